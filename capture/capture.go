@@ -1,0 +1,102 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"iotape/trace"
+)
+
+// Content is the policy for the bytes that calls move.
+type Content string
+
+// The policies.
+const (
+	ContentFull Content = "full" // all bytes
+	ContentNone Content = "none" // lengths only; paths, structures and argument vectors are always kept
+)
+
+// ParseContent checks a policy's name.
+func ParseContent(s string) (Content, error) {
+	switch c := Content(s); c {
+	case ContentFull, ContentNone:
+		return c, nil
+	}
+	return "", fmt.Errorf("content %q is neither full nor none", s)
+}
+
+// Overflow is what happens when a program produces faster than the recorder
+// writes.
+type Overflow string
+
+// The choices.
+const (
+	OverflowBlock Overflow = "block" // the producing thread is held; nothing is lost
+	OverflowDrop  Overflow = "drop"  // records are dropped, counted, and the loss is written where it happened
+)
+
+// ParseOverflow checks a choice's name.
+func ParseOverflow(s string) (Overflow, error) {
+	switch o := Overflow(s); o {
+	case OverflowBlock, OverflowDrop:
+		return o, nil
+	}
+	return "", fmt.Errorf("on-overflow %q is neither block nor drop", s)
+}
+
+// Options says what to record and how. The zero value of each field but Command
+// is its default.
+type Options struct {
+	Command  []string
+	Dir      string   // working directory; "" is the recorder's own
+	Env      []string // environment; nil is the recorder's own
+	Content  Content  // "" is full
+	Overflow Overflow // "" is block
+	// RingBytes is the total size of the buffers between kernel and recorder,
+	// rounded up to what the kernel takes. 0 is 128 MiB.
+	RingBytes int
+	Stdin     *os.File // nil is the recorder's own
+	Stdout    *os.File
+	Stderr    *os.File
+	// Started, if set, is called with the command's process id once it runs.
+	Started func(pid int)
+}
+
+// Result is what came of a recording.
+type Result struct {
+	ExitStatus int    // of the command
+	Signal     int    // that ended the command; 0 if it exited
+	Events     uint64 // calls recorded
+	Lost       uint64 // records
+	Stops      uint64 // times that a thread was held back
+	Elapsed    time.Duration
+	// WriteErr is the first error of the stream's writer, if recording had to go
+	// on without one (a full disk): what came after is lost, and counted.
+	WriteErr error
+}
+
+// Source is a back end. Run records until the last followed process has ended.
+// It passes nothing to the program but what the program would have got without
+// it; when ctx is cancelled it stops recording and leaves the programs running.
+type Source interface {
+	Name() string
+	Run(ctx context.Context, o *Options, sw *trace.StreamWriter) (*Result, error)
+}
+
+// UnsupportedError says which feature a back end lacks on this machine.
+type UnsupportedError struct {
+	Backend string
+	Feature string // what is missing, as a noun phrase
+	Reason  error
+}
+
+func (e *UnsupportedError) Error() string {
+	if e.Reason != nil {
+		return fmt.Sprintf("%s capture needs %s: %v", e.Backend, e.Feature, e.Reason)
+	}
+	return fmt.Sprintf("%s capture needs %s", e.Backend, e.Feature)
+}
+
+func (e *UnsupportedError) Unwrap() error { return e.Reason }

@@ -1,0 +1,65 @@
+package event
+
+// Short constructors, so that the table reads like a manual page's synopsis.
+
+func fd(n string) Arg    { return Arg{Name: n, Kind: KindFD} }
+func dirfd(n string) Arg { return Arg{Name: n, Kind: KindDirFD} }
+func path(n string) Arg  { return Arg{Name: n, Kind: KindPath, Len: LenNUL, LenArg: NoArg} }
+func text(n string) Arg  { return Arg{Name: n, Kind: KindText, Len: LenNUL, LenArg: NoArg} }
+func num(n string) Arg   { return Arg{Name: n, Kind: KindInt} }
+func size(n string) Arg  { return Arg{Name: n, Kind: KindSize} }
+func off(n string) Arg   { return Arg{Name: n, Kind: KindOff} }
+func hex(n string) Arg   { return Arg{Name: n, Kind: KindHex} }
+func mode(n string) Arg  { return Arg{Name: n, Kind: KindMode} }
+func pid(n string) Arg   { return Arg{Name: n, Kind: KindPID} }
+func id(n string) Arg    { return Arg{Name: n, Kind: KindID} }
+func dev(n string) Arg   { return Arg{Name: n, Kind: KindDev} }
+func sig(n string) Arg   { return Arg{Name: n, Kind: KindSignal} }
+
+func flags(n string, s *Set) Arg { return Arg{Name: n, Kind: KindFlags, Set: s} }
+func enum(n string, s *Set) Arg  { return Arg{Name: n, Kind: KindEnum, Set: s} }
+
+// in and out are buffers whose length is the result, at most argument bound.
+func in(n string, bound uint8) Arg {
+	return Arg{Name: n, Kind: KindBuf, Dir: In, Len: LenRet, LenArg: bound}
+}
+func out(n string, bound uint8) Arg {
+	return Arg{Name: n, Kind: KindBuf, Dir: Out, Len: LenRet, LenArg: bound}
+}
+
+// inAll is a buffer that the call takes whole or not at all.
+func inAll(n string, lenArg uint8) Arg {
+	return Arg{Name: n, Kind: KindBuf, Dir: In, Len: LenArg, LenArg: lenArg}
+}
+
+// vin and vout are iovec arrays with argument count elements.
+func vin(n string, count uint8) Arg {
+	return Arg{Name: n, Kind: KindVec, Dir: In, Len: LenVec, LenArg: count}
+}
+func vout(n string, count uint8) Arg {
+	return Arg{Name: n, Kind: KindVec, Dir: Out, Len: LenVec, LenArg: count}
+}
+
+func sin(n string, l Layout) Arg {
+	return Arg{Name: n, Kind: KindStruct, Dir: In, Len: LenConst, LenArg: NoArg, Layout: l}
+}
+func sout(n string, l Layout) Arg {
+	return Arg{Name: n, Kind: KindStruct, Dir: Out, Len: LenConst, LenArg: NoArg, Layout: l}
+}
+
+// strs is an argument vector, gone once the call succeeded.
+func strs(n string) Arg {
+	return Arg{Name: n, Kind: KindStrings, When: AtEntry, LenArg: NoArg}
+}
+
+func atEntry(a Arg) Arg { a.When = AtEntry; return a }
+
+func onlyIf(a Arg, arg uint8, values ...uint) Arg {
+	a.Cond.Arg = arg
+	for _, v := range values {
+		a.Cond.Mask |= 1 << v
+	}
+	return a
+}
+
+func args(a ...Arg) []Arg { return a }

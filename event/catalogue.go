@@ -1,0 +1,87 @@
+package event
+
+// Lookup returns the row of an operation; the row of OpUnknown when the number
+// is not in this version's catalogue, which is how a reader meets a newer trace.
+func Lookup(op Op) *Spec {
+	if op >= numOps {
+		return &table[OpUnknown]
+	}
+	return &table[op]
+}
+
+func (op Op) String() string { return Lookup(op).Name }
+
+// Known reports whether this version's catalogue has the operation.
+func (op Op) Known() bool { return op > OpUnknown && op < numOps }
+
+// Catalogue returns all rows, OpUnknown first. The caller must not change them.
+func Catalogue() []Spec { return table[:] }
+
+// ByNumber returns the operation of a system-call number, OpUnknown if the
+// catalogue has none.
+func ByNumber(a Arch, nr int) Op {
+	if a >= numArch || nr < 0 || nr >= len(byNumber[a]) {
+		return OpUnknown
+	}
+	return byNumber[a][nr]
+}
+
+// Number returns the system-call number of an operation, -1 if the
+// architecture has no such call.
+func Number(a Arch, op Op) int {
+	if a >= numArch || op >= numOps {
+		return -1
+	}
+	return int(numbers[op][a])
+}
+
+// ByName returns the operation with a kernel name, OpUnknown if there is none.
+func ByName(name string) Op {
+	for i := range table {
+		if table[i].Name == name && i > 0 {
+			return Op(i)
+		}
+	}
+	return OpUnknown
+}
+
+// byNumber is derived from numbers: index by architecture and call number.
+var byNumber = func() (t [numArch][]Op) {
+	for a := range t {
+		for op := range numbers {
+			nr := int(numbers[op][a])
+			for len(t[a]) <= nr {
+				t[a] = append(t[a], OpUnknown)
+			}
+			if nr >= 0 {
+				t[a][nr] = Op(op)
+			}
+		}
+	}
+	return t
+}()
+
+// Objects returns the indices of the arguments whose descriptors a capture
+// looks up, in argument order, at most MaxObjs-1 of them. A descriptor result
+// is looked up in addition.
+func (s *Spec) Objects() []int {
+	var idx []int
+	for i := range s.Args {
+		if s.Args[i].Kind == KindFD && len(idx) < MaxObjs-1 {
+			idx = append(idx, i)
+		}
+	}
+	return idx
+}
+
+// Memory returns the indices of the arguments that point to memory to read, in
+// argument order, at most MaxCaps.
+func (s *Spec) Memory() []int {
+	var idx []int
+	for i := range s.Args {
+		if s.Args[i].Kind.IsMemory() {
+			idx = append(idx, i)
+		}
+	}
+	return idx
+}

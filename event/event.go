@@ -1,0 +1,162 @@
+package event
+
+import "syscall"
+
+// AtFDCWD is the directory descriptor that stands for the working directory.
+const AtFDCWD = -100
+
+// ResultArg is the argument index that stands for the result.
+const ResultArg = -1
+
+// Event is one operation from entry to return, as the sealed trace holds it:
+// resolved, with content by reference. An iterator may reuse the Event and
+// everything it points to; Clone what must live longer.
+type Event struct {
+	Seq  uint64 // position in the tape, from 0
+	Op   Op
+	Kind EventKind
+	NR   uint32 // system-call number on the recorded architecture
+	Host uint32 // index into the tape's hosts
+
+	PID, TID, PPID, PGID, SID uint32
+	UID, GID                  uint32 // of file-system access (fsuid, fsgid)
+	Comm                      string // the kernel's name of the thread, at most 15 bytes
+
+	Enter, Exit int64 // ns, monotonic; the tape's header anchors them to wall clock
+	CPU         int64 // ns of CPU time that the thread had used at entry; scheduler-tick exact
+
+	Ret   int64         // result; -1 when Errno is set
+	Errno syscall.Errno // 0 on success
+	Args  [MaxArgs]uint64
+
+	Files []File // descriptors: arguments in order, then the result
+	Paths []Path // path arguments, in order
+	Bufs  []Buf  // memory arguments other than paths, in order
+
+	Offset int64  // effective file offset of a data operation in bytes, -1 if none
+	Count  int64  // bytes asked for, -1 if none
+	Child  uint32 // thread made by fork, vfork, clone (seen from this event's thread)
+	Flags  EventFlags
+}
+
+// EventKind tells operations from what else a trace holds.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	Call     EventKind = iota // a system call
+	Exited                    // a thread ended; Ret is the wait status
+	LossMark                  // events were lost here; Ret is their number
+	NoteMark                  // written by the user; the text is in Bufs[0]
+)
+
+// EventFlags say what is special about an event.
+type EventFlags uint16
+
+// The flags.
+const (
+	Interrupted EventFlags = 1 << iota // no return was seen: the thread ended, or the trace did
+	Incomplete                         // some bytes of its content could not be recorded
+	Late                               // came out of order by more than the sorting window
+)
+
+// OpenID identifies an open file description ("open file") in one tape: dup,
+// fork and SCM_RIGHTS give more descriptors, but the same OpenID. 0 is unknown.
+type OpenID uint64
+
+// File is a descriptor that an event used or made.
+type File struct {
+	Arg   int8   // argument index, or ResultArg
+	FD    int32  // the number
+	Open  OpenID // open file; 0 if the number was not open
+	Known bool   // the kernel's facts below were recorded
+	Dev   uint64 // device of the file, encoded as in stat (major<<8|minor, extended)
+	Ino   uint64
+	Mode  uint32 // type and permission bits, as st_mode
+	Flags uint32 // open flags as of now
+	Nlink uint32
+	UID   uint32
+	GID   uint32
+	Size  int64 // bytes, after the call
+	Pos   int64 // file position after the call
+	Rdev  uint64
+	Path  string // absolute name at the time of open, best known; "pipe:[N]" and the like for others
+}
+
+// Path is a path argument.
+type Path struct {
+	Arg int8
+	Raw string // as passed
+	Abs string // absolute, symbolic links in directories not followed; "" if it could not be resolved
+}
+
+// Buf is memory that a call read or wrote.
+type Buf struct {
+	Arg     int8
+	Dir     Dir
+	Kind    Kind
+	Omitted bool    // not recorded because the policy said so
+	Len     int64   // bytes that the call moved
+	Missing int64   // bytes of these that could not be recorded
+	Parts   []int64 // lengths of the vector's elements, for KindVec
+	Inline  []byte  // the content itself when small; nil when Refs hold it
+	Refs    []Ref   // the content as pieces of chunks, in order; a piece with Chunk 0 is missing
+}
+
+// Ref is a piece of a stored chunk.
+type Ref struct {
+	Chunk uint64 // number in the tape's content store, from 1
+	Off   uint32 // first byte within the chunk
+	Len   uint32 // bytes
+}
+
+// Spec returns the catalogue row of the event.
+func (e *Event) Spec() *Spec { return Lookup(e.Op) }
+
+// FileArg returns the descriptor in argument position arg (or ResultArg), nil if
+// the event has none there.
+func (e *Event) FileArg(arg int) *File {
+	for i := range e.Files {
+		if int(e.Files[i].Arg) == arg {
+			return &e.Files[i]
+		}
+	}
+	return nil
+}
+
+// PathArg returns the path in argument position arg, nil if there is none.
+func (e *Event) PathArg(arg int) *Path {
+	for i := range e.Paths {
+		if int(e.Paths[i].Arg) == arg {
+			return &e.Paths[i]
+		}
+	}
+	return nil
+}
+
+// BufArg returns the memory of argument position arg, nil if there is none.
+func (e *Event) BufArg(arg int) *Buf {
+	for i := range e.Bufs {
+		if int(e.Bufs[i].Arg) == arg {
+			return &e.Bufs[i]
+		}
+	}
+	return nil
+}
+
+// OK reports whether the operation succeeded.
+func (e *Event) OK() bool { return e.Errno == 0 && e.Flags&Interrupted == 0 }
+
+// Clone returns a copy that shares nothing with e.
+func (e *Event) Clone() *Event {
+	c := *e
+	c.Files = append([]File(nil), e.Files...)
+	c.Paths = append([]Path(nil), e.Paths...)
+	c.Bufs = append([]Buf(nil), e.Bufs...)
+	for i := range c.Bufs {
+		c.Bufs[i].Inline = append([]byte(nil), c.Bufs[i].Inline...)
+		c.Bufs[i].Refs = append([]Ref(nil), c.Bufs[i].Refs...)
+		c.Bufs[i].Parts = append([]int64(nil), c.Bufs[i].Parts...)
+	}
+	return &c
+}

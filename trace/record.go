@@ -1,0 +1,300 @@
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Errors that readers of streams and tapes wrap.
+var (
+	ErrCorrupt   = errors.New("data is damaged")
+	ErrTruncated = errors.New("data ends early")
+	ErrNotATrace = errors.New("not an iotape trace")
+	ErrNewer     = errors.New("written by a newer version of iotape")
+)
+
+// RecordType is the first field of every record.
+type RecordType uint16
+
+// The record types. Numbers are part of the stream format.
+const (
+	RecCall  RecordType = 1  // a completed call
+	RecData  RecordType = 2  // more content of the thread's last call
+	RecEnter RecordType = 3  // content read at entry, of the thread's next call
+	RecTask  RecordType = 4  // identity of a thread, before its first record and after each change
+	RecFork  RecordType = 5  // a new thread
+	RecExit  RecordType = 6  // a thread ended
+	RecLoss  RecordType = 7  // records were lost before this one
+	RecFile  RecordType = 8  // a descriptor that was open at the start
+	RecNote  RecordType = 9  // text from the user
+	RecStart RecordType = 10 // working directory and umask of a process at the start
+)
+
+// Record flags.
+const (
+	CallMore        uint32 = 1 << 0 // RecCall: RecData records follow, the last with DataLast
+	CallCompat      uint32 = 1 << 1 // RecCall: a 32-bit call; NR and Args are that ABI's
+	CallInterrupted uint32 = 1 << 2 // RecCall: no return was seen; Exit is when the thread was last known
+	DataLast        uint32 = 1 << 0 // RecData: the call is complete
+)
+
+// Fork flags: what the child shares, in clone(2)'s bits.
+const (
+	ShareVM     = 0x100
+	ShareFS     = 0x200
+	ShareFiles  = 0x400
+	ShareThread = 0x10000
+)
+
+// Loss reasons.
+const (
+	LossRing    uint32 = 1 // the ring was full
+	LossDisk    uint32 = 2 // the stream could not be written
+	LossKilled  uint32 = 3 // the recorder ended before its programs
+	LossTasks   uint32 = 4 // more threads than the recorder has room to follow
+	LossPartial uint32 = 5 // a call's data records did not all arrive
+)
+
+// Piece flags.
+const (
+	PieceMissing   uint8 = 1 << 0 // Len bytes could not be read; none follow
+	PieceOmitted   uint8 = 1 << 1 // Len bytes were not wanted; none follow
+	PieceShape     uint8 = 1 << 2 // the bytes are the iovec array, not content
+	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
+)
+
+// Sizes of the fixed parts, in bytes. They are part of the stream format and
+// asserted on the C side.
+const (
+	recPrefixBytes = 16
+	recCallBytes   = 104
+	recDataBytes   = 32
+	recTaskBytes   = 64
+	recForkBytes   = 40
+	recExitBytes   = 32
+	recLossBytes   = 40
+	recPlainBytes  = 32
+	objectBytes    = 64
+	pieceBytes     = 16
+
+	// MaxPieceBytes limits the bytes that one record carries.
+	MaxPieceBytes = 4 << 20
+)
+
+// Object is what the kernel knew of a descriptor's open file after a call.
+type Object struct {
+	Ino   uint64
+	Size  int64
+	Pos   int64
+	Dev   uint32 // kernel encoding: major<<20 | minor
+	Rdev  uint32 // likewise
+	Mode  uint32
+	Flags uint32
+	Nlink uint32
+	UID   uint32
+	GID   uint32
+	FD    int32
+	Arg   int8 // argument index, -1 for the result
+}
+
+// Piece is a part of the memory of one argument.
+type Piece struct {
+	Arg   uint8
+	Flags uint8
+	Len   uint32 // bytes that the piece stands for
+	Off   uint64 // position within the argument's bytes
+	Data  []byte // Len bytes, or nil when missing or omitted
+}
+
+// Record is one record of a stream. Which fields count depends on Type. After
+// Decode, Data slices point into the decoded bytes.
+type Record struct {
+	Type     RecordType
+	Op       uint16 // catalogue number (RecCall); 0 when the catalogue lacks the call
+	PID, TID uint32
+	Flags    uint32
+
+	Enter, Exit, CPU uint64 // RecCall: ns. Other types have their one time in Exit; RecData and RecEnter repeat Enter
+	Ret              int64  // RecCall: raw result, -errno on failure. RecExit: wait status
+	Args             [6]uint64
+	NR               uint32
+	Objects          []Object
+	Pieces           []Piece
+
+	PPID, PGID, SID, UID, GID uint32   // RecTask
+	Comm                      [16]byte // RecTask
+
+	Child, ChildTID uint32 // RecFork: process and thread id of the child
+	Share           uint64 // RecFork: ShareVM …
+
+	Count  uint64 // RecLoss: records lost
+	Reason uint32 // RecLoss
+	Umask  uint32 // RecStart
+}
+
+// Decode reads one record body into r, reusing its slices.
+func (r *Record) Decode(b []byte) error {
+	objs, pieces := r.Objects[:0], r.Pieces[:0]
+	*r = Record{}
+	r.Objects, r.Pieces = objs, pieces
+	if len(b) < recPrefixBytes {
+		return fmt.Errorf("record of %d bytes: %w", len(b), ErrCorrupt)
+	}
+	le := binary.LittleEndian
+	r.Type = RecordType(le.Uint16(b))
+	r.Op = le.Uint16(b[2:])
+	r.PID, r.TID, r.Flags = le.Uint32(b[4:]), le.Uint32(b[8:]), le.Uint32(b[12:])
+	need, ok := fixedBytes[r.Type]
+	if !ok {
+		return nil // unknown to this version: the caller skips it
+	}
+	if len(b) < need {
+		return fmt.Errorf("record type %d of %d bytes, wants %d: %w", r.Type, len(b), need, ErrCorrupt)
+	}
+	rest, nobj, npieces := b[need:], 0, 0
+	switch r.Type {
+	case RecCall:
+		r.Enter, r.Exit, r.CPU, r.Ret = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:]), int64(le.Uint64(b[40:]))
+		for i := range r.Args {
+			r.Args[i] = le.Uint64(b[48+8*i:])
+		}
+		r.NR, nobj, npieces = le.Uint32(b[96:]), int(b[100]), int(le.Uint16(b[102:]))
+	case RecData, RecEnter:
+		r.Enter, npieces = le.Uint64(b[16:]), int(le.Uint16(b[24:]))
+	case RecTask:
+		r.Exit = le.Uint64(b[16:])
+		r.PPID, r.PGID, r.SID, r.UID, r.GID = le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:]), le.Uint32(b[36:]), le.Uint32(b[40:])
+		copy(r.Comm[:], b[48:64])
+	case RecFork:
+		r.Exit, r.Child, r.ChildTID, r.Share = le.Uint64(b[16:]), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint64(b[32:])
+	case RecExit:
+		r.Exit, r.Ret = le.Uint64(b[16:]), int64(int32(le.Uint32(b[24:])))
+	case RecLoss:
+		r.Exit, r.Count, r.Reason = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint32(b[32:])
+	case RecFile, RecNote, RecStart:
+		r.Exit, nobj, npieces, r.Umask = le.Uint64(b[16:]), int(b[24]), int(le.Uint16(b[26:])), le.Uint32(b[28:])
+	}
+	var err error
+	if rest, err = r.decodeObjects(rest, nobj); err != nil {
+		return err
+	}
+	return r.decodePieces(rest, npieces)
+}
+
+var fixedBytes = map[RecordType]int{
+	RecCall: recCallBytes, RecData: recDataBytes, RecEnter: recDataBytes, RecTask: recTaskBytes, RecFork: recForkBytes,
+	RecExit: recExitBytes, RecLoss: recLossBytes, RecFile: recPlainBytes, RecNote: recPlainBytes, RecStart: recPlainBytes,
+}
+
+func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
+	if len(b) < n*objectBytes {
+		return nil, fmt.Errorf("record with %d objects in %d bytes: %w", n, len(b), ErrCorrupt)
+	}
+	le := binary.LittleEndian
+	for range n {
+		r.Objects = append(r.Objects, Object{
+			Ino: le.Uint64(b), Size: int64(le.Uint64(b[8:])), Pos: int64(le.Uint64(b[16:])),
+			Dev: le.Uint32(b[24:]), Rdev: le.Uint32(b[28:]), Mode: le.Uint32(b[32:]), Flags: le.Uint32(b[36:]),
+			Nlink: le.Uint32(b[40:]), UID: le.Uint32(b[44:]), GID: le.Uint32(b[48:]), FD: int32(le.Uint32(b[52:])), Arg: int8(b[56]),
+		})
+		b = b[objectBytes:]
+	}
+	return b, nil
+}
+
+func (r *Record) decodePieces(b []byte, n int) error {
+	le := binary.LittleEndian
+	for range n {
+		if len(b) < pieceBytes {
+			return fmt.Errorf("record ends within its pieces: %w", ErrCorrupt)
+		}
+		p := Piece{Arg: b[0], Flags: b[1], Len: le.Uint32(b[4:]), Off: le.Uint64(b[8:])}
+		b = b[pieceBytes:]
+		if p.Flags&(PieceMissing|PieceOmitted) == 0 {
+			padded := (uint64(p.Len) + 7) &^ 7
+			if padded > uint64(len(b)) {
+				return fmt.Errorf("piece of %d bytes in a record with %d left: %w", p.Len, len(b), ErrCorrupt)
+			}
+			p.Data = b[:p.Len:p.Len]
+			b = b[padded:]
+		}
+		r.Pieces = append(r.Pieces, p)
+	}
+	return nil
+}
+
+// Append encodes the record body, padded to 8 bytes.
+func (r *Record) Append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint16(b, uint16(r.Type))
+	b = le.AppendUint16(b, r.Op)
+	b = le.AppendUint32(b, r.PID)
+	b = le.AppendUint32(b, r.TID)
+	b = le.AppendUint32(b, r.Flags)
+	switch r.Type {
+	case RecCall:
+		b = le.AppendUint64(b, r.Enter)
+		b = le.AppendUint64(b, r.Exit)
+		b = le.AppendUint64(b, r.CPU)
+		b = le.AppendUint64(b, uint64(r.Ret))
+		for _, a := range r.Args {
+			b = le.AppendUint64(b, a)
+		}
+		b = le.AppendUint32(b, r.NR)
+		b = append(b, byte(len(r.Objects)), 0)
+		b = le.AppendUint16(b, uint16(len(r.Pieces)))
+	case RecData, RecEnter:
+		b = le.AppendUint64(b, r.Enter)
+		b = le.AppendUint16(b, uint16(len(r.Pieces)))
+		b = append(b, 0, 0, 0, 0, 0, 0)
+	case RecTask:
+		b = le.AppendUint64(b, r.Exit)
+		for _, v := range [...]uint32{r.PPID, r.PGID, r.SID, r.UID, r.GID, 0} {
+			b = le.AppendUint32(b, v)
+		}
+		b = append(b, r.Comm[:]...)
+	case RecFork:
+		b = le.AppendUint64(b, r.Exit)
+		b = le.AppendUint32(b, r.Child)
+		b = le.AppendUint32(b, r.ChildTID)
+		b = le.AppendUint64(b, r.Share)
+	case RecExit:
+		b = le.AppendUint64(b, r.Exit)
+		b = le.AppendUint32(b, uint32(r.Ret))
+		b = le.AppendUint32(b, 0)
+	case RecLoss:
+		b = le.AppendUint64(b, r.Exit)
+		b = le.AppendUint64(b, r.Count)
+		b = le.AppendUint32(b, r.Reason)
+		b = le.AppendUint32(b, 0)
+	case RecFile, RecNote, RecStart:
+		b = le.AppendUint64(b, r.Exit)
+		b = append(b, byte(len(r.Objects)), 0)
+		b = le.AppendUint16(b, uint16(len(r.Pieces)))
+		b = le.AppendUint32(b, r.Umask)
+	}
+	for i := range r.Objects {
+		o := &r.Objects[i]
+		b = le.AppendUint64(b, o.Ino)
+		b = le.AppendUint64(b, uint64(o.Size))
+		b = le.AppendUint64(b, uint64(o.Pos))
+		for _, v := range [...]uint32{o.Dev, o.Rdev, o.Mode, o.Flags, o.Nlink, o.UID, o.GID, uint32(o.FD)} {
+			b = le.AppendUint32(b, v)
+		}
+		b = append(b, byte(o.Arg), 0, 0, 0, 0, 0, 0, 0)
+	}
+	for i := range r.Pieces {
+		p := &r.Pieces[i]
+		b = append(b, p.Arg, p.Flags, 0, 0)
+		b = le.AppendUint32(b, p.Len)
+		b = le.AppendUint64(b, p.Off)
+		if p.Flags&(PieceMissing|PieceOmitted) == 0 {
+			b = append(b, p.Data...)
+			for len(b)%8 != 0 {
+				b = append(b, 0)
+			}
+		}
+	}
+	return b
+}

@@ -1,0 +1,123 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Head describes a recording: the payload of a stream's first frame.
+type Head struct {
+	Version  int      `json:"version"`
+	Program  string   `json:"program"` // that wrote it, with its version
+	Host     string   `json:"host"`
+	Kernel   string   `json:"kernel"`
+	Arch     string   `json:"arch"` // GOARCH name
+	BootID   string   `json:"boot_id,omitempty"`
+	Backend  string   `json:"backend"` // "ebpf", "ptrace", …
+	Command  []string `json:"command,omitempty"`
+	Dir      string   `json:"dir,omitempty"` // working directory of the command
+	UID      int      `json:"uid"`
+	GID      int      `json:"gid"`
+	Content  string   `json:"content"`     // "full" or "none"
+	Overflow string   `json:"on_overflow"` // "block" or "drop"
+	// Clock anchor: at monotonic time ClockNS the wall clock was WallNS (ns since 1970).
+	ClockNS int64 `json:"clock_ns"`
+	WallNS  int64 `json:"wall_ns"`
+	Shards  int   `json:"shards"`
+	Ops     int   `json:"ops"` // size of the recorder's catalogue
+}
+
+// End is the payload of the frame that closes a stream.
+type End struct {
+	Lost       uint64 `json:"lost"` // records
+	ExitStatus int    `json:"exit_status"`
+	Signal     int    `json:"signal,omitempty"`
+	WallNS     int64  `json:"wall_ns"`
+	ClockNS    int64  `json:"clock_ns"`
+}
+
+// StreamWriter writes frames. It is not safe for concurrent use. After an error
+// every call returns it again.
+type StreamWriter struct {
+	w      io.Writer
+	stream uint64
+	seq    uint64
+	bytes  int64
+	err    error
+}
+
+// NewStreamWriter starts a stream with its head frame. The id should be random.
+func NewStreamWriter(w io.Writer, id uint64, head *Head) (*StreamWriter, error) {
+	sw := &StreamWriter{w: w, stream: id}
+	head.Version = StreamVersion
+	if err := sw.writeJSON(FrameHead, head); err != nil {
+		return nil, err
+	}
+	return sw, nil
+}
+
+// Bytes returns what was written so far.
+func (sw *StreamWriter) Bytes() int64 { return sw.bytes }
+
+// WriteRecords writes one frame of records: payload is a sequence of record
+// words and bodies. Frame numbers are assigned here.
+func (sw *StreamWriter) WriteRecords(f Frame, payload []byte) error {
+	f.Kind = FrameRecords
+	return sw.write(f, payload)
+}
+
+// Close writes the end frame. It does not close the underlying writer.
+func (sw *StreamWriter) Close(end *End) error { return sw.writeJSON(FrameEnd, end) }
+
+func (sw *StreamWriter) writeJSON(kind FrameKind, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode frame: %w", err)
+	}
+	for len(b)%8 != 0 {
+		b = append(b, ' ')
+	}
+	return sw.write(Frame{Kind: kind}, b)
+}
+
+func (sw *StreamWriter) write(f Frame, payload []byte) error {
+	if sw.err != nil {
+		return sw.err
+	}
+	if len(payload) > MaxFrameBytes || len(payload)%8 != 0 {
+		return fmt.Errorf("write frame of %d bytes: not a multiple of 8 up to %d", len(payload), MaxFrameBytes)
+	}
+	f.Stream, f.Seq = sw.stream, sw.seq
+	var h [FrameHeaderBytes]byte
+	f.Put(h[:], payload)
+	for _, part := range [][]byte{h[:], payload} {
+		n, err := sw.w.Write(part)
+		sw.bytes += int64(n)
+		if err != nil {
+			sw.err = fmt.Errorf("write stream: %w", err)
+			return sw.err
+		}
+	}
+	sw.seq++
+	return nil
+}
+
+// ReadHead decodes the payload of a head frame.
+func ReadHead(payload []byte) (*Head, error) {
+	var h Head
+	if err := json.Unmarshal(bytes.TrimRight(payload, " "), &h); err != nil {
+		return nil, fmt.Errorf("stream head: %w: %w", err, ErrCorrupt)
+	}
+	return &h, nil
+}
+
+// ReadEnd decodes the payload of an end frame.
+func ReadEnd(payload []byte) (*End, error) {
+	var e End
+	if err := json.Unmarshal(bytes.TrimRight(payload, " "), &e); err != nil {
+		return nil, fmt.Errorf("stream end: %w: %w", err, ErrCorrupt)
+	}
+	return &e, nil
+}
