@@ -44,10 +44,21 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	Call     EventKind = iota // a system call
-	Exited                    // a thread ended; Ret is the wait status
-	LossMark                  // events were lost here; Ret is their number
-	NoteMark                  // written by the user; the text is in Bufs[0]
+	Call      EventKind = iota // a system call
+	Exited                     // a thread ended; Ret is the wait status
+	LossMark                   // events were lost here; Ret is their number
+	NoteMark                   // written by the user; the text is in Bufs[0]
+	Forked                     // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
+	Started                    // state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
+	Inherited                  // Files[0] was open at the start
+)
+
+// Share bits of a Forked event: what the child shares with its maker (clone(2)).
+const (
+	ShareVM     = 0x100
+	ShareFS     = 0x200
+	ShareFiles  = 0x400
+	ShareThread = 0x10000
 )
 
 // EventFlags say what is special about an event.

@@ -98,7 +98,8 @@ type Entry struct {
 	Ino   uint64
 
 	// Link is the path of the first entry (in manifest order) of the same hard-link
-	// group, "" for that first entry itself. Entries with Link have no Chunks.
+	// group, "" for that first entry itself. Entries with Link have no Chunks of their
+	// own: what KnownContent says holds for those of the first.
 	Link   string
 	Target string            // of a symlink
 	Xattrs map[string][]byte // nil if there are none

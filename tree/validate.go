@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of a manifest. They bound what a hostile one can cost and are far above what
@@ -17,7 +18,6 @@ const (
 	MaxXattrBytes   = 64 << 10
 	maxTargetBytes  = 4095 // what symlink(2) takes
 	maxNameBytes    = 255  // of an extended attribute
-	maxNoteBytes    = 4 << 10
 	maxRdev         = math.MaxUint32
 	modeMask        = 0o7777
 	fileOnly        = KnownSize | KnownHash | KnownContent
@@ -36,6 +36,11 @@ const (
 func (m *Manifest) Validate() error {
 	if len(m.Notes) > MaxNotes {
 		return fmt.Errorf("tree manifest has %d notes, more than %d", len(m.Notes), MaxNotes)
+	}
+	for _, n := range m.Notes {
+		if !utf8.ValidString(n.Text) {
+			return fmt.Errorf("note %s is not text", clip(n.Text))
+		}
 	}
 	var c checker
 	for i := range m.Entries {

@@ -1,0 +1,13 @@
+// Package posix is the one model of what processes have open and where they
+// are: descriptor tables, open file descriptions, working directories, umasks,
+// and how fork, exec, dup, close and exit change them (POSIX.1-2017, 2.14 and
+// the pages of the calls; Linux's clone(2) for what threads share).
+//
+// Sealing runs it over raw calls to resolve them; the library, the replayer and
+// the reports run it again over sealed events where they need the state between
+// events. Apply gives the same answers both times.
+//
+// The model is pure: it does no I/O, reads no clock and starts no goroutines.
+// It believes what the kernel said (results, objects) over what it expects, so a
+// trace with gaps leaves it with gaps, never with an error.
+package posix

@@ -1,0 +1,213 @@
+package posix
+
+import (
+	"path"
+	"strings"
+
+	"iotape/event"
+)
+
+// Model is the state of all followed threads. The zero value is not usable; New
+// makes one.
+type Model struct {
+	threads  map[uint32]*Thread
+	nextOpen event.OpenID
+	released []event.OpenID
+}
+
+// New returns a model without threads.
+func New() *Model { return &Model{threads: map[uint32]*Thread{}} }
+
+// Thread is one node: a sequential line of execution.
+type Thread struct {
+	TID, PID uint32
+	FS       *FS    // shared by threads, and by clone(CLONE_FS)
+	Table    *Table // shared by threads, and by clone(CLONE_FILES)
+}
+
+// FS is where relative names start and what modes are masked with.
+type FS struct {
+	Cwd   string // absolute; "" if unknown
+	Umask uint32
+	// CwdID changes with every successful chdir or fchdir and is unique within
+	// the model, so that equal ids mean the same directory.
+	CwdID uint64
+	users int
+}
+
+// OpenFile is an open file description.
+type OpenFile struct {
+	ID    event.OpenID
+	Path  string // absolute name at the time of open; "" if unknown
+	Flags uint32 // open flags, without those that act only at open
+	Mode  uint32 // type and permissions; 0 if unknown
+	Dev   uint64
+	Ino   uint64
+	refs  int // descriptors
+}
+
+// Descriptor is a slot of a table.
+type Descriptor struct {
+	Open    *OpenFile
+	CloExec bool
+	since   int64 // ns; return of the call that made it
+}
+
+// Table is a process's descriptors.
+type Table struct {
+	slots map[int32]*Descriptor
+	users int
+}
+
+// Lookup returns the descriptor with a number, nil if it is not known to be open.
+func (t *Table) Lookup(fd int32) *Descriptor { return t.slots[fd] }
+
+// Thread returns a followed thread. A thread that was never announced, as in a
+// trace with gaps, is made on the spot with an empty table.
+func (m *Model) Thread(pid, tid uint32) *Thread {
+	t := m.threads[tid]
+	if t == nil {
+		// Another thread of the process, if there is one, has what it shares.
+		if p := m.threads[pid]; p != nil {
+			t = &Thread{TID: tid, PID: pid, FS: p.FS, Table: p.Table}
+		} else {
+			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}}}
+		}
+		t.FS.users++
+		t.Table.users++
+		m.threads[tid] = t
+	}
+	return t
+}
+
+// Apply resolves an event against the state before it and then applies its
+// effect. It fills Files[].Open and Path, Paths[].Abs, Offset and Count. It
+// returns the open files whose last descriptor the event closed, in no
+// particular order; the slice is valid until the next call.
+func (m *Model) Apply(ev *event.Event) []event.OpenID {
+	m.released = m.released[:0]
+	t := m.Thread(ev.PID, ev.TID)
+	switch ev.Kind {
+	case event.Call:
+		m.resolve(t, ev)
+		if ev.Flags&event.Interrupted == 0 {
+			if h := effects[ev.Op]; h != nil {
+				h(m, t, ev)
+			}
+		}
+	case event.Forked:
+		m.fork(t, ev)
+	case event.Exited:
+		m.exit(t)
+	case event.Started:
+		if len(ev.Paths) > 0 {
+			m.setCwd(t, ev.Paths[0].Abs)
+		}
+		t.FS.Umask = uint32(ev.Args[0])
+	case event.Inherited:
+		for i := range ev.Files {
+			m.open(t, &ev.Files[i], ev.Exit)
+		}
+	}
+	return m.released
+}
+
+// fork makes the child of a Forked event.
+func (m *Model) fork(t *Thread, ev *event.Event) {
+	share := ev.Args[0]
+	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table}
+	if share&event.ShareFS == 0 {
+		fs := *t.FS
+		fs.users = 0
+		c.FS = &fs
+	}
+	if share&event.ShareFiles == 0 {
+		c.Table = t.Table.clone()
+	}
+	c.FS.users++
+	c.Table.users++
+	if old := m.threads[c.TID]; old != nil {
+		m.exit(old) // the number was used again and the end of the first was lost
+	}
+	m.threads[c.TID] = c
+}
+
+func (t *Table) clone() *Table {
+	c := &Table{slots: make(map[int32]*Descriptor, len(t.slots))}
+	for n, d := range t.slots {
+		copied := *d
+		c.slots[n] = &copied
+		d.Open.refs++
+	}
+	return c
+}
+
+// exit removes a thread and, with the last user of its table, its descriptors.
+func (m *Model) exit(t *Thread) {
+	delete(m.threads, t.TID)
+	t.FS.users--
+	if t.Table.users--; t.Table.users == 0 {
+		for n := range t.Table.slots {
+			m.drop(t.Table, n)
+		}
+	}
+}
+
+// open gives a thread's table a new open file for a descriptor.
+func (m *Model) open(t *Thread, f *event.File, since int64) *OpenFile {
+	m.nextOpen++
+	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	m.install(t, f.FD, o, f.Flags&oCloexec != 0, since)
+	f.Open = o.ID
+	return o
+}
+
+// install puts an open file into a slot. What is in the slot was closed by a
+// call whose return has not been seen yet.
+func (m *Model) install(t *Thread, fd int32, o *OpenFile, cloexec bool, since int64) {
+	o.refs++ // first, for dup2(fd, fd)
+	m.drop(t.Table, fd)
+	t.Table.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
+}
+
+// drop empties a slot.
+func (m *Model) drop(tab *Table, fd int32) {
+	d := tab.slots[fd]
+	if d == nil {
+		return
+	}
+	delete(tab.slots, fd)
+	if d.Open.refs--; d.Open.refs == 0 {
+		m.released = append(m.released, d.Open.ID)
+	}
+}
+
+// nextCwd numbers working directories.
+func (m *Model) setCwd(t *Thread, dir string) {
+	m.nextOpen++ // one counter for all identities keeps them unique
+	t.FS.Cwd, t.FS.CwdID = dir, uint64(m.nextOpen)
+}
+
+// Abs returns the absolute form of a name as a thread would use it, cleaned of
+// ".", ".." and doubled slashes by their text alone; "" if the directory that it
+// starts from is not known.
+func (t *Thread) Abs(dirfd int32, name string) string {
+	base := t.FS.Cwd
+	switch {
+	case strings.HasPrefix(name, "/"):
+		return path.Clean(name)
+	case dirfd != event.AtFDCWD:
+		d := t.Table.Lookup(dirfd)
+		if d == nil {
+			return ""
+		}
+		base = d.Open.Path
+	}
+	if base == "" || base[0] != '/' {
+		return ""
+	}
+	if name == "" {
+		return base
+	}
+	return path.Join(base, name)
+}

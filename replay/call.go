@@ -1,0 +1,299 @@
+package replay
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"iotape/event"
+)
+
+// noFD is a number that is never open: what the recording passed was not, either.
+const noFD = 1 << 30
+
+// maxScratch bounds the room for what a call may return beyond what it returned
+// in the recording.
+const maxScratch = 1 << 20
+
+// nativeNumber returns the call's number on the machine that replays.
+func nativeNumber(op event.Op) int {
+	a, ok := event.ParseArch(runtime.GOARCH)
+	if !ok {
+		return -1
+	}
+	return event.Number(a, op)
+}
+
+// call makes the recorded call with this replay's descriptors, names and memory,
+// and checks what it gives.
+func (w *worker) call(t *task) {
+	ev := &t.ev
+	nr := nativeNumber(ev.Op)
+	if nr < 0 {
+		w.mismatch(t, "call", ev.Op.String(), "this architecture has no such call")
+		return
+	}
+	if t.cwd != 0 && !w.enter(t.cwd) {
+		w.mismatch(t, "working directory", "reachable", "not reachable")
+		return
+	}
+	w.become(t)
+	if ev.Op == event.OpGetdents64 || ev.Op == event.OpGetdents {
+		w.list(t)
+		return
+	}
+	var args [event.MaxArgs]uintptr
+	var outs [event.MaxArgs][]byte
+	spec := ev.Spec()
+	for i := range spec.Args {
+		args[i] = w.argument(t, spec, i, &outs)
+	}
+	if ev.Op == event.OpLinkat && t.fds[0] != nil && virtual(ev.Paths[0].Abs) {
+		// /proc/self/fd/N names the recorded process's descriptor.
+		empty := []byte{0}
+		args[0], args[1], args[4] = uintptr(t.fds[0].fd), address(empty), unix.AT_EMPTY_PATH
+		defer runtime.KeepAlive(empty)
+	}
+	r, _, errno := unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
+	for errno == syscall.EINTR {
+		r, _, errno = unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
+	}
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(w)
+	ret := int64(r)
+	if errno != 0 {
+		ret = -1
+	}
+	if t.result != nil {
+		t.result.fd = int(ret)
+		t.result.broken = errno != 0
+	} else if spec.Result == event.KindFD && errno == 0 {
+		unix.Close(int(ret)) // the recording's open failed
+	}
+	w.check(t, ret, errno, &outs)
+}
+
+// argument returns the value of one argument. Memory that the call fills is put
+// into outs.
+func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs][]byte) uintptr {
+	ev, a := &t.ev, &spec.Args[i]
+	raw := uintptr(ev.Args[i])
+	switch a.Kind {
+	case event.KindFD:
+		return w.descriptor(t, i)
+	case event.KindDirFD:
+		if int32(ev.Args[i]) == event.AtFDCWD {
+			at := event.AtFDCWD
+			return uintptr(at)
+		}
+		return w.descriptor(t, i)
+	case event.KindPath:
+		p := ev.PathArg(i)
+		if p == nil {
+			return 0
+		}
+		w.strings[i] = append(append(w.strings[i][:0], p.Raw...), 0)
+		return address(w.strings[i])
+	case event.KindText:
+		b := ev.BufArg(i)
+		if b == nil {
+			return 0
+		}
+		w.strings[i] = append(append(w.strings[i][:0], cstring(b.Inline)...), 0)
+		return address(w.strings[i])
+	case event.KindBuf:
+		if raw == 0 {
+			return 0
+		}
+		if a.Dir == event.In {
+			return address(w.aligned(t, t.data))
+		}
+		outs[i] = w.buffer(w.room(t, a))
+		return address(outs[i])
+	case event.KindVec:
+		return w.vector(t, i, a, outs)
+	case event.KindStruct:
+		if raw == 0 {
+			return 0
+		}
+		m := w.small[i][:]
+		clear(m)
+		if b := ev.BufArg(i); b != nil && (a.Dir == event.In || a.Layout == event.LayoutOffset) {
+			copy(m, b.Inline)
+			if a.Layout == event.LayoutOffset && ev.OK() {
+				// Recorded after the call, which had moved it.
+				putOffset(m, getOffset(m)-ev.Ret)
+			}
+		}
+		outs[i] = m
+		return address(m)
+	case event.KindSize:
+		for j := range spec.Args {
+			if o := &spec.Args[j]; o.Kind == event.KindBuf && int(o.LenArg) == i && ev.Args[j] != 0 {
+				if o.Dir == event.Out {
+					return uintptr(w.room(t, o))
+				}
+				if o.Len == event.LenArg || ev.OK() {
+					return uintptr(len(t.data))
+				}
+			}
+		}
+	}
+	return raw
+}
+
+// room returns how many bytes to offer to a call for its result.
+func (w *worker) room(t *task, a *event.Arg) int {
+	n := int64(maxScratch)
+	if a.LenArg != event.NoArg {
+		n = int64(t.ev.Args[a.LenArg])
+	}
+	return int(max(0, min(n, max(t.ev.Ret, 0)+maxScratch)))
+}
+
+func (w *worker) descriptor(t *task, i int) uintptr {
+	if h := t.fds[i]; h != nil && h.fd >= 0 {
+		return uintptr(h.fd)
+	}
+	return noFD
+}
+
+// aligned returns the data where the kernel can take it from: O_DIRECT wants
+// whole pages.
+func (w *worker) aligned(t *task, data []byte) []byte {
+	if f := t.ev.FileArg(0); f != nil && f.Flags&unix.O_DIRECT != 0 && len(data) > 0 {
+		b := w.buffer(len(data))
+		copy(b, data)
+		return b
+	}
+	return data
+}
+
+// vector builds an iovec array of the recorded shape.
+func (w *worker) vector(t *task, i int, a *event.Arg, outs *[event.MaxArgs][]byte) uintptr {
+	b := t.ev.BufArg(i)
+	if b == nil || len(b.Parts) == 0 {
+		return 0
+	}
+	total := int64(0)
+	for _, n := range b.Parts {
+		total += n
+	}
+	var mem []byte
+	if a.Dir == event.In {
+		mem = w.aligned(t, t.data)
+	} else {
+		mem = w.buffer(int(max(0, min(total, max(t.ev.Ret, 0)+maxScratch))))
+		outs[i] = mem
+	}
+	w.iov = w.iov[:0]
+	for _, n := range b.Parts {
+		v := unix.Iovec{}
+		take := int(max(0, min(n, int64(len(mem)))))
+		if take > 0 {
+			v.Base = &mem[0]
+		}
+		v.SetLen(take)
+		mem = mem[take:]
+		w.iov = append(w.iov, v)
+	}
+	return uintptr(unsafe.Pointer(&w.iov[0]))
+}
+
+// address returns where b is; memory that the garbage collector does not move. The
+// caller keeps it alive over the call.
+func address(b []byte) uintptr {
+	if len(b) == 0 {
+		b = zeroByte[:]
+	}
+	return uintptr(unsafe.Pointer(&b[0]))
+}
+
+var zeroByte [1]byte
+
+func getOffset(b []byte) int64 { return *(*int64)(unsafe.Pointer(&b[0])) }
+func putOffset(b []byte, v int64) {
+	*(*int64)(unsafe.Pointer(&b[0])) = v
+}
+
+// copyIn writes what the recording copied from a pipe or socket.
+func (w *worker) copyIn(t *task) {
+	_, dst := copySides(t.ev.Op)
+	h := t.fds[dst]
+	off := int64(-1)
+	if explicitTarget(&t.ev) {
+		off = targetOffset(&t.ev)
+	}
+	data := t.data
+	for len(data) > 0 {
+		var n int
+		var err error
+		if off >= 0 {
+			n, err = unix.Pwrite(h.fd, data, off)
+			off += int64(n)
+		} else {
+			n, err = unix.Write(h.fd, data)
+		}
+		if err != nil {
+			w.mismatch(t, "errno", "0", errName(err))
+			return
+		}
+		data = data[n:]
+	}
+}
+
+// explicitTarget reports whether a copy was told where to write.
+func explicitTarget(ev *event.Event) bool { return ev.Op != event.OpSendfile && ev.Args[3] != 0 }
+
+// copyOut reads what the recording copied to a pipe or socket, and checks it.
+func (w *worker) copyOut(t *task) {
+	src, _ := copySides(t.ev.Op)
+	h := t.fds[src]
+	explicit := t.ev.Args[1] != 0 && t.ev.Op != event.OpSendfile || t.ev.Op == event.OpSendfile && t.ev.Args[2] != 0
+	b := w.buffer(int(min(t.ev.Ret, 1<<30)))
+	got := 0
+	for got < len(b) {
+		var n int
+		var err error
+		if explicit {
+			n, err = unix.Pread(h.fd, b[got:], sourceOffset(&t.ev)+int64(got))
+		} else {
+			n, err = unix.Read(h.fd, b[got:])
+		}
+		if err != nil || n == 0 {
+			break
+		}
+		got += n
+	}
+	if got != len(b) {
+		w.mismatch(t, "result", fmt.Sprint(len(b)), fmt.Sprint(got))
+	} else if w.verify && !t.noWant {
+		w.checkBytes(t, "content", t.want, b)
+	}
+}
+
+// clone makes one file share another's content or, where the file system cannot
+// do that, copies it.
+func (w *worker) clone(t *task) {
+	dst, src := t.fds[0], t.fds[2]
+	if unix.IoctlFileClone(dst.fd, src.fd) == nil {
+		return
+	}
+	var in, out int64
+	for {
+		n, err := unix.CopyFileRange(src.fd, &in, dst.fd, &out, 1<<30, 0)
+		if err != nil {
+			w.mismatch(t, "errno", "0", errName(err))
+			return
+		}
+		if n == 0 {
+			break
+		}
+	}
+	if err := unix.Ftruncate(dst.fd, in); err != nil {
+		w.mismatch(t, "errno", "0", errName(err))
+	}
+}

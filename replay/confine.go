@@ -1,0 +1,190 @@
+package replay
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"iotape/trace"
+)
+
+// confined is what the child process is told.
+type confined struct {
+	Tape   string
+	Into   string
+	Verify bool
+}
+
+// message is what it answers, one JSON object a line.
+type message struct {
+	Done   uint64  `json:"done,omitempty"`
+	Error  string  `json:"error,omitempty"`
+	Report *Report `json:"report,omitempty"`
+}
+
+// stubEnv marks the child process.
+const stubEnv = "IOTAPE_REPLAY_CHILD"
+
+// Descriptors of the child.
+const (
+	configFD = 3
+	answerFD = 4
+)
+
+// runConfined runs the tape's events in a child process that can see nothing but
+// the target.
+func runConfined(ctx context.Context, c *confined, progress func(uint64)) (*Report, error) {
+	config, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	configR, configW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	answerR, answerW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer answerR.Close()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env = append(os.Environ(), stubEnv+"=1")
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = []*os.File{configR, answerW}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		// The same user inside, so that permissions mean what they meant, with just
+		// the two rights that the confinement itself needs.
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
+	}
+	if err := cmd.Start(); err != nil {
+		configR.Close()
+		configW.Close()
+		answerW.Close()
+		return nil, fmt.Errorf("start the confined replay (namespaces): %w", err)
+	}
+	configR.Close()
+	answerW.Close()
+	_, werr := configW.Write(config)
+	configW.Close()
+	rep, err := readAnswer(answerR, progress)
+	waitErr := cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return rep, ctx.Err()
+	case err != nil:
+		return rep, err
+	case rep == nil:
+		return nil, fmt.Errorf("the confined replay ended without a report: %w", errors.Join(waitErr, werr))
+	}
+	return rep, nil
+}
+
+func readAnswer(r io.Reader, progress func(uint64)) (*Report, error) {
+	dec := json.NewDecoder(bufio.NewReader(r))
+	for {
+		var m message
+		if err := dec.Decode(&m); err != nil {
+			return nil, nil // the end; the caller says what that means
+		}
+		switch {
+		case m.Error != "":
+			return m.Report, errors.New(m.Error)
+		case m.Report != nil:
+			return m.Report, nil
+		}
+		progress(m.Done)
+	}
+}
+
+// Stub runs the confined part of a replay and exits, if this process is one; else
+// it returns at once. Programs that call Run call it first thing in main.
+func Stub() {
+	if os.Getenv(stubEnv) == "" {
+		return
+	}
+	os.Unsetenv(stubEnv)
+	answer := os.NewFile(answerFD, "answer")
+	enc := json.NewEncoder(answer)
+	rep, err := child(func(done uint64) { _ = enc.Encode(message{Done: done}) })
+	m := message{Report: rep}
+	if err != nil {
+		m.Error = err.Error()
+	}
+	if enc.Encode(m) != nil || err != nil {
+		os.Exit(2)
+	}
+	os.Exit(0)
+}
+
+// child confines itself and replays.
+func child(progress func(uint64)) (*Report, error) {
+	config := os.NewFile(configFD, "config")
+	var c confined
+	if err := json.NewDecoder(config).Decode(&c); err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	config.Close()
+	tape, err := trace.OpenTape(c.Tape)
+	if err != nil {
+		return nil, err
+	}
+	defer tape.Close()
+	if err := confine(c.Into); err != nil {
+		return nil, err
+	}
+	// The terminal's interrupt reaches the whole foreground group; the parent says
+	// when to stop.
+	signal.Ignore(syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	raiseLimits()
+	return run(ctx, tape, c.Verify, progress)
+}
+
+// confine makes dir the root of this process, without devices or set-id programs,
+// in a mount namespace that nothing comes out of.
+func confine(dir string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount the target: %w", err)
+	}
+	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_NODEV | unix.MS_NOSUID
+	if err := unix.Mount("", dir, "", flags, ""); err != nil {
+		return fmt.Errorf("mount the target without devices: %w", err)
+	}
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("enter the target: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("make the target the root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+// raiseLimits lets the replay have as many files open as all recorded processes
+// had together, as far as that is allowed.
+func raiseLimits() {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {
+		l.Cur = l.Max
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &l)
+	}
+}

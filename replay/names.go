@@ -1,0 +1,275 @@
+package replay
+
+import (
+	"path"
+	"strings"
+
+	"iotape/tree"
+)
+
+// names is the directory tree as the recording saw it at one moment, known in
+// part: what a call proved to exist before anything in the trace made it goes into
+// the skeleton.
+type names struct {
+	root *node
+	// hint describes objects as they were after the recording, by path without the
+	// leading slash. It decides only what the trace leaves open.
+	hint  *tree.Manifest
+	byIno map[inode]*object
+	// initial are the objects that existed before the first event.
+	initial []*object
+}
+
+type inode struct{ dev, ino uint64 }
+
+// node is a name. Its object is nil while nothing exists there.
+type node struct {
+	name     string
+	parent   *node
+	children map[string]*node
+	obj      *object
+	seen     bool // something is known: obj, or that there is none
+	listed   bool // a directory whose initial entries are all known
+}
+
+// object is a file, directory, …, with one or more names.
+type object struct {
+	typ     tree.Type // 0 while unknown
+	target  string    // of a symbolic link
+	initial *tree.Entry
+	paths   []string // initial names
+	id      inode
+	changed bool // by the trace: what is seen of it now is not its initial state
+	content extents
+	grown   bool // content was cut or written: later sizes are not initial
+}
+
+func newNames(hint *tree.Manifest) *names {
+	n := &names{root: &node{name: "/", seen: true}, hint: hint, byIno: map[inode]*object{}}
+	n.root.obj = &object{typ: tree.Dir, initial: &tree.Entry{Path: ".", Type: tree.Dir}, paths: []string{"."}}
+	return n
+}
+
+// path returns a node's place without the leading slash, "." for the root.
+func (n *node) path() string {
+	if n.parent == nil {
+		return "."
+	}
+	var parts []string
+	for ; n.parent != nil; n = n.parent {
+		parts = append(parts, n.name)
+	}
+	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+		parts[i], parts[j] = parts[j], parts[i]
+	}
+	return strings.Join(parts, "/")
+}
+
+func (n *node) child(name string) *node {
+	if c := n.children[name]; c != nil {
+		return c
+	}
+	c := &node{name: name, parent: n}
+	if n.children == nil {
+		n.children = map[string]*node{}
+	}
+	n.children[name] = c
+	// What the trace made has only what the trace put there; what was listed had
+	// only what the list said.
+	if n.listed || n.obj != nil && n.obj.initial == nil && n.obj.typ == tree.Dir {
+		c.seen = true
+	}
+	return c
+}
+
+// maxLinks is the kernel's limit for one lookup (MAXSYMLINKS).
+const maxLinks = 40
+
+// lookup finds the node of an absolute path as the kernel would, following
+// symbolic links in the middle and, if follow is set, at the end. Directories on
+// the way that nothing was known of are taken to have existed. It returns nil if
+// the path cannot be followed.
+func (n *names) lookup(abs string, follow bool) *node {
+	at, links := n.root, 0
+	rest := strings.Split(strings.Trim(abs, "/"), "/")
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if at.parent != nil {
+				at = at.parent
+			}
+			continue
+		}
+		c := at.child(name)
+		if !c.seen && (len(rest) > 0 || follow) {
+			n.guess(c, len(rest) > 0)
+		}
+		if c.obj != nil && c.obj.typ == tree.Symlink && (len(rest) > 0 || follow) {
+			if links++; links > maxLinks {
+				return nil
+			}
+			target := strings.Split(c.obj.target, "/")
+			if strings.HasPrefix(c.obj.target, "/") {
+				at = n.root
+			}
+			rest = append(target, rest...)
+			continue
+		}
+		if len(rest) > 0 && (c.obj == nil || c.obj.typ != tree.Dir) {
+			return nil
+		}
+		at = c
+	}
+	return at
+}
+
+// guess decides on a name that a path goes through: a directory or, if the hint
+// says so, a symbolic link. The last name of a path is only a guess when it is a
+// link, because what the call did tells the rest.
+func (n *names) guess(c *node, middle bool) {
+	if n.hint != nil {
+		if e := n.hint.Lookup(c.path()); e != nil && (e.Type == tree.Symlink || middle && e.Type == tree.Dir) {
+			n.exist(c, e.Type)
+			c.obj.target = e.Target
+			return
+		}
+	}
+	if middle {
+		n.exist(c, tree.Dir)
+	}
+}
+
+// exist notes that a name of which nothing was known existed from the start.
+func (n *names) exist(c *node, typ tree.Type) *object {
+	if c.obj == nil {
+		if c.seen {
+			// The trace says that it did not exist, and now it does: somebody
+			// outside made it. It is treated as made here.
+			c.obj = &object{typ: typ, changed: true}
+			return c.obj
+		}
+		c.seen = true
+		c.obj = &object{typ: typ, initial: &tree.Entry{}}
+		c.obj.paths = []string{c.path()}
+		n.initial = append(n.initial, c.obj)
+		n.existAbove(c)
+	}
+	if c.obj.typ == 0 {
+		c.obj.typ = typ
+	}
+	return c.obj
+}
+
+// existAbove makes the directories above an initial name initial as well.
+func (n *names) existAbove(c *node) {
+	for p := c.parent; p != nil && p.obj == nil && !p.seen; p = p.parent {
+		n.exist(p, tree.Dir)
+	}
+}
+
+// identify joins names of one object: the kernel gave them the same inode.
+func (n *names) identify(c *node, id inode) {
+	if id.ino == 0 || c.obj == nil || c.obj.id == id {
+		return
+	}
+	o := c.obj
+	if o.id.ino != 0 {
+		return
+	}
+	o.id = id
+	if first := n.byIno[id]; first != nil && first != o && o.initial != nil && first.initial != nil && o.typ != tree.Dir {
+		first.paths, o.paths = append(first.paths, o.paths...), nil
+		if first.typ == 0 {
+			first.typ = o.typ
+		}
+		c.obj = first
+		return
+	}
+	n.byIno[id] = o
+}
+
+// gone empties a name.
+func (n *names) gone(c *node) {
+	c.obj, c.seen, c.children, c.listed = nil, true, nil, false
+}
+
+// move takes everything below one name to another.
+func (n *names) move(from, to *node) {
+	to.obj, to.children, to.seen, to.listed = from.obj, from.children, true, from.listed
+	for _, c := range to.children {
+		c.parent = to
+	}
+	from.obj, from.children, from.seen, from.listed = nil, nil, true, false
+}
+
+// absent notes that the last name of a path is not there, if all before it is
+// known; otherwise any of them may be what is missing.
+func (n *names) absent(abs string) {
+	at := n.root
+	parts := strings.Split(strings.Trim(path.Clean(abs), "/"), "/")
+	for i, name := range parts {
+		if at.obj == nil || at.obj.typ != tree.Dir {
+			return
+		}
+		c := at.child(name)
+		if i == len(parts)-1 {
+			c.seen = true
+		}
+		at = c
+	}
+}
+
+// current returns the present name of every object that has one, without the
+// leading slash.
+func (n *names) current() map[*object]string {
+	m := map[*object]string{}
+	n.each(func(p string, o *object) {
+		if old, ok := m[o]; !ok || p < old {
+			m[o] = p
+		}
+	})
+	return m
+}
+
+// each calls f for every name that exists at present.
+func (n *names) each(f func(path string, o *object)) {
+	var walk func(*node, string)
+	walk = func(at *node, prefix string) {
+		for _, c := range at.children {
+			if c.obj != nil {
+				f(prefix+c.name, c.obj)
+			}
+			walk(c, prefix+c.name+"/")
+		}
+	}
+	walk(n.root, "")
+}
+
+// swap exchanges what two names hold.
+func (n *names) swap(a, b *node) {
+	a.obj, b.obj = b.obj, a.obj
+	a.children, b.children = b.children, a.children
+	a.listed, b.listed = b.listed, a.listed
+	for _, p := range []*node{a, b} {
+		p.seen = true
+		for _, c := range p.children {
+			c.parent = p
+		}
+	}
+}
+
+// virtual reports whether a path lies where the kernel makes up the files: replay
+// does not repeat what happens there.
+func virtual(abs string) bool {
+	abs = path.Clean(abs)
+	for _, dir := range [...]string{"/proc", "/sys", "/dev"} {
+		if abs == dir || strings.HasPrefix(abs, dir+"/") {
+			return !strings.HasPrefix(abs, "/dev/shm/") && abs != "/dev/shm"
+		}
+	}
+	return false
+}

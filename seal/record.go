@@ -1,0 +1,330 @@
+package seal
+
+import (
+	"bytes"
+	"strings"
+	"syscall"
+
+	"iotape/event"
+	"iotape/posix"
+	"iotape/trace"
+)
+
+// maxInline is the largest content that stands in the event itself: below it, a
+// reference costs more than it saves.
+const maxInline = 64
+
+// maxErrno bounds the results that are errors on every Linux architecture
+// (MAX_ERRNO, linux/err.h).
+const maxErrno = 4095
+
+// record takes one record of the stream.
+func (s *sealer) record(r *trace.Record) error {
+	switch r.Type {
+	case trace.RecCall:
+		return s.call(r)
+	case trace.RecData:
+		return s.data(r)
+	case trace.RecEnter:
+		t := s.thread(r.TID)
+		t.entry, t.entryPaths, t.entryTime = nil, nil, r.Enter
+		it := item{base: 0}
+		for i := range r.Pieces {
+			if err := s.piece(&it, nil, &r.Pieces[i], nil); err != nil {
+				return err
+			}
+		}
+		t.entry, t.entryPaths = it.ev.Bufs, it.ev.Paths
+	case trace.RecTask:
+		t := s.thread(r.TID)
+		t.ppid, t.pgid, t.sid, t.uid, t.gid = r.PPID, r.PGID, r.SID, r.UID, r.GID
+		comm, _, _ := bytes.Cut(r.Comm[:], []byte{0})
+		t.comm = string(comm)
+	case trace.RecFork:
+		it := s.simple(r, event.Forked)
+		it.ev.Child, it.ev.Ret = r.ChildTID, int64(r.Child)
+		it.ev.Args[0] = r.Share
+		child := *s.thread(r.TID)
+		child.entry, child.entryPaths = nil, nil
+		if r.Share&trace.ShareThread == 0 {
+			child.ppid = r.PID
+		}
+		s.threads[r.ChildTID] = &child
+		s.queue.push(it)
+	case trace.RecExit:
+		it := s.simple(r, event.Exited)
+		it.ev.Ret = r.Ret
+		s.queue.push(it)
+		delete(s.threads, r.TID)
+	case trace.RecLoss:
+		s.lost(r.Exit, r.Count, r.Reason)
+	case trace.RecFile:
+		it := s.simple(r, event.Inherited)
+		for i := range r.Objects {
+			f := file(&r.Objects[i])
+			f.Arg = 0
+			if len(r.Pieces) > 0 {
+				f.Path = string(r.Pieces[0].Data)
+			}
+			it.ev.Files = append(it.ev.Files, f)
+		}
+		s.queue.push(it)
+	case trace.RecStart:
+		it := s.simple(r, event.Started)
+		it.ev.Args[0] = uint64(r.Umask)
+		if len(r.Pieces) > 0 {
+			dir := string(r.Pieces[0].Data)
+			it.ev.Paths = append(it.ev.Paths, event.Path{Raw: dir, Abs: dir})
+		}
+		s.queue.push(it)
+	case trace.RecNote:
+		it := s.simple(r, event.NoteMark)
+		if len(r.Pieces) > 0 {
+			text := bytes.Clone(r.Pieces[0].Data)
+			it.ev.Bufs = append(it.ev.Bufs, event.Buf{Kind: event.KindText, Len: int64(len(text)), Inline: text})
+		}
+		s.queue.push(it)
+	}
+	return nil // a type of a newer version
+}
+
+func (s *sealer) thread(tid uint32) *thread {
+	t := s.threads[tid]
+	if t == nil {
+		t = &thread{}
+		s.threads[tid] = t
+	}
+	return t
+}
+
+// newItem returns an empty item that is due at a time.
+func (s *sealer) newItem(key uint64) *item {
+	it := &item{}
+	if n := len(s.free); n > 0 {
+		it = s.free[n-1]
+		s.free = s.free[:n-1]
+		ev := event.Event{Files: it.ev.Files[:0], Paths: it.ev.Paths[:0], Bufs: it.ev.Bufs[:0]}
+		*it = item{ev: ev}
+	}
+	s.order++
+	it.key, it.arrival = key, s.order
+	it.ev.Offset, it.ev.Count = -1, -1
+	return it
+}
+
+// simple starts an event that is no call.
+func (s *sealer) simple(r *trace.Record, kind event.EventKind) *item {
+	it := s.newItem(r.Exit)
+	it.ev.Kind = kind
+	s.identify(&it.ev, r)
+	it.ev.Enter, it.ev.Exit = int64(r.Exit), int64(r.Exit)
+	return it
+}
+
+func (s *sealer) identify(ev *event.Event, r *trace.Record) {
+	t := s.thread(r.TID)
+	ev.PID, ev.TID = r.PID, r.TID
+	ev.PPID, ev.PGID, ev.SID, ev.UID, ev.GID, ev.Comm = t.ppid, t.pgid, t.sid, t.uid, t.gid, t.comm
+}
+
+// call builds the event of a RecCall.
+func (s *sealer) call(r *trace.Record) error {
+	it := s.newItem(r.Exit)
+	ev := &it.ev
+	s.identify(ev, r)
+	ev.Op, ev.NR = event.Op(r.Op), r.NR
+	ev.Enter, ev.Exit, ev.CPU = int64(r.Enter), int64(r.Exit), int64(r.CPU)
+	ev.Args = r.Args
+	ev.Ret = r.Ret
+	if r.Ret < 0 && r.Ret >= -maxErrno {
+		ev.Errno, ev.Ret = syscall.Errno(-r.Ret), -1
+	}
+	if r.Flags&trace.CallInterrupted != 0 {
+		ev.Flags |= event.Interrupted
+	}
+	spec := ev.Spec()
+	s.files(ev, spec, r)
+	ev.Offset, _ = posix.Extent(ev)
+	it.base = max(ev.Offset, 0)
+	if t := s.thread(r.TID); t.entry != nil || t.entryPaths != nil {
+		if t.entryTime == r.Enter {
+			ev.Bufs, ev.Paths = append(ev.Bufs, t.entry...), append(ev.Paths, t.entryPaths...)
+		}
+		t.entry, t.entryPaths = nil, nil
+	}
+	for i := range r.Pieces {
+		if err := s.piece(it, spec, &r.Pieces[i], ev); err != nil {
+			return err
+		}
+	}
+	if r.Flags&trace.CallMore != 0 {
+		it.pending = true
+		s.open[callKey{r.TID, r.Enter}] = it
+	}
+	s.queue.push(it)
+	return nil
+}
+
+// files lists the descriptors of a call with what the kernel said of them.
+func (s *sealer) files(ev *event.Event, spec *event.Spec, r *trace.Record) {
+	for i := range spec.Args {
+		if k := spec.Args[i].Kind; k != event.KindFD && k != event.KindDirFD {
+			continue
+		}
+		fd := int32(r.Args[i])
+		if fd < 0 {
+			continue
+		}
+		f := event.File{Arg: int8(i), FD: fd}
+		if o := object(r, int8(i)); o != nil {
+			f = file(o)
+			f.FD = fd
+		}
+		ev.Files = append(ev.Files, f)
+	}
+	if o := object(r, event.ResultArg); o != nil && ev.Errno == 0 {
+		ev.Files = append(ev.Files, file(o))
+	}
+}
+
+func object(r *trace.Record, arg int8) *trace.Object {
+	for i := range r.Objects {
+		if r.Objects[i].Arg == arg {
+			return &r.Objects[i]
+		}
+	}
+	return nil
+}
+
+func file(o *trace.Object) event.File {
+	return event.File{
+		Arg: o.Arg, FD: o.FD, Known: true,
+		Dev: statDev(o.Dev), Ino: o.Ino, Mode: o.Mode, Flags: o.Flags, Nlink: o.Nlink, UID: o.UID, GID: o.GID,
+		Size: o.Size, Pos: o.Pos, Rdev: statDev(o.Rdev),
+	}
+}
+
+// statDev turns the kernel's device number into stat's (new_encode_dev in
+// linux/kdev_t.h, glibc's makedev).
+func statDev(d uint32) uint64 {
+	major, minor := uint64(d>>20), uint64(d&0xfffff)
+	return minor&0xff | major&0xfff<<8 | minor&^0xff<<12
+}
+
+// data adds a RecData record to its call.
+func (s *sealer) data(r *trace.Record) error {
+	key := callKey{r.TID, r.Enter}
+	it := s.open[key]
+	if it == nil {
+		return nil // its call was lost, and that is counted
+	}
+	spec := it.ev.Spec()
+	for i := range r.Pieces {
+		if err := s.piece(it, spec, &r.Pieces[i], &it.ev); err != nil {
+			return err
+		}
+	}
+	if r.Flags&trace.DataLast != 0 {
+		it.pending = false
+		delete(s.open, key)
+	}
+	return nil
+}
+
+// piece adds memory to an event. Without a spec the pieces are those of a
+// RecEnter: a path and an argument vector.
+func (s *sealer) piece(it *item, spec *event.Spec, p *trace.Piece, ev *event.Event) error {
+	if ev == nil {
+		ev = &it.ev
+	}
+	kind, dir := event.KindBuf, event.In
+	if spec == nil {
+		kind = event.KindStrings
+		if bytes.IndexByte(p.Data, 0) < 0 && p.Off == 0 && len(ev.Paths) == 0 {
+			kind = event.KindPath
+		}
+	} else if int(p.Arg) < len(spec.Args) {
+		a := &spec.Args[p.Arg]
+		dir = a.Dir
+		if a.Kind.IsMemory() {
+			kind = a.Kind
+		}
+	}
+	if kind == event.KindPath {
+		ev.Paths = append(ev.Paths, event.Path{Arg: int8(p.Arg), Raw: strings.TrimRight(string(p.Data), "\x00")})
+		return nil
+	}
+	b := ev.BufArg(int(p.Arg))
+	if b == nil {
+		ev.Bufs = append(ev.Bufs, event.Buf{Arg: int8(p.Arg), Dir: dir, Kind: kind})
+		b = &ev.Bufs[len(ev.Bufs)-1]
+	}
+	switch {
+	case p.Flags&trace.PieceShape != 0:
+		for v := p.Data; len(v) >= 16; v = v[16:] {
+			b.Parts = append(b.Parts, int64(le64(v[8:])))
+		}
+	case p.Flags&trace.PieceOmitted != 0:
+		b.Omitted = true
+		b.Len += int64(p.Len)
+	case p.Flags&trace.PieceMissing != 0:
+		b.Len += int64(p.Len)
+		b.Missing += int64(p.Len)
+		ev.Flags |= event.Incomplete
+		if len(b.Inline) > 0 {
+			if err := s.spill(b, it.base); err != nil {
+				return err
+			}
+		}
+		b.Refs = append(b.Refs, event.Ref{Len: p.Len})
+	default:
+		return s.content(b, it.base, p.Data)
+	}
+	return nil
+}
+
+// content appends bytes to a buffer, in the event while they are few.
+func (s *sealer) content(b *event.Buf, base int64, data []byte) error {
+	inline := b.Kind == event.KindStruct || b.Kind == event.KindText || b.Kind == event.KindStrings
+	if len(b.Refs) == 0 && (inline || b.Len+int64(len(data)) <= maxInline) {
+		b.Inline = append(b.Inline, data...)
+		b.Len += int64(len(data))
+		return nil
+	}
+	if err := s.spill(b, base); err != nil {
+		return err
+	}
+	if err := s.store(b, base+b.Len, data); err != nil {
+		return err
+	}
+	b.Len += int64(len(data))
+	return nil
+}
+
+// spill moves bytes out of the event, which has grown.
+func (s *sealer) spill(b *event.Buf, base int64) error {
+	data := b.Inline
+	b.Inline = nil
+	return s.store(b, base, data)
+}
+
+// store cuts bytes at multiples of the chunk size in file offsets, so that the
+// same page has the same chunk however it was moved.
+func (s *sealer) store(b *event.Buf, off int64, data []byte) error {
+	for len(data) > 0 {
+		n := min(int64(len(data)), trace.ChunkBytes-off%trace.ChunkBytes)
+		id, err := s.tw.AddChunk(data[:n])
+		if err != nil {
+			return err
+		}
+		b.Refs = append(b.Refs, event.Ref{Chunk: id, Len: uint32(n)})
+		data, off = data[n:], off+n
+	}
+	return nil
+}
+
+func le64(b []byte) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}

@@ -1,0 +1,293 @@
+package seal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"iotape/event"
+	"iotape/posix"
+	"iotape/trace"
+)
+
+// Options for Seal. Nil and zero values are the defaults.
+type Options struct {
+	// Progress is called now and then with bytes of the stream.
+	Progress func(done int64)
+}
+
+// Stats says what was sealed.
+type Stats struct {
+	Head     *trace.Head
+	End      *trace.End // nil if the recording did not end in order
+	Events   uint64     // of all kinds
+	Calls    uint64
+	Lost     uint64 // records
+	Late     uint64 // events that came out of order
+	Missing  int64  // bytes of content that could not be recorded
+	Bytes    int64  // of content that the calls moved
+	Stream   int64  // bytes of the stream that were read
+	Losses   []trace.Loss
+	Damage   error   // why the stream could not be read to its end; nil if it was
+	Touched  Touched // what the calls named
+	nLosses  map[uint32]uint64
+	lastTime int64
+}
+
+// Seal reads a stream to its end and writes its events and content to a tape. The
+// caller adds other files and closes the tape with the Manifest of the Stats. A
+// damaged stream is not an error: what is good of it is sealed.
+func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (*Stats, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	fr := trace.NewFrameReader(in)
+	s := &sealer{
+		tw: tw, model: posix.New(),
+		stats:   &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
+		threads: map[uint32]*thread{},
+		open:    map[callKey]*item{},
+	}
+	for frames := 0; ; frames++ {
+		if frames%64 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if o.Progress != nil {
+				o.Progress(fr.Offset())
+			}
+		}
+		f, payload, err := fr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			if s.stats.Head == nil {
+				return nil, err
+			}
+			s.stats.Damage = err
+			break
+		}
+		if err := s.frame(&f, payload); err != nil {
+			return nil, err
+		}
+		if s.stats.End != nil {
+			break
+		}
+	}
+	if s.stats.Head == nil {
+		return nil, fmt.Errorf("stream without a head frame: %w", trace.ErrTruncated)
+	}
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	s.stats.Stream = fr.Offset()
+	return s.stats, nil
+}
+
+// sealer is one Seal under way.
+type sealer struct {
+	tw      *trace.TapeWriter
+	model   *posix.Model
+	stats   *Stats
+	arch    event.Arch
+	threads map[uint32]*thread
+	open    map[callKey]*item // calls whose RecData records are still to come
+	queue   queue
+	order   uint64 // of arrival, to keep equal times stable
+	round   uint32
+	until   uint64 // clock of the present round
+	sealed  uint64 // everything that returned before this is out
+	rec     trace.Record
+	batch   []*item
+	free    []*item
+}
+
+// thread is what is known of a thread between its records.
+type thread struct {
+	ppid, pgid, sid, uid, gid uint32
+	comm                      string
+	entry                     []event.Buf  // from RecEnter, for its next call
+	entryPaths                []event.Path // likewise
+	entryTime                 uint64
+}
+
+type callKey struct {
+	tid   uint32
+	enter uint64
+}
+
+// slackNS is how long after its return a call's record may still be on its way
+// into a ring.
+const slackNS = 50e6
+
+// maxQueue bounds the events that wait for their order; beyond it, the oldest go
+// out as they are.
+const maxQueue = 1 << 20
+
+func (s *sealer) frame(f *trace.Frame, payload []byte) error {
+	switch f.Kind {
+	case trace.FrameHead:
+		if s.stats.Head != nil {
+			return nil
+		}
+		h, err := trace.ReadHead(payload)
+		if err != nil {
+			return err
+		}
+		arch, ok := event.ParseArch(h.Arch)
+		if !ok {
+			return fmt.Errorf("stream of architecture %q, known are amd64 and arm64: %w", h.Arch, trace.ErrNewer)
+		}
+		s.stats.Head, s.arch = h, arch
+		return nil
+	case trace.FrameEnd:
+		end, err := trace.ReadEnd(payload)
+		s.stats.End = end
+		return err
+	case trace.FrameRecords:
+	default:
+		return nil // of a newer version
+	}
+	if s.stats.Head == nil {
+		return fmt.Errorf("records before the head frame: %w", trace.ErrCorrupt)
+	}
+	if f.Round != s.round {
+		// All shards were drained up to the last round's clock.
+		if err := s.emit(s.until - min(s.until, slackNS)); err != nil {
+			return err
+		}
+		s.round = f.Round
+	}
+	s.until = max(s.until, f.Until)
+	if f.Lost > 0 {
+		s.lost(f.Until, f.Lost, trace.LossRing)
+	}
+	for body, err := range trace.Records(payload) {
+		if err == nil {
+			err = s.rec.Decode(body)
+		}
+		if err == nil {
+			err = s.record(&s.rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost puts a mark into the trace and counts.
+func (s *sealer) lost(at, n uint64, reason uint32) {
+	s.stats.nLosses[reason] += n
+	s.stats.Lost += n
+	it := s.newItem(at)
+	it.ev = event.Event{Kind: event.LossMark, Enter: int64(at), Exit: int64(at), Ret: int64(n), Offset: -1, Count: -1}
+	it.ev.Args[0] = uint64(reason)
+	s.queue.push(it)
+}
+
+// emit writes out, in order, what returned up to a time.
+func (s *sealer) emit(until uint64) error {
+	s.batch = s.batch[:0]
+	for s.queue.len() > 0 {
+		it := s.queue.top()
+		if it.key > until && s.queue.len() < maxQueue {
+			break
+		}
+		if it.pending && until != ^uint64(0) && s.queue.len() < maxQueue {
+			break // its content is not complete, and nothing overtakes it
+		}
+		s.batch = append(s.batch, s.queue.pop())
+	}
+	orderAppends(s.batch)
+	for _, it := range s.batch {
+		if err := s.write(it); err != nil {
+			return err
+		}
+		s.free = append(s.free, it)
+	}
+	return nil
+}
+
+// write resolves one event and gives it to the tape.
+func (s *sealer) write(it *item) error {
+	ev := &it.ev
+	if it.pending {
+		delete(s.open, callKey{ev.TID, uint64(ev.Enter)})
+		ev.Flags |= event.Incomplete
+		s.stats.nLosses[trace.LossPartial]++
+		s.stats.Lost++
+	}
+	if it.key < s.sealed {
+		ev.Flags |= event.Late
+		s.stats.Late++
+	}
+	s.sealed = max(s.sealed, it.key)
+	if ev.Kind != event.LossMark && ev.Kind != event.NoteMark {
+		s.model.Apply(ev)
+	}
+	s.stats.Touched.see(ev)
+	for i := range ev.Bufs {
+		b := &ev.Bufs[i]
+		s.stats.Bytes += b.Len
+		s.stats.Missing += b.Missing
+	}
+	if ev.Kind == event.Call {
+		s.stats.Calls++
+	}
+	s.stats.Events++
+	return s.tw.Write(ev)
+}
+
+// finish writes what is left.
+func (s *sealer) finish() error {
+	if err := s.emit(^uint64(0)); err != nil {
+		return err
+	}
+	if s.stats.End != nil && s.stats.End.Lost > s.stats.Lost {
+		s.stats.nLosses[trace.LossDisk] += s.stats.End.Lost - s.stats.Lost
+		s.stats.Lost = s.stats.End.Lost
+	}
+	for _, reason := range []uint32{trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks, trace.LossPartial} {
+		if n := s.stats.nLosses[reason]; n > 0 {
+			s.stats.Losses = append(s.stats.Losses, trace.Loss{Reason: LossReason(reason), Records: n})
+		}
+	}
+	return nil
+}
+
+// LossReason returns the words for a loss reason of a stream.
+func LossReason(r uint32) string {
+	switch r {
+	case trace.LossRing:
+		return "the ring was full"
+	case trace.LossDisk:
+		return "the stream could not be written"
+	case trace.LossKilled:
+		return "the recorder ended before its programs"
+	case trace.LossTasks:
+		return "too many threads"
+	case trace.LossPartial:
+		return "content did not arrive"
+	}
+	return fmt.Sprintf("reason %d", r)
+}
+
+// Manifest returns what the tape's manifest says of the stream.
+func (st *Stats) Manifest(program string) *trace.Manifest {
+	m := &trace.Manifest{Program: program, Hosts: []trace.Host{{Head: *st.Head}}, Losses: st.Losses}
+	switch {
+	case st.End != nil:
+		m.ExitStatus, m.Signal = st.End.ExitStatus, st.End.Signal
+	case st.Damage != nil && !errors.Is(st.Damage, trace.ErrTruncated):
+		m.Incomplete, m.Reason = true, "the stream is damaged: "+st.Damage.Error()
+	default:
+		m.Incomplete, m.Reason = true, "the recording did not end in order"
+	}
+	if st.Lost > 0 && !m.Incomplete {
+		m.Incomplete, m.Reason = true, fmt.Sprintf("%d records were lost", st.Lost)
+	}
+	return m
+}

@@ -1,0 +1,174 @@
+package seal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"iotape/event"
+	"iotape/trace"
+	"iotape/tree"
+)
+
+// Touched is what the calls of a recording named and changed: the paths whose
+// state afterwards the tape keeps, so that a replay can be compared with it.
+type Touched struct {
+	paths   map[string]struct{}
+	written map[fileID]bool // opened for writing; true if the trace determines the whole content
+}
+
+type fileID struct{ dev, ino uint64 }
+
+func newTouched() Touched {
+	return Touched{paths: map[string]struct{}{}, written: map[fileID]bool{}}
+}
+
+// Len returns the number of paths.
+func (t *Touched) Len() int { return len(t.paths) }
+
+const (
+	accessMode = 3 // O_ACCMODE
+	oCreat     = 0o100
+	oExcl      = 0o200
+	oTrunc     = 0o1000
+	oTmpfile   = 0o20000000
+)
+
+func (t *Touched) see(ev *event.Event) {
+	if ev.Kind != event.Call {
+		return
+	}
+	for i := range ev.Paths {
+		if p := ev.Paths[i].Abs; p != "" {
+			t.paths[p] = struct{}{}
+		}
+	}
+	f := ev.FileArg(event.ResultArg)
+	if !ev.OK() || f == nil || !f.Known || f.Flags&accessMode == 0 || f.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return
+	}
+	id := fileID{f.Dev, f.Ino}
+	asked := openFlags(ev)
+	whole := f.Flags&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
+	t.written[id] = t.written[id] || whole
+}
+
+// openFlags returns the flags that an open asked for.
+func openFlags(ev *event.Event) uint64 {
+	switch ev.Op {
+	case event.OpOpen:
+		return ev.Args[1]
+	case event.OpOpenat:
+		return ev.Args[2]
+	case event.OpCreat:
+		return oCreat | oTrunc | 1
+	case event.OpOpenat2:
+		if b := ev.BufArg(2); b != nil && len(b.Inline) >= 8 {
+			return le64(b.Inline)
+		}
+	}
+	return 0
+}
+
+// Final takes the state of all touched paths as it is now and writes it to the
+// tape as trace.FinalName. Files that the recording wrote get their hash; those of
+// which it wrote only a part get their content stored as well, because nothing
+// else in the tape has the rest.
+func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched) (*tree.Manifest, error) {
+	paths := make([]string, 0, len(t.paths))
+	var partly []string
+	for p := range t.paths {
+		if virtual(p) {
+			continue
+		}
+		paths = append(paths, p)
+		if whole, ok := t.lookup(p); ok && !whole {
+			partly = append(partly, p)
+		}
+	}
+	m, err := tree.TakePaths(ctx, "/", paths, func(p string) bool {
+		_, ok := t.lookup(p)
+		return ok
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(partly) > 0 {
+		rest, err := tree.TakePaths(ctx, "/", partly, nil, &tree.TakeOptions{
+			Sink: func(data []byte, _ int64) (uint64, error) { return tw.AddChunk(data) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range rest.Entries {
+			if e := m.Lookup(rest.Entries[i].Path); e != nil && rest.Entries[i].Type == tree.File {
+				link, nlink, known := e.Link, e.Nlink, e.Known&tree.KnownLinks
+				*e = rest.Entries[i]
+				e.Link, e.Nlink, e.Known = link, nlink, e.Known&^tree.KnownLinks|known
+				if e.Link != "" {
+					e.Chunks = nil
+				}
+			}
+		}
+	}
+	return m, WriteTree(tw, trace.FinalName, m)
+}
+
+// lookup says whether the file at a path was opened for writing, and whether the
+// trace has its whole content.
+func (t *Touched) lookup(p string) (whole, ok bool) {
+	var st syscall.Stat_t
+	if len(t.written) == 0 || syscall.Lstat(p, &st) != nil {
+		return false, false
+	}
+	whole, ok = t.written[fileID{st.Dev, st.Ino}]
+	return whole, ok
+}
+
+// virtual reports whether a path is in a file system that the kernel makes up.
+func virtual(p string) bool {
+	for _, dir := range [...]string{"/proc", "/sys"} {
+		if p == dir || len(p) > len(dir) && p[:len(dir)+1] == dir+"/" {
+			return true
+		}
+	}
+	return false
+}
+
+// Snapshot takes the whole tree of a directory, given by its absolute path, and writes it to the tape, content
+// included. The manifest's paths are relative to "/". Its name in the tape is trace.SnapshotName with a number after the
+// first.
+func Snapshot(ctx context.Context, tw *trace.TapeWriter, dir string, n int, progress func(entries int, bytes int64)) (*tree.Manifest, error) {
+	m, err := tree.Take(ctx, dir, &tree.TakeOptions{
+		Prefix:   cmp.Or(strings.TrimPrefix(dir, "/"), "."),
+		Progress: progress,
+		Sink:     func(data []byte, _ int64) (uint64, error) { return tw.AddChunk(data) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, WriteTree(tw, SnapshotFile(n), m)
+}
+
+// SnapshotFile returns the name of the n-th snapshot in a tape, from 0.
+func SnapshotFile(n int) string {
+	if n == 0 {
+		return trace.SnapshotName
+	}
+	return fmt.Sprintf("%s-%d", trace.SnapshotName, n)
+}
+
+// WriteTree adds a manifest of a tree to a tape.
+func WriteTree(tw *trace.TapeWriter, name string, m *tree.Manifest) error {
+	w, err := tw.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := tree.Encode(w, m); err != nil {
+		w.Close()
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return w.Close()
+}
