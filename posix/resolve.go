@@ -1,6 +1,12 @@
 package posix
 
-import "iotape/event"
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"iotape/event"
+)
 
 // Open flags that the model needs (fcntl.h; the same on x86-64 and arm64).
 const (
@@ -42,8 +48,37 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 			dirfd = int32(ev.Args[a])
 		}
 		p.Abs = t.Abs(dirfd, p.Raw)
+		if fd, rest, ok := DescriptorPath(p.Raw, ev.PID); ok && !namesLink(ev.Op) {
+			if d := t.Table.Lookup(fd); d != nil && strings.HasPrefix(d.Open.Path, "/") {
+				p.Abs = path.Join(d.Open.Path, rest)
+			}
+		}
 	}
 	ev.Offset, ev.Count = Extent(ev)
+}
+
+// DescriptorPath takes apart a name that goes through a process's own descriptors,
+// such as /proc/self/fd/7/x: the C library makes them where the kernel has no call
+// on a descriptor (proc(5)).
+func DescriptorPath(name string, pid uint32) (fd int32, rest string, ok bool) {
+	tail, ok := strings.CutPrefix(name, "/proc/self/fd/")
+	for _, prefix := range []string{"/proc/thread-self/fd/", "/dev/fd/", "/proc/" + strconv.FormatUint(uint64(pid), 10) + "/fd/"} {
+		if !ok {
+			tail, ok = strings.CutPrefix(name, prefix)
+		}
+	}
+	digits, rest, _ := strings.Cut(tail, "/")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return int32(n), rest, ok && err == nil
+}
+
+// namesLink reports whether a call is about a symbolic link itself.
+func namesLink(op event.Op) bool {
+	switch op {
+	case event.OpReadlink, event.OpReadlinkat, event.OpLstat, event.OpUnlink, event.OpUnlinkat, event.OpLchown:
+		return true
+	}
+	return false
 }
 
 // Extent returns the file offset that a data operation started at and the bytes

@@ -3,12 +3,14 @@ package replay
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
+	"iotape/posix"
 )
 
 // noFD is a number that is never open: what the recording passed was not, either.
@@ -51,12 +53,7 @@ func (w *worker) call(t *task) {
 	for i := range spec.Args {
 		args[i] = w.argument(t, spec, i, &outs)
 	}
-	if ev.Op == event.OpLinkat && t.fds[0] != nil && virtual(ev.Paths[0].Abs) {
-		// /proc/self/fd/N names the recorded process's descriptor.
-		empty := []byte{0}
-		args[0], args[1], args[4] = uintptr(t.fds[0].fd), address(empty), unix.AT_EMPTY_PATH
-		defer runtime.KeepAlive(empty)
-	}
+	w.goThrough(t, &args)
 	r, _, errno := unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
 	for errno == syscall.EINTR {
 		r, _, errno = unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
@@ -74,6 +71,23 @@ func (w *worker) call(t *task) {
 		unix.Close(int(ret)) // the recording's open failed
 	}
 	w.check(t, ret, errno, &outs)
+}
+
+// goThrough lets names that went through the recorded process's descriptors start
+// from this process's: its /proc/self/fd was opened before the target became the
+// root, and leads nowhere but to open files.
+func (w *worker) goThrough(t *task, args *[event.MaxArgs]uintptr) {
+	spec := t.ev.Spec()
+	for i, h := range t.through {
+		switch {
+		case h == nil:
+		case i > 0 && spec.Args[i-1].Kind == event.KindDirFD:
+			args[i-1] = uintptr(w.procFD)
+		default:
+			_ = unix.Fchdir(w.procFD)
+			w.cwd = 0
+		}
+	}
 }
 
 // argument returns the value of one argument. Memory that the call fills is put
@@ -95,7 +109,15 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		if p == nil {
 			return 0
 		}
-		w.strings[i] = append(append(w.strings[i][:0], p.Raw...), 0)
+		name := p.Raw
+		if h := t.through[i]; h != nil {
+			_, rest, _ := posix.DescriptorPath(name, ev.PID)
+			name = strconv.Itoa(h.fd)
+			if rest != "" {
+				name += "/" + rest
+			}
+		}
+		w.strings[i] = append(append(w.strings[i][:0], name...), 0)
 		return address(w.strings[i])
 	case event.KindText:
 		b := ev.BufArg(i)

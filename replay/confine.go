@@ -145,6 +145,10 @@ func child(progress func(uint64)) (*Report, error) {
 		return nil, err
 	}
 	defer tape.Close()
+	procFD, err := unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open /proc/self/fd: %w", err)
+	}
 	if err := confine(c.Into); err != nil {
 		return nil, err
 	}
@@ -154,7 +158,7 @@ func child(progress func(uint64)) (*Report, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	raiseLimits()
-	return run(ctx, tape, c.Verify, progress)
+	return run(ctx, tape, procFD, c.Verify, progress)
 }
 
 // confine makes dir the root of this process, without devices or set-id programs,

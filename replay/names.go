@@ -109,7 +109,7 @@ func (n *names) lookup(abs string, follow bool) *node {
 			n.guess(c, len(rest) > 0)
 		}
 		if c.obj != nil && c.obj.typ == tree.Symlink && (len(rest) > 0 || follow) {
-			if links++; links > maxLinks {
+			if links++; links > maxLinks || !n.knowTarget(c) {
 				return nil
 			}
 			target := strings.Split(c.obj.target, "/")
@@ -118,6 +118,9 @@ func (n *names) lookup(abs string, follow bool) *node {
 			}
 			rest = append(target, rest...)
 			continue
+		}
+		if len(rest) > 0 && c.obj != nil && c.obj.typ == 0 {
+			c.obj.typ = tree.Dir
 		}
 		if len(rest) > 0 && (c.obj == nil || c.obj.typ != tree.Dir) {
 			return nil
@@ -141,6 +144,16 @@ func (n *names) guess(c *node, middle bool) {
 	if middle {
 		n.exist(c, tree.Dir)
 	}
+}
+
+// knowTarget finds where a symbolic link leads that was only seen in a listing.
+func (n *names) knowTarget(c *node) bool {
+	if c.obj.target == "" && n.hint != nil {
+		if e := n.hint.Lookup(c.path()); e != nil {
+			c.obj.target = e.Target
+		}
+	}
+	return c.obj.target != ""
 }
 
 // exist notes that a name of which nothing was known existed from the start.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -39,14 +40,18 @@ type task struct {
 	ev     event.Event
 	action action
 
-	fds    [event.MaxArgs]*handle
-	result *handle // made by this task
-	closes []*handle
+	fds [event.MaxArgs]*handle
+	// through are the open files that a path argument goes through, as in
+	// /proc/self/fd/7.
+	through [event.MaxArgs]*handle
+	result  *handle // made by this task
+	closes  []*handle
 
 	cwd      uint64 // identity of the working directory that relative names start from; 0 if none do
 	setsCwd  uint64 // identity after a successful change
 	publish  bool   // other threads will need the working directory
 	umask    uint32
+	inline   []byte // small content of the event
 	data     []byte // content to write
 	want     []byte // content to expect
 	noWant   bool   // the tape does not have all of it
@@ -84,11 +89,12 @@ func newPlanner(t *trace.Tape, root bool) *planner {
 // next fills a task. It returns io.EOF after the last event. floor is the number of
 // tasks, from the first on, that are known to be done.
 func (p *planner) next(t *task, floor uint64) error {
-	*t = task{ev: t.ev, closes: t.closes[:0], data: t.data[:0], want: t.want[:0]}
+	*t = task{ev: t.ev, closes: t.closes[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0]}
 	if err := p.events.Next(&t.ev); err != nil {
 		return err
 	}
 	ev := &t.ev
+	t.own()
 	t.n = p.n
 	p.n++
 	th := p.model.Thread(ev.PID, ev.TID)
@@ -133,6 +139,21 @@ func (p *planner) next(t *task, floor uint64) error {
 	return nil
 }
 
+// own copies what the reader only lends: a task outlives many events.
+func (t *task) own() {
+	n := 0
+	for i := range t.ev.Bufs {
+		n += len(t.ev.Bufs[i].Inline)
+	}
+	t.inline = slices.Grow(t.inline, n)
+	for i := range t.ev.Bufs {
+		b := &t.ev.Bufs[i]
+		at := len(t.inline)
+		t.inline = append(t.inline, b.Inline...)
+		b.Inline = t.inline[at:len(t.inline):len(t.inline)]
+	}
+}
+
 // after makes a task wait for another, given by its number + 1.
 func (t *task) after(done uint64) { t.need = max(t.need, min(done, t.n)) }
 
@@ -163,7 +184,7 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	case spec.Replay != event.Native || p.modelled(ev) || environmental(ev):
 	case spec.Hold && ev.OK():
 		p.planCopy(t)
-	case !real || !p.pathsReal(ev):
+	case !real || !p.pathsReal(t):
 	case p.opensSpecial(ev):
 	default:
 		t.action = call
@@ -202,8 +223,7 @@ func (p *planner) bind(t *task) bool {
 			continue
 		}
 		t.fds[f.Arg] = h
-		h.lastUse = max(h.lastUse, t.n+1)
-		t.after(h.madeBy)
+		p.use(t, h)
 	}
 	return real
 }
@@ -240,8 +260,8 @@ func environmental(ev *event.Event) bool {
 }
 
 // pathsReal reports whether all names of a call lie in the replay's tree.
-func (p *planner) pathsReal(ev *event.Event) bool {
-	spec := ev.Spec()
+func (p *planner) pathsReal(t *task) bool {
+	ev, spec := &t.ev, t.ev.Spec()
 	want := 0
 	for i := range spec.Args {
 		if spec.Args[i].Kind == event.KindPath && ev.Args[i] != 0 {
@@ -252,32 +272,27 @@ func (p *planner) pathsReal(ev *event.Event) bool {
 		return false // a name could not be recorded
 	}
 	for i := range ev.Paths {
-		abs := ev.Paths[i].Abs
-		if virtual(abs) && !(ev.Op == event.OpLinkat && i == 0 && p.linkSource(ev) != nil) {
+		if virtual(ev.Paths[i].Abs) {
 			return false
 		}
+		fd, _, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID)
+		if !ok {
+			continue
+		}
+		d := p.model.Thread(ev.PID, ev.TID).Table.Lookup(fd)
+		if d == nil || p.handles[d.Open.ID] == nil {
+			return false
+		}
+		p.use(t, p.handles[d.Open.ID])
+		t.through[ev.Paths[i].Arg] = p.handles[d.Open.ID]
 	}
 	return true
 }
 
-// linkSource returns the handle behind a name like /proc/self/fd/7, the way in
-// which a nameless file (O_TMPFILE) is given a name.
-func (p *planner) linkSource(ev *event.Event) *handle {
-	digits, ok := strings.CutPrefix(ev.Paths[0].Raw, "/proc/self/fd/")
-	if !ok || ev.Args[4]&atFollow == 0 {
-		return nil
-	}
-	fd := int32(0)
-	for _, c := range []byte(digits) {
-		if c < '0' || c > '9' || fd > 1<<20 {
-			return nil
-		}
-		fd = fd*10 + int32(c-'0')
-	}
-	if d := p.model.Thread(ev.PID, ev.TID).Table.Lookup(fd); d != nil {
-		return p.handles[d.Open.ID]
-	}
-	return nil
+// use makes a task wait for what opens a handle.
+func (p *planner) use(t *task, h *handle) {
+	h.lastUse = max(h.lastUse, t.n+1)
+	t.after(h.madeBy)
 }
 
 // opensSpecial reports whether an open gave something that is neither file nor
@@ -333,23 +348,14 @@ func (p *planner) planClone(t *task) {
 	if d == nil || t.fds[0] == nil || p.handles[d.Open.ID] == nil {
 		return
 	}
-	h := p.handles[d.Open.ID]
-	h.lastUse = t.n + 1
-	t.after(h.madeBy)
-	t.fds[2] = h
+	t.fds[2] = p.handles[d.Open.ID]
+	p.use(t, t.fds[2])
 	t.action = clone
 }
 
 // content loads what a task writes and what it should read.
 func (p *planner) content(t *task) {
 	ev := &t.ev
-	if ev.Op == event.OpLinkat {
-		if h := p.linkSource(ev); h != nil && virtual(ev.Paths[0].Abs) {
-			t.fds[0] = h
-			h.lastUse = t.n + 1
-			t.after(h.madeBy)
-		}
-	}
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
 		if b.Kind != event.KindBuf && b.Kind != event.KindVec {

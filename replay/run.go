@@ -20,6 +20,7 @@ type runner struct {
 	verify  bool
 	arch    event.Arch
 	uid     uint32
+	procFD  int // /proc/self/fd
 
 	mu      sync.Mutex
 	cond    sync.Cond
@@ -35,9 +36,10 @@ type runner struct {
 }
 
 // run does all events of a tape in the present root directory.
-func run(ctx context.Context, t *trace.Tape, verify bool, progress func(done uint64)) (*Report, error) {
+func run(ctx context.Context, t *trace.Tape, procFD int, verify bool, progress func(done uint64)) (*Report, error) {
 	r := &runner{
 		root: unix.Geteuid() == 0, verify: verify, arch: tapeArch(t), uid: uint32(unix.Geteuid()),
+		procFD: procFD,
 		report: newReport(), cwds: map[uint64]int{}, workers: map[uint32]*worker{},
 		pool: sync.Pool{New: func() any { return new(task) }},
 	}

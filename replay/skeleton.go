@@ -269,6 +269,9 @@ var lessons = map[event.Op]func(*inference, *event.Event){
 	event.OpReadlinkat:    (*inference).readlinkCall,
 	event.OpGetdents:      (*inference).listed,
 	event.OpGetdents64:    (*inference).listed,
+	event.OpGetxattr:      (*inference).xattrCall,
+	event.OpLgetxattr:     (*inference).xattrCall,
+	event.OpFgetxattr:     (*inference).xattrCall,
 	event.OpChdir:         (*inference).dirCall,
 }
 
@@ -414,6 +417,27 @@ func (in *inference) statCall(ev *event.Event) {
 	if !o.grown && o.typ == tree.File && o.initial.Known&tree.KnownSize == 0 {
 		o.initial.Size, o.initial.Known = st.size, o.initial.Known|tree.KnownSize
 	}
+}
+
+// xattrCall learns the value of an extended attribute.
+func (in *inference) xattrCall(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	o, name, value := in.object(ev), ev.BufArg(1), ev.BufArg(2)
+	if o == nil || o.initial == nil || o.changed || name == nil || value == nil {
+		return
+	}
+	data, err := in.sk.tape.Content(value, nil)
+	if err != nil {
+		return
+	}
+	if o.initial.Xattrs == nil {
+		o.initial.Xattrs = map[string][]byte{}
+	}
+	o.initial.Xattrs[cstring(name.Inline)] = data
+	o.initial.Known |= tree.KnownXattrs
 }
 
 // made: a directory, link or node of the trace's own.
@@ -703,12 +727,16 @@ func (in *inference) build() {
 		done[o] = true
 		in.complete(o, current[o])
 		slices.SortFunc(o.paths, tree.ComparePaths)
-		for i, p := range slices.Compact(o.paths) {
+		o.paths = slices.Compact(o.paths)
+		for i, p := range o.paths {
 			if tree.ValidPath(p) != nil {
 				continue
 			}
 			e := *o.initial
 			e.Path, e.Link = p, ""
+			if len(o.paths) > 1 {
+				e.Nlink, e.Known = uint32(len(o.paths)), e.Known|tree.KnownLinks
+			}
 			if i > 0 {
 				e.Link, e.Chunks = o.paths[0], nil
 			}
@@ -771,7 +799,7 @@ func (in *inference) fill(o *object, last *tree.Entry) {
 		if last.Has(tree.KnownOwner) && !e.Has(tree.KnownOwner) {
 			e.UID, e.GID, e.Known = last.UID, last.GID, e.Known|tree.KnownOwner
 		}
-		if last.Has(tree.KnownXattrs) {
+		if last.Has(tree.KnownXattrs) && !e.Has(tree.KnownXattrs) {
 			e.Xattrs, e.Known = last.Xattrs, e.Known|tree.KnownXattrs
 		}
 		e.Rdev = last.Rdev

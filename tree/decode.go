@@ -109,6 +109,9 @@ func (d *decoder) header(b []byte) error {
 	if d.m.Root, err = merge("root", h.Root, h.Root64); err != nil {
 		return corrupt(err)
 	}
+	if len(d.m.Root) > maxTextBytes {
+		return corrupt(errors.New("the root is too long"))
+	}
 	return nil
 }
 
@@ -119,6 +122,9 @@ func (d *decoder) note(l *anyLine) error {
 	path, err := merge("path", l.Path, l.Path64)
 	if err != nil {
 		return corrupt(err)
+	}
+	if len(path) > maxTextBytes || len(*l.Note) > maxTextBytes {
+		return corrupt(errors.New("a note is too long"))
 	}
 	d.m.Notes = append(d.m.Notes, Note{Path: path, Text: *l.Note})
 	return nil

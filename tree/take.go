@@ -184,6 +184,11 @@ func (t *taker) directory(d pending) ([]pending, error) {
 			return nil, err
 		}
 		if len(t.m.Entries) == before {
+			// Left out. Unless it is gone, the listing is not the whole one.
+			var st unix.Stat_t
+			if err := lstatAt(fd, name, &st); !gone(err) {
+				t.m.Entries[d.index].Known &^= KnownListing
+			}
 			continue
 		}
 		if e := &t.m.Entries[before]; e.Type == Dir {
@@ -252,9 +257,9 @@ func (t *taker) entry(dir int, name, rel string, readContent bool) error {
 func (e *Entry) fill(st *unix.Stat_t) bool {
 	typ, ok := typeOf(st.Mode)
 	e.Type = typ
-	e.Known = KnownOwner | KnownMTime
+	e.Known = KnownOwner
 	e.UID, e.GID = st.Uid, st.Gid
-	e.MTime = st.Mtim.Nano()
+	e.setMTime(st.Mtim)
 	e.Dev, e.Ino = uint64(st.Dev), st.Ino
 	if typ != Symlink { // whose mode is always 0777 and means nothing
 		e.Known |= KnownMode
@@ -272,6 +277,17 @@ func (e *Entry) fill(st *unix.Stat_t) bool {
 		e.Nlink = uint32(st.Nlink)
 	}
 	return ok
+}
+
+// setMTime leaves the time unknown if nanoseconds cannot hold it: ext4 and xfs go beyond
+// the year 2262, and a wrapped time would be restored as a wrong one.
+func (e *Entry) setMTime(ts unix.Timespec) {
+	if ns := ts.Nano(); unix.NsecToTimespec(ns) == ts {
+		e.Known |= KnownMTime
+		e.MTime = ns
+	} else {
+		e.MTime = 0
+	}
 }
 
 // madeUp keeps of a file on a pseudo file system what is a fact: its name and rights.

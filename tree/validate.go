@@ -16,8 +16,9 @@ const (
 	MaxChunks       = 1 << 27 // in the whole manifest: 512 GiB of stored content
 	MaxXattrs       = 1 << 12 // of one entry
 	MaxXattrBytes   = 64 << 10
-	maxTargetBytes  = 4095 // what symlink(2) takes
-	maxNameBytes    = 255  // of an extended attribute
+	maxTextBytes    = 1 << 20 // of a note or the root: escaping can make a line six times longer
+	maxTargetBytes  = 4095    // what symlink(2) takes
+	maxNameBytes    = 255     // of an extended attribute
 	maxRdev         = math.MaxUint32
 	modeMask        = 0o7777
 	fileOnly        = KnownSize | KnownHash | KnownContent
@@ -34,10 +35,16 @@ const (
 // Validate reports the first thing that makes a manifest unusable, or nil. Encode,
 // Decode and Restore call it themselves; Compare and Lookup rely on it.
 func (m *Manifest) Validate() error {
+	if len(m.Root) > maxTextBytes {
+		return fmt.Errorf("root %s is too long", clip(m.Root))
+	}
 	if len(m.Notes) > MaxNotes {
 		return fmt.Errorf("tree manifest has %d notes, more than %d", len(m.Notes), MaxNotes)
 	}
 	for _, n := range m.Notes {
+		if len(n.Text) > maxTextBytes || len(n.Path) > maxTextBytes {
+			return fmt.Errorf("note %s is too long", clip(n.Text))
+		}
 		if !utf8.ValidString(n.Text) {
 			return fmt.Errorf("note %s is not text", clip(n.Text))
 		}
