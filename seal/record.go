@@ -27,14 +27,11 @@ func (s *sealer) record(r *trace.Record) error {
 		return s.data(r)
 	case trace.RecEnter:
 		t := s.thread(r.TID)
-		t.entry, t.entryPaths, t.entryTime = nil, nil, r.Enter
-		it := item{base: 0}
-		for i := range r.Pieces {
-			if err := s.piece(&it, nil, &r.Pieces[i], nil); err != nil {
-				return err
-			}
+		t.entry, t.entryTime = t.entry[:0], r.Enter
+		for _, p := range r.Pieces {
+			p.Data = bytes.Clone(p.Data)
+			t.entry = append(t.entry, p)
 		}
-		t.entry, t.entryPaths = it.ev.Bufs, it.ev.Paths
 	case trace.RecTask:
 		t := s.thread(r.TID)
 		t.ppid, t.pgid, t.sid, t.uid, t.gid = r.PPID, r.PGID, r.SID, r.UID, r.GID
@@ -45,7 +42,7 @@ func (s *sealer) record(r *trace.Record) error {
 		it.ev.Child, it.ev.Ret = r.ChildTID, int64(r.Child)
 		it.ev.Args[0] = r.Share
 		child := *s.thread(r.TID)
-		child.entry, child.entryPaths = nil, nil
+		child.entry = nil
 		if r.Share&trace.ShareThread == 0 {
 			child.ppid = r.PID
 		}
@@ -146,16 +143,15 @@ func (s *sealer) call(r *trace.Record) error {
 	s.files(ev, spec, r)
 	ev.Offset, _ = posix.Extent(ev)
 	it.base = max(ev.Offset, 0)
-	if t := s.thread(r.TID); t.entry != nil || t.entryPaths != nil {
-		if t.entryTime == r.Enter {
-			ev.Bufs, ev.Paths = append(ev.Bufs, t.entry...), append(ev.Paths, t.entryPaths...)
-		}
-		t.entry, t.entryPaths = nil, nil
-	}
-	for i := range r.Pieces {
-		if err := s.piece(it, spec, &r.Pieces[i], ev); err != nil {
+	t := s.thread(r.TID)
+	if t.entryTime == r.Enter {
+		if err := s.pieces(it, t.entry); err != nil {
 			return err
 		}
+	}
+	t.entry = t.entry[:0]
+	if err := s.pieces(it, r.Pieces); err != nil {
+		return err
 	}
 	if r.Flags&trace.CallMore != 0 {
 		it.pending = true
@@ -218,11 +214,8 @@ func (s *sealer) data(r *trace.Record) error {
 	if it == nil {
 		return nil // its call was lost, and that is counted
 	}
-	spec := it.ev.Spec()
-	for i := range r.Pieces {
-		if err := s.piece(it, spec, &r.Pieces[i], &it.ev); err != nil {
-			return err
-		}
+	if err := s.pieces(it, r.Pieces); err != nil {
+		return err
 	}
 	if r.Flags&trace.DataLast != 0 {
 		it.pending = false
@@ -231,19 +224,20 @@ func (s *sealer) data(r *trace.Record) error {
 	return nil
 }
 
-// piece adds memory to an event. Without a spec the pieces are those of a
-// RecEnter: a path and an argument vector.
-func (s *sealer) piece(it *item, spec *event.Spec, p *trace.Piece, ev *event.Event) error {
-	if ev == nil {
-		ev = &it.ev
-	}
-	kind, dir := event.KindBuf, event.In
-	if spec == nil {
-		kind = event.KindStrings
-		if bytes.IndexByte(p.Data, 0) < 0 && p.Off == 0 && len(ev.Paths) == 0 {
-			kind = event.KindPath
+// pieces adds memory to an event.
+func (s *sealer) pieces(it *item, pieces []trace.Piece) error {
+	for i := range pieces {
+		if err := s.piece(it, &pieces[i]); err != nil {
+			return err
 		}
-	} else if int(p.Arg) < len(spec.Args) {
+	}
+	return nil
+}
+
+func (s *sealer) piece(it *item, p *trace.Piece) error {
+	ev, spec := &it.ev, it.ev.Spec()
+	kind, dir := event.KindBuf, event.In
+	if int(p.Arg) < len(spec.Args) {
 		a := &spec.Args[p.Arg]
 		dir = a.Dir
 		if a.Kind.IsMemory() {

@@ -47,7 +47,7 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 		tw: tw, model: posix.New(),
 		stats:   &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
 		threads: map[uint32]*thread{},
-		open:    map[callKey]*item{},
+		open:    map[callKey]*item{}, positions: newPositions(),
 	}
 	for frames := 0; ; frames++ {
 		if frames%64 == 0 {
@@ -88,28 +88,28 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 
 // sealer is one Seal under way.
 type sealer struct {
-	tw      *trace.TapeWriter
-	model   *posix.Model
-	stats   *Stats
-	arch    event.Arch
-	threads map[uint32]*thread
-	open    map[callKey]*item // calls whose RecData records are still to come
-	queue   queue
-	order   uint64 // of arrival, to keep equal times stable
-	round   uint32
-	until   uint64 // clock of the present round
-	sealed  uint64 // everything that returned before this is out
-	rec     trace.Record
-	batch   []*item
-	free    []*item
+	tw        *trace.TapeWriter
+	model     *posix.Model
+	stats     *Stats
+	arch      event.Arch
+	threads   map[uint32]*thread
+	open      map[callKey]*item // calls whose RecData records are still to come
+	queue     queue
+	positions positions
+	order     uint64 // of arrival, to keep equal times stable
+	round     uint32
+	until     uint64 // clock of the present round
+	sealed    uint64 // everything that returned before this is out
+	rec       trace.Record
+	batch     []*item
+	free      []*item
 }
 
 // thread is what is known of a thread between its records.
 type thread struct {
 	ppid, pgid, sid, uid, gid uint32
 	comm                      string
-	entry                     []event.Buf  // from RecEnter, for its next call
-	entryPaths                []event.Path // likewise
+	entry                     []trace.Piece // from RecEnter, for its next call
 	entryTime                 uint64
 }
 
@@ -201,7 +201,7 @@ func (s *sealer) emit(until uint64) error {
 		}
 		s.batch = append(s.batch, s.queue.pop())
 	}
-	orderAppends(s.batch)
+	s.positions.order(s.batch)
 	for _, it := range s.batch {
 		if err := s.write(it); err != nil {
 			return err

@@ -1,0 +1,35 @@
+// Package ptrace is the capture back end for ordinary users: it follows a command
+// with ptrace, stopping only at the calls that a seccomp filter selects, and
+// reads memory, descriptors and identity from the stopped threads. It keeps the
+// contract of package capture and knows nothing of tapes.
+//
+//	filter ──RET_TRACE──▶ entry stop ──▶ call ──▶ exit stop ──▶ records ──▶ frames
+//	           (clock, arguments, AtEntry memory)  (result, objects, memory)
+//
+// # What differs from the contract and from eBPF capture
+//
+//   - The calls listed by Untraced are not recorded at all: frequent calls without
+//     meaning for storage, which would otherwise cost two stops each.
+//   - Nothing is ever dropped: a thread is stopped while its call is recorded, so
+//     both overflow policies hold the program until the writer took the records.
+//     Result.Stops stays 0.
+//   - The filter cannot be taken from a running program, and its calls fail
+//     without a tracer. When ctx is cancelled recording ends at once, but Run
+//     returns only when the last program has ended, passing its calls through.
+//     If the recorder is killed, so are the programs.
+//   - For an ordinary user the filter needs no_new_privs, which the command and all
+//     its children inherit: set-user-ID and set-group-ID programs and file
+//     capabilities give them nothing more. It is not set for root.
+//   - The programs cannot trace each other (gdb, strace).
+//   - Memory and descriptors of a program that an ordinary user may execute but
+//     not read are not shown to the recorder: their pieces are missing, and
+//     objects are left out.
+//   - 32-bit calls are recorded as unknown operations, with CallCompat.
+//   - A call that returns to be restarted (-512 to -516, ERESTARTSYS and others)
+//     is recorded with that result, and again when it is restarted.
+//   - The CPU time of a call is the thread's run time by /proc (schedstat), which
+//     includes the cost of the stops; 0 where the kernel lacks it.
+//   - If a thread that is not its process's first calls execve, the call keeps the
+//     thread's number, a RecExit with status 0 ends that number after it, and the
+//     process goes on under the first thread's.
+package ptrace

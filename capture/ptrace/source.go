@@ -1,0 +1,84 @@
+package ptrace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"time"
+
+	"iotape/capture"
+	"iotape/event"
+	"iotape/internal/ptracer"
+	"iotape/trace"
+)
+
+// Source is the back end. The zero value is ready to use. The program's main
+// must call ptracer.Stub first.
+type Source struct{}
+
+var _ capture.Source = Source{}
+
+// Name returns "ptrace".
+func (Source) Name() string { return "ptrace" }
+
+// Run records a command; see capture.Source and the package's page.
+func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	arch, ok := event.ParseArch(runtime.GOARCH)
+	if !ok {
+		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "a catalogue for " + runtime.GOARCH}
+	}
+	prog, err := filter(Untraced())
+	if err != nil {
+		return nil, err
+	}
+	r := newRecorder(o, arch, sw)
+	r.tr = ptracer.New(&ptracer.Command{
+		Argv: o.Command, Dir: o.Dir, Env: o.Env,
+		Files:  [3]*os.File{o.Stdin, o.Stdout, o.Stderr},
+		Filter: prog,
+	}, r.handler())
+
+	begin := time.Now()
+	stopFlushing := r.flushRegularly()
+	stopWatching := context.AfterFunc(ctx, func() { r.tr.Do(r.stop) })
+	st, err := r.tr.Run(ctx)
+	stopWatching()
+	stopFlushing()
+	r.close()
+	if err != nil {
+		var setup *ptracer.SetupError
+		if errors.As(err, &setup) {
+			return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: setup.Feature, Reason: setup.Err}
+		}
+		return nil, err
+	}
+	return &capture.Result{
+		ExitStatus: st.Exit, Signal: int(st.Signal), Events: r.events,
+		Lost: r.out.lost, Elapsed: time.Since(begin), WriteErr: r.out.err,
+	}, nil
+}
+
+// flushRegularly writes what is buffered while programs are quiet.
+func (r *recorder) flushRegularly() (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(flushEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				if r.out.pending.CompareAndSwap(true, false) {
+					r.tr.Do(r.out.flush)
+				}
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}

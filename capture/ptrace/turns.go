@@ -1,0 +1,91 @@
+package ptrace
+
+import (
+	"golang.org/x/sys/unix"
+
+	"iotape/event"
+)
+
+// turns lets the threads that move a position in one file do it one after the
+// other. The kernel does so anyway, but where a call began can only be told from
+// where the position is afterwards, and only while nobody else moves it on.
+// Regular files do not make a call wait for another, so turns cannot block.
+type turns map[fileID]*turn
+
+type fileID struct {
+	dev uint32
+	ino uint64
+}
+
+// turn is a file with a thread in a call on it, and the threads that are held at
+// the entry of theirs.
+type turn struct {
+	file    fileID
+	owner   *thread
+	waiting []*thread
+}
+
+// movesPosition reports whether a call reads or writes at a file's position.
+func movesPosition(op event.Op) bool {
+	switch op {
+	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
+		return true
+	}
+	return false
+}
+
+// file returns the regular file of a call's descriptor, zero if it is none.
+func (r *recorder) file(th *thread) fileID {
+	o, ok := r.proc.object(th.t.TID, int(int32(th.call.args[0])), 0)
+	if !ok || o.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fileID{}
+	}
+	return fileID{o.Dev, o.Ino}
+}
+
+// take gives a thread the file's turn, or holds it until it has it.
+func (ts turns) take(th *thread, file fileID) {
+	if file.ino == 0 {
+		return
+	}
+	t := ts[file]
+	if t == nil {
+		t = &turn{file: file, owner: th}
+		ts[file] = t
+	} else {
+		t.waiting = append(t.waiting, th)
+		th.t.Hold()
+	}
+	th.turn = t
+}
+
+// pass ends a thread's turn and lets the next one in. Its call begins now.
+func (ts turns) pass(th *thread) {
+	t := th.turn
+	if t == nil {
+		return
+	}
+	th.turn = nil
+	if t.owner != th { // ended while it waited
+		for i, w := range t.waiting {
+			if w == th {
+				t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
+				break
+			}
+		}
+		return
+	}
+	for len(t.waiting) > 0 {
+		next := t.waiting[0]
+		t.waiting = t.waiting[1:]
+		if !next.t.Held() {
+			next.turn = nil // killed; its end is still to be reported
+			continue
+		}
+		t.owner = next
+		next.call.enter = now()
+		next.t.Resume()
+		return
+	}
+	delete(ts, t.file)
+}

@@ -1,0 +1,334 @@
+package ptracer
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// event returns the PTRACE_EVENT_* of a stop, 0 for others.
+func event(ws unix.WaitStatus) int { return int(ws) >> 16 & 0xff }
+
+const (
+	syscallStop = syscall.SIGTRAP | 0x80 // PTRACE_O_TRACESYSGOOD
+
+	// batch is how many stops are taken before the first is handled, so that a
+	// few busy threads, which wait4 finds first, do not starve the others.
+	batch = 32
+
+	// adoptAfter is how long a new thread is kept waiting for its parent's word
+	// about it. The word never comes if the parent is killed in between.
+	adoptAfter = 300 * time.Millisecond
+)
+
+// loop handles stops until nothing is left to follow.
+func (tr *Tracer) loop() error {
+	type stop struct {
+		tid    int
+		status unix.WaitStatus
+	}
+	stops := make([]stop, 0, batch)
+	for {
+		tr.runQueue()
+		if len(tr.tracees)+len(tr.early) == 0 {
+			return nil
+		}
+		stops = stops[:0]
+		for flags := unix.WALL; len(stops) < batch; flags |= unix.WNOHANG {
+			var ws unix.WaitStatus
+			tr.waiting.Store(len(stops) == 0)
+			tid, err := unix.Wait4(-1, &ws, flags, nil)
+			tr.waiting.Store(false)
+			if err == unix.EINTR || err == nil && tid == 0 {
+				break
+			}
+			if err == unix.ECHILD {
+				if len(stops) > 0 {
+					break
+				}
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("wait for traced programs: %w", err)
+			}
+			stops = append(stops, stop{tid, ws})
+		}
+		for _, s := range stops {
+			tr.handle(s.tid, s.status)
+		}
+	}
+}
+
+func (tr *Tracer) add(tid, pid int) *Tracee {
+	t := &Tracee{TID: tid, PID: pid, tr: tr}
+	tr.tracees[tid] = t
+	return t
+}
+
+func (tr *Tracer) handle(tid int, ws unix.WaitStatus) {
+	t := tr.tracees[tid]
+	switch {
+	case ws.Stopped() && t != nil:
+		tr.stopped(t, ws)
+	case ws.Stopped():
+		if tr.leaving {
+			_ = ptrace(unix.PTRACE_DETACH, tid, 0, 0)
+			return
+		}
+		tr.early[tid] = earlyStop{ws, time.Now()}
+		time.AfterFunc(adoptAfter, func() { tr.Do(tr.adoptStale) })
+	case t != nil:
+		tr.ended(t, ws)
+	default:
+		delete(tr.early, tid)
+		tr.dead[tid] = ws // before its fork event
+	}
+}
+
+func (tr *Tracer) stopped(t *Tracee, ws unix.WaitStatus) {
+	t.stopped, t.sig = true, 0
+	sig := ws.StopSignal()
+	switch ev := event(ws); {
+	case ev == unix.PTRACE_EVENT_SECCOMP:
+		tr.enter(t)
+	case ev == unix.PTRACE_EVENT_FORK, ev == unix.PTRACE_EVENT_VFORK, ev == unix.PTRACE_EVENT_CLONE:
+		tr.forked(t, ev)
+	case ev == unix.PTRACE_EVENT_EXEC:
+		t = tr.execed(t)
+	case ev == unix.PTRACE_EVENT_STOP && sig != syscall.SIGTRAP && !tr.leaving:
+		// Group stop: the thread stays stopped until SIGCONT, which we are told of
+		// by another of these events.
+		t.stopped = false
+		_ = ptrace(unix.PTRACE_LISTEN, t.TID, 0, 0)
+		if t.TID == tr.root {
+			tr.jobs.rootStopped(true)
+		}
+		return
+	case ev == unix.PTRACE_EVENT_STOP:
+		if t.TID == tr.root {
+			tr.jobs.rootStopped(false)
+		}
+	case ev != 0:
+	case sig == syscallStop:
+		tr.syscallStop(t)
+	default:
+		if tr.signalled(t, sig) == Hold {
+			t.held = true
+		}
+	}
+	if t != nil && !t.held {
+		tr.resume(t)
+	}
+}
+
+// resume lets a stopped thread go on, with the signal that is due.
+func (tr *Tracer) resume(t *Tracee) {
+	request := unix.PTRACE_CONT
+	switch {
+	case tr.leaving:
+		request = unix.PTRACE_DETACH
+	case t.wantExit || t.PID == tr.root && tr.phase != running:
+		request = unix.PTRACE_SYSCALL
+	}
+	sig := t.sig
+	t.stopped, t.sig = false, 0
+	_ = ptrace(request, t.TID, 0, uintptr(sig)) // ESRCH: killed; wait4 reports it
+	if tr.leaving {
+		t.gone = true
+		delete(tr.tracees, t.TID)
+	}
+}
+
+// enter handles a stop of the seccomp filter.
+func (tr *Tracer) enter(t *Tracee) {
+	if tr.phase == inStub || tr.phase == stubDead || tr.h.Enter == nil {
+		return
+	}
+	var i syscallInfo
+	if i.get(t.TID) != nil || i.op != unix.PTRACE_SYSCALL_INFO_SECCOMP {
+		return
+	}
+	c := Syscall{NR: i.nr, Args: i.args, Arch: i.arch, Compat: i.arch != nativeArch()}
+	t.wantExit = tr.h.Enter(t, &c)
+}
+
+// syscallStop handles the end of a call, and the steps of the stub.
+func (tr *Tracer) syscallStop(t *Tracee) {
+	var i syscallInfo
+	if i.get(t.TID) != nil {
+		return
+	}
+	switch {
+	case i.op == unix.PTRACE_SYSCALL_INFO_ENTRY:
+		if tr.phase == inStub && i.nr == unix.SYS_EXECVE {
+			tr.phase = inExec
+			tr.gate()
+		}
+	case i.op == unix.PTRACE_SYSCALL_INFO_EXIT:
+		wanted := t.wantExit
+		t.wantExit = false
+		if wanted && tr.h.Leave != nil {
+			tr.h.Leave(t, int64(i.nr))
+		}
+		if tr.phase == inExec && t.TID == tr.root && int64(i.nr) < 0 {
+			tr.phase = stubDead
+		}
+	}
+}
+
+// gate opens the way to the stub's execve.
+func (tr *Tracer) gate() {
+	if tr.cmd.Gate == nil {
+		return
+	}
+	if err := tr.cmd.Gate(tr.root); err != nil {
+		tr.gateErr = fmt.Errorf("register process %d: %w", tr.root, err)
+		tr.h = &Handler{}
+		_ = unix.Kill(tr.root, unix.SIGKILL)
+	}
+}
+
+func (tr *Tracer) forked(parent *Tracee, ev int) {
+	tid, err := eventMessage(parent.TID)
+	if err != nil || tr.tracees[tid] != nil {
+		return // killed; or adopted already
+	}
+	tr.addChild(parent, tid, ev == unix.PTRACE_EVENT_CLONE)
+}
+
+// addChild starts to follow a new thread, whatever of it was seen already.
+func (tr *Tracer) addChild(parent *Tracee, tid int, mayBeThread bool) {
+	pid := tid
+	if mayBeThread {
+		pid = threadGroup(tid)
+	}
+	t := tr.add(tid, pid)
+	if tr.h.Fork != nil {
+		tr.h.Fork(parent, t)
+	}
+	if e, ok := tr.early[tid]; ok {
+		delete(tr.early, tid)
+		tr.stopped(t, e.status)
+	}
+	if ws, ok := tr.dead[tid]; ok {
+		delete(tr.dead, tid)
+		tr.ended(t, ws)
+	}
+}
+
+// adoptStale takes up stopped threads whose parent did not report them: it was
+// killed inside fork.
+func (tr *Tracer) adoptStale() {
+	for tid, e := range tr.early {
+		if time.Since(e.since) < adoptAfter {
+			continue
+		}
+		tr.addChild(tr.guessParent(tid), tid, true)
+	}
+}
+
+func (tr *Tracer) guessParent(tid int) *Tracee {
+	pid := threadGroup(tid)
+	if pid == tid {
+		pid = parentProcess(tid)
+	}
+	if t := tr.tracees[pid]; t != nil {
+		return t
+	}
+	for _, t := range tr.tracees {
+		if t.PID == pid {
+			return t
+		}
+	}
+	return nil
+}
+
+// execed handles a successful execve. It returns the thread that did it, which
+// by now has its group's number.
+func (tr *Tracer) execed(leader *Tracee) *Tracee {
+	if leader.TID == tr.root && tr.phase == inExec {
+		tr.phase = running
+	}
+	t, replaced := leader, (*Tracee)(nil)
+	old, err := eventMessage(leader.TID)
+	if err == nil && old != leader.TID && tr.tracees[old] != nil {
+		t, replaced = tr.tracees[old], leader
+		delete(tr.tracees, old)
+		replaced.gone = true
+		t.TID = leader.TID
+		t.stopped = true
+		tr.tracees[t.TID] = t
+	} else {
+		old = t.TID
+	}
+	if tr.h.Exec != nil {
+		tr.h.Exec(t, old, replaced)
+	}
+	return t
+}
+
+func (tr *Tracer) signalled(t *Tracee, sig syscall.Signal) Verdict {
+	t.sig = sig
+	if t.PID == tr.root {
+		tr.jobs.delivered(sig)
+		if tr.phase != running {
+			return Deliver
+		}
+	}
+	if tr.h.Signal == nil {
+		return Deliver
+	}
+	var info Siginfo
+	_ = info.get(t.TID)
+	v := tr.h.Signal(t, sig, &info)
+	if v != Deliver {
+		t.sig = 0
+	}
+	return v
+}
+
+func (tr *Tracer) ended(t *Tracee, ws unix.WaitStatus) {
+	t.gone, t.stopped, t.held = true, false, false
+	delete(tr.tracees, t.TID)
+	if t.TID == tr.root {
+		tr.status.Ended = true
+		if ws.Signaled() {
+			tr.status.Signal = ws.Signal()
+		} else {
+			tr.status.Exit = ws.ExitStatus()
+		}
+		tr.jobs.setRoot(0)
+		if tr.phase != running && tr.phase != inExec {
+			return
+		}
+	}
+	if tr.h.Exit != nil {
+		tr.h.Exit(t, ws)
+	}
+}
+
+// leave stops the recording: without a filter by detaching from all threads,
+// with one by no longer looking, because the filter needs a tracer to its end.
+func (tr *Tracer) leave() {
+	if len(tr.cmd.Filter) > 0 {
+		tr.h = &Handler{}
+		for _, t := range tr.tracees {
+			t.Resume()
+		}
+		return
+	}
+	tr.leaving, tr.status.Detached = true, true
+	for tid := range tr.early {
+		_ = ptrace(unix.PTRACE_DETACH, tid, 0, 0)
+	}
+	clear(tr.early)
+	for _, t := range tr.tracees {
+		if t.held {
+			t.Resume()
+		} else {
+			_ = ptrace(unix.PTRACE_INTERRUPT, t.TID, 0, 0)
+		}
+	}
+}

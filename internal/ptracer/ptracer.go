@@ -1,0 +1,251 @@
+package ptracer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is what to run.
+type Command struct {
+	Argv  []string    // Argv[0] is looked up in PATH unless it has a slash
+	Dir   string      // working directory; "" is the recorder's own
+	Env   []string    // environment; nil is the recorder's own
+	Files [3]*os.File // stdin, stdout, stderr; nil is the recorder's own
+
+	// Filter is a seccomp program that the command and its children run under;
+	// nil is none. Calls for which it returns SECCOMP_RET_TRACE stop
+	// (Handler.Enter). An ordinary user's filter needs no_new_privs, which is set
+	// only if the kernel refuses the filter without.
+	Filter []unix.SockFilter
+
+	// Gate, if set, is called when the command's process exists and is stopped at
+	// the entry of its execve, before the kernel's sys_enter tracepoint: the first
+	// call that is to be recorded. An error ends the process and is returned by
+	// Run.
+	Gate func(pid int) error
+}
+
+// Status is how the command ended.
+type Status struct {
+	PID      int
+	Exit     int            // exit status if Signal is 0
+	Signal   syscall.Signal // that ended the command
+	Ended    bool           // false if Run was cancelled before the command ended
+	Detached bool           // Run was cancelled and left programs running
+}
+
+// Tracee is a followed thread. Its fields may be used in callbacks and in
+// functions given to Do.
+type Tracee struct {
+	TID  int
+	PID  int // thread group
+	Data any // the handler's own
+
+	tr       *Tracer
+	stopped  bool           // in a ptrace stop that nobody has resumed
+	held     bool           // stopped until Resume
+	sig      syscall.Signal // to deliver on resume
+	wantExit bool           // inside a call whose end is wanted
+	gone     bool
+}
+
+// Syscall is a call at its entry.
+type Syscall struct {
+	NR     uint64
+	Args   [6]uint64
+	Arch   uint32 // AUDIT_ARCH_* of the call
+	Compat bool   // not the native ABI: NR is of another table
+}
+
+// Siginfo is the part of siginfo_t that all senders fill.
+type Siginfo struct {
+	Signo, Errno, Code int32
+	_                  int32
+	PID                int32 // for SI_USER, SI_QUEUE, SI_TKILL
+	UID                uint32
+	_                  [104]byte
+}
+
+// Signal codes (asm-generic/siginfo.h).
+const (
+	SIUser   = 0
+	SIKernel = 0x80
+)
+
+// Verdict is what becomes of a signal.
+type Verdict int
+
+// The verdicts.
+const (
+	Deliver Verdict = iota // unchanged
+	Swallow                // the thread goes on without it
+	Hold                   // swallowed, and the thread stays stopped until Tracee.Resume
+)
+
+// Handler is told what happens. Fields may be nil. See the package's rules for
+// what callbacks may do.
+type Handler struct {
+	// Fork: child was made by parent and has not run yet. It is called before
+	// anything else about child. parent is nil in the rare case that it was killed
+	// before it could report, else it is inside its fork, vfork or clone call.
+	Fork func(parent, child *Tracee)
+	// Exec: t succeeded in execve; its memory is the new program's. If t was not
+	// its group's leader it took over the leader's TID: oldTID is what it had and
+	// replaced is the leader that vanished (no Exit is reported for it). Otherwise
+	// oldTID is t.TID and replaced is nil.
+	Exec func(t *Tracee, oldTID int, replaced *Tracee)
+	// Enter: t is about to make a call that the filter selects. The result says
+	// whether Leave is wanted. The first is the stub's execve of the command.
+	Enter func(t *Tracee, c *Syscall) bool
+	// Leave: the call of the last Enter returned (raw result, -errno on failure).
+	Leave func(t *Tracee, ret int64)
+	// Signal: sig is about to be delivered to t.
+	Signal func(t *Tracee, sig syscall.Signal, info *Siginfo) Verdict
+	// Exit: t ended and is reaped.
+	Exit func(t *Tracee, status unix.WaitStatus)
+}
+
+// Tracer runs one command.
+type Tracer struct {
+	cmd Command
+	h   *Handler
+
+	tid     int // of the tracing thread
+	root    int // the command's process
+	phase   phase
+	status  Status
+	tracees map[int]*Tracee
+	early   map[int]earlyStop // stopped children whose fork event is still to come
+	dead    map[int]unix.WaitStatus
+	options uintptr
+	leaving bool // cancelled: detach at the next stop of each
+	gateErr error
+
+	mu      sync.Mutex
+	queue   []func()
+	kick    chan struct{}
+	waiting atomic.Bool // in wait4
+	jobs    jobControl
+}
+
+// phase is how far the stub has come.
+type phase int
+
+const (
+	inStub   phase = iota // before its execve
+	inExec                // in its execve
+	running               // it is the command
+	stubDead              // its execve failed
+)
+
+type earlyStop struct {
+	status unix.WaitStatus
+	since  time.Time
+}
+
+// New returns a tracer for a command. h may be changed until Run is called.
+func New(cmd *Command, h *Handler) *Tracer {
+	return &Tracer{
+		cmd: *cmd, h: h, kick: make(chan struct{}, 1),
+		tracees: map[int]*Tracee{}, early: map[int]earlyStop{}, dead: map[int]unix.WaitStatus{},
+	}
+}
+
+// ErrBusy is returned by Run when another one is under way in this process.
+var ErrBusy = errors.New("a command is being traced already")
+
+var busy sync.Mutex
+
+// SetupError says what Run needs and this machine does not give.
+type SetupError struct {
+	Feature string // a noun phrase
+	Err     error
+}
+
+func (e *SetupError) Error() string { return fmt.Sprintf("tracing needs %s: %v", e.Feature, e.Err) }
+
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// Run runs the command and returns when the last followed thread has ended, or,
+// without a filter, soon after ctx is cancelled.
+func (tr *Tracer) Run(ctx context.Context) (Status, error) {
+	if !busy.TryLock() {
+		return Status{}, ErrBusy
+	}
+	defer busy.Unlock()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tr.tid = unix.Gettid()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stopWaking, err := tr.startWaking()
+	if err != nil {
+		return Status{}, err
+	}
+	defer stopWaking()
+	defer tr.jobs.start(cancel)()
+
+	stub, err := tr.start()
+	if err != nil {
+		return Status{}, err
+	}
+	defer stub.close()
+	defer context.AfterFunc(ctx, func() { tr.Do(tr.leave) })()
+
+	if err := tr.loop(); err != nil {
+		return tr.status, err
+	}
+	if tr.gateErr != nil {
+		return tr.status, tr.gateErr
+	}
+	if tr.phase != running && !tr.status.Detached && tr.status.Signal == 0 {
+		return tr.status, stub.failure()
+	}
+	return tr.status, nil
+}
+
+// Do runs f on the tracing thread, soon: between two stops, also while all
+// programs run. It does not wait. It is safe from any goroutine; after Run has
+// returned f is not called.
+func (tr *Tracer) Do(f func()) {
+	tr.mu.Lock()
+	tr.queue = append(tr.queue, f)
+	tr.mu.Unlock()
+	select {
+	case tr.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Threads calls f for each followed thread. For callbacks and Do.
+func (tr *Tracer) Threads(f func(*Tracee)) {
+	for _, t := range tr.tracees {
+		f(t)
+	}
+}
+
+// Hold keeps the thread where it is after the callback that calls it, Enter or
+// Signal, until Resume.
+func (t *Tracee) Hold() { t.held = !t.gone }
+
+// Resume lets a held thread go on, without a signal. It does nothing if the
+// thread is not held. For callbacks and Do.
+func (t *Tracee) Resume() {
+	if t.held && !t.gone {
+		t.held = false
+		t.tr.resume(t)
+	}
+}
+
+// Held reports whether the thread is stopped until Resume.
+func (t *Tracee) Held() bool { return t.held && !t.gone }

@@ -1,0 +1,92 @@
+package ptracer
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// nativeArch is the AUDIT_ARCH of the recorder (linux/audit.h).
+func nativeArch() uint32 {
+	switch runtime.GOARCH {
+	case "amd64":
+		return unix.AUDIT_ARCH_X86_64
+	case "arm64":
+		return unix.AUDIT_ARCH_AARCH64
+	}
+	return 0
+}
+
+// syscallInfo is struct ptrace_syscall_info (linux/ptrace.h). At exit, nr holds
+// the result.
+type syscallInfo struct {
+	op      uint8
+	_       [3]byte
+	arch    uint32
+	_       [2]uint64 // instruction and stack pointer
+	nr      uint64
+	args    [6]uint64
+	retData uint32
+	_       uint32
+}
+
+func ptrace(request, tid int, addr, data uintptr) error {
+	if _, _, e := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, data, 0, 0); e != 0 {
+		return e
+	}
+	return nil
+}
+
+func eventMessage(tid int) (int, error) {
+	var msg uintptr
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETEVENTMSG, uintptr(tid), 0, uintptr(unsafe.Pointer(&msg)), 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(msg), nil
+}
+
+func (i *syscallInfo) get(tid int) error {
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(*i), uintptr(unsafe.Pointer(i)), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+func (i *Siginfo) get(tid int) error {
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETSIGINFO, uintptr(tid), 0, uintptr(unsafe.Pointer(i)), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// installFilter puts the calling thread under a seccomp filter.
+func installFilter(f []unix.SockFilter) error {
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	const setModeFilter = 1 // SECCOMP_SET_MODE_FILTER
+	try := func() syscall.Errno {
+		_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, setModeFilter, 0, uintptr(unsafe.Pointer(&prog)))
+		return e
+	}
+	e := try()
+	if e == unix.EACCES {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		e = try()
+	}
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// setName names the calling thread.
+func setName(name string) {
+	b := append([]byte(name), 0)
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0, 0, 0)
+}

@@ -1,0 +1,88 @@
+package seal
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"iotape/event"
+)
+
+// Threads append to one file. Each call is seen to have ended where the file ended
+// when the call returned, which others may have moved on by then.
+func TestOverlappingAppendsTileTheFile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 40).Draw(t, "calls")
+		base := rapid.Int64Range(0, 100).Draw(t, "base")
+		type done struct {
+			it  *item
+			end int64 // of the file when the kernel had done it
+			at  int64 // time of that
+		}
+		var all []done
+		at, clock := base, int64(1000)
+		for i := range n {
+			length := rapid.Int64Range(1, 50).Draw(t, "length")
+			delay := rapid.Int64Range(0, 30).Draw(t, "delay")
+			clock += rapid.Int64Range(1, 20).Draw(t, "gap")
+			at += length
+			it := &item{}
+			it.ev = event.Event{Op: event.OpWrite, TID: uint32(i), PID: 1, Enter: clock - rapid.Int64Range(0, 20).Draw(t, "before"), Exit: clock + delay, Ret: length}
+			it.ev.Files = []event.File{{FD: 3, Known: true, Mode: syscall.S_IFREG}}
+			it.key = uint64(it.ev.Exit)
+			all = append(all, done{it, at, clock})
+		}
+		// What each sees when it returns: the end of whatever is done by then.
+		for i, d := range all {
+			seen := d.end
+			for _, later := range all[i:] {
+				if later.at <= d.it.ev.Exit {
+					seen = max(seen, later.end)
+				}
+			}
+			d.it.ev.Files[0].Pos, d.it.ev.Offset = seen, seen-d.it.ev.Ret
+		}
+		var batch []*item
+		for _, d := range all {
+			batch = append(batch, d.it)
+		}
+		slices.SortStableFunc(batch, func(a, b *item) int { return int(a.key) - int(b.key) })
+		p := newPositions()
+		p.ends[positionKey{pid: 1, fd: 3}] = base
+		p.order(batch)
+		next := base
+		for i, it := range batch {
+			if it.ev.Offset != next {
+				t.Fatalf("call %d of the order starts at %d, the one before ended at %d", i, it.ev.Offset, next)
+			}
+			next += it.ev.Ret
+			if i > 0 && it.key < batch[i-1].key {
+				t.Fatalf("time goes back at %d", i)
+			}
+			for _, later := range batch[i+1:] {
+				if later.ev.Exit < it.ev.Enter {
+					t.Fatalf("a call that had returned before another began comes after it")
+				}
+			}
+		}
+	})
+}
+
+func TestSeparatePositionsStayAsTheyAre(t *testing.T) {
+	var batch []*item
+	for i := range 4 {
+		it := &item{key: uint64(100 + i)}
+		it.ev = event.Event{Op: event.OpRead, TID: uint32(i), PID: uint32(i), Enter: 1, Exit: int64(100 + i), Ret: 10, Offset: int64(10 * (3 - i))}
+		it.ev.Files = []event.File{{FD: 3, Known: true, Ino: 1, Mode: syscall.S_IFREG}}
+		batch = append(batch, it)
+	}
+	p := newPositions()
+	p.order(batch)
+	for i, it := range batch {
+		if it.ev.TID != uint32(i) || it.ev.Offset != int64(10*(3-i)) {
+			t.Errorf("place %d has the call of thread %d at offset %d", i, it.ev.TID, it.ev.Offset)
+		}
+	}
+}
