@@ -1,0 +1,59 @@
+# iotape. A fresh clone needs Go, gcc, git and make; scripts/setup.sh adds the
+# rest. `make help` lists the targets.
+
+SHELL := /bin/bash
+GO ?= go
+# Version stamping needs a git that trusts this directory; where it does not, do without.
+VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
+TEST_TIMEOUT ?= 40m
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck check test demo bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup:
+	@scripts/setup.sh
+
+setup-test:
+	@scripts/setup.sh --test
+
+build: setup ## bin/iotape
+	$(GO) build $(VCS) -o bin/iotape ./cmd/iotape
+ifneq ($(wildcard cmd/iotape-agent),)
+	CGO_ENABLED=0 $(GO) build $(VCS) -o bin/iotape-agent ./cmd/iotape-agent
+endif
+
+generate: ## writes what is generated: tables, documents, eBPF objects (needs clang 14)
+	$(GO) generate ./event/... ./capture/ebpf/...
+
+generate-check: ## fails if the committed generated files are not what generating gives
+	@scripts/generate-check.sh
+
+fmt-check:
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w is due on:"; echo "$$files"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+staticcheck:
+	@cd internal/tools && $(GO) build $(VCS) -o ../../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	bin/staticcheck ./...
+
+check: setup fmt-check vet ## the fast lane, under three minutes: format, vet, short tests
+	$(GO) test -short ./...
+
+test: setup-test fmt-check vet staticcheck generate-check build ## everything: set-up, linters, generated files, all tests with -race, end to end
+	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+
+demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict
+	@scripts/demo.sh
+
+bench: build ## what tracing costs, as ratios, beside the budgets
+	@scripts/setup.sh --bench
+	@scripts/bench.sh
+
+clean: ## removes bin/
+	rm -rf bin

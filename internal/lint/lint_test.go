@@ -1,0 +1,202 @@
+package lint
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"iotape/internal/testenv"
+)
+
+const maxLines = 900
+
+// listed is a package as the go command describes it.
+type listed struct {
+	ImportPath, Name, Dir, Doc                                   string
+	Standard                                                     bool
+	Imports, Deps                                                []string
+	GoFiles, CgoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles []string
+}
+
+func (l *listed) ours() bool { return (&pkg{path: l.ImportPath}).ours() }
+
+// list asks once for all. Packages that do not compile are listed too: that is
+// the compiler's to say.
+var list = sync.OnceValues(func() ([]listed, error) {
+	cmd := exec.Command("go", "list", "-e", "-deps",
+		"-json=ImportPath,Name,Dir,Doc,Standard,Imports,Deps,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", module+"/...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	var all []listed
+	for dec := json.NewDecoder(out); ; {
+		var l listed
+		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, cmd.Wait()
+})
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	testenv.DependOnModule(t)
+	all, err := list()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return all
+}
+
+func TestImports(t *testing.T) {
+	pkgs := make(map[string]*pkg)
+	for _, l := range packages(t) {
+		pkgs[l.ImportPath] = &pkg{path: l.ImportPath, standard: l.Standard, imports: l.Imports, deps: l.Deps}
+	}
+	if pkgs[module+"/event"] == nil {
+		t.Fatal("go list does not know the package event: these tests see nothing")
+	}
+	for _, b := range check(pkgs) {
+		t.Error(b)
+	}
+}
+
+// TestAgent holds the agent to what a static program can be.
+func TestAgent(t *testing.T) {
+	all := packages(t)
+	for _, agent := range all {
+		if agent.ImportPath != module+"/cmd/iotape-agent" {
+			continue
+		}
+		for _, l := range all {
+			if !l.Standard && len(l.CgoFiles) > 0 && slices.Contains(agent.Deps, l.ImportPath) {
+				t.Errorf("cmd/iotape-agent reaches %s, which needs cgo", l.ImportPath)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, l := range packages(t) {
+		if l.ours() && (slices.Contains(badNames, l.Name) || slices.Contains(badNames, path.Base(l.ImportPath))) {
+			t.Errorf("%s: a package is named for what it is about", l.ImportPath)
+		}
+	}
+}
+
+func TestPackageComments(t *testing.T) {
+	for _, l := range packages(t) {
+		files := slices.Concat(l.GoFiles, l.CgoFiles)
+		switch {
+		case !l.ours() || len(files) == 0:
+		case l.Doc == "":
+			t.Errorf("%s has no package comment", l.ImportPath)
+		case len(files) > 1 && l.Name != "main" && !slices.Contains(files, "doc.go"):
+			t.Errorf("%s has several files and no doc.go", l.ImportPath)
+		}
+	}
+}
+
+func TestFileLengths(t *testing.T) {
+	for _, l := range packages(t) {
+		if !l.ours() {
+			continue
+		}
+		for _, f := range slices.Concat(l.GoFiles, l.CgoFiles, l.IgnoredGoFiles, l.TestGoFiles, l.XTestGoFiles) {
+			name := filepath.Join(l.Dir, f)
+			lines, generated, err := measure(name)
+			if err != nil {
+				t.Error(err)
+			} else if lines > maxLines && !generated {
+				t.Errorf("%s/%s has %d lines, more than %d: it is about more than one thing", l.ImportPath, f, lines, maxLines)
+			}
+		}
+	}
+}
+
+var generatedLine = regexp.MustCompile(`^// Code generated .* DO NOT EDIT\.$`)
+
+func measure(name string) (lines int, generated bool, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 16<<20)
+	for sc.Scan() {
+		lines++
+		generated = generated || generatedLine.MatchString(sc.Text())
+	}
+	return lines, generated, sc.Err()
+}
+
+// TestCheck breaks rules in packages that there are not.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		name, from, imports, reaches string // reaches: through imports
+		want                         string // "" for allowed
+	}{
+		{"stdlib", "event", "fmt", "", ""},
+		{"event and a library", "event", "golang.org/x/sys/unix", "", "event imports other:golang.org/x/sys/unix"},
+		{"event and ours", "event", "iotape/pipe", "", "event imports pipe"},
+		{"generator of event", "event/gen", "golang.org/x/sys/unix", "", ""},
+		{"trace and event", "trace", "iotape/event", "", ""},
+		{"trace and internal", "trace", "iotape/internal/vfs", "", ""},
+		{"trace and codec", "trace", "github.com/klauspost/compress/zstd", "", ""},
+		{"trace and tree", "trace", "iotape/tree", "", "trace imports tree"},
+		{"trace and more of tree", "trace", "iotape/internal/x", "iotape/tree", ""},
+		{"pipe and event", "pipe", "iotape/internal/x", "iotape/event", "pipe imports event"},
+		{"pure and os", "posix", "os", "", "posix imports std:os"},
+		{"pure and os below", "similar/lsh", "os/exec", "", "similar/lsh imports std:os/exec"},
+		{"pure and net", "causal", "net/http", "", "causal imports std:net/http"},
+		{"pure and errno", "posix", "syscall", "os", ""},
+		{"throttle is not pure", "causal/throttle", "os", "", ""},
+		{"capture and seal", "capture/ptrace", "iotape/trace", "iotape/seal", "capture/ptrace imports seal"},
+		{"capture and posix", "capture", "iotape/posix", "", "capture imports posix"},
+		{"replay and capture", "replay/exec", "iotape/capture/ebpf", "", "replay/exec imports capture/ebpf"},
+		{"store and DuckDB", "store", "github.com/duckdb/duckdb-go/v2", "", ""},
+		{"seal and DuckDB", "seal", "iotape/store", "github.com/duckdb/duckdb-go/v2", ""},
+		{"seal and DuckDB itself", "seal", "github.com/duckdb/duckdb-go/v2", "", "seal imports other:github.com/duckdb/duckdb-go/v2"},
+		{"command", "cmd/iotape", "iotape/seal", "", ""},
+		{"library and command", "seal", "iotape/cmd/iotape", "", "seal imports cmd/iotape"},
+		{"similar names", "replayer", "iotape/capture", "", ""},
+		{"test package", "seal", "iotape/internal/testenv", "", "seal imports internal/testenv"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &pkg{path: module + "/" + c.from, imports: []string{c.imports}, deps: []string{c.imports}}
+			pkgs := map[string]*pkg{p.path: p}
+			for _, path := range []string{c.imports, c.reaches} {
+				if path != "" {
+					first, _, _ := strings.Cut(path, "/")
+					pkgs[path] = &pkg{path: path, standard: first != module && !strings.Contains(first, ".")}
+				}
+			}
+			if c.reaches != "" {
+				p.deps = append(p.deps, c.reaches)
+			}
+			got := check(pkgs)
+			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want+": ")) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const module = "iotape"
+
+// A rule says what the packages of some names may import. Names are written
+// without the module's own ("trace", "capture/ptrace"), with "std:" for the
+// standard library's and "other:" for everybody else's; "x/..." is x and all below.
+//
+// Of what a rule forbids, our own packages must not be reached at all, through
+// whatever is between; others must not be imported by the package itself.
+type rule struct {
+	of    []string
+	only  []string // of our own packages, these alone; nil: any
+	never []string
+	why   string
+}
+
+var rules = []rule{
+	{
+		of:    []string{"event"},
+		only:  []string{},
+		never: []string{"other:..."},
+		why:   "the vocabulary depends on the standard library alone",
+	},
+	{
+		of:    []string{"pipe"},
+		never: []string{"event", "trace"},
+		why:   "byte streams: it does not know what it carries",
+	},
+	{
+		of:   []string{"trace"},
+		only: []string{"event", "pipe", "internal/..."},
+		why:  "the files: below everything that understands them",
+	},
+	{
+		of:   []string{"tree"},
+		only: []string{"internal/..."},
+		why:  "trees of files, with or without a trace",
+	},
+	{
+		of:   []string{"predicate"},
+		only: []string{"event", "predicate/..."},
+		why:  "a language over events",
+	},
+	{
+		of:    []string{"posix", "causal", "similar/..."},
+		only:  []string{"event", "trace", "similar/..."},
+		never: []string{"std:os/...", "std:net/...", "other:golang.org/x/sys/..."},
+		why:   "pure: the same answer for the same trace on every machine (syscall is for Errno)",
+	},
+	{
+		of:    []string{"capture/..."},
+		never: []string{"store", "fleet/...", "replay/...", "web/...", "seal", "posix"},
+		why:   "capture carries, and does not interpret",
+	},
+	{
+		of:    []string{"fleet/..."},
+		never: []string{"event"},
+		why:   "agents and collectors do not look inside what they ship",
+	},
+	{
+		of:    []string{"replay/..."},
+		never: []string{"capture/...", "seal"},
+		why:   "a replay needs a tape, not what made it",
+	},
+	{
+		of:    []string{"cmd/iotape-agent"},
+		never: []string{"store", "web/...", "fleet/broker"},
+		why:   "the agent is small and static",
+	},
+	{
+		of:    []string{"internal/testenv"},
+		only:  []string{},
+		never: []string{"other:..."},
+		why:   "every package's tests import it",
+	},
+}
+
+// owners are the packages that alone may import something.
+var owners = []struct {
+	what, owner, why string
+}{
+	{"other:github.com/duckdb/...", "store", "each program that links it grows by 60 MB"},
+	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
+	{"cmd/...", "", "programs are not libraries"},
+	{"internal/testenv", "", "it is for tests"},
+}
+
+var badNames = []string{"util", "utils", "common", "helper", "helpers", "types", "manager"}
+
+// A pkg is what the rules need of a package.
+type pkg struct {
+	path     string // import path
+	standard bool
+	imports  []string // directly
+	deps     []string // and through others
+}
+
+// name returns the path as patterns write it.
+func (p *pkg) name() string {
+	switch {
+	case p.path == module:
+		return "."
+	case strings.HasPrefix(p.path, module+"/"):
+		return strings.TrimPrefix(p.path, module+"/")
+	case p.standard:
+		return "std:" + p.path
+	}
+	return "other:" + p.path
+}
+
+func (p *pkg) ours() bool { return p.path == module || strings.HasPrefix(p.path, module+"/") }
+
+func match(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		if all, ok := strings.CutSuffix(pattern, "..."); ok {
+			return strings.HasPrefix(name, all) || name == strings.TrimSuffix(all, "/")
+		}
+		return name == pattern
+	})
+}
+
+// check returns what in the packages breaks the rules.
+func check(pkgs map[string]*pkg) []string {
+	var broken []string
+	complain := func(p *pkg, dep, why string) {
+		broken = append(broken, fmt.Sprintf("%s imports %s: %s", p.name(), dep, why))
+	}
+	for _, p := range pkgs {
+		if !p.ours() {
+			continue
+		}
+		for _, r := range rules {
+			if !match(p.name(), r.of) {
+				continue
+			}
+			for _, path := range p.deps {
+				d, direct := pkgs[path], slices.Contains(p.imports, path)
+				if d == nil || !direct && !d.ours() {
+					continue
+				}
+				forbidden := match(d.name(), r.never)
+				notListed := direct && d.ours() && r.only != nil && !match(d.name(), r.only)
+				if forbidden || notListed {
+					complain(p, d.name(), r.why)
+				}
+			}
+		}
+		for _, path := range p.imports {
+			for _, o := range owners {
+				if d := pkgs[path]; d != nil && match(d.name(), []string{o.what}) && p.name() != o.owner {
+					complain(p, d.name(), o.why)
+				}
+			}
+		}
+	}
+	slices.Sort(broken)
+	return broken
+}

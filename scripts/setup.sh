@@ -1,0 +1,60 @@
+#!/bin/bash
+# setup.sh [--test] [--bench]: installs with apt what is missing, and only that.
+#
+#   (nothing)  what building iotape needs
+#   --test     also what `make test` needs: programs to record, clang to prove
+#              that the committed eBPF objects are current, file systems for images
+#   --bench    also what `make bench` needs; builds LevelDB's db_bench
+#
+# Without root and without sudo it says what is missing and goes on: what can run
+# without it will.
+set -u -o pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+want="gcc g++ make git"
+bench=
+for arg; do
+	case $arg in
+	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 python3 attr acl xfsprogs btrfs-progs zstd xz-utils" ;;
+	--bench) want+=" strace sqlite3 zstd xz-utils" bench=1 ;;
+	*) echo "usage: $0 [--test] [--bench]" >&2; exit 2 ;;
+	esac
+done
+
+say() { echo "setup: $*"; }
+
+missing=
+for p in $want; do
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=" $p"
+done
+missing=${missing# }
+
+if [ -n "$missing" ]; then
+	sudo=
+	if [ "$(id -u)" != 0 ]; then
+		sudo=none
+		command -v sudo >/dev/null && sudo -n true 2>/dev/null && sudo="sudo -n"
+	fi
+	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+		say "this is no Debian; what is needed from its packages: $missing"
+	elif [ "$sudo" = none ]; then
+		say "cannot install without root or sudo: $missing"
+	else
+		log=$(mktemp)
+		trap 'rm -f "$log"' EXIT
+		install() { $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing >"$log" 2>&1; }
+		# The lists of a fresh machine may be absent or old: try, update, try again.
+		if install || { $sudo apt-get -qq -o DPkg::Lock::Timeout=120 update >"$log" 2>&1; install; }; then
+			say "installed $missing"
+		else
+			say "cannot install $missing: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
+		fi
+	fi
+fi
+
+command -v go >/dev/null || say "Go is missing: iotape needs Go $(sed -n 's/^go //p' go.mod) or later (https://go.dev/dl)"
+
+if [ -n "$bench" ]; then
+	say "$(scripts/build-dbbench.sh bin/db_bench 2>&1 | tail -n1)"
+fi
+exit 0
