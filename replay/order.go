@@ -76,6 +76,7 @@ type (
 	listKey    string          // which names a directory has
 	openKey    event.OpenID    // a file position
 	contentKey struct{ inode } // what a file holds
+	endKey     struct{ inode } // where it ends, for appends
 )
 
 // conflicts makes a task wait for those that touched the same thing, if either of
@@ -107,6 +108,9 @@ func (o *order) conflicts(t *task) {
 	}
 	if spec.Class == event.Namespace || usesPosition(ev.Op) {
 		o.touch(t, openKey(f.Open), true)
+	}
+	if f.Flags&oAppend != 0 && usesPosition(ev.Op) {
+		o.touch(t, endKey{inode{f.Dev, f.Ino}}, true)
 	}
 	if spec.Class == event.Data && f.Known && f.Ino != 0 {
 		o.touchRange(t, contentKey{inode{f.Dev, f.Ino}})

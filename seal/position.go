@@ -11,11 +11,16 @@ import (
 //
 // The kernel does such calls one after the other (f_pos_lock, or the inode's lock
 // for O_APPEND), but a capture sees the position only when the call has returned,
-// and by then others may have moved it on. So where a call is seen to have ended
-// is an upper bound of where it did: the order of returns, changed as little as
-// those bounds ask for, gives every call its own range.
+// and by then others may have moved it on. So where a call is seen to have ended is
+// where it did, or beyond; and of several that saw the same end, the one that began
+// last is the likeliest to have been the last: the lock is fair, but a thread that
+// gave it up may be slow to return. From the end backwards, that gives every call a
+// range of its own.
 type positions struct {
 	ends map[positionKey]int64 // where the last call on each position ended
+	// Of the batch at hand, kept for their memory.
+	places  map[positionKey][]int
+	soonest []int64
 }
 
 // positionKey is a shared position: a file for appends, a process's descriptor
@@ -28,7 +33,9 @@ type positionKey struct {
 
 const fAppend = 0o2000
 
-func newPositions() positions { return positions{ends: map[positionKey]int64{}} }
+func newPositions() positions {
+	return positions{ends: map[positionKey]int64{}, places: map[positionKey][]int{}}
+}
 
 // maxPositions bounds the table; dropping it costs only the first gap of a group.
 const maxPositions = 1 << 16
@@ -38,21 +45,29 @@ func (p *positions) order(batch []*item) {
 	if len(p.ends) > maxPositions {
 		clear(p.ends)
 	}
+	clear(p.places)
 	for i, it := range batch {
-		key, ok := keyOf(&it.ev)
-		if !ok || it.placed {
-			continue
+		if key, ok := keyOf(&it.ev); ok {
+			p.places[key] = append(p.places[key], i)
 		}
-		near := batch[i:min(len(batch), i+overlapWindow)]
-		group := overlapping(near, key)
-		if len(group) > 1 {
-			p.settle(key, group)
-			rearrange(near, group)
+	}
+	for key, places := range p.places {
+		p.soonest = append(p.soonest[:0], make([]int64, len(places))...)
+		for i := len(places) - 1; i >= 0; i-- {
+			p.soonest[i] = batch[places[i]].ev.Enter
+			if i+1 < len(places) {
+				p.soonest[i] = min(p.soonest[i], p.soonest[i+1])
+			}
 		}
-		for _, it := range group {
-			it.placed = true
+		for done := 0; len(places) > 0; {
+			n := overlapping(batch, places[:min(len(places), maxGroup)], p.soonest[done:])
+			if n > 1 {
+				p.settle(key, batch, places[:n])
+			}
+			last := &batch[places[n-1]].ev
 			// Not the largest: a seek may have moved the position back.
-			p.ends[key] = it.ev.Offset + it.ev.Ret
+			p.ends[key] = last.Offset + last.Ret
+			places, done = places[n:], done+n
 		}
 	}
 }
@@ -75,84 +90,80 @@ func keyOf(ev *event.Event) (positionKey, bool) {
 	return k, true
 }
 
-// overlapWindow is how many events after one are looked at for an overlapping
-// call. Each thread has one call in progress, so this covers many threads.
-const overlapWindow = 256
+// maxGroup bounds the calls that are put into order together.
+const maxGroup = 1024
 
-// overlapping returns the first item and those after it that moved the same
-// position, up to the last that was under way when an earlier one of them
-// returned; the first alone if threads did not take turns there.
-func overlapping(batch []*item, key positionKey) []*item {
-	all, last, others := []*item{batch[0]}, 1, false
-	end := batch[0].ev.Exit
-	for _, it := range batch[1:] {
-		if k, ok := keyOf(&it.ev); !ok || k != key {
-			continue
+// overlapping returns how many of the calls at places, from the first on, belong
+// together: up to the last that was under way when an earlier one of them returned;
+// 1 if threads did not take turns there.
+//
+// soonest is, for each place, when the first of it and those after it began.
+func overlapping(batch []*item, places []int, soonest []int64) int {
+	first := &batch[places[0]].ev
+	n, end, others := 1, first.Exit, false
+	for i, at := range places[1:] {
+		ev := &batch[at].ev
+		if soonest[i+1] > end {
+			break
 		}
-		all = append(all, it)
-		if it.ev.Enter <= end {
-			last, end = len(all), max(end, it.ev.Exit)
-		}
-		others = others || last > 1 && it.ev.TID != batch[0].ev.TID
+		n, end = i+2, max(end, ev.Exit)
+		others = others || ev.TID != first.TID
 	}
 	if !others {
-		last = 1
+		return 1
 	}
-	return all[:last]
+	return n
 }
 
-// settle puts a group, which is in the order of returns, into the order of the
-// ranges that it gives to its members.
-func (p *positions) settle(key positionKey, group []*item) {
-	base, known := p.ends[key]
-	for _, it := range group {
-		if !known || it.ev.Offset < base {
-			base, known = it.ev.Offset, true
-		}
+// settle puts the calls at places, which are in the order of returns, into the
+// order of the ranges that it gives to them.
+func (p *positions) settle(key positionKey, batch []*item, places []int) {
+	var left []*item
+	var keys []uint64
+	end, total := int64(0), int64(0)
+	for _, at := range places {
+		it := batch[at]
+		left, keys = append(left, it), append(keys, it.key)
+		end = max(end, it.ev.Offset+it.ev.Ret)
+		total += it.ev.Ret
 	}
-	for i := range group {
-		// The latest place up to i at which the bounds of all from there on hold.
-		for at := i; at > 0; at-- {
-			if fits(group[:i+1], base) {
-				break
-			}
-			group[at-1], group[at] = group[at], group[at-1]
-		}
-	}
-	if !fits(group, base) {
+	if base, known := p.ends[key]; end < total || known && end-total != base {
 		return // a seek in between, or a call that was lost: what was seen stays
 	}
-	for _, it := range group {
-		it.ev.Offset = base
-		base += it.ev.Ret
-		it.ev.FileArg(0).Pos = base
+	for n := len(places) - 1; n >= 0; n-- {
+		i := last(left, end)
+		it := left[i]
+		left = slices.Delete(left, i, i+1)
+		it.ev.FileArg(0).Pos = end
+		end -= it.ev.Ret
+		it.ev.Offset = end
+		batch[places[n]], it.key = it, keys[n] // one order for all that follows
 	}
 }
 
-// fits reports whether calls in this order, from base on, end where they were seen
-// to have ended, or before.
-func fits(group []*item, base int64) bool {
-	for _, it := range group {
-		base += it.ev.Ret
-		if base > it.ev.Offset+it.ev.Ret {
-			return false
+// last returns the index of the call that ended at end: none of the others began
+// after it had returned, and it was seen to end there or, failing that, beyond.
+func last(calls []*item, end int64) int {
+	began := int64(0)
+	for _, it := range calls {
+		began = max(began, it.ev.Enter)
+	}
+	best := -1
+	for i, it := range calls {
+		seen := it.ev.Offset + it.ev.Ret
+		if it.ev.Exit < began || seen < end {
+			continue
 		}
-	}
-	return true
-}
-
-// rearrange puts the members of a group, which stay where the group stood, into
-// their order.
-func rearrange(batch, group []*item) {
-	var places []int
-	var keys []uint64
-	for i, it := range batch {
-		if slices.Contains(group, it) {
-			places, keys = append(places, i), append(keys, it.key)
+		if best >= 0 {
+			b := &calls[best].ev
+			if bound := b.Offset + b.Ret; bound < seen || bound == seen && b.Enter > it.ev.Enter {
+				continue
+			}
 		}
+		best = i
 	}
-	for i, at := range places {
-		batch[at] = group[i]
-		group[i].key = keys[i] // one order for all that follows
+	if best < 0 {
+		return len(calls) - 1 // clocks that disagree: the order of returns
 	}
+	return best
 }

@@ -13,7 +13,6 @@ type item struct {
 	arrival uint64
 	base    int64 // file offset of its content, for cutting
 	pending bool  // more content is to come
-	placed  bool  // in the order of its file position
 }
 
 // queue is a heap of items by key, then by arrival.
