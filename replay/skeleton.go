@@ -113,8 +113,15 @@ func (in *inference) snapshot(m *tree.Manifest) {
 		entry := *e
 		o.initial = &entry
 		in.names.identify(c, inode{e.Dev, e.Ino})
-		c.listed = c.listed || e.Type == tree.Dir && e.Has(tree.KnownListing)
 		o.content.settled.add(0, 1<<62)
+	}
+	// Only now: a name that is not in a listed directory is known not to exist.
+	for i := range m.Entries {
+		if e := &m.Entries[i]; e.Type == tree.Dir && e.Has(tree.KnownListing) {
+			if c := in.names.lookup("/"+e.Path, false); c != nil {
+				c.listed = true
+			}
+		}
 	}
 }
 
@@ -317,9 +324,9 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		c.obj = &object{typ: tree.File, changed: true, grown: true, id: inode{f.Dev, f.Ino}}
 		in.names.byIno[c.obj.id] = c.obj
 	}
-	o := in.names.exist(c, typ)
+	in.names.exist(c, typ)
 	in.names.identify(c, inode{f.Dev, f.Ino})
-	o = c.obj
+	o := c.obj
 	if f.Known && o.initial != nil {
 		if !o.changed {
 			in.attributes(o, f.Mode, f.UID, f.GID)

@@ -19,20 +19,19 @@ type Options struct {
 
 // Stats says what was sealed.
 type Stats struct {
-	Head     *trace.Head
-	End      *trace.End // nil if the recording did not end in order
-	Events   uint64     // of all kinds
-	Calls    uint64
-	Lost     uint64 // records
-	Late     uint64 // events that came out of order
-	Missing  int64  // bytes of content that could not be recorded
-	Bytes    int64  // of content that the calls moved
-	Stream   int64  // bytes of the stream that were read
-	Losses   []trace.Loss
-	Damage   error   // why the stream could not be read to its end; nil if it was
-	Touched  Touched // what the calls named
-	nLosses  map[uint32]uint64
-	lastTime int64
+	Head    *trace.Head
+	End     *trace.End // nil if the recording did not end in order
+	Events  uint64     // of all kinds
+	Calls   uint64
+	Lost    uint64 // records
+	Late    uint64 // events that came out of order
+	Missing int64  // bytes of content that could not be recorded
+	Bytes   int64  // of content that the calls moved
+	Stream  int64  // bytes of the stream that were read
+	Losses  []trace.Loss
+	Damage  error   // why the stream could not be read to its end; nil if it was
+	Touched Touched // what the calls named
+	nLosses map[uint32]uint64
 }
 
 // Seal reads a stream to its end and writes its events and content to a tape. The

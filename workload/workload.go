@@ -47,7 +47,8 @@ func Programs() []Program {
 		{Name: "sqlite-journal", Needs: []string{"sqlite3"}},
 		{Name: "sqlite-wal", Needs: []string{"sqlite3"}},
 		{Name: "tar-tree", Needs: []string{"tar"}},
-		{Name: "threads8", Needs: []string{"gcc"}, Racy: true},
+		{Name: "threads8-shared", Needs: []string{"gcc"}, Racy: true},
+		{Name: "threads8", Needs: []string{"gcc"}},
 	}
 }
 

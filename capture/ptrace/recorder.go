@@ -22,7 +22,6 @@ type recorder struct {
 	bare bool // content is not wanted
 
 	started bool   // the command's first call was seen
-	stopped bool   // recording was cancelled
 	events  uint64 // calls recorded
 
 	rec     trace.Record // reused

@@ -25,7 +25,6 @@ type log struct {
 	enters, leaves, threadExecs int
 	calls                       map[uint64]int
 	live                        map[*Tracee]bool
-	tids                        []int
 	first                       uint64
 }
 

@@ -1,0 +1,211 @@
+/* What is read at the entry of execve: the path and the argument vector, in a
+ * RecEnter. Their pages may not be resident, since the kernel has not read them
+ * yet; then they come from the kernel's own copies when the new program is in
+ * place, or from the program after a call that failed. */
+#pragma once
+
+#define MAX_ARGV (1 << 18)
+#define ARGV_BIG (3 << 20)
+
+/* put_argv composes a vector of up to ARGV_SMALL bytes. It returns its length, -1
+ * if it cannot be read, -2 if it is longer. */
+static __noinline long put_argv(struct work *w, u64 addr)
+{
+	u64 p;
+	u32 i;
+	long n;
+
+	w->done = w->len + sizeof(struct piece);
+	w->failed = 0;
+	repeat(i, MAX_ARGV) {
+		u64 off = w->done;
+		if (off > COMPOSE_MAX + ARGV_SMALL) {
+			w->failed = 2;
+			break;
+		}
+		if (bpf_probe_read_user(&p, sizeof(p), (void *)(addr + 8ull * i))) {
+			w->failed = 1;
+			break;
+		}
+		if (!p)
+			break;
+		n = bpf_probe_read_user_str(w->buf + off, ARGV_SMALL, (void *)p);
+		if (n <= 0) {
+			w->failed = 1;
+			break;
+		}
+		if (n >= ARGV_SMALL) {
+			w->failed = 2;
+			break;
+		}
+		w->done += n;
+	}
+	if (w->failed)
+		return -(long)w->failed;
+	n = w->done - w->len - sizeof(struct piece);
+	return n > 0 ? n - 1 : 0; /* without the last NUL */
+}
+
+/* write_big_argv writes the RecEnter of a vector that is too long to compose: into
+ * a record that is as long as it may get. */
+static __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg)
+{
+	struct rec_data *r = (struct rec_data *)w->buf;
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	u64 at = w->len, max = ring_bytes / 4, p;
+	struct piece h = {};
+	struct bpf_dynptr d;
+	u32 i;
+
+	if (max > ARGV_BIG)
+		max = ARGV_BIG;
+	if (!rb || at > BUF_BYTES / 2)
+		return -1;
+	if (bpf_ringbuf_reserve_dynptr(rb, max, 0, &d)) {
+		bpf_ringbuf_discard_dynptr(&d, 0);
+		return -1;
+	}
+	r->npieces = w->npieces + 1;
+	bpf_dynptr_write(&d, 0, w->buf, at, 0);
+	at += sizeof(h);
+	w->done = at;
+	h.arg = arg;
+	repeat(i, MAX_ARGV) {
+		u64 off = w->done;
+		if (bpf_probe_read_user(&p, sizeof(p), (void *)(addr + 8ull * i))) {
+			h.flags = PIECE_TRUNCATED;
+			break;
+		}
+		if (!p)
+			break;
+		long n = bpf_probe_read_user_str_dynptr(&d, off, max - off, (void *)p);
+		if (n <= 0 || off + n >= max) {
+			h.flags = PIECE_TRUNCATED;
+			break;
+		}
+		w->done = off + n;
+	}
+	h.len = w->done > at ? w->done - at - 1 : 0;
+	bpf_dynptr_write(&d, at - sizeof(h), &h, sizeof(h), 0);
+	bpf_ringbuf_submit_dynptr(&d, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __always_inline void start_entry(struct work *w, struct task *st)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct rec_data *r = (struct rec_data *)w->buf;
+	set_prefix(&r->p, REC_ENTER, t);
+	r->p.tid = st->tid;
+	r->enter = st->enter;
+	*(u64 *)&r->npieces = 0;
+	w->len = sizeof(*r);
+	w->npieces = 0;
+}
+
+static __always_inline void end_entry(struct work *w, struct task *st)
+{
+	struct rec_data *r = (struct rec_data *)w->buf;
+	u64 n = w->len;
+	r->npieces = w->npieces;
+	if (n <= BUF_BYTES)
+		put_small(w, st->shard, w->buf, n);
+}
+
+/* finish_strings makes n bytes at work.len into a piece. */
+static __always_inline void finish_strings(struct work *w, u8 arg, u8 flags, u64 n)
+{
+	u64 off;
+	put_piece(w, arg, flags, n, 0);
+	off = w->len + n;
+	if (off <= BUF_BYTES - 16)
+		*(u64 *)(w->buf + off) = 0;
+	w->len = pad8(off);
+}
+
+/* try_entry composes and writes the RecEnter. Unless it must, it writes nothing if
+ * something cannot be read. */
+static __noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool must)
+{
+	u32 i;
+	long n;
+
+	start_entry(w, st);
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		if (i >= s->ncaps)
+			break;
+		struct cap *c = &s->caps[i];
+		u64 addr = st->args[c->arg < 6 ? c->arg : 0];
+		if (c->when != IOT_AT_ENTRY || !addr)
+			continue;
+		if (c->kind != IOT_KIND_STRINGS) {
+			if (put_string(w, addr, c->arg))
+				continue;
+			if (!must)
+				return -1;
+			put_piece(w, c->arg, PIECE_MISSING, 0, 0);
+			continue;
+		}
+		n = put_argv(w, addr);
+		if (n == -2 && !write_big_argv(w, st->shard, addr, c->arg))
+			return 0;
+		if (n >= 0) {
+			finish_strings(w, c->arg, 0, n);
+			continue;
+		}
+		if (!must)
+			return -1;
+		put_piece(w, c->arg, PIECE_MISSING, 0, 0);
+	}
+	end_entry(w, st);
+	return 0;
+}
+
+static __always_inline void record_entry(struct work *w, struct task *st, struct spec *s)
+{
+	if (try_entry(w, st, s, false))
+		st->flags |= TASK_EXEC_LATE;
+}
+
+static __always_inline void record_entry_again(struct work *w, struct task *st, struct spec *s)
+{
+	st->flags &= ~TASK_EXEC_LATE;
+	try_entry(w, st, s, true);
+}
+
+/* record_entry_late writes the RecEnter from what the kernel keeps of a successful
+ * execve. A script's vector is its interpreter's. */
+static __noinline int record_entry_late(struct work *w, struct task *st, struct linux_binprm *bprm)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct spec *s = spec_of(st);
+	u64 off, n, start = t->mm->arg_start, stop = t->mm->arg_end;
+	bool script = bprm->interp != bprm->filename;
+	long len;
+	u8 path_arg;
+
+	if (!s)
+		return 0;
+	st->flags &= ~TASK_EXEC_LATE;
+	path_arg = s->caps[0].arg;
+	start_entry(w, st);
+	off = w->len + sizeof(struct piece);
+	len = bpf_probe_read_kernel_str(w->buf + (off & 0xff), IOT_MAX_PATH, bprm->filename);
+	if (len > 0)
+		finish_strings(w, path_arg, 0, (len - 1) & 0xfff);
+	else
+		put_piece(w, path_arg, PIECE_MISSING, 0, 0);
+	off = w->len + sizeof(struct piece);
+	n = stop - start;
+	u8 flags = script ? PIECE_TRUNCATED : 0;
+	if (n > ARGV_SMALL) {
+		n = ARGV_SMALL;
+		flags = PIECE_TRUNCATED;
+	}
+	if (n && off <= COMPOSE_MAX && !bpf_probe_read_user(w->buf + off, n, (void *)start))
+		finish_strings(w, path_arg + 1, flags, n - 1);
+	else
+		put_piece(w, path_arg + 1, PIECE_MISSING, 0, 0);
+	end_entry(w, st);
+	return 0;
+}

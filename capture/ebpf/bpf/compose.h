@@ -1,0 +1,237 @@
+/* Composing a record in the work space: objects, strings, structures, and the
+ * plan of what content is copied from the program. */
+#pragma once
+
+#include "state.h"
+
+#define O_CLOEXEC 02000000
+
+/* pointer_at and word_at load from kernel memory by one checked instruction, where
+ * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
+ * pointer or a word. */
+static __always_inline void *pointer_at(const void *p)
+{
+	struct list_head *l = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct list_head));
+	return l->next;
+}
+static __always_inline unsigned long word_at(const void *p)
+{
+	struct thread_info *t = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct thread_info));
+	return t->flags;
+}
+
+static __noinline int put_object(struct work *w, s32 fd, s32 arg)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct fdtable *fdt = t->files->fdt;
+	unsigned long bits;
+	struct file *f;
+	u64 off = w->len;
+
+	if (fd < 0 || (u32)fd >= fdt->max_fds || off > COMPOSE_MAX)
+		return 0;
+	f = pointer_at(fdt->fd + (u32)fd);
+	if (!f)
+		return 0;
+	bits = word_at(fdt->close_on_exec + (u32)fd / 64);
+	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
+	struct inode *i = f->f_inode;
+	struct object *o = (struct object *)(w->buf + off);
+	o->ino = i->i_ino;
+	o->size = i->i_size;
+	o->pos = f->f_pos;
+	o->dev = i->i_sb->s_dev;
+	o->rdev = i->i_rdev;
+	o->mode = i->i_mode;
+	o->flags = (f->f_flags & ~O_CLOEXEC) | ((bits >> (fd & 63)) & 1 ? O_CLOEXEC : 0);
+	o->nlink = i->__i_nlink;
+	o->uid = i->i_uid.val;
+	o->gid = i->i_gid.val;
+	o->fd = fd;
+	*(u64 *)&o->arg = (u8)arg;
+	if (arg >= 0 && w->nobjects < 2) {
+		u32 k = w->nobjects & 1;
+		w->pend.pos[k] = o->pos;
+		w->pend.mode[k] = o->mode;
+	}
+	w->len = off + sizeof(*o);
+	w->nobjects++;
+	return 1;
+}
+
+/* put_piece appends the head of a piece. */
+static __always_inline void put_piece(struct work *w, u8 arg, u8 flags, u32 len, u64 pos)
+{
+	u64 off = w->len;
+	if (off > BUF_BYTES / 2)
+		return;
+	struct piece *p = (struct piece *)(w->buf + off);
+	*(u64 *)p = (u64)arg | (u64)flags << 8 | (u64)len << 32;
+	p->off = pos;
+	w->len = off + sizeof(*p);
+	w->npieces++;
+}
+
+/* add_part leaves something for the recorder to read while the thread is held. */
+static __always_inline bool add_part(struct work *w, u8 arg, u8 kind, u64 addr, u64 len, u64 pos, u32 count)
+{
+	u32 n = w->pend.nparts;
+	if (!blocking() || n >= MAX_PARTS)
+		return false;
+	struct part *p = &w->pend.parts[n];
+	p->addr = addr;
+	p->len = len;
+	p->off = pos;
+	p->count = count;
+	*(u32 *)&p->arg = (u32)arg | (u32)kind << 8;
+	w->pend.nparts = n + 1;
+	return true;
+}
+
+/* put_string appends a string piece without its NUL. It returns false if the
+ * memory cannot be read now. */
+static __noinline int put_string(struct work *w, u64 addr, u8 arg)
+{
+	u64 off = w->len;
+	if (off > COMPOSE_MAX)
+		return 0;
+	off += sizeof(struct piece);
+	long n = bpf_probe_read_user_str(w->buf + off, IOT_MAX_PATH + 1, (void *)addr);
+	if (n <= 0)
+		return 0;
+	u8 flags = 0;
+	n--;
+	if (n >= IOT_MAX_PATH)
+		flags = PIECE_TRUNCATED;
+	put_piece(w, arg, flags, n, 0);
+	/* pad with zeros: the string's NUL and what follows it */
+	off += n;
+	if (off <= BUF_BYTES / 2)
+		*(u64 *)(w->buf + off) = 0;
+	w->len = pad8(off);
+	return 1;
+}
+
+/* put_struct appends up to a few hundred bytes. */
+static __noinline int put_struct(struct work *w, u64 addr, u8 arg, u32 n)
+{
+	u64 off = w->len;
+	if (off > COMPOSE_MAX || n > 512)
+		return 0;
+	off += sizeof(struct piece);
+	if (bpf_probe_read_user(w->buf + off, n, (void *)addr))
+		return 0;
+	put_piece(w, arg, 0, n, 0);
+	w->len += pad8(n);
+	return 1;
+}
+
+static __always_inline void add_bulk(struct work *w, u8 arg, u8 flags, u64 addr, u64 len, u32 count)
+{
+	u32 n = w->nbulk;
+	if (n >= IOT_MAX_CAPS)
+		return;
+	struct bulk *b = &w->bulk[n];
+	b->addr = addr;
+	b->len = len;
+	b->off = 0;
+	b->count = count;
+	b->arg = (u32)arg | (u32)flags << 8;
+	w->nbulk = n + 1;
+}
+
+/* put_vector appends the iovec array and plans its elements' bytes. */
+static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
+{
+	u64 off = w->len, total = 0;
+	u32 i;
+
+	if (!count || count > MAX_IOVECS || off > COMPOSE_MAX)
+		return 1; /* the kernel refused it */
+	u64 bytes = count * IOVEC_BYTES;
+	if (bpf_probe_read_user(w->iov, bytes & 0x7fff, (void *)addr)) {
+		put_piece(w, c->arg, PIECE_SHAPE | PIECE_MISSING, bytes, 0);
+		return 1;
+	}
+	put_piece(w, c->arg, PIECE_SHAPE, bytes, 0);
+	bpf_probe_read_kernel(w->buf + off + sizeof(struct piece), bytes & 0x7fff, w->iov);
+	w->len += bytes;
+	if (failed(ret))
+		return 1;
+	total = ret;
+	if (c->len == IOT_LEN_VEC_ALL) {
+		w->want = 0;
+		repeat(i, count) {
+			if (i >= MAX_IOVECS)
+				break;
+			w->want += w->iov[i].len;
+		}
+		total = w->want;
+	}
+	if (!total)
+		return 1;
+	if (c->flags & CAP_OMIT)
+		put_piece(w, c->arg, PIECE_OMITTED, total, 0);
+	else
+		add_bulk(w, c->arg, 0, addr, total, count);
+	return 1;
+}
+
+#define FAILED_BYTES (64 << 10) /* of a length that the kernel refused */
+
+/* put_capture composes or plans the memory of one argument. */
+static __noinline int put_capture(struct work *w, struct task *st, struct cap *c, s64 ret)
+{
+	u64 addr = st->args[c->arg < 6 ? c->arg : 0];
+	u64 n = 0, v;
+	u8 arg = c->arg, flags = 0;
+
+	if (!addr)
+		return 0;
+	if (c->cond_mask) {
+		v = st->args[c->cond_arg < 6 ? c->cond_arg : 0];
+		if (v > 63 || !(c->cond_mask >> v & 1))
+			return 0;
+	}
+	if (c->len == IOT_LEN_NUL) {
+		if (!put_string(w, addr, arg) &&
+		    (failed(ret) || !add_part(w, arg, PART_STRING, addr, 0, 0, 0)))
+			put_piece(w, arg, PIECE_MISSING, 0, 0);
+		return 0;
+	}
+	v = st->args[c->len_arg < 6 ? c->len_arg : 0];
+	if (c->len == IOT_LEN_VEC || c->len == IOT_LEN_VEC_ALL)
+		return put_vector(w, c, addr, v, ret);
+	if (c->dir == IOT_DIR_OUT && failed(ret))
+		return 0;
+	switch (c->len) {
+	case IOT_LEN_CONST:
+		if (!put_struct(w, addr, arg, c->bytes) &&
+		    (failed(ret) || !add_part(w, arg, PART_BYTES, addr, c->bytes, 0, 0)))
+			put_piece(w, arg, PIECE_MISSING, c->bytes, 0);
+		return 0;
+	case IOT_LEN_ARG:
+		n = v;
+		if (failed(ret) && n > FAILED_BYTES) {
+			n = FAILED_BYTES;
+			flags = PIECE_TRUNCATED;
+		}
+		break;
+	case IOT_LEN_RET:
+		if (failed(ret))
+			return 0;
+		n = ret;
+		if (c->len_arg != IOT_NO_ARG && n > v)
+			n = v;
+		break;
+	}
+	if (!n)
+		return 0;
+	if (n > 0x7fffffff)
+		n = 0x7fffffff;
+	if (c->flags & CAP_OMIT)
+		put_piece(w, arg, flags | PIECE_OMITTED, n, 0);
+	else
+		add_bulk(w, arg, flags, addr, n, 0);
+	return 0;
+}

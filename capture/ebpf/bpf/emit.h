@@ -1,0 +1,303 @@
+/* Writing a composed call: in one record, or, when its content is large, in one
+ * and then RecData records, or, as far as it does not fit or cannot be read now,
+ * as pending work for the recorder while the thread is held. */
+#pragma once
+
+#include "compose.h"
+
+/* copy_range copies bytes [from, from+n) of a bulk to d at an offset. */
+static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf_dynptr *d, u64 at, u64 from, u64 n)
+{
+	u32 i;
+
+	if (!b->count)
+		return bpf_probe_read_user_dynptr(d, at, n, (void *)(b->addr + from));
+	w->skip = from;
+	w->done = 0;
+	w->want = n;
+	repeat(i, b->count) {
+		if (i >= MAX_IOVECS || w->done >= w->want)
+			break;
+		u64 base = w->iov[i].base, len = w->iov[i].len;
+		if (w->skip >= len) {
+			w->skip -= len;
+			continue;
+		}
+		base += w->skip;
+		len -= w->skip;
+		w->skip = 0;
+		if (len > w->want - w->done)
+			len = w->want - w->done;
+		if (bpf_probe_read_user_dynptr(d, at + w->done, len, (void *)base))
+			return -1;
+		w->done += len;
+	}
+	return w->done == w->want ? 0 : -1;
+}
+
+/* write_inline writes the record with all its content. It returns 0, or -1 if the
+ * ring is full, or 1 if some content could not be read (work.failed says which);
+ * then nothing was written. */
+static __noinline int write_inline(struct work *w, u32 shard, u64 total)
+{
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	struct bpf_dynptr d;
+	u64 at = w->len, zero = 0;
+	u32 bad = 0, i;
+
+	if (!rb || at > BUF_BYTES / 2)
+		return -1;
+	if (bpf_ringbuf_reserve_dynptr(rb, total, 0, &d)) {
+		bpf_ringbuf_discard_dynptr(&d, 0);
+		return -1;
+	}
+	struct rec_call *r = (struct rec_call *)w->buf;
+	u32 n = w->npieces;
+	/* The first bulk's head is composed behind the rest, so that one copy does. */
+	struct piece *p = (struct piece *)(w->buf + at);
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		struct bulk *b = &w->bulk[i];
+		if (i >= w->nbulk)
+			break;
+		if (!b->len)
+			continue;
+		n++;
+	}
+	r->npieces = n;
+	r->nobjects = w->nobjects;
+	bpf_dynptr_write(&d, 0, w->buf, at, 0);
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		struct bulk *b = &w->bulk[i];
+		if (i >= w->nbulk)
+			break;
+		u64 len = b->len;
+		if (!len)
+			continue;
+		*(u64 *)p = (b->arg & 0xffff) | len << 32;
+		p->off = 0;
+		bpf_dynptr_write(&d, at, p, sizeof(*p), 0);
+		at += sizeof(*p);
+		if (len & 7)
+			bpf_dynptr_write(&d, (at + len) & ~7ull, &zero, 8, 0);
+		if (copy_range(w, b, &d, at, 0, len))
+			bad |= 1 << i;
+		at += pad8(len);
+	}
+	if (bad) {
+		w->failed = bad;
+		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
+		return 1;
+	}
+	bpf_ringbuf_submit_dynptr(&d, wakeup(w, total));
+	w->avail += total + 8;
+	return 0;
+}
+
+/* write_chunk writes the next n bytes of a bulk in a RecData record. */
+static __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
+{
+	struct rec_call *r = (struct rec_call *)w->buf;
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	struct {
+		struct rec_data r;
+		struct piece p;
+	} h = {};
+	struct bpf_dynptr d;
+	u64 zero = 0, total = sizeof(h) + pad8(n);
+
+	if (!rb || i >= IOT_MAX_CAPS)
+		return -1;
+	struct bulk *b = &w->bulk[i];
+	if (bpf_ringbuf_reserve_dynptr(rb, total, 0, &d)) {
+		bpf_ringbuf_discard_dynptr(&d, 0);
+		return -1;
+	}
+	h.r.p = r->p;
+	h.r.p.type = REC_DATA;
+	h.r.p.flags = 0;
+	h.r.enter = r->enter;
+	h.r.npieces = 1;
+	h.p.arg = b->arg;
+	h.p.flags = b->arg >> 8;
+	h.p.len = n;
+	h.p.off = b->off;
+	bpf_dynptr_write(&d, 0, &h, sizeof(h), 0);
+	if (n & 7)
+		bpf_dynptr_write(&d, total - 8, &zero, 8, 0);
+	if (copy_range(w, b, &d, sizeof(h), b->off, n)) {
+		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
+		return 1;
+	}
+	bpf_ringbuf_submit_dynptr(&d, wakeup(w, total));
+	w->avail += total + 8;
+	b->off += n;
+	return 0;
+}
+
+/* finish_data writes the last RecData record, with the rest as missing. */
+static __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
+{
+	struct {
+		struct rec_data r;
+		struct piece p[MAX_PARTS];
+	} h = {};
+	u32 i, n = p->nparts;
+
+	if (n > MAX_PARTS)
+		n = MAX_PARTS;
+	h.r.p.type = REC_DATA;
+	h.r.p.op = p->op;
+	h.r.p.pid = p->pid;
+	h.r.p.tid = p->tid;
+	h.r.p.flags = DATA_LAST;
+	h.r.enter = p->enter;
+	h.r.npieces = n;
+	for (i = 0; i < MAX_PARTS; i++) {
+		h.p[i].arg = p->parts[i].arg;
+		h.p[i].flags = PIECE_MISSING;
+		h.p[i].len = p->parts[i].len;
+		h.p[i].off = p->parts[i].off;
+	}
+	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
+	return 0;
+}
+
+/* rest_addr is where the rest of a bulk begins; a vector is read from its start. */
+static __always_inline u64 rest_addr(struct bulk *b) { return b->count ? b->addr : b->addr + b->off; }
+
+/* leave_rest turns what is left of a bulk into pending work, or into a piece that
+ * is missing. */
+static __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
+{
+	struct rec_call *r = (struct rec_call *)w->buf;
+	if (i >= IOT_MAX_CAPS)
+		return 0;
+	struct bulk *b = &w->bulk[i];
+	u64 left = b->len - b->off;
+	if (!left)
+		return 0;
+	b->len = b->off;
+	if (may_hold && add_part(w, b->arg, b->count ? PART_VECTOR : PART_BYTES, rest_addr(b), left, b->off, b->count)) {
+		r->p.flags |= CALL_MORE;
+		return 0;
+	}
+	put_piece(w, b->arg, PIECE_MISSING, left, b->off);
+	return 0;
+}
+
+/* write_data writes the content of a call whose RecCall has CALL_MORE, as far as
+ * the ring may be filled by one call. */
+static __noinline int write_data(struct work *w, u32 shard)
+{
+	u64 limit = block ? ring_bytes / 4 * 3 : ring_bytes;
+	u32 i, k;
+
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		if (i >= w->nbulk)
+			break;
+		repeat(k, 1 << 20) {
+			(void)k;
+			struct bulk *b = &w->bulk[i];
+			u64 n = b->len - b->off;
+			if (!n)
+				break;
+			if (n > inline_max)
+				n = inline_max;
+			if (w->avail + n > limit || write_chunk(w, shard, i, n))
+				break;
+		}
+		struct bulk *b = &w->bulk[i];
+		u64 left = b->len - b->off;
+		if (!left)
+			continue;
+		u32 j = w->pend.nparts;
+		if (j >= MAX_PARTS)
+			continue;
+		struct part *p = &w->pend.parts[j];
+		p->addr = rest_addr(b);
+		p->len = left;
+		p->off = b->off;
+		p->count = b->count;
+		*(u32 *)&p->arg = (b->arg & 0xff) | (u32)(b->count ? PART_VECTOR : PART_BYTES) << 8;
+		w->pend.nparts = j + 1;
+	}
+	return 0;
+}
+
+/* write_call writes what was composed. */
+static __noinline int write_call(struct work *w, struct task *st, s64 ret)
+{
+	struct rec_call *r = (struct rec_call *)w->buf;
+	u32 shard = st->shard & (MAX_SHARDS - 1), i;
+	u64 content = 0, total;
+	int err;
+
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	if (!rb)
+		return 0;
+	w->avail = bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA);
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		if (i >= w->nbulk)
+			break;
+		content += sizeof(struct piece) + pad8(w->bulk[i].len);
+	}
+	total = w->len + content;
+	if (w->pend.nparts)
+		r->p.flags |= CALL_MORE;
+	if (!content)
+		goto small;
+	if (content > inline_max || (block && w->avail + total > ring_bytes / 4 * 3)) {
+		if (!block && w->avail + total > ring_bytes) {
+			lose(shard);
+			return 0;
+		}
+		r->p.flags |= CALL_MORE;
+		goto small;
+	}
+	err = write_inline(w, shard, total);
+	if (err > 0) { /* again, without what cannot be read */
+		for (i = 0; i < IOT_MAX_CAPS; i++)
+			if (w->failed >> i & 1)
+				leave_rest(w, i, !failed(ret));
+		content = 0;
+		for (i = 0; i < IOT_MAX_CAPS; i++)
+			if (i < w->nbulk && w->bulk[i].len)
+				content += sizeof(struct piece) + pad8(w->bulk[i].len);
+		err = write_inline(w, shard, w->len + content);
+	}
+	if (err) {
+		lose(shard);
+		return 0;
+	}
+	goto more;
+small:
+	r->npieces = w->npieces;
+	r->nobjects = w->nobjects;
+	total = w->len;
+	if (total > BUF_BYTES / 2 || bpf_ringbuf_output(rb, w->buf, total, wakeup(w, total))) {
+		lose(shard);
+		return 0;
+	}
+	w->avail += total + 8;
+	if (!(r->p.flags & CALL_MORE))
+		return 0;
+	write_data(w, shard);
+more:
+	if (!(r->p.flags & CALL_MORE))
+		return 0;
+	w->pend.enter = r->enter;
+	w->pend.pid = r->p.pid;
+	w->pend.tid = r->p.tid;
+	w->pend.op = r->p.op;
+	w->pend.ret = ret;
+	for (i = 0; i < IOT_MAX_ARGS; i++)
+		w->pend.args[i] = st->args[i];
+	u32 tid = bpf_get_current_pid_tgid();
+	if (blocking() && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
+		st->flags |= TASK_PENDING;
+		hold();
+		return 0;
+	}
+	finish_data(w, &w->pend, shard);
+	return 0;
+}

@@ -1,0 +1,314 @@
+//go:build ignore
+
+/* iotape's programs: every system call of the followed threads, with its content,
+ * into ring buffers, as records of the stream (trace/record.go).
+ *
+ * The programs interpret the catalogue's rows (map "table"): adding a call needs no
+ * change here. A thread that is not followed has no task storage and leaves at
+ * once. */
+#include "emit.h"
+
+char _license[] SEC("license") = "GPL";
+
+static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_struct *t)
+{
+	p->type = type;
+	p->op = 0;
+	p->pid = t->tgid;
+	p->tid = t->pid;
+	p->flags = 0;
+}
+
+/* announce writes the thread's identity. If it cannot, the next call tries again
+ * first, and is lost if it fails too. */
+static __noinline int announce(struct work *w, struct task *st, u64 now)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct rec_task r = {};
+
+	set_prefix(&r.p, REC_TASK, t);
+	r.time = now;
+	r.ppid = t->real_parent->tgid;
+	r.pgid = BPF_CORE_READ(t, signal, pids[2], numbers[0].nr);
+	r.sid = BPF_CORE_READ(t, signal, pids[3], numbers[0].nr);
+	r.uid = t->cred->fsuid.val;
+	r.gid = t->cred->fsgid.val;
+	bpf_probe_read_kernel(r.comm, sizeof(r.comm), &t->comm);
+	st->flags &= ~TASK_ANNOUNCED;
+	if (!try_small(w, st->shard, &r, sizeof(r)))
+		st->flags |= TASK_ANNOUNCED;
+	return 0;
+}
+
+static __always_inline struct spec *spec_of(struct task *st)
+{
+	u32 nr = st->nr;
+	if (nr >= UNKNOWN_NR || st->flags & (1u << 31))
+		nr = UNKNOWN_NR;
+	return bpf_map_lookup_elem(&table, &nr);
+}
+#define TASK_COMPAT (1u << 31)
+
+/* pressure holds the thread if its ring is half full. */
+static __always_inline void pressure(struct work *w)
+{
+	if (blocking() && w->avail > ring_bytes / 2)
+		hold();
+}
+
+/* compose_call starts a RecCall in the work space. */
+static __always_inline void compose_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct rec_call *r = (struct rec_call *)w->buf;
+	u32 i;
+
+	set_prefix(&r->p, REC_CALL, t);
+	r->p.tid = st->tid;
+	r->p.op = s->op;
+	r->p.flags = flags | (st->flags & TASK_COMPAT ? CALL_COMPAT : 0);
+	r->enter = st->enter;
+	r->exit = now;
+	r->cpu = st->cpu;
+	r->ret = ret;
+	for (i = 0; i < IOT_MAX_ARGS; i++)
+		r->args[i] = st->args[i];
+	r->nr = st->nr;
+	r->zero = 0;
+	w->len = sizeof(*r);
+	w->npieces = w->nobjects = w->nbulk = w->failed = 0;
+	w->pend.nparts = 0;
+}
+
+/* moved records the content of a call that moved it inside the kernel. */
+static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
+{
+	if (s->flags & SPEC_OMIT_MOVED)
+		put_piece(w, s->hold_arg, PIECE_OMITTED, ret, 0);
+	else if (!add_part(w, s->hold_arg, PART_MOVED, 0, ret, 0, 0))
+		put_piece(w, s->hold_arg, PIECE_MISSING, ret, 0);
+}
+
+static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
+{
+	u32 i;
+
+	if (!(st->flags & TASK_ANNOUNCED))
+		announce(w, st, now);
+	if (!(st->flags & TASK_ANNOUNCED)) {
+		lose(st->shard);
+		return 0;
+	}
+	compose_call(w, st, s, now, ret, flags);
+	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
+		if (i >= s->nobjects)
+			break;
+		u32 a = s->objects[i];
+		if (a < IOT_MAX_ARGS)
+			put_object(w, st->args[a], a);
+	}
+	if (!failed(ret) && (s->flags & SPEC_FD_RESULT ||
+			     (s->flags & SPEC_FCNTL && (st->args[1] == 0 || st->args[1] == 1030))))
+		put_object(w, ret, -1);
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		if (i >= s->ncaps)
+			break;
+		struct cap *c = &s->caps[i];
+		if (c->when == IOT_AT_EXIT)
+			put_capture(w, st, c, ret);
+	}
+	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
+		moved(w, s, ret);
+	write_call(w, st, ret);
+	return 0;
+}
+
+/* orphan closes pending work that the recorder will not do: the thread was not
+ * held, or has ended. */
+static __noinline int orphan(struct work *w, struct task *st)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	st->flags &= ~TASK_PENDING;
+	struct pending *p = bpf_map_lookup_elem(&pendings, &tid);
+	if (!p)
+		return 0;
+	finish_data(w, p, st->shard);
+	bpf_map_delete_elem(&pendings, &tid);
+	return 0;
+}
+
+#include "argv.h"
+
+static __always_inline void read_args(struct task *st, struct pt_regs *regs)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+#if defined(__TARGET_ARCH_arm64)
+	st->args[0] = regs->orig_x0;
+	st->args[1] = regs->regs[1];
+	st->args[2] = regs->regs[2];
+	st->args[3] = regs->regs[3];
+	st->args[4] = regs->regs[4];
+	st->args[5] = regs->regs[5];
+	if (t->thread_info.flags & 1 << 22) /* TIF_32BIT */
+		st->flags |= TASK_COMPAT;
+#else
+	if (t->thread_info.status & 2) { /* TS_COMPAT */
+		st->flags |= TASK_COMPAT;
+		st->args[0] = (u32)regs->bx;
+		st->args[1] = (u32)regs->cx;
+		st->args[2] = (u32)regs->dx;
+		st->args[3] = (u32)regs->si;
+		st->args[4] = (u32)regs->di;
+		st->args[5] = (u32)regs->bp;
+		return;
+	}
+	st->args[0] = regs->di;
+	st->args[1] = regs->si;
+	st->args[2] = regs->dx;
+	st->args[3] = regs->r10;
+	st->args[4] = regs->r8;
+	st->args[5] = regs->r9;
+#endif
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	if (!st)
+		return 0;
+	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE)) | TASK_IN_CALL;
+	read_args(st, regs);
+	st->nr = nr;
+	st->tid = t->pid;
+	st->cpu = t->se.sum_exec_runtime;
+	struct spec *s = spec_of(st);
+	if (!s)
+		return 0;
+	bool ends = s->flags & SPEC_NO_RETURN;
+	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & SPEC_ENTRY)) {
+		st->enter = bpf_ktime_get_ns();
+		return 0;
+	}
+	u64 now;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	st->enter = now;
+	if (!(st->flags & TASK_ANNOUNCED))
+		announce(w, st, now);
+	if (st->flags & TASK_PENDING)
+		orphan(w, st);
+	if (s->flags & SPEC_ENTRY)
+		record_entry(w, st, s);
+	if (ends) {
+		record_call(w, st, s, now, 0, 0);
+		st->flags &= ~TASK_IN_CALL;
+	}
+	end();
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	u64 now;
+	if (!st || !(st->flags & TASK_IN_CALL))
+		return 0;
+	struct spec *s = spec_of(st);
+	struct work *w = begin(&now);
+	if (!s || !w)
+		return 0;
+	st->flags &= ~TASK_IN_CALL;
+	if (st->flags & TASK_EXEC_LATE && failed(ret))
+		record_entry_again(w, st, s);
+	record_call(w, st, s, now, ret, 0);
+	if (s->flags & SPEC_IDENTITY && !failed(ret))
+		announce(w, st, now);
+	pressure(w);
+	end();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct task *pst = bpf_task_storage_get(&tasks, parent, 0, 0);
+	struct rec_fork r = {};
+	u64 now;
+	if (!pst)
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	struct task init = {};
+	init.shard = (u32)child->pid & shard_mask;
+	struct task *st = bpf_task_storage_get(&tasks, child, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!st)
+		__sync_fetch_and_add(&shared.untracked, 1);
+	set_prefix(&r.p, REC_FORK, parent);
+	r.time = now;
+	r.child = child->tgid;
+	r.child_tid = child->pid;
+	if (child->mm == parent->mm)
+		r.share |= SHARE_VM;
+	if (child->fs == parent->fs)
+		r.share |= SHARE_FS;
+	if (child->files == parent->files)
+		r.share |= SHARE_FILES;
+	if (child->tgid == parent->tgid)
+		r.share |= SHARE_THREAD;
+	put_small(w, pst->shard, &r, sizeof(r));
+	end();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+{
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	u64 now;
+	if (!st || !(st->flags & TASK_EXEC_LATE))
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	record_entry_late(w, st, bprm);
+	end();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *t)
+{
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct rec_exit r = {};
+	u64 now;
+	if (!st)
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	if (!(st->flags & TASK_ANNOUNCED))
+		announce(w, st, now);
+	if (st->flags & TASK_PENDING)
+		orphan(w, st);
+	struct spec *s = spec_of(st);
+	if (s && st->flags & TASK_IN_CALL) {
+		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);
+		write_call(w, st, -1);
+	}
+	set_prefix(&r.p, REC_EXIT, t);
+	r.time = now;
+	r.status = t->exit_code;
+	if (st->flags & TASK_ANNOUNCED)
+		put_small(w, st->shard, &r, sizeof(r));
+	else
+		lose(st->shard);
+	bpf_task_storage_delete(&tasks, t);
+	end();
+	return 0;
+}

@@ -1,0 +1,143 @@
+/* What the programs and the Go side share: the stream's records (trace/record.go)
+ * and the tables that user space fills or reads (capture/ebpf/specs.go,
+ * pending.go). Sizes are asserted on both sides. */
+#pragma once
+
+#include "catalogue.gen.h"
+
+/* Stream records. */
+enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT };
+enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
+enum { DATA_LAST = 1 };
+enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8 };
+enum { SHARE_VM = 0x100, SHARE_FS = 0x200, SHARE_FILES = 0x400, SHARE_THREAD = 0x10000 };
+
+struct prefix {
+	u16 type, op;
+	u32 pid, tid, flags;
+};
+struct rec_call {
+	struct prefix p;
+	u64 enter, exit, cpu;
+	s64 ret;
+	u64 args[IOT_MAX_ARGS];
+	u32 nr;
+	u8 nobjects, zero;
+	u16 npieces;
+};
+struct rec_data { /* and REC_ENTER */
+	struct prefix p;
+	u64 enter;
+	u16 npieces, zero[3];
+};
+struct rec_task {
+	struct prefix p;
+	u64 time;
+	u32 ppid, pgid, sid, uid, gid, zero;
+	char comm[16];
+};
+struct rec_fork {
+	struct prefix p;
+	u64 time;
+	u32 child, child_tid;
+	u64 share;
+};
+struct rec_exit {
+	struct prefix p;
+	u64 time;
+	u32 status, zero;
+};
+struct object {
+	u64 ino, size, pos;
+	u32 dev, rdev, mode, flags, nlink, uid, gid, fd;
+	s8 arg, zero[7];
+};
+struct piece {
+	u8 arg, flags, zero[2];
+	u32 len;
+	u64 off;
+};
+_Static_assert(sizeof(struct prefix) == 16, "prefix");
+_Static_assert(sizeof(struct rec_call) == 104, "rec_call");
+_Static_assert(sizeof(struct rec_data) == 32, "rec_data");
+_Static_assert(sizeof(struct rec_task) == 64, "rec_task");
+_Static_assert(sizeof(struct rec_fork) == 40, "rec_fork");
+_Static_assert(sizeof(struct rec_exit) == 32, "rec_exit");
+_Static_assert(sizeof(struct object) == 64, "object");
+_Static_assert(sizeof(struct piece) == 16, "piece");
+
+/* One row of the catalogue, by system-call number (specs.go). */
+enum { CAP_OMIT = 1 };
+struct cap {
+	u8 arg, kind, dir, when, len, len_arg, flags, cond_arg;
+	u32 bytes, zero;
+	u64 cond_mask;
+};
+enum {
+	SPEC_FD_RESULT = 1,
+	SPEC_FCNTL = 2,
+	SPEC_IDENTITY = 4,
+	SPEC_HOLD = 8,
+	SPEC_NO_RETURN = 16,
+	SPEC_ENTRY = 32, /* some capture is at entry */
+	SPEC_OMIT_MOVED = 64, /* content of a held call is not wanted */
+};
+struct spec {
+	u16 op, flags;
+	u8 ncaps, nobjects, objects[IOT_MAX_OBJS - 1];
+	u8 hold_arg, zero[7];
+	struct cap caps[IOT_MAX_CAPS];
+};
+_Static_assert(sizeof(struct cap) == 24, "cap");
+_Static_assert(sizeof(struct spec) == 16 + 4 * 24, "spec");
+
+/* What the recorder reads while a thread is held, by thread (pending.go). */
+enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED };
+enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
+struct part {
+	u64 addr; /* of the bytes, or of the iovec array */
+	u64 len;  /* still to be read */
+	u64 off;  /* position of the first of them within the argument's bytes */
+	u32 count; /* elements of the array */
+	u8 arg, kind, zero[2];
+};
+struct pending {
+	u64 enter;
+	u32 pid, tid; /* of the record */
+	u32 nparts;
+	u16 op, zero;
+	u64 args[IOT_MAX_ARGS];
+	s64 ret;
+	u64 pos[2]; /* of the first two objects */
+	u32 mode[2];
+	struct part parts[MAX_PARTS];
+};
+_Static_assert(sizeof(struct part) == 32, "part");
+_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 5 * 32, "pending");
+
+/* A followed thread: the value in its task storage (follow.go writes the first). */
+enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8 };
+struct task {
+	u64 enter, cpu;
+	u64 args[IOT_MAX_ARGS];
+	u32 nr, tid, flags, shard;
+};
+_Static_assert(sizeof(struct task) == 80, "task");
+
+/* Shared memory, read by the recorder without system calls (shared.go). */
+#define MAX_CPUS 1024
+#define MAX_SHARDS 8
+struct cpu_slot {
+	u64 active; /* a hook is running */
+	u64 since;  /* and this is not after the times that it writes */
+	u64 zero[6];
+};
+struct common {
+	u64 lost[MAX_SHARDS]; /* records, by shard */
+	u64 untracked;        /* threads that could not be followed */
+	u64 stops;            /* signals sent to hold threads */
+	u64 release;          /* set by the recorder: hold no more threads */
+	u64 zero[5];
+	struct cpu_slot cpus[MAX_CPUS];
+};
+_Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");

@@ -1,0 +1,166 @@
+/* Maps, constants and the small helpers that everything uses. */
+#pragma once
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "record.h"
+
+extern int bpf_probe_read_user_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
+extern int bpf_probe_read_user_str_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
+extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
+extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
+extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
+extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
+
+/* repeat runs its body for i = 0 … n-1, n unknown to the verifier. (The mention of
+ * bpf_iter_num_destroy makes clang emit its type, which cleanup alone does not.) */
+#define repeat(i, n) \
+	for (struct bpf_iter_num _it __attribute__((aligned(8), cleanup(bpf_iter_num_destroy))), \
+	     *_p __attribute__((unused)) = \
+		     (bpf_iter_num_new(&_it, 0, (n)), (void)bpf_iter_num_destroy, (struct bpf_iter_num *)0); \
+	     ({ int *_n = bpf_iter_num_next(&_it); bool _go = _n != 0; i = _go ? *_n : 0; _go; });)
+
+const volatile u32 shard_mask = 0;
+const volatile u64 ring_bytes = 0;  /* of one ring */
+const volatile u64 inline_max = 0;  /* content bytes of one record */
+const volatile bool block = false;  /* hold threads rather than lose records */
+
+struct common shared;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 512);
+	__type(key, u32);
+	__type(value, struct spec);
+} table SEC(".maps");
+#define UNKNOWN_NR 511
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct pending);
+} pendings SEC(".maps");
+
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_SHARDS);
+	__type(key, u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+/* Work space of the hook that runs on a CPU: system-call tracepoints run with
+ * preemption off. (A per-CPU map's value ends at 32 KiB.) */
+#define MAX_IOVECS 1024
+#define IOVEC_BYTES 16
+#define ARGV_SMALL 32768              /* argument vectors up to this are composed in buf */
+#define COMPOSE_MAX 40960             /* where the last string may begin */
+#define BUF_BYTES (128 << 10)
+struct iovec {
+	u64 base, len;
+};
+/* Content that is copied from the program straight into the ring. */
+struct bulk {
+	u64 addr;
+	u64 len;
+	u64 off;   /* how much of it is done */
+	u32 count; /* elements in work.iov; 0: addr is the bytes */
+	u32 arg;   /* with the piece's flags << 8 */
+};
+struct work {
+	u64 len;   /* composed bytes in buf */
+	u64 avail; /* bytes in the ring that the recorder has not taken */
+	u32 npieces, nobjects, nbulk, failed;
+	u64 want, done, skip; /* of the copy under way */
+	struct bulk bulk[IOT_MAX_CAPS];
+	struct pending pend;
+	struct iovec iov[MAX_IOVECS];
+	u8 buf[BUF_BYTES];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+static __always_inline u64 pad8(u64 n) { return (n + 7) & ~7ull; }
+static __always_inline bool failed(s64 ret) { return ret < 0 && ret >= -4095; }
+
+/* begin returns the CPU's work space. Until end, the recorder takes no clock
+ * reading as "all before this was seen" that is after the one that follows. */
+static __always_inline struct work *begin(u64 *now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_slot *s = &shared.cpus[cpu & (MAX_CPUS - 1)];
+	*(volatile u64 *)&s->active = 1;
+	*now = bpf_ktime_get_ns();
+	*(volatile u64 *)&s->since = *now;
+	return bpf_map_lookup_elem(&works, &cpu);
+}
+
+static __always_inline void end(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	*(volatile u64 *)&shared.cpus[cpu & (MAX_CPUS - 1)].active = 0;
+}
+
+static __always_inline void lose(u32 shard)
+{
+	__sync_fetch_and_add(&shared.lost[shard & (MAX_SHARDS - 1)], 1);
+}
+
+/* wakeup says whether a record that takes n bytes wakes the recorder: when it
+ * brings a ring past a quarter. It looks by itself every few ms. */
+static __always_inline u64 wakeup(struct work *w, u64 n)
+{
+	u64 quarter = ring_bytes / 4;
+	return w->avail < quarter && w->avail + n >= quarter ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* try_small writes a record that stands in memory as a whole. */
+static __always_inline int try_small(struct work *w, u32 shard, void *rec, u64 n)
+{
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	if (!rb)
+		return -1;
+	w->avail = bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA);
+	if (bpf_ringbuf_output(rb, rec, n, wakeup(w, n)))
+		return -1;
+	w->avail += n + 8;
+	return 0;
+}
+
+/* put_small does the same, or counts the record as lost. */
+static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 n)
+{
+	if (try_small(w, shard, rec, n))
+		lose(shard);
+}
+
+/* blocking says whether threads may be held. */
+static __always_inline bool blocking(void)
+{
+	return block && !*(volatile u64 *)&shared.release;
+}
+
+/* hold stops the thread on its way back to the program, for the recorder. */
+static __always_inline void hold(void)
+{
+	if (bpf_send_signal_thread(19 /* SIGSTOP */) == 0)
+		__sync_fetch_and_add(&shared.stops, 1);
+}

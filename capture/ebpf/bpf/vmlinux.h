@@ -1,0 +1,159 @@
+/* The kernel types that the programs use, and of each only the members that they
+ * read. Offsets are relocated at load against the running kernel's BTF, so this
+ * file says names and types, not layouts. */
+#pragma once
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s8 s8;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+enum { false = 0, true = 1 };
+
+/* include/uapi/linux/bpf.h */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum {
+	BPF_ANY = 0,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+};
+struct bpf_dynptr {
+	__u64 __opaque[2];
+} __attribute__((aligned(8)));
+struct bpf_iter_num {
+	__u64 __opaque[1];
+} __attribute__((aligned(8)));
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+#if defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	u64 regs[31];
+};
+struct pt_regs {
+	union {
+		struct user_pt_regs user_regs;
+		struct {
+			u64 regs[31];
+		};
+	};
+	u64 orig_x0;
+};
+#else
+struct pt_regs {
+	unsigned long bp, bx, r10, r9, r8, cx, dx, si, di;
+};
+#endif
+
+struct thread_info {
+	unsigned long flags;
+	u32 status;
+};
+
+typedef struct {
+	u32 val;
+} kuid_t;
+typedef struct {
+	u32 val;
+} kgid_t;
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct super_block {
+	u32 s_dev;
+};
+struct inode {
+	u16 i_mode;
+	kuid_t i_uid;
+	kgid_t i_gid;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	union {
+		const unsigned int i_nlink;
+		unsigned int __i_nlink;
+	};
+	u32 i_rdev;
+	long long i_size;
+};
+struct file {
+	struct inode *f_inode;
+	unsigned int f_flags;
+	long long f_pos;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+	unsigned long *close_on_exec;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct fs_struct {
+	int users;
+};
+struct mm_struct {
+	unsigned long arg_start;
+	unsigned long arg_end;
+};
+struct cred {
+	kuid_t fsuid;
+	kgid_t fsgid;
+};
+struct upid {
+	int nr;
+};
+struct pid {
+	struct upid numbers[1];
+};
+struct signal_struct {
+	struct pid *pids[4];
+};
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+struct task_struct {
+	struct thread_info thread_info;
+	struct sched_entity se;
+	struct mm_struct *mm;
+	int exit_code;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	const struct cred *cred;
+	char comm[16];
+	struct fs_struct *fs;
+	struct files_struct *files;
+	struct signal_struct *signal;
+};
+struct linux_binprm {
+	const char *filename;
+	const char *interp;
+};
+
+#pragma clang attribute pop

@@ -1,0 +1,296 @@
+package ebpf
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"iotape/internal/ptracer"
+	"iotape/trace"
+)
+
+const (
+	frameBytes = 8 << 20 // of records from a ring
+
+	pollMin = 2 * time.Millisecond // between two looks at busy rings
+	pollMax = 10 * time.Millisecond
+
+	// clockMargin is how much later than its clock reading a hook's mark may be
+	// seen: far more than a processor's store buffer.
+	clockMargin = 10_000 // ns
+)
+
+// drain moves records from the rings to the stream. It alone uses the stream's
+// writer while a recording runs.
+type drain struct {
+	p  *programs
+	sw *trace.StreamWriter
+	tr *ptracer.Tracer
+
+	// To wait for full rings, and for held threads: an epoll set, in the Go
+	// runtime's own, so that waiting takes no processor from the tracing thread.
+	epoll *os.File
+	poll  syscall.RawConn
+	event int
+
+	mu    sync.Mutex
+	start []byte       // records of the start of recording
+	fresh []heldThread // threads that came to a stop
+	done  bool
+
+	held  []heldThread // not yet resumed
+	round uint32
+	until uint64
+	spans [][]span
+	own   []byte // the recorder's records, for its frame
+	seen  [maxShards]uint64
+	tasks uint64 // untracked threads seen
+
+	events, lost uint64
+	err          error // of the writer: from then on records are lost
+	stops        atomic.Uint64
+}
+
+// heldThread is a thread that waits for the recorder.
+type heldThread struct {
+	t   *ptracer.Tracee
+	tid int
+}
+
+func newDrain(p *programs, sw *trace.StreamWriter) (*drain, error) {
+	d := &drain{p: p, sw: sw, spans: make([][]span, len(p.rings)), event: -1}
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make an epoll set: %w", err)
+	}
+	_ = unix.SetNonblock(epoll, true) // so that NewFile takes it for pollable
+	d.epoll = os.NewFile(uintptr(epoll), "rings")
+	if d.poll, err = d.epoll.SyscallConn(); err != nil {
+		d.close()
+		return nil, fmt.Errorf("wait for rings: %w", err)
+	}
+	if err := d.epoll.SetReadDeadline(time.Now()); err != nil {
+		d.close()
+		return nil, fmt.Errorf("wait for rings: %w", err)
+	}
+	if d.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		d.close()
+		return nil, fmt.Errorf("make an event descriptor: %w", err)
+	}
+	fds := []int{d.event}
+	for _, r := range p.rings {
+		fds = append(fds, r.m.FD())
+	}
+	for _, fd := range fds {
+		ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET&0xffffffff, Fd: int32(fd)}
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+			d.close()
+			return nil, fmt.Errorf("add to an epoll set: %w", err)
+		}
+	}
+	return d, nil
+}
+
+func (d *drain) close() {
+	d.epoll.Close()
+	if d.event >= 0 {
+		unix.Close(d.event)
+	}
+}
+
+// wake ends the drain's sleep.
+func (d *drain) wake() {
+	_, _ = unix.Write(d.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // EAGAIN: it is awake
+}
+
+// hold is called on the tracing thread when a thread was stopped for us.
+func (d *drain) hold(t *ptracer.Tracee) {
+	d.stops.Add(1)
+	d.mu.Lock()
+	d.fresh = append(d.fresh, heldThread{t, t.TID})
+	d.mu.Unlock()
+	d.wake()
+}
+
+// begin hands over the records of the start of recording.
+func (d *drain) begin(records []byte) {
+	d.mu.Lock()
+	d.start = append(d.start, records...)
+	d.mu.Unlock()
+}
+
+// finish makes run end when the rings are empty.
+func (d *drain) finish() {
+	d.mu.Lock()
+	d.done = true
+	d.mu.Unlock()
+	d.wake()
+}
+
+// run drains until finish was called.
+func (d *drain) run() {
+	pause := pollMin
+	for {
+		d.mu.Lock()
+		done := d.done
+		d.mu.Unlock()
+		moved, busy := d.pass()
+		if done && moved == 0 && !busy && len(d.held) == 0 {
+			return
+		}
+		switch {
+		case done || busy:
+			pause = 0
+		case moved > 0:
+			pause = pollMin
+		default:
+			pause = min(pause*5/4+time.Millisecond, pollMax)
+		}
+		if len(d.held) > 0 {
+			pause = min(pause, time.Millisecond)
+		}
+		if pause > 0 {
+			d.sleep(pause)
+		}
+	}
+}
+
+// sleep waits until a ring is a quarter full, a thread is held, or the time is up.
+func (d *drain) sleep(pause time.Duration) {
+	_ = d.epoll.SetReadDeadline(time.Now().Add(pause))
+	var events [maxShards + 1]unix.EpollEvent
+	_ = d.poll.Read(func(fd uintptr) bool {
+		n, err := unix.EpollWait(int(fd), events[:], 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+	var b [8]byte
+	_, _ = unix.Read(d.event, b[:])
+}
+
+// pass writes what is in the rings now.
+func (d *drain) pass() (moved uint64, busy bool) {
+	d.mu.Lock()
+	d.held = append(d.held, d.fresh...)
+	d.fresh = d.fresh[:0]
+	start := d.start
+	d.start = nil
+	d.mu.Unlock()
+	ready := len(d.held) // these stopped before what follows is looked at
+
+	until := d.clock()
+	for i, r := range d.p.rings {
+		var b bool
+		d.spans[i], b = r.scan(d.spans[i][:0], r.produced())
+		busy = busy || b
+	}
+	if busy { // what stands behind an unfinished record is not in this round
+		until = d.until
+	}
+	d.until = max(d.until, until)
+
+	d.writeOwn(start)
+	for i, r := range d.p.rings {
+		moved += d.writeSpans(i, r)
+	}
+	d.countTasks()
+	if !busy {
+		d.serve(ready)
+	}
+	d.round++
+	return moved, busy
+}
+
+// clock returns a time before which every record was in a ring when it was read.
+func (d *drain) clock() uint64 {
+	until := now() - clockMargin
+	for i := range d.p.shared.Cpus {
+		c := &d.p.shared.Cpus[i]
+		if atomic.LoadUint64(&c.Active) != 0 {
+			until = min(until, atomic.LoadUint64(&c.Since))
+		}
+	}
+	return until
+}
+
+// writeSpans writes a ring's records and gives the memory back.
+func (d *drain) writeSpans(shard int, r *ring) (moved uint64) {
+	lost := atomic.LoadUint64(&d.p.shared.Lost[shard]) - d.seen[shard]
+	d.seen[shard] += lost
+	d.lost += lost
+	for _, s := range d.spans[shard] {
+		if d.write(shard, lost, r.bytes(s.from, s.to), s.records) {
+			d.events += s.calls
+			lost = 0
+		}
+		r.consume(s.to)
+		moved += s.to - s.from
+	}
+	if lost > 0 {
+		d.write(shard, lost, nil, 0)
+	}
+	return moved
+}
+
+// write writes a frame, or counts what it would have held as lost.
+func (d *drain) write(shard int, lost uint64, payload []byte, records uint64) bool {
+	if d.err == nil {
+		d.err = d.sw.WriteRecords(trace.Frame{Shard: uint32(shard), Round: d.round, Until: d.until, Lost: lost}, payload)
+	}
+	if d.err != nil {
+		d.lost += records
+		return false
+	}
+	return true
+}
+
+// writeOwn writes a frame of the recorder's own records.
+func (d *drain) writeOwn(records []byte) {
+	if len(records) > 0 {
+		d.write(len(d.p.rings), 0, records, 1)
+	}
+}
+
+// countTasks records that threads could not be followed.
+func (d *drain) countTasks() {
+	n := atomic.LoadUint64(&d.p.shared.Untracked) - d.tasks
+	if n == 0 {
+		return
+	}
+	d.tasks += n
+	d.lost += n
+	d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: now(), Count: n, Reason: trace.LossTasks}))
+}
+
+// serve does what the first n held threads wait for, and lets them go on.
+func (d *drain) serve(n int) {
+	rest := d.held[:0]
+	var free []*ptracer.Tracee
+	for i, h := range d.held {
+		if i >= n {
+			rest = append(rest, h)
+			continue
+		}
+		d.readPending(h.tid)
+		free = append(free, h.t)
+	}
+	d.held = rest
+	if len(free) > 0 {
+		d.tr.Do(func() {
+			for _, t := range free {
+				t.Resume()
+			}
+		})
+	}
+}
+
+// now reads CLOCK_MONOTONIC in ns.
+func now() uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return uint64(ts.Nano())
+}

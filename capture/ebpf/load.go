@@ -1,0 +1,224 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"iotape/capture"
+)
+
+const (
+	defaultRingBytes = 128 << 20
+	minRingBytes     = 64 << 10 // of one ring
+	maxShards        = 8
+	inlineMax        = 1 << 20 // content bytes in one record
+)
+
+// programs is what is loaded into the kernel: the programs, their maps and the
+// memory shared with them.
+type programs struct {
+	objects
+	links  []link.Link
+	rings  []*ring
+	shared *iotapeCommon
+	bss    []byte
+}
+
+type objects struct {
+	iotapeObjects
+	Bss *ebpf.Map `ebpf:".bss"`
+}
+
+// config is what the programs are told.
+type config struct {
+	content   capture.Content
+	block     bool
+	shards    int
+	ringBytes int // of one ring, a power of two
+}
+
+func newConfig(o *capture.Options, cpus int) config {
+	c := config{content: o.Content, block: o.Overflow != capture.OverflowDrop}
+	c.shards = min(maxShards, 1<<bits.Len(uint(max(cpus, 1)-1)))
+	total := o.RingBytes
+	if total <= 0 {
+		total = defaultRingBytes
+	}
+	each := max(total/c.shards, minRingBytes, os.Getpagesize())
+	c.ringBytes = 1 << bits.Len(uint(each-1))
+	return c
+}
+
+// inlineBytes is the content limit of one record: small rings take small records.
+func (c *config) inlineBytes() uint64 { return uint64(min(inlineMax, c.ringBytes/8)) }
+
+// Probe says whether this back end works here: nil, or a *capture.UnsupportedError.
+func Probe() error {
+	if err := probeFeatures(); err != nil {
+		return err
+	}
+	p, err := load(&config{content: capture.ContentFull, block: true, shards: 1, ringBytes: minRingBytes})
+	if err != nil {
+		return err
+	}
+	p.close()
+	return nil
+}
+
+func unsupported(feature string, err error) error {
+	return &capture.UnsupportedError{Backend: name, Feature: feature, Reason: err}
+}
+
+func probeFeatures() error {
+	if _, ok := nativeArch(); !ok {
+		return unsupported("an x86-64 or arm64 machine", nil)
+	}
+	if err := features.HaveMapType(ebpf.RingBuf); err != nil {
+		if errors.Is(err, unix.EPERM) {
+			return unsupported("root's right to load programs into the kernel (CAP_BPF)", err)
+		}
+		return unsupported("ring buffers (Linux 5.8)", err)
+	}
+	if err := features.HaveMapType(ebpf.TaskStorage); err != nil {
+		return unsupported("storage per thread in the kernel (Linux 5.11)", err)
+	}
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+	}
+	for _, kfunc := range []string{"bpf_probe_read_user_dynptr", "bpf_probe_read_user_str_dynptr", "bpf_rdonly_cast"} {
+		var f *btf.Func
+		if err := spec.TypeByName(kfunc, &f); err != nil {
+			return unsupported("the kernel function "+kfunc+" (Linux 6.16)", err)
+		}
+	}
+	return nil
+}
+
+// load loads the programs and makes the rings. Nothing is attached.
+func load(c *config) (*programs, error) {
+	_ = rlimit.RemoveMemlock() // matters before Linux 5.11 only
+	spec, err := loadIotape()
+	if err != nil {
+		return nil, fmt.Errorf("read the programs: %w", err)
+	}
+	for name, v := range map[string]any{
+		iotapeVarShardMask: uint32(c.shards - 1),
+		iotapeVarRingBytes: uint64(c.ringBytes),
+		iotapeVarInlineMax: c.inlineBytes(),
+		iotapeVarBlock:     c.block,
+	} {
+		if err := spec.Variables[name].Set(v); err != nil {
+			return nil, fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("count CPUs: %w", err)
+	}
+	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
+
+	p := &programs{}
+	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+		var ve *ebpf.VerifierError
+		if errors.As(err, &ve) {
+			err = fmt.Errorf("%+v", ve)
+		}
+		return nil, unsupported("its programs to be accepted by the kernel", err)
+	}
+	if err := p.prepare(c); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepare fills the tables, makes the rings and maps what is shared.
+func (p *programs) prepare(c *config) error {
+	arch, _ := nativeArch()
+	for nr, r := range rows(arch, c.content) {
+		if err := p.Table.Put(uint32(nr), r); err != nil {
+			return fmt.Errorf("fill the table of calls: %w", err)
+		}
+	}
+	for i := range c.shards {
+		r, err := newRing(c.ringBytes)
+		if err != nil {
+			return err
+		}
+		p.rings = append(p.rings, r)
+		if err := p.Rings.Put(uint32(i), r.m); err != nil {
+			return fmt.Errorf("add ring %d: %w", i, err)
+		}
+	}
+	var err error
+	size := int(unsafe.Sizeof(iotapeCommon{}))
+	p.bss, err = unix.Mmap(p.Bss.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map shared memory: %w", err)
+	}
+	p.shared = (*iotapeCommon)(unsafe.Pointer(&p.bss[0]))
+	return nil
+}
+
+// attach hooks the programs in: from now on each call of the machine looks
+// whether its thread is followed.
+func (p *programs) attach() error {
+	for _, prog := range []*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnSysExit, p.OnSysEnter} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
+		if err != nil {
+			return unsupported("tracepoints with types (tp_btf)", err)
+		}
+		p.links = append(p.links, l)
+	}
+	return nil
+}
+
+func (p *programs) detach() {
+	for _, l := range p.links {
+		l.Close()
+	}
+	p.links = nil
+}
+
+func (p *programs) close() {
+	p.detach()
+	for _, r := range p.rings {
+		r.close()
+	}
+	if p.bss != nil {
+		_ = unix.Munmap(p.bss)
+		p.bss, p.shared = nil, nil
+	}
+	if p.Bss != nil {
+		p.Bss.Close()
+	}
+	p.iotapeObjects.Close()
+}
+
+// follow makes a process with one thread a followed one.
+func (p *programs) follow(pid int, shardMask uint32) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	if err := p.Tasks.Put(uint32(fd), iotapeTask{Shard: uint32(pid) & shardMask}); err != nil {
+		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// release makes the programs hold no more threads.
+func (p *programs) release() { atomic.StoreUint64(&p.shared.Release, 1) }

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"iotape/capture"
+	"iotape/capture/ebpf"
+	"iotape/capture/ptrace"
+)
+
+// backend is a way to record.
+type backend struct {
+	capture.Source
+	shards func(o *capture.Options) int // of its streams
+}
+
+// backends are all ways, the best first.
+func backends() []backend {
+	return []backend{
+		{ebpf.Source{}, ebpf.Shards},
+		{ptrace.Source{}, func(*capture.Options) int { return 1 }},
+	}
+}
+
+// parseBackend checks a name; "auto" is all of them.
+func parseBackend(name string) ([]backend, error) {
+	all := backends()
+	if name == "auto" {
+		return all, nil
+	}
+	for i := range all {
+		if all[i].Name() == name {
+			return all[i : i+1], nil
+		}
+	}
+	return nil, fmt.Errorf("backend %q is neither auto, ebpf nor ptrace", name)
+}

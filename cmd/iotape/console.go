@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"iotape/capture"
+	"iotape/internal/term"
+	"iotape/replay"
+	"iotape/report"
+	"iotape/trace"
+)
+
+// console is where a command reads, prints results and says everything else.
+type console struct{ in, out, err *os.File }
+
+// say writes a line for people.
+func (c *console) say(format string, args ...any) {
+	fmt.Fprintf(c.err, "iotape: %s\n", oneLine(fmt.Sprintf(format, args...)))
+}
+
+func (c *console) hint(format string, args ...any) {
+	fmt.Fprintf(c.err, "hint: %s\n", oneLine(fmt.Sprintf(format, args...)))
+}
+
+// progress returns a progress whose amounts are written by unit.
+func (c *console) progress(unit func(uint64) string) *term.Progress {
+	return term.NewProgress(c.err, "iotape: ", func(n int64) string { return unit(uint64(max(n, 0))) })
+}
+
+// print calls f with a buffered standard output.
+func (c *console) print(f func(w *bufio.Writer) error) error {
+	w := bufio.NewWriterSize(c.out, 64<<10)
+	err := f(w)
+	if flushErr := w.Flush(); flushErr != nil && (err == nil || errors.Is(err, flushErr)) {
+		return fmt.Errorf("write standard output: %w", flushErr)
+	}
+	return err
+}
+
+// oneLine keeps a message on one line and safe for a terminal.
+func oneLine(s string) string {
+	return report.Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
+}
+
+// The exit statuses; docs/exit-codes.md.
+const (
+	exitOK     = 0
+	exitFound  = 1   // done, and something is not as it should be
+	exitFailed = 2   // could not be done
+	exitRecord = 125 // record: iotape itself failed
+	exitNoExec = 126 // record: the command cannot be executed
+	exitNoFile = 127 // record: the command was not found
+)
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// statusError asks for an exit status. Without Err nothing is said.
+type statusError struct {
+	Status int
+	Err    error
+}
+
+func (e *statusError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.Err }
+
+// hintedError adds what to do about an error.
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e hintedError) Unwrap() error { return e.error }
+
+func withHint(err error, format string, args ...any) error {
+	return hintedError{err, fmt.Sprintf(format, args...)}
+}
+
+// finish says what went wrong and returns the exit status.
+func (c *console) finish(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	status := exitFailed
+	if cmd.Name() == "record" {
+		status = exitRecord
+	}
+	var s *statusError
+	if errors.As(err, &s) {
+		if status = s.Status; s.Err == nil {
+			return status
+		}
+		err = s.Err
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return status // the reader of our output has gone
+	}
+	c.say("%v", err)
+	if h := hintFor(cmd, err); h != "" {
+		c.hint("%s", h)
+	}
+	return status
+}
+
+// hintFor returns what can be done about an error, "" if there is nothing to say.
+func hintFor(cmd *cobra.Command, err error) string {
+	var hinted hintedError
+	var usage usageError
+	var unsupported *capture.UnsupportedError
+	switch {
+	case errors.As(err, &hinted):
+		return hinted.hint
+	case errors.As(err, &usage):
+		return cmd.CommandPath() + " --help"
+	case errors.Is(err, trace.ErrNotSealed), errors.Is(err, context.Canceled):
+		return ""
+	case errors.Is(err, trace.ErrNewer):
+		return "read it with a newer iotape"
+	case errors.Is(err, replay.ErrNotEmpty):
+		return "name a new directory, or use one that has other things in it with --force"
+	case errors.As(err, &unsupported) && unsupported.Backend != "ptrace":
+		return "record with --backend ptrace"
+	case errors.Is(err, trace.ErrCorrupt), errors.Is(err, trace.ErrTruncated):
+		if cmd.Name() != "check" {
+			return "iotape check says what is damaged"
+		}
+	case errors.Is(err, syscall.ENOSPC):
+		return "free some space"
+	}
+	return ""
+}
+
+// openTape opens the tape that an argument names.
+func openTape(path string) (*trace.Tape, error) {
+	t, err := trace.Open(path)
+	if err != nil {
+		if strings.Contains(err.Error(), path) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}

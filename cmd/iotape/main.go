@@ -1,0 +1,16 @@
+// Iotape records what programs do to their storage, shows it, and plays it back.
+// See README.md, or iotape --help.
+package main
+
+import (
+	"os"
+
+	"iotape/internal/ptracer"
+	"iotape/replay"
+)
+
+func main() {
+	ptracer.Stub() // does not return in a process that becomes a recorded command
+	replay.Stub()  // likewise in one that replays
+	os.Exit(run(os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}

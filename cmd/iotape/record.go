@@ -1,0 +1,65 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"iotape/capture"
+)
+
+func newRecord(c *console) *cobra.Command {
+	var p recordPlan
+	var backend, content, overflow string
+	ring := sizeFlag(0)
+	cmd := &cobra.Command{
+		Use:   "record [-o TAPE] [flags] [--] COMMAND [ARG...]",
+		Short: "Run a command and record what it does",
+		Long: `Record runs a command and records every storage call that it and the processes
+it starts make, with all bytes, until the last of them has ended. Its standard
+input, output and error, its signals and its exit status are the command's own.
+Then the recording is sealed to a tape, and one line on standard error says what
+came of it.
+
+As root the recording is made with eBPF. Where that is not possible it is made
+with ptrace, which is slower, and a line says why.
+
+Ctrl-C goes to the command. When the tape is being sealed, it stops sealing and
+keeps the recording, to be sealed later with iotape seal.
+
+If the disk fills up the command goes on; what is not recorded is counted, and
+the tape says so.`,
+		Example: `  iotape record -o git.tape -- git clone --no-hardlinks repo work
+  iotape record -o make.tape --snapshot src -- make -C src
+  iotape record --content none -- tar -xf big.tar      # what was called, not the bytes`,
+		Args: cobra.MinimumNArgs(1),
+		Annotations: exits(
+			"N    the command's own; 128+N if signal N ended it",
+			"125  iotape itself failed",
+			"126  the command cannot be executed",
+			"127  the command was not found"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if p.backend, err = parseBackend(backend); err != nil {
+				return usageError{err}
+			}
+			if p.capture.Content, err = capture.ParseContent(content); err != nil {
+				return usageError{err}
+			}
+			if p.capture.Overflow, err = capture.ParseOverflow(overflow); err != nil {
+				return usageError{err}
+			}
+			p.capture.RingBytes = int(ring)
+			p.capture.Command = args
+			return record(cmd.Context(), c, &p)
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // flags after the command are the command's
+	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
+	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
+	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full or none")
+	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
+	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
+	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
+	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
+	return cmd
+}

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"iotape/capture"
+	"iotape/event"
+	"iotape/report"
+	"iotape/trace"
+)
+
+// recordPlan is what to record, how, and where to.
+type recordPlan struct {
+	out        string // the tape; "" is derived from the command
+	capture    capture.Options
+	backend    []backend // to be tried in this order
+	snapshots  []string
+	keepStream bool
+}
+
+// While a recording is made it is in OUT.partial:
+//
+//	stream       the recording itself
+//	before.tape  the state of the snapshot directories, a tape without events
+//	hold         room on the disk, see spaceGuard
+//	tape         what is being sealed; renamed to OUT at the end
+const (
+	partialSuffix = ".partial"
+	streamName    = "stream"
+	beforeName    = "before.tape"
+	holdName      = "hold"
+	sealingName   = "tape"
+)
+
+// check makes the plan definite, or says what is wrong with it. It changes nothing.
+func (p *recordPlan) check() error {
+	if _, err := exec.LookPath(p.capture.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+		return commandError(p.capture.Command[0], err)
+	}
+	if p.out == "" {
+		name := strings.Map(func(r rune) rune {
+			if r <= ' ' || r == '/' || r == 0x7f {
+				return '-'
+			}
+			return r
+		}, strings.TrimLeft(filepath.Base(p.capture.Command[0]), "."))
+		p.out = name + time.Now().Format("-20060102-150405") + ".tape"
+	}
+	p.out = strings.TrimRight(p.out, "/")
+	if p.out == "" {
+		return errors.New("the tape cannot be the root directory")
+	}
+	if err := mustNotExist(p.out, "choose another name with -o, or remove it"); err != nil {
+		return err
+	}
+	if p.keepStream {
+		if err := mustNotExist(trimTape(p.out)+".stream", "choose another name with -o, or remove it"); err != nil {
+			return err
+		}
+	}
+	partial := p.out + partialSuffix
+	if err := mustNotExist(partial, fmt.Sprintf("it is a recording that was not sealed: iotape seal %s, or remove it", partial)); err != nil {
+		return err
+	}
+	for i, dir := range p.snapshots {
+		abs, err := filepath.Abs(dir)
+		if err == nil {
+			abs, err = filepath.EvalSymlinks(abs)
+		}
+		if err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		if fi, err := os.Stat(abs); err != nil || !fi.IsDir() {
+			return fmt.Errorf("snapshot %s: not a directory", dir)
+		}
+		p.snapshots[i] = abs
+	}
+	return nil
+}
+
+func mustNotExist(path, hint string) error {
+	_, err := os.Lstat(path)
+	if err == nil {
+		return withHint(fmt.Errorf("%s exists", path), "%s", hint)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// commandError gives a command that cannot be run the status that a shell does.
+func commandError(name string, err error) error {
+	var path *os.PathError
+	var look *exec.Error
+	switch {
+	case errors.As(err, &look):
+		err = look.Err
+	case errors.As(err, &path):
+		err = path.Err
+	}
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return &statusError{exitNoFile, fmt.Errorf("%s: command not found", name)}
+	}
+	return &statusError{exitNoExec, fmt.Errorf("%s: cannot be executed: %w", name, err)}
+}
+
+// record runs the plan.
+func record(ctx context.Context, c *console, p *recordPlan) (err error) {
+	if err := p.check(); err != nil {
+		return err
+	}
+	partial := p.out + partialSuffix
+	if err := os.Mkdir(partial, 0o777); err != nil {
+		return err
+	}
+	started := false
+	defer func() {
+		if !started {
+			os.RemoveAll(partial)
+		}
+	}()
+	if len(p.snapshots) > 0 {
+		if err := snapshot(ctx, c, filepath.Join(partial, beforeName), p.snapshots); err != nil {
+			return err
+		}
+	}
+	// From here on signals are the command's; see package internal/ptracer.
+	sig := catchSignals()
+	defer sig.stop()
+	p.capture.Started = func(int) { started = true }
+	res, err := capturing(c, p, partial)
+	var never *statusError // it was not executed
+	started = (started || res != nil) && !errors.As(err, &never)
+	if err != nil {
+		if started {
+			return withHint(err, "what was recorded is kept: iotape seal %s", partial)
+		}
+		return err
+	}
+	if res.WriteErr != nil {
+		c.say("the recording is not whole: %v", res.WriteErr)
+	}
+	s := sealing{stream: filepath.Join(partial, streamName), before: filepath.Join(partial, beforeName), work: partial, out: p.out, final: true}
+	if p.keepStream {
+		s.streamTo = trimTape(p.out) + ".stream"
+	}
+	done, err := s.run(sig.context(), c)
+	if err != nil {
+		return withHint(err, "the recording is kept; to seal it later: iotape seal %s", partial)
+	}
+	c.say("%s", done.line(res))
+	return commandStatus(res)
+}
+
+// commandStatus turns the command's end into iotape's.
+func commandStatus(res *capture.Result) error {
+	switch {
+	case res.Signal != 0:
+		return &statusError{Status: 128 + res.Signal}
+	case res.ExitStatus != 0:
+		return &statusError{Status: res.ExitStatus}
+	}
+	return nil
+}
+
+// capturing records with the first back end that can, and ends the stream.
+func capturing(c *console, p *recordPlan, partial string) (*capture.Result, error) {
+	f, err := os.OpenFile(filepath.Join(partial, streamName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	guard, err := newSpaceGuard(f, filepath.Join(partial, holdName))
+	if err != nil {
+		return nil, err
+	}
+	defer guard.release()
+	for i := range p.backend {
+		last := i == len(p.backend)-1
+		res, err := capturingWith(&p.backend[i], p, guard)
+		if err == nil || res != nil {
+			return res, err
+		}
+		var unsupported *capture.UnsupportedError
+		if last || !errors.As(err, &unsupported) {
+			return nil, runError(p.capture.Command[0], err)
+		}
+		c.say("recording with %s: %v", p.backend[i+1].Name(), err)
+		if _, err := f.Seek(0, 0); err != nil {
+			return nil, err
+		}
+		if err := f.Truncate(0); err != nil {
+			return nil, err
+		}
+		guard.written, guard.next, guard.err = 0, 0, nil
+	}
+	return nil, errors.New("no way to record")
+}
+
+// runError tells a command that could not be executed from a recorder that failed.
+func runError(name string, err error) error {
+	var path *os.PathError
+	var look *exec.Error
+	if errors.As(err, &look) || errors.As(err, &path) && strings.HasPrefix(path.Op, "exec") {
+		return commandError(name, err)
+	}
+	return err
+}
+
+func capturingWith(b *backend, p *recordPlan, guard *spaceGuard) (*capture.Result, error) {
+	var id [8]byte
+	rand.Read(id[:])
+	sw, err := trace.NewStreamWriter(guard, binary.LittleEndian.Uint64(id[:]), p.head(b))
+	if err != nil {
+		return nil, err
+	}
+	res, err := b.Run(context.Background(), &p.capture, sw)
+	if err != nil {
+		return nil, err
+	}
+	clock, wall := clocks()
+	end := &trace.End{Lost: res.Lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall}
+	if err := sw.Close(end); err != nil {
+		if res.WriteErr == nil {
+			res.WriteErr = err
+		}
+		guard.release()
+		if err := mendStream(guard.f, end); err != nil {
+			return res, fmt.Errorf("end the recording: %w", err)
+		}
+	}
+	return res, nil
+}
+
+// head describes the recording.
+func (p *recordPlan) head(b *backend) *trace.Head {
+	h := &trace.Head{
+		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command,
+		UID: os.Getuid(), GID: os.Getgid(), Content: string(p.capture.Content), Overflow: string(p.capture.Overflow),
+		Shards: b.shards(&p.capture), Ops: len(event.Catalogue()),
+	}
+	h.ClockNS, h.WallNS = clocks()
+	h.Host, _ = os.Hostname()
+	h.Dir, _ = os.Getwd()
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		h.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		h.BootID = strings.TrimSpace(string(id))
+	}
+	return h
+}
+
+// clocks reads the monotonic clock and the wall clock at one moment, in ns.
+func clocks() (clock, wall int64) {
+	var m, w unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &m)
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &w)
+	return m.Nano(), w.Nano()
+}
+
+// program is the name and version that goes into recordings.
+func program() string { return "iotape " + version() }
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+			v = s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	if v == "" {
+		return "devel"
+	}
+	return strings.Trim(v, "()")
+}
+
+// line is the summary of a recording.
+func (d *sealed) line(res *capture.Result) string {
+	lost := "lost 0"
+	if d.stats.Lost > 0 {
+		lost = "LOST " + report.Count(d.stats.Lost)
+	}
+	return fmt.Sprintf("%s events, %s of content, %s; sealed in %s to %s (%s)",
+		report.Count(d.stats.Events), report.Bytes(uint64(max(d.stats.Bytes, 0))), lost, report.Duration(d.took.Nanoseconds()), d.out, report.Bytes(uint64(d.size)))
+}

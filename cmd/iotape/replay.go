@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"iotape/internal/term"
+	"iotape/replay"
+	"iotape/report"
+)
+
+// maxShown is how many differences the table lists; --json has all that were kept.
+const maxShown = 20
+
+func newReplay(c *console) *cobra.Command {
+	var o replay.Options
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "replay TAPE --into DIR",
+		Short: "Repeat the recorded calls inside a directory",
+		Long: `Replay makes in DIR what the recording found before its first event, repeats its
+calls there, and touches nothing outside DIR, whatever the tape says: a path
+/home/u/x of the recording is DIR/home/u/x.
+
+With --verify it compares every result with the recorded one: return values and
+error numbers, the bytes of every read, what stat and directory listings said as
+far as it can be reproduced; and in the end the files with those that the
+recording left. What processes do with each other (pipes, sockets, signals) is
+modelled and not repeated; docs/ops.md has the list.`,
+		Example: `  iotape replay git.tape --into again --verify
+  iotape replay git.tape --into again --verify --json | jq .different`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: exits("0  replayed; with --verify, everything agreed", "1  with --verify, something differed", "2  could not be replayed, or was interrupted"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := openTape(args[0])
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			progress := c.progress(report.Count)
+			o.Progress = func(phase string, done, total uint64) { progress.Update(phase, int64(done), int64(total)) }
+			rep, err := replay.Run(cmd.Context(), t, &o)
+			progress.Done()
+			if err != nil {
+				return replayError(cmd.Context(), err)
+			}
+			if asJSON {
+				err = c.print(func(w *bufio.Writer) error { return writeReplayJSON(w, rep) })
+			} else {
+				err = c.print(func(w *bufio.Writer) error { return writeReplay(w, rep, &o, term.StyleOf(c.out)) })
+			}
+			if err == nil && o.Verify && !rep.OK() {
+				return &statusError{Status: exitFound}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Into, "into", "", "the `DIR` to replay into; made if it does not exist, else it must be empty")
+	f.BoolVar(&o.Verify, "verify", false, "compare every result, and the files in the end")
+	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")
+	f.BoolVar(&asJSON, "json", false, "the report as one JSON object")
+	if err := cmd.MarkFlagRequired("into"); err != nil {
+		panic(err) // the flag is there, five lines above
+	}
+	return cmd
+}
+
+func replayError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("replay was interrupted; the directory holds what was replayed so far")
+	}
+	return err
+}
+
+// writeReplay writes the verdict and the first differences.
+func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.Style) error {
+	fmt.Fprintf(w, "replayed %s events in %s: %s calls made, %s modelled, %s skipped\n",
+		report.Count(r.Events), report.Duration(r.ElapsedNS), report.Count(r.Replayed), report.Count(r.Emulated), report.Count(r.Skipped))
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
+	}
+	if !o.Verify {
+		return nil
+	}
+	if r.OK() {
+		verdict := "all results agree"
+		if r.TreePaths > 0 {
+			verdict += fmt.Sprintf(", and so do all %s paths", report.Count(uint64(r.TreePaths)))
+		}
+		_, err := fmt.Fprintln(w, style.Good(verdict))
+		return err
+	}
+	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))))
+	if len(r.Mismatches) > 0 {
+		t := report.Table{Head: []string{"event", "thread", "call", "what", "expected", "got", "path"}, Right: 2}
+		for _, m := range r.Mismatches[:min(len(r.Mismatches), maxShown)] {
+			t.Add(fmt.Sprint(m.Seq), fmt.Sprint(m.TID), m.Op, report.Printable(m.Field), report.Printable(m.Expected), report.Printable(m.Got), report.Printable(m.Path))
+		}
+		t.Write(w)
+		more(w, int(r.Different)-min(len(r.Mismatches), maxShown))
+	}
+	if len(r.Tree) > 0 {
+		t := report.Table{Head: []string{"path", "what", "expected", "got"}, Left: 4}
+		for _, d := range r.Tree[:min(len(r.Tree), maxShown)] {
+			t.Add(report.Printable(d.Path), report.Printable(d.Field), report.Printable(d.Want), report.Printable(d.Got))
+		}
+		t.Write(w)
+		more(w, len(r.Tree)-min(len(r.Tree), maxShown))
+	}
+	return nil
+}
+
+func more(w io.Writer, n int) {
+	if n > 0 {
+		fmt.Fprintf(w, "and %s more\n", report.Count(uint64(n)))
+	}
+}
+
+// writeReplayJSON writes the report; version is that of its fields, which are only
+// ever added to.
+func writeReplayJSON(w io.Writer, r *replay.Report) error {
+	type difference struct {
+		Path     string `json:"path"`
+		Field    string `json:"field"`
+		Expected string `json:"expected"`
+		Got      string `json:"got"`
+	}
+	v := struct {
+		Version int  `json:"version"`
+		OK      bool `json:"ok"`
+		*replay.Report
+		Tree []difference `json:"tree"`
+	}{Version: 1, OK: r.OK(), Report: r, Tree: []difference{}}
+	for _, d := range r.Tree {
+		v.Tree = append(v.Tree, difference{d.Path, d.Field, d.Want, d.Got})
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// run executes a command line and returns the exit status.
+func run(args []string, c *console) int {
+	ctx, stop := signalContext()
+	defer stop()
+	root := newRoot(c)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	return c.finish(cmd, err)
+}
+
+// signalContext returns a context that ends with SIGINT, SIGTERM or SIGHUP, unless
+// they are ignored. Package internal/ptracer and the sealing handle the same
+// signals in their own way while they are at work.
+func signalContext() (context.Context, func()) {
+	var take []os.Signal
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			take = append(take, s)
+		}
+	}
+	if len(take) == 0 {
+		return context.Background(), func() {}
+	}
+	return signal.NotifyContext(context.Background(), take...)
+}
+
+func newRoot(c *console) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "iotape",
+		Short: "Record what programs do to their storage, and play it back",
+		Long: `iotape records every storage call of a program with all its bytes, shows what
+happened, and repeats it elsewhere to the same result.
+
+A recording is a directory, NAME.tape. As root it is made with eBPF, as an
+ordinary user with ptrace.`,
+		Example: `  iotape record -o git.tape -- git clone --no-hardlinks repo work
+  iotape print git.tape
+  iotape stat git.tape
+  iotape replay git.tape --into again --verify`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(
+		newRecord(c), newSeal(c), newPrint(c), newStat(c), newReplay(c), newCheck(c),
+		newQuery(c), newIndex(c), newOps(c), newCompletion(c), newMan(c), newVersion(c),
+	)
+	for _, cmd := range root.Commands() {
+		finishCommand(cmd)
+	}
+	return root
+}
+
+// exitStatus is the annotation that holds a command's exit statuses, one a line.
+const exitStatus = "exit-status"
+
+// exits returns the annotation for a command.
+func exits(lines ...string) map[string]string {
+	return map[string]string{exitStatus: "  " + strings.Join(lines, "\n  ")}
+}
+
+// finishCommand makes wrong arguments usage errors and puts the exit statuses into
+// the help.
+func finishCommand(cmd *cobra.Command) {
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, a []string) error {
+			if err := args(cmd, a); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	if cmd.Annotations == nil {
+		cmd.Annotations = exits("0  done", "1  done, but not all of it", "2  could not be done")
+	}
+	cmd.SetHelpTemplate(helpTemplate)
+	cmd.Flags().SortFlags = false
+}
+
+const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{.UsageString}}{{with index .Annotations "exit-status"}}
+EXIT STATUS
+{{.}}
+{{end}}`

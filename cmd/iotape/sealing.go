@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"iotape/report"
+	"iotape/seal"
+	"iotape/trace"
+	"iotape/tree"
+)
+
+// sealing turns a stream into a tape.
+type sealing struct {
+	stream   string
+	before   string // a tape with the snapshots; it may not exist
+	work     string // directory on the file system of out, for the unfinished tape
+	out      string
+	final    bool   // take the state of the files that the recording touched, as it is now
+	streamTo string // where the stream goes when it is sealed; "" leaves it where it is
+}
+
+// sealed is what came of it.
+type sealed struct {
+	stats *seal.Stats
+	out   string
+	took  time.Duration
+	size  int64 // bytes of the tape
+}
+
+// run seals. When it fails the stream is as it was, and there is no tape.
+func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
+	start := time.Now()
+	progress := c.progress(report.Bytes)
+	defer progress.Done()
+	in, err := os.Open(s.stream)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	fi, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	unfinished, done := filepath.Join(s.work, sealingName), false
+	if err := os.RemoveAll(unfinished); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(s.work, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	defer func() {
+		if !done {
+			os.RemoveAll(unfinished)
+			os.Remove(s.work) // unless the stream is in it
+		}
+	}()
+	tw, err := trace.CreateTape(unfinished)
+	if err != nil {
+		return nil, err
+	}
+	defer tw.Abort()
+	if err := copySnapshots(ctx, tw, s.before); err != nil {
+		return nil, stopped(err)
+	}
+	stats, err := seal.Seal(ctx, bufio.NewReaderSize(in, 1<<20), tw, &seal.Options{
+		Progress: func(done int64) { progress.Update("sealing", done, fi.Size()) },
+	})
+	if err != nil {
+		return nil, stopped(err)
+	}
+	if s.final {
+		if _, err := seal.Final(ctx, tw, &stats.Touched); err != nil {
+			return nil, stopped(fmt.Errorf("take the state of the files: %w", err))
+		}
+	}
+	if err := tw.Close(stats.Manifest(program())); err != nil {
+		return nil, err
+	}
+	if err := s.publish(unfinished); err != nil {
+		return nil, err
+	}
+	done = true
+	return &sealed{stats: stats, out: s.out, took: time.Since(start), size: dirBytes(s.out)}, nil
+}
+
+// stopped gives an interrupted sealing its words.
+func stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("sealing was stopped")
+	}
+	return fmt.Errorf("seal: %w", err)
+}
+
+// publish gives the tape its name and takes away what is no longer needed.
+func (s *sealing) publish(unfinished string) error {
+	if err := os.Rename(unfinished, s.out); err != nil {
+		return err
+	}
+	if s.streamTo != "" {
+		if err := os.Rename(s.stream, s.streamTo); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(s.work)
+}
+
+func trimTape(name string) string {
+	const ext = ".tape"
+	if filepath.Ext(name) == ext {
+		return name[:len(name)-len(ext)]
+	}
+	return name
+}
+
+func dirBytes(dir string) (n int64) {
+	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if fi, err := d.Info(); err == nil && fi.Mode().IsRegular() {
+			n += fi.Size()
+		}
+		return nil
+	})
+	return n
+}
+
+// snapshot stores the state of directories in a tape without events.
+func snapshot(ctx context.Context, c *console, name string, dirs []string) error {
+	progress := c.progress(report.Bytes)
+	defer progress.Done()
+	tw, err := trace.CreateTape(name)
+	if err != nil {
+		return err
+	}
+	defer tw.Abort()
+	for i, dir := range dirs {
+		m, err := seal.Snapshot(ctx, tw, dir, i, func(_ int, bytes int64) { progress.Update("taking the snapshot of "+dir, bytes, 0) })
+		if err != nil {
+			return fmt.Errorf("snapshot %s: %w", dir, err)
+		}
+		for _, n := range m.Notes {
+			c.say("snapshot: %s: %s", n.Path, n.Text)
+		}
+	}
+	return tw.Close(&trace.Manifest{Program: program()})
+}
+
+// copySnapshots copies what snapshot stored into the tape that is being sealed.
+func copySnapshots(ctx context.Context, tw *trace.TapeWriter, name string) error {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) || name == "" {
+		return nil
+	}
+	t, err := trace.OpenTape(name)
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	defer t.Close()
+	for i := 0; ; i++ {
+		file := seal.SnapshotFile(i)
+		if _, ok := t.Manifest().Files[file]; !ok {
+			return nil
+		}
+		if err := copySnapshot(ctx, tw, t, file); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+}
+
+func copySnapshot(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, file string) error {
+	r, err := t.OpenFile(file)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m, err := tree.Decode(r)
+	if err != nil {
+		return err
+	}
+	for i := range m.Entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for j := range m.Entries[i].Chunks {
+			ch := &m.Entries[i].Chunks[j]
+			data, err := t.Chunk(ch.ID)
+			if err != nil {
+				return err
+			}
+			if ch.ID, err = tw.AddChunk(data); err != nil {
+				return err
+			}
+		}
+	}
+	return seal.WriteTree(tw, file, m)
+}
+
+// signals collects what is sent to iotape while it records and seals.
+type signals struct {
+	c      chan os.Signal
+	count  atomic.Int32
+	ctx    context.Context
+	cancel context.CancelFunc
+	quit   chan struct{}
+	active atomic.Bool // sealing: signals mean us
+}
+
+// catchSignals keeps signals from ending iotape. During the recording package
+// internal/ptracer acts on them.
+func catchSignals() *signals {
+	s := &signals{c: make(chan os.Signal, 4), quit: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	var take []os.Signal
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			take = append(take, sig)
+		}
+	}
+	if len(take) > 0 {
+		signal.Notify(s.c, take...)
+	}
+	go s.loop()
+	return s
+}
+
+func (s *signals) loop() {
+	for {
+		select {
+		case <-s.quit:
+			return
+		case sig := <-s.c:
+			// The first Ctrl-C may have been meant for the command, which ended
+			// just before.
+			if n := s.count.Add(1); s.active.Load() && (n > 1 || sig != os.Interrupt) {
+				s.cancel()
+			}
+		}
+	}
+}
+
+// context returns the context of the sealing: the second SIGINT ends it, and any
+// SIGTERM or SIGHUP.
+func (s *signals) context() context.Context {
+	s.active.Store(true)
+	return s.ctx
+}
+
+func (s *signals) stop() {
+	signal.Stop(s.c)
+	close(s.quit)
+	s.cancel()
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func newCompletion(c *console) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "Print a script that completes iotape's commands and flags",
+		Example: `  iotape completion bash > /etc/bash_completion.d/iotape
+  source <(iotape completion zsh)`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch root := cmd.Root(); args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(c.out, true)
+			case "zsh":
+				return root.GenZshCompletion(c.out)
+			default:
+				return root.GenFishCompletion(c.out, true)
+			}
+		},
+	}
+}
+
+func newMan(c *console) *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write the manual pages into a directory",
+		Example: `  iotape man /usr/local/share/man/man1
+  iotape man . && man ./iotape-record.1`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			for _, sub := range root.Commands() {
+				if s := sub.Annotations[exitStatus]; s != "" {
+					sub.Long += "\n\nExit status:\n\n" + s
+				}
+			}
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "IOTAPE", Section: "1", Source: "iotape " + version()}, args[0]); err != nil {
+				return fmt.Errorf("write manual pages: %w", err)
+			}
+			return nil
+		},
+	}
+}

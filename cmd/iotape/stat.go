@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bufio"
+
+	"github.com/spf13/cobra"
+
+	"iotape/format/stracetext"
+	"iotape/report"
+)
+
+func newStat(c *console) *cobra.Command {
+	var asJSON bool
+	var o report.Options
+	cmd := &cobra.Command{
+		Use:   "stat TAPE",
+		Short: "Sum up the events: calls, files, processes, losses",
+		Long: `Stat prints for each call how often it was made, how often it failed, the bytes
+that it moved, and the total, median, 99th percentile and longest time, within
+1 %; the files with the most bytes; the processes with the most time in calls;
+and what the recording lacks.`,
+		Example: `  iotape stat git.tape
+  iotape stat git.tape --top 50
+  iotape stat git.tape --json | jq '.ops[] | select(.errors > 0)'`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := openTape(args[0])
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			o.Manifest, o.CallName = t.Manifest(), stracetext.CallName
+			s := report.Collect(t.Events(), &o)
+			render := s.Text
+			if asJSON {
+				render = s.JSON
+			}
+			if err := c.print(func(w *bufio.Writer) error { return render(w) }); err != nil {
+				return err
+			}
+			if s.Quality.DamagedBlocks > 0 {
+				return &statusError{Status: exitFound}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
+	cmd.Flags().IntVar(&o.Top, "top", 10, "list the first `N` files and processes; -1 is all")
+	return cmd
+}

@@ -1,0 +1,5 @@
+// Package e2e tests the iotape program from outside: testdata/*.txtar are scripts
+// for each command and each kind of bad input, replay_test.go records, replays and
+// compares every program of package workload with both back ends, signal_test.go
+// presses Ctrl-C, and disk_test.go fills the disk.
+package e2e

@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"iotape/internal/testenv"
+	"iotape/tree"
+	"iotape/workload"
+)
+
+// inShort are the programs that run under -short too.
+var inShort = []string{"cp-a", "failures", "git-basics", "pipeline"}
+
+// asUser are those that are also recorded and replayed by an ordinary user.
+var asUser = []string{"cp-a", "failures", "git-clone", "pipeline", "sqlite-wal"}
+
+func backends(t *testing.T) []string {
+	t.Helper()
+	return []string{"ebpf", "ptrace"}
+}
+
+// TestReplay records each program, replays it into an empty directory with
+// --verify, and compares the trees itself as well.
+func TestReplay(t *testing.T) {
+	iotape := testenv.Iotape(t)
+	install := filepath.Join(t.TempDir(), "workload")
+	if err := workload.Install(install); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range workload.Programs() {
+		for _, backend := range backends(t) {
+			t.Run(p.Name+"/"+backend, func(t *testing.T) {
+				if !slices.Contains(inShort, p.Name) {
+					testenv.Short(t, "records and replays a program")
+				}
+				testenv.NeedProgram(t, p.Needs...)
+				if backend == "ebpf" {
+					testenv.NeedBPF(t)
+				}
+				e := newEnv(t, iotape, install, nil)
+				// With one back end the initial tree is a snapshot, with the other it
+				// is inferred from the trace.
+				e.recordAndReplay(t, &p, backend, backend == "ebpf")
+			})
+		}
+	}
+}
+
+// TestReplayAsUser does the same without root.
+func TestReplayAsUser(t *testing.T) {
+	testenv.Short(t, "records and replays programs")
+	cred := testenv.NeedUser(t)
+	iotape := testenv.IotapeFor(t, cred)
+	install := filepath.Join(testenv.UserDir(t, cred), "workload")
+	if err := workload.Install(install); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range workload.Programs() {
+		if !slices.Contains(asUser, p.Name) {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			testenv.NeedProgram(t, p.Needs...)
+			e := newEnv(t, iotape, install, cred)
+			e.recordAndReplay(t, &p, "ptrace", true)
+		})
+	}
+}
+
+// env is where one program is recorded and replayed.
+type env struct {
+	iotape, install string
+	dir             string // around everything
+	cred            *syscall.Credential
+}
+
+func newEnv(t *testing.T, iotape, install string, cred *syscall.Credential) *env {
+	dir := t.TempDir()
+	if cred != nil {
+		dir = testenv.UserDir(t, cred)
+	}
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &env{iotape: iotape, install: install, dir: dir, cred: cred}
+}
+
+// run runs a command in the environment's directory and returns its output.
+func (e *env) run(t *testing.T, argv ...string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, err := e.try(t, argv...)
+	if err != nil {
+		t.Fatalf("%q: %v\n%s%s", argv, err, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+func (e *env) try(t *testing.T, argv ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = e.dir, &out, &errs
+	if e.cred != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.cred}
+		cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + e.dir, "USER=user", "LANG=C.UTF-8"}
+	}
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+func (e *env) recordAndReplay(t *testing.T, p *workload.Program, backend string, snapshot bool) {
+	t.Helper()
+	work, tape, again := filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "again")
+	e.run(t, "mkdir", work)
+	e.run(t, p.Command(e.install, work, workload.Prep)...)
+
+	record := []string{e.iotape, "record", "-o", tape, "--backend", backend}
+	if snapshot {
+		record = append(record, "--snapshot", work)
+	}
+	_, stderr := e.run(t, append(append(record, "--"), p.Command(e.install, work, workload.Run)...)...)
+	if !strings.Contains(stderr, "lost 0") {
+		t.Errorf("record: %s", stderr)
+	}
+	want := take(t, work)
+
+	stdout, stderr, err := e.try(t, e.iotape, "replay", tape, "--into", again, "--verify")
+	if err != nil {
+		t.Errorf("replay: %v\n%s%s", err, stdout, stderr)
+	}
+	opt := &tree.CompareOptions{}
+	if e.cred != nil {
+		opt.Ignore |= tree.KnownOwner
+	}
+	got := take(t, filepath.Join(again, work))
+	if !snapshot {
+		// The replay has what the program touched: all of it must be as it was left,
+		// but for content that the program never saw. That is for --verify to say.
+		opt.Ignore |= tree.KnownListing | tree.KnownHash | tree.KnownSize | tree.KnownOwner | tree.KnownMode | tree.KnownXattrs | tree.KnownLinks
+		want, got = got, want
+	}
+	for i, d := range tree.Compare(want, got, opt) {
+		if i == 10 {
+			t.Error("and more")
+			break
+		}
+		t.Errorf("trees differ: %v", d)
+	}
+	e.perfect(t, tape)
+	e.run(t, e.iotape, "check", tape)
+}
+
+func take(t *testing.T, dir string) *tree.Manifest {
+	t.Helper()
+	m, err := tree.Take(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// perfect holds the tape's own account of its quality against none of it missing.
+func (e *env) perfect(t *testing.T, tape string) {
+	t.Helper()
+	stdout, _ := e.run(t, e.iotape, "stat", "--json", tape)
+	var s struct {
+		Calls   uint64
+		Quality struct {
+			Lost    uint64 `json:"lost_records"`
+			Marks   uint64 `json:"loss_marks"`
+			Missing uint64 `json:"missing_bytes"`
+			Late    uint64
+			Damaged uint64 `json:"damaged_blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &s); err != nil {
+		t.Fatal(err)
+	}
+	if q := s.Quality; s.Calls == 0 || q.Lost+q.Marks+q.Missing+q.Late+q.Damaged > 0 {
+		t.Errorf("calls %d, quality %+v", s.Calls, q)
+	}
+}

@@ -1,0 +1,366 @@
+package stracetext
+
+import (
+	"bytes"
+	"strconv"
+	"syscall"
+
+	"iotape/event"
+	"iotape/trace"
+)
+
+// Append writes an event as one line, with its newline.
+func (p *Printer) Append(dst []byte, e *event.Event) []byte {
+	if len(p.o.Hosts) > 1 && int(e.Host) < len(p.o.Hosts) {
+		dst = appendName(dst, p.o.Hosts[e.Host].Host)
+		dst = append(dst, ':')
+	}
+	dst = strconv.AppendUint(dst, uint64(e.TID), 10)
+	dst = append(dst, ' ')
+	dst = p.appendTime(dst, e)
+	if e.Kind != event.Call {
+		return append(p.appendMark(dst, e), '\n')
+	}
+	spec := e.Spec()
+	if e.Op == event.OpUnknown || !e.Op.Known() {
+		dst = append(dst, p.rawName(e)...)
+	} else {
+		dst = append(dst, spec.Name...)
+	}
+	dst = append(dst, '(')
+	first := true
+	for i := range spec.Args {
+		a, show := p.argument(e, spec, i)
+		if !show {
+			continue
+		}
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		first = false
+		dst = p.appendArg(dst, e, &a, i)
+	}
+	dst = append(dst, ") = "...)
+	dst = p.appendResult(dst, e, spec)
+	if e.Flags&event.Interrupted == 0 {
+		dst = append(dst, " <"...)
+		dst = appendSeconds(dst, e.Exit-e.Enter)
+		dst = append(dst, '>')
+	}
+	return append(dst, '\n')
+}
+
+// rawName names a call that is not in the catalogue.
+func (p *Printer) rawName(e *event.Event) string {
+	if name := CallName(p.archOf(e), e.NR); name != "" {
+		return name
+	}
+	return "syscall_0x" + strconv.FormatUint(uint64(e.NR), 16)
+}
+
+// appendMark writes an event that is no call.
+func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
+	switch e.Kind {
+	case event.Exited:
+		if sig := e.Ret & 0x7f; sig != 0 {
+			dst = append(dst, "+++ killed by "...)
+			dst = append(dst, event.SignalName(int(sig))...)
+			if e.Ret&0x80 != 0 {
+				dst = append(dst, " (core dumped)"...)
+			}
+		} else {
+			dst = append(dst, "+++ exited with "...)
+			dst = strconv.AppendInt(dst, e.Ret>>8&0xff, 10)
+		}
+		return append(dst, " +++"...)
+	case event.LossMark:
+		dst = append(dst, "--- lost "...)
+		dst = strconv.AppendInt(dst, e.Ret, 10)
+		dst = append(dst, " records: "...)
+		dst = append(dst, lossReason(uint32(e.Args[0]))...)
+	case event.NoteMark:
+		dst = append(dst, "--- note "...)
+		if len(e.Bufs) > 0 {
+			dst = appendQuoted(dst, p.content(&e.Bufs[0], int(e.Bufs[0].Len)))
+		}
+	case event.Forked:
+		if e.Args[0]&event.ShareThread != 0 {
+			dst = append(dst, "--- new thread "...)
+		} else {
+			dst = append(dst, "--- new process "...)
+		}
+		dst = strconv.AppendUint(dst, uint64(e.Child), 10)
+	case event.Started:
+		dst = append(dst, "--- started in "...)
+		if len(e.Paths) > 0 {
+			dst = appendQuoted(dst, []byte(e.Paths[0].Abs))
+		}
+		dst = append(dst, ", umask "...)
+		dst = appendOctal(dst, e.Args[0])
+	case event.Inherited:
+		dst = append(dst, "--- inherited "...)
+		if len(e.Files) > 0 {
+			dst = strconv.AppendInt(dst, int64(e.Files[0].FD), 10)
+			dst = appendObject(dst, &e.Files[0])
+		}
+	default:
+		dst = append(dst, "--- event of kind "...)
+		dst = strconv.AppendUint(dst, uint64(e.Kind), 10)
+	}
+	return append(dst, " ---"...)
+}
+
+// lossReason returns the words for a loss mark's reason (Args[0]).
+func lossReason(r uint32) string {
+	switch r {
+	case trace.LossRing:
+		return "the ring was full"
+	case trace.LossDisk:
+		return "the stream could not be written"
+	case trace.LossKilled:
+		return "the recorder ended before its programs"
+	case trace.LossTasks:
+		return "too many threads"
+	case trace.LossPartial:
+		return "content did not arrive"
+	}
+	return "reason " + strconv.FormatUint(uint64(r), 10)
+}
+
+// appendObject writes what a descriptor stands for, as strace -yy does.
+func appendObject(dst []byte, f *event.File) []byte {
+	if f == nil || f.Path == "" {
+		return dst
+	}
+	dst = append(dst, '<')
+	dst = appendName(dst, f.Path)
+	return append(dst, '>')
+}
+
+// appendArg writes argument i.
+func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []byte {
+	v := e.Args[i]
+	switch a.Kind {
+	case event.KindInt:
+		if e.Op == event.OpCloseRange {
+			return strconv.AppendUint(dst, v&0xffffffff, 10)
+		}
+		dst = strconv.AppendInt(dst, intOf(v), 10)
+		return appendObject(dst, e.FileArg(i))
+	case event.KindSize:
+		return strconv.AppendUint(dst, v, 10)
+	case event.KindOff:
+		return strconv.AppendInt(dst, int64(v), 10)
+	case event.KindFD, event.KindDirFD:
+		fd := int32(v)
+		if fd == event.AtFDCWD && a.Kind == event.KindDirFD {
+			return append(dst, "AT_FDCWD"...)
+		}
+		dst = strconv.AppendInt(dst, int64(fd), 10)
+		return appendObject(dst, e.FileArg(i))
+	case event.KindMode:
+		return appendMode(dst, v&0xffffffff)
+	case event.KindFlags:
+		return append(dst, flagNames(p.archOf(e), e.Op, a.Set, v)...)
+	case event.KindEnum:
+		return append(dst, a.Set.FormatEnum(v&0xffffffff)...)
+	case event.KindPID, event.KindID:
+		return strconv.AppendInt(dst, int64(int32(v)), 10)
+	case event.KindDev:
+		return appendDevice(dst, v)
+	case event.KindSignal:
+		return append(dst, event.SignalName(int(int32(v)))...)
+	case event.KindPath:
+		if path := e.PathArg(i); path != nil {
+			return appendQuoted(dst, []byte(path.Raw))
+		}
+	case event.KindText, event.KindBuf, event.KindVec, event.KindStruct, event.KindStrings:
+		if b := e.BufArg(i); b != nil {
+			return p.appendBuf(dst, e, a, b, v)
+		}
+	}
+	if v == 0 && a.Kind.IsMemory() {
+		return append(dst, "NULL"...)
+	}
+	return appendHex(dst, v)
+}
+
+// appendBuf writes the memory of an argument.
+func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.Buf, addr uint64) []byte {
+	if b.Omitted || b.Missing > 0 && b.Missing >= b.Len {
+		dst = appendHex(dst, addr)
+		dst = append(dst, " /* "...)
+		dst = strconv.AppendInt(dst, b.Len, 10)
+		if b.Omitted {
+			return append(dst, " bytes, not wanted */"...)
+		}
+		return append(dst, " bytes, not recorded */"...)
+	}
+	arch := p.archOf(e)
+	switch {
+	case a.Kind == event.KindStruct:
+		if s, ok := decode(a.Layout, arch, p.content(b, a.Layout.Bytes(arch))); ok {
+			return p.appendStruct(dst, &s, arch)
+		}
+		return appendHex(dst, addr)
+	case a.Kind == event.KindStrings:
+		return p.appendStrings(dst, b)
+	case a.Kind == event.KindVec:
+		dst = p.appendVec(dst, b)
+	case a.Kind == event.KindText:
+		dst = appendQuoted(dst, bytes.TrimRight(p.content(b, event.MaxPath), "\x00"))
+	case isSockaddr(e, a):
+		return appendSockaddr(dst, p.content(b, maxSockaddr))
+	case isDirents(e, a):
+		return p.appendDirents(dst, p.content(b, maxDirents), e.Op)
+	case e.Op == event.OpGetcwd:
+		dst = appendQuoted(dst, bytes.TrimRight(p.content(b, event.MaxPath), "\x00"))
+	case e.Op == event.OpReadlink || e.Op == event.OpReadlinkat:
+		dst = appendQuoted(dst, p.content(b, event.MaxPath))
+	default:
+		dst = p.appendCut(dst, p.content(b, p.max), b.Len)
+	}
+	if b.Missing > 0 {
+		dst = append(dst, " /* "...)
+		dst = strconv.AppendInt(dst, b.Missing, 10)
+		dst = append(dst, " bytes not recorded */"...)
+	}
+	return dst
+}
+
+// appendCut writes bytes that may be only the first of n.
+func (p *Printer) appendCut(dst, b []byte, n int64) []byte {
+	dst = appendQuoted(dst, b)
+	if int64(len(b)) < n {
+		dst = append(dst, "..."...)
+	}
+	return dst
+}
+
+func (p *Printer) appendVec(dst []byte, b *event.Buf) []byte {
+	data, left := p.content(b, p.vecBytes(b)), b.Len
+	dst = append(dst, '[')
+	for i, n := range b.Parts {
+		if i > 0 {
+			dst = append(dst, ", "...)
+		}
+		moved := max(min(n, left), 0)
+		show := data[:min(int64(p.max), moved, int64(len(data)))]
+		dst = append(dst, "{iov_base="...)
+		dst = p.appendCut(dst, show, moved)
+		dst = append(dst, ", iov_len="...)
+		dst = strconv.AppendInt(dst, n, 10)
+		dst = append(dst, '}')
+		data = data[min(moved, int64(len(data))):]
+		left -= moved
+	}
+	return append(dst, ']')
+}
+
+// vecBytes returns how many bytes of a vector have to be read to show the first
+// of each element.
+func (p *Printer) vecBytes(b *event.Buf) int {
+	const limit = 1 << 20
+	end, total := int64(0), int64(0)
+	for _, n := range b.Parts {
+		end = total + min(n, int64(p.max))
+		total += n
+	}
+	return int(min(end, b.Len, max(limit, int64(p.max))))
+}
+
+func (p *Printer) appendStrings(dst []byte, b *event.Buf) []byte {
+	const limit = 64 << 10
+	data := p.content(b, limit)
+	cut := int64(len(data)) < b.Len
+	data = bytes.TrimSuffix(data, []byte{0})
+	dst = append(dst, '[')
+	for i, s := range bytes.Split(data, []byte{0}) {
+		if i > 0 {
+			dst = append(dst, ", "...)
+		}
+		if !p.o.Verbose && i >= 32 {
+			cut = true
+			break
+		}
+		dst = appendQuoted(dst, s)
+	}
+	if cut {
+		dst = append(dst, ", ..."...)
+	}
+	return append(dst, ']')
+}
+
+func (p *Printer) appendStruct(dst []byte, s *structure, a event.Arch) []byte {
+	open, end := byte('{'), byte('}')
+	if s.list {
+		open, end = '[', ']'
+	}
+	if s.single {
+		return appendField(dst, &s.fields[0], a)
+	}
+	dst = append(dst, open)
+	cut, first := false, true
+	for i := range s.fields {
+		f := &s.fields[i]
+		if !s.list && !p.o.Verbose && !f.brief {
+			cut = true
+			continue
+		}
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		first = false
+		if !s.list {
+			dst = append(dst, f.name...)
+			dst = append(dst, '=')
+		}
+		dst = appendField(dst, f, a)
+	}
+	if cut {
+		dst = append(dst, ", ..."...)
+	}
+	return append(dst, end)
+}
+
+// appendResult writes what a call returned.
+func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []byte {
+	switch {
+	case e.Flags&event.Interrupted != 0 || spec.NoReturn && e.Errno == 0:
+		return append(dst, '?')
+	case e.Errno != 0:
+		if isRestart(e.Errno) {
+			dst = append(dst, '?')
+		} else {
+			dst = append(dst, "-1"...)
+		}
+		dst = append(dst, ' ')
+		dst = append(dst, event.ErrnoName(e.Errno)...)
+		dst = append(dst, " ("...)
+		dst = append(dst, event.ErrnoText(e.Errno)...)
+		return append(dst, ')')
+	}
+	k, names := result(e, spec)
+	switch k {
+	case event.KindFD:
+		dst = strconv.AppendInt(dst, e.Ret, 10)
+		return appendObject(dst, e.FileArg(event.ResultArg))
+	case event.KindHex:
+		return appendHex(dst, uint64(e.Ret))
+	case event.KindMode:
+		return appendOctal(dst, uint64(e.Ret))
+	case event.KindFlags:
+		dst = appendHex(dst, uint64(e.Ret))
+		if e.Ret != 0 {
+			dst = append(dst, " (flags "...)
+			dst = append(dst, flagNames(p.archOf(e), e.Op, names, uint64(e.Ret))...)
+			dst = append(dst, ')')
+		}
+		return dst
+	}
+	return strconv.AppendInt(dst, e.Ret, 10)
+}
+
+// isRestart reports whether an error number is the kernel's own sign that the
+// call is to be started again after a signal.
+func isRestart(e syscall.Errno) bool { return e >= 512 && e <= 516 }

@@ -1,0 +1,10 @@
+// Package report sums up a trace: per operation how often, how many errors, how
+// many bytes and how long; the files and the processes that moved most; and what
+// the recording is missing.
+//
+//	iter of events ─▶ Collect ─▶ Stat ─▶ Text, JSON
+//
+// It is pure: it reads no files and no clock. Its memory is bounded by the number
+// of operations, by Options.MaxFiles and by Options.MaxProcesses, not by the length
+// of the trace.
+package report

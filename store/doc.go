@@ -1,0 +1,19 @@
+// Package store is SQL over tapes. It is the only importer of DuckDB, and it
+// interprets no system calls beyond what a row of a table needs: package posix and
+// the reports do that.
+//
+//	tape ──Index──▶ events.parquet     one row per event
+//	                processes.parquet  one row per process
+//	                files.parquet      one row per file
+//	                index.json         their hashes, written last
+//	                      │
+//	tapes ──Query──▶ views events, processes, files ──▶ Rows ──Render──▶ table, CSV, JSON
+//
+// The Parquet files are derived from the tape and can be rebuilt from it at any
+// time; nothing is ever read back from them into a tape. Their columns are in
+// docs/format.md.
+//
+// A query is the user's, its tapes may be a stranger's: Query runs a single SELECT
+// in an engine that may open the Parquet files of the given tapes and nothing else,
+// with limited memory.
+package store

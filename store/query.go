@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"iotape/trace"
+)
+
+// ErrNotAllowed is wrapped by Query for statements that do more than select.
+var ErrNotAllowed = errors.New("only a single SELECT is allowed")
+
+const defaultMemoryBytes = 1 << 30
+
+// QueryOptions are options of Query; nil and zero mean the defaults.
+type QueryOptions struct {
+	// MemoryBytes limits the engine's memory; 0 is 1 GiB. What does not fit is
+	// spilled to a directory in os.TempDir that goes with the query.
+	MemoryBytes int64
+	Threads     int // 0 is one per core
+}
+
+// open starts an engine without a database of its own.
+func open(o *QueryOptions) (*sql.DB, error) {
+	if o == nil {
+		o = new(QueryOptions)
+	}
+	memory := o.MemoryBytes
+	if memory == 0 {
+		memory = defaultMemoryBytes
+	}
+	init := []string{
+		"SET autoinstall_known_extensions = false",
+		"SET autoload_known_extensions = false",
+		"SET enable_progress_bar = false",
+		"SET preserve_insertion_order = false",
+		fmt.Sprintf("SET memory_limit = '%dKiB'", max(memory/1024, 1)),
+		"SET TimeZone = 'UTC'",
+	}
+	if o.Threads > 0 {
+		init = append(init, fmt.Sprintf("SET threads = %d", o.Threads))
+	}
+	c, err := duckdb.NewConnector("", func(conn driver.ExecerContext) error {
+		for _, s := range init {
+			if _, err := conn.ExecContext(context.Background(), s, nil); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open engine: %w", err)
+	}
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// Rows is a running query's result. It must be closed.
+type Rows struct {
+	db      *sql.DB
+	conn    *sql.Conn
+	rows    *sql.Rows
+	spill   string
+	columns []string
+	values  []any
+	scan    []any
+	err     error
+}
+
+// Query runs one SELECT over the views events, processes and files of the tapes
+// (their directories), which must be indexed. Each view has the column tape, the
+// name of the tape's directory. The statement can read nothing else: no files, no
+// network. Rows are handed out as they are read; the engine holds the result within
+// its memory limit.
+func Query(ctx context.Context, tapes []string, query string, o *QueryOptions) (_ *Rows, err error) {
+	if len(tapes) == 0 {
+		return nil, errors.New("query without a tape")
+	}
+	dirs := make([]string, len(tapes))
+	for i, dir := range tapes {
+		if err := indexed(dir); err != nil {
+			return nil, fmt.Errorf("query %s: %w", dir, err)
+		}
+		if dirs[i], err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
+	}
+	db, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rows{db: db, spill: filepath.Join(os.TempDir(), fmt.Sprintf("iotape-query-%d-%p", os.Getpid(), db))}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	if r.conn, err = db.Conn(ctx); err != nil {
+		return nil, fmt.Errorf("open engine: %w", err)
+	}
+	for _, s := range setup(dirs, r.spill) {
+		if _, err := r.conn.ExecContext(ctx, s); err != nil {
+			return nil, fmt.Errorf("prepare query: %w", err)
+		}
+	}
+	if err := selects(ctx, r.conn, query); err != nil {
+		return nil, err
+	}
+	if r.rows, err = r.conn.QueryContext(ctx, query); err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	if r.columns, err = r.rows.Columns(); err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	r.values, r.scan = make([]any, len(r.columns)), make([]any, len(r.columns))
+	for i := range r.values {
+		r.scan[i] = &r.values[i]
+	}
+	return r, nil
+}
+
+func indexed(dir string) error {
+	t, err := trace.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return Indexed(t)
+}
+
+// setup returns the statements that make the views and then lock the engine.
+func setup(dirs []string, spill string) []string {
+	var s, allowed []string
+	for _, name := range tableNames {
+		var parts []string
+		for _, dir := range dirs {
+			path := filepath.Join(dir, parquetName(name))
+			allowed = append(allowed, quote(path), quote(glob(path)))
+			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, * FROM read_parquet(%s)", quote(text(filepath.Base(dir))), quote(glob(path))))
+		}
+		s = append(s, fmt.Sprintf("CREATE VIEW %s AS %s", name, strings.Join(parts, " UNION ALL BY NAME ")))
+	}
+	return append(s,
+		"SET temp_directory = "+quote(spill),
+		"SET allowed_paths = ["+strings.Join(allowed, ", ")+"]",
+		"SET enable_external_access = false",
+		"SET lock_configuration = true")
+}
+
+// glob escapes what read_parquet takes for a pattern.
+func glob(path string) string {
+	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
+}
+
+// selects checks that query is one SELECT: nothing else could be kept from writing
+// to the files that the views read.
+func selects(ctx context.Context, conn *sql.Conn, query string) error {
+	return conn.Raw(func(c any) error {
+		st, err := c.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+		if err != nil {
+			return fmt.Errorf("query: %w", err)
+		}
+		defer st.Close()
+		s, ok := st.(*duckdb.Stmt)
+		if !ok {
+			return fmt.Errorf("query: statement of type %T", st)
+		}
+		typ, err := s.StatementType()
+		if err != nil {
+			return fmt.Errorf("query: %w", err)
+		}
+		if typ != duckdb.STATEMENT_TYPE_SELECT {
+			return fmt.Errorf("query: %w", ErrNotAllowed)
+		}
+		return nil
+	})
+}
+
+// Columns returns the names of the result's columns.
+func (r *Rows) Columns() []string { return r.columns }
+
+// Next advances to the next row; false at the end or after an error, see Err.
+func (r *Rows) Next() bool {
+	if r.err != nil || !r.rows.Next() {
+		return false
+	}
+	r.err = r.rows.Scan(r.scan...)
+	return r.err == nil
+}
+
+// Values returns the current row, valid until Next. NULL is nil.
+func (r *Rows) Values() []any { return r.values }
+
+// Err returns the error that ended the rows, if any.
+func (r *Rows) Err() error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.rows.Err()
+}
+
+// Close ends the query.
+func (r *Rows) Close() error {
+	var errs []error
+	if r.rows != nil {
+		errs = append(errs, r.rows.Close())
+	}
+	if r.conn != nil {
+		errs = append(errs, r.conn.Close())
+	}
+	return errors.Join(append(errs, r.db.Close(), os.RemoveAll(r.spill))...)
+}

@@ -1,0 +1,341 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"iotape/event"
+	"iotape/trace"
+)
+
+// totals are the sums that processes and files have in common.
+type totals struct {
+	events, calls, errors       int64
+	opens, reads, writes, syncs int64
+	readBytes, writtenBytes     int64
+	busy                        int64 // ns within calls
+	first, last                 int64 // ns
+}
+
+func (t *totals) add(r *row) {
+	if t.events == 0 {
+		t.first, t.last = r.Enter, r.Exit
+	}
+	t.first, t.last = min(t.first, r.Enter), max(t.last, r.Exit)
+	t.events++
+	if r.Kind != event.Call {
+		return
+	}
+	t.calls++
+	t.busy += r.Exit - r.Enter
+	if r.Errno != 0 {
+		t.errors++
+	}
+	if isOpen(r) {
+		t.opens++
+	}
+	if r.spec.Class == event.Sync {
+		t.syncs++
+	}
+	if r.io.reads {
+		t.reads++
+	}
+	if r.io.writes {
+		t.writes++
+	}
+	t.readBytes += r.io.read
+	t.writtenBytes += r.io.written
+}
+
+func isOpen(r *row) bool {
+	switch r.Op {
+	case event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat, event.OpOpenByHandleAt:
+		return true
+	}
+	return false
+}
+
+// process is a row of the table processes. A process id that is used again after
+// all its threads ended is another process.
+type process struct {
+	host             string
+	pid, ppid        uint32
+	uid, gid         uint32
+	comm, exe, argv  string
+	threads          map[uint32]bool // true while it runs
+	count, live      int
+	exited, known    bool  // known: status is
+	status           int64 // wait status
+	startWall, start int64
+	endWall, end     int64
+	totals
+}
+
+// file is a row of the table files.
+type file struct {
+	host     string
+	known    bool // dev, ino, mode and size are
+	dev, ino uint64
+	mode     uint32
+	size     int64 // as last seen
+	path     string
+	totals
+	firstWall, lastWall int64
+}
+
+type fileKey struct {
+	host     uint32
+	dev, ino uint64
+}
+
+type pathKey struct {
+	host uint32
+	path string
+}
+
+// summary collects the processes and files.
+type summary struct {
+	tape      *trace.Tape
+	processes []*process
+	running   map[uint64]*process // by host<<32 | pid
+	files     []*file
+	byID      map[fileKey]*file
+	byPath    map[pathKey]*file
+	buf       []byte
+}
+
+func newSummary(t *trace.Tape) *summary {
+	return &summary{tape: t, running: make(map[uint64]*process), byID: make(map[fileKey]*file), byPath: make(map[pathKey]*file)}
+}
+
+func (s *summary) add(r *row) {
+	if r.Kind == event.Call || r.Kind == event.Exited {
+		s.addProcess(r)
+	}
+	if r.Kind != event.Call {
+		return
+	}
+	if len(r.Files) == 0 && len(r.Paths) == 0 {
+		return
+	}
+	if f := s.fileOf(r); f != nil {
+		if f.events == 0 {
+			f.firstWall = r.wall
+		}
+		f.lastWall = r.wall
+		io := r.io
+		if len(r.Files) > 1 && io.reads && io.writes { // from one file to another
+			from, to := r.FileArg(0), r.FileArg(2)
+			switch r.Op {
+			case event.OpSendfile:
+				from, to = r.FileArg(1), r.FileArg(0)
+			case event.OpTee:
+				to = r.FileArg(1)
+			}
+			s.half(r, from, traffic{read: io.read, reads: true})
+			s.half(r, to, traffic{written: io.written, writes: true})
+			return
+		}
+		f.totals.add(r)
+	}
+}
+
+// half accounts for one side of a call that copies between files.
+func (s *summary) half(r *row, ef *event.File, io traffic) {
+	if ef == nil {
+		return
+	}
+	half := *r
+	half.file, half.io = ef, io
+	if f := s.fileOf(&half); f != nil {
+		f.totals.add(&half)
+	}
+}
+
+func (s *summary) addProcess(r *row) {
+	key := uint64(r.Host)<<32 | uint64(r.PID)
+	p := s.running[key]
+	if p == nil || p.exited && p.live == 0 && r.Kind != event.Exited {
+		p = &process{
+			host: r.host, pid: r.PID, ppid: r.PPID, uid: r.UID, gid: r.GID, comm: r.Comm,
+			threads: make(map[uint32]bool), start: r.Enter, startWall: r.wall,
+		}
+		s.running[key] = p
+		s.processes = append(s.processes, p)
+	}
+	runs, seen := p.threads[r.TID]
+	if !seen {
+		p.count++
+	}
+	if r.Kind == event.Exited {
+		if runs {
+			p.live--
+		}
+		p.threads[r.TID] = false
+		p.exited = true
+		if r.TID == r.PID || !p.known {
+			p.status, p.known = r.Ret, true
+		}
+	} else if !runs {
+		p.threads[r.TID] = true
+		p.live++
+	}
+	p.end, p.endWall = max(p.end, r.Exit), r.wall+r.Exit-r.Enter
+	p.comm = r.Comm
+	if (r.Op == event.OpExecve || r.Op == event.OpExecveat) && r.OK() && r.Kind == event.Call {
+		s.exec(p, r)
+	}
+	p.totals.add(r)
+}
+
+// exec notes what a process has become.
+func (s *summary) exec(p *process, r *row) {
+	if p.exe = r.abs(0); p.exe == "" {
+		p.exe = r.path(0)
+	}
+	for i := range r.Bufs {
+		if b := &r.Bufs[i]; b.Kind == event.KindStrings {
+			if b.Len > 1<<20 {
+				continue
+			}
+			var err error
+			if s.buf, _, err = s.tape.ContentZero(b, s.buf[:0]); err != nil {
+				continue
+			}
+			p.argv = strings.ReplaceAll(strings.TrimRight(string(s.buf), "\x00"), "\x00", " ")
+			return
+		}
+	}
+}
+
+// fileOf returns the file that a row is about.
+func (s *summary) fileOf(r *row) *file {
+	if r.file == nil || !r.file.Known {
+		name := r.name()
+		if name == "" {
+			return nil
+		}
+		key := pathKey{r.Host, name}
+		f := s.byPath[key]
+		if f == nil {
+			f = &file{host: r.host, path: name}
+			s.byPath[key] = f
+			s.files = append(s.files, f)
+		}
+		return f
+	}
+	ef := r.file
+	key := fileKey{r.Host, ef.Dev, ef.Ino}
+	f := s.byID[key]
+	if f == nil {
+		// What was seen under its name before is the same file, if not known to be another.
+		path := pathKey{r.Host, r.name()}
+		if f = s.byPath[path]; f == nil || f.known || path.path == "" {
+			f = &file{host: r.host, path: path.path}
+			s.files = append(s.files, f)
+		}
+		s.byID[key] = f
+		if path.path != "" {
+			s.byPath[path] = f
+		}
+		f.known, f.dev, f.ino = true, ef.Dev, ef.Ino
+	}
+	f.mode, f.size = ef.Mode, ef.Size
+	return f
+}
+
+func totalColumns[R any](of func(*R) *totals) []column[R] {
+	n := func(name string, f func(*totals) int64) column[R] {
+		return numberColumn(name, duckdb.TYPE_BIGINT, func(r *R) int64 { return f(of(r)) })
+	}
+	return []column[R]{
+		n("events", func(t *totals) int64 { return t.events }),
+		n("calls", func(t *totals) int64 { return t.calls }),
+		n("errors", func(t *totals) int64 { return t.errors }),
+		n("opens", func(t *totals) int64 { return t.opens }),
+		n("reads", func(t *totals) int64 { return t.reads }),
+		n("writes", func(t *totals) int64 { return t.writes }),
+		n("syncs", func(t *totals) int64 { return t.syncs }),
+		n("bytes_read", func(t *totals) int64 { return t.readBytes }),
+		n("bytes_written", func(t *totals) int64 { return t.writtenBytes }),
+		n("busy_ns", func(t *totals) int64 { return t.busy }),
+	}
+}
+
+// processColumns is the table processes.
+func processColumns(hosts []string) []column[process] {
+	const u32, i64 = duckdb.TYPE_UINTEGER, duckdb.TYPE_BIGINT
+	status := func(f func(int64) (int32, bool)) func(*process) (int32, bool) {
+		return func(p *process) (int32, bool) {
+			if !p.known {
+				return 0, false
+			}
+			return f(p.status)
+		}
+	}
+	return append([]column[process]{
+		enumColumn("host", hosts, func(p *process) string { return p.host }),
+		numberColumn("pid", u32, func(p *process) uint32 { return p.pid }),
+		numberColumn("ppid", u32, func(p *process) uint32 { return p.ppid }),
+		numberColumn("uid", u32, func(p *process) uint32 { return p.uid }),
+		numberColumn("gid", u32, func(p *process) uint32 { return p.gid }),
+		textColumn("comm", func(p *process) string { return p.comm }),
+		textColumn("exe", func(p *process) string { return p.exe }),
+		textColumn("argv", func(p *process) string { return p.argv }),
+		numberColumn("threads", u32, func(p *process) uint32 { return uint32(p.count) }),
+		numberColumn("start_ns", i64, func(p *process) int64 { return p.start }),
+		numberColumn("end_ns", i64, func(p *process) int64 { return p.end }),
+		numberColumn("duration_ns", i64, func(p *process) int64 { return p.end - p.start }),
+		numberColumn("start_wall_ns", i64, func(p *process) int64 { return p.startWall }),
+		numberColumn("end_wall_ns", i64, func(p *process) int64 { return p.endWall }),
+		maybeColumn("exit_status", duckdb.TYPE_INTEGER, status(func(s int64) (int32, bool) { return int32(s >> 8 & 0xff), s&0x7f == 0 })),
+		maybeColumn("signal", duckdb.TYPE_INTEGER, status(func(s int64) (int32, bool) { return int32(s & 0x7f), s&0x7f != 0 })),
+	}, totalColumns(func(p *process) *totals { return &p.totals })...)
+}
+
+// fileColumns is the table files.
+func fileColumns(hosts []string) []column[file] {
+	const i64 = duckdb.TYPE_BIGINT
+	return append([]column[file]{
+		enumColumn("host", hosts, func(f *file) string { return f.host }),
+		textColumn("path", func(f *file) string { return f.path }),
+		enumColumn("type", typeNames, func(f *file) string {
+			if !f.known {
+				return ""
+			}
+			return typeName(f.mode)
+		}),
+		maybeColumn("dev", duckdb.TYPE_UBIGINT, func(f *file) (uint64, bool) { return f.dev, f.known }),
+		maybeColumn("ino", duckdb.TYPE_UBIGINT, func(f *file) (uint64, bool) { return f.ino, f.known }),
+		maybeColumn("mode", duckdb.TYPE_UINTEGER, func(f *file) (uint32, bool) { return f.mode, f.known }),
+		maybeColumn("size", i64, func(f *file) (int64, bool) { return f.size, f.known }),
+		numberColumn("first_ns", i64, func(f *file) int64 { return f.first }),
+		numberColumn("last_ns", i64, func(f *file) int64 { return f.last }),
+		numberColumn("first_wall_ns", i64, func(f *file) int64 { return f.firstWall }),
+		numberColumn("last_wall_ns", i64, func(f *file) int64 { return f.lastWall }),
+	}, totalColumns(func(f *file) *totals { return &f.totals })...)
+}
+
+var typeNames = []string{"file", "directory", "symlink", "fifo", "socket", "chardev", "blockdev", "other"}
+
+// typeName names the type in st_mode (S_IFMT, inode(7)).
+func typeName(mode uint32) string {
+	switch mode & 0o170000 {
+	case 0o100000:
+		return "file"
+	case 0o040000:
+		return "directory"
+	case 0o120000:
+		return "symlink"
+	case 0o010000:
+		return "fifo"
+	case 0o140000:
+		return "socket"
+	case 0o020000:
+		return "chardev"
+	case 0o060000:
+		return "blockdev"
+	}
+	return "other"
+}

@@ -1,0 +1,244 @@
+package trace
+
+import (
+	"container/list"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"iotape/event"
+)
+
+// packCacheBytes bounds the decompressed packs that a Tape keeps.
+const packCacheBytes = 64 << 20
+
+// MaxContentBytes limits what Content returns. The kernel moves no more than
+// 0x7ffff000 bytes in one call (MAX_RW_COUNT).
+const MaxContentBytes = 1 << 31
+
+// MissingError says that bytes of a buffer are not in the tape.
+type MissingError struct {
+	Pos     int64 // first missing byte, counted from the start of the buffer
+	Len     int64 // missing bytes from there on
+	Omitted bool  // the recording's policy was not to keep them
+}
+
+func (e *MissingError) Error() string {
+	why := "could not be recorded"
+	if e.Omitted {
+		why = "were not wanted by the recording"
+	}
+	return fmt.Sprintf("%d bytes at %d of the buffer %s", e.Len, e.Pos, why)
+}
+
+// Chunk returns the bytes of a chunk. The caller must not change them.
+func (t *Tape) Chunk(id uint64) ([]byte, error) {
+	p, k, err := t.packOf(id)
+	if err != nil {
+		return nil, err
+	}
+	return p.plain[p.ends[k]:p.ends[k+1]:p.ends[k+1]], nil
+}
+
+// ChunkHash returns the BLAKE3-256 of a chunk, as stored: Check verifies it.
+func (t *Tape) ChunkHash(id uint64) (hash [32]byte, err error) {
+	p, k, err := t.packOf(id)
+	if err != nil {
+		return hash, err
+	}
+	copy(hash[:], p.table[k*packEntryBytes:])
+	return hash, nil
+}
+
+func (t *Tape) packOf(id uint64) (p *pack, k int, err error) {
+	i, ok := t.content.find(id)
+	if !ok {
+		err := fmt.Errorf("chunk %d of %d: %w", id, t.content.end-1, ErrCorrupt)
+		if t.content.cut != nil {
+			err = fmt.Errorf("chunk %d is behind the damage: %w", id, t.content.cut)
+		}
+		return nil, 0, err
+	}
+	p = t.packs.get(i)
+	p.once.Do(func() { t.packs.loaded(p, t.loadPack(i, p)) })
+	if p.err != nil {
+		return nil, 0, p.err
+	}
+	return p, int(id - t.content.blocks[i].first), nil
+}
+
+// pack is a decompressed pack.
+type pack struct {
+	once  sync.Once
+	err   error
+	table []byte   // packEntryBytes each
+	ends  []uint32 // chunk k is plain[ends[k]:ends[k+1]]
+	plain []byte
+	bytes int64 // in the cache's account
+	elem  *list.Element
+	index int
+}
+
+var rawBlocks = sync.Pool{New: func() any { return new(rawBlock) }}
+
+func (t *Tape) loadPack(i int, p *pack) error {
+	rb := rawBlocks.Get().(*rawBlock)
+	defer rawBlocks.Put(rb)
+	if err := t.content.read(i, rb); err != nil {
+		return err
+	}
+	rb.space = nil // the pack keeps it
+	if err := t.content.expand(rb, t.decoder); err != nil {
+		return err
+	}
+	if rb.header.codec == codecPlain {
+		rb.plain = slices.Clone(rb.plain)
+	}
+	rb.space, p.plain, p.table = nil, rb.plain, slices.Clone(rb.table)
+	var err error
+	if p.ends, err = packEnds(nil, &rb.header, p.table); err != nil {
+		return t.content.at(&t.content.blocks[i], err)
+	}
+	return nil
+}
+
+// packEnds adds up the lengths in a pack's table.
+func packEnds(ends []uint32, h *blockHeader, table []byte) ([]uint32, error) {
+	if uint64(len(table)) != uint64(h.items)*packEntryBytes {
+		return nil, fmt.Errorf("pack of %d chunks with a table of %d bytes: %w", h.items, len(table), ErrCorrupt)
+	}
+	ends, at := append(slices.Grow(ends[:0], int(h.items)+1), 0), uint32(0)
+	for k := range int(h.items) {
+		n := binary.LittleEndian.Uint32(table[k*packEntryBytes+32:])
+		if n == 0 || n > MaxChunkBytes || n > h.plain-at {
+			return nil, fmt.Errorf("chunk %d of %d bytes: %w", h.first+uint64(k), n, ErrCorrupt)
+		}
+		at += n
+		ends = append(ends, at)
+	}
+	if at != h.plain {
+		return nil, fmt.Errorf("pack of %d bytes, its chunks have %d: %w", h.plain, at, ErrCorrupt)
+	}
+	return ends, nil
+}
+
+// packCache keeps the packs that were used last.
+type packCache struct {
+	mu    sync.Mutex
+	limit int64
+	used  int64 // bytes
+	packs map[int]*pack
+	order list.List // of *pack, the last used in front
+}
+
+func (c *packCache) init(limit int64) { c.limit, c.packs = limit, make(map[int]*pack) }
+
+// get returns the pack with an index, which may yet have to be loaded.
+func (c *packCache) get(i int) *pack {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.packs[i]; p != nil {
+		c.order.MoveToFront(p.elem)
+		return p
+	}
+	p := &pack{index: i}
+	p.elem = c.order.PushFront(p)
+	c.packs[i] = p
+	return p
+}
+
+// loaded accounts for a pack and makes room.
+func (c *packCache) loaded(p *pack, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.err = err
+	if c.packs[p.index] != p { // evicted meanwhile
+		return
+	}
+	p.bytes = int64(len(p.plain) + len(p.table) + 4*len(p.ends))
+	c.used += p.bytes
+	for c.used > c.limit && c.order.Len() > 1 {
+		old := c.order.Back().Value.(*pack)
+		if old == p {
+			break
+		}
+		c.order.Remove(old.elem)
+		delete(c.packs, old.index)
+		c.used -= old.bytes
+	}
+}
+
+// Content appends the whole bytes of a buffer to dst. If some are not in the tape,
+// it returns dst unchanged and a *MissingError about the first of them.
+func (t *Tape) Content(b *event.Buf, dst []byte) ([]byte, error) {
+	out, missing, first, err := t.appendContent(b, dst, false)
+	if err != nil {
+		return dst, err
+	}
+	if missing > 0 {
+		return dst, first
+	}
+	return out, nil
+}
+
+// ContentZero is like Content, but with zeros where bytes are missing, and returns
+// how many those are.
+func (t *Tape) ContentZero(b *event.Buf, dst []byte) (data []byte, missing int64, err error) {
+	out, missing, _, err := t.appendContent(b, dst, true)
+	if err != nil {
+		return dst, 0, err
+	}
+	return out, missing, nil
+}
+
+// appendContent appends the bytes of b, with zeros for missing ones or up to the
+// first missing one.
+func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, missing int64, first *MissingError, err error) {
+	total := int64(len(b.Inline))
+	for _, r := range b.Refs {
+		total += int64(r.Len) // at most 2^21 references of 32 bits
+	}
+	if total = max(total, b.Len); total > MaxContentBytes {
+		return nil, 0, nil, fmt.Errorf("buffer of %d bytes, at most %d: %w", total, MaxContentBytes, ErrCorrupt)
+	}
+	pos := int64(0)
+	gap := func(n int64) {
+		if first == nil {
+			first = &MissingError{Pos: pos, Len: n, Omitted: b.Omitted}
+		} else if first.Pos+first.Len == pos {
+			first.Len += n
+		}
+		missing += n
+		pos += n
+		if zero {
+			dst = append(dst, make([]byte, n)...)
+		}
+	}
+	if zero || b.Missing == 0 && !b.Omitted {
+		dst = slices.Grow(dst, int(total))
+	}
+	dst = append(dst, b.Inline...)
+	pos += int64(len(b.Inline))
+	for _, r := range b.Refs {
+		if r.Chunk == 0 {
+			gap(int64(r.Len))
+			continue
+		}
+		if first == nil || zero {
+			c, err := t.Chunk(r.Chunk)
+			if err != nil {
+				return nil, 0, nil, err
+			}
+			if uint64(r.Off)+uint64(r.Len) > uint64(len(c)) {
+				return nil, 0, nil, fmt.Errorf("bytes %d to %d of chunk %d, which has %d: %w", r.Off, uint64(r.Off)+uint64(r.Len), r.Chunk, len(c), ErrCorrupt)
+			}
+			dst = append(dst, c[r.Off:r.Off+r.Len]...)
+		}
+		pos += int64(r.Len)
+	}
+	if pos < b.Len {
+		gap(b.Len - pos)
+	}
+	return dst, missing, first, nil
+}

@@ -1,0 +1,215 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/blake3"
+)
+
+// Names in a tape's directory.
+const (
+	ManifestName = "manifest.json"
+	EventsName   = "events"
+	ContentName  = "content"
+	SnapshotName = "snapshot"    // the file tree before the first event, if taken
+	FinalName    = "final"       // the file tree after the last event, if taken
+	HeadName     = "stream-head" // the head of the stream, as it was
+	IndexName    = "index.json"  // describes the derived files
+)
+
+// TapeVersion is the tape format that this program writes, and the newest that
+// it reads.
+//
+//	1  the first
+const TapeVersion = 1
+
+const (
+	tapeFormat       = "iotape.tape"
+	maxManifestBytes = 64 << 20
+	maxTapeFiles     = 4096
+	maxHosts         = 1 << 16
+)
+
+// Manifest describes a tape. It is manifest.json, the file that is written last.
+type Manifest struct {
+	Format  string `json:"format"`  // "iotape.tape"
+	Version int    `json:"version"` // TapeVersion
+	Program string `json:"program"` // that sealed it, with its version
+
+	Hosts      []Host `json:"hosts"` // Event.Host is an index into them
+	ExitStatus int    `json:"exit_status"`
+	Signal     int    `json:"signal,omitempty"` // that ended the command
+
+	Counts  Counts        `json:"counts"`
+	Content ContentTotals `json:"content"`
+	Losses  []Loss        `json:"losses,omitempty"`
+
+	FirstNS int64 `json:"first_ns"` // earliest entry
+	LastNS  int64 `json:"last_ns"`  // latest return
+
+	Incomplete bool   `json:"incomplete,omitempty"` // the recording did not end in order
+	Reason     string `json:"reason,omitempty"`     // why, if Incomplete
+
+	Files map[string]FileSum `json:"files"` // by name: all files but the manifest and the derived ones
+}
+
+// Host is a machine whose events are in the tape.
+type Host struct {
+	Head
+}
+
+// Wall returns the wall-clock time, in ns since 1970, of a monotonic time on the
+// host.
+func (h *Host) Wall(ns int64) int64 { return ns - h.ClockNS + h.WallNS }
+
+// Counts says how many of each a tape holds.
+type Counts struct {
+	Events    uint64 `json:"events"`
+	Calls     uint64 `json:"calls"`
+	Threads   uint64 `json:"threads"`   // distinct thread ids, per host
+	Processes uint64 `json:"processes"` // distinct process ids, per host
+	Files     uint64 `json:"files"`     // distinct (device, inode), per host
+}
+
+// ContentTotals sums up a tape's content.
+type ContentTotals struct {
+	MovedBytes  uint64 `json:"moved_bytes"`  // by buffers of calls
+	UniqueBytes uint64 `json:"unique_bytes"` // in chunks, before compression
+	StoredBytes uint64 `json:"stored_bytes"` // of the content file
+	Chunks      uint64 `json:"chunks"`
+}
+
+// Loss is what is known to be missing, by reason.
+type Loss struct {
+	Reason  string `json:"reason"`
+	Records uint64 `json:"records"`
+}
+
+// FileSum is the size and the hash of a file.
+type FileSum struct {
+	Bytes  int64  `json:"bytes"`
+	BLAKE3 string `json:"blake3"` // 256 bits, hexadecimal
+}
+
+// Encode returns the bytes of manifest.json. They end in a field that holds the
+// BLAKE3-256 of everything before its value, so that damage to the manifest is
+// found as well.
+func (m *Manifest) Encode() ([]byte, error) {
+	m.Format, m.Version = tapeFormat, TapeVersion
+	if err := m.validate(); err != nil {
+		return nil, fmt.Errorf("encode manifest: %w", err)
+	}
+	return sealJSON(m)
+}
+
+// ParseManifest checks and decodes the bytes of a manifest.
+func ParseManifest(b []byte) (*Manifest, error) {
+	var v struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(b, &v); err == nil {
+		if v.Format != tapeFormat {
+			return nil, fmt.Errorf("manifest of format %q: %w", v.Format, ErrNotATrace)
+		}
+		if v.Version > TapeVersion {
+			return nil, fmt.Errorf("tape version %d, this program reads up to %d: %w", v.Version, TapeVersion, ErrNewer)
+		}
+	}
+	m := new(Manifest)
+	if err := openJSON(b, m); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if err := m.validate(); err != nil {
+		return nil, fmt.Errorf("manifest: %w: %w", err, ErrCorrupt)
+	}
+	return m, nil
+}
+
+func (m *Manifest) validate() error {
+	switch {
+	case m.Format != tapeFormat:
+		return fmt.Errorf("format is %q", m.Format)
+	case m.Version < 1 || m.Version > TapeVersion:
+		return fmt.Errorf("version is %d", m.Version)
+	case len(m.Hosts) > maxHosts:
+		return fmt.Errorf("%d hosts, at most %d", len(m.Hosts), maxHosts)
+	case len(m.Files) > maxTapeFiles:
+		return fmt.Errorf("%d files, at most %d", len(m.Files), maxTapeFiles)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		if err := checkSum(name, m.Files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSum(name string, sum FileSum) error {
+	if err := validName(name); err != nil {
+		return err
+	}
+	if h, err := hex.DecodeString(sum.BLAKE3); err != nil || len(h) != 32 || sum.Bytes < 0 {
+		return fmt.Errorf("file %s has no valid size and hash", name)
+	}
+	return nil
+}
+
+// validName refuses names that could lead out of the tape's directory.
+func validName(name string) error {
+	if name == "" || len(name) > 200 || name[0] == '.' || strings.ContainsAny(name, "/\\\x00\n") {
+		return fmt.Errorf("file name %q is not allowed in a tape", name)
+	}
+	return nil
+}
+
+// The end of a checked JSON document: sealStart, 64 hexadecimal digits, sealEnd.
+const (
+	sealStart = ",\n  \"check\": \""
+	sealEnd   = "\"\n}\n"
+	sealBytes = len(sealStart) + 64 + len(sealEnd)
+)
+
+// sealJSON encodes v, an object with at least one field, with its checksum.
+func sealJSON(v any) ([]byte, error) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	b = append(bytes.TrimSuffix(b, []byte("\n}")), sealStart...)
+	sum := blake3.Sum256(b)
+	b = append(b, hex.EncodeToString(sum[:])...)
+	return append(b, sealEnd...), nil
+}
+
+// openJSON checks a document of sealJSON and decodes it.
+func openJSON(b []byte, v any) error {
+	if len(b) > maxManifestBytes {
+		return fmt.Errorf("%d bytes, at most %d: %w", len(b), maxManifestBytes, ErrCorrupt)
+	}
+	if !bytes.HasSuffix(b, []byte(sealEnd)) || len(b) < sealBytes {
+		return fmt.Errorf("its end is missing: %w", ErrTruncated)
+	}
+	body, want := b[:len(b)-len(sealEnd)-64], string(b[len(b)-len(sealEnd)-64:len(b)-len(sealEnd)])
+	if sum := blake3.Sum256(body); !bytes.HasSuffix(body, []byte(sealStart)) || hex.EncodeToString(sum[:]) != want {
+		return fmt.Errorf("checksum differs: %w", ErrCorrupt)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrCorrupt)
+	}
+	return nil
+}
+
+// check returns the checksum of an encoded document, which identifies it.
+func sealOf(b []byte) string {
+	if len(b) < sealBytes {
+		return ""
+	}
+	return string(b[len(b)-len(sealEnd)-64 : len(b)-len(sealEnd)])
+}

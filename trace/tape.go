@@ -1,0 +1,230 @@
+package trace
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/zeebo/blake3"
+)
+
+// ErrNotSealed is wrapped by Open for a stream, which has to be sealed first.
+var ErrNotSealed = errors.New("an unsealed stream; run: iotape seal")
+
+// Tape is an open tape. It is safe for concurrent use, its EventReaders are not.
+type Tape struct {
+	dir      string
+	manifest *Manifest
+	seal     string // check of the manifest, "" if salvaged
+	files    []*os.File
+	events   *blockFile
+	content  *blockFile
+	packs    packCache
+	decoder  *zstd.Decoder // safe for concurrent use
+}
+
+// Open opens the tape at path. If path holds something else, the error says what.
+func Open(path string) (*Tape, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open tape: %w", err)
+	}
+	if st.IsDir() {
+		return OpenTape(path)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is %s: %w", path, st.Mode().Type(), ErrNotATrace)
+	}
+	return nil, identify(path)
+}
+
+// identify says what a file is instead of a tape.
+func identify(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open tape: %w", err)
+	}
+	defer f.Close()
+	var b [FrameHeaderBytes]byte
+	n, err := io.ReadFull(f, b[:])
+	switch {
+	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
+		return fmt.Errorf("read %s: %w", path, err)
+	case n == 0:
+		return fmt.Errorf("%s is empty: %w", path, ErrNotATrace)
+	case n >= 8 && (string(b[:8]) == "iotape E" || string(b[:8]) == "iotape C"):
+		return fmt.Errorf("%s is a file within a tape; open its directory %s: %w", path, filepath.Dir(path), ErrNotATrace)
+	case n < 4 || binary.LittleEndian.Uint32(b[:]) != frameMagic:
+		return fmt.Errorf("%s: %w", path, ErrNotATrace)
+	case n < FrameHeaderBytes:
+		return fmt.Errorf("%s is a stream cut off within its first frame: %w", path, ErrTruncated)
+	}
+	var fr Frame
+	if err := fr.parse(b[:]); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return fmt.Errorf("%s is %w", path, ErrNotSealed)
+}
+
+// OpenTape opens the tape in a directory.
+func OpenTape(dir string) (*Tape, error) {
+	b, err := readLimited(filepath.Join(dir, ManifestName), maxManifestBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, EventsName)); err == nil {
+			return nil, fmt.Errorf("%s has no %s, so its sealing did not finish: %w", dir, ManifestName, ErrTruncated)
+		}
+		return nil, fmt.Errorf("%s is a directory without %s: %w", dir, ManifestName, ErrNotATrace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open tape: %w", err)
+	}
+	m, err := ParseManifest(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	t := &Tape{dir: dir, manifest: m, seal: sealOf(b)}
+	if err := t.openFiles(); err != nil {
+		t.Close()
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return t, nil
+}
+
+// Salvage opens what is readable of a tape whose sealing did not finish or whose
+// manifest is damaged. Its manifest is made up from what was found.
+func Salvage(dir string) (*Tape, error) {
+	t := &Tape{dir: dir, manifest: &Manifest{Format: tapeFormat, Version: TapeVersion, Incomplete: true, Reason: "salvaged: there was no sound manifest"}}
+	if err := t.openFiles(); err != nil {
+		t.Close()
+		return nil, fmt.Errorf("salvage %s: %w", dir, err)
+	}
+	m := t.manifest
+	m.Counts.Events, m.Content.Chunks = t.events.end, t.content.end-t.content.kind.first
+	for i, b := range t.events.blocks {
+		if i == 0 {
+			m.FirstNS, m.LastNS = b.min, b.max
+		}
+		m.FirstNS, m.LastNS = min(m.FirstNS, b.min), max(m.LastNS, b.max)
+	}
+	if b, err := readLimited(filepath.Join(dir, HeadName), MaxFrameBytes); err == nil {
+		var h Head
+		if json.Unmarshal(b, &h) == nil {
+			m.Hosts = []Host{{h}}
+		}
+	}
+	return t, nil
+}
+
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes: %w", path, limit, ErrCorrupt)
+	}
+	return b, err
+}
+
+func (t *Tape) openFiles() error {
+	t.decoder = newDecoder(runtime.GOMAXPROCS(0))
+	t.packs.init(packCacheBytes)
+	for _, o := range []struct {
+		kind *blockKind
+		into **blockFile
+	}{{&eventsKind, &t.events}, {&contentKind, &t.content}} {
+		f, err := os.Open(filepath.Join(t.dir, o.kind.name))
+		if err != nil {
+			return err
+		}
+		t.files = append(t.files, f)
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if *o.into, err = openBlockFile(o.kind, f, st.Size()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Manifest returns the tape's description. The caller must not change it.
+func (t *Tape) Manifest() *Manifest { return t.manifest }
+
+// Host returns a host of the tape, an empty one if the manifest lacks it.
+func (t *Tape) Host(i uint32) *Host {
+	if uint64(i) < uint64(len(t.manifest.Hosts)) {
+		return &t.manifest.Hosts[i]
+	}
+	return new(Host)
+}
+
+// Dir returns the directory of the tape.
+func (t *Tape) Dir() string { return t.dir }
+
+// Close releases the tape's files.
+func (t *Tape) Close() error {
+	var errs []error
+	for _, f := range t.files {
+		errs = append(errs, f.Close())
+	}
+	t.files = nil
+	if t.decoder != nil {
+		t.decoder.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// OpenFile opens another file of the tape, one that the manifest lists. Reading to
+// the end verifies it: instead of io.EOF comes ErrCorrupt if its size or hash
+// differs.
+func (t *Tape) OpenFile(name string) (io.ReadCloser, error) {
+	sum, ok := t.manifest.Files[name]
+	if !ok {
+		return nil, fmt.Errorf("open %s of the tape: %w", name, fs.ErrNotExist)
+	}
+	f, err := os.Open(filepath.Join(t.dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("open %s of the tape: %w", name, err)
+	}
+	return &sumReader{f: f, name: name, hash: blake3.New(), want: sum}, nil
+}
+
+// sumReader verifies what it reads.
+type sumReader struct {
+	f    *os.File
+	name string
+	hash *blake3.Hasher
+	n    int64
+	want FileSum
+}
+
+func (r *sumReader) Read(b []byte) (int, error) {
+	n, err := r.f.Read(b)
+	r.hash.Write(b[:n])
+	r.n += int64(n)
+	switch {
+	case r.n > r.want.Bytes:
+		return 0, fmt.Errorf("%s: more than %d bytes: %w", r.name, r.want.Bytes, ErrCorrupt)
+	case err != io.EOF:
+		return n, err
+	case r.n < r.want.Bytes:
+		return n, fmt.Errorf("%s: %d bytes of %d: %w", r.name, r.n, r.want.Bytes, ErrTruncated)
+	case hex.EncodeToString(r.hash.Sum(nil)) != r.want.BLAKE3:
+		return n, fmt.Errorf("%s: hash differs: %w", r.name, ErrCorrupt)
+	}
+	return n, io.EOF
+}
+
+func (r *sumReader) Close() error { return r.f.Close() }

@@ -1,0 +1,18 @@
+#!/bin/bash
+# Eight threads write one file through one descriptor, and appending.
+#
+# usage: threads8.sh DIR prep|run
+set -eu -o pipefail
+umask 022
+export LC_ALL=C TZ=UTC
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$1"
+
+prep() { gcc -O2 -Wall -pthread -o threads8 "$here/src/threads8.c"; }
+
+run() {
+	./threads8 write shared
+	./threads8 append appended
+}
+
+"$2"
