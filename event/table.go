@@ -157,6 +157,95 @@ const (
 	OpPidfdGetfd
 	OpOpenByHandleAt
 	OpPrctl
+	OpBrk
+	OpMprotect
+	OpMadvise
+	OpMincore
+	OpMlock
+	OpMunlock
+	OpMemfdSecret
+	OpFutex
+	OpPoll
+	OpPpoll
+	OpSelect
+	OpPselect6
+	OpEpollCtl
+	OpEpollWait
+	OpEpollPwait
+	OpEpollPwait2
+	OpTimerfdSettime
+	OpTimerfdGettime
+	OpInotifyAddWatch
+	OpInotifyRmWatch
+	OpNanosleep
+	OpClockNanosleep
+	OpPause
+	OpSchedYield
+	OpRtSigaction
+	OpRtSigprocmask
+	OpRtSigsuspend
+	OpRtSigtimedwait
+	OpSigaltstack
+	OpTkill
+	OpGetpid
+	OpGettid
+	OpGetppid
+	OpGetpgid
+	OpGetpgrp
+	OpGetsid
+	OpGetuid
+	OpGeteuid
+	OpGetgid
+	OpGetegid
+	OpGetresuid
+	OpGetresgid
+	OpGetgroups
+	OpSetTidAddress
+	OpSetRobustList
+	OpRseq
+	OpArchPrctl
+	OpPrlimit64
+	OpGetrlimit
+	OpSetrlimit
+	OpGetrandom
+	OpUname
+	OpSysinfo
+	OpGetrusage
+	OpTimes
+	OpClockGettime
+	OpClockGetres
+	OpGettimeofday
+	OpTime
+	OpAlarm
+	OpSetitimer
+	OpGetpriority
+	OpSetpriority
+	OpSchedGetaffinity
+	OpSchedSetaffinity
+	OpSchedGetscheduler
+	OpSchedSetscheduler
+	OpGetcpu
+	OpMembarrier
+	OpCapget
+	OpCapset
+	OpSeccomp
+	OpPersonality
+	OpPidfdSendSignal
+	OpSetsockopt
+	OpGetsockopt
+	OpGetsockname
+	OpGetpeername
+	OpSendmmsg
+	OpRecvmmsg
+	OpIoSetup
+	OpIoDestroy
+	OpIoSubmit
+	OpIoGetevents
+	OpIoCancel
+	OpIoUringEnter
+	OpIoUringRegister
+	OpNameToHandleAt
+	OpPivotRoot
 	numOps
 )
 
@@ -317,4 +406,93 @@ var table = [...]Spec{
 	{Op: OpPidfdGetfd, Name: "pidfd_getfd", Class: Descriptor, Args: args(fd("pidfd"), num("targetfd"), hex("flags")), Result: KindFD, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpOpenByHandleAt, Name: "open_by_handle_at", Class: Descriptor, Args: args(fd("mount_fd"), hex("handle"), flags("flags", openFlags)), Result: KindFD, Replay: Emulate, Why: "handles belong to the recorded file system"},
 	{Op: OpPrctl, Name: "prctl", Class: Process, Args: args(num("option"), hex("arg2"), hex("arg3"), hex("arg4"), hex("arg5")), Result: KindInt, Replay: Emulate, Why: "processes are modelled", Identity: true},
+	{Op: OpBrk, Name: "brk", Class: Memory, Args: args(hex("addr")), Result: KindHex, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMprotect, Name: "mprotect", Class: Memory, Args: args(hex("addr"), size("length"), flags("prot", protFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMadvise, Name: "madvise", Class: Memory, Args: args(hex("addr"), size("length"), num("advice")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMincore, Name: "mincore", Class: Memory, Args: args(hex("addr"), size("length"), hex("vec")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMlock, Name: "mlock", Class: Memory, Args: args(hex("addr"), size("length")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMunlock, Name: "munlock", Class: Memory, Args: args(hex("addr"), size("length")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMemfdSecret, Name: "memfd_secret", Class: Memory, Args: args(hex("flags")), Result: KindFD, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpFutex, Name: "futex", Class: Wait, Args: args(hex("uaddr"), hex("op"), num("val"), hex("timeout"), hex("uaddr2"), num("val3")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpPoll, Name: "poll", Class: Wait, Args: args(hex("fds"), size("nfds"), num("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpPpoll, Name: "ppoll", Class: Wait, Args: args(hex("fds"), size("nfds"), hex("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpSelect, Name: "select", Class: Wait, Args: args(num("nfds"), hex("readfds"), hex("writefds"), hex("exceptfds"), hex("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpPselect6, Name: "pselect6", Class: Wait, Args: args(num("nfds"), hex("readfds"), hex("writefds"), hex("exceptfds"), hex("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollCtl, Name: "epoll_ctl", Class: Wait, Args: args(fd("epfd"), num("op"), num("fd"), hex("event")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollWait, Name: "epoll_wait", Class: Wait, Args: args(fd("epfd"), hex("events"), num("maxevents"), num("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollPwait, Name: "epoll_pwait", Class: Wait, Args: args(fd("epfd"), hex("events"), num("maxevents"), num("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollPwait2, Name: "epoll_pwait2", Class: Wait, Args: args(fd("epfd"), hex("events"), num("maxevents"), hex("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpTimerfdSettime, Name: "timerfd_settime", Class: Wait, Args: args(fd("fd"), hex("flags"), hex("new"), hex("old")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpTimerfdGettime, Name: "timerfd_gettime", Class: Wait, Args: args(fd("fd"), hex("curr")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpInotifyAddWatch, Name: "inotify_add_watch", Class: Wait, Args: args(fd("fd"), path("path"), hex("mask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpInotifyRmWatch, Name: "inotify_rm_watch", Class: Wait, Args: args(fd("fd"), num("wd")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpNanosleep, Name: "nanosleep", Class: Wait, Args: args(hex("request"), hex("remain")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpClockNanosleep, Name: "clock_nanosleep", Class: Wait, Args: args(num("clockid"), hex("flags"), hex("request"), hex("remain")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpPause, Name: "pause", Class: Wait, Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpSchedYield, Name: "sched_yield", Class: Wait, Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpRtSigaction, Name: "rt_sigaction", Class: Process, Args: args(sig("signum"), hex("act"), hex("oldact"), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRtSigprocmask, Name: "rt_sigprocmask", Class: Process, Args: args(num("how"), hex("set"), hex("oldset"), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRtSigsuspend, Name: "rt_sigsuspend", Class: Wait, Args: args(hex("mask"), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpRtSigtimedwait, Name: "rt_sigtimedwait", Class: Wait, Args: args(hex("set"), hex("info"), hex("timeout"), size("sigsetsize")), Result: KindSignal, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpSigaltstack, Name: "sigaltstack", Class: Process, Args: args(hex("ss"), hex("old_ss")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTkill, Name: "tkill", Class: Process, Args: args(pid("tid"), sig("sig")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetpid, Name: "getpid", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGettid, Name: "gettid", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetppid, Name: "getppid", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetpgid, Name: "getpgid", Class: Process, Args: args(pid("pid")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetpgrp, Name: "getpgrp", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetsid, Name: "getsid", Class: Process, Args: args(pid("pid")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetuid, Name: "getuid", Class: Process, Result: KindID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGeteuid, Name: "geteuid", Class: Process, Result: KindID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetgid, Name: "getgid", Class: Process, Result: KindID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetegid, Name: "getegid", Class: Process, Result: KindID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetresuid, Name: "getresuid", Class: Process, Args: args(hex("ruid"), hex("euid"), hex("suid")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetresgid, Name: "getresgid", Class: Process, Args: args(hex("rgid"), hex("egid"), hex("sgid")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetgroups, Name: "getgroups", Class: Process, Args: args(num("size"), hex("list")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetTidAddress, Name: "set_tid_address", Class: Process, Args: args(hex("tidptr")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetRobustList, Name: "set_robust_list", Class: Process, Args: args(hex("head"), size("len")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRseq, Name: "rseq", Class: Process, Args: args(hex("rseq"), size("len"), hex("flags"), hex("sig")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpArchPrctl, Name: "arch_prctl", Class: Process, Args: args(hex("code"), hex("addr")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpPrlimit64, Name: "prlimit64", Class: Process, Args: args(pid("pid"), num("resource"), sin("new", LayoutRlimit), sout("old", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetrlimit, Name: "getrlimit", Class: Process, Args: args(num("resource"), sout("rlim", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetrlimit, Name: "setrlimit", Class: Process, Args: args(num("resource"), sin("rlim", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetrandom, Name: "getrandom", Class: Process, Args: args(hex("buf"), size("buflen"), hex("flags")), Result: KindSize, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpUname, Name: "uname", Class: Process, Args: args(hex("buf")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSysinfo, Name: "sysinfo", Class: Process, Args: args(hex("info")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetrusage, Name: "getrusage", Class: Process, Args: args(num("who"), hex("usage")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTimes, Name: "times", Class: Process, Args: args(hex("buf")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpClockGettime, Name: "clock_gettime", Class: Process, Args: args(num("clockid"), hex("tp")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpClockGetres, Name: "clock_getres", Class: Process, Args: args(num("clockid"), hex("res")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGettimeofday, Name: "gettimeofday", Class: Process, Args: args(hex("tv"), hex("tz")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTime, Name: "time", Class: Process, Args: args(hex("tloc")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpAlarm, Name: "alarm", Class: Process, Args: args(num("seconds")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetitimer, Name: "setitimer", Class: Process, Args: args(num("which"), hex("new"), hex("old")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetpriority, Name: "getpriority", Class: Process, Args: args(num("which"), num("who")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetpriority, Name: "setpriority", Class: Process, Args: args(num("which"), num("who"), num("prio")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedGetaffinity, Name: "sched_getaffinity", Class: Process, Args: args(pid("pid"), size("cpusetsize"), hex("mask")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedSetaffinity, Name: "sched_setaffinity", Class: Process, Args: args(pid("pid"), size("cpusetsize"), hex("mask")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedGetscheduler, Name: "sched_getscheduler", Class: Process, Args: args(pid("pid")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedSetscheduler, Name: "sched_setscheduler", Class: Process, Args: args(pid("pid"), num("policy"), hex("param")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetcpu, Name: "getcpu", Class: Process, Args: args(hex("cpu"), hex("node"), hex("tcache")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpMembarrier, Name: "membarrier", Class: Process, Args: args(num("cmd"), hex("flags"), num("cpu_id")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpCapget, Name: "capget", Class: Process, Args: args(hex("header"), hex("data")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpCapset, Name: "capset", Class: Process, Args: args(hex("header"), hex("data")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSeccomp, Name: "seccomp", Class: Process, Args: args(hex("op"), hex("flags"), hex("args")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpPersonality, Name: "personality", Class: Process, Args: args(hex("persona")), Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpPidfdSendSignal, Name: "pidfd_send_signal", Class: Process, Args: args(fd("pidfd"), sig("sig"), hex("info"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetsockopt, Name: "setsockopt", Class: Socket, Args: args(fd("fd"), num("level"), num("optname"), inAll("optval", 4), size("optlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpGetsockopt, Name: "getsockopt", Class: Socket, Args: args(fd("fd"), num("level"), num("optname"), hex("optval"), hex("optlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpGetsockname, Name: "getsockname", Class: Socket, Args: args(fd("fd"), hex("addr"), hex("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpGetpeername, Name: "getpeername", Class: Socket, Args: args(fd("fd"), hex("addr"), hex("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpSendmmsg, Name: "sendmmsg", Class: Socket, Args: args(fd("fd"), hex("msgvec"), size("vlen"), hex("flags")), Result: KindInt, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpRecvmmsg, Name: "recvmmsg", Class: Socket, Args: args(fd("fd"), hex("msgvec"), size("vlen"), hex("flags"), hex("timeout")), Result: KindInt, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpIoSetup, Name: "io_setup", Class: Data, Args: args(size("nr_events"), hex("ctxp")), Result: KindNone, Replay: Emulate, Why: "asynchronous requests are not repeated"},
+	{Op: OpIoDestroy, Name: "io_destroy", Class: Data, Args: args(hex("ctx")), Result: KindNone, Replay: Emulate, Why: "asynchronous requests are not repeated"},
+	{Op: OpIoSubmit, Name: "io_submit", Class: Data, Args: args(hex("ctx"), num("nr"), hex("iocbpp")), Result: KindInt, Replay: Emulate, Why: "asynchronous requests are not repeated"},
+	{Op: OpIoGetevents, Name: "io_getevents", Class: Data, Args: args(hex("ctx"), num("min_nr"), num("nr"), hex("events"), hex("timeout")), Result: KindInt, Replay: Emulate, Why: "asynchronous requests are not repeated"},
+	{Op: OpIoCancel, Name: "io_cancel", Class: Data, Args: args(hex("ctx"), hex("iocb"), hex("result")), Result: KindNone, Replay: Emulate, Why: "asynchronous requests are not repeated"},
+	{Op: OpIoUringEnter, Name: "io_uring_enter", Class: Data, Args: args(fd("fd"), num("to_submit"), num("min_complete"), hex("flags"), hex("sig")), Result: KindInt, Replay: Emulate, Why: "asynchronous requests are not repeated"},
+	{Op: OpIoUringRegister, Name: "io_uring_register", Class: Data, Args: args(fd("fd"), hex("opcode"), hex("arg"), num("nr_args")), Result: KindInt, Replay: Emulate, Why: "asynchronous requests are not repeated"},
+	{Op: OpNameToHandleAt, Name: "name_to_handle_at", Class: Meta, Args: args(dirfd("dirfd"), path("path"), hex("handle"), hex("mount_id"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "handles belong to the recorded file system"},
+	{Op: OpPivotRoot, Name: "pivot_root", Class: Namespace, Args: args(path("new_root"), path("put_old")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
 }

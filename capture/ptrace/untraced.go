@@ -20,8 +20,9 @@ const (
 	isResource = "limits, randomness and facts about the machine"
 )
 
-// Untraced returns the calls that are let through without being recorded. Every
-// other call is recorded. None of them is in the catalogue of operations.
+// Untraced returns the calls that are let through without being recorded: a stop
+// at each would cost more than all others together, and neither replay nor the
+// trace's storage side needs them. Every other call is recorded.
 func Untraced() []Exempt { return append(archExempt(), exempt...) }
 
 // exempt holds what all architectures have; the most frequent come first.
