@@ -21,9 +21,15 @@ var inShort = []string{"cp-a", "failures", "git-basics", "pipeline"}
 // asUser are those that are also recorded and replayed by an ordinary user.
 var asUser = []string{"cp-a", "failures", "git-clone", "pipeline", "sqlite-wal"}
 
-func backends(t *testing.T) []string {
-	t.Helper()
-	return []string{"ebpf", "ptrace"}
+// variants are the ways of each: the state before is inferred from the trace, or
+// a snapshot.
+var variants = []struct {
+	name, backend string
+	snapshot      bool
+}{
+	{"ebpf", "ebpf", false},
+	{"ptrace", "ptrace", false},
+	{"snapshot", "ebpf", true},
 }
 
 // TestReplay records each program, replays it into an empty directory with
@@ -35,19 +41,17 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range workload.Programs() {
-		for _, backend := range backends(t) {
-			t.Run(p.Name+"/"+backend, func(t *testing.T) {
+		for _, v := range variants {
+			t.Run(p.Name+"/"+v.name, func(t *testing.T) {
 				if !slices.Contains(inShort, p.Name) {
 					testenv.Short(t, "records and replays a program")
 				}
 				testenv.NeedProgram(t, p.Needs...)
-				if backend == "ebpf" {
+				if v.backend == "ebpf" {
 					testenv.NeedBPF(t)
 				}
 				e := newEnv(t, iotape, install, nil)
-				// With one back end the initial tree is a snapshot, with the other it
-				// is inferred from the trace.
-				e.recordAndReplay(t, &p, backend, backend == "ebpf")
+				e.recordAndReplay(t, &p, v.backend, v.snapshot)
 			})
 		}
 	}

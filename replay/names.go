@@ -65,6 +65,15 @@ func (n *node) path() string {
 	return strings.Join(parts, "/")
 }
 
+// initialPath returns where a name that existed at the start was then: directories
+// above it may have been renamed since.
+func (n *node) initialPath() string {
+	if p := n.parent; p != nil && p.obj != nil && len(p.obj.paths) > 0 && p.obj.paths[0] != "." {
+		return p.obj.paths[0] + "/" + n.name
+	}
+	return n.path()
+}
+
 func (n *node) child(name string) *node {
 	if c := n.children[name]; c != nil {
 		return c
@@ -167,9 +176,9 @@ func (n *names) exist(c *node, typ tree.Type) *object {
 		}
 		c.seen = true
 		c.obj = &object{typ: typ, initial: &tree.Entry{}}
-		c.obj.paths = []string{c.path()}
-		n.initial = append(n.initial, c.obj)
 		n.existAbove(c)
+		c.obj.paths = []string{c.initialPath()}
+		n.initial = append(n.initial, c.obj)
 	}
 	if c.obj.typ == 0 {
 		c.obj.typ = typ

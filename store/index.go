@@ -30,7 +30,9 @@ func parquetName(table string) string { return table + ".parquet" }
 // and replaces those that are there. If progress is not nil, it is called now and
 // then with events.
 func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64)) (err error) {
-	db, err := open(nil)
+	// One thread: more of them spend their time on waiting for each other, and the
+	// rows stay in order.
+	db, err := open(&QueryOptions{Threads: 1})
 	if err != nil {
 		return err
 	}
@@ -49,9 +51,8 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 		}
 	}()
 	hosts, sum := hostNames(t), newSummary(t)
-	src := &eventSource{ctx: ctx, tape: t, reader: t.NewEventReader(), hosts: hosts, sum: sum, progress: progress}
-	if err := copyTable(ctx, conn, t.Dir(), "events", eventColumns(hosts), src.next, "seq, make_timestamp_ns(wall_ns) AS time, * EXCLUDE (seq, wall_ns)"); err != nil {
-		return errors.Join(src.err, err)
+	if err := copyEvents(ctx, conn, newEventSource(t, hosts, sum, progress)); err != nil {
+		return err
 	}
 	if err := copyTable(ctx, conn, t.Dir(), "processes", processColumns(hosts), items(sum.processes),
 		"make_timestamp_ns(start_wall_ns) AS start_time, make_timestamp_ns(end_wall_ns) AS end_time, * EXCLUDE (start_wall_ns, end_wall_ns)"); err != nil {
@@ -72,11 +73,21 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 	return t.SetDerived(ctx, IndexVersion, files)
 }
 
-// batch is what one thread of the engine works on.
-type batch[R any] struct {
-	rows []*R
-	kept []*R // to be used again
+func copyEvents(ctx context.Context, conn *sql.Conn, src *eventSource) error {
+	decode, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { src.produce(decode) })
+	err := copyTable(ctx, conn, src.tape.Dir(), "events", eventColumns(src.hosts), src.next, "seq, make_timestamp_ns(wall_ns) AS time, * EXCLUDE (seq, wall_ns)")
+	cancel()
+	wg.Wait()
+	if err != nil {
+		return errors.Join(src.err, err)
+	}
+	return nil
 }
+
+// batch is what the engine takes at once.
+type batch[R any] struct{ rows []*R }
 
 // items hands out the elements of a slice.
 func items[R any](s []*R) func(b *batch[R], limit int) error {
@@ -87,88 +98,122 @@ func items[R any](s []*R) func(b *batch[R], limit int) error {
 	}
 }
 
-// eventSource hands out the events of a tape and sums them up on the way.
+// eventSource decodes the events of a tape and sums them up, in a goroutine beside
+// the engine's thread.
+//
+//	produce ──full──▶ next ──▶ engine
+//	   ▲───────free────┘
 type eventSource struct {
-	ctx      context.Context
 	tape     *trace.Tape
 	reader   *trace.EventReader
 	hosts    []string
 	sum      *summary
 	progress func(done, total int64)
-	done     int64
-	ended    bool
-	err      error
+	free     chan *batch[row]
+	full     chan *batch[row]
+	current  *batch[row] // with the engine
+	err      error       // to be read when full is closed
 }
 
-// next fills a batch. Its rows keep their own events; only the inline content of
-// these is gone afterwards, which the summary alone needs.
-func (s *eventSource) next(b *batch[row], limit int) error {
-	if s.progress != nil {
-		s.progress(s.done, int64(s.tape.Manifest().Counts.Events))
+const eventBatches = 3
+
+func newEventSource(t *trace.Tape, hosts []string, sum *summary, progress func(done, total int64)) *eventSource {
+	s := &eventSource{
+		tape: t, reader: t.NewEventReader(), hosts: hosts, sum: sum, progress: progress,
+		free: make(chan *batch[row], eventBatches), full: make(chan *batch[row], eventBatches),
 	}
-	if s.err = s.ctx.Err(); s.err != nil {
+	for range eventBatches {
+		b := new(batch[row])
+		for range duckdb.GetDataChunkCapacity() {
+			b.rows = append(b.rows, &row{Event: new(event.Event)})
+		}
+		s.free <- b
+	}
+	return s
+}
+
+// produce fills batches until the events or ctx end. The rows keep their own events;
+// only the inline content of these does not last, which the summary alone needs.
+func (s *eventSource) produce(ctx context.Context) {
+	defer close(s.full)
+	done, total := int64(0), int64(s.tape.Manifest().Counts.Events)
+	for {
+		if s.progress != nil {
+			s.progress(done, total)
+		}
+		var b *batch[row]
+		select {
+		case b = <-s.free:
+		case <-ctx.Done():
+			s.err = ctx.Err()
+			return
+		}
+		for n, r := range b.rows {
+			err := s.reader.Next(r.Event)
+			if err != nil {
+				if err != io.EOF {
+					s.err = err
+					return
+				}
+				b.rows = b.rows[:n]
+				if n > 0 {
+					s.full <- b
+				}
+				if s.progress != nil {
+					s.progress(done, total)
+				}
+				return
+			}
+			done++
+			r.set(r.Event)
+			r.host = s.hosts[min(int(r.Host), len(s.hosts)-1)]
+			r.wall = s.tape.Host(r.Host).Wall(r.Enter)
+			s.sum.add(r)
+		}
+		s.full <- b
+	}
+}
+
+// next hands out a batch and takes back the one before.
+func (s *eventSource) next(b *batch[row], _ int) error {
+	if s.current != nil {
+		s.free <- s.current
+	}
+	var ok bool
+	if s.current, ok = <-s.full; !ok {
+		b.rows = nil
 		return s.err
 	}
-	for len(b.kept) < limit {
-		b.kept = append(b.kept, &row{Event: new(event.Event)})
-	}
-	b.rows = b.kept[:limit]
-	for n, r := range b.rows {
-		if s.ended {
-			b.rows = b.rows[:n]
-			return nil
-		}
-		err := s.reader.Next(r.Event)
-		if err == io.EOF {
-			s.ended = true
-			b.rows = b.rows[:n]
-			return nil
-		}
-		if err != nil {
-			s.err = err
-			return err
-		}
-		s.done++
-		r.set(r.Event)
-		r.host = s.hosts[min(int(r.Host), len(s.hosts)-1)]
-		r.wall = s.tape.Host(r.Host).Wall(r.Enter)
-		s.sum.add(r)
-	}
+	b.rows = s.current.rows
 	return nil
 }
 
-// source makes a DuckDB table function of batches. Its threads take turns to get
-// one and fill their chunks from it side by side.
+// source makes a DuckDB table function of batches.
 type source[R any] struct {
 	columns []column[R]
 	infos   []duckdb.ColumnInfo
-	mu      sync.Mutex
+	batch   batch[R]
 	next    func(b *batch[R], limit int) error
 }
 
 func (s *source[R]) ColumnInfos() []duckdb.ColumnInfo     { return s.infos }
 func (s *source[R]) Cardinality() *duckdb.CardinalityInfo { return nil }
-func (s *source[R]) Init() duckdb.ParallelTableSourceInfo { return duckdb.ParallelTableSourceInfo{} }
-func (s *source[R]) NewLocalState() any                   { return new(batch[R]) }
+func (s *source[R]) Init()                                {}
 
 // FillChunk is called until it leaves the chunk empty.
-func (s *source[R]) FillChunk(local any, chunk duckdb.DataChunk) error {
-	b := local.(*batch[R])
-	s.mu.Lock()
-	err := s.next(b, duckdb.GetDataChunkCapacity())
-	s.mu.Unlock()
-	if err != nil {
+func (s *source[R]) FillChunk(chunk duckdb.DataChunk) error {
+	if err := s.next(&s.batch, duckdb.GetDataChunkCapacity()); err != nil {
 		return err
 	}
 	for c := range s.columns {
 		fill := s.columns[c].fill
-		for n, r := range b.rows {
+		for n, r := range s.batch.rows {
 			if err := fill(chunk, c, n, r); err != nil {
 				return fmt.Errorf("column %s: %w", s.columns[c].name, err)
 			}
 		}
 	}
-	return chunk.SetSize(len(b.rows))
+	return chunk.SetSize(len(s.batch.rows))
 }
 
 // copyTable writes the rows to NAME.parquet.tmp.
@@ -181,7 +226,7 @@ func copyTable[R any](ctx context.Context, conn *sql.Conn, dir, name string, col
 		}
 		s.infos = append(s.infos, info)
 	}
-	f := duckdb.ParallelChunkTableFunction{BindArguments: func(map[string]any, ...any) (duckdb.ParallelChunkTableSource, error) { return s, nil }}
+	f := duckdb.ChunkTableFunction{BindArguments: func(map[string]any, ...any) (duckdb.ChunkTableSource, error) { return s, nil }}
 	if err := duckdb.RegisterTableUDF(conn, "iotape_"+name, f); err != nil {
 		return fmt.Errorf("table %s: %w", name, err)
 	}

@@ -41,7 +41,6 @@ func open(o *QueryOptions) (*sql.DB, error) {
 		"SET autoinstall_known_extensions = false",
 		"SET autoload_known_extensions = false",
 		"SET enable_progress_bar = false",
-		"SET preserve_insertion_order = false",
 		fmt.Sprintf("SET memory_limit = '%dKiB'", max(memory/1024, 1)),
 		"SET TimeZone = 'UTC'",
 	}

@@ -120,7 +120,7 @@ func TestSalvage(t *testing.T) {
 	}
 	blocks := tape.events.blocks
 	tape.Close()
-	for size := fileHeadBytes; size <= len(whole); size += 97 {
+	for size := fileHeadBytes; size <= len(whole); size += 97 * stride() {
 		if err := os.WriteFile(path, whole[:size], 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -220,5 +220,5 @@ func (p *programs) follow(pid int, shardMask uint32) error {
 	return nil
 }
 
-// release makes the programs hold no more threads.
+// release makes the programs record nothing more, and hold no more threads.
 func (p *programs) release() { atomic.StoreUint64(&p.shared.Release, 1) }

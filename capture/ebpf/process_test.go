@@ -1,12 +1,15 @@
 package ebpf
 
 import (
+	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -172,4 +175,40 @@ func TestSignals(t *testing.T) {
 	if len(exits) != 1 || exits[0].Ret&0x7f != int64(unix.SIGTERM) {
 		t.Errorf("exits %v", exits)
 	}
+}
+
+// TestCancel stops a recording under back-pressure; the program goes on unharmed.
+func TestCancel(t *testing.T) {
+	need(t)
+	dir := t.TempDir()
+	w := &slow{pause: 5 * time.Millisecond}
+	o := &capture.Options{
+		Dir: dir, RingBytes: 256 << 10,
+		Command: []string{"sh", "-c", "head -c 60000000 /dev/zero | tr '\\0' x > out; echo $? > done"},
+	}
+	sw, err := trace.NewStreamWriter(w, 1, &trace.Head{Shards: Shards(o)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Started = func(int) { time.AfterFunc(300*time.Millisecond, cancel) }
+	res, err := Source{}.Run(ctx, o, sw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Lost != 0 {
+		t.Errorf("result %+v", res)
+	}
+	for range 100 {
+		if b, err := os.ReadFile(filepath.Join(dir, "done")); err == nil && len(b) > 0 {
+			if st, err := os.Stat(filepath.Join(dir, "out")); err != nil || st.Size() != 60000000 || string(b) != "0\n" {
+				t.Errorf("out: %v %v, done: %q", st, err, b)
+			}
+			t.Logf("%+v", res)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("the program did not go on: %+v", res)
 }

@@ -61,9 +61,6 @@ func (r *ring) produced() uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0])))
 }
 
-// used returns the bytes that are not consumed yet.
-func (r *ring) used() uint64 { return r.produced() - r.pos }
-
 // consume gives ring memory up to a position back to the kernel.
 func (r *ring) consume(to uint64) {
 	r.pos = to

@@ -111,6 +111,9 @@ func (c *console) finish(cmd *cobra.Command, err error) int {
 	if errors.Is(err, syscall.EPIPE) {
 		return status // the reader of our output has gone
 	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
 	c.say("%v", err)
 	if h := hintFor(cmd, err); h != "" {
 		c.hint("%s", h)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,10 @@ modelled and not repeated; docs/ops.md has the list.`,
 			}
 			defer t.Close()
 			progress := c.progress(report.Count)
-			o.Progress = func(phase string, done, total uint64) { progress.Update(phase, int64(done), int64(total)) }
+			phases := map[string]string{"plan": "planning", "replay": "replaying", "compare": "comparing"}
+			o.Progress = func(phase string, done, total uint64) {
+				progress.Update(cmp.Or(phases[phase], phase), int64(done), int64(total))
+			}
 			rep, err := replay.Run(cmd.Context(), t, &o)
 			progress.Done()
 			if err != nil {

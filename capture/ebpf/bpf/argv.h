@@ -173,6 +173,38 @@ static __always_inline void record_entry_again(struct work *w, struct task *st, 
 	try_entry(w, st, s, true);
 }
 
+/* write_bytes writes the composed RecEnter with n more bytes of the program. */
+static __noinline int write_bytes(struct work *w, u32 shard, u32 arg_flags, u64 addr, u64 n)
+{
+	struct rec_data *r = (struct rec_data *)w->buf;
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	u64 at = w->len, zero = 0;
+	struct piece h = {};
+	struct bpf_dynptr d;
+
+	if (!rb || at > BUF_BYTES / 2)
+		return -1;
+	if (bpf_ringbuf_reserve_dynptr(rb, at + sizeof(h) + pad8(n), 0, &d)) {
+		bpf_ringbuf_discard_dynptr(&d, 0);
+		return -1;
+	}
+	r->npieces = w->npieces + 1;
+	h.arg = arg_flags;
+	h.flags = arg_flags >> 8;
+	h.len = n;
+	bpf_dynptr_write(&d, 0, w->buf, at, 0);
+	bpf_dynptr_write(&d, at, &h, sizeof(h), 0);
+	at += sizeof(h);
+	if (n & 7)
+		bpf_dynptr_write(&d, (at + n) & ~7ull, &zero, 8, 0);
+	if (bpf_probe_read_user_dynptr(&d, at, n, (void *)addr)) {
+		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
+		return -1;
+	}
+	bpf_ringbuf_submit_dynptr(&d, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 /* record_entry_late writes the RecEnter from what the kernel keeps of a successful
  * execve. A script's vector is its interpreter's. */
 static __noinline int record_entry_late(struct work *w, struct task *st, struct linux_binprm *bprm)
@@ -195,17 +227,16 @@ static __noinline int record_entry_late(struct work *w, struct task *st, struct 
 		finish_strings(w, path_arg, 0, (len - 1) & 0xfff);
 	else
 		put_piece(w, path_arg, PIECE_MISSING, 0, 0);
-	off = w->len + sizeof(struct piece);
 	n = stop - start;
 	u8 flags = script ? PIECE_TRUNCATED : 0;
-	if (n > ARGV_SMALL) {
-		n = ARGV_SMALL;
+	u64 max = ring_bytes / 4 < ARGV_BIG ? ring_bytes / 4 : ARGV_BIG;
+	if (n > max) {
+		n = max;
 		flags = PIECE_TRUNCATED;
 	}
-	if (n && off <= COMPOSE_MAX && !bpf_probe_read_user(w->buf + off, n, (void *)start))
-		finish_strings(w, path_arg + 1, flags, n - 1);
-	else
+	if (!n || write_bytes(w, st->shard, (path_arg + 1) | (u32)flags << 8, start, n - 1)) {
 		put_piece(w, path_arg + 1, PIECE_MISSING, 0, 0);
-	end_entry(w, st);
+		end_entry(w, st);
+	}
 	return 0;
 }

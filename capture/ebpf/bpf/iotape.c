@@ -176,7 +176,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
-	if (!st)
+	if (!st || released())
 		return 0;
 	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE)) | TASK_IN_CALL;
 	read_args(st, regs);
@@ -216,7 +216,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	u64 now;
-	if (!st || !(st->flags & TASK_IN_CALL))
+	if (!st || !(st->flags & TASK_IN_CALL) || released())
 		return 0;
 	struct spec *s = spec_of(st);
 	struct work *w = begin(&now);
@@ -239,7 +239,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct task *pst = bpf_task_storage_get(&tasks, parent, 0, 0);
 	struct rec_fork r = {};
 	u64 now;
-	if (!pst)
+	if (!pst || released())
 		return 0;
 	struct work *w = begin(&now);
 	if (!w)
@@ -287,7 +287,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	struct rec_exit r = {};
 	u64 now;
-	if (!st)
+	if (!st || released())
 		return 0;
 	struct work *w = begin(&now);
 	if (!w)

@@ -136,7 +136,7 @@ struct common {
 	u64 lost[MAX_SHARDS]; /* records, by shard */
 	u64 untracked;        /* threads that could not be followed */
 	u64 stops;            /* signals sent to hold threads */
-	u64 release;          /* set by the recorder: hold no more threads */
+	u64 release;          /* set by the recorder: record and hold no more */
 	u64 zero[5];
 	struct cpu_slot cpus[MAX_CPUS];
 };

@@ -152,11 +152,9 @@ static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 
 		lose(shard);
 }
 
-/* blocking says whether threads may be held. */
-static __always_inline bool blocking(void)
-{
-	return block && !*(volatile u64 *)&shared.release;
-}
+/* released says that the recording was cancelled, blocking that threads may be held. */
+static __always_inline bool released(void) { return *(volatile u64 *)&shared.release; }
+static __always_inline bool blocking(void) { return block && !released(); }
 
 /* hold stops the thread on its way back to the program, for the recorder. */
 static __always_inline void hold(void)
