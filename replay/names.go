@@ -249,21 +249,21 @@ func (n *names) absent(abs string) {
 // leading slash.
 func (n *names) current() map[*object]string {
 	m := map[*object]string{}
-	n.each(func(p string, o *object) {
-		if old, ok := m[o]; !ok || p < old {
-			m[o] = p
+	n.each(func(p string, c *node) {
+		if old, ok := m[c.obj]; !ok || p < old {
+			m[c.obj] = p
 		}
 	})
 	return m
 }
 
 // each calls f for every name that exists at present.
-func (n *names) each(f func(path string, o *object)) {
+func (n *names) each(f func(path string, c *node)) {
 	var walk func(*node, string)
 	walk = func(at *node, prefix string) {
 		for _, c := range at.children {
 			if c.obj != nil {
-				f(prefix+c.name, c.obj)
+				f(prefix+c.name, c)
 			}
 			walk(c, prefix+c.name+"/")
 		}

@@ -256,6 +256,10 @@ func environmental(ev *event.Event) bool {
 		syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS:
 		return true
 	}
+	if ev.Errno == syscall.EACCES || ev.Errno == syscall.EPERM {
+		// Files of other users are the replaying user's own here.
+		return ev.UID != 0
+	}
 	return ev.Errno >= 512 // restarted by the kernel
 }
 

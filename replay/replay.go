@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	}
 	if o.Verify && final != nil {
 		progress("compare", events, events)
-		if err := compareTree(ctx, rep, into, final, sk.Left); err != nil {
+		if err := compareTree(ctx, rep, into, final, sk); err != nil {
 			return rep, err
 		}
 	}
@@ -138,14 +139,14 @@ func readTree(t *trace.Tape, name string) (*tree.Manifest, error) {
 }
 
 // compareTree compares what the recording left with what the replay did.
-func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, left map[string]bool) error {
+func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *Skeleton) error {
 	want := &tree.Manifest{}
 	var paths []string
 	hash := map[string]bool{}
 	for i := range final.Entries {
 		e := final.Entries[i]
 		// What was only looked for, or run, is not part of what the replay makes.
-		if virtual("/"+e.Path) || !left[e.Path] && !e.Has(tree.KnownHash) {
+		if virtual("/"+e.Path) || !sk.Left[e.Path] && !e.Has(tree.KnownHash) {
 			continue
 		}
 		paths = append(paths, e.Path)
@@ -163,5 +164,35 @@ func compareTree(ctx context.Context, rep *Report, into string, final *tree.Mani
 	}
 	rep.TreePaths = len(paths)
 	rep.Tree = append(rep.Tree, tree.Compare(want, got, opt)...)
+	return findExtra(rep, into, sk)
+}
+
+// findExtra looks for names that the recording did not leave, in directories where
+// it is known which it did.
+func findExtra(rep *Report, into string, sk *Skeleton) error {
+	root, err := os.OpenRoot(into)
+	if err != nil {
+		return fmt.Errorf("look at the replayed tree: %w", err)
+	}
+	defer root.Close()
+	for _, dir := range sk.Listed {
+		if virtual("/" + dir) {
+			continue
+		}
+		d, err := root.Open(dir)
+		if err != nil {
+			continue // missing: told already
+		}
+		entries, err := d.ReadDir(-1)
+		d.Close()
+		if err != nil {
+			continue // no directory: likewise
+		}
+		for _, e := range entries {
+			if p := path.Join(dir, e.Name()); !sk.Left[p] {
+				rep.Tree = append(rep.Tree, tree.Difference{Path: p, Field: "entry", Want: "absent", Got: "present"})
+			}
+		}
+	}
 	return nil
 }

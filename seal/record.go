@@ -34,6 +34,7 @@ func (s *sealer) record(r *trace.Record) error {
 		}
 	case trace.RecTask:
 		t := s.thread(r.TID)
+		t.announced = true
 		t.ppid, t.pgid, t.sid, t.uid, t.gid = r.PPID, r.PGID, r.SID, r.UID, r.GID
 		comm, _, _ := bytes.Cut(r.Comm[:], []byte{0})
 		t.comm = string(comm)
@@ -41,12 +42,7 @@ func (s *sealer) record(r *trace.Record) error {
 		it := s.simple(r, event.Forked)
 		it.ev.Child, it.ev.Ret = r.ChildTID, int64(r.Child)
 		it.ev.Args[0] = r.Share
-		child := *s.thread(r.TID)
-		child.entry = nil
-		if r.Share&trace.ShareThread == 0 {
-			child.ppid = r.PID
-		}
-		s.threads[r.ChildTID] = &child
+		s.inherit(r)
 		s.queue.push(it)
 	case trace.RecExit:
 		it := s.simple(r, event.Exited)
@@ -83,6 +79,20 @@ func (s *sealer) record(r *trace.Record) error {
 		s.queue.push(it)
 	}
 	return nil // a type of a newer version
+}
+
+// inherit gives a new thread its maker's identity until it says its own, which it
+// may have done already on another shard.
+func (s *sealer) inherit(r *trace.Record) {
+	if t := s.threads[r.ChildTID]; t != nil && t.announced {
+		return
+	}
+	child := *s.thread(r.TID)
+	child.entry, child.announced = nil, false
+	if r.Share&trace.ShareThread == 0 {
+		child.ppid = r.PID
+	}
+	s.threads[r.ChildTID] = &child
 }
 
 func (s *sealer) thread(tid uint32) *thread {

@@ -108,6 +108,7 @@ type sealer struct {
 type thread struct {
 	ppid, pgid, sid, uid, gid uint32
 	comm                      string
+	announced                 bool          // the above is from its own RecTask
 	entry                     []trace.Piece // from RecEnter, for its next call
 	entryTime                 uint64
 }

@@ -86,6 +86,8 @@ type iotapeTask struct {
 	Tid   uint32
 	Flags uint32
 	Shard uint32
+	File  uint64
+	Start int64
 }
 
 type iotapeWork struct {
@@ -120,21 +122,22 @@ type iotapeWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	iotapeMapPendings    = "pendings"
-	iotapeMapRings       = "rings"
-	iotapeMapTable       = "table"
-	iotapeMapTasks       = "tasks"
-	iotapeMapWorks       = "works"
-	iotapeProgOnExec     = "on_exec"
-	iotapeProgOnExit     = "on_exit"
-	iotapeProgOnFork     = "on_fork"
-	iotapeProgOnSysEnter = "on_sys_enter"
-	iotapeProgOnSysExit  = "on_sys_exit"
-	iotapeVarBlock       = "block"
-	iotapeVarInlineMax   = "inline_max"
-	iotapeVarRingBytes   = "ring_bytes"
-	iotapeVarShardMask   = "shard_mask"
-	iotapeVarShared      = "shared"
+	iotapeMapPendings         = "pendings"
+	iotapeMapRings            = "rings"
+	iotapeMapTable            = "table"
+	iotapeMapTasks            = "tasks"
+	iotapeMapWorks            = "works"
+	iotapeProgOnContentionEnd = "on_contention_end"
+	iotapeProgOnExec          = "on_exec"
+	iotapeProgOnExit          = "on_exit"
+	iotapeProgOnFork          = "on_fork"
+	iotapeProgOnSysEnter      = "on_sys_enter"
+	iotapeProgOnSysExit       = "on_sys_exit"
+	iotapeVarBlock            = "block"
+	iotapeVarInlineMax        = "inline_max"
+	iotapeVarRingBytes        = "ring_bytes"
+	iotapeVarShardMask        = "shard_mask"
+	iotapeVarShared           = "shared"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -179,11 +182,12 @@ type iotapeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeProgramSpecs struct {
-	OnExec     *ebpf.ProgramSpec `ebpf:"on_exec"`
-	OnExit     *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnFork     *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnSysEnter *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
-	OnSysExit  *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
+	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnSysEnter      *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
+	OnSysExit       *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
 }
 
 // iotapeMapSpecs contains maps before they are loaded into the kernel.
@@ -260,15 +264,17 @@ type iotapeVariables struct {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapePrograms struct {
-	OnExec     *ebpf.Program `ebpf:"on_exec"`
-	OnExit     *ebpf.Program `ebpf:"on_exit"`
-	OnFork     *ebpf.Program `ebpf:"on_fork"`
-	OnSysEnter *ebpf.Program `ebpf:"on_sys_enter"`
-	OnSysExit  *ebpf.Program `ebpf:"on_sys_exit"`
+	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
+	OnExec          *ebpf.Program `ebpf:"on_exec"`
+	OnExit          *ebpf.Program `ebpf:"on_exit"`
+	OnFork          *ebpf.Program `ebpf:"on_fork"`
+	OnSysEnter      *ebpf.Program `ebpf:"on_sys_enter"`
+	OnSysExit       *ebpf.Program `ebpf:"on_sys_exit"`
 }
 
 func (p *iotapePrograms) Close() error {
 	return _IotapeClose(
+		p.OnContentionEnd,
 		p.OnExec,
 		p.OnExit,
 		p.OnFork,

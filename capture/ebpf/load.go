@@ -175,7 +175,7 @@ func (p *programs) prepare(c *config) error {
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
 func (p *programs) attach() error {
-	for _, prog := range []*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnSysExit, p.OnSysEnter} {
+	for _, prog := range []*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter} {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return unsupported("tracepoints with types (tp_btf)", err)

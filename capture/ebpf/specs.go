@@ -18,6 +18,7 @@ const (
 	specNoReturn  = 16
 	specEntry     = 32
 	specOmitMoved = 64
+	specPosition  = 128
 )
 
 // specCount is the size of the table; its last row stands for calls that are not
@@ -43,6 +44,7 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		specIdentity: s.Identity,
 		specHold:     s.Hold,
 		specNoReturn: s.NoReturn,
+		specPosition: movesPosition(s.Op),
 	} {
 		if set {
 			r.Flags |= flag
@@ -74,6 +76,15 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		}
 	}
 	return r
+}
+
+// movesPosition reports whether a call reads or writes at a file's position.
+func movesPosition(op event.Op) bool {
+	switch op {
+	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
+		return true
+	}
+	return false
 }
 
 // movedFrom returns the argument of the descriptor whose content a Hold operation

@@ -5,6 +5,9 @@
 #include "state.h"
 
 #define O_CLOEXEC 02000000
+#define O_CREAT 0100
+#define O_APPEND 02000
+#define FMODE_CREATED (1u << 20) /* linux/fs.h */
 
 /* pointer_at and word_at load from kernel memory by one checked instruction, where
  * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
@@ -18,6 +21,41 @@ static __always_inline unsigned long word_at(const void *p)
 {
 	struct thread_info *t = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct thread_info));
 	return t->flags;
+}
+
+/* file_of returns the calling thread's open file of a descriptor, 0 if there is none. */
+static __always_inline struct file *file_of(s32 fd)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct fdtable *fdt = t->files->fdt;
+
+	if (fd < 0 || (u32)fd >= fdt->max_fds)
+		return 0;
+	return pointer_at(fdt->fd + (u32)fd);
+}
+
+/* note_position remembers, at the entry of a call that moves a file's position,
+ * where that is. If the call then has to wait for others that move it, it is looked
+ * at again when they are done (on_contention_end). */
+static __always_inline void note_position(struct task *st)
+{
+	struct file *f = file_of(st->args[0]);
+
+	st->file = (u64)f;
+	if (f) {
+		f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
+		st->start = f->f_pos;
+	}
+}
+
+/* settle_position corrects what was seen after the call, which others may have
+ * moved on by then. An append starts at the file's end instead. */
+static __always_inline void settle_position(struct work *w, struct task *st, s64 ret)
+{
+	struct object *o = (struct object *)(w->buf + sizeof(struct rec_call));
+
+	if (w->nobjects == 1 && ret > 0 && !(o->flags & O_APPEND) && st->start + ret < (s64)o->pos)
+		o->pos = st->start + ret;
 }
 
 static __noinline int put_object(struct work *w, s32 fd, s32 arg)
@@ -43,7 +81,9 @@ static __noinline int put_object(struct work *w, s32 fd, s32 arg)
 	o->dev = i->i_sb->s_dev;
 	o->rdev = i->i_rdev;
 	o->mode = i->i_mode;
-	o->flags = (f->f_flags & ~O_CLOEXEC) | ((bits >> (fd & 63)) & 1 ? O_CLOEXEC : 0);
+	/* The kernel drops O_CREAT after the open; here it says that the open made the file. */
+	o->flags = (f->f_flags & ~(O_CLOEXEC | O_CREAT)) | ((bits >> (fd & 63)) & 1 ? O_CLOEXEC : 0) |
+		   (arg < 0 && f->f_mode & FMODE_CREATED ? O_CREAT : 0);
 	o->nlink = i->__i_nlink;
 	o->uid = i->i_uid.val;
 	o->gid = i->i_gid.val;

@@ -107,6 +107,8 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		if (a < IOT_MAX_ARGS)
 			put_object(w, st->args[a], a);
 	}
+	if (st->file)
+		settle_position(w, st, ret);
 	if (!failed(ret) && (s->flags & SPEC_FD_RESULT ||
 			     (s->flags & SPEC_FCNTL && (st->args[1] == 0 || st->args[1] == 1030))))
 		put_object(w, ret, -1);
@@ -183,9 +185,12 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	st->nr = nr;
 	st->tid = t->pid;
 	st->cpu = t->se.sum_exec_runtime;
+	st->file = 0;
 	struct spec *s = spec_of(st);
 	if (!s)
 		return 0;
+	if (s->flags & SPEC_POSITION)
+		note_position(st);
 	bool ends = s->flags & SPEC_NO_RETURN;
 	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & SPEC_ENTRY)) {
 		st->enter = bpf_ktime_get_ns();
@@ -230,6 +235,21 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		announce(w, st, now);
 	pressure(w);
 	end();
+	return 0;
+}
+
+/* A thread that waited for others to move a file's position has its turn now, and
+ * the position is where its own call will begin. */
+SEC("tp_btf/contention_end")
+int BPF_PROG(on_contention_end, void *lock, int ret)
+{
+	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	if (!st || !st->file || !(st->flags & TASK_IN_CALL))
+		return 0;
+	if ((u64)lock != st->file + bpf_core_field_offset(struct file, f_pos_lock))
+		return 0;
+	struct file *f = bpf_rdonly_cast((void *)st->file, bpf_core_type_id_kernel(struct file));
+	st->start = f->f_pos;
 	return 0;
 }
 

@@ -81,6 +81,7 @@ enum {
 	SPEC_NO_RETURN = 16,
 	SPEC_ENTRY = 32, /* some capture is at entry */
 	SPEC_OMIT_MOVED = 64, /* content of a held call is not wanted */
+	SPEC_POSITION = 128,  /* moves the position of argument 0 */
 };
 struct spec {
 	u16 op, flags;
@@ -121,8 +122,10 @@ struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
 	u32 nr, tid, flags, shard;
+	u64 file;  /* whose position the call under way moves; 0: none, only compared */
+	s64 start; /* where that was before it */
 };
-_Static_assert(sizeof(struct task) == 80, "task");
+_Static_assert(sizeof(struct task) == 96, "task");
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
 #define MAX_CPUS 1024

@@ -100,9 +100,14 @@ struct inode {
 	u32 i_rdev;
 	long long i_size;
 };
+struct mutex {
+	long long owner;
+};
 struct file {
 	struct inode *f_inode;
+	unsigned int f_mode;
 	unsigned int f_flags;
+	struct mutex f_pos_lock;
 	long long f_pos;
 };
 struct fdtable {
