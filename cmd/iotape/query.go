@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 
@@ -34,7 +35,7 @@ made first if they are missing. The statement can read nothing else.`,
 			}
 			tapes, sql := args[:len(args)-1], args[len(args)-1]
 			for _, path := range tapes {
-				if err := indexIfNeeded(cmd, c, path); err != nil {
+				if err := indexIfNeeded(cmd.Context(), c, path); err != nil {
 					return err
 				}
 			}
@@ -55,7 +56,7 @@ made first if they are missing. The statement can read nothing else.`,
 	return cmd
 }
 
-func indexIfNeeded(cmd *cobra.Command, c *console, path string) error {
+func indexIfNeeded(ctx context.Context, c *console, path string) error {
 	t, err := openTape(path)
 	if err != nil {
 		return err
@@ -64,13 +65,14 @@ func indexIfNeeded(cmd *cobra.Command, c *console, path string) error {
 	if store.Indexed(t) == nil {
 		return nil
 	}
-	return index(cmd, c, t)
+	return index(ctx, c, t)
 }
 
-func index(cmd *cobra.Command, c *console, t *trace.Tape) error {
+// index derives the Parquet files of a tape.
+func index(ctx context.Context, c *console, t *trace.Tape) error {
 	progress := c.progress(report.Count)
 	defer progress.Done()
-	err := store.Index(cmd.Context(), t, func(done, total int64) { progress.Update("indexing", done, total) })
+	err := store.Index(ctx, t, func(done, total int64) { progress.Update("indexing", done, total) })
 	if err != nil {
 		return fmt.Errorf("index %s: %w", t.Dir(), err)
 	}
@@ -95,7 +97,7 @@ program that reads Parquet.`,
 					errs = append(errs, err)
 					continue
 				}
-				if err := index(cmd, c, t); err != nil {
+				if err := index(cmd.Context(), c, t); err != nil {
 					errs = append(errs, err)
 				}
 				t.Close()

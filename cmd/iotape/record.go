@@ -8,6 +8,7 @@ import (
 
 func newRecord(c *console) *cobra.Command {
 	var p recordPlan
+	var noIndex bool
 	var backend, content, overflow string
 	ring := sizeFlag(0)
 	cmd := &cobra.Command{
@@ -48,7 +49,7 @@ the tape says so.`,
 				return usageError{err}
 			}
 			p.capture.RingBytes = int(ring)
-			p.capture.Command = args
+			p.capture.Command, p.index = args, !noIndex
 			return record(cmd.Context(), c, &p)
 		},
 	}
@@ -60,6 +61,7 @@ the tape says so.`,
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
 	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
+	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	return cmd
 }

@@ -29,6 +29,7 @@ type recordPlan struct {
 	backend    []backend // to be tried in this order
 	snapshots  []string
 	keepStream bool
+	index      bool
 }
 
 // While a recording is made it is in OUT.partial:
@@ -154,7 +155,7 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	if res.WriteErr != nil {
 		c.say("the recording is not whole: %v", res.WriteErr)
 	}
-	s := sealing{stream: filepath.Join(partial, streamName), before: filepath.Join(partial, beforeName), work: partial, out: p.out, final: true}
+	s := sealing{stream: filepath.Join(partial, streamName), before: filepath.Join(partial, beforeName), work: partial, out: p.out, final: true, index: p.index}
 	if p.keepStream {
 		s.streamTo = trimTape(p.out) + ".stream"
 	}
@@ -300,6 +301,10 @@ func (d *sealed) line(res *capture.Result) string {
 	if d.stats.Lost > 0 {
 		lost = "LOST " + report.Count(d.stats.Lost)
 	}
-	return fmt.Sprintf("%s events, %s of content, %s; sealed in %s to %s (%s)",
-		report.Count(d.stats.Events), report.Bytes(uint64(max(d.stats.Bytes, 0))), lost, report.Duration(d.took.Nanoseconds()), d.out, report.Bytes(uint64(d.size)))
+	took := "sealed in " + report.Duration(d.took.Nanoseconds())
+	if d.index > 0 {
+		took += ", indexed in " + report.Duration(d.index.Nanoseconds())
+	}
+	return fmt.Sprintf("%s events, %s of content, %s; %s to %s (%s)",
+		report.Count(d.stats.Events), report.Bytes(uint64(max(d.stats.Bytes, 0))), lost, took, d.out, report.Bytes(uint64(d.size)))
 }

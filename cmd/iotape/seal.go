@@ -14,7 +14,7 @@ import (
 
 func newSeal(c *console) *cobra.Command {
 	var out string
-	var final bool
+	var final, noIndex bool
 	cmd := &cobra.Command{
 		Use:   "seal STREAM|TAPE.partial",
 		Short: "Make a tape of a recording that was not sealed",
@@ -32,7 +32,7 @@ is sealed; a stream file is kept.`,
 			if err != nil {
 				return err
 			}
-			s.final = final
+			s.final, s.index = final, !noIndex
 			done, err := s.run(cmd.Context(), c)
 			if err != nil {
 				return err
@@ -46,6 +46,7 @@ is sealed; a stream file is kept.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make; the stream's name with .tape if not given")
+	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	f.BoolVar(&final, "final", false, "the files are as the recording left them: store their state, for replay --verify")
 	return cmd
 }

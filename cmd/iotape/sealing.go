@@ -26,6 +26,7 @@ type sealing struct {
 	work     string // directory on the file system of out, for the unfinished tape
 	out      string
 	final    bool   // take the state of the files that the recording touched, as it is now
+	index    bool   // make the Parquet files
 	streamTo string // where the stream goes when it is sealed; "" leaves it where it is
 }
 
@@ -34,6 +35,7 @@ type sealed struct {
 	stats *seal.Stats
 	out   string
 	took  time.Duration
+	index time.Duration
 	size  int64 // bytes of the tape
 }
 
@@ -90,7 +92,16 @@ func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
 		return nil, err
 	}
 	done = true
-	return &sealed{stats: stats, out: s.out, took: time.Since(start), size: dirBytes(s.out)}, nil
+	res := &sealed{stats: stats, out: s.out, took: time.Since(start)}
+	if s.index {
+		progress.Done()
+		if err := indexIfNeeded(ctx, c, s.out); err != nil {
+			c.say("%v", withHint(err, "the tape is whole without; to make it later: iotape index %s", s.out))
+		}
+		res.index = time.Since(start) - res.took
+	}
+	res.size = dirBytes(s.out)
+	return res, nil
 }
 
 // stopped gives an interrupted sealing its words.
