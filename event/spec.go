@@ -108,27 +108,6 @@ const (
 // NoArg marks an absent argument index.
 const NoArg = 0xff
 
-// Layout names a kernel structure. Its size may depend on the architecture.
-type Layout uint8
-
-// The layouts that the catalogue uses.
-const (
-	LayoutNone Layout = iota
-	LayoutStat
-	LayoutStatx
-	LayoutStatfs
-	LayoutTimespec
-	LayoutTimespec2 // struct timespec[2] (utimensat)
-	LayoutTimeval2  // struct timeval[2] (utimes)
-	LayoutUtimbuf
-	LayoutFlock
-	LayoutOpenHow
-	LayoutFDPair // int[2]
-	LayoutOffset // loff_t
-	LayoutCloneArgs
-	LayoutRlimit
-)
-
 // Arch is an instruction-set architecture with its own call numbers.
 type Arch uint8
 
@@ -158,32 +137,6 @@ func ParseArch(s string) (Arch, bool) {
 		return ARM64, true
 	}
 	return 0, false
-}
-
-// Bytes returns the size of the structure on an architecture.
-func (l Layout) Bytes(a Arch) int {
-	switch l {
-	case LayoutStat:
-		if a == ARM64 {
-			return 128
-		}
-		return 144
-	case LayoutStatx:
-		return 256
-	case LayoutStatfs:
-		return 120
-	case LayoutTimespec, LayoutUtimbuf, LayoutRlimit:
-		return 16
-	case LayoutTimespec2, LayoutTimeval2, LayoutFlock:
-		return 32
-	case LayoutOpenHow:
-		return 24
-	case LayoutFDPair, LayoutOffset:
-		return 8
-	case LayoutCloneArgs:
-		return 88
-	}
-	return 0
 }
 
 // Cond limits reading an argument's memory to some values (all < 64) of
