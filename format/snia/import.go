@@ -187,7 +187,6 @@ type importer struct {
 	done    Imported
 	payload []byte
 	until   uint64
-	known   map[uint32]bool
 	groups  map[uint32]uint32 // process of a thread, where it is another
 	execs   map[uint32]*exec  // by thread
 }
@@ -363,7 +362,6 @@ type exec struct {
 	rec  trace.Record
 	path string
 	argv []string
-	n    int // records of arguments and environment
 }
 
 func (im *importer) execRow(s *source, tid uint32, rec *trace.Record) error {
