@@ -17,15 +17,14 @@ var targets = []target{
 	{Database, "full", 1.15, "1.8–2.3"},
 	{Database, "strace", 0, "5–15"},
 	{Program, "metadata", 1.05, "1.05–1.17"},
-	{Program, "full", 0, ""},
 	{Build, "metadata", 1.02, "1.02–1.07"},
 	{Build, "full", 1.02, "1.02–1.07"},
 	{Synthetic, "metadata", 1.05, "1.05–1.17"},
+	{Loop, "metadata", 3, ""},
 	{Loop, "full", 3, ""},
 	{Loop, "strace", 0, "+42 µs"},
 	{Loop, "perf", 0, "+3 to 5 µs"},
 	{Loop, "bpftrace", 0, "+1.5 µs"},
-	{Loop, "strace-seccomp", 0, ""},
 }
 
 // Goals for the median over all programs: the databases, programs and builds.

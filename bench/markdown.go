@@ -29,7 +29,7 @@ func (r *Report) Markdown() []byte {
 			b.WriteByte('\n')
 		}
 		line(t.head)
-		b.WriteString("|---|" + strings.Repeat("---:|", len(t.head)-1) + "\n")
+		b.WriteString("|" + strings.Repeat("---|", t.left) + strings.Repeat("---:|", len(t.head)-t.left) + "\n")
 		for _, row := range t.rows {
 			line(row)
 		}

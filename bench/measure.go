@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -92,7 +93,7 @@ type attempt struct {
 func (a *attempt) run(ctx context.Context) Sample {
 	s := Sample{Calls: a.job.calls}
 	if err := a.measure(ctx, &s); err != nil {
-		s.Failed = err.Error()
+		s.Failed = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return s
 }
@@ -159,14 +160,16 @@ func (a *attempt) withIdle(ctx context.Context) error {
 		return err
 	}
 	const word = "x\n"
-	_, err = io.WriteString(in, word)
-	if err == nil {
-		_, err = io.ReadFull(echo, make([]byte, len(word)))
+	_, ioErr := io.WriteString(in, word)
+	if ioErr == nil {
+		_, ioErr = io.ReadFull(echo, make([]byte, len(word)))
 	}
-	if err == nil {
+	if ioErr == nil {
 		err = a.command(ctx, a.timed(rec.Process.Pid, a.job.argv)).Run()
 	}
-	return errors.Join(err, in.Close(), rec.Wait())
+	in.Close()
+	// That it said nothing is explained by how it ended, if by anything.
+	return or(errors.Join(err, rec.Wait()), ioErr)
 }
 
 // timed returns the command line that times argv, with the CPU time of pid.

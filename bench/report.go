@@ -33,11 +33,12 @@ type Report struct {
 
 // A Machine is where it was measured.
 type Machine struct {
-	Kernel      string `json:"kernel"`
-	CPU         string `json:"cpu"`
-	CPUs        int    `json:"cpus"`
-	MemoryBytes uint64 `json:"memory_bytes"`
-	FileSystem  string `json:"file_system"` // of the disk
+	Kernel      string  `json:"kernel"`
+	CPU         string  `json:"cpu"`
+	CPUs        int     `json:"cpus"`
+	MemoryBytes uint64  `json:"memory_bytes"`
+	FileSystem  string  `json:"file_system"` // of the disk
+	Load        float64 `json:"load"`        // mean number of running processes in the minute before
 }
 
 // LeftOut is a workload or a way that cannot run on the machine.
@@ -79,11 +80,12 @@ func newReport(ctx context.Context, o *Options, p *place) *Report {
 	var si unix.Sysinfo_t
 	if unix.Sysinfo(&si) == nil {
 		r.Machine.MemoryBytes = si.Totalram * uint64(si.Unit)
+		r.Machine.Load = float64(si.Loads[0]) / (1 << 16)
 	}
 	r.Machine.CPUs = runtime.NumCPU()
 	r.Machine.CPU = cpuModel()
-	r.Machine.FileSystem = output(ctx, "stat", "-f", "-c", "%T", p.dir)
-	r.Iotape = output(ctx, p.tools.iotape, "version")
+	r.Machine.FileSystem = output(ctx, "findmnt", "-n", "-o", "FSTYPE", "-T", p.dir)
+	r.Iotape, _, _ = strings.Cut(output(ctx, p.tools.iotape, "version"), ";")
 	return r
 }
 

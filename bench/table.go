@@ -13,6 +13,7 @@ import (
 type table struct {
 	title, text string
 	head        []string
+	left        int // columns of words, before those of figures
 	rows        [][]string
 }
 
@@ -21,6 +22,7 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 // tables returns those that have rows.
 func (r *Report) tables() []*table {
 	all := append([]*table{r.costs(), r.recorded(), r.peers(), r.calls()}, r.stages()...)
+	all = append(all, r.legend())
 	return slices.DeleteFunc(all, func(t *table) bool { return len(t.rows) == 0 })
 }
 
@@ -38,10 +40,10 @@ func (r *Report) workloads(slow bool) []*Series {
 func (r *Report) costs() *table {
 	t := &table{title: "What recording costs",
 		text: "Time of the command, as a ratio to the untraced run of the same round: median (least–greatest) of the rounds.",
-		head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal", "published"}}
+		left: 1, head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal", "published"}}
 	medians := map[string][]float64{}
 	for _, base := range r.workloads(false) {
-		row := []string{base.Title, base.time()}
+		row := []string{base.Workload, base.time()}
 		for _, way := range []string{"metadata", "full"} {
 			s, target := r.find(base.Workload, way, false), targetOf(base.Class, way)
 			row = append(row, s.ratio(), verdict(s, target.goal), text(target.published))
@@ -70,13 +72,13 @@ func (r *Report) costs() *table {
 func (r *Report) recorded() *table {
 	t := &table{title: "What was recorded, with full content",
 		text: "Sealing is the time from the end of the command to the end of iotape. The recorder's CPU time is that while the command ran.",
-		head: []string{"workload", "events", "lost", "stream", "tape", "sealing", "recorder's CPU"}}
+		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "sealing", "recorder's CPU"}}
 	for _, base := range r.workloads(false) {
 		s := r.find(base.Workload, "full", false)
 		if s == nil {
 			continue
 		}
-		t.add(base.Title, report.Count(uint64(s.Events.Median)), report.Count(s.Lost), report.Bytes(uint64(s.Stream.Median)),
+		t.add(base.Workload, report.Count(uint64(s.Events.Median)), report.Count(s.Lost), report.Bytes(uint64(s.Stream.Median)),
 			report.Bytes(uint64(s.Tape.Median)), duration(s.After.Median), duration(s.Recorder.Median))
 	}
 	return t
@@ -85,7 +87,7 @@ func (r *Report) recorded() *table {
 func (r *Report) peers() *table {
 	t := &table{title: "Other tracers, and iotape with ptrace",
 		text: "Ratios as above, at a smaller size. None of the others keeps the bytes that calls move (strace shows 32 of each buffer, perf and bpftrace none).",
-		head: []string{"workload", "untraced"}}
+		left: 1, head: []string{"workload", "untraced"}}
 	var ways []string
 	for _, w := range Ways() {
 		if w.kind == peer && slices.ContainsFunc(r.Series, func(s *Series) bool { return s.Way == w.Name }) {
@@ -94,7 +96,7 @@ func (r *Report) peers() *table {
 	}
 	t.head = append(t.head, ways...)
 	for _, base := range r.workloads(true) {
-		row := []string{base.Title, base.time()}
+		row := []string{base.Workload, base.time()}
 		for _, way := range ways {
 			s := r.find(base.Workload, way, true)
 			cell := s.ratio()
@@ -116,7 +118,7 @@ func (r *Report) peers() *table {
 
 // calls says what a call of the loops takes, in each way.
 func (r *Report) calls() *table {
-	t := &table{title: "Time of one call, in the loops", head: []string{"way"}}
+	t := &table{title: "Time of one call, in the loops", left: 1, head: []string{"way"}}
 	var loops []string
 	for _, w := range Workloads() {
 		if w.Class == Loop && slices.ContainsFunc(r.Series, func(s *Series) bool { return s.Workload == w.Name }) {
@@ -154,7 +156,7 @@ func (r *Report) stages() []*table {
 			continue
 		}
 		t := &table{title: "Where the time goes: " + base.Title,
-			head: []string{"way", "elapsed", "ratio", "added per call", "user", "system", "recorder's CPU", "stream"}}
+			left: 1, head: []string{"way", "elapsed", "ratio", "added per call", "user", "system", "recorder's CPU", "stream"}}
 		calls := float64(base.Samples[0].Calls)
 		if s := r.find(w.Name, "metadata", false); calls == 0 && s.measured() {
 			calls = s.Events.Median
@@ -184,6 +186,23 @@ func (r *Report) stages() []*table {
 	return list
 }
 
+// legend says what the names stand for.
+func (r *Report) legend() *table {
+	t := &table{title: "Workloads", left: 2, head: []string{"name", "what it is", "size for the slow ways"}}
+	for _, w := range Workloads() {
+		fast, slow := r.find(w.Name, untraced.Name, false), r.find(w.Name, untraced.Name, true)
+		switch {
+		case fast != nil && slow != nil:
+			t.add(w.Name, fast.Title, report.Count(uint64(slow.Size)))
+		case fast != nil:
+			t.add(w.Name, fast.Title, none)
+		case slow != nil:
+			t.add(w.Name, slow.Title, report.Count(uint64(slow.Size)))
+		}
+	}
+	return t
+}
+
 // none stands where there is no figure.
 const none = "–"
 
@@ -201,7 +220,11 @@ func (s *Series) time() string {
 	if !s.measured() {
 		return "failed"
 	}
-	return fmt.Sprintf("%s (%s–%s)", duration(s.Elapsed.Median), duration(s.Elapsed.Min), duration(s.Elapsed.Max))
+	e, unit, each := s.Elapsed, "s", 1.0
+	if e.Median < 1 {
+		unit, each = "ms", 1e-3
+	}
+	return fmt.Sprintf("%.3g %s (%.3g–%.3g)", e.Median/each, unit, e.Min/each, e.Max/each)
 }
 
 func (s *Series) ratio() string {
@@ -256,8 +279,8 @@ func (r *Report) notes() []string {
 // about is where and when.
 func (r *Report) about() string {
 	m := &r.Machine
-	s := fmt.Sprintf("%s, %s; Linux %s, %d CPUs (%s), %s of memory, %s",
-		r.Time.Format("2006-01-02"), r.Iotape, m.Kernel, m.CPUs, m.CPU, report.Bytes(m.MemoryBytes), m.FileSystem)
+	s := fmt.Sprintf("%s, %s; Linux %s, %d CPUs (%s), %s of memory, %s, load before %.1f",
+		r.Time.Format("2006-01-02"), r.Iotape, m.Kernel, m.CPUs, m.CPU, report.Bytes(m.MemoryBytes), m.FileSystem, m.Load)
 	rounds := [2]int{}
 	for _, x := range r.Series {
 		i := 0
@@ -266,9 +289,10 @@ func (r *Report) about() string {
 		}
 		rounds[i] = max(rounds[i], len(x.Samples))
 	}
-	s += fmt.Sprintf("; %d rounds", rounds[0])
-	if rounds[1] > 0 {
-		s += fmt.Sprintf(", %d of the slow ways", rounds[1])
+	for i, of := range []string{"", " of the slow ways"} {
+		if rounds[i] > 0 {
+			s += fmt.Sprintf("; rounds%s: %d", of, rounds[i])
+		}
 	}
 	if r.Scale != 1 {
 		s += fmt.Sprintf("; sizes scaled by %v", r.Scale)
@@ -286,7 +310,7 @@ func (r *Report) Text(w io.Writer) error {
 			fmt.Fprintf(&b, "%s\n", t.text)
 		}
 		b.WriteByte('\n')
-		out := report.Table{Head: t.head, Left: 1}
+		out := report.Table{Head: t.head, Left: t.left}
 		for _, row := range t.rows {
 			out.Add(row...)
 		}
@@ -294,8 +318,11 @@ func (r *Report) Text(w io.Writer) error {
 			return err
 		}
 	}
-	if notes := r.notes(); len(notes) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", report.Printable(strings.Join(notes, "\n")))
+	for i, n := range r.notes() {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\n", report.Printable(n))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -57,14 +57,19 @@ func Ways() []*Way {
 			}},
 		{Name: "bpftrace", Title: "bpftrace counting calls by number", kind: peer,
 			wrap: func(_ *tools, out string, argv []string) []string {
-				// -c splits at spaces; none of our paths has any, see Options.Dir.
+				// -c wants a path, if two directories of the PATH have the program, and
+				// splits at spaces: none of ours has any, see Options.Dir.
+				argv = slices.Clone(argv)
+				if path, err := exec.LookPath(argv[0]); err == nil {
+					argv[0] = path
+				}
 				return []string{"bpftrace", "-q", "-o", filepath.Join(out, "bpftrace.out"),
 					"-e", "tracepoint:raw_syscalls:sys_enter { @[args->id] = count(); }", "-c", strings.Join(argv, " ")}
 			}},
 		// It records the whole host, so it runs beside the command.
 		{Name: "sysdig", Title: "sysdig -w", kind: peer, beside: true,
 			wrap: func(_ *tools, out string, argv []string) []string {
-				const script = `sysdig -w "$0" & p=$!; sleep 1; kill -0 $p || exit; "$@"; kill -INT $p; wait $p`
+				const script = `sysdig -w "$0" & p=$!; sleep 1; kill -0 $p 2>/dev/null || exit 1; "$@"; kill -INT $p; wait $p`
 				return append([]string{"sh", "-c", script, filepath.Join(out, "sysdig.scap")}, argv...)
 			}},
 	}
