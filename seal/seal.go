@@ -1,10 +1,12 @@
 package seal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"iotape/event"
 	"iotape/posix"
@@ -211,6 +213,12 @@ func (s *sealer) emit(until uint64) error {
 	return nil
 }
 
+// byArgument orders an event's memory: the order of pieces is that of their way into
+// the stream.
+func byArgument(a, b event.Buf) int {
+	return cmp.Or(cmp.Compare(a.Arg&15, b.Arg&15), cmp.Compare(a.Arg, b.Arg))
+}
+
 // write resolves one event and gives it to the tape.
 func (s *sealer) write(it *item) error {
 	ev := &it.ev
@@ -225,6 +233,7 @@ func (s *sealer) write(it *item) error {
 		s.stats.Late++
 	}
 	s.sealed = max(s.sealed, it.key)
+	slices.SortStableFunc(ev.Bufs, byArgument)
 	if ev.Kind != event.LossMark && ev.Kind != event.NoteMark {
 		s.model.Apply(ev)
 	}

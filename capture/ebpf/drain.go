@@ -32,6 +32,8 @@ type drain struct {
 	sw *trace.StreamWriter
 	tr *ptracer.Tracer
 
+	bare bool // content is not wanted
+
 	// To wait for full rings, and for held threads: an epoll set, in the Go
 	// runtime's own, so that waiting takes no processor from the tracing thread.
 	epoll *os.File

@@ -59,6 +59,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		return nil, err
 	}
 	defer d.close()
+	d.bare = o.Content == capture.ContentNone
 	if err := p.attach(); err != nil {
 		return nil, err
 	}

@@ -106,51 +106,6 @@ func (s *stringReader) append(b []byte, addr uint64, limit int) (out []byte, cut
 	return b, true, true
 }
 
-// planArg adds the memory of argument i to the plan.
-func (r *recorder) planArg(th *thread, i int, ret int64) {
-	c := &th.call
-	a := &c.spec.Args[i]
-	addr := c.args[i]
-	if addr == 0 || !applies(&a.Cond, &c.args) {
-		return
-	}
-	arg := uint8(i)
-	switch {
-	case a.Kind == event.KindStrings:
-		r.planStrings(th, arg, addr)
-		return
-	case a.Len == event.LenNUL:
-		r.planString(th, arg, addr)
-		return
-	case a.Len == event.LenVec || a.Len == event.LenVecAll:
-		r.planVector(th, arg, a, ret)
-		return
-	}
-	if a.Dir == event.Out && failed(ret) {
-		return
-	}
-	var n uint64
-	var flags uint8
-	switch a.Len {
-	case event.LenConst:
-		n = uint64(a.Bytes(r.arch))
-	case event.LenArg:
-		n = c.args[a.LenArg]
-		if failed(ret) && n > failedBytes {
-			n, flags = failedBytes, trace.PieceTruncated // a length that the kernel refused
-		}
-	case event.LenRet:
-		if failed(ret) {
-			return
-		}
-		n = uint64(ret)
-		if a.LenArg != event.NoArg {
-			n = min(n, c.args[a.LenArg])
-		}
-	}
-	r.planBytes(c.spec, segment{arg: arg, flags: flags, n: n, addr: addr}, a.Kind)
-}
-
 func (r *recorder) planBytes(spec *event.Spec, s segment, kind event.Kind) {
 	if s.n == 0 {
 		return
@@ -160,14 +115,6 @@ func (r *recorder) planBytes(spec *event.Spec, s segment, kind event.Kind) {
 		s.flags |= trace.PieceOmitted
 	}
 	r.plan = append(r.plan, s)
-}
-
-func applies(c *event.Cond, args *[6]uint64) bool {
-	if c.Mask == 0 {
-		return true
-	}
-	v := args[c.Arg]
-	return v < 64 && c.Mask>>v&1 != 0
 }
 
 func (r *recorder) planString(th *thread, arg uint8, addr uint64) {
