@@ -106,12 +106,15 @@ type Buf struct {
 	Arg     int8
 	Dir     Dir
 	Kind    Kind
-	Omitted bool    // not recorded because the policy said so
+	Omitted bool    // because the policy said so, Inline and Refs are only the first bytes, or none
 	Len     int64   // bytes that the call moved
 	Missing int64   // bytes of these that could not be recorded
 	Parts   []int64 // lengths of the vector's elements, for KindVec
 	Inline  []byte  // the content itself when small; nil when Refs hold it
 	Refs    []Ref   // the content as pieces of chunks, in order; a piece with Chunk 0 is missing
+	// Hashes, if there are any, are those of the content, which is omitted: one for
+	// each HashBytes, the last part being shorter.
+	Hashes []Digest
 }
 
 // Ref is a piece of a stored chunk.
@@ -168,6 +171,7 @@ func (e *Event) Clone() *Event {
 		c.Bufs[i].Inline = append([]byte(nil), c.Bufs[i].Inline...)
 		c.Bufs[i].Refs = append([]Ref(nil), c.Bufs[i].Refs...)
 		c.Bufs[i].Parts = append([]int64(nil), c.Bufs[i].Parts...)
+		c.Bufs[i].Hashes = append([]Digest(nil), c.Bufs[i].Hashes...)
 	}
 	return &c
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"iotape/event"
 )
 
 // Errors that readers of streams and tapes wrap.
@@ -62,6 +64,7 @@ const (
 	PieceOmitted   uint8 = 1 << 1 // Len bytes were not wanted; none follow
 	PieceShape     uint8 = 1 << 2 // the bytes are the iovec array, not content
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
+	PieceHash      uint8 = 1 << 4 // the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and
@@ -104,7 +107,18 @@ type Piece struct {
 	Flags uint8
 	Len   uint32 // bytes that the piece stands for
 	Off   uint64 // position within the argument's bytes
-	Data  []byte // Len bytes, or nil when missing or omitted
+	Data  []byte // Len bytes, or a digest, or nil when missing or omitted
+}
+
+// dataBytes returns how many bytes follow the piece's head, without padding.
+func (p *Piece) dataBytes() uint64 {
+	switch {
+	case p.Flags&(PieceMissing|PieceOmitted) != 0:
+		return 0
+	case p.Flags&PieceHash != 0:
+		return uint64(len(event.Digest{}))
+	}
+	return uint64(p.Len)
 }
 
 // Record is one record of a stream. Which fields count depends on Type. After
@@ -212,11 +226,12 @@ func (r *Record) decodePieces(b []byte, n int) error {
 		p := Piece{Arg: b[0], Flags: b[1], Len: le.Uint32(b[4:]), Off: le.Uint64(b[8:])}
 		b = b[pieceBytes:]
 		if p.Flags&(PieceMissing|PieceOmitted) == 0 {
-			padded := (uint64(p.Len) + 7) &^ 7
+			n := p.dataBytes()
+			padded := (n + 7) &^ 7
 			if padded > uint64(len(b)) {
-				return fmt.Errorf("piece of %d bytes in a record with %d left: %w", p.Len, len(b), ErrCorrupt)
+				return fmt.Errorf("piece of %d bytes in a record with %d left: %w", n, len(b), ErrCorrupt)
 			}
-			p.Data = b[:p.Len:p.Len]
+			p.Data = b[:n:n]
 			b = b[padded:]
 		}
 		r.Pieces = append(r.Pieces, p)

@@ -60,7 +60,8 @@ type iotapeSpec struct {
 	Nobjects uint8
 	Objects  [2]uint8
 	HoldArg  uint8
-	Zero     [7]uint8
+	Zero     [3]uint8
+	HoldKeep uint32
 	Caps     [4]struct {
 		_        structs.HostLayout
 		Arg      uint8
@@ -69,10 +70,10 @@ type iotapeSpec struct {
 		When     uint8
 		Len      uint8
 		LenArg   uint8
-		Flags    uint8
+		Zero     uint8
 		CondArg  uint8
 		Bytes    uint32
-		Zero     uint32
+		Keep     uint32
 		CondMask uint64
 	}
 }

@@ -54,7 +54,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		return nil, err
 	}
 	defer p.close()
-	d, err := newDrain(p, sw)
+	d, err := newDrain(p, sw, o.Content)
 	if err != nil {
 		return nil, err
 	}

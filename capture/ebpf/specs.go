@@ -9,16 +9,13 @@ import (
 
 // Flags of the programs' table (bpf/record.h).
 const (
-	capOmit = 1
-
-	specFDResult  = 1
-	specFcntl     = 2
-	specIdentity  = 4
-	specHold      = 8
-	specNoReturn  = 16
-	specEntry     = 32
-	specOmitMoved = 64
-	specPosition  = 128
+	specFDResult = 1
+	specFcntl    = 2
+	specIdentity = 4
+	specHold     = 8
+	specNoReturn = 16
+	specEntry    = 32
+	specPosition = 128
 )
 
 // specCount is the size of the table; its last row stands for calls that are not
@@ -54,12 +51,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		r.Objects[i] = uint8(arg)
 		r.Nobjects++
 	}
-	bare := content == capture.ContentNone && (s.Class == event.Data || s.Class == event.Socket)
 	if s.Hold {
-		r.HoldArg = uint8(movedFrom(s.Op))
-		if bare {
-			r.Flags |= specOmitMoved
-		}
+		r.HoldArg = uint8(s.MovedFrom())
+		r.HoldKeep = content.Of(s, s.MovedFrom()).Bytes()
 	}
 	for _, i := range s.Memory() {
 		a := &s.Args[i]
@@ -68,9 +62,7 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		c.Arg, c.Kind, c.Dir, c.When, c.Len, c.LenArg = uint8(i), uint8(a.Kind), uint8(a.Dir), uint8(a.When), uint8(a.Len), a.LenArg
 		c.CondArg, c.CondMask = a.Cond.Arg, a.Cond.Mask
 		c.Bytes = a.Bytes(arch)
-		if bare && (a.Kind == event.KindBuf || a.Kind == event.KindVec) {
-			c.Flags |= capOmit
-		}
+		c.Keep = content.Of(s, i).Bytes()
 		if a.When == event.AtEntry {
 			r.Flags |= specEntry
 		}
@@ -85,15 +77,6 @@ func movesPosition(op event.Op) bool {
 		return true
 	}
 	return false
-}
-
-// movedFrom returns the argument of the descriptor whose content a Hold operation
-// moves.
-func movedFrom(op event.Op) int {
-	if op == event.OpSendfile {
-		return 1
-	}
-	return 0
 }
 
 // nativeArch returns the architecture of this program.

@@ -148,18 +148,18 @@ func (r *recorder) planArg(th *thread, i int, ret int64) {
 			n = min(n, c.args[a.LenArg])
 		}
 	}
-	r.planBytes(c.spec, segment{arg: arg, flags: flags, n: n, addr: addr}, a.Kind)
+	keep := uint64(r.o.Content.Of(c.spec, i).Bytes())
+	if kept := min(n, keep); kept > 0 {
+		r.plan = append(r.plan, segment{arg: arg, flags: flags, n: kept, addr: addr})
+	}
+	r.planOmitted(arg, flags, keep, n)
 }
 
-func (r *recorder) planBytes(spec *event.Spec, s segment, kind event.Kind) {
-	if s.n == 0 {
-		return
+// planOmitted adds the bytes of an argument, n in all, that are not wanted.
+func (r *recorder) planOmitted(arg, flags uint8, keep, n uint64) {
+	if n > keep {
+		r.plan = append(r.plan, segment{arg: arg, flags: flags | trace.PieceOmitted, pos: keep, n: n - keep})
 	}
-	content := kind == event.KindBuf || kind == event.KindVec
-	if r.bare && content && (spec.Class == event.Data || spec.Class == event.Socket) {
-		s.flags |= trace.PieceOmitted
-	}
-	r.plan = append(r.plan, s)
 }
 
 func applies(c *event.Cond, args *[6]uint64) bool {
@@ -248,11 +248,14 @@ func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 	if a.Len == event.LenVecAll {
 		left = 1 << 31
 	}
-	pos := uint64(0)
+	pos, keep := uint64(0), uint64(r.o.Content.Of(c.spec, int(arg)).Bytes())
 	for v := shape; len(v) > 0 && left > 0; v = v[iovecBytes:] {
 		n := min(binary.LittleEndian.Uint64(v[8:]), left)
-		r.planBytes(c.spec, segment{arg: arg, pos: pos, n: n, addr: binary.LittleEndian.Uint64(v)}, event.KindVec)
+		if kept := min(n, keep-min(keep, pos)); kept > 0 {
+			r.plan = append(r.plan, segment{arg: arg, pos: pos, n: kept, addr: binary.LittleEndian.Uint64(v)})
+		}
 		pos += n
 		left -= n
 	}
+	r.planOmitted(arg, 0, keep, pos)
 }

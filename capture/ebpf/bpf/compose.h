@@ -180,6 +180,19 @@ static __always_inline void add_bulk(struct work *w, u8 arg, u8 flags, u64 addr,
 	w->nbulk = n + 1;
 }
 
+/* plan_content plans to copy what is wanted of n bytes; the rest is omitted. */
+static __always_inline void plan_content(struct work *w, struct cap *c, u8 flags, u64 addr, u64 n, u32 count)
+{
+	u64 keep = c->keep;
+
+	if (n > keep)
+		put_piece(w, c->arg, flags | PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep)
+		add_bulk(w, c->arg, flags, addr, keep, count);
+}
+
 /* put_vector appends the iovec array and plans its elements' bytes. */
 static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
 {
@@ -208,12 +221,7 @@ static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 co
 		}
 		total = w->want;
 	}
-	if (!total)
-		return 1;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, c->arg, PIECE_OMITTED, total, 0);
-	else
-		add_bulk(w, c->arg, 0, addr, total, count);
+	plan_content(w, c, 0, addr, total, count);
 	return 1;
 }
 
@@ -269,9 +277,6 @@ static __noinline int put_capture(struct work *w, struct task *st, struct cap *c
 		return 0;
 	if (n > 0x7fffffff)
 		n = 0x7fffffff;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, arg, flags | PIECE_OMITTED, n, 0);
-	else
-		add_bulk(w, arg, flags, addr, n, 0);
+	plan_content(w, c, flags, addr, n, 0);
 	return 0;
 }

@@ -67,10 +67,10 @@ _Static_assert(sizeof(struct object) == 64, "object");
 _Static_assert(sizeof(struct piece) == 16, "piece");
 
 /* One row of the catalogue, by system-call number (specs.go). */
-enum { CAP_OMIT = 1 };
 struct cap {
-	u8 arg, kind, dir, when, len, len_arg, flags, cond_arg;
-	u32 bytes, zero;
+	u8 arg, kind, dir, when, len, len_arg, zero, cond_arg;
+	u32 bytes;
+	u32 keep; /* so many bytes of it are wanted */
 	u64 cond_mask;
 };
 enum {
@@ -80,13 +80,13 @@ enum {
 	SPEC_HOLD = 8,
 	SPEC_NO_RETURN = 16,
 	SPEC_ENTRY = 32, /* some capture is at entry */
-	SPEC_OMIT_MOVED = 64, /* content of a held call is not wanted */
-	SPEC_POSITION = 128,  /* moves the position of argument 0 */
+	SPEC_POSITION = 128, /* moves the position of argument 0 */
 };
 struct spec {
 	u16 op, flags;
 	u8 ncaps, nobjects, objects[IOT_MAX_OBJS - 1];
-	u8 hold_arg, zero[7];
+	u8 hold_arg, zero[3];
+	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
 	struct cap caps[IOT_MAX_CAPS];
 };
 _Static_assert(sizeof(struct cap) == 24, "cap");
