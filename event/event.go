@@ -50,8 +50,13 @@ const (
 	NoteMark                   // written by the user; the text is in Bufs[0]
 	Forked                     // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
 	Started                    // state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
-	Inherited                  // Files[0] was open at the start
+	Inherited                  // Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it
 )
+
+// OwnFile says of an Inherited event that the descriptor is the program's own and
+// not part of its surroundings: the recording, or the part of it that was kept,
+// began while the program ran.
+const OwnFile = 1
 
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
 const (

@@ -53,9 +53,12 @@ func (s *sealer) record(r *trace.Record) error {
 		s.lost(r.Exit, r.Count, r.Reason)
 	case trace.RecFile:
 		it := s.simple(r, event.Inherited)
+		if r.Flags&trace.FileOwn != 0 {
+			it.ev.Args[0] = event.OwnFile
+		}
 		for i := range r.Objects {
 			f := file(&r.Objects[i])
-			f.Arg = 0
+			f.Arg, f.Open = 0, event.OpenID(r.Objects[i].Open)
 			if len(r.Pieces) > 0 {
 				f.Path = string(r.Pieces[0].Data)
 			}
@@ -204,7 +207,7 @@ func object(r *trace.Record, arg int8) *trace.Object {
 
 func file(o *trace.Object) event.File {
 	return event.File{
-		Arg: o.Arg, FD: o.FD, Known: true,
+		Arg: o.Arg, FD: o.FD, Known: o.Ino != 0 || o.Mode != 0,
 		Dev: statDev(o.Dev), Ino: o.Ino, Mode: o.Mode, Flags: o.Flags, Nlink: o.Nlink, UID: o.UID, GID: o.GID,
 		Size: o.Size, Pos: o.Pos, Rdev: statDev(o.Rdev),
 	}
