@@ -213,6 +213,9 @@ func argName(spec *event.Spec, arg int) string {
 	if arg >= 0 && arg < len(spec.Args) {
 		return spec.Args[arg].Name
 	}
+	if arg == event.MemoryArg {
+		return "memory"
+	}
 	return "result"
 }
 
