@@ -87,7 +87,9 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 
 // sealer is one Seal under way.
 type sealer struct {
-	tw        *trace.TapeWriter
+	tw        *trace.TapeWriter           // nil in a Follower
+	applied   func(*item, []event.OpenID) // takes events in a Follower, with the open files that each closed
+	at        uint64                      // where the record at hand is
 	model     *posix.Model
 	stats     *Stats
 	arch      event.Arch
@@ -108,9 +110,13 @@ type sealer struct {
 type thread struct {
 	ppid, pgid, sid, uid, gid uint32
 	comm                      string
-	announced                 bool          // the above is from its own RecTask
-	entry                     []trace.Piece // from RecEnter, for its next call
-	entryTime                 uint64
+	announced                 bool    // the above is from its own RecTask
+	entries                   []entry // from RecEnter, for its next call
+}
+
+type entry struct {
+	time   uint64
+	pieces []trace.Piece
 }
 
 type callKey struct {
@@ -153,16 +159,8 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 	if s.stats.Head == nil {
 		return fmt.Errorf("records before the head frame: %w", trace.ErrCorrupt)
 	}
-	if f.Round != s.round {
-		// All shards were drained up to the last round's clock.
-		if err := s.emit(s.until - min(s.until, slackNS)); err != nil {
-			return err
-		}
-		s.round = f.Round
-	}
-	s.until = max(s.until, f.Until)
-	if f.Lost > 0 {
-		s.lost(f.Until, f.Lost, trace.LossRing)
+	if err := s.begin(f); err != nil {
+		return err
 	}
 	for body, err := range trace.Records(payload) {
 		if err == nil {
@@ -174,6 +172,22 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// begin takes the header of a frame of records.
+func (s *sealer) begin(f *trace.Frame) error {
+	if f.Round != s.round {
+		// All shards were drained up to the last round's clock.
+		if err := s.emit(s.until - min(s.until, slackNS)); err != nil {
+			return err
+		}
+		s.round = f.Round
+	}
+	s.until = max(s.until, f.Until)
+	if f.Lost > 0 {
+		s.lost(f.Until, f.Lost, trace.LossRing)
 	}
 	return nil
 }
@@ -225,8 +239,13 @@ func (s *sealer) write(it *item) error {
 		s.stats.Late++
 	}
 	s.sealed = max(s.sealed, it.key)
+	var released []event.OpenID
 	if ev.Kind != event.LossMark && ev.Kind != event.NoteMark {
-		s.model.Apply(ev)
+		released = s.model.Apply(ev)
+	}
+	if s.applied != nil {
+		s.applied(it, released)
+		return nil
 	}
 	s.stats.Touched.see(ev)
 	for i := range ev.Bufs {
