@@ -36,6 +36,10 @@ type inodeFacts struct {
 	opens int
 }
 
+// followSlackNS is slackNS for a Follower, for which less time is less memory. What
+// back ends say of their clocks (trace.Frame.Until) is exact by itself.
+const followSlackNS = 2e6
+
 // noRecord is where the record of an event is that has none.
 const noRecord = ^uint64(0)
 
@@ -44,7 +48,7 @@ const noRecord = ^uint64(0)
 func NewFollower(applied func(at uint64)) *Follower {
 	f := &Follower{applied: applied, opens: map[event.OpenID]*openFacts{}, inodes: map[fileID]*inodeFacts{}}
 	f.s = sealer{
-		model: posix.New(), stats: &Stats{Head: &trace.Head{}, nLosses: map[uint32]uint64{}},
+		slack: followSlackNS, model: posix.New(), stats: &Stats{Head: &trace.Head{}, nLosses: map[uint32]uint64{}},
 		threads: map[uint32]*thread{}, open: map[callKey]*item{}, positions: newPositions(),
 		applied: f.apply,
 	}
@@ -82,9 +86,17 @@ func (f *Follower) Frame(h *trace.Frame, payload []byte, at uint64) (events int,
 	return events, nil
 }
 
-// Flush applies all events that were read. Those whose records come later are out
-// of order.
-func (f *Follower) Flush() error { return f.s.emit(^uint64(0)) }
+// Flush applies events that were read until none is left whose record is before a
+// place. If records of the same time are still to come, those are out of order.
+func (f *Follower) Flush(before uint64) error {
+	until := uint64(0)
+	for _, it := range f.s.queue.h {
+		if it.at < before {
+			until = max(until, it.key)
+		}
+	}
+	return f.s.emit(until, true)
+}
 
 // apply follows an event that the model has applied.
 func (f *Follower) apply(it *item, released []event.OpenID) {

@@ -43,7 +43,7 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	}
 	fr := trace.NewFrameReader(in)
 	s := &sealer{
-		tw: tw, model: posix.New(),
+		tw: tw, model: posix.New(), slack: slackNS,
 		stats:   &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
 		threads: map[uint32]*thread{},
 		open:    map[callKey]*item{}, positions: newPositions(),
@@ -100,6 +100,7 @@ type sealer struct {
 	order     uint64 // of arrival, to keep equal times stable
 	round     uint32
 	until     uint64 // clock of the present round
+	slack     uint64 // ns; see slackNS
 	sealed    uint64 // everything that returned before this is out
 	rec       trace.Record
 	batch     []*item
@@ -180,7 +181,7 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 func (s *sealer) begin(f *trace.Frame) error {
 	if f.Round != s.round {
 		// All shards were drained up to the last round's clock.
-		if err := s.emit(s.until - min(s.until, slackNS)); err != nil {
+		if err := s.emit(s.until-min(s.until, s.slack), false); err != nil {
 			return err
 		}
 		s.round = f.Round
@@ -202,16 +203,17 @@ func (s *sealer) lost(at, n uint64, reason uint32) {
 	s.queue.push(it)
 }
 
-// emit writes out, in order, what returned up to a time.
-func (s *sealer) emit(until uint64) error {
+// emit writes out, in order, what returned up to a time. Nothing overtakes an event
+// whose content is not complete, unless all is to go.
+func (s *sealer) emit(until uint64, all bool) error {
 	s.batch = s.batch[:0]
 	for s.queue.len() > 0 {
 		it := s.queue.top()
 		if it.key > until && s.queue.len() < maxQueue {
 			break
 		}
-		if it.pending && until != ^uint64(0) && s.queue.len() < maxQueue {
-			break // its content is not complete, and nothing overtakes it
+		if it.pending && !all && s.queue.len() < maxQueue {
+			break
 		}
 		s.batch = append(s.batch, s.queue.pop())
 	}
@@ -262,7 +264,7 @@ func (s *sealer) write(it *item) error {
 
 // finish writes what is left.
 func (s *sealer) finish() error {
-	if err := s.emit(^uint64(0)); err != nil {
+	if err := s.emit(^uint64(0), true); err != nil {
 		return err
 	}
 	if s.stats.End != nil && s.stats.End.Lost > s.stats.Lost {
