@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,12 +27,7 @@ func (s *sealer) record(r *trace.Record) error {
 	case trace.RecData:
 		return s.data(r)
 	case trace.RecEnter:
-		t := s.thread(r.TID)
-		t.entry, t.entryTime = t.entry[:0], r.Enter
-		for _, p := range r.Pieces {
-			p.Data = bytes.Clone(p.Data)
-			t.entry = append(t.entry, p)
-		}
+		s.thread(r.TID).enter(r)
 	case trace.RecTask:
 		t := s.thread(r.TID)
 		t.announced = true
@@ -91,11 +87,42 @@ func (s *sealer) inherit(r *trace.Record) {
 		return
 	}
 	child := *s.thread(r.TID)
-	child.entry, child.announced = nil, false
+	child.entries, child.announced = nil, false
 	if r.Share&trace.ShareThread == 0 {
 		child.ppid = r.PID
 	}
 	s.threads[r.ChildTID] = &child
+}
+
+// maxEntries bounds the RecEnter records that wait for their call: all but the last
+// are of calls that were lost, or have not been seen yet.
+const maxEntries = 8
+
+// enter keeps what was read at the entry of a call.
+func (t *thread) enter(r *trace.Record) {
+	e := entry{time: r.Enter}
+	for _, p := range r.Pieces {
+		p.Data = bytes.Clone(p.Data)
+		e.pieces = append(e.pieces, p)
+	}
+	t.entries = slices.DeleteFunc(t.entries, func(old entry) bool { return old.time == e.time })
+	if len(t.entries) >= maxEntries {
+		t.entries = slices.Delete(t.entries, 0, 1)
+	}
+	t.entries = append(t.entries, e)
+}
+
+// entered returns what was read at the entry of the call that began at a time, and
+// forgets what came before.
+func (t *thread) entered(at uint64) []trace.Piece {
+	var pieces []trace.Piece
+	for _, e := range t.entries {
+		if e.time == at {
+			pieces = e.pieces
+		}
+	}
+	t.entries = slices.DeleteFunc(t.entries, func(e entry) bool { return e.time <= at })
+	return pieces
 }
 
 func (s *sealer) thread(tid uint32) *thread {
@@ -117,7 +144,7 @@ func (s *sealer) newItem(key uint64) *item {
 		*it = item{ev: ev}
 	}
 	s.order++
-	it.key, it.arrival = key, s.order
+	it.key, it.arrival, it.at = key, s.order, s.at
 	it.ev.Offset, it.ev.Count = -1, -1
 	return it
 }
@@ -156,13 +183,12 @@ func (s *sealer) call(r *trace.Record) error {
 	s.files(ev, spec, r)
 	ev.Offset, _ = posix.Extent(ev)
 	it.base = max(ev.Offset, 0)
-	t := s.thread(r.TID)
-	if t.entryTime == r.Enter {
-		if err := s.pieces(it, t.entry); err != nil {
+	if t := s.thread(r.TID); len(t.entries) > 0 {
+		it.entry = t.entered(r.Enter)
+		if err := s.pieces(it, it.entry); err != nil {
 			return err
 		}
 	}
-	t.entry = t.entry[:0]
 	if err := s.pieces(it, r.Pieces); err != nil {
 		return err
 	}
@@ -357,6 +383,9 @@ func (s *sealer) spill(b *event.Buf, base int64) error {
 // store cuts bytes at multiples of the chunk size in file offsets, so that the
 // same page has the same chunk however it was moved.
 func (s *sealer) store(b *event.Buf, off int64, data []byte) error {
+	if s.tw == nil {
+		return nil
+	}
 	for len(data) > 0 {
 		// Unsigned: a damaged stream may say any offset.
 		n := min(int64(len(data)), trace.ChunkBytes-int64(uint64(off)%trace.ChunkBytes))
