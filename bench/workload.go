@@ -53,10 +53,10 @@ type job struct {
 // Workloads returns all workloads.
 func Workloads() []*Workload {
 	return []*Workload{
-		dbBench("db_bench-1t-mmap", 1, true, 150_000),
-		dbBench("db_bench-1t-pread", 1, false, 150_000),
-		dbBench("db_bench-4t-mmap", 4, true, 50_000),
-		dbBench("db_bench-4t-pread", 4, false, 50_000),
+		dbBench("db_bench-1t-mmap", 1, true, 120_000),
+		dbBench("db_bench-1t-pread", 1, false, 120_000),
+		dbBench("db_bench-4t-mmap", 4, true, 40_000),
+		dbBench("db_bench-4t-pread", 4, false, 40_000),
 		fio("fio-psync-direct", "psync", true, 15_000),
 		fio("fio-psync-cached", "psync", false, 300_000),
 		fio("fio-uring-direct", "io_uring", true, 60_000),
@@ -134,7 +134,7 @@ func fio(name, engine string, direct bool, size int) *Workload {
 
 var postmark = &Workload{
 	Name: "postmark", Title: "PostMark, 500 files, %s transactions",
-	Class: Program, size: 40_000, slowSize: 2_000,
+	Class: Program, size: 20_000, slowSize: 2_000,
 	absent: needs("postmark"),
 	job: func(_ *tools, dir string, size int) *job {
 		return &job{argv: []string{"postmark", filepath.Join(dir, "postmark.cfg")}}
@@ -168,7 +168,7 @@ var makeLua = &Workload{
 
 var gitGC = &Workload{
 	Name: "git-gc", Title: "git gc of %s commits in loose objects",
-	Class: Program, size: 1_500, slowSize: 150,
+	Class: Program, size: 1_000, slowSize: 100,
 	absent: needs("git"),
 	prepare: func(ctx context.Context, _ *tools, dir string, size int) error {
 		if err := run(ctx, dir, "git", "init", "-q", "-b", "main", "repo"); err != nil {
