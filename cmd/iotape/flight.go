@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -133,7 +134,7 @@ func fly(c *console, p *recordPlan) error {
 	defer f.rec.Close()
 	if p.capture.RingBytes == 0 {
 		// What waits in the kernel comes on top; less of it makes finer frames, too.
-		p.capture.RingBytes = int(min(max(p.flight.options.Bytes, flight.DefaultBytes)/8, 128<<20))
+		p.capture.RingBytes = int(min(max(cmp.Or(p.flight.options.Bytes, flight.DefaultBytes)/8, 8<<20), 128<<20))
 	}
 
 	var worker sync.WaitGroup
