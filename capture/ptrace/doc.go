@@ -8,8 +8,8 @@
 //
 // # What differs from the contract and from eBPF capture
 //
-//   - The calls listed by Untraced are not recorded at all: frequent calls without
-//     meaning for storage, which would otherwise cost two stops each.
+//   - The calls listed by Untraced are not recorded unless all are asked for: frequent
+//     calls without meaning for storage, which would otherwise cost two stops each.
 //   - Nothing is ever dropped: a thread is stopped while its call is recorded, so
 //     both overflow policies hold the program until the writer took the records.
 //     Result.Stops stays 0.
