@@ -47,16 +47,16 @@ type task struct {
 	result  *handle // made by this task
 	closes  []*handle
 
-	cwd      uint64 // identity of the working directory that relative names start from; 0 if none do
-	setsCwd  uint64 // identity after a successful change
-	publish  bool   // other threads will need the working directory
-	umask    uint32
-	inline   []byte // small content of the event
-	data     []byte // content to write
-	want     []byte // content to expect
-	noWant   bool   // the tape does not have all of it
-	exited   bool   // last task of its node
-	declined string // why the call is not made, if the catalogue would make it
+	cwd     uint64 // identity of the working directory that relative names start from; 0 if none do
+	setsCwd uint64 // identity after a successful change
+	publish bool   // other threads will need the working directory
+	umask   uint32
+	inline  []byte // small content of the event
+	data    []byte // content to write
+	want    []byte // content to expect
+	noWant  bool   // the tape does not have all of it, or of what is written
+	madeUp  bool   // what it reads is the replay's own invention
+	exited  bool   // last task of its node
 }
 
 // planner turns events into tasks, in the tape's order.
@@ -71,6 +71,7 @@ type planner struct {
 	origin map[uint32]uint64
 	cwds   map[uint64]*cwd
 	root   bool
+	made   madeUp
 }
 
 type cwd struct {
@@ -78,8 +79,9 @@ type cwd struct {
 	published bool
 }
 
-func newPlanner(t *trace.Tape, root bool) *planner {
+func newPlanner(t *trace.Tape, root bool, made madeUp) *planner {
 	return &planner{
+		made: made,
 		tape: t, events: t.NewEventReader(), model: posix.New(), root: root,
 		handles: map[event.OpenID]*handle{}, order: newOrder(),
 		origin: map[uint32]uint64{}, cwds: map[uint64]*cwd{},
@@ -202,6 +204,7 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	}
 	if t.action != emulate {
 		p.content(t)
+		p.made.see(t)
 		p.order.conflicts(t)
 	}
 }
@@ -383,8 +386,5 @@ func (p *planner) content(t *task) {
 	}
 	if t.action == copyIn {
 		t.data = t.want
-		if t.noWant {
-			t.action, t.declined = emulate, "its content was not recorded"
-		}
 	}
 }

@@ -32,6 +32,8 @@ type iotapeCap struct {
 	TailPtr   uint8
 	TailElem  uint16
 	Zero      uint16
+	Keep      uint32
+	Zero2     uint32
 }
 
 type iotapeCommon struct {
@@ -83,7 +85,8 @@ type iotapeSpec struct {
 	HoldArg  uint8
 	OfferArg uint8
 	OfferOff uint8
-	Zero     [5]uint8
+	Zero     uint8
+	HoldKeep uint32
 	Caps     [6]iotapeCap
 }
 

@@ -68,7 +68,7 @@ func Probe() error {
 	if err := probeFeatures(); err != nil {
 		return err
 	}
-	p, err := load(&config{content: capture.ContentFull, block: true, shards: 1, ringBytes: minRingBytes})
+	p, err := load(&config{block: true, shards: 1, ringBytes: minRingBytes})
 	if err != nil {
 		return err
 	}

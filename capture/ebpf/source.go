@@ -54,12 +54,11 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		return nil, err
 	}
 	defer p.close()
-	d, err := newDrain(p, sw)
+	d, err := newDrain(p, sw, o.Content)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	d.bare = o.Content == capture.ContentNone
 	if err := p.attach(); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,8 @@ If the disk fills up the command goes on; what is not recorded is counted, and
 the tape says so.`,
 		Example: `  iotape record -o git.tape -- git clone --no-hardlinks repo work
   iotape record -o make.tape --snapshot src -- make -C src
-  iotape record --content none -- tar -xf big.tar      # what was called, not the bytes`,
+  iotape record --content none -- tar -xf big.tar      # what was called, not the bytes
+  iotape record --content write=full,read=hash -- sqlite3 db .dump`,
 		Args: cobra.MinimumNArgs(1),
 		Annotations: exits(
 			"N    the command's own; 128+N if signal N ended it",
@@ -58,7 +59,7 @@ the tape says so.`,
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
 	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
-	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full or none")
+	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
 	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")

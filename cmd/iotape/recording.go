@@ -251,7 +251,7 @@ func capturingWith(b *backend, p *recordPlan, guard *spaceGuard) (*capture.Resul
 func (p *recordPlan) head(b *backend) *trace.Head {
 	h := &trace.Head{
 		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command,
-		UID: os.Getuid(), GID: os.Getgid(), Content: string(p.capture.Content), Overflow: string(p.capture.Overflow),
+		UID: os.Getuid(), GID: os.Getgid(), Content: p.capture.Content.String(), Overflow: string(p.capture.Overflow),
 		Shards: b.shards(&p.capture), Ops: len(event.Catalogue()),
 	}
 	h.ClockNS, h.WallNS = clocks()

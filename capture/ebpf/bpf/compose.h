@@ -186,6 +186,19 @@ static __always_inline void add_bulk(struct work *w, u32 arg, u64 addr, u64 len,
 }
 #define BULK(arg, flags, kind) ((u32)(arg) | (u32)(flags) << 8 | (u32)(kind) << 16)
 
+/* plan_content plans to copy what is wanted of n bytes; the rest is omitted. */
+static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, u8 flags, u32 kind, u64 addr, u64 n, u32 count)
+{
+	u64 keep = c->keep;
+
+	if (n > keep)
+		put_piece(w, arg, flags | PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep)
+		add_bulk(w, BULK(arg, flags, kind), addr, keep, count);
+}
+
 /* put_vector appends the iovec array and plans its elements' bytes. */
 static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
 {
@@ -214,11 +227,6 @@ static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 co
 		}
 		total = w->want;
 	}
-	if (!total)
-		return 1;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, c->arg, PIECE_OMITTED, total, 0);
-	else
-		add_bulk(w, BULK(c->arg, 0, PART_VECTOR), addr, total, count);
+	plan_content(w, c, c->arg, 0, PART_VECTOR, addr, total, count);
 	return 1;
 }

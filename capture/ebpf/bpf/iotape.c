@@ -83,10 +83,14 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 /* moved records the content of a call that moved it inside the kernel. */
 static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 {
-	if (s->flags & SPEC_OMIT_MOVED)
-		put_piece(w, s->hold_arg, PIECE_OMITTED, ret, 0);
-	else if (!add_part(w, s->hold_arg, PART_MOVED, 0, ret, 0, 0))
-		put_piece(w, s->hold_arg, PIECE_MISSING, ret, 0);
+	u64 n = ret, keep = s->hold_keep;
+
+	if (n > keep)
+		put_piece(w, s->hold_arg, PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep && !add_part(w, s->hold_arg, PART_MOVED, 0, keep, 0, 0))
+		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)

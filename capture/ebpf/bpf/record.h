@@ -68,7 +68,6 @@ _Static_assert(sizeof(struct piece) == 16, "piece");
 
 /* One row of the catalogue, by system-call number (specs.go). */
 enum {
-	CAP_OMIT = 1,
 	CAP_MADE = 2,    /* of a command: the result is a descriptor */
 	CAP_FDS = 4,     /* the memory is two descriptors */
 	CAP_FD_HEAD = 8, /* its first word is one */
@@ -80,6 +79,7 @@ struct cap {
 	u64 cond_mask;
 	u8 tail_off, tail_width, tail_max, tail_ptr;
 	u16 tail_elem, zero;
+	u32 keep, zero2; /* so many bytes of its content are wanted */
 };
 enum {
 	SPEC_FD_RESULT = 1,
@@ -88,20 +88,20 @@ enum {
 	SPEC_HOLD = 8,
 	SPEC_NO_RETURN = 16,
 	SPEC_ENTRY = 32, /* some capture is at entry */
-	SPEC_OMIT_MOVED = 64, /* content of a held call is not wanted */
-	SPEC_POSITION = 128,  /* moves the position of argument 0 */
-	SPEC_BEFORE = 256,    /* some memory is read at entry and at exit */
-	SPEC_OFFER = 512,     /* a word in memory says how much room there is */
-	SPEC_INNER = 1024,    /* there may be descriptors in its memory */
+	SPEC_POSITION = 128, /* moves the position of argument 0 */
+	SPEC_BEFORE = 256,   /* some memory is read at entry and at exit */
+	SPEC_OFFER = 512,    /* a word in memory says how much room there is */
+	SPEC_INNER = 1024,   /* there may be descriptors in its memory */
 };
 struct spec {
 	u16 op, flags;
 	u8 ncaps, nobjects, objects[IOT_MAX_OBJS - 1];
-	u8 hold_arg, offer_arg, offer_off, zero[5];
+	u8 hold_arg, offer_arg, offer_off, zero;
+	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
 	struct cap caps[IOT_MAX_CAPS];
 };
-_Static_assert(sizeof(struct cap) == 32, "cap");
-_Static_assert(sizeof(struct spec) == 16 + 6 * 32, "spec");
+_Static_assert(sizeof(struct cap) == 40, "cap");
+_Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
 
 /* What the recorder reads while a thread is held, by thread (pending.go). */
 enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA };
