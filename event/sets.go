@@ -45,6 +45,7 @@ var (
 	renameFlags   = bits("rename", "0", b("RENAME_NOREPLACE", 1), b("RENAME_EXCHANGE", 2), b("RENAME_WHITEOUT", 4))
 	protFlags     = bits("prot", "PROT_NONE", b("PROT_READ", 1), b("PROT_WRITE", 2), b("PROT_EXEC", 4))
 	mmapFlags     = bits("mmap", "0", b("MAP_SHARED", 1), b("MAP_PRIVATE", 2), b("MAP_FIXED", 0x10), b("MAP_ANONYMOUS", 0x20), b("MAP_GROWSDOWN", 0x100), b("MAP_DENYWRITE", 0x800), b("MAP_LOCKED", 0x2000), b("MAP_NORESERVE", 0x4000), b("MAP_POPULATE", 0x8000), b("MAP_STACK", 0x20000), b("MAP_HUGETLB", 0x40000), b("MAP_SYNC", 0x80000), b("MAP_FIXED_NOREPLACE", 0x100000))
+	mappedFlags   = bits("mapped", "PRIVATE", b("SHARED", MappedShared), b("STORE", MappedStore), b("CODE", MappedCode), b("CALL", MappedInCall))
 	msyncFlags    = bits("msync", "0", b("MS_ASYNC", 1), b("MS_INVALIDATE", 2), b("MS_SYNC", 4))
 	socketDomains = one("domain", b("AF_UNSPEC", 0), b("AF_UNIX", 1), b("AF_INET", 2), b("AF_INET6", 10), b("AF_NETLINK", 16), b("AF_PACKET", 17), b("AF_VSOCK", 40))
 	cloneFlags    = bits("clone", "0",

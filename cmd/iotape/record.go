@@ -9,7 +9,7 @@ import (
 func newRecord(c *console) *cobra.Command {
 	var p recordPlan
 	var noIndex bool
-	var backend, content, overflow string
+	var backend, content, overflow, mmap string
 	ring := sizeFlag(0)
 	cmd := &cobra.Command{
 		Use:   "record [-o TAPE] [flags] [--] COMMAND [ARG...]",
@@ -48,6 +48,9 @@ the tape says so.`,
 			if p.capture.Overflow, err = capture.ParseOverflow(overflow); err != nil {
 				return usageError{err}
 			}
+			if p.capture.Mmap, err = capture.ParseMmap(mmap); err != nil {
+				return usageError{err}
+			}
 			p.capture.RingBytes = int(ring)
 			p.capture.Command, p.index = args, !noIndex
 			return record(cmd.Context(), c, &p)
@@ -58,6 +61,7 @@ the tape says so.`,
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full or none")
+	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of files that are mapped into memory: data (reads and stores; of programs and libraries only that a page was used), full (those like other files), written (stores only) or off")
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
 	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
