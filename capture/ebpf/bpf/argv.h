@@ -9,8 +9,10 @@
 
 /* put_argv composes a vector of up to ARGV_SMALL bytes. It returns its length, -1
  * if it cannot be read, -2 if it is longer. */
-static __noinline long put_argv(struct work *w, u64 addr)
+__noinline long put_argv(struct work *w, u64 addr)
 {
+	if (!w)
+		return 0;
 	u64 p;
 	u32 i;
 	long n;
@@ -48,8 +50,10 @@ static __noinline long put_argv(struct work *w, u64 addr)
 
 /* write_big_argv writes the RecEnter of a vector that is too long to compose: into
  * a record that is as long as it may get. */
-static __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg)
+__noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg)
 {
+	if (!w)
+		return 0;
 	struct rec_data *r = (struct rec_data *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	u64 at = w->len, max = ring_bytes / 4, p;
@@ -125,8 +129,10 @@ static __always_inline void finish_strings(struct work *w, u8 arg, u8 flags, u64
 
 /* try_entry composes and writes the RecEnter. Unless it must, it writes nothing if
  * something cannot be read. */
-static __noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool must)
+__noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool must)
 {
+	if (!w || !st || !s)
+		return 0;
 	u32 i;
 	long n;
 

@@ -44,8 +44,10 @@ static __always_inline void settle_position(struct work *w, struct task *st, s64
 		o->pos = st->start + ret;
 }
 
-static __noinline int put_object(struct work *w, s32 fd, s32 arg)
+__noinline int put_object(struct work *w, s32 fd, s32 arg)
 {
+	if (!w)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct fdtable *fdt = t->files->fdt;
 	unsigned long bits;
@@ -116,8 +118,10 @@ static __always_inline bool add_part(struct work *w, u8 arg, u8 kind, u64 addr, 
 
 /* put_string appends a string piece without its NUL. It returns false if the
  * memory cannot be read now. */
-static __noinline int put_string(struct work *w, u64 addr, u8 arg)
+__noinline int put_string(struct work *w, u64 addr, u8 arg)
 {
+	if (!w)
+		return 0;
 	u64 off = w->len;
 	if (off > COMPOSE_MAX)
 		return 0;
@@ -186,8 +190,10 @@ static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, 
 }
 
 /* put_vector appends the iovec array and plans its elements' bytes. */
-static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
+__noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
 {
+	if (!w || !c)
+		return 0;
 	u64 off = w->len, total = 0;
 	u32 i;
 

@@ -21,8 +21,10 @@ static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_s
 
 /* announce writes the thread's identity. If it cannot, the next call tries again
  * first, and is lost if it fails too. */
-static __noinline int announce(struct work *w, struct task *st, u64 now)
+__noinline int announce(struct work *w, struct task *st, u64 now)
 {
+	if (!w || !st)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct rec_task r = {};
 
@@ -93,7 +95,7 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
-static __noinline int orphan(struct work *w, struct task *st);
+__noinline int orphan(struct work *w, struct task *st);
 #include "stores.h"
 
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
@@ -145,8 +147,10 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 
 /* orphan closes pending work that the recorder will not do: the thread was not
  * held, or has ended. */
-static __noinline int orphan(struct work *w, struct task *st)
+__noinline int orphan(struct work *w, struct task *st)
 {
+	if (!w || !st)
+		return 0;
 	u32 tid = bpf_get_current_pid_tgid();
 	st->flags &= ~TASK_PENDING;
 	struct pending *p = bpf_map_lookup_elem(&pendings, &tid);

@@ -237,8 +237,10 @@ static __always_inline u64 page_bytes(struct area *a)
 
 enum { READ_SHARED = 1, READ_STORE = 2, READ_CODE = 4, READ_IN_CALL = 8 }; /* event.MappedShared … */
 
-static __noinline int compose_read(struct work *w, struct fault *f, struct area *a, u32 is_code)
+__noinline int compose_read(struct work *w, struct fault *f, struct area *a, u32 is_code)
 {
+	if (!w || !f || !a)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct rec_call *r = (struct rec_call *)w->buf;
 
@@ -265,8 +267,10 @@ static __noinline int compose_read(struct work *w, struct fault *f, struct area 
 
 /* write_read writes the record, without ever holding the thread for it: that is
  * only allowed on the way back to the program. */
-static __noinline int write_read(struct work *w, u32 shard)
+__noinline int write_read(struct work *w, u32 shard)
 {
+	if (!w)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	u64 n = w->len;
@@ -307,8 +311,10 @@ static __always_inline bool readable(u64 addr)
 /* copy_pages records the pages of [at, at+count) that are mapped, with their
  * content, one record for each stretch of them. Pages of the range that were not in
  * the cache are not mapped. */
-static __noinline int copy_pages(struct work *w, struct task *st, struct fault *f, struct area *a)
+__noinline int copy_pages(struct work *w, struct task *st, struct fault *f, struct area *a)
 {
+	if (!w || !st || !f || !a)
+		return 0;
 	u64 lo = a->at, n = a->count;
 	u32 i, code = is_code(a);
 
@@ -369,8 +375,10 @@ static __always_inline bool hold_for(struct work *w, struct task *st, struct fau
 }
 
 /* take records what a fault has mapped. */
-static __noinline int take(struct work *w, struct task *st, struct fault *f, struct area *a)
+__noinline int take(struct work *w, struct task *st, struct fault *f, struct area *a)
 {
+	if (!w || !st || !f || !a)
+		return 0;
 	u64 asked = a->first + ((f->addr - a->from) >> page_shift);
 	u64 last = a->first + ((a->to - a->from) >> page_shift) - 1;
 	bool store = f->flags & FAULT_STORE, shared_area = a->flags & VM_SHARED;
@@ -477,8 +485,10 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 }
 
 /* settle records the thread's last fault, if that could not be done at once. */
-static __noinline int settle(struct task *st, u32 how)
+__noinline int settle(struct task *st, u32 how)
 {
+	if (!st)
+		return 0;
 	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
 
 	if (!f || !f->addr) {
