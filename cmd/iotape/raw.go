@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bufio"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"iotape/trace/raw"
+)
+
+func newRaw(c *console) *cobra.Command {
+	var build string
+	cmd := &cobra.Command{
+		Use:   "raw STREAM | raw --build STREAM TEXT",
+		Short: "Show an unsealed recording as text, or make one from text",
+		Long: `Raw prints what a recorder really wrote: every frame, record, object and piece of a
+stream, one a line, without interpreting them. With --build it makes a stream from
+such a text, broken ones too: that is how tests of iotape seal and bug reports of
+damaged recordings are made.`,
+		Example: `  iotape record --keep-stream -o ls.tape -- ls
+  iotape raw ls.stream | less
+  iotape raw --build broken.stream broken.txt && iotape seal broken.stream`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: exits("0  done", "2  failed, or the stream is damaged: what is good of it was printed"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			if build == "" {
+				return c.print(func(w *bufio.Writer) error { return raw.Dump(w, in) })
+			}
+			out, err := os.OpenFile(build, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+			if err != nil {
+				return err
+			}
+			defer out.Close()
+			if err := raw.Build(out, in); err != nil {
+				os.Remove(build)
+				return err
+			}
+			return out.Close()
+		},
+	}
+	cmd.Flags().StringVar(&build, "build", "", "make this `STREAM` from a text")
+	return cmd
+}
