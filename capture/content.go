@@ -125,10 +125,12 @@ func (k Keep) Bytes() uint32 {
 // Hashes reports whether some content is hashed.
 func (c Content) Hashes() bool { return c.Read.Rule == KeepHash || c.Write.Rule == KeepHash }
 
-// Of returns what is kept of argument arg of an operation. What moves inside the
+// Of returns what is kept of argument arg of an operation, or of a part of it
+// (event.Part.Of). What moves inside the
 // kernel (event.Spec.Hold) is both read and written: it is kept as far as either
 // rule says.
 func (c Content) Of(s *event.Spec, arg int) Keep {
+	_, base := event.SplitPart(arg)
 	switch {
 	case s.Hold && arg == s.MovedFrom():
 		if c.Write.Rule < c.Read.Rule || c.Write.Rule == c.Read.Rule && c.Write.Head > c.Read.Head {
@@ -137,7 +139,7 @@ func (c Content) Of(s *event.Spec, arg int) Keep {
 		return c.Read
 	case !s.IsContent(arg):
 		return Keep{}
-	case s.Args[arg].Dir == event.Out:
+	case s.Args[base].Dir == event.Out:
 		return c.Read
 	}
 	return c.Write

@@ -11,12 +11,16 @@ type Digest [32]byte
 // Missing reports whether the part could not be read.
 func (d *Digest) Missing() bool { return *d == Digest{} }
 
-// IsContent reports whether argument i holds bytes that the call moves for the
+// IsContent reports whether argument i, or part of an argument (Part.Of), holds bytes that the call moves for the
 // program: file content, messages. Names, structures, addresses and argument
 // vectors are not content; they say what the call is.
 func (s *Spec) IsContent(i int) bool {
-	if i < 0 || i >= len(s.Args) || s.Class != Data && s.Class != Socket {
+	part, i := SplitPart(i)
+	if i >= len(s.Args) || s.Class != Data && s.Class != Socket || part > PartData || part == PartName || part == PartBefore {
 		return false
+	}
+	if part == PartData {
+		return true
 	}
 	switch a := &s.Args[i]; a.Kind {
 	case KindVec:

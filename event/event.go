@@ -8,6 +8,11 @@ const AtFDCWD = -100
 // ResultArg is the argument index that stands for the result.
 const ResultArg = -1
 
+// MemoryArg is the argument index of descriptors that stand in a call's memory, in
+// their order there: the two of pipe and socketpair, those that a message passes
+// (SCM_RIGHTS), the source of FICLONERANGE.
+const MemoryArg = -2
+
 // Event is one operation from entry to return, as the sealed trace holds it:
 // resolved, with content by reference. An iterator may reuse the Event and
 // everything it points to; Clone what must live longer.
@@ -29,7 +34,7 @@ type Event struct {
 	Errno syscall.Errno // 0 on success
 	Args  [MaxArgs]uint64
 
-	Files []File // descriptors: arguments in order, then the result
+	Files []File // descriptors: arguments in order, those in memory, the result
 	Paths []Path // path arguments, in order
 	Bufs  []Buf  // memory arguments other than paths, in order
 
@@ -82,7 +87,7 @@ type OpenID uint64
 
 // File is a descriptor that an event used or made.
 type File struct {
-	Arg   int8   // argument index, or ResultArg
+	Arg   int8   // argument index, ResultArg or MemoryArg
 	FD    int32  // the number
 	Open  OpenID // open file; 0 if the number was not open
 	Known bool   // the kernel's facts below were recorded
@@ -108,7 +113,7 @@ type Path struct {
 
 // Buf is memory that a call read or wrote.
 type Buf struct {
-	Arg     int8
+	Arg     int8 // argument index; of its other parts, as Part.Of says
 	Dir     Dir
 	Kind    Kind
 	Omitted bool    // because the policy said so, Inline and Refs are only the first bytes, or none
@@ -153,7 +158,8 @@ func (e *Event) PathArg(arg int) *Path {
 	return nil
 }
 
-// BufArg returns the memory of argument position arg, nil if there is none.
+// BufArg returns the memory of argument position arg, or of one of its parts
+// (Part.Of), nil if there is none.
 func (e *Event) BufArg(arg int) *Buf {
 	for i := range e.Bufs {
 		if int(e.Bufs[i].Arg) == arg {

@@ -35,6 +35,7 @@ var (
 		b("F_OFD_GETLK", 36), b("F_OFD_SETLK", 37), b("F_OFD_SETLKW", 38),
 		b("F_SETLEASE", 1024), b("F_GETLEASE", 1025), b("F_NOTIFY", 1026), b("F_DUPFD_CLOEXEC", 1030), b("F_SETPIPE_SZ", 1031), b("F_GETPIPE_SZ", 1032),
 		b("F_ADD_SEALS", 1033), b("F_GET_SEALS", 1034))
+	epollOps  = one("epoll_ctl", b("EPOLL_CTL_ADD", 1), b("EPOLL_CTL_DEL", 2), b("EPOLL_CTL_MOD", 3))
 	flockOps  = bits("flock", "0", b("LOCK_SH", 1), b("LOCK_EX", 2), b("LOCK_NB", 4), b("LOCK_UN", 8))
 	ioctlCmds = one("ioctl",
 		b("FICLONE", 0x40049409), b("FICLONERANGE", 0x4020940d), b("FIDEDUPERANGE", 0xc0189436), b("FS_IOC_FIEMAP", 0xc020660b),

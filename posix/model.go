@@ -2,6 +2,7 @@ package posix
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"iotape/event"
@@ -12,12 +13,17 @@ import (
 type Model struct {
 	threads  map[uint32]*Thread
 	given    map[event.OpenID]*OpenFile // of the Inherited events, by what these call them
+	opens    map[event.OpenID]*OpenFile // those with descriptors, or in messages
+	flights  []*OpenFile                // in messages, in the order of sending
+	early    []early                    // those received before they were sent
 	nextOpen event.OpenID
 	released []event.OpenID
 }
 
 // New returns a model without threads.
-func New() *Model { return &Model{threads: map[uint32]*Thread{}, given: map[event.OpenID]*OpenFile{}} }
+func New() *Model {
+	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}}
+}
 
 // Thread is one node: a sequential line of execution.
 type Thread struct {
@@ -44,9 +50,10 @@ type OpenFile struct {
 	Mode  uint32 // type and permissions; 0 if unknown
 	Dev   uint64
 	Ino   uint64
+	PID   uint32 // process that a pidfd stands for; 0 if unknown
 	// Given is set if it was passed in from outside at the start.
 	Given bool
-	refs  int // descriptors
+	refs  int // descriptors, and messages on their way
 }
 
 // Descriptor is a slot of a table.
@@ -176,10 +183,26 @@ func (m *Model) exit(t *Thread) {
 // open gives a thread's table a new open file for a descriptor.
 func (m *Model) open(t *Thread, f *event.File, since int64) *OpenFile {
 	m.nextOpen++
+	if f.Path == "" && f.Known {
+		f.Path = kernelName(f)
+	}
 	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	m.opens[o.ID] = o
 	m.install(t, f.FD, o, f.Flags&oCloexec != 0, since)
 	f.Open = o.ID
 	return o
+}
+
+// kernelName is how the kernel calls a pipe or a socket (proc(5), "fd").
+func kernelName(f *event.File) string {
+	const fifo, socket = 0o010000, 0o140000
+	switch f.Mode & typeMask {
+	case fifo:
+		return "pipe:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	case socket:
+		return "socket:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	}
+	return ""
 }
 
 // install puts an open file into a slot. What is in the slot was closed by a
@@ -197,8 +220,14 @@ func (m *Model) drop(tab *Table, fd int32) {
 		return
 	}
 	delete(tab.slots, fd)
-	if d.Open.refs--; d.Open.refs == 0 {
-		m.released = append(m.released, d.Open.ID)
+	m.unref(d.Open)
+}
+
+// unref ends one use of an open file.
+func (m *Model) unref(o *OpenFile) {
+	if o.refs--; o.refs == 0 {
+		delete(m.opens, o.ID)
+		m.released = append(m.released, o.ID)
 	}
 }
 

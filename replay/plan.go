@@ -249,7 +249,7 @@ func (p *planner) modelled(ev *event.Event) bool {
 }
 
 func duplicates(op event.Op) bool {
-	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3
+	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3 || op == event.OpPidfdGetfd
 }
 
 // plainFcntl reports whether an fcntl is repeated: the commands that read and set

@@ -217,8 +217,14 @@ func (s *sealer) files(ev *event.Event, spec *event.Spec, r *trace.Record) {
 		}
 		ev.Files = append(ev.Files, f)
 	}
-	if o := object(r, event.ResultArg); o != nil && ev.Errno == 0 {
-		ev.Files = append(ev.Files, file(o))
+	if ev.Errno != 0 {
+		return
+	}
+	for i := range r.Objects {
+		o := &r.Objects[i]
+		if o.Arg < 0 || ev.FileArg(int(o.Arg)) == nil {
+			ev.Files = append(ev.Files, file(o))
+		}
 	}
 }
 
@@ -274,15 +280,8 @@ func (s *sealer) pieces(it *item, pieces []trace.Piece) error {
 }
 
 func (s *sealer) piece(it *item, p *trace.Piece) error {
-	ev, spec := &it.ev, it.ev.Spec()
-	kind, dir := event.KindBuf, event.In
-	if int(p.Arg) < len(spec.Args) {
-		a := &spec.Args[p.Arg]
-		dir = a.Dir
-		if a.Kind.IsMemory() {
-			kind = a.Kind
-		}
-	}
+	ev := &it.ev
+	kind, dir := meaning(ev, int(p.Arg))
 	if kind == event.KindPath {
 		ev.Paths = append(ev.Paths, event.Path{Arg: int8(p.Arg), Raw: strings.TrimRight(string(p.Data), "\x00")})
 		return nil
@@ -319,9 +318,38 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 	return nil
 }
 
+// meaning returns what the memory of an argument, or of one of its parts, is.
+func meaning(ev *event.Event, index int) (event.Kind, event.Dir) {
+	part, i := event.SplitPart(index)
+	spec := ev.Spec()
+	if i >= len(spec.Args) {
+		return event.KindBuf, event.In
+	}
+	a := spec.Argument(i, &ev.Args)
+	switch part {
+	case event.PartWhole:
+		if a.Kind.IsMemory() {
+			return a.Kind, a.Dir
+		}
+		return event.KindBuf, a.Dir
+	case event.PartBefore:
+		return event.KindStruct, event.In
+	case event.PartData:
+		return event.KindVec, a.Dir
+	case event.PartTarget:
+		if spec.Class == event.Meta {
+			return event.KindBuf, a.Dir // the value of an extended attribute
+		}
+	}
+	return event.KindStruct, a.Dir
+}
+
+// maxStruct is the largest structure or array of them that stands in the event itself.
+const maxStruct = 4096
+
 // content appends bytes to a buffer, in the event while they are few.
 func (s *sealer) content(b *event.Buf, base int64, p *trace.Piece) error {
-	inline := b.Kind == event.KindStruct || b.Kind == event.KindText || b.Kind == event.KindStrings
+	inline := b.Kind == event.KindStruct && len(b.Inline)+len(p.Data) <= maxStruct || b.Kind == event.KindText || b.Kind == event.KindStrings
 	if len(b.Refs) == 0 && (inline || len(b.Inline)+len(p.Data) <= maxInline) {
 		b.Inline = append(b.Inline, p.Data...)
 		return nil

@@ -1,10 +1,12 @@
 package seal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"iotape/event"
 	"iotape/posix"
@@ -227,6 +229,12 @@ func (s *sealer) emit(until uint64, all bool) error {
 	return nil
 }
 
+// byArgument orders an event's memory: the order of pieces is that of their way into
+// the stream.
+func byArgument(a, b event.Buf) int {
+	return cmp.Or(cmp.Compare(a.Arg&15, b.Arg&15), cmp.Compare(a.Arg, b.Arg))
+}
+
 // write resolves one event and gives it to the tape.
 func (s *sealer) write(it *item) error {
 	ev := &it.ev
@@ -241,6 +249,7 @@ func (s *sealer) write(it *item) error {
 		s.stats.Late++
 	}
 	s.sealed = max(s.sealed, it.key)
+	slices.SortStableFunc(ev.Bufs, byArgument)
 	var released []event.OpenID
 	if ev.Kind != event.LossMark && ev.Kind != event.NoteMark {
 		released = s.model.Apply(ev)

@@ -16,8 +16,8 @@ const maxOpen = 1 << 14
 
 // Rewriter replaces content by hashes. It is not safe for concurrent use.
 type Rewriter struct {
-	hashed [][event.MaxArgs]bool // by operation and argument
-	any    []bool                // by operation
+	hashed []arguments // by operation
+	any    []bool      // by operation
 	open   map[callKey]*call
 	free   []*call
 
@@ -49,20 +49,39 @@ type part struct {
 	hashed     bool // hash has bytes
 }
 
+// arguments are those of an operation whose content is hashed: bit i is argument i,
+// in data of the messages that it points to.
+type arguments struct{ whole, data uint8 }
+
+func (a arguments) has(arg uint8) bool {
+	switch part, i := event.SplitPart(int(arg)); part {
+	case event.PartWhole:
+		return a.whole>>i&1 != 0
+	case event.PartData:
+		return a.data>>i&1 != 0
+	}
+	return false
+}
+
 // New returns a Rewriter for a policy, nil if it hashes nothing.
 func New(c capture.Content) *Rewriter {
 	if !c.Hashes() {
 		return nil
 	}
 	specs := event.Catalogue()
-	w := &Rewriter{hashed: make([][event.MaxArgs]bool, len(specs)), any: make([]bool, len(specs)), open: map[callKey]*call{}}
+	w := &Rewriter{hashed: make([]arguments, len(specs)), any: make([]bool, len(specs)), open: map[callKey]*call{}}
 	for i := range specs {
 		s := &specs[i]
+		h := &w.hashed[s.Op]
 		for arg := range min(len(s.Args), event.MaxArgs) {
 			if c.Of(s, arg).Rule == capture.KeepHash {
-				w.hashed[s.Op][arg], w.any[s.Op] = true, true
+				h.whole |= 1 << arg
+			}
+			if c.Of(s, event.PartData.Of(arg)).Rule == capture.KeepHash {
+				h.data |= 1 << arg
 			}
 		}
+		w.any[s.Op] = h.whole|h.data != 0
 	}
 	return w
 }
@@ -118,7 +137,7 @@ func (w *Rewriter) rewrite(body []byte) bool {
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
 		switch {
-		case int(p.Arg) >= event.MaxArgs || !w.hashed[op][p.Arg] || p.Flags&(trace.PieceShape|trace.PieceOmitted) != 0:
+		case !w.hashed[op].has(p.Arg) || p.Flags&(trace.PieceShape|trace.PieceOmitted) != 0:
 			w.pieces = append(w.pieces, *p)
 		case c != nil: // else its call was lost
 			w.add(c, p)

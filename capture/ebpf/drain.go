@@ -35,6 +35,8 @@ type drain struct {
 	digest *digest.Rewriter // nil if nothing is hashed
 	tr     *ptracer.Tracer
 
+	content capture.Content
+
 	// To wait for full rings, and for held threads: an epoll set, in the Go
 	// runtime's own, so that waiting takes no processor from the tracing thread.
 	epoll *os.File
@@ -66,7 +68,7 @@ type heldThread struct {
 }
 
 func newDrain(p *programs, sw *trace.StreamWriter, content capture.Content) (*drain, error) {
-	d := &drain{p: p, sw: sw, digest: digest.New(content), spans: make([][]span, len(p.rings)), event: -1}
+	d := &drain{p: p, sw: sw, content: content, digest: digest.New(content), spans: make([][]span, len(p.rings)), event: -1}
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make an epoll set: %w", err)

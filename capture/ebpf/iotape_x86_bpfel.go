@@ -13,6 +13,29 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type iotapeCap struct {
+	_         structs.HostLayout
+	Arg       uint8
+	Kind      uint8
+	Dir       uint8
+	When      uint8
+	Len       uint8
+	LenArg    uint8
+	Flags     uint8
+	CondArg   uint8
+	Bytes     uint32
+	CondBits  uint32
+	CondMask  uint64
+	TailOff   uint8
+	TailWidth uint8
+	TailMax   uint8
+	TailPtr   uint8
+	TailElem  uint16
+	Zero      uint16
+	Keep      uint32
+	Zero2     uint32
+}
+
 type iotapeCommon struct {
 	_         structs.HostLayout
 	Lost      [8]uint64
@@ -40,7 +63,7 @@ type iotapePending struct {
 	Ret    int64
 	Pos    [2]uint64
 	Mode   [2]uint32
-	Parts  [5]struct {
+	Parts  [7]struct {
 		_     structs.HostLayout
 		Addr  uint64
 		Len   uint64
@@ -60,35 +83,25 @@ type iotapeSpec struct {
 	Nobjects uint8
 	Objects  [2]uint8
 	HoldArg  uint8
-	Zero     [3]uint8
+	OfferArg uint8
+	OfferOff uint8
+	Zero     uint8
 	HoldKeep uint32
-	Caps     [4]struct {
-		_        structs.HostLayout
-		Arg      uint8
-		Kind     uint8
-		Dir      uint8
-		When     uint8
-		Len      uint8
-		LenArg   uint8
-		Zero     uint8
-		CondArg  uint8
-		Bytes    uint32
-		Keep     uint32
-		CondMask uint64
-	}
+	Caps     [6]iotapeCap
 }
 
 type iotapeTask struct {
-	_     structs.HostLayout
-	Enter uint64
-	Cpu   uint64
-	Args  [6]uint64
-	Nr    uint32
-	Tid   uint32
-	Flags uint32
-	Shard uint32
-	File  uint64
-	Start int64
+	_       structs.HostLayout
+	Enter   uint64
+	Cpu     uint64
+	Args    [6]uint64
+	Nr      uint32
+	Tid     uint32
+	Flags   uint32
+	Shard   uint32
+	File    uint64
+	Start   int64
+	Offered uint64
 }
 
 type iotapeWork struct {
@@ -102,6 +115,11 @@ type iotapeWork struct {
 	Want     uint64
 	Done     uint64
 	Skip     uint64
+	Names    uint64
+	Controls uint64
+	Shapes   uint64
+	Data     uint64
+	Niov     uint64
 	Bulk     [4]struct {
 		_     structs.HostLayout
 		Addr  uint64
@@ -123,6 +141,7 @@ type iotapeWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	iotapeMapCommands         = "commands"
 	iotapeMapPendings         = "pendings"
 	iotapeMapRings            = "rings"
 	iotapeMapTable            = "table"
@@ -195,6 +214,7 @@ type iotapeProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
+	Commands *ebpf.MapSpec `ebpf:"commands"`
 	Pendings *ebpf.MapSpec `ebpf:"pendings"`
 	Rings    *ebpf.MapSpec `ebpf:"rings"`
 	Table    *ebpf.MapSpec `ebpf:"table"`
@@ -233,6 +253,7 @@ func (o *iotapeObjects) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
+	Commands *ebpf.Map `ebpf:"commands"`
 	Pendings *ebpf.Map `ebpf:"pendings"`
 	Rings    *ebpf.Map `ebpf:"rings"`
 	Table    *ebpf.Map `ebpf:"table"`
@@ -242,6 +263,7 @@ type iotapeMaps struct {
 
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
+		m.Commands,
 		m.Pendings,
 		m.Rings,
 		m.Table,

@@ -152,6 +152,12 @@ func (p *programs) prepare(c *config) error {
 			return fmt.Errorf("fill the table of calls: %w", err)
 		}
 	}
+	keys, caps := commandRows(arch)
+	for i, key := range keys {
+		if err := p.Commands.Put(key, caps[i]); err != nil {
+			return fmt.Errorf("fill the table of commands: %w", err)
+		}
+	}
 	for i := range c.shards {
 		r, err := newRing(c.ringBytes)
 		if err != nil {

@@ -213,6 +213,9 @@ func argName(spec *event.Spec, arg int) string {
 	if arg >= 0 && arg < len(spec.Args) {
 		return spec.Args[arg].Name
 	}
+	if arg == event.MemoryArg {
+		return "memory"
+	}
 	return "result"
 }
 
@@ -286,9 +289,9 @@ func putText(m map[string]any, name, s string) {
 
 func (p *Printer) jsonBuf(args map[string]any, e *event.Event, a *event.Arg, b *event.Buf) {
 	if !b.Omitted && b.Missing == 0 {
+		arch := p.archOf(e)
 		switch {
-		case a.Kind == event.KindStruct:
-			arch := p.archOf(e)
+		case a.Kind == event.KindStruct && a.Layout.Bytes(arch) > 0:
 			if s, ok := decode(a.Layout, arch, p.content(b, a.Layout.Bytes(arch))); ok {
 				args[a.Name] = jsonStruct(&s, arch)
 				return
@@ -299,7 +302,7 @@ func (p *Printer) jsonBuf(args map[string]any, e *event.Event, a *event.Arg, b *
 		case a.Kind == event.KindStrings:
 			args[a.Name] = jsonStrings(p.content(b, int(b.Len)))
 			return
-		case isSockaddr(e, a):
+		case isSockaddr(a):
 			args[a.Name] = string(appendSockaddr(nil, p.content(b, maxSockaddr)))
 			return
 		case isDirents(e, a):

@@ -201,7 +201,7 @@ func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.B
 	}
 	arch := p.archOf(e)
 	switch {
-	case a.Kind == event.KindStruct:
+	case a.Kind == event.KindStruct && a.Layout.Bytes(arch) > 0:
 		if s, ok := decode(a.Layout, arch, p.content(b, a.Layout.Bytes(arch))); ok {
 			return p.appendStruct(dst, &s, arch)
 		}
@@ -212,7 +212,7 @@ func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.B
 		dst = p.appendVec(dst, b)
 	case a.Kind == event.KindText:
 		dst = appendQuoted(dst, bytes.TrimRight(p.content(b, event.MaxPath), "\x00"))
-	case isSockaddr(e, a):
+	case isSockaddr(a):
 		return appendSockaddr(dst, p.content(b, maxSockaddr))
 	case isDirents(e, a):
 		return p.appendDirents(dst, p.content(b, maxDirents), e.Op)

@@ -113,6 +113,13 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 	}
 	if (st->file)
 		settle_position(w, st, ret);
+	if (s->flags & SPEC_INNER && !failed(ret)) {
+		for (i = 0; i < IOT_MAX_CAPS; i++) {
+			if (i >= s->ncaps)
+				break;
+			put_inner(w, st, &s->caps[i], ret);
+		}
+	}
 	if (!failed(ret) && (s->flags & SPEC_FD_RESULT ||
 			     (s->flags & SPEC_FCNTL && (st->args[1] == 0 || st->args[1] == 1030))))
 		put_object(w, ret, -1);
@@ -120,9 +127,11 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		if (i >= s->ncaps)
 			break;
 		struct cap *c = &s->caps[i];
-		if (c->when == IOT_AT_EXIT)
+		if (c->when != IOT_AT_ENTRY)
 			put_capture(w, st, c, ret);
 	}
+	if (s->flags & SPEC_OFFER && !failed(ret))
+		put_offer(w, st, s);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
 	write_call(w, st, ret);
@@ -195,8 +204,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		return 0;
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
+	if (s->flags & SPEC_OFFER)
+		note_offer(st, s);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & SPEC_ENTRY)) {
+	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -211,6 +222,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		orphan(w, st);
 	if (s->flags & SPEC_ENTRY)
 		record_entry(w, st, s);
+	if (s->flags & SPEC_BEFORE)
+		record_before(w, st, s);
 	if (ends) {
 		record_call(w, st, s, now, 0, 0);
 		st->flags &= ~TASK_IN_CALL;

@@ -67,11 +67,19 @@ _Static_assert(sizeof(struct object) == 64, "object");
 _Static_assert(sizeof(struct piece) == 16, "piece");
 
 /* One row of the catalogue, by system-call number (specs.go). */
+enum {
+	CAP_MADE = 2,    /* of a command: the result is a descriptor */
+	CAP_FDS = 4,     /* the memory is two descriptors */
+	CAP_FD_HEAD = 8, /* its first word is one */
+	CAP_FD_TAIL = 16, /* and that of each element behind the head */
+};
 struct cap {
-	u8 arg, kind, dir, when, len, len_arg, zero, cond_arg;
-	u32 bytes;
-	u32 keep; /* so many bytes of it are wanted */
+	u8 arg, kind, dir, when, len, len_arg, flags, cond_arg;
+	u32 bytes, cond_bits;
 	u64 cond_mask;
+	u8 tail_off, tail_width, tail_max, tail_ptr;
+	u16 tail_elem, zero;
+	u32 keep, zero2; /* so many bytes of its content are wanted */
 };
 enum {
 	SPEC_FD_RESULT = 1,
@@ -81,19 +89,22 @@ enum {
 	SPEC_NO_RETURN = 16,
 	SPEC_ENTRY = 32, /* some capture is at entry */
 	SPEC_POSITION = 128, /* moves the position of argument 0 */
+	SPEC_BEFORE = 256,   /* some memory is read at entry and at exit */
+	SPEC_OFFER = 512,    /* a word in memory says how much room there is */
+	SPEC_INNER = 1024,   /* there may be descriptors in its memory */
 };
 struct spec {
 	u16 op, flags;
 	u8 ncaps, nobjects, objects[IOT_MAX_OBJS - 1];
-	u8 hold_arg, zero[3];
+	u8 hold_arg, offer_arg, offer_off, zero;
 	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
 	struct cap caps[IOT_MAX_CAPS];
 };
-_Static_assert(sizeof(struct cap) == 24, "cap");
-_Static_assert(sizeof(struct spec) == 16 + 4 * 24, "spec");
+_Static_assert(sizeof(struct cap) == 40, "cap");
+_Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
 
 /* What the recorder reads while a thread is held, by thread (pending.go). */
-enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED };
+enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
@@ -114,7 +125,7 @@ struct pending {
 	struct part parts[MAX_PARTS];
 };
 _Static_assert(sizeof(struct part) == 32, "part");
-_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 5 * 32, "pending");
+_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
 enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8 };
@@ -124,8 +135,9 @@ struct task {
 	u32 nr, tid, flags, shard;
 	u64 file;  /* whose position the call under way moves; 0: none, only compared */
 	s64 start; /* where that was before it */
+	u64 offered; /* room that the call under way was told of; ~0: not known */
 };
-_Static_assert(sizeof(struct task) == 96, "task");
+_Static_assert(sizeof(struct task) == 104, "task");
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
 #define MAX_CPUS 1024

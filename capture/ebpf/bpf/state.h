@@ -44,6 +44,15 @@ struct {
 } table SEC(".maps");
 #define UNKNOWN_NR 511
 
+/* What fcntl's commands, ioctl's requests and the like make of an argument: by
+ * operation << 32 | value. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct cap);
+} commands SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -73,20 +82,23 @@ struct {
 struct iovec {
 	u64 base, len;
 };
+#define MAX_BULKS 4
 /* Content that is copied from the program straight into the ring. */
 struct bulk {
 	u64 addr;
 	u64 len;
 	u64 off;   /* how much of it is done */
 	u32 count; /* elements in work.iov; 0: addr is the bytes */
-	u32 arg;   /* with the piece's flags << 8 */
+	u32 arg;   /* with the piece's flags << 8, and the kind of a struct part << 16 */
 };
 struct work {
 	u64 len;   /* composed bytes in buf */
 	u64 avail; /* bytes in the ring that the recorder has not taken */
 	u32 npieces, nobjects, nbulk, failed;
 	u64 want, done, skip; /* of the copy under way */
-	struct bulk bulk[IOT_MAX_CAPS];
+	u64 names, controls, shapes, data; /* bytes of the messages so far */
+	u64 niov;
+	struct bulk bulk[MAX_BULKS];
 	struct pending pend;
 	struct iovec iov[MAX_IOVECS];
 	u8 buf[BUF_BYTES];
