@@ -36,6 +36,9 @@ type Options struct {
 	Env      []string // environment; nil is the recorder's own
 	Content  Content
 	Overflow Overflow // "" is block
+	// EveryCall makes a back end that lets frequent calls without meaning for storage
+	// through record them too.
+	EveryCall bool
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int

@@ -68,6 +68,7 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
+	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")

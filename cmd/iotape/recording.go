@@ -74,7 +74,7 @@ func (p *recordPlan) check() error {
 		}
 	}
 	partial := p.out + partialSuffix
-	if err := mustNotExist(partial, fmt.Sprintf("it is a recording that was not sealed: iotape seal %s, or remove it", partial)); err != nil {
+	if err := mustNotExist(partial, fmt.Sprintf("it is a recording that was not sealed: iotape repair %s, or remove it", partial)); err != nil {
 		return err
 	}
 	for i, dir := range p.snapshots {
