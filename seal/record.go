@@ -268,7 +268,9 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 			b.Parts = append(b.Parts, int64(le64(v[8:])))
 		}
 	case p.Flags&trace.PieceOmitted != 0:
-		b.Omitted = true
+		if p.Flags&trace.PieceBefore == 0 || !s.pages.fill(ev, b, int64(p.Len)) {
+			b.Omitted = true
+		}
 		b.Len += int64(p.Len)
 	case p.Flags&trace.PieceMissing != 0:
 		b.Len += int64(p.Len)
@@ -281,7 +283,10 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 		}
 		b.Refs = append(b.Refs, event.Ref{Len: p.Len})
 	default:
-		return s.content(b, it.base, p.Data)
+		if err := s.content(b, it.base, p.Data); err != nil {
+			return err
+		}
+		s.pages.note(ev, b)
 	}
 	return nil
 }

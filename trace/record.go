@@ -63,6 +63,7 @@ const (
 	PieceOmitted   uint8 = 1 << 1 // Len bytes were not wanted; none follow
 	PieceShape     uint8 = 1 << 2 // the bytes are the iovec array, not content
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
+	PieceBefore    uint8 = 1 << 4 // with PieceOmitted, of mmap_pread: an earlier one of the same range of the file has the bytes
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and

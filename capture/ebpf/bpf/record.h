@@ -159,7 +159,8 @@ struct common {
 	u64 mapped;           /* files that programs can store to through mappings */
 	u64 mappings;         /* calls that mapped files */
 	u64 untold;           /* touches that had no room in their ring */
-	u64 zero[2];
+	u64 unmapping;        /* calls under way that change mappings of such files */
+	u64 zero[1];
 	struct cpu_slot cpus[MAX_CPUS];
 };
 _Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");
