@@ -2,6 +2,7 @@ package posix
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"iotape/event"
@@ -11,13 +12,19 @@ import (
 // makes one.
 type Model struct {
 	threads  map[uint32]*Thread
+	given    map[event.OpenID]*OpenFile // of the Inherited events, by what these call them
+	opens    map[event.OpenID]*OpenFile // those with descriptors, or in messages
+	flights  []*OpenFile                // in messages, in the order of sending
+	early    []early                    // those received before they were sent
 	nextOpen event.OpenID
 	released []event.OpenID
 	byFile   map[fileID][]*OpenFile // those that are mapped
 }
 
 // New returns a model without threads.
-func New() *Model { return &Model{threads: map[uint32]*Thread{}, byFile: map[fileID][]*OpenFile{}} }
+func New() *Model {
+	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}}
+}
 
 // Thread is one node: a sequential line of execution.
 type Thread struct {
@@ -45,7 +52,10 @@ type OpenFile struct {
 	Mode  uint32 // type and permissions; 0 if unknown
 	Dev   uint64
 	Ino   uint64
-	refs  int // descriptors and mappings
+	PID   uint32 // process that a pidfd stands for; 0 if unknown
+	// Given is set if it was passed in from outside at the start.
+	Given bool
+	refs  int // descriptors, mappings, and messages on their way
 
 	mappings int
 }
@@ -111,10 +121,27 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		t.FS.Umask = uint32(ev.Args[0])
 	case event.Inherited:
 		for i := range ev.Files {
-			m.open(t, &ev.Files[i], ev.Exit)
+			m.inherit(t, &ev.Files[i], ev.Args[0] != event.OwnFile)
 		}
 	}
 	return m.released
+}
+
+// inherit gives a thread's table a descriptor that was open at the start. Events
+// that give the same open file share it. Calls that began before the start may
+// close it.
+func (m *Model) inherit(t *Thread, f *event.File, given bool) {
+	key := f.Open
+	if o := m.given[key]; o != nil && o.refs > 0 {
+		m.install(t, f.FD, o, f.Flags&oCloexec != 0, 0)
+		f.Open, f.Path = o.ID, o.Path
+		return
+	}
+	o := m.open(t, f, 0)
+	o.Given = given
+	if key != 0 {
+		m.given[key] = o
+	}
 }
 
 // fork makes the child of a Forked event.
@@ -166,10 +193,26 @@ func (m *Model) exit(t *Thread) {
 // open gives a thread's table a new open file for a descriptor.
 func (m *Model) open(t *Thread, f *event.File, since int64) *OpenFile {
 	m.nextOpen++
+	if f.Path == "" && f.Known {
+		f.Path = kernelName(f)
+	}
 	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	m.opens[o.ID] = o
 	m.install(t, f.FD, o, f.Flags&oCloexec != 0, since)
 	f.Open = o.ID
 	return o
+}
+
+// kernelName is how the kernel calls a pipe or a socket (proc(5), "fd").
+func kernelName(f *event.File) string {
+	const fifo, socket = 0o010000, 0o140000
+	switch f.Mode & typeMask {
+	case fifo:
+		return "pipe:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	case socket:
+		return "socket:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	}
+	return ""
 }
 
 // install puts an open file into a slot. What is in the slot was closed by a
@@ -190,8 +233,10 @@ func (m *Model) drop(tab *Table, fd int32) {
 	m.unref(d.Open)
 }
 
+// unref ends one use of an open file.
 func (m *Model) unref(o *OpenFile) {
 	if o.refs--; o.refs == 0 {
+		delete(m.opens, o.ID)
 		m.released = append(m.released, o.ID)
 	}
 }

@@ -148,6 +148,8 @@ func (w *dataWriter) vector(tid int, addr uint64, count int, skip, n uint64) {
 // messages writes an array of struct mmsghdr and all that it points to.
 func (w *dataWriter) messages(tid int, addr uint64, count int) {
 	arg := w.arg
+	data, total := uint8(event.PartData.Of(int(arg))), uint64(0)
+	keep := uint64(w.d.content.Of(event.Lookup(event.Op(w.p.Op)), int(data)).Bytes())
 	w.memory(tid, addr, uint64(count*capture.MmsghdrBytes))
 	for _, r := range messagesOf(addr, count).Ranges(reader(tid)) {
 		w.arg, w.off = uint8(r.Part.Of(int(arg))), r.Pos
@@ -156,11 +158,16 @@ func (w *dataWriter) messages(tid int, addr uint64, count int) {
 			w.put(trace.PieceShape|trace.PieceMissing, r.Len, nil)
 		case r.Shape:
 			w.put(trace.PieceShape, r.Len, r.Data)
-		case r.Part == event.PartData && w.d.bare:
-			w.put(trace.PieceOmitted, r.Len, nil)
+		case r.Part == event.PartData:
+			w.memory(tid, r.Addr, min(r.Len, keep-min(keep, r.Pos)))
+			total = r.Pos + r.Len
 		default:
 			w.memory(tid, r.Addr, r.Len)
 		}
+	}
+	if total > keep {
+		w.arg, w.off = data, keep
+		w.put(trace.PieceOmitted, total-keep, nil)
 	}
 }
 

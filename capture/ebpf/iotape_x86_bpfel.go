@@ -32,6 +32,8 @@ type iotapeCap struct {
 	TailPtr   uint8
 	TailElem  uint16
 	Zero      uint16
+	Keep      uint32
+	Zero2     uint32
 }
 
 type iotapeCommon struct {
@@ -77,6 +79,12 @@ type iotapeFileKey struct {
 	Ino  uint64
 	Dev  uint32
 	Zero uint32
+}
+
+type iotapeHeld struct {
+	_   structs.HostLayout
+	Pid uint32
+	Sig uint32
 }
 
 type iotapeMappingCount struct {
@@ -130,7 +138,7 @@ type iotapeSpec struct {
 	OfferArg uint8
 	OfferOff uint8
 	Use      uint8
-	Zero     [4]uint8
+	HoldKeep uint32
 	Caps     [6]iotapeCap
 }
 
@@ -207,6 +215,7 @@ const (
 	iotapeMapCode               = "code"
 	iotapeMapCommands           = "commands"
 	iotapeMapFaults             = "faults"
+	iotapeMapHolding            = "holding"
 	iotapeMapKnown              = "known"
 	iotapeMapPendings           = "pendings"
 	iotapeMapRings              = "rings"
@@ -305,6 +314,7 @@ type iotapeMapSpecs struct {
 	Code     *ebpf.MapSpec `ebpf:"code"`
 	Commands *ebpf.MapSpec `ebpf:"commands"`
 	Faults   *ebpf.MapSpec `ebpf:"faults"`
+	Holding  *ebpf.MapSpec `ebpf:"holding"`
 	Known    *ebpf.MapSpec `ebpf:"known"`
 	Pendings *ebpf.MapSpec `ebpf:"pendings"`
 	Rings    *ebpf.MapSpec `ebpf:"rings"`
@@ -355,6 +365,7 @@ type iotapeMaps struct {
 	Code     *ebpf.Map `ebpf:"code"`
 	Commands *ebpf.Map `ebpf:"commands"`
 	Faults   *ebpf.Map `ebpf:"faults"`
+	Holding  *ebpf.Map `ebpf:"holding"`
 	Known    *ebpf.Map `ebpf:"known"`
 	Pendings *ebpf.Map `ebpf:"pendings"`
 	Rings    *ebpf.Map `ebpf:"rings"`
@@ -371,6 +382,7 @@ func (m *iotapeMaps) Close() error {
 		m.Code,
 		m.Commands,
 		m.Faults,
+		m.Holding,
 		m.Known,
 		m.Pendings,
 		m.Rings,

@@ -72,7 +72,7 @@ func Probe() error {
 	if err := probeFeatures(); err != nil {
 		return err
 	}
-	p, err := load(&config{content: capture.ContentFull, block: true, shards: 1, ringBytes: minRingBytes})
+	p, err := load(&config{block: true, shards: 1, ringBytes: minRingBytes})
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func load(c *config) (*programs, error) {
 		iotapeVarMmapMode:  mmapMode(c.mmap),
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
-		iotapeVarOmitData:  c.content == capture.ContentNone,
+		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)

@@ -373,7 +373,7 @@ func (s *stores) write(f *storedFile, off int64, data []byte, at *moment) {
 	}
 	n := uint64(len(data))
 	piece := trace.Piece{Arg: 1, Len: uint32(n), Data: data}
-	if s.d.bare {
+	if s.d.content.Write.Bytes() == 0 {
 		piece.Flags, piece.Data = trace.PieceOmitted, nil
 	}
 	f.object.Size = max(f.object.Size, off+int64(n))

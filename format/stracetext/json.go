@@ -94,8 +94,10 @@ type JSONBuf struct {
 	Data64  []byte  `json:"data64,omitempty"`
 	Cut     bool    `json:"cut,omitempty"`     // there are more bytes than these
 	Missing int64   `json:"missing,omitempty"` // bytes that could not be recorded
-	Omitted bool    `json:"omitted,omitempty"` // not recorded by the recording's policy
+	Omitted bool    `json:"omitted,omitempty"` // what is not in data was not wanted by the recording's policy
 	Parts   []int64 `json:"parts,omitempty"`   // lengths of a vector's elements
+	// Hashes of the content, which is omitted: "blake3:" and 64 digits for each 64 KiB.
+	Hashes []string `json:"hashes,omitempty"`
 }
 
 var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited"}
@@ -211,6 +213,9 @@ func argName(spec *event.Spec, arg int) string {
 	if arg >= 0 && arg < len(spec.Args) {
 		return spec.Args[arg].Name
 	}
+	if arg == event.MemoryArg {
+		return "memory"
+	}
 	return "result"
 }
 
@@ -305,8 +310,8 @@ func (p *Printer) jsonBuf(args map[string]any, e *event.Event, a *event.Arg, b *
 			return
 		}
 	}
-	j := JSONBuf{Len: b.Len, Missing: b.Missing, Omitted: b.Omitted, Parts: append([]int64(nil), b.Parts...)}
-	if !b.Omitted {
+	j := JSONBuf{Len: b.Len, Missing: b.Missing, Omitted: b.Omitted, Parts: append([]int64(nil), b.Parts...), Hashes: jsonDigests(b)}
+	if !b.Omitted || b.Kept() > 0 {
 		data := p.content(b, p.max)
 		j.Cut = int64(len(data)) < b.Len
 		if s := string(data); utf8.ValidString(s) {

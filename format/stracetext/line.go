@@ -194,7 +194,10 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 
 // appendBuf writes the memory of an argument.
 func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.Buf, addr uint64) []byte {
-	if b.Omitted || b.Missing > 0 && b.Missing >= b.Len {
+	if len(b.Hashes) > 0 {
+		return p.appendDigests(dst, b)
+	}
+	if b.Omitted && b.Kept() == 0 || b.Missing > 0 && b.Missing >= b.Len {
 		dst = appendHex(dst, addr)
 		dst = append(dst, " /* "...)
 		dst = strconv.AppendInt(dst, b.Len, 10)

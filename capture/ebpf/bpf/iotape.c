@@ -50,10 +50,10 @@ static __always_inline struct spec *spec_of(struct task *st)
 #define TASK_COMPAT (1u << 31)
 
 /* pressure holds the thread if its ring is half full. */
-static __always_inline void pressure(struct work *w)
+static __always_inline void pressure(struct work *w, struct task *st)
 {
 	if (blocking() && w->avail > ring_bytes / 2)
-		hold();
+		hold(st);
 }
 
 /* compose_call starts a RecCall in the work space. */
@@ -83,10 +83,14 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 /* moved records the content of a call that moved it inside the kernel. */
 static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 {
-	if (s->flags & SPEC_OMIT_MOVED)
-		put_piece(w, s->hold_arg, PIECE_OMITTED, ret, 0);
-	else if (!add_part(w, s->hold_arg, PART_MOVED, 0, ret, 0, 0))
-		put_piece(w, s->hold_arg, PIECE_MISSING, ret, 0);
+	u64 n = ret, keep = s->hold_keep;
+
+	if (n > keep)
+		put_piece(w, s->hold_arg, PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep && !add_part(w, s->hold_arg, PART_MOVED, 0, keep, 0, 0))
+		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
 static __noinline int orphan(struct work *w, struct task *st);
@@ -212,7 +216,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (s->flags & SPEC_OFFER)
 		note_offer(st, s);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
+	if ((st->flags & (TASK_ANNOUNCED | TASK_PENDING | TASK_HELD)) == TASK_ANNOUNCED && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -225,6 +229,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		announce(w, st, now);
 	if (st->flags & TASK_PENDING)
 		orphan(w, st);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	if (s->flags & SPEC_ENTRY)
 		record_entry(w, st, s);
 	if (s->flags & SPEC_BEFORE)
@@ -257,7 +263,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	record_call(w, st, s, now, ret, 0);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
-	pressure(w);
+	pressure(w, st);
 	end();
 	return 0;
 }
@@ -345,6 +351,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		announce(w, st, now);
 	if (st->flags & TASK_PENDING)
 		orphan(w, st);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	struct spec *s = spec_of(st);
 	if (s && st->flags & TASK_IN_CALL) {
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);

@@ -468,7 +468,7 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 			else
 				lose(st->shard);
 			if (hold)
-				pressure(w);
+				pressure(w, st);
 			end();
 		}
 	}

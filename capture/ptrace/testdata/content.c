@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	readlink("l", buf, sizeof buf);
 	fsetxattr(a, "user.k", "value", 5, 0);
 	syscall(SYS_getppid);
-	syscall(400, 0, 0); // not a call
+	syscall(500, 0, 0); // not a call
 	close(e);
 	unlink("l");
 	return 9;
