@@ -26,6 +26,12 @@ func nativeNumber(op event.Op) int {
 	if !ok {
 		return -1
 	}
+	switch op { // through the file, which has the same content
+	case event.OpMmapPread:
+		op = event.OpPread64
+	case event.OpMmapPwrite:
+		op = event.OpPwrite64
+	}
 	return event.Number(a, op)
 }
 
@@ -127,7 +133,7 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		w.strings[i] = append(append(w.strings[i][:0], cstring(b.Inline)...), 0)
 		return address(w.strings[i])
 	case event.KindBuf:
-		if raw == 0 {
+		if raw == 0 && !spec.NoCall {
 			return 0
 		}
 		if a.Dir == event.In {
@@ -154,7 +160,7 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		return address(m)
 	case event.KindSize:
 		for j := range spec.Args {
-			if o := &spec.Args[j]; o.Kind == event.KindBuf && int(o.LenArg) == i && ev.Args[j] != 0 {
+			if o := &spec.Args[j]; o.Kind == event.KindBuf && int(o.LenArg) == i && (ev.Args[j] != 0 || spec.NoCall) {
 				if o.Dir == event.Out {
 					return uintptr(w.room(t, o))
 				}

@@ -45,7 +45,8 @@ type iotapeCommon struct {
 	Mapped    uint64
 	Mappings  uint64
 	Untold    uint64
-	Zero      [2]uint64
+	Unmapping uint64
+	Zero      [1]uint64
 	Cpus      [1024]struct {
 		_      structs.HostLayout
 		Active uint64
@@ -89,7 +90,6 @@ type iotapeHeld struct {
 type iotapeMappingCount struct {
 	_       structs.HostLayout
 	Mapping uint64
-	Count   int64
 }
 
 type iotapePagesKey struct {

@@ -53,6 +53,7 @@ type storedFile struct {
 	dirty   map[int64]touched
 	seen    map[int64]uint64 // hash by page, when it was last looked at
 	pid     uint32           // of the process that mapped it last
+	idle    int              // times that it was found without a mapping
 }
 
 // touched is 64 pages, some of which are dirty, the last of them since a time.
@@ -74,6 +75,7 @@ const (
 const (
 	storedClean = 1       // iotapePart.Arg: what was dirty before the call is written back
 	lookBytes   = 1 << 20 // of a file, at once
+	idlePasses  = 1000    // that a file is kept for a call that may have been killed
 	tmpfsMagic  = 0x01021994
 	ramfsMagic  = 0x858458f6
 	hugeMagic   = 0x958458f6
@@ -182,7 +184,10 @@ func (s *stores) serve(tid int, p *iotapePending, q *iotapePart) {
 			}
 		}
 		switch event.Op(p.Op) {
-		case event.OpMmap, event.OpMunmap, event.OpMremap, event.OpExecve, event.OpExecveat:
+		case event.OpMmap, event.OpMunmap, event.OpMremap, event.OpMsync:
+			atomic.AddUint64(&s.d.p.shared.Unmapping, ^uint64(0))
+			s.reap(at)
+		case event.OpExecve, event.OpExecveat:
 			s.reap(at)
 		}
 	}
@@ -431,10 +436,17 @@ func (s *stores) reap(at moment) {
 		if s.mappings(f) > 0 {
 			continue
 		}
+		last := at
 		if at.time == 0 {
-			at = moment{f.pid, f.pid, now()}
+			// The call that ended the mapping has the right to be recorded first.
+			f.idle++
+			if atomic.LoadUint64(&s.d.p.shared.Unmapping) > 0 && f.idle < idlePasses {
+				s.turn++
+				continue
+			}
+			last = moment{f.pid, f.pid, now()}
 		}
-		s.look(f, 0, 1<<62, at)
+		s.look(f, 0, 1<<62, last)
 		var v iotapeStored
 		if err := s.d.p.Stores.Lookup(key, &v); err == nil && v.Pages != key {
 			s.forget(v.Pages)
@@ -457,12 +469,12 @@ func (s *stores) reap(at moment) {
 func (s *stores) forget(key iotapeFileKey) { _ = s.d.p.Stores.Delete(key) }
 
 // mappings returns how many mappings can store to a file.
-func (s *stores) mappings(f *storedFile) int64 {
-	c := iotapeMappingCount{Mapping: f.mapping}
-	if _, err := s.d.p.CountMappings.Run(&ebpf.RunOptions{Context: &c}); err != nil {
+func (s *stores) mappings(f *storedFile) int {
+	n, err := s.d.p.CountMappings.Run(&ebpf.RunOptions{Context: &iotapeMappingCount{Mapping: f.mapping}})
+	if err != nil {
 		return 1
 	}
-	return c.Count
+	return int(int32(n))
 }
 
 // finish records what is left when the recording ends, and closes all files.

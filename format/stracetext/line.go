@@ -156,8 +156,15 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 		if fd == event.AtFDCWD && a.Kind == event.KindDirFD {
 			return append(dst, "AT_FDCWD"...)
 		}
+		f := e.FileArg(i)
+		if fd < 0 && f != nil { // a mapped file
+			if f.Path == "" {
+				return append(strconv.AppendUint(append(dst, "<inode "...), f.Ino, 10), '>')
+			}
+			return appendObject(dst, f)
+		}
 		dst = strconv.AppendInt(dst, int64(fd), 10)
-		return appendObject(dst, e.FileArg(i))
+		return appendObject(dst, f)
 	case event.KindMode:
 		return appendMode(dst, v&0xffffffff)
 	case event.KindFlags:

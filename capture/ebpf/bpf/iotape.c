@@ -213,7 +213,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		return 0;
 	if (st->flags & TASK_FAULT)
 		settle(st, 0);
-	if (mmap_mode && s->use && shared.mapped)
+	if (mmap_mode && s->use)
 		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
 		note_position(st);

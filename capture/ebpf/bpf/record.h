@@ -9,7 +9,7 @@
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
 enum { DATA_LAST = 1 };
-enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 16 };
+enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
 enum { SHARE_VM = 0x100, SHARE_FS = 0x200, SHARE_FILES = 0x400, SHARE_THREAD = 0x10000 };
 
 struct prefix {
@@ -163,7 +163,8 @@ struct common {
 	u64 mapped;           /* files that programs can store to through mappings */
 	u64 mappings;         /* calls that mapped files */
 	u64 untold;           /* touches that had no room in their ring */
-	u64 zero[2];
+	u64 unmapping;        /* calls under way that change mappings of such files */
+	u64 zero[1];
 	struct cpu_slot cpus[MAX_CPUS];
 };
 _Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");

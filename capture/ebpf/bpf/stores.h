@@ -79,6 +79,8 @@ static __noinline int note_use(struct task *st, struct spec *s)
 	if (!f)
 		return 0;
 	f->use_files = 0;
+	if (!shared.mapped)
+		return 0;
 	if (s->use != USE_MUNMAP && s->use != USE_MSYNC && !(s->use == USE_MMAP && st->args[3] & MAP_FIXED))
 		return 0;
 	for (i = 0; i < 8; i++) {
@@ -99,6 +101,8 @@ static __noinline int note_use(struct task *st, struct spec *s)
 		}
 		at = a.to;
 	}
+	if (f->use_files)
+		__sync_fetch_and_add(&shared.unmapping, 1);
 	return 0;
 }
 
@@ -173,15 +177,19 @@ static __noinline int use_mapped(struct work *w, struct task *st, struct spec *s
 	}
 	if (s->use == USE_MPROTECT && !failed(ret) && st->args[2] & PROT_WRITE)
 		now_mapped(w, st->args[0]);
-	if (!shared.mapped)
+	if (!shared.mapped && s->use != USE_MMAP && s->use != USE_MUNMAP && s->use != USE_MSYNC)
 		return 0;
 	switch (s->use) {
 	case USE_MMAP:
 	case USE_MUNMAP:
 	case USE_MSYNC:
 		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
-		if (!f || !f->use_files || failed(ret))
+		if (!f || !f->use_files)
 			break;
+		if (failed(ret) || !blocking()) {
+			__sync_fetch_and_add(&shared.unmapping, -1);
+			break;
+		}
 		k.ino = f->use_ino;
 		k.dev = f->use_dev;
 		u32 clean = s->use == USE_MSYNC && st->args[2] & MS_SYNC ? STORED_CLEAN : 0;
@@ -227,8 +235,7 @@ static __always_inline void mapped_fork(struct task_struct *parent, struct task_
 
 	if (mmap_mode == MMAP_OFF)
 		return;
-	if (mmap_mode >= MMAP_DATA)
-		bpf_task_storage_get(&faults, child, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	bpf_task_storage_get(&faults, child, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (shared.mapped && pid != kid && bpf_map_lookup_elem(&storers, &pid))
 		bpf_map_update_elem(&storers, &kid, &one, BPF_ANY);
 }
@@ -294,15 +301,13 @@ int BPF_PROG(on_writeback, struct inode *inode)
 	return 0;
 }
 
-/* count_mappings says how many mappings can store to a file, for the recorder. */
+/* count_mappings returns how many mappings can store to a file, for the recorder. */
 struct mapping_count {
 	u64 mapping;
-	s64 count;
 };
 SEC("syscall")
 int count_mappings(struct mapping_count *c)
 {
 	struct address_space *m = bpf_rdonly_cast((void *)c->mapping, bpf_core_type_id_kernel(struct address_space));
-	c->count = m->i_mmap_writable.counter;
-	return 0;
+	return m->i_mmap_writable.counter;
 }
