@@ -25,20 +25,6 @@ func CommandArg(op Op, value uint64) (a Arg, made, ok bool) {
 // Commands returns the table of commands. The caller must not change it.
 func Commands() []Command { return commands }
 
-// Argument returns argument i as the values of the others determine it.
-func (s *Spec) Argument(i int, args *[MaxArgs]uint64) Arg {
-	a := s.Args[i]
-	if a.Len != LenCommand || !a.Kind.IsMemory() {
-		return a
-	}
-	c, _, ok := CommandArg(s.Op, args[a.LenArg])
-	if !ok {
-		c = Arg{Kind: KindHex}
-	}
-	c.Name = a.Name
-	return c
-}
-
 // ioctlArg decodes what most requests say of themselves (asm-generic/ioctl.h): 14
 // bits of size, 2 bits of direction as the program sees it: 1 writes, 2 reads.
 func ioctlArg(request uint32) (Arg, bool) {

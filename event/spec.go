@@ -267,11 +267,20 @@ type Spec struct {
 	NoReturn bool
 }
 
-// Set maps values to names, for printing and parsing flags and enumerations.
+// Set maps values to names, for printing and parsing flags and enumerations. Bits
+// and Enum make one.
 type Set struct {
 	Name  string
 	Items []Item
 	Zero  string // printed when no bit is set; "0" if empty
+	// Rest writes what has no name: remaining bits, or a value that is no item. Nil is
+	// hexadecimal.
+	Rest func(dst []byte, v uint64) []byte
+	// Open is set where the bits are open flags, whose values differ between
+	// architectures: OpenFlags translates them to those of the items.
+	Open bool
+
+	index map[uint64]string
 }
 
 // Item is one name. For bit sets, Mask is the bits that the item covers (its

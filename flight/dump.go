@@ -14,7 +14,7 @@ import (
 type Dump struct {
 	Bytes int64         // of the stream
 	Calls uint64        // recorded before it was made
-	Back  time.Duration // from its first frame to its last
+	Back  time.Duration // how far it goes back
 	Ended bool          // the recording had ended: nothing comes after it
 }
 
@@ -38,7 +38,7 @@ func (r *Recorder) Dump(w io.Writer, id uint64, reason string) (*Dump, error) {
 	}
 	frames := append([]*frame(nil), r.ring.frames...)
 	head, end := *r.head, r.end
-	d := &Dump{Calls: r.calls.Load(), Ended: end != nil}
+	d := &Dump{Calls: r.calls.Load(), Ended: end != nil, Back: r.back()}
 	r.dumping, r.dumped = true, r.ring.tail()
 	r.mu.Unlock()
 	r.state.Unlock()
@@ -71,9 +71,6 @@ func (r *Recorder) Dump(w io.Writer, id uint64, reason string) (*Dump, error) {
 		r.dumped = f.end()
 		r.cond.Broadcast()
 		r.mu.Unlock()
-	}
-	if n := len(frames); n > 0 {
-		d.Back = time.Duration(frames[n-1].Until - min(frames[0].Until, frames[n-1].Until))
 	}
 	if end == nil {
 		end = &trace.End{Running: true}

@@ -57,6 +57,7 @@ type Recorder struct {
 	head    *trace.Head
 	end     *trace.End
 	clock   uint64 // ns; the latest Until
+	since   uint64 // ns; that of the last frame that was forgotten, or the start
 	next    int    // of ring.frames, the first that the follower has not
 	dumping bool
 	dumped  uint64 // while dumping: position up to which frames are written
@@ -120,7 +121,7 @@ func (r *Recorder) WriteFrame(f *trace.Frame, payload []byte) error {
 		h, err := trace.ReadHead(payload)
 		if err == nil {
 			r.mu.Lock()
-			r.head = h
+			r.head, r.since = h, uint64(max(h.ClockNS, 0))
 			r.mu.Unlock()
 		}
 		return err
@@ -300,6 +301,7 @@ func (r *Recorder) applied(at uint64) {
 func (r *Recorder) giveBack() {
 	n := 0
 	for r.next > 0 && r.ring.frames[0].applied && r.ring.frames[0].live == 0 {
+		r.since = r.ring.frames[0].Until
 		r.ring.drop()
 		r.next--
 		n++
@@ -323,11 +325,10 @@ func (r *Recorder) Calls() uint64 { return r.calls.Load() }
 func (r *Recorder) Held() (n int64, back time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.ring.frames) > 0 {
-		back = time.Duration(r.clock - min(r.clock, r.ring.frames[0].Until))
-	}
-	return int64(r.ring.used), back
+	return int64(r.ring.used), r.back()
 }
+
+func (r *Recorder) back() time.Duration { return time.Duration(r.clock - min(r.clock, r.since)) }
 
 // Ended reports whether the recording ended.
 func (r *Recorder) Ended() bool {

@@ -21,6 +21,7 @@ const (
 	copyOut                // read and check in place of a copy to what is simulated
 	clone                  // FICLONE, or a copy where the target cannot
 	enterDir               // go to the recording's first working directory
+	openOwn                // open what was open at the start
 )
 
 // handle is an open file of the recording and, unless it is simulated, the
@@ -72,6 +73,7 @@ type planner struct {
 	cwds   map[uint64]*cwd
 	root   bool
 	made   madeUp
+	taken  map[string]inode // names of files that were open at the start
 }
 
 type cwd struct {
@@ -81,7 +83,7 @@ type cwd struct {
 
 func newPlanner(t *trace.Tape, root bool, made madeUp) *planner {
 	return &planner{
-		made: made,
+		made: made, taken: map[string]inode{},
 		tape: t, events: t.NewEventReader(), model: posix.New(), root: root,
 		handles: map[event.OpenID]*handle{}, order: newOrder(),
 		origin: map[uint32]uint64{}, cwds: map[uint64]*cwd{},
@@ -110,11 +112,17 @@ func (p *planner) next(t *task, floor uint64) error {
 	case event.Call:
 		p.plan(t, before)
 	case event.Started:
-		t.action = enterDir
+		if len(ev.Paths) > 0 {
+			t.action = enterDir
+		}
 		p.changesCwd(t, th, true)
 	case event.Inherited:
 		// Standard streams and the like are the recorder's surroundings.
-		p.simulate(&ev.Files[0])
+		if ownFile(ev, p.taken) {
+			p.planOwn(t)
+		} else if len(ev.Files) > 0 {
+			p.simulate(&ev.Files[0])
+		}
 	case event.Forked:
 		p.origin[ev.Child] = t.n + 1
 		if c := p.cwds[th.FS.CwdID]; c != nil && !c.published {

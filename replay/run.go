@@ -186,6 +186,8 @@ func (w *worker) do(t *task) {
 		w.copyOut(t)
 	case clone:
 		w.clone(t)
+	case openOwn:
+		w.openOwn(t)
 	case enterDir:
 		dir := t.ev.Paths[0].Abs
 		if err := unix.Chdir(dir); err != nil {

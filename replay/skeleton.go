@@ -59,7 +59,7 @@ func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final
 	in := &inference{
 		sk:    &Skeleton{tape: t},
 		names: newNames(final), model: posix.New(), final: final,
-		arch: tapeArch(t), open: map[event.OpenID]*object{},
+		arch: tapeArch(t), open: map[event.OpenID]*object{}, taken: map[string]inode{},
 	}
 	for _, s := range snapshots {
 		in.snapshot(s)
@@ -101,6 +101,7 @@ type inference struct {
 	final *tree.Manifest
 	arch  event.Arch
 	open  map[event.OpenID]*object
+	taken map[string]inode // see ownFile
 }
 
 // snapshot makes everything in a snapshot known.

@@ -21,7 +21,7 @@ func (f *Follower) AppendState(b []byte) []byte {
 	if f.s.sealed == 0 {
 		return b
 	}
-	w := stateWriter{f: f, b: b, at: f.s.sealed - min(f.s.sealed-1, slackNS), waiting: f.waiting()}
+	w := stateWriter{f: f, b: b, at: f.s.sealed - min(f.s.sealed-1, followSlackNS), waiting: f.waiting()}
 	threads := f.s.model.Threads()
 	for _, t := range threads {
 		w.task(t)

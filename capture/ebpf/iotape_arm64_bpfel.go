@@ -51,6 +51,12 @@ type iotapeCommon struct {
 	}
 }
 
+type iotapeHeld struct {
+	_   structs.HostLayout
+	Pid uint32
+	Sig uint32
+}
+
 type iotapePending struct {
 	_      structs.HostLayout
 	Enter  uint64
@@ -142,6 +148,7 @@ type iotapeWork struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	iotapeMapCommands         = "commands"
+	iotapeMapHolding          = "holding"
 	iotapeMapPendings         = "pendings"
 	iotapeMapRings            = "rings"
 	iotapeMapTable            = "table"
@@ -215,6 +222,7 @@ type iotapeProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
 	Commands *ebpf.MapSpec `ebpf:"commands"`
+	Holding  *ebpf.MapSpec `ebpf:"holding"`
 	Pendings *ebpf.MapSpec `ebpf:"pendings"`
 	Rings    *ebpf.MapSpec `ebpf:"rings"`
 	Table    *ebpf.MapSpec `ebpf:"table"`
@@ -254,6 +262,7 @@ func (o *iotapeObjects) Close() error {
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
 	Commands *ebpf.Map `ebpf:"commands"`
+	Holding  *ebpf.Map `ebpf:"holding"`
 	Pendings *ebpf.Map `ebpf:"pendings"`
 	Rings    *ebpf.Map `ebpf:"rings"`
 	Table    *ebpf.Map `ebpf:"table"`
@@ -264,6 +273,7 @@ type iotapeMaps struct {
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
 		m.Commands,
+		m.Holding,
 		m.Pendings,
 		m.Rings,
 		m.Table,

@@ -9,20 +9,6 @@
 #define O_APPEND 02000
 #define FMODE_CREATED (1u << 20) /* linux/fs.h */
 
-/* pointer_at and word_at load from kernel memory by one checked instruction, where
- * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
- * pointer or a word. */
-static __always_inline void *pointer_at(const void *p)
-{
-	struct list_head *l = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct list_head));
-	return l->next;
-}
-static __always_inline unsigned long word_at(const void *p)
-{
-	struct thread_info *t = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct thread_info));
-	return t->flags;
-}
-
 /* file_of returns the calling thread's open file of a descriptor, 0 if there is none. */
 static __always_inline struct file *file_of(s32 fd)
 {

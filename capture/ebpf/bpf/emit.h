@@ -296,7 +296,7 @@ more:
 	u32 tid = bpf_get_current_pid_tgid();
 	if (blocking() && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
 		st->flags |= TASK_PENDING;
-		hold();
+		hold(st);
 		return 0;
 	}
 	finish_data(w, &w->pend, shard);

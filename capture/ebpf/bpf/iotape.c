@@ -53,10 +53,10 @@ static __always_inline struct spec *spec_of(struct task *st)
 }
 
 /* pressure holds the thread if its ring is half full. */
-static __always_inline void pressure(struct work *w)
+static __always_inline void pressure(struct work *w, struct task *st)
 {
 	if (blocking() && w->avail > ring_bytes / 2)
-		hold();
+		hold(st);
 }
 
 /* compose_call starts a RecCall in the work space. */
@@ -210,7 +210,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (s->flags & SPEC_OFFER)
 		note_offer(st, s);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
+	if ((st->flags & (TASK_ANNOUNCED | TASK_PENDING | TASK_HELD)) == TASK_ANNOUNCED && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -223,6 +223,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		announce(w, st, now);
 	if (st->flags & TASK_PENDING)
 		orphan(w, st);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	if (s->flags & SPEC_ENTRY)
 		record_entry(w, st, s);
 	if (s->flags & SPEC_BEFORE)
@@ -253,7 +255,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	record_call(w, st, s, now, ret, 0);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
-	pressure(w);
+	pressure(w, st);
 	end();
 	return 0;
 }
@@ -336,6 +338,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		announce(w, st, now);
 	if (st->flags & TASK_PENDING)
 		orphan(w, st);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	struct spec *s = spec_of(st);
 	if (s && st->flags & TASK_IN_CALL) {
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);

@@ -128,7 +128,7 @@ _Static_assert(sizeof(struct part) == 32, "part");
 _Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8 };
+enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_HELD = 16 };
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
@@ -138,6 +138,11 @@ struct task {
 	u64 offered; /* room that the call under way was told of; ~0: not known */
 };
 _Static_assert(sizeof(struct task) == 104, "task");
+
+/* A thread that was told to stop (guard.go). */
+struct held {
+	u32 pid, sig;
+};
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
 #define MAX_CPUS 1024

@@ -141,6 +141,19 @@ struct signal_struct {
 struct sched_entity {
 	u64 sum_exec_runtime;
 };
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+struct sigaction {
+	void *sa_handler;
+	unsigned long sa_flags;
+};
+struct k_sigaction {
+	struct sigaction sa;
+};
+struct sighand_struct {
+	struct k_sigaction action[64];
+};
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
@@ -155,6 +168,8 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
+	sigset_t blocked;
 };
 struct linux_binprm {
 	const char *filename;
