@@ -390,6 +390,8 @@ var numbers = [numOps][numArch]int16{
 	{185, -1},  // security
 	{184, -1},  // tuxcall
 	{236, -1},  // vserver
+	{-1, -1},   // mmap_pread
+	{-1, -1},   // mmap_pwrite
 }
 
 // names386 holds the names of the calls of 32-bit programs on x86-64, by number.

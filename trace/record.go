@@ -57,6 +57,7 @@ const (
 	LossKilled  uint32 = 3 // the recorder ended before its programs
 	LossTasks   uint32 = 4 // more threads than the recorder has room to follow
 	LossPartial uint32 = 5 // a call's data records did not all arrive
+	LossMapped  uint32 = 6 // a file that was stored to through a mapping could not be opened
 )
 
 // Piece flags.

@@ -28,7 +28,13 @@ const (
 	partMoved    = 4
 	partMessages = 5 // all that an array of struct mmsghdr points to, and itself
 	partMsgData  = 6 // content of such an array
-	partVector32 = 7 // of a 32-bit program
+
+	partMapping = 7  // a mapping that can be stored to (stores.go)
+	partMapped  = 8  // pages of a file with such a mapping
+	partBacked  = 9  // a page of which the program made its own copy
+	partStored  = 10 // what was stored to a file
+
+	partVector32 = 11 // a vector of a 32-bit program
 )
 
 // readPending reads what the programs left for a held thread and writes it as
@@ -56,6 +62,10 @@ func (d *drain) readPending(tid int) {
 			w.messages(tid, q.Addr, int(q.Count))
 		case partMsgData:
 			w.messageData(tid, q.Addr, q.Off, q.Len)
+		case partBacked:
+			w.backed(tid, q.Addr, int64(q.Off), q.Len)
+		case partMapping, partMapped, partStored:
+			d.stores.serve(tid, &p, q)
 		}
 	}
 	d.addOwn(&trace.Record{Type: trace.RecData, Op: p.Op, PID: p.Pid, TID: p.Tid, Enter: p.Enter, Flags: trace.DataLast})

@@ -51,7 +51,7 @@ func rows(arch event.Arch, content capture.Content) []iotapeSpec {
 }
 
 func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
-	r := iotapeSpec{Op: uint16(s.Op)}
+	r := iotapeSpec{Op: uint16(s.Op), Use: mappedUse(s.Op)}
 	for flag, set := range map[uint16]bool{
 		specFDResult: s.Result == event.KindFD,
 		specFcntl:    s.Op == event.OpFcntl,

@@ -287,6 +287,7 @@ more:
 	if (!(r->p.flags & CALL_MORE))
 		return 0;
 	w->pend.enter = r->enter;
+	w->pend.exit = r->exit;
 	w->pend.pid = r->p.pid;
 	w->pend.tid = r->p.tid;
 	w->pend.op = r->p.op;

@@ -96,6 +96,9 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
+static __noinline int orphan(struct work *w, struct task *st);
+#include "stores.h"
+
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
 {
 	u32 i;
@@ -137,6 +140,8 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		put_offer(w, st, s);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
+	if (mmap_mode && s->use)
+		use_mapped(w, st, s, ret);
 	write_call(w, st, ret);
 	return 0;
 }
@@ -205,6 +210,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	struct spec *s = spec_of(st);
 	if (!s)
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, 0);
+	if (mmap_mode && s->use && shared.mapped)
+		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
 	if (s->flags & SPEC_OFFER)
@@ -245,6 +254,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	u64 now;
 	if (!st || !(st->flags & TASK_IN_CALL) || released())
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, 0);
 	struct spec *s = spec_of(st);
 	struct work *w = begin(&now);
 	if (!s || !w)
@@ -291,6 +302,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct task *st = bpf_task_storage_get(&tasks, child, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!st)
 		__sync_fetch_and_add(&shared.untracked, 1);
+	mapped_fork(parent, child);
 	set_prefix(&r.p, REC_FORK, parent);
 	r.time = now;
 	r.child = child->tgid;
@@ -313,6 +325,8 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 {
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	u64 now;
+	if (st)
+		mapped_exec(st);
 	if (!st || !(st->flags & TASK_EXEC_LATE))
 		return 0;
 	struct work *w = begin(&now);
@@ -331,6 +345,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	u64 now;
 	if (!st || released())
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, LAST);
 	struct work *w = begin(&now);
 	if (!w)
 		return 0;
@@ -353,6 +369,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	else
 		lose(st->shard);
 	bpf_task_storage_delete(&tasks, t);
+	mapped_exit(t, now);
 	end();
 	return 0;
 }
