@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -101,6 +102,10 @@ func (w *worker) goThrough(t *task, args *[event.MaxArgs]uintptr) {
 func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs][]byte) uintptr {
 	ev, a := &t.ev, &spec.Args[i]
 	raw := uintptr(ev.Args[i])
+	if a.Len == event.LenCommand {
+		c := spec.Argument(i, &ev.Args) // for F_SETFL a number and no structure
+		a = &c
+	}
 	switch a.Kind {
 	case event.KindFD:
 		return w.descriptor(t, i)
@@ -147,14 +152,17 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		if raw == 0 {
 			return 0
 		}
-		m := w.small[i][:]
-		clear(m)
+		m := w.structure(t, i, a)
 		if b := ev.BufArg(i); b != nil && (a.Dir == event.In || a.Layout == event.LayoutOffset) {
 			copy(m, b.Inline)
 			if a.Layout == event.LayoutOffset && ev.OK() {
 				// Recorded after the call, which had moved it.
 				putOffset(m, getOffset(m)-ev.Ret)
 			}
+		}
+		if a.Len == event.LenRef {
+			w.target(t, i, a, m)
+			return address(m)
 		}
 		outs[i] = m
 		return address(m)
@@ -171,6 +179,31 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		}
 	}
 	return raw
+}
+
+// structure returns zeroed room for a structure, as much as the kernel is told of.
+func (w *worker) structure(t *task, i int, a *event.Arg) []byte {
+	if a.Len == event.LenArg && t.ev.Args[a.LenArg] > uint64(len(w.small[i])) {
+		return make([]byte, min(t.ev.Args[a.LenArg], maxScratch)) // the kernel takes at most a page
+	}
+	clear(w.small[i][:])
+	return w.small[i][:]
+}
+
+// target makes a structure point to what the recorded one pointed to: the value of an
+// extended attribute, or room for one.
+func (w *worker) target(t *task, i int, a *event.Arg, m []byte) {
+	b := t.ev.BufArg(i)
+	if b == nil {
+		return
+	}
+	copy(m, b.Inline)
+	data := t.data
+	if a.Dir == event.Out {
+		data = w.buffer(max(int(t.ev.Ret), len(t.want)))
+		binary.LittleEndian.PutUint32(m[a.Tail.Off:], uint32(len(data)))
+	}
+	binary.LittleEndian.PutUint64(m[a.Tail.Ptr:], uint64(address(data)))
 }
 
 // room returns how many bytes to offer to a call for its result.

@@ -181,6 +181,9 @@ func (s *sealer) call(r *trace.Record) error {
 	}
 	spec := ev.Spec()
 	s.files(ev, spec, r)
+	if r.Flags&trace.CallCompat != 0 {
+		s.widen(ev)
+	}
 	ev.Offset, _ = posix.Extent(ev)
 	it.base = max(ev.Offset, 0)
 	if t := s.thread(r.TID); len(t.entries) > 0 {
@@ -198,6 +201,18 @@ func (s *sealer) call(r *trace.Record) error {
 	}
 	s.queue.push(it)
 	return nil
+}
+
+// widen makes a 32-bit call one of its operation.
+func (s *sealer) widen(ev *event.Event) {
+	ev.Flags |= event.Compat
+	if ev.Op == event.OpUnknown {
+		return
+	}
+	event.Widen(s.arch, ev.NR, &ev.Args)
+	if f := ev.FileArg(0); event.Name32(s.arch, ev.NR) == "_llseek" && ev.Errno == 0 && f != nil && f.Known {
+		ev.Ret = f.Pos // the call says it in memory
+	}
 }
 
 // files lists the descriptors of a call with what the kernel said of them.

@@ -52,7 +52,11 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 
 // rawName names a call that is not in the catalogue.
 func (p *Printer) rawName(e *event.Event) string {
-	if name := CallName(p.archOf(e), e.NR); name != "" {
+	name := CallName(p.archOf(e), e.NR)
+	if e.Flags&event.Compat != 0 {
+		name = event.Name32(p.archOf(e), e.NR)
+	}
+	if name != "" {
 		return name
 	}
 	return "syscall_0x" + strconv.FormatUint(uint64(e.NR), 16)

@@ -189,6 +189,26 @@ static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, 
 		add_bulk(w, BULK(arg, flags, kind), addr, keep, count);
 }
 
+/* read_iovecs reads an iovec array into the work space. That of a 32-bit program has
+ * elements of half the size. */
+#define IOVEC32_BYTES 8
+static __noinline int read_iovecs(struct work *w, u64 addr, u64 count, u32 size)
+{
+	u32 i, v[2];
+
+	if (size != IOVEC32_BYTES)
+		return bpf_probe_read_user(w->iov, (count * IOVEC_BYTES) & 0x7fff, (void *)addr);
+	repeat(i, count) {
+		if (i >= MAX_IOVECS)
+			break;
+		if (bpf_probe_read_user(v, sizeof(v), (void *)(addr + IOVEC32_BYTES * i)))
+			return -1;
+		w->iov[i].base = v[0];
+		w->iov[i].len = v[1];
+	}
+	return 0;
+}
+
 /* put_vector appends the iovec array and plans its elements' bytes. */
 __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
 {
@@ -200,7 +220,7 @@ __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s6
 	if (!count || count > MAX_IOVECS || off > COMPOSE_MAX)
 		return 1; /* the kernel refused it */
 	u64 bytes = count * IOVEC_BYTES;
-	if (bpf_probe_read_user(w->iov, bytes & 0x7fff, (void *)addr)) {
+	if (read_iovecs(w, addr, count, c->bytes)) {
 		put_piece(w, c->arg, PIECE_SHAPE | PIECE_MISSING, bytes, 0);
 		return 1;
 	}
@@ -219,6 +239,6 @@ __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s6
 		}
 		total = w->want;
 	}
-	plan_content(w, c, c->arg, 0, PART_VECTOR, addr, total, count);
+	plan_content(w, c, c->arg, 0, c->bytes == IOVEC32_BYTES ? PART_VECTOR32 : PART_VECTOR, addr, total, count);
 	return 1;
 }

@@ -42,14 +42,17 @@ __noinline int announce(struct work *w, struct task *st, u64 now)
 	return 0;
 }
 
+#define TASK_COMPAT (1u << 31)
+
 static __always_inline struct spec *spec_of(struct task *st)
 {
 	u32 nr = st->nr;
-	if (nr >= UNKNOWN_NR || st->flags & (1u << 31))
+	if (nr >= UNKNOWN_NR)
 		nr = UNKNOWN_NR;
+	if (st->flags & TASK_COMPAT)
+		nr += COMPAT_NR;
 	return bpf_map_lookup_elem(&table, &nr);
 }
-#define TASK_COMPAT (1u << 31)
 
 /* pressure holds the thread if its ring is half full. */
 static __always_inline void pressure(struct work *w, struct task *st)

@@ -106,7 +106,7 @@ _Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
 
 /* What the recorder reads while a thread is held, by thread (pending.go). */
 enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA,
-       PART_MAPPING, PART_MAPPED, PART_BACKED, PART_STORED };
+       PART_MAPPING, PART_MAPPED, PART_BACKED, PART_STORED, PART_VECTOR32 };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
