@@ -72,14 +72,14 @@ func (r *Report) costs() *table {
 func (r *Report) recorded() *table {
 	t := &table{title: "What was recorded, with full content",
 		text: "Sealing is the time from the end of the command to the end of iotape. The recorder's CPU time is that while the command ran.",
-		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "sealing", "recorder's CPU"}}
+		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "sealing", "stream a second", "recorder's CPU"}}
 	for _, base := range r.workloads(false) {
 		s := r.find(base.Workload, "full", false)
 		if s == nil {
 			continue
 		}
 		t.add(base.Workload, report.Count(uint64(s.Events.Median)), report.Count(s.Lost), report.Bytes(uint64(s.Stream.Median)),
-			report.Bytes(uint64(s.Tape.Median)), duration(s.After.Median), duration(s.Recorder.Median))
+			report.Bytes(uint64(s.Tape.Median)), duration(s.After.Median), rate(s.Stream.Median, s.After.Median), duration(s.Recorder.Median))
 	}
 	return t
 }
@@ -254,6 +254,14 @@ func verdict(s *Series, goal float64) string {
 }
 
 func duration(seconds float64) string { return report.Duration(int64(seconds * 1e9)) }
+
+// rate is how much was done in a second.
+func rate(bytes, seconds float64) string {
+	if seconds <= 0 {
+		return none
+	}
+	return report.Bytes(uint64(bytes / seconds))
+}
 
 // nanoseconds writes a time of a call, which is a mean over many.
 func nanoseconds(seconds float64) string {

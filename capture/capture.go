@@ -9,22 +9,27 @@ import (
 	"iotape/trace"
 )
 
-// Content is the policy for the bytes that calls move.
-type Content string
+// Mmap is the policy for files that programs map into memory.
+type Mmap string
 
 // The policies.
 const (
-	ContentFull Content = "full" // all bytes
-	ContentNone Content = "none" // lengths only; paths, structures and argument vectors are always kept
+	// MmapData records pages read through mappings, with content, and what is stored
+	// through shared ones. Of programs and libraries, only that a page was used for
+	// the first time in the recording, without its content.
+	MmapData    Mmap = "data"
+	MmapFull    Mmap = "full"    // programs and libraries like other files
+	MmapWritten Mmap = "written" // stores only
+	MmapOff     Mmap = "off"
 )
 
-// ParseContent checks a policy's name.
-func ParseContent(s string) (Content, error) {
-	switch c := Content(s); c {
-	case ContentFull, ContentNone:
-		return c, nil
+// ParseMmap checks a policy's name.
+func ParseMmap(s string) (Mmap, error) {
+	switch m := Mmap(s); m {
+	case MmapData, MmapFull, MmapWritten, MmapOff:
+		return m, nil
 	}
-	return "", fmt.Errorf("content %q is neither full nor none", s)
+	return "", fmt.Errorf("mmap %q is none of data, full, written and off", s)
 }
 
 // Overflow is what happens when a program produces faster than the recorder
@@ -52,8 +57,12 @@ type Options struct {
 	Command  []string
 	Dir      string   // working directory; "" is the recorder's own
 	Env      []string // environment; nil is the recorder's own
-	Content  Content  // "" is full
+	Content  Content
 	Overflow Overflow // "" is block
+	// EveryCall makes a back end that lets frequent calls without meaning for storage
+	// through record them too.
+	EveryCall bool
+	Mmap      Mmap // "" is data
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int

@@ -55,8 +55,13 @@ const (
 	NoteMark                   // written by the user; the text is in Bufs[0]
 	Forked                     // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
 	Started                    // state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
-	Inherited                  // Files[0] was open at the start
+	Inherited                  // Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it
 )
+
+// OwnFile says of an Inherited event that the descriptor is the program's own and
+// not part of its surroundings: the recording, or the part of it that was kept,
+// began while the program ran.
+const OwnFile = 1
 
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
 const (
@@ -111,12 +116,15 @@ type Buf struct {
 	Arg     int8 // argument index; of its other parts, as Part.Of says
 	Dir     Dir
 	Kind    Kind
-	Omitted bool    // not recorded because the policy said so
+	Omitted bool    // because the policy said so, Inline and Refs are only the first bytes, or none
 	Len     int64   // bytes that the call moved
 	Missing int64   // bytes of these that could not be recorded
 	Parts   []int64 // lengths of the vector's elements, for KindVec
 	Inline  []byte  // the content itself when small; nil when Refs hold it
 	Refs    []Ref   // the content as pieces of chunks, in order; a piece with Chunk 0 is missing
+	// Hashes, if there are any, are those of the content, which is omitted: one for
+	// each HashBytes, the last part being shorter.
+	Hashes []Digest
 }
 
 // Ref is a piece of a stored chunk.
@@ -174,6 +182,7 @@ func (e *Event) Clone() *Event {
 		c.Bufs[i].Inline = append([]byte(nil), c.Bufs[i].Inline...)
 		c.Bufs[i].Refs = append([]Ref(nil), c.Bufs[i].Refs...)
 		c.Bufs[i].Parts = append([]int64(nil), c.Bufs[i].Parts...)
+		c.Bufs[i].Hashes = append([]Digest(nil), c.Bufs[i].Hashes...)
 	}
 	return &c
 }

@@ -390,4 +390,6 @@ var numbers = [numOps][numArch]int16{
 	{185, -1},  // security
 	{184, -1},  // tuxcall
 	{236, -1},  // vserver
+	{-1, -1},   // mmap_pread
+	{-1, -1},   // mmap_pwrite
 }

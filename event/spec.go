@@ -263,6 +263,9 @@ type Spec struct {
 	// room there is for what LenPtr counts afterwards, plus 1. For LenMsg it is the
 	// message, of which msg_namelen says so. 0 is none.
 	Offer uint8
+	// NoCall is set where the operation is no system call, but what a program did
+	// with a file through a mapping of it.
+	NoCall bool
 	// NoReturn is set where success never returns to the caller.
 	NoReturn bool
 }

@@ -388,4 +388,6 @@ var table = [...]Spec{
 	{Op: OpSecurity, Name: "security", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
 	{Op: OpTuxcall, Name: "tuxcall", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
 	{Op: OpVserver, Name: "vserver", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpMmapPread, Name: "mmap_pread", Class: Data, Args: args(fd("file"), out("addr", 2), size("length"), off("offset"), flags("flags", mappedFlags), off("fault")), Result: KindSize, NoCall: true},
+	{Op: OpMmapPwrite, Name: "mmap_pwrite", Class: Data, Args: args(fd("file"), in("addr", 2), size("length"), off("offset")), Result: KindSize, NoCall: true},
 }

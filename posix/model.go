@@ -12,6 +12,7 @@ import (
 // makes one.
 type Model struct {
 	threads  map[uint32]*Thread
+	given    map[event.OpenID]*OpenFile // of the Inherited events, by what these call them
 	opens    map[event.OpenID]*OpenFile // those with descriptors, or in messages
 	flights  []*OpenFile                // in messages, in the order of sending
 	early    []early                    // those received before they were sent
@@ -21,7 +22,7 @@ type Model struct {
 
 // New returns a model without threads.
 func New() *Model {
-	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}}
+	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}}
 }
 
 // Thread is one node: a sequential line of execution.
@@ -50,7 +51,9 @@ type OpenFile struct {
 	Dev   uint64
 	Ino   uint64
 	PID   uint32 // process that a pidfd stands for; 0 if unknown
-	refs  int    // descriptors, and messages on their way
+	// Given is set if it was passed in from outside at the start.
+	Given bool
+	refs  int // descriptors, and messages on their way
 }
 
 // Descriptor is a slot of a table.
@@ -113,10 +116,27 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		t.FS.Umask = uint32(ev.Args[0])
 	case event.Inherited:
 		for i := range ev.Files {
-			m.open(t, &ev.Files[i], ev.Exit)
+			m.inherit(t, &ev.Files[i], ev.Args[0] != event.OwnFile)
 		}
 	}
 	return m.released
+}
+
+// inherit gives a thread's table a descriptor that was open at the start. Events
+// that give the same open file share it. Calls that began before the start may
+// close it.
+func (m *Model) inherit(t *Thread, f *event.File, given bool) {
+	key := f.Open
+	if o := m.given[key]; o != nil && o.refs > 0 {
+		m.install(t, f.FD, o, f.Flags&oCloexec != 0, 0)
+		f.Open, f.Path = o.ID, o.Path
+		return
+	}
+	o := m.open(t, f, 0)
+	o.Given = given
+	if key != 0 {
+		m.given[key] = o
+	}
 }
 
 // fork makes the child of a Forked event.

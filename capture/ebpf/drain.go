@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"iotape/capture"
+	"iotape/capture/digest"
 	"iotape/internal/ptracer"
 	"iotape/trace"
 )
@@ -28,11 +30,14 @@ const (
 // drain moves records from the rings to the stream. It alone uses the stream's
 // writer while a recording runs.
 type drain struct {
-	p  *programs
-	sw *trace.StreamWriter
-	tr *ptracer.Tracer
+	p      *programs
+	sw     *trace.StreamWriter
+	digest *digest.Rewriter // nil if nothing is hashed
+	tr     *ptracer.Tracer
 
-	bare bool // content is not wanted
+	content capture.Content
+
+	stores *stores // nil if mappings are not recorded
 
 	// To wait for full rings, and for held threads: an epoll set, in the Go
 	// runtime's own, so that waiting takes no processor from the tracing thread.
@@ -64,8 +69,8 @@ type heldThread struct {
 	tid int
 }
 
-func newDrain(p *programs, sw *trace.StreamWriter) (*drain, error) {
-	d := &drain{p: p, sw: sw, spans: make([][]span, len(p.rings)), event: -1}
+func newDrain(p *programs, sw *trace.StreamWriter, content capture.Content) (*drain, error) {
+	d := &drain{p: p, sw: sw, content: content, digest: digest.New(content), spans: make([][]span, len(p.rings)), event: -1}
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make an epoll set: %w", err)
@@ -84,7 +89,11 @@ func newDrain(p *programs, sw *trace.StreamWriter) (*drain, error) {
 		d.close()
 		return nil, fmt.Errorf("make an event descriptor: %w", err)
 	}
+	d.stores = newStores(d)
 	fds := []int{d.event}
+	if p.touches != nil {
+		fds = append(fds, p.touches.m.FD())
+	}
 	for _, r := range p.rings {
 		fds = append(fds, r.m.FD())
 	}
@@ -143,6 +152,7 @@ func (d *drain) run() {
 		d.mu.Unlock()
 		moved, busy := d.pass()
 		if done && moved == 0 && !busy && len(d.held) == 0 {
+			d.stores.finish()
 			return
 		}
 		switch {
@@ -153,7 +163,7 @@ func (d *drain) run() {
 		default:
 			pause = min(pause*5/4+time.Millisecond, pollMax)
 		}
-		if len(d.held) > 0 {
+		if len(d.held) > 0 || d.stores.busy() {
 			pause = min(pause, time.Millisecond)
 		}
 		if pause > 0 {
@@ -165,7 +175,7 @@ func (d *drain) run() {
 // sleep waits until a ring is a quarter full, a thread is held, or the time is up.
 func (d *drain) sleep(pause time.Duration) {
 	_ = d.epoll.SetReadDeadline(time.Now().Add(pause))
-	var events [maxShards + 1]unix.EpollEvent
+	var events [maxShards + 2]unix.EpollEvent
 	_ = d.poll.Read(func(fd uintptr) bool {
 		n, err := unix.EpollWait(int(fd), events[:], 0)
 		return n > 0 || err != nil && err != unix.EINTR
@@ -196,6 +206,7 @@ func (d *drain) pass() (moved uint64, busy bool) {
 	d.until = max(d.until, until)
 
 	d.writeOwn(start)
+	d.stores.listen()
 	for i, r := range d.p.rings {
 		moved += d.writeSpans(i, r)
 	}
@@ -241,7 +252,7 @@ func (d *drain) writeSpans(shard int, r *ring) (moved uint64) {
 // write writes a frame, or counts what it would have held as lost.
 func (d *drain) write(shard int, lost uint64, payload []byte, records uint64) bool {
 	if d.err == nil {
-		d.err = d.sw.WriteRecords(trace.Frame{Shard: uint32(shard), Round: d.round, Until: d.until, Lost: lost}, payload)
+		d.err = d.sw.WriteRecords(trace.Frame{Shard: uint32(shard), Round: d.round, Until: d.until, Lost: lost}, d.digest.Payload(payload))
 	}
 	if d.err != nil {
 		d.lost += records

@@ -28,6 +28,11 @@ const (
 	partMoved    = 4
 	partMessages = 5 // all that an array of struct mmsghdr points to, and itself
 	partMsgData  = 6 // content of such an array
+
+	partMapping = 7  // a mapping that can be stored to (stores.go)
+	partMapped  = 8  // pages of a file with such a mapping
+	partBacked  = 9  // a page of which the program made its own copy
+	partStored  = 10 // what was stored to a file
 )
 
 // readPending reads what the programs left for a held thread and writes it as
@@ -53,6 +58,10 @@ func (d *drain) readPending(tid int) {
 			w.messages(tid, q.Addr, int(q.Count))
 		case partMsgData:
 			w.messageData(tid, q.Addr, q.Off, q.Len)
+		case partBacked:
+			w.backed(tid, q.Addr, int64(q.Off), q.Len)
+		case partMapping, partMapped, partStored:
+			d.stores.serve(tid, &p, q)
 		}
 	}
 	d.addOwn(&trace.Record{Type: trace.RecData, Op: p.Op, PID: p.Pid, TID: p.Tid, Enter: p.Enter, Flags: trace.DataLast})
@@ -139,6 +148,8 @@ func (w *dataWriter) vector(tid int, addr uint64, count int, skip, n uint64) {
 // messages writes an array of struct mmsghdr and all that it points to.
 func (w *dataWriter) messages(tid int, addr uint64, count int) {
 	arg := w.arg
+	data, total := uint8(event.PartData.Of(int(arg))), uint64(0)
+	keep := uint64(w.d.content.Of(event.Lookup(event.Op(w.p.Op)), int(data)).Bytes())
 	w.memory(tid, addr, uint64(count*capture.MmsghdrBytes))
 	for _, r := range messagesOf(addr, count).Ranges(reader(tid)) {
 		w.arg, w.off = uint8(r.Part.Of(int(arg))), r.Pos
@@ -147,11 +158,16 @@ func (w *dataWriter) messages(tid int, addr uint64, count int) {
 			w.put(trace.PieceShape|trace.PieceMissing, r.Len, nil)
 		case r.Shape:
 			w.put(trace.PieceShape, r.Len, r.Data)
-		case r.Part == event.PartData && w.d.bare:
-			w.put(trace.PieceOmitted, r.Len, nil)
+		case r.Part == event.PartData:
+			w.memory(tid, r.Addr, min(r.Len, keep-min(keep, r.Pos)))
+			total = r.Pos + r.Len
 		default:
 			w.memory(tid, r.Addr, r.Len)
 		}
+	}
+	if total > keep {
+		w.arg, w.off = data, keep
+		w.put(trace.PieceOmitted, total-keep, nil)
 	}
 }
 

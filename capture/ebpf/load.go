@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"os"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -29,10 +30,12 @@ const (
 // memory shared with them.
 type programs struct {
 	objects
-	links  []link.Link
-	rings  []*ring
-	shared *iotapeCommon
-	bss    []byte
+	links   []link.Link
+	rings   []*ring
+	touches *ring // what is stored to mapped files (stores.go); nil if that is not wanted
+	shared  *iotapeCommon
+	mmap    capture.Mmap
+	bss     []byte
 }
 
 type objects struct {
@@ -43,13 +46,14 @@ type objects struct {
 // config is what the programs are told.
 type config struct {
 	content   capture.Content
+	mmap      capture.Mmap
 	block     bool
 	shards    int
 	ringBytes int // of one ring, a power of two
 }
 
 func newConfig(o *capture.Options, cpus int) config {
-	c := config{content: o.Content, block: o.Overflow != capture.OverflowDrop}
+	c := config{content: o.Content, mmap: o.Mmap, block: o.Overflow != capture.OverflowDrop}
 	c.shards = min(maxShards, 1<<bits.Len(uint(max(cpus, 1)-1)))
 	total := o.RingBytes
 	if total <= 0 {
@@ -68,7 +72,7 @@ func Probe() error {
 	if err := probeFeatures(); err != nil {
 		return err
 	}
-	p, err := load(&config{content: capture.ContentFull, block: true, shards: 1, ringBytes: minRingBytes})
+	p, err := load(&config{block: true, shards: 1, ringBytes: minRingBytes})
 	if err != nil {
 		return err
 	}
@@ -118,6 +122,10 @@ func load(c *config) (*programs, error) {
 		iotapeVarRingBytes: uint64(c.ringBytes),
 		iotapeVarInlineMax: c.inlineBytes(),
 		iotapeVarBlock:     c.block,
+		iotapeVarMmapMode:  mmapMode(c.mmap),
+		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
+		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
+		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
@@ -129,6 +137,9 @@ func load(c *config) (*programs, error) {
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
 
+	if err := dropMissing(spec); err != nil {
+		return nil, err
+	}
 	p := &programs{}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		var ve *ebpf.VerifierError
@@ -175,13 +186,14 @@ func (p *programs) prepare(c *config) error {
 		return fmt.Errorf("map shared memory: %w", err)
 	}
 	p.shared = (*iotapeCommon)(unsafe.Pointer(&p.bss[0]))
-	return nil
+	p.mmap = c.mmap
+	return p.prepareMapped()
 }
 
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
 func (p *programs) attach() error {
-	for _, prog := range []*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter} {
+	for _, prog := range append(p.mappedPrograms(), p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return unsupported("tracepoints with types (tp_btf)", err)
@@ -203,6 +215,9 @@ func (p *programs) close() {
 	for _, r := range p.rings {
 		r.close()
 	}
+	if p.touches != nil {
+		p.touches.close()
+	}
 	if p.bss != nil {
 		_ = unix.Munmap(p.bss)
 		p.bss, p.shared = nil, nil
@@ -222,6 +237,9 @@ func (p *programs) follow(pid int, shardMask uint32) error {
 	defer unix.Close(fd)
 	if err := p.Tasks.Put(uint32(fd), iotapeTask{Shard: uint32(pid) & shardMask}); err != nil {
 		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	if err := p.Faults.Put(uint32(fd), iotapeFault{}); err != nil {
+		return fmt.Errorf("follow the page faults of process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -10,23 +10,21 @@ import (
 
 // Flags of the programs' table (bpf/record.h).
 const (
-	capOmit   = 1
 	capMade   = 2
 	capFDs    = 4
 	capFDHead = 8
 	capFDTail = 16
 
-	specFDResult  = 1
-	specFcntl     = 2
-	specIdentity  = 4
-	specHold      = 8
-	specNoReturn  = 16
-	specEntry     = 32
-	specOmitMoved = 64
-	specPosition  = 128
-	specBefore    = 256
-	specOffer     = 512
-	specInner     = 1024
+	specFDResult = 1
+	specFcntl    = 2
+	specIdentity = 4
+	specHold     = 8
+	specNoReturn = 16
+	specEntry    = 32
+	specPosition = 128
+	specBefore   = 256
+	specOffer    = 512
+	specInner    = 1024
 )
 
 // specCount is the size of the table; its last row stands for calls that are not
@@ -45,7 +43,7 @@ func rows(arch event.Arch, content capture.Content) []iotapeSpec {
 }
 
 func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
-	r := iotapeSpec{Op: uint16(s.Op)}
+	r := iotapeSpec{Op: uint16(s.Op), Use: mappedUse(s.Op)}
 	for flag, set := range map[uint16]bool{
 		specFDResult: s.Result == event.KindFD,
 		specFcntl:    s.Op == event.OpFcntl,
@@ -64,12 +62,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		r.Objects[i] = uint8(arg)
 		r.Nobjects++
 	}
-	bare := content == capture.ContentNone && (s.Class == event.Data || s.Class == event.Socket)
 	if s.Hold {
-		r.HoldArg = uint8(movedFrom(s.Op))
-		if bare {
-			r.Flags |= specOmitMoved
-		}
+		r.HoldArg = uint8(s.MovedFrom())
+		r.HoldKeep = content.Of(s, s.MovedFrom()).Bytes()
 	}
 	if s.Offer > 0 {
 		r.OfferArg = s.Offer - 1
@@ -80,9 +75,7 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 	for _, i := range s.Memory() {
 		a := &s.Args[i]
 		r.Caps[r.Ncaps] = memoryOf(a, i, arch)
-		if bare && (a.Kind == event.KindBuf || a.Kind == event.KindVec || a.Len == event.LenMsg || a.Len == event.LenMsgs) {
-			r.Caps[r.Ncaps].Flags |= capOmit
-		}
+		r.Caps[r.Ncaps].Keep = keep(s, i, content)
 		r.Ncaps++
 		switch a.When {
 		case event.AtEntry:
@@ -92,6 +85,15 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		}
 	}
 	return r
+}
+
+// keep returns how many bytes of the content of an argument are wanted.
+func keep(s *event.Spec, i int, content capture.Content) uint32 {
+	switch s.Args[i].Len {
+	case event.LenMsg, event.LenMsgs:
+		i = event.PartData.Of(i)
+	}
+	return content.Of(s, i).Bytes()
 }
 
 // namelenOffset is where struct msghdr has msg_namelen.
@@ -151,15 +153,6 @@ func movesPosition(op event.Op) bool {
 		return true
 	}
 	return false
-}
-
-// movedFrom returns the argument of the descriptor whose content a Hold operation
-// moves.
-func movedFrom(op event.Op) int {
-	if op == event.OpSendfile {
-		return 1
-	}
-	return 0
 }
 
 // nativeArch returns the architecture of this program.

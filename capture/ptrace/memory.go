@@ -106,15 +106,33 @@ func (s *stringReader) append(b []byte, addr uint64, limit int) (out []byte, cut
 	return b, true, true
 }
 
-func (r *recorder) planBytes(spec *event.Spec, s segment, kind event.Kind) {
-	if s.n == 0 {
-		return
+// planBytes adds memory that is no content, or content of which all is wanted.
+func (r *recorder) planBytes(s segment) {
+	if s.n > 0 {
+		r.plan = append(r.plan, s)
 	}
-	content := kind == event.KindBuf || kind == event.KindVec
-	if r.bare && content && (spec.Class == event.Data || spec.Class == event.Socket) {
-		s.flags |= trace.PieceOmitted
+}
+
+// planContent adds n bytes of an argument as far as they are wanted.
+func (r *recorder) planContent(spec *event.Spec, s segment) {
+	keep := uint64(r.o.Content.Of(spec, int(s.arg)).Bytes())
+	n := s.n
+	s.n = min(n, keep)
+	r.planBytes(s)
+	r.planOmitted(s.arg, s.flags, keep, n)
+}
+
+// planElement adds an element of a vector, as far as it is within what is wanted.
+func (r *recorder) planElement(s segment, keep uint64) {
+	s.n = min(s.n, keep-min(keep, s.pos))
+	r.planBytes(s)
+}
+
+// planOmitted adds the bytes of an argument, n in all, that are not wanted.
+func (r *recorder) planOmitted(arg, flags uint8, keep, n uint64) {
+	if n > keep {
+		r.plan = append(r.plan, segment{arg: arg, flags: flags | trace.PieceOmitted, pos: keep, n: n - keep})
 	}
-	r.plan = append(r.plan, s)
 }
 
 func (r *recorder) planString(th *thread, arg uint8, addr uint64) {
@@ -195,11 +213,12 @@ func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 	if a.Len == event.LenVecAll {
 		left = 1 << 31
 	}
-	pos := uint64(0)
+	pos, keep := uint64(0), uint64(r.o.Content.Of(c.spec, int(arg)).Bytes())
 	for v := shape; len(v) > 0 && left > 0; v = v[iovecBytes:] {
 		n := min(binary.LittleEndian.Uint64(v[8:]), left)
-		r.planBytes(c.spec, segment{arg: arg, pos: pos, n: n, addr: binary.LittleEndian.Uint64(v)}, event.KindVec)
+		r.planElement(segment{arg: arg, pos: pos, n: n, addr: binary.LittleEndian.Uint64(v)}, keep)
 		pos += n
 		left -= n
 	}
+	r.planOmitted(arg, 0, keep, pos)
 }

@@ -190,7 +190,7 @@ func checkObjects(t *testing.T, rec *recording, dir string) {
 
 func TestContentNone(t *testing.T) {
 	dir := t.TempDir()
-	rec := record(t, &capture.Options{Command: []string{program(t, "content"), dir}, Content: capture.ContentNone})
+	rec := record(t, &capture.Options{Command: []string{program(t, "content"), dir}, Content: capture.Everywhere(capture.KeepNone)})
 	for _, op := range []event.Op{event.OpWrite, event.OpReadv, event.OpSendfile, event.OpSendto} {
 		for _, r := range rec.calls(op) {
 			for _, p := range r.Pieces {

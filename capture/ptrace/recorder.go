@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"iotape/capture"
+	"iotape/capture/digest"
 	"iotape/event"
 	"iotape/internal/ptracer"
 	"iotape/trace"
@@ -19,7 +20,6 @@ type recorder struct {
 	arch event.Arch
 	tr   *ptracer.Tracer
 	out  output
-	bare bool // content is not wanted
 
 	started bool   // the command's first call was seen
 	events  uint64 // calls recorded
@@ -57,7 +57,7 @@ type call struct {
 
 func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *recorder {
 	return &recorder{
-		o: o, arch: arch, out: output{sw: sw}, bare: o.Content == capture.ContentNone,
+		o: o, arch: arch, out: output{sw: sw, digest: digest.New(o.Content)},
 		scratch: make([]byte, 0, recordBytes), turns: turns{},
 	}
 }

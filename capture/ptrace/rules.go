@@ -100,19 +100,19 @@ func (r *recorder) planRule(th *thread, arg uint8, a *event.Arg, ret int64) {
 			n += r.tailCount(th, a, addr) * uint64(a.Tail.Elem)
 		}
 	}
-	r.planMemory(th, segment{arg: arg, n: n, addr: addr}, a.Kind, ret)
+	r.planMemory(th, segment{arg: arg, n: n, addr: addr}, ret)
 	if a.Len == event.LenRef {
 		r.planTarget(th, arg, a, addr, ret)
 	}
 }
 
 // planMemory adds n bytes, or less of a length that the kernel refused.
-func (r *recorder) planMemory(th *thread, s segment, kind event.Kind, ret int64) {
+func (r *recorder) planMemory(th *thread, s segment, ret int64) {
 	if failed(ret) && s.n > failedBytes {
 		s.n, s.flags = failedBytes, trace.PieceTruncated
 	}
 	s.n = min(s.n, maxBytes)
-	r.planBytes(th.call.spec, s, kind)
+	r.planContent(th.call.spec, s)
 }
 
 // planTarget adds what a structure points to.
@@ -122,7 +122,7 @@ func (r *recorder) planTarget(th *thread, arg uint8, a *event.Arg, addr uint64, 
 		n = min(n, uint64(ret))
 	}
 	if p := r.number(th, addr+uint64(a.Tail.Ptr), 8); p != 0 {
-		r.planMemory(th, segment{arg: uint8(event.PartTarget.Of(int(arg))), n: n, addr: p}, event.KindStruct, ret)
+		r.planMemory(th, segment{arg: uint8(event.PartTarget.Of(int(arg))), n: n, addr: p}, ret)
 	}
 }
 
@@ -132,7 +132,9 @@ func (r *recorder) planMessages(th *thread, arg uint8, a *event.Arg, ret int64) 
 	if m.Count == 0 || failed(ret) && a.Dir == event.Out {
 		return
 	}
-	r.planBytes(th.call.spec, segment{arg: arg, n: uint64(m.Count * m.Stride), addr: m.Addr}, event.KindStruct)
+	r.planBytes(segment{arg: arg, n: uint64(m.Count * m.Stride), addr: m.Addr})
+	data, total := event.PartData.Of(int(arg)), uint64(0)
+	keep := uint64(r.o.Content.Of(th.call.spec, data).Bytes())
 	for _, g := range m.Ranges(th.read) {
 		s := segment{arg: uint8(g.Part.Of(int(arg))), pos: g.Pos, n: g.Len, addr: g.Addr}
 		switch {
@@ -143,11 +145,13 @@ func (r *recorder) planMessages(th *thread, arg uint8, a *event.Arg, ret int64) 
 			s.flags, s.data = trace.PieceShape, g.Data
 			r.plan = append(r.plan, s)
 		case g.Part == event.PartData:
-			r.planBytes(th.call.spec, s, event.KindVec)
+			r.planElement(s, keep)
+			total = s.pos + s.n
 		default:
-			r.planBytes(th.call.spec, s, event.KindStruct)
+			r.planBytes(s)
 		}
 	}
+	r.planOmitted(uint8(data), 0, keep, total)
 }
 
 // messages says where the messages of an argument are.

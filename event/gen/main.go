@@ -101,7 +101,7 @@ func numbers() ([]byte, error) {
 					nr[i] = n
 				}
 			}
-			if nr[0] == "-1" && nr[1] == "-1" {
+			if nr[0] == "-1" && nr[1] == "-1" && !s.NoCall {
 				return nil, fmt.Errorf("%s has no number on any architecture", s.Name)
 			}
 		}
@@ -119,7 +119,7 @@ func header() ([]byte, error) {
 	def := func(prefix, name string, v any) { fmt.Fprintf(&b, "#define %s%s %d\n", prefix, name, v) }
 	for name, v := range ordered(
 		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg,
-		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "RESULT_ARG", event.ResultArg, "MEMORY_ARG", event.MemoryArg, "OP_IOCTL", event.OpIoctl) {
+		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "RESULT_ARG", event.ResultArg, "MEMORY_ARG", event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread) {
 		def("IOT_", name, v)
 	}
 	for name, v := range ordered("FD", event.KindFD, "PATH", event.KindPath, "TEXT", event.KindText, "BUF", event.KindBuf, "VEC", event.KindVec, "STRUCT", event.KindStruct, "STRINGS", event.KindStrings) {

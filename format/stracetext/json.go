@@ -300,7 +300,7 @@ func (p *Printer) jsonBuf(dst []byte, e *event.Event, a *event.Arg, i int, b *ev
 		}
 	}
 	dst = putInt(append(key(dst, a.Name), '{'), "len", b.Len)
-	if !b.Omitted {
+	if !b.Omitted || b.Kept() > 0 {
 		data := p.content(b, p.max)
 		dst = putText(dst, "data", data)
 		if int64(len(data)) < b.Len {
@@ -316,6 +316,13 @@ func (p *Printer) jsonBuf(dst []byte, e *event.Event, a *event.Arg, i int, b *ev
 	if len(b.Parts) > 0 {
 		dst = append(key(dst, "parts"), '[')
 		dst = append(appendNumbers(dst, b.Parts), ']')
+	}
+	if len(b.Hashes) > 0 {
+		dst = append(key(dst, "hashes"), '[')
+		for i := range b.Hashes {
+			dst = putWord(dst, "", digestText(&b.Hashes[i]))
+		}
+		dst = append(dst, ']')
 	}
 	return append(dst, '}')
 }

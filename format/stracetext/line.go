@@ -223,7 +223,10 @@ func (p *Printer) shown(e *event.Event, i int) *event.Buf {
 
 // appendBuf writes the memory of an argument.
 func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, i int, b *event.Buf) []byte {
-	if b.Omitted || b.Missing > 0 && b.Missing >= b.Len {
+	if len(b.Hashes) > 0 {
+		return p.appendDigests(dst, b)
+	}
+	if b.Omitted && b.Kept() == 0 || b.Missing > 0 && b.Missing >= b.Len {
 		dst = appendAddress(dst, e.Args[i])
 		dst = append(dst, " /* "...)
 		dst = strconv.AppendInt(dst, b.Len, 10)

@@ -61,7 +61,7 @@ func (p *Printer) parts(e *event.Event, i int, whole *event.Buf) {
 	}
 	if b := e.BufArg(event.PartData.Of(i)); b != nil {
 		m.Lens, m.Moved = b.Parts, b.Len
-		if b.Missing == 0 && !b.Omitted {
+		if b.Missing == 0 {
 			m.Data = p.own(b, p.vecBytes(b))
 		}
 	}

@@ -9,20 +9,6 @@
 #define O_APPEND 02000
 #define FMODE_CREATED (1u << 20) /* linux/fs.h */
 
-/* pointer_at and word_at load from kernel memory by one checked instruction, where
- * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
- * pointer or a word. */
-static __always_inline void *pointer_at(const void *p)
-{
-	struct list_head *l = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct list_head));
-	return l->next;
-}
-static __always_inline unsigned long word_at(const void *p)
-{
-	struct thread_info *t = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct thread_info));
-	return t->flags;
-}
-
 /* file_of returns the calling thread's open file of a descriptor, 0 if there is none. */
 static __always_inline struct file *file_of(s32 fd)
 {
@@ -186,6 +172,19 @@ static __always_inline void add_bulk(struct work *w, u32 arg, u64 addr, u64 len,
 }
 #define BULK(arg, flags, kind) ((u32)(arg) | (u32)(flags) << 8 | (u32)(kind) << 16)
 
+/* plan_content plans to copy what is wanted of n bytes; the rest is omitted. */
+static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, u8 flags, u32 kind, u64 addr, u64 n, u32 count)
+{
+	u64 keep = c->keep;
+
+	if (n > keep)
+		put_piece(w, arg, flags | PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep)
+		add_bulk(w, BULK(arg, flags, kind), addr, keep, count);
+}
+
 /* put_vector appends the iovec array and plans its elements' bytes. */
 static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
 {
@@ -214,11 +213,6 @@ static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 co
 		}
 		total = w->want;
 	}
-	if (!total)
-		return 1;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, c->arg, PIECE_OMITTED, total, 0);
-	else
-		add_bulk(w, BULK(c->arg, 0, PART_VECTOR), addr, total, count);
+	plan_content(w, c, c->arg, 0, PART_VECTOR, addr, total, count);
 	return 1;
 }

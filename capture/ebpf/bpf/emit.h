@@ -287,6 +287,7 @@ more:
 	if (!(r->p.flags & CALL_MORE))
 		return 0;
 	w->pend.enter = r->enter;
+	w->pend.exit = r->exit;
 	w->pend.pid = r->p.pid;
 	w->pend.tid = r->p.tid;
 	w->pend.op = r->p.op;
@@ -296,7 +297,7 @@ more:
 	u32 tid = bpf_get_current_pid_tgid();
 	if (blocking() && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
 		st->flags |= TASK_PENDING;
-		hold();
+		hold(st);
 		return 0;
 	}
 	finish_data(w, &w->pend, shard);

@@ -50,10 +50,10 @@ static __always_inline struct spec *spec_of(struct task *st)
 #define TASK_COMPAT (1u << 31)
 
 /* pressure holds the thread if its ring is half full. */
-static __always_inline void pressure(struct work *w)
+static __always_inline void pressure(struct work *w, struct task *st)
 {
 	if (blocking() && w->avail > ring_bytes / 2)
-		hold();
+		hold(st);
 }
 
 /* compose_call starts a RecCall in the work space. */
@@ -83,11 +83,18 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 /* moved records the content of a call that moved it inside the kernel. */
 static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 {
-	if (s->flags & SPEC_OMIT_MOVED)
-		put_piece(w, s->hold_arg, PIECE_OMITTED, ret, 0);
-	else if (!add_part(w, s->hold_arg, PART_MOVED, 0, ret, 0, 0))
-		put_piece(w, s->hold_arg, PIECE_MISSING, ret, 0);
+	u64 n = ret, keep = s->hold_keep;
+
+	if (n > keep)
+		put_piece(w, s->hold_arg, PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep && !add_part(w, s->hold_arg, PART_MOVED, 0, keep, 0, 0))
+		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
+
+static __noinline int orphan(struct work *w, struct task *st);
+#include "stores.h"
 
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
 {
@@ -130,6 +137,8 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		put_offer(w, st, s);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
+	if (mmap_mode && s->use)
+		use_mapped(w, st, s, ret);
 	write_call(w, st, ret);
 	return 0;
 }
@@ -198,12 +207,16 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	struct spec *s = spec_of(st);
 	if (!s)
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, 0);
+	if (mmap_mode && s->use && shared.mapped)
+		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
 	if (s->flags & SPEC_OFFER)
 		note_offer(st, s);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
+	if ((st->flags & (TASK_ANNOUNCED | TASK_PENDING | TASK_HELD)) == TASK_ANNOUNCED && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -216,6 +229,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		announce(w, st, now);
 	if (st->flags & TASK_PENDING)
 		orphan(w, st);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	if (s->flags & SPEC_ENTRY)
 		record_entry(w, st, s);
 	if (s->flags & SPEC_BEFORE)
@@ -236,6 +251,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	u64 now;
 	if (!st || !(st->flags & TASK_IN_CALL) || released())
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, 0);
 	struct spec *s = spec_of(st);
 	struct work *w = begin(&now);
 	if (!s || !w)
@@ -246,7 +263,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	record_call(w, st, s, now, ret, 0);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
-	pressure(w);
+	pressure(w, st);
 	end();
 	return 0;
 }
@@ -282,6 +299,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct task *st = bpf_task_storage_get(&tasks, child, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!st)
 		__sync_fetch_and_add(&shared.untracked, 1);
+	mapped_fork(parent, child);
 	set_prefix(&r.p, REC_FORK, parent);
 	r.time = now;
 	r.child = child->tgid;
@@ -304,6 +322,8 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 {
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	u64 now;
+	if (st)
+		mapped_exec(st);
 	if (!st || !(st->flags & TASK_EXEC_LATE))
 		return 0;
 	struct work *w = begin(&now);
@@ -322,6 +342,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	u64 now;
 	if (!st || released())
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, LAST);
 	struct work *w = begin(&now);
 	if (!w)
 		return 0;
@@ -329,6 +351,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		announce(w, st, now);
 	if (st->flags & TASK_PENDING)
 		orphan(w, st);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	struct spec *s = spec_of(st);
 	if (s && st->flags & TASK_IN_CALL) {
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);
@@ -342,6 +366,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	else
 		lose(st->shard);
 	bpf_task_storage_delete(&tasks, t);
+	mapped_exit(t, now);
 	end();
 	return 0;
 }

@@ -222,10 +222,7 @@ static __noinline int put_capture(struct work *w, struct task *st, struct cap *c
 		return 0;
 	if (n > MAX_BYTES)
 		n = MAX_BYTES;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, arg, flags | PIECE_OMITTED, n, 0);
-	else
-		add_bulk(w, BULK(arg, flags, PART_BYTES), addr, n, 0);
+	plan_content(w, c, arg, flags, PART_BYTES, addr, n, 0);
 	return 0;
 }
 

@@ -140,10 +140,7 @@ static __noinline int put_messages(struct work *w, struct task *st, struct cap *
 	if (!w->data)
 		return 0;
 	arg |= IOT_PART_DATA;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, arg, PIECE_OMITTED, w->data, 0);
-	else
-		add_bulk(w, BULK(arg, 0, many ? PART_MSGDATA : PART_VECTOR), many ? addr : w->done, w->data, w->niov);
+	plan_content(w, c, arg, 0, many ? PART_MSGDATA : PART_VECTOR, many ? addr : w->done, w->data, w->niov);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
 enum { DATA_LAST = 1 };
-enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8 };
+enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 16 };
 enum { SHARE_VM = 0x100, SHARE_FS = 0x200, SHARE_FILES = 0x400, SHARE_THREAD = 0x10000 };
 
 struct prefix {
@@ -68,7 +68,6 @@ _Static_assert(sizeof(struct piece) == 16, "piece");
 
 /* One row of the catalogue, by system-call number (specs.go). */
 enum {
-	CAP_OMIT = 1,
 	CAP_MADE = 2,    /* of a command: the result is a descriptor */
 	CAP_FDS = 4,     /* the memory is two descriptors */
 	CAP_FD_HEAD = 8, /* its first word is one */
@@ -80,6 +79,7 @@ struct cap {
 	u64 cond_mask;
 	u8 tail_off, tail_width, tail_max, tail_ptr;
 	u16 tail_elem, zero;
+	u32 keep, zero2; /* so many bytes of its content are wanted */
 };
 enum {
 	SPEC_FD_RESULT = 1,
@@ -88,23 +88,25 @@ enum {
 	SPEC_HOLD = 8,
 	SPEC_NO_RETURN = 16,
 	SPEC_ENTRY = 32, /* some capture is at entry */
-	SPEC_OMIT_MOVED = 64, /* content of a held call is not wanted */
-	SPEC_POSITION = 128,  /* moves the position of argument 0 */
-	SPEC_BEFORE = 256,    /* some memory is read at entry and at exit */
-	SPEC_OFFER = 512,     /* a word in memory says how much room there is */
-	SPEC_INNER = 1024,    /* there may be descriptors in its memory */
+	SPEC_POSITION = 128, /* moves the position of argument 0 */
+	SPEC_BEFORE = 256,   /* some memory is read at entry and at exit */
+	SPEC_OFFER = 512,    /* a word in memory says how much room there is */
+	SPEC_INNER = 1024,   /* there may be descriptors in its memory */
 };
 struct spec {
 	u16 op, flags;
 	u8 ncaps, nobjects, objects[IOT_MAX_OBJS - 1];
-	u8 hold_arg, offer_arg, offer_off, zero[5];
+	u8 hold_arg, offer_arg, offer_off;
+	u8 use;        /* what the call has to do with mapped files (mapped.h) */
+	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
 	struct cap caps[IOT_MAX_CAPS];
 };
-_Static_assert(sizeof(struct cap) == 32, "cap");
-_Static_assert(sizeof(struct spec) == 16 + 6 * 32, "spec");
+_Static_assert(sizeof(struct cap) == 40, "cap");
+_Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
 
 /* What the recorder reads while a thread is held, by thread (pending.go). */
-enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA };
+enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA,
+       PART_MAPPING, PART_MAPPED, PART_BACKED, PART_STORED };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
@@ -123,12 +125,13 @@ struct pending {
 	u64 pos[2]; /* of the first two objects */
 	u32 mode[2];
 	struct part parts[MAX_PARTS];
+	u64 exit;
 };
 _Static_assert(sizeof(struct part) == 32, "part");
-_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32, "pending");
+_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32 + 8, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8 };
+enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_HELD = 16, TASK_FAULT = 32 };
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
@@ -138,6 +141,11 @@ struct task {
 	u64 offered; /* room that the call under way was told of; ~0: not known */
 };
 _Static_assert(sizeof(struct task) == 104, "task");
+
+/* A thread that was told to stop (guard.go). */
+struct held {
+	u32 pid, sig;
+};
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
 #define MAX_CPUS 1024
@@ -152,7 +160,10 @@ struct common {
 	u64 untracked;        /* threads that could not be followed */
 	u64 stops;            /* signals sent to hold threads */
 	u64 release;          /* set by the recorder: record and hold no more */
-	u64 zero[5];
+	u64 mapped;           /* files that programs can store to through mappings */
+	u64 mappings;         /* calls that mapped files */
+	u64 untold;           /* touches that had no room in their ring */
+	u64 zero[2];
 	struct cpu_slot cpus[MAX_CPUS];
 };
 _Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");

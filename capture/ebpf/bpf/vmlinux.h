@@ -28,6 +28,7 @@ enum { false = 0, true = 1 };
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -84,11 +85,24 @@ struct list_head {
 	struct list_head *next;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct super_block {
 	u32 s_dev;
+	unsigned long s_magic;
+};
+struct inode;
+struct address_space {
+	struct inode *host;
+	atomic_t i_mmap_writable;
 };
 struct inode {
 	u16 i_mode;
+	struct address_space *i_mapping;
+	long long i_ctime_sec;
+	atomic_t i_writecount;
 	kuid_t i_uid;
 	kgid_t i_gid;
 	struct super_block *i_sb;
@@ -110,6 +124,27 @@ struct file {
 	struct mutex f_pos_lock;
 	long long f_pos;
 };
+struct dentry {
+	struct inode *d_inode;
+};
+struct path {
+	struct dentry *dentry;
+};
+struct backing_file {
+	struct path user_path;
+};
+struct folio {
+	unsigned long index;
+	unsigned long _flags_1;
+};
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	const unsigned long vm_flags;
+	void *anon_vma;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
@@ -124,6 +159,7 @@ struct fs_struct {
 struct mm_struct {
 	unsigned long arg_start;
 	unsigned long arg_end;
+	struct file *exe_file;
 };
 struct cred {
 	kuid_t fsuid;
@@ -136,10 +172,24 @@ struct pid {
 	struct upid numbers[1];
 };
 struct signal_struct {
+	atomic_t live;
 	struct pid *pids[4];
 };
 struct sched_entity {
 	u64 sum_exec_runtime;
+};
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+struct sigaction {
+	void *sa_handler;
+	unsigned long sa_flags;
+};
+struct k_sigaction {
+	struct sigaction sa;
+};
+struct sighand_struct {
+	struct k_sigaction action[64];
 };
 struct task_struct {
 	struct thread_info thread_info;
@@ -155,6 +205,11 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
+	sigset_t blocked;
+};
+enum pageflags {
+	PG_head = 6,
 };
 struct linux_binprm {
 	const char *filename;
