@@ -10,6 +10,7 @@ func num(n string) Arg   { return Arg{Name: n, Kind: KindInt} }
 func size(n string) Arg  { return Arg{Name: n, Kind: KindSize} }
 func off(n string) Arg   { return Arg{Name: n, Kind: KindOff} }
 func hex(n string) Arg   { return Arg{Name: n, Kind: KindHex} }
+func ptr(n string) Arg   { return Arg{Name: n, Kind: KindHex, Set: nullName} }
 func mode(n string) Arg  { return Arg{Name: n, Kind: KindMode} }
 func pid(n string) Arg   { return Arg{Name: n, Kind: KindPID} }
 func id(n string) Arg    { return Arg{Name: n, Kind: KindID} }
