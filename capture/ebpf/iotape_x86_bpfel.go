@@ -42,7 +42,9 @@ type iotapeCommon struct {
 	Untracked uint64
 	Stops     uint64
 	Release   uint64
-	Zero      [5]uint64
+	Zero      [3]uint64
+	Followed  uint64
+	Entered   uint64
 	Cpus      [1024]struct {
 		_      structs.HostLayout
 		Active uint64
@@ -147,17 +149,23 @@ const (
 	iotapeMapTable            = "table"
 	iotapeMapTasks            = "tasks"
 	iotapeMapWorks            = "works"
+	iotapeProgCountFollowed   = "count_followed"
+	iotapeProgOnCgroupAttach  = "on_cgroup_attach"
 	iotapeProgOnContentionEnd = "on_contention_end"
 	iotapeProgOnExec          = "on_exec"
 	iotapeProgOnExit          = "on_exit"
 	iotapeProgOnFork          = "on_fork"
 	iotapeProgOnSysEnter      = "on_sys_enter"
 	iotapeProgOnSysExit       = "on_sys_exit"
+	iotapeVarBegan            = "began"
 	iotapeVarBlock            = "block"
+	iotapeVarCgroupId         = "cgroup_id"
 	iotapeVarInlineMax        = "inline_max"
+	iotapeVarRecorder         = "recorder"
 	iotapeVarRingBytes        = "ring_bytes"
 	iotapeVarShardMask        = "shard_mask"
 	iotapeVarShared           = "shared"
+	iotapeVarWholeHost        = "whole_host"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -202,6 +210,8 @@ type iotapeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeProgramSpecs struct {
+	CountFollowed   *ebpf.ProgramSpec `ebpf:"count_followed"`
+	OnCgroupAttach  *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
 	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
@@ -226,11 +236,15 @@ type iotapeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeVariableSpecs struct {
+	Began     *ebpf.VariableSpec `ebpf:"began"`
 	Block     *ebpf.VariableSpec `ebpf:"block"`
+	CgroupId  *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
+	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
+	WholeHost *ebpf.VariableSpec `ebpf:"whole_host"`
 }
 
 // iotapeObjects contains all objects after they have been loaded into the kernel.
@@ -276,17 +290,23 @@ func (m *iotapeMaps) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeVariables struct {
+	Began     *ebpf.Variable `ebpf:"began"`
 	Block     *ebpf.Variable `ebpf:"block"`
+	CgroupId  *ebpf.Variable `ebpf:"cgroup_id"`
 	InlineMax *ebpf.Variable `ebpf:"inline_max"`
+	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`
+	WholeHost *ebpf.Variable `ebpf:"whole_host"`
 }
 
 // iotapePrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapePrograms struct {
+	CountFollowed   *ebpf.Program `ebpf:"count_followed"`
+	OnCgroupAttach  *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnExec          *ebpf.Program `ebpf:"on_exec"`
 	OnExit          *ebpf.Program `ebpf:"on_exit"`
@@ -297,6 +317,8 @@ type iotapePrograms struct {
 
 func (p *iotapePrograms) Close() error {
 	return _IotapeClose(
+		p.CountFollowed,
+		p.OnCgroupAttach,
 		p.OnContentionEnd,
 		p.OnExec,
 		p.OnExit,

@@ -128,7 +128,9 @@ _Static_assert(sizeof(struct part) == 32, "part");
 _Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8 };
+enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8,
+       TASK_JOINED = 1 << 8,   /* followed since it ran, and no entry of a call was seen yet */
+       TASK_EXCLUDED = 1 << 9, /* not to be followed: the recorder's */ };
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
@@ -152,7 +154,9 @@ struct common {
 	u64 untracked;        /* threads that could not be followed */
 	u64 stops;            /* signals sent to hold threads */
 	u64 release;          /* set by the recorder: record and hold no more */
-	u64 zero[5];
+	u64 zero[3];
+	u64 followed;         /* counted by count_followed */
+	u64 entered;          /* processes that entered the cgroup */
 	struct cpu_slot cpus[MAX_CPUS];
 };
 _Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");
