@@ -131,7 +131,9 @@ _Static_assert(sizeof(struct part) == 32, "part");
 _Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32 + 8, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_HELD = 16, TASK_FAULT = 32 };
+enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_HELD = 16, TASK_FAULT = 32,
+       TASK_JOINED = 1 << 8,   /* followed since it ran, and no entry of a call was seen yet */
+       TASK_EXCLUDED = 1 << 9, /* not to be followed: the recorder's */ };
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
@@ -164,7 +166,9 @@ struct common {
 	u64 mappings;         /* calls that mapped files */
 	u64 untold;           /* touches that had no room in their ring */
 	u64 unmapping;        /* calls under way that change mappings of such files */
-	u64 zero[1];
+	u64 followed;         /* counted by count_followed */
+	u64 entered;          /* processes that entered the cgroup */
+	u64 zero[7];
 	struct cpu_slot cpus[MAX_CPUS];
 };
-_Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 192 + 64 * MAX_CPUS, "common");
