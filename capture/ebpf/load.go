@@ -125,7 +125,7 @@ func load(c *config) (*programs, error) {
 		iotapeVarMmapMode:  mmapMode(c.mmap),
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
-		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
+		iotapeVarReadKeep:  readKeep(c.content),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
