@@ -74,6 +74,18 @@ type iotapeFault struct {
 	UseLen    uint64
 	UseDev    uint32
 	UseFiles  uint32
+	Lates     uint64
+	Late      [2]struct {
+		_     structs.HostLayout
+		Ino   uint64
+		Off   uint64
+		Len   uint64
+		Addr  uint64
+		Fault uint64
+		Time  uint64
+		Dev   uint32
+		Flags uint32
+	}
 }
 
 type iotapeFileKey struct {
@@ -110,7 +122,8 @@ type iotapePart struct {
 	Count uint32
 	Arg   uint8
 	Kind  uint8
-	Zero  [2]uint8
+	Flags uint8
+	Zero  uint8
 }
 
 type iotapePending struct {
@@ -243,8 +256,8 @@ const (
 	iotapeVarCgroupId         = "cgroup_id"
 	iotapeVarInlineMax        = "inline_max"
 	iotapeVarMmapMode         = "mmap_mode"
-	iotapeVarOmitData         = "omit_data"
 	iotapeVarPageShift        = "page_shift"
+	iotapeVarReadKeep         = "read_keep"
 	iotapeVarRecorder         = "recorder"
 	iotapeVarRingBytes        = "ring_bytes"
 	iotapeVarShardMask        = "shard_mask"
@@ -337,8 +350,8 @@ type iotapeVariableSpecs struct {
 	CgroupId  *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
 	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
-	OmitData  *ebpf.VariableSpec `ebpf:"omit_data"`
 	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
+	ReadKeep  *ebpf.VariableSpec `ebpf:"read_keep"`
 	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
@@ -410,8 +423,8 @@ type iotapeVariables struct {
 	CgroupId  *ebpf.Variable `ebpf:"cgroup_id"`
 	InlineMax *ebpf.Variable `ebpf:"inline_max"`
 	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
-	OmitData  *ebpf.Variable `ebpf:"omit_data"`
 	PageShift *ebpf.Variable `ebpf:"page_shift"`
+	ReadKeep  *ebpf.Variable `ebpf:"read_keep"`
 	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`

@@ -128,7 +128,7 @@ func load(c *config) (*programs, error) {
 		iotapeVarMmapMode:  mmapMode(c.mmap),
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
-		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
+		iotapeVarReadKeep:  readKeep(c.content),
 		iotapeVarRecorder:  uint32(os.Getpid()),
 		iotapeVarWholeHost: c.all,
 		iotapeVarBegan:     now(),

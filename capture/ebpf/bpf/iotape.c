@@ -98,7 +98,6 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
-__noinline int orphan(struct work *w, struct task *st);
 #include "stores.h"
 
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
@@ -142,7 +141,7 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		put_offer(w, st, s);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
-	if (mmap_mode && s->use)
+	if (mmap_mode && (s->use || st->flags & TASK_LATE))
 		use_mapped(w, st, s, ret);
 	write_call(w, st, ret);
 	return 0;
@@ -217,7 +216,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (!s)
 		return 0;
 	if (st->flags & TASK_FAULT)
-		settle(st, 0);
+		settle(st, s->flags & SPEC_NO_RETURN ? LAST : 0);
 	if (mmap_mode && s->use)
 		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
