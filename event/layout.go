@@ -59,6 +59,7 @@ const (
 	LayoutU32
 	LayoutU64
 	LayoutWaitStatus
+	LayoutSlots // u32 first slot, u32 slots, then the descriptors (int) as far as they are known
 )
 
 // layoutBytes is the size of each layout on amd64 and arm64; 0 where it varies.
@@ -115,6 +116,7 @@ var layoutBytes = [...][numArch]uint16{
 	LayoutU32:         {4, 4},
 	LayoutU64:         {8, 8},
 	LayoutWaitStatus:  {4, 4},
+	LayoutSlots:       {0, 0},
 }
 
 // Bytes returns the size of the structure on an architecture: of one element,

@@ -82,6 +82,7 @@ const (
 	LenRet                   // the result, at most argument Arg.LenArg when that is not 0xff
 	LenVec                   // iovec array of Args[LenArg] elements, moving at most the result
 	LenVecAll                // iovec array of Args[LenArg] elements, all of it
+	LenSlots                 // what an io_uring's table of files is filled with (LayoutSlots)
 )
 
 // When says at which side of the call memory is read.
@@ -198,6 +199,10 @@ type Spec struct {
 	Hold bool
 	// NoReturn is set where success never returns to the caller.
 	NoReturn bool
+	// Like is, of a request, the system call that does the same (Op.Like), OpUnknown
+	// if there is none; Fields are where its arguments stand in the request's head.
+	Like   Op
+	Fields []Field
 }
 
 // Set maps values to names, for printing and parsing flags and enumerations.

@@ -94,6 +94,9 @@ func numbers() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "package event\n\n// %s\n\n// numbers holds the call numbers per architecture (amd64, arm64); -1 is none.\nvar numbers = [numOps][numArch]int16{\n", generated)
 	for _, s := range event.Catalogue() {
+		if s.Op.IsUring() || s.Op.IsAIO() {
+			continue
+		}
 		nr := [2]string{"-1", "-1"}
 		if s.Op != event.OpUnknown {
 			for i, a := range []event.Arch{event.AMD64, event.ARM64} {
@@ -159,7 +162,7 @@ func page() ([]byte, error) {
 }
 
 func number(a event.Arch, s *event.Spec) string {
-	if nr, ok := calls[a][s.Name]; ok && s.Op != event.OpUnknown {
+	if nr, ok := calls[a][s.Name]; ok && s.Op != event.OpUnknown && s.Fields == nil {
 		return nr
 	}
 	return "–"
