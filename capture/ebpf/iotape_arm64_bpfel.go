@@ -52,6 +52,91 @@ type iotapePending struct {
 	}
 }
 
+type iotapeRequest struct {
+	_     structs.HostLayout
+	T     iotapeTask
+	Mm    uint64
+	Ctx   uint64
+	Prev  uint64
+	Kreq  uint64
+	Kfile uint64
+	Ret   int64
+	Pid   uint32
+	Row   uint32
+	State uint32
+	Niov  uint32
+	Iov   [4]struct {
+		_    structs.HostLayout
+		Base uint64
+		Len  uint64
+	}
+	File struct {
+		_     structs.HostLayout
+		Ino   uint64
+		Size  uint64
+		Pos   uint64
+		Dev   uint32
+		Rdev  uint32
+		Mode  uint32
+		Flags uint32
+		Nlink uint32
+		Uid   uint32
+		Gid   uint32
+		Fd    uint32
+		Arg   int8
+		Zero  [7]int8
+	}
+	Head  [64]uint8
+	Queue uint64
+	Extra uint64
+}
+
+type iotapeRequestKey struct {
+	_     structs.HostLayout
+	Id    uint64
+	Owner uint64
+}
+
+type iotapeRequestRow struct {
+	_      structs.HostLayout
+	S      iotapeSpec
+	Fields [6]struct {
+		_       structs.HostLayout
+		Off     uint8
+		Size    uint8
+		Sign    uint8
+		Alt     uint8
+		AltSize uint8
+		Zero    [3]uint8
+	}
+	FdArg uint8
+	Flags uint8
+	Zero  [6]uint8
+}
+
+type iotapeRequestWork struct {
+	_     structs.HostLayout
+	R     iotapeRequest
+	Sweep struct {
+		_        structs.HostLayout
+		Owner    uint64
+		Ctx      uint64
+		UserData uint64
+		Before   uint64
+		Tid      uint32
+		What     uint32
+		N        uint32
+		Zero     uint32
+		Found    [64]iotapeRequestKey
+	}
+}
+
+type iotapeShotKey struct {
+	_        structs.HostLayout
+	Ctx      uint64
+	UserData uint64
+}
+
 type iotapeSpec struct {
 	_        structs.HostLayout
 	Op       uint16
@@ -90,6 +175,23 @@ type iotapeTask struct {
 	Start int64
 }
 
+type iotapeUring struct {
+	_     structs.HostLayout
+	Pid   uint32
+	Tid   uint32
+	Shard uint32
+	Fd    int32
+}
+
+type iotapeVector struct {
+	_   structs.HostLayout
+	Iov [1024]struct {
+		_    structs.HostLayout
+		Base uint64
+		Len  uint64
+	}
+}
+
 type iotapeWork struct {
 	_        structs.HostLayout
 	Len      uint64
@@ -98,6 +200,7 @@ type iotapeWork struct {
 	Nobjects uint32
 	Nbulk    uint32
 	Failed   uint32
+	Adrift   uint64
 	Want     uint64
 	Done     uint64
 	Skip     uint64
@@ -123,9 +226,15 @@ type iotapeWork struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	iotapeMapPendings         = "pendings"
+	iotapeMapRequestTable     = "request_table"
+	iotapeMapRequestWorks     = "request_works"
+	iotapeMapRequests         = "requests"
 	iotapeMapRings            = "rings"
+	iotapeMapShots            = "shots"
 	iotapeMapTable            = "table"
 	iotapeMapTasks            = "tasks"
+	iotapeMapUrings           = "urings"
+	iotapeMapVectors          = "vectors"
 	iotapeMapWorks            = "works"
 	iotapeProgOnContentionEnd = "on_contention_end"
 	iotapeProgOnExec          = "on_exec"
@@ -133,6 +242,13 @@ const (
 	iotapeProgOnFork          = "on_fork"
 	iotapeProgOnSysEnter      = "on_sys_enter"
 	iotapeProgOnSysExit       = "on_sys_exit"
+	iotapeProgOnUringComplete = "on_uring_complete"
+	iotapeProgOnUringCreate   = "on_uring_create"
+	iotapeProgOnUringFailLink = "on_uring_fail_link"
+	iotapeProgOnUringLink     = "on_uring_link"
+	iotapeProgOnUringOverflow = "on_uring_overflow"
+	iotapeProgOnUringRefused  = "on_uring_refused"
+	iotapeProgOnUringSubmit   = "on_uring_submit"
 	iotapeVarBlock            = "block"
 	iotapeVarInlineMax        = "inline_max"
 	iotapeVarRingBytes        = "ring_bytes"
@@ -188,17 +304,30 @@ type iotapeProgramSpecs struct {
 	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
 	OnSysEnter      *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnUringComplete *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
+	OnUringCreate   *ebpf.ProgramSpec `ebpf:"on_uring_create"`
+	OnUringFailLink *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
+	OnUringLink     *ebpf.ProgramSpec `ebpf:"on_uring_link"`
+	OnUringOverflow *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
+	OnUringRefused  *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
+	OnUringSubmit   *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
 }
 
 // iotapeMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
-	Pendings *ebpf.MapSpec `ebpf:"pendings"`
-	Rings    *ebpf.MapSpec `ebpf:"rings"`
-	Table    *ebpf.MapSpec `ebpf:"table"`
-	Tasks    *ebpf.MapSpec `ebpf:"tasks"`
-	Works    *ebpf.MapSpec `ebpf:"works"`
+	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
+	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
+	RequestWorks *ebpf.MapSpec `ebpf:"request_works"`
+	Requests     *ebpf.MapSpec `ebpf:"requests"`
+	Rings        *ebpf.MapSpec `ebpf:"rings"`
+	Shots        *ebpf.MapSpec `ebpf:"shots"`
+	Table        *ebpf.MapSpec `ebpf:"table"`
+	Tasks        *ebpf.MapSpec `ebpf:"tasks"`
+	Urings       *ebpf.MapSpec `ebpf:"urings"`
+	Vectors      *ebpf.MapSpec `ebpf:"vectors"`
+	Works        *ebpf.MapSpec `ebpf:"works"`
 }
 
 // iotapeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -232,19 +361,31 @@ func (o *iotapeObjects) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
-	Pendings *ebpf.Map `ebpf:"pendings"`
-	Rings    *ebpf.Map `ebpf:"rings"`
-	Table    *ebpf.Map `ebpf:"table"`
-	Tasks    *ebpf.Map `ebpf:"tasks"`
-	Works    *ebpf.Map `ebpf:"works"`
+	Pendings     *ebpf.Map `ebpf:"pendings"`
+	RequestTable *ebpf.Map `ebpf:"request_table"`
+	RequestWorks *ebpf.Map `ebpf:"request_works"`
+	Requests     *ebpf.Map `ebpf:"requests"`
+	Rings        *ebpf.Map `ebpf:"rings"`
+	Shots        *ebpf.Map `ebpf:"shots"`
+	Table        *ebpf.Map `ebpf:"table"`
+	Tasks        *ebpf.Map `ebpf:"tasks"`
+	Urings       *ebpf.Map `ebpf:"urings"`
+	Vectors      *ebpf.Map `ebpf:"vectors"`
+	Works        *ebpf.Map `ebpf:"works"`
 }
 
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
 		m.Pendings,
+		m.RequestTable,
+		m.RequestWorks,
+		m.Requests,
 		m.Rings,
+		m.Shots,
 		m.Table,
 		m.Tasks,
+		m.Urings,
+		m.Vectors,
 		m.Works,
 	)
 }
@@ -270,6 +411,13 @@ type iotapePrograms struct {
 	OnFork          *ebpf.Program `ebpf:"on_fork"`
 	OnSysEnter      *ebpf.Program `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.Program `ebpf:"on_sys_exit"`
+	OnUringComplete *ebpf.Program `ebpf:"on_uring_complete"`
+	OnUringCreate   *ebpf.Program `ebpf:"on_uring_create"`
+	OnUringFailLink *ebpf.Program `ebpf:"on_uring_fail_link"`
+	OnUringLink     *ebpf.Program `ebpf:"on_uring_link"`
+	OnUringOverflow *ebpf.Program `ebpf:"on_uring_overflow"`
+	OnUringRefused  *ebpf.Program `ebpf:"on_uring_refused"`
+	OnUringSubmit   *ebpf.Program `ebpf:"on_uring_submit"`
 }
 
 func (p *iotapePrograms) Close() error {
@@ -280,6 +428,13 @@ func (p *iotapePrograms) Close() error {
 		p.OnFork,
 		p.OnSysEnter,
 		p.OnSysExit,
+		p.OnUringComplete,
+		p.OnUringCreate,
+		p.OnUringFailLink,
+		p.OnUringLink,
+		p.OnUringOverflow,
+		p.OnUringRefused,
+		p.OnUringSubmit,
 	)
 }
 

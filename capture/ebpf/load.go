@@ -33,6 +33,8 @@ type programs struct {
 	rings  []*ring
 	shared *iotapeCommon
 	bss    []byte
+
+	noUring bool // the kernel has no io_uring
 }
 
 type objects struct {
@@ -129,7 +131,7 @@ func load(c *config) (*programs, error) {
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
 
-	p := &programs{}
+	p := &programs{noUring: withoutUring(spec)}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		var ve *ebpf.VerifierError
 		if errors.As(err, &ve) {
@@ -150,6 +152,11 @@ func (p *programs) prepare(c *config) error {
 	for nr, r := range rows(arch, c.content) {
 		if err := p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
+		}
+	}
+	for i, r := range requestTable(arch, c.content) {
+		if err := p.RequestTable.Put(i, r); err != nil {
+			return fmt.Errorf("fill the table of requests: %w", err)
 		}
 	}
 	for i := range c.shards {
@@ -175,7 +182,11 @@ func (p *programs) prepare(c *config) error {
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
 func (p *programs) attach() error {
-	for _, prog := range []*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter} {
+	progs := []*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}
+	if !p.noUring { // completions first: one is of no use without the other
+		progs = append(progs, p.OnUringComplete, p.OnUringOverflow, p.OnUringFailLink, p.OnUringLink, p.OnUringRefused, p.OnUringSubmit, p.OnUringCreate)
+	}
+	for _, prog := range progs {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return unsupported("tracepoints with types (tp_btf)", err)

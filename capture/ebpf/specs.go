@@ -19,6 +19,10 @@ const (
 	specEntry     = 32
 	specOmitMoved = 64
 	specPosition  = 128
+	specSlots     = 1 << 12
+	specAIOSubmit = 1 << 13
+	specAIOReap   = 1 << 14
+	specAIOEnd    = 1 << 15
 )
 
 // specCount is the size of the table; its last row stands for calls that are not
@@ -45,6 +49,11 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		specHold:     s.Hold,
 		specNoReturn: s.NoReturn,
 		specPosition: movesPosition(s.Op),
+		specSlots:    s.Op == event.OpIoUringRegister,
+
+		specAIOSubmit: s.Op == event.OpIoSubmit,
+		specAIOReap:   s.Name == "io_getevents" || s.Name == "io_pgetevents",
+		specAIOEnd:    s.Op == event.OpIoDestroy,
 	} {
 		if set {
 			r.Flags |= flag
@@ -63,6 +72,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 	}
 	for _, i := range s.Memory() {
 		a := &s.Args[i]
+		if a.Len == event.LenSlots {
+			continue // found by the programs themselves
+		}
 		c := &r.Caps[r.Ncaps]
 		r.Ncaps++
 		c.Arg, c.Kind, c.Dir, c.When, c.Len, c.LenArg = uint8(i), uint8(a.Kind), uint8(a.Dir), uint8(a.When), uint8(a.Len), a.LenArg

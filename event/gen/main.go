@@ -121,7 +121,7 @@ func header() ([]byte, error) {
 	fmt.Fprintf(&b, "/* %s */\n#pragma once\n\n", generated)
 	def := func(prefix, name string, v any) { fmt.Fprintf(&b, "#define %s%s %d\n", prefix, name, v) }
 	for name, v := range ordered(
-		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg) {
+		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg, "REQUEST_ARG", event.RequestArg) {
 		def("IOT_", name, v)
 	}
 	for name, v := range ordered("PATH", event.KindPath, "TEXT", event.KindText, "BUF", event.KindBuf, "VEC", event.KindVec, "STRUCT", event.KindStruct, "STRINGS", event.KindStrings) {

@@ -6,6 +6,7 @@
 #define IOT_MAX_OBJS 3
 #define IOT_MAX_PATH 4096
 #define IOT_NO_ARG 255
+#define IOT_REQUEST_ARG 15
 #define IOT_KIND_PATH 14
 #define IOT_KIND_TEXT 15
 #define IOT_KIND_BUF 16

@@ -189,7 +189,7 @@ static __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
  * the ring may be filled by one call. */
 static __noinline int write_data(struct work *w, u32 shard)
 {
-	u64 limit = block ? ring_bytes / 4 * 3 : ring_bytes;
+	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
 	u32 i, k;
 
 	for (i = 0; i < IOT_MAX_CAPS; i++) {
@@ -246,7 +246,8 @@ static __noinline int write_call(struct work *w, struct task *st, s64 ret)
 		r->p.flags |= CALL_MORE;
 	if (!content)
 		goto small;
-	if (content > inline_max || (block && w->avail + total > ring_bytes / 4 * 3)) {
+	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
+	if (content > inline_max || (block && w->avail + total > limit)) {
 		if (!block && w->avail + total > ring_bytes) {
 			lose(shard);
 			return 0;
@@ -293,7 +294,7 @@ more:
 	for (i = 0; i < IOT_MAX_ARGS; i++)
 		w->pend.args[i] = st->args[i];
 	u32 tid = bpf_get_current_pid_tgid();
-	if (blocking() && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
+	if (blocking() && !w->adrift && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
 		st->flags |= TASK_PENDING;
 		hold();
 		return 0;

@@ -78,6 +78,7 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 	w->len = sizeof(*r);
 	w->npieces = w->nobjects = w->nbulk = w->failed = 0;
 	w->pend.nparts = 0;
+	w->adrift = false;
 }
 
 /* moved records the content of a call that moved it inside the kernel. */
@@ -88,6 +89,8 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 	else if (!add_part(w, s->hold_arg, PART_MOVED, 0, ret, 0, 0))
 		put_piece(w, s->hold_arg, PIECE_MISSING, ret, 0);
 }
+
+static int put_registered(struct work *w, struct task *st, s64 ret);
 
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
 {
@@ -119,6 +122,8 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		if (c->when == IOT_AT_EXIT)
 			put_capture(w, st, c, ret);
 	}
+	if (s->flags & SPEC_SLOTS && !failed(ret))
+		put_registered(w, st, ret);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
 	write_call(w, st, ret);
@@ -140,6 +145,8 @@ static __noinline int orphan(struct work *w, struct task *st)
 }
 
 #include "argv.h"
+
+#include "uring.h"
 
 static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 {
@@ -192,7 +199,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & SPEC_ENTRY)) {
+	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_AIO_SUBMIT))) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -207,6 +214,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		orphan(w, st);
 	if (s->flags & SPEC_ENTRY)
 		record_entry(w, st, s);
+	if (s->flags & SPEC_AIO_SUBMIT)
+		aio_enter(w, st);
 	if (ends) {
 		record_call(w, st, s, now, 0, 0);
 		st->flags &= ~TASK_IN_CALL;
@@ -230,6 +239,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	st->flags &= ~TASK_IN_CALL;
 	if (st->flags & TASK_EXEC_LATE && failed(ret))
 		record_entry_again(w, st, s);
+	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP | SPEC_AIO_END))
+		request_calls(w, st, s, now, ret);
 	record_call(w, st, s, now, ret, 0);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
@@ -321,6 +332,9 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);
 		write_call(w, st, -1);
 	}
+	end_thread(w, st, now);
+	if (!BPF_CORE_READ(t, signal, live.counter))
+		end_process(w, 0, now);
 	set_prefix(&r.p, REC_EXIT, t);
 	r.time = now;
 	r.status = t->exit_code;

@@ -82,6 +82,10 @@ enum {
 	SPEC_ENTRY = 32, /* some capture is at entry */
 	SPEC_OMIT_MOVED = 64, /* content of a held call is not wanted */
 	SPEC_POSITION = 128,  /* moves the position of argument 0 */
+	SPEC_SLOTS = 1 << 12, /* may fill a ring's table of files */
+	SPEC_AIO_SUBMIT = 1 << 13,
+	SPEC_AIO_REAP = 1 << 14,
+	SPEC_AIO_END = 1 << 15,
 };
 struct spec {
 	u16 op, flags;
@@ -91,6 +95,30 @@ struct spec {
 };
 _Static_assert(sizeof(struct cap) == 24, "cap");
 _Static_assert(sizeof(struct spec) == 16 + 4 * 24, "spec");
+
+/* One row of the catalogue for requests (requests.go): what a call's has, and where
+ * in the program's 64 bytes its arguments stand. */
+struct field {
+	u8 off, size, sign, alt, alt_size, zero[3];
+};
+struct request_row {
+	struct spec s;
+	struct field fields[IOT_MAX_ARGS];
+	u8 fd_arg; /* argument that the request's own descriptor is */
+	u8 flags, zero[6];
+};
+enum {
+	ROW_DIRECT = 1, /* may make a slot of the ring's table, not a descriptor */
+	ROW_SHOTS = 2,  /* may complete more than once */
+	ROW_SELECT = 4, /* a provided buffer is taken when it is needed (struct io_rw) */
+	ROW_SELECT_MSG = 8, /* likewise (struct io_sr_msg) */
+	ROW_ZC = 16,    /* a second completion says that the buffer is free */
+	ROW_SLOTS = 32, /* fills the ring's table */
+	ROW_FULL = 64,  /* moves all of its buffer unless it fails */
+};
+enum { URING_ROWS = 128, REQUEST_ROWS = 160 }; /* rows of AIO begin at URING_ROWS */
+_Static_assert(sizeof(struct field) == 8, "field");
+_Static_assert(sizeof(struct request_row) == sizeof(struct spec) + 56, "request_row");
 
 /* What the recorder reads while a thread is held, by thread (pending.go). */
 enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED };
@@ -117,7 +145,7 @@ _Static_assert(sizeof(struct part) == 32, "part");
 _Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 5 * 32, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8 };
+enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_REQUESTS = 16, TASK_AIO_LATE = 32 };
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];

@@ -85,6 +85,7 @@ struct work {
 	u64 len;   /* composed bytes in buf */
 	u64 avail; /* bytes in the ring that the recorder has not taken */
 	u32 npieces, nobjects, nbulk, failed;
+	u64 adrift; /* what is composed is not of a thread on its way back to its program */
 	u64 want, done, skip; /* of the copy under way */
 	struct bulk bulk[IOT_MAX_CAPS];
 	struct pending pend;

@@ -28,6 +28,8 @@ enum { false = 0, true = 1 };
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -135,7 +137,11 @@ struct upid {
 struct pid {
 	struct upid numbers[1];
 };
+typedef struct {
+	int counter;
+} atomic_t;
 struct signal_struct {
+	atomic_t live;
 	struct pid *pids[4];
 };
 struct sched_entity {
@@ -155,6 +161,48 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+};
+/* io_uring/ (Linux 6.16) */
+struct io_uring_cqe {
+	u64 user_data;
+	s32 res;
+	u32 flags;
+};
+struct io_uring_sqe {
+	u8 opcode;
+};
+struct io_cqe {
+	u64 user_data;
+};
+struct io_rsrc_node {
+	unsigned long file_ptr;
+};
+struct io_rsrc_data {
+	unsigned int nr;
+	struct io_rsrc_node **nodes;
+};
+struct io_file_table {
+	struct io_rsrc_data data;
+};
+struct io_ring_ctx {
+	unsigned int flags;
+	u32 *sq_array;
+	struct io_uring_sqe *sq_sqes;
+	unsigned int cached_sq_head;
+	unsigned int sq_entries;
+	struct io_file_table file_table;
+};
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+};
+struct io_rw { /* what a struct io_kiocb begins with, of reads and writes */
+	u64 addr;
+};
+struct io_sr_msg { /* of what is sent and received */
+	void *buf;
 };
 struct linux_binprm {
 	const char *filename;
