@@ -151,7 +151,7 @@ var uringTable = func() (t [OpUringPipe - firstUring + 1]Spec) {
 	add(Spec{Op: OpUringRecv, Name: "uring_recv", Like: OpRecvfrom}, sqeFD, sqeAddr, sqeLen, sqeFlags, none, none)
 	add(Spec{Op: OpUringOpenat2, Name: "uring_openat2", Like: OpOpenat2}, sqeFD, sqeAddr, sqeOff, sqeLen)
 	add(Spec{Op: OpUringEpollCtl, Name: "uring_epoll_ctl", Like: OpEpollCtl}, sqeFD, sqeLen, sqeOff, sqeAddr)
-	add(Spec{Op: OpUringSplice, Name: "uring_splice", Class: Data, Args: args(fd("fd_in"), off("off_in"), fd("fd_out"), off("off_out"), size("len"), flags("flags", spliceFlags)), Result: KindSize, Hold: true}, sqeIndex, sqeAddr, sqeFD, sqeOff, sqeLen, sqeFlags)
+	add(Spec{Op: OpUringSplice, Name: "uring_splice", Like: OpSplice, Args: args(fd("fd_in"), off("off_in"), fd("fd_out"), off("off_out"), size("len"), flags("flags", spliceFlags))}, sqeIndex, sqeAddr, sqeFD, sqeOff, sqeLen, sqeFlags)
 	add(Spec{Op: OpUringProvideBuffers, Name: "uring_provide_buffers", Class: Memory, Args: args(hex("addr"), size("len"), num("nbufs"), num("bid"), num("bgid")), Result: KindNone}, sqeAddr, sqeLen, sqeFD, sqeOff, sqeGroup)
 	add(Spec{Op: OpUringRemoveBuffers, Name: "uring_remove_buffers", Class: Memory, Args: args(num("nbufs"), num("bgid")), Result: KindInt}, sqeFD, sqeGroup)
 	add(Spec{Op: OpUringTee, Name: "uring_tee", Like: OpTee}, sqeIndex, sqeFD, sqeLen, sqeFlags)

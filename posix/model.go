@@ -43,7 +43,8 @@ type OpenFile struct {
 	Mode  uint32 // type and permissions; 0 if unknown
 	Dev   uint64
 	Ino   uint64
-	refs  int // descriptors
+	refs  int    // descriptors
+	files *Table // of an io_uring
 }
 
 // Descriptor is a slot of a table.
@@ -91,7 +92,9 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	case event.Call:
 		m.resolve(t, ev)
 		if ev.Flags&event.Interrupted == 0 {
-			if h := effects[ev.Op]; h != nil {
+			if h := effects[ev.Op.Like()]; h != nil {
+				h(m, t, ev)
+			} else if h := requestEffects[ev.Op]; h != nil {
 				h(m, t, ev)
 			}
 		}
@@ -106,7 +109,7 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		t.FS.Umask = uint32(ev.Args[0])
 	case event.Inherited:
 		for i := range ev.Files {
-			m.open(t, &ev.Files[i], ev.Exit)
+			m.open(t.Table, &ev.Files[i], ev.Exit)
 		}
 	}
 	return m.released
@@ -147,27 +150,32 @@ func (m *Model) exit(t *Thread) {
 	delete(m.threads, t.TID)
 	t.FS.users--
 	if t.Table.users--; t.Table.users == 0 {
-		for n := range t.Table.slots {
-			m.drop(t.Table, n)
-		}
+		m.clear(t.Table)
 	}
 }
 
-// open gives a thread's table a new open file for a descriptor.
-func (m *Model) open(t *Thread, f *event.File, since int64) *OpenFile {
+// clear empties a table.
+func (m *Model) clear(tab *Table) {
+	for n := range tab.slots {
+		m.drop(tab, n)
+	}
+}
+
+// open gives a table a new open file for a descriptor.
+func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 	m.nextOpen++
 	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
-	m.install(t, f.FD, o, f.Flags&oCloexec != 0, since)
+	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
 	f.Open = o.ID
 	return o
 }
 
 // install puts an open file into a slot. What is in the slot was closed by a
 // call whose return has not been seen yet.
-func (m *Model) install(t *Thread, fd int32, o *OpenFile, cloexec bool, since int64) {
+func (m *Model) install(tab *Table, fd int32, o *OpenFile, cloexec bool, since int64) {
 	o.refs++ // first, for dup2(fd, fd)
-	m.drop(t.Table, fd)
-	t.Table.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
+	m.drop(tab, fd)
+	tab.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
 }
 
 // drop empties a slot.
@@ -179,6 +187,9 @@ func (m *Model) drop(tab *Table, fd int32) {
 	delete(tab.slots, fd)
 	if d.Open.refs--; d.Open.refs == 0 {
 		m.released = append(m.released, d.Open.ID)
+		if d.Open.files != nil {
+			m.clear(d.Open.files)
+		}
 	}
 }
 

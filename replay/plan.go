@@ -38,6 +38,7 @@ type task struct {
 	n      uint64 // number, from 0; the tape's order
 	need   uint64 // tasks with smaller numbers must be done first
 	ev     event.Event
+	op     event.Op // as recorded; ev of a request is the call that does its work
 	action action
 
 	fds [event.MaxArgs]*handle
@@ -101,6 +102,8 @@ func (p *planner) next(t *task, floor uint64) error {
 	before := th.FS.CwdID
 	t.umask = th.FS.Umask
 	released := p.model.Apply(ev)
+	t.op = ev.Op
+	asCall(ev)
 	t.need = p.order.overlap(t, floor)
 	t.after(p.origin[ev.TID])
 

@@ -26,12 +26,7 @@ func (s *sealer) record(r *trace.Record) error {
 	case trace.RecData:
 		return s.data(r)
 	case trace.RecEnter:
-		t := s.thread(r.TID)
-		t.entry, t.entryTime = t.entry[:0], r.Enter
-		for _, p := range r.Pieces {
-			p.Data = bytes.Clone(p.Data)
-			t.entry = append(t.entry, p)
-		}
+		s.entry(r)
 	case trace.RecTask:
 		t := s.thread(r.TID)
 		t.announced = true
@@ -49,6 +44,11 @@ func (s *sealer) record(r *trace.Record) error {
 		it.ev.Ret = r.Ret
 		s.queue.push(it)
 		delete(s.threads, r.TID)
+		for k := range s.requests { // few or none
+			if k.tid == r.TID {
+				delete(s.requests, k)
+			}
+		}
 	case trace.RecLoss:
 		s.lost(r.Exit, r.Count, r.Reason)
 	case trace.RecFile:
@@ -79,6 +79,25 @@ func (s *sealer) record(r *trace.Record) error {
 		s.queue.push(it)
 	}
 	return nil // a type of a newer version
+}
+
+// entry keeps what was read at entry until the call comes.
+func (s *sealer) entry(r *trace.Record) {
+	if r.Op != 0 { // a request, of which a thread may have many
+		s.requests[callKey{r.TID, r.Enter}] = appendPieces(nil, r.Pieces)
+		return
+	}
+	t := s.thread(r.TID)
+	t.entry, t.entryTime = appendPieces(t.entry[:0], r.Pieces), r.Enter
+}
+
+// appendPieces appends copies.
+func appendPieces(to, pieces []trace.Piece) []trace.Piece {
+	for _, p := range pieces {
+		p.Data = bytes.Clone(p.Data)
+		to = append(to, p)
+	}
+	return to
 }
 
 // inherit gives a new thread its maker's identity until it says its own, which it
@@ -160,6 +179,12 @@ func (s *sealer) call(r *trace.Record) error {
 		}
 	}
 	t.entry = t.entry[:0]
+	if entry, ok := s.requests[callKey{r.TID, r.Enter}]; ok {
+		if err := s.pieces(it, entry); err != nil {
+			return err
+		}
+		delete(s.requests, callKey{r.TID, r.Enter})
+	}
 	if err := s.pieces(it, r.Pieces); err != nil {
 		return err
 	}
@@ -253,6 +278,8 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 		if a.Kind.IsMemory() {
 			kind = a.Kind
 		}
+	} else if p.Arg == event.RequestArg {
+		kind = event.KindStruct
 	}
 	if kind == event.KindPath {
 		ev.Paths = append(ev.Paths, event.Path{Arg: int8(p.Arg), Raw: strings.TrimRight(string(p.Data), "\x00")})

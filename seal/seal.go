@@ -44,9 +44,10 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	fr := trace.NewFrameReader(in)
 	s := &sealer{
 		tw: tw, model: posix.New(),
-		stats:   &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
-		threads: map[uint32]*thread{},
-		open:    map[callKey]*item{}, positions: newPositions(),
+		stats:    &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
+		threads:  map[uint32]*thread{},
+		requests: map[callKey][]trace.Piece{},
+		open:     map[callKey]*item{}, positions: newPositions(),
 	}
 	for frames := 0; ; frames++ {
 		if frames%64 == 0 {
@@ -92,7 +93,8 @@ type sealer struct {
 	stats     *Stats
 	arch      event.Arch
 	threads   map[uint32]*thread
-	open      map[callKey]*item // calls whose RecData records are still to come
+	requests  map[callKey][]trace.Piece // of RecEnter, for requests under way
+	open      map[callKey]*item         // calls whose RecData records are still to come
 	queue     queue
 	positions positions
 	order     uint64 // of arrival, to keep equal times stable

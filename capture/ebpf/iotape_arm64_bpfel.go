@@ -176,11 +176,13 @@ type iotapeTask struct {
 }
 
 type iotapeUring struct {
-	_     structs.HostLayout
-	Pid   uint32
-	Tid   uint32
-	Shard uint32
-	Fd    int32
+	_       structs.HostLayout
+	Pid     uint32
+	Tid     uint32
+	Shard   uint32
+	Fd      int32
+	Silent  uint32
+	Crowded uint32
 }
 
 type iotapeVector struct {
@@ -225,6 +227,7 @@ type iotapeWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	iotapeMapAioUsers         = "aio_users"
 	iotapeMapPendings         = "pendings"
 	iotapeMapRequestTable     = "request_table"
 	iotapeMapRequestWorks     = "request_works"
@@ -317,6 +320,7 @@ type iotapeProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
+	AioUsers     *ebpf.MapSpec `ebpf:"aio_users"`
 	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
 	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
 	RequestWorks *ebpf.MapSpec `ebpf:"request_works"`
@@ -361,6 +365,7 @@ func (o *iotapeObjects) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
+	AioUsers     *ebpf.Map `ebpf:"aio_users"`
 	Pendings     *ebpf.Map `ebpf:"pendings"`
 	RequestTable *ebpf.Map `ebpf:"request_table"`
 	RequestWorks *ebpf.Map `ebpf:"request_works"`
@@ -376,6 +381,7 @@ type iotapeMaps struct {
 
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
+		m.AioUsers,
 		m.Pendings,
 		m.RequestTable,
 		m.RequestWorks,

@@ -18,6 +18,7 @@ const (
 	rowZC        = 16
 	rowSlots     = 32
 	rowFull      = 64
+	rowSplice    = 128
 )
 
 // uringRows and requestRows are the sizes of its parts.
@@ -76,6 +77,8 @@ func requestRow(s *event.Spec, arch event.Arch, content capture.Content) iotapeR
 		r.Flags = rowZC
 	case event.OpUringFilesUpdate:
 		r.Flags = rowSlots
+	case event.OpUringSplice, event.OpUringTee:
+		r.Flags = rowSplice
 	}
 	if s.Class == event.Data && s.Result == event.KindSize {
 		r.Flags |= rowFull

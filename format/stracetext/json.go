@@ -168,6 +168,12 @@ func (p *Printer) Record(e *event.Event) *Record {
 		}
 		p.jsonArg(r.Args, e, &a, i)
 	}
+	if m := jsonRequest(e, p.archOf(e)); m != nil {
+		if r.Args == nil {
+			r.Args = map[string]any{}
+		}
+		r.Args["request"] = m
+	}
 	return r
 }
 

@@ -40,6 +40,7 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 		first = false
 		dst = p.appendArg(dst, e, &a, i)
 	}
+	dst = p.appendRequest(dst, e, first)
 	dst = append(dst, ") = "...)
 	dst = p.appendResult(dst, e, spec)
 	if e.Flags&event.Interrupted == 0 {

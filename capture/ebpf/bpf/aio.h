@@ -9,6 +9,15 @@
 
 #define MAX_AIO 65536 /* requests of one call that are looked at */
 
+/* Processes that have submitted any. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u32);
+} aio_users SEC(".maps");
+
 /* end_aio writes the call of a completion. */
 __noinline int end_aio(struct work *w, struct request_key *k, u64 now, s64 res, u32 flags)
 {
@@ -87,6 +96,9 @@ static __noinline int aio_enter(struct work *w, struct task *st)
 	u32 i, n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
 	u64 addr;
 
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	if (!bpf_map_lookup_elem(&aio_users, &pid))
+		bpf_map_update_elem(&aio_users, &pid, &pid, BPF_ANY);
 	st->flags &= ~TASK_AIO_LATE;
 	repeat(i, n) {
 		if (bpf_probe_read_user(&addr, sizeof(addr), (void *)(st->args[2] + 8ull * i)) ||

@@ -63,7 +63,7 @@ static __noinline int put_file(struct work *w, struct file *f, s32 fd, s32 arg, 
 {
 	u64 off = w->len;
 
-	if (off > COMPOSE_MAX)
+	if (!f || off > COMPOSE_MAX)
 		return 0;
 	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
 	struct inode *i = f->f_inode;

@@ -115,6 +115,7 @@ enum {
 	ROW_ZC = 16,    /* a second completion says that the buffer is free */
 	ROW_SLOTS = 32, /* fills the ring's table */
 	ROW_FULL = 64,  /* moves all of its buffer unless it fails */
+	ROW_SPLICE = 128, /* a flag says that argument 0 is a slot */
 };
 enum { URING_ROWS = 128, REQUEST_ROWS = 160 }; /* rows of AIO begin at URING_ROWS */
 _Static_assert(sizeof(struct field) == 8, "field");

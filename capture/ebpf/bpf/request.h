@@ -13,6 +13,7 @@
 #define MAX_BLOCK 65536 /* XATTR_SIZE_MAX */
 #define MAX_FOUND 64
 #define ECANCELED 125
+#define SPLICE_F_FD_IN_FIXED (1u << 31)
 
 struct request_key {
 	u64 id;    /* address of the kernel's request, or of the program's iocb */
@@ -22,6 +23,7 @@ enum {
 	REQUEST_SILENT = 1,    /* success is not told */
 	REQUEST_CANCELLED = 2, /* and this has none */
 	REQUEST_DRAIN = 4,     /* begins when all before it have ended */
+	REQUEST_NAMED = 8,     /* is in shots */
 };
 struct request {
 	struct task t; /* that of the record: times, arguments, thread */
@@ -154,6 +156,7 @@ static __noinline int take_entry(struct work *w, struct request *r, struct reque
 	u32 i;
 
 	start_entry(w, &r->t);
+	((struct rec_data *)w->buf)->p.op = s->op;
 	for (i = 0; i < IOT_MAX_CAPS; i++) {
 		if (i >= s->ncaps)
 			break;
@@ -332,6 +335,21 @@ static __always_inline void put_own_file(struct work *w, struct request *r, u8 a
 	}
 }
 
+/* slot_file returns what a slot of a ring's table of files holds. */
+static __noinline u64 slot_file(u64 ring, u32 slot)
+{
+	struct io_ring_ctx *ctx = bpf_rdonly_cast((void *)ring, bpf_core_type_id_kernel(struct io_ring_ctx));
+	struct io_rsrc_node *n;
+
+	if (slot >= ctx->file_table.data.nr)
+		return 0;
+	n = pointer_at(ctx->file_table.data.nodes + slot);
+	if (!n)
+		return 0;
+	n = bpf_rdonly_cast(n, bpf_core_type_id_kernel(struct io_rsrc_node));
+	return n->file_ptr & ~7ull;
+}
+
 /* begin_end starts the record of a request that has ended, up to its objects; the
  * caller adds a result's, and calls finish_end. */
 static __always_inline int begin_end(struct work *w, struct request *r, struct request_row *row, u64 now, u32 flags)
@@ -351,6 +369,8 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 		u32 a = s->objects[i];
 		if (a == row->fd_arg)
 			put_own_file(w, r, a);
+		else if (row->flags & ROW_SPLICE && word(r, 28, 4) & SPLICE_F_FD_IN_FIXED)
+			put_file(w, (struct file *)slot_file(r->ctx, r->t.args[0]), r->t.args[0], a, 0);
 		else if (a < IOT_MAX_ARGS && here)
 			put_object(w, r->t.args[a], a);
 	}
@@ -359,8 +379,8 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 
 static __always_inline void finish_end(struct work *w, struct request *r, struct request_row *row, struct request_key *k, u32 flags)
 {
-	put_head(w, r);
 	put_memory(w, r, row, k, flags);
+	put_head(w, r);
 	if (row->s.flags & SPEC_HOLD && r->ret > 0 && !failed(r->ret) && !(flags & CALL_INTERRUPTED))
 		moved(w, &row->s, r->ret);
 	write_call(w, &r->t, flags & CALL_INTERRUPTED ? -1 : r->ret);

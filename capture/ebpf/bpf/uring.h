@@ -21,6 +21,8 @@
 struct uring {
 	u32 pid, tid, shard;
 	s32 fd;
+	u32 silent;  /* has had requests whose success is not told */
+	u32 crowded; /* its queue of completions was full: requests are found by shots */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -41,21 +43,6 @@ struct {
 	__type(key, struct shot_key);
 	__type(value, u64);
 } shots SEC(".maps");
-
-/* slot_file returns what a slot of a ring's table of files holds. */
-static __noinline u64 slot_file(u64 ring, u32 slot)
-{
-	struct io_ring_ctx *ctx = bpf_rdonly_cast((void *)ring, bpf_core_type_id_kernel(struct io_ring_ctx));
-	struct io_rsrc_node *n;
-
-	if (slot >= ctx->file_table.data.nr)
-		return 0;
-	n = pointer_at(ctx->file_table.data.nodes + slot);
-	if (!n)
-		return 0;
-	n = bpf_rdonly_cast(n, bpf_core_type_id_kernel(struct io_rsrc_node));
-	return n->file_ptr & ~7ull;
-}
 
 #define MAX_SLOTS 8192
 /* put_slots appends the list of descriptors that a table of files is filled with. */
@@ -113,10 +100,7 @@ static __noinline int put_registered(struct work *w, struct task *st, s64 ret)
 
 static __always_inline void forget_uring(struct request *r, struct request_key *k)
 {
-	u32 nr = r->row;
-	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
-
-	if (row && row->flags & ROW_SHOTS) {
+	if (r->state & REQUEST_NAMED) {
 		struct shot_key sk = {r->ctx, word(r, 32, 8)};
 		bpf_map_delete_elem(&shots, &sk);
 	}
@@ -256,7 +240,8 @@ static __always_inline int end_all(struct work *w, struct sweep *s, u64 now)
 static __always_inline void end_silent_before(struct work *w, struct request *r, u64 now)
 {
 	struct request_work *rw = request_work();
-	if (!rw)
+	struct uring *ring = bpf_map_lookup_elem(&urings, &r->ctx);
+	if (!rw || !ring || !ring->silent)
 		return;
 	struct sweep *s = &rw->sweep;
 	s->what = FIND_SILENT;
@@ -286,12 +271,15 @@ static __noinline int end_thread(struct work *w, struct task *st, u64 now)
 static __noinline int end_process(struct work *w, u64 ctx, u64 now)
 {
 	struct request_work *rw = request_work();
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
 
-	if (!rw)
+	if (!rw || !bpf_map_lookup_elem(&aio_users, &pid))
 		return 0;
+	if (!ctx)
+		bpf_map_delete_elem(&aio_users, &pid);
 	struct sweep *s = &rw->sweep;
 	s->what = ctx ? FIND_QUEUE : FIND_THREAD;
-	s->owner = bpf_get_current_pid_tgid() >> 32;
+	s->owner = pid;
 	s->ctx = ctx;
 	s->tid = 0;
 	end_all(w, s, now);
@@ -367,14 +355,17 @@ static __noinline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 u
 		r->state |= REQUEST_DRAIN;
 	if (r->head[1] & IOSQE_CQE_SKIP_SUCCESS) {
 		r->state |= REQUEST_SILENT;
+		if (ring)
+			ring->silent = 1;
 		if (row->fd_arg < IOT_MAX_ARGS) {
 			s32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
 			struct file *f = r->head[1] & IOSQE_FIXED_FILE ? (struct file *)slot_file(ctx, fd) : file_of(fd);
 			note_file(w, r, f, fd, row->fd_arg);
 		}
 	}
-	if (row->flags & ROW_SHOTS) {
+	if (row->flags & ROW_SHOTS || (ring && ring->crowded)) {
 		struct shot_key sk = {ctx, word(r, 32, 8)};
+		r->state |= REQUEST_NAMED;
 		bpf_map_update_elem(&shots, &sk, &kreq, BPF_ANY);
 	}
 	begin_request(w, r, row, &k);
@@ -392,7 +383,7 @@ int BPF_PROG(on_uring_create, int fd, void *ring)
 
 	if (!st || fd < 0)
 		return 0;
-	struct uring u = {t->tgid, st->tid, st->shard, fd};
+	struct uring u = {t->tgid, st->tid, st->shard, fd, 0, 0};
 	bpf_map_update_elem(&urings, &key, &u, BPF_ANY);
 	return 0;
 }
@@ -507,30 +498,48 @@ int BPF_PROG(on_uring_complete, struct io_ring_ctx *ring, void *req, struct io_u
 	return complete_uring(&k, cqe->res, cqe->flags);
 }
 
+/* has_result looks into the kernel's request. */
+static __always_inline bool has_result(u64 kreq, u64 user_data, s32 res)
+{
+	struct io_kiocb *req = bpf_rdonly_cast((void *)kreq, bpf_core_type_id_kernel(struct io_kiocb));
+	return req->cqe.user_data == user_data && req->cqe.res == res;
+}
+
 /* A completion that finds no room in the queue is kept by the kernel. Only what it
  * says tells which request it is of. */
 SEC("tp_btf/io_uring_cqe_overflow")
-int BPF_PROG(on_uring_overflow, void *ring, u64 user_data, s32 res, u32 cqe_flags)
+int BPF_PROG(on_uring_overflow, void *queue, u64 user_data, s32 res, u32 cqe_flags)
 {
-	struct shot_key sk = {(u64)ring, user_data};
+	struct shot_key sk = {(u64)queue, user_data};
 	u64 *id = bpf_map_lookup_elem(&shots, &sk);
+	struct uring *ring = bpf_map_lookup_elem(&urings, &sk.ctx);
 	struct request_key k = {};
 	struct request_work *rw = request_work();
+	u32 i;
 
-	if (!rw)
+	if (!rw || !ring)
 		return 0;
-	if (id) {
+	ring->crowded = 1;
+	if (id && (cqe_flags & IORING_CQE_F_MORE || has_result(*id, user_data, res))) {
 		k.id = *id;
-	} else {
-		struct sweep *s = &rw->sweep;
-		s->ctx = (u64)ring;
-		s->user_data = user_data;
-		s->what = FIND_DATA;
-		s->owner = s->n = 0;
-		bpf_for_each_map_elem(&requests, look_at, &s, 0);
-		k = s->found[0];
-		if (!s->n)
-			return 0;
+		return complete_uring(&k, res, cqe_flags);
+	}
+	struct sweep *s = &rw->sweep;
+	s->what = FIND_DATA;
+	s->ctx = sk.ctx;
+	s->user_data = user_data;
+	s->owner = s->n = 0;
+	bpf_for_each_map_elem(&requests, look_at, &s, 0);
+	if (!s->n)
+		return 0;
+	k = s->found[0];
+	repeat(i, s->n) {
+		if (i >= MAX_FOUND)
+			break;
+		if (has_result(s->found[i].id, user_data, res)) {
+			k = s->found[i];
+			break;
+		}
 	}
 	return complete_uring(&k, res, cqe_flags);
 }

@@ -173,6 +173,7 @@ struct io_uring_sqe {
 };
 struct io_cqe {
 	u64 user_data;
+	s32 res;
 };
 struct io_rsrc_node {
 	unsigned long file_ptr;
