@@ -256,7 +256,8 @@ func plainFcntl(ev *event.Event) bool {
 func environmental(ev *event.Event) bool {
 	switch ev.Errno {
 	case syscall.EFAULT, syscall.EINTR, syscall.EAGAIN, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EXDEV, syscall.EROFS,
-		syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS:
+		syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS,
+		syscall.ECANCELED: // a request behind one that failed, or that was taken back
 		return true
 	}
 	if ev.Errno == syscall.EACCES || ev.Errno == syscall.EPERM {

@@ -1,8 +1,8 @@
 /* Linux AIO. Control blocks are read when io_submit is called, since another thread
  * may be told of the completion before it returns; completions are what io_getevents
  * gives. A program that takes completions from the mapped ring itself is not seen to
- * do so: its requests end, without a result, when their block or the context is used
- * again or the process ends. */
+ * do so: its requests end when their block is used again, or the context or the
+ * process ends, with the result that still stands in the ring. */
 #pragma once
 
 #include "request.h"
@@ -18,7 +18,53 @@ struct {
 	__type(value, u32);
 } aio_users SEC(".maps");
 
-/* end_aio writes the call of a completion. */
+/* struct aio_ring (fs/aio.c), which an AIO context points to; nr events follow. */
+struct aio_ring {
+	u32 id, nr, head, tail, magic, compat, incompat, header_length;
+};
+struct aio_event {
+	u64 data, obj;
+	s64 res, res2;
+};
+#define AIO_RING_MAGIC 0xa10a10a1
+#define MAX_LOOK 4096
+
+/* ring_tail returns where the next completion of a context goes. */
+static __always_inline u32 ring_tail(u64 ctx)
+{
+	struct aio_ring ring;
+	if (bpf_probe_read_user(&ring, sizeof(ring), (void *)ctx) || ring.magic != AIO_RING_MAGIC)
+		return 0;
+	return ring.tail;
+}
+
+/* find_result looks for a completion that came after the request. */
+static __noinline int find_result(struct request *r, u64 id)
+{
+	struct aio_ring ring;
+	struct aio_event ev;
+	u32 i, n, at;
+
+	if (bpf_probe_read_user(&ring, sizeof(ring), (void *)r->ctx) || ring.magic != AIO_RING_MAGIC || !ring.nr)
+		return 0;
+	n = ring.tail - (u32)r->prev;
+	if (ring.tail < (u32)r->prev)
+		n += ring.nr;
+	repeat(i, n < MAX_LOOK ? n : MAX_LOOK) {
+		at = ring.tail - 1 - i;
+		if (ring.tail < 1 + i)
+			at += ring.nr;
+		if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(r->ctx + sizeof(ring) + (u64)at * sizeof(ev))))
+			return 0;
+		if (ev.obj == id) {
+			r->ret = ev.res;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* end_aio writes the call of a completion, which if it was not seen is looked for. */
 __noinline int end_aio(struct work *w, struct request_key *k, u64 now, s64 res, u32 flags)
 {
 	struct request *r;
@@ -32,6 +78,8 @@ __noinline int end_aio(struct work *w, struct request_key *k, u64 now, s64 res, 
 	nr = r->row;
 	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
 	r->ret = res;
+	if (flags & CALL_INTERRUPTED && find_result(r, k->id))
+		flags = 0;
 	/* The number may stand for another file by now. */
 	if (r->kfile && r->kfile != (u64)file_of(r->file.fd))
 		r->kfile = 0;
@@ -78,6 +126,7 @@ static __noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 
 	r->t.enter = enter;
 	r->queue = r->ctx = st->args[0];
 	r->extra = addr;
+	r->prev = ring_tail(r->ctx);
 	set_args(r, row);
 	if (row->fd_arg < IOT_MAX_ARGS) {
 		s32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
@@ -140,10 +189,7 @@ static __noinline int aio_leave(struct work *w, struct task *st, s64 ret)
 /* aio_reap is the end of io_getevents(ctx, min_nr, nr, events, timeout). */
 static __noinline int aio_reap(struct work *w, struct task *st, u64 now, s64 ret)
 {
-	struct {
-		u64 data, obj;
-		s64 res, res2;
-	} ev;
+	struct aio_event ev;
 	u32 i;
 
 	if (failed(ret) || ret <= 0)

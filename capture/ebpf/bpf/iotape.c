@@ -199,7 +199,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_AIO_SUBMIT))) {
+	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_AIO_SUBMIT | SPEC_AIO_END))) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -216,6 +216,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		record_entry(w, st, s);
 	if (s->flags & SPEC_AIO_SUBMIT)
 		aio_enter(w, st);
+	if (s->flags & SPEC_AIO_END) /* the ring is gone when it returns */
+		end_process(w, st->args[0], now);
 	if (ends) {
 		record_call(w, st, s, now, 0, 0);
 		st->flags &= ~TASK_IN_CALL;
@@ -239,7 +241,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	st->flags &= ~TASK_IN_CALL;
 	if (st->flags & TASK_EXEC_LATE && failed(ret))
 		record_entry_again(w, st, s);
-	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP | SPEC_AIO_END))
+	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP))
 		request_calls(w, st, s, now, ret);
 	record_call(w, st, s, now, ret, 0);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))

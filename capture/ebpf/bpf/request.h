@@ -29,7 +29,7 @@ struct request {
 	struct task t; /* that of the record: times, arguments, thread */
 	u64 mm;        /* address space of its memory */
 	u64 ctx;       /* its queue, in the kernel */
-	u64 prev;      /* a silent request that has to end before this begins; its id */
+	u64 prev;      /* io_uring: id of a silent request that has to end before this begins; AIO: the ring's tail before it */
 	u64 kreq;      /* the kernel's request, 0 if it may be gone */
 	u64 kfile;     /* its open file, likewise */
 	s64 ret;

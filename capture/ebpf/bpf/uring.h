@@ -291,10 +291,8 @@ static __noinline int request_calls(struct work *w, struct task *st, struct spec
 {
 	if (s->flags & SPEC_AIO_SUBMIT)
 		aio_leave(w, st, ret);
-	else if (s->flags & SPEC_AIO_REAP)
+	else
 		aio_reap(w, st, now, ret);
-	else if (!failed(ret))
-		end_process(w, st->args[0], now);
 	return 0;
 }
 
