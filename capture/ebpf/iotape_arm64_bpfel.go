@@ -52,6 +52,12 @@ type iotapePending struct {
 	}
 }
 
+type iotapePendingKey struct {
+	_   structs.HostLayout
+	Tid uint32
+	N   uint32
+}
+
 type iotapeRequest struct {
 	_     structs.HostLayout
 	T     iotapeTask
@@ -163,16 +169,18 @@ type iotapeSpec struct {
 }
 
 type iotapeTask struct {
-	_     structs.HostLayout
-	Enter uint64
-	Cpu   uint64
-	Args  [6]uint64
-	Nr    uint32
-	Tid   uint32
-	Flags uint32
-	Shard uint32
-	File  uint64
-	Start int64
+	_        structs.HostLayout
+	Enter    uint64
+	Cpu      uint64
+	Args     [6]uint64
+	Nr       uint32
+	Tid      uint32
+	Flags    uint32
+	Shard    uint32
+	File     uint64
+	Start    int64
+	Npending uint32
+	Zero     uint32
 }
 
 type iotapeUring struct {
@@ -203,6 +211,7 @@ type iotapeWork struct {
 	Nbulk    uint32
 	Failed   uint32
 	Adrift   uint64
+	Kept     uint64
 	Want     uint64
 	Done     uint64
 	Skip     uint64

@@ -78,7 +78,7 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 	w->len = sizeof(*r);
 	w->npieces = w->nobjects = w->nbulk = w->failed = 0;
 	w->pend.nparts = 0;
-	w->adrift = false;
+	w->adrift = w->kept = false;
 }
 
 /* moved records the content of a call that moved it inside the kernel. */
@@ -134,13 +134,19 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
  * held, or has ended. */
 static __noinline int orphan(struct work *w, struct task *st)
 {
-	u32 tid = bpf_get_current_pid_tgid();
+	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
+	u32 i;
+
 	st->flags &= ~TASK_PENDING;
-	struct pending *p = bpf_map_lookup_elem(&pendings, &tid);
-	if (!p)
-		return 0;
-	finish_data(w, p, st->shard);
-	bpf_map_delete_elem(&pendings, &tid);
+	repeat(i, st->npending) {
+		k.n = i;
+		struct pending *p = bpf_map_lookup_elem(&pendings, &k);
+		if (!p)
+			break;
+		finish_data(w, p, st->shard);
+		bpf_map_delete_elem(&pendings, &k);
+	}
+	st->npending = 0;
 	return 0;
 }
 
@@ -238,7 +244,6 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	struct work *w = begin(&now);
 	if (!s || !w)
 		return 0;
-	st->flags &= ~TASK_IN_CALL;
 	if (st->flags & TASK_EXEC_LATE && failed(ret))
 		record_entry_again(w, st, s);
 	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP))
@@ -246,7 +251,11 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	record_call(w, st, s, now, ret, 0);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
-	pressure(w);
+	st->flags &= ~TASK_IN_CALL;
+	if (st->flags & TASK_PENDING)
+		hold();
+	else
+		pressure(w);
 	end();
 	return 0;
 }
@@ -327,8 +336,6 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		return 0;
 	if (!(st->flags & TASK_ANNOUNCED))
 		announce(w, st, now);
-	if (st->flags & TASK_PENDING)
-		orphan(w, st);
 	struct spec *s = spec_of(st);
 	if (s && st->flags & TASK_IN_CALL) {
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);
@@ -337,6 +344,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	end_thread(w, st, now);
 	if (!BPF_CORE_READ(t, signal, live.counter))
 		end_process(w, 0, now);
+	if (st->flags & TASK_PENDING)
+		orphan(w, st);
 	set_prefix(&r.p, REC_EXIT, t);
 	r.time = now;
 	r.status = t->exit_code;

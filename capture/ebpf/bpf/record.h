@@ -122,7 +122,10 @@ _Static_assert(sizeof(struct field) == 8, "field");
 _Static_assert(sizeof(struct request_row) == sizeof(struct spec) + 56, "request_row");
 
 /* What the recorder reads while a thread is held, by thread (pending.go). */
-enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED };
+struct pending_key {
+	u32 tid, n; /* from 0 */
+};
+enum { PART_NONE, PART_BYTES, PART_VECTOR, PART_STRING, PART_MOVED };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
@@ -153,8 +156,9 @@ struct task {
 	u32 nr, tid, flags, shard;
 	u64 file;  /* whose position the call under way moves; 0: none, only compared */
 	s64 start; /* where that was before it */
+	u32 npending, zero; /* TASK_PENDING: so many of pendings, unless the recorder did them */
 };
-_Static_assert(sizeof(struct task) == 96, "task");
+_Static_assert(sizeof(struct task) == 104, "task");
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
 #define MAX_CPUS 1024

@@ -253,6 +253,7 @@ static __noinline int put_vectored(struct work *w, struct request *r, struct req
 	}
 	if (ret > 0 && (u64)ret > w->want)
 		ret = w->want;
+	w->kept = true;
 	plan_vector(w, c, r->t.args[c->arg < 6 ? c->arg : 0], n, ret);
 	return 0;
 }
@@ -350,6 +351,22 @@ static __noinline u64 slot_file(u64 ring, u32 slot)
 	return n->file_ptr & ~7ull;
 }
 
+/* press holds a thread whose requests are done by others, if its ring is half full: at
+ * the end of its call, or now. */
+static __noinline int press(struct work *w, u32 tid)
+{
+	if (!blocking() || w->avail <= ring_bytes / 2)
+		return 0;
+	struct task_struct *t = bpf_task_from_pid(tid);
+	if (!t)
+		return 0;
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	if (st && !(st->flags & TASK_IN_CALL) && bpf_send_signal_task(t, 19 /* SIGSTOP */, PIDTYPE_PID, 0) == 0)
+		__sync_fetch_and_add(&shared.stops, 1);
+	bpf_task_release(t);
+	return 0;
+}
+
 /* begin_end starts the record of a request that has ended, up to its objects; the
  * caller adds a result's, and calls finish_end. */
 static __always_inline int begin_end(struct work *w, struct request *r, struct request_row *row, u64 now, u32 flags)
@@ -362,7 +379,7 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 
 	compose_call(w, &r->t, s, now, flags & CALL_INTERRUPTED ? 0 : r->ret, flags);
 	c->p.pid = r->pid;
-	w->adrift = true;
+	w->adrift = !bpf_task_storage_get(&tasks, t, 0, 0);
 	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
 		if (i >= s->nobjects)
 			break;
@@ -384,7 +401,8 @@ static __always_inline void finish_end(struct work *w, struct request *r, struct
 	if (row->s.flags & SPEC_HOLD && r->ret > 0 && !failed(r->ret) && !(flags & CALL_INTERRUPTED))
 		moved(w, &row->s, r->ret);
 	write_call(w, &r->t, flags & CALL_INTERRUPTED ? -1 : r->ret);
-	w->adrift = false;
+	if (w->adrift)
+		press(w, r->t.tid);
 }
 
 /* look_at is called for each request (bpf_for_each_map_elem). */

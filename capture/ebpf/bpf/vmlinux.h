@@ -42,6 +42,7 @@ enum {
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
 };
+enum pid_type { PIDTYPE_PID };
 struct bpf_dynptr {
 	__u64 __opaque[2];
 } __attribute__((aligned(8)));
