@@ -9,24 +9,6 @@ import (
 	"iotape/trace"
 )
 
-// Content is the policy for the bytes that calls move.
-type Content string
-
-// The policies.
-const (
-	ContentFull Content = "full" // all bytes
-	ContentNone Content = "none" // lengths only; paths, structures and argument vectors are always kept
-)
-
-// ParseContent checks a policy's name.
-func ParseContent(s string) (Content, error) {
-	switch c := Content(s); c {
-	case ContentFull, ContentNone:
-		return c, nil
-	}
-	return "", fmt.Errorf("content %q is neither full nor none", s)
-}
-
 // Overflow is what happens when a program produces faster than the recorder
 // writes.
 type Overflow string
@@ -52,8 +34,11 @@ type Options struct {
 	Command  []string
 	Dir      string   // working directory; "" is the recorder's own
 	Env      []string // environment; nil is the recorder's own
-	Content  Content  // "" is full
+	Content  Content
 	Overflow Overflow // "" is block
+	// EveryCall makes a back end that lets frequent calls without meaning for storage
+	// through record them too.
+	EveryCall bool
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int

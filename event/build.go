@@ -59,12 +59,40 @@ func strs(n string) Arg {
 
 func atEntry(a Arg) Arg { a.When = AtEntry; return a }
 
+func both(a Arg) Arg { a.When = AtBoth; return a }
+
+// ins and outs are structures of which another rule says how many bytes there are.
+func ins(n string, l Layout, rule LenRule, lenArg uint8) Arg {
+	return Arg{Name: n, Kind: KindStruct, Dir: In, Len: rule, LenArg: lenArg, Layout: l}
+}
+func outs(n string, l Layout, rule LenRule, lenArg uint8) Arg {
+	return Arg{Name: n, Kind: KindStruct, Dir: Out, Len: rule, LenArg: lenArg, Layout: l}
+}
+
+// raw is a structure without a layout of its own; n bytes, or at most n.
+func raw(a Arg, n uint32) Arg { a.Const = n; return a }
+
+// tailed is a head of n bytes and what it counts.
+func tailed(a Arg, n uint32, t Tail) Arg {
+	a.Len, a.Const, a.Tail = LenTail, n, t
+	return a
+}
+
+// pointing is a head of n bytes and what it points to.
+func pointing(a Arg, n uint32, t Tail) Arg {
+	a.Len, a.Const, a.Tail = LenRef, n, t
+	return a
+}
+
 func onlyIf(a Arg, arg uint8, values ...uint) Arg {
-	a.Cond.Arg = arg
+	a.Cond.Arg, a.Cond.Bits = arg, ^uint32(0)
 	for _, v := range values {
 		a.Cond.Mask |= 1 << v
 	}
 	return a
 }
+
+// maskedBy limits a condition to some bits of the argument that it looks at.
+func maskedBy(a Arg, bits uint32) Arg { a.Cond.Bits = bits; return a }
 
 func args(a ...Arg) []Arg { return a }

@@ -8,6 +8,11 @@ const AtFDCWD = -100
 // ResultArg is the argument index that stands for the result.
 const ResultArg = -1
 
+// MemoryArg is the argument index of descriptors that stand in a call's memory, in
+// their order there: the two of pipe and socketpair, those that a message passes
+// (SCM_RIGHTS), the source of FICLONERANGE.
+const MemoryArg = -2
+
 // Event is one operation from entry to return, as the sealed trace holds it:
 // resolved, with content by reference. An iterator may reuse the Event and
 // everything it points to; Clone what must live longer.
@@ -29,7 +34,7 @@ type Event struct {
 	Errno syscall.Errno // 0 on success
 	Args  [MaxArgs]uint64
 
-	Files []File // descriptors: arguments in order, then the result
+	Files []File // descriptors: arguments in order, those in memory, the result
 	Paths []Path // path arguments, in order
 	Bufs  []Buf  // memory arguments other than paths, in order
 
@@ -50,8 +55,13 @@ const (
 	NoteMark                   // written by the user; the text is in Bufs[0]
 	Forked                     // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
 	Started                    // state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
-	Inherited                  // Files[0] was open at the start
+	Inherited                  // Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it
 )
+
+// OwnFile says of an Inherited event that the descriptor is the program's own and
+// not part of its surroundings: the recording, or the part of it that was kept,
+// began while the program ran.
+const OwnFile = 1
 
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
 const (
@@ -77,7 +87,7 @@ type OpenID uint64
 
 // File is a descriptor that an event used or made.
 type File struct {
-	Arg   int8   // argument index, or ResultArg
+	Arg   int8   // argument index, ResultArg or MemoryArg
 	FD    int32  // the number
 	Open  OpenID // open file; 0 if the number was not open
 	Known bool   // the kernel's facts below were recorded
@@ -103,15 +113,18 @@ type Path struct {
 
 // Buf is memory that a call read or wrote.
 type Buf struct {
-	Arg     int8
+	Arg     int8 // argument index; of its other parts, as Part.Of says
 	Dir     Dir
 	Kind    Kind
-	Omitted bool    // not recorded because the policy said so
+	Omitted bool    // because the policy said so, Inline and Refs are only the first bytes, or none
 	Len     int64   // bytes that the call moved
 	Missing int64   // bytes of these that could not be recorded
 	Parts   []int64 // lengths of the vector's elements, for KindVec
 	Inline  []byte  // the content itself when small; nil when Refs hold it
 	Refs    []Ref   // the content as pieces of chunks, in order; a piece with Chunk 0 is missing
+	// Hashes, if there are any, are those of the content, which is omitted: one for
+	// each HashBytes, the last part being shorter.
+	Hashes []Digest
 }
 
 // Ref is a piece of a stored chunk.
@@ -145,7 +158,8 @@ func (e *Event) PathArg(arg int) *Path {
 	return nil
 }
 
-// BufArg returns the memory of argument position arg, nil if there is none.
+// BufArg returns the memory of argument position arg, or of one of its parts
+// (Part.Of), nil if there is none.
 func (e *Event) BufArg(arg int) *Buf {
 	for i := range e.Bufs {
 		if int(e.Bufs[i].Arg) == arg {
@@ -168,6 +182,7 @@ func (e *Event) Clone() *Event {
 		c.Bufs[i].Inline = append([]byte(nil), c.Bufs[i].Inline...)
 		c.Bufs[i].Refs = append([]Ref(nil), c.Bufs[i].Refs...)
 		c.Bufs[i].Parts = append([]int64(nil), c.Bufs[i].Parts...)
+		c.Bufs[i].Hashes = append([]Digest(nil), c.Bufs[i].Hashes...)
 	}
 	return &c
 }

@@ -2,54 +2,84 @@ package event
 
 import (
 	"fmt"
-	"sort"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
-// FormatFlags returns the names of the bits in v, joined with "|", as strace
-// prints them; bits without a name follow in hexadecimal. The set's names are
-// those of x86-64; Native translates from other architectures.
-func (s *Set) FormatFlags(v uint64) string {
-	var names []string
-	rest := v
-	for _, i := range s.byWidth() {
+// Bits returns a set of bits. Its items stand in the order in which they are
+// written; one of several bits stands before those that are a part of it.
+func Bits(name, zero string, items ...Item) *Set { return &Set{Name: name, Zero: zero, Items: items} }
+
+// Enum returns a set of values.
+func Enum(name string, items ...Item) *Set {
+	s := &Set{Name: name, Items: items}
+	const few = 8
+	if len(items) <= few {
+		return s
+	}
+	s.index = make(map[uint64]string, len(items))
+	for _, it := range items {
+		if _, twice := s.index[it.Value]; !twice {
+			s.index[it.Value] = it.Name
+		}
+	}
+	return s
+}
+
+// AppendFlags writes the names of the bits in v, joined with "|", as strace prints
+// them; bits without a name follow as the set's Rest says, or in hexadecimal.
+func (s *Set) AppendFlags(dst []byte, v uint64) []byte {
+	start, rest := len(dst), v
+	for i := range s.Items {
 		it := &s.Items[i]
 		mask := it.mask()
 		if it.Value == 0 { // a field whose zero has a name, such as O_RDONLY
-			if v&mask == 0 {
-				names = append(names, it.Name)
+			if v&mask != 0 {
+				continue
 			}
+		} else if rest&mask != it.Value {
 			continue
 		}
-		if rest&mask == it.Value {
-			names = append(names, it.Name)
-			rest &^= mask
-		}
-	}
-	if rest != 0 {
-		names = append(names, "0x"+strconv.FormatUint(rest, 16))
+		rest &^= mask
+		dst = append(append(dst, it.Name...), '|')
 	}
 	switch {
-	case len(names) > 0:
-		return strings.Join(names, "|")
+	case rest != 0 && s.Rest != nil:
+		return s.Rest(dst, rest)
+	case rest != 0:
+		return appendHex(dst, rest)
+	case len(dst) > start:
+		return dst[:len(dst)-1]
 	case s.Zero != "":
-		return s.Zero
+		return append(dst, s.Zero...)
 	}
-	return "0"
+	return append(dst, '0')
 }
 
-// FormatEnum returns the name of a value, or its hexadecimal form.
-func (s *Set) FormatEnum(v uint64) string {
+// AppendEnum writes the name of a value, what the set's Rest makes of it, or its
+// hexadecimal form.
+func (s *Set) AppendEnum(dst []byte, v uint64) []byte {
 	if name, ok := s.NameOf(v); ok {
-		return name
+		return append(dst, name...)
 	}
-	return "0x" + strconv.FormatUint(v, 16)
+	if s.Rest != nil {
+		return s.Rest(dst, v)
+	}
+	return appendHex(dst, v)
 }
+
+// FormatFlags returns what AppendFlags writes.
+func (s *Set) FormatFlags(v uint64) string { return string(s.AppendFlags(nil, v)) }
+
+// FormatEnum returns what AppendEnum writes.
+func (s *Set) FormatEnum(v uint64) string { return string(s.AppendEnum(nil, v)) }
 
 // NameOf returns the name of exactly this value.
 func (s *Set) NameOf(v uint64) (string, bool) {
+	if s.index != nil {
+		name, ok := s.index[v]
+		return name, ok
+	}
 	for i := range s.Items {
 		if s.Items[i].Value == v {
 			return s.Items[i].Name, true
@@ -75,19 +105,8 @@ func (i *Item) mask() uint64 {
 	return i.Value
 }
 
-// byWidth returns the indices of the items so that one of several bits comes
-// before those that are a part of it (O_SYNC before O_DSYNC), otherwise in the
-// order of the table.
-func (s *Set) byWidth() []int {
-	idx := make([]int, len(s.Items))
-	for i := range idx {
-		idx[i] = i
-	}
-	sort.SliceStable(idx, func(a, b int) bool {
-		x, y := s.Items[idx[a]].mask(), s.Items[idx[b]].mask()
-		return x != y && x&y == y
-	})
-	return idx
+func appendHex(dst []byte, v uint64) []byte {
+	return strconv.AppendUint(append(dst, "0x"...), v, 16)
 }
 
 // OpenFlags returns open flags that were recorded on an architecture in the bits
@@ -155,8 +174,11 @@ func SignalName(n int) string {
 	if n > 0 && n < len(signalNames) {
 		return "SIG" + signalNames[n]
 	}
-	if n >= 32 && n <= 64 {
-		return fmt.Sprintf("SIGRT_%d", n-32)
+	switch {
+	case n == 32:
+		return "SIGRTMIN"
+	case n > 32 && n <= 64:
+		return "SIGRT_" + strconv.Itoa(n-32)
 	}
 	return strconv.Itoa(n)
 }

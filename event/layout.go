@@ -59,7 +59,24 @@ const (
 	LayoutU32
 	LayoutU64
 	LayoutWaitStatus
-	LayoutSlots // u32 first slot, u32 slots, then the descriptors (int) as far as they are known
+	LayoutIovec     // elements of an array
+	LayoutSigaction // the kernel's struct sigaction
+	LayoutStack     // stack_t
+	LayoutSigevent
+	LayoutTimex
+	LayoutTimezone
+	LayoutSchedAttr
+	LayoutMqAttr
+	LayoutXattrArgs  // setxattrat, getxattrat
+	LayoutFutexWaitv // elements of an array
+	LayoutSembuf     // elements of an array
+	LayoutSockopt    // value of a socket option; its length varies
+	LayoutOwner      // struct f_owner_ex
+	LayoutFprog      // struct sock_fprog
+	LayoutSigsetRef  // pointer to a signal set and its size (pselect6)
+	LayoutFileAttr   // file_getattr
+	LayoutMountAttr  // mount_setattr
+	LayoutSlots      // u32 first slot, u32 slots, then the descriptors (int) as far as they are known
 )
 
 // layoutBytes is the size of each layout on amd64 and arm64; 0 where it varies.
@@ -116,6 +133,23 @@ var layoutBytes = [...][numArch]uint16{
 	LayoutU32:         {4, 4},
 	LayoutU64:         {8, 8},
 	LayoutWaitStatus:  {4, 4},
+	LayoutIovec:       {16, 16},
+	LayoutSigaction:   {32, 32},
+	LayoutStack:       {24, 24},
+	LayoutSigevent:    {64, 64},
+	LayoutTimex:       {208, 208},
+	LayoutTimezone:    {8, 8},
+	LayoutSchedAttr:   {48, 48},
+	LayoutMqAttr:      {64, 64},
+	LayoutXattrArgs:   {16, 16},
+	LayoutFutexWaitv:  {24, 24},
+	LayoutSembuf:      {6, 6},
+	LayoutSockopt:     {0, 0},
+	LayoutOwner:       {8, 8},
+	LayoutFprog:       {16, 16},
+	LayoutSigsetRef:   {16, 16},
+	LayoutFileAttr:    {24, 24},
+	LayoutMountAttr:   {32, 32},
 	LayoutSlots:       {0, 0},
 }
 

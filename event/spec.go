@@ -74,25 +74,71 @@ const (
 // LenRule says how many bytes an argument's memory has.
 type LenRule uint8
 
-// The rules. A bound is another argument that limits the result.
+// The rules. "Const" is Arg.Bytes, the value of an argument is as passed. Those
+// from LenArray on are for calls that are not frequent: the eBPF side tries them last.
 const (
 	LenNUL    LenRule = iota // up to the terminating NUL, at most MaxPath bytes
-	LenConst                 // Arg.Const bytes
-	LenArg                   // the value of argument Arg.LenArg
-	LenRet                   // the result, at most argument Arg.LenArg when that is not 0xff
+	LenConst                 // Const
+	LenArg                   // the value of argument LenArg, and Arg.Const
+	LenRet                   // the result, at most argument LenArg when that is not NoArg, and Arg.Const
 	LenVec                   // iovec array of Args[LenArg] elements, moving at most the result
 	LenVecAll                // iovec array of Args[LenArg] elements, all of it
-	LenSlots                 // what an io_uring's table of files is filled with (LayoutSlots)
+
+	LenArray       // Args[LenArg] elements of Const
+	LenRetArray    // as many elements of Const as the result says, at most argument LenArg when that is not NoArg
+	LenBits        // bit map of Args[LenArg] bits, in whole 64-bit words
+	LenPages       // a byte for each page of Args[LenArg] bytes
+	LenPtr         // the u32 that argument LenArg points to, at most what it was before the call (Spec.Offer) and Const
+	LenPositive    // Const, if the result is greater than 0
+	LenInterrupted // Const, if a signal ended the call
+	LenTail        // a head of Const, and the elements behind it that it counts (Arg.Tail)
+	LenRef         // a head of Const, and, as PartTarget, the elements that it counts and points to (Arg.Tail)
+	LenCommand     // what the value of argument LenArg says (Command)
+	LenMsg         // struct msghdr, as PartName, PartData and PartControl what it points to; the result is the bytes moved
+	LenSlots       // what an io_uring's table of files is filled with (LayoutSlots)
+	LenMsgs        // array of Args[LenArg] struct mmsghdr, likewise, of which as many were moved as the result says
 )
+
+// Tail says where a structure counts the elements behind it, or those that it
+// points to. Offsets are in bytes from the structure's start.
+type Tail struct {
+	Off   uint8  // of the count
+	Width uint8  // of the count, in bytes: 2, 4 or 8
+	Max   uint8  // LenTail: of a u32 that bounds the count, 0 if there is none
+	Ptr   uint8  // LenRef: of the pointer
+	Elem  uint16 // bytes of an element
+}
+
+// Part says which memory of an argument a piece of a record, or an event's buffer,
+// has. The numbers are part of the formats: an index is Part<<4 | argument.
+type Part uint8
+
+// The parts.
+const (
+	PartWhole   Part = iota // what the argument points to
+	PartBefore              // the same before the call, where that changed it; of a struct msghdr, msg_namelen only
+	PartName                // addresses (msg_name), of all messages one after the other
+	PartData                // content (msg_iov), likewise
+	PartControl             // control messages (msg_control), likewise
+	PartTarget              // what a pointer in the structure points to (LenRef)
+)
+
+// Of returns the index of an argument's part.
+func (p Part) Of(arg int) int { return int(p)<<4 | arg }
+
+// SplitPart is the inverse of Of.
+func SplitPart(index int) (p Part, arg int) { return Part(index >> 4 & 15), index & 15 }
 
 // When says at which side of the call memory is read.
 type When uint8
 
 // Sides. At exit the kernel has just touched the pages, so they are resident;
-// entry is for calls that destroy or do not return to their memory.
+// entry is for calls that destroy or do not return to their memory. AtBoth is for
+// those that read and overwrite it: what was there before is PartBefore.
 const (
 	AtExit When = iota
 	AtEntry
+	AtBoth
 )
 
 // MaxPath is the longest string that capture reads for Path and Text, in bytes
@@ -102,8 +148,14 @@ const MaxPath = 4096
 // Limits of the catalogue, fixed in the C side too.
 const (
 	MaxArgs = 6 // arguments of a system call
-	MaxCaps = 4 // memory arguments of one operation
-	MaxObjs = 3 // objects recorded with one call: two descriptors and the result
+	MaxCaps = 6 // memory arguments of one operation
+	MaxObjs = 3 // objects of one call's arguments and result: two descriptors and the result
+
+	// MaxPassed is how many descriptors within its memory (MemoryArg) a call is recorded
+	// with: one message has at most 253 (SCM_MAX_FD). Only the first MaxMessages of
+	// sendmmsg and recvmmsg are looked at for them.
+	MaxPassed   = 253
+	MaxMessages = 64
 )
 
 // NoArg marks an absent argument index.
@@ -141,10 +193,20 @@ func ParseArch(s string) (Arch, bool) {
 }
 
 // Cond limits reading an argument's memory to some values (all < 64) of
-// another argument, such as fcntl's lock commands. Mask 0 means always.
+// another argument, such as futex's operations that wait. Mask 0 means always.
 type Cond struct {
 	Arg  uint8
+	Bits uint32 // the bits of that argument that count
 	Mask uint64
+}
+
+// Holds reports whether memory is to be read for a call's arguments.
+func (c *Cond) Holds(args *[MaxArgs]uint64) bool {
+	if c.Mask == 0 {
+		return true
+	}
+	v := args[c.Arg] & uint64(c.Bits)
+	return v < 64 && c.Mask>>v&1 != 0
 }
 
 // Arg describes one argument of an operation.
@@ -156,15 +218,16 @@ type Arg struct {
 	Len    LenRule
 	LenArg uint8 // see LenRule
 	Const  uint32
+	Tail   Tail
 	Layout Layout
 	Set    *Set // names, for KindFlags and KindEnum
 	Cond   Cond
 }
 
-// Bytes returns the fixed size that LenConst stands for.
+// Bytes returns the fixed size of the argument's structure, or of one element.
 func (a *Arg) Bytes(arch Arch) uint32 {
-	if a.Layout != LayoutNone {
-		return uint32(a.Layout.Bytes(arch))
+	if n := a.Layout.Bytes(arch); n > 0 {
+		return uint32(n)
 	}
 	return a.Const
 }
@@ -197,6 +260,10 @@ type Spec struct {
 	// Hold is set where content moves inside the kernel, so that no buffer of
 	// the caller shows it: the thread is held until the recorder read it.
 	Hold bool
+	// Offer is the argument that points to a u32 which says, before the call, how much
+	// room there is for what LenPtr counts afterwards, plus 1. For LenMsg it is the
+	// message, of which msg_namelen says so. 0 is none.
+	Offer uint8
 	// NoReturn is set where success never returns to the caller.
 	NoReturn bool
 	// Like is, of a request, the system call that does the same (Op.Like), OpUnknown
@@ -205,11 +272,20 @@ type Spec struct {
 	Fields []Field
 }
 
-// Set maps values to names, for printing and parsing flags and enumerations.
+// Set maps values to names, for printing and parsing flags and enumerations. Bits
+// and Enum make one.
 type Set struct {
 	Name  string
 	Items []Item
 	Zero  string // printed when no bit is set; "0" if empty
+	// Rest writes what has no name: remaining bits, or a value that is no item. Nil is
+	// hexadecimal.
+	Rest func(dst []byte, v uint64) []byte
+	// Open is set where the bits are open flags, whose values differ between
+	// architectures: OpenFlags translates them to those of the items.
+	Open bool
+
+	index map[uint64]string
 }
 
 // Item is one name. For bit sets, Mask is the bits that the item covers (its

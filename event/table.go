@@ -1,254 +1,5 @@
 package event
 
-// The catalogue numbers. They are part of the formats: append only.
-const (
-	OpUnknown Op = iota // not in the catalogue
-	OpRead
-	OpWrite
-	OpPread64
-	OpPwrite64
-	OpReadv
-	OpWritev
-	OpPreadv
-	OpPwritev
-	OpPreadv2
-	OpPwritev2
-	OpSendfile
-	OpCopyFileRange
-	OpSplice
-	OpTee
-	OpVmsplice
-	OpLseek
-	OpTruncate
-	OpFtruncate
-	OpFallocate
-	OpFadvise64
-	OpReadahead
-	OpSyncFileRange
-	OpFsync
-	OpFdatasync
-	OpSync
-	OpSyncfs
-	OpOpen
-	OpOpenat
-	OpOpenat2
-	OpCreat
-	OpClose
-	OpCloseRange
-	OpDup
-	OpDup2
-	OpDup3
-	OpFcntl
-	OpFlock
-	OpIoctl
-	OpMemfdCreate
-	OpPipe
-	OpPipe2
-	OpStat
-	OpFstat
-	OpLstat
-	OpNewfstatat
-	OpStatx
-	OpStatfs
-	OpFstatfs
-	OpAccess
-	OpFaccessat
-	OpFaccessat2
-	OpChmod
-	OpFchmod
-	OpFchmodat
-	OpFchmodat2
-	OpChown
-	OpFchown
-	OpLchown
-	OpFchownat
-	OpUtime
-	OpUtimes
-	OpFutimesat
-	OpUtimensat
-	OpUmask
-	OpSetxattr
-	OpLsetxattr
-	OpFsetxattr
-	OpGetxattr
-	OpLgetxattr
-	OpFgetxattr
-	OpListxattr
-	OpLlistxattr
-	OpFlistxattr
-	OpRemovexattr
-	OpLremovexattr
-	OpFremovexattr
-	OpMkdir
-	OpMkdirat
-	OpRmdir
-	OpUnlink
-	OpUnlinkat
-	OpRename
-	OpRenameat
-	OpRenameat2
-	OpLink
-	OpLinkat
-	OpSymlink
-	OpSymlinkat
-	OpReadlink
-	OpReadlinkat
-	OpMknod
-	OpMknodat
-	OpGetdents
-	OpGetdents64
-	OpChdir
-	OpFchdir
-	OpGetcwd
-	OpChroot
-	OpMount
-	OpUmount2
-	OpMmap
-	OpMunmap
-	OpMremap
-	OpMsync
-	OpExecve
-	OpExecveat
-	OpFork
-	OpVfork
-	OpClone
-	OpClone3
-	OpWait4
-	OpWaitid
-	OpExit
-	OpExitGroup
-	OpSetuid
-	OpSetgid
-	OpSetreuid
-	OpSetregid
-	OpSetresuid
-	OpSetresgid
-	OpSetfsuid
-	OpSetfsgid
-	OpSetgroups
-	OpSetpgid
-	OpSetsid
-	OpUnshare
-	OpSetns
-	OpKill
-	OpTgkill
-	OpSocket
-	OpSocketpair
-	OpBind
-	OpConnect
-	OpListen
-	OpAccept
-	OpAccept4
-	OpSendto
-	OpRecvfrom
-	OpSendmsg
-	OpRecvmsg
-	OpShutdown
-	OpEventfd
-	OpEventfd2
-	OpEpollCreate
-	OpEpollCreate1
-	OpSignalfd4
-	OpTimerfdCreate
-	OpInotifyInit
-	OpInotifyInit1
-	OpIoUringSetup
-	OpPidfdOpen
-	OpPidfdGetfd
-	OpOpenByHandleAt
-	OpPrctl
-	OpBrk
-	OpMprotect
-	OpMadvise
-	OpMincore
-	OpMlock
-	OpMunlock
-	OpMemfdSecret
-	OpFutex
-	OpPoll
-	OpPpoll
-	OpSelect
-	OpPselect6
-	OpEpollCtl
-	OpEpollWait
-	OpEpollPwait
-	OpEpollPwait2
-	OpTimerfdSettime
-	OpTimerfdGettime
-	OpInotifyAddWatch
-	OpInotifyRmWatch
-	OpNanosleep
-	OpClockNanosleep
-	OpPause
-	OpSchedYield
-	OpRtSigaction
-	OpRtSigprocmask
-	OpRtSigsuspend
-	OpRtSigtimedwait
-	OpSigaltstack
-	OpTkill
-	OpGetpid
-	OpGettid
-	OpGetppid
-	OpGetpgid
-	OpGetpgrp
-	OpGetsid
-	OpGetuid
-	OpGeteuid
-	OpGetgid
-	OpGetegid
-	OpGetresuid
-	OpGetresgid
-	OpGetgroups
-	OpSetTidAddress
-	OpSetRobustList
-	OpRseq
-	OpArchPrctl
-	OpPrlimit64
-	OpGetrlimit
-	OpSetrlimit
-	OpGetrandom
-	OpUname
-	OpSysinfo
-	OpGetrusage
-	OpTimes
-	OpClockGettime
-	OpClockGetres
-	OpGettimeofday
-	OpTime
-	OpAlarm
-	OpSetitimer
-	OpGetpriority
-	OpSetpriority
-	OpSchedGetaffinity
-	OpSchedSetaffinity
-	OpSchedGetscheduler
-	OpSchedSetscheduler
-	OpGetcpu
-	OpMembarrier
-	OpCapget
-	OpCapset
-	OpSeccomp
-	OpPersonality
-	OpPidfdSendSignal
-	OpSetsockopt
-	OpGetsockopt
-	OpGetsockname
-	OpGetpeername
-	OpSendmmsg
-	OpRecvmmsg
-	OpIoSetup
-	OpIoDestroy
-	OpIoSubmit
-	OpIoGetevents
-	OpIoCancel
-	OpIoUringEnter
-	OpIoUringRegister
-	OpNameToHandleAt
-	OpPivotRoot
-	numOps
-)
-
 // table is the catalogue, in the order of the numbers.
 var table = [...]Spec{
 	{Op: OpUnknown, Name: "syscall", Class: Raw, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the call is not in the catalogue"},
@@ -280,29 +31,29 @@ var table = [...]Spec{
 	{Op: OpSyncfs, Name: "syncfs", Class: Sync, Args: args(fd("fd")), Result: KindNone},
 	{Op: OpOpen, Name: "open", Class: Descriptor, Args: args(path("path"), flags("flags", openFlags), mode("mode")), Result: KindFD},
 	{Op: OpOpenat, Name: "openat", Class: Descriptor, Args: args(dirfd("dirfd"), path("path"), flags("flags", openFlags), mode("mode")), Result: KindFD},
-	{Op: OpOpenat2, Name: "openat2", Class: Descriptor, Args: args(dirfd("dirfd"), path("path"), sin("how", LayoutOpenHow), size("size")), Result: KindFD},
+	{Op: OpOpenat2, Name: "openat2", Class: Descriptor, Args: args(dirfd("dirfd"), path("path"), ins("how", LayoutOpenHow, LenArg, 3), size("size")), Result: KindFD},
 	{Op: OpCreat, Name: "creat", Class: Descriptor, Args: args(path("path"), mode("mode")), Result: KindFD},
 	{Op: OpClose, Name: "close", Class: Descriptor, Args: args(num("fd")), Result: KindNone},
 	{Op: OpCloseRange, Name: "close_range", Class: Descriptor, Args: args(num("first"), num("last"), flags("flags", closeRangeFlags)), Result: KindNone},
 	{Op: OpDup, Name: "dup", Class: Descriptor, Args: args(fd("fd")), Result: KindFD},
 	{Op: OpDup2, Name: "dup2", Class: Descriptor, Args: args(fd("oldfd"), num("newfd")), Result: KindFD},
-	{Op: OpDup3, Name: "dup3", Class: Descriptor, Args: args(fd("oldfd"), num("newfd"), flags("flags", openFlags)), Result: KindFD},
-	{Op: OpFcntl, Name: "fcntl", Class: Descriptor, Args: args(fd("fd"), enum("cmd", fcntlCmds), onlyIf(sout("arg", LayoutFlock), 1, 5, 6, 7, 36, 37, 38)), Result: KindInt},
+	{Op: OpDup3, Name: "dup3", Class: Descriptor, Args: args(fd("oldfd"), num("newfd"), flags("flags", descriptorFlags)), Result: KindFD},
+	{Op: OpFcntl, Name: "fcntl", Class: Descriptor, Args: args(fd("fd"), enum("cmd", fcntlCmds), outs("arg", LayoutNone, LenCommand, 1)), Result: KindInt},
 	{Op: OpFlock, Name: "flock", Class: Lock, Args: args(fd("fd"), flags("operation", flockOps)), Result: KindNone},
-	{Op: OpIoctl, Name: "ioctl", Class: Descriptor, Args: args(fd("fd"), enum("cmd", ioctlCmds), hex("arg")), Result: KindInt},
-	{Op: OpMemfdCreate, Name: "memfd_create", Class: Descriptor, Args: args(text("name"), hex("flags")), Result: KindFD},
+	{Op: OpIoctl, Name: "ioctl", Class: Descriptor, Args: args(fd("fd"), enum("cmd", ioctlCmds), outs("arg", LayoutIoctl, LenCommand, 1)), Result: KindInt},
+	{Op: OpMemfdCreate, Name: "memfd_create", Class: Descriptor, Args: args(text("name"), flags("flags", memfdFlags)), Result: KindFD},
 	{Op: OpPipe, Name: "pipe", Class: Socket, Args: args(sout("fds", LayoutFDPair)), Result: KindNone, Replay: Emulate, Why: "pipes are simulated"},
-	{Op: OpPipe2, Name: "pipe2", Class: Socket, Args: args(sout("fds", LayoutFDPair), flags("flags", openFlags)), Result: KindNone, Replay: Emulate, Why: "pipes are simulated"},
+	{Op: OpPipe2, Name: "pipe2", Class: Socket, Args: args(sout("fds", LayoutFDPair), flags("flags", descriptorFlags)), Result: KindNone, Replay: Emulate, Why: "pipes are simulated"},
 	{Op: OpStat, Name: "stat", Class: Meta, Args: args(path("path"), sout("statbuf", LayoutStat)), Result: KindNone},
 	{Op: OpFstat, Name: "fstat", Class: Meta, Args: args(fd("fd"), sout("statbuf", LayoutStat)), Result: KindNone},
 	{Op: OpLstat, Name: "lstat", Class: Meta, Args: args(path("path"), sout("statbuf", LayoutStat)), Result: KindNone},
 	{Op: OpNewfstatat, Name: "newfstatat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), sout("statbuf", LayoutStat), flags("flags", atFlags)), Result: KindNone},
-	{Op: OpStatx, Name: "statx", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("flags", atFlags), hex("mask"), sout("statxbuf", LayoutStatx)), Result: KindNone},
+	{Op: OpStatx, Name: "statx", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("flags", atFlags), flags("mask", statxMask), sout("statxbuf", LayoutStatx)), Result: KindNone},
 	{Op: OpStatfs, Name: "statfs", Class: Meta, Args: args(path("path"), sout("buf", LayoutStatfs)), Result: KindNone},
 	{Op: OpFstatfs, Name: "fstatfs", Class: Meta, Args: args(fd("fd"), sout("buf", LayoutStatfs)), Result: KindNone},
 	{Op: OpAccess, Name: "access", Class: Meta, Args: args(path("path"), flags("mode", accessModes)), Result: KindNone},
 	{Op: OpFaccessat, Name: "faccessat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("mode", accessModes)), Result: KindNone},
-	{Op: OpFaccessat2, Name: "faccessat2", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("mode", accessModes), flags("flags", atFlags)), Result: KindNone},
+	{Op: OpFaccessat2, Name: "faccessat2", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("mode", accessModes), flags("flags", accessFlags)), Result: KindNone},
 	{Op: OpChmod, Name: "chmod", Class: Meta, Args: args(path("path"), mode("mode")), Result: KindNone},
 	{Op: OpFchmod, Name: "fchmod", Class: Meta, Args: args(fd("fd"), mode("mode")), Result: KindNone},
 	{Op: OpFchmodat, Name: "fchmodat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), mode("mode")), Result: KindNone},
@@ -316,15 +67,15 @@ var table = [...]Spec{
 	{Op: OpFutimesat, Name: "futimesat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), sin("times", LayoutTimeval2)), Result: KindNone},
 	{Op: OpUtimensat, Name: "utimensat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), sin("times", LayoutTimespec2), flags("flags", atFlags)), Result: KindNone},
 	{Op: OpUmask, Name: "umask", Class: Meta, Args: args(mode("mask")), Result: KindMode},
-	{Op: OpSetxattr, Name: "setxattr", Class: Meta, Args: args(path("path"), text("name"), inAll("value", 3), size("size"), hex("flags")), Result: KindNone},
-	{Op: OpLsetxattr, Name: "lsetxattr", Class: Meta, Args: args(path("path"), text("name"), inAll("value", 3), size("size"), hex("flags")), Result: KindNone},
-	{Op: OpFsetxattr, Name: "fsetxattr", Class: Meta, Args: args(fd("fd"), text("name"), inAll("value", 3), size("size"), hex("flags")), Result: KindNone},
+	{Op: OpSetxattr, Name: "setxattr", Class: Meta, Args: args(path("path"), text("name"), inAll("value", 3), size("size"), flags("flags", xattrFlags)), Result: KindNone},
+	{Op: OpLsetxattr, Name: "lsetxattr", Class: Meta, Args: args(path("path"), text("name"), inAll("value", 3), size("size"), flags("flags", xattrFlags)), Result: KindNone},
+	{Op: OpFsetxattr, Name: "fsetxattr", Class: Meta, Args: args(fd("fd"), text("name"), inAll("value", 3), size("size"), flags("flags", xattrFlags)), Result: KindNone},
 	{Op: OpGetxattr, Name: "getxattr", Class: Meta, Args: args(path("path"), text("name"), out("value", 3), size("size")), Result: KindSize},
 	{Op: OpLgetxattr, Name: "lgetxattr", Class: Meta, Args: args(path("path"), text("name"), out("value", 3), size("size")), Result: KindSize},
 	{Op: OpFgetxattr, Name: "fgetxattr", Class: Meta, Args: args(fd("fd"), text("name"), out("value", 3), size("size")), Result: KindSize},
-	{Op: OpListxattr, Name: "listxattr", Class: Meta, Args: args(path("path"), out("list", 2), size("size")), Result: KindSize},
-	{Op: OpLlistxattr, Name: "llistxattr", Class: Meta, Args: args(path("path"), out("list", 2), size("size")), Result: KindSize},
-	{Op: OpFlistxattr, Name: "flistxattr", Class: Meta, Args: args(fd("fd"), out("list", 2), size("size")), Result: KindSize},
+	{Op: OpListxattr, Name: "listxattr", Class: Meta, Args: args(path("path"), outs("list", LayoutNames, LenRet, 2), size("size")), Result: KindSize},
+	{Op: OpLlistxattr, Name: "llistxattr", Class: Meta, Args: args(path("path"), outs("list", LayoutNames, LenRet, 2), size("size")), Result: KindSize},
+	{Op: OpFlistxattr, Name: "flistxattr", Class: Meta, Args: args(fd("fd"), outs("list", LayoutNames, LenRet, 2), size("size")), Result: KindSize},
 	{Op: OpRemovexattr, Name: "removexattr", Class: Meta, Args: args(path("path"), text("name")), Result: KindNone},
 	{Op: OpLremovexattr, Name: "lremovexattr", Class: Meta, Args: args(path("path"), text("name")), Result: KindNone},
 	{Op: OpFremovexattr, Name: "fremovexattr", Class: Meta, Args: args(fd("fd"), text("name")), Result: KindNone},
@@ -350,20 +101,20 @@ var table = [...]Spec{
 	{Op: OpFchdir, Name: "fchdir", Class: Namespace, Args: args(fd("fd")), Result: KindNone},
 	{Op: OpGetcwd, Name: "getcwd", Class: Namespace, Args: args(out("buf", 1), size("size")), Result: KindSize},
 	{Op: OpChroot, Name: "chroot", Class: Namespace, Args: args(path("path")), Result: KindNone, Replay: Skip, Why: "a replay does not leave its target"},
-	{Op: OpMount, Name: "mount", Class: Namespace, Args: args(text("source"), path("target"), text("fstype"), hex("flags"), hex("data")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
-	{Op: OpUmount2, Name: "umount2", Class: Namespace, Args: args(path("target"), hex("flags")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpMount, Name: "mount", Class: Namespace, Args: args(text("source"), path("target"), text("fstype"), flags("flags", mountFlags), text("data")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpUmount2, Name: "umount2", Class: Namespace, Args: args(path("target"), flags("flags", umountFlags)), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
 	{Op: OpMmap, Name: "mmap", Class: Memory, Args: args(hex("addr"), size("length"), flags("prot", protFlags), flags("flags", mmapFlags), fd("fd"), off("offset")), Result: KindHex, Replay: Emulate, Why: "mapped pages are replayed as reads and writes"},
 	{Op: OpMunmap, Name: "munmap", Class: Memory, Args: args(hex("addr"), size("length")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
-	{Op: OpMremap, Name: "mremap", Class: Memory, Args: args(hex("old_addr"), size("old_size"), size("new_size"), hex("flags"), hex("new_addr")), Result: KindHex, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMremap, Name: "mremap", Class: Memory, Args: args(hex("old_addr"), size("old_size"), size("new_size"), flags("flags", mremapFlags), hex("new_addr")), Result: KindHex, Replay: Emulate, Why: "address spaces are not rebuilt"},
 	{Op: OpMsync, Name: "msync", Class: Memory, Args: args(hex("addr"), size("length"), flags("flags", msyncFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
 	{Op: OpExecve, Name: "execve", Class: Process, Args: args(atEntry(path("path")), strs("argv"), hex("envp")), Result: KindNone, Replay: Emulate, Why: "programs are not run again", Identity: true},
-	{Op: OpExecveat, Name: "execveat", Class: Process, Args: args(dirfd("dirfd"), atEntry(path("path")), strs("argv"), hex("envp"), flags("flags", atFlags)), Result: KindNone, Replay: Emulate, Why: "programs are not run again", Identity: true},
+	{Op: OpExecveat, Name: "execveat", Class: Process, Args: args(dirfd("dirfd"), atEntry(path("path")), strs("argv"), hex("envp"), flags("flags", execveatFlags)), Result: KindNone, Replay: Emulate, Why: "programs are not run again", Identity: true},
 	{Op: OpFork, Name: "fork", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpVfork, Name: "vfork", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpClone, Name: "clone", Class: Process, Args: args(flags("flags", cloneFlags), hex("stack"), hex("parent_tid"), hex("child_tid"), hex("tls")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpClone3, Name: "clone3", Class: Process, Args: args(sin("args", LayoutCloneArgs), size("size")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpWait4, Name: "wait4", Class: Process, Args: args(pid("pid"), hex("wstatus"), hex("options"), hex("rusage")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpWaitid, Name: "waitid", Class: Process, Args: args(num("idtype"), pid("id"), hex("infop"), hex("options"), hex("rusage")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpClone3, Name: "clone3", Class: Process, Args: args(ins("args", LayoutCloneArgs, LenArg, 1), size("size")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpWait4, Name: "wait4", Class: Process, Args: args(pid("pid"), outs("wstatus", LayoutWaitStatus, LenPositive, NoArg), flags("options", waitOptions), outs("rusage", LayoutRusage, LenPositive, NoArg)), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpWaitid, Name: "waitid", Class: Process, Args: args(enum("idtype", waitIDs), pid("id"), sout("infop", LayoutSiginfo), flags("options", waitOptions), sout("rusage", LayoutRusage)), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpExit, Name: "exit", Class: Process, Args: args(num("status")), Result: KindNone, Replay: Emulate, Why: "processes are modelled", NoReturn: true},
 	{Op: OpExitGroup, Name: "exit_group", Class: Process, Args: args(num("status")), Result: KindNone, Replay: Emulate, Why: "processes are modelled", NoReturn: true},
 	{Op: OpSetuid, Name: "setuid", Class: Process, Args: args(id("uid")), Result: KindNone, Replay: Emulate, Why: "identity is applied to the calls that follow", Identity: true},
@@ -374,67 +125,67 @@ var table = [...]Spec{
 	{Op: OpSetresgid, Name: "setresgid", Class: Process, Args: args(id("rgid"), id("egid"), id("sgid")), Result: KindNone, Replay: Emulate, Why: "identity is applied to the calls that follow", Identity: true},
 	{Op: OpSetfsuid, Name: "setfsuid", Class: Process, Args: args(id("uid")), Result: KindID, Replay: Emulate, Why: "identity is applied to the calls that follow", Identity: true},
 	{Op: OpSetfsgid, Name: "setfsgid", Class: Process, Args: args(id("gid")), Result: KindID, Replay: Emulate, Why: "identity is applied to the calls that follow", Identity: true},
-	{Op: OpSetgroups, Name: "setgroups", Class: Process, Args: args(size("size"), hex("list")), Result: KindNone, Replay: Emulate, Why: "identity is applied to the calls that follow", Identity: true},
+	{Op: OpSetgroups, Name: "setgroups", Class: Process, Args: args(size("size"), ins("list", LayoutIDs, LenArray, 0)), Result: KindNone, Replay: Emulate, Why: "identity is applied to the calls that follow", Identity: true},
 	{Op: OpSetpgid, Name: "setpgid", Class: Process, Args: args(pid("pid"), pid("pgid")), Result: KindNone, Replay: Emulate, Why: "processes are modelled", Identity: true},
 	{Op: OpSetsid, Name: "setsid", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled", Identity: true},
-	{Op: OpUnshare, Name: "unshare", Class: Process, Args: args(flags("flags", cloneFlags)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSetns, Name: "setns", Class: Process, Args: args(fd("fd"), hex("nstype")), Result: KindNone, Replay: Skip, Why: "a replay does not leave its target"},
+	{Op: OpUnshare, Name: "unshare", Class: Process, Args: args(flags("flags", unshareFlags)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetns, Name: "setns", Class: Process, Args: args(fd("fd"), flags("nstype", nsTypes)), Result: KindNone, Replay: Skip, Why: "a replay does not leave its target"},
 	{Op: OpKill, Name: "kill", Class: Process, Args: args(pid("pid"), sig("sig")), Result: KindNone, Replay: Emulate, Why: "signals are not sent"},
 	{Op: OpTgkill, Name: "tgkill", Class: Process, Args: args(pid("tgid"), pid("tid"), sig("sig")), Result: KindNone, Replay: Emulate, Why: "signals are not sent"},
-	{Op: OpSocket, Name: "socket", Class: Socket, Args: args(enum("domain", socketDomains), hex("type"), num("protocol")), Result: KindFD, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpSocketpair, Name: "socketpair", Class: Socket, Args: args(enum("domain", socketDomains), hex("type"), num("protocol"), sout("fds", LayoutFDPair)), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpBind, Name: "bind", Class: Socket, Args: args(fd("fd"), inAll("addr", 2), size("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpConnect, Name: "connect", Class: Socket, Args: args(fd("fd"), inAll("addr", 2), size("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpSocket, Name: "socket", Class: Socket, Args: args(enum("domain", socketFamilies), flags("type", socketKinds), num("protocol")), Result: KindFD, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpSocketpair, Name: "socketpair", Class: Socket, Args: args(enum("domain", socketFamilies), flags("type", socketKinds), num("protocol"), sout("fds", LayoutFDPair)), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpBind, Name: "bind", Class: Socket, Args: args(fd("fd"), ins("addr", LayoutSockaddr, LenArg, 2), size("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpConnect, Name: "connect", Class: Socket, Args: args(fd("fd"), ins("addr", LayoutSockaddr, LenArg, 2), size("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
 	{Op: OpListen, Name: "listen", Class: Socket, Args: args(fd("fd"), num("backlog")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpAccept, Name: "accept", Class: Socket, Args: args(fd("fd"), hex("addr"), hex("addrlen")), Result: KindFD, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpAccept4, Name: "accept4", Class: Socket, Args: args(fd("fd"), hex("addr"), hex("addrlen"), hex("flags")), Result: KindFD, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpSendto, Name: "sendto", Class: Socket, Args: args(fd("fd"), in("buf", 2), size("len"), hex("flags"), inAll("addr", 5), size("addrlen")), Result: KindSize, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpRecvfrom, Name: "recvfrom", Class: Socket, Args: args(fd("fd"), out("buf", 2), size("len"), hex("flags"), hex("addr"), hex("addrlen")), Result: KindSize, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpSendmsg, Name: "sendmsg", Class: Socket, Args: args(fd("fd"), hex("msg"), hex("flags")), Result: KindSize, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpRecvmsg, Name: "recvmsg", Class: Socket, Args: args(fd("fd"), hex("msg"), hex("flags")), Result: KindSize, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpShutdown, Name: "shutdown", Class: Socket, Args: args(fd("fd"), num("how")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpAccept, Name: "accept", Class: Socket, Args: args(fd("fd"), raw(outs("addr", LayoutSockaddr, LenPtr, 2), 128), sin("addrlen", LayoutU32)), Result: KindFD, Replay: Emulate, Why: "sockets are simulated", Offer: 2 + 1},
+	{Op: OpAccept4, Name: "accept4", Class: Socket, Args: args(fd("fd"), raw(outs("addr", LayoutSockaddr, LenPtr, 2), 128), sin("addrlen", LayoutU32), flags("flags", acceptFlags)), Result: KindFD, Replay: Emulate, Why: "sockets are simulated", Offer: 2 + 1},
+	{Op: OpSendto, Name: "sendto", Class: Socket, Args: args(fd("fd"), in("buf", 2), size("len"), flags("flags", msgFlags), ins("addr", LayoutSockaddr, LenArg, 5), size("addrlen")), Result: KindSize, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpRecvfrom, Name: "recvfrom", Class: Socket, Args: args(fd("fd"), out("buf", 2), size("len"), flags("flags", msgFlags), raw(outs("addr", LayoutSockaddr, LenPtr, 5), 128), sin("addrlen", LayoutU32)), Result: KindSize, Replay: Emulate, Why: "sockets are simulated", Offer: 5 + 1},
+	{Op: OpSendmsg, Name: "sendmsg", Class: Socket, Args: args(fd("fd"), ins("msg", LayoutMsghdr, LenMsg, NoArg), flags("flags", msgFlags)), Result: KindSize, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpRecvmsg, Name: "recvmsg", Class: Socket, Args: args(fd("fd"), outs("msg", LayoutMsghdr, LenMsg, NoArg), flags("flags", msgFlags)), Result: KindSize, Replay: Emulate, Why: "sockets are simulated", Offer: 1 + 1},
+	{Op: OpShutdown, Name: "shutdown", Class: Socket, Args: args(fd("fd"), enum("how", shutdownHow)), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
 	{Op: OpEventfd, Name: "eventfd", Class: Wait, Args: args(num("initval")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
-	{Op: OpEventfd2, Name: "eventfd2", Class: Wait, Args: args(num("initval"), hex("flags")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpEventfd2, Name: "eventfd2", Class: Wait, Args: args(num("initval"), flags("flags", eventfdFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
 	{Op: OpEpollCreate, Name: "epoll_create", Class: Wait, Args: args(num("size")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
-	{Op: OpEpollCreate1, Name: "epoll_create1", Class: Wait, Args: args(hex("flags")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
-	{Op: OpSignalfd4, Name: "signalfd4", Class: Wait, Args: args(num("fd"), hex("mask"), size("sizemask"), hex("flags")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
-	{Op: OpTimerfdCreate, Name: "timerfd_create", Class: Wait, Args: args(num("clockid"), hex("flags")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpEpollCreate1, Name: "epoll_create1", Class: Wait, Args: args(flags("flags", epollFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpSignalfd4, Name: "signalfd4", Class: Wait, Args: args(num("fd"), ins("mask", LayoutSigset, LenArg, 2), size("sizemask"), flags("flags", signalfdFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpTimerfdCreate, Name: "timerfd_create", Class: Wait, Args: args(enum("clockid", clockIDs), flags("flags", timerfdFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
 	{Op: OpInotifyInit, Name: "inotify_init", Class: Wait, Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
-	{Op: OpInotifyInit1, Name: "inotify_init1", Class: Wait, Args: args(hex("flags")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
-	{Op: OpIoUringSetup, Name: "io_uring_setup", Class: Wait, Args: args(num("entries"), hex("params")), Result: KindFD, Replay: Emulate, Why: "submission queues are simulated"},
-	{Op: OpPidfdOpen, Name: "pidfd_open", Class: Process, Args: args(pid("pid"), hex("flags")), Result: KindFD, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpInotifyInit1, Name: "inotify_init1", Class: Wait, Args: args(flags("flags", inotifyFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpIoUringSetup, Name: "io_uring_setup", Class: Wait, Args: args(num("entries"), sin("params", LayoutUringParams)), Result: KindFD, Replay: Emulate, Why: "submission queues are simulated"},
+	{Op: OpPidfdOpen, Name: "pidfd_open", Class: Process, Args: args(pid("pid"), flags("flags", pidfdOpenFlags)), Result: KindFD, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpPidfdGetfd, Name: "pidfd_getfd", Class: Descriptor, Args: args(fd("pidfd"), num("targetfd"), hex("flags")), Result: KindFD, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpOpenByHandleAt, Name: "open_by_handle_at", Class: Descriptor, Args: args(fd("mount_fd"), hex("handle"), flags("flags", openFlags)), Result: KindFD, Replay: Emulate, Why: "handles belong to the recorded file system"},
-	{Op: OpPrctl, Name: "prctl", Class: Process, Args: args(num("option"), hex("arg2"), hex("arg3"), hex("arg4"), hex("arg5")), Result: KindInt, Replay: Emulate, Why: "processes are modelled", Identity: true},
+	{Op: OpOpenByHandleAt, Name: "open_by_handle_at", Class: Descriptor, Args: args(fd("mount_fd"), tailed(sin("handle", LayoutFileHandle), 0, Tail{Off: 0, Width: 4, Elem: 1}), flags("flags", openFlags)), Result: KindFD, Replay: Emulate, Why: "handles belong to the recorded file system"},
+	{Op: OpPrctl, Name: "prctl", Class: Process, Args: args(enum("option", prctlOptions), ins("arg2", LayoutNone, LenCommand, 0), hex("arg3"), hex("arg4"), hex("arg5")), Result: KindInt, Replay: Emulate, Why: "processes are modelled", Identity: true},
 	{Op: OpBrk, Name: "brk", Class: Memory, Args: args(hex("addr")), Result: KindHex, Replay: Emulate, Why: "address spaces are not rebuilt"},
 	{Op: OpMprotect, Name: "mprotect", Class: Memory, Args: args(hex("addr"), size("length"), flags("prot", protFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
-	{Op: OpMadvise, Name: "madvise", Class: Memory, Args: args(hex("addr"), size("length"), num("advice")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
-	{Op: OpMincore, Name: "mincore", Class: Memory, Args: args(hex("addr"), size("length"), hex("vec")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMadvise, Name: "madvise", Class: Memory, Args: args(hex("addr"), size("length"), enum("advice", madvice)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMincore, Name: "mincore", Class: Memory, Args: args(hex("addr"), size("length"), outs("vec", LayoutNone, LenPages, 1)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
 	{Op: OpMlock, Name: "mlock", Class: Memory, Args: args(hex("addr"), size("length")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
 	{Op: OpMunlock, Name: "munlock", Class: Memory, Args: args(hex("addr"), size("length")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
-	{Op: OpMemfdSecret, Name: "memfd_secret", Class: Memory, Args: args(hex("flags")), Result: KindFD, Replay: Emulate, Why: "address spaces are not rebuilt"},
-	{Op: OpFutex, Name: "futex", Class: Wait, Args: args(hex("uaddr"), hex("op"), num("val"), hex("timeout"), hex("uaddr2"), num("val3")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpPoll, Name: "poll", Class: Wait, Args: args(hex("fds"), size("nfds"), num("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpPpoll, Name: "ppoll", Class: Wait, Args: args(hex("fds"), size("nfds"), hex("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpSelect, Name: "select", Class: Wait, Args: args(num("nfds"), hex("readfds"), hex("writefds"), hex("exceptfds"), hex("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpPselect6, Name: "pselect6", Class: Wait, Args: args(num("nfds"), hex("readfds"), hex("writefds"), hex("exceptfds"), hex("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpEpollCtl, Name: "epoll_ctl", Class: Wait, Args: args(fd("epfd"), num("op"), num("fd"), hex("event")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpEpollWait, Name: "epoll_wait", Class: Wait, Args: args(fd("epfd"), hex("events"), num("maxevents"), num("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpEpollPwait, Name: "epoll_pwait", Class: Wait, Args: args(fd("epfd"), hex("events"), num("maxevents"), num("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpEpollPwait2, Name: "epoll_pwait2", Class: Wait, Args: args(fd("epfd"), hex("events"), num("maxevents"), hex("timeout"), hex("sigmask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpTimerfdSettime, Name: "timerfd_settime", Class: Wait, Args: args(fd("fd"), hex("flags"), hex("new"), hex("old")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpTimerfdGettime, Name: "timerfd_gettime", Class: Wait, Args: args(fd("fd"), hex("curr")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpInotifyAddWatch, Name: "inotify_add_watch", Class: Wait, Args: args(fd("fd"), path("path"), hex("mask")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpMemfdSecret, Name: "memfd_secret", Class: Memory, Args: args(flags("flags", memfdSecretFlags)), Result: KindFD, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpFutex, Name: "futex", Class: Wait, Args: args(hex("uaddr"), flags("op", futexOps), num("val"), maskedBy(onlyIf(sin("timeout", LayoutTimespec), 1, 0, 6, 9, 11, 13), 127), hex("uaddr2"), num("val3")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpPoll, Name: "poll", Class: Wait, Args: args(ins("fds", LayoutPollfd, LenArray, 1), size("nfds"), num("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpPpoll, Name: "ppoll", Class: Wait, Args: args(ins("fds", LayoutPollfd, LenArray, 1), size("nfds"), both(sin("timeout", LayoutTimespec)), ins("sigmask", LayoutSigset, LenArg, 4), size("sigsetsize")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpSelect, Name: "select", Class: Wait, Args: args(num("nfds"), both(ins("readfds", LayoutFDSet, LenBits, 0)), both(ins("writefds", LayoutFDSet, LenBits, 0)), both(ins("exceptfds", LayoutFDSet, LenBits, 0)), both(sin("timeout", LayoutTimeval))), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpPselect6, Name: "pselect6", Class: Wait, Args: args(num("nfds"), both(ins("readfds", LayoutFDSet, LenBits, 0)), both(ins("writefds", LayoutFDSet, LenBits, 0)), both(ins("exceptfds", LayoutFDSet, LenBits, 0)), both(sin("timeout", LayoutTimespec)), pointing(sin("sigmask", LayoutSigsetRef), 0, Tail{Ptr: 0, Off: 8, Width: 8, Elem: 1})), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollCtl, Name: "epoll_ctl", Class: Wait, Args: args(fd("epfd"), enum("op", epollOps), fd("fd"), sin("event", LayoutEpollEvent)), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollWait, Name: "epoll_wait", Class: Wait, Args: args(fd("epfd"), outs("events", LayoutEpollEvent, LenRetArray, 2), num("maxevents"), num("timeout")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollPwait, Name: "epoll_pwait", Class: Wait, Args: args(fd("epfd"), outs("events", LayoutEpollEvent, LenRetArray, 2), num("maxevents"), num("timeout"), ins("sigmask", LayoutSigset, LenArg, 5), size("sigsetsize")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpEpollPwait2, Name: "epoll_pwait2", Class: Wait, Args: args(fd("epfd"), outs("events", LayoutEpollEvent, LenRetArray, 2), num("maxevents"), sin("timeout", LayoutTimespec), ins("sigmask", LayoutSigset, LenArg, 5), size("sigsetsize")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpTimerfdSettime, Name: "timerfd_settime", Class: Wait, Args: args(fd("fd"), flags("flags", timerfdSetFlags), sin("new", LayoutItimerspec), sout("old", LayoutItimerspec)), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpTimerfdGettime, Name: "timerfd_gettime", Class: Wait, Args: args(fd("fd"), sout("curr", LayoutItimerspec)), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpInotifyAddWatch, Name: "inotify_add_watch", Class: Wait, Args: args(fd("fd"), path("path"), flags("mask", inotifyEvents)), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
 	{Op: OpInotifyRmWatch, Name: "inotify_rm_watch", Class: Wait, Args: args(fd("fd"), num("wd")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpNanosleep, Name: "nanosleep", Class: Wait, Args: args(hex("request"), hex("remain")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpClockNanosleep, Name: "clock_nanosleep", Class: Wait, Args: args(num("clockid"), hex("flags"), hex("request"), hex("remain")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpNanosleep, Name: "nanosleep", Class: Wait, Args: args(sin("request", LayoutTimespec), outs("remain", LayoutTimespec, LenInterrupted, NoArg)), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpClockNanosleep, Name: "clock_nanosleep", Class: Wait, Args: args(enum("clockid", clockIDs), flags("flags", timerFlags), sin("request", LayoutTimespec), outs("remain", LayoutTimespec, LenInterrupted, NoArg)), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
 	{Op: OpPause, Name: "pause", Class: Wait, Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
 	{Op: OpSchedYield, Name: "sched_yield", Class: Wait, Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpRtSigaction, Name: "rt_sigaction", Class: Process, Args: args(sig("signum"), hex("act"), hex("oldact"), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpRtSigprocmask, Name: "rt_sigprocmask", Class: Process, Args: args(num("how"), hex("set"), hex("oldset"), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpRtSigsuspend, Name: "rt_sigsuspend", Class: Wait, Args: args(hex("mask"), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpRtSigtimedwait, Name: "rt_sigtimedwait", Class: Wait, Args: args(hex("set"), hex("info"), hex("timeout"), size("sigsetsize")), Result: KindSignal, Replay: Emulate, Why: "waits are not repeated"},
-	{Op: OpSigaltstack, Name: "sigaltstack", Class: Process, Args: args(hex("ss"), hex("old_ss")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRtSigaction, Name: "rt_sigaction", Class: Process, Args: args(sig("signum"), sin("act", LayoutSigaction), sout("oldact", LayoutSigaction), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRtSigprocmask, Name: "rt_sigprocmask", Class: Process, Args: args(enum("how", sigmaskHow), ins("set", LayoutSigset, LenArg, 3), outs("oldset", LayoutSigset, LenArg, 3), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRtSigsuspend, Name: "rt_sigsuspend", Class: Wait, Args: args(ins("mask", LayoutSigset, LenArg, 1), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpRtSigtimedwait, Name: "rt_sigtimedwait", Class: Wait, Args: args(ins("set", LayoutSigset, LenArg, 3), sout("info", LayoutSiginfo), sin("timeout", LayoutTimespec), size("sigsetsize")), Result: KindSignal, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpSigaltstack, Name: "sigaltstack", Class: Process, Args: args(sin("ss", LayoutStack), sout("old_ss", LayoutStack)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpTkill, Name: "tkill", Class: Process, Args: args(pid("tid"), sig("sig")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpGetpid, Name: "getpid", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpGettid, Name: "gettid", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
@@ -446,53 +197,195 @@ var table = [...]Spec{
 	{Op: OpGeteuid, Name: "geteuid", Class: Process, Result: KindID, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpGetgid, Name: "getgid", Class: Process, Result: KindID, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpGetegid, Name: "getegid", Class: Process, Result: KindID, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetresuid, Name: "getresuid", Class: Process, Args: args(hex("ruid"), hex("euid"), hex("suid")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetresgid, Name: "getresgid", Class: Process, Args: args(hex("rgid"), hex("egid"), hex("sgid")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetgroups, Name: "getgroups", Class: Process, Args: args(num("size"), hex("list")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetresuid, Name: "getresuid", Class: Process, Args: args(sout("ruid", LayoutU32), sout("euid", LayoutU32), sout("suid", LayoutU32)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetresgid, Name: "getresgid", Class: Process, Args: args(sout("rgid", LayoutU32), sout("egid", LayoutU32), sout("sgid", LayoutU32)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetgroups, Name: "getgroups", Class: Process, Args: args(num("size"), outs("list", LayoutIDs, LenRetArray, 0)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpSetTidAddress, Name: "set_tid_address", Class: Process, Args: args(hex("tidptr")), Result: KindPID, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpSetRobustList, Name: "set_robust_list", Class: Process, Args: args(hex("head"), size("len")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpRseq, Name: "rseq", Class: Process, Args: args(hex("rseq"), size("len"), hex("flags"), hex("sig")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpArchPrctl, Name: "arch_prctl", Class: Process, Args: args(hex("code"), hex("addr")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpPrlimit64, Name: "prlimit64", Class: Process, Args: args(pid("pid"), num("resource"), sin("new", LayoutRlimit), sout("old", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetrlimit, Name: "getrlimit", Class: Process, Args: args(num("resource"), sout("rlim", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSetrlimit, Name: "setrlimit", Class: Process, Args: args(num("resource"), sin("rlim", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetrandom, Name: "getrandom", Class: Process, Args: args(hex("buf"), size("buflen"), hex("flags")), Result: KindSize, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpUname, Name: "uname", Class: Process, Args: args(hex("buf")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSysinfo, Name: "sysinfo", Class: Process, Args: args(hex("info")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetrusage, Name: "getrusage", Class: Process, Args: args(num("who"), hex("usage")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpTimes, Name: "times", Class: Process, Args: args(hex("buf")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpClockGettime, Name: "clock_gettime", Class: Process, Args: args(num("clockid"), hex("tp")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpClockGetres, Name: "clock_getres", Class: Process, Args: args(num("clockid"), hex("res")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGettimeofday, Name: "gettimeofday", Class: Process, Args: args(hex("tv"), hex("tz")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpTime, Name: "time", Class: Process, Args: args(hex("tloc")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRseq, Name: "rseq", Class: Process, Args: args(hex("rseq"), size("len"), flags("flags", rseqFlags), hex("sig")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpArchPrctl, Name: "arch_prctl", Class: Process, Args: args(enum("code", archPrctlCodes), ins("addr", LayoutNone, LenCommand, 0)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpPrlimit64, Name: "prlimit64", Class: Process, Args: args(pid("pid"), enum("resource", resources), sin("new", LayoutRlimit), sout("old", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetrlimit, Name: "getrlimit", Class: Process, Args: args(enum("resource", resources), sout("rlim", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetrlimit, Name: "setrlimit", Class: Process, Args: args(enum("resource", resources), sin("rlim", LayoutRlimit)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetrandom, Name: "getrandom", Class: Process, Args: args(out("buf", 1), size("buflen"), flags("flags", randomFlags)), Result: KindSize, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpUname, Name: "uname", Class: Process, Args: args(sout("buf", LayoutUtsname)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSysinfo, Name: "sysinfo", Class: Process, Args: args(sout("info", LayoutSysinfo)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetrusage, Name: "getrusage", Class: Process, Args: args(enum("who", rusageWho), sout("usage", LayoutRusage)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTimes, Name: "times", Class: Process, Args: args(sout("buf", LayoutTms)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpClockGettime, Name: "clock_gettime", Class: Process, Args: args(enum("clockid", clockIDs), sout("tp", LayoutTimespec)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpClockGetres, Name: "clock_getres", Class: Process, Args: args(enum("clockid", clockIDs), sout("res", LayoutTimespec)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGettimeofday, Name: "gettimeofday", Class: Process, Args: args(sout("tv", LayoutTimeval), sout("tz", LayoutTimezone)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTime, Name: "time", Class: Process, Args: args(sout("tloc", LayoutU64)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpAlarm, Name: "alarm", Class: Process, Args: args(num("seconds")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSetitimer, Name: "setitimer", Class: Process, Args: args(num("which"), hex("new"), hex("old")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetpriority, Name: "getpriority", Class: Process, Args: args(num("which"), num("who")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSetpriority, Name: "setpriority", Class: Process, Args: args(num("which"), num("who"), num("prio")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSchedGetaffinity, Name: "sched_getaffinity", Class: Process, Args: args(pid("pid"), size("cpusetsize"), hex("mask")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSchedSetaffinity, Name: "sched_setaffinity", Class: Process, Args: args(pid("pid"), size("cpusetsize"), hex("mask")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetitimer, Name: "setitimer", Class: Process, Args: args(enum("which", itimerWhich), sin("new", LayoutItimerval), sout("old", LayoutItimerval)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetpriority, Name: "getpriority", Class: Process, Args: args(enum("which", priorityWhich), num("who")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetpriority, Name: "setpriority", Class: Process, Args: args(enum("which", priorityWhich), num("who"), num("prio")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedGetaffinity, Name: "sched_getaffinity", Class: Process, Args: args(pid("pid"), size("cpusetsize"), outs("mask", LayoutCPUSet, LenRet, 1)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedSetaffinity, Name: "sched_setaffinity", Class: Process, Args: args(pid("pid"), size("cpusetsize"), ins("mask", LayoutCPUSet, LenArg, 1)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpSchedGetscheduler, Name: "sched_getscheduler", Class: Process, Args: args(pid("pid")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSchedSetscheduler, Name: "sched_setscheduler", Class: Process, Args: args(pid("pid"), num("policy"), hex("param")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpGetcpu, Name: "getcpu", Class: Process, Args: args(hex("cpu"), hex("node"), hex("tcache")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpMembarrier, Name: "membarrier", Class: Process, Args: args(num("cmd"), hex("flags"), num("cpu_id")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpCapget, Name: "capget", Class: Process, Args: args(hex("header"), hex("data")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpCapset, Name: "capset", Class: Process, Args: args(hex("header"), hex("data")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSeccomp, Name: "seccomp", Class: Process, Args: args(hex("op"), hex("flags"), hex("args")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpPersonality, Name: "personality", Class: Process, Args: args(hex("persona")), Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpPidfdSendSignal, Name: "pidfd_send_signal", Class: Process, Args: args(fd("pidfd"), sig("sig"), hex("info"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
-	{Op: OpSetsockopt, Name: "setsockopt", Class: Socket, Args: args(fd("fd"), num("level"), num("optname"), inAll("optval", 4), size("optlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpGetsockopt, Name: "getsockopt", Class: Socket, Args: args(fd("fd"), num("level"), num("optname"), hex("optval"), hex("optlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpGetsockname, Name: "getsockname", Class: Socket, Args: args(fd("fd"), hex("addr"), hex("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpGetpeername, Name: "getpeername", Class: Socket, Args: args(fd("fd"), hex("addr"), hex("addrlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpSendmmsg, Name: "sendmmsg", Class: Socket, Args: args(fd("fd"), hex("msgvec"), size("vlen"), hex("flags")), Result: KindInt, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpRecvmmsg, Name: "recvmmsg", Class: Socket, Args: args(fd("fd"), hex("msgvec"), size("vlen"), hex("flags"), hex("timeout")), Result: KindInt, Replay: Emulate, Why: "sockets are simulated"},
-	{Op: OpIoSetup, Name: "io_setup", Class: Data, Args: args(size("nr_events"), hex("ctxp")), Result: KindNone, Replay: Emulate, Why: "their requests are repeated, not the queues"},
+	{Op: OpSchedSetscheduler, Name: "sched_setscheduler", Class: Process, Args: args(pid("pid"), flags("policy", schedPolicies), sin("param", LayoutSchedParam)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetcpu, Name: "getcpu", Class: Process, Args: args(sout("cpu", LayoutU32), sout("node", LayoutU32), hex("tcache")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpMembarrier, Name: "membarrier", Class: Process, Args: args(enum("cmd", membarrierCommands), flags("flags", membarrierFlags), num("cpu_id")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpCapget, Name: "capget", Class: Process, Args: args(sin("header", LayoutCapHeader), sout("data", LayoutCapData)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpCapset, Name: "capset", Class: Process, Args: args(sin("header", LayoutCapHeader), sin("data", LayoutCapData)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSeccomp, Name: "seccomp", Class: Process, Args: args(enum("op", seccompOps), flags("flags", seccompFlags), ins("args", LayoutNone, LenCommand, 0)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpPersonality, Name: "personality", Class: Process, Args: args(flags("persona", personas)), Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpPidfdSendSignal, Name: "pidfd_send_signal", Class: Process, Args: args(fd("pidfd"), sig("sig"), sin("info", LayoutSiginfo), flags("flags", pidfdSignalFlags)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetsockopt, Name: "setsockopt", Class: Socket, Args: args(fd("fd"), enum("level", sockoptLevels), num("optname"), ins("optval", LayoutSockopt, LenArg, 4), size("optlen")), Result: KindNone, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpGetsockopt, Name: "getsockopt", Class: Socket, Args: args(fd("fd"), enum("level", sockoptLevels), num("optname"), raw(outs("optval", LayoutSockopt, LenPtr, 4), 64<<10), sin("optlen", LayoutU32)), Result: KindNone, Replay: Emulate, Why: "sockets are simulated", Offer: 4 + 1},
+	{Op: OpGetsockname, Name: "getsockname", Class: Socket, Args: args(fd("fd"), raw(outs("addr", LayoutSockaddr, LenPtr, 2), 128), sin("addrlen", LayoutU32)), Result: KindNone, Replay: Emulate, Why: "sockets are simulated", Offer: 2 + 1},
+	{Op: OpGetpeername, Name: "getpeername", Class: Socket, Args: args(fd("fd"), raw(outs("addr", LayoutSockaddr, LenPtr, 2), 128), sin("addrlen", LayoutU32)), Result: KindNone, Replay: Emulate, Why: "sockets are simulated", Offer: 2 + 1},
+	{Op: OpSendmmsg, Name: "sendmmsg", Class: Socket, Args: args(fd("fd"), ins("msgvec", LayoutMmsghdr, LenMsgs, 2), size("vlen"), flags("flags", msgFlags)), Result: KindInt, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpRecvmmsg, Name: "recvmmsg", Class: Socket, Args: args(fd("fd"), outs("msgvec", LayoutMmsghdr, LenMsgs, 2), size("vlen"), flags("flags", msgFlags), both(sin("timeout", LayoutTimespec))), Result: KindInt, Replay: Emulate, Why: "sockets are simulated"},
+	{Op: OpIoSetup, Name: "io_setup", Class: Data, Args: args(size("nr_events"), sout("ctxp", LayoutU64)), Result: KindNone, Replay: Emulate, Why: "their requests are repeated, not the queues"},
 	{Op: OpIoDestroy, Name: "io_destroy", Class: Data, Args: args(hex("ctx")), Result: KindNone, Replay: Emulate, Why: "their requests are repeated, not the queues"},
 	{Op: OpIoSubmit, Name: "io_submit", Class: Data, Args: args(hex("ctx"), num("nr"), hex("iocbpp")), Result: KindInt, Replay: Emulate, Why: "their requests are repeated, not the queues"},
-	{Op: OpIoGetevents, Name: "io_getevents", Class: Data, Args: args(hex("ctx"), num("min_nr"), num("nr"), hex("events"), hex("timeout")), Result: KindInt, Replay: Emulate, Why: "their requests are repeated, not the queues"},
+	{Op: OpIoGetevents, Name: "io_getevents", Class: Data, Args: args(hex("ctx"), num("min_nr"), num("nr"), outs("events", LayoutIoEvent, LenRetArray, 2), sin("timeout", LayoutTimespec)), Result: KindInt, Replay: Emulate, Why: "their requests are repeated, not the queues"},
 	{Op: OpIoCancel, Name: "io_cancel", Class: Data, Args: args(hex("ctx"), hex("iocb"), hex("result")), Result: KindNone, Replay: Emulate, Why: "their requests are repeated, not the queues"},
 	{Op: OpIoUringEnter, Name: "io_uring_enter", Class: Data, Args: args(fd("fd"), num("to_submit"), num("min_complete"), flags("flags", uringEnterFlags), hex("sig")), Result: KindInt, Replay: Emulate, Why: "their requests are repeated, not the queues"},
-	{Op: OpIoUringRegister, Name: "io_uring_register", Class: Data, Args: args(fd("fd"), enum("opcode", uringRegisters), slots("arg"), num("nr_args")), Result: KindInt, Replay: Emulate, Why: "their requests are repeated, not the queues"},
-	{Op: OpNameToHandleAt, Name: "name_to_handle_at", Class: Meta, Args: args(dirfd("dirfd"), path("path"), hex("handle"), hex("mount_id"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "handles belong to the recorded file system"},
+	{Op: OpIoUringRegister, Name: "io_uring_register", Class: Data, Args: args(fd("fd"), enum("opcode", uringRegisterOps), slots("arg"), num("nr_args")), Result: KindInt, Replay: Emulate, Why: "their requests are repeated, not the queues"},
+	{Op: OpNameToHandleAt, Name: "name_to_handle_at", Class: Meta, Args: args(dirfd("dirfd"), path("path"), tailed(sin("handle", LayoutFileHandle), 0, Tail{Off: 0, Width: 4, Elem: 1}), sout("mount_id", LayoutU32), flags("flags", handleFlags)), Result: KindNone, Replay: Emulate, Why: "handles belong to the recorded file system"},
 	{Op: OpPivotRoot, Name: "pivot_root", Class: Namespace, Args: args(path("new_root"), path("put_old")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpGetxattrat, Name: "getxattrat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("at_flags", atFlags), text("name"), pointing(sout("args", LayoutXattrArgs), 0, Tail{Ptr: 0, Off: 8, Width: 4, Elem: 1}), size("size")), Result: KindSize},
+	{Op: OpSetxattrat, Name: "setxattrat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("at_flags", atFlags), text("name"), pointing(sin("args", LayoutXattrArgs), 0, Tail{Ptr: 0, Off: 8, Width: 4, Elem: 1}), size("size")), Result: KindNone},
+	{Op: OpListxattrat, Name: "listxattrat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("at_flags", atFlags), outs("list", LayoutNames, LenRet, 4), size("size")), Result: KindSize},
+	{Op: OpRemovexattrat, Name: "removexattrat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("at_flags", atFlags), text("name")), Result: KindNone},
+	{Op: OpFileGetattr, Name: "file_getattr", Class: Meta, Args: args(dirfd("dirfd"), path("path"), outs("attr", LayoutFileAttr, LenArg, 3), size("size"), flags("at_flags", atFlags)), Result: KindNone},
+	{Op: OpFileSetattr, Name: "file_setattr", Class: Meta, Args: args(dirfd("dirfd"), path("path"), ins("attr", LayoutFileAttr, LenArg, 3), size("size"), flags("at_flags", atFlags)), Result: KindNone},
+	{Op: OpCachestat, Name: "cachestat", Class: Meta, Args: args(fd("fd"), raw(sin("range", LayoutNone), 16), raw(sout("cstat", LayoutNone), 40), hex("flags")), Result: KindNone, Replay: Emulate, Why: "the page cache is not the recorded one"},
+	{Op: OpUstat, Name: "ustat", Class: Meta, Args: args(dev("dev"), raw(sout("ubuf", LayoutNone), 32)), Result: KindNone, Replay: Skip, Why: "a replay asks only for what its own calls need"},
+	{Op: OpSysfs, Name: "sysfs", Class: Meta, Args: args(num("option"), onlyIf(text("arg1"), 0, 1), hex("arg2")), Result: KindInt, Replay: Skip, Why: "a replay asks only for what its own calls need"},
+	{Op: OpLookupDcookie, Name: "lookup_dcookie", Class: Meta, Args: args(hex("cookie"), out("buf", 2), size("len")), Result: KindSize, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpQuotactl, Name: "quotactl", Class: Meta, Args: args(enum("cmd", quotaCommands), path("special"), id("id"), ins("addr", LayoutNone, LenCommand, 0)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpQuotactlFd, Name: "quotactl_fd", Class: Meta, Args: args(fd("fd"), enum("cmd", quotaCommands), id("id"), ins("addr", LayoutNone, LenCommand, 1)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpFsopen, Name: "fsopen", Class: Namespace, Args: args(text("fsname"), flags("flags", fsopenFlags)), Result: KindFD, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpFsconfig, Name: "fsconfig", Class: Namespace, Args: args(fd("fd"), enum("cmd", fsconfigCommands), text("key"), ins("value", LayoutNone, LenCommand, 1), num("aux")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpFsmount, Name: "fsmount", Class: Namespace, Args: args(fd("fd"), flags("flags", fsmountFlags), flags("attr_flags", mountAttrs)), Result: KindFD, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpFspick, Name: "fspick", Class: Namespace, Args: args(dirfd("dirfd"), path("path"), flags("flags", fspickFlags)), Result: KindFD, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpMoveMount, Name: "move_mount", Class: Namespace, Args: args(dirfd("from_dirfd"), path("from_path"), dirfd("to_dirfd"), path("to_path"), flags("flags", moveMountFlags)), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpOpenTree, Name: "open_tree", Class: Namespace, Args: args(dirfd("dirfd"), path("path"), flags("flags", openTreeFlags)), Result: KindFD, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpOpenTreeAttr, Name: "open_tree_attr", Class: Namespace, Args: args(dirfd("dirfd"), path("path"), flags("flags", openTreeFlags), ins("attr", LayoutMountAttr, LenArg, 4), size("size")), Result: KindFD, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpMountSetattr, Name: "mount_setattr", Class: Namespace, Args: args(dirfd("dirfd"), path("path"), flags("flags", atFlags), ins("attr", LayoutMountAttr, LenArg, 4), size("size")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpStatmount, Name: "statmount", Class: Namespace, Args: args(raw(sin("req", LayoutNone), 24), tailed(outs("buf", LayoutNone, LenTail, NoArg), 0, Tail{Off: 0, Width: 4, Elem: 1}), size("bufsize"), hex("flags")), Result: KindNone, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpListmount, Name: "listmount", Class: Namespace, Args: args(raw(sin("req", LayoutNone), 24), raw(outs("mnt_ids", LayoutNone, LenRetArray, 2), 8), size("nr_mnt_ids"), hex("flags")), Result: KindInt, Replay: Skip, Why: "mounts are not repeated unless asked"},
+	{Op: OpListns, Name: "listns", Class: Process, Args: args(raw(sin("req", LayoutNone), 32), raw(outs("ns_ids", LayoutNone, LenRetArray, 2), 8), size("nr_ns_ids"), hex("flags")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSwapon, Name: "swapon", Class: Namespace, Args: args(path("path"), flags("flags", swapFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpSwapoff, Name: "swapoff", Class: Namespace, Args: args(path("path")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpAcct, Name: "acct", Class: Namespace, Args: args(path("path")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpUselib, Name: "uselib", Class: Memory, Args: args(path("library")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpFanotifyInit, Name: "fanotify_init", Class: Wait, Args: args(flags("flags", fanotifyInitFlags), flags("event_f_flags", openFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpFanotifyMark, Name: "fanotify_mark", Class: Wait, Args: args(fd("fd"), flags("flags", fanotifyMarkFlags), flags("mask", fanotifyEvents), dirfd("dirfd"), path("path")), Result: KindNone, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpSignalfd, Name: "signalfd", Class: Wait, Args: args(num("fd"), ins("mask", LayoutSigset, LenArg, 2), size("sizemask")), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpUserfaultfd, Name: "userfaultfd", Class: Wait, Args: args(flags("flags", userfaultfdFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpPerfEventOpen, Name: "perf_event_open", Class: Wait, Args: args(raw(sin("attr", LayoutNone), 64), pid("pid"), num("cpu"), num("group_fd"), flags("flags", perfFlags)), Result: KindFD, Replay: Emulate, Why: "event descriptors are simulated"},
+	{Op: OpBpf, Name: "bpf", Class: Descriptor, Args: args(enum("cmd", bpfCommands), ins("attr", LayoutNone, LenArg, 2), size("size")), Result: KindInt, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpIoPgetevents, Name: "io_pgetevents", Class: Data, Args: args(hex("ctx"), num("min_nr"), num("nr"), outs("events", LayoutIoEvent, LenRetArray, 2), sin("timeout", LayoutTimespec), pointing(sin("sig", LayoutSigsetRef), 0, Tail{Ptr: 0, Off: 8, Width: 8, Elem: 1})), Result: KindInt, Replay: Emulate, Why: "their requests are repeated, not the queues"},
+	{Op: OpProcessVmReadv, Name: "process_vm_readv", Class: Process, Args: args(pid("pid"), vout("local", 2), num("liovcnt"), ins("remote", LayoutIovec, LenArray, 4), num("riovcnt"), hex("flags")), Result: KindSize, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpProcessVmWritev, Name: "process_vm_writev", Class: Process, Args: args(pid("pid"), vin("local", 2), num("liovcnt"), ins("remote", LayoutIovec, LenArray, 4), num("riovcnt"), hex("flags")), Result: KindSize, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpProcessMadvise, Name: "process_madvise", Class: Memory, Args: args(fd("pidfd"), ins("vec", LayoutIovec, LenArray, 2), num("vlen"), enum("advice", madvice), hex("flags")), Result: KindSize, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpProcessMrelease, Name: "process_mrelease", Class: Memory, Args: args(fd("pidfd"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMlock2, Name: "mlock2", Class: Memory, Args: args(hex("addr"), size("length"), flags("flags", mlockFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMlockall, Name: "mlockall", Class: Memory, Args: args(flags("flags", mlockallFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMunlockall, Name: "munlockall", Class: Memory, Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpPkeyMprotect, Name: "pkey_mprotect", Class: Memory, Args: args(hex("addr"), size("length"), flags("prot", protFlags), num("pkey")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpPkeyAlloc, Name: "pkey_alloc", Class: Memory, Args: args(hex("flags"), flags("access_rights", pkeyRights)), Result: KindInt, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpPkeyFree, Name: "pkey_free", Class: Memory, Args: args(num("pkey")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpRemapFilePages, Name: "remap_file_pages", Class: Memory, Args: args(hex("addr"), size("size"), flags("prot", protFlags), num("pgoff"), flags("flags", mmapFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMseal, Name: "mseal", Class: Memory, Args: args(hex("addr"), size("length"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMapShadowStack, Name: "map_shadow_stack", Class: Memory, Args: args(hex("addr"), size("size"), flags("flags", shadowStackFlags)), Result: KindHex, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMbind, Name: "mbind", Class: Memory, Args: args(hex("addr"), size("length"), flags("mode", mempolicies), ins("nodemask", LayoutNone, LenBits, 4), num("maxnode"), flags("flags", mempolicyFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpSetMempolicy, Name: "set_mempolicy", Class: Memory, Args: args(flags("mode", mempolicies), ins("nodemask", LayoutNone, LenBits, 2), num("maxnode")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpGetMempolicy, Name: "get_mempolicy", Class: Memory, Args: args(sout("mode", LayoutU32), outs("nodemask", LayoutNone, LenBits, 2), num("maxnode"), hex("addr"), flags("flags", getMempolicyFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpSetMempolicyHomeNode, Name: "set_mempolicy_home_node", Class: Memory, Args: args(hex("addr"), size("length"), num("home_node"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMigratePages, Name: "migrate_pages", Class: Memory, Args: args(pid("pid"), num("maxnode"), ins("old_nodes", LayoutNone, LenBits, 1), ins("new_nodes", LayoutNone, LenBits, 1)), Result: KindInt, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMovePages, Name: "move_pages", Class: Memory, Args: args(pid("pid"), size("count"), raw(ins("pages", LayoutNone, LenArray, 1), 8), raw(ins("nodes", LayoutNone, LenArray, 1), 4), raw(outs("status", LayoutNone, LenArray, 1), 4), flags("flags", mempolicyFlags)), Result: KindInt, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpShmget, Name: "shmget", Class: Memory, Args: args(enum("key", ipcKeys), size("size"), flags("shmflg", shmFlags)), Result: KindInt, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpShmat, Name: "shmat", Class: Memory, Args: args(num("shmid"), hex("shmaddr"), flags("shmflg", shmatFlags)), Result: KindHex, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpShmdt, Name: "shmdt", Class: Memory, Args: args(hex("shmaddr")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpShmctl, Name: "shmctl", Class: Memory, Args: args(num("shmid"), enum("cmd", shmCommands), ins("buf", LayoutNone, LenCommand, 1)), Result: KindInt, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMsgget, Name: "msgget", Class: Socket, Args: args(enum("key", ipcKeys), flags("msgflg", ipcFlags)), Result: KindInt, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMsgsnd, Name: "msgsnd", Class: Socket, Args: args(num("msqid"), raw(inAll("msgp", 2), 8), size("msgsz"), flags("msgflg", ipcFlags)), Result: KindNone, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMsgrcv, Name: "msgrcv", Class: Socket, Args: args(num("msqid"), raw(out("msgp", 2), 8), size("msgsz"), num("msgtyp"), flags("msgflg", msgrcvFlags)), Result: KindSize, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMsgctl, Name: "msgctl", Class: Socket, Args: args(num("msqid"), enum("cmd", msgCommands), ins("buf", LayoutNone, LenCommand, 1)), Result: KindInt, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpSemget, Name: "semget", Class: Wait, Args: args(enum("key", ipcKeys), num("nsems"), flags("semflg", ipcFlags)), Result: KindInt, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpSemop, Name: "semop", Class: Wait, Args: args(num("semid"), ins("sops", LayoutSembuf, LenArray, 2), size("nsops")), Result: KindNone, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpSemtimedop, Name: "semtimedop", Class: Wait, Args: args(num("semid"), ins("sops", LayoutSembuf, LenArray, 2), size("nsops"), sin("timeout", LayoutTimespec)), Result: KindNone, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpSemctl, Name: "semctl", Class: Wait, Args: args(num("semid"), num("semnum"), enum("cmd", semCommands), ins("arg", LayoutNone, LenCommand, 2)), Result: KindInt, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMqOpen, Name: "mq_open", Class: Socket, Args: args(text("name"), flags("oflag", openFlags), mode("mode"), sin("attr", LayoutMqAttr)), Result: KindFD, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMqUnlink, Name: "mq_unlink", Class: Socket, Args: args(text("name")), Result: KindNone, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMqTimedsend, Name: "mq_timedsend", Class: Socket, Args: args(fd("mqdes"), inAll("msg_ptr", 2), size("msg_len"), num("msg_prio"), sin("abs_timeout", LayoutTimespec)), Result: KindNone, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMqTimedreceive, Name: "mq_timedreceive", Class: Socket, Args: args(fd("mqdes"), out("msg_ptr", 2), size("msg_len"), sout("msg_prio", LayoutU32), sin("abs_timeout", LayoutTimespec)), Result: KindSize, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMqNotify, Name: "mq_notify", Class: Socket, Args: args(fd("mqdes"), sin("sevp", LayoutSigevent)), Result: KindNone, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpMqGetsetattr, Name: "mq_getsetattr", Class: Socket, Args: args(fd("mqdes"), sin("newattr", LayoutMqAttr), sout("oldattr", LayoutMqAttr)), Result: KindNone, Replay: Emulate, Why: "message queues and semaphores are simulated"},
+	{Op: OpFutexWaitv, Name: "futex_waitv", Class: Wait, Args: args(ins("waiters", LayoutFutexWaitv, LenArray, 1), num("nr_futexes"), hex("flags"), sin("timeout", LayoutTimespec), enum("clockid", clockIDs)), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpFutexWait, Name: "futex_wait", Class: Wait, Args: args(hex("uaddr"), hex("val"), enum("mask", futexMask), flags("flags", futex2Flags), sin("timeout", LayoutTimespec), enum("clockid", clockIDs)), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpFutexWake, Name: "futex_wake", Class: Wait, Args: args(hex("uaddr"), enum("mask", futexMask), num("nr"), flags("flags", futex2Flags)), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpFutexRequeue, Name: "futex_requeue", Class: Wait, Args: args(raw(sin("waiters", LayoutNone), 48), hex("flags"), num("nr_wake"), num("nr_requeue")), Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpRestartSyscall, Name: "restart_syscall", Class: Wait, Result: KindInt, Replay: Emulate, Why: "waits are not repeated"},
+	{Op: OpRtSigreturn, Name: "rt_sigreturn", Class: Process, Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRtSigpending, Name: "rt_sigpending", Class: Process, Args: args(outs("set", LayoutSigset, LenArg, 1), size("sigsetsize")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRtSigqueueinfo, Name: "rt_sigqueueinfo", Class: Process, Args: args(pid("tgid"), sig("sig"), sin("info", LayoutSiginfo)), Result: KindNone, Replay: Emulate, Why: "signals are not sent"},
+	{Op: OpRtTgsigqueueinfo, Name: "rt_tgsigqueueinfo", Class: Process, Args: args(pid("tgid"), pid("tid"), sig("sig"), sin("info", LayoutSiginfo)), Result: KindNone, Replay: Emulate, Why: "signals are not sent"},
+	{Op: OpGetitimer, Name: "getitimer", Class: Process, Args: args(enum("which", itimerWhich), sout("curr", LayoutItimerval)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTimerCreate, Name: "timer_create", Class: Process, Args: args(enum("clockid", clockIDs), sin("sevp", LayoutSigevent), sout("timerid", LayoutU32)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTimerSettime, Name: "timer_settime", Class: Process, Args: args(num("timerid"), flags("flags", timerFlags), sin("new", LayoutItimerspec), sout("old", LayoutItimerspec)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTimerGettime, Name: "timer_gettime", Class: Process, Args: args(num("timerid"), sout("curr", LayoutItimerspec)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTimerGetoverrun, Name: "timer_getoverrun", Class: Process, Args: args(num("timerid")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpTimerDelete, Name: "timer_delete", Class: Process, Args: args(num("timerid")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpClockSettime, Name: "clock_settime", Class: Process, Args: args(enum("clockid", clockIDs), sin("tp", LayoutTimespec)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpSettimeofday, Name: "settimeofday", Class: Process, Args: args(sin("tv", LayoutTimeval), sin("tz", LayoutTimezone)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpClockAdjtime, Name: "clock_adjtime", Class: Process, Args: args(enum("clockid", clockIDs), sin("buf", LayoutTimex)), Result: KindInt, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpAdjtimex, Name: "adjtimex", Class: Process, Args: args(sin("buf", LayoutTimex)), Result: KindInt, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpGetRobustList, Name: "get_robust_list", Class: Process, Args: args(pid("pid"), sout("head", LayoutU64), sout("len", LayoutU64)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedSetparam, Name: "sched_setparam", Class: Process, Args: args(pid("pid"), sin("param", LayoutSchedParam)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedGetparam, Name: "sched_getparam", Class: Process, Args: args(pid("pid"), sout("param", LayoutSchedParam)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedSetattr, Name: "sched_setattr", Class: Process, Args: args(pid("pid"), sin("attr", LayoutSchedAttr), hex("flags")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedGetattr, Name: "sched_getattr", Class: Process, Args: args(pid("pid"), outs("attr", LayoutSchedAttr, LenArg, 2), size("size"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedGetPriorityMax, Name: "sched_get_priority_max", Class: Process, Args: args(flags("policy", schedPolicies)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedGetPriorityMin, Name: "sched_get_priority_min", Class: Process, Args: args(flags("policy", schedPolicies)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSchedRrGetInterval, Name: "sched_rr_get_interval", Class: Process, Args: args(pid("pid"), sout("tp", LayoutTimespec)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpIoprioGet, Name: "ioprio_get", Class: Process, Args: args(enum("which", ioprioWhich), num("who")), Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpIoprioSet, Name: "ioprio_set", Class: Process, Args: args(enum("which", ioprioWhich), num("who"), enum("ioprio", ioprios)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpKcmp, Name: "kcmp", Class: Process, Args: args(pid("pid1"), pid("pid2"), enum("type", kcmpTypes), hex("idx1"), hex("idx2")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpPtrace, Name: "ptrace", Class: Process, Args: args(enum("request", ptraceRequests), pid("pid"), hex("addr"), hex("data")), Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpLandlockCreateRuleset, Name: "landlock_create_ruleset", Class: Process, Args: args(ins("attr", LayoutNone, LenArg, 1), size("size"), flags("flags", landlockFlags)), Result: KindFD, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpLandlockAddRule, Name: "landlock_add_rule", Class: Process, Args: args(fd("ruleset_fd"), enum("type", landlockRules), ins("attr", LayoutNone, LenCommand, 1), hex("flags")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpLandlockRestrictSelf, Name: "landlock_restrict_self", Class: Process, Args: args(fd("ruleset_fd"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpLsmGetSelfAttr, Name: "lsm_get_self_attr", Class: Process, Args: args(enum("attr", lsmAttrs), raw(outs("ctx", LayoutNone, LenPtr, 2), 64<<10), sin("size", LayoutU32), hex("flags")), Result: KindInt, Replay: Emulate, Why: "processes are modelled", Offer: 2 + 1},
+	{Op: OpLsmSetSelfAttr, Name: "lsm_set_self_attr", Class: Process, Args: args(enum("attr", lsmAttrs), ins("ctx", LayoutNone, LenArg, 2), size("size"), hex("flags")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpLsmListModules, Name: "lsm_list_modules", Class: Process, Args: args(raw(outs("ids", LayoutNone, LenPtr, 1), 64<<10), sin("size", LayoutU32), hex("flags")), Result: KindInt, Replay: Emulate, Why: "processes are modelled", Offer: 1 + 1},
+	{Op: OpAddKey, Name: "add_key", Class: Process, Args: args(text("type"), text("description"), inAll("payload", 3), size("plen"), enum("keyring", keyrings)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpRequestKey, Name: "request_key", Class: Process, Args: args(text("type"), text("description"), text("callout_info"), enum("dest_keyring", keyrings)), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpKeyctl, Name: "keyctl", Class: Process, Args: args(enum("option", keyctlOps), hex("arg2"), hex("arg3"), hex("arg4"), hex("arg5")), Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpModifyLdt, Name: "modify_ldt", Class: Process, Args: args(num("func"), out("ptr", 2), size("bytecount")), Result: KindSize, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSetThreadArea, Name: "set_thread_area", Class: Process, Args: args(raw(sin("u_info", LayoutNone), 16)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpGetThreadArea, Name: "get_thread_area", Class: Process, Args: args(raw(sin("u_info", LayoutNone), 16)), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpIopl, Name: "iopl", Class: Process, Args: args(num("level")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpIoperm, Name: "ioperm", Class: Process, Args: args(hex("from"), size("num"), num("turn_on")), Result: KindNone, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpVhangup, Name: "vhangup", Class: Process, Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpSethostname, Name: "sethostname", Class: Process, Args: args(inAll("name", 1), size("len")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpSetdomainname, Name: "setdomainname", Class: Process, Args: args(inAll("name", 1), size("len")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpSyslog, Name: "syslog", Class: Process, Args: args(enum("type", syslogActions), onlyIf(out("buf", 2), 0, 2, 3, 4), size("len")), Result: KindInt, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpReboot, Name: "reboot", Class: Process, Args: args(enum("magic1", rebootMagic1), enum("magic2", rebootMagic2), enum("op", rebootCommands), text("arg")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpInitModule, Name: "init_module", Class: Process, Args: args(inAll("module", 1), size("len"), text("param")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpFinitModule, Name: "finit_module", Class: Process, Args: args(fd("fd"), text("param"), flags("flags", moduleInitFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpDeleteModule, Name: "delete_module", Class: Process, Args: args(text("name"), flags("flags", moduleDeleteFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpKexecLoad, Name: "kexec_load", Class: Process, Args: args(hex("entry"), size("nr_segments"), raw(ins("segments", LayoutNone, LenArray, 1), 32), hex("flags")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpKexecFileLoad, Name: "kexec_file_load", Class: Process, Args: args(fd("kernel_fd"), fd("initrd_fd"), size("cmdline_len"), inAll("cmdline", 2), flags("flags", kexecFileFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpRseqSliceYield, Name: "rseq_slice_yield", Class: Process, Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpUprobe, Name: "uprobe", Class: Process, Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpUretprobe, Name: "uretprobe", Class: Process, Result: KindHex, Replay: Emulate, Why: "processes are modelled"},
+	{Op: OpSysctl, Name: "_sysctl", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpAfsSyscall, Name: "afs_syscall", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpCreateModule, Name: "create_module", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpEpollCtlOld, Name: "epoll_ctl_old", Class: Wait, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpEpollWaitOld, Name: "epoll_wait_old", Class: Wait, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpGetKernelSyms, Name: "get_kernel_syms", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpGetpmsg, Name: "getpmsg", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpNfsservctl, Name: "nfsservctl", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpPutpmsg, Name: "putpmsg", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpQueryModule, Name: "query_module", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpSecurity, Name: "security", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpTuxcall, Name: "tuxcall", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
+	{Op: OpVserver, Name: "vserver", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
 }

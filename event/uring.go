@@ -90,32 +90,20 @@ var (
 )
 
 var (
-	sqeFlagNames = bits("sqe", "0", b("IOSQE_FIXED_FILE", SQEFixedFile), b("IOSQE_IO_DRAIN", SQEDrain), b("IOSQE_IO_LINK", SQELink), b("IOSQE_IO_HARDLINK", SQEHardLink),
-		b("IOSQE_ASYNC", SQEAsync), b("IOSQE_BUFFER_SELECT", SQEBufferSelect), b("IOSQE_CQE_SKIP_SUCCESS", SQESkipSuccess))
 	cqeFlagNames = bits("cqe", "0", b("IORING_CQE_F_BUFFER", CQEBuffer), b("IORING_CQE_F_MORE", CQEMore), b("IORING_CQE_F_SOCK_NONEMPTY", 4), b("IORING_CQE_F_NOTIF", 8), b("IORING_CQE_F_BUF_MORE", 16))
 	fsyncFlags   = bits("fsync", "0", b("IORING_FSYNC_DATASYNC", 1))
 	timeoutFlags = bits("timeout", "0", b("IORING_TIMEOUT_ABS", 1), b("IORING_TIMEOUT_UPDATE", 2), b("IORING_TIMEOUT_BOOTTIME", 4), b("IORING_TIMEOUT_REALTIME", 8),
 		b("IORING_LINK_TIMEOUT_UPDATE", 16), b("IORING_TIMEOUT_ETIME_SUCCESS", 32), b("IORING_TIMEOUT_MULTISHOT", 64))
 	cancelFlags = bits("cancel", "0", b("IORING_ASYNC_CANCEL_ALL", 1), b("IORING_ASYNC_CANCEL_FD", 2), b("IORING_ASYNC_CANCEL_ANY", 4), b("IORING_ASYNC_CANCEL_FD_FIXED", 8),
 		b("IORING_ASYNC_CANCEL_USERDATA", 16), b("IORING_ASYNC_CANCEL_OP", 32))
-	uringEnterFlags = bits("io_uring_enter", "0", b("IORING_ENTER_GETEVENTS", 1), b("IORING_ENTER_SQ_WAKEUP", 2), b("IORING_ENTER_SQ_WAIT", 4), b("IORING_ENTER_EXT_ARG", 8),
-		b("IORING_ENTER_REGISTERED_RING", 16), b("IORING_ENTER_ABS_TIMER", 32), b("IORING_ENTER_EXT_ARG_REG", 64), b("IORING_ENTER_NO_IOWAIT", 128))
-	uringRegisters = one("io_uring_register",
-		b("IORING_REGISTER_BUFFERS", 0), b("IORING_UNREGISTER_BUFFERS", 1), b("IORING_REGISTER_FILES", 2), b("IORING_UNREGISTER_FILES", 3), b("IORING_REGISTER_EVENTFD", 4),
-		b("IORING_UNREGISTER_EVENTFD", 5), b("IORING_REGISTER_FILES_UPDATE", 6), b("IORING_REGISTER_EVENTFD_ASYNC", 7), b("IORING_REGISTER_PROBE", 8), b("IORING_REGISTER_PERSONALITY", 9),
-		b("IORING_UNREGISTER_PERSONALITY", 10), b("IORING_REGISTER_RESTRICTIONS", 11), b("IORING_REGISTER_ENABLE_RINGS", 12), b("IORING_REGISTER_FILES2", 13),
-		b("IORING_REGISTER_FILES_UPDATE2", 14), b("IORING_REGISTER_BUFFERS2", 15), b("IORING_REGISTER_BUFFERS_UPDATE", 16), b("IORING_REGISTER_IOWQ_AFF", 17),
-		b("IORING_UNREGISTER_IOWQ_AFF", 18), b("IORING_REGISTER_IOWQ_MAX_WORKERS", 19), b("IORING_REGISTER_RING_FDS", 20), b("IORING_UNREGISTER_RING_FDS", 21),
-		b("IORING_REGISTER_PBUF_RING", 22), b("IORING_UNREGISTER_PBUF_RING", 23), b("IORING_REGISTER_SYNC_CANCEL", 24), b("IORING_REGISTER_FILE_ALLOC_RANGE", 25))
-	pollFlags  = bits("poll", "0", b("IORING_POLL_ADD_MULTI", 1), b("IORING_POLL_UPDATE_EVENTS", 2), b("IORING_POLL_UPDATE_USER_DATA", 4), b("IORING_POLL_ADD_LEVEL", 8))
-	pollEvents = bits("events", "0", b("POLLIN", 1), b("POLLPRI", 2), b("POLLOUT", 4), b("POLLERR", 8), b("POLLHUP", 16), b("POLLNVAL", 32), b("POLLRDHUP", 0x2000))
+	pollFlags = bits("poll", "0", b("IORING_POLL_ADD_MULTI", 1), b("IORING_POLL_UPDATE_EVENTS", 2), b("IORING_POLL_UPDATE_USER_DATA", 4), b("IORING_POLL_ADD_LEVEL", 8))
 )
 
-// SQEFlagNames and CQEFlagNames are the names of Request.Flags and CQEFlags.
-func SQEFlagNames() *Set { return sqeFlagNames }
-
-// CQEFlagNames are the names of Request.CQEFlags.
-func CQEFlagNames() *Set { return cqeFlagNames }
+// Names of Request.Flags and Request.CQEFlags.
+var (
+	SQEFlagNames = uringSqeFlags
+	CQEFlagNames = cqeFlagNames
+)
 
 // uringTable holds the rows from OpUring on.
 var uringTable = func() (t [OpUringPipe - firstUring + 1]Spec) {

@@ -2,6 +2,7 @@ package posix
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"iotape/event"
@@ -11,12 +12,18 @@ import (
 // makes one.
 type Model struct {
 	threads  map[uint32]*Thread
+	given    map[event.OpenID]*OpenFile // of the Inherited events, by what these call them
+	opens    map[event.OpenID]*OpenFile // those with descriptors, or in messages
+	flights  []*OpenFile                // in messages, in the order of sending
+	early    []early                    // those received before they were sent
 	nextOpen event.OpenID
 	released []event.OpenID
 }
 
 // New returns a model without threads.
-func New() *Model { return &Model{threads: map[uint32]*Thread{}} }
+func New() *Model {
+	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}}
+}
 
 // Thread is one node: a sequential line of execution.
 type Thread struct {
@@ -43,7 +50,10 @@ type OpenFile struct {
 	Mode  uint32 // type and permissions; 0 if unknown
 	Dev   uint64
 	Ino   uint64
-	refs  int    // descriptors
+	PID   uint32 // process that a pidfd stands for; 0 if unknown
+	// Given is set if it was passed in from outside at the start.
+	Given bool
+	refs  int    // descriptors, and messages on their way
 	files *Table // of an io_uring
 }
 
@@ -109,10 +119,27 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		t.FS.Umask = uint32(ev.Args[0])
 	case event.Inherited:
 		for i := range ev.Files {
-			m.open(t.Table, &ev.Files[i], ev.Exit)
+			m.inherit(t, &ev.Files[i], ev.Args[0] != event.OwnFile)
 		}
 	}
 	return m.released
+}
+
+// inherit gives a thread's table a descriptor that was open at the start. Events
+// that give the same open file share it. Calls that began before the start may
+// close it.
+func (m *Model) inherit(t *Thread, f *event.File, given bool) {
+	key := f.Open
+	if o := m.given[key]; o != nil && o.refs > 0 {
+		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, 0)
+		f.Open, f.Path = o.ID, o.Path
+		return
+	}
+	o := m.open(t.Table, f, 0)
+	o.Given = given
+	if key != 0 {
+		m.given[key] = o
+	}
 }
 
 // fork makes the child of a Forked event.
@@ -164,10 +191,26 @@ func (m *Model) clear(tab *Table) {
 // open gives a table a new open file for a descriptor.
 func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 	m.nextOpen++
+	if f.Path == "" && f.Known {
+		f.Path = kernelName(f)
+	}
 	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	m.opens[o.ID] = o
 	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
 	f.Open = o.ID
 	return o
+}
+
+// kernelName is how the kernel calls a pipe or a socket (proc(5), "fd").
+func kernelName(f *event.File) string {
+	const fifo, socket = 0o010000, 0o140000
+	switch f.Mode & typeMask {
+	case fifo:
+		return "pipe:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	case socket:
+		return "socket:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	}
+	return ""
 }
 
 // install puts an open file into a slot. What is in the slot was closed by a
@@ -185,10 +228,16 @@ func (m *Model) drop(tab *Table, fd int32) {
 		return
 	}
 	delete(tab.slots, fd)
-	if d.Open.refs--; d.Open.refs == 0 {
-		m.released = append(m.released, d.Open.ID)
-		if d.Open.files != nil {
-			m.clear(d.Open.files)
+	m.unref(d.Open)
+}
+
+// unref ends one use of an open file.
+func (m *Model) unref(o *OpenFile) {
+	if o.refs--; o.refs == 0 {
+		delete(m.opens, o.ID)
+		m.released = append(m.released, o.ID)
+		if o.files != nil {
+			m.clear(o.files)
 		}
 	}
 }

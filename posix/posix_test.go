@@ -190,3 +190,61 @@ func TestKernelFactsAreBelieved(t *testing.T) {
 		t.Errorf("offset %d, count %d, want 20 and 10", read.Offset, read.Count)
 	}
 }
+
+// passing returns a call that carries one descriptor in its memory.
+func passing(op event.Op, tid uint32, fd int32, ino uint64) *event.Event {
+	ev := call(op, tid, 1)
+	ev.Files = []event.File{{Arg: event.MemoryArg, FD: fd, Known: true, Ino: ino, Mode: syscall.S_IFREG}}
+	return ev
+}
+
+func TestPassedDescriptorsAreTheSendersOpenFile(t *testing.T) {
+	s := start(t)
+	s.apply(&event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: 2, Ret: 2})
+	id := s.open(1, "a", 3, 0)
+	s.apply(call(event.OpDup, 1, 4, 3))
+	s.apply(passing(event.OpSendmsg, 1, 3, 103))
+	if gone := append(s.apply(call(event.OpClose, 1, 0, 3)), s.apply(call(event.OpClose, 1, 0, 4))...); len(gone) != 0 {
+		t.Errorf("released %v while a message has it", gone)
+	}
+	s.apply(passing(event.OpRecvmsg, 2, 9, 103))
+	if got, p := s.lookup(2, 9); got != id || p != "/home/a" {
+		t.Errorf("received open file %d %q, want %d", got, p, id)
+	}
+	if gone := s.apply(call(event.OpClose, 2, 0, 9)); len(gone) != 1 || gone[0] != id {
+		t.Errorf("the receiver's close released %v", gone)
+	}
+}
+
+// The receiver may return before the sender does.
+func TestDescriptorReceivedBeforeItsSendReturned(t *testing.T) {
+	s := start(t)
+	s.apply(&event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: 2, Ret: 2})
+	id := s.open(1, "a", 3, 0)
+	received := passing(event.OpRecvmsg, 2, 9, 103)
+	received.Enter, received.Exit = 100, 120
+	s.apply(received)
+	sent := passing(event.OpSendmsg, 1, 3, 103)
+	sent.Enter, sent.Exit = 110, 130
+	s.apply(sent)
+	if got, _ := s.lookup(2, 9); got != id {
+		t.Fatalf("received open file %d, want %d", got, id)
+	}
+	s.clock = 200
+	s.apply(call(event.OpClose, 1, 0, 3))
+	if gone := s.apply(call(event.OpClose, 2, 0, 9)); len(gone) != 1 {
+		t.Errorf("the last close released %v: the message is still counted", gone)
+	}
+}
+
+func TestPidfdGetfd(t *testing.T) {
+	s := start(t)
+	s.apply(&event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: 2, Ret: 2})
+	s.open(1, "a", 3, 0)
+	id := s.open(1, "b", 4, 0)
+	s.apply(call(event.OpPidfdOpen, 2, 5, 1))
+	s.apply(call(event.OpPidfdGetfd, 2, 6, 5, 4))
+	if got, p := s.lookup(2, 6); got != id || p != "/home/b" {
+		t.Errorf("fetched open file %d %q, want %d", got, p, id)
+	}
+}

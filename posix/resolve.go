@@ -10,6 +10,7 @@ import (
 
 // Open flags that the model needs (fcntl.h; the same on x86-64 and arm64).
 const (
+	oCreat   = 0o100
 	oAppend  = 0o2000
 	oCloexec = 0o2000000
 )
@@ -18,7 +19,7 @@ const (
 func (m *Model) resolve(t *Thread, ev *event.Event) {
 	for i := range ev.Files {
 		f := &ev.Files[i]
-		if f.Arg == event.ResultArg {
+		if f.Arg == event.ResultArg || f.Arg == event.MemoryArg && makesInMemory(ev.Op.Like()) {
 			continue // its effect makes it
 		}
 		tab := m.tableOf(t, ev, int(f.Arg))
@@ -56,6 +57,15 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 		}
 	}
 	ev.Offset, ev.Count = Extent(ev)
+}
+
+// makesInMemory reports whether the descriptors in a call's memory are new ones.
+func makesInMemory(op event.Op) bool {
+	switch op {
+	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg:
+		return true
+	}
+	return false
 }
 
 // DescriptorPath takes apart a name that goes through a process's own descriptors,
@@ -160,8 +170,23 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpInotifyInit:    (*Model).opened,
 	event.OpInotifyInit1:   (*Model).opened,
 	event.OpIoUringSetup:   (*Model).opened,
-	event.OpPidfdOpen:      (*Model).opened,
-	event.OpPidfdGetfd:     (*Model).opened,
+	event.OpPidfdOpen:      (*Model).openedProcess,
+	event.OpPidfdGetfd:     (*Model).fetched,
+	event.OpSendmsg:        (*Model).sent,
+	event.OpSendmmsg:       (*Model).sent,
+	event.OpRecvmsg:        (*Model).received,
+	event.OpRecvmmsg:       (*Model).received,
+	event.OpFsopen:         (*Model).opened,
+	event.OpFsmount:        (*Model).opened,
+	event.OpFspick:         (*Model).opened,
+	event.OpOpenTree:       (*Model).opened,
+	event.OpOpenTreeAttr:   (*Model).opened,
+	event.OpMqOpen:         (*Model).opened,
+	event.OpSignalfd:       (*Model).opened,
+	event.OpFanotifyInit:   (*Model).opened,
+	event.OpUserfaultfd:    (*Model).opened,
+	event.OpPerfEventOpen:  (*Model).opened,
+	event.OpMemfdSecret:    (*Model).opened,
 	event.OpPipe:           (*Model).pair,
 	event.OpPipe2:          (*Model).pair,
 	event.OpSocketpair:     (*Model).pair,
@@ -208,6 +233,16 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 // pair installs the two descriptors of pipe, pipe2 and socketpair.
 func (m *Model) pair(t *Thread, ev *event.Event) {
 	if !ev.OK() {
+		return
+	}
+	known := false
+	for i := range ev.Files {
+		if f := &ev.Files[i]; f.Arg == event.MemoryArg {
+			m.open(t.Table, f, ev.Exit)
+			known = true
+		}
+	}
+	if known {
 		return
 	}
 	for _, fd := range PairFDs(ev) {

@@ -292,8 +292,10 @@ func (w *worker) copyOut(t *task) {
 	}
 	if got != len(b) {
 		w.mismatch(t, "result", fmt.Sprint(len(b)), fmt.Sprint(got))
-	} else if w.verify && !t.noWant {
-		w.checkBytes(t, "content", t.want, b)
+	} else if w.verify {
+		if buf := t.ev.BufArg(contentArg(t.ev.Op)); buf != nil {
+			w.checkContent(t, buf, b)
+		}
 	}
 }
 

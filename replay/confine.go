@@ -23,6 +23,7 @@ type confined struct {
 	Tape   string
 	Into   string
 	Verify bool
+	Made   []madeFile
 }
 
 // message is what it answers, one JSON object a line.
@@ -30,6 +31,8 @@ type message struct {
 	Done   uint64  `json:"done,omitempty"`
 	Error  string  `json:"error,omitempty"`
 	Report *Report `json:"report,omitempty"`
+	// Made are the files that have made-up content in the end.
+	Made []madeFile `json:"made,omitempty"`
 }
 
 // stubEnv marks the child process.
@@ -43,18 +46,18 @@ const (
 
 // runConfined runs the tape's events in a child process that can see nothing but
 // the target.
-func runConfined(ctx context.Context, c *confined, progress func(uint64)) (*Report, error) {
+func runConfined(ctx context.Context, c *confined, progress func(uint64)) (*message, error) {
 	config, err := json.Marshal(c)
 	if err != nil {
-		return nil, err
+		return new(message), err
 	}
 	configR, configW, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return new(message), err
 	}
 	answerR, answerW, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return new(message), err
 	}
 	defer answerR.Close()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
@@ -76,37 +79,39 @@ func runConfined(ctx context.Context, c *confined, progress func(uint64)) (*Repo
 		configR.Close()
 		configW.Close()
 		answerW.Close()
-		return nil, fmt.Errorf("start the confined replay (namespaces): %w", err)
+		return new(message), fmt.Errorf("start the confined replay (namespaces): %w", err)
 	}
 	configR.Close()
 	answerW.Close()
 	_, werr := configW.Write(config)
 	configW.Close()
-	rep, err := readAnswer(answerR, progress)
+	m, err := readAnswer(answerR, progress)
 	waitErr := cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return rep, ctx.Err()
+		return m, ctx.Err()
 	case err != nil:
-		return rep, err
-	case rep == nil:
-		return nil, fmt.Errorf("the confined replay ended without a report: %w", errors.Join(waitErr, werr))
+		return m, err
+	case m.Report == nil:
+		return m, fmt.Errorf("the confined replay ended without a report: %w", errors.Join(waitErr, werr))
 	}
-	return rep, nil
+	return m, nil
 }
 
-func readAnswer(r io.Reader, progress func(uint64)) (*Report, error) {
+// readAnswer reads messages up to the one with the report; an empty one stands for
+// an end without.
+func readAnswer(r io.Reader, progress func(uint64)) (*message, error) {
 	dec := json.NewDecoder(bufio.NewReader(r))
 	for {
-		var m message
-		if err := dec.Decode(&m); err != nil {
-			return nil, nil // the end; the caller says what that means
+		m := new(message)
+		if err := dec.Decode(m); err != nil {
+			return new(message), nil // the caller says what that means
 		}
 		switch {
 		case m.Error != "":
-			return m.Report, errors.New(m.Error)
+			return m, errors.New(m.Error)
 		case m.Report != nil:
-			return m.Report, nil
+			return m, nil
 		}
 		progress(m.Done)
 	}
@@ -121,8 +126,8 @@ func Stub() {
 	os.Unsetenv(stubEnv)
 	answer := os.NewFile(answerFD, "answer")
 	enc := json.NewEncoder(answer)
-	rep, err := child(func(done uint64) { _ = enc.Encode(message{Done: done}) })
-	m := message{Report: rep}
+	rep, made, err := child(func(done uint64) { _ = enc.Encode(message{Done: done}) })
+	m := message{Report: rep, Made: made}
 	if err != nil {
 		m.Error = err.Error()
 	}
@@ -133,24 +138,24 @@ func Stub() {
 }
 
 // child confines itself and replays.
-func child(progress func(uint64)) (*Report, error) {
+func child(progress func(uint64)) (*Report, []madeFile, error) {
 	config := os.NewFile(configFD, "config")
 	var c confined
 	if err := json.NewDecoder(config).Decode(&c); err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	config.Close()
 	tape, err := trace.OpenTape(c.Tape)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer tape.Close()
 	procFD, err := unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open /proc/self/fd: %w", err)
+		return nil, nil, fmt.Errorf("open /proc/self/fd: %w", err)
 	}
 	if err := confine(c.Into); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// The terminal's interrupt reaches the whole foreground group; the parent says
 	// when to stop.
@@ -158,7 +163,7 @@ func child(progress func(uint64)) (*Report, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	raiseLimits()
-	return run(ctx, tape, procFD, c.Verify, progress)
+	return run(ctx, tape, procFD, &c, progress)
 }
 
 // confine makes dir the root of this process, without devices or set-id programs,

@@ -13,11 +13,14 @@ import (
 func (in *inference) see(ev *event.Event) {
 	switch ev.Kind {
 	case event.Started:
-		if c := in.lookup(ev.Paths[0].Abs, true); c != nil {
+		if c := in.at(ev, 0, true); c != nil {
 			in.names.exist(c, tree.Dir)
 		}
 		return
 	case event.Inherited:
+		if ev.Args[0] == event.OwnFile && !ownFile(ev, in.taken) {
+			return
+		}
 		in.opened(ev, ev.FileArg(0), true)
 		return
 	case event.Call:

@@ -21,6 +21,7 @@ const (
 	copyOut                // read and check in place of a copy to what is simulated
 	clone                  // FICLONE, or a copy where the target cannot
 	enterDir               // go to the recording's first working directory
+	openOwn                // open what was open at the start
 )
 
 // handle is an open file of the recording and, unless it is simulated, the
@@ -48,16 +49,16 @@ type task struct {
 	result  *handle // made by this task
 	closes  []*handle
 
-	cwd      uint64 // identity of the working directory that relative names start from; 0 if none do
-	setsCwd  uint64 // identity after a successful change
-	publish  bool   // other threads will need the working directory
-	umask    uint32
-	inline   []byte // small content of the event
-	data     []byte // content to write
-	want     []byte // content to expect
-	noWant   bool   // the tape does not have all of it
-	exited   bool   // last task of its node
-	declined string // why the call is not made, if the catalogue would make it
+	cwd     uint64 // identity of the working directory that relative names start from; 0 if none do
+	setsCwd uint64 // identity after a successful change
+	publish bool   // other threads will need the working directory
+	umask   uint32
+	inline  []byte // small content of the event
+	data    []byte // content to write
+	want    []byte // content to expect
+	noWant  bool   // the tape does not have all of it, or of what is written
+	madeUp  bool   // what it reads is the replay's own invention
+	exited  bool   // last task of its node
 }
 
 // planner turns events into tasks, in the tape's order.
@@ -72,6 +73,8 @@ type planner struct {
 	origin map[uint32]uint64
 	cwds   map[uint64]*cwd
 	root   bool
+	made   madeUp
+	taken  map[string]inode // names of files that were open at the start
 }
 
 type cwd struct {
@@ -79,8 +82,9 @@ type cwd struct {
 	published bool
 }
 
-func newPlanner(t *trace.Tape, root bool) *planner {
+func newPlanner(t *trace.Tape, root bool, made madeUp) *planner {
 	return &planner{
+		made: made, taken: map[string]inode{},
 		tape: t, events: t.NewEventReader(), model: posix.New(), root: root,
 		handles: map[event.OpenID]*handle{}, order: newOrder(),
 		origin: map[uint32]uint64{}, cwds: map[uint64]*cwd{},
@@ -111,11 +115,17 @@ func (p *planner) next(t *task, floor uint64) error {
 	case event.Call:
 		p.plan(t, before)
 	case event.Started:
-		t.action = enterDir
+		if len(ev.Paths) > 0 {
+			t.action = enterDir
+		}
 		p.changesCwd(t, th, true)
 	case event.Inherited:
 		// Standard streams and the like are the recorder's surroundings.
-		p.simulate(&ev.Files[0])
+		if ownFile(ev, p.taken) {
+			p.planOwn(t)
+		} else if len(ev.Files) > 0 {
+			p.simulate(&ev.Files[0])
+		}
 	case event.Forked:
 		p.origin[ev.Child] = t.n + 1
 		if c := p.cwds[th.FS.CwdID]; c != nil && !c.published {
@@ -205,6 +215,7 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	}
 	if t.action != emulate {
 		p.content(t)
+		p.made.see(t)
 		p.order.conflicts(t)
 	}
 }
@@ -241,7 +252,7 @@ func (p *planner) modelled(ev *event.Event) bool {
 }
 
 func duplicates(op event.Op) bool {
-	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3
+	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3 || op == event.OpPidfdGetfd
 }
 
 // plainFcntl reports whether an fcntl is repeated: the commands that read and set
@@ -387,8 +398,5 @@ func (p *planner) content(t *task) {
 	}
 	if t.action == copyIn {
 		t.data = t.want
-		if t.noWant {
-			t.action, t.declined = emulate, "its content was not recorded"
-		}
 	}
 }

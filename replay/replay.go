@@ -56,7 +56,8 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 		return nil, fmt.Errorf("make the initial tree: %w", err)
 	}
 	start := time.Now()
-	rep, err := runConfined(ctx, &confined{Tape: t.Dir(), Into: into, Verify: o.Verify}, func(done uint64) { progress("replay", done, events) })
+	answer, err := runConfined(ctx, &confined{Tape: t.Dir(), Into: into, Verify: o.Verify, Made: sk.Made}, func(done uint64) { progress("replay", done, events) })
+	rep := answer.Report
 	if err != nil {
 		return rep, err
 	}
@@ -67,7 +68,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	}
 	if o.Verify && final != nil {
 		progress("compare", events, events)
-		if err := compareTree(ctx, rep, into, final, sk); err != nil {
+		if err := compareTree(ctx, rep, into, final, sk, newMadeUp(answer.Made)); err != nil {
 			return rep, err
 		}
 	}
@@ -139,7 +140,7 @@ func readTree(t *trace.Tape, name string) (*tree.Manifest, error) {
 }
 
 // compareTree compares what the recording left with what the replay did.
-func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *Skeleton) error {
+func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *Skeleton, made madeUp) error {
 	want := &tree.Manifest{}
 	var paths []string
 	hash := map[string]bool{}
@@ -148,6 +149,10 @@ func compareTree(ctx context.Context, rep *Report, into string, final *tree.Mani
 		// What was only looked for, or run, is not part of what the replay makes.
 		if virtual("/"+e.Path) || !sk.Left[e.Path] && !e.Has(tree.KnownHash) {
 			continue
+		}
+		if made[inode{e.Dev, e.Ino}] != nil && e.Has(tree.KnownHash) {
+			e.Known &^= tree.KnownHash
+			rep.TreeMadeUp++
 		}
 		paths = append(paths, e.Path)
 		hash[e.Path] = e.Has(tree.KnownHash)

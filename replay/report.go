@@ -17,11 +17,13 @@ type Report struct {
 	ElapsedNS  int64             `json:"elapsed_ns"` // of the run alone
 	Different  uint64            `json:"different"`  // calls' results that differ
 	Following  uint64            `json:"following"`  // of these, on files that could not be opened
+	Uncompared uint64            `json:"uncompared"` // reads of bytes that the tape does not have, or that depend on such
 	Mismatches []Mismatch        `json:"mismatches"`
-	Tree       []tree.Difference `json:"tree"`       // final tree against the recording's
-	TreePaths  int               `json:"tree_paths"` // compared
-	Skeleton   int               `json:"skeleton"`   // entries made before the first event
-	Problems   []string          `json:"problems"`   // what the target did not allow
+	Tree       []tree.Difference `json:"tree"`         // final tree against the recording's
+	TreePaths  int               `json:"tree_paths"`   // compared
+	TreeMadeUp int               `json:"tree_made_up"` // of these, without their content, for the same reason
+	Skeleton   int               `json:"skeleton"`     // entries made before the first event
+	Problems   []string          `json:"problems"`     // what the target did not allow
 }
 
 // Mismatch is a result that is not as recorded.

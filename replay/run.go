@@ -36,15 +36,15 @@ type runner struct {
 }
 
 // run does all events of a tape in the present root directory.
-func run(ctx context.Context, t *trace.Tape, procFD int, verify bool, progress func(done uint64)) (*Report, error) {
+func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress func(done uint64)) (*Report, []madeFile, error) {
 	r := &runner{
-		root: unix.Geteuid() == 0, verify: verify, arch: tapeArch(t), uid: uint32(unix.Geteuid()),
+		root: unix.Geteuid() == 0, verify: c.Verify, arch: tapeArch(t), uid: uint32(unix.Geteuid()),
 		procFD: procFD,
 		report: newReport(), cwds: map[uint64]int{}, workers: map[uint32]*worker{},
 		pool: sync.Pool{New: func() any { return new(task) }},
 	}
 	r.cond.L = &r.mu
-	r.planner = newPlanner(t, r.root)
+	r.planner = newPlanner(t, r.root, newMadeUp(c.Made))
 	err := r.feed(ctx, progress)
 	for _, w := range r.workers {
 		close(w.queue)
@@ -56,7 +56,7 @@ func run(ctx context.Context, t *trace.Tape, procFD int, verify bool, progress f
 	if err == nil {
 		err = r.stopped
 	}
-	return r.report, err
+	return r.report, r.planner.made.list(), err
 }
 
 // feed plans tasks and hands them to their workers.
@@ -186,6 +186,8 @@ func (w *worker) do(t *task) {
 		w.copyOut(t)
 	case clone:
 		w.clone(t)
+	case openOwn:
+		w.openOwn(t)
 	case enterDir:
 		dir := t.ev.Paths[0].Abs
 		if err := unix.Chdir(dir); err != nil {

@@ -20,6 +20,9 @@ type Skeleton struct {
 	// Left are the paths that exist after the last event, as far as the trace
 	// tells: what a replay of all events should leave.
 	Left map[string]bool
+	// Made are the files with content that was read and that the tape does not have:
+	// they have zeros there.
+	Made []madeFile
 	// Listed are the directories of which Left has every entry.
 	Listed []string
 	tape   *trace.Tape
@@ -56,7 +59,7 @@ func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final
 	in := &inference{
 		sk:    &Skeleton{tape: t},
 		names: newNames(final), model: posix.New(), final: final,
-		arch: tapeArch(t), open: map[event.OpenID]*object{},
+		arch: tapeArch(t), open: map[event.OpenID]*object{}, taken: map[string]inode{},
 	}
 	for _, s := range snapshots {
 		in.snapshot(s)
@@ -99,6 +102,7 @@ type inference struct {
 	final *tree.Manifest
 	arch  event.Arch
 	open  map[event.OpenID]*object
+	taken map[string]inode // see ownFile
 }
 
 // snapshot makes everything in a snapshot known.
@@ -144,6 +148,9 @@ func (in *inference) build() {
 		}
 		done[o] = true
 		in.complete(o, current[o])
+		if made := o.content.made(); len(made) > 0 && o.id.ino != 0 {
+			in.sk.Made = append(in.sk.Made, madeUp{o.id: &made}.list()...)
+		}
 		slices.SortFunc(o.paths, tree.ComparePaths)
 		o.paths = slices.Compact(o.paths)
 		for i, p := range o.paths {
@@ -194,6 +201,9 @@ func (in *inference) complete(o *object, now string) {
 	if e.Type != tree.File {
 		e.Size, e.Known = 0, e.Known&^tree.KnownSize
 		return
+	}
+	if u := o.content.unknown; len(u) > 0 {
+		e.Size = max(e.Size, u[len(u)-1].to)
 	}
 	slices.SortFunc(o.content.pieces, func(a, b piece) int { return cmp.Compare(a.off, b.off) })
 	for _, p := range o.content.pieces {

@@ -280,8 +280,8 @@ func (c *collector) quality(e *event.Event) {
 	}
 	for i := range e.Bufs {
 		q.MissingBytes += uint64(max(e.Bufs[i].Missing, 0))
-		if e.Bufs[i].Omitted {
-			q.UnwantedBytes += uint64(max(e.Bufs[i].Len, 0))
+		if b := &e.Bufs[i]; b.Omitted {
+			q.UnwantedBytes += uint64(max(b.Len-b.Missing-b.Kept(), 0))
 		}
 	}
 }

@@ -4,7 +4,8 @@
 #   (nothing)  what building iotape needs
 #   --test     also what `make test` needs: programs to record, clang to prove
 #              that the committed eBPF objects are current, file systems for images
-#   --bench    also what `make bench` needs; builds LevelDB's db_bench
+#   --bench    also what `make bench` needs: other tracers, programs to measure;
+#              builds LevelDB's db_bench, gets the sources of Lua
 #
 # Without root and without sudo it says what is missing and goes on: what can run
 # without it will.
@@ -16,7 +17,7 @@ bench=
 for arg; do
 	case $arg in
 	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 python3 attr acl xfsprogs btrfs-progs zstd xz-utils" ;;
-	--bench) want+=" strace sqlite3 zstd xz-utils" bench=1 ;;
+	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 ;;
 	*) echo "usage: $0 [--test] [--bench]" >&2; exit 2 ;;
 	esac
 done
@@ -56,5 +57,6 @@ command -v go >/dev/null || say "Go is missing: iotape needs Go $(sed -n 's/^go 
 
 if [ -n "$bench" ]; then
 	say "$(scripts/build-dbbench.sh bin/db_bench 2>&1 | tail -n1)"
+	say "$(scripts/fetch-lua.sh bin/lua.tar.gz 2>&1 | tail -n1)"
 fi
 exit 0

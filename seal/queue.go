@@ -4,6 +4,7 @@ import (
 	"container/heap"
 
 	"iotape/event"
+	"iotape/trace"
 )
 
 // item is an event that waits for its place.
@@ -11,8 +12,10 @@ type item struct {
 	ev      event.Event
 	key     uint64 // ns; its place in the order
 	arrival uint64
-	base    int64 // file offset of its content, for cutting
-	pending bool  // more content is to come
+	base    int64         // file offset of its content, for cutting
+	pending bool          // more content is to come
+	entry   []trace.Piece // of its content, what was read at entry
+	at      uint64        // where its record is, see Follower
 }
 
 // queue is a heap of items by key, then by arrival.

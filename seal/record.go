@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,7 +27,11 @@ func (s *sealer) record(r *trace.Record) error {
 	case trace.RecData:
 		return s.data(r)
 	case trace.RecEnter:
-		s.entry(r)
+		if r.Op != 0 { // a request, of which a thread may have many
+			s.requests[callKey{r.TID, r.Enter}] = request{r.PID, r.Op, clonePieces(r.Pieces)}
+			return nil
+		}
+		s.thread(r.TID).enter(r)
 	case trace.RecTask:
 		t := s.thread(r.TID)
 		t.announced = true
@@ -53,9 +58,12 @@ func (s *sealer) record(r *trace.Record) error {
 		s.lost(r.Exit, r.Count, r.Reason)
 	case trace.RecFile:
 		it := s.simple(r, event.Inherited)
+		if r.Flags&trace.FileOwn != 0 {
+			it.ev.Args[0] = event.OwnFile
+		}
 		for i := range r.Objects {
 			f := file(&r.Objects[i])
-			f.Arg = 0
+			f.Arg, f.Open = 0, event.OpenID(r.Objects[i].Open)
 			if len(r.Pieces) > 0 {
 				f.Path = string(r.Pieces[0].Data)
 			}
@@ -81,25 +89,6 @@ func (s *sealer) record(r *trace.Record) error {
 	return nil // a type of a newer version
 }
 
-// entry keeps what was read at entry until the call comes.
-func (s *sealer) entry(r *trace.Record) {
-	if r.Op != 0 { // a request, of which a thread may have many
-		s.requests[callKey{r.TID, r.Enter}] = appendPieces(nil, r.Pieces)
-		return
-	}
-	t := s.thread(r.TID)
-	t.entry, t.entryTime = appendPieces(t.entry[:0], r.Pieces), r.Enter
-}
-
-// appendPieces appends copies.
-func appendPieces(to, pieces []trace.Piece) []trace.Piece {
-	for _, p := range pieces {
-		p.Data = bytes.Clone(p.Data)
-		to = append(to, p)
-	}
-	return to
-}
-
 // inherit gives a new thread its maker's identity until it says its own, which it
 // may have done already on another shard.
 func (s *sealer) inherit(r *trace.Record) {
@@ -107,11 +96,46 @@ func (s *sealer) inherit(r *trace.Record) {
 		return
 	}
 	child := *s.thread(r.TID)
-	child.entry, child.announced = nil, false
+	child.entries, child.announced = nil, false
 	if r.Share&trace.ShareThread == 0 {
 		child.ppid = r.PID
 	}
 	s.threads[r.ChildTID] = &child
+}
+
+// maxEntries bounds the RecEnter records that wait for their call: all but the last
+// are of calls that were lost, or have not been seen yet.
+const maxEntries = 8
+
+// enter keeps what was read at the entry of a call.
+func (t *thread) enter(r *trace.Record) {
+	e := entry{time: r.Enter, pieces: clonePieces(r.Pieces)}
+	t.entries = slices.DeleteFunc(t.entries, func(old entry) bool { return old.time == e.time })
+	if len(t.entries) >= maxEntries {
+		t.entries = slices.Delete(t.entries, 0, 1)
+	}
+	t.entries = append(t.entries, e)
+}
+
+func clonePieces(pieces []trace.Piece) []trace.Piece {
+	c := slices.Clone(pieces)
+	for i := range c {
+		c[i].Data = bytes.Clone(c[i].Data)
+	}
+	return c
+}
+
+// entered returns what was read at the entry of the call that began at a time, and
+// forgets what came before.
+func (t *thread) entered(at uint64) []trace.Piece {
+	var pieces []trace.Piece
+	for _, e := range t.entries {
+		if e.time == at {
+			pieces = e.pieces
+		}
+	}
+	t.entries = slices.DeleteFunc(t.entries, func(e entry) bool { return e.time <= at })
+	return pieces
 }
 
 func (s *sealer) thread(tid uint32) *thread {
@@ -133,7 +157,7 @@ func (s *sealer) newItem(key uint64) *item {
 		*it = item{ev: ev}
 	}
 	s.order++
-	it.key, it.arrival = key, s.order
+	it.key, it.arrival, it.at = key, s.order, s.at
 	it.ev.Offset, it.ev.Count = -1, -1
 	return it
 }
@@ -172,15 +196,15 @@ func (s *sealer) call(r *trace.Record) error {
 	s.files(ev, spec, r)
 	ev.Offset, _ = posix.Extent(ev)
 	it.base = max(ev.Offset, 0)
-	t := s.thread(r.TID)
-	if t.entryTime == r.Enter {
-		if err := s.pieces(it, t.entry); err != nil {
+	if t := s.thread(r.TID); len(t.entries) > 0 {
+		it.entry = t.entered(r.Enter)
+		if err := s.pieces(it, it.entry); err != nil {
 			return err
 		}
 	}
-	t.entry = t.entry[:0]
-	if entry, ok := s.requests[callKey{r.TID, r.Enter}]; ok {
-		if err := s.pieces(it, entry); err != nil {
+	if q, ok := s.requests[callKey{r.TID, r.Enter}]; ok {
+		it.entry = q.pieces
+		if err := s.pieces(it, q.pieces); err != nil {
 			return err
 		}
 		delete(s.requests, callKey{r.TID, r.Enter})
@@ -213,8 +237,14 @@ func (s *sealer) files(ev *event.Event, spec *event.Spec, r *trace.Record) {
 		}
 		ev.Files = append(ev.Files, f)
 	}
-	if o := object(r, event.ResultArg); o != nil && ev.Errno == 0 {
-		ev.Files = append(ev.Files, file(o))
+	if ev.Errno != 0 {
+		return
+	}
+	for i := range r.Objects {
+		o := &r.Objects[i]
+		if o.Arg < 0 || ev.FileArg(int(o.Arg)) == nil {
+			ev.Files = append(ev.Files, file(o))
+		}
 	}
 }
 
@@ -229,7 +259,7 @@ func object(r *trace.Record, arg int8) *trace.Object {
 
 func file(o *trace.Object) event.File {
 	return event.File{
-		Arg: o.Arg, FD: o.FD, Known: true,
+		Arg: o.Arg, FD: o.FD, Known: o.Ino != 0 || o.Mode != 0,
 		Dev: statDev(o.Dev), Ino: o.Ino, Mode: o.Mode, Flags: o.Flags, Nlink: o.Nlink, UID: o.UID, GID: o.GID,
 		Size: o.Size, Pos: o.Pos, Rdev: statDev(o.Rdev),
 	}
@@ -270,17 +300,8 @@ func (s *sealer) pieces(it *item, pieces []trace.Piece) error {
 }
 
 func (s *sealer) piece(it *item, p *trace.Piece) error {
-	ev, spec := &it.ev, it.ev.Spec()
-	kind, dir := event.KindBuf, event.In
-	if int(p.Arg) < len(spec.Args) {
-		a := &spec.Args[p.Arg]
-		dir = a.Dir
-		if a.Kind.IsMemory() {
-			kind = a.Kind
-		}
-	} else if p.Arg == event.RequestArg {
-		kind = event.KindStruct
-	}
+	ev := &it.ev
+	kind, dir := meaning(ev, int(p.Arg))
 	if kind == event.KindPath {
 		ev.Paths = append(ev.Paths, event.Path{Arg: int8(p.Arg), Raw: strings.TrimRight(string(p.Data), "\x00")})
 		return nil
@@ -291,13 +312,15 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 		b = &ev.Bufs[len(ev.Bufs)-1]
 	}
 	switch {
+	case p.Flags&trace.PieceHash != 0:
+		s.digest(it, b, p)
+	case p.Flags&trace.PieceOmitted != 0:
+		b.Omitted = true
+		b.Len += int64(p.Len)
 	case p.Flags&trace.PieceShape != 0:
 		for v := p.Data; len(v) >= 16; v = v[16:] {
 			b.Parts = append(b.Parts, int64(le64(v[8:])))
 		}
-	case p.Flags&trace.PieceOmitted != 0:
-		b.Omitted = true
-		b.Len += int64(p.Len)
 	case p.Flags&trace.PieceMissing != 0:
 		b.Len += int64(p.Len)
 		b.Missing += int64(p.Len)
@@ -309,27 +332,68 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 		}
 		b.Refs = append(b.Refs, event.Ref{Len: p.Len})
 	default:
-		return s.content(b, it.base, p.Data)
+		b.Len += int64(len(p.Data))
+		return s.content(b, it.base, p)
 	}
 	return nil
 }
 
+// meaning returns what the memory of an argument, or of one of its parts, is.
+func meaning(ev *event.Event, index int) (event.Kind, event.Dir) {
+	part, i := event.SplitPart(index)
+	spec := ev.Spec()
+	if index == event.RequestArg {
+		return event.KindStruct, event.In
+	}
+	if i >= len(spec.Args) {
+		return event.KindBuf, event.In
+	}
+	a := spec.Argument(i, &ev.Args)
+	switch part {
+	case event.PartWhole:
+		if a.Kind.IsMemory() {
+			return a.Kind, a.Dir
+		}
+		return event.KindBuf, a.Dir
+	case event.PartBefore:
+		return event.KindStruct, event.In
+	case event.PartData:
+		return event.KindVec, a.Dir
+	case event.PartTarget:
+		if spec.Class == event.Meta {
+			return event.KindBuf, a.Dir // the value of an extended attribute
+		}
+	}
+	return event.KindStruct, a.Dir
+}
+
+// maxStruct is the largest structure or array of them that stands in the event itself.
+const maxStruct = 4096
+
 // content appends bytes to a buffer, in the event while they are few.
-func (s *sealer) content(b *event.Buf, base int64, data []byte) error {
-	inline := b.Kind == event.KindStruct || b.Kind == event.KindText || b.Kind == event.KindStrings
-	if len(b.Refs) == 0 && (inline || b.Len+int64(len(data)) <= maxInline) {
-		b.Inline = append(b.Inline, data...)
-		b.Len += int64(len(data))
+func (s *sealer) content(b *event.Buf, base int64, p *trace.Piece) error {
+	inline := b.Kind == event.KindStruct && len(b.Inline)+len(p.Data) <= maxStruct || b.Kind == event.KindText || b.Kind == event.KindStrings
+	if len(b.Refs) == 0 && (inline || len(b.Inline)+len(p.Data) <= maxInline) {
+		b.Inline = append(b.Inline, p.Data...)
 		return nil
 	}
 	if err := s.spill(b, base); err != nil {
 		return err
 	}
-	if err := s.store(b, base+b.Len, data); err != nil {
-		return err
+	return s.store(b, base+int64(p.Off), p.Data)
+}
+
+// digest appends the hash of a part that is not in the tape.
+func (s *sealer) digest(it *item, b *event.Buf, p *trace.Piece) {
+	var d event.Digest
+	copy(d[:], p.Data)
+	if p.Flags&trace.PieceMissing != 0 {
+		b.Missing += int64(p.Len)
+		it.ev.Flags |= event.Incomplete
 	}
-	b.Len += int64(len(data))
-	return nil
+	b.Omitted = true
+	b.Len += int64(p.Len)
+	b.Hashes = append(b.Hashes, d)
 }
 
 // spill moves bytes out of the event, which has grown.
@@ -342,8 +406,12 @@ func (s *sealer) spill(b *event.Buf, base int64) error {
 // store cuts bytes at multiples of the chunk size in file offsets, so that the
 // same page has the same chunk however it was moved.
 func (s *sealer) store(b *event.Buf, off int64, data []byte) error {
+	if s.tw == nil {
+		return nil
+	}
 	for len(data) > 0 {
-		n := min(int64(len(data)), trace.ChunkBytes-off%trace.ChunkBytes)
+		// Unsigned: a damaged stream may say any offset.
+		n := min(int64(len(data)), trace.ChunkBytes-int64(uint64(off)%trace.ChunkBytes))
 		id, err := s.tw.AddChunk(data[:n])
 		if err != nil {
 			return err

@@ -1,10 +1,12 @@
 package seal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"iotape/event"
 	"iotape/posix"
@@ -43,10 +45,10 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	}
 	fr := trace.NewFrameReader(in)
 	s := &sealer{
-		tw: tw, model: posix.New(),
+		tw: tw, model: posix.New(), slack: slackNS,
 		stats:    &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
 		threads:  map[uint32]*thread{},
-		requests: map[callKey][]trace.Piece{},
+		requests: map[callKey]request{},
 		open:     map[callKey]*item{}, positions: newPositions(),
 	}
 	for frames := 0; ; frames++ {
@@ -88,18 +90,21 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 
 // sealer is one Seal under way.
 type sealer struct {
-	tw        *trace.TapeWriter
+	tw        *trace.TapeWriter           // nil in a Follower
+	applied   func(*item, []event.OpenID) // takes events in a Follower, with the open files that each closed
+	at        uint64                      // where the record at hand is
 	model     *posix.Model
 	stats     *Stats
 	arch      event.Arch
 	threads   map[uint32]*thread
-	requests  map[callKey][]trace.Piece // of RecEnter, for requests under way
-	open      map[callKey]*item         // calls whose RecData records are still to come
+	requests  map[callKey]request // under way
+	open      map[callKey]*item   // calls whose RecData records are still to come
 	queue     queue
 	positions positions
 	order     uint64 // of arrival, to keep equal times stable
 	round     uint32
 	until     uint64 // clock of the present round
+	slack     uint64 // ns; see slackNS
 	sealed    uint64 // everything that returned before this is out
 	rec       trace.Record
 	batch     []*item
@@ -110,9 +115,20 @@ type sealer struct {
 type thread struct {
 	ppid, pgid, sid, uid, gid uint32
 	comm                      string
-	announced                 bool          // the above is from its own RecTask
-	entry                     []trace.Piece // from RecEnter, for its next call
-	entryTime                 uint64
+	announced                 bool    // the above is from its own RecTask
+	entries                   []entry // from RecEnter, for its next call
+}
+
+type entry struct {
+	time   uint64
+	pieces []trace.Piece
+}
+
+// request is what was read when a request was submitted (RecEnter).
+type request struct {
+	pid    uint32
+	op     uint16
+	pieces []trace.Piece
 }
 
 type callKey struct {
@@ -155,16 +171,8 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 	if s.stats.Head == nil {
 		return fmt.Errorf("records before the head frame: %w", trace.ErrCorrupt)
 	}
-	if f.Round != s.round {
-		// All shards were drained up to the last round's clock.
-		if err := s.emit(s.until - min(s.until, slackNS)); err != nil {
-			return err
-		}
-		s.round = f.Round
-	}
-	s.until = max(s.until, f.Until)
-	if f.Lost > 0 {
-		s.lost(f.Until, f.Lost, trace.LossRing)
+	if err := s.begin(f); err != nil {
+		return err
 	}
 	for body, err := range trace.Records(payload) {
 		if err == nil {
@@ -180,6 +188,22 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 	return nil
 }
 
+// begin takes the header of a frame of records.
+func (s *sealer) begin(f *trace.Frame) error {
+	if f.Round != s.round {
+		// All shards were drained up to the last round's clock.
+		if err := s.emit(s.until-min(s.until, s.slack), false); err != nil {
+			return err
+		}
+		s.round = f.Round
+	}
+	s.until = max(s.until, f.Until)
+	if f.Lost > 0 {
+		s.lost(f.Until, f.Lost, trace.LossRing)
+	}
+	return nil
+}
+
 // lost puts a mark into the trace and counts.
 func (s *sealer) lost(at, n uint64, reason uint32) {
 	s.stats.nLosses[reason] += n
@@ -190,16 +214,17 @@ func (s *sealer) lost(at, n uint64, reason uint32) {
 	s.queue.push(it)
 }
 
-// emit writes out, in order, what returned up to a time.
-func (s *sealer) emit(until uint64) error {
+// emit writes out, in order, what returned up to a time. Nothing overtakes an event
+// whose content is not complete, unless all is to go.
+func (s *sealer) emit(until uint64, all bool) error {
 	s.batch = s.batch[:0]
 	for s.queue.len() > 0 {
 		it := s.queue.top()
 		if it.key > until && s.queue.len() < maxQueue {
 			break
 		}
-		if it.pending && until != ^uint64(0) && s.queue.len() < maxQueue {
-			break // its content is not complete, and nothing overtakes it
+		if it.pending && !all && s.queue.len() < maxQueue {
+			break
 		}
 		s.batch = append(s.batch, s.queue.pop())
 	}
@@ -211,6 +236,12 @@ func (s *sealer) emit(until uint64) error {
 		s.free = append(s.free, it)
 	}
 	return nil
+}
+
+// byArgument orders an event's memory: the order of pieces is that of their way into
+// the stream.
+func byArgument(a, b event.Buf) int {
+	return cmp.Or(cmp.Compare(a.Arg&15, b.Arg&15), cmp.Compare(a.Arg, b.Arg))
 }
 
 // write resolves one event and gives it to the tape.
@@ -227,8 +258,14 @@ func (s *sealer) write(it *item) error {
 		s.stats.Late++
 	}
 	s.sealed = max(s.sealed, it.key)
+	slices.SortStableFunc(ev.Bufs, byArgument)
+	var released []event.OpenID
 	if ev.Kind != event.LossMark && ev.Kind != event.NoteMark {
-		s.model.Apply(ev)
+		released = s.model.Apply(ev)
+	}
+	if s.applied != nil {
+		s.applied(it, released)
+		return nil
 	}
 	s.stats.Touched.see(ev)
 	for i := range ev.Bufs {
@@ -245,7 +282,7 @@ func (s *sealer) write(it *item) error {
 
 // finish writes what is left.
 func (s *sealer) finish() error {
-	if err := s.emit(^uint64(0)); err != nil {
+	if err := s.emit(^uint64(0), true); err != nil {
 		return err
 	}
 	if s.stats.End != nil && s.stats.End.Lost > s.stats.Lost {
@@ -286,7 +323,7 @@ func (st *Stats) Manifest(program string) *trace.Manifest {
 	case st.Damage != nil && !errors.Is(st.Damage, trace.ErrTruncated):
 		m.Incomplete, m.Reason = true, "the stream is damaged: "+st.Damage.Error()
 	default:
-		m.Incomplete, m.Reason = true, "the recording did not end in order"
+		m.Incomplete, m.Reason = true, "the recording did not end in order: its recorder was killed, or the machine stopped"
 	}
 	if st.Lost > 0 && !m.Incomplete {
 		m.Incomplete, m.Reason = true, fmt.Sprintf("%d records were lost", st.Lost)

@@ -37,6 +37,10 @@ const (
 )
 
 func (t *Touched) see(ev *event.Event) {
+	if ev.Kind == event.Inherited && ev.Args[0] == event.OwnFile && len(ev.Files) > 0 {
+		t.seeOwn(&ev.Files[0])
+		return
+	}
 	if ev.Kind != event.Call {
 		return
 	}
@@ -53,6 +57,18 @@ func (t *Touched) see(ev *event.Event) {
 	asked := openFlags(ev)
 	whole := f.Flags&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
 	t.written[id] = t.written[id] || whole
+}
+
+// seeOwn takes a file that the program had opened before the recording began.
+func (t *Touched) seeOwn(f *event.File) {
+	if f.Path == "" || f.Path[0] != '/' || f.Mode&syscall.S_IFMT != syscall.S_IFREG || f.Nlink == 0 {
+		return
+	}
+	t.paths[f.Path] = struct{}{}
+	if f.Flags&accessMode != 0 {
+		id := fileID{f.Dev, f.Ino}
+		t.written[id] = t.written[id] // what was written before is not in the trace
+	}
 }
 
 // openFlags returns the flags that an open asked for.

@@ -19,7 +19,8 @@ import (
 //
 // colDict holds the block's strings: count(uvarint), count lengths (uvarint each),
 // then the bytes. Columns of strings hold positions in it from 1; 0 is "".
-// colInline is the bytes of all Buf.Inline, one after the other.
+// colInline is the bytes of all Buf.Inline, one after the other, colDigests those
+// of all Buf.Hashes.
 //
 // The numbers are part of the tape format and must not be changed.
 const (
@@ -92,6 +93,7 @@ const (
 	colBufParts  // number of parts
 	colBufInline // length of Inline + 1; 0 if it is nil
 	colBufRefs   // number of references
+	colBufHashes // number of hashes
 )
 
 // The columns of parts and references, and those that are no values.
@@ -102,7 +104,8 @@ const (
 	colRefLen   = 92
 	colDict     = 100
 	colInline   = 101
-	numColumns  = 102
+	colDigests  = 102
+	numColumns  = 103
 )
 
 // level says what a column has one value of.
@@ -116,7 +119,7 @@ const (
 	perBuf
 	perPart
 	perRef
-	notValues // colDict, colInline
+	notValues // colDict, colInline, colDigests
 	numLevels
 )
 
@@ -146,11 +149,11 @@ var columnTable = func() (t [numColumns]column) {
 	set(perBuf, 0, colBufArg, colBufLen, colBufMissing)
 	set(perBuf, 1, colBufOmitted)
 	set(perBuf, 8, colBufDir, colBufKind)
-	set(perBuf, 32, colBufParts, colBufInline, colBufRefs)
+	set(perBuf, 32, colBufParts, colBufInline, colBufRefs, colBufHashes)
 	set(perPart, 0, colPart)
 	set(perRef, 0, colRefChunk)
 	set(perRef, 32, colRefOff, colRefLen)
-	set(notValues, 0, colDict, colInline)
+	set(notValues, 0, colDict, colInline, colDigests)
 	for _, id := range []int{colComm, colFilePath, colPathRaw, colPathAbs} {
 		t[id].text = true
 	}

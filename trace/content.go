@@ -203,9 +203,9 @@ func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, m
 		return nil, 0, nil, fmt.Errorf("buffer of %d bytes, at most %d: %w", total, MaxContentBytes, ErrCorrupt)
 	}
 	pos := int64(0)
-	gap := func(n int64) {
+	gap := func(n int64, omitted bool) {
 		if first == nil {
-			first = &MissingError{Pos: pos, Len: n, Omitted: b.Omitted}
+			first = &MissingError{Pos: pos, Len: n, Omitted: omitted}
 		} else if first.Pos+first.Len == pos {
 			first.Len += n
 		}
@@ -222,7 +222,7 @@ func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, m
 	pos += int64(len(b.Inline))
 	for _, r := range b.Refs {
 		if r.Chunk == 0 {
-			gap(int64(r.Len))
+			gap(int64(r.Len), false)
 			continue
 		}
 		if first == nil || zero {
@@ -238,7 +238,7 @@ func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, m
 		pos += int64(r.Len)
 	}
 	if pos < b.Len {
-		gap(b.Len - pos)
+		gap(b.Len-pos, b.Omitted)
 	}
 	return dst, missing, first, nil
 }

@@ -18,6 +18,7 @@ type blockDecoder struct {
 	below    [numColumns][]uint64
 	constant [numEventColumns]bool // all maxBlockEvents values are equal
 	inline   []byte
+	digests  []byte   // not yet handed out
 	dict     []string // [0] is ""
 
 	file, path, buf, part, ref, in int // next of each
@@ -209,6 +210,14 @@ func (d *blockDecoder) decodeBelow(n int, spans *[numColumns]span) error {
 	if total != uint64(len(d.inline)) {
 		return fmt.Errorf("%d inline bytes, %d wanted: %w", len(d.inline), total, ErrCorrupt)
 	}
+	total = 0
+	for _, x := range d.below[colBufHashes] {
+		total += x // likewise
+	}
+	d.digests = spans[colDigests].data
+	if have := uint64(len(d.digests)); have%uint64(digestBytes) != 0 || total != have/uint64(digestBytes) {
+		return fmt.Errorf("%d bytes of hashes, %d hashes wanted: %w", have, total, ErrCorrupt)
+	}
 	return nil
 }
 
@@ -294,6 +303,7 @@ func (d *blockDecoder) skip() {
 		d.part += int(d.below[colBufParts][d.buf])
 		d.ref += int(d.below[colBufRefs][d.buf])
 		d.in += max(int(d.below[colBufInline][d.buf]), 1) - 1
+		d.digests = d.digests[digestBytes*int(d.below[colBufHashes][d.buf]):]
 		d.buf++
 	}
 }
@@ -349,5 +359,9 @@ func (d *blockDecoder) bufOf(b *event.Buf) {
 	for k := range b.Refs {
 		b.Refs[k] = event.Ref{Chunk: c[colRefChunk][d.ref], Off: uint32(c[colRefOff][d.ref]), Len: uint32(c[colRefLen][d.ref])}
 		d.ref++
+	}
+	b.Hashes = resize(b.Hashes, int(c[colBufHashes][j]))
+	for k := range b.Hashes {
+		d.digests = d.digests[copy(b.Hashes[k][:], d.digests):]
 	}
 }

@@ -19,6 +19,8 @@ const (
 	blockWeight = 1 << 20
 )
 
+const digestBytes = len(event.Digest{})
+
 // blockEncoder collects the events of one block by column.
 type blockEncoder struct {
 	n        int // events
@@ -28,6 +30,7 @@ type blockEncoder struct {
 	perEvent [numEventColumns][maxBlockEvents]uint64
 	below    [numColumns][]uint64 // the columns of the lower levels
 	inline   []byte
+	digests  []byte
 
 	dict      map[string]uint32
 	dictLen   []uint64
@@ -45,7 +48,7 @@ func (e *blockEncoder) reset() {
 	for i := range e.below {
 		e.below[i] = e.below[i][:0]
 	}
-	e.inline, e.dictLen, e.dictBytes = e.inline[:0], e.dictLen[:0], e.dictBytes[:0]
+	e.inline, e.digests, e.dictLen, e.dictBytes = e.inline[:0], e.digests[:0], e.dictLen[:0], e.dictBytes[:0]
 	clear(e.dict)
 	e.lastComm, e.lastIdx = "", 0
 }
@@ -71,7 +74,7 @@ func (e *blockEncoder) str(s string) uint64 {
 func checkSize(ev *event.Event) error {
 	bytes, refs, parts := 0, 0, 0
 	for i := range ev.Bufs {
-		bytes += len(ev.Bufs[i].Inline)
+		bytes += len(ev.Bufs[i].Inline) + digestBytes*len(ev.Bufs[i].Hashes)
 		refs += len(ev.Bufs[i].Refs)
 		parts += len(ev.Bufs[i].Parts)
 	}
@@ -83,7 +86,7 @@ func checkSize(ev *event.Event) error {
 	}
 	// A block that takes one more event holds less than blockWeight before it.
 	const itemMax, byteMax = maxBlockItems - blockWeight, maxBlockPlain/2 - 24*(1<<19)
-	if max(refs, parts) > itemMax || max(len(ev.Files), len(ev.Paths), len(ev.Bufs)) > 64 || bytes > byteMax || len(ev.Comm) > 4096 {
+	if max(refs, parts) > itemMax || max(len(ev.Files), len(ev.Paths), len(ev.Bufs)) > 512 || bytes > byteMax || len(ev.Comm) > 4096 {
 		return fmt.Errorf("event of %s with %d bytes and %d references in itself is too large for a block", ev.Op, bytes, refs)
 	}
 	return nil
@@ -179,7 +182,11 @@ func (e *blockEncoder) addBuf(b *event.Buf) {
 	e.put(colBufParts, uint64(len(b.Parts)))
 	e.put(colBufInline, inline)
 	e.put(colBufRefs, uint64(len(b.Refs)))
+	e.put(colBufHashes, uint64(len(b.Hashes)))
 	e.inline = append(e.inline, b.Inline...)
+	for i := range b.Hashes {
+		e.digests = append(e.digests, b.Hashes[i][:]...)
+	}
 	for _, n := range b.Parts {
 		e.put(colPart, uint64(n))
 	}
@@ -188,7 +195,7 @@ func (e *blockEncoder) addBuf(b *event.Buf) {
 		e.put(colRefOff, uint64(r.Off))
 		e.put(colRefLen, uint64(r.Len))
 	}
-	e.weight += 16 + len(b.Inline) + 4*len(b.Parts) + 8*len(b.Refs)
+	e.weight += 16 + len(b.Inline) + 4*len(b.Parts) + 8*len(b.Refs) + digestBytes*len(b.Hashes)
 }
 
 func bit(b bool) uint64 {
@@ -216,6 +223,9 @@ func (e *blockEncoder) appendPlain(b []byte) []byte {
 	}
 	if len(e.inline) > 0 {
 		b = appendBytesColumn(b, colInline, 0, e.inline)
+	}
+	if len(e.digests) > 0 {
+		b = appendBytesColumn(b, colDigests, 0, e.digests)
 	}
 	return b
 }

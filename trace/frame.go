@@ -148,28 +148,43 @@ const (
 	WordBytes   = 8
 )
 
+// NextRecord returns the record body at an offset of a payload, nil if it was
+// discarded, and the offset of the next record.
+func NextRecord(payload []byte, off int) (body []byte, next int, err error) {
+	b := payload[off:]
+	if len(b) < WordBytes {
+		return nil, 0, fmt.Errorf("record word of %d bytes: %w", len(b), ErrCorrupt)
+	}
+	word := binary.LittleEndian.Uint32(b)
+	n := uint64(word &^ (WordBusy | WordDiscard))
+	padded := (n + 7) &^ 7
+	if padded > uint64(len(b)-WordBytes) {
+		return nil, 0, fmt.Errorf("record of %d bytes in a payload with %d left: %w", n, len(b)-WordBytes, ErrCorrupt)
+	}
+	next = off + WordBytes + int(padded)
+	if word&(WordDiscard|WordBusy) != 0 {
+		return nil, next, nil
+	}
+	return b[WordBytes : WordBytes+n], next, nil
+}
+
+// Discard marks the record at an offset of a payload as one to be skipped.
+func Discard(payload []byte, off int) {
+	b := payload[off : off+4]
+	binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)|WordDiscard)
+}
+
 // Records iterates over the record bodies of a payload. It yields an error once,
 // as the last item, if the payload does not parse.
 func Records(payload []byte) func(func([]byte, error) bool) {
 	return func(yield func([]byte, error) bool) {
-		for len(payload) > 0 {
-			if len(payload) < WordBytes {
-				yield(nil, fmt.Errorf("record word of %d bytes: %w", len(payload), ErrCorrupt))
+		for off := 0; off < len(payload); {
+			body, next, err := NextRecord(payload, off)
+			if err != nil {
+				yield(nil, err)
 				return
 			}
-			word := binary.LittleEndian.Uint32(payload)
-			n := uint64(word &^ (WordBusy | WordDiscard))
-			padded := (n + 7) &^ 7
-			if padded > uint64(len(payload)-WordBytes) {
-				yield(nil, fmt.Errorf("record of %d bytes in a payload with %d left: %w", n, len(payload)-WordBytes, ErrCorrupt))
-				return
-			}
-			body := payload[WordBytes : WordBytes+n]
-			payload = payload[WordBytes+padded:]
-			if word&(WordDiscard|WordBusy) != 0 {
-				continue
-			}
-			if !yield(body, nil) {
+			if off = next; body != nil && !yield(body, nil) {
 				return
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"iotape/event"
 )
 
 // Errors that readers of streams and tapes wrap.
@@ -26,7 +28,7 @@ const (
 	RecFork  RecordType = 5  // a new thread
 	RecExit  RecordType = 6  // a thread ended
 	RecLoss  RecordType = 7  // records were lost before this one
-	RecFile  RecordType = 8  // a descriptor that was open at the start
+	RecFile  RecordType = 8  // a descriptor that was open at the start (see FileOwn)
 	RecNote  RecordType = 9  // text from the user
 	RecStart RecordType = 10 // working directory and umask of a process at the start
 )
@@ -37,6 +39,7 @@ const (
 	CallCompat      uint32 = 1 << 1 // RecCall: a 32-bit call; NR and Args are that ABI's
 	CallInterrupted uint32 = 1 << 2 // RecCall: no return was seen; Exit is when the thread was last known
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
+	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
 )
 
 // Fork flags: what the child shares, in clone(2)'s bits.
@@ -62,6 +65,7 @@ const (
 	PieceOmitted   uint8 = 1 << 1 // Len bytes were not wanted; none follow
 	PieceShape     uint8 = 1 << 2 // the bytes are the iovec array, not content
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
+	PieceHash      uint8 = 1 << 4 // the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and
@@ -95,7 +99,8 @@ type Object struct {
 	UID   uint32
 	GID   uint32
 	FD    int32
-	Arg   int8 // argument index, -1 for the result
+	Arg   int8   // argument index, -1 for the result
+	Open  uint32 // RecFile: descriptors with the same number, if it is not 0, share one open file
 }
 
 // Piece is a part of the memory of one argument.
@@ -104,7 +109,18 @@ type Piece struct {
 	Flags uint8
 	Len   uint32 // bytes that the piece stands for
 	Off   uint64 // position within the argument's bytes
-	Data  []byte // Len bytes, or nil when missing or omitted
+	Data  []byte // Len bytes, or a digest, or nil when missing or omitted
+}
+
+// dataBytes returns how many bytes follow the piece's head, without padding.
+func (p *Piece) dataBytes() uint64 {
+	switch {
+	case p.Flags&(PieceMissing|PieceOmitted) != 0:
+		return 0
+	case p.Flags&PieceHash != 0:
+		return uint64(len(event.Digest{}))
+	}
+	return uint64(p.Len)
 }
 
 // Record is one record of a stream. Which fields count depends on Type. After
@@ -196,7 +212,7 @@ func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
 		r.Objects = append(r.Objects, Object{
 			Ino: le.Uint64(b), Size: int64(le.Uint64(b[8:])), Pos: int64(le.Uint64(b[16:])),
 			Dev: le.Uint32(b[24:]), Rdev: le.Uint32(b[28:]), Mode: le.Uint32(b[32:]), Flags: le.Uint32(b[36:]),
-			Nlink: le.Uint32(b[40:]), UID: le.Uint32(b[44:]), GID: le.Uint32(b[48:]), FD: int32(le.Uint32(b[52:])), Arg: int8(b[56]),
+			Nlink: le.Uint32(b[40:]), UID: le.Uint32(b[44:]), GID: le.Uint32(b[48:]), FD: int32(le.Uint32(b[52:])), Arg: int8(b[56]), Open: le.Uint32(b[60:]),
 		})
 		b = b[objectBytes:]
 	}
@@ -212,11 +228,12 @@ func (r *Record) decodePieces(b []byte, n int) error {
 		p := Piece{Arg: b[0], Flags: b[1], Len: le.Uint32(b[4:]), Off: le.Uint64(b[8:])}
 		b = b[pieceBytes:]
 		if p.Flags&(PieceMissing|PieceOmitted) == 0 {
-			padded := (uint64(p.Len) + 7) &^ 7
+			n := p.dataBytes()
+			padded := (n + 7) &^ 7
 			if padded > uint64(len(b)) {
-				return fmt.Errorf("piece of %d bytes in a record with %d left: %w", p.Len, len(b), ErrCorrupt)
+				return fmt.Errorf("piece of %d bytes in a record with %d left: %w", n, len(b), ErrCorrupt)
 			}
-			p.Data = b[:p.Len:p.Len]
+			p.Data = b[:n:n]
 			b = b[padded:]
 		}
 		r.Pieces = append(r.Pieces, p)
@@ -282,7 +299,8 @@ func (r *Record) Append(b []byte) []byte {
 		for _, v := range [...]uint32{o.Dev, o.Rdev, o.Mode, o.Flags, o.Nlink, o.UID, o.GID, uint32(o.FD)} {
 			b = le.AppendUint32(b, v)
 		}
-		b = append(b, byte(o.Arg), 0, 0, 0, 0, 0, 0, 0)
+		b = append(b, byte(o.Arg), 0, 0, 0)
+		b = le.AppendUint32(b, o.Open)
 	}
 	for i := range r.Pieces {
 		p := &r.Pieces[i]

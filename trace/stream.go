@@ -20,13 +20,21 @@ type Head struct {
 	Dir      string   `json:"dir,omitempty"` // working directory of the command
 	UID      int      `json:"uid"`
 	GID      int      `json:"gid"`
-	Content  string   `json:"content"`     // "full" or "none"
+	Content  string   `json:"content"`     // what was kept of content: docs/format.md, 1.3
 	Overflow string   `json:"on_overflow"` // "block" or "drop"
 	// Clock anchor: at monotonic time ClockNS the wall clock was WallNS (ns since 1970).
 	ClockNS int64 `json:"clock_ns"`
 	WallNS  int64 `json:"wall_ns"`
 	Shards  int   `json:"shards"`
 	Ops     int   `json:"ops"` // size of the recorder's catalogue
+	// Window is set if the stream is only a part of a recording.
+	Window *Window `json:"window,omitempty"`
+}
+
+// Window says what a flight recorder kept.
+type Window struct {
+	SinceNS int64  `json:"since_ns"` // monotonic time of the state that the stream begins with; 0 if that is the recording's start
+	Reason  string `json:"reason"`   // why it was written
 }
 
 // End is the payload of the frame that closes a stream.
@@ -34,14 +42,21 @@ type End struct {
 	Lost       uint64 `json:"lost"` // records
 	ExitStatus int    `json:"exit_status"`
 	Signal     int    `json:"signal,omitempty"`
+	Running    bool   `json:"running,omitempty"` // the recording goes on; this is all of it so far
 	WallNS     int64  `json:"wall_ns"`
 	ClockNS    int64  `json:"clock_ns"`
+}
+
+// FrameSink takes frames in place of a file. The payload is the caller's again when
+// WriteFrame returns.
+type FrameSink interface {
+	WriteFrame(f *Frame, payload []byte) error
 }
 
 // StreamWriter writes frames. It is not safe for concurrent use. After an error
 // every call returns it again.
 type StreamWriter struct {
-	w      io.Writer
+	sink   FrameSink
 	stream uint64
 	seq    uint64
 	bytes  int64
@@ -50,7 +65,12 @@ type StreamWriter struct {
 
 // NewStreamWriter starts a stream with its head frame. The id should be random.
 func NewStreamWriter(w io.Writer, id uint64, head *Head) (*StreamWriter, error) {
-	sw := &StreamWriter{w: w, stream: id}
+	return NewStreamWriterTo(fileSink{w}, id, head)
+}
+
+// NewStreamWriterTo is NewStreamWriter for frames that do not go into a file.
+func NewStreamWriterTo(sink FrameSink, id uint64, head *Head) (*StreamWriter, error) {
+	sw := &StreamWriter{sink: sink, stream: id}
 	head.Version = StreamVersion
 	if err := sw.writeJSON(FrameHead, head); err != nil {
 		return nil, err
@@ -58,7 +78,7 @@ func NewStreamWriter(w io.Writer, id uint64, head *Head) (*StreamWriter, error) 
 	return sw, nil
 }
 
-// Bytes returns what was written so far.
+// Bytes returns what was written so far, in whole frames.
 func (sw *StreamWriter) Bytes() int64 { return sw.bytes }
 
 // WriteRecords writes one frame of records: payload is a sequence of record
@@ -90,17 +110,26 @@ func (sw *StreamWriter) write(f Frame, payload []byte) error {
 		return fmt.Errorf("write frame of %d bytes: not a multiple of 8 up to %d", len(payload), MaxFrameBytes)
 	}
 	f.Stream, f.Seq = sw.stream, sw.seq
+	if err := sw.sink.WriteFrame(&f, payload); err != nil {
+		sw.err = fmt.Errorf("write stream: %w", err)
+		return sw.err
+	}
+	sw.bytes += FrameHeaderBytes + int64(len(payload))
+	sw.seq++
+	return nil
+}
+
+// fileSink writes frames as bytes.
+type fileSink struct{ w io.Writer }
+
+func (s fileSink) WriteFrame(f *Frame, payload []byte) error {
 	var h [FrameHeaderBytes]byte
 	f.Put(h[:], payload)
 	for _, part := range [][]byte{h[:], payload} {
-		n, err := sw.w.Write(part)
-		sw.bytes += int64(n)
-		if err != nil {
-			sw.err = fmt.Errorf("write stream: %w", err)
-			return sw.err
+		if _, err := s.w.Write(part); err != nil {
+			return err
 		}
 	}
-	sw.seq++
 	return nil
 }
 

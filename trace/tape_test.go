@@ -60,6 +60,9 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 		for range n("refs", 3) {
 			b.Refs = append(b.Refs, event.Ref{Chunk: rapid.Uint64Range(0, chunks).Draw(t, "chunk"), Off: u32("off"), Len: u32("rlen")})
 		}
+		for range n("hashes", 3) {
+			b.Hashes = append(b.Hashes, event.Digest(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "hash")))
+		}
 		ev.Bufs = append(ev.Bufs, b)
 	}
 	return ev

@@ -42,7 +42,7 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 	for _, sink := range []string{"discard", "file"} {
-		for _, content := range []capture.Content{capture.ContentNone, capture.ContentFull} {
+		for _, content := range []capture.Content{capture.Everywhere(capture.KeepNone), {}} {
 			b.Run(fmt.Sprintf("capture=%s/to=%s", content, sink), func(b *testing.B) {
 				for range b.N {
 					report(b, timed(b, content, sink, argv))

@@ -115,7 +115,7 @@ func TestContent(t *testing.T) {
 
 func TestContentNone(t *testing.T) {
 	dir := shm(t)
-	r, res := record(t, &capture.Options{Content: capture.ContentNone}, build(t, "content"), dir)
+	r, res := record(t, &capture.Options{Content: capture.Everywhere(capture.KeepNone)}, build(t, "content"), dir)
 	if res.ExitStatus != 0 || res.Lost != 0 {
 		t.Fatalf("result %+v", res)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"iotape/capture"
+	"iotape/capture/digest"
 	"iotape/internal/ptracer"
 	"iotape/trace"
 )
@@ -28,9 +30,12 @@ const (
 // drain moves records from the rings to the stream. It alone uses the stream's
 // writer while a recording runs.
 type drain struct {
-	p  *programs
-	sw *trace.StreamWriter
-	tr *ptracer.Tracer
+	p      *programs
+	sw     *trace.StreamWriter
+	digest *digest.Rewriter // nil if nothing is hashed
+	tr     *ptracer.Tracer
+
+	content capture.Content
 
 	// To wait for full rings, and for held threads: an epoll set, in the Go
 	// runtime's own, so that waiting takes no processor from the tracing thread.
@@ -62,8 +67,8 @@ type heldThread struct {
 	tid int
 }
 
-func newDrain(p *programs, sw *trace.StreamWriter) (*drain, error) {
-	d := &drain{p: p, sw: sw, spans: make([][]span, len(p.rings)), event: -1}
+func newDrain(p *programs, sw *trace.StreamWriter, content capture.Content) (*drain, error) {
+	d := &drain{p: p, sw: sw, content: content, digest: digest.New(content), spans: make([][]span, len(p.rings)), event: -1}
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make an epoll set: %w", err)
@@ -239,7 +244,7 @@ func (d *drain) writeSpans(shard int, r *ring) (moved uint64) {
 // write writes a frame, or counts what it would have held as lost.
 func (d *drain) write(shard int, lost uint64, payload []byte, records uint64) bool {
 	if d.err == nil {
-		d.err = d.sw.WriteRecords(trace.Frame{Shard: uint32(shard), Round: d.round, Until: d.until, Lost: lost}, payload)
+		d.err = d.sw.WriteRecords(trace.Frame{Shard: uint32(shard), Round: d.round, Until: d.until, Lost: lost}, d.digest.Payload(payload))
 	}
 	if d.err != nil {
 		d.lost += records

@@ -20,6 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ptracer.Stub()
+	Stub()
 	os.Exit(m.Run())
 }
 

@@ -3,10 +3,12 @@ package ebpf
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
+	"iotape/capture"
 	"iotape/event"
 	"iotape/trace"
 )
@@ -20,10 +22,12 @@ const (
 
 // Kinds of pending work (bpf/record.h).
 const (
-	partBytes  = 1
-	partVector = 2
-	partString = 3
-	partMoved  = 4
+	partBytes    = 1
+	partVector   = 2
+	partString   = 3
+	partMoved    = 4
+	partMessages = 5 // all that an array of struct mmsghdr points to, and itself
+	partMsgData  = 6 // content of such an array
 )
 
 // readPending reads what the programs left for a held thread and writes it as
@@ -51,6 +55,10 @@ func (d *drain) readParts(tid int, p *iotapePending) {
 			w.text(tid, q.Addr)
 		case partMoved:
 			w.moved(tid, q.Len)
+		case partMessages:
+			w.messages(tid, q.Addr, int(q.Count))
+		case partMsgData:
+			w.messageData(tid, q.Addr, q.Off, q.Len)
 		default:
 			w.put(trace.PieceMissing, q.Len, nil)
 		}
@@ -134,6 +142,56 @@ func (w *dataWriter) vector(tid int, addr uint64, count int, skip, n uint64) {
 	if n > 0 {
 		w.put(trace.PieceMissing, n, nil)
 	}
+}
+
+// messages writes an array of struct mmsghdr and all that it points to.
+func (w *dataWriter) messages(tid int, addr uint64, count int) {
+	arg := w.arg
+	data, total := uint8(event.PartData.Of(int(arg))), uint64(0)
+	keep := uint64(w.d.content.Of(event.Lookup(event.Op(w.p.Op)), int(data)).Bytes())
+	w.memory(tid, addr, uint64(count*capture.MmsghdrBytes))
+	for _, r := range messagesOf(addr, count).Ranges(reader(tid)) {
+		w.arg, w.off = uint8(r.Part.Of(int(arg))), r.Pos
+		switch {
+		case r.Shape && r.Data == nil:
+			w.put(trace.PieceShape|trace.PieceMissing, r.Len, nil)
+		case r.Shape:
+			w.put(trace.PieceShape, r.Len, r.Data)
+		case r.Part == event.PartData:
+			w.memory(tid, r.Addr, min(r.Len, keep-min(keep, r.Pos)))
+			total = r.Pos + r.Len
+		default:
+			w.memory(tid, r.Addr, r.Len)
+		}
+	}
+	if total > keep {
+		w.arg, w.off = data, keep
+		w.put(trace.PieceOmitted, total-keep, nil)
+	}
+}
+
+// messageData writes n bytes of the content of a call's messages, from a position on.
+func (w *dataWriter) messageData(tid int, addr, skip, n uint64) {
+	for _, r := range messagesOf(addr, int(max(w.p.Ret, 0))).Ranges(reader(tid)) {
+		if r.Part != event.PartData || r.Shape || r.Pos+r.Len <= skip || n == 0 {
+			continue
+		}
+		done := max(skip, r.Pos) - r.Pos
+		m := min(r.Len-done, n)
+		w.memory(tid, r.Addr+done, m)
+		n -= m
+	}
+	if n > 0 {
+		w.put(trace.PieceMissing, n, nil)
+	}
+}
+
+func messagesOf(addr uint64, count int) *capture.Messages {
+	return &capture.Messages{Addr: addr, Count: count, Stride: capture.MmsghdrBytes, Room: math.MaxUint64}
+}
+
+func reader(tid int) capture.Read {
+	return func(addr uint64, b []byte) int { return readMemory(tid, addr, b) }
 }
 
 // text writes a string without its NUL.

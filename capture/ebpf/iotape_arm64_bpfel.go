@@ -13,6 +13,29 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type iotapeCap struct {
+	_         structs.HostLayout
+	Arg       uint8
+	Kind      uint8
+	Dir       uint8
+	When      uint8
+	Len       uint8
+	LenArg    uint8
+	Flags     uint8
+	CondArg   uint8
+	Bytes     uint32
+	CondBits  uint32
+	CondMask  uint64
+	TailOff   uint8
+	TailWidth uint8
+	TailMax   uint8
+	TailPtr   uint8
+	TailElem  uint16
+	Zero      uint16
+	Keep      uint32
+	Zero2     uint32
+}
+
 type iotapeCommon struct {
 	_         structs.HostLayout
 	Lost      [8]uint64
@@ -28,6 +51,12 @@ type iotapeCommon struct {
 	}
 }
 
+type iotapeHeld struct {
+	_   structs.HostLayout
+	Pid uint32
+	Sig uint32
+}
+
 type iotapePending struct {
 	_      structs.HostLayout
 	Enter  uint64
@@ -40,7 +69,7 @@ type iotapePending struct {
 	Ret    int64
 	Pos    [2]uint64
 	Mode   [2]uint32
-	Parts  [5]struct {
+	Parts  [7]struct {
 		_     structs.HostLayout
 		Addr  uint64
 		Len   uint64
@@ -151,21 +180,11 @@ type iotapeSpec struct {
 	Nobjects uint8
 	Objects  [2]uint8
 	HoldArg  uint8
-	Zero     [7]uint8
-	Caps     [4]struct {
-		_        structs.HostLayout
-		Arg      uint8
-		Kind     uint8
-		Dir      uint8
-		When     uint8
-		Len      uint8
-		LenArg   uint8
-		Flags    uint8
-		CondArg  uint8
-		Bytes    uint32
-		Zero     uint32
-		CondMask uint64
-	}
+	OfferArg uint8
+	OfferOff uint8
+	Zero     uint8
+	HoldKeep uint32
+	Caps     [6]iotapeCap
 }
 
 type iotapeTask struct {
@@ -179,6 +198,7 @@ type iotapeTask struct {
 	Shard    uint32
 	File     uint64
 	Start    int64
+	Offered  uint64
 	Npending uint32
 	Zero     uint32
 }
@@ -215,6 +235,11 @@ type iotapeWork struct {
 	Want     uint64
 	Done     uint64
 	Skip     uint64
+	Names    uint64
+	Controls uint64
+	Shapes   uint64
+	Data     uint64
+	Niov     uint64
 	Bulk     [4]struct {
 		_     structs.HostLayout
 		Addr  uint64
@@ -237,6 +262,8 @@ type iotapeWork struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	iotapeMapAioUsers         = "aio_users"
+	iotapeMapCommands         = "commands"
+	iotapeMapHolding          = "holding"
 	iotapeMapPendings         = "pendings"
 	iotapeMapRequestTable     = "request_table"
 	iotapeMapRequestWorks     = "request_works"
@@ -330,6 +357,8 @@ type iotapeProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
 	AioUsers     *ebpf.MapSpec `ebpf:"aio_users"`
+	Commands     *ebpf.MapSpec `ebpf:"commands"`
+	Holding      *ebpf.MapSpec `ebpf:"holding"`
 	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
 	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
 	RequestWorks *ebpf.MapSpec `ebpf:"request_works"`
@@ -375,6 +404,8 @@ func (o *iotapeObjects) Close() error {
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
 	AioUsers     *ebpf.Map `ebpf:"aio_users"`
+	Commands     *ebpf.Map `ebpf:"commands"`
+	Holding      *ebpf.Map `ebpf:"holding"`
 	Pendings     *ebpf.Map `ebpf:"pendings"`
 	RequestTable *ebpf.Map `ebpf:"request_table"`
 	RequestWorks *ebpf.Map `ebpf:"request_works"`
@@ -391,6 +422,8 @@ type iotapeMaps struct {
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
 		m.AioUsers,
+		m.Commands,
+		m.Holding,
 		m.Pendings,
 		m.RequestTable,
 		m.RequestWorks,

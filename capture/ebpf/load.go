@@ -70,7 +70,7 @@ func Probe() error {
 	if err := probeFeatures(); err != nil {
 		return err
 	}
-	p, err := load(&config{content: capture.ContentFull, block: true, shards: 1, ringBytes: minRingBytes})
+	p, err := load(&config{block: true, shards: 1, ringBytes: minRingBytes})
 	if err != nil {
 		return err
 	}
@@ -157,6 +157,12 @@ func (p *programs) prepare(c *config) error {
 	for i, r := range requestTable(arch, c.content) {
 		if err := p.RequestTable.Put(i, r); err != nil {
 			return fmt.Errorf("fill the table of requests: %w", err)
+		}
+	}
+	keys, caps := commandRows(arch)
+	for i, key := range keys {
+		if err := p.Commands.Put(key, caps[i]); err != nil {
+			return fmt.Errorf("fill the table of commands: %w", err)
 		}
 	}
 	for i := range c.shards {

@@ -71,7 +71,9 @@ func requestRow(s *event.Spec, arch event.Arch, content capture.Content) iotapeR
 		r.Flags = rowSelectMsg | rowShots
 	case event.OpUringSend:
 		r.Flags = rowSelectMsg | rowShots
-	case event.OpUringPollAdd, event.OpUringTimeout, event.OpUringRecvmsg, event.OpUringSendmsg, event.OpUringCmd, event.OpUringRecvZC:
+	case event.OpUringRecvmsg, event.OpUringSendmsg: // a buffer is chosen: not known which
+		r.Flags = rowSelectMsg | rowShots
+	case event.OpUringPollAdd, event.OpUringTimeout, event.OpUringCmd, event.OpUringRecvZC:
 		r.Flags = rowShots
 	case event.OpUringSendZC, event.OpUringSendmsgZC:
 		r.Flags = rowZC

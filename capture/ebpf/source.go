@@ -54,11 +54,18 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		return nil, err
 	}
 	defer p.close()
-	d, err := newDrain(p, sw)
+	d, err := newDrain(p, sw, o.Content)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
+	if c.block {
+		g, err := startGuardian(p.Holding)
+		if err != nil {
+			return nil, err
+		}
+		defer g.stop()
+	}
 	if err := p.attach(); err != nil {
 		return nil, err
 	}
@@ -134,10 +141,19 @@ func hurry() {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
 }
 
-// signalled sees each signal before its thread: those of the programs stay here.
+// signalled sees each signal before its thread: those of the programs stay here. A
+// thread that a program told to stop is listed with its signal.
 func (d *drain) signalled(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Siginfo) ptracer.Verdict {
-	if sig != syscall.SIGSTOP || info.Code != ptracer.SIKernel {
+	if info.Code != ptracer.SIKernel {
 		return ptracer.Deliver
+	}
+	var h iotapeHeld
+	tid := uint32(t.TID)
+	if d.p.Holding.Lookup(tid, &h) != nil || h.Sig != uint32(sig) {
+		return ptracer.Deliver
+	}
+	if sig != syscall.SIGSTOP { // else the guardian still needs it
+		_ = d.p.Holding.Delete(tid)
 	}
 	d.hold(t)
 	return ptracer.Hold

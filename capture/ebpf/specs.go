@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"os"
 	"runtime"
 
 	"iotape/capture"
@@ -9,7 +10,10 @@ import (
 
 // Flags of the programs' table (bpf/record.h).
 const (
-	capOmit = 1
+	capMade   = 2
+	capFDs    = 4
+	capFDHead = 8
+	capFDTail = 16
 
 	specFDResult  = 1
 	specFcntl     = 2
@@ -17,8 +21,10 @@ const (
 	specHold      = 8
 	specNoReturn  = 16
 	specEntry     = 32
-	specOmitMoved = 64
 	specPosition  = 128
+	specBefore    = 256
+	specOffer     = 512
+	specInner     = 1024
 	specSlots     = 1 << 12
 	specAIOSubmit = 1 << 13
 	specAIOReap   = 1 << 14
@@ -49,10 +55,12 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		specHold:     s.Hold,
 		specNoReturn: s.NoReturn,
 		specPosition: movesPosition(s.Op),
+		specOffer:    s.Offer > 0,
+		specInner:    inner(s),
 		specSlots:    s.Op == event.OpIoUringRegister,
 
 		specAIOSubmit: s.Op == event.OpIoSubmit,
-		specAIOReap:   s.Name == "io_getevents" || s.Name == "io_pgetevents",
+		specAIOReap:   s.Op == event.OpIoGetevents || s.Op == event.OpIoPgetevents,
 		specAIOEnd:    s.Op == event.OpIoDestroy,
 	} {
 		if set {
@@ -63,11 +71,14 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		r.Objects[i] = uint8(arg)
 		r.Nobjects++
 	}
-	bare := content == capture.ContentNone && (s.Class == event.Data || s.Class == event.Socket)
 	if s.Hold {
-		r.HoldArg = uint8(movedFrom(s.Op))
-		if bare {
-			r.Flags |= specOmitMoved
+		r.HoldArg = uint8(s.MovedFrom())
+		r.HoldKeep = content.Of(s, s.MovedFrom()).Bytes()
+	}
+	if s.Offer > 0 {
+		r.OfferArg = s.Offer - 1
+		if s.Args[r.OfferArg].Len == event.LenMsg {
+			r.OfferOff = namelenOffset
 		}
 	}
 	for _, i := range s.Memory() {
@@ -75,19 +86,76 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		if a.Len == event.LenSlots {
 			continue // found by the programs themselves
 		}
-		c := &r.Caps[r.Ncaps]
+		r.Caps[r.Ncaps] = memoryOf(a, i, arch)
+		r.Caps[r.Ncaps].Keep = keep(s, i, content)
 		r.Ncaps++
-		c.Arg, c.Kind, c.Dir, c.When, c.Len, c.LenArg = uint8(i), uint8(a.Kind), uint8(a.Dir), uint8(a.When), uint8(a.Len), a.LenArg
-		c.CondArg, c.CondMask = a.Cond.Arg, a.Cond.Mask
-		c.Bytes = a.Bytes(arch)
-		if bare && (a.Kind == event.KindBuf || a.Kind == event.KindVec) {
-			c.Flags |= capOmit
-		}
-		if a.When == event.AtEntry {
+		switch a.When {
+		case event.AtEntry:
 			r.Flags |= specEntry
+		case event.AtBoth:
+			r.Flags |= specBefore
 		}
 	}
 	return r
+}
+
+// keep returns how many bytes of the content of an argument are wanted.
+func keep(s *event.Spec, i int, content capture.Content) uint32 {
+	switch s.Args[i].Len {
+	case event.LenMsg, event.LenMsgs:
+		i = event.PartData.Of(i)
+	}
+	return content.Of(s, i).Bytes()
+}
+
+// namelenOffset is where struct msghdr has msg_namelen.
+const namelenOffset = 8
+
+// memoryOf returns the programs' form of a memory argument.
+func memoryOf(a *event.Arg, i int, arch event.Arch) iotapeCap {
+	c := iotapeCap{
+		Arg: uint8(i), Kind: uint8(a.Kind), Dir: uint8(a.Dir), When: uint8(a.When), Len: uint8(a.Len), LenArg: a.LenArg,
+		CondArg: a.Cond.Arg, CondBits: a.Cond.Bits, CondMask: a.Cond.Mask, Bytes: a.Bytes(arch),
+		TailOff: a.Tail.Off, TailWidth: a.Tail.Width, TailMax: a.Tail.Max, TailPtr: a.Tail.Ptr, TailElem: a.Tail.Elem,
+	}
+	switch a.Len {
+	case event.LenArg, event.LenRet:
+		c.Bytes = a.Const
+	case event.LenPages:
+		c.Bytes = uint32(os.Getpagesize())
+	}
+	switch a.Layout {
+	case event.LayoutFDPair:
+		c.Flags = capFDs
+	case event.LayoutCloneRange:
+		c.Flags = capFDHead
+	case event.LayoutDedupeRange:
+		c.Flags = capFDTail
+	}
+	return c
+}
+
+// inner reports whether descriptors may stand in a call's memory.
+func inner(s *event.Spec) bool {
+	for i := range s.Args {
+		switch a := &s.Args[i]; {
+		case a.Len == event.LenMsg, a.Len == event.LenMsgs, a.Layout == event.LayoutFDPair, s.Op == event.OpIoctl:
+			return true
+		}
+	}
+	return false
+}
+
+// commandRows returns the table of commands by its keys.
+func commandRows(arch event.Arch) (keys []uint64, rows []iotapeCap) {
+	for _, c := range event.Commands() {
+		row := memoryOf(&c.Arg, 0, arch)
+		if c.Made {
+			row.Flags |= capMade
+		}
+		keys, rows = append(keys, uint64(c.Op)<<32|uint64(c.Value)), append(rows, row)
+	}
+	return keys, rows
 }
 
 // movesPosition reports whether a call reads or writes at a file's position.
@@ -97,15 +165,6 @@ func movesPosition(op event.Op) bool {
 		return true
 	}
 	return false
-}
-
-// movedFrom returns the argument of the descriptor whose content a Hold operation
-// moves.
-func movedFrom(op event.Op) int {
-	if op == event.OpSendfile {
-		return 1
-	}
-	return 0
 }
 
 // nativeArch returns the architecture of this program.

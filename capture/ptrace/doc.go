@@ -8,8 +8,8 @@
 //
 // # What differs from the contract and from eBPF capture
 //
-//   - The calls listed by Untraced are not recorded at all: frequent calls without
-//     meaning for storage, which would otherwise cost two stops each.
+//   - The calls listed by Untraced are not recorded unless all are asked for: frequent
+//     calls without meaning for storage, which would otherwise cost two stops each.
 //   - Nothing is ever dropped: a thread is stopped while its call is recorded, so
 //     both overflow policies hold the program until the writer took the records.
 //     Result.Stops stays 0.
@@ -24,6 +24,7 @@
 //   - Memory and descriptors of a program that an ordinary user may execute but
 //     not read are not shown to the recorder: their pieces are missing, and
 //     objects are left out.
+//   - That an open made its file (O_CREAT in the object's flags) is not known.
 //   - 32-bit calls are recorded as unknown operations, with CallCompat.
 //   - A call that returns to be restarted (-512 to -516, ERESTARTSYS and others)
 //     is recorded with that result, and again when it is restarted.

@@ -49,7 +49,7 @@ func (r *recorder) emit(th *thread) {
 func (r *recorder) nextData() {
 	r.out.put(&r.rec)
 	r.rec = trace.Record{
-		Type: trace.RecData, PID: r.rec.PID, TID: r.rec.TID, Enter: r.rec.Enter,
+		Type: trace.RecData, Op: r.rec.Op, PID: r.rec.PID, TID: r.rec.TID, Enter: r.rec.Enter,
 		Objects: r.rec.Objects[:0], Pieces: r.rec.Pieces[:0],
 	}
 	r.scratch = r.scratch[:0]
@@ -145,10 +145,10 @@ func (r *recorder) planHeld(th *thread, ret int64) heldFile {
 	if th.call.spec.Op == event.OpSendfile {
 		src, srcOff, dst, dstOff = 1, 2, 0, -1
 	}
-	seg := segment{arg: uint8(src), n: uint64(ret)}
-	if r.bare {
-		seg.flags = trace.PieceOmitted
-		r.plan = append(r.plan, seg)
+	keep := uint64(r.o.Content.Of(th.call.spec, src).Bytes())
+	seg := segment{arg: uint8(src), n: min(uint64(ret), keep)}
+	r.planOmitted(seg.arg, 0, keep, uint64(ret))
+	if seg.n == 0 {
 		return heldFile{-1}
 	}
 	for _, side := range [2]struct{ fd, off int }{{src, srcOff}, {dst, dstOff}} {

@@ -106,68 +106,33 @@ func (s *stringReader) append(b []byte, addr uint64, limit int) (out []byte, cut
 	return b, true, true
 }
 
-// planArg adds the memory of argument i to the plan.
-func (r *recorder) planArg(th *thread, i int, ret int64) {
-	c := &th.call
-	a := &c.spec.Args[i]
-	addr := c.args[i]
-	if addr == 0 || !applies(&a.Cond, &c.args) {
-		return
+// planBytes adds memory that is no content, or content of which all is wanted.
+func (r *recorder) planBytes(s segment) {
+	if s.n > 0 {
+		r.plan = append(r.plan, s)
 	}
-	arg := uint8(i)
-	switch {
-	case a.Kind == event.KindStrings:
-		r.planStrings(th, arg, addr)
-		return
-	case a.Len == event.LenNUL:
-		r.planString(th, arg, addr)
-		return
-	case a.Len == event.LenVec || a.Len == event.LenVecAll:
-		r.planVector(th, arg, a, ret)
-		return
-	}
-	if a.Dir == event.Out && failed(ret) {
-		return
-	}
-	var n uint64
-	var flags uint8
-	switch a.Len {
-	case event.LenConst:
-		n = uint64(a.Bytes(r.arch))
-	case event.LenArg:
-		n = c.args[a.LenArg]
-		if failed(ret) && n > failedBytes {
-			n, flags = failedBytes, trace.PieceTruncated // a length that the kernel refused
-		}
-	case event.LenRet:
-		if failed(ret) {
-			return
-		}
-		n = uint64(ret)
-		if a.LenArg != event.NoArg {
-			n = min(n, c.args[a.LenArg])
-		}
-	}
-	r.planBytes(c.spec, segment{arg: arg, flags: flags, n: n, addr: addr}, a.Kind)
 }
 
-func (r *recorder) planBytes(spec *event.Spec, s segment, kind event.Kind) {
-	if s.n == 0 {
-		return
-	}
-	content := kind == event.KindBuf || kind == event.KindVec
-	if r.bare && content && (spec.Class == event.Data || spec.Class == event.Socket) {
-		s.flags |= trace.PieceOmitted
-	}
-	r.plan = append(r.plan, s)
+// planContent adds n bytes of an argument as far as they are wanted.
+func (r *recorder) planContent(spec *event.Spec, s segment) {
+	keep := uint64(r.o.Content.Of(spec, int(s.arg)).Bytes())
+	n := s.n
+	s.n = min(n, keep)
+	r.planBytes(s)
+	r.planOmitted(s.arg, s.flags, keep, n)
 }
 
-func applies(c *event.Cond, args *[6]uint64) bool {
-	if c.Mask == 0 {
-		return true
+// planElement adds an element of a vector, as far as it is within what is wanted.
+func (r *recorder) planElement(s segment, keep uint64) {
+	s.n = min(s.n, keep-min(keep, s.pos))
+	r.planBytes(s)
+}
+
+// planOmitted adds the bytes of an argument, n in all, that are not wanted.
+func (r *recorder) planOmitted(arg, flags uint8, keep, n uint64) {
+	if n > keep {
+		r.plan = append(r.plan, segment{arg: arg, flags: flags | trace.PieceOmitted, pos: keep, n: n - keep})
 	}
-	v := args[c.Arg]
-	return v < 64 && c.Mask>>v&1 != 0
 }
 
 func (r *recorder) planString(th *thread, arg uint8, addr uint64) {
@@ -248,11 +213,12 @@ func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 	if a.Len == event.LenVecAll {
 		left = 1 << 31
 	}
-	pos := uint64(0)
+	pos, keep := uint64(0), uint64(r.o.Content.Of(c.spec, int(arg)).Bytes())
 	for v := shape; len(v) > 0 && left > 0; v = v[iovecBytes:] {
 		n := min(binary.LittleEndian.Uint64(v[8:]), left)
-		r.planBytes(c.spec, segment{arg: arg, pos: pos, n: n, addr: binary.LittleEndian.Uint64(v)}, event.KindVec)
+		r.planElement(segment{arg: arg, pos: pos, n: n, addr: binary.LittleEndian.Uint64(v)}, keep)
 		pos += n
 		left -= n
 	}
+	r.planOmitted(arg, 0, keep, pos)
 }

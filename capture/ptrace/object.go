@@ -2,6 +2,7 @@ package ptrace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -26,12 +27,67 @@ func (r *recorder) objects(th *thread, ret int64) {
 	if failed(ret) {
 		return
 	}
+	for i := range c.spec.Args {
+		r.innerObjects(th, i, ret)
+	}
 	made := c.spec.Result == event.KindFD
 	if c.spec.Op == event.OpFcntl {
 		made = c.args[1] == fDupFD || c.args[1] == fDupFDCloexec
 	}
 	if made {
 		r.addObject(th, int32(ret), event.ResultArg)
+	}
+}
+
+// innerObjects adds those of descriptors in the memory of an argument, and those that
+// a command takes or makes.
+func (r *recorder) innerObjects(th *thread, i int, ret int64) {
+	c := &th.call
+	a := &c.spec.Args[i]
+	addr := c.args[i]
+	switch a.Len {
+	case event.LenMsg, event.LenMsgs:
+		if addr != 0 {
+			for _, fd := range r.messages(th, i, a, ret).Passed(th.read) {
+				r.addObject(th, fd, event.MemoryArg)
+			}
+		}
+		return
+	case event.LenCommand:
+		cmd, made, ok := event.CommandArg(c.spec.Op, c.args[a.LenArg])
+		if made {
+			r.addObject(th, int32(ret), event.ResultArg)
+		}
+		if !ok {
+			return
+		}
+		if cmd.Kind == event.KindFD {
+			r.addObject(th, int32(addr), i)
+		}
+		a = &cmd
+	}
+	if addr == 0 {
+		return
+	}
+	switch a.Layout {
+	case event.LayoutFDPair:
+		r.addObjectsAt(th, addr, 2, 4)
+	case event.LayoutCloneRange:
+		r.addObjectsAt(th, addr, 1, 8)
+	case event.LayoutDedupeRange:
+		r.addObjectsAt(th, addr+uint64(a.Bytes(r.arch)), r.tailCount(th, a, addr), uint64(a.Tail.Elem))
+	}
+}
+
+// addObjectsAt adds those of descriptors that stand in memory, step bytes apart.
+func (r *recorder) addObjectsAt(th *thread, addr, count, step uint64) {
+	for ; count > 0 && len(r.rec.Objects) <= event.MaxPassed; count-- {
+		var b [4]byte
+		if th.read(addr, b[:]) != len(b) {
+			return
+		}
+		r.addObject(th, int32(binary.LittleEndian.Uint32(b[:])), event.MemoryArg)
+		addr += step
 	}
 }
 

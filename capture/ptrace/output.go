@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"iotape/capture/digest"
 	"iotape/trace"
 )
 
@@ -18,6 +19,7 @@ const (
 // thread.
 type output struct {
 	sw      *trace.StreamWriter
+	digest  *digest.Rewriter // nil if nothing is hashed
 	buf     []byte
 	records uint64 // in buf
 	round   uint32
@@ -45,7 +47,7 @@ func (o *output) flush() {
 	if len(o.buf) == 0 {
 		return
 	}
-	if err := o.sw.WriteRecords(trace.Frame{Round: o.round, Until: now()}, o.buf); err != nil {
+	if err := o.sw.WriteRecords(trace.Frame{Round: o.round, Until: now()}, o.digest.Payload(o.buf)); err != nil {
 		o.err = err
 		o.lost += o.records
 	}

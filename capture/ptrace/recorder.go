@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"iotape/capture"
+	"iotape/capture/digest"
 	"iotape/event"
 	"iotape/internal/ptracer"
 	"iotape/trace"
@@ -19,7 +20,6 @@ type recorder struct {
 	arch event.Arch
 	tr   *ptracer.Tracer
 	out  output
-	bare bool // content is not wanted
 
 	started bool   // the command's first call was seen
 	events  uint64 // calls recorded
@@ -51,11 +51,13 @@ type call struct {
 	enter  uint64 // ns
 	cpu    uint64 // ns
 	compat bool
+	// offered is the room that a call was told of (Spec.Offer), MaxUint64 if unknown.
+	offered uint64
 }
 
 func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *recorder {
 	return &recorder{
-		o: o, arch: arch, out: output{sw: sw}, bare: o.Content == capture.ContentNone,
+		o: o, arch: arch, out: output{sw: sw, digest: digest.New(o.Content)},
 		scratch: make([]byte, 0, recordBytes), turns: turns{},
 	}
 }
@@ -100,6 +102,7 @@ func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	if r.live > 1 && movesPosition(op) {
 		r.turns.take(th, r.file(th))
 	}
+	r.noteOffer(th)
 	r.enterRecord(th)
 	if th.call.spec.NoReturn {
 		r.begin(th, th.call.enter, 0, 0)
@@ -114,8 +117,12 @@ func (r *recorder) enterRecord(th *thread) {
 	r.plan = r.plan[:0]
 	for i := range th.call.spec.Args {
 		a := &th.call.spec.Args[i]
-		if a.Kind.IsMemory() && a.When == event.AtEntry {
+		switch {
+		case !a.Kind.IsMemory():
+		case a.When == event.AtEntry:
 			r.planArg(th, i, 0)
+		case a.When == event.AtBoth:
+			r.planBefore(th, i)
 		}
 	}
 	if len(r.plan) == 0 {
@@ -127,6 +134,10 @@ func (r *recorder) enterRecord(th *thread) {
 	}
 	for i := range r.plan {
 		s := &r.plan[i]
+		if s.data == nil {
+			r.rec.Pieces = append(r.rec.Pieces, trace.Piece{Arg: s.arg, Flags: s.flags, Len: uint32(s.n), Off: s.pos})
+			continue
+		}
 		r.addPieces(s.arg, s.flags, s.data)
 	}
 	r.out.put(&r.rec)
@@ -176,10 +187,11 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 	r.objects(th, ret)
 	for i := range c.spec.Args {
 		a := &c.spec.Args[i]
-		if a.Kind.IsMemory() && a.When == event.AtExit {
+		if a.Kind.IsMemory() && a.When != event.AtEntry {
 			r.planArg(th, i, ret)
 		}
 	}
+	r.planOffer(th, ret)
 	if c.spec.Hold && ret > 0 {
 		held := r.planHeld(th, ret)
 		defer held.close()

@@ -28,7 +28,11 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 	if !ok {
 		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "a catalogue for " + runtime.GOARCH}
 	}
-	prog, err := filter(Untraced())
+	through := Untraced()
+	if o.EveryCall {
+		through = nil
+	}
+	prog, err := filter(through)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,8 @@ const (
 
 // Untraced returns the calls that are let through without being recorded: a stop
 // at each would cost more than all others together, and neither replay nor the
-// trace's storage side needs them. Every other call is recorded.
+// trace's storage side needs them. Every other call is recorded; these too if
+// capture.Options.EveryCall says so.
 func Untraced() []Exempt { return append(archExempt(), exempt...) }
 
 // exempt holds what all architectures have; the most frequent come first.

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 
+	"iotape/capture/ebpf"
 	"iotape/internal/ptracer"
 	"iotape/replay"
 )
@@ -12,5 +13,6 @@ import (
 func main() {
 	ptracer.Stub() // does not return in a process that becomes a recorded command
 	replay.Stub()  // likewise in one that replays
+	ebpf.Stub()    // likewise in one that watches over a recording
 	os.Exit(run(os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }

@@ -9,7 +9,8 @@ import (
 func newRecord(c *console) *cobra.Command {
 	var p recordPlan
 	var noIndex bool
-	var backend, content, overflow string
+	var backend, content, overflow, last string
+	var dumpOn []string
 	ring := sizeFlag(0)
 	cmd := &cobra.Command{
 		Use:   "record [-o TAPE] [flags] [--] COMMAND [ARG...]",
@@ -27,10 +28,17 @@ Ctrl-C goes to the command. When the tape is being sealed, it stops sealing and
 keeps the recording, to be sealed later with iotape seal.
 
 If the disk fills up the command goes on; what is not recorded is counted, and
-the tape says so.`,
+the tape says so.
+
+With --last nothing is written while all is well: only the recent past is kept, in
+memory. It is written to a tape of its own, NAME-1.tape and so on, when iotape dump
+or SIGUSR1 asks for it, when a program crashes, and on the conditions of --dump-on:
+errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; end.`,
 		Example: `  iotape record -o git.tape -- git clone --no-hardlinks repo work
   iotape record -o make.tape --snapshot src -- make -C src
-  iotape record --content none -- tar -xf big.tar      # what was called, not the bytes`,
+  iotape record --content none -- tar -xf big.tar      # what was called, not the bytes
+  iotape record --content write=full,read=hash -- sqlite3 db .dump
+  iotape record --last 30s,512M --dump-on errno=EIO --dump-on op=fsync,slow=50ms -o db.tape -- ./server`,
 		Args: cobra.MinimumNArgs(1),
 		Annotations: exits(
 			"N    the command's own; 128+N if signal N ended it",
@@ -48,6 +56,9 @@ the tape says so.`,
 			if p.capture.Overflow, err = capture.ParseOverflow(overflow); err != nil {
 				return usageError{err}
 			}
+			if p.flight, err = newFlightPlan(last, dumpOn); err != nil {
+				return usageError{err}
+			}
 			p.capture.RingBytes = int(ring)
 			p.capture.Command, p.index = args, !noIndex
 			return record(cmd.Context(), c, &p)
@@ -57,11 +68,14 @@ the tape says so.`,
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
-	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full or none")
+	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
+	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
 	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.StringVar(&last, "last", "", "flight recorder: keep only the last `TIME`, or SIZE, or both with a comma, in memory; 30s, 512M")
+	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when `THIS` happens; repeatable")
 	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	return cmd
 }

@@ -30,6 +30,7 @@ type recordPlan struct {
 	snapshots  []string
 	keepStream bool
 	index      bool
+	flight     *flightPlan // not nil: record into memory
 }
 
 // While a recording is made it is in OUT.partial:
@@ -73,7 +74,7 @@ func (p *recordPlan) check() error {
 		}
 	}
 	partial := p.out + partialSuffix
-	if err := mustNotExist(partial, fmt.Sprintf("it is a recording that was not sealed: iotape seal %s, or remove it", partial)); err != nil {
+	if err := mustNotExist(partial, fmt.Sprintf("it is a recording that was not sealed: iotape repair %s, or remove it", partial)); err != nil {
 		return err
 	}
 	for i, dir := range p.snapshots {
@@ -123,6 +124,9 @@ func commandError(name string, err error) error {
 func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	if err := p.check(); err != nil {
 		return err
+	}
+	if p.flight != nil {
+		return fly(c, p)
 	}
 	partial := p.out + partialSuffix
 	if err := os.Mkdir(partial, 0o777); err != nil {
@@ -190,9 +194,19 @@ func capturing(c *console, p *recordPlan, partial string) (*capture.Result, erro
 		return nil, err
 	}
 	defer guard.release()
+	return anyBackend(c, p, func(b *backend) (*capture.Result, error) { return capturingWith(b, p, guard) }, func() error {
+		guard.written, guard.next, guard.err = 0, 0, nil
+		_, err := f.Seek(0, 0)
+		return errors.Join(err, f.Truncate(0))
+	})
+}
+
+// anyBackend records with the first back end that can. Before it tries another one it
+// calls again.
+func anyBackend(c *console, p *recordPlan, record func(*backend) (*capture.Result, error), again func() error) (*capture.Result, error) {
 	for i := range p.backend {
 		last := i == len(p.backend)-1
-		res, err := capturingWith(&p.backend[i], p, guard)
+		res, err := record(&p.backend[i])
 		if err == nil || res != nil {
 			return res, err
 		}
@@ -201,13 +215,9 @@ func capturing(c *console, p *recordPlan, partial string) (*capture.Result, erro
 			return nil, runError(p.capture.Command[0], err)
 		}
 		c.say("recording with %s: %v", p.backend[i+1].Name(), err)
-		if _, err := f.Seek(0, 0); err != nil {
+		if err := again(); err != nil {
 			return nil, err
 		}
-		if err := f.Truncate(0); err != nil {
-			return nil, err
-		}
-		guard.written, guard.next, guard.err = 0, 0, nil
 	}
 	return nil, errors.New("no way to record")
 }
@@ -251,7 +261,7 @@ func capturingWith(b *backend, p *recordPlan, guard *spaceGuard) (*capture.Resul
 func (p *recordPlan) head(b *backend) *trace.Head {
 	h := &trace.Head{
 		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command,
-		UID: os.Getuid(), GID: os.Getgid(), Content: string(p.capture.Content), Overflow: string(p.capture.Overflow),
+		UID: os.Getuid(), GID: os.Getgid(), Content: p.capture.Content.String(), Overflow: string(p.capture.Overflow),
 		Shards: b.shards(&p.capture), Ops: len(event.Catalogue()),
 	}
 	h.ClockNS, h.WallNS = clocks()

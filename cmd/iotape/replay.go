@@ -98,7 +98,10 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 		if r.TreePaths > 0 {
 			verdict += fmt.Sprintf(", and so do all %s paths", report.Count(uint64(r.TreePaths)))
 		}
-		_, err := fmt.Fprintln(w, style.Good(verdict))
+		fmt.Fprintln(w, style.Good(verdict))
+		return writeUncompared(w, r)
+	}
+	if err := writeUncompared(w, r); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))))
@@ -119,6 +122,19 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 		more(w, len(r.Tree)-min(len(r.Tree), maxShown))
 	}
 	return nil
+}
+
+// writeUncompared says what could not be compared, because the recording did not
+// keep it.
+func writeUncompared(w io.Writer, r *replay.Report) error {
+	var err error
+	if r.Uncompared > 0 {
+		_, err = fmt.Fprintf(w, "not compared: the bytes of %s reads, which the tape does not have or which depend on such\n", report.Count(r.Uncompared))
+	}
+	if r.TreeMadeUp > 0 && err == nil {
+		_, err = fmt.Fprintf(w, "not compared: the content of %s files in the end, for the same reason\n", report.Count(uint64(r.TreeMadeUp)))
+	}
+	return err
 }
 
 func more(w io.Writer, n int) {

@@ -121,20 +121,27 @@ func header() ([]byte, error) {
 	fmt.Fprintf(&b, "/* %s */\n#pragma once\n\n", generated)
 	def := func(prefix, name string, v any) { fmt.Fprintf(&b, "#define %s%s %d\n", prefix, name, v) }
 	for name, v := range ordered(
-		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg, "REQUEST_ARG", event.RequestArg) {
+		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg,
+		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "RESULT_ARG", event.ResultArg, "MEMORY_ARG", event.MemoryArg, "OP_IOCTL", event.OpIoctl,
+		"REQUEST_ARG", event.RequestArg) {
 		def("IOT_", name, v)
 	}
-	for name, v := range ordered("PATH", event.KindPath, "TEXT", event.KindText, "BUF", event.KindBuf, "VEC", event.KindVec, "STRUCT", event.KindStruct, "STRINGS", event.KindStrings) {
+	for name, v := range ordered("FD", event.KindFD, "PATH", event.KindPath, "TEXT", event.KindText, "BUF", event.KindBuf, "VEC", event.KindVec, "STRUCT", event.KindStruct, "STRINGS", event.KindStrings) {
 		def("IOT_KIND_", name, v)
 	}
 	for name, v := range ordered("IN", event.In, "OUT", event.Out) {
 		def("IOT_DIR_", name, v)
 	}
-	for name, v := range ordered("NUL", event.LenNUL, "CONST", event.LenConst, "ARG", event.LenArg, "RET", event.LenRet, "VEC", event.LenVec, "VEC_ALL", event.LenVecAll) {
+	for name, v := range ordered("NUL", event.LenNUL, "CONST", event.LenConst, "ARG", event.LenArg, "RET", event.LenRet, "VEC", event.LenVec, "VEC_ALL", event.LenVecAll,
+		"ARRAY", event.LenArray, "RET_ARRAY", event.LenRetArray, "BITS", event.LenBits, "PAGES", event.LenPages, "PTR", event.LenPtr, "POSITIVE", event.LenPositive,
+		"INTERRUPTED", event.LenInterrupted, "TAIL", event.LenTail, "REF", event.LenRef, "COMMAND", event.LenCommand, "MSG", event.LenMsg, "MSGS", event.LenMsgs) {
 		def("IOT_LEN_", name, v)
 	}
-	for name, v := range ordered("EXIT", event.AtExit, "ENTRY", event.AtEntry) {
+	for name, v := range ordered("EXIT", event.AtExit, "ENTRY", event.AtEntry, "BOTH", event.AtBoth) {
 		def("IOT_AT_", name, v)
+	}
+	for name, v := range ordered("BEFORE", event.PartBefore, "NAME", event.PartName, "DATA", event.PartData, "CONTROL", event.PartControl, "TARGET", event.PartTarget) {
+		def("IOT_PART_", name, v.(event.Part).Of(0))
 	}
 	return b.Bytes(), nil
 }

@@ -28,11 +28,23 @@ const (
 	numCodecs
 )
 
+var codecNames = [numCodecs]string{"none", "lzo", "zlib", "bz2", "lzf", "snappy", "lz4", "lz4hc"}
+
 func (c Codec) String() string {
 	if c < numCodecs {
-		return [...]string{"none", "lzo", "zlib", "bz2", "lzf", "snappy", "lz4", "lz4hc"}[c]
+		return codecNames[c]
 	}
 	return fmt.Sprintf("codec %d", uint8(c))
+}
+
+// ParseCodec returns the codec of a name, if it can be written.
+func ParseCodec(s string) (Codec, bool) {
+	for c, name := range codecNames {
+		if name == s && Codec(c) != LZO && Codec(c) != Bzip2 {
+			return Codec(c), true
+		}
+	}
+	return None, false
 }
 
 // maxRatio bounds what a byte can decompress to, over all codecs: a lie about the

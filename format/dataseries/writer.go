@@ -312,10 +312,26 @@ func (r *Row) SetNull(field int) {
 	}
 }
 
+// ClearNull takes SetNull back.
+func (r *Row) ClearNull(field int) {
+	if at := r.b.e.Type.null[field]; at >= 0 {
+		r.record()[at>>3] &^= 1 << (at & 7)
+	}
+}
+
+// Null reports whether a field of the record is null so far.
+func (r *Row) Null(field int) bool { return r.b.e.Null(r.b.e.n-1, field) }
+
+// Int returns a Byte, an Int32 or an Int64 as it was set.
+func (r *Row) Int(field int) int64 { return r.b.e.Int(r.b.e.n-1, field) }
+
 // SetBool sets a Bool.
 func (r *Row) SetBool(field int, v bool) {
-	if at := r.b.e.Type.at[field]; v {
+	at := r.b.e.Type.at[field]
+	if v {
 		r.record()[at>>3] |= 1 << (at & 7)
+	} else {
+		r.record()[at>>3] &^= 1 << (at & 7)
 	}
 }
 

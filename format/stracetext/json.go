@@ -94,8 +94,10 @@ type JSONBuf struct {
 	Data64  []byte  `json:"data64,omitempty"`
 	Cut     bool    `json:"cut,omitempty"`     // there are more bytes than these
 	Missing int64   `json:"missing,omitempty"` // bytes that could not be recorded
-	Omitted bool    `json:"omitted,omitempty"` // not recorded by the recording's policy
+	Omitted bool    `json:"omitted,omitempty"` // what is not in data was not wanted by the recording's policy
 	Parts   []int64 `json:"parts,omitempty"`   // lengths of a vector's elements
+	// Hashes of the content, which is omitted: "blake3:" and 64 digits for each 64 KiB.
+	Hashes []string `json:"hashes,omitempty"`
 }
 
 var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited"}
@@ -217,6 +219,9 @@ func argName(spec *event.Spec, arg int) string {
 	if arg >= 0 && arg < len(spec.Args) {
 		return spec.Args[arg].Name
 	}
+	if arg == event.MemoryArg {
+		return "memory"
+	}
 	return "result"
 }
 
@@ -290,9 +295,9 @@ func putText(m map[string]any, name, s string) {
 
 func (p *Printer) jsonBuf(args map[string]any, e *event.Event, a *event.Arg, b *event.Buf) {
 	if !b.Omitted && b.Missing == 0 {
+		arch := p.archOf(e)
 		switch {
-		case a.Kind == event.KindStruct:
-			arch := p.archOf(e)
+		case a.Kind == event.KindStruct && a.Layout.Bytes(arch) > 0:
 			if s, ok := decode(a.Layout, arch, p.content(b, a.Layout.Bytes(arch))); ok {
 				args[a.Name] = jsonStruct(&s, arch)
 				return
@@ -303,7 +308,7 @@ func (p *Printer) jsonBuf(args map[string]any, e *event.Event, a *event.Arg, b *
 		case a.Kind == event.KindStrings:
 			args[a.Name] = jsonStrings(p.content(b, int(b.Len)))
 			return
-		case isSockaddr(e, a):
+		case isSockaddr(a):
 			args[a.Name] = string(appendSockaddr(nil, p.content(b, maxSockaddr)))
 			return
 		case isDirents(e, a):
@@ -311,8 +316,8 @@ func (p *Printer) jsonBuf(args map[string]any, e *event.Event, a *event.Arg, b *
 			return
 		}
 	}
-	j := JSONBuf{Len: b.Len, Missing: b.Missing, Omitted: b.Omitted, Parts: append([]int64(nil), b.Parts...)}
-	if !b.Omitted {
+	j := JSONBuf{Len: b.Len, Missing: b.Missing, Omitted: b.Omitted, Parts: append([]int64(nil), b.Parts...), Hashes: jsonDigests(b)}
+	if !b.Omitted || b.Kept() > 0 {
 		data := p.content(b, p.max)
 		j.Cut = int64(len(data)) < b.Len
 		if s := string(data); utf8.ValidString(s) {

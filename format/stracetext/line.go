@@ -188,7 +188,10 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 
 // appendBuf writes the memory of an argument.
 func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.Buf, addr uint64) []byte {
-	if b.Omitted || b.Missing > 0 && b.Missing >= b.Len {
+	if len(b.Hashes) > 0 {
+		return p.appendDigests(dst, b)
+	}
+	if b.Omitted && b.Kept() == 0 || b.Missing > 0 && b.Missing >= b.Len {
 		dst = appendHex(dst, addr)
 		dst = append(dst, " /* "...)
 		dst = strconv.AppendInt(dst, b.Len, 10)
@@ -199,7 +202,7 @@ func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.B
 	}
 	arch := p.archOf(e)
 	switch {
-	case a.Kind == event.KindStruct:
+	case a.Kind == event.KindStruct && a.Layout.Bytes(arch) > 0:
 		if s, ok := decode(a.Layout, arch, p.content(b, a.Layout.Bytes(arch))); ok {
 			return p.appendStruct(dst, &s, arch)
 		}
@@ -210,7 +213,7 @@ func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.B
 		dst = p.appendVec(dst, b)
 	case a.Kind == event.KindText:
 		dst = appendQuoted(dst, bytes.TrimRight(p.content(b, event.MaxPath), "\x00"))
-	case isSockaddr(e, a):
+	case isSockaddr(a):
 		return appendSockaddr(dst, p.content(b, maxSockaddr))
 	case isDirents(e, a):
 		return p.appendDirents(dst, p.content(b, maxDirents), e.Op)

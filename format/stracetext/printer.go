@@ -96,7 +96,7 @@ func (p *Printer) content(b *event.Buf, n int) []byte {
 	if b.Inline != nil || p.o.Content == nil {
 		return b.Inline[:min(n, len(b.Inline))]
 	}
-	if n == 0 || b.Omitted {
+	if n == 0 {
 		return nil
 	}
 	return p.o.Content(b, n)

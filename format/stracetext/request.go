@@ -20,12 +20,12 @@ func requestFields(e *event.Event) []field {
 	}
 	fields := []field{
 		{name: "ring", form: fileDescr, v: uint64(r.Queue)}, {name: "user_data", form: hexadecimal, v: r.UserData},
-		{name: "flags", form: bitNames, set: event.SQEFlagNames(), v: uint64(r.Flags)},
+		{name: "flags", form: bitNames, set: event.SQEFlagNames, v: uint64(r.Flags)},
 	}
 	for _, f := range []field{
 		{name: "ioprio", form: hexadecimal, v: uint64(r.Prio)}, {name: "buf_index", form: unsigned, v: uint64(r.BufIndex)},
 		{name: "personality", form: unsigned, v: uint64(r.Personality)}, {name: "file_index", form: unsigned, v: uint64(r.FileIndex)},
-		{name: "cqe_flags", form: bitNames, set: event.CQEFlagNames(), v: uint64(r.CQEFlags & 0xffff)}, {name: "buffer", form: unsigned, v: uint64(r.CQEFlags >> 16)},
+		{name: "cqe_flags", form: bitNames, set: event.CQEFlagNames, v: uint64(r.CQEFlags & 0xffff)}, {name: "buffer", form: unsigned, v: uint64(r.CQEFlags >> 16)},
 	} {
 		if f.v != 0 {
 			fields = append(fields, f)

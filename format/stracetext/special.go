@@ -10,8 +10,6 @@ import (
 const (
 	fGETFD, fSETFD, fGETFL, fSETFL = 1, 2, 3, 4
 	fDUPFD, fDUPFDCloexec          = 0, 1030
-	fGETLK, fSETLKW                = 5, 7
-	fOFDGetlk, fOFDSetlkw          = 36, 38
 	fGETOWN, fGETSIG, fGETLEASE    = 9, 11, 1025
 	fGETPIPESZ, fGETSEALS          = 1032, 1034
 
@@ -29,7 +27,7 @@ var (
 // argument returns what argument i of a call means, given the others. show is
 // false where the kernel does not look at it.
 func (p *Printer) argument(e *event.Event, spec *event.Spec, i int) (a event.Arg, show bool) {
-	a = spec.Args[i]
+	a = spec.Argument(i, &e.Args)
 	switch e.Op {
 	case event.OpOpen, event.OpOpenat:
 		if a.Kind == event.KindMode {
@@ -55,6 +53,9 @@ func (p *Printer) argument(e *event.Event, spec *event.Spec, i int) (a event.Arg
 }
 
 func fcntlArgument(cmd uint64, a event.Arg) (event.Arg, bool) {
+	if a.Kind.IsMemory() {
+		return a, true
+	}
 	switch cmd {
 	case fGETFD, fGETFL, fGETOWN, fGETSIG, fGETLEASE, fGETPIPESZ, fGETSEALS:
 		return a, false
@@ -62,8 +63,6 @@ func fcntlArgument(cmd uint64, a event.Arg) (event.Arg, bool) {
 		return event.Arg{Name: a.Name, Kind: event.KindFlags, Set: fdFlags}, true
 	case fSETFL:
 		return event.Arg{Name: a.Name, Kind: event.KindFlags, Set: openNames}, true
-	case fGETLK, 6, fSETLKW, fOFDGetlk, 37, fOFDSetlkw:
-		return a, true
 	}
 	return event.Arg{Name: a.Name, Kind: event.KindInt}, true
 }
@@ -114,10 +113,8 @@ func intOf(v uint64) int64 {
 	return int64(v)
 }
 
-// isSockaddr reports whether a buffer argument holds a socket address.
-func isSockaddr(e *event.Event, a *event.Arg) bool {
-	return a.Kind == event.KindBuf && a.Name == "addr" && e.Spec().Class == event.Socket
-}
+// isSockaddr reports whether an argument points to a socket address.
+func isSockaddr(a *event.Arg) bool { return a.Layout == event.LayoutSockaddr }
 
 // isDirents reports whether a buffer argument holds directory entries.
 func isDirents(e *event.Event, a *event.Arg) bool {

@@ -75,6 +75,11 @@ var rules = []rule{
 		why:   "the agent is small and static",
 	},
 	{
+		of:   []string{"bench/..."},
+		only: []string{"bench", "trace", "report", "workload"},
+		why:  "measures the program from outside, and reads its tapes",
+	},
+	{
 		of:    []string{"internal/testenv"},
 		only:  []string{},
 		never: []string{"other:..."},

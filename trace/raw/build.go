@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"iotape/event"
 	"iotape/trace"
 )
 
@@ -151,6 +152,10 @@ func (b *builder) piece(rest string) error {
 	}
 	p.Flags = uint8(flags)
 	switch {
+	case p.Flags&trace.PieceHash != 0 && p.Flags&(trace.PieceMissing|trace.PieceOmitted) == 0:
+		if want := len(event.Digest{}); len(p.Data) != want {
+			return fmt.Errorf("a hash has %d bytes, not %d", want, len(p.Data))
+		}
 	case p.Flags&(trace.PieceMissing|trace.PieceOmitted) == 0:
 		p.Len = uint32(len(p.Data))
 	case p.Data != nil:

@@ -108,7 +108,7 @@ func (d *dumper) record(body []byte) {
 
 func (d *dumper) piece(p *trace.Piece) {
 	q := *p
-	if p.Data != nil {
+	if p.Data != nil && p.Flags&trace.PieceHash == 0 {
 		q.Len = 0 // the data says it
 	}
 	d.w.WriteString("    piece")

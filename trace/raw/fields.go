@@ -63,6 +63,7 @@ func own(f ...field[trace.Record]) []field[trace.Record] {
 var (
 	callFlags = []flag{{trace.CallMore, "more"}, {trace.CallCompat, "compat"}, {trace.CallInterrupted, "interrupted"}}
 	dataFlags = []flag{{trace.DataLast, "last"}}
+	fileFlags = []flag{{trace.FileOwn, "own"}}
 
 	kinds = []kind{
 		{trace.RecCall, "call", own(fNR, fEnter, fExit, fCPU, fRet, fArgs), callFlags},
@@ -72,7 +73,7 @@ var (
 		{trace.RecFork, "fork", own(fTime, fChild, fCTID, fShare), nil},
 		{trace.RecExit, "exit", own(fTime, fRet), nil},
 		{trace.RecLoss, "loss", own(fTime, fCount, fWhy), nil},
-		{trace.RecFile, "file", own(fTime), nil},
+		{trace.RecFile, "file", own(fTime), fileFlags},
 		{trace.RecNote, "note", own(fTime), nil},
 		{trace.RecStart, "start", own(fTime, fUmask), nil},
 	}
@@ -90,6 +91,7 @@ var (
 		{"nlink", 10, func(o *trace.Object) any { return &o.Nlink }},
 		{"uid", 10, func(o *trace.Object) any { return &o.UID }},
 		{"gid", 10, func(o *trace.Object) any { return &o.GID }},
+		{"open", 10, func(o *trace.Object) any { return &o.Open }},
 	}
 	pieceFields = []field[trace.Piece]{
 		{"arg", 10, func(p *trace.Piece) any { return &p.Arg }},
@@ -99,6 +101,7 @@ var (
 	pieceFlags = []flag{
 		{uint32(trace.PieceMissing), "missing"}, {uint32(trace.PieceOmitted), "omitted"},
 		{uint32(trace.PieceShape), "shape"}, {uint32(trace.PieceTruncated), "truncated"},
+		{uint32(trace.PieceHash), "hash"},
 	}
 	frameFields = []field[trace.Frame]{
 		{"stream", 16, func(f *trace.Frame) any { return &f.Stream }},

@@ -1,4 +1,4 @@
-/* What is read at the entry of execve: the path and the argument vector, in a
+/* What is read at the entry of a call: what it will overwrite, and of execve the path and the argument vector, in a
  * RecEnter. Their pages may not be resident, since the kernel has not read them
  * yet; then they come from the kernel's own copies when the new program is in
  * place, or from the program after a call that failed. */
@@ -158,6 +158,34 @@ static __noinline int try_entry(struct work *w, struct task *st, struct spec *s,
 		put_piece(w, c->arg, PIECE_MISSING, 0, 0);
 	}
 	end_entry(w, st);
+	return 0;
+}
+
+/* record_before writes what a call will overwrite. */
+__noinline int record_before(struct work *w, struct task *st, struct spec *s)
+{
+	u64 n, all;
+	u32 i;
+
+	if (!w || !st || !s)
+		return 0;
+	start_entry(w, st);
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		if (i >= s->ncaps)
+			break;
+		struct cap *c = &s->caps[i];
+		u64 addr = st->args[c->arg < 6 ? c->arg : 0];
+		if (c->when != IOT_AT_BOTH || !addr)
+			continue;
+		all = c->len == IOT_LEN_BITS ? bits_bytes(st->args[c->len_arg < 6 ? c->len_arg : 0]) : c->bytes;
+		n = all < STRUCT_MAX ? all : STRUCT_MAX;
+		if (n && !put_struct(w, addr, c->arg | IOT_PART_BEFORE, n, 0))
+			n = 0;
+		if (n < all)
+			put_piece(w, c->arg | IOT_PART_BEFORE, PIECE_MISSING, all - n, n);
+	}
+	if (w->npieces)
+		end_entry(w, st);
 	return 0;
 }
 

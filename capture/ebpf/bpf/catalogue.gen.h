@@ -2,11 +2,17 @@
 #pragma once
 
 #define IOT_MAX_ARGS 6
-#define IOT_MAX_CAPS 4
+#define IOT_MAX_CAPS 6
 #define IOT_MAX_OBJS 3
 #define IOT_MAX_PATH 4096
 #define IOT_NO_ARG 255
+#define IOT_MAX_PASSED 253
+#define IOT_MAX_MESSAGES 64
+#define IOT_RESULT_ARG -1
+#define IOT_MEMORY_ARG -2
+#define IOT_OP_IOCTL 38
 #define IOT_REQUEST_ARG 15
+#define IOT_KIND_FD 4
 #define IOT_KIND_PATH 14
 #define IOT_KIND_TEXT 15
 #define IOT_KIND_BUF 16
@@ -21,5 +27,23 @@
 #define IOT_LEN_RET 3
 #define IOT_LEN_VEC 4
 #define IOT_LEN_VEC_ALL 5
+#define IOT_LEN_ARRAY 6
+#define IOT_LEN_RET_ARRAY 7
+#define IOT_LEN_BITS 8
+#define IOT_LEN_PAGES 9
+#define IOT_LEN_PTR 10
+#define IOT_LEN_POSITIVE 11
+#define IOT_LEN_INTERRUPTED 12
+#define IOT_LEN_TAIL 13
+#define IOT_LEN_REF 14
+#define IOT_LEN_COMMAND 15
+#define IOT_LEN_MSG 16
+#define IOT_LEN_MSGS 18
 #define IOT_AT_EXIT 0
 #define IOT_AT_ENTRY 1
+#define IOT_AT_BOTH 2
+#define IOT_PART_BEFORE 16
+#define IOT_PART_NAME 32
+#define IOT_PART_DATA 48
+#define IOT_PART_CONTROL 64
+#define IOT_PART_TARGET 80

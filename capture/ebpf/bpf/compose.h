@@ -1,5 +1,5 @@
-/* Composing a record in the work space: objects, strings, structures, and the
- * plan of what content is copied from the program. */
+/* Composing a record in the work space: objects, strings, structures, vectors, and
+ * the plan of what content is copied from the program. */
 #pragma once
 
 #include "state.h"
@@ -8,20 +8,6 @@
 #define O_CREAT 0100
 #define O_APPEND 02000
 #define FMODE_CREATED (1u << 20) /* linux/fs.h */
-
-/* pointer_at and word_at load from kernel memory by one checked instruction, where
- * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
- * pointer or a word. */
-static __always_inline void *pointer_at(const void *p)
-{
-	struct list_head *l = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct list_head));
-	return l->next;
-}
-static __always_inline unsigned long word_at(const void *p)
-{
-	struct thread_info *t = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct thread_info));
-	return t->flags;
-}
 
 /* file_of returns the calling thread's open file of a descriptor, 0 if there is none. */
 static __always_inline struct file *file_of(s32 fd)
@@ -58,8 +44,8 @@ static __always_inline void settle_position(struct work *w, struct task *st, s64
 		o->pos = st->start + ret;
 }
 
-/* put_file appends an open file; cloexec is of its descriptor. */
-static __noinline int put_file(struct work *w, struct file *f, s32 fd, s32 arg, u32 cloexec)
+/* add_file appends an open file; cloexec is of its descriptor. */
+static __always_inline int add_file(struct work *w, struct file *f, s32 fd, s32 arg, u32 cloexec)
 {
 	u64 off = w->len;
 
@@ -76,7 +62,7 @@ static __noinline int put_file(struct work *w, struct file *f, s32 fd, s32 arg, 
 	o->mode = i->i_mode;
 	/* The kernel drops O_CREAT after the open; here it says that the open made the file. */
 	o->flags = (f->f_flags & ~(O_CLOEXEC | O_CREAT)) | cloexec |
-		   (arg < 0 && f->f_mode & FMODE_CREATED ? O_CREAT : 0);
+		   (arg == IOT_RESULT_ARG && f->f_mode & FMODE_CREATED ? O_CREAT : 0);
 	o->nlink = i->__i_nlink;
 	o->uid = i->i_uid.val;
 	o->gid = i->i_gid.val;
@@ -92,6 +78,11 @@ static __noinline int put_file(struct work *w, struct file *f, s32 fd, s32 arg, 
 	return 1;
 }
 
+static __noinline int put_file(struct work *w, struct file *f, s32 fd, s32 arg)
+{
+	return add_file(w, f, fd, arg, 0);
+}
+
 /* put_object appends the calling thread's open file of a descriptor. */
 static __noinline int put_object(struct work *w, s32 fd, s32 arg)
 {
@@ -102,7 +93,7 @@ static __noinline int put_object(struct work *w, s32 fd, s32 arg)
 	if (!f)
 		return 0;
 	unsigned long bits = word_at(fdt->close_on_exec + (u32)fd / 64);
-	return put_file(w, f, fd, arg, (bits >> (fd & 63)) & 1 ? O_CLOEXEC : 0);
+	return add_file(w, f, fd, arg, (bits >> (fd & 63)) & 1 ? O_CLOEXEC : 0);
 }
 
 /* put_piece appends the head of a piece. */
@@ -158,32 +149,51 @@ static __noinline int put_string(struct work *w, u64 addr, u8 arg)
 	return 1;
 }
 
-/* put_struct appends up to a few hundred bytes. */
-static __noinline int put_struct(struct work *w, u64 addr, u8 arg, u32 n)
+/* put_struct appends up to STRUCT_MAX bytes. */
+#define STRUCT_MAX 4096
+static __noinline int put_struct(struct work *w, u64 addr, u8 arg, u64 n, u64 pos)
 {
 	u64 off = w->len;
-	if (off > COMPOSE_MAX || n > 512)
+	if (off > COMPOSE_MAX || n > STRUCT_MAX)
 		return 0;
 	off += sizeof(struct piece);
+	/* the last word's bytes behind the structure */
+	*(u64 *)(w->buf + off + (n & (STRUCT_MAX - 8))) = 0;
 	if (bpf_probe_read_user(w->buf + off, n, (void *)addr))
 		return 0;
-	put_piece(w, arg, 0, n, 0);
+	put_piece(w, arg, 0, n, pos);
 	w->len += pad8(n);
 	return 1;
 }
 
-static __always_inline void add_bulk(struct work *w, u8 arg, u8 flags, u64 addr, u64 len, u32 count)
+static __always_inline void add_bulk(struct work *w, u32 arg, u64 addr, u64 len, u32 count)
 {
 	u32 n = w->nbulk;
-	if (n >= IOT_MAX_CAPS)
+	if (n >= MAX_BULKS) {
+		put_piece(w, arg, PIECE_MISSING, len, 0);
 		return;
+	}
 	struct bulk *b = &w->bulk[n];
 	b->addr = addr;
 	b->len = len;
 	b->off = 0;
 	b->count = count;
-	b->arg = (u32)arg | (u32)flags << 8;
+	b->arg = arg;
 	w->nbulk = n + 1;
+}
+#define BULK(arg, flags, kind) ((u32)(arg) | (u32)(flags) << 8 | (u32)(kind) << 16)
+
+/* plan_content plans to copy what is wanted of n bytes; the rest is omitted. */
+static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, u8 flags, u32 kind, u64 addr, u64 n, u32 count)
+{
+	u64 keep = c->keep;
+
+	if (n > keep)
+		put_piece(w, arg, flags | PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep)
+		add_bulk(w, BULK(arg, flags, kind), addr, keep, count);
 }
 
 /* plan_vector appends the iovec array in work.iov, read at addr, and plans its
@@ -211,15 +221,11 @@ static __always_inline int plan_vector(struct work *w, struct cap *c, u64 addr, 
 		}
 		total = w->want;
 	}
-	if (!total)
-		return 1;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, c->arg, PIECE_OMITTED, total, 0);
-	else
-		add_bulk(w, c->arg, 0, addr, total, count);
+	plan_content(w, c, c->arg, 0, PART_VECTOR, addr, total, count);
 	return 1;
 }
 
+/* put_vector appends the iovec array and plans its elements' bytes. */
 static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
 {
 	if (!count || count > MAX_IOVECS)
@@ -230,63 +236,4 @@ static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 co
 		return 1;
 	}
 	return plan_vector(w, c, addr, count, ret);
-}
-
-#define FAILED_BYTES (64 << 10) /* of a length that the kernel refused */
-
-/* put_capture composes or plans the memory of one argument. */
-static __noinline int put_capture(struct work *w, struct task *st, struct cap *c, s64 ret)
-{
-	u64 addr = st->args[c->arg < 6 ? c->arg : 0];
-	u64 n = 0, v;
-	u8 arg = c->arg, flags = 0;
-
-	if (!addr)
-		return 0;
-	if (c->cond_mask) {
-		v = st->args[c->cond_arg < 6 ? c->cond_arg : 0];
-		if (v > 63 || !(c->cond_mask >> v & 1))
-			return 0;
-	}
-	if (c->len == IOT_LEN_NUL) {
-		if (!put_string(w, addr, arg) &&
-		    (failed(ret) || !add_part(w, arg, PART_STRING, addr, 0, 0, 0)))
-			put_piece(w, arg, PIECE_MISSING, 0, 0);
-		return 0;
-	}
-	v = st->args[c->len_arg < 6 ? c->len_arg : 0];
-	if (c->len == IOT_LEN_VEC || c->len == IOT_LEN_VEC_ALL)
-		return put_vector(w, c, addr, v, ret);
-	if (c->dir == IOT_DIR_OUT && failed(ret))
-		return 0;
-	switch (c->len) {
-	case IOT_LEN_CONST:
-		if (!put_struct(w, addr, arg, c->bytes) &&
-		    (failed(ret) || !add_part(w, arg, PART_BYTES, addr, c->bytes, 0, 0)))
-			put_piece(w, arg, PIECE_MISSING, c->bytes, 0);
-		return 0;
-	case IOT_LEN_ARG:
-		n = v;
-		if (failed(ret) && n > FAILED_BYTES) {
-			n = FAILED_BYTES;
-			flags = PIECE_TRUNCATED;
-		}
-		break;
-	case IOT_LEN_RET:
-		if (failed(ret))
-			return 0;
-		n = ret;
-		if (c->len_arg != IOT_NO_ARG && n > v)
-			n = v;
-		break;
-	}
-	if (!n)
-		return 0;
-	if (n > 0x7fffffff)
-		n = 0x7fffffff;
-	if (c->flags & CAP_OMIT)
-		put_piece(w, arg, flags | PIECE_OMITTED, n, 0);
-	else
-		add_bulk(w, arg, flags, addr, n, 0);
-	return 0;
 }

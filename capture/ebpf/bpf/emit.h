@@ -3,7 +3,7 @@
  * as pending work for the recorder while the thread is held. */
 #pragma once
 
-#include "compose.h"
+#include "memory.h"
 
 /* copy_range copies bytes [from, from+n) of a bulk to d at an offset. */
 static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf_dynptr *d, u64 at, u64 from, u64 n)
@@ -55,7 +55,7 @@ static __noinline int write_inline(struct work *w, u32 shard, u64 total)
 	u32 n = w->npieces;
 	/* The first bulk's head is composed behind the rest, so that one copy does. */
 	struct piece *p = (struct piece *)(w->buf + at);
-	for (i = 0; i < IOT_MAX_CAPS; i++) {
+	for (i = 0; i < MAX_BULKS; i++) {
 		struct bulk *b = &w->bulk[i];
 		if (i >= w->nbulk)
 			break;
@@ -66,7 +66,7 @@ static __noinline int write_inline(struct work *w, u32 shard, u64 total)
 	r->npieces = n;
 	r->nobjects = w->nobjects;
 	bpf_dynptr_write(&d, 0, w->buf, at, 0);
-	for (i = 0; i < IOT_MAX_CAPS; i++) {
+	for (i = 0; i < MAX_BULKS; i++) {
 		struct bulk *b = &w->bulk[i];
 		if (i >= w->nbulk)
 			break;
@@ -105,7 +105,7 @@ static __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 	struct bpf_dynptr d;
 	u64 zero = 0, total = sizeof(h) + pad8(n);
 
-	if (!rb || i >= IOT_MAX_CAPS)
+	if (!rb || i >= MAX_BULKS)
 		return -1;
 	struct bulk *b = &w->bulk[i];
 	if (bpf_ringbuf_reserve_dynptr(rb, total, 0, &d)) {
@@ -158,7 +158,7 @@ static __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 		h.p[i].len = p->parts[i].len;
 		h.p[i].off = p->parts[i].off;
 	}
-	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
+	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece)); /* MAX_PARTS is 7 */
 	return 0;
 }
 
@@ -170,12 +170,10 @@ static __always_inline u64 rest_addr(struct bulk *b) { return b->count ? b->addr
 static __noinline u32 rest_kind(struct work *w, struct bulk *b)
 {
 	struct iovec v;
-	u32 i;
+	u32 i, kind = b->arg >> 16;
 
-	if (!b->count)
-		return PART_BYTES;
-	if (!w->kept)
-		return PART_VECTOR;
+	if (kind != PART_VECTOR || !w->kept)
+		return kind;
 	repeat(i, b->count) {
 		if (i >= MAX_IOVECS)
 			break;
@@ -190,7 +188,7 @@ static __noinline u32 rest_kind(struct work *w, struct bulk *b)
 static __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 {
 	struct rec_call *r = (struct rec_call *)w->buf;
-	if (i >= IOT_MAX_CAPS)
+	if (i >= MAX_BULKS)
 		return 0;
 	struct bulk *b = &w->bulk[i];
 	u64 left = b->len - b->off;
@@ -213,7 +211,7 @@ static __noinline int write_data(struct work *w, u32 shard)
 	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
 	u32 i, k;
 
-	for (i = 0; i < IOT_MAX_CAPS; i++) {
+	for (i = 0; i < MAX_BULKS; i++) {
 		if (i >= w->nbulk)
 			break;
 		repeat(k, 1 << 20) {
@@ -262,7 +260,7 @@ static __noinline int leave_pending(struct work *w)
 	st->npending++;
 	st->flags |= TASK_PENDING;
 	if (!(st->flags & TASK_IN_CALL))
-		hold();
+		hold(st);
 	return 0;
 }
 
@@ -278,7 +276,7 @@ static __noinline int write_call(struct work *w, struct task *st, s64 ret)
 	if (!rb)
 		return 0;
 	w->avail = bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA);
-	for (i = 0; i < IOT_MAX_CAPS; i++) {
+	for (i = 0; i < MAX_BULKS; i++) {
 		if (i >= w->nbulk)
 			break;
 		content += sizeof(struct piece) + pad8(w->bulk[i].len);
@@ -299,11 +297,11 @@ static __noinline int write_call(struct work *w, struct task *st, s64 ret)
 	}
 	err = write_inline(w, shard, total);
 	if (err > 0) { /* again, without what cannot be read */
-		for (i = 0; i < IOT_MAX_CAPS; i++)
+		for (i = 0; i < MAX_BULKS; i++)
 			if (w->failed >> i & 1)
 				leave_rest(w, i, !failed(ret));
 		content = 0;
-		for (i = 0; i < IOT_MAX_CAPS; i++)
+		for (i = 0; i < MAX_BULKS; i++)
 			if (i < w->nbulk && w->bulk[i].len)
 				content += sizeof(struct piece) + pad8(w->bulk[i].len);
 		err = write_inline(w, shard, w->len + content);

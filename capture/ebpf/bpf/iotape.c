@@ -50,10 +50,10 @@ static __always_inline struct spec *spec_of(struct task *st)
 #define TASK_COMPAT (1u << 31)
 
 /* pressure holds the thread if its ring is half full. */
-static __always_inline void pressure(struct work *w)
+static __always_inline void pressure(struct work *w, struct task *st)
 {
 	if (blocking() && w->avail > ring_bytes / 2)
-		hold();
+		hold(st);
 }
 
 /* compose_call starts a RecCall in the work space. */
@@ -84,10 +84,14 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 /* moved records the content of a call that moved it inside the kernel. */
 static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 {
-	if (s->flags & SPEC_OMIT_MOVED)
-		put_piece(w, s->hold_arg, PIECE_OMITTED, ret, 0);
-	else if (!add_part(w, s->hold_arg, PART_MOVED, 0, ret, 0, 0))
-		put_piece(w, s->hold_arg, PIECE_MISSING, ret, 0);
+	u64 n = ret, keep = s->hold_keep;
+
+	if (n > keep)
+		put_piece(w, s->hold_arg, PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep && !add_part(w, s->hold_arg, PART_MOVED, 0, keep, 0, 0))
+		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
 static int put_registered(struct work *w, struct task *st, s64 ret);
@@ -112,6 +116,13 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 	}
 	if (st->file)
 		settle_position(w, st, ret);
+	if (s->flags & SPEC_INNER && !failed(ret)) {
+		for (i = 0; i < IOT_MAX_CAPS; i++) {
+			if (i >= s->ncaps)
+				break;
+			put_inner(w, st, &s->caps[i], ret);
+		}
+	}
 	if (!failed(ret) && (s->flags & SPEC_FD_RESULT ||
 			     (s->flags & SPEC_FCNTL && (st->args[1] == 0 || st->args[1] == 1030))))
 		put_object(w, ret, -1);
@@ -119,9 +130,11 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		if (i >= s->ncaps)
 			break;
 		struct cap *c = &s->caps[i];
-		if (c->when == IOT_AT_EXIT)
+		if (c->when != IOT_AT_ENTRY)
 			put_capture(w, st, c, ret);
 	}
+	if (s->flags & SPEC_OFFER && !failed(ret))
+		put_offer(w, st, s);
 	if (s->flags & SPEC_SLOTS && !failed(ret))
 		put_registered(w, st, ret);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
@@ -204,8 +217,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		return 0;
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
+	if (s->flags & SPEC_OFFER)
+		note_offer(st, s);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if (st->flags & TASK_ANNOUNCED && !(st->flags & TASK_PENDING) && !ends && !(s->flags & (SPEC_ENTRY | SPEC_AIO_SUBMIT | SPEC_AIO_END))) {
+	if ((st->flags & (TASK_ANNOUNCED | TASK_PENDING | TASK_HELD)) == TASK_ANNOUNCED && !ends && !(s->flags & SPEC_AT_ENTRY)) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -218,8 +233,12 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		announce(w, st, now);
 	if (st->flags & TASK_PENDING)
 		orphan(w, st);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	if (s->flags & SPEC_ENTRY)
 		record_entry(w, st, s);
+	if (s->flags & SPEC_BEFORE)
+		record_before(w, st, s);
 	if (s->flags & SPEC_AIO_SUBMIT)
 		aio_enter(w, st);
 	if (s->flags & SPEC_AIO_END) /* the ring is gone when it returns */
@@ -253,9 +272,9 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		announce(w, st, now);
 	st->flags &= ~TASK_IN_CALL;
 	if (st->flags & TASK_PENDING)
-		hold();
+		hold(st);
 	else
-		pressure(w);
+		pressure(w, st);
 	end();
 	return 0;
 }
@@ -336,6 +355,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		return 0;
 	if (!(st->flags & TASK_ANNOUNCED))
 		announce(w, st, now);
+	if (st->flags & TASK_HELD)
+		unlist(st);
 	struct spec *s = spec_of(st);
 	if (s && st->flags & TASK_IN_CALL) {
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);

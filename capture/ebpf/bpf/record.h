@@ -67,11 +67,19 @@ _Static_assert(sizeof(struct object) == 64, "object");
 _Static_assert(sizeof(struct piece) == 16, "piece");
 
 /* One row of the catalogue, by system-call number (specs.go). */
-enum { CAP_OMIT = 1 };
+enum {
+	CAP_MADE = 2,    /* of a command: the result is a descriptor */
+	CAP_FDS = 4,     /* the memory is two descriptors */
+	CAP_FD_HEAD = 8, /* its first word is one */
+	CAP_FD_TAIL = 16, /* and that of each element behind the head */
+};
 struct cap {
 	u8 arg, kind, dir, when, len, len_arg, flags, cond_arg;
-	u32 bytes, zero;
+	u32 bytes, cond_bits;
 	u64 cond_mask;
+	u8 tail_off, tail_width, tail_max, tail_ptr;
+	u16 tail_elem, zero;
+	u32 keep, zero2; /* so many bytes of its content are wanted */
 };
 enum {
 	SPEC_FD_RESULT = 1,
@@ -80,21 +88,25 @@ enum {
 	SPEC_HOLD = 8,
 	SPEC_NO_RETURN = 16,
 	SPEC_ENTRY = 32, /* some capture is at entry */
-	SPEC_OMIT_MOVED = 64, /* content of a held call is not wanted */
-	SPEC_POSITION = 128,  /* moves the position of argument 0 */
+	SPEC_POSITION = 128, /* moves the position of argument 0 */
+	SPEC_BEFORE = 256,   /* some memory is read at entry and at exit */
+	SPEC_OFFER = 512,    /* a word in memory says how much room there is */
+	SPEC_INNER = 1024,   /* there may be descriptors in its memory */
 	SPEC_SLOTS = 1 << 12, /* may fill a ring's table of files */
 	SPEC_AIO_SUBMIT = 1 << 13,
 	SPEC_AIO_REAP = 1 << 14,
 	SPEC_AIO_END = 1 << 15,
+	SPEC_AT_ENTRY = SPEC_ENTRY | SPEC_BEFORE | SPEC_AIO_SUBMIT | SPEC_AIO_END, /* there is something to do */
 };
 struct spec {
 	u16 op, flags;
 	u8 ncaps, nobjects, objects[IOT_MAX_OBJS - 1];
-	u8 hold_arg, zero[7];
+	u8 hold_arg, offer_arg, offer_off, zero;
+	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
 	struct cap caps[IOT_MAX_CAPS];
 };
-_Static_assert(sizeof(struct cap) == 24, "cap");
-_Static_assert(sizeof(struct spec) == 16 + 4 * 24, "spec");
+_Static_assert(sizeof(struct cap) == 40, "cap");
+_Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
 
 /* One row of the catalogue for requests (requests.go): what a call's has, and where
  * in the program's 64 bytes its arguments stand. */
@@ -125,7 +137,7 @@ _Static_assert(sizeof(struct request_row) == sizeof(struct spec) + 56, "request_
 struct pending_key {
 	u32 tid, n; /* from 0 */
 };
-enum { PART_NONE, PART_BYTES, PART_VECTOR, PART_STRING, PART_MOVED };
+enum { PART_NONE, PART_BYTES, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
@@ -146,19 +158,33 @@ struct pending {
 	struct part parts[MAX_PARTS];
 };
 _Static_assert(sizeof(struct part) == 32, "part");
-_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 5 * 32, "pending");
+_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_REQUESTS = 16, TASK_AIO_LATE = 32 };
+enum {
+	TASK_ANNOUNCED = 1,
+	TASK_IN_CALL = 2,
+	TASK_PENDING = 4,
+	TASK_EXEC_LATE = 8,
+	TASK_HELD = 16,
+	TASK_REQUESTS = 32, /* has submitted some */
+	TASK_AIO_LATE = 64, /* not all of its control blocks could be read at entry */
+};
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
 	u32 nr, tid, flags, shard;
 	u64 file;  /* whose position the call under way moves; 0: none, only compared */
 	s64 start; /* where that was before it */
+	u64 offered; /* room that the call under way was told of; ~0: not known */
 	u32 npending, zero; /* TASK_PENDING: so many of pendings, unless the recorder did them */
 };
-_Static_assert(sizeof(struct task) == 104, "task");
+_Static_assert(sizeof(struct task) == 112, "task");
+
+/* A thread that was told to stop (guard.go). */
+struct held {
+	u32 pid, sig;
+};
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
 #define MAX_CPUS 1024

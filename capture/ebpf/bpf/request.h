@@ -24,6 +24,7 @@ enum {
 	REQUEST_CANCELLED = 2, /* and this has none */
 	REQUEST_DRAIN = 4,     /* begins when all before it have ended */
 	REQUEST_NAMED = 8,     /* is in shots */
+	REQUEST_NOWHERE = 16,  /* where its content is is not known */
 };
 struct request {
 	struct task t; /* that of the record: times, arguments, thread */
@@ -164,7 +165,9 @@ static __noinline int take_entry(struct work *w, struct request *r, struct reque
 		u64 addr = r->t.args[c->arg < 6 ? c->arg : 0];
 		if (c->when != IOT_AT_ENTRY || !addr)
 			continue;
-		n = c->len == IOT_LEN_CONST ? c->bytes : r->t.args[c->len_arg < 6 ? c->len_arg : 0];
+		n = c->bytes;
+		if (c->len == IOT_LEN_ARG)
+			n += r->t.args[c->len_arg < 6 ? c->len_arg : 0];
 		if (c->len == IOT_LEN_NUL ? put_string(w, addr, c->arg) : n && put_block(w, addr, c->arg, n))
 			continue;
 		if (n || c->len == IOT_LEN_NUL)
@@ -181,7 +184,7 @@ static __always_inline void note_file(struct work *w, struct request *r, struct 
 	if (!f)
 		return;
 	w->len = 0;
-	if (put_file(w, f, fd, arg, 0))
+	if (put_file(w, f, fd, arg))
 		bpf_probe_read_kernel(&r->file, sizeof(r->file), w->buf);
 }
 
@@ -287,37 +290,69 @@ static __noinline s64 full_result(struct work *w, struct request *r, struct requ
 
 #define INTERRUPTED_LEN 0x7ffff000 /* MAX_RW_COUNT: the buffer's own length bounds it */
 
-/* put_memory composes the content of a request that has ended. */
-static __always_inline int put_memory(struct work *w, struct request *r, struct request_row *row, struct request_key *k, u32 flags)
+/* put_result composes or plans what the kernel wrote to an argument other than the
+ * content: the simpler of the catalogue's rules. */
+static __always_inline void put_result(struct work *w, struct request *r, struct cap *c, s64 ret)
+{
+	u64 addr = r->t.args[c->arg < 6 ? c->arg : 0], v = r->t.args[c->len_arg < 6 ? c->len_arg : 0], n = 0;
+	u32 len = 0;
+
+	if (!addr || failed(ret))
+		return;
+	switch (c->len) {
+	case IOT_LEN_CONST:
+		n = c->bytes;
+		break;
+	case IOT_LEN_ARG:
+		n = v + c->bytes;
+		break;
+	case IOT_LEN_POSITIVE:
+		n = ret > 0 ? c->bytes : 0;
+		break;
+	case IOT_LEN_PTR:
+		if (v)
+			bpf_probe_read_user(&len, 4, (void *)v);
+		n = len < c->bytes ? len : c->bytes;
+		break;
+	}
+	put_bytes(w, c->arg, addr, n, ret);
+}
+
+/* put_memory composes the memory of one argument of a request that has ended. (Not
+ * static: verified once, not for each argument.) */
+__noinline int put_memory(struct work *w, struct request *r, struct request_key *k, struct cap *c, u32 flags)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct spec *s = &row->s;
+
+	if (!w || !r || !k || !c || c->when == IOT_AT_ENTRY)
+		return 0;
+	u64 addr = r->t.args[c->arg < 6 ? c->arg : 0], n;
+	bool content = c->kind == IOT_KIND_BUF || c->kind == IOT_KIND_VEC, msg = c->len == IOT_LEN_MSG;
 	bool here = (u64)t->mm == r->mm;
 	s64 ret = r->ret;
-	u32 i;
 
-	for (i = 0; i < IOT_MAX_CAPS; i++) {
-		if (i >= s->ncaps)
-			break;
-		struct cap *c = &s->caps[i];
-		bool content = c->kind == IOT_KIND_BUF || c->kind == IOT_KIND_VEC;
-		if (c->when != IOT_AT_EXIT)
-			continue;
-		if (flags & CALL_INTERRUPTED) { /* what it was to write is known */
-			if (!content || c->dir != IOT_DIR_IN)
-				continue;
-			ret = INTERRUPTED_LEN;
-		}
-		if (content && ret > 0 && !failed(ret) && (!here || !r->t.args[c->arg < 6 ? c->arg : 0])) {
-			if (!(flags & CALL_INTERRUPTED))
-				put_piece(w, c->arg, PIECE_MISSING, ret, 0);
-		} else if (here) {
-			if (c->kind == IOT_KIND_VEC)
-				put_vectored(w, r, k, c, ret);
-			else
-				put_capture(w, &r->t, c, ret);
-		}
+	if (flags & CALL_INTERRUPTED) { /* what it was to write is known */
+		if (!content || c->dir != IOT_DIR_IN || !here || !addr)
+			return 0;
+		ret = INTERRUPTED_LEN;
+	} else if ((content || msg) && ret > 0 && !failed(ret) && (!here || !addr || r->state & REQUEST_NOWHERE)) {
+		put_piece(w, msg ? c->arg | IOT_PART_DATA : c->arg, PIECE_MISSING, ret, 0);
+		return 0;
 	}
+	if (!here)
+		return 0;
+	if (c->kind == IOT_KIND_VEC)
+		return put_vectored(w, r, k, c, ret);
+	if (c->kind != IOT_KIND_BUF || c->len != IOT_LEN_RET) {
+		if (!msg)
+			put_result(w, r, c, ret);
+		return 0;
+	}
+	n = failed(ret) ? 0 : ret;
+	if (c->len_arg != IOT_NO_ARG && n > r->t.args[c->len_arg < 6 ? c->len_arg : 0])
+		n = r->t.args[c->len_arg < 6 ? c->len_arg : 0];
+	if (n && addr)
+		plan_content(w, c, c->arg, 0, PART_BYTES, addr, n, 0);
 	return 0;
 }
 
@@ -328,7 +363,7 @@ static __always_inline void put_own_file(struct work *w, struct request *r, u8 a
 	u64 off = w->len;
 
 	if (r->kfile) {
-		put_file(w, (struct file *)r->kfile, r->t.args[arg < 6 ? arg : 0], arg, 0);
+		put_file(w, (struct file *)r->kfile, r->t.args[arg < 6 ? arg : 0], arg);
 	} else if (r->file.mode && off <= COMPOSE_MAX) {
 		bpf_probe_read_kernel(w->buf + off, sizeof(r->file), &r->file);
 		w->len += sizeof(r->file);
@@ -351,8 +386,9 @@ static __noinline u64 slot_file(u64 ring, u32 slot)
 	return n->file_ptr & ~7ull;
 }
 
-/* press holds a thread whose requests are done by others, if its ring is half full: at
- * the end of its call, or now. */
+/* press holds a thread whose requests are done by others, if its ring is half full. In a
+ * call it will be held at the end of that, and one that could only be stopped by a
+ * SIGSTOP is left alone: it might not be seen to be listed. */
 static __noinline int press(struct work *w, u32 tid)
 {
 	if (!blocking() || w->avail <= ring_bytes / 2)
@@ -360,8 +396,10 @@ static __noinline int press(struct work *w, u32 tid)
 	struct task_struct *t = bpf_task_from_pid(tid);
 	if (!t)
 		return 0;
+	struct held h = { .pid = t->tgid, .sig = hold_signal(t) };
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
-	if (st && !(st->flags & TASK_IN_CALL) && bpf_send_signal_task(t, 19 /* SIGSTOP */, PIDTYPE_PID, 0) == 0)
+	if (st && !(st->flags & TASK_IN_CALL) && h.sig != SIGSTOP && !bpf_map_update_elem(&holding, &tid, &h, BPF_NOEXIST) &&
+	    bpf_send_signal_task(t, h.sig, PIDTYPE_PID, 0) == 0)
 		__sync_fetch_and_add(&shared.stops, 1);
 	bpf_task_release(t);
 	return 0;
@@ -387,7 +425,7 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 		if (a == row->fd_arg)
 			put_own_file(w, r, a);
 		else if (row->flags & ROW_SPLICE && word(r, 28, 4) & SPLICE_F_FD_IN_FIXED)
-			put_file(w, (struct file *)slot_file(r->ctx, r->t.args[0]), r->t.args[0], a, 0);
+			put_file(w, (struct file *)slot_file(r->ctx, r->t.args[0]), r->t.args[0], a);
 		else if (a < IOT_MAX_ARGS && here)
 			put_object(w, r->t.args[a], a);
 	}
@@ -396,7 +434,13 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 
 static __always_inline void finish_end(struct work *w, struct request *r, struct request_row *row, struct request_key *k, u32 flags)
 {
-	put_memory(w, r, row, k, flags);
+	u32 i;
+
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		if (i >= row->s.ncaps)
+			break;
+		put_memory(w, r, k, &row->s.caps[i], flags);
+	}
 	put_head(w, r);
 	if (row->s.flags & SPEC_HOLD && r->ret > 0 && !failed(r->ret) && !(flags & CALL_INTERRUPTED))
 		moved(w, &row->s, r->ret);

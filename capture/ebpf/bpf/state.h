@@ -47,6 +47,21 @@ struct {
 } table SEC(".maps");
 #define UNKNOWN_NR 511
 
+#define SIGCHLD 17
+#define SIGSTOP 19
+#define SIGURG 23
+#define SIGWINCH 28
+#define SA_RESTART 0x10000000
+
+/* What fcntl's commands, ioctl's requests and the like make of an argument: by
+ * operation << 32 | value. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct cap);
+} commands SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -54,6 +69,15 @@ struct {
 	__type(key, struct pending_key);
 	__type(value, struct pending);
 } pendings SEC(".maps");
+
+/* Threads that were told to stop and that the recorder has not seen yet. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct held);
+} holding SEC(".maps");
 
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -76,13 +100,14 @@ struct {
 struct iovec {
 	u64 base, len;
 };
+#define MAX_BULKS 4
 /* Content that is copied from the program straight into the ring. */
 struct bulk {
 	u64 addr;
 	u64 len;
 	u64 off;   /* how much of it is done */
 	u32 count; /* elements in work.iov; 0: addr is the bytes */
-	u32 arg;   /* with the piece's flags << 8 */
+	u32 arg;   /* with the piece's flags << 8, and the kind of a struct part << 16 */
 };
 struct work {
 	u64 len;   /* composed bytes in buf */
@@ -91,7 +116,9 @@ struct work {
 	u64 adrift; /* no thread of the program is at hand that could be held */
 	u64 kept;   /* iov was read from the program some time ago */
 	u64 want, done, skip; /* of the copy under way */
-	struct bulk bulk[IOT_MAX_CAPS];
+	u64 names, controls, shapes, data; /* bytes of the messages so far */
+	u64 niov;
+	struct bulk bulk[MAX_BULKS];
 	struct pending pend;
 	struct iovec iov[MAX_IOVECS];
 	u8 buf[BUF_BYTES];
@@ -161,9 +188,67 @@ static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 
 static __always_inline bool released(void) { return *(volatile u64 *)&shared.release; }
 static __always_inline bool blocking(void) { return block && !released(); }
 
-/* hold stops the thread on its way back to the program, for the recorder. */
-static __always_inline void hold(void)
+/* pointer_at and word_at load from kernel memory by one checked instruction, where
+ * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
+ * pointer or a word. */
+static __always_inline void *pointer_at(const void *p)
 {
-	if (bpf_send_signal_thread(19 /* SIGSTOP */) == 0)
+	struct list_head *l = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct list_head));
+	return l->next;
+}
+static __always_inline unsigned long word_at(const void *p)
+{
+	struct thread_info *t = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct thread_info));
+	return t->flags;
+}
+
+/* is_idle says whether a signal would reach the thread and then do nothing, or, with
+ * handled, only run a handler that restarts calls. */
+static __always_inline bool is_idle(struct task_struct *t, int sig, bool handled)
+{
+	void *a = (void *)t->sighand + bpf_core_field_offset(struct sighand_struct, action) +
+		  (sig - 1) * bpf_core_type_size(struct k_sigaction) + bpf_core_field_offset(struct k_sigaction, sa);
+
+	if (t->blocked.sig[0] >> (sig - 1) & 1)
+		return false;
+	if (handled)
+		return word_at(a + bpf_core_field_offset(struct sigaction, sa_flags)) & SA_RESTART;
+	return word_at(a + bpf_core_field_offset(struct sigaction, sa_handler)) <= 1; /* SIG_DFL, SIG_IGN */
+}
+
+/* hold_signal chooses the signal that stops the thread for its tracer. If the tracer
+ * dies, the signal is delivered: then it had better mean nothing. SIGSTOP, which
+ * stops the process, is for threads that let nothing else through. */
+static __always_inline int hold_signal(struct task_struct *t)
+{
+	if (is_idle(t, SIGWINCH, false))
+		return SIGWINCH;
+	if (is_idle(t, SIGURG, false))
+		return SIGURG;
+	if (is_idle(t, SIGCHLD, false))
+		return SIGCHLD;
+	return is_idle(t, SIGURG, true) ? SIGURG : SIGSTOP;
+}
+
+/* hold stops the thread on its way back to the program, for the recorder, which finds
+ * it listed. Should the recorder die, the guardian lets those go on that are (guard.go). */
+static __always_inline void hold(struct task *st)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct held h = { .pid = id >> 32, .sig = hold_signal(bpf_get_current_task_btf()) };
+	u32 tid = id;
+
+	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))
+		return; /* rather lost than stopped for ever */
+	st->flags |= TASK_HELD;
+	if (bpf_send_signal_thread(h.sig) == 0)
 		__sync_fetch_and_add(&shared.stops, 1);
+}
+
+static __always_inline void unlist(struct task *st)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+
+	st->flags &= ~TASK_HELD;
+	bpf_map_delete_elem(&holding, &tid);
 }

@@ -114,6 +114,10 @@ static __always_inline void select_buffer(struct request *r, struct request_row 
 
 	if (!(row->flags & (ROW_SELECT | ROW_SELECT_MSG)) || !(r->head[1] & IOSQE_BUFFER_SELECT) || r->ret <= 0)
 		return;
+	if (row->s.caps[0].len == IOT_LEN_MSG) {
+		r->state |= REQUEST_NOWHERE;
+		return;
+	}
 	if (!r->kreq || (row->flags & ROW_SELECT_MSG && word(r, 2, 2) & IORING_RECVSEND_BUNDLE))
 		addr = 0;
 	else if (row->flags & ROW_SELECT_MSG)
@@ -168,13 +172,17 @@ __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 fla
 			index = index == IORING_FILE_INDEX_ALLOC ? r->ret : index - 1;
 			u64 f = slot_file(r->ctx, index);
 			if (f)
-				put_file(w, (struct file *)f, index, -1, 0);
+				put_file(w, (struct file *)f, index, IOT_RESULT_ARG);
 		} else if (here) {
-			put_object(w, r->ret, -1);
+			put_object(w, r->ret, IOT_RESULT_ARG);
 		}
 	}
+	if (row->s.flags & SPEC_INNER && here && !failed(r->ret) && !(flags & CALL_INTERRUPTED))
+		put_inner(w, &r->t, &row->s.caps[0], r->ret);
 	if (row->flags & ROW_SLOTS && r->ret > 0 && here)
 		put_slots(w, 0, r->t.args[0], r->t.args[2], r->ret);
+	if (row->s.caps[0].len == IOT_LEN_MSG && here && !(r->state & REQUEST_NOWHERE) && !(flags & CALL_INTERRUPTED))
+		put_rare(w, &r->t, &row->s.caps[0], r->ret);
 	finish_end(w, r, row, k, flags);
 	return 0;
 }
@@ -253,7 +261,7 @@ static __always_inline void end_silent_before(struct work *w, struct request *r,
 
 /* end_thread ends what a thread leaves behind; control blocks of AIO are the
  * process's. */
-static __noinline int end_thread(struct work *w, struct task *st, u64 now)
+static __always_inline int end_thread(struct work *w, struct task *st, u64 now)
 {
 	struct request_work *rw = request_work();
 
@@ -268,7 +276,7 @@ static __noinline int end_thread(struct work *w, struct task *st, u64 now)
 }
 
 /* end_process ends the process's requests of AIO: all, or those of a context. */
-static __noinline int end_process(struct work *w, u64 ctx, u64 now)
+static __always_inline int end_process(struct work *w, u64 ctx, u64 now)
 {
 	struct request_work *rw = request_work();
 	u32 pid = bpf_get_current_pid_tgid() >> 32;
@@ -287,7 +295,7 @@ static __noinline int end_process(struct work *w, u64 ctx, u64 now)
 }
 
 /* request_calls does what the calls about requests add to them. */
-static __noinline int request_calls(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
+static __always_inline int request_calls(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
 {
 	if (s->flags & SPEC_AIO_SUBMIT)
 		aio_leave(w, st, ret);
@@ -298,7 +306,7 @@ static __noinline int request_calls(struct work *w, struct task *st, struct spec
 
 /* submit_uring takes a request whose submission queue entry is at sqe; 0 if that is
  * not known. */
-static __noinline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data)
+static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
@@ -326,6 +334,7 @@ static __noinline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 u
 	r->mm = (u64)t->mm;
 	r->t.enter = now;
 	r->t.nr = r->head[0];
+	r->t.offered = ~0ull;
 	if (st) {
 		r->pid = t->tgid;
 		r->t.tid = st->tid;
@@ -438,7 +447,7 @@ int BPF_PROG(on_uring_fail_link, struct io_kiocb *req, struct io_kiocb *link)
 	return 0;
 }
 
-static __noinline int complete_uring(struct request_key *k, s32 res, u32 cqe_flags)
+static __always_inline int complete_uring(struct request_key *k, s32 res, u32 cqe_flags)
 {
 	struct request *r = bpf_map_lookup_elem(&requests, k);
 	u64 now;

@@ -36,6 +36,7 @@ enum {
 };
 enum {
 	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
@@ -148,6 +149,19 @@ struct signal_struct {
 struct sched_entity {
 	u64 sum_exec_runtime;
 };
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+struct sigaction {
+	void *sa_handler;
+	unsigned long sa_flags;
+};
+struct k_sigaction {
+	struct sigaction sa;
+};
+struct sighand_struct {
+	struct k_sigaction action[64];
+};
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
@@ -162,6 +176,8 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
+	sigset_t blocked;
 };
 /* io_uring/ (Linux 6.16) */
 struct io_uring_cqe {

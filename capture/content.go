@@ -1,0 +1,146 @@
+package capture
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"iotape/event"
+)
+
+// Content is the policy for the bytes that calls move: what programs read (from
+// files, sockets and pipes) and what they write. The zero value keeps everything.
+// Paths, structures, addresses and argument vectors are always kept.
+type Content struct {
+	Read, Write Keep
+}
+
+// Keep says what is kept of the bytes of one argument.
+type Keep struct {
+	Rule Rule
+	Head uint32 // KeepHead: so many bytes from the first on, at least 1
+}
+
+// Rule is a way of keeping content.
+type Rule uint8
+
+// The rules, from the one that keeps most.
+const (
+	KeepFull Rule = iota
+	KeepHead      // the first Keep.Head bytes
+	KeepHash      // a hash of each event.HashBytes
+	KeepNone      // lengths only
+)
+
+// Everywhere returns the policy that has one rule for both directions.
+func Everywhere(r Rule) Content { return Content{Keep{Rule: r}, Keep{Rule: r}} }
+
+// ParseContent reads a policy: full, head:N, hash or none, for both directions or,
+// with read= or write= in front, for one; several are separated by commas. N may
+// have the unit K, M or G. What is not named is full.
+func ParseContent(s string) (Content, error) {
+	var c Content
+	seen := map[string]bool{}
+	for item := range strings.SplitSeq(s, ",") {
+		direction, what, ok := strings.Cut(item, "=")
+		if !ok {
+			direction, what = "", item
+		}
+		k, err := parseKeep(what)
+		if err != nil {
+			return c, err
+		}
+		switch direction {
+		case "":
+			c = Content{k, k}
+		case "read":
+			c.Read = k
+		case "write":
+			c.Write = k
+		default:
+			return Content{}, fmt.Errorf("content %q: %q is neither read nor write", s, direction)
+		}
+		if seen[direction] || direction == "" && len(seen) > 0 {
+			return Content{}, fmt.Errorf("content %q says twice what to keep", s)
+		}
+		seen[direction] = true
+	}
+	return c, nil
+}
+
+func parseKeep(s string) (Keep, error) {
+	switch s {
+	case "full":
+		return Keep{}, nil
+	case "hash":
+		return Keep{Rule: KeepHash}, nil
+	case "none":
+		return Keep{Rule: KeepNone}, nil
+	}
+	if n, ok := strings.CutPrefix(s, "head:"); ok {
+		digits := strings.TrimRight(n, "KMG")
+		shift, known := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[n[len(digits):]]
+		v, err := strconv.ParseUint(digits, 10, 32)
+		if err == nil && known && v > 0 && v<<shift < math.MaxUint32 {
+			return Keep{Rule: KeepHead, Head: uint32(v << shift)}, nil
+		}
+		return Keep{}, fmt.Errorf("content head:%s: wants a number of bytes, 1 or more, such as 4096 or 64K", n)
+	}
+	return Keep{}, fmt.Errorf("content %q is neither full, head:N, hash nor none", s)
+}
+
+// String returns the policy as ParseContent reads it.
+func (c Content) String() string {
+	if c.Read == c.Write {
+		return c.Read.String()
+	}
+	return "read=" + c.Read.String() + ",write=" + c.Write.String()
+}
+
+func (k Keep) String() string {
+	switch k.Rule {
+	case KeepHead:
+		return "head:" + strconv.FormatUint(uint64(k.Head), 10)
+	case KeepHash:
+		return "hash"
+	case KeepNone:
+		return "none"
+	}
+	return "full"
+}
+
+// Bytes returns how many bytes of an argument have to be read from the program:
+// all of them to hash them.
+func (k Keep) Bytes() uint32 {
+	switch k.Rule {
+	case KeepHead:
+		return k.Head
+	case KeepNone:
+		return 0
+	}
+	return math.MaxUint32
+}
+
+// Hashes reports whether some content is hashed.
+func (c Content) Hashes() bool { return c.Read.Rule == KeepHash || c.Write.Rule == KeepHash }
+
+// Of returns what is kept of argument arg of an operation, or of a part of it
+// (event.Part.Of). What moves inside the
+// kernel (event.Spec.Hold) is both read and written: it is kept as far as either
+// rule says.
+func (c Content) Of(s *event.Spec, arg int) Keep {
+	_, base := event.SplitPart(arg)
+	switch {
+	case s.Hold && arg == s.MovedFrom():
+		if c.Write.Rule < c.Read.Rule || c.Write.Rule == c.Read.Rule && c.Write.Head > c.Read.Head {
+			return c.Write
+		}
+		return c.Read
+	case !s.IsContent(arg):
+		return Keep{}
+	case s.Args[base].Dir == event.Out:
+		return c.Read
+	}
+	return c.Write
+}

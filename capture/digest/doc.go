@@ -1,0 +1,9 @@
+// Package digest replaces content in the records of a stream by hashes of it, for
+// recordings whose policy (capture.Content) says so: a piece becomes one
+// trace.PieceHash for each event.HashBytes of its argument's bytes, counted from
+// the first, however the recorder cut them into pieces and records. So equal bytes
+// give equal hashes. A part with a byte that could not be read has no hash; all of
+// it is missing.
+//
+// Both back ends pass the payloads of their frames through a Rewriter.
+package digest

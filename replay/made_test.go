@@ -1,0 +1,131 @@
+package replay
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/zeebo/blake3"
+	"pgregory.net/rapid"
+
+	"iotape/event"
+)
+
+// kept adds a read or write of which the tape keeps the first bytes, or hashes.
+func (s *script) kept(op event.Op, off int64, text string, head int, hash bool) {
+	a := event.Lookup(op).Args[1]
+	b := event.Buf{Arg: 1, Dir: a.Dir, Kind: event.KindBuf, Len: int64(len(text)), Omitted: head < len(text)}
+	if head > 0 {
+		b.Inline = []byte(text[:head])
+	}
+	if hash {
+		b.Hashes = []event.Digest{blake3.Sum256([]byte(text))}
+	}
+	s.add(event.Event{Op: op, Ret: int64(len(text)), Offset: off, Count: int64(len(text)), Args: [6]uint64{3, 0x1000, uint64(len(text)), uint64(off)},
+		Files: []event.File{{Arg: 0, FD: 3, Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.ino, Pos: off + int64(len(text))}},
+		Bufs:  []event.Buf{b}})
+}
+
+// What the recording did not keep is made up; what depends on it is not compared,
+// and all else is.
+func TestContentThatWasNotKept(t *testing.T) {
+	type step struct {
+		op   event.Op
+		off  int64
+		text string
+		head int // bytes kept
+		hash bool
+	}
+	const w, r = event.OpPwrite64, event.OpPread64
+	for _, tt := range []struct {
+		name       string
+		steps      []step
+		uncompared uint64
+		different  uint64
+	}{
+		{"what was written is read", []step{{w, 0, "hello", 5, false}, {r, 0, "hello", 5, false}}, 0, 0},
+		{"by its hash", []step{{w, 0, "hello", 5, false}, {r, 0, "hello", 0, true}}, 0, 0},
+		{"another hash", []step{{w, 0, "hello", 5, false}, {r, 0, "hullo", 0, true}}, 0, 1},
+		{"writes without content", []step{{w, 0, "hello", 0, false}, {r, 0, "hello", 5, false}, {r, 4, "o", 0, true}}, 2, 0},
+		{"hashed writes", []step{{w, 0, "hello", 0, true}, {r, 0, "hello", 0, true}}, 1, 0},
+		{"overwritten with content", []step{{w, 0, "hello", 0, false}, {w, 0, "HELLO", 5, false}, {r, 0, "HELLO", 0, true}}, 0, 0},
+		{"beside it", []step{{w, 0, "hello", 0, false}, {w, 5, "world", 5, false}, {r, 5, "world", 5, false}, {r, 4, "ow", 2, false}}, 1, 0},
+		{"beside it, different", []step{{w, 0, "hello", 0, false}, {w, 5, "world", 5, false}, {r, 5, "World", 5, false}}, 0, 1},
+		{"the head is known", []step{{w, 0, "hello", 2, false}, {r, 0, "he", 2, false}, {r, 0, "hel", 3, false}}, 1, 0},
+		{"the head is compared", []step{{w, 0, "hello", 5, false}, {r, 0, "hexlo", 2, false}, {r, 0, "hxllo", 2, false}}, 2, 1},
+		{"reads without content", []step{{w, 0, "hello", 5, false}, {r, 0, "hello", 0, false}}, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScript(t)
+			s.open(3, "f", oCreat|2)
+			for _, c := range tt.steps {
+				s.kept(c.op, c.off, c.text, c.head, c.hash)
+			}
+			rep, err := Run(context.Background(), s.close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Verify: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rep.Uncompared != tt.uncompared || rep.Different != tt.different {
+				t.Errorf("%d not compared, %d different, want %d and %d: %+v", rep.Uncompared, rep.Different, tt.uncompared, tt.different, rep.Mismatches)
+			}
+		})
+	}
+}
+
+// Content that was there before is known if some read kept it.
+func TestInitialContentThatWasNotKept(t *testing.T) {
+	s := newScript(t)
+	s.open(3, "f", 0) // it exists
+	s.kept(event.OpPread64, 0, "hello world", 0, true)
+	s.kept(event.OpPread64, 6, "world", 5, false)
+	s.kept(event.OpPread64, 6, "world", 0, true)
+	s.kept(event.OpPread64, 4, "o w", 0, true)
+	rep, err := Run(context.Background(), s.close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Uncompared != 2 || rep.Different != 0 {
+		t.Errorf("%d not compared, %d different: %+v", rep.Uncompared, rep.Different, rep.Mismatches)
+	}
+}
+
+// Ranges behave like sets of bytes.
+func TestSpans(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const size = 40
+		var s spans
+		var want [size]bool
+		for range rapid.IntRange(0, 12).Draw(t, "n") {
+			from, to := rapid.Int64Range(0, size).Draw(t, "from"), rapid.Int64Range(0, size).Draw(t, "to")
+			add := rapid.Bool().Draw(t, "add")
+			if add {
+				s.add(from, to)
+			} else {
+				s.remove(from, to)
+			}
+			for i := from; i < to; i++ {
+				want[i] = add
+			}
+		}
+		from, to := rapid.Int64Range(0, size).Draw(t, "from"), rapid.Int64Range(0, size).Draw(t, "to")
+		if got, wants := s.overlap(from, to), from < to && slices.Contains(want[from:to], true); got != wants {
+			t.Fatalf("%v overlaps [%d, %d): %v", s, from, to, got)
+		}
+		var got [size]bool
+		last := int64(-1)
+		for _, e := range s {
+			if e.from <= last || e.to <= e.from {
+				t.Fatalf("spans %v", s)
+			}
+			last = e.to
+			for i := e.from; i < e.to; i++ {
+				got[i] = true
+			}
+		}
+		if got != want {
+			t.Fatalf("spans %v", s)
+		}
+	})
+}
