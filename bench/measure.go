@@ -26,7 +26,7 @@ const runLimit = 15 * time.Minute
 type Sample struct {
 	Round     int   `json:"round"`
 	ElapsedNS int64 `json:"elapsed_ns"` // of the command
-	UserNS    int64 `json:"user_ns"`    // CPU time of the command and its children; of a server's client
+	UserNS    int64 `json:"user_ns"`    // CPU time of the command and its children; 0 for a server, whose it is not known
 	SysNS     int64 `json:"sys_ns"`
 
 	RecorderNS  int64  `json:"recorder_ns,omitempty"`  // CPU time of the recorder while the command ran, to 10 ms
@@ -230,7 +230,10 @@ func (a *attempt) readTimes(s *Sample) (end int64, err error) {
 	if status != 0 {
 		return 0, fmt.Errorf("the command ended with wait status %#x", status)
 	}
-	s.ElapsedNS, s.UserNS, s.SysNS = end-start, user*1000, sys*1000
+	s.ElapsedNS = end - start
+	if a.job.service == nil { // else they are the client's
+		s.UserNS, s.SysNS = user*1000, sys*1000
+	}
 	s.RecorderNS = ticks * (1_000_000_000 / tick)
 	return end, nil
 }

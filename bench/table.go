@@ -39,8 +39,9 @@ func (r *Report) workloads(slow bool) []*Series {
 
 func (r *Report) costs() *table {
 	t := &table{title: "What recording costs",
-		text: "Time of the command, as a ratio to the untraced run of the same round: median (least–greatest) of the rounds.",
-		left: 1, head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal", "published"}}
+		text: "Time of the command, as a ratio to the untraced run of the same round: median (least–greatest) of the rounds. " +
+			"The last columns are the same for the CPU time of command and recorder together, which other programs on the machine change less.",
+		left: 1, head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal", "published", "CPU, metadata", "CPU, full"}}
 	medians := map[string][]float64{}
 	for _, base := range r.workloads(false) {
 		row := []string{base.Workload, base.time()}
@@ -51,6 +52,7 @@ func (r *Report) costs() *table {
 				medians[way] = append(medians[way], s.Ratio.Median)
 			}
 		}
+		row = append(row, r.find(base.Workload, "metadata", false).cpu(), r.find(base.Workload, "full", false).cpu())
 		if row[2] != none || row[5] != none {
 			t.add(row...)
 		}
@@ -64,7 +66,7 @@ func (r *Report) costs() *table {
 			}
 			row = append(row, s.ratio(), verdict(s, medianGoals[way]), "")
 		}
-		t.add(row...)
+		t.add(append(row, "", "")...)
 	}
 	return t
 }
@@ -233,12 +235,25 @@ func (s *Series) ratio() string {
 		return none
 	case s.Failed != "":
 		return "failed"
-	case s.Ratio.Median == 0:
-		return none
-	case s.Ratio.Median >= 10:
-		return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Ratio.Median, s.Ratio.Min, s.Ratio.Max)
 	}
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Ratio.Median, s.Ratio.Min, s.Ratio.Max)
+	return s.Ratio.ratio()
+}
+
+func (s *Series) cpu() string {
+	if s == nil || s.Failed != "" {
+		return none
+	}
+	return s.CPU.ratio()
+}
+
+func (s Summary) ratio() string {
+	switch {
+	case s.Median == 0:
+		return none
+	case s.Median >= 10:
+		return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Median, s.Min, s.Max)
+	}
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Min, s.Max)
 }
 
 // verdict is a goal, and whether it was missed.
@@ -305,8 +320,14 @@ func (r *Report) about() string {
 	if r.Scale != 1 {
 		s += fmt.Sprintf("; sizes scaled by %v", r.Scale)
 	}
+	if m.Load > idleLoad {
+		s += ". THE MACHINE WAS NOT IDLE: elapsed times say little"
+	}
 	return s
 }
+
+// idleLoad is the load of a machine that does nothing else, with some allowance.
+const idleLoad = 0.5
 
 // Text writes the results for a terminal.
 func (r *Report) Text(w io.Writer) error {

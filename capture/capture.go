@@ -9,6 +9,29 @@ import (
 	"iotape/trace"
 )
 
+// Mmap is the policy for files that programs map into memory.
+type Mmap string
+
+// The policies.
+const (
+	// MmapData records pages read through mappings, with content, and what is stored
+	// through shared ones. Of programs and libraries, only that a page was used for
+	// the first time in the recording, without its content.
+	MmapData    Mmap = "data"
+	MmapFull    Mmap = "full"    // programs and libraries like other files
+	MmapWritten Mmap = "written" // stores only
+	MmapOff     Mmap = "off"
+)
+
+// ParseMmap checks a policy's name.
+func ParseMmap(s string) (Mmap, error) {
+	switch m := Mmap(s); m {
+	case MmapData, MmapFull, MmapWritten, MmapOff:
+		return m, nil
+	}
+	return "", fmt.Errorf("mmap %q is none of data, full, written and off", s)
+}
+
 // Overflow is what happens when a program produces faster than the recorder
 // writes.
 type Overflow string
@@ -39,6 +62,7 @@ type Options struct {
 	// EveryCall makes a back end that lets frequent calls without meaning for storage
 	// through record them too.
 	EveryCall bool
+	Mmap      Mmap // "" is data
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int

@@ -388,5 +388,7 @@ const (
 	OpSecurity
 	OpTuxcall
 	OpVserver
+	OpMmapPread
+	OpMmapPwrite
 	numOps
 )

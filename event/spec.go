@@ -220,7 +220,7 @@ type Arg struct {
 	Const  uint32
 	Tail   Tail
 	Layout Layout
-	Set    *Set // names, for KindFlags and KindEnum
+	Set    *Set // names, for KindFlags, KindEnum and values of KindHex that have one
 	Cond   Cond
 }
 
@@ -264,6 +264,9 @@ type Spec struct {
 	// room there is for what LenPtr counts afterwards, plus 1. For LenMsg it is the
 	// message, of which msg_namelen says so. 0 is none.
 	Offer uint8
+	// NoCall is set where the operation is no system call, but what a program did
+	// with a file through a mapping of it.
+	NoCall bool
 	// NoReturn is set where success never returns to the caller.
 	NoReturn bool
 	// Like is, of a request, the system call that does the same (Op.Like), OpUnknown

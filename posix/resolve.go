@@ -17,10 +17,17 @@ const (
 
 // resolve fills what an event's descriptors and names stand for.
 func (m *Model) resolve(t *Thread, ev *event.Event) {
+	spec := ev.Spec()
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		if f.Arg == event.ResultArg || f.Arg == event.MemoryArg && makesInMemory(ev.Op.Like()) {
 			continue // its effect makes it
+		}
+		if spec.NoCall {
+			if o := m.mapped(t, ev, f); o != nil {
+				f.Open, f.Path = o.ID, o.Path
+			}
+			continue
 		}
 		tab := m.tableOf(t, ev, int(f.Arg))
 		d := tab.Lookup(f.FD)
@@ -42,7 +49,6 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 		}
 		f.Open, f.Path = o.ID, o.Path
 	}
-	spec := ev.Spec()
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		dirfd := int32(event.AtFDCWD)
@@ -114,7 +120,7 @@ func Extent(ev *event.Event) (offset, count int64) {
 		}
 	}
 	switch ev.Op.Like() {
-	case event.OpPreadv, event.OpPwritev:
+	case event.OpPreadv, event.OpPwritev, event.OpMmapPread, event.OpMmapPwrite:
 		return int64(ev.Args[3]), count
 	case event.OpPread64, event.OpPwrite64:
 		if ev.Op.Like() == ev.Op || int64(ev.Args[3]) != -1 { // to io_uring, -1 is the file's position
@@ -204,6 +210,9 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpExecve:         (*Model).executed,
 	event.OpExecveat:       (*Model).executed,
 	event.OpUnshare:        (*Model).unshared,
+	event.OpMmap:           (*Model).mmapped,
+	event.OpMunmap:         (*Model).munmapped,
+	event.OpMremap:         (*Model).mremapped,
 
 	event.OpIoUringRegister: (*Model).registered,
 }
@@ -423,6 +432,8 @@ func (m *Model) executed(t *Thread, ev *event.Event) {
 		return
 	}
 	m.ownTable(t)
+	m.leave(t.Space)
+	t.Space = &Space{users: 1}
 	for fd, d := range t.Table.slots {
 		if d.CloExec {
 			m.drop(t.Table, fd)

@@ -101,6 +101,7 @@ type sealer struct {
 	open      map[callKey]*item   // calls whose RecData records are still to come
 	queue     queue
 	positions positions
+	pages     pages
 	order     uint64 // of arrival, to keep equal times stable
 	round     uint32
 	until     uint64 // clock of the present round
@@ -289,7 +290,7 @@ func (s *sealer) finish() error {
 		s.stats.nLosses[trace.LossDisk] += s.stats.End.Lost - s.stats.Lost
 		s.stats.Lost = s.stats.End.Lost
 	}
-	for _, reason := range []uint32{trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks, trace.LossPartial} {
+	for _, reason := range []uint32{trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks, trace.LossPartial, trace.LossMapped} {
 		if n := s.stats.nLosses[reason]; n > 0 {
 			s.stats.Losses = append(s.stats.Losses, trace.Loss{Reason: LossReason(reason), Records: n})
 		}
@@ -310,6 +311,8 @@ func LossReason(r uint32) string {
 		return "too many threads"
 	case trace.LossPartial:
 		return "content did not arrive"
+	case trace.LossMapped:
+		return "a mapped file could not be opened"
 	}
 	return fmt.Sprintf("reason %d", r)
 }

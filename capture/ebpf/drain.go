@@ -37,6 +37,8 @@ type drain struct {
 
 	content capture.Content
 
+	stores *stores // nil if mappings are not recorded
+
 	// To wait for full rings, and for held threads: an epoll set, in the Go
 	// runtime's own, so that waiting takes no processor from the tracing thread.
 	epoll *os.File
@@ -87,7 +89,11 @@ func newDrain(p *programs, sw *trace.StreamWriter, content capture.Content) (*dr
 		d.close()
 		return nil, fmt.Errorf("make an event descriptor: %w", err)
 	}
+	d.stores = newStores(d)
 	fds := []int{d.event}
+	if p.touches != nil {
+		fds = append(fds, p.touches.m.FD())
+	}
 	for _, r := range p.rings {
 		fds = append(fds, r.m.FD())
 	}
@@ -146,6 +152,7 @@ func (d *drain) run() {
 		d.mu.Unlock()
 		moved, busy := d.pass()
 		if done && moved == 0 && !busy && len(d.held) == 0 {
+			d.stores.finish()
 			return
 		}
 		switch {
@@ -156,7 +163,7 @@ func (d *drain) run() {
 		default:
 			pause = min(pause*5/4+time.Millisecond, pollMax)
 		}
-		if len(d.held) > 0 {
+		if len(d.held) > 0 || d.stores.busy() {
 			pause = min(pause, time.Millisecond)
 		}
 		if pause > 0 {
@@ -168,7 +175,7 @@ func (d *drain) run() {
 // sleep waits until a ring is a quarter full, a thread is held, or the time is up.
 func (d *drain) sleep(pause time.Duration) {
 	_ = d.epoll.SetReadDeadline(time.Now().Add(pause))
-	var events [maxShards + 1]unix.EpollEvent
+	var events [maxShards + 2]unix.EpollEvent
 	_ = d.poll.Read(func(fd uintptr) bool {
 		n, err := unix.EpollWait(int(fd), events[:], 0)
 		return n > 0 || err != nil && err != unix.EINTR
@@ -199,6 +206,7 @@ func (d *drain) pass() (moved uint64, busy bool) {
 	d.until = max(d.until, until)
 
 	d.writeOwn(start)
+	d.stores.listen()
 	for i, r := range d.p.rings {
 		moved += d.writeSpans(i, r)
 	}

@@ -42,7 +42,11 @@ type iotapeCommon struct {
 	Untracked uint64
 	Stops     uint64
 	Release   uint64
-	Zero      [5]uint64
+	Mapped    uint64
+	Mappings  uint64
+	Untold    uint64
+	Unmapping uint64
+	Zero      [1]uint64
 	Cpus      [1024]struct {
 		_      structs.HostLayout
 		Active uint64
@@ -51,10 +55,60 @@ type iotapeCommon struct {
 	}
 }
 
+type iotapeFault struct {
+	_         structs.HostLayout
+	Addr      uint64
+	Time      uint64
+	Lo        uint64
+	Hi        uint64
+	Flags     uint64
+	Held      uint64
+	Anon      [2]uint64
+	AnonBytes [2]uint64
+	AnonAt    uint64
+	Turn      uint64
+	UseIno    uint64
+	UseOff    uint64
+	UseLen    uint64
+	UseDev    uint32
+	UseFiles  uint32
+}
+
+type iotapeFileKey struct {
+	_    structs.HostLayout
+	Ino  uint64
+	Dev  uint32
+	Zero uint32
+}
+
 type iotapeHeld struct {
 	_   structs.HostLayout
 	Pid uint32
 	Sig uint32
+}
+
+type iotapeMappingCount struct {
+	_       structs.HostLayout
+	Mapping uint64
+}
+
+type iotapePagesKey struct {
+	_    structs.HostLayout
+	Ino  uint64
+	Word uint64
+	Dev  uint32
+	Zero uint32
+}
+
+type iotapePart struct {
+	_     structs.HostLayout
+	Addr  uint64
+	Len   uint64
+	Off   uint64
+	Count uint32
+	Arg   uint8
+	Kind  uint8
+	Zero  [2]uint8
 }
 
 type iotapePending struct {
@@ -69,16 +123,8 @@ type iotapePending struct {
 	Ret    int64
 	Pos    [2]uint64
 	Mode   [2]uint32
-	Parts  [7]struct {
-		_     structs.HostLayout
-		Addr  uint64
-		Len   uint64
-		Off   uint64
-		Count uint32
-		Arg   uint8
-		Kind  uint8
-		Zero  [2]uint8
-	}
+	Parts  [7]iotapePart
+	Exit   uint64
 }
 
 type iotapePendingKey struct {
@@ -182,9 +228,16 @@ type iotapeSpec struct {
 	HoldArg  uint8
 	OfferArg uint8
 	OfferOff uint8
-	Zero     uint8
+	Use      uint8
 	HoldKeep uint32
 	Caps     [6]iotapeCap
+}
+
+type iotapeStored struct {
+	_       structs.HostLayout
+	Mapping uint64
+	Key     iotapeFileKey
+	Pages   iotapeFileKey
 }
 
 type iotapeTask struct {
@@ -201,6 +254,18 @@ type iotapeTask struct {
 	Offered  uint64
 	Npending uint32
 	Zero     uint32
+}
+
+type iotapeTouch struct {
+	_    structs.HostLayout
+	Time uint64
+	Key  iotapeFileKey
+	Off  uint64
+	Len  uint64
+	Kind uint32
+	Pid  uint32
+	Tid  uint32
+	Zero uint32
 }
 
 type iotapeUring struct {
@@ -261,38 +326,56 @@ type iotapeWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	iotapeMapAioUsers         = "aio_users"
-	iotapeMapCommands         = "commands"
-	iotapeMapHolding          = "holding"
-	iotapeMapPendings         = "pendings"
-	iotapeMapRequestTable     = "request_table"
-	iotapeMapRequestWorks     = "request_works"
-	iotapeMapRequests         = "requests"
-	iotapeMapRings            = "rings"
-	iotapeMapShots            = "shots"
-	iotapeMapTable            = "table"
-	iotapeMapTasks            = "tasks"
-	iotapeMapUrings           = "urings"
-	iotapeMapVectors          = "vectors"
-	iotapeMapWorks            = "works"
-	iotapeProgOnContentionEnd = "on_contention_end"
-	iotapeProgOnExec          = "on_exec"
-	iotapeProgOnExit          = "on_exit"
-	iotapeProgOnFork          = "on_fork"
-	iotapeProgOnSysEnter      = "on_sys_enter"
-	iotapeProgOnSysExit       = "on_sys_exit"
-	iotapeProgOnUringComplete = "on_uring_complete"
-	iotapeProgOnUringCreate   = "on_uring_create"
-	iotapeProgOnUringFailLink = "on_uring_fail_link"
-	iotapeProgOnUringLink     = "on_uring_link"
-	iotapeProgOnUringOverflow = "on_uring_overflow"
-	iotapeProgOnUringRefused  = "on_uring_refused"
-	iotapeProgOnUringSubmit   = "on_uring_submit"
-	iotapeVarBlock            = "block"
-	iotapeVarInlineMax        = "inline_max"
-	iotapeVarRingBytes        = "ring_bytes"
-	iotapeVarShardMask        = "shard_mask"
-	iotapeVarShared           = "shared"
+	iotapeMapAioUsers           = "aio_users"
+	iotapeMapCode               = "code"
+	iotapeMapCommands           = "commands"
+	iotapeMapFaults             = "faults"
+	iotapeMapHolding            = "holding"
+	iotapeMapKnown              = "known"
+	iotapeMapPendings           = "pendings"
+	iotapeMapRequestTable       = "request_table"
+	iotapeMapRequestWorks       = "request_works"
+	iotapeMapRequests           = "requests"
+	iotapeMapRings              = "rings"
+	iotapeMapShots              = "shots"
+	iotapeMapStorers            = "storers"
+	iotapeMapStores             = "stores"
+	iotapeMapTable              = "table"
+	iotapeMapTasks              = "tasks"
+	iotapeMapTouches            = "touches"
+	iotapeMapUrings             = "urings"
+	iotapeMapVectors            = "vectors"
+	iotapeMapWorks              = "works"
+	iotapeProgCountMappings     = "count_mappings"
+	iotapeProgOnContentionEnd   = "on_contention_end"
+	iotapeProgOnDirtyFolio      = "on_dirty_folio"
+	iotapeProgOnExec            = "on_exec"
+	iotapeProgOnExit            = "on_exit"
+	iotapeProgOnFilemapFault    = "on_filemap_fault"
+	iotapeProgOnFork            = "on_fork"
+	iotapeProgOnMapPages        = "on_map_pages"
+	iotapeProgOnPageFaultKernel = "on_page_fault_kernel"
+	iotapeProgOnPageFaultUser   = "on_page_fault_user"
+	iotapeProgOnSysEnter        = "on_sys_enter"
+	iotapeProgOnSysExit         = "on_sys_exit"
+	iotapeProgOnUringComplete   = "on_uring_complete"
+	iotapeProgOnUringCreate     = "on_uring_create"
+	iotapeProgOnUringFailLink   = "on_uring_fail_link"
+	iotapeProgOnUringLink       = "on_uring_link"
+	iotapeProgOnUringOverflow   = "on_uring_overflow"
+	iotapeProgOnUringRefused    = "on_uring_refused"
+	iotapeProgOnUringSubmit     = "on_uring_submit"
+	iotapeProgOnWriteback       = "on_writeback"
+	iotapeVarBlock              = "block"
+	iotapeVarInlineMax          = "inline_max"
+	iotapeVarMmapMode           = "mmap_mode"
+	iotapeVarOmitData           = "omit_data"
+	iotapeVarPageShift          = "page_shift"
+	iotapeVarRingBytes          = "ring_bytes"
+	iotapeVarShardMask          = "shard_mask"
+	iotapeVarShared             = "shared"
+	iotapeVarStarted            = "started"
+	iotapeVarTouchType          = "touch_type"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -337,19 +420,26 @@ type iotapeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeProgramSpecs struct {
-	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
-	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
-	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnSysEnter      *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
-	OnSysExit       *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
-	OnUringComplete *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
-	OnUringCreate   *ebpf.ProgramSpec `ebpf:"on_uring_create"`
-	OnUringFailLink *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
-	OnUringLink     *ebpf.ProgramSpec `ebpf:"on_uring_link"`
-	OnUringOverflow *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
-	OnUringRefused  *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
-	OnUringSubmit   *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
+	CountMappings     *ebpf.ProgramSpec `ebpf:"count_mappings"`
+	OnContentionEnd   *ebpf.ProgramSpec `ebpf:"on_contention_end"`
+	OnDirtyFolio      *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
+	OnExec            *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit            *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnFilemapFault    *ebpf.ProgramSpec `ebpf:"on_filemap_fault"`
+	OnFork            *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnMapPages        *ebpf.ProgramSpec `ebpf:"on_map_pages"`
+	OnPageFaultKernel *ebpf.ProgramSpec `ebpf:"on_page_fault_kernel"`
+	OnPageFaultUser   *ebpf.ProgramSpec `ebpf:"on_page_fault_user"`
+	OnSysEnter        *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
+	OnSysExit         *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnUringComplete   *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
+	OnUringCreate     *ebpf.ProgramSpec `ebpf:"on_uring_create"`
+	OnUringFailLink   *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
+	OnUringLink       *ebpf.ProgramSpec `ebpf:"on_uring_link"`
+	OnUringOverflow   *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
+	OnUringRefused    *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
+	OnUringSubmit     *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
+	OnWriteback       *ebpf.ProgramSpec `ebpf:"on_writeback"`
 }
 
 // iotapeMapSpecs contains maps before they are loaded into the kernel.
@@ -357,16 +447,22 @@ type iotapeProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
 	AioUsers     *ebpf.MapSpec `ebpf:"aio_users"`
+	Code         *ebpf.MapSpec `ebpf:"code"`
 	Commands     *ebpf.MapSpec `ebpf:"commands"`
+	Faults       *ebpf.MapSpec `ebpf:"faults"`
 	Holding      *ebpf.MapSpec `ebpf:"holding"`
+	Known        *ebpf.MapSpec `ebpf:"known"`
 	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
 	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
 	RequestWorks *ebpf.MapSpec `ebpf:"request_works"`
 	Requests     *ebpf.MapSpec `ebpf:"requests"`
 	Rings        *ebpf.MapSpec `ebpf:"rings"`
 	Shots        *ebpf.MapSpec `ebpf:"shots"`
+	Storers      *ebpf.MapSpec `ebpf:"storers"`
+	Stores       *ebpf.MapSpec `ebpf:"stores"`
 	Table        *ebpf.MapSpec `ebpf:"table"`
 	Tasks        *ebpf.MapSpec `ebpf:"tasks"`
+	Touches      *ebpf.MapSpec `ebpf:"touches"`
 	Urings       *ebpf.MapSpec `ebpf:"urings"`
 	Vectors      *ebpf.MapSpec `ebpf:"vectors"`
 	Works        *ebpf.MapSpec `ebpf:"works"`
@@ -378,9 +474,14 @@ type iotapeMapSpecs struct {
 type iotapeVariableSpecs struct {
 	Block     *ebpf.VariableSpec `ebpf:"block"`
 	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
+	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
+	OmitData  *ebpf.VariableSpec `ebpf:"omit_data"`
+	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
+	Started   *ebpf.VariableSpec `ebpf:"started"`
+	TouchType *ebpf.VariableSpec `ebpf:"touch_type"`
 }
 
 // iotapeObjects contains all objects after they have been loaded into the kernel.
@@ -404,16 +505,22 @@ func (o *iotapeObjects) Close() error {
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
 	AioUsers     *ebpf.Map `ebpf:"aio_users"`
+	Code         *ebpf.Map `ebpf:"code"`
 	Commands     *ebpf.Map `ebpf:"commands"`
+	Faults       *ebpf.Map `ebpf:"faults"`
 	Holding      *ebpf.Map `ebpf:"holding"`
+	Known        *ebpf.Map `ebpf:"known"`
 	Pendings     *ebpf.Map `ebpf:"pendings"`
 	RequestTable *ebpf.Map `ebpf:"request_table"`
 	RequestWorks *ebpf.Map `ebpf:"request_works"`
 	Requests     *ebpf.Map `ebpf:"requests"`
 	Rings        *ebpf.Map `ebpf:"rings"`
 	Shots        *ebpf.Map `ebpf:"shots"`
+	Storers      *ebpf.Map `ebpf:"storers"`
+	Stores       *ebpf.Map `ebpf:"stores"`
 	Table        *ebpf.Map `ebpf:"table"`
 	Tasks        *ebpf.Map `ebpf:"tasks"`
+	Touches      *ebpf.Map `ebpf:"touches"`
 	Urings       *ebpf.Map `ebpf:"urings"`
 	Vectors      *ebpf.Map `ebpf:"vectors"`
 	Works        *ebpf.Map `ebpf:"works"`
@@ -422,16 +529,22 @@ type iotapeMaps struct {
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
 		m.AioUsers,
+		m.Code,
 		m.Commands,
+		m.Faults,
 		m.Holding,
+		m.Known,
 		m.Pendings,
 		m.RequestTable,
 		m.RequestWorks,
 		m.Requests,
 		m.Rings,
 		m.Shots,
+		m.Storers,
+		m.Stores,
 		m.Table,
 		m.Tasks,
+		m.Touches,
 		m.Urings,
 		m.Vectors,
 		m.Works,
@@ -444,36 +557,54 @@ func (m *iotapeMaps) Close() error {
 type iotapeVariables struct {
 	Block     *ebpf.Variable `ebpf:"block"`
 	InlineMax *ebpf.Variable `ebpf:"inline_max"`
+	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
+	OmitData  *ebpf.Variable `ebpf:"omit_data"`
+	PageShift *ebpf.Variable `ebpf:"page_shift"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`
+	Started   *ebpf.Variable `ebpf:"started"`
+	TouchType *ebpf.Variable `ebpf:"touch_type"`
 }
 
 // iotapePrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapePrograms struct {
-	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
-	OnExec          *ebpf.Program `ebpf:"on_exec"`
-	OnExit          *ebpf.Program `ebpf:"on_exit"`
-	OnFork          *ebpf.Program `ebpf:"on_fork"`
-	OnSysEnter      *ebpf.Program `ebpf:"on_sys_enter"`
-	OnSysExit       *ebpf.Program `ebpf:"on_sys_exit"`
-	OnUringComplete *ebpf.Program `ebpf:"on_uring_complete"`
-	OnUringCreate   *ebpf.Program `ebpf:"on_uring_create"`
-	OnUringFailLink *ebpf.Program `ebpf:"on_uring_fail_link"`
-	OnUringLink     *ebpf.Program `ebpf:"on_uring_link"`
-	OnUringOverflow *ebpf.Program `ebpf:"on_uring_overflow"`
-	OnUringRefused  *ebpf.Program `ebpf:"on_uring_refused"`
-	OnUringSubmit   *ebpf.Program `ebpf:"on_uring_submit"`
+	CountMappings     *ebpf.Program `ebpf:"count_mappings"`
+	OnContentionEnd   *ebpf.Program `ebpf:"on_contention_end"`
+	OnDirtyFolio      *ebpf.Program `ebpf:"on_dirty_folio"`
+	OnExec            *ebpf.Program `ebpf:"on_exec"`
+	OnExit            *ebpf.Program `ebpf:"on_exit"`
+	OnFilemapFault    *ebpf.Program `ebpf:"on_filemap_fault"`
+	OnFork            *ebpf.Program `ebpf:"on_fork"`
+	OnMapPages        *ebpf.Program `ebpf:"on_map_pages"`
+	OnPageFaultKernel *ebpf.Program `ebpf:"on_page_fault_kernel"`
+	OnPageFaultUser   *ebpf.Program `ebpf:"on_page_fault_user"`
+	OnSysEnter        *ebpf.Program `ebpf:"on_sys_enter"`
+	OnSysExit         *ebpf.Program `ebpf:"on_sys_exit"`
+	OnUringComplete   *ebpf.Program `ebpf:"on_uring_complete"`
+	OnUringCreate     *ebpf.Program `ebpf:"on_uring_create"`
+	OnUringFailLink   *ebpf.Program `ebpf:"on_uring_fail_link"`
+	OnUringLink       *ebpf.Program `ebpf:"on_uring_link"`
+	OnUringOverflow   *ebpf.Program `ebpf:"on_uring_overflow"`
+	OnUringRefused    *ebpf.Program `ebpf:"on_uring_refused"`
+	OnUringSubmit     *ebpf.Program `ebpf:"on_uring_submit"`
+	OnWriteback       *ebpf.Program `ebpf:"on_writeback"`
 }
 
 func (p *iotapePrograms) Close() error {
 	return _IotapeClose(
+		p.CountMappings,
 		p.OnContentionEnd,
+		p.OnDirtyFolio,
 		p.OnExec,
 		p.OnExit,
+		p.OnFilemapFault,
 		p.OnFork,
+		p.OnMapPages,
+		p.OnPageFaultKernel,
+		p.OnPageFaultUser,
 		p.OnSysEnter,
 		p.OnSysExit,
 		p.OnUringComplete,
@@ -483,6 +614,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnUringOverflow,
 		p.OnUringRefused,
 		p.OnUringSubmit,
+		p.OnWriteback,
 	)
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"slices"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -29,12 +31,13 @@ const (
 // memory shared with them.
 type programs struct {
 	objects
-	links  []link.Link
-	rings  []*ring
-	shared *iotapeCommon
-	bss    []byte
-
+	links   []link.Link
+	rings   []*ring
+	touches *ring // what is stored to mapped files (stores.go); nil if that is not wanted
+	shared  *iotapeCommon
+	mmap    capture.Mmap
 	noUring bool // the kernel has no io_uring
+	bss     []byte
 }
 
 type objects struct {
@@ -45,13 +48,14 @@ type objects struct {
 // config is what the programs are told.
 type config struct {
 	content   capture.Content
+	mmap      capture.Mmap
 	block     bool
 	shards    int
 	ringBytes int // of one ring, a power of two
 }
 
 func newConfig(o *capture.Options, cpus int) config {
-	c := config{content: o.Content, block: o.Overflow != capture.OverflowDrop}
+	c := config{content: o.Content, mmap: o.Mmap, block: o.Overflow != capture.OverflowDrop}
 	c.shards = min(maxShards, 1<<bits.Len(uint(max(cpus, 1)-1)))
 	total := o.RingBytes
 	if total <= 0 {
@@ -120,6 +124,10 @@ func load(c *config) (*programs, error) {
 		iotapeVarRingBytes: uint64(c.ringBytes),
 		iotapeVarInlineMax: c.inlineBytes(),
 		iotapeVarBlock:     c.block,
+		iotapeVarMmapMode:  mmapMode(c.mmap),
+		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
+		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
+		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
@@ -131,7 +139,10 @@ func load(c *config) (*programs, error) {
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
 
-	p := &programs{noUring: withoutUring(spec)}
+	p := &programs{}
+	if p.noUring, err = dropMissing(spec); err != nil {
+		return nil, err
+	}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		var ve *ebpf.VerifierError
 		if errors.As(err, &ve) {
@@ -182,17 +193,15 @@ func (p *programs) prepare(c *config) error {
 		return fmt.Errorf("map shared memory: %w", err)
 	}
 	p.shared = (*iotapeCommon)(unsafe.Pointer(&p.bss[0]))
-	return nil
+	p.mmap = c.mmap
+	return p.prepareMapped()
 }
 
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
 func (p *programs) attach() error {
-	progs := []*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}
-	if !p.noUring { // completions first: one is of no use without the other
-		progs = append(progs, p.OnUringComplete, p.OnUringOverflow, p.OnUringFailLink, p.OnUringLink, p.OnUringRefused, p.OnUringSubmit, p.OnUringCreate)
-	}
-	for _, prog := range progs {
+	for _, prog := range slices.Concat(p.mappedPrograms(), p.requestPrograms(),
+		[]*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return unsupported("tracepoints with types (tp_btf)", err)
@@ -214,6 +223,9 @@ func (p *programs) close() {
 	for _, r := range p.rings {
 		r.close()
 	}
+	if p.touches != nil {
+		p.touches.close()
+	}
 	if p.bss != nil {
 		_ = unix.Munmap(p.bss)
 		p.bss, p.shared = nil, nil
@@ -233,6 +245,9 @@ func (p *programs) follow(pid int, shardMask uint32) error {
 	defer unix.Close(fd)
 	if err := p.Tasks.Put(uint32(fd), iotapeTask{Shard: uint32(pid) & shardMask}); err != nil {
 		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	if err := p.Faults.Put(uint32(fd), iotapeFault{}); err != nil {
+		return fmt.Errorf("follow the page faults of process %d: %w", pid, err)
 	}
 	return nil
 }

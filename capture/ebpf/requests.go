@@ -2,8 +2,6 @@ package ebpf
 
 import (
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/btf"
 
 	"iotape/capture"
 	"iotape/event"
@@ -88,35 +86,18 @@ func requestRow(s *event.Spec, arch event.Arch, content capture.Content) iotapeR
 	return r
 }
 
-// withoutUring puts programs that do nothing into the place of those for io_uring
-// where the kernel has none. It reports whether it did.
-func withoutUring(spec *ebpf.CollectionSpec) bool {
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return false
-	}
-	for _, hook := range uringHooks {
-		var t *btf.Typedef
-		if kernel.TypeByName("btf_trace_"+hook.tracepoint, &t) == nil {
-			continue
-		}
-		for _, h := range uringHooks {
-			spec.Programs[h.program] = &ebpf.ProgramSpec{
-				Name: h.program, Type: ebpf.SocketFilter, License: "GPL",
-				Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
-			}
-		}
-		return true
-	}
-	return false
+// uringHooks are the programs for io_uring, by the kernel's tracepoint. They are of use
+// together only.
+var uringHooks = map[string]string{
+	"on_uring_create": "io_uring_create", "on_uring_submit": "io_uring_submit_req", "on_uring_refused": "io_uring_req_failed",
+	"on_uring_link": "io_uring_link", "on_uring_fail_link": "io_uring_fail_link",
+	"on_uring_complete": "io_uring_complete", "on_uring_overflow": "io_uring_cqe_overflow",
 }
 
-var uringHooks = []struct{ program, tracepoint string }{
-	{iotapeProgOnUringCreate, "io_uring_create"},
-	{iotapeProgOnUringSubmit, "io_uring_submit_req"},
-	{iotapeProgOnUringRefused, "io_uring_req_failed"},
-	{iotapeProgOnUringLink, "io_uring_link"},
-	{iotapeProgOnUringFailLink, "io_uring_fail_link"},
-	{iotapeProgOnUringComplete, "io_uring_complete"},
-	{iotapeProgOnUringOverflow, "io_uring_cqe_overflow"},
+// requestPrograms are those to be attached, the last to see a request first.
+func (p *programs) requestPrograms() []*ebpf.Program {
+	if p.noUring {
+		return nil
+	}
+	return []*ebpf.Program{p.OnUringComplete, p.OnUringOverflow, p.OnUringFailLink, p.OnUringLink, p.OnUringRefused, p.OnUringSubmit, p.OnUringCreate}
 }

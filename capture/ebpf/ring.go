@@ -31,8 +31,15 @@ func newRing(size int) (*ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a ring of %d bytes: %w", size, err)
 	}
+	return mapRing(m)
+}
+
+// mapRing maps a ring buffer, which belongs to the ring from then on.
+func mapRing(m *ebpf.Map) (*ring, error) {
+	size := int(m.MaxEntries())
 	r := &ring{m: m, size: uint64(size)}
 	page := os.Getpagesize()
+	var err error
 	if r.consumer, err = unix.Mmap(m.FD(), 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		m.Close()
 		return nil, fmt.Errorf("map a ring's consumer page: %w", err)

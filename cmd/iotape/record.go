@@ -9,7 +9,7 @@ import (
 func newRecord(c *console) *cobra.Command {
 	var p recordPlan
 	var noIndex bool
-	var backend, content, overflow, last string
+	var backend, content, overflow, mmap, last string
 	var dumpOn []string
 	ring := sizeFlag(0)
 	cmd := &cobra.Command{
@@ -56,6 +56,9 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 			if p.capture.Overflow, err = capture.ParseOverflow(overflow); err != nil {
 				return usageError{err}
 			}
+			if p.capture.Mmap, err = capture.ParseMmap(mmap); err != nil {
+				return usageError{err}
+			}
 			if p.flight, err = newFlightPlan(last, dumpOn); err != nil {
 				return usageError{err}
 			}
@@ -70,6 +73,7 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
 	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
+	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of files that are mapped into memory: data (reads and stores; of programs and libraries only that a page was used), full (those like other files), written (stores only) or off")
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
 	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")

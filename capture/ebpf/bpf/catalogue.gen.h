@@ -11,6 +11,7 @@
 #define IOT_RESULT_ARG -1
 #define IOT_MEMORY_ARG -2
 #define IOT_OP_IOCTL 38
+#define IOT_OP_MMAP_PREAD 386
 #define IOT_REQUEST_ARG 15
 #define IOT_KIND_FD 4
 #define IOT_KIND_PATH 14

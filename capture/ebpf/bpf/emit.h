@@ -38,8 +38,10 @@ static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf
 /* write_inline writes the record with all its content. It returns 0, or -1 if the
  * ring is full, or 1 if some content could not be read (work.failed says which);
  * then nothing was written. */
-static __noinline int write_inline(struct work *w, u32 shard, u64 total)
+__noinline int write_inline(struct work *w, u32 shard, u64 total)
 {
+	if (!w)
+		return 0;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	struct bpf_dynptr d;
 	u64 at = w->len, zero = 0;
@@ -94,8 +96,10 @@ static __noinline int write_inline(struct work *w, u32 shard, u64 total)
 }
 
 /* write_chunk writes the next n bytes of a bulk in a RecData record. */
-static __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
+__noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 {
+	if (!w)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	struct {
@@ -135,8 +139,10 @@ static __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 }
 
 /* finish_data writes the last RecData record, with the rest as missing. */
-static __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
+__noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 {
+	if (!w || !p)
+		return 0;
 	struct {
 		struct rec_data r;
 		struct piece p[MAX_PARTS];
@@ -185,8 +191,10 @@ static __noinline u32 rest_kind(struct work *w, struct bulk *b)
 
 /* leave_rest turns what is left of a bulk into pending work, or into a piece that
  * is missing. */
-static __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
+__noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 {
+	if (!w)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	if (i >= MAX_BULKS)
 		return 0;
@@ -206,8 +214,10 @@ static __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 
 /* write_data writes the content of a call whose RecCall has CALL_MORE, as far as
  * the ring may be filled by one call. */
-static __noinline int write_data(struct work *w, u32 shard)
+__noinline int write_data(struct work *w, u32 shard)
 {
+	if (!w)
+		return 0;
 	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
 	u32 i, k;
 
@@ -265,8 +275,10 @@ static __noinline int leave_pending(struct work *w)
 }
 
 /* write_call writes what was composed. */
-static __noinline int write_call(struct work *w, struct task *st, s64 ret)
+__noinline int write_call(struct work *w, struct task *st, s64 ret)
 {
+	if (!w || !st)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	u32 shard = st->shard & (MAX_SHARDS - 1), i;
 	u64 content = 0, total;
@@ -327,6 +339,7 @@ more:
 	if (!(r->p.flags & CALL_MORE))
 		return 0;
 	w->pend.enter = r->enter;
+	w->pend.exit = r->exit;
 	w->pend.pid = r->p.pid;
 	w->pend.tid = r->p.tid;
 	w->pend.op = r->p.op;

@@ -21,8 +21,10 @@ static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_s
 
 /* announce writes the thread's identity. If it cannot, the next call tries again
  * first, and is lost if it fails too. */
-static __noinline int announce(struct work *w, struct task *st, u64 now)
+__noinline int announce(struct work *w, struct task *st, u64 now)
 {
+	if (!w || !st)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct rec_task r = {};
 
@@ -40,14 +42,17 @@ static __noinline int announce(struct work *w, struct task *st, u64 now)
 	return 0;
 }
 
+#define TASK_COMPAT (1u << 31)
+
 static __always_inline struct spec *spec_of(struct task *st)
 {
 	u32 nr = st->nr;
-	if (nr >= UNKNOWN_NR || st->flags & (1u << 31))
+	if (nr >= UNKNOWN_NR)
 		nr = UNKNOWN_NR;
+	if (st->flags & TASK_COMPAT)
+		nr += COMPAT_NR;
 	return bpf_map_lookup_elem(&table, &nr);
 }
-#define TASK_COMPAT (1u << 31)
 
 /* pressure holds the thread if its ring is half full. */
 static __always_inline void pressure(struct work *w, struct task *st)
@@ -95,6 +100,8 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 }
 
 static int put_registered(struct work *w, struct task *st, s64 ret);
+__noinline int orphan(struct work *w, struct task *st);
+#include "stores.h"
 
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
 {
@@ -139,14 +146,18 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		put_registered(w, st, ret);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
+	if (mmap_mode && s->use)
+		use_mapped(w, st, s, ret);
 	write_call(w, st, ret);
 	return 0;
 }
 
 /* orphan closes pending work that the recorder will not do: the thread was not
  * held, or has ended. */
-static __noinline int orphan(struct work *w, struct task *st)
+__noinline int orphan(struct work *w, struct task *st)
 {
+	if (!w || !st)
+		return 0;
 	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
 	u32 i;
 
@@ -215,6 +226,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	struct spec *s = spec_of(st);
 	if (!s)
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, 0);
+	if (mmap_mode && s->use)
+		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
 	if (s->flags & SPEC_OFFER)
@@ -259,6 +274,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	u64 now;
 	if (!st || !(st->flags & TASK_IN_CALL) || released())
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, 0);
 	struct spec *s = spec_of(st);
 	struct work *w = begin(&now);
 	if (!s || !w)
@@ -310,6 +327,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct task *st = bpf_task_storage_get(&tasks, child, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!st)
 		__sync_fetch_and_add(&shared.untracked, 1);
+	mapped_fork(parent, child);
 	set_prefix(&r.p, REC_FORK, parent);
 	r.time = now;
 	r.child = child->tgid;
@@ -332,6 +350,8 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 {
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	u64 now;
+	if (st)
+		mapped_exec(st);
 	if (!st || !(st->flags & TASK_EXEC_LATE))
 		return 0;
 	struct work *w = begin(&now);
@@ -350,6 +370,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	u64 now;
 	if (!st || released())
 		return 0;
+	if (st->flags & TASK_FAULT)
+		settle(st, LAST);
 	struct work *w = begin(&now);
 	if (!w)
 		return 0;
@@ -375,6 +397,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	else
 		lose(st->shard);
 	bpf_task_storage_delete(&tasks, t);
+	mapped_exit(t, now);
 	end();
 	return 0;
 }

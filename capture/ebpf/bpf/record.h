@@ -9,7 +9,7 @@
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
 enum { DATA_LAST = 1 };
-enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8 };
+enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
 enum { SHARE_VM = 0x100, SHARE_FS = 0x200, SHARE_FILES = 0x400, SHARE_THREAD = 0x10000 };
 
 struct prefix {
@@ -101,7 +101,8 @@ enum {
 struct spec {
 	u16 op, flags;
 	u8 ncaps, nobjects, objects[IOT_MAX_OBJS - 1];
-	u8 hold_arg, offer_arg, offer_off, zero;
+	u8 hold_arg, offer_arg, offer_off;
+	u8 use;        /* what the call has to do with mapped files (mapped.h) */
 	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
 	struct cap caps[IOT_MAX_CAPS];
 };
@@ -137,7 +138,8 @@ _Static_assert(sizeof(struct request_row) == sizeof(struct spec) + 56, "request_
 struct pending_key {
 	u32 tid, n; /* from 0 */
 };
-enum { PART_NONE, PART_BYTES, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA };
+enum { PART_NONE, PART_BYTES, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA,
+       PART_MAPPING, PART_MAPPED, PART_BACKED, PART_STORED, PART_VECTOR32 };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
@@ -156,9 +158,10 @@ struct pending {
 	u64 pos[2]; /* of the first two objects */
 	u32 mode[2];
 	struct part parts[MAX_PARTS];
+	u64 exit;
 };
 _Static_assert(sizeof(struct part) == 32, "part");
-_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32, "pending");
+_Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32 + 8, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
 enum {
@@ -167,8 +170,9 @@ enum {
 	TASK_PENDING = 4,
 	TASK_EXEC_LATE = 8,
 	TASK_HELD = 16,
-	TASK_REQUESTS = 32, /* has submitted some */
-	TASK_AIO_LATE = 64, /* not all of its control blocks could be read at entry */
+	TASK_FAULT = 32,
+	TASK_REQUESTS = 64,  /* has submitted some */
+	TASK_AIO_LATE = 128, /* not all of its control blocks could be read at entry */
 };
 struct task {
 	u64 enter, cpu;
@@ -199,7 +203,11 @@ struct common {
 	u64 untracked;        /* threads that could not be followed */
 	u64 stops;            /* signals sent to hold threads */
 	u64 release;          /* set by the recorder: record and hold no more */
-	u64 zero[5];
+	u64 mapped;           /* files that programs can store to through mappings */
+	u64 mappings;         /* calls that mapped files */
+	u64 untold;           /* touches that had no room in their ring */
+	u64 unmapping;        /* calls under way that change mappings of such files */
+	u64 zero[1];
 	struct cpu_slot cpus[MAX_CPUS];
 };
 _Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");

@@ -184,7 +184,7 @@ static __always_inline void note_file(struct work *w, struct request *r, struct 
 	if (!f)
 		return;
 	w->len = 0;
-	if (put_file(w, f, fd, arg))
+	if (put_open_file(w, f, fd, arg))
 		bpf_probe_read_kernel(&r->file, sizeof(r->file), w->buf);
 }
 
@@ -363,7 +363,7 @@ static __always_inline void put_own_file(struct work *w, struct request *r, u8 a
 	u64 off = w->len;
 
 	if (r->kfile) {
-		put_file(w, (struct file *)r->kfile, r->t.args[arg < 6 ? arg : 0], arg);
+		put_open_file(w, (struct file *)r->kfile, r->t.args[arg < 6 ? arg : 0], arg);
 	} else if (r->file.mode && off <= COMPOSE_MAX) {
 		bpf_probe_read_kernel(w->buf + off, sizeof(r->file), &r->file);
 		w->len += sizeof(r->file);
@@ -425,7 +425,7 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 		if (a == row->fd_arg)
 			put_own_file(w, r, a);
 		else if (row->flags & ROW_SPLICE && word(r, 28, 4) & SPLICE_F_FD_IN_FIXED)
-			put_file(w, (struct file *)slot_file(r->ctx, r->t.args[0]), r->t.args[0], a);
+			put_open_file(w, (struct file *)slot_file(r->ctx, r->t.args[0]), r->t.args[0], a);
 		else if (a < IOT_MAX_ARGS && here)
 			put_object(w, r->t.args[a], a);
 	}

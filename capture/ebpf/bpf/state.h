@@ -41,11 +41,12 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 512);
+	__uint(max_entries, 1024);
 	__type(key, u32);
 	__type(value, struct spec);
 } table SEC(".maps");
 #define UNKNOWN_NR 511
+#define COMPAT_NR 512 /* where the rows of 32-bit calls begin */
 
 #define SIGCHLD 17
 #define SIGSTOP 19

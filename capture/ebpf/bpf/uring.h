@@ -172,7 +172,7 @@ __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 fla
 			index = index == IORING_FILE_INDEX_ALLOC ? r->ret : index - 1;
 			u64 f = slot_file(r->ctx, index);
 			if (f)
-				put_file(w, (struct file *)f, index, IOT_RESULT_ARG);
+				put_open_file(w, (struct file *)f, index, IOT_RESULT_ARG);
 		} else if (here) {
 			put_object(w, r->ret, IOT_RESULT_ARG);
 		}

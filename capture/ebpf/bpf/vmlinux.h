@@ -88,11 +88,24 @@ struct list_head {
 	struct list_head *next;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct super_block {
 	u32 s_dev;
+	unsigned long s_magic;
+};
+struct inode;
+struct address_space {
+	struct inode *host;
+	atomic_t i_mmap_writable;
 };
 struct inode {
 	u16 i_mode;
+	struct address_space *i_mapping;
+	long long i_ctime_sec;
+	atomic_t i_writecount;
 	kuid_t i_uid;
 	kgid_t i_gid;
 	struct super_block *i_sb;
@@ -114,6 +127,27 @@ struct file {
 	struct mutex f_pos_lock;
 	long long f_pos;
 };
+struct dentry {
+	struct inode *d_inode;
+};
+struct path {
+	struct dentry *dentry;
+};
+struct backing_file {
+	struct path user_path;
+};
+struct folio {
+	unsigned long index;
+	unsigned long _flags_1;
+};
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	const unsigned long vm_flags;
+	void *anon_vma;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
@@ -128,6 +162,7 @@ struct fs_struct {
 struct mm_struct {
 	unsigned long arg_start;
 	unsigned long arg_end;
+	struct file *exe_file;
 };
 struct cred {
 	kuid_t fsuid;
@@ -139,9 +174,6 @@ struct upid {
 struct pid {
 	struct upid numbers[1];
 };
-typedef struct {
-	int counter;
-} atomic_t;
 struct signal_struct {
 	atomic_t live;
 	struct pid *pids[4];
@@ -221,6 +253,9 @@ struct io_rw { /* what a struct io_kiocb begins with, of reads and writes */
 };
 struct io_sr_msg { /* of what is sent and received */
 	void *buf;
+};
+enum pageflags {
+	PG_head = 6,
 };
 struct linux_binprm {
 	const char *filename;

@@ -1,0 +1,220 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+
+	"iotape/capture"
+	"iotape/event"
+	"iotape/trace"
+)
+
+// mmapMode is the programs' number of a policy (bpf/mapped.h).
+func mmapMode(m capture.Mmap) uint32 {
+	switch m {
+	case capture.MmapOff:
+		return 0
+	case capture.MmapWritten:
+		return 1
+	case capture.MmapFull:
+		return 3
+	}
+	return 2
+}
+
+// What calls have to do with mapped files (bpf/stores.h).
+const (
+	useNone = iota
+	useMmap
+	useMprotect
+	useMunmap
+	useMsync
+	useRead
+	usePread
+	useCopy
+	useSync
+	useSyncAll
+	useExec
+)
+
+func mappedUse(op event.Op) uint8 {
+	switch op {
+	case event.OpMmap:
+		return useMmap
+	case event.OpMprotect, event.OpPkeyMprotect:
+		return useMprotect
+	case event.OpMunmap, event.OpMremap:
+		return useMunmap
+	case event.OpMsync:
+		return useMsync
+	case event.OpRead, event.OpReadv:
+		return useRead
+	case event.OpPread64, event.OpPreadv, event.OpPreadv2:
+		return usePread
+	case event.OpSendfile, event.OpCopyFileRange, event.OpSplice:
+		return useCopy
+	case event.OpFsync, event.OpFdatasync, event.OpSyncFileRange:
+		return useSync
+	case event.OpSync, event.OpSyncfs:
+		return useSyncAll
+	case event.OpExecve, event.OpExecveat:
+		return useExec
+	}
+	return useNone
+}
+
+// faultHooks are the programs that record reads through mappings, by the kernel's
+// tracepoint. Only x86 has those of page faults.
+var faultHooks = map[string]string{
+	"on_page_fault_user": "page_fault_user", "on_page_fault_kernel": "page_fault_kernel",
+	"on_map_pages": "mm_filemap_map_pages", "on_filemap_fault": "mm_filemap_fault",
+}
+
+// dropMissing empties the programs whose tracepoints this kernel lacks. noUring says
+// that those of io_uring are among them.
+func dropMissing(spec *ebpf.CollectionSpec) (noUring bool, err error) {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return false, unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+	}
+	for _, hook := range uringHooks {
+		noUring = noUring || !hasTracepoint(kernel, hook)
+	}
+	drop := func(name string) {
+		if prog := spec.Programs[name]; prog != nil {
+			prog.AttachTo = "sys_enter"
+			prog.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
+		}
+	}
+	for name, hook := range faultHooks {
+		if !hasTracepoint(kernel, hook) {
+			drop(name)
+		}
+	}
+	for name := range uringHooks {
+		if noUring {
+			drop(name)
+		}
+	}
+	return noUring, nil
+}
+
+func hasTracepoint(kernel *btf.Spec, name string) bool {
+	var t *btf.Typedef
+	return kernel.TypeByName("btf_trace_"+name, &t) == nil
+}
+
+// prepareMapped maps the ring of touches, if mappings are recorded.
+func (p *programs) prepareMapped() error {
+	if p.mmap == capture.MmapOff {
+		return nil
+	}
+	m, err := p.Touches.Clone()
+	if err != nil {
+		return fmt.Errorf("share the ring of stores: %w", err)
+	}
+	p.touches, err = mapRing(m)
+	return err
+}
+
+// mappedPrograms are those to be attached for the policy.
+func (p *programs) mappedPrograms() []*ebpf.Program {
+	var all []*ebpf.Program
+	if p.mmap == capture.MmapOff {
+		return nil
+	}
+	if p.mmap != capture.MmapWritten {
+		all = append(all, p.faultPrograms()...)
+	}
+	return append(all, p.OnDirtyFolio, p.OnWriteback)
+}
+
+// errNotMapped is returned where nothing is mapped from a file.
+var errNotMapped = errors.New("no file is mapped there")
+
+// openMapped opens for reading the file that a thread has mapped at an address.
+func openMapped(tid int, addr uint64) (int, error) {
+	dir := "/proc/" + strconv.Itoa(tid)
+	maps, err := os.ReadFile(dir + "/maps")
+	if err != nil {
+		return -1, err
+	}
+	area, ok := areaAt(maps, addr)
+	if !ok {
+		return -1, errNotMapped
+	}
+	return openQuietly(dir + "/map_files/" + area)
+}
+
+// areaAt finds the line of an address in a maps file (proc_pid_maps(5)), and returns
+// its range as map_files names it.
+func areaAt(maps []byte, addr uint64) (string, bool) {
+	for len(maps) > 0 {
+		var from, to uint64
+		i := 0
+		for ; i < len(maps) && maps[i] != '-'; i++ {
+			from = from<<4 | uint64(hexDigit(maps[i]))
+		}
+		j := min(i+1, len(maps))
+		for ; j < len(maps) && maps[j] != ' '; j++ {
+			to = to<<4 | uint64(hexDigit(maps[j]))
+		}
+		if from <= addr && addr < to {
+			return fmt.Sprintf("%x-%x", from, to), true
+		}
+		for ; j < len(maps) && maps[j] != '\n'; j++ {
+		}
+		maps = maps[min(j+1, len(maps)):]
+	}
+	return "", false
+}
+
+func hexDigit(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
+}
+
+// openQuietly opens a file for reading without changing its access time and, if the
+// kernel allows it, through a mount of its own, so that the file system that it is
+// on can be unmounted meanwhile.
+func openQuietly(path string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC
+	if tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err == nil {
+		defer unix.Close(tree)
+		own := "/proc/self/fd/" + strconv.Itoa(tree)
+		if fd, err := unix.Open(own, flags|unix.O_NOATIME, 0); err == nil {
+			return fd, nil
+		}
+	}
+	fd, err := unix.Open(path, flags|unix.O_NOATIME, 0)
+	if err != nil {
+		fd, err = unix.Open(path, flags, 0)
+	}
+	return fd, err
+}
+
+// backed writes the file's content of pages of which the program made a copy of its
+// own.
+func (w *dataWriter) backed(tid int, addr uint64, off int64, n uint64) {
+	fd, err := openMapped(tid, addr)
+	if err == nil {
+		defer unix.Close(fd)
+		b := w.room(n)
+		if got, err := unix.Pread(fd, b, off); err == nil && got > 0 {
+			w.put(0, uint64(got), b[:got])
+			n -= uint64(got)
+		}
+	}
+	if n > 0 {
+		w.put(trace.PieceMissing, n, nil)
+	}
+}
