@@ -153,8 +153,9 @@ var meanings = [numOps][]meaning{
 			by(1, 0, num(""), 8, 29, 36, 38, 41), by(1, 0, enum("", ambient), 47), by(1, 0, enum("", ptracer), 0x59616d61), by(1, 0, enum("", vmaOps), 0x53564d41),
 			by(2, 0, capable, 47), by(3, 0, size(""), 0x53564d41), by(ResultArg, 0, Arg{Kind: KindFlags, Set: secure}, 27))),
 
-	OpKcmp:        all(set(by(3, 2, num(""), 0, 7), by(4, 2, num(""), 0)), span(3, 4, 2, 1, 2, 3, 4, 5, 6)),
-	OpSemctl:      set(by(3, 2, num(""), 16)), // SETVAL
+	OpKcmp:   all(set(by(3, 2, num(""), 0, 7), by(4, 2, num(""), 0)), span(3, 4, 2, 1, 2, 3, 4, 5, 6)),
+	OpSemctl: set(by(3, 2, num(""), 16), always(3, ptr(""))), // SETVAL
+	OpShmctl: set(always(2, ptr(""))), OpMsgctl: set(always(2, ptr(""))),
 	OpPtrace:      set(by(3, 0, flags("", ptraceOptions), 0x4200, 0x4206)),
 	OpIoprioGet:   set(always(ResultArg, Arg{Kind: KindEnum, Set: ioprios})),
 	OpPersonality: set(always(ResultArg, Arg{Kind: KindFlags, Set: personas})),

@@ -63,6 +63,7 @@ var (
 
 	// accessFlags, handleFlags and execveatFlags: what else AT_ bits mean there.
 	accessFlags   = bits("access_flags", "0", b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_EACCESS", 0x200), b("AT_EMPTY_PATH", 0x1000))
+	statxFlags    = bits("statx_flags", "0", Item{"AT_STATX_SYNC_AS_STAT", 0, 0x6000}, Item{"AT_STATX_FORCE_SYNC", 0x2000, 0x6000}, Item{"AT_STATX_DONT_SYNC", 0x4000, 0x6000}, b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_NO_AUTOMOUNT", 0x800), b("AT_EMPTY_PATH", 0x1000))
 	handleFlags   = bits("handle", "0", b("AT_HANDLE_MNT_ID_UNIQUE", 1), b("AT_HANDLE_CONNECTABLE", 2), b("AT_HANDLE_FID", 0x200), b("AT_SYMLINK_FOLLOW", 0x400), b("AT_EMPTY_PATH", 0x1000))
 	execveatFlags = bits("execveat", "0", b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_EMPTY_PATH", 0x1000), b("AT_EXECVE_CHECK", 0x10000))
 	openTreeFlags = architectural(bits("open_tree", "0", b("OPEN_TREE_CLONE", 1), b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_NO_AUTOMOUNT", 0x800), b("AT_EMPTY_PATH", 0x1000), b("AT_RECURSIVE", 0x8000), b("OPEN_TREE_CLOEXEC", 0o2000000)))

@@ -48,7 +48,7 @@ var table = [...]Spec{
 	{Op: OpFstat, Name: "fstat", Class: Meta, Args: args(fd("fd"), sout("statbuf", LayoutStat)), Result: KindNone},
 	{Op: OpLstat, Name: "lstat", Class: Meta, Args: args(path("path"), sout("statbuf", LayoutStat)), Result: KindNone},
 	{Op: OpNewfstatat, Name: "newfstatat", Class: Meta, Args: args(dirfd("dirfd"), path("path"), sout("statbuf", LayoutStat), flags("flags", atFlags)), Result: KindNone},
-	{Op: OpStatx, Name: "statx", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("flags", atFlags), flags("mask", statxMask), sout("statxbuf", LayoutStatx)), Result: KindNone},
+	{Op: OpStatx, Name: "statx", Class: Meta, Args: args(dirfd("dirfd"), path("path"), flags("flags", statxFlags), flags("mask", statxMask), sout("statxbuf", LayoutStatx)), Result: KindNone},
 	{Op: OpStatfs, Name: "statfs", Class: Meta, Args: args(path("path"), sout("buf", LayoutStatfs)), Result: KindNone},
 	{Op: OpFstatfs, Name: "fstatfs", Class: Meta, Args: args(fd("fd"), sout("buf", LayoutStatfs)), Result: KindNone},
 	{Op: OpAccess, Name: "access", Class: Meta, Args: args(path("path"), flags("mode", accessModes)), Result: KindNone},

@@ -136,6 +136,17 @@ func address(name string) field {
 
 var hardware = nested("ifr_hwaddr", 16, 16, all(enum("sa_family", 0, 2, hardwareTypes), raw("sa_data", 2, 14)))
 
+// msgbuf decodes a System V message of n bytes, of which the first are there.
+func msgbuf(b []byte, n int64) (Value, bool) {
+	if len(b) < 8 {
+		return Value{}, false
+	}
+	return Value{Kind: Struct, values: []Value{
+		{Name: "mtype", Kind: Int, Num: number(b[:8]), Brief: true},
+		{Name: "mtext", Kind: Bytes, Data: b[8:], Num: max(uint64(n), 8) - 8, Brief: true},
+	}}, true
+}
+
 // byCall decodes what has no layout.
 func (m *Memory) byCall() (Value, bool) {
 	if f, ok := callForms[callKey{m.Op, m.Arg}]; ok {

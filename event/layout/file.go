@@ -27,7 +27,7 @@ func stat(a event.Arch) *record {
 		fields: []field{
 			dev("st_dev", 0), u64("st_ino", 8), brief(num(Mode, 4, "st_mode", mode)), nlink, id("st_uid", owner), id("st_gid", owner+4),
 			dev("st_rdev", rdev), i64("st_size", 48), blksize, i64("st_blocks", 64),
-			time("st_atime", 72), time("st_mtime", 88), time("st_ctime", 104),
+			date(time("st_atime", 72)), date(time("st_mtime", 88)), date(time("st_ctime", 104)),
 		},
 		brief: func(b []byte, a event.Arch, i int) bool {
 			const iMode, iRdev, iSize = 2, 6, 7
@@ -54,7 +54,7 @@ var statx = &record{
 		flags("stx_mask", 0, 4, event.StatxNames), u32("stx_blksize", 4), flags("stx_attributes", 8, 8, statxAttributes), u32("stx_nlink", 16),
 		id("stx_uid", 20), id("stx_gid", 24), num(Mode, 2, "stx_mode", 28), u64("stx_ino", 32), u64("stx_size", 40), u64("stx_blocks", 48),
 		flags("stx_attributes_mask", 56, 8, statxAttributes),
-		num(Time, 12, "stx_atime", 64), num(Time, 12, "stx_btime", 80), num(Time, 12, "stx_ctime", 96), num(Time, 12, "stx_mtime", 112),
+		date(num(Time, 12, "stx_atime", 64)), date(num(Time, 12, "stx_btime", 80)), date(num(Time, 12, "stx_ctime", 96)), date(num(Time, 12, "stx_mtime", 112)),
 		u32("stx_rdev_major", 128), u32("stx_rdev_minor", 132), u32("stx_dev_major", 136), u32("stx_dev_minor", 140), u64("stx_mnt_id", 144),
 		u32("stx_dio_mem_align", 152), u32("stx_dio_offset_align", 156), u64("stx_subvol", 160), u32("stx_atomic_write_unit_min", 168),
 		u32("stx_atomic_write_unit_max", 172), u32("stx_atomic_write_segments_max", 176), u32("stx_dio_read_offset_align", 180),
@@ -73,7 +73,7 @@ var statfs = all(
 	nested("f_fsid", 56, 8, all(array("val", 0, 2, x32("", 0)))), i64("f_namelen", 64), i64("f_frsize", 72), flags("f_flags", 80, 8, statfsFlags))
 
 // seconds since 1970.
-var utimbuf = all(i64("actime", 0), i64("modtime", 8))
+var utimbuf = all(date(i64("actime", 0)), date(i64("modtime", 8)))
 
 var flock = of(
 	brief(enum("l_type", 0, 2, lockTypes)), brief(enum("l_whence", 2, 2, event.SeekNames)), brief(i64("l_start", 8)), brief(i64("l_len", 16)), i32("l_pid", 24))

@@ -13,6 +13,10 @@ type Memory struct {
 	Op   event.Op
 	Arg  int
 	Args *[event.MaxArgs]uint64
+	// One is set where the argument is one element of what other calls have arrays of.
+	One bool
+	// Failed is set where the call did, so that no content was moved.
+	Failed bool
 
 	// Parts of an argument (event.Part), nil where there are none.
 	Before  []byte
@@ -32,6 +36,9 @@ func (m *Memory) Decode() (Value, bool) {
 	}
 	switch m.Layout {
 	case event.LayoutNone:
+		if m.Op == event.OpMsgsnd || m.Op == event.OpMsgrcv {
+			return msgbuf(m.Bytes, m.Moved)
+		}
 		return m.byCall()
 	case event.LayoutSockaddr:
 		return sockaddr(m.Bytes)
@@ -70,7 +77,11 @@ func (m *Memory) Decode() (Value, bool) {
 	if int(m.Layout) >= len(forms) {
 		return Value{}, false
 	}
-	return forms[m.Layout][m.Arch].decode(m.Bytes, m.Arch, m.Before)
+	f := forms[m.Layout][m.Arch]
+	if f != nil && f.array && m.One && f.record != nil && len(m.Bytes) == f.size {
+		return Value{Kind: Struct, Data: m.Bytes, record: f.record, arch: m.Arch}, true
+	}
+	return f.decode(m.Bytes, m.Arch, m.Before)
 }
 
 // form is what a layout of one size is.
@@ -109,8 +120,8 @@ var forms = func() (t [event.LayoutMountAttr + 1][2]*form) {
 		event.LayoutStatx:       {record: statx},
 		event.LayoutStatfs:      {record: statfs},
 		event.LayoutTimespec:    {field: one(time("", 0))},
-		event.LayoutTimespec2:   {field: one(array("", 0, 2, time("", 0)))},
-		event.LayoutTimeval2:    {field: one(array("", 0, 2, micros("", 0)))},
+		event.LayoutTimespec2:   {field: one(array("", 0, 2, date(time("", 0))))},
+		event.LayoutTimeval2:    {field: one(array("", 0, 2, date(micros("", 0))))},
 		event.LayoutUtimbuf:     {record: utimbuf},
 		event.LayoutFlock:       {record: flock},
 		event.LayoutOpenHow:     {record: openHow, short: true},

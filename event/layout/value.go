@@ -42,6 +42,7 @@ type Value struct {
 	Name  string // the kernel's name of a field, "" if it is none
 	Kind  Kind
 	Brief bool // among those shown when not all fields are
+	Date  bool // a time since 1970
 
 	Num  uint64
 	Frac int64
@@ -117,6 +118,7 @@ type field struct {
 	signed bool
 	big    bool // in network byte order
 	brief  bool
+	date   bool
 	set    *event.Set
 	record *record // Struct, or elements of a List
 	elem   *field  // elements of a List that are no records
@@ -125,7 +127,7 @@ type field struct {
 
 // value reads a field. What lies behind the end of the bytes is zero.
 func (f *field) value(b []byte, a event.Arch) Value {
-	v := Value{Name: f.name, Kind: f.kind, Brief: f.brief, Set: f.set, arch: a}
+	v := Value{Name: f.name, Kind: f.kind, Brief: f.brief, Date: f.date, Set: f.set, arch: a}
 	at := func(off, n int) []byte { return within(b, int(f.off)+off, n) }
 	switch f.kind {
 	case Time, TimeMicros:
@@ -252,6 +254,9 @@ func array(name string, off, n uint16, elem field) field {
 }
 
 func brief(f field) field { f.brief = true; return f }
+
+// date marks a time that counts from 1970.
+func date(f field) field { f.date = true; return f }
 
 // all is a record whose fields are all brief.
 func all(fields ...field) *record {

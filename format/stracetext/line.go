@@ -193,11 +193,11 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 			return p.appendBuf(dst, e, a, i, b)
 		}
 		if v != 0 && e.OK() && e.Ret == 0 {
-			switch a.Len {
-			case event.LenRet:
-				return append(dst, `""`...)
-			case event.LenRetArray:
+			switch {
+			case a.Len == event.LenRetArray || a.Len == event.LenRet && (a.Layout != event.LayoutNone || isDirents(e.Op)):
 				return append(dst, "[]"...)
+			case a.Len == event.LenRet:
+				return append(dst, `""`...)
 			}
 		}
 	}
