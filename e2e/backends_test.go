@@ -83,8 +83,8 @@ func (e *env) fresh(t *testing.T) string {
 	for i := range 3000 {
 		fmt.Fprintf(&lines, "line %d\n", i*7919%3000)
 	}
-	for name, content := range map[string]string{"a": lines.String(), "b": strings.Repeat("0123456789", 10007), "sub/c": ""} {
-		if err := os.WriteFile(filepath.Join(work, "src", name), []byte(content), 0o644); err != nil {
+	for _, f := range [...]struct{ name, content string }{{"a", lines.String()}, {"b", strings.Repeat("0123456789", 10007)}, {"sub/c", ""}} {
+		if err := os.WriteFile(filepath.Join(work, "src", f.name), []byte(f.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -370,7 +370,7 @@ var table = [...]Spec{
 	{Op: OpInitModule, Name: "init_module", Class: Process, Args: args(inAll("module", 1), size("len"), text("param")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
 	{Op: OpFinitModule, Name: "finit_module", Class: Process, Args: args(fd("fd"), text("param"), flags("flags", moduleInitFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
 	{Op: OpDeleteModule, Name: "delete_module", Class: Process, Args: args(text("name"), flags("flags", moduleDeleteFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
-	{Op: OpKexecLoad, Name: "kexec_load", Class: Process, Args: args(hex("entry"), size("nr_segments"), raw(ins("segments", LayoutNone, LenArray, 1), 32), hex("flags")), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
+	{Op: OpKexecLoad, Name: "kexec_load", Class: Process, Args: args(hex("entry"), size("nr_segments"), raw(ins("segments", LayoutNone, LenArray, 1), 32), flags("flags", kexecFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
 	{Op: OpKexecFileLoad, Name: "kexec_file_load", Class: Process, Args: args(fd("kernel_fd"), fd("initrd_fd"), size("cmdline_len"), inAll("cmdline", 2), flags("flags", kexecFileFlags)), Result: KindNone, Replay: Skip, Why: "a replay does not change the machine"},
 	{Op: OpRseqSliceYield, Name: "rseq_slice_yield", Class: Process, Result: KindInt, Replay: Emulate, Why: "processes are modelled"},
 	{Op: OpUprobe, Name: "uprobe", Class: Process, Result: KindHex, Replay: Emulate, Why: "processes are modelled"},

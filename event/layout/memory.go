@@ -18,6 +18,9 @@ type Memory struct {
 	// Failed is set where the call did, so that no content was moved.
 	Failed bool
 
+	// Result is what the call returned, if it did not fail.
+	Result int64
+
 	// Parts of an argument (event.Part), nil where there are none.
 	Before  []byte
 	Names   []byte
@@ -69,6 +72,12 @@ func (m *Memory) Decode() (Value, bool) {
 		return counted(m.Bytes, tails[m.Layout])
 	case event.LayoutIoctl:
 		return m.byCall()
+	case event.LayoutOffset:
+		return m.offset()
+	case event.LayoutU32:
+		if v, ok := m.byCall(); ok {
+			return v, true
+		}
 	case event.LayoutCapData:
 		return capabilityData(m.Bytes)
 	case event.LayoutSiginfo:
@@ -82,6 +91,18 @@ func (m *Memory) Decode() (Value, bool) {
 		return Value{Kind: Struct, Data: m.Bytes, record: f.record, arch: m.Arch}, true
 	}
 	return f.decode(m.Bytes, m.Arch, m.Before)
+}
+
+// offset decodes a loff_t that the call advanced by what it moved.
+func (m *Memory) offset() (Value, bool) {
+	if len(m.Bytes) < 8 {
+		return Value{}, false
+	}
+	v := Value{Kind: Int, Num: number(m.Bytes[:8])}
+	if m.Result > 0 {
+		v.Before, v.Changed = v.Num-uint64(m.Result), true
+	}
+	return Value{Kind: List, values: []Value{v}}, true
 }
 
 // form is what a layout of one size is.
@@ -126,7 +147,6 @@ var forms = func() (t [event.LayoutMountAttr + 1][2]*form) {
 		event.LayoutFlock:       {record: flock},
 		event.LayoutOpenHow:     {record: openHow, short: true},
 		event.LayoutFDPair:      {field: one(array("", 0, 2, fd("", 0)))},
-		event.LayoutOffset:      {field: one(array("", 0, 1, i64("", 0)))},
 		event.LayoutCloneArgs:   {record: cloneArgs, short: true},
 		event.LayoutRlimit:      {record: rlimit},
 		event.LayoutTimeval:     {field: one(micros("", 0))},

@@ -119,6 +119,8 @@ type field struct {
 	big    bool // in network byte order
 	brief  bool
 	date   bool
+	shift  uint8 // of a bit field, from the lowest bit
+	width  uint8 // of a bit field; 0: all bits
 	set    *event.Set
 	record *record // Struct, or elements of a List
 	elem   *field  // elements of a List that are no records
@@ -154,6 +156,8 @@ func (f *field) value(b []byte, a event.Arch) Value {
 			v.Num = uint64(binary.BigEndian.Uint16(raw))
 		case f.big && f.size == 4 && len(raw) == 4:
 			v.Num = uint64(binary.BigEndian.Uint32(raw))
+		case f.width > 0:
+			v.Num = v.Num >> f.shift & (1<<f.width - 1)
 		case f.signed:
 			shift := 64 - 8*uint(f.size)
 			v.Num = uint64(int64(v.Num<<shift) >> shift)
@@ -239,6 +243,11 @@ func flags(name string, off, size uint16, s *event.Set) field {
 }
 func enum(name string, off, size uint16, s *event.Set) field {
 	return field{name: name, off: off, size: size, kind: Enum, set: s}
+}
+
+// bit is a field of some bits of a number of size bytes.
+func bit(name string, off, size uint16, shift, width uint8) field {
+	return field{name: name, off: off, size: size, kind: Uint, shift: shift, width: width}
 }
 
 // named is a number of which some values have names.

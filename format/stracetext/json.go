@@ -234,7 +234,7 @@ func (p *Printer) jsonArgs(dst []byte, e *event.Event, spec *event.Spec) []byte 
 			continue
 		}
 		dst = p.jsonArg(dst, e, &a, i)
-		if a.Layout != event.LayoutMsghdr { // which says it of its field
+		if spec.Args[i].When == event.AtBoth {
 			dst = p.jsonBefore(dst, e, &a, i)
 		}
 	}

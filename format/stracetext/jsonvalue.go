@@ -73,7 +73,12 @@ func (p *Printer) jsonValue(dst []byte, name string, v *layout.Value) []byte {
 			f := v.At(i)
 			dst = p.jsonValue(dst, "", &f)
 		}
-		return append(dst, ']')
+		dst = append(dst, ']')
+		if v.Len() == 1 { // a number that the argument points to
+			f := v.At(0)
+			return jsonBeforeValue(dst, name, &f)
+		}
+		return dst
 	}
 	dst = append(key(dst, name), '"')
 	return append(p.appendValue(dst, v, &wording{arch: p.memory.Arch}), '"')

@@ -200,6 +200,9 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 				return append(dst, `""`...)
 			}
 		}
+		if v != 0 && a.Kind == event.KindBuf && a.Len == event.LenArg && e.Args[a.LenArg] == 0 {
+			return append(dst, `""`...)
+		}
 	}
 	if a.Kind.IsMemory() {
 		return appendAddress(dst, v)
@@ -370,7 +373,7 @@ func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []b
 		}
 		return append(appendFlags(dst, p.archOf(e), r.Set, uint64(e.Ret)), ')')
 	case event.KindEnum:
-		dst = append(appendHex(dst, uint64(e.Ret)), " ("...)
+		dst = append(strconv.AppendInt(dst, e.Ret, 10), " ("...)
 		return append(appendEnum(dst, r.Set, uint64(e.Ret)), ')')
 	case event.KindSignal:
 		dst = append(strconv.AppendInt(dst, e.Ret, 10), " ("...)

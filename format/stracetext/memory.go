@@ -26,6 +26,9 @@ func (p *Printer) decode(e *event.Event, a *event.Arg, i int, b *event.Buf) (lay
 	}
 	m := &p.memory
 	*m = layout.Memory{Arch: p.archOf(e), Layout: l, Op: e.Op, Arg: i, Args: &e.Args, Moved: b.Len, Failed: !e.OK(), One: a.Len == event.LenConst}
+	if e.OK() {
+		m.Result = e.Ret
+	}
 	switch l {
 	case event.LayoutMsghdr, event.LayoutMmsghdr, event.LayoutSigsetRef, event.LayoutXattrArgs, event.LayoutFprog:
 		p.parts(e, i, b)
