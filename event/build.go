@@ -28,6 +28,13 @@ func out(n string, bound uint8) Arg {
 	return Arg{Name: n, Kind: KindBuf, Dir: Out, Len: LenRet, LenArg: bound}
 }
 
+// names is a buffer of strings, one after the other.
+func names(n string, bound uint8) Arg {
+	a := out(n, bound)
+	a.Layout = LayoutNames
+	return a
+}
+
 // inAll is a buffer that the call takes whole or not at all.
 func inAll(n string, lenArg uint8) Arg {
 	return Arg{Name: n, Kind: KindBuf, Dir: In, Len: LenArg, LenArg: lenArg}

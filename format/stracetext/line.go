@@ -66,7 +66,11 @@ func (p *Printer) appendArgs(dst []byte, e *event.Event, spec *event.Spec) []byt
 
 // rawName names a call that is not in the catalogue.
 func (p *Printer) rawName(e *event.Event) string {
-	if name := CallName(p.archOf(e), e.NR); name != "" {
+	name := CallName(p.archOf(e), e.NR)
+	if e.Flags&event.Compat != 0 {
+		name = event.Name32(p.archOf(e), e.NR)
+	}
+	if name != "" {
 		return name
 	}
 	return "syscall_0x" + strconv.FormatUint(uint64(e.NR), 16)
@@ -170,8 +174,15 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 		if fd == event.AtFDCWD && a.Kind == event.KindDirFD {
 			return append(dst, "AT_FDCWD"...)
 		}
+		f := e.FileArg(i)
+		if fd < 0 && f != nil { // a mapped file
+			if f.Path == "" {
+				return append(strconv.AppendUint(append(dst, "<inode "...), f.Ino, 10), '>')
+			}
+			return appendObject(dst, f)
+		}
 		dst = strconv.AppendInt(dst, int64(fd), 10)
-		return appendObject(dst, e.FileArg(i))
+		return appendObject(dst, f)
 	case event.KindMode:
 		return appendMode(dst, v&0xffffffff)
 	case event.KindFlags:

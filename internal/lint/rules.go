@@ -71,6 +71,11 @@ var rules = []rule{
 		why:   "agents and collectors do not look inside what they ship",
 	},
 	{
+		of:    []string{"flight"},
+		never: []string{"capture/...", "replay/...", "store"},
+		why:   "it keeps frames and their state, whoever captured them",
+	},
+	{
 		of:    []string{"replay/..."},
 		never: []string{"capture/...", "seal"},
 		why:   "a replay needs a tape, not what made it",
