@@ -59,6 +59,7 @@ var known = []struct {
 	{"getgroups", "(0, [", 1, "strace shows memory that the call did not touch"},
 	{"pidfd_getfd", "", result, "depends on whether the other process still lives"},
 	{"kcmp", "", result, "the order of two addresses in the kernel"},
+	{"time", "", note, "it goes on"},
 	{"timerfd_gettime", "", 1, "time goes on"},
 	{"timer_gettime", "", 1, "time goes on"},
 	{"getcpu", "", 0, "depends on where it ran"},
@@ -70,8 +71,11 @@ var known = []struct {
 	{"lgetxattr", ", 0) = ", 2, "strace shows memory that the call did not touch"},
 }
 
-// result is the place of the result among the arguments.
-const result = -1
+// The places of the result, and of what stands behind it, among the arguments.
+const (
+	result = -1
+	note   = -2
+)
 
 func (c *straceCall) known(arg int) bool {
 	for _, k := range known {
@@ -155,7 +159,7 @@ func (c *straceCall) lacks(again, got *straceCall) string {
 		}
 	}
 	n, a, g = node{kind: '[', parts: c.note}, node{kind: '[', parts: again.note}, node{kind: '[', parts: got.note}
-	if what := lacks(&n, &a, &g); what != "" {
+	if what := lacks(&n, &a, &g); what != "" && !c.known(note) {
 		return "note " + what
 	}
 	return ""
