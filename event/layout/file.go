@@ -9,13 +9,6 @@ import (
 // Structures of calls on files (stat(2), statx(2), statfs(2), fcntl(2), openat2(2),
 // ioctl_ficlonerange(2) …).
 
-// File types in a mode.
-const (
-	sIFMT  = 0o170000
-	sIFCHR = 0o020000
-	sIFBLK = 0o060000
-)
-
 // stat is struct stat (arch/x86/include/uapi/asm/stat.h,
 // include/uapi/asm-generic/stat.h).
 func stat(a event.Arch) *record {
@@ -29,23 +22,8 @@ func stat(a event.Arch) *record {
 			dev("st_rdev", rdev), i64("st_size", 48), blksize, i64("st_blocks", 64),
 			date(time("st_atime", 72)), date(time("st_mtime", 88)), date(time("st_ctime", 104)),
 		},
-		brief: func(b []byte, a event.Arch, i int) bool {
-			const iMode, iRdev, iSize = 2, 6, 7
-			mode := uint32(number(within(b, 24, 4)))
-			if a == event.ARM64 {
-				mode = uint32(number(within(b, 16, 4)))
-			}
-			return i == iMode || sizeOrDevice(uint64(mode), i, iRdev, iSize)
-		},
+		mode: &modeRule{off: int(mode), size: 4, always: 1 << 2, sized: 1 << 7, devices: 1 << 6},
 	}
-}
-
-// sizeOrDevice makes the size brief, or the device number where the file is one.
-func sizeOrDevice(mode uint64, i, rdev, size int) bool {
-	if t := mode & sIFMT; t == sIFCHR || t == sIFBLK {
-		return i == rdev
-	}
-	return i == size
 }
 
 // statx is struct statx (include/uapi/linux/stat.h).
@@ -60,11 +38,7 @@ var statx = &record{
 		u32("stx_atomic_write_unit_max", 172), u32("stx_atomic_write_segments_max", 176), u32("stx_dio_read_offset_align", 180),
 		u32("stx_atomic_write_unit_max_opt", 184),
 	},
-	brief: func(b []byte, _ event.Arch, i int) bool {
-		const iMask, iAttributes, iMode, iSize, iRdev = 0, 2, 6, 8, 15
-		mode := number(within(b, 28, 2))
-		return i == iMask || i == iAttributes || i == iMode || sizeOrDevice(mode, i, iRdev, iSize) || sizeOrDevice(mode, i, iRdev+1, -1)
-	},
+	mode: &modeRule{off: 28, size: 2, always: 1<<0 | 1<<2 | 1<<6, sized: 1 << 8, devices: 1<<15 | 1<<16},
 }
 
 // statfs is struct statfs (include/uapi/asm-generic/statfs.h, 64 bits).
@@ -146,6 +120,10 @@ func handle(b []byte) (Value, bool) {
 	}}, true
 }
 
+// dirent64 is struct linux_dirent64, whose name ends with its bytes.
+var dirent64 = of(
+	brief(u64("d_ino", 0)), i64("d_off", 8), u16("d_reclen", 16), brief(enum("d_type", 18, 1, direntTypes)), brief(text("d_name", 19, 1<<15)))
+
 // dirents decodes directory entries (linux/dirent.h). It stops at the first that
 // does not fit.
 func dirents(b []byte, is64 bool) Value {
@@ -153,23 +131,19 @@ func dirents(b []byte, is64 bool) Value {
 	if is64 {
 		head = 19
 	}
-	list := []Value{}
+	list := make([]Value, 0, len(b)/32)
 	for len(b) > head {
 		n := int(binary.LittleEndian.Uint16(b[16:]))
 		if n < head || n > len(b) {
 			break
 		}
-		kind := uint64(b[18])
+		d := Value{Kind: Struct, Data: b[:n], record: dirent64}
 		if !is64 {
-			kind = uint64(b[n-1])
+			d.values = fieldsOf(&d)
+			d.values[3].Num = uint64(b[n-1])
+			d.values[4].Data = untilNUL(b[head:n])
 		}
-		list = append(list, Value{Kind: Struct, values: []Value{
-			{Name: "d_ino", Kind: Uint, Brief: true, Num: number(b[:8])},
-			{Name: "d_off", Kind: Int, Num: number(b[8:16])},
-			{Name: "d_reclen", Kind: Uint, Num: uint64(n)},
-			{Name: "d_type", Kind: Enum, Brief: true, Num: kind, Set: direntTypes},
-			{Name: "d_name", Kind: Text, Brief: true, Data: untilNUL(b[head:n])},
-		}})
+		list = append(list, d)
 		b = b[n:]
 	}
 	return Value{Kind: List, values: list}

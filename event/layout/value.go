@@ -80,8 +80,8 @@ func (v *Value) At(i int) Value {
 		return v.values[i]
 	case v.Kind == Struct:
 		f := v.record.fields[i].value(v.Data, v.arch)
-		if v.record.brief != nil {
-			f.Brief = v.record.brief(v.Data, v.arch, i)
+		if m := v.record.mode; m != nil {
+			f.Brief = m.brief(v.Data)>>i&1 != 0
 		}
 		return f
 	}
@@ -105,8 +105,22 @@ func (v *Value) Field(name string) (Value, bool) {
 // record is a structure of which every field has its place.
 type record struct {
 	fields []field
-	// brief says which fields are brief where that depends on the content.
-	brief func(b []byte, a event.Arch, i int) bool
+	mode   *modeRule // nil where brief fields are always the same
+}
+
+// modeRule says which fields are brief where that depends on a file's mode: sets of
+// fields as bits.
+type modeRule struct {
+	off, size              int // of the mode
+	always, sized, devices uint32
+}
+
+func (m *modeRule) brief(b []byte) uint32 {
+	const sIFMT, sIFCHR, sIFBLK = 0o170000, 0o020000, 0o060000
+	if t := number(within(b, m.off, m.size)) & sIFMT; t == sIFCHR || t == sIFBLK {
+		return m.always | m.devices
+	}
+	return m.always | m.sized
 }
 
 // field is one field of a record.

@@ -130,8 +130,9 @@ func appendBefore(dst []byte, v *layout.Value) []byte {
 func (p *Printer) appendStruct(dst []byte, v *layout.Value, w *wording) []byte {
 	dst = append(dst, '{')
 	cut, first := false, true
+	var f layout.Value // not in the loop, where it would be allocated
 	for i := range v.Len() {
-		f := v.At(i)
+		f = v.At(i)
 		if w.skip[f.Name] {
 			continue
 		}
@@ -169,6 +170,7 @@ func (p *Printer) appendStruct(dst []byte, v *layout.Value, w *wording) []byte {
 
 func (p *Printer) appendList(dst []byte, v *layout.Value, w *wording) []byte {
 	dst = append(dst, '[')
+	var f layout.Value
 	for i := range v.Len() {
 		if i > 0 {
 			dst = append(dst, ", "...)
@@ -177,7 +179,7 @@ func (p *Printer) appendList(dst []byte, v *layout.Value, w *wording) []byte {
 			dst = append(dst, "..."...)
 			break
 		}
-		f := v.At(i)
+		f = v.At(i)
 		dst = p.appendValue(dst, &f, w)
 	}
 	return append(dst, ']')
