@@ -233,6 +233,9 @@ func (p *Printer) jsonArgs(dst []byte, e *event.Event, spec *event.Spec) []byte 
 		if a.Kind == event.KindNone {
 			continue
 		}
+		if e.Op == event.OpClone && p.archOf(e) == event.ARM64 && i >= 3 { // the other way round there
+			a.Name = spec.Args[7-i].Name
+		}
 		dst = p.jsonArg(dst, e, &a, i)
 		if spec.Args[i].When == event.AtBoth {
 			dst = p.jsonBefore(dst, e, &a, i)

@@ -377,6 +377,8 @@ func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []b
 		dst = appendHex(dst, uint64(e.Ret))
 		if e.Op != event.OpFcntl {
 			dst = append(dst, " ("...)
+		} else if e.Ret != 0 && r.Set.Name == "seal" {
+			dst = append(dst, " (seals "...)
 		} else if e.Ret != 0 {
 			dst = append(dst, " (flags "...)
 		} else {
