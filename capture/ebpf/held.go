@@ -40,13 +40,19 @@ const (
 // readPending reads what the programs left for a held thread and writes it as
 // RecData records. Its RecCall is in the stream already.
 func (d *drain) readPending(tid int) {
-	var p iotapePending
-	if err := d.p.Pendings.LookupAndDelete(uint32(tid), &p); err != nil {
-		return // held only because its ring was full
+	for n := uint32(0); ; n++ {
+		var p iotapePending
+		if err := d.p.Pendings.LookupAndDelete([2]uint32{uint32(tid), n}, &p); err != nil {
+			return // it was held only because its ring was full, or this was all
+		}
+		d.readParts(tid, &p)
 	}
+}
+
+func (d *drain) readParts(tid int, p *iotapePending) {
 	for i := range p.Parts[:min(int(p.Nparts), len(p.Parts))] {
 		q := &p.Parts[i]
-		w := dataWriter{d: d, p: &p, arg: q.Arg, off: q.Off}
+		w := dataWriter{d: d, p: p, arg: q.Arg, off: q.Off}
 		switch q.Kind {
 		case partBytes:
 			w.memory(tid, q.Addr, q.Len)
@@ -63,9 +69,11 @@ func (d *drain) readPending(tid int) {
 		case partMsgData:
 			w.messageData(tid, q.Addr, q.Off, q.Len)
 		case partPages:
-			d.stores.pages(tid, &p, i)
+			d.stores.pages(tid, p, i)
 		case partMapping, partStored:
-			d.stores.serve(tid, &p, q)
+			d.stores.serve(tid, p, q)
+		default: // a vector that the program has changed meanwhile
+			w.put(trace.PieceMissing, q.Len, nil)
 		}
 	}
 	d.addOwn(&trace.Record{Type: trace.RecData, Op: p.Op, PID: p.Pid, TID: p.Tid, Enter: p.Enter, Flags: trace.DataLast})

@@ -85,19 +85,33 @@ var faultHooks = map[string]string{
 	"on_map_pages": "mm_filemap_map_pages", "on_filemap_fault": "mm_filemap_fault",
 }
 
-// dropMissing empties the programs whose tracepoints this kernel lacks.
-func dropMissing(spec *ebpf.CollectionSpec) error {
+// dropMissing empties the programs whose tracepoints this kernel lacks. noUring says
+// that those of io_uring are among them.
+func dropMissing(spec *ebpf.CollectionSpec) (noUring bool, err error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
-		return unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+		return false, unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
 	}
-	for name, hook := range faultHooks {
-		if prog := spec.Programs[name]; prog != nil && !hasTracepoint(kernel, hook) {
+	for _, hook := range uringHooks {
+		noUring = noUring || !hasTracepoint(kernel, hook)
+	}
+	drop := func(name string) {
+		if prog := spec.Programs[name]; prog != nil {
 			prog.AttachTo = "sys_enter"
 			prog.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
 		}
 	}
-	return nil
+	for name, hook := range faultHooks {
+		if !hasTracepoint(kernel, hook) {
+			drop(name)
+		}
+	}
+	for name := range uringHooks {
+		if noUring {
+			drop(name)
+		}
+	}
+	return noUring, nil
 }
 
 func hasTracepoint(kernel *btf.Spec, name string) bool {

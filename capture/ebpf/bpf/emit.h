@@ -173,7 +173,24 @@ __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 
 /* rest_addr is where the rest of a bulk begins; a vector is read from its start. */
 static __always_inline u64 rest_addr(struct bulk *b) { return b->count ? b->addr : b->addr + b->off; }
-static __always_inline u8 rest_kind(struct bulk *b) { return b->arg >> 16; }
+
+/* rest_kind is how the recorder reads it. An array that the program could use again
+ * must still be what it was. */
+static __noinline u32 rest_kind(struct work *w, struct bulk *b)
+{
+	struct iovec v;
+	u32 i, kind = b->arg >> 16;
+
+	if (kind != PART_VECTOR || !w->kept)
+		return kind;
+	repeat(i, b->count) {
+		if (i >= MAX_IOVECS)
+			break;
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(b->addr + sizeof(v) * i)) || v.base != w->iov[i].base || v.len != w->iov[i].len)
+			return PART_NONE;
+	}
+	return PART_VECTOR;
+}
 
 /* leave_rest turns what is left of a bulk into pending work, or into a piece that
  * is missing. */
@@ -189,7 +206,8 @@ __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 	if (!left)
 		return 0;
 	b->len = b->off;
-	if (may_hold && add_part(w, b->arg, rest_kind(b), rest_addr(b), left, b->off, b->count)) {
+	u32 kind = may_hold ? rest_kind(w, b) : PART_NONE;
+	if (kind != PART_NONE && add_part(w, b->arg, kind, rest_addr(b), left, b->off, b->count)) {
 		r->p.flags |= CALL_MORE;
 		return 0;
 	}
@@ -203,7 +221,7 @@ __noinline int write_data(struct work *w, u32 shard)
 {
 	if (!w)
 		return 0;
-	u64 limit = block ? ring_bytes / 4 * 3 : ring_bytes;
+	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
 	u32 i, k;
 
 	for (i = 0; i < MAX_BULKS; i++) {
@@ -232,9 +250,30 @@ __noinline int write_data(struct work *w, u32 shard)
 		p->len = left;
 		p->off = b->off;
 		p->count = b->count;
-		*(u32 *)&p->arg = (b->arg & 0xff) | (u32)rest_kind(b) << 8;
+		*(u32 *)&p->arg = (b->arg & 0xff) | rest_kind(w, b) << 8;
 		w->pend.nparts = j + 1;
 	}
+	return 0;
+}
+
+/* leave_pending leaves work.pend to the recorder, which does it while the thread is
+ * held: now or, within a call, at its end. */
+static __noinline int leave_pending(struct work *w)
+{
+	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
+
+	if (!st)
+		return -1;
+	if (st->npending && !bpf_map_lookup_elem(&pendings, &k))
+		st->npending = 0; /* done */
+	k.n = st->npending;
+	if (bpf_map_update_elem(&pendings, &k, &w->pend, BPF_ANY))
+		return -1;
+	st->npending++;
+	st->flags |= TASK_PENDING;
+	if (!(st->flags & TASK_IN_CALL))
+		hold(st);
 	return 0;
 }
 
@@ -262,7 +301,8 @@ __noinline int write_call(struct work *w, struct task *st, s64 ret)
 		r->p.flags |= CALL_MORE;
 	if (!content)
 		goto small;
-	if (content > inline_max || (block && w->avail + total > ring_bytes / 4 * 3)) {
+	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
+	if (content > inline_max || (block && w->avail + total > limit)) {
 		if (!block && w->avail + total > ring_bytes) {
 			lose(shard);
 			return 0;
@@ -309,12 +349,8 @@ more:
 	w->pend.ret = ret;
 	for (i = 0; i < IOT_MAX_ARGS; i++)
 		w->pend.args[i] = st->args[i];
-	u32 tid = bpf_get_current_pid_tgid();
-	if (blocking() && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
-		st->flags |= TASK_PENDING;
-		hold(st);
+	if (blocking() && !w->adrift && w->pend.nparts && !leave_pending(w))
 		return 0;
-	}
 	finish_data(w, &w->pend, shard);
 	return 0;
 }

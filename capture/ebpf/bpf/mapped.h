@@ -418,8 +418,8 @@ static __noinline int from_file(struct work *w, struct task *st, struct fault *f
 		return 1;
 	}
 	f->held = page;
-	u32 tid = bpf_get_current_pid_tgid();
-	struct pending *p = st->flags & TASK_PENDING ? bpf_map_lookup_elem(&pendings, &tid) : 0;
+	struct pending_key k = {bpf_get_current_pid_tgid(), st->npending ? st->npending - 1 : 0};
+	struct pending *p = st->flags & TASK_PENDING ? bpf_map_lookup_elem(&pendings, &k) : 0;
 	if (p)
 		return join_pages(p, &l);
 	add_pages(w, &l, MAPPED_ARG);

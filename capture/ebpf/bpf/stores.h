@@ -70,8 +70,10 @@ static __always_inline bool can_store(struct area *a)
 
 /* note_use remembers which stored-to file lies in the range of memory that a call is
  * about to change: afterwards it may not be there any more. */
-static __noinline int note_use(struct task *st, struct spec *s)
+__noinline int note_use(struct task *st, struct spec *s)
 {
+	if (!st || !s)
+		return 0;
 	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
 	u64 at = st->args[0], end = at + st->args[1];
 	u32 i;
@@ -158,8 +160,10 @@ static __always_inline void now_mapped(struct work *w, u64 addr)
 }
 
 /* use_mapped adds what the recorder has to do for a call that returns. */
-static __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
+__noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
 {
+	if (!w || !st || !s)
+		return 0;
 	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
 	struct fault *f;
 	struct file_key k = {};
