@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"iotape/event"
 	"iotape/internal/testenv"
@@ -83,8 +84,13 @@ func (e *env) fresh(t *testing.T) string {
 	for i := range 3000 {
 		fmt.Fprintf(&lines, "line %d\n", i*7919%3000)
 	}
-	for name, content := range map[string]string{"a": lines.String(), "b": strings.Repeat("0123456789", 10007), "sub/c": ""} {
-		if err := os.WriteFile(filepath.Join(work, "src", name), []byte(content), 0o644); err != nil {
+	for _, f := range [...]struct{ name, content string }{{"a", lines.String()}, {"b", strings.Repeat("0123456789", 10007)}, {"sub/c", ""}} {
+		if err := os.WriteFile(filepath.Join(work, "src", f.name), []byte(f.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"src/a", "src/b", "src/sub/c", "src/sub", "src"} {
+		if err := os.Chtimes(filepath.Join(work, name), time.Time{}, time.Unix(1e9, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

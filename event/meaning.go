@@ -151,14 +151,19 @@ var meanings = [numOps][]meaning{
 		span(2, 4, 0, 1, 2, 4, 5, 8, 9, 11, 15, 16, 19, 23, 24, 25, 26, 28, 29, 36, 37, 40, 0x59616d61),
 		set(by(1, 0, sig(""), 1), by(1, 0, enum("", dumpable), 4), by(1, 0, enum("", seccompModes), 22), by(1, 0, capable, 23, 24), by(1, 0, flags("", secure), 28),
 			by(1, 0, num(""), 8, 29, 36, 38, 41), by(1, 0, enum("", ambient), 47), by(1, 0, enum("", ptracer), 0x59616d61), by(1, 0, enum("", vmaOps), 0x53564d41),
-			by(2, 0, capable, 47), by(3, 0, size(""), 0x53564d41), by(ResultArg, 0, Arg{Kind: KindFlags, Set: secure}, 27))),
+			by(2, 0, capable, 47), by(3, 0, size(""), 0x53564d41), by(ResultArg, 0, flags("", secure), 27), by(ResultArg, 0, enum("", dumpable), 3), by(ResultArg, 0, enum("", seccompModes), 21))),
 
-	OpKcmp:        all(set(by(3, 2, num(""), 0, 7), by(4, 2, num(""), 0)), span(3, 4, 2, 1, 2, 3, 4, 5, 6)),
-	OpSemctl:      set(by(3, 2, num(""), 16)), // SETVAL
+	OpKcmp:   all(set(by(3, 2, num(""), 0, 7), by(4, 2, num(""), 0)), span(3, 4, 2, 1, 2, 3, 4, 5, 6)),
+	OpSemctl: set(by(3, 2, num(""), 16), always(3, ptr(""))), // SETVAL
+	OpShmctl: set(always(2, ptr(""))), OpMsgctl: set(always(2, ptr(""))),
 	OpPtrace:      set(by(3, 0, flags("", ptraceOptions), 0x4200, 0x4206)),
 	OpIoprioGet:   set(always(ResultArg, Arg{Kind: KindEnum, Set: ioprios})),
 	OpPersonality: set(always(ResultArg, Arg{Kind: KindFlags, Set: personas})),
-	OpKeyctl:      set(by(1, 0, enum("", keyrings), 0, 7, 10, 14), by(2, 0, enum("", keyrings), 8, 9)),
+	OpKeyctl:      set(by(1, 0, enum("", keyrings), 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 17, 21, 30, 32), by(2, 0, enum("", keyrings), 8, 9)),
+
+	OpMembarrier:   set(by(ResultArg, 0, flags("", membarrierBits), 0)),
+	OpAdjtimex:     set(always(ResultArg, Arg{Kind: KindEnum, Set: clockStates})),
+	OpClockAdjtime: set(always(ResultArg, Arg{Kind: KindEnum, Set: clockStates})),
 
 	OpSchedGetscheduler: set(always(ResultArg, Arg{Kind: KindFlags, Set: schedPolicies})),
 }

@@ -41,7 +41,7 @@ var (
 	accessModes = bits("access", "F_OK", b("X_OK", 1), b("W_OK", 2), b("R_OK", 4))
 	renameFlags = bits("rename", "0", b("RENAME_NOREPLACE", 1), b("RENAME_EXCHANGE", 2), b("RENAME_WHITEOUT", 4))
 	protFlags   = bits("prot", "PROT_NONE", b("PROT_READ", 1), b("PROT_WRITE", 2), b("PROT_EXEC", 4), b("PROT_SEM", 8), b("PROT_GROWSDOWN", 0x1000000), b("PROT_GROWSUP", 0x2000000))
-	mmapFlags   = bits("mmap", "0", Item{"MAP_SHARED", 1, 15}, Item{"MAP_PRIVATE", 2, 15}, Item{"MAP_SHARED_VALIDATE", 3, 15}, Item{"MAP_DROPPABLE", 8, 15},
+	mmapFlags   = bits("mmap", "MAP_FILE", Item{"MAP_SHARED", 1, 15}, Item{"MAP_PRIVATE", 2, 15}, Item{"MAP_SHARED_VALIDATE", 3, 15}, Item{"MAP_DROPPABLE", 8, 15},
 		b("MAP_FIXED", 0x10), b("MAP_ANONYMOUS", 0x20), b("MAP_32BIT", 0x40), b("MAP_GROWSDOWN", 0x100), b("MAP_DENYWRITE", 0x800), b("MAP_EXECUTABLE", 0x1000),
 		b("MAP_LOCKED", 0x2000), b("MAP_NORESERVE", 0x4000), b("MAP_POPULATE", 0x8000), b("MAP_NONBLOCK", 0x10000), b("MAP_STACK", 0x20000), b("MAP_HUGETLB", 0x40000),
 		b("MAP_SYNC", 0x80000), b("MAP_FIXED_NOREPLACE", 0x100000), b("MAP_UNINITIALIZED", 0x4000000))

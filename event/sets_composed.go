@@ -22,6 +22,7 @@ var (
 	UringSetupNames = uringSetupFlags
 	FeatureNames    = uringFeatures
 	XattrNames      = xattrFlags
+	MempolicyNames  = mempolicies
 	MountAttrNames  = mountAttrs
 	PolicyNames     = schedPolicies
 	SchedNames      = schedFlags
@@ -52,7 +53,13 @@ func octal(dst []byte, v uint64) []byte {
 	return strconv.AppendUint(dst, v, 8)
 }
 
-func decimal(dst []byte, v uint64) []byte { return strconv.AppendInt(dst, int64(v), 10) }
+// decimal writes a number, an int where it fits one.
+func decimal(dst []byte, v uint64) []byte {
+	if v>>32 == 0 {
+		return strconv.AppendInt(dst, int64(int32(v)), 10)
+	}
+	return strconv.AppendInt(dst, int64(v), 10)
+}
 
 var (
 	nullName = one("pointer", b("NULL", 0))
@@ -63,6 +70,7 @@ var (
 
 	// accessFlags, handleFlags and execveatFlags: what else AT_ bits mean there.
 	accessFlags   = bits("access_flags", "0", b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_EACCESS", 0x200), b("AT_EMPTY_PATH", 0x1000))
+	statxFlags    = bits("statx_flags", "0", Item{"AT_STATX_SYNC_AS_STAT", 0, 0x6000}, Item{"AT_STATX_FORCE_SYNC", 0x2000, 0x6000}, Item{"AT_STATX_DONT_SYNC", 0x4000, 0x6000}, b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_NO_AUTOMOUNT", 0x800), b("AT_EMPTY_PATH", 0x1000))
 	handleFlags   = bits("handle", "0", b("AT_HANDLE_MNT_ID_UNIQUE", 1), b("AT_HANDLE_CONNECTABLE", 2), b("AT_HANDLE_FID", 0x200), b("AT_SYMLINK_FOLLOW", 0x400), b("AT_EMPTY_PATH", 0x1000))
 	execveatFlags = bits("execveat", "0", b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_EMPTY_PATH", 0x1000), b("AT_EXECVE_CHECK", 0x10000))
 	openTreeFlags = architectural(bits("open_tree", "0", b("OPEN_TREE_CLONE", 1), b("AT_SYMLINK_NOFOLLOW", 0x100), b("AT_NO_AUTOMOUNT", 0x800), b("AT_EMPTY_PATH", 0x1000), b("AT_RECURSIVE", 0x8000), b("OPEN_TREE_CLOEXEC", 0o2000000)))
@@ -110,10 +118,14 @@ var (
 	ioprios       = resting(one("ioprio_value"), ioprio)
 	ioprioClasses = one("ioprio_class", b("IOPRIO_CLASS_NONE", 0), b("IOPRIO_CLASS_RT", 1), b("IOPRIO_CLASS_BE", 2), b("IOPRIO_CLASS_IDLE", 3))
 
-	dumpable = one("dumpable", b("SUID_DUMP_DISABLE", 0), b("SUID_DUMP_USER", 1), b("SUID_DUMP_ROOT", 2))
-	vmaOps   = one("vma", b("PR_SET_VMA_ANON_NAME", 0))
-	ambient  = one("ambient", b("PR_CAP_AMBIENT_IS_SET", 1), b("PR_CAP_AMBIENT_RAISE", 2), b("PR_CAP_AMBIENT_LOWER", 3), b("PR_CAP_AMBIENT_CLEAR_ALL", 4))
-	secure   = bits("securebits", "0", b("SECBIT_NOROOT", 1), b("SECBIT_NOROOT_LOCKED", 2), b("SECBIT_NO_SETUID_FIXUP", 4), b("SECBIT_NO_SETUID_FIXUP_LOCKED", 8),
+	clockStates = one("timex_state", b("TIME_OK", 0), b("TIME_INS", 1), b("TIME_DEL", 2), b("TIME_OOP", 3), b("TIME_WAIT", 4), b("TIME_ERROR", 5))
+	kexecFlags  = bits("kexec_load", "", Item{"KEXEC_ARCH_DEFAULT", 0, 0xffff0000}, Item{"KEXEC_ARCH_386", 3 << 16, 0xffff0000}, Item{"KEXEC_ARCH_X86_64", 62 << 16, 0xffff0000},
+		Item{"KEXEC_ARCH_AARCH64", 183 << 16, 0xffff0000}, b("KEXEC_ON_CRASH", 1), b("KEXEC_PRESERVE_CONTEXT", 2), b("KEXEC_UPDATE_ELFCOREHDR", 4), b("KEXEC_CRASH_HOTPLUG_SUPPORT", 8))
+	membarrierBits = bits("membarrier_commands", "0", membarrierCommands.Items[1:]...)
+	dumpable       = one("dumpable", b("SUID_DUMP_DISABLE", 0), b("SUID_DUMP_USER", 1), b("SUID_DUMP_ROOT", 2))
+	vmaOps         = one("vma", b("PR_SET_VMA_ANON_NAME", 0))
+	ambient        = one("ambient", b("PR_CAP_AMBIENT_IS_SET", 1), b("PR_CAP_AMBIENT_RAISE", 2), b("PR_CAP_AMBIENT_LOWER", 3), b("PR_CAP_AMBIENT_CLEAR_ALL", 4))
+	secure         = bits("securebits", "0", b("SECBIT_NOROOT", 1), b("SECBIT_NOROOT_LOCKED", 2), b("SECBIT_NO_SETUID_FIXUP", 4), b("SECBIT_NO_SETUID_FIXUP_LOCKED", 8),
 		b("SECBIT_KEEP_CAPS", 16), b("SECBIT_KEEP_CAPS_LOCKED", 32), b("SECBIT_NO_CAP_AMBIENT_RAISE", 64), b("SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED", 128))
 	ptracer       = resting(one("ptracer", b("PR_SET_PTRACER_ANY", 0xffffffffffffffff)), decimal)
 	ptraceOptions = bits("ptrace_options", "0", b("PTRACE_O_TRACESYSGOOD", 1), b("PTRACE_O_TRACEFORK", 2), b("PTRACE_O_TRACEVFORK", 4), b("PTRACE_O_TRACECLONE", 8),

@@ -18,6 +18,7 @@ var callForms = map[callKey]form{
 	{event.OpMincore, 2}:        {size: 1, field: one(u8("", 0)), array: true},
 	{event.OpMbind, 3}:          {size: 8, field: one(x64("", 0)), array: true},
 	{event.OpSetMempolicy, 1}:   {size: 8, field: one(x64("", 0)), array: true},
+	{event.OpGetMempolicy, 0}:   {size: 4, field: one(array("", 0, 1, flags("", 0, 4, event.MempolicyNames)))},
 	{event.OpGetMempolicy, 1}:   {size: 8, field: one(x64("", 0)), array: true},
 	{event.OpMigratePages, 2}:   {size: 8, field: one(x64("", 0)), array: true},
 	{event.OpMigratePages, 3}:   {size: 8, field: one(x64("", 0)), array: true},
@@ -32,9 +33,6 @@ var callForms = map[callKey]form{
 	{event.OpListmount, 0}:      {size: 24, record: mountRequest},
 	{event.OpLandlockCreateRuleset, 0}: {size: 24, short: true, record: all(
 		flags("handled_access_fs", 0, 8, event.LandlockNames), x64("handled_access_net", 8), x64("scoped", 16))},
-	{event.OpPerfEventOpen, 0}: {size: 64, record: all(
-		enum("type", 0, 4, perfTypes), u32("size", 4), x64("config", 8), u64("sample_period", 16), x64("sample_type", 24), x64("read_format", 32), x64("flags", 40),
-		u32("wakeup_events", 48), u32("bp_type", 52), x64("config1", 56))},
 	{event.OpGetThreadArea, 0}: {size: 16, record: userDesc},
 	{event.OpSetThreadArea, 0}: {size: 16, record: userDesc},
 	{event.OpKexecLoad, 2}:     {size: 32, record: all(ptr("buf", 0), u64("bufsz", 8), ptr("mem", 16), u64("memsz", 24)), array: true},
@@ -42,7 +40,8 @@ var callForms = map[callKey]form{
 
 var (
 	mountRequest = all(u32("size", 0), x64("mnt_id", 8), x64("param", 16))
-	userDesc     = all(u32("entry_number", 0), x32("base_addr", 4), x32("limit", 8), x32("flags", 12))
+	userDesc     = all(u32("entry_number", 0), x32("base_addr", 4), x32("limit", 8), bit("seg_32bit", 12, 4, 0, 1), bit("contents", 12, 4, 1, 2), bit("read_exec_only", 12, 4, 3, 1),
+		bit("limit_in_pages", 12, 4, 4, 1), bit("seg_not_present", 12, 4, 5, 1), bit("useable", 12, 4, 6, 1), bit("lm", 12, 4, 7, 1))
 )
 
 type commandKey struct {
@@ -58,12 +57,20 @@ var commandForms = func() map[commandKey]form {
 		{event.OpLandlockAddRule, 1}: {size: 12, record: all(flags("allowed_access", 0, 8, event.LandlockNames), fd("parent_fd", 8))},
 		{event.OpLandlockAddRule, 2}: {size: 16, record: all(x64("allowed_access", 0), u64("port", 8))},
 
+		{event.OpPrctl, 16}:  {size: 16, field: one(text("", 0, 16))}, // PR_GET_NAME
+		{event.OpSeccomp, 2}: {size: 4, field: one(array("", 0, 1, enum("", 0, 4, filterActions)))},
 		{event.OpSeccomp, 3}: {size: 6, record: all(u16("seccomp_notif", 0), u16("seccomp_notif_resp", 2), u16("seccomp_data", 4))},
 
 		// linux/loop.h
 		{event.OpIoctl, 0x4c04}: {size: 232, record: loopInfo},
 		{event.OpIoctl, 0x4c05}: {size: 232, record: loopInfo},
 		{event.OpIoctl, 0x4c0a}: {size: 304, record: all(fd("fd", 0), u32("block_size", 4), nested("info", 8, 232, loopInfo))},
+	}
+	attributes := form{size: 4, field: one(array("", 0, 1, flags("", 0, 4, inodeFlags)))} // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS
+	m[commandKey{event.OpIoctl, 0x80086601}], m[commandKey{event.OpIoctl, 0x40086602}] = attributes, attributes
+	modem := form{size: 4, field: one(array("", 0, 1, flags("", 0, 4, modemLines)))}
+	for _, request := range []uint32{0x5415, 0x5416, 0x5417, 0x5418} { // TIOCMGET, TIOCMBIS, TIOCMBIC, TIOCMSET
+		m[commandKey{event.OpIoctl, request}] = modem
 	}
 	pair := form{size: 16, field: one(array("", 0, 2, u64("", 0)))}
 	for _, request := range []uint32{0x1277, 0x127d, 0x127f} { // BLKDISCARD, BLKSECDISCARD, BLKZEROOUT
@@ -136,23 +143,40 @@ func address(name string) field {
 
 var hardware = nested("ifr_hwaddr", 16, 16, all(enum("sa_family", 0, 2, hardwareTypes), raw("sa_data", 2, 14)))
 
+// msgbuf decodes a System V message of n bytes, of which the first are there.
+func msgbuf(b []byte, n int64) (Value, bool) {
+	if len(b) < 8 {
+		return Value{}, false
+	}
+	return Value{Kind: Struct, values: []Value{
+		{Name: "mtype", Kind: Int, Num: number(b[:8]), Brief: true},
+		{Name: "mtext", Kind: Bytes, Data: b[8:], Num: max(uint64(n), 8) - 8, Brief: true},
+	}}, true
+}
+
 // byCall decodes what has no layout.
 func (m *Memory) byCall() (Value, bool) {
 	if f, ok := callForms[callKey{m.Op, m.Arg}]; ok {
 		return f.decode(m.Bytes, m.Arch, nil)
 	}
-	if m.Args == nil || int(m.Op) >= len(event.Catalogue()) {
-		return Value{}, false
+	if m.Op == event.OpPerfEventOpen && m.Arg == 0 {
+		return perfAttr(m.Bytes, m.Arch)
 	}
-	spec := event.Lookup(m.Op)
-	if m.Arg >= len(spec.Args) || spec.Args[m.Arg].Len != event.LenCommand {
-		return Value{}, false
-	}
-	f, ok := commandForms[commandKey{m.Op, uint32(m.Args[spec.Args[m.Arg].LenArg])}]
+	f, ok := m.commandForm()
 	if !ok {
 		return Value{}, false
 	}
 	return f.decode(m.Bytes, m.Arch, nil)
+}
+
+// commandForm returns what a command or request makes of the argument.
+func (m *Memory) commandForm() (form, bool) {
+	spec := event.Lookup(m.Op)
+	if m.Args == nil || m.Arg >= len(spec.Args) || spec.Args[m.Arg].Len != event.LenCommand {
+		return form{}, false
+	}
+	f, ok := commandForms[commandKey{m.Op, uint32(m.Args[spec.Args[m.Arg].LenArg])}]
+	return f, ok
 }
 
 // pointer decodes a structure that points to something.

@@ -9,13 +9,6 @@ import (
 // Structures of calls on files (stat(2), statx(2), statfs(2), fcntl(2), openat2(2),
 // ioctl_ficlonerange(2) …).
 
-// File types in a mode.
-const (
-	sIFMT  = 0o170000
-	sIFCHR = 0o020000
-	sIFBLK = 0o060000
-)
-
 // stat is struct stat (arch/x86/include/uapi/asm/stat.h,
 // include/uapi/asm-generic/stat.h).
 func stat(a event.Arch) *record {
@@ -27,25 +20,10 @@ func stat(a event.Arch) *record {
 		fields: []field{
 			dev("st_dev", 0), u64("st_ino", 8), brief(num(Mode, 4, "st_mode", mode)), nlink, id("st_uid", owner), id("st_gid", owner+4),
 			dev("st_rdev", rdev), i64("st_size", 48), blksize, i64("st_blocks", 64),
-			time("st_atime", 72), time("st_mtime", 88), time("st_ctime", 104),
+			date(time("st_atime", 72)), date(time("st_mtime", 88)), date(time("st_ctime", 104)),
 		},
-		brief: func(b []byte, a event.Arch, i int) bool {
-			const iMode, iRdev, iSize = 2, 6, 7
-			mode := uint32(number(within(b, 24, 4)))
-			if a == event.ARM64 {
-				mode = uint32(number(within(b, 16, 4)))
-			}
-			return i == iMode || sizeOrDevice(uint64(mode), i, iRdev, iSize)
-		},
+		mode: &modeRule{off: int(mode), size: 4, always: 1 << 2, sized: 1 << 7, devices: 1 << 6},
 	}
-}
-
-// sizeOrDevice makes the size brief, or the device number where the file is one.
-func sizeOrDevice(mode uint64, i, rdev, size int) bool {
-	if t := mode & sIFMT; t == sIFCHR || t == sIFBLK {
-		return i == rdev
-	}
-	return i == size
 }
 
 // statx is struct statx (include/uapi/linux/stat.h).
@@ -54,17 +32,13 @@ var statx = &record{
 		flags("stx_mask", 0, 4, event.StatxNames), u32("stx_blksize", 4), flags("stx_attributes", 8, 8, statxAttributes), u32("stx_nlink", 16),
 		id("stx_uid", 20), id("stx_gid", 24), num(Mode, 2, "stx_mode", 28), u64("stx_ino", 32), u64("stx_size", 40), u64("stx_blocks", 48),
 		flags("stx_attributes_mask", 56, 8, statxAttributes),
-		num(Time, 12, "stx_atime", 64), num(Time, 12, "stx_btime", 80), num(Time, 12, "stx_ctime", 96), num(Time, 12, "stx_mtime", 112),
+		date(num(Time, 12, "stx_atime", 64)), date(num(Time, 12, "stx_btime", 80)), date(num(Time, 12, "stx_ctime", 96)), date(num(Time, 12, "stx_mtime", 112)),
 		u32("stx_rdev_major", 128), u32("stx_rdev_minor", 132), u32("stx_dev_major", 136), u32("stx_dev_minor", 140), u64("stx_mnt_id", 144),
 		u32("stx_dio_mem_align", 152), u32("stx_dio_offset_align", 156), u64("stx_subvol", 160), u32("stx_atomic_write_unit_min", 168),
 		u32("stx_atomic_write_unit_max", 172), u32("stx_atomic_write_segments_max", 176), u32("stx_dio_read_offset_align", 180),
 		u32("stx_atomic_write_unit_max_opt", 184),
 	},
-	brief: func(b []byte, _ event.Arch, i int) bool {
-		const iMask, iAttributes, iMode, iSize, iRdev = 0, 2, 6, 8, 15
-		mode := number(within(b, 28, 2))
-		return i == iMask || i == iAttributes || i == iMode || sizeOrDevice(mode, i, iRdev, iSize) || sizeOrDevice(mode, i, iRdev+1, -1)
-	},
+	mode: &modeRule{off: 28, size: 2, always: 1<<0 | 1<<2 | 1<<6, sized: 1 << 8, devices: 1<<15 | 1<<16},
 }
 
 // statfs is struct statfs (include/uapi/asm-generic/statfs.h, 64 bits).
@@ -73,7 +47,7 @@ var statfs = all(
 	nested("f_fsid", 56, 8, all(array("val", 0, 2, x32("", 0)))), i64("f_namelen", 64), i64("f_frsize", 72), flags("f_flags", 80, 8, statfsFlags))
 
 // seconds since 1970.
-var utimbuf = all(i64("actime", 0), i64("modtime", 8))
+var utimbuf = all(date(i64("actime", 0)), date(i64("modtime", 8)))
 
 var flock = of(
 	brief(enum("l_type", 0, 2, lockTypes)), brief(enum("l_whence", 2, 2, event.SeekNames)), brief(i64("l_start", 8)), brief(i64("l_len", 16)), i32("l_pid", 24))
@@ -146,6 +120,10 @@ func handle(b []byte) (Value, bool) {
 	}}, true
 }
 
+// dirent64 is struct linux_dirent64, whose name ends with its bytes.
+var dirent64 = of(
+	brief(u64("d_ino", 0)), i64("d_off", 8), u16("d_reclen", 16), brief(enum("d_type", 18, 1, direntTypes)), brief(text("d_name", 19, 1<<15)))
+
 // dirents decodes directory entries (linux/dirent.h). It stops at the first that
 // does not fit.
 func dirents(b []byte, is64 bool) Value {
@@ -153,23 +131,19 @@ func dirents(b []byte, is64 bool) Value {
 	if is64 {
 		head = 19
 	}
-	list := []Value{}
+	list := make([]Value, 0, len(b)/32)
 	for len(b) > head {
 		n := int(binary.LittleEndian.Uint16(b[16:]))
 		if n < head || n > len(b) {
 			break
 		}
-		kind := uint64(b[18])
+		d := Value{Kind: Struct, Data: b[:n], record: dirent64}
 		if !is64 {
-			kind = uint64(b[n-1])
+			d.values = fieldsOf(&d)
+			d.values[3].Num = uint64(b[n-1])
+			d.values[4].Data = untilNUL(b[head:n])
 		}
-		list = append(list, Value{Kind: Struct, values: []Value{
-			{Name: "d_ino", Kind: Uint, Brief: true, Num: number(b[:8])},
-			{Name: "d_off", Kind: Int, Num: number(b[8:16])},
-			{Name: "d_reclen", Kind: Uint, Num: uint64(n)},
-			{Name: "d_type", Kind: Enum, Brief: true, Num: kind, Set: direntTypes},
-			{Name: "d_name", Kind: Text, Brief: true, Data: untilNUL(b[head:n])},
-		}})
+		list = append(list, d)
 		b = b[n:]
 	}
 	return Value{Kind: List, values: list}

@@ -13,6 +13,13 @@ type Memory struct {
 	Op   event.Op
 	Arg  int
 	Args *[event.MaxArgs]uint64
+	// One is set where the argument is one element of what other calls have arrays of.
+	One bool
+	// Failed is set where the call did, so that no content was moved.
+	Failed bool
+
+	// Result is what the call returned, if it did not fail.
+	Result int64
 
 	// Parts of an argument (event.Part), nil where there are none.
 	Before  []byte
@@ -32,6 +39,9 @@ func (m *Memory) Decode() (Value, bool) {
 	}
 	switch m.Layout {
 	case event.LayoutNone:
+		if m.Op == event.OpMsgsnd || m.Op == event.OpMsgrcv {
+			return msgbuf(m.Bytes, m.Moved)
+		}
 		return m.byCall()
 	case event.LayoutSockaddr:
 		return sockaddr(m.Bytes)
@@ -62,6 +72,12 @@ func (m *Memory) Decode() (Value, bool) {
 		return counted(m.Bytes, tails[m.Layout])
 	case event.LayoutIoctl:
 		return m.byCall()
+	case event.LayoutOffset:
+		return m.offset()
+	case event.LayoutU32:
+		if v, ok := m.byCall(); ok {
+			return v, true
+		}
 	case event.LayoutCapData:
 		return capabilityData(m.Bytes)
 	case event.LayoutSiginfo:
@@ -72,7 +88,23 @@ func (m *Memory) Decode() (Value, bool) {
 	if int(m.Layout) >= len(forms) {
 		return Value{}, false
 	}
-	return forms[m.Layout][m.Arch].decode(m.Bytes, m.Arch, m.Before)
+	f := forms[m.Layout][m.Arch]
+	if f != nil && f.array && m.One && f.record != nil && len(m.Bytes) == f.size {
+		return Value{Kind: Struct, Data: m.Bytes, record: f.record, arch: m.Arch}, true
+	}
+	return f.decode(m.Bytes, m.Arch, m.Before)
+}
+
+// offset decodes a loff_t that the call advanced by what it moved.
+func (m *Memory) offset() (Value, bool) {
+	if len(m.Bytes) < 8 {
+		return Value{}, false
+	}
+	v := Value{Kind: Int, Num: number(m.Bytes[:8])}
+	if m.Result > 0 {
+		v.Before, v.Changed = v.Num-uint64(m.Result), true
+	}
+	return Value{Kind: List, values: []Value{v}}, true
 }
 
 // form is what a layout of one size is.
@@ -111,13 +143,12 @@ var forms = func() (t [event.LayoutMountAttr + 1][2]*form) {
 		event.LayoutStatx:       {record: statx},
 		event.LayoutStatfs:      {record: statfs},
 		event.LayoutTimespec:    {field: one(time("", 0))},
-		event.LayoutTimespec2:   {field: one(array("", 0, 2, time("", 0)))},
-		event.LayoutTimeval2:    {field: one(array("", 0, 2, micros("", 0)))},
+		event.LayoutTimespec2:   {field: one(array("", 0, 2, date(time("", 0))))},
+		event.LayoutTimeval2:    {field: one(array("", 0, 2, date(micros("", 0))))},
 		event.LayoutUtimbuf:     {record: utimbuf},
 		event.LayoutFlock:       {record: flock},
 		event.LayoutOpenHow:     {record: openHow, short: true},
 		event.LayoutFDPair:      {field: one(array("", 0, 2, fd("", 0)))},
-		event.LayoutOffset:      {field: one(array("", 0, 1, i64("", 0)))},
 		event.LayoutCloneArgs:   {record: cloneArgs, short: true},
 		event.LayoutRlimit:      {record: rlimit},
 		event.LayoutTimeval:     {field: one(micros("", 0))},

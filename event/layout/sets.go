@@ -122,6 +122,34 @@ var (
 		b("N_R3964", 9), b("N_PROFIBUS_FDL", 10), b("N_IRDA", 11), b("N_SMSBLOCK", 12), b("N_HDLC", 13), b("N_SYNC_PPP", 14), b("N_HCI", 15),
 		b("N_GIGASET_M101", 16), b("N_SLCAN", 17), b("N_PPS", 18), b("N_V253", 19), b("N_CAIF", 20), b("N_GSM0710", 21), b("N_TI_WL", 22),
 		b("N_TRACESINK", 23), b("N_TRACEROUTER", 24), b("N_NCI", 25), b("N_SPEAKUP", 26), b("N_NULL", 27), b("N_MCTP", 28), b("N_CAN327", 30))
+	inodeFlags = event.Bits("inode_flags", "0",
+		b("FS_SECRM_FL", 1), b("FS_UNRM_FL", 2), b("FS_COMPR_FL", 4), b("FS_SYNC_FL", 8), b("FS_IMMUTABLE_FL", 0x10), b("FS_APPEND_FL", 0x20),
+		b("FS_NODUMP_FL", 0x40), b("FS_NOATIME_FL", 0x80), b("FS_DIRTY_FL", 0x100), b("FS_COMPRBLK_FL", 0x200), b("FS_NOCOMP_FL", 0x400),
+		b("FS_ENCRYPT_FL", 0x800), b("FS_BTREE_FL", 0x1000), b("FS_INDEX_FL", 0x1000), b("FS_IMAGIC_FL", 0x2000), b("FS_JOURNAL_DATA_FL", 0x4000),
+		b("FS_NOTAIL_FL", 0x8000), b("FS_DIRSYNC_FL", 0x10000), b("FS_TOPDIR_FL", 0x20000), b("FS_HUGE_FILE_FL", 0x40000), b("FS_EXTENT_FL", 0x80000),
+		b("FS_VERITY_FL", 0x100000), b("FS_EA_INODE_FL", 0x200000), b("FS_EOFBLOCKS_FL", 0x400000), b("FS_NOCOW_FL", 0x800000), b("FS_DAX_FL", 0x2000000),
+		b("FS_INLINE_DATA_FL", 0x10000000), b("FS_PROJINHERIT_FL", 0x20000000), b("FS_CASEFOLD_FL", 0x40000000), b("FS_RESERVED_FL", 0x80000000))
+	modemLines = event.Bits("modem", "0",
+		b("TIOCM_LE", 1), b("TIOCM_DTR", 2), b("TIOCM_RTS", 4), b("TIOCM_ST", 8), b("TIOCM_SR", 0x10), b("TIOCM_CTS", 0x20), b("TIOCM_CAR", 0x40),
+		b("TIOCM_CD", 0x40), b("TIOCM_RNG", 0x80), b("TIOCM_RI", 0x80), b("TIOCM_DSR", 0x100))
+	perfSamples = event.Bits("sample_type", "0",
+		b("PERF_SAMPLE_IP", 1), b("PERF_SAMPLE_TID", 2), b("PERF_SAMPLE_TIME", 4), b("PERF_SAMPLE_ADDR", 8), b("PERF_SAMPLE_READ", 0x10),
+		b("PERF_SAMPLE_CALLCHAIN", 0x20), b("PERF_SAMPLE_ID", 0x40), b("PERF_SAMPLE_CPU", 0x80), b("PERF_SAMPLE_PERIOD", 0x100),
+		b("PERF_SAMPLE_STREAM_ID", 0x200), b("PERF_SAMPLE_RAW", 0x400), b("PERF_SAMPLE_REGS_USER", 0x1000), b("PERF_SAMPLE_STACK_USER", 0x2000),
+		b("PERF_SAMPLE_WEIGHT", 0x4000), b("PERF_SAMPLE_DATA_SRC", 0x8000), b("PERF_SAMPLE_IDENTIFIER", 0x10000), b("PERF_SAMPLE_TRANSACTION", 0x20000),
+		b("PERF_SAMPLE_REGS_INTR", 0x40000), b("PERF_SAMPLE_PHYS_ADDR", 0x80000), b("PERF_SAMPLE_AUX", 0x100000), b("PERF_SAMPLE_CGROUP", 0x200000),
+		b("PERF_SAMPLE_DATA_PAGE_SIZE", 0x400000), b("PERF_SAMPLE_CODE_PAGE_SIZE", 0x800000), b("PERF_SAMPLE_WEIGHT_STRUCT", 0x1000000))
+	perfFormats = event.Bits("read_format", "0",
+		b("PERF_FORMAT_TOTAL_TIME_ENABLED", 1), b("PERF_FORMAT_TOTAL_TIME_RUNNING", 2), b("PERF_FORMAT_ID", 4), b("PERF_FORMAT_GROUP", 8),
+		b("PERF_FORMAT_LOST", 0x10))
+	perfConfigs = map[uint64]*event.Set{0: event.Enum("perf_hardware",
+		b("PERF_COUNT_HW_CPU_CYCLES", 0), b("PERF_COUNT_HW_INSTRUCTIONS", 1), b("PERF_COUNT_HW_CACHE_REFERENCES", 2), b("PERF_COUNT_HW_CACHE_MISSES", 3),
+		b("PERF_COUNT_HW_BRANCH_INSTRUCTIONS", 4), b("PERF_COUNT_HW_BRANCH_MISSES", 5), b("PERF_COUNT_HW_BUS_CYCLES", 6),
+		b("PERF_COUNT_HW_STALLED_CYCLES_FRONTEND", 7), b("PERF_COUNT_HW_STALLED_CYCLES_BACKEND", 8), b("PERF_COUNT_HW_REF_CPU_CYCLES", 9)), 1: event.Enum("perf_software",
+		b("PERF_COUNT_SW_CPU_CLOCK", 0), b("PERF_COUNT_SW_TASK_CLOCK", 1), b("PERF_COUNT_SW_PAGE_FAULTS", 2), b("PERF_COUNT_SW_CONTEXT_SWITCHES", 3),
+		b("PERF_COUNT_SW_CPU_MIGRATIONS", 4), b("PERF_COUNT_SW_PAGE_FAULTS_MIN", 5), b("PERF_COUNT_SW_PAGE_FAULTS_MAJ", 6),
+		b("PERF_COUNT_SW_ALIGNMENT_FAULTS", 7), b("PERF_COUNT_SW_EMULATION_FAULTS", 8), b("PERF_COUNT_SW_DUMMY", 9), b("PERF_COUNT_SW_BPF_OUTPUT", 10),
+		b("PERF_COUNT_SW_CGROUP_SWITCHES", 11))}
 )
 
 func b(name string, v uint64) event.Item               { return event.Item{Name: name, Value: v} }
@@ -153,6 +181,10 @@ var (
 		b("OPOST", 1), b("OLCUC", 2), b("ONLCR", 4), b("OCRNL", 8), b("ONOCR", 0x10), b("ONLRET", 0x20), b("OFILL", 0x40), b("OFDEL", 0x80))
 	controlModes = bits("c_cflag", append(baudRates(), in("CS5", 0, 0x30), in("CS6", 0x10, 0x30), in("CS7", 0x20, 0x30), in("CS8", 0x30, 0x30),
 		b("CSTOPB", 0x40), b("CREAD", 0x80), b("PARENB", 0x100), b("PARODD", 0x200), b("HUPCL", 0x400), b("CLOCAL", 0x800), b("CMSPAR", 0x40000000), b("CRTSCTS", 0x80000000))...)
+
+	breakpoints   = event.Enum("bp_type", b("HW_BREAKPOINT_EMPTY", 0), b("HW_BREAKPOINT_R", 1), b("HW_BREAKPOINT_W", 2), b("HW_BREAKPOINT_RW", 3), b("HW_BREAKPOINT_X", 4))
+	filterActions = event.Enum("seccomp_ret", b("SECCOMP_RET_KILL_PROCESS", 0x80000000), b("SECCOMP_RET_KILL_THREAD", 0), b("SECCOMP_RET_TRAP", 0x30000), b("SECCOMP_RET_ERRNO", 0x50000),
+		b("SECCOMP_RET_USER_NOTIF", 0x7fc00000), b("SECCOMP_RET_TRACE", 0x7ff00000), b("SECCOMP_RET_LOG", 0x7ffc0000), b("SECCOMP_RET_ALLOW", 0x7fff0000))
 
 	sentCodes = event.Enum("si_code", b("SI_USER", 0), b("SI_KERNEL", 0x80), b("SI_QUEUE", 0xffffffff), b("SI_TIMER", 0xfffffffe), b("SI_MESGQ", 0xfffffffd), b("SI_ASYNCIO", 0xfffffffc),
 		b("SI_SIGIO", 0xfffffffb), b("SI_TKILL", 0xfffffffa), b("SI_DETHREAD", 0xfffffff9), b("SI_ASYNCNL", 0xffffffc4))

@@ -82,7 +82,7 @@ const (
 type parts struct {
 	names, data, control []byte
 	lens                 []int64
-	left                 int64 // bytes that data was cut from
+	failed               bool // nothing was moved
 }
 
 func take(b *[]byte, n uint64) []byte {
@@ -96,7 +96,7 @@ func (m *Memory) message() (Value, bool) {
 	if len(m.Bytes) < msghdrBytes {
 		return Value{}, false
 	}
-	p := parts{names: m.Names, data: m.Data, control: m.Control, lens: m.Lens, left: m.Moved}
+	p := parts{names: m.Names, data: m.Data, control: m.Control, lens: m.Lens, failed: m.Failed}
 	v := p.header(m.Bytes, uint64(m.Moved), len(m.Names) > 0)
 	if len(m.Before) >= 4 {
 		f := &v.values[1]
@@ -108,7 +108,7 @@ func (m *Memory) message() (Value, bool) {
 
 // messages decodes an array of struct mmsghdr.
 func (m *Memory) messages() (Value, bool) {
-	p := parts{names: m.Names, data: m.Data, control: m.Control, lens: m.Lens, left: m.Moved}
+	p := parts{names: m.Names, data: m.Data, control: m.Control, lens: m.Lens, failed: m.Failed}
 	list := Value{Kind: List, values: []Value{}}
 	for b := m.Bytes; len(b) >= mmsghdrBytes; b = b[mmsghdrBytes:] {
 		n := number(b[msghdrBytes:][:4])
@@ -126,7 +126,8 @@ func (p *parts) header(b []byte, moved uint64, named bool) Value {
 	name := Value{Name: "msg_name", Kind: Address, Num: at(0)}
 	if name.Num != 0 && named {
 		if a, ok := sockaddr(take(&p.names, min(nameLen, maxName))); ok {
-			a.Name, name = name.Name, a
+			a.Name = name.Name
+			name = a
 		}
 	}
 	iov := Value{Name: "msg_iov", Kind: Address, Num: at(16)}
@@ -156,6 +157,9 @@ func (p *parts) vector(n int, moved uint64) []Value {
 		got := min(uint64(max(size, 0)), moved)
 		moved -= got
 		base := Value{Name: "iov_base", Kind: Bytes, Num: got, Data: take(&p.data, got), Brief: true}
+		if p.failed { // none of it is in the record
+			base.Num = uint64(max(size, 0))
+		}
 		list[i] = Value{Kind: Struct, values: []Value{base, {Name: "iov_len", Kind: Uint, Num: uint64(size), Brief: true}}}
 	}
 	p.lens = p.lens[n:]

@@ -42,6 +42,7 @@ type Value struct {
 	Name  string // the kernel's name of a field, "" if it is none
 	Kind  Kind
 	Brief bool // among those shown when not all fields are
+	Date  bool // a time since 1970
 
 	Num  uint64
 	Frac int64
@@ -79,8 +80,8 @@ func (v *Value) At(i int) Value {
 		return v.values[i]
 	case v.Kind == Struct:
 		f := v.record.fields[i].value(v.Data, v.arch)
-		if v.record.brief != nil {
-			f.Brief = v.record.brief(v.Data, v.arch, i)
+		if m := v.record.mode; m != nil {
+			f.Brief = m.brief(v.Data)>>i&1 != 0
 		}
 		return f
 	}
@@ -104,8 +105,22 @@ func (v *Value) Field(name string) (Value, bool) {
 // record is a structure of which every field has its place.
 type record struct {
 	fields []field
-	// brief says which fields are brief where that depends on the content.
-	brief func(b []byte, a event.Arch, i int) bool
+	mode   *modeRule // nil where brief fields are always the same
+}
+
+// modeRule says which fields are brief where that depends on a file's mode: sets of
+// fields as bits.
+type modeRule struct {
+	off, size              int // of the mode
+	always, sized, devices uint32
+}
+
+func (m *modeRule) brief(b []byte) uint32 {
+	const sIFMT, sIFCHR, sIFBLK = 0o170000, 0o020000, 0o060000
+	if t := number(within(b, m.off, m.size)) & sIFMT; t == sIFCHR || t == sIFBLK {
+		return m.always | m.devices
+	}
+	return m.always | m.sized
 }
 
 // field is one field of a record.
@@ -117,6 +132,9 @@ type field struct {
 	signed bool
 	big    bool // in network byte order
 	brief  bool
+	date   bool
+	shift  uint8 // of a bit field, from the lowest bit
+	width  uint8 // of a bit field; 0: all bits
 	set    *event.Set
 	record *record // Struct, or elements of a List
 	elem   *field  // elements of a List that are no records
@@ -125,7 +143,7 @@ type field struct {
 
 // value reads a field. What lies behind the end of the bytes is zero.
 func (f *field) value(b []byte, a event.Arch) Value {
-	v := Value{Name: f.name, Kind: f.kind, Brief: f.brief, Set: f.set, arch: a}
+	v := Value{Name: f.name, Kind: f.kind, Brief: f.brief, Date: f.date, Set: f.set, arch: a}
 	at := func(off, n int) []byte { return within(b, int(f.off)+off, n) }
 	switch f.kind {
 	case Time, TimeMicros:
@@ -152,6 +170,8 @@ func (f *field) value(b []byte, a event.Arch) Value {
 			v.Num = uint64(binary.BigEndian.Uint16(raw))
 		case f.big && f.size == 4 && len(raw) == 4:
 			v.Num = uint64(binary.BigEndian.Uint32(raw))
+		case f.width > 0:
+			v.Num = v.Num >> f.shift & (1<<f.width - 1)
 		case f.signed:
 			shift := 64 - 8*uint(f.size)
 			v.Num = uint64(int64(v.Num<<shift) >> shift)
@@ -239,6 +259,11 @@ func enum(name string, off, size uint16, s *event.Set) field {
 	return field{name: name, off: off, size: size, kind: Enum, set: s}
 }
 
+// bit is a field of some bits of a number of size bytes.
+func bit(name string, off, size uint16, shift, width uint8) field {
+	return field{name: name, off: off, size: size, kind: Uint, shift: shift, width: width}
+}
+
 // named is a number of which some values have names.
 func named(f field, s *event.Set) field { f.set = s; return f }
 
@@ -252,6 +277,9 @@ func array(name string, off, n uint16, elem field) field {
 }
 
 func brief(f field) field { f.brief = true; return f }
+
+// date marks a time that counts from 1970.
+func date(f field) field { f.date = true; return f }
 
 // all is a record whose fields are all brief.
 func all(fields ...field) *record {

@@ -5,11 +5,11 @@
 //	            ─▶ Printer.AppendJSON  {"seq":7,"op":"openat",…}
 //	            ─▶ Printer.AppendCSV   7,0,1234,…
 //
-// Everything about a call's arguments comes from the event catalogue; the package
-// adds the layouts of kernel structures on each architecture (layout.go) and the
-// few calls whose arguments mean something else depending on each other
-// (special.go). The field names of JSON and CSV are documented in docs/print.md and
-// only ever added to.
+// What an argument is comes from the event catalogue, what the memory behind it holds
+// from event/layout; the package writes both down. Few calls are special (special.go):
+// clone, whose arguments have names, and those that wait, whose lines say behind the
+// result what happened. The field names of JSON and CSV are documented in
+// docs/print.md and only ever added to.
 //
 // The package reads no tapes: content comes through Options.Content.
 package stracetext

@@ -233,8 +233,11 @@ func (p *Printer) jsonArgs(dst []byte, e *event.Event, spec *event.Spec) []byte 
 		if a.Kind == event.KindNone {
 			continue
 		}
+		if e.Op == event.OpClone && p.archOf(e) == event.ARM64 && i >= 3 { // the other way round there
+			a.Name = spec.Args[7-i].Name
+		}
 		dst = p.jsonArg(dst, e, &a, i)
-		if a.Layout != event.LayoutMsghdr { // which says it of its field
+		if spec.Args[i].When == event.AtBoth {
 			dst = p.jsonBefore(dst, e, &a, i)
 		}
 	}

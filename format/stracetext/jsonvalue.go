@@ -62,18 +62,25 @@ func (p *Printer) jsonValue(dst []byte, name string, v *layout.Value) []byte {
 		return append(dst, ']')
 	case layout.Struct:
 		dst = append(key(dst, name), '{')
+		var f layout.Value // not in the loop, where it would be allocated
 		for i := range v.Len() {
-			f := v.At(i)
+			f = v.At(i)
 			dst = p.jsonValue(dst, f.Name, &f)
 		}
 		return append(dst, '}')
 	case layout.List:
 		dst = append(key(dst, name), '[')
+		var f layout.Value
 		for i := range v.Len() {
-			f := v.At(i)
+			f = v.At(i)
 			dst = p.jsonValue(dst, "", &f)
 		}
-		return append(dst, ']')
+		dst = append(dst, ']')
+		if v.Len() == 1 { // a number that the argument points to
+			f := v.At(0)
+			return jsonBeforeValue(dst, name, &f)
+		}
+		return dst
 	}
 	dst = append(key(dst, name), '"')
 	return append(p.appendValue(dst, v, &wording{arch: p.memory.Arch}), '"')

@@ -204,12 +204,15 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 			return p.appendBuf(dst, e, a, i, b)
 		}
 		if v != 0 && e.OK() && e.Ret == 0 {
-			switch a.Len {
-			case event.LenRet:
-				return append(dst, `""`...)
-			case event.LenRetArray:
+			switch {
+			case a.Len == event.LenRetArray || a.Len == event.LenRet && (a.Layout != event.LayoutNone || isDirents(e.Op)):
 				return append(dst, "[]"...)
+			case a.Len == event.LenRet:
+				return append(dst, `""`...)
 			}
+		}
+		if v != 0 && a.Kind == event.KindBuf && a.Len == event.LenArg && e.Args[a.LenArg] == 0 {
+			return append(dst, `""`...)
 		}
 	}
 	if a.Kind.IsMemory() {
@@ -374,6 +377,8 @@ func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []b
 		dst = appendHex(dst, uint64(e.Ret))
 		if e.Op != event.OpFcntl {
 			dst = append(dst, " ("...)
+		} else if e.Ret != 0 && r.Set.Name == "seal" {
+			dst = append(dst, " (seals "...)
 		} else if e.Ret != 0 {
 			dst = append(dst, " (flags "...)
 		} else {
@@ -381,7 +386,7 @@ func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []b
 		}
 		return append(appendFlags(dst, p.archOf(e), r.Set, uint64(e.Ret)), ')')
 	case event.KindEnum:
-		dst = append(appendHex(dst, uint64(e.Ret)), " ("...)
+		dst = append(strconv.AppendInt(dst, e.Ret, 10), " ("...)
 		return append(appendEnum(dst, r.Set, uint64(e.Ret)), ')')
 	case event.KindSignal:
 		dst = append(strconv.AppendInt(dst, e.Ret, 10), " ("...)

@@ -20,11 +20,15 @@ func (p *Printer) decode(e *event.Event, a *event.Arg, i int, b *event.Buf) (lay
 	case event.OpGetdents:
 		l = event.LayoutDirents
 	}
-	if a.Kind != event.KindStruct && l == event.LayoutNone || b.Omitted || b.Missing > 0 {
+	message := e.Op == event.OpMsgsnd || e.Op == event.OpMsgrcv
+	if a.Kind != event.KindStruct && l == event.LayoutNone && !message || b.Omitted || b.Missing > 0 {
 		return layout.Value{}, false
 	}
 	m := &p.memory
-	*m = layout.Memory{Arch: p.archOf(e), Layout: l, Op: e.Op, Arg: i, Args: &e.Args}
+	*m = layout.Memory{Arch: p.archOf(e), Layout: l, Op: e.Op, Arg: i, Args: &e.Args, Moved: b.Len, Failed: !e.OK(), One: a.Len == event.LenConst}
+	if e.OK() {
+		m.Result = e.Ret
+	}
 	switch l {
 	case event.LayoutMsghdr, event.LayoutMmsghdr, event.LayoutSigsetRef, event.LayoutXattrArgs, event.LayoutFprog:
 		p.parts(e, i, b)
@@ -82,8 +86,10 @@ func (p *Printer) own(b *event.Buf, n int) []byte {
 // wording returns what writing a Value of a call needs.
 func (p *Printer) wording(e *event.Event) wording {
 	w := wording{arch: p.archOf(e), entries: briefItems, e: e}
-	if e.Op == event.OpGetdents || e.Op == event.OpGetdents64 {
+	if isDirents(e.Op) {
 		w.entries, w.quiet = briefEntries, true
 	}
 	return w
 }
+
+func isDirents(op event.Op) bool { return op == event.OpGetdents || op == event.OpGetdents64 }

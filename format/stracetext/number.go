@@ -13,12 +13,23 @@ var fileTypes = event.Enum("S_IFMT",
 	event.Item{Name: "S_IFBLK", Value: 0o060000}, event.Item{Name: "S_IFDIR", Value: 0o040000}, event.Item{Name: "S_IFCHR", Value: 0o020000},
 	event.Item{Name: "S_IFIFO", Value: 0o010000})
 
+// appendMode writes permissions, with what else a mode says if it says the type.
 func appendMode(dst []byte, v uint64) []byte {
 	const sIFMT = 0o170000
-	if t := v & sIFMT; t != 0 {
-		dst = append(fileTypes.AppendEnum(dst, t), '|')
+	t := v & sIFMT
+	if t == 0 {
+		return appendOctal(dst, v)
 	}
-	return appendOctal(dst, v&^sIFMT)
+	dst = append(fileTypes.AppendEnum(dst, t), '|')
+	for _, b := range [...]struct {
+		bit  uint64
+		name string
+	}{{0o4000, "S_ISUID|"}, {0o2000, "S_ISGID|"}, {0o1000, "S_ISVTX|"}} {
+		if v&b.bit != 0 {
+			dst = append(dst, b.name...)
+		}
+	}
+	return appendOctal(dst, v&^(sIFMT|0o7000))
 }
 
 // appendOctal writes at least three digits with the leading 0, as strace does

@@ -355,6 +355,9 @@ func FuzzBuffers(f *testing.F) {
 			} else {
 				e = withBuf(e, i, string(data))
 				e.Bufs[len(e.Bufs)-1].Parts = []int64{n, -n, 3}
+				for part := event.PartBefore; part <= event.PartTarget; part++ {
+					e.Bufs = append(e.Bufs, event.Buf{Arg: int8(part.Of(i)), Kind: event.KindVec, Len: int64(len(data)), Inline: data, Parts: []int64{n, -n, 3}})
+				}
 			}
 		}
 		for _, a := range []string{"amd64", "arm64"} {

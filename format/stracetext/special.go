@@ -2,6 +2,7 @@ package stracetext
 
 import (
 	"strconv"
+	"time"
 
 	"iotape/event"
 	"iotape/event/layout"
@@ -64,6 +65,14 @@ func (p *Printer) appendNote(dst []byte, e *event.Event) []byte {
 			dst = p.appendSelected(dst, e)
 		}
 		timeout = 4
+	case event.OpRecvmmsg:
+		if e.Ret == 0 {
+			return dst
+		}
+		timeout = 4
+	case event.OpTime:
+		dst = time.Unix(e.Ret, 0).In(p.o.Location).AppendFormat(append(dst, " ("...), "2006-01-02T15:04:05-0700")
+		return append(dst, ')')
 	default:
 		return dst
 	}

@@ -3,6 +3,8 @@ package stracetext
 import (
 	"net/netip"
 	"strconv"
+	"strings"
+	"time"
 
 	"iotape/event"
 	"iotape/event/layout"
@@ -24,8 +26,11 @@ const (
 func (p *Printer) appendValue(dst []byte, v *layout.Value, w *wording) []byte {
 	switch v.Kind {
 	case layout.Int, layout.ID:
-		dst = appendBefore(dst, v)
-		return strconv.AppendInt(dst, int64(v.Num), 10)
+		dst = strconv.AppendInt(appendBefore(dst, v), int64(v.Num), 10)
+		if v.Date {
+			dst = p.appendDate(dst, int64(v.Num), -1)
+		}
+		return dst
 	case layout.Uint:
 		if v.Set != nil {
 			if name, ok := v.Set.NameOf(v.Num); ok {
@@ -49,7 +54,7 @@ func (p *Printer) appendValue(dst []byte, v *layout.Value, w *wording) []byte {
 	case layout.Device:
 		return appendDevice(dst, v.Num)
 	case layout.Time, layout.TimeMicros:
-		return appendClock(dst, v)
+		return p.appendClock(dst, v)
 	case layout.FD:
 		dst = strconv.AppendInt(dst, int64(v.Num), 10)
 		return appendObject(dst, w.file(int32(v.Num)))
@@ -125,8 +130,9 @@ func appendBefore(dst []byte, v *layout.Value) []byte {
 func (p *Printer) appendStruct(dst []byte, v *layout.Value, w *wording) []byte {
 	dst = append(dst, '{')
 	cut, first := false, true
+	var f layout.Value // not in the loop, where it would be allocated
 	for i := range v.Len() {
-		f := v.At(i)
+		f = v.At(i)
 		if w.skip[f.Name] {
 			continue
 		}
@@ -147,6 +153,10 @@ func (p *Printer) appendStruct(dst []byte, v *layout.Value, w *wording) []byte {
 			continue
 		}
 		dst = append(append(dst, f.Name...), '=')
+		if f.Date && f.Kind == layout.Time && strings.HasPrefix(f.Name, "st_") {
+			dst = p.appendStatTime(dst, &f)
+			continue
+		}
 		dst = p.appendValue(dst, &f, w)
 	}
 	if cut && !w.quiet {
@@ -160,6 +170,7 @@ func (p *Printer) appendStruct(dst []byte, v *layout.Value, w *wording) []byte {
 
 func (p *Printer) appendList(dst []byte, v *layout.Value, w *wording) []byte {
 	dst = append(dst, '[')
+	var f layout.Value
 	for i := range v.Len() {
 		if i > 0 {
 			dst = append(dst, ", "...)
@@ -168,13 +179,35 @@ func (p *Printer) appendList(dst []byte, v *layout.Value, w *wording) []byte {
 			dst = append(dst, "..."...)
 			break
 		}
-		f := v.At(i)
+		f = v.At(i)
 		dst = p.appendValue(dst, &f, w)
 	}
 	return append(dst, ']')
 }
 
-func appendClock(dst []byte, v *layout.Value) []byte {
+// appendStatTime writes a time of a struct stat, which has two fields for it.
+func (p *Printer) appendStatTime(dst []byte, v *layout.Value) []byte {
+	dst = strconv.AppendInt(dst, int64(v.Num), 10)
+	dst = p.appendDate(dst, int64(v.Num), v.Frac)
+	dst = append(append(append(dst, ", "...), v.Name...), "_nsec="...)
+	return strconv.AppendInt(dst, v.Frac, 10)
+}
+
+// appendDate says as a comment which time a number of seconds since 1970 is; ns is
+// -1 where it has no fraction.
+func (p *Printer) appendDate(dst []byte, seconds, ns int64) []byte {
+	const second = int64(time.Second)
+	if seconds <= 0 || seconds >= 1<<40 || ns >= second {
+		return dst
+	}
+	form := " /* 2006-01-02T15:04:05-0700 */"
+	if ns > 0 {
+		form = " /* 2006-01-02T15:04:05.000000000-0700 */"
+	}
+	return time.Unix(seconds, max(ns, 0)).In(p.o.Location).AppendFormat(dst, form)
+}
+
+func (p *Printer) appendClock(dst []byte, v *layout.Value) []byte {
 	fraction := "tv_usec"
 	if v.Kind == layout.Time {
 		fraction = "tv_nsec"
@@ -188,8 +221,14 @@ func appendClock(dst []byte, v *layout.Value) []byte {
 	dst = append(dst, "{tv_sec="...)
 	dst = strconv.AppendInt(dst, int64(v.Num), 10)
 	dst = append(append(append(dst, ", "...), fraction...), '=')
-	dst = strconv.AppendInt(dst, v.Frac, 10)
-	return append(dst, '}')
+	dst = append(strconv.AppendInt(dst, v.Frac, 10), '}')
+	if !v.Date {
+		return dst
+	}
+	if v.Kind == layout.TimeMicros {
+		return p.appendDate(dst, int64(v.Num), v.Frac*1000)
+	}
+	return p.appendDate(dst, int64(v.Num), v.Frac)
 }
 
 func appendIP(dst, b []byte) []byte {
