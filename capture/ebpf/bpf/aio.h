@@ -92,8 +92,10 @@ __noinline int end_aio(struct work *w, struct request_key *k, u64 now, s64 res, 
 }
 
 /* submit_aio takes the control block at addr. */
-static __noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 enter)
+__noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 enter)
 {
+	if (!w || !st)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct request_key k = {addr, t->tgid};
 	struct request_work *rw = request_work();
@@ -140,8 +142,10 @@ static __noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 
 
 /* aio_enter is the entry of io_submit(ctx, nr, iocbpp). Requests begin a nanosecond
  * apart, which tells them apart. */
-static __noinline int aio_enter(struct work *w, struct task *st)
+__noinline int aio_enter(struct work *w, struct task *st)
 {
+	if (!w || !st)
+		return 0;
 	u32 i, n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
 	u64 addr;
 
@@ -161,8 +165,10 @@ static __noinline int aio_enter(struct work *w, struct task *st)
 
 /* aio_leave is the end of io_submit: what it did not take, and what could not be read
  * before. */
-static __noinline int aio_leave(struct work *w, struct task *st, s64 ret)
+__noinline int aio_leave(struct work *w, struct task *st, s64 ret)
 {
+	if (!w || !st)
+		return 0;
 	u32 i, n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
 	struct request_key k = {0, (u32)(bpf_get_current_pid_tgid() >> 32)};
 	bool late = st->flags & TASK_AIO_LATE;
@@ -187,8 +193,10 @@ static __noinline int aio_leave(struct work *w, struct task *st, s64 ret)
 }
 
 /* aio_reap is the end of io_getevents(ctx, min_nr, nr, events, timeout). */
-static __noinline int aio_reap(struct work *w, struct task *st, u64 now, s64 ret)
+__noinline int aio_reap(struct work *w, struct task *st, u64 now, s64 ret)
 {
+	if (!w || !st)
+		return 0;
 	struct aio_event ev;
 	u32 i;
 

@@ -99,7 +99,7 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
-static int put_registered(struct work *w, struct task *st, s64 ret);
+__noinline int put_registered(struct work *w, struct task *st, s64 ret);
 __noinline int orphan(struct work *w, struct task *st);
 #include "stores.h"
 

@@ -69,8 +69,10 @@ static __noinline int put_slots(struct work *w, u32 arg, u64 addr, u32 first, u3
 }
 
 /* put_registered does so for io_uring_register (linux/io_uring.h). */
-static __noinline int put_registered(struct work *w, struct task *st, s64 ret)
+__noinline int put_registered(struct work *w, struct task *st, s64 ret)
 {
+	if (!w || !st)
+		return 0;
 	struct {
 		u32 word[2];
 		u64 data, tags;
@@ -188,14 +190,11 @@ __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 fla
 }
 
 /* end_silent ends a request of whose success the kernel says nothing. */
-__noinline int end_silent(struct work *w, struct request_key *k, u64 now)
+static __always_inline int end_silent(struct work *w, struct request_key *k, u64 now)
 {
-	struct request *r;
+	struct request *r = bpf_map_lookup_elem(&requests, k);
 	u32 nr;
 
-	if (!w || !k)
-		return 0;
-	r = bpf_map_lookup_elem(&requests, k);
 	if (!r)
 		return 0;
 	nr = r->row;
@@ -261,8 +260,10 @@ static __always_inline void end_silent_before(struct work *w, struct request *r,
 
 /* end_thread ends what a thread leaves behind; control blocks of AIO are the
  * process's. */
-static __always_inline int end_thread(struct work *w, struct task *st, u64 now)
+__noinline int end_thread(struct work *w, struct task *st, u64 now)
 {
+	if (!w || !st)
+		return 0;
 	struct request_work *rw = request_work();
 
 	if (!rw || !(st->flags & TASK_REQUESTS))
@@ -276,8 +277,10 @@ static __always_inline int end_thread(struct work *w, struct task *st, u64 now)
 }
 
 /* end_process ends the process's requests of AIO: all, or those of a context. */
-static __always_inline int end_process(struct work *w, u64 ctx, u64 now)
+__noinline int end_process(struct work *w, u64 ctx, u64 now)
 {
+	if (!w)
+		return 0;
 	struct request_work *rw = request_work();
 	u32 pid = bpf_get_current_pid_tgid() >> 32;
 
