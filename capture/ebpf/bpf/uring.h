@@ -14,7 +14,6 @@
 #define IOSQE_BUFFER_SELECT 32
 #define IOSQE_CQE_SKIP_SUCCESS 64
 #define IORING_CQE_F_MORE 2
-#define IORING_RECVSEND_BUNDLE 16
 #define IORING_FILE_INDEX_ALLOC (~0u)
 
 /* Rings by the kernel's address: who made them, under what number. */
@@ -120,12 +119,15 @@ static __always_inline void select_buffer(struct request *r, struct request_row 
 		r->state |= REQUEST_NOWHERE;
 		return;
 	}
-	if (!r->kreq || (row->flags & ROW_SELECT_MSG && word(r, 2, 2) & IORING_RECVSEND_BUNDLE))
-		addr = 0;
-	else if (row->flags & ROW_SELECT_MSG)
-		addr = (u64)((struct io_sr_msg *)bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_sr_msg)))->buf;
-	else
-		addr = ((struct io_rw *)bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_rw)))->addr;
+	if (r->kreq && row->flags & ROW_SELECT) {
+		struct io_rw *rw = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_rw));
+		addr = rw->addr;
+	} else if (r->kreq) {
+		struct io_kiocb *kreq = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_kiocb));
+		struct io_async_msghdr *m = bpf_rdonly_cast(kreq->async_data, bpf_core_type_id_kernel(struct io_async_msghdr));
+		if (m && m->msg.msg_iter.iter_type == bpf_core_enum_value(enum iter_type, ITER_UBUF))
+			addr = (u64)m->msg.msg_iter.ubuf; /* not several (IORING_RECVSEND_BUNDLE) */
+	}
 	r->t.args[1] = addr;
 	r->iov[0].base = addr;
 	r->iov[0].len = r->ret;
