@@ -172,7 +172,9 @@ func TestFlightDumps(t *testing.T) {
 			}
 		}
 		out, _ = e.run(t, e.iotape, "print", "b-3.tape")
-		contains(t, out, "not-a-directory\", O_RDONLY) = -1 ENOTDIR")
+		if !regexp.MustCompile(`log/not-a-directory", O_RDONLY.*= -1 ENOTDIR`).MatchString(out) {
+			t.Error("the call that asked for a dump is not in it")
+		}
 		if out, _, err := e.try(t, e.iotape, "dump"); err == nil {
 			t.Errorf("no flight recorder runs, and %s", out)
 		}

@@ -22,6 +22,7 @@ const (
 
 // Kinds of pending work (bpf/record.h).
 const (
+	partNone     = 0
 	partBytes    = 1
 	partVector   = 2
 	partString   = 3
@@ -30,8 +31,8 @@ const (
 	partMsgData  = 6 // content of such an array
 
 	partMapping = 7  // a mapping that can be stored to (stores.go)
-	partMapped  = 8  // pages of a file with such a mapping
-	partBacked  = 9  // a page of which the program made its own copy
+	partPages   = 8  // pages of a file that are read through a mapping
+	partPagesAt = 9  // and where and when they were, the next part
 	partStored  = 10 // what was stored to a file
 
 	partVector32 = 11 // a vector of a 32-bit program
@@ -68,11 +69,11 @@ func (d *drain) readParts(tid int, p *iotapePending) {
 			w.messages(tid, q.Addr, int(q.Count))
 		case partMsgData:
 			w.messageData(tid, q.Addr, q.Off, q.Len)
-		case partBacked:
-			w.backed(tid, q.Addr, int64(q.Off), q.Len)
-		case partMapping, partMapped, partStored:
+		case partPages:
+			d.stores.pages(tid, p, i)
+		case partMapping, partStored:
 			d.stores.serve(tid, p, q)
-		default: // a vector that the program has changed meanwhile
+		case partNone: // a vector that the program has changed meanwhile
 			w.put(trace.PieceMissing, q.Len, nil)
 		}
 	}

@@ -46,7 +46,9 @@ type iotapeCommon struct {
 	Mappings  uint64
 	Untold    uint64
 	Unmapping uint64
-	Zero      [1]uint64
+	Followed  uint64
+	Entered   uint64
+	Zero      [7]uint64
 	Cpus      [1024]struct {
 		_      structs.HostLayout
 		Active uint64
@@ -72,6 +74,18 @@ type iotapeFault struct {
 	UseLen    uint64
 	UseDev    uint32
 	UseFiles  uint32
+	Lates     uint64
+	Late      [2]struct {
+		_     structs.HostLayout
+		Ino   uint64
+		Off   uint64
+		Len   uint64
+		Addr  uint64
+		Fault uint64
+		Time  uint64
+		Dev   uint32
+		Flags uint32
+	}
 }
 
 type iotapeFileKey struct {
@@ -108,7 +122,8 @@ type iotapePart struct {
 	Count uint32
 	Arg   uint8
 	Kind  uint8
-	Zero  [2]uint8
+	Flags uint8
+	Zero  uint8
 }
 
 type iotapePending struct {
@@ -346,7 +361,9 @@ const (
 	iotapeMapUrings           = "urings"
 	iotapeMapVectors          = "vectors"
 	iotapeMapWorks            = "works"
+	iotapeProgCountFollowed   = "count_followed"
 	iotapeProgCountMappings   = "count_mappings"
+	iotapeProgOnCgroupAttach  = "on_cgroup_attach"
 	iotapeProgOnContentionEnd = "on_contention_end"
 	iotapeProgOnDirtyFolio    = "on_dirty_folio"
 	iotapeProgOnExec          = "on_exec"
@@ -362,16 +379,20 @@ const (
 	iotapeProgOnUringRefused  = "on_uring_refused"
 	iotapeProgOnUringSubmit   = "on_uring_submit"
 	iotapeProgOnWriteback     = "on_writeback"
+	iotapeVarBegan            = "began"
 	iotapeVarBlock            = "block"
+	iotapeVarCgroupId         = "cgroup_id"
 	iotapeVarInlineMax        = "inline_max"
 	iotapeVarMmapMode         = "mmap_mode"
-	iotapeVarOmitData         = "omit_data"
 	iotapeVarPageShift        = "page_shift"
+	iotapeVarReadKeep         = "read_keep"
+	iotapeVarRecorder         = "recorder"
 	iotapeVarRingBytes        = "ring_bytes"
 	iotapeVarShardMask        = "shard_mask"
 	iotapeVarShared           = "shared"
 	iotapeVarStarted          = "started"
 	iotapeVarTouchType        = "touch_type"
+	iotapeVarWholeHost        = "whole_host"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -416,7 +437,9 @@ type iotapeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeProgramSpecs struct {
+	CountFollowed   *ebpf.ProgramSpec `ebpf:"count_followed"`
 	CountMappings   *ebpf.ProgramSpec `ebpf:"count_mappings"`
+	OnCgroupAttach  *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnDirtyFolio    *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
 	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
@@ -464,16 +487,20 @@ type iotapeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeVariableSpecs struct {
+	Began     *ebpf.VariableSpec `ebpf:"began"`
 	Block     *ebpf.VariableSpec `ebpf:"block"`
+	CgroupId  *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
 	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
-	OmitData  *ebpf.VariableSpec `ebpf:"omit_data"`
 	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
+	ReadKeep  *ebpf.VariableSpec `ebpf:"read_keep"`
+	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
 	Started   *ebpf.VariableSpec `ebpf:"started"`
 	TouchType *ebpf.VariableSpec `ebpf:"touch_type"`
+	WholeHost *ebpf.VariableSpec `ebpf:"whole_host"`
 }
 
 // iotapeObjects contains all objects after they have been loaded into the kernel.
@@ -547,23 +574,29 @@ func (m *iotapeMaps) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeVariables struct {
+	Began     *ebpf.Variable `ebpf:"began"`
 	Block     *ebpf.Variable `ebpf:"block"`
+	CgroupId  *ebpf.Variable `ebpf:"cgroup_id"`
 	InlineMax *ebpf.Variable `ebpf:"inline_max"`
 	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
-	OmitData  *ebpf.Variable `ebpf:"omit_data"`
 	PageShift *ebpf.Variable `ebpf:"page_shift"`
+	ReadKeep  *ebpf.Variable `ebpf:"read_keep"`
+	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`
 	Started   *ebpf.Variable `ebpf:"started"`
 	TouchType *ebpf.Variable `ebpf:"touch_type"`
+	WholeHost *ebpf.Variable `ebpf:"whole_host"`
 }
 
 // iotapePrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapePrograms struct {
+	CountFollowed   *ebpf.Program `ebpf:"count_followed"`
 	CountMappings   *ebpf.Program `ebpf:"count_mappings"`
+	OnCgroupAttach  *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnDirtyFolio    *ebpf.Program `ebpf:"on_dirty_folio"`
 	OnExec          *ebpf.Program `ebpf:"on_exec"`
@@ -583,7 +616,9 @@ type iotapePrograms struct {
 
 func (p *iotapePrograms) Close() error {
 	return _IotapeClose(
+		p.CountFollowed,
 		p.CountMappings,
+		p.OnCgroupAttach,
 		p.OnContentionEnd,
 		p.OnDirtyFolio,
 		p.OnExec,

@@ -145,26 +145,29 @@ __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 		return 0;
 	struct {
 		struct rec_data r;
-		struct piece p[MAX_PARTS];
+		struct piece p[MAX_PARTS + 1]; /* 8 */
 	} h = {};
-	u32 i, n = p->nparts;
+	u32 i, n = 0;
 
-	if (n > MAX_PARTS)
-		n = MAX_PARTS;
 	h.r.p.type = REC_DATA;
 	h.r.p.op = p->op;
 	h.r.p.pid = p->pid;
 	h.r.p.tid = p->tid;
 	h.r.p.flags = DATA_LAST;
 	h.r.enter = p->enter;
-	h.r.npieces = n;
 	for (i = 0; i < MAX_PARTS; i++) {
-		h.p[i].arg = p->parts[i].arg;
-		h.p[i].flags = PIECE_MISSING;
-		h.p[i].len = p->parts[i].len;
-		h.p[i].off = p->parts[i].off;
+		struct part *q = &p->parts[i];
+		if (i >= p->nparts || q->arg == NO_CONTENT)
+			continue;
+		struct piece *piece = &h.p[n & 7];
+		piece->arg = q->arg;
+		piece->flags = PIECE_MISSING;
+		piece->len = q->len;
+		piece->off = q->kind == PART_PAGES ? 0 : q->off;
+		n++;
 	}
-	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece)); /* MAX_PARTS is 7 */
+	h.r.npieces = n;
+	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
 	return 0;
 }
 

@@ -139,14 +139,15 @@ struct pending_key {
 	u32 tid, n; /* from 0 */
 };
 enum { PART_NONE, PART_BYTES, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA,
-       PART_MAPPING, PART_MAPPED, PART_BACKED, PART_STORED, PART_VECTOR32 };
+       PART_MAPPING, PART_PAGES, PART_PAGES_AT, PART_STORED, PART_VECTOR32 };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
+#define NO_CONTENT 0xff /* part.arg: it is not content of the call */
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
 	u64 len;  /* still to be read */
 	u64 off;  /* position of the first of them within the argument's bytes */
 	u32 count; /* elements of the array */
-	u8 arg, kind, zero[2];
+	u8 arg, kind, flags, zero;
 };
 struct pending {
 	u64 enter;
@@ -171,8 +172,11 @@ enum {
 	TASK_EXEC_LATE = 8,
 	TASK_HELD = 16,
 	TASK_FAULT = 32,
-	TASK_REQUESTS = 64,  /* has submitted some */
-	TASK_AIO_LATE = 128, /* not all of its control blocks could be read at entry */
+	TASK_LATE = 64,
+	TASK_REQUESTS = 128,     /* has submitted some */
+	TASK_JOINED = 1 << 8,    /* followed since it ran, and no entry of a call was seen yet */
+	TASK_EXCLUDED = 1 << 9,  /* not to be followed: the recorder's */
+	TASK_AIO_LATE = 1 << 10, /* not all of its control blocks could be read at entry */
 };
 struct task {
 	u64 enter, cpu;
@@ -207,7 +211,9 @@ struct common {
 	u64 mappings;         /* calls that mapped files */
 	u64 untold;           /* touches that had no room in their ring */
 	u64 unmapping;        /* calls under way that change mappings of such files */
-	u64 zero[1];
+	u64 followed;         /* counted by count_followed */
+	u64 entered;          /* processes that entered the cgroup */
+	u64 zero[7];
 	struct cpu_slot cpus[MAX_CPUS];
 };
-_Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 192 + 64 * MAX_CPUS, "common");

@@ -16,6 +16,9 @@ extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
+extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *t, unsigned int flags) __ksym;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 
 /* repeat runs its body for i = 0 … n-1, n unknown to the verifier. (The mention of
  * bpf_iter_num_destroy makes clang emit its type, which cleanup alone does not.) */
@@ -29,6 +32,7 @@ const volatile u32 shard_mask = 0;
 const volatile u64 ring_bytes = 0;  /* of one ring */
 const volatile u64 inline_max = 0;  /* content bytes of one record */
 const volatile bool block = false;  /* hold threads rather than lose records */
+const volatile u32 recorder = 0;    /* its process */
 
 struct common shared;
 
@@ -187,7 +191,14 @@ static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 
 
 /* released says that the recording was cancelled, blocking that threads may be held. */
 static __always_inline bool released(void) { return *(volatile u64 *)&shared.release; }
-static __always_inline bool blocking(void) { return block && !released(); }
+
+/* blocking says whether the thread may be held: only its tracer sees that it stopped,
+ * and that is the recorder unless it could not or may no longer trace it. */
+static __always_inline bool blocking(void)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	return block && !released() && t->ptrace && t->parent->tgid == recorder;
+}
 
 /* pointer_at and word_at load from kernel memory by one checked instruction, where
  * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a

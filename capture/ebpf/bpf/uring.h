@@ -9,6 +9,8 @@
 #define IORING_SETUP_SQPOLL (1u << 1)
 #define IORING_SETUP_SQE128 (1u << 10)
 #define IORING_SETUP_NO_SQARRAY (1u << 16)
+#define PF_IO_WORKER 0x00000010 /* linux/sched.h */
+#define PF_USER_WORKER 0x00004000
 #define IOSQE_FIXED_FILE 1
 #define IOSQE_IO_DRAIN 2
 #define IOSQE_BUFFER_SELECT 32
@@ -314,8 +316,9 @@ static __always_inline int request_calls(struct work *w, struct task *st, struct
 static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	bool helper = t->flags & (PF_IO_WORKER | PF_USER_WORKER);
 	struct uring *ring = bpf_map_lookup_elem(&urings, &ctx);
+	struct task *st = helper && ring ? 0 : followed(helper ? t->group_leader : t);
 	struct request_key k = {kreq, 0};
 	struct request_work *rw = request_work();
 	u64 now;
@@ -342,9 +345,9 @@ static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, 
 	r->t.offered = ~0ull;
 	if (st) {
 		r->pid = t->tgid;
-		r->t.tid = st->tid;
+		r->t.tid = st->tid ? st->tid : helper ? (u32)t->tgid : (u32)t->pid;
 		r->t.shard = st->shard;
-		r->t.cpu = t->se.sum_exec_runtime;
+		r->t.cpu = helper ? 0 : t->se.sum_exec_runtime;
 		st->flags |= TASK_REQUESTS;
 		r->queue = ring ? (s64)ring->fd : (s64)-1;
 	} else {
@@ -390,7 +393,7 @@ SEC("tp_btf/io_uring_create")
 int BPF_PROG(on_uring_create, int fd, void *ring)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct task *st = followed(t);
 	u64 key = (u64)ring;
 
 	if (!st || fd < 0)
