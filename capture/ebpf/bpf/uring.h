@@ -311,9 +311,8 @@ static __always_inline int request_calls(struct work *w, struct task *st, struct
 	return 0;
 }
 
-/* submit_uring takes a request whose submission queue entry is at sqe; 0 if that is
- * not known. */
-static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data)
+/* submit_uring takes a request whose submission queue entry should be at sqe. */
+static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data, bool refused)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	bool helper = t->flags & (PF_IO_WORKER | PF_USER_WORKER);
@@ -333,7 +332,9 @@ static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, 
 		end_silent(w, &k, now);
 	struct request *r = &rw->r;
 	__builtin_memset(r, 0, sizeof(*r));
-	if (!sqe || bpf_probe_read_kernel(r->head, HEAD_BYTES, (void *)sqe)) {
+	if (bpf_probe_read_kernel(r->head, HEAD_BYTES, (void *)sqe) ||
+	    (!refused && (r->head[0] != (u8)opcode || word(r, 32, 8) != user_data))) {
+		__builtin_memset(r->head, 0, HEAD_BYTES); /* it is another's */
 		r->head[0] = opcode;
 		*(u64 *)(r->head + 32) = user_data;
 	}
@@ -408,8 +409,7 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 {
 	struct io_ring_ctx *ring = req->ctx;
 	u32 mask = ring->sq_entries - 1, head = (ring->cached_sq_head - 1) & mask;
-	u64 sqe, user_data = 0;
-	u8 opcode = 0;
+	u64 sqe;
 
 	/* The entry that the kernel has just taken (io_get_sqe). */
 	if (!(ring->flags & IORING_SETUP_NO_SQARRAY) &&
@@ -417,18 +417,14 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 		return 0;
 	head &= mask;
 	sqe = word_at(&ring->sq_sqes) + ((u64)head * HEAD_BYTES << (ring->flags & IORING_SETUP_SQE128 ? 1 : 0));
-	bpf_probe_read_kernel(&opcode, 1, (void *)sqe);
-	bpf_probe_read_kernel(&user_data, 8, (void *)(sqe + 32));
-	if (opcode != req->opcode || user_data != req->cqe.user_data)
-		sqe = 0;
-	return submit_uring((u64)req, (u64)ring, sqe, req->opcode, req->cqe.user_data);
+	return submit_uring((u64)req, (u64)ring, sqe, req->opcode, req->cqe.user_data, false);
 }
 
 /* A request that the kernel refused at once: on_uring_submit is not called. */
 SEC("tp_btf/io_uring_req_failed")
 int BPF_PROG(on_uring_refused, const struct io_uring_sqe *sqe, struct io_kiocb *req)
 {
-	return submit_uring((u64)req, (u64)req->ctx, (u64)sqe, req->opcode, req->cqe.user_data);
+	return submit_uring((u64)req, (u64)req->ctx, (u64)sqe, req->opcode, req->cqe.user_data, true);
 }
 
 /* The kernel puts a request behind another one of a chain. */
