@@ -69,7 +69,8 @@ func New(c capture.Content) *Rewriter {
 		return nil
 	}
 	specs := event.Catalogue()
-	w := &Rewriter{hashed: make([]arguments, len(specs)), any: make([]bool, len(specs)), open: map[callKey]*call{}}
+	n := specs[len(specs)-1].Op + 1 // not all have a row
+	w := &Rewriter{hashed: make([]arguments, n), any: make([]bool, n), open: map[callKey]*call{}}
 	for i := range specs {
 		s := &specs[i]
 		h := &w.hashed[s.Op]

@@ -141,7 +141,7 @@ func (m *Memory) byCall() (Value, bool) {
 	if f, ok := callForms[callKey{m.Op, m.Arg}]; ok {
 		return f.decode(m.Bytes, m.Arch, nil)
 	}
-	if m.Args == nil || int(m.Op) >= len(event.Catalogue()) {
+	if m.Args == nil || !m.Op.Known() {
 		return Value{}, false
 	}
 	spec := event.Lookup(m.Op)

@@ -132,7 +132,7 @@ func format(p any, base int) string {
 	case *int64:
 		return signed(*p)
 	case *opName:
-		if int(*p) < len(event.Catalogue()) && *p != 0 {
+		if event.Op(*p).Known() {
 			return event.Lookup(event.Op(*p)).Name
 		}
 		return unsigned(uint64(*p), 10)
