@@ -71,7 +71,6 @@ const (
 
 // The fields of struct io_uring_sqe, named as there.
 var (
-	sqePrio   = Field{Off: 2, Size: 2}
 	sqeFD     = Field{Off: 4, Size: 4, Signed: true}
 	sqeOff    = Field{Off: 8, Size: 8} // and addr2
 	sqeCmd    = Field{Off: 8, Size: 4}
