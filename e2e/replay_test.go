@@ -49,6 +49,8 @@ func TestReplay(t *testing.T) {
 				testenv.NeedProgram(t, p.Needs...)
 				if v.backend == "ebpf" {
 					testenv.NeedBPF(t)
+				} else if p.Kernel {
+					t.Skip("ptrace does not see all that the program does")
 				}
 				e := newEnv(t, iotape, install, nil)
 				e.recordAndReplay(t, &p, v.backend, v.snapshot)

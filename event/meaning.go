@@ -45,10 +45,11 @@ func (s *Spec) Returns(args *[MaxArgs]uint64) Arg {
 }
 
 func (s *Spec) meaning(of int, args *[MaxArgs]uint64) *meaning {
-	if int(s.Op) >= len(meanings) {
+	op := s.Op.Like()
+	if int(op) >= len(meanings) {
 		return nil
 	}
-	list := meanings[s.Op]
+	list := meanings[op]
 	for i := range list {
 		m := &list[i]
 		if m.of != of {

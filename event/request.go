@@ -93,7 +93,8 @@ func row(op Op, table []Spec, first Op) Op {
 
 // Request is a request's head, decoded. Which fields count depends on Op.
 type Request struct {
-	Op Op
+	Op     Op
+	Opcode uint16 // IORING_OP_… or IOCB_CMD_…
 	// Queue is the ring's descriptor number, -1 if it is not known, or the AIO
 	// context.
 	Queue int64
@@ -107,7 +108,6 @@ type Request struct {
 	CQEFlags    uint32 // io_uring: IORING_CQE_F_… of the completion
 	Address     uint64 // AIO: of the control block
 	Key         uint32 // AIO: IOCB_FLAG_…
-	head        [HeadBytes]byte
 }
 
 // Flags of submission queue entries and completions (linux/io_uring.h).
@@ -131,12 +131,13 @@ func (e *Event) Request() (r Request, ok bool) {
 		return r, false
 	}
 	le, h := binary.LittleEndian, b.Inline
-	copy(r.head[:], h)
 	r.Op, r.Queue = e.Op, int64(le.Uint64(h[HeadBytes:]))
 	if e.Op.IsAIO() {
+		r.Opcode = le.Uint16(h[16:])
 		r.UserData, r.Prio, r.Key, r.Address = le.Uint64(h), le.Uint16(h[18:]), le.Uint32(h[56:]), le.Uint64(h[HeadBytes+8:])
 		return r, true
 	}
+	r.Opcode = uint16(h[0])
 	r.UserData, r.Flags, r.Prio = le.Uint64(h[32:]), h[1], le.Uint16(h[2:])
 	r.BufIndex, r.Personality, r.FileIndex = le.Uint16(h[40:]), le.Uint16(h[42:]), le.Uint32(h[44:])
 	r.CQEFlags = le.Uint32(h[HeadBytes+8:])

@@ -89,6 +89,8 @@ var (
 )
 
 var (
+	sqeFlagNames = bits("io_uring_sqe", "0", b("IOSQE_FIXED_FILE", SQEFixedFile), b("IOSQE_IO_DRAIN", SQEDrain), b("IOSQE_IO_LINK", SQELink), b("IOSQE_IO_HARDLINK", SQEHardLink),
+		b("IOSQE_ASYNC", SQEAsync), b("IOSQE_BUFFER_SELECT", SQEBufferSelect), b("IOSQE_CQE_SKIP_SUCCESS", SQESkipSuccess))
 	cqeFlagNames = bits("cqe", "0", b("IORING_CQE_F_BUFFER", CQEBuffer), b("IORING_CQE_F_MORE", CQEMore), b("IORING_CQE_F_SOCK_NONEMPTY", 4), b("IORING_CQE_F_NOTIF", 8), b("IORING_CQE_F_BUF_MORE", 16))
 	fsyncFlags   = bits("fsync", "0", b("IORING_FSYNC_DATASYNC", 1))
 	timeoutFlags = bits("timeout", "0", b("IORING_TIMEOUT_ABS", 1), b("IORING_TIMEOUT_UPDATE", 2), b("IORING_TIMEOUT_BOOTTIME", 4), b("IORING_TIMEOUT_REALTIME", 8),
@@ -100,7 +102,7 @@ var (
 
 // Names of Request.Flags and Request.CQEFlags.
 var (
-	SQEFlagNames = uringSqeFlags
+	SQEFlagNames = sqeFlagNames
 	CQEFlagNames = cqeFlagNames
 )
 

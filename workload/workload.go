@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-//go:embed *.sh src/*.c
+//go:embed *.sh src/*.c src/*.h
 var files embed.FS
 
 // The phases of a program, the last argument of Command.
@@ -28,12 +28,16 @@ type Program struct {
 	// leave different contents, sizes aside. Other programs differ between runs
 	// at most in names and bytes that hold times, inodes or process numbers.
 	Racy bool
+	// Kernel says that it does things that are no system calls, which only eBPF
+	// capture sees.
+	Kernel bool
 }
 
 // Programs returns every program, by name.
 func Programs() []Program {
 	git := []string{"git"}
 	return []Program{
+		{Name: "aio", Needs: []string{"gcc"}},
 		{Name: "cp-a"},
 		{Name: "failures", Needs: []string{"gcc"}},
 		{Name: "git-basics", Needs: git},
@@ -51,6 +55,7 @@ func Programs() []Program {
 		{Name: "tar-tree", Needs: []string{"tar"}},
 		{Name: "threads8-shared", Needs: []string{"gcc"}, Racy: true},
 		{Name: "threads8", Needs: []string{"gcc"}},
+		{Name: "uring", Needs: []string{"gcc"}, Kernel: true},
 	}
 }
 

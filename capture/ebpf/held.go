@@ -22,6 +22,7 @@ const (
 
 // Kinds of pending work (bpf/record.h).
 const (
+	partNone     = 0
 	partBytes    = 1
 	partVector   = 2
 	partString   = 3
@@ -72,7 +73,7 @@ func (d *drain) readParts(tid int, p *iotapePending) {
 			d.stores.pages(tid, p, i)
 		case partMapping, partStored:
 			d.stores.serve(tid, p, q)
-		default: // a vector that the program has changed meanwhile
+		case partNone: // a vector that the program has changed meanwhile
 			w.put(trace.PieceMissing, q.Len, nil)
 		}
 	}

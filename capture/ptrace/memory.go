@@ -205,6 +205,12 @@ func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 		r.plan = append(r.plan, segment{arg: arg, flags: trace.PieceShape | trace.PieceMissing, n: uint64(len(shape))})
 		return
 	}
+	r.planIovecs(th, arg, a, shape, ret)
+}
+
+// planIovecs adds an iovec array and the bytes of its elements.
+func (r *recorder) planIovecs(th *thread, arg uint8, a *event.Arg, shape []byte, ret int64) {
+	c := &th.call
 	r.plan = append(r.plan, segment{arg: arg, flags: trace.PieceShape, data: shape})
 	if failed(ret) {
 		return

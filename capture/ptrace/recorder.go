@@ -29,6 +29,7 @@ type recorder struct {
 	scratch []byte // content of one record
 	proc    procReader
 	turns   turns
+	aio     map[aioKey]*aioRequest
 	live    int // threads
 }
 
@@ -58,7 +59,7 @@ type call struct {
 func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *recorder {
 	return &recorder{
 		o: o, arch: arch, out: output{sw: sw, digest: digest.New(o.Content)},
-		scratch: make([]byte, 0, recordBytes), turns: turns{},
+		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
 	}
 }
 
@@ -107,6 +108,7 @@ func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	}
 	r.noteOffer(th)
 	r.enterRecord(th)
+	r.requestsEnter(th)
 	if th.call.spec.NoReturn {
 		r.begin(th, th.call.enter, 0, 0)
 		r.finish(th)
@@ -186,6 +188,7 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 		return
 	}
 	c := &th.call
+	r.requestsLeave(th, ret)
 	r.begin(th, now(), ret, 0)
 	r.objects(th, ret)
 	for i := range c.spec.Args {
@@ -294,6 +297,9 @@ func (r *recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 		return
 	}
 	r.interrupt(th)
+	if t.TID == t.PID {
+		r.abandon(th, func(*aioRequest) bool { return true })
+	}
 	if th.tid != uint32(t.TID) {
 		r.renamed(th)
 	}

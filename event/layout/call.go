@@ -171,8 +171,11 @@ func (m *Memory) byCall() (Value, bool) {
 
 // commandForm returns what a command or request makes of the argument.
 func (m *Memory) commandForm() (form, bool) {
+	if m.Args == nil || !m.Op.Known() {
+		return form{}, false
+	}
 	spec := event.Lookup(m.Op)
-	if m.Args == nil || m.Arg >= len(spec.Args) || spec.Args[m.Arg].Len != event.LenCommand {
+	if m.Arg >= len(spec.Args) || spec.Args[m.Arg].Len != event.LenCommand {
 		return form{}, false
 	}
 	f, ok := commandForms[commandKey{m.Op, uint32(m.Args[spec.Args[m.Arg].LenArg])}]

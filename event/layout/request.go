@@ -17,6 +17,9 @@ func Request(e *event.Event) (v Value, ok bool) {
 		add(Hex, "ctx", uint64(r.Queue), nil)
 		add(Hex, "iocb", r.Address, nil)
 		add(Hex, "data", r.UserData, nil)
+		if e.Op == event.OpAIO {
+			add(Uint, "opcode", uint64(r.Opcode), nil)
+		}
 		if r.Prio != 0 {
 			add(Int, "reqprio", uint64(int16(r.Prio)), nil)
 		}
@@ -25,6 +28,9 @@ func Request(e *event.Event) (v Value, ok bool) {
 	add(Int, "ring", uint64(r.Queue), nil)
 	add(Hex, "user_data", r.UserData, nil)
 	add(Flags, "flags", uint64(r.Flags), event.SQEFlagNames)
+	if e.Op == event.OpUring {
+		add(Uint, "opcode", uint64(r.Opcode), nil)
+	}
 	for _, f := range [...]Value{
 		{Name: "ioprio", Kind: Hex, Num: uint64(r.Prio)}, {Name: "buf_index", Kind: Uint, Num: uint64(r.BufIndex)},
 		{Name: "personality", Kind: Uint, Num: uint64(r.Personality)}, {Name: "file_index", Kind: Uint, Num: uint64(r.FileIndex)},

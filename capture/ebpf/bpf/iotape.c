@@ -175,8 +175,6 @@ __noinline int orphan(struct work *w, struct task *st)
 
 #include "argv.h"
 
-#include "uring.h"
-
 static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -210,6 +208,7 @@ static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 }
 
 #include "follow.h"
+#include "uring.h"
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)

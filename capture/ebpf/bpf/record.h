@@ -124,7 +124,7 @@ enum {
 	ROW_DIRECT = 1, /* may make a slot of the ring's table, not a descriptor */
 	ROW_SHOTS = 2,  /* may complete more than once */
 	ROW_SELECT = 4, /* a provided buffer is taken when it is needed (struct io_rw) */
-	ROW_SELECT_MSG = 8, /* likewise (struct io_sr_msg) */
+	ROW_SELECT_MSG = 8, /* likewise (struct io_async_msghdr) */
 	ROW_ZC = 16,    /* a second completion says that the buffer is free */
 	ROW_SLOTS = 32, /* fills the ring's table */
 	ROW_FULL = 64,  /* moves all of its buffer unless it fails */

@@ -9,12 +9,13 @@
 #define IORING_SETUP_SQPOLL (1u << 1)
 #define IORING_SETUP_SQE128 (1u << 10)
 #define IORING_SETUP_NO_SQARRAY (1u << 16)
+#define PF_IO_WORKER 0x00000010 /* linux/sched.h */
+#define PF_USER_WORKER 0x00004000
 #define IOSQE_FIXED_FILE 1
 #define IOSQE_IO_DRAIN 2
 #define IOSQE_BUFFER_SELECT 32
 #define IOSQE_CQE_SKIP_SUCCESS 64
 #define IORING_CQE_F_MORE 2
-#define IORING_RECVSEND_BUNDLE 16
 #define IORING_FILE_INDEX_ALLOC (~0u)
 
 /* Rings by the kernel's address: who made them, under what number. */
@@ -120,12 +121,15 @@ static __always_inline void select_buffer(struct request *r, struct request_row 
 		r->state |= REQUEST_NOWHERE;
 		return;
 	}
-	if (!r->kreq || (row->flags & ROW_SELECT_MSG && word(r, 2, 2) & IORING_RECVSEND_BUNDLE))
-		addr = 0;
-	else if (row->flags & ROW_SELECT_MSG)
-		addr = (u64)((struct io_sr_msg *)bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_sr_msg)))->buf;
-	else
-		addr = ((struct io_rw *)bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_rw)))->addr;
+	if (r->kreq && row->flags & ROW_SELECT) {
+		struct io_rw *rw = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_rw));
+		addr = rw->addr;
+	} else if (r->kreq) {
+		struct io_kiocb *kreq = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_kiocb));
+		struct io_async_msghdr *m = bpf_rdonly_cast(kreq->async_data, bpf_core_type_id_kernel(struct io_async_msghdr));
+		if (m && m->msg.msg_iter.iter_type == bpf_core_enum_value(enum iter_type, ITER_UBUF))
+			addr = (u64)m->msg.msg_iter.ubuf; /* not several (IORING_RECVSEND_BUNDLE) */
+	}
 	r->t.args[1] = addr;
 	r->iov[0].base = addr;
 	r->iov[0].len = r->ret;
@@ -190,14 +194,11 @@ __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 fla
 }
 
 /* end_silent ends a request of whose success the kernel says nothing. */
-__noinline int end_silent(struct work *w, struct request_key *k, u64 now)
+static __always_inline int end_silent(struct work *w, struct request_key *k, u64 now)
 {
-	struct request *r;
+	struct request *r = bpf_map_lookup_elem(&requests, k);
 	u32 nr;
 
-	if (!w || !k)
-		return 0;
-	r = bpf_map_lookup_elem(&requests, k);
 	if (!r)
 		return 0;
 	nr = r->row;
@@ -263,8 +264,10 @@ static __always_inline void end_silent_before(struct work *w, struct request *r,
 
 /* end_thread ends what a thread leaves behind; control blocks of AIO are the
  * process's. */
-static __always_inline int end_thread(struct work *w, struct task *st, u64 now)
+__noinline int end_thread(struct work *w, struct task *st, u64 now)
 {
+	if (!w || !st)
+		return 0;
 	struct request_work *rw = request_work();
 
 	if (!rw || !(st->flags & TASK_REQUESTS))
@@ -278,8 +281,10 @@ static __always_inline int end_thread(struct work *w, struct task *st, u64 now)
 }
 
 /* end_process ends the process's requests of AIO: all, or those of a context. */
-static __always_inline int end_process(struct work *w, u64 ctx, u64 now)
+__noinline int end_process(struct work *w, u64 ctx, u64 now)
 {
+	if (!w)
+		return 0;
 	struct request_work *rw = request_work();
 	u32 pid = bpf_get_current_pid_tgid() >> 32;
 
@@ -306,13 +311,13 @@ static __always_inline int request_calls(struct work *w, struct task *st, struct
 	return 0;
 }
 
-/* submit_uring takes a request whose submission queue entry is at sqe; 0 if that is
- * not known. */
-static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data)
+/* submit_uring takes a request whose submission queue entry should be at sqe. */
+static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data, bool refused)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	bool helper = t->flags & (PF_IO_WORKER | PF_USER_WORKER);
 	struct uring *ring = bpf_map_lookup_elem(&urings, &ctx);
+	struct task *st = helper && ring ? 0 : followed(helper ? t->group_leader : t);
 	struct request_key k = {kreq, 0};
 	struct request_work *rw = request_work();
 	u64 now;
@@ -327,7 +332,9 @@ static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, 
 		end_silent(w, &k, now);
 	struct request *r = &rw->r;
 	__builtin_memset(r, 0, sizeof(*r));
-	if (!sqe || bpf_probe_read_kernel(r->head, HEAD_BYTES, (void *)sqe)) {
+	if (bpf_probe_read_kernel(r->head, HEAD_BYTES, (void *)sqe) ||
+	    (!refused && (r->head[0] != (u8)opcode || word(r, 32, 8) != user_data))) {
+		__builtin_memset(r->head, 0, HEAD_BYTES); /* it is another's */
 		r->head[0] = opcode;
 		*(u64 *)(r->head + 32) = user_data;
 	}
@@ -339,9 +346,9 @@ static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, 
 	r->t.offered = ~0ull;
 	if (st) {
 		r->pid = t->tgid;
-		r->t.tid = st->tid;
+		r->t.tid = st->tid ? st->tid : helper ? (u32)t->tgid : (u32)t->pid;
 		r->t.shard = st->shard;
-		r->t.cpu = t->se.sum_exec_runtime;
+		r->t.cpu = helper ? 0 : t->se.sum_exec_runtime;
 		st->flags |= TASK_REQUESTS;
 		r->queue = ring ? (s64)ring->fd : (s64)-1;
 	} else {
@@ -387,7 +394,7 @@ SEC("tp_btf/io_uring_create")
 int BPF_PROG(on_uring_create, int fd, void *ring)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct task *st = followed(t);
 	u64 key = (u64)ring;
 
 	if (!st || fd < 0)
@@ -402,8 +409,7 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 {
 	struct io_ring_ctx *ring = req->ctx;
 	u32 mask = ring->sq_entries - 1, head = (ring->cached_sq_head - 1) & mask;
-	u64 sqe, user_data = 0;
-	u8 opcode = 0;
+	u64 sqe;
 
 	/* The entry that the kernel has just taken (io_get_sqe). */
 	if (!(ring->flags & IORING_SETUP_NO_SQARRAY) &&
@@ -411,18 +417,14 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 		return 0;
 	head &= mask;
 	sqe = word_at(&ring->sq_sqes) + ((u64)head * HEAD_BYTES << (ring->flags & IORING_SETUP_SQE128 ? 1 : 0));
-	bpf_probe_read_kernel(&opcode, 1, (void *)sqe);
-	bpf_probe_read_kernel(&user_data, 8, (void *)(sqe + 32));
-	if (opcode != req->opcode || user_data != req->cqe.user_data)
-		sqe = 0;
-	return submit_uring((u64)req, (u64)ring, sqe, req->opcode, req->cqe.user_data);
+	return submit_uring((u64)req, (u64)ring, sqe, req->opcode, req->cqe.user_data, false);
 }
 
 /* A request that the kernel refused at once: on_uring_submit is not called. */
 SEC("tp_btf/io_uring_req_failed")
 int BPF_PROG(on_uring_refused, const struct io_uring_sqe *sqe, struct io_kiocb *req)
 {
-	return submit_uring((u64)req, (u64)req->ctx, (u64)sqe, req->opcode, req->cqe.user_data);
+	return submit_uring((u64)req, (u64)req->ctx, (u64)sqe, req->opcode, req->cqe.user_data, true);
 }
 
 /* The kernel puts a request behind another one of a chain. */

@@ -270,12 +270,21 @@ struct io_kiocb {
 	u8 opcode;
 	struct io_cqe cqe;
 	struct io_ring_ctx *ctx;
+	void *async_data;
 };
 struct io_rw { /* what a struct io_kiocb begins with, of reads and writes */
 	u64 addr;
 };
-struct io_sr_msg { /* of what is sent and received */
-	void *buf;
+enum iter_type { ITER_UBUF };
+struct iov_iter {
+	u8 iter_type;
+	void *ubuf;
+};
+struct msghdr {
+	struct iov_iter msg_iter;
+};
+struct io_async_msghdr { /* what io_kiocb.async_data is, of what is sent and received */
+	struct msghdr msg;
 };
 enum pageflags {
 	PG_head = 6,
