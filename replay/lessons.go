@@ -532,7 +532,7 @@ func (in *inference) readCall(ev *event.Event) {
 		return
 	}
 	for i := range ev.Bufs {
-		if b := &ev.Bufs[i]; int(b.Arg) == contentArg(ev.Op) {
+		if b := &ev.Bufs[i]; int(b.Arg) == contentArg(ev.Op) && !runs(ev) {
 			o.content.read(off, b, func(data []byte) uint64 {
 				in.sk.inline = append(in.sk.inline, slices.Clone(data))
 				return uint64(len(in.sk.inline)-1) | inlineBit

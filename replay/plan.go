@@ -190,7 +190,7 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	switch {
 	case ev.Flags&event.Interrupted != 0 || ev.Op == event.OpUnknown:
 	case spec.NoCall:
-		if real && t.fds[0] != nil && ev.Args[4]&event.MappedCode == 0 {
+		if real && t.fds[0] != nil && !runs(ev) {
 			t.action = call
 		}
 	case ev.Op == event.OpIoctl:
@@ -223,6 +223,9 @@ func (p *planner) plan(t *task, cwdID uint64) {
 		p.order.conflicts(t)
 	}
 }
+
+// runs reports whether pages were read to be executed: they are not part of the tree.
+func runs(ev *event.Event) bool { return ev.Op == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0 }
 
 const ficlone = 0x40049409
 

@@ -14,6 +14,7 @@ type item struct {
 	arrival uint64
 	base    int64         // file offset of its content, for cutting
 	pending bool          // more content is to come
+	before  bool          // an earlier event has its content
 	entry   []trace.Piece // of its content, what was read at entry
 	at      uint64        // where its record is, see Follower
 }

@@ -330,9 +330,8 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 	case p.Flags&trace.PieceHash != 0:
 		s.digest(it, b, p)
 	case p.Flags&trace.PieceOmitted != 0:
-		if p.Flags&trace.PieceBefore == 0 || !s.pages.fill(ev, b, int64(p.Len)) {
-			b.Omitted = true
-		}
+		b.Omitted = true
+		it.before = it.before || p.Flags&trace.PieceBefore != 0
 		b.Len += int64(p.Len)
 	case p.Flags&trace.PieceShape != 0:
 		for v := p.Data; len(v) >= 16; v = v[16:] {
@@ -350,10 +349,7 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 		b.Refs = append(b.Refs, event.Ref{Len: p.Len})
 	default:
 		b.Len += int64(len(p.Data))
-		if err := s.content(b, it.base, p); err != nil {
-			return err
-		}
-		s.pages.note(ev, b)
+		return s.content(b, it.base, p)
 	}
 	return nil
 }

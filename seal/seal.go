@@ -260,6 +260,9 @@ func (s *sealer) write(it *item) error {
 	}
 	s.sealed = max(s.sealed, it.key)
 	slices.SortStableFunc(ev.Bufs, byArgument)
+	if ev.Op == event.OpMmapPread {
+		s.pages.see(ev, it.before)
+	}
 	var released []event.OpenID
 	if ev.Kind != event.LossMark && ev.Kind != event.NoteMark {
 		released = s.model.Apply(ev)

@@ -299,7 +299,7 @@ func (s *stores) stretches(f *storedFile, off, end int64) []stretch {
 			if err != nil || to <= from {
 				break
 			}
-			add(from&^(s.page-1), min(to, end+s.page-1)&^(s.page-1)+s.page)
+			add(from&^(s.page-1), (min(to, end)+s.page-1)&^(s.page-1))
 			off = to
 		}
 		s.ranges = all

@@ -469,6 +469,11 @@ __noinline int take(struct work *w, struct task *st, struct fault *f, struct are
 		return 0;
 	}
 	compose_read(w, f, a, lib);
+	if (a->constant && all_known(a)) {
+		put_piece(w, MAPPED_ARG, PIECE_OMITTED | PIECE_BEFORE, page_bytes(a), 0);
+		write_read(w, st->shard & (MAX_SHARDS - 1));
+		return 0;
+	}
 	/* Not what is in memory: the program may have stored to its copy, or others may
 	 * have stored what is not recorded yet. */
 	if (store || a->copied || (shared.mapped && bpf_map_lookup_elem(&stores, &a->key))) {
@@ -479,11 +484,6 @@ __noinline int take(struct work *w, struct task *st, struct fault *f, struct are
 			write_read(w, st->shard & (MAX_SHARDS - 1));
 			return 0;
 		}
-	}
-	if (a->constant && all_known(a)) {
-		put_piece(w, MAPPED_ARG, PIECE_OMITTED | PIECE_BEFORE, page_bytes(a), 0);
-		write_read(w, st->shard & (MAX_SHARDS - 1));
-		return 0;
 	}
 	return copy_pages(w, st, f, a);
 }
