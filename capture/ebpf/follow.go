@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -171,34 +172,17 @@ func (f *follower) leaving() {
 	}
 }
 
-// stopping reports whether a followed thread has yet to come to a stop.
+// stopping reports whether a thread that was told to stop has yet to take the signal.
 func (f *follower) stopping() bool {
-	tids := make(chan []int, 1)
-	f.tr.Do(func() {
-		var list []int
-		f.tr.Threads(func(t *ptracer.Tracee) { list = append(list, t.TID) })
-		tids <- list
-	})
-	select {
-	case list := <-tids:
-		for _, tid := range list {
-			if stopPending(tid) {
-				return true
-			}
+	var tid uint32
+	var h iotapeHeld
+	for entries := f.p.Holding.Iterate(); entries.Next(&tid, &h); {
+		dir := "/proc/" + strconv.Itoa(int(h.Pid)) + "/task/" + strconv.Itoa(int(tid))
+		if status, err := os.ReadFile(dir + "/status"); err == nil && isPending(status, syscall.Signal(h.Sig)) {
+			return true
 		}
-	case <-time.After(time.Second): // it has ended
 	}
 	return false
-}
-
-// stopPending reports whether a thread has a SIGSTOP of its own to take.
-func stopPending(tid int) bool {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
-	if err != nil {
-		return false
-	}
-	set, _ := strconv.ParseUint(string(running.Field(status, "SigPnd:")), 16, 64)
-	return set>>(unix.SIGSTOP-1)&1 != 0
 }
 
 // hooksRun reports whether a program is at work.

@@ -246,7 +246,7 @@ func (p *programs) follow(tid int, st iotapeTask) error {
 	if err := p.Tasks.Update(uint32(fd), st, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}
-	if err := p.Faults.Put(uint32(fd), iotapeFault{}); err != nil {
+	if err := p.Faults.Update(uint32(fd), iotapeFault{}, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("follow the page faults of thread %d: %w", tid, err)
 	}
 	return nil
