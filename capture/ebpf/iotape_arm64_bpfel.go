@@ -50,10 +50,11 @@ type iotapeCommon struct {
 	Entered   uint64
 	Zero      [7]uint64
 	Cpus      [1024]struct {
-		_      structs.HostLayout
-		Active uint64
-		Since  uint64
-		Zero   [6]uint64
+		_          structs.HostLayout
+		Active     uint64
+		Since      uint64
+		Interrupts uint64
+		Zero       [5]uint64
 	}
 }
 
@@ -235,8 +236,15 @@ const (
 	iotapeProgOnExec          = "on_exec"
 	iotapeProgOnExit          = "on_exit"
 	iotapeProgOnFork          = "on_fork"
+	iotapeProgOnIrqEntry      = "on_irq_entry"
+	iotapeProgOnIrqExit       = "on_irq_exit"
+	iotapeProgOnSoftirqEntry  = "on_softirq_entry"
+	iotapeProgOnSoftirqExit   = "on_softirq_exit"
 	iotapeProgOnSysEnter      = "on_sys_enter"
 	iotapeProgOnSysExit       = "on_sys_exit"
+	iotapeProgOnTimerEntry    = "on_timer_entry"
+	iotapeProgOnTimerExit     = "on_timer_exit"
+	iotapeProgOnWaking        = "on_waking"
 	iotapeProgOnWriteback     = "on_writeback"
 	iotapeVarBegan            = "began"
 	iotapeVarBlock            = "block"
@@ -304,8 +312,15 @@ type iotapeProgramSpecs struct {
 	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
 	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnIrqEntry      *ebpf.ProgramSpec `ebpf:"on_irq_entry"`
+	OnIrqExit       *ebpf.ProgramSpec `ebpf:"on_irq_exit"`
+	OnSoftirqEntry  *ebpf.ProgramSpec `ebpf:"on_softirq_entry"`
+	OnSoftirqExit   *ebpf.ProgramSpec `ebpf:"on_softirq_exit"`
 	OnSysEnter      *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnTimerEntry    *ebpf.ProgramSpec `ebpf:"on_timer_entry"`
+	OnTimerExit     *ebpf.ProgramSpec `ebpf:"on_timer_exit"`
+	OnWaking        *ebpf.ProgramSpec `ebpf:"on_waking"`
 	OnWriteback     *ebpf.ProgramSpec `ebpf:"on_writeback"`
 }
 
@@ -433,8 +448,15 @@ type iotapePrograms struct {
 	OnExec          *ebpf.Program `ebpf:"on_exec"`
 	OnExit          *ebpf.Program `ebpf:"on_exit"`
 	OnFork          *ebpf.Program `ebpf:"on_fork"`
+	OnIrqEntry      *ebpf.Program `ebpf:"on_irq_entry"`
+	OnIrqExit       *ebpf.Program `ebpf:"on_irq_exit"`
+	OnSoftirqEntry  *ebpf.Program `ebpf:"on_softirq_entry"`
+	OnSoftirqExit   *ebpf.Program `ebpf:"on_softirq_exit"`
 	OnSysEnter      *ebpf.Program `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.Program `ebpf:"on_sys_exit"`
+	OnTimerEntry    *ebpf.Program `ebpf:"on_timer_entry"`
+	OnTimerExit     *ebpf.Program `ebpf:"on_timer_exit"`
+	OnWaking        *ebpf.Program `ebpf:"on_waking"`
 	OnWriteback     *ebpf.Program `ebpf:"on_writeback"`
 }
 
@@ -448,8 +470,15 @@ func (p *iotapePrograms) Close() error {
 		p.OnExec,
 		p.OnExit,
 		p.OnFork,
+		p.OnIrqEntry,
+		p.OnIrqExit,
+		p.OnSoftirqEntry,
+		p.OnSoftirqExit,
 		p.OnSysEnter,
 		p.OnSysExit,
+		p.OnTimerEntry,
+		p.OnTimerExit,
+		p.OnWaking,
 		p.OnWriteback,
 	)
 }

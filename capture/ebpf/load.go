@@ -211,6 +211,18 @@ func (p *programs) attach(more ...*ebpf.Program) error {
 	return nil
 }
 
+// optional are the programs that not every recording needs.
+func (p *programs) optional(o *capture.Options) (list []*ebpf.Program) {
+	if o.Cgroup != "" {
+		list = append(list, p.OnCgroupAttach)
+	}
+	if o.Wakeups {
+		// Ends first: a beginning without its end would count for ever.
+		list = append(list, p.OnIrqExit, p.OnIrqEntry, p.OnSoftirqExit, p.OnSoftirqEntry, p.OnTimerExit, p.OnTimerEntry, p.OnWaking)
+	}
+	return list
+}
+
 func (p *programs) detach() {
 	for _, l := range p.links {
 		l.Close()

@@ -62,7 +62,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		}
 		defer g.stop()
 	}
-	if err := p.attach(); err != nil {
+	if err := p.attach(p.optional(o)...); err != nil {
 		return nil, err
 	}
 	f := &follower{p: p, d: d, o: o, c: &c}

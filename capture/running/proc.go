@@ -120,8 +120,18 @@ func task(pid, tid int, at uint64) (r trace.Record, ok bool) {
 	}
 	copy(r.Comm[:15], st.comm)
 	status, _ := os.ReadFile(d + "status")
+	r.NSPID, r.NSTID = inside(status, "NStgid:"), inside(status, "NSpid:")
 	r.UID, r.GID = last(status, "Uid:"), last(status, "Gid:") // real, effective, saved, file system
 	return r, true
+}
+
+// inside returns the number of a process or thread in its own pid namespace, 0 if
+// that is ours.
+func inside(status []byte, name string) uint32 {
+	if f := bytes.Fields(Field(status, name)); len(f) > 1 {
+		return number(f[len(f)-1])
+	}
+	return 0
 }
 
 // last returns the last number of a line of /proc/PID/status.
