@@ -55,6 +55,11 @@ func sout(n string, l Layout) Arg {
 	return Arg{Name: n, Kind: KindStruct, Dir: Out, Len: LenConst, LenArg: NoArg, Layout: l}
 }
 
+// slots is a list of descriptors for an io_uring's table of files.
+func slots(n string) Arg {
+	return Arg{Name: n, Kind: KindStruct, Dir: In, Len: LenSlots, LenArg: NoArg, Layout: LayoutSlots}
+}
+
 // strs is an argument vector, gone once the call succeeded.
 func strs(n string) Arg {
 	return Arg{Name: n, Kind: KindStrings, When: AtEntry, LenArg: NoArg}

@@ -55,7 +55,8 @@ type OpenFile struct {
 	PID   uint32 // process that a pidfd stands for; 0 if unknown
 	// Given is set if it was passed in from outside at the start.
 	Given bool
-	refs  int // descriptors, mappings, and messages on their way
+	refs  int    // descriptors, mappings, and messages on their way
+	files *Table // of an io_uring
 
 	mappings int
 }
@@ -106,7 +107,9 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	case event.Call:
 		m.resolve(t, ev)
 		if ev.Flags&event.Interrupted == 0 {
-			if h := effects[ev.Op]; h != nil {
+			if h := effects[ev.Op.Like()]; h != nil {
+				h(m, t, ev)
+			} else if h := requestEffects[ev.Op]; h != nil {
 				h(m, t, ev)
 			}
 		}
@@ -133,11 +136,11 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 func (m *Model) inherit(t *Thread, f *event.File, given bool) {
 	key := f.Open
 	if o := m.given[key]; o != nil && o.refs > 0 {
-		m.install(t, f.FD, o, f.Flags&oCloexec != 0, 0)
+		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, 0)
 		f.Open, f.Path = o.ID, o.Path
 		return
 	}
-	o := m.open(t, f, 0)
+	o := m.open(t.Table, f, 0)
 	o.Given = given
 	if key != 0 {
 		m.given[key] = o
@@ -183,22 +186,27 @@ func (m *Model) exit(t *Thread) {
 	delete(m.threads, t.TID)
 	t.FS.users--
 	if t.Table.users--; t.Table.users == 0 {
-		for n := range t.Table.slots {
-			m.drop(t.Table, n)
-		}
+		m.clear(t.Table)
 	}
 	m.leave(t.Space)
 }
 
-// open gives a thread's table a new open file for a descriptor.
-func (m *Model) open(t *Thread, f *event.File, since int64) *OpenFile {
+// clear empties a table.
+func (m *Model) clear(tab *Table) {
+	for n := range tab.slots {
+		m.drop(tab, n)
+	}
+}
+
+// open gives a table a new open file for a descriptor.
+func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 	m.nextOpen++
 	if f.Path == "" && f.Known {
 		f.Path = kernelName(f)
 	}
 	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
 	m.opens[o.ID] = o
-	m.install(t, f.FD, o, f.Flags&oCloexec != 0, since)
+	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
 	f.Open = o.ID
 	return o
 }
@@ -217,10 +225,10 @@ func kernelName(f *event.File) string {
 
 // install puts an open file into a slot. What is in the slot was closed by a
 // call whose return has not been seen yet.
-func (m *Model) install(t *Thread, fd int32, o *OpenFile, cloexec bool, since int64) {
+func (m *Model) install(tab *Table, fd int32, o *OpenFile, cloexec bool, since int64) {
 	o.refs++ // first, for dup2(fd, fd)
-	m.drop(t.Table, fd)
-	t.Table.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
+	m.drop(tab, fd)
+	tab.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
 }
 
 // drop empties a slot.
@@ -238,6 +246,9 @@ func (m *Model) unref(o *OpenFile) {
 	if o.refs--; o.refs == 0 {
 		delete(m.opens, o.ID)
 		m.released = append(m.released, o.ID)
+		if o.files != nil {
+			m.clear(o.files)
+		}
 	}
 }
 

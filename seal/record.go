@@ -27,6 +27,10 @@ func (s *sealer) record(r *trace.Record) error {
 	case trace.RecData:
 		return s.data(r)
 	case trace.RecEnter:
+		if r.Op != 0 { // a request, of which a thread may have many
+			s.requests[callKey{r.TID, r.Enter}] = request{r.PID, r.Op, clonePieces(r.Pieces)}
+			return nil
+		}
 		s.thread(r.TID).enter(r)
 	case trace.RecTask:
 		t := s.thread(r.TID)
@@ -46,6 +50,11 @@ func (s *sealer) record(r *trace.Record) error {
 		it.ev.Ret = r.Ret
 		s.queue.push(it)
 		delete(s.threads, r.TID)
+		for k := range s.requests { // few or none
+			if k.tid == r.TID {
+				delete(s.requests, k)
+			}
+		}
 	case trace.RecWake:
 		it := s.simple(r, event.Woken)
 		it.ev.Child, it.ev.Ret = r.ChildTID, int64(r.Child)
@@ -106,16 +115,20 @@ const maxEntries = 8
 
 // enter keeps what was read at the entry of a call.
 func (t *thread) enter(r *trace.Record) {
-	e := entry{time: r.Enter}
-	for _, p := range r.Pieces {
-		p.Data = bytes.Clone(p.Data)
-		e.pieces = append(e.pieces, p)
-	}
+	e := entry{time: r.Enter, pieces: clonePieces(r.Pieces)}
 	t.entries = slices.DeleteFunc(t.entries, func(old entry) bool { return old.time == e.time })
 	if len(t.entries) >= maxEntries {
 		t.entries = slices.Delete(t.entries, 0, 1)
 	}
 	t.entries = append(t.entries, e)
+}
+
+func clonePieces(pieces []trace.Piece) []trace.Piece {
+	c := slices.Clone(pieces)
+	for i := range c {
+		c[i].Data = bytes.Clone(c[i].Data)
+	}
+	return c
 }
 
 // entered returns what was read at the entry of the call that began at a time, and
@@ -198,6 +211,13 @@ func (s *sealer) call(r *trace.Record) error {
 		if err := s.pieces(it, it.entry); err != nil {
 			return err
 		}
+	}
+	if q, ok := s.requests[callKey{r.TID, r.Enter}]; ok {
+		it.entry = q.pieces
+		if err := s.pieces(it, q.pieces); err != nil {
+			return err
+		}
+		delete(s.requests, callKey{r.TID, r.Enter})
 	}
 	if err := s.pieces(it, r.Pieces); err != nil {
 		return err
@@ -349,6 +369,9 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 func meaning(ev *event.Event, index int) (event.Kind, event.Dir) {
 	part, i := event.SplitPart(index)
 	spec := ev.Spec()
+	if index == event.RequestArg {
+		return event.KindStruct, event.In
+	}
 	if i >= len(spec.Args) {
 		return event.KindBuf, event.In
 	}

@@ -23,7 +23,7 @@ type RecordType uint16
 const (
 	RecCall  RecordType = 1  // a completed call
 	RecData  RecordType = 2  // more content of the thread's last call
-	RecEnter RecordType = 3  // content read at entry, of the thread's next call
+	RecEnter RecordType = 3  // content read at entry, of the thread's next call; with an Op, of the request that was submitted then
 	RecTask  RecordType = 4  // identity of a thread, before its first record and after each change
 	RecFork  RecordType = 5  // a new thread
 	RecExit  RecordType = 6  // a thread ended

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/bits"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -36,6 +37,7 @@ type programs struct {
 	touches *ring // what is stored to mapped files (stores.go); nil if that is not wanted
 	shared  *iotapeCommon
 	mmap    capture.Mmap
+	noUring bool // the kernel has no io_uring
 	bss     []byte
 }
 
@@ -128,7 +130,7 @@ func load(c *config) (*programs, error) {
 		iotapeVarMmapMode:  mmapMode(c.mmap),
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
-		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
+		iotapeVarReadKeep:  readKeep(c.content),
 		iotapeVarRecorder:  uint32(os.Getpid()),
 		iotapeVarWholeHost: c.all,
 		iotapeVarBegan:     now(),
@@ -144,10 +146,10 @@ func load(c *config) (*programs, error) {
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
 
-	if err := dropMissing(spec); err != nil {
+	p := &programs{}
+	if p.noUring, err = dropMissing(spec); err != nil {
 		return nil, err
 	}
-	p := &programs{}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		var ve *ebpf.VerifierError
 		if errors.As(err, &ve) {
@@ -168,6 +170,11 @@ func (p *programs) prepare(c *config) error {
 	for nr, r := range rows(arch, c.content) {
 		if err := p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
+		}
+	}
+	for i, r := range requestTable(arch, c.content) {
+		if err := p.RequestTable.Put(i, r); err != nil {
+			return fmt.Errorf("fill the table of requests: %w", err)
 		}
 	}
 	keys, caps := commandRows(arch)
@@ -200,8 +207,8 @@ func (p *programs) prepare(c *config) error {
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
 func (p *programs) attach(more ...*ebpf.Program) error {
-	more = append(more, p.mappedPrograms()...)
-	for _, prog := range append(more, p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter) {
+	for _, prog := range slices.Concat(more, p.mappedPrograms(), p.requestPrograms(),
+		[]*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return unsupported("tracepoints with types (tp_btf)", err)

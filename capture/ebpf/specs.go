@@ -15,16 +15,20 @@ const (
 	capFDHead = 8
 	capFDTail = 16
 
-	specFDResult = 1
-	specFcntl    = 2
-	specIdentity = 4
-	specHold     = 8
-	specNoReturn = 16
-	specEntry    = 32
-	specPosition = 128
-	specBefore   = 256
-	specOffer    = 512
-	specInner    = 1024
+	specFDResult  = 1
+	specFcntl     = 2
+	specIdentity  = 4
+	specHold      = 8
+	specNoReturn  = 16
+	specEntry     = 32
+	specPosition  = 128
+	specBefore    = 256
+	specOffer     = 512
+	specInner     = 1024
+	specSlots     = 1 << 12
+	specAIOSubmit = 1 << 13
+	specAIOReap   = 1 << 14
+	specAIOEnd    = 1 << 15
 )
 
 // The table has a row for each call number, then one for each of 32-bit calls; the
@@ -61,6 +65,11 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		specPosition: movesPosition(s.Op),
 		specOffer:    s.Offer > 0,
 		specInner:    inner(s),
+		specSlots:    s.Op == event.OpIoUringRegister,
+
+		specAIOSubmit: s.Op == event.OpIoSubmit,
+		specAIOReap:   s.Op == event.OpIoGetevents || s.Op == event.OpIoPgetevents,
+		specAIOEnd:    s.Op == event.OpIoDestroy,
 	} {
 		if set {
 			r.Flags |= flag
@@ -82,6 +91,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 	}
 	for _, i := range s.Memory() {
 		a := &s.Args[i]
+		if a.Len == event.LenSlots {
+			continue // found by the programs themselves
+		}
 		r.Caps[r.Ncaps] = memoryOf(a, i, arch)
 		r.Caps[r.Ncaps].Keep = keep(s, i, content)
 		r.Ncaps++

@@ -109,6 +109,9 @@ func numbers() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "package event\n\n// %s\n\n// numbers holds the call numbers per architecture (amd64, arm64); -1 is none.\nvar numbers = [numOps][numArch]int16{\n", generated)
 	for _, s := range event.Catalogue() {
+		if s.Op.IsUring() || s.Op.IsAIO() {
+			continue
+		}
 		nr := [2]string{"-1", "-1"}
 		if s.Op != event.OpUnknown {
 			for i, a := range []event.Arch{event.AMD64, event.ARM64} {
@@ -138,7 +141,8 @@ func header() ([]byte, error) {
 	def := func(prefix, name string, v any) { fmt.Fprintf(&b, "#define %s%s %d\n", prefix, name, v) }
 	for name, v := range ordered(
 		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg,
-		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "RESULT_ARG", event.ResultArg, "MEMORY_ARG", event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread) {
+		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "RESULT_ARG", event.ResultArg, "MEMORY_ARG", event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread,
+		"REQUEST_ARG", event.RequestArg) {
 		def("IOT_", name, v)
 	}
 	for name, v := range ordered("FD", event.KindFD, "PATH", event.KindPath, "TEXT", event.KindText, "BUF", event.KindBuf, "VEC", event.KindVec, "STRUCT", event.KindStruct, "STRINGS", event.KindStrings) {
@@ -179,7 +183,7 @@ func page() ([]byte, error) {
 }
 
 func number(a event.Arch, s *event.Spec) string {
-	if nr, ok := calls[a][s.Name]; ok && s.Op != event.OpUnknown {
+	if nr, ok := calls[a][s.Name]; ok && s.Op != event.OpUnknown && s.Fields == nil {
 		return nr
 	}
 	return "–"

@@ -66,6 +66,8 @@ func (m *Memory) Decode() (Value, bool) {
 		return capabilityData(m.Bytes)
 	case event.LayoutSiginfo:
 		return siginfo(m.Bytes)
+	case event.LayoutSlots:
+		return slots(m.Bytes)
 	}
 	if int(m.Layout) >= len(forms) {
 		return Value{}, false

@@ -250,6 +250,7 @@ func (p *Printer) jsonArgs(dst []byte, e *event.Event, spec *event.Spec) []byte 
 			dst = p.jsonBefore(dst, e, &a, i)
 		}
 	}
+	dst = p.jsonRequest(dst, e)
 	if dst[len(dst)-1] == '{' {
 		return dst[:start]
 	}

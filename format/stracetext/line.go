@@ -66,7 +66,7 @@ func (p *Printer) appendArgs(dst []byte, e *event.Event, spec *event.Spec) []byt
 		}
 		dst = p.appendArg(dst, e, &a, i)
 	}
-	return dst
+	return p.appendRequest(dst, e, first)
 }
 
 // rawName names a call that is not in the catalogue.

@@ -315,8 +315,8 @@ func TestCSV(t *testing.T) {
 // which fit nothing.
 func TestEveryOperation(t *testing.T) {
 	p := testPrinter(Options{})
-	for i := range event.Catalogue() {
-		e := call(event.Op(i), 0, ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0))
+	for _, s := range event.Catalogue() {
+		e := call(s.Op, 0, ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0))
 		if line := p.Append(nil, &e); bytes.Count(line, []byte("\n")) != 1 {
 			t.Errorf("%v: not one line: %q", e.Op, line)
 		}
@@ -348,7 +348,7 @@ func FuzzBuffers(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, op uint16, arg uint64, data []byte, n int64) {
-		e := call(event.Op(op%uint16(len(event.Catalogue()))), n, arg, arg, arg, arg, arg, arg)
+		e := call(event.Catalogue()[int(op)%len(event.Catalogue())].Op, n, arg, arg, arg, arg, arg, arg)
 		for i := range e.Spec().Args {
 			if e.Spec().Args[i].Kind == event.KindPath {
 				e = withPath(e, i, string(data), string(data))

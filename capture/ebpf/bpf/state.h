@@ -10,6 +10,9 @@
 extern int bpf_probe_read_user_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
 extern int bpf_probe_read_user_str_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
+extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+extern void bpf_task_release(struct task_struct *p) __ksym;
+extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type, u64 value) __ksym;
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
@@ -68,7 +71,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
-	__type(key, u32);
+	__type(key, struct pending_key);
 	__type(value, struct pending);
 } pendings SEC(".maps");
 
@@ -115,6 +118,8 @@ struct work {
 	u64 len;   /* composed bytes in buf */
 	u64 avail; /* bytes in the ring that the recorder has not taken */
 	u32 npieces, nobjects, nbulk, failed;
+	u64 adrift; /* no thread of the program is at hand that could be held */
+	u64 kept;   /* iov was read from the program some time ago */
 	u64 want, done, skip; /* of the copy under way */
 	u64 names, controls, shapes, data; /* bytes of the messages so far */
 	u64 niov;
@@ -227,10 +232,8 @@ static __always_inline bool is_idle(struct task_struct *t, int sig, bool handled
 /* hold_signal chooses the signal that stops the thread for its tracer. If the tracer
  * dies, the signal is delivered: then it had better mean nothing. SIGSTOP, which
  * stops the process, is for threads that let nothing else through. */
-static __always_inline int hold_signal(void)
+static __always_inline int hold_signal(struct task_struct *t)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
-
 	if (is_idle(t, SIGWINCH, false))
 		return SIGWINCH;
 	if (is_idle(t, SIGURG, false))
@@ -245,7 +248,7 @@ static __always_inline int hold_signal(void)
 static __always_inline void hold(struct task *st)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	struct held h = { .pid = id >> 32, .sig = hold_signal() };
+	struct held h = { .pid = id >> 32, .sig = hold_signal(bpf_get_current_task_btf()) };
 	u32 tid = id;
 
 	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))

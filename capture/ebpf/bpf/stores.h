@@ -61,7 +61,7 @@ enum {
 #define PROT_WRITE 2
 #define PROT_EXEC 4
 #define MS_SYNC 4
-#define STORED_CLEAN 1 /* part.arg: what is dirty from now on was stored later */
+#define STORED_CLEAN 1 /* part.flags: what is dirty from now on was stored later */
 
 static __always_inline bool can_store(struct area *a)
 {
@@ -70,8 +70,10 @@ static __always_inline bool can_store(struct area *a)
 
 /* note_use remembers which stored-to file lies in the range of memory that a call is
  * about to change: afterwards it may not be there any more. */
-static __noinline int note_use(struct task *st, struct spec *s)
+__noinline int note_use(struct task *st, struct spec *s)
 {
+	if (!st || !s)
+		return 0;
 	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
 	u64 at = st->args[0], end = at + st->args[1];
 	u32 i;
@@ -110,7 +112,10 @@ static __noinline int note_use(struct task *st, struct spec *s)
  * at all of them, if the inode is 0. */
 static __always_inline void put_stored(struct work *w, struct file_key *k, u64 off, u64 len, u32 flags)
 {
-	add_part(w, flags, PART_STORED, k->ino, len, off, k->dev);
+	u32 n = w->pend.nparts;
+
+	if (add_part(w, NO_CONTENT, PART_STORED, k->ino, len, off, k->dev) && n < MAX_PARTS)
+		w->pend.parts[n].flags = flags;
 }
 
 static __always_inline void put_stored_all(struct work *w, u32 flags)
@@ -151,16 +156,28 @@ static __always_inline void now_mapped(struct work *w, u64 addr)
 	if (a.pages.ino != a.key.ino || a.pages.dev != a.key.dev)
 		bpf_map_update_elem(&stores, &a.pages, &s, BPF_ANY);
 	__sync_fetch_and_add(&shared.mapped, 1);
-	add_part(w, 0, PART_MAPPING, addr, a.key.ino, a.mapping, a.key.dev);
+	add_part(w, NO_CONTENT, PART_MAPPING, addr, a.key.ino, a.mapping, a.key.dev);
 }
 
 /* use_mapped adds what the recorder has to do for a call that returns. */
-static __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
+__noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
 {
+	if (!w || !st || !s)
+		return 0;
 	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
 	struct fault *f;
 	struct file_key k = {};
+	u32 i;
 
+	if (st->flags & TASK_LATE) {
+		st->flags &= ~TASK_LATE;
+		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+		for (i = 0; f && i < MAX_LATE; i++)
+			if (i < f->lates)
+				add_pages(w, &f->late[i], NO_CONTENT);
+		if (f)
+			f->lates = 0;
+	}
 	if (s->use == USE_MMAP && !failed(ret) && !(st->args[3] & MAP_ANONYMOUS)) {
 		__sync_fetch_and_add(&shared.mappings, 1);
 		struct file *file = file_of(st->args[4]);

@@ -28,6 +28,7 @@ enum { false = 0, true = 1 };
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -35,12 +36,14 @@ enum {
 };
 enum {
 	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
 };
+enum pid_type { PIDTYPE_PID };
 struct bpf_dynptr {
 	__u64 __opaque[2];
 } __attribute__((aligned(8)));
@@ -230,6 +233,49 @@ struct task_struct {
 	sigset_t blocked;
 	struct pid *thread_pid;
 	struct css_set *cgroups;
+};
+/* io_uring/ (Linux 6.16) */
+struct io_uring_cqe {
+	u64 user_data;
+	s32 res;
+	u32 flags;
+};
+struct io_uring_sqe {
+	u8 opcode;
+};
+struct io_cqe {
+	u64 user_data;
+	s32 res;
+};
+struct io_rsrc_node {
+	unsigned long file_ptr;
+};
+struct io_rsrc_data {
+	unsigned int nr;
+	struct io_rsrc_node **nodes;
+};
+struct io_file_table {
+	struct io_rsrc_data data;
+};
+struct io_ring_ctx {
+	unsigned int flags;
+	u32 *sq_array;
+	struct io_uring_sqe *sq_sqes;
+	unsigned int cached_sq_head;
+	unsigned int sq_entries;
+	struct io_file_table file_table;
+};
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+};
+struct io_rw { /* what a struct io_kiocb begins with, of reads and writes */
+	u64 addr;
+};
+struct io_sr_msg { /* of what is sent and received */
+	void *buf;
 };
 enum pageflags {
 	PG_head = 6,
