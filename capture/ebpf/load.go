@@ -58,7 +58,7 @@ type config struct {
 }
 
 func newConfig(o *capture.Options, cpus int) config {
-	c := config{content: o.Content, mmap: o.Mmap, block: o.Overflow != capture.OverflowDrop}
+	c := config{content: o.Content, mmap: o.Mmap, all: o.All, block: o.Overflow != capture.OverflowDrop}
 	c.shards = min(maxShards, 1<<bits.Len(uint(max(cpus, 1)-1)))
 	total := o.RingBytes
 	if total <= 0 {

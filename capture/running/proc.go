@@ -2,7 +2,9 @@ package running
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +53,24 @@ func All() []int {
 		}
 	}
 	return kept
+}
+
+// InCgroup returns the processes of a version 2 control group and those below it.
+func InCgroup(dir string) []int {
+	var list []int
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil // removed meanwhile
+		}
+		b, _ := os.ReadFile(path + "/cgroup.procs")
+		for line := range bytes.Lines(b) {
+			if pid := number(bytes.TrimSpace(line)); pid > 0 { // 0: of another pid namespace
+				list = append(list, int(pid))
+			}
+		}
+		return nil
+	})
+	return list
 }
 
 // Tree returns processes and all that descend from them.
