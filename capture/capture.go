@@ -70,9 +70,11 @@ type Options struct {
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int
-	Stdin     *os.File // nil is the recorder's own
-	Stdout    *os.File
-	Stderr    *os.File
+	// Wakeups records who woke whom.
+	Wakeups bool
+	Stdin   *os.File // nil is the recorder's own
+	Stdout  *os.File
+	Stderr  *os.File
 	// Started, if set, is called with the command's process id once it runs; with 0
 	// when processes that run already are followed.
 	Started func(pid int)

@@ -25,6 +25,7 @@ type Event struct {
 
 	PID, TID, PPID, PGID, SID uint32
 	UID, GID                  uint32 // of file-system access (fsuid, fsgid)
+	NSPID, NSTID              uint32 // process and thread as their own pid namespace numbers them; 0 if that is the recorder's
 	Comm                      string // the kernel's name of the thread, at most 15 bytes
 
 	Enter, Exit int64 // ns, monotonic; the tape's header anchors them to wall clock
@@ -56,6 +57,7 @@ const (
 	Forked                     // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
 	Started                    // state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
 	Inherited                  // Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it
+	Woken                      // the thread was woken up, by thread Child of process Ret, or by an interrupt if Child is 0; Args[0] is the Op that it waited in
 )
 
 // OwnFile says of an Inherited event that the descriptor is the program's own and

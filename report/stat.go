@@ -60,6 +60,7 @@ type Recording struct {
 	Backend    string   `json:"backend"`
 	Content    string   `json:"content"`
 	Command    []string `json:"command"`
+	Target     string   `json:"target,omitempty"` // what was recorded, if not a command
 	ExitStatus int      `json:"exit_status"`
 	Signal     int      `json:"signal,omitempty"`
 	// Window is set if it is a part that a flight recorder kept.
@@ -464,6 +465,6 @@ func (c *collector) describe() {
 	if len(m.Hosts) > 0 {
 		h := &m.Hosts[0]
 		c.stat.Recording = &Recording{Host: h.Host, Kernel: h.Kernel, Arch: h.Arch, Backend: h.Backend, Content: h.Content,
-			Command: h.Command, ExitStatus: m.ExitStatus, Signal: m.Signal, Window: h.Window}
+			Command: h.Command, Target: h.Target, ExitStatus: m.ExitStatus, Signal: m.Signal, Window: h.Window}
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ func (s *Stat) JSON(w io.Writer) error {
 func (s *Stat) Text(w io.Writer) error {
 	var b strings.Builder
 	if r := s.Recording; r != nil {
-		fmt.Fprintf(&b, "%s\n", Printable(strings.Join(r.Command, " ")))
+		fmt.Fprintf(&b, "%s\n", Printable(cmp.Or(strings.Join(r.Command, " "), r.Target)))
 		fmt.Fprintf(&b, "on %s (Linux %s, %s), recorded with %s, content %s\n", Printable(r.Host), Printable(r.Kernel), Printable(r.Arch), Printable(r.Backend), Printable(r.Content))
 		if v := r.Window; v != nil {
 			fmt.Fprintf(&b, "the last of a recording, written because: %s\n", Printable(v.Reason))

@@ -36,6 +36,7 @@ func (s *sealer) record(r *trace.Record) error {
 		t := s.thread(r.TID)
 		t.announced = true
 		t.ppid, t.pgid, t.sid, t.uid, t.gid = r.PPID, r.PGID, r.SID, r.UID, r.GID
+		t.nspid, t.nstid = r.NSPID, r.NSTID
 		comm, _, _ := bytes.Cut(r.Comm[:], []byte{0})
 		t.comm = string(comm)
 	case trace.RecFork:
@@ -54,6 +55,11 @@ func (s *sealer) record(r *trace.Record) error {
 				delete(s.requests, k)
 			}
 		}
+	case trace.RecWake:
+		it := s.simple(r, event.Woken)
+		it.ev.Child, it.ev.Ret = r.ChildTID, int64(r.Child)
+		it.ev.Args[0] = uint64(r.Op)
+		s.queue.push(it)
 	case trace.RecLoss:
 		s.lost(r.Exit, r.Count, r.Reason)
 	case trace.RecFile:
@@ -175,6 +181,7 @@ func (s *sealer) identify(ev *event.Event, r *trace.Record) {
 	t := s.thread(r.TID)
 	ev.PID, ev.TID = r.PID, r.TID
 	ev.PPID, ev.PGID, ev.SID, ev.UID, ev.GID, ev.Comm = t.ppid, t.pgid, t.sid, t.uid, t.gid, t.comm
+	ev.NSPID, ev.NSTID = t.nspid, t.nstid
 }
 
 // call builds the event of a RecCall.

@@ -115,6 +115,7 @@ type sealer struct {
 // thread is what is known of a thread between its records.
 type thread struct {
 	ppid, pgid, sid, uid, gid uint32
+	nspid, nstid              uint32
 	comm                      string
 	announced                 bool    // the above is from its own RecTask
 	entries                   []entry // from RecEnter, for its next call

@@ -99,7 +99,7 @@ func sealText(t *testing.T, text []byte) string {
 }
 
 var kindNames = map[event.EventKind]string{
-	event.Exited: "exited", event.LossMark: "loss", event.NoteMark: "note", event.Forked: "forked", event.Started: "started", event.Inherited: "inherited",
+	event.Exited: "exited", event.LossMark: "loss", event.NoteMark: "note", event.Forked: "forked", event.Started: "started", event.Inherited: "inherited", event.Woken: "woken",
 }
 
 func describe(w *strings.Builder, tape *trace.Tape, ev *event.Event) {
@@ -116,6 +116,9 @@ func describe(w *strings.Builder, tape *trace.Tape, ev *event.Event) {
 	}
 	if ev.Child != 0 {
 		fmt.Fprintf(w, " child=%d", ev.Child)
+	}
+	if ev.NSPID != 0 {
+		fmt.Fprintf(w, " inside=%d/%d", ev.NSPID, ev.NSTID)
 	}
 	if ev.Offset >= 0 {
 		fmt.Fprintf(w, " offset=%d", ev.Offset)

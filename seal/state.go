@@ -78,9 +78,11 @@ func (w *stateWriter) task(t *posix.Thread) {
 	case i >= 0:
 		ev := &w.waiting[i].ev
 		r.PPID, r.PGID, r.SID, r.UID, r.GID = ev.PPID, ev.PGID, ev.SID, ev.UID, ev.GID
+		r.NSPID, r.NSTID = ev.NSPID, ev.NSTID
 		copy(r.Comm[:], ev.Comm)
 	case k != nil:
 		r.PPID, r.PGID, r.SID, r.UID, r.GID = k.ppid, k.pgid, k.sid, k.uid, k.gid
+		r.NSPID, r.NSTID = k.nspid, k.nstid
 		copy(r.Comm[:], k.comm)
 	default:
 		return

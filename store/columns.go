@@ -123,9 +123,17 @@ func classNames() []string {
 	return names
 }
 
-var kindNames = []string{"call", "exit", "loss", "note", "other"}
+var kindNames = []string{"call", "exit", "loss", "note", "other", "woken"}
 
-func kindName(k event.EventKind) string { return kindNames[min(int(k), len(kindNames)-1)] }
+func kindName(k event.EventKind) string {
+	switch {
+	case k <= event.NoteMark:
+		return kindNames[k]
+	case k == event.Woken:
+		return "woken"
+	}
+	return "other"
+}
 
 // hostNames returns the display name of each host, distinct and never empty.
 func hostNames(t *trace.Tape) []string {

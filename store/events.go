@@ -134,6 +134,8 @@ func eventColumns(hosts []string) []column[row] {
 		numberColumn("sid", u32, func(r *row) uint32 { return r.SID }),
 		numberColumn("uid", u32, func(r *row) uint32 { return r.UID }),
 		numberColumn("gid", u32, func(r *row) uint32 { return r.GID }),
+		maybeColumn("ns_pid", u32, func(r *row) (uint32, bool) { return r.NSPID, r.NSPID != 0 }),
+		maybeColumn("ns_tid", u32, func(r *row) (uint32, bool) { return r.NSTID, r.NSTID != 0 }),
 		textColumn("comm", func(r *row) string { return r.Comm }),
 		numberColumn("enter_ns", i64, func(r *row) int64 { return r.Enter }),
 		numberColumn("exit_ns", i64, func(r *row) int64 { return r.Exit }),

@@ -19,7 +19,7 @@ import (
 
 // IndexVersion is the version of the derived tables. An index of another version
 // is made anew.
-const IndexVersion = 1
+const IndexVersion = 2
 
 // tableNames are the tables, each NAME.parquet.
 var tableNames = []string{"events", "processes", "files"}

@@ -257,6 +257,8 @@ func (d *blockDecoder) event(ev *event.Event) {
 	ev.PPID = uint32(c[colPPID][i])
 	ev.PGID = uint32(c[colPGID][i])
 	ev.SID = uint32(c[colSID][i])
+	ev.NSPID = uint32(c[colNSPID][i])
+	ev.NSTID = uint32(c[colNSTID][i])
 	ev.UID = uint32(c[colUID][i])
 	ev.GID = uint32(c[colGID][i])
 	ev.Comm = d.dict[c[colComm][i]]

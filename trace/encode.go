@@ -112,6 +112,8 @@ func (e *blockEncoder) add(ev *event.Event) {
 	c[colPPID][i] = uint64(ev.PPID)
 	c[colPGID][i] = uint64(ev.PGID)
 	c[colSID][i] = uint64(ev.SID)
+	c[colNSPID][i] = uint64(ev.NSPID)
+	c[colNSTID][i] = uint64(ev.NSTID)
 	c[colUID][i] = uint64(ev.UID)
 	c[colGID][i] = uint64(ev.GID)
 	c[colComm][i] = uint64(e.lastIdx)

@@ -31,6 +31,7 @@ const (
 	RecFile  RecordType = 8  // a descriptor that was open at the start (see FileOwn)
 	RecNote  RecordType = 9  // text from the user
 	RecStart RecordType = 10 // working directory and umask of a process at the start
+	RecWake  RecordType = 11 // the thread was woken up
 )
 
 // Record flags.
@@ -40,6 +41,7 @@ const (
 	CallInterrupted uint32 = 1 << 2 // RecCall: no return was seen; Exit is when the thread was last known
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
+	WakeInterrupt   uint32 = 1 << 0 // RecWake: by an interrupt, whoever was running
 )
 
 // Fork flags: what the child shares, in clone(2)'s bits.
@@ -77,6 +79,8 @@ const (
 	recCallBytes   = 104
 	recDataBytes   = 32
 	recTaskBytes   = 64
+	recTaskLong    = 72 // with NSPID and NSTID, which older streams lack
+	recWakeBytes   = 32
 	recForkBytes   = 40
 	recExitBytes   = 32
 	recLossBytes   = 40
@@ -142,8 +146,11 @@ type Record struct {
 
 	PPID, PGID, SID, UID, GID uint32   // RecTask
 	Comm                      [16]byte // RecTask
+	// RecTask: the numbers that the process and the thread have in their own pid
+	// namespace; 0 if that is the recorder's.
+	NSPID, NSTID uint32
 
-	Child, ChildTID uint32 // RecFork: process and thread id of the child
+	Child, ChildTID uint32 // RecFork: process and thread id of the child. RecWake: of who woke the thread; 0: an interrupt
 	Share           uint64 // RecFork: ShareVM …
 
 	Count  uint64 // RecLoss: records lost
@@ -184,6 +191,11 @@ func (r *Record) Decode(b []byte) error {
 		r.Exit = le.Uint64(b[16:])
 		r.PPID, r.PGID, r.SID, r.UID, r.GID = le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:]), le.Uint32(b[36:]), le.Uint32(b[40:])
 		copy(r.Comm[:], b[48:64])
+		if len(b) >= recTaskLong {
+			r.NSPID, r.NSTID = le.Uint32(b[44:]), le.Uint32(b[64:])
+		}
+	case RecWake:
+		r.Exit, r.Child, r.ChildTID = le.Uint64(b[16:]), le.Uint32(b[24:]), le.Uint32(b[28:])
 	case RecFork:
 		r.Exit, r.Child, r.ChildTID, r.Share = le.Uint64(b[16:]), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint64(b[32:])
 	case RecExit:
@@ -202,7 +214,7 @@ func (r *Record) Decode(b []byte) error {
 
 var fixedBytes = map[RecordType]int{
 	RecCall: recCallBytes, RecData: recDataBytes, RecEnter: recDataBytes, RecTask: recTaskBytes, RecFork: recForkBytes,
-	RecExit: recExitBytes, RecLoss: recLossBytes, RecFile: recPlainBytes, RecNote: recPlainBytes, RecStart: recPlainBytes,
+	RecExit: recExitBytes, RecWake: recWakeBytes, RecLoss: recLossBytes, RecFile: recPlainBytes, RecNote: recPlainBytes, RecStart: recPlainBytes,
 }
 
 func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
@@ -269,10 +281,16 @@ func (r *Record) Append(b []byte) []byte {
 		b = append(b, 0, 0, 0, 0, 0, 0)
 	case RecTask:
 		b = le.AppendUint64(b, r.Exit)
-		for _, v := range [...]uint32{r.PPID, r.PGID, r.SID, r.UID, r.GID, 0} {
+		for _, v := range [...]uint32{r.PPID, r.PGID, r.SID, r.UID, r.GID, r.NSPID} {
 			b = le.AppendUint32(b, v)
 		}
 		b = append(b, r.Comm[:]...)
+		b = le.AppendUint32(b, r.NSTID)
+		b = le.AppendUint32(b, 0)
+	case RecWake:
+		b = le.AppendUint64(b, r.Exit)
+		b = le.AppendUint32(b, r.Child)
+		b = le.AppendUint32(b, r.ChildTID)
 	case RecFork:
 		b = le.AppendUint64(b, r.Exit)
 		b = le.AppendUint32(b, r.Child)

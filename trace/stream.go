@@ -17,7 +17,8 @@ type Head struct {
 	BootID   string   `json:"boot_id,omitempty"`
 	Backend  string   `json:"backend"` // "ebpf", "ptrace", …
 	Command  []string `json:"command,omitempty"`
-	Dir      string   `json:"dir,omitempty"` // working directory of the command
+	Target   string   `json:"target,omitempty"` // what was recorded, if not a command
+	Dir      string   `json:"dir,omitempty"`    // working directory of the command
 	UID      int      `json:"uid"`
 	GID      int      `json:"gid"`
 	Content  string   `json:"content"`     // what was kept of content: docs/format.md, 1.3

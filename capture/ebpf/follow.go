@@ -1,10 +1,14 @@
 package ebpf
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +24,10 @@ const (
 	taskExcluded = 1 << 9
 )
 
-// countPause is the least time between two counts of the followed threads.
-const countPause = 100 * time.Millisecond
+const (
+	countPause = 100 * time.Millisecond // between two looks at whether there is an end
+	watchPause = 2 * time.Millisecond   // between two looks at whether processes entered
+)
 
 // follower makes threads followed ones: by the programs, and, where threads are held
 // rather than records lost, by the tracer.
@@ -34,9 +40,9 @@ type follower struct {
 
 	state   running.State
 	known   map[int]bool // threads that were followed because they were found
-	unheld  int          // of these, that cannot be held
-	why     string       // the first of them
+	entered uint64       // processes that entered the cgroup and were found
 	counted time.Time
+	over    chan struct{} // closed when the recording is
 }
 
 // command is the tracer's gate: the process is about to become the command.
@@ -65,41 +71,105 @@ func (f *follower) attach() error {
 	hurry()
 	f.known = map[int]bool{}
 	f.d.describing.Store(now())
-	f.find()
-	if len(f.known) == 0 {
+	f.entered = atomic.LoadUint64(&f.p.shared.Entered)
+	if err := f.find(); err != nil {
+		return err
+	}
+	if len(f.known) == 0 && len(f.o.PIDs) > 0 {
 		return fmt.Errorf("record process %v: %w", f.o.PIDs, os.ErrProcessDone)
 	}
 	f.d.begin(f.state.AppendChanges(nil, now()))
 	f.d.describing.Store(0)
-	if f.unheld > 0 {
-		f.note(fmt.Sprintf("%d threads are recorded without being held when the recorder falls behind; what that loses is counted (%s)", f.unheld, f.why))
+	if f.o.Cgroup != "" {
+		go f.watch()
 	}
 	f.started(0)
 	return nil
 }
 
-func (f *follower) note(line string) {
+func (f *follower) note(format string, args ...any) {
 	if f.o.Note != nil {
-		f.o.Note(line)
+		f.o.Note(fmt.Sprintf(format, args...))
 	}
 }
 
 // find follows the threads of all processes that are to be recorded, again and again
 // until none is new: those that are not followed yet may make others. From then on
 // the programs and the kernel's tracing follow what threads make.
-func (f *follower) find() {
+//
+// Of the whole machine the programs find all threads by themselves, once they are
+// attached, which is after what runs was described.
+func (f *follower) find() error {
+	unheld, why := 0, error(nil)
+	attached := !f.o.All
 	for {
 		at := now()
 		processes := f.strangers()
 		if len(processes) == 0 {
-			return
+			break
 		}
 		f.d.begin(f.state.Append(nil, at, processes))
+		if !attached {
+			f.exclude()
+			if err := f.p.attach(f.p.optional(f.o)...); err != nil {
+				return err
+			}
+			attached = true
+		}
 		for _, p := range processes {
 			for _, tid := range p.Threads {
 				f.known[tid] = true
-				f.join(p.PID, tid)
+				if err := f.join(p.PID, tid); err != nil {
+					unheld, why = unheld+1, cmp.Or(why, err)
+				}
 			}
+		}
+	}
+	if unheld > 0 {
+		f.note("%d threads will not be held when the recorder falls behind; what that loses is counted (%v)", unheld, why)
+	}
+	return nil
+}
+
+// exclude keeps the recorder's children out of a recording of the whole machine.
+func (f *follower) exclude() {
+	for _, pid := range f.own() {
+		for _, tid := range running.Threads(pid) {
+			_ = f.p.follow(tid, f.task(tid, taskExcluded)) // ended
+		}
+	}
+}
+
+// own returns the recorder's processes.
+func (f *follower) own() []int { return running.Tree([]int{os.Getpid()}) }
+
+// watch takes up processes that enter the cgroup. The programs follow them at once;
+// here they are described and held.
+func (f *follower) watch() {
+	tick := time.NewTicker(watchPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.over:
+			return
+		case <-tick.C:
+		}
+		n := atomic.LoadUint64(&f.p.shared.Entered)
+		if n == f.entered {
+			continue
+		}
+		f.entered = n
+		done := make(chan struct{})
+		f.tr.Do(func() {
+			defer close(done)
+			f.d.describing.Store(now())
+			_ = f.find() // attached already
+			f.d.describing.Store(0)
+		})
+		select {
+		case <-done:
+		case <-f.over:
+			return
 		}
 	}
 }
@@ -124,26 +194,30 @@ func (f *follower) strangers() []running.Process {
 // processes returns those that are to be recorded now.
 func (f *follower) processes() []int {
 	var list []int
-	for _, pid := range running.Tree(f.o.PIDs) {
-		if pid != os.Getpid() {
-			list = append(list, pid)
-		}
+	switch {
+	case f.o.All:
+		list = running.All()
+	case f.o.Cgroup != "":
+		list = running.InCgroup(f.o.Cgroup)
+	default:
+		list = running.Tree(f.o.PIDs)
 	}
-	return list
+	own := f.own()
+	return slices.DeleteFunc(list, func(pid int) bool { return slices.Contains(own, pid) })
 }
 
-// join follows a thread. One that has ended is no error.
-func (f *follower) join(pid, tid int) {
+// join follows a thread. It fails only if the thread cannot be held, though it should.
+func (f *follower) join(pid, tid int) error {
+	if f.o.All && !f.c.block {
+		return nil
+	}
 	if err := f.p.follow(tid, f.task(tid, taskJoined)); err != nil || !f.c.block {
-		return
+		return nil // ended
 	}
-	err := f.tr.Seize(pid, tid)
-	if err == nil || unix.Tgkill(pid, tid, 0) != nil {
-		return
+	if err := f.tr.Seize(pid, tid); err != nil && unix.Tgkill(pid, tid, 0) == nil {
+		return err
 	}
-	if f.unheld++; f.why == "" {
-		f.why = err.Error()
-	}
+	return nil
 }
 
 // idle reports whether nothing is left to record.
@@ -152,6 +226,13 @@ func (f *follower) idle() bool {
 		return false
 	}
 	f.counted = time.Now()
+	switch {
+	case f.o.All:
+		return false
+	case f.o.Cgroup != "":
+		_, err := os.Stat(f.o.Cgroup)
+		return errors.Is(err, os.ErrNotExist)
+	}
 	n, err := f.p.countFollowed()
 	return err == nil && n == 0
 }
@@ -171,34 +252,17 @@ func (f *follower) leaving() {
 	}
 }
 
-// stopping reports whether a followed thread has yet to come to a stop.
+// stopping reports whether a thread that was told to stop has yet to take the signal.
 func (f *follower) stopping() bool {
-	tids := make(chan []int, 1)
-	f.tr.Do(func() {
-		var list []int
-		f.tr.Threads(func(t *ptracer.Tracee) { list = append(list, t.TID) })
-		tids <- list
-	})
-	select {
-	case list := <-tids:
-		for _, tid := range list {
-			if stopPending(tid) {
-				return true
-			}
+	var tid uint32
+	var h iotapeHeld
+	for entries := f.p.Holding.Iterate(); entries.Next(&tid, &h); {
+		dir := "/proc/" + strconv.Itoa(int(h.Pid)) + "/task/" + strconv.Itoa(int(tid))
+		if status, err := os.ReadFile(dir + "/status"); err == nil && isPending(status, syscall.Signal(h.Sig)) {
+			return true
 		}
-	case <-time.After(time.Second): // it has ended
 	}
 	return false
-}
-
-// stopPending reports whether a thread has a SIGSTOP of its own to take.
-func stopPending(tid int) bool {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
-	if err != nil {
-		return false
-	}
-	set, _ := strconv.ParseUint(string(running.Field(status, "SigPnd:")), 16, 64)
-	return set>>(unix.SIGSTOP-1)&1 != 0
 }
 
 // hooksRun reports whether a program is at work.
@@ -209,4 +273,21 @@ func (d *drain) hooksRun() bool {
 		}
 	}
 	return false
+}
+
+// cgroupID returns the kernel's number of a version 2 control group, which is that of
+// its directory.
+func cgroupID(dir string) (uint64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, &os.PathError{Op: "look at control group", Path: dir, Err: err}
+	}
+	if fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		return 0, fmt.Errorf("%s is not a control group of version 2", dir)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return 0, &os.PathError{Op: "look at control group", Path: dir, Err: err}
+	}
+	return st.Ino, nil
 }

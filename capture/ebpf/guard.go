@@ -116,12 +116,16 @@ func letGo(list *ebpf.Map) {
 // isStopping reports whether a thread is stopped or has a SIGSTOP pending.
 func isStopping(pid, tid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(tid) + "/status")
-	if err != nil {
-		return false
+	return err == nil && (bytes.HasPrefix(running.Field(b, "State:"), []byte("T")) || isPending(b, unix.SIGSTOP))
+}
+
+// isPending reports whether a thread, whose status is given, has yet to take a signal.
+func isPending(status []byte, sig syscall.Signal) bool {
+	for _, name := range []string{"SigPnd:", "ShdPnd:"} {
+		set, _ := strconv.ParseUint(string(running.Field(status, name)), 16, 64)
+		if set>>(sig-1)&1 != 0 {
+			return true
+		}
 	}
-	pending := func(name string) bool {
-		set, _ := strconv.ParseUint(string(running.Field(b, name)), 16, 64)
-		return set>>(unix.SIGSTOP-1)&1 != 0
-	}
-	return bytes.HasPrefix(running.Field(b, "State:"), []byte("T")) || pending("SigPnd:") || pending("ShdPnd:")
+	return false
 }

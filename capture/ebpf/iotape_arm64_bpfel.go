@@ -50,10 +50,11 @@ type iotapeCommon struct {
 	Entered   uint64
 	Zero      [7]uint64
 	Cpus      [1024]struct {
-		_      structs.HostLayout
-		Active uint64
-		Since  uint64
-		Zero   [6]uint64
+		_          structs.HostLayout
+		Active     uint64
+		Since      uint64
+		Interrupts uint64
+		Zero       [5]uint64
 	}
 }
 
@@ -369,8 +370,14 @@ const (
 	iotapeProgOnExec          = "on_exec"
 	iotapeProgOnExit          = "on_exit"
 	iotapeProgOnFork          = "on_fork"
+	iotapeProgOnIrqEntry      = "on_irq_entry"
+	iotapeProgOnIrqExit       = "on_irq_exit"
+	iotapeProgOnSoftirqEntry  = "on_softirq_entry"
+	iotapeProgOnSoftirqExit   = "on_softirq_exit"
 	iotapeProgOnSysEnter      = "on_sys_enter"
 	iotapeProgOnSysExit       = "on_sys_exit"
+	iotapeProgOnTimerEntry    = "on_timer_entry"
+	iotapeProgOnTimerExit     = "on_timer_exit"
 	iotapeProgOnUringComplete = "on_uring_complete"
 	iotapeProgOnUringCreate   = "on_uring_create"
 	iotapeProgOnUringFailLink = "on_uring_fail_link"
@@ -378,6 +385,7 @@ const (
 	iotapeProgOnUringOverflow = "on_uring_overflow"
 	iotapeProgOnUringRefused  = "on_uring_refused"
 	iotapeProgOnUringSubmit   = "on_uring_submit"
+	iotapeProgOnWaking        = "on_waking"
 	iotapeProgOnWriteback     = "on_writeback"
 	iotapeVarBegan            = "began"
 	iotapeVarBlock            = "block"
@@ -445,8 +453,14 @@ type iotapeProgramSpecs struct {
 	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
 	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnIrqEntry      *ebpf.ProgramSpec `ebpf:"on_irq_entry"`
+	OnIrqExit       *ebpf.ProgramSpec `ebpf:"on_irq_exit"`
+	OnSoftirqEntry  *ebpf.ProgramSpec `ebpf:"on_softirq_entry"`
+	OnSoftirqExit   *ebpf.ProgramSpec `ebpf:"on_softirq_exit"`
 	OnSysEnter      *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnTimerEntry    *ebpf.ProgramSpec `ebpf:"on_timer_entry"`
+	OnTimerExit     *ebpf.ProgramSpec `ebpf:"on_timer_exit"`
 	OnUringComplete *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
 	OnUringCreate   *ebpf.ProgramSpec `ebpf:"on_uring_create"`
 	OnUringFailLink *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
@@ -454,6 +468,7 @@ type iotapeProgramSpecs struct {
 	OnUringOverflow *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
 	OnUringRefused  *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
 	OnUringSubmit   *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
+	OnWaking        *ebpf.ProgramSpec `ebpf:"on_waking"`
 	OnWriteback     *ebpf.ProgramSpec `ebpf:"on_writeback"`
 }
 
@@ -602,8 +617,14 @@ type iotapePrograms struct {
 	OnExec          *ebpf.Program `ebpf:"on_exec"`
 	OnExit          *ebpf.Program `ebpf:"on_exit"`
 	OnFork          *ebpf.Program `ebpf:"on_fork"`
+	OnIrqEntry      *ebpf.Program `ebpf:"on_irq_entry"`
+	OnIrqExit       *ebpf.Program `ebpf:"on_irq_exit"`
+	OnSoftirqEntry  *ebpf.Program `ebpf:"on_softirq_entry"`
+	OnSoftirqExit   *ebpf.Program `ebpf:"on_softirq_exit"`
 	OnSysEnter      *ebpf.Program `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.Program `ebpf:"on_sys_exit"`
+	OnTimerEntry    *ebpf.Program `ebpf:"on_timer_entry"`
+	OnTimerExit     *ebpf.Program `ebpf:"on_timer_exit"`
 	OnUringComplete *ebpf.Program `ebpf:"on_uring_complete"`
 	OnUringCreate   *ebpf.Program `ebpf:"on_uring_create"`
 	OnUringFailLink *ebpf.Program `ebpf:"on_uring_fail_link"`
@@ -611,6 +632,7 @@ type iotapePrograms struct {
 	OnUringOverflow *ebpf.Program `ebpf:"on_uring_overflow"`
 	OnUringRefused  *ebpf.Program `ebpf:"on_uring_refused"`
 	OnUringSubmit   *ebpf.Program `ebpf:"on_uring_submit"`
+	OnWaking        *ebpf.Program `ebpf:"on_waking"`
 	OnWriteback     *ebpf.Program `ebpf:"on_writeback"`
 }
 
@@ -624,8 +646,14 @@ func (p *iotapePrograms) Close() error {
 		p.OnExec,
 		p.OnExit,
 		p.OnFork,
+		p.OnIrqEntry,
+		p.OnIrqExit,
+		p.OnSoftirqEntry,
+		p.OnSoftirqExit,
 		p.OnSysEnter,
 		p.OnSysExit,
+		p.OnTimerEntry,
+		p.OnTimerExit,
 		p.OnUringComplete,
 		p.OnUringCreate,
 		p.OnUringFailLink,
@@ -633,6 +661,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnUringOverflow,
 		p.OnUringRefused,
 		p.OnUringSubmit,
+		p.OnWaking,
 		p.OnWriteback,
 	)
 }

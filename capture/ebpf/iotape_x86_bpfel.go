@@ -50,10 +50,11 @@ type iotapeCommon struct {
 	Entered   uint64
 	Zero      [7]uint64
 	Cpus      [1024]struct {
-		_      structs.HostLayout
-		Active uint64
-		Since  uint64
-		Zero   [6]uint64
+		_          structs.HostLayout
+		Active     uint64
+		Since      uint64
+		Interrupts uint64
+		Zero       [5]uint64
 	}
 }
 
@@ -370,11 +371,17 @@ const (
 	iotapeProgOnExit            = "on_exit"
 	iotapeProgOnFilemapFault    = "on_filemap_fault"
 	iotapeProgOnFork            = "on_fork"
+	iotapeProgOnIrqEntry        = "on_irq_entry"
+	iotapeProgOnIrqExit         = "on_irq_exit"
 	iotapeProgOnMapPages        = "on_map_pages"
 	iotapeProgOnPageFaultKernel = "on_page_fault_kernel"
 	iotapeProgOnPageFaultUser   = "on_page_fault_user"
+	iotapeProgOnSoftirqEntry    = "on_softirq_entry"
+	iotapeProgOnSoftirqExit     = "on_softirq_exit"
 	iotapeProgOnSysEnter        = "on_sys_enter"
 	iotapeProgOnSysExit         = "on_sys_exit"
+	iotapeProgOnTimerEntry      = "on_timer_entry"
+	iotapeProgOnTimerExit       = "on_timer_exit"
 	iotapeProgOnUringComplete   = "on_uring_complete"
 	iotapeProgOnUringCreate     = "on_uring_create"
 	iotapeProgOnUringFailLink   = "on_uring_fail_link"
@@ -382,6 +389,7 @@ const (
 	iotapeProgOnUringOverflow   = "on_uring_overflow"
 	iotapeProgOnUringRefused    = "on_uring_refused"
 	iotapeProgOnUringSubmit     = "on_uring_submit"
+	iotapeProgOnWaking          = "on_waking"
 	iotapeProgOnWriteback       = "on_writeback"
 	iotapeVarBegan              = "began"
 	iotapeVarBlock              = "block"
@@ -450,11 +458,17 @@ type iotapeProgramSpecs struct {
 	OnExit            *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFilemapFault    *ebpf.ProgramSpec `ebpf:"on_filemap_fault"`
 	OnFork            *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnIrqEntry        *ebpf.ProgramSpec `ebpf:"on_irq_entry"`
+	OnIrqExit         *ebpf.ProgramSpec `ebpf:"on_irq_exit"`
 	OnMapPages        *ebpf.ProgramSpec `ebpf:"on_map_pages"`
 	OnPageFaultKernel *ebpf.ProgramSpec `ebpf:"on_page_fault_kernel"`
 	OnPageFaultUser   *ebpf.ProgramSpec `ebpf:"on_page_fault_user"`
+	OnSoftirqEntry    *ebpf.ProgramSpec `ebpf:"on_softirq_entry"`
+	OnSoftirqExit     *ebpf.ProgramSpec `ebpf:"on_softirq_exit"`
 	OnSysEnter        *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
 	OnSysExit         *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnTimerEntry      *ebpf.ProgramSpec `ebpf:"on_timer_entry"`
+	OnTimerExit       *ebpf.ProgramSpec `ebpf:"on_timer_exit"`
 	OnUringComplete   *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
 	OnUringCreate     *ebpf.ProgramSpec `ebpf:"on_uring_create"`
 	OnUringFailLink   *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
@@ -462,6 +476,7 @@ type iotapeProgramSpecs struct {
 	OnUringOverflow   *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
 	OnUringRefused    *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
 	OnUringSubmit     *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
+	OnWaking          *ebpf.ProgramSpec `ebpf:"on_waking"`
 	OnWriteback       *ebpf.ProgramSpec `ebpf:"on_writeback"`
 }
 
@@ -611,11 +626,17 @@ type iotapePrograms struct {
 	OnExit            *ebpf.Program `ebpf:"on_exit"`
 	OnFilemapFault    *ebpf.Program `ebpf:"on_filemap_fault"`
 	OnFork            *ebpf.Program `ebpf:"on_fork"`
+	OnIrqEntry        *ebpf.Program `ebpf:"on_irq_entry"`
+	OnIrqExit         *ebpf.Program `ebpf:"on_irq_exit"`
 	OnMapPages        *ebpf.Program `ebpf:"on_map_pages"`
 	OnPageFaultKernel *ebpf.Program `ebpf:"on_page_fault_kernel"`
 	OnPageFaultUser   *ebpf.Program `ebpf:"on_page_fault_user"`
+	OnSoftirqEntry    *ebpf.Program `ebpf:"on_softirq_entry"`
+	OnSoftirqExit     *ebpf.Program `ebpf:"on_softirq_exit"`
 	OnSysEnter        *ebpf.Program `ebpf:"on_sys_enter"`
 	OnSysExit         *ebpf.Program `ebpf:"on_sys_exit"`
+	OnTimerEntry      *ebpf.Program `ebpf:"on_timer_entry"`
+	OnTimerExit       *ebpf.Program `ebpf:"on_timer_exit"`
 	OnUringComplete   *ebpf.Program `ebpf:"on_uring_complete"`
 	OnUringCreate     *ebpf.Program `ebpf:"on_uring_create"`
 	OnUringFailLink   *ebpf.Program `ebpf:"on_uring_fail_link"`
@@ -623,6 +644,7 @@ type iotapePrograms struct {
 	OnUringOverflow   *ebpf.Program `ebpf:"on_uring_overflow"`
 	OnUringRefused    *ebpf.Program `ebpf:"on_uring_refused"`
 	OnUringSubmit     *ebpf.Program `ebpf:"on_uring_submit"`
+	OnWaking          *ebpf.Program `ebpf:"on_waking"`
 	OnWriteback       *ebpf.Program `ebpf:"on_writeback"`
 }
 
@@ -637,11 +659,17 @@ func (p *iotapePrograms) Close() error {
 		p.OnExit,
 		p.OnFilemapFault,
 		p.OnFork,
+		p.OnIrqEntry,
+		p.OnIrqExit,
 		p.OnMapPages,
 		p.OnPageFaultKernel,
 		p.OnPageFaultUser,
+		p.OnSoftirqEntry,
+		p.OnSoftirqExit,
 		p.OnSysEnter,
 		p.OnSysExit,
+		p.OnTimerEntry,
+		p.OnTimerExit,
 		p.OnUringComplete,
 		p.OnUringCreate,
 		p.OnUringFailLink,
@@ -649,6 +677,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnUringOverflow,
 		p.OnUringRefused,
 		p.OnUringSubmit,
+		p.OnWaking,
 		p.OnWriteback,
 	)
 }

@@ -58,7 +58,7 @@ type config struct {
 }
 
 func newConfig(o *capture.Options, cpus int) config {
-	c := config{content: o.Content, mmap: o.Mmap, block: o.Overflow != capture.OverflowDrop}
+	c := config{content: o.Content, mmap: o.Mmap, all: o.All, block: o.Overflow != capture.OverflowDrop}
 	c.shards = min(maxShards, 1<<bits.Len(uint(max(cpus, 1)-1)))
 	total := o.RingBytes
 	if total <= 0 {
@@ -218,6 +218,18 @@ func (p *programs) attach(more ...*ebpf.Program) error {
 	return nil
 }
 
+// optional are the programs that not every recording needs.
+func (p *programs) optional(o *capture.Options) (list []*ebpf.Program) {
+	if o.Cgroup != "" {
+		list = append(list, p.OnCgroupAttach)
+	}
+	if o.Wakeups {
+		// Ends first: a beginning without its end would count for ever.
+		list = append(list, p.OnIrqExit, p.OnIrqEntry, p.OnSoftirqExit, p.OnSoftirqEntry, p.OnTimerExit, p.OnTimerEntry, p.OnWaking)
+	}
+	return list
+}
+
 func (p *programs) detach() {
 	for _, l := range p.links {
 		l.Close()
@@ -253,7 +265,7 @@ func (p *programs) follow(tid int, st iotapeTask) error {
 	if err := p.Tasks.Update(uint32(fd), st, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}
-	if err := p.Faults.Put(uint32(fd), iotapeFault{}); err != nil {
+	if err := p.Faults.Update(uint32(fd), iotapeFault{}, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("follow the page faults of thread %d: %w", tid, err)
 	}
 	return nil

@@ -45,6 +45,11 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		cpus = 1
 	}
 	c := newConfig(o, cpus)
+	if o.Cgroup != "" {
+		if c.cgroup, err = cgroupID(o.Cgroup); err != nil {
+			return nil, err
+		}
+	}
 	p, err := load(&c)
 	if err != nil {
 		return nil, err
@@ -62,10 +67,13 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		}
 		defer g.stop()
 	}
-	if err := p.attach(); err != nil {
-		return nil, err
+	if !o.All {
+		if err := p.attach(p.optional(o)...); err != nil {
+			return nil, err
+		}
 	}
-	f := &follower{p: p, d: d, o: o, c: &c}
+	f := &follower{p: p, d: d, o: o, c: &c, over: make(chan struct{})}
+	defer close(f.over)
 	cmd := &ptracer.Command{Leaving: f.leaving}
 	if o.Running() {
 		cmd.Attach, cmd.Idle = f.attach, f.idle

@@ -2,7 +2,9 @@ package running
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +53,24 @@ func All() []int {
 		}
 	}
 	return kept
+}
+
+// InCgroup returns the processes of a version 2 control group and those below it.
+func InCgroup(dir string) []int {
+	var list []int
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil // removed meanwhile
+		}
+		b, _ := os.ReadFile(path + "/cgroup.procs")
+		for line := range bytes.Lines(b) {
+			if pid := number(bytes.TrimSpace(line)); pid > 0 { // 0: of another pid namespace
+				list = append(list, int(pid))
+			}
+		}
+		return nil
+	})
+	return list
 }
 
 // Tree returns processes and all that descend from them.
@@ -120,8 +140,18 @@ func task(pid, tid int, at uint64) (r trace.Record, ok bool) {
 	}
 	copy(r.Comm[:15], st.comm)
 	status, _ := os.ReadFile(d + "status")
+	r.NSPID, r.NSTID = inside(status, "NStgid:"), inside(status, "NSpid:")
 	r.UID, r.GID = last(status, "Uid:"), last(status, "Gid:") // real, effective, saved, file system
 	return r, true
+}
+
+// inside returns the number of a process or thread in its own pid namespace, 0 if
+// that is ours.
+func inside(status []byte, name string) uint32 {
+	if f := bytes.Fields(Field(status, name)); len(f) > 1 {
+		return number(f[len(f)-1])
+	}
+	return 0
 }
 
 // last returns the last number of a line of /proc/PID/status.

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -167,7 +166,10 @@ func (f *flying) recordWith(b *backend) (*capture.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := b.Run(context.Background(), &f.p.capture, sw)
+	ctx, cancel := f.p.context()
+	defer cancel()
+	f.p.capture.Note = func(line string) { f.c.say("%s", line) }
+	res, err := b.Run(ctx, &f.p.capture, sw)
 	if err != nil {
 		return nil, err
 	}

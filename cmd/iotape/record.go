@@ -11,10 +11,11 @@ func newRecord(c *console) *cobra.Command {
 	var noIndex bool
 	var backend, content, overflow, mmap, last string
 	var dumpOn []string
+	var target targetFlags
 	ring := sizeFlag(0)
 	cmd := &cobra.Command{
-		Use:   "record [-o TAPE] [flags] [--] COMMAND [ARG...]",
-		Short: "Run a command and record what it does",
+		Use:   "record [-o TAPE] [flags] {[--] COMMAND [ARG...] | --pid PID | --cgroup PATH | --all}",
+		Short: "Run a command, or take what runs already, and record what it does",
 		Long: `Record runs a command and records every storage call that it and the processes
 it starts make, with all bytes, until the last of them has ended. Its standard
 input, output and error, its signals and its exit status are the command's own.
@@ -23,6 +24,12 @@ came of it.
 
 As root the recording is made with eBPF. Where that is not possible it is made
 with ptrace, which is slower, and a line says why.
+
+What runs already is recorded with --pid, --cgroup or --all: its processes with all
+threads, what they have open and where they are in it, the calls that they are in,
+and all that they start. The recording ends with the last of the processes of --pid,
+with the group of --cgroup, on Ctrl-C, SIGTERM or SIGHUP, or after --duration; what
+is recorded runs on undisturbed.
 
 Ctrl-C goes to the command. When the tape is being sealed, it stops sealing and
 keeps the recording, to be sealed later with iotape seal.
@@ -38,10 +45,12 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
   iotape record -o make.tape --snapshot src -- make -C src
   iotape record --content none -- tar -xf big.tar      # what was called, not the bytes
   iotape record --content write=full,read=hash -- sqlite3 db .dump
-  iotape record --last 30s,512M --dump-on errno=EIO --dump-on op=fsync,slow=50ms -o db.tape -- ./server`,
-		Args: cobra.MinimumNArgs(1),
+  iotape record --last 30s,512M --dump-on errno=EIO --dump-on op=fsync,slow=50ms -o db.tape -- ./server
+  iotape record --pid 4711 --duration 30s -o slow.tape    # what runs already
+  iotape record --cgroup docker-3f5e -o container.tape    # until Ctrl-C
+  iotape record --all --last 5m --dump-on errno=EIO -o machine.tape`,
 		Annotations: exits(
-			"N    the command's own; 128+N if signal N ended it",
+			"N    the command's own; 128+N if signal N ended it; 0 for what ran already",
 			"125  iotape itself failed",
 			"126  the command cannot be executed",
 			"127  the command was not found"),
@@ -53,8 +62,15 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 			if p.capture.Content, err = capture.ParseContent(content); err != nil {
 				return usageError{err}
 			}
-			if p.capture.Overflow, err = capture.ParseOverflow(overflow); err != nil {
+			full, err := capture.ParseOverflow(overflow)
+			if err != nil {
 				return usageError{err}
+			}
+			if err = target.plan(&p, args, full, cmd.Flags().Changed("on-overflow")); err != nil {
+				return usageError{err}
+			}
+			if p.capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
+				c.say("--on-overflow block with --all can stop the machine: whoever is held may be whom the recorder waits for")
 			}
 			if p.capture.Mmap, err = capture.ParseMmap(mmap); err != nil {
 				return usageError{err}
@@ -66,18 +82,20 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 				p.capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
 			}
 			p.capture.RingBytes = int(ring)
-			p.capture.Command, p.index = args, !noIndex
+			p.index = !noIndex
 			return record(cmd.Context(), c, &p)
 		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
+	target.add(cmd)
+	f.BoolVar(&p.capture.Wakeups, "wakeups", false, "also record who woke up whom; needs eBPF")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
 	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of files that are mapped into memory: data (reads and stores; of programs and libraries only that a page was used), full (those like other files), written (stores only) or off")
-	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them")
+	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them, which is the default of --all")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
 	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")

@@ -31,6 +31,10 @@ type recordPlan struct {
 	keepStream bool
 	index      bool
 	flight     *flightPlan // not nil: record into memory
+
+	name     string        // what the tape is called after
+	target   string        // what is recorded, if not a command
+	duration time.Duration // 0 is to the end
 }
 
 // While a recording is made it is in OUT.partial:
@@ -49,8 +53,10 @@ const (
 
 // check makes the plan definite, or says what is wrong with it. It changes nothing.
 func (p *recordPlan) check() error {
-	if _, err := exec.LookPath(p.capture.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		return commandError(p.capture.Command[0], err)
+	if !p.capture.Running() {
+		if _, err := exec.LookPath(p.capture.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+			return commandError(p.capture.Command[0], err)
+		}
 	}
 	if p.out == "" {
 		name := strings.Map(func(r rune) rune {
@@ -58,7 +64,7 @@ func (p *recordPlan) check() error {
 				return '-'
 			}
 			return r
-		}, strings.TrimLeft(filepath.Base(p.capture.Command[0]), "."))
+		}, p.name)
 		p.out = name + time.Now().Format("-20060102-150405") + ".tape"
 	}
 	p.out = strings.TrimRight(p.out, "/")
@@ -147,6 +153,7 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	sig := catchSignals()
 	defer sig.stop()
 	p.capture.Started = func(int) { started = true }
+	p.capture.Note = func(line string) { c.say("%s", line) }
 	res, err := capturing(c, p, partial)
 	var never *statusError // it was not executed
 	started = (started || res != nil) && !errors.As(err, &never)
@@ -212,7 +219,7 @@ func anyBackend(c *console, p *recordPlan, record func(*backend) (*capture.Resul
 		}
 		var unsupported *capture.UnsupportedError
 		if last || !errors.As(err, &unsupported) {
-			return nil, runError(p.capture.Command[0], err)
+			return nil, runError(p.name, err)
 		}
 		c.say("recording with %s: %v", p.backend[i+1].Name(), err)
 		if err := again(); err != nil {
@@ -239,7 +246,9 @@ func capturingWith(b *backend, p *recordPlan, guard *spaceGuard) (*capture.Resul
 	if err != nil {
 		return nil, err
 	}
-	res, err := b.Run(context.Background(), &p.capture, sw)
+	ctx, cancel := p.context()
+	defer cancel()
+	res, err := b.Run(ctx, &p.capture, sw)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +269,7 @@ func capturingWith(b *backend, p *recordPlan, guard *spaceGuard) (*capture.Resul
 // head describes the recording.
 func (p *recordPlan) head(b *backend) *trace.Head {
 	h := &trace.Head{
-		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command,
+		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command, Target: p.target,
 		UID: os.Getuid(), GID: os.Getgid(), Content: p.capture.Content.String(), Overflow: string(p.capture.Overflow),
 		Shards: b.shards(&p.capture), Ops: len(event.Catalogue()),
 	}

@@ -7,7 +7,7 @@ import (
 	"iotape/event"
 )
 
-var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited"}
+var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited", "woken"}
 
 func kindName(k event.EventKind) string {
 	if int(k) < len(kindNames) {
@@ -42,6 +42,10 @@ func (p *Printer) AppendJSON(dst []byte, e *event.Event) []byte {
 	dst = putUint(dst, "ppid", uint64(e.PPID))
 	dst = putUint(dst, "pgid", uint64(e.PGID))
 	dst = putUint(dst, "sid", uint64(e.SID))
+	if e.NSTID != 0 {
+		dst = putUint(dst, "ns_pid", uint64(e.NSPID))
+		dst = putUint(dst, "ns_tid", uint64(e.NSTID))
+	}
 	dst = putUint(dst, "uid", uint64(e.UID))
 	dst = putUint(dst, "gid", uint64(e.GID))
 	if e.Comm != "" {
@@ -125,6 +129,14 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 	case event.Forked:
 		if e.Args[0]&event.ShareThread != 0 {
 			return putTrue(dst, "thread")
+		}
+	case event.Woken:
+		if e.Child != 0 {
+			dst = putUint(dst, "by_pid", uint64(e.Ret))
+			dst = putUint(dst, "by_tid", uint64(e.Child))
+		}
+		if op := event.Op(e.Args[0]); op != event.OpUnknown && op.Known() {
+			dst = putWord(dst, "in", op.String())
 		}
 	case event.Started:
 		dst = append(key(dst, "umask"), '"')

@@ -16,6 +16,11 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 		dst = append(dst, ':')
 	}
 	dst = strconv.AppendUint(dst, uint64(e.TID), 10)
+	if p.o.Verbose && e.NSTID != 0 {
+		dst = append(dst, '[')
+		dst = strconv.AppendUint(dst, uint64(e.NSTID), 10)
+		dst = append(dst, ']')
+	}
 	dst = append(dst, ' ')
 	dst = p.appendTime(dst, e)
 	if e.Kind != event.Call {
@@ -108,6 +113,17 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 			dst = append(dst, "--- new process "...)
 		}
 		dst = strconv.AppendUint(dst, uint64(e.Child), 10)
+	case event.Woken:
+		dst = append(dst, "--- woken by "...)
+		if e.Child == 0 {
+			dst = append(dst, "an interrupt"...)
+		} else {
+			dst = strconv.AppendUint(dst, uint64(e.Child), 10)
+		}
+		if op := event.Op(e.Args[0]); op != event.OpUnknown && op.Known() {
+			dst = append(dst, " in "...)
+			dst = append(dst, op.String()...)
+		}
 	case event.Started:
 		dst = append(dst, "--- started in "...)
 		if len(e.Paths) > 0 {

@@ -47,6 +47,8 @@ var (
 	fSID   = field[trace.Record]{"sid", 10, func(r *trace.Record) any { return &r.SID }}
 	fUID   = field[trace.Record]{"uid", 10, func(r *trace.Record) any { return &r.UID }}
 	fGID   = field[trace.Record]{"gid", 10, func(r *trace.Record) any { return &r.GID }}
+	fNSPID = field[trace.Record]{"ns_pid", 10, func(r *trace.Record) any { return &r.NSPID }}
+	fNSTID = field[trace.Record]{"ns_tid", 10, func(r *trace.Record) any { return &r.NSTID }}
 	fComm  = field[trace.Record]{"comm", 10, func(r *trace.Record) any { return &r.Comm }}
 	fChild = field[trace.Record]{"child", 10, func(r *trace.Record) any { return &r.Child }}
 	fCTID  = field[trace.Record]{"child_tid", 10, func(r *trace.Record) any { return &r.ChildTID }}
@@ -64,18 +66,20 @@ var (
 	callFlags = []flag{{trace.CallMore, "more"}, {trace.CallCompat, "compat"}, {trace.CallInterrupted, "interrupted"}}
 	dataFlags = []flag{{trace.DataLast, "last"}}
 	fileFlags = []flag{{trace.FileOwn, "own"}}
+	wakeFlags = []flag{{trace.WakeInterrupt, "interrupt"}}
 
 	kinds = []kind{
 		{trace.RecCall, "call", own(fNR, fEnter, fExit, fCPU, fRet, fArgs), callFlags},
 		{trace.RecData, "data", own(fEnter), dataFlags},
 		{trace.RecEnter, "enter", own(fEnter), nil},
-		{trace.RecTask, "task", own(fTime, fPPID, fPGID, fSID, fUID, fGID, fComm), nil},
+		{trace.RecTask, "task", own(fTime, fPPID, fPGID, fSID, fUID, fGID, fNSPID, fNSTID, fComm), nil},
 		{trace.RecFork, "fork", own(fTime, fChild, fCTID, fShare), nil},
 		{trace.RecExit, "exit", own(fTime, fRet), nil},
 		{trace.RecLoss, "loss", own(fTime, fCount, fWhy), nil},
 		{trace.RecFile, "file", own(fTime), fileFlags},
 		{trace.RecNote, "note", own(fTime), nil},
 		{trace.RecStart, "start", own(fTime, fUmask), nil},
+		{trace.RecWake, "wake", own(fTime, fChild, fCTID), wakeFlags},
 	}
 
 	objectFields = []field[trace.Object]{

@@ -2,7 +2,7 @@
  * that ran before, those of a cgroup, or all of the machine. */
 #pragma once
 
-#include "state.h"
+#include "stores.h"
 
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
 
@@ -14,7 +14,10 @@ const volatile u64 cgroup_id = 0; /* processes in it, or below it, are followed;
 static __always_inline struct task *join(struct task_struct *t, u32 flags)
 {
 	struct task init = {};
+	struct fault none = {};
 
+	if (mmap_mode >= MMAP_DATA)
+		bpf_task_storage_get(&faults, t, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	init.shard = (u32)t->pid & shard_mask;
 	init.flags = flags;
 	init.enter = began;

@@ -19,6 +19,17 @@ static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_s
 	p->flags = 0;
 }
 
+/* number_inside is what a process or thread is called in its own pid namespace; 0 if
+ * that is the first of all. */
+static __always_inline u32 number_inside(struct pid *p)
+{
+	u32 level = BPF_CORE_READ(p, level), nr = 0;
+
+	if (level)
+		bpf_probe_read_kernel(&nr, sizeof(nr), (void *)p + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid));
+	return nr;
+}
+
 /* announce writes the thread's identity. If it cannot, the next call tries again
  * first, and is lost if it fails too. */
 __noinline int announce(struct work *w, struct task *st, u64 now)
@@ -36,6 +47,8 @@ __noinline int announce(struct work *w, struct task *st, u64 now)
 	r.uid = t->cred->fsuid.val;
 	r.gid = t->cred->fsgid.val;
 	bpf_probe_read_kernel(r.comm, sizeof(r.comm), &t->comm);
+	r.nstid = number_inside(t->thread_pid);
+	r.nspid = number_inside(BPF_CORE_READ(t, signal, pids[1]));
 	st->flags &= ~TASK_ANNOUNCED;
 	if (!try_small(w, st->shard, &r, sizeof(r)))
 		st->flags |= TASK_ANNOUNCED;
@@ -209,6 +222,7 @@ static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 
 #include "follow.h"
 #include "uring.h"
+#include "wake.h"
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)

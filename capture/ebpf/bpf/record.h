@@ -6,9 +6,10 @@
 #include "catalogue.gen.h"
 
 /* Stream records. */
-enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT };
+enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11 };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
 enum { DATA_LAST = 1 };
+enum { WAKE_INTERRUPT = 1 };
 enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
 enum { SHARE_VM = 0x100, SHARE_FS = 0x200, SHARE_FILES = 0x400, SHARE_THREAD = 0x10000 };
 
@@ -33,8 +34,9 @@ struct rec_data { /* and REC_ENTER */
 struct rec_task {
 	struct prefix p;
 	u64 time;
-	u32 ppid, pgid, sid, uid, gid, zero;
+	u32 ppid, pgid, sid, uid, gid, nspid;
 	char comm[16];
+	u32 nstid, zero;
 };
 struct rec_fork {
 	struct prefix p;
@@ -46,6 +48,11 @@ struct rec_exit {
 	struct prefix p;
 	u64 time;
 	u32 status, zero;
+};
+struct rec_wake { /* of the thread that was woken, in the operation that it was in */
+	struct prefix p;
+	u64 time;
+	u32 pid, tid; /* who woke it; 0: an interrupt */
 };
 struct object {
 	u64 ino, size, pos;
@@ -60,9 +67,10 @@ struct piece {
 _Static_assert(sizeof(struct prefix) == 16, "prefix");
 _Static_assert(sizeof(struct rec_call) == 104, "rec_call");
 _Static_assert(sizeof(struct rec_data) == 32, "rec_data");
-_Static_assert(sizeof(struct rec_task) == 64, "rec_task");
+_Static_assert(sizeof(struct rec_task) == 72, "rec_task");
 _Static_assert(sizeof(struct rec_fork) == 40, "rec_fork");
 _Static_assert(sizeof(struct rec_exit) == 32, "rec_exit");
+_Static_assert(sizeof(struct rec_wake) == 32, "rec_wake");
 _Static_assert(sizeof(struct object) == 64, "object");
 _Static_assert(sizeof(struct piece) == 16, "piece");
 
@@ -200,7 +208,8 @@ struct held {
 struct cpu_slot {
 	u64 active; /* a hook is running */
 	u64 since;  /* and this is not after the times that it writes */
-	u64 zero[6];
+	u64 interrupts; /* that are being handled, see wake.h */
+	u64 zero[5];
 };
 struct common {
 	u64 lost[MAX_SHARDS]; /* records, by shard */

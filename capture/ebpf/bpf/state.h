@@ -145,6 +145,7 @@ static __always_inline struct work *begin(u64 *now)
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_slot *s = &shared.cpus[cpu & (MAX_CPUS - 1)];
 	*(volatile u64 *)&s->active = 1;
+	s->interrupts = 0; /* threads alone come here: should the count have gone wrong */
 	*now = bpf_ktime_get_ns();
 	*(volatile u64 *)&s->since = *now;
 	return bpf_map_lookup_elem(&works, &cpu);

@@ -1,0 +1,78 @@
+/* Wake-ups of followed threads: who made them go on (programs of --wakeups). */
+#pragma once
+
+#include "state.h"
+
+/* Whether an interrupt runs on a CPU rather than its current thread. The kernel's own
+ * count is out of reach; that of the handlers for devices and timers, and of what
+ * they leave to be done at once, has all that wakes threads. */
+static __always_inline struct cpu_slot *this_cpu(void)
+{
+	return &shared.cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+}
+static __always_inline int interrupt_begins(void)
+{
+	(*(volatile u64 *)&this_cpu()->interrupts)++;
+	return 0;
+}
+static __always_inline int interrupt_ends(void)
+{
+	struct cpu_slot *s = this_cpu();
+	if (*(volatile u64 *)&s->interrupts) /* else it began before the recording */
+		(*(volatile u64 *)&s->interrupts)--;
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_entry) { return interrupt_begins(); }
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(on_irq_exit) { return interrupt_ends(); }
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry) { return interrupt_begins(); }
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(on_softirq_exit) { return interrupt_ends(); }
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_timer_entry) { return interrupt_begins(); }
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(on_timer_exit) { return interrupt_ends(); }
+
+/* The hook runs in the middle of anything, also of another hook on this CPU, whose
+ * work space and mark it leaves alone. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *t)
+{
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct rec_wake r = {};
+
+	if (!st || st->flags & TASK_EXCLUDED || released())
+		return 0;
+	u32 shard = st->shard & (MAX_SHARDS - 1);
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	if (!rb)
+		return 0;
+	struct cpu_slot *s = this_cpu();
+	bool inside = *(volatile u64 *)&s->active;
+	if (!inside)
+		*(volatile u64 *)&s->active = 1;
+	r.time = bpf_ktime_get_ns();
+	if (!inside)
+		*(volatile u64 *)&s->since = r.time;
+
+	struct spec *row = st->flags & TASK_IN_CALL ? spec_of(st) : 0;
+	r.p.type = REC_WAKE;
+	r.p.op = row ? row->op : 0;
+	r.p.pid = t->tgid;
+	r.p.tid = t->pid;
+	if (*(volatile u64 *)&s->interrupts) {
+		r.p.flags = WAKE_INTERRUPT;
+	} else {
+		u64 id = bpf_get_current_pid_tgid();
+		r.pid = id >> 32;
+		r.tid = id;
+	}
+	if (bpf_ringbuf_output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP))
+		lose(shard);
+	if (!inside)
+		*(volatile u64 *)&s->active = 0;
+	return 0;
+}
