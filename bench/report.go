@@ -65,6 +65,7 @@ type Series struct {
 	User     Summary `json:"user_seconds"`     // CPU time of the command
 	Sys      Summary `json:"sys_seconds"`      //
 	Recorder Summary `json:"recorder_seconds"` // CPU time of the recorder meanwhile
+	Start    Summary `json:"start_seconds"`    // from the recorder's start to the command's
 	After    Summary `json:"after_seconds"`    // from the command's end to the recorder's
 	Events   Summary `json:"events"`           //
 	Stream   Summary `json:"stream_bytes"`     //
@@ -145,7 +146,7 @@ func (r *Report) summarize() {
 }
 
 func (s *Series) derive(base *Series) {
-	var elapsed, ratio, cpu, user, sys, rec, after, events, stream, tape []float64
+	var elapsed, ratio, cpu, user, sys, rec, start, after, events, stream, tape []float64
 	s.Failed, s.Lost = "", 0
 	for i := range s.Samples {
 		m := &s.Samples[i]
@@ -158,6 +159,7 @@ func (s *Series) derive(base *Series) {
 		user = append(user, seconds(m.UserNS))
 		sys = append(sys, seconds(m.SysNS))
 		rec = append(rec, seconds(m.RecorderNS))
+		start = append(start, seconds(m.StartNS))
 		after = append(after, seconds(m.AfterNS))
 		events = append(events, float64(m.Events))
 		stream = append(stream, float64(m.StreamBytes))
@@ -174,7 +176,7 @@ func (s *Series) derive(base *Series) {
 		from []float64
 	}{
 		{&s.Elapsed, elapsed}, {&s.Ratio, ratio}, {&s.CPU, cpu}, {&s.User, user}, {&s.Sys, sys}, {&s.Recorder, rec},
-		{&s.After, after}, {&s.Events, events}, {&s.Stream, stream}, {&s.Tape, tape},
+		{&s.Start, start}, {&s.After, after}, {&s.Events, events}, {&s.Stream, stream}, {&s.Tape, tape},
 	} {
 		*d.to = summarize(d.from)
 	}

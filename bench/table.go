@@ -73,15 +73,15 @@ func (r *Report) costs() *table {
 
 func (r *Report) recorded() *table {
 	t := &table{title: "What was recorded, with full content",
-		text: "Sealing is the time from the end of the command to the end of iotape. The recorder's CPU time is that while the command ran.",
-		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "sealing", "stream a second", "recorder's CPU"}}
+		text: "Start is the time from the start of iotape to that of the command, sealing that from the command's end to iotape's. The recorder's CPU time is that while the command ran.",
+		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "start", "sealing", "stream a second", "recorder's CPU"}}
 	for _, base := range r.workloads(false) {
 		s := r.find(base.Workload, "full", false)
 		if s == nil {
 			continue
 		}
 		t.add(base.Workload, report.Count(uint64(s.Events.Median)), report.Count(s.Lost), report.Bytes(uint64(s.Stream.Median)),
-			report.Bytes(uint64(s.Tape.Median)), duration(s.After.Median), rate(s.Stream.Median, s.After.Median), duration(s.Recorder.Median))
+			report.Bytes(uint64(s.Tape.Median)), known(s.Start.Median), duration(s.After.Median), rate(s.Stream.Median, s.After.Median), duration(s.Recorder.Median))
 	}
 	return t
 }
@@ -269,6 +269,14 @@ func verdict(s *Series, goal float64) string {
 }
 
 func duration(seconds float64) string { return report.Duration(int64(seconds * 1e9)) }
+
+// known is a duration, of which 0 says that it was not measured.
+func known(seconds float64) string {
+	if seconds == 0 {
+		return none
+	}
+	return duration(seconds)
+}
 
 // rate is how much was done in a second.
 func rate(bytes, seconds float64) string {

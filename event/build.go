@@ -10,6 +10,7 @@ func num(n string) Arg   { return Arg{Name: n, Kind: KindInt} }
 func size(n string) Arg  { return Arg{Name: n, Kind: KindSize} }
 func off(n string) Arg   { return Arg{Name: n, Kind: KindOff} }
 func hex(n string) Arg   { return Arg{Name: n, Kind: KindHex} }
+func ptr(n string) Arg   { return Arg{Name: n, Kind: KindHex, Set: nullName} }
 func mode(n string) Arg  { return Arg{Name: n, Kind: KindMode} }
 func pid(n string) Arg   { return Arg{Name: n, Kind: KindPID} }
 func id(n string) Arg    { return Arg{Name: n, Kind: KindID} }
@@ -25,6 +26,13 @@ func in(n string, bound uint8) Arg {
 }
 func out(n string, bound uint8) Arg {
 	return Arg{Name: n, Kind: KindBuf, Dir: Out, Len: LenRet, LenArg: bound}
+}
+
+// names is a buffer of strings, one after the other.
+func names(n string, bound uint8) Arg {
+	a := out(n, bound)
+	a.Layout = LayoutNames
+	return a
 }
 
 // inAll is a buffer that the call takes whole or not at all.
@@ -45,6 +53,11 @@ func sin(n string, l Layout) Arg {
 }
 func sout(n string, l Layout) Arg {
 	return Arg{Name: n, Kind: KindStruct, Dir: Out, Len: LenConst, LenArg: NoArg, Layout: l}
+}
+
+// slots is a list of descriptors for an io_uring's table of files.
+func slots(n string) Arg {
+	return Arg{Name: n, Kind: KindStruct, Dir: In, Len: LenSlots, LenArg: NoArg, Layout: LayoutSlots}
 }
 
 // strs is an argument vector, gone once the call succeeded.

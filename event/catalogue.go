@@ -3,19 +3,41 @@ package event
 // Lookup returns the row of an operation; the row of OpUnknown when the number
 // is not in this version's catalogue, which is how a reader meets a newer trace.
 func Lookup(op Op) *Spec {
-	if op >= numOps {
+	var s *Spec
+	switch {
+	case op < numOps:
+		return &table[op]
+	case op >= firstAIO && int(op-firstAIO) < len(aioTable):
+		s = &aioTable[op-firstAIO]
+	case op >= firstUring && int(op-firstUring) < len(uringTable):
+		s = &uringTable[op-firstUring]
+	}
+	if s == nil || s.Name == "" {
 		return &table[OpUnknown]
 	}
-	return &table[op]
+	return s
 }
 
 func (op Op) String() string { return Lookup(op).Name }
 
 // Known reports whether this version's catalogue has the operation.
-func (op Op) Known() bool { return op > OpUnknown && op < numOps }
+func (op Op) Known() bool { return op > OpUnknown && Lookup(op).Op == op }
 
-// Catalogue returns all rows, OpUnknown first. The caller must not change them.
-func Catalogue() []Spec { return table[:] }
+// Catalogue returns all rows, OpUnknown first, in the order of their numbers. The
+// caller must not change them.
+func Catalogue() []Spec { return catalogue }
+
+var catalogue = func() []Spec {
+	all := append([]Spec(nil), table[:]...)
+	for _, requests := range [][]Spec{uringTable[:], aioTable[:]} {
+		for _, s := range requests {
+			if s.Name != "" {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}()
 
 // ByNumber returns the operation of a system-call number, OpUnknown if the
 // catalogue has none.
@@ -37,9 +59,9 @@ func Number(a Arch, op Op) int {
 
 // ByName returns the operation with a kernel name, OpUnknown if there is none.
 func ByName(name string) Op {
-	for i := range table {
-		if table[i].Name == name && i > 0 {
-			return Op(i)
+	for i := range catalogue {
+		if catalogue[i].Name == name && i > 0 {
+			return catalogue[i].Op
 		}
 	}
 	return OpUnknown
@@ -84,4 +106,25 @@ func (s *Spec) Memory() []int {
 		}
 	}
 	return idx
+}
+
+// Captured lists the arguments whose memory a capture reads, by name, with "→" where
+// the kernel reads it, "←" where it writes it and "↔" where it does both.
+func (s *Spec) Captured() []string {
+	var names []string
+	for _, i := range s.Memory() {
+		a := &s.Args[i]
+		arrow := "→"
+		switch {
+		case a.When == AtBoth || s.Offer > 0 && i == int(s.Offer)-1 || a.Len == LenCommand:
+			arrow = "↔"
+		case a.Dir == Out:
+			arrow = "←"
+		}
+		names = append(names, a.Name+" "+arrow)
+	}
+	if s.Hold {
+		names = append(names, s.Args[s.MovedFrom()].Name+" ←") // content, read from the file
+	}
+	return names
 }

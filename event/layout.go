@@ -76,6 +76,7 @@ const (
 	LayoutSigsetRef  // pointer to a signal set and its size (pselect6)
 	LayoutFileAttr   // file_getattr
 	LayoutMountAttr  // mount_setattr
+	LayoutSlots      // u32 first slot, u32 slots, then the descriptors (int) as far as they are known
 )
 
 // layoutBytes is the size of each layout on amd64 and arm64; 0 where it varies.
@@ -149,6 +150,7 @@ var layoutBytes = [...][numArch]uint16{
 	LayoutSigsetRef:   {16, 16},
 	LayoutFileAttr:    {24, 24},
 	LayoutMountAttr:   {32, 32},
+	LayoutSlots:       {0, 0},
 }
 
 // Bytes returns the size of the structure on an architecture: of one element,

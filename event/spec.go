@@ -95,6 +95,7 @@ const (
 	LenRef         // a head of Const, and, as PartTarget, the elements that it counts and points to (Arg.Tail)
 	LenCommand     // what the value of argument LenArg says (Command)
 	LenMsg         // struct msghdr, as PartName, PartData and PartControl what it points to; the result is the bytes moved
+	LenSlots       // what an io_uring's table of files is filled with (LayoutSlots)
 	LenMsgs        // array of Args[LenArg] struct mmsghdr, likewise, of which as many were moved as the result says
 )
 
@@ -219,7 +220,7 @@ type Arg struct {
 	Const  uint32
 	Tail   Tail
 	Layout Layout
-	Set    *Set // names, for KindFlags and KindEnum
+	Set    *Set // names, for KindFlags, KindEnum and values of KindHex that have one
 	Cond   Cond
 }
 
@@ -268,6 +269,10 @@ type Spec struct {
 	NoCall bool
 	// NoReturn is set where success never returns to the caller.
 	NoReturn bool
+	// Like is, of a request, the system call that does the same (Op.Like), OpUnknown
+	// if there is none; Fields are where its arguments stand in the request's head.
+	Like   Op
+	Fields []Field
 }
 
 // Set maps values to names, for printing and parsing flags and enumerations. Bits

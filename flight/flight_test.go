@@ -55,7 +55,7 @@ func TestDumpIsTheEndOfTheWhole(t *testing.T) {
 				}
 				run(t, p.Command(install, work, workload.Prep)...)
 				tape := filepath.Join(dir, "x.tape")
-				run(t, append([]string{iotape, "record", "-o", tape, "--keep-stream", "--no-index", "--backend", backend, "--"},
+				run(t, append([]string{iotape, "record", "-o", tape, "--keep-stream", "--no-index", "--mmap", "off", "--backend", backend, "--"},
 					p.Command(install, work, workload.Run)...)...)
 				stream, err := os.ReadFile(filepath.Join(dir, "x.stream"))
 				if err != nil {

@@ -18,11 +18,12 @@ type Model struct {
 	early    []early                    // those received before they were sent
 	nextOpen event.OpenID
 	released []event.OpenID
+	byFile   map[fileID][]*OpenFile // those that are mapped
 }
 
 // New returns a model without threads.
 func New() *Model {
-	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}}
+	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}}
 }
 
 // Thread is one node: a sequential line of execution.
@@ -30,6 +31,7 @@ type Thread struct {
 	TID, PID uint32
 	FS       *FS    // shared by threads, and by clone(CLONE_FS)
 	Table    *Table // shared by threads, and by clone(CLONE_FILES)
+	Space    *Space // shared by threads, and by clone(CLONE_VM)
 }
 
 // FS is where relative names start and what modes are masked with.
@@ -53,7 +55,10 @@ type OpenFile struct {
 	PID   uint32 // process that a pidfd stands for; 0 if unknown
 	// Given is set if it was passed in from outside at the start.
 	Given bool
-	refs  int // descriptors, and messages on their way
+	refs  int    // descriptors, mappings, and messages on their way
+	files *Table // of an io_uring
+
+	mappings int
 }
 
 // Descriptor is a slot of a table.
@@ -79,12 +84,13 @@ func (m *Model) Thread(pid, tid uint32) *Thread {
 	if t == nil {
 		// Another thread of the process, if there is one, has what it shares.
 		if p := m.threads[pid]; p != nil {
-			t = &Thread{TID: tid, PID: pid, FS: p.FS, Table: p.Table}
+			t = &Thread{TID: tid, PID: pid, FS: p.FS, Table: p.Table, Space: p.Space}
 		} else {
-			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}}}
+			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}}, Space: &Space{}}
 		}
 		t.FS.users++
 		t.Table.users++
+		t.Space.users++
 		m.threads[tid] = t
 	}
 	return t
@@ -92,7 +98,7 @@ func (m *Model) Thread(pid, tid uint32) *Thread {
 
 // Apply resolves an event against the state before it and then applies its
 // effect. It fills Files[].Open and Path, Paths[].Abs, Offset and Count. It
-// returns the open files whose last descriptor the event closed, in no
+// returns the open files whose last descriptor or mapping the event ended, in no
 // particular order; the slice is valid until the next call.
 func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	m.released = m.released[:0]
@@ -101,7 +107,9 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	case event.Call:
 		m.resolve(t, ev)
 		if ev.Flags&event.Interrupted == 0 {
-			if h := effects[ev.Op]; h != nil {
+			if h := effects[ev.Op.Like()]; h != nil {
+				h(m, t, ev)
+			} else if h := requestEffects[ev.Op]; h != nil {
 				h(m, t, ev)
 			}
 		}
@@ -128,11 +136,11 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 func (m *Model) inherit(t *Thread, f *event.File, given bool) {
 	key := f.Open
 	if o := m.given[key]; o != nil && o.refs > 0 {
-		m.install(t, f.FD, o, f.Flags&oCloexec != 0, 0)
+		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, 0)
 		f.Open, f.Path = o.ID, o.Path
 		return
 	}
-	o := m.open(t, f, 0)
+	o := m.open(t.Table, f, 0)
 	o.Given = given
 	if key != 0 {
 		m.given[key] = o
@@ -142,7 +150,7 @@ func (m *Model) inherit(t *Thread, f *event.File, given bool) {
 // fork makes the child of a Forked event.
 func (m *Model) fork(t *Thread, ev *event.Event) {
 	share := ev.Args[0]
-	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table}
+	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table, Space: t.Space}
 	if share&event.ShareFS == 0 {
 		fs := *t.FS
 		fs.users = 0
@@ -151,8 +159,12 @@ func (m *Model) fork(t *Thread, ev *event.Event) {
 	if share&event.ShareFiles == 0 {
 		c.Table = t.Table.clone()
 	}
+	if share&event.ShareVM == 0 {
+		c.Space = m.cloneSpace(t.Space)
+	}
 	c.FS.users++
 	c.Table.users++
+	c.Space.users++
 	if old := m.threads[c.TID]; old != nil {
 		m.exit(old) // the number was used again and the end of the first was lost
 	}
@@ -174,21 +186,27 @@ func (m *Model) exit(t *Thread) {
 	delete(m.threads, t.TID)
 	t.FS.users--
 	if t.Table.users--; t.Table.users == 0 {
-		for n := range t.Table.slots {
-			m.drop(t.Table, n)
-		}
+		m.clear(t.Table)
+	}
+	m.leave(t.Space)
+}
+
+// clear empties a table.
+func (m *Model) clear(tab *Table) {
+	for n := range tab.slots {
+		m.drop(tab, n)
 	}
 }
 
-// open gives a thread's table a new open file for a descriptor.
-func (m *Model) open(t *Thread, f *event.File, since int64) *OpenFile {
+// open gives a table a new open file for a descriptor.
+func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 	m.nextOpen++
 	if f.Path == "" && f.Known {
 		f.Path = kernelName(f)
 	}
 	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
 	m.opens[o.ID] = o
-	m.install(t, f.FD, o, f.Flags&oCloexec != 0, since)
+	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
 	f.Open = o.ID
 	return o
 }
@@ -207,10 +225,10 @@ func kernelName(f *event.File) string {
 
 // install puts an open file into a slot. What is in the slot was closed by a
 // call whose return has not been seen yet.
-func (m *Model) install(t *Thread, fd int32, o *OpenFile, cloexec bool, since int64) {
+func (m *Model) install(tab *Table, fd int32, o *OpenFile, cloexec bool, since int64) {
 	o.refs++ // first, for dup2(fd, fd)
-	m.drop(t.Table, fd)
-	t.Table.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
+	m.drop(tab, fd)
+	tab.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
 }
 
 // drop empties a slot.
@@ -228,6 +246,9 @@ func (m *Model) unref(o *OpenFile) {
 	if o.refs--; o.refs == 0 {
 		delete(m.opens, o.ID)
 		m.released = append(m.released, o.ID)
+		if o.files != nil {
+			m.clear(o.files)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func (m *Model) received(t *Thread, ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
-	peek := ev.Op == event.OpRecvmsg && ev.Args[2]&msgPeek != 0
+	peek := ev.Op.Like() == event.OpRecvmsg && ev.Args[2]&msgPeek != 0
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		if f.Arg != event.MemoryArg {
@@ -65,10 +65,10 @@ func (m *Model) received(t *Thread, ev *event.Event) {
 		}
 		o := m.land(f, ev, peek)
 		if o == nil {
-			m.open(t, f, ev.Exit)
+			m.open(t.Table, f, ev.Exit)
 			continue
 		}
-		m.install(t, f.FD, o, f.Flags&oCloexec != 0, ev.Exit)
+		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, ev.Exit)
 		f.Open, f.Path = o.ID, o.Path
 	}
 }
@@ -135,10 +135,10 @@ func (m *Model) fetched(t *Thread, ev *event.Event) {
 		o = m.find(f)
 	}
 	if o == nil {
-		m.open(t, f, ev.Exit)
+		m.open(t.Table, f, ev.Exit)
 		return
 	}
-	m.install(t, f.FD, o, true, ev.Exit) // always close-on-exec
+	m.install(t.Table, f.FD, o, true, ev.Exit) // always close-on-exec
 	f.Open, f.Path = o.ID, o.Path
 }
 

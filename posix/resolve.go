@@ -17,16 +17,24 @@ const (
 
 // resolve fills what an event's descriptors and names stand for.
 func (m *Model) resolve(t *Thread, ev *event.Event) {
+	spec := ev.Spec()
 	for i := range ev.Files {
 		f := &ev.Files[i]
-		if f.Arg == event.ResultArg || f.Arg == event.MemoryArg && makesInMemory(ev.Op) {
+		if f.Arg == event.ResultArg || f.Arg == event.MemoryArg && makesInMemory(ev.Op.Like()) {
 			continue // its effect makes it
 		}
-		d := t.Table.Lookup(f.FD)
+		if spec.NoCall {
+			if o := m.mapped(t, ev, f); o != nil {
+				f.Open, f.Path = o.ID, o.Path
+			}
+			continue
+		}
+		tab := m.tableOf(t, ev, int(f.Arg))
+		d := tab.Lookup(f.FD)
 		if d == nil {
 			f.Open = 0
 			if f.Known { // opened where the trace did not see it
-				f.Open = m.open(t, f, ev.Enter).ID
+				f.Open = m.open(tab, f, ev.Enter).ID
 			}
 			continue
 		}
@@ -34,14 +42,13 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 		if f.Known && o.Ino != 0 && (f.Ino != o.Ino || f.Dev != o.Dev) {
 			// The kernel says that the number stands for another file: the calls
 			// in between were lost, or have not been seen yet.
-			o = m.open(t, f, ev.Enter)
+			o = m.open(tab, f, ev.Enter)
 		}
 		if f.Known && o.Ino == 0 {
 			o.Dev, o.Ino, o.Mode = f.Dev, f.Ino, f.Mode
 		}
 		f.Open, f.Path = o.ID, o.Path
 	}
-	spec := ev.Spec()
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		dirfd := int32(event.AtFDCWD)
@@ -49,7 +56,7 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 			dirfd = int32(ev.Args[a])
 		}
 		p.Abs = t.Abs(dirfd, p.Raw)
-		if fd, rest, ok := DescriptorPath(p.Raw, ev.PID); ok && !namesLink(ev.Op) {
+		if fd, rest, ok := DescriptorPath(p.Raw, ev.PID); ok && !namesLink(ev.Op.Like()) {
 			if d := t.Table.Lookup(fd); d != nil && strings.HasPrefix(d.Open.Path, "/") {
 				p.Abs = path.Join(d.Open.Path, rest)
 			}
@@ -112,9 +119,13 @@ func Extent(ev *event.Event) (offset, count int64) {
 			}
 		}
 	}
-	switch ev.Op {
-	case event.OpPread64, event.OpPwrite64, event.OpPreadv, event.OpPwritev:
+	switch ev.Op.Like() {
+	case event.OpPreadv, event.OpPwritev, event.OpMmapPread, event.OpMmapPwrite:
 		return int64(ev.Args[3]), count
+	case event.OpPread64, event.OpPwrite64:
+		if ev.Op.Like() == ev.Op || int64(ev.Args[3]) != -1 { // to io_uring, -1 is the file's position
+			return int64(ev.Args[3]), count
+		}
 	case event.OpPreadv2, event.OpPwritev2:
 		if int64(ev.Args[3]) != -1 {
 			return int64(ev.Args[3]), count
@@ -199,21 +210,33 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpExecve:         (*Model).executed,
 	event.OpExecveat:       (*Model).executed,
 	event.OpUnshare:        (*Model).unshared,
+	event.OpMmap:           (*Model).mmapped,
+	event.OpMunmap:         (*Model).munmapped,
+	event.OpMremap:         (*Model).mremapped,
+
+	event.OpIoUringRegister: (*Model).registered,
+}
+
+// requestEffects are those of requests that no call does.
+var requestEffects = map[event.Op]func(*Model, *Thread, *event.Event){
+	event.OpUringFilesUpdate:    (*Model).registered,
+	event.OpUringFixedFDInstall: (*Model).installed,
 }
 
 func (m *Model) opened(t *Thread, ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
+	tab, fd := m.resultTable(t, ev)
 	f := ev.FileArg(event.ResultArg)
 	if f == nil {
-		ev.Files = append(ev.Files, event.File{Arg: event.ResultArg, FD: int32(ev.Ret)})
+		ev.Files = append(ev.Files, event.File{Arg: event.ResultArg, FD: fd})
 		f = &ev.Files[len(ev.Files)-1]
 	}
 	if len(ev.Paths) > 0 && f.Path == "" {
 		f.Path = ev.Paths[0].Abs
 	}
-	m.open(t, f, ev.Exit)
+	m.open(tab, f, ev.Exit)
 }
 
 // pair installs the two descriptors of pipe, pipe2 and socketpair.
@@ -224,7 +247,7 @@ func (m *Model) pair(t *Thread, ev *event.Event) {
 	known := false
 	for i := range ev.Files {
 		if f := &ev.Files[i]; f.Arg == event.MemoryArg {
-			m.open(t, f, ev.Exit)
+			m.open(t.Table, f, ev.Exit)
 			known = true
 		}
 	}
@@ -233,10 +256,10 @@ func (m *Model) pair(t *Thread, ev *event.Event) {
 	}
 	for _, fd := range PairFDs(ev) {
 		f := event.File{FD: fd}
-		if ev.Op == event.OpPipe2 && ev.Args[1]&oCloexec != 0 || ev.Op == event.OpSocketpair && ev.Args[1]&oCloexec != 0 {
+		if ev.Op.Like() == event.OpPipe2 && ev.Args[1]&oCloexec != 0 || ev.Op == event.OpSocketpair && ev.Args[1]&oCloexec != 0 {
 			f.Flags = oCloexec
 		}
-		m.open(t, &f, ev.Exit)
+		m.open(t.Table, &f, ev.Exit)
 	}
 }
 
@@ -244,7 +267,7 @@ func (m *Model) pair(t *Thread, ev *event.Event) {
 // made, none if they were not recorded.
 func PairFDs(ev *event.Event) []int32 {
 	for i := range ev.Bufs {
-		if b := ev.Bufs[i].Inline; ev.Bufs[i].Kind == event.KindStruct && len(b) >= 8 {
+		if b := ev.Bufs[i].Inline; ev.Bufs[i].Kind == event.KindStruct && ev.Bufs[i].Arg != event.RequestArg && len(b) >= 8 {
 			return []int32{le32(b), le32(b[4:])}
 		}
 	}
@@ -269,14 +292,19 @@ func (m *Model) duplicate(t *Thread, ev *event.Event, cloexec bool) {
 	}
 	fd := int32(ev.Ret)
 	if fd != int32(ev.Args[0]) {
-		m.install(t, fd, d.Open, cloexec, ev.Exit)
+		m.install(t.Table, fd, d.Open, cloexec, ev.Exit)
 	}
+	stands(ev, fd, d.Open)
+}
+
+// stands says that a call's result is a descriptor of an open file.
+func stands(ev *event.Event, fd int32, o *OpenFile) {
 	f := ev.FileArg(event.ResultArg)
 	if f == nil {
 		ev.Files = append(ev.Files, event.File{Arg: event.ResultArg, FD: fd})
 		f = &ev.Files[len(ev.Files)-1]
 	}
-	f.Open, f.Path = d.Open.ID, d.Open.Path
+	f.Open, f.Path = o.ID, o.Path
 }
 
 // fcntl commands.
@@ -327,6 +355,12 @@ func (m *Model) ioctl(t *Thread, ev *event.Event) {
 // number first (close(2), Notes). A close that began before the slot's present
 // owner was made ended an earlier one.
 func (m *Model) closed(t *Thread, ev *event.Event) {
+	if r, ok := ev.Request(); ok {
+		if slot, ok := r.Slot(0); ok {
+			m.closedSlot(t, ev, &r, slot)
+			return
+		}
+	}
 	fd := int32(ev.Args[0])
 	d := t.Table.Lookup(fd)
 	if d == nil || ev.Errno == ebadf {
@@ -398,6 +432,8 @@ func (m *Model) executed(t *Thread, ev *event.Event) {
 		return
 	}
 	m.ownTable(t)
+	m.leave(t.Space)
+	t.Space = &Space{users: 1}
 	for fd, d := range t.Table.slots {
 		if d.CloExec {
 			m.drop(t.Table, fd)

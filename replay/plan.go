@@ -39,6 +39,7 @@ type task struct {
 	n      uint64 // number, from 0; the tape's order
 	need   uint64 // tasks with smaller numbers must be done first
 	ev     event.Event
+	op     event.Op // as recorded; ev of a request is the call that does its work
 	action action
 
 	fds [event.MaxArgs]*handle
@@ -105,6 +106,8 @@ func (p *planner) next(t *task, floor uint64) error {
 	before := th.FS.CwdID
 	t.umask = th.FS.Umask
 	released := p.model.Apply(ev)
+	t.op = ev.Op
+	asCall(ev)
 	t.need = p.order.overlap(t, floor)
 	t.after(p.origin[ev.TID])
 
@@ -186,6 +189,10 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	real := p.bind(t)
 	switch {
 	case ev.Flags&event.Interrupted != 0 || ev.Op == event.OpUnknown:
+	case spec.NoCall:
+		if real && t.fds[0] != nil && ev.Args[4]&event.MappedCode == 0 {
+			t.action = call
+		}
 	case ev.Op == event.OpIoctl:
 		if ev.Args[1] == ficlone && ev.OK() && real {
 			p.planClone(t)
@@ -264,7 +271,8 @@ func plainFcntl(ev *event.Event) bool {
 func environmental(ev *event.Event) bool {
 	switch ev.Errno {
 	case syscall.EFAULT, syscall.EINTR, syscall.EAGAIN, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EXDEV, syscall.EROFS,
-		syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS:
+		syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS,
+		syscall.ECANCELED: // a request behind one that failed, or that was taken back
 		return true
 	}
 	if ev.Errno == syscall.EACCES || ev.Errno == syscall.EPERM {

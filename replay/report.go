@@ -49,7 +49,7 @@ func (r *Report) count(t *task) {
 	switch {
 	case t.action != emulate:
 		r.Replayed++
-	case t.ev.Op == event.OpUnknown && t.ev.Kind == event.Call:
+	case t.op == event.OpUnknown && t.ev.Kind == event.Call:
 		r.Skipped++
 	default:
 		r.Emulated++
@@ -65,7 +65,7 @@ func (r *Report) mismatch(t *task, field, want, got string, follows bool) {
 	if len(r.Mismatches) >= MaxMismatches {
 		return
 	}
-	m := Mismatch{Seq: t.ev.Seq, TID: t.ev.TID, Op: t.ev.Op.String(), Field: field, Expected: want, Got: got}
+	m := Mismatch{Seq: t.ev.Seq, TID: t.ev.TID, Op: t.op.String(), Field: field, Expected: want, Got: got}
 	if len(t.ev.Paths) > 0 {
 		m.Path = t.ev.Paths[0].Abs
 	} else if f := t.ev.FileArg(0); f != nil {

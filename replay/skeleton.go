@@ -77,6 +77,7 @@ func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final
 			return nil, err
 		}
 		closed := in.model.Apply(&ev)
+		asCall(&ev)
 		in.see(&ev)
 		for _, id := range closed {
 			delete(in.open, id)

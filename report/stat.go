@@ -242,10 +242,10 @@ func moved(e *event.Event) (read, written uint64) {
 	if spec.Result != event.KindSize || spec.Class != event.Data && spec.Class != event.Socket {
 		return 0, 0
 	}
-	if spec.Hold || e.Op == event.OpTee {
+	if spec.Hold || e.Op.Like() == event.OpTee {
 		return uint64(e.Ret), uint64(e.Ret)
 	}
-	switch e.Op {
+	switch e.Op.Like() {
 	case event.OpSendmsg:
 		return 0, uint64(e.Ret)
 	case event.OpRecvmsg:

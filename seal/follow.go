@@ -49,7 +49,7 @@ func NewFollower(applied func(at uint64)) *Follower {
 	f := &Follower{applied: applied, opens: map[event.OpenID]*openFacts{}, inodes: map[fileID]*inodeFacts{}}
 	f.s = sealer{
 		slack: followSlackNS, model: posix.New(), stats: &Stats{Head: &trace.Head{}, nLosses: map[uint32]uint64{}},
-		threads: map[uint32]*thread{}, open: map[callKey]*item{}, positions: newPositions(),
+		threads: map[uint32]*thread{}, requests: map[callKey]request{}, open: map[callKey]*item{}, positions: newPositions(),
 		applied: f.apply,
 	}
 	return f

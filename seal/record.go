@@ -27,6 +27,10 @@ func (s *sealer) record(r *trace.Record) error {
 	case trace.RecData:
 		return s.data(r)
 	case trace.RecEnter:
+		if r.Op != 0 { // a request, of which a thread may have many
+			s.requests[callKey{r.TID, r.Enter}] = request{r.PID, r.Op, clonePieces(r.Pieces)}
+			return nil
+		}
 		s.thread(r.TID).enter(r)
 	case trace.RecTask:
 		t := s.thread(r.TID)
@@ -45,6 +49,11 @@ func (s *sealer) record(r *trace.Record) error {
 		it.ev.Ret = r.Ret
 		s.queue.push(it)
 		delete(s.threads, r.TID)
+		for k := range s.requests { // few or none
+			if k.tid == r.TID {
+				delete(s.requests, k)
+			}
+		}
 	case trace.RecLoss:
 		s.lost(r.Exit, r.Count, r.Reason)
 	case trace.RecFile:
@@ -100,16 +109,20 @@ const maxEntries = 8
 
 // enter keeps what was read at the entry of a call.
 func (t *thread) enter(r *trace.Record) {
-	e := entry{time: r.Enter}
-	for _, p := range r.Pieces {
-		p.Data = bytes.Clone(p.Data)
-		e.pieces = append(e.pieces, p)
-	}
+	e := entry{time: r.Enter, pieces: clonePieces(r.Pieces)}
 	t.entries = slices.DeleteFunc(t.entries, func(old entry) bool { return old.time == e.time })
 	if len(t.entries) >= maxEntries {
 		t.entries = slices.Delete(t.entries, 0, 1)
 	}
 	t.entries = append(t.entries, e)
+}
+
+func clonePieces(pieces []trace.Piece) []trace.Piece {
+	c := slices.Clone(pieces)
+	for i := range c {
+		c[i].Data = bytes.Clone(c[i].Data)
+	}
+	return c
 }
 
 // entered returns what was read at the entry of the call that began at a time, and
@@ -181,6 +194,9 @@ func (s *sealer) call(r *trace.Record) error {
 	}
 	spec := ev.Spec()
 	s.files(ev, spec, r)
+	if r.Flags&trace.CallCompat != 0 {
+		s.widen(ev)
+	}
 	ev.Offset, _ = posix.Extent(ev)
 	it.base = max(ev.Offset, 0)
 	if t := s.thread(r.TID); len(t.entries) > 0 {
@@ -188,6 +204,13 @@ func (s *sealer) call(r *trace.Record) error {
 		if err := s.pieces(it, it.entry); err != nil {
 			return err
 		}
+	}
+	if q, ok := s.requests[callKey{r.TID, r.Enter}]; ok {
+		it.entry = q.pieces
+		if err := s.pieces(it, q.pieces); err != nil {
+			return err
+		}
+		delete(s.requests, callKey{r.TID, r.Enter})
 	}
 	if err := s.pieces(it, r.Pieces); err != nil {
 		return err
@@ -198,6 +221,18 @@ func (s *sealer) call(r *trace.Record) error {
 	}
 	s.queue.push(it)
 	return nil
+}
+
+// widen makes a 32-bit call one of its operation.
+func (s *sealer) widen(ev *event.Event) {
+	ev.Flags |= event.Compat
+	if ev.Op == event.OpUnknown {
+		return
+	}
+	event.Widen(s.arch, ev.NR, &ev.Args)
+	if f := ev.FileArg(0); event.Name32(s.arch, ev.NR) == "_llseek" && ev.Errno == 0 && f != nil && f.Known {
+		ev.Ret = f.Pos // the call says it in memory
+	}
 }
 
 // files lists the descriptors of a call with what the kernel said of them.
@@ -295,7 +330,9 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 	case p.Flags&trace.PieceHash != 0:
 		s.digest(it, b, p)
 	case p.Flags&trace.PieceOmitted != 0:
-		b.Omitted = true
+		if p.Flags&trace.PieceBefore == 0 || !s.pages.fill(ev, b, int64(p.Len)) {
+			b.Omitted = true
+		}
 		b.Len += int64(p.Len)
 	case p.Flags&trace.PieceShape != 0:
 		for v := p.Data; len(v) >= 16; v = v[16:] {
@@ -313,7 +350,10 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 		b.Refs = append(b.Refs, event.Ref{Len: p.Len})
 	default:
 		b.Len += int64(len(p.Data))
-		return s.content(b, it.base, p)
+		if err := s.content(b, it.base, p); err != nil {
+			return err
+		}
+		s.pages.note(ev, b)
 	}
 	return nil
 }
@@ -322,6 +362,9 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 func meaning(ev *event.Event, index int) (event.Kind, event.Dir) {
 	part, i := event.SplitPart(index)
 	spec := ev.Spec()
+	if index == event.RequestArg {
+		return event.KindStruct, event.In
+	}
 	if i >= len(spec.Args) {
 		return event.KindBuf, event.In
 	}

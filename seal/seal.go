@@ -46,9 +46,10 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	fr := trace.NewFrameReader(in)
 	s := &sealer{
 		tw: tw, model: posix.New(), slack: slackNS,
-		stats:   &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
-		threads: map[uint32]*thread{},
-		open:    map[callKey]*item{}, positions: newPositions(),
+		stats:    &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
+		threads:  map[uint32]*thread{},
+		requests: map[callKey]request{},
+		open:     map[callKey]*item{}, positions: newPositions(),
 	}
 	for frames := 0; ; frames++ {
 		if frames%64 == 0 {
@@ -96,9 +97,11 @@ type sealer struct {
 	stats     *Stats
 	arch      event.Arch
 	threads   map[uint32]*thread
-	open      map[callKey]*item // calls whose RecData records are still to come
+	requests  map[callKey]request // under way
+	open      map[callKey]*item   // calls whose RecData records are still to come
 	queue     queue
 	positions positions
+	pages     pages
 	order     uint64 // of arrival, to keep equal times stable
 	round     uint32
 	until     uint64 // clock of the present round
@@ -119,6 +122,13 @@ type thread struct {
 
 type entry struct {
 	time   uint64
+	pieces []trace.Piece
+}
+
+// request is what was read when a request was submitted (RecEnter).
+type request struct {
+	pid    uint32
+	op     uint16
 	pieces []trace.Piece
 }
 

@@ -178,20 +178,27 @@ func (w *stateWriter) object(open *posix.OpenFile) (o trace.Object, path string)
 
 // entries writes what was read at the entry of calls that are not applied.
 func (w *stateWriter) entries(threads []*posix.Thread) {
-	put := func(pid, tid uint32, enter uint64, pieces []trace.Piece) {
-		w.put(&trace.Record{Type: trace.RecEnter, PID: pid, TID: tid, Enter: enter, Pieces: pieces})
+	put := func(pid, tid uint32, op uint16, enter uint64, pieces []trace.Piece) {
+		w.put(&trace.Record{Type: trace.RecEnter, Op: op, PID: pid, TID: tid, Enter: enter, Pieces: pieces})
 	}
 	for _, it := range w.waiting {
 		if len(it.entry) > 0 {
-			put(it.ev.PID, it.ev.TID, uint64(it.ev.Enter), it.entry)
+			op := it.ev.Op
+			if !op.IsUring() && !op.IsAIO() {
+				op = 0
+			}
+			put(it.ev.PID, it.ev.TID, uint16(op), uint64(it.ev.Enter), it.entry)
 		}
 	}
 	for _, t := range threads {
 		if k := w.f.s.threads[t.TID]; k != nil {
 			for _, e := range k.entries {
-				put(t.PID, t.TID, e.time, e.pieces)
+				put(t.PID, t.TID, 0, e.time, e.pieces)
 			}
 		}
+	}
+	for k, q := range w.f.s.requests {
+		put(q.pid, k.tid, q.op, k.enter, q.pieces)
 	}
 }
 

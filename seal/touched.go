@@ -75,7 +75,7 @@ func (t *Touched) seeOwn(f *event.File) {
 
 // openFlags returns the flags that an open asked for.
 func openFlags(ev *event.Event) uint64 {
-	switch ev.Op {
+	switch ev.Op.Like() {
 	case event.OpOpen:
 		return ev.Args[1]
 	case event.OpOpenat:

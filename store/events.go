@@ -43,7 +43,7 @@ func trafficOf(ev *event.Event, s *event.Spec) (t traffic) {
 		return t
 	}
 	n := max(ev.Ret, 0)
-	switch ev.Op {
+	switch ev.Op.Like() {
 	case event.OpSendfile, event.OpCopyFileRange, event.OpSplice, event.OpTee:
 		return traffic{n, n, true, true}
 	case event.OpSendmsg:

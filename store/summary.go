@@ -49,7 +49,7 @@ func (t *totals) add(r *row) {
 }
 
 func isOpen(r *row) bool {
-	switch r.Op {
+	switch r.Op.Like() {
 	case event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat, event.OpOpenByHandleAt:
 		return true
 	}
@@ -127,7 +127,7 @@ func (s *summary) add(r *row) {
 		io := r.io
 		if len(r.Files) > 1 && io.reads && io.writes { // from one file to another
 			from, to := r.FileArg(0), r.FileArg(2)
-			switch r.Op {
+			switch r.Op.Like() {
 			case event.OpSendfile:
 				from, to = r.FileArg(1), r.FileArg(0)
 			case event.OpTee:

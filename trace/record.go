@@ -23,7 +23,7 @@ type RecordType uint16
 const (
 	RecCall  RecordType = 1  // a completed call
 	RecData  RecordType = 2  // more content of the thread's last call
-	RecEnter RecordType = 3  // content read at entry, of the thread's next call
+	RecEnter RecordType = 3  // content read at entry, of the thread's next call; with an Op, of the request that was submitted then
 	RecTask  RecordType = 4  // identity of a thread, before its first record and after each change
 	RecFork  RecordType = 5  // a new thread
 	RecExit  RecordType = 6  // a thread ended
@@ -67,6 +67,7 @@ const (
 	PieceShape     uint8 = 1 << 2 // the bytes are the iovec array, not content
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
 	PieceHash      uint8 = 1 << 4 // the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
+	PieceBefore    uint8 = 1 << 5 // with PieceOmitted, of mmap_pread: an earlier one of the same range of the file has the bytes
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and

@@ -69,7 +69,11 @@ func New(c capture.Content) *Rewriter {
 		return nil
 	}
 	specs := event.Catalogue()
-	w := &Rewriter{hashed: make([]arguments, len(specs)), any: make([]bool, len(specs)), open: map[callKey]*call{}}
+	ops := 0
+	for i := range specs {
+		ops = max(ops, int(specs[i].Op)+1)
+	}
+	w := &Rewriter{hashed: make([]arguments, ops), any: make([]bool, ops), open: map[callKey]*call{}}
 	for i := range specs {
 		s := &specs[i]
 		h := &w.hashed[s.Op]

@@ -45,6 +45,10 @@ type drain struct {
 	poll  syscall.RawConn
 	event int
 
+	// describing is when the description of what runs began, 0 if none is under way:
+	// events after it wait for it.
+	describing atomic.Uint64
+
 	mu    sync.Mutex
 	start []byte       // records of the start of recording
 	fresh []heldThread // threads that came to a stop
@@ -186,6 +190,7 @@ func (d *drain) sleep(pause time.Duration) {
 
 // pass writes what is in the rings now.
 func (d *drain) pass() (moved uint64, busy bool) {
+	describing := d.describing.Load() // first: its records come before it is 0
 	d.mu.Lock()
 	d.held = append(d.held, d.fresh...)
 	d.fresh = d.fresh[:0]
@@ -195,6 +200,9 @@ func (d *drain) pass() (moved uint64, busy bool) {
 	ready := len(d.held) // these stopped before what follows is looked at
 
 	until := d.clock()
+	if describing != 0 {
+		until = min(until, describing)
+	}
 	for i, r := range d.p.rings {
 		var b bool
 		d.spans[i], b = r.scan(d.spans[i][:0], r.produced())
@@ -261,10 +269,22 @@ func (d *drain) write(shard int, lost uint64, payload []byte, records uint64) bo
 	return true
 }
 
-// writeOwn writes a frame of the recorder's own records.
+// writeOwn writes the recorder's own records, in as many frames as that needs.
 func (d *drain) writeOwn(records []byte) {
-	if len(records) > 0 {
-		d.write(len(d.p.rings), 0, records, 1)
+	for len(records) > 0 {
+		n := len(records)
+		if n > frameBytes {
+			n = 0
+			for n < frameBytes {
+				_, next, err := trace.NextRecord(records, n)
+				if err != nil {
+					return // our own: cannot be
+				}
+				n = next
+			}
+		}
+		d.write(len(d.p.rings), 0, records[:n], 1)
+		records = records[n:]
 	}
 }
 

@@ -45,7 +45,10 @@ type iotapeCommon struct {
 	Mapped    uint64
 	Mappings  uint64
 	Untold    uint64
-	Zero      [2]uint64
+	Unmapping uint64
+	Followed  uint64
+	Entered   uint64
+	Zero      [7]uint64
 	Cpus      [1024]struct {
 		_      structs.HostLayout
 		Active uint64
@@ -71,6 +74,18 @@ type iotapeFault struct {
 	UseLen    uint64
 	UseDev    uint32
 	UseFiles  uint32
+	Lates     uint64
+	Late      [2]struct {
+		_     structs.HostLayout
+		Ino   uint64
+		Off   uint64
+		Len   uint64
+		Addr  uint64
+		Fault uint64
+		Time  uint64
+		Dev   uint32
+		Flags uint32
+	}
 }
 
 type iotapeFileKey struct {
@@ -89,7 +104,6 @@ type iotapeHeld struct {
 type iotapeMappingCount struct {
 	_       structs.HostLayout
 	Mapping uint64
-	Count   int64
 }
 
 type iotapePagesKey struct {
@@ -108,7 +122,8 @@ type iotapePart struct {
 	Count uint32
 	Arg   uint8
 	Kind  uint8
-	Zero  [2]uint8
+	Flags uint8
+	Zero  uint8
 }
 
 type iotapePending struct {
@@ -125,6 +140,97 @@ type iotapePending struct {
 	Mode   [2]uint32
 	Parts  [7]iotapePart
 	Exit   uint64
+}
+
+type iotapePendingKey struct {
+	_   structs.HostLayout
+	Tid uint32
+	N   uint32
+}
+
+type iotapeRequest struct {
+	_     structs.HostLayout
+	T     iotapeTask
+	Mm    uint64
+	Ctx   uint64
+	Prev  uint64
+	Kreq  uint64
+	Kfile uint64
+	Ret   int64
+	Pid   uint32
+	Row   uint32
+	State uint32
+	Niov  uint32
+	Iov   [4]struct {
+		_    structs.HostLayout
+		Base uint64
+		Len  uint64
+	}
+	File struct {
+		_     structs.HostLayout
+		Ino   uint64
+		Size  uint64
+		Pos   uint64
+		Dev   uint32
+		Rdev  uint32
+		Mode  uint32
+		Flags uint32
+		Nlink uint32
+		Uid   uint32
+		Gid   uint32
+		Fd    uint32
+		Arg   int8
+		Zero  [7]int8
+	}
+	Head  [64]uint8
+	Queue uint64
+	Extra uint64
+}
+
+type iotapeRequestKey struct {
+	_     structs.HostLayout
+	Id    uint64
+	Owner uint64
+}
+
+type iotapeRequestRow struct {
+	_      structs.HostLayout
+	S      iotapeSpec
+	Fields [6]struct {
+		_       structs.HostLayout
+		Off     uint8
+		Size    uint8
+		Sign    uint8
+		Alt     uint8
+		AltSize uint8
+		Zero    [3]uint8
+	}
+	FdArg uint8
+	Flags uint8
+	Zero  [6]uint8
+}
+
+type iotapeRequestWork struct {
+	_     structs.HostLayout
+	R     iotapeRequest
+	Sweep struct {
+		_        structs.HostLayout
+		Owner    uint64
+		Ctx      uint64
+		UserData uint64
+		Before   uint64
+		Tid      uint32
+		What     uint32
+		N        uint32
+		Zero     uint32
+		Found    [64]iotapeRequestKey
+	}
+}
+
+type iotapeShotKey struct {
+	_        structs.HostLayout
+	Ctx      uint64
+	UserData uint64
 }
 
 type iotapeSpec struct {
@@ -150,17 +256,19 @@ type iotapeStored struct {
 }
 
 type iotapeTask struct {
-	_       structs.HostLayout
-	Enter   uint64
-	Cpu     uint64
-	Args    [6]uint64
-	Nr      uint32
-	Tid     uint32
-	Flags   uint32
-	Shard   uint32
-	File    uint64
-	Start   int64
-	Offered uint64
+	_        structs.HostLayout
+	Enter    uint64
+	Cpu      uint64
+	Args     [6]uint64
+	Nr       uint32
+	Tid      uint32
+	Flags    uint32
+	Shard    uint32
+	File     uint64
+	Start    int64
+	Offered  uint64
+	Npending uint32
+	Zero     uint32
 }
 
 type iotapeTouch struct {
@@ -175,6 +283,25 @@ type iotapeTouch struct {
 	Zero uint32
 }
 
+type iotapeUring struct {
+	_       structs.HostLayout
+	Pid     uint32
+	Tid     uint32
+	Shard   uint32
+	Fd      int32
+	Silent  uint32
+	Crowded uint32
+}
+
+type iotapeVector struct {
+	_   structs.HostLayout
+	Iov [1024]struct {
+		_    structs.HostLayout
+		Base uint64
+		Len  uint64
+	}
+}
+
 type iotapeWork struct {
 	_        structs.HostLayout
 	Len      uint64
@@ -183,6 +310,8 @@ type iotapeWork struct {
 	Nobjects uint32
 	Nbulk    uint32
 	Failed   uint32
+	Adrift   uint64
+	Kept     uint64
 	Want     uint64
 	Done     uint64
 	Skip     uint64
@@ -212,20 +341,29 @@ type iotapeWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	iotapeMapAioUsers         = "aio_users"
 	iotapeMapCode             = "code"
 	iotapeMapCommands         = "commands"
 	iotapeMapFaults           = "faults"
 	iotapeMapHolding          = "holding"
 	iotapeMapKnown            = "known"
 	iotapeMapPendings         = "pendings"
+	iotapeMapRequestTable     = "request_table"
+	iotapeMapRequestWorks     = "request_works"
+	iotapeMapRequests         = "requests"
 	iotapeMapRings            = "rings"
+	iotapeMapShots            = "shots"
 	iotapeMapStorers          = "storers"
 	iotapeMapStores           = "stores"
 	iotapeMapTable            = "table"
 	iotapeMapTasks            = "tasks"
 	iotapeMapTouches          = "touches"
+	iotapeMapUrings           = "urings"
+	iotapeMapVectors          = "vectors"
 	iotapeMapWorks            = "works"
+	iotapeProgCountFollowed   = "count_followed"
 	iotapeProgCountMappings   = "count_mappings"
+	iotapeProgOnCgroupAttach  = "on_cgroup_attach"
 	iotapeProgOnContentionEnd = "on_contention_end"
 	iotapeProgOnDirtyFolio    = "on_dirty_folio"
 	iotapeProgOnExec          = "on_exec"
@@ -233,17 +371,28 @@ const (
 	iotapeProgOnFork          = "on_fork"
 	iotapeProgOnSysEnter      = "on_sys_enter"
 	iotapeProgOnSysExit       = "on_sys_exit"
+	iotapeProgOnUringComplete = "on_uring_complete"
+	iotapeProgOnUringCreate   = "on_uring_create"
+	iotapeProgOnUringFailLink = "on_uring_fail_link"
+	iotapeProgOnUringLink     = "on_uring_link"
+	iotapeProgOnUringOverflow = "on_uring_overflow"
+	iotapeProgOnUringRefused  = "on_uring_refused"
+	iotapeProgOnUringSubmit   = "on_uring_submit"
 	iotapeProgOnWriteback     = "on_writeback"
+	iotapeVarBegan            = "began"
 	iotapeVarBlock            = "block"
+	iotapeVarCgroupId         = "cgroup_id"
 	iotapeVarInlineMax        = "inline_max"
 	iotapeVarMmapMode         = "mmap_mode"
-	iotapeVarOmitData         = "omit_data"
 	iotapeVarPageShift        = "page_shift"
+	iotapeVarReadKeep         = "read_keep"
+	iotapeVarRecorder         = "recorder"
 	iotapeVarRingBytes        = "ring_bytes"
 	iotapeVarShardMask        = "shard_mask"
 	iotapeVarShared           = "shared"
 	iotapeVarStarted          = "started"
 	iotapeVarTouchType        = "touch_type"
+	iotapeVarWholeHost        = "whole_host"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -288,7 +437,9 @@ type iotapeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeProgramSpecs struct {
+	CountFollowed   *ebpf.ProgramSpec `ebpf:"count_followed"`
 	CountMappings   *ebpf.ProgramSpec `ebpf:"count_mappings"`
+	OnCgroupAttach  *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnDirtyFolio    *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
 	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
@@ -296,6 +447,13 @@ type iotapeProgramSpecs struct {
 	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
 	OnSysEnter      *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnUringComplete *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
+	OnUringCreate   *ebpf.ProgramSpec `ebpf:"on_uring_create"`
+	OnUringFailLink *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
+	OnUringLink     *ebpf.ProgramSpec `ebpf:"on_uring_link"`
+	OnUringOverflow *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
+	OnUringRefused  *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
+	OnUringSubmit   *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
 	OnWriteback     *ebpf.ProgramSpec `ebpf:"on_writeback"`
 }
 
@@ -303,35 +461,46 @@ type iotapeProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
-	Code     *ebpf.MapSpec `ebpf:"code"`
-	Commands *ebpf.MapSpec `ebpf:"commands"`
-	Faults   *ebpf.MapSpec `ebpf:"faults"`
-	Holding  *ebpf.MapSpec `ebpf:"holding"`
-	Known    *ebpf.MapSpec `ebpf:"known"`
-	Pendings *ebpf.MapSpec `ebpf:"pendings"`
-	Rings    *ebpf.MapSpec `ebpf:"rings"`
-	Storers  *ebpf.MapSpec `ebpf:"storers"`
-	Stores   *ebpf.MapSpec `ebpf:"stores"`
-	Table    *ebpf.MapSpec `ebpf:"table"`
-	Tasks    *ebpf.MapSpec `ebpf:"tasks"`
-	Touches  *ebpf.MapSpec `ebpf:"touches"`
-	Works    *ebpf.MapSpec `ebpf:"works"`
+	AioUsers     *ebpf.MapSpec `ebpf:"aio_users"`
+	Code         *ebpf.MapSpec `ebpf:"code"`
+	Commands     *ebpf.MapSpec `ebpf:"commands"`
+	Faults       *ebpf.MapSpec `ebpf:"faults"`
+	Holding      *ebpf.MapSpec `ebpf:"holding"`
+	Known        *ebpf.MapSpec `ebpf:"known"`
+	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
+	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
+	RequestWorks *ebpf.MapSpec `ebpf:"request_works"`
+	Requests     *ebpf.MapSpec `ebpf:"requests"`
+	Rings        *ebpf.MapSpec `ebpf:"rings"`
+	Shots        *ebpf.MapSpec `ebpf:"shots"`
+	Storers      *ebpf.MapSpec `ebpf:"storers"`
+	Stores       *ebpf.MapSpec `ebpf:"stores"`
+	Table        *ebpf.MapSpec `ebpf:"table"`
+	Tasks        *ebpf.MapSpec `ebpf:"tasks"`
+	Touches      *ebpf.MapSpec `ebpf:"touches"`
+	Urings       *ebpf.MapSpec `ebpf:"urings"`
+	Vectors      *ebpf.MapSpec `ebpf:"vectors"`
+	Works        *ebpf.MapSpec `ebpf:"works"`
 }
 
 // iotapeVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeVariableSpecs struct {
+	Began     *ebpf.VariableSpec `ebpf:"began"`
 	Block     *ebpf.VariableSpec `ebpf:"block"`
+	CgroupId  *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
 	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
-	OmitData  *ebpf.VariableSpec `ebpf:"omit_data"`
 	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
+	ReadKeep  *ebpf.VariableSpec `ebpf:"read_keep"`
+	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
 	Started   *ebpf.VariableSpec `ebpf:"started"`
 	TouchType *ebpf.VariableSpec `ebpf:"touch_type"`
+	WholeHost *ebpf.VariableSpec `ebpf:"whole_host"`
 }
 
 // iotapeObjects contains all objects after they have been loaded into the kernel.
@@ -354,35 +523,49 @@ func (o *iotapeObjects) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
-	Code     *ebpf.Map `ebpf:"code"`
-	Commands *ebpf.Map `ebpf:"commands"`
-	Faults   *ebpf.Map `ebpf:"faults"`
-	Holding  *ebpf.Map `ebpf:"holding"`
-	Known    *ebpf.Map `ebpf:"known"`
-	Pendings *ebpf.Map `ebpf:"pendings"`
-	Rings    *ebpf.Map `ebpf:"rings"`
-	Storers  *ebpf.Map `ebpf:"storers"`
-	Stores   *ebpf.Map `ebpf:"stores"`
-	Table    *ebpf.Map `ebpf:"table"`
-	Tasks    *ebpf.Map `ebpf:"tasks"`
-	Touches  *ebpf.Map `ebpf:"touches"`
-	Works    *ebpf.Map `ebpf:"works"`
+	AioUsers     *ebpf.Map `ebpf:"aio_users"`
+	Code         *ebpf.Map `ebpf:"code"`
+	Commands     *ebpf.Map `ebpf:"commands"`
+	Faults       *ebpf.Map `ebpf:"faults"`
+	Holding      *ebpf.Map `ebpf:"holding"`
+	Known        *ebpf.Map `ebpf:"known"`
+	Pendings     *ebpf.Map `ebpf:"pendings"`
+	RequestTable *ebpf.Map `ebpf:"request_table"`
+	RequestWorks *ebpf.Map `ebpf:"request_works"`
+	Requests     *ebpf.Map `ebpf:"requests"`
+	Rings        *ebpf.Map `ebpf:"rings"`
+	Shots        *ebpf.Map `ebpf:"shots"`
+	Storers      *ebpf.Map `ebpf:"storers"`
+	Stores       *ebpf.Map `ebpf:"stores"`
+	Table        *ebpf.Map `ebpf:"table"`
+	Tasks        *ebpf.Map `ebpf:"tasks"`
+	Touches      *ebpf.Map `ebpf:"touches"`
+	Urings       *ebpf.Map `ebpf:"urings"`
+	Vectors      *ebpf.Map `ebpf:"vectors"`
+	Works        *ebpf.Map `ebpf:"works"`
 }
 
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
+		m.AioUsers,
 		m.Code,
 		m.Commands,
 		m.Faults,
 		m.Holding,
 		m.Known,
 		m.Pendings,
+		m.RequestTable,
+		m.RequestWorks,
+		m.Requests,
 		m.Rings,
+		m.Shots,
 		m.Storers,
 		m.Stores,
 		m.Table,
 		m.Tasks,
 		m.Touches,
+		m.Urings,
+		m.Vectors,
 		m.Works,
 	)
 }
@@ -391,23 +574,29 @@ func (m *iotapeMaps) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeVariables struct {
+	Began     *ebpf.Variable `ebpf:"began"`
 	Block     *ebpf.Variable `ebpf:"block"`
+	CgroupId  *ebpf.Variable `ebpf:"cgroup_id"`
 	InlineMax *ebpf.Variable `ebpf:"inline_max"`
 	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
-	OmitData  *ebpf.Variable `ebpf:"omit_data"`
 	PageShift *ebpf.Variable `ebpf:"page_shift"`
+	ReadKeep  *ebpf.Variable `ebpf:"read_keep"`
+	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`
 	Started   *ebpf.Variable `ebpf:"started"`
 	TouchType *ebpf.Variable `ebpf:"touch_type"`
+	WholeHost *ebpf.Variable `ebpf:"whole_host"`
 }
 
 // iotapePrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapePrograms struct {
+	CountFollowed   *ebpf.Program `ebpf:"count_followed"`
 	CountMappings   *ebpf.Program `ebpf:"count_mappings"`
+	OnCgroupAttach  *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnDirtyFolio    *ebpf.Program `ebpf:"on_dirty_folio"`
 	OnExec          *ebpf.Program `ebpf:"on_exec"`
@@ -415,12 +604,21 @@ type iotapePrograms struct {
 	OnFork          *ebpf.Program `ebpf:"on_fork"`
 	OnSysEnter      *ebpf.Program `ebpf:"on_sys_enter"`
 	OnSysExit       *ebpf.Program `ebpf:"on_sys_exit"`
+	OnUringComplete *ebpf.Program `ebpf:"on_uring_complete"`
+	OnUringCreate   *ebpf.Program `ebpf:"on_uring_create"`
+	OnUringFailLink *ebpf.Program `ebpf:"on_uring_fail_link"`
+	OnUringLink     *ebpf.Program `ebpf:"on_uring_link"`
+	OnUringOverflow *ebpf.Program `ebpf:"on_uring_overflow"`
+	OnUringRefused  *ebpf.Program `ebpf:"on_uring_refused"`
+	OnUringSubmit   *ebpf.Program `ebpf:"on_uring_submit"`
 	OnWriteback     *ebpf.Program `ebpf:"on_writeback"`
 }
 
 func (p *iotapePrograms) Close() error {
 	return _IotapeClose(
+		p.CountFollowed,
 		p.CountMappings,
+		p.OnCgroupAttach,
 		p.OnContentionEnd,
 		p.OnDirtyFolio,
 		p.OnExec,
@@ -428,6 +626,13 @@ func (p *iotapePrograms) Close() error {
 		p.OnFork,
 		p.OnSysEnter,
 		p.OnSysExit,
+		p.OnUringComplete,
+		p.OnUringCreate,
+		p.OnUringFailLink,
+		p.OnUringLink,
+		p.OnUringOverflow,
+		p.OnUringRefused,
+		p.OnUringSubmit,
 		p.OnWriteback,
 	)
 }

@@ -3,8 +3,10 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -35,6 +37,7 @@ type programs struct {
 	touches *ring // what is stored to mapped files (stores.go); nil if that is not wanted
 	shared  *iotapeCommon
 	mmap    capture.Mmap
+	noUring bool // the kernel has no io_uring
 	bss     []byte
 }
 
@@ -50,6 +53,8 @@ type config struct {
 	block     bool
 	shards    int
 	ringBytes int // of one ring, a power of two
+	all       bool
+	cgroup    uint64 // its id, 0 if none is followed
 }
 
 func newConfig(o *capture.Options, cpus int) config {
@@ -125,7 +130,11 @@ func load(c *config) (*programs, error) {
 		iotapeVarMmapMode:  mmapMode(c.mmap),
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
-		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
+		iotapeVarReadKeep:  readKeep(c.content),
+		iotapeVarRecorder:  uint32(os.Getpid()),
+		iotapeVarWholeHost: c.all,
+		iotapeVarBegan:     now(),
+		iotapeVarCgroupId:  c.cgroup,
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
@@ -137,10 +146,10 @@ func load(c *config) (*programs, error) {
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
 
-	if err := dropMissing(spec); err != nil {
+	p := &programs{}
+	if p.noUring, err = dropMissing(spec); err != nil {
 		return nil, err
 	}
-	p := &programs{}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		var ve *ebpf.VerifierError
 		if errors.As(err, &ve) {
@@ -161,6 +170,11 @@ func (p *programs) prepare(c *config) error {
 	for nr, r := range rows(arch, c.content) {
 		if err := p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
+		}
+	}
+	for i, r := range requestTable(arch, c.content) {
+		if err := p.RequestTable.Put(i, r); err != nil {
+			return fmt.Errorf("fill the table of requests: %w", err)
 		}
 	}
 	keys, caps := commandRows(arch)
@@ -192,8 +206,9 @@ func (p *programs) prepare(c *config) error {
 
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
-func (p *programs) attach() error {
-	for _, prog := range append(p.mappedPrograms(), p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter) {
+func (p *programs) attach(more ...*ebpf.Program) error {
+	for _, prog := range slices.Concat(more, p.mappedPrograms(), p.requestPrograms(),
+		[]*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return unsupported("tracepoints with types (tp_btf)", err)
@@ -228,20 +243,39 @@ func (p *programs) close() {
 	p.iotapeObjects.Close()
 }
 
-// follow makes a process with one thread a followed one.
-func (p *programs) follow(pid int, shardMask uint32) error {
-	fd, err := unix.PidfdOpen(pid, 0)
+// follow makes a thread a followed one, unless it is already.
+func (p *programs) follow(tid int, st iotapeTask) error {
+	fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
 	if err != nil {
-		return fmt.Errorf("open process %d: %w", pid, err)
+		return fmt.Errorf("open thread %d: %w", tid, err)
 	}
 	defer unix.Close(fd)
-	if err := p.Tasks.Put(uint32(fd), iotapeTask{Shard: uint32(pid) & shardMask}); err != nil {
-		return fmt.Errorf("follow process %d: %w", pid, err)
+	if err := p.Tasks.Update(uint32(fd), st, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}
 	if err := p.Faults.Put(uint32(fd), iotapeFault{}); err != nil {
-		return fmt.Errorf("follow the page faults of process %d: %w", pid, err)
+		return fmt.Errorf("follow the page faults of thread %d: %w", tid, err)
 	}
 	return nil
+}
+
+// countFollowed returns how many threads are followed.
+func (p *programs) countFollowed() (uint64, error) {
+	l, err := link.AttachIter(link.IterOptions{Program: p.CountFollowed})
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	r, err := l.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	atomic.StoreUint64(&p.shared.Followed, 0)
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return 0, err
+	}
+	return atomic.LoadUint64(&p.shared.Followed), nil
 }
 
 // release makes the programs record nothing more, and hold no more threads.

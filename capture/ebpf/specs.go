@@ -15,28 +15,40 @@ const (
 	capFDHead = 8
 	capFDTail = 16
 
-	specFDResult = 1
-	specFcntl    = 2
-	specIdentity = 4
-	specHold     = 8
-	specNoReturn = 16
-	specEntry    = 32
-	specPosition = 128
-	specBefore   = 256
-	specOffer    = 512
-	specInner    = 1024
+	specFDResult  = 1
+	specFcntl     = 2
+	specIdentity  = 4
+	specHold      = 8
+	specNoReturn  = 16
+	specEntry     = 32
+	specPosition  = 128
+	specBefore    = 256
+	specOffer     = 512
+	specInner     = 1024
+	specSlots     = 1 << 12
+	specAIOSubmit = 1 << 13
+	specAIOReap   = 1 << 14
+	specAIOEnd    = 1 << 15
 )
 
-// specCount is the size of the table; its last row stands for calls that are not
-// in the catalogue.
-const specCount = 512
+// The table has a row for each call number, then one for each of 32-bit calls; the
+// last of both halves stands for all that are not in the catalogue.
+const (
+	specCount = 1024
+	compatRow = specCount / 2
+)
 
 // rows returns the programs' table for an architecture.
 func rows(arch event.Arch, content capture.Content) []iotapeSpec {
 	t := make([]iotapeSpec, specCount)
 	for _, s := range event.Catalogue() {
-		if nr := event.Number(arch, s.Op); nr >= 0 && nr < specCount-1 {
+		if nr := event.Number(arch, s.Op); nr >= 0 && nr < compatRow-1 {
 			t[nr] = row(&s, arch, content)
+		}
+	}
+	for nr := range compatRow - 1 {
+		if s := event.Spec32(arch, uint32(nr)); s.Op != event.OpUnknown {
+			t[compatRow+nr] = row(s, arch, content)
 		}
 	}
 	return t
@@ -53,6 +65,11 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		specPosition: movesPosition(s.Op),
 		specOffer:    s.Offer > 0,
 		specInner:    inner(s),
+		specSlots:    s.Op == event.OpIoUringRegister,
+
+		specAIOSubmit: s.Op == event.OpIoSubmit,
+		specAIOReap:   s.Op == event.OpIoGetevents || s.Op == event.OpIoPgetevents,
+		specAIOEnd:    s.Op == event.OpIoDestroy,
 	} {
 		if set {
 			r.Flags |= flag
@@ -74,6 +91,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 	}
 	for _, i := range s.Memory() {
 		a := &s.Args[i]
+		if a.Len == event.LenSlots {
+			continue // found by the programs themselves
+		}
 		r.Caps[r.Ncaps] = memoryOf(a, i, arch)
 		r.Caps[r.Ncaps].Keep = keep(s, i, content)
 		r.Ncaps++

@@ -62,6 +62,9 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 			if p.flight, err = newFlightPlan(last, dumpOn); err != nil {
 				return usageError{err}
 			}
+			if p.flight != nil && !cmd.Flags().Changed("mmap") {
+				p.capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
+			}
 			p.capture.RingBytes = int(ring)
 			p.capture.Command, p.index = args, !noIndex
 			return record(cmd.Context(), c, &p)

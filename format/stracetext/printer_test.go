@@ -181,10 +181,10 @@ func samples() []event.Event {
 		withPath(call(event.OpUtimensat, 0, cwd, 0x10, 0, 0x100), 1, "f", "/d/f"),
 		withBuf(withPath(call(event.OpUtimes, 0, 0x10, 0x20), 0, "f", "/d/f"), 1, words(1, 2, 3, 4)),
 		withBuf(withFile(call(event.OpFcntl, 0, 3, 6, 0x20), 0, 3, "/d/a"), 2, words(1, 100, 10, 0)),
-		withFile(call(event.OpFcntl, 1, 3, fGETFD, 0), 0, 3, "/d/a"),
-		withFile(call(event.OpFcntl, 0, 3, fSETFD, 1), 0, 3, "/d/a"),
-		withFile(call(event.OpFcntl, 0o102001, 3, fGETFL, 0), 0, 3, "/d/a"),
-		withFile(withFile(call(event.OpFcntl, 10, 3, fDUPFDCloexec, 10), 0, 3, "/d/a"), event.ResultArg, 10, "/d/a"),
+		withFile(call(event.OpFcntl, 1, 3, 1, 0), 0, 3, "/d/a"),
+		withFile(call(event.OpFcntl, 0, 3, 2, 1), 0, 3, "/d/a"),
+		withFile(call(event.OpFcntl, 0o102001, 3, 3, 0), 0, 3, "/d/a"),
+		withFile(withFile(call(event.OpFcntl, 10, 3, 1030, 10), 0, 3, "/d/a"), event.ResultArg, 10, "/d/a"),
 		withFile(withFile(call(event.OpDup3, 7, 3, 7, 0o2000000), 0, 3, "/d/a"), event.ResultArg, 7, "/d/a"),
 		withBuf(call(event.OpPipe2, 0, 0x10, 0o2000000), 0, words(4|5<<32)),
 		withFile(call(event.OpLseek, 100, 3, ^uint64(4), 2), 0, 3, "/d/a"),
@@ -315,8 +315,8 @@ func TestCSV(t *testing.T) {
 // which fit nothing.
 func TestEveryOperation(t *testing.T) {
 	p := testPrinter(Options{})
-	for i := range event.Catalogue() {
-		e := call(event.Op(i), 0, ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0))
+	for _, s := range event.Catalogue() {
+		e := call(s.Op, 0, ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0))
 		if line := p.Append(nil, &e); bytes.Count(line, []byte("\n")) != 1 {
 			t.Errorf("%v: not one line: %q", e.Op, line)
 		}
@@ -348,7 +348,7 @@ func FuzzBuffers(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, op uint16, arg uint64, data []byte, n int64) {
-		e := call(event.Op(op%uint16(len(event.Catalogue()))), n, arg, arg, arg, arg, arg, arg)
+		e := call(event.Catalogue()[int(op)%len(event.Catalogue())].Op, n, arg, arg, arg, arg, arg, arg)
 		for i := range e.Spec().Args {
 			if e.Spec().Args[i].Kind == event.KindPath {
 				e = withPath(e, i, string(data), string(data))

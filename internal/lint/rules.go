@@ -29,6 +29,12 @@ var rules = []rule{
 		why:   "the vocabulary depends on the standard library alone",
 	},
 	{
+		of:    []string{"event/layout"},
+		only:  []string{"event"},
+		never: []string{"other:...", "std:os/..."},
+		why:   "bytes to meaning, with what the catalogue says",
+	},
+	{
 		of:    []string{"pipe"},
 		never: []string{"event", "trace"},
 		why:   "byte streams: it does not know what it carries",

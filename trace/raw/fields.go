@@ -132,8 +132,8 @@ func format(p any, base int) string {
 	case *int64:
 		return signed(*p)
 	case *opName:
-		if int(*p) < len(event.Catalogue()) && *p != 0 {
-			return event.Lookup(event.Op(*p)).Name
+		if name := event.Lookup(event.Op(*p)).Name; event.ByName(name) == event.Op(*p) && *p != 0 {
+			return name
 		}
 		return unsigned(uint64(*p), 10)
 	case *[16]byte:

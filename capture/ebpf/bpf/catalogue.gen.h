@@ -12,6 +12,7 @@
 #define IOT_MEMORY_ARG -2
 #define IOT_OP_IOCTL 38
 #define IOT_OP_MMAP_PREAD 386
+#define IOT_REQUEST_ARG 15
 #define IOT_KIND_FD 4
 #define IOT_KIND_PATH 14
 #define IOT_KIND_TEXT 15
@@ -38,7 +39,7 @@
 #define IOT_LEN_REF 14
 #define IOT_LEN_COMMAND 15
 #define IOT_LEN_MSG 16
-#define IOT_LEN_MSGS 17
+#define IOT_LEN_MSGS 18
 #define IOT_AT_EXIT 0
 #define IOT_AT_ENTRY 1
 #define IOT_AT_BOTH 2

@@ -44,22 +44,13 @@ static __always_inline void settle_position(struct work *w, struct task *st, s64
 		o->pos = st->start + ret;
 }
 
-__noinline int put_object(struct work *w, s32 fd, s32 arg)
+/* add_file appends an open file; cloexec is of its descriptor. */
+static __always_inline int add_file(struct work *w, struct file *f, s32 fd, s32 arg, u32 cloexec)
 {
-	if (!w)
-		return 0;
-	struct task_struct *t = bpf_get_current_task_btf();
-	struct fdtable *fdt = t->files->fdt;
-	unsigned long bits;
-	struct file *f;
 	u64 off = w->len;
 
-	if (fd < 0 || (u32)fd >= fdt->max_fds || off > COMPOSE_MAX)
+	if (!f || off > COMPOSE_MAX)
 		return 0;
-	f = pointer_at(fdt->fd + (u32)fd);
-	if (!f)
-		return 0;
-	bits = word_at(fdt->close_on_exec + (u32)fd / 64);
 	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
 	struct inode *i = f->f_inode;
 	struct object *o = (struct object *)(w->buf + off);
@@ -70,7 +61,7 @@ __noinline int put_object(struct work *w, s32 fd, s32 arg)
 	o->rdev = i->i_rdev;
 	o->mode = i->i_mode;
 	/* The kernel drops O_CREAT after the open; here it says that the open made the file. */
-	o->flags = (f->f_flags & ~(O_CLOEXEC | O_CREAT)) | ((bits >> (fd & 63)) & 1 ? O_CLOEXEC : 0) |
+	o->flags = (f->f_flags & ~(O_CLOEXEC | O_CREAT)) | cloexec |
 		   (arg == IOT_RESULT_ARG && f->f_mode & FMODE_CREATED ? O_CREAT : 0);
 	o->nlink = i->__i_nlink;
 	o->uid = i->i_uid.val;
@@ -85,6 +76,26 @@ __noinline int put_object(struct work *w, s32 fd, s32 arg)
 	w->len = off + sizeof(*o);
 	w->nobjects++;
 	return 1;
+}
+
+static __noinline int put_open_file(struct work *w, struct file *f, s32 fd, s32 arg)
+{
+	return add_file(w, f, fd, arg, 0);
+}
+
+/* put_object appends the calling thread's open file of a descriptor. */
+__noinline int put_object(struct work *w, s32 fd, s32 arg)
+{
+	if (!w)
+		return 0;
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct fdtable *fdt = t->files->fdt;
+	struct file *f = file_of(fd);
+
+	if (!f)
+		return 0;
+	unsigned long bits = word_at(fdt->close_on_exec + (u32)fd / 64);
+	return add_file(w, f, fd, arg, (bits >> (fd & 63)) & 1 ? O_CLOEXEC : 0);
 }
 
 /* put_piece appends the head of a piece. */
@@ -104,7 +115,7 @@ static __always_inline void put_piece(struct work *w, u8 arg, u8 flags, u32 len,
 static __always_inline bool add_part(struct work *w, u8 arg, u8 kind, u64 addr, u64 len, u64 pos, u32 count)
 {
 	u32 n = w->pend.nparts;
-	if (!blocking() || n >= MAX_PARTS)
+	if (!blocking() || w->adrift || n >= MAX_PARTS)
 		return false;
 	struct part *p = &w->pend.parts[n];
 	p->addr = addr;
@@ -189,21 +200,36 @@ static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, 
 		add_bulk(w, BULK(arg, flags, kind), addr, keep, count);
 }
 
-/* put_vector appends the iovec array and plans its elements' bytes. */
-__noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
+/* read_iovecs reads an iovec array into the work space. That of a 32-bit program has
+ * elements of half the size. */
+#define IOVEC32_BYTES 8
+static __noinline int read_iovecs(struct work *w, u64 addr, u64 count, u32 size)
 {
-	if (!w || !c)
-		return 0;
+	u32 i, v[2];
+
+	if (size != IOVEC32_BYTES)
+		return bpf_probe_read_user(w->iov, (count * IOVEC_BYTES) & 0x7fff, (void *)addr);
+	repeat(i, count) {
+		if (i >= MAX_IOVECS)
+			break;
+		if (bpf_probe_read_user(v, sizeof(v), (void *)(addr + IOVEC32_BYTES * i)))
+			return -1;
+		w->iov[i].base = v[0];
+		w->iov[i].len = v[1];
+	}
+	return 0;
+}
+
+/* plan_vector appends the iovec array in work.iov, read at addr, and plans its
+ * elements' bytes. */
+static __always_inline int plan_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
+{
 	u64 off = w->len, total = 0;
 	u32 i;
 
-	if (!count || count > MAX_IOVECS || off > COMPOSE_MAX)
-		return 1; /* the kernel refused it */
-	u64 bytes = count * IOVEC_BYTES;
-	if (bpf_probe_read_user(w->iov, bytes & 0x7fff, (void *)addr)) {
-		put_piece(w, c->arg, PIECE_SHAPE | PIECE_MISSING, bytes, 0);
+	if (count > MAX_IOVECS || off > COMPOSE_MAX)
 		return 1;
-	}
+	u64 bytes = count * IOVEC_BYTES;
 	put_piece(w, c->arg, PIECE_SHAPE, bytes, 0);
 	bpf_probe_read_kernel(w->buf + off + sizeof(struct piece), bytes & 0x7fff, w->iov);
 	w->len += bytes;
@@ -219,6 +245,18 @@ __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s6
 		}
 		total = w->want;
 	}
-	plan_content(w, c, c->arg, 0, PART_VECTOR, addr, total, count);
+	plan_content(w, c, c->arg, 0, c->bytes == IOVEC32_BYTES ? PART_VECTOR32 : PART_VECTOR, addr, total, count);
 	return 1;
+}
+
+/* put_vector appends the iovec array and plans its elements' bytes. */
+__noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
+{
+	if (!w || !c || !count || count > MAX_IOVECS)
+		return 1; /* the kernel refused it */
+	if (read_iovecs(w, addr, count, c->bytes)) {
+		put_piece(w, c->arg, PIECE_SHAPE | PIECE_MISSING, count * IOVEC_BYTES, 0);
+		return 1;
+	}
+	return plan_vector(w, c, addr, count, ret);
 }

@@ -145,32 +145,52 @@ __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 		return 0;
 	struct {
 		struct rec_data r;
-		struct piece p[MAX_PARTS];
+		struct piece p[MAX_PARTS + 1]; /* 8 */
 	} h = {};
-	u32 i, n = p->nparts;
+	u32 i, n = 0;
 
-	if (n > MAX_PARTS)
-		n = MAX_PARTS;
 	h.r.p.type = REC_DATA;
 	h.r.p.op = p->op;
 	h.r.p.pid = p->pid;
 	h.r.p.tid = p->tid;
 	h.r.p.flags = DATA_LAST;
 	h.r.enter = p->enter;
-	h.r.npieces = n;
 	for (i = 0; i < MAX_PARTS; i++) {
-		h.p[i].arg = p->parts[i].arg;
-		h.p[i].flags = PIECE_MISSING;
-		h.p[i].len = p->parts[i].len;
-		h.p[i].off = p->parts[i].off;
+		struct part *q = &p->parts[i];
+		if (i >= p->nparts || q->arg == NO_CONTENT)
+			continue;
+		struct piece *piece = &h.p[n & 7];
+		piece->arg = q->arg;
+		piece->flags = PIECE_MISSING;
+		piece->len = q->len;
+		piece->off = q->kind == PART_PAGES ? 0 : q->off;
+		n++;
 	}
-	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece)); /* MAX_PARTS is 7 */
+	h.r.npieces = n;
+	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
 	return 0;
 }
 
 /* rest_addr is where the rest of a bulk begins; a vector is read from its start. */
 static __always_inline u64 rest_addr(struct bulk *b) { return b->count ? b->addr : b->addr + b->off; }
-static __always_inline u8 rest_kind(struct bulk *b) { return b->arg >> 16; }
+
+/* rest_kind is how the recorder reads it. An array that the program could use again
+ * must still be what it was. */
+static __noinline u32 rest_kind(struct work *w, struct bulk *b)
+{
+	struct iovec v;
+	u32 i, kind = b->arg >> 16;
+
+	if (kind != PART_VECTOR || !w->kept)
+		return kind;
+	repeat(i, b->count) {
+		if (i >= MAX_IOVECS)
+			break;
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(b->addr + sizeof(v) * i)) || v.base != w->iov[i].base || v.len != w->iov[i].len)
+			return PART_NONE;
+	}
+	return PART_VECTOR;
+}
 
 /* leave_rest turns what is left of a bulk into pending work, or into a piece that
  * is missing. */
@@ -186,7 +206,8 @@ __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 	if (!left)
 		return 0;
 	b->len = b->off;
-	if (may_hold && add_part(w, b->arg, rest_kind(b), rest_addr(b), left, b->off, b->count)) {
+	u32 kind = may_hold ? rest_kind(w, b) : PART_NONE;
+	if (kind != PART_NONE && add_part(w, b->arg, kind, rest_addr(b), left, b->off, b->count)) {
 		r->p.flags |= CALL_MORE;
 		return 0;
 	}
@@ -200,7 +221,7 @@ __noinline int write_data(struct work *w, u32 shard)
 {
 	if (!w)
 		return 0;
-	u64 limit = block ? ring_bytes / 4 * 3 : ring_bytes;
+	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
 	u32 i, k;
 
 	for (i = 0; i < MAX_BULKS; i++) {
@@ -229,9 +250,30 @@ __noinline int write_data(struct work *w, u32 shard)
 		p->len = left;
 		p->off = b->off;
 		p->count = b->count;
-		*(u32 *)&p->arg = (b->arg & 0xff) | (u32)rest_kind(b) << 8;
+		*(u32 *)&p->arg = (b->arg & 0xff) | rest_kind(w, b) << 8;
 		w->pend.nparts = j + 1;
 	}
+	return 0;
+}
+
+/* leave_pending leaves work.pend to the recorder, which does it while the thread is
+ * held: now or, within a call, at its end. */
+static __noinline int leave_pending(struct work *w)
+{
+	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
+
+	if (!st)
+		return -1;
+	if (st->npending && !bpf_map_lookup_elem(&pendings, &k))
+		st->npending = 0; /* done */
+	k.n = st->npending;
+	if (bpf_map_update_elem(&pendings, &k, &w->pend, BPF_ANY))
+		return -1;
+	st->npending++;
+	st->flags |= TASK_PENDING;
+	if (!(st->flags & TASK_IN_CALL))
+		hold(st);
 	return 0;
 }
 
@@ -259,7 +301,8 @@ __noinline int write_call(struct work *w, struct task *st, s64 ret)
 		r->p.flags |= CALL_MORE;
 	if (!content)
 		goto small;
-	if (content > inline_max || (block && w->avail + total > ring_bytes / 4 * 3)) {
+	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
+	if (content > inline_max || (block && w->avail + total > limit)) {
 		if (!block && w->avail + total > ring_bytes) {
 			lose(shard);
 			return 0;
@@ -306,12 +349,8 @@ more:
 	w->pend.ret = ret;
 	for (i = 0; i < IOT_MAX_ARGS; i++)
 		w->pend.args[i] = st->args[i];
-	u32 tid = bpf_get_current_pid_tgid();
-	if (blocking() && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
-		st->flags |= TASK_PENDING;
-		hold(st);
+	if (blocking() && !w->adrift && w->pend.nparts && !leave_pending(w))
 		return 0;
-	}
 	finish_data(w, &w->pend, shard);
 	return 0;
 }

@@ -42,19 +42,22 @@ __noinline int announce(struct work *w, struct task *st, u64 now)
 	return 0;
 }
 
+#define TASK_COMPAT (1u << 31)
+
 static __always_inline struct spec *spec_of(struct task *st)
 {
 	u32 nr = st->nr;
-	if (nr >= UNKNOWN_NR || st->flags & (1u << 31))
+	if (nr >= UNKNOWN_NR)
 		nr = UNKNOWN_NR;
+	if (st->flags & TASK_COMPAT)
+		nr += COMPAT_NR;
 	return bpf_map_lookup_elem(&table, &nr);
 }
-#define TASK_COMPAT (1u << 31)
 
 /* pressure holds the thread if its ring is half full. */
 static __always_inline void pressure(struct work *w, struct task *st)
 {
-	if (blocking() && w->avail > ring_bytes / 2)
+	if (w->avail > ring_bytes / 2 && blocking())
 		hold(st);
 }
 
@@ -80,6 +83,7 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 	w->len = sizeof(*r);
 	w->npieces = w->nobjects = w->nbulk = w->failed = 0;
 	w->pend.nparts = 0;
+	w->adrift = w->kept = false;
 }
 
 /* moved records the content of a call that moved it inside the kernel. */
@@ -95,10 +99,10 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
-__noinline int orphan(struct work *w, struct task *st);
+int put_registered(struct work *w, struct task *st, s64 ret);
 #include "stores.h"
 
-static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
+static __always_inline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
 {
 	u32 i;
 
@@ -108,7 +112,7 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		lose(st->shard);
 		return 0;
 	}
-	compose_call(w, st, s, now, ret, flags);
+	compose_call(w, st, s, now, ret, 0);
 	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
 		if (i >= s->nobjects)
 			break;
@@ -137,9 +141,11 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 	}
 	if (s->flags & SPEC_OFFER && !failed(ret))
 		put_offer(w, st, s);
+	if (s->flags & SPEC_SLOTS && !failed(ret))
+		put_registered(w, st, ret);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
-	if (mmap_mode && s->use)
+	if (mmap_mode && (s->use || st->flags & TASK_LATE))
 		use_mapped(w, st, s, ret);
 	write_call(w, st, ret);
 	return 0;
@@ -151,17 +157,25 @@ __noinline int orphan(struct work *w, struct task *st)
 {
 	if (!w || !st)
 		return 0;
-	u32 tid = bpf_get_current_pid_tgid();
+	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
+	u32 i;
+
 	st->flags &= ~TASK_PENDING;
-	struct pending *p = bpf_map_lookup_elem(&pendings, &tid);
-	if (!p)
-		return 0;
-	finish_data(w, p, st->shard);
-	bpf_map_delete_elem(&pendings, &tid);
+	repeat(i, st->npending) {
+		k.n = i;
+		struct pending *p = bpf_map_lookup_elem(&pendings, &k);
+		if (!p)
+			break;
+		finish_data(w, p, st->shard);
+		bpf_map_delete_elem(&pendings, &k);
+	}
+	st->npending = 0;
 	return 0;
 }
 
 #include "argv.h"
+
+#include "uring.h"
 
 static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 {
@@ -195,14 +209,16 @@ static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 #endif
 }
 
+#include "follow.h"
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct task *st = followed(t);
 	if (!st || released())
 		return 0;
-	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE)) | TASK_IN_CALL;
+	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE | TASK_JOINED)) | TASK_IN_CALL;
 	read_args(st, regs);
 	st->nr = nr;
 	st->tid = t->pid;
@@ -212,15 +228,15 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (!s)
 		return 0;
 	if (st->flags & TASK_FAULT)
-		settle(st, 0);
-	if (mmap_mode && s->use && shared.mapped)
+		settle(st, s->flags & SPEC_NO_RETURN ? LAST : 0);
+	if (mmap_mode && s->use)
 		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
 	if (s->flags & SPEC_OFFER)
 		note_offer(st, s);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if ((st->flags & (TASK_ANNOUNCED | TASK_PENDING | TASK_HELD)) == TASK_ANNOUNCED && !ends && !(s->flags & (SPEC_ENTRY | SPEC_BEFORE))) {
+	if ((st->flags & (TASK_ANNOUNCED | TASK_PENDING | TASK_HELD)) == TASK_ANNOUNCED && !ends && !(s->flags & SPEC_AT_ENTRY)) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -239,8 +255,12 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		record_entry(w, st, s);
 	if (s->flags & SPEC_BEFORE)
 		record_before(w, st, s);
+	if (s->flags & SPEC_AIO_SUBMIT)
+		aio_enter(w, st);
+	if (s->flags & SPEC_AIO_END) /* the ring is gone when it returns */
+		end_process(w, st->args[0], now);
 	if (ends) {
-		record_call(w, st, s, now, 0, 0);
+		record_call(w, st, s, now, 0);
 		st->flags &= ~TASK_IN_CALL;
 	}
 	end();
@@ -251,23 +271,30 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct task *st = followed(t);
 	u64 now;
-	if (!st || !(st->flags & TASK_IN_CALL) || released())
+	if (!st || !(st->flags & (TASK_IN_CALL | TASK_JOINED)) || released())
 		return 0;
 	if (st->flags & TASK_FAULT)
 		settle(st, 0);
+	if (st->flags & TASK_JOINED)
+		join_call(st, regs);
 	struct spec *s = spec_of(st);
 	struct work *w = begin(&now);
 	if (!s || !w)
 		return 0;
-	st->flags &= ~TASK_IN_CALL;
 	if (st->flags & TASK_EXEC_LATE && failed(ret))
 		record_entry_again(w, st, s);
-	record_call(w, st, s, now, ret, 0);
+	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP))
+		request_calls(w, st, s, now, ret);
+	record_call(w, st, s, now, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
-	pressure(w, st);
+	st->flags &= ~TASK_IN_CALL;
+	if (st->flags & TASK_PENDING)
+		hold(st);
+	else
+		pressure(w, st);
 	end();
 	return 0;
 }
@@ -290,10 +317,14 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct task *pst = bpf_task_storage_get(&tasks, parent, 0, 0);
+	struct task *pst = followed(parent);
 	struct rec_fork r = {};
 	u64 now;
-	if (!pst || released())
+	if (!pst) {
+		fork_unfollowed(parent, child);
+		return 0;
+	}
+	if (released())
 		return 0;
 	struct work *w = begin(&now);
 	if (!w)
@@ -344,7 +375,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	struct rec_exit r = {};
 	u64 now;
-	if (!st || released())
+	if (!st || st->flags & TASK_EXCLUDED || released())
 		return 0;
 	if (st->flags & TASK_FAULT)
 		settle(st, LAST);
@@ -353,8 +384,6 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		return 0;
 	if (!(st->flags & TASK_ANNOUNCED))
 		announce(w, st, now);
-	if (st->flags & TASK_PENDING)
-		orphan(w, st);
 	if (st->flags & TASK_HELD)
 		unlist(st);
 	struct spec *s = spec_of(st);
@@ -362,6 +391,11 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);
 		write_call(w, st, -1);
 	}
+	end_thread(w, st, now);
+	if (!BPF_CORE_READ(t, signal, live.counter))
+		end_process(w, 0, now);
+	if (st->flags & TASK_PENDING)
+		orphan(w, st);
 	set_prefix(&r.p, REC_EXIT, t);
 	r.time = now;
 	r.status = t->exit_code;

@@ -9,7 +9,7 @@
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
 enum { DATA_LAST = 1 };
-enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 16 };
+enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
 enum { SHARE_VM = 0x100, SHARE_FS = 0x200, SHARE_FILES = 0x400, SHARE_THREAD = 0x10000 };
 
 struct prefix {
@@ -92,6 +92,11 @@ enum {
 	SPEC_BEFORE = 256,   /* some memory is read at entry and at exit */
 	SPEC_OFFER = 512,    /* a word in memory says how much room there is */
 	SPEC_INNER = 1024,   /* there may be descriptors in its memory */
+	SPEC_SLOTS = 1 << 12, /* may fill a ring's table of files */
+	SPEC_AIO_SUBMIT = 1 << 13,
+	SPEC_AIO_REAP = 1 << 14,
+	SPEC_AIO_END = 1 << 15,
+	SPEC_AT_ENTRY = SPEC_ENTRY | SPEC_BEFORE | SPEC_AIO_SUBMIT | SPEC_AIO_END, /* there is something to do */
 };
 struct spec {
 	u16 op, flags;
@@ -104,16 +109,45 @@ struct spec {
 _Static_assert(sizeof(struct cap) == 40, "cap");
 _Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
 
+/* One row of the catalogue for requests (requests.go): what a call's has, and where
+ * in the program's 64 bytes its arguments stand. */
+struct field {
+	u8 off, size, sign, alt, alt_size, zero[3];
+};
+struct request_row {
+	struct spec s;
+	struct field fields[IOT_MAX_ARGS];
+	u8 fd_arg; /* argument that the request's own descriptor is */
+	u8 flags, zero[6];
+};
+enum {
+	ROW_DIRECT = 1, /* may make a slot of the ring's table, not a descriptor */
+	ROW_SHOTS = 2,  /* may complete more than once */
+	ROW_SELECT = 4, /* a provided buffer is taken when it is needed (struct io_rw) */
+	ROW_SELECT_MSG = 8, /* likewise (struct io_sr_msg) */
+	ROW_ZC = 16,    /* a second completion says that the buffer is free */
+	ROW_SLOTS = 32, /* fills the ring's table */
+	ROW_FULL = 64,  /* moves all of its buffer unless it fails */
+	ROW_SPLICE = 128, /* a flag says that argument 0 is a slot */
+};
+enum { URING_ROWS = 128, REQUEST_ROWS = 160 }; /* rows of AIO begin at URING_ROWS */
+_Static_assert(sizeof(struct field) == 8, "field");
+_Static_assert(sizeof(struct request_row) == sizeof(struct spec) + 56, "request_row");
+
 /* What the recorder reads while a thread is held, by thread (pending.go). */
-enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA,
-       PART_MAPPING, PART_MAPPED, PART_BACKED, PART_STORED };
+struct pending_key {
+	u32 tid, n; /* from 0 */
+};
+enum { PART_NONE, PART_BYTES, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA,
+       PART_MAPPING, PART_PAGES, PART_PAGES_AT, PART_STORED, PART_VECTOR32 };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
+#define NO_CONTENT 0xff /* part.arg: it is not content of the call */
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
 	u64 len;  /* still to be read */
 	u64 off;  /* position of the first of them within the argument's bytes */
 	u32 count; /* elements of the array */
-	u8 arg, kind, zero[2];
+	u8 arg, kind, flags, zero;
 };
 struct pending {
 	u64 enter;
@@ -131,7 +165,19 @@ _Static_assert(sizeof(struct part) == 32, "part");
 _Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32 + 8, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_HELD = 16, TASK_FAULT = 32 };
+enum {
+	TASK_ANNOUNCED = 1,
+	TASK_IN_CALL = 2,
+	TASK_PENDING = 4,
+	TASK_EXEC_LATE = 8,
+	TASK_HELD = 16,
+	TASK_FAULT = 32,
+	TASK_LATE = 64,
+	TASK_JOINED = 1 << 8,    /* followed since it ran, and no entry of a call was seen yet */
+	TASK_EXCLUDED = 1 << 9,  /* not to be followed: the recorder's */
+	TASK_REQUESTS = 1 << 10, /* has submitted some */
+	TASK_AIO_LATE = 1 << 11, /* not all of its control blocks could be read at entry */
+};
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
@@ -139,8 +185,9 @@ struct task {
 	u64 file;  /* whose position the call under way moves; 0: none, only compared */
 	s64 start; /* where that was before it */
 	u64 offered; /* room that the call under way was told of; ~0: not known */
+	u32 npending, zero; /* TASK_PENDING: so many of pendings, unless the recorder did them */
 };
-_Static_assert(sizeof(struct task) == 104, "task");
+_Static_assert(sizeof(struct task) == 112, "task");
 
 /* A thread that was told to stop (guard.go). */
 struct held {
@@ -163,7 +210,10 @@ struct common {
 	u64 mapped;           /* files that programs can store to through mappings */
 	u64 mappings;         /* calls that mapped files */
 	u64 untold;           /* touches that had no room in their ring */
-	u64 zero[2];
+	u64 unmapping;        /* calls under way that change mappings of such files */
+	u64 followed;         /* counted by count_followed */
+	u64 entered;          /* processes that entered the cgroup */
+	u64 zero[7];
 	struct cpu_slot cpus[MAX_CPUS];
 };
-_Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 192 + 64 * MAX_CPUS, "common");

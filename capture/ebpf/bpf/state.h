@@ -10,9 +10,15 @@
 extern int bpf_probe_read_user_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
 extern int bpf_probe_read_user_str_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
+extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+extern void bpf_task_release(struct task_struct *p) __ksym;
+extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type, u64 value) __ksym;
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
+extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *t, unsigned int flags) __ksym;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 
 /* repeat runs its body for i = 0 … n-1, n unknown to the verifier. (The mention of
  * bpf_iter_num_destroy makes clang emit its type, which cleanup alone does not.) */
@@ -26,6 +32,7 @@ const volatile u32 shard_mask = 0;
 const volatile u64 ring_bytes = 0;  /* of one ring */
 const volatile u64 inline_max = 0;  /* content bytes of one record */
 const volatile bool block = false;  /* hold threads rather than lose records */
+const volatile u32 recorder = 0;    /* its process */
 
 struct common shared;
 
@@ -38,11 +45,12 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 512);
+	__uint(max_entries, 1024);
 	__type(key, u32);
 	__type(value, struct spec);
 } table SEC(".maps");
 #define UNKNOWN_NR 511
+#define COMPAT_NR 512 /* where the rows of 32-bit calls begin */
 
 #define SIGCHLD 17
 #define SIGSTOP 19
@@ -63,7 +71,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
-	__type(key, u32);
+	__type(key, struct pending_key);
 	__type(value, struct pending);
 } pendings SEC(".maps");
 
@@ -110,6 +118,8 @@ struct work {
 	u64 len;   /* composed bytes in buf */
 	u64 avail; /* bytes in the ring that the recorder has not taken */
 	u32 npieces, nobjects, nbulk, failed;
+	u64 adrift; /* no thread of the program is at hand that could be held */
+	u64 kept;   /* iov was read from the program some time ago */
 	u64 want, done, skip; /* of the copy under way */
 	u64 names, controls, shapes, data; /* bytes of the messages so far */
 	u64 niov;
@@ -181,7 +191,14 @@ static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 
 
 /* released says that the recording was cancelled, blocking that threads may be held. */
 static __always_inline bool released(void) { return *(volatile u64 *)&shared.release; }
-static __always_inline bool blocking(void) { return block && !released(); }
+
+/* blocking says whether the thread may be held: only its tracer sees that it stopped,
+ * and that is the recorder unless it could not or may no longer trace it. */
+static __always_inline bool blocking(void)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	return block && !released() && t->ptrace && t->parent->tgid == recorder;
+}
 
 /* pointer_at and word_at load from kernel memory by one checked instruction, where
  * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
@@ -214,10 +231,8 @@ static __always_inline bool is_idle(struct task_struct *t, int sig, bool handled
 /* hold_signal chooses the signal that stops the thread for its tracer. If the tracer
  * dies, the signal is delivered: then it had better mean nothing. SIGSTOP, which
  * stops the process, is for threads that let nothing else through. */
-static __always_inline int hold_signal(void)
+static __always_inline int hold_signal(struct task_struct *t)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
-
 	if (is_idle(t, SIGWINCH, false))
 		return SIGWINCH;
 	if (is_idle(t, SIGURG, false))
@@ -232,7 +247,7 @@ static __always_inline int hold_signal(void)
 static __always_inline void hold(struct task *st)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	struct held h = { .pid = id >> 32, .sig = hold_signal() };
+	struct held h = { .pid = id >> 32, .sig = hold_signal(bpf_get_current_task_btf()) };
 	u32 tid = id;
 
 	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))

@@ -28,6 +28,7 @@ enum { false = 0, true = 1 };
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -35,18 +36,24 @@ enum {
 };
 enum {
 	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
 };
+enum pid_type { PIDTYPE_PID };
 struct bpf_dynptr {
 	__u64 __opaque[2];
 } __attribute__((aligned(8)));
 struct bpf_iter_num {
 	__u64 __opaque[1];
 } __attribute__((aligned(8)));
+struct bpf_iter_task {
+	__u64 __opaque[3];
+} __attribute__((aligned(8)));
+enum { BPF_TASK_ITER_PROC_THREADS = 2 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -62,10 +69,11 @@ struct pt_regs {
 		};
 	};
 	u64 orig_x0;
+	int syscallno;
 };
 #else
 struct pt_regs {
-	unsigned long bp, bx, r10, r9, r8, cx, dx, si, di;
+	unsigned long bp, bx, r10, r9, r8, cx, dx, si, di, orig_ax;
 };
 #endif
 
@@ -169,7 +177,19 @@ struct upid {
 	int nr;
 };
 struct pid {
+	unsigned int level;
 	struct upid numbers[1];
+};
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[1];
+};
+struct css_set {
+	struct cgroup *dfl_cgrp;
 };
 struct signal_struct {
 	atomic_t live;
@@ -194,11 +214,15 @@ struct sighand_struct {
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
+	unsigned int flags;
+	unsigned int ptrace;
 	struct mm_struct *mm;
+	int exit_state;
 	int exit_code;
 	int pid;
 	int tgid;
 	struct task_struct *real_parent;
+	struct task_struct *parent;
 	struct task_struct *group_leader;
 	const struct cred *cred;
 	char comm[16];
@@ -207,9 +231,57 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	sigset_t blocked;
+	struct pid *thread_pid;
+	struct css_set *cgroups;
+};
+/* io_uring/ (Linux 6.16) */
+struct io_uring_cqe {
+	u64 user_data;
+	s32 res;
+	u32 flags;
+};
+struct io_uring_sqe {
+	u8 opcode;
+};
+struct io_cqe {
+	u64 user_data;
+	s32 res;
+};
+struct io_rsrc_node {
+	unsigned long file_ptr;
+};
+struct io_rsrc_data {
+	unsigned int nr;
+	struct io_rsrc_node **nodes;
+};
+struct io_file_table {
+	struct io_rsrc_data data;
+};
+struct io_ring_ctx {
+	unsigned int flags;
+	u32 *sq_array;
+	struct io_uring_sqe *sq_sqes;
+	unsigned int cached_sq_head;
+	unsigned int sq_entries;
+	struct io_file_table file_table;
+};
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+};
+struct io_rw { /* what a struct io_kiocb begins with, of reads and writes */
+	u64 addr;
+};
+struct io_sr_msg { /* of what is sent and received */
+	void *buf;
 };
 enum pageflags {
 	PG_head = 6,
+};
+struct bpf_iter__task {
+	struct task_struct *task;
 };
 struct linux_binprm {
 	const char *filename;

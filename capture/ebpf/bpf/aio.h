@@ -1,0 +1,212 @@
+/* Linux AIO. Control blocks are read when io_submit is called, since another thread
+ * may be told of the completion before it returns; completions are what io_getevents
+ * gives. A program that takes completions from the mapped ring itself is not seen to
+ * do so: its requests end when their block is used again, or the context or the
+ * process ends, with the result that still stands in the ring. */
+#pragma once
+
+#include "request.h"
+
+#define MAX_AIO 65536 /* requests of one call that are looked at */
+
+/* Processes that have submitted any. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u32);
+} aio_users SEC(".maps");
+
+/* struct aio_ring (fs/aio.c), which an AIO context points to; nr events follow. */
+struct aio_ring {
+	u32 id, nr, head, tail, magic, compat, incompat, header_length;
+};
+struct aio_event {
+	u64 data, obj;
+	s64 res, res2;
+};
+#define AIO_RING_MAGIC 0xa10a10a1
+#define MAX_LOOK 4096
+
+/* ring_tail returns where the next completion of a context goes. */
+static __always_inline u32 ring_tail(u64 ctx)
+{
+	struct aio_ring ring;
+	if (bpf_probe_read_user(&ring, sizeof(ring), (void *)ctx) || ring.magic != AIO_RING_MAGIC)
+		return 0;
+	return ring.tail;
+}
+
+/* find_result looks for a completion that came after the request. */
+static __noinline int find_result(struct request *r, u64 id)
+{
+	struct aio_ring ring;
+	struct aio_event ev;
+	u32 i, n, at;
+
+	if (bpf_probe_read_user(&ring, sizeof(ring), (void *)r->ctx) || ring.magic != AIO_RING_MAGIC || !ring.nr)
+		return 0;
+	n = ring.tail - (u32)r->prev;
+	if (ring.tail < (u32)r->prev)
+		n += ring.nr;
+	repeat(i, n < MAX_LOOK ? n : MAX_LOOK) {
+		at = ring.tail - 1 - i;
+		if (ring.tail < 1 + i)
+			at += ring.nr;
+		if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(r->ctx + sizeof(ring) + (u64)at * sizeof(ev))))
+			return 0;
+		if (ev.obj == id) {
+			r->ret = ev.res;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* end_aio writes the call of a completion, which if it was not seen is looked for. */
+__noinline int end_aio(struct work *w, struct request_key *k, u64 now, s64 res, u32 flags)
+{
+	struct request *r;
+	u32 nr;
+
+	if (!w || !k)
+		return 0;
+	r = bpf_map_lookup_elem(&requests, k);
+	if (!r)
+		return 0;
+	nr = r->row;
+	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
+	r->ret = res;
+	if (flags & CALL_INTERRUPTED && find_result(r, k->id))
+		flags = 0;
+	/* The number may stand for another file by now. */
+	if (r->kfile && r->kfile != (u64)file_of(r->file.fd))
+		r->kfile = 0;
+	if (row) {
+		begin_end(w, r, row, now, flags);
+		finish_end(w, r, row, k, flags);
+	}
+	forget_request(k, r->niov);
+	return 0;
+}
+
+/* submit_aio takes the control block at addr. */
+__noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 enter)
+{
+	if (!w || !st)
+		return 0;
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct request_key k = {addr, t->tgid};
+	struct request_work *rw = request_work();
+	u32 nr;
+
+	if (!rw)
+		return 0;
+	struct request *r = &rw->r;
+	__builtin_memset(r, 0, sizeof(*r));
+	if (bpf_probe_read_user(r->head, HEAD_BYTES, (void *)addr))
+		return -1;
+	if (bpf_map_lookup_elem(&requests, &k))
+		end_aio(w, &k, enter, 0, CALL_INTERRUPTED);
+	nr = word(r, 16, 2);
+	r->t.nr = nr;
+	nr = URING_ROWS + 1 + (nr < REQUEST_ROWS ? nr : REQUEST_ROWS);
+	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
+	if (!row || !row->s.op) {
+		nr = URING_ROWS;
+		row = bpf_map_lookup_elem(&request_table, &nr);
+	}
+	if (!row)
+		return 0;
+	r->row = nr;
+	r->pid = t->tgid;
+	r->mm = (u64)t->mm;
+	r->t.tid = st->tid;
+	r->t.shard = st->shard;
+	r->t.cpu = st->cpu;
+	r->t.enter = enter;
+	r->queue = r->ctx = st->args[0];
+	r->extra = addr;
+	r->prev = ring_tail(r->ctx);
+	set_args(r, row);
+	if (row->fd_arg < IOT_MAX_ARGS) {
+		s32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
+		struct file *f = file_of(fd);
+		r->kfile = (u64)f;
+		note_file(w, r, f, fd, row->fd_arg);
+	}
+	begin_request(w, r, row, &k);
+	return 0;
+}
+
+/* aio_enter is the entry of io_submit(ctx, nr, iocbpp). Requests begin a nanosecond
+ * apart, which tells them apart. */
+__noinline int aio_enter(struct work *w, struct task *st)
+{
+	if (!w || !st)
+		return 0;
+	u32 i, n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
+	u64 addr;
+
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	if (!bpf_map_lookup_elem(&aio_users, &pid))
+		bpf_map_update_elem(&aio_users, &pid, &pid, BPF_ANY);
+	st->flags &= ~TASK_AIO_LATE;
+	repeat(i, n) {
+		if (bpf_probe_read_user(&addr, sizeof(addr), (void *)(st->args[2] + 8ull * i)) ||
+		    submit_aio(w, st, addr, st->enter + 1 + i)) {
+			st->flags |= TASK_AIO_LATE; /* again when the kernel has touched it */
+			break;
+		}
+	}
+	return 0;
+}
+
+/* aio_leave is the end of io_submit: what it did not take, and what could not be read
+ * before. */
+__noinline int aio_leave(struct work *w, struct task *st, s64 ret)
+{
+	if (!w || !st)
+		return 0;
+	u32 i, n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
+	struct request_key k = {0, (u32)(bpf_get_current_pid_tgid() >> 32)};
+	bool late = st->flags & TASK_AIO_LATE;
+
+	if (failed(ret))
+		ret = 0;
+	if (!late && ret >= n)
+		return 0;
+	repeat(i, n) {
+		if (bpf_probe_read_user(&k.id, sizeof(k.id), (void *)(st->args[2] + 8ull * i)))
+			break;
+		struct request *r = bpf_map_lookup_elem(&requests, &k);
+		bool mine = r && r->t.enter == st->enter + 1 + i;
+		if ((s64)i < ret) {
+			if (late && !mine)
+				submit_aio(w, st, k.id, st->enter + 1 + i);
+		} else if (mine) {
+			forget_request(&k, r->niov);
+		}
+	}
+	return 0;
+}
+
+/* aio_reap is the end of io_getevents(ctx, min_nr, nr, events, timeout). */
+__noinline int aio_reap(struct work *w, struct task *st, u64 now, s64 ret)
+{
+	if (!w || !st)
+		return 0;
+	struct aio_event ev;
+	u32 i;
+
+	if (failed(ret) || ret <= 0)
+		return 0;
+	repeat(i, ret < MAX_AIO ? ret : MAX_AIO) {
+		if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(st->args[3] + 32ull * i)))
+			break;
+		struct request_key k = {ev.obj, (u32)(bpf_get_current_pid_tgid() >> 32)};
+		end_aio(w, &k, now, ev.res, 0);
+	}
+	return 0;
+}

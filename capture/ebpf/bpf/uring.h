@@ -1,0 +1,554 @@
+/* io_uring. A request is seen when the kernel has taken it from the submission queue,
+ * in the thread that enters or in the ring's own (SQPOLL), and at each completion,
+ * before the program can see that: in the thread, in a worker, or in the ring's own.
+ * All three have the program's memory and descriptors. */
+#pragma once
+
+#include "aio.h"
+
+#define IORING_SETUP_SQPOLL (1u << 1)
+#define IORING_SETUP_SQE128 (1u << 10)
+#define IORING_SETUP_NO_SQARRAY (1u << 16)
+#define IOSQE_FIXED_FILE 1
+#define IOSQE_IO_DRAIN 2
+#define IOSQE_BUFFER_SELECT 32
+#define IOSQE_CQE_SKIP_SUCCESS 64
+#define IORING_CQE_F_MORE 2
+#define IORING_RECVSEND_BUNDLE 16
+#define IORING_FILE_INDEX_ALLOC (~0u)
+
+/* Rings by the kernel's address: who made them, under what number. */
+struct uring {
+	u32 pid, tid, shard;
+	s32 fd;
+	u32 silent;  /* has had requests whose success is not told */
+	u32 crowded; /* its queue of completions was full: requests are found by shots */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct uring);
+} urings SEC(".maps");
+
+/* Requests that may complete more than once; all but the last completion come
+ * without the request. */
+struct shot_key {
+	u64 ctx, user_data;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct shot_key);
+	__type(value, u64);
+} shots SEC(".maps");
+
+#define MAX_SLOTS 8192
+/* put_slots appends the list of descriptors that a table of files is filled with. */
+static __noinline int put_slots(struct work *w, u32 arg, u64 addr, u32 first, u32 n)
+{
+	u64 off = w->len, bytes = 4ull * n, last;
+
+	if (bytes > 4 * MAX_SLOTS)
+		bytes = 4 * MAX_SLOTS;
+	asm volatile("" : "+r"(bytes));
+	if (off > COMPOSE_MAX || !n || bytes > 4 * MAX_SLOTS)
+		return 0;
+	off += sizeof(struct piece);
+	last = (off + 8 + bytes) & ~7ull;
+	if (last <= BUF_BYTES - 8)
+		*(u64 *)(w->buf + last) = 0;
+	*(u32 *)(w->buf + off) = first;
+	*(u32 *)(w->buf + off + 4) = n;
+	if (!addr || bpf_probe_read_user(w->buf + off + 8, bytes, (void *)addr))
+		bytes = 0;
+	put_piece(w, arg, addr && !bytes ? PIECE_TRUNCATED : 0, 8 + bytes, 0);
+	w->len += pad8(8 + bytes);
+	return 0;
+}
+
+/* put_registered does so for io_uring_register (linux/io_uring.h). */
+__noinline int put_registered(struct work *w, struct task *st, s64 ret)
+{
+	if (!w || !st)
+		return 0;
+	struct {
+		u32 word[2];
+		u64 data, tags;
+		u32 nr, zero;
+	} u = {};
+	u64 addr = st->args[2];
+
+	switch ((u32)st->args[1]) {
+	case 2: /* IORING_REGISTER_FILES */
+		put_slots(w, 2, addr, 0, st->args[3]);
+		return 0;
+	case 6: /* IORING_REGISTER_FILES_UPDATE: struct io_uring_files_update */
+		if (!bpf_probe_read_user(&u, 16, (void *)addr))
+			put_slots(w, 2, u.data, u.word[0], ret);
+		return 0;
+	case 13: /* IORING_REGISTER_FILES2: struct io_uring_rsrc_register */
+		if (!bpf_probe_read_user(&u, 24, (void *)addr))
+			put_slots(w, 2, u.word[1] & 1 ? 0 : u.tags, 0, u.word[0]);
+		return 0;
+	case 14: /* IORING_REGISTER_FILES_UPDATE2: struct io_uring_rsrc_update2 */
+		if (!bpf_probe_read_user(&u, 32, (void *)addr))
+			put_slots(w, 2, u.data, u.word[0], ret);
+		return 0;
+	}
+	return 0;
+}
+
+static __always_inline void forget_uring(struct request *r, struct request_key *k)
+{
+	if (r->state & REQUEST_NAMED) {
+		struct shot_key sk = {r->ctx, word(r, 32, 8)};
+		bpf_map_delete_elem(&shots, &sk);
+	}
+	forget_request(k, r->niov);
+}
+
+/* select_buffer finds which provided buffer was taken. */
+static __always_inline void select_buffer(struct request *r, struct request_row *row)
+{
+	u64 addr = 0;
+
+	if (!(row->flags & (ROW_SELECT | ROW_SELECT_MSG)) || !(r->head[1] & IOSQE_BUFFER_SELECT) || r->ret <= 0)
+		return;
+	if (row->s.caps[0].len == IOT_LEN_MSG) {
+		r->state |= REQUEST_NOWHERE;
+		return;
+	}
+	if (!r->kreq || (row->flags & ROW_SELECT_MSG && word(r, 2, 2) & IORING_RECVSEND_BUNDLE))
+		addr = 0;
+	else if (row->flags & ROW_SELECT_MSG)
+		addr = (u64)((struct io_sr_msg *)bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_sr_msg)))->buf;
+	else
+		addr = ((struct io_rw *)bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_rw)))->addr;
+	r->t.args[1] = addr;
+	r->iov[0].base = addr;
+	r->iov[0].len = r->ret;
+	r->niov = addr ? 1 : 0;
+	if (!r->t.args[2])
+		r->t.args[2] = r->ret; /* as much as the buffer has room for */
+}
+
+/* end_uring writes the call of a completion. (Not static: verified once, not at each
+ * call.) */
+__noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 flags)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct request *r;
+	u32 nr, index;
+
+	if (!w || !k)
+		return 0;
+	r = bpf_map_lookup_elem(&requests, k);
+	if (!r)
+		return 0;
+	nr = r->row;
+	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
+	bool here = (u64)t->mm == r->mm;
+
+	if (!row)
+		return 0;
+	if (r->kreq) {
+		struct io_kiocb *kreq = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_kiocb));
+		r->kfile = (u64)kreq->file;
+		if (!r->kfile && row->fd_arg < IOT_MAX_ARGS) {
+			u32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
+			if (r->head[1] & IOSQE_FIXED_FILE)
+				r->kfile = slot_file(r->ctx, fd);
+			else if (here)
+				r->kfile = (u64)file_of(fd);
+		}
+	} else {
+		r->kfile = 0;
+	}
+	select_buffer(r, row);
+	begin_end(w, r, row, now, flags);
+	if (row->s.flags & SPEC_FD_RESULT && !failed(r->ret) && !(flags & CALL_INTERRUPTED)) {
+		index = word(r, 44, 4);
+		if (row->flags & ROW_DIRECT && index) {
+			index = index == IORING_FILE_INDEX_ALLOC ? r->ret : index - 1;
+			u64 f = slot_file(r->ctx, index);
+			if (f)
+				put_open_file(w, (struct file *)f, index, IOT_RESULT_ARG);
+		} else if (here) {
+			put_object(w, r->ret, IOT_RESULT_ARG);
+		}
+	}
+	if (row->s.flags & SPEC_INNER && here && !failed(r->ret) && !(flags & CALL_INTERRUPTED))
+		put_inner(w, &r->t, &row->s.caps[0], r->ret);
+	if (row->flags & ROW_SLOTS && r->ret > 0 && here)
+		put_slots(w, 0, r->t.args[0], r->t.args[2], r->ret);
+	if (row->s.caps[0].len == IOT_LEN_MSG && here && !(r->state & REQUEST_NOWHERE) && !(flags & CALL_INTERRUPTED))
+		put_rare(w, &r->t, &row->s.caps[0], r->ret);
+	finish_end(w, r, row, k, flags);
+	return 0;
+}
+
+/* end_silent ends a request of whose success the kernel says nothing. */
+__noinline int end_silent(struct work *w, struct request_key *k, u64 now)
+{
+	struct request *r;
+	u32 nr;
+
+	if (!w || !k)
+		return 0;
+	r = bpf_map_lookup_elem(&requests, k);
+	if (!r)
+		return 0;
+	nr = r->row;
+	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
+	r->kreq = 0;
+	r->ret = 0;
+	if (r->state & REQUEST_CANCELLED)
+		r->ret = -ECANCELED;
+	else if (row && row->flags & ROW_FULL)
+		r->ret = full_result(w, r, row, k);
+	end_uring(w, k, now, r->state & (REQUEST_SILENT | REQUEST_CANCELLED) ? 0 : CALL_INTERRUPTED);
+	forget_uring(r, k);
+	return 0;
+}
+
+/* end_found ends what a search found. */
+static __always_inline int end_found(struct work *w, struct sweep *s, u64 now)
+{
+	u32 i;
+
+	repeat(i, s->n) {
+		if (i >= MAX_FOUND)
+			break;
+		struct request_key k = s->found[i];
+		if (k.owner)
+			end_aio(w, &k, now, 0, CALL_INTERRUPTED);
+		else
+			end_silent(w, &k, now);
+	}
+	return 0;
+}
+
+/* end_all ends all requests that a search finds. */
+static __always_inline int end_all(struct work *w, struct sweep *s, u64 now)
+{
+	u32 i;
+
+	repeat(i, 1024) {
+		(void)i;
+		s->n = 0;
+		bpf_for_each_map_elem(&requests, look_at, &s, 0);
+		if (!s->n)
+			break;
+		end_found(w, s, now);
+	}
+	return 0;
+}
+
+/* end_silent_before ends the silent requests that one with IOSQE_IO_DRAIN waited for. */
+static __always_inline void end_silent_before(struct work *w, struct request *r, u64 now)
+{
+	struct request_work *rw = request_work();
+	struct uring *ring = bpf_map_lookup_elem(&urings, &r->ctx);
+	if (!rw || !ring || !ring->silent)
+		return;
+	struct sweep *s = &rw->sweep;
+	s->what = FIND_SILENT;
+	s->owner = 0;
+	s->ctx = r->ctx;
+	s->before = r->t.enter;
+	end_all(w, s, now);
+}
+
+/* end_thread ends what a thread leaves behind; control blocks of AIO are the
+ * process's. */
+static __always_inline int end_thread(struct work *w, struct task *st, u64 now)
+{
+	struct request_work *rw = request_work();
+
+	if (!rw || !(st->flags & TASK_REQUESTS))
+		return 0;
+	struct sweep *s = &rw->sweep;
+	s->what = FIND_THREAD;
+	s->owner = 0;
+	s->tid = st->tid;
+	end_all(w, s, now);
+	return 0;
+}
+
+/* end_process ends the process's requests of AIO: all, or those of a context. */
+static __always_inline int end_process(struct work *w, u64 ctx, u64 now)
+{
+	struct request_work *rw = request_work();
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (!rw || !bpf_map_lookup_elem(&aio_users, &pid))
+		return 0;
+	if (!ctx)
+		bpf_map_delete_elem(&aio_users, &pid);
+	struct sweep *s = &rw->sweep;
+	s->what = ctx ? FIND_QUEUE : FIND_THREAD;
+	s->owner = pid;
+	s->ctx = ctx;
+	s->tid = 0;
+	end_all(w, s, now);
+	return 0;
+}
+
+/* request_calls does what the calls about requests add to them. */
+static __always_inline int request_calls(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
+{
+	if (s->flags & SPEC_AIO_SUBMIT)
+		aio_leave(w, st, ret);
+	else
+		aio_reap(w, st, now, ret);
+	return 0;
+}
+
+/* submit_uring takes a request whose submission queue entry is at sqe; 0 if that is
+ * not known. */
+static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, u64 user_data)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct uring *ring = bpf_map_lookup_elem(&urings, &ctx);
+	struct request_key k = {kreq, 0};
+	struct request_work *rw = request_work();
+	u64 now;
+	u32 nr;
+
+	if (released() || !rw || (!st && (!ring || ring->pid != (u32)t->tgid)))
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	if (bpf_map_lookup_elem(&requests, &k)) /* the kernel uses its memory again */
+		end_silent(w, &k, now);
+	struct request *r = &rw->r;
+	__builtin_memset(r, 0, sizeof(*r));
+	if (!sqe || bpf_probe_read_kernel(r->head, HEAD_BYTES, (void *)sqe)) {
+		r->head[0] = opcode;
+		*(u64 *)(r->head + 32) = user_data;
+	}
+	r->ctx = ctx;
+	r->kreq = kreq;
+	r->mm = (u64)t->mm;
+	r->t.enter = now;
+	r->t.nr = r->head[0];
+	r->t.offered = ~0ull;
+	if (st) {
+		r->pid = t->tgid;
+		r->t.tid = st->tid;
+		r->t.shard = st->shard;
+		r->t.cpu = t->se.sum_exec_runtime;
+		st->flags |= TASK_REQUESTS;
+		r->queue = ring ? (s64)ring->fd : (s64)-1;
+	} else {
+		r->pid = ring->pid;
+		r->t.tid = ring->tid;
+		r->t.shard = ring->shard;
+		r->queue = (s64)ring->fd;
+	}
+	nr = r->head[0] + 1;
+	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
+	if (nr >= URING_ROWS || !row || !row->s.op) {
+		nr = 0;
+		row = bpf_map_lookup_elem(&request_table, &nr);
+	}
+	if (!row)
+		goto out;
+	r->row = nr;
+	set_args(r, row);
+	if (r->head[1] & IOSQE_IO_DRAIN)
+		r->state |= REQUEST_DRAIN;
+	if (r->head[1] & IOSQE_CQE_SKIP_SUCCESS) {
+		r->state |= REQUEST_SILENT;
+		if (ring)
+			ring->silent = 1;
+		if (row->fd_arg < IOT_MAX_ARGS) {
+			s32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
+			struct file *f = r->head[1] & IOSQE_FIXED_FILE ? (struct file *)slot_file(ctx, fd) : file_of(fd);
+			note_file(w, r, f, fd, row->fd_arg);
+		}
+	}
+	if (row->flags & ROW_SHOTS || (ring && ring->crowded)) {
+		struct shot_key sk = {ctx, word(r, 32, 8)};
+		r->state |= REQUEST_NAMED;
+		bpf_map_update_elem(&shots, &sk, &kreq, BPF_ANY);
+	}
+	begin_request(w, r, row, &k);
+out:
+	end();
+	return 0;
+}
+
+SEC("tp_btf/io_uring_create")
+int BPF_PROG(on_uring_create, int fd, void *ring)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	u64 key = (u64)ring;
+
+	if (!st || fd < 0)
+		return 0;
+	struct uring u = {t->tgid, st->tid, st->shard, fd, 0, 0};
+	bpf_map_update_elem(&urings, &key, &u, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(on_uring_submit, struct io_kiocb *req)
+{
+	struct io_ring_ctx *ring = req->ctx;
+	u32 mask = ring->sq_entries - 1, head = (ring->cached_sq_head - 1) & mask;
+	u64 sqe, user_data = 0;
+	u8 opcode = 0;
+
+	/* The entry that the kernel has just taken (io_get_sqe). */
+	if (!(ring->flags & IORING_SETUP_NO_SQARRAY) &&
+	    bpf_probe_read_kernel(&head, sizeof(head), (void *)(word_at(&ring->sq_array) + 4ull * head)))
+		return 0;
+	head &= mask;
+	sqe = word_at(&ring->sq_sqes) + ((u64)head * HEAD_BYTES << (ring->flags & IORING_SETUP_SQE128 ? 1 : 0));
+	bpf_probe_read_kernel(&opcode, 1, (void *)sqe);
+	bpf_probe_read_kernel(&user_data, 8, (void *)(sqe + 32));
+	if (opcode != req->opcode || user_data != req->cqe.user_data)
+		sqe = 0;
+	return submit_uring((u64)req, (u64)ring, sqe, req->opcode, req->cqe.user_data);
+}
+
+/* A request that the kernel refused at once: on_uring_submit is not called. */
+SEC("tp_btf/io_uring_req_failed")
+int BPF_PROG(on_uring_refused, const struct io_uring_sqe *sqe, struct io_kiocb *req)
+{
+	return submit_uring((u64)req, (u64)req->ctx, (u64)sqe, req->opcode, req->cqe.user_data);
+}
+
+/* The kernel puts a request behind another one of a chain. */
+SEC("tp_btf/io_uring_link")
+int BPF_PROG(on_uring_link, struct io_kiocb *req, struct io_kiocb *prev)
+{
+	struct request_key k = {(u64)req, 0}, pk = {(u64)prev, 0};
+	struct request *r = bpf_map_lookup_elem(&requests, &k), *p = bpf_map_lookup_elem(&requests, &pk);
+
+	if (r && p && p->state & REQUEST_SILENT)
+		r->prev = (u64)prev;
+	return 0;
+}
+
+/* A chain is broken before a request of it, which may not be told either. */
+SEC("tp_btf/io_uring_fail_link")
+int BPF_PROG(on_uring_fail_link, struct io_kiocb *req, struct io_kiocb *link)
+{
+	struct request_key k = {(u64)link, 0};
+	struct request *r = bpf_map_lookup_elem(&requests, &k);
+
+	if (r)
+		r->state |= REQUEST_CANCELLED;
+	return 0;
+}
+
+static __always_inline int complete_uring(struct request_key *k, s32 res, u32 cqe_flags)
+{
+	struct request *r = bpf_map_lookup_elem(&requests, k);
+	u64 now;
+	u32 nr;
+
+	if (!r || released())
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	/* A chain of silent requests ended in its order. */
+	u32 i;
+	repeat(i, 64) {
+		(void)i;
+		struct request_key first = {r->prev, 0}, before;
+		struct request *p = r->prev ? bpf_map_lookup_elem(&requests, &first) : 0;
+		if (!p)
+			break;
+		before.id = p->prev;
+		before.owner = 0;
+		if (p->prev && bpf_map_lookup_elem(&requests, &before)) {
+			end_silent(w, &before, now);
+			continue;
+		}
+		end_silent(w, &first, now);
+		break;
+	}
+	if (r->state & REQUEST_DRAIN)
+		end_silent_before(w, r, now);
+	r->ret = res;
+	r->extra = cqe_flags;
+	end_uring(w, k, now, 0);
+	nr = r->row;
+	struct request_row *row = bpf_map_lookup_elem(&request_table, &nr);
+	if (cqe_flags & IORING_CQE_F_MORE && row && !(row->flags & ROW_ZC))
+		r->t.enter = now + 1; /* of the next */
+	else
+		forget_uring(r, k);
+	end();
+	return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(on_uring_complete, struct io_ring_ctx *ring, void *req, struct io_uring_cqe *cqe)
+{
+	struct request_key k = {(u64)req, 0};
+
+	if (!req) {
+		struct shot_key sk = {(u64)ring, cqe->user_data};
+		u64 *id = bpf_map_lookup_elem(&shots, &sk);
+		if (!id)
+			return 0;
+		k.id = *id;
+	}
+	return complete_uring(&k, cqe->res, cqe->flags);
+}
+
+/* has_result looks into the kernel's request. */
+static __always_inline bool has_result(u64 kreq, u64 user_data, s32 res)
+{
+	struct io_kiocb *req = bpf_rdonly_cast((void *)kreq, bpf_core_type_id_kernel(struct io_kiocb));
+	return req->cqe.user_data == user_data && req->cqe.res == res;
+}
+
+/* A completion that finds no room in the queue is kept by the kernel. Only what it
+ * says tells which request it is of. */
+SEC("tp_btf/io_uring_cqe_overflow")
+int BPF_PROG(on_uring_overflow, void *queue, u64 user_data, s32 res, u32 cqe_flags)
+{
+	struct shot_key sk = {(u64)queue, user_data};
+	u64 *id = bpf_map_lookup_elem(&shots, &sk);
+	struct uring *ring = bpf_map_lookup_elem(&urings, &sk.ctx);
+	struct request_key k = {};
+	struct request_work *rw = request_work();
+	u32 i;
+
+	if (!rw || !ring)
+		return 0;
+	ring->crowded = 1;
+	if (id && (cqe_flags & IORING_CQE_F_MORE || has_result(*id, user_data, res))) {
+		k.id = *id;
+		return complete_uring(&k, res, cqe_flags);
+	}
+	struct sweep *s = &rw->sweep;
+	s->what = FIND_DATA;
+	s->ctx = sk.ctx;
+	s->user_data = user_data;
+	s->owner = s->n = 0;
+	bpf_for_each_map_elem(&requests, look_at, &s, 0);
+	if (!s->n)
+		return 0;
+	k = s->found[0];
+	repeat(i, s->n) {
+		if (i >= MAX_FOUND)
+			break;
+		if (has_result(s->found[i].id, user_data, res)) {
+			k = s->found[i];
+			break;
+		}
+	}
+	return complete_uring(&k, res, cqe_flags);
+}

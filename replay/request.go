@@ -1,0 +1,71 @@
+package replay
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"iotape/event"
+)
+
+// asCall turns a request into the system call that does the same, after the model has
+// applied it. Requests that no call does stay as they are.
+func asCall(ev *event.Event) {
+	like := ev.Op.Like()
+	if ev.Kind != event.Call || like == ev.Op || like == event.OpUnknown {
+		return
+	}
+	op, args := ev.Op, ev.Args
+	ev.Op = like
+	switch like {
+	case event.OpPread64, event.OpPwrite64:
+		asPlainIO(ev, int(args[4]))
+	case event.OpFsync:
+		const datasync = 1
+		if op == event.OpUringFsync && args[1]&datasync != 0 {
+			ev.Op = event.OpFdatasync
+		}
+	case event.OpSplice:
+		offsetArg(ev, 1)
+		offsetArg(ev, 3)
+	}
+	n := len(ev.Spec().Args)
+	clear(ev.Args[n:])
+	ev.Files = slices.DeleteFunc(ev.Files, func(f event.File) bool { return int(f.Arg) >= n })
+	ev.Bufs = slices.DeleteFunc(ev.Bufs, func(b event.Buf) bool { return int(b.Arg) >= n })
+}
+
+// asPlainIO chooses among the calls that read or write one buffer.
+func asPlainIO(ev *event.Event, flags int) {
+	const matter = 2 | 4 | 16 // RWF_DSYNC, RWF_SYNC, RWF_APPEND
+	read := ev.Op == event.OpPread64
+	switch {
+	case !read && flags&matter != 0:
+		ev.Op = event.OpPwritev2
+		if b := ev.BufArg(1); b != nil {
+			b.Kind, b.Parts = event.KindVec, []int64{int64(ev.Args[2])}
+		}
+		ev.Args[2], ev.Args[4], ev.Args[5] = 1, 0, uint64(flags&matter)
+	case int64(ev.Args[3]) != -1:
+	case read:
+		ev.Op = event.OpRead
+	default:
+		ev.Op = event.OpWrite
+	}
+}
+
+// offsetArg makes an offset that a request has as a number into one in memory, as it is
+// after the call; -1 stands for the file's position.
+func offsetArg(ev *event.Event, i int) {
+	off := int64(ev.Args[i])
+	if off == -1 {
+		ev.Args[i] = 0
+		return
+	}
+	ev.Args[i] = 1 // there is one
+	if ev.OK() {
+		off += ev.Ret
+	}
+	ev.Bufs = append(ev.Bufs, event.Buf{
+		Arg: int8(i), Dir: event.Out, Kind: event.KindStruct, Len: 8, Inline: binary.LittleEndian.AppendUint64(nil, uint64(off)),
+	})
+}
