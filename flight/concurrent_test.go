@@ -12,28 +12,33 @@ import (
 	"iotape/trace"
 )
 
-// feed writes n frames, each with some numbered calls of two threads, whose times
-// are 10 µs apart.
+// feed writes n rounds of frames, each with some numbered calls of two threads, whose
+// times are 10 µs apart.
 func feed(t *testing.T, r *Recorder, n int) {
+	t.Helper()
+	feedRounds(t, r, n, func(i int) uint32 { return uint32(i + 1) })
+}
+
+func feedRounds(t *testing.T, r *Recorder, n int, number func(int) uint32) {
 	t.Helper()
 	sw, err := trace.NewStreamWriterTo(r, 1, &trace.Head{Arch: "amd64", Shards: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	number := uint64(0)
+	call := uint64(0)
 	for round := range n {
 		for shard := range uint32(2) {
 			var payload []byte
 			for range 20 {
-				number++
-				at := number * 10_000
+				call++
+				at := call * 10_000
 				payload = trace.AppendRecord(payload, &trace.Record{
-					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: 7, TID: 7 + shard, Enter: at - 5000, Exit: at, Ret: 8192, Args: [6]uint64{3, 0, 8192, number},
+					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: 7, TID: 7 + shard, Enter: at - 5000, Exit: at, Ret: 8192, Args: [6]uint64{3, 0, 8192, call},
 					Objects: []trace.Object{{FD: 3, Ino: 9, Mode: 0o100644}},
-					Pieces:  []trace.Piece{{Arg: 1, Len: 8192, Data: bytes.Repeat([]byte{byte(number)}, 8192)}},
+					Pieces:  []trace.Piece{{Arg: 1, Len: 8192, Data: bytes.Repeat([]byte{byte(call)}, 8192)}},
 				})
 			}
-			if err := sw.WriteRecords(trace.Frame{Shard: shard, Round: uint32(round + 1), Until: number * 10_000}, payload); err != nil {
+			if err := sw.WriteRecords(trace.Frame{Shard: shard, Round: number(round), Until: call * 10_000}, payload); err != nil {
 				t.Error(err)
 				return
 			}
@@ -191,6 +196,31 @@ func TestAge(t *testing.T) {
 	if calls < 2000 || calls > 2500 {
 		t.Errorf("%d calls of the last 20 ms", calls)
 	}
+}
+
+// A round that is larger than memory cannot be put into order as a whole, and is
+// recorded all the same.
+func TestRoundLargerThanMemory(t *testing.T) {
+	r, err := start(&Options{Bytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	feedRounds(t, r, 100, func(int) uint32 { return 1 }) // 32 MiB
+	var b bytes.Buffer
+	if _, err := r.Dump(&b, 1, "test"); err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(0)
+	for _, ev := range sealed(t, b.Bytes()) {
+		if ev.Kind == event.Call {
+			last = ev.Args[3]
+		}
+	}
+	if last != 4000 {
+		t.Errorf("the last call is %d of 4000", last)
+	}
+	checkBytes(t, b.Bytes())
 }
 
 func TestTooSmall(t *testing.T) {

@@ -22,10 +22,13 @@ import (
 
 // programs are what is recorded: between them they fork, exec, share, rename, and
 // move about.
-var programs = []string{"failures", "git-basics", "pipeline", "cp-a", "sqlite-wal", "threads8"}
+var programs = []string{"failures", "git-basics", "git-gc", "make-gcc", "pipeline", "rsync-a", "sqlite-wal", "threads8"}
+
+// inShort are those that run under -short too.
+var inShort = []string{"failures", "pipeline", "threads8"}
 
 // A dump sealed has the same events, resolved to the same names, as the end of the
-// whole recording: whatever was cut off.
+// whole recording: whatever was cut off. And it can be replayed.
 func TestDumpIsTheEndOfTheWhole(t *testing.T) {
 	iotape := testenv.Iotape(t)
 	install := filepath.Join(t.TempDir(), "workload")
@@ -38,6 +41,9 @@ func TestDumpIsTheEndOfTheWhole(t *testing.T) {
 		}
 		for _, backend := range []string{"ebpf", "ptrace"} {
 			t.Run(p.Name+"/"+backend, func(t *testing.T) {
+				if !slices.Contains(inShort, p.Name) {
+					testenv.Short(t, "records a program, and replays five dumps of it")
+				}
 				testenv.NeedProgram(t, p.Needs...)
 				if backend == "ebpf" {
 					testenv.NeedBPF(t)
@@ -58,7 +64,9 @@ func TestDumpIsTheEndOfTheWhole(t *testing.T) {
 				whole := sealed(t, stream)
 				for _, percent := range []int64{95, 70, 40, 15, 3} {
 					t.Run(fmt.Sprint(percent), func(t *testing.T) {
-						compare(t, whole, sealed(t, dumped(t, stream, percent)))
+						dump := dumped(t, stream, percent)
+						compare(t, whole, sealed(t, dump))
+						replayed(t, iotape, dump)
 					})
 				}
 			})
@@ -71,6 +79,21 @@ func run(t *testing.T, argv ...string) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+}
+
+// replayed replays a dump, whose first events find what earlier ones left.
+func replayed(t *testing.T, iotape string, dump []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	stream, tape := filepath.Join(dir, "x.stream"), filepath.Join(dir, "x.tape")
+	if err := os.WriteFile(stream, dump, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, iotape, "seal", "--no-index", stream)
+	cmd := exec.Command(iotape, "replay", tape, "--into", filepath.Join(dir, "again"), "--verify")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("replay: %v\n%s", err, out)
 	}
 }
 

@@ -61,7 +61,7 @@ type Recorder struct {
 	next    int    // of ring.frames, the first that the follower has not
 	dumping bool
 	dumped  uint64 // while dumping: position up to which frames are written
-	short   bool   // WriteFrame waits for room
+	need    int    // bytes that WriteFrame waits for room for; 0 if it does not
 	err     error
 	closed  bool
 
@@ -204,11 +204,11 @@ func (r *Recorder) add(f *trace.Frame, lost uint64, payload []byte) error {
 		if e.at, ok = r.ring.place(e.n); ok {
 			break
 		}
-		r.short = true
+		r.need = e.n
 		r.cond.Broadcast()
 		r.cond.Wait()
 	}
-	r.short = false
+	r.need = 0
 	to := r.ring.bytes(e.at, e.n)
 	r.mu.Unlock()
 	copy(to, payload) // nobody else looks there
@@ -224,7 +224,7 @@ func (r *Recorder) add(f *trace.Frame, lost uint64, payload []byte) error {
 
 // over reports whether there is more in memory than is to be kept.
 func (r *Recorder) over() bool {
-	if r.short || r.ring.used > uint64(r.o.Bytes) {
+	if r.short() || r.ring.used > uint64(r.o.Bytes) {
 		return true
 	}
 	if r.o.Age == 0 || r.next >= len(r.ring.frames) {
@@ -233,8 +233,14 @@ func (r *Recorder) over() bool {
 	return r.ring.frames[r.next].Until+uint64(r.o.Age) < r.clock
 }
 
-// waiting returns how many bytes the follower was given that are still needed.
-func (r *Recorder) waiting() uint64 { return r.ring.frames[r.next-1].end() - r.ring.tail() }
+// short reports whether WriteFrame waits, and in vain so far.
+func (r *Recorder) short() bool {
+	if r.need == 0 {
+		return false
+	}
+	_, ok := r.ring.place(r.need)
+	return !ok
+}
 
 // forget applies what is not to be kept to the state, and gives its memory back. It
 // is a goroutine.
@@ -248,8 +254,8 @@ func (r *Recorder) forget() {
 			f = r.ring.frames[r.next]
 		}
 		switch {
-		case r.short && r.next > 0 && (f == nil || r.waiting() > uint64(r.o.Bytes)/2) && !r.dumping:
-			// Too much waits for its order: the oldest has to go as it is.
+		case f == nil && r.short() && r.next > 0 && !r.dumping:
+			// All of memory waits for its order: the oldest has to go as it is.
 			end := r.ring.frames[0].end()
 			r.mu.Unlock()
 			r.state.Lock()

@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"syscall"
 
 	"iotape/event"
@@ -137,24 +138,24 @@ var lessons = map[event.Op]func(*inference, *event.Event){
 	event.OpTruncate:      (*inference).wroteCall,
 	event.OpFtruncate:     (*inference).wroteCall,
 	event.OpFallocate:     (*inference).wroteCall,
-	event.OpChmod:         (*inference).changed,
-	event.OpFchmod:        (*inference).changed,
-	event.OpFchmodat:      (*inference).changed,
-	event.OpFchmodat2:     (*inference).changed,
-	event.OpChown:         (*inference).changed,
-	event.OpFchown:        (*inference).changed,
-	event.OpLchown:        (*inference).changed,
-	event.OpFchownat:      (*inference).changed,
-	event.OpSetxattr:      (*inference).changed,
-	event.OpLsetxattr:     (*inference).changed,
-	event.OpFsetxattr:     (*inference).changed,
-	event.OpRemovexattr:   (*inference).changed,
-	event.OpLremovexattr:  (*inference).changed,
-	event.OpFremovexattr:  (*inference).changed,
-	event.OpUtime:         (*inference).changed,
-	event.OpUtimes:        (*inference).changed,
-	event.OpFutimesat:     (*inference).changed,
-	event.OpUtimensat:     (*inference).changed,
+	event.OpChmod:         (*inference).chmodCall,
+	event.OpFchmod:        (*inference).chmodCall,
+	event.OpFchmodat:      (*inference).chmodCall,
+	event.OpFchmodat2:     (*inference).chmodCall,
+	event.OpChown:         (*inference).chownCall,
+	event.OpFchown:        (*inference).chownCall,
+	event.OpLchown:        (*inference).chownCall,
+	event.OpFchownat:      (*inference).chownCall,
+	event.OpSetxattr:      (*inference).setxattrCall,
+	event.OpLsetxattr:     (*inference).setxattrCall,
+	event.OpFsetxattr:     (*inference).setxattrCall,
+	event.OpRemovexattr:   (*inference).setxattrCall,
+	event.OpLremovexattr:  (*inference).setxattrCall,
+	event.OpFremovexattr:  (*inference).setxattrCall,
+	event.OpUtime:         (*inference).touched,
+	event.OpUtimes:        (*inference).touched,
+	event.OpFutimesat:     (*inference).touched,
+	event.OpUtimensat:     (*inference).touched,
 	event.OpUnlink:        (*inference).removed,
 	event.OpUnlinkat:      (*inference).removed,
 	event.OpRmdir:         (*inference).removed,
@@ -261,17 +262,6 @@ func openFlags(ev *event.Event) uint64 {
 	return 0
 }
 
-// attributes notes mode and owner that were seen before the trace changed them.
-func (in *inference) attributes(o *object, mode, uid, gid uint32) {
-	e := o.initial
-	if e.Known&tree.KnownMode == 0 {
-		e.Mode, e.Known = mode&0o7777, e.Known|tree.KnownMode
-	}
-	if e.Known&tree.KnownOwner == 0 {
-		e.UID, e.GID, e.Known = uid, gid, e.Known|tree.KnownOwner
-	}
-}
-
 // statCall learns type, attributes and size.
 func (in *inference) statCall(ev *event.Event) {
 	if !ev.OK() {
@@ -310,30 +300,16 @@ func (in *inference) statCall(ev *event.Event) {
 		in.attributes(o, st.mode, st.uid, st.gid)
 		o.initial.Rdev = st.rdev
 	}
+	if o.typ == tree.Symlink && typeOf(st.mode) == tree.Symlink {
+		o.length = st.size
+		if c := in.at(ev, 0, false); o.guessed && int64(len(o.target)) != st.size && c != nil && c.obj == o {
+			in.names.leadTo(c, strings.Repeat("?", int(min(max(st.size, 1), 255))))
+			o.guessed = true
+		}
+	}
 	if !o.grown && o.typ == tree.File && o.initial.Known&tree.KnownSize == 0 {
 		o.initial.Size, o.initial.Known = st.size, o.initial.Known|tree.KnownSize
 	}
-}
-
-// xattrCall learns the value of an extended attribute.
-func (in *inference) xattrCall(ev *event.Event) {
-	if !ev.OK() {
-		in.failed(ev)
-		return
-	}
-	o, name, value := in.object(ev), ev.BufArg(1), ev.BufArg(2)
-	if o == nil || o.initial == nil || o.changed || name == nil || value == nil {
-		return
-	}
-	data, err := in.sk.tape.Content(value, nil)
-	if err != nil {
-		return
-	}
-	if o.initial.Xattrs == nil {
-		o.initial.Xattrs = map[string][]byte{}
-	}
-	o.initial.Xattrs[cstring(name.Inline)] = data
-	o.initial.Known |= tree.KnownXattrs
 }
 
 // made: a directory, link or node of the trace's own.
@@ -436,13 +412,18 @@ func (in *inference) readlinkCall(ev *event.Event) {
 	if c == nil || ev.Paths[0].Raw == "" {
 		return
 	}
-	o := in.names.exist(c, tree.Symlink)
+	target := ""
 	for i := range ev.Bufs {
-		if o.target == "" && ev.Bufs[i].Kind == event.KindBuf {
+		if ev.Bufs[i].Kind == event.KindBuf {
 			if b, err := in.sk.tape.Content(&ev.Bufs[i], nil); err == nil {
-				o.target = string(b)
+				target = string(b)
 			}
 		}
+	}
+	if o := in.names.exist(c, tree.Symlink); o.typ != tree.Symlink {
+		in.names.becomeLink(c, target)
+	} else if o.target == "" || o.guessed {
+		in.names.leadTo(c, target)
 	}
 }
 
@@ -483,21 +464,16 @@ func (in *inference) failed(ev *event.Event) {
 			return // perhaps of a directory on the way
 		}
 		fallthrough
-	case syscall.ENODATA, syscall.ERANGE, syscall.ENOTEMPTY, syscall.ETXTBSY:
+	case syscall.ENODATA, syscall.ERANGE, syscall.ETXTBSY:
 		if c := in.at(ev, 0, followsLast(ev)); c != nil {
 			in.names.exist(c, 0)
 		}
-	}
-}
-
-// changed: from now on the attributes are the trace's.
-func (in *inference) changed(ev *event.Event) {
-	if !ev.OK() {
-		in.failed(ev)
-		return
-	}
-	if o := in.object(ev); o != nil {
-		o.changed = true
+	case syscall.ENOTEMPTY:
+		// Of a rename, the directory that was to be replaced.
+		if c := in.at(ev, last, false); c != nil {
+			in.names.exist(c, tree.Dir)
+			in.names.fill(c)
+		}
 	}
 }
 
@@ -530,6 +506,9 @@ func (in *inference) readCall(ev *event.Event) {
 	o := in.open[f.Open]
 	if o == nil || o.initial == nil {
 		return
+	}
+	if o.initial.Has(tree.KnownSize) {
+		o.content.wrote(o.initial.Size, o.written) // holes that the trace made are not initial
 	}
 	for i := range ev.Bufs {
 		if b := &ev.Bufs[i]; int(b.Arg) == contentArg(ev.Op) && !runs(ev) {
@@ -581,6 +560,7 @@ func (in *inference) wroteCall(ev *event.Event) {
 	default:
 		if ev.Offset >= 0 {
 			o.content.wrote(ev.Offset, ev.Offset+ev.Ret)
+			o.written = max(o.written, ev.Offset+ev.Ret)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"iotape/tree"
@@ -18,6 +20,7 @@ type names struct {
 	byIno map[inode]*object
 	// initial are the objects that existed before the first event.
 	initial []*object
+	made    int // targets that were made up
 }
 
 type inode struct{ dev, ino uint64 }
@@ -36,12 +39,17 @@ type node struct {
 type object struct {
 	typ     tree.Type // 0 while unknown
 	target  string    // of a symbolic link
-	initial *tree.Entry
-	paths   []string // initial names
-	id      inode
-	changed bool // by the trace: what is seen of it now is not its initial state
-	content extents
-	grown   bool // content was cut or written: later sizes are not initial
+	length  int64     // of the target, in bytes; 0 if it was not seen
+	guessed bool      // the target is made up
+	// Set by the trace: what is seen of it now is not initial.
+	modeSet, ownerSet, xattrsSet bool
+	written                      int64 // end of what the trace wrote
+	initial                      *tree.Entry
+	paths                        []string // initial names
+	id                           inode
+	changed                      bool // by the trace: what is seen of it now is not its initial state
+	content                      extents
+	grown                        bool // content was cut or written: later sizes are not initial
 }
 
 func newNames(hint *tree.Manifest) *names {
@@ -162,6 +170,12 @@ func (n *names) knowTarget(c *node) bool {
 			c.obj.target = e.Target
 		}
 	}
+	if o := c.obj; o.target == "" && o.initial != nil {
+		// Somebody followed it: it led somewhere, and wherever that was will do.
+		n.made++
+		o.target = fmt.Sprintf("/.iotape/%0*d", int(min(max(o.length, 10), 255))-len("/.iotape/"), n.made)
+		o.guessed = true
+	}
 	return c.obj.target != ""
 }
 
@@ -212,6 +226,74 @@ func (n *names) identify(c *node, id inode) {
 		return
 	}
 	n.byIno[id] = o
+}
+
+// becomeLink notes that a name that was taken for the file itself is a symbolic
+// link to it.
+func (n *names) becomeLink(c *node, target string) {
+	o := c.obj
+	if o == nil || o.initial == nil || target == "" || c.parent == nil {
+		return
+	}
+	at := c.initialPath()
+	link := &object{typ: tree.Symlink, target: target, initial: &tree.Entry{}, paths: []string{at}}
+	n.initial = append(n.initial, link)
+	o.paths = slices.DeleteFunc(o.paths, func(p string) bool { return p == at })
+	children := c.children
+	c.obj, c.children, c.listed = link, nil, false
+	n.settle(c, o, children)
+}
+
+// leadTo gives a symbolic link its target, in place of one that was made up.
+func (n *names) leadTo(c *node, target string) {
+	l := c.obj
+	if target == "" || c.parent == nil {
+		return
+	}
+	var was *node
+	if l.guessed {
+		was = n.lookup(l.target, false)
+	}
+	l.target, l.guessed = target, false
+	if was == nil || was.obj == nil || was.obj.initial == nil {
+		return
+	}
+	o, children, at := was.obj, was.children, was.initialPath()
+	o.paths = slices.DeleteFunc(o.paths, func(p string) bool { return p == at })
+	was.obj, was.seen, was.children = nil, false, nil
+	n.settle(c, o, children)
+}
+
+// settle puts what is known of a link's target where that is, unless it is known
+// by itself.
+func (n *names) settle(c *node, o *object, children map[string]*node) {
+	target := c.obj.target
+	if !strings.HasPrefix(target, "/") {
+		target = c.parent.path() + "/" + target
+	}
+	to := n.lookup(target, true)
+	if to == nil || to.seen {
+		return
+	}
+	to.obj, to.seen, to.children = o, true, children
+	for _, k := range to.children {
+		k.parent = to
+	}
+	n.existAbove(to)
+	o.paths = append(o.paths, to.initialPath())
+}
+
+// fill puts something into a directory of which nothing is known but that it was
+// not empty.
+func (n *names) fill(c *node) {
+	for _, k := range c.children {
+		if k.obj != nil {
+			return
+		}
+	}
+	if c.obj != nil && c.obj.initial != nil && !c.listed {
+		n.exist(c.child("unknown"), tree.File)
+	}
 }
 
 // gone empties a name.

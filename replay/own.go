@@ -50,6 +50,7 @@ func (w *worker) openOwn(t *task) {
 	if err == nil && typeOf(f.Mode) == tree.File && f.Pos > 0 {
 		_, err = unix.Seek(fd, f.Pos, unix.SEEK_SET)
 	}
+	t.result.dir.begun = typeOf(f.Mode) == tree.Dir && f.Pos != 0
 	t.result.fd, t.result.broken = fd, err != nil
 	if err != nil {
 		w.mismatch(t, "open at the start", "0", errName(err))

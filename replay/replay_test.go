@@ -31,6 +31,7 @@ type script struct {
 	dir   string
 	clock int64
 	ino   uint64
+	size  int64 // of the file that is opened next
 }
 
 func newScript(t *testing.T) *script {
@@ -85,7 +86,7 @@ func (s *script) open(fd int64, path string, flags uint64) {
 	s.add(event.Event{Op: event.OpOpenat, Ret: fd, Args: [6]uint64{at(), 0x1000, flags, 0o644},
 		Paths: []event.Path{{Arg: 1, Raw: path}},
 		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.ino, Nlink: 1,
-			Flags: uint32(flags &^ (oCreat | oTrunc)), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}})
+			Size: s.size, Flags: uint32(flags &^ (oCreat | oTrunc)), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}})
 }
 
 // move adds a read or write of text at an offset.
@@ -224,6 +225,7 @@ func TestSkeleton(t *testing.T) {
 	s.call(event.OpMkdir, -1, syscall.EEXIST, [6]uint64{}, "/var/lib")
 	s.call(event.OpMkdir, 0, 0, [6]uint64{}, "/made")
 	s.open(3, "/made/new", oCreat|1)
+	s.size = 6
 	s.open(4, "data", 2)
 	s.move(event.OpPwrite64, 4, 2, "XX")
 	s.move(event.OpPread64, 4, 0, "abXXef")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"iotape/event"
 	"iotape/posix"
@@ -195,8 +196,12 @@ func (in *inference) complete(o *object, now string) {
 		o.typ = tree.File
 	}
 	e.Type, e.Target = o.typ, o.target
-	if e.Type == tree.Symlink && e.Target == "" {
-		e.Target = "unknown"
+	switch {
+	case e.Type != tree.Symlink:
+		e.Target = ""
+	case e.Target == "":
+		// Nobody followed it; its length may have been seen.
+		e.Target = strings.Repeat("?", int(min(max(o.length, 1), 4095)))
 	}
 	if e.Type != tree.File {
 		e.Size, e.Known = 0, e.Known&^tree.KnownSize
@@ -221,13 +226,13 @@ func (in *inference) fill(o *object, last *tree.Entry) {
 		o.target = last.Target
 	}
 	if !o.changed {
-		if last.Has(tree.KnownMode) && !e.Has(tree.KnownMode) {
+		if last.Has(tree.KnownMode) && !e.Has(tree.KnownMode) && !o.modeSet {
 			e.Mode, e.Known = last.Mode, e.Known|tree.KnownMode
 		}
-		if last.Has(tree.KnownOwner) && !e.Has(tree.KnownOwner) {
+		if last.Has(tree.KnownOwner) && !e.Has(tree.KnownOwner) && !o.ownerSet {
 			e.UID, e.GID, e.Known = last.UID, last.GID, e.Known|tree.KnownOwner
 		}
-		if last.Has(tree.KnownXattrs) && !e.Has(tree.KnownXattrs) {
+		if last.Has(tree.KnownXattrs) && !e.Has(tree.KnownXattrs) && !o.xattrsSet {
 			e.Xattrs, e.Known = last.Xattrs, e.Known|tree.KnownXattrs
 		}
 		e.Rdev = last.Rdev

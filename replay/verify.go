@@ -119,6 +119,7 @@ func (w *worker) checkStat(t *task, out []byte) {
 // order of names and in how many fit into one call.
 type listing struct {
 	mu    sync.Mutex
+	begun bool                 // before the recording: its first names are not in the tape
 	want  map[string]tree.Type // as recorded, so far
 	first map[string]tree.Type // in the target when the stream was first read
 }
@@ -137,6 +138,10 @@ func (w *worker) list(t *task) {
 	now, err := w.names(h.fd)
 	if err != nil {
 		w.mismatch(t, "errno", "0", errName(err))
+		return
+	}
+	if l.begun {
+		l.begun = t.ev.Ret > 0
 		return
 	}
 	if l.want == nil {
