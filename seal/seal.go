@@ -115,6 +115,7 @@ type thread struct {
 	comm                      string
 	announced                 bool    // the above is from its own RecTask
 	entries                   []entry // from RecEnter, for its next call
+	unfinished                uint64  // when its last call began, whose content may still come; 0: none
 }
 
 type entry struct {
@@ -239,10 +240,7 @@ func byArgument(a, b event.Buf) int {
 func (s *sealer) write(it *item) error {
 	ev := &it.ev
 	if it.pending {
-		delete(s.open, callKey{ev.TID, uint64(ev.Enter)})
-		ev.Flags |= event.Incomplete
-		s.stats.nLosses[trace.LossPartial]++
-		s.stats.Lost++
+		s.partial(it)
 	}
 	if it.key < s.sealed {
 		ev.Flags |= event.Late

@@ -232,39 +232,52 @@ func (d *drain) clock() uint64 {
 
 // writeSpans writes a ring's records and gives the memory back.
 func (d *drain) writeSpans(shard int, r *ring) (moved uint64) {
-	lost := atomic.LoadUint64(&d.p.shared.Lost[shard]) - d.seen[shard]
-	d.seen[shard] += lost
-	d.lost += lost
+	if lost := atomic.LoadUint64(&d.p.shared.Lost[shard]) - d.seen[shard]; lost > 0 {
+		d.writeLoss(shard, lost)
+	}
 	for _, s := range d.spans[shard] {
-		if d.write(shard, lost, r.bytes(s.from, s.to), s.records) {
+		if d.write(shard, r.bytes(s.from, s.to), s.records) {
 			d.events += s.calls
-			lost = 0
 		}
 		r.consume(s.to)
 		moved += s.to - s.from
 	}
-	if lost > 0 {
-		d.write(shard, lost, nil, 0)
-	}
 	return moved
 }
 
-// write writes a frame, or counts what it would have held as lost.
-func (d *drain) write(shard int, lost uint64, payload []byte, records uint64) bool {
-	if d.err == nil {
-		d.err = d.sw.WriteRecords(trace.Frame{Shard: uint32(shard), Round: d.round, Until: d.until, Lost: lost}, d.digest.Payload(payload))
+// writeLoss writes a frame without records that says how many a shard has lost, as of
+// the time of the first: where in the trace they are missing.
+func (d *drain) writeLoss(shard int, lost uint64) {
+	d.seen[shard] += lost
+	d.lost += lost
+	at := atomic.SwapUint64(&d.p.shared.LostAt[shard], 0)
+	if at == 0 { // it belongs to a loss of which the last round saw the count
+		at = d.until
 	}
-	if d.err != nil {
+	d.writeFrame(trace.Frame{Shard: uint32(shard), Until: at, Lost: lost}, nil)
+}
+
+// write writes a frame of records, or counts them as lost.
+func (d *drain) write(shard int, payload []byte, records uint64) bool {
+	if !d.writeFrame(trace.Frame{Shard: uint32(shard), Until: d.until}, d.digest.Payload(payload)) {
 		d.lost += records
 		return false
 	}
 	return true
 }
 
+func (d *drain) writeFrame(f trace.Frame, payload []byte) bool {
+	f.Round = d.round
+	if d.err == nil {
+		d.err = d.sw.WriteRecords(f, payload)
+	}
+	return d.err == nil
+}
+
 // writeOwn writes a frame of the recorder's own records.
 func (d *drain) writeOwn(records []byte) {
 	if len(records) > 0 {
-		d.write(len(d.p.rings), 0, records, 1)
+		d.write(len(d.p.rings), records, 1)
 	}
 }
 

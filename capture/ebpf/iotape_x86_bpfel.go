@@ -46,6 +46,7 @@ type iotapeCommon struct {
 	Mappings  uint64
 	Untold    uint64
 	Zero      [2]uint64
+	LostAt    [8]uint64
 	Cpus      [1024]struct {
 		_      structs.HostLayout
 		Active uint64
@@ -81,9 +82,10 @@ type iotapeFileKey struct {
 }
 
 type iotapeHeld struct {
-	_   structs.HostLayout
-	Pid uint32
-	Sig uint32
+	_     structs.HostLayout
+	Pid   uint32
+	Sig   uint32
+	Start uint64
 }
 
 type iotapeMappingCount struct {
@@ -243,6 +245,7 @@ const (
 	iotapeVarMmapMode           = "mmap_mode"
 	iotapeVarOmitData           = "omit_data"
 	iotapeVarPageShift          = "page_shift"
+	iotapeVarRecorder           = "recorder"
 	iotapeVarRingBytes          = "ring_bytes"
 	iotapeVarShardMask          = "shard_mask"
 	iotapeVarShared             = "shared"
@@ -335,6 +338,7 @@ type iotapeVariableSpecs struct {
 	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
 	OmitData  *ebpf.VariableSpec `ebpf:"omit_data"`
 	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
+	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
@@ -404,6 +408,7 @@ type iotapeVariables struct {
 	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
 	OmitData  *ebpf.Variable `ebpf:"omit_data"`
 	PageShift *ebpf.Variable `ebpf:"page_shift"`
+	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`

@@ -122,6 +122,7 @@ func load(c *config) (*programs, error) {
 		iotapeVarRingBytes: uint64(c.ringBytes),
 		iotapeVarInlineMax: c.inlineBytes(),
 		iotapeVarBlock:     c.block,
+		iotapeVarRecorder:  uint32(os.Getpid()),
 		iotapeVarMmapMode:  mmapMode(c.mmap),
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),

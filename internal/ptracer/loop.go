@@ -116,10 +116,21 @@ func (tr *Tracer) stopped(t *Tracee, ws unix.WaitStatus) {
 	default:
 		if tr.signalled(t, sig) == Hold {
 			t.held = true
+			if sig == syscall.SIGSTOP {
+				park(t)
+			}
 		}
 	}
 	if t != nil && !t.held {
 		tr.resume(t)
+	}
+}
+
+// park moves a thread that is about to get a SIGSTOP on to another stop, of which
+// nothing is left should we die: the kernel delivers what it has told us of.
+func park(t *Tracee) {
+	if ptrace(unix.PTRACE_INTERRUPT, t.TID, 0, 0) == nil {
+		_ = ptrace(unix.PTRACE_CONT, t.TID, 0, 0) // and its next stop finds it held
 	}
 }
 

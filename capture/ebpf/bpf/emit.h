@@ -134,7 +134,8 @@ static __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 	return 0;
 }
 
-/* finish_data writes the last RecData record, with the rest as missing. */
+/* finish_data writes the last RecData record, with the rest as missing. Without room
+ * for it the call stays unfinished, which its thread's next record tells. */
 static __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 {
 	struct {
@@ -158,7 +159,7 @@ static __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 		h.p[i].len = p->parts[i].len;
 		h.p[i].off = p->parts[i].off;
 	}
-	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece)); /* MAX_PARTS is 7 */
+	try_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece)); /* MAX_PARTS is 7 */
 	return 0;
 }
 
@@ -297,8 +298,10 @@ more:
 	u32 tid = bpf_get_current_pid_tgid();
 	if (blocking() && w->pend.nparts && !bpf_map_update_elem(&pendings, &tid, &w->pend, BPF_ANY)) {
 		st->flags |= TASK_PENDING;
-		hold(st);
-		return 0;
+		if (!hold(st))
+			return 0;
+		st->flags &= ~TASK_PENDING;
+		bpf_map_delete_elem(&pendings, &tid);
 	}
 	finish_data(w, &w->pend, shard);
 	return 0;

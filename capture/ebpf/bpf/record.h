@@ -145,6 +145,7 @@ _Static_assert(sizeof(struct task) == 104, "task");
 /* A thread that was told to stop (guard.go). */
 struct held {
 	u32 pid, sig;
+	u64 start; /* of the thread, in ns since boot: tids come again */
 };
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
@@ -164,6 +165,7 @@ struct common {
 	u64 mappings;         /* calls that mapped files */
 	u64 untold;           /* touches that had no room in their ring */
 	u64 zero[2];
+	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 };
-_Static_assert(sizeof(struct common) == 128 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 192 + 64 * MAX_CPUS, "common");

@@ -25,6 +25,7 @@ extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
 const volatile u32 shard_mask = 0;
 const volatile u64 ring_bytes = 0;  /* of one ring */
 const volatile u64 inline_max = 0;  /* content bytes of one record */
+const volatile u32 recorder = 0;    /* its process */
 const volatile bool block = false;  /* hold threads rather than lose records */
 
 struct common shared;
@@ -146,9 +147,13 @@ static __always_inline void end(void)
 	*(volatile u64 *)&shared.cpus[cpu & (MAX_CPUS - 1)].active = 0;
 }
 
-static __always_inline void lose(u32 shard)
+static __noinline int lose(u32 shard)
 {
-	__sync_fetch_and_add(&shared.lost[shard & (MAX_SHARDS - 1)], 1);
+	shard &= MAX_SHARDS - 1;
+	if (!shared.lost_at[shard])
+		shared.lost_at[shard] = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&shared.lost[shard], 1);
+	return 0;
 }
 
 /* wakeup says whether a record that takes n bytes wakes the recorder: when it
@@ -228,18 +233,24 @@ static __always_inline int hold_signal(void)
 }
 
 /* hold stops the thread on its way back to the program, for the recorder, which finds
- * it listed. Should the recorder die, the guardian lets those go on that are (guard.go). */
-static __always_inline void hold(struct task *st)
+ * it listed. Should the recorder die, the guardian lets those go on that are (guard.go).
+ * A thread that the recorder does not trace is not stopped: nobody would see it. */
+static __noinline int hold(struct task *st)
 {
-	u64 id = bpf_get_current_pid_tgid();
-	struct held h = { .pid = id >> 32, .sig = hold_signal() };
-	u32 tid = id;
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct held h = { .pid = t->tgid, .start = t->start_boottime };
+	u32 tid = t->pid;
 
+	if (!t->ptrace || t->parent->tgid != recorder)
+		return -1;
+	h.sig = hold_signal();
 	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))
-		return; /* rather lost than stopped for ever */
+		return -1;
 	st->flags |= TASK_HELD;
-	if (bpf_send_signal_thread(h.sig) == 0)
-		__sync_fetch_and_add(&shared.stops, 1);
+	if (bpf_send_signal_thread(h.sig))
+		return -1;
+	__sync_fetch_and_add(&shared.stops, 1);
+	return 0;
 }
 
 static __always_inline void unlist(struct task *st)

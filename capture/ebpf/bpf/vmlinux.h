@@ -195,10 +195,12 @@ struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
 	struct mm_struct *mm;
+	unsigned int ptrace;
 	int exit_code;
 	int pid;
 	int tgid;
 	struct task_struct *real_parent;
+	struct task_struct *parent; /* or its tracer */
 	struct task_struct *group_leader;
 	const struct cred *cred;
 	char comm[16];
@@ -207,6 +209,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	sigset_t blocked;
+	u64 start_boottime;
 };
 enum pageflags {
 	PG_head = 6,
