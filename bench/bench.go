@@ -26,6 +26,10 @@ type Options struct {
 	SlowRounds int     // of the slow ways; 3
 	Scale      float64 // of the sizes; 1
 
+	// NoSync does not wait for the disk before each run: for a trial. What other
+	// runs and programs wrote is then written during this one.
+	NoSync bool
+
 	// Progress, if not nil, is told each thing that is done, in a line.
 	Progress func(line string)
 }
@@ -77,7 +81,7 @@ func Run(ctx context.Context, options *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{}
+	p := &place{noSync: o.NoSync}
 	for _, d := range []struct {
 		in  string
 		dir *string

@@ -26,10 +26,11 @@ const runLimit = 15 * time.Minute
 type Sample struct {
 	Round     int   `json:"round"`
 	ElapsedNS int64 `json:"elapsed_ns"` // of the command
-	UserNS    int64 `json:"user_ns"`    // CPU time of the command and its children; of a server's client
+	UserNS    int64 `json:"user_ns"`    // CPU time of the command and its children; 0 for a server, whose it is not known
 	SysNS     int64 `json:"sys_ns"`
 
 	RecorderNS  int64  `json:"recorder_ns,omitempty"`  // CPU time of the recorder while the command ran, to 10 ms
+	StartNS     int64  `json:"start_ns,omitempty"`     // from the recorder's start to the command's; not known of a server
 	AfterNS     int64  `json:"after_ns,omitempty"`     // from the command's end to the recorder's: iotape seals
 	Events      uint64 `json:"events,omitempty"`       // in the tape
 	Lost        uint64 `json:"lost,omitempty"`         // as the tape or the tracer says
@@ -42,9 +43,10 @@ type Sample struct {
 
 // A place is where runs are made: always the same directories, made anew.
 type place struct {
-	tools *tools
-	dir   string // on the disk
-	mem   string // in memory
+	tools  *tools
+	dir    string // on the disk
+	mem    string // in memory
+	noSync bool   // see Options
 }
 
 // run runs a workload once in one way. The error is about the machinery; what goes
@@ -72,7 +74,9 @@ func (p *place) run(ctx context.Context, g *group, way *Way, template string) (S
 			return Sample{}, err
 		}
 	}
-	unix.Sync() // what was written until now is not this run's
+	if !p.noSync {
+		unix.Sync() // what was written until now is not this run's
+	}
 
 	a := attempt{tools: p.tools, way: way, job: g.workload.job(p.tools, data, g.size), data: data, out: out, notes: notes}
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
@@ -100,6 +104,7 @@ func (a *attempt) run(ctx context.Context) Sample {
 
 func (a *attempt) measure(ctx context.Context, s *Sample) error {
 	var err error
+	began := monotonic()
 	switch {
 	case a.job.service != nil:
 		err = a.withService(ctx, a.job.service)
@@ -112,7 +117,7 @@ func (a *attempt) measure(ctx context.Context, s *Sample) error {
 	if err != nil {
 		return a.explain(err)
 	}
-	end, err := a.readTimes(s)
+	start, end, err := a.readTimes(s)
 	if err != nil {
 		return err
 	}
@@ -121,6 +126,9 @@ func (a *attempt) measure(ctx context.Context, s *Sample) error {
 		return nil
 	}
 	s.AfterNS = ended - end
+	if a.job.service == nil {
+		s.StartNS = start - began
+	}
 	return a.inspect(ctx, s)
 }
 
@@ -216,23 +224,27 @@ func (a *attempt) explain(err error) error {
 	return err
 }
 
-// readTimes reads what the timer wrote and returns when the command ended.
-func (a *attempt) readTimes(s *Sample) (end int64, err error) {
+// readTimes reads what the timer wrote and returns when the command started and
+// ended.
+func (a *attempt) readTimes(s *Sample) (start, end int64, err error) {
 	b, err := os.ReadFile(filepath.Join(a.notes, "times"))
 	if err != nil {
-		return 0, fmt.Errorf("the command was not timed: %w", err)
+		return 0, 0, fmt.Errorf("the command was not timed: %w", err)
 	}
-	var start, user, sys, ticks, tick int64
+	var user, sys, ticks, tick int64
 	var status int
 	if _, err := fmt.Sscan(string(b), &start, &end, &user, &sys, &ticks, &tick, &status); err != nil || tick <= 0 {
-		return 0, fmt.Errorf("the timer wrote %q", b)
+		return 0, 0, fmt.Errorf("the timer wrote %q", b)
 	}
 	if status != 0 {
-		return 0, fmt.Errorf("the command ended with wait status %#x", status)
+		return 0, 0, fmt.Errorf("the command ended with wait status %#x", status)
 	}
-	s.ElapsedNS, s.UserNS, s.SysNS = end-start, user*1000, sys*1000
+	s.ElapsedNS = end - start
+	if a.job.service == nil { // else they are the client's
+		s.UserNS, s.SysNS = user*1000, sys*1000
+	}
 	s.RecorderNS = ticks * (1_000_000_000 / tick)
-	return end, nil
+	return start, end, nil
 }
 
 // inspect looks at what the recorder wrote.

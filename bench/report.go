@@ -61,9 +61,11 @@ type Series struct {
 	Failed   string  `json:"failed,omitempty"` // of the first sample that did
 	Elapsed  Summary `json:"elapsed_seconds"`
 	Ratio    Summary `json:"ratio"`            // of Elapsed to the untraced way's, round by round
+	CPU      Summary `json:"cpu_ratio"`        // of the CPU time of command and recorder together, likewise
 	User     Summary `json:"user_seconds"`     // CPU time of the command
 	Sys      Summary `json:"sys_seconds"`      //
 	Recorder Summary `json:"recorder_seconds"` // CPU time of the recorder meanwhile
+	Start    Summary `json:"start_seconds"`    // from the recorder's start to the command's
 	After    Summary `json:"after_seconds"`    // from the command's end to the recorder's
 	Events   Summary `json:"events"`           //
 	Stream   Summary `json:"stream_bytes"`     //
@@ -144,7 +146,7 @@ func (r *Report) summarize() {
 }
 
 func (s *Series) derive(base *Series) {
-	var elapsed, ratio, user, sys, rec, after, events, stream, tape []float64
+	var elapsed, ratio, cpu, user, sys, rec, start, after, events, stream, tape []float64
 	s.Failed, s.Lost = "", 0
 	for i := range s.Samples {
 		m := &s.Samples[i]
@@ -157,38 +159,43 @@ func (s *Series) derive(base *Series) {
 		user = append(user, seconds(m.UserNS))
 		sys = append(sys, seconds(m.SysNS))
 		rec = append(rec, seconds(m.RecorderNS))
+		start = append(start, seconds(m.StartNS))
 		after = append(after, seconds(m.AfterNS))
 		events = append(events, float64(m.Events))
 		stream = append(stream, float64(m.StreamBytes))
 		tape = append(tape, float64(m.TapeBytes))
-		if ns := base.elapsed(m.Round); ns > 0 {
-			ratio = append(ratio, float64(m.ElapsedNS)/float64(ns))
+		if b := base.round(m.Round); b != nil {
+			ratio = append(ratio, float64(m.ElapsedNS)/float64(b.ElapsedNS))
+			if b.cpu() > 0 {
+				cpu = append(cpu, float64(m.cpu())/float64(b.cpu()))
+			}
 		}
 	}
 	for _, d := range []struct {
 		to   *Summary
 		from []float64
 	}{
-		{&s.Elapsed, elapsed}, {&s.Ratio, ratio}, {&s.User, user}, {&s.Sys, sys}, {&s.Recorder, rec},
-		{&s.After, after}, {&s.Events, events}, {&s.Stream, stream}, {&s.Tape, tape},
+		{&s.Elapsed, elapsed}, {&s.Ratio, ratio}, {&s.CPU, cpu}, {&s.User, user}, {&s.Sys, sys}, {&s.Recorder, rec},
+		{&s.Start, start}, {&s.After, after}, {&s.Events, events}, {&s.Stream, stream}, {&s.Tape, tape},
 	} {
 		*d.to = summarize(d.from)
 	}
 }
 
-// elapsed returns the time of the run of a round in ns; 0 if there is none that
-// counts.
-func (s *Series) elapsed(round int) int64 {
+// round returns the run of a round; nil if there is none that counts.
+func (s *Series) round(round int) *Sample {
 	if s == nil {
-		return 0
+		return nil
 	}
 	for i := range s.Samples {
-		if m := &s.Samples[i]; m.Round == round && m.Failed == "" {
-			return m.ElapsedNS
+		if m := &s.Samples[i]; m.Round == round && m.Failed == "" && m.ElapsedNS > 0 {
+			return m
 		}
 	}
-	return 0
+	return nil
 }
+
+func (m *Sample) cpu() int64 { return m.UserNS + m.SysNS + m.RecorderNS }
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 

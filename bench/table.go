@@ -39,8 +39,9 @@ func (r *Report) workloads(slow bool) []*Series {
 
 func (r *Report) costs() *table {
 	t := &table{title: "What recording costs",
-		text: "Time of the command, as a ratio to the untraced run of the same round: median (least–greatest) of the rounds.",
-		left: 1, head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal", "published"}}
+		text: "Time of the command, as a ratio to the untraced run of the same round: median (least–greatest) of the rounds. " +
+			"The last columns are the same for the CPU time of command and recorder together, which other programs on the machine change less.",
+		left: 1, head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal", "published", "CPU, metadata", "CPU, full"}}
 	medians := map[string][]float64{}
 	for _, base := range r.workloads(false) {
 		row := []string{base.Workload, base.time()}
@@ -51,6 +52,7 @@ func (r *Report) costs() *table {
 				medians[way] = append(medians[way], s.Ratio.Median)
 			}
 		}
+		row = append(row, r.find(base.Workload, "metadata", false).cpu(), r.find(base.Workload, "full", false).cpu())
 		if row[2] != none || row[5] != none {
 			t.add(row...)
 		}
@@ -64,22 +66,22 @@ func (r *Report) costs() *table {
 			}
 			row = append(row, s.ratio(), verdict(s, medianGoals[way]), "")
 		}
-		t.add(row...)
+		t.add(append(row, "", "")...)
 	}
 	return t
 }
 
 func (r *Report) recorded() *table {
 	t := &table{title: "What was recorded, with full content",
-		text: "Sealing is the time from the end of the command to the end of iotape. The recorder's CPU time is that while the command ran.",
-		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "sealing", "stream a second", "recorder's CPU"}}
+		text: "Start is the time from the start of iotape to that of the command, sealing that from the command's end to iotape's. The recorder's CPU time is that while the command ran.",
+		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "start", "sealing", "stream a second", "recorder's CPU"}}
 	for _, base := range r.workloads(false) {
 		s := r.find(base.Workload, "full", false)
 		if s == nil {
 			continue
 		}
 		t.add(base.Workload, report.Count(uint64(s.Events.Median)), report.Count(s.Lost), report.Bytes(uint64(s.Stream.Median)),
-			report.Bytes(uint64(s.Tape.Median)), duration(s.After.Median), rate(s.Stream.Median, s.After.Median), duration(s.Recorder.Median))
+			report.Bytes(uint64(s.Tape.Median)), known(s.Start.Median), duration(s.After.Median), rate(s.Stream.Median, s.After.Median), duration(s.Recorder.Median))
 	}
 	return t
 }
@@ -233,12 +235,25 @@ func (s *Series) ratio() string {
 		return none
 	case s.Failed != "":
 		return "failed"
-	case s.Ratio.Median == 0:
-		return none
-	case s.Ratio.Median >= 10:
-		return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Ratio.Median, s.Ratio.Min, s.Ratio.Max)
 	}
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Ratio.Median, s.Ratio.Min, s.Ratio.Max)
+	return s.Ratio.ratio()
+}
+
+func (s *Series) cpu() string {
+	if s == nil || s.Failed != "" {
+		return none
+	}
+	return s.CPU.ratio()
+}
+
+func (s Summary) ratio() string {
+	switch {
+	case s.Median == 0:
+		return none
+	case s.Median >= 10:
+		return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Median, s.Min, s.Max)
+	}
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Min, s.Max)
 }
 
 // verdict is a goal, and whether it was missed.
@@ -254,6 +269,14 @@ func verdict(s *Series, goal float64) string {
 }
 
 func duration(seconds float64) string { return report.Duration(int64(seconds * 1e9)) }
+
+// known is a duration, of which 0 says that it was not measured.
+func known(seconds float64) string {
+	if seconds == 0 {
+		return none
+	}
+	return duration(seconds)
+}
 
 // rate is how much was done in a second.
 func rate(bytes, seconds float64) string {
@@ -305,8 +328,14 @@ func (r *Report) about() string {
 	if r.Scale != 1 {
 		s += fmt.Sprintf("; sizes scaled by %v", r.Scale)
 	}
+	if m.Load > idleLoad {
+		s += ". THE MACHINE WAS NOT IDLE: elapsed times say little"
+	}
 	return s
 }
+
+// idleLoad is the load of a machine that does nothing else, with some allowance.
+const idleLoad = 0.5
 
 // Text writes the results for a terminal.
 func (r *Report) Text(w io.Writer) error {

@@ -51,10 +51,14 @@ func ParseOverflow(s string) (Overflow, error) {
 	return "", fmt.Errorf("on-overflow %q is neither block nor drop", s)
 }
 
-// Options says what to record and how. The zero value of each field but Command
-// is its default.
+// Options says what to record and how: a command, or what runs already, and then
+// one of PIDs, Cgroup and All. The zero value of each other field is its default.
 type Options struct {
-	Command  []string
+	Command []string
+	PIDs    []int  // processes, with all that descend from them
+	Cgroup  string // directory of a version 2 control group, with those below it
+	All     bool   // the whole machine but for the recorder
+
 	Dir      string   // working directory; "" is the recorder's own
 	Env      []string // environment; nil is the recorder's own
 	Content  Content
@@ -69,9 +73,18 @@ type Options struct {
 	Stdin     *os.File // nil is the recorder's own
 	Stdout    *os.File
 	Stderr    *os.File
-	// Started, if set, is called with the command's process id once it runs.
+	// Started, if set, is called with the command's process id once it runs; with 0
+	// when processes that run already are followed.
 	Started func(pid int)
+	// Note, if set, is called with a line about something that the user should know
+	// while the recording goes on.
+	Note func(line string)
 }
+
+// Running reports whether the recording is of what runs already. Such a recording is
+// ended by the recorder's own signals, and ends by itself with the last process of
+// PIDs or with Cgroup.
+func (o *Options) Running() bool { return len(o.PIDs) > 0 || o.Cgroup != "" || o.All }
 
 // Result is what came of a recording.
 type Result struct {

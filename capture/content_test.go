@@ -67,6 +67,12 @@ func TestContentOf(t *testing.T) {
 		{event.OpSendfile, 2, KeepFull},
 		{event.OpSendto, 4, KeepFull}, // an address
 		{event.OpConnect, 1, KeepFull},
+		{event.OpMsgsnd, 1, KeepNone},
+		{event.OpSendmsg, event.PartData.Of(1), KeepNone},
+		{event.OpRecvmsg, event.PartData.Of(1), KeepHash},
+		{event.OpRecvmsg, event.PartName.Of(1), KeepFull},
+		{event.OpRecvmsg, event.PartControl.Of(1), KeepFull},
+		{event.OpSendmsg, 1, KeepFull},
 		{event.OpBind, 1, KeepFull},
 		{event.OpSetsockopt, 3, KeepFull},
 		{event.OpPipe2, 0, KeepFull},

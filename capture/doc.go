@@ -25,6 +25,12 @@
 //     present with PieceMissing: no byte is silently absent. Vectors have one
 //     piece with PieceShape (the iovec array) and the bytes of all elements as one
 //     sequence. Argument vectors are joined with NUL bytes.
+//   - with a call, the objects of its descriptors, those in its memory included
+//     (event.MemoryArg): the two of pipe and socketpair, those that a message passes.
+//     At most event.MaxPassed are recorded.
+//   - memory that a call overwrites (AtBoth, Spec.Offer) also as it was before, as
+//     PartBefore: in a RecEnter, or, for Offer, in the RecCall if it succeeded.
+//   - 32-bit calls with the rows of event.Spec32, and their own numbers and arguments.
 //   - for Spec.Hold operations that moved bytes, those bytes as pieces whose Arg
 //     is the source descriptor's argument.
 //

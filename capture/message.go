@@ -130,6 +130,16 @@ func (m *Messages) Passed(read Read) []int32 {
 	return fds
 }
 
+// Iovec returns what an element of an iovec array says: one of 16 bytes, or of 8 of a
+// 32-bit program.
+func Iovec(b []byte) (base, size uint64) {
+	le := binary.LittleEndian
+	if len(b) == event.Iovec32Bytes {
+		return uint64(le.Uint32(b)), uint64(le.Uint32(b[4:]))
+	}
+	return le.Uint64(b), le.Uint64(b[8:])
+}
+
 type msghdr struct {
 	name        uint64
 	nameLen     uint32

@@ -127,6 +127,9 @@ func (e *env) recordSame(t *testing.T, backend string, argv []string) (calls map
 			children[ev.TID]++
 			names[ev.Child] = fmt.Sprintf("%s/%d", names[ev.TID], children[ev.TID])
 		case event.Call:
+			if !isCall(ev) {
+				continue
+			}
 			counts[ev.Spec().Name]++
 			calls[names[ev.TID]] = append(calls[names[ev.TID]], describe(ev))
 		}

@@ -27,18 +27,29 @@ func early(t *testing.T) string {
 	return out
 }
 
+// newFlight returns a directory for a flight recording, with its sockets, so that no
+// other recorder is found there.
+func newFlight(t *testing.T) *env {
+	t.Helper()
+	e := newEnv(t, testenv.Iotape(t), "", nil)
+	t.Setenv("XDG_RUNTIME_DIR", e.dir)
+	return e
+}
+
 // TestFlightCrash records a program that opens its files early, works for long and
 // crashes. The tape has the last of it, and can be replayed to the same files.
 func TestFlightCrash(t *testing.T) {
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
-		e := newEnv(t, testenv.Iotape(t), "", nil)
+		e := newFlight(t)
 		p := start(t, e.dir, "record", "--last", "20M", "-o", "a.tape", "--backend", backend, "--", program, "150", "crash")
 		p.ends(t, 128+int(syscall.SIGABRT))
 		contains(t, p.stderr.String(), "was ended by SIGABRT: the last ")
 		contains(t, p.stderr.String(), "lost 0; dumps: a-1.tape\n")
 		e.fromTheMiddle(t, "a-1.tape")
-		out, _ := e.run(t, e.iotape, "print", "a-1.tape")
+		out, _ := e.run(t, e.iotape, "stat", "a-1.tape")
+		contains(t, out, "the last of a recording, written because: process ")
+		out, _ = e.run(t, e.iotape, "print", "a-1.tape")
 		contains(t, out, "+++ killed by SIGABRT")
 		if strings.Contains(out, "step 1\\n") || !strings.Contains(out, "step 2399\\n") {
 			t.Error("the tape does not have the end, and only that")
@@ -116,8 +127,7 @@ func (e *env) fromTheMiddle(t *testing.T, tape string) {
 func TestFlightDumps(t *testing.T) {
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
-		e := newEnv(t, testenv.Iotape(t), "", nil)
-		t.Setenv("XDG_RUNTIME_DIR", e.dir)
+		e := newFlight(t)
 		p := start(t, e.dir, "record", "--last", "1h,20M", "-o", "b.tape", "--backend", backend, "--dump-on", "errno=ENOTDIR",
 			"--", program, "60", "wait")
 		p.until(t, "ready")
@@ -162,7 +172,9 @@ func TestFlightDumps(t *testing.T) {
 			}
 		}
 		out, _ = e.run(t, e.iotape, "print", "b-3.tape")
-		contains(t, out, "not-a-directory\", O_RDONLY) = -1 ENOTDIR")
+		if !regexp.MustCompile(`log/not-a-directory", O_RDONLY.*= -1 ENOTDIR`).MatchString(out) {
+			t.Error("the call that asked for a dump is not in it")
+		}
 		if out, _, err := e.try(t, e.iotape, "dump"); err == nil {
 			t.Errorf("no flight recorder runs, and %s", out)
 		}
@@ -173,7 +185,7 @@ func TestFlightDumps(t *testing.T) {
 func TestFlightSlow(t *testing.T) {
 	testenv.NeedProgram(t, "flock")
 	forBackends(t, func(t *testing.T, backend string) {
-		e := newEnv(t, testenv.Iotape(t), "", nil)
+		e := newFlight(t)
 		p := start(t, e.dir, "record", "--last", "1h", "-o", "c.tape", "--backend", backend, "--dump-on", "op=flock,slow=200ms", "--dump-on", "exit!=0",
 			"--", "sh", "-c", "flock l true; (flock l sh -c 'echo > locked; sleep 0.6') & while [ ! -e locked ]; do :; done; flock l true; sleep 0.3; exit 3")
 		p.ends(t, 3)
@@ -191,7 +203,7 @@ func TestFlightSlow(t *testing.T) {
 func TestFlightQuiet(t *testing.T) {
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
-		dir := t.TempDir()
+		dir := newFlight(t).dir
 		mib := 1000
 		if testing.Short() {
 			mib = 200
@@ -199,9 +211,8 @@ func TestFlightQuiet(t *testing.T) {
 		p := start(t, dir, "record", "--last", "32M", "-o", "d.tape", "--backend", backend, "--", program, strconv.Itoa(mib), "end")
 		p.ends(t, 0)
 		contains(t, p.stderr.String(), "nothing asked for a dump, so nothing is written")
-		entries, err := os.ReadDir(dir)
-		if err != nil || len(entries) != 1 {
-			t.Errorf("%d entries besides the program's: %v %v", len(entries)-1, entries, err)
+		if left, err := filepath.Glob(filepath.Join(dir, "d.*")); err != nil || len(left) > 0 {
+			t.Errorf("written: %v %v", left, err)
 		}
 		// Twice the calls' bytes went through: what was written and read.
 		const limit = 32 + 128 // MiB; the rest is the program itself and the kernel's buffers
@@ -215,8 +226,7 @@ func TestFlightQuiet(t *testing.T) {
 
 // TestFlightKilled kills the recorder: its socket is no longer taken for one.
 func TestFlightKilled(t *testing.T) {
-	e := newEnv(t, testenv.Iotape(t), "", nil)
-	t.Setenv("XDG_RUNTIME_DIR", e.dir)
+	e := newFlight(t)
 	p := start(t, e.dir, "record", "--last", "16M", "-o", "e.tape", "--backend", "ptrace", "--", "sh", "-c", "echo > ready; exec sleep 60")
 	p.until(t, "ready")
 	p.Process.Kill()

@@ -10,6 +10,7 @@ func num(n string) Arg   { return Arg{Name: n, Kind: KindInt} }
 func size(n string) Arg  { return Arg{Name: n, Kind: KindSize} }
 func off(n string) Arg   { return Arg{Name: n, Kind: KindOff} }
 func hex(n string) Arg   { return Arg{Name: n, Kind: KindHex} }
+func ptr(n string) Arg   { return Arg{Name: n, Kind: KindHex, Set: nullName} }
 func mode(n string) Arg  { return Arg{Name: n, Kind: KindMode} }
 func pid(n string) Arg   { return Arg{Name: n, Kind: KindPID} }
 func id(n string) Arg    { return Arg{Name: n, Kind: KindID} }
@@ -25,6 +26,13 @@ func in(n string, bound uint8) Arg {
 }
 func out(n string, bound uint8) Arg {
 	return Arg{Name: n, Kind: KindBuf, Dir: Out, Len: LenRet, LenArg: bound}
+}
+
+// names is a buffer of strings, one after the other.
+func names(n string, bound uint8) Arg {
+	a := out(n, bound)
+	a.Layout = LayoutNames
+	return a
 }
 
 // inAll is a buffer that the call takes whole or not at all.

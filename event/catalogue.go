@@ -85,3 +85,24 @@ func (s *Spec) Memory() []int {
 	}
 	return idx
 }
+
+// Captured lists the arguments whose memory a capture reads, by name, with "→" where
+// the kernel reads it, "←" where it writes it and "↔" where it does both.
+func (s *Spec) Captured() []string {
+	var names []string
+	for _, i := range s.Memory() {
+		a := &s.Args[i]
+		arrow := "→"
+		switch {
+		case a.When == AtBoth || s.Offer > 0 && i == int(s.Offer)-1 || a.Len == LenCommand:
+			arrow = "↔"
+		case a.Dir == Out:
+			arrow = "←"
+		}
+		names = append(names, a.Name+" "+arrow)
+	}
+	if s.Hold {
+		names = append(names, s.Args[s.MovedFrom()].Name+" ←") // content, read from the file
+	}
+	return names
+}

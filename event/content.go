@@ -11,24 +11,16 @@ type Digest [32]byte
 // Missing reports whether the part could not be read.
 func (d *Digest) Missing() bool { return *d == Digest{} }
 
-// IsContent reports whether argument i, or part of an argument (Part.Of), holds bytes that the call moves for the
-// program: file content, messages. Names, structures, addresses and argument
-// vectors are not content; they say what the call is.
+// IsContent reports whether argument i, or part of an argument (Part.Of), holds
+// bytes that the call moves for the program: file content, messages. Names,
+// structures, addresses and argument vectors are not content; they say what the
+// call is.
 func (s *Spec) IsContent(i int) bool {
 	part, i := SplitPart(i)
 	if i >= len(s.Args) || s.Class != Data && s.Class != Socket || part > PartData || part == PartName || part == PartBefore {
 		return false
 	}
-	if part == PartData {
-		return true
-	}
-	switch a := &s.Args[i]; a.Kind {
-	case KindVec:
-		return true
-	case KindBuf:
-		return s.Class == Data || a.Len == LenRet
-	}
-	return false
+	return part == PartData || s.Args[i].Kind == KindVec || s.Args[i].Kind == KindBuf
 }
 
 // MovedFrom returns the argument of the descriptor whose content a Hold operation

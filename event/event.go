@@ -79,6 +79,7 @@ const (
 	Interrupted EventFlags = 1 << iota // no return was seen: the thread ended, or the trace did
 	Incomplete                         // some bytes of its content could not be recorded
 	Late                               // came out of order by more than the sorting window
+	Compat                             // made by a 32-bit program: NR is a number of its calls, pointers have 32 bits
 )
 
 // OpenID identifies an open file description ("open file") in one tape: dup,

@@ -13,6 +13,8 @@ var (
 	FamilyNames     = socketFamilies
 	ProtocolNames   = ipProtocols
 	MessageNames    = msgFlags
+	IPNames         = ipOptions
+	IPv6Names       = ipv6Options
 	LevelNames      = sockoptLevels
 	ControlNames    = controlKinds
 	StatxNames      = statxMask
@@ -53,6 +55,8 @@ func octal(dst []byte, v uint64) []byte {
 func decimal(dst []byte, v uint64) []byte { return strconv.AppendInt(dst, int64(v), 10) }
 
 var (
+	nullName = one("pointer", b("NULL", 0))
+
 	// descriptorFlags are those of calls that make descriptors without opening.
 	descriptorFlags = architectural(bits("descriptor", "0", b("O_EXCL", 0o200), b("O_NONBLOCK", 0o4000), b("O_DIRECT", 0o40000), b("O_CLOEXEC", 0o2000000)))
 	fdFlags         = bits("fd", "0", b("FD_CLOEXEC", 1))

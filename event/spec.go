@@ -219,7 +219,7 @@ type Arg struct {
 	Const  uint32
 	Tail   Tail
 	Layout Layout
-	Set    *Set // names, for KindFlags and KindEnum
+	Set    *Set // names, for KindFlags, KindEnum and values of KindHex that have one
 	Cond   Cond
 }
 

@@ -18,11 +18,12 @@ type Model struct {
 	early    []early                    // those received before they were sent
 	nextOpen event.OpenID
 	released []event.OpenID
+	byFile   map[fileID][]*OpenFile // those that are mapped
 }
 
 // New returns a model without threads.
 func New() *Model {
-	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}}
+	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}}
 }
 
 // Thread is one node: a sequential line of execution.
@@ -30,6 +31,7 @@ type Thread struct {
 	TID, PID uint32
 	FS       *FS    // shared by threads, and by clone(CLONE_FS)
 	Table    *Table // shared by threads, and by clone(CLONE_FILES)
+	Space    *Space // shared by threads, and by clone(CLONE_VM)
 }
 
 // FS is where relative names start and what modes are masked with.
@@ -53,7 +55,9 @@ type OpenFile struct {
 	PID   uint32 // process that a pidfd stands for; 0 if unknown
 	// Given is set if it was passed in from outside at the start.
 	Given bool
-	refs  int // descriptors, and messages on their way
+	refs  int // descriptors, mappings, and messages on their way
+
+	mappings int
 }
 
 // Descriptor is a slot of a table.
@@ -79,12 +83,13 @@ func (m *Model) Thread(pid, tid uint32) *Thread {
 	if t == nil {
 		// Another thread of the process, if there is one, has what it shares.
 		if p := m.threads[pid]; p != nil {
-			t = &Thread{TID: tid, PID: pid, FS: p.FS, Table: p.Table}
+			t = &Thread{TID: tid, PID: pid, FS: p.FS, Table: p.Table, Space: p.Space}
 		} else {
-			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}}}
+			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}}, Space: &Space{}}
 		}
 		t.FS.users++
 		t.Table.users++
+		t.Space.users++
 		m.threads[tid] = t
 	}
 	return t
@@ -92,7 +97,7 @@ func (m *Model) Thread(pid, tid uint32) *Thread {
 
 // Apply resolves an event against the state before it and then applies its
 // effect. It fills Files[].Open and Path, Paths[].Abs, Offset and Count. It
-// returns the open files whose last descriptor the event closed, in no
+// returns the open files whose last descriptor or mapping the event ended, in no
 // particular order; the slice is valid until the next call.
 func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	m.released = m.released[:0]
@@ -142,7 +147,7 @@ func (m *Model) inherit(t *Thread, f *event.File, given bool) {
 // fork makes the child of a Forked event.
 func (m *Model) fork(t *Thread, ev *event.Event) {
 	share := ev.Args[0]
-	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table}
+	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table, Space: t.Space}
 	if share&event.ShareFS == 0 {
 		fs := *t.FS
 		fs.users = 0
@@ -151,8 +156,12 @@ func (m *Model) fork(t *Thread, ev *event.Event) {
 	if share&event.ShareFiles == 0 {
 		c.Table = t.Table.clone()
 	}
+	if share&event.ShareVM == 0 {
+		c.Space = m.cloneSpace(t.Space)
+	}
 	c.FS.users++
 	c.Table.users++
+	c.Space.users++
 	if old := m.threads[c.TID]; old != nil {
 		m.exit(old) // the number was used again and the end of the first was lost
 	}
@@ -178,6 +187,7 @@ func (m *Model) exit(t *Thread) {
 			m.drop(t.Table, n)
 		}
 	}
+	m.leave(t.Space)
 }
 
 // open gives a thread's table a new open file for a descriptor.

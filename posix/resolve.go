@@ -17,10 +17,17 @@ const (
 
 // resolve fills what an event's descriptors and names stand for.
 func (m *Model) resolve(t *Thread, ev *event.Event) {
+	spec := ev.Spec()
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		if f.Arg == event.ResultArg || f.Arg == event.MemoryArg && makesInMemory(ev.Op) {
 			continue // its effect makes it
+		}
+		if spec.NoCall {
+			if o := m.mapped(t, ev, f); o != nil {
+				f.Open, f.Path = o.ID, o.Path
+			}
+			continue
 		}
 		d := t.Table.Lookup(f.FD)
 		if d == nil {
@@ -41,7 +48,6 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 		}
 		f.Open, f.Path = o.ID, o.Path
 	}
-	spec := ev.Spec()
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		dirfd := int32(event.AtFDCWD)
@@ -113,7 +119,7 @@ func Extent(ev *event.Event) (offset, count int64) {
 		}
 	}
 	switch ev.Op {
-	case event.OpPread64, event.OpPwrite64, event.OpPreadv, event.OpPwritev:
+	case event.OpPread64, event.OpPwrite64, event.OpPreadv, event.OpPwritev, event.OpMmapPread, event.OpMmapPwrite:
 		return int64(ev.Args[3]), count
 	case event.OpPreadv2, event.OpPwritev2:
 		if int64(ev.Args[3]) != -1 {
@@ -199,6 +205,9 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpExecve:         (*Model).executed,
 	event.OpExecveat:       (*Model).executed,
 	event.OpUnshare:        (*Model).unshared,
+	event.OpMmap:           (*Model).mmapped,
+	event.OpMunmap:         (*Model).munmapped,
+	event.OpMremap:         (*Model).mremapped,
 }
 
 func (m *Model) opened(t *Thread, ev *event.Event) {
@@ -398,6 +407,8 @@ func (m *Model) executed(t *Thread, ev *event.Event) {
 		return
 	}
 	m.ownTable(t)
+	m.leave(t.Space)
+	t.Space = &Space{users: 1}
 	for fd, d := range t.Table.slots {
 		if d.CloExec {
 			m.drop(t.Table, fd)

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -25,6 +26,12 @@ func nativeNumber(op event.Op) int {
 	a, ok := event.ParseArch(runtime.GOARCH)
 	if !ok {
 		return -1
+	}
+	switch op { // through the file, which has the same content
+	case event.OpMmapPread:
+		op = event.OpPread64
+	case event.OpMmapPwrite:
+		op = event.OpPwrite64
 	}
 	return event.Number(a, op)
 }
@@ -95,6 +102,10 @@ func (w *worker) goThrough(t *task, args *[event.MaxArgs]uintptr) {
 func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs][]byte) uintptr {
 	ev, a := &t.ev, &spec.Args[i]
 	raw := uintptr(ev.Args[i])
+	if a.Len == event.LenCommand {
+		c := spec.Argument(i, &ev.Args) // for F_SETFL a number and no structure
+		a = &c
+	}
 	switch a.Kind {
 	case event.KindFD:
 		return w.descriptor(t, i)
@@ -127,7 +138,7 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		w.strings[i] = append(append(w.strings[i][:0], cstring(b.Inline)...), 0)
 		return address(w.strings[i])
 	case event.KindBuf:
-		if raw == 0 {
+		if raw == 0 && !spec.NoCall {
 			return 0
 		}
 		if a.Dir == event.In {
@@ -141,8 +152,7 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		if raw == 0 {
 			return 0
 		}
-		m := w.small[i][:]
-		clear(m)
+		m := w.structure(t, i, a)
 		if b := ev.BufArg(i); b != nil && (a.Dir == event.In || a.Layout == event.LayoutOffset) {
 			copy(m, b.Inline)
 			if a.Layout == event.LayoutOffset && ev.OK() {
@@ -150,11 +160,15 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 				putOffset(m, getOffset(m)-ev.Ret)
 			}
 		}
+		if a.Len == event.LenRef {
+			w.target(t, i, a, m)
+			return address(m)
+		}
 		outs[i] = m
 		return address(m)
 	case event.KindSize:
 		for j := range spec.Args {
-			if o := &spec.Args[j]; o.Kind == event.KindBuf && int(o.LenArg) == i && ev.Args[j] != 0 {
+			if o := &spec.Args[j]; o.Kind == event.KindBuf && int(o.LenArg) == i && (ev.Args[j] != 0 || spec.NoCall) {
 				if o.Dir == event.Out {
 					return uintptr(w.room(t, o))
 				}
@@ -165,6 +179,31 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		}
 	}
 	return raw
+}
+
+// structure returns zeroed room for a structure, as much as the kernel is told of.
+func (w *worker) structure(t *task, i int, a *event.Arg) []byte {
+	if a.Len == event.LenArg && t.ev.Args[a.LenArg] > uint64(len(w.small[i])) {
+		return make([]byte, min(t.ev.Args[a.LenArg], maxScratch)) // the kernel takes at most a page
+	}
+	clear(w.small[i][:])
+	return w.small[i][:]
+}
+
+// target makes a structure point to what the recorded one pointed to: the value of an
+// extended attribute, or room for one.
+func (w *worker) target(t *task, i int, a *event.Arg, m []byte) {
+	b := t.ev.BufArg(i)
+	if b == nil {
+		return
+	}
+	copy(m, b.Inline)
+	data := t.data
+	if a.Dir == event.Out {
+		data = w.buffer(max(int(t.ev.Ret), len(t.want)))
+		binary.LittleEndian.PutUint32(m[a.Tail.Off:], uint32(len(data)))
+	}
+	binary.LittleEndian.PutUint64(m[a.Tail.Ptr:], uint64(address(data)))
 }
 
 // room returns how many bytes to offer to a call for its result.

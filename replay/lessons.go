@@ -124,6 +124,7 @@ var lessons = map[event.Op]func(*inference, *event.Event){
 	event.OpReadv:         (*inference).readCall,
 	event.OpPreadv:        (*inference).readCall,
 	event.OpPreadv2:       (*inference).readCall,
+	event.OpMmapPread:     (*inference).readCall,
 	event.OpSendfile:      (*inference).readCall,
 	event.OpCopyFileRange: (*inference).readCall,
 	event.OpSplice:        (*inference).readCall,
@@ -132,6 +133,7 @@ var lessons = map[event.Op]func(*inference, *event.Event){
 	event.OpWritev:        (*inference).wroteCall,
 	event.OpPwritev:       (*inference).wroteCall,
 	event.OpPwritev2:      (*inference).wroteCall,
+	event.OpMmapPwrite:    (*inference).wroteCall,
 	event.OpTruncate:      (*inference).wroteCall,
 	event.OpFtruncate:     (*inference).wroteCall,
 	event.OpFallocate:     (*inference).wroteCall,
@@ -567,7 +569,7 @@ func (in *inference) wroteCall(ev *event.Event) {
 	if o == nil {
 		return
 	}
-	o.grown = true
+	o.grown = o.grown || ev.Op != event.OpMmapPwrite // a store never changes the size
 	switch ev.Op {
 	case event.OpTruncate, event.OpFtruncate:
 		o.content.wrote(ev.Offset, 1<<62)

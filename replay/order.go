@@ -171,10 +171,10 @@ func (o *order) touchRange(t *task, key contentKey) {
 	u := o.use(key)
 	r := ranged{span: span{0, 1 << 62}, task: t.n + 1, write: true}
 	switch ev.Op {
-	case event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2:
+	case event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2, event.OpMmapPread:
 		r.write = false
 		fallthrough
-	case event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2:
+	case event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite:
 		if ev.OK() && ev.Offset >= 0 {
 			// A short read stopped at the end of the file: it depends on what comes after.
 			r.span = span{ev.Offset, ev.Offset + max(ev.Ret, ev.Count)}

@@ -186,6 +186,10 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	real := p.bind(t)
 	switch {
 	case ev.Flags&event.Interrupted != 0 || ev.Op == event.OpUnknown:
+	case spec.NoCall:
+		if real && t.fds[0] != nil && ev.Args[4]&event.MappedCode == 0 {
+			t.action = call
+		}
 	case ev.Op == event.OpIoctl:
 		if ev.Args[1] == ficlone && ev.OK() && real {
 			p.planClone(t)

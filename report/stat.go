@@ -62,6 +62,8 @@ type Recording struct {
 	Command    []string `json:"command"`
 	ExitStatus int      `json:"exit_status"`
 	Signal     int      `json:"signal,omitempty"`
+	// Window is set if it is a part that a flight recorder kept.
+	Window *trace.Window `json:"window,omitempty"`
 }
 
 // OpStat sums up one operation. Quantiles are within 1 %.
@@ -462,6 +464,6 @@ func (c *collector) describe() {
 	if len(m.Hosts) > 0 {
 		h := &m.Hosts[0]
 		c.stat.Recording = &Recording{Host: h.Host, Kernel: h.Kernel, Arch: h.Arch, Backend: h.Backend, Content: h.Content,
-			Command: h.Command, ExitStatus: m.ExitStatus, Signal: m.Signal}
+			Command: h.Command, ExitStatus: m.ExitStatus, Signal: m.Signal, Window: h.Window}
 	}
 }

@@ -22,6 +22,9 @@ func (s *Stat) Text(w io.Writer) error {
 	if r := s.Recording; r != nil {
 		fmt.Fprintf(&b, "%s\n", Printable(strings.Join(r.Command, " ")))
 		fmt.Fprintf(&b, "on %s (Linux %s, %s), recorded with %s, content %s\n", Printable(r.Host), Printable(r.Kernel), Printable(r.Arch), Printable(r.Backend), Printable(r.Content))
+		if v := r.Window; v != nil {
+			fmt.Fprintf(&b, "the last of a recording, written because: %s\n", Printable(v.Reason))
+		}
 	}
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
 		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), plural(s.ProcessesTotal, "process", "processes"), plural(s.Threads, "thread", "threads"),

@@ -182,6 +182,9 @@ func (s *sealer) call(r *trace.Record) error {
 	}
 	spec := ev.Spec()
 	s.files(ev, spec, r)
+	if r.Flags&trace.CallCompat != 0 {
+		s.widen(ev)
+	}
 	ev.Offset, _ = posix.Extent(ev)
 	it.base = max(ev.Offset, 0)
 	if t := s.thread(r.TID); len(t.entries) > 0 {
@@ -227,6 +230,18 @@ func (s *sealer) partial(it *item) {
 	it.ev.Flags |= event.Incomplete
 	s.stats.nLosses[trace.LossPartial]++
 	s.stats.Lost++
+}
+
+// widen makes a 32-bit call one of its operation.
+func (s *sealer) widen(ev *event.Event) {
+	ev.Flags |= event.Compat
+	if ev.Op == event.OpUnknown {
+		return
+	}
+	event.Widen(s.arch, ev.NR, &ev.Args)
+	if f := ev.FileArg(0); event.Name32(s.arch, ev.NR) == "_llseek" && ev.Errno == 0 && f != nil && f.Known {
+		ev.Ret = f.Pos // the call says it in memory
+	}
 }
 
 // files lists the descriptors of a call with what the kernel said of them.
@@ -324,7 +339,9 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 	case p.Flags&trace.PieceHash != 0:
 		s.digest(it, b, p)
 	case p.Flags&trace.PieceOmitted != 0:
-		b.Omitted = true
+		if p.Flags&trace.PieceBefore == 0 || !s.pages.fill(ev, b, int64(p.Len)) {
+			b.Omitted = true
+		}
 		b.Len += int64(p.Len)
 	case p.Flags&trace.PieceShape != 0:
 		for v := p.Data; len(v) >= 16; v = v[16:] {
@@ -342,7 +359,10 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 		b.Refs = append(b.Refs, event.Ref{Len: p.Len})
 	default:
 		b.Len += int64(len(p.Data))
-		return s.content(b, it.base, p)
+		if err := s.content(b, it.base, p); err != nil {
+			return err
+		}
+		s.pages.note(ev, b)
 	}
 	return nil
 }

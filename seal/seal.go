@@ -99,6 +99,7 @@ type sealer struct {
 	open      map[callKey]*item // calls whose RecData records are still to come
 	queue     queue
 	positions positions
+	pages     pages
 	order     uint64 // of arrival, to keep equal times stable
 	round     uint32
 	until     uint64 // clock of the present round

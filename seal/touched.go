@@ -67,7 +67,9 @@ func (t *Touched) seeOwn(f *event.File) {
 	t.paths[f.Path] = struct{}{}
 	if f.Flags&accessMode != 0 {
 		id := fileID{f.Dev, f.Ino}
-		t.written[id] = t.written[id] // what was written before is not in the trace
+		if _, known := t.written[id]; !known {
+			t.written[id] = false // what was written before is not in the trace
+		}
 	}
 }
 

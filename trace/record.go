@@ -67,6 +67,7 @@ const (
 	PieceShape     uint8 = 1 << 2 // the bytes are the iovec array, not content
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
 	PieceHash      uint8 = 1 << 4 // the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
+	PieceBefore    uint8 = 1 << 5 // with PieceOmitted, of mmap_pread: an earlier one of the same range of the file has the bytes
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and

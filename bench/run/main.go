@@ -41,6 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&o.Rounds, "rounds", 5, "run each way `N` times")
 	flags.IntVar(&o.SlowRounds, "slow-rounds", 3, "run each slow way `N` times")
 	flags.Float64Var(&o.Scale, "scale", 1, "multiply all sizes by `F`")
+	flags.BoolVar(&o.NoSync, "no-sync", false, "do not wait for the disk before each run: for a trial")
 	flags.StringVar(&o.Iotape, "iotape", "bin/iotape", "measure this `program`")
 	flags.StringVar(&o.Bin, "bin", "bin", "`directory` of what scripts/setup.sh --bench has made")
 	flags.StringVar(&o.Dir, "dir", "/var/tmp", "`directory` on the disk to measure on")

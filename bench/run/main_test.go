@@ -42,7 +42,7 @@ func TestOrdinaryUser(t *testing.T) {
 		}
 	}
 	cmd := exec.Command(self, "--iotape", testenv.IotapeFor(t, cred), "--dir", dir, "--memory", dir, "--workloads", "writeloop",
-		"--ways", "full,ptrace", "--scale", "0.001", "--slow-rounds", "1", "--json", filepath.Join(dir, "json"), "--markdown", doc)
+		"--ways", "full,ptrace", "--scale", "0.001", "--no-sync", "--slow-rounds", "1", "--json", filepath.Join(dir, "json"), "--markdown", doc)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "IOTAPE_BENCH=1", "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
 	var stdout, stderr bytes.Buffer

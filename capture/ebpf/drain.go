@@ -45,6 +45,10 @@ type drain struct {
 	poll  syscall.RawConn
 	event int
 
+	// describing is when the description of what runs began, 0 if none is under way:
+	// events after it wait for it.
+	describing atomic.Uint64
+
 	mu    sync.Mutex
 	start []byte       // records of the start of recording
 	fresh []heldThread // threads that came to a stop
@@ -65,8 +69,9 @@ type drain struct {
 
 // heldThread is a thread that waits for the recorder.
 type heldThread struct {
-	t   *ptracer.Tracee
-	tid int
+	t      *ptracer.Tracee
+	tid    int
+	listed bool // still, for the guardian
 }
 
 func newDrain(p *programs, sw *trace.StreamWriter, content capture.Content) (*drain, error) {
@@ -120,10 +125,10 @@ func (d *drain) wake() {
 }
 
 // hold is called on the tracing thread when a thread was stopped for us.
-func (d *drain) hold(t *ptracer.Tracee) {
+func (d *drain) hold(t *ptracer.Tracee, listed bool) {
 	d.stops.Add(1)
 	d.mu.Lock()
-	d.fresh = append(d.fresh, heldThread{t, t.TID})
+	d.fresh = append(d.fresh, heldThread{t, t.TID, listed})
 	d.mu.Unlock()
 	d.wake()
 }
@@ -186,6 +191,7 @@ func (d *drain) sleep(pause time.Duration) {
 
 // pass writes what is in the rings now.
 func (d *drain) pass() (moved uint64, busy bool) {
+	describing := d.describing.Load() // first: its records come before it is 0
 	d.mu.Lock()
 	d.held = append(d.held, d.fresh...)
 	d.fresh = d.fresh[:0]
@@ -195,6 +201,9 @@ func (d *drain) pass() (moved uint64, busy bool) {
 	ready := len(d.held) // these stopped before what follows is looked at
 
 	until := d.clock()
+	if describing != 0 {
+		until = min(until, describing)
+	}
 	for i, r := range d.p.rings {
 		var b bool
 		d.spans[i], b = r.scan(d.spans[i][:0], r.produced())
@@ -274,10 +283,22 @@ func (d *drain) writeFrame(f trace.Frame, payload []byte) bool {
 	return d.err == nil
 }
 
-// writeOwn writes a frame of the recorder's own records.
+// writeOwn writes the recorder's own records, in as many frames as that needs.
 func (d *drain) writeOwn(records []byte) {
-	if len(records) > 0 {
-		d.write(len(d.p.rings), records, 1)
+	for len(records) > 0 {
+		n := len(records)
+		if n > frameBytes {
+			n = 0
+			for n < frameBytes {
+				_, next, err := trace.NextRecord(records, n)
+				if err != nil {
+					return // our own: cannot be
+				}
+				n = next
+			}
+		}
+		d.write(len(d.p.rings), records[:n], 1)
+		records = records[n:]
 	}
 }
 
@@ -295,20 +316,23 @@ func (d *drain) countTasks() {
 // serve does what the first n held threads wait for, and lets them go on.
 func (d *drain) serve(n int) {
 	rest := d.held[:0]
-	var free []*ptracer.Tracee
+	var free []heldThread
 	for i, h := range d.held {
 		if i >= n {
 			rest = append(rest, h)
 			continue
 		}
 		d.readPending(h.tid)
-		free = append(free, h.t)
+		free = append(free, h)
 	}
 	d.held = rest
 	if len(free) > 0 {
 		d.tr.Do(func() {
-			for _, t := range free {
-				t.Resume()
+			for _, h := range free {
+				if h.listed {
+					_ = d.p.Holding.Delete(uint32(h.tid))
+				}
+				h.t.Resume()
 			}
 		})
 	}

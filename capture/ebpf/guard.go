@@ -8,12 +8,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"iotape/capture/running"
 )
 
 // A recorder that is killed leaves the threads that are stopped for it to the kernel,
@@ -149,18 +150,11 @@ func isStopping(tid int, h *iotapeHeld) bool {
 	if err != nil {
 		return false
 	}
-	state, _ := field(b, "State:")
-	if strings.HasPrefix(state, "T") {
-		return true
+	pending := func(name string) bool {
+		set, _ := strconv.ParseUint(string(running.Field(b, name)), 16, 64)
+		return set>>(unix.SIGSTOP-1)&1 != 0
 	}
-	for _, name := range []string{"SigPnd:", "ShdPnd:"} {
-		v, _ := field(b, name)
-		set, _ := strconv.ParseUint(v, 16, 64)
-		if set>>(unix.SIGSTOP-1)&1 != 0 {
-			return true
-		}
-	}
-	return false
+	return bytes.HasPrefix(running.Field(b, "State:"), []byte("T")) || pending("SigPnd:") || pending("ShdPnd:")
 }
 
 // userHZ is the unit of times in /proc (USER_HZ, the same on amd64 and arm64).

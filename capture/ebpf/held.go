@@ -30,9 +30,11 @@ const (
 	partMsgData  = 6 // content of such an array
 
 	partMapping = 7  // a mapping that can be stored to (stores.go)
-	partMapped  = 8  // pages of a file with such a mapping
-	partBacked  = 9  // a page of which the program made its own copy
+	partPages   = 8  // pages of a file that are read through a mapping
+	partPagesAt = 9  // and where and when they were, the next part
 	partStored  = 10 // what was stored to a file
+
+	partVector32 = 11 // a vector of a 32-bit program
 )
 
 // readPending reads what the programs left for a held thread and writes it as
@@ -49,7 +51,9 @@ func (d *drain) readPending(tid int) {
 		case partBytes:
 			w.memory(tid, q.Addr, q.Len)
 		case partVector:
-			w.vector(tid, q.Addr, int(q.Count), q.Off, q.Len)
+			w.vector(tid, q.Addr, int(q.Count), iovecBytes, q.Off, q.Len)
+		case partVector32:
+			w.vector(tid, q.Addr, int(q.Count), event.Iovec32Bytes, q.Off, q.Len)
 		case partString:
 			w.text(tid, q.Addr)
 		case partMoved:
@@ -58,9 +62,9 @@ func (d *drain) readPending(tid int) {
 			w.messages(tid, q.Addr, int(q.Count))
 		case partMsgData:
 			w.messageData(tid, q.Addr, q.Off, q.Len)
-		case partBacked:
-			w.backed(tid, q.Addr, int64(q.Off), q.Len)
-		case partMapping, partMapped, partStored:
+		case partPages:
+			d.stores.pages(tid, &p, i)
+		case partMapping, partStored:
 			d.stores.serve(tid, &p, q)
 		}
 	}
@@ -125,12 +129,13 @@ func (w *dataWriter) memory(tid int, addr, n uint64) {
 	}
 }
 
-// vector writes n bytes of an iovec array's elements, from a position on.
-func (w *dataWriter) vector(tid int, addr uint64, count int, skip, n uint64) {
-	shape := make([]byte, min(count, maxIovecs)*iovecBytes)
+// vector writes n bytes of an iovec array's elements, each of width bytes, from a
+// position on.
+func (w *dataWriter) vector(tid int, addr uint64, count, width int, skip, n uint64) {
+	shape := make([]byte, min(count, maxIovecs)*width)
 	shape = shape[:readMemory(tid, addr, shape)]
-	for ; len(shape) >= iovecBytes && n > 0; shape = shape[iovecBytes:] {
-		base, size := binary.LittleEndian.Uint64(shape), binary.LittleEndian.Uint64(shape[8:])
+	for ; len(shape) >= width && n > 0; shape = shape[width:] {
+		base, size := capture.Iovec(shape[:width])
 		if skip >= size {
 			skip -= size
 			continue

@@ -45,7 +45,10 @@ type iotapeCommon struct {
 	Mapped    uint64
 	Mappings  uint64
 	Untold    uint64
-	Zero      [2]uint64
+	Unmapping uint64
+	Followed  uint64
+	Entered   uint64
+	Zero      [7]uint64
 	LostAt    [8]uint64
 	Cpus      [1024]struct {
 		_      structs.HostLayout
@@ -72,6 +75,18 @@ type iotapeFault struct {
 	UseLen    uint64
 	UseDev    uint32
 	UseFiles  uint32
+	Lates     uint64
+	Late      [2]struct {
+		_     structs.HostLayout
+		Ino   uint64
+		Off   uint64
+		Len   uint64
+		Addr  uint64
+		Fault uint64
+		Time  uint64
+		Dev   uint32
+		Flags uint32
+	}
 }
 
 type iotapeFileKey struct {
@@ -91,7 +106,6 @@ type iotapeHeld struct {
 type iotapeMappingCount struct {
 	_       structs.HostLayout
 	Mapping uint64
-	Count   int64
 }
 
 type iotapePagesKey struct {
@@ -110,7 +124,8 @@ type iotapePart struct {
 	Count uint32
 	Arg   uint8
 	Kind  uint8
-	Zero  [2]uint8
+	Flags uint8
+	Zero  uint8
 }
 
 type iotapePending struct {
@@ -227,7 +242,9 @@ const (
 	iotapeMapTasks              = "tasks"
 	iotapeMapTouches            = "touches"
 	iotapeMapWorks              = "works"
+	iotapeProgCountFollowed     = "count_followed"
 	iotapeProgCountMappings     = "count_mappings"
+	iotapeProgOnCgroupAttach    = "on_cgroup_attach"
 	iotapeProgOnContentionEnd   = "on_contention_end"
 	iotapeProgOnDirtyFolio      = "on_dirty_folio"
 	iotapeProgOnExec            = "on_exec"
@@ -240,17 +257,20 @@ const (
 	iotapeProgOnSysEnter        = "on_sys_enter"
 	iotapeProgOnSysExit         = "on_sys_exit"
 	iotapeProgOnWriteback       = "on_writeback"
+	iotapeVarBegan              = "began"
 	iotapeVarBlock              = "block"
+	iotapeVarCgroupId           = "cgroup_id"
 	iotapeVarInlineMax          = "inline_max"
 	iotapeVarMmapMode           = "mmap_mode"
-	iotapeVarOmitData           = "omit_data"
 	iotapeVarPageShift          = "page_shift"
+	iotapeVarReadKeep           = "read_keep"
 	iotapeVarRecorder           = "recorder"
 	iotapeVarRingBytes          = "ring_bytes"
 	iotapeVarShardMask          = "shard_mask"
 	iotapeVarShared             = "shared"
 	iotapeVarStarted            = "started"
 	iotapeVarTouchType          = "touch_type"
+	iotapeVarWholeHost          = "whole_host"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -295,7 +315,9 @@ type iotapeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeProgramSpecs struct {
+	CountFollowed     *ebpf.ProgramSpec `ebpf:"count_followed"`
 	CountMappings     *ebpf.ProgramSpec `ebpf:"count_mappings"`
+	OnCgroupAttach    *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnContentionEnd   *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnDirtyFolio      *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
 	OnExec            *ebpf.ProgramSpec `ebpf:"on_exec"`
@@ -333,17 +355,20 @@ type iotapeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeVariableSpecs struct {
+	Began     *ebpf.VariableSpec `ebpf:"began"`
 	Block     *ebpf.VariableSpec `ebpf:"block"`
+	CgroupId  *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
 	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
-	OmitData  *ebpf.VariableSpec `ebpf:"omit_data"`
 	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
+	ReadKeep  *ebpf.VariableSpec `ebpf:"read_keep"`
 	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
 	Started   *ebpf.VariableSpec `ebpf:"started"`
 	TouchType *ebpf.VariableSpec `ebpf:"touch_type"`
+	WholeHost *ebpf.VariableSpec `ebpf:"whole_host"`
 }
 
 // iotapeObjects contains all objects after they have been loaded into the kernel.
@@ -403,24 +428,29 @@ func (m *iotapeMaps) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeVariables struct {
+	Began     *ebpf.Variable `ebpf:"began"`
 	Block     *ebpf.Variable `ebpf:"block"`
+	CgroupId  *ebpf.Variable `ebpf:"cgroup_id"`
 	InlineMax *ebpf.Variable `ebpf:"inline_max"`
 	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
-	OmitData  *ebpf.Variable `ebpf:"omit_data"`
 	PageShift *ebpf.Variable `ebpf:"page_shift"`
+	ReadKeep  *ebpf.Variable `ebpf:"read_keep"`
 	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`
 	Started   *ebpf.Variable `ebpf:"started"`
 	TouchType *ebpf.Variable `ebpf:"touch_type"`
+	WholeHost *ebpf.Variable `ebpf:"whole_host"`
 }
 
 // iotapePrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapePrograms struct {
+	CountFollowed     *ebpf.Program `ebpf:"count_followed"`
 	CountMappings     *ebpf.Program `ebpf:"count_mappings"`
+	OnCgroupAttach    *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnContentionEnd   *ebpf.Program `ebpf:"on_contention_end"`
 	OnDirtyFolio      *ebpf.Program `ebpf:"on_dirty_folio"`
 	OnExec            *ebpf.Program `ebpf:"on_exec"`
@@ -437,7 +467,9 @@ type iotapePrograms struct {
 
 func (p *iotapePrograms) Close() error {
 	return _IotapeClose(
+		p.CountFollowed,
 		p.CountMappings,
+		p.OnCgroupAttach,
 		p.OnContentionEnd,
 		p.OnDirtyFolio,
 		p.OnExec,

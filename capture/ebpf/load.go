@@ -3,6 +3,7 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"os"
 	"sync/atomic"
@@ -50,6 +51,8 @@ type config struct {
 	block     bool
 	shards    int
 	ringBytes int // of one ring, a power of two
+	all       bool
+	cgroup    uint64 // its id, 0 if none is followed
 }
 
 func newConfig(o *capture.Options, cpus int) config {
@@ -122,11 +125,14 @@ func load(c *config) (*programs, error) {
 		iotapeVarRingBytes: uint64(c.ringBytes),
 		iotapeVarInlineMax: c.inlineBytes(),
 		iotapeVarBlock:     c.block,
-		iotapeVarRecorder:  uint32(os.Getpid()),
 		iotapeVarMmapMode:  mmapMode(c.mmap),
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
-		iotapeVarOmitData:  c.content.Read.Bytes() == 0,
+		iotapeVarReadKeep:  readKeep(c.content),
+		iotapeVarRecorder:  uint32(os.Getpid()),
+		iotapeVarWholeHost: c.all,
+		iotapeVarBegan:     now(),
+		iotapeVarCgroupId:  c.cgroup,
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
@@ -193,8 +199,9 @@ func (p *programs) prepare(c *config) error {
 
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
-func (p *programs) attach() error {
-	for _, prog := range append(p.mappedPrograms(), p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter) {
+func (p *programs) attach(more ...*ebpf.Program) error {
+	more = append(more, p.mappedPrograms()...)
+	for _, prog := range append(more, p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return unsupported("tracepoints with types (tp_btf)", err)
@@ -229,20 +236,39 @@ func (p *programs) close() {
 	p.iotapeObjects.Close()
 }
 
-// follow makes a process with one thread a followed one.
-func (p *programs) follow(pid int, shardMask uint32) error {
-	fd, err := unix.PidfdOpen(pid, 0)
+// follow makes a thread a followed one, unless it is already.
+func (p *programs) follow(tid int, st iotapeTask) error {
+	fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
 	if err != nil {
-		return fmt.Errorf("open process %d: %w", pid, err)
+		return fmt.Errorf("open thread %d: %w", tid, err)
 	}
 	defer unix.Close(fd)
-	if err := p.Tasks.Put(uint32(fd), iotapeTask{Shard: uint32(pid) & shardMask}); err != nil {
-		return fmt.Errorf("follow process %d: %w", pid, err)
+	if err := p.Tasks.Update(uint32(fd), st, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}
 	if err := p.Faults.Put(uint32(fd), iotapeFault{}); err != nil {
-		return fmt.Errorf("follow the page faults of process %d: %w", pid, err)
+		return fmt.Errorf("follow the page faults of thread %d: %w", tid, err)
 	}
 	return nil
+}
+
+// countFollowed returns how many threads are followed.
+func (p *programs) countFollowed() (uint64, error) {
+	l, err := link.AttachIter(link.IterOptions{Program: p.CountFollowed})
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	r, err := l.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	atomic.StoreUint64(&p.shared.Followed, 0)
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return 0, err
+	}
+	return atomic.LoadUint64(&p.shared.Followed), nil
 }
 
 // release makes the programs record nothing more, and hold no more threads.

@@ -29,6 +29,14 @@ func mmapMode(m capture.Mmap) uint32 {
 	return 2
 }
 
+// readKeep returns how many bytes of a page that is read are wanted.
+func readKeep(content capture.Content) uint32 {
+	return content.Of(event.Lookup(event.OpMmapPread), mappedArg).Bytes()
+}
+
+// mappedArg is the argument of mmap_pread and mmap_pwrite that stands for the pages.
+const mappedArg = 1
+
 // What calls have to do with mapped files (bpf/stores.h).
 const (
 	useNone = iota
@@ -188,19 +196,27 @@ func openQuietly(path string) (int, error) {
 	return fd, err
 }
 
-// backed writes the file's content of pages of which the program made a copy of its
-// own.
-func (w *dataWriter) backed(tid int, addr uint64, off int64, n uint64) {
-	fd, err := openMapped(tid, addr)
-	if err == nil {
-		defer unix.Close(fd)
-		b := w.room(n)
-		if got, err := unix.Pread(fd, b, off); err == nil && got > 0 {
-			w.put(0, uint64(got), b[:got])
-			n -= uint64(got)
-		}
+// pages writes the content of n bytes of pages, as far as it is there and wanted.
+func (w *dataWriter) pages(data []byte, n uint64) {
+	for _, p := range pagePieces(nil, w.d.content, event.OpMmapPread, data, n) {
+		w.off = p.Off
+		w.put(p.Flags, uint64(p.Len), p.Data)
 	}
-	if n > 0 {
-		w.put(trace.PieceMissing, n, nil)
+}
+
+// pagePieces returns n bytes of pages as pieces, as far as their content is there and
+// wanted.
+func pagePieces(to []trace.Piece, content capture.Content, op event.Op, data []byte, n uint64) []trace.Piece {
+	got := uint64(len(data))
+	keep := min(got, uint64(content.Of(event.Lookup(op), mappedArg).Bytes()))
+	if keep > 0 {
+		to = append(to, trace.Piece{Arg: mappedArg, Len: uint32(keep), Data: data[:keep]})
 	}
+	if keep < got {
+		to = append(to, trace.Piece{Arg: mappedArg, Flags: trace.PieceOmitted, Len: uint32(got - keep), Off: keep})
+	}
+	if got < n {
+		to = append(to, trace.Piece{Arg: mappedArg, Flags: trace.PieceMissing, Len: uint32(n - got), Off: got})
+	}
+	return to
 }

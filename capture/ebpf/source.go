@@ -18,10 +18,6 @@ import (
 
 const name = "ebpf"
 
-// settle is how long threads that were told to stop may take to come to it, before
-// they are left alone.
-const settle = 50 * time.Millisecond
-
 // Source is the back end. Its zero value is ready.
 type Source struct{}
 
@@ -39,7 +35,7 @@ func Shards(o *capture.Options) int {
 	return newConfig(o, cpus).shards + 1
 }
 
-// Run records o.Command.
+// Run records what o says.
 func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
 	if err := probeFeatures(); err != nil {
 		return nil, err
@@ -59,41 +55,20 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		return nil, err
 	}
 	defer d.close()
-	if c.block {
-		g, err := startGuardian(p.Holding)
-		if err != nil {
-			return nil, err
-		}
-		defer g.stop()
-	}
 	if err := p.attach(); err != nil {
 		return nil, err
 	}
-
-	gate := func(pid int) error {
-		hurry()
-		d.begin(startRecords(pid))
-		if err := p.follow(pid, uint32(c.shards-1)); err != nil {
-			return err
-		}
-		if o.Started != nil {
-			o.Started(pid)
-		}
-		return nil
+	f := &follower{p: p, d: d, o: o, c: &c}
+	defer f.dismiss()
+	cmd := &ptracer.Command{Leaving: f.leaving}
+	if o.Running() {
+		cmd.Attach, cmd.Idle = f.attach, f.idle
+	} else {
+		cmd.Argv, cmd.Dir, cmd.Env, cmd.Files = o.Command, o.Dir, o.Env, [3]*os.File{o.Stdin, o.Stdout, o.Stderr}
+		cmd.Gate = f.command
 	}
-	tr := ptracer.New(&ptracer.Command{
-		Argv: o.Command, Dir: o.Dir, Env: o.Env, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}, Gate: gate,
-	}, &ptracer.Handler{Signal: d.signalled})
-	d.tr = tr
-
-	// A cancelled recording first lets go of the threads that it holds.
-	inner, leave := context.WithCancel(context.WithoutCancel(ctx))
-	defer leave()
-	defer context.AfterFunc(ctx, func() {
-		p.release()
-		time.Sleep(settle)
-		leave()
-	})()
+	f.tr = ptracer.New(cmd, &ptracer.Handler{Signal: d.signalled})
+	d.tr = f.tr
 
 	drained := make(chan struct{})
 	go func() {
@@ -103,7 +78,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		d.run()
 	}()
 	began := time.Now()
-	st, err := runTracer(inner, tr)
+	st, err := f.tr.Run(ctx)
 	elapsed := time.Since(began)
 	p.detach()
 	d.finish()
@@ -120,18 +95,6 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		Events: d.events, Lost: d.lost, Stops: d.stops.Load(),
 		Elapsed: elapsed, WriteErr: d.err,
 	}, nil
-}
-
-// runTracer runs tr on a thread of its own, which ends with it: hurry changed it.
-func runTracer(ctx context.Context, tr *ptracer.Tracer) (st ptracer.Status, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		st, err = tr.Run(ctx)
-	}()
-	<-done
-	return st, err
 }
 
 // hurry lets the calling thread run before programs: what it does is short, and
@@ -152,9 +115,10 @@ func (d *drain) signalled(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.S
 	if d.p.Holding.Lookup(tid, &h) != nil || h.Sig != uint32(sig) {
 		return ptracer.Deliver
 	}
-	if sig != syscall.SIGSTOP { // else the guardian still needs it
+	stops := sig == syscall.SIGSTOP // it is still about to be delivered
+	if !stops {
 		_ = d.p.Holding.Delete(tid)
 	}
-	d.hold(t)
+	d.hold(t, stops)
 	return ptracer.Hold
 }

@@ -27,16 +27,24 @@ const (
 	specInner    = 1024
 )
 
-// specCount is the size of the table; its last row stands for calls that are not
-// in the catalogue.
-const specCount = 512
+// The table has a row for each call number, then one for each of 32-bit calls; the
+// last of both halves stands for all that are not in the catalogue.
+const (
+	specCount = 1024
+	compatRow = specCount / 2
+)
 
 // rows returns the programs' table for an architecture.
 func rows(arch event.Arch, content capture.Content) []iotapeSpec {
 	t := make([]iotapeSpec, specCount)
 	for _, s := range event.Catalogue() {
-		if nr := event.Number(arch, s.Op); nr >= 0 && nr < specCount-1 {
+		if nr := event.Number(arch, s.Op); nr >= 0 && nr < compatRow-1 {
 			t[nr] = row(&s, arch, content)
+		}
+	}
+	for nr := range compatRow - 1 {
+		if s := event.Spec32(arch, uint32(nr)); s.Op != event.OpUnknown {
+			t[compatRow+nr] = row(s, arch, content)
 		}
 	}
 	return t

@@ -38,6 +38,7 @@ type stores struct {
 	spans  []span
 	ranges []stretch
 	words  []int64
+	pieces []trace.Piece
 	buf    []byte
 	told   uint64 // untold touches seen
 	page   int64
@@ -53,6 +54,7 @@ type storedFile struct {
 	dirty   map[int64]touched
 	seen    map[int64]uint64 // hash by page, when it was last looked at
 	pid     uint32           // of the process that mapped it last
+	idle    int              // times that it was found without a mapping
 }
 
 // touched is 64 pages, some of which are dirty, the last of them since a time.
@@ -72,8 +74,10 @@ const (
 )
 
 const (
-	storedClean = 1       // iotapePart.Arg: what was dirty before the call is written back
+	storedClean = 1       // iotapePart.Flags: what was dirty before the call is written back
 	lookBytes   = 1 << 20 // of a file, at once
+	idlePasses  = 1000    // that a file is kept for a call that may have been killed
+	hugeBytes   = 2 << 20 // the most that one fault maps
 	tmpfsMagic  = 0x01021994
 	ramfsMagic  = 0x858458f6
 	hugeMagic   = 0x958458f6
@@ -83,7 +87,7 @@ func newStores(d *drain) *stores {
 	if d.p.touches == nil {
 		return nil
 	}
-	return &stores{d: d, files: map[iotapeFileKey]*storedFile{}, seed: maphash.MakeSeed(), buf: make([]byte, 2*lookBytes), page: int64(os.Getpagesize())}
+	return &stores{d: d, files: map[iotapeFileKey]*storedFile{}, seed: maphash.MakeSeed(), buf: make([]byte, hugeBytes), page: int64(os.Getpagesize())}
 }
 
 // busy reports whether a file waits for the end of its last mapping.
@@ -169,20 +173,21 @@ func (s *stores) serve(tid int, p *iotapePending, q *iotapePart) {
 	switch q.Kind {
 	case partMapping:
 		s.open(tid, p, q)
-	case partMapped:
-		s.mapped(p, q, at)
 	case partStored:
 		for k, f := range s.files {
 			if key.Ino != 0 && k != key {
 				continue
 			}
 			s.look(f, int64(q.Off), int64(min(q.Len, 1<<62)), at)
-			if q.Arg&storedClean != 0 {
+			if q.Flags&storedClean != 0 {
 				s.clean(f, int64(q.Off), int64(min(q.Len, 1<<62)), p.Enter)
 			}
 		}
 		switch event.Op(p.Op) {
-		case event.OpMmap, event.OpMunmap, event.OpMremap, event.OpExecve, event.OpExecveat:
+		case event.OpMmap, event.OpMunmap, event.OpMremap, event.OpMsync:
+			atomic.AddUint64(&s.d.p.shared.Unmapping, ^uint64(0))
+			s.reap(at)
+		case event.OpExecve, event.OpExecveat:
 			s.reap(at)
 		}
 	}
@@ -217,7 +222,7 @@ func (s *stores) open(tid int, p *iotapePending, q *iotapePart) {
 		silent: fs.Type == tmpfsMagic || fs.Type == ramfsMagic || fs.Type == hugeMagic,
 		dirty:  map[int64]touched{}, seen: map[int64]uint64{},
 	}
-	f.object = trace.Object{Ino: key.Ino, Dev: key.Dev, Mode: st.Mode, Flags: unix.O_RDWR, Nlink: uint32(st.Nlink), UID: st.Uid, GID: st.Gid, FD: -1, Arg: 0}
+	f.object = mappedObject(key, &st)
 	s.files[key] = f
 	atomic.StoreUint64(&s.d.p.shared.Mapped, uint64(len(s.files)))
 	// What is dirty already will not be told, but it is not stored to yet.
@@ -225,6 +230,11 @@ func (s *stores) open(tid int, p *iotapePending, q *iotapePart) {
 		s.findDirty(f, 0, (st.Size+s.page-1)/s.page, p.Exit)
 	}
 	s.each(f, 0, 1<<62, func(off int64, data []byte) { s.compare(f, off, data, nil) })
+}
+
+// mappedObject describes a mapped file, which has no descriptor.
+func mappedObject(key iotapeFileKey, st *unix.Stat_t) trace.Object {
+	return trace.Object{Ino: key.Ino, Dev: key.Dev, Size: st.Size, Mode: st.Mode, Flags: unix.O_RDWR, Nlink: uint32(st.Nlink), UID: st.Uid, GID: st.Gid, FD: -1}
 }
 
 // findDirty marks the dirty ones of pages lo to hi-1.
@@ -367,46 +377,75 @@ func (s *stores) write(f *storedFile, off int64, data []byte, at *moment) {
 		return
 	}
 	n := uint64(len(data))
-	piece := trace.Piece{Arg: 1, Len: uint32(n), Data: data}
-	if s.d.content.Write.Bytes() == 0 {
-		piece.Flags, piece.Data = trace.PieceOmitted, nil
-	}
+	s.pieces = pagePieces(s.pieces[:0], s.d.content, event.OpMmapPwrite, data, n)
 	f.object.Size = max(f.object.Size, off+int64(n))
-	none := int32(-1)
 	s.d.addOwn(&trace.Record{
-		Type: trace.RecCall, Op: uint16(event.OpMmapPwrite), NR: uint32(none), PID: at.pid, TID: at.tid,
-		Enter: at.time, Exit: at.time, Ret: int64(n), Args: [6]uint64{uint64(uint32(none)), 0, n, uint64(off)},
-		Objects: []trace.Object{f.object}, Pieces: []trace.Piece{piece},
+		Type: trace.RecCall, Op: uint16(event.OpMmapPwrite), NR: noNumber, PID: at.pid, TID: at.tid,
+		Enter: at.time, Exit: at.time, Ret: int64(n), Args: [6]uint64{noDescriptor, 0, n, uint64(off)},
+		Objects: []trace.Object{f.object}, Pieces: s.pieces,
 	})
 	s.d.events++
 }
 
-// mapped writes the content of pages that a thread has begun to use, with what was
-// stored to them before.
-func (s *stores) mapped(p *iotapePending, q *iotapePart, at moment) {
-	w := dataWriter{d: s.d, p: p, arg: q.Arg}
-	f := s.files[iotapeFileKey{Ino: q.Addr, Dev: q.Count}]
-	n := q.Len
-	if f != nil && n <= uint64(len(s.buf)) {
-		// One look for both: stores go on meanwhile.
-		dirty := s.stretches(f, int64(q.Off), int64(q.Off+n))
-		got, err := unix.Pread(f.fd, s.buf[:n], int64(q.Off))
-		if err == nil && got > 0 {
-			data := s.buf[:got]
-			for _, r := range dirty {
-				lo, hi := r.from-int64(q.Off), min(r.to-int64(q.Off), int64(got))
-				if lo >= 0 && lo < hi {
-					s.compare(f, r.from, data[lo:hi], &at)
-				}
-			}
-			s.compare(f, int64(q.Off), data, nil)
-			w.put(0, uint64(got), data)
-			n -= uint64(got)
+// pages writes the content of pages that a thread has begun to use, as their file has
+// it: of the mmap_pread that is pending, or, if the kernel used them in another call,
+// as an mmap_pread of its own.
+func (s *stores) pages(tid int, p *iotapePending, i int) {
+	if s == nil || i+1 >= len(p.Parts) {
+		return
+	}
+	q, where := &p.Parts[i], &p.Parts[i+1]
+	n := min(q.Len, uint64(len(s.buf)))
+	key, off := iotapeFileKey{Ino: q.Addr, Dev: q.Count}, int64(q.Off)
+	var data []byte
+	object := trace.Object{Ino: key.Ino, Dev: key.Dev, FD: -1}
+	if f := s.files[key]; f != nil {
+		data = s.lookAll(f, off, s.buf[:n], moment{p.Pid, p.Tid, p.Exit - 1})
+		object = f.object
+	} else if fd, err := openMapped(tid, where.Addr); err == nil {
+		got, _ := unix.Pread(fd, s.buf[:n], off)
+		data = s.buf[:max(got, 0)]
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil {
+			object = mappedObject(key, &st)
+		}
+		unix.Close(fd)
+	}
+	if q.Arg == mappedArg {
+		w := dataWriter{d: s.d, p: p, arg: mappedArg}
+		w.pages(data, n)
+		return
+	}
+	s.pieces = pagePieces(s.pieces[:0], s.d.content, event.OpMmapPread, data, n)
+	whole := (n + uint64(s.page) - 1) &^ (uint64(s.page) - 1)
+	s.d.addOwn(&trace.Record{
+		Type: trace.RecCall, Op: uint16(event.OpMmapPread), NR: noNumber, PID: p.Pid, TID: p.Tid, Enter: where.Off, Exit: p.Exit - 1,
+		Ret: int64(n), Args: [6]uint64{noDescriptor, where.Addr, whole, q.Off, uint64(where.Count), where.Len},
+		Objects: []trace.Object{object}, Pieces: s.pieces,
+	})
+	s.d.events++
+}
+
+// What stands for the descriptor and the system-call number of what is no call.
+const noDescriptor, noNumber = 0xffffffff, 0xffffffff
+
+// lookAll reads a range of a file, records what was stored to it, and remembers it.
+// One look for all, because stores go on meanwhile.
+func (s *stores) lookAll(f *storedFile, off int64, buf []byte, at moment) []byte {
+	dirty := s.stretches(f, off, off+int64(len(buf)))
+	got, err := unix.Pread(f.fd, buf, off)
+	if err != nil || got <= 0 {
+		return nil
+	}
+	data := buf[:got]
+	for _, r := range dirty {
+		lo, hi := max(r.from-off, 0), min(r.to-off, int64(got))
+		if lo < hi {
+			s.compare(f, off+lo, data[lo:hi], &at)
 		}
 	}
-	if n > 0 {
-		w.put(trace.PieceMissing, n, nil)
-	}
+	s.compare(f, off, data, nil)
+	return data
 }
 
 // clean forgets pages that were dirty before a time: they have been written back,
@@ -431,10 +470,17 @@ func (s *stores) reap(at moment) {
 		if s.mappings(f) > 0 {
 			continue
 		}
+		last := at
 		if at.time == 0 {
-			at = moment{f.pid, f.pid, now()}
+			// The call that ended the mapping has the right to be recorded first.
+			f.idle++
+			if atomic.LoadUint64(&s.d.p.shared.Unmapping) > 0 && f.idle < idlePasses {
+				s.turn++
+				continue
+			}
+			last = moment{f.pid, f.pid, now()}
 		}
-		s.look(f, 0, 1<<62, at)
+		s.look(f, 0, 1<<62, last)
 		var v iotapeStored
 		if err := s.d.p.Stores.Lookup(key, &v); err == nil && v.Pages != key {
 			s.forget(v.Pages)
@@ -457,12 +503,12 @@ func (s *stores) reap(at moment) {
 func (s *stores) forget(key iotapeFileKey) { _ = s.d.p.Stores.Delete(key) }
 
 // mappings returns how many mappings can store to a file.
-func (s *stores) mappings(f *storedFile) int64 {
-	c := iotapeMappingCount{Mapping: f.mapping}
-	if _, err := s.d.p.CountMappings.Run(&ebpf.RunOptions{Context: &c}); err != nil {
+func (s *stores) mappings(f *storedFile) int {
+	n, err := s.d.p.CountMappings.Run(&ebpf.RunOptions{Context: &iotapeMappingCount{Mapping: f.mapping}})
+	if err != nil {
 		return 1
 	}
-	return c.Count
+	return int(int32(n))
 }
 
 // finish records what is left when the recording ends, and closes all files.

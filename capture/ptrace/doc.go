@@ -25,7 +25,6 @@
 //     not read are not shown to the recorder: their pieces are missing, and
 //     objects are left out.
 //   - That an open made its file (O_CREAT in the object's flags) is not known.
-//   - 32-bit calls are recorded as unknown operations, with CallCompat.
 //   - A call that returns to be restarted (-512 to -516, ERESTARTSYS and others)
 //     is recorded with that result, and again when it is restarted.
 //   - The CPU time of a call is the thread's run time by /proc (schedstat), which

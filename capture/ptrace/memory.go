@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"iotape/capture"
 	"iotape/event"
 	"iotape/trace"
 )
@@ -148,11 +149,11 @@ func (r *recorder) planString(th *thread, arg uint8, addr uint64) {
 }
 
 // planStrings joins an argument vector with NUL bytes.
-func (r *recorder) planStrings(th *thread, arg uint8, addr uint64) {
+func (r *recorder) planStrings(th *thread, arg uint8, addr uint64, size int) {
 	s, vec := stringReader{tid: th.t.TID}, stringReader{tid: th.t.TID}
 	var b []byte
 	for i := uint64(0); ; i++ {
-		p, ok := vec.word(addr + 8*i)
+		p, ok := vec.word(addr+uint64(size)*i, size)
 		if !ok {
 			if i == 0 {
 				r.plan = append(r.plan, segment{arg: arg, flags: trace.PieceMissing})
@@ -176,17 +177,16 @@ func (r *recorder) planStrings(th *thread, arg uint8, addr uint64) {
 	r.plan = append(r.plan, segment{arg: arg, data: b})
 }
 
-// word reads an aligned or unaligned 64-bit word.
-func (s *stringReader) word(addr uint64) (uint64, bool) {
+// word reads an aligned or unaligned word of 4 or 8 bytes.
+func (s *stringReader) word(addr uint64, size int) (uint64, bool) {
 	base := addr &^ (pageBytes - 1)
 	if base != s.addr || s.n == 0 {
 		s.addr, s.n = base, readMemory(s.tid, base, s.page[:])
 	}
-	if off := int(addr - base); off+8 <= s.n {
-		return binary.LittleEndian.Uint64(s.page[off:]), true
-	}
 	var b [8]byte
-	if readMemory(s.tid, addr, b[:]) != len(b) {
+	if off := int(addr - base); off+size <= s.n {
+		copy(b[:size], s.page[off:])
+	} else if readMemory(s.tid, addr, b[:size]) != size {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(b[:]), true
@@ -200,8 +200,8 @@ func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 	if count == 0 || count > maxIovecs {
 		return // the kernel refuses it
 	}
-	shape := make([]byte, count*iovecBytes)
-	if readMemory(th.t.TID, c.args[arg], shape) != len(shape) {
+	shape, ok := readIovecs(th.t.TID, c.args[arg], int(count), int(a.Const))
+	if !ok {
 		r.plan = append(r.plan, segment{arg: arg, flags: trace.PieceShape | trace.PieceMissing, n: uint64(len(shape))})
 		return
 	}
@@ -221,4 +221,20 @@ func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 		left -= n
 	}
 	r.planOmitted(arg, 0, keep, pos)
+}
+
+// readIovecs reads an iovec array. That of a 32-bit program is made one of 64 bits.
+func readIovecs(tid int, addr uint64, count, size int) (shape []byte, ok bool) {
+	shape = make([]byte, count*iovecBytes)
+	if size != event.Iovec32Bytes {
+		return shape, readMemory(tid, addr, shape) == len(shape)
+	}
+	narrow := make([]byte, count*size)
+	ok = readMemory(tid, addr, narrow) == len(narrow)
+	for i := range count {
+		base, n := capture.Iovec(narrow[i*size : (i+1)*size])
+		binary.LittleEndian.PutUint64(shape[i*iovecBytes:], base)
+		binary.LittleEndian.PutUint64(shape[i*iovecBytes+8:], n)
+	}
+	return shape, ok
 }

@@ -93,13 +93,16 @@ func (r *recorder) newThread(t *ptracer.Tracee) *thread {
 
 func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	th := r.of(t)
-	op := event.OpUnknown
-	if !c.Compat && c.NR < 1<<15 {
-		op = event.ByNumber(r.arch, int(c.NR))
+	spec := event.Lookup(event.OpUnknown)
+	switch {
+	case c.Compat:
+		spec = event.Spec32(r.arch, uint32(c.NR))
+	case c.NR < 1<<15:
+		spec = event.Lookup(event.ByNumber(r.arch, int(c.NR)))
 	}
-	th.call = call{spec: event.Lookup(op), nr: uint32(c.NR), args: c.Args, compat: c.Compat, cpu: r.cpu(th), enter: now()}
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, compat: c.Compat, cpu: r.cpu(th), enter: now()}
 	th.inUse = true
-	if r.live > 1 && movesPosition(op) {
+	if r.live > 1 && movesPosition(spec.Op) {
 		r.turns.take(th, r.file(th))
 	}
 	r.noteOffer(th)

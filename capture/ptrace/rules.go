@@ -1,6 +1,7 @@
 package ptrace
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"os"
@@ -25,7 +26,7 @@ func (r *recorder) planArg(th *thread, i int, ret int64) {
 	arg := uint8(i)
 	switch {
 	case a.Kind == event.KindStrings:
-		r.planStrings(th, arg, c.args[i])
+		r.planStrings(th, arg, c.args[i], int(cmp.Or(a.Const, 8)))
 	case a.Len == event.LenVec || a.Len == event.LenVecAll:
 		r.planVector(th, arg, a, ret)
 	case a.Len == event.LenMsg || a.Len == event.LenMsgs:

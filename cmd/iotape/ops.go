@@ -17,9 +17,9 @@ func newOps(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "List the operations that iotape knows",
-		Long: `Ops lists the catalogue: every system call that iotape knows by its arguments, and
-what a replay does with it. Any other call is recorded with its number and raw
-arguments.`,
+		Long: `Ops lists the catalogue: every system call that iotape knows by its arguments, which
+memory of it is recorded, and what a replay does with it. Any other call is recorded
+with its number and raw arguments.`,
 		Example: `  iotape ops
   iotape ops --json | jq -r 'select(.replay != "native") | "\(.name): \(.why)"'`,
 		Args: cobra.NoArgs,
@@ -41,10 +41,12 @@ type opJSON struct {
 	ARM64  int      `json:"arm64"`
 	Replay string   `json:"replay"`
 	Why    string   `json:"why,omitempty"`
+	// Captured are the arguments whose memory is recorded, with the way it goes.
+	Captured []string `json:"captured"`
 }
 
 func writeOps(w *bufio.Writer, asJSON bool) error {
-	t := report.Table{Head: []string{"operation", "class", "amd64", "arm64", "replay", "arguments"}, Left: 6}
+	t := report.Table{Head: []string{"operation", "class", "amd64", "arm64", "replay", "captured", "arguments"}, Left: 7}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	number := func(n int) string {
@@ -55,7 +57,7 @@ func writeOps(w *bufio.Writer, asJSON bool) error {
 	}
 	for i := range event.Catalogue() {
 		s := event.Lookup(event.Op(i))
-		o := opJSON{int(s.Op), s.Name, s.Class.String(), []string{}, event.Number(event.AMD64, s.Op), event.Number(event.ARM64, s.Op), s.Replay.String(), s.Why}
+		o := opJSON{int(s.Op), s.Name, s.Class.String(), []string{}, event.Number(event.AMD64, s.Op), event.Number(event.ARM64, s.Op), s.Replay.String(), s.Why, append([]string{}, s.Captured()...)}
 		for _, a := range s.Args {
 			o.Args = append(o.Args, a.Name)
 		}
@@ -65,7 +67,7 @@ func writeOps(w *bufio.Writer, asJSON bool) error {
 			}
 			continue
 		}
-		t.Add(o.Name, o.Class, number(o.AMD64), number(o.ARM64), o.Replay, strings.Join(o.Args, ", "))
+		t.Add(o.Name, o.Class, number(o.AMD64), number(o.ARM64), o.Replay, strings.Join(o.Captured, ", "), strings.Join(o.Args, ", "))
 	}
 	if asJSON {
 		return nil

@@ -48,12 +48,3 @@ func digestText(d *event.Digest) string {
 	}
 	return digestPrefix + hex.EncodeToString(d[:])
 }
-
-// jsonDigests returns the hashes of a buffer, nil if it has none.
-func jsonDigests(b *event.Buf) []string {
-	var all []string
-	for i := range b.Hashes {
-		all = append(all, digestText(&b.Hashes[i]))
-	}
-	return all
-}

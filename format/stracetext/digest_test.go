@@ -37,14 +37,19 @@ func TestKeptInPart(t *testing.T) {
 		t.Errorf("%d hashes of 16", n)
 	}
 
-	var r struct{ Args struct{ Buf JSONBuf } }
+	type buf struct {
+		Data         *string
+		Cut, Omitted bool
+		Hashes       []string
+	}
+	var r struct{ Args struct{ Buf buf } }
 	if err := json.Unmarshal(short.AppendJSON(nil, &hashed), &r); err != nil {
 		t.Fatal(err)
 	}
 	if b := r.Args.Buf; len(b.Hashes) != 2 || b.Hashes[0] != "blake3:0102"+strings.Repeat("0", 58)+"03" || b.Hashes[1] != "blake3:?" || !b.Omitted || b.Data != nil {
 		t.Errorf("JSON: %+v", b)
 	}
-	r.Args.Buf = JSONBuf{}
+	r.Args.Buf = buf{}
 	if err := json.Unmarshal(short.AppendJSON(nil, &head), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -2,103 +2,10 @@ package stracetext
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"time"
-	"unicode/utf8"
 
 	"iotape/event"
 )
-
-// Record is the JSON form of an event: one object per line. Fields are only ever
-// added. Text that is not UTF-8 is in a field of the same name with 64 appended,
-// as base64.
-type Record struct {
-	Seq     uint64         `json:"seq"`
-	Host    string         `json:"host,omitempty"`
-	Kind    string         `json:"kind"` // call, exited, loss, note, forked, started, inherited
-	Op      string         `json:"op,omitempty"`
-	Class   string         `json:"class,omitempty"`
-	Name    string         `json:"name,omitempty"` // the kernel's, of a call that is not in the catalogue
-	NR      *uint32        `json:"nr,omitempty"`   // system-call number as recorded
-	PID     uint32         `json:"pid"`
-	TID     uint32         `json:"tid"`
-	PPID    uint32         `json:"ppid"`
-	PGID    uint32         `json:"pgid"`
-	SID     uint32         `json:"sid"`
-	UID     uint32         `json:"uid"`
-	GID     uint32         `json:"gid"`
-	Comm    string         `json:"comm,omitempty"`
-	Comm64  []byte         `json:"comm64,omitempty"`
-	Time    string         `json:"time,omitempty"` // wall clock of the entry, RFC 3339, UTC
-	EnterNS int64          `json:"enter_ns"`
-	ExitNS  int64          `json:"exit_ns"`
-	CPUNS   int64          `json:"cpu_ns"`
-	Ret     int64          `json:"ret"`
-	Errno   string         `json:"errno,omitempty"`
-	Args    map[string]any `json:"args,omitempty"`
-	Files   []JSONFile     `json:"files,omitempty"`
-	Paths   []JSONPath     `json:"paths,omitempty"`
-	Offset  *int64         `json:"offset,omitempty"`
-	Count   *int64         `json:"count,omitempty"`
-	Child   uint32         `json:"child,omitempty"`
-	Flags   []string       `json:"flags,omitempty"`  // interrupted, incomplete, late
-	Status  *int           `json:"status,omitempty"` // exited: exit status
-	Signal  string         `json:"signal,omitempty"` // exited: that ended the thread
-	Lost    uint64         `json:"lost,omitempty"`   // loss: records
-	Reason  string         `json:"reason,omitempty"` // loss
-	Text    string         `json:"text,omitempty"`   // note
-	Text64  []byte         `json:"text64,omitempty"`
-	Thread  bool           `json:"thread,omitempty"` // forked: the child is a thread of the same process
-	Umask   string         `json:"umask,omitempty"`  // started
-}
-
-// JSONFile is a descriptor in a Record. What follows path is there only if it was
-// recorded.
-type JSONFile struct {
-	Arg    string `json:"arg"` // name of the argument; "result" for the result
-	FD     int32  `json:"fd"`
-	Open   uint64 `json:"open,omitempty"` // identity of the open file
-	Path   string `json:"path,omitempty"`
-	Path64 []byte `json:"path64,omitempty"`
-	*JSONInode
-}
-
-// JSONInode is what the kernel said of a descriptor's object after the call.
-type JSONInode struct {
-	Dev   uint64 `json:"dev"`
-	Ino   uint64 `json:"ino"`
-	Mode  string `json:"mode"`
-	Flags string `json:"open_flags"`
-	Nlink uint32 `json:"nlink"`
-	UID   uint32 `json:"owner"`
-	GID   uint32 `json:"group"`
-	Size  int64  `json:"size"`
-	Pos   int64  `json:"pos"`
-	Rdev  uint64 `json:"rdev,omitempty"`
-}
-
-// JSONPath is a path argument in a Record.
-type JSONPath struct {
-	Arg   string `json:"arg"`
-	Raw   string `json:"raw"`
-	Raw64 []byte `json:"raw64,omitempty"`
-	Abs   string `json:"abs,omitempty"`
-	Abs64 []byte `json:"abs64,omitempty"`
-}
-
-// JSONBuf is a buffer argument in a Record.
-type JSONBuf struct {
-	Len     int64   `json:"len"`
-	Data    *string `json:"data,omitempty"` // the first bytes
-	Data64  []byte  `json:"data64,omitempty"`
-	Cut     bool    `json:"cut,omitempty"`     // there are more bytes than these
-	Missing int64   `json:"missing,omitempty"` // bytes that could not be recorded
-	Omitted bool    `json:"omitted,omitempty"` // what is not in data was not wanted by the recording's policy
-	Parts   []int64 `json:"parts,omitempty"`   // lengths of a vector's elements
-	// Hashes of the content, which is omitted: "blake3:" and 64 digits for each 64 KiB.
-	Hashes []string `json:"hashes,omitempty"`
-}
 
 var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited"}
 
@@ -109,90 +16,121 @@ func kindName(k event.EventKind) string {
 	return "unknown"
 }
 
-// text splits a string into its two JSON forms.
-func text(s string) (string, []byte) {
-	if utf8.ValidString(s) {
-		return s, nil
-	}
-	return "", []byte(s)
-}
-
-// AppendJSON writes an event as one JSON object and a newline.
+// AppendJSON writes an event as one JSON object and a newline. Its fields are
+// described in docs/print.md and only ever added to. Text that is not UTF-8 is in a
+// field of the same name with 64 appended, as base64.
 func (p *Printer) AppendJSON(dst []byte, e *event.Event) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(p.Record(e)); err != nil {
-		// No value in a Record can fail to encode.
-		return append(dst, "{}\n"...)
+	dst = putUint(append(dst, '{'), "seq", e.Seq)
+	known := int(e.Host) < len(p.o.Hosts)
+	if known && p.o.Hosts[e.Host].Host != "" {
+		dst = putText(dst, "host", p.o.Hosts[e.Host].Host)
 	}
-	return append(dst, buf.Bytes()...)
-}
-
-// Record returns the JSON form of an event. It shares nothing with the event.
-func (p *Printer) Record(e *event.Event) *Record {
-	r := &Record{
-		Seq: e.Seq, Kind: kindName(e.Kind), PID: e.PID, TID: e.TID, PPID: e.PPID, PGID: e.PGID, SID: e.SID, UID: e.UID, GID: e.GID,
-		EnterNS: e.Enter, ExitNS: e.Exit, CPUNS: e.CPU, Ret: e.Ret, Child: e.Child, Flags: flagWords(e.Flags),
+	dst = putWord(dst, "kind", kindName(e.Kind))
+	spec := e.Spec()
+	if e.Kind == event.Call {
+		dst = putWord(dst, "op", spec.Name)
+		dst = putWord(dst, "class", spec.Class.String())
+		if spec.Op == event.OpUnknown {
+			if name := CallName(p.archOf(e), e.NR); name != "" {
+				dst = putWord(dst, "name", name)
+			}
+		}
+		dst = putUint(dst, "nr", uint64(e.NR))
 	}
-	r.Comm, r.Comm64 = text(e.Comm)
-	if int(e.Host) < len(p.o.Hosts) {
-		r.Host = p.o.Hosts[e.Host].Host
-		r.Time = time.Unix(0, p.wall(e, e.Enter)).UTC().Format(time.RFC3339Nano)
+	dst = putUint(dst, "pid", uint64(e.PID))
+	dst = putUint(dst, "tid", uint64(e.TID))
+	dst = putUint(dst, "ppid", uint64(e.PPID))
+	dst = putUint(dst, "pgid", uint64(e.PGID))
+	dst = putUint(dst, "sid", uint64(e.SID))
+	dst = putUint(dst, "uid", uint64(e.UID))
+	dst = putUint(dst, "gid", uint64(e.GID))
+	if e.Comm != "" {
+		dst = putText(dst, "comm", e.Comm)
 	}
+	if known {
+		dst = append(key(dst, "time"), '"')
+		dst = p.appendStamp(dst, p.wall(e, e.Enter))
+		dst = append(dst, '"')
+	}
+	dst = putInt(dst, "enter_ns", e.Enter)
+	dst = putInt(dst, "exit_ns", e.Exit)
+	dst = putInt(dst, "cpu_ns", e.CPU)
+	dst = putInt(dst, "ret", e.Ret)
 	if e.Errno != 0 {
-		r.Errno = event.ErrnoName(e.Errno)
+		dst = putWord(dst, "errno", event.ErrnoName(e.Errno))
 	}
+	if e.Kind == event.Call {
+		dst = p.jsonArgs(dst, e, spec)
+	}
+	dst = p.jsonFiles(dst, e, spec)
+	dst = p.jsonPaths(dst, e, spec)
 	if e.Offset >= 0 {
-		r.Offset = new(e.Offset)
+		dst = putInt(dst, "offset", e.Offset)
 	}
 	if e.Count >= 0 {
-		r.Count = new(e.Count)
+		dst = putInt(dst, "count", e.Count)
 	}
-	spec := e.Spec()
-	p.jsonObjects(r, e, spec)
+	if e.Child != 0 {
+		dst = putUint(dst, "child", uint64(e.Child))
+	}
+	if e.Flags != 0 {
+		dst = append(key(dst, "flags"), '[')
+		for _, w := range flagWords(e.Flags) {
+			dst = putWord(dst, "", w)
+		}
+		dst = append(dst, ']')
+	}
 	if e.Kind != event.Call {
-		p.jsonMark(r, e)
-		return r
+		dst = p.jsonMark(dst, e)
 	}
-	nr := e.NR
-	r.Op, r.Class, r.NR = spec.Name, spec.Class.String(), &nr
-	if spec.Op == event.OpUnknown {
-		r.Name = CallName(p.archOf(e), e.NR)
-	}
-	for i := range spec.Args {
-		a, show := p.argument(e, spec, i)
-		if !show {
-			continue
-		}
-		if r.Args == nil {
-			r.Args = map[string]any{}
-		}
-		p.jsonArg(r.Args, e, &a, i)
-	}
-	return r
+	return append(dst, "}\n"...)
 }
 
-func (p *Printer) jsonMark(r *Record, e *event.Event) {
+// appendStamp writes a time as RFC 3339, UTC. Events come in order, so most are in
+// the second of the one before.
+func (p *Printer) appendStamp(dst []byte, ns int64) []byte {
+	const second = int64(time.Second)
+	sec, frac := ns/second, ns%second
+	if frac < 0 {
+		sec, frac = sec-1, frac+second
+	}
+	if sec != p.second || p.stamp == nil {
+		p.second, p.stamp = sec, time.Unix(sec, 0).UTC().AppendFormat(p.stamp[:0], "2006-01-02T15:04:05")
+	}
+	dst = append(dst, p.stamp...)
+	if frac > 0 {
+		dst = append(dst, '.')
+		for unit := second / 10; frac > 0; unit /= 10 {
+			dst = append(dst, byte('0'+frac/unit))
+			frac %= unit
+		}
+	}
+	return append(dst, 'Z')
+}
+
+func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Exited:
 		if sig := e.Ret & 0x7f; sig != 0 {
-			r.Signal = event.SignalName(int(sig))
-		} else {
-			status := int(e.Ret >> 8 & 0xff)
-			r.Status = &status
+			return putWord(dst, "signal", event.SignalName(int(sig)))
 		}
+		return putInt(dst, "status", e.Ret>>8&0xff)
 	case event.LossMark:
-		r.Lost, r.Reason = uint64(e.Ret), lossReason(uint32(e.Args[0]))
+		dst = putUint(dst, "lost", uint64(e.Ret))
+		return putText(dst, "reason", lossReason(uint32(e.Args[0])))
 	case event.NoteMark:
 		if len(e.Bufs) > 0 {
-			r.Text, r.Text64 = text(string(p.content(&e.Bufs[0], int(e.Bufs[0].Len))))
+			return putText(dst, "text", p.content(&e.Bufs[0], int(e.Bufs[0].Len)))
 		}
 	case event.Forked:
-		r.Thread = e.Args[0]&event.ShareThread != 0
+		if e.Args[0]&event.ShareThread != 0 {
+			return putTrue(dst, "thread")
+		}
 	case event.Started:
-		r.Umask = string(appendOctal(nil, e.Args[0]))
+		dst = append(key(dst, "umask"), '"')
+		return append(appendOctal(dst, e.Args[0]), '"')
 	}
+	return dst
 }
 
 func flagWords(f event.EventFlags) []string {
@@ -200,7 +138,7 @@ func flagWords(f event.EventFlags) []string {
 	for _, w := range [...]struct {
 		bit  event.EventFlags
 		name string
-	}{{event.Interrupted, "interrupted"}, {event.Incomplete, "incomplete"}, {event.Late, "late"}} {
+	}{{event.Interrupted, "interrupted"}, {event.Incomplete, "incomplete"}, {event.Late, "late"}, {event.Compat, "32-bit"}} {
 		if f&w.bit != 0 {
 			words = append(words, w.name)
 		}
@@ -219,162 +157,181 @@ func argName(spec *event.Spec, arg int) string {
 	return "result"
 }
 
-func (p *Printer) jsonObjects(r *Record, e *event.Event, spec *event.Spec) {
+func (p *Printer) jsonFiles(dst []byte, e *event.Event, spec *event.Spec) []byte {
+	if len(e.Files) == 0 {
+		return dst
+	}
+	dst = append(key(dst, "files"), '[')
 	for i := range e.Files {
 		f := &e.Files[i]
-		j := JSONFile{Arg: argName(spec, int(f.Arg)), FD: f.FD, Open: uint64(f.Open)}
-		if e.Kind != event.Call {
-			j.Arg = "fd"
+		name := "fd"
+		if e.Kind == event.Call {
+			name = argName(spec, int(f.Arg))
 		}
-		j.Path, j.Path64 = text(f.Path)
+		dst = putWord(append(key(dst, ""), '{'), "arg", name)
+		dst = putInt(dst, "fd", int64(f.FD))
+		if f.Open != 0 {
+			dst = putUint(dst, "open", uint64(f.Open))
+		}
+		if f.Path != "" {
+			dst = putText(dst, "path", f.Path)
+		}
 		if f.Known {
-			j.JSONInode = &JSONInode{
-				Dev: f.Dev, Ino: f.Ino, Mode: string(appendMode(nil, uint64(f.Mode))), Flags: event.FormatOpenFlags(p.archOf(e), uint64(f.Flags)),
-				Nlink: f.Nlink, UID: f.UID, GID: f.GID, Size: f.Size, Pos: f.Pos, Rdev: f.Rdev,
-			}
+			dst = p.jsonInode(dst, e, f)
 		}
-		r.Files = append(r.Files, j)
+		dst = append(dst, '}')
 	}
-	for i := range e.Paths {
-		j := JSONPath{Arg: argName(spec, int(e.Paths[i].Arg))}
-		if e.Kind != event.Call {
-			j.Arg = "path"
-		}
-		j.Raw, j.Raw64 = text(e.Paths[i].Raw)
-		j.Abs, j.Abs64 = text(e.Paths[i].Abs)
-		r.Paths = append(r.Paths, j)
-	}
+	return append(dst, ']')
 }
 
-// jsonArg adds argument i under its name.
-func (p *Printer) jsonArg(args map[string]any, e *event.Event, a *event.Arg, i int) {
+// jsonInode writes what the kernel said of a descriptor's object after the call.
+func (p *Printer) jsonInode(dst []byte, e *event.Event, f *event.File) []byte {
+	dst = putUint(dst, "dev", f.Dev)
+	dst = putUint(dst, "ino", f.Ino)
+	dst = append(key(dst, "mode"), '"')
+	dst = append(appendMode(dst, uint64(f.Mode)), '"')
+	dst = append(key(dst, "open_flags"), '"')
+	dst = append(appendFlags(dst, p.archOf(e), event.OpenNames, uint64(f.Flags)), '"')
+	dst = putUint(dst, "nlink", uint64(f.Nlink))
+	dst = putUint(dst, "owner", uint64(f.UID))
+	dst = putUint(dst, "group", uint64(f.GID))
+	dst = putInt(dst, "size", f.Size)
+	dst = putInt(dst, "pos", f.Pos)
+	if f.Rdev != 0 {
+		dst = putUint(dst, "rdev", f.Rdev)
+	}
+	return dst
+}
+
+func (p *Printer) jsonPaths(dst []byte, e *event.Event, spec *event.Spec) []byte {
+	if len(e.Paths) == 0 {
+		return dst
+	}
+	dst = append(key(dst, "paths"), '[')
+	for i := range e.Paths {
+		path := &e.Paths[i]
+		name := "path"
+		if e.Kind == event.Call {
+			name = argName(spec, int(path.Arg))
+		}
+		dst = putWord(append(key(dst, ""), '{'), "arg", name)
+		dst = putText(dst, "raw", path.Raw)
+		if path.Abs != "" {
+			dst = putText(dst, "abs", path.Abs)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// jsonArgs writes the arguments under their names.
+func (p *Printer) jsonArgs(dst []byte, e *event.Event, spec *event.Spec) []byte {
+	start := len(dst)
+	dst = append(key(dst, "args"), '{')
+	for i := range spec.Args {
+		a := spec.Argument(i, &e.Args)
+		if a.Kind == event.KindNone {
+			continue
+		}
+		dst = p.jsonArg(dst, e, &a, i)
+		if a.Layout != event.LayoutMsghdr { // which says it of its field
+			dst = p.jsonBefore(dst, e, &a, i)
+		}
+	}
+	if dst[len(dst)-1] == '{' {
+		return dst[:start]
+	}
+	return append(dst, '}')
+}
+
+// jsonArg writes argument i under its name.
+func (p *Printer) jsonArg(dst []byte, e *event.Event, a *event.Arg, i int) []byte {
 	v := e.Args[i]
 	switch a.Kind {
 	case event.KindInt:
-		args[a.Name] = intOf(v)
+		return putInt(dst, a.Name, intOf(v))
 	case event.KindFD, event.KindDirFD, event.KindPID, event.KindID:
-		args[a.Name] = int32(v)
+		return putInt(dst, a.Name, int64(int32(v)))
 	case event.KindSize:
-		args[a.Name] = v
+		return putUint(dst, a.Name, v)
 	case event.KindOff:
-		args[a.Name] = int64(v)
+		return putInt(dst, a.Name, int64(v))
 	case event.KindPath:
 		if path := e.PathArg(i); path != nil {
-			putText(args, a.Name, path.Raw)
-			return
+			return putText(dst, a.Name, path.Raw)
 		}
-		args[a.Name] = nil
+		return putNull(dst, a.Name)
 	case event.KindText, event.KindBuf, event.KindVec, event.KindStruct, event.KindStrings:
 		if b := e.BufArg(i); b != nil {
-			p.jsonBuf(args, e, a, b)
-			return
+			return p.jsonBuf(dst, e, a, i, b)
 		}
 		if v == 0 {
-			args[a.Name] = nil
-			return
+			return putNull(dst, a.Name)
 		}
-		args[a.Name] = string(appendHex(nil, v))
-	default:
-		args[a.Name] = string(p.appendArg(nil, e, a, i))
+		dst = append(key(dst, a.Name), '"')
+		return append(appendHex(dst, v), '"')
 	}
+	dst = append(key(dst, a.Name), '"')
+	return append(p.appendArg(dst, e, a, i), '"')
 }
 
-func putText(m map[string]any, name, s string) {
-	if utf8.ValidString(s) {
-		m[name] = s
-		return
+// jsonBefore writes what an argument's memory was before the call.
+func (p *Printer) jsonBefore(dst []byte, e *event.Event, a *event.Arg, i int) []byte {
+	b := e.BufArg(event.PartBefore.Of(i))
+	if b == nil {
+		return dst
 	}
-	m[name+"64"] = base64.StdEncoding.EncodeToString([]byte(s))
+	if v, ok := p.decode(e, a, i, b); ok {
+		return p.jsonValue(dst, a.Name+"_before", &v)
+	}
+	return dst
 }
 
-func (p *Printer) jsonBuf(args map[string]any, e *event.Event, a *event.Arg, b *event.Buf) {
+func (p *Printer) jsonBuf(dst []byte, e *event.Event, a *event.Arg, i int, b *event.Buf) []byte {
 	if !b.Omitted && b.Missing == 0 {
-		arch := p.archOf(e)
-		switch {
-		case a.Kind == event.KindStruct && a.Layout.Bytes(arch) > 0:
-			if s, ok := decode(a.Layout, arch, p.content(b, a.Layout.Bytes(arch))); ok {
-				args[a.Name] = jsonStruct(&s, arch)
-				return
-			}
-		case a.Kind == event.KindText:
-			putText(args, a.Name, string(bytes.TrimRight(p.content(b, event.MaxPath), "\x00")))
-			return
-		case a.Kind == event.KindStrings:
-			args[a.Name] = jsonStrings(p.content(b, int(b.Len)))
-			return
-		case isSockaddr(a):
-			args[a.Name] = string(appendSockaddr(nil, p.content(b, maxSockaddr)))
-			return
-		case isDirents(e, a):
-			args[a.Name] = jsonDirents(dirents(p.content(b, maxDirents), e.Op))
-			return
+		if v, ok := p.decode(e, a, i, b); ok {
+			return p.jsonValue(dst, a.Name, &v)
+		}
+		switch a.Kind {
+		case event.KindText:
+			return putText(dst, a.Name, bytes.TrimRight(p.content(b, event.MaxPath), "\x00"))
+		case event.KindStrings:
+			return jsonStrings(append(key(dst, a.Name), '['), p.content(b, int(b.Len)))
 		}
 	}
-	j := JSONBuf{Len: b.Len, Missing: b.Missing, Omitted: b.Omitted, Parts: append([]int64(nil), b.Parts...), Hashes: jsonDigests(b)}
+	dst = putInt(append(key(dst, a.Name), '{'), "len", b.Len)
 	if !b.Omitted || b.Kept() > 0 {
 		data := p.content(b, p.max)
-		j.Cut = int64(len(data)) < b.Len
-		if s := string(data); utf8.ValidString(s) {
-			j.Data = &s
-		} else {
-			j.Data64 = bytes.Clone(data)
+		dst = putText(dst, "data", data)
+		if int64(len(data)) < b.Len {
+			dst = putTrue(dst, "cut")
 		}
 	}
-	args[a.Name] = j
-}
-
-// jsonStrings returns an argument vector; bytes that are not UTF-8 become U+FFFD.
-func jsonStrings(b []byte) []string {
-	list := []string{}
-	if len(b) == 0 {
-		return list
+	if b.Missing != 0 {
+		dst = putInt(dst, "missing", b.Missing)
 	}
-	for _, s := range bytes.Split(bytes.TrimSuffix(b, []byte{0}), []byte{0}) {
-		list = append(list, string(bytes.ToValidUTF8(s, []byte("\ufffd"))))
+	if b.Omitted {
+		dst = putTrue(dst, "omitted")
 	}
-	return list
-}
-
-func jsonDirents(list []dirent) []map[string]any {
-	out := make([]map[string]any, 0, len(list))
-	for i := range list {
-		d := &list[i]
-		m := map[string]any{"ino": d.ino, "off": d.off, "type": direntTypes.FormatEnum(uint64(d.kind))}
-		putText(m, "name", string(d.name))
-		out = append(out, m)
+	if len(b.Parts) > 0 {
+		dst = append(key(dst, "parts"), '[')
+		dst = append(appendNumbers(dst, b.Parts), ']')
 	}
-	return out
-}
-
-// jsonStruct returns a structure as an object, or as an array where it is one.
-func jsonStruct(s *structure, a event.Arch) any {
-	if s.single {
-		return jsonField(&s.fields[0], a)
-	}
-	if s.list {
-		list := make([]any, len(s.fields))
-		for i := range s.fields {
-			list[i] = jsonField(&s.fields[i], a)
+	if len(b.Hashes) > 0 {
+		dst = append(key(dst, "hashes"), '[')
+		for i := range b.Hashes {
+			dst = putWord(dst, "", digestText(&b.Hashes[i]))
 		}
-		return list
+		dst = append(dst, ']')
 	}
-	m := make(map[string]any, len(s.fields))
-	for i := range s.fields {
-		m[s.fields[i].name] = jsonField(&s.fields[i], a)
-	}
-	return m
+	return append(dst, '}')
 }
 
-func jsonField(f *field, a event.Arch) any {
-	switch f.form {
-	case unsigned, device:
-		return f.v
-	case signed, fileDescr:
-		return int64(f.v)
-	case timespec:
-		return map[string]int64{"tv_sec": int64(f.v), "tv_nsec": f.w}
-	case timeval:
-		return map[string]int64{"tv_sec": int64(f.v), "tv_usec": f.w}
+// jsonStrings writes an argument vector; bytes that are not UTF-8 become U+FFFD.
+func jsonStrings(dst, b []byte) []byte {
+	for len(b) > 0 {
+		s, rest, _ := bytes.Cut(b, []byte{0})
+		dst, b = putText(dst, "", s), rest
 	}
-	return string(appendField(nil, f, a))
+	return append(dst, ']')
 }

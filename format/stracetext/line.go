@@ -28,18 +28,7 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 		dst = append(dst, spec.Name...)
 	}
 	dst = append(dst, '(')
-	first := true
-	for i := range spec.Args {
-		a, show := p.argument(e, spec, i)
-		if !show {
-			continue
-		}
-		if !first {
-			dst = append(dst, ", "...)
-		}
-		first = false
-		dst = p.appendArg(dst, e, &a, i)
-	}
+	dst = p.appendArgs(dst, e, spec)
 	dst = append(dst, ") = "...)
 	dst = p.appendResult(dst, e, spec)
 	if e.Flags&event.Interrupted == 0 {
@@ -50,9 +39,38 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 	return append(dst, '\n')
 }
 
+// appendArgs writes the arguments that the kernel looks at.
+func (p *Printer) appendArgs(dst []byte, e *event.Event, spec *event.Spec) []byte {
+	order, labels := cloneOrder(e.Op, p.archOf(e))
+	first := true
+	for n := range spec.Args {
+		i := n
+		if order != nil {
+			i = order[n]
+		}
+		a := spec.Argument(i, &e.Args)
+		if a.Kind == event.KindNone || labels != nil && !cloneLooksAt(e, i, order) {
+			continue
+		}
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		first = false
+		if labels != nil {
+			dst = append(append(dst, labels[n]...), '=')
+		}
+		dst = p.appendArg(dst, e, &a, i)
+	}
+	return dst
+}
+
 // rawName names a call that is not in the catalogue.
 func (p *Printer) rawName(e *event.Event) string {
-	if name := CallName(p.archOf(e), e.NR); name != "" {
+	name := CallName(p.archOf(e), e.NR)
+	if e.Flags&event.Compat != 0 {
+		name = event.Name32(p.archOf(e), e.NR)
+	}
+	if name != "" {
 		return name
 	}
 	return "syscall_0x" + strconv.FormatUint(uint64(e.NR), 16)
@@ -156,42 +174,71 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 		if fd == event.AtFDCWD && a.Kind == event.KindDirFD {
 			return append(dst, "AT_FDCWD"...)
 		}
+		f := e.FileArg(i)
+		if fd < 0 && f != nil { // a mapped file
+			if f.Path == "" {
+				return append(strconv.AppendUint(append(dst, "<inode "...), f.Ino, 10), '>')
+			}
+			return appendObject(dst, f)
+		}
 		dst = strconv.AppendInt(dst, int64(fd), 10)
-		return appendObject(dst, e.FileArg(i))
+		return appendObject(dst, f)
 	case event.KindMode:
 		return appendMode(dst, v&0xffffffff)
 	case event.KindFlags:
-		return append(dst, flagNames(p.archOf(e), e.Op, a.Set, v)...)
+		return appendFlags(dst, p.archOf(e), a.Set, bitsOf(v))
 	case event.KindEnum:
-		return append(dst, a.Set.FormatEnum(v&0xffffffff)...)
+		return appendEnum(dst, a.Set, bitsOf(v))
 	case event.KindPID, event.KindID:
 		return strconv.AppendInt(dst, int64(int32(v)), 10)
 	case event.KindDev:
 		return appendDevice(dst, v)
 	case event.KindSignal:
-		return append(dst, event.SignalName(int(int32(v)))...)
+		return appendSignal(dst, int32(v))
 	case event.KindPath:
 		if path := e.PathArg(i); path != nil {
 			return appendQuoted(dst, []byte(path.Raw))
 		}
 	case event.KindText, event.KindBuf, event.KindVec, event.KindStruct, event.KindStrings:
-		if b := e.BufArg(i); b != nil {
-			return p.appendBuf(dst, e, a, b, v)
+		if b := p.shown(e, i); b != nil {
+			return p.appendBuf(dst, e, a, i, b)
+		}
+		if v != 0 && e.OK() && e.Ret == 0 {
+			switch a.Len {
+			case event.LenRet:
+				return append(dst, `""`...)
+			case event.LenRetArray:
+				return append(dst, "[]"...)
+			}
 		}
 	}
-	if v == 0 && a.Kind.IsMemory() {
-		return append(dst, "NULL"...)
+	if a.Kind.IsMemory() {
+		return appendAddress(dst, v)
+	}
+	if a.Set != nil {
+		return appendEnum(dst, a.Set, v)
 	}
 	return appendHex(dst, v)
 }
 
+// shown returns the memory that stands in the place of an argument: what the call
+// was given, where it changed that.
+func (p *Printer) shown(e *event.Event, i int) *event.Buf {
+	if e.Spec().Args[i].When == event.AtBoth {
+		if b := e.BufArg(event.PartBefore.Of(i)); b != nil {
+			return b
+		}
+	}
+	return e.BufArg(i)
+}
+
 // appendBuf writes the memory of an argument.
-func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.Buf, addr uint64) []byte {
+func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, i int, b *event.Buf) []byte {
 	if len(b.Hashes) > 0 {
 		return p.appendDigests(dst, b)
 	}
 	if b.Omitted && b.Kept() == 0 || b.Missing > 0 && b.Missing >= b.Len {
-		dst = appendHex(dst, addr)
+		dst = appendAddress(dst, e.Args[i])
 		dst = append(dst, " /* "...)
 		dst = strconv.AppendInt(dst, b.Len, 10)
 		if b.Omitted {
@@ -199,23 +246,26 @@ func (p *Printer) appendBuf(dst []byte, e *event.Event, a *event.Arg, b *event.B
 		}
 		return append(dst, " bytes, not recorded */"...)
 	}
-	arch := p.archOf(e)
-	switch {
-	case a.Kind == event.KindStruct && a.Layout.Bytes(arch) > 0:
-		if s, ok := decode(a.Layout, arch, p.content(b, a.Layout.Bytes(arch))); ok {
-			return p.appendStruct(dst, &s, arch)
+	if v, ok := p.decode(e, a, i, b); ok {
+		w := p.wording(e)
+		if a.Layout == event.LayoutPollfd {
+			w.skip = pollAsked
 		}
-		return appendHex(dst, addr)
+		dst = p.appendValue(dst, &v, &w)
+		if w.entries == briefEntries {
+			dst = append(dst, " /* "...)
+			dst = strconv.AppendInt(dst, int64(v.Len()), 10)
+			dst = append(dst, " entries */"...)
+		}
+		return dst
+	}
+	switch {
 	case a.Kind == event.KindStrings:
 		return p.appendStrings(dst, b)
 	case a.Kind == event.KindVec:
 		dst = p.appendVec(dst, b)
 	case a.Kind == event.KindText:
 		dst = appendQuoted(dst, bytes.TrimRight(p.content(b, event.MaxPath), "\x00"))
-	case isSockaddr(a):
-		return appendSockaddr(dst, p.content(b, maxSockaddr))
-	case isDirents(e, a):
-		return p.appendDirents(dst, p.content(b, maxDirents), e.Op)
 	case e.Op == event.OpGetcwd:
 		dst = appendQuoted(dst, bytes.TrimRight(p.content(b, event.MaxPath), "\x00"))
 	case e.Op == event.OpReadlink || e.Op == event.OpReadlinkat:
@@ -294,38 +344,6 @@ func (p *Printer) appendStrings(dst []byte, b *event.Buf) []byte {
 	return append(dst, ']')
 }
 
-func (p *Printer) appendStruct(dst []byte, s *structure, a event.Arch) []byte {
-	open, end := byte('{'), byte('}')
-	if s.list {
-		open, end = '[', ']'
-	}
-	if s.single {
-		return appendField(dst, &s.fields[0], a)
-	}
-	dst = append(dst, open)
-	cut, first := false, true
-	for i := range s.fields {
-		f := &s.fields[i]
-		if !s.list && !p.o.Verbose && !f.brief {
-			cut = true
-			continue
-		}
-		if !first {
-			dst = append(dst, ", "...)
-		}
-		first = false
-		if !s.list {
-			dst = append(dst, f.name...)
-			dst = append(dst, '=')
-		}
-		dst = appendField(dst, f, a)
-	}
-	if cut {
-		dst = append(dst, ", ..."...)
-	}
-	return append(dst, end)
-}
-
 // appendResult writes what a call returned.
 func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []byte {
 	switch {
@@ -343,8 +361,8 @@ func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []b
 		dst = append(dst, event.ErrnoText(e.Errno)...)
 		return append(dst, ')')
 	}
-	k, names := result(e, spec)
-	switch k {
+	r := spec.Returns(&e.Args)
+	switch r.Kind {
 	case event.KindFD:
 		dst = strconv.AppendInt(dst, e.Ret, 10)
 		return appendObject(dst, e.FileArg(event.ResultArg))
@@ -354,14 +372,23 @@ func (p *Printer) appendResult(dst []byte, e *event.Event, spec *event.Spec) []b
 		return appendOctal(dst, uint64(e.Ret))
 	case event.KindFlags:
 		dst = appendHex(dst, uint64(e.Ret))
-		if e.Ret != 0 {
+		if e.Op != event.OpFcntl {
+			dst = append(dst, " ("...)
+		} else if e.Ret != 0 {
 			dst = append(dst, " (flags "...)
-			dst = append(dst, flagNames(p.archOf(e), e.Op, names, uint64(e.Ret))...)
-			dst = append(dst, ')')
+		} else {
+			return dst
 		}
-		return dst
+		return append(appendFlags(dst, p.archOf(e), r.Set, uint64(e.Ret)), ')')
+	case event.KindEnum:
+		dst = append(appendHex(dst, uint64(e.Ret)), " ("...)
+		return append(appendEnum(dst, r.Set, uint64(e.Ret)), ')')
+	case event.KindSignal:
+		dst = append(strconv.AppendInt(dst, e.Ret, 10), " ("...)
+		return append(appendSignal(dst, int32(e.Ret)), ')')
 	}
-	return strconv.AppendInt(dst, e.Ret, 10)
+	dst = strconv.AppendInt(dst, e.Ret, 10)
+	return p.appendNote(dst, e)
 }
 
 // isRestart reports whether an error number is the kernel's own sign that the

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"iotape/event"
+	"iotape/event/layout"
 	"iotape/trace"
 )
 
@@ -46,6 +47,10 @@ type Printer struct {
 	o    Options
 	max  int // bytes shown of a buffer
 	arch []event.Arch
+
+	memory layout.Memory // being decoded
+	second int64         // that stamp stands for
+	stamp  []byte
 }
 
 // New returns a Printer.

@@ -1,122 +1,159 @@
 package stracetext
 
 import (
-	"slices"
+	"strconv"
 
 	"iotape/event"
+	"iotape/event/layout"
 )
 
-// Commands and flags that decide what another argument means (linux/fcntl.h).
-const (
-	fGETFD, fSETFD, fGETFL, fSETFL = 1, 2, 3, 4
-	fDUPFD, fDUPFDCloexec          = 0, 1030
-	fGETOWN, fGETSIG, fGETLEASE    = 9, 11, 1025
-	fGETPIPESZ, fGETSEALS          = 1032, 1034
+// What strace writes in another way than the rest: clone's arguments have names, and
+// calls that wait say behind their result what happened.
 
-	oCREAT   = 0o100
-	oTMPFILE = 0o20000000
-)
-
-// openNames is the catalogue's set of open flags; descriptorNames is the same
-// without the access modes, for calls that make descriptors without opening.
+// clone's arguments in strace's order, which is that of their names. On arm64, tls
+// stands before child_tid.
 var (
-	openNames       = event.Lookup(event.OpOpen).Args[1].Set
-	descriptorNames = &event.Set{Name: "descriptor", Items: slices.DeleteFunc(slices.Clone(openNames.Items), func(i event.Item) bool { return i.Mask == 3 })}
+	cloneLabels  = []string{"child_stack", "flags", "parent_tid", "tls", "child_tidptr"}
+	cloneOnAMD64 = []int{1, 0, 2, 4, 3}
+	cloneOnARM64 = []int{1, 0, 2, 3, 4}
 )
 
-// argument returns what argument i of a call means, given the others. show is
-// false where the kernel does not look at it.
-func (p *Printer) argument(e *event.Event, spec *event.Spec, i int) (a event.Arg, show bool) {
-	a = spec.Argument(i, &e.Args)
-	switch e.Op {
-	case event.OpOpen, event.OpOpenat:
-		if a.Kind == event.KindMode {
-			flags := event.OpenFlags(p.archOf(e), e.Args[i-1])
-			return a, flags&oCREAT != 0 || flags&oTMPFILE == oTMPFILE
-		}
-	case event.OpDup3, event.OpPipe2:
-		if a.Kind == event.KindFlags {
-			a.Set = descriptorNames
-		}
-	case event.OpFaccessat2:
-		if a.Name == "flags" {
-			a.Set = accessFlags
-		}
-	case event.OpPreadv, event.OpPwritev, event.OpPreadv2, event.OpPwritev2:
-		return a, a.Name != "offset_high" // part of the offset on 32 bits only
-	case event.OpFcntl:
-		if i == 2 {
-			return fcntlArgument(e.Args[1], a)
-		}
-	}
-	return a, true
-}
-
-func fcntlArgument(cmd uint64, a event.Arg) (event.Arg, bool) {
-	if a.Kind.IsMemory() {
-		return a, true
-	}
-	switch cmd {
-	case fGETFD, fGETFL, fGETOWN, fGETSIG, fGETLEASE, fGETPIPESZ, fGETSEALS:
-		return a, false
-	case fSETFD:
-		return event.Arg{Name: a.Name, Kind: event.KindFlags, Set: fdFlags}, true
-	case fSETFL:
-		return event.Arg{Name: a.Name, Kind: event.KindFlags, Set: openNames}, true
-	}
-	return event.Arg{Name: a.Name, Kind: event.KindInt}, true
-}
-
-// result returns what the result of a call means and, where it is a set of flags,
-// their names.
-func result(e *event.Event, spec *event.Spec) (k event.Kind, names *event.Set) {
-	if e.Op == event.OpFcntl {
-		switch e.Args[1] {
-		case fDUPFD, fDUPFDCloexec:
-			return event.KindFD, nil
-		case fGETFD:
-			return event.KindFlags, fdFlags
-		case fGETFL:
-			return event.KindFlags, openNames
-		}
-	}
-	return spec.Result, nil
-}
-
-// flagNames writes a flags argument.
-func flagNames(a event.Arch, op event.Op, set *event.Set, v uint64) string {
+func cloneOrder(op event.Op, a event.Arch) (order []int, labels []string) {
 	switch {
-	case set == nil:
-		return string(appendHex(nil, v))
-	case set == openNames || set == descriptorNames:
-		v = event.OpenFlags(a, v&0xffffffff)
-	case op == event.OpClone:
-		if sig := v & cloneSignalMask; sig != 0 {
-			s := event.SignalName(int(sig))
-			if v == sig {
-				return s
-			}
-			return set.FormatFlags(v&^cloneSignalMask) + "|" + s
+	case op != event.OpClone:
+		return nil, nil
+	case a == event.ARM64:
+		return cloneOnARM64, cloneLabels
+	}
+	return cloneOnAMD64, cloneLabels
+}
+
+// cloneLooksAt reports whether clone's flags say that it looks at argument i.
+func cloneLooksAt(e *event.Event, i int, order []int) bool {
+	const pidfd, parentSetTID, setTLS, childClearTID, childSetTID = 0x1000, 0x100000, 0x80000, 0x200000, 0x1000000
+	flags := e.Args[0]
+	switch i {
+	case order[2]:
+		return flags&(pidfd|parentSetTID) != 0
+	case order[3]:
+		return flags&setTLS != 0
+	case order[4]:
+		return flags&(childClearTID|childSetTID) != 0
+	}
+	return true
+}
+
+// What poll was asked, and what it answered.
+var (
+	pollAsked    = map[string]bool{"revents": true}
+	pollAnswered = map[string]bool{"events": true}
+)
+
+// appendNote writes what a call that waits found.
+func (p *Printer) appendNote(dst []byte, e *event.Event) []byte {
+	timeout := 0
+	start := len(dst)
+	switch e.Op {
+	case event.OpPoll, event.OpPpoll:
+		if e.Ret > 0 {
+			dst = p.appendPolled(dst, e)
 		}
+		timeout = 2
+	case event.OpSelect, event.OpPselect6:
+		if e.Ret > 0 {
+			dst = p.appendSelected(dst, e)
+		}
+		timeout = 4
 	default:
-		v &= 0xffffffff // the kernel takes an int
+		return dst
 	}
-	return set.FormatFlags(v)
+	if e.Ret == 0 {
+		return append(dst, " (Timeout)"...)
+	}
+	if b := e.BufArg(timeout); b != nil && e.Op != event.OpPoll {
+		a := e.Spec().Args[timeout]
+		if v, ok := p.decode(e, &a, timeout, b); ok {
+			dst = append(dst, separator(len(dst) == start)...)
+			dst = append(dst, "left "...)
+			dst = p.appendValue(dst, &v, &wording{})
+		}
+	}
+	if len(dst) > start {
+		dst = append(dst, ')')
+	}
+	return dst
 }
 
-// intOf returns an argument that the kernel takes as an int: what is in the
-// upper half of the register does not count. Longer numbers stay.
-func intOf(v uint64) int64 {
-	if v>>32 == 0 || v>>32 == 0xffffffff {
-		return int64(int32(v))
+func separator(first bool) string {
+	if first {
+		return " ("
 	}
-	return int64(v)
+	return ", "
 }
 
-// isSockaddr reports whether an argument points to a socket address.
-func isSockaddr(a *event.Arg) bool { return a.Layout == event.LayoutSockaddr }
+// appendPolled writes the descriptors on which something happened.
+func (p *Printer) appendPolled(dst []byte, e *event.Event) []byte {
+	b := e.BufArg(0)
+	if b == nil {
+		return dst
+	}
+	a := e.Spec().Args[0]
+	v, ok := p.decode(e, &a, 0, b)
+	if !ok {
+		return dst
+	}
+	w := wording{entries: briefItems, skip: pollAnswered}
+	dst = append(dst, " (["...)
+	first := true
+	for i := range v.Len() {
+		f := v.At(i)
+		if r, ok := f.Field("revents"); !ok || r.Num == 0 {
+			continue
+		}
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		first = false
+		dst = p.appendValue(dst, &f, &w)
+	}
+	return append(dst, ']')
+}
 
-// isDirents reports whether a buffer argument holds directory entries.
-func isDirents(e *event.Event, a *event.Arg) bool {
-	return a.Kind == event.KindBuf && (e.Op == event.OpGetdents64 || e.Op == event.OpGetdents)
+// appendSelected writes the descriptors that are ready.
+func (p *Printer) appendSelected(dst []byte, e *event.Event) []byte {
+	first := true
+	for i, name := range [...]string{"in ", "out ", "except "} {
+		b := e.BufArg(i + 1)
+		if b == nil {
+			continue
+		}
+		bits := p.content(b, maxStructs)
+		if !anyBit(bits) {
+			continue
+		}
+		dst = append(append(dst, separator(first)...), name...)
+		first = false
+		dst = p.appendValue(dst, &layout.Value{Kind: layout.Bits, Data: bits}, &wording{})
+	}
+	return dst
+}
+
+func anyBit(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// appendNumbers writes decimal numbers, separated by commas.
+func appendNumbers(dst []byte, list []int64) []byte {
+	for i, n := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, n, 10)
+	}
+	return dst
 }

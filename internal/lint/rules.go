@@ -29,6 +29,12 @@ var rules = []rule{
 		why:   "the vocabulary depends on the standard library alone",
 	},
 	{
+		of:    []string{"event/layout"},
+		only:  []string{"event"},
+		never: []string{"other:...", "std:os/..."},
+		why:   "bytes to meaning, with what the catalogue says",
+	},
+	{
 		of:    []string{"pipe"},
 		never: []string{"event", "trace"},
 		why:   "byte streams: it does not know what it carries",
@@ -63,6 +69,11 @@ var rules = []rule{
 		of:    []string{"fleet/..."},
 		never: []string{"event"},
 		why:   "agents and collectors do not look inside what they ship",
+	},
+	{
+		of:    []string{"flight"},
+		never: []string{"capture/...", "replay/...", "store"},
+		why:   "it keeps frames and their state, whoever captured them",
 	},
 	{
 		of:    []string{"replay/..."},

@@ -26,7 +26,7 @@
 //     programs without one. A cancelled Run therefore goes on passing calls
 //     through, without callbacks, until the last program has ended, and programs
 //     are killed if the recorder dies. Without a filter a cancelled Run detaches
-//     and returns, and programs survive the recorder.
+//     and returns, and programs survive the recorder. Detaching interrupts no call.
 //   - A traced program cannot trace (gdb, strace): a thread has one tracer.
 //
 // # Signals and terminal

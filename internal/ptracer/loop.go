@@ -1,6 +1,7 @@
 package ptracer
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"time"
@@ -32,11 +33,15 @@ func (tr *Tracer) loop() error {
 	stops := make([]stop, 0, batch)
 	for {
 		tr.runQueue()
-		if len(tr.tracees)+len(tr.early) == 0 {
+		if !tr.leaving && len(tr.tracees)+len(tr.early) == 0 && !tr.linger() {
 			return nil
 		}
 		stops = stops[:0]
-		for flags := unix.WALL; len(stops) < batch; flags |= unix.WNOHANG {
+		flags := unix.WALL
+		if tr.leaving { // once more, for what has stopped already
+			flags |= unix.WNOHANG
+		}
+		for ; len(stops) < batch; flags |= unix.WNOHANG {
 			var ws unix.WaitStatus
 			tr.waiting.Store(len(stops) == 0)
 			tid, err := unix.Wait4(-1, &ws, flags, nil)
@@ -45,7 +50,7 @@ func (tr *Tracer) loop() error {
 				break
 			}
 			if err == unix.ECHILD {
-				if len(stops) > 0 {
+				if len(stops) > 0 || tr.leaving || tr.linger() {
 					break
 				}
 				return nil
@@ -57,6 +62,12 @@ func (tr *Tracer) loop() error {
 		}
 		for _, s := range stops {
 			tr.handle(s.tid, s.status)
+		}
+		if tr.leaving && len(stops) == 0 {
+			for _, t := range tr.tracees {
+				t.Resume() // without the signal that held it
+			}
+			return nil
 		}
 	}
 }
@@ -73,10 +84,6 @@ func (tr *Tracer) handle(tid int, ws unix.WaitStatus) {
 	case ws.Stopped() && t != nil:
 		tr.stopped(t, ws)
 	case ws.Stopped():
-		if tr.leaving {
-			_ = ptrace(unix.PTRACE_DETACH, tid, 0, 0)
-			return
-		}
 		tr.early[tid] = earlyStop{ws, time.Now()}
 		time.AfterFunc(adoptAfter, func() { tr.Do(tr.adoptStale) })
 	case t != nil:
@@ -97,7 +104,7 @@ func (tr *Tracer) stopped(t *Tracee, ws unix.WaitStatus) {
 		tr.forked(t, ev)
 	case ev == unix.PTRACE_EVENT_EXEC:
 		t = tr.execed(t)
-	case ev == unix.PTRACE_EVENT_STOP && sig != syscall.SIGTRAP && !tr.leaving:
+	case ev == unix.PTRACE_EVENT_STOP && sig != syscall.SIGTRAP:
 		// Group stop: the thread stays stopped until SIGCONT, which we are told of
 		// by another of these events.
 		t.stopped = false
@@ -137,19 +144,12 @@ func park(t *Tracee) {
 // resume lets a stopped thread go on, with the signal that is due.
 func (tr *Tracer) resume(t *Tracee) {
 	request := unix.PTRACE_CONT
-	switch {
-	case tr.leaving:
-		request = unix.PTRACE_DETACH
-	case t.wantExit || t.PID == tr.root && tr.phase != running:
+	if t.wantExit || t.PID == tr.root && tr.phase != running {
 		request = unix.PTRACE_SYSCALL
 	}
 	sig := t.sig
 	t.stopped, t.sig = false, 0
 	_ = ptrace(request, t.TID, 0, uintptr(sig)) // ESRCH: killed; wait4 reports it
-	if tr.leaving {
-		t.gone = true
-		delete(tr.tracees, t.TID)
-	}
 }
 
 // enter handles a stop of the seccomp filter.
@@ -320,8 +320,18 @@ func (tr *Tracer) ended(t *Tracee, ws unix.WaitStatus) {
 	}
 }
 
-// leave stops the recording: without a filter by detaching from all threads,
-// with one by no longer looking, because the filter needs a tracer to its end.
+// leaveWhen leaves when ctx is cancelled, unless stop is called before.
+func (tr *Tracer) leaveWhen(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if tr.cmd.Leaving != nil {
+			tr.cmd.Leaving()
+		}
+		tr.Do(tr.leave)
+	})
+}
+
+// leave stops the recording: without a filter by ending the loop, with one by no
+// longer looking, because the filter needs a tracer to its end.
 func (tr *Tracer) leave() {
 	if len(tr.cmd.Filter) > 0 {
 		tr.h = &Handler{}
@@ -331,15 +341,4 @@ func (tr *Tracer) leave() {
 		return
 	}
 	tr.leaving, tr.status.Detached = true, true
-	for tid := range tr.early {
-		_ = ptrace(unix.PTRACE_DETACH, tid, 0, 0)
-	}
-	clear(tr.early)
-	for _, t := range tr.tracees {
-		if t.held {
-			t.Resume()
-		} else {
-			_ = ptrace(unix.PTRACE_INTERRUPT, t.TID, 0, 0)
-		}
-	}
 }

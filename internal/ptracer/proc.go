@@ -18,6 +18,9 @@ func threadGroup(tid int) int {
 // parentProcess returns the parent of a process, 0 if it cannot be read.
 func parentProcess(pid int) int { return statusField(pid, "PPid:") }
 
+// tracerOf returns the thread that traces a thread, 0 if none does.
+func tracerOf(tid int) int { return statusField(tid, "TracerPid:") }
+
 func statusField(tid int, name string) int {
 	n, _ := strconv.Atoi(statusLine(strconv.Itoa(tid), name))
 	return n

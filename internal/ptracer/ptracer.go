@@ -32,6 +32,18 @@ type Command struct {
 	// call that is to be recorded. An error ends the process and is returned by
 	// Run.
 	Gate func(pid int) error
+
+	// Attach, if set, is called instead of starting a command: it follows threads
+	// that run already (Tracer.Seize). Of the other fields only Leaving counts. Run
+	// goes on, whether threads are followed or not, until ctx is cancelled, or until
+	// Idle, if set, says that none is to come; it is asked again and again while none
+	// is followed.
+	Attach func() error
+	Idle   func() bool
+
+	// Leaving, if set, is called when Run is cancelled, before threads are let go,
+	// while stops are still handled. It may wait.
+	Leaving func()
 }
 
 // Status is how the command ended.
@@ -177,13 +189,42 @@ func (e *SetupError) Unwrap() error { return e.Err }
 
 // Run runs the command and returns when the last followed thread has ended, or,
 // without a filter, soon after ctx is cancelled.
-func (tr *Tracer) Run(ctx context.Context) (Status, error) {
+//
+// It traces on a thread that ends before it returns, and lets go of what is still
+// followed by that: the kernel then detaches from threads wherever they are, where
+// PTRACE_DETACH would have to stop them first, and so interrupt calls.
+func (tr *Tracer) Run(ctx context.Context) (st Status, err error) {
 	if !busy.TryLock() {
 		return Status{}, ErrBusy
 	}
 	defer busy.Unlock()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	onThread(func() { st, err = tr.run(ctx) })
+	return st, err
+}
+
+// onThread calls f on a thread that ends with it.
+func onThread(f func()) {
+	ended := make(chan int)
+	go func() {
+		runtime.LockOSThread() // and not unlocked: the thread ends here
+		if unix.Gettid() == unix.Getpid() {
+			// The runtime never ends a process's first thread, which cannot run a
+			// second goroutine while this one has it.
+			onThread(f)
+			runtime.UnlockOSThread()
+			close(ended)
+			return
+		}
+		defer func() { ended <- unix.Gettid() }()
+		f()
+	}()
+	tid, ok := <-ended
+	for ok && unix.Tgkill(unix.Getpid(), tid, 0) == nil {
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+func (tr *Tracer) run(ctx context.Context) (Status, error) {
 	tr.tid = unix.Gettid()
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -195,12 +236,15 @@ func (tr *Tracer) Run(ctx context.Context) (Status, error) {
 	defer stopWaking()
 	defer tr.jobs.start(cancel)()
 
+	if tr.cmd.Attach != nil {
+		return tr.attach(ctx)
+	}
 	stub, err := tr.start()
 	if err != nil {
 		return Status{}, err
 	}
 	defer stub.close()
-	defer context.AfterFunc(ctx, func() { tr.Do(tr.leave) })()
+	defer tr.leaveWhen(ctx)()
 
 	if err := tr.loop(); err != nil {
 		return tr.status, err

@@ -33,8 +33,7 @@ func (tr *Tracer) start() (*stub, error) {
 
 // seize attaches to the stub, which waits for a byte, and stops it.
 func (tr *Tracer) seize(s *stub) error {
-	tr.options = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE |
-		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD
+	tr.options = followOptions
 	if len(tr.cmd.Filter) > 0 {
 		tr.options |= unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 	}

@@ -7,10 +7,22 @@
 #define MAX_ARGV (1 << 18)
 #define ARGV_BIG (3 << 20)
 
+/* pointer_of reads one of a vector's pointers; those of 32-bit programs have 4 bytes. */
+#define POINTER32_BYTES 4
+static __always_inline int pointer_of(u64 *p, u64 addr, u32 i, u32 size)
+{
+	*p = 0;
+	if (size == POINTER32_BYTES)
+		return bpf_probe_read_user(p, POINTER32_BYTES, (void *)(addr + 4ull * i));
+	return bpf_probe_read_user(p, sizeof(*p), (void *)(addr + 8ull * i));
+}
+
 /* put_argv composes a vector of up to ARGV_SMALL bytes. It returns its length, -1
  * if it cannot be read, -2 if it is longer. */
-static __noinline long put_argv(struct work *w, u64 addr)
+__noinline long put_argv(struct work *w, u64 addr, u32 size)
 {
+	if (!w)
+		return 0;
 	u64 p;
 	u32 i;
 	long n;
@@ -23,7 +35,7 @@ static __noinline long put_argv(struct work *w, u64 addr)
 			w->failed = 2;
 			break;
 		}
-		if (bpf_probe_read_user(&p, sizeof(p), (void *)(addr + 8ull * i))) {
+		if (pointer_of(&p, addr, i, size)) {
 			w->failed = 1;
 			break;
 		}
@@ -48,8 +60,10 @@ static __noinline long put_argv(struct work *w, u64 addr)
 
 /* write_big_argv writes the RecEnter of a vector that is too long to compose: into
  * a record that is as long as it may get. */
-static __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg)
+__noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg, u32 size)
 {
+	if (!w)
+		return 0;
 	struct rec_data *r = (struct rec_data *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	u64 at = w->len, max = ring_bytes / 4, p;
@@ -72,7 +86,7 @@ static __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg
 	h.arg = arg;
 	repeat(i, MAX_ARGV) {
 		u64 off = w->done;
-		if (bpf_probe_read_user(&p, sizeof(p), (void *)(addr + 8ull * i))) {
+		if (pointer_of(&p, addr, i, size)) {
 			h.flags = PIECE_TRUNCATED;
 			break;
 		}
@@ -125,8 +139,10 @@ static __always_inline void finish_strings(struct work *w, u8 arg, u8 flags, u64
 
 /* try_entry composes and writes the RecEnter. Unless it must, it writes nothing if
  * something cannot be read. */
-static __noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool must)
+__noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool must)
 {
+	if (!w || !st || !s)
+		return 0;
 	u32 i;
 	long n;
 
@@ -146,8 +162,8 @@ static __noinline int try_entry(struct work *w, struct task *st, struct spec *s,
 			put_piece(w, c->arg, PIECE_MISSING, 0, 0);
 			continue;
 		}
-		n = put_argv(w, addr);
-		if (n == -2 && !write_big_argv(w, st->shard, addr, c->arg))
+		n = put_argv(w, addr, c->bytes);
+		if (n == -2 && !write_big_argv(w, st->shard, addr, c->arg, c->bytes))
 			return 0;
 		if (n >= 0) {
 			finish_strings(w, c->arg, 0, n);

@@ -44,8 +44,10 @@ static __always_inline void settle_position(struct work *w, struct task *st, s64
 		o->pos = st->start + ret;
 }
 
-static __noinline int put_object(struct work *w, s32 fd, s32 arg)
+__noinline int put_object(struct work *w, s32 fd, s32 arg)
 {
+	if (!w)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct fdtable *fdt = t->files->fdt;
 	unsigned long bits;
@@ -116,8 +118,10 @@ static __always_inline bool add_part(struct work *w, u8 arg, u8 kind, u64 addr, 
 
 /* put_string appends a string piece without its NUL. It returns false if the
  * memory cannot be read now. */
-static __noinline int put_string(struct work *w, u64 addr, u8 arg)
+__noinline int put_string(struct work *w, u64 addr, u8 arg)
 {
+	if (!w)
+		return 0;
 	u64 off = w->len;
 	if (off > COMPOSE_MAX)
 		return 0;
@@ -185,16 +189,38 @@ static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, 
 		add_bulk(w, BULK(arg, flags, kind), addr, keep, count);
 }
 
-/* put_vector appends the iovec array and plans its elements' bytes. */
-static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
+/* read_iovecs reads an iovec array into the work space. That of a 32-bit program has
+ * elements of half the size. */
+#define IOVEC32_BYTES 8
+static __noinline int read_iovecs(struct work *w, u64 addr, u64 count, u32 size)
 {
+	u32 i, v[2];
+
+	if (size != IOVEC32_BYTES)
+		return bpf_probe_read_user(w->iov, (count * IOVEC_BYTES) & 0x7fff, (void *)addr);
+	repeat(i, count) {
+		if (i >= MAX_IOVECS)
+			break;
+		if (bpf_probe_read_user(v, sizeof(v), (void *)(addr + IOVEC32_BYTES * i)))
+			return -1;
+		w->iov[i].base = v[0];
+		w->iov[i].len = v[1];
+	}
+	return 0;
+}
+
+/* put_vector appends the iovec array and plans its elements' bytes. */
+__noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
+{
+	if (!w || !c)
+		return 0;
 	u64 off = w->len, total = 0;
 	u32 i;
 
 	if (!count || count > MAX_IOVECS || off > COMPOSE_MAX)
 		return 1; /* the kernel refused it */
 	u64 bytes = count * IOVEC_BYTES;
-	if (bpf_probe_read_user(w->iov, bytes & 0x7fff, (void *)addr)) {
+	if (read_iovecs(w, addr, count, c->bytes)) {
 		put_piece(w, c->arg, PIECE_SHAPE | PIECE_MISSING, bytes, 0);
 		return 1;
 	}
@@ -213,6 +239,6 @@ static __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 co
 		}
 		total = w->want;
 	}
-	plan_content(w, c, c->arg, 0, PART_VECTOR, addr, total, count);
+	plan_content(w, c, c->arg, 0, c->bytes == IOVEC32_BYTES ? PART_VECTOR32 : PART_VECTOR, addr, total, count);
 	return 1;
 }

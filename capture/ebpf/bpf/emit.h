@@ -38,8 +38,10 @@ static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf
 /* write_inline writes the record with all its content. It returns 0, or -1 if the
  * ring is full, or 1 if some content could not be read (work.failed says which);
  * then nothing was written. */
-static __noinline int write_inline(struct work *w, u32 shard, u64 total)
+__noinline int write_inline(struct work *w, u32 shard, u64 total)
 {
+	if (!w)
+		return 0;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	struct bpf_dynptr d;
 	u64 at = w->len, zero = 0;
@@ -94,8 +96,10 @@ static __noinline int write_inline(struct work *w, u32 shard, u64 total)
 }
 
 /* write_chunk writes the next n bytes of a bulk in a RecData record. */
-static __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
+__noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 {
+	if (!w)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	struct {
@@ -136,30 +140,35 @@ static __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 
 /* finish_data writes the last RecData record, with the rest as missing. Without room
  * for it the call stays unfinished, which its thread's next record tells. */
-static __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
+__noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 {
+	if (!w || !p)
+		return 0;
 	struct {
 		struct rec_data r;
-		struct piece p[MAX_PARTS];
+		struct piece p[MAX_PARTS + 1]; /* 8 */
 	} h = {};
-	u32 i, n = p->nparts;
+	u32 i, n = 0;
 
-	if (n > MAX_PARTS)
-		n = MAX_PARTS;
 	h.r.p.type = REC_DATA;
 	h.r.p.op = p->op;
 	h.r.p.pid = p->pid;
 	h.r.p.tid = p->tid;
 	h.r.p.flags = DATA_LAST;
 	h.r.enter = p->enter;
-	h.r.npieces = n;
 	for (i = 0; i < MAX_PARTS; i++) {
-		h.p[i].arg = p->parts[i].arg;
-		h.p[i].flags = PIECE_MISSING;
-		h.p[i].len = p->parts[i].len;
-		h.p[i].off = p->parts[i].off;
+		struct part *q = &p->parts[i];
+		if (i >= p->nparts || q->arg == NO_CONTENT)
+			continue;
+		struct piece *piece = &h.p[n & 7];
+		piece->arg = q->arg;
+		piece->flags = PIECE_MISSING;
+		piece->len = q->len;
+		piece->off = q->kind == PART_PAGES ? 0 : q->off;
+		n++;
 	}
-	try_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece)); /* MAX_PARTS is 7 */
+	h.r.npieces = n;
+	try_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
 	return 0;
 }
 
@@ -169,8 +178,10 @@ static __always_inline u8 rest_kind(struct bulk *b) { return b->arg >> 16; }
 
 /* leave_rest turns what is left of a bulk into pending work, or into a piece that
  * is missing. */
-static __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
+__noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 {
+	if (!w)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	if (i >= MAX_BULKS)
 		return 0;
@@ -189,8 +200,10 @@ static __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 
 /* write_data writes the content of a call whose RecCall has CALL_MORE, as far as
  * the ring may be filled by one call. */
-static __noinline int write_data(struct work *w, u32 shard)
+__noinline int write_data(struct work *w, u32 shard)
 {
+	if (!w)
+		return 0;
 	u64 limit = block ? ring_bytes / 4 * 3 : ring_bytes;
 	u32 i, k;
 
@@ -227,8 +240,10 @@ static __noinline int write_data(struct work *w, u32 shard)
 }
 
 /* write_call writes what was composed. */
-static __noinline int write_call(struct work *w, struct task *st, s64 ret)
+__noinline int write_call(struct work *w, struct task *st, s64 ret)
 {
+	if (!w || !st)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	u32 shard = st->shard & (MAX_SHARDS - 1), i;
 	u64 content = 0, total;

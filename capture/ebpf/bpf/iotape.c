@@ -21,8 +21,10 @@ static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_s
 
 /* announce writes the thread's identity. If it cannot, the next call tries again
  * first, and is lost if it fails too. */
-static __noinline int announce(struct work *w, struct task *st, u64 now)
+__noinline int announce(struct work *w, struct task *st, u64 now)
 {
+	if (!w || !st)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct rec_task r = {};
 
@@ -40,19 +42,22 @@ static __noinline int announce(struct work *w, struct task *st, u64 now)
 	return 0;
 }
 
+#define TASK_COMPAT (1u << 31)
+
 static __always_inline struct spec *spec_of(struct task *st)
 {
 	u32 nr = st->nr;
-	if (nr >= UNKNOWN_NR || st->flags & (1u << 31))
+	if (nr >= UNKNOWN_NR)
 		nr = UNKNOWN_NR;
+	if (st->flags & TASK_COMPAT)
+		nr += COMPAT_NR;
 	return bpf_map_lookup_elem(&table, &nr);
 }
-#define TASK_COMPAT (1u << 31)
 
 /* pressure holds the thread if its ring is half full. */
 static __always_inline void pressure(struct work *w, struct task *st)
 {
-	if (blocking() && w->avail > ring_bytes / 2)
+	if (w->avail > ring_bytes / 2 && blocking())
 		hold(st);
 }
 
@@ -93,7 +98,6 @@ static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }
 
-static __noinline int orphan(struct work *w, struct task *st);
 #include "stores.h"
 
 static __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
@@ -137,7 +141,7 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 		put_offer(w, st, s);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
-	if (mmap_mode && s->use)
+	if (mmap_mode && (s->use || st->flags & TASK_LATE))
 		use_mapped(w, st, s, ret);
 	write_call(w, st, ret);
 	return 0;
@@ -145,8 +149,10 @@ static __noinline int record_call(struct work *w, struct task *st, struct spec *
 
 /* orphan closes pending work that the recorder will not do: the thread was not
  * held, or has ended. */
-static __noinline int orphan(struct work *w, struct task *st)
+__noinline int orphan(struct work *w, struct task *st)
 {
+	if (!w || !st)
+		return 0;
 	u32 tid = bpf_get_current_pid_tgid();
 	st->flags &= ~TASK_PENDING;
 	struct pending *p = bpf_map_lookup_elem(&pendings, &tid);
@@ -191,14 +197,16 @@ static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 #endif
 }
 
+#include "follow.h"
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct task *st = followed(t);
 	if (!st || released())
 		return 0;
-	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE)) | TASK_IN_CALL;
+	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE | TASK_JOINED)) | TASK_IN_CALL;
 	read_args(st, regs);
 	st->nr = nr;
 	st->tid = t->pid;
@@ -208,8 +216,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (!s)
 		return 0;
 	if (st->flags & TASK_FAULT)
-		settle(st, 0);
-	if (mmap_mode && s->use && shared.mapped)
+		settle(st, s->flags & SPEC_NO_RETURN ? LAST : 0);
+	if (mmap_mode && s->use)
 		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
 		note_position(st);
@@ -247,12 +255,14 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct task *st = followed(t);
 	u64 now;
-	if (!st || !(st->flags & TASK_IN_CALL) || released())
+	if (!st || !(st->flags & (TASK_IN_CALL | TASK_JOINED)) || released())
 		return 0;
 	if (st->flags & TASK_FAULT)
 		settle(st, 0);
+	if (st->flags & TASK_JOINED)
+		join_call(st, regs);
 	struct spec *s = spec_of(st);
 	struct work *w = begin(&now);
 	if (!s || !w)
@@ -286,10 +296,14 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct task *pst = bpf_task_storage_get(&tasks, parent, 0, 0);
+	struct task *pst = followed(parent);
 	struct rec_fork r = {};
 	u64 now;
-	if (!pst || released())
+	if (!pst) {
+		fork_unfollowed(parent, child);
+		return 0;
+	}
+	if (released())
 		return 0;
 	struct work *w = begin(&now);
 	if (!w)
@@ -340,7 +354,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	struct rec_exit r = {};
 	u64 now;
-	if (!st || released())
+	if (!st || st->flags & TASK_EXCLUDED || released())
 		return 0;
 	if (st->flags & TASK_FAULT)
 		settle(st, LAST);

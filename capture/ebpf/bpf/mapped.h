@@ -15,7 +15,7 @@ enum { MMAP_OFF, MMAP_WRITTEN, MMAP_DATA, MMAP_FULL };
 const volatile u32 mmap_mode = MMAP_OFF;
 const volatile u64 started = 0;     /* s: a file that was last changed before is as it was */
 const volatile u32 page_shift = 12;
-const volatile bool omit_data = false; /* content is not wanted */
+const volatile u32 read_keep = 0;   /* bytes of content that are wanted of one record */
 
 #define PAGE (1ull << page_shift)
 #define MAPPED_ARG 1 /* whose content the pages are */
@@ -30,6 +30,14 @@ const volatile bool omit_data = false; /* content is not wanted */
 #define HUGE_PAGES 512 /* pages under one entry of a page middle directory */
 #define EBUSY 16
 
+/* Pages whose content the recorder reads from the file when the call under way
+ * returns: they were faulted in by the kernel, which cannot be held. */
+struct late {
+	u64 ino, off, len, addr, fault, time;
+	u32 dev, flags;
+};
+#define MAX_LATE 2
+
 /* What a thread's last fault was, and, of the call under way, what it unmaps. */
 enum { FAULT_STORE = 1, FAULT_IN_CALL = 2, FAULT_PAGE = 4, FAULT_AROUND = 8 };
 struct fault {
@@ -43,6 +51,8 @@ struct fault {
 	/* The stored-to file whose mapping the call under way affects. */
 	u64 use_ino, use_off, use_len;
 	u32 use_dev, use_files;
+	u64 lates;
+	struct late late[MAX_LATE];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -99,6 +109,7 @@ struct area {
 	bool constant, tmpfs, copied; /* copied: the area may have pages of its own */
 	/* Of the fault. */
 	bool hold; /* the thread is on its way back to the program */
+	bool last; /* it is not, and will not be */
 	u64 now, at, count; /* of the record: first page, pages */
 };
 
@@ -237,8 +248,10 @@ static __always_inline u64 page_bytes(struct area *a)
 
 enum { READ_SHARED = 1, READ_STORE = 2, READ_CODE = 4, READ_IN_CALL = 8 }; /* event.MappedShared … */
 
-static __noinline int compose_read(struct work *w, struct fault *f, struct area *a, u32 is_code)
+__noinline int compose_read(struct work *w, struct fault *f, struct area *a, u32 is_code)
 {
+	if (!w || !f || !a)
+		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct rec_call *r = (struct rec_call *)w->buf;
 
@@ -265,8 +278,10 @@ static __noinline int compose_read(struct work *w, struct fault *f, struct area 
 
 /* write_read writes the record, without ever holding the thread for it: that is
  * only allowed on the way back to the program. */
-static __noinline int write_read(struct work *w, u32 shard)
+__noinline int write_read(struct work *w, u32 shard)
 {
+	if (!w)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	u64 n = w->len;
@@ -307,8 +322,10 @@ static __always_inline bool readable(u64 addr)
 /* copy_pages records the pages of [at, at+count) that are mapped, with their
  * content, one record for each stretch of them. Pages of the range that were not in
  * the cache are not mapped. */
-static __noinline int copy_pages(struct work *w, struct task *st, struct fault *f, struct area *a)
+__noinline int copy_pages(struct work *w, struct task *st, struct fault *f, struct area *a)
 {
+	if (!w || !st || !f || !a)
+		return 0;
 	u64 lo = a->at, n = a->count;
 	u32 i, code = is_code(a);
 
@@ -323,7 +340,11 @@ static __noinline int copy_pages(struct work *w, struct task *st, struct fault *
 		a->count = w->want;
 		a->at = page + (here ? 1 : 0) - w->want;
 		compose_read(w, f, a, code);
-		add_bulk(w, BULK(MAPPED_ARG, 0, PART_BYTES), page_addr(a, a->at), page_bytes(a), 0);
+		u64 bytes = page_bytes(a), keep = bytes < read_keep ? bytes : read_keep;
+		if (bytes > keep)
+			put_piece(w, MAPPED_ARG, PIECE_OMITTED, bytes - keep, keep);
+		if (keep)
+			add_bulk(w, BULK(MAPPED_ARG, 0, PART_BYTES), page_addr(a, a->at), keep, 0);
 		if (!write_read(w, st->shard & (MAX_SHARDS - 1)) && a->constant)
 			now_known(a);
 		w->want = 0;
@@ -348,29 +369,69 @@ static __always_inline void huge(struct fault *f, struct area *a, u64 last)
 	a->count = hi - lo + 1;
 }
 
-/* hold_for leaves the content of the record to the recorder. */
-static __always_inline bool hold_for(struct work *w, struct task *st, struct fault *f, struct area *a, u8 kind)
+/* add_pages has the recorder read pages from their file: as the content of the record
+ * (MAPPED_ARG), or as a record of their own (NO_CONTENT). */
+static __always_inline void add_pages(struct work *w, struct late *l, u8 arg)
 {
-	u64 n = page_bytes(a), page = f->addr >> page_shift;
+	if (w->pend.nparts + 2 > MAX_PARTS)
+		return;
+	add_part(w, arg, PART_PAGES, l->ino, l->len, l->off, l->dev);
+	add_part(w, NO_CONTENT, PART_PAGES_AT, l->addr, l->fault, l->time, l->flags);
+}
 
-	if (!a->hold || !blocking())
+/* join_pages does the same for a thread that is about to be held already. */
+static __always_inline bool join_pages(struct pending *p, struct late *l)
+{
+	u32 n = p->nparts;
+
+	if (n > MAX_PARTS - 2)
 		return false;
-	if (f->held == page) { /* for this it was held, and faulted again */
-		f->held = 0;
-		return true;
-	}
-	f->held = page;
-	if (kind == PART_MAPPED)
-		add_part(w, MAPPED_ARG, kind, a->key.ino, n, a->at << page_shift, a->key.dev);
-	else
-		add_part(w, MAPPED_ARG, kind, f->addr, n, a->at << page_shift, 0);
-	write_call(w, st, 0);
+	struct part *q = &p->parts[n], *at = &p->parts[n + 1];
+	*q = (struct part){.addr = l->ino, .len = l->len, .off = l->off, .count = l->dev, .arg = NO_CONTENT, .kind = PART_PAGES};
+	*at = (struct part){.addr = l->addr, .len = l->fault, .off = l->time, .count = l->flags, .arg = NO_CONTENT, .kind = PART_PAGES_AT};
+	p->nparts = n + 2;
 	return true;
 }
 
-/* take records what a fault has mapped. */
-static __noinline int take(struct work *w, struct task *st, struct fault *f, struct area *a)
+/* from_file leaves the content of a record to the recorder: now, if the thread can be
+ * held, or with the call under way. */
+static __noinline int from_file(struct work *w, struct task *st, struct fault *f, struct area *a)
 {
+	struct rec_call *r = (struct rec_call *)w->buf;
+	u64 page = f->addr >> page_shift;
+	struct late l = {.ino = a->key.ino, .dev = a->key.dev, .off = a->at << page_shift, .len = page_bytes(a),
+			 .addr = r->args[1], .fault = r->args[5], .time = f->time, .flags = r->args[4]};
+
+	if (!blocking() || a->last)
+		return 0;
+	if (!a->hold) {
+		u64 n = f->lates;
+		if (n >= MAX_LATE)
+			return 0;
+		f->late[n] = l;
+		f->lates = n + 1;
+		st->flags |= TASK_LATE;
+		return 1;
+	}
+	if (f->held == page) { /* for this it was held, and faulted again */
+		f->held = 0;
+		return 1;
+	}
+	f->held = page;
+	u32 tid = bpf_get_current_pid_tgid();
+	struct pending *p = st->flags & TASK_PENDING ? bpf_map_lookup_elem(&pendings, &tid) : 0;
+	if (p)
+		return join_pages(p, &l);
+	add_pages(w, &l, MAPPED_ARG);
+	write_call(w, st, 0);
+	return 1;
+}
+
+/* take records what a fault has mapped. */
+__noinline int take(struct work *w, struct task *st, struct fault *f, struct area *a)
+{
+	if (!w || !st || !f || !a)
+		return 0;
 	u64 asked = a->first + ((f->addr - a->from) >> page_shift);
 	u64 last = a->first + ((a->to - a->from) >> page_shift) - 1;
 	bool store = f->flags & FAULT_STORE, shared_area = a->flags & VM_SHARED;
@@ -391,7 +452,7 @@ static __noinline int take(struct work *w, struct task *st, struct fault *f, str
 		a->at = lo;
 		a->count = hi - lo + 1;
 	} else if (!(f->flags & FAULT_PAGE)) {
-		if (a->copied)
+		if (a->copied && !store)
 			return 0; /* a page of its own that was swapped out */
 		huge(f, a, last);
 		if (a->count == 1 && !a->tmpfs)
@@ -408,20 +469,17 @@ static __noinline int take(struct work *w, struct task *st, struct fault *f, str
 		return 0;
 	}
 	compose_read(w, f, a, lib);
-	if (omit_data) {
-		put_piece(w, MAPPED_ARG, PIECE_OMITTED, page_bytes(a), 0);
-		write_read(w, st->shard & (MAX_SHARDS - 1));
-		return 0;
-	}
-	if (store) {
-		if (hold_for(w, st, f, a, PART_BACKED))
+	/* Not what is in memory: the program may have stored to its copy, or others may
+	 * have stored what is not recorded yet. */
+	if (store || a->copied || (shared.mapped && bpf_map_lookup_elem(&stores, &a->key))) {
+		if (from_file(w, st, f, a))
 			return 0;
-		put_piece(w, MAPPED_ARG, PIECE_MISSING, page_bytes(a), 0);
-		write_read(w, st->shard & (MAX_SHARDS - 1));
-		return 0;
+		if (store || a->copied) {
+			put_piece(w, MAPPED_ARG, PIECE_MISSING, page_bytes(a), 0);
+			write_read(w, st->shard & (MAX_SHARDS - 1));
+			return 0;
+		}
 	}
-	if (shared.mapped && bpf_map_lookup_elem(&stores, &a->key) && hold_for(w, st, f, a, PART_MAPPED))
-		return 0;
 	if (a->constant && all_known(a)) {
 		put_piece(w, MAPPED_ARG, PIECE_OMITTED | PIECE_BEFORE, page_bytes(a), 0);
 		write_read(w, st->shard & (MAX_SHARDS - 1));
@@ -459,10 +517,9 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 		struct work *w = begin(&a.now);
 		if (w) {
 			a.hold = hold;
+			a.last = how & LAST && !hold;
 			if (!(st->flags & TASK_ANNOUNCED))
 				announce(w, st, a.now);
-			if (st->flags & TASK_PENDING)
-				orphan(w, st);
 			if (st->flags & TASK_ANNOUNCED)
 				take(w, st, f, &a);
 			else
@@ -477,8 +534,10 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 }
 
 /* settle records the thread's last fault, if that could not be done at once. */
-static __noinline int settle(struct task *st, u32 how)
+__noinline int settle(struct task *st, u32 how)
 {
+	if (!st)
+		return 0;
 	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
 
 	if (!f || !f->addr) {

@@ -172,8 +172,10 @@ __noinline int put_rare(struct work *w, struct task *st, struct cap *c, s64 ret)
 }
 
 /* put_capture composes or plans the memory of one argument. */
-static __noinline int put_capture(struct work *w, struct task *st, struct cap *c, s64 ret)
+__noinline int put_capture(struct work *w, struct task *st, struct cap *c, s64 ret)
 {
+	if (!w || !st || !c)
+		return 0;
 	u64 addr = st->args[c->arg < 6 ? c->arg : 0];
 	u64 n = 0, v;
 	u8 arg = c->arg, flags = 0;

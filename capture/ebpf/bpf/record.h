@@ -9,7 +9,7 @@
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
 enum { DATA_LAST = 1 };
-enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 16 };
+enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
 enum { SHARE_VM = 0x100, SHARE_FS = 0x200, SHARE_FILES = 0x400, SHARE_THREAD = 0x10000 };
 
 struct prefix {
@@ -106,14 +106,15 @@ _Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
 
 /* What the recorder reads while a thread is held, by thread (pending.go). */
 enum { PART_BYTES = 1, PART_VECTOR, PART_STRING, PART_MOVED, PART_MESSAGES, PART_MSGDATA,
-       PART_MAPPING, PART_MAPPED, PART_BACKED, PART_STORED };
+       PART_MAPPING, PART_PAGES, PART_PAGES_AT, PART_STORED, PART_VECTOR32 };
 enum { MAX_PARTS = IOT_MAX_CAPS + 1 };
+#define NO_CONTENT 0xff /* part.arg: it is not content of the call */
 struct part {
 	u64 addr; /* of the bytes, or of the iovec array */
 	u64 len;  /* still to be read */
 	u64 off;  /* position of the first of them within the argument's bytes */
 	u32 count; /* elements of the array */
-	u8 arg, kind, zero[2];
+	u8 arg, kind, flags, zero;
 };
 struct pending {
 	u64 enter;
@@ -131,7 +132,9 @@ _Static_assert(sizeof(struct part) == 32, "part");
 _Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32 + 8, "pending");
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
-enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_HELD = 16, TASK_FAULT = 32 };
+enum { TASK_ANNOUNCED = 1, TASK_IN_CALL = 2, TASK_PENDING = 4, TASK_EXEC_LATE = 8, TASK_HELD = 16, TASK_FAULT = 32, TASK_LATE = 64,
+       TASK_JOINED = 1 << 8,   /* followed since it ran, and no entry of a call was seen yet */
+       TASK_EXCLUDED = 1 << 9, /* not to be followed: the recorder's */ };
 struct task {
 	u64 enter, cpu;
 	u64 args[IOT_MAX_ARGS];
@@ -164,8 +167,11 @@ struct common {
 	u64 mapped;           /* files that programs can store to through mappings */
 	u64 mappings;         /* calls that mapped files */
 	u64 untold;           /* touches that had no room in their ring */
-	u64 zero[2];
+	u64 unmapping;        /* calls under way that change mappings of such files */
+	u64 followed;         /* counted by count_followed */
+	u64 entered;          /* processes that entered the cgroup */
+	u64 zero[7];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 };
-_Static_assert(sizeof(struct common) == 192 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS, "common");

@@ -13,6 +13,9 @@ extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
+extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *t, unsigned int flags) __ksym;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 
 /* repeat runs its body for i = 0 … n-1, n unknown to the verifier. (The mention of
  * bpf_iter_num_destroy makes clang emit its type, which cleanup alone does not.) */
@@ -39,11 +42,12 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 512);
+	__uint(max_entries, 1024);
 	__type(key, u32);
 	__type(value, struct spec);
 } table SEC(".maps");
 #define UNKNOWN_NR 511
+#define COMPAT_NR 512 /* where the rows of 32-bit calls begin */
 
 #define SIGCHLD 17
 #define SIGSTOP 19
@@ -186,7 +190,14 @@ static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 
 
 /* released says that the recording was cancelled, blocking that threads may be held. */
 static __always_inline bool released(void) { return *(volatile u64 *)&shared.release; }
-static __always_inline bool blocking(void) { return block && !released(); }
+
+/* blocking says whether the thread may be held: only its tracer sees that it stopped,
+ * and that is the recorder unless it could not or may no longer trace it. */
+static __always_inline bool blocking(void)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	return block && !released() && t->ptrace && t->parent->tgid == recorder;
+}
 
 /* pointer_at and word_at load from kernel memory by one checked instruction, where
  * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
@@ -233,17 +244,13 @@ static __always_inline int hold_signal(void)
 }
 
 /* hold stops the thread on its way back to the program, for the recorder, which finds
- * it listed. Should the recorder die, the guardian lets those go on that are (guard.go).
- * A thread that the recorder does not trace is not stopped: nobody would see it. */
+ * it listed. Should the recorder die, the guardian lets those go on that are (guard.go). */
 static __noinline int hold(struct task *st)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct held h = { .pid = t->tgid, .start = t->start_boottime };
+	struct held h = { .pid = t->tgid, .sig = hold_signal(), .start = t->start_boottime };
 	u32 tid = t->pid;
 
-	if (!t->ptrace || t->parent->tgid != recorder)
-		return -1;
-	h.sig = hold_signal();
 	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))
 		return -1;
 	st->flags |= TASK_HELD;

@@ -61,7 +61,7 @@ enum {
 #define PROT_WRITE 2
 #define PROT_EXEC 4
 #define MS_SYNC 4
-#define STORED_CLEAN 1 /* part.arg: what is dirty from now on was stored later */
+#define STORED_CLEAN 1 /* part.flags: what is dirty from now on was stored later */
 
 static __always_inline bool can_store(struct area *a)
 {
@@ -79,6 +79,8 @@ static __noinline int note_use(struct task *st, struct spec *s)
 	if (!f)
 		return 0;
 	f->use_files = 0;
+	if (!shared.mapped)
+		return 0;
 	if (s->use != USE_MUNMAP && s->use != USE_MSYNC && !(s->use == USE_MMAP && st->args[3] & MAP_FIXED))
 		return 0;
 	for (i = 0; i < 8; i++) {
@@ -99,6 +101,8 @@ static __noinline int note_use(struct task *st, struct spec *s)
 		}
 		at = a.to;
 	}
+	if (f->use_files)
+		__sync_fetch_and_add(&shared.unmapping, 1);
 	return 0;
 }
 
@@ -106,7 +110,10 @@ static __noinline int note_use(struct task *st, struct spec *s)
  * at all of them, if the inode is 0. */
 static __always_inline void put_stored(struct work *w, struct file_key *k, u64 off, u64 len, u32 flags)
 {
-	add_part(w, flags, PART_STORED, k->ino, len, off, k->dev);
+	u32 n = w->pend.nparts;
+
+	if (add_part(w, NO_CONTENT, PART_STORED, k->ino, len, off, k->dev) && n < MAX_PARTS)
+		w->pend.parts[n].flags = flags;
 }
 
 static __always_inline void put_stored_all(struct work *w, u32 flags)
@@ -147,7 +154,7 @@ static __always_inline void now_mapped(struct work *w, u64 addr)
 	if (a.pages.ino != a.key.ino || a.pages.dev != a.key.dev)
 		bpf_map_update_elem(&stores, &a.pages, &s, BPF_ANY);
 	__sync_fetch_and_add(&shared.mapped, 1);
-	add_part(w, 0, PART_MAPPING, addr, a.key.ino, a.mapping, a.key.dev);
+	add_part(w, NO_CONTENT, PART_MAPPING, addr, a.key.ino, a.mapping, a.key.dev);
 }
 
 /* use_mapped adds what the recorder has to do for a call that returns. */
@@ -156,7 +163,17 @@ static __noinline int use_mapped(struct work *w, struct task *st, struct spec *s
 	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
 	struct fault *f;
 	struct file_key k = {};
+	u32 i;
 
+	if (st->flags & TASK_LATE) {
+		st->flags &= ~TASK_LATE;
+		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+		for (i = 0; f && i < MAX_LATE; i++)
+			if (i < f->lates)
+				add_pages(w, &f->late[i], NO_CONTENT);
+		if (f)
+			f->lates = 0;
+	}
 	if (s->use == USE_MMAP && !failed(ret) && !(st->args[3] & MAP_ANONYMOUS)) {
 		__sync_fetch_and_add(&shared.mappings, 1);
 		struct file *file = file_of(st->args[4]);
@@ -173,15 +190,19 @@ static __noinline int use_mapped(struct work *w, struct task *st, struct spec *s
 	}
 	if (s->use == USE_MPROTECT && !failed(ret) && st->args[2] & PROT_WRITE)
 		now_mapped(w, st->args[0]);
-	if (!shared.mapped)
+	if (!shared.mapped && s->use != USE_MMAP && s->use != USE_MUNMAP && s->use != USE_MSYNC)
 		return 0;
 	switch (s->use) {
 	case USE_MMAP:
 	case USE_MUNMAP:
 	case USE_MSYNC:
 		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
-		if (!f || !f->use_files || failed(ret))
+		if (!f || !f->use_files)
 			break;
+		if (failed(ret) || !blocking()) {
+			__sync_fetch_and_add(&shared.unmapping, -1);
+			break;
+		}
 		k.ino = f->use_ino;
 		k.dev = f->use_dev;
 		u32 clean = s->use == USE_MSYNC && st->args[2] & MS_SYNC ? STORED_CLEAN : 0;
@@ -227,8 +248,7 @@ static __always_inline void mapped_fork(struct task_struct *parent, struct task_
 
 	if (mmap_mode == MMAP_OFF)
 		return;
-	if (mmap_mode >= MMAP_DATA)
-		bpf_task_storage_get(&faults, child, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	bpf_task_storage_get(&faults, child, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (shared.mapped && pid != kid && bpf_map_lookup_elem(&storers, &pid))
 		bpf_map_update_elem(&storers, &kid, &one, BPF_ANY);
 }
@@ -294,15 +314,13 @@ int BPF_PROG(on_writeback, struct inode *inode)
 	return 0;
 }
 
-/* count_mappings says how many mappings can store to a file, for the recorder. */
+/* count_mappings returns how many mappings can store to a file, for the recorder. */
 struct mapping_count {
 	u64 mapping;
-	s64 count;
 };
 SEC("syscall")
 int count_mappings(struct mapping_count *c)
 {
 	struct address_space *m = bpf_rdonly_cast((void *)c->mapping, bpf_core_type_id_kernel(struct address_space));
-	c->count = m->i_mmap_writable.counter;
-	return 0;
+	return m->i_mmap_writable.counter;
 }

@@ -47,6 +47,10 @@ struct bpf_dynptr {
 struct bpf_iter_num {
 	__u64 __opaque[1];
 } __attribute__((aligned(8)));
+struct bpf_iter_task {
+	__u64 __opaque[3];
+} __attribute__((aligned(8)));
+enum { BPF_TASK_ITER_PROC_THREADS = 2 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -62,10 +66,11 @@ struct pt_regs {
 		};
 	};
 	u64 orig_x0;
+	int syscallno;
 };
 #else
 struct pt_regs {
-	unsigned long bp, bx, r10, r9, r8, cx, dx, si, di;
+	unsigned long bp, bx, r10, r9, r8, cx, dx, si, di, orig_ax;
 };
 #endif
 
@@ -169,7 +174,19 @@ struct upid {
 	int nr;
 };
 struct pid {
+	unsigned int level;
 	struct upid numbers[1];
+};
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[1];
+};
+struct css_set {
+	struct cgroup *dfl_cgrp;
 };
 struct signal_struct {
 	atomic_t live;
@@ -194,8 +211,10 @@ struct sighand_struct {
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
-	struct mm_struct *mm;
+	unsigned int flags;
 	unsigned int ptrace;
+	struct mm_struct *mm;
+	int exit_state;
 	int exit_code;
 	int pid;
 	int tgid;
@@ -209,10 +228,15 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	sigset_t blocked;
+	struct pid *thread_pid;
+	struct css_set *cgroups;
 	u64 start_boottime;
 };
 enum pageflags {
 	PG_head = 6,
+};
+struct bpf_iter__task {
+	struct task_struct *task;
 };
 struct linux_binprm {
 	const char *filename;

@@ -1,0 +1,168 @@
+package layout
+
+import "iotape/event"
+
+// Memory is what an argument of a call points to, and what that points to.
+type Memory struct {
+	Arch   event.Arch
+	Layout event.Layout
+	Bytes  []byte
+
+	// Op, Arg and Args say which call it is of: what some structures are depends on
+	// other arguments, such as a socket option's level and name.
+	Op   event.Op
+	Arg  int
+	Args *[event.MaxArgs]uint64
+
+	// Parts of an argument (event.Part), nil where there are none.
+	Before  []byte
+	Names   []byte
+	Data    []byte  // may be only the first bytes
+	Moved   int64   // bytes that there are in all
+	Lens    []int64 // of the elements that hold Data
+	Control []byte
+	Target  []byte
+}
+
+// Decode returns what the bytes are. The second result is false if that is not
+// known, or if there are not enough of them.
+func (m *Memory) Decode() (Value, bool) {
+	if m.Arch > event.ARM64 {
+		return Value{}, false
+	}
+	switch m.Layout {
+	case event.LayoutNone:
+		return m.byCall()
+	case event.LayoutSockaddr:
+		return sockaddr(m.Bytes)
+	case event.LayoutMsghdr:
+		return m.message()
+	case event.LayoutMmsghdr:
+		return m.messages()
+	case event.LayoutCmsgs:
+		return controls(m.Bytes), true
+	case event.LayoutSockopt:
+		return m.option()
+	case event.LayoutDirents, event.LayoutDirents64:
+		return dirents(m.Bytes, m.Layout == event.LayoutDirents64), true
+	case event.LayoutNames:
+		return names(m.Bytes), true
+	case event.LayoutFDSet, event.LayoutCPUSet:
+		return Value{Kind: Bits, Data: m.Bytes}, true
+	case event.LayoutSigset:
+		if len(m.Bytes) > 8 {
+			return Value{}, false
+		}
+		return Value{Kind: Signals, Num: number(m.Bytes)}, true
+	case event.LayoutSigsetRef, event.LayoutXattrArgs, event.LayoutFprog:
+		return m.pointer()
+	case event.LayoutFileHandle:
+		return handle(m.Bytes)
+	case event.LayoutDedupeRange, event.LayoutFiemap:
+		return counted(m.Bytes, tails[m.Layout])
+	case event.LayoutIoctl:
+		return m.byCall()
+	case event.LayoutCapData:
+		return capabilityData(m.Bytes)
+	case event.LayoutSiginfo:
+		return siginfo(m.Bytes)
+	}
+	if int(m.Layout) >= len(forms) {
+		return Value{}, false
+	}
+	return forms[m.Layout][m.Arch].decode(m.Bytes, m.Arch, m.Before)
+}
+
+// form is what a layout of one size is.
+type form struct {
+	size   int     // bytes; of one element
+	record *record // or
+	field  *field
+	array  bool // the bytes are elements, one after the other
+	short  bool // fewer bytes are an older version of the structure
+}
+
+// decode reads the bytes of a form. before is what a number was.
+func (f *form) decode(b []byte, a event.Arch, before []byte) (Value, bool) {
+	switch {
+	case f == nil || f.size == 0 || len(b) < f.size && !f.short && !f.array:
+		return Value{}, false
+	case f.array:
+		return Value{Kind: List, Data: b, record: f.record, elem: f.field, stride: f.size, arch: a}, true
+	case f.record != nil:
+		return Value{Kind: Struct, Data: b, record: f.record, arch: a}, true
+	}
+	v := f.field.value(b, a)
+	if v.Kind == List && v.Len() == 1 && len(before) >= f.size {
+		one, was := v.At(0), f.field.elem.value(before, a)
+		one.Before, one.Changed = was.Num, was.Num != one.Num
+		return Value{Kind: List, values: []Value{one}}, true
+	}
+	return v, true
+}
+
+// forms holds the layouts whose structures have one size, on each architecture. The
+// sizes are the catalogue's.
+var forms = func() (t [event.LayoutMountAttr + 1][2]*form) {
+	for l, f := range map[event.Layout]form{
+		event.LayoutStat:        {record: stat(event.AMD64)},
+		event.LayoutStatx:       {record: statx},
+		event.LayoutStatfs:      {record: statfs},
+		event.LayoutTimespec:    {field: one(time("", 0))},
+		event.LayoutTimespec2:   {field: one(array("", 0, 2, time("", 0)))},
+		event.LayoutTimeval2:    {field: one(array("", 0, 2, micros("", 0)))},
+		event.LayoutUtimbuf:     {record: utimbuf},
+		event.LayoutFlock:       {record: flock},
+		event.LayoutOpenHow:     {record: openHow, short: true},
+		event.LayoutFDPair:      {field: one(array("", 0, 2, fd("", 0)))},
+		event.LayoutOffset:      {field: one(array("", 0, 1, i64("", 0)))},
+		event.LayoutCloneArgs:   {record: cloneArgs, short: true},
+		event.LayoutRlimit:      {record: rlimit},
+		event.LayoutTimeval:     {field: one(micros("", 0))},
+		event.LayoutItimerspec:  {record: itimerspec},
+		event.LayoutItimerval:   {record: itimerval},
+		event.LayoutPollfd:      {record: pollfd, array: true},
+		event.LayoutEpollEvent:  {record: epollEvent(4), array: true},
+		event.LayoutRusage:      {record: rusage},
+		event.LayoutUtsname:     {record: utsname},
+		event.LayoutSysinfo:     {record: sysinfo},
+		event.LayoutIocb:        {record: iocb},
+		event.LayoutIoEvent:     {record: ioEvent, array: true},
+		event.LayoutUringParams: {record: uringParams},
+		event.LayoutCloneRange:  {record: cloneRange},
+		event.LayoutFsxattr:     {record: fsxattr},
+		event.LayoutFstrim:      {record: fstrim},
+		event.LayoutWinsize:     {record: winsize},
+		event.LayoutTermios:     {record: termios},
+		event.LayoutTms:         {record: tms},
+		event.LayoutSchedParam:  {field: one(array("", 0, 1, i32("", 0)))},
+		event.LayoutCapHeader:   {record: capHeader},
+		event.LayoutIDs:         {field: one(id("", 0)), array: true},
+		event.LayoutU32:         {field: one(array("", 0, 1, i32("", 0)))},
+		event.LayoutU64:         {field: one(array("", 0, 1, u64("", 0)))},
+		event.LayoutWaitStatus:  {field: one(array("", 0, 1, num(Status, 4, "", 0)))},
+		event.LayoutIovec:       {record: iovec, array: true},
+		event.LayoutSigaction:   {record: sigaction},
+		event.LayoutStack:       {record: stack},
+		event.LayoutSigevent:    {record: sigevent},
+		event.LayoutTimex:       {record: timex},
+		event.LayoutTimezone:    {record: timezone},
+		event.LayoutSchedAttr:   {record: schedAttr, short: true},
+		event.LayoutMqAttr:      {record: mqAttr},
+		event.LayoutFutexWaitv:  {record: futexWaitv, array: true},
+		event.LayoutSembuf:      {record: sembuf, array: true},
+		event.LayoutOwner:       {record: owner},
+		event.LayoutFileAttr:    {record: fileAttr, short: true},
+		event.LayoutMountAttr:   {record: mountAttr, short: true},
+	} {
+		for _, a := range [...]event.Arch{event.AMD64, event.ARM64} {
+			f.size = l.Bytes(a)
+			t[l][a] = new(f)
+		}
+	}
+	t[event.LayoutStat][event.ARM64].record = stat(event.ARM64)
+	t[event.LayoutEpollEvent][event.ARM64].record = epollEvent(8)
+	return t
+}()
+
+func one(f field) *field { return &f }
