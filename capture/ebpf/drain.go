@@ -259,8 +259,8 @@ func (d *drain) writeSpans(shard int, r *ring) (moved uint64) {
 func (d *drain) writeLoss(shard int, lost uint64) {
 	d.seen[shard] += lost
 	d.lost += lost
-	at := atomic.SwapUint64(&d.p.shared.LostAt[shard], 0)
-	if at == 0 { // it belongs to a loss of which the last round saw the count
+	at := min(atomic.SwapUint64(&d.p.shared.LostAt[shard], 0), d.until)
+	if at == 0 { // the last round took it, with the first of these
 		at = d.until
 	}
 	d.writeFrame(trace.Frame{Shard: uint32(shard), Until: at, Lost: lost}, nil)
