@@ -167,6 +167,9 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	if err != nil {
 		return withHint(err, "the recording is kept; to seal it later: iotape seal %s", partial)
 	}
+	if n := done.stats.Refused; n > 0 {
+		c.say("%s to trace a program refused: recorded programs have iotape for their tracer, and there can be only one", report.Plural(n, "request was", "requests were"))
+	}
 	c.say("%s", done.line(res))
 	return commandStatus(res)
 }
@@ -189,6 +192,9 @@ func capturing(c *console, p *recordPlan, partial string) (*capture.Result, erro
 		return nil, err
 	}
 	defer f.Close()
+	if err := claim(f); err != nil {
+		return nil, err
+	}
 	guard, err := newSpaceGuard(f, filepath.Join(partial, holdName))
 	if err != nil {
 		return nil, err
