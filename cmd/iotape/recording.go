@@ -168,7 +168,7 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 		return withHint(err, "the recording is kept; to seal it later: iotape seal %s", partial)
 	}
 	if n := done.stats.Refused; n > 0 {
-		c.say("%s to trace a program refused: recorded programs have iotape for their tracer, and there can be only one", report.Plural(n, "request was", "requests were"))
+		c.say("%s: recorded programs have iotape for their tracer, and there can be only one", report.Plural(n, "request to trace a program was refused", "requests to trace programs were refused"))
 	}
 	c.say("%s", done.line(res))
 	return commandStatus(res)
