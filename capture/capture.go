@@ -66,7 +66,10 @@ type Options struct {
 	// EveryCall makes a back end that lets frequent calls without meaning for storage
 	// through record them too.
 	EveryCall bool
-	Mmap      Mmap // "" is data
+	// Survive makes a back end whose programs would end with a killed recorder record
+	// in another way, slower, in which they do not.
+	Survive bool
+	Mmap    Mmap // "" is data
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int

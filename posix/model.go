@@ -37,6 +37,7 @@ type Thread struct {
 // FS is where relative names start and what modes are masked with.
 type FS struct {
 	Cwd   string // absolute; "" if unknown
+	Root  string // what chroot made of "/"; "" if nothing
 	Umask uint32
 	// CwdID changes with every successful chdir or fchdir and is unique within
 	// the model, so that equal ids mean the same directory.
@@ -260,12 +261,12 @@ func (m *Model) setCwd(t *Thread, dir string) {
 
 // Abs returns the absolute form of a name as a thread would use it, cleaned of
 // ".", ".." and doubled slashes by their text alone; "" if the directory that it
-// starts from is not known.
+// starts from is not known. Below a chroot it begins with that directory.
 func (t *Thread) Abs(dirfd int32, name string) string {
 	base := t.FS.Cwd
 	switch {
 	case strings.HasPrefix(name, "/"):
-		return path.Clean(name)
+		return t.FS.inRoot(name)
 	case dirfd != event.AtFDCWD:
 		d := t.Table.Lookup(dirfd)
 		if d == nil {
@@ -279,5 +280,16 @@ func (t *Thread) Abs(dirfd int32, name string) string {
 	if name == "" {
 		return base
 	}
+	if inside, ok := strings.CutPrefix(base, t.FS.Root); ok && t.FS.Root != "" && (inside == "" || inside[0] == '/') {
+		return t.FS.inRoot(path.Join("/", inside, name)) // ".." does not leave it
+	}
 	return path.Join(base, name)
+}
+
+// inRoot returns the name of what a process calls name, which begins with "/".
+func (fs *FS) inRoot(name string) string {
+	if fs.Root == "" {
+		return path.Clean(name)
+	}
+	return path.Join(fs.Root, path.Clean(name))
 }

@@ -147,6 +147,28 @@ func TestFailedCallsChangeNothing(t *testing.T) {
 	}
 }
 
+func TestChroot(t *testing.T) {
+	s := start(t) // in /home
+	s.apply(&event.Event{Op: event.OpChroot, PID: 1, TID: 1, Paths: []event.Path{{Raw: "../srv/./root/"}}})
+	th := s.m.Thread(1, 1)
+	abs := func(name, want string) {
+		t.Helper()
+		if got := th.Abs(event.AtFDCWD, name); got != want {
+			t.Errorf("%s in %s is %s, want %s", name, th.FS.Cwd, got, want)
+		}
+	}
+	abs("/etc/x", "/srv/root/etc/x")
+	abs("/../x", "/srv/root/x")
+	abs("x", "/home/x") // it has not gone there
+	s.apply(&event.Event{Op: event.OpChdir, PID: 1, TID: 1, Paths: []event.Path{{Raw: "/"}}})
+	abs("../../x", "/srv/root/x")
+	abs(".", "/srv/root")
+	s.apply(&event.Event{Op: event.OpGetcwd, PID: 1, TID: 1, Ret: 5, Bufs: []event.Buf{{Inline: []byte("/tmp\x00")}}})
+	abs("x", "/srv/root/tmp/x")
+	s.apply(&event.Event{Op: event.OpChroot, PID: 1, TID: 1, Paths: []event.Path{{Raw: "/inner"}}})
+	abs("/x", "/srv/root/inner/x")
+}
+
 func TestNamesThroughDescriptors(t *testing.T) {
 	s := start(t)
 	s.open(1, "/srv/db", 7, 0)

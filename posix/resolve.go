@@ -206,6 +206,7 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpChdir:          (*Model).changedDir,
 	event.OpFchdir:         (*Model).changedDir,
 	event.OpGetcwd:         (*Model).toldCwd,
+	event.OpChroot:         (*Model).changedRoot,
 	event.OpUmask:          (*Model).masked,
 	event.OpExecve:         (*Model).executed,
 	event.OpExecveat:       (*Model).executed,
@@ -420,7 +421,13 @@ func (m *Model) toldCwd(t *Thread, ev *event.Event) {
 	}
 	b := ev.Bufs[0].Inline
 	if n := len(b); n > 1 && b[0] == '/' {
-		t.FS.Cwd = string(b[:n-1])
+		t.FS.Cwd = t.FS.inRoot(string(b[:n-1]))
+	}
+}
+
+func (m *Model) changedRoot(t *Thread, ev *event.Event) {
+	if ev.OK() && len(ev.Paths) > 0 {
+		t.FS.Root = strings.TrimSuffix(ev.Paths[0].Abs, "/")
 	}
 }
 

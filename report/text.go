@@ -28,7 +28,7 @@ func (s *Stat) Text(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
-		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), plural(s.ProcessesTotal, "process", "processes"), plural(s.Threads, "thread", "threads"),
+		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), Plural(s.ProcessesTotal, "process", "processes"), Plural(s.Threads, "thread", "threads"),
 		Bytes(s.ReadBytes), Bytes(s.WrittenBytes), Duration(s.TotalNS))
 	fmt.Fprintf(&b, "quality: %s\n\n", s.Quality.Line())
 
@@ -69,7 +69,7 @@ func (q *Quality) Line() string {
 	var parts []string
 	add := func(n uint64, one, many string) {
 		if n > 0 {
-			parts = append(parts, plural(n, one, many))
+			parts = append(parts, Plural(n, one, many))
 		}
 	}
 	if q.LostRecords == 0 {
@@ -89,7 +89,7 @@ func (q *Quality) Line() string {
 		parts = append(parts, Printable(q.Unfinished))
 	}
 	if n := q.DamagedBlocks; n > 0 {
-		parts = append(parts, plural(n, "damaged part", "damaged parts")+" of the tape left out ("+Printable(q.FirstDamage)+")")
+		parts = append(parts, Plural(n, "damaged part", "damaged parts")+" of the tape left out ("+Printable(q.FirstDamage)+")")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -212,7 +212,8 @@ func dash(n uint64, f func(uint64) string) string {
 	return f(n)
 }
 
-func plural[N int | uint64](n N, one, many string) string {
+// Plural writes a count with its noun.
+func Plural[N int | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -46,6 +46,7 @@ func (s *sealer) record(r *trace.Record) error {
 		s.inherit(r)
 		s.queue.push(it)
 	case trace.RecExit:
+		s.finishCall(s.thread(r.TID), r.TID)
 		it := s.simple(r, event.Exited)
 		it.ev.Ret = r.Ret
 		s.queue.push(it)
@@ -102,7 +103,7 @@ func (s *sealer) inherit(r *trace.Record) {
 		return
 	}
 	child := *s.thread(r.TID)
-	child.entries, child.announced = nil, false
+	child.entries, child.announced, child.unfinished = nil, false, 0
 	if r.Share&trace.ShareThread == 0 {
 		child.ppid = r.PID
 	}
@@ -222,12 +223,40 @@ func (s *sealer) call(r *trace.Record) error {
 	if err := s.pieces(it, r.Pieces); err != nil {
 		return err
 	}
+	ordinary := event.Number(s.arch, ev.Op) >= 0
+	if ordinary {
+		s.finishCall(s.thread(r.TID), r.TID)
+	}
 	if r.Flags&trace.CallMore != 0 {
 		it.pending = true
 		s.open[callKey{r.TID, r.Enter}] = it
+		if ordinary {
+			s.thread(r.TID).unfinished = r.Enter
+		}
 	}
 	s.queue.push(it)
 	return nil
+}
+
+// finishCall gives up waiting for the content of a thread's last call: what the
+// thread did next is here, and all of the call was written before that.
+func (s *sealer) finishCall(t *thread, tid uint32) {
+	if t.unfinished == 0 {
+		return
+	}
+	if it := s.open[callKey{tid, t.unfinished}]; it != nil {
+		s.partial(it)
+	}
+	t.unfinished = 0
+}
+
+// partial takes a call as it is, although its content has not all arrived.
+func (s *sealer) partial(it *item) {
+	delete(s.open, callKey{it.ev.TID, uint64(it.ev.Enter)})
+	it.pending = false
+	it.ev.Flags |= event.Incomplete
+	s.stats.nLosses[trace.LossPartial]++
+	s.stats.Lost++
 }
 
 // widen makes a 32-bit call one of its operation.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"syscall"
 
 	"iotape/event"
 	"iotape/posix"
@@ -28,6 +29,9 @@ type Stats struct {
 	Lost    uint64 // records
 	Late    uint64 // events that came out of order
 	Missing int64  // bytes of content that could not be recorded
+	Refused uint64 // requests to trace a thread that had a tracer: the recorder
+	Running int    // threads that had not ended
+	Until   int64  // monotonic clock, ns, up to which the recording is complete
 	Bytes   int64  // of content that the calls moved
 	Stream  int64  // bytes of the stream that were read
 	Losses  []trace.Loss
@@ -119,6 +123,7 @@ type thread struct {
 	comm                      string
 	announced                 bool    // the above is from its own RecTask
 	entries                   []entry // from RecEnter, for its next call
+	unfinished                uint64  // when its last call began, whose content may still come; 0: none
 }
 
 type entry struct {
@@ -250,10 +255,7 @@ func byArgument(a, b event.Buf) int {
 func (s *sealer) write(it *item) error {
 	ev := &it.ev
 	if it.pending {
-		delete(s.open, callKey{ev.TID, uint64(ev.Enter)})
-		ev.Flags |= event.Incomplete
-		s.stats.nLosses[trace.LossPartial]++
-		s.stats.Lost++
+		s.partial(it)
 	}
 	if it.key < s.sealed {
 		ev.Flags |= event.Late
@@ -280,13 +282,24 @@ func (s *sealer) write(it *item) error {
 	}
 	if ev.Kind == event.Call {
 		s.stats.Calls++
+		if isRefused(ev) {
+			s.stats.Refused++
+		}
 	}
 	s.stats.Events++
 	return s.tw.Write(ev)
 }
 
+// isRefused reports whether a program asked to trace a thread that is traced.
+func isRefused(ev *event.Event) bool {
+	const traceMe, attach, seize = 0, 16, 0x4206 // PTRACE_* (linux/ptrace.h)
+	return ev.Op == event.OpPtrace && ev.Errno == syscall.EPERM &&
+		(ev.Args[0] == traceMe || ev.Args[0] == attach || ev.Args[0] == seize)
+}
+
 // finish writes what is left.
 func (s *sealer) finish() error {
+	s.stats.Running, s.stats.Until = len(s.threads), int64(s.until)
 	if err := s.emit(^uint64(0), true); err != nil {
 		return err
 	}

@@ -69,8 +69,9 @@ type drain struct {
 
 // heldThread is a thread that waits for the recorder.
 type heldThread struct {
-	t   *ptracer.Tracee
-	tid int
+	t      *ptracer.Tracee
+	tid    int
+	listed bool // still, for the guardian
 }
 
 func newDrain(p *programs, sw *trace.StreamWriter, content capture.Content) (*drain, error) {
@@ -124,10 +125,10 @@ func (d *drain) wake() {
 }
 
 // hold is called on the tracing thread when a thread was stopped for us.
-func (d *drain) hold(t *ptracer.Tracee) {
+func (d *drain) hold(t *ptracer.Tracee, listed bool) {
 	d.stops.Add(1)
 	d.mu.Lock()
-	d.fresh = append(d.fresh, heldThread{t, t.TID})
+	d.fresh = append(d.fresh, heldThread{t, t.TID, listed})
 	d.mu.Unlock()
 	d.wake()
 }
@@ -240,33 +241,46 @@ func (d *drain) clock() uint64 {
 
 // writeSpans writes a ring's records and gives the memory back.
 func (d *drain) writeSpans(shard int, r *ring) (moved uint64) {
-	lost := atomic.LoadUint64(&d.p.shared.Lost[shard]) - d.seen[shard]
-	d.seen[shard] += lost
-	d.lost += lost
+	if lost := atomic.LoadUint64(&d.p.shared.Lost[shard]) - d.seen[shard]; lost > 0 {
+		d.writeLoss(shard, lost)
+	}
 	for _, s := range d.spans[shard] {
-		if d.write(shard, lost, r.bytes(s.from, s.to), s.records) {
+		if d.write(shard, r.bytes(s.from, s.to), s.records) {
 			d.events += s.calls
-			lost = 0
 		}
 		r.consume(s.to)
 		moved += s.to - s.from
 	}
-	if lost > 0 {
-		d.write(shard, lost, nil, 0)
-	}
 	return moved
 }
 
-// write writes a frame, or counts what it would have held as lost.
-func (d *drain) write(shard int, lost uint64, payload []byte, records uint64) bool {
-	if d.err == nil {
-		d.err = d.sw.WriteRecords(trace.Frame{Shard: uint32(shard), Round: d.round, Until: d.until, Lost: lost}, d.digest.Payload(payload))
+// writeLoss writes a frame without records that says how many a shard has lost, as of
+// the time of the first: where in the trace they are missing.
+func (d *drain) writeLoss(shard int, lost uint64) {
+	d.seen[shard] += lost
+	d.lost += lost
+	at := min(atomic.SwapUint64(&d.p.shared.LostAt[shard], 0), d.until)
+	if at == 0 { // the last round took it, with the first of these
+		at = d.until
 	}
-	if d.err != nil {
+	d.writeFrame(trace.Frame{Shard: uint32(shard), Until: at, Lost: lost}, nil)
+}
+
+// write writes a frame of records, or counts them as lost.
+func (d *drain) write(shard int, payload []byte, records uint64) bool {
+	if !d.writeFrame(trace.Frame{Shard: uint32(shard), Until: d.until}, d.digest.Payload(payload)) {
 		d.lost += records
 		return false
 	}
 	return true
+}
+
+func (d *drain) writeFrame(f trace.Frame, payload []byte) bool {
+	f.Round = d.round
+	if d.err == nil {
+		d.err = d.sw.WriteRecords(f, payload)
+	}
+	return d.err == nil
 }
 
 // writeOwn writes the recorder's own records, in as many frames as that needs.
@@ -283,7 +297,7 @@ func (d *drain) writeOwn(records []byte) {
 				n = next
 			}
 		}
-		d.write(len(d.p.rings), 0, records[:n], 1)
+		d.write(len(d.p.rings), records[:n], 1)
 		records = records[n:]
 	}
 }
@@ -302,20 +316,23 @@ func (d *drain) countTasks() {
 // serve does what the first n held threads wait for, and lets them go on.
 func (d *drain) serve(n int) {
 	rest := d.held[:0]
-	var free []*ptracer.Tracee
+	var free []heldThread
 	for i, h := range d.held {
 		if i >= n {
 			rest = append(rest, h)
 			continue
 		}
 		d.readPending(h.tid)
-		free = append(free, h.t)
+		free = append(free, h)
 	}
 	d.held = rest
 	if len(free) > 0 {
 		d.tr.Do(func() {
-			for _, t := range free {
-				t.Resume()
+			for _, h := range free {
+				if h.listed {
+					_ = d.p.Holding.Delete(uint32(h.tid))
+				}
+				h.t.Resume()
 			}
 		})
 	}

@@ -38,6 +38,8 @@ type follower struct {
 	c  *config
 	tr *ptracer.Tracer
 
+	guardian *guardian
+
 	state   running.State
 	known   map[int]bool // threads that were followed because they were found
 	entered uint64       // processes that entered the cgroup and were found
@@ -47,13 +49,32 @@ type follower struct {
 
 // command is the tracer's gate: the process is about to become the command.
 func (f *follower) command(pid int) error {
-	hurry()
+	if err := f.prepare(); err != nil {
+		return err
+	}
 	f.d.begin(running.AppendCommand(nil, pid, now()))
 	if err := f.p.follow(pid, f.task(pid, 0)); err != nil {
 		return err
 	}
 	f.started(pid)
 	return nil
+}
+
+// prepare readies the tracing thread, which calls it: it is in a hurry from now on, and
+// if it may hold threads a guardian watches over it.
+func (f *follower) prepare() (err error) {
+	if f.c.block {
+		f.guardian, err = startGuardian(f.p.Holding)
+	}
+	hurry()
+	return err
+}
+
+// dismiss ends what prepare began.
+func (f *follower) dismiss() {
+	if f.guardian != nil {
+		f.guardian.stop()
+	}
 }
 
 func (f *follower) started(pid int) {
@@ -68,7 +89,9 @@ func (f *follower) task(tid int, flags uint32) iotapeTask {
 
 // attach follows what runs already. It is called on the tracing thread.
 func (f *follower) attach() error {
-	hurry()
+	if err := f.prepare(); err != nil {
+		return err
+	}
 	f.known = map[int]bool{}
 	f.d.describing.Store(now())
 	f.entered = atomic.LoadUint64(&f.p.shared.Entered)

@@ -49,6 +49,7 @@ type iotapeCommon struct {
 	Followed  uint64
 	Entered   uint64
 	Zero      [7]uint64
+	LostAt    [8]uint64
 	Cpus      [1024]struct {
 		_          structs.HostLayout
 		Active     uint64
@@ -97,9 +98,10 @@ type iotapeFileKey struct {
 }
 
 type iotapeHeld struct {
-	_   structs.HostLayout
-	Pid uint32
-	Sig uint32
+	_     structs.HostLayout
+	Pid   uint32
+	Sig   uint32
+	Start uint64
 }
 
 type iotapeMappingCount struct {

@@ -60,19 +60,13 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		return nil, err
 	}
 	defer d.close()
-	if c.block {
-		g, err := startGuardian(p.Holding)
-		if err != nil {
-			return nil, err
-		}
-		defer g.stop()
-	}
 	if !o.All {
 		if err := p.attach(p.optional(o)...); err != nil {
 			return nil, err
 		}
 	}
 	f := &follower{p: p, d: d, o: o, c: &c, over: make(chan struct{})}
+	defer f.dismiss()
 	defer close(f.over)
 	cmd := &ptracer.Command{Leaving: f.leaving}
 	if o.Running() {
@@ -129,9 +123,10 @@ func (d *drain) signalled(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.S
 	if d.p.Holding.Lookup(tid, &h) != nil || h.Sig != uint32(sig) {
 		return ptracer.Deliver
 	}
-	if sig != syscall.SIGSTOP { // else the guardian still needs it
+	stops := sig == syscall.SIGSTOP // it is still about to be delivered
+	if !stops {
 		_ = d.p.Holding.Delete(tid)
 	}
-	d.hold(t)
+	d.hold(t, stops)
 	return ptracer.Hold
 }

@@ -12,6 +12,15 @@ const (
 	dataArch = 4
 )
 
+// letThrough makes the recorder do what the filter would.
+func (r *recorder) letThrough(exempt []Exempt) {
+	for _, e := range exempt {
+		if e.NR < len(r.through) {
+			r.through[e.NR] = true
+		}
+	}
+}
+
 // filter returns the seccomp program that lets the exempt calls through and
 // sends all others, and those of other ABIs, to the tracer. The kernel caches
 // which numbers it always allows, so its length costs nothing.

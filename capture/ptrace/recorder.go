@@ -21,8 +21,9 @@ type recorder struct {
 	tr   *ptracer.Tracer
 	out  output
 
-	started bool   // the command's first call was seen
-	events  uint64 // calls recorded
+	through [512]bool // native calls that stop and are not recorded
+	started bool      // the command's first call was seen
+	events  uint64    // calls recorded
 
 	rec     trace.Record // reused
 	plan    []segment
@@ -93,6 +94,9 @@ func (r *recorder) newThread(t *ptracer.Tracee) *thread {
 }
 
 func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
+	if !c.Compat && c.NR < uint64(len(r.through)) && r.through[c.NR] {
+		return false
+	}
 	th := r.of(t)
 	spec := event.Lookup(event.OpUnknown)
 	switch {

@@ -32,16 +32,18 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 	if o.EveryCall {
 		through = nil
 	}
-	prog, err := filter(through)
-	if err != nil {
-		return nil, err
-	}
 	r := newRecorder(o, arch, sw)
-	r.tr = ptracer.New(&ptracer.Command{
-		Argv: o.Command, Dir: o.Dir, Env: o.Env,
-		Files:  [3]*os.File{o.Stdin, o.Stdout, o.Stderr},
-		Filter: prog,
-	}, r.handler())
+	cmd := &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
+	if o.Survive {
+		cmd.EveryCall = true
+		r.letThrough(through)
+	} else {
+		var err error
+		if cmd.Filter, err = filter(through); err != nil {
+			return nil, err
+		}
+	}
+	r.tr = ptracer.New(cmd, r.handler())
 
 	begin := time.Now()
 	stopFlushing := r.flushRegularly()

@@ -35,7 +35,9 @@ Ctrl-C goes to the command. When the tape is being sealed, it stops sealing and
 keeps the recording, to be sealed later with iotape seal.
 
 If the disk fills up the command goes on; what is not recorded is counted, and
-the tape says so.
+the tape says so. If iotape itself is killed the command goes on unharmed, and
+iotape repair makes a tape of what was recorded until then; with ptrace this is
+so with --survive, and without it the command is killed too.
 
 With --last nothing is written while all is well: only the recent past is kept, in
 memory. It is written to a tape of its own, NAME-1.tape and so on, when iotape dump
@@ -93,6 +95,7 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 	f.BoolVar(&p.capture.Wakeups, "wakeups", false, "also record who woke up whom; needs eBPF")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
 	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
+	f.BoolVar(&p.capture.Survive, "survive", false, "with ptrace, let the command live when the recorder is killed, which is slower; with eBPF it always does")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of files that are mapped into memory: data (reads and stores; of programs and libraries only that a page was used), full (those like other files), written (stores only) or off")
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them, which is the default of --all")

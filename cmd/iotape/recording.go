@@ -174,6 +174,9 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	if err != nil {
 		return withHint(err, "the recording is kept; to seal it later: iotape seal %s", partial)
 	}
+	if n := done.stats.Refused; n > 0 {
+		c.say("%s: recorded programs have iotape for their tracer, and there can be only one", report.Plural(n, "request to trace a program was refused", "requests to trace programs were refused"))
+	}
 	c.say("%s", done.line(res))
 	return commandStatus(res)
 }
@@ -196,6 +199,9 @@ func capturing(c *console, p *recordPlan, partial string) (*capture.Result, erro
 		return nil, err
 	}
 	defer f.Close()
+	if err := claim(f); err != nil {
+		return nil, err
+	}
 	guard, err := newSpaceGuard(f, filepath.Join(partial, holdName))
 	if err != nil {
 		return nil, err

@@ -49,9 +49,15 @@ func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
 		return nil, err
 	}
 	defer in.Close()
+	if err := claim(in); err != nil {
+		return nil, err
+	}
 	fi, err := in.Stat()
 	if err != nil {
 		return nil, err
+	}
+	if err := os.Remove(filepath.Join(s.work, holdName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // what a killed recorder held for this
 	}
 	unfinished, done := filepath.Join(s.work, sealingName), false
 	if err := os.RemoveAll(unfinished); err != nil {
@@ -102,6 +108,16 @@ func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
 	}
 	res.size = dirBytes(s.out)
 	return res, nil
+}
+
+// claim keeps other iotapes from a stream that this one writes or seals, as long as
+// the file is open.
+func claim(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("%s is being recorded or sealed by another iotape", f.Name())
+	}
+	return nil // a file system without locks
 }
 
 // stopped gives an interrupted sealing its words.

@@ -27,6 +27,7 @@
 //     through, without callbacks, until the last program has ended, and programs
 //     are killed if the recorder dies. Without a filter a cancelled Run detaches
 //     and returns, and programs survive the recorder. Detaching interrupts no call.
+//     The signal of a thread that is stopped for one is then delivered.
 //   - A traced program cannot trace (gdb, strace): a thread has one tracer.
 //
 // # Signals and terminal

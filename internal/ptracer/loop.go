@@ -99,7 +99,7 @@ func (tr *Tracer) stopped(t *Tracee, ws unix.WaitStatus) {
 	sig := ws.StopSignal()
 	switch ev := event(ws); {
 	case ev == unix.PTRACE_EVENT_SECCOMP:
-		tr.enter(t)
+		tr.filtered(t)
 	case ev == unix.PTRACE_EVENT_FORK, ev == unix.PTRACE_EVENT_VFORK, ev == unix.PTRACE_EVENT_CLONE:
 		tr.forked(t, ev)
 	case ev == unix.PTRACE_EVENT_EXEC:
@@ -123,6 +123,9 @@ func (tr *Tracer) stopped(t *Tracee, ws unix.WaitStatus) {
 	default:
 		if tr.signalled(t, sig) == Hold {
 			t.held = true
+			if sig == syscall.SIGSTOP {
+				park(t)
+			}
 		}
 	}
 	if t != nil && !t.held {
@@ -130,10 +133,18 @@ func (tr *Tracer) stopped(t *Tracee, ws unix.WaitStatus) {
 	}
 }
 
+// park moves a thread that is about to get a SIGSTOP on to another stop, of which
+// nothing is left should we die: the kernel delivers what it has told us of.
+func park(t *Tracee) {
+	if ptrace(unix.PTRACE_INTERRUPT, t.TID, 0, 0) == nil {
+		_ = ptrace(unix.PTRACE_CONT, t.TID, 0, 0) // and its next stop finds it held
+	}
+}
+
 // resume lets a stopped thread go on, with the signal that is due.
 func (tr *Tracer) resume(t *Tracee) {
 	request := unix.PTRACE_CONT
-	if t.wantExit || t.PID == tr.root && tr.phase != running {
+	if t.wantExit || tr.cmd.EveryCall || t.PID == tr.root && tr.phase != running {
 		request = unix.PTRACE_SYSCALL
 	}
 	sig := t.sig
@@ -141,20 +152,25 @@ func (tr *Tracer) resume(t *Tracee) {
 	_ = ptrace(request, t.TID, 0, uintptr(sig)) // ESRCH: killed; wait4 reports it
 }
 
-// enter handles a stop of the seccomp filter.
-func (tr *Tracer) enter(t *Tracee) {
-	if tr.phase == inStub || tr.phase == stubDead || tr.h.Enter == nil {
-		return
-	}
+// filtered handles a stop of the seccomp filter.
+func (tr *Tracer) filtered(t *Tracee) {
 	var i syscallInfo
-	if i.get(t.TID) != nil || i.op != unix.PTRACE_SYSCALL_INFO_SECCOMP {
+	if i.get(t.TID) == nil && i.op == unix.PTRACE_SYSCALL_INFO_SECCOMP {
+		tr.enter(t, &i)
+	}
+}
+
+// enter handles the begin of a call.
+func (tr *Tracer) enter(t *Tracee, i *syscallInfo) {
+	if tr.phase == inStub || tr.phase == stubDead || tr.h.Enter == nil {
 		return
 	}
 	c := Syscall{NR: i.nr, Args: i.args, Arch: i.arch, Compat: i.arch != nativeArch()}
 	t.wantExit = tr.h.Enter(t, &c)
 }
 
-// syscallStop handles the end of a call, and the steps of the stub.
+// syscallStop handles the end of a call, the steps of the stub, and, without a filter,
+// the begin of calls.
 func (tr *Tracer) syscallStop(t *Tracee) {
 	var i syscallInfo
 	if i.get(t.TID) != nil {
@@ -165,6 +181,9 @@ func (tr *Tracer) syscallStop(t *Tracee) {
 		if tr.phase == inStub && i.nr == unix.SYS_EXECVE {
 			tr.phase = inExec
 			tr.gate()
+		}
+		if tr.cmd.EveryCall {
+			tr.enter(t, &i)
 		}
 	case i.op == unix.PTRACE_SYSCALL_INFO_EXIT:
 		wanted := t.wantExit

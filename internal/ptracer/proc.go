@@ -18,6 +18,9 @@ func threadGroup(tid int) int {
 // parentProcess returns the parent of a process, 0 if it cannot be read.
 func parentProcess(pid int) int { return statusField(pid, "PPid:") }
 
+// nameOf returns the name of a thread, "" if it cannot be read.
+func nameOf(tid int) string { return statusLine(strconv.Itoa(tid), "Name:") }
+
 // tracerOf returns the thread that traces a thread, 0 if none does.
 func tracerOf(tid int) int { return statusField(tid, "TracerPid:") }
 

@@ -27,6 +27,10 @@ type Command struct {
 	// only if the kernel refuses the filter without.
 	Filter []unix.SockFilter
 
+	// EveryCall makes all calls stop (Handler.Enter), without a filter: slower, since
+	// calls that are not wanted stop too, but the programs can do without a tracer.
+	EveryCall bool
+
 	// Gate, if set, is called when the command's process exists and is stopped at
 	// the entry of its execve, before the kernel's sys_enter tracepoint: the first
 	// call that is to be recorded. An error ends the process and is returned by

@@ -38,6 +38,9 @@ func (tr *Tracer) seize(s *stub) error {
 		tr.options |= unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 	}
 	if err := ptrace(unix.PTRACE_SEIZE, s.pid, 0, tr.options); err != nil {
+		if other := tracerOf(s.pid); other != 0 {
+			return fmt.Errorf("trace %s: process %d (%s) traces it already, and there can be only one", s.path, other, nameOf(other))
+		}
 		return &SetupError{Feature: "permission to trace its own child", Err: err}
 	}
 	if err := ptrace(unix.PTRACE_INTERRUPT, s.pid, 0, 0); err != nil {

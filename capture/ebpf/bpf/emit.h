@@ -138,7 +138,8 @@ __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 	return 0;
 }
 
-/* finish_data writes the last RecData record, with the rest as missing. */
+/* finish_data writes the last RecData record, with the rest as missing. Without room
+ * for it the call stays unfinished, which its thread's next record tells. */
 __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 {
 	if (!w || !p)
@@ -167,7 +168,7 @@ __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 		n++;
 	}
 	h.r.npieces = n;
-	put_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
+	try_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
 	return 0;
 }
 
@@ -272,9 +273,12 @@ static __noinline int leave_pending(struct work *w)
 		return -1;
 	st->npending++;
 	st->flags |= TASK_PENDING;
-	if (!(st->flags & TASK_IN_CALL))
-		hold(st);
-	return 0;
+	if ((st->flags & TASK_IN_CALL) || !hold(st))
+		return 0;
+	bpf_map_delete_elem(&pendings, &k);
+	if (!--st->npending)
+		st->flags &= ~TASK_PENDING;
+	return -1;
 }
 
 /* write_call writes what was composed. */

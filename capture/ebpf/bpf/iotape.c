@@ -304,10 +304,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
 	st->flags &= ~TASK_IN_CALL;
-	if (st->flags & TASK_PENDING)
-		hold(st);
-	else
+	if (!(st->flags & TASK_PENDING))
 		pressure(w, st);
+	else if (hold(st))
+		orphan(w, st);
 	end();
 	return 0;
 }

@@ -200,6 +200,7 @@ _Static_assert(sizeof(struct task) == 112, "task");
 /* A thread that was told to stop (guard.go). */
 struct held {
 	u32 pid, sig;
+	u64 start; /* of the thread, in ns since boot: tids come again */
 };
 
 /* Shared memory, read by the recorder without system calls (shared.go). */
@@ -223,6 +224,7 @@ struct common {
 	u64 followed;         /* counted by count_followed */
 	u64 entered;          /* processes that entered the cgroup */
 	u64 zero[7];
+	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 };
-_Static_assert(sizeof(struct common) == 192 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS, "common");

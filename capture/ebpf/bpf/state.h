@@ -31,8 +31,8 @@ extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 const volatile u32 shard_mask = 0;
 const volatile u64 ring_bytes = 0;  /* of one ring */
 const volatile u64 inline_max = 0;  /* content bytes of one record */
-const volatile bool block = false;  /* hold threads rather than lose records */
 const volatile u32 recorder = 0;    /* its process */
+const volatile bool block = false;  /* hold threads rather than lose records */
 
 struct common shared;
 
@@ -157,9 +157,13 @@ static __always_inline void end(void)
 	*(volatile u64 *)&shared.cpus[cpu & (MAX_CPUS - 1)].active = 0;
 }
 
-static __always_inline void lose(u32 shard)
+static __noinline int lose(u32 shard)
 {
-	__sync_fetch_and_add(&shared.lost[shard & (MAX_SHARDS - 1)], 1);
+	shard &= MAX_SHARDS - 1;
+	if (!shared.lost_at[shard])
+		shared.lost_at[shard] = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&shared.lost[shard], 1);
+	return 0;
 }
 
 /* wakeup says whether a record that takes n bytes wakes the recorder: when it
@@ -245,17 +249,19 @@ static __always_inline int hold_signal(struct task_struct *t)
 
 /* hold stops the thread on its way back to the program, for the recorder, which finds
  * it listed. Should the recorder die, the guardian lets those go on that are (guard.go). */
-static __always_inline void hold(struct task *st)
+static __noinline int hold(struct task *st)
 {
-	u64 id = bpf_get_current_pid_tgid();
-	struct held h = { .pid = id >> 32, .sig = hold_signal(bpf_get_current_task_btf()) };
-	u32 tid = id;
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct held h = { .pid = t->tgid, .sig = hold_signal(t), .start = t->start_boottime };
+	u32 tid = t->pid;
 
 	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))
-		return; /* rather lost than stopped for ever */
+		return -1;
 	st->flags |= TASK_HELD;
-	if (bpf_send_signal_thread(h.sig) == 0)
-		__sync_fetch_and_add(&shared.stops, 1);
+	if (bpf_send_signal_thread(h.sig))
+		return -1;
+	__sync_fetch_and_add(&shared.stops, 1);
+	return 0;
 }
 
 static __always_inline void unlist(struct task *st)

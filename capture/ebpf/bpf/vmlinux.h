@@ -222,7 +222,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct task_struct *real_parent;
-	struct task_struct *parent;
+	struct task_struct *parent; /* or its tracer */
 	struct task_struct *group_leader;
 	const struct cred *cred;
 	char comm[16];
@@ -233,6 +233,7 @@ struct task_struct {
 	sigset_t blocked;
 	struct pid *thread_pid;
 	struct css_set *cgroups;
+	u64 start_boottime;
 };
 /* io_uring/ (Linux 6.16) */
 struct io_uring_cqe {

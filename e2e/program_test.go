@@ -1,0 +1,344 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"iotape/event"
+	"iotape/internal/testenv"
+	"iotape/trace"
+)
+
+// ways are how a program is recorded: the back ends, and ptrace without a filter.
+var ways = []struct {
+	name string
+	args []string
+	bpf  bool
+}{
+	{"ebpf", []string{"--backend", "ebpf", "--ring", "512K"}, true},
+	{"ptrace", []string{"--backend", "ptrace"}, false},
+	{"survive", []string{"--backend", "ptrace", "--survive"}, false},
+}
+
+func forWays(t *testing.T, f func(t *testing.T, way string, args []string)) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			if w.bpf {
+				testenv.NeedBPF(t)
+			}
+			f(t, w.name, w.args)
+		})
+	}
+}
+
+// events calls f for each event of a tape.
+func (e *env) events(t *testing.T, tape string, f func(ev *event.Event)) {
+	t.Helper()
+	tp, err := trace.OpenTape(filepath.Join(e.dir, tape))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tp.Close()
+	for ev, err := range tp.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(ev)
+	}
+}
+
+// records records a command to a.tape and returns what it wrote, what iotape said, and
+// the exit status.
+func (e *env) records(t *testing.T, args []string, command ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	os.RemoveAll(filepath.Join(e.dir, "a.tape"))
+	argv := append([]string{e.iotape, "record", "-o", "a.tape", "--no-index"}, args...)
+	stdout, stderr, err := e.try(t, append(append(argv, "--"), command...)...)
+	if err != nil && exitStatus(err) < 0 {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	return stdout, stderr, exitStatus(err)
+}
+
+// TestPrograms runs programs that do unusual things with processes, signals and
+// privileges: recorded they write and end as they do alone.
+func TestPrograms(t *testing.T) {
+	testenv.NeedRoot(t)
+	confined, jobs, flatout := compiled(t, "confined"), compiled(t, "jobs"), compiled(t, "flatout")
+	root := t.TempDir() // of a chroot
+	if err := os.Rename(compiled(t, "secret", "-static"), filepath.Join(root, "secret")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{filepath.Join(root, "file"), filepath.Join(root, "shadow")} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name    string
+		command []string
+		stdout  string
+		status  int
+		called  string            // a name that a recorded call has
+		differs map[string]string // by way: what it says instead
+	}{
+		{"strict seccomp", []string{confined, "strict"}, "confined\n", 0, "", map[string]string{"ptrace": ""}},
+		{"a filter that makes calls fail", []string{confined, "errno"}, "confined\n", 0, "", nil},
+		{"a filter that kills", []string{confined, "kill"}, "confined\n", 128 + int(syscall.SIGSYS), "", nil},
+		{"job control", []string{jobs, "written"}, "fine\n", 0, "written", nil},
+		{"calls that wait", []string{flatout, ".", "1"}, "fine\n", 0, "f0", nil},
+		{"blocked signals", []string{flatout, ".", "1", "blocked"}, "fine\n", 0, "f0", nil},
+		{"chroot", []string{"chroot", root, "/secret", "/file"}, "uid 0, secret read\n", 0, root + "/file", nil},
+		{"a segmentation fault", []string{"sh", "-c", "echo before; kill -SEGV $$"}, "before\n", 128 + int(syscall.SIGSEGV), "", nil},
+		{"a signal that is caught", []string{"sh", "-c", "trap 'echo caught; exit 9' TERM; kill -TERM $$"}, "caught\n", 9, "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			forWays(t, func(t *testing.T, way string, args []string) {
+				e := newEnv(t, testenv.Iotape(t), "", nil)
+				want, status := tt.stdout, tt.status
+				if other, ok := tt.differs[way]; ok {
+					want, status = other, 3
+				}
+				stdout, stderr, got := e.records(t, args, tt.command...)
+				if stdout != want || got != status {
+					t.Errorf("it says %q with status %d, not %q with %d\n%s", stdout, got, want, status, stderr)
+				}
+				contains(t, stderr, "lost 0")
+				named := tt.called == ""
+				e.events(t, "a.tape", func(ev *event.Event) {
+					for _, p := range ev.Paths {
+						named = named || p.Abs == tt.called || filepath.Base(p.Abs) == tt.called
+					}
+				})
+				if !named {
+					t.Errorf("no call names %s", tt.called)
+				}
+			})
+		})
+	}
+}
+
+// TestManyProcesses records 10,000 processes, each of which lives for a moment.
+func TestManyProcesses(t *testing.T) {
+	testenv.Short(t, "makes 10,000 processes")
+	forker := compiled(t, "forker")
+	const n = 10_000
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		_, stderr, status := e.records(t, args, forker, fmt.Sprint(n))
+		if status != 0 {
+			t.Errorf("status %d\n%s", status, stderr)
+		}
+		contains(t, stderr, "lost 0")
+		forked, ended := map[uint32]bool{}, map[int64]int{}
+		e.events(t, "a.tape", func(ev *event.Event) {
+			switch ev.Kind {
+			case event.Forked:
+				forked[ev.Child] = true
+				if ev.Args[0]&trace.ShareVM == 0 {
+					t.Errorf("process %d shares no memory with its vfork", ev.Child)
+				}
+			case event.Exited:
+				if forked[ev.TID] {
+					ended[ev.Ret>>8]++
+				}
+			}
+		})
+		if len(forked) != n {
+			t.Errorf("%d forks, want %d", len(forked), n)
+		}
+		for i := range int64(128) {
+			want := n / 128
+			if i < n%128 {
+				want++
+			}
+			if ended[i] != want {
+				t.Errorf("%d processes ended with %d, want %d", ended[i], i, want)
+			}
+		}
+	})
+}
+
+// TestProcessesAndThreads records fork, vfork, posix_spawn and threads, all at once.
+func TestProcessesAndThreads(t *testing.T) {
+	forker := compiled(t, "forker")
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		stdout, stderr, status := e.records(t, args, forker, ".", "1")
+		if stdout != "fine\n" || status != 0 {
+			t.Errorf("it says %q, status %d\n%s", stdout, status, stderr)
+		}
+		contains(t, stderr, "lost 0")
+		alive, execs := map[uint32]bool{}, 0
+		e.events(t, "a.tape", func(ev *event.Event) {
+			switch {
+			case ev.Kind == event.Forked:
+				alive[ev.Child] = true
+			case ev.Kind == event.Exited:
+				delete(alive, ev.TID)
+			case ev.Op == event.OpExecve && ev.Errno == 0:
+				execs++
+			}
+		})
+		if len(alive) != 0 || execs < 2 {
+			t.Errorf("%d of the made did not end, %d execs", len(alive), execs)
+		}
+	})
+}
+
+// TestSetuid runs a setuid program: it has its privileges if the recorder may give
+// them, and not if an ordinary user traces it.
+func TestSetuid(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "setpriv")
+	cred := testenv.NeedUser(t)
+	dir := testenv.UserDir(t, cred)
+	prog, secret := filepath.Join(dir, "secret"), filepath.Join(dir, "shadow")
+	b, err := os.ReadFile(compiled(t, "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{os.WriteFile(prog, b, 0o755), os.Chmod(prog, 0o755|os.ModeSetuid), os.WriteFile(secret, nil, 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	asUser := []string{"setpriv", "--reuid", fmt.Sprint(cred.Uid), "--clear-groups", prog, secret}
+	if out, err := exec.Command(asUser[0], asUser[1:]...).Output(); err != nil || string(out) != "uid 0, secret read\n" {
+		t.Skipf("needs a file system with setuid programs: %q, %v", out, err)
+	}
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		if stdout, stderr, _ := e.records(t, args, asUser...); stdout != "uid 0, secret read\n" {
+			t.Errorf("recorded by root it says %q\n%s", stdout, stderr)
+		}
+		if way == "ebpf" {
+			return
+		}
+		e = &env{iotape: testenv.IotapeFor(t, cred), dir: testenv.UserDir(t, cred), cred: cred}
+		if stdout, stderr, _ := e.records(t, args, prog, secret); stdout != "uid user, secret refused\n" {
+			t.Errorf("recorded by a user it says %q\n%s", stdout, stderr)
+		}
+	})
+}
+
+// TestOutlives records a process tree whose first process ends before the others: the
+// recording lasts until the last has ended.
+func TestOutlives(t *testing.T) {
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		_, stderr, status := e.records(t, args, "sh", "-c", `setsid sh -c "sleep 1; echo late > late" >/dev/null 2>&1 & exit 5`)
+		if status != 5 {
+			t.Errorf("status %d\n%s", status, stderr)
+		}
+		written := false
+		e.events(t, "a.tape", func(ev *event.Event) {
+			written = written || ev.Op == event.OpWrite && len(ev.Files) > 0 && filepath.Base(ev.Files[0].Path) == "late"
+		})
+		if !written {
+			t.Error("what came after the first process's end is not recorded")
+		}
+	})
+}
+
+// TestOutlivesInterrupted ends the recording of such a tree by Ctrl-C: what is left of
+// it lives on.
+func TestOutlivesInterrupted(t *testing.T) {
+	forWays(t, func(t *testing.T, way string, args []string) {
+		if way == "ptrace" {
+			t.Skip("its filter needs the recorder until the last program has ended")
+		}
+		dir := t.TempDir()
+		p := start(t, dir, append(append([]string{"record", "-o", "a.tape"}, args...), "--",
+			"sh", "-c", `setsid sh -c "echo > ready; sleep 2; grep TracerPid /proc/self/status > out; mv out late" >/dev/null 2>&1 & exit 5`)...)
+		p.until(t, "ready")
+		time.Sleep(100 * time.Millisecond)
+		p.signal(syscall.SIGINT)
+		p.ends(t, 5)
+		contains(t, p.stderr.String(), "sealed in")
+		p.until(t, "late")
+		if b, err := os.ReadFile(filepath.Join(dir, "late")); string(b) != "TracerPid:\t0\n" {
+			t.Errorf("afterwards: %q, %v", b, err)
+		}
+	})
+}
+
+// TestContainer records a program in namespaces of its own: process numbers in the
+// tape are those of the host.
+func TestContainer(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "unshare")
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		stdout, stderr, status := e.records(t, args, "unshare", "-pfmn", "--mount-proc", "sh", "-c", "echo $$; head -c 20000000 /dev/zero > zeros; exit 4")
+		if stdout != "1\n" || status != 4 {
+			t.Errorf("it says %q, status %d\n%s", stdout, status, stderr)
+		}
+		contains(t, stderr, "lost 0")
+		pids := map[uint32]bool{}
+		var zeros int64
+		e.events(t, "a.tape", func(ev *event.Event) {
+			pids[ev.PID] = true
+			if ev.Op == event.OpWrite && len(ev.Files) > 0 && filepath.Base(ev.Files[0].Path) == "zeros" {
+				zeros += ev.Ret
+			}
+		})
+		if pids[1] || len(pids) < 3 || zeros != 20000000 {
+			t.Errorf("processes %v, %d bytes written", pids, zeros)
+		}
+	})
+}
+
+// TestTracers records programs that trace others: the kernel has them refused, and
+// that is said.
+func TestTracers(t *testing.T) {
+	tracer := compiled(t, "tracer")
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		for _, command := range [][]string{{tracer}, {tracer, "me"}} {
+			stdout, stderr, status := e.records(t, args, command...)
+			if stdout != "Operation not permitted\n" || status != 0 {
+				t.Errorf("it says %q, status %d\n%s", stdout, status, stderr)
+			}
+			contains(t, stderr, "iotape: 1 request to trace a program was refused: ")
+		}
+	})
+}
+
+// TestTraced records below another tracer.
+func TestTraced(t *testing.T) {
+	testenv.NeedProgram(t, "strace")
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		argv := append([]string{"strace", "-f", "-o", "/dev/null", e.iotape, "record", "-o", "a.tape"}, args...)
+		_, stderr, err := e.try(t, append(argv, "--", "true")...)
+		if exitStatus(err) != 125 {
+			t.Errorf("%v", err)
+		}
+		contains(t, stderr, "(strace) traces it already, and there can be only one\n")
+		if n := strings.Count(stderr, "\n"); n != 1 {
+			t.Errorf("%d lines:\n%s", n, stderr)
+		}
+		if left, _ := filepath.Glob(filepath.Join(e.dir, "a.tape*")); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+	})
+}
+
+// exitStatus returns the exit status in a command's error, -1 if there is none in it.
+func exitStatus(err error) int {
+	if err == nil {
+		return 0
+	}
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode()
+	}
+	return -1
+}
