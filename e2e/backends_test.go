@@ -137,6 +137,9 @@ func (e *env) recordSame(t *testing.T, backend string, argv []string) (calls map
 				continue
 			}
 			counts[ev.Spec().Name]++
+			if ev.Op == event.OpRtSigreturn {
+				continue // when a child's end is signalled differs from run to run
+			}
 			calls[names[ev.TID]] = append(calls[names[ev.TID]], describe(ev))
 		}
 	}

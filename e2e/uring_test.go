@@ -170,7 +170,7 @@ func TestUring(t *testing.T) {
 		}
 	}
 
-	golden(t, "uring.txt", e.printed(t, func(id uint64) bool { return id < ordered }))
+	golden(t, "uring.golden", e.printed(t, func(id uint64) bool { return id < ordered }))
 }
 
 // TestUringSockets does the same with sockets and pipes, and several completions of

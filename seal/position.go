@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"cmp"
 	"slices"
 
 	"iotape/event"
@@ -10,17 +11,18 @@ import (
 // the same time into the order in which the kernel did them.
 //
 // The kernel does such calls one after the other (f_pos_lock, or the inode's lock
-// for O_APPEND), but a capture sees the position only when the call has returned,
-// and by then others may have moved it on. So where a call is seen to have ended is
-// where it did, or beyond; and of several that saw the same end, the one that began
-// last is the likeliest to have been the last: the lock is fair, but a thread that
-// gave it up may be slow to return. From the end backwards, that gives every call a
-// range of its own.
+// for O_APPEND), but a capture sees the position only when a call begins and when it
+// has returned. By then others may have moved it: so a call ended where it was seen to
+// have ended, or beyond; and it began where it was seen to begin, or beyond, if that was
+// seen. The calls of a group fill its range one after the other, none of them before one
+// that had returned when it began. Of the orders that fit, the likeliest is taken: the
+// lock is fair, but a thread that gave it up may be slow to return.
 type positions struct {
 	ends map[positionKey]int64 // where the last call on each position ended
 	// Of the batch at hand, kept for their memory.
 	places  map[positionKey][]int
 	soonest []int64
+	chain   chain
 }
 
 // positionKey is a shared position: a file for appends, a process's descriptor
@@ -42,6 +44,7 @@ const maxPositions = 1 << 16
 
 // order corrects and reorders a batch that is in the order of returns.
 func (p *positions) order(batch []*item) {
+	moved := false
 	if len(p.ends) > maxPositions {
 		clear(p.ends)
 	}
@@ -62,13 +65,16 @@ func (p *positions) order(batch []*item) {
 		for done := 0; len(places) > 0; {
 			n := overlapping(batch, places[:min(len(places), maxGroup)], p.soonest[done:])
 			if n > 1 {
-				p.settle(key, batch, places[:n])
+				moved = p.settle(key, batch, places[:n]) || moved
 			}
 			last := &batch[places[n-1]].ev
 			// Not the largest: a seek may have moved the position back.
 			p.ends[key] = last.Offset + last.Ret
 			places, done = places[n:], done+n
 		}
+	}
+	if moved {
+		slices.SortStableFunc(batch, func(a, b *item) int { return cmp.Compare(a.key, b.key) })
 	}
 }
 
@@ -116,54 +122,114 @@ func overlapping(batch []*item, places []int, soonest []int64) int {
 }
 
 // settle puts the calls at places, which are in the order of returns, into the
-// order of the ranges that it gives to them.
-func (p *positions) settle(key positionKey, batch []*item, places []int) {
-	var left []*item
-	var keys []uint64
-	end, total := int64(0), int64(0)
-	for _, at := range places {
-		it := batch[at]
-		left, keys = append(left, it), append(keys, it.key)
-		end = max(end, it.ev.Offset+it.ev.Ret)
-		total += it.ev.Ret
+// order of the ranges that it gives to them, and reports whether it did.
+//
+// Each gets a time between its beginning and its return: the last that lets it come
+// before those behind it. What its thread did before and after stays so.
+func (p *positions) settle(key positionKey, batch []*item, places []int) bool {
+	c := &p.chain
+	c.begin(batch, places)
+	if c.end < c.total {
+		return false
 	}
-	if base, known := p.ends[key]; end < total || known && end-total != base {
-		return // a seek in between, or a call that was lost: what was seen stays
+	if base, known := p.ends[key]; known {
+		if end := base + c.total; end != c.end && (!c.open || end > c.end) {
+			return false // a seek in between, or a call that was lost: what was seen stays
+		}
+		c.end = base + c.total
 	}
-	for n := len(places) - 1; n >= 0; n-- {
-		i := last(left, end)
-		it := left[i]
-		left = slices.Delete(left, i, i+1)
+	if !c.solve(c.end) {
+		return false
+	}
+	end, soonest := c.end, c.order[0].key
+	for n, it := range c.order { // from the last on
+		at := places[len(places)-1-n]
+		batch[at] = it
+		soonest = min(soonest, it.key)
+		it.key = soonest
 		it.ev.FileArg(0).Pos = end
 		end -= it.ev.Ret
 		it.ev.Offset = end
-		batch[places[n]], it.key = it, keys[n] // one order for all that follows
+	}
+	return true
+}
+
+// chain looks for an order of calls, each of which begins where the one before it ended.
+type chain struct {
+	left, order []*item // order: found so far, from the last on
+	end, total  int64
+	open        bool // end may lie before where the position was seen
+	tries       int
+}
+
+func (c *chain) begin(batch []*item, places []int) {
+	*c = chain{left: c.left[:0], order: c.order[:0], tries: 16 * maxGroup}
+	for _, at := range places {
+		it := batch[at]
+		c.left = append(c.left, it)
+		_, hi := it.ended()
+		c.end = max(c.end, hi)
+		c.open = c.open || it.past > 1
+		c.total += it.ev.Ret
 	}
 }
 
-// last returns the index of the call that ended at end: none of the others began
-// after it had returned, and it was seen to end there or, failing that, beyond.
-func last(calls []*item, end int64) int {
+// ended returns the range of positions in which the call may have ended.
+func (it *item) ended() (lo, hi int64) {
+	end := it.ev.Offset + it.ev.Ret
+	if it.past == 0 {
+		return 0, end
+	}
+	return end, end + int64(it.past-1)
+}
+
+// solve finds the order of the calls left, the last of which ended at end.
+func (c *chain) solve(end int64) bool {
+	if len(c.left) == 0 {
+		return true
+	}
+	var buf [8]*item
+	for _, it := range c.candidates(buf[:0], end) {
+		if c.tries--; c.tries < 0 {
+			return false
+		}
+		i := slices.Index(c.left, it)
+		c.left = slices.Delete(c.left, i, i+1)
+		c.order = append(c.order, it)
+		if c.solve(end - it.ev.Ret) {
+			return true
+		}
+		c.order = c.order[:len(c.order)-1]
+		c.left = slices.Insert(c.left, i, it)
+	}
+	return false
+}
+
+// candidates returns the calls that may have been the last of those left, the likeliest
+// first: the one that fits nowhere before, that was seen to end there, that began last.
+func (c *chain) candidates(list []*item, end int64) []*item {
 	began := int64(0)
-	for _, it := range calls {
+	for _, it := range c.left {
 		began = max(began, it.ev.Enter)
 	}
-	best := -1
-	for i, it := range calls {
-		seen := it.ev.Offset + it.ev.Ret
-		if it.ev.Exit < began || seen < end {
-			continue
+	for _, it := range c.left {
+		lo, hi := it.ended()
+		if lo > end {
+			return nil // where does that one belong?
 		}
-		if best >= 0 {
-			b := &calls[best].ev
-			if bound := b.Offset + b.Ret; bound < seen || bound == seen && b.Enter > it.ev.Enter {
-				continue
-			}
+		if it.ev.Exit >= began && end <= hi {
+			list = append(list, it)
 		}
-		best = i
 	}
-	if best < 0 {
-		return len(calls) - 1 // clocks that disagree: the order of returns
+	slices.SortStableFunc(list, func(a, b *item) int {
+		alo, ahi := a.ended()
+		blo, bhi := b.ended()
+		return cmp.Or(-cmp.Compare(alo, blo), cmp.Compare(ahi, bhi), -cmp.Compare(a.ev.Enter, b.ev.Enter))
+	})
+	if len(list) > 0 {
+		if lo, _ := list[0].ended(); lo == end {
+			return list[:1]
+		}
 	}
-	return best
+	return list
 }

@@ -61,10 +61,88 @@ func TestOverlappingAppendsTileTheFile(t *testing.T) {
 			if i > 0 && it.key < batch[i-1].key {
 				t.Fatalf("time goes back at %d", i)
 			}
+			if it.key < uint64(it.ev.Enter) || it.key > uint64(it.ev.Exit) {
+				t.Fatalf("call %d stands at %d, but was from %d to %d", i, it.key, it.ev.Enter, it.ev.Exit)
+			}
 			for _, later := range batch[i+1:] {
 				if later.ev.Exit < it.ev.Enter {
 					t.Fatalf("a call that had returned before another began comes after it")
 				}
+			}
+		}
+	})
+}
+
+// Threads write at one position. Where each begins was read before it had its turn, and
+// the position once more after it, when others may have moved it on.
+func TestOverlappingWritesTileTheFile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 40).Draw(t, "calls")
+		type done struct {
+			it    *item
+			entry int64 // time at which the position was read
+			end   int64
+			at    int64
+		}
+		var all []done
+		pos, clock := rapid.Int64Range(0, 100).Draw(t, "base"), int64(1000)
+		base := pos
+		for i := range n {
+			clock += rapid.Int64Range(1, 20).Draw(t, "gap")
+			pos += rapid.Int64Range(1, 1<<27).Draw(t, "length")
+			enter := clock - rapid.Int64Range(0, 40).Draw(t, "before")
+			it := &item{}
+			it.ev = event.Event{Op: event.OpWrite, TID: uint32(i), PID: 1, Enter: enter, Exit: clock + rapid.Int64Range(0, 30).Draw(t, "delay")}
+			it.ev.Files = []event.File{{FD: 3, Known: true, Mode: syscall.S_IFREG}}
+			it.key = uint64(it.ev.Exit)
+			all = append(all, done{it, enter, pos, clock})
+		}
+		at := func(time int64) int64 {
+			seen := base
+			for _, d := range all {
+				if d.at <= time {
+					seen = d.end
+				}
+			}
+			return seen
+		}
+		next, ranges := base, map[*item][2]int64{}
+		for _, d := range all {
+			ev := &d.it.ev
+			ev.Ret = d.end - next
+			start := at(d.entry)
+			if d.it.ev.Exit%3 == 0 || start >= d.end { // it waited, and read the position when it had its turn
+				start = next
+			}
+			next = d.end
+			if past := at(ev.Exit) - start - ev.Ret; past < 1<<31 {
+				d.it.past = uint32(past) + 1
+			} else {
+				start = at(ev.Exit) - ev.Ret // as seen when it returned
+			}
+			ev.Offset = start
+			lo, hi := d.it.ended()
+			ranges[d.it] = [2]int64{lo, hi}
+		}
+		var batch []*item
+		for _, d := range all {
+			batch = append(batch, d.it)
+		}
+		slices.SortStableFunc(batch, func(a, b *item) int { return int(a.key) - int(b.key) })
+		p := newPositions()
+		p.ends[positionKey{pid: 1, fd: 3}] = base
+		p.order(batch)
+		next = base
+		for i, it := range batch {
+			if it.ev.Offset != next {
+				t.Fatalf("call %d of the order starts at %d, the one before ended at %d", i, it.ev.Offset, next)
+			}
+			next += it.ev.Ret
+			if seen := ranges[it]; next < seen[0] || next > seen[1] {
+				t.Fatalf("call %d ends at %d, but was seen to end between %d and %d", i, next, seen[0], seen[1])
+			}
+			if it.key < uint64(it.ev.Enter) || it.key > uint64(it.ev.Exit) {
+				t.Fatalf("call %d stands at %d, but was from %d to %d", i, it.key, it.ev.Enter, it.ev.Exit)
 			}
 		}
 	})

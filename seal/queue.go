@@ -17,6 +17,7 @@ type item struct {
 	before  bool          // an earlier event has its content
 	entry   []trace.Piece // of its content, what was read at entry
 	at      uint64        // where its record is, see Follower
+	past    uint32        // trace.Object.Past of its file
 }
 
 // queue is a heap of items by key, then by arrival.

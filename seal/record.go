@@ -207,6 +207,9 @@ func (s *sealer) call(r *trace.Record) error {
 	}
 	ev.Offset, _ = posix.Extent(ev)
 	it.base = max(ev.Offset, 0)
+	if o := object(r, 0); o != nil {
+		it.past = o.Past
+	}
 	if t := s.thread(r.TID); len(t.entries) > 0 {
 		it.entry = t.entered(r.Enter)
 		if err := s.pieces(it, it.entry); err != nil {

@@ -107,6 +107,10 @@ type Object struct {
 	FD    int32
 	Arg   int8   // argument index, -1 for the result
 	Open  uint32 // RecFile: descriptors with the same number, if it is not 0, share one open file
+	// RecCall: 1 + how far past Pos the position was when the call returned, by others
+	// who moved it; 0 if it is not known where the call began, and Pos is what was seen
+	// when it returned.
+	Past uint32
 }
 
 // Piece is a part of the memory of one argument.
@@ -223,11 +227,17 @@ func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
 	}
 	le := binary.LittleEndian
 	for range n {
-		r.Objects = append(r.Objects, Object{
+		o := Object{
 			Ino: le.Uint64(b), Size: int64(le.Uint64(b[8:])), Pos: int64(le.Uint64(b[16:])),
 			Dev: le.Uint32(b[24:]), Rdev: le.Uint32(b[28:]), Mode: le.Uint32(b[32:]), Flags: le.Uint32(b[36:]),
-			Nlink: le.Uint32(b[40:]), UID: le.Uint32(b[44:]), GID: le.Uint32(b[48:]), FD: int32(le.Uint32(b[52:])), Arg: int8(b[56]), Open: le.Uint32(b[60:]),
-		})
+			Nlink: le.Uint32(b[40:]), UID: le.Uint32(b[44:]), GID: le.Uint32(b[48:]), FD: int32(le.Uint32(b[52:])), Arg: int8(b[56]),
+		}
+		if r.Type == RecCall {
+			o.Past = le.Uint32(b[60:])
+		} else {
+			o.Open = le.Uint32(b[60:])
+		}
+		r.Objects = append(r.Objects, o)
 		b = b[objectBytes:]
 	}
 	return b, nil
@@ -320,7 +330,7 @@ func (r *Record) Append(b []byte) []byte {
 			b = le.AppendUint32(b, v)
 		}
 		b = append(b, byte(o.Arg), 0, 0, 0)
-		b = le.AppendUint32(b, o.Open)
+		b = le.AppendUint32(b, o.Open|o.Past) // one of them
 	}
 	for i := range r.Pieces {
 		p := &r.Pieces[i]

@@ -45,7 +45,7 @@ func Programs() []Program {
 		{Name: "git-clone", Needs: git},
 		{Name: "git-gc", Needs: git},
 		{Name: "make-gcc", Needs: []string{"gcc", "make"}},
-		{Name: "mapped", Needs: []string{"gcc"}},
+		{Name: "mapped", Needs: []string{"gcc"}, Kernel: true},
 		{Name: "passfds", Needs: []string{"gcc"}},
 		{Name: "pipeline", Needs: []string{"xargs"}},
 		{Name: "python-rw", Needs: []string{"/usr/bin/python3"}},

@@ -183,7 +183,8 @@ type iotapeRequest struct {
 		Gid   uint32
 		Fd    uint32
 		Arg   int8
-		Zero  [7]int8
+		Zero  [3]int8
+		Past  uint32
 	}
 	Head  [64]uint8
 	Queue uint64

@@ -148,22 +148,29 @@ func (p *programs) mappedPrograms() []*ebpf.Program {
 var errNotMapped = errors.New("no file is mapped there")
 
 // openMapped opens for reading the file that a thread has mapped at an address.
-func openMapped(tid int, addr uint64) (int, error) {
+func openMapped(tid int, addr uint64) (int, area, error) {
 	dir := "/proc/" + strconv.Itoa(tid)
 	maps, err := os.ReadFile(dir + "/maps")
 	if err != nil {
-		return -1, err
+		return -1, area{}, err
 	}
-	area, ok := areaAt(maps, addr)
+	a, ok := areaAt(maps, addr)
 	if !ok {
-		return -1, errNotMapped
+		return -1, area{}, errNotMapped
 	}
-	return openQuietly(dir + "/map_files/" + area)
+	fd, err := openQuietly(fmt.Sprintf("%s/map_files/%x-%x", dir, a.from, a.to))
+	return fd, a, err
 }
 
-// areaAt finds the line of an address in a maps file (proc_pid_maps(5)), and returns
-// its range as map_files names it.
-func areaAt(maps []byte, addr uint64) (string, bool) {
+// area is what a process has mapped at [from, to).
+type area struct {
+	from, to     uint64
+	off          uint64 // in the file
+	exec, shared bool
+}
+
+// areaAt finds the line of an address in a maps file (proc_pid_maps(5)).
+func areaAt(maps []byte, addr uint64) (area, bool) {
 	for len(maps) > 0 {
 		var from, to uint64
 		i := 0
@@ -175,13 +182,23 @@ func areaAt(maps []byte, addr uint64) (string, bool) {
 			to = to<<4 | uint64(hexDigit(maps[j]))
 		}
 		if from <= addr && addr < to {
-			return fmt.Sprintf("%x-%x", from, to), true
+			a := area{from: from, to: to}
+			if f := maps[min(j+1, len(maps)):]; len(f) > len("r-xp ") {
+				a.exec, a.shared = f[2] == 'x', f[3] == 's'
+				for _, c := range f[len("r-xp "):] {
+					if c == ' ' {
+						break
+					}
+					a.off = a.off<<4 | uint64(hexDigit(c))
+				}
+			}
+			return a, true
 		}
 		for ; j < len(maps) && maps[j] != '\n'; j++ {
 		}
 		maps = maps[min(j+1, len(maps)):]
 	}
-	return "", false
+	return area{}, false
 }
 
 func hexDigit(c byte) byte {

@@ -200,7 +200,7 @@ func (s *stores) open(tid int, p *iotapePending, q *iotapePart) {
 		f.pid = p.Pid
 		return
 	}
-	fd, err := openMapped(tid, q.Addr)
+	fd, _, err := openMapped(tid, q.Addr)
 	var st unix.Stat_t
 	var fs unix.Statfs_t
 	if err == nil {
@@ -395,6 +395,9 @@ func (s *stores) pages(tid int, p *iotapePending, i int) {
 		return
 	}
 	q, where := &p.Parts[i], &p.Parts[i+1]
+	if q.Addr == 0 && !s.findFault(tid, q, where) {
+		return
+	}
 	n := min(q.Len, uint64(len(s.buf)))
 	key, off := iotapeFileKey{Ino: q.Addr, Dev: q.Count}, int64(q.Off)
 	var data []byte
@@ -402,7 +405,7 @@ func (s *stores) pages(tid int, p *iotapePending, i int) {
 	if f := s.files[key]; f != nil {
 		data = s.lookAll(f, off, s.buf[:n], moment{p.Pid, p.Tid, p.Exit - 1})
 		object = f.object
-	} else if fd, err := openMapped(tid, where.Addr); err == nil {
+	} else if fd, _, err := openMapped(tid, where.Addr); err == nil {
 		got, _ := unix.Pread(fd, s.buf[:n], off)
 		data = s.buf[:max(got, 0)]
 		var st unix.Stat_t
@@ -424,6 +427,45 @@ func (s *stores) pages(tid int, p *iotapePending, i int) {
 		Objects: []trace.Object{object}, Pieces: s.pieces,
 	})
 	s.d.events++
+}
+
+// findFault completes what the programs could not find out about a fault: they knew the
+// address and the pages around that were mapped. It reports false if no read of a file
+// is to be recorded.
+func (s *stores) findFault(tid int, q, where *iotapePart) bool {
+	const store, inCall, around = 1, 2, 8 // FAULT_… in bpf/mapped.h
+	fault, page := where.Count, uint64(s.page)
+	fd, a, err := openMapped(tid, where.Addr)
+	if err != nil {
+		return false // memory of no file, or it is gone
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || fault&store != 0 && (a.shared || fault&inCall != 0) {
+		return false
+	}
+	asked := a.off + (where.Addr-a.from)&^(page-1)
+	if fault&around == 0 || fault&store != 0 {
+		q.Off, q.Len = asked, page
+	}
+	end := min(q.Off+q.Len, a.off+a.to-a.from, uint64(st.Size))
+	q.Off = max(q.Off, a.off)
+	if asked < q.Off || asked >= end {
+		return false // mapped anew since
+	}
+	q.Len = end - q.Off
+	q.Addr, q.Count = st.Ino, unix.Major(st.Dev)<<20|unix.Minor(st.Dev) // as the kernel has it
+	where.Addr, where.Len = a.from+q.Off-a.off, asked
+	where.Count = 0
+	for _, f := range [...]struct {
+		is   bool
+		flag uint32
+	}{{a.shared, event.MappedShared}, {fault&store != 0, event.MappedStore}, {a.exec, event.MappedCode}, {fault&inCall != 0, event.MappedInCall}} {
+		if f.is {
+			where.Count |= f.flag
+		}
+	}
+	return true
 }
 
 // What stands for the descriptor and the system-call number of what is no call.

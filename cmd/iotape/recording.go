@@ -225,7 +225,7 @@ func anyBackend(c *console, p *recordPlan, record func(*backend) (*capture.Resul
 		}
 		var unsupported *capture.UnsupportedError
 		if last || !errors.As(err, &unsupported) {
-			return nil, runError(p.name, err)
+			return nil, runError(p.capture.Command[0], err)
 		}
 		c.say("recording with %s: %v", p.backend[i+1].Name(), err)
 		if err := again(); err != nil {

@@ -96,6 +96,7 @@ var (
 		{"uid", 10, func(o *trace.Object) any { return &o.UID }},
 		{"gid", 10, func(o *trace.Object) any { return &o.GID }},
 		{"open", 10, func(o *trace.Object) any { return &o.Open }},
+		{"past", 10, func(o *trace.Object) any { return &o.Past }},
 	}
 	pieceFields = []field[trace.Piece]{
 		{"arg", 10, func(p *trace.Piece) any { return &p.Arg }},

@@ -253,7 +253,7 @@ static __noinline int write_bytes(struct work *w, u32 shard, u32 arg_flags, u64 
  * execve. A script's vector is its interpreter's. */
 static __noinline int record_entry_late(struct work *w, struct task *st, struct linux_binprm *bprm)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 	struct spec *s = spec_of(st);
 	u64 off, n, start = t->mm->arg_start, stop = t->mm->arg_end;
 	bool script = bprm->interp != bprm->filename;

@@ -12,7 +12,7 @@
 /* file_of returns the calling thread's open file of a descriptor, 0 if there is none. */
 static __always_inline struct file *file_of(s32 fd)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 	struct fdtable *fdt = t->files->fdt;
 
 	if (fd < 0 || (u32)fd >= fdt->max_fds)
@@ -34,14 +34,20 @@ static __always_inline void note_position(struct task *st)
 	}
 }
 
-/* settle_position corrects what was seen after the call, which others may have
- * moved on by then. An append starts at the file's end instead. */
+/* settle_position corrects what was seen after the call, which others may have moved
+ * on by then, and notes how far: where the call began may have been read too early, if
+ * others were done just before it. An append starts at the file's end instead. */
 static __always_inline void settle_position(struct work *w, struct task *st, s64 ret)
 {
 	struct object *o = (struct object *)(w->buf + sizeof(struct rec_call));
 
-	if (w->nobjects == 1 && ret > 0 && !(o->flags & O_APPEND) && st->start + ret < (s64)o->pos)
-		o->pos = st->start + ret;
+	if (w->nobjects != 1 || ret <= 0 || o->flags & O_APPEND)
+		return;
+	u64 past = o->pos - (st->start + ret);
+	if (past > 1u << 31)
+		return; /* moved back */
+	o->pos = st->start + ret;
+	o->past = past + 1;
 }
 
 /* add_file appends an open file; cloexec is of its descriptor. */
@@ -88,7 +94,7 @@ __noinline int put_object(struct work *w, s32 fd, s32 arg)
 {
 	if (!w)
 		return 0;
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 	struct fdtable *fdt = t->files->fdt;
 	struct file *f = file_of(fd);
 

@@ -36,7 +36,7 @@ __noinline int announce(struct work *w, struct task *st, u64 now)
 {
 	if (!w || !st)
 		return 0;
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 	struct rec_task r = {};
 
 	set_prefix(&r.p, REC_TASK, t);
@@ -241,7 +241,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (!s)
 		return 0;
 	if (st->flags & TASK_FAULT)
-		settle(st, s->flags & SPEC_NO_RETURN ? LAST : 0);
+		settle(st, s->flags & SPEC_NO_RETURN ? LAST | ENDS : 0);
 	if (mmap_mode && s->use)
 		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
@@ -391,7 +391,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	if (!st || st->flags & TASK_EXCLUDED || released())
 		return 0;
 	if (st->flags & TASK_FAULT)
-		settle(st, LAST);
+		settle(st, LAST | ENDS);
 	struct work *w = begin(&now);
 	if (!w)
 		return 0;

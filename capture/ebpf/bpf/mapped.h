@@ -31,7 +31,9 @@ const volatile u32 read_keep = 0;   /* bytes of content that are wanted of one r
 #define EBUSY 16
 
 /* Pages whose content the recorder reads from the file when the call under way
- * returns: they were faulted in by the kernel, which cannot be held. */
+ * returns: they were faulted in by the kernel, which cannot be held. Or, without ino,
+ * what a fault mapped while the address space was being changed, so that nothing could
+ * be looked up in it: the recorder finds out what addr is. */
 struct late {
 	u64 ino, off, len, addr, fault, time;
 	u32 dev, flags;
@@ -156,7 +158,7 @@ static __always_inline long find_area(u64 addr, struct area *a)
 /* is_code says whether a file is mapped to be executed, by this process or another. */
 static __always_inline bool is_code(struct area *a)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 	u32 one = 1;
 
 	if (bpf_map_lookup_elem(&code, &a->pages))
@@ -488,9 +490,22 @@ __noinline int take(struct work *w, struct task *st, struct fault *f, struct are
 	return copy_pages(w, st, f, a);
 }
 
+/* leave_fault leaves a fault to the recorder, with the next call that returns. */
+static __always_inline bool leave_fault(struct task *st, struct fault *f)
+{
+	u64 n = f->lates, lo = f->flags & FAULT_AROUND ? f->lo : 0, hi = f->flags & FAULT_AROUND ? f->hi : 0;
+
+	if (n >= MAX_LATE || !blocking())
+		return false;
+	f->late[n] = (struct late){.off = lo << page_shift, .len = (hi - lo + 1) << page_shift, .addr = f->addr, .time = f->time, .flags = f->flags};
+	f->lates = n + 1;
+	st->flags |= TASK_LATE;
+	return true;
+}
+
 /* resolve records a fault that is over. HOLD says that the thread is on its way back
- * to the program, LAST that it has another fault already, or ends. */
-enum { HOLD = 1, LAST = 2 };
+ * to the program, LAST that it has another fault already, ENDS that it ends. */
+enum { HOLD = 1, LAST = 2, ENDS = 4 };
 static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32 how)
 {
 	struct area a = {};
@@ -505,7 +520,8 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 		if (!err && a.key.ino && f->flags & FAULT_STORE && !(a.flags & VM_SHARED) && !hold)
 			return 0;
 	} else if (err == -EBUSY && f->flags & (FAULT_AROUND | FAULT_PAGE)) {
-		lose(st->shard);
+		if (how & ENDS || !leave_fault(st, f))
+			lose(st->shard);
 	}
 	st->flags &= ~TASK_FAULT;
 	if (!err && !a.key.ino && f->addr) {

@@ -57,7 +57,8 @@ struct rec_wake { /* of the thread that was woken, in the operation that it was 
 struct object {
 	u64 ino, size, pos;
 	u32 dev, rdev, mode, flags, nlink, uid, gid, fd;
-	s8 arg, zero[7];
+	s8 arg, zero[3];
+	u32 past; /* of a call: 1 + how far the position was past pos when it returned */
 };
 struct piece {
 	u8 arg, flags, zero[2];

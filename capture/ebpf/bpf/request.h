@@ -322,7 +322,7 @@ static __always_inline void put_result(struct work *w, struct request *r, struct
  * static: verified once, not for each argument.) */
 __noinline int put_memory(struct work *w, struct request *r, struct request_key *k, struct cap *c, u32 flags)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 
 	if (!w || !r || !k || !c || c->when == IOT_AT_ENTRY)
 		return 0;
@@ -409,7 +409,7 @@ static __noinline int press(struct work *w, u32 tid)
  * caller adds a result's, and calls finish_end. */
 static __always_inline int begin_end(struct work *w, struct request *r, struct request_row *row, u64 now, u32 flags)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 	struct spec *s = &row->s;
 	struct rec_call *c = (struct rec_call *)w->buf;
 	bool here = (u64)t->mm == r->mm;
@@ -417,7 +417,7 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 
 	compose_call(w, &r->t, s, now, flags & CALL_INTERRUPTED ? 0 : r->ret, flags);
 	c->p.pid = r->pid;
-	w->adrift = !bpf_task_storage_get(&tasks, t, 0, 0);
+	w->adrift = !bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
 		if (i >= s->nobjects)
 			break;

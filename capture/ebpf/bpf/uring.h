@@ -142,7 +142,7 @@ static __always_inline void select_buffer(struct request *r, struct request_row 
  * call.) */
 __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 flags)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = self();
 	struct request *r;
 	u32 nr, index;
 
