@@ -225,7 +225,9 @@ func (p *planner) plan(t *task, cwdID uint64) {
 }
 
 // runs reports whether pages were read to be executed: they are not part of the tree.
-func runs(ev *event.Event) bool { return ev.Op == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0 }
+func runs(ev *event.Event) bool {
+	return ev.Op == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0
+}
 
 const ficlone = 0x40049409
 
