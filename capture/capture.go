@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"iotape/trace"
@@ -59,8 +60,11 @@ type Options struct {
 	Cgroup  string // directory of a version 2 control group, with those below it
 	All     bool   // the whole machine but for the recorder
 
-	Dir      string   // working directory; "" is the recorder's own
-	Env      []string // environment; nil is the recorder's own
+	Dir string   // working directory; "" is the recorder's own
+	Env []string // environment; nil is the recorder's own
+	// Credential is who the command runs as; nil is the recorder's own user.
+	Credential *syscall.Credential
+
 	Content  Content
 	Overflow Overflow // "" is block
 	// EveryCall makes a back end that lets frequent calls without meaning for storage

@@ -2,7 +2,11 @@ package e2e
 
 import (
 	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"iotape/internal/testenv"
@@ -46,6 +50,61 @@ func TestNoPermission(t *testing.T) {
 	e.run(t, "chmod", "700", "a.tape")
 	_, stderr, err = e.try(t, e.iotape, "record", "-o", "/etc/x.tape", "--", "echo", "hello")
 	if err == nil || !strings.Contains(stderr, "permission denied") {
+		t.Errorf("%v: %s", err, stderr)
+	}
+}
+
+// TestForUser records as root for another user, as under sudo: the command is the
+// user's, with both back ends, and so is all of the tape.
+func TestForUser(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	cred := testenv.NeedUser(t)
+	name, err := user.LookupId(strconv.Itoa(int(cred.Uid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	iotape, dir := testenv.IotapeFor(t, cred), testenv.UserDir(t, cred)
+	e := &env{iotape: iotape, dir: dir}
+	sudo := func(argv ...string) (stdout, stderr string) {
+		return e.run(t, append([]string{"env", "SUDO_UID=" + name.Uid, "SUDO_GID=" + name.Gid, "SUDO_USER=" + name.Username, "HOME=/root", "USER=root"}, argv...)...)
+	}
+	for _, backend := range []string{"ebpf", "ptrace"} {
+		out, _ := sudo(iotape, "record", "--backend", backend, "--keep-stream", "-o", backend+".tape", "--", "sh", "-c", `id -u; id -g; echo "$HOME $USER $SUDO_UID"; echo x > `+backend+`.mine`)
+		if want := name.Uid + "\n" + name.Gid + "\n" + name.HomeDir + " " + name.Username + " \n"; out != want {
+			t.Errorf("%s: %q, want %q", backend, out, want)
+		}
+		for _, pattern := range []string{backend + ".tape", backend + ".tape/*", backend + ".stream", backend + ".mine"} {
+			names, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil || len(names) == 0 {
+				t.Fatalf("%s: %v", pattern, err)
+			}
+			for _, name := range names {
+				fi, err := os.Lstat(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if st := fi.Sys().(*syscall.Stat_t); st.Uid != cred.Uid || st.Gid != cred.Gid {
+					t.Errorf("%s belongs to %d:%d", name, st.Uid, st.Gid)
+				}
+			}
+		}
+		stat, _ := e.run(t, iotape, "check", backend+".tape")
+		t.Log(stat)
+	}
+	if out, _ := sudo(iotape, "record", "--user", "root", "-o", "root.tape", "--", "id", "-u"); out != "0\n" {
+		t.Errorf("--user root: %q", out)
+	}
+	if out, _ := e.run(t, iotape, "record", "--user", name.Username, "-o", "named.tape", "--", "id", "-u"); out != name.Uid+"\n" {
+		t.Errorf("--user %s: %q", name.Username, out)
+	}
+	_, stderr, err := e.try(t, iotape, "record", "--user", "no-such-user", "--", "id")
+	if err == nil || !strings.Contains(stderr, `there is no user "no-such-user"`) {
+		t.Errorf("%v: %s", err, stderr)
+	}
+	e.cred = cred
+	_, stderr, err = e.try(t, iotape, "record", "--user", "root", "--", "id")
+	if err == nil || !strings.Contains(stderr, "only root can record as root") {
 		t.Errorf("%v: %s", err, stderr)
 	}
 }

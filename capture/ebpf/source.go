@@ -73,6 +73,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		cmd.Attach, cmd.Idle = f.attach, f.idle
 	} else {
 		cmd.Argv, cmd.Dir, cmd.Env, cmd.Files = o.Command, o.Dir, o.Env, [3]*os.File{o.Stdin, o.Stdout, o.Stderr}
+		cmd.Credential = o.Credential
 		cmd.Gate = f.command
 	}
 	f.tr = ptracer.New(cmd, &ptracer.Handler{Signal: d.signalled})

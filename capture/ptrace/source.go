@@ -33,7 +33,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		through = nil
 	}
 	r := newRecorder(o, arch, sw)
-	cmd := &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
+	cmd := &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
 	if o.Survive {
 		cmd.EveryCall = true
 		r.letThrough(through)

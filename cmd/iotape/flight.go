@@ -278,6 +278,7 @@ func (f *flying) dump(reason string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	defer f.p.owner.give(partial, out, trimTape(out)+".stream")
 	stream := filepath.Join(partial, streamName)
 	d, err := f.write(stream, reason)
 	if err != nil {

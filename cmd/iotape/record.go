@@ -9,7 +9,7 @@ import (
 func newRecord(c *console) *cobra.Command {
 	var p recordPlan
 	var noIndex bool
-	var backend, content, overflow, mmap, last string
+	var backend, content, overflow, mmap, last, user string
 	var dumpOn []string
 	var target targetFlags
 	ring := sizeFlag(0)
@@ -21,6 +21,9 @@ it starts make, with all bytes, until the last of them has ended. Its standard
 input, output and error, its signals and its exit status are the command's own.
 Then the recording is sealed to a tape, and one line on standard error says what
 came of it.
+
+Under sudo the command runs as the user who called sudo, to whom the tape will
+belong; --user root has it run as root.
 
 As root the recording is made with eBPF. Where that is not possible it is made
 with ptrace, which is slower, and a line says why.
@@ -48,6 +51,7 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
   iotape record --content none -- tar -xf big.tar      # what was called, not the bytes
   iotape record --content write=full,read=hash -- sqlite3 db .dump
   iotape record --last 30s,512M --dump-on errno=EIO --dump-on op=fsync,slow=50ms -o db.tape -- ./server
+  sudo iotape record -o make.tape -- make -j8             # make runs as you
   iotape record --pid 4711 --duration 30s -o slow.tape    # what runs already
   iotape record --cgroup docker-3f5e -o container.tape    # until Ctrl-C
   iotape record --all --last 5m --dump-on errno=EIO -o machine.tape`,
@@ -71,6 +75,10 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 			if err = target.plan(&p, args, full, cmd.Flags().Changed("on-overflow")); err != nil {
 				return usageError{err}
 			}
+			if p.owner, err = findOwner(user); err != nil {
+				return usageError{err}
+			}
+			p.owner.plan(&p.capture)
 			if p.capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
 				c.say("--on-overflow block with --all can stop the machine: whoever is held may be whom the recorder waits for")
 			}
@@ -92,6 +100,7 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
 	target.add(cmd)
+	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`, to whom the tape belongs; under sudo, who called it")
 	f.BoolVar(&p.capture.Wakeups, "wakeups", false, "also record who woke up whom; needs eBPF")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
 	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")

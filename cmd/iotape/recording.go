@@ -31,6 +31,7 @@ type recordPlan struct {
 	keepStream bool
 	index      bool
 	flight     *flightPlan // not nil: record into memory
+	owner      *owner      // of the command and the tape; nil: who runs iotape
 
 	name     string        // what the tape is called after
 	target   string        // what is recorded, if not a command
@@ -143,6 +144,7 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 		if !started {
 			os.RemoveAll(partial)
 		}
+		p.owner.give(partial, p.out, trimTape(p.out)+".stream")
 	}()
 	if len(p.snapshots) > 0 {
 		if err := snapshot(ctx, c, filepath.Join(partial, beforeName), p.snapshots); err != nil {
@@ -278,6 +280,9 @@ func (p *recordPlan) head(b *backend) *trace.Head {
 		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command, Target: p.target,
 		UID: os.Getuid(), GID: os.Getgid(), Content: p.capture.Content.String(), Overflow: string(p.capture.Overflow),
 		Shards: b.shards(&p.capture), Ops: len(event.Catalogue()),
+	}
+	if o := p.capture.Credential; o != nil {
+		h.UID, h.GID = int(o.Uid), int(o.Gid)
 	}
 	h.ClockNS, h.WallNS = clocks()
 	h.Host, _ = os.Hostname()

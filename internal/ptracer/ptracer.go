@@ -21,6 +21,9 @@ type Command struct {
 	Env   []string    // environment; nil is the recorder's own
 	Files [3]*os.File // stdin, stdout, stderr; nil is the recorder's own
 
+	// Credential is who the command runs as; nil is the recorder's own user.
+	Credential *syscall.Credential
+
 	// Filter is a seccomp program that the command and its children run under;
 	// nil is none. Calls for which it returns SECCOMP_RET_TRACE stop
 	// (Handler.Enter). An ordinary user's filter needs no_new_privs, which is set

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,9 +23,10 @@ const stubName = "iotape-exec-stub"
 // byte when it has read it; the recorder seizes it and sends one byte; the stub
 // calls execve. A closed socket is success, a report is failure.
 type order struct {
-	Path      string
-	Argv, Env []string
-	Filter    []unix.SockFilter
+	Path       string
+	Argv, Env  []string
+	Filter     []unix.SockFilter
+	Credential *syscall.Credential
 }
 
 type report struct {
@@ -84,7 +86,28 @@ func becomeCommand(sock *os.File) report {
 			return fail("a seccomp filter", err)
 		}
 	}
+	if o.Credential != nil { // last: a filter may be installed only by root
+		if err := become(o.Credential); err != nil {
+			return fail("the right to become another user (CAP_SETUID, CAP_SETGID)", err)
+		}
+	}
 	return fail("exec", syscall.Exec(o.Path, o.Argv, o.Env))
+}
+
+// become changes the user of the calling thread alone, which is the one that will be
+// left after execve.
+func become(c *syscall.Credential) error {
+	groups := unsafe.Pointer(unsafe.SliceData(c.Groups))
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(c.Groups)), uintptr(groups), 0); e != 0 {
+		return e
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(c.Gid), uintptr(c.Gid), uintptr(c.Gid)); e != 0 {
+		return e
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(c.Uid), uintptr(c.Uid), uintptr(c.Uid)); e != 0 {
+		return e
+	}
+	return nil
 }
 
 // stub is the recorder's end.
@@ -170,7 +193,7 @@ func startStub(c *Command) (s *stub, err error) {
 		return s, fmt.Errorf("start %s: %w", path, err)
 	}
 	unix.CloseOnExec(theirs)
-	if err := gob.NewEncoder(s.sock).Encode(order{Path: path, Argv: c.Argv, Env: env, Filter: c.Filter}); err != nil {
+	if err := gob.NewEncoder(s.sock).Encode(order{Path: path, Argv: c.Argv, Env: env, Filter: c.Filter, Credential: c.Credential}); err != nil {
 		return s, fmt.Errorf("start %s: send the order: %w", path, err)
 	}
 	unix.Close(theirs) // so that the stub's death is seen as an end
