@@ -311,11 +311,15 @@ func (n *names) move(from, to *node) {
 }
 
 // absent notes that the last name of a path is not there, if all before it is
-// known; otherwise any of them may be what is missing.
+// known; otherwise any of them may be what is missing. What was there before it is a
+// directory, or the call would have failed for that (ENOTDIR).
 func (n *names) absent(abs string) {
 	at := n.root
 	parts := strings.Split(strings.Trim(path.Clean(abs), "/"), "/")
 	for i, name := range parts {
+		if at.obj != nil && at.obj.typ == 0 {
+			at.obj.typ = tree.Dir
+		}
 		if at.obj == nil || at.obj.typ != tree.Dir {
 			return
 		}

@@ -511,6 +511,15 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 	struct area a = {};
 	long err = find_area(f->addr, &a);
 	bool hold = how & HOLD;
+	u32 i;
+
+	if (how & ENDS) /* now or never: others change the address space at the moment */
+		repeat(i, 2048) {
+			(void)i;
+			if (err != -EBUSY)
+				break;
+			err = find_area(f->addr, &a);
+		}
 
 	if (!(how & LAST)) {
 		if (err == -EBUSY && f->flags & (FAULT_AROUND | FAULT_PAGE))
