@@ -33,12 +33,15 @@ func (tr *Tracer) loop() error {
 	stops := make([]stop, 0, batch)
 	for {
 		tr.runQueue()
-		if !tr.leaving && len(tr.tracees)+len(tr.early) == 0 && !tr.linger() {
+		none := len(tr.tracees)+len(tr.early) == 0
+		if !tr.leaving && none && !tr.linger() {
 			return nil
 		}
 		stops = stops[:0]
 		flags := unix.WALL
-		if tr.leaving { // once more, for what has stopped already
+		// When leaving, once more for what has stopped already. Without threads, other
+		// children of the recorder must not keep it from looking whether that is the end.
+		if tr.leaving || none {
 			flags |= unix.WNOHANG
 		}
 		for ; len(stops) < batch; flags |= unix.WNOHANG {
