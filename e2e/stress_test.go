@@ -40,20 +40,10 @@ func TestThrottledSpool(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	most := make(chan int)
-	go func() { // while it records: sealing has other limits
-		peak := 0
-		for {
-			kib, ok := ownKiB(cmd.Process.Pid)
-			_, sealing := os.Stat(filepath.Join(disk, "a.tape.partial", "tape"))
-			if !ok || sealing == nil {
-				break
-			}
-			peak = max(peak, kib)
-			time.Sleep(5 * time.Millisecond)
-		}
-		most <- peak
-	}()
+	most := peakKiB(cmd.Process.Pid, func() bool { // while it records: sealing has other limits
+		_, err := os.Stat(filepath.Join(disk, "a.tape.partial", "tape"))
+		return err != nil
+	})
 	err := cmd.Wait()
 	if exitStatus(err) != 42 || stdout.String() != "fine\n" {
 		t.Errorf("%v: it says %q\n%s", err, &stdout, &stderr)
@@ -69,6 +59,25 @@ func TestThrottledSpool(t *testing.T) {
 		t.Logf("%d KiB of memory beside the rings; %s", peak, &stderr)
 	}
 	e.run(t, e.iotape, "check", "a.tape")
+}
+
+// peakKiB watches how much memory of its own a process has, while it runs and as long as
+// it is to be watched, and returns the most.
+func peakKiB(pid int, watched func() bool) <-chan int {
+	most := make(chan int, 1)
+	go func() {
+		peak := 0
+		for watched() {
+			kib, ok := ownKiB(pid)
+			if !ok {
+				break
+			}
+			peak = max(peak, kib)
+			time.Sleep(5 * time.Millisecond)
+		}
+		most <- peak
+	}()
+	return most
 }
 
 // ownKiB returns how much memory of its own a process has.

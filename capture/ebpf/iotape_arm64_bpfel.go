@@ -77,7 +77,7 @@ type iotapeFault struct {
 	UseDev    uint32
 	UseFiles  uint32
 	Lates     uint64
-	Late      [2]struct {
+	Late      [8]struct {
 		_     structs.HostLayout
 		Ino   uint64
 		Off   uint64

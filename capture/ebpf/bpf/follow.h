@@ -14,10 +14,9 @@ const volatile u64 cgroup_id = 0; /* processes in it, or below it, are followed;
 static __always_inline struct task *join(struct task_struct *t, u32 flags)
 {
 	struct task init = {};
-	struct fault none = {};
 
 	if (mmap_mode >= MMAP_DATA)
-		bpf_task_storage_get(&faults, t, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		bpf_task_storage_get(&faults, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	init.shard = (u32)t->pid & shard_mask;
 	init.flags = flags;
 	init.enter = began;

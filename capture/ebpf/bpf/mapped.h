@@ -38,7 +38,7 @@ struct late {
 	u64 ino, off, len, addr, fault, time;
 	u32 dev, flags;
 };
-#define MAX_LATE 2
+#define MAX_LATE 8
 
 /* What a thread's last fault was, and, of the call under way, what it unmaps. */
 enum { FAULT_STORE = 1, FAULT_IN_CALL = 2, FAULT_PAGE = 4, FAULT_AROUND = 8 };
@@ -373,12 +373,12 @@ static __always_inline void huge(struct fault *f, struct area *a, u64 last)
 
 /* add_pages has the recorder read pages from their file: as the content of the record
  * (MAPPED_ARG), or as a record of their own (NO_CONTENT). */
-static __always_inline void add_pages(struct work *w, struct late *l, u8 arg)
+static __always_inline bool add_pages(struct work *w, struct late *l, u8 arg)
 {
 	if (w->pend.nparts + 2 > MAX_PARTS)
-		return;
-	add_part(w, arg, PART_PAGES, l->ino, l->len, l->off, l->dev);
-	add_part(w, NO_CONTENT, PART_PAGES_AT, l->addr, l->fault, l->time, l->flags);
+		return false;
+	return add_part(w, arg, PART_PAGES, l->ino, l->len, l->off, l->dev) &&
+	       add_part(w, NO_CONTENT, PART_PAGES_AT, l->addr, l->fault, l->time, l->flags);
 }
 
 /* join_pages does the same for a thread that is about to be held already. */

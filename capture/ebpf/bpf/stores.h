@@ -172,11 +172,19 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 	if (st->flags & TASK_LATE) {
 		st->flags &= ~TASK_LATE;
 		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
-		for (i = 0; f && i < MAX_LATE; i++)
-			if (i < f->lates)
-				add_pages(w, &f->late[i], NO_CONTENT);
-		if (f)
-			f->lates = 0;
+		bool gone = s->flags & SPEC_NO_RETURN || (s->use == USE_EXEC && !failed(ret));
+		for (i = 0; f && i < MAX_LATE; i++) {
+			u64 n = f->lates;
+			if (!n || n > MAX_LATE)
+				break;
+			if (gone) { /* the address space that they were in */
+				lose(st->shard);
+			} else if (w->pend.nparts + w->nbulk + 2 > MAX_PARTS || !add_pages(w, &f->late[n - 1], NO_CONTENT)) {
+				st->flags |= TASK_LATE; /* with the next call */
+				break;
+			}
+			f->lates = n - 1;
+		}
 	}
 	if (s->use == USE_MMAP && !failed(ret) && !(st->args[3] & MAP_ANONYMOUS)) {
 		__sync_fetch_and_add(&shared.mappings, 1);
@@ -248,11 +256,10 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 static __always_inline void mapped_fork(struct task_struct *parent, struct task_struct *child)
 {
 	u32 pid = parent->tgid, kid = child->tgid, one = 1;
-	struct fault none = {};
 
 	if (mmap_mode == MMAP_OFF)
 		return;
-	bpf_task_storage_get(&faults, child, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	bpf_task_storage_get(&faults, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (shared.mapped && pid != kid && bpf_map_lookup_elem(&storers, &pid))
 		bpf_map_update_elem(&storers, &kid, &one, BPF_ANY);
 }
