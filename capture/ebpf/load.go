@@ -1,12 +1,16 @@
 package ebpf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/bits"
 	"os"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -147,10 +151,15 @@ func load(c *config) (*programs, error) {
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
 
 	p := &programs{}
-	if p.noUring, err = dropMissing(spec); err != nil {
+	if p.noUring, err = dropMissing(spec, c.mmap); err != nil {
 		return nil, err
 	}
-	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+	coll, err := loadAll(spec, min(runtime.GOMAXPROCS(0), 4))
+	if err == nil {
+		err = coll.Assign(&p.objects)
+		coll.Close() // what has no field
+	}
+	if err != nil {
 		var ve *ebpf.VerifierError
 		if errors.As(err, &ve) {
 			err = fmt.Errorf("%+v", ve)
@@ -162,6 +171,63 @@ func load(c *config) (*programs, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// loadAll makes the maps, and has the kernel verify the programs in n parts at a time:
+// this is what starting a recording takes long for.
+func loadAll(spec *ebpf.CollectionSpec, n int) (*ebpf.Collection, error) {
+	part := func(programs map[string]*ebpf.ProgramSpec) *ebpf.CollectionSpec {
+		s := *spec
+		s.Programs = programs
+		return &s
+	}
+	all, err := ebpf.NewCollection(part(nil))
+	if err != nil {
+		return nil, err
+	}
+	all.Programs = map[string]*ebpf.Program{}
+	parts, errs := make([]*ebpf.Collection, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i, programs := range shares(spec.Programs, n) {
+		wg.Go(func() {
+			parts[i], errs[i] = ebpf.NewCollectionWithOptions(part(programs), ebpf.CollectionOptions{MapReplacements: all.Maps})
+		})
+	}
+	wg.Wait()
+	for _, c := range parts {
+		if c == nil {
+			continue
+		}
+		for name := range c.Programs {
+			all.Programs[name] = c.DetachProgram(name)
+		}
+		c.Close() // its own descriptors of the maps
+	}
+	for _, err := range errs {
+		if err != nil {
+			all.Close()
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// shares divides programs into n parts of about the same length.
+func shares(programs map[string]*ebpf.ProgramSpec, n int) []map[string]*ebpf.ProgramSpec {
+	length := func(name string) int { return len(programs[name].Instructions) }
+	names := slices.SortedFunc(maps.Keys(programs), func(a, b string) int { // the longest first
+		return cmp.Or(-cmp.Compare(length(a), length(b)), cmp.Compare(a, b))
+	})
+	parts, lengths := make([]map[string]*ebpf.ProgramSpec, n), make([]int, n)
+	for i := range parts {
+		parts[i] = map[string]*ebpf.ProgramSpec{}
+	}
+	for _, name := range names {
+		i := slices.Index(lengths, slices.Min(lengths))
+		parts[i][name] = programs[name]
+		lengths[i] += length(name)
+	}
+	return parts
 }
 
 // prepare fills the tables, makes the rings and maps what is shared.

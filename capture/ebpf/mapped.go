@@ -85,9 +85,9 @@ var faultHooks = map[string]string{
 	"on_map_pages": "mm_filemap_map_pages", "on_filemap_fault": "mm_filemap_fault",
 }
 
-// dropMissing empties the programs whose tracepoints this kernel lacks. noUring says
-// that those of io_uring are among them.
-func dropMissing(spec *ebpf.CollectionSpec) (noUring bool, err error) {
+// dropMissing empties the programs whose tracepoints this kernel lacks, and those that
+// the policy does without. noUring says that those of io_uring are among the former.
+func dropMissing(spec *ebpf.CollectionSpec, mmap capture.Mmap) (noUring bool, err error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
 		return false, unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
@@ -102,7 +102,7 @@ func dropMissing(spec *ebpf.CollectionSpec) (noUring bool, err error) {
 		}
 	}
 	for name, hook := range faultHooks {
-		if !hasTracepoint(kernel, hook) {
+		if mmap == capture.MmapOff || mmap == capture.MmapWritten || !hasTracepoint(kernel, hook) {
 			drop(name)
 		}
 	}
