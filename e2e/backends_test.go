@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,13 +71,19 @@ func TestBackendsAgree(t *testing.T) {
 	}
 }
 
-// fresh makes the directory in which a program runs; always the same one.
+// fresh makes the directory in which a program runs; always the same one, on a new
+// file system in memory: cp and others take names in the order of their inodes' numbers.
 func (e *env) fresh(t *testing.T) string {
 	t.Helper()
 	work := filepath.Join(e.dir, "work")
-	if err := os.RemoveAll(work); err != nil {
+	if err := os.MkdirAll(work, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	syscall.Unmount(work, syscall.MNT_DETACH) // the one before; none at first
+	if err := syscall.Mount("iotape-test", work, "tmpfs", 0, ""); err != nil {
+		t.Fatalf("mounting a tmpfs on %s: %v", work, err)
+	}
+	t.Cleanup(func() { syscall.Unmount(work, syscall.MNT_DETACH) })
 	if err := os.MkdirAll(filepath.Join(work, "src", "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}

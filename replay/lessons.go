@@ -343,7 +343,7 @@ func (in *inference) made(ev *event.Event) {
 
 func (in *inference) linked(ev *event.Event) {
 	if !ev.OK() {
-		in.failed(ev)
+		in.failedPair(ev)
 		return
 	}
 	var o *object
@@ -380,7 +380,7 @@ const renameExchange = 2
 
 func (in *inference) renamed(ev *event.Event) {
 	if !ev.OK() {
-		in.failed(ev)
+		in.failedPair(ev)
 		return
 	}
 	from, to := in.at(ev, 0, false), in.at(ev, 1, false)
@@ -475,6 +475,35 @@ func (in *inference) failed(ev *event.Event) {
 			in.names.fill(c)
 		}
 	}
+}
+
+// failedPair learns from a rename or link that failed. The kernel looks up the old
+// name, and the directory of the new one, before it can find fault with the two
+// together.
+func (in *inference) failedPair(ev *event.Event) {
+	typ := tree.Type(0)
+	switch ev.Errno {
+	case syscall.EEXIST:
+	case syscall.EISDIR: // a file is not to replace a directory
+		typ = tree.File
+	case syscall.ENOTEMPTY: // nor a directory one that is in use
+		typ = tree.Dir
+	case syscall.EINVAL: // nor to move into itself; other reasons are the arguments'
+		if len(ev.Paths) < 2 || !strings.HasPrefix(ev.Paths[1].Abs, ev.Paths[0].Abs+"/") {
+			return
+		}
+		typ = tree.Dir
+	default:
+		in.failed(ev)
+		return
+	}
+	if from := in.at(ev, 0, ev.Op == event.OpLinkat && followsLast(ev)); from != nil {
+		in.names.exist(from, typ)
+	}
+	if to := in.at(ev, 1, false); to != nil {
+		in.names.existAbove(to)
+	}
+	in.failed(ev)
 }
 
 // object returns the object that a call acts on, by descriptor or by name.

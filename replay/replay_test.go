@@ -233,6 +233,10 @@ func TestSkeleton(t *testing.T) {
 	s.call(event.OpUnlink, 0, 0, [6]uint64{}, "/new/dir/inner")
 	s.call(event.OpChdir, 0, 0, [6]uint64{}, "/home/user")
 	s.call(event.OpUnlink, 0, 0, [6]uint64{}, "rel")
+	// A rename that failed found the old name, if that was not what it failed for.
+	s.call(event.OpRename, -1, syscall.EINVAL, [6]uint64{}, "/into", "/into/it/self")
+	s.call(event.OpRename, -1, syscall.EISDIR, [6]uint64{}, "/over/file", "/over/dir")
+	s.call(event.OpRenameat2, -1, syscall.EINVAL, [6]uint64{0, 0, 0, 0, 99}, "/flags/bad", "/flags/to")
 	tape := s.close()
 	sk, err := Infer(t.Context(), tape, nil, nil)
 	if err != nil {
@@ -243,7 +247,7 @@ func TestSkeleton(t *testing.T) {
 		e := &sk.Manifest.Entries[i]
 		got = append(got, string(rune(e.Type))+" "+e.Path)
 	}
-	want := "d etc|f etc/conf|d home|d home/user|f home/user/rel|d new|d old|d old/dir|f old/dir/inner|d var|d var/lib|d work|f work/data"
+	want := "d etc|f etc/conf|d home|d home/user|f home/user/rel|d into|d into/it|d new|d old|d old/dir|f old/dir/inner|d over|d over/dir|f over/file|d var|d var/lib|d work|f work/data"
 	if g := strings.Join(got, "|"); g != want {
 		t.Errorf("skeleton\n got %s\nwant %s", g, want)
 	}
