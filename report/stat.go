@@ -212,7 +212,8 @@ func (c *collector) see(e *event.Event) {
 	if e.Flags&event.Interrupted != 0 {
 		took = 0
 	}
-	read, written := moved(e)
+	io := e.Traffic()
+	read, written := uint64(io.Read), uint64(io.Written)
 	s.Calls++
 	s.TotalNS += took
 	s.ReadBytes += read
@@ -232,35 +233,6 @@ func (c *collector) see(e *event.Event) {
 		op.Errors++
 	}
 	c.file(e, took)
-}
-
-// moved returns the bytes of content that a call read and wrote.
-func moved(e *event.Event) (read, written uint64) {
-	if e.Errno != 0 || e.Ret <= 0 || e.Flags&event.Interrupted != 0 {
-		return 0, 0
-	}
-	spec := e.Spec()
-	if spec.Result != event.KindSize || spec.Class != event.Data && spec.Class != event.Socket {
-		return 0, 0
-	}
-	if spec.Hold || e.Op.Like() == event.OpTee {
-		return uint64(e.Ret), uint64(e.Ret)
-	}
-	switch e.Op.Like() {
-	case event.OpSendmsg:
-		return 0, uint64(e.Ret)
-	case event.OpRecvmsg:
-		return uint64(e.Ret), 0
-	}
-	for i := range spec.Args {
-		if a := &spec.Args[i]; a.Kind == event.KindBuf || a.Kind == event.KindVec {
-			if a.Dir == event.In {
-				return 0, uint64(e.Ret)
-			}
-			return uint64(e.Ret), 0
-		}
-	}
-	return 0, 0
 }
 
 func (c *collector) quality(e *event.Event) {
@@ -356,7 +328,7 @@ func (c *collector) process(e *event.Event) *ProcessStat {
 
 // file adds the call to the files whose descriptors it used or made.
 func (c *collector) file(e *event.Event, took int64) {
-	read, written := moved(e)
+	io := e.Traffic()
 	spec := e.Spec()
 	for i := range e.Files {
 		f := &e.Files[i]
@@ -372,25 +344,13 @@ func (c *collector) file(e *event.Event, took int64) {
 		if f.Arg == event.ResultArg && spec.Class == event.Descriptor && e.PathArg(0) != nil || f.Arg == event.ResultArg && e.PathArg(1) != nil {
 			t.Opens++
 		}
-		switch {
-		case spec.Hold && int(f.Arg) == source(e.Op):
-			t.ReadBytes += read
-		case spec.Hold:
-			t.WrittenBytes += written
-		case f.Arg == 0:
-			t.ReadBytes += read
-			t.WrittenBytes += written
+		if f == io.From {
+			t.ReadBytes += uint64(io.Read)
+		}
+		if f == io.To {
+			t.WrittenBytes += uint64(io.Written)
 		}
 	}
-}
-
-// source returns the argument that bytes come from in calls that move them
-// between two descriptors.
-func source(op event.Op) int {
-	if op == event.OpSendfile {
-		return 1
-	}
-	return 0
 }
 
 func (c *collector) fileStat(host uint32, f *event.File) *FileStat {

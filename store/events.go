@@ -11,56 +11,15 @@ type row struct {
 	*event.Event
 	spec *event.Spec
 	file *event.File // the first descriptor, for a call that makes one the new one; may be nil
-	io   traffic
+	io   event.Traffic
 	host string
 	wall int64 // ns since 1970, of entry
 }
 
-// traffic is what a call moved, by direction.
-type traffic struct {
-	read, written int64 // bytes
-	reads, writes bool  // it is such a call
-}
-
-func (t traffic) bytes() int64 { return max(t.read, t.written) }
-
 // set fills the row for an event.
 func (r *row) set(ev *event.Event) {
-	r.Event, r.spec, r.file = ev, ev.Spec(), nil
-	if len(ev.Files) > 0 {
-		r.file = &ev.Files[0]
-	}
-	if r.spec.Result == event.KindFD && r.spec.Class == event.Descriptor && len(ev.Paths) > 0 {
-		if f := ev.FileArg(event.ResultArg); f != nil {
-			r.file = f
-		}
-	}
-	r.io = trafficOf(ev, r.spec)
-}
-
-func trafficOf(ev *event.Event, s *event.Spec) (t traffic) {
-	if ev.Kind != event.Call || s.Class != event.Data && s.Class != event.Socket || s.Result != event.KindSize {
-		return t
-	}
-	n := max(ev.Ret, 0)
-	switch ev.Op.Like() {
-	case event.OpSendfile, event.OpCopyFileRange, event.OpSplice, event.OpTee:
-		return traffic{n, n, true, true}
-	case event.OpSendmsg:
-		return traffic{0, n, false, true}
-	case event.OpRecvmsg:
-		return traffic{n, 0, true, false}
-	}
-	for i := range s.Args {
-		if k := s.Args[i].Kind; k != event.KindBuf && k != event.KindVec {
-			continue
-		}
-		if s.Args[i].Dir == event.Out {
-			return traffic{n, 0, true, false}
-		}
-		return traffic{0, n, false, true}
-	}
-	return t
+	r.Event, r.spec, r.file = ev, ev.Spec(), ev.Subject()
+	r.io = ev.Traffic()
 }
 
 // fd returns the descriptor, or what was passed as one when it was not open.
@@ -88,17 +47,6 @@ func (r *row) abs(i int) string {
 		return r.Paths[i].Abs
 	}
 	return ""
-}
-
-// name is the best known name of the file that the event is about.
-func (r *row) name() string {
-	if r.file != nil && r.file.Path != "" {
-		return r.file.Path
-	}
-	if s := r.abs(0); s != "" {
-		return s
-	}
-	return r.path(0)
 }
 
 // ofFile makes a value of the file, NULL without one that is known.
@@ -164,16 +112,16 @@ func eventColumns(hosts []string) []column[row] {
 			}
 			return uint64(r.file.Open), true
 		}),
-		textColumn("file", (*row).name),
+		textColumn("file", (*row).Name),
 		textColumn("path", func(r *row) string { return r.path(0) }),
 		textColumn("abs", func(r *row) string { return r.abs(0) }),
 		textColumn("path2", func(r *row) string { return r.path(1) }),
 		textColumn("abs2", func(r *row) string { return r.abs(1) }),
 		maybeColumn("offset", i64, func(r *row) (int64, bool) { return notNegative(r.Offset) }),
 		maybeColumn("count", i64, func(r *row) (int64, bool) { return notNegative(r.Count) }),
-		numberColumn("bytes", i64, func(r *row) int64 { return r.io.bytes() }),
-		numberColumn("bytes_read", i64, func(r *row) int64 { return r.io.read }),
-		numberColumn("bytes_written", i64, func(r *row) int64 { return r.io.written }),
+		numberColumn("bytes", i64, func(r *row) int64 { return r.io.Bytes() }),
+		numberColumn("bytes_read", i64, func(r *row) int64 { return r.io.Read }),
+		numberColumn("bytes_written", i64, func(r *row) int64 { return r.io.Written }),
 		maybeColumn("dev", u64, ofFile(func(f *event.File) uint64 { return f.Dev })),
 		maybeColumn("ino", u64, ofFile(func(f *event.File) uint64 { return f.Ino })),
 		maybeColumn("mode", u32, ofFile(func(f *event.File) uint32 { return f.Mode })),

@@ -44,7 +44,7 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 	defer conn.Close()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("index %s: %w", t.Dir(), err)
+			err = fmt.Errorf("index %s: %w", t.Name(), err)
 			for _, name := range tableNames {
 				os.Remove(filepath.Join(t.Dir(), parquetName(name)+".tmp"))
 			}

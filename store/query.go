@@ -76,21 +76,17 @@ type Rows struct {
 }
 
 // Query runs one SELECT over the views events, processes and files of the tapes
-// (their directories), which must be indexed. Each view has the column tape, the
-// name of the tape's directory. The statement can read nothing else: no files, no
+// which must be indexed. Each view has the column tape, the base name of what was
+// opened. The statement can read nothing else: no files, no
 // network. Rows are handed out as they are read; the engine holds the result within
 // its memory limit.
-func Query(ctx context.Context, tapes []string, query string, o *QueryOptions) (_ *Rows, err error) {
+func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptions) (_ *Rows, err error) {
 	if len(tapes) == 0 {
 		return nil, errors.New("query without a tape")
 	}
-	dirs := make([]string, len(tapes))
-	for i, dir := range tapes {
-		if err := indexed(dir); err != nil {
-			return nil, fmt.Errorf("query %s: %w", dir, err)
-		}
-		if dirs[i], err = filepath.Abs(dir); err != nil {
-			return nil, err
+	for _, t := range tapes {
+		if err := Indexed(t); err != nil {
+			return nil, fmt.Errorf("query %s: %w", t.Name(), err)
 		}
 	}
 	db, err := open(o)
@@ -106,7 +102,7 @@ func Query(ctx context.Context, tapes []string, query string, o *QueryOptions) (
 	if r.conn, err = db.Conn(ctx); err != nil {
 		return nil, fmt.Errorf("open engine: %w", err)
 	}
-	for _, s := range setup(dirs, r.spill) {
+	for _, s := range setup(tapes, r.spill) {
 		if _, err := r.conn.ExecContext(ctx, s); err != nil {
 			return nil, fmt.Errorf("prepare query: %w", err)
 		}
@@ -127,24 +123,15 @@ func Query(ctx context.Context, tapes []string, query string, o *QueryOptions) (
 	return r, nil
 }
 
-func indexed(dir string) error {
-	t, err := trace.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	return Indexed(t)
-}
-
 // setup returns the statements that make the views and then lock the engine.
-func setup(dirs []string, spill string) []string {
+func setup(tapes []*trace.Tape, spill string) []string {
 	var s, allowed []string
 	for _, name := range tableNames {
 		var parts []string
-		for _, dir := range dirs {
-			path := filepath.Join(dir, parquetName(name))
+		for _, t := range tapes {
+			path := filepath.Join(t.Dir(), parquetName(name))
 			allowed = append(allowed, quote(path), quote(glob(path)))
-			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, * FROM read_parquet(%s)", quote(text(filepath.Base(dir))), quote(glob(path))))
+			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, * FROM read_parquet(%s)", quote(text(filepath.Base(t.Name()))), quote(glob(path))))
 		}
 		s = append(s, fmt.Sprintf("CREATE VIEW %s AS %s", name, strings.Join(parts, " UNION ALL BY NAME ")))
 	}

@@ -81,9 +81,22 @@ func index(t testing.TB, dir string) {
 	}
 }
 
+func opened(t testing.TB, dirs ...string) (tapes []*trace.Tape) {
+	t.Helper()
+	for _, dir := range dirs {
+		tape, err := trace.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tape.Close() })
+		tapes = append(tapes, tape)
+	}
+	return tapes
+}
+
 func query(t testing.TB, sql string, f Format, tapes ...string) string {
 	t.Helper()
-	rows, err := Query(t.Context(), tapes, sql, nil)
+	rows, err := Query(t.Context(), opened(t, tapes...), sql, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +167,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 	if err != nil || r.OK() || !r.Damage[0].Derived {
 		t.Fatalf("check of a damaged index: %+v, %v", r, err)
 	}
-	if _, err := Query(t.Context(), []string{dir}, "SELECT 1", nil); !errors.Is(err, trace.ErrCorrupt) {
+	if _, err := Query(t.Context(), opened(t, dir), "SELECT 1", nil); !errors.Is(err, trace.ErrCorrupt) {
 		t.Errorf("query on a damaged index: %v", err)
 	}
 	index(t, dir)
@@ -217,7 +230,7 @@ func TestQueryIsConfined(t *testing.T) {
 		"CREATE TABLE x AS SELECT 1", "DROP VIEW events", "CALL pragma_version()",
 		"", ";",
 	} {
-		rows, err := Query(t.Context(), []string{dir}, sql, nil)
+		rows, err := Query(t.Context(), opened(t, dir), sql, nil)
 		if err == nil {
 			for rows.Next() {
 			}
@@ -244,7 +257,7 @@ func TestQueryIsConfined(t *testing.T) {
 func TestQueryLimitsMemory(t *testing.T) {
 	dir := makeTape(t, "a.tape", 1)
 	index(t, dir)
-	rows, err := Query(t.Context(), []string{dir}, "SELECT list(i) FROM range(50000000) t(i)", &QueryOptions{MemoryBytes: 64 << 20})
+	rows, err := Query(t.Context(), opened(t, dir), "SELECT list(i) FROM range(50000000) t(i)", &QueryOptions{MemoryBytes: 64 << 20})
 	if err == nil {
 		for rows.Next() {
 		}
@@ -256,7 +269,7 @@ func TestQueryLimitsMemory(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Query(ctx, []string{dir}, "SELECT count(*) FROM range(100000000000)", nil); err == nil {
+	if _, err := Query(ctx, opened(t, dir), "SELECT count(*) FROM range(100000000000)", nil); err == nil {
 		t.Error("a cancelled query runs")
 	}
 }

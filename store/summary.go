@@ -38,14 +38,14 @@ func (t *totals) add(r *row) {
 	if r.spec.Class == event.Sync {
 		t.syncs++
 	}
-	if r.io.reads {
+	if r.io.Reads {
 		t.reads++
 	}
-	if r.io.writes {
+	if r.io.Writes {
 		t.writes++
 	}
-	t.readBytes += r.io.read
-	t.writtenBytes += r.io.written
+	t.readBytes += r.io.Read
+	t.writtenBytes += r.io.Written
 }
 
 func isOpen(r *row) bool {
@@ -125,16 +125,9 @@ func (s *summary) add(r *row) {
 		}
 		f.lastWall = r.wall
 		io := r.io
-		if len(r.Files) > 1 && io.reads && io.writes { // from one file to another
-			from, to := r.FileArg(0), r.FileArg(2)
-			switch r.Op.Like() {
-			case event.OpSendfile:
-				from, to = r.FileArg(1), r.FileArg(0)
-			case event.OpTee:
-				to = r.FileArg(1)
-			}
-			s.half(r, from, traffic{read: io.read, reads: true})
-			s.half(r, to, traffic{written: io.written, writes: true})
+		if len(r.Files) > 1 && io.Reads && io.Writes { // from one file to another
+			s.half(r, io.From, event.Traffic{Read: io.Read, Reads: true})
+			s.half(r, io.To, event.Traffic{Written: io.Written, Writes: true})
 			return
 		}
 		f.totals.add(r)
@@ -142,7 +135,7 @@ func (s *summary) add(r *row) {
 }
 
 // half accounts for one side of a call that copies between files.
-func (s *summary) half(r *row, ef *event.File, io traffic) {
+func (s *summary) half(r *row, ef *event.File, io event.Traffic) {
 	if ef == nil {
 		return
 	}
@@ -212,7 +205,7 @@ func (s *summary) exec(p *process, r *row) {
 // fileOf returns the file that a row is about.
 func (s *summary) fileOf(r *row) *file {
 	if r.file == nil || !r.file.Known {
-		name := r.name()
+		name := r.Name()
 		if name == "" {
 			return nil
 		}
@@ -230,7 +223,7 @@ func (s *summary) fileOf(r *row) *file {
 	f := s.byID[key]
 	if f == nil {
 		// What was seen under its name before is the same file, if not known to be another.
-		path := pathKey{r.Host, r.name()}
+		path := pathKey{r.Host, r.Name()}
 		if f = s.byPath[path]; f == nil || f.known || path.path == "" {
 			f = &file{host: r.host, path: path.path}
 			s.files = append(s.files, f)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -21,7 +22,8 @@ var ErrNotSealed = errors.New("an unsealed stream; run: iotape seal")
 
 // Tape is an open tape. It is safe for concurrent use, its EventReaders are not.
 type Tape struct {
-	dir      string
+	dir      string // absolute
+	name     string // as it was opened
 	manifest *Manifest
 	seal     string // check of the manifest, "" if salvaged
 	files    []*os.File
@@ -29,10 +31,18 @@ type Tape struct {
 	content  *blockFile
 	packs    packCache
 	decoder  *zstd.Decoder // safe for concurrent use
+	onClose  func() error
 }
 
-// Open opens the tape at path. If path holds something else, the error says what.
-func Open(path string) (*Tape, error) {
+// Open opens the trace at path: a tape and, in a program that imports
+// iotape/format/all, a stream or a file of any foreign format that is known there.
+// Those are made into a tape in os.TempDir that is removed by Close. If path holds
+// something else, the error says what.
+func Open(path string) (*Tape, error) { return OpenContext(context.Background(), path) }
+
+// OpenContext is Open, and stops when the context ends: a large foreign file takes its
+// time.
+func OpenContext(ctx context.Context, path string) (*Tape, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open tape: %w", err)
@@ -43,8 +53,37 @@ func Open(path string) (*Tape, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is %s: %w", path, st.Mode().Type(), ErrNotATrace)
 	}
-	return nil, identify(path)
+	err = identify(path)
+	if opener == nil || errors.Is(err, errNoForeign) {
+		return nil, err
+	}
+	t, err := opener(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	t.name = path
+	return t, nil
 }
+
+// opener opens what is no tape.
+var opener func(ctx context.Context, path string) (*Tape, error)
+
+// RegisterOpener makes Open open files that are no tapes. It is called once, while a
+// program initialises.
+func RegisterOpener(open func(ctx context.Context, path string) (*Tape, error)) { opener = open }
+
+// OnClose makes Close call f at its end.
+func (t *Tape) OnClose(f func() error) { t.onClose = f }
+
+// IsStream reports whether a file begins like a stream.
+func IsStream(f io.ReaderAt) bool {
+	var b [4]byte
+	_, err := f.ReadAt(b[:], 0)
+	return err == nil && binary.LittleEndian.Uint32(b[:]) == frameMagic
+}
+
+// errNoForeign marks files that are no foreign ones for sure.
+var errNoForeign = fmt.Errorf("%w", ErrNotATrace)
 
 // identify says what a file is instead of a tape.
 func identify(path string) error {
@@ -59,9 +98,9 @@ func identify(path string) error {
 	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
 		return fmt.Errorf("read %s: %w", path, err)
 	case n == 0:
-		return fmt.Errorf("%s is empty: %w", path, ErrNotATrace)
+		return fmt.Errorf("%s is empty: %w", path, errNoForeign)
 	case n >= 8 && (string(b[:8]) == "iotape E" || string(b[:8]) == "iotape C"):
-		return fmt.Errorf("%s is a file within a tape; open its directory %s: %w", path, filepath.Dir(path), ErrNotATrace)
+		return fmt.Errorf("%s is a file within a tape; open its directory %s: %w", path, filepath.Dir(path), errNoForeign)
 	case n < 4 || binary.LittleEndian.Uint32(b[:]) != frameMagic:
 		return fmt.Errorf("%s: %w", path, ErrNotATrace)
 	case n < FrameHeaderBytes:
@@ -90,7 +129,10 @@ func OpenTape(dir string) (*Tape, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	t := &Tape{dir: dir, manifest: m, seal: sealOf(b)}
+	t := &Tape{name: dir, manifest: m, seal: sealOf(b)}
+	if t.dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("open tape: %w", err)
+	}
 	if err := t.openFiles(); err != nil {
 		t.Close()
 		return nil, fmt.Errorf("%s: %w", dir, err)
@@ -101,7 +143,7 @@ func OpenTape(dir string) (*Tape, error) {
 // Salvage opens what is readable of a tape whose sealing did not finish or whose
 // manifest is damaged. Its manifest is made up from what was found.
 func Salvage(dir string) (*Tape, error) {
-	t := &Tape{dir: dir, manifest: &Manifest{Format: tapeFormat, Version: TapeVersion, Incomplete: true, Reason: "salvaged: there was no sound manifest"}}
+	t := &Tape{dir: dir, name: dir, manifest: &Manifest{Format: tapeFormat, Version: TapeVersion, Incomplete: true, Reason: "salvaged: there was no sound manifest"}}
 	if err := t.openFiles(); err != nil {
 		t.Close()
 		return nil, fmt.Errorf("salvage %s: %w", dir, err)
@@ -170,8 +212,11 @@ func (t *Tape) Host(i uint32) *Host {
 	return new(Host)
 }
 
-// Dir returns the directory of the tape.
+// Dir returns the directory of the tape, absolute.
 func (t *Tape) Dir() string { return t.dir }
+
+// Name returns what was opened, as it was given.
+func (t *Tape) Name() string { return t.name }
 
 // Close releases the tape's files.
 func (t *Tape) Close() error {
@@ -182,6 +227,10 @@ func (t *Tape) Close() error {
 	t.files = nil
 	if t.decoder != nil {
 		t.decoder.Close()
+	}
+	if t.onClose != nil {
+		errs = append(errs, t.onClose())
+		t.onClose = nil
 	}
 	return errors.Join(errs...)
 }

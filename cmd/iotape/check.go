@@ -25,7 +25,7 @@ are told apart (iotape index does that).`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  nothing is wrong", "1  the tape is damaged", "2  could not be checked"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(args[0])
+			t, err := openTape(cmd.Context(), args[0])
 			if errors.Is(err, trace.ErrCorrupt) || errors.Is(err, trace.ErrTruncated) {
 				return &statusError{exitFound, err}
 			}

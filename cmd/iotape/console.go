@@ -150,8 +150,8 @@ func hintFor(cmd *cobra.Command, err error) string {
 }
 
 // openTape opens the tape that an argument names.
-func openTape(path string) (*trace.Tape, error) {
-	t, err := trace.Open(path)
+func openTape(ctx context.Context, path string) (*trace.Tape, error) {
+	t, err := trace.OpenContext(ctx, path)
 	if err != nil {
 		if strings.Contains(err.Error(), path) {
 			return nil, err

@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,70 +15,45 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/event"
-	"iotape/format/dataseries"
-	"iotape/format/snia"
+	"iotape/format"
+	"iotape/format/all"
 	"iotape/report"
-	"iotape/trace"
 )
 
 // converted is what a conversion says.
 type converted struct {
-	From    string            `json:"from"`
-	To      string            `json:"to"`
-	Records uint64            `json:"records"` // of the foreign file
-	Left    map[string]uint64 `json:"left,omitempty"`
-	Missing int64             `json:"missing_bytes,omitempty"`
-}
-
-// foreign is a format that is no tape.
-type foreign struct {
-	name     string
-	suffixes []string
-	// read writes the file's records to a stream; nil if the format is only written.
-	read func(in *os.File, sw *trace.StreamWriter, done *converted) error
-	// write writes a tape's events; nil if the format is only read.
-	write func(out io.Writer, t *trace.Tape, o *convertOptions, done *converted) error
-}
-
-type convertOptions struct {
-	codec    string
-	replayer bool
-}
-
-var foreigns = []foreign{
-	{"DataSeries", []string{".ds"}, readDataSeries, writeDataSeries},
-}
-
-func foreignOf(path string) *foreign {
-	for i := range foreigns {
-		if slices.Contains(foreigns[i].suffixes, filepath.Ext(path)) {
-			return &foreigns[i]
-		}
-	}
-	return nil
+	From string `json:"from"`
+	To   string `json:"to"`
+	format.Done
 }
 
 func newConvert(c *console) *cobra.Command {
-	var o convertOptions
+	var o format.Options
+	var from, to string
 	var asJSON, noIndex bool
 	cmd := &cobra.Command{
 		Use:   "convert IN OUT",
 		Short: "Turn a tape into another format, or another format into a tape",
-		Long: `Convert reads IN and writes OUT; their suffixes say what they are:
+		Long: `Convert reads IN and writes OUT. One of them is a tape (.tape), the other one of:
 
-  .tape  a tape
-  .ds    system calls in SNIA's schema for DataSeries, as Re-Animator's tools
-         write and replay them
-
-What OUT cannot hold is counted, by call.`,
+` + formatTable() + `
+What a file is that is read is seen in its first bytes, and if not, in its suffix;
+--from and --to say it where neither tells. What OUT cannot hold is counted.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
   iotape convert trace.ds trace.tape && iotape stat trace.tape`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  converted, and nothing was left out", "1  converted; something was left out, and is listed", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			done, err := convert(cmd.Context(), c, args[0], args[1], &o, !noIndex)
+			cv := conversion{in: args[0], out: args[1], options: &o, index: !noIndex}
+			var err error
+			if cv.from, err = formatFlag("from", from); err != nil {
+				return err
+			}
+			if cv.to, err = formatFlag("to", to); err != nil {
+				return err
+			}
+			done, err := cv.run(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -95,123 +67,129 @@ What OUT cannot hold is counted, by call.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; every tool reads the first three")
-	f.BoolVar(&o.replayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
+	f.StringVar(&from, "from", "", "the `FORMAT` of IN, by its word in the list above")
+	f.StringVar(&to, "to", "", "the `FORMAT` of OUT")
+	f.StringVar(&o.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; every tool reads the first three")
+	f.BoolVar(&o.ForReplayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
 	f.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }
 
-func convert(ctx context.Context, c *console, in, out string, o *convertOptions, index bool) (*converted, error) {
-	if err := mustNotExist(out, "choose another name, or remove it"); err != nil {
-		return nil, err
+// formatTable lists the formats for the help.
+func formatTable() string {
+	var b strings.Builder
+	for _, f := range all.Formats() {
+		way := "read and written"
+		switch {
+		case f.Write == nil:
+			way = "read"
+		case f.Read == nil:
+			way = "written"
+		}
+		fmt.Fprintf(&b, "  %-12s %-14s %s (%s)\n", f.ID, strings.Join(f.Suffixes, " "), f.About, way)
 	}
-	from, to := foreignOf(in), foreignOf(out)
-	switch {
-	case from != nil && from.read != nil && filepath.Ext(out) == ".tape":
-		return importTape(ctx, c, in, out, from, index)
-	case to != nil && to.write != nil && from == nil:
-		return exportTape(in, out, to, o)
-	}
-	return nil, usageError{fmt.Errorf("cannot convert %s to %s: one of them must be a tape, the other .ds", in, out)}
+	return b.String()
 }
 
-func exportTape(in, out string, to *foreign, o *convertOptions) (_ *converted, err error) {
-	t, err := openTape(in)
+// formatFlag returns the format that a flag names, nil if the flag is not given.
+func formatFlag(flag, id string) (*format.Format, error) {
+	if id == "" || id == "tape" {
+		return nil, nil
+	}
+	if f := all.ByID(id); f != nil {
+		return f, nil
+	}
+	return nil, usageError{fmt.Errorf("--%s %s: there is no such format; iotape convert --help lists them", flag, id)}
+}
+
+// conversion is what is to be converted.
+type conversion struct {
+	in, out  string
+	from, to *format.Format // nil: by content and name
+	options  *format.Options
+	index    bool
+}
+
+func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
+	if err := mustNotExist(cv.out, "choose another name, or remove it"); err != nil {
+		return nil, err
+	}
+	if cv.to == nil && filepath.Ext(cv.out) == ".tape" {
+		return cv.importTape(ctx, c)
+	}
+	if cv.to == nil {
+		cv.to = all.ByName(cv.out)
+	}
+	switch {
+	case cv.to == nil:
+		return nil, usageError{fmt.Errorf("cannot tell from the name %s what it is to be: --to says it", cv.out)}
+	case cv.to.Write == nil:
+		return nil, usageError{fmt.Errorf("%s is read, but not written", cv.to.Name)}
+	}
+	return cv.export(ctx)
+}
+
+func (cv *conversion) export(ctx context.Context) (_ *converted, err error) {
+	t, err := openTape(ctx, cv.in)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(cv.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
-			os.Remove(out)
+			os.Remove(cv.out)
 		}
 	}()
-	done := &converted{From: "tape", To: to.name}
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := to.write(w, t, o, done); err != nil {
-		return nil, fmt.Errorf("%s: %w", out, err)
+	done, err := cv.to.Write(ctx, w, t, cv.options)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cv.out, err)
 	}
-	return done, w.Flush()
+	return &converted{"tape", cv.to.Name, *done}, w.Flush()
 }
 
 // importTape makes a stream of the file and seals that.
-func importTape(ctx context.Context, c *console, in, out string, from *foreign, index bool) (*converted, error) {
-	f, err := os.Open(in)
+func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, error) {
+	f, err := os.Open(cv.in)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	work := out + partialSuffix
+	if st, err := f.Stat(); err != nil {
+		return nil, err
+	} else if st.IsDir() {
+		return nil, usageError{fmt.Errorf("cannot convert %s to %s: one of them must be no tape", cv.in, cv.out)}
+	}
+	if cv.from == nil {
+		if cv.from, err = all.Identify(f); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case cv.from == nil:
+		return nil, usageError{fmt.Errorf("cannot tell what %s is: --from says it", cv.in)}
+	case cv.from.Read == nil:
+		return nil, usageError{fmt.Errorf("%s is written, but not read", cv.from.Name)}
+	}
+	work := cv.out + partialSuffix
 	if err := os.Mkdir(work, 0o777); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	s := &sealing{stream: filepath.Join(work, streamName), work: work, out: out, index: index}
-	stream, err := os.OpenFile(s.stream, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	streams, done, err := all.Read(ctx, f, cv.from, work, program())
 	if err != nil {
 		return nil, err
 	}
-	defer stream.Close()
-	done := &converted{From: from.name, To: "tape"}
-	if err := writeForeign(stream, f, from, done); err != nil {
-		return nil, fmt.Errorf("%s: %w", in, err)
+	s := &sealing{stream: streams[0], work: work, out: cv.out, index: cv.index}
+	if _, err = s.run(ctx, c); err != nil {
+		return nil, err
 	}
-	_, err = s.run(ctx, c)
-	return done, err
-}
-
-func writeForeign(stream io.Writer, in *os.File, from *foreign, done *converted) error {
-	var id [8]byte
-	rand.Read(id[:])
-	w := bufio.NewWriterSize(stream, 1<<20)
-	// Foreign times are wall-clock times: both clocks of the anchor are the same.
-	head := &trace.Head{Program: program(), Arch: "amd64", Backend: from.name, Content: "full", Overflow: "block", Shards: 1, Ops: len(event.Catalogue())}
-	sw, err := trace.NewStreamWriter(w, binary.LittleEndian.Uint64(id[:]), head)
-	if err != nil {
-		return err
-	}
-	if err := from.read(in, sw, done); err != nil {
-		return err
-	}
-	if err := sw.Close(&trace.End{}); err != nil {
-		return err
-	}
-	return w.Flush()
-}
-
-func readDataSeries(in *os.File, sw *trace.StreamWriter, done *converted) error {
-	fi, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	r, err := dataseries.NewReader(in, fi.Size())
-	if err != nil {
-		return err
-	}
-	im, err := snia.Import(r, sw)
-	if err != nil {
-		return err
-	}
-	done.Records, done.Left = im.Records, im.Unknown
-	return nil
-}
-
-func writeDataSeries(out io.Writer, t *trace.Tape, o *convertOptions, done *converted) error {
-	codec, ok := dataseries.ParseCodec(o.codec)
-	if !ok {
-		return usageError{fmt.Errorf("codec %q is neither none, zlib, lzf, snappy, lz4 nor lz4hc", o.codec)}
-	}
-	ex, err := snia.Export(out, t, snia.ExportOptions{Codec: codec, ForReplayer: o.replayer})
-	if err != nil {
-		return err
-	}
-	done.Records, done.Left, done.Missing = ex.Records, ex.Left, ex.Missing
-	return nil
+	return &converted{cv.from.Name, "tape", *done}, nil
 }
 
 func (d *converted) write(w *bufio.Writer, asJSON bool) error {

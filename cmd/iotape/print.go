@@ -43,7 +43,7 @@ object per line and --csv a table; their fields are described in docs/print.md.`
 			default:
 				return usageError{fmt.Errorf("time %q is neither elapsed, wall, unix nor none", p.clock)}
 			}
-			t, err := openTape(args[0])
+			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -33,13 +33,19 @@ made first if they are missing. The statement can read nothing else.`,
 			case asJSON:
 				format = store.JSON
 			}
-			tapes, sql := args[:len(args)-1], args[len(args)-1]
-			for _, path := range tapes {
-				if err := indexIfNeeded(cmd.Context(), c, path); err != nil {
+			var tapes []*trace.Tape
+			for _, path := range args[:len(args)-1] {
+				t, err := openTape(cmd.Context(), path)
+				if err != nil {
 					return err
 				}
+				defer t.Close()
+				if err := indexIfNeeded(cmd.Context(), c, t); err != nil {
+					return err
+				}
+				tapes = append(tapes, t)
 			}
-			rows, err := store.Query(cmd.Context(), tapes, sql, nil)
+			rows, err := store.Query(cmd.Context(), tapes, args[len(args)-1], nil)
 			if err != nil {
 				return err
 			}
@@ -56,12 +62,7 @@ made first if they are missing. The statement can read nothing else.`,
 	return cmd
 }
 
-func indexIfNeeded(ctx context.Context, c *console, path string) error {
-	t, err := openTape(path)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
+func indexIfNeeded(ctx context.Context, c *console, t *trace.Tape) error {
 	if store.Indexed(t) == nil {
 		return nil
 	}
@@ -74,7 +75,7 @@ func index(ctx context.Context, c *console, t *trace.Tape) error {
 	defer progress.Done()
 	err := store.Index(ctx, t, func(done, total int64) { progress.Update("indexing", done, total) })
 	if err != nil {
-		return fmt.Errorf("index %s: %w", t.Dir(), err)
+		return fmt.Errorf("index %s: %w", t.Name(), err)
 	}
 	return nil
 }
@@ -92,7 +93,7 @@ program that reads Parquet.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var errs []error
 			for _, path := range args {
-				t, err := openTape(path)
+				t, err := openTape(cmd.Context(), path)
 				if err != nil {
 					errs = append(errs, err)
 					continue

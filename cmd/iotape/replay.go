@@ -39,7 +39,7 @@ modelled and not repeated; docs/ops.md has the list.`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  replayed; with --verify, everything agreed", "1  with --verify, something differed", "2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(args[0])
+			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -101,13 +101,23 @@ func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
 	res := &sealed{stats: stats, out: s.out, took: time.Since(start)}
 	if s.index {
 		progress.Done()
-		if err := indexIfNeeded(ctx, c, s.out); err != nil {
+		if err := s.indexOut(ctx, c); err != nil {
 			c.say("%v", withHint(err, "the tape is whole without; to make it later: iotape index %s", s.out))
 		}
 		res.index = time.Since(start) - res.took
 	}
 	res.size = dirBytes(s.out)
 	return res, nil
+}
+
+// indexOut makes the Parquet files of the new tape.
+func (s *sealing) indexOut(ctx context.Context, c *console) error {
+	t, err := trace.OpenTape(s.out)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return index(ctx, c, t)
 }
 
 // claim keeps other iotapes from a stream that this one writes or seals, as long as

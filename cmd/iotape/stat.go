@@ -25,7 +25,7 @@ and what the recording lacks.`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(args[0])
+			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"iotape/event"
+	"iotape/format"
 	"iotape/format/dataseries"
 	"iotape/trace"
 )
@@ -21,13 +22,6 @@ type ExportOptions struct {
 	ForReplayer bool
 }
 
-// Exported says what came of an Export.
-type Exported struct {
-	Records uint64
-	Left    map[string]uint64 // events that the schema cannot hold, by operation
-	Missing int64             // bytes of content that the tape does not have
-}
-
 // crashing are the calls that the public replayer cannot load.
 var crashing = map[string]bool{
 	"readv": true, "writev": true, "creat": true, "mknod": true, "symlink": true, "truncate": true,
@@ -35,12 +29,12 @@ var crashing = map[string]bool{
 }
 
 // Export writes the calls of a tape, in its order.
-func Export(w io.Writer, tape *trace.Tape, o ExportOptions) (*Exported, error) {
+func Export(w io.Writer, tape *trace.Tape, o ExportOptions) (*format.Done, error) {
 	dw, err := dataseries.NewWriter(w, theSchema().types, dataseries.Options{Codec: o.Codec})
 	if err != nil {
 		return nil, err
 	}
-	ex := &exporter{w: dw, tape: tape, done: Exported{Left: map[string]uint64{}}}
+	ex := &exporter{w: dw, tape: tape, done: &format.Done{}}
 	_, byOp := calls()
 	for ev, err := range tape.Events() {
 		if err != nil {
@@ -57,7 +51,7 @@ func Export(w io.Writer, tape *trace.Tape, o ExportOptions) (*Exported, error) {
 		}
 		c := byOp[ev.Op]
 		if c == nil || o.ForReplayer && crashing[c.name] {
-			ex.done.Left[ev.Spec().Name]++
+			ex.done.LeftOut(ev.Spec().Name, 1)
 			continue
 		}
 		if err := ex.event(c, ev); err != nil {
@@ -67,7 +61,7 @@ func Export(w io.Writer, tape *trace.Tape, o ExportOptions) (*Exported, error) {
 	if err := dw.Close(); err != nil {
 		return nil, err
 	}
-	return &ex.done, nil
+	return ex.done, nil
 }
 
 type exporter struct {
@@ -75,7 +69,7 @@ type exporter struct {
 	tape *trace.Tape
 	id   int64
 	buf  []byte
-	done Exported
+	done *format.Done
 }
 
 // row is a record that is being written.

@@ -8,16 +8,10 @@ import (
 	"strings"
 
 	"iotape/event"
+	"iotape/format"
 	"iotape/format/dataseries"
 	"iotape/trace"
 )
-
-// Imported says what came of an Import.
-type Imported struct {
-	Records uint64            // rows of the file
-	Events  uint64            // records of the stream
-	Unknown map[string]uint64 // rows of calls that have no operation here, by call
-}
 
 // ErrNotSyscalls is returned for DataSeries files that hold something else.
 var ErrNotSyscalls = fmt.Errorf("no system calls in SNIA's schema in it")
@@ -27,8 +21,8 @@ var ErrNotSyscalls = fmt.Errorf("no system calls in SNIA's schema in it")
 // It does not use what known versions of the tools write wrongly: flags that are
 // not null (all true), times of stat (of the first call), ids of the elements of
 // vectors (garbage), and the times of the first record.
-func Import(r *dataseries.Reader, sw *trace.StreamWriter) (*Imported, error) {
-	im := &importer{sw: sw, done: Imported{Unknown: map[string]uint64{}}, groups: map[uint32]uint32{}, execs: map[uint32]*exec{}}
+func Import(r *dataseries.Reader, w *format.Writer, done *format.Done) error {
+	im := &importer{w: w, done: done, groups: map[uint32]uint32{}, execs: map[uint32]*exec{}}
 	for _, t := range r.Types() {
 		name, ok := strings.CutPrefix(t.Name, typePrefix)
 		if !ok {
@@ -44,23 +38,23 @@ func Import(r *dataseries.Reader, sw *trace.StreamWriter) (*Imported, error) {
 			}
 		}
 		if err := s.check(); err != nil {
-			return nil, err
+			return err
 		}
 		if err := im.add(s); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(im.sources) == 0 {
-		return nil, ErrNotSyscalls
+		return ErrNotSyscalls
 	}
 	for len(im.sources) > 0 {
 		s := im.sources[0]
 		if err := im.row(s); err != nil {
-			return nil, fmt.Errorf("%s: record %d: %w", s.name, s.id, err)
+			return fmt.Errorf("%s: record %d: %w", s.name, s.id, err)
 		}
 		more, err := s.next()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if more {
 			heap.Fix(&im.sources, 0)
@@ -69,9 +63,11 @@ func Import(r *dataseries.Reader, sw *trace.StreamWriter) (*Imported, error) {
 		}
 	}
 	for _, pid := range sortedKeys(im.execs) {
-		im.execve(pid, im.execs[pid], nil)
+		if err := im.execve(pid, im.execs[pid], nil); err != nil {
+			return err
+		}
 	}
-	return &im.done, im.flush()
+	return nil
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
@@ -178,15 +174,10 @@ func (h *sources) Pop() any {
 	return s
 }
 
-// frameBytes is how many bytes of records go into a frame.
-const frameBytes = 4 << 20
-
 type importer struct {
-	sw      *trace.StreamWriter
+	w       *format.Writer
 	sources sources
-	done    Imported
-	payload []byte
-	until   uint64
+	done    *format.Done
 	groups  map[uint32]uint32 // process of a thread, where it is another
 	execs   map[uint32]*exec  // by thread
 }
@@ -210,31 +201,13 @@ func nanoseconds(v int64) uint64 {
 	return uint64(max(v, 0))
 }
 
-func (im *importer) emit(r *trace.Record) error {
-	im.done.Events++
-	im.payload = trace.AppendRecord(im.payload, r)
-	if len(im.payload) >= frameBytes {
-		return im.flush()
-	}
-	return nil
-}
-
-func (im *importer) flush() error {
-	if len(im.payload) == 0 {
-		return nil
-	}
-	err := im.sw.WriteRecords(trace.Frame{Until: im.until}, im.payload)
-	im.payload = im.payload[:0]
-	return err
-}
-
 // row turns the record at hand into records of the stream.
 func (im *importer) row(s *source) error {
 	im.done.Records++
 	tid := uint32(s.num("executing_pid"))
 	if s.id == 0 && s.name == "umask" {
 		mask := s.num("mode_value")
-		return im.emit(&trace.Record{Type: trace.RecStart, PID: tid, TID: tid, Umask: uint32(mask), Exit: nanoseconds(s.num("time_recorded"))})
+		return im.w.Record(&trace.Record{Type: trace.RecStart, PID: tid, TID: tid, Umask: uint32(mask), Exit: nanoseconds(s.num("time_recorded"))})
 	}
 	byName, _ := calls()
 	c := byName[s.name]
@@ -243,11 +216,10 @@ func (im *importer) row(s *source) error {
 		return im.execRow(s, tid, rec)
 	}
 	if c == nil {
-		im.done.Unknown[s.name]++
-		return im.emit(rec)
+		im.done.LeftOut(s.name, 1)
+		return im.w.Call(rec)
 	}
-	rec.Op = uint16(c.op)
-	rec.NR = uint32(max(event.Number(event.AMD64, c.op), 0))
+	rec.Op = c.op
 	spec := event.Lookup(c.op)
 	for i, name := range c.args {
 		switch {
@@ -257,143 +229,67 @@ func (im *importer) row(s *source) error {
 				return err
 			}
 		case i < len(spec.Args) && s.has(name) && s.typ.Fields[s.fields[name]].Kind == dataseries.Variable32:
-			rec.Args[i] = 1 // some address
-			if spec.Args[i].Kind.IsMemory() {
-				rec.Pieces = append(rec.Pieces, pieces(uint8(i), s.bytes(name))...)
+			if rec.Args[i] = 1; spec.Args[i].Kind.IsMemory() { // some address
+				rec.Bytes(i, s.bytes(name), 0)
 			}
 		default:
 			rec.Args[i] = uint64(s.num(name))
 		}
 	}
-	return im.finish(s, c, rec)
+	if c.op == event.OpClone && rec.Ret > 0 && rec.Args[0]&trace.ShareThread != 0 {
+		im.groups[uint32(rec.Ret)] = rec.PID
+	}
+	return im.w.Call(rec)
 }
 
 // call starts a record with what all calls have.
-func (im *importer) call(s *source, tid uint32) *trace.Record {
+func (im *importer) call(s *source, tid uint32) *format.Call {
 	pid := tid
 	if p, ok := im.groups[tid]; ok {
 		pid = p
 	}
-	rec := &trace.Record{Type: trace.RecCall, PID: pid, TID: tid, Ret: s.num("return_value")}
+	rec := &format.Call{PID: pid, TID: tid, Ret: s.num("return_value")}
 	rec.Enter, rec.Exit = nanoseconds(s.num("time_called")), nanoseconds(s.num("time_returned"))
-	if rec.Exit < rec.Enter {
-		rec.Exit = rec.Enter
-	}
 	if e := s.num("errno_number"); e > 0 && e < 4096 && rec.Ret < 0 {
 		rec.Ret = -e
 	}
-	im.until = max(im.until, rec.Exit)
 	return rec
-}
-
-// pieces cuts content into pieces that a record may carry.
-func pieces(arg uint8, data []byte) []trace.Piece {
-	var list []trace.Piece
-	for off := uint64(0); ; {
-		n := min(len(data), trace.MaxPieceBytes/2)
-		list = append(list, trace.Piece{Arg: arg, Off: off, Len: uint32(n), Data: data[:n:n]})
-		data, off = data[n:], off+uint64(n)
-		if len(data) == 0 {
-			return list
-		}
-	}
-}
-
-// finish writes a call, and what it did to processes.
-func (im *importer) finish(s *source, c *call, rec *trace.Record) error {
-	switch c.op {
-	case event.OpExitGroup:
-		rec.Ret, rec.Exit = 0, rec.Enter
-		if err := im.emit(rec); err != nil {
-			return err
-		}
-		status := int64(rec.Args[0]&0xff) << 8
-		return im.emit(&trace.Record{Type: trace.RecExit, PID: rec.PID, TID: rec.TID, Exit: rec.Exit, Ret: status})
-	case event.OpFork, event.OpVfork, event.OpClone:
-		if rec.Ret <= 0 {
-			break
-		}
-		child := uint32(rec.Ret)
-		share := rec.Args[0] & (trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread)
-		pid := child
-		if share&trace.ShareThread != 0 {
-			pid = rec.PID
-			im.groups[child] = pid
-		}
-		// The child runs before its maker returns.
-		if err := im.emit(&trace.Record{Type: trace.RecFork, PID: rec.PID, TID: rec.TID, Exit: rec.Enter, Child: pid, ChildTID: child, Share: share}); err != nil {
-			return err
-		}
-	}
-	return im.large(rec)
-}
-
-// large writes a call; content beyond a record's size goes into more of them.
-func (im *importer) large(rec *trace.Record) error {
-	total, keep := 0, len(rec.Pieces)
-	for i, p := range rec.Pieces {
-		if total += len(p.Data); total > trace.MaxPieceBytes/2 && i > 0 {
-			keep = i
-			break
-		}
-	}
-	rest := rec.Pieces[keep:]
-	rec.Pieces = rec.Pieces[:keep]
-	if len(rest) > 0 {
-		rec.Flags |= trace.CallMore
-	}
-	if err := im.emit(rec); err != nil {
-		return err
-	}
-	for i, p := range rest {
-		data := &trace.Record{Type: trace.RecData, Op: rec.Op, PID: rec.PID, TID: rec.TID, Enter: rec.Enter, Pieces: []trace.Piece{p}}
-		if i == len(rest)-1 {
-			data.Flags = trace.DataLast
-		}
-		if err := im.emit(data); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // exec is an execve under way: its records come at its entry, one more at its return.
 type exec struct {
-	rec  trace.Record
+	call format.Call
 	path string
 	argv []string
 }
 
-func (im *importer) execRow(s *source, tid uint32, rec *trace.Record) error {
+func (im *importer) execRow(s *source, tid uint32, rec *format.Call) (err error) {
 	x := im.execs[tid]
 	switch n := s.num("continuation_number"); {
 	case n == 0:
 		if x != nil {
-			im.execve(tid, x, nil)
+			err = im.execve(tid, x, nil)
 		}
-		im.execs[tid] = &exec{rec: *rec, path: string(s.bytes("given_pathname"))}
+		im.execs[tid] = &exec{call: *rec, path: string(s.bytes("given_pathname"))}
 	case n < 0 && x != nil:
-		im.execve(tid, x, rec)
+		err = im.execve(tid, x, rec)
 		delete(im.execs, tid)
 	case x != nil && s.has("argument"):
 		x.argv = append(x.argv, string(s.bytes("argument")))
 	}
-	return nil
+	return err
 }
 
 // execve writes an execve; ret is its return, nil if none was seen.
-func (im *importer) execve(tid uint32, x *exec, ret *trace.Record) {
-	argv := []byte(strings.Join(x.argv, "\x00"))
-	enter := &trace.Record{Type: trace.RecEnter, PID: x.rec.PID, TID: tid, Enter: x.rec.Enter, Op: uint16(event.OpExecve)}
-	enter.Pieces = append(pieces(0, []byte(x.path)), pieces(1, argv)...)
-	rec := x.rec
-	rec.Op, rec.NR = uint16(event.OpExecve), uint32(max(event.Number(event.AMD64, event.OpExecve), 0))
+func (im *importer) execve(tid uint32, x *exec, ret *format.Call) error {
+	c := x.call
+	c.Op, c.Args = event.OpExecve, [6]uint64{1, 1, 1}
+	c.Text(0, x.path, false)
+	c.Strings(1, x.argv)
 	if ret != nil {
-		rec.Ret, rec.Exit = ret.Ret, ret.Exit
+		c.Ret, c.Exit = ret.Ret, ret.Exit
 	} else {
-		rec.Flags |= trace.CallInterrupted
+		c.Interrupted = true
 	}
-	rec.Args = [6]uint64{1, 1, 1}
-	_ = im.emit(enter) // an error stays with the writer
-	_ = im.emit(&rec)
+	return im.w.Call(&c)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"iotape/event"
+	"iotape/format"
 	"iotape/format/dataseries"
 	"iotape/seal"
 	"iotape/trace"
@@ -73,26 +74,31 @@ func TestEveryCallHasAnOperation(t *testing.T) {
 }
 
 // imported seals what Import makes of a file.
-func imported(t *testing.T, r *dataseries.Reader) (*trace.Tape, *Imported) {
+func imported(t *testing.T, r *dataseries.Reader) (*trace.Tape, *format.Done) {
 	t.Helper()
-	var stream bytes.Buffer
-	sw, err := trace.NewStreamWriter(&stream, 1, &trace.Head{Arch: "amd64", Host: "h"})
+	im := format.NewImport(t.TempDir(), "test")
+	w, err := im.Host("h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := Import(r, sw)
+	if err := Import(r, w, &im.Done); err != nil {
+		t.Fatal(err)
+	}
+	streams, err := im.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sw.Close(&trace.End{}); err != nil {
+	stream, err := os.Open(streams[0])
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer stream.Close()
 	dir := filepath.Join(t.TempDir(), "x.tape")
 	tw, err := trace.CreateTape(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := seal.Seal(context.Background(), &stream, tw, nil)
+	st, err := seal.Seal(context.Background(), stream, tw, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +113,7 @@ func imported(t *testing.T, r *dataseries.Reader) (*trace.Tape, *Imported) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tape.Close() })
-	return tape, done
+	return tape, &im.Done
 }
 
 // describe lists what the schema holds of a tape's calls.
@@ -141,7 +147,7 @@ func describe(t *testing.T, tape *trace.Tape) []string {
 	return list
 }
 
-func reimported(t *testing.T, tape *trace.Tape, o ExportOptions) (*trace.Tape, *Exported) {
+func reimported(t *testing.T, tape *trace.Tape, o ExportOptions) (*trace.Tape, *format.Done) {
 	t.Helper()
 	var file bytes.Buffer
 	done, err := Export(&file, tape, o)
@@ -200,11 +206,13 @@ func TestImportOfSomethingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sw, err := trace.NewStreamWriter(&bytes.Buffer{}, 1, &trace.Head{Arch: "amd64"})
+	im := format.NewImport(t.TempDir(), "test")
+	out, err := im.Host("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(r, sw); !errors.Is(err, ErrNotSyscalls) {
+	defer im.Close()
+	if err := Import(r, out, &im.Done); !errors.Is(err, ErrNotSyscalls) {
 		t.Errorf("error %v", err)
 	}
 }

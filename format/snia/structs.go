@@ -3,7 +3,7 @@ package snia
 import (
 	"encoding/binary"
 
-	"iotape/trace"
+	"iotape/format"
 )
 
 // member is a number of a structure as it lies in memory on x86-64, and the field
@@ -44,7 +44,7 @@ var members = map[string]struct {
 func isLock(cmd uint64) bool { return cmd >= 5 && cmd <= 7 || cmd >= 36 && cmd <= 38 }
 
 // structure rebuilds an argument's memory from a record's fields.
-func (im *importer) structure(s *source, name string, arg int, rec *trace.Record) error {
+func (im *importer) structure(s *source, name string, arg int, rec *format.Call) error {
 	failed := rec.Ret < 0
 	switch name {
 	case "IOV":
@@ -58,7 +58,7 @@ func (im *importer) structure(s *source, name string, arg int, rec *trace.Record
 		if s.has("mod_time") {
 			b := binary.LittleEndian.AppendUint64(nil, uint64(s.num("access_time")>>32))
 			b = binary.LittleEndian.AppendUint64(b, uint64(s.num("mod_time")>>32))
-			put(rec, arg, b)
+			rec.Bytes(arg, b, 0)
 		}
 		return nil
 	case "STAT", "STATFS", "FDPAIR":
@@ -89,14 +89,9 @@ func (im *importer) structure(s *source, name string, arg int, rec *trace.Record
 		store(b[f.off:f.off+f.size], v)
 	}
 	if any {
-		put(rec, arg, b)
+		rec.Bytes(arg, b, 0)
 	}
 	return nil
-}
-
-func put(rec *trace.Record, arg int, b []byte) {
-	rec.Args[arg] = 1
-	rec.Pieces = append(rec.Pieces, trace.Piece{Arg: uint8(arg), Len: uint32(len(b)), Data: b})
 }
 
 func store(b []byte, v uint64) {
@@ -117,8 +112,9 @@ func load(b []byte) int64 {
 }
 
 // vector joins the records of a vector's elements, which follow.
-func (im *importer) vector(s *source, arg int, rec *trace.Record) error {
-	var shape, data []byte
+func (im *importer) vector(s *source, arg int, rec *format.Call) error {
+	var shape []int64
+	var data []byte
 	for s.at+1 < s.e.Len() {
 		s.at++
 		if !s.element() {
@@ -130,19 +126,18 @@ func (im *importer) vector(s *source, arg int, rec *trace.Record) error {
 		if !s.has(field) {
 			field = "iov_data_written"
 		}
-		shape = binary.LittleEndian.AppendUint64(shape, 1)
-		shape = binary.LittleEndian.AppendUint64(shape, uint64(s.num("bytes_requested")))
+		shape = append(shape, s.num("bytes_requested"))
 		data = append(data, s.bytes(field)...)
 	}
 	rec.Args[arg] = 1
 	if len(shape) > 0 {
-		rec.Pieces = append(rec.Pieces, trace.Piece{Arg: uint8(arg), Flags: trace.PieceShape, Len: uint32(len(shape)), Data: shape})
+		rec.Shape(arg, shape)
 	}
 	if n := rec.Ret; n >= 0 && n < int64(len(data)) {
 		data = data[:n] // elements are stored as long as they are, not as far as they were moved
 	}
 	if rec.Ret > 0 {
-		rec.Pieces = append(rec.Pieces, pieces(uint8(arg), data)...)
+		rec.Bytes(arg, data, 0)
 	}
 	return nil
 }

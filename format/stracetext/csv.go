@@ -48,7 +48,7 @@ func (p *Printer) AppendCSV(dst []byte, e *event.Event) []byte {
 
 // objects writes what the event is about.
 func (r *row) objects(e *event.Event, spec *event.Spec) {
-	f := subject(e, spec)
+	f := e.Subject()
 	fd, known := int32(-1), f != nil
 	if f != nil {
 		fd = f.FD
@@ -76,33 +76,11 @@ func (r *row) objects(e *event.Event, spec *event.Spec) {
 	for i := range e.Bufs {
 		missing += e.Bufs[i].Missing
 	}
-	r.int(bytesMoved(e, spec))
+	r.int(e.Traffic().Bytes())
 	r.int(missing)
 	r.known(int64(f.Dev), f.Known)
 	r.known(int64(f.Ino), f.Known)
 	r.known(f.Size, f.Known)
-}
-
-// subject returns the file that an event is about: what was opened, or else the
-// first descriptor's; nil if there is none.
-func subject(e *event.Event, spec *event.Spec) *event.File {
-	if spec.Result == event.KindFD && spec.Class == event.Descriptor && len(e.Paths) > 0 {
-		if f := e.FileArg(event.ResultArg); f != nil {
-			return f
-		}
-	}
-	if len(e.Files) > 0 {
-		return &e.Files[0]
-	}
-	return nil
-}
-
-// bytesMoved returns the bytes of content that a call moved.
-func bytesMoved(e *event.Event, spec *event.Spec) int64 {
-	if e.Kind != event.Call || spec.Result != event.KindSize || spec.Class != event.Data && spec.Class != event.Socket {
-		return 0
-	}
-	return max(e.Ret, 0)
 }
 
 // row builds a line; each value is followed by a comma.

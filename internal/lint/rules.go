@@ -76,6 +76,11 @@ var rules = []rule{
 		why:   "it keeps frames and their state, whoever captured them",
 	},
 	{
+		of:    []string{"format/..."},
+		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/..."},
+		why:   "formats convert; what they read is a file, whoever made it",
+	},
+	{
 		of:    []string{"replay/..."},
 		never: []string{"capture/...", "seal"},
 		why:   "a replay needs a tape, not what made it",

@@ -1,0 +1,191 @@
+package format
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"iotape/event"
+	"iotape/trace"
+)
+
+// Call is a system call as a foreign trace tells it.
+type Call struct {
+	Op          event.Op // 0: one that the catalogue lacks
+	NR          uint32   // its number, if Op is 0
+	PID, TID    uint32
+	Enter, Exit uint64 // ns
+	CPU         uint64 // ns of CPU time that the thread had used, if known
+	Ret         int64  // raw result: -errno on failure
+	Interrupted bool   // no return was seen
+	Args        [event.MaxArgs]uint64
+	Share       uint64 // of calls that make threads: what the child shares, in clone(2)'s bits; clone's own flags count too
+	Objects     []trace.Object
+	pieces      []trace.Piece
+}
+
+// address is what stands for the unknown address of memory whose content is known.
+const address = 1
+
+// Bytes adds memory behind an argument of which the trace has the first bytes: data of
+// total. What is missing is marked as not kept by the foreign recorder's choice.
+func (c *Call) Bytes(arg int, data []byte, total int64) {
+	c.point(arg)
+	total = max(total, int64(len(data)))
+	for off := 0; off < len(data); off += maxPiece {
+		d := data[off:min(off+maxPiece, len(data))]
+		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(off), Len: uint32(len(d)), Data: d})
+	}
+	for off := int64(len(data)); off < total; {
+		n := min(total-off, math.MaxUint32)
+		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(off), Len: uint32(n), Flags: trace.PieceOmitted})
+		off += n
+	}
+	if total == 0 {
+		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg)})
+	}
+}
+
+// maxPiece leaves room for a record's other parts.
+const maxPiece = trace.MaxPieceBytes / 2
+
+// Text adds a string, such as a path; truncated says that the trace has only its
+// beginning.
+func (c *Call) Text(arg int, s string, truncated bool) {
+	c.point(arg)
+	p := trace.Piece{Arg: uint8(arg), Len: uint32(len(s)), Data: []byte(s)}
+	if truncated {
+		p.Flags = trace.PieceTruncated
+	}
+	c.pieces = append(c.pieces, p)
+}
+
+// Strings adds an array of strings, such as argv.
+func (c *Call) Strings(arg int, list []string) { c.Text(arg, strings.Join(list, "\x00"), false) }
+
+// Shape adds the lengths of a vector's elements; the elements' content is that of
+// Bytes, one behind the other.
+func (c *Call) Shape(arg int, lengths []int64) {
+	c.point(arg)
+	b := make([]byte, 0, 16*len(lengths))
+	for _, n := range lengths {
+		b = binary.LittleEndian.AppendUint64(b, address)
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Flags: trace.PieceShape, Len: uint32(len(b)), Data: b})
+}
+
+// point gives an argument an address if it has none.
+func (c *Call) point(arg int) {
+	if _, i := event.SplitPart(arg); i < len(c.Args) && c.Args[i] == 0 {
+		c.Args[i] = address
+	}
+}
+
+// Call writes a call, and what it did to processes: an exit_group ends its process, a
+// fork that succeeded makes one.
+func (w *Writer) Call(c *Call) error {
+	r := trace.Record{
+		Type: trace.RecCall, Op: uint16(c.Op), NR: c.NR, PID: c.PID, TID: c.TID,
+		Enter: c.Enter, Exit: max(c.Exit, c.Enter), CPU: c.CPU, Ret: c.Ret, Args: c.Args, Objects: c.Objects, Pieces: c.pieces,
+	}
+	if c.Op != 0 {
+		r.NR = uint32(max(event.Number(event.AMD64, c.Op), 0))
+	}
+	if c.Interrupted {
+		r.Flags |= trace.CallInterrupted
+	}
+	switch c.Op {
+	case event.OpExecve, event.OpExecveat:
+		// The program that called is gone when the call returns.
+		enter := trace.Record{Type: trace.RecEnter, Op: r.Op, PID: r.PID, TID: r.TID, Enter: r.Enter, Pieces: r.Pieces}
+		r.Pieces = nil
+		if err := w.add(&enter, r.Exit); err != nil {
+			return err
+		}
+	case event.OpFork, event.OpVfork, event.OpClone, event.OpClone3:
+		if c.Ret > 0 {
+			if err := w.fork(&r, c.Share); err != nil {
+				return err
+			}
+		}
+	case event.OpExitGroup:
+		r.Ret = 0
+		if err := w.large(&r); err != nil {
+			return err
+		}
+		return w.Record(&trace.Record{Type: trace.RecExit, PID: r.PID, TID: r.TID, Exit: r.Exit, Ret: int64(r.Args[0]&0xff) << 8})
+	}
+	return w.large(&r)
+}
+
+// fork says that the thread which a call's result names was made. The child runs
+// before its maker returns.
+func (w *Writer) fork(r *trace.Record, share uint64) error {
+	child := uint32(r.Ret)
+	if event.Op(r.Op) == event.OpClone {
+		share |= r.Args[0]
+	}
+	share &= trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread
+	pid := child
+	if share&trace.ShareThread != 0 {
+		pid = r.PID
+	}
+	return w.Record(&trace.Record{Type: trace.RecFork, PID: r.PID, TID: r.TID, Exit: r.Enter, Child: pid, ChildTID: child, Share: share})
+}
+
+// large writes a call; content beyond a record's size goes into more of them.
+func (w *Writer) large(r *trace.Record) error {
+	total, keep := 0, len(r.Pieces)
+	for i := range r.Pieces {
+		if total += len(r.Pieces[i].Data); total > maxPiece && i > 0 {
+			keep = i
+			break
+		}
+	}
+	rest := r.Pieces[keep:]
+	r.Pieces = r.Pieces[:keep]
+	if len(rest) > 0 {
+		r.Flags |= trace.CallMore
+	}
+	if err := w.add(r, r.Exit); err != nil {
+		return err
+	}
+	for i, p := range rest {
+		data := trace.Record{Type: trace.RecData, Op: r.Op, PID: r.PID, TID: r.TID, Enter: r.Enter, Pieces: []trace.Piece{p}}
+		if i == len(rest)-1 {
+			data.Flags = trace.DataLast
+		}
+		if err := w.add(&data, r.Exit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Task is who a thread is.
+type Task struct {
+	PID, TID, PPID, PGID, SID, UID, GID uint32
+	Comm                                string // at most 15 bytes of it are kept
+}
+
+// Task says who a thread is from a time on, ns: to be called before its first call and
+// after each change.
+func (w *Writer) Task(t *Task, time uint64) error {
+	r := trace.Record{Type: trace.RecTask, PID: t.PID, TID: t.TID, PPID: t.PPID, PGID: t.PGID, SID: t.SID, UID: t.UID, GID: t.GID, Exit: time}
+	copy(r.Comm[:len(r.Comm)-1], t.Comm)
+	return w.Record(&r)
+}
+
+// Start says what a process's working directory and umask were at the start.
+func (w *Writer) Start(pid uint32, dir string, umask uint32, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecStart, PID: pid, TID: pid, Umask: umask, Exit: time,
+		Pieces: []trace.Piece{{Len: uint32(len(dir)), Data: []byte(dir)}}})
+}
+
+// Open says that a descriptor was open before a time, ns, without a call that is in
+// the trace. The file's name is path, and o says what else is known of it.
+func (w *Writer) Open(pid uint32, o trace.Object, path string, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecFile, PID: pid, TID: pid, Exit: time, Flags: trace.FileOwn, Objects: []trace.Object{o},
+		Pieces: []trace.Piece{{Len: uint32(len(path)), Data: []byte(path)}}})
+}
