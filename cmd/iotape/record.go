@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"iotape/capture"
@@ -9,7 +11,7 @@ import (
 func newRecord(c *console) *cobra.Command {
 	var p recordPlan
 	var noIndex bool
-	var backend, content, overflow, mmap, last, user string
+	var backend, content, overflow, mmap, last, user, sealing string
 	var dumpOn []string
 	var target targetFlags
 	ring := sizeFlag(0)
@@ -91,6 +93,12 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 			if p.flight != nil && !cmd.Flags().Changed("mmap") {
 				p.capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
 			}
+			if p.seal, err = parseSealWhen(sealing); err != nil {
+				return usageError{err}
+			}
+			if p.flight != nil && p.seal != sealAfter {
+				return usageError{errors.New("--seal is for recordings that are written as they are made, not for --last")}
+			}
 			p.capture.RingBytes = int(ring)
 			p.index = !noIndex
 			return record(cmd.Context(), c, &p)
@@ -113,6 +121,7 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	f.StringVar(&last, "last", "", "flight recorder: keep only the last `TIME`, or SIZE, or both with a comma, in memory; 30s, 512M")
 	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when `THIS` happens; repeatable")
+	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")
 	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	return cmd
 }

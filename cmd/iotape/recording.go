@@ -29,6 +29,7 @@ type recordPlan struct {
 	backend    []backend // to be tried in this order
 	snapshots  []string
 	keepStream bool
+	seal       sealWhen
 	index      bool
 	flight     *flightPlan // not nil: record into memory
 	owner      *owner      // of the command and the tape; nil: who runs iotape
@@ -75,7 +76,7 @@ func (p *recordPlan) check() error {
 	if err := mustNotExist(p.out, "choose another name with -o, or remove it"); err != nil {
 		return err
 	}
-	if p.keepStream {
+	if p.keepStream && p.seal != sealNever {
 		if err := mustNotExist(trimTape(p.out)+".stream", "choose another name with -o, or remove it"); err != nil {
 			return err
 		}
@@ -154,7 +155,18 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	// From here on signals are the command's; see package internal/ptracer.
 	sig := catchSignals()
 	defer sig.stop()
-	p.capture.Started = func(int) { started = true }
+	s := sealing{stream: filepath.Join(partial, streamName), before: filepath.Join(partial, beforeName), work: partial, out: p.out, final: true, index: p.index}
+	if p.keepStream {
+		s.streamTo = trimTape(p.out) + ".stream"
+	}
+	live := live{sealing: &s}
+	defer live.abandon()
+	p.capture.Started = func(int) {
+		started = true
+		if p.seal == sealLive {
+			live.start()
+		}
+	}
 	p.capture.Note = func(line string) { c.say("%s", line) }
 	res, err := capturing(c, p, partial)
 	var never *statusError // it was not executed
@@ -167,12 +179,13 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	}
 	if res.WriteErr != nil {
 		c.say("the recording is not whole: %v", res.WriteErr)
+		live.abandon() // the stream's end was written anew
 	}
-	s := sealing{stream: filepath.Join(partial, streamName), before: filepath.Join(partial, beforeName), work: partial, out: p.out, final: true, index: p.index}
-	if p.keepStream {
-		s.streamTo = trimTape(p.out) + ".stream"
+	if p.seal == sealNever {
+		c.say("%s recorded; to seal it: iotape seal --final %s", report.Bytes(uint64(dirBytes(partial))), partial)
+		return commandStatus(res)
 	}
-	done, err := s.run(sig.context(), c)
+	done, err := s.sealed(sig.context(), c, &live)
 	if err != nil {
 		return withHint(err, "the recording is kept; to seal it later: iotape seal %s", partial)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -41,9 +42,6 @@ type sealed struct {
 
 // run seals. When it fails the stream is as it was, and there is no tape.
 func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
-	start := time.Now()
-	progress := c.progress(report.Bytes)
-	defer progress.Done()
 	in, err := os.Open(s.stream)
 	if err != nil {
 		return nil, err
@@ -59,55 +57,92 @@ func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
 	if err := os.Remove(filepath.Join(s.work, holdName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err // what a killed recorder held for this
 	}
-	unfinished, done := filepath.Join(s.work, sealingName), false
-	if err := os.RemoveAll(unfinished); err != nil {
+	u, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer u.abandon()
+	progress := c.progress(report.Bytes)
+	defer progress.Done()
+	if err := u.seal(ctx, in, func(done int64) { progress.Update("sealing", done, fi.Size()) }); err != nil {
+		return nil, err
+	}
+	progress.Done()
+	return u.finish(ctx, c)
+}
+
+// unfinished is a tape that is being sealed.
+type unfinished struct {
+	*sealing
+	dir   string
+	tw    *trace.TapeWriter
+	stats *seal.Stats
+	start time.Time
+	done  bool
+}
+
+// begin makes an unfinished tape with the snapshots in it.
+func (s *sealing) begin(ctx context.Context) (*unfinished, error) {
+	u := &unfinished{sealing: s, dir: filepath.Join(s.work, sealingName), start: time.Now()}
+	if err := os.RemoveAll(u.dir); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(s.work, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	defer func() {
-		if !done {
-			os.RemoveAll(unfinished)
-			os.Remove(s.work) // unless the stream is in it
-		}
-	}()
-	tw, err := trace.CreateTape(unfinished)
+	var err error
+	if u.tw, err = trace.CreateTape(u.dir); err == nil {
+		err = stopped(copySnapshots(ctx, u.tw, s.before))
+	}
 	if err != nil {
+		u.abandon()
 		return nil, err
 	}
-	defer tw.Abort()
-	if err := copySnapshots(ctx, tw, s.before); err != nil {
-		return nil, stopped(err)
-	}
-	stats, err := seal.Seal(ctx, bufio.NewReaderSize(in, 1<<20), tw, &seal.Options{
-		Progress: func(done int64) { progress.Update("sealing", done, fi.Size()) },
-	})
-	if err != nil {
-		return nil, stopped(err)
-	}
-	if s.final {
-		if _, err := seal.Final(ctx, tw, &stats.Touched); err != nil {
+	return u, nil
+}
+
+// seal reads the stream.
+func (u *unfinished) seal(ctx context.Context, in io.Reader, progress func(done int64)) (err error) {
+	u.stats, err = seal.Seal(ctx, bufio.NewReaderSize(in, 1<<20), u.tw, &seal.Options{Progress: progress})
+	return stopped(err)
+}
+
+// finish completes the tape and gives it its name.
+func (u *unfinished) finish(ctx context.Context, c *console) (*sealed, error) {
+	if u.final {
+		if _, err := seal.Final(ctx, u.tw, &u.stats.Touched); err != nil {
 			return nil, stopped(fmt.Errorf("take the state of the files: %w", err))
 		}
 	}
-	if err := tw.Close(stats.Manifest(program())); err != nil {
+	if err := u.tw.Close(u.stats.Manifest(program())); err != nil {
 		return nil, err
 	}
-	if err := s.publish(unfinished); err != nil {
+	if err := u.publish(u.dir); err != nil {
 		return nil, err
 	}
-	done = true
-	res := &sealed{stats: stats, out: s.out, took: time.Since(start)}
-	if s.index {
-		progress.Done()
-		if err := s.indexOut(ctx, c); err != nil {
-			c.say("%v", withHint(err, "the tape is whole without; to make it later: iotape index %s", s.out))
+	u.done = true
+	res := &sealed{stats: u.stats, out: u.out, took: time.Since(u.start)}
+	if u.index {
+		if err := u.indexOut(ctx, c); err != nil {
+			c.say("%v", withHint(err, "the tape is whole without; to make it later: iotape index %s", u.out))
 		}
-		res.index = time.Since(start) - res.took
+		res.index = time.Since(u.start) - res.took
 	}
-	res.size = dirBytes(s.out)
+	res.size = dirBytes(u.out)
 	return res, nil
+}
+
+// abandon takes an unfinished tape away. After finish it does nothing.
+func (u *unfinished) abandon() {
+	if u.done {
+		return
+	}
+	u.done = true
+	if u.tw != nil {
+		u.tw.Abort()
+	}
+	os.RemoveAll(u.dir)
+	os.Remove(u.work) // unless the stream is in it
 }
 
 // indexOut makes the Parquet files of the new tape.
@@ -132,6 +167,9 @@ func claim(f *os.File) error {
 
 // stopped gives an interrupted sealing its words.
 func stopped(err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, context.Canceled) {
 		return errors.New("sealing was stopped")
 	}

@@ -76,6 +76,12 @@ var rules = []rule{
 		why:   "it keeps frames and their state, whoever captured them",
 	},
 	{
+		of:    []string{"history"},
+		only:  []string{"event", "posix", "trace", "internal/..."},
+		never: []string{"std:os/...", "std:net/..."},
+		why:   "the library's analyses: a tape, and nothing else",
+	},
+	{
 		of:    []string{"format/..."},
 		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/..."},
 		why:   "formats convert; what they read is a file, whoever made it",
