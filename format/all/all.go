@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/chrometrace"
+	"iotape/format/perfetto"
 	"iotape/format/snia"
 	"iotape/seal"
 	"iotape/trace"
@@ -24,6 +26,8 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&perfetto.Format,
+	&chrometrace.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
