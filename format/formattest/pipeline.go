@@ -11,7 +11,8 @@ import (
 // Pipeline returns a tape of what viewers show: a shell (10) forks a child (11) that
 // reads from a pipe, writes to it in two calls and is woken; a request to an io_uring is
 // under way meanwhile. The child's first read waits for the first write, its second
-// finds the second. Events are lost, and a call fails.
+// finds the second. Events are lost, and a call fails,
+// within which the kernel read mapped memory.
 func Pipeline(t testing.TB) *trace.Tape {
 	tape, _ := Tape(t, func(im *format.Import) error {
 		w, err := im.Host("mill")
@@ -60,6 +61,7 @@ func Pipeline(t testing.TB) *trace.Tape {
 		call(10, 1700, 1750, event.OpWrite, 6, func(c *format.Call) { c.Bytes(1, []byte(" world"), 0); c.Objects = []trace.Object{end(0, 4)} }, 4, 1, 6)
 		call(11, 1800, 1850, event.OpRead, 6, func(c *format.Call) { c.Bytes(1, []byte(" world"), 0); c.Objects = []trace.Object{end(0, 3)} }, 3, 1, 4096)
 		record(&trace.Record{Type: trace.RecLoss, Exit: 1860, Count: 7})
+		call(11, 1910, 1920, event.OpMmapPread, 4096, nil, ^uint64(0), 0, 4096, 0, 8)
 		call(11, 1900, 1950, event.OpOpenat, -2, func(c *format.Call) { c.Text(1, "gone\xff", false) }, ^uint64(99), 1, 0)
 		call(10, 1760, 2000, event.OpUringFsync, 0, nil, 4)
 		call(10, 1990, 2010, event.OpClose, 0, nil, 4)

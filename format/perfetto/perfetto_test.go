@@ -98,7 +98,7 @@ func TestExport(t *testing.T) {
 		if d := cmp.Diff(wantArrows, v.arrows); d != "" {
 			t.Error("arrows:", d)
 		}
-		wantCounters := map[string]int64{"sh[10]/bytes written": 11, "cat[11]/bytes read": 11, "sh[10]/open files": 0}
+		wantCounters := map[string]int64{"sh[10]/bytes written": 11, "cat[11]/bytes read": 4107, "sh[10]/open files": 0}
 		if d := cmp.Diff(wantCounters, v.counters); d != "" {
 			t.Error("counters:", d)
 		}

@@ -4,9 +4,10 @@
 //
 //	tape ──Walk──▶ Sink: Process, Track, Slice, Mark, Count
 //
-// Slices of a track never overlap: a request that is under way while its thread makes
-// other calls goes to a lane of that thread, of which there are as many as there are
-// requests at a time.
+// Slices of a track do not overlap, but one can be within another: an access to mapped
+// memory within the call for which the kernel made it. A request that is under way while
+// its thread makes other calls goes to a lane of that thread, of which there are as many
+// as there are requests at a time.
 //
 // An arrow is a number that two slices share. It leads from a fork to the first call of
 // who was made, from the write to a pipe to the reads that returned its bytes, and from

@@ -146,9 +146,33 @@ type thread struct {
 	lanes []*lane // the first is the thread's own
 }
 
+// lane is a track with its last slices, of which none is within another.
 type lane struct {
 	Track
-	end int64 // of its last slice
+	last      []span
+	forgotten int64 // end of the last one that is no longer among them
+}
+
+// maxLast is how many slices a call can have within it, such as the accesses to mapped
+// memory that the kernel made for it. One with more goes to another lane.
+const maxLast = 64
+
+// take adds a slice, unless it overlaps with another. Slices come by their ends, so that
+// those within one come before it.
+func (l *lane) take(begin, end int64) bool {
+	n := len(l.last)
+	for n > 0 && l.last[n-1].enter > begin { // it is within the new one
+		n--
+	}
+	if n > 0 && l.last[n-1].exit > begin || begin < l.forgotten {
+		return false
+	}
+	if n == maxLast {
+		l.forgotten = l.last[0].exit
+		n = copy(l.last, l.last[1:])
+	}
+	l.last = append(l.last[:n], span{enter: begin, exit: end})
+	return true
 }
 
 func (w *walk) id() uint64 {
@@ -249,7 +273,10 @@ func (w *walk) lane(m *history.Moment, th *thread) (*lane, error) {
 		first = 1
 	}
 	for _, l := range th.lanes[first:] {
-		if l.end <= m.Enter {
+		if l.Lane > 0 && len(l.last) > 0 && l.last[len(l.last)-1].exit > m.Enter {
+			continue // requests are not parts of one another
+		}
+		if l.take(m.Enter, m.Exit) {
 			return l, nil
 		}
 	}
@@ -259,6 +286,7 @@ func (w *walk) lane(m *history.Moment, th *thread) (*lane, error) {
 	}
 	own := &th.lanes[0].Track
 	l := newLane(Track{ID: w.id(), Process: &th.of.Process, TID: m.TID, Name: own.Name, Lane: n, Thread: own})
+	l.take(m.Enter, m.Exit)
 	th.lanes = append(th.lanes, l)
 	return l, w.sink.Track(&l.Track)
 }
@@ -266,7 +294,7 @@ func (w *walk) lane(m *history.Moment, th *thread) (*lane, error) {
 // request reports whether an operation goes on beside the calls of its thread.
 func request(op event.Op) bool { return op.IsUring() || op.IsAIO() }
 
-func newLane(t Track) *lane { return &lane{t, math.MinInt64} }
+func newLane(t Track) *lane { return &lane{Track: t, forgotten: math.MinInt64} }
 
 func (w *walk) call(m *history.Moment, th *thread) error {
 	l, err := w.lane(m, th)
@@ -281,7 +309,6 @@ func (w *walk) call(m *history.Moment, th *thread) error {
 	s := &w.slice
 	*s = Slice{Track: &l.Track, Begin: m.Enter, End: m.Exit, Name: w.name(m.Event), Class: m.Spec().Class.String(),
 		Args: s.Args[:0], Out: s.Out[:0], In: s.In[:0], Received: s.Received[:0]}
-	l.end = m.Exit
 	w.args(m, s)
 	w.arrows.of(m, s)
 	return w.sink.Slice(s)
