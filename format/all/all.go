@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/babeltrace"
 	"iotape/format/chrometrace"
 	"iotape/format/perfetto"
 	"iotape/format/snia"
@@ -28,6 +29,7 @@ var formats = []*format.Format{
 	&snia.Format,
 	&perfetto.Format,
 	&chrometrace.Format,
+	&babeltrace.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
