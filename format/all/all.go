@@ -18,6 +18,7 @@ import (
 	"iotape/format/babeltrace"
 	"iotape/format/chrometrace"
 	"iotape/format/perfetto"
+	"iotape/format/scap"
 	"iotape/format/snia"
 	"iotape/seal"
 	"iotape/trace"
@@ -27,9 +28,10 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&scap.Format,
+	&babeltrace.Format,
 	&perfetto.Format,
 	&chrometrace.Format,
-	&babeltrace.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
