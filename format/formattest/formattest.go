@@ -1,4 +1,3 @@
-// Package formattest makes tapes for the tests of formats.
 package formattest
 
 import (

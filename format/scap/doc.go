@@ -2,8 +2,8 @@
 //
 // A file is blocks as in pcapng: a section header, the machine, its processes and their
 // descriptors as they were at the start, users and interfaces, then an event a block.
-// Blocks and events of all versions since 2014 are understood, those of the newest
-// drivers too, which record no entries of calls; such calls have no duration.
+// Blocks and events of all versions are understood, those of the newest drivers too,
+// which record no entries of calls; such calls have no duration.
 //
 //	block  = type(4) length(4) body length(4)
 //	event  = cpu(2) [flags(4)] time(8) thread(8) length(4) type(2) [parameters(4)]

@@ -1,0 +1,2 @@
+// Package formattest makes tapes for the tests of formats.
+package formattest
