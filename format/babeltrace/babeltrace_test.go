@@ -3,6 +3,7 @@ package babeltrace
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,6 +132,8 @@ func TestBadLines(t *testing.T) {
 		{"long", "[10:00:00.1] h x: { a = \"" + strings.Repeat("x", maxLine) + "\" }\n", "lines longer than 1048576 bytes"},
 		{"other event", "[10:00:00.1] h irq: { cpu_id = 0 }, { a = 1 }\n", "irq events"},
 		{"return alone", "[10:00:00.1] h syscall_exit_read: { cpu_id = 0 }, { vtid = 9 }, { ret = 1 }\n", "returns without their calls"},
+		{"no names", "[10:00:00.1] h syscall_entry_read: { 7 }, { 1, 1, \"x\" }, { 1 }\n",
+			"events whose fields have no names; babeltrace2 prints them unless --names=none is given"},
 		{"nobody", "[10:00:00.1] h syscall_entry_read: { cpu_id = 7 }, { fd = 1 }\n", "calls of unknown threads; LTTng's contexts tid, pid and procname say who made them"},
 	} {
 		im := format.NewImport(t.TempDir(), "test")
@@ -162,6 +165,21 @@ func TestMidnight(t *testing.T) {
 		if d := ev.Exit - ev.Enter; d != 2 {
 			t.Errorf("the call took %d ns, want 2", d)
 		}
+	}
+}
+
+// TestHosts: each host has a stream of its own, and its own threads.
+func TestHosts(t *testing.T) {
+	const line = "[10:00:00.00000000%d] (+0.1) %s syscall_%s_close: { cpu_id = 0 }, { vpid = 1, vtid = 1 }, { %s }\n"
+	text := fmt.Sprintf(line, 1, "a", "entry", "fd = 3") + fmt.Sprintf(line, 2, "b", "entry", "fd = 4") +
+		fmt.Sprintf(line, 3, "a", "exit", "ret = 0") + fmt.Sprintf(line, 4, "b", "exit", "ret = 0")
+	im := format.NewImport(t.TempDir(), "test")
+	if err := Import(t.Context(), strings.NewReader(text), im); err != nil {
+		t.Fatal(err)
+	}
+	streams, err := im.Close()
+	if err != nil || len(streams) != 2 || len(im.Left) > 0 {
+		t.Errorf("%d streams, left out %v, %v", len(streams), im.Left, err)
 	}
 }
 

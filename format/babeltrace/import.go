@@ -71,7 +71,15 @@ func (p *importer) event(l *line) error {
 		l.time += h.days
 	}
 	h.last = max(h.last, l.time)
+	if nameless(l.context) && nameless(l.payload) && len(l.context)+len(l.payload) > 0 {
+		p.im.LeftOut("events whose fields have no names; babeltrace2 prints them unless --names=none is given", 1)
+		return nil
+	}
 	return h.event(l)
+}
+
+func nameless(list []value) bool {
+	return !slices.ContainsFunc(list, func(v value) bool { return v.name != "" })
 }
 
 func (h *host) event(l *line) error {
