@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,8 @@ What a file is that is read is seen in its first bytes, and if not, in its suffi
 compressed. What OUT cannot hold is counted.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
-  iotape convert trace.ds trace.tape && iotape stat trace.tape`,
+  iotape convert trace.ds trace.tape && iotape stat trace.tape
+  iotape convert build.tape build.pftrace`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  converted, and nothing was left out", "1  converted; something was left out, and is listed", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,6 +84,7 @@ compressed. What OUT cannot hold is counted.`,
 // formatTable lists the formats for the help.
 func formatTable() string {
 	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, f := range all.Formats() {
 		way := "read and written"
 		switch {
@@ -90,8 +93,9 @@ func formatTable() string {
 		case f.Read == nil:
 			way = "written"
 		}
-		fmt.Fprintf(&b, "  %-12s %-14s %s (%s)\n", f.ID, strings.Join(f.Suffixes, " "), f.About, way)
+		fmt.Fprintf(w, "  %s\t%s\t%s (%s)\n", f.ID, strings.Join(f.Suffixes, " "), f.About, way)
 	}
+	w.Flush()
 	return b.String()
 }
 
