@@ -130,3 +130,35 @@ func (s *state) inherited(t *Thread, o *OpenFile, fd int32) *event.Event {
 	ev.Files = append(ev.Files, f)
 	return ev
 }
+
+// Changes reports whether an event can change the state of a Model: threads, working
+// directories and masks, what descriptors stand for, and what is mapped.
+func Changes(ev *event.Event) bool {
+	switch ev.Kind {
+	case event.Forked, event.Exited, event.Started, event.Inherited:
+		return true
+	case event.Call:
+	default:
+		return false
+	}
+	switch ev.Op.Like() {
+	case event.OpSendmsg, event.OpSendmmsg, event.OpRecvmsg, event.OpRecvmmsg:
+		for i := range ev.Files {
+			if ev.Files[i].Arg == event.MemoryArg {
+				return ev.OK()
+			}
+		}
+		return false
+	case event.OpFcntl:
+		switch ev.Args[1] {
+		case fDupFD, fDupFDCloexec, fSetFD, fSetFL:
+			return ev.OK()
+		}
+		return false
+	case event.OpIoctl:
+		return ev.OK() && (ev.Args[1] == fioclex || ev.Args[1] == fionclex)
+	case event.OpClose:
+		return ev.Errno != ebadf && ev.Flags&event.Interrupted == 0
+	}
+	return ev.OK() && (effects[ev.Op.Like()] != nil || requestEffects[ev.Op] != nil)
+}
