@@ -24,7 +24,7 @@ func (s *Stat) Text(w io.Writer) error {
 		fmt.Fprintf(&b, "%s\n", Printable(cmp.Or(strings.Join(r.Command, " "), r.Target)))
 		fmt.Fprintf(&b, "on %s (Linux %s, %s), recorded with %s, content %s\n", Printable(r.Host), Printable(r.Kernel), Printable(r.Arch), Printable(r.Backend), Printable(r.Content))
 		if v := r.Window; v != nil {
-			fmt.Fprintf(&b, "the last of a recording, written because: %s\n", Printable(v.Reason))
+			fmt.Fprintf(&b, "a part of a recording: %s\n", Printable(v.Reason))
 		}
 	}
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
