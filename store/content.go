@@ -42,7 +42,7 @@ func contentColumns() []column[piece] {
 			return 1
 		}),
 		numberColumn("pos", func(p *piece) int64 { return p.pos }),
-		maybeColumn("offset", func(p *piece) (int64, bool) { return notNegative(p.offset) }),
+		maybeColumn("file_offset", func(p *piece) (int64, bool) { return notNegative(p.offset) }),
 		numberColumn("length", func(p *piece) int64 { return p.length }),
 		maybeColumn("chunk", func(p *piece) (uint64, bool) { return p.chunk, stored(p) }),
 		maybeColumn("chunk_offset", func(p *piece) (uint32, bool) { return p.chunkOffset, stored(p) }),
