@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/fiolog"
 	"iotape/format/snia"
 	"iotape/seal"
 	"iotape/trace"
@@ -24,6 +25,7 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&fiolog.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
