@@ -19,12 +19,6 @@ const maxLine = 4096
 // maxTime is the latest time within a log, in ns; many can follow each other.
 const maxTime = 1 << 56
 
-// How fio opens a file that a log writes to.
-const (
-	openFlags = syscall.O_RDWR | syscall.O_CREAT
-	openMode  = 0o600
-)
-
 // punchHole is fallocate(2)'s FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, which is how a
 // file is trimmed.
 const punchHole = 2 | 1
@@ -141,7 +135,7 @@ func (x *importer) manage(name, action string) error {
 				return err
 			}
 		}
-		c := format.Call{Op: event.OpOpen, Ret: int64(fd), Args: [event.MaxArgs]uint64{1: openFlags, 2: openMode}}
+		c := format.Call{Op: event.OpOpen, Ret: int64(fd), Args: [event.MaxArgs]uint64{1: syscall.O_RDWR}}
 		c.Text(0, name, false)
 		return x.call(&c)
 	case action == "close" && open:
