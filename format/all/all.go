@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/blkparse"
 	"iotape/format/fiolog"
 	"iotape/format/snia"
 	"iotape/seal"
@@ -26,6 +27,7 @@ import (
 var formats = []*format.Format{
 	&snia.Format,
 	&fiolog.Format,
+	&blkparse.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
