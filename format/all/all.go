@@ -16,6 +16,7 @@ import (
 
 	"iotape/format"
 	"iotape/format/blkparse"
+	"iotape/format/dxt"
 	"iotape/format/fiolog"
 	"iotape/format/snia"
 	"iotape/seal"
@@ -26,6 +27,7 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&dxt.Format,
 	&fiolog.Format,
 	&blkparse.Format,
 }
