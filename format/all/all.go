@@ -15,6 +15,9 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/blkparse"
+	"iotape/format/dxt"
+	"iotape/format/fiolog"
 	"iotape/format/snia"
 	"iotape/merge"
 	"iotape/seal"
@@ -25,6 +28,9 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&dxt.Format,
+	&fiolog.Format,
+	&blkparse.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
