@@ -189,3 +189,28 @@ func (w *Writer) Open(pid uint32, o trace.Object, path string, time uint64) erro
 	return w.Record(&trace.Record{Type: trace.RecFile, PID: pid, TID: pid, Exit: time, Flags: trace.FileOwn, Objects: []trace.Object{o},
 		Pieces: []trace.Piece{{Len: uint32(len(path)), Data: []byte(path)}}})
 }
+
+// Note writes a text that belongs to no call, or to the thread's last one.
+func (w *Writer) Note(pid, tid uint32, text []byte, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecNote, PID: pid, TID: tid, Exit: time, Pieces: []trace.Piece{{Len: uint32(len(text)), Data: text}}})
+}
+
+// Exit says that a thread ended, with the status that wait(2) shows. Call does so for
+// exit_group.
+func (w *Writer) Exit(pid, tid uint32, status int64, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecExit, PID: pid, TID: tid, Exit: time, Ret: status})
+}
+
+// Sockaddr adds a socket's address, which the kernel filled in if size is an argument
+// that points to its length, as in accept and recvfrom; else size is the length.
+func (c *Call) Sockaddr(arg, size int, b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	c.Bytes(arg, b, 0)
+	if event.Lookup(c.Op).Args[size].Kind.IsMemory() {
+		c.Bytes(size, binary.LittleEndian.AppendUint32(nil, uint32(len(b))), 0)
+	} else {
+		c.Args[size] = uint64(len(b))
+	}
+}
