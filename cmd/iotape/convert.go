@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -39,7 +41,8 @@ func newConvert(c *console) *cobra.Command {
 
 ` + formatTable() + `
 What a file is that is read is seen in its first bytes, and if not, in its suffix;
---from and --to say it where neither tells. What OUT cannot hold is counted.`,
+--from and --to say it where neither tells. An OUT whose name ends in .gz is
+compressed. What OUT cannot hold is counted.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
   iotape convert trace.ds trace.tape && iotape stat trace.tape`,
@@ -122,6 +125,9 @@ func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
 	if cv.to == nil {
 		cv.to = all.ByName(cv.out)
 	}
+	if cv.to == nil {
+		cv.to = all.ByName(strings.TrimSuffix(cv.out, gzipSuffix))
+	}
 	switch {
 	case cv.to == nil:
 		return nil, usageError{fmt.Errorf("cannot tell from the name %s what it is to be: --to says it", cv.out)}
@@ -146,13 +152,28 @@ func (cv *conversion) export(ctx context.Context) (_ *converted, err error) {
 			os.Remove(cv.out)
 		}
 	}()
-	w := bufio.NewWriterSize(f, 1<<20)
-	done, err := cv.to.Write(ctx, w, t, cv.options)
+	buf := bufio.NewWriterSize(f, 1<<20)
+	out := io.WriteCloser(unclosed{buf})
+	if strings.HasSuffix(cv.out, gzipSuffix) && all.ByName(cv.out) != cv.to { // or the format compresses by itself
+		out = gzip.NewWriter(buf)
+	}
+	done, err := cv.to.Write(ctx, out, t, cv.options)
+	if err == nil {
+		err = errors.Join(out.Close(), buf.Flush())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cv.out, err)
 	}
-	return &converted{"tape", cv.to.Name, *done}, w.Flush()
+	return &converted{"tape", cv.to.Name, *done}, nil
 }
+
+// gzipSuffix is of files that are compressed, whatever the format is.
+const gzipSuffix = ".gz"
+
+// unclosed is a Writer with nothing to close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
 
 // importTape makes a stream of each host in the file, and a tape of those.
 func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, error) {

@@ -16,8 +16,10 @@ import (
 
 	"iotape/format"
 	"iotape/format/blkparse"
+	"iotape/format/chrometrace"
 	"iotape/format/dxt"
 	"iotape/format/fiolog"
+	"iotape/format/perfetto"
 	"iotape/format/snia"
 	"iotape/merge"
 	"iotape/seal"
@@ -31,6 +33,8 @@ var formats = []*format.Format{
 	&dxt.Format,
 	&fiolog.Format,
 	&blkparse.Format,
+	&perfetto.Format,
+	&chrometrace.Format,
 }
 
 // Formats returns what is known. The caller must not change it.

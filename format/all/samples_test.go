@@ -67,7 +67,15 @@ func read(t *testing.T, path string) []byte {
 	}
 	for i, s := range streams {
 		name := filepath.Join(dir, fmt.Sprint(i, ".tape"))
-		if err := sealed(context.Background(), s, name); err != nil {
+		tw, err := trace.CreateTape(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := sealStream(t.Context(), s, tw, "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tw.Close(m); err != nil {
 			t.Fatal(err)
 		}
 		tape, err := trace.OpenTape(name)
