@@ -16,6 +16,7 @@ import (
 
 	"iotape/format"
 	"iotape/format/snia"
+	"iotape/format/straceread"
 	"iotape/seal"
 	"iotape/trace"
 )
@@ -24,6 +25,7 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&straceread.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
