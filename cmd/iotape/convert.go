@@ -75,6 +75,7 @@ compressed. What OUT cannot hold is counted.`,
 	f.StringVar(&to, "to", "", "the `FORMAT` of OUT")
 	f.StringVar(&o.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; every tool reads the first three")
 	f.BoolVar(&o.ForReplayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
+	f.Int64Var(&o.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 is all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
 	f.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd

@@ -21,6 +21,7 @@ import (
 	"iotape/format/fiolog"
 	"iotape/format/perfetto"
 	"iotape/format/snia"
+	"iotape/format/straceread"
 	"iotape/merge"
 	"iotape/seal"
 	"iotape/trace"
@@ -35,6 +36,7 @@ var formats = []*format.Format{
 	&blkparse.Format,
 	&perfetto.Format,
 	&chrometrace.Format,
+	&straceread.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
