@@ -28,7 +28,8 @@ type Call struct {
 const address = 1
 
 // Bytes adds memory behind an argument of which the trace has the first bytes: data of
-// total. What is missing is marked as not kept by the foreign recorder's choice.
+// total. What is missing is marked as not kept by the foreign recorder's choice. A total
+// that comes from a file is to be limited before: each 4 GiB of it take a piece.
 func (c *Call) Bytes(arg int, data []byte, total int64) {
 	c.Spans(arg, Span{data, total})
 }

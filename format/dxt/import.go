@@ -31,7 +31,8 @@ const (
 	maxLine    = 1 << 16
 	maxRank    = 1 << 29
 	maxSeconds = 1 << 33
-	maxBytes   = 1 << 62
+	maxOffset  = 1 << 62
+	maxBytes   = 1 << 40 // of a segment
 	// firstThread is the first number of threads beyond the first of a process, which
 	// Darshan knows by addresses.
 	firstThread = 1 << 30
@@ -135,7 +136,7 @@ func (x *importer) segment(words [][]byte) error {
 	length, err2 := strconv.ParseInt(string(words[5]), 10, 64)
 	start, ok := seconds(words[6])
 	end, ok2 := seconds(words[7])
-	if err != nil || err2 != nil || !ok || !ok2 || offset < -1 || length < 0 || offset > maxBytes || length > maxBytes {
+	if err != nil || err2 != nil || !ok || !ok2 || offset < -1 || length < 0 || offset > maxOffset || length > maxBytes {
 		x.im.LeftOut(format.BadLines, 1)
 		return nil
 	}
