@@ -22,7 +22,7 @@ func (s *Stat) Text(w io.Writer) error {
 	var b strings.Builder
 	if r := s.Recording; r != nil {
 		fmt.Fprintf(&b, "%s\n", Printable(cmp.Or(strings.Join(r.Command, " "), r.Target)))
-		fmt.Fprintf(&b, "on %s (Linux %s, %s), recorded with %s, content %s\n", Printable(r.Host), Printable(r.Kernel), Printable(r.Arch), Printable(r.Backend), Printable(r.Content))
+		b.WriteString(r.where())
 		if v := r.Window; v != nil {
 			fmt.Fprintf(&b, "a part of a recording: %s\n", Printable(v.Reason))
 		}
@@ -66,6 +66,26 @@ func (s *Stat) Text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// where says on what the recording was made, and how. A foreign trace may know little
+// of it.
+func (r *Recording) where() string {
+	var parts []string
+	host := "on " + Printable(r.Host)
+	if r.Kernel != "" {
+		host += fmt.Sprintf(" (Linux %s, %s)", Printable(r.Kernel), Printable(r.Arch))
+	}
+	if r.Host != "" || r.Kernel != "" {
+		parts = append(parts, host)
+	}
+	if r.Backend != "" {
+		parts = append(parts, "recorded with "+Printable(r.Backend))
+	}
+	if r.Content != "" {
+		parts = append(parts, "content "+Printable(r.Content))
+	}
+	return strings.Join(parts, ", ") + "\n"
 }
 
 // Line says in one line what the trace lacks.
