@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,6 +50,43 @@ func TestPace(t *testing.T) {
 		if time.Duration(got.ReplayedNS) < tt.least/2 {
 			t.Errorf("%s × %g took %v, want %v or so at least", tt.pace, tt.speed, time.Duration(got.ReplayedNS), tt.least)
 		}
+	}
+}
+
+// A plan says of every call whether it is made, and why not.
+func TestDryRun(t *testing.T) {
+	s := newScript(t)
+	s.open(3, "f", oCreat|2|oDirect)
+	s.move(event.OpPwrite64, 3, 0, "hello")
+	s.call(event.OpClose, 0, 0, [6]uint64{3})
+	s.call(event.OpMkdir, -1, syscall.ENOSPC, [6]uint64{}, "d")
+	s.call(event.OpAccess, 0, 0, [6]uint64{}, "/proc/self/status")
+	s.call(event.OpUnknown, 0, 0, [6]uint64{})
+	into := t.TempDir()
+	p, err := DryRun(t.Context(), s.close(), into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, op := range p.Ops {
+		if got[op.Op] = op.Reason; op.Made {
+			got[op.Op] = "made"
+		}
+	}
+	for op, want := range map[string]string{"openat": "made", "pwrite64": "made", "close": "itself", "mkdir": "machine", "access": "/proc", "syscall": "catalogue"} {
+		if !strings.Contains(got[op], want) {
+			t.Errorf("%s: %q, want %q", op, got[op], want)
+		}
+	}
+	needs := map[string]uint64{}
+	for _, n := range p.Needs {
+		needs[n.What] = n.Count
+	}
+	if needs[needDirect] != 1 || needs[needNames] < 1 || needs[needSpace] < 5 {
+		t.Errorf("needs %v", p.Needs)
+	}
+	if left, err := os.ReadDir(into); err != nil || len(left) > 0 {
+		t.Errorf("the target has %v in it now: %v", left, err)
 	}
 }
 

@@ -21,7 +21,7 @@ const maxShown = 20
 
 func newReplay(c *console) *cobra.Command {
 	var o replay.Options
-	var asJSON bool
+	var asJSON, dry bool
 	var checks, mismatch, pace string
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
@@ -34,10 +34,12 @@ With --verify it compares every result with the recorded one: return values and
 error numbers, the bytes of every read, what stat and directory listings said as
 far as it can be reproduced; and in the end the files with those that the
 recording left. What processes do with each other (pipes, sockets, signals) is
-modelled and not repeated; docs/ops.md has the list.`,
+modelled and not repeated; --dry-run says which calls of a tape these are, docs/ops.md
+which there are.`,
 		Example: `  iotape replay git.tape --into again --verify
   iotape replay git.tape --into again --verify --json | jq .different
   iotape replay db.tape --into again --verify=returns,data --on-mismatch abort
+  iotape replay db.tape --dry-run --into /mnt/ssd
   iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  replayed; with --verify, everything agreed", "1  with --verify, something differed", "2  could not be replayed, or was interrupted"),
@@ -59,11 +61,17 @@ modelled and not repeated; docs/ops.md has the list.`,
 			default:
 				return usageError{fmt.Errorf("--on-mismatch %s: it is warn or abort", mismatch)}
 			}
+			if o.Into == "" && !dry {
+				return usageError{errors.New(`required flag(s) "into" not set`)}
+			}
 			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer t.Close()
+			if dry {
+				return dryRun(cmd.Context(), c, t, o.Into, asJSON)
+			}
 			progress := c.progress(report.Count)
 			phases := map[string]string{"plan": "planning", "replay": "replaying", "compare": "comparing"}
 			o.Progress = func(phase string, done, total uint64) {
@@ -94,9 +102,7 @@ modelled and not repeated; docs/ops.md has the list.`,
 	f.Float64Var(&o.Speed, "speed", 1, "with --pace think or recorded: `F` times as fast as recorded")
 	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")
 	f.BoolVar(&asJSON, "json", false, "the report as one JSON object")
-	if err := cmd.MarkFlagRequired("into"); err != nil {
-		panic(err) // the flag is there, five lines above
-	}
+	f.BoolVar(&dry, "dry-run", false, "only say which calls would be made, and what of it DIR lacks, if --into names one")
 	return cmd
 }
 
