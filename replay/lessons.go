@@ -487,6 +487,11 @@ func (in *inference) failed(ev *event.Event) {
 		if c := in.at(ev, 0, followsLast(ev)); c != nil {
 			in.names.exist(c, 0)
 		}
+	case syscall.ELOOP:
+		// A link of which nothing else is known may as well lead to itself.
+		if c := in.at(ev, last, false); c != nil && (!c.seen || c.obj != nil && c.obj.typ == 0 && c.obj.initial != nil) {
+			in.names.exist(c, tree.Symlink).target = c.name
+		}
 	case syscall.ENOTEMPTY:
 		// Of a rename, the directory that was to be replaced.
 		if c := in.at(ev, last, false); c != nil {
