@@ -16,8 +16,9 @@
 //
 // How bytes arrive from a pipe or a socket, and in what pieces, is chance: calls that
 // follow each other and move bytes through the same one are one call, of unknown size.
-// Not compared unless asked for are the classes memory and wait, and what was read
-// through mappings: these depend on timing and on what was in memory.
+// Not compared unless asked for are the classes memory and wait, what was read through
+// mappings, waits for children and returns from signal handlers: these depend on timing
+// and on what was in memory.
 //
 // # Threads
 //
