@@ -17,7 +17,10 @@ targets() {
 one() {
 	local log
 	log=$(mktemp)
-	if go test -run '^$' -fuzz "^${1##*:}\$" -fuzztime "${2}s" -fuzzminimizetime 20x -parallel 1 "${1%:*}" >"$log" 2>&1; then
+	# A run that is still busy when its time is over can end in "context deadline
+	# exceeded" (golang/go#75804): that is no finding, which names its input.
+	if go test -run '^$' -fuzz "^${1##*:}\$" -fuzztime "${2}s" -fuzzminimizetime 20x -parallel 1 "${1%:*}" >"$log" 2>&1 ||
+		{ grep -q 'context deadline exceeded' "$log" && ! grep -q -e 'Failing input written' -e panic "$log"; }; then
 		echo "ok   $1: $(grep -o 'execs: [0-9]*' "$log" | tail -1)"
 	else
 		echo "FAIL $1"

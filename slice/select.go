@@ -60,12 +60,13 @@ type choice struct {
 	processes map[process]bool // whose life is told
 	parents   map[process]uint32
 	opens     map[event.OpenID]bool // whose descriptors are told
+	positions map[event.OpenID]bool // whose position is told as well
 	names     map[string]bool       // whether they fit, as a cache
 	everyone  bool                  // it was too much to find out: all that Changes
 }
 
 func newChoice(s *Selection) *choice {
-	c := &choice{sel: s, selected: map[process]bool{}, processes: map[process]bool{}, parents: map[process]uint32{}, opens: map[event.OpenID]bool{}, names: map[string]bool{}}
+	c := &choice{sel: s, selected: map[process]bool{}, processes: map[process]bool{}, parents: map[process]uint32{}, opens: map[event.OpenID]bool{}, positions: map[event.OpenID]bool{}, names: map[string]bool{}}
 	return c
 }
 
@@ -87,14 +88,14 @@ func (c *cut) choose() error {
 			ch.everyone = true
 			return nil
 		}
-		processes, opens := len(ch.processes), len(ch.opens)
+		processes, opens := len(ch.processes), len(ch.opens)+len(ch.positions)
 		err = c.events("selecting", func(ev *event.Event, in bool) error {
 			if in && ev.Kind == event.Call && ch.needs(ev) {
 				ch.tell(ev)
 			}
 			return nil
 		})
-		if len(ch.processes) == processes && len(ch.opens) == opens {
+		if len(ch.processes) == processes && len(ch.opens)+len(ch.positions) == opens {
 			break
 		}
 	}
@@ -125,11 +126,38 @@ func (c *choice) tell(ev *event.Event) {
 		}
 		p.pid = parent
 	}
+	moves := movesPosition(ev)
 	for i := range ev.Files {
 		if id := ev.Files[i].Open; id != 0 {
 			c.opens[id] = true
+			if moves && positioned(&ev.Files[i]) {
+				c.positions[id] = true
+			}
 		}
 	}
+}
+
+// movesPosition reports whether a call uses the position of an open file, and moves it.
+func movesPosition(ev *event.Event) bool {
+	if !ev.OK() {
+		return false
+	}
+	switch ev.Op.Like() {
+	case event.OpRead, event.OpReadv, event.OpWrite, event.OpWritev, event.OpLseek, event.OpGetdents, event.OpGetdents64,
+		event.OpSendfile, event.OpSplice, event.OpCopyFileRange:
+		return true
+	case event.OpPreadv2, event.OpPwritev2:
+		return int64(ev.Args[3]) == -1
+	case event.OpPread64, event.OpPwrite64:
+		return ev.Op.IsUring() && int64(ev.Args[3]) == -1
+	}
+	return false
+}
+
+// positioned reports whether a file has a position that counts.
+func positioned(f *event.File) bool {
+	const typeMask, typeDir, typeReg = 0o170000, 0o040000, 0o100000
+	return f.Known && (f.Mode&typeMask == typeReg || f.Mode&typeMask == typeDir)
 }
 
 // picks reports whether an event is wanted.
@@ -200,8 +228,8 @@ func (c *choice) needs(ev *event.Event) bool {
 	if c == nil {
 		return true
 	}
-	if ev.Kind == event.Call && ev.Op != event.OpLseek && !posix.Changes(ev) {
-		return false
+	if ev.Kind == event.Call && !posix.Changes(ev) {
+		return movesPosition(ev) && slices.ContainsFunc(ev.Files, func(f event.File) bool { return c.positions[f.Open] })
 	}
 	if c.everyone {
 		return true

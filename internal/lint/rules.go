@@ -82,8 +82,8 @@ var rules = []rule{
 		why:   "the library's analyses: a tape, and nothing else",
 	},
 	{
-		of:    []string{"merge", "slice", "diff"},
-		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/...", "format/..."},
+		of:    []string{"merge", "slice", "diff", "repair"},
+		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/...", "format/...", "cmd/..."},
 		why:   "tapes to tapes, whoever made them",
 	},
 	{
