@@ -274,23 +274,3 @@ func TestQueryLimitsMemory(t *testing.T) {
 		t.Error("a cancelled query runs")
 	}
 }
-
-func BenchmarkIndex(b *testing.B) {
-	const n = 100000
-	dir := makeTape(b, "a.tape", n)
-	tape, err := trace.OpenTape(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer tape.Close()
-	rows := 0
-	for b.Loop() {
-		if err := Index(b.Context(), tape, nil); err != nil {
-			b.Fatal(err)
-		}
-		rows += n * len(sample())
-	}
-	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
-	st, _ := os.Stat(filepath.Join(dir, "events.parquet"))
-	b.ReportMetric(float64(st.Size())/float64(n*len(sample())), "B/row")
-}
