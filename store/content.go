@@ -102,7 +102,7 @@ func (s *source) pieces(ev *event.Event) error {
 			}
 		}
 		for k := range b.Hashes {
-			length := min(event.HashBytes, b.Len-p.pos)
+			length := max(min(event.HashBytes, b.Len-p.pos), 0)
 			if b.Hashes[k].Missing() {
 				p.pos += length
 				continue

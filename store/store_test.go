@@ -201,6 +201,35 @@ func TestIndexOfDamagedTapeFails(t *testing.T) {
 	}
 }
 
+func TestIndexCanBeStopped(t *testing.T) {
+	dir := makeTape(t, "a.tape", 5000)
+	tape, err := trace.OpenTape(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = Index(ctx, tape, func(done, total int64) {
+		if done > total/2 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled index ends with %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 3 {
+		t.Errorf("left behind: %v", entries)
+	}
+	// What cannot be written fails, and does not wait for the rest.
+	if err := os.Mkdir(filepath.Join(dir, "opens.parquet.tmp"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Index(t.Context(), tape, nil); err == nil || !strings.Contains(err.Error(), "opens.parquet") {
+		t.Errorf("an index that cannot be written: %v", err)
+	}
+}
+
 // TestQueryIsConfined tries what a hostile statement may try.
 func TestQueryIsConfined(t *testing.T) {
 	dir := makeTape(t, "a.tape", 1)
