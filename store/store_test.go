@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,6 +199,31 @@ func TestIndexOfDamagedTapeFails(t *testing.T) {
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 3 {
 		t.Errorf("left behind: %v", entries)
+	}
+}
+
+// Names of any length fit the engine's memory, and rows stay in order.
+func TestIndexOfLongNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a.tape")
+	w, err := trace.CreateTape(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 60_000
+	long := strings.Repeat("long/", 700)
+	for i := range n {
+		name := fmt.Sprint("/", i, long)
+		if err := w.Write(&event.Event{Op: event.OpStat, PID: 1, TID: 1, Paths: []event.Path{{Raw: name, Abs: name}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(&trace.Manifest{Hosts: []trace.Host{{}}}); err != nil {
+		t.Fatal(err)
+	}
+	index(t, dir)
+	got := query(t, "SELECT count(*), max(length(file)), count(*) FILTER (seq <> before + 1) FROM (SELECT seq, file, lag(seq) OVER () AS before FROM events)", CSV, dir)
+	if want := fmt.Sprintf("%d,%d,0\n", n, len(long)+7); !strings.HasSuffix(got, want) {
+		t.Error(got, want)
 	}
 }
 
