@@ -42,7 +42,7 @@ func (m *Moment) OpenOf(f *event.File) *Open {
 // SCM_RIGHTS.
 type Open struct {
 	ID   event.OpenID // in the tape
-	Path string       // absolute, at the time of open, best known; "" if unknown
+	Path string       // absolute, at the time of open, best known; as it was passed if its directory is unknown; "" if unknown
 	Host uint32
 	// Opener made it: by the call By, which is event Seq of the tape. Both are 0 if it
 	// was open before the recording began, and the Opener is then whose descriptor was
@@ -214,6 +214,9 @@ func (w *History) Step(ev *event.Event) *Moment {
 				}
 				if ev.Kind == event.Call && (f.Arg == event.ResultArg || f.Arg == event.MemoryArg) {
 					o.By, o.Seq, o.OpenedNS = ev.Op, ev.Seq, ev.Exit
+					if len(ev.Paths) > 0 && f.Path == "" && w.told.names[i] == "" {
+						o.Path = ev.Paths[0].Raw
+					}
 				}
 				h.opens[f.Open] = o
 			}

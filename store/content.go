@@ -56,10 +56,12 @@ func (s *source) pieces(ev *event.Event) error {
 	spec := ev.Spec()
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
-		if !spec.IsContent(int(b.Arg)) {
+		part, arg := event.SplitPart(int(b.Arg))
+		// What moves inside the kernel stands with the descriptor that it comes from.
+		inKernel := spec.Class == event.Data && part == 0 && b.Kind == event.KindBuf
+		if !spec.IsContent(int(b.Arg)) && !inKernel {
 			continue
 		}
-		part, arg := event.SplitPart(int(b.Arg))
 		p := piece{seq: ev.Seq, arg: uint8(arg), part: uint8(part), out: b.Dir == event.Out}
 		add := func(length int64, chunk uint64, chunkOffset uint32, hash string, inline []byte) error {
 			row, err := s.content.begin()
@@ -100,7 +102,7 @@ func (s *source) pieces(ev *event.Event) error {
 			}
 		}
 		for k := range b.Hashes {
-			length := min(event.HashBytes, b.Len-p.pos)
+			length := max(min(event.HashBytes, b.Len-p.pos), 0)
 			if b.Hashes[k].Missing() {
 				p.pos += length
 				continue

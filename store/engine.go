@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/cgo"
 	"unsafe"
@@ -22,15 +24,17 @@ import (
 // writer is an engine that writes Parquet files of rows in Go's memory. It uses the
 // engine's C interface: that of database/sql takes rows value by value.
 type writer struct {
-	db   mapping.Database
-	pins runtime.Pinner
-	used []cgo.Handle
+	db    mapping.Database
+	pins  runtime.Pinner
+	used  []cgo.Handle
+	spill string
 }
 
 // openWriter starts an engine. Each table is written by the thread that asks for it:
 // more of them would wait for each other, and the rows stay in order.
 func openWriter() (*writer, error) {
 	w := new(writer)
+	w.spill = filepath.Join(os.TempDir(), fmt.Sprintf("iotape-index-%d-%p", os.Getpid(), w))
 	var config mapping.Config
 	if mapping.CreateConfig(&config) == mapping.StateError {
 		return nil, errors.New("open engine: no memory")
@@ -40,7 +44,10 @@ func openWriter() (*writer, error) {
 		{"autoinstall_known_extensions", "false"},
 		{"autoload_known_extensions", "false"},
 		{"memory_limit", fmt.Sprintf("%dKiB", defaultMemoryBytes/2/1024)},
+		{"temp_directory", w.spill}, // for row groups of very long names
 		{"threads", "1"},
+		// Needed for a limit on the bytes of a row group; one thread keeps the order.
+		{"preserve_insertion_order", "false"},
 	} {
 		if mapping.SetConfig(config, o[0], o[1]) == mapping.StateError {
 			return nil, fmt.Errorf("open engine: option %s", o[0])
@@ -59,6 +66,7 @@ func (w *writer) close() {
 		h.Delete()
 	}
 	w.pins.Unpin()
+	os.RemoveAll(w.spill)
 }
 
 // rowsFunc is a table function's rows: a filled chunk, empty at the end.

@@ -72,7 +72,7 @@ type source struct {
 	history *history.History
 	sum     *summary
 	hashes  *trace.HashReader
-	recent  [1024]struct {
+	recent  [1 << 14]struct {
 		chunk uint64
 		hash  string
 	}

@@ -120,7 +120,7 @@ func tableOf[R any](columns []column[R], next func() ([]*R, error)) *rowsFunc {
 func writeTable[R any](ctx context.Context, w *writer, name, path string, columns []column[R], next func() ([]*R, error)) error {
 	t := tableOf(columns, next)
 	defer t.close()
-	err := w.copy(ctx, "iotape_"+name, fmt.Sprintf("COPY (SELECT * FROM iotape_%s()) TO %s (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE 131072)", name, quote(path)), t)
+	err := w.copy(ctx, "iotape_"+name, fmt.Sprintf("COPY (SELECT * FROM iotape_%s()) TO %s (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE 262144, ROW_GROUP_SIZE_BYTES 134217728)", name, quote(path)), t)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("write %s: %w", parquetName(name), err)
 	}

@@ -125,7 +125,7 @@ type Rows struct {
 
 // Query runs one SELECT over the views events, processes, files, opens and content of
 // the tapes, which must be indexed and stay open. Each view has the column tape, the
-// base name of what was opened. The statement can read nothing else: no files, no
+// base name of what was opened, or the whole name if two have the same. The statement can read nothing else: no files, no
 // network. Rows are handed out as they are read; the engine holds the result within
 // its memory limit.
 func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptions) (_ *Rows, err error) {
@@ -197,6 +197,7 @@ func Export(ctx context.Context, tapes []*trace.Tape, query, file string, o *Que
 // setup returns the statements that make the views and then lock the engine.
 func setup(tapes []*trace.Tape, spill, out string) []string {
 	var s, allowed []string
+	names := tapeNames(tapes)
 	for _, name := range tableNames {
 		var parts []string
 		for i, t := range tapes {
@@ -206,7 +207,7 @@ func setup(tapes []*trace.Tape, spill, out string) []string {
 			if name == "content" {
 				columns = fmt.Sprintf("* EXCLUDE (bytes), coalesce(bytes, %s(%d::UBIGINT, chunk::UBIGINT, chunk_offset::UBIGINT, length::UBIGINT)) AS data", chunkFunction, i)
 			}
-			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, %s FROM read_parquet(%s)", quote(text(filepath.Base(t.Name()))), columns, quote(glob(path))))
+			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, %s FROM read_parquet(%s)", quote(names[i]), columns, quote(glob(path))))
 		}
 		s = append(s, fmt.Sprintf("CREATE VIEW %s AS %s", name, strings.Join(parts, " UNION ALL BY NAME ")))
 	}
@@ -218,6 +219,23 @@ func setup(tapes []*trace.Tape, spill, out string) []string {
 		"SET allowed_paths = ["+strings.Join(allowed, ", ")+"]",
 		"SET enable_external_access = false",
 		"SET lock_configuration = true")
+}
+
+// tapeNames returns what the column tape calls each tape: its base name, or the name
+// that it was opened by where those are not distinct.
+func tapeNames(tapes []*trace.Tape) (names []string) {
+	times := map[string]int{}
+	for _, t := range tapes {
+		times[filepath.Base(t.Name())]++
+	}
+	for _, t := range tapes {
+		name := filepath.Base(t.Name())
+		if times[name] > 1 {
+			name = t.Name()
+		}
+		names = append(names, text(name))
+	}
+	return names
 }
 
 // glob escapes what read_parquet takes for a pattern.

@@ -167,6 +167,17 @@ func TestSeveralHostsAndTapes(t *testing.T) {
 	}
 }
 
+// Tapes of one name are told apart by where they are.
+func TestTapesOfOneName(t *testing.T) {
+	a, b := makeTape(t, "a.tape", 1), makeTape(t, "a.tape", 2)
+	index(t, a)
+	index(t, b)
+	want := fmt.Sprintf("tape,n\n%s,9\n%s,18\n", a, b)
+	if got := query(t, "SELECT tape, count(*) AS n FROM events GROUP BY tape ORDER BY n", CSV, a, b); got != want {
+		t.Error(got)
+	}
+}
+
 // What was only hashed has its hashes.
 func TestContentThatWasHashed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a.tape")
