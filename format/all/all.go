@@ -16,6 +16,7 @@ import (
 
 	"iotape/format"
 	"iotape/format/blkparse"
+	"iotape/format/dftracer"
 	"iotape/format/dxt"
 	"iotape/format/fiolog"
 	"iotape/format/snia"
@@ -29,6 +30,7 @@ var formats = []*format.Format{
 	&snia.Format,
 	&dxt.Format,
 	&fiolog.Format,
+	&dftracer.Format,
 	&blkparse.Format,
 }
 
