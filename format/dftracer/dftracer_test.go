@@ -71,6 +71,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add(compressed(sample))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		match(b)
 		im := format.NewImport(t.TempDir(), "fuzz")
 		err := Import(context.Background(), bytes.NewReader(b), im)
 		streams, closeErr := im.Close()

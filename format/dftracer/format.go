@@ -33,7 +33,8 @@ func match(head []byte) bool {
 	}
 	n := 0
 	for line := range bytes.Lines(head) {
-		if n++; n > 100 || len(line) > 2 && bytes.TrimSpace(line)[0] != '{' {
+		line = bytes.TrimSpace(line)
+		if n++; n > 100 || len(line) > 1 && line[0] != '{' {
 			return false
 		}
 		if !bytes.Contains(line, []byte(`"ph":"`)) || !bytes.Contains(line, []byte(`"pid":`)) {
