@@ -186,12 +186,6 @@ func (w *Writer) Thread(pid, tid uint32, time uint64) error {
 		Share: trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread})
 }
 
-// Note writes a text of the foreign trace that is no call, at a time, ns.
-func (w *Writer) Note(pid, tid uint32, text string, time uint64) error {
-	return w.Record(&trace.Record{Type: trace.RecNote, PID: pid, TID: tid, Exit: time,
-		Pieces: []trace.Piece{{Len: uint32(len(text)), Data: []byte(text)}}})
-}
-
 // Start says what a process's working directory and umask were at the start.
 func (w *Writer) Start(pid uint32, dir string, umask uint32, time uint64) error {
 	return w.Record(&trace.Record{Type: trace.RecStart, PID: pid, TID: pid, Umask: umask, Exit: time,

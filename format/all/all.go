@@ -19,6 +19,7 @@ import (
 	"iotape/format/dftracer"
 	"iotape/format/dxt"
 	"iotape/format/fiolog"
+	"iotape/format/rows"
 	"iotape/format/snia"
 	"iotape/seal"
 	"iotape/trace"
@@ -31,6 +32,8 @@ var formats = []*format.Format{
 	&dxt.Format,
 	&fiolog.Format,
 	&dftracer.Format,
+	&rows.CSV,
+	&rows.NDJSON,
 	&blkparse.Format,
 }
 

@@ -158,7 +158,8 @@ func (x *importer) event(b []byte, l *line) error {
 		return nil // start and end of the trace
 	}
 	text := fmt.Sprintf("%s (%s) begins and takes %v", l.Name, l.Cat, time.Duration(l.Dur)*time.Microsecond)
-	return p.w.Note(p.pid, tid, text, uint64(l.TS)*1000)
+	return p.w.Record(&trace.Record{Type: trace.RecNote, PID: p.pid, TID: tid, Exit: uint64(l.TS) * 1000,
+		Pieces: []trace.Piece{{Len: uint32(len(text)), Data: []byte(text)}}})
 }
 
 // process returns an event's process and thread. Some traces have ranks for processes,
