@@ -193,6 +193,14 @@ func (w *Writer) Task(t *Task, time uint64) error {
 	return w.Record(&r)
 }
 
+// Thread says that a process has one more thread, from a time on, ns: to be called
+// before its first call if no call that made it is in the trace. It shares all that the
+// process has.
+func (w *Writer) Thread(pid, tid uint32, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecFork, PID: pid, TID: pid, Exit: time, Child: pid, ChildTID: tid,
+		Share: trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread})
+}
+
 // Start says what a process's working directory and umask were at the start.
 func (w *Writer) Start(pid uint32, dir string, umask uint32, time uint64) error {
 	return w.Record(&trace.Record{Type: trace.RecStart, PID: pid, TID: pid, Umask: umask, Exit: time,

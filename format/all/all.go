@@ -17,9 +17,11 @@ import (
 	"iotape/format"
 	"iotape/format/blkparse"
 	"iotape/format/chrometrace"
+	"iotape/format/dftracer"
 	"iotape/format/dxt"
 	"iotape/format/fiolog"
 	"iotape/format/perfetto"
+	"iotape/format/rows"
 	"iotape/format/snia"
 	"iotape/format/straceread"
 	"iotape/merge"
@@ -33,6 +35,9 @@ var formats = []*format.Format{
 	&snia.Format,
 	&dxt.Format,
 	&fiolog.Format,
+	&dftracer.Format,
+	&rows.CSV,
+	&rows.NDJSON,
 	&blkparse.Format,
 	&perfetto.Format,
 	&chrometrace.Format,

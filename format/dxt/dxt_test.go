@@ -64,6 +64,7 @@ func TestManyHosts(t *testing.T) {
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(block))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		Format.Match(b)
 		im := format.NewImport(t.TempDir(), "fuzz")
 		err := Import(context.Background(), bytes.NewReader(b), im)
 		streams, closeErr := im.Close()

@@ -68,7 +68,7 @@ type importer struct {
 	im *format.Import
 	// Of the header.
 	command []string
-	uid     uint32
+	uid     int
 	start   uint64 // of the job, ns since 1970
 	// Of the block at hand.
 	id, name, host string
@@ -106,7 +106,7 @@ func (x *importer) comment(s string) {
 			x.command = strings.Fields(exe)
 		} else if uid, ok := strings.CutPrefix(s, "uid: "); ok {
 			n, _ := strconv.ParseUint(uid, 10, 32)
-			x.uid = uint32(n)
+			x.uid = int(n)
 		} else if strings.HasPrefix(s, "*WARNING*: The ") {
 			x.im.LeftOut("modules of which Darshan itself has only a part", 1)
 		}
@@ -204,11 +204,11 @@ func (x *importer) process() (*rank, error) {
 		return nil, err
 	}
 	if w.Head.Backend == "" {
-		w.Head.Backend, w.Head.Content, w.Head.Command, w.Unsorted = "darshan", "none", x.command, true
+		w.Head.Backend, w.Head.Content, w.Head.Command, w.Head.UID, w.Unsorted = "darshan", "none", x.command, x.uid, true
 	}
 	r := &rank{w: w, pid: uint32(x.rank) + 1, fds: map[string]int32{}, threads: map[string]uint32{}}
 	x.ranks[id] = r
-	return r, w.Task(&format.Task{PID: r.pid, TID: r.pid, UID: x.uid, Comm: fmt.Sprintf("rank %d", x.rank)}, x.start)
+	return r, w.Task(&format.Task{PID: r.pid, TID: r.pid, Comm: fmt.Sprintf("rank %d", x.rank)}, x.start)
 }
 
 // file returns the rank's descriptor of the block's file. DXT does not say when a file

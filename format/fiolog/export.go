@@ -3,6 +3,7 @@ package fiolog
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -18,6 +19,9 @@ import (
 // calls' begin; one that began before the line above it has that line's time. Files
 // are open from their first open to their last close, once each: an iolog is one job's.
 func Export(out io.Writer, tape *trace.Tape) (*format.Done, error) {
+	if n := len(tape.Manifest().Hosts); n > 1 {
+		return nil, fmt.Errorf("the tape has events of %d hosts, an iolog is of one: iotape slice makes a tape of each", n)
+	}
 	x := exporter{w: bufio.NewWriter(out), last: map[event.OpenID]uint64{}, used: map[event.OpenID]bool{}, names: map[string]*name{}, done: &format.Done{}}
 	x.line(version3)
 	// What is open, and until when, has to be known before the first line of it.
