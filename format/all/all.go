@@ -15,6 +15,9 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/catlog"
+	"iotape/format/dio"
+	"iotape/format/shiviz"
 	"iotape/format/snia"
 	"iotape/seal"
 	"iotape/trace"
@@ -24,6 +27,9 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&dio.Format,
+	&catlog.Format,
+	&shiviz.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
