@@ -17,6 +17,7 @@ import (
 	"iotape/format"
 	"iotape/format/catlog"
 	"iotape/format/dio"
+	"iotape/format/otlp"
 	"iotape/format/shiviz"
 	"iotape/format/snia"
 	"iotape/seal"
@@ -29,6 +30,7 @@ var formats = []*format.Format{
 	&snia.Format,
 	&dio.Format,
 	&catlog.Format,
+	&otlp.Format,
 	&shiviz.Format,
 }
 
