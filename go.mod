@@ -14,7 +14,7 @@ require (
 	go.opentelemetry.io/proto/otlp v1.9.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/tools v0.41.0
-	google.golang.org/protobuf v1.36.11
+	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
 )
 

@@ -28,20 +28,36 @@ type Call struct {
 const address = 1
 
 // Bytes adds memory behind an argument of which the trace has the first bytes: data of
-// total. What is missing is marked as not kept by the foreign recorder's choice.
+// total. What is missing is marked as not kept by the foreign recorder's choice. A total
+// that comes from a file is to be limited before: each 4 GiB of it take a piece.
 func (c *Call) Bytes(arg int, data []byte, total int64) {
+	c.Spans(arg, Span{data, total})
+}
+
+// Span is a part of an argument's memory of which the trace has the first bytes.
+type Span struct {
+	Data []byte
+	Len  int64 // at least that of Data
+}
+
+// Spans adds memory behind an argument that is one span behind the other.
+func (c *Call) Spans(arg int, spans ...Span) {
 	c.point(arg)
-	total = max(total, int64(len(data)))
-	for off := 0; off < len(data); off += maxPiece {
-		d := data[off:min(off+maxPiece, len(data))]
-		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(off), Len: uint32(len(d)), Data: d})
+	at := int64(0)
+	for _, s := range spans {
+		end := at + max(s.Len, int64(len(s.Data)))
+		for data := s.Data; len(data) > 0; {
+			d := data[:min(len(data), maxPiece)]
+			c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(at), Len: uint32(len(d)), Data: d})
+			data, at = data[len(d):], at+int64(len(d))
+		}
+		for at < end {
+			n := min(end-at, math.MaxUint32)
+			c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(at), Len: uint32(n), Flags: trace.PieceOmitted})
+			at += n
+		}
 	}
-	for off := int64(len(data)); off < total; {
-		n := min(total-off, math.MaxUint32)
-		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(off), Len: uint32(n), Flags: trace.PieceOmitted})
-		off += n
-	}
-	if total == 0 {
+	if at == 0 {
 		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg)})
 	}
 }

@@ -32,6 +32,8 @@ type Options struct {
 type Stat struct {
 	Version   int        `json:"version"` // 1
 	Recording *Recording `json:"recording,omitempty"`
+	// Content says how much of the content is stored once; nil without a manifest.
+	Content *trace.ContentTotals `json:"content,omitempty"`
 
 	Events    uint64 `json:"events"`
 	Calls     uint64 `json:"calls"`
@@ -437,6 +439,8 @@ func (c *collector) describe() {
 	if m == nil {
 		return
 	}
+	totals := m.Content
+	c.stat.Content = &totals
 	q := &c.stat.Quality
 	q.Losses = m.Losses
 	lost := uint64(0)

@@ -228,6 +228,7 @@ func TestQueryIsConfined(t *testing.T) {
 		"EXPLAIN ANALYZE COPY (SELECT 1) TO '" + events + "'",
 		"EXPORT DATABASE '" + out + "'",
 		"CREATE TABLE x AS SELECT 1", "DROP VIEW events", "CALL pragma_version()",
+		"SELECT iotape_chunk(7, 1, 0, 1)", "SELECT iotape_chunk(0, 99, 0, 1)",
 		"", ";",
 	} {
 		rows, err := Query(t.Context(), opened(t, dir), sql, nil)

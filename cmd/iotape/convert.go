@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"iotape/format"
 	"iotape/format/all"
 	"iotape/report"
+	"iotape/trace"
 )
 
 // converted is what a conversion says.
@@ -38,7 +41,8 @@ func newConvert(c *console) *cobra.Command {
 
 ` + formatTable() + `
 What a file is that is read is seen in its first bytes, and if not, in its suffix;
---from and --to say it where neither tells. What OUT cannot hold is counted.`,
+--from and --to say it where neither tells. An OUT whose name ends in .gz is
+compressed. What OUT cannot hold is counted.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
   iotape convert trace.ds trace.tape && iotape stat trace.tape`,
@@ -71,6 +75,7 @@ What a file is that is read is seen in its first bytes, and if not, in its suffi
 	f.StringVar(&to, "to", "", "the `FORMAT` of OUT")
 	f.StringVar(&o.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; every tool reads the first three")
 	f.BoolVar(&o.ForReplayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
+	f.Int64Var(&o.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 is all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
 	f.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
@@ -121,6 +126,9 @@ func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
 	if cv.to == nil {
 		cv.to = all.ByName(cv.out)
 	}
+	if cv.to == nil {
+		cv.to = all.ByName(strings.TrimSuffix(cv.out, gzipSuffix))
+	}
 	switch {
 	case cv.to == nil:
 		return nil, usageError{fmt.Errorf("cannot tell from the name %s what it is to be: --to says it", cv.out)}
@@ -145,15 +153,30 @@ func (cv *conversion) export(ctx context.Context) (_ *converted, err error) {
 			os.Remove(cv.out)
 		}
 	}()
-	w := bufio.NewWriterSize(f, 1<<20)
-	done, err := cv.to.Write(ctx, w, t, cv.options)
+	buf := bufio.NewWriterSize(f, 1<<20)
+	out := io.WriteCloser(unclosed{buf})
+	if strings.HasSuffix(cv.out, gzipSuffix) && all.ByName(cv.out) != cv.to { // or the format compresses by itself
+		out = gzip.NewWriter(buf)
+	}
+	done, err := cv.to.Write(ctx, out, t, cv.options)
+	if err == nil {
+		err = errors.Join(out.Close(), buf.Flush())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cv.out, err)
 	}
-	return &converted{"tape", cv.to.Name, *done}, w.Flush()
+	return &converted{"tape", cv.to.Name, *done}, nil
 }
 
-// importTape makes a stream of the file and seals that.
+// gzipSuffix is of files that are compressed, whatever the format is.
+const gzipSuffix = ".gz"
+
+// unclosed is a Writer with nothing to close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// importTape makes a stream of each host in the file, and a tape of those.
 func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, error) {
 	f, err := os.Open(cv.in)
 	if err != nil {
@@ -176,17 +199,26 @@ func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, e
 	case cv.from.Read == nil:
 		return nil, usageError{fmt.Errorf("%s is written, but not read", cv.from.Name)}
 	}
-	work := cv.out + partialSuffix
-	if err := os.Mkdir(work, 0o777); err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(work)
-	streams, done, err := all.Read(ctx, f, cv.from, work, program())
+	mk, err := startTape(cv.out, cv.index)
 	if err != nil {
 		return nil, err
 	}
-	s := &sealing{stream: streams[0], work: work, out: cv.out, index: cv.index}
-	if _, err = s.run(ctx, c); err != nil {
+	defer mk.abandon()
+	streams, done, err := all.Read(ctx, f, cv.from, mk.work, program())
+	if err != nil {
+		return nil, err
+	}
+	progress := c.progress(report.Bytes)
+	defer progress.Done()
+	total := dirBytes(mk.work)
+	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+		return all.Seal(ctx, streams, tw, program(), func(done int64) { progress.Update("sealing", done, total) })
+	})
+	progress.Done()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := mk.finish(ctx, c); err != nil {
 		return nil, err
 	}
 	return &converted{cv.from.Name, "tape", *done}, nil

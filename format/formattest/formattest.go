@@ -1,9 +1,8 @@
-// Package formattest is for the tests of the formats: it makes tapes of foreign files
-// and prints them.
 package formattest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +39,30 @@ func Import(t testing.TB, f *format.Format, path string) (map[string]*trace.Tape
 	return tapes, &im.Done
 }
 
+// Tape returns the tape of what write imports, of one host.
+func Tape(t testing.TB, write func(im *format.Import) error) (*trace.Tape, *format.Done) {
+	t.Helper()
+	im := format.NewImport(t.TempDir(), "test")
+	err := write(im)
+	streams, closeErr := im.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if closeErr != nil {
+		t.Fatal(closeErr)
+	}
+	if len(streams) != 1 {
+		t.Fatalf("%d hosts", len(streams))
+	}
+	return sealed(t, streams[0]), &im.Done
+}
+
+// Read is One.
+func Read(t testing.TB, f *format.Format, path string) (*trace.Tape, *format.Done) {
+	t.Helper()
+	return One(t, f, path)
+}
+
 // One is Import of a file of one host.
 func One(t testing.TB, f *format.Format, path string) (*trace.Tape, *format.Done) {
 	t.Helper()
@@ -69,8 +92,8 @@ func sealed(t testing.TB, stream string) *trace.Tape {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Damage != nil || st.Lost != 0 {
-		t.Fatalf("sealing: %v, lost %d", st.Damage, st.Lost)
+	if st.Damage != nil {
+		t.Fatalf("sealing: %v", st.Damage)
 	}
 	if err := tw.Close(st.Manifest("test")); err != nil {
 		t.Fatal(err)
@@ -126,4 +149,49 @@ func Golden(t testing.TB, path, got string) {
 		}
 		t.Fatalf("%s: %d lines, want %d", path, len(g), len(w))
 	}
+}
+
+// Describe tells the calls of a tape, each as one line: who, what, on which files and
+// paths, with which content and result.
+func Describe(t testing.TB, tape *trace.Tape) []string {
+	t.Helper()
+	var list []string
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind != event.Call {
+			continue
+		}
+		s := fmt.Sprintf("%d/%d %s %s", ev.PID, ev.TID, ev.Comm, ev.Spec().Name)
+		for _, f := range ev.Files {
+			s += fmt.Sprintf(" %d:fd%d=%s", f.Arg, f.FD, f.Path)
+		}
+		for _, p := range ev.Paths {
+			s += fmt.Sprintf(" %d:%q=%s", p.Arg, p.Raw, p.Abs)
+		}
+		for i := range ev.Bufs {
+			b := &ev.Bufs[i]
+			s += fmt.Sprintf(" %d:%d", b.Arg, b.Len)
+			if !b.Omitted && b.Missing == 0 {
+				data, err := tape.Content(b, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s += fmt.Sprintf("=%q", data)
+			}
+		}
+		if ev.Offset >= 0 {
+			s += fmt.Sprintf(" @%d", ev.Offset)
+		}
+		s += fmt.Sprintf(" = %d", ev.Ret)
+		if ev.Errno != 0 {
+			s += " " + event.ErrnoName(ev.Errno)
+		}
+		if ev.Flags&event.Interrupted != 0 {
+			s += " (interrupted)"
+		}
+		list = append(list, s)
+	}
+	return list
 }
