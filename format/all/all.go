@@ -16,12 +16,16 @@ import (
 
 	"iotape/format"
 	"iotape/format/blkparse"
+	"iotape/format/catlog"
 	"iotape/format/chrometrace"
 	"iotape/format/dftracer"
+	"iotape/format/dio"
 	"iotape/format/dxt"
 	"iotape/format/fiolog"
+	"iotape/format/otlp"
 	"iotape/format/perfetto"
 	"iotape/format/rows"
+	"iotape/format/shiviz"
 	"iotape/format/snia"
 	"iotape/format/straceread"
 	"iotape/merge"
@@ -33,6 +37,10 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&dio.Format,
+	&catlog.Format,
+	&otlp.Format,
+	&shiviz.Format,
 	&dxt.Format,
 	&fiolog.Format,
 	&dftracer.Format,

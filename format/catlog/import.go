@@ -36,6 +36,7 @@ type host struct {
 	taken   map[uint32]bool   // numbers that cannot be given
 	tables  map[uint32]*table
 	comms   map[uint32]string // by thread
+	parents map[uint32]uint32 // of processes that an event made
 	nextTID uint32
 	longest int // content of an event, bytes
 }
@@ -54,7 +55,7 @@ func (im *importer) host(name string) (*host, error) {
 			return nil, err
 		}
 		w.Head.Backend, w.Head.Content = "CatLog", "none"
-		h = &host{w: w, named: map[string]uint32{}, taken: map[uint32]bool{}, tables: map[uint32]*table{}, comms: map[uint32]string{}}
+		h = &host{w: w, named: map[string]uint32{}, taken: map[uint32]bool{}, tables: map[uint32]*table{}, comms: map[uint32]string{}, parents: map[uint32]uint32{}}
 		im.hosts[name] = h
 	}
 	return h, nil
@@ -133,7 +134,7 @@ func (im *importer) event(e *occurrence) error {
 	}
 	if e.comm != "" && h.comms[c.TID] != e.comm {
 		h.comms[c.TID] = e.comm
-		if err := h.w.Task(&format.Task{PID: c.PID, TID: c.TID, Comm: e.comm}, c.Enter); err != nil {
+		if err := h.w.Task(&format.Task{PID: c.PID, TID: c.TID, PPID: h.parents[c.PID], Comm: e.comm}, c.Enter); err != nil {
 			return err
 		}
 	}
@@ -264,6 +265,7 @@ func (h *host) call(e *occurrence, c *format.Call) (bool, error) {
 		c.Ret = int64(child)
 		if e.kind == "CREATE" {
 			c.Op = event.OpClone
+			h.parents[child] = c.PID
 		} else {
 			c.Op = event.OpWait4
 			c.Args[0] = uint64(child)
