@@ -13,7 +13,9 @@ import (
 func (s *Set) ParseValue(text string) (v uint64, ok bool) {
 	for more := true; more; {
 		var part string
-		part, text, more = strings.Cut(text, "|")
+		if part, text, more = strings.Cut(text, "|"); part == "" && more {
+			continue // -X raw writes |0x900
+		}
 		n, ok := s.parsePart(part)
 		if !ok {
 			return 0, false
@@ -30,6 +32,9 @@ func (s *Set) parsePart(part string) (uint64, bool) {
 	if s != nil {
 		if v, ok := s.Parse(part); ok {
 			return v, true
+		}
+		if part == s.Zero {
+			return 0, true
 		}
 	}
 	if v, ok := ParseNumber(part); ok {

@@ -201,6 +201,10 @@ func (f *field) put(b []byte, t *Told) (lost int) {
 	case List:
 		return f.putList(at, t)
 	}
+	if t.Kind == ToldText && len(t.Data) == len(at) { // as it lies in memory: -X raw
+		copy(at, t.Data)
+		return 0
+	}
 	v, ok := f.number(t)
 	if !ok {
 		return 1
@@ -462,6 +466,9 @@ func encodeNames(t *Told) (b []byte, lost int, ok bool) {
 
 // address4or6 reads inet_addr("…"), or inet_pton(AF_INET6, "…", &…).
 func address4or6(t *Told) ([]byte, bool) {
+	if t.Kind == ToldText { // as it lies in memory: -X raw
+		return t.Data, true
+	}
 	for i := range t.Parts {
 		if t.Parts[i].Kind == ToldText {
 			a, err := netip.ParseAddr(string(t.Parts[i].Data))

@@ -3,6 +3,7 @@ package straceread
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"iotape/event/layout"
@@ -58,7 +59,7 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 		return nil, false, p.fail("too deep")
 	}
 	defer func() { p.depth-- }()
-	for {
+	for between := true; ; {
 		if c := p.space(); c != "" && len(list) > 0 && list[len(list)-1].Comment == "" {
 			list[len(list)-1].Comment = c
 		}
@@ -71,6 +72,7 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			return list, cut, nil
 		case c == ',':
 			p.i++
+			between = true
 			continue
 		case c == ')' || c == ']' || c == '}':
 			return nil, false, p.fail("no " + string(end))
@@ -85,11 +87,10 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			if err != nil {
 				return nil, false, err
 			}
-			now.Name, now.Was = was.Name, &was
-			list[len(list)-1] = now
+			list[len(list)-1] = became(was, now)
 			continue
 		}
-		if p.s[p.i] == '|' { // of a status: {WIFSTOPPED(s) …} | 1<<8
+		if p.s[p.i] == '|' && !between { // of a status: {WIFSTOPPED(s) …} | 1<<8
 			p.i++
 			p.space()
 			if _, err := p.value(); err != nil {
@@ -102,9 +103,30 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		v.Name = name
+		v.Name, between = name, false
 		list = append(list, v)
 	}
+}
+
+// became returns a value that a call changed. Of a structure, strace shows only those
+// fields again that the call wrote.
+func became(was, now layout.Told) layout.Told {
+	now.Name = was.Name
+	if was.Kind != layout.ToldFields || now.Kind != layout.ToldFields {
+		now.Was = &was
+		return now
+	}
+	for i := range now.Parts {
+		p := &now.Parts[i]
+		at := slices.IndexFunc(was.Parts, func(w layout.Told) bool { return w.Name == p.Name })
+		switch {
+		case at < 0:
+			was.Parts = append(was.Parts, *p)
+		case was.Parts[at].Kind == p.Kind: // else it is what a pointer points to
+			was.Parts[at] = *p
+		}
+	}
+	return was
 }
 
 // label reads the name in front of "=", "" if there is none.
