@@ -116,6 +116,9 @@ var named = sync.OnceValue(func() map[string]namedValue {
 			m[it.Name] = namedValue{it.Value, twice && (old.ambiguous || old.value != it.Value)}
 		}
 	}
+	for _, s := range [...]*Set{ioprioClasses, quotaNames, quotaKinds} { // parts of values
+		add(s)
+	}
 	for i := range catalogue {
 		for j := range catalogue[i].Args {
 			add(catalogue[i].Args[j].Set)

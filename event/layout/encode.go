@@ -62,15 +62,14 @@ func (m *Memory) Encode(t *Told, size int64) (b []byte, lost int, ok bool) {
 			return binary.LittleEndian.AppendUint64(nil, v), 0, ok
 		}
 		return nil, 0, false
-	case event.LayoutNone, event.LayoutIoctl:
+	case event.LayoutNone, event.LayoutIoctl, event.LayoutU32:
 		f, ok := callForms[callKey{m.Op, m.Arg}]
 		if !ok {
 			f, ok = m.commandForm()
 		}
-		if !ok {
-			return nil, 0, false
+		if ok {
+			return f.encode(t, m.Arch, false, size)
 		}
-		return f.encode(t, m.Arch, false, size)
 	}
 	if int(m.Layout) >= len(forms) {
 		return nil, 0, false

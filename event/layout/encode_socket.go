@@ -30,6 +30,8 @@ func encodeSockaddr(t *Told, size int64) (b []byte, lost int, ok bool) {
 				}
 			}
 		}
+	case r != nil && len(rest.Parts) == 1 && rest.Parts[0].Name == "sa_data": // not all of it
+		used = 2 + copy(b[2:], rest.Parts[0].Data)
 	case r != nil:
 		for i := range rest.Parts {
 			if p := &rest.Parts[i]; p.Name == "sll_addr" && p.Kind == ToldText {

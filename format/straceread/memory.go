@@ -418,7 +418,12 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 	}
 	n, _ := length(c, a)
 	if a.Len == event.LenPtr && int(a.LenArg) < len(x.fields) && x.fields[a.LenArg] != nil && len(x.fields[a.LenArg].Parts) == 1 {
-		v, _ := event.ParseNumber(x.fields[a.LenArg].Parts[0].Text)
+		room := &x.fields[a.LenArg].Parts[0]
+		v, _ := event.ParseNumber(room.Text)
+		if room.Was != nil {
+			was, _ := event.ParseNumber(room.Was.Text)
+			v = min(v, was)
+		}
 		n = int64(min(v, 1<<16))
 	}
 	if m.Layout == event.LayoutPollfd {
@@ -431,6 +436,11 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 	}
 	if lost > 0 {
 		x.lost(c, spec, a.Name+"'s fields")
+	}
+	if a.When == event.AtBoth { // what the call was given; the rest stands behind the result
+		c.Bytes(event.PartBefore.Of(i), b, 0)
+		x.afterwards(c, &m, a, i, len(b), r)
+		return
 	}
 	c.Bytes(i, b, 0)
 	switch {
@@ -453,6 +463,29 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 				c.Share = v & (trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread)
 			}
 		}
+	}
+}
+
+// afterwards adds what a call that waits made of memory of size bytes: sets of
+// descriptors that are ready, and the time that was left.
+func (x *importer) afterwards(c *format.Call, m *layout.Memory, a *event.Arg, i, size int, r *result) {
+	if c.Ret < 0 || c.Interrupted {
+		return
+	}
+	name := "left"
+	if m.Layout == event.LayoutFDSet && i <= 3 {
+		name = [...]string{"", "in", "out", "except"}[i]
+	}
+	for j := range r.what {
+		if r.what[j].Text == name && j+1 < len(r.what) {
+			if b, lost, ok := m.Encode(&r.what[j+1], int64(size)); ok && lost == 0 {
+				c.Bytes(i, b, 0)
+				return
+			}
+		}
+	}
+	if m.Layout == event.LayoutFDSet || c.Ret == 0 { // none, or no time
+		c.Bytes(i, make([]byte, size), 0)
 	}
 }
 
