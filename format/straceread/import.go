@@ -119,7 +119,7 @@ type process struct {
 	began       uint64 // time of its first line, ns
 	cwd         bool   // known
 	opens       bool   // the trace has calls that open files
-	fds         map[int32]string
+	fds         map[int32]*openFile
 }
 
 // line takes one line.
@@ -226,13 +226,13 @@ func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error
 	t := &thread{tid: tid}
 	switch {
 	case by == nil:
-		t.p = &process{pid: tid, began: x.clock.now, fds: map[int32]string{}}
+		t.p = &process{pid: tid, began: x.clock.now, fds: map[int32]*openFile{}}
 	case group || by.group:
 		t.p = by.p
 	default:
-		t.p = &process{pid: tid, parent: by.p.pid, cwd: true, opens: by.p.opens, fds: map[int32]string{}}
-		for fd, name := range by.p.fds {
-			t.p.fds[fd] = name
+		t.p = &process{pid: tid, parent: by.p.pid, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
+		for fd, f := range by.p.fds {
+			t.p.fds[fd] = f
 		}
 	}
 	x.threads[tid] = t

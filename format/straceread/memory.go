@@ -98,7 +98,7 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		case t.Text == "AT_FDCWD":
 			v, ok = ^uint64(-cwd-1), true
 		case t.Text == "" && t.Note != "": // a mapped file
-			v, ok = 1<<32-1, true
+			v, ok = 1<<32-1, x.mapped(c, i, t)
 		default:
 			v, ok = event.ParseNumber(t.Text)
 		}
@@ -117,11 +117,20 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 			v, ok = x.value(a.Set, t.Text)
 		}
 	}
-	if !ok {
+	if c.Args[i] = v; !ok {
 		x.lost(c, spec, a.Name)
-		return
 	}
-	c.Args[i] = v
+}
+
+// mapped says which file was read or stored to through a mapping. The tape finds it by
+// its inode, which is not said of files with a name.
+func (x *importer) mapped(c *format.Call, i int, t *field) bool {
+	n, ok := strings.CutPrefix(t.Note, "inode ")
+	ino, isNumber := event.ParseNumber(n)
+	if ok = ok && isNumber; ok {
+		c.Objects = append(c.Objects, trace.Object{FD: -1, Arg: int8(i), Ino: ino})
+	}
+	return ok
 }
 
 // composed returns the value of what is made of parts, as in the kernel's headers.
@@ -174,6 +183,9 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	}
 	if (a.Len == event.LenRet || a.Len == event.LenVec || a.Len == event.LenMsg && a.Dir == event.Out) && (c.Ret < 0 || c.Interrupted) {
 		return // of what did not happen, a recording has nothing either
+	}
+	if a.Len == event.LenRet && n == 0 {
+		return // nothing
 	}
 	switch {
 	case a.Kind == event.KindStrings:
@@ -448,12 +460,11 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 		x.was(c, i, t.Parts[0].Was)
 	case m.Layout == event.LayoutFDPair && t.Kind == layout.ToldItems:
 		passed(c, t.Parts)
-		for j := range c.Objects {
-			switch o := &c.Objects[j]; c.Op {
-			case event.OpPipe, event.OpPipe2:
-				o.Mode, o.Flags = 0o010600, uint32(j&1) // O_RDONLY, O_WRONLY
-			default:
+		for j := range c.Objects { // O_RDONLY and O_WRONLY, or O_RDWR
+			if o := &c.Objects[j]; c.Op == event.OpSocketpair {
 				o.Mode, o.Flags = 0o140777, 2
+			} else {
+				o.Mode, o.Flags = 0o010600, uint32(j&1)
 			}
 		}
 	case m.Layout == event.LayoutCloneArgs:
