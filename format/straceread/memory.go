@@ -39,7 +39,7 @@ func (x *importer) arguments(c *format.Call, told []field, r *result) {
 			n++
 			x.number(c, spec, &a, i, at[i])
 		}
-		if n < len(told) && told[n].Text != "" {
+		if n < len(told) && (told[n].Text != "" || told[n].Kind != layout.ToldWord) {
 			x.lost(c, spec, "more arguments")
 		}
 	}
