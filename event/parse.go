@@ -46,6 +46,12 @@ func (s *Set) parsePart(part string) (uint64, bool) {
 	if v, ok := named()[part]; ok && !v.ambiguous {
 		return v.value, true
 	}
+	if now, ok := formerNames[part]; ok {
+		return s.parsePart(now)
+	}
+	if rest, ok := strings.CutPrefix(part, "PF_"); ok {
+		return s.parsePart("AF_" + rest)
+	}
 	// Requests of several drivers with one number: "TCGETS or SNDCTL_TMR_START".
 	if strings.Contains(part, " or ") {
 		for name := range strings.SplitSeq(part, " or ") {
@@ -55,6 +61,11 @@ func (s *Set) parsePart(part string) (uint64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// formerNames are what older versions of strace call a value.
+var formerNames = map[string]string{
+	"AF_LOCAL": "AF_UNIX", "AF_FILE": "AF_UNIX", "RLIM_INFINITY": "RLIM64_INFINITY", "SIGRT_0": "SIGRTMIN", "SIGCLD": "SIGCHLD", "SIGPOLL": "SIGIO",
 }
 
 // ParseNumber reads a number in C's notation, with a sign, as a product (8192*1024) or

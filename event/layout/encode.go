@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"strings"
+	gotime "time"
 
 	"iotape/event"
 )
@@ -263,9 +264,9 @@ func (f *field) putTime(b []byte, t *Told) (lost int) {
 			switch {
 			case !ok:
 				lost++
-			case p.Name == "tv_sec":
+			case p.Name == "tv_sec" || p.Name == "" && i == 0: // without names before strace 4.18
 				seconds = v
-			case p.Name == "tv_nsec" || p.Name == "tv_usec":
+			case p.Name == "tv_nsec" || p.Name == "tv_usec" || p.Name == "" && i == 1:
 				fraction = v
 			default:
 				lost++
@@ -278,7 +279,11 @@ func (f *field) putTime(b []byte, t *Told) (lost int) {
 	default:
 		v, ok := event.ParseNumber(t.Text)
 		if !ok {
-			return 1
+			d, err := gotime.ParseInLocation("2006/01/02-15:04:05", t.Text, gotime.Local) // before strace 4.14
+			if err != nil {
+				return 1
+			}
+			v, fraction = uint64(d.Unix()), uint64(d.Nanosecond())
 		}
 		seconds = v
 	}

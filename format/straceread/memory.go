@@ -86,6 +86,10 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		}
 		return
 	}
+	if t.Text == "" && t.Note == "" { // only a comment
+		c.Args[i] = 1
+		return
+	}
 	v, ok := uint64(0), false
 	switch a.Kind {
 	case event.KindMode:
@@ -174,7 +178,7 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	if !a.Cond.Holds(&c.Args) {
 		return
 	}
-	if t.Kind == layout.ToldWord && len(t.Text) > 0 && digit(t.Text[0]) {
+	if t.Kind == layout.ToldWord && (t.Text == "" || digit(t.Text[0])) {
 		// An address. Directory entries are only counted without -v.
 		if counted && n > 0 && a.Len == event.LenRet {
 			c.Bytes(i, nil, n)
@@ -304,6 +308,11 @@ func (x *importer) spans(lens []int64, spans []format.Span, parts []field, left 
 				v, _ := event.ParseNumber(p.Text)
 				size = max(int64(v), 0)
 			}
+		}
+		if el := parts[j].Parts; base == nil && len(el) == 2 && el[0].Name == "" { // without names before strace 4.12
+			base = &el[0]
+			v, _ := event.ParseNumber(el[1].Text)
+			size = max(int64(v), 0)
 		}
 		if base == nil || size < 0 {
 			continue

@@ -60,8 +60,9 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 	}
 	defer func() { p.depth-- }()
 	for between := true; ; {
-		if c := p.space(); c != "" && len(list) > 0 && list[len(list)-1].Comment == "" {
-			list[len(list)-1].Comment = c
+		comment := p.space()
+		if comment != "" && !between && list[len(list)-1].Comment == "" {
+			list[len(list)-1].Comment = comment
 		}
 		if p.i >= len(p.s) {
 			return nil, false, p.fail("no " + string(end))
@@ -71,7 +72,9 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			p.i++
 			return list, cut, nil
 		case c == ',':
-			p.i++
+			if p.i++; between && comment != "" { // a comment in the place of a value
+				list = append(list, layout.Told{Comment: comment})
+			}
 			between = true
 			continue
 		case c == ')' || c == ']' || c == '}':
@@ -98,13 +101,15 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			}
 			continue
 		}
-		name := p.label()
+		name, elements := p.label()
 		v, err := p.value()
 		if err != nil {
 			return nil, false, err
 		}
 		v.Name, between = name, false
-		list = append(list, v)
+		if list = append(list, v); elements != "" {
+			list = append(list, layout.Told{Name: name + "len", Text: elements})
+		}
 	}
 }
 
@@ -129,18 +134,30 @@ func became(was, now layout.Told) layout.Told {
 	return was
 }
 
-// label reads the name in front of "=", "" if there is none.
-func (p *notation) label() string {
+// label reads the name in front of "=", "" if there is none. Before strace 4.12, the
+// number of elements stood behind some: msg_iov(1)=.
+func (p *notation) label() (name, elements string) {
 	n := p.i
 	for n < len(p.s) && letter(p.s[n]) {
 		n++
 	}
-	if n == p.i || digit(p.s[p.i]) || n+1 >= len(p.s) || p.s[n] != '=' || p.s[n+1] == '=' || p.s[n+1] == '>' {
-		return ""
+	name = p.s[p.i:n]
+	if name == "" || digit(name[0]) {
+		return "", ""
 	}
-	name := p.s[p.i:n]
+	if rest := p.s[n:]; strings.HasPrefix(name, "msg_") && strings.HasPrefix(rest, "(") {
+		end := strings.Index(rest, ")=")
+		if end < 0 {
+			return "", ""
+		}
+		elements = rest[1:end]
+		n += end + 1
+	}
+	if n+1 >= len(p.s) || p.s[n] != '=' || p.s[n+1] == '=' || p.s[n+1] == '>' {
+		return "", ""
+	}
 	p.i = n + 1
-	return name
+	return name, elements
 }
 
 func digit(c byte) bool  { return c >= '0' && c <= '9' }
