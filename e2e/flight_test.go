@@ -48,7 +48,7 @@ func TestFlightCrash(t *testing.T) {
 		contains(t, p.stderr.String(), "lost 0; dumps: a-1.tape\n")
 		e.fromTheMiddle(t, "a-1.tape")
 		out, _ := e.run(t, e.iotape, "stat", "a-1.tape")
-		contains(t, out, "the last of a recording, written because: process ")
+		contains(t, out, "a part of a recording: process ")
 		out, _ = e.run(t, e.iotape, "print", "a-1.tape")
 		contains(t, out, "+++ killed by SIGABRT")
 		if strings.Contains(out, "step 1\\n") || !strings.Contains(out, "step 2399\\n") {

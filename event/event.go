@@ -56,7 +56,7 @@ const (
 	NoteMark                   // written by the user; the text is in Bufs[0]
 	Forked                     // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
 	Started                    // state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
-	Inherited                  // Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it
+	Inherited                  // Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it; see MappedFD
 	Woken                      // the thread was woken up, by thread Child of process Ret, or by an interrupt if Child is 0; Args[0] is the Op that it waited in
 )
 
@@ -64,6 +64,10 @@ const (
 // not part of its surroundings: the recording, or the part of it that was kept,
 // began while the program ran.
 const OwnFile = 1
+
+// MappedFD is the descriptor of an Inherited event that tells of a mapping: its file is
+// mapped at addresses from Args[1] to before Args[2].
+const MappedFD = -1
 
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
 const (

@@ -57,6 +57,7 @@ type OpenFile struct {
 	// Given is set if it was passed in from outside at the start.
 	Given bool
 	refs  int    // descriptors, mappings, and messages on their way
+	most  int    // refs at their most
 	files *Table // of an io_uring
 
 	mappings int
@@ -125,24 +126,32 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		t.FS.Umask = uint32(ev.Args[0])
 	case event.Inherited:
 		for i := range ev.Files {
-			m.inherit(t, &ev.Files[i], ev.Args[0] != event.OwnFile)
+			m.inherit(t, ev, &ev.Files[i])
 		}
 	}
 	return m.released
 }
 
-// inherit gives a thread's table a descriptor that was open at the start. Events
-// that give the same open file share it. Calls that began before the start may
-// close it.
-func (m *Model) inherit(t *Thread, f *event.File, given bool) {
+// inherit gives a thread's table a descriptor that was open at the start, or its memory
+// a mapping. Events that give the same open file share it. Calls that began before the
+// start may close it.
+func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 	key := f.Open
-	if o := m.given[key]; o != nil && o.refs > 0 {
+	o := m.given[key]
+	switch known := key != 0 && o != nil && o.refs > 0; {
+	case f.FD == event.MappedFD:
+		if !known {
+			o = m.made(f)
+		}
+		m.hold(t.Space, mapping{ev.Args[1], ev.Args[2], o})
+		f.Open, f.Path = o.ID, o.Path
+	case known:
 		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, 0)
 		f.Open, f.Path = o.ID, o.Path
-		return
+	default:
+		o = m.open(t.Table, f, 0)
 	}
-	o := m.open(t.Table, f, 0)
-	o.Given = given
+	o.Given = ev.Args[0] != event.OwnFile
 	if key != 0 {
 		m.given[key] = o
 	}
@@ -177,7 +186,7 @@ func (t *Table) clone() *Table {
 	for n, d := range t.slots {
 		copied := *d
 		c.slots[n] = &copied
-		d.Open.refs++
+		d.Open.ref()
 	}
 	return c
 }
@@ -201,14 +210,20 @@ func (m *Model) clear(tab *Table) {
 
 // open gives a table a new open file for a descriptor.
 func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
+	o := m.made(f)
+	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
+	f.Open = o.ID
+	return o
+}
+
+// made returns a new open file, which nobody uses yet.
+func (m *Model) made(f *event.File) *OpenFile {
 	m.nextOpen++
 	if f.Path == "" && f.Known {
 		f.Path = kernelName(f)
 	}
 	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
 	m.opens[o.ID] = o
-	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
-	f.Open = o.ID
 	return o
 }
 
@@ -227,7 +242,7 @@ func kernelName(f *event.File) string {
 // install puts an open file into a slot. What is in the slot was closed by a
 // call whose return has not been seen yet.
 func (m *Model) install(tab *Table, fd int32, o *OpenFile, cloexec bool, since int64) {
-	o.refs++ // first, for dup2(fd, fd)
+	o.ref() // first, for dup2(fd, fd)
 	m.drop(tab, fd)
 	tab.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
 }
@@ -241,6 +256,19 @@ func (m *Model) drop(tab *Table, fd int32) {
 	delete(tab.slots, fd)
 	m.unref(d.Open)
 }
+
+// ref adds a use of an open file.
+func (o *OpenFile) ref() {
+	o.refs++
+	o.most = max(o.most, o.refs)
+}
+
+// Shared returns how many descriptors, mappings and messages had the open file at a
+// time, at most.
+func (o *OpenFile) Shared() int { return o.most }
+
+// Open returns the open file with a number that Apply gave it, nil if it has ended.
+func (m *Model) Open(id event.OpenID) *OpenFile { return m.opens[id] }
 
 // unref ends one use of an open file.
 func (m *Model) unref(o *OpenFile) {

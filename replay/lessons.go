@@ -112,6 +112,9 @@ var lessons = map[event.Op]func(*inference, *event.Event){
 	event.OpFstat:         (*inference).statCall,
 	event.OpNewfstatat:    (*inference).statCall,
 	event.OpStatx:         (*inference).statCall,
+	event.OpAccess:        (*inference).accessCall,
+	event.OpFaccessat:     (*inference).accessCall,
+	event.OpFaccessat2:    (*inference).accessCall,
 	event.OpMkdir:         (*inference).made,
 	event.OpMkdirat:       (*inference).made,
 	event.OpSymlink:       (*inference).made,
@@ -223,7 +226,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		}
 		if flags&oTrunc != 0 {
 			o.cut(0)
-		} else if !o.grown && o.initial.Known&tree.KnownSize == 0 && o.typ == tree.File {
+		} else if f.Size >= 0 && !o.grown && o.initial.Known&tree.KnownSize == 0 && o.typ == tree.File {
 			o.initial.Size, o.initial.Known = f.Size, o.initial.Known|tree.KnownSize
 		}
 	}
@@ -298,7 +301,7 @@ func (in *inference) statCall(ev *event.Event) {
 	}
 	if !o.changed {
 		in.attributes(o, st.mode, st.uid, st.gid)
-		o.initial.Rdev = st.rdev
+		o.initial.Rdev, o.links = st.rdev, st.nlink
 	}
 	if o.typ == tree.Symlink && typeOf(st.mode) == tree.Symlink {
 		o.length = st.size
@@ -309,6 +312,22 @@ func (in *inference) statCall(ev *event.Event) {
 	}
 	if !o.grown && o.typ == tree.File && o.initial.Known&tree.KnownSize == 0 {
 		o.initial.Size, o.initial.Known = st.size, o.initial.Known|tree.KnownSize
+	}
+}
+
+// accessCall learns whether something can be executed.
+func (in *inference) accessCall(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	const execute = 1
+	mode := ev.Args[2]
+	if ev.Op == event.OpAccess {
+		mode = ev.Args[1]
+	}
+	if o := in.found(ev, followsLast(ev)); o != nil && mode&execute != 0 && !o.changed {
+		o.enters = true
 	}
 }
 
@@ -467,6 +486,11 @@ func (in *inference) failed(ev *event.Event) {
 	case syscall.ENODATA, syscall.ERANGE, syscall.ETXTBSY:
 		if c := in.at(ev, 0, followsLast(ev)); c != nil {
 			in.names.exist(c, 0)
+		}
+	case syscall.ELOOP:
+		// A link of which nothing else is known may as well lead to itself.
+		if c := in.at(ev, last, false); c != nil && (!c.seen || c.obj != nil && c.obj.typ == 0 && c.obj.initial != nil) {
+			in.names.exist(c, tree.Symlink).target = c.name
 		}
 	case syscall.ENOTEMPTY:
 		// Of a rename, the directory that was to be replaced.

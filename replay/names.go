@@ -47,7 +47,9 @@ type object struct {
 	initial                      *tree.Entry
 	paths                        []string // initial names
 	id                           inode
-	changed                      bool // by the trace: what is seen of it now is not its initial state
+	links                        uint32 // names that it was seen to have; 0 if that is not known
+	enters                       bool   // may be executed, or entered if it is a directory
+	changed                      bool   // by the trace: what is seen of it now is not its initial state
 	content                      extents
 	grown                        bool // content was cut or written: later sizes are not initial
 }

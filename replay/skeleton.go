@@ -136,9 +136,11 @@ func (in *inference) build() {
 	m := &tree.Manifest{Root: "/"}
 	done := map[*object]bool{}
 	current := in.names.current()
+	living := map[*object]int{} // names now
 	in.sk.Left = map[string]bool{".": true}
 	in.names.each(func(p string, c *node) {
 		in.sk.Left[p] = true
+		living[c.obj]++
 		if c.obj.typ == tree.Dir && (c.listed || c.obj.initial == nil) {
 			in.sk.Listed = append(in.sk.Listed, p)
 		}
@@ -158,9 +160,14 @@ func (in *inference) build() {
 			if tree.ValidPath(p) != nil {
 				continue
 			}
+			if i > 0 && o.links == 1 && living[o] >= len(o.paths) {
+				// It has one name: that is a symbolic link which every call followed.
+				m.Entries = append(m.Entries, tree.Entry{Path: p, Type: tree.Symlink, Target: "/" + o.paths[0]})
+				continue
+			}
 			e := *o.initial
 			e.Path, e.Link = p, ""
-			if len(o.paths) > 1 {
+			if len(o.paths) > 1 && o.links != 1 {
 				e.Nlink, e.Known = uint32(len(o.paths)), e.Known|tree.KnownLinks
 			}
 			if i > 0 {
@@ -192,8 +199,14 @@ func (in *inference) complete(o *object, now string) {
 			in.fill(o, last)
 		}
 	}
-	if o.typ == 0 {
+	switch {
+	case o.typ == 0 && o.enters:
+		o.typ = tree.Dir
+	case o.typ == 0:
 		o.typ = tree.File
+	}
+	if o.enters && !e.Has(tree.KnownMode) {
+		e.Mode, e.Known = 0o755, e.Known|tree.KnownMode
 	}
 	e.Type, e.Target = o.typ, o.target
 	switch {

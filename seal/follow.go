@@ -1,8 +1,6 @@
 package seal
 
 import (
-	"strings"
-
 	"iotape/event"
 	"iotape/posix"
 	"iotape/trace"
@@ -18,22 +16,7 @@ import (
 type Follower struct {
 	s       sealer
 	applied func(at uint64)
-	opens   map[event.OpenID]*openFacts
-	inodes  map[fileID]*inodeFacts
-}
-
-// openFacts is what is known of an open file, beyond the model.
-type openFacts struct {
-	id    fileID
-	path  string // its present name, as far as the stream tells; "" if it has none
-	pos   int64
-	flags uint32 // from the kernel; 0 if it did not say
-}
-
-// inodeFacts is what was last seen of a file that is open.
-type inodeFacts struct {
-	file  event.File
-	opens int
+	facts   *posix.Facts
 }
 
 // followSlackNS is slackNS for a Follower, for which less time is less memory. What
@@ -46,7 +29,7 @@ const noRecord = ^uint64(0)
 // NewFollower returns a Follower that has seen nothing. applied is told when an
 // event was applied: where its record was, as passed to Frame.
 func NewFollower(applied func(at uint64)) *Follower {
-	f := &Follower{applied: applied, opens: map[event.OpenID]*openFacts{}, inodes: map[fileID]*inodeFacts{}}
+	f := &Follower{applied: applied, facts: posix.NewFacts()}
 	f.s = sealer{
 		slack: followSlackNS, model: posix.New(), stats: &Stats{Head: &trace.Head{}, nLosses: map[uint32]uint64{}},
 		threads: map[uint32]*thread{}, requests: map[callKey]request{}, open: map[callKey]*item{}, positions: newPositions(),
@@ -100,104 +83,8 @@ func (f *Follower) Flush(before uint64) error {
 
 // apply follows an event that the model has applied.
 func (f *Follower) apply(it *item, released []event.OpenID) {
-	ev := &it.ev
-	if ev.Kind == event.Call && ev.OK() {
-		f.renamed(ev)
-	}
-	for i := range ev.Files {
-		if o := &ev.Files[i]; o.Open != 0 {
-			f.see(o)
-		}
-	}
-	f.forget(released)
-	if it.at != noRecord && ev.Kind != event.LossMark {
+	f.facts.See(&it.ev, released)
+	if it.at != noRecord && it.ev.Kind != event.LossMark {
 		f.applied(it.at)
 	}
-}
-
-// see notes what an event says of an open file.
-func (f *Follower) see(file *event.File) {
-	o := f.opens[file.Open]
-	if o == nil {
-		o = &openFacts{path: file.Path}
-		f.opens[file.Open] = o
-	}
-	if !file.Known {
-		return
-	}
-	o.pos, o.flags = file.Pos, file.Flags
-	if id := (fileID{file.Dev, file.Ino}); o.id != id {
-		f.letGo(o)
-		o.id = id
-		n := f.inodes[id]
-		if n == nil {
-			n = &inodeFacts{}
-			f.inodes[id] = n
-		}
-		n.opens++
-	}
-	f.inodes[o.id].file = *file
-}
-
-// letGo takes an open file away from its inode.
-func (f *Follower) letGo(o *openFacts) {
-	if n := f.inodes[o.id]; n != nil {
-		if n.opens--; n.opens == 0 {
-			delete(f.inodes, o.id)
-		}
-	}
-}
-
-// forget drops open files that nobody has open any more.
-func (f *Follower) forget(ids []event.OpenID) {
-	for _, id := range ids {
-		if o := f.opens[id]; o != nil {
-			f.letGo(o)
-			delete(f.opens, id)
-		}
-	}
-}
-
-// renamed follows the names of open files.
-func (f *Follower) renamed(ev *event.Event) {
-	switch ev.Op {
-	case event.OpUnlink, event.OpUnlinkat, event.OpRmdir:
-		if len(ev.Paths) == 1 {
-			f.gone(ev.Paths[0].Abs)
-		}
-	case event.OpRename, event.OpRenameat, event.OpRenameat2:
-		if len(ev.Paths) != 2 {
-			return
-		}
-		from, to := ev.Paths[0].Abs, ev.Paths[1].Abs
-		if from == "" || to == "" || from == to {
-			return
-		}
-		const exchange = 2
-		swap := ev.Op == event.OpRenameat2 && ev.Args[4]&exchange != 0
-		if !swap {
-			f.gone(to)
-		}
-		for _, o := range f.opens {
-			if rest, ok := below(o.path, from); ok {
-				o.path = to + rest
-			} else if rest, ok := below(o.path, to); ok && swap {
-				o.path = from + rest
-			}
-		}
-	}
-}
-
-func (f *Follower) gone(path string) {
-	for _, o := range f.opens {
-		if path != "" && o.path == path {
-			o.path = ""
-		}
-	}
-}
-
-// below takes the name of a directory, or of the file itself, off a path.
-func below(path, dir string) (rest string, ok bool) {
-	rest, ok = strings.CutPrefix(path, dir)
-	return rest, ok && (rest == "" || rest[0] == '/')
 }

@@ -166,7 +166,7 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 			return fmt.Errorf("stream of architecture %q, known are amd64 and arm64: %w", h.Arch, trace.ErrNewer)
 		}
 		s.stats.Head, s.arch = h, arch
-		return nil
+		return trace.WriteHeads(s.tw, []trace.Host{{Head: *h}})
 	case trace.FrameEnd:
 		end, err := trace.ReadEnd(payload)
 		s.stats.End = end

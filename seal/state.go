@@ -13,10 +13,9 @@ import (
 // what a stream of the remaining records has to begin with. It appends nothing
 // before the first event.
 //
-// Threads come first with their identities, then what they share with each other,
-// then working directories and descriptors, and last what was read at the entry of
-// calls that have not returned. All have one time, just before the first event that
-// may follow.
+// Threads come first with their identities; then comes what posix.Model.State says,
+// and last what was read at the entry of calls that have not returned. All have one
+// time, just before the first event that may follow.
 func (f *Follower) AppendState(b []byte) []byte {
 	if f.s.sealed == 0 {
 		return b
@@ -26,14 +25,8 @@ func (f *Follower) AppendState(b []byte) []byte {
 	for _, t := range threads {
 		w.task(t)
 	}
-	w.relations(threads)
-	for _, t := range threads {
-		if !w.fs[t.FS] {
-			w.start(t)
-		}
-		if !w.tables[t.Table] {
-			w.files(t)
-		}
+	for ev := range f.s.model.State(f.facts) {
+		w.state(ev)
 	}
 	w.entries(threads)
 	return w.b
@@ -57,8 +50,6 @@ type stateWriter struct {
 	b       []byte
 	at      uint64 // ns
 	waiting []*item
-	fs      map[*posix.FS]bool // written
-	tables  map[*posix.Table]bool
 }
 
 func (w *stateWriter) put(r *trace.Record) {
@@ -90,92 +81,38 @@ func (w *stateWriter) task(t *posix.Thread) {
 	w.put(&r)
 }
 
-// relations writes which threads share what: as if one had made the other.
-func (w *stateWriter) relations(threads []*posix.Thread) {
-	w.fs, w.tables = map[*posix.FS]bool{}, map[*posix.Table]bool{}
-	for i, t := range threads {
-		best, share := -1, uint64(0)
-		for k, o := range threads[:i] {
-			s := uint64(0)
-			if o.FS == t.FS {
-				s |= trace.ShareFS
-			}
-			if o.Table == t.Table {
-				s |= trace.ShareFiles
-			}
-			if o.PID == t.PID {
-				s |= trace.ShareVM | trace.ShareThread
-			}
-			if s > share {
-				best, share = k, s
-			}
-		}
-		if best >= 0 {
-			o := threads[best]
-			w.put(&trace.Record{Type: trace.RecFork, PID: o.PID, TID: o.TID, Child: t.PID, ChildTID: t.TID, Share: share})
+// state writes an event of the model's state.
+func (w *stateWriter) state(ev *event.Event) {
+	r := trace.Record{PID: ev.PID, TID: ev.TID}
+	text := func(s string) {
+		if s != "" {
+			r.Pieces = []trace.Piece{{Len: uint32(len(s)), Data: []byte(s)}}
 		}
 	}
-}
-
-// start writes a thread's working directory and mask.
-func (w *stateWriter) start(t *posix.Thread) {
-	w.fs[t.FS] = true
-	r := trace.Record{Type: trace.RecStart, PID: t.PID, TID: t.TID, Umask: t.FS.Umask}
-	if dir := t.FS.Cwd; dir != "" {
-		r.Pieces = []trace.Piece{{Len: uint32(len(dir)), Data: []byte(dir)}}
-	}
-	w.put(&r)
-}
-
-// files writes the descriptors of a thread's table.
-func (w *stateWriter) files(t *posix.Thread) {
-	w.tables[t.Table] = true
-	for _, fd := range t.Table.Numbers() {
-		d := t.Table.Lookup(fd)
-		o, path := w.object(d.Open)
-		o.FD = fd
-		o.Flags &^= oCloexec
-		if d.CloExec {
-			o.Flags |= oCloexec
+	switch ev.Kind {
+	case event.Forked:
+		r.Type, r.Child, r.ChildTID, r.Share = trace.RecFork, uint32(ev.Ret), ev.Child, ev.Args[0]
+	case event.Started:
+		r.Type, r.Umask = trace.RecStart, uint32(ev.Args[0])
+		if len(ev.Paths) > 0 {
+			text(ev.Paths[0].Abs)
 		}
-		r := trace.Record{Type: trace.RecFile, PID: t.PID, TID: t.TID, Objects: []trace.Object{o}}
-		if !d.Open.Given {
+	case event.Inherited:
+		f := &ev.Files[0]
+		if f.FD == event.MappedFD {
+			return // streams have no record of that
+		}
+		r.Type = trace.RecFile
+		if ev.Args[0] == event.OwnFile {
 			r.Flags = trace.FileOwn
 		}
-		if path != "" {
-			r.Pieces = []trace.Piece{{Len: uint32(len(path)), Data: []byte(path)}}
-		}
-		w.put(&r)
+		r.Objects = []trace.Object{{
+			Open: uint32(f.Open), FD: f.FD, Ino: f.Ino, Dev: kernelDev(f.Dev), Rdev: kernelDev(f.Rdev), Mode: f.Mode, Flags: f.Flags,
+			Size: f.Size, Pos: f.Pos, Nlink: f.Nlink, UID: f.UID, GID: f.GID,
+		}}
+		text(f.Path)
 	}
-}
-
-// oCloexec is the flag of a descriptor among those of open files (fcntl.h);
-// onlyAtOpen are those that act at open and mean nothing later.
-const (
-	oCloexec   = 0o2000000
-	onlyAtOpen = oCreat | oExcl | oTrunc | 0o400 // and O_NOCTTY
-)
-
-// object describes an open file, and names it.
-func (w *stateWriter) object(open *posix.OpenFile) (o trace.Object, path string) {
-	o = trace.Object{Open: uint32(open.ID), Ino: open.Ino, Dev: kernelDev(open.Dev), Mode: open.Mode, Flags: open.Flags}
-	facts := w.f.opens[open.ID]
-	if facts == nil {
-		o.Flags &^= onlyAtOpen
-		return o, open.Path
-	}
-	if n := w.f.inodes[facts.id]; n != nil {
-		s := &n.file
-		o.Ino, o.Dev, o.Rdev, o.Mode = s.Ino, kernelDev(s.Dev), kernelDev(s.Rdev), s.Mode
-		o.Size, o.Nlink, o.UID, o.GID = s.Size, s.Nlink, s.UID, s.GID
-		o.Pos, o.Flags = facts.pos, facts.flags
-	}
-	if facts.path == "" && open.Path != "" { // it has no name any more
-		o.Nlink = 0
-		return o, open.Path + " (deleted)"
-	}
-	o.Flags &^= onlyAtOpen
-	return o, facts.path
+	w.put(&r)
 }
 
 // entries writes what was read at the entry of calls that are not applied.

@@ -190,3 +190,33 @@ func WriteTree(tw *trace.TapeWriter, name string, m *tree.Manifest) error {
 	}
 	return w.Close()
 }
+
+// IsTree reports whether a file of a tape is a tree: a snapshot, or the final state.
+func IsTree(name string) bool {
+	return name == trace.SnapshotName || name == trace.FinalName || strings.HasPrefix(name, trace.SnapshotName+"-")
+}
+
+// CopyTree copies a tree with its content into another tape.
+func CopyTree(ctx context.Context, c *trace.Copier, from, to string) error {
+	r, err := c.From().OpenFile(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m, err := tree.Decode(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	for i := range m.Entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for k := range m.Entries[i].Chunks {
+			ch := &m.Entries[i].Chunks[k]
+			if ch.ID, err = c.Chunk(ch.ID); err != nil {
+				return fmt.Errorf("%s: %s: %w", from, m.Entries[i].Path, err)
+			}
+		}
+	}
+	return WriteTree(c.To(), to, m)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zeebo/blake3"
@@ -19,7 +20,7 @@ const (
 	ContentName  = "content"
 	SnapshotName = "snapshot"    // the file tree before the first event, if taken
 	FinalName    = "final"       // the file tree after the last event, if taken
-	HeadName     = "stream-head" // the head of the stream, as it was
+	HeadName     = "stream-head" // the heads of the hosts' streams, for Salvage
 	IndexName    = "index.json"  // describes the derived files
 )
 
@@ -89,6 +90,51 @@ type ContentTotals struct {
 type Loss struct {
 	Reason  string `json:"reason"`
 	Records uint64 `json:"records"`
+}
+
+// HostFile returns the name that a file of one of several hosts has in a tape:
+// "host-1-snapshot". Of a tape with one host the files have their own names.
+func HostFile(host int, name string) string { return fmt.Sprintf("host-%d-%s", host, name) }
+
+// SplitHostFile is the inverse of HostFile. A name without a host is of host 0.
+func SplitHostFile(name string) (host int, file string) {
+	rest, ok := strings.CutPrefix(name, "host-")
+	number, file, found := strings.Cut(rest, "-")
+	n, err := strconv.ParseUint(number, 10, 16)
+	if !ok || !found || err != nil {
+		return 0, name
+	}
+	return int(n), file
+}
+
+// WriteHeads adds HeadName to a tape: what Salvage knows the hosts by if the manifest
+// is lost. It is a JSON object for each host, in their order.
+func WriteHeads(tw *TapeWriter, hosts []Host) error {
+	w, err := tw.Create(HeadName)
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(w)
+	for i := range hosts {
+		if err := enc.Encode(&hosts[i].Head); err != nil {
+			w.Close()
+			return fmt.Errorf("write %s: %w", HeadName, err)
+		}
+	}
+	return w.Close()
+}
+
+// readHeads reads what WriteHeads wrote, as far as it is sound.
+func readHeads(b []byte) (hosts []Host) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	for len(hosts) < maxHosts {
+		var h Head
+		if dec.Decode(&h) != nil {
+			break
+		}
+		hosts = append(hosts, Host{h})
+	}
+	return hosts
 }
 
 // FileSum is the size and the hash of a file.

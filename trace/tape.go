@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -157,10 +156,7 @@ func Salvage(dir string) (*Tape, error) {
 		m.FirstNS, m.LastNS = min(m.FirstNS, b.min), max(m.LastNS, b.max)
 	}
 	if b, err := readLimited(filepath.Join(dir, HeadName), MaxFrameBytes); err == nil {
-		var h Head
-		if json.Unmarshal(b, &h) == nil {
-			m.Hosts = []Host{{h}}
-		}
+		m.Hosts = readHeads(b)
 	}
 	return t, nil
 }

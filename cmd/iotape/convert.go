@@ -21,6 +21,7 @@ import (
 	"iotape/format"
 	"iotape/format/all"
 	"iotape/report"
+	"iotape/trace"
 )
 
 // converted is what a conversion says.
@@ -76,6 +77,7 @@ compressed. What OUT cannot hold is counted.`,
 	f.StringVar(&to, "to", "", "the `FORMAT` of OUT")
 	f.StringVar(&o.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; every tool reads the first three")
 	f.BoolVar(&o.ForReplayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
+	f.Int64Var(&o.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 is all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
 	f.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
@@ -178,7 +180,7 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// importTape makes a stream of the file and seals that.
+// importTape makes a stream of each host in the file, and a tape of those.
 func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, error) {
 	f, err := os.Open(cv.in)
 	if err != nil {
@@ -201,17 +203,26 @@ func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, e
 	case cv.from.Read == nil:
 		return nil, usageError{fmt.Errorf("%s is written, but not read", cv.from.Name)}
 	}
-	work := cv.out + partialSuffix
-	if err := os.Mkdir(work, 0o777); err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(work)
-	streams, done, err := all.Read(ctx, f, cv.from, work, program())
+	mk, err := startTape(cv.out, cv.index)
 	if err != nil {
 		return nil, err
 	}
-	s := &sealing{stream: streams[0], work: work, out: cv.out, index: cv.index}
-	if _, err = s.run(ctx, c); err != nil {
+	defer mk.abandon()
+	streams, done, err := all.Read(ctx, f, cv.from, mk.work, program())
+	if err != nil {
+		return nil, err
+	}
+	progress := c.progress(report.Bytes)
+	defer progress.Done()
+	total := dirBytes(mk.work)
+	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+		return all.Seal(ctx, streams, tw, program(), func(done int64) { progress.Update("sealing", done, total) })
+	})
+	progress.Done()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := mk.finish(ctx, c); err != nil {
 		return nil, err
 	}
 	return &converted{cv.from.Name, "tape", *done}, nil

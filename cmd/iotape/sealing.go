@@ -17,7 +17,6 @@ import (
 	"iotape/report"
 	"iotape/seal"
 	"iotape/trace"
-	"iotape/tree"
 )
 
 // sealing turns a stream into a tape.
@@ -241,43 +240,16 @@ func copySnapshots(ctx context.Context, tw *trace.TapeWriter, name string) error
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	defer t.Close()
+	copier := trace.NewCopier(t, tw)
 	for i := 0; ; i++ {
 		file := seal.SnapshotFile(i)
 		if _, ok := t.Manifest().Files[file]; !ok {
 			return nil
 		}
-		if err := copySnapshot(ctx, tw, t, file); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
-}
-
-func copySnapshot(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, file string) error {
-	r, err := t.OpenFile(file)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	m, err := tree.Decode(r)
-	if err != nil {
-		return err
-	}
-	for i := range m.Entries {
-		if err := ctx.Err(); err != nil {
+		if err := seal.CopyTree(ctx, copier, file, file); err != nil {
 			return err
 		}
-		for j := range m.Entries[i].Chunks {
-			ch := &m.Entries[i].Chunks[j]
-			data, err := t.Chunk(ch.ID)
-			if err != nil {
-				return err
-			}
-			if ch.ID, err = tw.AddChunk(data); err != nil {
-				return err
-			}
-		}
 	}
-	return seal.WriteTree(tw, file, m)
 }
 
 // signals collects what is sent to iotape while it records and seals.

@@ -16,10 +16,21 @@ import (
 
 	"iotape/format"
 	"iotape/format/babeltrace"
+	"iotape/format/blkparse"
+	"iotape/format/catlog"
 	"iotape/format/chrometrace"
+	"iotape/format/dftracer"
+	"iotape/format/dio"
+	"iotape/format/dxt"
+	"iotape/format/fiolog"
+	"iotape/format/otlp"
 	"iotape/format/perfetto"
+	"iotape/format/rows"
 	"iotape/format/scap"
+	"iotape/format/shiviz"
 	"iotape/format/snia"
+	"iotape/format/straceread"
+	"iotape/merge"
 	"iotape/seal"
 	"iotape/trace"
 )
@@ -28,10 +39,21 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&dio.Format,
+	&catlog.Format,
+	&otlp.Format,
+	&shiviz.Format,
+	&dxt.Format,
+	&fiolog.Format,
+	&dftracer.Format,
+	&rows.CSV,
+	&rows.NDJSON,
+	&blkparse.Format,
 	&scap.Format,
 	&babeltrace.Format,
 	&perfetto.Format,
 	&chrometrace.Format,
+	&straceread.Format,
 }
 
 // Formats returns what is known. The caller must not change it.
@@ -125,21 +147,9 @@ func open(ctx context.Context, path string) (_ *trace.Tape, err error) {
 			os.RemoveAll(dir)
 		}
 	}()
-	streams := []string{path}
-	if !trace.IsStream(in) {
-		if streams, _, err = Read(ctx, in, nil, dir, "iotape"); err != nil {
-			return nil, err
-		}
-	}
-	if len(streams) > 1 {
-		return nil, fmt.Errorf("%s has events of %d hosts; run: iotape convert %s NAME.tape", path, len(streams), path)
-	}
 	tape := filepath.Join(dir, "open.tape")
-	if err := sealed(ctx, streams[0], tape); err != nil {
+	if err := makeTape(ctx, in, dir, tape); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if streams[0] != path {
-		os.Remove(streams[0])
 	}
 	t, err := trace.OpenTape(tape)
 	if err != nil {
@@ -149,20 +159,103 @@ func open(ctx context.Context, path string) (_ *trace.Tape, err error) {
 	return t, nil
 }
 
-func sealed(ctx context.Context, stream, tape string) error {
-	in, err := os.Open(stream)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
+// makeTape makes a tape of a stream, or of a foreign file.
+func makeTape(ctx context.Context, in *os.File, dir, tape string) error {
+	const program = "iotape"
 	tw, err := trace.CreateTape(tape)
 	if err != nil {
 		return err
 	}
 	defer tw.Abort()
-	stats, err := seal.Seal(ctx, bufio.NewReaderSize(in, 1<<20), tw, nil)
+	var m *trace.Manifest
+	if trace.IsStream(in) {
+		m, err = sealFile(ctx, in, tw, program, nil)
+	} else {
+		var streams []string
+		if streams, _, err = Read(ctx, in, nil, dir, program); err != nil {
+			return err
+		}
+		m, err = Seal(ctx, streams, tw, program, nil)
+	}
 	if err != nil {
 		return err
 	}
-	return tw.Close(stats.Manifest("iotape"))
+	return tw.Close(m)
+}
+
+// Seal writes what Read made to a tape, with all its hosts, and removes the streams. It
+// returns the manifest for tw.Close. progress, if it is not nil, is called now and then
+// with bytes of the streams.
+func Seal(ctx context.Context, streams []string, tw *trace.TapeWriter, program string, progress func(done int64)) (*trace.Manifest, error) {
+	if len(streams) == 1 {
+		m, _, err := sealStream(ctx, streams[0], tw, program, progress)
+		return m, err
+	}
+	var tapes []*trace.Tape
+	defer func() {
+		for _, t := range tapes {
+			t.Close()
+		}
+	}()
+	done := int64(0)
+	for _, s := range streams {
+		t, n, err := sealHost(ctx, s, program, func(n int64) {
+			if progress != nil {
+				progress(done + n)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		tapes = append(tapes, t)
+		done += n
+	}
+	return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program})
+}
+
+// sealHost seals the stream of one host of several, beside it, to a tape that is gone
+// when it is closed. n is the size of the stream.
+func sealHost(ctx context.Context, stream, program string, progress func(int64)) (t *trace.Tape, n int64, err error) {
+	dir := stream + ".tape"
+	tw, err := trace.CreateTape(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer tw.Abort()
+	m, n, err := sealStream(ctx, stream, tw, program, progress)
+	if err == nil {
+		err = tw.Close(m)
+	}
+	if err == nil {
+		t, err = trace.OpenTape(dir)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	t.OnClose(func() error { return os.RemoveAll(dir) })
+	return t, n, nil
+}
+
+// sealStream seals a stream and removes it.
+func sealStream(ctx context.Context, stream string, tw *trace.TapeWriter, program string, progress func(int64)) (m *trace.Manifest, n int64, err error) {
+	in, err := os.Open(stream)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer in.Close()
+	if m, err = sealFile(ctx, in, tw, program, progress); err != nil {
+		return nil, 0, err
+	}
+	if n, err = in.Seek(0, io.SeekEnd); err != nil {
+		return nil, 0, err
+	}
+	return m, n, os.Remove(stream)
+}
+
+func sealFile(ctx context.Context, in *os.File, tw *trace.TapeWriter, program string, progress func(int64)) (*trace.Manifest, error) {
+	stats, err := seal.Seal(ctx, bufio.NewReaderSize(in, 1<<20), tw, &seal.Options{Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	return stats.Manifest(program), nil
 }

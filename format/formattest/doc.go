@@ -1,2 +1,3 @@
-// Package formattest makes tapes for the tests of formats.
+// Package formattest is for the tests of the formats: it makes tapes of foreign files
+// and prints them.
 package formattest

@@ -38,7 +38,7 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 	dst = p.appendResult(dst, e, spec)
 	if e.Flags&event.Interrupted == 0 {
 		dst = append(dst, " <"...)
-		dst = appendSeconds(dst, e.Exit-e.Enter)
+		dst = p.appendSeconds(dst, e.Exit-e.Enter)
 		dst = append(dst, '>')
 	}
 	return append(dst, '\n')
@@ -134,7 +134,11 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 	case event.Inherited:
 		dst = append(dst, "--- inherited "...)
 		if len(e.Files) > 0 {
-			dst = strconv.AppendInt(dst, int64(e.Files[0].FD), 10)
+			if e.Files[0].FD == event.MappedFD {
+				dst = append(dst, "a mapping of"...)
+			} else {
+				dst = strconv.AppendInt(dst, int64(e.Files[0].FD), 10)
+			}
 			dst = appendObject(dst, &e.Files[0])
 		}
 	default:

@@ -82,6 +82,11 @@ var rules = []rule{
 		why:   "the library's analyses: a tape, and nothing else",
 	},
 	{
+		of:    []string{"merge", "slice", "diff", "repair"},
+		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/...", "format/...", "cmd/..."},
+		why:   "tapes to tapes, whoever made them",
+	},
+	{
 		of:    []string{"format/..."},
 		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/..."},
 		why:   "formats convert; what they read is a file, whoever made it",

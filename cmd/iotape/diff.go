@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"iotape/diff"
+	"iotape/event"
+	"iotape/format/stracetext"
+	"iotape/report"
+	"iotape/trace"
+)
+
+func newDiff(c *console) *cobra.Command {
+	var o diff.Options
+	var classes []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Compare two tapes call by call",
+		Long: `Diff says what has changed between two recordings of a program: of two versions of
+it, or of two runs. It writes how calls, bytes, time and errors differ by operation,
+the first call that differs, the files that only one of them used, and the calls that
+differ, thread by thread, as diff -u does with lines.
+
+Calls are the same if operation, error, names, flags, sizes and offsets are, and what
+their descriptors stand for. Numbers of processes and descriptors, addresses, times
+and the random part of temporary names do not count, nor does what is in buffers
+without --content. Names in the directory where the command was started are taken
+relative to it. Of pipes and sockets it does not count in what pieces bytes arrive.`,
+		Example: `  iotape diff old.tape new.tape
+  iotape diff --content --unified 0 old.tape new.tape
+  iotape diff --class data,sync --json old.tape new.tape | jq .ops`,
+		Args:        cobra.ExactArgs(2),
+		Annotations: exits("0  all calls that are compared are the same", "1  some differ", "2  failed"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range classes {
+				if name == "all" {
+					for class := event.Raw; class <= event.Wait; class++ {
+						o.Classes = append(o.Classes, class)
+					}
+					continue
+				}
+				class, ok := classByName(name)
+				if !ok {
+					return usageError{fmt.Errorf("--class %s: there is no such class", name)}
+				}
+				o.Classes = append(o.Classes, class)
+			}
+			if o.Context < 0 {
+				return usageError{fmt.Errorf("--unified %d: less than none", o.Context)}
+			}
+			var tapes [2]*trace.Tape
+			for i, name := range args {
+				t, err := openTape(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				defer t.Close()
+				tapes[i] = t
+			}
+			progress := c.progress(report.Count)
+			defer progress.Done()
+			o.Progress = func(phase string, done, total uint64) { progress.Update(phase, int64(done), int64(total)) }
+			o.Render = renderer()
+			rep, err := diff.Tapes(cmd.Context(), tapes[0], tapes[1], &o)
+			progress.Done()
+			if err != nil {
+				return err
+			}
+			err = c.print(func(w *bufio.Writer) error {
+				if !asJSON {
+					return rep.Text(w)
+				}
+				enc := json.NewEncoder(w)
+				enc.SetEscapeHTML(false)
+				enc.SetIndent("", "  ")
+				return enc.Encode(struct {
+					Version int  `json:"version"`
+					Same    bool `json:"same"`
+					*diff.Report
+				}{1, rep.Same(), rep})
+			})
+			if err == nil && !rep.Same() {
+				return &statusError{Status: exitFound}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.IntVarP(&o.Context, "unified", "U", 3, "show `N` calls that are the same around those that differ")
+	f.BoolVar(&o.Content, "content", false, "compare the bytes that were moved, too")
+	f.StringSliceVar(&classes, "class", nil, "compare only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait or all; all but memory and wait if not given")
+	f.IntVar(&o.MaxCalls, "max-calls", 1000, "show at most `N` calls that differ; 0 is all")
+	f.BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// outcome is what a printed line has in front of the call and behind it: the thread,
+// and the time that it took.
+var outcome = regexp.MustCompile(`^[0-9]+ +(.*?)( <[0-9.]+>)?$`)
+
+// renderer writes events as iotape print does, without what differs from run to run.
+func renderer() func(t *trace.Tape, ev *event.Event) string {
+	printers := map[*trace.Tape]*stracetext.Printer{}
+	var scratch []byte
+	return func(t *trace.Tape, ev *event.Event) string {
+		p := printers[t]
+		if p == nil {
+			p = stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: t.Manifest().Hosts, Content: func(b *event.Buf, n int) []byte {
+				scratch = content(t, b, n, scratch[:0])
+				return scratch
+			}})
+			printers[t] = p
+		}
+		line := strings.TrimRight(string(p.Append(nil, ev)), "\n")
+		if m := outcome.FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
+		return line
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"iotape/merge"
+	"iotape/report"
+	"iotape/trace"
+)
+
+func newMerge(c *console) *cobra.Command {
+	var out string
+	var noIndex bool
+	cmd := &cobra.Command{
+		Use:   "merge -o OUT TAPE...",
+		Short: "Join the tapes of several hosts into one",
+		Long: `Merge writes the events of all TAPEs to one tape, ordered by the wall clock when
+they returned. Content that several of them have is stored once.
+
+Every recording stays a host of its own in the new tape, also where two of them were
+made on one machine. Times are put on one clock; how well events of different hosts
+are ordered depends on how well the clocks of these hosts agree.`,
+		Example: `  iotape merge -o all.tape client.tape server.tape
+  iotape query all.tape "SELECT host, count(*) FROM events GROUP BY host"`,
+		Args:        cobra.MinimumNArgs(1),
+		Annotations: exits("0  merged", "2  failed; there is no new tape"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return mergeTapes(cmd.Context(), c, args, out, !noIndex)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make")
+	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	_ = cmd.MarkFlagRequired("output")
+	return cmd
+}
+
+func mergeTapes(ctx context.Context, c *console, names []string, out string, index bool) error {
+	var tapes []*trace.Tape
+	for _, name := range names {
+		t, err := openTape(ctx, name)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		tapes = append(tapes, t)
+	}
+	mk, err := startTape(out, index)
+	if err != nil {
+		return err
+	}
+	defer mk.abandon()
+	progress := c.progress(report.Count)
+	defer progress.Done()
+	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+		return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program(), Progress: func(done, total uint64) {
+			progress.Update("merging", int64(done), int64(total))
+		}})
+	})
+	progress.Done()
+	if err != nil {
+		return err
+	}
+	size, err := mk.finish(ctx, c)
+	if err != nil {
+		return err
+	}
+	c.say("%s of %s: %s, %s", report.Plural(len(mk.m.Hosts), "recording", "recordings"), report.Plural(len(tapes), "tape", "tapes"),
+		report.Count(mk.m.Counts.Events)+" events", report.Bytes(uint64(size)))
+	return nil
+}
