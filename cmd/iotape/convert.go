@@ -87,7 +87,9 @@ compressed. What OUT cannot hold is counted.`,
 func formatTable() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, f := range all.Formats() {
+	formats := slices.Clone(all.Formats())
+	slices.SortFunc(formats, func(a, b *format.Format) int { return strings.Compare(a.ID, b.ID) })
+	for _, f := range formats {
 		way := "read and written"
 		switch {
 		case f.Write == nil:
