@@ -13,7 +13,9 @@ import (
 func (s *Set) ParseValue(text string) (v uint64, ok bool) {
 	for more := true; more; {
 		var part string
-		part, text, more = strings.Cut(text, "|")
+		if part, text, more = strings.Cut(text, "|"); part == "" && more {
+			continue // -X raw writes |0x900
+		}
 		n, ok := s.parsePart(part)
 		if !ok {
 			return 0, false
@@ -31,6 +33,9 @@ func (s *Set) parsePart(part string) (uint64, bool) {
 		if v, ok := s.Parse(part); ok {
 			return v, true
 		}
+		if part == s.Zero {
+			return 0, true
+		}
 	}
 	if v, ok := ParseNumber(part); ok {
 		return v, true
@@ -41,6 +46,12 @@ func (s *Set) parsePart(part string) (uint64, bool) {
 	if v, ok := named()[part]; ok && !v.ambiguous {
 		return v.value, true
 	}
+	if now, ok := formerNames[part]; ok {
+		return s.parsePart(now)
+	}
+	if rest, ok := strings.CutPrefix(part, "PF_"); ok {
+		return s.parsePart("AF_" + rest)
+	}
 	// Requests of several drivers with one number: "TCGETS or SNDCTL_TMR_START".
 	if strings.Contains(part, " or ") {
 		for name := range strings.SplitSeq(part, " or ") {
@@ -50,6 +61,11 @@ func (s *Set) parsePart(part string) (uint64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// formerNames are what older versions of strace call a value.
+var formerNames = map[string]string{
+	"AF_LOCAL": "AF_UNIX", "AF_FILE": "AF_UNIX", "RLIM_INFINITY": "RLIM64_INFINITY", "SIGRT_0": "SIGRTMIN", "SIGCLD": "SIGCHLD", "SIGPOLL": "SIGIO",
 }
 
 // ParseNumber reads a number in C's notation, with a sign, as a product (8192*1024) or
@@ -110,6 +126,9 @@ var named = sync.OnceValue(func() map[string]namedValue {
 			old, twice := m[it.Name]
 			m[it.Name] = namedValue{it.Value, twice && (old.ambiguous || old.value != it.Value)}
 		}
+	}
+	for _, s := range [...]*Set{ioprioClasses, quotaNames, quotaKinds} { // parts of values
+		add(s)
 	}
 	for i := range catalogue {
 		for j := range catalogue[i].Args {

@@ -40,11 +40,22 @@ type Span struct {
 	Len  int64 // at least that of Data
 }
 
-// Spans adds memory behind an argument that is one span behind the other.
+// Spans adds memory behind an argument that is one span behind the other. What is
+// missing in front of other bytes is marked as not read, which keeps its place.
 func (c *Call) Spans(arg int, spans ...Span) {
 	c.point(arg)
 	at := int64(0)
-	for _, s := range spans {
+	last := 0 // span with data
+	for i := range spans {
+		if len(spans[i].Data) > 0 {
+			last = i
+		}
+	}
+	for i, s := range spans {
+		gap := trace.PieceOmitted
+		if i < last {
+			gap = trace.PieceMissing
+		}
 		end := at + max(s.Len, int64(len(s.Data)))
 		for data := s.Data; len(data) > 0; {
 			d := data[:min(len(data), maxPiece)]
@@ -53,7 +64,7 @@ func (c *Call) Spans(arg int, spans ...Span) {
 		}
 		for at < end {
 			n := min(end-at, math.MaxUint32)
-			c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(at), Len: uint32(n), Flags: trace.PieceOmitted})
+			c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(at), Len: uint32(n), Flags: gap})
 			at += n
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,8 @@ What a file is that is read is seen in its first bytes, and if not, in its suffi
 compressed. What OUT cannot hold is counted.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
-  iotape convert trace.ds trace.tape && iotape stat trace.tape`,
+  iotape convert trace.ds trace.tape && iotape stat trace.tape
+  iotape convert build.tape build.pftrace`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  converted, and nothing was left out", "1  converted; something was left out, and is listed", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +86,10 @@ compressed. What OUT cannot hold is counted.`,
 // formatTable lists the formats for the help.
 func formatTable() string {
 	var b strings.Builder
-	for _, f := range all.Formats() {
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	formats := slices.Clone(all.Formats())
+	slices.SortFunc(formats, func(a, b *format.Format) int { return strings.Compare(a.ID, b.ID) })
+	for _, f := range formats {
 		way := "read and written"
 		switch {
 		case f.Write == nil:
@@ -92,8 +97,9 @@ func formatTable() string {
 		case f.Read == nil:
 			way = "written"
 		}
-		fmt.Fprintf(&b, "  %-12s %-14s %s (%s)\n", f.ID, strings.Join(f.Suffixes, " "), f.About, way)
+		fmt.Fprintf(w, "  %s\t%s\t%s (%s)\n", f.ID, strings.Join(f.Suffixes, " "), f.About, way)
 	}
+	w.Flush()
 	return b.String()
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"strings"
+	gotime "time"
 
 	"iotape/event"
 )
@@ -62,15 +63,14 @@ func (m *Memory) Encode(t *Told, size int64) (b []byte, lost int, ok bool) {
 			return binary.LittleEndian.AppendUint64(nil, v), 0, ok
 		}
 		return nil, 0, false
-	case event.LayoutNone, event.LayoutIoctl:
+	case event.LayoutNone, event.LayoutIoctl, event.LayoutU32:
 		f, ok := callForms[callKey{m.Op, m.Arg}]
 		if !ok {
 			f, ok = m.commandForm()
 		}
-		if !ok {
-			return nil, 0, false
+		if ok {
+			return f.encode(t, m.Arch, false, size)
 		}
-		return f.encode(t, m.Arch, false, size)
 	}
 	if int(m.Layout) >= len(forms) {
 		return nil, 0, false
@@ -201,6 +201,10 @@ func (f *field) put(b []byte, t *Told) (lost int) {
 	case List:
 		return f.putList(at, t)
 	}
+	if t.Kind == ToldText && len(t.Data) == len(at) { // as it lies in memory: -X raw
+		copy(at, t.Data)
+		return 0
+	}
 	v, ok := f.number(t)
 	if !ok {
 		return 1
@@ -260,9 +264,9 @@ func (f *field) putTime(b []byte, t *Told) (lost int) {
 			switch {
 			case !ok:
 				lost++
-			case p.Name == "tv_sec":
+			case p.Name == "tv_sec" || p.Name == "" && i == 0: // without names before strace 4.18
 				seconds = v
-			case p.Name == "tv_nsec" || p.Name == "tv_usec":
+			case p.Name == "tv_nsec" || p.Name == "tv_usec" || p.Name == "" && i == 1:
 				fraction = v
 			default:
 				lost++
@@ -275,7 +279,11 @@ func (f *field) putTime(b []byte, t *Told) (lost int) {
 	default:
 		v, ok := event.ParseNumber(t.Text)
 		if !ok {
-			return 1
+			d, err := gotime.ParseInLocation("2006/01/02-15:04:05", t.Text, gotime.Local) // before strace 4.14
+			if err != nil {
+				return 1
+			}
+			v, fraction = uint64(d.Unix()), uint64(d.Nanosecond())
 		}
 		seconds = v
 	}
@@ -462,6 +470,9 @@ func encodeNames(t *Told) (b []byte, lost int, ok bool) {
 
 // address4or6 reads inet_addr("…"), or inet_pton(AF_INET6, "…", &…).
 func address4or6(t *Told) ([]byte, bool) {
+	if t.Kind == ToldText { // as it lies in memory: -X raw
+		return t.Data, true
+	}
 	for i := range t.Parts {
 		if t.Parts[i].Kind == ToldText {
 			a, err := netip.ParseAddr(string(t.Parts[i].Data))

@@ -23,13 +23,15 @@ func encodeSockaddr(t *Told, size int64) (b []byte, lost int, ok bool) {
 	switch {
 	case family == afUnix:
 		for i := range rest.Parts {
-			if p := &rest.Parts[i]; p.Name == "sun_path" && p.Kind == ToldText {
+			if p := &rest.Parts[i]; (p.Name == "sun_path" || p.Name == "path") && p.Kind == ToldText {
 				used = 2 + copy(b[2:], p.Data)
 				if len(p.Data) > 0 && p.Data[0] != 0 {
 					used = min(used+1, len(b))
 				}
 			}
 		}
+	case r != nil && len(rest.Parts) == 1 && rest.Parts[0].Name == "sa_data": // not all of it
+		used = 2 + copy(b[2:], rest.Parts[0].Data)
 	case r != nil:
 		for i := range rest.Parts {
 			if p := &rest.Parts[i]; p.Name == "sll_addr" && p.Kind == ToldText {

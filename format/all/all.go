@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/babeltrace"
 	"iotape/format/blkparse"
 	"iotape/format/catlog"
 	"iotape/format/chrometrace"
@@ -25,6 +26,7 @@ import (
 	"iotape/format/otlp"
 	"iotape/format/perfetto"
 	"iotape/format/rows"
+	"iotape/format/scap"
 	"iotape/format/shiviz"
 	"iotape/format/snia"
 	"iotape/format/straceread"
@@ -47,6 +49,8 @@ var formats = []*format.Format{
 	&rows.CSV,
 	&rows.NDJSON,
 	&blkparse.Format,
+	&scap.Format,
+	&babeltrace.Format,
 	&perfetto.Format,
 	&chrometrace.Format,
 	&straceread.Format,

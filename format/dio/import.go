@@ -165,8 +165,10 @@ func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 	a := r.Args
 	spec := event.Lookup(c.Op)
 	fd := int32(-1)
-	if v, ok := a.number("file_descriptor"); ok {
-		fd = int32(v)
+	for _, name := range []string{"file_descriptor", "fd"} { // in detailed and in raw mode
+		if v, ok := a.number(name); ok {
+			fd = int32(v)
+		}
 	}
 	names := 0
 	for i := range spec.Args {
@@ -197,6 +199,8 @@ func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 		case event.KindMode:
 			if s, ok := a.take("mode"); ok {
 				c.Args[i] = mode(s)
+			} else if v, ok := a.number("mode"); ok {
+				c.Args[i] = v
 			}
 		default:
 			if c.Op == event.OpClose {

@@ -141,8 +141,7 @@ func (x *exporter) name(ev *event.Event) string {
 
 // text is an event on one line, without the thread's number.
 func (x *exporter) text(ev *event.Event) string {
-	s := strings.TrimSuffix(string(x.printer.Append(nil, ev)), "\n")
-	s = strings.TrimPrefix(s, strconv.FormatUint(uint64(ev.TID), 10)+" ")
+	_, s, _ := strings.Cut(strings.TrimSuffix(string(x.printer.Append(nil, ev)), "\n"), " ")
 	if ev.Comm != "" {
 		s = ev.Comm + " " + s
 	}

@@ -48,9 +48,17 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	}
 	t.exit = c.Exit
 	x.arguments(c, args, &r)
+	if r.note != "" && r.ret >= 0 && r.ret <= math.MaxInt32 {
+		// What kind of thing the descriptor is. Of files with names, that is not said.
+		if o, _ := object(r.note); o.Mode != 0 {
+			o.FD, o.Arg = int32(r.ret), event.ResultArg
+			c.Objects = append(c.Objects, o)
+		}
+	}
 	if err := x.before(t, c, args); err != nil {
 		return err
 	}
+	x.position(t.p, c)
 	if err := x.w.Call(c); err != nil {
 		return err
 	}
@@ -196,10 +204,10 @@ func (x *importer) before(t *thread, c *format.Call, args []field) error {
 		old, known := t.p.fds[int32(fd)]
 		// Names change when files are renamed; where calls that open files are not in
 		// the trace, another name is another file.
-		if known && (t.p.opens || old == a.Note) {
+		if known && (t.p.opens || old.name == a.Note) {
 			continue
 		}
-		t.p.fds[int32(fd)] = strings.Clone(a.Note)
+		t.p.set(int64(fd), &openFile{name: strings.Clone(a.Note), pos: -1})
 		o, name := object(a.Note)
 		o.FD = int32(fd)
 		if err := x.w.Open(t.p.pid, o, name, c.Enter); err != nil {
@@ -214,7 +222,6 @@ const defaultUmask = 0o022
 
 // after follows what a call did to threads and descriptors.
 func (x *importer) after(t *thread, c *format.Call, r *result) error {
-	spec := event.Lookup(c.Op)
 	switch c.Op {
 	case event.OpExitGroup, event.OpExit:
 		t.ended = c.Op == event.OpExitGroup
@@ -243,25 +250,8 @@ func (x *importer) after(t *thread, c *format.Call, r *result) error {
 			t.comm = path
 			return x.w.Task(&format.Task{PID: t.p.pid, TID: t.tid, PPID: t.p.parent, Comm: path}, c.Exit)
 		}
-	case event.OpClose:
-		delete(t.p.fds, int32(c.Args[0]))
-	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg:
-		for i := range c.Objects {
-			t.p.fds[c.Objects[i].FD] = "?"
-		}
 	}
-	if a := spec.Returns(&c.Args); a.Kind == event.KindFD && c.Op != 0 && c.Ret <= math.MaxInt32 {
-		if spec.Class == event.Descriptor {
-			t.p.opens = true
-		}
-		note := "?"
-		if r.note != "" {
-			note = strings.Clone(r.note)
-		}
-		if len(t.p.fds) < maxFDs {
-			t.p.fds[int32(c.Ret)] = note
-		}
-	}
+	x.descriptors(t.p, c, r, x.fields)
 	return nil
 }
 
@@ -306,6 +296,9 @@ func object(note string) (o trace.Object, name string) {
 		}
 	case kind == "socket" || protocol(kind):
 		o.Mode = socket
+		if n, ok := event.ParseNumber(strings.TrimSuffix(inside, "]")); ok {
+			o.Ino = n
+		}
 	}
 	return o, name
 }

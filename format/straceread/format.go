@@ -45,12 +45,25 @@ func match(head []byte) bool {
 			strings.HasPrefix(p.body, "--- ") && strings.HasSuffix(p.body, " ---"):
 		case ok:
 			whole := bytes.HasSuffix(line, []byte("\n"))
-			if _, _, known := lookup(name); known && (!whole || strings.Contains(p.body, ") = ") || strings.Contains(p.body, ") ") || strings.HasSuffix(p.body, "<unfinished ...>")) {
+			if _, _, known := lookup(name); known && (!whole || hasResult(p.body) || strings.HasSuffix(p.body, "<unfinished ...>")) {
 				calls++
 			}
 		}
 	}
 	return calls > 0 && calls*2 >= seen-calls
+}
+
+// hasResult reports whether a closing parenthesis, blanks and " = " are in a line.
+func hasResult(body string) bool {
+	for {
+		i := strings.LastIndex(body, "= ")
+		if i < 0 {
+			return false
+		}
+		if body = strings.TrimRight(body[:i], " "); strings.HasSuffix(body, ")") {
+			return true
+		}
+	}
 }
 
 func readFile(_ context.Context, in *os.File, im *format.Import) error {

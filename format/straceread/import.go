@@ -119,7 +119,7 @@ type process struct {
 	began       uint64 // time of its first line, ns
 	cwd         bool   // known
 	opens       bool   // the trace has calls that open files
-	fds         map[int32]string
+	fds         map[int32]*openFile
 }
 
 // line takes one line.
@@ -132,11 +132,9 @@ func (x *importer) line(s string) error {
 		}
 		x.carried = ""
 	}
-	if strings.HasSuffix(s, " attached") {
-		if i := strings.LastIndex(s, "strace: Process "); i >= 0 {
-			x.carried = s[:i]
-			return nil
-		}
+	if head, ok := notice(s); ok {
+		x.carried = head
+		return nil
 	}
 	p := parsePrefix(s)
 	at := x.clock.at(&p)
@@ -174,6 +172,24 @@ func (x *importer) line(s string) error {
 		}
 	}
 	return x.call(t, p.body, at, 0)
+}
+
+// notice takes what strace says of a process off a line's end: it may come in the middle
+// of a call.
+func notice(s string) (head string, ok bool) {
+	i := strings.LastIndex(s, "Process ")
+	if i < 0 {
+		return s, false
+	}
+	number, what, _ := strings.Cut(s[i+len("Process "):], " ")
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		return s, false
+	}
+	switch what {
+	case "attached", "detached", "suspended", "resumed":
+		return strings.TrimSuffix(s[:i], "strace: "), true
+	}
+	return s, false
 }
 
 // thread returns whose line it is.
@@ -226,13 +242,13 @@ func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error
 	t := &thread{tid: tid}
 	switch {
 	case by == nil:
-		t.p = &process{pid: tid, began: x.clock.now, fds: map[int32]string{}}
+		t.p = &process{pid: tid, began: x.clock.now, fds: map[int32]*openFile{}}
 	case group || by.group:
 		t.p = by.p
 	default:
-		t.p = &process{pid: tid, parent: by.p.pid, cwd: true, opens: by.p.opens, fds: map[int32]string{}}
-		for fd, name := range by.p.fds {
-			t.p.fds[fd] = name
+		t.p = &process{pid: tid, parent: by.p.pid, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
+		for fd, f := range by.p.fds {
+			t.p.fds[fd] = f
 		}
 	}
 	x.threads[tid] = t

@@ -55,10 +55,10 @@ func (l *lines) next() ([]byte, error) {
 type stampKind uint8
 
 const (
-	noStamp stampKind = iota
-	ofDay             // -t, -tt: since midnight
-	sinceLine         // -r: since the line before
-	since1970         // -ttt
+	noStamp   stampKind = iota
+	ofDay               // -t, -tt: since midnight
+	sinceLine           // -r: since the line before
+	since1970           // -ttt
 )
 
 // prefix is what stands in front of a call.

@@ -54,7 +54,7 @@ func (x *importer) mark(p *prefix, at uint64, what string) error {
 		if !ok || fd > math.MaxInt32 || len(t.p.fds) >= maxFDs {
 			break
 		}
-		t.p.fds[int32(fd)] = note
+		t.p.set(int64(fd), &openFile{name: note, pos: -1})
 		o, name := object(note)
 		o.FD = int32(fd)
 		return x.w.Open(t.p.pid, o, name, at)

@@ -39,7 +39,7 @@ func (x *importer) arguments(c *format.Call, told []field, r *result) {
 			n++
 			x.number(c, spec, &a, i, at[i])
 		}
-		if n < len(told) && told[n].Text != "" {
+		if n < len(told) && (told[n].Text != "" || told[n].Kind != layout.ToldWord) {
 			x.lost(c, spec, "more arguments")
 		}
 	}
@@ -86,6 +86,10 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		}
 		return
 	}
+	if t.Text == "" && t.Note == "" { // only a comment
+		c.Args[i] = 1
+		return
+	}
 	v, ok := uint64(0), false
 	switch a.Kind {
 	case event.KindMode:
@@ -98,7 +102,7 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		case t.Text == "AT_FDCWD":
 			v, ok = ^uint64(-cwd-1), true
 		case t.Text == "" && t.Note != "": // a mapped file
-			v, ok = 1<<32-1, true
+			v, ok = 1<<32-1, x.mapped(c, i, t)
 		default:
 			v, ok = event.ParseNumber(t.Text)
 		}
@@ -117,11 +121,20 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 			v, ok = x.value(a.Set, t.Text)
 		}
 	}
-	if !ok {
+	if c.Args[i] = v; !ok {
 		x.lost(c, spec, a.Name)
-		return
 	}
-	c.Args[i] = v
+}
+
+// mapped says which file was read or stored to through a mapping. The tape finds it by
+// its inode, which is not said of files with a name.
+func (x *importer) mapped(c *format.Call, i int, t *field) bool {
+	n, ok := strings.CutPrefix(t.Note, "inode ")
+	ino, isNumber := event.ParseNumber(n)
+	if ok = ok && isNumber; ok {
+		c.Objects = append(c.Objects, trace.Object{FD: -1, Arg: int8(i), Ino: ino})
+	}
+	return ok
 }
 
 // composed returns the value of what is made of parts, as in the kernel's headers.
@@ -165,7 +178,7 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	if !a.Cond.Holds(&c.Args) {
 		return
 	}
-	if t.Kind == layout.ToldWord && len(t.Text) > 0 && digit(t.Text[0]) {
+	if t.Kind == layout.ToldWord && (t.Text == "" || digit(t.Text[0])) {
 		// An address. Directory entries are only counted without -v.
 		if counted && n > 0 && a.Len == event.LenRet {
 			c.Bytes(i, nil, n)
@@ -174,6 +187,9 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	}
 	if (a.Len == event.LenRet || a.Len == event.LenVec || a.Len == event.LenMsg && a.Dir == event.Out) && (c.Ret < 0 || c.Interrupted) {
 		return // of what did not happen, a recording has nothing either
+	}
+	if a.Len == event.LenRet && n == 0 {
+		return // nothing
 	}
 	switch {
 	case a.Kind == event.KindStrings:
@@ -292,6 +308,11 @@ func (x *importer) spans(lens []int64, spans []format.Span, parts []field, left 
 				v, _ := event.ParseNumber(p.Text)
 				size = max(int64(v), 0)
 			}
+		}
+		if el := parts[j].Parts; base == nil && len(el) == 2 && el[0].Name == "" { // without names before strace 4.12
+			base = &el[0]
+			v, _ := event.ParseNumber(el[1].Text)
+			size = max(int64(v), 0)
 		}
 		if base == nil || size < 0 {
 			continue
@@ -418,7 +439,12 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 	}
 	n, _ := length(c, a)
 	if a.Len == event.LenPtr && int(a.LenArg) < len(x.fields) && x.fields[a.LenArg] != nil && len(x.fields[a.LenArg].Parts) == 1 {
-		v, _ := event.ParseNumber(x.fields[a.LenArg].Parts[0].Text)
+		room := &x.fields[a.LenArg].Parts[0]
+		v, _ := event.ParseNumber(room.Text)
+		if room.Was != nil {
+			was, _ := event.ParseNumber(room.Was.Text)
+			v = min(v, was)
+		}
 		n = int64(min(v, 1<<16))
 	}
 	if m.Layout == event.LayoutPollfd {
@@ -432,18 +458,22 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 	if lost > 0 {
 		x.lost(c, spec, a.Name+"'s fields")
 	}
+	if a.When == event.AtBoth { // what the call was given; the rest stands behind the result
+		c.Bytes(event.PartBefore.Of(i), b, 0)
+		x.afterwards(c, &m, a, i, len(b), r)
+		return
+	}
 	c.Bytes(i, b, 0)
 	switch {
 	case m.Layout == event.LayoutU32 && len(t.Parts) == 1 && t.Parts[0].Was != nil:
 		x.was(c, i, t.Parts[0].Was)
 	case m.Layout == event.LayoutFDPair && t.Kind == layout.ToldItems:
 		passed(c, t.Parts)
-		for j := range c.Objects {
-			switch o := &c.Objects[j]; c.Op {
-			case event.OpPipe, event.OpPipe2:
-				o.Mode, o.Flags = 0o010600, uint32(j&1) // O_RDONLY, O_WRONLY
-			default:
+		for j := range c.Objects { // O_RDONLY and O_WRONLY, or O_RDWR
+			if o := &c.Objects[j]; c.Op == event.OpSocketpair {
 				o.Mode, o.Flags = 0o140777, 2
+			} else {
+				o.Mode, o.Flags = 0o010600, uint32(j&1)
 			}
 		}
 	case m.Layout == event.LayoutCloneArgs:
@@ -453,6 +483,29 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 				c.Share = v & (trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread)
 			}
 		}
+	}
+}
+
+// afterwards adds what a call that waits made of memory of size bytes: sets of
+// descriptors that are ready, and the time that was left.
+func (x *importer) afterwards(c *format.Call, m *layout.Memory, a *event.Arg, i, size int, r *result) {
+	if c.Ret < 0 || c.Interrupted {
+		return
+	}
+	name := "left"
+	if m.Layout == event.LayoutFDSet && i <= 3 {
+		name = [...]string{"", "in", "out", "except"}[i]
+	}
+	for j := range r.what {
+		if r.what[j].Text == name && j+1 < len(r.what) {
+			if b, lost, ok := m.Encode(&r.what[j+1], int64(size)); ok && lost == 0 {
+				c.Bytes(i, b, 0)
+				return
+			}
+		}
+	}
+	if m.Layout == event.LayoutFDSet || c.Ret == 0 { // none, or no time
+		c.Bytes(i, make([]byte, size), 0)
 	}
 }
 

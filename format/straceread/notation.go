@@ -3,6 +3,7 @@ package straceread
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"iotape/event/layout"
@@ -58,9 +59,10 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 		return nil, false, p.fail("too deep")
 	}
 	defer func() { p.depth-- }()
-	for {
-		if c := p.space(); c != "" && len(list) > 0 && list[len(list)-1].Comment == "" {
-			list[len(list)-1].Comment = c
+	for between := true; ; {
+		comment := p.space()
+		if comment != "" && !between && list[len(list)-1].Comment == "" {
+			list[len(list)-1].Comment = comment
 		}
 		if p.i >= len(p.s) {
 			return nil, false, p.fail("no " + string(end))
@@ -70,7 +72,10 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			p.i++
 			return list, cut, nil
 		case c == ',':
-			p.i++
+			if p.i++; between && comment != "" { // a comment in the place of a value
+				list = append(list, layout.Told{Comment: comment})
+			}
+			between = true
 			continue
 		case c == ')' || c == ']' || c == '}':
 			return nil, false, p.fail("no " + string(end))
@@ -85,11 +90,10 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			if err != nil {
 				return nil, false, err
 			}
-			now.Name, now.Was = was.Name, &was
-			list[len(list)-1] = now
+			list[len(list)-1] = became(was, now)
 			continue
 		}
-		if p.s[p.i] == '|' { // of a status: {WIFSTOPPED(s) …} | 1<<8
+		if p.s[p.i] == '|' && !between { // of a status: {WIFSTOPPED(s) …} | 1<<8
 			p.i++
 			p.space()
 			if _, err := p.value(); err != nil {
@@ -97,28 +101,63 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			}
 			continue
 		}
-		name := p.label()
+		name, elements := p.label()
 		v, err := p.value()
 		if err != nil {
 			return nil, false, err
 		}
-		v.Name = name
-		list = append(list, v)
+		v.Name, between = name, false
+		if list = append(list, v); elements != "" {
+			list = append(list, layout.Told{Name: name + "len", Text: elements})
+		}
 	}
 }
 
-// label reads the name in front of "=", "" if there is none.
-func (p *notation) label() string {
+// became returns a value that a call changed. Of a structure, strace shows only those
+// fields again that the call wrote.
+func became(was, now layout.Told) layout.Told {
+	now.Name = was.Name
+	if was.Kind != layout.ToldFields || now.Kind != layout.ToldFields {
+		now.Was = &was
+		return now
+	}
+	for i := range now.Parts {
+		p := &now.Parts[i]
+		at := slices.IndexFunc(was.Parts, func(w layout.Told) bool { return w.Name == p.Name })
+		switch {
+		case at < 0:
+			was.Parts = append(was.Parts, *p)
+		case was.Parts[at].Kind == p.Kind: // else it is what a pointer points to
+			was.Parts[at] = *p
+		}
+	}
+	return was
+}
+
+// label reads the name in front of "=", "" if there is none. Before strace 4.12, the
+// number of elements stood behind some: msg_iov(1)=.
+func (p *notation) label() (name, elements string) {
 	n := p.i
 	for n < len(p.s) && letter(p.s[n]) {
 		n++
 	}
-	if n == p.i || digit(p.s[p.i]) || n+1 >= len(p.s) || p.s[n] != '=' || p.s[n+1] == '=' || p.s[n+1] == '>' {
-		return ""
+	name = p.s[p.i:n]
+	if name == "" || digit(name[0]) {
+		return "", ""
 	}
-	name := p.s[p.i:n]
+	if rest := p.s[n:]; strings.HasPrefix(name, "msg_") && strings.HasPrefix(rest, "(") {
+		end := strings.Index(rest, ")=")
+		if end < 0 {
+			return "", ""
+		}
+		elements = rest[1:end]
+		n += end + 1
+	}
+	if n+1 >= len(p.s) || p.s[n] != '=' || p.s[n+1] == '=' || p.s[n+1] == '>' {
+		return "", ""
+	}
 	p.i = n + 1
-	return name
+	return name, elements
 }
 
 func digit(c byte) bool  { return c >= '0' && c <= '9' }

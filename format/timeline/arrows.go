@@ -103,7 +103,7 @@ type pipe struct {
 type span struct {
 	from, to    int64
 	enter, exit int64
-	arrow       uint64
+	arrow       uint64 // 0 once it has both its ends
 }
 
 // What a pipe holds at most: without privileges it can be made that large (pipe(7)).
@@ -169,14 +169,17 @@ func (a *arrows) pipe(m *history.Moment, f *event.File) *pipe {
 func (a *arrows) read(p *pipe, m *history.Moment, n int64, s *Slice) {
 	from, to := p.read, p.read+n
 	p.read = to
-	for _, w := range p.writes {
-		switch {
-		case w.to <= from || w.from >= to:
-		case w.enter <= m.Enter:
+	for i := range p.writes {
+		w := &p.writes[i]
+		if w.arrow == 0 || w.to <= from || w.from >= to {
+			continue
+		}
+		if w.enter <= m.Enter {
 			s.In = append(s.In, w.arrow)
-		default:
+		} else {
 			s.Received = append(s.Received, w.arrow)
 		}
+		w.arrow = 0
 	}
 	p.writes = after(p.writes, p.read)
 	if to > p.written {
@@ -190,8 +193,9 @@ func (a *arrows) read(p *pipe, m *history.Moment, n int64, s *Slice) {
 func (a *arrows) write(p *pipe, m *history.Moment, n int64, s *Slice) {
 	w := span{p.written, p.written + n, m.Enter, m.Exit, a.next()}
 	p.written = w.to
-	for _, r := range p.reads {
-		if r.from >= w.to || r.to <= w.from {
+	for i := range p.reads {
+		r := &p.reads[i]
+		if r.arrow == 0 || r.from >= w.to || r.to <= w.from {
 			continue
 		}
 		if r.exit <= m.Enter { // it read something else
@@ -199,6 +203,7 @@ func (a *arrows) write(p *pipe, m *history.Moment, n int64, s *Slice) {
 			return
 		}
 		s.Out = append(s.Out, r.arrow)
+		r.arrow = 0
 	}
 	p.reads = after(p.reads, p.written)
 	if w.to > p.read {

@@ -10,7 +10,7 @@
 // as there are requests at a time.
 //
 // An arrow is a number that two slices share. It leads from a fork to the first call of
-// who was made, from the write to a pipe to the reads that returned its bytes, and from
+// who was made, from the write to a pipe to the first read that returned bytes of it, and from
 // the call that woke a thread to when that thread went on.
 //
 // What Walk holds grows with the threads, the open files and the pipes that are in use
