@@ -112,11 +112,16 @@ func (w *writer) copy(ctx context.Context, name, statement string, r *rowsFunc) 
 	if err := w.function(conn, name, r); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { mapping.Interrupt(conn) })
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		mapping.Interrupt(conn)
+		close(interrupted)
+	})
 	var res mapping.Result
 	state := mapping.Query(conn, statement, &res)
 	defer mapping.DestroyResult(&res)
 	if !stop() {
+		<-interrupted // before the connection ends
 		return ctx.Err()
 	}
 	if r.err != nil {

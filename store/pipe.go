@@ -18,6 +18,8 @@ var chunkRows = int(mapping.VectorSize())
 //	      ▲─────────free─────┘
 type pipe[R any] struct {
 	ctx     context.Context
+	empty   func() *R
+	made    int // chunks
 	free    chan []*R
 	full    chan []*R
 	filling []*R // with the maker, n of them filled
@@ -26,31 +28,49 @@ type pipe[R any] struct {
 	err     error
 }
 
-// pipeChunks is how many chunks there are.
-const pipeChunks = 3
+// rowGroup is how many rows the engine holds until it compresses and writes them, during
+// which it takes no others. pipeChunks is how many chunks there are at most: so many that
+// the maker of the rows does not stop meanwhile.
+const (
+	rowGroup   = 1 << 17
+	pipeChunks = 48
+)
 
 func newPipe[R any](ctx context.Context, empty func() *R) *pipe[R] {
-	p := &pipe[R]{ctx: ctx, free: make(chan []*R, pipeChunks), full: make(chan []*R, pipeChunks)}
-	for range pipeChunks {
-		rows := make([]*R, chunkRows)
-		for i := range rows {
-			rows[i] = empty()
-		}
-		p.free <- rows
-	}
-	return p
+	return &pipe[R]{ctx: ctx, empty: empty, free: make(chan []*R, pipeChunks), full: make(chan []*R, pipeChunks)}
 }
 
 // begin returns the row to be filled next; commit says that it is.
 func (p *pipe[R]) begin() (*R, error) {
 	if p.filling == nil {
-		select {
-		case p.filling = <-p.free:
-		case <-p.ctx.Done():
-			return nil, p.ctx.Err()
+		if err := p.take(); err != nil {
+			return nil, err
 		}
 	}
 	return p.filling[p.n], nil
+}
+
+// take gets a chunk to fill: one that is free, a new one, or the next to become free.
+func (p *pipe[R]) take() error {
+	select {
+	case p.filling = <-p.free:
+		return p.ctx.Err()
+	default:
+	}
+	if p.made < pipeChunks {
+		p.made++
+		p.filling = make([]*R, chunkRows)
+		for i := range p.filling {
+			p.filling[i] = p.empty()
+		}
+		return nil
+	}
+	select {
+	case p.filling = <-p.free:
+		return nil
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
 }
 
 func (p *pipe[R]) commit() {
@@ -120,7 +140,7 @@ func tableOf[R any](columns []column[R], next func() ([]*R, error)) *rowsFunc {
 func writeTable[R any](ctx context.Context, w *writer, name, path string, columns []column[R], next func() ([]*R, error)) error {
 	t := tableOf(columns, next)
 	defer t.close()
-	err := w.copy(ctx, "iotape_"+name, fmt.Sprintf("COPY (SELECT * FROM iotape_%s()) TO %s (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE 262144, ROW_GROUP_SIZE_BYTES 134217728)", name, quote(path)), t)
+	err := w.copy(ctx, "iotape_"+name, fmt.Sprintf("COPY (SELECT * FROM iotape_%s()) TO %s (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES 134217728)", name, quote(path), rowGroup), t)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("write %s: %w", parquetName(name), err)
 	}
