@@ -142,9 +142,9 @@ func TestDamages(t *testing.T) {
 		{"nothing", func(*testing.T, string) {}, func(r *Result) bool { return r.OK() && r.Events == calls }},
 		{"no manifest", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, trace.ManifestName)) },
 			func(r *Result) bool {
-				return r.OK() == false == r.Tail && r.Lost == 0 && r.Bytes == 0 && r.Events == calls
+				return r.NoManifest && !r.Unknown && !r.Tail && r.Lost == 0 && r.Bytes == 0 && r.Events == calls
 			}},
-		{"manifest", func(t *testing.T, dir string) { change(t, dir, trace.ManifestName, flip) }, func(r *Result) bool { return r.Events == calls && !r.Unknown }},
+		{"manifest", func(t *testing.T, dir string) { change(t, dir, trace.ManifestName, flip) }, func(r *Result) bool { return r.Events == calls && r.NoManifest && !r.Unknown }},
 		{"events cut", func(t *testing.T, dir string) { change(t, dir, trace.EventsName, half) },
 			func(r *Result) bool { return r.Lost > 0 && r.Events+r.Lost == calls && r.Events > 0 }},
 		{"events flipped", func(t *testing.T, dir string) { change(t, dir, trace.EventsName, flip) },
