@@ -30,9 +30,16 @@ type Options struct {
 // ErrNotEmpty is wrapped when the target has something in it.
 var ErrNotEmpty = errors.New("directory is not empty")
 
+// ErrHosts is wrapped for a tape of several hosts: what they did is not of one tree of
+// files, nor of one set of processes.
+var ErrHosts = errors.New("the tape has several hosts")
+
 // Run replays a tape into a directory. The Report says whether everything agreed;
 // an error means that it could not be run.
 func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
+	if n := len(t.Manifest().Hosts); n > 1 {
+		return nil, fmt.Errorf("replay of %d recordings at a time: %w", n, ErrHosts)
+	}
 	into, err := prepareTarget(o.Into, o.Force)
 	if err != nil {
 		return nil, err
