@@ -112,10 +112,7 @@ func repairTape(ctx context.Context, c *console, path, out string, index bool) e
 		return err
 	}
 	defer t.Close()
-	progress := c.progress(report.Bytes)
-	defer progress.Done()
-	rep, err := t.Check(ctx, func(done, total int64) { progress.Update("checking", done, total) })
-	progress.Done()
+	rep, err := c.check(ctx, t)
 	if err != nil {
 		return err
 	}
