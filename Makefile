@@ -6,10 +6,11 @@ GO ?= go
 # Version stamping needs a git that trusts this directory; where it does not, do without.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 TEST_TIMEOUT ?= 40m
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck check test demo bench clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck check test demo bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -45,7 +46,10 @@ staticcheck:
 check: setup fmt-check vet ## the fast lane, under three minutes: format, vet, short tests
 	$(GO) test -short ./...
 
-test: setup-test fmt-check vet staticcheck generate-check build ## everything: set-up, linters, generated files, all tests with -race, end to end
+fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+test: setup-test fmt-check vet staticcheck generate-check build fuzz ## everything: set-up, linters, generated files, a minute of each fuzz target, all tests with -race, end to end
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
 
 demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict

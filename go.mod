@@ -11,8 +11,10 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/zeebo/blake3 v0.2.4
+	go.opentelemetry.io/proto/otlp v1.9.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/tools v0.41.0
+	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
 )
 

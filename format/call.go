@@ -28,20 +28,47 @@ type Call struct {
 const address = 1
 
 // Bytes adds memory behind an argument of which the trace has the first bytes: data of
-// total. What is missing is marked as not kept by the foreign recorder's choice.
+// total. What is missing is marked as not kept by the foreign recorder's choice. A total
+// that comes from a file is to be limited before: each 4 GiB of it take a piece.
 func (c *Call) Bytes(arg int, data []byte, total int64) {
+	c.Spans(arg, Span{data, total})
+}
+
+// Span is a part of an argument's memory of which the trace has the first bytes.
+type Span struct {
+	Data []byte
+	Len  int64 // at least that of Data
+}
+
+// Spans adds memory behind an argument that is one span behind the other. What is
+// missing in front of other bytes is marked as not read, which keeps its place.
+func (c *Call) Spans(arg int, spans ...Span) {
 	c.point(arg)
-	total = max(total, int64(len(data)))
-	for off := 0; off < len(data); off += maxPiece {
-		d := data[off:min(off+maxPiece, len(data))]
-		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(off), Len: uint32(len(d)), Data: d})
+	at := int64(0)
+	last := 0 // span with data
+	for i := range spans {
+		if len(spans[i].Data) > 0 {
+			last = i
+		}
 	}
-	for off := int64(len(data)); off < total; {
-		n := min(total-off, math.MaxUint32)
-		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(off), Len: uint32(n), Flags: trace.PieceOmitted})
-		off += n
+	for i, s := range spans {
+		gap := trace.PieceOmitted
+		if i < last {
+			gap = trace.PieceMissing
+		}
+		end := at + max(s.Len, int64(len(s.Data)))
+		for data := s.Data; len(data) > 0; {
+			d := data[:min(len(data), maxPiece)]
+			c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(at), Len: uint32(len(d)), Data: d})
+			data, at = data[len(d):], at+int64(len(d))
+		}
+		for at < end {
+			n := min(end-at, math.MaxUint32)
+			c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(at), Len: uint32(n), Flags: gap})
+			at += n
+		}
 	}
-	if total == 0 {
+	if at == 0 {
 		c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg)})
 	}
 }
@@ -177,6 +204,14 @@ func (w *Writer) Task(t *Task, time uint64) error {
 	return w.Record(&r)
 }
 
+// Thread says that a process has one more thread, from a time on, ns: to be called
+// before its first call if no call that made it is in the trace. It shares all that the
+// process has.
+func (w *Writer) Thread(pid, tid uint32, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecFork, PID: pid, TID: pid, Exit: time, Child: pid, ChildTID: tid,
+		Share: trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread})
+}
+
 // Start says what a process's working directory and umask were at the start.
 func (w *Writer) Start(pid uint32, dir string, umask uint32, time uint64) error {
 	return w.Record(&trace.Record{Type: trace.RecStart, PID: pid, TID: pid, Umask: umask, Exit: time,
@@ -188,4 +223,29 @@ func (w *Writer) Start(pid uint32, dir string, umask uint32, time uint64) error 
 func (w *Writer) Open(pid uint32, o trace.Object, path string, time uint64) error {
 	return w.Record(&trace.Record{Type: trace.RecFile, PID: pid, TID: pid, Exit: time, Flags: trace.FileOwn, Objects: []trace.Object{o},
 		Pieces: []trace.Piece{{Len: uint32(len(path)), Data: []byte(path)}}})
+}
+
+// Note writes a text that belongs to no call, or to the thread's last one.
+func (w *Writer) Note(pid, tid uint32, text []byte, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecNote, PID: pid, TID: tid, Exit: time, Pieces: []trace.Piece{{Len: uint32(len(text)), Data: text}}})
+}
+
+// Exit says that a thread ended, with the status that wait(2) shows. Call does so for
+// exit_group.
+func (w *Writer) Exit(pid, tid uint32, status int64, time uint64) error {
+	return w.Record(&trace.Record{Type: trace.RecExit, PID: pid, TID: tid, Exit: time, Ret: status})
+}
+
+// Sockaddr adds a socket's address, which the kernel filled in if size is an argument
+// that points to its length, as in accept and recvfrom; else size is the length.
+func (c *Call) Sockaddr(arg, size int, b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	c.Bytes(arg, b, 0)
+	if event.Lookup(c.Op).Args[size].Kind.IsMemory() {
+		c.Bytes(size, binary.LittleEndian.AppendUint32(nil, uint32(len(b))), 0)
+	} else {
+		c.Args[size] = uint64(len(b))
+	}
 }

@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,17 +42,25 @@ func (m *Moment) OpenOf(f *event.File) *Open {
 // SCM_RIGHTS.
 type Open struct {
 	ID   event.OpenID // in the tape
-	Path string       // absolute, at the time of open, best known; "" if unknown
+	Path string       // absolute, at the time of open, best known; as it was passed if its directory is unknown; "" if unknown
 	Host uint32
 	// Opener made it: by the call By, which is event Seq of the tape. Both are 0 if it
 	// was open before the recording began, and the Opener is then whose descriptor was
 	// seen first.
 	Opener   *Process
+	TID      uint32 // the Opener's thread, and its name then
+	Comm     string
 	By       event.Op
 	Seq      uint64
 	Flags    uint32 // of open(2), as last seen
 	Mode     uint32 // type and permissions; 0 if unknown
 	Dev, Ino uint64
+	// Ender ended it: its last descriptor and mapping, by the call EndedBy, which is
+	// event EndedSeq of the tape; EndedBy is 0 if that was the end of the process.
+	// Ender is nil while it is open.
+	Ender    *Process
+	EndedBy  event.Op
+	EndedSeq uint64
 	// OpenedNS and EndedNS are the returns of the calls that made and ended it,
 	// monotonic on its host; 0 if it was not seen.
 	OpenedNS, EndedNS int64
@@ -58,7 +68,49 @@ type Open struct {
 
 	Calls                   uint64 // that used it in any way
 	Reads, Writes, Seeks    uint64 // calls
+	Closes                  uint64 // calls of close, each of one descriptor
 	ReadBytes, WrittenBytes int64
+	Access
+
+	file *posix.OpenFile
+}
+
+// Shared returns how many descriptors, mappings and messages had the open file at a
+// time, at most.
+func (o *Open) Shared() int { return o.file.Shared() }
+
+// Access is the order of the reads and writes of an open file.
+type Access struct {
+	Located uint64 // reads and writes that succeeded and whose offset is known
+	// Consecutive of them began where the one before ended, and Ascending ones there or
+	// behind. The first is neither.
+	Consecutive, Ascending uint64
+	Switches               uint64 // from reading to writing, and back
+	Max                    int64  // where the bytes end that lie furthest from the start
+
+	next  int64 // where the last one ended
+	wrote bool  // that it was a write
+}
+
+// Sequential reports whether each read and write began where the one before ended, as
+// far as is known.
+func (a *Access) Sequential() bool { return a.Located > 0 && a.Consecutive == a.Located-1 }
+
+func (a *Access) add(offset, n int64, write bool) {
+	if a.Located > 0 {
+		if offset == a.next {
+			a.Consecutive++
+		}
+		if offset >= a.next {
+			a.Ascending++
+		}
+		if write != a.wrote {
+			a.Switches++
+		}
+	}
+	a.Located++
+	a.next, a.wrote = offset+n, write
+	a.Max = max(a.Max, a.next)
 }
 
 // Process is a process, from its fork to the end of its last thread. Its number may
@@ -93,7 +145,7 @@ func (p *Process) In(root *Process) bool {
 // those of trace.Tape.Events; after one the history has a gap and goes on.
 func Events(t *trace.Tape) iter.Seq2[*Moment, error] {
 	return func(yield func(*Moment, error) bool) {
-		w := &walk{tape: t, hosts: map[uint32]*host{}}
+		h := New(t)
 		for ev, err := range t.Events() {
 			if err != nil {
 				if !yield(nil, err) {
@@ -101,19 +153,34 @@ func Events(t *trace.Tape) iter.Seq2[*Moment, error] {
 				}
 				continue
 			}
-			if !yield(w.step(ev), nil) {
+			if !yield(h.Step(ev), nil) {
 				return
 			}
 		}
 	}
 }
 
-type walk struct {
+// History is the state at an event, for those who read the events themselves: Events
+// is the easy way.
+type History struct {
 	tape   *trace.Tape
 	hosts  map[uint32]*host
 	moment Moment
-	ids    []event.OpenID
+	told   told
 	buf    []byte
+}
+
+// New returns the history of a tape before its first event.
+func New(t *trace.Tape) *History { return &History{tape: t, hosts: map[uint32]*host{}} }
+
+// Opens iterates over the files that are open, in order of their numbers in the tape.
+func (w *History) Opens() iter.Seq[*Open] {
+	var all []*Open
+	for _, h := range w.hosts {
+		all = slices.AppendSeq(all, maps.Values(h.opens))
+	}
+	slices.SortFunc(all, func(a, b *Open) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
+	return slices.Values(all)
 }
 
 // host is the state of one host.
@@ -123,7 +190,9 @@ type host struct {
 	processes map[uint32]*Process
 }
 
-func (w *walk) step(ev *event.Event) *Moment {
+// Step applies the next event and returns it with its history. What the tape says of
+// the event stays as it is.
+func (w *History) Step(ev *event.Event) *Moment {
 	h := w.hosts[ev.Host]
 	if h == nil {
 		h = &host{model: posix.New(), opens: map[event.OpenID]*Open{}, processes: map[uint32]*Process{}}
@@ -132,38 +201,84 @@ func (w *walk) step(ev *event.Event) *Moment {
 	m := &w.moment
 	*m = Moment{Event: ev, Process: w.process(h, ev), Ended: m.Ended[:0], opens: m.opens[:0]}
 
-	// The model numbers open files in its own way, which is not the tape's where that
-	// was sliced or merged.
-	w.ids = w.ids[:0]
-	for i := range ev.Files {
-		w.ids = append(w.ids, ev.Files[i].Open)
-	}
+	w.told.keep(ev)
 	ended := h.model.Apply(ev)
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		var o *Open
-		if i < len(w.ids) && f.Open != 0 {
+		if i < len(w.told.ids) && f.Open != 0 {
 			if o = h.opens[f.Open]; o == nil {
-				o = &Open{ID: w.ids[i], Host: ev.Host, Opener: m.Process, FirstSize: -1, Size: -1}
+				o = &Open{
+					ID: w.told.ids[i], Host: ev.Host, Opener: m.Process, TID: ev.TID, Comm: ev.Comm,
+					FirstSize: -1, Size: -1, file: h.model.Open(f.Open),
+				}
 				if ev.Kind == event.Call && (f.Arg == event.ResultArg || f.Arg == event.MemoryArg) {
 					o.By, o.Seq, o.OpenedNS = ev.Op, ev.Seq, ev.Exit
+					if len(ev.Paths) > 0 && f.Path == "" && w.told.names[i] == "" {
+						o.Path = ev.Paths[0].Raw
+					}
 				}
 				h.opens[f.Open] = o
 			}
-			o.see(f)
-			f.Open = w.ids[i]
 		}
 		m.opens = append(m.opens, o)
+	}
+	w.told.restore(ev)
+	m.opens = m.opens[:len(ev.Files)]
+	for i, o := range m.opens {
+		if o != nil {
+			o.see(&ev.Files[i])
+		}
 	}
 	m.count()
 	for _, id := range ended {
 		if o := h.opens[id]; o != nil {
-			o.EndedNS = ev.Exit
+			o.Ender, o.EndedBy, o.EndedSeq, o.EndedNS = m.Process, ev.Op, ev.Seq, ev.Exit
+			if ev.Kind != event.Call {
+				o.EndedBy = 0
+			}
 			m.Ended = append(m.Ended, o)
 			delete(h.opens, id)
 		}
 	}
 	return m
+}
+
+// told is what a tape says of an event and the model would say in its own way: it
+// numbers open files anew, and does not know what happened in front of a slice.
+type told struct {
+	ids           []event.OpenID
+	names         []string // of Files, then of Paths
+	offset, count int64
+}
+
+func (t *told) keep(ev *event.Event) {
+	t.ids, t.names = t.ids[:0], t.names[:0]
+	for i := range ev.Files {
+		t.ids, t.names = append(t.ids, ev.Files[i].Open), append(t.names, ev.Files[i].Path)
+	}
+	for i := range ev.Paths {
+		t.names = append(t.names, ev.Paths[i].Abs)
+	}
+	t.offset, t.count = ev.Offset, ev.Count
+}
+
+// restore makes the event what it was; names that the tape does not have are the
+// model's.
+func (t *told) restore(ev *event.Event) {
+	ev.Files = ev.Files[:min(len(ev.Files), len(t.ids))]
+	for i := range ev.Files {
+		f := &ev.Files[i]
+		if f.Open = t.ids[i]; t.names[i] != "" {
+			f.Path = t.names[i]
+		}
+	}
+	for i, name := range t.names[len(t.ids):] {
+		if name != "" {
+			ev.Paths[i].Abs = name
+		}
+	}
+	ev.Offset, ev.Count = t.offset, t.count
 }
 
 // see takes over what an event says of an open file.
@@ -186,6 +301,7 @@ func (m *Moment) count() {
 		return
 	}
 	io := m.Traffic()
+	located := m.Offset >= 0 && m.OK() && io.Reads != io.Writes // of one file
 	for i, o := range m.opens {
 		f := &m.Files[i]
 		if o == nil || slices.Contains(m.opens[:i], o) && f != io.From && f != io.To {
@@ -197,19 +313,28 @@ func (m *Moment) count() {
 		if f == io.From {
 			o.Reads++
 			o.ReadBytes += io.Read
+			if located {
+				o.add(m.Offset, io.Read, false)
+			}
 		}
 		if f == io.To {
 			o.Writes++
 			o.WrittenBytes += io.Written
+			if located {
+				o.add(m.Offset, io.Written, true)
+			}
 		}
-		if m.Op == event.OpLseek {
+		switch m.Op.Like() {
+		case event.OpLseek:
 			o.Seeks++
+		case event.OpClose:
+			o.Closes++
 		}
 	}
 }
 
 // process returns the process of an event, and applies the event to it.
-func (w *walk) process(h *host, ev *event.Event) *Process {
+func (w *History) process(h *host, ev *event.Event) *Process {
 	p := h.processes[ev.PID]
 	if p == nil || p.Ended && ev.Kind != event.Exited {
 		p = h.start(ev, ev.PID, ev.PPID, ev.Enter)
@@ -257,7 +382,7 @@ func (h *host) start(ev *event.Event, pid, ppid uint32, ns int64) *Process {
 const maxArgv = 1 << 20
 
 // exec notes what a process has become. Its other threads are gone.
-func (w *walk) exec(p *Process, ev *event.Event) {
+func (w *History) exec(p *Process, ev *event.Event) {
 	p.threads = 1
 	if len(ev.Paths) > 0 {
 		if p.Exe = ev.Paths[0].Abs; p.Exe == "" {

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"strings"
 	"testing"
 
 	"iotape/event"
@@ -53,6 +54,9 @@ func TestEventsAccountForAll(t *testing.T) {
 			}
 		}
 		for _, o := range m.Ended {
+			if o.Ender != m.Process || o.EndedSeq != m.Seq || o.EndedBy != m.Op || o.EndedBy == event.OpClose && o.Closes == 0 {
+				t.Errorf("%s was ended by event %d, %v; it says %d, %v, %d calls of close", o.Path, m.Seq, m.Op, o.EndedSeq, o.EndedBy, o.Closes)
+			}
 			if o.EndedNS != m.Exit || o.EndedNS < o.OpenedNS {
 				t.Errorf("%s ended at %d, and the event that did it at %d", o.Path, o.EndedNS, m.Exit)
 			}
@@ -69,6 +73,12 @@ func TestEventsAccountForAll(t *testing.T) {
 		}
 		if o.EndedNS != 0 {
 			ended++
+		}
+		if o.Shared() < 1 || o.Located > o.Reads+o.Writes || o.Ascending < o.Consecutive || o.Located < o.Ascending {
+			t.Errorf("%s: shared by %d, %d reads, %d writes: %+v", o.Path, o.Shared(), o.Reads, o.Writes, o.Access)
+		}
+		if strings.HasSuffix(o.Path, "main.o") && o.WrittenBytes > 0 && o.Max != o.Size {
+			t.Errorf("%s of %d bytes was written up to %d", o.Path, o.Size, o.Max)
 		}
 	}
 	if read != 0 || written != 0 {
@@ -91,5 +101,36 @@ func TestEventsAccountForAll(t *testing.T) {
 	}
 	if commands["as"] != 2 || commands["cc1"] != 2 {
 		t.Errorf("commands %v, want two of cc1 and as", commands)
+	}
+}
+
+// Reads and writes follow each other, or they do not.
+func TestAccess(t *testing.T) {
+	type io struct {
+		offset, n int64
+		write     bool
+	}
+	for _, c := range []struct {
+		name       string
+		ios        []io
+		want       Access
+		sequential bool
+	}{
+		{"nothing", nil, Access{}, false},
+		{"one in the middle", []io{{100, 10, false}}, Access{Located: 1, Max: 110}, true},
+		{"to the end", []io{{0, 10, false}, {10, 5, false}, {15, 0, false}}, Access{Located: 3, Consecutive: 2, Ascending: 2, Max: 15}, true},
+		{"with a gap", []io{{0, 10, false}, {20, 5, false}}, Access{Located: 2, Ascending: 1, Max: 25}, false},
+		{"backwards", []io{{20, 10, true}, {10, 5, true}}, Access{Located: 2, Max: 30}, false},
+		{"to and fro", []io{{0, 10, true}, {0, 10, false}, {10, 1, true}}, Access{Located: 3, Consecutive: 1, Ascending: 1, Switches: 2, Max: 11}, false},
+	} {
+		var a Access
+		for _, io := range c.ios {
+			a.add(io.offset, io.n, io.write)
+		}
+		sequential := a.Sequential()
+		a.next, a.wrote = 0, false
+		if a != c.want || sequential != c.sequential {
+			t.Errorf("%s: %+v, sequential %v; want %+v, %v", c.name, a, sequential, c.want, c.sequential)
+		}
 	}
 }

@@ -50,7 +50,7 @@ const (
 
 // hold adds a mapping to a space.
 func (m *Model) hold(s *Space, p mapping) {
-	p.file.refs++
+	p.file.ref()
 	if p.file.mappings++; p.file.mappings == 1 {
 		id := fileID{p.file.Dev, p.file.Ino}
 		m.byFile[id] = append(m.byFile[id], p.file)
@@ -153,7 +153,7 @@ func (m *Model) mremapped(t *Thread, ev *event.Event) {
 		}
 	}
 	if file != nil {
-		file.refs++ // while it is moved
+		file.ref() // while it is moved
 	}
 	if ev.Args[3]&dontUnmap == 0 {
 		m.unmap(t.Space, old, pageEnd(old, oldBytes))

@@ -57,6 +57,7 @@ type OpenFile struct {
 	// Given is set if it was passed in from outside at the start.
 	Given bool
 	refs  int    // descriptors, mappings, and messages on their way
+	most  int    // refs at their most
 	files *Table // of an io_uring
 
 	mappings int
@@ -185,7 +186,7 @@ func (t *Table) clone() *Table {
 	for n, d := range t.slots {
 		copied := *d
 		c.slots[n] = &copied
-		d.Open.refs++
+		d.Open.ref()
 	}
 	return c
 }
@@ -241,7 +242,7 @@ func kernelName(f *event.File) string {
 // install puts an open file into a slot. What is in the slot was closed by a
 // call whose return has not been seen yet.
 func (m *Model) install(tab *Table, fd int32, o *OpenFile, cloexec bool, since int64) {
-	o.refs++ // first, for dup2(fd, fd)
+	o.ref() // first, for dup2(fd, fd)
 	m.drop(tab, fd)
 	tab.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
 }
@@ -255,6 +256,19 @@ func (m *Model) drop(tab *Table, fd int32) {
 	delete(tab.slots, fd)
 	m.unref(d.Open)
 }
+
+// ref adds a use of an open file.
+func (o *OpenFile) ref() {
+	o.refs++
+	o.most = max(o.most, o.refs)
+}
+
+// Shared returns how many descriptors, mappings and messages had the open file at a
+// time, at most.
+func (o *OpenFile) Shared() int { return o.most }
+
+// Open returns the open file with a number that Apply gave it, nil if it has ended.
+func (m *Model) Open(id event.OpenID) *OpenFile { return m.opens[id] }
 
 // unref ends one use of an open file.
 func (m *Model) unref(o *OpenFile) {

@@ -30,7 +30,7 @@ func (m *Model) sent(_ *Thread, ev *event.Event) {
 		if f.Arg != event.MemoryArg || o == nil || m.arrivedEarly(o.ID, ev.Enter) {
 			continue
 		}
-		o.refs++
+		o.ref()
 		m.flights = append(m.flights, o)
 		if len(m.flights) > maxFlights {
 			m.unref(m.flights[0])

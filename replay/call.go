@@ -331,7 +331,7 @@ func (w *worker) copyOut(t *task) {
 	}
 	if got != len(b) {
 		w.mismatch(t, "result", fmt.Sprint(len(b)), fmt.Sprint(got))
-	} else if w.verify {
+	} else if w.checks&CheckData != 0 {
 		if buf := t.ev.BufArg(contentArg(t.ev.Op)); buf != nil {
 			w.checkContent(t, buf, b)
 		}

@@ -22,7 +22,10 @@ import (
 type confined struct {
 	Tape   string
 	Into   string
-	Verify bool
+	Checks Checks
+	Abort  bool
+	Pace   Pace
+	Speed  float64
 	Made   []madeFile
 }
 

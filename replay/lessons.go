@@ -226,7 +226,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		}
 		if flags&oTrunc != 0 {
 			o.cut(0)
-		} else if !o.grown && o.initial.Known&tree.KnownSize == 0 && o.typ == tree.File {
+		} else if f.Size >= 0 && !o.grown && o.initial.Known&tree.KnownSize == 0 && o.typ == tree.File {
 			o.initial.Size, o.initial.Known = f.Size, o.initial.Known|tree.KnownSize
 		}
 	}

@@ -63,7 +63,7 @@ func TestContentThatWasNotKept(t *testing.T) {
 			for _, c := range tt.steps {
 				s.kept(c.op, c.off, c.text, c.head, c.hash)
 			}
-			rep, err := Run(context.Background(), s.close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Verify: true})
+			rep, err := Run(context.Background(), s.close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestInitialContentThatWasNotKept(t *testing.T) {
 	s.kept(event.OpPread64, 6, "world", 5, false)
 	s.kept(event.OpPread64, 6, "world", 0, true)
 	s.kept(event.OpPread64, 4, "o w", 0, true)
-	rep, err := Run(context.Background(), s.close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Verify: true})
+	rep, err := Run(context.Background(), s.close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll})
 	if err != nil {
 		t.Fatal(err)
 	}

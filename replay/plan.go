@@ -58,6 +58,7 @@ type task struct {
 	want    []byte // content to expect
 	noWant  bool   // the tape does not have all of it, or of what is written
 	madeUp  bool   // what it reads is the replay's own invention
+	why     reason // the call is not made
 	exited  bool   // last task of its node
 }
 
@@ -188,21 +189,40 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	ev, spec := &t.ev, t.ev.Spec()
 	real := p.bind(t)
 	switch {
-	case ev.Flags&event.Interrupted != 0 || ev.Op == event.OpUnknown:
+	case ev.Flags&event.Interrupted != 0:
+		t.why = whyInterrupted
+	case ev.Op == event.OpUnknown:
+		t.why = whyUnknown
 	case spec.NoCall:
-		if real && t.fds[0] != nil && !runs(ev) {
+		switch {
+		case runs(ev):
+			t.why = whyRuns
+		case !real || t.fds[0] == nil:
+			t.why = whySimulated
+		default:
 			t.action = call
 		}
 	case ev.Op == event.OpIoctl:
-		if ev.Args[1] == ficlone && ev.OK() && real {
+		if t.why = whyCommand; ev.Args[1] == ficlone && ev.OK() && real {
 			p.planClone(t)
 		}
 	case ev.Op == event.OpFcntl && !plainFcntl(ev):
-	case spec.Replay != event.Native || p.modelled(ev) || environmental(ev):
+		t.why = whyCommand
+	case spec.Replay != event.Native:
+		t.why = whyModelled
+	case p.modelled(ev):
+		t.why = whyOwn
+	case environmental(ev):
+		t.why = whyEnvironment
 	case spec.Hold && ev.OK():
+		t.why = whySimulated
 		p.planCopy(t)
-	case !real || !p.pathsReal(t):
+	case !real:
+		t.why = whySimulated
+	case !p.pathsReal(t):
+		t.why = whyPath
 	case p.opensSpecial(ev):
+		t.why = whySpecial
 	default:
 		t.action = call
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,14 @@ type Options struct {
 	// made if it does not exist, and must be empty unless Force is set.
 	Into  string
 	Force bool
-	// Verify compares every result, and the tree in the end.
-	Verify bool
+	// Checks is what is compared with the recording.
+	Checks Checks
+	// Abort stops at the first result that differs; else the replay goes on.
+	Abort bool
+	// Pace and Speed say when calls are made. "" is PaceAFAP; with another one, Speed 2
+	// is twice as fast as recorded, and 0 is 1.
+	Pace  Pace
+	Speed float64
 	// Progress is told now and then how far the run is, in events. It may be nil.
 	Progress func(phase string, done, total uint64)
 }
@@ -34,11 +41,52 @@ var ErrNotEmpty = errors.New("directory is not empty")
 // files, nor of one set of processes.
 var ErrHosts = errors.New("the tape has several hosts")
 
+func oneHost(t *trace.Tape) error {
+	if n := len(t.Manifest().Hosts); n > 1 {
+		return fmt.Errorf("replay of %d recordings at a time: %w", n, ErrHosts)
+	}
+	return nil
+}
+
+// Restore makes in a directory the tree that a tape's events need to find, and nothing
+// else: what a replay begins with. It returns how many entries were made and what the
+// target did not allow.
+func Restore(ctx context.Context, t *trace.Tape, dir string, force bool) (entries int, problems []string, err error) {
+	if err := oneHost(t); err != nil {
+		return 0, nil, err
+	}
+	into, err := prepareTarget(dir, force)
+	if err != nil {
+		return 0, nil, err
+	}
+	snapshots, final, err := trees(t)
+	if err != nil {
+		return 0, nil, err
+	}
+	_, entries, problems, err = makeSkeleton(ctx, t, into, snapshots, final)
+	return entries, problems, err
+}
+
+// makeSkeleton infers and makes the initial tree.
+func makeSkeleton(ctx context.Context, t *trace.Tape, into string, snapshots []*tree.Manifest, final *tree.Manifest) (sk *Skeleton, entries int, problems []string, err error) {
+	if sk, err = Infer(ctx, t, snapshots, final); err != nil {
+		return nil, 0, nil, fmt.Errorf("find the initial tree: %w", err)
+	}
+	made, err := tree.Restore(ctx, sk.Manifest, into, sk.Content, nil)
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("make the initial tree: %w", err)
+	}
+	for _, p := range made.Problems {
+		problems = append(problems, fmt.Sprintf("%s: %v: %s and %d more", p.Kind, p.Err, p.Path, p.Count-1))
+	}
+	return sk, made.Entries, problems, nil
+}
+
 // Run replays a tape into a directory. The Report says whether everything agreed;
 // an error means that it could not be run.
 func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
-	if n := len(t.Manifest().Hosts); n > 1 {
-		return nil, fmt.Errorf("replay of %d recordings at a time: %w", n, ErrHosts)
+	if err := oneHost(t); err != nil {
+		return nil, err
 	}
 	into, err := prepareTarget(o.Into, o.Force)
 	if err != nil {
@@ -54,26 +102,19 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	}
 	events := t.Manifest().Counts.Events
 	progress("plan", 0, events)
-	sk, err := Infer(ctx, t, snapshots, final)
+	sk, entries, problems, err := makeSkeleton(ctx, t, into, snapshots, final)
 	if err != nil {
-		return nil, fmt.Errorf("find the initial tree: %w", err)
-	}
-	made, err := tree.Restore(ctx, sk.Manifest, into, sk.Content, nil)
-	if err != nil {
-		return nil, fmt.Errorf("make the initial tree: %w", err)
+		return nil, err
 	}
 	start := time.Now()
-	answer, err := runConfined(ctx, &confined{Tape: t.Dir(), Into: into, Verify: o.Verify, Made: sk.Made}, func(done uint64) { progress("replay", done, events) })
+	answer, err := runConfined(ctx, &confined{Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Made: sk.Made}, func(done uint64) { progress("replay", done, events) })
 	rep := answer.Report
 	if err != nil {
 		return rep, err
 	}
 	rep.ElapsedNS = time.Since(start).Nanoseconds()
-	rep.Skeleton = made.Entries
-	for _, p := range made.Problems {
-		rep.Problems = append(rep.Problems, fmt.Sprintf("%s: %v: %s and %d more", p.Kind, p.Err, p.Path, p.Count-1))
-	}
-	if o.Verify && final != nil {
+	rep.Skeleton, rep.Problems = entries, append(rep.Problems, problems...)
+	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
 		if err := compareTree(ctx, rep, into, final, sk, newMadeUp(answer.Made)); err != nil {
 			return rep, err

@@ -122,7 +122,7 @@ func TestReplayRepeatsAndVerifies(t *testing.T) {
 	s.call(event.OpRename, 0, 0, [6]uint64{}, "d/f", "g")
 	s.call(event.OpUnlink, -1, syscall.ENOENT, [6]uint64{}, "d/f")
 	into := filepath.Join(t.TempDir(), "into")
-	rep, err := Run(t.Context(), s.close(), &Options{Into: into, Verify: true})
+	rep, err := Run(t.Context(), s.close(), &Options{Into: into, Checks: CheckAll})
 	if err != nil || !rep.OK() {
 		t.Fatalf("%v, %+v", err, rep)
 	}
@@ -137,7 +137,7 @@ func TestReplayReportsTheFirstDifference(t *testing.T) {
 	s.move(event.OpWrite, 3, 0, "hello")
 	s.move(event.OpPread64, 3, 0, "help!")
 	s.call(event.OpUnlink, -1, syscall.EISDIR, [6]uint64{}, "/work/f")
-	rep, err := Run(t.Context(), s.close(), &Options{Into: t.TempDir(), Verify: true})
+	rep, err := Run(t.Context(), s.close(), &Options{Into: t.TempDir(), Checks: CheckAll})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestHostileTapeStaysInItsTarget(t *testing.T) {
 	s.call(event.OpChdir, 0, 0, [6]uint64{}, up)
 	s.call(event.OpUnlink, 0, 0, [6]uint64{}, victim[1:])
 	s.call(event.OpMount, 0, 0, [6]uint64{}, outside)
-	if _, err := Run(t.Context(), s.close(), &Options{Into: t.TempDir(), Verify: true}); err != nil {
+	if _, err := Run(t.Context(), s.close(), &Options{Into: t.TempDir(), Checks: CheckAll}); err != nil {
 		t.Logf("replay: %v", err) // differences and errors are fine
 	}
 	entries, err := os.ReadDir(outside)

@@ -24,6 +24,8 @@ type Report struct {
 	TreeMadeUp int               `json:"tree_made_up"` // of these, without their content, for the same reason
 	Skeleton   int               `json:"skeleton"`     // entries made before the first event
 	Problems   []string          `json:"problems"`     // what the target did not allow
+	Aborted    bool              `json:"aborted"`      // at the first difference, as asked
+	Timing     *Timing           `json:"timing"`
 }
 
 // Mismatch is a result that is not as recorded.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -17,7 +18,10 @@ import (
 type runner struct {
 	planner *planner
 	root    bool // may change owners and identities
-	verify  bool
+	checks  Checks
+	abort   bool // at the first difference
+	plan    schedule
+	timings timings
 	arch    event.Arch
 	uid     uint32
 	procFD  int // /proc/self/fd
@@ -38,12 +42,14 @@ type runner struct {
 // run does all events of a tape in the present root directory.
 func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress func(done uint64)) (*Report, []madeFile, error) {
 	r := &runner{
-		root: unix.Geteuid() == 0, verify: c.Verify, arch: tapeArch(t), uid: uint32(unix.Geteuid()),
+		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: tapeArch(t), uid: uint32(unix.Geteuid()),
 		procFD: procFD,
 		report: newReport(), cwds: map[uint64]int{}, workers: map[uint32]*worker{},
 		pool: sync.Pool{New: func() any { return new(task) }},
 	}
 	r.cond.L = &r.mu
+	r.plan.pace, r.plan.speed = c.Pace, c.Speed
+	r.timings.schedule = &r.plan
 	r.planner = newPlanner(t, r.root, newMadeUp(c.Made))
 	err := r.feed(ctx, progress)
 	for _, w := range r.workers {
@@ -53,9 +59,13 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	for _, fd := range r.cwds {
 		unix.Close(fd)
 	}
-	if err == nil {
+	if err == nil || err == errAborted {
 		err = r.stopped
 	}
+	if err == errAborted {
+		r.report.Aborted, err = true, nil
+	}
+	r.report.Timing = r.timings.timing()
 	return r.report, r.planner.made.list(), err
 }
 
@@ -75,9 +85,12 @@ func (r *runner) feed(ctx context.Context, progress func(uint64)) error {
 			return err
 		}
 		r.report.count(t)
+		if t.n == 0 {
+			r.plan.first, r.plan.start = t.ev.Enter, clock()
+		}
 		w := r.workers[t.ev.TID]
 		if w == nil {
-			w = &worker{runner: r, tid: t.ev.TID, queue: make(chan *task, 256), umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
+			w = &worker{runner: r, tid: t.ev.TID, queue: make(chan *task, 256), pacer: pacer{schedule: &r.plan}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
 			r.workers[t.ev.TID] = w
 			r.live.Add(1)
 			go w.loop()
@@ -129,12 +142,16 @@ func (r *runner) finish(n uint64) {
 	}
 }
 
+// errAborted stops a replay at its first difference.
+var errAborted = errors.New("a result differs")
+
 func (r *runner) stop(err error) {
 	r.mu.Lock()
 	if r.stopped == nil {
 		r.stopped = err
 	}
 	r.mu.Unlock()
+	r.plan.halted.Store(true)
 	r.cond.Broadcast()
 }
 
@@ -149,6 +166,7 @@ type worker struct {
 	umask   uint32
 	uid     uint32
 	gid     uint32
+	pacer   pacer
 	scratch []byte // page-aligned, for O_DIRECT
 	iov     []unix.Iovec
 	strings [event.MaxArgs][]byte
@@ -162,9 +180,16 @@ func (w *worker) loop() {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		w.stop(fmt.Errorf("separate a thread's working directory: %w", err))
 	}
+	if w.plan.pace == PaceRecorded {
+		// Sleeps that end when they should (prctl(2)).
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	}
 	for t := range w.queue {
+		w.pacer.before(t)
 		if w.wait(t.need) {
+			w.pacer.starts(t)
 			w.do(t)
+			w.pacer.finished(t)
 		}
 		n := t.n
 		w.pool.Put(t)
@@ -173,6 +198,9 @@ func (w *worker) loop() {
 	if w.scratch != nil {
 		unix.Munmap(w.scratch)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pacer.report(&w.timings)
 }
 
 // do performs a task and closes what it ends.

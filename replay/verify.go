@@ -16,14 +16,16 @@ import (
 
 // check compares what a call gave with what it gave in the recording.
 func (w *worker) check(t *task, ret int64, errno syscall.Errno, outs *[event.MaxArgs][]byte) {
-	if !w.verify {
+	if w.checks&CheckReturns == 0 {
 		if (errno != 0) != (t.ev.Errno != 0) {
 			w.mismatch(t, "errno", errName(t.ev.Errno), errName(errno))
 		}
-		return
+		if errno != 0 || w.checks == CheckNone {
+			return
+		}
 	}
 	ev, spec := &t.ev, t.ev.Spec()
-	if errno != ev.Errno {
+	if w.checks&CheckReturns != 0 && errno != ev.Errno {
 		w.mismatch(t, "errno", errName(ev.Errno), errName(errno))
 		return
 	}
@@ -32,7 +34,7 @@ func (w *worker) check(t *task, ret int64, errno syscall.Errno, outs *[event.Max
 	}
 	switch spec.Result {
 	case event.KindSize, event.KindOff:
-		if ret != ev.Ret {
+		if ret != ev.Ret && w.checks&CheckReturns != 0 {
 			w.mismatch(t, "result", fmt.Sprint(ev.Ret), fmt.Sprint(ret))
 			return
 		}
@@ -45,7 +47,7 @@ func (w *worker) check(t *task, ret int64, errno syscall.Errno, outs *[event.Max
 		switch {
 		case a.Kind == event.KindBuf || a.Kind == event.KindVec:
 			b := ev.BufArg(i)
-			if b == nil {
+			if b == nil || w.checks&CheckData == 0 {
 				continue
 			}
 			got := outs[i][:min(int64(len(outs[i])), max(ret, 0))]
@@ -54,7 +56,7 @@ func (w *worker) check(t *task, ret int64, errno syscall.Errno, outs *[event.Max
 				continue
 			}
 			w.checkContent(t, b, got)
-		case a.Layout == event.LayoutStat || a.Layout == event.LayoutStatx:
+		case (a.Layout == event.LayoutStat || a.Layout == event.LayoutStatx) && w.checks&CheckStat != 0:
 			w.checkStat(t, outs[i])
 		}
 	}
@@ -153,7 +155,7 @@ func (w *worker) list(t *task) {
 	if t.ev.Ret > 0 {
 		return
 	}
-	if w.verify {
+	if w.checks&CheckDirs != 0 {
 		w.compareListing(t, l, now)
 	}
 	l.want = nil
@@ -211,8 +213,11 @@ func (w *worker) mismatch(t *task, field, want, got string) {
 		follows = follows || h != nil && h.broken
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.report.mismatch(t, field, want, got, follows)
+	w.mu.Unlock()
+	if w.abort {
+		w.stop(errAborted)
+	}
 }
 
 // errName is an error's symbolic name, "0" for none.

@@ -32,6 +32,8 @@ type Options struct {
 type Stat struct {
 	Version   int        `json:"version"` // 1
 	Recording *Recording `json:"recording,omitempty"`
+	// Content says how much of the content is stored once; nil without a manifest.
+	Content *trace.ContentTotals `json:"content,omitempty"`
 
 	Events    uint64 `json:"events"`
 	Calls     uint64 `json:"calls"`
@@ -144,6 +146,17 @@ type fileKey struct {
 	dev, ino uint64
 }
 
+// pathKey is a file of which a foreign trace says no more.
+type pathKey struct {
+	host uint32
+	path string
+}
+
+type namedFile struct {
+	*FileStat
+	known bool // the kernel's facts are
+}
+
 type processKey struct{ host, pid uint32 }
 
 type opKey struct {
@@ -160,7 +173,9 @@ type collector struct {
 	stat      Stat
 	o         Options
 	ops       map[opKey]*opTally
-	files     map[fileKey]*FileStat
+	all       []*FileStat           // at most MaxFiles, and one for all others
+	files     map[fileKey]*FileStat // those of which the kernel's facts are known
+	named     map[pathKey]namedFile // those whose path is known, as last seen
 	processes map[processKey]*ProcessStat
 	threads   map[processKey]struct{}
 	first     int64
@@ -170,7 +185,7 @@ type collector struct {
 
 // Collect sums up events. Errors that the iterator yields are counted as damage.
 func Collect(events iter.Seq2[*event.Event, error], o *Options) *Stat {
-	c := &collector{ops: map[opKey]*opTally{}, files: map[fileKey]*FileStat{}, processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
+	c := &collector{ops: map[opKey]*opTally{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{}, processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
 	if o != nil {
 		c.o = *o
 	}
@@ -332,7 +347,7 @@ func (c *collector) file(e *event.Event, took int64) {
 	spec := e.Spec()
 	for i := range e.Files {
 		f := &e.Files[i]
-		if !f.Known || f.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		if !f.Known && f.Path == "" || f.Mode&syscall.S_IFMT == syscall.S_IFDIR {
 			continue
 		}
 		t := c.fileStat(e.Host, f)
@@ -354,21 +369,33 @@ func (c *collector) file(e *event.Event, took int64) {
 }
 
 func (c *collector) fileStat(host uint32, f *event.File) *FileStat {
-	key := fileKey{host, f.Dev, f.Ino}
-	t := c.files[key]
+	key, name := fileKey{host, f.Dev, f.Ino}, pathKey{host, f.Path}
+	t, before := c.files[key], c.named[name]
+	if !f.Known {
+		t = before.FileStat
+	}
 	if t != nil {
 		return t
 	}
-	if len(c.files) >= c.o.MaxFiles {
-		key = fileKey{host: ^uint32(0)}
-		if t = c.files[key]; t != nil {
+	// What was seen under its name before is the same file, if not known to be another.
+	if t = before.FileStat; t == nil || before.known {
+		if len(c.all) > c.o.MaxFiles {
+			return c.all[c.o.MaxFiles]
+		}
+		t = &FileStat{}
+		c.all = append(c.all, t)
+		if len(c.all) > c.o.MaxFiles {
+			t.Path = otherFiles
 			return t
 		}
-		t = &FileStat{Path: otherFiles}
-	} else {
-		t = &FileStat{Dev: f.Dev, Ino: f.Ino}
 	}
-	c.files[key] = t
+	t.Dev, t.Ino = f.Dev, f.Ino
+	if f.Known {
+		c.files[key] = t
+	}
+	if f.Path != "" {
+		c.named[name] = namedFile{t, f.Known}
+	}
 	return t
 }
 
@@ -384,7 +411,7 @@ func (c *collector) finish() *Stat {
 	slices.SortFunc(s.Ops, func(a, b OpStat) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Op, b.Op))
 	})
-	for _, t := range c.files {
+	for _, t := range c.all {
 		s.Files = append(s.Files, *t)
 	}
 	s.FilesTotal = len(s.Files)
@@ -412,6 +439,8 @@ func (c *collector) describe() {
 	if m == nil {
 		return
 	}
+	totals := m.Content
+	c.stat.Content = &totals
 	q := &c.stat.Quality
 	q.Losses = m.Losses
 	lost := uint64(0)

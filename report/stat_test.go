@@ -69,8 +69,9 @@ func sample() iter.Seq2[*event.Event, error] {
 
 func TestCollect(t *testing.T) {
 	s := Collect(sample(), &Options{Manifest: &trace.Manifest{
-		Hosts:  []trace.Host{{Head: trace.Head{Host: "alpha", Kernel: "6.1", Arch: "amd64", Backend: "ebpf", Content: "full", Command: []string{"prog", "a\x1bb"}}}},
-		Losses: []trace.Loss{{Reason: "the ring was full", Records: 17}},
+		Hosts:   []trace.Host{{Head: trace.Head{Host: "alpha", Kernel: "6.1", Arch: "amd64", Backend: "ebpf", Content: "full", Command: []string{"prog", "a\x1bb"}}}},
+		Losses:  []trace.Loss{{Reason: "the ring was full", Records: 17}},
+		Content: trace.ContentTotals{MovedBytes: 9000, UniqueBytes: 5000, StoredBytes: 3000, Chunks: 2},
 	}})
 	for _, tt := range []struct {
 		name   string

@@ -22,7 +22,7 @@ func (s *Stat) Text(w io.Writer) error {
 	var b strings.Builder
 	if r := s.Recording; r != nil {
 		fmt.Fprintf(&b, "%s\n", Printable(cmp.Or(strings.Join(r.Command, " "), r.Target)))
-		fmt.Fprintf(&b, "on %s (Linux %s, %s), recorded with %s, content %s\n", Printable(r.Host), Printable(r.Kernel), Printable(r.Arch), Printable(r.Backend), Printable(r.Content))
+		b.WriteString(r.where())
 		if v := r.Window; v != nil {
 			fmt.Fprintf(&b, "a part of a recording: %s\n", Printable(v.Reason))
 		}
@@ -30,6 +30,10 @@ func (s *Stat) Text(w io.Writer) error {
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
 		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), Plural(s.ProcessesTotal, "process", "processes"), Plural(s.Threads, "thread", "threads"),
 		Bytes(s.ReadBytes), Bytes(s.WrittenBytes), Duration(s.TotalNS))
+	if c := s.Content; c != nil && c.StoredBytes > 0 && c.MovedBytes > 0 {
+		fmt.Fprintf(&b, "content: %s moved, %s of them different, stored in %s (%.1f : 1)\n",
+			Bytes(c.MovedBytes), Bytes(c.UniqueBytes), Bytes(c.StoredBytes), float64(c.MovedBytes)/float64(c.StoredBytes))
+	}
 	fmt.Fprintf(&b, "quality: %s\n\n", s.Quality.Line())
 
 	ops := Table{Head: []string{"operation", "count", "errors", "bytes", "total", "p50", "p99", "max"}, Left: 1}
@@ -62,6 +66,26 @@ func (s *Stat) Text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// where says on what the recording was made, and how. A foreign trace may know little
+// of it.
+func (r *Recording) where() string {
+	var parts []string
+	host := "on " + Printable(r.Host)
+	if r.Kernel != "" {
+		host += fmt.Sprintf(" (Linux %s, %s)", Printable(r.Kernel), Printable(r.Arch))
+	}
+	if r.Host != "" || r.Kernel != "" {
+		parts = append(parts, host)
+	}
+	if r.Backend != "" {
+		parts = append(parts, "recorded with "+Printable(r.Backend))
+	}
+	if r.Content != "" {
+		parts = append(parts, "content "+Printable(r.Content))
+	}
+	return strings.Join(parts, ", ") + "\n"
 }
 
 // Line says in one line what the trace lacks.

@@ -16,7 +16,7 @@ want="gcc g++ make git"
 bench=
 for arg; do
 	case $arg in
-	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 attr acl xfsprogs btrfs-progs zstd xz-utils"
+	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 ;;
 	*) echo "usage: $0 [--test] [--bench]" >&2; exit 2 ;;

@@ -2,10 +2,8 @@ package store
 
 import (
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
-	"github.com/duckdb/duckdb-go/v2"
+	"github.com/duckdb/duckdb-go/v2/mapping"
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
@@ -15,81 +13,128 @@ import (
 // column is a column of a table of rows of type R.
 type column[R any] struct {
 	name string
-	typ  duckdb.Type
-	enum []string // values, for TYPE_ENUM
-	fill func(c duckdb.DataChunk, col, row int, r *R) error
+	typ  func() mapping.LogicalType
+	fill func(v *vector, rows []*R)
 }
 
-func (c *column[R]) info() (duckdb.ColumnInfo, error) {
-	info, err := duckdb.TypeInfo(nil), error(nil)
-	if c.typ == duckdb.TYPE_ENUM {
-		info, err = duckdb.NewEnumInfo(c.enum[0], c.enum[1:]...)
-	} else {
-		info, err = duckdb.NewTypeInfo(c.typ)
+// value is what a column of numbers holds.
+type value interface {
+	int8 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | bool
+}
+
+// typeOf returns the engine's type of a value.
+func typeOf[V value]() func() mapping.LogicalType {
+	var t mapping.Type
+	switch any(*new(V)).(type) {
+	case int8:
+		t = mapping.TypeTinyInt
+	case int32:
+		t = mapping.TypeInteger
+	case int64:
+		t = mapping.TypeBigInt
+	case uint8:
+		t = mapping.TypeUTinyInt
+	case uint16:
+		t = mapping.TypeUSmallInt
+	case uint32:
+		t = mapping.TypeUInteger
+	case uint64:
+		t = mapping.TypeUBigInt
+	case bool:
+		t = mapping.TypeBoolean
 	}
-	return duckdb.ColumnInfo{Name: c.name, T: info}, err
+	return plainType(t)
+}
+
+func plainType(t mapping.Type) func() mapping.LogicalType {
+	return func() mapping.LogicalType { return mapping.CreateLogicalType(t) }
 }
 
 // The kinds of columns. The functions that a column's value comes from say with
 // ok = false that it is NULL.
 
-func numberColumn[R any, V int8 | int32 | int64 | uint16 | uint32 | uint64 | bool](name string, typ duckdb.Type, f func(*R) V) column[R] {
-	return column[R]{name: name, typ: typ, fill: func(c duckdb.DataChunk, col, row int, r *R) error {
-		return duckdb.SetChunkValue(c, col, row, f(r))
+func numberColumn[R any, V value](name string, f func(*R) V) column[R] {
+	return column[R]{name, typeOf[V](), func(v *vector, rows []*R) {
+		out := values[V](v, len(rows))
+		for i, r := range rows {
+			out[i] = f(r)
+		}
 	}}
 }
 
-func maybeColumn[R any, V int8 | int32 | int64 | uint16 | uint32 | uint64 | bool](name string, typ duckdb.Type, f func(*R) (V, bool)) column[R] {
-	return column[R]{name: name, typ: typ, fill: func(c duckdb.DataChunk, col, row int, r *R) error {
-		if v, ok := f(r); ok {
-			return duckdb.SetChunkValue(c, col, row, v)
+func maybeColumn[R any, V value](name string, f func(*R) (V, bool)) column[R] {
+	return column[R]{name, typeOf[V](), func(v *vector, rows []*R) {
+		out := values[V](v, len(rows))
+		for i, r := range rows {
+			x, ok := f(r)
+			if out[i] = x; !ok {
+				v.null(i)
+			}
 		}
-		return c.SetValue(col, row, nil)
 	}}
+}
+
+// timeColumn has ns since 1970.
+func timeColumn[R any](name string, f func(*R) (int64, bool)) column[R] {
+	c := maybeColumn(name, f)
+	c.typ = plainType(mapping.TypeTimestampNS)
+	return c
 }
 
 // textColumn is NULL for "".
 func textColumn[R any](name string, f func(*R) string) column[R] {
-	return column[R]{name: name, typ: duckdb.TYPE_VARCHAR, fill: func(c duckdb.DataChunk, col, row int, r *R) error {
-		if s := f(r); s != "" {
-			return duckdb.SetChunkValue(c, col, row, text(s))
+	return column[R]{name, plainType(mapping.TypeVarchar), func(v *vector, rows []*R) {
+		for i, r := range rows {
+			if s := f(r); s != "" {
+				v.setText(i, s)
+			} else {
+				v.null(i)
+			}
 		}
-		return c.SetValue(col, row, nil)
 	}}
 }
 
-// enumColumn is NULL for "".
-func enumColumn[R any](name string, values []string, f func(*R) string) column[R] {
-	return column[R]{name: name, typ: duckdb.TYPE_ENUM, enum: values, fill: func(c duckdb.DataChunk, col, row int, r *R) error {
-		if s := f(r); s != "" {
-			return duckdb.SetChunkValue(c, col, row, s)
+// bytesColumn is NULL for nil.
+func bytesColumn[R any](name string, f func(*R) []byte) column[R] {
+	return column[R]{name, plainType(mapping.TypeBlob), func(v *vector, rows []*R) {
+		for i, r := range rows {
+			if b := f(r); b != nil {
+				v.setBytes(i, b)
+			} else {
+				v.null(i)
+			}
 		}
-		return c.SetValue(col, row, nil)
 	}}
 }
 
-// text makes valid UTF-8 of a name: other bytes become \xNN.
-func text(s string) string {
-	if utf8.ValidString(s) {
-		return s
+// enumColumn has one of the names, by its position; it is NULL where there is none.
+// They are fewer than 2^16.
+func enumColumn[R any](name string, names []string, f func(*R) int) column[R] {
+	fill := fillEnum[R, uint16]
+	if len(names) <= 0xff {
+		fill = fillEnum[R, uint8]
 	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		} else {
-			b.WriteString(s[:n])
+	return column[R]{name, func() mapping.LogicalType { return mapping.CreateEnumType(names) }, func(v *vector, rows []*R) {
+		fill(v, rows, len(names), f)
+	}}
+}
+
+func fillEnum[R any, V uint8 | uint16](v *vector, rows []*R, names int, f func(*R) int) {
+	out := values[V](v, len(rows))
+	for i, r := range rows {
+		n := f(r)
+		if n < 0 || n >= names {
+			n = 0
+			v.null(i)
 		}
-		s = s[n:]
+		out[i] = V(n)
 	}
-	return b.String()
 }
 
 // maxErrno is above the largest number that the kernel returns (MAX_ERRNO).
 const maxErrno = 4096
 
-// errnoNames has the names by number; "E133" and the like for those without.
+// errnoNames has the names by number, from 1; "E133" and the like for those without.
 var errnoNames = func() []string {
 	names := make([]string, maxErrno)
 	for i := 1; i < maxErrno; i++ {
@@ -97,42 +142,45 @@ var errnoNames = func() []string {
 			names[i] = fmt.Sprintf("E%d", i)
 		}
 	}
-	return names
+	return names[1:]
 }()
 
-func errnoName(ev *event.Event) string {
-	if int(ev.Errno) < maxErrno {
-		return errnoNames[ev.Errno]
+// opNames has the names of operations, and opIndex the position of each.
+var opNames, opIndex = func() (names []string, index []int) {
+	for i, s := range event.Catalogue() {
+		for int(s.Op) >= len(index) {
+			index = append(index, 0) // OpUnknown
+		}
+		names, index[s.Op] = append(names, s.Name), i
 	}
-	return fmt.Sprintf("E%d", int(ev.Errno))
+	return names, index
+}()
+
+// opOf returns the position of an operation's name.
+func opOf(op event.Op) int {
+	if int(op) < len(opIndex) {
+		return opIndex[op]
+	}
+	return 0
 }
 
-func opNames() []string {
-	var names []string
-	for _, s := range event.Catalogue() {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
-func classNames() []string {
-	var names []string
+var classNames = func() (names []string) {
 	for c := event.Raw; c <= event.Wait; c++ {
 		names = append(names, c.String())
 	}
 	return names
-}
+}()
 
 var kindNames = []string{"call", "exit", "loss", "note", "other", "woken"}
 
-func kindName(k event.EventKind) string {
+func kindOf(k event.EventKind) int {
 	switch {
 	case k <= event.NoteMark:
-		return kindNames[k]
+		return int(k)
 	case k == event.Woken:
-		return "woken"
+		return 5
 	}
-	return "other"
+	return 4
 }
 
 // hostNames returns the display name of each host, distinct and never empty.

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,61 +9,49 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/duckdb/duckdb-go/v2"
-
 	"iotape/event"
+	"iotape/history"
 	"iotape/trace"
 )
 
 // IndexVersion is the version of the derived tables. An index of another version
 // is made anew.
-const IndexVersion = 2
+const IndexVersion = 3
 
 // tableNames are the tables, each NAME.parquet.
-var tableNames = []string{"events", "processes", "files"}
+var tableNames = []string{"events", "processes", "files", "opens", "content"}
 
 func parquetName(table string) string { return table + ".parquet" }
 
-// Index derives events.parquet, processes.parquet and files.parquet from the tape
-// and replaces those that are there. If progress is not nil, it is called now and
-// then with events.
+// Index derives the Parquet files of the tables from the tape and replaces those that
+// are there. If progress is not nil, it is called now and then with events.
 func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64)) (err error) {
-	// One thread: more of them spend their time on waiting for each other, and the
-	// rows stay in order.
-	db, err := open(&QueryOptions{Threads: 1})
+	w, err := openWriter()
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("open engine: %w", err)
-	}
-	defer conn.Close()
+	defer w.close()
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("index %s: %w", t.Name(), err)
 			for _, name := range tableNames {
-				os.Remove(filepath.Join(t.Dir(), parquetName(name)+".tmp"))
+				os.Remove(tmpPath(t, name))
 			}
 		}
 	}()
 	hosts, sum := hostNames(t), newSummary(t)
-	if err := copyEvents(ctx, conn, newEventSource(t, hosts, sum, progress)); err != nil {
+	if err := writeEvents(ctx, w, t, hosts, sum, progress); err != nil {
 		return err
 	}
-	if err := copyTable(ctx, conn, t.Dir(), "processes", processColumns(hosts), items(sum.processes),
-		"make_timestamp_ns(start_wall_ns) AS start_time, make_timestamp_ns(end_wall_ns) AS end_time, * EXCLUDE (start_wall_ns, end_wall_ns)"); err != nil {
+	if err := writeTable(ctx, w, "processes", tmpPath(t, "processes"), processColumns(hosts), items(sum.processes)); err != nil {
 		return err
 	}
-	if err := copyTable(ctx, conn, t.Dir(), "files", fileColumns(hosts), items(sum.files),
-		"make_timestamp_ns(first_wall_ns) AS first_time, make_timestamp_ns(last_wall_ns) AS last_time, * EXCLUDE (first_wall_ns, last_wall_ns)"); err != nil {
+	if err := writeTable(ctx, w, "files", tmpPath(t, "files"), fileColumns(hosts), items(sum.files)); err != nil {
 		return err
 	}
 	var files []string
 	for _, name := range tableNames {
-		path := filepath.Join(t.Dir(), parquetName(name))
-		if err := os.Rename(path+".tmp", path); err != nil {
+		if err := os.Rename(tmpPath(t, name), filepath.Join(t.Dir(), parquetName(name))); err != nil {
 			return err
 		}
 		files = append(files, parquetName(name))
@@ -73,167 +59,109 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 	return t.SetDerived(ctx, IndexVersion, files)
 }
 
-func copyEvents(ctx context.Context, conn *sql.Conn, src *eventSource) error {
-	decode, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { src.produce(decode) })
-	err := copyTable(ctx, conn, src.tape.Dir(), "events", eventColumns(src.hosts), src.next, "seq, make_timestamp_ns(wall_ns) AS time, * EXCLUDE (seq, wall_ns)")
-	cancel()
-	wg.Wait()
-	if err != nil {
-		return errors.Join(src.err, err)
-	}
-	return nil
+func tmpPath(t *trace.Tape, table string) string {
+	return filepath.Join(t.Dir(), parquetName(table)+".tmp")
 }
 
-// batch is what the engine takes at once.
-type batch[R any] struct{ rows []*R }
-
-// items hands out the elements of a slice.
-func items[R any](s []*R) func(b *batch[R], limit int) error {
-	return func(b *batch[R], limit int) error {
-		n := min(limit, len(s))
-		b.rows, s = s[:n], s[n:]
-		return nil
+// source reads the events of a tape once and makes the rows of all tables of them: a
+// goroutine decodes, and each of the tables that grow with the events is written by
+// another.
+type source struct {
+	tape    *trace.Tape
+	hosts   []string
+	history *history.History
+	sum     *summary
+	hashes  *trace.HashReader
+	recent  [1 << 14]struct {
+		chunk uint64
+		hash  string
 	}
+	events  *pipe[row]
+	opens   *pipe[openRow]
+	content *pipe[piece]
 }
 
-// eventSource decodes the events of a tape and sums them up, in a goroutine beside
-// the engine's thread.
-//
-//	produce ──full──▶ next ──▶ engine
-//	   ▲───────free────┘
-type eventSource struct {
-	tape     *trace.Tape
-	reader   *trace.EventReader
-	hosts    []string
-	sum      *summary
-	progress func(done, total int64)
-	free     chan *batch[row]
-	full     chan *batch[row]
-	current  *batch[row] // with the engine
-	err      error       // to be read when full is closed
-}
-
-const eventBatches = 3
-
-func newEventSource(t *trace.Tape, hosts []string, sum *summary, progress func(done, total int64)) *eventSource {
-	s := &eventSource{
-		tape: t, reader: t.NewEventReader(), hosts: hosts, sum: sum, progress: progress,
-		free: make(chan *batch[row], eventBatches), full: make(chan *batch[row], eventBatches),
+// writeEvents writes the tables that grow with the events, and sums those up.
+func writeEvents(ctx context.Context, w *writer, t *trace.Tape, hosts []string, sum *summary, progress func(done, total int64)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &source{
+		tape: t, hosts: hosts, history: history.New(t), sum: sum, hashes: t.NewHashReader(),
+		events:  newPipe(ctx, func() *row { return &row{Event: new(event.Event)} }),
+		opens:   newPipe(ctx, func() *openRow { return new(openRow) }),
+		content: newPipe(ctx, func() *piece { return new(piece) }),
 	}
-	for range eventBatches {
-		b := new(batch[row])
-		for range duckdb.GetDataChunkCapacity() {
-			b.rows = append(b.rows, &row{Event: new(event.Event)})
-		}
-		s.free <- b
-	}
-	return s
-}
-
-// produce fills batches until the events or ctx end. The rows keep their own events;
-// only the inline content of these does not last, which the summary alone needs.
-func (s *eventSource) produce(ctx context.Context) {
-	defer close(s.full)
-	done, total := int64(0), int64(s.tape.Manifest().Counts.Events)
-	for {
-		if s.progress != nil {
-			s.progress(done, total)
-		}
-		var b *batch[row]
-		select {
-		case b = <-s.free:
-		case <-ctx.Done():
-			s.err = ctx.Err()
-			return
-		}
-		for n, r := range b.rows {
-			err := s.reader.Next(r.Event)
-			if err != nil {
-				if err != io.EOF {
-					s.err = err
-					return
-				}
-				b.rows = b.rows[:n]
-				if n > 0 {
-					s.full <- b
-				}
-				if s.progress != nil {
-					s.progress(done, total)
-				}
-				return
+	var all sync.WaitGroup
+	run := func(f func() error) {
+		all.Go(func() {
+			if err := f(); err != nil {
+				cancel(err) // the first one counts
 			}
-			done++
-			r.set(r.Event)
-			r.host = s.hosts[min(int(r.Host), len(s.hosts)-1)]
-			r.wall = s.tape.Host(r.Host).Wall(r.Enter)
-			s.sum.add(r)
-		}
-		s.full <- b
+		})
 	}
-}
-
-// next hands out a batch and takes back the one before.
-func (s *eventSource) next(b *batch[row], _ int) error {
-	if s.current != nil {
-		s.free <- s.current
-	}
-	var ok bool
-	if s.current, ok = <-s.full; !ok {
-		b.rows = nil
-		return s.err
-	}
-	b.rows = s.current.rows
-	return nil
-}
-
-// source makes a DuckDB table function of batches.
-type source[R any] struct {
-	columns []column[R]
-	infos   []duckdb.ColumnInfo
-	batch   batch[R]
-	next    func(b *batch[R], limit int) error
-}
-
-func (s *source[R]) ColumnInfos() []duckdb.ColumnInfo     { return s.infos }
-func (s *source[R]) Cardinality() *duckdb.CardinalityInfo { return nil }
-func (s *source[R]) Init()                                {}
-
-// FillChunk is called until it leaves the chunk empty.
-func (s *source[R]) FillChunk(chunk duckdb.DataChunk) error {
-	if err := s.next(&s.batch, duckdb.GetDataChunkCapacity()); err != nil {
-		return err
-	}
-	for c := range s.columns {
-		fill := s.columns[c].fill
-		for n, r := range s.batch.rows {
-			if err := fill(chunk, c, n, r); err != nil {
-				return fmt.Errorf("column %s: %w", s.columns[c].name, err)
-			}
-		}
-	}
-	return chunk.SetSize(len(s.batch.rows))
-}
-
-// copyTable writes the rows to NAME.parquet.tmp.
-func copyTable[R any](ctx context.Context, conn *sql.Conn, dir, name string, columns []column[R], next func(*batch[R], int) error, project string) error {
-	s := &source[R]{columns: columns, next: next}
-	for i := range columns {
-		info, err := columns[i].info()
+	run(func() error {
+		err := s.run(progress)
 		if err != nil {
-			return fmt.Errorf("column %s: %w", columns[i].name, err)
+			cancel(err)
 		}
-		s.infos = append(s.infos, info)
+		s.events.end(err)
+		s.opens.end(err)
+		s.content.end(err)
+		return err
+	})
+	run(func() error {
+		return writeTable(ctx, w, "events", tmpPath(t, "events"), eventColumns(hosts), s.events.next)
+	})
+	run(func() error {
+		return writeTable(ctx, w, "opens", tmpPath(t, "opens"), openColumns(hosts), s.opens.next)
+	})
+	run(func() error {
+		return writeTable(ctx, w, "content", tmpPath(t, "content"), contentColumns(), s.content.next)
+	})
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// run makes the rows until the events end. Rows keep their own events; only the inline
+// content of these does not last.
+func (s *source) run(progress func(done, total int64)) error {
+	reader, done, total := s.tape.NewEventReader(), int64(0), int64(s.tape.Manifest().Counts.Events)
+	for {
+		if progress != nil && done%int64(chunkRows) == 0 {
+			progress(done, total)
+		}
+		r, err := s.events.begin()
+		if err != nil {
+			return err
+		}
+		if err := reader.Next(r.Event); err == io.EOF {
+			break
+		} else if err != nil {
+			return err
+		}
+		done++
+		m := s.history.Step(r.Event)
+		r.set(r.Event)
+		r.host = s.hostOf(r.Host)
+		r.wall = s.tape.Host(r.Host).Wall(r.Enter)
+		s.sum.add(r)
+		for _, o := range m.Ended {
+			if err := s.ended(o); err != nil {
+				return err
+			}
+		}
+		if err := s.pieces(r.Event); err != nil {
+			return err
+		}
+		s.events.commit()
 	}
-	f := duckdb.ChunkTableFunction{BindArguments: func(map[string]any, ...any) (duckdb.ChunkTableSource, error) { return s, nil }}
-	if err := duckdb.RegisterTableUDF(conn, "iotape_"+name, f); err != nil {
-		return fmt.Errorf("table %s: %w", name, err)
+	if progress != nil {
+		progress(done, total)
 	}
-	path := filepath.Join(dir, parquetName(name)+".tmp")
-	_, err := conn.ExecContext(ctx, fmt.Sprintf("COPY (SELECT %s FROM iotape_%s()) TO %s (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE 131072)", project, name, quote(path)))
-	if err != nil {
-		return fmt.Errorf("write %s: %w", parquetName(name), err)
+	for o := range s.history.Opens() {
+		if err := s.ended(o); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -63,24 +63,16 @@ func open(o *QueryOptions) (*sql.DB, error) {
 	return db, nil
 }
 
-// Rows is a running query's result. It must be closed.
-type Rows struct {
-	db      *sql.DB
-	conn    *sql.Conn
-	rows    *sql.Rows
-	spill   string
-	columns []string
-	values  []any
-	scan    []any
-	err     error
+// session is an engine that has the tables of some tapes as views, and may open
+// nothing else.
+type session struct {
+	db    *sql.DB
+	conn  *sql.Conn
+	spill string
 }
 
-// Query runs one SELECT over the views events, processes and files of the tapes
-// which must be indexed. Each view has the column tape, the base name of what was
-// opened. The statement can read nothing else: no files, no
-// network. Rows are handed out as they are read; the engine holds the result within
-// its memory limit.
-func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptions) (_ *Rows, err error) {
+// begin starts a session, in which the file out can be written, unless that is "".
+func begin(ctx context.Context, tapes []*trace.Tape, out string, o *QueryOptions) (_ *session, err error) {
 	if len(tapes) == 0 {
 		return nil, errors.New("query without a tape")
 	}
@@ -93,24 +85,64 @@ func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptio
 	if err != nil {
 		return nil, err
 	}
-	r := &Rows{db: db, spill: filepath.Join(os.TempDir(), fmt.Sprintf("iotape-query-%d-%p", os.Getpid(), db))}
+	s := &session{db: db, spill: filepath.Join(os.TempDir(), fmt.Sprintf("iotape-query-%d-%p", os.Getpid(), db))}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.conn, err = db.Conn(ctx); err != nil {
+		return nil, fmt.Errorf("open engine: %w", err)
+	}
+	if err := registerChunks(s.conn, tapes); err != nil {
+		return nil, fmt.Errorf("prepare query: %w", err)
+	}
+	for _, st := range setup(tapes, s.spill, out) {
+		if _, err := s.conn.ExecContext(ctx, st); err != nil {
+			return nil, fmt.Errorf("prepare query: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *session) close() error {
+	var errs []error
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
+	}
+	return errors.Join(append(errs, s.db.Close(), os.RemoveAll(s.spill))...)
+}
+
+// Rows is a running query's result. It must be closed.
+type Rows struct {
+	session *session
+	rows    *sql.Rows
+	columns []string
+	values  []any
+	scan    []any
+	err     error
+}
+
+// Query runs one SELECT over the views events, processes, files, opens and content of
+// the tapes, which must be indexed and stay open. Each view has the column tape, the
+// base name of what was opened, or the whole name if two have the same. The statement can read nothing else: no files, no
+// network. Rows are handed out as they are read; the engine holds the result within
+// its memory limit.
+func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptions) (_ *Rows, err error) {
+	s, err := begin(ctx, tapes, "", o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rows{session: s}
 	defer func() {
 		if err != nil {
 			r.Close()
 		}
 	}()
-	if r.conn, err = db.Conn(ctx); err != nil {
-		return nil, fmt.Errorf("open engine: %w", err)
-	}
-	for _, s := range setup(tapes, r.spill) {
-		if _, err := r.conn.ExecContext(ctx, s); err != nil {
-			return nil, fmt.Errorf("prepare query: %w", err)
-		}
-	}
-	if err := selects(ctx, r.conn, query); err != nil {
+	if err := selects(ctx, s.conn, query); err != nil {
 		return nil, err
 	}
-	if r.rows, err = r.conn.QueryContext(ctx, query); err != nil {
+	if r.rows, err = s.conn.QueryContext(ctx, query); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	if r.columns, err = r.rows.Columns(); err != nil {
@@ -123,23 +155,87 @@ func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptio
 	return r, nil
 }
 
+// Export is Query with the result in a Parquet file, which is replaced if it is there
+// and left as it is after an error. It returns the number of rows.
+func Export(ctx context.Context, tapes []*trace.Tape, query, file string, o *QueryOptions) (rows int64, err error) {
+	if st, err := os.Stat(file); err == nil && !st.Mode().IsRegular() {
+		return 0, fmt.Errorf("export: %s is no regular file", file)
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return 0, fmt.Errorf("export: %w", err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".iotape-")
+	if err != nil {
+		return 0, fmt.Errorf("export: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	tmp := filepath.Join(dir, "result")
+	s, err := begin(ctx, tapes, tmp, o)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	if err := selects(ctx, s.conn, query); err != nil {
+		return 0, err
+	}
+	// The engine's function query takes one SELECT as a string: whatever is in it, it
+	// does not end this statement.
+	done, err := s.conn.ExecContext(ctx, fmt.Sprintf("COPY (SELECT * FROM query(%s)) TO %s (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)", quote(query), quote(tmp)))
+	if err != nil {
+		return 0, fmt.Errorf("query: %w", err)
+	}
+	if rows, err = done.RowsAffected(); err != nil {
+		return 0, fmt.Errorf("query: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return 0, fmt.Errorf("export: %w", err)
+	}
+	return rows, nil
+}
+
 // setup returns the statements that make the views and then lock the engine.
-func setup(tapes []*trace.Tape, spill string) []string {
+func setup(tapes []*trace.Tape, spill, out string) []string {
 	var s, allowed []string
+	names := tapeNames(tapes)
 	for _, name := range tableNames {
 		var parts []string
-		for _, t := range tapes {
+		for i, t := range tapes {
 			path := filepath.Join(t.Dir(), parquetName(name))
 			allowed = append(allowed, quote(path), quote(glob(path)))
-			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, * FROM read_parquet(%s)", quote(text(filepath.Base(t.Name()))), quote(glob(path))))
+			columns := "*"
+			if name == "content" {
+				columns = fmt.Sprintf("* EXCLUDE (bytes), coalesce(bytes, %s(%d::UBIGINT, chunk::UBIGINT, chunk_offset::UBIGINT, length::UBIGINT)) AS data", chunkFunction, i)
+			}
+			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, %s FROM read_parquet(%s)", quote(names[i]), columns, quote(glob(path))))
 		}
 		s = append(s, fmt.Sprintf("CREATE VIEW %s AS %s", name, strings.Join(parts, " UNION ALL BY NAME ")))
+	}
+	if out != "" {
+		allowed = append(allowed, quote(out))
 	}
 	return append(s,
 		"SET temp_directory = "+quote(spill),
 		"SET allowed_paths = ["+strings.Join(allowed, ", ")+"]",
 		"SET enable_external_access = false",
 		"SET lock_configuration = true")
+}
+
+// tapeNames returns what the column tape calls each tape: its base name, or the name
+// that it was opened by where those are not distinct.
+func tapeNames(tapes []*trace.Tape) (names []string) {
+	times := map[string]int{}
+	for _, t := range tapes {
+		times[filepath.Base(t.Name())]++
+	}
+	for _, t := range tapes {
+		name := filepath.Base(t.Name())
+		if times[name] > 1 {
+			name = t.Name()
+		}
+		names = append(names, text(name))
+	}
+	return names
 }
 
 // glob escapes what read_parquet takes for a pattern.
@@ -196,12 +292,9 @@ func (r *Rows) Err() error {
 
 // Close ends the query.
 func (r *Rows) Close() error {
-	var errs []error
+	var err error
 	if r.rows != nil {
-		errs = append(errs, r.rows.Close())
+		err = r.rows.Close()
 	}
-	if r.conn != nil {
-		errs = append(errs, r.conn.Close())
-	}
-	return errors.Join(append(errs, r.db.Close(), os.RemoveAll(r.spill))...)
+	return errors.Join(err, r.session.close())
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,6 +202,60 @@ func TestIndexOfDamagedTapeFails(t *testing.T) {
 	}
 }
 
+// Names of any length fit the engine's memory, and rows stay in order.
+func TestIndexOfLongNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a.tape")
+	w, err := trace.CreateTape(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 60_000
+	long := strings.Repeat("long/", 700)
+	for i := range n {
+		name := fmt.Sprint("/", i, long)
+		if err := w.Write(&event.Event{Op: event.OpStat, PID: 1, TID: 1, Paths: []event.Path{{Raw: name, Abs: name}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(&trace.Manifest{Hosts: []trace.Host{{}}}); err != nil {
+		t.Fatal(err)
+	}
+	index(t, dir)
+	got := query(t, "SELECT count(*), max(length(file)), count(*) FILTER (seq <> before + 1) FROM (SELECT seq, file, lag(seq) OVER () AS before FROM events)", CSV, dir)
+	if want := fmt.Sprintf("%d,%d,0\n", n, len(long)+len("/59999")); !strings.HasSuffix(got, want) {
+		t.Error(got, want)
+	}
+}
+
+func TestIndexCanBeStopped(t *testing.T) {
+	dir := makeTape(t, "a.tape", 5000)
+	tape, err := trace.OpenTape(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = Index(ctx, tape, func(done, total int64) {
+		if done > total/2 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled index ends with %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 3 {
+		t.Errorf("left behind: %v", entries)
+	}
+	// What cannot be written fails, and does not wait for the rest.
+	if err := os.Mkdir(filepath.Join(dir, "opens.parquet.tmp"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Index(t.Context(), tape, nil); err == nil || !strings.Contains(err.Error(), "opens.parquet") {
+		t.Errorf("an index that cannot be written: %v", err)
+	}
+}
+
 // TestQueryIsConfined tries what a hostile statement may try.
 func TestQueryIsConfined(t *testing.T) {
 	dir := makeTape(t, "a.tape", 1)
@@ -228,6 +283,7 @@ func TestQueryIsConfined(t *testing.T) {
 		"EXPLAIN ANALYZE COPY (SELECT 1) TO '" + events + "'",
 		"EXPORT DATABASE '" + out + "'",
 		"CREATE TABLE x AS SELECT 1", "DROP VIEW events", "CALL pragma_version()",
+		"SELECT iotape_chunk(7, 1, 0, 1)", "SELECT iotape_chunk(0, 99, 0, 1)",
 		"", ";",
 	} {
 		rows, err := Query(t.Context(), opened(t, dir), sql, nil)
@@ -272,24 +328,4 @@ func TestQueryLimitsMemory(t *testing.T) {
 	if _, err := Query(ctx, opened(t, dir), "SELECT count(*) FROM range(100000000000)", nil); err == nil {
 		t.Error("a cancelled query runs")
 	}
-}
-
-func BenchmarkIndex(b *testing.B) {
-	const n = 100000
-	dir := makeTape(b, "a.tape", n)
-	tape, err := trace.OpenTape(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer tape.Close()
-	rows := 0
-	for b.Loop() {
-		if err := Index(b.Context(), tape, nil); err != nil {
-			b.Fatal(err)
-		}
-		rows += n * len(sample())
-	}
-	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
-	st, _ := os.Stat(filepath.Join(dir, "events.parquet"))
-	b.ReportMetric(float64(st.Size())/float64(n*len(sample())), "B/row")
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"strings"
 
-	"github.com/duckdb/duckdb-go/v2"
-
 	"iotape/event"
 	"iotape/trace"
 )
@@ -59,7 +57,7 @@ func isOpen(r *row) bool {
 // process is a row of the table processes. A process id that is used again after
 // all its threads ended is another process.
 type process struct {
-	host             string
+	host             int
 	pid, ppid        uint32
 	uid, gid         uint32
 	comm, exe, argv  string
@@ -74,7 +72,7 @@ type process struct {
 
 // file is a row of the table files.
 type file struct {
-	host     string
+	host     int
 	known    bool // dev, ino, mode and size are
 	dev, ino uint64
 	mode     uint32
@@ -240,7 +238,7 @@ func (s *summary) fileOf(r *row) *file {
 
 func totalColumns[R any](of func(*R) *totals) []column[R] {
 	n := func(name string, f func(*totals) int64) column[R] {
-		return numberColumn(name, duckdb.TYPE_BIGINT, func(r *R) int64 { return f(of(r)) })
+		return numberColumn(name, func(r *R) int64 { return f(of(r)) })
 	}
 	return []column[R]{
 		n("events", func(t *totals) int64 { return t.events }),
@@ -258,7 +256,6 @@ func totalColumns[R any](of func(*R) *totals) []column[R] {
 
 // processColumns is the table processes.
 func processColumns(hosts []string) []column[process] {
-	const u32, i64 = duckdb.TYPE_UINTEGER, duckdb.TYPE_BIGINT
 	status := func(f func(int64) (int32, bool)) func(*process) (int32, bool) {
 		return func(p *process) (int32, bool) {
 			if !p.known {
@@ -268,67 +265,65 @@ func processColumns(hosts []string) []column[process] {
 		}
 	}
 	return append([]column[process]{
-		enumColumn("host", hosts, func(p *process) string { return p.host }),
-		numberColumn("pid", u32, func(p *process) uint32 { return p.pid }),
-		numberColumn("ppid", u32, func(p *process) uint32 { return p.ppid }),
-		numberColumn("uid", u32, func(p *process) uint32 { return p.uid }),
-		numberColumn("gid", u32, func(p *process) uint32 { return p.gid }),
+		timeColumn("start_time", func(p *process) (int64, bool) { return p.startWall, true }),
+		timeColumn("end_time", func(p *process) (int64, bool) { return p.endWall, true }),
+		enumColumn("host", hosts, func(p *process) int { return p.host }),
+		numberColumn("pid", func(p *process) uint32 { return p.pid }),
+		numberColumn("ppid", func(p *process) uint32 { return p.ppid }),
+		numberColumn("uid", func(p *process) uint32 { return p.uid }),
+		numberColumn("gid", func(p *process) uint32 { return p.gid }),
 		textColumn("comm", func(p *process) string { return p.comm }),
 		textColumn("exe", func(p *process) string { return p.exe }),
 		textColumn("argv", func(p *process) string { return p.argv }),
-		numberColumn("threads", u32, func(p *process) uint32 { return uint32(p.count) }),
-		numberColumn("start_ns", i64, func(p *process) int64 { return p.start }),
-		numberColumn("end_ns", i64, func(p *process) int64 { return p.end }),
-		numberColumn("duration_ns", i64, func(p *process) int64 { return p.end - p.start }),
-		numberColumn("start_wall_ns", i64, func(p *process) int64 { return p.startWall }),
-		numberColumn("end_wall_ns", i64, func(p *process) int64 { return p.endWall }),
-		maybeColumn("exit_status", duckdb.TYPE_INTEGER, status(func(s int64) (int32, bool) { return int32(s >> 8 & 0xff), s&0x7f == 0 })),
-		maybeColumn("signal", duckdb.TYPE_INTEGER, status(func(s int64) (int32, bool) { return int32(s & 0x7f), s&0x7f != 0 })),
+		numberColumn("threads", func(p *process) uint32 { return uint32(p.count) }),
+		numberColumn("start_ns", func(p *process) int64 { return p.start }),
+		numberColumn("end_ns", func(p *process) int64 { return p.end }),
+		numberColumn("duration_ns", func(p *process) int64 { return p.end - p.start }),
+		maybeColumn("exit_status", status(func(s int64) (int32, bool) { return int32(s >> 8 & 0xff), s&0x7f == 0 })),
+		maybeColumn("signal", status(func(s int64) (int32, bool) { return int32(s & 0x7f), s&0x7f != 0 })),
 	}, totalColumns(func(p *process) *totals { return &p.totals })...)
 }
 
 // fileColumns is the table files.
 func fileColumns(hosts []string) []column[file] {
-	const i64 = duckdb.TYPE_BIGINT
 	return append([]column[file]{
-		enumColumn("host", hosts, func(f *file) string { return f.host }),
+		timeColumn("first_time", func(f *file) (int64, bool) { return f.firstWall, true }),
+		timeColumn("last_time", func(f *file) (int64, bool) { return f.lastWall, true }),
+		enumColumn("host", hosts, func(f *file) int { return f.host }),
 		textColumn("path", func(f *file) string { return f.path }),
-		enumColumn("type", typeNames, func(f *file) string {
-			if !f.known {
-				return ""
-			}
-			return typeName(f.mode)
-		}),
-		maybeColumn("dev", duckdb.TYPE_UBIGINT, func(f *file) (uint64, bool) { return f.dev, f.known }),
-		maybeColumn("ino", duckdb.TYPE_UBIGINT, func(f *file) (uint64, bool) { return f.ino, f.known }),
-		maybeColumn("mode", duckdb.TYPE_UINTEGER, func(f *file) (uint32, bool) { return f.mode, f.known }),
-		maybeColumn("size", i64, func(f *file) (int64, bool) { return f.size, f.known }),
-		numberColumn("first_ns", i64, func(f *file) int64 { return f.first }),
-		numberColumn("last_ns", i64, func(f *file) int64 { return f.last }),
-		numberColumn("first_wall_ns", i64, func(f *file) int64 { return f.firstWall }),
-		numberColumn("last_wall_ns", i64, func(f *file) int64 { return f.lastWall }),
+		enumColumn("type", typeNames, func(f *file) int { return typeOfMode(f.mode, f.known) }),
+		maybeColumn("dev", func(f *file) (uint64, bool) { return f.dev, f.known }),
+		maybeColumn("ino", func(f *file) (uint64, bool) { return f.ino, f.known }),
+		maybeColumn("mode", func(f *file) (uint32, bool) { return f.mode, f.known }),
+		maybeColumn("size", func(f *file) (int64, bool) { return f.size, f.known }),
+		numberColumn("first_ns", func(f *file) int64 { return f.first }),
+		numberColumn("last_ns", func(f *file) int64 { return f.last }),
 	}, totalColumns(func(f *file) *totals { return &f.totals })...)
 }
 
 var typeNames = []string{"file", "directory", "symlink", "fifo", "socket", "chardev", "blockdev", "other"}
 
-// typeName names the type in st_mode (S_IFMT, inode(7)).
-func typeName(mode uint32) string {
+// typeOfMode returns the position of the name of the type in st_mode (S_IFMT,
+// inode(7)), -1 if the mode is not known.
+func typeOfMode(mode uint32, known bool) int {
+	if !known {
+		return -1
+	}
 	switch mode & 0o170000 {
 	case 0o100000:
-		return "file"
+		return 0
 	case 0o040000:
-		return "directory"
+		return 1
 	case 0o120000:
-		return "symlink"
+		return 2
 	case 0o010000:
-		return "fifo"
+		return 3
 	case 0o140000:
-		return "socket"
+		return 4
 	case 0o020000:
-		return "chardev"
+		return 5
 	case 0o060000:
-		return "blockdev"
+		return 6
 	}
-	return "other"
+	return 7
 }

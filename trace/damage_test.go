@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +74,40 @@ func TestEveryFlipIsFound(t *testing.T) {
 			}
 		}
 		if err := os.WriteFile(path, whole, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Any bits, anywhere in the tape, not one in each byte.
+func TestRandomFlipsAreFound(t *testing.T) {
+	dir := makeTape(t, 20)
+	var files []string
+	var whole [][]byte
+	total := 0
+	for _, name := range tapeFiles(t, dir) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, whole, total = append(files, filepath.Join(dir, name)), append(whole, b), total+len(b)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10000 / stride() {
+		at, i := rng.IntN(total), 0
+		for at >= len(whole[i]) {
+			at, i = at-len(whole[i]), i+1
+		}
+		b := slices.Clone(whole[i])
+		bits := byte(1 + rng.IntN(255))
+		b[at] ^= bits
+		if err := os.WriteFile(files[i], b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := use(t, dir); !defined(err) {
+			t.Fatalf("%s: bits %08b flipped at %d: %v", files[i], bits, at, err)
+		}
+		if err := os.WriteFile(files[i], whole[i], 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 
@@ -151,8 +152,14 @@ func hintFor(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// openTape opens the tape that an argument names.
+// openTape opens the tape that an argument names, or what can be made one for the
+// moment.
 func openTape(ctx context.Context, path string) (*trace.Tape, error) {
+	if st, err := os.Stat(path); err == nil && !st.IsDir() {
+		// With a reader that goes away, head(1) say, writing is to fail instead of
+		// killing: the moment's tape has to be removed.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	}
 	t, err := trace.OpenContext(ctx, path)
 	if err != nil {
 		if strings.Contains(err.Error(), path) {

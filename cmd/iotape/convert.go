@@ -3,15 +3,18 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -39,10 +42,12 @@ func newConvert(c *console) *cobra.Command {
 
 ` + formatTable() + `
 What a file is that is read is seen in its first bytes, and if not, in its suffix;
---from and --to say it where neither tells. What OUT cannot hold is counted.`,
+--from and --to say it where neither tells. An OUT whose name ends in .gz is
+compressed. What OUT cannot hold is counted.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
-  iotape convert trace.ds trace.tape && iotape stat trace.tape`,
+  iotape convert trace.ds trace.tape && iotape stat trace.tape
+  iotape convert build.tape build.pftrace`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  converted, and nothing was left out", "1  converted; something was left out, and is listed", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,6 +77,7 @@ What a file is that is read is seen in its first bytes, and if not, in its suffi
 	f.StringVar(&to, "to", "", "the `FORMAT` of OUT")
 	f.StringVar(&o.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; every tool reads the first three")
 	f.BoolVar(&o.ForReplayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
+	f.Int64Var(&o.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 is all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
 	f.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
@@ -80,7 +86,10 @@ What a file is that is read is seen in its first bytes, and if not, in its suffi
 // formatTable lists the formats for the help.
 func formatTable() string {
 	var b strings.Builder
-	for _, f := range all.Formats() {
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	formats := slices.Clone(all.Formats())
+	slices.SortFunc(formats, func(a, b *format.Format) int { return strings.Compare(a.ID, b.ID) })
+	for _, f := range formats {
 		way := "read and written"
 		switch {
 		case f.Write == nil:
@@ -88,8 +97,9 @@ func formatTable() string {
 		case f.Read == nil:
 			way = "written"
 		}
-		fmt.Fprintf(&b, "  %-12s %-14s %s (%s)\n", f.ID, strings.Join(f.Suffixes, " "), f.About, way)
+		fmt.Fprintf(w, "  %s\t%s\t%s (%s)\n", f.ID, strings.Join(f.Suffixes, " "), f.About, way)
 	}
+	w.Flush()
 	return b.String()
 }
 
@@ -122,6 +132,9 @@ func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
 	if cv.to == nil {
 		cv.to = all.ByName(cv.out)
 	}
+	if cv.to == nil {
+		cv.to = all.ByName(strings.TrimSuffix(cv.out, gzipSuffix))
+	}
 	switch {
 	case cv.to == nil:
 		return nil, usageError{fmt.Errorf("cannot tell from the name %s what it is to be: --to says it", cv.out)}
@@ -146,13 +159,28 @@ func (cv *conversion) export(ctx context.Context) (_ *converted, err error) {
 			os.Remove(cv.out)
 		}
 	}()
-	w := bufio.NewWriterSize(f, 1<<20)
-	done, err := cv.to.Write(ctx, w, t, cv.options)
+	buf := bufio.NewWriterSize(f, 1<<20)
+	out := io.WriteCloser(unclosed{buf})
+	if strings.HasSuffix(cv.out, gzipSuffix) && all.ByName(cv.out) != cv.to { // or the format compresses by itself
+		out = gzip.NewWriter(buf)
+	}
+	done, err := cv.to.Write(ctx, out, t, cv.options)
+	if err == nil {
+		err = errors.Join(out.Close(), buf.Flush())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cv.out, err)
 	}
-	return &converted{"tape", cv.to.Name, *done}, w.Flush()
+	return &converted{"tape", cv.to.Name, *done}, nil
 }
+
+// gzipSuffix is of files that are compressed, whatever the format is.
+const gzipSuffix = ".gz"
+
+// unclosed is a Writer with nothing to close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
 
 // importTape makes a stream of each host in the file, and a tape of those.
 func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, error) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -13,26 +15,28 @@ import (
 	"iotape/trace"
 )
 
+// querying is what to ask, and where the answer goes.
+type querying struct {
+	csv, json       bool
+	parquet, output string
+}
+
 func newQuery(c *console) *cobra.Command {
-	var asCSV, asJSON bool
+	var q querying
 	cmd := &cobra.Command{
 		Use:   "query TAPE... SQL",
 		Short: "Ask with SQL",
-		Long: `Query runs one SQL statement (of DuckDB) over the tables events, processes and
-files of one or more tapes. The tables are the Parquet files in the tape; they are
-made first if they are missing. The statement can read nothing else.`,
+		Long: `Query runs one SQL statement (of DuckDB) over the tables events, processes, files,
+opens and content of one or more tapes, or files of other formats. The tables are the
+Parquet files in the tape; they are made first if they are missing. Each has the
+column tape. The statement can read nothing else. docs/query.md describes the
+columns, and has examples.`,
 		Example: `  iotape query git.tape "SELECT op, count(*), sum(bytes) FROM events GROUP BY op ORDER BY 3 DESC"
   iotape query git.tape "DESCRIBE events"
-  iotape query --csv a.tape b.tape "SELECT * FROM files" > files.csv`,
+  iotape query --csv -o files.csv a.tape b.tape "SELECT * FROM files"
+  iotape query --parquet opens.parquet a.tape "SELECT * FROM opens WHERE NOT sequential"`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := store.Table
-			switch {
-			case asCSV:
-				format = store.CSV
-			case asJSON:
-				format = store.JSON
-			}
 			var tapes []*trace.Tape
 			for _, path := range args[:len(args)-1] {
 				t, err := openTape(cmd.Context(), path)
@@ -45,21 +49,65 @@ made first if they are missing. The statement can read nothing else.`,
 				}
 				tapes = append(tapes, t)
 			}
-			rows, err := store.Query(cmd.Context(), tapes, args[len(args)-1], nil)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			return c.print(func(w *bufio.Writer) error {
-				_, err := store.Render(w, rows, format)
-				return err
-			})
+			return q.run(cmd.Context(), c, tapes, args[len(args)-1])
 		},
 	}
-	cmd.Flags().BoolVar(&asCSV, "csv", false, "comma-separated values with a header")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
-	cmd.MarkFlagsMutuallyExclusive("json", "csv")
+	f := cmd.Flags()
+	f.BoolVar(&q.csv, "csv", false, "comma-separated values with a header")
+	f.BoolVar(&q.json, "json", false, "one JSON object per line")
+	f.StringVar(&q.parquet, "parquet", "", "write the Parquet `FILE`, and print nothing")
+	f.StringVarP(&q.output, "output", "o", "", "write to `FILE`; it is replaced when all is written")
+	cmd.MarkFlagsMutuallyExclusive("json", "csv", "parquet")
+	cmd.MarkFlagsMutuallyExclusive("output", "parquet")
 	return cmd
+}
+
+func (q *querying) run(ctx context.Context, c *console, tapes []*trace.Tape, query string) error {
+	if q.parquet != "" {
+		_, err := store.Export(ctx, tapes, query, q.parquet, nil)
+		return err
+	}
+	format := store.Table
+	switch {
+	case q.csv:
+		format = store.CSV
+	case q.json:
+		format = store.JSON
+	}
+	rows, err := store.Query(ctx, tapes, query, nil)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	render := func(w io.Writer) error {
+		_, err := store.Render(w, rows, format)
+		return err
+	}
+	if q.output == "" {
+		return c.print(func(w *bufio.Writer) error { return render(w) })
+	}
+	return writeFile(q.output, render)
+}
+
+// writeFile gives a file what write writes, all or nothing. What is no regular file, as
+// a pipe, is written as it goes.
+func writeFile(path string, write func(io.Writer) error) error {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	f, err := os.OpenFile(path+".partial", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		os.Remove(f.Name())
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
 
 func indexIfNeeded(ctx context.Context, c *console, t *trace.Tape) error {
@@ -84,8 +132,8 @@ func newIndex(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "index TAPE...",
 		Short: "Make or remake the Parquet files of a tape",
-		Long: `Index derives events.parquet, processes.parquet and files.parquet from a tape,
-and replaces those that are there. iotape query reads them, and so does every
+		Long: `Index derives events.parquet, processes.parquet, files.parquet, opens.parquet and
+content.parquet from a tape, and replaces those that are there. iotape query reads them, and so does every
 program that reads Parquet.`,
 		Example: `  iotape index git.tape
   python3 -c 'import pandas; print(pandas.read_parquet("git.tape/files.parquet"))'`,

@@ -21,7 +21,8 @@ const maxShown = 20
 
 func newReplay(c *console) *cobra.Command {
 	var o replay.Options
-	var asJSON bool
+	var asJSON, dry bool
+	var checks, mismatch, pace string
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
 		Short: "Repeat the recorded calls inside a directory",
@@ -33,17 +34,44 @@ With --verify it compares every result with the recorded one: return values and
 error numbers, the bytes of every read, what stat and directory listings said as
 far as it can be reproduced; and in the end the files with those that the
 recording left. What processes do with each other (pipes, sockets, signals) is
-modelled and not repeated; docs/ops.md has the list.`,
+modelled and not repeated; --dry-run says which calls of a tape these are, docs/ops.md
+which there are.`,
 		Example: `  iotape replay git.tape --into again --verify
-  iotape replay git.tape --into again --verify --json | jq .different`,
+  iotape replay git.tape --into again --verify --json | jq .different
+  iotape replay db.tape --into again --verify=returns,data --on-mismatch abort
+  iotape replay db.tape --dry-run --into /mnt/ssd
+  iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  replayed; with --verify, everything agreed", "1  with --verify, something differed", "2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Checks, err = replay.ParseChecks(checks); err != nil {
+				return usageError{fmt.Errorf("--verify: %w", err)}
+			}
+			if o.Pace, err = replay.ParsePace(pace); err != nil {
+				return usageError{fmt.Errorf("--pace: %w", err)}
+			}
+			if o.Speed <= 0 {
+				return usageError{errors.New("--speed: it is to be greater than 0")}
+			}
+			switch mismatch {
+			case "warn":
+			case "abort":
+				o.Abort = true
+			default:
+				return usageError{fmt.Errorf("--on-mismatch %s: it is warn or abort", mismatch)}
+			}
+			if o.Into == "" && !dry {
+				return usageError{errors.New(`required flag(s) "into" not set`)}
+			}
 			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer t.Close()
+			if dry {
+				return dryRun(cmd.Context(), c, t, o.Into, asJSON)
+			}
 			progress := c.progress(report.Count)
 			phases := map[string]string{"plan": "planning", "replay": "replaying", "compare": "comparing"}
 			o.Progress = func(phase string, done, total uint64) {
@@ -59,7 +87,7 @@ modelled and not repeated; docs/ops.md has the list.`,
 			} else {
 				err = c.print(func(w *bufio.Writer) error { return writeReplay(w, rep, &o, term.StyleOf(c.out)) })
 			}
-			if err == nil && o.Verify && !rep.OK() {
+			if err == nil && o.Checks != replay.CheckNone && !rep.OK() {
 				return &statusError{Status: exitFound}
 			}
 			return err
@@ -67,12 +95,14 @@ modelled and not repeated; docs/ops.md has the list.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Into, "into", "", "the `DIR` to replay into; made if it does not exist, else it must be empty")
-	f.BoolVar(&o.Verify, "verify", false, "compare every result, and the files in the end")
+	f.StringVar(&checks, "verify", "none", "compare with the recording: all, which is what --verify alone means, or `WHAT` of returns, data, stat, dirs and tree, with commas")
+	f.Lookup("verify").NoOptDefVal = "all"
+	f.StringVar(&mismatch, "on-mismatch", "warn", "`WHAT` to do when a result differs: warn in the end, or abort")
+	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap (as fast as possible), think (with the computing between them) or recorded (at their times)")
+	f.Float64Var(&o.Speed, "speed", 1, "with --pace think or recorded: `F` times as fast as recorded")
 	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")
 	f.BoolVar(&asJSON, "json", false, "the report as one JSON object")
-	if err := cmd.MarkFlagRequired("into"); err != nil {
-		panic(err) // the flag is there, five lines above
-	}
+	f.BoolVar(&dry, "dry-run", false, "only say which calls would be made, and what of it DIR lacks, if --into names one")
 	return cmd
 }
 
@@ -90,7 +120,16 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
 	}
-	if !o.Verify {
+	if t := r.Timing; t != nil && t.Pace == replay.PaceRecorded {
+		fmt.Fprintf(w, "%s as recorded, %s here (%+.2f %% of the schedule); calls were %s late on average, %s at most\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS),
+			100*(float64(t.ReplayedNS)*t.Speed/float64(max(t.RecordedNS, 1))-1), report.Duration(t.LagMeanNS), report.Duration(t.LagMaxNS))
+	} else if t != nil {
+		fmt.Fprintf(w, "calls went on for %s as recorded, and for %s here\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS))
+	}
+	if r.Aborted {
+		fmt.Fprintln(w, style.Bad("stopped at the first difference"))
+	}
+	if o.Checks == replay.CheckNone {
 		return nil
 	}
 	if r.OK() {

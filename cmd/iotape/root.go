@@ -58,7 +58,7 @@ ordinary user with ptrace.`,
 	root.SetErr(c.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newRecord(c), newDump(c), newSeal(c), newRepair(c), newMerge(c), newSlice(c), newDiff(c), newRaw(c), newPrint(c), newStat(c), newReplay(c), newCheck(c), newConvert(c),
+		newRecord(c), newDump(c), newSeal(c), newRepair(c), newMerge(c), newSlice(c), newDiff(c), newRaw(c), newPrint(c), newStat(c), newReplay(c), newSkeleton(c), newCheck(c), newConvert(c),
 		newQuery(c), newIndex(c), newOps(c), newCompletion(c), newMan(c), newVersion(c),
 	)
 	for _, cmd := range root.Commands() {

@@ -15,7 +15,21 @@ import (
 	"strings"
 
 	"iotape/format"
+	"iotape/format/babeltrace"
+	"iotape/format/blkparse"
+	"iotape/format/catlog"
+	"iotape/format/chrometrace"
+	"iotape/format/dftracer"
+	"iotape/format/dio"
+	"iotape/format/dxt"
+	"iotape/format/fiolog"
+	"iotape/format/otlp"
+	"iotape/format/perfetto"
+	"iotape/format/rows"
+	"iotape/format/scap"
+	"iotape/format/shiviz"
 	"iotape/format/snia"
+	"iotape/format/straceread"
 	"iotape/merge"
 	"iotape/seal"
 	"iotape/trace"
@@ -25,6 +39,21 @@ import (
 // first.
 var formats = []*format.Format{
 	&snia.Format,
+	&dio.Format,
+	&catlog.Format,
+	&otlp.Format,
+	&shiviz.Format,
+	&dxt.Format,
+	&fiolog.Format,
+	&dftracer.Format,
+	&rows.CSV,
+	&rows.NDJSON,
+	&blkparse.Format,
+	&scap.Format,
+	&babeltrace.Format,
+	&perfetto.Format,
+	&chrometrace.Format,
+	&straceread.Format,
 }
 
 // Formats returns what is known. The caller must not change it.

@@ -2,7 +2,6 @@ package snia
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +12,7 @@ import (
 	"iotape/event"
 	"iotape/format"
 	"iotape/format/dataseries"
-	"iotape/seal"
+	"iotape/format/formattest"
 	"iotape/trace"
 )
 
@@ -76,44 +75,13 @@ func TestEveryCallHasAnOperation(t *testing.T) {
 // imported seals what Import makes of a file.
 func imported(t *testing.T, r *dataseries.Reader) (*trace.Tape, *format.Done) {
 	t.Helper()
-	im := format.NewImport(t.TempDir(), "test")
-	w, err := im.Host("h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Import(r, w, &im.Done); err != nil {
-		t.Fatal(err)
-	}
-	streams, err := im.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := os.Open(streams[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Close()
-	dir := filepath.Join(t.TempDir(), "x.tape")
-	tw, err := trace.CreateTape(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := seal.Seal(context.Background(), stream, tw, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if st.Damage != nil || st.Lost != 0 {
-		t.Fatalf("sealing: %v, lost %d", st.Damage, st.Lost)
-	}
-	if err := tw.Close(st.Manifest("test")); err != nil {
-		t.Fatal(err)
-	}
-	tape, err := trace.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tape.Close() })
-	return tape, &im.Done
+	return formattest.Tape(t, func(im *format.Import) error {
+		w, err := im.Host("h")
+		if err != nil {
+			return err
+		}
+		return Import(r, w, &im.Done)
+	})
 }
 
 // describe lists what the schema holds of a tape's calls.

@@ -38,7 +38,7 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 	dst = p.appendResult(dst, e, spec)
 	if e.Flags&event.Interrupted == 0 {
 		dst = append(dst, " <"...)
-		dst = appendSeconds(dst, e.Exit-e.Enter)
+		dst = p.appendSeconds(dst, e.Exit-e.Enter)
 		dst = append(dst, '>')
 	}
 	return append(dst, '\n')

@@ -30,6 +30,8 @@ type Options struct {
 	Clock   Clock // "" is Elapsed
 	// Location is the time zone of Wall. Nil is local time.
 	Location *time.Location
+	// Nanoseconds writes times with nine decimals, not six.
+	Nanoseconds bool
 	// StartNS is the monotonic time, in ns, that Elapsed counts from.
 	StartNS int64
 	// Hosts are the tape's. Without them all events are taken for amd64's.
@@ -115,23 +117,27 @@ func (p *Printer) appendTime(dst []byte, e *event.Event) []byte {
 	case Wall:
 		dst = time.Unix(0, p.wall(e, e.Enter)).In(p.o.Location).AppendFormat(dst, "15:04:05.000000")
 	case Unix:
-		dst = appendSeconds(dst, p.wall(e, e.Enter))
+		dst = p.appendSeconds(dst, p.wall(e, e.Enter))
 	default:
-		dst = appendSeconds(dst, e.Enter-p.o.StartNS)
+		dst = p.appendSeconds(dst, e.Enter-p.o.StartNS)
 	}
 	return append(dst, ' ')
 }
 
-// appendSeconds writes ns as seconds with six decimals.
-func appendSeconds(dst []byte, ns int64) []byte {
+// appendSeconds writes ns as seconds.
+func (p *Printer) appendSeconds(dst []byte, ns int64) []byte {
 	if ns < 0 {
 		dst, ns = append(dst, '-'), -ns
 	}
-	us := uint64(ns) / 1000
-	dst = strconv.AppendUint(dst, us/1e6, 10)
+	const second = 1e9
+	frac, unit := uint64(ns)%second, uint64(second/10)
+	dst = strconv.AppendUint(dst, uint64(ns)/second, 10)
 	dst = append(dst, '.')
-	frac := us % 1e6
-	for unit := uint64(1e5); unit > 0; unit /= 10 {
+	last := uint64(1000)
+	if p.o.Nanoseconds {
+		last = 1
+	}
+	for ; unit >= last; unit /= 10 {
 		dst = append(dst, byte('0'+frac/unit%10))
 	}
 	return dst

@@ -1,0 +1,154 @@
+package fiolog_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"iotape/format"
+	_ "iotape/format/all"
+	"iotape/format/fiolog"
+	"iotape/trace"
+)
+
+// open opens a log as a tape.
+func open(t *testing.T, log string) *trace.Tape {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.fio")
+	if err := os.WriteFile(path, []byte(log), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tape, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tape.Close() })
+	return tape
+}
+
+const log = `fio version 3 iolog
+1 /data/a add
+1 /data/a open
+20 /data/a write 0 65536
+21 /data/b add
+21 /data/b open
+30 /data/b write 0 10
+31 /data/a read 100 4000
+40 /data/b sync 0 0
+41 /data/b datasync 0 0
+50 /data/a trim 4096 4096
+2000000 /data/b close
+2000001 /data/b open
+2000002 /data/b read 3 5
+2000003 /data/b close
+2000004 /data/a close
+`
+
+func TestRoundTrip(t *testing.T) {
+	var out bytes.Buffer
+	done, err := fiolog.Export(&out, open(t, log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != log {
+		t.Errorf("it became:\n%s", &out)
+	}
+	if n := uint64(strings.Count(log, "\n") - 1); done.Records != n || len(done.Left) != 0 {
+		t.Errorf("%d records, not %d; left out: %v", done.Records, n, done.Left)
+	}
+}
+
+// TestFio lets fio replay an export.
+func TestFio(t *testing.T) {
+	fio, err := exec.LookPath("fio")
+	if err != nil {
+		t.Skip("skipped: there is no fio (Debian: apt install fio)")
+	}
+	dir := t.TempDir()
+	var out bytes.Buffer
+	// Trims are not for fio 3.33, which says of each that it does not know them.
+	text := strings.ReplaceAll(strings.Replace(log, "50 /data/a trim 4096 4096\n", "", 1), "/data/", dir+"/")
+	if _, err := fiolog.Export(&out, open(t, text)); err != nil {
+		t.Fatal(err)
+	}
+	iolog := filepath.Join(dir, "iolog")
+	if err := os.WriteFile(iolog, out.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(fio, "--read_iolog="+iolog, "--replay_no_stall=1", "--name=x", "--output-format=json")
+	cmd.Dir = dir
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	answer, err := cmd.Output()
+	if err != nil || complaints.Len() > 0 {
+		t.Fatalf("fio: %v: %s%s", err, answer, &complaints)
+	}
+	type moved struct {
+		Bytes int64 `json:"io_bytes"`
+		IOs   int64 `json:"total_ios"`
+	}
+	var report struct {
+		Jobs []struct {
+			Error             int
+			Read, Write, Sync moved
+		}
+	}
+	if err := json.Unmarshal(answer, &report); err != nil || len(report.Jobs) != 1 {
+		t.Fatalf("fio's report: %v: %s", err, answer)
+	}
+	j := report.Jobs[0]
+	if j.Error != 0 || j.Read != (moved{4005, 2}) || j.Write != (moved{65546, 2}) || j.Sync.IOs == 0 { // datasync is not counted
+		t.Errorf("fio did %+v", j)
+	}
+	if st, err := os.Stat(filepath.Join(dir, "a")); err != nil || st.Size() != 65536 {
+		t.Error("fio's file:", st, err)
+	}
+}
+
+func TestLeftOut(t *testing.T) {
+	long := "/" + strings.Repeat("x", 300)
+	tape := open(t, fmt.Sprintf("fio version 2 iolog\n/proc/x open\n/proc/x read 0 9\n%s open\n%s write 0 9\n/ok open\n/ok read 0 0\n", long, long))
+	var out bytes.Buffer
+	done, err := fiolog.Export(&out, tape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(done.Left); out.String() != "fio version 3 iolog\n" || !strings.Contains(got, "reads of /proc and /sys:1") ||
+		!strings.Contains(got, "names fio cannot read:1") || !strings.Contains(got, "reads and writes of nothing") {
+		t.Errorf("%s\n%s", got, &out)
+	}
+}
+
+func TestNoLog(t *testing.T) {
+	for _, text := range []string{"", "fio version 1 iolog\n", "\n", "hello"} {
+		im := format.NewImport(t.TempDir(), "test")
+		if err := fiolog.Import(context.Background(), strings.NewReader(text), im); text != "" && (err == nil || !strings.Contains(err.Error(), "line 1")) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if streams, _ := im.Close(); len(streams) != 0 {
+			t.Errorf("%q has events", text)
+		}
+	}
+}
+
+func FuzzImport(f *testing.F) {
+	f.Add([]byte(log))
+	f.Add([]byte("fio version 2 iolog\na add\na open\na write 0 4096\na wait 100 0\na trim 0 1\na sync 0 0\na close\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		im := format.NewImport(t.TempDir(), "fuzz")
+		err := fiolog.Import(context.Background(), bytes.NewReader(b), im)
+		streams, closeErr := im.Close()
+		if closeErr != nil {
+			t.Fatal(closeErr)
+		}
+		if err == nil && im.Records > 0 && len(streams) != 1 {
+			t.Errorf("%d records, %d streams", im.Records, len(streams))
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package rows_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"iotape/event"
+	"iotape/format"
+	"iotape/format/all"
+	"iotape/format/rows"
+	"iotape/seal"
+	"iotape/trace"
+)
+
+// tape returns one with a write of 100 bytes to a file whose name wants quotes.
+func tape(t *testing.T) *trace.Tape {
+	t.Helper()
+	dir := t.TempDir()
+	im := format.NewImport(dir, "test")
+	w, err := im.Host("h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := format.Call{Op: event.OpOpen, PID: 7, TID: 7, Enter: 1, Exit: 2, Ret: 3, Args: [6]uint64{1: 1}}
+	open.Text(0, "/a, \"b\"", false)
+	write := format.Call{Op: event.OpWrite, PID: 7, TID: 7, Enter: 3, Exit: 4, Ret: 100, Args: [6]uint64{3, 0, 100}}
+	write.Bytes(1, []byte(strings.Repeat("x", 100)), 0)
+	for _, c := range []*format.Call{&open, &write} {
+		if err := w.Call(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	streams, err := im.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(streams[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	name := filepath.Join(dir, "x.tape")
+	tw, err := trace.CreateTape(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := seal.Seal(context.Background(), f, tw, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tw.Close(st.Manifest("test")); err != nil {
+		t.Fatal(err)
+	}
+	x, err := trace.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+func TestCSV(t *testing.T) {
+	var out bytes.Buffer
+	done, err := rows.CSV.Write(context.Background(), &out, tape(t), &format.Options{})
+	if err != nil || done.Records != 2 || len(done.Left) != 0 {
+		t.Fatalf("%v, %+v", err, done)
+	}
+	table, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(table) != 3 {
+		t.Fatalf("%v: %q", err, table)
+	}
+	column := map[string]int{}
+	for i, name := range table[0] {
+		column[name] = i
+	}
+	if row := table[2]; row[column["op"]] != "write" || row[column["bytes"]] != "100" || row[column["file"]] != "/a, \"b\"" || row[column["host"]] != "h" {
+		t.Errorf("%q", row)
+	}
+}
+
+func TestNDJSON(t *testing.T) {
+	for _, x := range []struct{ ask, shown, cut int }{{0, 32, 68}, {50, 50, 50}, {1000, 100, 0}, {-1, 100, 0}} {
+		var out bytes.Buffer
+		done, err := rows.NDJSON.Write(context.Background(), &out, tape(t), &format.Options{ContentBytes: int64(x.ask)})
+		if err != nil || done.Records != 2 {
+			t.Fatalf("%v, %+v", err, done)
+		}
+		var cut uint64
+		for _, n := range done.Left {
+			cut += n
+		}
+		if int(cut) != x.cut {
+			t.Errorf("%d bytes asked for: left out %v", x.ask, done.Left)
+		}
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(lines) != 2 || strings.Count(lines[1], "x") < x.shown || strings.Count(lines[1], "x") > x.shown+1 {
+			t.Errorf("%d bytes asked for: %q", x.ask, lines)
+		}
+		for _, l := range lines {
+			if !json.Valid([]byte(l)) {
+				t.Errorf("no JSON: %s", l)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, id := range map[string]string{"x.csv": "csv", "x.ndjson": "ndjson", "x.jsonl": "ndjson"} {
+		if f := all.ByName(name); f == nil || f.ID != id {
+			t.Errorf("%s is %v", name, f)
+		}
+	}
+}

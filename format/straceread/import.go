@@ -1,0 +1,450 @@
+package straceread
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"iotape/event"
+	"iotape/format"
+	"iotape/trace"
+)
+
+// What is left out, by the names that a user sees.
+const (
+	notUnderstood = "lines that are not understood"
+	tooLong       = "lines longer than 64 MiB"
+	signals       = "signals"
+	beganBefore   = "calls that began before the trace"
+	tooMany       = "calls under way, of which there are too many"
+	guessed       = "threads whose process is a guess"
+	stacks        = "stack traces"
+)
+
+// Limits of what a hostile file can make the importer hold.
+const (
+	maxThreads = 1 << 20
+	maxFDs     = 1 << 20 // of a process
+	maxHeads   = 256 << 20
+)
+
+// ErrNotStrace is returned for files without one line of strace.
+var ErrNotStrace = fmt.Errorf("no system calls in it: %w", trace.ErrNotATrace)
+
+// Import writes the calls of strace's text to w and counts them in done. pid is the
+// process whose lines have no number, 0 if that is not known.
+func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error {
+	w.Unsorted = true // a child's lines may come before its maker's call returns
+	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{}, values: map[valueKey]uint64{}}
+	br := bufio.NewReaderSize(r, 1<<20)
+	if x.main == 0 {
+		head, _ := br.Peek(br.Size())
+		x.main = findPID(head)
+	}
+	l := lines{r: br}
+	for {
+		b, err := l.next()
+		switch {
+		case errors.Is(err, errLong):
+			done.LeftOut(tooLong, 1)
+			continue
+		case err == io.EOF:
+			return x.end()
+		case err != nil:
+			return err
+		}
+		if err := x.line(string(b)); err != nil {
+			return fmt.Errorf("line %d: %w", l.n, err)
+		}
+	}
+}
+
+// findPID looks for the number of the first process in a trace whose first lines do
+// not say it.
+func findPID(head []byte) uint32 {
+	for line := range strings.Lines(string(head)) {
+		p := parsePrefix(strings.TrimSuffix(line, "\n"))
+		if p.tid != 0 {
+			if strings.HasPrefix(p.body, "<... ") && strings.Contains(p.body, "fork resumed>") {
+				return p.tid // what was begun before there were numbers
+			}
+			continue
+		}
+		for _, name := range [...]string{"set_tid_address(", "getpid(", "gettid("} {
+			if _, result, ok := strings.Cut(p.body, "= "); ok && strings.HasPrefix(p.body, name) {
+				result, _, _ = strings.Cut(result, " ")
+				if v, err := strconv.ParseUint(result, 10, 32); err == nil && v > 0 {
+					return uint32(v)
+				}
+			}
+		}
+	}
+	return 1
+}
+
+type importer struct {
+	w       *format.Writer
+	done    *format.Done
+	main    uint32 // thread of the lines that have no number
+	threads map[uint32]*thread
+	making  []*thread // in a call that makes threads, oldest first
+	held    int       // bytes of calls that are not finished
+	clock   clock
+	carried string // what stood in front of "strace: Process 12 attached"
+	calls   int
+	values  map[valueKey]uint64
+	fields  []*field // scratch
+}
+
+type thread struct {
+	tid  uint32
+	p    *process
+	comm string
+	exit uint64 // of its last call, ns
+
+	head  string // the call under way, as far as it stands there; "" if there is none
+	enter uint64
+	makes bool // it makes threads
+	group bool // in the same process
+	ended bool // exit_group said so
+}
+
+type process struct {
+	pid, parent uint32
+	began       uint64 // time of its first line, ns
+	cwd         bool   // known
+	opens       bool   // the trace has calls that open files
+	fds         map[int32]*openFile
+}
+
+// line takes one line.
+func (x *importer) line(s string) error {
+	if x.carried != "" {
+		if strings.HasPrefix(s, " <unfinished") {
+			s = x.carried + s
+		} else {
+			x.done.LeftOut(notUnderstood, 1)
+		}
+		x.carried = ""
+	}
+	if head, ok := notice(s); ok {
+		x.carried = head
+		return nil
+	}
+	p := parsePrefix(s)
+	at := x.clock.at(&p)
+	if p.body == "" {
+		return nil
+	}
+	switch c := p.body[0]; {
+	case c == '+' && strings.HasPrefix(p.body, "+++ ") && strings.HasSuffix(p.body, " +++"):
+		return x.ended(&p, at, p.body[4:len(p.body)-4])
+	case c == '-' && strings.HasPrefix(p.body, "--- "):
+		return x.mark(&p, at, strings.TrimSuffix(p.body[4:], " ---"))
+	case c == '<' && strings.HasPrefix(p.body, "<... "):
+		return x.resumed(&p, at)
+	case c == '>':
+		x.done.LeftOut(stacks, 1)
+		return nil
+	case strings.HasPrefix(p.body, "strace: ") || strings.HasPrefix(p.body, "Process ") || strings.HasPrefix(p.body, "[ Process PID="):
+		return nil
+	}
+	name, _, ok := strings.Cut(p.body, "(")
+	if !ok || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		x.done.LeftOut(notUnderstood, 1)
+		return nil
+	}
+	t, err := x.thread(&p)
+	if err != nil {
+		return err
+	}
+	if head, ok := strings.CutSuffix(p.body, "<unfinished ...>"); ok {
+		return x.unfinished(t, name, head, at)
+	}
+	if t.head != "" { // its end is not in the trace
+		if err := x.interrupted(t); err != nil {
+			return err
+		}
+	}
+	return x.call(t, p.body, at, 0)
+}
+
+// notice takes what strace says of a process off a line's end: it may come in the middle
+// of a call.
+func notice(s string) (head string, ok bool) {
+	i := strings.LastIndex(s, "Process ")
+	if i < 0 {
+		return s, false
+	}
+	number, what, _ := strings.Cut(s[i+len("Process "):], " ")
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		return s, false
+	}
+	switch what {
+	case "attached", "detached", "suspended", "resumed":
+		return strings.TrimSuffix(s[:i], "strace: "), true
+	}
+	return s, false
+}
+
+// thread returns whose line it is.
+func (x *importer) thread(p *prefix) (*thread, error) {
+	tid := p.tid
+	if tid == 0 {
+		tid = x.main
+		if len(x.threads) == 1 && x.threads[tid] == nil { // the only one that is left
+			for only := range x.threads {
+				tid = only
+			}
+		}
+	}
+	t := x.threads[tid]
+	if t == nil {
+		var err error
+		if t, err = x.newThread(tid, x.maker(), false); err != nil {
+			return nil, err
+		}
+	}
+	if p.comm != "" && p.comm != t.comm {
+		t.comm = p.comm
+		return t, x.w.Task(&format.Task{PID: t.p.pid, TID: t.tid, PPID: t.p.parent, Comm: t.comm}, x.clock.now)
+	}
+	return t, nil
+}
+
+// maker returns who made a thread whose first line comes before the call that made it
+// returned, nil if there is nobody.
+func (x *importer) maker() *thread {
+	if len(x.making) == 0 {
+		return nil
+	}
+	first := x.making[0]
+	for _, t := range x.making[1:] {
+		if t.group != first.group || t.p != first.p {
+			x.done.LeftOut(guessed, 1)
+			break
+		}
+	}
+	return first
+}
+
+// newThread makes a thread that another one has made, which may be nil. Unless group is
+// known to be set, what the maker is doing says whether it is in the same process.
+func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error) {
+	if len(x.threads) >= maxThreads {
+		return nil, fmt.Errorf("more than %d threads at a time", maxThreads)
+	}
+	t := &thread{tid: tid}
+	switch {
+	case by == nil:
+		t.p = &process{pid: tid, began: x.clock.now, fds: map[int32]*openFile{}}
+	case group || by.group:
+		t.p = by.p
+	default:
+		t.p = &process{pid: tid, parent: by.p.pid, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
+		for fd, f := range by.p.fds {
+			t.p.fds[fd] = f
+		}
+	}
+	x.threads[tid] = t
+	return t, nil
+}
+
+// unfinished keeps a call until its other half comes.
+func (x *importer) unfinished(t *thread, name, head string, at uint64) error {
+	if t.head != "" {
+		if err := x.interrupted(t); err != nil {
+			return err
+		}
+	}
+	if x.held+len(head) > maxHeads {
+		x.done.LeftOut(tooMany, 1)
+		return nil
+	}
+	x.held += len(head)
+	t.head, t.enter = head, max(at, t.exit)
+	switch name {
+	case "clone", "clone3", "fork", "vfork":
+		t.makes, t.group = true, sharesThread(head)
+		x.making = append(x.making, t)
+	}
+	return nil
+}
+
+// sharesThread reports whether the arguments of clone say CLONE_THREAD.
+func sharesThread(args string) bool {
+	if strings.Contains(args, "CLONE_THREAD") {
+		return true
+	}
+	_, flags, ok := strings.Cut(args, "flags=0x") // -X raw
+	n := 0
+	for n < len(flags) && hex(flags[n]) >= 0 {
+		n++
+	}
+	v, err := strconv.ParseUint(flags[:n], 16, 64)
+	return ok && err == nil && v&trace.ShareThread != 0
+}
+
+// take ends the wait for a call's other half.
+func (x *importer) take(t *thread) (head string, enter uint64) {
+	head, enter = t.head, t.enter
+	x.held -= len(head)
+	t.head = ""
+	if t.makes {
+		x.making = slices.DeleteFunc(x.making, func(m *thread) bool { return m == t })
+		t.makes, t.group = false, false
+	}
+	return head, enter
+}
+
+func (x *importer) resumed(p *prefix, at uint64) error {
+	_, rest, ok := strings.Cut(p.body, " resumed>")
+	if !ok {
+		x.done.LeftOut(notUnderstood, 1)
+		return nil
+	}
+	t, err := x.thread(p)
+	if err != nil {
+		return err
+	}
+	if t.head == "" {
+		x.done.LeftOut(beganBefore, 1)
+		return nil
+	}
+	if begin, ok := strings.CutSuffix(rest, "<unfinished ...>"); ok { // a second time
+		x.held += len(begin)
+		t.head += begin
+		return nil
+	}
+	head, enter := x.take(t)
+	return x.call(t, head+rest, enter, max(at, enter))
+}
+
+// interrupted writes a call that did not return, as far as it is known.
+func (x *importer) interrupted(t *thread) error {
+	head, enter := x.take(t)
+	return x.call(t, head+") = ?", enter, max(x.clock.now, enter))
+}
+
+// ended takes a line about a thread's end.
+func (x *importer) ended(p *prefix, at uint64, what string) error {
+	t, err := x.thread(p)
+	if err != nil {
+		return err
+	}
+	status := int64(0)
+	if by, ok := strings.CutPrefix(what, "superseded by execve in pid "); ok {
+		// The thread that called is the first one from now on.
+		tid, err := strconv.ParseUint(by, 10, 32)
+		other := x.threads[uint32(tid)]
+		if err != nil || other == nil || other == t {
+			return nil
+		}
+		if t.head != "" {
+			if err := x.interrupted(t); err != nil {
+				return err
+			}
+		}
+		t.head, t.enter, t.exit = other.head, other.enter, max(t.exit, other.exit)
+		other.head = ""
+		delete(x.threads, other.tid)
+		return nil
+	} else if code, ok := strings.CutPrefix(what, "exited with "); ok {
+		n, err := strconv.ParseUint(code, 10, 8)
+		if err != nil {
+			x.done.LeftOut(notUnderstood, 1)
+			return nil
+		}
+		status = int64(n) << 8
+	} else if sig, ok := strings.CutPrefix(what, "killed by "); ok {
+		sig, core := strings.CutSuffix(sig, " (core dumped)")
+		n, ok := event.SignalByName(sig)
+		if !ok {
+			x.done.LeftOut(notUnderstood, 1)
+			return nil
+		}
+		if status = int64(n); core {
+			status |= 0x80
+		}
+	} else {
+		x.done.LeftOut(notUnderstood, 1)
+		return nil
+	}
+	if t.head != "" {
+		if err := x.interrupted(t); err != nil {
+			return err
+		}
+	}
+	x.done.Records++
+	delete(x.threads, t.tid)
+	if t.ended { // said already, when it called exit_group
+		return nil
+	}
+	return x.w.Record(&trace.Record{Type: trace.RecExit, PID: t.p.pid, TID: t.tid, Exit: max(at, t.exit), Ret: status})
+}
+
+// end writes what did not end in the trace.
+func (x *importer) end() error {
+	var rest []*thread
+	for _, t := range x.threads {
+		if t.head != "" {
+			rest = append(rest, t)
+		}
+	}
+	slices.SortFunc(rest, func(a, b *thread) int { return cmp.Compare(a.tid, b.tid) })
+	for _, t := range rest {
+		if err := x.interrupted(t); err != nil {
+			return err
+		}
+	}
+	if x.calls == 0 {
+		return ErrNotStrace
+	}
+	return nil
+}
+
+// clock makes times of what stands in front of lines. Where that is too coarse to
+// order them, or nothing, each line is at least one µs after the one before it.
+type clock struct {
+	now   uint64
+	last  int64 // ofDay: of the line before
+	days  int64 // ofDay: since the first line
+	began bool
+}
+
+func (c *clock) at(p *prefix) uint64 {
+	const step, day = 1000, 24 * 3600e9
+	stamp := p.stamp
+	switch p.kind {
+	case noStamp:
+		c.now += step
+		return c.now
+	case sinceLine:
+		c.now = max(c.now+uint64(max(stamp, 0)), step)
+		return c.now
+	case ofDay:
+		if c.began && stamp < c.last-day/2 {
+			c.days++ // midnight
+		}
+		c.last, c.began = stamp, true
+		stamp += c.days * day
+	}
+	now := uint64(max(stamp, step))
+	if p.whole {
+		now = max(now, c.now+step)
+	}
+	c.now = now
+	return now
+}
+
+// passed moves a clock that is coarse, or no clock, to the end of a call.
+func (c *clock) passed(exit uint64, coarse bool) {
+	if coarse {
+		c.now = max(c.now, exit)
+	}
+}

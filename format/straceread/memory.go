@@ -1,0 +1,534 @@
+package straceread
+
+import (
+	"strings"
+
+	"iotape/event"
+	"iotape/event/layout"
+	"iotape/format"
+	"iotape/trace"
+)
+
+// cloneArguments are the places of clone's arguments, which have names.
+var cloneArguments = map[string]int{"flags": 0, "child_stack": 1, "stack": 1, "parent_tid": 2, "parent_tidptr": 2, "child_tid": 3, "child_tidptr": 3, "tls": 4}
+
+// arguments fills in a call's arguments and memory.
+func (x *importer) arguments(c *format.Call, told []field, r *result) {
+	spec := event.Lookup(c.Op)
+	at := append(x.fields[:0], make([]*field, len(spec.Args))...)
+	x.fields = at
+	if c.Op == event.OpClone {
+		for n := range told {
+			if i, ok := cloneArguments[told[n].Name]; ok && i < len(at) {
+				at[i] = &told[n]
+				a := spec.Argument(i, &c.Args)
+				x.number(c, spec, &a, i, at[i])
+			}
+		}
+	} else {
+		n := 0
+		for i := range at {
+			a := spec.Argument(i, &c.Args)
+			if a.Kind == event.KindNone {
+				continue
+			}
+			if n == len(told) {
+				break
+			}
+			at[i] = &told[n]
+			n++
+			x.number(c, spec, &a, i, at[i])
+		}
+		if n < len(told) && (told[n].Text != "" || told[n].Kind != layout.ToldWord) {
+			x.lost(c, spec, "more arguments")
+		}
+	}
+	for i, t := range at {
+		if t == nil {
+			continue
+		}
+		if a := spec.Argument(i, &c.Args); a.Kind.IsMemory() && (t.Kind != layout.ToldWord || t.Text != "NULL") {
+			x.memory(c, spec, &a, i, t, r)
+		}
+	}
+}
+
+// lost counts a part of a call that the tape does not get.
+func (x *importer) lost(_ *format.Call, spec *event.Spec, what string) {
+	x.done.LeftOut("of "+spec.Name+": "+what, 1)
+}
+
+type valueKey struct {
+	set  *event.Set
+	text string
+}
+
+// maxValues limits the cache of names' values.
+const maxValues = 1 << 14
+
+// value is Set.ParseValue, of which the same texts are asked again and again.
+func (x *importer) value(s *event.Set, text string) (uint64, bool) {
+	if v, ok := x.values[valueKey{s, text}]; ok {
+		return v, true
+	}
+	v, ok := s.ParseValue(text)
+	if ok && len(text) < 256 && len(x.values) < maxValues && text[0] > '9' {
+		x.values[valueKey{s, strings.Clone(text)}] = v
+	}
+	return v, ok
+}
+
+// number sets an argument to the number that the line tells.
+func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
+	if t.Kind != layout.ToldWord {
+		if c.Args[i] = 1; !a.Kind.IsMemory() { // some address
+			x.lost(c, spec, a.Name)
+		}
+		return
+	}
+	if t.Text == "" && t.Note == "" { // only a comment
+		c.Args[i] = 1
+		return
+	}
+	v, ok := uint64(0), false
+	switch a.Kind {
+	case event.KindMode:
+		v, ok = layout.ParseMode(t.Text)
+	case event.KindDev:
+		v, ok = layout.ParseDevice(t)
+	case event.KindFD, event.KindDirFD:
+		const cwd = event.AtFDCWD
+		switch {
+		case t.Text == "AT_FDCWD":
+			v, ok = ^uint64(-cwd-1), true
+		case t.Text == "" && t.Note != "": // a mapped file
+			v, ok = 1<<32-1, x.mapped(c, i, t)
+		default:
+			v, ok = event.ParseNumber(t.Text)
+		}
+	case event.KindSignal:
+		var n int
+		if n, ok = event.SignalByName(t.Text); ok {
+			v = uint64(n)
+		} else {
+			v, ok = event.ParseNumber(t.Text)
+		}
+	default:
+		if t.Text == "" && t.Note != "" { // restart_syscall(<... resuming …>)
+			return
+		}
+		if v, ok = composed(t); !ok && t.Text != "" {
+			v, ok = x.value(a.Set, t.Text)
+		}
+	}
+	if c.Args[i] = v; !ok {
+		x.lost(c, spec, a.Name)
+	}
+}
+
+// mapped says which file was read or stored to through a mapping. The tape finds it by
+// its inode, which is not said of files with a name.
+func (x *importer) mapped(c *format.Call, i int, t *field) bool {
+	n, ok := strings.CutPrefix(t.Note, "inode ")
+	ino, isNumber := event.ParseNumber(n)
+	if ok = ok && isNumber; ok {
+		c.Objects = append(c.Objects, trace.Object{FD: -1, Arg: int8(i), Ino: ino})
+	}
+	return ok
+}
+
+// composed returns the value of what is made of parts, as in the kernel's headers.
+func composed(t *field) (uint64, bool) {
+	if len(t.Parts) == 0 {
+		return 0, false
+	}
+	name, _, _ := strings.Cut(t.Text, "(")
+	var v [4]uint64
+	if len(t.Parts) > len(v) {
+		return 0, false
+	}
+	for i := range t.Parts {
+		var s *event.Set
+		if name == "_IOC" && i == 0 {
+			s = directions
+		}
+		var ok bool
+		if v[i], ok = s.ParseValue(t.Parts[i].Text); !ok {
+			return 0, false
+		}
+	}
+	switch {
+	case name == "_IOC" && len(t.Parts) == 4:
+		return v[0]<<30 | v[3]<<16 | v[1]<<8 | v[2], true
+	case name == "QCMD" && len(t.Parts) == 2:
+		return v[0]<<8 | v[1], true
+	case name == "IOPRIO_PRIO_VALUE" && len(t.Parts) == 2:
+		return v[0]<<13 | v[1], true
+	case name == "htons" || name == "htonl":
+		return v[0], true
+	}
+	return 0, false
+}
+
+var directions = event.Bits("ioc", "", event.Item{Name: "_IOC_NONE"}, event.Item{Name: "_IOC_WRITE", Value: 1}, event.Item{Name: "_IOC_READ", Value: 2})
+
+// memory rebuilds what an argument points to.
+func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field, r *result) {
+	n, counted := length(c, a)
+	if !a.Cond.Holds(&c.Args) {
+		return
+	}
+	if t.Kind == layout.ToldWord && (t.Text == "" || digit(t.Text[0])) {
+		// An address. Directory entries are only counted without -v.
+		if counted && n > 0 && a.Len == event.LenRet {
+			c.Bytes(i, nil, n)
+		}
+		return
+	}
+	if (a.Len == event.LenRet || a.Len == event.LenVec || a.Len == event.LenMsg && a.Dir == event.Out) && (c.Ret < 0 || c.Interrupted) {
+		return // of what did not happen, a recording has nothing either
+	}
+	if a.Len == event.LenRet && n == 0 {
+		return // nothing
+	}
+	switch {
+	case a.Kind == event.KindStrings:
+		x.strings(c, spec, a, i, t)
+	case a.Kind == event.KindPath || a.Kind == event.KindText:
+		if t.Kind != layout.ToldText {
+			x.lost(c, spec, a.Name)
+			return
+		}
+		c.Text(i, string(t.Data), t.Cut)
+	case a.Kind == event.KindVec:
+		x.vector(c, spec, a, i, t)
+	case a.Layout == event.LayoutMsghdr:
+		x.message(c, spec, a, i, t)
+	case a.Layout == event.LayoutMmsghdr:
+		x.messages(c, spec, a, i, t)
+	case t.Kind == layout.ToldText && a.Kind == event.KindBuf:
+		data, total := t.Data, int64(len(t.Data))
+		if c.Op == event.OpGetcwd {
+			data, total = append(data, 0), total+1
+		}
+		switch {
+		case counted && a.Len == event.LenRet:
+			data, total = data[:min(int64(len(data)), n)], min(n, max(total, count(t.Cut, n)))
+		case counted && t.Cut:
+			total = max(n, total)
+		case t.Cut:
+			x.lost(c, spec, a.Name+"'s rest")
+		}
+		c.Bytes(i, data, total)
+	default:
+		x.structure(c, spec, a, i, t, r)
+	}
+}
+
+func count(cut bool, n int64) int64 {
+	if cut {
+		return n
+	}
+	return 0
+}
+
+// length returns how many bytes an argument's memory has, if other arguments or the
+// result say so.
+func length(c *format.Call, a *event.Arg) (n int64, ok bool) {
+	arg := int64(1<<63 - 1)
+	if int(a.LenArg) < len(c.Args) {
+		arg = int64(c.Args[a.LenArg])
+	}
+	if arg < 0 {
+		arg = 0
+	}
+	switch a.Len {
+	case event.LenRet:
+		return max(min(c.Ret, arg), 0), true
+	case event.LenArg:
+		return arg, int(a.LenArg) < len(c.Args)
+	case event.LenBits:
+		return (min(arg, 1<<20) + 63) / 64 * 8, true
+	case event.LenConst, event.LenPositive, event.LenInterrupted:
+		return int64(a.Bytes(event.AMD64)), true
+	}
+	return 0, false
+}
+
+func (x *importer) strings(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
+	if t.Kind != layout.ToldItems {
+		x.lost(c, spec, a.Name)
+		return
+	}
+	list, cut := make([]string, 0, len(t.Parts)), t.Cut
+	for j := range t.Parts {
+		list = append(list, string(t.Parts[j].Data))
+		cut = cut || t.Parts[j].Cut || t.Parts[j].Kind != layout.ToldText
+	}
+	if cut {
+		x.lost(c, spec, a.Name+"'s rest")
+	}
+	c.Strings(i, list)
+}
+
+// vector rebuilds an iovec array and what it points to.
+func (x *importer) vector(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
+	if t.Kind != layout.ToldItems {
+		x.lost(c, spec, a.Name)
+		return
+	}
+	left := c.Ret
+	if a.Len == event.LenVecAll {
+		left = 1<<63 - 1
+	}
+	lens, spans, _ := x.spans(nil, nil, t.Parts, left)
+	if t.Cut {
+		x.lost(c, spec, a.Name+"'s rest")
+	}
+	if len(lens) == 0 {
+		return
+	}
+	c.Shape(i, lens)
+	if c.Ret > 0 || a.Len == event.LenVecAll {
+		c.Spans(i, spans...)
+	}
+}
+
+// spans returns the lengths of iovec elements, and what of their content was moved,
+// which is at most left bytes.
+func (x *importer) spans(lens []int64, spans []format.Span, parts []field, left int64) ([]int64, []format.Span, int64) {
+	for j := range parts {
+		var base *field
+		size := int64(-1)
+		for k := range parts[j].Parts {
+			switch p := &parts[j].Parts[k]; p.Name {
+			case "iov_base":
+				base = p
+			case "iov_len":
+				v, _ := event.ParseNumber(p.Text)
+				size = max(int64(v), 0)
+			}
+		}
+		if el := parts[j].Parts; base == nil && len(el) == 2 && el[0].Name == "" { // without names before strace 4.12
+			base = &el[0]
+			v, _ := event.ParseNumber(el[1].Text)
+			size = max(int64(v), 0)
+		}
+		if base == nil || size < 0 {
+			continue
+		}
+		lens = append(lens, size)
+		moved := min(size, left)
+		left -= moved
+		data := base.Data[:min(int64(len(base.Data)), moved)]
+		if base.Kind == layout.ToldText && !base.Cut && moved > int64(len(data)) {
+			moved = int64(len(data)) // it says all that there was
+		}
+		spans = append(spans, format.Span{Data: data, Len: moved})
+	}
+	return lens, spans, left
+}
+
+// message rebuilds a struct msghdr and what it points to.
+func (x *importer) message(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
+	m, ok := layout.EncodeMessage(t)
+	if !ok {
+		x.lost(c, spec, a.Name)
+		return
+	}
+	if m.Lost > 0 {
+		x.lost(c, spec, a.Name+"'s fields")
+	}
+	c.Bytes(i, m.Head, 0)
+	x.parts(c, i, m.Name, m.Control)
+	if m.NameWas != nil {
+		x.was(c, i, m.NameWas)
+	}
+	lens, spans, _ := x.spans(nil, nil, m.Vector, max(c.Ret, 0))
+	if len(lens) > 0 {
+		c.Shape(event.PartData.Of(i), lens)
+		if c.Ret > 0 {
+			c.Spans(event.PartData.Of(i), spans...)
+		}
+	}
+	passed(c, m.FDs)
+}
+
+// messages rebuilds an array of struct mmsghdr.
+func (x *importer) messages(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
+	if t.Kind != layout.ToldItems {
+		x.lost(c, spec, a.Name)
+		return
+	}
+	var heads, names, controls []byte
+	var lens []int64
+	var spans []format.Span
+	for j := range t.Parts {
+		var head, n *field
+		for k := range t.Parts[j].Parts {
+			switch p := &t.Parts[j].Parts[k]; p.Name {
+			case "msg_hdr":
+				head = p
+			case "msg_len":
+				n = p
+			}
+		}
+		if head == nil {
+			x.lost(c, spec, a.Name)
+			return
+		}
+		m, ok := layout.EncodeMessage(head)
+		if !ok || m.Lost > 0 {
+			x.lost(c, spec, a.Name+"'s fields")
+			if !ok {
+				return
+			}
+		}
+		moved := uint64(0)
+		if n != nil {
+			moved, _ = event.ParseNumber(n.Text)
+		}
+		heads = append(heads, m.Head...)
+		heads = append(heads, byte(moved), byte(moved>>8), byte(moved>>16), byte(moved>>24), 0, 0, 0, 0)
+		names, controls = append(names, m.Name...), append(controls, m.Control...)
+		lens, spans, _ = x.spans(lens, spans, m.Vector, int64(moved&(1<<32-1)))
+		passed(c, m.FDs)
+	}
+	c.Bytes(i, heads, 0)
+	x.parts(c, i, names, controls)
+	if len(lens) > 0 {
+		c.Shape(event.PartData.Of(i), lens)
+		c.Spans(event.PartData.Of(i), spans...)
+	}
+}
+
+func (x *importer) parts(c *format.Call, i int, name, control []byte) {
+	if name != nil {
+		c.Bytes(event.PartName.Of(i), name, 0)
+	}
+	if control != nil {
+		c.Bytes(event.PartControl.Of(i), control, 0)
+	}
+}
+
+// passed adds the descriptors that a message carries.
+func passed(c *format.Call, fds []field) {
+	for j := range fds {
+		fd, ok := event.ParseNumber(fds[j].Text)
+		if !ok || len(c.Objects) >= event.MaxPassed {
+			continue
+		}
+		o, _ := object(fds[j].Note)
+		o.FD, o.Arg = int32(fd), event.MemoryArg
+		c.Objects = append(c.Objects, o)
+	}
+}
+
+// was adds the number that an argument pointed to before the call.
+func (x *importer) was(c *format.Call, i int, t *field) {
+	if v, ok := event.ParseNumber(t.Text); ok {
+		c.Bytes(event.PartBefore.Of(i), []byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}, 0)
+	}
+}
+
+// structure rebuilds a structure.
+func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field, r *result) {
+	m := layout.Memory{Arch: event.AMD64, Layout: a.Layout, Op: c.Op, Arg: i, Args: &c.Args, One: a.Len == event.LenConst}
+	if c.Op == event.OpGetdents64 {
+		m.Layout = event.LayoutDirents64
+	}
+	n, _ := length(c, a)
+	if a.Len == event.LenPtr && int(a.LenArg) < len(x.fields) && x.fields[a.LenArg] != nil && len(x.fields[a.LenArg].Parts) == 1 {
+		room := &x.fields[a.LenArg].Parts[0]
+		v, _ := event.ParseNumber(room.Text)
+		if room.Was != nil {
+			was, _ := event.ParseNumber(room.Was.Text)
+			v = min(v, was)
+		}
+		n = int64(min(v, 1<<16))
+	}
+	if m.Layout == event.LayoutPollfd {
+		answered(t, r)
+	}
+	b, lost, ok := m.Encode(t, min(n, 1<<20))
+	if !ok {
+		x.lost(c, spec, a.Name)
+		return
+	}
+	if lost > 0 {
+		x.lost(c, spec, a.Name+"'s fields")
+	}
+	if a.When == event.AtBoth { // what the call was given; the rest stands behind the result
+		c.Bytes(event.PartBefore.Of(i), b, 0)
+		x.afterwards(c, &m, a, i, len(b), r)
+		return
+	}
+	c.Bytes(i, b, 0)
+	switch {
+	case m.Layout == event.LayoutU32 && len(t.Parts) == 1 && t.Parts[0].Was != nil:
+		x.was(c, i, t.Parts[0].Was)
+	case m.Layout == event.LayoutFDPair && t.Kind == layout.ToldItems:
+		passed(c, t.Parts)
+		for j := range c.Objects { // O_RDONLY and O_WRONLY, or O_RDWR
+			if o := &c.Objects[j]; c.Op == event.OpSocketpair {
+				o.Mode, o.Flags = 0o140777, 2
+			} else {
+				o.Mode, o.Flags = 0o010600, uint32(j&1)
+			}
+		}
+	case m.Layout == event.LayoutCloneArgs:
+		for j := range t.Parts {
+			if p := &t.Parts[j]; p.Name == "flags" {
+				v, _ := x.value(event.CloneNames, p.Text)
+				c.Share = v & (trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread)
+			}
+		}
+	}
+}
+
+// afterwards adds what a call that waits made of memory of size bytes: sets of
+// descriptors that are ready, and the time that was left.
+func (x *importer) afterwards(c *format.Call, m *layout.Memory, a *event.Arg, i, size int, r *result) {
+	if c.Ret < 0 || c.Interrupted {
+		return
+	}
+	name := "left"
+	if m.Layout == event.LayoutFDSet && i <= 3 {
+		name = [...]string{"", "in", "out", "except"}[i]
+	}
+	for j := range r.what {
+		if r.what[j].Text == name && j+1 < len(r.what) {
+			if b, lost, ok := m.Encode(&r.what[j+1], int64(size)); ok && lost == 0 {
+				c.Bytes(i, b, 0)
+				return
+			}
+		}
+	}
+	if m.Layout == event.LayoutFDSet || c.Ret == 0 { // none, or no time
+		c.Bytes(i, make([]byte, size), 0)
+	}
+}
+
+// answered adds poll's answers, which stand behind the result, to what was asked.
+func answered(t *field, r *result) {
+	if t.Kind != layout.ToldItems || len(r.what) == 0 {
+		return
+	}
+	for j := range r.what[0].Parts {
+		var fd, revents *field
+		for k := range r.what[0].Parts[j].Parts {
+			switch p := &r.what[0].Parts[j].Parts[k]; p.Name {
+			case "fd":
+				fd = p
+			case "revents":
+				revents = p
+			}
+		}
+		for k := range t.Parts {
+			if asked := t.Parts[k].Parts; fd != nil && revents != nil && len(asked) == 2 && asked[0].Text == fd.Text {
+				t.Parts[k].Parts = append(asked[:2:2], *revents)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package replay
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pace says when a call is made that could be.
+type Pace string
+
+// The paces.
+const (
+	// PaceAFAP makes calls as fast as possible: at once.
+	PaceAFAP Pace = "afap"
+	// PaceThink computes between the calls of a thread for as long as the recorded
+	// thread did: for the CPU time that it used, and at most for the time that went by.
+	PaceThink Pace = "think"
+	// PaceRecorded makes calls at their recorded times, counted from the first event.
+	PaceRecorded Pace = "recorded"
+)
+
+// ParsePace returns the pace with a name.
+func ParsePace(s string) (Pace, error) {
+	switch p := Pace(s); p {
+	case PaceAFAP, PaceThink, PaceRecorded:
+		return p, nil
+	}
+	return "", fmt.Errorf("pace %q is neither afap, think nor recorded", s)
+}
+
+// Timing is how well a replay kept its pace.
+type Timing struct {
+	Pace  Pace    `json:"pace"`
+	Speed float64 `json:"speed"`
+	// RecordedNS is from the entry of the first to the return of the last call that
+	// was made, as recorded; ReplayedNS the same in the replay.
+	RecordedNS int64 `json:"recorded_ns"`
+	ReplayedNS int64 `json:"replayed_ns"`
+	// Lag is how much later than at its recorded time, divided by the speed, a call
+	// was made. Only of PaceRecorded.
+	LagMeanNS int64  `json:"lag_mean_ns"`
+	LagMaxNS  int64  `json:"lag_max_ns"`
+	Lagging   uint64 `json:"lagging"` // calls that were late by a millisecond or more
+}
+
+const laggingNS = int64(time.Millisecond)
+
+// schedule is what all threads of a replay have in common.
+type schedule struct {
+	pace  Pace
+	speed float64
+	// first is the recorded time of the first event, ns, and start is when it is here.
+	first, start int64
+	halted       atomic.Bool // nobody waits any longer
+}
+
+// epoch and epochNS are one moment, for the two ways of reading the clock: the fast
+// one, and the one that sleeping needs.
+var epoch, epochNS = time.Now(), monotonic()
+
+func monotonic() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return ts.Nano()
+}
+
+// clock is the time that schedules are kept by, ns.
+func clock() int64 { return int64(time.Since(epoch)) }
+
+// spinNS is how long before its time a thread is awake: with a timer slack of 1 ns a
+// sleep ends 30 to 70 µs late.
+const spinNS = int64(100 * time.Microsecond)
+
+// napNS limits how long a thread that waits does not see that the replay was stopped.
+const napNS = int64(50 * time.Millisecond)
+
+// until waits for a time: asleep first, and then awake, so as not to be late.
+func (s *schedule) until(ns int64) {
+	for !s.halted.Load() {
+		now := clock()
+		if now >= ns {
+			return
+		}
+		if ns-now > spinNS {
+			ts := unix.NsecToTimespec(epochNS + min(ns-spinNS, now+napNS))
+			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
+		}
+	}
+}
+
+// pacer makes the calls of one thread when they are due.
+type pacer struct {
+	*schedule
+	calls                uint64
+	lastExit, lastCPU    int64 // of the previous event, as recorded
+	done                 int64 // when that was done here; 0: there was none
+	recordedBegin, begin int64 // of the first call that was made: recorded, here
+	recordedEnd, end     int64 // of the last one
+	lagSum, lagMax       int64
+	lagging              uint64
+}
+
+// due returns when a recorded time is.
+func (p *pacer) due(ns int64) int64 { return p.start + int64(float64(ns-p.first)/p.speed) }
+
+// before waits until a task is due. Other tasks may keep it waiting for longer.
+func (p *pacer) before(t *task) {
+	switch p.pace {
+	case PaceRecorded:
+		if t.action != emulate {
+			p.until(p.due(t.ev.Enter))
+		}
+	case PaceThink:
+		if p.done == 0 {
+			return
+		}
+		think := min(t.ev.CPU-p.lastCPU, t.ev.Enter-p.lastExit)
+		for end := p.done + int64(float64(think)/p.speed); clock() < end && !p.halted.Load(); {
+			// It computes.
+		}
+	}
+}
+
+// starts notes that a task's call is about to be made.
+func (p *pacer) starts(t *task) {
+	if t.action == emulate || p.pace == PaceAFAP && p.calls > 0 {
+		return
+	}
+	now := clock()
+	if p.calls++; p.calls == 1 {
+		p.recordedBegin, p.begin = t.ev.Enter, now
+	}
+	if p.pace != PaceRecorded {
+		return
+	}
+	late := max(now-p.due(t.ev.Enter), 0)
+	p.lagSum += late
+	p.lagMax = max(p.lagMax, late)
+	if late >= laggingNS {
+		p.lagging++
+	}
+}
+
+// finished notes that a task is done.
+func (p *pacer) finished(t *task) {
+	if t.action != emulate {
+		p.recordedEnd = max(p.recordedEnd, t.ev.Exit)
+	}
+	if p.pace == PaceAFAP {
+		return
+	}
+	p.lastExit, p.lastCPU, p.done = t.ev.Exit, t.ev.CPU, clock()
+	if t.action != emulate {
+		p.end = p.done
+	}
+}
+
+// report adds what a thread did, when it has ended.
+func (p *pacer) report(all *timings) {
+	if p.calls == 0 {
+		return
+	}
+	if p.pace == PaceAFAP {
+		p.end = clock()
+	}
+	if all.calls == 0 {
+		all.recordedBegin, all.begin = p.recordedBegin, p.begin
+	}
+	all.recordedBegin, all.begin = min(all.recordedBegin, p.recordedBegin), min(all.begin, p.begin)
+	all.recordedEnd, all.end = max(all.recordedEnd, p.recordedEnd), max(all.end, p.end)
+	all.calls += p.calls
+	all.lagSum += p.lagSum
+	all.lagMax = max(all.lagMax, p.lagMax)
+	all.lagging += p.lagging
+}
+
+// timings is the sum of all threads' pacers.
+type timings pacer
+
+func (a *timings) timing() *Timing {
+	t := &Timing{Pace: a.pace, Speed: a.speed, RecordedNS: a.recordedEnd - a.recordedBegin, ReplayedNS: a.end - a.begin, LagMaxNS: a.lagMax, Lagging: a.lagging}
+	if a.calls > 0 {
+		t.LagMeanNS = a.lagSum / int64(a.calls)
+	}
+	return t
+}

@@ -1,0 +1,143 @@
+package replay
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"iotape/event"
+)
+
+// paced is a tape of three writes, 40 ms apart, of which the thread computes half.
+func paced(t *testing.T) *script {
+	s := newScript(t)
+	s.open(3, "f", oCreat|2)
+	for i := range int64(3) {
+		ev := event.Event{Op: event.OpPwrite64, Ret: 1, Offset: i, Count: 1, Args: [6]uint64{3, 0x1000, 1, uint64(i)},
+			Enter: s.clock + 40e6, Exit: s.clock + 40e6 + 10, CPU: (i + 1) * 20e6,
+			Files: []event.File{{Arg: 0, FD: 3, Known: true, Mode: 0o100644, Ino: s.ino}},
+			Bufs:  []event.Buf{{Arg: 1, Dir: event.In, Kind: event.KindBuf, Len: 1, Inline: []byte{'x'}}}}
+		s.add(ev)
+	}
+	return s
+}
+
+// A pace sets the least time that a replay takes; what the machine adds is its own.
+func TestPace(t *testing.T) {
+	tape := paced(t).close()
+	for _, tt := range []struct {
+		pace  Pace
+		speed float64
+		least time.Duration
+	}{
+		{PaceAFAP, 1, 0},
+		{PaceRecorded, 1, 120 * time.Millisecond},
+		{PaceRecorded, 2, 60 * time.Millisecond},
+		{PaceThink, 1, 60 * time.Millisecond},
+		{PaceThink, 0.5, 120 * time.Millisecond},
+	} {
+		rep, err := Run(t.Context(), tape, &Options{Into: t.TempDir(), Checks: CheckAll, Pace: tt.pace, Speed: tt.speed})
+		if err != nil || !rep.OK() {
+			t.Fatalf("%v, %+v", err, rep)
+		}
+		got := rep.Timing
+		if got.Pace != tt.pace || got.Speed != tt.speed || time.Duration(got.RecordedNS) < 119*time.Millisecond || time.Duration(got.RecordedNS) > 121*time.Millisecond {
+			t.Errorf("%s × %g: %+v", tt.pace, tt.speed, got)
+		}
+		// The first call may come late, and then the time counts from there.
+		if time.Duration(got.ReplayedNS) < tt.least/2 {
+			t.Errorf("%s × %g took %v, want %v or so at least", tt.pace, tt.speed, time.Duration(got.ReplayedNS), tt.least)
+		}
+	}
+}
+
+// A plan says of every call whether it is made, and why not.
+func TestDryRun(t *testing.T) {
+	s := newScript(t)
+	s.open(3, "f", oCreat|2|oDirect)
+	s.move(event.OpPwrite64, 3, 0, "hello")
+	s.call(event.OpClose, 0, 0, [6]uint64{3})
+	s.call(event.OpMkdir, -1, syscall.ENOSPC, [6]uint64{}, "d")
+	s.call(event.OpAccess, 0, 0, [6]uint64{}, "/proc/self/status")
+	s.call(event.OpUnknown, 0, 0, [6]uint64{})
+	into := t.TempDir()
+	p, err := DryRun(t.Context(), s.close(), into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, op := range p.Ops {
+		if got[op.Op] = op.Reason; op.Made {
+			got[op.Op] = "made"
+		}
+	}
+	for op, want := range map[string]string{"openat": "made", "pwrite64": "made", "close": "itself", "mkdir": "machine", "access": "/proc", "syscall": "catalogue"} {
+		if !strings.Contains(got[op], want) {
+			t.Errorf("%s: %q, want %q", op, got[op], want)
+		}
+	}
+	needs := map[string]uint64{}
+	for _, n := range p.Needs {
+		needs[n.What] = n.Count
+	}
+	if needs[needDirect] != 1 || needs[needNames] < 1 || needs[needSpace] < 5 {
+		t.Errorf("needs %v", p.Needs)
+	}
+	if left, err := os.ReadDir(into); err != nil || len(left) > 0 {
+		t.Errorf("the target has %v in it now: %v", left, err)
+	}
+}
+
+// What is not asked for is not compared, and the first difference can be the last.
+func TestChecks(t *testing.T) {
+	make := func(t *testing.T) *script {
+		s := newScript(t)
+		s.open(3, "f", oCreat|2)
+		s.move(event.OpWrite, 3, 0, "hello")
+		s.move(event.OpPread64, 3, 0, "help!") // differs in its bytes
+		s.move(event.OpPread64, 3, 0, "hello there")
+		return s
+	}
+	for _, tt := range []struct {
+		checks string
+		abort  bool
+		fields []string
+	}{
+		{"all", false, []string{"content", "result"}},
+		{"all", true, []string{"content"}},
+		{"returns", false, []string{"result"}},
+		{"data", false, []string{"content", "content"}},
+		{"stat,dirs,tree", false, nil},
+		{"none", true, nil},
+	} {
+		checks, err := ParseChecks(tt.checks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep, err := Run(t.Context(), make(t).close(), &Options{Into: t.TempDir(), Checks: checks, Abort: tt.abort})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields []string
+		for _, m := range rep.Mismatches {
+			fields = append(fields, m.Field)
+		}
+		if len(fields) != len(tt.fields) {
+			t.Errorf("%s, abort %v: %+v, want %q", tt.checks, tt.abort, rep.Mismatches, tt.fields)
+			continue
+		}
+		for i := range fields {
+			if fields[i] != tt.fields[i] {
+				t.Errorf("%s: difference %d in %s, want %s", tt.checks, i, fields[i], tt.fields[i])
+			}
+		}
+		if rep.Aborted != (tt.abort && len(fields) > 0) {
+			t.Errorf("%s: aborted %v", tt.checks, rep.Aborted)
+		}
+	}
+	if _, err := ParseChecks("returns,sizes"); err == nil {
+		t.Error("sizes can be verified")
+	}
+}
