@@ -1,30 +1,32 @@
 package diff
 
-import (
-	"slices"
-	"sort"
-)
-
 // run is a stretch that both sequences have.
 type run struct{ a, b, n int }
 
-// aligner aligns two sequences.
+// aligner aligns two sequences by the linear-space algorithm of E. Myers, An O(ND)
+// Difference Algorithm and Its Variations (1986).
+//
+// Where it would take more than limit edits to find the middle of the shortest way, the
+// furthest point that was reached is taken for a part of it, as GNU diff does: time is
+// then at most proportional to limit times the length, and the way may be longer than
+// the shortest.
 type aligner struct {
 	a, b   []uint64
 	runs   []run
-	work   int   // steps that may still be done
-	coarse bool  // they did not suffice
-	v      []int // of middle: how far each diagonal is
+	limit  int
+	coarse bool // a way was cut short
+	// How far each diagonal was followed, from the start and from the end.
+	forward, backward []int
 }
 
-// maxWork bounds the steps of one alignment; one is about a nanosecond.
-const maxWork = 1 << 29
+// maxEdits is the limit of edits.
+const maxEdits = 1024
 
 // align returns the stretches that a and b have in common, in order. coarse says that
 // there may be more.
 func align(a, b []uint64) (runs []run, coarse bool) {
-	al := &aligner{a: a, b: b, work: maxWork}
-	al.patience(0, len(a), 0, len(b), 0)
+	al := &aligner{a: a, b: b, limit: maxEdits}
+	al.part(0, len(a), 0, len(b))
 	return al.runs, al.coarse
 }
 
@@ -40,167 +42,88 @@ func (al *aligner) equal(a, b, n int) {
 	al.runs = append(al.runs, run{a, b, n})
 }
 
-// ends aligns what both begin with, and returns how much they end with.
-func (al *aligner) ends(a0, a1, b0, b1 *int) (tail int) {
-	head := 0
-	for *a0+head < *a1 && *b0+head < *b1 && al.a[*a0+head] == al.b[*b0+head] {
-		head++
+// part aligns from (a0, b0) to (a1, b1).
+func (al *aligner) part(a0, a1, b0, b1 int) {
+	for {
+		head, tail := 0, 0
+		for a0+head < a1 && b0+head < b1 && al.a[a0+head] == al.b[b0+head] {
+			head++
+		}
+		al.equal(a0, b0, head)
+		a0, b0 = a0+head, b0+head
+		if a0 == a1 || b0 == b1 {
+			return
+		}
+		for al.a[a1-tail-1] == al.b[b1-tail-1] { // the first differ, so this ends
+			if tail++; a1-tail == a0 || b1-tail == b0 {
+				break
+			}
+		}
+		if tail > 0 {
+			al.part(a0, a1-tail, b0, b1-tail)
+			al.equal(a1-tail, b1-tail, tail)
+			return
+		}
+		x, y, u, v := al.middle(a0, a1, b0, b1)
+		al.part(a0, x, b0, y)
+		al.equal(x, y, u-x)
+		a0, b0 = u, v
 	}
-	al.equal(*a0, *b0, head)
-	*a0, *b0 = *a0+head, *b0+head
-	for *a0 < *a1 && *b0 < *b1 && al.a[*a1-1] == al.b[*b1-1] {
-		*a1, *b1, tail = *a1-1, *b1-1, tail+1
-	}
-	return tail
 }
 
-// maxDepth bounds the recursion of patience.
-const maxDepth = 64
-
-// patience aligns by what is unique in both, and what is between by itself.
-func (al *aligner) patience(a0, a1, b0, b1, depth int) {
-	tail := al.ends(&a0, &a1, &b0, &b1)
-	defer func() { al.equal(a1, b1, tail) }()
-	if a0 == a1 || b0 == b1 {
-		return
-	}
-	anchors := al.anchors(a0, a1, b0, b1)
-	if len(anchors) == 0 || depth == maxDepth {
-		al.myers(a0, a1, b0, b1)
-		return
-	}
-	for _, p := range anchors {
-		al.patience(a0, p.a, b0, p.b, depth+1)
-		al.equal(p.a, p.b, 1)
-		a0, b0 = p.a+1, p.b+1
-	}
-	al.patience(a0, a1, b0, b1, depth+1)
-}
-
-// anchors returns the longest list of places, ascending on both sides, of what is unique
-// on both.
-func (al *aligner) anchors(a0, a1, b0, b1 int) []run {
-	type place struct{ na, nb, a, b int }
-	places := map[uint64]*place{}
-	for i, s := range al.a[a0:a1] {
-		p := places[s]
-		if p == nil {
-			p = &place{}
-			places[s] = p
-		}
-		p.na, p.a = p.na+1, a0+i
-	}
-	for i, s := range al.b[b0:b1] {
-		if p := places[s]; p != nil {
-			p.nb, p.b = p.nb+1, b0+i
-		}
-	}
-	var unique []run
-	for _, p := range places {
-		if p.na == 1 && p.nb == 1 {
-			unique = append(unique, run{p.a, p.b, 1})
-		}
-	}
-	slices.SortFunc(unique, func(x, y run) int { return x.a - y.a })
-	return ascending(unique)
-}
-
-// ascending returns the longest part of a list, ascending in a, that ascends in b.
-func ascending(list []run) []run {
-	var tops, before []int // the lowest end of a part of each length; the one before each
-	before = make([]int, len(list))
-	for i := range list {
-		k := sort.Search(len(tops), func(k int) bool { return list[tops[k]].b >= list[i].b })
-		before[i] = -1
-		if k > 0 {
-			before[i] = tops[k-1]
-		}
-		if k == len(tops) {
-			tops = append(tops, i)
-		} else {
-			tops[k] = i
-		}
-	}
-	if len(tops) == 0 {
-		return nil
-	}
-	best := make([]run, len(tops))
-	for i, k := tops[len(tops)-1], len(tops)-1; k >= 0; i, k = before[i], k-1 {
-		best[k] = list[i]
-	}
-	return best
-}
-
-// myers aligns by the linear-space algorithm of E. Myers, An O(ND) Difference Algorithm
-// and Its Variations (1986).
-func (al *aligner) myers(a0, a1, b0, b1 int) {
-	tail := al.ends(&a0, &a1, &b0, &b1)
-	defer func() { al.equal(a1, b1, tail) }()
-	if a0 == a1 || b0 == b1 {
-		return
-	}
-	x, y, u, v, ok := al.middle(a0, a1, b0, b1)
-	if !ok {
-		al.coarse = true
-		return
-	}
-	al.myers(a0, x, b0, y)
-	al.equal(x, y, u-x)
-	al.myers(u, a1, v, b1)
-}
-
-// middle finds the middle snake of the shortest way from (a0, b0) to (a1, b1): from
-// (x, y) to (u, v). ok is false if that is too much work.
-func (al *aligner) middle(a0, a1, b0, b1 int) (x, y, u, v int, ok bool) {
+// middle finds the middle of the shortest way from (a0, b0) to (a1, b1): it goes straight
+// from (x, y) to (u, v). The two sides differ in their first and in their last element.
+func (al *aligner) middle(a0, a1, b0, b1 int) (x, y, u, v int) {
 	n, m := a1-a0, b1-b0
-	most := (n + m + 1) / 2
-	size := 2*most + 2
-	if len(al.v) < 2*size {
-		al.v = make([]int, 2*size)
+	most := min((n+m+1)/2, al.limit)
+	zero := most + 1 // place of diagonal 0
+	if len(al.forward) < 2*zero+1 {
+		al.forward, al.backward = make([]int, 2*zero+1), make([]int, 2*zero+1)
 	}
-	forward, backward := al.v[:size], al.v[size:2*size]
-	clear(al.v[:2*size])
-	at := func(k int) int { return (k%size + size) % size }
+	fw, bw := al.forward[:2*zero+1], al.backward[:2*zero+1]
+	fw[zero+1], bw[zero+1] = 0, 0
 	delta := n - m
 	odd := delta&1 != 0
 	for d := 0; d <= most; d++ {
-		if al.work -= 2*d + 2; al.work < 0 {
-			return 0, 0, 0, 0, false
-		}
 		for k := -d; k <= d; k += 2 {
-			if k == -d || k != d && forward[at(k-1)] < forward[at(k+1)] {
-				x = forward[at(k+1)]
-			} else {
-				x = forward[at(k-1)] + 1
-			}
-			y = x - k
-			u, v = x, y
-			for u < n && v < m && u >= 0 && v >= 0 && al.a[a0+u] == al.b[b0+v] {
+			x = step(fw, zero+k, k == -d, k == d)
+			u, v = x, x-k
+			for u < n && v < m && v >= 0 && al.a[a0+u] == al.b[b0+v] {
 				u, v = u+1, v+1
 			}
-			al.work -= u - x
-			forward[at(k)] = u
-			if r := delta - k; odd && r >= -(d-1) && r <= d-1 && u+backward[at(r)] >= n {
-				return a0 + x, b0 + y, a0 + u, b0 + v, true
+			fw[zero+k] = u
+			if r := delta - k; odd && r > -d && r < d && u+bw[zero+r] >= n {
+				return a0 + x, b0 + x - k, a0 + u, b0 + v
 			}
 		}
 		for k := -d; k <= d; k += 2 {
-			if k == -d || k != d && backward[at(k-1)] < backward[at(k+1)] {
-				x = backward[at(k+1)]
-			} else {
-				x = backward[at(k-1)] + 1
-			}
-			y = x - k
-			u, v = x, y
-			for u < n && v < m && u >= 0 && v >= 0 && al.a[a1-u-1] == al.b[b1-v-1] {
+			x = step(bw, zero+k, k == -d, k == d)
+			u, v = x, x-k
+			for u < n && v < m && v >= 0 && al.a[a1-u-1] == al.b[b1-v-1] {
 				u, v = u+1, v+1
 			}
-			al.work -= u - x
-			backward[at(k)] = u
-			if r := delta - k; !odd && r >= -d && r <= d && u+forward[at(r)] >= n {
-				return a1 - u, b1 - v, a1 - x, b1 - y, true
+			bw[zero+k] = u
+			if r := delta - k; !odd && r >= -d && r <= d && u+fw[zero+r] >= n {
+				return a1 - u, b1 - v, a1 - x, b1 - x + k
 			}
 		}
 	}
-	return 0, 0, 0, 0, false
+	// Too much: the furthest point from the start.
+	al.coarse = true
+	best := -1
+	for k := -most; k <= most; k += 2 {
+		if far := fw[zero+k]; far <= n && far-k <= m && far-k >= 0 && far+far-k > best {
+			best, u, v = far+far-k, far, far-k
+		}
+	}
+	return a0 + u, b0 + v, a0 + u, b0 + v
+}
+
+// step returns where diagonal k is entered: from the one below or above, whichever got
+// further.
+func step(v []int, k int, lowest, highest bool) int {
+	if lowest || !highest && v[k-1] < v[k+1] {
+		return v[k+1]
+	}
+	return v[k-1] + 1
 }

@@ -27,8 +27,8 @@
 //
 // # Bounds
 //
-// Memory is 16 bytes per event and what distinct names and threads take. Aligning is by
-// calls that are unique on both sides, then by Myers' algorithm in linear space with a
-// limit of work; beyond that a stretch counts as replaced as a whole, and
+// Memory is 16 bytes per event and what distinct names and threads take. Threads are
+// aligned by Myers' algorithm in linear space. Of a stretch that takes more than about
+// two thousand edits the shortest alignment is not looked for, only a good one, and
 // ThreadDiff.Coarse says so.
 package diff

@@ -121,7 +121,7 @@ func (t *ThreadDiff) text(w io.Writer) error {
 	fmt.Fprintf(w, "thread %s -> %s: %s: %s the same, -%d +%d", who(t.A), who(t.B), report.Printable(t.Command),
 		report.Plural(t.Same, "call", "calls"), t.Removed, t.Added)
 	if t.Coarse {
-		fmt.Fprint(w, " (too different to align in full)")
+		fmt.Fprint(w, " (perhaps not the shortest)")
 	}
 	fmt.Fprintln(w)
 	for i := range t.Hunks {

@@ -66,6 +66,9 @@ type Plan struct {
 // DryRun plans a replay without making a call. If into is not "", it is looked at for
 // what the tape needs; it must exist, and nothing of it remains changed.
 func DryRun(ctx context.Context, t *trace.Tape, into string) (*Plan, error) {
+	if err := oneHost(t); err != nil {
+		return nil, err
+	}
 	snapshots, final, err := trees(t)
 	if err != nil {
 		return nil, err

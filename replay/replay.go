@@ -37,10 +37,24 @@ type Options struct {
 // ErrNotEmpty is wrapped when the target has something in it.
 var ErrNotEmpty = errors.New("directory is not empty")
 
+// ErrHosts is wrapped for a tape of several hosts: what they did is not of one tree of
+// files, nor of one set of processes.
+var ErrHosts = errors.New("the tape has several hosts")
+
+func oneHost(t *trace.Tape) error {
+	if n := len(t.Manifest().Hosts); n > 1 {
+		return fmt.Errorf("replay of %d recordings at a time: %w", n, ErrHosts)
+	}
+	return nil
+}
+
 // Restore makes in a directory the tree that a tape's events need to find, and nothing
 // else: what a replay begins with. It returns how many entries were made and what the
 // target did not allow.
 func Restore(ctx context.Context, t *trace.Tape, dir string, force bool) (entries int, problems []string, err error) {
+	if err := oneHost(t); err != nil {
+		return 0, nil, err
+	}
 	into, err := prepareTarget(dir, force)
 	if err != nil {
 		return 0, nil, err
@@ -71,6 +85,9 @@ func makeSkeleton(ctx context.Context, t *trace.Tape, into string, snapshots []*
 // Run replays a tape into a directory. The Report says whether everything agreed;
 // an error means that it could not be run.
 func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
+	if err := oneHost(t); err != nil {
+		return nil, err
+	}
 	into, err := prepareTarget(o.Into, o.Force)
 	if err != nil {
 		return nil, err

@@ -309,29 +309,10 @@ func (s *sealer) finish() error {
 	}
 	for _, reason := range []uint32{trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks, trace.LossPartial, trace.LossMapped} {
 		if n := s.stats.nLosses[reason]; n > 0 {
-			s.stats.Losses = append(s.stats.Losses, trace.Loss{Reason: LossReason(reason), Records: n})
+			s.stats.Losses = append(s.stats.Losses, trace.Loss{Reason: trace.LossReason(reason), Records: n})
 		}
 	}
 	return nil
-}
-
-// LossReason returns the words for a loss reason of a stream.
-func LossReason(r uint32) string {
-	switch r {
-	case trace.LossRing:
-		return "the ring was full"
-	case trace.LossDisk:
-		return "the stream could not be written"
-	case trace.LossKilled:
-		return "the recorder ended before its programs"
-	case trace.LossTasks:
-		return "too many threads"
-	case trace.LossPartial:
-		return "content did not arrive"
-	case trace.LossMapped:
-		return "a mapped file could not be opened"
-	}
-	return fmt.Sprintf("reason %d", r)
 }
 
 // Manifest returns what the tape's manifest says of the stream.

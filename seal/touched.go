@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -219,4 +221,49 @@ func CopyTree(ctx context.Context, c *trace.Copier, from, to string) error {
 		}
 	}
 	return WriteTree(c.To(), to, m)
+}
+
+// CheckTrees verifies that the trees of a tape can be read, and that their content is in
+// the tape. It adds what is wrong to the report of trace.Tape.Check, but for files whose
+// damage is in there already.
+func CheckTrees(ctx context.Context, t *trace.Tape, rep *trace.CheckReport) error {
+	for _, name := range slices.Sorted(maps.Keys(t.Manifest().Files)) {
+		_, file := trace.SplitHostFile(name)
+		if !IsTree(file) || slices.ContainsFunc(rep.Damage, func(d trace.Damage) bool { return d.File == name }) {
+			continue
+		}
+		if err := checkTree(ctx, t, name); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			rep.Damage = append(rep.Damage, trace.Damage{File: name, Offset: -1, Err: err})
+		}
+	}
+	return nil
+}
+
+func checkTree(ctx context.Context, t *trace.Tape, name string) error {
+	r, err := t.OpenFile(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m, err := tree.Decode(r)
+	if err != nil {
+		return err
+	}
+	for i := range m.Entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for _, c := range m.Entries[i].Chunks {
+			data, err := t.Chunk(c.ID)
+			if err != nil {
+				return fmt.Errorf("content of %s: %w", m.Entries[i].Path, err)
+			}
+			if uint64(c.Len) > uint64(len(data)) {
+				return fmt.Errorf("content of %s: %d bytes of chunk %d, which has %d: %w", m.Entries[i].Path, c.Len, c.ID, len(data), trace.ErrCorrupt)
+			}
+		}
+	}
+	return nil
 }

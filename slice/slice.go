@@ -191,7 +191,7 @@ func (c *cut) describe() {
 		m.Hosts[i].Window = &trace.Window{SinceNS: c.stateNS, Reason: what}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(c.losses)) {
-		m.Losses = append(m.Losses, trace.Loss{Reason: seal.LossReason(uint32(reason)), Records: c.losses[reason]})
+		m.Losses = append(m.Losses, trace.Loss{Reason: trace.LossReason(uint32(reason)), Records: c.losses[reason]})
 		m.Incomplete, m.Reason = true, "records were lost"
 	}
 	if old.Incomplete && c.end == old.Counts.Events {

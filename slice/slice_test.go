@@ -21,7 +21,7 @@ import (
 
 // programs are what is recorded: between them they fork, exec, share, map, rename, and
 // move about.
-var programs = []string{"failures", "git-basics", "make-gcc", "pipeline", "rsync-a", "sqlite-wal", "threads8"}
+var programs = []string{"failures", "git-basics", "make-gcc", "mapped", "passfds", "pipeline", "rsync-a", "sqlite-wal", "threads8", "uring"}
 
 // inShort are those that run under -short too.
 var inShort = []string{"pipeline", "sqlite-wal", "threads8"}
@@ -49,7 +49,12 @@ func recorded(t *testing.T, f func(t *testing.T, iotape string, tp *trace.Tape))
 			}
 			run(t, p.Command(install, work, workload.Prep)...)
 			tape := filepath.Join(dir, "x.tape")
-			run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", "ptrace", "--"}, p.Command(install, work, workload.Run)...)...)
+			backend := "ptrace"
+			if p.Name == "mapped" || p.Name == "uring" {
+				testenv.NeedBPF(t)
+				backend = "ebpf"
+			}
+			run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", backend, "--"}, p.Command(install, work, workload.Run)...)...)
 			f(t, iotape, open(t, tape))
 		})
 	}

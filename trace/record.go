@@ -60,7 +60,29 @@ const (
 	LossTasks   uint32 = 4 // more threads than the recorder has room to follow
 	LossPartial uint32 = 5 // a call's data records did not all arrive
 	LossMapped  uint32 = 6 // a file that was stored to through a mapping could not be opened
+	LossDamage  uint32 = 7 // events of a tape that was damaged; not in streams
 )
+
+// LossReason returns the words for a loss reason of a stream.
+func LossReason(r uint32) string {
+	switch r {
+	case LossRing:
+		return "the ring was full"
+	case LossDisk:
+		return "the stream could not be written"
+	case LossKilled:
+		return "the recorder ended before its programs"
+	case LossTasks:
+		return "too many threads"
+	case LossPartial:
+		return "content did not arrive"
+	case LossMapped:
+		return "a mapped file could not be opened"
+	case LossDamage:
+		return "the tape was damaged"
+	}
+	return fmt.Sprintf("reason %d", r)
+}
 
 // Piece flags.
 const (

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -24,7 +25,8 @@ type Tape struct {
 	dir      string // absolute
 	name     string // as it was opened
 	manifest *Manifest
-	seal     string // check of the manifest, "" if salvaged
+	seal     string // check of the manifest, "" if there is no sound one
+	salvage  bool   // a content file that cannot be opened is empty
 	files    []*os.File
 	events   *blockFile
 	content  *blockFile
@@ -139,11 +141,16 @@ func OpenTape(dir string) (*Tape, error) {
 	return t, nil
 }
 
-// Salvage opens what is readable of a tape whose sealing did not finish or whose
-// manifest is damaged. Its manifest is made up from what was found.
+// Salvage opens what is readable of a tape whose sealing did not finish, or that is
+// damaged. Its manifest is made up from what was found, and Incomplete. A content file of
+// which nothing can be read is taken for an empty one.
 func Salvage(dir string) (*Tape, error) {
-	t := &Tape{dir: dir, name: dir, manifest: &Manifest{Format: tapeFormat, Version: TapeVersion, Incomplete: true, Reason: "salvaged: there was no sound manifest"}}
-	if err := t.openFiles(); err != nil {
+	t := &Tape{name: dir, salvage: true, manifest: &Manifest{Format: tapeFormat, Version: TapeVersion, Incomplete: true, Reason: "salvaged: there was no sound manifest"}}
+	var err error
+	if t.dir, err = filepath.Abs(dir); err == nil {
+		err = t.openFiles()
+	}
+	if err != nil {
 		t.Close()
 		return nil, fmt.Errorf("salvage %s: %w", dir, err)
 	}
@@ -155,10 +162,35 @@ func Salvage(dir string) (*Tape, error) {
 		}
 		m.FirstNS, m.LastNS = min(m.FirstNS, b.min), max(m.LastNS, b.max)
 	}
+	if b, err := readLimited(filepath.Join(dir, ManifestName), maxManifestBytes); err == nil {
+		if sound, err := ParseManifest(b); err == nil {
+			m.Hosts, m.ExitStatus, m.Signal, m.Losses, m.Files = sound.Hosts, sound.ExitStatus, sound.Signal, sound.Losses, sound.Files
+			m.Counts.Events, m.Reason = sound.Counts.Events, "salvaged: "+cmp.Or(sound.Reason, "it is damaged")
+			t.seal = sealOf(b)
+			return t, nil
+		}
+	}
 	if b, err := readLimited(filepath.Join(dir, HeadName), MaxFrameBytes); err == nil {
 		m.Hosts = readHeads(b)
 	}
-	return t, nil
+	return t, t.findFiles()
+}
+
+// findFiles lists the other files of a tape that has no manifest.
+func (t *Tape) findFiles() error {
+	entries, err := os.ReadDir(t.dir)
+	if err != nil {
+		return fmt.Errorf("salvage %s: %w", t.dir, err)
+	}
+	t.manifest.Files = map[string]FileSum{}
+	for _, e := range entries {
+		if name := e.Name(); e.Type().IsRegular() && validName(name) == nil && !reservedName(name) && len(t.manifest.Files) < maxTapeFiles {
+			if sum, err := sumFile(context.Background(), filepath.Join(t.dir, name), nil); err == nil {
+				t.manifest.Files[name] = sum
+			}
+		}
+	}
+	return nil
 }
 
 func readLimited(path string, limit int64) ([]byte, error) {
@@ -177,24 +209,28 @@ func readLimited(path string, limit int64) ([]byte, error) {
 func (t *Tape) openFiles() error {
 	t.decoder = newDecoder(runtime.GOMAXPROCS(0))
 	t.packs.init(packCacheBytes)
-	for _, o := range []struct {
-		kind *blockKind
-		into **blockFile
-	}{{&eventsKind, &t.events}, {&contentKind, &t.content}} {
-		f, err := os.Open(filepath.Join(t.dir, o.kind.name))
-		if err != nil {
-			return err
-		}
-		t.files = append(t.files, f)
-		st, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		if *o.into, err = openBlockFile(o.kind, f, st.Size()); err != nil {
-			return err
-		}
+	var err error
+	if t.events, err = t.openFile(&eventsKind); err != nil {
+		return err
 	}
-	return nil
+	t.content, err = t.openFile(&contentKind)
+	if err != nil && t.salvage && !errors.Is(err, ErrNewer) {
+		t.content, err = &blockFile{kind: &contentKind, end: contentKind.first, broken: err, cut: fmt.Errorf("%w: %w", err, ErrCorrupt)}, nil
+	}
+	return err
+}
+
+func (t *Tape) openFile(kind *blockKind) (*blockFile, error) {
+	f, err := os.Open(filepath.Join(t.dir, kind.name))
+	if err != nil {
+		return nil, err
+	}
+	t.files = append(t.files, f)
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return openBlockFile(kind, f, st.Size())
 }
 
 // Manifest returns the tape's description. The caller must not change it.
@@ -273,3 +309,10 @@ func (r *sumReader) Read(b []byte) (int, error) {
 }
 
 func (r *sumReader) Close() error { return r.f.Close() }
+
+// Torn reports whether the file of events breaks off, so that it does not tell how many
+// there were.
+func (t *Tape) Torn() bool { return t.events.cut != nil }
+
+// NoManifest reports whether the tape was opened by Salvage and had no sound manifest.
+func (t *Tape) NoManifest() bool { return t.seal == "" }

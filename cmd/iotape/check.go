@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"iotape/report"
+	"iotape/seal"
 	"iotape/trace"
 )
 
@@ -33,9 +35,7 @@ are told apart (iotape index does that).`,
 				return err
 			}
 			defer t.Close()
-			progress := c.progress(report.Bytes)
-			rep, err := t.Check(cmd.Context(), func(done, total int64) { progress.Update("checking", done, total) })
-			progress.Done()
+			rep, err := c.check(cmd.Context(), t)
 			if err != nil {
 				return err
 			}
@@ -50,6 +50,17 @@ are told apart (iotape index does that).`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
+}
+
+// check verifies a tape with its trees of files.
+func (c *console) check(ctx context.Context, t *trace.Tape) (*trace.CheckReport, error) {
+	progress := c.progress(report.Bytes)
+	defer progress.Done()
+	rep, err := t.Check(ctx, func(done, total int64) { progress.Update("checking", done, total) })
+	if err != nil {
+		return nil, err
+	}
+	return rep, seal.CheckTrees(ctx, t, rep)
 }
 
 // checkJSON is the output of check --json; fields are only ever added.

@@ -134,6 +134,8 @@ func hintFor(cmd *cobra.Command, err error) string {
 		return cmd.CommandPath() + " --help"
 	case errors.Is(err, trace.ErrNotSealed), errors.Is(err, context.Canceled):
 		return ""
+	case errors.Is(err, replay.ErrHosts):
+		return "iotape slice --host NAME makes a tape of one"
 	case errors.Is(err, trace.ErrNewer):
 		return "read it with a newer iotape"
 	case errors.Is(err, replay.ErrNotEmpty):

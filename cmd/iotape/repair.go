@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"iotape/repair"
 	"iotape/report"
 	"iotape/seal"
 	"iotape/trace"
@@ -16,20 +21,29 @@ func newRepair(c *console) *cobra.Command {
 	var out string
 	var noIndex bool
 	cmd := &cobra.Command{
-		Use:   "repair TAPE.partial|STREAM",
-		Short: "Make a valid tape of a recording whose recorder was killed",
+		Use:   "repair TAPE.partial|STREAM|TAPE",
+		Short: "Make a valid tape of a recording whose recorder was killed, or of a damaged tape",
 		Long: `Repair makes a tape of what a recorder left that was killed, or whose machine
 stopped: the directory TAPE.partial with its snapshots, or a stream. Everything up
 to the last whole frame is in the tape. Repair says what was cut off and when the
 recording breaks off, and the tape says that it is incomplete. The directory is
 removed when all is in the tape; a stream is kept.
 
-A recording that is still being made is left alone.`,
+A recording that is still being made is left alone.
+
+Of a TAPE that is damaged, whose files were cut off or changed, or whose manifest is
+gone, repair makes another one, NAME.repaired.tape, of all that is sound, and says what
+is not. Marks stand in it where events are lost, and lost content is marked as missing.
+The damaged tape is kept.`,
 		Example: `  iotape repair db.tape.partial
+  iotape repair db.tape && iotape check db.repaired.tape
   iotape repair db.stream -o db.tape`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  a tape was made, and it is complete", "1  a tape was made; it says that it is incomplete, and why", "2  no tape could be made; what there was is unchanged"),
+		Annotations: exits("0  a tape was made, and it is complete; or nothing was wrong with TAPE", "1  a tape was made; it says that it is incomplete, and why", "2  no tape could be made; what there was is unchanged"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isTape(args[0]) {
+				return repairTape(cmd.Context(), c, args[0], out, !noIndex)
+			}
 			s, err := planSealing(args[0], out)
 			if err != nil {
 				return err
@@ -52,7 +66,7 @@ A recording that is still being made is left alone.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make; the name of what is repaired, with .tape, if not given")
+	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make; the name of what is repaired, with .tape or .repaired.tape, if not given")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	return cmd
 }
@@ -76,4 +90,69 @@ func (c *console) sayDamage(st *seal.Stats, size int64) (complete bool) {
 		c.say("the tape is incomplete: %s", m.Reason)
 	}
 	return !m.Incomplete
+}
+
+// isTape reports whether a directory has a tape's files, and no stream to make one of.
+func isTape(path string) bool {
+	if _, err := os.Stat(filepath.Join(path, streamName)); err == nil {
+		return false
+	}
+	for _, name := range []string{trace.ManifestName, trace.EventsName} {
+		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// repairTape makes a sound tape of a damaged one.
+func repairTape(ctx context.Context, c *console, path, out string, index bool) error {
+	t, err := repair.Open(path)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	rep, err := c.check(ctx, t)
+	if err != nil {
+		return err
+	}
+	if rep.OK() {
+		c.say("nothing is wrong with %s", path)
+		return nil
+	}
+	if !slices.ContainsFunc(rep.Damage, func(d trace.Damage) bool { return !d.Derived }) {
+		return withHint(fmt.Errorf("of %s only files are damaged that can be made again", path), "iotape index %s", path)
+	}
+	if out == "" {
+		out = trimTape(filepath.Clean(path)) + ".repaired.tape"
+	}
+	mk, err := startTape(out, index)
+	if err != nil {
+		return err
+	}
+	defer mk.abandon()
+	counting := c.progress(report.Count)
+	defer counting.Done()
+	var res *repair.Result
+	err = mk.write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
+		o := &repair.Options{Program: program(), Progress: func(done, total uint64) { counting.Update("repairing", int64(done), int64(total)) }}
+		if res, err = repair.Tape(ctx, tw, t, o); err != nil {
+			return nil, err
+		}
+		return res.Manifest, nil
+	})
+	counting.Done()
+	if err != nil {
+		return err
+	}
+	size, err := mk.finish(ctx, c)
+	if err != nil {
+		return err
+	}
+	c.say("%s: %s events, %s", mk.out, report.Count(res.Events), report.Bytes(uint64(size)))
+	if !res.OK() {
+		c.say("%s", res.Manifest.Reason)
+		return &statusError{Status: exitFound}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"iotape/event"
+	"iotape/trace"
 )
 
 var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited", "woken"}
@@ -121,7 +122,7 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 		return putInt(dst, "status", e.Ret>>8&0xff)
 	case event.LossMark:
 		dst = putUint(dst, "lost", uint64(e.Ret))
-		return putText(dst, "reason", lossReason(uint32(e.Args[0])))
+		return putText(dst, "reason", trace.LossReason(uint32(e.Args[0])))
 	case event.NoteMark:
 		if len(e.Bufs) > 0 {
 			return putText(dst, "text", p.content(&e.Bufs[0], int(e.Bufs[0].Len)))

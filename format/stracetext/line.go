@@ -100,7 +100,7 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 		dst = append(dst, "--- lost "...)
 		dst = strconv.AppendInt(dst, e.Ret, 10)
 		dst = append(dst, " records: "...)
-		dst = append(dst, lossReason(uint32(e.Args[0]))...)
+		dst = append(dst, trace.LossReason(uint32(e.Args[0]))...)
 	case event.NoteMark:
 		dst = append(dst, "--- note "...)
 		if len(e.Bufs) > 0 {
@@ -146,23 +146,6 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 		dst = strconv.AppendUint(dst, uint64(e.Kind), 10)
 	}
 	return append(dst, " ---"...)
-}
-
-// lossReason returns the words for a loss mark's reason (Args[0]).
-func lossReason(r uint32) string {
-	switch r {
-	case trace.LossRing:
-		return "the ring was full"
-	case trace.LossDisk:
-		return "the stream could not be written"
-	case trace.LossKilled:
-		return "the recorder ended before its programs"
-	case trace.LossTasks:
-		return "too many threads"
-	case trace.LossPartial:
-		return "content did not arrive"
-	}
-	return "reason " + strconv.FormatUint(uint64(r), 10)
 }
 
 // appendObject writes what a descriptor stands for, as strace -yy does.
