@@ -141,9 +141,10 @@ func (x *importer) line(s string) error {
 	if p.body == "" {
 		return nil
 	}
+	if what, ok := strings.CutPrefix(p.body, "+++ "); ok {
+		return x.ended(&p, at, strings.TrimSuffix(what, " +++"))
+	}
 	switch c := p.body[0]; {
-	case c == '+' && strings.HasPrefix(p.body, "+++ ") && strings.HasSuffix(p.body, " +++"):
-		return x.ended(&p, at, p.body[4:len(p.body)-4])
 	case c == '-' && strings.HasPrefix(p.body, "--- "):
 		return x.mark(&p, at, strings.TrimSuffix(p.body[4:], " ---"))
 	case c == '<' && strings.HasPrefix(p.body, "<... "):

@@ -182,6 +182,8 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		// An address. Directory entries are only counted without -v.
 		if counted && n > 0 && a.Len == event.LenRet {
 			c.Bytes(i, nil, n)
+		} else if n, ok := unsaid(t.Comment); ok {
+			c.Bytes(i, nil, n)
 		}
 		return
 	}
@@ -190,6 +192,10 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	}
 	if a.Len == event.LenRet && n == 0 {
 		return // nothing
+	}
+	if _, ok := unsaid(t.Comment); ok && t.Kind == layout.ToldText { // zeros stand for some of it
+		c.Bytes(i, nil, int64(len(t.Data)))
+		return
 	}
 	switch {
 	case a.Kind == event.KindStrings:
@@ -225,12 +231,26 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	}
 }
 
+// unsaid returns how many bytes print says that a tape does not have: "12 bytes, not
+// wanted", "12 bytes not recorded".
+func unsaid(comment string) (n int64, ok bool) {
+	number, what, ok := strings.Cut(comment, " bytes")
+	if !ok || !strings.HasPrefix(strings.TrimPrefix(what, ","), " not ") {
+		return 0, false
+	}
+	v, ok := event.ParseNumber(number)
+	return int64(min(v, maxMoved)), ok
+}
+
 func count(cut bool, n int64) int64 {
 	if cut {
 		return n
 	}
 	return 0
 }
+
+// maxMoved is more than a call can move (MAX_RW_COUNT in linux/fs.h).
+const maxMoved = 1 << 32
 
 // length returns how many bytes an argument's memory has, if other arguments or the
 // result say so.
@@ -244,9 +264,9 @@ func length(c *format.Call, a *event.Arg) (n int64, ok bool) {
 	}
 	switch a.Len {
 	case event.LenRet:
-		return max(min(c.Ret, arg), 0), true
+		return max(min(c.Ret, arg, maxMoved), 0), true
 	case event.LenArg:
-		return arg, int(a.LenArg) < len(c.Args)
+		return min(arg, maxMoved), int(a.LenArg) < len(c.Args)
 	case event.LenBits:
 		return (min(arg, 1<<20) + 63) / 64 * 8, true
 	case event.LenConst, event.LenPositive, event.LenInterrupted:
@@ -277,11 +297,16 @@ func (x *importer) vector(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		x.lost(c, spec, a.Name)
 		return
 	}
-	left := c.Ret
+	left := min(c.Ret, maxMoved)
 	if a.Len == event.LenVecAll {
-		left = 1<<63 - 1
+		left = maxMoved
 	}
 	lens, spans, _ := x.spans(nil, nil, t.Parts, left)
+	if _, ok := unsaid(t.Comment); ok {
+		for j := range spans {
+			spans[j].Data = nil
+		}
+	}
 	if t.Cut {
 		x.lost(c, spec, a.Name+"'s rest")
 	}
@@ -344,7 +369,7 @@ func (x *importer) message(c *format.Call, spec *event.Spec, a *event.Arg, i int
 	if m.NameWas != nil {
 		x.was(c, i, m.NameWas)
 	}
-	lens, spans, _ := x.spans(nil, nil, m.Vector, max(c.Ret, 0))
+	lens, spans, _ := x.spans(nil, nil, m.Vector, max(min(c.Ret, maxMoved), 0))
 	if len(lens) > 0 {
 		c.Shape(event.PartData.Of(i), lens)
 		if c.Ret > 0 {
