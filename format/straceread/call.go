@@ -40,7 +40,8 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	}
 	x.calls++
 	x.done.Records++
-	c := &format.Call{Op: op, NR: nr, PID: t.p.pid, TID: t.tid, Ret: r.ret, Interrupted: r.interrupted}
+	c := &format.Call{Op: op, NR: nr, PID: t.p.pid, TID: t.tid, Ret: r.ret}
+	c.Interrupted = r.interrupted && !event.Lookup(op).NoReturn
 	c.Enter = max(enter, t.exit)
 	c.Exit = max(c.Enter+r.took, c.Enter)
 	if r.took == 0 && resumed > 0 {
