@@ -60,6 +60,9 @@ func (m *Memory) Encode(t *Told, size int64) (b []byte, lost int, ok bool) {
 	case event.LayoutOffset:
 		if t.Kind == ToldItems && len(t.Parts) == 1 {
 			v, ok := event.ParseNumber(t.Parts[0].Text)
+			if t.Was == nil && t.Parts[0].Was == nil && m.Result > 0 { // only what it was before the call
+				v += uint64(m.Result)
+			}
 			return binary.LittleEndian.AppendUint64(nil, v), 0, ok
 		}
 		return nil, 0, false

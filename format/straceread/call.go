@@ -48,6 +48,9 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 		c.Exit = max(c.Exit, resumed)
 	}
 	t.exit = c.Exit
+	if resumed == 0 {
+		x.clock.passed(c.Exit)
+	}
 	x.arguments(c, args, &r)
 	if r.note != "" && r.ret >= 0 && r.ret <= math.MaxInt32 {
 		// What kind of thing the descriptor is. Of files with names, that is not said.

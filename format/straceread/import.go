@@ -416,11 +416,13 @@ type clock struct {
 	last  int64 // ofDay: of the line before
 	days  int64 // ofDay: since the first line
 	began bool
+	rough bool // what the last line said does not order it
 }
 
 func (c *clock) at(p *prefix) uint64 {
 	const step, day = 1000, 24 * 3600e9
 	stamp := p.stamp
+	c.rough = p.kind == noStamp || p.whole
 	switch p.kind {
 	case noStamp:
 		c.now += step
@@ -443,9 +445,10 @@ func (c *clock) at(p *prefix) uint64 {
 	return now
 }
 
-// passed moves a clock that is coarse, or no clock, to the end of a call.
-func (c *clock) passed(exit uint64, coarse bool) {
-	if coarse {
+// passed moves a clock that is too coarse to the end of a call: what stands behind a
+// call of one line came after it.
+func (c *clock) passed(exit uint64) {
+	if c.rough {
 		c.now = max(c.now, exit)
 	}
 }

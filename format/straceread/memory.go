@@ -472,8 +472,11 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 		}
 		n = int64(min(v, 1<<16))
 	}
-	if m.Layout == event.LayoutPollfd {
+	switch m.Layout {
+	case event.LayoutPollfd:
 		answered(t, r)
+	case event.LayoutOffset:
+		m.Result = c.Ret
 	}
 	b, lost, ok := m.Encode(t, min(n, 1<<20))
 	if !ok {
