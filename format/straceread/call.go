@@ -248,6 +248,12 @@ func (x *importer) after(t *thread, c *format.Call, r *result) error {
 			if share&trace.ShareFiles != 0 {
 				child.p.fds = t.p.fds
 			}
+			child.p.by = nil
+		} else if child := x.threads[tid]; child != nil && child.p.by != nil && tid == child.p.pid {
+			if child.p.by != t.p {
+				child.p.madeBy(t.p, child.p.by)
+			}
+			child.p.by = nil
 		}
 	case event.OpExecve, event.OpExecveat:
 		if path, ok := execPath(c, x.fields); ok {

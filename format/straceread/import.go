@@ -116,6 +116,7 @@ type thread struct {
 
 type process struct {
 	pid, parent uint32
+	by          *process // its maker, as far as that is known; nil when it is sure
 	began       uint64 // time of its first line, ns
 	cwd         bool   // known
 	opens       bool   // the trace has calls that open files
@@ -219,19 +220,35 @@ func (x *importer) thread(p *prefix) (*thread, error) {
 }
 
 // maker returns who made a thread whose first line comes before the call that made it
-// returned, nil if there is nobody.
+// returned, nil if there is nobody. Where several may have, it is the one that began
+// first, until one of them says it.
 func (x *importer) maker() *thread {
 	if len(x.making) == 0 {
 		return nil
 	}
 	first := x.making[0]
 	for _, t := range x.making[1:] {
-		if t.group != first.group || t.p != first.p {
+		if t.group != first.group || t.group && t.p != first.p { // its process is not known then
 			x.done.LeftOut(guessed, 1)
 			break
 		}
 	}
 	return first
+}
+
+// madeBy corrects who made a process.
+func (p *process) madeBy(by, taken *process) {
+	p.parent = by.pid
+	for fd, f := range p.fds {
+		if f == taken.fds[fd] {
+			delete(p.fds, fd)
+		}
+	}
+	for fd, f := range by.fds {
+		if p.fds[fd] == nil {
+			p.fds[fd] = f
+		}
+	}
 }
 
 // newThread makes a thread that another one has made, which may be nil. Unless group is
@@ -247,7 +264,7 @@ func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error
 	case group || by.group:
 		t.p = by.p
 	default:
-		t.p = &process{pid: tid, parent: by.p.pid, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
+		t.p = &process{pid: tid, parent: by.p.pid, by: by.p, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
 		for fd, f := range by.p.fds {
 			t.p.fds[fd] = f
 		}
