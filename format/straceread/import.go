@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,8 @@ const (
 // Limits of what a hostile file can make the importer hold.
 const (
 	maxThreads = 1 << 20
-	maxFDs     = 1 << 20 // of a process
+	maxFDs     = 1 << 16 // of a process
+	maxCopied  = 1 << 22 // that processes have from their makers
 	maxHeads   = 256 << 20
 )
 
@@ -94,6 +96,7 @@ type importer struct {
 	threads map[uint32]*thread
 	making  []*thread // in a call that makes threads, oldest first
 	held    int       // bytes of calls that are not finished
+	copied  int       // see maxCopied
 	clock   clock
 	carried string // what stood in front of "strace: Process 12 attached"
 	calls   int
@@ -117,9 +120,10 @@ type thread struct {
 type process struct {
 	pid, parent uint32
 	by          *process // its maker, as far as that is known; nil when it is sure
-	began       uint64 // time of its first line, ns
-	cwd         bool   // known
-	opens       bool   // the trace has calls that open files
+	began       uint64   // time of its first line, ns
+	cwd         bool     // known
+	opens       bool     // the trace has calls that open files
+	copied      int      // of fds
 	fds         map[int32]*openFile
 }
 
@@ -254,6 +258,13 @@ func (p *process) madeBy(by, taken *process) {
 // newThread makes a thread that another one has made, which may be nil. Unless group is
 // known to be set, what the maker is doing says whether it is in the same process.
 func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error) {
+	if len(x.threads) >= maxThreads { // those that ended without a line that says so
+		for _, t := range x.threads {
+			if t.ended && t.head == "" {
+				x.forget(t)
+			}
+		}
+	}
 	if len(x.threads) >= maxThreads {
 		return nil, fmt.Errorf("more than %d threads at a time", maxThreads)
 	}
@@ -265,12 +276,23 @@ func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error
 		t.p = by.p
 	default:
 		t.p = &process{pid: tid, parent: by.p.pid, by: by.p, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
-		for fd, f := range by.p.fds {
-			t.p.fds[fd] = f
+		if n := len(by.p.fds); x.copied+n <= maxCopied {
+			maps.Copy(t.p.fds, by.p.fds)
+			t.p.copied = n
+			x.copied += n
 		}
 	}
 	x.threads[tid] = t
 	return t, nil
+}
+
+// forget drops a thread.
+func (x *importer) forget(t *thread) {
+	delete(x.threads, t.tid)
+	if t.tid == t.p.pid {
+		x.copied -= t.p.copied
+		t.p.copied = 0
+	}
 }
 
 // unfinished keeps a call until its other half comes.
@@ -370,7 +392,7 @@ func (x *importer) ended(p *prefix, at uint64, what string) error {
 		}
 		t.head, t.enter, t.exit = other.head, other.enter, max(t.exit, other.exit)
 		other.head = ""
-		delete(x.threads, other.tid)
+		x.forget(other)
 		return nil
 	} else if code, ok := strings.CutPrefix(what, "exited with "); ok {
 		n, err := strconv.ParseUint(code, 10, 8)
@@ -399,7 +421,7 @@ func (x *importer) ended(p *prefix, at uint64, what string) error {
 		}
 	}
 	x.done.Records++
-	delete(x.threads, t.tid)
+	x.forget(t)
 	if t.ended { // said already, when it called exit_group
 		return nil
 	}

@@ -35,6 +35,16 @@ func imported(t testing.TB, path string) (*trace.Tape, *format.Done) {
 	return sealed(t, im), &im.Done
 }
 
+func importedText(t testing.TB, text string) *trace.Tape {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tape, _ := imported(t, path)
+	return tape
+}
+
 func sealed(t testing.TB, im *format.Import) *trace.Tape {
 	t.Helper()
 	streams, err := im.Close()
@@ -238,11 +248,7 @@ func TestTimes(t *testing.T) {
 		{"unfinished", "1 1700000000.000001 read(0,  <unfinished ...>\n1 1700000000.000005 <... read resumed>\"\", 5) = 0\n", []int64{0}, []int64{4000}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "x")
-			if err := os.WriteFile(path, []byte(tc.text), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			tape, _ := imported(t, path)
+			tape := importedText(t, tc.text)
 			first, n := int64(0), 0
 			for ev, err := range tape.Events() {
 				if err != nil {
