@@ -89,7 +89,7 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			cut = true
 			continue
 		}
-		if p.has("=> ") && len(list) > 0 {
+		if len(list) > 0 && p.has("=> ") {
 			was := list[len(list)-1]
 			now, err := p.value()
 			if err != nil {
