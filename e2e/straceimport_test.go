@@ -1,14 +1,18 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"iotape/event"
 	"iotape/format"
 	"iotape/internal/testenv"
+	"iotape/trace"
 )
 
 // TestStraceImported turns strace's output into a tape and holds what print writes of
@@ -92,4 +96,93 @@ func leftOut(done *format.Done, call string) bool {
 		}
 	}
 	return false
+}
+
+// TestStraceRoundTrip turns recordings into strace's text and back: operations, results,
+// paths and content are the same.
+func TestStraceRoundTrip(t *testing.T) {
+	testenv.Short(t, "records many programs")
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "setarch", "cc", "unshare")
+	iotape := testenv.Iotape(t)
+	check := func(t *testing.T, e *env, argv []string) {
+		e.printedCalls(t, argv) // records x.tape
+		before, text, after := filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "x.strace"), filepath.Join(e.dir, "y.tape")
+		e.run(t, "sh", "-c", `"$0" convert "$1" "$2" || test $? = 1; "$0" convert --no-index "$2" "$3" || test $? = 1`, iotape, before, text, after)
+		want, got := straceFacts(t, before), straceFacts(t, after)
+		for i := range max(len(want), len(got)) {
+			if i >= len(want) || i >= len(got) || want[i] != got[i] {
+				t.Fatalf("call %d of %d and %d:\n  %.500s\n  %.500s", i, len(want), len(got), factAt(want, i), factAt(got, i))
+			}
+		}
+		if len(want) < 10 {
+			t.Errorf("%d calls", len(want))
+		}
+	}
+	for _, p := range deterministic {
+		t.Run(p.name, func(t *testing.T) {
+			if p.needs != "" {
+				testenv.NeedProgram(t, p.needs)
+			}
+			check(t, newEnv(t, iotape, "", nil), p.argv)
+		})
+	}
+	for _, family := range families {
+		t.Run(family, func(t *testing.T) {
+			e := newEnv(t, iotape, "", nil)
+			prog := filepath.Join(e.dir, family)
+			src, err := filepath.Abs(filepath.Join("testdata", "calls", family+".c"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.run(t, "cc", "-O1", "-o", prog, src)
+			check(t, e, []string{"unshare", "-m", prog})
+		})
+	}
+}
+
+func factAt(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return "nothing"
+}
+
+// straceFacts are what strace's text keeps of a tape.
+func straceFacts(t *testing.T, name string) []string {
+	t.Helper()
+	tape, err := trace.OpenTape(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	var facts []string
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind != event.Call || ev.Flags&event.Interrupted != 0 {
+			continue
+		}
+		fact := fmt.Sprintf("%d %s = %d %s", ev.TID, ev.Spec().Name, ev.Ret, event.ErrnoName(ev.Errno))
+		for i := range ev.Paths {
+			fact += fmt.Sprintf(" %q=%q", ev.Paths[i].Raw, ev.Paths[i].Abs)
+		}
+		for i := range ev.Files {
+			if f := &ev.Files[i]; f.Path != "" && f.Path[0] == '/' && !ev.Spec().NoCall && f.Arg != event.MemoryArg {
+				fact += fmt.Sprintf(" %d<%s>", f.FD, f.Path)
+			}
+		}
+		for i := range ev.Bufs {
+			if b := &ev.Bufs[i]; ev.Spec().IsContent(int(b.Arg)) && b.Len > 0 {
+				data, missing, err := tape.ContentZero(b, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fact += fmt.Sprintf(" %d: %d bytes %x, without %d, %v", b.Arg, b.Len, sha256.Sum256(data), missing, b.Parts)
+			}
+		}
+		facts = append(facts, fact)
+	}
+	return facts
 }

@@ -76,6 +76,9 @@ func (c *Call) Spans(arg int, spans ...Span) {
 // maxPiece leaves room for a record's other parts.
 const maxPiece = trace.MaxPieceBytes / 2
 
+// maxPieces is how many one record of a call has; it counts them in 16 bits.
+const maxPieces = 1 << 14
+
 // Text adds a string, such as a path; truncated says that the trace has only its
 // beginning.
 func (c *Call) Text(arg int, s string, truncated bool) {
@@ -165,7 +168,7 @@ func (w *Writer) fork(r *trace.Record, share uint64) error {
 func (w *Writer) large(r *trace.Record) error {
 	total, keep := 0, len(r.Pieces)
 	for i := range r.Pieces {
-		if total += len(r.Pieces[i].Data); total > maxPiece && i > 0 {
+		if total += len(r.Pieces[i].Data); (total > maxPiece || i == maxPieces) && i > 0 {
 			keep = i
 			break
 		}

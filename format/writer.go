@@ -82,6 +82,7 @@ type Writer struct {
 	sw      *trace.StreamWriter
 	payload []byte
 	until   uint64
+	round   uint32 // frames written: there is one shard, so each is a round
 	err     error
 
 	spool *os.File // records as they came, if they are unsorted
@@ -133,7 +134,8 @@ func (w *Writer) flush() {
 	if w.start(); w.err != nil || len(w.payload) == 0 {
 		return
 	}
-	w.err = w.sw.WriteRecords(trace.Frame{Until: w.until}, w.payload)
+	w.round++
+	w.err = w.sw.WriteRecords(trace.Frame{Until: w.until, Round: w.round}, w.payload)
 	w.payload = w.payload[:0]
 }
 

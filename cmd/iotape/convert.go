@@ -47,7 +47,9 @@ compressed. What OUT cannot hold is counted.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
   iotape convert trace.ds trace.tape && iotape stat trace.tape
-  iotape convert build.tape build.pftrace`,
+  iotape convert build.tape build.pftrace
+  strace -f -ttt -T -y -yy -s 1000000 -xx -v -o make.strace make && iotape convert make.strace make.tape
+  iotape convert --content-bytes 64 db.tape db.strace`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  converted, and nothing was left out", "1  converted; something was left out, and is listed", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -60,10 +60,16 @@ func (m *Memory) Encode(t *Told, size int64) (b []byte, lost int, ok bool) {
 	case event.LayoutOffset:
 		if t.Kind == ToldItems && len(t.Parts) == 1 {
 			v, ok := event.ParseNumber(t.Parts[0].Text)
+			if t.Was == nil && t.Parts[0].Was == nil && m.Result > 0 { // only what it was before the call
+				v += uint64(m.Result)
+			}
 			return binary.LittleEndian.AppendUint64(nil, v), 0, ok
 		}
 		return nil, 0, false
 	case event.LayoutNone, event.LayoutIoctl, event.LayoutU32:
+		if m.Op == event.OpMsgsnd || m.Op == event.OpMsgrcv {
+			return encodeMsgbuf(t)
+		}
 		f, ok := callForms[callKey{m.Op, m.Arg}]
 		if !ok {
 			f, ok = m.commandForm()
@@ -466,6 +472,15 @@ func encodeNames(t *Told) (b []byte, lost int, ok bool) {
 		b = append(append(b, t.Parts[i].Data...), 0)
 	}
 	return b, count(t.Cut), true
+}
+
+// encodeMsgbuf stores a System V message.
+func encodeMsgbuf(t *Told) (b []byte, lost int, ok bool) {
+	if len(t.Parts) != 2 || t.Parts[0].Name != "mtype" || t.Parts[1].Kind != ToldText {
+		return nil, 0, false
+	}
+	v, ok := event.ParseNumber(t.Parts[0].Text)
+	return append(binary.LittleEndian.AppendUint64(nil, v), t.Parts[1].Data...), count(t.Parts[1].Cut), ok
 }
 
 // address4or6 reads inet_addr("…"), or inet_pton(AF_INET6, "…", &…).

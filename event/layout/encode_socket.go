@@ -106,7 +106,7 @@ func EncodeMessage(t *Told) (m Message, ok bool) {
 	var control *Told
 	for i := range t.Parts {
 		p := &t.Parts[i]
-		v, isNumber := event.ParseNumber(p.Text)
+		v, _ := event.ParseNumber(p.Text)
 		switch p.Name {
 		case "msg_name":
 			if p.Kind == ToldFields {
@@ -137,7 +137,8 @@ func EncodeMessage(t *Told) (m Message, ok bool) {
 			controlLen = v
 			store(m.Head[40:48], v)
 		case "msg_flags":
-			if v, isNumber = event.MessageNames.ParseValue(p.Text); !isNumber {
+			v, ok := event.MessageNames.ParseValue(p.Text)
+			if !ok {
 				m.Lost++
 			}
 			store(m.Head[48:52], v)

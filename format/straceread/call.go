@@ -40,13 +40,17 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	}
 	x.calls++
 	x.done.Records++
-	c := &format.Call{Op: op, NR: nr, PID: t.p.pid, TID: t.tid, Ret: r.ret, Interrupted: r.interrupted}
+	c := &format.Call{Op: op, NR: nr, PID: t.p.pid, TID: t.tid, Ret: r.ret}
+	c.Interrupted = r.interrupted && !event.Lookup(op).NoReturn
 	c.Enter = max(enter, t.exit)
 	c.Exit = max(c.Enter+r.took, c.Enter)
 	if r.took == 0 && resumed > 0 {
 		c.Exit = max(c.Exit, resumed)
 	}
 	t.exit = c.Exit
+	if resumed == 0 {
+		x.clock.passed(c.Exit)
+	}
 	x.arguments(c, args, &r)
 	if r.note != "" && r.ret >= 0 && r.ret <= math.MaxInt32 {
 		// What kind of thing the descriptor is. Of files with names, that is not said.
@@ -244,6 +248,12 @@ func (x *importer) after(t *thread, c *format.Call, r *result) error {
 			if share&trace.ShareFiles != 0 {
 				child.p.fds = t.p.fds
 			}
+			child.p.by = nil
+		} else if child := x.threads[tid]; child != nil && child.p.by != nil && tid == child.p.pid {
+			if child.p.by != t.p {
+				child.p.madeBy(t.p, child.p.by)
+			}
+			child.p.by = nil
 		}
 	case event.OpExecve, event.OpExecveat:
 		if path, ok := execPath(c, x.fields); ok {

@@ -105,8 +105,12 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 		return
 	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg:
 		for i := range c.Objects {
-			if o := &c.Objects[i]; o.Arg == event.MemoryArg {
+			switch o := &c.Objects[i]; {
+			case o.Arg != event.MemoryArg:
+			case o.Mode != 0:
 				p.set(int64(o.FD), &openFile{pos: -1})
+			default: // a file that was sent: its name is told when it is used
+				delete(p.fds, o.FD)
 			}
 		}
 		return

@@ -9,7 +9,7 @@ import (
 	"iotape/format"
 )
 
-// FuzzImport: any text is refused, or becomes a tape.
+// FuzzImport: any text is refused, or becomes a stream.
 func FuzzImport(f *testing.F) {
 	names, _ := filepath.Glob("testdata/*.strace")
 	old, _ := filepath.Glob("testdata/old/*.strace")
@@ -35,15 +35,10 @@ func FuzzImport(f *testing.F) {
 			im.Close()
 			return
 		}
-		tape := sealed(t, im)
-		events := uint64(0)
-		for _, err := range tape.Events() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			events++
+		if _, err := im.Close(); err != nil {
+			t.Fatal(err)
 		}
-		if events == 0 {
+		if im.Records == 0 {
 			t.Error("neither an error nor an event")
 		}
 	})

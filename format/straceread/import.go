@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,8 @@ const (
 // Limits of what a hostile file can make the importer hold.
 const (
 	maxThreads = 1 << 20
-	maxFDs     = 1 << 20 // of a process
+	maxFDs     = 1 << 16 // of a process
+	maxCopied  = 1 << 22 // that processes have from their makers
 	maxHeads   = 256 << 20
 )
 
@@ -94,6 +96,7 @@ type importer struct {
 	threads map[uint32]*thread
 	making  []*thread // in a call that makes threads, oldest first
 	held    int       // bytes of calls that are not finished
+	copied  int       // see maxCopied
 	clock   clock
 	carried string // what stood in front of "strace: Process 12 attached"
 	calls   int
@@ -116,9 +119,11 @@ type thread struct {
 
 type process struct {
 	pid, parent uint32
-	began       uint64 // time of its first line, ns
-	cwd         bool   // known
-	opens       bool   // the trace has calls that open files
+	by          *process // its maker, as far as that is known; nil when it is sure
+	began       uint64   // time of its first line, ns
+	cwd         bool     // known
+	opens       bool     // the trace has calls that open files
+	copied      int      // of fds
 	fds         map[int32]*openFile
 }
 
@@ -141,9 +146,10 @@ func (x *importer) line(s string) error {
 	if p.body == "" {
 		return nil
 	}
+	if what, ok := strings.CutPrefix(p.body, "+++ "); ok {
+		return x.ended(&p, at, strings.TrimSuffix(what, " +++"))
+	}
 	switch c := p.body[0]; {
-	case c == '+' && strings.HasPrefix(p.body, "+++ ") && strings.HasSuffix(p.body, " +++"):
-		return x.ended(&p, at, p.body[4:len(p.body)-4])
 	case c == '-' && strings.HasPrefix(p.body, "--- "):
 		return x.mark(&p, at, strings.TrimSuffix(p.body[4:], " ---"))
 	case c == '<' && strings.HasPrefix(p.body, "<... "):
@@ -218,14 +224,15 @@ func (x *importer) thread(p *prefix) (*thread, error) {
 }
 
 // maker returns who made a thread whose first line comes before the call that made it
-// returned, nil if there is nobody.
+// returned, nil if there is nobody. Where several may have, it is the one that began
+// first, until one of them says it.
 func (x *importer) maker() *thread {
 	if len(x.making) == 0 {
 		return nil
 	}
 	first := x.making[0]
 	for _, t := range x.making[1:] {
-		if t.group != first.group || t.p != first.p {
+		if t.group != first.group || t.group && t.p != first.p { // its process is not known then
 			x.done.LeftOut(guessed, 1)
 			break
 		}
@@ -233,9 +240,31 @@ func (x *importer) maker() *thread {
 	return first
 }
 
+// madeBy corrects who made a process.
+func (p *process) madeBy(by, taken *process) {
+	p.parent = by.pid
+	for fd, f := range p.fds {
+		if f == taken.fds[fd] {
+			delete(p.fds, fd)
+		}
+	}
+	for fd, f := range by.fds {
+		if p.fds[fd] == nil {
+			p.fds[fd] = f
+		}
+	}
+}
+
 // newThread makes a thread that another one has made, which may be nil. Unless group is
 // known to be set, what the maker is doing says whether it is in the same process.
 func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error) {
+	if len(x.threads) >= maxThreads { // those that ended without a line that says so
+		for _, t := range x.threads {
+			if t.ended && t.head == "" {
+				x.forget(t)
+			}
+		}
+	}
 	if len(x.threads) >= maxThreads {
 		return nil, fmt.Errorf("more than %d threads at a time", maxThreads)
 	}
@@ -246,13 +275,24 @@ func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error
 	case group || by.group:
 		t.p = by.p
 	default:
-		t.p = &process{pid: tid, parent: by.p.pid, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
-		for fd, f := range by.p.fds {
-			t.p.fds[fd] = f
+		t.p = &process{pid: tid, parent: by.p.pid, by: by.p, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
+		if n := len(by.p.fds); x.copied+n <= maxCopied {
+			maps.Copy(t.p.fds, by.p.fds)
+			t.p.copied = n
+			x.copied += n
 		}
 	}
 	x.threads[tid] = t
 	return t, nil
+}
+
+// forget drops a thread.
+func (x *importer) forget(t *thread) {
+	delete(x.threads, t.tid)
+	if t.tid == t.p.pid {
+		x.copied -= t.p.copied
+		t.p.copied = 0
+	}
 }
 
 // unfinished keeps a call until its other half comes.
@@ -352,7 +392,7 @@ func (x *importer) ended(p *prefix, at uint64, what string) error {
 		}
 		t.head, t.enter, t.exit = other.head, other.enter, max(t.exit, other.exit)
 		other.head = ""
-		delete(x.threads, other.tid)
+		x.forget(other)
 		return nil
 	} else if code, ok := strings.CutPrefix(what, "exited with "); ok {
 		n, err := strconv.ParseUint(code, 10, 8)
@@ -381,7 +421,7 @@ func (x *importer) ended(p *prefix, at uint64, what string) error {
 		}
 	}
 	x.done.Records++
-	delete(x.threads, t.tid)
+	x.forget(t)
 	if t.ended { // said already, when it called exit_group
 		return nil
 	}
@@ -415,11 +455,13 @@ type clock struct {
 	last  int64 // ofDay: of the line before
 	days  int64 // ofDay: since the first line
 	began bool
+	rough bool // what the last line said does not order it
 }
 
 func (c *clock) at(p *prefix) uint64 {
 	const step, day = 1000, 24 * 3600e9
 	stamp := p.stamp
+	c.rough = p.kind == noStamp || p.whole
 	switch p.kind {
 	case noStamp:
 		c.now += step
@@ -442,9 +484,10 @@ func (c *clock) at(p *prefix) uint64 {
 	return now
 }
 
-// passed moves a clock that is coarse, or no clock, to the end of a call.
-func (c *clock) passed(exit uint64, coarse bool) {
-	if coarse {
+// passed moves a clock that is too coarse to the end of a call: what stands behind a
+// call of one line came after it.
+func (c *clock) passed(exit uint64) {
+	if c.rough {
 		c.now = max(c.now, exit)
 	}
 }

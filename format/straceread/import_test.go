@@ -35,6 +35,16 @@ func imported(t testing.TB, path string) (*trace.Tape, *format.Done) {
 	return sealed(t, im), &im.Done
 }
 
+func importedText(t testing.TB, text string) *trace.Tape {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tape, _ := imported(t, path)
+	return tape
+}
+
 func sealed(t testing.TB, im *format.Import) *trace.Tape {
 	t.Helper()
 	streams, err := im.Close()
@@ -234,14 +244,11 @@ func TestTimes(t *testing.T) {
 		{"-t", "10:00:00 getpid() = 1\n10:00:00 getuid() = 2\n10:00:02 getuid() = 2\n", []int64{0, 1000, 2e9}, []int64{0, 1000, 2e9}},
 		{"-r", "     0.000000 getpid() = 1\n     0.000030 getuid() = 2\n     0.000010 getuid() = 2\n", []int64{0, 30000, 40000}, []int64{0, 30000, 40000}},
 		{"-r -t", "10:00:00 (+     0.000000) getpid() = 1\n10:00:01 (+     0.000030) getuid() = 2\n", []int64{0, 1e9}, []int64{0, 1e9}},
+		{"-t -T", "1 10:00:00 getpid() = 1 <0.000500>\n2 10:00:00 getuid() = 2 <0.000001>\n", []int64{0, 501000}, []int64{500000, 502000}},
 		{"unfinished", "1 1700000000.000001 read(0,  <unfinished ...>\n1 1700000000.000005 <... read resumed>\"\", 5) = 0\n", []int64{0}, []int64{4000}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "x")
-			if err := os.WriteFile(path, []byte(tc.text), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			tape, _ := imported(t, path)
+			tape := importedText(t, tc.text)
 			first, n := int64(0), 0
 			for ev, err := range tape.Events() {
 				if err != nil {

@@ -81,6 +81,10 @@ func parsePrefix(s string) (p prefix) {
 			}
 		}
 	} else if first, after, ok := strings.Cut(s, " "); ok && first != "" && digit(first[0]) {
+		if strings.Contains(first, "<") && !strings.HasSuffix(first, ">") { // a name with blanks
+			first, after, _ = strings.Cut(s, "> ")
+			first += ">"
+		}
 		if tid, comm, ok := parseThread(first); ok && tid <= maxPID {
 			p.tid, p.comm, s = tid, comm, after
 		}

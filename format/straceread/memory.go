@@ -182,6 +182,8 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		// An address. Directory entries are only counted without -v.
 		if counted && n > 0 && a.Len == event.LenRet {
 			c.Bytes(i, nil, n)
+		} else if n, ok := unsaid(t.Comment); ok {
+			c.Bytes(i, nil, n)
 		}
 		return
 	}
@@ -190,6 +192,10 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	}
 	if a.Len == event.LenRet && n == 0 {
 		return // nothing
+	}
+	if _, ok := unsaid(t.Comment); ok && t.Kind == layout.ToldText { // zeros stand for some of it
+		c.Bytes(i, nil, int64(len(t.Data)))
+		return
 	}
 	switch {
 	case a.Kind == event.KindStrings:
@@ -206,6 +212,8 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		x.message(c, spec, a, i, t)
 	case a.Layout == event.LayoutMmsghdr:
 		x.messages(c, spec, a, i, t)
+	case a.Layout == event.LayoutSigsetRef:
+		x.sigmask(c, spec, a, i, t)
 	case t.Kind == layout.ToldText && a.Kind == event.KindBuf:
 		data, total := t.Data, int64(len(t.Data))
 		if c.Op == event.OpGetcwd {
@@ -225,12 +233,26 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	}
 }
 
+// unsaid returns how many bytes print says that a tape does not have: "12 bytes, not
+// wanted", "12 bytes not recorded".
+func unsaid(comment string) (n int64, ok bool) {
+	number, what, ok := strings.Cut(comment, " bytes")
+	if !ok || !strings.HasPrefix(strings.TrimPrefix(what, ","), " not ") {
+		return 0, false
+	}
+	v, ok := event.ParseNumber(number)
+	return int64(min(v, maxMoved)), ok
+}
+
 func count(cut bool, n int64) int64 {
 	if cut {
 		return n
 	}
 	return 0
 }
+
+// maxMoved is more than a call can move (MAX_RW_COUNT in linux/fs.h).
+const maxMoved = 1 << 32
 
 // length returns how many bytes an argument's memory has, if other arguments or the
 // result say so.
@@ -244,9 +266,9 @@ func length(c *format.Call, a *event.Arg) (n int64, ok bool) {
 	}
 	switch a.Len {
 	case event.LenRet:
-		return max(min(c.Ret, arg), 0), true
+		return max(min(c.Ret, arg, maxMoved), 0), true
 	case event.LenArg:
-		return arg, int(a.LenArg) < len(c.Args)
+		return min(arg, maxMoved), int(a.LenArg) < len(c.Args)
 	case event.LenBits:
 		return (min(arg, 1<<20) + 63) / 64 * 8, true
 	case event.LenConst, event.LenPositive, event.LenInterrupted:
@@ -269,159 +291,6 @@ func (x *importer) strings(c *format.Call, spec *event.Spec, a *event.Arg, i int
 		x.lost(c, spec, a.Name+"'s rest")
 	}
 	c.Strings(i, list)
-}
-
-// vector rebuilds an iovec array and what it points to.
-func (x *importer) vector(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
-	if t.Kind != layout.ToldItems {
-		x.lost(c, spec, a.Name)
-		return
-	}
-	left := c.Ret
-	if a.Len == event.LenVecAll {
-		left = 1<<63 - 1
-	}
-	lens, spans, _ := x.spans(nil, nil, t.Parts, left)
-	if t.Cut {
-		x.lost(c, spec, a.Name+"'s rest")
-	}
-	if len(lens) == 0 {
-		return
-	}
-	c.Shape(i, lens)
-	if c.Ret > 0 || a.Len == event.LenVecAll {
-		c.Spans(i, spans...)
-	}
-}
-
-// spans returns the lengths of iovec elements, and what of their content was moved,
-// which is at most left bytes.
-func (x *importer) spans(lens []int64, spans []format.Span, parts []field, left int64) ([]int64, []format.Span, int64) {
-	for j := range parts {
-		var base *field
-		size := int64(-1)
-		for k := range parts[j].Parts {
-			switch p := &parts[j].Parts[k]; p.Name {
-			case "iov_base":
-				base = p
-			case "iov_len":
-				v, _ := event.ParseNumber(p.Text)
-				size = max(int64(v), 0)
-			}
-		}
-		if el := parts[j].Parts; base == nil && len(el) == 2 && el[0].Name == "" { // without names before strace 4.12
-			base = &el[0]
-			v, _ := event.ParseNumber(el[1].Text)
-			size = max(int64(v), 0)
-		}
-		if base == nil || size < 0 {
-			continue
-		}
-		lens = append(lens, size)
-		moved := min(size, left)
-		left -= moved
-		data := base.Data[:min(int64(len(base.Data)), moved)]
-		if base.Kind == layout.ToldText && !base.Cut && moved > int64(len(data)) {
-			moved = int64(len(data)) // it says all that there was
-		}
-		spans = append(spans, format.Span{Data: data, Len: moved})
-	}
-	return lens, spans, left
-}
-
-// message rebuilds a struct msghdr and what it points to.
-func (x *importer) message(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
-	m, ok := layout.EncodeMessage(t)
-	if !ok {
-		x.lost(c, spec, a.Name)
-		return
-	}
-	if m.Lost > 0 {
-		x.lost(c, spec, a.Name+"'s fields")
-	}
-	c.Bytes(i, m.Head, 0)
-	x.parts(c, i, m.Name, m.Control)
-	if m.NameWas != nil {
-		x.was(c, i, m.NameWas)
-	}
-	lens, spans, _ := x.spans(nil, nil, m.Vector, max(c.Ret, 0))
-	if len(lens) > 0 {
-		c.Shape(event.PartData.Of(i), lens)
-		if c.Ret > 0 {
-			c.Spans(event.PartData.Of(i), spans...)
-		}
-	}
-	passed(c, m.FDs)
-}
-
-// messages rebuilds an array of struct mmsghdr.
-func (x *importer) messages(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
-	if t.Kind != layout.ToldItems {
-		x.lost(c, spec, a.Name)
-		return
-	}
-	var heads, names, controls []byte
-	var lens []int64
-	var spans []format.Span
-	for j := range t.Parts {
-		var head, n *field
-		for k := range t.Parts[j].Parts {
-			switch p := &t.Parts[j].Parts[k]; p.Name {
-			case "msg_hdr":
-				head = p
-			case "msg_len":
-				n = p
-			}
-		}
-		if head == nil {
-			x.lost(c, spec, a.Name)
-			return
-		}
-		m, ok := layout.EncodeMessage(head)
-		if !ok || m.Lost > 0 {
-			x.lost(c, spec, a.Name+"'s fields")
-			if !ok {
-				return
-			}
-		}
-		moved := uint64(0)
-		if n != nil {
-			moved, _ = event.ParseNumber(n.Text)
-		}
-		heads = append(heads, m.Head...)
-		heads = append(heads, byte(moved), byte(moved>>8), byte(moved>>16), byte(moved>>24), 0, 0, 0, 0)
-		names, controls = append(names, m.Name...), append(controls, m.Control...)
-		lens, spans, _ = x.spans(lens, spans, m.Vector, int64(moved&(1<<32-1)))
-		passed(c, m.FDs)
-	}
-	c.Bytes(i, heads, 0)
-	x.parts(c, i, names, controls)
-	if len(lens) > 0 {
-		c.Shape(event.PartData.Of(i), lens)
-		c.Spans(event.PartData.Of(i), spans...)
-	}
-}
-
-func (x *importer) parts(c *format.Call, i int, name, control []byte) {
-	if name != nil {
-		c.Bytes(event.PartName.Of(i), name, 0)
-	}
-	if control != nil {
-		c.Bytes(event.PartControl.Of(i), control, 0)
-	}
-}
-
-// passed adds the descriptors that a message carries.
-func passed(c *format.Call, fds []field) {
-	for j := range fds {
-		fd, ok := event.ParseNumber(fds[j].Text)
-		if !ok || len(c.Objects) >= event.MaxPassed {
-			continue
-		}
-		o, _ := object(fds[j].Note)
-		o.FD, o.Arg = int32(fd), event.MemoryArg
-		c.Objects = append(c.Objects, o)
-	}
 }
 
 // was adds the number that an argument pointed to before the call.
@@ -447,8 +316,11 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 		}
 		n = int64(min(v, 1<<16))
 	}
-	if m.Layout == event.LayoutPollfd {
+	switch m.Layout {
+	case event.LayoutPollfd:
 		answered(t, r)
+	case event.LayoutOffset:
+		m.Result = c.Ret
 	}
 	b, lost, ok := m.Encode(t, min(n, 1<<20))
 	if !ok {
@@ -506,6 +378,30 @@ func (x *importer) afterwards(c *format.Call, m *layout.Memory, a *event.Arg, i,
 	}
 	if m.Layout == event.LayoutFDSet || c.Ret == 0 { // none, or no time
 		c.Bytes(i, make([]byte, size), 0)
+	}
+}
+
+// sigmask rebuilds pselect6's last argument: a pointer to a signal set, and its size.
+func (x *importer) sigmask(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
+	head := make([]byte, 16)
+	var set []byte
+	for j := range t.Parts {
+		switch p := &t.Parts[j]; p.Name {
+		case "sigmask":
+			m := layout.Memory{Layout: event.LayoutSigset}
+			if b, _, ok := m.Encode(p, 8); ok {
+				set, head[0] = b, 1
+			} else if p.Text != "NULL" {
+				x.lost(c, spec, a.Name)
+			}
+		case "sigsetsize":
+			v, _ := event.ParseNumber(p.Text)
+			head[8] = byte(v)
+		}
+	}
+	c.Bytes(i, head, 0)
+	if set != nil {
+		c.Bytes(event.PartTarget.Of(i), set, 0)
 	}
 }
 

@@ -14,10 +14,14 @@ type notation struct {
 	s     string
 	i     int
 	depth int
+	count int // of values
 }
 
 // maxDepth is how deep structures may stand in one another.
 const maxDepth = 32
+
+// maxCount is how many values a line may have.
+const maxCount = 1 << 19
 
 var errNotation = errors.New("not strace's notation")
 
@@ -72,7 +76,8 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			p.i++
 			return list, cut, nil
 		case c == ',':
-			if p.i++; between && comment != "" { // a comment in the place of a value
+			if p.i++; between && comment != "" && p.count < maxCount { // a comment in the place of a value
+				p.count++
 				list = append(list, layout.Told{Comment: comment})
 			}
 			between = true
@@ -84,7 +89,7 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			cut = true
 			continue
 		}
-		if p.has("=> ") && len(list) > 0 {
+		if len(list) > 0 && p.has("=> ") {
 			was := list[len(list)-1]
 			now, err := p.value()
 			if err != nil {
@@ -168,6 +173,9 @@ func (p *notation) value() (v layout.Told, err error) {
 	p.space()
 	if p.i >= len(p.s) {
 		return v, p.fail("no value")
+	}
+	if p.count++; p.count > maxCount {
+		return v, p.fail("too many values")
 	}
 	switch c := p.s[p.i]; {
 	case c == '"', c == '@' && strings.HasPrefix(p.s[p.i:], `@"`):
