@@ -112,8 +112,13 @@ func writeFile(_ context.Context, out io.Writer, t *trace.Tape, o *format.Option
 			done.LeftOut("wake-ups", 1)
 			continue
 		case event.Call:
+			held := ev.Spec().Hold
 			for i := range ev.Bufs {
-				done.Missing += ev.Bufs[i].Missing
+				b := &ev.Bufs[i]
+				done.Missing += b.Missing
+				if held && (b.Kind == event.KindBuf || b.Kind == event.KindVec) && b.Kept() > 0 {
+					done.LeftOut("bytes moved within the kernel, which strace does not show", uint64(b.Kept()))
+				}
 			}
 		}
 		done.Records++
