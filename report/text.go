@@ -30,7 +30,7 @@ func (s *Stat) Text(w io.Writer) error {
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
 		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), Plural(s.ProcessesTotal, "process", "processes"), Plural(s.Threads, "thread", "threads"),
 		Bytes(s.ReadBytes), Bytes(s.WrittenBytes), Duration(s.TotalNS))
-	if c := s.Content; c != nil && c.StoredBytes > 0 && c.MovedBytes > 0 {
+	if c := s.Content; c != nil && c.UniqueBytes > 0 {
 		fmt.Fprintf(&b, "content: %s moved, %s of them different, stored in %s (%.1f : 1)\n",
 			Bytes(c.MovedBytes), Bytes(c.UniqueBytes), Bytes(c.StoredBytes), float64(c.MovedBytes)/float64(c.StoredBytes))
 	}

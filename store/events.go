@@ -57,6 +57,16 @@ func ofFile[V any](f func(*event.File) V) func(*row) (V, bool) {
 
 func notNegative(v int64) (int64, bool) { return v, v >= 0 }
 
+// ofCall makes a value of a call, NULL for other events.
+func ofCall(f func(*row) int) func(*row) int {
+	return func(r *row) int {
+		if r.Kind != event.Call {
+			return -1
+		}
+		return f(r)
+	}
+}
+
 // eventColumns is the table events.
 func eventColumns(hosts []string) []column[row] {
 	return []column[row]{
@@ -64,8 +74,8 @@ func eventColumns(hosts []string) []column[row] {
 		timeColumn("time", func(r *row) (int64, bool) { return r.wall, true }),
 		enumColumn("host", hosts, func(r *row) int { return r.host }),
 		enumColumn("kind", kindNames, func(r *row) int { return kindOf(r.Kind) }),
-		enumColumn("op", opNames, func(r *row) int { return opOf(r.spec.Op) }),
-		enumColumn("class", classNames, func(r *row) int { return int(r.spec.Class) }),
+		enumColumn("op", opNames, ofCall(func(r *row) int { return opOf(r.spec.Op) })),
+		enumColumn("class", classNames, ofCall(func(r *row) int { return int(r.spec.Class) })),
 		numberColumn("nr", func(r *row) uint32 { return r.NR }),
 		numberColumn("pid", func(r *row) uint32 { return r.PID }),
 		numberColumn("tid", func(r *row) uint32 { return r.TID }),
