@@ -42,7 +42,7 @@ which there are.`,
   iotape replay db.tape --dry-run --into /mnt/ssd
   iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  replayed; with --verify, everything agreed", "1  with --verify, something differed", "2  could not be replayed, or was interrupted"),
+		Annotations: exits("0  replayed; with --verify, everything agreed; with --dry-run, nothing is lacking", "1  with --verify, something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.Checks, err = replay.ParseChecks(checks); err != nil {
