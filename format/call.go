@@ -28,8 +28,8 @@ type Call struct {
 const address = 1
 
 // Bytes adds memory behind an argument of which the trace has the first bytes: data of
-// total. What is missing is marked as not kept by the foreign recorder's choice. A total
-// that comes from a file is to be limited before: each 4 GiB of it take a piece.
+// total. What is missing is marked as not kept by the foreign recorder's choice. No call
+// moves more than trace.MaxContentBytes: what a file says beyond that is not believed.
 func (c *Call) Bytes(arg int, data []byte, total int64) {
 	c.Spans(arg, Span{data, total})
 }
@@ -56,7 +56,7 @@ func (c *Call) Spans(arg int, spans ...Span) {
 		if i < last {
 			gap = trace.PieceMissing
 		}
-		end := at + max(s.Len, int64(len(s.Data)))
+		end := at + max(min(s.Len, trace.MaxContentBytes-at), int64(len(s.Data)))
 		for data := s.Data; len(data) > 0; {
 			d := data[:min(len(data), maxPiece)]
 			c.pieces = append(c.pieces, trace.Piece{Arg: uint8(arg), Off: uint64(at), Len: uint32(len(d)), Data: d})

@@ -12,6 +12,9 @@ targets() {
 		sed -E 's|^(.*)/[^/]+:[0-9]+:func (Fuzz.*)$|\1:\2|' | sort
 }
 
+# What takes more memory than this is a finding, and not the end of other programs.
+ulimit -v 12000000
+
 # Coverage of code with goroutines differs between runs: shrinking an input that is
 # new only by chance would take all the time.
 one() {
