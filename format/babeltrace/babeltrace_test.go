@@ -96,7 +96,7 @@ func TestImport(t *testing.T) {
 			if !Format.Match(head) {
 				t.Error("it is not recognised")
 			}
-			tape, done := formattest.Read(t, &Format, path)
+			tape, done := formattest.One(t, &Format, path)
 			if d := cmp.Diff(leftOut, done.Left); d != "" {
 				t.Error(d)
 			}
@@ -115,7 +115,7 @@ func TestImport(t *testing.T) {
 
 // TestWhoRuns: without contexts, the scheduler's events say who made a call.
 func TestWhoRuns(t *testing.T) {
-	tape, done := formattest.Read(t, &Format, "testdata/switch.txt")
+	tape, done := formattest.One(t, &Format, "testdata/switch.txt")
 	if d := cmp.Diff(leftOut, done.Left); d != "" {
 		t.Error(d)
 	}

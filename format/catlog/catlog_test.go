@@ -97,7 +97,7 @@ func samples(t *testing.T) []string {
 	}
 	list = slices.DeleteFunc(list, func(s string) bool { return strings.HasSuffix(s, ".golden") })
 	for _, name := range []string{"CAT-hdfs-copyFromLocal-normal.json", "CAT-tf_shuffle_on_train.json", "testEventTrace.txt", "zktrace_full.log", "zktrace_full_ordered.log"} {
-		path := filepath.Join("../../../../shared/eventlogs", name)
+		path := filepath.Join("../../../shared/eventlogs", name)
 		if _, err := os.Stat(path); err == nil {
 			list = append(list, path)
 		}

@@ -15,7 +15,7 @@ import (
 // TestCausalAgreesWithFalcon compares what package causal proves of the log that Falcon
 // published with Falcon's own answer, which is in the notes.
 func TestCausalAgreesWithFalcon(t *testing.T) {
-	path := "../../../../shared/eventlogs/zktrace_full_ordered.log"
+	path := "../../../shared/eventlogs/zktrace_full_ordered.log"
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("skipped: the published sample is not kept with the source")
 	}

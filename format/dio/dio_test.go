@@ -43,7 +43,7 @@ func TestEveryCall(t *testing.T) {
 
 // TestPublishedSample imports the beginning of a trace that DIO's authors published.
 func TestPublishedSample(t *testing.T) {
-	path := "../../../../shared/eventlogs/dio-head.json"
+	path := "../../../shared/eventlogs/dio-head.json"
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("skipped: the published sample is not kept with the source")
 	}

@@ -57,12 +57,6 @@ func Tape(t testing.TB, write func(im *format.Import) error) (*trace.Tape, *form
 	return sealed(t, streams[0]), &im.Done
 }
 
-// Read is One.
-func Read(t testing.TB, f *format.Format, path string) (*trace.Tape, *format.Done) {
-	t.Helper()
-	return One(t, f, path)
-}
-
 // One is Import of a file of one host.
 func One(t testing.TB, f *format.Format, path string) (*trace.Tape, *format.Done) {
 	t.Helper()

@@ -5,63 +5,32 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"errors"
 	"strings"
 	"testing"
 
 	"iotape/event"
 	"iotape/format"
 	"iotape/format/all"
+	"iotape/format/formattest"
 	"iotape/format/rows"
-	"iotape/seal"
 	"iotape/trace"
 )
 
 // tape returns one with a write of 100 bytes to a file whose name wants quotes.
 func tape(t *testing.T) *trace.Tape {
 	t.Helper()
-	dir := t.TempDir()
-	im := format.NewImport(dir, "test")
-	w, err := im.Host("h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := format.Call{Op: event.OpOpen, PID: 7, TID: 7, Enter: 1, Exit: 2, Ret: 3, Args: [6]uint64{1: 1}}
-	open.Text(0, "/a, \"b\"", false)
-	write := format.Call{Op: event.OpWrite, PID: 7, TID: 7, Enter: 3, Exit: 4, Ret: 100, Args: [6]uint64{3, 0, 100}}
-	write.Bytes(1, []byte(strings.Repeat("x", 100)), 0)
-	for _, c := range []*format.Call{&open, &write} {
-		if err := w.Call(c); err != nil {
-			t.Fatal(err)
+	x, _ := formattest.Tape(t, func(im *format.Import) error {
+		w, err := im.Host("h")
+		if err != nil {
+			return err
 		}
-	}
-	streams, err := im.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(streams[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	name := filepath.Join(dir, "x.tape")
-	tw, err := trace.CreateTape(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := seal.Seal(context.Background(), f, tw, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tw.Close(st.Manifest("test")); err != nil {
-		t.Fatal(err)
-	}
-	x, err := trace.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { x.Close() })
+		open := format.Call{Op: event.OpOpen, PID: 7, TID: 7, Enter: 1, Exit: 2, Ret: 3, Args: [6]uint64{1: 1}}
+		open.Text(0, "/a, \"b\"", false)
+		write := format.Call{Op: event.OpWrite, PID: 7, TID: 7, Enter: 3, Exit: 4, Ret: 100, Args: [6]uint64{3, 0, 100}}
+		write.Bytes(1, []byte(strings.Repeat("x", 100)), 0)
+		return errors.Join(w.Call(&open), w.Call(&write))
+	})
 	return x
 }
 

@@ -35,7 +35,7 @@ func TestRealCaptures(t *testing.T) {
 			if !Format.Match(head) {
 				t.Error("it is not recognised")
 			}
-			tape, done := formattest.Read(t, &Format, f)
+			tape, done := formattest.One(t, &Format, f)
 			list := formattest.Describe(t, tape)
 			t.Logf("%d records, left out %v\n%s", done.Records, done.Left, strings.Join(list, "\n"))
 			for what := range done.Left {

@@ -14,7 +14,7 @@ import (
 
 	"iotape/event"
 	"iotape/format"
-	"iotape/seal"
+	"iotape/format/formattest"
 	"iotape/trace"
 )
 
@@ -23,16 +23,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // imported seals what readFile makes of a file.
 func imported(t testing.TB, path string) (*trace.Tape, *format.Done) {
 	t.Helper()
-	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	im := format.NewImport(t.TempDir(), "test")
-	if err := readFile(context.Background(), in, im); err != nil {
-		t.Fatal(err)
-	}
-	return sealed(t, im), &im.Done
+	return formattest.One(t, &Format, path)
 }
 
 func importedText(t testing.TB, text string) *trace.Tape {
@@ -42,38 +33,6 @@ func importedText(t testing.TB, text string) *trace.Tape {
 		t.Fatal(err)
 	}
 	tape, _ := imported(t, path)
-	return tape
-}
-
-func sealed(t testing.TB, im *format.Import) *trace.Tape {
-	t.Helper()
-	streams, err := im.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(streams[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	name := filepath.Join(t.TempDir(), "x.tape")
-	tw, err := trace.CreateTape(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tw.Abort()
-	stats, err := seal.Seal(context.Background(), f, tw, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tw.Close(stats.Manifest("test")); err != nil {
-		t.Fatal(err)
-	}
-	tape, err := trace.OpenTape(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tape.Close() })
 	return tape
 }
 
