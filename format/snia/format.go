@@ -2,6 +2,7 @@ package snia
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ func readFile(_ context.Context, in *os.File, im *format.Import) error {
 }
 
 func writeFile(_ context.Context, out io.Writer, t *trace.Tape, o *format.Options) (*format.Done, error) {
-	codec, ok := dataseries.ParseCodec(o.Codec)
+	codec, ok := dataseries.ParseCodec(cmp.Or(o.Codec, "none"))
 	if !ok {
 		return nil, fmt.Errorf("codec %q is neither none, zlib, lzf, snappy, lz4 nor lz4hc", o.Codec)
 	}
