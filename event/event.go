@@ -86,6 +86,7 @@ const (
 	Incomplete                         // some bytes of its content could not be recorded
 	Late                               // came out of order by more than the sorting window
 	Compat                             // made by a 32-bit program: NR is a number of its calls, pointers have 32 bits
+	StandIn                            // not made by the program: an lseek that stands for calls that a slice left out and that moved the position
 )
 
 // OpenID identifies an open file description ("open file") in one tape: dup,

@@ -392,3 +392,6 @@ const (
 	OpMmapPwrite
 	numOps
 )
+
+// NumOps is how many operations the catalogue has; Op values are below it.
+const NumOps = int(numOps)

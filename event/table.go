@@ -106,7 +106,7 @@ var table = [...]Spec{
 	{Op: OpMmap, Name: "mmap", Class: Memory, Args: args(ptr("addr"), size("length"), flags("prot", protFlags), flags("flags", mmapFlags), fd("fd"), off("offset")), Result: KindHex, Replay: Emulate, Why: "mapped pages are replayed as reads and writes"},
 	{Op: OpMunmap, Name: "munmap", Class: Memory, Args: args(ptr("addr"), size("length")), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
 	{Op: OpMremap, Name: "mremap", Class: Memory, Args: args(ptr("old_addr"), size("old_size"), size("new_size"), flags("flags", mremapFlags), ptr("new_addr")), Result: KindHex, Replay: Emulate, Why: "address spaces are not rebuilt"},
-	{Op: OpMsync, Name: "msync", Class: Memory, Args: args(ptr("addr"), size("length"), flags("flags", msyncFlags)), Result: KindNone, Replay: Emulate, Why: "address spaces are not rebuilt"},
+	{Op: OpMsync, Name: "msync", Class: Memory, Args: args(ptr("addr"), size("length"), flags("flags", msyncFlags)), Result: KindNone, Replay: Emulate, Why: "MS_SYNC of a mapped file is fdatasync; address spaces are not rebuilt"},
 	{Op: OpExecve, Name: "execve", Class: Process, Args: args(atEntry(path("path")), strs("argv"), ptr("envp")), Result: KindNone, Replay: Emulate, Why: "programs are not run again", Identity: true},
 	{Op: OpExecveat, Name: "execveat", Class: Process, Args: args(dirfd("dirfd"), atEntry(path("path")), strs("argv"), ptr("envp"), flags("flags", execveatFlags)), Result: KindNone, Replay: Emulate, Why: "programs are not run again", Identity: true},
 	{Op: OpFork, Name: "fork", Class: Process, Result: KindPID, Replay: Emulate, Why: "processes are modelled"},

@@ -164,6 +164,10 @@ func (w *Writer) fork(r *trace.Record, share uint64) error {
 	return w.Record(&trace.Record{Type: trace.RecFork, PID: r.PID, TID: r.TID, Exit: r.Enter, Child: pid, ChildTID: child, Share: share})
 }
 
+// Whole writes the record of a call as it is, with nothing made up; content beyond a
+// record's size goes into more of them.
+func (w *Writer) Whole(r *trace.Record) error { return w.large(r) }
+
 // large writes a call; content beyond a record's size goes into more of them.
 func (w *Writer) large(r *trace.Record) error {
 	total, keep := 0, len(r.Pieces)

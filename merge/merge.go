@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -59,8 +60,10 @@ func Tapes(ctx context.Context, tw *trace.TapeWriter, tapes []*trace.Tape, o *Op
 	return m, j.run(ctx, total, o.Progress)
 }
 
-// describe puts together what the manifests say of their recordings.
+// describe puts together what the manifests say of their recordings. Of tapes that are
+// anonymised in different ways none can be revealed any more.
 func describe(m *trace.Manifest, tapes []*trace.Tape) {
+	m.Anonymised = tapes[0].Manifest().Anonymised.Unsigned()
 	losses := map[string]int{}
 	var reasons []string
 	for _, t := range tapes {
@@ -76,6 +79,9 @@ func describe(m *trace.Manifest, tapes []*trace.Tape) {
 				m.Losses = append(m.Losses, trace.Loss{Reason: l.Reason})
 			}
 			m.Losses[i].Records += l.Records
+		}
+		if !reflect.DeepEqual(one.Anonymised.Unsigned(), m.Anonymised) {
+			m.Anonymised = nil
 		}
 		if one.Incomplete {
 			reasons = append(reasons, fmt.Sprintf("%s: %s", t.Name(), one.Reason))

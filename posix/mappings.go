@@ -18,6 +18,16 @@ type mapping struct {
 	file     *OpenFile
 }
 
+// At returns the open file that is mapped at an address, nil if none is known to be.
+func (s *Space) At(addr uint64) *OpenFile {
+	for i := range s.mappings {
+		if p := &s.mappings[i]; p.from <= addr && addr < p.to {
+			return p.file
+		}
+	}
+	return nil
+}
+
 type fileID struct{ dev, ino uint64 }
 
 // mapped is the open file that a page read or stored to through a mapping belongs

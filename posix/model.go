@@ -45,6 +45,9 @@ type FS struct {
 	users int
 }
 
+// Shared reports whether several threads have it.
+func (fs *FS) Shared() bool { return fs.users > 1 }
+
 // OpenFile is an open file description.
 type OpenFile struct {
 	ID    event.OpenID

@@ -131,6 +131,9 @@ func (s *state) inherited(t *Thread, o *OpenFile, fd int32) *event.Event {
 	return ev
 }
 
+// MayChange reports whether there are events of an operation that Changes.
+func MayChange(op event.Op) bool { return effects[op.Like()] != nil || requestEffects[op] != nil }
+
 // Changes reports whether an event can change the state of a Model: threads, working
 // directories and masks, what descriptors stand for, and what is mapped.
 func Changes(ev *event.Event) bool {

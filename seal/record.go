@@ -428,6 +428,10 @@ const maxStruct = 4096
 // content appends bytes to a buffer, in the event while they are few.
 func (s *sealer) content(b *event.Buf, base int64, p *trace.Piece) error {
 	inline := b.Kind == event.KindStruct && len(b.Inline)+len(p.Data) <= maxStruct || b.Kind == event.KindText || b.Kind == event.KindStrings
+	if s.watched != nil && !inline {
+		b.Inline = append(b.Inline, p.Data[:min(len(p.Data), max(maxInline-len(b.Inline), 0))]...)
+		return nil
+	}
 	if len(b.Refs) == 0 && (inline || len(b.Inline)+len(p.Data) <= maxInline) {
 		b.Inline = append(b.Inline, p.Data...)
 		return nil

@@ -47,16 +47,29 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	if o == nil {
 		o = &Options{}
 	}
-	fr := trace.NewFrameReader(in)
-	s := &sealer{
+	return newSealer(tw).read(ctx, trace.NewFrameReader(in), o)
+}
+
+func newSealer(tw *trace.TapeWriter) *sealer {
+	return &sealer{
 		tw: tw, model: posix.New(), slack: slackNS,
 		stats:    &Stats{nLosses: map[uint32]uint64{}, Touched: newTouched()},
 		threads:  map[uint32]*thread{},
 		requests: map[callKey]request{},
 		open:     map[callKey]*item{}, positions: newPositions(),
 	}
-	for frames := 0; ; frames++ {
-		if frames%64 == 0 {
+}
+
+// frames is where a sealer gets a stream's frames: a trace.FrameReader.
+type frames interface {
+	Next() (trace.Frame, []byte, error)
+	Offset() int64
+}
+
+// read takes a stream to its end.
+func (s *sealer) read(ctx context.Context, fr frames, o *Options) (*Stats, error) {
+	for n := 0; ; n++ {
+		if n%64 == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -96,6 +109,7 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 type sealer struct {
 	tw        *trace.TapeWriter           // nil in a Follower
 	applied   func(*item, []event.OpenID) // takes events in a Follower, with the open files that each closed
+	watched   func(*event.Event) error    // takes events in a Watch
 	at        uint64                      // where the record at hand is
 	model     *posix.Model
 	stats     *Stats
@@ -166,6 +180,9 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 			return fmt.Errorf("stream of architecture %q, known are amd64 and arm64: %w", h.Arch, trace.ErrNewer)
 		}
 		s.stats.Head, s.arch = h, arch
+		if s.tw == nil {
+			return nil
+		}
 		return trace.WriteHeads(s.tw, []trace.Host{{Head: *h}})
 	case trace.FrameEnd:
 		end, err := trace.ReadEnd(payload)
@@ -287,6 +304,9 @@ func (s *sealer) write(it *item) error {
 		}
 	}
 	s.stats.Events++
+	if s.watched != nil {
+		return s.watched(ev)
+	}
 	return s.tw.Write(ev)
 }
 

@@ -80,7 +80,7 @@ func (c *checker) damage(file string, off int64, err error) {
 		c.r.More++
 		return
 	}
-	c.r.Damage = append(c.r.Damage, Damage{File: file, Offset: off, Err: err, Derived: file == IndexName || filepath.Ext(file) == ".parquet"})
+	c.r.Damage = append(c.r.Damage, Damage{File: file, Offset: off, Err: err, Derived: file == IndexName || file == AnnotationsName || filepath.Ext(file) == ".parquet"})
 }
 
 func (c *checker) advance(n int64) error {
@@ -299,6 +299,12 @@ func (c *checker) refs(ev *event.Event, b *event.Buf, off int64) {
 }
 
 func (c *checker) derived() error {
+	if b, err := c.t.Annotations(); err == nil {
+		c.r.Files++
+		c.r.Bytes += int64(len(b))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		c.damage(AnnotationsName, -1, err)
+	}
 	d, err := c.t.Derived()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -329,7 +335,7 @@ func (c *checker) strangers() error {
 		name := e.Name()
 		_, listed := c.t.manifest.Files[name]
 		_, derived := d.Files[name]
-		if !listed && !derived && name != ManifestName && name != IndexName {
+		if !listed && !derived && name != ManifestName && name != IndexName && name != AnnotationsName {
 			c.r.Notes = append(c.r.Notes, fmt.Sprintf("%s does not belong to the tape", name))
 		}
 	}

@@ -195,9 +195,12 @@ func (t *Tape) ContentZero(b *event.Buf, dst []byte) (data []byte, missing int64
 // appendContent appends the bytes of b, with zeros for missing ones or up to the
 // first missing one.
 func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, missing int64, first *MissingError, err error) {
-	total := int64(len(b.Inline))
+	total, known := int64(len(b.Inline)), int64(len(b.Inline))
 	for _, r := range b.Refs {
 		total += int64(r.Len) // at most 2^21 references of 32 bits
+		if r.Chunk != 0 {
+			known += int64(r.Len)
+		}
 	}
 	if total = max(total, b.Len); total > MaxContentBytes {
 		return nil, 0, nil, fmt.Errorf("buffer of %d bytes, at most %d: %w", total, MaxContentBytes, ErrCorrupt)
@@ -215,8 +218,11 @@ func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, m
 			dst = append(dst, make([]byte, n)...)
 		}
 	}
-	if zero || b.Missing == 0 && !b.Omitted {
+	switch {
+	case zero:
 		dst = slices.Grow(dst, int(total))
+	case b.Missing == 0 && !b.Omitted:
+		dst = slices.Grow(dst, int(known)) // of what is only claimed to be there, nothing
 	}
 	dst = append(dst, b.Inline...)
 	pos += int64(len(b.Inline))

@@ -22,6 +22,8 @@ const (
 	FinalName    = "final"       // the file tree after the last event, if taken
 	HeadName     = "stream-head" // the heads of the hosts' streams, for Salvage
 	IndexName    = "index.json"  // describes the derived files
+
+	AnnotationsName = "annotations" // what package causal derived: dependencies, compute times
 )
 
 // TapeVersion is the tape format that this program writes, and the newest that
@@ -57,6 +59,8 @@ type Manifest struct {
 	Incomplete bool   `json:"incomplete,omitempty"` // the recording did not end in order
 	Reason     string `json:"reason,omitempty"`     // why, if Incomplete
 
+	Anonymised *Anonymised `json:"anonymised,omitempty"` // nil: everything is as it was recorded
+
 	Files map[string]FileSum `json:"files"` // by name: all files but the manifest and the derived ones
 }
 
@@ -68,6 +72,46 @@ type Host struct {
 // Wall returns the wall-clock time, in ns since 1970, of a monotonic time on the
 // host.
 func (h *Host) Wall(ns int64) int64 { return ns - h.ClockNS + h.WallNS }
+
+// Anonymised says which values of a tape are not those that were recorded (package
+// anon).
+type Anonymised struct {
+	Version        int                  `json:"version"`
+	Fields         map[string]FieldSeal `json:"fields"` // by the field's name
+	KeepExtensions bool                 `json:"keep_extensions,omitempty"`
+	Content        AnonymisedContent    `json:"content,omitempty"`
+}
+
+// Unsigned returns a copy without MACs, for a tape that is made of this one; nil for nil.
+func (a *Anonymised) Unsigned() *Anonymised {
+	if a == nil {
+		return nil
+	}
+	c := *a
+	c.Fields = maps.Clone(a.Fields)
+	for name, s := range c.Fields {
+		s.MAC = ""
+		c.Fields[name] = s
+	}
+	return &c
+}
+
+// FieldSeal identifies the key that a field is encrypted with.
+type FieldSeal struct {
+	Key string `json:"key"`           // a fingerprint of it
+	MAC string `json:"mac,omitempty"` // of the manifest, with the key; "" if who wrote the tape did not have it
+}
+
+// AnonymisedContent says what became of content.
+type AnonymisedContent string
+
+// What became of content.
+const (
+	ContentKept        AnonymisedContent = ""
+	ContentRemoved     AnonymisedContent = "removed"
+	ContentEncrypted   AnonymisedContent = "encrypted"   // by chunk: what a file holds is not what calls moved, byte by byte
+	ContentSubstituted AnonymisedContent = "substituted" // by byte: it is
+)
 
 // Counts says how many of each a tape holds.
 type Counts struct {

@@ -23,6 +23,9 @@ type Head struct {
 	GID      int      `json:"gid"`
 	Content  string   `json:"content"`     // what was kept of content: docs/format.md, 1.3
 	Overflow string   `json:"on_overflow"` // "block" or "drop"
+	// Filter is what the recording is to have (package predicate), "" if that is all. A
+	// stream can have more: sealing picks.
+	Filter string `json:"filter,omitempty"`
 	// Clock anchor: at monotonic time ClockNS the wall clock was WallNS (ns since 1970).
 	ClockNS int64 `json:"clock_ns"`
 	WallNS  int64 `json:"wall_ns"`

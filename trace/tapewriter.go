@@ -40,6 +40,10 @@ const (
 // error every call returns it again; then Abort. It keeps a few goroutines and a few
 // megabytes busy until Close or Abort.
 type TapeWriter struct {
+	// Sign, if it is set, is called by Close with the complete manifest, which it may
+	// change, before that is written.
+	Sign func(m *Manifest) error
+
 	dir     string
 	events  *blockWriter
 	content *blockWriter
@@ -207,7 +211,7 @@ func (w *TapeWriter) Create(name string) (io.WriteCloser, error) {
 // reservedName reports names that the tape itself uses.
 func reservedName(name string) bool {
 	switch name {
-	case ManifestName, EventsName, ContentName, IndexName:
+	case ManifestName, EventsName, ContentName, IndexName, AnnotationsName:
 		return true
 	}
 	return filepath.Ext(name) == ".parquet" || filepath.Ext(name) == ".tmp"
@@ -275,6 +279,11 @@ func (w *TapeWriter) Close(m *Manifest) error {
 	w.totals.Chunks, w.totals.StoredBytes = uint64(w.chunks.n), uint64(w.files[ContentName].Bytes)
 	m.Counts, m.Content, m.Files = w.tally.total(), w.totals, w.files
 	m.FirstNS, m.LastNS = w.tally.first, w.tally.last
+	if w.Sign != nil {
+		if err := w.Sign(m); err != nil {
+			return fmt.Errorf("close tape: %w", err)
+		}
+	}
 	b, err := m.Encode()
 	if err != nil {
 		return err

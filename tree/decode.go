@@ -160,7 +160,7 @@ func (d *decoder) commit() error {
 		return nil
 	}
 	d.pending = false
-	if err := d.checker.check(d.m.Entries, &d.last); err != nil {
+	if err := d.checker.check(&d.last, d.m.Lookup); err != nil {
 		return err
 	}
 	d.m.Entries = append(d.m.Entries, d.last)

@@ -128,8 +128,12 @@ type Manifest struct {
 // Lookup returns the entry with this path, or nil. The entry may be changed in place
 // except for its path.
 func (m *Manifest) Lookup(path string) *Entry {
-	if i, ok := search(m.Entries, path); ok {
-		return &m.Entries[i]
+	return lookup(m.Entries, path)
+}
+
+func lookup(entries []Entry, path string) *Entry {
+	if i, ok := search(entries, path); ok {
+		return &entries[i]
 	}
 	return nil
 }

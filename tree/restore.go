@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,14 +16,16 @@ type RestoreOptions struct {
 	// NoDevices leaves out character and block devices even as root. Set it for
 	// manifests of unknown origin: a node is a way out of any directory.
 	NoDevices bool
+	// BlankDevices makes them with number 0:0, which leads to no driver.
+	BlankDevices bool
 
 	// Progress, if not nil, is told now and then, and at the end, how many entries
 	// were created and how many bytes of content written.
 	Progress func(entries int, bytes int64)
 }
 
-// RestoreReport says what was made, and what could not be made here although
-// everything went well otherwise.
+// RestoreReport says what was made, and what could not be made here, or not all of it,
+// although everything went well otherwise.
 type RestoreReport struct {
 	Entries  int
 	Bytes    int64 // of content written; holes do not count
@@ -62,7 +66,27 @@ func Restore(ctx context.Context, m *Manifest, root string, content func(id uint
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("restore to %s: %w", root, err)
 	}
-	r := &restorer{ctx: ctx, m: m, content: content, superuser: os.Geteuid() == 0, problems: map[string]int{}}
+	return restore(ctx, m.all(), func(*Entry) error { return nil }, root, content, opt)
+}
+
+// RestoreEntries is Restore for a tree of which not all is in memory at once: each entry
+// need be valid only until the next. An entry that is not valid ends it where it comes,
+// and so does a link to one whose Nlink is not above 1.
+func RestoreEntries(ctx context.Context, entries iter.Seq[*Entry], root string, content func(id uint64) ([]byte, error), opt *RestoreOptions) (*RestoreReport, error) {
+	var c checker
+	linked := map[string]*Entry{} // first names of those that have several
+	find := func(path string) *Entry { return linked[path] }
+	check := func(e *Entry) error {
+		if e.Link == "" && e.Has(KnownLinks) && e.Nlink > 1 {
+			linked[e.Path] = &Entry{Type: e.Type, Known: KnownLinks}
+		}
+		return c.check(e, find)
+	}
+	return restore(ctx, entries, check, root, content, opt)
+}
+
+func restore(ctx context.Context, entries iter.Seq[*Entry], check func(*Entry) error, root string, content func(uint64) ([]byte, error), opt *RestoreOptions) (*RestoreReport, error) {
+	r := &restorer{ctx: ctx, content: content, superuser: os.Geteuid() == 0, problems: map[string]int{}}
 	if opt != nil {
 		r.opt = *opt
 	}
@@ -76,7 +100,7 @@ func Restore(ctx context.Context, m *Manifest, root string, content func(id uint
 	defer unix.Close(fd)
 	r.root, r.dirs = fd, newDirCache(fd)
 	defer r.dirs.close()
-	if err := r.run(); err != nil {
+	if err := r.run(entries, check); err != nil {
 		return nil, fmt.Errorf("restore to %s: %w", root, err)
 	}
 	return &r.report, nil
@@ -84,7 +108,6 @@ func Restore(ctx context.Context, m *Manifest, root string, content func(id uint
 
 type restorer struct {
 	ctx       context.Context
-	m         *Manifest
 	content   func(uint64) ([]byte, error)
 	opt       RestoreOptions
 	superuser bool
@@ -93,30 +116,42 @@ type restorer struct {
 	report    RestoreReport
 	problems  map[string]int  // kind to index in report.Problems
 	skipped   map[string]bool // paths that were not made, so that nothing is linked to them
+	without   string          // the last directory that was not made, so that nothing is made below
 	buf       []byte
 }
 
-func (r *restorer) run() error {
-	for i := range r.m.Entries {
-		e := &r.m.Entries[i]
+func (r *restorer) run(entries iter.Seq[*Entry], check func(*Entry) error) error {
+	var dirs []Entry
+	for e := range entries {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.create(e); err != nil {
-			return fmt.Errorf("%s %s: %w", e.Type, clip(e.Path), err)
+		if err := check(e); err != nil {
+			return err
 		}
-		r.report.Entries++
-		if i%progressEntries == 0 {
+		if r.without != "" && isAncestor(r.without, e.Path) {
+			continue
+		}
+		if err := r.create(e); err != nil {
+			kind, why := lacking(e, err)
+			if kind == "" {
+				return fmt.Errorf("%s %s: %w", e.Type, clip(e.Path), err)
+			}
+			r.problem(kind, e.Path, why)
+			r.skip(e)
+			continue
+		}
+		if e.Type == Dir && e.Known&(KnownMode|KnownOwner|KnownXattrs|KnownMTime) != 0 {
+			dirs = append(dirs, *e)
+		}
+		if r.report.Entries++; r.report.Entries%progressEntries == 1 {
 			r.progress()
 		}
 	}
 	// Directories last and from the bottom up: making children needs write permission
 	// and changes the time, and an inherited access list would go on to them.
-	for i := len(r.m.Entries) - 1; i >= 0; i-- {
-		e := &r.m.Entries[i]
-		if e.Type != Dir {
-			continue
-		}
+	for i := len(dirs) - 1; i >= 0; i-- {
+		e := &dirs[i]
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
@@ -130,6 +165,17 @@ func (r *restorer) run() error {
 	}
 	r.progress()
 	return nil
+}
+
+// all returns the entries one by one.
+func (m *Manifest) all() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for i := range m.Entries {
+			if !yield(&m.Entries[i]) {
+				return
+			}
+		}
+	}
 }
 
 func (r *restorer) progress() {
@@ -240,8 +286,8 @@ func (r *restorer) file(e *Entry, dir int, name string) error {
 		return fmt.Errorf("create: %w", err)
 	}
 	err = r.fill(fd, e)
-	if err == nil {
-		err = r.attributes(dir, name, fd, e)
+	if attrErr := r.attributes(dir, name, fd, e); err == nil { // a file without room has them all the same
+		err = attrErr
 	}
 	// Some file systems report a full disk only here.
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil && closeErr != unix.EINTR {
@@ -333,7 +379,7 @@ func (r *restorer) device(e *Entry, dir int, name string) (made bool, err error)
 	case !r.superuser:
 		err = errors.New("only root can create it")
 	default:
-		err = unix.Mknodat(dir, name, kind|0o600, int(e.Rdev))
+		err = unix.Mknodat(dir, name, kind|0o600, r.rdev(e))
 		if err == nil {
 			return true, nil
 		}
@@ -342,13 +388,42 @@ func (r *restorer) device(e *Entry, dir int, name string) (made bool, err error)
 		}
 	}
 	r.problem(e.Type.String(), e.Path, err)
+	r.skip(e)
+	return false, nil
+}
+
+func (r *restorer) skip(e *Entry) {
 	if r.skipped == nil {
 		r.skipped = map[string]bool{}
 	}
 	r.skipped[e.Path] = true
-	return false, nil
+	if e.Type == Dir {
+		r.without = e.Path
+	}
 }
 
+// lacking names what a file system would need to hold an entry that it refused; "" if
+// the fault is another.
+func lacking(e *Entry, err error) (kind string, why syscall.Errno) {
+	if !errors.As(err, &why) {
+		return "", 0
+	}
+	switch why {
+	case unix.ENOSPC, unix.EDQUOT:
+		kind = "space"
+	case unix.ENAMETOOLONG:
+		kind = "name of this length"
+	case unix.EFBIG:
+		kind = "file of this size"
+	case unix.EPERM, unix.EOPNOTSUPP:
+		if e.Type != File && e.Type != Dir {
+			kind = e.Type.String()
+		}
+	}
+	return kind, why
+}
+
+// problem notes what was refused, once for each kind.
 func (r *restorer) problem(kind, path string, err error) {
 	i, ok := r.problems[kind]
 	if !ok {
@@ -357,4 +432,12 @@ func (r *restorer) problem(kind, path string, err error) {
 		r.report.Problems = append(r.report.Problems, Problem{Kind: kind, Err: err, Path: path})
 	}
 	r.report.Problems[i].Count++
+}
+
+// rdev returns the number to make a device node with.
+func (r *restorer) rdev(e *Entry) int {
+	if r.opt.BlankDevices {
+		return 0
+	}
+	return int(e.Rdev)
 }

@@ -162,7 +162,6 @@ func TestRestoreErrors(t *testing.T) {
 		{"no content", t.Context(), chunk(3), nil, "nothing to get it from"},
 		{"broken store", t.Context(), chunk(3), broken, "get content 0: disk gone"},
 		{"stopped", stopped, chunk(3), mem.get, "canceled"},
-		{"huge", t.Context(), &Manifest{Entries: []Entry{{Path: "a", Type: File, Known: KnownSize, Size: 1<<63 - 1}}}, nil, "set size to 9223372036854775807"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -177,9 +176,15 @@ func TestRestoreErrors(t *testing.T) {
 
 func TestRestoreReportsProblemsOnce(t *testing.T) {
 	attrs := map[string][]byte{"nonsense.a": {1}, "nonsense.b": {1}, "user.ok": {1}}
+	long := strings.Repeat("l", 300)
 	m := &Manifest{Entries: []Entry{
 		{Path: "a", Type: File, Known: KnownXattrs, Xattrs: attrs},
 		{Path: "b", Type: File, Known: KnownXattrs, Xattrs: attrs},
+		{Path: "huge", Type: File, Known: KnownSize | KnownLinks, Nlink: 2, Size: 1<<63 - 1},
+		{Path: "huge2", Type: File, Known: KnownSize | KnownLinks, Nlink: 2, Size: 1<<63 - 1, Link: "huge"},
+		{Path: long, Type: Dir},
+		{Path: long + "/below", Type: File},
+		{Path: long + "m", Type: File},
 		{Path: "n", Type: CharDev, Known: KnownLinks, Rdev: 259},
 		{Path: "n2", Type: CharDev, Known: KnownLinks, Rdev: 259, Link: "n"},
 	}}
@@ -189,7 +194,8 @@ func TestRestoreReportsProblemsOnce(t *testing.T) {
 	for _, p := range report.Problems {
 		got = append(got, p.String())
 	}
-	want := `xattr nonsense: operation not supported ("a" and 3 more)` + "\n" + `character device: left out as asked ("n")`
+	want := `xattr nonsense: operation not supported ("a" and 3 more)` + "\n" + `file of this size: file too large ("huge")` + "\n" +
+		`name of this length: file name too long ("` + long[:200] + `"… and 1 more)` + "\n" + `character device: left out as asked ("n")`
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got %q", got)
 	}

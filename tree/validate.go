@@ -50,8 +50,10 @@ func (m *Manifest) Validate() error {
 		}
 	}
 	var c checker
-	for i := range m.Entries {
-		if err := c.check(m.Entries[:i], &m.Entries[i]); err != nil {
+	before := 0
+	find := func(path string) *Entry { return lookup(m.Entries[:before], path) }
+	for ; before < len(m.Entries); before++ {
+		if err := c.check(&m.Entries[before], find); err != nil {
 			return err
 		}
 	}
@@ -62,6 +64,8 @@ func (m *Manifest) Validate() error {
 // first bad one. The zero value is ready.
 type checker struct {
 	ancestors []ancestor // of the last entry, and itself; those the manifest has
+	last      string     // path of the last entry
+	entries   int
 	chunks    int
 }
 
@@ -70,15 +74,16 @@ type ancestor struct {
 	typ  Type
 }
 
-// check validates e as the successor of the entries before it.
-func (c *checker) check(before []Entry, e *Entry) error {
-	if len(before) >= MaxEntries {
+// check validates e as the successor of the entries before it. find returns one of
+// those, nil if there is none with the path.
+func (c *checker) check(e *Entry, find func(path string) *Entry) error {
+	if c.entries >= MaxEntries {
 		return fmt.Errorf("tree manifest has more than %d entries", MaxEntries)
 	}
 	if err := ValidPath(e.Path); err != nil {
 		return fmt.Errorf("path %s %w", clip(e.Path), err)
 	}
-	err := c.place(before, e)
+	err := c.place(e)
 	if err == nil {
 		err = e.attributes()
 	}
@@ -86,26 +91,27 @@ func (c *checker) check(before []Entry, e *Entry) error {
 		err = c.content(e)
 	}
 	if err == nil {
-		err = e.link(before)
+		err = e.link(find)
 	}
 	if err != nil {
 		return fmt.Errorf("entry %s: %w", clip(e.Path), err)
 	}
+	c.last = e.Path
+	c.entries++
 	return nil
 }
 
 // place checks the order and that nothing lies below a thing that is no directory.
 // The latter is what stops a manifest from planting a symlink and writing through it.
-func (c *checker) place(before []Entry, e *Entry) error {
-	if len(before) > 0 {
-		last := &before[len(before)-1]
+func (c *checker) place(e *Entry) error {
+	if c.entries > 0 {
 		switch {
-		case isAbs(last.Path) != isAbs(e.Path):
+		case isAbs(c.last) != isAbs(e.Path):
 			return errors.New("absolute and relative paths are mixed")
-		case last.Path == e.Path:
+		case c.last == e.Path:
 			return errors.New("occurs twice")
-		case ComparePaths(last.Path, e.Path) > 0:
-			return fmt.Errorf("comes after %s, which is not the manifest's order", clip(last.Path))
+		case ComparePaths(c.last, e.Path) > 0:
+			return fmt.Errorf("comes after %s, which is not the manifest's order", clip(c.last))
 		}
 	}
 	for len(c.ancestors) > 0 && !isAncestor(c.ancestors[len(c.ancestors)-1].path, e.Path) {
@@ -210,22 +216,22 @@ func (c *checker) content(e *Entry) error {
 	return nil
 }
 
-func (e *Entry) link(before []Entry) error {
+func (e *Entry) link(find func(path string) *Entry) error {
 	if e.Link == "" {
 		return nil
 	}
 	if !e.Has(KnownLinks) {
 		return errors.New("is a link, but links are not marked as known")
 	}
-	i, ok := search(before, e.Link)
+	first := find(e.Link)
 	switch {
-	case !ok:
+	case first == nil:
 		return fmt.Errorf("is a link to %s, which is not before it", clip(e.Link))
-	case before[i].Type != e.Type:
-		return fmt.Errorf("is a %s linked to %s, a %s", e.Type, clip(e.Link), before[i].Type)
-	case before[i].Link != "":
+	case first.Type != e.Type:
+		return fmt.Errorf("is a %s linked to %s, a %s", e.Type, clip(e.Link), first.Type)
+	case first.Link != "":
 		return fmt.Errorf("is a link to %s, which is a link itself", clip(e.Link))
-	case !before[i].Has(KnownLinks):
+	case !first.Has(KnownLinks):
 		return fmt.Errorf("is a link to %s, whose links are not marked as known", clip(e.Link))
 	case len(e.Chunks) != 0:
 		return fmt.Errorf("has chunks, which belong to the first of the group, %s", clip(e.Link))

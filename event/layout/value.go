@@ -48,6 +48,9 @@ type Value struct {
 	Frac int64
 	Data []byte
 	Set  *event.Set
+	// Raw is where a number lies in the memory, for those who change it there; nil
+	// where it is put together of several, or is a part of one.
+	Raw []byte
 
 	// Before is what a number was before the call that changed it, where Changed.
 	Before  uint64
@@ -147,6 +150,7 @@ func (f *field) value(b []byte, a event.Arch) Value {
 	at := func(off, n int) []byte { return within(b, int(f.off)+off, n) }
 	switch f.kind {
 	case Time, TimeMicros:
+		v.Raw = at(0, int(f.size))
 		v.Num = number(at(0, 8))
 		if f.size == 12 { // struct statx_timestamp
 			v.Frac = int64(number(at(8, 4)))
@@ -165,6 +169,9 @@ func (f *field) value(b []byte, a event.Arch) Value {
 	default:
 		raw := at(0, int(f.size))
 		v.Num = number(raw)
+		if f.width == 0 {
+			v.Raw = raw
+		}
 		switch {
 		case f.big && f.size == 2 && len(raw) == 2:
 			v.Num = uint64(binary.BigEndian.Uint16(raw))

@@ -31,6 +31,8 @@ import (
 	"iotape/format/snia"
 	"iotape/format/straceread"
 	"iotape/merge"
+	"iotape/pipe"
+	"iotape/pipe/chain"
 	"iotape/seal"
 	"iotape/trace"
 )
@@ -131,7 +133,7 @@ func Read(ctx context.Context, in *os.File, from *format.Format, dir, program st
 
 func init() { trace.RegisterOpener(open) }
 
-// open opens a stream or a foreign file as a tape that is gone when it is closed.
+// open opens a stream, which may be piped, or a foreign file as a tape that is gone when it is closed.
 func open(ctx context.Context, path string) (_ *trace.Tape, err error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -168,7 +170,7 @@ func makeTape(ctx context.Context, in *os.File, dir, tape string) error {
 	}
 	defer tw.Abort()
 	var m *trace.Manifest
-	if trace.IsStream(in) {
+	if trace.IsStream(in) || pipe.Is(in) {
 		m, err = sealFile(ctx, in, tw, program, nil)
 	} else {
 		var streams []string
@@ -253,7 +255,11 @@ func sealStream(ctx context.Context, stream string, tw *trace.TapeWriter, progra
 }
 
 func sealFile(ctx context.Context, in *os.File, tw *trace.TapeWriter, program string, progress func(int64)) (*trace.Manifest, error) {
-	stats, err := seal.Seal(ctx, bufio.NewReaderSize(in, 1<<20), tw, &seal.Options{Progress: progress})
+	stream, _, err := chain.Plain(ctx, bufio.NewReaderSize(in, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	stats, err := seal.Seal(ctx, stream, tw, &seal.Options{Progress: progress})
 	if err != nil {
 		return nil, err
 	}

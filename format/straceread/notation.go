@@ -15,6 +15,17 @@ type notation struct {
 	i     int
 	depth int
 	count int // of values
+	why   string
+}
+
+// ParseValue reads one value of strace's notation at the start of s, and returns how many
+// bytes of s it has; with an error, how many there are before what is wrong.
+func ParseValue(s string) (v layout.Told, n int, err error) {
+	p := notation{s: s}
+	if v, err = p.value(); err != nil {
+		return layout.Told{}, p.i, errors.New(p.why)
+	}
+	return v, p.i, nil
 }
 
 // maxDepth is how deep structures may stand in one another.
@@ -26,6 +37,7 @@ const maxCount = 1 << 19
 var errNotation = errors.New("not strace's notation")
 
 func (p *notation) fail(what string) error {
+	p.why = what
 	return fmt.Errorf("column %d: %s: %w", p.i+1, what, errNotation)
 }
 

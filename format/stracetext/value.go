@@ -89,6 +89,15 @@ func (p *Printer) appendValue(dst []byte, v *layout.Value, w *wording) []byte {
 	return dst
 }
 
+// AppendValue writes all of a structure, or of another Value, in strace's notation.
+func AppendValue(dst []byte, a event.Arch, v *layout.Value) []byte {
+	p := Printer{o: Options{Verbose: true, Location: time.UTC}, max: 1 << 30}
+	return p.appendValue(dst, v, &wording{arch: a, entries: 1 << 30})
+}
+
+// AppendQuoted writes bytes as a C string, as strace does.
+func AppendQuoted(dst, b []byte) []byte { return appendQuoted(dst, b) }
+
 // wording is what the text of a Value needs besides it.
 type wording struct {
 	arch    event.Arch

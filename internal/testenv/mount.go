@@ -11,10 +11,11 @@ import (
 )
 
 // minMiB is the size below which a file system cannot be made.
-var minMiB = map[string]int{"tmpfs": 1, "ext4": 4, "xfs": 300, "btrfs": 128}
+var minMiB = map[string]int{"tmpfs": 1, "ramfs": 1, "ext4": 4, "xfs": 300, "btrfs": 128}
 
 // MountImage mounts a new file system of its own for the test and returns where:
-// tmpfs, or ext4, xfs or btrfs in a sparse image. It has sizeMiB, or the least
+// tmpfs, or ext4, xfs or btrfs in a sparse image, or ramfs, which has neither a size
+// nor extended attributes nor O_DIRECT. It has sizeMiB, or the least
 // that the file system can have if that is more, and goes when the test ends.
 func MountImage(t testing.TB, fstype string, sizeMiB int) string {
 	t.Helper()
@@ -31,9 +32,12 @@ func MountImage(t testing.TB, fstype string, sizeMiB int) string {
 		t.Fatal(err)
 	}
 	args := []string{"-t", fstype}
-	if fstype == "tmpfs" {
+	switch fstype {
+	case "tmpfs":
 		args = append(args, "-o", fmt.Sprintf("size=%dm", sizeMiB), "tmpfs", dir)
-	} else {
+	case "ramfs":
+		args = append(args, "ramfs", dir)
+	default:
 		NeedLoop(t)
 		NeedProgram(t, "mkfs."+fstype)
 		image := filepath.Join(around, "image")

@@ -67,6 +67,20 @@ func NeedLoop(t testing.TB) {
 	}
 }
 
+// NeedFUSE skips the test unless its user can serve file systems: may open /dev/fuse and,
+// if it is not root, has fusermount3.
+func NeedFUSE(t testing.TB) {
+	t.Helper()
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		skip(t, "needs FUSE: "+err.Error())
+	}
+	f.Close()
+	if os.Geteuid() != 0 {
+		NeedProgram(t, "fusermount3")
+	}
+}
+
 // NeedUser returns the credential, for syscall.SysProcAttr, with which a command
 // runs as the unprivileged user nobody. Where the test itself runs as an ordinary
 // user that is nil, the test's own. See UserDir for a directory of that user's.

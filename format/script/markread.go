@@ -1,0 +1,305 @@
+package script
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"iotape/event"
+	"iotape/event/layout"
+	"iotape/format"
+	"iotape/trace"
+)
+
+// marks are the lines that are no calls.
+var marks = map[string]func(c *compiler, p *scanner, t *times) error{
+	"host": (*compiler).host, "command": (*compiler).command, "thread": (*compiler).thread,
+	"fork": (*compiler).fork, "exit": (*compiler).exited, "start": (*compiler).start, "inherit": (*compiler).inherit,
+	"note": (*compiler).note, "lost": (*compiler).lost, "woken": (*compiler).woken,
+}
+
+func markNames() []string {
+	var list []string
+	for name := range marks {
+		list = append(list, name)
+	}
+	return list
+}
+
+// mark takes a line that is no call.
+func (c *compiler) mark(p *scanner, word string, at int, t *times) error {
+	f := marks[word]
+	if f == nil {
+		hint := didYouMean(word, append(markNames(), opNames()...))
+		if _, ok := operations()[word]; ok {
+			hint = "a call has arguments in parentheses"
+		}
+		return p.fail(at, first(word)+": no such event", hint)
+	}
+	if err := f(c, p, t); err != nil {
+		return err
+	}
+	if p.space(); !p.end() {
+		return p.fail(p.i, fmt.Sprintf("%q: nothing more was expected", first(p.s[p.i:])), "")
+	}
+	return nil
+}
+
+var (
+	hostKeys   = []string{"name", "kernel", "arch", "backend", "content", "dir", "uid", "gid", "first", "clock", "wall"}
+	threadKeys = []string{"pid", "ppid", "pgid", "sid", "uid", "gid", "nspid", "nstid", "comm"}
+)
+
+// host says what is known of the recording.
+func (c *compiler) host(p *scanner, _ *times) error {
+	if len(c.threads) > 0 {
+		return p.fail(0, "host stands in front of all events", "")
+	}
+	h := &c.w.Head
+	return p.attributes(hostKeys, nil, func(key string, at int, v *told) error {
+		n, ok := event.ParseNumber(v.Text)
+		switch key {
+		case "uid", "gid", "first", "clock", "wall":
+			if !ok || n > math.MaxInt64/2 {
+				return p.fail(v.at, key+": a number was expected", "")
+			}
+		}
+		switch key {
+		case "name":
+			h.Host = string(v.Data)
+		case "kernel":
+			h.Kernel = string(v.Data)
+		case "arch":
+			if c.arch, ok = event.ParseArch(string(v.Data)); !ok {
+				return p.fail(v.at, "arch: it is not known", `it is "amd64" or "arm64"`)
+			}
+			h.Arch = string(v.Data)
+		case "backend":
+			h.Backend = string(v.Data)
+		case "content":
+			h.Content = string(v.Data)
+		case "dir":
+			h.Dir = string(v.Data)
+		case "uid":
+			h.UID = int(n)
+		case "gid":
+			h.GID = int(n)
+		case "first":
+			c.base, c.exit = n, n
+		case "clock":
+			h.ClockNS = int64(n)
+		case "wall":
+			h.WallNS = int64(n)
+		}
+		return nil
+	})
+}
+
+func (c *compiler) command(p *scanner, _ *times) error {
+	v, err := p.value()
+	if err != nil {
+		return err
+	}
+	for i := range v.Parts {
+		if v.Kind != layout.ToldItems || v.Parts[i].Kind != layout.ToldText {
+			return p.fail(v.at, "a list of strings was expected", `it is ["git", "clone"]`)
+		}
+		c.w.Head.Command = append(c.w.Head.Command, string(v.Parts[i].Data))
+	}
+	return nil
+}
+
+// thread says who a thread is from now on.
+func (c *compiler) thread(p *scanner, t *times) error {
+	th := c.threads[t.tid]
+	task := format.Task{PID: t.tid, TID: t.tid}
+	if th != nil {
+		task.PID = th.pid
+	}
+	r := trace.Record{Type: trace.RecTask}
+	err := p.attributes(threadKeys, nil, func(key string, at int, v *told) error {
+		if key == "comm" {
+			task.Comm = string(v.Data)
+			return nil
+		}
+		n, err := p.numberOf(v, key, math.MaxUint32)
+		switch key {
+		case "pid":
+			task.PID = uint32(n)
+		case "ppid":
+			task.PPID = uint32(n)
+		case "pgid":
+			task.PGID = uint32(n)
+		case "sid":
+			task.SID = uint32(n)
+		case "uid":
+			task.UID = uint32(n)
+		case "gid":
+			task.GID = uint32(n)
+		case "nspid":
+			r.NSPID = uint32(n)
+		case "nstid":
+			r.NSTID = uint32(n)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if th == nil {
+		if len(c.threads) >= maxThreads {
+			return p.fail(0, "too many threads", "")
+		}
+		th = &lineThread{}
+		c.threads[t.tid] = th
+	}
+	th.pid = task.PID
+	r.PID, r.TID, r.PPID, r.PGID, r.SID, r.UID, r.GID, r.Exit = task.PID, task.TID, task.PPID, task.PGID, task.SID, task.UID, task.GID, t.exit
+	copy(r.Comm[:len(r.Comm)-1], task.Comm)
+	return c.w.Record(&r)
+}
+
+// keyword reads a word that has to be there.
+func (p *scanner) keyword(word string) error {
+	p.space()
+	at := p.i
+	if p.word() != word {
+		return p.fail(at, word+" was expected", "")
+	}
+	return nil
+}
+
+// pair reads NUMBER process NUMBER.
+func (p *scanner) pair(what string) (tid, pid uint32, err error) {
+	a, err := p.number(what, math.MaxUint32)
+	if err == nil {
+		err = p.keyword("process")
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	b, err := p.number("a process", math.MaxUint32)
+	return uint32(a), uint32(b), err
+}
+
+func (c *compiler) fork(p *scanner, t *times) error {
+	tid, pid, err := p.pair("a thread")
+	if err != nil {
+		return err
+	}
+	share := uint64(0)
+	if p.space(); !p.end() {
+		if err := p.keyword("share"); err != nil {
+			return err
+		}
+		if share, err = p.number("what is shared", math.MaxUint32); err != nil {
+			return err
+		}
+	}
+	if len(c.threads) >= maxThreads {
+		return p.fail(0, "too many threads", "")
+	}
+	c.threads[tid] = &lineThread{pid: pid}
+	return c.w.Record(&trace.Record{Type: trace.RecFork, PID: t.pid, TID: t.tid, Exit: t.exit, Child: pid, ChildTID: tid, Share: share})
+}
+
+func (c *compiler) exited(p *scanner, t *times) error {
+	status, err := p.number("a status as of wait(2)", 0xffff)
+	if err != nil {
+		return err
+	}
+	delete(c.threads, t.tid)
+	return c.w.Exit(t.pid, t.tid, int64(status), t.exit)
+}
+
+func (c *compiler) start(p *scanner, t *times) error {
+	dir, err := p.text("a directory")
+	if err != nil {
+		return err
+	}
+	umask := uint64(0o022)
+	if p.space(); !p.end() {
+		if err := p.keyword("umask"); err != nil {
+			return err
+		}
+		if umask, err = p.number("a umask", 0o777); err != nil {
+			return err
+		}
+	}
+	return c.w.Record(&trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit,
+		Pieces: []trace.Piece{{Len: uint32(len(dir)), Data: []byte(dir)}}})
+}
+
+// inherit says that a descriptor was open at the start.
+func (c *compiler) inherit(p *scanner, t *times) error {
+	v, err := p.value()
+	if err != nil {
+		return err
+	}
+	fd, err := p.numberOf(&v, "a descriptor", math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	r := trace.Record{Type: trace.RecFile, PID: t.pid, TID: t.tid, Exit: t.exit}
+	if p.space(); !p.end() {
+		if err := p.keyword("own"); err != nil {
+			return err
+		}
+		r.Flags = trace.FileOwn
+	}
+	if err := c.object(p, v.at, &r, fdOfStart, int32(fd), v.Note, event.OpUnknown); err != nil {
+		return err
+	}
+	if len(r.Objects) == 0 {
+		r.Objects = []trace.Object{{FD: int32(fd)}}
+	}
+	if name, _ := factWords(v.Note); name != "" {
+		r.Pieces = []trace.Piece{{Len: uint32(len(name)), Data: []byte(name)}}
+	}
+	return c.w.Record(&r)
+}
+
+func (c *compiler) note(p *scanner, t *times) error {
+	text, err := p.text("a text")
+	if err != nil {
+		return err
+	}
+	return c.w.Note(t.pid, t.tid, bytes.Clone([]byte(text)), t.exit)
+}
+
+func (c *compiler) lost(p *scanner, t *times) error {
+	n, err := p.number("how many events were lost", math.MaxInt64)
+	if err == nil {
+		err = p.keyword("reason")
+	}
+	if err != nil {
+		return err
+	}
+	reason, err := p.number("a reason", math.MaxUint32)
+	if err != nil {
+		return err
+	}
+	return c.w.Record(&trace.Record{Type: trace.RecLoss, PID: t.pid, TID: t.tid, Exit: t.exit, Count: n, Reason: uint32(reason)})
+}
+
+func (c *compiler) woken(p *scanner, t *times) error {
+	tid, pid, err := p.pair("a thread")
+	if err != nil {
+		return err
+	}
+	r := trace.Record{Type: trace.RecWake, PID: t.pid, TID: t.tid, Exit: t.exit, Child: pid, ChildTID: tid}
+	if p.space(); !p.end() {
+		if err := p.keyword("in"); err != nil {
+			return err
+		}
+		p.space()
+		at := p.i
+		name := p.word()
+		op, ok := operations()[name]
+		if !ok {
+			return p.fail(at, name+": no such operation", didYouMean(name, opNames()))
+		}
+		r.Op = uint16(op)
+	}
+	return c.w.Record(&r)
+}
