@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"iotape/predicate"
 	"iotape/trace"
 )
 
@@ -74,6 +75,9 @@ type Options struct {
 	// in another way, slower, in which they do not.
 	Survive bool
 	Mmap    Mmap // "" is data
+	// Screen, if set, says which calls need not be recorded: a back end may leave out
+	// what it refuses. It refuses no call that others need to be understood.
+	Screen *predicate.Screen
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int

@@ -1,7 +1,8 @@
 // Package capture says what a recording is, whichever back end makes it: what to
 // record and how (Options), what came of it (Result), and the contract that the
 // back ends capture/ebpf and capture/ptrace keep. Both drive their work from the
-// event catalogue and write the same records for the same program.
+// event catalogue and write the same records for the same program. (capture/fusefs
+// records a directory and no program; its package page says what of this it keeps.)
 //
 // # The contract
 //

@@ -109,6 +109,13 @@ type iotapeMappingCount struct {
 	Mapping uint64
 }
 
+type iotapeNamed struct {
+	_     structs.HostLayout
+	Inode uint64
+	Ends  uint32
+	Zero  uint32
+}
+
 type iotapePagesKey struct {
 	_    structs.HostLayout
 	Ino  uint64
@@ -231,6 +238,16 @@ type iotapeRequestWork struct {
 	}
 }
 
+type iotapeScreenStep struct {
+	_     structs.HostLayout
+	Field uint8
+	Zero  [3]uint8
+	Yes   int16
+	No    int16
+	Lo    int64
+	Hi    int64
+}
+
 type iotapeShotKey struct {
 	_        structs.HostLayout
 	Ctx      uint64
@@ -249,6 +266,9 @@ type iotapeSpec struct {
 	OfferOff uint8
 	Use      uint8
 	HoldKeep uint32
+	Screen   uint16
+	Opens    uint16
+	Zero     [2]uint16
 	Caps     [6]iotapeCap
 }
 
@@ -257,6 +277,12 @@ type iotapeStored struct {
 	Mapping uint64
 	Key     iotapeFileKey
 	Pages   iotapeFileKey
+}
+
+type iotapeSuffix struct {
+	_     structs.HostLayout
+	Value [2]uint64
+	Mask  [2]uint64
 }
 
 type iotapeTask struct {
@@ -272,7 +298,12 @@ type iotapeTask struct {
 	Start    int64
 	Offered  uint64
 	Npending uint32
-	Zero     uint32
+	Ppid     uint32
+	Pgid     uint32
+	Sid      uint32
+	Uid      uint32
+	Gid      uint32
+	Comm     [2]uint64
 }
 
 type iotapeTouch struct {
@@ -351,6 +382,7 @@ const (
 	iotapeMapFaults           = "faults"
 	iotapeMapHolding          = "holding"
 	iotapeMapKnown            = "known"
+	iotapeMapNames            = "names"
 	iotapeMapPendings         = "pendings"
 	iotapeMapRequestTable     = "request_table"
 	iotapeMapRequestWorks     = "request_works"
@@ -399,9 +431,12 @@ const (
 	iotapeVarReadKeep         = "read_keep"
 	iotapeVarRecorder         = "recorder"
 	iotapeVarRingBytes        = "ring_bytes"
+	iotapeVarScreen           = "screen"
 	iotapeVarShardMask        = "shard_mask"
 	iotapeVarShared           = "shared"
 	iotapeVarStarted          = "started"
+	iotapeVarSuffix           = "suffix"
+	iotapeVarSuffixes         = "suffixes"
 	iotapeVarTouchType        = "touch_type"
 	iotapeVarWholeHost        = "whole_host"
 )
@@ -485,6 +520,7 @@ type iotapeMapSpecs struct {
 	Faults       *ebpf.MapSpec `ebpf:"faults"`
 	Holding      *ebpf.MapSpec `ebpf:"holding"`
 	Known        *ebpf.MapSpec `ebpf:"known"`
+	Names        *ebpf.MapSpec `ebpf:"names"`
 	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
 	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
 	RequestWorks *ebpf.MapSpec `ebpf:"request_works"`
@@ -514,9 +550,12 @@ type iotapeVariableSpecs struct {
 	ReadKeep  *ebpf.VariableSpec `ebpf:"read_keep"`
 	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
+	Screen    *ebpf.VariableSpec `ebpf:"screen"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
 	Started   *ebpf.VariableSpec `ebpf:"started"`
+	Suffix    *ebpf.VariableSpec `ebpf:"suffix"`
+	Suffixes  *ebpf.VariableSpec `ebpf:"suffixes"`
 	TouchType *ebpf.VariableSpec `ebpf:"touch_type"`
 	WholeHost *ebpf.VariableSpec `ebpf:"whole_host"`
 }
@@ -547,6 +586,7 @@ type iotapeMaps struct {
 	Faults       *ebpf.Map `ebpf:"faults"`
 	Holding      *ebpf.Map `ebpf:"holding"`
 	Known        *ebpf.Map `ebpf:"known"`
+	Names        *ebpf.Map `ebpf:"names"`
 	Pendings     *ebpf.Map `ebpf:"pendings"`
 	RequestTable *ebpf.Map `ebpf:"request_table"`
 	RequestWorks *ebpf.Map `ebpf:"request_works"`
@@ -571,6 +611,7 @@ func (m *iotapeMaps) Close() error {
 		m.Faults,
 		m.Holding,
 		m.Known,
+		m.Names,
 		m.Pendings,
 		m.RequestTable,
 		m.RequestWorks,
@@ -601,9 +642,12 @@ type iotapeVariables struct {
 	ReadKeep  *ebpf.Variable `ebpf:"read_keep"`
 	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
+	Screen    *ebpf.Variable `ebpf:"screen"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`
 	Started   *ebpf.Variable `ebpf:"started"`
+	Suffix    *ebpf.Variable `ebpf:"suffix"`
+	Suffixes  *ebpf.Variable `ebpf:"suffixes"`
 	TouchType *ebpf.Variable `ebpf:"touch_type"`
 	WholeHost *ebpf.Variable `ebpf:"whole_host"`
 }

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"iotape/capture"
+	"iotape/event"
 )
 
 const (
@@ -59,10 +60,11 @@ type config struct {
 	ringBytes int // of one ring, a power of two
 	all       bool
 	cgroup    uint64 // its id, 0 if none is followed
+	options   *capture.Options
 }
 
 func newConfig(o *capture.Options, cpus int) config {
-	c := config{content: o.Content, mmap: o.Mmap, all: o.All, block: o.Overflow != capture.OverflowDrop}
+	c := config{options: o, content: o.Content, mmap: o.Mmap, all: o.All, block: o.Overflow != capture.OverflowDrop}
 	c.shards = min(maxShards, 1<<bits.Len(uint(max(cpus, 1)-1)))
 	total := o.RingBytes
 	if total <= 0 {
@@ -81,7 +83,7 @@ func Probe() error {
 	if err := probeFeatures(); err != nil {
 		return err
 	}
-	p, err := load(&config{block: true, shards: 1, ringBytes: minRingBytes})
+	p, err := load(&config{options: &capture.Options{}, block: true, shards: 1, ringBytes: minRingBytes})
 	if err != nil {
 		return err
 	}
@@ -139,6 +141,9 @@ func load(c *config) (*programs, error) {
 		iotapeVarWholeHost: c.all,
 		iotapeVarBegan:     now(),
 		iotapeVarCgroupId:  c.cgroup,
+		iotapeVarScreen:    screenSteps(c.options.Screen),
+		iotapeVarSuffix:    screenSuffixes(c.options.Screen),
+		iotapeVarSuffixes:  suffixCount(c.options.Screen),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
@@ -234,6 +239,9 @@ func shares(programs map[string]*ebpf.ProgramSpec, n int) []map[string]*ebpf.Pro
 func (p *programs) prepare(c *config) error {
 	arch, _ := nativeArch()
 	for nr, r := range rows(arch, c.content) {
+		if nr < compatRow {
+			r.Screen, r.Opens = screenRow(c.options, event.Op(r.Op), r.Flags), opensBy(event.Op(r.Op))
+		}
 		if err := p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
 		}

@@ -192,8 +192,14 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 		return
 	}
 	c := &th.call
+	exit := now()
+	if r.refuses(th, exit, ret) {
+		th.inUse = false
+		r.turns.pass(th)
+		return
+	}
 	r.requestsLeave(th, ret)
-	r.begin(th, now(), ret, 0)
+	r.begin(th, exit, ret, 0)
 	r.objects(th, ret)
 	for i := range c.spec.Args {
 		a := &c.spec.Args[i]

@@ -49,6 +49,12 @@ __noinline int announce(struct work *w, struct task *st, u64 now)
 	bpf_probe_read_kernel(r.comm, sizeof(r.comm), &t->comm);
 	r.nstid = number_inside(t->thread_pid);
 	r.nspid = number_inside(BPF_CORE_READ(t, signal, pids[1]));
+	st->ppid = r.ppid;
+	st->pgid = r.pgid;
+	st->sid = r.sid;
+	st->uid = r.uid;
+	st->gid = r.gid;
+	__builtin_memcpy(st->comm, r.comm, sizeof(st->comm));
 	st->flags &= ~TASK_ANNOUNCED;
 	if (!try_small(w, st->shard, &r, sizeof(r)))
 		st->flags |= TASK_ANNOUNCED;
@@ -187,6 +193,7 @@ __noinline int orphan(struct work *w, struct task *st)
 }
 
 #include "argv.h"
+#include "screen.h"
 
 static __always_inline void read_args(struct task *st, struct pt_regs *regs)
 {
@@ -242,6 +249,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		return 0;
 	if (st->flags & TASK_FAULT)
 		settle(st, s->flags & SPEC_NO_RETURN ? LAST | ENDS : 0);
+	if (s->screen == ROW_REFUSE && screenable(st, s)) {
+		st->flags &= ~TASK_IN_CALL;
+		return 0;
+	}
 	if (mmap_mode && s->use)
 		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
@@ -293,6 +304,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (st->flags & TASK_JOINED)
 		join_call(st, regs);
 	struct spec *s = spec_of(st);
+	if (s && s->screen >= ROW_STEPS && screenable(st, s) && screened(st, s->screen - ROW_STEPS, ret, first_fd(st, s))) {
+		st->flags &= ~TASK_IN_CALL;
+		return 0;
+	}
 	struct work *w = begin(&now);
 	if (!s || !w)
 		return 0;
@@ -301,6 +316,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP))
 		request_calls(w, st, s, now, ret);
 	record_call(w, st, s, now, ret);
+	if (suffixes && s->flags & SPEC_FD_RESULT && !failed(ret))
+		name_file(w, st, s->opens, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
 	st->flags &= ~TASK_IN_CALL;

@@ -113,10 +113,13 @@ struct spec {
 	u8 hold_arg, offer_arg, offer_off;
 	u8 use;        /* what the call has to do with mapped files (mapped.h) */
 	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
+	u16 screen;    /* what the filter says of it (screen.h) */
+	u16 opens;     /* what opens by a name: 1 + the argument that it is in, and 256 * (1 + that of the flags) */
+	u16 zero[2];
 	struct cap caps[IOT_MAX_CAPS];
 };
 _Static_assert(sizeof(struct cap) == 40, "cap");
-_Static_assert(sizeof(struct spec) == 16 + 6 * 40, "spec");
+_Static_assert(sizeof(struct spec) == 24 + 6 * 40, "spec");
 
 /* One row of the catalogue for requests (requests.go): what a call's has, and where
  * in the program's 64 bytes its arguments stand. */
@@ -194,9 +197,11 @@ struct task {
 	u64 file;  /* whose position the call under way moves; 0: none, only compared */
 	s64 start; /* where that was before it */
 	u64 offered; /* room that the call under way was told of; ~0: not known */
-	u32 npending, zero; /* TASK_PENDING: so many of pendings, unless the recorder did them */
+	u32 npending; /* TASK_PENDING: so many of pendings, unless the recorder did them */
+	u32 ppid, pgid, sid, uid, gid; /* as announced */
+	u64 comm[2];
 };
-_Static_assert(sizeof(struct task) == 112, "task");
+_Static_assert(sizeof(struct task) == 144, "task");
 
 /* A thread that was told to stop (guard.go). */
 struct held {

@@ -1,0 +1,105 @@
+package predicate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error is what is wrong with a filter, and where.
+type Error struct {
+	Source   string // the filter
+	Pos, End int    // bytes of it that are meant; both its length for something that is missing at the end
+	Message  string
+	Hint     string // what was perhaps meant, "" if that is unknown
+}
+
+// Error returns one line: place, message and hint.
+func (e *Error) Error() string {
+	line, column := e.Place()
+	where := fmt.Sprintf("column %d", column)
+	if strings.Contains(e.Source, "\n") {
+		where = fmt.Sprintf("line %d, column %d", line, column)
+	}
+	s := fmt.Sprintf("filter, %s: %s", where, e.Message)
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+// Place returns the line and the column (in bytes) of Pos, from 1.
+func (e *Error) Place() (line, column int) {
+	before := e.Source[:min(e.Pos, len(e.Source))]
+	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
+}
+
+// Shown returns the line of the filter that is meant and, below it, a caret at the
+// place: two lines without a line end.
+func (e *Error) Shown() string {
+	const most = 72 // bytes of the line that are shown on each side
+	pos := min(e.Pos, len(e.Source))
+	start := strings.LastIndexByte(e.Source[:pos], '\n') + 1
+	end := len(e.Source)
+	if i := strings.IndexByte(e.Source[pos:], '\n'); i >= 0 {
+		end = pos + i
+	}
+	start, end = max(start, pos-most), min(end, pos+most)
+	clean := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f || r == 0xfffd {
+				return '.'
+			}
+			return r
+		}, s)
+	}
+	before := clean(e.Source[start:pos])
+	width := len([]rune(clean(e.Source[pos:max(pos, min(e.End, end))])))
+	return before + clean(e.Source[pos:end]) + "\n" + strings.Repeat(" ", len([]rune(before))) + strings.Repeat("^", max(1, width))
+}
+
+// suggest returns a hint with the name that is nearest to a misspelt one.
+func suggest(name string, names []string) string {
+	best, distance := "", 1+len(name)/3
+	if distance > 3 {
+		distance = 3
+	}
+	if len(name) > 40 {
+		return ""
+	}
+	for _, n := range names {
+		if d := edits(strings.ToLower(name), strings.ToLower(n), distance); d < distance || d == distance && best == "" {
+			best, distance = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %s?", best)
+}
+
+// edits returns how many letters have to be inserted, removed, replaced or swapped with
+// their neighbour to turn a into b; more than limit if they are more than that.
+func edits(a, b string, limit int) int {
+	if len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return limit + 1
+	}
+	last, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], last[j-2]+1)
+			}
+		}
+		last, row, next = row, next, last
+	}
+	return row[len(b)]
+}

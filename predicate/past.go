@@ -1,0 +1,240 @@
+package predicate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+
+	"iotape/event"
+)
+
+// past is what a filter needs of earlier events: who descends from whom, what a process
+// runs, and which addresses a socket has.
+type past struct {
+	g        *Graph
+	kin      map[process]uint64 // bits of the roots that a process descends from
+	programs map[process]string
+	unknown  map[process]bool // asked for, and not known
+	sockets  map[socketID]*[2]socketAddress
+	paths    map[string]string // of local sockets, by the bytes after the family
+}
+
+type process struct{ host, pid uint32 }
+
+type socketID struct {
+	host uint32
+	open event.OpenID
+}
+
+// socketAddress is one end of a socket.
+type socketAddress struct {
+	addr netip.Addr // invalid for a local socket
+	port uint16
+	path string // of a local socket; with a leading @ if it is abstract
+}
+
+// The ends of a socket in past.sockets.
+const (
+	localEnd = iota
+	peerEnd
+)
+
+// maxAddresses is how many addresses of one event are looked at: two ends of two
+// sockets, and two in its memory.
+const maxAddresses = 6
+
+func (p *past) init(g *Graph) {
+	p.g = g
+	if g.follows.kin {
+		p.kin = map[process]uint64{}
+	}
+	if g.follows.programs {
+		p.programs, p.unknown = map[process]string{}, map[process]bool{}
+	}
+	if g.follows.sockets {
+		p.sockets, p.paths = map[socketID]*[2]socketAddress{}, map[string]string{}
+	}
+}
+
+func (p *past) see(ev *event.Event) {
+	if p.kin != nil || p.programs != nil {
+		p.processes(ev)
+	}
+	if p.sockets != nil && ev.Kind == event.Call {
+		p.ends(ev)
+	}
+}
+
+func (p *past) processes(ev *event.Event) {
+	switch {
+	case ev.Kind == event.Forked && uint32(ev.Ret) != ev.PID:
+		parent, child := process{ev.Host, ev.PID}, process{ev.Host, uint32(ev.Ret)}
+		if p.kin != nil {
+			p.kin[child] = p.own(child.pid) | p.kinOf(ev.Host, ev.PID, ev.PPID)
+		}
+		if p.programs != nil {
+			delete(p.programs, child)
+			if exe, ok := p.programs[parent]; ok {
+				p.programs[child] = exe
+			}
+		}
+	case ev.Kind == event.Call && p.programs != nil && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) && ev.OK():
+		if len(ev.Paths) == 0 {
+			return
+		}
+		name := ev.Paths[0].Abs
+		if name == "" {
+			name = ev.Paths[0].Raw
+		}
+		p.programs[process{ev.Host, ev.PID}] = name
+	}
+}
+
+// own returns the bit of a process that is a root.
+func (p *past) own(pid uint32) (bits uint64) {
+	for i, root := range p.g.roots {
+		if root == pid {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// kinOf returns the roots that a process descends from. Of one that was not seen to be
+// made, its parent tells.
+func (p *past) kinOf(host, pid, ppid uint32) uint64 {
+	key := process{host, pid}
+	bits, ok := p.kin[key]
+	if !ok {
+		bits = p.own(pid) | p.own(ppid) | p.kin[process{host, ppid}]
+		p.kin[key] = bits
+	}
+	return bits
+}
+
+// program returns what the process of an event runs, "" if that is not known.
+func (p *past) program(ev *event.Event) string {
+	key := process{ev.Host, ev.PID}
+	exe := p.programs[key]
+	if exe == "" && ev.PID != 0 {
+		p.unknown[key] = true
+	}
+	return exe
+}
+
+// ends notes the addresses that a call gave a socket.
+func (p *past) ends(ev *event.Event) {
+	end, arg := peerEnd, 0
+	switch ev.Op.Like() {
+	case event.OpBind:
+		end = localEnd
+	case event.OpConnect:
+	case event.OpAccept, event.OpAccept4:
+		arg = event.ResultArg
+	default:
+		return
+	}
+	const inProgress = 115
+	if !ev.OK() && ev.Errno != inProgress {
+		return
+	}
+	f := ev.FileArg(arg)
+	if f == nil || f.Open == 0 {
+		return
+	}
+	id := socketID{ev.Host, f.Open}
+	ends := p.sockets[id]
+	if ends == nil {
+		ends = new([2]socketAddress)
+		p.sockets[id] = ends
+	}
+	if listener := ev.FileArg(0); arg == event.ResultArg && listener != nil {
+		if l := p.sockets[socketID{ev.Host, listener.Open}]; l != nil {
+			ends[localEnd] = l[localEnd]
+		}
+	}
+	var list [maxAddresses]socketAddress
+	if found := p.inMemory(ev, list[:0]); len(found) > 0 {
+		ends[end] = found[0]
+	}
+}
+
+// addresses appends the addresses that an event is about: those of its sockets, and
+// those in its memory.
+func (p *past) addresses(ev *event.Event, list []socketAddress) []socketAddress {
+	for i := range ev.Files {
+		if ends := p.sockets[socketID{ev.Host, ev.Files[i].Open}]; ends != nil && ev.Files[i].Open != 0 && len(list)+2 <= maxAddresses-2 {
+			for _, a := range ends {
+				if a.addr.IsValid() || a.path != "" {
+					list = append(list, a)
+				}
+			}
+		}
+	}
+	return p.inMemory(ev, list)
+}
+
+// inMemory appends the addresses in an event's memory.
+func (p *past) inMemory(ev *event.Event, list []socketAddress) []socketAddress {
+	if ev.Kind != event.Call {
+		return list
+	}
+	args := ev.Spec().Args
+	for i := range ev.Bufs {
+		b := &ev.Bufs[i]
+		part, arg := event.SplitPart(int(b.Arg))
+		if arg >= len(args) || len(list) == maxAddresses {
+			continue
+		}
+		if part == event.PartName || part == event.PartWhole && args[arg].Layout == event.LayoutSockaddr {
+			if a, ok := p.decode(b.Inline); ok {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+// decode reads a struct sockaddr of a family that filters know (ip(7), ipv6(7), unix(7)).
+func (p *past) decode(b []byte) (a socketAddress, ok bool) {
+	const unix, inet, inet6 = 1, 2, 10
+	if len(b) < 3 {
+		return a, false
+	}
+	switch family := binary.LittleEndian.Uint16(b); {
+	case family == inet && len(b) >= 8:
+		a.addr = netip.AddrFrom4([4]byte(b[4:8]))
+		a.port = binary.BigEndian.Uint16(b[2:])
+	case family == inet6 && len(b) >= 24:
+		a.addr = netip.AddrFrom16([16]byte(b[8:24])).Unmap()
+		a.port = binary.BigEndian.Uint16(b[2:])
+	case family == unix:
+		a.path = p.path(b[2:])
+	default:
+		return a, false
+	}
+	return a, true
+}
+
+// maxPaths bounds the names of local sockets that are kept.
+const maxPaths = 1 << 16
+
+// path returns the name of a local socket, of which it keeps each once.
+func (p *past) path(b []byte) string {
+	if name, ok := p.paths[string(b)]; ok {
+		return name
+	}
+	name := b
+	if i := bytes.IndexByte(b[1:], 0); i >= 0 && b[0] != 0 {
+		name = b[:i+1]
+	}
+	text := string(name)
+	if b[0] == 0 {
+		text = "@" + text[1:]
+	}
+	if len(p.paths) >= maxPaths {
+		clear(p.paths)
+	}
+	p.paths[string(b)] = text
+	return text
+}

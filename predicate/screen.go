@@ -1,0 +1,410 @@
+package predicate
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+
+	"iotape/event"
+)
+
+// Screen is the part of a filter that a capture can decide before it records a call: a
+// table of steps that a program in the kernel walks with bounded work. What it refuses,
+// the filter refuses; what it lets through is still to be asked. It has an entry for
+// each operation, of the steps that are left when the operation is known and when every
+// test that a capture cannot make may have either result.
+type Screen struct {
+	Steps []ScreenStep // at most MaxScreenSteps
+	// Entries are where the walk begins, by operation: ScreenLet, ScreenRefuse or the
+	// number of a step. Operations that are not in it are let through.
+	Entries map[event.Op]int16
+	// Suffixes are ends of names that ScreenSuffix tests, at most MaxScreenSuffixes, each
+	// of 1 to MaxSuffix bytes without a slash.
+	Suffixes []string
+}
+
+// Limits of a screen: what does not fit is let through.
+const (
+	MaxScreenSteps    = 256
+	MaxScreenSuffixes = 16
+	MaxSuffix         = 16
+)
+
+// The ends of a screen's walk.
+const (
+	ScreenLet    int16 = -1
+	ScreenRefuse int16 = -2
+)
+
+// ScreenField is what a step looks at.
+type ScreenField uint8
+
+// The fields. Those of the thread are as its last identity record says.
+const (
+	ScreenPID ScreenField = iota
+	ScreenTID
+	ScreenPPID
+	ScreenPGRP
+	ScreenSID
+	ScreenUID
+	ScreenGID
+	ScreenNR
+	ScreenLatency // ns
+	ScreenResult  // -1 if the call failed
+	ScreenErrno
+	ScreenArg0 // arguments, as signed numbers
+	ScreenArg1
+	ScreenArg2
+	ScreenArg3
+	ScreenComm // equality of all 16 bytes: Lo and Hi are the first and the last 8
+	// ScreenSuffix is whether the name that the file of the call's one descriptor was
+	// opened by ends in Suffixes[Lo]. Where a capture does not know that, it has to let
+	// the call through.
+	ScreenSuffix
+)
+
+// ScreenStep is a test: whether a number is from Lo to Hi, and where to go on. It always
+// goes on to a step with a higher number, or to an end.
+type ScreenStep struct {
+	Field   ScreenField
+	Yes, No int16
+	Lo, Hi  int64
+}
+
+// ScreenCall is what a step can ask of a call that has returned.
+type ScreenCall struct {
+	PID, TID, PPID, PGRP, SID, UID, GID uint32
+	NR                                  uint32
+	Latency                             int64 // ns
+	Raw                                 int64 // result; -errno if the call failed
+	Args                                [event.MaxArgs]uint64
+	Comm                                [16]byte // with NULs at the end
+	// Ends are the bits of the suffixes that the name of the call's file has, if Named.
+	Ends  uint32
+	Named bool
+}
+
+// Refuses reports whether the filter cannot accept a call, whatever else it is.
+func (s *Screen) Refuses(op event.Op, c *ScreenCall) bool {
+	n, ok := s.Entries[op]
+	if !ok {
+		return false
+	}
+	for n >= 0 {
+		st := &s.Steps[n]
+		if st.Field == ScreenSuffix && !c.Named {
+			return false
+		}
+		if st.Holds(c) {
+			n = st.Yes
+		} else {
+			n = st.No
+		}
+	}
+	return n == ScreenRefuse
+}
+
+// Holds makes the test of a step.
+func (s *ScreenStep) Holds(c *ScreenCall) bool {
+	failed := c.Raw < 0 && c.Raw >= -4095
+	var v int64
+	switch s.Field {
+	case ScreenPID:
+		v = int64(c.PID)
+	case ScreenTID:
+		v = int64(c.TID)
+	case ScreenPPID:
+		v = int64(c.PPID)
+	case ScreenPGRP:
+		v = int64(c.PGRP)
+	case ScreenSID:
+		v = int64(c.SID)
+	case ScreenUID:
+		v = int64(c.UID)
+	case ScreenGID:
+		v = int64(c.GID)
+	case ScreenNR:
+		v = int64(c.NR)
+	case ScreenLatency:
+		v = c.Latency
+	case ScreenResult:
+		if v = c.Raw; failed {
+			v = -1
+		}
+	case ScreenErrno:
+		if failed {
+			v = -c.Raw
+		}
+	case ScreenArg0, ScreenArg1, ScreenArg2, ScreenArg3:
+		v = int64(c.Args[s.Field-ScreenArg0])
+	case ScreenSuffix:
+		return c.Ends>>s.Lo&1 != 0
+	case ScreenComm:
+		return binary.LittleEndian.Uint64(c.Comm[:]) == uint64(s.Lo) && binary.LittleEndian.Uint64(c.Comm[8:]) == uint64(s.Hi)
+	}
+	return v >= s.Lo && v <= s.Hi
+}
+
+// Screen returns the screen for the operations that a capture may leave out.
+func (g *Graph) Screen(mayDrop func(op event.Op) bool) *Screen {
+	b := screener{
+		g: g, f: newFormulas(), s: &Screen{Entries: map[event.Op]int16{}},
+		restricted: map[restriction]ref{}, entries: map[ref]int16{},
+	}
+	for slot := range uint(kindSlot) {
+		op := event.Op(slot)
+		if op == event.OpUnknown || !op.Known() || !mayDrop(op) {
+			continue
+		}
+		if entry := b.entry(op); entry != ScreenLet {
+			b.s.Entries[op] = entry
+		}
+	}
+	b.reverse()
+	return b.s
+}
+
+// screener makes a screen.
+type screener struct {
+	g          *Graph
+	f          formulas // of what is left for an operation
+	s          *Screen
+	restricted map[restriction]ref
+	entries    map[ref]int16
+}
+
+type restriction struct {
+	op event.Op
+	r  ref
+}
+
+// entry returns where the walk of an operation begins.
+func (b *screener) entry(op event.Op) int16 {
+	r := b.restrict(op, b.g.root)
+	switch r {
+	case always:
+		return ScreenLet
+	case never:
+		return ScreenRefuse
+	}
+	if n, ok := b.entries[r]; ok {
+		return n
+	}
+	g := &Graph{formulas: &b.f}
+	steps := builder{g: g, done: map[edge]int32{}, steps: map[edge]int32{}}
+	entry := steps.build(r, accepted, refused)
+	n := b.lower(g.steps, entry)
+	b.entries[r] = n
+	return n
+}
+
+// restrict returns the formula that is left of one in negation normal form when the
+// operation is known and tests that cannot be made may hold or not.
+func (b *screener) restrict(op event.Op, r ref) ref {
+	key := restriction{op, r}
+	if x, ok := b.restricted[key]; ok {
+		return x
+	}
+	k := &b.g.formulas.list[r]
+	var x ref
+	switch k.kind {
+	case isConstant:
+		x = r
+	case isTest, isNot:
+		t := b.g.formulas.tests[k.kids[0]]
+		if t.code == testOps {
+			x = never
+			if t.ops.has(opSlot(op)) == (k.kind == isTest) {
+				x = always
+			}
+			break
+		}
+		// That a name does not end so is sure only where its end is known for certain.
+		if x = always; lowered(t, op) != nil && (t.code != testText || t.field.id == fieldComm || k.kind == isTest) {
+			if x = b.f.test(t); k.kind == isNot {
+				x = b.f.not(x)
+			}
+		}
+	default:
+		var kids []ref
+		for _, kid := range k.kids {
+			kids = append(kids, b.restrict(op, kid))
+		}
+		x = b.f.join(k.kind == isAnd, kids)
+	}
+	b.restricted[key] = x
+	return x
+}
+
+// screenFields are the fields of numbers that are the same for every operation.
+var screenFields = map[fieldID]ScreenField{
+	fieldPID: ScreenPID, fieldTID: ScreenTID, fieldPPID: ScreenPPID, fieldPGRP: ScreenPGRP, fieldSID: ScreenSID, fieldUID: ScreenUID, fieldGID: ScreenGID,
+	fieldLatency: ScreenLatency, fieldResult: ScreenResult, fieldErrno: ScreenErrno,
+}
+
+// lowered returns what a test is in a screen: steps of which one has to hold, without
+// their ends; nil if a capture cannot make it.
+func lowered(t *test, op event.Op) []loweredStep {
+	switch t.code {
+	case testNumber, testAny:
+		field, ok := screenFields[t.field.id]
+		switch {
+		case ok:
+		case t.field.id == fieldNR:
+			field = ScreenNR
+		case t.field.id == fieldCount && (op == event.OpRead || op == event.OpWrite || op == event.OpPread64 || op == event.OpPwrite64):
+			field = ScreenArg2
+		case t.field.id == fieldOffset && (op == event.OpPread64 || op == event.OpPwrite64):
+			field = ScreenArg3
+		default:
+			return nil
+		}
+		if gap := t.set.complement(t.field.lo, t.field.hi); len(gap) == 1 && len(t.set) == 2 && field < ScreenArg0 {
+			// One step where the number is in the gap; arguments can be beyond the field.
+			return []loweredStep{{ScreenStep: ScreenStep{Field: field, Lo: gap[0].lo, Hi: gap[0].hi}, inverted: true}}
+		}
+		var steps []loweredStep
+		for _, i := range t.set {
+			steps = append(steps, loweredStep{ScreenStep: ScreenStep{Field: field, Lo: i.lo, Hi: i.hi}})
+		}
+		return steps
+	case testText:
+		w := t.words
+		if t.field.id == fieldPath || t.field.id == fieldName || t.field.id == fieldExt {
+			return loweredSuffixes(t, op)
+		}
+		if t.field.id != fieldComm || w.any || len(w.prefixes)+len(w.suffixes)+len(w.within)+len(w.under)+len(w.globs)+len(w.regexps) > 0 {
+			return nil
+		}
+		var steps []loweredStep
+		for _, name := range slices.Sorted(maps.Keys(w.equal)) {
+			if name == "" {
+				return nil // the field is missing then
+			}
+			if len(name) <= maxComm {
+				var b [16]byte
+				copy(b[:], name)
+				steps = append(steps, loweredStep{ScreenStep: ScreenStep{Field: ScreenComm, Lo: int64(binary.LittleEndian.Uint64(b[:])), Hi: int64(binary.LittleEndian.Uint64(b[8:]))}})
+			}
+		}
+		return steps
+	case testMark:
+		if t.field.id == fieldFailed {
+			return []loweredStep{{ScreenStep: ScreenStep{Field: ScreenErrno, Lo: 1, Hi: 4095}}}
+		}
+	}
+	return nil
+}
+
+// loweredStep is a step that has not got its place yet.
+type loweredStep struct {
+	ScreenStep
+	suffix   string // of ScreenSuffix
+	inverted bool   // the test holds if the step does not
+}
+
+// loweredSuffixes does the same for a test of names, if it is one of their ends, and the
+// operation is about one descriptor and no name.
+func loweredSuffixes(t *test, op event.Op) (steps []loweredStep) {
+	descriptors := 0
+	for _, a := range event.Lookup(op).Args {
+		switch a.Kind {
+		case event.KindFD:
+			descriptors++
+		case event.KindDirFD, event.KindPath:
+			return nil
+		}
+	}
+	w := t.words
+	if descriptors != 1 || w.any || len(w.prefixes)+len(w.within)+len(w.under)+len(w.regexps) > 0 || t.field.id != fieldExt && len(w.equal) > 0 {
+		return nil
+	}
+	ends := slices.Clone(w.suffixes)
+	if t.field.id == fieldExt && len(ends)+len(w.globs) > 0 {
+		return nil
+	}
+	for _, ext := range slices.Sorted(maps.Keys(w.equal)) {
+		if ext == "" || strings.Contains(ext, ".") {
+			return nil
+		}
+		ends = append(ends, "."+ext)
+	}
+	for i := range w.globs {
+		end, ok := strings.CutPrefix(w.globs[i].text, "*")
+		if !ok || strings.ContainsAny(end, `*?[\`) {
+			return nil
+		}
+		ends = append(ends, end)
+	}
+	for _, end := range ends {
+		if end == "" || len(end) > MaxSuffix || strings.ContainsAny(end, "/\x00") {
+			return nil
+		}
+		steps = append(steps, loweredStep{ScreenStep: ScreenStep{Field: ScreenSuffix}, suffix: end})
+	}
+	return steps
+}
+
+// suffix returns the number of an end of names, -1 if there is no room for it.
+func (b *screener) suffix(end string) int64 {
+	i := slices.Index(b.s.Suffixes, end)
+	if i < 0 {
+		if i = len(b.s.Suffixes); i == MaxScreenSuffixes {
+			return -1
+		}
+		b.s.Suffixes = append(b.s.Suffixes, end)
+	}
+	return int64(i)
+}
+
+// lower adds a graph's steps, whose targets are made before themselves, and returns where
+// it begins; ScreenLet if there is no room.
+func (b *screener) lower(steps []step, entry int32) int16 {
+	begin := len(b.s.Steps)
+	at := map[int32]int16{accepted: ScreenLet, refused: ScreenRefuse}
+	for n := range steps {
+		s := &steps[n]
+		yes, no := at[s.yes], at[s.no]
+		parts := lowered(s.test, event.OpPread64) // whatever the operation: what is left is lowered
+		if len(b.s.Steps)+len(parts) > MaxScreenSteps {
+			b.s.Steps = b.s.Steps[:begin]
+			return ScreenLet
+		}
+		for _, p := range parts { // one after the other, the last one first
+			if p.Field == ScreenSuffix {
+				if p.Lo = b.suffix(p.suffix); p.Lo < 0 {
+					b.s.Steps = b.s.Steps[:begin]
+					return ScreenLet
+				}
+			}
+			if p.Yes, p.No = yes, no; p.inverted {
+				p.Yes, p.No = no, yes
+			}
+			no = int16(len(b.s.Steps))
+			b.s.Steps = append(b.s.Steps, p.ScreenStep)
+		}
+		at[int32(n)] = no
+	}
+	return at[entry]
+}
+
+// reverse turns the steps around, so that the walk goes up.
+func (b *screener) reverse() {
+	last := int16(len(b.s.Steps)) - 1
+	turn := func(n int16) int16 {
+		if n < 0 {
+			return n
+		}
+		return last - n
+	}
+	steps := make([]ScreenStep, len(b.s.Steps))
+	for i, s := range b.s.Steps {
+		s.Yes, s.No = turn(s.Yes), turn(s.No)
+		steps[int(last)-i] = s
+	}
+	b.s.Steps = steps
+	for op, n := range b.s.Entries {
+		b.s.Entries[op] = turn(n)
+	}
+}

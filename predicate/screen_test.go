@@ -1,0 +1,163 @@
+package predicate
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"iotape/event"
+)
+
+// some are the operations that events of drawEvent have.
+func some(op event.Op) bool {
+	return op == event.OpRead || op == event.OpWrite || op == event.OpOpenat || op == event.OpClose || op == event.OpStat
+}
+
+// screened returns what a capture knows of a call.
+func screened(ev *event.Event) *ScreenCall {
+	c := &ScreenCall{PID: ev.PID, TID: ev.TID, PPID: ev.PPID, UID: ev.UID, Latency: ev.Exit - ev.Enter, Raw: ev.Ret, Args: ev.Args}
+	if ev.Errno != 0 {
+		c.Raw = -int64(ev.Errno)
+	}
+	copy(c.Comm[:], ev.Comm)
+	return c
+}
+
+// returned makes of any event a call that has returned and whose fields agree.
+func returned(ev *event.Event) *event.Event {
+	ev.Kind, ev.Flags = event.Call, 0
+	if ev.Op == event.OpUnknown {
+		ev.Op = event.OpWrite
+	}
+	ev.Ret = max(ev.Ret, 0)
+	if ev.Errno != 0 {
+		ev.Ret = -1
+	}
+	ev.Offset = -1
+	if ev.Op == event.OpRead || ev.Op == event.OpWrite {
+		ev.Count = max(ev.Count, 0)
+		ev.Args[2] = uint64(ev.Count)
+	} else {
+		ev.Count = -1
+	}
+	return ev
+}
+
+func TestScreenRefusesNothingThatIsWanted(t *testing.T) {
+	let := 0
+	rapid.Check(t, func(t *rapid.T) {
+		src := drawFilter(t, 3)
+		g, err := New(src, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := g.Screen(some)
+		for i := range s.Steps {
+			if st := &s.Steps[i]; st.Yes >= 0 && int(st.Yes) <= i || st.No >= 0 && int(st.No) <= i {
+				t.Fatalf("%s: step %d goes back: %+v", src, i, s.Steps)
+			}
+		}
+		m := g.NewMatcher()
+		for range 20 {
+			ev := returned(drawEvent(t))
+			want, refused := m.Match(ev), s.Refuses(ev.Op, screened(ev))
+			if want && refused {
+				t.Fatalf("%s: the screen refuses %+v\n%+v", src, ev, s.Steps)
+			}
+			if !refused {
+				let++
+			}
+		}
+	})
+	if let == 0 {
+		t.Error("nothing was let through")
+	}
+}
+
+func TestScreenDecides(t *testing.T) {
+	for _, src := range []string{
+		"uid = 3", "uid != 3 and pid in {1, 3, 7}", "latency > 1ms or failed", "errno in {ENOENT, EIO}", "comm in {make, cc1}", "op = read and count >= 7",
+		"result > 100 and not (comm = make or uid < 3)", "class = data and tid = 4", "op != read", "op = read or op = write and uid = 2", "op = write and result = -1 and latency < 2ms",
+	} {
+		g, err := New(src, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := g.Screen(some)
+		m := g.NewMatcher()
+		rapid.Check(t, func(t *rapid.T) {
+			ev := returned(drawEvent(t))
+			if ev.Comm == "" {
+				ev.Comm = "x"
+			}
+			if want, refused := m.Match(ev), s.Refuses(ev.Op, screened(ev)); want == refused {
+				t.Fatalf("%s: %t, and the screen refuses: %t, of %+v\n%+v", src, want, refused, ev, s.Steps)
+			}
+		})
+	}
+}
+
+func TestScreenOfNames(t *testing.T) {
+	for _, c := range []struct {
+		src      string
+		suffixes int
+	}{
+		{"ext = sst", 1}, {"ext in {sst, log} and op = pread64", 2}, {"path glob *.sst or name endsWith -wal", 2}, {"path endsWith /x", 0}, {"path glob *.s?t", 0},
+		{"not ext = sst", 0}, {"path = /a.sst", 0}, {"path endsWith averyveryverylongend", 0}, {"ext != sst and path endsWith z", 1},
+	} {
+		g, err := New(c.src, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := g.Screen(func(op event.Op) bool { return op == event.OpPread64 || op == event.OpStat })
+		if len(s.Suffixes) != c.suffixes {
+			t.Errorf("%s: suffixes %q, want %d", c.src, s.Suffixes, c.suffixes)
+		}
+		if c.suffixes == 0 {
+			continue
+		}
+		if s.Refuses(event.OpPread64, &ScreenCall{}) {
+			t.Errorf("%s: refuses a call whose file is not known", c.src)
+		}
+		if !s.Refuses(event.OpPread64, &ScreenCall{Named: true}) || s.Refuses(event.OpPread64, &ScreenCall{Named: true, Ends: 1}) {
+			t.Errorf("%s: %+v", c.src, s)
+		}
+		if _, ok := s.Entries[event.OpStat]; ok && s.Entries[event.OpStat] >= 0 {
+			t.Errorf("%s: asks a call with a name", c.src)
+		}
+	}
+}
+
+func TestScreenHasRoom(t *testing.T) {
+	g, err := New(manyTests(2000, " and ", true)+" and uid = 7", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := g.Screen(some)
+	if len(s.Steps) > MaxScreenSteps {
+		t.Errorf("%d steps", len(s.Steps))
+	}
+	src := "uid = 1"
+	for i := range 300 {
+		src += fmt.Sprintf(" or uid = %d and pid = %d", 2*i+3, i)
+	}
+	if g, err = New(src, nil); err != nil {
+		t.Fatal(err)
+	}
+	s = g.Screen(some)
+	if len(s.Steps) > MaxScreenSteps || s.Refuses(event.OpRead, &ScreenCall{UID: 601, PID: 299}) {
+		t.Errorf("%d steps, or it refuses what is wanted", len(s.Steps))
+	}
+}
+
+func TestScreenLeavesOthersAlone(t *testing.T) {
+	g, err := New("uid = 5", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := g.Screen(func(op event.Op) bool { return op == event.OpRead })
+	if s.Refuses(event.OpOpenat, &ScreenCall{UID: 6}) || !s.Refuses(event.OpRead, &ScreenCall{UID: 6}) || s.Refuses(event.OpRead, &ScreenCall{UID: 5}) {
+		t.Errorf("%+v", s)
+	}
+}
