@@ -1,0 +1,7 @@
+// Package chain makes layers of a text, and finds the keys that undo them.
+//
+//	async,zstd:3,encrypt:age1…,checksum:@key,block:1M
+//
+// Secrets are never in the text: it names files, whose mode has to keep others from
+// reading them, or variables of the environment.
+package chain

@@ -1,0 +1,16 @@
+// Package wire carries streams of package pipe over connections, each block exactly once:
+// a Client keeps blocks until the listener has said that it has them, and connects again
+// when a connection is lost; a Server takes the blocks that it has not got yet, in order.
+//
+//	client                                     server
+//	  │── hello: "iotape W", version, header ───▶│ opens its log of the stream, by serial
+//	  │◀──────────────── answer: it has n blocks ─│
+//	  │── block n ──────────────────────────────▶│ number, serial and length have to fit
+//	  │── block n+1 ────────────────────────────▶│
+//	  │◀──────── answer: it has n+2 blocks, synced│
+//
+// Both sides bound what they keep: the client the blocks that are not acknowledged, in
+// memory and, if it is asked to, in a file; the server its connections, streams, bytes,
+// and the time that a peer may take for a hello or a block. Blocks are opaque: no key
+// is needed, and what was encrypted stays so, also in a spool.
+package wire
