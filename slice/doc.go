@@ -15,11 +15,13 @@
 //
 // # By what they are about
 //
-// A Selection picks calls. With them come, of all calls, those that say what the picked
+// A filter (package predicate) picks calls. With them come, of all calls, those that say what the picked
 // ones mean, and nothing more: of every process that made a picked call, and of its
 // ancestors, start and end, forks, exec, chdir, umask and the like; and whatever makes,
 // duplicates, passes on, maps or ends an open file that a picked call used, or one of
-// those did. Where a call used the position of a file, whatever else moved that comes too.
+// those did. Where a call used the position of a file, whatever else moved that comes too,
+// but for plain reads and writes: an lseek with the flag event.StandIn takes their place
+// where a call that is kept would begin elsewhere without them.
 //
 // Calls that are left out may have made what the picked ones found: a replay of such a
 // slice makes the files as the first picked calls found them.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"iotape/event"
+	"iotape/predicate"
 	"iotape/seal"
 	"iotape/trace"
 )
@@ -24,8 +25,8 @@ type Options struct {
 	// Host is the number of the one host to keep, if OneHost is set.
 	Host    uint32
 	OneHost bool
-	// Select picks calls; nil keeps all.
-	Select *Selection
+	// Filter picks calls; nil keeps all.
+	Filter *predicate.Graph
 	// Program is who slices, with its version, for the manifest.
 	Program string
 	// Progress is called now and then with events.
@@ -46,9 +47,9 @@ var ErrEmpty = errors.New("no events are in the slice")
 
 // Tape writes a slice of a tape. The caller closes tw with the Result's Manifest.
 func Tape(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *Options) (*Result, error) {
-	c := &cut{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint64]uint64{}}
-	if o.Select != nil {
-		c.chosen = newChoice(o.Select)
+	c := &cut{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint64]uint64{}, positions: positions{at: map[event.OpenID]int64{}}}
+	if o.Filter != nil {
+		c.chosen = newChoice(o.Filter)
 		if err := c.choose(); err != nil {
 			return nil, err
 		}
@@ -76,6 +77,8 @@ type cut struct {
 	chosen *choice // nil: all
 	res    Result
 	losses map[uint64]uint64 // records, by reason
+
+	positions positions
 
 	first, end uint64 // extent in the tape, once known
 	stateNS    int64  // time of the state
@@ -121,7 +124,11 @@ func (c *cut) events(phase string, each func(ev *event.Event, in bool) error) er
 
 func (c *cut) write() error {
 	var before *before
+	if c.chosen != nil {
+		c.chosen.matcher = c.chosen.filter.NewMatcher()
+	}
 	return c.events("slicing", func(ev *event.Event, in bool) error {
+		picked := c.chosen.picks(ev)
 		if !in {
 			if before == nil {
 				before = newBefore()
@@ -137,12 +144,22 @@ func (c *cut) write() error {
 			before = nil
 		}
 		switch {
-		case c.chosen.picks(ev):
+		case picked:
 			c.res.Picked++
 		case c.chosen.needs(ev):
 			c.res.Context++
 		default:
 			return nil
+		}
+		if c.chosen != nil {
+			arch, _ := event.ParseArch(c.t.Host(ev.Host).Arch)
+			if stand := c.positions.before(ev, arch); stand != nil {
+				c.res.Context++
+				if err := c.put(stand); err != nil {
+					return err
+				}
+			}
+			c.positions.after(ev)
 		}
 		if ev.Kind == event.LossMark {
 			c.losses[ev.Args[0]] += uint64(max(ev.Ret, 0))
@@ -162,6 +179,7 @@ func (c *cut) state(b *before) error {
 		}
 		ev.Enter, ev.Exit = c.stateNS, c.stateNS
 		c.res.State++
+		c.positions.after(ev)
 		if err := c.put(ev); err != nil {
 			return err
 		}
@@ -179,7 +197,7 @@ func (c *cut) put(ev *event.Event) error {
 // describe makes the manifest.
 func (c *cut) describe() {
 	old := c.t.Manifest()
-	m := &trace.Manifest{Program: c.o.Program, Hosts: slices.Clone(old.Hosts), ExitStatus: old.ExitStatus, Signal: old.Signal}
+	m := &trace.Manifest{Program: c.o.Program, Hosts: slices.Clone(old.Hosts), ExitStatus: old.ExitStatus, Signal: old.Signal, Anonymised: old.Anonymised.Unsigned()}
 	if c.o.OneHost {
 		m.Hosts = []trace.Host{*c.t.Host(c.o.Host)}
 	}

@@ -15,6 +15,7 @@ import (
 	"iotape/event"
 	"iotape/history"
 	"iotape/internal/testenv"
+	"iotape/predicate"
 	"iotape/trace"
 	"iotape/workload"
 )
@@ -101,6 +102,15 @@ func sliced(t *testing.T, tp *trace.Tape, o *Options) (*trace.Tape, *Result) {
 	return s, res
 }
 
+func filter(t *testing.T, src string) *predicate.Graph {
+	t.Helper()
+	g, err := predicate.New(src, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // replays repeats a slice and compares every result.
 func replays(t *testing.T, iotape string, s *trace.Tape) {
 	t.Helper()
@@ -160,7 +170,7 @@ func TestProcesses(t *testing.T) {
 				root = pid
 			}
 		}
-		s, res := sliced(t, tp, &Options{Select: &Selection{PIDs: []uint32{root}, Tree: true}})
+		s, res := sliced(t, tp, &Options{Filter: filter(t, fmt.Sprint("descendant of ", root))})
 		family := map[uint32]bool{root: true}
 		var want []*event.Event
 		for _, ev := range whole {
@@ -192,10 +202,11 @@ func TestPaths(t *testing.T) {
 			t.Skip("writes no file in its second half")
 		}
 		for _, from := range []uint64{0, uint64(len(whole) / 2)} {
-			s, res := sliced(t, tp, &Options{From: from, Select: &Selection{Paths: []string{name}}})
+			s, res := sliced(t, tp, &Options{From: from, Filter: filter(t, "path under "+predicate.Quote(name))})
+			under := func(path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
 			concerns := func(ev *event.Event) bool {
-				return ev.Kind == event.Call && (slices.ContainsFunc(ev.Files, func(f event.File) bool { return Match(name, f.Path) }) ||
-					slices.ContainsFunc(ev.Paths, func(p event.Path) bool { return Match(name, p.Abs) }))
+				return ev.Kind == event.Call && (slices.ContainsFunc(ev.Files, func(f event.File) bool { return under(f.Path) }) ||
+					slices.ContainsFunc(ev.Paths, func(p event.Path) bool { return under(p.Abs) }))
 			}
 			var want []*event.Event
 			for _, ev := range whole[from:] {
@@ -262,28 +273,6 @@ func TestBounds(t *testing.T) {
 	defer tw.Abort()
 	if _, err := Tape(context.Background(), tw, tp, &Options{From: 10}); !errors.Is(err, ErrEmpty) {
 		t.Errorf("a slice of nothing: %v", err)
-	}
-}
-
-func TestMatch(t *testing.T) {
-	for _, c := range []struct {
-		pattern, name string
-		want          bool
-	}{
-		{"*.db", "/tmp/x.db", true},
-		{"*.db", "/tmp/x.db-wal", false},
-		{"/tmp/*.db", "/tmp/x.db", true},
-		{"/tmp/*.db", "/tmp/y/x.db", false},
-		{"/tmp/**/*.db", "/tmp/y/z/x.db", true},
-		{"/tmp/**/*.db", "/tmp/x.db", true},
-		{"/tmp", "/tmp/y/x.db", true},
-		{"/tmp/y", "/tmp/yy", false},
-		{"/tmp/y/x.db", "/tmp", false},
-		{"**/y/*", "/tmp/y/x", true},
-	} {
-		if got := Match(c.pattern, c.name); got != c.want {
-			t.Errorf("%q fits %q: %v, want %v", c.name, c.pattern, got, c.want)
-		}
 	}
 }
 
