@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"iotape/event"
 	"iotape/posix"
+	"iotape/replay/effect"
 )
 
 // noFD is a number that is never open: what the recording passed was not, either.
@@ -20,6 +22,12 @@ const noFD = 1 << 30
 // maxScratch bounds the room for what a call may return beyond what it returned
 // in the recording.
 const maxScratch = 1 << 20
+
+// What the kernel takes at most (linux/uio.h, and MAX_RW_COUNT of linux/fs.h).
+const (
+	maxVector = 1024
+	maxMoved  = 0x7ffff000
+)
 
 // nativeNumber returns the call's number on the machine that replays.
 func nativeNumber(op event.Op) int {
@@ -45,7 +53,7 @@ func (w *worker) call(t *task) {
 		w.mismatch(t, "call", ev.Op.String(), "this architecture has no such call")
 		return
 	}
-	if t.cwd != 0 && !w.enter(t.cwd) {
+	if t.dir != 0 && !w.enter(t.dir) {
 		w.mismatch(t, "working directory", "reachable", "not reachable")
 		return
 	}
@@ -60,18 +68,25 @@ func (w *worker) call(t *task) {
 	for i := range spec.Args {
 		args[i] = w.argument(t, spec, i, &outs)
 	}
-	w.goThrough(t, &args)
-	r, _, errno := unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
-	for errno == syscall.EINTR {
-		r, _, errno = unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
+	left := w.goThrough(t, &args)
+	if spec.Result == event.KindFD && w.fifos.Load() {
+		nr = withoutWaiting(ev, nr, &args)
+	} else if h := t.fds[0]; ev.Op == event.OpFcntl && ev.Args[1] == setFL && h != nil && h.fifo {
+		args[2] |= unix.O_NONBLOCK
+	}
+	ret, errno := w.make(t, nr, &args)
+	if left {
+		w.goBack(ev.Op == event.OpChdir && errno == 0)
 	}
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(w)
-	ret := int64(r)
-	if errno != 0 {
-		ret = -1
+	if w.log.calls() {
+		w.log.call(ev.Seq, ev.TID, t.op, ev.Name(), ret, errno)
 	}
 	if t.result != nil {
+		if errno == 0 && w.fifos.Load() {
+			t.result.fifo = waits(int(ret), effect.OpenFlags(ev))
+		}
 		t.result.fd = int(ret)
 		t.result.broken = errno != 0
 	} else if spec.Result == event.KindFD && errno == 0 {
@@ -80,10 +95,36 @@ func (w *worker) call(t *task) {
 	w.check(t, ret, errno, &outs)
 }
 
+// make makes a call, in the way that it was made if that is asked for.
+func (w *worker) make(t *task, nr int, args *[event.MaxArgs]uintptr) (int64, syscall.Errno) {
+	switch {
+	case w.native.Requests && t.isRequest():
+		if ret, errno, ok := w.asRequest(t, args); ok {
+			return ret, errno
+		}
+	case w.native.Mmap && t.ev.Spec().NoCall:
+		if ret, errno, ok := w.throughMapping(t, args); ok {
+			return ret, errno
+		}
+	}
+	for {
+		r, _, errno := unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
+		switch errno {
+		case 0:
+			return int64(r), 0
+		case syscall.EINTR:
+		default:
+			return -1, errno
+		}
+	}
+}
+
 // goThrough lets names that went through the recorded process's descriptors start
 // from this process's: its /proc/self/fd was opened before the target became the
 // root, and leads nowhere but to open files.
-func (w *worker) goThrough(t *task, args *[event.MaxArgs]uintptr) {
+//
+// It reports whether it changed the working directory.
+func (w *worker) goThrough(t *task, args *[event.MaxArgs]uintptr) (left bool) {
 	spec := t.ev.Spec()
 	for i, h := range t.through {
 		switch {
@@ -91,10 +132,40 @@ func (w *worker) goThrough(t *task, args *[event.MaxArgs]uintptr) {
 		case i > 0 && spec.Args[i-1].Kind == event.KindDirFD:
 			args[i-1] = uintptr(w.procFD)
 		default:
-			_ = unix.Fchdir(w.procFD)
-			w.cwd = 0
+			if !left {
+				left = w.leave()
+			}
+			if !left {
+				args[i] = 0 // the call fails: it must not find the name elsewhere
+			}
 		}
 	}
+	return left
+}
+
+// leave goes to /proc/self/fd, if there will be a way back.
+func (w *worker) leave() bool {
+	back, err := unix.Open(".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	if unix.Fchdir(w.procFD) != nil {
+		unix.Close(back)
+		return false
+	}
+	w.back = back
+	return true
+}
+
+// goBack returns to the working directory before goThrough, unless the call went to
+// another.
+func (w *worker) goBack(moved bool) {
+	if !moved && unix.Fchdir(w.back) != nil {
+		w.cwd = 0
+		_ = unix.Chdir("/")
+	}
+	unix.Close(w.back)
+	w.back = -1
 }
 
 // argument returns the value of one argument. Memory that the call fills is put
@@ -130,19 +201,23 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		}
 		w.strings[i] = append(append(w.strings[i][:0], name...), 0)
 		return address(w.strings[i])
+	case event.KindDev:
+		if !w.devices {
+			return 0
+		}
 	case event.KindText:
 		b := ev.BufArg(i)
 		if b == nil {
 			return 0
 		}
-		w.strings[i] = append(append(w.strings[i][:0], cstring(b.Inline)...), 0)
+		w.strings[i] = append(append(w.strings[i][:0], effect.CString(b.Inline)...), 0)
 		return address(w.strings[i])
 	case event.KindBuf:
 		if raw == 0 && !spec.NoCall {
 			return 0
 		}
 		if a.Dir == event.In {
-			return address(w.aligned(t, t.data))
+			return address(w.aligned(t, w.given(t, a)))
 		}
 		outs[i] = w.buffer(w.room(t, a))
 		return address(outs[i])
@@ -155,6 +230,9 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		m := w.structure(t, i, a)
 		if b := ev.BufArg(i); b != nil && (a.Dir == event.In || a.Layout == event.LayoutOffset) {
 			copy(m, b.Inline)
+			if ev.Op == event.OpOpenat2 && w.fifos.Load() && effect.OpenFlags(ev)&unix.O_PATH == 0 {
+				binary.LittleEndian.PutUint64(m, effect.OpenFlags(ev)|unix.O_NONBLOCK)
+			}
 			if a.Layout == event.LayoutOffset && ev.OK() {
 				// Recorded after the call, which had moved it.
 				putOffset(m, getOffset(m)-ev.Ret)
@@ -166,19 +244,40 @@ func (w *worker) argument(t *task, spec *event.Spec, i int, outs *[event.MaxArgs
 		}
 		outs[i] = m
 		return address(m)
+	case event.KindInt:
+		if n := uint64(uint32(raw)); n <= maxVector && i > 0 && spec.Args[i-1].Kind == event.KindVec && int(spec.Args[i-1].LenArg) == i {
+			if b := ev.BufArg(i - 1); b != nil && len(b.Parts) > 0 {
+				return uintptr(min(n, uint64(len(b.Parts)))) // there are no more
+			}
+		}
 	case event.KindSize:
 		for j := range spec.Args {
 			if o := &spec.Args[j]; o.Kind == event.KindBuf && int(o.LenArg) == i && (ev.Args[j] != 0 || spec.NoCall) {
 				if o.Dir == event.Out {
 					return uintptr(w.room(t, o))
 				}
-				if o.Len == event.LenArg || ev.OK() {
-					return uintptr(len(t.data))
+				if int64(raw) >= 0 || ev.OK() { // else the kernel refuses it unseen
+					return uintptr(len(w.given(t, o)))
 				}
 			}
 		}
 	}
 	return raw
+}
+
+// given returns what a call is given to write. Of one that failed, the recording may
+// have less than the program passed; the kernel sees as much as it saw then.
+func (w *worker) given(t *task, a *event.Arg) []byte {
+	if t.ev.OK() || a.LenArg == event.NoArg {
+		return t.data
+	}
+	n := int(min(t.ev.Args[a.LenArg], maxScratch))
+	if n <= len(t.data) {
+		return t.data
+	}
+	b := w.buffer(n)
+	clear(b[copy(b, t.data):])
+	return b
 }
 
 // structure returns zeroed room for a structure, as much as the kernel is told of.
@@ -200,9 +299,9 @@ func (w *worker) target(t *task, i int, a *event.Arg, m []byte) {
 	copy(m, b.Inline)
 	data := t.data
 	if a.Dir == event.Out {
-		data = w.buffer(max(int(t.ev.Ret), len(t.want)))
-		binary.LittleEndian.PutUint32(m[a.Tail.Off:], uint32(len(data)))
+		data = w.buffer(int(min(max(t.ev.Ret, int64(len(t.want))), maxScratch)))
 	}
+	binary.LittleEndian.PutUint32(m[a.Tail.Off:], uint32(len(data)))
 	binary.LittleEndian.PutUint64(m[a.Tail.Ptr:], uint64(address(data)))
 }
 
@@ -212,7 +311,12 @@ func (w *worker) room(t *task, a *event.Arg) int {
 	if a.LenArg != event.NoArg {
 		n = int64(t.ev.Args[a.LenArg])
 	}
-	return int(max(0, min(n, max(t.ev.Ret, 0)+maxScratch)))
+	return int(max(0, min(n, w.most(t))))
+}
+
+// most returns how many bytes a call may return.
+func (w *worker) most(t *task) int64 {
+	return min(max(t.ev.Ret, 0), maxMoved) + maxScratch
 }
 
 func (w *worker) descriptor(t *task, i int) uintptr {
@@ -247,7 +351,7 @@ func (w *worker) vector(t *task, i int, a *event.Arg, outs *[event.MaxArgs][]byt
 	if a.Dir == event.In {
 		mem = w.aligned(t, t.data)
 	} else {
-		mem = w.buffer(int(max(0, min(total, max(t.ev.Ret, 0)+maxScratch))))
+		mem = w.buffer(int(max(0, min(total, w.most(t)))))
 		outs[i] = mem
 	}
 	w.iov = w.iov[:0]
@@ -282,11 +386,11 @@ func putOffset(b []byte, v int64) {
 
 // copyIn writes what the recording copied from a pipe or socket.
 func (w *worker) copyIn(t *task) {
-	_, dst := copySides(t.ev.Op)
+	_, dst := effect.CopySides(t.ev.Op)
 	h := t.fds[dst]
 	off := int64(-1)
 	if explicitTarget(&t.ev) {
-		off = targetOffset(&t.ev)
+		off = effect.TargetOffset(&t.ev)
 	}
 	data := t.data
 	for len(data) > 0 {
@@ -311,30 +415,39 @@ func explicitTarget(ev *event.Event) bool { return ev.Op != event.OpSendfile && 
 
 // copyOut reads what the recording copied to a pipe or socket, and checks it.
 func (w *worker) copyOut(t *task) {
-	src, _ := copySides(t.ev.Op)
+	src, _ := effect.CopySides(t.ev.Op)
 	h := t.fds[src]
 	explicit := t.ev.Args[1] != 0 && t.ev.Op != event.OpSendfile || t.ev.Op == event.OpSendfile && t.ev.Args[2] != 0
-	b := w.buffer(int(min(t.ev.Ret, 1<<30)))
+	want := int(max(0, min(t.ev.Ret, maxMoved)))
+	buf := t.ev.BufArg(effect.ContentArg(t.ev.Op))
+	compare := buf != nil && w.checks&CheckData != 0
+	room := min(want, maxScratch)
+	if compare {
+		room = want
+	}
+	b := w.buffer(room)
 	got := 0
-	for got < len(b) {
+	for got < want && !w.halted.Load() {
+		part := b[:min(room, want-got)]
+		if compare {
+			part = b[got:]
+		}
 		var n int
 		var err error
 		if explicit {
-			n, err = unix.Pread(h.fd, b[got:], sourceOffset(&t.ev)+int64(got))
+			n, err = unix.Pread(h.fd, part, effect.SourceOffset(&t.ev)+int64(got))
 		} else {
-			n, err = unix.Read(h.fd, b[got:])
+			n, err = unix.Read(h.fd, part)
 		}
 		if err != nil || n == 0 {
 			break
 		}
 		got += n
 	}
-	if got != len(b) {
-		w.mismatch(t, "result", fmt.Sprint(len(b)), fmt.Sprint(got))
-	} else if w.checks&CheckData != 0 {
-		if buf := t.ev.BufArg(contentArg(t.ev.Op)); buf != nil {
-			w.checkContent(t, buf, b)
-		}
+	if got != want {
+		w.mismatch(t, "result", fmt.Sprint(want), fmt.Sprint(got))
+	} else if compare {
+		w.checkContent(t, buf, b)
 	}
 }
 
@@ -345,18 +458,44 @@ func (w *worker) clone(t *task) {
 	if unix.IoctlFileClone(dst.fd, src.fd) == nil {
 		return
 	}
-	var in, out int64
-	for {
-		n, err := unix.CopyFileRange(src.fd, &in, dst.fd, &out, 1<<30, 0)
+	if err := w.copyData(src.fd, dst.fd); err != nil {
+		w.mismatch(t, "errno", "0", errName(err))
+	}
+}
+
+// copyData makes a file what another one is. Holes stay holes: they can be larger than
+// any disk.
+func (w *worker) copyData(src, dst int) error {
+	var from, to unix.Stat_t
+	if err := errors.Join(unix.Fstat(src, &from), unix.Fstat(dst, &to)); err != nil {
+		return err
+	}
+	if from.Dev == to.Dev && from.Ino == to.Ino {
+		return nil
+	}
+	if err := unix.Ftruncate(dst, 0); err != nil {
+		return err
+	}
+	for at := int64(0); at < from.Size && !w.halted.Load(); {
+		data, err := unix.Seek(src, at, unix.SEEK_DATA)
+		if err == unix.ENXIO {
+			break // only a hole follows
+		} else if err != nil {
+			return err
+		}
+		end, err := unix.Seek(src, data, unix.SEEK_HOLE)
 		if err != nil {
-			w.mismatch(t, "errno", "0", errName(err))
-			return
+			return err
+		}
+		out := data
+		n, err := unix.CopyFileRange(src, &data, dst, &out, int(min(end-data, 1<<30)), 0)
+		if err != nil {
+			return err
 		}
 		if n == 0 {
 			break
 		}
+		at = data
 	}
-	if err := unix.Ftruncate(dst.fd, in); err != nil {
-		w.mismatch(t, "errno", "0", errName(err))
-	}
+	return unix.Ftruncate(dst, from.Size)
 }

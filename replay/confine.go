@@ -15,18 +15,32 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"iotape/replay/effect"
+	"iotape/replay/feed"
+	"iotape/replay/order"
 	"iotape/trace"
 )
 
 // confined is what the child process is told.
 type confined struct {
-	Tape   string
-	Into   string
-	Checks Checks
-	Abort  bool
-	Pace   Pace
-	Speed  float64
-	Made   []madeFile
+	Tape      string
+	Into      string
+	Checks    Checks
+	Abort     bool
+	Pace      Pace
+	Speed     float64
+	Order     order.Mode
+	Native    Native
+	Devices   bool // see Options
+	Sleep     bool // see Options
+	Renames   feed.Renames
+	Data      Data
+	LogLevel  LogLevel // "" without a log
+	log       *logger
+	notes     *annotated
+	FIFOs     bool     // there may be some in the target
+	Elsewhere []string // see skeleton.Skeleton
+	Made      []effect.FileRanges
 }
 
 // message is what it answers, one JSON object a line.
@@ -35,7 +49,7 @@ type message struct {
 	Error  string  `json:"error,omitempty"`
 	Report *Report `json:"report,omitempty"`
 	// Made are the files that have made-up content in the end.
-	Made []madeFile `json:"made,omitempty"`
+	Made []effect.FileRanges `json:"made,omitempty"`
 }
 
 // stubEnv marks the child process.
@@ -45,11 +59,12 @@ const stubEnv = "IOTAPE_REPLAY_CHILD"
 const (
 	configFD = 3
 	answerFD = 4
+	logFD    = 5
 )
 
 // runConfined runs the tape's events in a child process that can see nothing but
 // the target.
-func runConfined(ctx context.Context, c *confined, progress func(uint64)) (*message, error) {
+func runConfined(ctx context.Context, c *confined, log *os.File, progress func(uint64)) (*message, error) {
 	config, err := json.Marshal(c)
 	if err != nil {
 		return new(message), err
@@ -67,6 +82,9 @@ func runConfined(ctx context.Context, c *confined, progress func(uint64)) (*mess
 	cmd.Env = append(os.Environ(), stubEnv+"=1")
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{configR, answerW}
+	if log != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, log)
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -141,7 +159,7 @@ func Stub() {
 }
 
 // child confines itself and replays.
-func child(progress func(uint64)) (*Report, []madeFile, error) {
+func child(progress func(uint64)) (*Report, []effect.FileRanges, error) {
 	config := os.NewFile(configFD, "config")
 	var c confined
 	if err := json.NewDecoder(config).Decode(&c); err != nil {
@@ -153,9 +171,16 @@ func child(progress func(uint64)) (*Report, []madeFile, error) {
 		return nil, nil, err
 	}
 	defer tape.Close()
-	procFD, err := unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if c.Order == order.Causal { // while the tape's directory can be reached
+		if c.notes, err = readAnnotations(tape); err != nil {
+			return nil, nil, err
+		}
+	}
+	// A mount of its own that nothing is above: a name that begins here, or a thread that
+	// is here, could else leave by way of "..", which stops only at the root directory.
+	procFD, err := unix.OpenTree(unix.AT_FDCWD, "/proc/self/fd", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open /proc/self/fd: %w", err)
+		return nil, nil, fmt.Errorf("mount /proc/self/fd apart: %w", err)
 	}
 	if err := confine(c.Into); err != nil {
 		return nil, nil, err
@@ -166,7 +191,11 @@ func child(progress func(uint64)) (*Report, []madeFile, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	raiseLimits()
-	return run(ctx, tape, procFD, &c, progress)
+	if c.LogLevel != "" {
+		c.log = newLogger(os.NewFile(logFD, "log"), c.LogLevel)
+	}
+	rep, made, err := run(ctx, tape, procFD, &c, progress)
+	return rep, made, errors.Join(err, c.log.close())
 }
 
 // confine makes dir the root of this process, without devices or set-id programs,

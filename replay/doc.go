@@ -1,17 +1,23 @@
 // Package replay repeats what a tape recorded, inside one directory, and checks
 // that it came out the same.
 //
-//	tape ─▶ Infer ─▶ Skeleton ─▶ tree.Restore            prepare
-//	tape ─▶ planner ─▶ task ─▶ worker per node ─▶ check   run
-//	final ─▶ tree.TakePaths + tree.Compare                verify
+//	tape ─▶ skeleton.Infer ─▶ tree.Restore                               prepare
+//	tape ─▶ feed (posix, settle) ─▶ planner ─▶ order ─▶ lanes ─▶ check   run
+//	final ─▶ tree.TakePaths + tree.Compare                               verify
+//
+// Package feed reads the events in an order that explains their results, each with the
+// state of its thread. The planner makes a task of each: what to do, with which open
+// files, and, from package order, which tasks have to be done before. Tasks of a thread
+// of the recording go into a lane, whose worker does them one after the other, on a
+// thread of its own. A task waits for lanes to get so far, by their counters: there is
+// no lock on the way of a call. Reads and writes of one buffer, which tapes are full of,
+// are nothing but a step in a batch; planning goes on ahead of the calls by up to
+// aheadBytes.
 //
 // # Order
 //
-// Every thread of the recording has a worker that does its calls one after the
-// other. A call starts when every call that had returned before it was made is
-// done; calls that overlapped in the recording may run in either order, unless they
-// share a file position, append to one file, or concern one name or one range of a
-// file: then they keep the tape's order.
+// See package order and docs/replay.md. Every task waits for earlier ones only, in one
+// order for all, so that nobody waits in a circle.
 //
 // # Confinement
 //

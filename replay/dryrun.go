@@ -12,17 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
+	"iotape/replay/order"
+	"iotape/replay/skeleton"
 	"iotape/trace"
 )
 
 // reason says why a call is not made.
 type reason uint8
 
+func (r reason) String() string { return reasons[r] }
+
 const (
 	whyNone        reason = iota
 	whyModelled           // the catalogue's: its effect is modelled, or it has none here
 	whyOwn                // the replayer does it in its own time
 	whyUnknown            // not in the catalogue
+	whyUnexplained        // no order of the calls that it overlapped with makes it fail
 	whyInterrupted        // its return was not seen
 	whyEnvironment        // failed for what the recorded machine was like
 	whySimulated          // on a pipe, a socket, a terminal or what else is not made
@@ -33,7 +38,7 @@ const (
 )
 
 var reasons = [...]string{
-	whyModelled: "modelled", whyOwn: "the replayer does this itself, when it is due", whyUnknown: "not in the catalogue", whyInterrupted: "its return was not recorded",
+	whyModelled: "modelled", whyOwn: "the replayer does this itself, when it is due", whyUnknown: "not in the catalogue", whyUnexplained: "no order of the calls that it overlapped with makes it fail", whyInterrupted: "its return was not recorded",
 	whyEnvironment: "failed for what the recorded machine was like", whySimulated: "on what is simulated: a pipe, a socket, a terminal",
 	whyPath: "in /proc, /sys or /dev, or without a recorded name", whySpecial: "opens a FIFO, a device or a socket",
 	whyCommand: "a command that is modelled, or not about files", whyRuns: "a page that was read to be executed",
@@ -69,27 +74,29 @@ func DryRun(ctx context.Context, t *trace.Tape, into string) (*Plan, error) {
 	if err := oneHost(t); err != nil {
 		return nil, err
 	}
-	snapshots, final, err := trees(t)
+	snapshots, final, err := trees(t, nil)
 	if err != nil {
 		return nil, err
 	}
-	sk, err := Infer(ctx, t, snapshots, final)
+	sk, err := skeleton.Infer(ctx, t, snapshots, final, nil)
 	if err != nil {
 		return nil, fmt.Errorf("find the initial tree: %w", err)
 	}
-	p := newPlanner(t, os.Geteuid() == 0, newMadeUp(sk.Made))
+	p := newPlanner(t, os.Geteuid() == 0, newMadeUp(t, sk.Made, false), sk.Elsewhere, nil, order.Resource)
 	s := survey{users: map[uint32]uint64{}, ops: map[PlannedOp]uint64{}}
-	for i := range sk.Manifest.Entries {
-		e := &sk.Manifest.Entries[i]
+	for e := range sk.Entries() {
 		s.bytes += max(e.Size, 0)
 		s.name(filepath.Base(e.Path))
 	}
 	var tk task
 	for n := uint64(0); ; n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if n%4096 == 0 {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			p.order.AllDone()
 		}
-		if err := p.next(&tk, n); err == io.EOF {
+		if err := p.next(&tk); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err

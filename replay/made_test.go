@@ -3,14 +3,13 @@ package replay
 import (
 	"context"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/zeebo/blake3"
-	"pgregory.net/rapid"
 
 	"iotape/event"
+	"iotape/replay/effect"
 )
 
 // kept adds a read or write of which the tape keeps the first bytes, or hashes.
@@ -59,7 +58,7 @@ func TestContentThatWasNotKept(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScript(t)
-			s.open(3, "f", oCreat|2)
+			s.open(3, "f", effect.OCreat|2)
 			for _, c := range tt.steps {
 				s.kept(c.op, c.off, c.text, c.head, c.hash)
 			}
@@ -89,43 +88,4 @@ func TestInitialContentThatWasNotKept(t *testing.T) {
 	if rep.Uncompared != 2 || rep.Different != 0 {
 		t.Errorf("%d not compared, %d different: %+v", rep.Uncompared, rep.Different, rep.Mismatches)
 	}
-}
-
-// Ranges behave like sets of bytes.
-func TestSpans(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const size = 40
-		var s spans
-		var want [size]bool
-		for range rapid.IntRange(0, 12).Draw(t, "n") {
-			from, to := rapid.Int64Range(0, size).Draw(t, "from"), rapid.Int64Range(0, size).Draw(t, "to")
-			add := rapid.Bool().Draw(t, "add")
-			if add {
-				s.add(from, to)
-			} else {
-				s.remove(from, to)
-			}
-			for i := from; i < to; i++ {
-				want[i] = add
-			}
-		}
-		from, to := rapid.Int64Range(0, size).Draw(t, "from"), rapid.Int64Range(0, size).Draw(t, "to")
-		if got, wants := s.overlap(from, to), from < to && slices.Contains(want[from:to], true); got != wants {
-			t.Fatalf("%v overlaps [%d, %d): %v", s, from, to, got)
-		}
-		var got [size]bool
-		last := int64(-1)
-		for _, e := range s {
-			if e.from <= last || e.to <= e.from {
-				t.Fatalf("spans %v", s)
-			}
-			last = e.to
-			for i := e.from; i < e.to; i++ {
-				got[i] = true
-			}
-		}
-		if got != want {
-			t.Fatalf("spans %v", s)
-		}
-	})
 }

@@ -52,9 +52,10 @@ const laggingNS = int64(time.Millisecond)
 type schedule struct {
 	pace  Pace
 	speed float64
+	sleep bool // in place of computing
 	// first is the recorded time of the first event, ns, and start is when it is here.
 	first, start int64
-	halted       atomic.Bool // nobody waits any longer
+	halted       *atomic.Bool // nobody waits any longer
 }
 
 // epoch and epochNS are one moment, for the two ways of reading the clock: the fast
@@ -94,96 +95,80 @@ func (s *schedule) until(ns int64) {
 // pacer makes the calls of one thread when they are due.
 type pacer struct {
 	*schedule
-	calls                uint64
-	lastExit, lastCPU    int64 // of the previous event, as recorded
-	done                 int64 // when that was done here; 0: there was none
-	recordedBegin, begin int64 // of the first call that was made: recorded, here
-	recordedEnd, end     int64 // of the last one
-	lagSum, lagMax       int64
-	lagging              uint64
+	calls          uint64
+	done           int64 // when the last call was done here; 0: there was none
+	begin, end     int64 // of the first call that was made, of the last one
+	lagSum, lagMax int64
+	lagging        uint64
 }
 
 // due returns when a recorded time is.
 func (p *pacer) due(ns int64) int64 { return p.start + int64(float64(ns-p.first)/p.speed) }
 
-// before waits until a task is due. Other tasks may keep it waiting for longer.
-func (p *pacer) before(t *task) {
+// before waits until a step is due. Other steps may keep it waiting for longer.
+func (p *pacer) before(s *step) {
 	switch p.pace {
 	case PaceRecorded:
-		if t.action != emulate {
-			p.until(p.due(t.ev.Enter))
+		if s.task == nil || s.task.action != emulate {
+			p.until(p.due(s.due))
 		}
 	case PaceThink:
 		if p.done == 0 {
 			return
 		}
-		think := min(t.ev.CPU-p.lastCPU, t.ev.Enter-p.lastExit)
-		for end := p.done + int64(float64(think)/p.speed); clock() < end && !p.halted.Load(); {
+		end := p.done + int64(float64(s.think)/p.speed)
+		if p.sleep {
+			p.until(end)
+		}
+		for clock() < end && !p.halted.Load() {
 			// It computes.
 		}
 	}
 }
 
-// starts notes that a task's call is about to be made.
-func (p *pacer) starts(t *task) {
-	if t.action == emulate || p.pace == PaceAFAP && p.calls > 0 {
-		return
-	}
+// starts notes that a step's call is about to be made, and returns the time.
+func (p *pacer) starts(s *step) int64 {
 	now := clock()
 	if p.calls++; p.calls == 1 {
-		p.recordedBegin, p.begin = t.ev.Enter, now
+		p.begin = now
 	}
-	if p.pace != PaceRecorded {
-		return
+	if p.pace == PaceRecorded {
+		late := max(now-p.due(s.due), 0)
+		p.lagSum += late
+		p.lagMax = max(p.lagMax, late)
+		if late >= laggingNS {
+			p.lagging++
+		}
 	}
-	late := max(now-p.due(t.ev.Enter), 0)
-	p.lagSum += late
-	p.lagMax = max(p.lagMax, late)
-	if late >= laggingNS {
-		p.lagging++
-	}
+	return now
 }
 
-// finished notes that a task is done.
-func (p *pacer) finished(t *task) {
-	if t.action != emulate {
-		p.recordedEnd = max(p.recordedEnd, t.ev.Exit)
-	}
-	if p.pace == PaceAFAP {
-		return
-	}
-	p.lastExit, p.lastCPU, p.done = t.ev.Exit, t.ev.CPU, clock()
-	if t.action != emulate {
-		p.end = p.done
-	}
+// finished notes that a step is done, and returns the time.
+func (p *pacer) finished() int64 {
+	p.done = clock()
+	p.end = p.done
+	return p.done
 }
 
-// report adds what a thread did, when it has ended.
-func (p *pacer) report(all *timings) {
+// merge adds what the pacer of another thread saw.
+func (p *pacer) merge(o *pacer) {
+	if o.calls == 0 {
+		return
+	}
 	if p.calls == 0 {
-		return
+		p.begin = o.begin
 	}
-	if p.pace == PaceAFAP {
-		p.end = clock()
-	}
-	if all.calls == 0 {
-		all.recordedBegin, all.begin = p.recordedBegin, p.begin
-	}
-	all.recordedBegin, all.begin = min(all.recordedBegin, p.recordedBegin), min(all.begin, p.begin)
-	all.recordedEnd, all.end = max(all.recordedEnd, p.recordedEnd), max(all.end, p.end)
-	all.calls += p.calls
-	all.lagSum += p.lagSum
-	all.lagMax = max(all.lagMax, p.lagMax)
-	all.lagging += p.lagging
+	p.begin, p.end = min(p.begin, o.begin), max(p.end, o.end)
+	p.calls += o.calls
+	p.lagSum += o.lagSum
+	p.lagMax = max(p.lagMax, o.lagMax)
+	p.lagging += o.lagging
 }
 
-// timings is the sum of all threads' pacers.
-type timings pacer
-
-func (a *timings) timing() *Timing {
-	t := &Timing{Pace: a.pace, Speed: a.speed, RecordedNS: a.recordedEnd - a.recordedBegin, ReplayedNS: a.end - a.begin, LagMaxNS: a.lagMax, Lagging: a.lagging}
-	if a.calls > 0 {
-		t.LagMeanNS = a.lagSum / int64(a.calls)
+func (p *pacer) timing(s *schedule) *Timing {
+	t := &Timing{Pace: s.pace, Speed: s.speed, ReplayedNS: p.end - p.begin, LagMaxNS: p.lagMax, Lagging: p.lagging}
+	if p.calls > 0 {
+		t.LagMeanNS = p.lagSum / int64(p.calls)
 	}
 	return t
 }

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"iotape/event"
+	"iotape/replay/effect"
 )
 
 // paced is a tape of three writes, 40 ms apart, of which the thread computes half.
 func paced(t *testing.T) *script {
 	s := newScript(t)
-	s.open(3, "f", oCreat|2)
+	s.open(3, "f", effect.OCreat|2)
 	for i := range int64(3) {
 		ev := event.Event{Op: event.OpPwrite64, Ret: 1, Offset: i, Count: 1, Args: [6]uint64{3, 0x1000, 1, uint64(i)},
 			Enter: s.clock + 40e6, Exit: s.clock + 40e6 + 10, CPU: (i + 1) * 20e6,
@@ -56,7 +57,7 @@ func TestPace(t *testing.T) {
 // A plan says of every call whether it is made, and why not.
 func TestDryRun(t *testing.T) {
 	s := newScript(t)
-	s.open(3, "f", oCreat|2|oDirect)
+	s.open(3, "f", effect.OCreat|2|oDirect)
 	s.move(event.OpPwrite64, 3, 0, "hello")
 	s.call(event.OpClose, 0, 0, [6]uint64{3})
 	s.call(event.OpMkdir, -1, syscall.ENOSPC, [6]uint64{}, "d")
@@ -94,7 +95,7 @@ func TestDryRun(t *testing.T) {
 func TestChecks(t *testing.T) {
 	make := func(t *testing.T) *script {
 		s := newScript(t)
-		s.open(3, "f", oCreat|2)
+		s.open(3, "f", effect.OCreat|2)
 		s.move(event.OpWrite, 3, 0, "hello")
 		s.move(event.OpPread64, 3, 0, "help!") // differs in its bytes
 		s.move(event.OpPread64, 3, 0, "hello there")

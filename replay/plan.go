@@ -6,8 +6,15 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"iotape/event"
 	"iotape/posix"
+	"iotape/replay/effect"
+	"iotape/replay/feed"
+	"iotape/replay/order"
+	"iotape/replay/settle"
+	"iotape/replay/skeleton"
 	"iotape/trace"
 )
 
@@ -15,167 +22,355 @@ import (
 type action uint8
 
 const (
-	emulate  action = iota // nothing but what the task closes and publishes
-	call                   // the system call itself
-	copyIn                 // write recorded bytes in place of a copy from what is simulated
-	copyOut                // read and check in place of a copy to what is simulated
-	clone                  // FICLONE, or a copy where the target cannot
-	enterDir               // go to the recording's first working directory
-	openOwn                // open what was open at the start
+	emulate    action = iota // nothing but what the task closes and publishes
+	call                     // the system call itself
+	copyIn                   // write recorded bytes in place of a copy from what is simulated
+	copyOut                  // read and check in place of a copy to what is simulated
+	clone                    // FICLONE, or a copy where the target cannot
+	enterDir                 // go to the recording's first working directory
+	openOwn                  // open what was open at the start
+	nameSocket               // make the name that a bind made
+	lockFile                 // flock
+	lockRange                // a lock of fcntl
+	syncMapped               // msync
 )
 
 // handle is an open file of the recording and, unless it is simulated, the
 // replay's descriptor for it.
 type handle struct {
-	fd      int    // set by the task that opens it, before any task that uses it
-	broken  bool   // the open went wrong; set like fd
-	madeBy  uint64 // task number + 1
-	lastUse uint64 // task number + 1
-	dir     listing
+	fd     int       // set by the task that opens it, before any task that uses it
+	broken bool      // the open went wrong; set like fd
+	fifo   bool      // set like fd, where there may be FIFOs
+	made   order.Ref // the task that opens it
+	users  []order.Ref
+	path   string
+	dir    listing
+	// listedFrom is when its listing began, in the recording; 0 if none goes on.
+	listedFrom int64
 }
 
 // task is one event, ready to be done. It owns everything that it points to.
 type task struct {
-	n      uint64 // number, from 0; the tape's order
-	need   uint64 // tasks with smaller numbers must be done first
+	ref    order.Ref
+	deps   []order.Ref // to be done first
 	ev     event.Event
 	op     event.Op // as recorded; ev of a request is the call that does its work
 	action action
+	step   step // for what needs no task
+	idle   bool // there is nothing to be done, or to be waited for
+	lane   int  // its slot
 
+	feed.State
 	fds [event.MaxArgs]*handle
 	// through are the open files that a path argument goes through, as in
 	// /proc/self/fd/7.
 	through [event.MaxArgs]*handle
 	result  *handle // made by this task
 	closes  []*handle
+	owner   *owner   // of a lock
+	unlock  []*owner // locks that end
 
-	cwd     uint64 // identity of the working directory that relative names start from; 0 if none do
-	setsCwd uint64 // identity after a successful change
-	publish bool   // other threads will need the working directory
-	umask   uint32
-	inline  []byte // small content of the event
-	data    []byte // content to write
-	want    []byte // content to expect
-	noWant  bool   // the tape does not have all of it, or of what is written
-	madeUp  bool   // what it reads is the replay's own invention
-	why     reason // the call is not made
-	exited  bool   // last task of its node
+	dir     uint64   // identity of the working directory that relative names start from; 0 if none do
+	setsDir uint64   // identity after a successful change
+	publish bool     // other threads will need the working directory
+	inline  []byte   // small content of the event
+	data    []byte   // content to write
+	want    []byte   // content to expect
+	noWant  bool     // the tape does not have all of it, or of what is written
+	madeUp  bool     // what it reads is the replay's own invention
+	why     reason   // the call is not made
+	exited  bool     // last task of its node
+	think   int64    // ns of computing since the node's last task
+	unsure  []string // names that a listing may show or not
+	sleep   int64    // ns for which the call waited for nobody here
+	awaits  []await
 }
 
-// planner turns events into tasks, in the tape's order.
+// planner turns events into tasks, in an order that explains their results.
 type planner struct {
 	tape    *trace.Tape
-	events  *trace.EventReader
-	model   *posix.Model
+	source  *feed.Reader
 	handles map[event.OpenID]*handle
-	order   order
-	n       uint64
-	// origin is the task that a thread, or a working directory, comes from.
-	origin map[uint32]uint64
-	cwds   map[uint64]*cwd
-	root   bool
-	made   madeUp
-	taken  map[string]inode // names of files that were open at the start
+	order   *order.Order
+	n       uint64 // events
+	nodes   map[uint32]*node
+	free    []uint32 // slots of nodes that have ended, the first that did first
+	slots   uint32
+	cwds    map[uint64]*cwd
+	root    bool
+	made    madeUp
+	native  Native
+	recent  recent
+	notes   *annotated // nil: not wanted
+	owners  map[ownerKey]*owner
+	taken   map[string]effect.Inode // names of files that were open at the start
+	// elsewhere are names that lead to where the kernel makes up the files.
+	elsewhere map[string]bool
+}
+
+// node is a thread of the recording.
+type node struct {
+	slot    uint32
+	origin  order.Ref // what its first task waits for
+	begun   bool
+	exit    int64 // ns; of its last event
+	cpu     int64 // ns; at the entry of its last event
+	thought int64 // ns of computing since its last task
 }
 
 type cwd struct {
-	setBy     uint64 // task number + 1
+	setBy     order.Ref
 	published bool
 }
 
-func newPlanner(t *trace.Tape, root bool, made madeUp) *planner {
+func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, renames feed.Renames, mode order.Mode) *planner {
+	names := make(map[string]bool, len(elsewhere))
+	for _, n := range elsewhere {
+		names[n] = true
+	}
 	return &planner{
-		made: made, taken: map[string]inode{},
-		tape: t, events: t.NewEventReader(), model: posix.New(), root: root,
-		handles: map[event.OpenID]*handle{}, order: newOrder(),
-		origin: map[uint32]uint64{}, cwds: map[uint64]*cwd{},
+		elsewhere: names, owners: map[ownerKey]*owner{}, recent: recent{},
+		made: made, taken: map[string]effect.Inode{},
+		tape: t, source: feed.NewReader(t, skeleton.Arch(t), renames), root: root,
+		handles: map[event.OpenID]*handle{}, order: order.New(mode),
+		nodes: map[uint32]*node{}, cwds: map[uint64]*cwd{},
 	}
 }
 
-// next fills a task. It returns io.EOF after the last event. floor is the number of
-// tasks, from the first on, that are known to be done.
-func (p *planner) next(t *task, floor uint64) error {
-	*t = task{ev: t.ev, closes: t.closes[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0]}
-	if err := p.events.Next(&t.ev); err != nil {
+// next fills a task. It returns io.EOF after the last event.
+func (p *planner) next(t *task) error {
+	t.reset()
+	s, err := p.source.Next(&t.ev)
+	if err != nil {
 		return err
 	}
-	ev := &t.ev
-	t.own()
-	t.n = p.n
+	t.take(s)
 	p.n++
-	th := p.model.Thread(ev.PID, ev.TID)
-	before := th.FS.CwdID
-	t.umask = th.FS.Umask
-	released := p.model.Apply(ev)
+	ev := &t.ev
 	t.op = ev.Op
-	asCall(ev)
-	t.need = p.order.overlap(t, floor)
-	t.after(p.origin[ev.TID])
-
+	effect.AsCall(ev)
+	n := p.node(ev.TID)
+	n.compute(ev)
+	if p.plain(t) {
+		p.place(t, n, true)
+		t.step.h.users = use(t.step.h.users, t.ref)
+		p.made.plain(t)
+		return nil
+	}
+	t.own()
 	switch ev.Kind {
 	case event.Call:
-		p.plan(t, before)
+		p.plan(t)
 	case event.Started:
 		if len(ev.Paths) > 0 {
 			t.action = enterDir
 		}
-		p.changesCwd(t, th, true)
+		t.setsDir, t.publish = t.CwdAfter, true
 	case event.Inherited:
 		// Standard streams and the like are the recorder's surroundings.
-		if ownFile(ev, p.taken) {
+		if effect.OwnFile(ev, p.taken) {
 			p.planOwn(t)
 		} else if len(ev.Files) > 0 {
 			p.simulate(&ev.Files[0])
 		}
 	case event.Forked:
-		p.origin[ev.Child] = t.n + 1
-		if c := p.cwds[th.FS.CwdID]; c != nil && !c.published {
-			c.published, t.publish, t.cwd = true, true, th.FS.CwdID
-			t.after(c.setBy)
+		if c := p.cwds[t.CwdAfter]; c != nil && !c.published {
+			c.published, t.publish, t.dir = true, true, t.CwdAfter
 		}
 	case event.Exited:
 		t.exited = true
-		delete(p.origin, ev.TID)
 	}
 	if ev.Kind == event.Call && t.ev.OK() && (ev.Op == event.OpChdir || ev.Op == event.OpFchdir) {
-		p.changesCwd(t, th, false)
+		t.setsDir, t.publish = t.CwdAfter, t.SharedCwd
 	}
-	for _, id := range released {
-		if h := p.handles[id]; h != nil {
-			delete(p.handles, id)
-			if h.madeBy > 0 {
-				t.after(max(h.madeBy, h.lastUse))
-				t.closes = append(t.closes, h)
-			}
+	for _, id := range t.Released {
+		if h := p.handles[id]; h != nil && h.made.Pos > 0 {
+			t.closes = append(t.closes, h)
 		}
 	}
-	p.order.done(t)
+	p.unlocks(t)
+	t.idle = t.action == emulate && len(t.closes) == 0 && len(t.unlock) == 0 && !t.publish && !p.orders(ev) && p.notes == nil
+	if !t.idle {
+		p.order.Closing(t.Released, len(t.unlock) > 0)
+		p.place(t, n, t.action != emulate || p.orders(ev))
+	}
+	for _, id := range t.Released {
+		delete(p.handles, id)
+		p.order.Closed(id)
+	}
+	switch ev.Kind {
+	case event.Forked:
+		p.fork(ev, n)
+	case event.Exited:
+		p.free = append(p.free, n.slot)
+		delete(p.nodes, ev.TID)
+	}
 	return nil
 }
 
-// own copies what the reader only lends: a task outlives many events.
-func (t *task) own() {
-	n := 0
-	for i := range t.ev.Bufs {
-		n += len(t.ev.Bufs[i].Inline)
-	}
-	t.inline = slices.Grow(t.inline, n)
-	for i := range t.ev.Bufs {
-		b := &t.ev.Bufs[i]
-		at := len(t.inline)
-		t.inline = append(t.inline, b.Inline...)
-		b.Inline = t.inline[at:len(t.inline):len(t.inline)]
+func (t *task) reset() {
+	*t = task{
+		ev: t.ev, State: feed.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0],
 	}
 }
 
-// after makes a task wait for another, given by its number + 1.
-func (t *task) after(done uint64) { t.need = max(t.need, min(done, t.n)) }
+// take copies the state around a task's event, which the reader only lends.
+func (t *task) take(s *feed.State) {
+	released := append(t.Released, s.Released...)
+	t.State = *s
+	t.Released = released
+}
 
-// changesCwd notes that a thread's working directory is a new one.
-func (p *planner) changesCwd(t *task, th *posix.Thread, publish bool) {
-	t.setsCwd = th.FS.CwdID
-	p.cwds[t.setsCwd] = &cwd{setBy: t.n + 1, published: publish}
-	t.publish = publish || t.publish
+// orders reports whether an event that is not repeated orders those that are: bytes go
+// through a pipe.
+func (p *planner) orders(ev *event.Event) bool {
+	const fifo, typeMask = 0o010000, 0o170000
+	switch ev.Op {
+	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
+		return ev.Kind == event.Call && len(ev.Files) > 0 && ev.Files[0].Mode&typeMask == fifo
+	}
+	return false
+}
+
+// node returns the state of a thread.
+func (p *planner) node(tid uint32) *node {
+	n := p.nodes[tid]
+	if n == nil {
+		n = &node{slot: p.slots}
+		if len(p.free) > 0 {
+			n.slot, p.free = p.free[0], p.free[1:]
+		} else if p.order.Mode() != order.Recorded || p.slots == 0 {
+			p.slots++
+		} else {
+			n.slot = 0 // one after the other, so one for all
+		}
+		p.nodes[tid] = n
+	}
+	return n
+}
+
+// fork makes the node of a new thread, which begins after what its maker did so far.
+func (p *planner) fork(ev *event.Event, maker *node) {
+	delete(p.nodes, ev.Child)
+	c := p.node(ev.Child)
+	c.origin = p.order.Last(maker.slot)
+}
+
+// compute notes how long a thread computed before an event: the CPU time that it used,
+// and at most the time that went by.
+func (n *node) compute(ev *event.Event) {
+	if n.exit != 0 {
+		n.thought += max(min(ev.CPU-n.cpu, ev.Enter-n.exit), 0)
+	}
+	n.exit, n.cpu = ev.Exit, ev.CPU
+}
+
+// place finds out what a task has to wait for. made says that it does what its event
+// says.
+func (p *planner) place(t *task, n *node, made bool) {
+	t.lane = int(n.slot)
+	t.think, n.thought = n.thought, 0
+	t.ref, t.deps = p.order.Place(n.slot, &t.ev, made, t.deps)
+	if p.notes != nil {
+		p.notes.apply(t)
+	}
+	wait := func(r order.Ref) {
+		if r.Pos > 0 && r.Slot != t.ref.Slot {
+			t.deps = p.order.Wait(r)
+		}
+	}
+	if !n.begun {
+		n.begun = true
+		wait(n.origin)
+	}
+	if t.step.kind != stepTask {
+		wait(t.step.h.made)
+		return
+	}
+	for _, hs := range [...]*[event.MaxArgs]*handle{&t.fds, &t.through} {
+		for _, h := range hs {
+			if h != nil {
+				wait(h.made)
+				h.users = use(h.users, t.ref)
+			}
+		}
+	}
+	if t.result != nil {
+		t.result.made = t.ref
+	}
+	for _, o := range t.unlock {
+		for _, r := range o.users {
+			wait(r)
+		}
+	}
+	if t.owner != nil {
+		t.owner.users = use(t.owner.users, t.ref)
+	}
+	for _, h := range t.closes {
+		wait(h.made)
+		for _, r := range h.users {
+			wait(r)
+		}
+	}
+	if c := p.cwds[t.dir]; c != nil {
+		wait(c.setBy)
+	}
+	if t.setsDir != 0 {
+		p.cwds[t.setsDir] = &cwd{setBy: t.ref, published: t.publish}
+	}
+}
+
+// use adds a task to the last ones that use something.
+func use(refs []order.Ref, r order.Ref) []order.Ref {
+	for i := range refs {
+		if refs[i].Slot == r.Slot {
+			refs[i].Pos = r.Pos
+			return refs
+		}
+	}
+	return append(refs, r)
+}
+
+// whole reports whether the tape has all of a buffer, or nothing.
+func whole(b *event.Buf) bool {
+	known := knownPrefix(b)
+	return len(b.Hashes) == 0 && (known == b.Len || known == 0)
+}
+
+// shortNS is what a call took at most that is expected to be short again.
+const shortNS = 50_000
+
+// plain makes a step of a read or write of one buffer that succeeded, if it is no more
+// than that.
+func (p *planner) plain(t *task) bool {
+	ev, s := &t.ev, &t.step
+	switch ev.Op {
+	case event.OpPread64, event.OpPwrite64:
+		s.places, s.off = true, int64(ev.Args[3])
+	case event.OpRead, event.OpWrite:
+	default:
+		return false
+	}
+	if p.native.Requests && t.isRequest() {
+		return false
+	}
+	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || ev.Flags != 0 || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
+		return false
+	}
+	f := &ev.Files[0]
+	h := p.handles[f.Open]
+	if h == nil || f.Arg != 0 || !f.Known || f.Flags&unix.O_DIRECT != 0 || f.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || len(ev.Bufs) > 1 || len(ev.Bufs) == 1 && !whole(&ev.Bufs[0]) {
+		return false
+	}
+	s.kind = stepRead
+	if ev.Op == event.OpPwrite64 || ev.Op == event.OpWrite {
+		s.kind = stepWrite
+	}
+	t.action = call
+	s.h, s.nr = h, uint16(nativeNumber(ev.Op))
+	s.count, s.ret, s.seq, s.due = uint32(ev.Args[2]), ev.Ret, ev.Seq, ev.Enter
+	s.tid, s.op, s.short = ev.TID, ev.Op, ev.Exit-ev.Enter < shortNS
+	return true
 }
 
 func (p *planner) simulate(f *event.File) {
@@ -185,17 +380,19 @@ func (p *planner) simulate(f *event.File) {
 }
 
 // plan decides what is done for a call.
-func (p *planner) plan(t *task, cwdID uint64) {
+func (p *planner) plan(t *task) {
 	ev, spec := &t.ev, t.ev.Spec()
 	real := p.bind(t)
 	switch {
+	case t.Doubt&settle.DoubtResult != 0 && ev.Errno != 0:
+		t.why = whyUnexplained // it might succeed here, and leave something
 	case ev.Flags&event.Interrupted != 0:
 		t.why = whyInterrupted
 	case ev.Op == event.OpUnknown:
 		t.why = whyUnknown
 	case spec.NoCall:
 		switch {
-		case runs(ev):
+		case effect.Runs(ev):
 			t.why = whyRuns
 		case !real || t.fds[0] == nil:
 			t.why = whySimulated
@@ -203,11 +400,26 @@ func (p *planner) plan(t *task, cwdID uint64) {
 			t.action = call
 		}
 	case ev.Op == event.OpIoctl:
-		if t.why = whyCommand; ev.Args[1] == ficlone && ev.OK() && real {
+		if t.why = whyCommand; ev.Args[1] == effect.FiClone && ev.OK() && real {
 			p.planClone(t)
+		}
+	case ev.Op == event.OpMsync:
+		const sync = 4 // MS_SYNC
+		if t.why = whyModelled; ev.OK() && real && t.fds[0] != nil && ev.Args[2]&sync != 0 {
+			t.action = syncMapped
+		}
+	case isLock(ev):
+		if t.why = whySimulated; real && !environmental(ev) {
+			p.planLock(t)
+		}
+	case ev.Op == event.OpFlock:
+		if t.why = whySimulated; real && !environmental(ev) && t.fds[0] != nil {
+			t.action = lockFile
 		}
 	case ev.Op == event.OpFcntl && !plainFcntl(ev):
 		t.why = whyCommand
+	case ev.Op == event.OpBind && len(ev.Paths) > 0 && !effect.Virtual(ev.Paths[0].Abs):
+		t.action = nameSocket
 	case spec.Replay != event.Native:
 		t.why = whyModelled
 	case p.modelled(ev):
@@ -226,12 +438,12 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	default:
 		t.action = call
 	}
-	if t.action == call || t.action == clone {
-		p.context(t, cwdID)
+	if t.action != emulate {
+		p.start(t)
 	}
 	if f := ev.FileArg(event.ResultArg); f != nil && spec.Result == event.KindFD && ev.OK() && spec.Class == event.Descriptor && !duplicates(ev.Op) {
 		if t.action == call {
-			t.result = &handle{fd: -1, madeBy: t.n + 1}
+			t.result = &handle{fd: -1, path: f.Path}
 			p.handles[f.Open] = t.result
 		} else {
 			p.handles[f.Open] = nil
@@ -240,16 +452,10 @@ func (p *planner) plan(t *task, cwdID uint64) {
 	if t.action != emulate {
 		p.content(t)
 		p.made.see(t)
-		p.order.conflicts(t)
+		p.recent.see(ev)
+		p.recent.listed(t)
 	}
 }
-
-// runs reports whether pages were read to be executed: they are not part of the tree.
-func runs(ev *event.Event) bool {
-	return ev.Op == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0
-}
-
-const ficlone = 0x40049409
 
 // bind finds the replay's descriptors of a call. It reports false if one of them
 // is simulated.
@@ -266,7 +472,6 @@ func (p *planner) bind(t *task) bool {
 			continue
 		}
 		t.fds[f.Arg] = h
-		p.use(t, h)
 	}
 	return real
 }
@@ -274,7 +479,7 @@ func (p *planner) bind(t *task) bool {
 // modelled reports whether a call's effect is the model's alone.
 func (p *planner) modelled(ev *event.Event) bool {
 	switch ev.Op {
-	case event.OpDup, event.OpDup2, event.OpDup3, event.OpClose, event.OpCloseRange, event.OpUmask, event.OpFlock, event.OpMemfdCreate:
+	case event.OpDup, event.OpDup2, event.OpDup3, event.OpClose, event.OpCloseRange, event.OpUmask, event.OpMemfdCreate:
 		return true
 	}
 	return false
@@ -284,20 +489,25 @@ func duplicates(op event.Op) bool {
 	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3 || op == event.OpPidfdGetfd
 }
 
-// plainFcntl reports whether an fcntl is repeated: the commands that read and set
-// status flags. Locks belong to processes, of which a replay has only one.
+// plainFcntl reports whether an fcntl is repeated as it is: the commands that read and
+// set status flags.
 func plainFcntl(ev *event.Event) bool {
-	const getFL, setFL = 3, 4
 	return ev.Args[1] == getFL || ev.Args[1] == setFL
 }
+
+// fcntl commands (asm-generic/fcntl.h).
+const getFL, setFL = 3, 4
 
 // environmental reports whether a call failed, or would come out differently,
 // for a reason that lies in the recorded machine and not in its files.
 func environmental(ev *event.Event) bool {
+	if (ev.Errno == syscall.EAGAIN || ev.Errno == syscall.EACCES) && (ev.Op == event.OpFlock || isLock(ev)) {
+		return false // somebody else has the lock
+	}
 	switch ev.Errno {
 	case syscall.EFAULT, syscall.EINTR, syscall.EAGAIN, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EXDEV, syscall.EROFS,
 		syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS,
-		syscall.ECANCELED: // a request behind one that failed, or that was taken back
+		syscall.EDEADLK, syscall.ECANCELED: // a request behind one that failed, or that was taken back
 		return true
 	}
 	if ev.Errno == syscall.EACCES || ev.Errno == syscall.EPERM {
@@ -320,27 +530,23 @@ func (p *planner) pathsReal(t *task) bool {
 		return false // a name could not be recorded
 	}
 	for i := range ev.Paths {
-		if virtual(ev.Paths[i].Abs) {
+		if effect.Virtual(ev.Paths[i].Abs) || p.elsewhere[ev.Paths[i].Abs] {
 			return false
 		}
-		fd, _, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID)
-		if !ok {
+		id := t.State.Through[max(ev.Paths[i].Arg, 0)]
+		if id == 0 {
+			if _, _, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID); ok {
+				return false
+			}
 			continue
 		}
-		d := p.model.Thread(ev.PID, ev.TID).Table.Lookup(fd)
-		if d == nil || p.handles[d.Open.ID] == nil {
+		h := p.handles[id]
+		if h == nil {
 			return false
 		}
-		p.use(t, p.handles[d.Open.ID])
-		t.through[ev.Paths[i].Arg] = p.handles[d.Open.ID]
+		t.through[ev.Paths[i].Arg] = h
 	}
 	return true
-}
-
-// use makes a task wait for what opens a handle.
-func (p *planner) use(t *task, h *handle) {
-	h.lastUse = max(h.lastUse, t.n+1)
-	t.after(h.madeBy)
 }
 
 // opensSpecial reports whether an open gave something that is neither file nor
@@ -348,14 +554,14 @@ func (p *planner) use(t *task, h *handle) {
 func (p *planner) opensSpecial(ev *event.Event) bool {
 	if f := ev.FileArg(event.ResultArg); f != nil && f.Known && ev.OK() {
 		const oPath = 0o10000000
-		t := typeOf(f.Mode)
-		return t != 'f' && t != 'd' && !(t == 'l' && f.Flags&oPath != 0)
+		t := effect.TypeOf(f.Mode)
+		return t != 'f' && t != 'd' && f.Flags&oPath == 0
 	}
 	return ev.Errno == syscall.ENXIO
 }
 
-// context notes which working directory and mask a call depends on.
-func (p *planner) context(t *task, cwdID uint64) {
+// start notes which working directory a call depends on.
+func (p *planner) start(t *task) {
 	spec := t.ev.Spec()
 	relative := t.ev.Op == event.OpGetcwd
 	for i := range t.ev.Paths {
@@ -363,15 +569,14 @@ func (p *planner) context(t *task, cwdID uint64) {
 		fromDir := a > 0 && spec.Args[a-1].Kind == event.KindDirFD && int32(t.ev.Args[a-1]) != event.AtFDCWD
 		relative = relative || !strings.HasPrefix(t.ev.Paths[i].Raw, "/") && !fromDir
 	}
-	if c := p.cwds[cwdID]; relative && c != nil {
-		t.cwd = cwdID
-		t.after(c.setBy)
+	if relative && p.cwds[t.Cwd] != nil {
+		t.dir = t.Cwd
 	}
 }
 
 // planCopy plans a copy inside the kernel by which of its sides are real.
 func (p *planner) planCopy(t *task) {
-	src, dst := copySides(t.ev.Op)
+	src, dst := effect.CopySides(t.ev.Op)
 	switch in, out := t.fds[src], t.fds[dst]; {
 	case in != nil && out != nil:
 		t.action = call
@@ -382,23 +587,11 @@ func (p *planner) planCopy(t *task) {
 	}
 }
 
-// copySides returns the arguments of a copy's source and target.
-func copySides(op event.Op) (src, dst int) {
-	if op == event.OpSendfile {
-		return 1, 0
-	}
-	return 0, 2
-}
-
 // planClone binds the source of a FICLONE, which is passed as a number.
 func (p *planner) planClone(t *task) {
-	d := p.model.Thread(t.ev.PID, t.ev.TID).Table.Lookup(int32(t.ev.Args[2]))
-	if d == nil || t.fds[0] == nil || p.handles[d.Open.ID] == nil {
-		return
+	if h := p.handles[t.Second]; h != nil && t.fds[0] != nil {
+		t.fds[2], t.action = h, clone
 	}
-	t.fds[2] = p.handles[d.Open.ID]
-	p.use(t, t.fds[2])
-	t.action = clone
 }
 
 // content loads what a task writes and what it should read.
@@ -417,6 +610,10 @@ func (p *planner) content(t *task) {
 		var missing *trace.MissingError
 		if errors.As(err, &missing) {
 			t.noWant = true
+			if b.Dir == event.Out && t.action != copyIn {
+				known := prefix(b) // nothing is compared with zeros, of which there may be many
+				b = &known
+			}
 			if data, _, err = p.tape.ContentZero(b, (*dst)[:0]); err != nil {
 				data = nil
 			}
@@ -427,5 +624,20 @@ func (p *planner) content(t *task) {
 	}
 	if t.action == copyIn {
 		t.data = t.want
+	}
+}
+
+// own copies what the reader only lends: a task outlives many events.
+func (t *task) own() {
+	n := 0
+	for i := range t.ev.Bufs {
+		n += len(t.ev.Bufs[i].Inline)
+	}
+	t.inline = slices.Grow(t.inline, n)
+	for i := range t.ev.Bufs {
+		b := &t.ev.Bufs[i]
+		at := len(t.inline)
+		t.inline = append(t.inline, b.Inline...)
+		b.Inline = t.inline[at:len(t.inline):len(t.inline)]
 	}
 }

@@ -10,8 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"iotape/replay/effect"
+	"iotape/replay/feed"
+	"iotape/replay/order"
+	"iotape/replay/skeleton"
 	"iotape/trace"
 	"iotape/tree"
 )
@@ -24,12 +29,30 @@ type Options struct {
 	Force bool
 	// Checks is what is compared with the recording.
 	Checks Checks
-	// Abort stops at the first result that differs; else the replay goes on.
+	// Abort stops at the first result that differs, and before the first event if the
+	// target does not allow all of what it begins with; else the replay goes on.
 	Abort bool
 	// Pace and Speed say when calls are made. "" is PaceAFAP; with another one, Speed 2
 	// is twice as fast as recorded, and 0 is 1.
 	Pace  Pace
 	Speed float64
+	// Devices makes device nodes with their numbers, for root; else they have number 0:0,
+	// which leads to no driver.
+	Devices bool
+	// Sleep makes threads sleep for as long as they computed, with PaceThink: that leaves
+	// the processors to others.
+	Sleep bool
+	// Order is how much of the recorded order is kept; the zero value keeps all.
+	Order order.Mode
+	// Renames puts what was done below some directories below others.
+	Renames feed.Renames
+	// Native says what is repeated in the way that it was done.
+	Native Native
+	// Data is what is written.
+	Data Data
+	// Log, if it is not nil, gets a line for what LogLevel says; "" is LogDifferences.
+	Log      *os.File
+	LogLevel LogLevel
 	// Progress is told now and then how far the run is, in events. It may be nil.
 	Progress func(phase string, done, total uint64)
 }
@@ -59,25 +82,25 @@ func Restore(ctx context.Context, t *trace.Tape, dir string, force bool) (entrie
 	if err != nil {
 		return 0, nil, err
 	}
-	snapshots, final, err := trees(t)
+	snapshots, final, err := trees(t, nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	_, entries, problems, err = makeSkeleton(ctx, t, into, snapshots, final)
+	_, entries, problems, err = makeSkeleton(ctx, t, into, snapshots, final, nil, true)
 	return entries, problems, err
 }
 
 // makeSkeleton infers and makes the initial tree.
-func makeSkeleton(ctx context.Context, t *trace.Tape, into string, snapshots []*tree.Manifest, final *tree.Manifest) (sk *Skeleton, entries int, problems []string, err error) {
-	if sk, err = Infer(ctx, t, snapshots, final); err != nil {
+func makeSkeleton(ctx context.Context, t *trace.Tape, into string, snapshots []*tree.Manifest, final *tree.Manifest, renames feed.Renames, devices bool) (sk *skeleton.Skeleton, entries int, problems []string, err error) {
+	if sk, err = skeleton.Infer(ctx, t, snapshots, final, renames); err != nil {
 		return nil, 0, nil, fmt.Errorf("find the initial tree: %w", err)
 	}
-	made, err := tree.Restore(ctx, sk.Manifest, into, sk.Content, nil)
+	made, err := tree.RestoreEntries(ctx, sk.Entries(), into, sk.Content, &tree.RestoreOptions{BlankDevices: !devices})
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("make the initial tree: %w", err)
 	}
 	for _, p := range made.Problems {
-		problems = append(problems, fmt.Sprintf("%s: %v: %s and %d more", p.Kind, p.Err, p.Path, p.Count-1))
+		problems = append(problems, p.String())
 	}
 	return sk, made.Entries, problems, nil
 }
@@ -96,27 +119,39 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if progress == nil {
 		progress = func(string, uint64, uint64) {}
 	}
-	snapshots, final, err := trees(t)
+	snapshots, final, err := trees(t, o.Renames)
 	if err != nil {
 		return nil, err
 	}
 	events := t.Manifest().Counts.Events
 	progress("plan", 0, events)
-	sk, entries, problems, err := makeSkeleton(ctx, t, into, snapshots, final)
+	sk, entries, problems, err := makeSkeleton(ctx, t, into, snapshots, final, o.Renames, o.Devices)
 	if err != nil {
 		return nil, err
 	}
+	if o.Abort && len(problems) > 0 {
+		rep := newReport()
+		rep.Skeleton, rep.Problems, rep.Aborted = entries, problems, true
+		return rep, nil
+	}
 	start := time.Now()
-	answer, err := runConfined(ctx, &confined{Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Made: sk.Made}, func(done uint64) { progress("replay", done, events) })
+	level := o.LogLevel
+	if o.Log == nil {
+		level = ""
+	} else if level == "" {
+		level = LogDifferences
+	}
+	answer, err := runConfined(ctx, &confined{Devices: o.Devices, Sleep: o.Sleep, Renames: o.Renames, Native: o.Native, Data: o.Data, LogLevel: level, Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Order: o.Order, Made: sk.Made, FIFOs: o.Force || sk.FIFOs(), Elsewhere: sk.Elsewhere}, o.Log, func(done uint64) { progress("replay", done, events) })
 	rep := answer.Report
 	if err != nil {
 		return rep, err
 	}
 	rep.ElapsedNS = time.Since(start).Nanoseconds()
+	slices.SortFunc(rep.Kinds, func(a, b Kind) int { return cmp.Compare(a.Seq, b.Seq) })
 	rep.Skeleton, rep.Problems = entries, append(rep.Problems, problems...)
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
-		if err := compareTree(ctx, rep, into, final, sk, newMadeUp(answer.Made)); err != nil {
+		if err := compareTree(ctx, rep, into, final, sk, effect.NewRanges(answer.Made), contentOf(t), o.Devices); err != nil {
 			return rep, err
 		}
 	}
@@ -153,7 +188,7 @@ func prepareTarget(dir string, force bool) (string, error) {
 }
 
 // trees reads the tape's snapshots and its final tree; nil if it has none.
-func trees(t *trace.Tape) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
+func trees(t *trace.Tape, renames feed.Renames) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
 	var names []string
 	for name := range t.Manifest().Files {
 		if name == trace.SnapshotName || strings.HasPrefix(name, trace.SnapshotName+"-") {
@@ -162,19 +197,19 @@ func trees(t *trace.Tape) (snapshots []*tree.Manifest, final *tree.Manifest, err
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		m, err := readTree(t, name)
+		m, err := readTree(t, name, renames)
 		if err != nil {
 			return nil, nil, err
 		}
 		snapshots = append(snapshots, m)
 	}
 	if _, ok := t.Manifest().Files[trace.FinalName]; ok {
-		final, err = readTree(t, trace.FinalName)
+		final, err = readTree(t, trace.FinalName, renames)
 	}
 	return snapshots, final, err
 }
 
-func readTree(t *trace.Tape, name string) (*tree.Manifest, error) {
+func readTree(t *trace.Tape, name string, renames feed.Renames) (*tree.Manifest, error) {
 	r, err := t.OpenFile(name)
 	if err != nil {
 		return nil, err
@@ -184,23 +219,46 @@ func readTree(t *trace.Tape, name string) (*tree.Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	rename(m, renames)
 	return m, nil
 }
 
+// rename renames what is in a tree.
+func rename(m *tree.Manifest, renames feed.Renames) {
+	if len(renames) == 0 {
+		return
+	}
+	relative := func(p string) string {
+		if p == "" || p == "." {
+			return p
+		}
+		return cmp.Or(strings.TrimPrefix(renames.Path("/"+p), "/"), ".")
+	}
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		e.Path, e.Link, e.Target = relative(e.Path), relative(e.Link), renames.Path(e.Target)
+	}
+	m.Sort()
+	m.Entries = slices.CompactFunc(m.Entries, func(a, b tree.Entry) bool { return a.Path == b.Path })
+}
+
 // compareTree compares what the recording left with what the replay did.
-func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *Skeleton, made madeUp) error {
+func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *skeleton.Skeleton, made effect.Ranges, content trace.AnonymisedContent, devices bool) error {
 	want := &tree.Manifest{}
 	var paths []string
 	hash := map[string]bool{}
 	for i := range final.Entries {
 		e := final.Entries[i]
 		// What was only looked for, or run, is not part of what the replay makes.
-		if virtual("/"+e.Path) || !sk.Left[e.Path] && !e.Has(tree.KnownHash) {
+		if effect.Virtual("/"+e.Path) || !sk.Left(e.Path) && !e.Has(tree.KnownHash) {
 			continue
 		}
-		if made[inode{e.Dev, e.Ino}] != nil && e.Has(tree.KnownHash) {
+		if e.Has(tree.KnownHash) && (made[effect.Inode{Dev: e.Dev, Ino: e.Ino}] != nil || !hashHolds(content, &e)) {
 			e.Known &^= tree.KnownHash
 			rep.TreeMadeUp++
+		}
+		if !devices {
+			e.Rdev = 0
 		}
 		paths = append(paths, e.Path)
 		hash[e.Path] = e.Has(tree.KnownHash)
@@ -222,17 +280,17 @@ func compareTree(ctx context.Context, rep *Report, into string, final *tree.Mani
 
 // findExtra looks for names that the recording did not leave, in directories where
 // it is known which it did.
-func findExtra(rep *Report, into string, sk *Skeleton) error {
+func findExtra(rep *Report, into string, sk *skeleton.Skeleton) error {
 	root, err := os.OpenRoot(into)
 	if err != nil {
 		return fmt.Errorf("look at the replayed tree: %w", err)
 	}
 	defer root.Close()
-	for _, dir := range sk.Listed {
-		if virtual("/" + dir) {
+	for dir := range sk.Listed() {
+		if effect.Virtual("/" + dir) {
 			continue
 		}
-		d, err := root.Open(dir)
+		d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) // a FIFO would wait
 		if err != nil {
 			continue // missing: told already
 		}
@@ -242,7 +300,7 @@ func findExtra(rep *Report, into string, sk *Skeleton) error {
 			continue // no directory: likewise
 		}
 		for _, e := range entries {
-			if p := path.Join(dir, e.Name()); !sk.Left[p] {
+			if p := path.Join(dir, e.Name()); !sk.Left(p) {
 				rep.Tree = append(rep.Tree, tree.Difference{Path: p, Field: "entry", Want: "absent", Got: "present"})
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"iotape/event"
+	"iotape/replay/effect"
+	"iotape/replay/skeleton"
 	"iotape/trace"
 )
 
@@ -86,7 +86,7 @@ func (s *script) open(fd int64, path string, flags uint64) {
 	s.add(event.Event{Op: event.OpOpenat, Ret: fd, Args: [6]uint64{at(), 0x1000, flags, 0o644},
 		Paths: []event.Path{{Arg: 1, Raw: path}},
 		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.ino, Nlink: 1,
-			Size: s.size, Flags: uint32(flags &^ (oCreat | oTrunc)), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}})
+			Size: s.size, Flags: uint32(flags &^ (effect.OCreat | effect.OTrunc)), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}})
 }
 
 // move adds a read or write of text at an offset.
@@ -115,7 +115,7 @@ func (s *script) close() *trace.Tape {
 func TestReplayRepeatsAndVerifies(t *testing.T) {
 	s := newScript(t)
 	s.call(event.OpMkdirat, 0, 0, [6]uint64{at(), 0, 0o755}, "d")
-	s.open(3, "d/f", oCreat|2)
+	s.open(3, "d/f", effect.OCreat|2)
 	s.move(event.OpWrite, 3, 0, "hello")
 	s.move(event.OpPread64, 3, 1, "ell")
 	s.call(event.OpClose, 0, 0, [6]uint64{3})
@@ -133,7 +133,7 @@ func TestReplayRepeatsAndVerifies(t *testing.T) {
 
 func TestReplayReportsTheFirstDifference(t *testing.T) {
 	s := newScript(t)
-	s.open(3, "f", oCreat|2)
+	s.open(3, "f", effect.OCreat|2)
 	s.move(event.OpWrite, 3, 0, "hello")
 	s.move(event.OpPread64, 3, 0, "help!")
 	s.call(event.OpUnlink, -1, syscall.EISDIR, [6]uint64{}, "/work/f")
@@ -166,7 +166,7 @@ func TestHostileTapeStaysInItsTarget(t *testing.T) {
 	link(up+outside[1:], "/work/relative")
 	link("/", "/work/root")
 	for i, p := range []string{victim, up + victim[1:], "/work/absolute/victim", "/work/relative/victim", "/work/root" + victim, "/proc/self/root" + victim, "/proc/1/cwd" + victim} {
-		s.open(int64(10+i), p, oCreat|oTrunc|1)
+		s.open(int64(10+i), p, effect.OCreat|effect.OTrunc|1)
 		s.move(event.OpWrite, int64(10+i), 0, "owned")
 		s.call(event.OpUnlink, 0, 0, [6]uint64{}, p)
 		s.call(event.OpTruncate, 0, 0, [6]uint64{0, 0}, p)
@@ -224,7 +224,7 @@ func TestSkeleton(t *testing.T) {
 	s.call(event.OpAccess, -1, syscall.ENOENT, [6]uint64{}, "/nowhere/at/all")
 	s.call(event.OpMkdir, -1, syscall.EEXIST, [6]uint64{}, "/var/lib")
 	s.call(event.OpMkdir, 0, 0, [6]uint64{}, "/made")
-	s.open(3, "/made/new", oCreat|1)
+	s.open(3, "/made/new", effect.OCreat|1)
 	s.size = 6
 	s.open(4, "data", 2)
 	s.move(event.OpPwrite64, 4, 2, "XX")
@@ -238,23 +238,24 @@ func TestSkeleton(t *testing.T) {
 	s.call(event.OpRename, -1, syscall.EISDIR, [6]uint64{}, "/over/file", "/over/dir")
 	s.call(event.OpRenameat2, -1, syscall.EINVAL, [6]uint64{0, 0, 0, 0, 99}, "/flags/bad", "/flags/to")
 	tape := s.close()
-	sk, err := Infer(t.Context(), tape, nil, nil)
+	sk, err := skeleton.Infer(t.Context(), tape, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for i := range sk.Manifest.Entries {
-		e := &sk.Manifest.Entries[i]
+	m := sk.Manifest()
+	for i := range m.Entries {
+		e := &m.Entries[i]
 		got = append(got, string(rune(e.Type))+" "+e.Path)
 	}
 	want := "d etc|f etc/conf|d home|d home/user|f home/user/rel|d into|d into/it|d new|d old|d old/dir|f old/dir/inner|d over|d over/dir|f over/file|d var|d var/lib|d work|f work/data"
 	if g := strings.Join(got, "|"); g != want {
 		t.Errorf("skeleton\n got %s\nwant %s", g, want)
 	}
-	if e := sk.Manifest.Lookup("etc/conf"); e == nil || e.Mode != 0o640 || e.Size != 5000 {
+	if e := m.Lookup("etc/conf"); e == nil || e.Mode != 0o640 || e.Size != 5000 {
 		t.Errorf("etc/conf: %+v", e)
 	}
-	data := sk.Manifest.Lookup("work/data")
+	data := m.Lookup("work/data")
 	content := make([]byte, data.Size)
 	for _, c := range data.Chunks {
 		b, err := sk.Content(c.ID)
@@ -265,108 +266,5 @@ func TestSkeleton(t *testing.T) {
 	}
 	if string(content) != "ab\x00\x00ef" {
 		t.Errorf("initial content %q, want what was read and not written", content)
-	}
-}
-
-// What is settled by reads and writes of a file, against a map of its bytes.
-func TestExtentsAgainstBytes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const size = 200
-		initial := make([]byte, size)
-		for i := range initial {
-			initial[i] = byte(i) | 1
-		}
-		now := append([]byte(nil), initial...)
-		known := make([]bool, size)
-		touched := make([]bool, size)
-		var x extents
-		var inline [][]byte
-		for range rapid.IntRange(1, 30).Draw(t, "calls") {
-			from := rapid.IntRange(0, size-1).Draw(t, "from")
-			to := rapid.IntRange(from+1, size).Draw(t, "to")
-			write := rapid.Bool().Draw(t, "write")
-			for i := from; i < to; i++ {
-				known[i] = known[i] || !write && !touched[i]
-				touched[i] = true
-			}
-			if write {
-				clear(now[from:to])
-				x.wrote(int64(from), int64(to))
-				continue
-			}
-			x.read(int64(from), &event.Buf{Len: int64(to - from), Inline: append([]byte(nil), now[from:to]...)}, func(b []byte) uint64 {
-				inline = append(inline, append([]byte(nil), b...))
-				return uint64(len(inline) - 1)
-			})
-		}
-		got := make([]byte, size)
-		have := make([]bool, size)
-		for _, p := range x.pieces {
-			for i := range int(p.len) {
-				if have[int(p.off)+i] {
-					t.Fatalf("byte %d is stored twice", int(p.off)+i)
-				}
-				have[int(p.off)+i], got[int(p.off)+i] = true, inline[p.chunk][i]
-			}
-		}
-		for i := range size {
-			if have[i] != known[i] || have[i] && got[i] != initial[i] {
-				t.Fatalf("byte %d: stored %v %d, initial %d was seen: %v", i, have[i], got[i], initial[i], known[i])
-			}
-		}
-		for i := 1; i < len(x.settled); i++ {
-			if x.settled[i-1].to >= x.settled[i].from {
-				t.Fatalf("ranges touch: %v", x.settled)
-			}
-		}
-	})
-}
-
-// Which schedules the order permits.
-func TestOrder(t *testing.T) {
-	type act struct {
-		enter, exit int64
-		op          event.Op
-		path        string
-		ino         uint64
-		off, len    int64
-	}
-	for _, c := range []struct {
-		name  string
-		first act
-		then  act
-		waits bool
-	}{
-		{"one after the other", act{enter: 1, exit: 2, op: event.OpFsync}, act{enter: 3, exit: 4, op: event.OpFsync}, true},
-		{"overlapping", act{enter: 1, exit: 3, op: event.OpFsync}, act{enter: 2, exit: 4, op: event.OpFsync}, false},
-		{"overlapping, same name made and looked at", act{1, 3, event.OpMkdir, "/a", 0, 0, 0}, act{2, 4, event.OpStat, "/a", 0, 0, 0}, true},
-		{"overlapping, same name looked at", act{1, 3, event.OpStat, "/a", 0, 0, 0}, act{2, 4, event.OpStat, "/a", 0, 0, 0}, false},
-		{"overlapping, other names", act{1, 3, event.OpMkdir, "/a", 0, 0, 0}, act{2, 4, event.OpMkdir, "/b/c", 0, 0, 0}, false},
-		{"overlapping, made in the directory that goes", act{1, 3, event.OpUnlink, "/d/f", 0, 0, 0}, act{2, 4, event.OpRmdir, "/d", 0, 0, 0}, true},
-		{"overlapping writes, same range", act{1, 3, event.OpPwrite64, "", 5, 0, 100}, act{2, 4, event.OpPwrite64, "", 5, 50, 100}, true},
-		{"overlapping writes, other ranges", act{1, 3, event.OpPwrite64, "", 5, 0, 100}, act{2, 4, event.OpPwrite64, "", 5, 100, 100}, false},
-		{"overlapping reads, same range", act{1, 3, event.OpPread64, "", 5, 0, 100}, act{2, 4, event.OpPread64, "", 5, 50, 100}, false},
-		{"overlapping writes, other files", act{1, 3, event.OpPwrite64, "", 5, 0, 100}, act{2, 4, event.OpPwrite64, "", 6, 0, 100}, false},
-		{"overlapping write and truncation", act{1, 3, event.OpPwrite64, "", 5, 0, 100}, act{2, 4, event.OpFtruncate, "", 5, 500, 0}, true},
-	} {
-		o := newOrder()
-		var last *task
-		for i, k := range []act{c.first, c.then} {
-			t := &task{n: uint64(i), action: call}
-			t.ev = event.Event{Op: k.op, Enter: k.enter, Exit: k.exit, TID: uint32(i), Offset: k.off, Count: k.len, Ret: k.len}
-			if k.path != "" {
-				t.ev.Paths = []event.Path{{Raw: k.path, Abs: k.path}}
-			}
-			if k.ino != 0 {
-				t.ev.Files = []event.File{{Arg: 0, FD: int32(10 + i), Open: event.OpenID(10 + i), Known: true, Ino: k.ino, Mode: syscall.S_IFREG}}
-			}
-			t.need = o.overlap(t, 0)
-			o.conflicts(t)
-			o.done(t)
-			last = t
-		}
-		if waits := last.need > 0; waits != c.waits {
-			t.Errorf("%s: waits %v, want %v", c.name, waits, c.waits)
-		}
 	}
 }

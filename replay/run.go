@@ -6,13 +6,30 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
+	"iotape/replay/effect"
+	"iotape/replay/queue"
+	"iotape/replay/skeleton"
 	"iotape/trace"
 )
+
+// aheadBytes is how much memory planned tasks may take that are not yet done. A replay
+// plans as far ahead before it begins, so that planning does not take the processors
+// from the calls that it is about.
+const aheadBytes = 192 << 20
+
+// maxLanes is how many threads of the recording are replayed by a thread each.
+const maxLanes = 4096
+
+// flushTasks is after how many planned tasks every lane gets what is planned for it.
+const flushTasks = 512
 
 // runner is the execution of a tape's events.
 type runner struct {
@@ -21,40 +38,58 @@ type runner struct {
 	checks  Checks
 	abort   bool // at the first difference
 	plan    schedule
-	timings timings
 	arch    event.Arch
 	uid     uint32
 	procFD  int // /proc/self/fd
 
-	mu      sync.Mutex
-	cond    sync.Cond
-	prefix  uint64       // tasks from the first on that are done
-	done    [window]bool // by number modulo window, from prefix on
-	report  *Report
-	cwds    map[uint64]int // O_PATH descriptors of published working directories
-	stopped error
+	native  Native
+	devices bool
+	data    *filler
+	log     *logger
 
-	workers map[uint32]*worker
-	live    sync.WaitGroup
-	pool    sync.Pool
+	lanes  []*lane
+	halted atomic.Bool   // nobody waits any longer
+	fifos  atomic.Bool   // there may be some in the target
+	begin  chan struct{} // closed when the first calls may be made
+	live   sync.WaitGroup
+	tasks  sync.Pool
+	shadow *shadow
+	dirty  []*lane // with a batch that is being filled
+
+	room struct {
+		sync.Mutex
+		sync.Cond
+		used int64 // bytes
+		free *batch
+	}
+
+	mu     sync.Mutex
+	report *Report
+	causes causes
+	// lockDoubts are the files of which a lock could not be had that had been granted.
+	lockDoubts sync.Map
+	tally      tally
+	cwds       map[uint64]int // O_PATH descriptors of published working directories
+	stopped    error
 }
 
 // run does all events of a tape in the present root directory.
-func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress func(done uint64)) (*Report, []madeFile, error) {
+func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress func(done uint64)) (*Report, []effect.FileRanges, error) {
+	// What is planned stays for long, and is much: collecting it again and again costs
+	// what the calls should have.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	r := &runner{
-		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: tapeArch(t), uid: uint32(unix.Geteuid()),
-		procFD: procFD,
-		report: newReport(), cwds: map[uint64]int{}, workers: map[uint32]*worker{},
-		pool: sync.Pool{New: func() any { return new(task) }},
+		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: skeleton.Arch(t), uid: uint32(unix.Geteuid()),
+		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), shadow: newShadow(),
+		tasks: sync.Pool{New: func() any { return new(task) }},
 	}
-	r.cond.L = &r.mu
-	r.plan.pace, r.plan.speed = c.Pace, c.Speed
-	r.timings.schedule = &r.plan
-	r.planner = newPlanner(t, r.root, newMadeUp(c.Made))
+	r.room.Cond.L = &r.room.Mutex
+	r.plan.pace, r.plan.speed, r.plan.halted, r.plan.sleep = c.Pace, c.Speed, &r.halted, c.Sleep
+	r.planner = newPlanner(t, r.root, newMadeUp(t, c.Made, c.Data.Made), c.Elsewhere, c.Renames, c.Order)
+	r.planner.native = c.Native
+	r.planner.notes = c.notes
+	r.fifos.Store(c.FIFOs)
 	err := r.feed(ctx, progress)
-	for _, w := range r.workers {
-		close(w.queue)
-	}
 	r.live.Wait()
 	for _, fd := range r.cwds {
 		unix.Close(fd)
@@ -65,81 +100,254 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	if err == errAborted {
 		r.report.Aborted, err = true, nil
 	}
-	r.report.Timing = r.timings.timing()
-	return r.report, r.planner.made.list(), err
+	r.tally.into(r.report, &r.plan)
+	return r.report, r.planner.made.List(), err
 }
 
 // feed plans tasks and hands them to their workers.
-func (r *runner) feed(ctx context.Context, progress func(uint64)) error {
+func (r *runner) feed(ctx context.Context, progress func(uint64)) (err error) {
 	stop := context.AfterFunc(ctx, func() { r.stop(ctx.Err()) })
 	defer stop()
-	for {
-		t := r.pool.Get().(*task)
-		floor, err := r.room(r.planner.n)
-		if err != nil {
-			return err
-		}
-		if err := r.planner.next(t, floor); err == io.EOF {
+	defer r.end()
+	t := r.tasks.Get().(*task)
+	for !r.halted.Load() {
+		if err := r.planner.next(t); err == io.EOF {
 			return nil
 		} else if err != nil {
+			r.stop(err)
 			return err
 		}
+		n := r.planner.n
 		r.report.count(t)
-		if t.n == 0 {
-			r.plan.first, r.plan.start = t.ev.Enter, clock()
+		if n == 1 {
+			r.plan.first = t.ev.Enter
 		}
-		w := r.workers[t.ev.TID]
-		if w == nil {
-			w = &worker{runner: r, tid: t.ev.TID, queue: make(chan *task, 256), pacer: pacer{schedule: &r.plan}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
-			r.workers[t.ev.TID] = w
-			r.live.Add(1)
-			go w.loop()
+		if n%flushTasks == 0 {
+			r.flush()
+			for _, l := range r.lanes {
+				r.planner.order.Done(l.slot, l.done.Load())
+			}
+			if progress != nil {
+				progress(n)
+			}
 		}
-		exited, n := t.exited, t.n
-		w.queue <- t
-		if exited {
-			close(w.queue)
-			delete(r.workers, w.tid)
+		if t.action == emulate {
+			r.log.skipped(t)
+		} else if makesFIFO(&t.ev) {
+			r.fifos.Store(true)
 		}
-		if progress != nil && n%1024 == 0 {
-			progress(n)
+		if t.idle {
+			continue
 		}
+		r.tally.recorded(t)
+		if r.assign(t) {
+			t = r.tasks.Get().(*task)
+		}
+	}
+	return r.stopped
+}
+
+// assign puts a task into its lane. It reports whether the lane has the task itself
+// now, and not only a step that was made of it.
+func (r *runner) assign(t *task) bool {
+	if t.lane >= maxLanes {
+		r.stop(fmt.Errorf("event %d: more than %d threads at a time: only --order recorded replays so many", t.ev.Seq, maxLanes))
+		return false
+	}
+	for len(r.lanes) <= t.lane {
+		l := newLane(uint32(len(r.lanes)))
+		r.processors(len(r.lanes) + 1)
+		r.lanes = append(r.lanes, l)
+		r.live.Add(1)
+		w := &worker{runner: r, lane: l, back: -1, tally: tally{untimed: sampled}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
+		go w.loop()
+	}
+	l := r.lanes[t.lane]
+	b := l.fill
+	if b == nil {
+		b = r.batch()
+		l.fill = b
+		r.dirty = append(r.dirty, l)
+	}
+	b.steps = append(b.steps, t.step)
+	s := &b.steps[len(b.steps)-1]
+	at := len(b.deps)
+	for _, d := range t.deps {
+		b.deps = append(b.deps, dep{r.lanes[d.Slot], d.Pos, 0})
+	}
+	for _, d := range t.awaits {
+		b.deps = append(b.deps, dep{r.lanes[d.ref.Slot], d.ref.Pos, d.lag})
+	}
+	s.deps, s.think, s.sleep = b.deps[at:len(b.deps):len(b.deps)], t.think, t.sleep
+	if s.kind == stepTask {
+		r.shadow.see(t)
+		r.planner.content(t)
+		if r.data.data.Made {
+			r.data.fill(t.data, t.ev.Offset, t.ev.Seq)
+		}
+		s.task, s.due, s.seq = t, t.ev.Enter, t.ev.Seq
+		b.held += taskBytes + int64(cap(t.data)+cap(t.want)+cap(t.inline))
+	} else {
+		r.load(t, s, b)
+	}
+	if len(b.steps) == batchSteps || b.held >= batchBytes {
+		r.hand(l)
+	}
+	return s.kind == stepTask
+}
+
+// processors lets so many workers run at a time as the kernel wants to: Go gives a thread
+// that waits in the kernel its processor's leave only after a while.
+func (r *runner) processors(workers int) {
+	const most = 256
+	if n := runtime.GOMAXPROCS(0); workers+2 > n && n < most {
+		runtime.GOMAXPROCS(min(2*(workers+2), most))
 	}
 }
 
-// room waits until task n fits into the window, and returns how many are done.
-func (r *runner) room(n uint64) (uint64, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for r.stopped == nil && n >= r.prefix+window {
-		r.cond.Wait()
+// taskBytes is about what a task takes, with what it points to.
+const taskBytes = 4096
+
+// load takes the content of a plain step, without copying it where it is in one piece.
+func (r *runner) load(t *task, s *step, b *batch) {
+	s.data, s.compare = nil, false
+	if s.kind == stepWrite && r.data.data.Made {
+		at := len(b.bytes)
+		b.bytes = slices.Grow(b.bytes, int(s.count))[:at+int(s.count)]
+		s.data = b.bytes[at:]
+		r.data.fill(s.data, t.ev.Offset, s.seq)
+		return
 	}
-	return r.prefix, r.stopped
+	if len(t.ev.Bufs) == 0 || s.ret == 0 {
+		if s.kind == stepWrite {
+			r.shadow.forgetRange(effect.InodeOf(&t.ev.Files[0]), t.ev.Offset, s.ret)
+		}
+		return
+	}
+	if s.kind == stepRead && (t.madeUp || r.checks&CheckData == 0) {
+		if r.checks&CheckData != 0 {
+			r.uncompared()
+		}
+		return
+	}
+	buf := &t.ev.Bufs[0]
+	if s.kind == stepWrite {
+		if r.checks&CheckData != 0 {
+			s.keep = r.shadow.wrote(&t.ev, buf)
+		}
+	} else if s.data = r.shadow.read(&t.ev, buf); s.data != nil {
+		s.compare = true
+		return
+	}
+	if s.kind == stepWrite && len(buf.Refs) == 1 && len(buf.Inline) == 0 && buf.Refs[0].Chunk != 0 && int64(buf.Refs[0].Len) == buf.Len {
+		if c, err := r.planner.tape.Chunk(buf.Refs[0].Chunk); err == nil && uint64(buf.Refs[0].Off)+uint64(buf.Refs[0].Len) <= uint64(len(c)) {
+			s.data = c[buf.Refs[0].Off:][:buf.Refs[0].Len]
+			b.held += buf.Len
+		}
+	} else {
+		at := len(b.bytes)
+		if out, err := r.planner.tape.Content(buf, b.bytes); err == nil {
+			b.bytes = out
+			s.data = out[at:len(out):len(out)]
+		} else if s.kind == stepWrite {
+			if out, _, err := r.planner.tape.ContentZero(buf, b.bytes); err == nil && knownPrefix(buf) > 0 {
+				b.bytes = out
+				s.data = out[at:len(out):len(out)]
+			}
+		}
+	}
+	s.compare = s.kind == stepRead && int64(len(s.data)) == s.ret
+	if s.kind == stepRead && !s.compare {
+		r.uncompared()
+	}
 }
 
-// wait blocks until the first need tasks are done.
-func (r *runner) wait(need uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for r.prefix < need && r.stopped == nil {
-		r.cond.Wait()
+// batch returns an empty one.
+func (r *runner) batch() *batch {
+	r.room.Lock()
+	defer r.room.Unlock()
+	b := r.room.free
+	if b == nil {
+		return &batch{steps: make([]step, 0, batchSteps)}
 	}
-	return r.stopped == nil
+	r.room.free, b.next = b.next, nil
+	return b
 }
 
-func (r *runner) finish(n uint64) {
-	r.mu.Lock()
-	r.done[n%window] = true
-	advanced := false
-	for r.done[r.prefix%window] {
-		r.done[r.prefix%window] = false
-		r.prefix++
-		advanced = true
+// give hands a lane what was planned for it.
+func (r *runner) give(l *lane) (used int64) {
+	b := l.fill
+	if b == nil {
+		return 0
 	}
-	r.mu.Unlock()
-	if advanced {
-		r.cond.Broadcast()
+	l.fill = nil
+	b.held += int64(len(b.steps))*stepBytes + int64(cap(b.bytes))
+	r.room.Lock()
+	r.room.used += b.held
+	used = r.room.used
+	r.room.Unlock()
+	l.hand(b)
+	return used
+}
+
+// hand is give that waits where too much is planned.
+func (r *runner) hand(l *lane) {
+	if r.give(l) < aheadBytes {
+		return
 	}
+	r.flush()
+	r.start()
+	r.room.Lock()
+	defer r.room.Unlock()
+	for r.room.used >= aheadBytes && !r.halted.Load() {
+		r.room.Wait()
+	}
+}
+
+// flush hands over all that is planned.
+func (r *runner) flush() {
+	for _, l := range r.dirty {
+		r.give(l)
+	}
+	r.dirty = r.dirty[:0]
+}
+
+// release takes back what is done.
+func (r *runner) release(b *batch) {
+	held := b.held
+	clear(b.steps)
+	b.steps, b.deps, b.held = b.steps[:0], b.deps[:0], 0
+	if b.bytes = b.bytes[:0]; cap(b.bytes) > 1<<20 {
+		b.bytes = nil
+	}
+	r.room.Lock()
+	b.next, r.room.free = r.room.free, b
+	was := r.room.used
+	r.room.used -= held
+	wake := was >= aheadBytes-aheadBytes/8 && r.room.used < aheadBytes-aheadBytes/8
+	r.room.Unlock()
+	if wake {
+		r.room.Signal()
+	}
+}
+
+// start lets the workers begin.
+func (r *runner) start() {
+	select {
+	case <-r.begin:
+	default:
+		r.plan.start = clock()
+		close(r.begin)
+	}
+}
+
+// end hands over the rest, and tells the workers that it is the last.
+func (r *runner) end() {
+	r.flush()
+	for _, l := range r.lanes {
+		l.hand(&batch{last: true})
+	}
+	r.start()
 }
 
 // errAborted stops a replay at its first difference.
@@ -151,24 +359,30 @@ func (r *runner) stop(err error) {
 		r.stopped = err
 	}
 	r.mu.Unlock()
-	r.plan.halted.Store(true)
-	r.cond.Broadcast()
+	r.halted.Store(true)
+	r.room.Lock() // who looked before is waiting now
+	r.room.Broadcast()
+	r.room.Unlock()
 }
 
-// worker does the tasks of one node, on a thread of its own: working directory,
-// umask and identity belong to threads here.
+// worker does the tasks of one lane, on a thread of its own: working directory, umask
+// and identity belong to threads here.
 type worker struct {
 	*runner
-	tid   uint32
-	queue chan *task
+	lane *lane
 
 	cwd     uint64
 	umask   uint32
 	uid     uint32
 	gid     uint32
 	pacer   pacer
+	tally   tally
+	back    int    // where goThrough left; see goBack
 	scratch []byte // page-aligned, for O_DIRECT
+	zeros   []byte // page-aligned, never written to
 	iov     []unix.Iovec
+	ring    *queue.Ring
+	aio     *queue.AIO
 	strings [event.MaxArgs][]byte
 	small   [event.MaxArgs][256]byte
 }
@@ -184,23 +398,93 @@ func (w *worker) loop() {
 		// Sleeps that end when they should (prctl(2)).
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	}
-	for t := range w.queue {
-		w.pacer.before(t)
-		if w.wait(t.need) {
-			w.pacer.starts(t)
-			w.do(t)
-			w.pacer.finished(t)
+	w.pacer.schedule = &w.plan
+	<-w.begin
+	pos := uint64(0)
+	for {
+		b := w.lane.take()
+		if b.last {
+			break
 		}
-		n := t.n
-		w.pool.Put(t)
-		w.finish(n)
+		for i := range b.steps {
+			pos++
+			w.step(&b.steps[i])
+			if w.plan.pace != PaceAFAP {
+				w.pacer.done = clock()
+				w.lane.at.Store(w.pacer.done)
+			}
+			w.lane.finish(pos)
+		}
+		if w.pacer.calls > 0 {
+			w.pacer.end = clock()
+		}
+		w.release(b)
 	}
-	if w.scratch != nil {
-		unix.Munmap(w.scratch)
+	if w.ring != nil {
+		w.ring.Close()
+	}
+	if w.aio != nil {
+		w.aio.Close()
+	}
+	for _, m := range [...][]byte{w.scratch, w.zeros} {
+		if m != nil {
+			unix.Munmap(m)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pacer.report(&w.timings)
+	w.runner.tally.merge(&w.tally, &w.pacer)
+}
+
+// step does one step, when it is due and all is done that it waits for.
+func (w *worker) step(s *step) {
+	if w.plan.pace != PaceAFAP {
+		w.pacer.before(s)
+	}
+	for _, d := range s.deps {
+		if d.lane.done.Load() < d.pos {
+			d.lane.await(d.pos, &w.halted)
+		}
+		if d.lag > 0 && w.plan.pace == PaceThink && d.lane.done.Load() == d.pos {
+			w.plan.until(d.lane.at.Load() + int64(float64(d.lag)/w.plan.speed))
+		}
+	}
+	if s.sleep > 0 && w.plan.pace == PaceThink {
+		w.plan.until(clock() + int64(float64(s.sleep)/w.plan.speed))
+	}
+	switch {
+	case w.halted.Load():
+		if s.task != nil {
+			w.recycle(s.task)
+		}
+	case s.kind == stepTask:
+		w.task(s)
+	default:
+		w.plain(s)
+	}
+}
+
+// task does what is more than a plain step.
+func (w *worker) task(s *step) {
+	t := s.task
+	made := t.action != emulate
+	var from int64
+	if made {
+		from = w.pacer.starts(s)
+	}
+	w.do(t)
+	if made && t.ev.Kind == event.Call {
+		w.tally.replayed(t.op, t.bytes(), from, w.pacer.finished())
+	}
+	w.recycle(t)
+}
+
+// recycle keeps a task for another event, without the memory of a large one.
+func (r *runner) recycle(t *task) {
+	if cap(t.data)+cap(t.want) > 1<<20 {
+		t.data, t.want = nil, nil
+	}
+	r.tasks.Put(t)
 }
 
 // do performs a task and closes what it ends.
@@ -216,18 +500,29 @@ func (w *worker) do(t *task) {
 		w.clone(t)
 	case openOwn:
 		w.openOwn(t)
+	case syncMapped:
+		w.syncMapping(t)
+	case lockFile:
+		w.flock(t)
+	case lockRange:
+		w.lockRange(t)
+	case nameSocket:
+		w.nameSocket(t)
 	case enterDir:
 		dir := t.ev.Paths[0].Abs
 		if err := unix.Chdir(dir); err != nil {
 			w.mismatch(t, "working directory", dir, err.Error())
 		}
-		w.cwd = t.setsCwd
+		w.cwd = t.setsDir
 	}
-	if t.setsCwd != 0 && t.action == call {
-		w.cwd = t.setsCwd
+	if t.setsDir != 0 && t.action == call {
+		w.cwd = t.setsDir
 	}
 	if t.publish {
 		w.publish(t)
+	}
+	for _, o := range t.unlock {
+		o.release()
 	}
 	for _, h := range t.closes {
 		if h.fd >= 0 {
@@ -239,9 +534,9 @@ func (w *worker) do(t *task) {
 
 // publish opens the thread's working directory for those that will share it.
 func (w *worker) publish(t *task) {
-	id := t.setsCwd
+	id := t.setsDir
 	if id == 0 {
-		id = t.cwd
+		id = t.dir
 		if !w.enter(id) {
 			return
 		}
@@ -272,9 +567,9 @@ func (w *worker) enter(id uint64) bool {
 
 // become takes on what the recorded thread was at the call.
 func (w *worker) become(t *task) {
-	if t.umask != w.umask {
-		unix.Umask(int(t.umask))
-		w.umask = t.umask
+	if t.Umask != w.umask {
+		unix.Umask(int(t.Umask))
+		w.umask = t.Umask
 	}
 	if !w.root || t.ev.UID == w.uid && t.ev.GID == w.gid {
 		return
@@ -295,18 +590,23 @@ func setfsid(trap uintptr, id uint32) {
 }
 
 // buffer returns page-aligned scratch memory of at least n bytes.
-func (w *worker) buffer(n int) []byte {
-	if n > len(w.scratch) {
-		if w.scratch != nil {
-			unix.Munmap(w.scratch)
+func (w *worker) buffer(n int) []byte { return grow(&w.scratch, n) }
+
+// nothing returns n zero bytes, page-aligned.
+func (w *worker) nothing(n int) []byte { return grow(&w.zeros, n) }
+
+// grow makes page-aligned memory at least n bytes large.
+func grow(m *[]byte, n int) []byte {
+	if n > len(*m) {
+		if *m != nil {
+			unix.Munmap(*m)
 		}
 		size := max(64<<10, (n+0xffff)&^0xffff)
-		m, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-		if err != nil {
-			w.scratch = nil
+		var err error
+		if *m, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
+			*m = nil
 			return make([]byte, n)
 		}
-		w.scratch = m
 	}
-	return w.scratch[:n]
+	return (*m)[:n]
 }

@@ -38,6 +38,7 @@ func Programs() []Program {
 	git := []string{"git"}
 	return []Program{
 		{Name: "aio", Needs: []string{"gcc"}},
+		{Name: "contend", Needs: []string{"gcc"}, Racy: true},
 		{Name: "cp-a"},
 		{Name: "failures", Needs: []string{"gcc"}},
 		{Name: "git-basics", Needs: git},

@@ -1,4 +1,4 @@
-package replay
+package effect
 
 import (
 	"encoding/binary"
@@ -7,9 +7,9 @@ import (
 	"iotape/event"
 )
 
-// asCall turns a request into the system call that does the same, after the model has
+// AsCall turns a request into the system call that does the same, after the model has
 // applied it. Requests that no call does stay as they are.
-func asCall(ev *event.Event) {
+func AsCall(ev *event.Event) {
 	like := ev.Op.Like()
 	if ev.Kind != event.Call || like == ev.Op || like == event.OpUnknown {
 		return

@@ -1,4 +1,4 @@
-package replay
+package effect
 
 import (
 	"testing"
@@ -30,10 +30,10 @@ func TestAsCall(t *testing.T) {
 		ev := &event.Event{Op: c.op, Args: c.args, Ret: 7, Bufs: []event.Buf{
 			{Arg: 1, Kind: event.KindBuf, Len: 7}, {Arg: event.RequestArg, Kind: event.KindStruct},
 		}}
-		asCall(ev)
+		AsCall(ev)
 		if c.op == event.OpUringSplice {
 			// Calls have the offset in memory, as it is afterwards.
-			if b := ev.BufArg(3); b == nil || targetOffset(ev) != 100 {
+			if b := ev.BufArg(3); b == nil || TargetOffset(ev) != 100 {
 				t.Errorf("%s: offset %+v", c.name, b)
 			}
 			ev.Args[3] = 1

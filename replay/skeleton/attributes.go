@@ -1,18 +1,25 @@
-package replay
+package skeleton
 
 import (
 	"iotape/event"
+	"iotape/replay/effect"
 	"iotape/tree"
 )
 
 // attributes notes mode and owner that were seen before the trace changed them.
-func (in *inference) attributes(o *object, mode, uid, gid uint32) {
-	e := o.initial
-	if e.Known&tree.KnownMode == 0 && !o.modeSet {
-		e.Mode, e.Known = mode&0o7777, e.Known|tree.KnownMode
+func (o *object) attributes(mode, uid, gid uint32) {
+	if o.known&tree.KnownMode == 0 && !o.modeSet {
+		o.mode, o.known = mode&0o7777, o.known|tree.KnownMode
 	}
-	if e.Known&tree.KnownOwner == 0 && !o.ownerSet {
-		e.UID, e.GID, e.Known = uid, gid, e.Known|tree.KnownOwner
+	if o.known&tree.KnownOwner == 0 && !o.ownerSet {
+		o.uid, o.gid, o.known = uid, gid, o.known|tree.KnownOwner
+	}
+}
+
+// hadSize notes the size of a file that the trace had not changed.
+func (o *object) hadSize(size int64) {
+	if size >= 0 && !o.grown && o.typ == tree.File && o.initial && o.known&tree.KnownSize == 0 {
+		o.size, o.known = size, o.known|tree.KnownSize
 	}
 }
 
@@ -23,18 +30,19 @@ func (in *inference) xattrCall(ev *event.Event) {
 		return
 	}
 	o, name, value := in.object(ev), ev.BufArg(1), ev.BufArg(2)
-	if o == nil || o.initial == nil || o.changed || o.xattrsSet || name == nil || value == nil {
+	if o == nil || !o.initial || o.changed || o.xattrsSet || name == nil || value == nil || o.details().entry != nil {
 		return
 	}
 	data, err := in.sk.tape.Content(value, nil)
 	if err != nil {
 		return
 	}
-	if o.initial.Xattrs == nil {
-		o.initial.Xattrs = map[string][]byte{}
+	d := o.detail()
+	if d.xattrs == nil {
+		d.xattrs = map[string][]byte{}
 	}
-	o.initial.Xattrs[cstring(name.Inline)] = data
-	o.initial.Known |= tree.KnownXattrs
+	d.xattrs[effect.CString(name.Inline)] = data
+	o.known |= tree.KnownXattrs
 }
 
 // touched: times are not compared, so nothing comes of a change but the name.

@@ -1,0 +1,14 @@
+package effect
+
+import "iotape/event"
+
+// CopySides returns the arguments of a copy's source and target.
+func CopySides(op event.Op) (src, dst int) {
+	if op == event.OpSendfile {
+		return 1, 0
+	}
+	return 0, 2
+}
+
+// FiClone is the ioctl that makes a file share another's content (linux/fs.h).
+const FiClone = 0x40049409

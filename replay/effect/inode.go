@@ -1,0 +1,9 @@
+package effect
+
+import "iotape/event"
+
+// Inode is a file's identity: device and inode number, as stat gives them.
+type Inode struct{ Dev, Ino uint64 }
+
+// InodeOf returns what a descriptor is of.
+func InodeOf(f *event.File) Inode { return Inode{f.Dev, f.Ino} }

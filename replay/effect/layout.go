@@ -1,0 +1,158 @@
+package effect
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"iotape/event"
+	"iotape/tree"
+)
+
+// Stat is what a replay compares of struct stat and struct statx.
+type Stat struct {
+	Dev, Ino, Rdev        uint64
+	Mode, Nlink, UID, GID uint32
+	Size                  int64 // bytes
+}
+
+// DecodeStat returns the structure that a successful call of the stat family
+// filled in.
+func DecodeStat(ev *event.Event, arch event.Arch) (Stat, bool) {
+	for i := range ev.Bufs {
+		b := &ev.Bufs[i]
+		if b.Kind != event.KindStruct || int(b.Arg) >= len(ev.Spec().Args) {
+			continue
+		}
+		switch ev.Spec().Args[b.Arg].Layout {
+		case event.LayoutStat:
+			return ParseStat(b.Inline, arch)
+		case event.LayoutStatx:
+			return ParseStatx(b.Inline)
+		}
+	}
+	return Stat{}, false
+}
+
+// ParseStat reads struct stat (asm/stat.h; x86-64 differs from the generic one of
+// arm64).
+func ParseStat(b []byte, arch event.Arch) (Stat, bool) {
+	if len(b) < event.LayoutStat.Bytes(arch) {
+		return Stat{}, false
+	}
+	le := binary.LittleEndian
+	s := Stat{Dev: le.Uint64(b), Ino: le.Uint64(b[8:])}
+	if arch == event.AMD64 {
+		s.Nlink, s.Mode, s.UID, s.GID = uint32(le.Uint64(b[16:])), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:])
+	} else {
+		s.Mode, s.Nlink, s.UID, s.GID = le.Uint32(b[16:]), le.Uint32(b[20:]), le.Uint32(b[24:]), le.Uint32(b[28:])
+	}
+	if arch == event.AMD64 {
+		s.Rdev, s.Size = le.Uint64(b[40:]), int64(le.Uint64(b[48:]))
+	} else {
+		s.Rdev, s.Size = le.Uint64(b[32:]), int64(le.Uint64(b[48:]))
+	}
+	return s, true
+}
+
+// ParseStatx reads struct statx (linux/stat.h).
+func ParseStatx(b []byte) (Stat, bool) {
+	if len(b) < event.LayoutStatx.Bytes(0) {
+		return Stat{}, false
+	}
+	le := binary.LittleEndian
+	dev := func(o int) uint64 {
+		major, minor := uint64(le.Uint32(b[o:])), uint64(le.Uint32(b[o+4:]))
+		return minor&0xff | major&0xfff<<8 | minor&^0xff<<12
+	}
+	return Stat{
+		Nlink: le.Uint32(b[16:]), UID: le.Uint32(b[20:]), GID: le.Uint32(b[24:]), Mode: uint32(le.Uint16(b[28:])),
+		Ino: le.Uint64(b[32:]), Size: int64(le.Uint64(b[40:])), Rdev: dev(128), Dev: dev(136),
+	}, true
+}
+
+// TypeOf returns the type bits of a mode as a tree's type, 0 if they are none.
+func TypeOf(mode uint32) tree.Type {
+	switch mode & 0o170000 {
+	case 0o100000:
+		return tree.File
+	case 0o040000:
+		return tree.Dir
+	case 0o120000:
+		return tree.Symlink
+	case 0o010000:
+		return tree.FIFO
+	case 0o140000:
+		return tree.Socket
+	case 0o020000:
+		return tree.CharDev
+	case 0o060000:
+		return tree.BlkDev
+	}
+	return 0
+}
+
+// Dirent is an entry of a directory listing.
+type Dirent struct {
+	Name string
+	Type tree.Type // 0 if the file system did not say
+}
+
+// Dirents reads struct linux_dirent64 (getdents64(2)). Damage ends the list.
+func Dirents(b []byte) []Dirent {
+	var out []Dirent
+	for len(b) >= 19 {
+		n := int(binary.LittleEndian.Uint16(b[16:]))
+		if n < 19 || n > len(b) {
+			break
+		}
+		out = append(out, Dirent{CString(b[19:n]), TypeOf(uint32(b[18]) << 12)})
+		b = b[n:]
+	}
+	return out
+}
+
+// CString returns the bytes up to the first NUL.
+func CString(b []byte) string {
+	s, _, _ := bytes.Cut(b, []byte{0})
+	return string(s)
+}
+
+// ContentArg returns the argument whose buffer holds what a data call moved.
+func ContentArg(op event.Op) int {
+	switch op {
+	case event.OpCopyFileRange, event.OpSplice:
+		return 0
+	}
+	return 1
+}
+
+// SourceOffset returns where a copy inside the kernel began to read, TargetOffset
+// where it began to write; -1 if that is not known.
+func SourceOffset(ev *event.Event) int64 {
+	if ev.Op == event.OpSendfile {
+		return movedFrom(ev, 2, 1)
+	}
+	return movedFrom(ev, 1, 0)
+}
+
+func TargetOffset(ev *event.Event) int64 {
+	if ev.Op == event.OpSendfile {
+		return movedFrom(ev, -1, 0)
+	}
+	return movedFrom(ev, 3, 2)
+}
+
+// movedFrom takes the offset after the call from its argument, if one was passed,
+// or from the descriptor's position.
+func movedFrom(ev *event.Event, offArg, fdArg int) int64 {
+	if offArg >= 0 && ev.Args[offArg] != 0 {
+		if b := ev.BufArg(offArg); b != nil && len(b.Inline) >= 8 {
+			return int64(binary.LittleEndian.Uint64(b.Inline)) - ev.Ret
+		}
+		return -1
+	}
+	if f := ev.FileArg(fdArg); f != nil && f.Known {
+		return f.Pos - ev.Ret
+	}
+	return -1
+}

@@ -1,0 +1,87 @@
+package effect
+
+import (
+	"encoding/binary"
+	"path"
+	"strings"
+
+	"iotape/event"
+)
+
+const (
+	AtNoFollow  = 0x100
+	AtRemoveDir = 0x200
+	AtFollow    = 0x400
+	AtEmptyPath = 0x1000
+	OCreat      = 0o100
+	OExcl       = 0o200
+	OTrunc      = 0o1000
+	OAppend     = 0o2000
+	ONoFollow   = 0o400000
+	OTmpfile    = 0o20000000
+	AccessMode  = 3
+)
+
+// OpenFlags returns the flags that an open asked for.
+func OpenFlags(ev *event.Event) uint64 {
+	switch ev.Op {
+	case event.OpOpen:
+		return ev.Args[1]
+	case event.OpOpenat:
+		return ev.Args[2]
+	case event.OpCreat:
+		return OCreat | OTrunc | 1
+	case event.OpOpenat2:
+		if b := ev.BufArg(2); b != nil && len(b.Inline) >= 8 {
+			return binary.LittleEndian.Uint64(b.Inline)
+		}
+	}
+	return 0
+}
+
+// FollowsLast reports whether a call follows a symbolic link that its path names.
+func FollowsLast(ev *event.Event) bool {
+	switch ev.Op {
+	case event.OpLstat, event.OpReadlink, event.OpReadlinkat, event.OpLchown, event.OpUnlink, event.OpUnlinkat, event.OpRmdir,
+		event.OpLsetxattr, event.OpLgetxattr, event.OpLlistxattr, event.OpLremovexattr:
+		return false
+	}
+	spec := ev.Spec()
+	for i := range spec.Args {
+		if spec.Args[i].Name == "flags" && spec.Args[i].Kind == event.KindFlags {
+			switch ev.Op {
+			case event.OpOpen, event.OpOpenat:
+				return ev.Args[i]&ONoFollow == 0
+			case event.OpLinkat:
+				return ev.Args[i]&AtFollow != 0
+			default:
+				return ev.Args[i]&AtNoFollow == 0
+			}
+		}
+	}
+	return true
+}
+
+// Virtual reports whether a path lies where the kernel makes up the files: replay
+// does not repeat what happens there.
+func Virtual(abs string) bool {
+	abs = path.Clean(abs)
+	for _, dir := range [...]string{"/proc", "/sys", "/dev"} {
+		if abs == dir || strings.HasPrefix(abs, dir+"/") {
+			return !strings.HasPrefix(abs, "/dev/shm/") && abs != "/dev/shm"
+		}
+	}
+	return false
+}
+
+// BoundName returns the name that a bind gave to a socket in the file system: a
+// relative one begins at the working directory (unix(7)).
+func BoundName(ev *event.Event) (string, bool) {
+	const unix = 1 // AF_UNIX
+	b := ev.BufArg(1)
+	if ev.Op != event.OpBind || !ev.OK() || b == nil || len(b.Inline) < 3 || binary.LittleEndian.Uint16(b.Inline) != unix {
+		return "", false
+	}
+	name := CString(b.Inline[2:])
+	return name, name != "" // an abstract address begins with a NUL
+}

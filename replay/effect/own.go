@@ -1,0 +1,35 @@
+package effect
+
+import (
+	"iotape/event"
+	"iotape/tree"
+)
+
+// Runs reports whether pages were read to be executed: they are not part of the tree.
+func Runs(ev *event.Event) bool {
+	return ev.Op == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0
+}
+
+// OwnFile reports whether a descriptor that was open at the start is to be opened by
+// the replay: one that the program itself had opened, of a file or directory that
+// still had a name. All others are the program's surroundings.
+//
+// Two files that had one name, one after the other, cannot both be made; the first
+// one has it.
+func OwnFile(ev *event.Event, taken map[string]Inode) bool {
+	if ev.Kind != event.Inherited || ev.Args[0] != event.OwnFile || len(ev.Files) == 0 {
+		return false
+	}
+	f := &ev.Files[0]
+	if !f.Known || f.Nlink == 0 || f.Path == "" || f.Path[0] != '/' || Virtual(f.Path) {
+		return false
+	}
+	if t := TypeOf(f.Mode); t != tree.File && t != tree.Dir {
+		return false
+	}
+	if id, ok := taken[f.Path]; ok && id != InodeOf(f) {
+		return false
+	}
+	taken[f.Path] = InodeOf(f)
+	return true
+}

@@ -1,0 +1,159 @@
+package feed
+
+import (
+	"fmt"
+	"strings"
+
+	"iotape/event"
+	"iotape/posix"
+	"iotape/replay/effect"
+	"iotape/replay/settle"
+	"iotape/trace"
+)
+
+// State is what the thread of an event has around it, as the tape tells.
+type State struct {
+	Umask     uint32
+	Cwd       uint64         // identity of the working directory before it
+	SharedCwd bool           // other threads have the same working directory, and go with it
+	CwdAfter  uint64         // and after it
+	Released  []event.OpenID // open files that ended with it
+	Second    event.OpenID   // the source of FICLONE, which is passed as a number
+	// Through are the open files that path arguments go through, as in
+	// /proc/self/fd/7; 0 where none is known.
+	Through [event.MaxArgs]event.OpenID
+	// Doubt says what of the result no order of the calls explains.
+	Doubt settle.Doubt
+}
+
+// Reader reads a tape's events in settled order. It is used by one goroutine.
+type Reader struct {
+	events  *trace.EventReader
+	model   *posix.Model
+	stage   *settle.Stage
+	states  []State // of the last events, by number
+	renames Renames
+}
+
+// kept is how many events' states are kept: settling holds back fewer. It is a power of
+// two.
+const kept = 2 * settle.DefaultMaxWindow
+
+// NewReader returns a reader at the first event. arch is the recording's; names are
+// renamed.
+func NewReader(t *trace.Tape, arch event.Arch, renames Renames) *Reader {
+	r := &Reader{renames: renames, events: t.NewEventReader(), model: posix.New(), states: make([]State, kept)}
+	r.stage = settle.New(r.next, &settle.Options{Arch: arch, Content: t.Content})
+	return r
+}
+
+// Next puts the next event into ev, whose memory it takes in exchange, and returns the
+// state around it. Both, but for strings, are valid until the next call. It returns
+// io.EOF at the end.
+func (r *Reader) Next(ev *event.Event) (*State, error) {
+	if err := r.stage.Next(ev); err != nil {
+		return nil, err
+	}
+	s := &r.states[ev.Seq%kept]
+	s.Doubt = r.stage.Doubt()
+	return s, nil
+}
+
+// next reads an event in the tape's order, and lets the model go on.
+func (r *Reader) next(ev *event.Event) error {
+	if err := r.events.Next(ev); err != nil {
+		return err
+	}
+	if err := arguments(ev); err != nil {
+		return err
+	}
+	s := &r.states[ev.Seq%kept]
+	th := r.model.Thread(ev.PID, ev.TID)
+	s.Umask, s.Cwd = th.FS.Umask, th.FS.CwdID
+	s.Second, s.Through = 0, [event.MaxArgs]event.OpenID{}
+	if ev.Op == event.OpBind {
+		bound(th, ev)
+	} else if ev.Op == event.OpMsync {
+		synced(th, ev)
+	} else if len(ev.Paths) > 0 || ev.Op == event.OpIoctl {
+		s.look(th, ev)
+	}
+	s.Released = append(s.Released[:0], r.model.Apply(ev)...)
+	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
+	if len(r.renames) > 0 {
+		r.renames.event(ev)
+	}
+	return nil
+}
+
+// maxAbs is how long an absolute name may be, in bytes, to be followed name by name.
+const maxAbs = 4 * event.MaxPath
+
+// arguments reports whether an event has something of an argument that its call does
+// not have.
+func arguments(ev *event.Event) error {
+	most := event.MaxArgs
+	if ev.Kind == event.Call && ev.Op != event.OpUnknown {
+		most = len(ev.Spec().Args)
+	}
+	wrong := func(what string, arg int8) error {
+		return fmt.Errorf("event %d: %v with a %s of argument %d: %w", ev.Seq, ev.Op, what, arg, trace.ErrCorrupt)
+	}
+	for i := range ev.Files {
+		if a := int(ev.Files[i].Arg); a < event.MemoryArg || a >= event.MaxArgs {
+			return wrong("descriptor", ev.Files[i].Arg)
+		}
+	}
+	for i := range ev.Paths {
+		if a := int(ev.Paths[i].Arg); a < 0 || a >= max(most, 1) {
+			return wrong("path", ev.Paths[i].Arg)
+		}
+		if n := len(ev.Paths[i].Raw); n > event.MaxPath {
+			return fmt.Errorf("event %d: %v with a path of %d bytes, at most %d: %w", ev.Seq, ev.Op, n, event.MaxPath, trace.ErrCorrupt)
+		}
+		if len(ev.Paths[i].Abs) > maxAbs {
+			ev.Paths[i].Abs = "" // as one that could not be resolved
+		}
+	}
+	for i := range ev.Bufs {
+		if ev.Bufs[i].Arg < 0 {
+			return wrong("buffer", ev.Bufs[i].Arg)
+		}
+	}
+	return nil
+}
+
+// bound gives the event of a bind, which made a name for a socket, that name as a path:
+// of its second argument, the address.
+func bound(th *posix.Thread, ev *event.Event) {
+	if name, ok := effect.BoundName(ev); ok {
+		ev.Paths = append(ev.Paths[:0], event.Path{Arg: 1, Raw: name, Abs: th.Abs(event.AtFDCWD, name)})
+	}
+}
+
+// synced gives an msync the file that is mapped where it begins, as its first argument.
+func synced(th *posix.Thread, ev *event.Event) {
+	if o := th.Space.At(ev.Args[0]); o != nil {
+		ev.Files = append(ev.Files[:0], event.File{Arg: 0, FD: -1, Open: o.ID, Dev: o.Dev, Ino: o.Ino, Mode: o.Mode, Path: o.Path, Known: o.Ino != 0})
+	}
+}
+
+// look finds the descriptors that an event names without having them as arguments.
+func (s *State) look(th *posix.Thread, ev *event.Event) {
+	for i := range ev.Paths {
+		p := &ev.Paths[i]
+		if p.Arg < 0 || !strings.HasPrefix(p.Raw, "/proc/") && !strings.HasPrefix(p.Raw, "/dev/fd/") {
+			continue
+		}
+		if fd, _, ok := posix.DescriptorPath(p.Raw, ev.PID); ok {
+			if d := th.Table.Lookup(fd); d != nil {
+				s.Through[p.Arg] = d.Open.ID
+			}
+		}
+	}
+	if ev.Op == event.OpIoctl && ev.Args[1] == effect.FiClone {
+		if d := th.Table.Lookup(int32(ev.Args[2])); d != nil {
+			s.Second = d.Open.ID
+		}
+	}
+}

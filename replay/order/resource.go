@@ -1,0 +1,100 @@
+package order
+
+// Ref names a task: it is the Pos-th, from 1, of those that slot Slot does one after
+// the other.
+type Ref struct {
+	Slot uint32
+	Pos  uint64
+}
+
+// access is what a task does with a resource.
+type access uint8
+
+const (
+	look   access = iota // commutes with looks
+	update               // commutes with updates
+	change               // commutes with nothing
+)
+
+// resource is something that tasks look at and change. The zero value was never
+// touched.
+type resource struct {
+	kind access // of cur
+	cur  []Ref  // the present phase: the last task of each slot in it
+	prev []Ref  // the one before
+}
+
+// touch makes the task that is being placed wait for the phase before its own, and
+// one of its own phase.
+func (r *resource) touch(o *Order, a access) {
+	if len(r.cur) > 0 && (a == change || a != r.kind) {
+		r.prev, r.cur = r.cur, r.prev[:0]
+	}
+	r.kind = a
+	o.waitAll(r.prev)
+	r.cur = latest(r.cur, o.self)
+}
+
+// release is a change that waits for looks alone. Locks are given back so: whoever was
+// granted one while the call that gave it back had not returned stands before it in a
+// tape, and waits for it nevertheless.
+func (r *resource) release(o *Order) {
+	if len(r.cur) > 0 {
+		r.prev, r.cur = r.cur, r.prev[:0]
+	}
+	if r.kind == look {
+		o.waitAll(r.prev)
+	}
+	r.kind = change
+	r.cur = latest(r.cur, o.self)
+}
+
+// awaitChange makes the task wait for what last changed the resource, without being of
+// a phase of it.
+func (r *resource) awaitChange(o *Order) {
+	if len(r.cur) > 0 && r.kind != look {
+		o.waitAll(r.cur)
+	} else {
+		o.waitAll(r.prev)
+	}
+}
+
+// await makes the task wait for all that touched the resource.
+func (r *resource) await(o *Order) {
+	o.waitAll(r.cur)
+	o.waitAll(r.prev)
+}
+
+// done reports whether nobody need wait for the resource any more: whether
+// all that touched it are done.
+func (r *resource) done(o *Order) bool { return o.allDone(r.cur) && o.allDone(r.prev) }
+
+// since makes the resource one that tasks changed before anything is known of it.
+func (r *resource) since(refs ...Ref) {
+	r.kind, r.cur, r.prev = change, append(r.cur[:0], refs...), r.prev[:0]
+}
+
+// absorb adds what touched another resource, which turned out to be the same.
+func (r *resource) absorb(other *resource) {
+	if len(other.cur) == 0 {
+		return
+	}
+	r.kind = change
+	for _, ref := range other.cur {
+		r.cur = latest(r.cur, ref)
+	}
+	for _, ref := range other.prev {
+		r.cur = latest(r.cur, ref)
+	}
+}
+
+// latest adds a task to a list that has the last one of each slot.
+func latest(refs []Ref, r Ref) []Ref {
+	for i := range refs {
+		if refs[i].Slot == r.Slot {
+			refs[i].Pos = max(refs[i].Pos, r.Pos)
+			return refs
+		}
+	}
+	return append(refs, r)
+}

@@ -1,0 +1,630 @@
+package order
+
+import (
+	"syscall"
+
+	"iotape/event"
+	"iotape/replay/effect"
+)
+
+// uses goes through the resources of what a task does.
+func (o *Order) uses(ev *event.Event) {
+	if o.names > o.enough {
+		o.forget()
+		o.enough = max(maxNames, 2*o.names) // of those that are left all may be waited for
+	}
+	switch ev.Kind {
+	case event.Started:
+		if len(ev.Paths) > 0 {
+			if n := o.find(ev.Paths[0].Abs, true); n != nil {
+				n.what.touch(o, look)
+			}
+		}
+	case event.Inherited:
+		if len(ev.Files) > 0 {
+			o.opened(ev, &ev.Files[0])
+		}
+	case event.Call:
+		o.everyone.pass(o, ev)
+		if int(ev.Op) < len(table) && table[ev.Op] != nil {
+			table[ev.Op](o, ev)
+		} else if len(ev.Paths) > 0 {
+			o.named(ev, 0, effect.FollowsLast(ev))
+		}
+	}
+}
+
+// table has what a call uses, by operation. Calls that are not in it use the names that
+// they pass.
+var table [event.NumOps]func(*Order, *event.Event)
+
+func init() {
+	for _, row := range []struct {
+		use func(*Order, *event.Event)
+		ops []event.Op
+	}{
+		{(*Order).reads, []event.Op{event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2, event.OpMmapPread}},
+		{(*Order).writes, []event.Op{event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite}},
+		{(*Order).copies, []event.Op{event.OpSendfile, event.OpCopyFileRange, event.OpSplice}},
+		{(*Order).seeks, []event.Op{event.OpLseek}},
+		{(*Order).truncates, []event.Op{event.OpTruncate, event.OpFtruncate}},
+		{(*Order).allocates, []event.Op{event.OpFallocate}},
+		{(*Order).syncs, []event.Op{event.OpFsync, event.OpFdatasync, event.OpSyncFileRange, event.OpMsync}},
+		{(*Order).syncsAll, []event.Op{event.OpSync, event.OpSyncfs}},
+		{(*Order).advises, []event.Op{event.OpFadvise64, event.OpReadahead}},
+		{(*Order).opensName, []event.Op{event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat}},
+		{(*Order).looks, []event.Op{event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx, event.OpAccess, event.OpFaccessat,
+			event.OpFaccessat2, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr, event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr}},
+		{(*Order).setsAttributes, []event.Op{event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpChown, event.OpFchown, event.OpLchown,
+			event.OpFchownat, event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr,
+			event.OpUtime, event.OpUtimes, event.OpFutimesat, event.OpUtimensat}},
+		{(*Order).makes, []event.Op{event.OpMkdir, event.OpMkdirat, event.OpMknod, event.OpMknodat, event.OpSymlink, event.OpSymlinkat, event.OpBind}},
+		{(*Order).linksName, []event.Op{event.OpLink, event.OpLinkat}},
+		{(*Order).removes, []event.Op{event.OpUnlink, event.OpUnlinkat, event.OpRmdir}},
+		{(*Order).renames, []event.Op{event.OpRename, event.OpRenameat, event.OpRenameat2}},
+		{(*Order).lists, []event.Op{event.OpGetdents, event.OpGetdents64}},
+		{(*Order).locks, []event.Op{event.OpFlock}},
+		{(*Order).controls, []event.Op{event.OpFcntl}},
+		{(*Order).clones, []event.Op{event.OpIoctl}},
+	} {
+		for _, op := range row.ops {
+			table[op] = row.use
+		}
+	}
+}
+
+// named is a look at the name that a path argument stands for. It returns it, nil if
+// there is none.
+func (o *Order) named(ev *event.Event, i int, follow bool) *name {
+	if i >= len(ev.Paths) {
+		return nil
+	}
+	n := o.find(ev.Paths[i].Abs, follow)
+	if n != nil {
+		n.what.touch(o, look)
+	}
+	return n
+}
+
+// path returns the name of a path argument without touching it.
+func (o *Order) path(ev *event.Event, i int, follow bool) *name {
+	if i >= len(ev.Paths) {
+		return nil
+	}
+	return o.find(ev.Paths[i].Abs, follow)
+}
+
+// isFile notes which file a name stands for. The two may have been used as if they
+// were different ones.
+func (n *name) isFile(o *Order, id effect.Inode) *file {
+	if id.Ino == 0 {
+		return n.file
+	}
+	f := o.byInode(id)
+	if n.file != nil {
+		n.file = n.file.real()
+	}
+	if old := n.file; old != nil && old != f {
+		if old.last != 0 || old.alone == shared {
+			old, f := old.share(), f.share()
+			for _, which := range [...]func(*file) *resource{whole, size, attr, links, locks} {
+				which(f).absorb(which(old))
+			}
+		}
+		if old.id.Ino == 0 { // all its names are names of this one
+			old.same, f.names = f, f.names+old.names-1
+		} else {
+			old.names--
+		}
+	}
+	if n.file != f {
+		f.names++
+	}
+	n.file = f
+	return f
+}
+
+func whole(f *file) *resource { return &f.whole }
+
+// known returns the file that a name stands for, one that nothing is known of if
+// nobody said.
+func (n *name) known() *file {
+	if n.file == nil {
+		n.file = &file{names: 1}
+	}
+	n.file = n.file.real()
+	return n.file
+}
+
+// subject returns the file that a call is about, by descriptor or by name; the name
+// is looked at.
+func (o *Order) subject(ev *event.Event) (*file, *name) {
+	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || ev.FileArg(0) == nil) {
+		n := o.named(ev, 0, effect.FollowsLast(ev))
+		if n == nil {
+			return nil, nil
+		}
+		return n.known(), n
+	}
+	return o.fileOf(ev.FileArg(0)), nil
+}
+
+// reads is a read of a range. Where it ends early, the size counts too.
+func (o *Order) reads(ev *event.Event) {
+	fd := ev.FileArg(0)
+	f := o.fileOf(fd)
+	if o.piped(ev, fd) || f == nil {
+		return
+	}
+	if usesPosition(ev) {
+		if p := o.openOf(fd); p != nil {
+			p.pos.touch(o, change)
+		}
+	}
+	if !ev.OK() || ev.Offset < 0 {
+		f.everything(o)
+		return
+	}
+	if ev.Ret > 0 {
+		f.content(o, look, ev.Offset, ev.Offset+ev.Ret)
+	}
+	switch {
+	case ev.Ret < ev.Count:
+		f.touch(o, size, look)
+	case ev.Offset+ev.Ret > f.safe && f.alone == shared:
+		f.size.awaitChange(o) // what it read is there because somebody wrote behind it
+	}
+}
+
+// writes is a write of a range, which may move the end of the file.
+func (o *Order) writes(ev *event.Event) {
+	fd := ev.FileArg(0)
+	f := o.fileOf(fd)
+	if o.piped(ev, fd) || f == nil {
+		return
+	}
+	if usesPosition(ev) {
+		if p := o.openOf(fd); p != nil {
+			p.pos.touch(o, change)
+		}
+	}
+	if fd.Flags&effect.OAppend != 0 {
+		f.touch(o, size, change)
+	}
+	f.sync.pass(o, ev)
+	if !ev.OK() || ev.Offset < 0 {
+		f.everything(o)
+		return
+	}
+	end := ev.Offset + ev.Ret
+	if ev.Ret > 0 {
+		f.content(o, change, ev.Offset, end)
+	}
+	if end > f.least || !fd.Known || fd.Size <= end {
+		f.least = max(f.least, end)
+		f.touch(o, size, update)
+	}
+}
+
+// copies moves bytes between two files within the kernel.
+func (o *Order) copies(ev *event.Event) {
+	src, dst := effect.CopySides(ev.Op)
+	in, out := ev.FileArg(src), ev.FileArg(dst)
+	if from := o.fileOf(in); from != nil && !o.pipe(in) {
+		if p := o.openOf(in); p != nil {
+			p.pos.touch(o, change)
+		}
+		at := effect.SourceOffset(ev)
+		if ev.OK() && ev.Ret > 0 && at >= 0 {
+			from.content(o, look, at, at+ev.Ret)
+		} else {
+			from.everything(o)
+		}
+		if ev.Ret < ev.Count {
+			from.touch(o, size, look)
+		}
+	}
+	if to := o.fileOf(out); to != nil && !o.pipe(out) {
+		if p := o.openOf(out); p != nil {
+			p.pos.touch(o, change)
+		}
+		at := effect.TargetOffset(ev)
+		if ev.OK() && at >= 0 {
+			to.content(o, change, at, at+max(ev.Ret, 1))
+		} else {
+			to.everything(o)
+		}
+		to.least, to.safe = 0, 0
+		to.touch(o, size, change)
+	}
+}
+
+func (o *Order) seeks(ev *event.Event) {
+	const set, cur, end = 0, 1, 2
+	fd := ev.FileArg(0)
+	if p := o.openOf(fd); p != nil {
+		p.pos.touch(o, change)
+	}
+	f := o.fileOf(fd)
+	switch {
+	case f == nil || ev.Args[2] == set || ev.Args[2] == cur:
+	case ev.Args[2] == end:
+		f.touch(o, size, look)
+	default: // data and holes
+		f.everything(o)
+	}
+}
+
+func (o *Order) truncates(ev *event.Event) {
+	f, _ := o.subject(ev)
+	o.resized(f, ev)
+}
+
+// resized is a change of the size and of what is beyond.
+func (o *Order) resized(f *file, ev *event.Event) {
+	if f != nil {
+		f.least, f.safe = 0, 0
+		f.sync.pass(o, ev)
+		f.everything(o)
+		f.touch(o, size, change)
+	}
+}
+
+func (o *Order) allocates(ev *event.Event) { o.resized(o.fileOf(ev.FileArg(0)), ev) }
+
+func (o *Order) advises(ev *event.Event) {}
+
+// syncs waits for what was written before. What was written while it ran need not wait
+// for it.
+func (o *Order) syncs(ev *event.Event) {
+	f := o.fileOf(ev.FileArg(0))
+	if f == nil {
+		return
+	}
+	if f.alone != shared {
+		if f.alone != 0 && f.alone != o.self.Slot+1 {
+			o.wait(Ref{f.alone - 1, f.last})
+		}
+	} else {
+		f.whole.await(o)
+		f.size.await(o)
+		f.attr.await(o)
+	}
+	f.sync = syncPoint{o.self, ev.Exit}
+}
+
+func (o *Order) syncsAll(ev *event.Event) {
+	o.awaitEveryone()
+	o.everyone = syncPoint{o.self, ev.Exit}
+}
+
+// opensName is an open by name, which may make the file or empty it.
+func (o *Order) opensName(ev *event.Event) {
+	fd := ev.FileArg(event.ResultArg)
+	flags := effect.OpenFlags(ev)
+	temporary := flags&effect.OTmpfile == effect.OTmpfile
+	follow := flags&(effect.ONoFollow) == 0 && flags&(effect.OCreat|effect.OExcl) != effect.OCreat|effect.OExcl
+	switch n := o.path(ev, 0, follow); {
+	case n == nil:
+	case temporary || flags&effect.OCreat == 0 || !ev.OK() && ev.Errno != syscall.EEXIST && !canMake(ev.Errno):
+		n.what.touch(o, look)
+	case !ev.OK():
+		n.what.touch(o, look)
+		if n.parent != nil && ev.Errno != syscall.EEXIST {
+			n.parent.list.touch(o, update)
+		}
+	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && (fd.Size+int64(fd.Nlink) > 1 || n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]):
+		n.what.touch(o, look) // it was there
+	default:
+		n.made(o, o.newFile(fd))
+	}
+	if ev.OK() && fd != nil {
+		o.opened(ev, fd)
+		if f := o.fileOf(fd); f != nil && !temporary {
+			f.touch(o, attr, look)
+			if flags&effect.OTrunc != 0 {
+				o.resized(f, ev)
+			}
+		}
+	}
+}
+
+// canMake reports whether an open with O_CREAT failed for what it found where it was to
+// make a file.
+func canMake(e syscall.Errno) bool { return e == syscall.ENOSPC || e == syscall.EDQUOT }
+
+// newFile returns the file that a task makes.
+func (o *Order) newFile(fd *event.File) *file {
+	f := &file{names: 1}
+	if fd != nil && fd.Known && fd.Ino != 0 {
+		f.id = effect.InodeOf(fd)
+		o.files[f.id] = f
+	}
+	return f
+}
+
+// opened notes what a new open file is of.
+func (o *Order) opened(ev *event.Event, fd *event.File) {
+	p := &open{file: o.inode(fd)}
+	if fd.Path != "" && fd.Path[0] == '/' {
+		const dir, mask = 0o040000, 0o170000
+		if n := o.lookup(fd.Path, true, nil); n != nil {
+			if fd.Known && fd.Mode&mask == dir {
+				p.dir = n
+			}
+			if fd.Known && fd.Nlink > 0 && effect.OpenFlags(ev)&effect.OTmpfile != effect.OTmpfile {
+				p.file = n.isFile(o, effect.InodeOf(fd))
+			} else if p.file == nil {
+				p.file = n.known()
+			}
+		}
+	}
+	if p.file != nil && fd.Known && p.file.alone == 0 {
+		p.file.least, p.file.safe = fd.Size, fd.Size // nobody has cut it yet
+	}
+	if fd.Open != 0 {
+		o.opens[fd.Open] = p
+	}
+}
+
+// looks is a look at attributes.
+func (o *Order) looks(ev *event.Event) {
+	f, n := o.subject(ev)
+	if st, ok := effect.DecodeStat(ev, event.AMD64); ok && ev.OK() {
+		id := effect.Inode{Dev: st.Dev, Ino: st.Ino}
+		if fd := ev.FileArg(0); n == nil && fd != nil && fd.Known && fd.Ino == st.Ino && fd.Dev != st.Dev {
+			o.devices[st.Dev] = fd.Dev // of a subvolume: btrfs tells another one of descriptors
+		}
+		if dev, ok := o.devices[st.Dev]; ok {
+			id.Dev = dev
+		}
+		if n != nil {
+			f = n.isFile(o, id)
+		}
+	}
+	if f == nil || !ev.OK() {
+		return
+	}
+	f.touch(o, attr, look)
+	switch ev.Op {
+	case event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx:
+		f.touch(o, size, look)
+		f.touch(o, links, look)
+	}
+}
+
+// setsAttributes is a change of attributes; of a directory's, with consequences for all
+// that is in it.
+func (o *Order) setsAttributes(ev *event.Event) {
+	f, n := o.subject(ev)
+	if f != nil {
+		f.touch(o, attr, change)
+	}
+	if n != nil && len(n.kids) > 0 {
+		n.what.touch(o, change)
+		n.below(o)
+	}
+}
+
+func (o *Order) makes(ev *event.Event) {
+	n := o.path(ev, 0, false)
+	switch {
+	case n == nil:
+	case !ev.OK():
+		n.what.touch(o, look)
+	default:
+		n.made(o, o.newFile(nil))
+		if ev.Op == event.OpSymlink || ev.Op == event.OpSymlinkat {
+			if b := ev.BufArg(0); b != nil {
+				n.target = effect.CString(b.Inline)
+				o.moved++
+			}
+		}
+	}
+}
+
+func (o *Order) linksName(ev *event.Event) {
+	from, to := o.named(ev, 0, ev.Op == event.OpLinkat && effect.FollowsLast(ev)), o.path(ev, 1, false)
+	if !ev.OK() {
+		if to != nil {
+			to.what.touch(o, look)
+		}
+		return
+	}
+	var f *file
+	if from != nil {
+		f = from.known()
+	} else if f = o.fileOf(ev.FileArg(0)); f == nil {
+		f = &file{}
+	}
+	f.touch(o, links, update)
+	if to != nil {
+		f.names++
+		to.made(o, f)
+		if from != nil && from.target != "" {
+			to.target = from.target
+			o.moved++
+		}
+	}
+}
+
+func (o *Order) removes(ev *event.Event) {
+	n := o.path(ev, 0, false)
+	if n == nil {
+		return
+	}
+	if !ev.OK() {
+		n.what.touch(o, look)
+		n.list.touch(o, look) // it may not have been empty
+		return
+	}
+	if n.file != nil {
+		n.file.touch(o, links, update)
+		n.file.names--
+	}
+	n.gone(o)
+}
+
+func (o *Order) renames(ev *event.Event) {
+	const exchange = 2
+	from, to := o.path(ev, 0, false), o.path(ev, 1, false)
+	switch {
+	case !ev.OK():
+		for _, n := range [...]*name{from, to} {
+			if n != nil {
+				n.what.touch(o, look)
+				n.list.touch(o, look)
+			}
+		}
+	case from == nil && to == nil || from == to:
+	case from == nil:
+		to.gone(o)
+		to.file = nil
+	case to == nil:
+		from.gone(o)
+	case from.within(to) || to.within(from):
+		// Of a trace that is not true.
+		from.changed(o)
+		to.changed(o)
+	case ev.Op == event.OpRenameat2 && ev.Args[4]&exchange != 0:
+		from.changed(o)
+		to.changed(o)
+		from.swap(o, to)
+	default:
+		from.changed(o)
+		to.changed(o)
+		if to.file != nil && to.file != from.file {
+			to.file.touch(o, links, update)
+			to.file.names--
+		}
+		from.move(o, to)
+	}
+}
+
+// lists is a look at the names in a directory, going on from where the last one ended.
+func (o *Order) lists(ev *event.Event) {
+	fd := ev.FileArg(0)
+	p := o.openOf(fd)
+	if p == nil {
+		return
+	}
+	p.pos.touch(o, change)
+	if p.dir == nil && fd.Path != "" && fd.Path[0] == '/' {
+		p.dir = o.lookup(fd.Path, true, nil)
+	}
+	if p.dir != nil {
+		p.dir.list.touch(o, look)
+	}
+}
+
+// locks takes or gives back a lock on a whole file.
+func (o *Order) locks(ev *event.Event) {
+	f := o.fileOf(ev.FileArg(0))
+	if f == nil {
+		return
+	}
+	f.locked = true
+	if ev.OK() && unlocks(ev) {
+		if f = f.use(o, change); f != nil {
+			f.locks.release(o)
+		}
+	} else if ev.OK() {
+		f.touch(o, locks, change)
+	} else {
+		f.touch(o, locks, look)
+	}
+}
+
+// unlocks reports whether a call gives a lock back.
+func unlocks(ev *event.Event) bool {
+	const unlock, none = 8, 2 // LOCK_UN, F_UNLCK
+	if ev.Op == event.OpFlock {
+		return ev.Args[1]&unlock != 0
+	}
+	b := ev.BufArg(2)
+	return b != nil && len(b.Inline) >= 2 && b.Inline[0] == none
+}
+
+// controls is fcntl: locks on ranges, and flags.
+func (o *Order) controls(ev *event.Event) {
+	const getFL, setFL, getLk, setLk, setLkw, ofdGetLk, ofdSetLk, ofdSetLkw = 3, 4, 5, 6, 7, 36, 37, 38
+	fd := ev.FileArg(0)
+	switch ev.Args[1] {
+	case getFL:
+		if p := o.openOf(fd); p != nil {
+			p.pos.touch(o, look)
+		}
+	case setFL:
+		if p := o.openOf(fd); p != nil {
+			p.pos.touch(o, change)
+		}
+	case setLk, setLkw, ofdSetLk, ofdSetLkw:
+		o.locks(ev)
+	case getLk, ofdGetLk:
+		if f := o.fileOf(fd); f != nil {
+			f.touch(o, locks, look)
+		}
+	}
+}
+
+// clones makes a file share another's content.
+func (o *Order) clones(ev *event.Event) {
+	to := o.fileOf(ev.FileArg(0))
+	o.resized(to, ev)
+	for i := range ev.Files {
+		if from := o.fileOf(&ev.Files[i]); from != nil && from != to {
+			from.everything(o)
+		}
+	}
+}
+
+// usesPosition reports whether a call goes on from the open file's position.
+func usesPosition(ev *event.Event) bool {
+	switch ev.Op {
+	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
+		return true
+	case event.OpPreadv2, event.OpPwritev2:
+		return int64(ev.Args[3]) == -1
+	}
+	return false
+}
+
+const (
+	typeMask = 0o170000
+	fifo     = 0o010000
+)
+
+func (o *Order) pipe(fd *event.File) bool { return fd != nil && fd.Known && fd.Mode&typeMask == fifo }
+
+// piped orders what goes through a pipe: a read waits for the writes of its bytes. It
+// reports whether the call is of a pipe.
+func (o *Order) piped(ev *event.Event, fd *event.File) bool {
+	if !o.pipe(fd) {
+		return false
+	}
+	if !ev.OK() {
+		return true
+	}
+	p := o.pipes[effect.InodeOf(fd)]
+	if p == nil {
+		p = &pipe{}
+		o.pipes[effect.InodeOf(fd)] = p
+	}
+	switch ev.Op {
+	case event.OpWrite, event.OpWritev:
+		p.wrote += ev.Ret
+		p.writes = append(p.writes, written{p.wrote, o.self})
+	case event.OpRead, event.OpReadv:
+		p.read += ev.Ret
+		k := 0
+		for k < len(p.writes) && p.writes[k].end <= p.read {
+			o.wait(p.writes[k].by)
+			k++
+		}
+		if k < len(p.writes) && ev.Ret > 0 {
+			o.wait(p.writes[k].by)
+		}
+		p.writes = append(p.writes[:0], p.writes[k:]...)
+	}
+	return true
+}

@@ -1,0 +1,6 @@
+// Package queue makes single requests through the kernel's asynchronous interfaces, and
+// waits for them: io_uring(7) and Linux AIO (io_submit(2)). A replay that is asked to
+// repeat requests as such uses one of each for every thread.
+//
+// It knows nothing of events.
+package queue

@@ -1,0 +1,142 @@
+package settle
+
+import (
+	"hash/maphash"
+	"syscall"
+
+	"iotape/event"
+)
+
+// attribute is an extended attribute of a file. The value of its cell is absent, or says
+// what the attribute's value is.
+type attribute struct {
+	file int32
+	name uint64 // its hash
+}
+
+var attributeSeed = maphash.MakeSeed()
+
+// permissions are the bits of a mode that chmod changes.
+const permissions = 0o7777
+
+// findAttribute is of calls on a file's mode or an extended attribute, of a descriptor or
+// of a name.
+func (st *Stage) findAttribute(ev *event.Event, s *subject) bool {
+	if s.file < 0 {
+		return s.names[0] >= 0
+	}
+	f := &st.state.files[s.file]
+	mode := 1
+	switch s.op {
+	case event.OpFchmodat, event.OpFchmodat2:
+		mode = 2
+		fallthrough
+	case event.OpChmod, event.OpFchmod:
+		if f.mode < 0 {
+			f.mode = st.state.newCell()
+			st.state.more = true
+		}
+		s.attr, s.value = f.mode, int64(ev.Args[mode]&permissions)
+		return true
+	}
+	name := ev.BufArg(1)
+	if name == nil {
+		return s.names[0] >= 0
+	}
+	key := attribute{s.file, maphash.Bytes(attributeSeed, name.Inline)}
+	c, ok := st.state.byAttr[key]
+	if !ok {
+		if len(st.state.byAttr) > maxKnown/8 {
+			clear(st.state.byAttr)
+		}
+		c = st.state.newCell()
+		st.state.byAttr[key] = c
+	}
+	s.attr = c
+	if b := ev.BufArg(2); b != nil && len(b.Refs) == 0 && int64(len(b.Inline)) == b.Len && (s.sets() || int64(len(b.Inline)) == ev.Ret) {
+		s.value = int64(maphash.Bytes(attributeSeed, b.Inline)&(1<<55-1) | 1)
+	}
+	return true
+}
+
+// sets and removes report whether an extended attribute is given a value, or taken away.
+func (s *subject) sets() bool {
+	return s.op == event.OpSetxattr || s.op == event.OpLsetxattr || s.op == event.OpFsetxattr
+}
+
+func (s *subject) removes() bool {
+	return s.op == event.OpRemovexattr || s.op == event.OpLremovexattr || s.op == event.OpFremovexattr
+}
+
+// changesMode reports whether the call is a chmod.
+func (s *subject) changesMode() bool {
+	switch s.op {
+	case event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2:
+		return true
+	}
+	return false
+}
+
+// attribute explains a call on a file's mode or an extended attribute.
+func (s *state) attribute(ev *event.Event, sub *subject) bool {
+	if sub.names[0] >= 0 {
+		if ev.Errno == syscall.ENOENT {
+			return s.missing(ev, sub)
+		}
+		if n := s.resolve(sub.names[0], sub.follow); ev.Errno == 0 && n >= 0 && !s.there(n, kindUnknown) {
+			return false
+		}
+	}
+	if sub.attr < 0 {
+		return true
+	}
+	const create, replace = 1, 2
+	v := s.get(sub.attr)
+	switch {
+	case ev.Errno == 0 && sub.changesMode():
+		s.set(sub.attr, sub.value)
+	case ev.Errno == syscall.ENODATA:
+		return s.is(sub.attr, absent, DoubtResult)
+	case ev.Errno == syscall.EEXIST:
+		return s.present(v)
+	case ev.Errno != 0:
+	case sub.sets():
+		if ev.Args[4]&create != 0 && !s.is(sub.attr, absent, DoubtResult) || ev.Args[4]&replace != 0 && !s.present(v) {
+			return false
+		}
+		s.set(sub.attr, sub.value)
+	case sub.removes():
+		if !s.present(v) {
+			return false
+		}
+		s.set(sub.attr, absent)
+	case sub.value == unknown:
+		return s.present(v)
+	default:
+		return s.is(sub.attr, sub.value, DoubtContent)
+	}
+	return true
+}
+
+// present reports whether an attribute with a value can be there.
+func (s *state) present(v int64) bool {
+	return v != absent || s.mode == believe || s.overlooks(DoubtResult)
+}
+
+// permits reports whether a file can have the permissions that stat told.
+func (s *state) permits(sub *subject) bool {
+	if sub.file < 0 || sub.mode < 0 || s.files[sub.file].mode < 0 {
+		return true
+	}
+	return s.is(s.files[sub.file].mode, sub.mode, DoubtMode)
+}
+
+// attribute notes what a call on an attribute concerns.
+func (t *toucher) attribute(ev *event.Event, s *subject) {
+	h := looks
+	if ev.Errno == 0 && (s.changesMode() || s.sets() || s.removes()) {
+		h = changes
+	}
+	t.touch(s.attr, h)
+	t.name(s.names[0], looks, s.follow, false)
+}

@@ -1,0 +1,110 @@
+package settle_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"iotape/event"
+	"iotape/internal/testenv"
+	"iotape/replay/settle"
+	"iotape/trace"
+	"iotape/workload"
+)
+
+// TestContend records four threads that race for the same names and files, and makes
+// their calls again one after the other, on a real file system: in the tape's order, and
+// in the settled one, in which all results are to agree.
+//
+// Some calls take effect in two steps (see the package's page). No order explains what
+// others see between them: such recordings are made again.
+func TestContend(t *testing.T) {
+	testenv.Short(t, "records and replays a program")
+	testenv.NeedProgram(t, "gcc")
+	testenv.NeedBPF(t)
+	iotape := testenv.Iotape(t)
+	for range 6 {
+		if recordContend(t, iotape, t.TempDir()) == 0 && recordContend(t, iotape, shm(t)) == 0 {
+			return
+		}
+	}
+	t.Log("no recording without doubts") // of a machine where threads often stop within calls
+}
+
+// recordContend returns how many calls have a doubt.
+func recordContend(t *testing.T, iotape, dir string) (doubts int) {
+	t.Helper()
+	work, tape := filepath.Join(dir, "work"), filepath.Join(dir, "x.tape")
+	run(t, "mkdir", work)
+	install := filepath.Join(dir, "workload")
+	if err := workload.Install(install); err != nil {
+		t.Fatal(err)
+	}
+	p := workload.Program{Name: "contend"}
+	run(t, p.Command(install, work, workload.Prep)...)
+	run(t, append([]string{iotape, "record", "--backend", "ebpf", "-o", tape, "--"}, p.Command(install, work, workload.Run)...)...)
+	return compareOrders(t, readTape(t, tape), work)
+}
+
+func compareOrders(t *testing.T, tape *trace.Tape, work string) (doubts int) {
+	t.Helper()
+	before := newKernel(t, tape, work, t.TempDir())
+	var ev event.Event
+	for r := tape.NewEventReader(); next(t, r.Next, &ev); {
+		before.do(&ev, false)
+	}
+	after := newKernel(t, tape, work, t.TempDir())
+	last, lastSeq := int64(0), uint64(0)
+	s := settle.New(tape.NewEventReader().Next, &settle.Options{Content: tape.Content})
+	for next(t, s.Next, &ev) {
+		if ev.Exit < last && ev.Seq < lastSeq { // else the tape has it so
+			t.Errorf("event %d stands behind one that was made after its return", ev.Seq)
+		}
+		if ev.Enter > last {
+			last, lastSeq = ev.Enter, ev.Seq
+		}
+		if s.Doubt() != 0 {
+			doubts++
+		}
+		after.do(&ev, s.Doubt() != 0)
+	}
+	t.Logf("%d calls; %d differ in the tape's order, %d in the settled order, where %d have doubts", after.made, len(before.differ), len(after.differ), doubts)
+	if after.made < 3000 {
+		t.Errorf("%d calls made", after.made)
+	}
+	if doubts > after.made/100 || doubts == 0 && len(after.differ) > after.made/1000 { // link takes effect in two steps
+		for _, d := range after.differ {
+			t.Error(d)
+		}
+		t.Errorf("%d doubts, %d of %d calls differ", doubts, len(after.differ), after.made)
+	}
+	return doubts
+}
+
+func next(t *testing.T, f func(*event.Event) error, ev *event.Event) bool {
+	t.Helper()
+	err := f(ev)
+	if err != nil && err != io.EOF {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// shm is a directory on tmpfs.
+func shm(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "settle")
+	if err != nil {
+		t.Skipf("skipped: no /dev/shm: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func run(t *testing.T, argv ...string) {
+	t.Helper()
+	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+}

@@ -1,0 +1,51 @@
+// Package settle puts the events of a tape into an order that explains their results.
+//
+// A tape holds events in the order of their returns. Where calls of two threads
+// overlapped, that need not be the order in which they took effect: an open that
+// returned after an unlink of the same name may have come before it.
+//
+//	tape ─▶ Stage ─▶ planner
+//
+// The order that a Stage gives
+//
+//   - respects real time: a call that had returned when another was made comes before
+//     it, and so do the calls of one thread;
+//   - explains what the calls returned, wherever some such order does: each gets, from a
+//     small model of the files that is done call by call, the errno, sizes, counts and
+//     identities that were recorded;
+//   - is the tape's otherwise. Events move to an earlier place only, and only past
+//     events that they overlap with.
+//
+// What no order explains has a Doubt.
+//
+// # How
+//
+// Events are looked at in windows. Calls that overlap and concern the same piece of
+// state (a cell), which one of them changes, race for it. All calls of the window
+// that concern cells which are raced for make up components, and for each the
+// orders that real time allows are searched depth first, the tape's first. Orders of
+// different components fit together whatever they are (locality: Herlihy and Wing,
+// Linearizability, TOPLAS 1990). All others keep their places.
+//
+// The model knows names (absent, or which file), what is in directories, symbolic
+// links, sizes, permissions, extended attributes and file positions, as far as the trace
+// told; what is unknown may be anything until a call tells. Content is compared where
+// reads and writes of the same bytes overlapped: a read saw what was written last.
+// Numbers of links, access times, listings and locks are not followed.
+//
+// Some calls take effect in more than one step: link looks its file up before it makes
+// the name, an open with O_CREAT follows a link before it makes a file, a long write
+// makes the file longer page by page. Who saw something in between has a Doubt.
+//
+// # Bounds
+//
+// An event is given when a quarter of a window has been seen behind it. If its result
+// contradicts what is known, a call may explain it that took effect before and has not
+// returned: as long as a thread has not been seen since, the window grows, up to
+// Options.MaxWindow events. A call that ends later than that keeps the place of its
+// return. Searches have a budget, after which a result counts as unexplained. What is
+// known of more than 131,072 names or files is forgotten.
+//
+// The package is pure: it sees events and, through Options.Content, the bytes that they
+// moved.
+package settle

@@ -1,0 +1,94 @@
+package skeleton
+
+import (
+	"strings"
+	"syscall"
+
+	"iotape/event"
+	"iotape/replay/effect"
+	"iotape/tree"
+)
+
+// failed learns from a call that failed because of what was there.
+func (in *inference) failed(ev *event.Event) {
+	last := len(ev.Paths) - 1
+	if last < 0 {
+		return
+	}
+	switch ev.Errno {
+	case syscall.ENOENT:
+		// Directories on the way are not made for a name that was not there.
+		in.names.absent(ev.Paths[last].Abs)
+	case syscall.EEXIST:
+		typ := tree.Type(0)
+		if ev.Op == event.OpMkdir || ev.Op == event.OpMkdirat {
+			typ = tree.Dir // nearly always; any type gives the same answer
+		}
+		if c := in.at(ev, last, false); c != nil {
+			in.names.exist(c, typ)
+		}
+	case syscall.EISDIR:
+		if c := in.at(ev, last, true); c != nil {
+			in.names.exist(c, tree.Dir)
+		}
+	case syscall.EINVAL:
+		if ev.Op == event.OpReadlink || ev.Op == event.OpReadlinkat {
+			if c := in.at(ev, 0, false); c != nil { // exists, and is no link
+				in.names.exist(c, 0)
+			}
+		}
+	case syscall.ENOTDIR:
+		if c := in.at(ev, last, true); c != nil && !c.seen {
+			in.names.exist(c, 0)
+		}
+	case syscall.EACCES, syscall.EPERM:
+		if ev.UID != 0 {
+			return // perhaps of a directory on the way
+		}
+		fallthrough
+	case syscall.ENODATA, syscall.ERANGE, syscall.ETXTBSY:
+		if c := in.at(ev, 0, effect.FollowsLast(ev)); c != nil {
+			in.names.exist(c, 0)
+		}
+	case syscall.ELOOP:
+		// A link of which nothing else is known may as well lead to itself.
+		if c := in.at(ev, last, false); c != nil && (!c.seen || c.obj != nil && c.obj.typ == 0 && c.obj.initial) {
+			in.names.exist(c, tree.Symlink).detail().target = c.name
+		}
+	case syscall.ENOTEMPTY:
+		// Of a rename, the directory that was to be replaced.
+		if c := in.at(ev, last, false); c != nil {
+			in.names.exist(c, tree.Dir)
+			in.names.fill(c)
+		}
+	}
+}
+
+// failedPair learns from a rename or link that failed. The kernel looks up the old
+// name, and the directory of the new one, before it can find fault with the two
+// together.
+func (in *inference) failedPair(ev *event.Event) {
+	typ := tree.Type(0)
+	switch ev.Errno {
+	case syscall.EEXIST:
+	case syscall.EISDIR: // a file is not to replace a directory
+		typ = tree.File
+	case syscall.ENOTEMPTY: // nor a directory one that is in use
+		typ = tree.Dir
+	case syscall.EINVAL: // nor to move into itself; other reasons are the arguments'
+		if len(ev.Paths) < 2 || !strings.HasPrefix(ev.Paths[1].Abs, ev.Paths[0].Abs+"/") {
+			return
+		}
+		typ = tree.Dir
+	default:
+		in.failed(ev)
+		return
+	}
+	if from := in.at(ev, 0, ev.Op == event.OpLinkat && effect.FollowsLast(ev)); from != nil {
+		in.names.exist(from, typ)
+	}
+	if to := in.at(ev, 1, false); to != nil {
+		in.names.existAbove(to)
+	}
+	in.failed(ev)
+}
