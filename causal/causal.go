@@ -2,6 +2,7 @@ package causal
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"iotape/event"
@@ -17,10 +18,15 @@ const (
 	Wait                  // ended before it was waited for
 	Wake                  // the waker's last event
 	Bytes                 // wrote what was read
+	Connect               // made the connection that was accepted
+	Lock                  // gave up what was locked
+	Name                  // made, used or removed the name
+	Content               // wrote or read the same bytes of a file
+	numReasons
 )
 
 func (r Reason) String() string {
-	return [...]string{"program", "fork", "wait", "wake", "bytes"}[r]
+	return [...]string{"program", "fork", "wait", "wake", "bytes", "connect", "lock", "name", "content"}[r]
 }
 
 // Edge leads from an event to one that comes after it.
@@ -29,19 +35,51 @@ type Edge struct {
 	Why  Reason
 }
 
+// Line is a thread from its first event to its last. A number that is used again is
+// another line.
+type Line struct {
+	Host     uint32
+	PID, TID uint32
+	Comm     string // of its last event that has one
+}
+
+// none reports whether it is no thread: its events have no order.
+func (l *Line) none() bool { return *l == Line{} }
+
 // Builder collects events. Its memory is a few words for each.
 type Builder struct {
-	before  [][]Edge
-	last    map[thread]int
-	born    map[thread]int      // the Forked event, until the thread's first
+	links   []link
+	line    []uint32 // of events
+	lines   []Line
+	nobody  int // the line of events that are no thread's, plus 1
+	threads map[thread]*threadState
 	ended   map[child]int       // last end of a thread of the process
 	streams map[end]*stream     // by the ends that are written to and read from
 	byName  map[channel]*stream // of connections
+	fifos   map[fifo]*stream
 	all     []*stream
+	sockets sockets
+	logs    map[uint32]bool // hosts whose connections begin with their log
+	made    []attempt       // connections with names, by either side
+	taken   []attempt
+	faults  Faults
+}
+
+// link is an edge between events of different threads.
+type link struct {
+	to, from uint32
+	why      Reason
 }
 
 type thread struct {
 	host, tid uint32
+}
+
+// threadState is a thread that lives, or is about to.
+type threadState struct {
+	line int // -1: it has not had an event
+	last int // event
+	born int // the Forked event, -1 if it was not seen or is used up
 }
 
 // child is a process as its parent numbers it.
@@ -58,31 +96,48 @@ type end struct {
 
 // NewBuilder returns a Builder without events.
 func NewBuilder() *Builder {
-	return &Builder{last: map[thread]int{}, born: map[thread]int{}, ended: map[child]int{}, streams: map[end]*stream{}, byName: map[channel]*stream{}}
+	return &Builder{
+		threads: map[thread]*threadState{}, ended: map[child]int{},
+		streams: map[end]*stream{}, byName: map[channel]*stream{}, fifos: map[fifo]*stream{}, sockets: newSockets(),
+		logs: map[uint32]bool{},
+	}
 }
+
+// IsLog says that a host's events come from a log which is taken for the whole: what
+// connections it names had carried nothing before.
+func (b *Builder) IsLog(host uint32) { b.logs[host] = true }
 
 // Add takes the next event of a tape. It keeps nothing of it.
 func (b *Builder) Add(ev *event.Event) {
-	i := len(b.before)
-	b.before = append(b.before, nil)
-	t := thread{ev.Host, ev.TID}
+	i := len(b.line)
 	if ev.Kind == event.LossMark {
+		b.line = append(b.line, b.none())
 		for _, s := range b.all {
 			s.broken = s.broken || s.from == ev.Host || s.to == ev.Host
 		}
 		return
 	}
-	if from, ok := b.born[t]; ok {
-		delete(b.born, t)
-		b.edge(i, from, Fork)
-	} else if from, ok := b.last[t]; ok {
-		b.edge(i, from, Program)
+	id := thread{ev.Host, ev.TID}
+	t := b.threads[id]
+	if t == nil {
+		t = &threadState{line: -1, last: -1, born: -1}
+		b.threads[id] = t
+	}
+	if t.line < 0 {
+		t.line = len(b.lines)
+		b.lines = append(b.lines, Line{Host: ev.Host, PID: ev.PID, TID: ev.TID})
+		if t.born >= 0 {
+			b.edge(i, t.born, Fork)
+		}
+	}
+	b.line = append(b.line, uint32(t.line))
+	if l := &b.lines[t.line]; ev.Comm != "" && l.Comm != ev.Comm {
+		l.Comm = ev.Comm
 	}
 	switch ev.Kind {
 	case event.Forked:
-		c := thread{ev.Host, ev.Child}
-		b.born[c] = i
-		delete(b.last, c) // of another thread that had the number
+		// Of another thread that had the number, nothing is left.
+		b.threads[thread{ev.Host, ev.Child}] = &threadState{line: -1, last: -1, born: i}
 	case event.Exited:
 		pid := ev.PID
 		if ev.NSPID != 0 {
@@ -90,20 +145,29 @@ func (b *Builder) Add(ev *event.Event) {
 		}
 		b.ended[child{ev.Host, ev.PPID, pid}] = i
 	case event.Woken:
-		if from, ok := b.last[thread{ev.Host, ev.Child}]; ok && ev.Child != 0 {
-			b.edge(i, from, Wake)
+		if w := b.threads[thread{ev.Host, ev.Child}]; w != nil && w.last >= 0 && ev.Child != 0 {
+			b.edge(i, w.last, Wake)
 		}
 	case event.Call:
 		b.call(i, ev)
 	}
-	b.last[t] = i
+	t.last = i
+}
+
+// none is the line of events that are no thread's.
+func (b *Builder) none() uint32 {
+	if b.nobody == 0 {
+		b.lines = append(b.lines, Line{})
+		b.nobody = len(b.lines)
+	}
+	return uint32(b.nobody - 1)
 }
 
 // call notes what a call made, waited for or moved.
 func (b *Builder) call(i int, ev *event.Event) {
 	switch ev.Op {
-	case event.OpWait4:
-		if from, ok := b.ended[child{ev.Host, ev.PID, uint32(ev.Ret)}]; ok && ev.Ret > 0 && ev.OK() {
+	case event.OpWait4, event.OpWaitid:
+		if from, ok := b.ended[child{ev.Host, ev.PID, waitedFor(ev)}]; ok && ev.OK() {
 			b.edge(i, from, Wait)
 		}
 		return
@@ -112,23 +176,68 @@ func (b *Builder) call(i int, ev *event.Event) {
 		return
 	case event.OpConnect:
 		b.connection(ev)
-		return
+	}
+	if ev.Spec().Class == event.Socket {
+		b.socket(i, ev)
+		b.named(i, ev)
 	}
 	b.move(i, ev)
 }
 
+// waitedFor returns the process that a call found ended, 0 if there was none.
+func waitedFor(ev *event.Event) uint32 {
+	if ev.Op == event.OpWait4 {
+		return uint32(max(ev.Ret, 0))
+	}
+	const pidAt = 12 // in siginfo_t, of SIGCHLD (sigaction(2))
+	if info := ev.BufArg(2); info != nil && len(info.Inline) >= pidAt+4 {
+		return binary.LittleEndian.Uint32(info.Inline[pidAt:])
+	}
+	return 0
+}
+
+// Edge says that an event comes after another, for a reason that the events themselves do
+// not tell.
+func (b *Builder) Edge(to, from int, why Reason) {
+	if to != from && to < len(b.line) && from < len(b.line) {
+		b.edge(to, from, why)
+	}
+}
+
 func (b *Builder) edge(to, from int, why Reason) {
-	b.before[to] = append(b.before[to], Edge{from, why})
+	b.links = append(b.links, link{uint32(to), uint32(from), why})
+}
+
+// finish adds the edges that only the whole trace shows, and sorts all.
+func (b *Builder) finish() {
+	b.pairSockets()
+	b.pairNamed()
+	for _, s := range b.all {
+		if s.begun || b.logs[s.from] || b.logs[s.to] {
+			s.edges(b)
+		}
+	}
+	b.all = nil
+	slices.SortFunc(b.links, func(a, c link) int {
+		return cmp.Or(cmp.Compare(a.to, c.to), cmp.Compare(a.why, c.why), cmp.Compare(a.from, c.from))
+	})
+	b.links = slices.Compact(b.links)
 }
 
 // Before returns the direct predecessors of each event, in the order of Add; that in the
 // same thread comes first. The Builder must not be used any more.
 func (b *Builder) Before() [][]Edge {
-	for _, s := range b.all {
-		s.edges(b)
+	g := b.Graph()
+	before, last := make([][]Edge, len(g.Line)), make([]int, len(g.Lines))
+	for i, line := range g.Line {
+		from, why := g.Before(i)
+		if last[line] > 0 && !g.Lines[line].none() {
+			before[i] = append(make([]Edge, 0, len(from)+1), Edge{last[line] - 1, Program})
+		}
+		for k := range from {
+			before[i] = append(before[i], Edge{int(from[k]), why[k]})
+		}
+		last[line] = i + 1
 	}
-	for _, list := range b.before {
-		slices.SortStableFunc(list, func(a, c Edge) int { return cmp.Or(cmp.Compare(a.Why, c.Why), cmp.Compare(a.From, c.From)) })
-	}
-	return b.before
+	return before
 }

@@ -16,7 +16,7 @@ type tape struct {
 }
 
 func (x *tape) add(tid uint32, enter, exit int64, op event.Op, fill func(*event.Event)) int {
-	e := &event.Event{Seq: uint64(len(x.events)), Op: op, PID: tid, TID: tid, Enter: enter, Exit: exit}
+	e := &event.Event{Seq: uint64(len(x.events)), Op: op, PID: tid, TID: tid, Enter: enter, Exit: exit, CPU: enter}
 	if fill != nil {
 		fill(e)
 	}

@@ -13,5 +13,21 @@
 // An event may come before one that has a lower number: tapes are ordered by returns,
 // and a reader can return before its writer does.
 //
-// The package is pure. It does not solve, guess or compare content.
+// # Annotations
+//
+// Annotate goes further for one run, whose clock is one, for a replay that behaves like
+// the application (Mesnier et al., "//TRACE: Parallel Trace Replay with Approximate
+// Causal Events", FAST 2007): to each event it attaches how long its thread computed and
+// slept, and which events of other threads it waited for. Here the kernel's wake-ups
+// count, which call they happened in, locks, and what threads did to names and bytes of
+// files.
+//
+//	events ──Annotate──▶ Annotations ──Write──▶ tape ──Read──▶ Annotations ──Cursor──▶ replay
+//	                          └──WriteText──▶ text ──ReadText──▶ checked ──┘
+//
+// Every wait is for an event with a smaller number, so that no stored annotations can
+// dead-lock; ReadText refuses those that would, and names the circle.
+//
+// The package is pure: the same answer for the same trace. It does not solve, guess or
+// compare content, and it makes no replay.
 package causal

@@ -2,7 +2,9 @@ package causal
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"iotape/event"
@@ -14,15 +16,22 @@ type stream struct {
 	from, to uint32 // hosts of the writers and the readers
 	messages bool
 	broken   bool // what comes now is at an unknown position
+	begun    bool // its beginning is in the trace
 	writes   []move
 	reads    []move
 }
 
 // move is a call that wrote or read.
 type move struct {
-	event       int
+	event       uint32
 	enter, exit int64 // ns
 	n           int64 // bytes or messages
+}
+
+// fifo is a pipe that has a name.
+type fifo struct {
+	host     uint32
+	dev, ino uint64
 }
 
 // channel is one direction of a connection.
@@ -33,7 +42,7 @@ type channel struct {
 
 // stream makes a stream.
 func (b *Builder) stream(host uint32, messages bool) *stream {
-	s := &stream{from: host, to: host, messages: messages}
+	s := &stream{from: host, to: host, messages: messages, begun: true}
 	b.all = append(b.all, s)
 	return s
 }
@@ -82,8 +91,104 @@ func (b *Builder) connection(ev *event.Event) {
 		return
 	}
 	messages := c.protocol != "TCP"
-	// Addresses can be used again, by another connection.
-	b.byName[c], b.byName[c.reverse()] = b.stream(ev.Host, messages), b.stream(ev.Host, messages)
+	for _, way := range []channel{c, c.reverse()} {
+		s := b.byName[way]
+		// What the other side did may have been added before, but not what this one did:
+		// that was another connection, for addresses can be used again.
+		if s == nil || s.begun || s.from == ev.Host && len(s.writes) > 0 || s.to == ev.Host && len(s.reads) > 0 {
+			s = b.stream(ev.Host, messages)
+			b.byName[way] = s
+		}
+		s.begun = true
+	}
+}
+
+// named notes the connections whose ends are named: who asked for them, and who took
+// them.
+func (b *Builder) named(i int, ev *event.Event) {
+	f := ev.FileArg(0)
+	if f == nil || !ev.OK() {
+		return
+	}
+	switch ev.Op {
+	case event.OpConnect:
+		if c, ok := parseName(f.Path, ev.Host); ok {
+			b.made = append(b.made, attempt{event: uint32(i), at: address{c.host, c.from + ">" + c.to}})
+		}
+	case event.OpAccept, event.OpAccept4:
+		protocol, local, ok := strings.Cut(strings.TrimSuffix(f.Path, "]"), ":[")
+		m := ev.BufArg(1)
+		if !ok || m == nil {
+			return
+		}
+		if peer := addressText(m.Inline); peer != "" {
+			c, _ := parseName(protocol+":["+peer+"->"+local+"]", ev.Host)
+			b.taken = append(b.taken, attempt{event: uint32(i), at: address{c.host, c.from + ">" + c.to}})
+		}
+	}
+}
+
+// pairNamed orders connects before accepts of the same connection. Where addresses were
+// used again, the first goes with the first.
+func (b *Builder) pairNamed() {
+	asked := map[address][]uint32{}
+	for _, a := range b.made {
+		asked[a.at] = append(asked[a.at], a.event)
+	}
+	for _, a := range b.taken {
+		if q := asked[a.at]; len(q) > 0 {
+			b.edge(int(a.event), int(q[0]), Connect)
+			asked[a.at] = q[1:]
+		}
+	}
+	b.made, b.taken = nil, nil
+}
+
+// addressText writes a socket address as names of sockets have it, "" if it has no port.
+func addressText(b []byte) string {
+	if len(b) < 8 {
+		return ""
+	}
+	port := strconv.Itoa(int(b[2])<<8 | int(b[3]))
+	switch family := int(b[0]) | int(b[1])<<8; {
+	case family == afInet:
+		return fmt.Sprintf("%d.%d.%d.%d:%s", b[4], b[5], b[6], b[7], port)
+	case family == afInet6 && len(b) >= 24:
+		return "[" + ip6Text(b[8:24]) + "]:" + port
+	}
+	return ""
+}
+
+// ip6Text writes an address as RFC 5952 wants it.
+func ip6Text(b []byte) string {
+	var words [8]int
+	for i := range words {
+		words[i] = int(b[2*i])<<8 | int(b[2*i+1])
+	}
+	from, to := -1, -1 // the longest run of zeros
+	for i := 0; i < 8; i++ {
+		k := i
+		for k < 8 && words[k] == 0 {
+			k++
+		}
+		if k-i > max(1, to-from) {
+			from, to = i, k
+		}
+		i = max(i, k-1)
+	}
+	var s strings.Builder
+	for i := 0; i < 8; i++ {
+		switch {
+		case i == from:
+			s.WriteString("::")
+			i = to - 1
+			continue
+		case i > 0 && i != to:
+			s.WriteByte(':')
+		}
+		s.WriteString(strconv.FormatInt(int64(words[i]), 16))
+	}
+	return s.String()
 }
 
 // parseName takes the name of a connected socket apart: "TCP:[local->peer]".
@@ -109,6 +214,9 @@ func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
 	if s != nil {
 		return s
 	}
+	if f.Mode&sIFMT == sIFIFO && strings.HasPrefix(f.Path, "/") {
+		return b.fifo(ev.Host, f)
+	}
 	c, ok := parseName(f.Path, ev.Host)
 	if !ok {
 		return nil
@@ -116,7 +224,12 @@ func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
 	if !write {
 		c = c.reverse()
 	}
-	if s = b.byName[c]; s != nil && f.Open != 0 {
+	if s = b.byName[c]; s == nil {
+		s = b.stream(ev.Host, c.protocol != "TCP")
+		s.begun = false
+		b.byName[c] = s
+	}
+	if f.Open != 0 {
 		b.streams[e] = s
 		if write {
 			s.from = ev.Host
@@ -127,10 +240,33 @@ func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
 	return s
 }
 
+// Types of files in st_mode (inode(7)).
+const (
+	sIFMT   = 0o170000
+	sIFSOCK = 0o140000
+	sIFREG  = 0o100000
+	sIFBLK  = 0o060000
+	sIFDIR  = 0o040000
+	sIFLNK  = 0o120000
+	sIFIFO  = 0o010000
+)
+
+// fifo returns the stream of a pipe with a name, which holds nothing before it is first
+// opened.
+func (b *Builder) fifo(host uint32, f *event.File) *stream {
+	k := fifo{host, f.Dev, f.Ino}
+	s := b.fifos[k]
+	if s == nil {
+		s = b.stream(host, false)
+		b.fifos[k] = s
+	}
+	return s
+}
+
 // move notes what a call wrote and read.
 func (b *Builder) move(i int, ev *event.Event) {
 	io := ev.Traffic()
-	m := move{event: i, enter: ev.Enter, exit: ev.Exit}
+	m := move{event: uint32(i), enter: ev.Enter, exit: ev.Exit}
 	if io.To != nil {
 		s := b.of(ev, io.To, true)
 		switch {
@@ -198,9 +334,10 @@ func groups(list []move) (all []group) {
 // edges adds those from writes to reads. A read proves a write that was all of its group,
 // if it has a byte of it, and of a larger group all writes, if it has the last byte.
 func (s *stream) edges(b *Builder) {
-	writes := groups(s.writes)
+	writes, reads := groups(s.writes), groups(s.reads)
+	b.faults.note(s, writes, reads)
 	w := 0
-	for _, r := range groups(s.reads) {
+	for _, r := range reads {
 		for w < len(writes) && writes[w].to <= r.from {
 			w++
 		}
@@ -215,8 +352,9 @@ func (s *stream) edges(b *Builder) {
 				break
 			}
 			for _, m := range g.moves {
-				if m.enter < r.moves[0].exit { // else bytes came from elsewhere
-					b.edge(r.moves[0].event, m.event, Bytes)
+				// Of one clock: else the bytes came from elsewhere.
+				if s.from != s.to || m.enter <= r.moves[0].exit {
+					b.edge(int(r.moves[0].event), int(m.event), Bytes)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"iotape/event"
+	"iotape/internal/histogram"
 	"iotape/trace"
 )
 
@@ -25,6 +26,8 @@ type Options struct {
 	CallName func(a event.Arch, nr uint32) string
 	// Manifest is the tape's, for losses and the description of the recording.
 	Manifest *trace.Manifest
+	// Filter is what was picked of the trace, to be said; "" if that is all.
+	Filter string
 }
 
 // Stat is the summary of a trace. It is also the JSON that `iotape stat --json`
@@ -32,6 +35,7 @@ type Options struct {
 type Stat struct {
 	Version   int        `json:"version"` // 1
 	Recording *Recording `json:"recording,omitempty"`
+	Filter    string     `json:"filter,omitempty"` // of the events that are summed up
 	// Content says how much of the content is stored once; nil without a manifest.
 	Content *trace.ContentTotals `json:"content,omitempty"`
 
@@ -166,7 +170,7 @@ type opKey struct {
 
 type opTally struct {
 	OpStat
-	times histogram
+	times histogram.Histogram
 }
 
 type collector struct {
@@ -185,13 +189,7 @@ type collector struct {
 
 // Collect sums up events. Errors that the iterator yields are counted as damage.
 func Collect(events iter.Seq2[*event.Event, error], o *Options) *Stat {
-	c := &collector{ops: map[opKey]*opTally{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{}, processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
-	if o != nil {
-		c.o = *o
-	}
-	c.o.Top = cmp.Or(c.o.Top, defaultTop)
-	c.o.MaxFiles = cmp.Or(c.o.MaxFiles, maxFiles)
-	c.o.MaxProcesses = cmp.Or(c.o.MaxProcesses, maxProcesses)
+	c := newCollector(o)
 	for e, err := range events {
 		if err != nil {
 			q := &c.stat.Quality
@@ -205,6 +203,30 @@ func Collect(events iter.Seq2[*event.Event, error], o *Options) *Stat {
 	}
 	return c.finish()
 }
+
+func newCollector(o *Options) *collector {
+	c := &collector{ops: map[opKey]*opTally{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{}, processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
+	if o != nil {
+		c.o = *o
+	}
+	c.stat.Filter = c.o.Filter
+	c.o.Top = cmp.Or(c.o.Top, defaultTop)
+	c.o.MaxFiles = cmp.Or(c.o.MaxFiles, maxFiles)
+	c.o.MaxProcesses = cmp.Or(c.o.MaxProcesses, maxProcesses)
+	return c
+}
+
+// A Collector is Collect for who goes over the events anyway.
+type Collector struct{ c *collector }
+
+// NewCollector returns a Collector that has seen nothing.
+func NewCollector(o *Options) *Collector { return &Collector{newCollector(o)} }
+
+// See counts an event.
+func (c *Collector) See(e *event.Event) { c.c.see(e) }
+
+// Finish returns the summary. It is called once.
+func (c *Collector) Finish() *Stat { return c.c.finish() }
 
 func (c *collector) see(e *event.Event) {
 	s := &c.stat
@@ -241,7 +263,7 @@ func (c *collector) see(e *event.Event) {
 	op.Count++
 	op.Bytes += max(read, written)
 	op.TotalNS += took
-	op.times.add(took)
+	op.times.Add(took)
 	if e.Errno != 0 {
 		s.Errors++
 		p.Errors++
@@ -405,7 +427,7 @@ func (c *collector) finish() *Stat {
 	s.ElapsedNS = c.last - c.first
 	s.Threads = len(c.threads)
 	for _, t := range c.ops {
-		t.P50NS, t.P99NS, t.MaxNS = t.times.quantile(0.50), t.times.quantile(0.99), t.times.max
+		t.P50NS, t.P99NS, t.MaxNS = t.times.Quantile(0.50), t.times.Quantile(0.99), t.times.Max
 		s.Ops = append(s.Ops, t.OpStat)
 	}
 	slices.SortFunc(s.Ops, func(a, b OpStat) int {

@@ -27,6 +27,9 @@ func (s *Stat) Text(w io.Writer) error {
 			fmt.Fprintf(&b, "a part of a recording: %s\n", Printable(v.Reason))
 		}
 	}
+	if s.Filter != "" {
+		fmt.Fprintf(&b, "only what fits: %s\n", Printable(s.Filter))
+	}
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
 		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), Plural(s.ProcessesTotal, "process", "processes"), Plural(s.Threads, "thread", "threads"),
 		Bytes(s.ReadBytes), Bytes(s.WrittenBytes), Duration(s.TotalNS))

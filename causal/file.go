@@ -1,0 +1,325 @@
+package causal
+
+import (
+	"strings"
+
+	"iotape/event"
+)
+
+// files follows what threads did to names and to bytes of files: a name is used after it
+// was made and before it is removed; bytes are read after they were written, and written
+// anew after that. Of threads that do this at the same time, the tape's order counts.
+type files struct {
+	names map[name]*nameUse
+	bytes map[inode]*contentUse
+	spans int // of all files
+	edge  func(to, from int, why Reason)
+}
+
+type name struct {
+	host uint32
+	list bool // the names in the directory, not its own
+	path string
+}
+
+// mark is the last event of a thread that did something.
+type mark struct {
+	line  uint32
+	event uint32
+}
+
+// nameUse is who changed and who used something, the last event of each thread.
+type nameUse struct {
+	changes, uses []mark
+}
+
+// contentUse is who read and wrote which bytes.
+type contentUse struct {
+	spans []span
+	last  uint32
+}
+
+type span struct {
+	from, to int64
+	mark
+	write bool
+}
+
+// Limits: beyond, what was touched longest ago is forgotten.
+const (
+	maxMarks = 16      // threads, of one name
+	maxNames = 1 << 20 // in all
+	maxSpans = 128     // of one file
+	allSpans = 1 << 21 // of all files
+)
+
+func newFiles(edge func(to, from int, why Reason)) *files {
+	return &files{names: map[name]*nameUse{}, bytes: map[inode]*contentUse{}, edge: edge}
+}
+
+// see takes the next call of a thread.
+func (f *files) see(i int, line uint32, ev *event.Event) {
+	m := mark{line, uint32(i)}
+	spec := ev.Spec()
+	for k := range ev.Paths {
+		if abs := ev.Paths[k].Abs; abs != "" && !virtual(abs) {
+			f.path(m, ev, spec, k, abs)
+		}
+	}
+	if ev.Op == event.OpGetdents64 || ev.Op == event.OpGetdents {
+		if d := ev.FileArg(0); d != nil && d.Path != "" {
+			f.touch(name{ev.Host, true, d.Path}, m, false)
+		}
+	}
+	f.content(m, ev)
+}
+
+// virtual reports names that the kernel makes up.
+func virtual(path string) bool {
+	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/sys/") || strings.HasPrefix(path, "/dev/")
+}
+
+const (
+	oCreat = 0o100
+	oExcl  = 0o200
+	oTrunc = 0o1000
+)
+
+// path notes the use of a name.
+func (f *files) path(m mark, ev *event.Event, spec *event.Spec, k int, abs string) {
+	n := name{ev.Host, false, abs}
+	dir := "/"
+	if at := strings.LastIndexByte(abs, '/'); at > 0 {
+		dir = abs[:at]
+	}
+	change := false
+	if ev.OK() {
+		switch ev.Op {
+		case event.OpMkdir, event.OpMkdirat, event.OpRmdir, event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat,
+			event.OpRenameat2, event.OpSymlink, event.OpSymlinkat, event.OpMknod, event.OpMknodat:
+			change = true
+		case event.OpLink, event.OpLinkat:
+			change = k == 1
+		default:
+			flags := openFlags(ev)
+			// Whether it made the file, a call does not say.
+			change = flags&oCreat != 0 && (flags&oExcl != 0 || f.names[n] == nil)
+		}
+	}
+	f.touch(n, m, change)
+	f.touch(name{ev.Host, false, dir}, m, false)
+	if change {
+		f.touch(name{ev.Host, true, dir}, m, true)
+		if ev.Op == event.OpRmdir || ev.Op == event.OpUnlinkat {
+			f.touch(name{ev.Host, true, abs}, m, false)
+		}
+	}
+}
+
+// openFlags returns the flags that a call opened a file with.
+func openFlags(ev *event.Event) uint64 {
+	switch ev.Op {
+	case event.OpOpen:
+		return ev.Args[1]
+	case event.OpOpenat:
+		return ev.Args[2]
+	case event.OpCreat:
+		return oCreat | oTrunc
+	case event.OpOpenat2:
+		if how := ev.BufArg(2); how != nil && len(how.Inline) >= 2 {
+			return uint64(how.Inline[0]) | uint64(how.Inline[1])<<8
+		}
+	}
+	return 0
+}
+
+// touch notes a use or a change. Changes of a list of names do not concern each other.
+func (f *files) touch(n name, m mark, change bool) {
+	u := f.names[n]
+	if u == nil {
+		if len(f.names) >= maxNames {
+			f.forgetNames(m.event)
+		}
+		u = &nameUse{}
+		f.names[n] = u
+	}
+	if !change || !n.list {
+		f.after(m, u.changes)
+	}
+	if !change {
+		u.uses = note(u.uses, m)
+		return
+	}
+	f.after(m, u.uses)
+	if n.list {
+		u.changes = note(u.changes, m)
+		return
+	}
+	u.changes, u.uses = append(u.changes[:0], m), u.uses[:0]
+}
+
+// after makes an event wait for what others did.
+func (f *files) after(m mark, list []mark) {
+	for _, o := range list {
+		if o.line != m.line {
+			f.edge(int(m.event), int(o.event), Name)
+		}
+	}
+}
+
+// note puts the last event of a thread into a list.
+func note(list []mark, m mark) []mark {
+	oldest := 0
+	for i := range list {
+		if list[i].line == m.line {
+			list[i] = m
+			return list
+		}
+		if list[i].event < list[oldest].event {
+			oldest = i
+		}
+	}
+	if len(list) >= maxMarks {
+		list[oldest] = m
+		return list
+	}
+	return append(list, m)
+}
+
+func (f *files) forgetNames(now uint32) {
+	for n, u := range f.names {
+		last := uint32(0)
+		for _, m := range append(u.changes, u.uses...) {
+			last = max(last, m.event)
+		}
+		if now-last > maxNames/4 {
+			delete(f.names, n)
+		}
+	}
+	if len(f.names) >= maxNames {
+		clear(f.names)
+	}
+}
+
+// content notes what a call reads and writes of files.
+func (f *files) content(m mark, ev *event.Event) {
+	if !ev.OK() {
+		return
+	}
+	if openFlags(ev)&oTrunc != 0 {
+		f.extent(m, ev, ev.FileArg(event.ResultArg), 0, wholeFile, true)
+		return
+	}
+	switch ev.Op {
+	case event.OpFtruncate, event.OpFallocate:
+		f.extent(m, ev, ev.FileArg(0), 0, wholeFile, true)
+		return
+	case event.OpFsync, event.OpFdatasync:
+		f.sync(m, ev, ev.FileArg(0))
+		return
+	}
+	io := ev.Traffic()
+	if io.Bytes() == 0 {
+		return
+	}
+	if io.From != nil && io.To != nil { // the offsets of both sides are not known here
+		f.extent(m, ev, io.From, 0, wholeFile, false)
+		f.extent(m, ev, io.To, 0, wholeFile, true)
+		return
+	}
+	from, to := ev.Offset, ev.Offset+io.Bytes()
+	if ev.Offset < 0 {
+		from, to = 0, wholeFile
+	}
+	if io.Writes {
+		f.extent(m, ev, io.To, from, to, true)
+	} else {
+		f.extent(m, ev, io.From, from, to, false)
+	}
+}
+
+func (f *files) use(ev *event.Event, file *event.File) *contentUse {
+	if file == nil || !file.Known || file.Mode&sIFMT != sIFREG && file.Mode&sIFMT != sIFBLK {
+		return nil
+	}
+	k := inode{ev.Host, file.Dev, file.Ino}
+	u := f.bytes[k]
+	if u == nil {
+		u = &contentUse{}
+		f.bytes[k] = u
+	}
+	return u
+}
+
+// sync makes a flush wait for the writes before it. Nothing has to wait for a flush.
+func (f *files) sync(m mark, ev *event.Event, file *event.File) {
+	if u := f.use(ev, file); u != nil {
+		for i := range u.spans {
+			if s := &u.spans[i]; s.write && s.line != m.line {
+				f.edge(int(m.event), int(s.event), Content)
+			}
+		}
+	}
+}
+
+// extent notes that bytes of a file were read or written.
+func (f *files) extent(m mark, ev *event.Event, file *event.File, from, to int64, write bool) {
+	u := f.use(ev, file)
+	if u == nil {
+		return
+	}
+	u.last = m.event
+	kept := u.spans[:0]
+	f.spans -= len(u.spans)
+	for _, s := range u.spans {
+		hit := s.from < to && from < s.to
+		if hit && (s.write || write) && s.line != m.line {
+			f.edge(int(m.event), int(s.event), Content)
+		}
+		// What is written over needs no order of its own any more; what the same
+		// thread does once more, neither.
+		over := from <= s.from && s.to <= to
+		if over && (write || !s.write && s.line == m.line) {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	if len(kept) >= maxSpans {
+		kept = coarsen(kept)
+	}
+	u.spans = append(kept, span{from, to, m, write})
+	f.spans += len(u.spans)
+	if f.spans > allSpans {
+		f.forgetBytes(m.event)
+	}
+}
+
+// coarsen makes one span of what each thread read, and one of what it wrote.
+func coarsen(spans []span) []span {
+	var out []span
+	for _, s := range spans {
+		merged := false
+		for i := range out {
+			if o := &out[i]; o.line == s.line && o.write == s.write {
+				o.from, o.to, o.event, merged = min(o.from, s.from), max(o.to, s.to), max(o.event, s.event), true
+			}
+		}
+		if !merged {
+			out = append(out, s)
+		}
+	}
+	return out[max(0, len(out)-maxSpans/2):]
+}
+
+func (f *files) forgetBytes(now uint32) {
+	for k, u := range f.bytes {
+		if now-u.last > allSpans/8 {
+			f.spans -= len(u.spans)
+			delete(f.bytes, k)
+		}
+	}
+	if f.spans > allSpans {
+		clear(f.bytes)
+		f.spans = 0
+	}
+}

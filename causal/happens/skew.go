@@ -1,0 +1,117 @@
+package happens
+
+import (
+	"math"
+
+	"iotape/causal"
+)
+
+// Skew is how much the clock of a host is ahead of that of the first host: what
+// messages in both directions say, directly or by way of other hosts. A message is
+// received after it was sent, so that it bounds the difference on one side.
+type Skew struct {
+	NS       int64 // in the middle between the bounds; 0 if there is a bound on neither side
+	Min, Max int64 // bounds; math.MinInt64 and math.MaxInt64 if there is none
+	// Drift is set if no difference fits all messages: the clocks ran at different
+	// speeds, or were set.
+	Drift bool
+}
+
+// Bounded reports whether both bounds are known.
+func (s *Skew) Bounded() bool { return s.HasMin() && s.HasMax() }
+
+// HasMin reports whether the lower bound is known, HasMax whether the upper one is.
+func (s *Skew) HasMin() bool { return s.Min != math.MinInt64 }
+
+// HasMax reports whether the upper bound is known.
+func (s *Skew) HasMax() bool { return s.Max != math.MaxInt64 }
+
+// Skews returns that of each host.
+func (o *Order) Skews() []Skew { return o.skew }
+
+// maxSkewHosts bounds the work, which is cubic.
+const maxSkewHosts = 512
+
+// unbounded is no bound, far enough from overflow to be added up.
+const unbounded = math.MaxInt64 / 4
+
+// findSkew estimates the differences between the clocks.
+func (o *Order) findSkew() {
+	n := len(o.hosts)
+	o.skew = make([]Skew, n)
+	for i := range o.skew {
+		o.skew[i] = Skew{Min: math.MinInt64, Max: math.MaxInt64}
+	}
+	if n == 0 {
+		return
+	}
+	o.skew[0] = Skew{}
+	if n == 1 || n > maxSkewHosts {
+		return
+	}
+	most := o.bounds()
+	ahead, behind := make([]int64, n), make([]int64, n) // by messages to and from the first host itself
+	for i := range n {
+		ahead[i], behind[i] = most[0][i], most[i][0]
+	}
+	// The tightest bounds are shortest paths (Floyd and Warshall).
+	for k := range n {
+		for i := range n {
+			for j := range n {
+				if d := most[i][k] + most[k][j]; most[i][k] < unbounded && most[k][j] < unbounded && d < most[i][j] {
+					most[i][j] = max(d, -unbounded) // where nothing fits, it would go on falling
+				}
+			}
+		}
+	}
+	for i := 1; i < n; i++ {
+		s := &o.skew[i]
+		s.Drift = most[i][i] < 0
+		if s.Drift && ahead[i] < unbounded && behind[i] < unbounded {
+			most[0][i], most[i][0] = ahead[i], behind[i] // what goes round and round is no bound
+		}
+		if most[0][i] < unbounded {
+			s.Max = most[0][i]
+		}
+		if most[i][0] < unbounded {
+			s.Min = -most[i][0]
+		}
+		switch {
+		case s.Bounded():
+			s.NS = s.Min + (s.Max-s.Min)/2
+		case s.Max != math.MaxInt64:
+			s.NS = min(s.Max, 0)
+		case s.Min != math.MinInt64:
+			s.NS = max(s.Min, 0)
+		}
+	}
+}
+
+// bounds returns by how much the clock of one host can be ahead of another's at most:
+// [i][j] is of j before i.
+func (o *Order) bounds() [][]int64 {
+	n := len(o.hosts)
+	most := make([][]int64, n)
+	for i := range most {
+		most[i] = make([]int64, n)
+		for j := range most[i] {
+			if i != j {
+				most[i][j] = unbounded
+			}
+		}
+	}
+	for i := range o.enter {
+		from, why := o.graph.Before(i)
+		to := o.graph.Lines[o.graph.Line[i]].Host
+		for k, f := range from {
+			by := o.graph.Lines[o.graph.Line[f]].Host
+			if by == to || why[k] != causal.Bytes && why[k] != causal.Connect {
+				continue
+			}
+			if d := o.exit[i] - o.enter[f]; d > -unbounded && d < most[by][to] {
+				most[by][to] = d
+			}
+		}
+	}
+	return most
+}

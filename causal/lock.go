@@ -1,0 +1,166 @@
+package causal
+
+import (
+	"encoding/binary"
+
+	"iotape/event"
+)
+
+// locks follows who holds which lock on a file (flock(2), fcntl(2)). A lock that is
+// taken waits for those that were in its way and were given up.
+type locks struct {
+	files map[inode]*lockedFile
+	opens map[openFile]inode // files that were locked, by their open files
+	pids  map[openFile]bool  // processes that took a lock
+	edge  func(to, from int, why Reason)
+}
+
+func newLocks(edge func(to, from int, why Reason)) *locks {
+	return &locks{files: map[inode]*lockedFile{}, opens: map[openFile]inode{}, pids: map[openFile]bool{}, edge: edge}
+}
+
+type inode struct {
+	host     uint32
+	dev, ino uint64
+}
+
+type lockedFile struct {
+	held []lock
+	gone []lock // given up, the last maxGone
+}
+
+const maxGone = 64
+
+type lock struct {
+	owner     owner
+	from, to  int64 // bytes
+	exclusive bool
+	event     int // that took it or, later, gave it up
+}
+
+// owner is an open file or, where open is 0, a process.
+type owner struct {
+	open event.OpenID
+	pid  uint32 // that took the lock
+}
+
+func (o owner) same(p owner) bool { return o.open == p.open && (o.open != 0 || o.pid == p.pid) }
+
+const (
+	fSETLK, fSETLKW       = 6, 7
+	fOFDSETLK, fOFDSETLKW = 37, 38
+	wholeFile             = 1 << 62
+)
+
+// isLock reports whether an event is a lock by fcntl.
+func isLock(ev *event.Event) bool {
+	if ev.Op != event.OpFcntl {
+		return false
+	}
+	switch ev.Args[1] {
+	case fSETLK, fSETLKW, fOFDSETLK, fOFDSETLKW:
+		return true
+	}
+	return false
+}
+
+// see takes the next event.
+func (l *locks) see(i int, ev *event.Event) {
+	process := openFile{ev.Host, event.OpenID(ev.PID)}
+	if ev.Kind == event.Exited && ev.TID == ev.PID && l.pids[process] {
+		delete(l.pids, process)
+		for k, f := range l.files {
+			if k.host == ev.Host {
+				f.giveUp(i, func(o owner) bool { return o.pid == ev.PID }, 0, wholeFile)
+			}
+		}
+	}
+	if ev.Kind != event.Call || !ev.OK() || ev.Op != event.OpClose && ev.Op != event.OpFlock && !isLock(ev) {
+		return
+	}
+	f := ev.FileArg(0)
+	if f == nil || f.Open == 0 {
+		return
+	}
+	open := openFile{ev.Host, f.Open}
+	if ev.Op == event.OpClose { // it ends the locks of a process, and of an open file if no other descriptor is left
+		if k, ok := l.opens[open]; ok {
+			l.files[k].giveUp(i, func(o owner) bool { return o.pid == ev.PID && (o.open == 0 || o.open == f.Open) }, 0, wholeFile)
+		}
+		return
+	}
+	k := inode{ev.Host, f.Dev, f.Ino}
+	file := l.file(k)
+	l.opens[open], l.pids[process] = k, true
+	if ev.Op == event.OpFlock {
+		const exclusive, unlock = 2, 8
+		mine := owner{f.Open, ev.PID}
+		file.giveUp(i, mine.same, 0, wholeFile)
+		if ev.Args[1]&unlock == 0 {
+			l.take(file, lock{mine, 0, wholeFile, ev.Args[1]&exclusive != 0, i})
+		}
+		return
+	}
+	m := ev.BufArg(2)
+	if m == nil || len(m.Inline) < 24 {
+		return
+	}
+	const write, unlock = 1, 2 // struct flock (fcntl(2))
+	le := binary.LittleEndian
+	kind, from, to := le.Uint16(m.Inline), int64(le.Uint64(m.Inline[8:])), int64(le.Uint64(m.Inline[16:]))
+	if to += from; to <= from {
+		to = wholeFile
+	}
+	if whence := le.Uint16(m.Inline[2:]); whence != 0 {
+		from, to = 0, wholeFile // from where, is not known
+	}
+	mine := owner{pid: ev.PID}
+	if ev.Args[1] >= fOFDSETLK {
+		mine.open = f.Open
+	}
+	file.giveUp(i, mine.same, from, to)
+	if kind != unlock {
+		l.take(file, lock{mine, from, to, kind == write, i})
+	}
+}
+
+func (l *locks) file(k inode) *lockedFile {
+	f := l.files[k]
+	if f == nil {
+		f = &lockedFile{}
+		l.files[k] = f
+	}
+	return f
+}
+
+func (l *locks) take(f *lockedFile, n lock) {
+	for i := range f.gone {
+		g := &f.gone[i]
+		if !g.owner.same(n.owner) && (g.exclusive || n.exclusive) && g.from < n.to && n.from < g.to {
+			l.edge(n.event, g.event, Lock)
+		}
+	}
+	f.held = append(f.held, n)
+}
+
+// giveUp ends the locks of an owner on a range.
+func (f *lockedFile) giveUp(i int, mine func(owner) bool, from, to int64) {
+	kept := f.held[:0:0]
+	for _, h := range f.held {
+		if !mine(h.owner) || h.from >= to || from >= h.to {
+			kept = append(kept, h)
+			continue
+		}
+		if h.from < from {
+			kept = append(kept, lock{h.owner, h.from, from, h.exclusive, h.event})
+		}
+		if to < h.to {
+			kept = append(kept, lock{h.owner, to, h.to, h.exclusive, h.event})
+		}
+		h.event = i
+		if f.gone = append(f.gone, h); len(f.gone) > maxGone {
+			f.gone = f.gone[1:]
+		}
+	}
+	f.held = kept
+}
