@@ -5,12 +5,12 @@ SHELL := /bin/bash
 GO ?= go
 # Version stamping needs a git that trusts this directory; where it does not, do without.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
-TEST_TIMEOUT ?= 40m
-FUZZ_SECONDS ?= 60
+TEST_TIMEOUT ?= 45m
+FUZZ_SECONDS ?= 8
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck check test demo bench fuzz clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck check test demo bench accuracy fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -49,7 +49,7 @@ check: setup fmt-check vet ## the fast lane, under three minutes: format, vet, s
 fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-test: setup-test fmt-check vet staticcheck generate-check build fuzz ## everything: set-up, linters, generated files, a minute of each fuzz target, all tests with -race, end to end
+test: setup-test fmt-check vet staticcheck generate-check build fuzz ## everything: set-up, linters, generated files, some seconds of each fuzz target, all tests with -race, end to end
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
 
 demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict
@@ -58,6 +58,9 @@ demo: setup build ## records a real program, shows the statistics, replays it, p
 bench: build ## what tracing costs, as ratios, beside the budgets
 	@scripts/setup.sh --bench
 	@scripts/bench.sh
+
+accuracy: build ## how long replays take against the application, on storage of other speeds; as root, on an idle machine
+	@$(GO) run $(VCS) ./bench/accuracy/run $(ACCURACY)
 
 clean: ## removes bin/
 	rm -rf bin

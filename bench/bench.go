@@ -81,6 +81,9 @@ func Run(ctx context.Context, options *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(o.Ways) == 0 {
+		ways = slices.DeleteFunc(ways, func(w *Way) bool { return w.kind == layered })
+	}
 	p := &place{noSync: o.NoSync}
 	for _, d := range []struct {
 		in  string

@@ -18,7 +18,7 @@ func plan(workloads []*Workload, ways []*Way, o *Options) []group {
 		var fast, slow []*Way
 		for _, way := range ways {
 			switch way.kind {
-			case recorder:
+			case recorder, layered:
 				fast = append(fast, way)
 			case stage:
 				if w.stages {

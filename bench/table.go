@@ -21,7 +21,7 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // tables returns those that have rows.
 func (r *Report) tables() []*table {
-	all := append([]*table{r.costs(), r.recorded(), r.peers(), r.calls()}, r.stages()...)
+	all := append([]*table{r.costs(), r.recorded(), r.peers(), r.calls(), r.layerTable()}, r.stages()...)
 	all = append(all, r.legend())
 	return slices.DeleteFunc(all, func(t *table) bool { return len(t.rows) == 0 })
 }

@@ -17,6 +17,7 @@ const (
 	baseline kind = iota
 	recorder      // what iotape is meant for: at full size
 	stage         // recording in part, to see where the time goes: at full size, some workloads
+	layered       // a recorder through layers: at full size, only if it is named
 	peer          // other tracers and the slow back end: at the smaller size
 )
 
@@ -40,7 +41,7 @@ var untraced = &Way{Name: "untraced", Title: "the command alone", kind: baseline
 
 // Ways returns all ways, the untraced first.
 func Ways() []*Way {
-	return []*Way{
+	ways := []*Way{
 		untraced,
 		{Name: "metadata", Title: "iotape with eBPF, no content", kind: recorder, tape: true, wrap: iotape("ebpf", "none")},
 		{Name: "full", Title: "iotape with eBPF, all content", kind: recorder, tape: true, wrap: iotape("ebpf", "full")},
@@ -73,6 +74,7 @@ func Ways() []*Way {
 				return append([]string{"sh", "-c", script, filepath.Join(out, "sysdig.scap")}, argv...)
 			}},
 	}
+	return append(ways, layerWays()...)
 }
 
 func iotape(backend, content string) func(*tools, string, []string) []string {

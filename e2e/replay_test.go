@@ -26,10 +26,11 @@ var asUser = []string{"cp-a", "failures", "git-clone", "pipeline", "sqlite-wal"}
 var variants = []struct {
 	name, backend string
 	snapshot      bool
+	flags         []string // of replay
 }{
-	{"ebpf", "ebpf", false},
-	{"ptrace", "ptrace", false},
-	{"snapshot", "ebpf", true},
+	{"ebpf", "ebpf", false, nil},
+	{"ptrace", "ptrace", false, []string{"--order", "resource"}},
+	{"snapshot", "ebpf", true, []string{"--order", "resource", "--mmap", "native", "--uring", "native"}},
 }
 
 // TestReplay records each program, replays it into an empty directory with
@@ -41,6 +42,9 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range workload.Programs() {
+		if p.Name == "contend" {
+			continue // some of its results no order of calls explains; replay/settle tests it
+		}
 		for _, v := range variants {
 			if p.Kernel && v.backend != "ebpf" {
 				continue // which does not see all that the program does
@@ -54,7 +58,7 @@ func TestReplay(t *testing.T) {
 					testenv.NeedBPF(t)
 				}
 				e := newEnv(t, iotape, install, nil)
-				e.recordAndReplay(t, &p, v.backend, v.snapshot)
+				e.recordAndReplay(t, &p, v.backend, v.snapshot, v.flags...)
 			})
 		}
 	}
@@ -123,7 +127,7 @@ func (e *env) try(t *testing.T, argv ...string) (stdout, stderr string, err erro
 	return out.String(), errs.String(), err
 }
 
-func (e *env) recordAndReplay(t *testing.T, p *workload.Program, backend string, snapshot bool) {
+func (e *env) recordAndReplay(t *testing.T, p *workload.Program, backend string, snapshot bool, flags ...string) {
 	t.Helper()
 	work, tape, again := filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "again")
 	e.run(t, "mkdir", work)
@@ -139,7 +143,7 @@ func (e *env) recordAndReplay(t *testing.T, p *workload.Program, backend string,
 	}
 	want := take(t, work)
 
-	stdout, stderr, err := e.try(t, e.iotape, "replay", tape, "--into", again, "--verify")
+	stdout, stderr, err := e.try(t, append([]string{e.iotape, "replay", tape, "--into", again, "--verify", "--devices"}, flags...)...)
 	if err != nil {
 		t.Errorf("replay: %v\n%s%s", err, stdout, stderr)
 	}

@@ -3,9 +3,10 @@
 #
 #   (nothing)  what building iotape needs
 #   --test     also what `make test` needs: programs to record, clang to prove
-#              that the committed eBPF objects are current, file systems for images
+#              that the committed eBPF objects are current, file systems for images;
+#              builds LevelDB's db_bench
 #   --bench    also what `make bench` needs: other tracers, programs to measure;
-#              builds LevelDB's db_bench, gets the sources of Lua
+#              builds db_bench too, gets the sources of Lua
 #
 # Without root and without sudo it says what is missing and goes on: what can run
 # without it will.
@@ -13,12 +14,15 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 want="gcc g++ make git"
-bench=
+bench= dbbench=
 for arg; do
 	case $arg in
-	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
+	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl fuse3 xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
+		# What replays are tested with.
+		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server" dbbench=1
+		command -v npm >/dev/null || want+=" npm"
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
-	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 ;;
+	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;
 	*) echo "usage: $0 [--test] [--bench]" >&2; exit 2 ;;
 	esac
 done
@@ -56,8 +60,10 @@ fi
 
 command -v go >/dev/null || say "Go is missing: iotape needs Go $(sed -n 's/^go //p' go.mod) or later (https://go.dev/dl)"
 
-if [ -n "$bench" ]; then
+if [ -n "$dbbench" ]; then
 	say "$(scripts/build-dbbench.sh bin/db_bench 2>&1 | tail -n1)"
+fi
+if [ -n "$bench" ]; then
 	say "$(scripts/fetch-lua.sh bin/lua.tar.gz 2>&1 | tail -n1)"
 fi
 exit 0
