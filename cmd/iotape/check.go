@@ -108,7 +108,10 @@ func writeCheck(w *bufio.Writer, r *trace.CheckReport, asJSON bool) error {
 			where += fmt.Sprintf(" at %d", d.Offset)
 		}
 		derived := ""
-		if d.Derived {
+		switch {
+		case d.File == trace.AnnotationsName:
+			derived = " (iotape annotate makes it anew)"
+		case d.Derived:
 			derived = " (iotape index rebuilds it)"
 		}
 		fmt.Fprintf(w, "damaged: %s: %s%s\n", report.Printable(where), oneLine(d.Err.Error()), derived)

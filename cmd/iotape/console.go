@@ -14,6 +14,9 @@ import (
 
 	"iotape/capture"
 	"iotape/internal/term"
+	"iotape/pipe/checksum"
+	"iotape/pipe/encrypt"
+	"iotape/predicate"
 	"iotape/replay"
 	"iotape/report"
 	"iotape/trace"
@@ -116,6 +119,7 @@ func (c *console) finish(cmd *cobra.Command, err error) int {
 		err = errors.New("interrupted")
 	}
 	c.say("%v", err)
+	c.showPlace(err)
 	if h := hintFor(cmd, err); h != "" {
 		c.hint("%s", h)
 	}
@@ -126,21 +130,30 @@ func (c *console) finish(cmd *cobra.Command, err error) int {
 func hintFor(cmd *cobra.Command, err error) string {
 	var hinted hintedError
 	var usage usageError
+	var filter *predicate.Error
 	var unsupported *capture.UnsupportedError
+	var recipient *encrypt.RecipientError
+	var key *checksum.KeyError
 	switch {
 	case errors.As(err, &hinted):
 		return hinted.hint
+	case errors.As(err, &filter):
+		return "iotape explain-filter --fields lists what filters can ask for"
 	case errors.As(err, &usage):
 		return cmd.CommandPath() + " --help"
 	case errors.Is(err, trace.ErrNotSealed), errors.Is(err, context.Canceled):
 		return ""
+	case errors.As(err, &recipient):
+		return "--identity FILE names the secret key that opens it"
+	case errors.As(err, &key):
+		return "--key FILE names the key of its checksums"
 	case errors.Is(err, replay.ErrHosts):
 		return "iotape slice --host NAME makes a tape of one"
 	case errors.Is(err, trace.ErrNewer):
 		return "read it with a newer iotape"
 	case errors.Is(err, replay.ErrNotEmpty):
 		return "name a new directory, or use one that has other things in it with --force"
-	case errors.As(err, &unsupported) && unsupported.Backend != "ptrace":
+	case errors.As(err, &unsupported) && unsupported.Backend == "ebpf":
 		return "record with --backend ptrace"
 	case errors.Is(err, trace.ErrCorrupt), errors.Is(err, trace.ErrTruncated):
 		if cmd.Name() != "check" {

@@ -35,6 +35,7 @@ func newConvert(c *console) *cobra.Command {
 	var o format.Options
 	var from, to string
 	var asJSON, noIndex bool
+	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "convert IN OUT",
 		Short: "Turn a tape into another format, or another format into a tape",
@@ -43,7 +44,9 @@ func newConvert(c *console) *cobra.Command {
 ` + formatTable() + `
 What a file is that is read is seen in its first bytes, and if not, in its suffix;
 --from and --to say it where neither tells. An OUT whose name ends in .gz is
-compressed. What OUT cannot hold is counted.`,
+compressed. What OUT cannot hold is counted. With --filter OUT has what iotape slice
+--filter makes of the tape: the calls that fit, and those that say what their
+descriptors and names stand for.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
   iotape convert trace.ds trace.tape && iotape stat trace.tape
@@ -53,7 +56,7 @@ compressed. What OUT cannot hold is counted.`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  converted, and nothing was left out", "1  converted; something was left out, and is listed", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cv := conversion{in: args[0], out: args[1], options: &o, index: !noIndex}
+			cv := conversion{in: args[0], out: args[1], options: &o, index: !noIndex, filter: &filter}
 			var err error
 			if cv.from, err = formatFlag("from", from); err != nil {
 				return err
@@ -81,6 +84,7 @@ compressed. What OUT cannot hold is counted.`,
 	f.BoolVar(&o.ForReplayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
 	f.Int64Var(&o.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 is all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
+	filter.add(f)
 	f.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }
@@ -122,6 +126,7 @@ type conversion struct {
 	from, to *format.Format // nil: by content and name
 	options  *format.Options
 	index    bool
+	filter   *filterFlags
 }
 
 func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
@@ -129,6 +134,9 @@ func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
 		return nil, err
 	}
 	if cv.to == nil && filepath.Ext(cv.out) == ".tape" {
+		if cv.filter.given() {
+			return nil, usageError{errors.New("--filter picks events of a tape: convert all, and then iotape slice --filter")}
+		}
 		return cv.importTape(ctx, c)
 	}
 	if cv.to == nil {
@@ -143,15 +151,25 @@ func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
 	case cv.to.Write == nil:
 		return nil, usageError{fmt.Errorf("%s is read, but not written", cv.to.Name)}
 	}
-	return cv.export(ctx)
+	return cv.export(ctx, c)
 }
 
-func (cv *conversion) export(ctx context.Context) (_ *converted, err error) {
+func (cv *conversion) export(ctx context.Context, c *console) (_ *converted, err error) {
 	t, err := openTape(ctx, cv.in)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
+	if g, err := cv.filter.graph(c, t); err != nil {
+		return nil, err
+	} else if g != nil {
+		part, err := slicedTape(ctx, t, g, filepath.Dir(cv.out))
+		if err != nil {
+			return nil, err
+		}
+		defer part.Close()
+		t = part
+	}
 	f, err := os.OpenFile(cv.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +63,9 @@ func mergeTapes(ctx context.Context, c *console, names []string, out string, ind
 	progress.Done()
 	if err != nil {
 		return err
+	}
+	if mk.m.Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil }) {
+		c.say("the tapes are not anonymised in the same way, so what is made of them cannot be revealed")
 	}
 	size, err := mk.finish(ctx, c)
 	if err != nil {

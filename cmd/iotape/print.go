@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ type printing struct {
 	clock     string
 	from, to  uint64
 	pids      []uint
+	filter    filterFlags
 	o         stracetext.Options
 }
 
@@ -30,9 +32,11 @@ func newPrint(c *console) *cobra.Command {
 		Short: "Print the events, like strace does",
 		Long: `Print writes the events of a tape, one a line, in the form of strace(1): thread,
 time, call with its arguments, result, and how long it took. --json writes one
-object per line and --csv a table; their fields are described in docs/print.md.`,
+object per line and --csv a table; their fields are described in docs/print.md.
+--filter picks events (docs/filters.md).`,
 		Example: `  iotape print git.tape
   iotape print git.tape --from 1000 --to 1100 --max-bytes 200
+  iotape print git.tape --filter 'class = namespace and failed'
   iotape print git.tape --json | jq -r 'select(.errno == "ENOENT") | .args.path'`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  printed", "1  printed but for damaged parts", "2  could not be printed"),
@@ -61,6 +65,7 @@ object per line and --csv a table; their fields are described in docs/print.md.`
 	f.Uint64Var(&p.to, "to", math.MaxUint64, "last event, by its `SEQ`uence number")
 	f.Lookup("to").DefValue = ""
 	f.UintSliceVar(&p.pids, "pid", nil, "only these processes or threads")
+	p.filter.add(f)
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
 	return cmd
 }
@@ -84,13 +89,28 @@ func (p *printing) run(c *console, t *trace.Tape) error {
 	case p.csv:
 		write = pr.AppendCSV
 	}
+	if len(p.pids) > 0 {
+		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.pids), " ", ", "), "[]")
+		p.filter.texts = append(p.filter.texts, fmt.Sprintf("pid in {%s} or tid in {%s}", list, list))
+	}
+	graph, err := p.filter.graph(c, t)
+	if err != nil {
+		return err
+	}
+	wanted := func(*event.Event) bool { return true }
+	follows := false
+	if graph != nil {
+		m := graph.NewMatcher()
+		defer func() { c.unknownPrograms(m) }()
+		wanted, follows = m.Match, graph.Follows()
+	}
 	damaged := 0
-	err := c.print(func(w *bufio.Writer) error {
+	err = c.print(func(w *bufio.Writer) error {
 		if p.csv {
 			w.WriteString(stracetext.CSVHeader)
 		}
 		r := t.NewEventReader()
-		if p.from > 0 {
+		if p.from > 0 && !follows {
 			if err := r.Seek(p.from); err != nil {
 				return err
 			}
@@ -114,7 +134,7 @@ func (p *printing) run(c *console, t *trace.Tape) error {
 			if e.Seq > p.to {
 				return nil
 			}
-			if e.Seq < p.from || !p.wanted(&e) {
+			if !wanted(&e) || e.Seq < p.from {
 				continue
 			}
 			line = write(line[:0], &e)
@@ -127,18 +147,6 @@ func (p *printing) run(c *console, t *trace.Tape) error {
 		return &statusError{Status: exitFound}
 	}
 	return err
-}
-
-func (p *printing) wanted(e *event.Event) bool {
-	if len(p.pids) == 0 {
-		return true
-	}
-	for _, pid := range p.pids {
-		if uint(e.PID) == pid || uint(e.TID) == pid {
-			return true
-		}
-	}
-	return false
 }
 
 // content returns the first n bytes of a buffer, zeros where they are missing or

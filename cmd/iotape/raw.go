@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"iotape/pipe/chain"
 	"iotape/trace/raw"
 )
 
@@ -30,7 +31,11 @@ damaged recordings are made.`,
 			}
 			defer in.Close()
 			if build == "" {
-				return c.print(func(w *bufio.Writer) error { return raw.Dump(w, in) })
+				stream, _, err := chain.Plain(cmd.Context(), in)
+				if err != nil {
+					return err
+				}
+				return c.print(func(w *bufio.Writer) error { return raw.Dump(w, stream) })
 			}
 			out, err := os.OpenFile(build, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 			if err != nil {

@@ -14,6 +14,8 @@ func newRecord(c *console) *cobra.Command {
 	var backend, content, overflow, mmap, last, user, sealing string
 	var dumpOn []string
 	var target targetFlags
+	var out outputFlags
+	var filter filterFlags
 	ring := sizeFlag(0)
 	cmd := &cobra.Command{
 		Use:   "record [-o TAPE] [flags] {[--] COMMAND [ARG...] | --pid PID | --cgroup PATH | --all}",
@@ -39,6 +41,10 @@ is recorded runs on undisturbed.
 Ctrl-C goes to the command. When the tape is being sealed, it stops sealing and
 keeps the recording, to be sealed later with iotape seal.
 
+With --filter (docs/filters.md) the tape has the calls that fit and those that say what
+their descriptors and names stand for: what iotape slice --filter makes of a whole
+recording. What can be decided where calls are recorded is not recorded at all.
+
 If the disk fills up the command goes on; what is not recorded is counted, and
 the tape says so. If iotape itself is killed the command goes on unharmed, and
 iotape repair makes a tape of what was recorded until then; with ptrace this is
@@ -47,16 +53,24 @@ so with --survive, and without it the command is killed too.
 With --last nothing is written while all is well: only the recent past is kept, in
 memory. It is written to a tape of its own, NAME-1.tape and so on, when iotape dump
 or SIGUSR1 asks for it, when a program crashes, and on the conditions of --dump-on:
-errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; end.`,
+errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; end.
+
+With --pipe the recording passes through a chain of layers before it is written:
+compression, checksums, encryption, a queue. With --to it goes somewhere else than into
+a tape. iotape pipe --help and docs/pipes.md have both. An encrypted recording is not
+sealed here: iotape seal --identity does that where the secret key is.`,
 		Example: `  iotape record -o git.tape -- git clone --no-hardlinks repo work
   iotape record -o make.tape --snapshot src -- make -C src
   iotape record --content none -- tar -xf big.tar      # what was called, not the bytes
   iotape record --content write=full,read=hash -- sqlite3 db .dump
+  iotape record --filter 'path under /srv/db and latency > 5ms' -o slow.tape -- ./server
   iotape record --last 30s,512M --dump-on errno=EIO --dump-on op=fsync,slow=50ms -o db.tape -- ./server
   sudo iotape record -o make.tape -- make -j8             # make runs as you
   iotape record --pid 4711 --duration 30s -o slow.tape    # what runs already
   iotape record --cgroup docker-3f5e -o container.tape    # until Ctrl-C
-  iotape record --all --last 5m --dump-on errno=EIO -o machine.tape`,
+  iotape record --all --last 5m --dump-on errno=EIO -o machine.tape
+  iotape record --pipe async,zstd:3,checksum:@sum.key -o make.tape -- make
+  iotape record --pipe zstd,encrypt:@recipients --to tls://collector:7070 -- ./server`,
 		Annotations: exits(
 			"N    the command's own; 128+N if signal N ended it; 0 for what ran already",
 			"125  iotape itself failed",
@@ -75,6 +89,9 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 				return usageError{err}
 			}
 			if err = target.plan(&p, args, full, cmd.Flags().Changed("on-overflow")); err != nil {
+				return usageError{err}
+			}
+			if err = out.plan(&p, cmd.Flags().Changed); err != nil {
 				return usageError{err}
 			}
 			if p.owner, err = findOwner(user); err != nil {
@@ -99,6 +116,21 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 			if p.flight != nil && p.seal != sealAfter {
 				return usageError{errors.New("--seal is for recordings that are written as they are made, not for --last")}
 			}
+			if p.filter, err = filter.expr(); err != nil {
+				return err
+			}
+			if p.filter != nil {
+				g, err := recordFilter(c, p.filter)
+				if err != nil {
+					return err
+				}
+				if p.flight == nil { // its conditions look at all calls
+					screenRecording(&p, g, cmd.Flags().Changed("mmap"))
+				}
+			}
+			if err = out.agree(&p, cmd.Flags().Changed); err != nil {
+				return usageError{err}
+			}
 			p.capture.RingBytes = int(ring)
 			p.index = !noIndex
 			return record(cmd.Context(), c, &p)
@@ -115,6 +147,7 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 	f.BoolVar(&p.capture.Survive, "survive", false, "with ptrace, let the command live when the recorder is killed, which is slower; with eBPF it always does")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of files that are mapped into memory: data (reads and stores; of programs and libraries only that a page was used), full (those like other files), written (stores only) or off")
+	filter.add(f)
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them, which is the default of --all")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
 	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
@@ -123,5 +156,6 @@ errno=EIO, op=fsync, slow=50ms, or several with commas; exit!=0 of the command; 
 	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when `THIS` happens; repeatable")
 	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")
 	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
+	out.add(cmd)
 	return cmd
 }

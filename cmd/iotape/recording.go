@@ -18,6 +18,8 @@ import (
 
 	"iotape/capture"
 	"iotape/event"
+	"iotape/pipe/chain"
+	"iotape/predicate"
 	"iotape/report"
 	"iotape/trace"
 )
@@ -31,12 +33,16 @@ type recordPlan struct {
 	keepStream bool
 	seal       sealWhen
 	index      bool
-	flight     *flightPlan // not nil: record into memory
-	owner      *owner      // of the command and the tape; nil: who runs iotape
+	flight     *flightPlan     // not nil: record into memory
+	filter     *predicate.Expr // nil: all
+	owner      *owner          // of the command and the tape; nil: who runs iotape
+	pipe       *chain.Spec     // that the stream passes through; nil: it is written as it is
+	to         string          // where the stream goes instead of a tape; "": nowhere else
 
-	name     string        // what the tape is called after
-	target   string        // what is recorded, if not a command
-	duration time.Duration // 0 is to the end
+	name     string          // what the tape is called after
+	target   string          // what is recorded, if not a command
+	duration time.Duration   // 0 is to the end
+	until    context.Context // ends the recording, too; nil is nothing
 }
 
 // While a recording is made it is in OUT.partial:
@@ -55,7 +61,7 @@ const (
 
 // check makes the plan definite, or says what is wrong with it. It changes nothing.
 func (p *recordPlan) check() error {
-	if !p.capture.Running() {
+	if len(p.capture.Command) > 0 {
 		if _, err := exec.LookPath(p.capture.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 			return commandError(p.capture.Command[0], err)
 		}
@@ -136,6 +142,9 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	if p.flight != nil {
 		return fly(c, p)
 	}
+	if p.to != "" {
+		return recordTo(ctx, c, p)
+	}
 	partial := p.out + partialSuffix
 	if err := os.Mkdir(partial, 0o777); err != nil {
 		return err
@@ -156,6 +165,9 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 	sig := catchSignals()
 	defer sig.stop()
 	s := sealing{stream: filepath.Join(partial, streamName), before: filepath.Join(partial, beforeName), work: partial, out: p.out, final: true, index: p.index}
+	if p.pipe != nil {
+		s.keys = &p.pipe.Keys
+	}
 	if p.keepStream {
 		s.streamTo = trimTape(p.out) + ".stream"
 	}
@@ -182,10 +194,14 @@ func record(ctx context.Context, c *console, p *recordPlan) (err error) {
 		live.abandon() // the stream's end was written anew
 	}
 	if p.seal == sealNever {
-		c.say("%s recorded; to seal it: iotape seal --final %s", report.Bytes(uint64(dirBytes(partial))), partial)
+		c.say("%s recorded; to seal it: iotape seal --final%s %s", report.Bytes(uint64(dirBytes(partial))), keysFor(p.pipe), partial)
 		return commandStatus(res)
 	}
 	done, err := s.sealed(sig.context(), c, &live)
+	if errors.Is(err, errNothingFits) {
+		c.say("%v", err)
+		return errors.Join(os.RemoveAll(partial), commandStatus(res))
+	}
 	if err != nil {
 		return withHint(err, "the recording is kept; to seal it later: iotape seal %s", partial)
 	}
@@ -222,7 +238,9 @@ func capturing(c *console, p *recordPlan, partial string) (*capture.Result, erro
 		return nil, err
 	}
 	defer guard.release()
-	return anyBackend(c, p, func(b *backend) (*capture.Result, error) { return capturingWith(b, p, guard) }, func() error {
+	out := newOutput(p.pipe, guard)
+	return anyBackend(c, p, func(b *backend) (*capture.Result, error) { return capturingWith(b, p, out) }, func() error {
+		out.abort()
 		guard.written, guard.next, guard.err = 0, 0, nil
 		_, err := f.Seek(0, 0)
 		return errors.Join(err, f.Truncate(0))
@@ -240,6 +258,9 @@ func anyBackend(c *console, p *recordPlan, record func(*backend) (*capture.Resul
 		}
 		var unsupported *capture.UnsupportedError
 		if last || !errors.As(err, &unsupported) {
+			if len(p.capture.Command) == 0 {
+				return nil, err
+			}
 			return nil, runError(p.capture.Command[0], err)
 		}
 		c.say("recording with %s: %v", p.backend[i+1].Name(), err)
@@ -260,10 +281,10 @@ func runError(name string, err error) error {
 	return err
 }
 
-func capturingWith(b *backend, p *recordPlan, guard *spaceGuard) (*capture.Result, error) {
+func capturingWith(b *backend, p *recordPlan, out *output) (*capture.Result, error) {
 	var id [8]byte
 	rand.Read(id[:])
-	sw, err := trace.NewStreamWriter(guard, binary.LittleEndian.Uint64(id[:]), p.head(b))
+	sw, err := trace.NewStreamWriter(out.writer(), binary.LittleEndian.Uint64(id[:]), p.head(b))
 	if err != nil {
 		return nil, err
 	}
@@ -275,12 +296,11 @@ func capturingWith(b *backend, p *recordPlan, guard *spaceGuard) (*capture.Resul
 	}
 	clock, wall := clocks()
 	end := &trace.End{Lost: res.Lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall}
-	if err := sw.Close(end); err != nil {
+	if err := errors.Join(sw.Close(end), out.close()); err != nil {
 		if res.WriteErr == nil {
 			res.WriteErr = err
 		}
-		guard.release()
-		if err := mendStream(guard.f, end); err != nil {
+		if err := out.mend(end); err != nil {
 			return res, fmt.Errorf("end the recording: %w", err)
 		}
 	}
@@ -293,6 +313,9 @@ func (p *recordPlan) head(b *backend) *trace.Head {
 		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command, Target: p.target,
 		UID: os.Getuid(), GID: os.Getgid(), Content: p.capture.Content.String(), Overflow: string(p.capture.Overflow),
 		Shards: b.shards(&p.capture), Ops: len(event.Catalogue()),
+	}
+	if p.filter != nil {
+		h.Filter = p.filter.String()
 	}
 	if o := p.capture.Credential; o != nil {
 		h.UID, h.GID = int(o.Uid), int(o.Gid)
@@ -347,6 +370,10 @@ func (d *sealed) line(res *capture.Result) string {
 	took := "sealed in " + report.Duration(d.took.Nanoseconds())
 	if d.index > 0 {
 		took += ", indexed in " + report.Duration(d.index.Nanoseconds())
+	}
+	if p := d.picked; p != nil {
+		return fmt.Sprintf("%s events fit the filter, %s with them of %s that were recorded, %s; %s to %s (%s)",
+			report.Count(p.Picked), report.Count(p.Context), report.Count(d.stats.Events), lost, took, d.out, report.Bytes(uint64(d.size)))
 	}
 	return fmt.Sprintf("%s events, %s of content, %s; %s to %s (%s)",
 		report.Count(d.stats.Events), report.Bytes(uint64(max(d.stats.Bytes, 0))), lost, took, d.out, report.Bytes(uint64(d.size)))

@@ -13,7 +13,6 @@ import (
 
 	"iotape/repair"
 	"iotape/report"
-	"iotape/seal"
 	"iotape/trace"
 )
 
@@ -57,7 +56,7 @@ The damaged tape is kept.`,
 			if err != nil {
 				return err
 			}
-			complete := c.sayDamage(done.stats, fi.Size())
+			complete := c.sayDamage(done, fi.Size())
 			c.say("%s", done.line(nil))
 			if !complete {
 				return &statusError{Status: exitFound}
@@ -73,7 +72,14 @@ The damaged tape is kept.`,
 
 // sayDamage says what a recording lacks that did not end in order, and reports whether
 // it lacks nothing. size is its stream's, in bytes.
-func (c *console) sayDamage(st *seal.Stats, size int64) (complete bool) {
+func (c *console) sayDamage(done *sealed, size int64) (complete bool) {
+	st := done.stats
+	if done.piped {
+		size = st.Stream // what was cut off is not known, but the block is
+		if st.Damage != nil {
+			c.say("cut the stream after %s of its plain bytes: %v", report.Bytes(uint64(st.Stream)), st.Damage)
+		}
+	}
 	if cut := size - st.Stream; cut > 0 {
 		why := "it ends in the middle of a frame"
 		if st.Damage != nil && !errors.Is(st.Damage, trace.ErrTruncated) {

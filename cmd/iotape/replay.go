@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"iotape/internal/term"
 	"iotape/replay"
+	"iotape/replay/feed"
+	"iotape/replay/order"
 	"iotape/report"
+	"iotape/report/compare"
 )
 
 // maxShown is how many differences the table lists; --json has all that were kept.
@@ -22,7 +26,9 @@ const maxShown = 20
 func newReplay(c *console) *cobra.Command {
 	var o replay.Options
 	var asJSON, dry bool
-	var checks, mismatch, pace string
+	var checks, mismatch, pace, mode, data, log, level, mmap, uring, compute, fromScript, html string
+	var part slicing
+	var renames []string
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
 		Short: "Repeat the recorded calls inside a directory",
@@ -39,10 +45,14 @@ which there are.`,
 		Example: `  iotape replay git.tape --into again --verify
   iotape replay git.tape --into again --verify --json | jq .different
   iotape replay db.tape --into again --verify=returns,data --on-mismatch abort
+  iotape replay db.tape --into again --verify --order resource --log differences.txt
+  iotape replay db.tape --into again --filter 'path.startsWith("/db/")' --from 10s --to 20s
+  iotape annotate db.tape && iotape replay db.tape --into again --order causal --pace think
   iotape replay db.tape --dry-run --into /mnt/ssd
-  iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2`,
-		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  replayed; with --verify, everything agreed; with --dry-run, nothing is lacking", "1  with --verify, something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
+  iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2
+  iotape replay --script db.script --into again --verify`,
+		Args:        cobra.MaximumNArgs(1),
+		Annotations: exits("0  replayed; all calls succeeded or failed as recorded and, with --verify, everything agreed; with --dry-run, nothing is lacking", "1  something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.Checks, err = replay.ParseChecks(checks); err != nil {
@@ -50,6 +60,31 @@ which there are.`,
 			}
 			if o.Pace, err = replay.ParsePace(pace); err != nil {
 				return usageError{fmt.Errorf("--pace: %w", err)}
+			}
+			if o.Order, err = order.ParseMode(mode); err != nil {
+				return usageError{fmt.Errorf("--order: %w", err)}
+			}
+			if o.Data, err = replay.ParseData(data); err != nil {
+				return usageError{fmt.Errorf("--data: %w", err)}
+			}
+			if o.Sleep, err = oneOf("--compute", compute, "spin", "sleep"); err != nil {
+				return err
+			}
+			if o.Native.Mmap, err = oneOf("--mmap", mmap, "emulate", "native"); err != nil {
+				return err
+			}
+			if o.Native.Requests, err = oneOf("--uring", uring, "sync", "native"); err != nil {
+				return err
+			}
+			for _, s := range renames {
+				r, err := feed.ParseRename(s)
+				if err != nil {
+					return usageError{fmt.Errorf("--map: %w", err)}
+				}
+				o.Renames = append(o.Renames, r)
+			}
+			if o.LogLevel, err = replay.ParseLogLevel(level); err != nil {
+				return usageError{fmt.Errorf("--log-level: %w", err)}
 			}
 			if o.Speed <= 0 {
 				return usageError{errors.New("--speed: it is to be greater than 0")}
@@ -64,11 +99,25 @@ which there are.`,
 			if o.Into == "" && !dry {
 				return usageError{errors.New(`required flag(s) "into" not set`)}
 			}
-			t, err := openTape(cmd.Context(), args[0])
+			t, err := openTapeOrScript(cmd.Context(), args, fromScript)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
+			if part.picks() {
+				whole := t
+				var remove func()
+				if t, remove, err = part.temporary(cmd.Context(), c, whole); err != nil {
+					return err
+				}
+				defer remove()
+			}
+			if log != "" {
+				if o.Log, err = os.Create(log); err != nil {
+					return fmt.Errorf("make the log: %w", err)
+				}
+				defer o.Log.Close()
+			}
 			if dry {
 				return dryRun(cmd.Context(), c, t, o.Into, asJSON)
 			}
@@ -77,17 +126,27 @@ which there are.`,
 			o.Progress = func(phase string, done, total uint64) {
 				progress.Update(cmp.Or(phases[phase], phase), int64(done), int64(total))
 			}
+			before := childUsage()
 			rep, err := replay.Run(cmd.Context(), t, &o)
 			progress.Done()
 			if err != nil {
 				return replayError(cmd.Context(), err)
+			}
+			if html != "" {
+				r := newComparison(t)
+				var run compare.Run
+				run, r.Recorded = runOf(rep, &o, before)
+				r.Targets = []compare.Target{{Name: "replayed", Runs: []compare.Run{run}}}
+				if err := writePage(r.Page(), html); err != nil {
+					return err
+				}
 			}
 			if asJSON {
 				err = c.print(func(w *bufio.Writer) error { return writeReplayJSON(w, rep) })
 			} else {
 				err = c.print(func(w *bufio.Writer) error { return writeReplay(w, rep, &o, term.StyleOf(c.out)) })
 			}
-			if err == nil && o.Checks != replay.CheckNone && !rep.OK() {
+			if err == nil && !rep.OK() {
 				return &statusError{Status: exitFound}
 			}
 			return err
@@ -99,11 +158,31 @@ which there are.`,
 	f.Lookup("verify").NoOptDefVal = "all"
 	f.StringVar(&mismatch, "on-mismatch", "warn", "`WHAT` to do when a result differs: warn in the end, or abort")
 	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap (as fast as possible), think (with the computing between them) or recorded (at their times)")
+	f.StringVar(&mode, "order", "overlap", "`HOW` much of the recorded order to keep: recorded (all), overlap (of calls that did not overlap), resource (of each thread, and on each file, name and lock) or causal (and as iotape annotate found that threads waited for each other)")
 	f.Float64Var(&o.Speed, "speed", 1, "with --pace think or recorded: `F` times as fast as recorded")
+	f.StringVar(&data, "data", "recorded", "what to write: recorded (zeros for what the tape does not have), or `WHAT` of zero, random and pattern:HEX; then what is read is not compared")
+	f.StringVar(&compute, "compute", "spin", "with --pace think: `HOW` to let the time pass in which threads computed: spin or sleep")
+	f.StringVar(&mmap, "mmap", "emulate", "`HOW` to repeat what was read and stored through mappings: emulate (pread and pwrite) or native (mappings)")
+	f.StringVar(&uring, "uring", "sync", "`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for each thread)")
+	f.StringArrayVar(&renames, "map", nil, "replay what was done below /OLD below `/NEW` of the target: /OLD=/NEW")
+	part.add(f)
+	f.StringVar(&log, "log", "", "write differences, each with what it follows from, to `FILE`")
+	f.StringVar(&level, "log-level", "differences", "and more: skipped (calls that are not made, and why) or calls (`ALL` of them)")
+	f.StringVar(&fromScript, "script", "", "in place of TAPE: replay the script in `DIR` (iotape script)")
+	f.BoolVar(&o.Devices, "devices", false, "as root, make device nodes with their numbers; else they lead to no device")
 	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")
 	f.BoolVar(&asJSON, "json", false, "the report as one JSON object")
+	f.StringVar(&html, "html", "", "write a page that has the recording and the replay side by side to `FILE`, too")
 	f.BoolVar(&dry, "dry-run", false, "only say which calls would be made, and what of it DIR lacks, if --into names one")
 	return cmd
+}
+
+// oneOf reports whether a flag has the second of two values.
+func oneOf(flag, value, first, second string) (bool, error) {
+	if value != first && value != second {
+		return false, usageError{fmt.Errorf("%s %s: it is %s or %s", flag, value, first, second)}
+	}
+	return value == second, nil
 }
 
 func replayError(ctx context.Context, err error) error {
@@ -129,7 +208,7 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 	if r.Aborted {
 		fmt.Fprintln(w, style.Bad("stopped at the first difference"))
 	}
-	if o.Checks == replay.CheckNone {
+	if o.Checks == replay.CheckNone && r.OK() {
 		return nil
 	}
 	if r.OK() {
@@ -144,14 +223,13 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 		return err
 	}
 	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))))
-	if len(r.Mismatches) > 0 {
-		t := report.Table{Head: []string{"event", "thread", "call", "what", "expected", "got", "path"}, Right: 2}
-		for _, m := range r.Mismatches[:min(len(r.Mismatches), maxShown)] {
-			t.Add(fmt.Sprint(m.Seq), fmt.Sprint(m.TID), m.Op, report.Printable(m.Field), report.Printable(m.Expected), report.Printable(m.Got), report.Printable(m.Path))
-		}
-		t.Write(w)
-		more(w, int(r.Different)-min(len(r.Mismatches), maxShown))
+	if m := r.First; m != nil {
+		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID, report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
 	}
+	if r.Following > 0 {
+		fmt.Fprintf(w, "%s of them follow from others: on what these left otherwise than it was\n", report.Count(r.Following))
+	}
+	writeMismatches(w, r)
 	if len(r.Tree) > 0 {
 		t := report.Table{Head: []string{"path", "what", "expected", "got"}, Left: 4}
 		for _, d := range r.Tree[:min(len(r.Tree), maxShown)] {
@@ -163,12 +241,43 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 	return nil
 }
 
+func follow(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return report.Count(n)
+}
+
+// writeMismatches lists the results that differ one by one if they are few, else their
+// kinds.
+func writeMismatches(w io.Writer, r *replay.Report) {
+	kinds := r.Kinds
+	if len(r.Mismatches) <= maxShown {
+		kinds = nil
+		for _, m := range r.Mismatches {
+			kinds = append(kinds, replay.Kind{Mismatch: m, Count: 1})
+		}
+	}
+	if len(kinds) == 0 {
+		return
+	}
+	t := report.Table{Head: []string{"count", "first event", "thread", "call", "what", "expected", "got", "path", "follow"}, Right: 3}
+	for _, k := range kinds[:min(len(kinds), maxShown)] {
+		t.Add(report.Count(k.Count), fmt.Sprint(k.Seq), fmt.Sprint(k.TID), k.Op, report.Printable(k.Field), report.Printable(k.Expected), report.Printable(k.Got), report.Printable(k.Path), follow(k.Followers))
+	}
+	t.Write(w)
+	more(w, len(kinds)-min(len(kinds), maxShown))
+}
+
 // writeUncompared says what could not be compared, because the recording did not
 // keep it.
 func writeUncompared(w io.Writer, r *replay.Report) error {
 	var err error
 	if r.Uncompared > 0 {
 		_, err = fmt.Fprintf(w, "not compared: the bytes of %s reads, which the tape does not have or which depend on such\n", report.Count(r.Uncompared))
+	}
+	if r.Unexplained > 0 && err == nil {
+		_, err = fmt.Fprintf(w, "not compared: %s results of calls that overlapped and that no order of them explains\n", report.Count(r.Unexplained))
 	}
 	if r.TreeMadeUp > 0 && err == nil {
 		_, err = fmt.Fprintf(w, "not compared: the content of %s files in the end, for the same reason\n", report.Count(uint64(r.TreeMadeUp)))

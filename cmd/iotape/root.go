@@ -58,10 +58,44 @@ ordinary user with ptrace.`,
 	root.SetErr(c.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newRecord(c), newDump(c), newSeal(c), newRepair(c), newMerge(c), newSlice(c), newDiff(c), newRaw(c), newPrint(c), newStat(c), newReplay(c), newSkeleton(c), newCheck(c), newConvert(c),
-		newQuery(c), newIndex(c), newOps(c), newCompletion(c), newMan(c), newVersion(c),
+		newRecord(c),
+		newMount(c),
+		newDump(c),
+		newSeal(c),
+		newRepair(c),
+		newMerge(c),
+		newSlice(c),
+		newDiff(c),
+		newAnonymise(c),
+		newReveal(c),
+		newRaw(c),
+		newPrint(c),
+		newStat(c),
+		newAnnotate(c),
+		newOrder(c),
+		newReport(c),
+		newReplay(c),
+		newCompare(c),
+		newSkeleton(c),
+		newScript(c),
+		newCheck(c),
+		newConvert(c),
+		newQuery(c),
+		newIndex(c),
+		newPipe(c),
+		newKeygen(c),
+		newReceive(c),
+		newTail(c),
+		newExplainFilter(c),
+		newOps(c),
+		newCompletion(c),
+		newMan(c),
+		newVersion(c),
 	)
 	for _, cmd := range root.Commands() {
+		if readsStreams(cmd.Name()) {
+			takeKeys(cmd)
+		}
 		finishCommand(cmd)
 	}
 	return root

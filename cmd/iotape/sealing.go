@@ -14,8 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"iotape/pipe/chain"
 	"iotape/report"
 	"iotape/seal"
+	"iotape/slice"
 	"iotape/trace"
 )
 
@@ -25,18 +27,21 @@ type sealing struct {
 	before   string // a tape with the snapshots; it may not exist
 	work     string // directory on the file system of out, for the unfinished tape
 	out      string
-	final    bool   // take the state of the files that the recording touched, as it is now
-	index    bool   // make the Parquet files
-	streamTo string // where the stream goes when it is sealed; "" leaves it where it is
+	final    bool        // take the state of the files that the recording touched, as it is now
+	index    bool        // make the Parquet files
+	keys     *chain.Keys // that the stream is read with; nil: those of the context
+	streamTo string      // where the stream goes when it is sealed; "" leaves it where it is
 }
 
 // sealed is what came of it.
 type sealed struct {
-	stats *seal.Stats
-	out   string
-	took  time.Duration
-	index time.Duration
-	size  int64 // bytes of the tape
+	stats  *seal.Stats
+	out    string
+	took   time.Duration
+	index  time.Duration
+	size   int64         // bytes of the tape
+	picked *slice.Result // by the recording's filter; nil if it has none
+	piped  bool          // the stream was: its bytes in stats are those before its layers
 }
 
 // run seals. When it fails the stream is as it was, and there is no tape.
@@ -63,7 +68,13 @@ func (s *sealing) run(ctx context.Context, c *console) (*sealed, error) {
 	defer u.abandon()
 	progress := c.progress(report.Bytes)
 	defer progress.Done()
-	if err := u.seal(ctx, in, func(done int64) { progress.Update("sealing", done, fi.Size()) }); err != nil {
+	if err := u.seal(ctx, in, func(done int64) {
+		total := fi.Size()
+		if u.piped {
+			total = 0 // what is done is counted before the layers
+		}
+		progress.Update("sealing", done, total)
+	}); err != nil {
 		return nil, err
 	}
 	progress.Done()
@@ -77,6 +88,7 @@ type unfinished struct {
 	tw    *trace.TapeWriter
 	stats *seal.Stats
 	start time.Time
+	piped bool // the stream was
 	done  bool
 }
 
@@ -102,25 +114,44 @@ func (s *sealing) begin(ctx context.Context) (*unfinished, error) {
 
 // seal reads the stream.
 func (u *unfinished) seal(ctx context.Context, in io.Reader, progress func(done int64)) (err error) {
-	u.stats, err = seal.Seal(ctx, bufio.NewReaderSize(in, 1<<20), u.tw, &seal.Options{Progress: progress})
+	if u.keys != nil {
+		ctx = chain.WithKeys(ctx, u.keys)
+	}
+	stream, piped, err := chain.Plain(ctx, bufio.NewReaderSize(in, 1<<20))
+	if err != nil {
+		return fmt.Errorf("%s: %w", u.stream, err)
+	}
+	u.piped = piped
+	u.stats, err = seal.Seal(ctx, stream, u.tw, &seal.Options{Progress: progress})
 	return stopped(err)
 }
 
 // finish completes the tape and gives it its name.
 func (u *unfinished) finish(ctx context.Context, c *console) (*sealed, error) {
-	if u.final {
+	m := u.stats.Manifest(program())
+	filter := m.Hosts[0].Filter
+	if u.final && filter == "" {
 		if _, err := seal.Final(ctx, u.tw, &u.stats.Touched); err != nil {
 			return nil, stopped(fmt.Errorf("take the state of the files: %w", err))
 		}
 	}
-	if err := u.tw.Close(u.stats.Manifest(program())); err != nil {
+	if err := u.tw.Close(m); err != nil {
 		return nil, err
 	}
-	if err := u.publish(u.dir); err != nil {
+	res := &sealed{stats: u.stats, out: u.out}
+	dir := u.dir
+	if filter != "" {
+		var err error
+		if dir, res.picked, err = u.pick(ctx, c, filter); err != nil {
+			return nil, err
+		}
+	}
+	if err := u.publish(dir); err != nil {
 		return nil, err
 	}
 	u.done = true
-	res := &sealed{stats: u.stats, out: u.out, took: time.Since(u.start)}
+	res.took = time.Since(u.start)
+	res.piped = u.piped
 	if u.index {
 		if err := u.indexOut(ctx, c); err != nil {
 			c.say("%v", withHint(err, "the tape is whole without; to make it later: iotape index %s", u.out))

@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"iotape/event"
+	"iotape/predicate"
 	"iotape/report"
 	"iotape/slice"
 	"iotape/trace"
@@ -26,6 +30,7 @@ type slicing struct {
 	paths    []string
 	ops      []string
 	classes  []string
+	filter   filterFlags
 	noIndex  bool
 }
 
@@ -46,12 +51,13 @@ A slice begins with what the events in it need to be understood: the processes, 
 they had open and where they were. It can be replayed.
 
 The other flags pick calls; those of different flags have to fit all, those of one
-flag any. With the picked calls come those that say what their descriptors and
+flag any. --filter picks by an expression (docs/filters.md). With the picked calls come those that say what their descriptors and
 relative names stand for. docs/tapes.md says which. A replay of such a slice finds the
 files as the first of its calls found them.`,
 		Example: `  iotape slice db.tape last-minute.tape --from 9m
   iotape slice make.tape cc.tape --pid 4711 --tree
   iotape slice db.tape wal.tape --path '*-wal' --class data,sync
+  iotape slice db.tape slow.tape --filter 'path glob *.sst and latency > 10ms'
   iotape slice all.tape server.tape --host server`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  sliced", "1  nothing is in the slice; there is no new tape", "2  failed; there is no new tape"),
@@ -61,10 +67,7 @@ files as the first of its calls found them.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.from, "from", "", "the first event, by number or `TIME`")
-	f.StringVar(&s.to, "to", "", "the last event, by number or `TIME`")
-	f.UintSliceVar(&s.pids, "pid", nil, "only calls of these processes")
-	f.BoolVar(&s.tree, "tree", false, "and of their descendants")
+	s.add(f)
 	f.StringSliceVar(&s.paths, "path", nil, "only calls on files whose name fits `GLOB`: *, ?, [a-z]; ** fits slashes too. Without a slash it is for the last part of the name; a directory stands for what is in it")
 	f.StringSliceVar(&s.ops, "op", nil, "only these calls, by `NAME` (iotape ops)")
 	f.StringSliceVar(&s.classes, "class", nil, "only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
@@ -73,9 +76,70 @@ files as the first of its calls found them.`,
 	return cmd
 }
 
-func (s *slicing) run(ctx context.Context, c *console) error {
-	sel, err := s.selection()
+// add adds the flags that pick events, of slice and of replay.
+func (s *slicing) add(f *pflag.FlagSet) {
+	f.StringVar(&s.from, "from", "", "the first event, by number or `TIME`")
+	f.StringVar(&s.to, "to", "", "the last event, by number or `TIME`")
+	f.UintSliceVar(&s.pids, "pid", nil, "only calls of these processes")
+	f.BoolVar(&s.tree, "tree", false, "and of their descendants")
+	s.filter.add(f)
+}
+
+// picks reports whether only a part of the tape is wanted.
+func (s *slicing) picks() bool {
+	return s.from != "" || s.to != "" || len(s.pids) > 0 || s.tree || s.filter.given()
+}
+
+// temporary makes a slice that lasts until the returned function is called.
+func (s *slicing) temporary(ctx context.Context, c *console, t *trace.Tape) (*trace.Tape, func(), error) {
+	if err := s.selection(); err != nil {
+		return nil, nil, err
+	}
+	o := &slice.Options{Program: program()}
+	var err error
+	if o.Filter, err = s.filter.graph(c, t); err != nil {
+		return nil, nil, err
+	}
+	if err := s.bounds(t, o); err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "iotape-replay-")
 	if err != nil {
+		return nil, nil, fmt.Errorf("make a place for the part that is replayed: %w", err)
+	}
+	remove := func() { os.RemoveAll(dir) }
+	mk, err := startTape(filepath.Join(dir, "part.tape"), false)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	defer mk.abandon()
+	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+		res, err := slice.Tape(ctx, tw, t, o)
+		if err != nil {
+			return nil, err
+		}
+		return res.Manifest, nil
+	})
+	if err == nil {
+		_, err = mk.finish(ctx, c)
+	}
+	var part *trace.Tape
+	if err == nil {
+		part, err = trace.OpenTape(filepath.Join(dir, "part.tape"))
+	}
+	if err != nil {
+		remove()
+		if err == slice.ErrEmpty {
+			return nil, nil, &statusError{exitFound, err}
+		}
+		return nil, nil, err
+	}
+	return part, func() { part.Close(); remove() }, nil
+}
+
+func (s *slicing) run(ctx context.Context, c *console) error {
+	if err := s.selection(); err != nil {
 		return err
 	}
 	t, err := openTape(ctx, s.in)
@@ -83,7 +147,10 @@ func (s *slicing) run(ctx context.Context, c *console) error {
 		return err
 	}
 	defer t.Close()
-	o := &slice.Options{Select: sel, Program: program()}
+	o := &slice.Options{Program: program()}
+	if o.Filter, err = s.filter.graph(c, t); err != nil {
+		return err
+	}
 	if err := s.bounds(t, o); err != nil {
 		return err
 	}
@@ -124,38 +191,47 @@ func (s *slicing) run(ctx context.Context, c *console) error {
 	return nil
 }
 
-// selection returns what the flags pick, nil if it is all.
-func (s *slicing) selection() (*slice.Selection, error) {
-	sel := &slice.Selection{Tree: s.tree, Paths: s.paths}
-	for _, pid := range s.pids {
-		sel.PIDs = append(sel.PIDs, uint32(pid))
-	}
+// selection makes filters of the flags that pick calls.
+func (s *slicing) selection() error {
 	if s.tree && len(s.pids) == 0 {
-		return nil, usageError{fmt.Errorf("--tree is for the processes of --pid")}
+		return usageError{fmt.Errorf("--tree is for the processes of --pid")}
 	}
 	for _, p := range s.paths {
 		if _, err := path.Match(p, ""); err != nil {
-			return nil, usageError{fmt.Errorf("--path %s: %w", p, err)}
+			return usageError{fmt.Errorf("--path %s: %w", p, err)}
 		}
 	}
 	for _, name := range s.ops {
-		op := event.ByName(name)
-		if op == event.OpUnknown {
-			return nil, usageError{fmt.Errorf("--op %s: there is no such call; iotape ops lists them", name)}
+		if event.ByName(name) == event.OpUnknown {
+			return usageError{fmt.Errorf("--op %s: there is no such call; iotape ops lists them", name)}
 		}
-		sel.Ops = append(sel.Ops, op)
 	}
 	for _, name := range s.classes {
-		class, ok := classByName(name)
-		if !ok {
-			return nil, usageError{fmt.Errorf("--class %s: there is no such class", name)}
+		if _, ok := classByName(name); !ok {
+			return usageError{fmt.Errorf("--class %s: there is no such class", name)}
 		}
-		sel.Classes = append(sel.Classes, class)
 	}
-	if len(sel.PIDs)+len(sel.Paths)+len(sel.Ops)+len(sel.Classes) == 0 {
-		return nil, nil
+	var pids []string
+	for _, pid := range s.pids {
+		pids = append(pids, strconv.FormatUint(uint64(pid), 10))
 	}
-	return sel, nil
+	if s.tree {
+		s.filter.texts = append(s.filter.texts, "descendant of "+strings.Join(pids, " or descendant of "))
+		pids = nil
+	}
+	var paths []string
+	for _, p := range s.paths {
+		paths = append(paths, predicate.Quote(p))
+	}
+	for _, pick := range []struct {
+		test   string
+		values []string
+	}{{"pid in", pids}, {"path glob", paths}, {"op in", s.ops}, {"class in", s.classes}} {
+		if len(pick.values) > 0 {
+			s.filter.texts = append(s.filter.texts, pick.test+" {"+strings.Join(pick.values, ", ")+"}")
+		}
+	}
+	return nil
 }
 
 func classByName(name string) (event.Class, bool) {

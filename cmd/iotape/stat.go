@@ -12,6 +12,7 @@ import (
 func newStat(c *console) *cobra.Command {
 	var asJSON bool
 	var o report.Options
+	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "stat TAPE",
 		Short: "Sum up the events: calls, files, processes, losses",
@@ -21,6 +22,7 @@ that it moved, and the total, median, 99th percentile and longest time, within
 and what the recording lacks.`,
 		Example: `  iotape stat git.tape
   iotape stat git.tape --top 50
+  iotape stat git.tape --filter 'path under /var/lib/db and class = data'
   iotape stat git.tape --json | jq '.ops[] | select(.errors > 0)'`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
@@ -31,7 +33,14 @@ and what the recording lacks.`,
 			}
 			defer t.Close()
 			o.Manifest, o.CallName = t.Manifest(), stracetext.CallName
-			s := report.Collect(t.Events(), &o)
+			g, err := filter.graph(c, t)
+			if err != nil {
+				return err
+			}
+			if g != nil {
+				o.Filter = g.Expr().String()
+			}
+			s := report.Collect(filtered(c, t, g), &o)
 			render := s.Text
 			if asJSON {
 				render = s.JSON
@@ -47,5 +56,6 @@ and what the recording lacks.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
 	cmd.Flags().IntVar(&o.Top, "top", 10, "list the first `N` files and processes; -1 is all")
+	filter.add(cmd.Flags())
 	return cmd
 }

@@ -90,8 +90,12 @@ func (t *targetFlags) plan(p *recordPlan, command []string, overflow capture.Ove
 
 // context is the recording's: it ends with --duration.
 func (p *recordPlan) context() (context.Context, context.CancelFunc) {
-	if p.duration > 0 {
-		return context.WithTimeout(context.Background(), p.duration)
+	ctx := p.until
+	if ctx == nil {
+		ctx = context.Background()
 	}
-	return context.WithCancel(context.Background())
+	if p.duration > 0 {
+		return context.WithTimeout(ctx, p.duration)
+	}
+	return context.WithCancel(ctx)
 }

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"iotape/anon"
+	"iotape/report"
+	"iotape/trace"
+)
+
+// masking is what anonymise and reveal have in common.
+type masking struct {
+	in, out string
+	keys    string
+	fields  []string
+	noIndex bool
+}
+
+func (mk *masking) flags(cmd *cobra.Command, fields string) {
+	f := cmd.Flags()
+	f.StringVar(&mk.keys, "keys", "", "the `FILE` of keys, one a line")
+	f.StringSliceVar(&mk.fields, "fields", nil, fields+": "+anon.AllFields.String())
+	f.BoolVar(&mk.noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	_ = cmd.MarkFlagRequired("keys")
+}
+
+func newAnonymise(c *console) *cobra.Command {
+	var m masking
+	var o anon.Options
+	var content string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "anonymise IN OUT --keys FILE",
+		Short: "Replace what identifies people and data in a tape",
+		Long: `Anonymise makes the tape OUT of the tape IN, with the values of some fields replaced:
+names of files, users, hosts, addresses, arguments, content … Equal values stay
+equal, lengths stay, and each field has a key of its own, so values of different
+fields cannot be matched. OUT can be replayed, and has the same statistics.
+
+The keys are in FILE; if there is none it is made, for your eyes only. Whoever has a
+line of it opens that field with iotape reveal. Without the keys nobody does.
+
+--content says what becomes of content:
+
+  encrypt      each chunk as a whole: equal chunks stay equal. A replay does not
+               compare content
+  substitute   byte by byte, so that a replay verifies content. It cannot be read, but
+               it does not withstand analysis
+  remove       it is left out, and cannot be revealed
+
+Then it tells what may still identify: docs/anonymise.md says what to make of it.`,
+		Example: `  iotape anonymise db.tape public.tape --keys db.keys
+  iotape anonymise db.tape public.tape --keys db.keys --content remove --keep-extensions
+  iotape anonymise db.tape team.tape --keys db.keys --fields path,comm,arg,host
+  grep ^path db.keys > names.keys`,
+		Args:        cobra.ExactArgs(2),
+		Annotations: exits("0  done", "2  failed; there is no new tape"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m.in, m.out = args[0], args[1]
+			var err error
+			if o.Content, err = contentMode(content); err != nil {
+				return err
+			}
+			s, err := m.anonymise(cmd.Context(), c, &o)
+			if err != nil {
+				return err
+			}
+			return c.print(func(w *bufio.Writer) error {
+				if asJSON {
+					enc := json.NewEncoder(w)
+					enc.SetIndent("", "  ")
+					return enc.Encode(s)
+				}
+				return s.Text(w)
+			})
+		},
+	}
+	m.flags(cmd, "only these `FIELDS`")
+	f := cmd.Flags()
+	f.StringVar(&content, "content", "encrypt", "`encrypt`, substitute or remove content, if it is among the fields")
+	f.BoolVar(&o.KeepExtensions, "keep-extensions", false, "leave extensions of file names, such as .jpg")
+	f.BoolVar(&asJSON, "json", false, "tell what may still identify as one JSON object")
+	return cmd
+}
+
+func contentMode(s string) (trace.AnonymisedContent, error) {
+	switch s {
+	case "encrypt":
+		return trace.ContentEncrypted, nil
+	case "substitute":
+		return trace.ContentSubstituted, nil
+	case "remove":
+		return trace.ContentRemoved, nil
+	}
+	return "", usageError{fmt.Errorf("--content %s: neither encrypt, substitute nor remove", s)}
+}
+
+func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (*anon.Survey, error) {
+	fields, err := anon.ParseFields(mk.fields)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--fields: %w", err)}
+	}
+	o.Fields = fields
+	if err := mustNotExist(mk.out, "choose another name, or remove it"); err != nil {
+		return nil, err
+	}
+	keys, shared, err := anon.ReadKeyFile(mk.keys)
+	made := errors.Is(err, fs.ErrNotExist)
+	if made {
+		keys, err = anon.CreateKeyFile(mk.keys)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Keys = keys
+	res, err := mk.rewrite(ctx, c, "anonymising", o, anon.Anonymise)
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		c.say("made %s: without it nothing can be revealed", mk.keys)
+	}
+	if shared {
+		c.hint("others can read %s; chmod 600 it", mk.keys)
+	}
+	if res.Removed > 0 {
+		c.say("%s of content were left out", report.Bytes(uint64(res.Removed)))
+	}
+	t, err := openTape(ctx, mk.out)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	return anon.Look(t)
+}
+
+func newReveal(c *console) *cobra.Command {
+	var m masking
+	cmd := &cobra.Command{
+		Use:   "reveal IN OUT --keys FILE",
+		Short: "Undo iotape anonymise, as far as the keys go",
+		Long: `Reveal makes the tape OUT of the anonymised tape IN, with the values put back of those
+fields whose keys are in FILE.
+
+The keys vouch for the tape: if it was changed since, or a key is not the one that it
+was made with, nothing is revealed.`,
+		Example: `  iotape reveal public.tape again.tape --keys db.keys
+  iotape reveal public.tape named.tape --keys names.keys
+  iotape reveal public.tape times.tape --keys db.keys --fields time`,
+		Args:        cobra.ExactArgs(2),
+		Annotations: exits("0  revealed", "2  failed; there is no new tape"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m.in, m.out = args[0], args[1]
+			return m.reveal(cmd.Context(), c)
+		},
+	}
+	m.flags(cmd, "only these `FIELDS` of those that FILE has keys for")
+	return cmd
+}
+
+func (mk *masking) reveal(ctx context.Context, c *console) error {
+	fields, err := anon.ParseFields(mk.fields)
+	if err != nil {
+		return usageError{fmt.Errorf("--fields: %w", err)}
+	}
+	keys, _, err := anon.ReadKeyFile(mk.keys)
+	if err != nil {
+		return err
+	}
+	res, err := mk.rewrite(ctx, c, "revealing", &anon.Options{Fields: fields, Keys: keys}, anon.Reveal)
+	if err != nil {
+		return err
+	}
+	if res.Unsigned {
+		c.say("%s was made from an anonymised tape without all of its keys; nothing vouches that it is as it was", mk.in)
+	}
+	if a := res.Manifest.Anonymised; a != nil && a.Content == trace.ContentRemoved {
+		c.say("content was removed, and stays so")
+	}
+	return nil
+}
+
+// rewrite makes the tape OUT by Anonymise or Reveal.
+func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *anon.Options,
+	run func(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *anon.Options) (*anon.Result, error)) (*anon.Result, error) {
+	t, err := openTape(ctx, mk.in)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	made, err := startTape(mk.out, !mk.noIndex)
+	if err != nil {
+		return nil, err
+	}
+	defer made.abandon()
+	progress := c.progress(report.Count)
+	defer progress.Done()
+	o.Program = program()
+	o.Progress = func(done, total uint64) { progress.Update(doing, int64(done), int64(total)) }
+	var res *anon.Result
+	err = made.write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
+		if res, err = run(ctx, tw, t, o); err != nil {
+			return nil, err
+		}
+		return res.Manifest, nil
+	})
+	progress.Done()
+	if err != nil {
+		return nil, err
+	}
+	size, err := made.finish(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(res.LeftOut) > 0 {
+		c.say("left out: %s", strings.Join(res.LeftOut, ", "))
+	}
+	c.say("%s events, %s of content, %s: %s", report.Count(made.m.Counts.Events), report.Bytes(made.m.Content.MovedBytes), res.Fields, report.Bytes(uint64(size)))
+	return res, nil
+}

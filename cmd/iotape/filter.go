@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"iotape/event"
+	"iotape/predicate"
+	"iotape/slice"
+	"iotape/trace"
+)
+
+// filterFlags are --filter and --filter-file.
+type filterFlags struct {
+	texts []string
+	file  string
+}
+
+func (f *filterFlags) add(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.texts, "filter", nil, "only events that fit `EXPR`, such as 'path glob *.sst and latency > 10ms'; docs/filters.md; or strace:OPTIONS, dfstrace:FILE. Of several all have to fit")
+	flags.StringVar(&f.file, "filter-file", "", "read such an expression from `FILE`")
+}
+
+// given reports whether there is a filter.
+func (f *filterFlags) given() bool { return len(f.texts) > 0 || f.file != "" }
+
+// expr returns the filter, nil if none is given.
+func (f *filterFlags) expr() (*predicate.Expr, error) {
+	texts := f.texts
+	if f.file != "" {
+		b, err := readFilter(f.file)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts[:len(texts):len(texts)], b)
+	}
+	var all *predicate.Expr
+	for _, text := range texts {
+		x, err := parseFilter(text)
+		if err != nil {
+			return nil, err
+		}
+		all = predicate.And(all, x)
+	}
+	return all, nil
+}
+
+// dfstracePrefix is of filter files of DFSTrace.
+const dfstracePrefix = "dfstrace:"
+
+// parseFilter reads an expression, or what else --filter takes.
+func parseFilter(text string) (*predicate.Expr, error) {
+	if file, ok := strings.CutPrefix(text, dfstracePrefix); ok {
+		b, err := readFilter(file)
+		if err != nil {
+			return nil, err
+		}
+		if text, err = predicate.DFSTrace(b); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	x, err := predicate.Parse(text)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return x, nil
+}
+
+// readFilter reads a file with a filter.
+func readFilter(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, predicate.MaxSource+1))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return string(b), nil
+}
+
+// graph compiles the filter for a tape, and says what is odd about it. It is nil if none
+// is given.
+func (f *filterFlags) graph(c *console, t *trace.Tape) (*predicate.Graph, error) {
+	x, err := f.expr()
+	if x == nil || err != nil {
+		return nil, err
+	}
+	return compileFilter(c, x, tapeOptions(t))
+}
+
+func compileFilter(c *console, x *predicate.Expr, o *predicate.Options) (*predicate.Graph, error) {
+	g, err := predicate.Compile(x, o)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	for _, w := range g.Warnings() {
+		c.say("filter: %s", w.Message)
+	}
+	return g, nil
+}
+
+// tapeOptions says what a filter can know of a tape.
+func tapeOptions(t *trace.Tape) *predicate.Options {
+	m := t.Manifest()
+	o := &predicate.Options{StartNS: t.Host(0).Wall(m.FirstNS)}
+	for i := range m.Hosts {
+		h := &m.Hosts[i]
+		arch, _ := event.ParseArch(h.Arch)
+		o.Hosts = append(o.Hosts, predicate.Host{Name: h.Host, Arch: arch, WallNS: h.Wall(0)})
+	}
+	return o
+}
+
+// filtered iterates over the events that a filter accepts; over all if it is nil.
+func filtered(c *console, t *trace.Tape, g *predicate.Graph) func(yield func(*event.Event, error) bool) {
+	if g == nil {
+		return t.Events()
+	}
+	return func(yield func(*event.Event, error) bool) {
+		m := g.NewMatcher()
+		defer func() { c.unknownPrograms(m) }()
+		for ev, err := range t.Events() {
+			if (err != nil || m.Match(ev)) && !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// unknownPrograms says for how many processes a filter with exe had no answer.
+func (c *console) unknownPrograms(m *predicate.Matcher) {
+	if n := m.Unknown(); n > 0 {
+		c.say("filter: which program runs is not in the tape before a process's first execve: exe fits nothing of %d of them until then", n)
+	}
+}
+
+// showPlace prints the line of a filter that is wrong, with a mark.
+func (c *console) showPlace(err error) {
+	var e *predicate.Error
+	if errors.As(err, &e) {
+		fmt.Fprintf(c.err, "    %s\n", strings.ReplaceAll(e.Shown(), "\n", "\n    "))
+	}
+}
+
+// slicedTape makes a tape for the moment, in a directory, of what a filter picks.
+func slicedTape(ctx context.Context, t *trace.Tape, g *predicate.Graph, dir string) (*trace.Tape, error) {
+	work, err := os.MkdirTemp(dir, "iotape-filter-*.partial")
+	if err != nil {
+		return nil, err
+	}
+	remove := func() error { return os.RemoveAll(work) }
+	part, err := sliceInto(ctx, t, g, work)
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	part.OnClose(remove)
+	return part, nil
+}
+
+func sliceInto(ctx context.Context, t *trace.Tape, g *predicate.Graph, dir string) (*trace.Tape, error) {
+	dir = filepath.Join(dir, filepath.Base(t.Name()))
+	tw, err := trace.CreateTape(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer tw.Abort()
+	res, err := slice.Tape(ctx, tw, t, &slice.Options{Filter: g, Program: program()})
+	if errors.Is(err, slice.ErrEmpty) {
+		return nil, fmt.Errorf("%s has no events that fit the filter", t.Name())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := tw.Close(res.Manifest); err != nil {
+		return nil, err
+	}
+	return trace.OpenTape(dir)
+}

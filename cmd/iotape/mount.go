@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"iotape/capture"
+	"iotape/capture/fusefs"
+	"iotape/trace"
+)
+
+func newMount(c *console) *cobra.Command {
+	var p recordPlan
+	var source fusefs.Source
+	var content, sealing string
+	var noIndex, before bool
+	var filter filterFlags
+	cmd := &cobra.Command{
+		Use:   "mount LOWER MOUNTPOINT [-o TAPE] [flags]",
+		Short: "Show a directory at another place, and record what is done there",
+		Long: `Mount shows the directory LOWER at MOUNTPOINT and records every operation on the files
+there, whoever makes it, until it is unmounted: by Ctrl-C, by SIGTERM, or by umount (an
+ordinary user: fusermount3 -u). Then the recording is sealed to a tape.
+
+Files are LOWER's own, with their owners, permissions, attributes and locks, and what is
+done to them is done at once. MOUNTPOINT is an existing directory; it may be LOWER.
+
+The paths of the tape are those of LOWER, and so is the tree that a replay makes. Reads
+and writes of mapped files are recorded when the kernel makes them for the mapping. What
+differs from the other ways to record, and from the lower file system, is in
+docs/mount.md.
+
+As root the mount is for all users. If programs still use it when it is unmounted, it
+loses its name and goes on for them; a second Ctrl-C ends it. If iotape is killed,
+programs get errors, LOWER has all that was written, and iotape repair makes a tape of
+what was recorded until then.`,
+		Example: `  sudo iotape mount /srv/data /mnt -o data.tape
+  iotape mount src src -o build.tape &       # in its own place; then: make -C src; fusermount3 -u src
+  iotape mount --snapshot repo /mnt/repo -o repo.tape
+  iotape replay repo.tape --into again --verify`,
+		Args:        cobra.ExactArgs(2),
+		Annotations: exits("0  recorded, and the tape is made", "2  could not be mounted, or the tape could not be made (then the recording is kept)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			source.Lower, source.Mountpoint = args[0], args[1]
+			var err error
+			if p.capture.Content, err = capture.ParseContent(content); err != nil {
+				return usageError{err}
+			}
+			if p.seal, err = parseSealWhen(sealing); err != nil {
+				return usageError{err}
+			}
+			if source.Cache < 0 {
+				return usageError{fmt.Errorf("cache %s is less than nothing", source.Cache)}
+			}
+			if p.filter, err = filter.expr(); err != nil {
+				return err
+			}
+			if p.filter != nil {
+				if _, err := recordFilter(c, p.filter); err != nil {
+					return err
+				}
+			}
+			p.index, p.until = !noIndex, cmd.Context()
+			p.name, p.target = "mount", source.Lower+" mounted at "+source.Mountpoint
+			if abs, err := filepath.Abs(source.Lower); err == nil {
+				p.name, p.target = filepath.Base(abs), abs+" mounted at "+source.Mountpoint
+			}
+			if before {
+				p.snapshots = []string{source.Lower}
+			}
+			if err := p.check(); err != nil {
+				return err
+			}
+			for _, dir := range args {
+				if inside, err := fusefs.Within(p.out, dir); err == nil && inside {
+					return fmt.Errorf("the tape %s would be inside %s, and the recording would record itself: name another place with -o", p.out, dir)
+				}
+			}
+			leave, stop := secondSignal(cmd.Context())
+			defer stop()
+			source.Leave = leave
+			p.backend = []backend{{mounting{source, c, &p}, func(*capture.Options) int { return 1 }}}
+			return record(context.WithoutCancel(cmd.Context()), c, &p)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; LOWER-TIME.tape if not given")
+	f.DurationVar(&source.Cache, "cache", 0, "let the kernel keep names and attributes for `TIME`: faster, but what it answers itself is not recorded, and changes made in LOWER are seen later")
+	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that are read and written to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
+	filter.add(f)
+	f.BoolVar(&before, "snapshot", false, "store the state of LOWER before it is mounted")
+	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")
+	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
+	return cmd
+}
+
+// mounting says when the mount is there.
+type mounting struct {
+	fusefs.Source
+	c *console
+	p *recordPlan
+}
+
+// Run is that of capture.Source.
+func (m mounting) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	options := *o
+	options.Started = func(pid int) {
+		o.Started(pid)
+		m.c.say("%s shows %s, recorded to %s until it is unmounted", m.Mountpoint, m.Lower, m.p.out)
+	}
+	return m.Source.Run(ctx, &options, sw)
+}
+
+// secondSignal returns a context that ends with a signal after the one that ended ctx.
+func secondSignal(ctx context.Context) (context.Context, func()) {
+	second, cancel := context.WithCancel(context.Background())
+	ch := make(chan os.Signal, 1)
+	go func() {
+		select {
+		case <-second.Done():
+			return
+		case <-ctx.Done():
+		}
+		signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		select {
+		case <-second.Done():
+		case <-ch:
+			cancel()
+		}
+	}()
+	return second, func() { cancel(); signal.Stop(ch) }
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"iotape/format/script"
+	"iotape/replay/skeleton"
+	"iotape/report"
+	"iotape/seal"
+	"iotape/trace"
+	"iotape/tree"
+)
+
+func newScript(c *console) *cobra.Command {
+	var out, compile string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "script TAPE -o DIR | --compile DIR -o TAPE",
+		Short: "Write a tape as text that can be edited and replayed",
+		Long: `Script writes a tape as the files of a directory: skeleton has the commands that make
+the tree that the recording found, replay one line for each event with its arguments
+and the expected result, final the tree that is expected in the end, and content the
+bytes that are too long for a line. They can be edited: lines can be removed, changed
+and added, and what is left out has a default. docs/script.md describes them.
+
+iotape replay --script DIR runs them; --compile makes a tape of them.`,
+		Example: `  iotape script db.tape -o db.script
+  sed -i 's/O_SYNC|//' db.script/replay
+  iotape replay --script db.script --into again --verify
+  iotape script --compile db.script -o nosync.tape`,
+		Args:        cobra.MaximumNArgs(1),
+		Annotations: exits("0  written", "2  failed; what is wrong with a text is said with file, line and column"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case out == "":
+				return usageError{errors.New(`required flag(s) "output" not set`)}
+			case compile != "" && len(args) > 0:
+				return usageError{errors.New("--compile reads a directory, not a tape")}
+			case compile != "":
+				return compileTo(cmd.Context(), c, compile, out)
+			case len(args) == 0:
+				return usageError{errors.New("a TAPE is needed, or --compile DIR")}
+			}
+			done, err := writeScript(cmd.Context(), args[0], out)
+			if err != nil {
+				return err
+			}
+			return c.print(func(w *bufio.Writer) error {
+				if asJSON {
+					return json.NewEncoder(w).Encode(done)
+				}
+				fmt.Fprintf(w, "%s and %s in %s, with %s of content\n", report.Plural(done.Entries, "entry", "entries"), report.Plural(int(done.Events), "event", "events"),
+					report.Printable(out), report.Bytes(uint64(done.Bytes)))
+				if done.Missing > 0 {
+					fmt.Fprintf(w, "%s of content are not in the tape\n", report.Bytes(uint64(done.Missing)))
+				}
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "output", "o", "", "the directory, or with --compile the tape, to make")
+	f.StringVar(&compile, "compile", "", "make a tape of the script in `DIR`")
+	f.BoolVar(&asJSON, "json", false, "what was written as one JSON object")
+	return cmd
+}
+
+// writeScript infers the initial tree of a tape and writes both.
+func writeScript(ctx context.Context, tape, out string) (*script.Written, error) {
+	t, err := openTape(ctx, tape)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	snapshots, final, err := tapeTrees(t)
+	if err != nil {
+		return nil, err
+	}
+	sk, err := skeleton.Infer(ctx, t, snapshots, final, nil)
+	if err != nil {
+		return nil, fmt.Errorf("find the initial tree: %w", err)
+	}
+	return script.Write(ctx, t, script.Tree{Entries: sk.Entries(), Content: sk.Content}, out)
+}
+
+// tapeTrees reads the snapshots of a tape and its final tree, nil if it has none.
+func tapeTrees(t *trace.Tape) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
+	read := func(name string) (*tree.Manifest, error) {
+		r, err := t.OpenFile(name)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return tree.Decode(r)
+	}
+	for n := 0; ; n++ {
+		name := seal.SnapshotFile(n)
+		if _, ok := t.Manifest().Files[name]; !ok {
+			break
+		}
+		m, err := read(name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		snapshots = append(snapshots, m)
+	}
+	if _, ok := t.Manifest().Files[trace.FinalName]; ok {
+		if final, err = read(trace.FinalName); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", trace.FinalName, err)
+		}
+	}
+	return snapshots, final, nil
+}
+
+// compileTo makes a tape of a script.
+func compileTo(ctx context.Context, c *console, dir, out string) error {
+	mk, err := startTape(out, true)
+	if err != nil {
+		return err
+	}
+	defer mk.abandon()
+	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+		return script.Compile(ctx, dir, tw, program())
+	})
+	if err != nil {
+		return scriptError(dir, err)
+	}
+	_, err = mk.finish(ctx, c)
+	return err
+}
+
+// scriptError puts the directory in front of what is wrong with a script.
+func scriptError(dir string, err error) error {
+	if e := (*script.Error)(nil); errors.As(err, &e) {
+		at := fmt.Errorf("%s:%d:%d: %s", filepath.Join(dir, e.File), e.Line, e.Column, e.What)
+		if e.Hint != "" {
+			return withHint(at, "%s", e.Hint)
+		}
+		return at
+	}
+	return fmt.Errorf("%s: %w", dir, err)
+}
+
+// openScript compiles a script into a tape that is gone when it is closed.
+func openScript(ctx context.Context, dir string) (_ *trace.Tape, err error) {
+	work, err := os.MkdirTemp("", "iotape-script-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(work)
+		}
+	}()
+	name := filepath.Join(work, "script.tape")
+	tw, err := trace.CreateTape(name)
+	if err != nil {
+		return nil, err
+	}
+	defer tw.Abort()
+	m, err := script.Compile(ctx, dir, tw, program())
+	if err != nil {
+		return nil, scriptError(dir, err)
+	}
+	if err := tw.Close(m); err != nil {
+		return nil, err
+	}
+	t, err := trace.OpenTape(name)
+	if err != nil {
+		return nil, err
+	}
+	t.OnClose(func() error { return os.RemoveAll(work) })
+	return t, nil
+}
+
+// openTapeOrScript opens the tape that a command names as its argument, or the script
+// that --script names.
+func openTapeOrScript(ctx context.Context, args []string, dir string) (*trace.Tape, error) {
+	switch {
+	case dir != "" && len(args) > 0:
+		return nil, usageError{errors.New("a TAPE or --script DIR, not both")}
+	case dir != "":
+		return openScript(ctx, dir)
+	case len(args) == 0:
+		return nil, usageError{errors.New("a TAPE is needed, or --script DIR")}
+	}
+	return openTape(ctx, args[0])
+}
