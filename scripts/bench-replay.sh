@@ -27,7 +27,10 @@ if command -v fio >/dev/null; then
 	"$iotape" convert "$d/one.tape" "$d/one.fio" >/dev/null 2>&1 && fio=yes
 fi
 
-native() { "$d/randrw" $(cat "$d/$1.args") "$d/files"; }
+native() {
+	rm -rf "$d/files" && mkdir "$d/files" # as a replay finds its target
+	"$d/randrw" $(cat "$d/$1.args") "$d/files"
+}
 replay() { # NAME FLAG...
 	rm -rf "$d/into"
 	"$iotape" replay "$d/$1.tape" --into "$d/into" --json "${@:2}" 2>/dev/null |

@@ -1,6 +1,6 @@
 // randrw THREADS CALLS SIZE BLOCK DIR: each thread makes so many random preads and pwrites
-// of BLOCK bytes in a file of its own of SIZE bytes, and the rate is printed. What a
-// replay is measured against.
+// of BLOCK bytes in a file of its own of SIZE bytes, which it writes first, and the rate of
+// all these calls is printed. What a replay is measured against: it does them all, too.
 #define _GNU_SOURCE
 #include <err.h>
 #include <fcntl.h>
@@ -64,12 +64,11 @@ int main(int argc, char **argv) {
 	if (threads < 1 || threads > max_threads || calls < 1 || block < 8 || size < block)
 		errx(2, "1 to %d threads, a call or more, blocks of 8 bytes or more that fit the file", max_threads);
 	pthread_t t[max_threads];
-	pthread_barrier_init(&ready, NULL, threads + 1);
+	pthread_barrier_init(&ready, NULL, threads);
+	double begin = now();
 	for (long i = 0; i < threads; i++)
 		if (pthread_create(t + i, NULL, run, (void *)i))
 			errx(1, "no thread");
-	pthread_barrier_wait(&ready);
-	double begin = now();
 	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
 	printf("%.0f\n", threads * calls / (now() - begin));
