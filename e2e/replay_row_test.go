@@ -69,7 +69,6 @@ func (r *row) recordAndReplay(t *testing.T, e *env) {
 	var first firstTry
 	for range 2 {
 		want := r.record(t, e, tape)
-		r.keep(t, "", tape)
 		again := first.tried
 		first = firstTry{tried: true}
 		for range repeat(t) {
@@ -84,7 +83,11 @@ func (r *row) recordAndReplay(t *testing.T, e *env) {
 			}
 		}
 		if again || len(first.said) == 0 {
+			r.keep(t, "", tape)
 			return
+		}
+		if dir := os.Getenv("IOTAPE_KEEP"); dir != "" {
+			r.copy(t, filepath.Join(dir, r.name+"-first.tape"), tape)
 		}
 		t.Logf("recorded once more: %s", strings.Join(first.said, "; "))
 		if err := os.RemoveAll(tape); err != nil {
@@ -118,12 +121,15 @@ func (r *row) keep(t *testing.T, suffix, tape string) {
 		if !t.Failed() {
 			return
 		}
-		kept := filepath.Join(dir, r.name+suffix+".tape")
-		_ = os.RemoveAll(kept)
-		if err := os.CopyFS(kept, os.DirFS(tape)); err != nil {
-			t.Log(err)
-		}
+		r.copy(t, filepath.Join(dir, r.name+suffix+".tape"), tape)
 	})
+}
+
+func (r *row) copy(t *testing.T, to, tape string) {
+	_ = os.RemoveAll(to)
+	if err := os.CopyFS(to, os.DirFS(tape)); err != nil {
+		t.Log(err)
+	}
 }
 
 // record runs prep, records run, and returns the tree that was left.

@@ -72,10 +72,7 @@ func (f *filler) fill(b []byte, off int64, seq uint64) {
 		clear(b)
 		return
 	}
-	at := int(seq * 0x9e3779b97f4a7c15 >> 42 & (fillerBytes - 1))
-	if !f.data.Random {
-		at = int(max(off, 0) % int64(len(f.data.Pattern)))
-	}
+	at := f.at(off, seq)
 	for len(b) > 0 {
 		n := copy(b, f.bytes[at:])
 		b, at = b[n:], 0
@@ -83,4 +80,25 @@ func (f *filler) fill(b []byte, off int64, seq uint64) {
 			at = (len(f.bytes) % len(f.data.Pattern))
 		}
 	}
+}
+
+// part is fill without copying, of n bytes that nobody may change: nil if they are zeros. It
+// reports whether there is such a part.
+func (f *filler) part(n int, off int64, seq uint64) ([]byte, bool) {
+	if len(f.bytes) == 0 {
+		return nil, true
+	}
+	at := f.at(off, seq)
+	if at+n > len(f.bytes) {
+		return nil, false
+	}
+	return f.bytes[at : at+n : at+n], true
+}
+
+// at is where in the made-up content a write begins.
+func (f *filler) at(off int64, seq uint64) int {
+	if f.data.Random {
+		return int(seq * 0x9e3779b97f4a7c15 >> 42 & (fillerBytes - 1))
+	}
+	return int(max(off, 0) % int64(len(f.data.Pattern)))
 }

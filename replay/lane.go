@@ -28,20 +28,24 @@ type step struct {
 	short   bool   // it took so little that the thread need not give way to others
 	places  bool   // off is passed; else the call goes on from the file's position
 	nr      uint16 // the system call
+	op      event.Op
 	count   uint32 // bytes asked for
-	h       *handle
+	tid     uint32
+	seq     uint64
 	off     int64
 	ret     int64 // as recorded
+	h       *handle
+	task    *task
 	data    []byte
 	keep    []byte // where what was written is kept for reads, see shadow
-	seq     uint64
-	tid     uint32
-	op      event.Op
-	due     int64 // recorded entry, ns
-	think   int64 // ns of computing before it, as recorded
-	sleep   int64 // ns of sleeping, after what it waits for
-	deps    []dep
-	task    *task
+	deps    uint32 // how many of the batch's deps it waits for
+}
+
+// when is the time of a step, where calls are paced.
+type when struct {
+	due   int64 // recorded entry, ns
+	think int64 // ns of computing before it, as recorded
+	sleep int64 // ns of sleeping, after what it waits for
 }
 
 // dep is what a step waits for: that a lane has done its first pos steps.
@@ -62,8 +66,9 @@ const batchBytes = 16 << 20
 // batch is a run of steps of one lane.
 type batch struct {
 	steps []step
-	deps  []dep  // that the steps' lists are parts of
-	bytes []byte // likewise their data
+	whens []when // of the steps; none if calls are made as fast as possible
+	deps  []dep  // of the steps, one's behind the other's
+	bytes []byte // that the steps' data are parts of
 	held  int64  // bytes of memory that it keeps
 	next  *batch
 	last  bool // the lane ends

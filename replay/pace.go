@@ -95,6 +95,7 @@ func (s *schedule) until(ns int64) {
 // pacer makes the calls of one thread when they are due.
 type pacer struct {
 	*schedule
+	when           when // of the step at hand
 	calls          uint64
 	done           int64 // when the last call was done here; 0: there was none
 	begin, end     int64 // of the first call that was made, of the last one
@@ -102,21 +103,21 @@ type pacer struct {
 	lagging        uint64
 }
 
-// due returns when a recorded time is.
-func (p *pacer) due(ns int64) int64 { return p.start + int64(float64(ns-p.first)/p.speed) }
+// at returns when a recorded time is.
+func (p *pacer) at(ns int64) int64 { return p.start + int64(float64(ns-p.first)/p.speed) }
 
 // before waits until a step is due. Other steps may keep it waiting for longer.
 func (p *pacer) before(s *step) {
 	switch p.pace {
 	case PaceRecorded:
 		if s.task == nil || s.task.action != emulate {
-			p.until(p.due(s.due))
+			p.until(p.at(p.when.due))
 		}
 	case PaceThink:
 		if p.done == 0 {
 			return
 		}
-		end := p.done + int64(float64(s.think)/p.speed)
+		end := p.done + int64(float64(p.when.think)/p.speed)
 		if p.sleep {
 			p.until(end)
 		}
@@ -126,14 +127,14 @@ func (p *pacer) before(s *step) {
 	}
 }
 
-// starts notes that a step's call is about to be made, and returns the time.
-func (p *pacer) starts(s *step) int64 {
+// starts notes that the step's call is about to be made, and returns the time.
+func (p *pacer) starts() int64 {
 	now := clock()
 	if p.calls++; p.calls == 1 {
 		p.begin = now
 	}
 	if p.pace == PaceRecorded {
-		late := max(now-p.due(s.due), 0)
+		late := max(now-p.at(p.when.due), 0)
 		p.lagSum += late
 		p.lagMax = max(p.lagMax, late)
 		if late >= laggingNS {

@@ -18,7 +18,7 @@ func (w *worker) plain(s *step) {
 	timed := w.plan.pace != PaceAFAP || w.tally.untimed >= sampled-1
 	var from int64
 	if timed {
-		from = w.pacer.starts(s)
+		from = w.pacer.starts()
 		w.tally.untimed = 0
 	} else {
 		w.tally.untimed++

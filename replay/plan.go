@@ -368,7 +368,7 @@ func (p *planner) plain(t *task) bool {
 	}
 	t.action = call
 	s.h, s.nr = h, uint16(nativeNumber(ev.Op))
-	s.count, s.ret, s.seq, s.due = uint32(ev.Args[2]), ev.Ret, ev.Seq, ev.Enter
+	s.count, s.ret, s.seq = uint32(ev.Args[2]), ev.Ret, ev.Seq
 	s.tid, s.op, s.short = ev.TID, ev.Op, ev.Exit-ev.Enter < shortNS
 	return true
 }

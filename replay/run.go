@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,7 +22,7 @@ import (
 // aheadBytes is how much memory planned tasks may take that are not yet done. A replay
 // plans as far ahead before it begins, so that planning does not take the processors
 // from the calls that it is about.
-const aheadBytes = 192 << 20
+const aheadBytes = 128 << 20
 
 // maxLanes is how many threads of the recording are replayed by a thread each.
 const maxLanes = 4096
@@ -75,9 +74,8 @@ type runner struct {
 
 // run does all events of a tape in the present root directory.
 func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress func(done uint64)) (*Report, []effect.FileRanges, error) {
-	// What is planned stays for long, and is much: collecting it again and again costs
-	// what the calls should have.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	heap := limitHeap()
+	defer heap.release()
 	r := &runner{
 		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: skeleton.Arch(t), uid: uint32(unix.Geteuid()),
 		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), shadow: newShadow(),
@@ -89,7 +87,7 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	r.planner.native = c.Native
 	r.planner.notes = c.notes
 	r.fifos.Store(c.FIFOs)
-	err := r.feed(ctx, progress)
+	err := r.feed(ctx, heap, progress)
 	r.live.Wait()
 	for _, fd := range r.cwds {
 		unix.Close(fd)
@@ -105,7 +103,7 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 }
 
 // feed plans tasks and hands them to their workers.
-func (r *runner) feed(ctx context.Context, progress func(uint64)) (err error) {
+func (r *runner) feed(ctx context.Context, heap *heapLimit, progress func(uint64)) (err error) {
 	stop := context.AfterFunc(ctx, func() { r.stop(ctx.Err()) })
 	defer stop()
 	defer r.end()
@@ -126,6 +124,9 @@ func (r *runner) feed(ctx context.Context, progress func(uint64)) (err error) {
 			r.flush()
 			for _, l := range r.lanes {
 				r.planner.order.Done(l.slot, l.done.Load())
+			}
+			if n%(256*flushTasks) == 0 {
+				heap.grow()
 			}
 			if progress != nil {
 				progress(n)
@@ -171,6 +172,9 @@ func (r *runner) assign(t *task) bool {
 	}
 	b.steps = append(b.steps, t.step)
 	s := &b.steps[len(b.steps)-1]
+	if r.plan.pace != PaceAFAP {
+		b.whens = append(b.whens, when{t.ev.Enter, t.think, t.sleep})
+	}
 	at := len(b.deps)
 	for _, d := range t.deps {
 		b.deps = append(b.deps, dep{r.lanes[d.Slot], d.Pos, 0})
@@ -178,14 +182,14 @@ func (r *runner) assign(t *task) bool {
 	for _, d := range t.awaits {
 		b.deps = append(b.deps, dep{r.lanes[d.ref.Slot], d.ref.Pos, d.lag})
 	}
-	s.deps, s.think, s.sleep = b.deps[at:len(b.deps):len(b.deps)], t.think, t.sleep
+	s.deps = uint32(len(b.deps) - at)
 	if s.kind == stepTask {
 		r.shadow.see(t)
 		r.planner.content(t)
 		if r.data.data.Made {
 			r.data.fill(t.data, t.ev.Offset, t.ev.Seq)
 		}
-		s.task, s.due, s.seq = t, t.ev.Enter, t.ev.Seq
+		s.task, s.seq = t, t.ev.Seq
 		b.held += taskBytes + int64(cap(t.data)+cap(t.want)+cap(t.inline))
 	} else {
 		r.load(t, s, b)
@@ -208,10 +212,14 @@ func (r *runner) processors(workers int) {
 // taskBytes is about what a task takes, with what it points to.
 const taskBytes = 4096
 
-// load takes the content of a plain step, without copying it where it is in one piece.
+// load takes the content of a plain step.
 func (r *runner) load(t *task, s *step, b *batch) {
 	s.data, s.compare = nil, false
 	if s.kind == stepWrite && r.data.data.Made {
+		if part, ok := r.data.part(int(s.count), t.ev.Offset, s.seq); ok {
+			s.data = part
+			return
+		}
 		at := len(b.bytes)
 		b.bytes = slices.Grow(b.bytes, int(s.count))[:at+int(s.count)]
 		s.data = b.bytes[at:]
@@ -239,21 +247,23 @@ func (r *runner) load(t *task, s *step, b *batch) {
 		s.compare = true
 		return
 	}
-	if s.kind == stepWrite && len(buf.Refs) == 1 && len(buf.Inline) == 0 && buf.Refs[0].Chunk != 0 && int64(buf.Refs[0].Len) == buf.Len {
-		if c, err := r.planner.tape.Chunk(buf.Refs[0].Chunk); err == nil && uint64(buf.Refs[0].Off)+uint64(buf.Refs[0].Len) <= uint64(len(c)) {
-			s.data = c[buf.Refs[0].Off:][:buf.Refs[0].Len]
-			b.held += buf.Len
+	if knownPrefix(buf) == 0 { // zeros are written
+		if s.kind == stepRead {
+			r.uncompared()
 		}
-	} else {
-		at := len(b.bytes)
-		if out, err := r.planner.tape.Content(buf, b.bytes); err == nil {
+		return
+	}
+	if cap(b.bytes) == 0 {
+		b.bytes = make([]byte, 0, min(batchSteps*max(buf.Len, 0), keptBytes))
+	}
+	at := len(b.bytes)
+	if out, err := r.planner.tape.Content(buf, b.bytes); err == nil {
+		b.bytes = out
+		s.data = out[at:len(out):len(out)]
+	} else if s.kind == stepWrite {
+		if out, _, err := r.planner.tape.ContentZero(buf, b.bytes); err == nil {
 			b.bytes = out
 			s.data = out[at:len(out):len(out)]
-		} else if s.kind == stepWrite {
-			if out, _, err := r.planner.tape.ContentZero(buf, b.bytes); err == nil && knownPrefix(buf) > 0 {
-				b.bytes = out
-				s.data = out[at:len(out):len(out)]
-			}
 		}
 	}
 	s.compare = s.kind == stepRead && int64(len(s.data)) == s.ret
@@ -261,6 +271,9 @@ func (r *runner) load(t *task, s *step, b *batch) {
 		r.uncompared()
 	}
 }
+
+// keptBytes is how much memory for content a batch keeps for its next use.
+const keptBytes = 1 << 20
 
 // batch returns an empty one.
 func (r *runner) batch() *batch {
@@ -316,8 +329,8 @@ func (r *runner) flush() {
 func (r *runner) release(b *batch) {
 	held := b.held
 	clear(b.steps)
-	b.steps, b.deps, b.held = b.steps[:0], b.deps[:0], 0
-	if b.bytes = b.bytes[:0]; cap(b.bytes) > 1<<20 {
+	b.steps, b.whens, b.deps, b.held = b.steps[:0], b.whens[:0], b.deps[:0], 0
+	if b.bytes = b.bytes[:0]; cap(b.bytes) > keptBytes {
 		b.bytes = nil
 	}
 	r.room.Lock()
@@ -406,9 +419,15 @@ func (w *worker) loop() {
 		if b.last {
 			break
 		}
+		deps := b.deps
 		for i := range b.steps {
 			pos++
-			w.step(&b.steps[i])
+			s := &b.steps[i]
+			if w.plan.pace != PaceAFAP {
+				w.pacer.when = b.whens[i]
+			}
+			w.step(s, deps[:s.deps])
+			deps = deps[s.deps:]
 			if w.plan.pace != PaceAFAP {
 				w.pacer.done = clock()
 				w.lane.at.Store(w.pacer.done)
@@ -437,11 +456,11 @@ func (w *worker) loop() {
 }
 
 // step does one step, when it is due and all is done that it waits for.
-func (w *worker) step(s *step) {
+func (w *worker) step(s *step, deps []dep) {
 	if w.plan.pace != PaceAFAP {
 		w.pacer.before(s)
 	}
-	for _, d := range s.deps {
+	for _, d := range deps {
 		if d.lane.done.Load() < d.pos {
 			d.lane.await(d.pos, &w.halted)
 		}
@@ -449,8 +468,8 @@ func (w *worker) step(s *step) {
 			w.plan.until(d.lane.at.Load() + int64(float64(d.lag)/w.plan.speed))
 		}
 	}
-	if s.sleep > 0 && w.plan.pace == PaceThink {
-		w.plan.until(clock() + int64(float64(s.sleep)/w.plan.speed))
+	if sleep := w.pacer.when.sleep; sleep > 0 && w.plan.pace == PaceThink {
+		w.plan.until(clock() + int64(float64(sleep)/w.plan.speed))
 	}
 	switch {
 	case w.halted.Load():
@@ -470,7 +489,7 @@ func (w *worker) task(s *step) {
 	made := t.action != emulate
 	var from int64
 	if made {
-		from = w.pacer.starts(s)
+		from = w.pacer.starts()
 	}
 	w.do(t)
 	if made && t.ev.Kind == event.Call {

@@ -27,8 +27,8 @@ const (
 	shadowBytes   = 4096
 	sectorBytes   = 512
 	shadowSectors = shadowBytes / sectorBytes
-	// maxShadowPages bounds the memory: 96 MiB.
-	maxShadowPages = 96 << 20 / shadowBytes
+	// maxShadowPages bounds the memory: 64 MiB.
+	maxShadowPages = 64 << 20 / shadowBytes
 )
 
 func newShadow() *shadow { return &shadow{files: map[effect.Inode]map[int64]*shadowPage{}} }

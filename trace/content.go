@@ -38,7 +38,8 @@ func (t *Tape) Chunk(id uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.plain[p.ends[k]:p.ends[k+1]:p.ends[k+1]], nil
+	defer t.packs.leave(p, true)
+	return p.chunk(k), nil
 }
 
 // ChunkHash returns the BLAKE3-256 of a chunk, as stored: Check verifies it.
@@ -47,10 +48,13 @@ func (t *Tape) ChunkHash(id uint64) (hash [32]byte, err error) {
 	if err != nil {
 		return hash, err
 	}
+	defer t.packs.leave(p, false)
 	copy(hash[:], p.table[k*packEntryBytes:])
 	return hash, nil
 }
 
+// packOf returns the pack that has a chunk, and the chunk's number there. Who gets it
+// has to leave it.
 func (t *Tape) packOf(id uint64) (p *pack, k int, err error) {
 	i, ok := t.content.find(id)
 	if !ok {
@@ -60,9 +64,10 @@ func (t *Tape) packOf(id uint64) (p *pack, k int, err error) {
 		}
 		return nil, 0, err
 	}
-	p = t.packs.get(i)
+	p = t.packs.enter(i)
 	p.once.Do(func() { t.packs.loaded(p, t.loadPack(i, p)) })
 	if p.err != nil {
+		t.packs.leave(p, false)
 		return nil, 0, p.err
 	}
 	return p, int(id - t.content.blocks[i].first), nil
@@ -78,7 +83,12 @@ type pack struct {
 	bytes int64 // in the cache's account
 	elem  *list.Element
 	index int
+	users int  // who entered and did not leave
+	lent  bool // somebody has parts of plain for as long as he likes
 }
+
+// chunk returns the bytes of chunk k.
+func (p *pack) chunk(k int) []byte { return p.plain[p.ends[k]:p.ends[k+1]:p.ends[k+1]] }
 
 var rawBlocks = sync.Pool{New: func() any { return new(rawBlock) }}
 
@@ -88,12 +98,12 @@ func (t *Tape) loadPack(i int, p *pack) error {
 	if err := t.content.read(i, rb); err != nil {
 		return err
 	}
-	rb.space = nil // the pack keeps it
+	rb.space = t.packs.spare() // the pack keeps it
 	if err := t.content.expand(rb, t.decoder); err != nil {
 		return err
 	}
 	if rb.header.codec == codecPlain {
-		rb.plain = slices.Clone(rb.plain)
+		rb.plain = append(rb.space[:0], rb.plain...)
 	}
 	rb.space, p.plain, p.table = nil, rb.plain, slices.Clone(rb.table)
 	var err error
@@ -123,29 +133,69 @@ func packEnds(ends []uint32, h *blockHeader, table []byte) ([]uint32, error) {
 	return ends, nil
 }
 
-// packCache keeps the packs that were used last.
+// packCache keeps the packs that were used last. The memory of those that fall out is used
+// again, unless somebody was lent a part of it: a tape's content passes through it, which is
+// much more than what is kept.
 type packCache struct {
 	mu    sync.Mutex
 	limit int64
 	used  int64 // bytes
 	packs map[int]*pack
 	order list.List // of *pack, the last used in front
+	free  [][]byte
 }
+
+// maxFreePacks is how many packs' memory waits to be used again.
+const maxFreePacks = 4
 
 func (c *packCache) init(limit int64) { c.limit, c.packs = limit, make(map[int]*pack) }
 
-// get returns the pack with an index, which may yet have to be loaded.
-func (c *packCache) get(i int) *pack {
+// enter returns the pack with an index, which may yet have to be loaded, and keeps its
+// memory as it is until its user leaves.
+func (c *packCache) enter(i int) *pack {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.packs[i]; p != nil {
+	p := c.packs[i]
+	if p != nil {
 		c.order.MoveToFront(p.elem)
-		return p
+	} else {
+		p = &pack{index: i}
+		p.elem = c.order.PushFront(p)
+		c.packs[i] = p
 	}
-	p := &pack{index: i}
-	p.elem = c.order.PushFront(p)
-	c.packs[i] = p
+	p.users++
 	return p
+}
+
+// leave ends what enter began. lent says that the user keeps a part of the pack.
+func (c *packCache) leave(p *pack, lent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.users--
+	p.lent = p.lent || lent
+	c.reuse(p)
+}
+
+// reuse keeps the memory of a pack that nobody can find or use any more.
+func (c *packCache) reuse(p *pack) {
+	if p.users > 0 || p.lent || c.packs[p.index] == p || cap(p.plain) == 0 || len(c.free) == maxFreePacks {
+		return
+	}
+	c.free = append(c.free, p.plain)
+	p.plain = nil
+}
+
+// spare returns memory for a pack, which may be nil.
+func (c *packCache) spare() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.free)
+	if n == 0 {
+		return nil
+	}
+	b := c.free[n-1]
+	c.free[n-1], c.free = nil, c.free[:n-1]
+	return b[:0]
 }
 
 // loaded accounts for a pack and makes room.
@@ -153,7 +203,7 @@ func (c *packCache) loaded(p *pack, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.err = err
-	if c.packs[p.index] != p { // evicted meanwhile
+	if c.packs[p.index] != p { // it fell out meanwhile
 		return
 	}
 	p.bytes = int64(len(p.plain) + len(p.table) + 4*len(p.ends))
@@ -166,6 +216,7 @@ func (c *packCache) loaded(p *pack, err error) {
 		c.order.Remove(old.elem)
 		delete(c.packs, old.index)
 		c.used -= old.bytes
+		c.reuse(old)
 	}
 }
 
@@ -232,14 +283,9 @@ func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, m
 			continue
 		}
 		if first == nil || zero {
-			c, err := t.Chunk(r.Chunk)
-			if err != nil {
+			if dst, err = t.appendChunk(r, dst); err != nil {
 				return nil, 0, nil, err
 			}
-			if uint64(r.Off)+uint64(r.Len) > uint64(len(c)) {
-				return nil, 0, nil, fmt.Errorf("bytes %d to %d of chunk %d, which has %d: %w", r.Off, uint64(r.Off)+uint64(r.Len), r.Chunk, len(c), ErrCorrupt)
-			}
-			dst = append(dst, c[r.Off:r.Off+r.Len]...)
 		}
 		pos += int64(r.Len)
 	}
@@ -247,4 +293,18 @@ func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, m
 		gap(b.Len-pos, b.Omitted)
 	}
 	return dst, missing, first, nil
+}
+
+// appendChunk appends a part of a chunk.
+func (t *Tape) appendChunk(r event.Ref, dst []byte) ([]byte, error) {
+	p, k, err := t.packOf(r.Chunk)
+	if err != nil {
+		return dst, err
+	}
+	defer t.packs.leave(p, false)
+	c := p.chunk(k)
+	if uint64(r.Off)+uint64(r.Len) > uint64(len(c)) {
+		return dst, fmt.Errorf("bytes %d to %d of chunk %d, which has %d: %w", r.Off, uint64(r.Off)+uint64(r.Len), r.Chunk, len(c), ErrCorrupt)
+	}
+	return append(dst, c[r.Off:r.Off+r.Len]...), nil
 }
