@@ -111,7 +111,7 @@ type planner struct {
 // node is a thread of the recording.
 type node struct {
 	slot    uint32
-	origin  order.Ref // what its first task waits for
+	origin  order.Ref // what its first task waits for: of its maker, or where that did nothing yet, of the maker's
 	begun   bool
 	exit    int64 // ns; of its last event
 	cpu     int64 // ns; at the entry of its last event
@@ -253,7 +253,9 @@ func (p *planner) node(tid uint32) *node {
 func (p *planner) fork(ev *event.Event, maker *node) {
 	delete(p.nodes, ev.Child)
 	c := p.node(ev.Child)
-	c.origin = p.order.Last(maker.slot)
+	if c.origin = maker.origin; maker.begun {
+		c.origin = p.order.Last(maker.slot)
+	}
 }
 
 // compute notes how long a thread computed before an event: the CPU time that it used,
