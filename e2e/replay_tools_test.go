@@ -146,7 +146,7 @@ func stressRows() []row {
 		{"file", "hdd:200 fallocate:20 seek:200 sync-file:5 copy-file:2 readahead:100 sendfile:100 revio:100"},
 		{"dir", "dir:100 dirdeep:1 dirmany:100 dentry:300 getdent:100 handle:50 mknod:50"},
 		{"link", "link:1 symlink:1 rename:300 touch:200"},
-		{"meta", "chmod:100 chown:100 utime:300 fstat:50 file-ioctl:50 dup:50 open:200"},
+		{"meta", "access:50 chmod:100 chown:100 utime:300 fstat:50 file-ioctl:50 dup:50 open:200"},
 		{"xattr", "xattr:10"},
 		{"lock", "flock:300 lockf:300 lockofd:300 locka:300 lease:50"},
 		{"io", "aio:50 aiol:20 io-uring:50 io:20 mmap:5 msync:50 splice:50 tee:50 vm-splice:50 sockfd:20"},

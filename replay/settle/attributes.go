@@ -123,6 +123,39 @@ func (s *state) present(v int64) bool {
 	return v != absent || s.mode == believe || s.overlooks(DoubtResult)
 }
 
+// findAccess finds the permissions that an access(2) of the superuser asks: it may do all,
+// but executes what nobody may only if that is a directory. What others may depends on more
+// than is followed.
+func (st *Stage) findAccess(ev *event.Event, s *subject) {
+	const execute = 1
+	mode := 1
+	switch s.op {
+	case event.OpFaccessat, event.OpFaccessat2:
+		mode = 2
+		fallthrough
+	case event.OpAccess:
+		if s.names[0] < 0 || ev.UID != 0 || ev.Args[mode]&execute == 0 {
+			return
+		}
+		if s.file = st.state.names[s.names[0]].stood; s.file >= 0 {
+			s.attr = st.state.files[s.file].mode
+		}
+	}
+}
+
+// executable reports whether somebody may execute what an access asked about.
+func (s *state) executable(sub *subject, want bool) bool {
+	const anybody = 0o111
+	if sub.attr < 0 {
+		return true
+	}
+	v := s.get(sub.attr)
+	if v == unknown || v&anybody != 0 == want || want && s.files[sub.file].kind.fits(kindDir) {
+		return true
+	}
+	return s.mode == believe || s.overlooks(DoubtResult)
+}
+
 // permits reports whether a file can have the permissions that stat told.
 func (s *state) permits(sub *subject) bool {
 	if sub.file < 0 || sub.mode < 0 || s.files[sub.file].mode < 0 {

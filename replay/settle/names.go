@@ -36,7 +36,7 @@ func (s *state) explain(ev *event.Event, sub *subject, marks bool) bool {
 		return s.stat(sub)
 	case classLookup:
 		n := s.resolve(sub.names[0], sub.follow)
-		return n < 0 || s.there(n, kindUnknown)
+		return (n < 0 || s.there(n, kindUnknown)) && s.executable(sub, true)
 	case classReadlink:
 		return s.readlink(sub)
 	case classUnlink:
@@ -427,6 +427,8 @@ func (s *state) failed(ev *event.Event, sub *subject) bool {
 			}
 			return s.there(n, kindDir) && s.there(last, kindDir) && s.empty(last, false)
 		}
+	case syscall.EACCES:
+		return s.executable(sub, false)
 	case syscall.EISDIR:
 		switch sub.class {
 		case classUnlink:

@@ -68,6 +68,11 @@ func TestOrder(t *testing.T) {
 		ev.Args[1] = mode
 		return ev
 	}
+	executes := func(errno syscall.Errno) event.Event {
+		ev := named(event.OpAccess, errno, "/w/x")
+		ev.Args[1] = 1 // X_OK
+		return ev
+	}
 	opened := func(name string, flags uint64, ino uint64, created bool) event.Event {
 		ev := named(event.OpOpen, 0, name)
 		ev.Args[1] = flags
@@ -105,6 +110,10 @@ func TestOrder(t *testing.T) {
 			at(statted(100, 0o100644), -20, -10), at(statted(4096, 0o100644), 0, 10), at(moved(event.OpPwrite64, 100, "long", 4), -1, 11), at(statted(104, 0o100644), 20, 30)}},
 		{name: "permissions", want: []uint64{0, 2, 1}, tape: []event.Event{
 			at(chmod(0o600), -20, -10), at(chmod(0o640), 0, 10), at(statted(1, 0o100600), 1, 11)}},
+		{name: "nobody may execute yet", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
+			at(opened("/w/x", 0, testInode, false), -40, -30), at(chmod(0o644), -20, -10), at(chmod(0o755), 0, 5), at(executes(syscall.EACCES), 1, 6)}},
+		{name: "somebody may execute already", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
+			at(opened("/w/x", 0, testInode, false), -40, -30), at(chmod(0o644), -20, -10), at(executes(0), 0, 5), at(chmod(0o755), 1, 6)}},
 		{name: "an attribute is set and looked at", want: []uint64{0, 2, 1}, tape: []event.Event{
 			at(attribute(event.OpFremovexattr, 0, ""), -20, -10), at(attribute(event.OpFgetxattr, 0, "v"), 0, 10), at(attribute(event.OpFsetxattr, 0, "v"), 1, 11)}},
 		{name: "an attribute is looked for and set", want: []uint64{1, 0}, tape: []event.Event{

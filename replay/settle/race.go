@@ -201,6 +201,7 @@ func (t *toucher) namesOf(ev *event.Event, s *subject, ok bool) {
 			}
 		}
 	default:
+		t.touch(s.attr, looks)
 		t.name(n, looks, s.follow, false)
 	}
 }

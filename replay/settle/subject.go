@@ -306,6 +306,9 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 			s.file = st.state.names[s.names[0]].stood
 		}
 		return st.findAttribute(ev, s)
+	case classLookup:
+		s.follow = effect.FollowsLast(ev)
+		st.findAccess(ev, s)
 	default:
 		s.follow = effect.FollowsLast(ev)
 	}
@@ -344,9 +347,13 @@ func (st *Stage) findMade(ev *event.Event, s *subject) {
 	s.kind, s.made = k, newValue(s.number, k, leads)
 }
 
-// stood notes which file a name stood for, for calls on the name that do not say it.
+// stood notes which file a name stood for, and of which kind that is, for calls on the
+// name that do not say it.
 func (st *Stage) stood(s *subject) {
 	if s.names[0] >= 0 {
 		st.state.names[s.names[0]].stood = s.file
+		if s.file >= 0 {
+			st.state.files[s.file].kind = s.kind
+		}
 	}
 }
