@@ -138,7 +138,7 @@ type file struct {
 	mode                  int32 // permissions; -1 while nothing changes them
 	epoch                 uint32
 	virtual               uint8
-	kind                  kind // as the calls told that named it
+	kind                  kind  // as the calls told that named it
 	last                  *slot // the last call that read or wrote it
 	lastN                 uint64
 }
