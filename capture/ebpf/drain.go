@@ -215,13 +215,14 @@ func (d *drain) pass() (moved uint64, busy bool) {
 	d.until = max(d.until, until)
 
 	d.writeOwn(start)
-	d.stores.listen()
+	busy = d.stores.listen() || busy
 	for i, r := range d.p.rings {
 		moved += d.writeSpans(i, r)
 	}
 	d.countTasks()
 	if !busy {
 		d.serve(ready)
+		d.stores.lookLater()
 	}
 	d.round++
 	return moved, busy

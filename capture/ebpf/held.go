@@ -50,6 +50,19 @@ func (d *drain) readPending(tid int) {
 	}
 }
 
+// pendingBefore reports whether something is left to be done for a call that ended before
+// a time.
+func (d *drain) pendingBefore(time uint64) bool {
+	var key [2]uint32
+	var p iotapePending
+	for it := d.p.Pendings.Iterate(); it.Next(&key, &p); {
+		if p.Exit < time {
+			return true
+		}
+	}
+	return false
+}
+
 func (d *drain) readParts(tid int, p *iotapePending) {
 	for i := range p.Parts[:min(int(p.Nparts), len(p.Parts))] {
 		q := &p.Parts[i]

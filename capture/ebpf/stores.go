@@ -43,6 +43,8 @@ type stores struct {
 	told   uint64 // untold touches seen
 	page   int64
 	turn   int
+	later  []iotapeTouch // after which the files are to be looked at
+	waited int           // passes that the first of them has
 }
 
 // storedFile is a file that programs can store to.
@@ -90,16 +92,19 @@ func newStores(d *drain) *stores {
 	return &stores{d: d, files: map[iotapeFileKey]*storedFile{}, seed: maphash.MakeSeed(), buf: make([]byte, hugeBytes), page: int64(os.Getpagesize())}
 }
 
-// busy reports whether a file waits for the end of its last mapping.
-func (s *stores) busy() bool { return s != nil && len(s.files) > 0 && s.turn > 0 }
+// busy reports whether a file waits for the end of its last mapping, or to be looked at.
+func (s *stores) busy() bool {
+	return s != nil && (len(s.files) > 0 && s.turn > 0 || len(s.later) > 0)
+}
 
-// listen takes what the programs told.
-func (s *stores) listen() {
+// listen takes what the programs told. It reports whether some of it is still being
+// told, which may be about a store of a thread that is held already.
+func (s *stores) listen() (busy bool) {
 	if s == nil {
-		return
+		return false
 	}
 	r := s.d.p.touches
-	s.spans, _ = r.scan(s.spans[:0], r.produced())
+	s.spans, busy = r.scan(s.spans[:0], r.produced())
 	for _, sp := range s.spans {
 		b := r.bytes(sp.from, sp.to)
 		for len(b) >= trace.WordBytes+int(unsafe.Sizeof(iotapeTouch{})) {
@@ -115,20 +120,18 @@ func (s *stores) listen() {
 			f.silent = true
 		}
 	}
-	if s.turn > 0 {
+	if s.turn > 0 && len(s.later) == 0 {
 		s.turn--
 		s.reap(moment{})
 	}
 	s.d.flushOwn()
+	return busy
 }
 
 func (s *stores) touch(t *iotapeTouch) {
 	if t.Kind == touchExit {
-		at := moment{t.Pid, t.Tid, t.Off - 1}
-		for _, f := range s.files {
-			s.look(f, 0, 1<<62, at)
-		}
 		s.turn = 64 // its memory goes soon
+		s.later = append(s.later, *t)
 		return
 	}
 	f := s.files[t.Key]
@@ -137,8 +140,32 @@ func (s *stores) touch(t *iotapeTouch) {
 	case t.Kind == touchDirty:
 		s.markDirty(f, int64(t.Off)/s.page, (int64(t.Off+t.Len)-1)/s.page, t.Time)
 	case t.Kind == touchWriteback:
-		s.look(f, 0, 1<<62, moment{f.pid, f.pid, now()})
+		s.later = append(s.later, *t)
 	}
+}
+
+// lookLater looks at the files after what is no call of a held thread. What such a thread
+// read before that, the files held without what this would record as stored only then: so
+// the threads come first.
+func (s *stores) lookLater() {
+	if s == nil || len(s.later) == 0 {
+		return
+	}
+	until := s.later[len(s.later)-1].Time
+	if s.waited++; s.waited < idlePasses && s.d.pendingBefore(until) {
+		return
+	}
+	for _, t := range s.later {
+		if t.Kind == touchExit {
+			for _, f := range s.files {
+				s.look(f, 0, 1<<62, moment{t.Pid, t.Tid, t.Off - 1})
+			}
+		} else if f := s.files[t.Key]; f != nil {
+			s.look(f, 0, 1<<62, moment{f.pid, f.pid, t.Time})
+		}
+	}
+	s.later, s.waited = s.later[:0], 0
+	s.d.flushOwn()
 }
 
 // markDirty notes that pages first to last may be stored to.

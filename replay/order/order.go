@@ -15,7 +15,7 @@ type Order struct {
 	root     name
 	names    int               // in the tree below root
 	enough   int               // of them, to forget some
-	devices  map[uint64]uint64 // that stat tells, as descriptors have them
+	devices  effect.Devices
 	moved    uint64
 	byPath   map[string]cached
 	files    map[effect.Inode]*file
@@ -37,7 +37,7 @@ type slot struct {
 // New returns an order in which nothing is placed yet.
 func New(m Mode) *Order {
 	o := &Order{
-		mode: m, enough: maxNames, devices: map[uint64]uint64{}, byPath: map[string]cached{}, files: map[effect.Inode]*file{}, opens: map[event.OpenID]*open{},
+		mode: m, enough: maxNames, devices: effect.Devices{}, byPath: map[string]cached{}, files: map[effect.Inode]*file{}, opens: map[event.OpenID]*open{},
 		pipes: map[effect.Inode]*pipe{},
 	}
 	o.root.label = "/"

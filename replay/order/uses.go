@@ -371,15 +371,10 @@ func (o *Order) opened(ev *event.Event, fd *event.File) {
 func (o *Order) looks(ev *event.Event) {
 	f, n := o.subject(ev)
 	if st, ok := effect.DecodeStat(ev, event.AMD64); ok && ev.OK() {
-		id := effect.Inode{Dev: st.Dev, Ino: st.Ino}
-		if fd := ev.FileArg(0); n == nil && fd != nil && fd.Known && fd.Ino == st.Ino && fd.Dev != st.Dev {
-			o.devices[st.Dev] = fd.Dev // of a subvolume: btrfs tells another one of descriptors
-		}
-		if dev, ok := o.devices[st.Dev]; ok {
-			id.Dev = dev
-		}
 		if n != nil {
-			f = n.isFile(o, id)
+			f = n.isFile(o, o.devices.Inode(st))
+		} else if f != nil {
+			o.devices.Learn(st, f.id)
 		}
 	}
 	if f == nil || !ev.OK() {

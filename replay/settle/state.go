@@ -155,6 +155,7 @@ type state struct {
 
 	byPath  map[string]int32
 	byInode map[effect.Inode]int32
+	devices effect.Devices
 	byOpen  map[event.OpenID]openFile
 	byAttr  map[attribute]int32 // cells: see attributes.go
 	near    [64]int32           // numbers of files used lately and 1, by inode
@@ -182,7 +183,7 @@ type change struct {
 const maxKnown = 1 << 17
 
 func newState() *state {
-	s := &state{byPath: map[string]int32{}, byInode: map[effect.Inode]int32{}, byOpen: map[event.OpenID]openFile{}, byAttr: map[attribute]int32{}}
+	s := &state{byPath: map[string]int32{}, byInode: map[effect.Inode]int32{}, devices: effect.Devices{}, byOpen: map[event.OpenID]openFile{}, byAttr: map[attribute]int32{}}
 	s.forget()
 	return s
 }

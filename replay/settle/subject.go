@@ -274,7 +274,7 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 	case classStat:
 		s.follow = effect.FollowsLast(ev)
 		if d, ok := effect.DecodeStat(ev, st.arch); ok && ev.OK() {
-			s.file, s.kind = st.state.file(effect.Inode{Dev: d.Dev, Ino: d.Ino}), kindOfMode(d.Mode)
+			s.file, s.kind = st.state.file(st.state.devices.Inode(d)), kindOfMode(d.Mode)
 			s.mode = int64(d.Mode & permissions)
 			if effect.TypeOf(d.Mode) == 'f' {
 				s.size = d.Size
@@ -321,7 +321,10 @@ func (st *Stage) findFstat(ev *event.Event, s *subject) bool {
 	if !ok || !ev.OK() || effect.TypeOf(d.Mode) != 'f' {
 		return false
 	}
-	s.file, s.kind, s.size = st.state.file(effect.Inode{Dev: d.Dev, Ino: d.Ino}), kindOther, d.Size
+	if f := st.state.fileOfOpen(ev.FileArg(0)); f >= 0 {
+		st.state.devices.Learn(d, st.state.files[f].id)
+	}
+	s.file, s.kind, s.size = st.state.file(st.state.devices.Inode(d)), kindOther, d.Size
 	s.mode = int64(d.Mode & permissions)
 	return s.file >= 0
 }

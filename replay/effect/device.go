@@ -1,0 +1,23 @@
+package effect
+
+// Devices tells the device that stat says from the one that an open file is known to be on:
+// btrfs gives each subvolume a number of its own, which its super block does not have. It is
+// learnt from calls that say both. The zero value is not usable.
+type Devices map[uint64]uint64
+
+// Learn takes what stat said of an open file. It reports whether that is something new.
+func (d Devices) Learn(s Stat, open Inode) bool {
+	if s.Ino != open.Ino || s.Dev == open.Dev || open.Ino == 0 || d[s.Dev] == open.Dev {
+		return false
+	}
+	d[s.Dev] = open.Dev
+	return true
+}
+
+// Inode returns the file that stat told of, as an open file would be of it.
+func (d Devices) Inode(s Stat) Inode {
+	if dev, ok := d[s.Dev]; ok {
+		return Inode{dev, s.Ino}
+	}
+	return Inode{s.Dev, s.Ino}
+}
