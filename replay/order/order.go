@@ -13,8 +13,8 @@ type Order struct {
 	slots []slot
 
 	root     name
-	names    int               // in the tree below root
-	enough   int               // of them, to forget some
+	names    int // in the tree below root
+	enough   int // of them, to forget some
 	devices  effect.Devices
 	moved    uint64
 	byPath   map[string]cached
