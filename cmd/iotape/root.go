@@ -92,6 +92,7 @@ ordinary user with ptrace.`,
 		newMan(c),
 		newVersion(c),
 	)
+	root.AddCommand(newSuite(c)...)
 	for _, cmd := range root.Commands() {
 		if readsStreams(cmd.Name()) {
 			takeKeys(cmd)

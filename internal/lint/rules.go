@@ -88,7 +88,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"report/..."},
-		only:  []string{"event", "posix", "trace", "internal/...", "report/...", "report"},
+		only:  []string{"event", "history", "posix", "trace", "internal/...", "report/...", "report"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "numbers and their pictures: whoever measured, and wherever they are shown",
 	},
