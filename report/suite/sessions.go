@@ -91,7 +91,7 @@ func (v *sessions) see(s *seen) {
 		v.intervals = append(v.intervals, sessionInterval{})
 	}
 	v.intervals[at].calls++
-	if s.OK() && (s.io.Writes || s.spec.Class == event.Namespace || opensByName(s) && s.FileArg(event.ResultArg).Flags&oCreat != 0) {
+	if s.OK() && (s.io.Writes || s.spec.Class == event.Namespace || s.creates()) {
 		v.intervals[at].changes++
 	}
 }
