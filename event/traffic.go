@@ -1,5 +1,7 @@
 package event
 
+import "encoding/binary"
+
 // Traffic is what a call moved, by direction: to the program and from it. A call
 // that moves bytes between two descriptors moves them both ways.
 type Traffic struct {
@@ -75,4 +77,24 @@ func (e *Event) Name() string {
 		return p.Abs
 	}
 	return e.Paths[0].Raw
+}
+
+// OpenFlags returns the flags that a call asked to open a file with, 0 for calls that
+// open none. What the kernel says of the open file afterwards (File.Flags) does not have
+// O_CREAT, O_EXCL and O_TRUNC any more (open(2)).
+func (e *Event) OpenFlags() uint64 {
+	const createWriteTruncate = 0o1101 // creat(2)
+	switch e.Op.Like() {
+	case OpOpen:
+		return e.Args[1]
+	case OpOpenat:
+		return e.Args[2]
+	case OpCreat:
+		return createWriteTruncate
+	case OpOpenat2: // struct open_how begins with them
+		if how := e.BufArg(2); how != nil && len(how.Inline) >= 8 {
+			return binary.LittleEndian.Uint64(how.Inline)
+		}
+	}
+	return 0
 }

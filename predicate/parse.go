@@ -20,6 +20,7 @@ const (
 //	not     = ("not" | "!") not | "(" filter ")" | test
 //	test    = "true" | "false" | "descendant" "of" NUMBER
 //	        | FIELD | FIELD compare value | FIELD ["not"] word value | FIELD "." word "(" value ")"
+//	FIELD   = NAME ["." NAME]
 //	compare = "=" | "==" | "!=" | "<" | "<=" | ">" | ">="
 //	word    = "in" | "has" | "startsWith" | "endsWith" | "contains" | "glob" | "matches" | "under"
 //	value   = WORD | NUMBER [UNIT] | STRING | "/" REGEXP "/" | value ".." value | "{" value { "," value } "}"
@@ -210,7 +211,9 @@ func (p *parser) test() (node, error) {
 func (p *parser) relation(c *comparison) (err error) {
 	if p.pos < len(p.src) && p.src[p.pos] == '.' {
 		p.pos++
-		return p.method(c)
+		if !p.takeKey(c) {
+			return p.method(c)
+		}
 	}
 	switch {
 	case p.take("==") || p.take("="):
@@ -242,6 +245,24 @@ func (p *parser) relation(c *comparison) (err error) {
 		}
 	}
 	return p.values(c)
+}
+
+// takeKey reads the second part of a name that has two, as ops.fsync. The name of a
+// relation is a method, and so is what parentheses stand behind: a misspelt one.
+func (p *parser) takeKey(c *comparison) bool {
+	start, word := p.pos, p.peek()
+	if _, ok := wordRelations[strings.ToLower(word)]; ok || word == "" || p.pos != start {
+		return false
+	}
+	p.pos += len(word)
+	end := p.pos
+	if p.take("(") {
+		p.pos = start
+		return false
+	}
+	p.pos = end
+	c.name, c.end = c.name+"."+word, p.pos
+	return true
 }
 
 // alone checks what follows a field that stands alone.

@@ -63,6 +63,9 @@ func (c *checker) number(f *field, v *value, text string) (int64, error) {
 	for end < len(digits) && (isDigit(digits[end]) || digits[end] == '.' || digits[end] == '_' || hexadecimal && isLetter(digits[end])) {
 		end++
 	}
+	if !hexadecimal {
+		end += exponent(digits[end:])
+	}
 	digits, unit := digits[:end], digits[end:]
 	if digits == "" {
 		return 0, c.wrong(v, "", "%s is compared with a number, and %s is none", f.name, Quote(text))
@@ -100,9 +103,26 @@ func (c *checker) number(f *field, v *value, text string) (int64, error) {
 	return n, nil
 }
 
+// exponent returns how many bytes of text are one, as in 1e6: behind e stands a digit, so
+// it is not the beginning of a unit.
+func exponent(text string) int {
+	n := 1
+	if len(text) > 2 && text[1] == '+' {
+		n = 2
+	}
+	if len(text) <= n || text[0]|0x20 != 'e' || !isDigit(text[n]) {
+		return 0
+	}
+	for n < len(text) && isDigit(text[n]) {
+		n++
+	}
+	return n
+}
+
 // scaled returns the number times scale, or what is wrong with it.
 func scaled(sign, digits string, scale int64, wide bool) (int64, string) {
-	if scale == 1 && !strings.Contains(digits, ".") {
+	hexadecimal := strings.HasPrefix(strings.ToLower(digits), "0x")
+	if scale == 1 && (hexadecimal || !strings.ContainsAny(digits, ".eE")) {
 		v, err := strconv.ParseInt(sign+digits, 0, 64)
 		if u, e := strconv.ParseUint(digits, 0, 64); err != nil && e == nil && sign == "" && wide {
 			return int64(u), ""

@@ -56,7 +56,7 @@ func (t *Touched) see(ev *event.Event) {
 		return
 	}
 	id := fileID{f.Dev, f.Ino}
-	asked := openFlags(ev)
+	asked := ev.OpenFlags()
 	whole := f.Flags&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
 	t.written[id] = t.written[id] || whole
 }
@@ -73,23 +73,6 @@ func (t *Touched) seeOwn(f *event.File) {
 			t.written[id] = false // what was written before is not in the trace
 		}
 	}
-}
-
-// openFlags returns the flags that an open asked for.
-func openFlags(ev *event.Event) uint64 {
-	switch ev.Op.Like() {
-	case event.OpOpen:
-		return ev.Args[1]
-	case event.OpOpenat:
-		return ev.Args[2]
-	case event.OpCreat:
-		return oCreat | oTrunc | 1
-	case event.OpOpenat2:
-		if b := ev.BufArg(2); b != nil && len(b.Inline) >= 8 {
-			return le64(b.Inline)
-		}
-	}
-	return 0
 }
 
 // Final takes the state of all touched paths as it is now and writes it to the

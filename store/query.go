@@ -81,28 +81,45 @@ func begin(ctx context.Context, tapes []*trace.Tape, out string, o *QueryOptions
 			return nil, fmt.Errorf("query %s: %w", t.Name(), err)
 		}
 	}
-	db, err := open(o)
+	s, err := newSession(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{db: db, spill: filepath.Join(os.TempDir(), fmt.Sprintf("iotape-query-%d-%p", os.Getpid(), db))}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
-	if s.conn, err = db.Conn(ctx); err != nil {
-		return nil, fmt.Errorf("open engine: %w", err)
-	}
 	if err := registerChunks(s.conn, tapes); err != nil {
 		return nil, fmt.Errorf("prepare query: %w", err)
 	}
 	for _, st := range setup(tapes, s.spill, out) {
-		if _, err := s.conn.ExecContext(ctx, st); err != nil {
-			return nil, fmt.Errorf("prepare query: %w", err)
+		if err := s.exec(ctx, st); err != nil {
+			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// newSession starts an engine that has nothing yet.
+func newSession(ctx context.Context, o *QueryOptions) (*session, error) {
+	db, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{db: db, spill: filepath.Join(os.TempDir(), fmt.Sprintf("iotape-query-%d-%p", os.Getpid(), db))}
+	if s.conn, err = db.Conn(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open engine: %w", err), s.close())
+	}
+	return s, nil
+}
+
+// exec runs a statement that prepares others.
+func (s *session) exec(ctx context.Context, statement string) error {
+	if _, err := s.conn.ExecContext(ctx, statement); err != nil {
+		return fmt.Errorf("prepare query: %w", err)
+	}
+	return nil
 }
 
 func (s *session) close() error {
@@ -128,11 +145,16 @@ type Rows struct {
 // base name of what was opened, or the whole name if two have the same. The statement can read nothing else: no files, no
 // network. Rows are handed out as they are read; the engine holds the result within
 // its memory limit.
-func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptions) (_ *Rows, err error) {
+func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptions) (*Rows, error) {
 	s, err := begin(ctx, tapes, "", o)
 	if err != nil {
 		return nil, err
 	}
+	return s.query(ctx, query)
+}
+
+// query runs one SELECT. The rows own the session; after an error it is closed.
+func (s *session) query(ctx context.Context, query string, args ...any) (_ *Rows, err error) {
 	r := &Rows{session: s}
 	defer func() {
 		if err != nil {
@@ -142,7 +164,7 @@ func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptio
 	if err := selects(ctx, s.conn, query); err != nil {
 		return nil, err
 	}
-	if r.rows, err = s.conn.QueryContext(ctx, query); err != nil {
+	if r.rows, err = s.conn.QueryContext(ctx, query, args...); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	if r.columns, err = r.rows.Columns(); err != nil {

@@ -130,6 +130,13 @@ func jsonValue(v any) any {
 			out[i] = jsonValue(v[i])
 		}
 		return out
+	case duckdb.OrderedMap:
+		out := make(map[string]any, v.Len())
+		keys, values := v.Keys(), v.Values()
+		for i := range keys {
+			out[plain(keys[i], "")] = jsonValue(values[i])
+		}
+		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k := range v {
@@ -157,6 +164,10 @@ func plain(v any, null string) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case duckdb.Decimal:
 		return v.String()
+	case duckdb.OrderedMap:
+		if b, err := json.Marshal(jsonValue(v)); err == nil {
+			return string(b)
+		}
 	}
 	return fmt.Sprint(v)
 }

@@ -60,8 +60,33 @@ type Manifest struct {
 	Reason     string `json:"reason,omitempty"`     // why, if Incomplete
 
 	Anonymised *Anonymised `json:"anonymised,omitempty"` // nil: everything is as it was recorded
+	Assembly   *Assembly   `json:"assembly,omitempty"`   // nil: no part of what an agent records
 
 	Files map[string]FileSum `json:"files"` // by name: all files but the manifest and the derived ones
+}
+
+// Assembly says which part of what an agent recorded on its host a tape is: the streams
+// that it was made of (package archive), and why it begins and ends where it does.
+type Assembly struct {
+	Host    string   `json:"host"`    // by the name under which its collector knows it
+	Streams []string `json:"streams"` // in their order
+	Begins  Boundary `json:"begins"`
+	Ends    Boundary `json:"ends"`
+	Level   string   `json:"level,omitempty"`  // what the agent kept: "content", "hashes", "metadata" or "counters"
+	Config  string   `json:"config,omitempty"` // hash of the agent's configuration
+	// Losses are what the agent and the collector declared as lost. What the recorder
+	// lost is among the manifest's Losses, too.
+	Losses []Loss `json:"losses,omitempty"`
+}
+
+// Boundary is where a part of a longer recording begins or ends.
+type Boundary struct {
+	Reason string `json:"reason"` // as "reboot", "loss" or "size limit"
+	Detail string `json:"detail,omitempty"`
+	WallNS int64  `json:"wall_ns,omitempty"` // ns since 1970
+	// GapNS is, at a beginning, for how long nothing had been recorded; -1 if that is
+	// not known.
+	GapNS int64 `json:"gap_ns,omitempty"`
 }
 
 // Host is a machine whose events are in the tape.

@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/format/stracetext"
-	"iotape/report"
 	"iotape/report/suite"
 )
 
@@ -21,8 +19,8 @@ func newReport(c *console) *cobra.Command {
 		Long: `Report computes the views of a tape that docs/reports.md defines, in one pass: what ran
 and what the recording lacks, operations, cost, overlap with computing, bandwidth, heat
 maps, latency, sizes, access patterns, files, the most of everything, failures, work that
-was done again, durability, conflicts between processes, balance, phases, and processes
-with what went from one to another.
+was done again, durability, conflicts between processes, balance, phases, processes
+with what went from one to another, calls by file system, users, accesses, and sessions.
 
 Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.`,
 		Example: `  iotape report db.tape -o db.html
@@ -31,16 +29,7 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			progress := c.progress(report.Count)
-			o.CallName = stracetext.CallName
-			o.Progress = func(done uint64) { progress.Update("reading", int64(done), int64(t.Manifest().Counts.Events)) }
-			p, damaged, err := suite.Collect(cmd.Context(), t, &o)
-			progress.Done()
+			p, damaged, err := sections(cmd.Context(), c, args[0], &o)
 			if err != nil {
 				return err
 			}

@@ -82,6 +82,7 @@ ordinary user with ptrace.`,
 		newConvert(c),
 		newQuery(c),
 		newIndex(c),
+		newCatalogue(c),
 		newPipe(c),
 		newKeygen(c),
 		newReceive(c),
@@ -92,6 +93,7 @@ ordinary user with ptrace.`,
 		newMan(c),
 		newVersion(c),
 	)
+	root.AddCommand(newSuite(c)...)
 	for _, cmd := range root.Commands() {
 		if readsStreams(cmd.Name()) {
 			takeKeys(cmd)

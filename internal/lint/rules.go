@@ -88,9 +88,21 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"report/..."},
-		only:  []string{"event", "posix", "trace", "internal/...", "report/...", "report"},
+		only:  []string{"event", "history", "posix", "trace", "internal/...", "report/...", "report"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "numbers and their pictures: whoever measured, and wherever they are shown",
+	},
+	{
+		of:    []string{"catalogue"},
+		only:  []string{"predicate", "report/...", "store", "trace"},
+		never: []string{"capture/...", "replay/...", "seal", "fleet/...", "web/...", "cmd/..."},
+		why:   "a table of tapes, wherever they come from",
+	},
+	{
+		of:    []string{"archive/..."},
+		only:  []string{"archive", "fleet/staging", "pipe/chain", "seal", "trace"},
+		never: []string{"capture/...", "replay/...", "store", "catalogue", "web/...", "cmd/..."},
+		why:   "streams to tapes, and tapes to where they are kept; who else wants to know of them is told",
 	},
 	{
 		of:    []string{"merge", "slice", "diff", "repair", "anon"},

@@ -74,7 +74,7 @@ func (v *census) file(s *seen, r *censusRow) {
 	switch {
 	case opensByName(s):
 		r.Opens++
-		if f := s.FileArg(event.ResultArg); f.Flags&oCreat != 0 && f.Size == 0 && !r.made && r.Opens == 1 && r.Read+r.Written == 0 {
+		if s.creates() && !r.made && r.Opens == 1 && r.Read+r.Written == 0 {
 			r.made, r.MadeNS = true, s.Exit
 		}
 	case s.Op.Like() == event.OpClose:
@@ -95,6 +95,16 @@ func (v *census) file(s *seen, r *censusRow) {
 // opensByName reports whether a call made a descriptor of a file by its name.
 func opensByName(s *seen) bool {
 	return s.Kind == event.Call && s.OK() && s.spec.Class == event.Descriptor && len(s.Paths) > 0 && s.FileArg(event.ResultArg) != nil
+}
+
+// creates reports whether a call opened a file that it may have made: it asked for that,
+// and the file is empty.
+func (s *seen) creates() bool {
+	if s.OpenFlags()&oCreat == 0 || !opensByName(s) {
+		return false
+	}
+	f := s.FileArg(event.ResultArg)
+	return f.Size == 0 && (!f.Known || f.Mode&typeMask == typeRegular)
 }
 
 type usageRow struct {

@@ -94,7 +94,7 @@ func (v *durability) see(s *seen) {
 		if f.Flags&(oSync|oDsync) != 0 && f.Flags&oDsync != 0 && len(v.options) < maxAccess {
 			v.options[f.Open] = true
 		}
-		if f.Flags&oCreat != 0 && f.Size == 0 {
+		if s.creates() {
 			v.entry(f.Path)
 		}
 	}

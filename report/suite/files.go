@@ -45,7 +45,7 @@ func (x *files) of(ev *event.Event, s *seen) *file {
 	if f != nil && f.Arg >= 0 && int(f.Arg) < len(s.spec.Args) && s.spec.Args[f.Arg].Kind == event.KindDirFD && len(ev.Paths) > 0 {
 		return nil // the directory that a name is in
 	}
-	if f != nil && f.Known && f.Flags&oCreat != 0 && f.Size == 0 && opensByName(s) {
+	if f != nil && f.Known && s.creates() {
 		x.reuse(ev.Host, f)
 	}
 	return x.ofFile(ev.Host, f)

@@ -22,6 +22,8 @@ type Options struct {
 	// MaxFiles and MaxProcesses limit what is told apart; what is beyond is summed up as
 	// one. 0 is 256 Ki files and 16 Ki processes.
 	MaxFiles, MaxProcesses int
+	// Sessions say what is a session.
+	Sessions SessionOptions
 	// CallName names calls that are not in the catalogue. It may be nil.
 	CallName func(a event.Arch, nr uint32) string
 	// Progress is called now and then with events. It may be nil.
@@ -63,6 +65,10 @@ var sections = []struct {
 	{"imbalance", newImbalance},
 	{"phases", newPhases},
 	{"processes", newProcesses},
+	{"tstat", newTstat},
+	{"users", newUsers},
+	{"patterns", newPatterns},
+	{"sessions", newSessions},
 }
 
 // IDs returns the names of all sections, in their order.
@@ -105,6 +111,19 @@ type collector struct {
 // Collect computes the sections of a tape. Parts of it that cannot be read are left out,
 // and counted as damaged.
 func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, damaged uint64, err error) {
+	c, err := pass(ctx, t, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	p = &page.Page{Title: c.title()}
+	for _, v := range c.views {
+		p.Sections = append(p.Sections, v.section(c))
+	}
+	return p, c.bad, nil
+}
+
+// pass reads the events of a tape for the views that are wanted.
+func pass(ctx context.Context, t *trace.Tape, o *Options) (*collector, error) {
 	c := &collector{tape: t, first: t.Manifest().FirstNS, last: t.Manifest().LastNS}
 	if o != nil {
 		c.o = *o
@@ -113,7 +132,7 @@ func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, dama
 	c.files.max, c.procs.max = cmp.Or(c.o.MaxFiles, maxFiles), cmp.Or(c.o.MaxProcesses, maxProcesses)
 	for _, id := range c.o.Sections {
 		if !slices.Contains(IDs(), id) {
-			return nil, 0, fmt.Errorf("section %q: there is none of that name: they are %s", id, strings.Join(IDs(), ", "))
+			return nil, fmt.Errorf("section %q: there is none of that name: they are %s", id, strings.Join(IDs(), ", "))
 		}
 	}
 	for _, s := range sections {
@@ -125,7 +144,7 @@ func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, dama
 	for ev, err := range t.Events() {
 		if n++; n&0xfff == 0 {
 			if ctx.Err() != nil {
-				return nil, 0, ctx.Err()
+				return nil, ctx.Err()
 			}
 			if c.o.Progress != nil {
 				c.o.Progress(n)
@@ -140,11 +159,7 @@ func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, dama
 		c.see(ev)
 	}
 	c.procs.finish(c.last)
-	p = &page.Page{Title: c.title()}
-	for _, v := range c.views {
-		p.Sections = append(p.Sections, v.section(c))
-	}
-	return p, c.bad, nil
+	return c, nil
 }
 
 func (c *collector) see(ev *event.Event) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"iotape/format/script"
 	"iotape/report/page"
@@ -77,6 +78,12 @@ func collect(t *testing.T, tape *trace.Tape, o *suite.Options) *page.Page {
 // section returns the numbers of a section of what a script does, as JSON has them.
 func section(t *testing.T, id, lines string) map[string]any {
 	t.Helper()
+	return sectionWith(t, id, lines, &suite.Options{})
+}
+
+func sectionWith(t *testing.T, id, lines string, o *suite.Options) map[string]any {
+	t.Helper()
+	o.Sections = []string{id}
 	dir, name := t.TempDir(), filepath.Join(t.TempDir(), "x.tape")
 	if err := os.WriteFile(filepath.Join(dir, "replay"), []byte("iotape-script 1\nhost arch=\"amd64\" first=1000000000\n"+lines), 0o666); err != nil {
 		t.Fatal(err)
@@ -98,7 +105,7 @@ func section(t *testing.T, id, lines string) map[string]any {
 		t.Fatal(err)
 	}
 	defer tape.Close()
-	p := collect(t, tape, &suite.Options{Sections: []string{id}})
+	p := collect(t, tape, o)
 	if len(p.Sections) != 1 {
 		t.Fatalf("%d sections", len(p.Sections))
 	}
@@ -185,6 +192,15 @@ func TestDefinitions(t *testing.T) {
 		{"balance", "imbalance", openA + openB + "7 pwrite64(3</a #1@0>, \"aaaa\", 4, 0) = 4\n", map[string]string{"list.0.gini": "0.5", "list.0.most": "4", "list.0.least": "0"}},
 		{"provenance", "processes", openA + "7 pwrite64(3</a #1@0>, \"aaaa\", 4, 0) = 4\n" + openB + "8 pread64(3</a #2@0>, \"aa\", 2, 0) = 2\n", map[string]string{"flows.0.file": "/a", "flows.0.read_bytes": "2", "flows.1": "none"}},
 		{"cost", "cost", "0.0 0.0 7 getpid() = 7\n1.0 2.0 7 fsync(3) = 0\n3.0 1.0 7 getpid() = 7\n", map[string]string{"processes.0.sync": "0.5", "processes.0.io": "0.5"}},
+		{"calls by file system", "tstat", openA + "7 pwrite64(3</a #1@0>, \"aa\", 2, 0) = 2\n7 stat(\"/b\") = -1 ENOENT\n7 getpid() = 7\n",
+			map[string]string{"calls": "4", "failed": "1", "file_systems.0.device": "8:1", "file_systems.0.under": "/", "file_systems.0.calls": "3", "file_systems.0.failed": "1", "file_systems.1.device": "none known", "file_systems.1.calls": "1"}},
+		{"users", "users", "7 getuid() = 7\n0.1 0.5 7 getpid() = 7\n", map[string]string{"users.0.uid": "0", "users.0.calls": "2", "users.0.processes": "1", "users.0.took_ns": "5e+08"}},
+		{"written whole", "patterns", openA + "7 write(3</a #1@2 size=2>, \"aa\", 2) = 2\n7 write(3</a #1@4 size=4>, \"aa\", 2) = 2\n7 close(3</a #1@4>) = 0\n",
+			map[string]string{"uses.write_only.whole.accesses": "1", "uses.write_only.whole.written_bytes": "4", "uses.write_only.all.accesses": "1", "all.accesses": "1"}},
+		{"other sequential", "patterns", openA + "7 pwrite64(3</a #1@0 size=12>, \"aa\", 2, 10) = 2\n7 close(3</a #1@0>) = 0\n", map[string]string{"uses.write_only.sequential.accesses": "1"}},
+		{"random, still open in the end", "patterns", openA + "7 pwrite64(3</a #1@0 size=12>, \"aa\", 2, 10) = 2\n7 pread64(3</a #1@0 size=12>, \"aa\", 2, 0) = 2\n",
+			map[string]string{"uses.read_write.random.accesses": "1", "uses.read_write.random.read_bytes": "2", "uses.read_write.random.written_bytes": "2"}},
+		{"opened for nothing", "patterns", openA + "7 close(3</a #1@0>) = 0\n", map[string]string{"unused": "1", "all.accesses": "0"}},
 		{"bandwidth is spread", "bandwidth", openA + "0.0 1.2 7 pread64(3</a #1@0>, _, 1200, 0) = 1200\n", map[string]string{"read_bytes.0": "10", "read_bytes.119": "10"}},
 	}
 	for _, x := range tests {
@@ -196,6 +212,32 @@ func TestDefinitions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSessions has a burst, a gap, more of it, a long pause, and one busy interval.
+func TestSessions(t *testing.T) {
+	var b strings.Builder
+	burst := func(second, calls int) {
+		for i := range calls {
+			fmt.Fprintf(&b, "%d.%03d 0.0 7 access(\"/a\", F_OK) = -1 ENOENT\n", second, i)
+		}
+	}
+	burst(0, 3)  // low
+	burst(1, 1)  // not active
+	burst(2, 25) // medium
+	burst(9, 2)  // passing
+	burst(20, 300)
+	burst(21, 2)
+	o := suite.SessionOptions{Interval: time.Second, Activity: 2, Gap: 1, Transient: 1}
+	v := sectionWith(t, "sessions", b.String(), &suite.Options{Sessions: o})
+	for path, want := range map[string]string{
+		"passing": "1", "sessions.0.start_ns": "0", "sessions.0.length_ns": "3e+09", "sessions.0.calls": "29", "sessions.0.active": "2", "sessions.0.low": "1", "sessions.0.medium": "1",
+		"sessions.0.level": "low", "sessions.1.start_ns": "2e+10", "sessions.1.high": "1", "sessions.1.level": "medium", "sessions.2": "none",
+	} {
+		if got := at(v, path); got != want {
+			t.Errorf("%s is %s, not %s\n%v", path, got, want, v)
+		}
 	}
 }
 
@@ -227,4 +269,49 @@ func TestLimits(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
+}
+
+// TestSummary holds the summary of a real recording against the sections that it is of.
+func TestSummary(t *testing.T) {
+	tape, err := trace.OpenTape("../../store/testdata/job.tape")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	s, err := suite.Summarise(context.Background(), tape, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := collect(t, tape, nil).JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(b.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	for path, got := range map[string]any{
+		"run.calls": s.Calls, "run.errors": s.Failed, "run.read_bytes": s.Read, "run.written_bytes": s.Written, "run.in_calls_ns": s.InCallsNS, "ops.0.count": s.Ops[at(v, "ops.0.op")],
+		"ops.0.p99_ns": s.P99NS[at(v, "ops.0.op")], "ops.0.max_ns": s.MaxNS[at(v, "ops.0.op")], "failures.errors.ENOENT": s.Errors["ENOENT"],
+		"patterns.uses.read_only.whole.accesses": s.Patterns["read_only_whole"], "patterns.uses.write_only.sequential.accesses": s.Patterns["write_only_sequential"],
+		"users.users.0.uid": s.Users[0], "sizes.reads.1": s.ReadSizes[1], "sizes.writes.2": s.WriteSizes[2], "sessions.sessions.0.length_ns": s.ActiveNS, "census.uses.0.files": s.Files,
+		"census.made": s.Made, "census.removed": s.Removed, "top.files.bytes.0.name": s.HotFiles[0], "redundant.all.syncs": s.Syncs, "redundant.all.rewritten_bytes": s.Rewritten,
+		"durability.unsynced_bytes": s.Unsynced, "durability.never_synced": s.NeverSynced,
+	} {
+		var want any
+		if json.Unmarshal([]byte(fmt.Sprintf("%q", at(v, path))), &want) != nil || fmt.Sprint(want) != compact(got) {
+			t.Errorf("%s is %v, the summary says %v", path, want, got)
+		}
+	}
+	if len(s.Commands) < 3 {
+		t.Errorf("commands %q", s.Commands)
+	}
+}
+
+// compact writes a number as at does.
+func compact(v any) string {
+	b, _ := json.Marshal(v)
+	var x any
+	_ = json.Unmarshal(b, &x)
+	return fmt.Sprint(x)
 }

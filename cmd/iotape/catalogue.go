@@ -1,0 +1,378 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"iotape/catalogue"
+	"iotape/format/stracetext"
+	"iotape/predicate"
+	"iotape/report"
+	"iotape/report/suite"
+	"iotape/store"
+	"iotape/trace"
+)
+
+// catalogueVariable names the catalogue where --catalogue does not.
+const catalogueVariable = "IOTAPE_CATALOGUE"
+
+// catalogueFlag is where the catalogue is.
+type catalogueFlag struct{ dir string }
+
+func (f *catalogueFlag) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.dir, "catalogue", "", "the `DIR` of the catalogue; $"+catalogueVariable+" if not given")
+}
+
+func (f *catalogueFlag) open() (*catalogue.Catalogue, error) {
+	dir := cmp.Or(f.dir, os.Getenv(catalogueVariable))
+	if dir == "" {
+		return nil, usageError{errors.New("which catalogue? name its directory with --catalogue")}
+	}
+	return catalogue.Open(dir), nil
+}
+
+func newCatalogue(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "catalogue",
+		Short: "Find tapes among many",
+		Long: `Catalogue keeps a row for each tape: its host, start and length, calls by operation,
+bytes, failures, losses, users, accesses, sessions, times and habits. The rows are Parquet
+files by month, day and host, which other engines read too; docs/catalogue.md describes
+them. A catalogue is made by the first tape that is added.`,
+		Example: `  iotape catalogue add --catalogue /srv/catalogue *.tape
+  iotape catalogue find --catalogue /srv/catalogue 'host == "db7" && ops.fsync > 1e6 && duration > 1h'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, sub := range []*cobra.Command{newCatalogueAdd(c), newCatalogueFind(c), newCatalogueList(c), newCatalogueRemove(c), newCatalogueCompact(c), newCatalogueCheck(c)} {
+		finishCommand(sub)
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+func newCatalogueAdd(c *console) *cobra.Command {
+	var where catalogueFlag
+	var location string
+	cmd := &cobra.Command{
+		Use:   "add TAPE...",
+		Short: "Add tapes to a catalogue",
+		Long: `Add reads each TAPE once, and adds its row. A tape that is in the catalogue already is
+left as it is; another tape that was at the same place goes. What iotape archive makes is
+added by it.`,
+		Example: `  iotape catalogue add --catalogue /srv/catalogue /srv/tapes/*.tape
+  iotape catalogue add --catalogue /srv/catalogue --location s3://tapes/db7.tape ./db7.tape`,
+		Args:        cobra.MinimumNArgs(1),
+		Annotations: exits("0  added, or there already", "1  some tapes could not be added", "2  could not be done"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cat, err := where.open()
+			if err != nil {
+				return err
+			}
+			if location != "" && len(args) > 1 {
+				return usageError{errors.New("--location is for one tape")}
+			}
+			var added, failed int
+			for _, path := range args {
+				n, err := addToCatalogue(cmd.Context(), c, cat, path, location)
+				if err != nil {
+					if cmd.Context().Err() != nil {
+						return err
+					}
+					c.say("%s: %v", path, err)
+					failed++
+				}
+				added += n
+			}
+			c.say("%s added, %d there already", report.Plural(added, "tape", "tapes"), len(args)-added-failed)
+			switch {
+			case failed == len(args):
+				return &statusError{Status: exitFailed}
+			case failed > 0:
+				return &statusError{Status: exitFound}
+			}
+			return nil
+		},
+	}
+	where.add(cmd)
+	cmd.Flags().StringVar(&location, "location", "", "the tape is kept at `WHERE`; its path if not given")
+	return cmd
+}
+
+// addToCatalogue adds the row of a tape, and says how many are new.
+func addToCatalogue(ctx context.Context, c *console, cat *catalogue.Catalogue, path, location string) (int, error) {
+	if location == "" {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return 0, err
+		}
+		location = abs
+	}
+	t, err := trace.OpenTape(path)
+	if err != nil {
+		return 0, err
+	}
+	defer t.Close()
+	progress := c.progress(report.Count)
+	defer progress.Done()
+	r, err := catalogue.OfTape(ctx, t, location, &suite.Options{CallName: stracetext.CallName, Progress: func(done uint64) {
+		progress.Update("reading "+path, int64(done), int64(t.Manifest().Counts.Events))
+	}})
+	if err != nil {
+		return 0, err
+	}
+	return cat.Add(ctx, r)
+}
+
+// finding is what to look for and how to show it.
+type finding struct {
+	where     catalogueFlag
+	o         catalogue.Options
+	csv, json bool
+}
+
+func (q *finding) add(cmd *cobra.Command) {
+	q.where.add(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&q.o.Columns, "columns", nil, "show the columns `NAME,…`, as they are in the files")
+	f.StringVar(&q.o.Sort, "sort", "start", "order by the `COLUMN`")
+	f.BoolVar(&q.o.Reverse, "reverse", false, "the last first")
+	f.IntVar(&q.o.Limit, "limit", 0, "show the first `N`; 0 is all")
+	f.BoolVar(&q.csv, "csv", false, "comma-separated values with a header")
+	f.BoolVar(&q.json, "json", false, "one JSON object per line")
+	cmd.MarkFlagsMutuallyExclusive("json", "csv")
+}
+
+// show prints what fits a filter: of people's columns in their units, else as it is.
+func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) error {
+	cat, err := q.where.open()
+	if err != nil {
+		return err
+	}
+	people := !q.csv && !q.json && q.o.Columns == nil
+	if people {
+		q.o.Columns = []string{"start", "host", "duration_ns", "calls", "failed", "read", "written", "lost", "begins", "ends", "location"}
+	}
+	rows, err := cat.Find(ctx, filter, &q.o)
+	if errors.Is(err, catalogue.ErrNone) {
+		return withHint(err, "iotape catalogue add makes it")
+	}
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return c.print(func(w *bufio.Writer) error {
+		if people {
+			return tapesTable(w, rows)
+		}
+		format := store.Table
+		switch {
+		case q.csv:
+			format = store.CSV
+		case q.json:
+			format = store.JSON
+		}
+		_, err := store.Render(w, rows, format)
+		return err
+	})
+}
+
+// tapesTable prints rows for people.
+func tapesTable(w *bufio.Writer, rows *store.Rows) error {
+	t := report.Table{Head: []string{"start", "host", "length", "calls", "failed", "read", "written", "lost", "begins", "ends", "tape"}, Left: 2}
+	text := func(v any) string {
+		s, _ := v.(string)
+		return report.Printable(s)
+	}
+	number := func(v any, unit func(uint64) string) string {
+		if n, _ := v.(uint64); n > 0 {
+			return unit(n)
+		}
+		return "–"
+	}
+	n := 0
+	for ; rows.Next(); n++ {
+		v := rows.Values()
+		start, _ := v[0].(time.Time)
+		length, _ := v[2].(int64)
+		t.Add(start.UTC().Format("2006-01-02 15:04:05"), text(v[1]), report.Duration(length), number(v[3], report.Count), number(v[4], report.Count), number(v[5], report.Bytes),
+			number(v[6], report.Bytes), number(v[7], report.Count), text(v[8]), text(v[9]), text(v[10]))
+	}
+	if rows.Err() != nil {
+		return rows.Err()
+	}
+	var b strings.Builder
+	if n > 0 {
+		t.Write(&b)
+	}
+	fmt.Fprintf(&b, "%s\n", report.Plural(n, "tape", "tapes"))
+	_, err := w.WriteString(b.String())
+	return err
+}
+
+func newCatalogueFind(c *console) *cobra.Command {
+	var q finding
+	var fields bool
+	cmd := &cobra.Command{
+		Use:   "find EXPR",
+		Short: "Find the tapes that fit a filter",
+		Long: `Find shows the tapes that fit a filter, whose language is that of iotape print --filter
+with the fields of the catalogue: --fields lists them. Values by name are written with a
+point, as ops.fsync or p99.read. docs/catalogue.md has examples.`,
+		Example: `  iotape catalogue find 'host == "db7" && ops.fsync > 1e6 && duration > 1h'
+  iotape catalogue find 'start >= 2026-05-01 and (lost > 0 or p99.fsync > 100ms)' --json
+  iotape catalogue find 'comm = mysqld and patterns.read_only_random > 1000' --columns location`,
+		Args:        cobra.MaximumNArgs(1),
+		Annotations: exits("0  done", "2  could not be done"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if fields {
+				return c.print(writeCatalogueFields)
+			}
+			if len(args) == 0 {
+				return usageError{errors.New("what is to be found? give a filter")}
+			}
+			x, err := predicate.Parse(args[0])
+			if err != nil {
+				return catalogueFilterError(err)
+			}
+			return catalogueFilterError(q.show(cmd.Context(), c, x))
+		},
+	}
+	q.add(cmd)
+	cmd.Flags().BoolVar(&fields, "fields", false, "list the fields, and what they are")
+	return cmd
+}
+
+// catalogueFilterError says where this filter's fields are listed.
+func catalogueFilterError(err error) error {
+	var filter *predicate.Error
+	if errors.As(err, &filter) {
+		return withHint(err, "iotape catalogue find --fields lists what can be asked for")
+	}
+	return err
+}
+
+func writeCatalogueFields(w *bufio.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range catalogue.Fields() {
+		name := f.Name
+		if f.Keyed {
+			name += ".NAME"
+		}
+		fmt.Fprintf(t, "%s\t%s\n", strings.Join(append([]string{name}, f.Aliases...), ", "), f.About)
+	}
+	return t.Flush()
+}
+
+func newCatalogueList(c *console) *cobra.Command {
+	var q finding
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the tapes of a catalogue",
+		Long:    `List shows all tapes, as find does those that fit.`,
+		Example: `  iotape catalogue list --sort duration_ns --reverse --limit 10`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return q.show(cmd.Context(), c, nil) },
+	}
+	q.add(cmd)
+	return cmd
+}
+
+func newCatalogueRemove(c *console) *cobra.Command {
+	var where catalogueFlag
+	cmd := &cobra.Command{
+		Use:         "rm TAPE...",
+		Short:       "Take tapes out of a catalogue",
+		Long:        `Rm removes the rows of tapes: by ID, name, or where they are kept. The tapes stay.`,
+		Example:     `  iotape catalogue rm --catalogue /srv/catalogue db7.tape`,
+		Args:        cobra.MinimumNArgs(1),
+		Annotations: exits("0  removed", "1  there was none", "2  could not be done"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cat, err := where.open()
+			if err != nil {
+				return err
+			}
+			n, err := cat.Remove(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			c.say("%s removed", report.Plural(n, "row", "rows"))
+			if n == 0 {
+				return &statusError{Status: exitFound}
+			}
+			return nil
+		},
+	}
+	where.add(cmd)
+	return cmd
+}
+
+func newCatalogueCompact(c *console) *cobra.Command {
+	var where catalogueFlag
+	cmd := &cobra.Command{
+		Use:   "compact",
+		Short: "Make few files of many",
+		Long: `Compact makes one file of the rows of each month. Adding does so with a month that has
+many files; finding is faster when all have been compacted.`,
+		Example: `  iotape catalogue compact --catalogue /srv/catalogue`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cat, err := where.open()
+			if err != nil {
+				return err
+			}
+			n, err := cat.Compact(cmd.Context())
+			if err != nil {
+				return err
+			}
+			c.say("%s fewer", report.Plural(n, "file", "files"))
+			return nil
+		},
+	}
+	where.add(cmd)
+	return cmd
+}
+
+func newCatalogueCheck(c *console) *cobra.Command {
+	var where catalogueFlag
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Compare a catalogue with its tapes",
+		Long: `Check reads every file of the catalogue, and says which cannot be read, which tapes are
+there twice, and which tapes on this machine are gone or are not those that were added.
+Tapes in an object store are not looked at.`,
+		Example:     `  iotape catalogue check --catalogue /srv/catalogue`,
+		Args:        cobra.NoArgs,
+		Annotations: exits("0  all is as it should be", "1  something is not", "2  could not be done"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cat, err := where.open()
+			if err != nil {
+				return err
+			}
+			k, err := cat.Check(cmd.Context())
+			if err != nil {
+				return err
+			}
+			for _, p := range k.Problems {
+				c.say("%s", p)
+			}
+			c.say("%s in %s, %d not looked at; %s", report.Plural(k.Rows, "tape", "tapes"), report.Plural(k.Files, "file", "files"), k.Elsewhere, report.Plural(len(k.Problems), "problem", "problems"))
+			if len(k.Problems) > 0 {
+				return &statusError{Status: exitFound}
+			}
+			return nil
+		},
+	}
+	where.add(cmd)
+	return cmd
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"iotape/format/stracetext"
+	"iotape/report"
+	"iotape/report/page"
+	"iotape/report/suite"
+)
+
+// sections computes sections of a tape.
+func sections(ctx context.Context, c *console, tape string, o *suite.Options) (p *page.Page, damaged uint64, err error) {
+	t, err := openTape(ctx, tape)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer t.Close()
+	progress := c.progress(report.Count)
+	defer progress.Done()
+	o.CallName = stracetext.CallName
+	o.Progress = func(done uint64) { progress.Update("reading", int64(done), int64(t.Manifest().Counts.Events)) }
+	return suite.Collect(ctx, t, o)
+}
+
+// newSuite returns the commands that show one section of the report each, under the
+// names that DFSTrace gave its summaries.
+func newSuite(c *console) []*cobra.Command {
+	view := func(id string, o *suite.Options, cmd *cobra.Command) *cobra.Command {
+		var asJSON bool
+		cmd.Use = id + " TAPE"
+		cmd.Args = cobra.ExactArgs(1)
+		cmd.Annotations = exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done")
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			o.Sections = []string{id}
+			p, damaged, err := sections(cmd.Context(), c, args[0], o)
+			if err != nil {
+				return err
+			}
+			err = c.print(func(w *bufio.Writer) error {
+				if asJSON {
+					return p.JSON(w)
+				}
+				return p.Text(w)
+			})
+			if err == nil && damaged > 0 {
+				return &statusError{Status: exitFound}
+			}
+			return err
+		}
+		cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object with the section's numbers, times in ns")
+		return cmd
+	}
+	of := &suite.Options{}
+	sessions := view("sessions", of, &cobra.Command{
+		Short: "When the files of a tape were in use, and how much",
+		Long: `Sessions divides the time of a tape into intervals. One with enough calls of files is
+active; a session is a stretch of active intervals with short gaps in it, and its level is
+low, medium or high. It is the section sessions of iotape report; docs/reports.md has the
+definitions.`,
+		Example: `  iotape sessions db7.tape
+  iotape sessions db7.tape --interval 1m --activity 100 --gap 2 --transient 3`,
+	})
+	f := sessions.Flags()
+	f.DurationVar(&of.Sessions.Interval, "interval", 0, "how long an interval is; 15m if not given, or the sixteenth part of less than 4h")
+	f.Uint64Var(&of.Sessions.Activity, "activity", 16, "an interval is active that has `N` calls of files")
+	f.IntVar(&of.Sessions.Gap, "gap", 4, "a session has gaps of at most `N` intervals; -1 is none")
+	f.IntVar(&of.Sessions.Transient, "transient", 0, "a stretch of at most `N` active intervals is passing, and no session")
+	return []*cobra.Command{
+		view("tstat", &suite.Options{}, &cobra.Command{
+			Short: "How often each call was made and failed, by file system",
+			Long: `Tstat counts the calls of a tape by operation: how many, how many failed, and on which
+file system. It is the section tstat of iotape report; iotape stat has the times.`,
+			Example: `  iotape tstat db7.tape
+  iotape tstat db7.tape --json | jq '.tstat.file_systems'`,
+		}),
+		view("users", &suite.Options{}, &cobra.Command{
+			Short: "Who used files, and how much",
+			Long: `Users sums up the calls of a tape by the user as whom files were accessed. It is the
+section users of iotape report.`,
+			Example: `  iotape users db7.tape`,
+		}),
+		view("patterns", &suite.Options{}, &cobra.Command{
+			Short: "How files were accessed: read or written, whole, in order or at random",
+			Long: `Patterns counts the openings of files by what was done with them: read-only, write-only
+or read-write; the whole file, another part in order, or at random. It is the section
+patterns of iotape report; the section access has each file.`,
+			Example: `  iotape patterns db7.tape
+  iotape patterns db7.tape --json | jq .patterns.uses.read_only.whole`,
+		}),
+		sessions,
+	}
+}

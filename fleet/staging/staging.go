@@ -1,0 +1,297 @@
+package staging
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The files of a stream's directory.
+const (
+	AboutFile   = "about.json"
+	StreamFile  = "stream"
+	CommitsFile = "commits"
+	EndFile     = "end.json"
+)
+
+// Version is that of About and End. A reader refuses a greater one.
+const Version = 1
+
+// Reason is why a stream began or ended.
+type Reason string
+
+// The reasons. Those of a beginning are about what was before.
+const (
+	ReasonStart    Reason = "agent start"   // begin: the agent's first stream
+	ReasonReboot   Reason = "reboot"        // the machine went down without a word, or came up again
+	ReasonStop     Reason = "agent stop"    // end: the agent was told to stop, and did so in order
+	ReasonKilled   Reason = "agent killed"  // the agent ended without a word, and was started again
+	ReasonLoss     Reason = "loss"          // events were lost: what follows is described anew
+	ReasonSize     Reason = "size limit"    // the stream was as large as it may become
+	ReasonAge      Reason = "age limit"     // the stream was as old as it may become
+	ReasonConfig   Reason = "configuration" // the agent read a changed one
+	ReasonLevel    Reason = "level"         // the agent keeps more, or less, to stay within its share of the processors
+	ReasonSilent   Reason = "agent silent"  // end: the collector heard nothing of the agent for too long
+	ReasonFinished Reason = "finished"      // end: what was recorded ended
+)
+
+// About says whose a stream is. It does not change once written.
+type About struct {
+	Version      int    `json:"version"`
+	Host         string `json:"host"`          // checked by CheckHost
+	Stream       string `json:"stream"`        // checked by ParseStream
+	BootID       string `json:"boot_id"`       // of the kernel, as in the stream's name
+	AgentVersion string `json:"agent_version"` // such as "iotape-agent 1.4"
+	AgentStartNS int64  `json:"agent_start_ns"`
+	StartNS      int64  `json:"start_ns"` // of this stream: ns since 1970 by the host's clock
+	ConfigHash   string `json:"config_hash"`
+	Level        string `json:"level"`  // what is kept: "content", "hashes", "metadata" or "counters"
+	Reason       Reason `json:"reason"` // why this stream began
+	Detail       string `json:"detail,omitempty"`
+	// Previous is the host's stream before this one, "" if the agent knows of none, and
+	// GapNS for how long between the two nothing was recorded; -1 if that is not known.
+	Previous string `json:"previous,omitempty"`
+	GapNS    int64  `json:"gap_ns"`
+	// SkewNS is how far the host's clock was ahead of the collector's when the stream's
+	// agent said hello.
+	SkewNS int64 `json:"skew_ns,omitempty"`
+}
+
+// Loss is what a stream lacks, for one reason.
+type Loss struct {
+	Reason string `json:"reason"`
+	Events uint64 `json:"events"`
+}
+
+// End says how a stream ended. It does not change once written.
+type End struct {
+	Version    int    `json:"version"`
+	Reason     Reason `json:"reason"`
+	Detail     string `json:"detail,omitempty"`
+	LastParcel uint64 `json:"last_parcel"` // number of the last parcel in the stream; parcels count from 1
+	Bytes      int64  `json:"bytes"`       // of the stream
+	Events     uint64 `json:"events"`      // in the stream, as its agent counted them
+	Losses     []Loss `json:"losses,omitempty"`
+	// Complete: the stream ends where its agent ended it, and nothing is known to be
+	// missing.
+	Complete bool  `json:"complete"`
+	EndNS    int64 `json:"end_ns"` // ns since 1970 by the collector's clock
+}
+
+// Lost returns the number of events that are declared lost.
+func (e *End) Lost() (n uint64) {
+	for _, l := range e.Losses {
+		n += l.Events
+	}
+	return n
+}
+
+var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9][a-z0-9-]{0,62})*$`)
+
+// CheckHost says what is wrong with a host's name: it is a DNS name in lower case of
+// up to 128 bytes.
+func CheckHost(host string) error {
+	if len(host) > 128 || !hostName.MatchString(host) {
+		return fmt.Errorf("host %.140q: a name is of a-z, 0-9, - and ., such as db7.example.com, and has up to 128 characters", host)
+	}
+	return nil
+}
+
+// StreamName is a stream's name in its parts. Those of one boot are ordered by the
+// other two.
+type StreamName struct {
+	BootID  string // 36 characters: hexadecimal and -
+	StartNS int64  // of the agent
+	Serial  uint64 // from 1
+}
+
+var bootID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// String returns the name: BOOT-START-SERIAL.
+func (n StreamName) String() string { return fmt.Sprintf("%s-%d-%d", n.BootID, n.StartNS, n.Serial) }
+
+// ParseStream reads a name, and refuses all that String does not write.
+func ParseStream(s string) (n StreamName, err error) {
+	wrong := fmt.Errorf("stream %.100q: a name is BOOT-START-SERIAL", s)
+	if len(s) > 100 || len(s) < 40 || s[36] != '-' || !bootID.MatchString(s[:36]) {
+		return n, wrong
+	}
+	start, serial, _ := strings.Cut(s[37:], "-")
+	n.BootID = s[:36]
+	n.StartNS, err = strconv.ParseInt(start, 10, 64)
+	if err == nil {
+		n.Serial, err = strconv.ParseUint(serial, 10, 64)
+	}
+	if err != nil || n.StartNS < 0 || n.Serial == 0 || n.String() != s {
+		return StreamName{}, wrong
+	}
+	return n, nil
+}
+
+// Less orders streams of a host by the agent's start and the serial number.
+func (n StreamName) Less(m StreamName) bool {
+	if n.StartNS != m.StartNS {
+		return n.StartNS < m.StartNS
+	}
+	return n.Serial < m.Serial
+}
+
+// Root returns the directory of all hosts within a collector's data.
+func Root(data string) string { return filepath.Join(data, "staging") }
+
+// Dir returns a stream's directory. The names have to be checked.
+func Dir(data, host, stream string) string { return filepath.Join(Root(data), host, stream) }
+
+// Stream is one that is staged.
+type Stream struct {
+	Dir   string
+	About About
+	End   *End // nil: it is not finished
+}
+
+// File returns the path of the stream's bytes.
+func (s *Stream) File() string { return filepath.Join(s.Dir, StreamFile) }
+
+// List returns what is staged below a collector's data, by host, in the order in
+// which the hosts' agents began the streams. What cannot be read, or is not a
+// stream's directory, is in err, and does not keep the others from being listed.
+func List(data string) (streams []Stream, err error) {
+	hosts, err := os.ReadDir(Root(data))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, h := range hosts {
+		if CheckHost(h.Name()) != nil || !h.IsDir() {
+			errs = append(errs, fmt.Errorf("%s is not a host's directory", filepath.Join(Root(data), h.Name())))
+			continue
+		}
+		of, err := listHost(data, h.Name())
+		streams = append(streams, of...)
+		errs = append(errs, err)
+	}
+	return streams, errors.Join(errs...)
+}
+
+func listHost(data, host string) (streams []Stream, err error) {
+	entries, err := os.ReadDir(filepath.Join(Root(data), host))
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]StreamName)
+	var errs []error
+	for _, e := range entries {
+		n, err := ParseStream(e.Name())
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", host, err))
+			continue
+		}
+		s, err := Open(Dir(data, host, e.Name()))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // about to be made, or removed
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			names[s.Dir] = n
+			streams = append(streams, *s)
+		}
+	}
+	slices.SortStableFunc(streams, func(a, b Stream) int {
+		switch m, n := names[a.Dir], names[b.Dir]; {
+		case m.Less(n):
+			return -1
+		case n.Less(m):
+			return 1
+		}
+		return 0
+	})
+	return streams, errors.Join(errs...)
+}
+
+// Open reads what a stream's directory says of it. Its names have to be those of the
+// directory.
+func Open(dir string) (*Stream, error) {
+	s := &Stream{Dir: dir}
+	if err := readJSON(filepath.Join(dir, AboutFile), &s.About); err != nil {
+		return nil, err
+	}
+	host, stream := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
+	if s.About.Version > Version {
+		return nil, fmt.Errorf("%s: of version %d, this program knows up to %d", dir, s.About.Version, Version)
+	}
+	if s.About.Host != host || s.About.Stream != stream {
+		return nil, fmt.Errorf("%s: %s says that it is of stream %.100q of host %.140q", dir, AboutFile, s.About.Stream, s.About.Host)
+	}
+	var end End
+	switch err := readJSON(filepath.Join(dir, EndFile), &end); {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, nil
+	case err != nil:
+		return nil, err
+	case end.Version > Version:
+		return nil, fmt.Errorf("%s: of version %d, this program knows up to %d", dir, end.Version, Version)
+	}
+	s.End = &end
+	return s, nil
+}
+
+// maxJSON bounds what is read of about.json and end.json.
+const maxJSON = 64 << 10
+
+func readJSON(name string, v any) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxJSON))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// WriteFile makes a file with v as JSON, durable and whole or not at all.
+func WriteFile(name string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	next := name + ".next"
+	f, err := os.Create(next)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(next, name)
+	}
+	if err != nil {
+		os.Remove(next)
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
