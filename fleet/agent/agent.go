@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type Options struct {
 	BootID  string            // "" is the kernel's
 	Clock   func() time.Time  // the wall clock; nil is time.Now
 	CPU     func() time.Duration
+	// StopWait is how long an agent that ends tries to send what is left; 0 is 5 s.
+	StopWait time.Duration
 }
 
 const (
@@ -123,7 +126,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	background.Go(func() { a.ship.run(sending) })
 	background.Go(func() { a.tick(sending) })
 	err := a.record(ctx)
-	a.drain(stopWait)
+	a.drain(cmp.Or(a.o.StopWait, stopWait))
 	stop()
 	background.Wait()
 	return err
