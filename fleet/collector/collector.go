@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -176,6 +178,9 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	consuming, stop := context.WithCancel(ctx)
 	defer stop()
 	consume, err := c.consume(consuming, messages)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -330,6 +335,11 @@ func (c *Collector) closeStreams() error {
 			}
 			if h.find(name) == nil {
 				h.close(o)
+				for _, seq := range slices.Sorted(maps.Values(o.held)) { // their turn does not come
+					if p, err := c.fetch(seq); err == nil {
+						late(h, h.find(name), p)
+					}
+				}
 			}
 			if err := h.save(c.o.Data); err != nil {
 				return err
@@ -377,7 +387,6 @@ func (c *Collector) watch() {
 		for _, o := range h.open {
 			if o.end == nil && time.Duration(now-o.lastNS) >= c.o.Abandon && (silent >= c.o.Abandon || h.newer(o)) {
 				o.finish(nil, staging.ReasonSilent, "", now)
-				clear(o.held)
 			}
 		}
 	}

@@ -36,8 +36,8 @@ const (
 // closed is a stream that is finished.
 type closed struct {
 	Stream string      `json:"stream"`
-	Last   uint64      `json:"last"` // number of the last parcel that was counted
-	Lost   uint64      `json:"lost"` // declared by the agent in these
+	Known  uint64      `json:"known"` // events that are stored, or counted as lost here
+	Lost   uint64      `json:"lost"`  // events that the agent declared lost
 	End    staging.End `json:"end"`
 }
 
@@ -177,7 +177,7 @@ func (h *host) forgotten(n staging.StreamName) bool {
 
 // close counts a stream among the finished ones.
 func (h *host) close(o *open) {
-	h.Closed = append(h.Closed, closed{Stream: o.about.Stream, Last: o.next - 1, Lost: o.lost, End: *o.end})
+	h.Closed = append(h.Closed, closed{Stream: o.about.Stream, Known: o.events + o.gap, Lost: o.lost, End: *o.end})
 	if n := len(h.Closed) - maxClosed; n > 0 {
 		h.Closed = slices.Delete(h.Closed, 0, n)
 	}

@@ -103,14 +103,17 @@ func (c *Collector) refuse(h *host, err error) {
 	c.say("%s: a parcel was refused: %v", h.Host, err)
 }
 
-// late counts a parcel of a stream that is finished.
+// late counts what a parcel of a finished stream has, and what must have come before it.
 func late(h *host, done *closed, p *parcel.Parcel) {
-	if p.Number <= done.Last {
+	until := p.Before + p.Events
+	if until <= done.Known && p.Lost <= done.Lost {
 		h.Duplicates++
 		return
 	}
-	done.Last = p.Number
-	h.lose(LossLate, p.Events)
+	if until > done.Known {
+		h.lose(LossLate, until-done.Known)
+		done.Known = until
+	}
 	if p.Lost > done.Lost {
 		h.lose(LossDeclared, p.Lost-done.Lost)
 		done.Lost = p.Lost
@@ -205,9 +208,6 @@ func (c *Collector) resume(h *host, o *open) {
 		}
 		delete(o.held, o.next)
 		c.take(h, o, p)
-	}
-	if o.end != nil {
-		clear(o.held)
 	}
 }
 
