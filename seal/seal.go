@@ -327,7 +327,7 @@ func (s *sealer) finish() error {
 		s.stats.nLosses[trace.LossDisk] += s.stats.End.Lost - s.stats.Lost
 		s.stats.Lost = s.stats.End.Lost
 	}
-	for _, reason := range []uint32{trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks, trace.LossPartial, trace.LossMapped} {
+	for _, reason := range []uint32{trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks, trace.LossPartial, trace.LossMapped, trace.LossSpool, trace.LossCounted} {
 		if n := s.stats.nLosses[reason]; n > 0 {
 			s.stats.Losses = append(s.stats.Losses, trace.Loss{Reason: trace.LossReason(reason), Records: n})
 		}

@@ -31,6 +31,9 @@ const (
 	FrameHead    FrameKind = 1 // Head as JSON, padded with spaces: the first frame
 	FrameRecords FrameKind = 2 // records
 	FrameEnd     FrameKind = 3 // End as JSON, padded with spaces: the recording ended in order
+	// FrameCounters is a JSON object, padded with spaces: how many calls of each operation,
+	// by name, an agent counted and did not keep since the frame before.
+	FrameCounters FrameKind = 4
 )
 
 // Frame is a frame's header. Length and checksums are filled by the writer.

@@ -61,6 +61,8 @@ const (
 	LossPartial uint32 = 5 // a call's data records did not all arrive
 	LossMapped  uint32 = 6 // a file that was stored to through a mapping could not be opened
 	LossDamage  uint32 = 7 // events of a tape that was damaged; not in streams
+	LossSpool   uint32 = 8 // the agent's spool was full
+	LossCounted uint32 = 9 // the agent kept counters only
 )
 
 // LossReason returns the words for a loss reason of a stream.
@@ -80,6 +82,10 @@ func LossReason(r uint32) string {
 		return "a mapped file could not be opened"
 	case LossDamage:
 		return "the tape was damaged"
+	case LossSpool:
+		return "the agent's spool was full"
+	case LossCounted:
+		return "the agent kept counters only"
 	}
 	return fmt.Sprintf("reason %d", r)
 }

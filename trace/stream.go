@@ -96,15 +96,26 @@ func (sw *StreamWriter) WriteRecords(f Frame, payload []byte) error {
 func (sw *StreamWriter) Close(end *End) error { return sw.writeJSON(FrameEnd, end) }
 
 func (sw *StreamWriter) writeJSON(kind FrameKind, v any) error {
+	b, err := encodeJSON(v)
+	if err != nil {
+		return err
+	}
+	return sw.write(Frame{Kind: kind}, b)
+}
+
+func encodeJSON(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("encode frame: %w", err)
+		return nil, fmt.Errorf("encode frame: %w", err)
 	}
 	for len(b)%8 != 0 {
 		b = append(b, ' ')
 	}
-	return sw.write(Frame{Kind: kind}, b)
+	return b, nil
 }
+
+// EncodeCounters makes the payload of a frame of counters, by the names of operations.
+func EncodeCounters(counts map[string]uint64) ([]byte, error) { return encodeJSON(counts) }
 
 func (sw *StreamWriter) write(f Frame, payload []byte) error {
 	if sw.err != nil {

@@ -173,7 +173,7 @@ func (f *flying) recordWith(b *backend) (*capture.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	clock, wall := clocks()
+	clock, wall := capture.Clocks()
 	err = sw.Close(&trace.End{Lost: 0, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall})
 	if res.WriteErr == nil {
 		res.WriteErr = err

@@ -19,7 +19,7 @@ import (
 func recordFilter(c *console, x *predicate.Expr) (*predicate.Graph, error) {
 	host, _ := os.Hostname()
 	arch, _ := event.ParseArch(runtime.GOARCH)
-	clock, wall := clocks()
+	clock, wall := capture.Clocks()
 	return compileFilter(c, x, &predicate.Options{Hosts: []predicate.Host{{Name: host, Arch: arch, WallNS: wall - clock}}, StartNS: wall})
 }
 

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"iotape/capture"
 	"iotape/event"
 	"iotape/pipe/chain"
@@ -294,7 +292,7 @@ func capturingWith(b *backend, p *recordPlan, out *output) (*capture.Result, err
 	if err != nil {
 		return nil, err
 	}
-	clock, wall := clocks()
+	clock, wall := capture.Clocks()
 	end := &trace.End{Lost: res.Lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall}
 	if err := errors.Join(sw.Close(end), out.close()); err != nil {
 		if res.WriteErr == nil {
@@ -320,25 +318,8 @@ func (p *recordPlan) head(b *backend) *trace.Head {
 	if o := p.capture.Credential; o != nil {
 		h.UID, h.GID = int(o.Uid), int(o.Gid)
 	}
-	h.ClockNS, h.WallNS = clocks()
-	h.Host, _ = os.Hostname()
-	h.Dir, _ = os.Getwd()
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		h.Kernel = unix.ByteSliceToString(u.Release[:])
-	}
-	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		h.BootID = strings.TrimSpace(string(id))
-	}
+	capture.DescribeHost(h)
 	return h
-}
-
-// clocks reads the monotonic clock and the wall clock at one moment, in ns.
-func clocks() (clock, wall int64) {
-	var m, w unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &m)
-	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &w)
-	return m.Nano(), w.Nano()
 }
 
 // program is the name and version that goes into recordings.

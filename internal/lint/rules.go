@@ -76,6 +76,16 @@ var rules = []rule{
 		why:   "agents and collectors do not look inside what they ship",
 	},
 	{
+		of:   []string{"fleet/agent"},
+		only: []string{"fleet/key", "fleet/parcel", "fleet/spool", "fleet/staging"},
+		why:  "what runs on every host knows neither the collector nor the capture",
+	},
+	{
+		of:    []string{"recorder"},
+		never: []string{"store", "replay/...", "fleet/broker", "fleet/collector"},
+		why:   "where capture meets fleet, on the agent's side",
+	},
+	{
 		of:    []string{"flight"},
 		never: []string{"capture/...", "replay/...", "store"},
 		why:   "it keeps frames and their state, whoever captured them",

@@ -53,29 +53,37 @@ func DependOnModule(t testing.TB) {
 	}
 }
 
-var iotape struct {
+// program is one that tests run, built once.
+type program struct {
 	once sync.Once
 	path string
 	err  error
 }
 
+var iotape, agent program
+
+func (p *program) build(t testing.TB, name string) string {
+	t.Helper()
+	root := ModuleRoot(t)
+	p.once.Do(func() {
+		DependOnModule(t)
+		p.path = filepath.Join(root, "bin", name+".test")
+		p.err = build(root, "./cmd/"+name, p.path)
+	})
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return p.path
+}
+
+// Agent is Iotape for the iotape-agent program.
+func Agent(t testing.TB) string { return agent.build(t, "iotape-agent") }
+
 // Iotape builds the iotape program and returns its path. All test binaries of the
 // module share one, bin/iotape.test; linking it takes seconds, so the first builds
 // it and the others find that nothing has changed. For a command that runs as
 // another user see IotapeFor.
-func Iotape(t testing.TB) string {
-	t.Helper()
-	root := ModuleRoot(t)
-	iotape.once.Do(func() {
-		DependOnModule(t)
-		iotape.path = filepath.Join(root, "bin", "iotape.test")
-		iotape.err = build(root, "./cmd/iotape", iotape.path)
-	})
-	if iotape.err != nil {
-		t.Fatal(iotape.err)
-	}
-	return iotape.path
-}
+func Iotape(t testing.TB) string { return iotape.build(t, "iotape") }
 
 // IotapeFor is Iotape for a command that runs with cred: the same file where that
 // user can reach it, else a copy in a UserDir.

@@ -1,0 +1,187 @@
+// Iotape-agent records what the programs of a host do to their storage, and sends it
+// to a collector (iotape collector). See docs/fleet.md, or iotape-agent --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"iotape/capture/ebpf"
+	"iotape/fleet/agent"
+	"iotape/internal/ptracer"
+	"iotape/recorder"
+)
+
+// Exit statuses.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a wrong command line, or a wrong configuration.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func main() {
+	ptracer.Stub() // does not return in a process that becomes a recorded command
+	ebpf.Stub()    // likewise in one that watches over a recording
+	root := newRoot()
+	if err := root.Execute(); err != nil {
+		say("%v", err)
+		if errors.As(err, &usageError{}) || strings.HasPrefix(err.Error(), "unknown command") {
+			os.Exit(exitUsage)
+		}
+		os.Exit(exitFailed)
+	}
+}
+
+func say(format string, args ...any) {
+	line := strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n", "; ")
+	fmt.Fprintf(os.Stderr, "iotape-agent: %s\n", line)
+}
+
+func newRoot() *cobra.Command {
+	var config, cpu string
+	cmd := &cobra.Command{
+		Use:   "iotape-agent [--config FILE]",
+		Short: "Record what a host's programs do to their storage, and send it to a collector",
+		Long: `Iotape-agent records what its configuration says, keeps it in a spool of bounded size,
+and sends it to a collector in the background. It never makes programs wait, unless
+the configuration says overflow = "block": what there is no room for is counted, and
+declared lost in the recording itself.
+
+SIGHUP reads the configuration again, SIGUSR1 sends at once what waits to become a
+whole parcel, SIGTERM and SIGINT end the recording in order.`,
+		Example: `  iotape-agent check --config /etc/iotape/agent.toml
+  sudo iotape-agent install --print
+  sudo iotape-agent --config /etc/iotape/agent.toml --cpu 3%`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(config, cpu)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), c, func() (*agent.Config, error) { return readConfig(config, cpu) })
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.PersistentFlags().StringVar(&config, "config", agent.DefaultConfig, "the configuration is in `FILE`")
+	cmd.PersistentFlags().StringVar(&cpu, "cpu", "", "keep within `SHARE` of one processor, such as 3%, by keeping less; instead of limits.cpu")
+	cmd.AddCommand(newInstall(&config), newCheck(&config, &cpu), newKey(), newSimulate(), &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(*cobra.Command, []string) { fmt.Println(program()) },
+	})
+	return cmd
+}
+
+func readConfig(name, cpu string) (*agent.Config, error) {
+	c, err := agent.ReadConfig(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if cpu != "" {
+		if c.Limits.CPU, err = agent.ParseShare(cpu); err != nil {
+			return nil, usageError{fmt.Errorf("--cpu: %w", err)}
+		}
+	}
+	return c, nil
+}
+
+func newCheck(config, cpu *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Say what is wrong with a configuration", Args: cobra.NoArgs,
+		Long:    "Check reads the configuration as the agent does, and says what is wrong with it.\n\nExit status:\n  0  it is right\n  2  it is not",
+		Example: "  iotape-agent check --config agent.toml",
+		RunE: func(*cobra.Command, []string) error {
+			c, err := readConfig(*config, *cpu)
+			if err == nil {
+				err = source(c).Check(&c.Record)
+			}
+			if err != nil {
+				return usageError{err}
+			}
+			fmt.Printf("%s: host %s, configuration %s\n", *config, c.Host, c.Hash())
+			return nil
+		},
+	}
+}
+
+func source(c *agent.Config) *recorder.Source {
+	return &recorder.Source{Program: program(), MemoryBytes: int64(c.Limits.Memory), Block: c.Overflow == "block", Note: func(line string) { say("%s", line) }}
+}
+
+// run runs one agent until it is told to stop.
+func run(ctx context.Context, c *agent.Config, reread func() (*agent.Config, error)) error {
+	// A quarter is for the rings; the Go runtime keeps within what else there is.
+	debug.SetMemoryLimit(int64(c.Limits.Memory) / 2)
+	a, err := agent.New(c, &agent.Options{Version: program(), Source: source(c), Note: func(line string) { say("%s", line) }})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	sig := make(chan os.Signal, 4)
+	signal.Notify(sig, syscall.SIGHUP, syscall.SIGUSR1)
+	done := make(chan struct{})
+	var told sync.WaitGroup
+	told.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-sig:
+				if s == syscall.SIGUSR1 {
+					a.Flush()
+					continue
+				}
+				next, err := reread()
+				if err == nil {
+					err = a.Reload(next)
+				}
+				if err != nil {
+					say("the configuration stays as it was: %v", err)
+				} else {
+					say("configuration %s", next.Hash())
+				}
+			}
+		}
+	})
+	say("%s: host %s, configuration %s, spool %s", program(), c.Host, c.Hash(), c.Spool)
+	err = a.Run(ctx)
+	signal.Stop(sig)
+	close(done)
+	told.Wait()
+	return err
+}
+
+// version is set by the linker for releases: -ldflags "-X main.version=1.4".
+var version string
+
+func program() string {
+	v := version
+	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
+		v = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+				v = s.Value[:min(len(s.Value), 12)]
+			}
+		}
+	}
+	if v = strings.Trim(v, "()"); v == "" {
+		v = "devel"
+	}
+	return "iotape-agent " + v
+}

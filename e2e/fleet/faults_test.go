@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"iotape/fleet/staging"
+	"iotape/internal/testenv"
+)
+
+// finish stops the agents, lets them send what is left, and waits for it to be stored.
+func (w *world) finish(agents, collector *program) {
+	w.t.Helper()
+	if err := agents.stop(); err != nil {
+		w.t.Errorf("the agents: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	defer cancel()
+	w.settled(ctx)
+	if err := collector.stop(); err != nil {
+		w.t.Errorf("the collector: %v", err)
+	}
+}
+
+// reasons counts why the streams of the hosts ended.
+func (w *world) reasons() map[staging.Reason]int {
+	streams, err := staging.List(w.data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := map[staging.Reason]int{}
+	for _, s := range streams {
+		if s.End != nil {
+			n[s.End.Reason]++
+		}
+	}
+	return n
+}
+
+// TestCollectorKilled: the collector, and the broker within it, is killed again and
+// again, at any moment.
+func TestCollectorKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fleetAgents(t), 1, "")
+	agents := w.simulate()
+	for range 4 {
+		c := w.collect()
+		time.Sleep(time.Duration(500+rand.IntN(2000)) * time.Millisecond)
+		c.kill()
+	}
+	c := w.collect()
+	w.finish(agents, c)
+	w.balance("collector killed", w.hosts)
+}
+
+// TestAgents: agents are killed, are replaced by others in place, and come back with a
+// clock that is hours behind; the network is cut for longer than the spool of a loud
+// agent lasts.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fleetAgents(t), 2, "")
+	c := w.collect()
+	agents := w.simulate()
+	time.Sleep(time.Duration(1500+rand.IntN(1000)) * time.Millisecond)
+	agents.kill()
+
+	agents = w.simulate()
+	time.Sleep(1500 * time.Millisecond)
+	w.cut(true)
+	time.Sleep(5 * time.Second)
+	w.cut(false)
+	time.Sleep(2 * time.Second)
+	if err := agents.stop(); err != nil { // upgraded in place
+		t.Error(err)
+	}
+	agents = w.simulate("--clock-back", "3h")
+	time.Sleep(1500 * time.Millisecond)
+	w.finish(agents, c)
+	a := w.balance("agents killed, cut off, replaced, and with a clock that went back", w.hosts)
+	if a.lost["the spool was full"] == 0 {
+		t.Error("the loud agents lost nothing while they were cut off: the test does not test that")
+	}
+	r := w.reasons()
+	if n := len(w.hosts); r[staging.ReasonKilled] != n || r[staging.ReasonStop] < 2*n || r[staging.ReasonLoss] == 0 {
+		t.Errorf("streams ended so: %v", r)
+	}
+	if !w.said("h0: its clock is 3h0m") && !w.said("its clock is") {
+		t.Error("nobody said that clocks are off")
+	}
+}
+
+// TestDiskFull: the collector's disk is full for some time.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	testenv.NeedRoot(t)
+	disk := testenv.MountImage(t, "tmpfs", 512)
+	w := newWorld(t, fleetAgents(t), 0, filepath.Join(disk, "data"))
+	c := w.collect("--min-free", "200M", "--broker-bytes", "100M")
+	agents := w.simulate()
+	time.Sleep(2 * time.Second)
+	filler := filepath.Join(disk, "filler")
+	f, err := os.Create(filler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 1<<20)
+	for range 330 { // less than 200 MiB are left
+		if _, err := f.Write(block); err != nil {
+			break
+		}
+	}
+	f.Close()
+	time.Sleep(3 * time.Second)
+	if f := w.fleet(); f.Storing || f.Stalls == 0 {
+		t.Errorf("the collector stores on a full disk: %+v", f)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	w.finish(agents, c)
+	w.balance("disk full", w.hosts)
+	if !w.said("nothing can be stored") || !w.said("storing again") {
+		t.Error("the collector did not say that it could not store, and could again")
+	}
+}

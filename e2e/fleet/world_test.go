@@ -1,0 +1,389 @@
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"iotape/fleet/broker"
+	"iotape/fleet/collector"
+	"iotape/fleet/key"
+	"iotape/fleet/staging"
+	"iotape/internal/testenv"
+	"iotape/recorder"
+	"iotape/trace"
+)
+
+// fleetAgents is how many agents there are.
+func fleetAgents(t *testing.T) int {
+	n, err := strconv.Atoi(cmp(os.Getenv("IOTAPE_FLEET_AGENTS"), "50"))
+	if err != nil || n < 3 {
+		t.Fatal("IOTAPE_FLEET_AGENTS is no number of 3 or more")
+	}
+	return n
+}
+
+func cmp(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// world is a collector in one network namespace, and agents in another.
+type world struct {
+	t        *testing.T
+	dir      string
+	data     string
+	here     string // namespace of the collector
+	there    string // of the agents
+	link     string // of the agents' end
+	agents   string // directory of their configurations
+	hosts    []string
+	loud     int // of hosts, the first so many produce more than a spool keeps
+	mu       sync.Mutex
+	log      bytes.Buffer
+	running  []*program
+	shutdown bool
+}
+
+const (
+	port    = "4222"
+	page    = "127.0.0.1:7073"
+	address = "10.77.0.1:" + port
+)
+
+// newWorld makes namespaces, keys and configurations. data is where the collector
+// stores; "" is beside the rest.
+func newWorld(t *testing.T, n, loud int, data string) *world {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "ip")
+	w := &world{t: t, dir: t.TempDir(), data: data, hosts: nil, loud: loud}
+	if w.data == "" {
+		w.data = filepath.Join(w.dir, "data")
+	}
+	id := strconv.Itoa(os.Getpid()) + strconv.Itoa(int(time.Now().UnixNano()%1e5))
+	w.here, w.there, w.link = "iof-c"+id, "iof-a"+id, "ioa"+id[len(id)-6:]
+	other := "ioc" + id[len(id)-6:]
+	for _, ns := range []string{w.here, w.there} {
+		w.ip("netns", "add", ns)
+		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
+		w.ip("-n", ns, "link", "set", "lo", "up")
+	}
+	w.ip("link", "add", w.link, "netns", w.there, "type", "veth", "peer", "name", other, "netns", w.here)
+	w.ip("-n", w.here, "addr", "add", "10.77.0.1/24", "dev", other)
+	w.ip("-n", w.there, "addr", "add", "10.77.0.2/24", "dev", w.link)
+	w.ip("-n", w.here, "link", "set", other, "up")
+	w.ip("-n", w.there, "link", "set", w.link, "up")
+	t.Cleanup(w.end)
+	w.agents = filepath.Join(w.dir, "agents")
+	if err := os.MkdirAll(w.agents, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		rate := 100
+		if i < loud {
+			rate = 20000 // 5 MB/s
+		}
+		w.enrol(fmt.Sprintf("h%d", i), w.agents, fmt.Sprintf("[limits]\nspool = \"8M\"\n[record]\nsynthetic = \"rate=%d,size=100,count=%s\"\n", rate, w.count(fmt.Sprintf("h%d", i))))
+	}
+	return w
+}
+
+func (w *world) count(host string) string { return filepath.Join(w.dir, host+".count") }
+
+// enrol makes a host: its key and its configuration in dir.
+func (w *world) enrol(host, dir, rest string) string {
+	w.t.Helper()
+	secret := filepath.Join(w.dir, host+".nk")
+	public, err := key.Create(secret)
+	if err == nil {
+		err = broker.Enrol(w.data, &broker.Key{Name: host, Role: broker.Agent, Public: public})
+	}
+	config := filepath.Join(dir, host+".toml")
+	if err == nil {
+		text := fmt.Sprintf("host = %q\ncollectors = [\"nats://%s\"]\nkey = %q\nspool = %q\n%s", host, address, secret, filepath.Join(w.dir, host+".spool"), rest)
+		err = os.WriteFile(config, []byte(text), 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.hosts = append(w.hosts, host)
+	return config
+}
+
+func (w *world) ip(args ...string) {
+	w.t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		w.t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// program is one that runs in a namespace.
+type program struct {
+	cmd   *exec.Cmd
+	lines chan string // of its standard output
+	done  chan struct{}
+	err   error
+}
+
+// start starts a program; what it says goes to the log.
+func (w *world) start(ns string, argv ...string) *program {
+	w.t.Helper()
+	p := &program{lines: make(chan string, 16), done: make(chan struct{})}
+	p.cmd = exec.Command("ip", append([]string{"netns", "exec", ns}, argv...)...)
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p.cmd.Stderr = writer(func(b []byte) { w.mu.Lock(); w.log.Write(b); w.mu.Unlock() })
+	if err := p.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.running = append(w.running, p)
+	go func() {
+		sc := bufio.NewScanner(out)
+		for sc.Scan() {
+			select {
+			case p.lines <- sc.Text():
+			default:
+			}
+		}
+		close(p.lines)
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p
+}
+
+type writer func(b []byte)
+
+func (f writer) Write(b []byte) (int, error) { f(b); return len(b), nil }
+
+func (p *program) kill() { _ = p.cmd.Process.Kill(); <-p.done }
+
+func (p *program) stop() error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.done
+	return p.err
+}
+
+func (w *world) end() {
+	for _, p := range w.running {
+		select {
+		case <-p.done:
+		default:
+			p.kill()
+		}
+	}
+	if w.t.Failed() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		lines := strings.Split(w.log.String(), "\n")
+		w.t.Logf("the last of what the programs said:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
+	}
+}
+
+// said reports whether a program said something.
+func (w *world) said(text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Contains(w.log.String(), text)
+}
+
+// collect starts the collector, and waits until it listens.
+func (w *world) collect(args ...string) *program {
+	w.t.Helper()
+	p := w.start(w.here, append([]string{testenv.Iotape(w.t), "collector", "--data", w.data, "--listen", address, "--open", "--page", page}, args...)...)
+	w.ready(p)
+	return p
+}
+
+func (w *world) ready(p *program) {
+	w.t.Helper()
+	select {
+	case _, ok := <-p.lines:
+		if !ok {
+			<-p.done
+			w.t.Fatalf("a program ended: %v", p.err)
+		}
+	case <-time.After(60 * time.Second):
+		w.t.Fatal("a program is not ready after a minute")
+	}
+}
+
+// simulate starts the agents.
+func (w *world) simulate(args ...string) *program {
+	return w.start(w.there, append([]string{testenv.Agent(w.t), "simulate", w.agents, "--stop-wait", "90s"}, args...)...)
+}
+
+// cut cuts the network, or heals it.
+func (w *world) cut(yes bool) {
+	state := "up"
+	if yes {
+		state = "down"
+	}
+	w.ip("-n", w.there, "link", "set", w.link, state)
+}
+
+// fleet asks the collector.
+func (w *world) fleet() *collector.Fleet {
+	w.t.Helper()
+	out, err := exec.Command("ip", "netns", "exec", w.here, testenv.Iotape(w.t), "fleet", "--json", "--collector", page).Output()
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+		w.t.Fatalf("iotape fleet: %v", err)
+	}
+	f := &collector.Fleet{}
+	if err := json.Unmarshal(out, f); err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// settled waits until every stream of the hosts is finished.
+func (w *world) settled(ctx context.Context) {
+	w.t.Helper()
+	for ctx.Err() == nil {
+		open := 0
+		streams, err := staging.List(w.data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		hosts := map[string]bool{}
+		for _, s := range streams {
+			hosts[s.About.Host] = true
+			if s.End == nil {
+				open++
+			}
+		}
+		if open == 0 && len(hosts) == len(w.hosts) && w.fleet().Behind == 0 {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	w.t.Fatal("streams are not finished")
+}
+
+// account is the balance of a host, or of all.
+type account struct {
+	produced, stored, twice uint64
+	lost                    map[string]uint64
+}
+
+func (a *account) allLost() (n uint64) {
+	for _, v := range a.lost {
+		n += v
+	}
+	return n
+}
+
+// balance counts, from the files themselves, and fails the test if it does not close.
+func (w *world) balance(what string, hosts []string) *account {
+	w.t.Helper()
+	all := &account{lost: map[string]uint64{}}
+	streams, err := staging.List(w.data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, host := range hosts {
+		a := w.hostBalance(host, streams)
+		if lost := a.allLost(); a.produced != a.stored+lost || a.twice > 0 {
+			w.t.Errorf("%s: %s made %d events: stored %d, declared lost %d %v, twice %d; %d are missing", what, host, a.produced, a.stored, lost, a.lost, a.twice,
+				int64(a.produced)-int64(a.stored)-int64(lost))
+		}
+		all.produced, all.stored, all.twice = all.produced+a.produced, all.stored+a.stored, all.twice+a.twice
+		for r, n := range a.lost {
+			all.lost[r] += n
+		}
+	}
+	var why []string
+	for _, r := range slices.Sorted(maps.Keys(all.lost)) {
+		why = append(why, fmt.Sprintf("%s %d", r, all.lost[r]))
+	}
+	w.t.Logf("balance, %s: %d hosts made %d events = %d stored + %d declared lost (%s); twice: %d", what, len(hosts), all.produced, all.stored, all.allLost(), strings.Join(why, ", "), all.twice)
+	return all
+}
+
+func (w *world) hostBalance(host string, streams []staging.Stream) *account {
+	w.t.Helper()
+	a := &account{lost: map[string]uint64{}}
+	var err error
+	if a.produced, err = recorder.Made(w.count(host)); err != nil {
+		w.t.Fatal(err)
+	}
+	seen := make([]uint64, a.produced/64+1)
+	for _, s := range streams {
+		if s.About.Host != host {
+			continue
+		}
+		events, err := readStream(&s, func(n uint64) {
+			switch bit := uint64(1) << (n % 64); {
+			case n >= a.produced:
+				w.t.Fatalf("%s has event %d of %d", s.Dir, n, a.produced)
+			case seen[n/64]&bit != 0:
+				a.twice++
+			default:
+				seen[n/64] |= bit
+			}
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if s.End != nil && s.End.Events != events {
+			w.t.Errorf("%s: its end says %d events, and it has %d", s.Dir, s.End.Events, events)
+		}
+		a.stored += events
+	}
+	// The host's file has the losses of all its streams, and what came too late for one.
+	b, err := os.ReadFile(filepath.Join(w.data, "hosts", host+".json"))
+	var h struct{ Losses map[string]uint64 }
+	if err == nil {
+		err = json.Unmarshal(b, &h)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.t.Fatal(err)
+	}
+	maps.Copy(a.lost, h.Losses)
+	return a
+}
+
+// readStream reads a staged stream, calls f for each made-up event, and counts.
+func readStream(s *staging.Stream, f func(n uint64)) (events uint64, err error) {
+	in, err := os.Open(s.File())
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	for fr := trace.NewFrameReader(bufio.NewReaderSize(in, 1<<20)); ; {
+		frame, payload, err := fr.Next()
+		if errors.Is(err, io.EOF) {
+			return events, nil
+		}
+		if err != nil {
+			return events, fmt.Errorf("%s: %w", s.Dir, err)
+		}
+		if frame.Kind != trace.FrameRecords {
+			continue
+		}
+		if err := recorder.Numbers(payload, func(n uint64) { events++; f(n) }); err != nil {
+			return events, fmt.Errorf("%s: %w", s.Dir, err)
+		}
+	}
+}

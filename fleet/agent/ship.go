@@ -1,0 +1,292 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"iotape/fleet/key"
+	"iotape/fleet/parcel"
+	"iotape/fleet/spool"
+)
+
+const (
+	windowItems = 64
+	windowBytes = 8 << 20
+	ackWait     = 10 * time.Second
+	helloWait   = 3 * time.Second
+
+	backoffMin = 100 * time.Millisecond
+	backoffMax = time.Minute
+)
+
+// backoff returns how long to wait before the nth attempt after a failure, from 0: a
+// random time up to a bound that doubles, so that agents do not come back all at once.
+func backoff(n int) time.Duration {
+	bound := backoffMax
+	if n < 10 {
+		bound = min(backoffMin<<n, backoffMax)
+	}
+	return bound/8 + rand.N(bound)
+}
+
+// shipper sends what is in the spool.
+type shipper struct {
+	spool *spool.Spool
+	host  string
+	hello func() *parcel.Hello
+	note  func(line string)
+
+	mu     sync.Mutex
+	nc     *nats.Conn
+	errors uint64
+	last   string // what was last noted
+	skewNS int64  // of our clock to the collector's
+	floor  struct {
+		stream string
+		number uint64
+	}
+	welcome bool // a collector has said so
+}
+
+// connect begins to connect, which goes on in the background.
+func (s *shipper) connect(c *Config) error {
+	opts := []nats.Option{
+		nats.Name("iotape-agent " + c.Host),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
+		nats.CustomReconnectDelay(func(n int) time.Duration { return backoff(n - 1) }),
+		nats.ReconnectBufSize(-1), // the spool is the buffer
+		nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.failed("send", err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { s.failed("connect", err) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				s.failed("connection lost", err)
+			}
+		}),
+	}
+	if c.Key != "" {
+		pair, public, err := key.Read(c.Key)
+		if err != nil {
+			return fmt.Errorf("key: %w", err)
+		}
+		opts = append(opts, nats.Nkey(public, pair.Sign), nats.CustomInboxPrefix(parcel.Inbox(public)))
+	}
+	if c.CA != "" {
+		if _, err := os.ReadFile(c.CA); err != nil {
+			return fmt.Errorf("ca: %w", err)
+		}
+		opts = append(opts, nats.RootCAs(c.CA))
+	}
+	nc, err := nats.Connect(strings.Join(c.Collectors, ","), opts...)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	s.mu.Lock()
+	s.nc = nc
+	s.mu.Unlock()
+	return nil
+}
+
+// failed counts an error, and says it if it is not the same as before.
+func (s *shipper) failed(what string, err error) {
+	text := what + ": " + strings.TrimPrefix(err.Error(), "nats: ")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errors++
+	if text != s.last {
+		s.last = text
+		s.note(text)
+	}
+}
+
+// run sends until ctx is done.
+func (s *shipper) run(ctx context.Context) {
+	defer s.nc.Close()
+	js, err := jetstream.New(s.nc, jetstream.WithPublishAsyncMaxPending(2*windowItems), jetstream.WithPublishAsyncTimeout(ackWait))
+	if err != nil {
+		s.failed("send", err)
+		return
+	}
+	for attempt := 0; ctx.Err() == nil; {
+		if !s.nc.IsConnected() {
+			pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		err := s.greet(ctx)
+		progress := false
+		if err == nil {
+			progress, err = s.send(ctx, js)
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if !errors.Is(err, nats.ErrDisconnected) && !errors.Is(err, nats.ErrConnectionReconnecting) {
+			s.failed("send", err)
+		}
+		if progress {
+			attempt = 0
+		}
+		pause(ctx, backoff(attempt))
+		attempt++
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// greet says hello. A collector that is away does not matter once one was there: the
+// broker keeps what is sent.
+func (s *shipper) greet(ctx context.Context) error {
+	b, err := json.Marshal(s.hello())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	m, err := s.nc.RequestWithContext(ctx, parcel.Hellos+s.host, b)
+	s.mu.Lock()
+	welcome := s.welcome
+	s.mu.Unlock()
+	if err != nil {
+		if welcome && s.nc.IsConnected() {
+			return nil
+		}
+		return fmt.Errorf("no collector answers: %w", err)
+	}
+	var a parcel.Answer
+	if err := json.Unmarshal(m.Data, &a); err != nil || len(m.Data) > parcel.MaxWords {
+		return errors.New("the collector's answer is not one")
+	}
+	if a.Refused != "" {
+		return fmt.Errorf("the collector refuses this agent: %.300s", a.Refused)
+	}
+	if a.Version != parcel.Version {
+		return fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one", a.Version, parcel.Version)
+	}
+	s.mu.Lock()
+	s.welcome = true
+	s.last = ""
+	s.skewNS = s.hello().ClockNS - a.ClockNS
+	s.mu.Unlock()
+	return nil
+}
+
+// sent is a parcel that the broker has not confirmed.
+type sent struct {
+	item   uint64
+	bytes  int
+	stream string
+	number uint64
+	ack    jetstream.PubAckFuture
+}
+
+// send sends what is in the spool, in order, until something fails; then all that is
+// not confirmed is to be sent again. It says whether anything was confirmed.
+func (s *shipper) send(ctx context.Context, js jetstream.JetStream) (progress bool, err error) {
+	next, _ := s.spool.Bounds()
+	var window []sent
+	bytes := 0
+	for {
+		changed := s.spool.Changed()
+		for len(window) < windowItems && bytes < windowBytes {
+			buf, ok, err := s.spool.Get(next, nil)
+			if err != nil {
+				return progress, err
+			}
+			if !ok {
+				break
+			}
+			w, err := s.publish(js, next, buf)
+			if errors.Is(err, parcel.ErrDamaged) {
+				s.failed("spool", err)
+				next++
+				continue
+			}
+			if err != nil {
+				return progress, err
+			}
+			window, bytes, next = append(window, w), bytes+w.bytes, next+1
+		}
+		var ack <-chan *jetstream.PubAck
+		var failed <-chan error
+		if len(window) > 0 {
+			ack, failed = window[0].ack.Ok(), window[0].ack.Err()
+			changed = nil
+		}
+		select {
+		case <-ctx.Done():
+			return progress, ctx.Err()
+		case <-changed:
+		case err := <-failed:
+			return progress, err
+		case <-ack:
+			w := window[0]
+			window, bytes, progress = window[1:], bytes-w.bytes, true
+			s.mu.Lock()
+			s.floor.stream, s.floor.number = w.stream, w.number
+			s.mu.Unlock()
+			if err := s.spool.Free(w.item); err != nil {
+				return progress, err
+			}
+		}
+	}
+}
+
+// publish sends one item.
+func (s *shipper) publish(js jetstream.JetStream, item uint64, b []byte) (sent, error) {
+	p, err := parcel.Decode(b)
+	if err != nil {
+		return sent{}, fmt.Errorf("item %d: %w", item, err)
+	}
+	m := nats.NewMsg(parcel.Parcels + s.host)
+	m.Data = b
+	m.Header.Set(jetstream.MsgIDHeader, p.ID(s.host))
+	s.mu.Lock()
+	if first, _ := s.spool.Bounds(); first == item && s.floor.stream != p.Stream {
+		// What is not in the spool was confirmed, to an earlier run of the agent.
+		s.floor.stream, s.floor.number = p.Stream, p.Number-1
+	}
+	if s.floor.stream == p.Stream {
+		m.Header.Set(parcel.FloorHeader, strconv.FormatUint(s.floor.number, 10))
+	}
+	s.mu.Unlock()
+	ack, err := js.PublishMsgAsync(m)
+	if err != nil {
+		return sent{}, err
+	}
+	return sent{item, len(b), p.Stream, p.Number, ack}, nil
+}
+
+// report tells the collector how the agent is. Nobody keeps it.
+func (s *shipper) report(r *parcel.Report) {
+	s.mu.Lock()
+	nc := s.nc
+	r.Errors, r.LastError = s.errors, s.last
+	s.mu.Unlock()
+	if b, err := json.Marshal(r); err == nil && nc.IsConnected() {
+		_ = nc.Publish(parcel.Reports+s.host, b)
+	}
+}
+
+func (s *shipper) skew() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.skewNS
+}

@@ -1,0 +1,164 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"iotape/fleet/parcel"
+	"iotape/fleet/staging"
+)
+
+// Role is what the owner of a key may do.
+type Role string
+
+// The roles.
+const (
+	Agent     Role = "agent"     // send the parcels of its own host, and no more
+	Reader    Role = "reader"    // read what all agents send
+	Collector Role = "collector" // everything
+)
+
+// Key is who may connect.
+type Key struct {
+	Name   string `json:"name"` // of an agent: its host's
+	Role   Role   `json:"role"`
+	Public string `json:"public"` // nkey of a user
+}
+
+func (k *Key) check() error {
+	if err := staging.CheckHost(k.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if !nkeys.IsValidPublicUserKey(k.Public) {
+		return fmt.Errorf("%.80q is not the public nkey of a user, which begins with U", k.Public)
+	}
+	switch k.Role {
+	case Agent, Reader, Collector:
+		return nil
+	}
+	return fmt.Errorf("role %.40q is none of agent, reader and collector", k.Role)
+}
+
+// Allowed returns the subjects that the owner may publish to and subscribe to.
+func (k *Key) Allowed() (publish, subscribe []string) {
+	inbox := parcel.Inbox(k.Public) + ".>"
+	const js = "$JS.API."
+	switch k.Role {
+	case Agent:
+		return []string{parcel.Parcels + k.Name, parcel.Hellos + k.Name, parcel.Reports + k.Name}, []string{inbox}
+	case Reader:
+		return []string{
+			js + "STREAM.INFO." + parcel.Bucket, js + "STREAM.MSG.GET." + parcel.Bucket, js + "DIRECT.GET." + parcel.Bucket,
+			js + "CONSUMER.CREATE." + parcel.Bucket + ".>", js + "CONSUMER.INFO." + parcel.Bucket + ".>", js + "CONSUMER.MSG.NEXT." + parcel.Bucket + ".>",
+		}, []string{inbox, parcel.Reports + ">"}
+	}
+	return []string{">"}, []string{">"}
+}
+
+func (k *Key) user() *server.NkeyUser {
+	publish, subscribe := k.Allowed()
+	return &server.NkeyUser{Nkey: k.Public, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
+	}}
+}
+
+// keyDir is where keys are within a collector's data.
+func keyDir(data string) string { return filepath.Join(data, "keys") }
+
+// Enrol lets the owner of a key connect. A name has one key: another one is only
+// taken when the first is revoked.
+func Enrol(data string, k *Key) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	all, err := Keys(data)
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		switch {
+		case other.Name == k.Name:
+			return fmt.Errorf("%s is enrolled already, as %s: revoke it first", k.Name, other.Role)
+		case other.Public == k.Public:
+			return fmt.Errorf("this key is that of %s", other.Name)
+		}
+	}
+	if err := os.MkdirAll(keyDir(data), 0o755); err != nil {
+		return err
+	}
+	return staging.WriteFile(filepath.Join(keyDir(data), k.Name+".json"), k)
+}
+
+// Revoke takes a key away.
+func Revoke(data, name string) error {
+	if err := staging.CheckHost(name); err != nil {
+		return err
+	}
+	err := os.Remove(filepath.Join(keyDir(data), name+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not enrolled", name)
+	}
+	return err
+}
+
+// Keys returns who may connect, by name.
+func Keys(data string) ([]Key, error) {
+	entries, err := os.ReadDir(keyDir(data))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var keys []Key
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		name := filepath.Join(keyDir(data), e.Name())
+		b, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // revoked meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		var k Key
+		if err := json.Unmarshal(b, &k); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := k.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// Config writes the keys as the authorization of a NATS server's configuration file.
+func Config(keys []Key) string {
+	var b strings.Builder
+	list := func(subjects []string) string {
+		quoted := make([]string, len(subjects))
+		for i, s := range subjects {
+			quoted[i] = fmt.Sprintf("%q", s)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
+	}
+	b.WriteString("authorization {\n  users = [\n")
+	for i := range keys {
+		k := &keys[i]
+		publish, subscribe := k.Allowed()
+		fmt.Fprintf(&b, "    # %s %s\n    { nkey: %s, permissions: { publish: { allow: %s }, subscribe: { allow: %s } } }\n", k.Role, k.Name, k.Public, list(publish), list(subscribe))
+	}
+	b.WriteString("  ]\n}\n")
+	return b.String()
+}

@@ -1,0 +1,445 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
+
+	"iotape/fleet/parcel"
+	"iotape/fleet/staging"
+)
+
+// Options of a collector. Zero values are the defaults.
+type Options struct {
+	Data     string // directory
+	Replicas int    // of the broker's stream; 0 is 1
+	// BrokerBytes bounds what the broker keeps; 0 is 4 GiB. When it is full, agents keep
+	// what they have.
+	BrokerBytes int64
+	// MinFree is how much room the collector leaves on its disk, in bytes; 0 is 64 MiB.
+	MinFree int64
+	// Silent is how long nothing may be heard of a host until it is told, and after
+	// Abandon its streams are ended; 0 are 5 min and 24 h.
+	Silent, Abandon time.Duration
+	// Commit is how often what came is made durable; 0 is 500 ms.
+	Commit time.Duration
+	Note   func(line string)                  // is told what a person should know; not nil
+	Alarm  func(host string, d time.Duration) // is told of a silent host, once; may be nil
+	Clock  func() time.Time                   // nil is time.Now
+}
+
+const (
+	bufferMax  = 32 << 20 // of data that is not committed
+	saveEvery  = 30 * time.Second
+	watchEvery = time.Second
+)
+
+// Collector is one. Run has to be running for the others of its methods to answer.
+type Collector struct {
+	o      Options
+	js     jetstream.JetStream
+	bucket jetstream.Stream
+	disk   *os.File // the data's directory
+	calls  chan func()
+	over   chan struct{}
+
+	// What follows is Run's goroutine's.
+	hosts    map[string]*host
+	position position
+	last     uint64 // of the messages that were delivered
+	buffered int
+	stuck    error // why the last commit failed
+	saved    time.Time
+	said     map[string]time.Time
+
+	started                        time.Time
+	parcels, events, bytes         uint64
+	damaged, twins, skewed, stalls uint64
+	refused                        func() (connections, requests uint64)
+}
+
+// position is how far the broker's stream is in staging.
+type position struct {
+	CreatedNS int64  `json:"created_ns"` // of the broker's stream: another one has other numbers
+	Seq       uint64 `json:"seq"`
+}
+
+func positionFile(data string) string { return filepath.Join(data, "position.json") }
+
+// New prepares a collector that gets messages from nc. refused, if it is not nil, says
+// what the broker refused.
+func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connections, requests uint64)) (*Collector, error) {
+	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{}, started: time.Now(), refused: refused}
+	c.o.Replicas = cmp.Or(c.o.Replicas, 1)
+	c.o.BrokerBytes = cmp.Or(c.o.BrokerBytes, 4<<30)
+	c.o.MinFree = cmp.Or(c.o.MinFree, 64<<20)
+	c.o.Silent = cmp.Or(c.o.Silent, 5*time.Minute)
+	c.o.Abandon = cmp.Or(c.o.Abandon, 24*time.Hour)
+	c.o.Commit = cmp.Or(c.o.Commit, 500*time.Millisecond)
+	if c.o.Clock == nil {
+		c.o.Clock = time.Now
+	}
+	if c.refused == nil {
+		c.refused = func() (uint64, uint64) { return 0, 0 }
+	}
+	if err := os.MkdirAll(staging.Root(c.o.Data), 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.disk, err = os.Open(c.o.Data); err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(c.disk.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		c.disk.Close()
+		return nil, fmt.Errorf("%s is in use by another collector", c.o.Data)
+	}
+	if c.hosts, err = loadHosts(c.o.Data, c.o.Clock().UnixNano()); err == nil {
+		err = c.attach(ctx, nc)
+	}
+	if err != nil {
+		c.disk.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// attach finds the broker's stream, or makes it, and the place in it.
+func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
+	if c.js, err = jetstream.New(nc); err != nil {
+		return err
+	}
+	c.bucket, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: parcel.Bucket, Subjects: []string{parcel.Parcels + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
+		MaxBytes: c.o.BrokerBytes, MaxMsgSize: parcel.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
+		Duplicates: 2 * time.Minute, AllowDirect: true,
+	})
+	if err != nil {
+		return fmt.Errorf("make the broker's stream: %w", err)
+	}
+	info, err := c.bucket.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the broker's stream: %w", err)
+	}
+	b, err := os.ReadFile(positionFile(c.o.Data))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		if err := json.Unmarshal(b, &c.position); err != nil {
+			return fmt.Errorf("%s: %w", positionFile(c.o.Data), err)
+		}
+	}
+	if created := info.Created.UnixNano(); c.position.CreatedNS != created || c.position.Seq > info.State.LastSeq {
+		if c.position.CreatedNS != 0 {
+			c.o.Note("the broker's stream is a new one: what the old one had and the collector had not is lost, and the agents' counts will say how much")
+		}
+		c.position = position{CreatedNS: created}
+	}
+	c.last = c.position.Seq
+	return nil
+}
+
+// Run collects until ctx is done. It returns an error only if it cannot go on.
+func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
+	defer c.disk.Close()
+	defer close(c.over)
+	for subject, handle := range map[string]func(*nats.Msg, string){
+		parcel.Hellos: func(m *nats.Msg, host string) {
+			answer := c.greeted(host, m.Data)
+			if b, err := json.Marshal(answer); err == nil {
+				_ = m.Respond(b)
+			}
+		},
+		parcel.Reports: func(m *nats.Msg, host string) { c.reported(host, m.Data) },
+	} {
+		sub, err := nc.Subscribe(subject+">", func(m *nats.Msg) {
+			c.do(func() { handle(m, strings.TrimPrefix(m.Subject, subject)) })
+		})
+		if err != nil {
+			return err
+		}
+		defer sub.Unsubscribe() //nolint:errcheck // the connection ends, too
+	}
+	messages := make(chan *message, 64)
+	consuming, stop := context.WithCancel(ctx)
+	defer stop()
+	consume, err := c.consume(consuming, messages)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer consume.Stop()
+	commit := time.NewTicker(c.o.Commit)
+	defer commit.Stop()
+	watch := time.NewTicker(watchEvery)
+	defer watch.Stop()
+	for {
+		from := messages
+		if c.buffered > bufferMax || c.stuck != nil {
+			from = nil
+		}
+		select {
+		case <-ctx.Done():
+			c.commit(context.WithoutCancel(ctx))
+			return c.save(true)
+		case m := <-from:
+			c.deliver(m)
+			if c.buffered > bufferMax/2 {
+				c.commit(ctx)
+			}
+		case <-commit.C:
+			c.commit(ctx)
+		case <-watch.C:
+			c.watch()
+		case f := <-c.calls:
+			f()
+		}
+	}
+}
+
+// do runs f where the state is. Without Run it does nothing.
+func (c *Collector) do(f func()) {
+	done := make(chan struct{})
+	select {
+	case c.calls <- func() { f(); close(done) }:
+		<-done
+	case <-c.over:
+	}
+}
+
+// consume has messages delivered, from the position on, in order.
+func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.ConsumeContext, error) {
+	cons, err := c.bucket.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: c.position.Seq + 1, MaxResetAttempts: -1,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the broker's stream: %w", err)
+	}
+	return cons.Consume(func(m jetstream.Msg) {
+		meta, err := m.Metadata()
+		if err != nil {
+			return
+		}
+		select {
+		case to <- &message{m.Subject(), m.Headers(), m.Data(), meta.Sequence.Stream}:
+		case <-ctx.Done():
+		}
+	}, jetstream.PullMaxBytes(16<<20), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		if !errors.Is(err, jetstream.ErrNoHeartbeat) && ctx.Err() == nil {
+			c.do(func() { c.say("reading from the broker: %v", err) })
+		}
+	}))
+}
+
+// commit makes what came durable, and lets the broker forget it.
+func (c *Collector) commit(ctx context.Context) {
+	if err := c.makeDurable(); err != nil {
+		c.stalls++
+		if c.stuck == nil || c.stuck.Error() != err.Error() {
+			c.o.Note(fmt.Sprintf("nothing can be stored, and the broker keeps what comes: %v", err))
+		}
+		c.stuck = err
+		return
+	}
+	if c.stuck != nil {
+		c.o.Note("storing again")
+		c.stuck = nil
+	}
+	to := c.settled()
+	if to <= c.position.Seq {
+		return
+	}
+	next := position{c.position.CreatedNS, to}
+	if err := staging.WriteFile(positionFile(c.o.Data), &next); err != nil {
+		c.say("the position cannot be stored: %v", err)
+		return
+	}
+	c.position = next
+	purging, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := c.bucket.Purge(purging, jetstream.WithPurgeSequence(to+1)); err != nil && ctx.Err() == nil {
+		c.say("the broker does not forget: %v", err)
+	}
+}
+
+// settled returns up to where no message is needed any more.
+func (c *Collector) settled() uint64 {
+	to := c.last
+	for _, h := range c.hosts {
+		for _, o := range h.open {
+			for _, seq := range o.held {
+				to = min(to, seq-1)
+			}
+		}
+	}
+	return to
+}
+
+// makeDurable writes streams, hosts and ends, in this order.
+func (c *Collector) makeDurable() error {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(c.disk.Fd()), &st); err == nil && int64(st.Bavail)*st.Bsize < c.o.MinFree+int64(c.buffered) {
+		return fmt.Errorf("%s has %d MiB left: %w", c.o.Data, int64(st.Bavail)*st.Bsize>>20, syscall.ENOSPC)
+	}
+	written, left := false, 0
+	var errs []error
+	for _, h := range c.hosts {
+		for _, o := range h.open {
+			if !o.dirty() {
+				continue
+			}
+			if err := o.commit(); err != nil {
+				errs = append(errs, err)
+			}
+			written = true
+			left += len(o.chunk)
+		}
+	}
+	c.buffered = left
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	if written {
+		if err := unix.Syncfs(int(c.disk.Fd())); err != nil {
+			return fmt.Errorf("sync %s: %w", c.o.Data, err)
+		}
+	}
+	if err := c.closeStreams(); err != nil {
+		return err
+	}
+	return c.save(false)
+}
+
+// closeStreams finishes the streams that have an end.
+func (c *Collector) closeStreams() error {
+	for _, h := range c.hosts {
+		for name, o := range h.open {
+			if o.end == nil {
+				continue
+			}
+			if h.find(name) == nil {
+				h.close(o)
+				for _, seq := range slices.Sorted(maps.Values(o.held)) { // their turn does not come
+					if p, err := c.fetch(seq); err == nil {
+						late(h, h.find(name), p)
+					}
+				}
+			}
+			if err := h.save(c.o.Data); err != nil {
+				return err
+			}
+			if err := staging.WriteFile(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
+				return err
+			}
+			delete(h.open, name)
+		}
+	}
+	return nil
+}
+
+// save writes the hosts' files, from time to time.
+func (c *Collector) save(now bool) error {
+	if !now && time.Since(c.saved) < saveEvery {
+		return nil
+	}
+	c.saved = time.Now()
+	for _, h := range c.hosts {
+		if h.dirty {
+			if err := h.save(c.o.Data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// watch looks for hosts that are silent, and keeps rates.
+func (c *Collector) watch() {
+	now := c.o.Clock().UnixNano()
+	for _, h := range c.hosts {
+		h.now.tick(now)
+		silent := time.Duration(now - h.LastNS)
+		if silent < c.o.Silent {
+			h.alarm = false
+		} else if !h.alarm && h.stopped() == "" {
+			h.alarm = true
+			c.o.Note(fmt.Sprintf("%s: nothing was heard of its agent for %s", h.Host, silent.Round(time.Second)))
+			if c.o.Alarm != nil {
+				c.o.Alarm(h.Host, silent)
+			}
+		}
+		for _, o := range h.open {
+			if o.end == nil && time.Duration(now-o.lastNS) >= c.o.Abandon && (silent >= c.o.Abandon || h.newer(o)) {
+				o.finish(nil, staging.ReasonSilent, "", now)
+			}
+		}
+	}
+}
+
+// newer reports whether the agent was started again since it began a stream.
+func (h *host) newer(o *open) bool {
+	for _, other := range h.open {
+		if other.about.AgentStartNS > o.about.AgentStartNS {
+			return true
+		}
+	}
+	return false
+}
+
+// stopped returns why a host's agent is not expected to be heard, "" if it is: its last
+// stream ended in order and no other is open.
+func (h *host) stopped() staging.Reason {
+	if len(h.open) > 0 || len(h.Closed) == 0 {
+		return ""
+	}
+	switch r := h.Closed[len(h.Closed)-1].End.Reason; r {
+	case staging.ReasonStop, staging.ReasonFinished:
+		return r
+	}
+	return ""
+}
+
+func (r *rate) tick(now int64) {
+	const smooth = 0.8
+	if r.atNS == 0 {
+		r.atNS = now
+		return
+	}
+	seconds := float64(now-r.atNS) / 1e9
+	if seconds <= 0 {
+		r.atNS = now
+		return
+	}
+	r.PerSecond.Events = smooth*r.PerSecond.Events + (1-smooth)*r.events/seconds
+	r.PerSecond.Bytes = smooth*r.PerSecond.Bytes + (1-smooth)*r.bytes/seconds
+	r.events, r.bytes, r.atNS = 0, 0, now
+}
+
+// say tells a person something, each line once a minute at most.
+func (c *Collector) say(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if time.Since(c.said[line]) < time.Minute {
+		return
+	}
+	if len(c.said) > 1000 {
+		clear(c.said)
+	}
+	c.said[line] = time.Now()
+	c.o.Note(line)
+}

@@ -1,0 +1,24 @@
+// Package collector puts what agents send into staging, each parcel once, and knows
+// how the fleet is.
+//
+//	JetStream ──in order──▶ intake: by host and stream ──▶ commit: staging ──▶ position ──▶ purge
+//
+// The collector keeps its own place in the broker's stream: everything up to the
+// position is on the disk, and only then does the broker forget it. After a kill at
+// any point it reads again from the position, and drops by their numbers the parcels
+// that are in staging already. A commit is:
+//
+//  1. append to the streams, and to each a record of what was appended (commit.go)
+//  2. sync the file system, once for all streams
+//  3. write the hosts' files, in which finished streams are listed; then their ends
+//  4. write the position
+//  5. have the broker purge what is before it
+//
+// A parcel that comes before its turn stays in the broker, and the position before
+// it, until those that are missing have come, or the agent says that the broker had
+// taken them: then they are lost, and how many events they had is known from the
+// counts of the next.
+//
+// One goroutine owns all state (Run); others hand it functions. Payloads are never
+// looked into.
+package collector

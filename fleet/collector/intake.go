@@ -1,0 +1,291 @@
+package collector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"iotape/fleet/parcel"
+	"iotape/fleet/staging"
+)
+
+// maxHeld bounds the parcels of a stream that came before their turn.
+const maxHeld = 4096
+
+// message is what the broker delivers.
+type message struct {
+	subject string
+	header  nats.Header
+	data    []byte
+	seq     uint64 // in the broker's stream
+}
+
+// deliver takes a message. What is wrong with one is counted, and not an error.
+func (c *Collector) deliver(m *message) {
+	c.last = m.seq
+	c.parcels++
+	name := strings.TrimPrefix(m.subject, parcel.Parcels)
+	if staging.CheckHost(name) != nil {
+		c.damaged++
+		return
+	}
+	h := c.host(name)
+	now := c.o.Clock().UnixNano()
+	h.LastNS = now
+	h.dirty = true
+	p, err := parcel.Decode(m.data)
+	if err != nil {
+		c.refuse(h, err)
+		return
+	}
+	n, err := staging.ParseStream(p.Stream)
+	if err != nil {
+		c.refuse(h, err)
+		return
+	}
+	if done := h.find(p.Stream); done != nil {
+		late(h, done, &p)
+		return
+	}
+	if h.forgotten(n) {
+		h.Duplicates++
+		return
+	}
+	o := h.open[p.Stream]
+	if o == nil {
+		o = &open{
+			dir: staging.Dir(c.o.Data, name, p.Stream), held: map[uint64]uint64{}, progress: progress{next: 1},
+			about: staging.About{Version: staging.Version, Host: name, Stream: p.Stream, BootID: n.BootID, AgentStartNS: n.StartNS, GapNS: -1},
+		}
+		h.open[p.Stream] = o
+	}
+	o.lastNS = now
+	if f, err := strconv.ParseUint(m.header.Get(parcel.FloorHeader), 10, 64); err == nil && f < p.Number {
+		o.floor = max(o.floor, f)
+	}
+	switch {
+	case p.Number < o.next:
+		h.Duplicates++
+	case p.Number == o.next:
+		c.take(h, o, &p)
+		c.resume(h, o)
+	default:
+		if _, twice := o.held[p.Number]; twice {
+			h.Duplicates++
+			return
+		}
+		h.Reordered++
+		o.held[p.Number] = m.seq
+		if len(o.held) > maxHeld { // nobody sends so far ahead
+			o.floor = max(o.floor, slices.Min(slices.Collect(maps.Keys(o.held)))-1)
+		}
+		c.resume(h, o)
+	}
+}
+
+// refuse counts what is no parcel.
+func (c *Collector) refuse(h *host, err error) {
+	if errors.Is(err, parcel.ErrVersion) {
+		h.Foreign++
+	} else {
+		h.Damaged++
+	}
+	c.damaged++
+	c.say("%s: a parcel was refused: %v", h.Host, err)
+}
+
+// late counts what a parcel of a finished stream has, and what must have come before it.
+func late(h *host, done *closed, p *parcel.Parcel) {
+	until := p.Before + p.Events
+	if until <= done.Known && p.Lost <= done.Lost {
+		h.Duplicates++
+		return
+	}
+	if until > done.Known {
+		h.lose(LossLate, until-done.Known)
+		done.Known = until
+	}
+	if p.Lost > done.Lost {
+		h.lose(LossDeclared, p.Lost-done.Lost)
+		done.Lost = p.Lost
+	}
+	h.dirty = true
+}
+
+// take appends the parcel whose turn it is.
+func (c *Collector) take(h *host, o *open, p *parcel.Parcel) {
+	o.next++
+	if missing := p.Before - min(p.Before, o.events+o.gap); missing > 0 {
+		o.gap += missing
+	}
+	o.lost = max(o.lost, p.Lost)
+	switch p.Kind {
+	case parcel.About:
+		var a staging.About
+		if err := json.Unmarshal(p.Data, &a); err != nil {
+			c.refuse(h, fmt.Errorf("the beginning of %s: %w", p.Stream, err))
+			return
+		}
+		// What it says of itself counts as far as its name and its subject agree.
+		a.Version, a.Host, a.Stream, a.BootID, a.AgentStartNS = staging.Version, o.about.Host, o.about.Stream, o.about.BootID, o.about.AgentStartNS
+		a.AgentVersion, a.ConfigHash, a.Level = limit(a.AgentVersion), limit(a.ConfigHash), limit(a.Level)
+		a.Reason, a.Detail, a.Previous = staging.Reason(limit(string(a.Reason))), limit(a.Detail), previous(a.Previous)
+		a.SkewNS = h.SkewNS
+		if !o.made {
+			o.about = a
+		}
+	case parcel.End:
+		var e staging.End
+		if err := json.Unmarshal(p.Data, &e); err != nil {
+			c.refuse(h, fmt.Errorf("the end of %s: %w", p.Stream, err))
+			return
+		}
+		o.finish(&e, "", "", c.o.Clock().UnixNano())
+	default:
+		if o.skip && p.Flags&parcel.Within != 0 {
+			o.gap += p.Events // the rest of a frame whose beginning is missing
+			return
+		}
+		o.skip, o.within = false, p.Flags&parcel.More != 0
+		o.chunk = append(o.chunk, p.Data...)
+		o.length += int64(len(p.Data))
+		o.events += p.Events
+		c.buffered += len(p.Data)
+		h.now.events += float64(p.Events)
+		h.now.bytes += float64(len(p.Data))
+		c.events += p.Events
+		c.bytes += uint64(len(p.Data))
+	}
+}
+
+// previous drops a name that is none.
+func previous(s string) string {
+	if _, err := staging.ParseStream(s); err != nil {
+		return ""
+	}
+	return s
+}
+
+// resume takes what had to wait, and finds out what will not come any more.
+func (c *Collector) resume(h *host, o *open) {
+	for len(o.held) > 0 && o.end == nil {
+		seq, ok := o.held[o.next]
+		if !ok {
+			first := slices.Min(slices.Collect(maps.Keys(o.held)))
+			if o.floor < first-1 {
+				return // the missing may still come
+			}
+			if o.within {
+				// A frame is torn: what follows would not be read.
+				o.finish(nil, staging.ReasonLoss, "a parcel within a frame did not arrive", c.o.Clock().UnixNano())
+				return
+			}
+			c.say("%s: parcels %d to %d of stream %s were lost between the broker and here", h.Host, o.next, first-1, o.about.Stream)
+			if o.next == 1 {
+				o.about.Reason, o.about.Detail = staging.ReasonLoss, "its beginning did not arrive"
+			}
+			o.next, o.skip = first, true
+			continue
+		}
+		p, err := c.fetch(seq)
+		if err != nil {
+			c.say("%s: parcel %d cannot be read from the broker: %v", h.Host, o.next, err)
+			if !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, parcel.ErrDamaged) {
+				return // it is tried again with the next parcel
+			}
+			delete(o.held, o.next)
+			o.floor = max(o.floor, o.next)
+			continue
+		}
+		delete(o.held, o.next)
+		c.take(h, o, p)
+	}
+}
+
+// fetch reads a parcel again that came before its turn.
+func (c *Collector) fetch(seq uint64) (*parcel.Parcel, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	m, err := c.bucket.GetMsg(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parcel.Decode(m.Data)
+	return &p, err
+}
+
+// host returns what is known of a host, which may be new.
+func (c *Collector) host(name string) *host {
+	h := c.hosts[name]
+	if h == nil {
+		h = newHost(name, c.o.Clock().UnixNano())
+		c.hosts[name] = h
+	}
+	return h
+}
+
+// greeted answers a hello.
+func (c *Collector) greeted(name string, b []byte) *parcel.Answer {
+	now := c.o.Clock().UnixNano()
+	a := &parcel.Answer{Version: parcel.Version, ClockNS: now}
+	var hello parcel.Hello
+	if err := json.Unmarshal(b, &hello); err != nil || len(b) > parcel.MaxWords || staging.CheckHost(name) != nil {
+		a.Refused = "its hello cannot be read"
+		c.damaged++
+		return a
+	}
+	h := c.host(name)
+	switch {
+	case hello.Version != parcel.Version:
+		h.Foreign++
+		a.Refused = fmt.Sprintf("it speaks version %d of the protocol, and the collector version %d: upgrade the older one", hello.Version, parcel.Version)
+	case h.hello.AgentStartNS != 0 && h.hello.BootID != hello.BootID && now-h.LastNS < twinWait.Nanoseconds():
+		// The same key on two machines: a clone, or a thief.
+		c.twins++
+		a.Refused = fmt.Sprintf("an agent of another machine, or of an earlier boot, is or was sending as %s less than %s ago", name, twinWait)
+	}
+	if a.Refused != "" {
+		c.say("%s: refused: %s", name, a.Refused)
+		return a
+	}
+	h.hello, h.LastNS, h.SkewNS, h.dirty = hello, now, hello.ClockNS-now, true
+	if skew := time.Duration(h.SkewNS).Abs(); skew > maxSkew {
+		c.skewed++
+		c.say("%s: its clock is %s off", name, skew.Round(time.Second))
+	}
+	return a
+}
+
+// maxSkew is how far a host's clock may be off without a word; twinWait is how long a
+// key is not taken from a second machine after the first was heard.
+const (
+	maxSkew  = 5 * time.Second
+	twinWait = 45 * time.Second
+)
+
+// reported takes what an agent says of itself.
+func (c *Collector) reported(name string, b []byte) {
+	var r parcel.Report
+	if len(b) > parcel.MaxWords || staging.CheckHost(name) != nil || json.Unmarshal(b, &r) != nil {
+		c.damaged++
+		return
+	}
+	r.AgentVersion, r.Level, r.LastError, r.ConfigHash = limit(r.AgentVersion), limit(r.Level), limit(r.LastError), limit(r.ConfigHash)
+	if len(r.Losses) > maxReasons {
+		r.Losses = r.Losses[:maxReasons]
+	}
+	for i := range r.Losses {
+		r.Losses[i].Reason = limit(r.Losses[i].Reason)
+	}
+	h := c.host(name)
+	h.Report, h.ReportNS, h.LastNS, h.dirty = r, c.o.Clock().UnixNano(), c.o.Clock().UnixNano(), true
+}

@@ -1,0 +1,63 @@
+// Package key makes and reads the secret keys with which agents, readers and
+// collectors show who they are: nkeys (Ed25519), each in a file of its own that only
+// its owner can read. Secrets leave a file for signing, and no other way.
+package key
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/nats-io/nkeys"
+)
+
+// Create makes a secret key in a new file and returns its public part.
+func Create(name string) (public string, err error) {
+	kp, err := nkeys.CreateUser()
+	if err != nil {
+		return "", err
+	}
+	defer kp.Wipe()
+	if public, err = kp.PublicKey(); err != nil {
+		return "", err
+	}
+	seed, err := kp.Seed()
+	if err != nil {
+		return "", err
+	}
+	defer clear(seed)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(append(seed, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(name))
+	}
+	return public, nil
+}
+
+// Read returns the pair whose secret is in a file, and its public part.
+func Read(name string) (nkeys.KeyPair, string, error) {
+	fi, err := os.Stat(name)
+	if err != nil {
+		return nil, "", err
+	}
+	if fi.Mode().Perm()&0o077 != 0 {
+		return nil, "", fmt.Errorf("others may read %s: chmod 600 it", name)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, "", err
+	}
+	defer clear(b)
+	kp, err := nkeys.ParseDecoratedNKey(b)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s is not an nkey seed: %w", name, err)
+	}
+	public, err := kp.PublicKey()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", name, err)
+	}
+	return kp, public, nil
+}

@@ -1,0 +1,81 @@
+package parcel
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sample() *Parcel {
+	return &Parcel{Kind: Data, Flags: Within, Stream: "s", Number: 7, Before: 100, Events: 3, Lost: 2, Data: []byte("opaque")}
+}
+
+func TestRoundTrip(t *testing.T) {
+	want := sample()
+	got, err := Decode(want.Append(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(*want, got); d != "" {
+		t.Error(d)
+	}
+	if id := got.ID("db7"); id != "db7/s/7" {
+		t.Errorf("its id is %s", id)
+	}
+}
+
+// TestEveryByte: a change of any byte, and a cut at any byte, is noticed.
+func TestEveryByte(t *testing.T) {
+	good := sample().Append(nil)
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x40
+		if _, err := Decode(bad); err == nil {
+			t.Errorf("a change of byte %d was not noticed", i)
+		}
+		if _, err := Decode(good[:i]); err == nil {
+			t.Errorf("a cut at byte %d was not noticed", i)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, change := range map[string]func(*Parcel){
+		"no number":             func(p *Parcel) { p.Number = 0 },
+		"first is not about":    func(p *Parcel) { p.Number = 1 },
+		"about is not first":    func(p *Parcel) { p.Kind, p.Events = About, 0 },
+		"unknown kind":          func(p *Parcel) { p.Kind = 9 },
+		"unknown flag":          func(p *Parcel) { p.Flags = 4 },
+		"events of an end":      func(p *Parcel) { p.Kind = End },
+		"too many events":       func(p *Parcel) { p.Before, p.Events = 1<<63, 1<<63 },
+		"too long":              func(p *Parcel) { p.Data = make([]byte, MaxData+1) },
+		"a name that is no end": func(p *Parcel) { p.Stream = string(make([]byte, 4096)) },
+	} {
+		p := sample()
+		change(p)
+		if _, err := Decode(p.Append(nil)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	newer := sample().Append(nil)
+	newer[4]++
+	if _, err := Decode(newer); !errors.Is(err, ErrVersion) {
+		t.Errorf("a newer version: %v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(sample().Append(nil))
+	f.Add((&Parcel{Kind: About, Stream: "s", Number: 1, Data: []byte("{}")}).Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := Decode(b)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(p.Append(nil), b) {
+			t.Error("a parcel is not what its bytes were")
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ledger is what an agent has to know of its last stream even after it was killed: a
+// page of memory that is a file. What is stored there is in the kernel's hands at once,
+// without a call.
+type Ledger struct {
+	page []byte
+	c    *counters
+}
+
+// counters is the layout of the file. The sums come after what they sum, so that a
+// reader after a kill may find an event taken that is nowhere, and never one that is
+// somewhere and was not taken.
+type counters struct {
+	Magic   uint64
+	Taken   atomic.Uint64 // events that the agent was given
+	Dropped atomic.Uint64 // of these, events that it declared lost
+	Started atomic.Int64  // ns; the latest start of an agent
+	Parcels atomic.Uint64 // number of the last parcel in the spool
+	Events  atomic.Uint64 // in these
+	Lost    atomic.Uint64 // declared in these
+	Ended   atomic.Uint64 // 1: the stream was ended in order
+	Name    [128]byte     // of the stream, with zeros after it
+}
+
+const (
+	ledgerMagic = 0x31726764656c7469 // "itledgr1"
+	ledgerBytes = 4096
+)
+
+// OpenLedger opens the ledger beside a spool, or makes it.
+func OpenLedger(dir string) (*Ledger, error) {
+	name := filepath.Join(dir, "ledger")
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// Written, not only made long: storing to a page that a full disk has no room for
+	// would end the agent.
+	if fi, err := f.Stat(); err != nil {
+		return nil, err
+	} else if fi.Size() != ledgerBytes {
+		if _, err := f.WriteAt(make([]byte, ledgerBytes), 0); err != nil {
+			return nil, fmt.Errorf("make %s: %w", name, err)
+		}
+		if err := f.Truncate(ledgerBytes); err != nil {
+			return nil, err
+		}
+	}
+	page, err := unix.Mmap(int(f.Fd()), 0, ledgerBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %s: %w", name, err)
+	}
+	l := &Ledger{page: page, c: (*counters)(unsafe.Pointer(&page[0]))}
+	if m := l.c.Magic; m != ledgerMagic {
+		if m != 0 {
+			return nil, errors.Join(fmt.Errorf("%s: not a ledger", name), l.Close())
+		}
+		l.c.Magic, l.c.Name = ledgerMagic, [128]byte{}
+		l.c.Ended.Store(1)
+	}
+	return l, nil
+}
+
+// State is what a ledger says.
+type State struct {
+	Stream                        string // "": there was none
+	Ended                         bool
+	StartedNS                     int64
+	Taken, Dropped                uint64
+	Parcels, Events, DeclaredLost uint64
+}
+
+// State returns what is in the ledger.
+func (l *Ledger) State() State {
+	c := l.c
+	n := 0
+	for n < len(c.Name) && c.Name[n] != 0 {
+		n++
+	}
+	return State{
+		Stream: string(c.Name[:n]), Ended: c.Ended.Load() != 0, StartedNS: c.Started.Load(),
+		Taken: c.Taken.Load(), Dropped: c.Dropped.Load(), Parcels: c.Parcels.Load(), Events: c.Events.Load(), DeclaredLost: c.Lost.Load(),
+	}
+}
+
+// Started notes when an agent started.
+func (l *Ledger) Started(ns int64) { l.c.Started.Store(ns) }
+
+// Begin starts the account of a stream.
+func (l *Ledger) Begin(stream string) {
+	c := l.c
+	c.Ended.Store(1)
+	for _, v := range []*atomic.Uint64{&c.Taken, &c.Dropped, &c.Parcels, &c.Events, &c.Lost} {
+		v.Store(0)
+	}
+	clear(c.Name[:])
+	copy(c.Name[:], stream)
+	c.Ended.Store(0)
+}
+
+// Take counts events that the agent was given, before anything else is done with them.
+func (l *Ledger) Take(events uint64) { l.c.Taken.Add(events) }
+
+// Drop counts events among them that the agent declared lost.
+func (l *Ledger) Drop(events uint64) { l.c.Dropped.Add(events) }
+
+// Spooled notes what is in the spool: parcels up to a number, with events, and the
+// losses that they declare.
+func (l *Ledger) Spooled(parcels, events, lost uint64) {
+	l.c.Parcels.Store(parcels)
+	l.c.Events.Store(events)
+	l.c.Lost.Store(lost)
+}
+
+// End notes that the stream has its end.
+func (l *Ledger) End() { l.c.Ended.Store(1) }
+
+// Close gives the memory back. The ledger must not be used after it.
+func (l *Ledger) Close() error {
+	page := l.page
+	l.page, l.c = nil, nil
+	return unix.Munmap(page)
+}

@@ -1,0 +1,192 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"iotape/internal/testenv"
+)
+
+func open(t *testing.T, dir string, max int64) *Spool {
+	t.Helper()
+	s, err := Open(dir, max)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func get(t *testing.T, s *Spool, n uint64) string {
+	t.Helper()
+	b, ok, err := s.Get(n, nil)
+	if err != nil || !ok {
+		t.Fatalf("item %d: %v, %v", n, ok, err)
+	}
+	return string(b)
+}
+
+// TestQueue compares a spool with a list, over all that may happen to it.
+func TestQueue(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			r.Fatal(err)
+		}
+		s, err := Open(dir, MinBytes)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer func() { s.Close() }()
+		list, first := []string(nil), uint64(1)
+		r.Repeat(map[string]func(*rapid.T){
+			"put": func(r *rapid.T) {
+				b := bytes.Repeat([]byte(fmt.Sprint(len(list))), rapid.IntRange(0, 200_000).Draw(r, "length"))
+				used, _ := s.Bytes()
+				err := s.Put(b)
+				switch full := used+int64(len(b))+itemHead > MinBytes; {
+				case full && !errors.Is(err, ErrFull):
+					r.Fatalf("put into a full spool: %v", err)
+				case !full && err != nil:
+					r.Fatal(err)
+				case !full:
+					list = append(list, string(b))
+				}
+			},
+			"free": func(r *rapid.T) {
+				n := uint64(rapid.IntRange(0, len(list)).Draw(r, "items"))
+				if err := s.Free(first + n - 1); err != nil {
+					r.Fatal(err)
+				}
+				list, first = list[n:], first+n
+			},
+			"open again": func(r *rapid.T) {
+				s.Close()
+				if s, err = Open(dir, MinBytes); err != nil {
+					r.Fatal(err)
+				}
+				// What was given back may return: as much as is in a segment with others.
+				from, next := s.Bounds()
+				if from > first || next != first+uint64(len(list)) || s.Torn() {
+					r.Fatalf("bounds %d and %d, want %d and %d", from, next, first, first+uint64(len(list)))
+				}
+				if err := s.Free(first - 1); err != nil {
+					r.Fatal(err)
+				}
+			},
+			"": func(r *rapid.T) {
+				for i, want := range list {
+					if b, ok, err := s.Get(first+uint64(i), nil); !ok || err != nil || string(b) != want {
+						r.Fatalf("item %d is wrong: %v, %v", first+uint64(i), ok, err)
+					}
+				}
+				if _, ok, _ := s.Get(first+uint64(len(list)), nil); ok {
+					r.Fatal("there is an item that nobody put in")
+				}
+				if used, _ := s.Bytes(); len(list) == 0 && used != 0 {
+					r.Fatalf("an empty spool has %d bytes", used)
+				}
+			},
+		})
+	})
+}
+
+// TestTorn: a torn end costs the last item.
+func TestTorn(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, MinBytes)
+	for _, v := range []string{"one", "two", "three"} {
+		if err := s.Put([]byte(v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(dir, MinBytes); !errors.Is(err, ErrLocked) {
+		t.Errorf("a second agent: %v", err)
+	}
+	s.Close()
+	name := filepath.Join(dir, fmt.Sprintf("%016x%s", 1, suffix))
+	fi, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, fi.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, MinBytes)
+	if _, next := s.Bounds(); next != 3 || !s.Torn() || get(t, s, 2) != "two" {
+		t.Errorf("the next item is %d, torn %v", next, s.Torn())
+	}
+	if err := s.Put([]byte("new")); err != nil || get(t, s, 3) != "new" {
+		t.Errorf("after a torn end: %v", err)
+	}
+}
+
+// TestDiskFull: the item that has no room is refused as a whole, and others follow
+// when there is room again.
+func TestDiskFull(t *testing.T) {
+	dir := testenv.MountImage(t, "tmpfs", 9)
+	s := open(t, filepath.Join(dir, "spool"), 1<<30)
+	block, n := make([]byte, 256<<10), uint64(0)
+	var err error
+	for ; err == nil && n < 1000; n++ {
+		err = s.Put(block)
+	}
+	if !errors.Is(err, ErrFull) {
+		t.Fatalf("a full disk after %d items: %v", n, err)
+	}
+	first, next := s.Bounds()
+	if next != n || first != 1 {
+		t.Errorf("items %d to %d after %d puts, of which one failed", first, next, n)
+	}
+	if err := s.Free(next - 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(block); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+func TestLedger(t *testing.T) {
+	dir := t.TempDir()
+	l, err := OpenLedger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := l.State(); !s.Ended || s.Stream != "" {
+		t.Errorf("a new ledger says %+v", s)
+	}
+	l.Started(42)
+	l.Begin("stream-7")
+	l.Take(10)
+	l.Drop(3)
+	l.Spooled(2, 5, 3)
+	// Not closed: as after a kill.
+	again, err := OpenLedger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	want := State{Stream: "stream-7", StartedNS: 42, Taken: 10, Dropped: 3, Parcels: 2, Events: 5, DeclaredLost: 3}
+	if s := again.State(); s != want {
+		t.Errorf("the ledger says %+v, want %+v", s, want)
+	}
+	again.End()
+	if !l.State().Ended {
+		t.Error("the stream is not ended")
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ledger"), bytes.Repeat([]byte("x"), ledgerBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenLedger(dir); err == nil {
+		t.Error("a file of x is taken for a ledger")
+	}
+}
