@@ -16,6 +16,11 @@ const maxEvents = 1<<32 - 2
 // order. Its memory is about 30 bytes for an event, and a few times that for a
 // dependency.
 func Annotate(events iter.Seq2[*event.Event, error]) (*Annotations, *Summary, error) {
+	return AnnotateWith(events, nil)
+}
+
+// AnnotateWith is Annotate with what experiments found beside; nil is nothing.
+func AnnotateWith(events iter.Seq2[*event.Event, error], more *Evidence) (*Annotations, *Summary, error) {
 	a := newAnnotator()
 	for ev, err := range events {
 		if err != nil {
@@ -29,7 +34,10 @@ func Annotate(events iter.Seq2[*event.Event, error]) (*Annotations, *Summary, er
 		}
 		a.add(ev)
 	}
-	notes, sum := a.finish()
+	if err := more.check(len(a.exit)); err != nil {
+		return nil, nil, fmt.Errorf("annotate: %w", err)
+	}
+	notes, sum := a.finish(more)
 	return notes, sum, nil
 }
 
@@ -284,7 +292,7 @@ func (a *annotator) waited(n *node, i int, ev *event.Event, slept, until int64) 
 }
 
 // finish makes the annotations.
-func (a *annotator) finish() (*Annotations, *Summary) {
+func (a *annotator) finish(more *Evidence) (*Annotations, *Summary) {
 	b := a.b
 	b.finish()
 	links := slices.DeleteFunc(b.links, func(l link) bool { return l.why == Wake })
@@ -294,12 +302,13 @@ func (a *annotator) finish() (*Annotations, *Summary) {
 		}
 	}
 	links = append(links, a.polled(links)...)
+	links = more.of(links)
 	sortLinks(links)
 	for _, l := range links {
 		a.sum.Found[l.why]++
 	}
-	sleeps := a.slept(links)
-	waits := reduce(b.line, len(b.lines), a.earlier(links))
+	sleeps := more.bound(a, a.slept(links, more.alone()))
+	waits := reduce(b.line, len(b.lines), more.into(a.earlier(links), &a.sum))
 	for i, n := range a.sum.Nodes {
 		n.Line = b.lines[i]
 	}
@@ -333,7 +342,8 @@ func (a *annotator) polled(links []link) (more []link) {
 
 // slept returns the calls that waited for a time, or for somebody who is not in the tape.
 // What had been done when a call began is not what it waited for.
-func (a *annotator) slept(links []link) []timeAt {
+// With timed, only such count that waited for a time.
+func (a *annotator) slept(links []link, timed bool) []timeAt {
 	var out []timeAt
 	for _, s := range a.sleeps {
 		node := &a.sum.Nodes[a.b.line[s.event]]
@@ -342,7 +352,7 @@ func (a *annotator) slept(links []link) []timeAt {
 		for ; at < len(links) && int(links[at].to) == s.event; at++ {
 			alone = alone && a.exit[links[at].from] <= s.enter
 		}
-		if s.timed || alone {
+		if s.timed || alone && !timed {
 			out = append(out, timeAt{uint32(s.event), s.ns})
 			(*node).Sleep += s.ns
 		} else {

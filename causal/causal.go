@@ -13,20 +13,21 @@ type Reason uint8
 
 // The reasons.
 const (
-	Program Reason = iota // same thread
-	Fork                  // made the thread
-	Wait                  // ended before it was waited for
-	Wake                  // the waker's last event
-	Bytes                 // wrote what was read
-	Connect               // made the connection that was accepted
-	Lock                  // gave up what was locked
-	Name                  // made, used or removed the name
-	Content               // wrote or read the same bytes of a file
+	Program  Reason = iota // same thread
+	Fork                   // made the thread
+	Wait                   // ended before it was waited for
+	Wake                   // the waker's last event
+	Bytes                  // wrote what was read
+	Connect                // made the connection that was accepted
+	Lock                   // gave up what was locked
+	Name                   // made, used or removed the name
+	Content                // wrote or read the same bytes of a file
+	Throttle               // was held, and the later one did not happen (package discover)
 	numReasons
 )
 
 func (r Reason) String() string {
-	return [...]string{"program", "fork", "wait", "wake", "bytes", "connect", "lock", "name", "content"}[r]
+	return [...]string{"program", "fork", "wait", "wake", "bytes", "connect", "lock", "name", "content", "throttle"}[r]
 }
 
 // Edge leads from an event to one that comes after it.

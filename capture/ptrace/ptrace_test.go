@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,7 +27,7 @@ import (
 func TestUntracedIsNotReplayed(t *testing.T) {
 	seen := map[int]bool{}
 	for _, e := range Untraced() {
-		if op := event.ByNumber(event.AMD64, e.NR); event.Lookup(op).Replay == event.Native && auditArch == 0xc000003e {
+		if op := event.ByNumber(event.AMD64, e.NR); event.Lookup(op).Replay == event.Native && runtime.GOARCH == "amd64" {
 			t.Errorf("%s is let through, but a replay makes the call", op)
 		}
 		if seen[e.NR] || e.Reason == "" {

@@ -2,8 +2,6 @@ package ptrace
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_X86_64
-
 // archExempt holds the calls that only x86-64 has.
 func archExempt() []Exempt {
 	return []Exempt{

@@ -2,8 +2,6 @@ package ptrace
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_AARCH64
-
 // archExempt holds the calls that only arm64 lists here.
 func archExempt() []Exempt {
 	return []Exempt{{unix.SYS_GETRLIMIT, "getrlimit", isResource}}

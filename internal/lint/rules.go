@@ -61,6 +61,12 @@ var rules = []rule{
 		why:   "pure: the same answer for the same trace on every machine (syscall is for Errno)",
 	},
 	{
+		of:    []string{"discover"},
+		only:  []string{"event", "causal", "internal/ptracer"},
+		never: []string{"std:net/..."},
+		why:   "it runs programs and reads events, whoever records and replays them",
+	},
+	{
 		of:    []string{"capture/..."},
 		never: []string{"store", "fleet/...", "replay/...", "web/...", "seal", "posix"},
 		why:   "capture carries, and does not interpret",

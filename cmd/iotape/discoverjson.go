@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+
+	"iotape/causal"
+	"iotape/discover"
+)
+
+// writeJSON writes what was found; version is that of its fields, which are only ever
+// added to.
+func (d *discovering) writeJSON(w *bufio.Writer, r *discover.Result, s *causal.Summary, next *discover.Suggestion) error {
+	type runJSON struct {
+		Held      string `json:"held"`
+		Period    int    `json:"period"`
+		ElapsedNS int64  `json:"elapsed_ns"`
+		Abandoned string `json:"abandoned"`
+	}
+	v := struct {
+		Version  int                   `json:"version"`
+		Found    int                   `json:"found"`
+		Refuted  int                   `json:"refuted"`
+		Waits    uint64                `json:"waits"`
+		Barriers int                   `json:"barriers"`
+		Elapsed  int64                 `json:"elapsed_ns"`
+		Explain  int64                 `json:"explained_ns"`
+		Nodes    []discover.NodeResult `json:"nodes"`
+		Runs     []runJSON             `json:"runs"`
+		Differ   []string              `json:"differ"`
+		Problems []string              `json:"problems"`
+		Next     *discover.Suggestion  `json:"next"`
+	}{Version: 1, Found: r.Found, Refuted: r.Refuted, Waits: s.Waits, Barriers: len(r.Barriers), Elapsed: s.ElapsedNS, Explain: s.ExplainedNS,
+		Nodes: r.Nodes, Differ: []string{}, Problems: append([]string{}, append(r.GaveUp, d.failed...)...), Next: next}
+	for _, run := range d.known {
+		v.Runs = append(v.Runs, runJSON{run.Held, run.Period, run.Elapsed, run.Abandoned})
+	}
+	for _, diff := range r.Differ {
+		v.Differ = append(v.Differ, diff.String())
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"iotape/causal"
+	"iotape/event"
+	"iotape/internal/testenv"
+	"iotape/trace"
+)
+
+// nodes builds testdata/nodes.c, as a static program: nothing is preloaded.
+func nodes(t *testing.T) (e *env) {
+	t.Helper()
+	testenv.NeedProgram(t, "gcc")
+	e = &env{dir: t.TempDir(), iotape: testenv.Iotape(t)}
+	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, "nodes"), "testdata/nodes.c").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, b)
+	}
+	return e
+}
+
+// discovers runs iotape discover on it, recorded as an ordinary user would.
+func (e *env) discovers(t *testing.T, want int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	cmd := exec.Command(e.iotape, append([]string{"discover", "--backend", "ptrace"}, args...)...)
+	cmd.Dir = e.dir
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != want {
+		t.Fatalf("status %d, want %d\n%s%s", got, want, out.String(), said.String())
+	}
+	return out.String(), said.String()
+}
+
+// writes returns the pwrite64 calls of a tape as the events that they are, by file and
+// block, and what the annotations say they wait for.
+func (e *env) writes(t *testing.T, name string) (calls map[string]uint64, notes *causal.Annotations) {
+	t.Helper()
+	tape, err := trace.OpenTape(filepath.Join(e.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	if notes, err = causal.Read(tape); err != nil {
+		t.Fatal(err)
+	}
+	calls = map[string]uint64{}
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Op == event.OpPwrite64 {
+			calls[filepath.Base(ev.Files[0].Path)+":"+string(rune('0'+ev.Args[3]/4096))] = ev.Seq
+		}
+	}
+	return calls, notes
+}
+
+// TestDiscoverTurns finds that two processes write in turn, which they know from memory
+// that they share, and that a replay keeps to it.
+func TestDiscoverTurns(t *testing.T) {
+	e := nodes(t)
+	out, _ := e.discovers(t, 0, "-o", "a.tape", "--runs", "runs", "--json", "--", "./nodes", "turns")
+	var v struct {
+		Found int
+		Nodes []struct {
+			Name  string
+			Calls int
+			Holds int
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Found < 7 || len(v.Nodes) != 2 || v.Nodes[1].Name != "1.1" || v.Nodes[1].Calls != 4 || v.Nodes[1].Holds != 4 {
+		t.Errorf("%s", out)
+	}
+	calls, notes := e.writes(t, "a.tape")
+	for i := range 4 {
+		mine, other := "node.0:"+string(rune('0'+i)), "node.1:"+string(rune('0'+i))
+		if got := notes.Before(calls[other]); len(got) != 1 || got[0] != calls[mine] {
+			t.Errorf("%s waits for %v, not for %s, event %d", other, got, mine, calls[mine])
+		}
+		if i > 0 {
+			before := calls["node.1:"+string(rune('0'+i-1))]
+			if got := notes.Before(calls[mine]); len(got) != 1 || got[0] != before {
+				t.Errorf("%s waits for %v, not for event %d", mine, got, before)
+			}
+		}
+	}
+	replay := exec.Command(e.iotape, "replay", "a.tape", "--into", "again", "--order", "causal", "--pace", "think", "--verify")
+	replay.Dir = e.dir
+	if b, err := replay.CombinedOutput(); err != nil {
+		t.Errorf("replay: %v\n%s", err, b)
+	}
+
+	// What is kept is not run again, and a part of it is another study.
+	out, said := e.discovers(t, 0, "-o", "a.tape", "--runs", "runs", "--suggest", "--", "./nodes", "turns")
+	if !strings.Contains(out, "next: nothing: ") || strings.Contains(said, "held") {
+		t.Errorf("%s%s", out, said)
+	}
+	e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--nodes", "1", "--period", "2", "--", "./nodes", "turns")
+	out, _ = e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--suggest", "--", "./nodes", "turns")
+	if !strings.Contains(out, "next: --nodes 1.1 --period 2, about ") && !strings.Contains(out, "next: --nodes 1 --period 2, about ") {
+		t.Errorf("%s", out)
+	}
+
+	// Runs of one tape are not those of another.
+	if err := os.Rename(filepath.Join(e.dir, "runs"), filepath.Join(e.dir, "mixed")); err != nil {
+		t.Fatal(err)
+	}
+	_, said = e.discovers(t, 2, "-o", "b.tape", "--runs", "mixed", "--", "./nodes", "turns")
+	if !strings.Contains(said, "iotape: mixed/quiet.json: this run belongs to another recorded one than b.tape\n") {
+		t.Errorf("%s", said)
+	}
+	_, said = e.discovers(t, 2, "-o", "b.tape", "--runs", "other", "--", "./nodes", "barrier")
+	if !strings.Contains(said, "iotape: b.tape is not a recording of ./nodes barrier\n") {
+		t.Errorf("%s", said)
+	}
+}
+
+// TestDiscoverBarrier recognises that all wait for all, having held one.
+func TestDiscoverBarrier(t *testing.T) {
+	e := nodes(t)
+	out, _ := e.discovers(t, 0, "-o", "a.tape", "--nodes", "1.2", "--", "./nodes", "barrier")
+	if !strings.Contains(out, "barriers recognised") || !strings.Contains(out, "the nodes stand at barriers") {
+		t.Errorf("%s", out)
+	}
+	calls, notes := e.writes(t, "a.tape")
+	for i := range 3 {
+		for _, file := range []string{"node.0", "node.1"} {
+			to, from := calls[file+":"+string(rune('1'+i))], calls["node.2:"+string(rune('0'+i))]
+			if got := notes.Before(to); len(got) != 1 || got[0] != from {
+				t.Errorf("block %d of %s waits for %v, not for event %d", i+1, file, got, from)
+			}
+		}
+	}
+}
+
+// TestDiscoverBad has applications that cannot be found out about, each of which is
+// explained, in bounded time.
+func TestDiscoverBad(t *testing.T) {
+	e := nodes(t)
+	out, _ := e.discovers(t, 1, "-o", "chance.tape", "--", "./nodes", "chance")
+	if !strings.Contains(out, "the runs differ: node 1, call 0: pwrite64(") || !strings.Contains(out, "when nobody was held\n") {
+		t.Errorf("%s", out)
+	}
+	out, _ = e.discovers(t, 1, "-o", "forever.tape", "--nodes", "1", "--hold", "300ms", "--", "./nodes", "forever")
+	if !strings.Contains(out, "node 1 was held at call 0 for ") && !strings.Contains(out, "node 1.1 was held") || !strings.Contains(out, " neither ended nor waited\n") {
+		t.Errorf("%s", out)
+	}
+	out, _ = e.discovers(t, 1, "-o", "stop.tape", "--nodes", "1", "--budget", "4s", "--hold", "10s", "--patience", "500ms", "--", "./nodes", "stop")
+	if !strings.Contains(out, "the run in which node 1 was held was ended: it was not at its end after 4s; node 1 had made ") || !strings.Contains(out, "node 1.1 had made 0 calls and was waiting for another\n") {
+		t.Errorf("%s", out)
+	}
+	_, said := e.discovers(t, 2, "-o", "late.tape", "--budget", "2s", "--", "./nodes", "late")
+	if !strings.Contains(said, "the command was not at its end after 2s, and was ended: nothing is known of it (--budget)") {
+		t.Errorf("%s", said)
+	}
+	for _, c := range []struct {
+		status int
+		args   []string
+		want   string
+	}{
+		{2, []string{"-o", "x.tape", "--period", "0", "--", "./nodes", "turns"}, "iotape: --period 0: it is to be 1, for each call, or more\n"},
+		{2, []string{"-o", "x.tape", "--nodes", "0", "--", "./nodes", "turns"}, "iotape: --nodes 0: it is to be 1 or more\n"},
+		{127, []string{"-o", "x.tape", "--", "mpirun-that-is-not-there", "-n", "2", "./nodes"}, "iotape: mpirun-that-is-not-there: command not found\n"},
+		{2, []string{"-o", "true.tape", "--", "true"}, "iotape: no thread made an I/O call that counts: "},
+		{2, []string{"-o", "false.tape", "--", "false"}, "iotape: the command, recorded with nobody held, failed with status 1\n"},
+		{2, []string{"-o", "name.tape", "--nodes", "1.7", "--", "./nodes", "turns"}, `there is no node "1.7"; there are 1, 1.1` + "\n"},
+	} {
+		if _, said := e.discovers(t, c.status, c.args...); !strings.Contains(said, c.want) {
+			t.Errorf("%v: %s", c.args, said)
+		}
+	}
+}
