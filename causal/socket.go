@@ -120,7 +120,7 @@ func (b *Builder) socket(i int, ev *event.Event) {
 	if f == nil || f.Open == 0 || !ev.OK() && ev.Errno != eINPROGRESS {
 		return
 	}
-	if _, named := parseName(f.Path, ev.Host); named {
+	if _, named := parseName(f.Path, b.machine(ev.Host)); named {
 		return // and so the name pairs it
 	}
 	k := openFile{ev.Host, f.Open}
@@ -131,7 +131,7 @@ func (b *Builder) socket(i int, ev *event.Event) {
 	}
 	argument := func(arg int) (address, bool) {
 		if m := ev.BufArg(arg); m != nil {
-			return parseAddress(ev.Host, m.Inline)
+			return parseAddress(b.machine(ev.Host), m.Inline)
 		}
 		return address{}, false
 	}
@@ -149,20 +149,20 @@ func (b *Builder) socket(i int, ev *event.Event) {
 		}
 		if s.peer = a; s.kind != sockDgram {
 			b.sockets.connects = append(b.sockets.connects, attempt{event: uint32(i), sock: k, at: a})
-			b.halves(k, s.kind)
+			b.halves(k, s.kind, "to "+a.text(), "from "+a.text())
 		}
 	case event.OpAccept, event.OpAccept4:
 		if made == nil || made.Open == 0 {
 			return
 		}
-		if _, named := parseName(made.Path, ev.Host); named {
+		if _, named := parseName(made.Path, b.machine(ev.Host)); named {
 			return
 		}
 		c := openFile{ev.Host, made.Open}
 		peer, _ := argument(1)
 		b.sockets.known[c] = &socket{kind: s.kind, local: s.local, peer: peer}
 		b.sockets.accepts = append(b.sockets.accepts, attempt{event: uint32(i), sock: c, at: s.local, peer: peer})
-		b.halves(c, s.kind)
+		b.halves(c, s.kind, "from "+s.local.text(), "to "+s.local.text())
 	case event.OpSendto, event.OpRecvfrom, event.OpSendmsg, event.OpRecvmsg:
 		if s.kind == sockDgram {
 			b.packet(i, ev, s)
@@ -171,11 +171,11 @@ func (b *Builder) socket(i int, ev *event.Event) {
 }
 
 // halves makes the two directions of a socket whose other side is not known yet.
-func (b *Builder) halves(k openFile, kind uint8) {
-	for _, write := range []bool{false, true} {
+func (b *Builder) halves(k openFile, kind uint8, writes, reads string) {
+	for write, name := range map[bool]string{true: writes, false: reads} {
 		e := end{k.host, k.open, write}
 		if b.streams[e] == nil {
-			b.streams[e] = b.stream(k.host, kind > sockStream)
+			b.streams[e] = b.stream(k.host, kind > sockStream, name)
 		}
 	}
 }

@@ -87,6 +87,17 @@ var rules = []rule{
 		why:   "the library's analyses: a tape, and nothing else",
 	},
 	{
+		of:    []string{"flow"},
+		only:  []string{"causal", "causal/happens", "event", "predicate", "similar", "trace", "internal/...", "pipe/..."},
+		never: []string{"std:os/...", "std:net/...", "cmd/...", "report/..."},
+		why:   "an analysis: tapes in, answers out; flow/show writes them",
+	},
+	{
+		of:    []string{"flow/show"},
+		never: []string{"std:os/...", "std:net/...", "cmd/...", "replay/...", "capture/...", "seal"},
+		why:   "it writes what flow found",
+	},
+	{
 		of:    []string{"report/..."},
 		only:  []string{"event", "posix", "trace", "internal/...", "report/...", "report"},
 		never: []string{"std:os/...", "std:net/..."},
