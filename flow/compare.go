@@ -3,6 +3,7 @@ package flow
 // Diff says where bytes that should be the same are not.
 type Diff struct {
 	Same, Differ int    // bytes
+	Zeros        int    // of Same, bytes that are 0
 	First        int    // offset of the first that differs, in what came later
 	FromFirst    int    // in what was before
 	Before       []byte // bytes around it, of what was before
@@ -28,6 +29,8 @@ func compare(a, b []byte, shift int64) (d Diff) {
 			if d.Differ++; first < 0 {
 				first = i
 			}
+		} else if x[i] == 0 {
+			d.Zeros++
 		}
 	}
 	d.Same = len(x) - d.Differ

@@ -234,6 +234,9 @@ func (f *Flow) processed(id int) []Edge {
 		e := Edge{From: int(c.from), To: id, Why: Processed, Bytes: n, Of: m.bytes(), Similarity: float64(n) / float64(max(m.bytes(), 1)), Changed: true, Off: max(-c.shift, 0), FromOff: max(c.shift, 0)}
 		return append([]Edge{e}, slices.DeleteFunc(out, func(x Edge) bool { return x.From == e.From })...)
 	}
+	if mostly(out) { // the rest is its own
+		return out
+	}
 	if from, ok := f.lastElsewhere(m.class, uint32(id)); ok {
 		return []Edge{f.whole(int(from), id, Elsewhere)}
 	}
@@ -243,13 +246,17 @@ func (f *Flow) processed(id int) []Edge {
 	return f.partly(id, func(class uint32) (uint32, bool) { return f.lastElsewhere(class, uint32(id)) }, Elsewhere)
 }
 
-// covers reports whether edges to a move account for all of its bytes.
-func covers(edges []Edge) bool {
-	n := int64(0)
+// covers reports whether edges to a move account for all of its bytes, mostly whether they
+// do for half of them.
+func covers(edges []Edge) bool { return len(edges) > 0 && accounted(edges) >= edges[0].Of }
+
+func mostly(edges []Edge) bool { return len(edges) > 0 && 2*accounted(edges) >= edges[0].Of }
+
+func accounted(edges []Edge) (n int64) {
 	for i := range edges {
 		n += edges[i].Bytes
 	}
-	return len(edges) > 0 && n >= edges[0].Of
+	return n
 }
 
 // partly returns where related content came from.
@@ -277,7 +284,7 @@ func (f *Flow) partly(id int, last func(class uint32) (uint32, bool), why Why) (
 			continue
 		}
 		have = append(have, [2]int64{e.Off, e.Off + e.Bytes})
-		if kept = append(kept, e); len(kept) == 4 {
+		if kept = append(kept, e); len(kept) == maxLinks {
 			break
 		}
 	}
@@ -347,6 +354,11 @@ func (f *Flow) After(id int) (out []Edge) {
 	classes := []uint32{m.class}
 	for _, l := range f.relation.of(m.class) {
 		classes = append(classes, l.b)
+	}
+	for _, l := range f.relation.back.of(m.class) {
+		if a := f.relation.list[l].a; !slices.Contains(classes, a) {
+			classes = append(classes, a)
+		}
 	}
 	var later []uint32
 	for _, c := range classes {

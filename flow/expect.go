@@ -43,19 +43,15 @@ func (f *Flow) Numbers(path *Path) []Number {
 	}
 	reached, files, hosts, least := 0, map[*Object]bool{}, map[uint32]bool{}, 1.0
 	if path != nil {
-		bad := map[int]bool{}
-		for i := range path.Edges {
-			e := &path.Edges[i]
-			least = min(least, e.Similarity)
-			if e.Similarity < f.o.Threshold {
-				bad[e.To] = true
-			}
+		like := path.likeness()
+		for _, v := range like {
+			least = min(least, v)
 		}
 		for _, id := range path.Moves {
 			m := f.Move(id)
 			reached++
 			hosts[f.order.Machine(m.Process.Host)] = true
-			if m.Object.Kind == File && m.Write && !bad[id] {
+			if v, ok := like[id]; m.Object.Kind == File && m.Write && (v >= f.o.Threshold || !ok) {
 				files[m.Object] = true
 			}
 		}
@@ -64,7 +60,29 @@ func (f *Flow) Numbers(path *Path) []Number {
 	return append(list,
 		Number{"path", "moves of the path; 0 without --from and --to", int64(reached)},
 		Number{"path_hosts", "machines that it leads through", int64(len(hosts))},
-		Number{"similarity", "the least of its steps, in percent", int64(math.Floor(100 * least))})
+		Number{"similarity", "how much of a move's content comes from the path, in percent: the least", int64(math.Floor(100 * least))})
+}
+
+// likeness returns how much of the content of each move, 0 to 1, is of the moves that it
+// comes from in the path, all together.
+func (p *Path) likeness() map[int]float64 {
+	like, changed := map[int]float64{}, map[int]float64{}
+	for i := range p.Edges {
+		e := &p.Edges[i]
+		switch part := float64(e.Bytes) / float64(max(e.Of, 1)); {
+		case e.Changed && e.Why != Processed:
+			changed[e.To] += part * (1 - e.Similarity)
+			like[e.To] += part
+		case e.Changed || e.Estimated:
+			like[e.To] = max(like[e.To], e.Similarity)
+		default:
+			like[e.To] += part
+		}
+	}
+	for id := range like {
+		like[id] = min(like[id], 1) - changed[id]
+	}
+	return like
 }
 
 // Expect reports whether what an expression says of the Numbers is so.

@@ -341,7 +341,8 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 	best := change{}
 	take := func(from uint32, shift int64) {
 		v := &f.moves[from]
-		if v.object == m.object { // read, changed, and written back
+		// What is read of files is there to be changed, and written again.
+		if f.objects[v.object].Kind == File && f.objects[m.object].Kind == File {
 			return
 		}
 		a, b := f.view(m.class), f.view(v.class)
@@ -350,7 +351,8 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 		}
 		d := compare(a, b, shift)
 		over := d.Same + d.Differ
-		if d.Differ == 0 || float64(d.Same) < f.o.Threshold*float64(over) || float64(over) < f.o.Threshold*float64(min(len(a), len(b))) || d.Same < best.diff.Same || d.Same == best.diff.Same && from < best.from {
+		told := float64(d.Same - d.Zeros) // bytes that tell something
+		if d.Differ == 0 || told < f.o.Threshold*(told+float64(d.Differ)) || float64(over) < f.o.Threshold*float64(min(len(a), len(b))) || d.Same < best.diff.Same || d.Same == best.diff.Same && from < best.from {
 			return
 		}
 		best = change{from, shift, d}

@@ -28,8 +28,7 @@ func (f *Flow) families() func(class uint32) uint32 {
 	}
 	for i := range f.relation.list {
 		l := &f.relation.list[i]
-		longer := max(f.contents.classes[l.a].len, f.contents.classes[l.b].len)
-		if float64(l.near) >= f.o.Threshold || float64(l.bytes) >= f.o.Threshold*float64(longer) {
+		if float64(l.near) >= f.o.Threshold { // not bytes in common, which may be zeros
 			a, b := root(l.a), root(l.b)
 			parent[max(a, b)] = min(a, b)
 		}
@@ -84,7 +83,7 @@ func (w *finder) replicas() {
 	}
 	slices.SortFunc(pairs, func(x, y pair) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
 	for _, p := range pairs {
-		if n := shared[p]; n >= smallest/4 && 2*n >= max(bytes[p.a], bytes[p.b]) {
+		if n := shared[p]; n >= smallest && 2*n >= max(bytes[p.a], bytes[p.b]) {
 			a, b := leader(p.a), leader(p.b)
 			group[a], group[b] = min(a, b), min(a, b)
 		}

@@ -24,11 +24,13 @@ type link struct {
 type relations struct {
 	list  []link
 	first []uint32 // of each class
+	back  groups   // of each class, the links to it
 }
 
 // Limits of what is remembered and looked at.
 const (
-	maxLinks  = 12        // of one content
+	maxLinks  = 64        // of one content
+	maxPlaces = 64        // contents that have a piece in common, of which one finds the others
 	keepBytes = 192 << 20 // contents of so many bytes are kept in memory while they are compared
 	morePiece = 64 << 20  // bytes of content from which on pieces get longer
 	tolerance = 0.05      // below the threshold, estimates may be right
@@ -66,6 +68,7 @@ func (f *Flow) resolve(ctx context.Context) error {
 		f.relation.list = append(f.relation.list, links...)
 		f.relation.first[id+1] = uint32(len(f.relation.list))
 	}
+	f.relation.back = group(len(c.classes), len(f.relation.list), func(i int) uint32 { return f.relation.list[i].b })
 	f.stats.Related = len(f.relation.list) / 2
 	return nil
 }
@@ -179,7 +182,7 @@ func (r *resolver) bytes(id uint32) []byte {
 
 // origins finds which bytes of contents stand in others.
 func (r *resolver) origins(ctx context.Context, total int64) error {
-	o := similar.OriginOptions{Piece: 128}
+	o := similar.OriginOptions{Piece: 128, MaxPlaces: maxPlaces}
 	for n := total; n > morePiece && o.Piece < 1024; n /= 2 {
 		o.Piece *= 2
 	}
@@ -202,7 +205,7 @@ func (r *resolver) origins(ctx context.Context, total int64) error {
 			} else {
 				content = append(content[:0], r.bytes(id)...)
 				matches = x.Find(matches[:0], content)
-				r.take(id, matches)
+				r.take(id, content, matches)
 			}
 			if r.err != nil {
 				return r.err
@@ -214,7 +217,10 @@ func (r *resolver) origins(ctx context.Context, total int64) error {
 }
 
 // take notes what stands in others, for each of them in all.
-func (r *resolver) take(id uint32, matches []similar.Match) {
+func (r *resolver) take(id uint32, content []byte, matches []similar.Match) {
+	matches = slices.DeleteFunc(matches, func(m similar.Match) bool {
+		return m.Source == id || m.Len < len(content) && !telling(content[m.Off:m.Off+m.Len])
+	})
 	slices.SortStableFunc(matches, func(a, b similar.Match) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Off, b.Off))
 	})
@@ -228,13 +234,26 @@ func (r *resolver) take(id uint32, matches []similar.Match) {
 			}
 			to++
 		}
-		if m := &matches[longest]; m.Source != id {
-			list = append(list, link{a: id, b: m.Source, bytes: uint32(similar.Cover(matches[from:to])), off: uint32(m.Off), from: uint32(m.From)})
-		}
+		m := &matches[longest]
+		list = append(list, link{a: id, b: m.Source, bytes: uint32(similar.Cover(matches[from:to])), off: uint32(m.Off), from: uint32(m.From)})
 		from = to
 	}
 	slices.SortStableFunc(list, func(a, b link) int { return cmp.Compare(b.bytes, a.bytes) })
 	r.links[id] = slices.Clone(list[:min(len(list), maxLinks)])
+}
+
+// telling reports whether bytes are more than runs of the same one, such as zeros, which
+// are everywhere.
+func telling(b []byte) bool {
+	changes := 0
+	for i := 1; i < len(b); i++ {
+		if b[i] != b[i-1] {
+			if changes++; changes >= 24 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pairs finds contents that resemble each other, whose bytes are not known or too much
