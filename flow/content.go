@@ -28,7 +28,8 @@ type contents struct {
 	refs    []event.Ref
 	inline  []byte
 	digests []event.Digest
-	same    []uint32 // of classes: the class that has the same bytes, cut differently
+	samples [][sampleBytes]byte // of classes: bytes from places that are the same for equal lengths
+	same    []uint32            // of classes: the class that has the same bytes, cut differently
 	key     []byte
 	last    uint32 // for bytes: the class whose bytes are in hand
 	buf     []byte
@@ -199,6 +200,31 @@ func (c *contents) appendBytes(dst []byte, id uint32) ([]byte, error) {
 		return out, nil
 	}
 	return dst, nil
+}
+
+// sampleBytes is how many bytes of a content are kept to see what it cannot be like.
+const sampleBytes = 16
+
+// sample takes bytes from all over a content.
+func sample(b []byte) (s [sampleBytes]byte) {
+	for i := range s {
+		if len(b) > 0 {
+			s[i] = b[(2*i+1)*len(b)/(2*sampleBytes)]
+		}
+	}
+	return s
+}
+
+// mayBeLike reports whether two contents of one length can be the same but for a few
+// bytes, without looking at all of them.
+func (c *contents) mayBeLike(a, b uint32) bool {
+	same := 0
+	for i, x := range c.samples[a] {
+		if x == c.samples[b][i] {
+			same++
+		}
+	}
+	return same >= sampleBytes/2
 }
 
 // digest returns the hashes or signatures of a class, one for each event.HashBytes.

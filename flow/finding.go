@@ -376,7 +376,7 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 	}
 	if best.diff.Same == 0 && m.bytes() >= 8 && m.bytes() <= 4096 {
 		for _, r := range w.recent[p] {
-			if r != 0 && f.moves[r-1].bytes() == m.bytes() {
+			if r != 0 && f.moves[r-1].bytes() == m.bytes() && f.contents.mayBeLike(m.class, f.moves[r-1].class) {
 				take(r-1, 0)
 			}
 		}

@@ -29,11 +29,11 @@ type relations struct {
 
 // Limits of what is remembered and looked at.
 const (
-	maxLinks  = 64        // of one content
-	maxPlaces = 64        // contents that have a piece in common, of which one finds the others
-	keepBytes = 192 << 20 // contents of so many bytes are kept in memory while they are compared
-	morePiece = 64 << 20  // bytes of content from which on pieces get longer
-	tolerance = 0.05      // below the threshold, estimates may be right
+	maxLinks  = 64       // of one content
+	maxPlaces = 64       // contents that have a piece in common, of which one finds the others
+	keepBytes = 64 << 20 // contents of so many bytes are kept in memory while they are compared
+	morePiece = 64 << 20 // bytes of content from which on pieces get longer
+	tolerance = 0.05     // below the threshold, estimates may be right
 )
 
 // of returns the links of a class, the best first.
@@ -77,7 +77,7 @@ func (f *Flow) resolve(ctx context.Context) error {
 // tape has a hash only, the number of the first. It returns those that are different.
 func (f *Flow) unify(ctx context.Context) (distinct []uint32, total int64, err error) {
 	c := &f.contents
-	c.same = make([]uint32, len(c.classes))
+	c.same, c.samples = make([]uint32, len(c.classes)), make([][sampleBytes]byte, len(c.classes))
 	signs := slices.ContainsFunc(c.classes, func(k class) bool { return k.kind == kindSignature })
 	hashes := slices.ContainsFunc(c.classes, func(k class) bool { return k.kind == kindHash })
 	seen := make(map[[16]byte]uint32, len(c.classes))
@@ -95,6 +95,7 @@ func (f *Flow) unify(ctx context.Context) (distinct []uint32, total int64, err e
 			if err != nil {
 				return nil, 0, err
 			}
+			c.samples[id] = sample(content)
 			sum := blake3.Sum256(content)
 			keys = append(keys, [16]byte(sum[:16]))
 			var parts []event.Digest

@@ -131,7 +131,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"bench/..."},
-		only: []string{"bench", "bench/accuracy", "trace", "report", "workload"},
+		only: []string{"bench", "bench/accuracy", "trace", "event", "report", "workload"},
 		why:  "measures the program from outside, and reads its tapes",
 	},
 	{
