@@ -49,21 +49,24 @@ func (l *Line) none() bool { return *l == Line{} }
 
 // Builder collects events. Its memory is a few words for each.
 type Builder struct {
-	links   []link
-	line    []uint32 // of events
-	lines   []Line
-	nobody  int // the line of events that are no thread's, plus 1
-	threads map[thread]*threadState
-	ended   map[child]int       // last end of a thread of the process
-	streams map[end]*stream     // by the ends that are written to and read from
-	byName  map[channel]*stream // of connections
-	fifos   map[fifo]*stream
-	all     []*stream
-	sockets sockets
-	logs    map[uint32]bool // hosts whose connections begin with their log
-	made    []attempt       // connections with names, by either side
-	taken   []attempt
-	faults  Faults
+	links    []link
+	line     []uint32 // of events
+	lines    []Line
+	nobody   int // the line of events that are no thread's, plus 1
+	threads  map[thread]*threadState
+	ended    map[child]int       // last end of a thread of the process
+	streams  map[end]*stream     // by the ends that are written to and read from
+	byName   map[channel]*stream // of connections
+	fifos    map[fifo]*stream
+	all      []*stream
+	sockets  sockets
+	logs     map[uint32]bool // hosts whose connections begin with their log
+	made     []attempt       // connections with names, by either side
+	taken    []attempt
+	faults   Faults
+	keep     bool // the streams, for the Graph
+	kept     []*stream
+	machines map[uint32]uint32 // hosts that are another one again
 }
 
 // link is an edge between events of different threads.
@@ -100,7 +103,7 @@ func NewBuilder() *Builder {
 	return &Builder{
 		threads: map[thread]*threadState{}, ended: map[child]int{},
 		streams: map[end]*stream{}, byName: map[channel]*stream{}, fifos: map[fifo]*stream{}, sockets: newSockets(),
-		logs: map[uint32]bool{},
+		logs: map[uint32]bool{}, machines: map[uint32]uint32{},
 	}
 }
 
@@ -214,8 +217,17 @@ func (b *Builder) finish() {
 	b.pairSockets()
 	b.pairNamed()
 	for _, s := range b.all {
-		if s.begun || b.logs[s.from] || b.logs[s.to] {
+		s.logged = b.logs[s.from] || b.logs[s.to]
+		if s.begun || s.logged {
 			s.edges(b)
+		} else if b.keep {
+			groups(s.writes)
+			groups(s.reads)
+		}
+		if !b.keep {
+			s.writes, s.reads = nil, nil
+		} else if len(s.writes)+len(s.reads) > 0 {
+			b.kept = append(b.kept, s)
 		}
 	}
 	b.all = nil

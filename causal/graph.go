@@ -9,6 +9,7 @@ type Graph struct {
 	from  []uint32
 	why   []Reason
 	Faults
+	Streams []Stream // with Builder.KeepStreams
 }
 
 // Before returns the direct predecessors of an event in other threads, and why.
@@ -33,6 +34,9 @@ func (b *Builder) Graph() *Graph {
 		g.first[i+1] += g.first[i]
 	}
 	b.links = nil
+	for _, s := range b.kept {
+		g.Streams = append(g.Streams, Stream{s})
+	}
 	return g
 }
 

@@ -30,7 +30,7 @@ func (b *Builder) packet(i int, ev *event.Event, s *socket) {
 	if io.Writes {
 		at = s.peer
 		if m := ev.BufArg(4); m != nil && ev.Op == event.OpSendto {
-			if to, ok := parseAddress(ev.Host, m.Inline); ok {
+			if to, ok := parseAddress(b.machine(ev.Host), m.Inline); ok {
 				at = to
 			}
 		}

@@ -39,6 +39,8 @@ type address struct {
 // attempt is a connection from one of its sides.
 type attempt struct {
 	event uint32
+	enter int64    // ns
+	exit  int64
 	sock  openFile // the connected socket
 	at    address  // the listening one's
 	peer  address  // the other side's own, if known
@@ -120,7 +122,7 @@ func (b *Builder) socket(i int, ev *event.Event) {
 	if f == nil || f.Open == 0 || !ev.OK() && ev.Errno != eINPROGRESS {
 		return
 	}
-	if _, named := parseName(f.Path, ev.Host); named {
+	if _, named := parseName(f.Path, b.machine(ev.Host)); named {
 		return // and so the name pairs it
 	}
 	k := openFile{ev.Host, f.Open}
@@ -131,7 +133,7 @@ func (b *Builder) socket(i int, ev *event.Event) {
 	}
 	argument := func(arg int) (address, bool) {
 		if m := ev.BufArg(arg); m != nil {
-			return parseAddress(ev.Host, m.Inline)
+			return parseAddress(b.machine(ev.Host), m.Inline)
 		}
 		return address{}, false
 	}
@@ -148,21 +150,21 @@ func (b *Builder) socket(i int, ev *event.Event) {
 			return
 		}
 		if s.peer = a; s.kind != sockDgram {
-			b.sockets.connects = append(b.sockets.connects, attempt{event: uint32(i), sock: k, at: a})
-			b.halves(k, s.kind)
+			b.sockets.connects = append(b.sockets.connects, attempt{event: uint32(i), enter: ev.Enter, exit: ev.Exit, sock: k, at: a})
+			b.halves(k, s.kind, "to "+a.text(), "from "+a.text())
 		}
 	case event.OpAccept, event.OpAccept4:
 		if made == nil || made.Open == 0 {
 			return
 		}
-		if _, named := parseName(made.Path, ev.Host); named {
+		if _, named := parseName(made.Path, b.machine(ev.Host)); named {
 			return
 		}
 		c := openFile{ev.Host, made.Open}
 		peer, _ := argument(1)
 		b.sockets.known[c] = &socket{kind: s.kind, local: s.local, peer: peer}
-		b.sockets.accepts = append(b.sockets.accepts, attempt{event: uint32(i), sock: c, at: s.local, peer: peer})
-		b.halves(c, s.kind)
+		b.sockets.accepts = append(b.sockets.accepts, attempt{event: uint32(i), enter: ev.Enter, exit: ev.Exit, sock: c, at: s.local, peer: peer})
+		b.halves(c, s.kind, "from "+s.local.text(), "to "+s.local.text())
 	case event.OpSendto, event.OpRecvfrom, event.OpSendmsg, event.OpRecvmsg:
 		if s.kind == sockDgram {
 			b.packet(i, ev, s)
@@ -171,11 +173,11 @@ func (b *Builder) socket(i int, ev *event.Event) {
 }
 
 // halves makes the two directions of a socket whose other side is not known yet.
-func (b *Builder) halves(k openFile, kind uint8) {
-	for _, write := range []bool{false, true} {
+func (b *Builder) halves(k openFile, kind uint8, writes, reads string) {
+	for write, name := range map[bool]string{true: writes, false: reads} {
 		e := end{k.host, k.open, write}
 		if b.streams[e] == nil {
-			b.streams[e] = b.stream(k.host, kind > sockStream)
+			b.streams[e] = b.stream(k.host, kind > sockStream, name)
 		}
 	}
 }
@@ -213,17 +215,36 @@ func (b *Builder) pairSockets() {
 		if len(q) == 0 {
 			continue // of another host, or nobody accepted it
 		}
-		if own := b.sockets.known[c.sock].local; own.name != "" {
-			near := q[:min(len(q), maxBacklog)]
-			if n := slices.IndexFunc(near, func(a attempt) bool { return a.peer == own }); n > 0 {
-				found := q[n]
-				copy(q[1:], q[:n])
-				q[0] = found
-			}
+		n := b.accepted(&c, q[:min(len(q), maxBacklog)])
+		if n < 0 {
+			continue
 		}
+		found := q[n]
+		copy(q[1:], q[:n])
+		q[0] = found
 		b.join(&c, &q[0])
 		queues[at] = q[1:]
 	}
+}
+
+// accepted returns which of the accepts at an address took a connection: the one that was
+// told its address, or else the first that may have. It is -1 if none did.
+func (b *Builder) accepted(c *attempt, queue []attempt) int {
+	own := b.sockets.known[c.sock].local
+	first := -1
+	for i := range queue {
+		a := &queue[i]
+		if b.machine(a.sock.host) == b.machine(c.sock.host) && a.exit < c.enter {
+			continue // by one clock: it was another's
+		}
+		switch {
+		case own.name != "" && a.peer == own:
+			return i
+		case first < 0 && (own.name == "" || a.peer.name == "" || own.unspecified()):
+			first = i
+		}
+	}
+	return first
 }
 
 // join makes one connection of two sides.

@@ -17,6 +17,8 @@ type stream struct {
 	messages bool
 	broken   bool // what comes now is at an unknown position
 	begun    bool // its beginning is in the trace
+	logged   bool // or counts as that: a log has all
+	name     string
 	writes   []move
 	reads    []move
 }
@@ -41,8 +43,8 @@ type channel struct {
 }
 
 // stream makes a stream.
-func (b *Builder) stream(host uint32, messages bool) *stream {
-	s := &stream{from: host, to: host, messages: messages, begun: true}
+func (b *Builder) stream(host uint32, messages bool, name string) *stream {
+	s := &stream{from: host, to: host, messages: messages, begun: true, name: name}
 	b.all = append(b.all, s)
 	return s
 }
@@ -71,12 +73,12 @@ func (b *Builder) pair(ev *event.Event) {
 	}
 	if ev.Op == event.OpSocketpair {
 		messages := ev.Args[1]&sockType != sockStream
-		there, back := b.stream(ev.Host, messages), b.stream(ev.Host, messages)
+		there, back := b.stream(ev.Host, messages, "socketpair"), b.stream(ev.Host, messages, "socketpair")
 		b.streams[end{ev.Host, ends[0], true}], b.streams[end{ev.Host, ends[1], false}] = there, there
 		b.streams[end{ev.Host, ends[1], true}], b.streams[end{ev.Host, ends[0], false}] = back, back
 		return
 	}
-	s := b.stream(ev.Host, ev.Op == event.OpPipe2 && ev.Args[1]&oDirect != 0)
+	s := b.stream(ev.Host, ev.Op == event.OpPipe2 && ev.Args[1]&oDirect != 0, "pipe")
 	b.streams[end{ev.Host, ends[0], false}], b.streams[end{ev.Host, ends[1], true}] = s, s
 }
 
@@ -86,7 +88,7 @@ func (b *Builder) connection(ev *event.Event) {
 	if f == nil || !ev.OK() {
 		return
 	}
-	c, ok := parseName(f.Path, ev.Host)
+	c, ok := parseName(f.Path, b.machine(ev.Host))
 	if !ok {
 		return
 	}
@@ -96,7 +98,7 @@ func (b *Builder) connection(ev *event.Event) {
 		// What the other side did may have been added before, but not what this one did:
 		// that was another connection, for addresses can be used again.
 		if s == nil || s.begun || s.from == ev.Host && len(s.writes) > 0 || s.to == ev.Host && len(s.reads) > 0 {
-			s = b.stream(ev.Host, messages)
+			s = b.stream(ev.Host, messages, way.text())
 			b.byName[way] = s
 		}
 		s.begun = true
@@ -112,7 +114,7 @@ func (b *Builder) named(i int, ev *event.Event) {
 	}
 	switch ev.Op {
 	case event.OpConnect:
-		if c, ok := parseName(f.Path, ev.Host); ok {
+		if c, ok := parseName(f.Path, b.machine(ev.Host)); ok {
 			b.made = append(b.made, attempt{event: uint32(i), at: address{c.host, c.from + ">" + c.to}})
 		}
 	case event.OpAccept, event.OpAccept4:
@@ -122,7 +124,7 @@ func (b *Builder) named(i int, ev *event.Event) {
 			return
 		}
 		if peer := addressText(m.Inline); peer != "" {
-			c, _ := parseName(protocol+":["+peer+"->"+local+"]", ev.Host)
+			c, _ := parseName(protocol+":["+peer+"->"+local+"]", b.machine(ev.Host))
 			b.taken = append(b.taken, attempt{event: uint32(i), at: address{c.host, c.from + ">" + c.to}})
 		}
 	}
@@ -205,6 +207,9 @@ func parseName(name string, host uint32) (c channel, ok bool) {
 	return c, true
 }
 
+// text writes the two ends.
+func (c channel) text() string { return c.from + "->" + c.to }
+
 func (c channel) reverse() channel { return channel{c.protocol, c.to, c.from, c.host} }
 
 // of returns the stream that a file is an end of, nil if it is none that is known.
@@ -217,7 +222,7 @@ func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
 	if f.Mode&sIFMT == sIFIFO && strings.HasPrefix(f.Path, "/") {
 		return b.fifo(ev.Host, f)
 	}
-	c, ok := parseName(f.Path, ev.Host)
+	c, ok := parseName(f.Path, b.machine(ev.Host))
 	if !ok {
 		return nil
 	}
@@ -225,7 +230,7 @@ func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
 		c = c.reverse()
 	}
 	if s = b.byName[c]; s == nil {
-		s = b.stream(ev.Host, c.protocol != "TCP")
+		s = b.stream(ev.Host, c.protocol != "TCP", c.text())
 		s.begun = false
 		b.byName[c] = s
 	}
@@ -254,10 +259,10 @@ const (
 // fifo returns the stream of a pipe with a name, which holds nothing before it is first
 // opened.
 func (b *Builder) fifo(host uint32, f *event.File) *stream {
-	k := fifo{host, f.Dev, f.Ino}
+	k := fifo{b.machine(host), f.Dev, f.Ino}
 	s := b.fifos[k]
 	if s == nil {
-		s = b.stream(host, false)
+		s = b.stream(host, false, f.Path)
 		b.fifos[k] = s
 	}
 	return s
@@ -318,12 +323,12 @@ type group struct {
 func groups(list []move) (all []group) {
 	slices.SortStableFunc(list, func(a, b move) int { return cmp.Compare(a.enter, b.enter) })
 	var until, at int64
-	for _, m := range list {
+	for i, m := range list {
 		if len(all) == 0 || m.enter >= until {
-			all = append(all, group{from: at, to: at})
+			all = append(all, group{moves: list[i:i], from: at, to: at})
 		}
 		g := &all[len(all)-1]
-		g.moves = append(g.moves, m)
+		g.moves = g.moves[:len(g.moves)+1]
 		until = max(until, m.exit)
 		at += m.n
 		g.to = at

@@ -20,7 +20,8 @@ import (
 type Origins struct {
 	o      OriginOptions
 	mask   uint64
-	places map[uint64][]place
+	heads  map[uint64]uint32 // by hash of a piece: its last place, plus 1
+	places []place
 	bytes  func(id uint32) []byte
 	seen   map[diagonal]int // for Find: up to where a content was matched
 	lost   uint64
@@ -29,7 +30,7 @@ type Origins struct {
 // OriginOptions for NewOrigins. Zero values are the defaults.
 type OriginOptions struct {
 	// Piece is the mean length of pieces, in bytes: a power of two from 32 to 64 Ki. 0 is
-	// 128. An index has about 24 bytes for each.
+	// 128. An index has about 40 bytes for each.
 	Piece int
 	// MinMatch is the shortest match that is reported, in bytes. 0 is 32.
 	MinMatch int
@@ -39,9 +40,10 @@ type OriginOptions struct {
 }
 
 type place struct {
-	id  uint32
-	off uint32
-	len uint32
+	id   uint32
+	off  uint32
+	len  uint32
+	next uint32 // place of the same piece before it, plus 1
 }
 
 // Match is a run of bytes of a content that stands in another, which is as long as can be.
@@ -55,7 +57,7 @@ type Match struct {
 // NewOrigins returns an empty index. bytes returns a content that was added: the same for as
 // long as the index is used.
 func NewOrigins(o *OriginOptions, contents func(id uint32) []byte) (*Origins, error) {
-	x := &Origins{bytes: contents, places: map[uint64][]place{}, seen: map[diagonal]int{}}
+	x := &Origins{bytes: contents, heads: map[uint64]uint32{}, seen: map[diagonal]int{}}
 	if o != nil {
 		x.o = *o
 	}
@@ -131,11 +133,16 @@ func (x *Origins) Add(id uint32) {
 	content = content[:min(len(content), 1<<32-1)]
 	x.pieces(content, func(from, to int) {
 		key := hashPiece(content[from:to])
-		if len(x.places[key]) >= x.o.MaxPlaces {
-			x.lost++
-			return
+		first := x.heads[key]
+		n := 0
+		for at := first; at != 0; at = x.places[at-1].next {
+			if n++; n >= x.o.MaxPlaces {
+				x.lost++
+				return
+			}
 		}
-		x.places[key] = append(x.places[key], place{id, uint32(from), uint32(to - from)})
+		x.places = append(x.places, place{id, uint32(from), uint32(to - from), first})
+		x.heads[key] = uint32(len(x.places))
 	})
 }
 
@@ -155,7 +162,8 @@ func (x *Origins) Find(dst []Match, content []byte) []Match {
 	at := len(dst)
 	clear(x.seen)
 	x.pieces(content, func(from, to int) {
-		for _, p := range x.places[hashPiece(content[from:to])] {
+		for at := x.heads[hashPiece(content[from:to])]; at != 0; at = x.places[at-1].next {
+			p := x.places[at-1]
 			d := diagonal{p.id, int(p.off) - from}
 			if x.seen[d] >= to {
 				continue

@@ -32,14 +32,25 @@ type Order struct {
 const maxEvents = math.MaxUint32 - 1
 
 // Load reads tapes and orders their events.
-func Load(tapes []*trace.Tape) (*Order, error) {
-	o := &Order{tapes: tapes, first: []int{0}}
+func Load(tapes []*trace.Tape) (*Order, error) { return order(tapes, causal.NewBuilder()) }
+
+// LoadStreams is Load, and keeps the streams: where in them each call was.
+func LoadStreams(tapes []*trace.Tape) (*Order, error) {
 	b := causal.NewBuilder()
+	b.KeepStreams()
+	return order(tapes, b)
+}
+
+func order(tapes []*trace.Tape, b *causal.Builder) (*Order, error) {
+	o := &Order{tapes: tapes, first: []int{0}}
 	logs := newLogs(b)
 	for _, t := range tapes {
 		base := uint32(len(o.hosts))
 		if err := o.addHosts(t); err != nil {
 			return nil, err
+		}
+		for h := base; h < uint32(len(o.hosts)); h++ {
+			b.Machine(h, o.Machine(h))
 		}
 		for ev, err := range t.Events() {
 			if err != nil {
@@ -83,6 +94,28 @@ func (o *Order) addHosts(t *trace.Tape) error {
 	}
 	return nil
 }
+
+// Machine returns the first host that is the same machine as a host, which was recorded
+// several times: one of the same name that had not been started anew.
+func (o *Order) Machine(host uint32) uint32 {
+	h := &o.hosts[host]
+	for i := range o.hosts[:host] {
+		if k := &o.hosts[i]; h.BootID != "" && k.BootID == h.BootID && k.Host == h.Host {
+			return uint32(i)
+		}
+	}
+	return host
+}
+
+// TakeStreams returns the streams that LoadStreams kept, once: the Order forgets them.
+func (o *Order) TakeStreams() []causal.Stream {
+	s := o.graph.Streams
+	o.graph.Streams = nil
+	return s
+}
+
+// Exit returns when an event ended, by the clock of its host, ns since 1970.
+func (o *Order) Exit(i int) int64 { return o.exit[i] }
 
 func (o *Order) add(ev *event.Event, b *causal.Builder, logs *logs) {
 	i := len(o.enter)

@@ -100,6 +100,12 @@ func (o *Order) bounds() [][]int64 {
 			}
 		}
 	}
+	for i := range n { // one machine has one clock, though it was set beside the wall's twice
+		if k := int(o.Machine(uint32(i))); k != i {
+			d := o.hosts[i].Wall(0) - o.hosts[k].Wall(0)
+			most[k][i], most[i][k] = d, -d
+		}
+	}
 	for i := range o.enter {
 		from, why := o.graph.Before(i)
 		to := o.graph.Lines[o.graph.Line[i]].Host

@@ -103,6 +103,17 @@ var rules = []rule{
 		why:   "the library's analyses: a tape, and nothing else",
 	},
 	{
+		of:    []string{"flow"},
+		only:  []string{"causal", "causal/happens", "event", "predicate", "similar", "trace", "internal/...", "pipe/..."},
+		never: []string{"std:os/...", "std:net/...", "cmd/...", "report/..."},
+		why:   "an analysis: tapes in, answers out; flow/show writes them",
+	},
+	{
+		of:    []string{"flow/show"},
+		never: []string{"std:os/...", "std:net/...", "cmd/...", "replay/...", "capture/...", "seal"},
+		why:   "it writes what flow found",
+	},
+	{
 		of:    []string{"report/..."},
 		only:  []string{"event", "history", "posix", "trace", "internal/...", "report/...", "report"},
 		never: []string{"std:os/...", "std:net/..."},
@@ -148,7 +159,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"bench/..."},
-		only: []string{"bench", "bench/accuracy", "trace", "report", "workload"},
+		only: []string{"bench", "bench/accuracy", "trace", "event", "report", "workload"},
 		why:  "measures the program from outside, and reads its tapes",
 	},
 	{

@@ -1,0 +1,117 @@
+package flow
+
+// Diff says where bytes that should be the same are not.
+type Diff struct {
+	Same, Differ int    // bytes
+	Zeros        int    // of Same, bytes that are 0
+	First        int    // offset of the first that differs, in what came later
+	FromFirst    int    // in what was before
+	Before       []byte // bytes around it, of what was before
+	After        []byte // and what came later
+	Context      int    // how many of these stand in front of the first
+}
+
+const (
+	contextBefore = 16
+	contextAfter  = 32
+)
+
+// compare lays content b under a, byte i of a on byte i+shift of b.
+func compare(a, b []byte, shift int64) (d Diff) {
+	from, to := max(0, -shift), min(int64(len(a)), int64(len(b))-shift)
+	if from >= to {
+		return d
+	}
+	x, y := a[from:to], b[from+shift:to+shift]
+	first := -1
+	for i := range x {
+		if x[i] != y[i] {
+			if d.Differ++; first < 0 {
+				first = i
+			}
+		} else if x[i] == 0 {
+			d.Zeros++
+		}
+	}
+	d.Same = len(x) - d.Differ
+	if first >= 0 {
+		d.First, d.FromFirst = int(from)+first, int(from+shift)+first
+		start := max(first-contextBefore, 0)
+		d.Context = first - start
+		end := min(first+contextAfter, len(x))
+		d.After, d.Before = append([]byte(nil), x[start:end]...), append([]byte(nil), y[start:end]...)
+	}
+	return d
+}
+
+// sight keeps the contents that were looked at last.
+type sight struct {
+	slots [64]struct {
+		class uint32
+		b     []byte
+	}
+	same map[[5]uint32]bool // comparisons that found no difference
+}
+
+const maxSight = 1 << 20 // bytes of a content that is kept
+
+// view returns the bytes of a class, nil if they are not known. They must not change.
+func (f *Flow) view(class uint32) []byte {
+	if class == 0 || f.contents.classes[class].hashed() {
+		return nil
+	}
+	s := &f.sight.slots[class%uint32(len(f.sight.slots))]
+	if s.class == class {
+		return s.b
+	}
+	b, err := f.contents.bytes(class)
+	if err != nil {
+		if f.damage == nil {
+			f.damage = err
+		}
+		return nil
+	}
+	if len(b) <= maxSight {
+		s.class, s.b = class, b
+	}
+	return b
+}
+
+// differs compares the parts of two moves' content that an edge says are the same. ok is
+// false if that is not known.
+func (f *Flow) differs(e *Edge) (d Diff, ok bool) {
+	to, from := &f.moves[e.To], &f.moves[e.From]
+	if to.class == 0 || from.class == 0 {
+		return d, false
+	}
+	if to.class == from.class && e.Off == e.FromOff {
+		return d, true
+	}
+	key := [5]uint32{to.class, from.class, uint32(e.Off), uint32(e.FromOff), uint32(e.Bytes)}
+	if f.sight.same[key] {
+		return d, true
+	}
+	a, b := f.view(to.class), f.view(from.class)
+	if int64(len(a)) < e.Off+e.Bytes || int64(len(b)) < e.FromOff+e.Bytes {
+		return d, false
+	}
+	d = compare(a[e.Off:e.Off+e.Bytes], b[e.FromOff:e.FromOff+e.Bytes], 0)
+	d.First, d.FromFirst = d.First+int(e.Off), d.FromFirst+int(e.FromOff)
+	if d.Differ == 0 && len(f.sight.same) < 1<<18 {
+		if f.sight.same == nil {
+			f.sight.same = map[[5]uint32]bool{}
+		}
+		f.sight.same[key] = true
+	}
+	return d, true
+}
+
+// check makes an edge tell how much of it is really the same.
+func (f *Flow) check(e *Edge) {
+	if e.Why != Sent && e.Why != Stored {
+		return
+	}
+	if d, ok := f.differs(e); ok && d.Differ > 0 {
+		e.Changed, e.Similarity = true, float64(d.Same)/float64(max(d.Same+d.Differ, 1))
+	}
+}

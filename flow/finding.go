@@ -1,0 +1,398 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Problem names a kind of finding. Names are words of the language of Expect.
+type Problem string
+
+// The kinds of findings.
+const (
+	Altered   Problem = "altered"    // received otherwise than it was sent
+	Corrupted Problem = "corrupted"  // read otherwise than it was written
+	Changed   Problem = "changed"    // given out by a process otherwise than it took it in
+	Differing Problem = "differing"  // a replica that is not like the others
+	Unmatched Problem = "unmatched"  // sent by a process that had it from nowhere
+	Rewritten Problem = "rewritten"  // written to files of one host more than once
+	SameOrder Problem = "same_order" // read again in the same order
+	Shuffled  Problem = "shuffled"   // read again in another order
+	Plaintext Problem = "plaintext"  // can be read where nothing should be
+)
+
+// Problems lists them, in the order of their weight: the first five are what went wrong,
+// the others what may be.
+var Problems = []Problem{Altered, Corrupted, Changed, Differing, Plaintext, Unmatched, Rewritten, Shuffled, SameOrder}
+
+// Wrong reports whether data is not what it should be.
+func (p Problem) Wrong() bool { return slices.Index(Problems, p) <= slices.Index(Problems, Plaintext) }
+
+// Finding is something that the data shows.
+type Finding struct {
+	Problem Problem
+	Text    string // a sentence without its full stop
+	Moves   []int  // that show it, the first ones
+	Count   int    // how many of its kind are taken together in it
+	Bytes   int64
+	Diff    *Diff // nil if no bytes are compared
+}
+
+// maxFindings limits the findings of a kind that are kept. All are counted.
+const maxFindings = 1000
+
+// Findings returns what the data shows, the heaviest first.
+func (f *Flow) Findings() []Finding { return f.found }
+
+// add notes a finding.
+func (f *Flow) add(x Finding) {
+	x.Count = max(x.Count, 1)
+	f.totals[string(x.Problem)] += int64(x.Count)
+	n := 0
+	for i := range f.found {
+		if f.found[i].Problem == x.Problem {
+			n++
+		}
+	}
+	if n < maxFindings {
+		f.found = append(f.found, x)
+	}
+}
+
+// finder goes through all moves, once.
+type finder struct {
+	f      *Flow
+	files  map[uint32]*extents
+	recent []([recentReads]uint32) // of each process: the last reads, plus 1
+	next   []uint8
+	got    []bool   // of each process: it has received something
+	first  []uint32 // of each class: the first move that wrote it to a file, plus 1
+	again  map[uint32]*tally
+	loose  map[uint32]*tally
+	plain  map[uint32]*tally
+	secret []bool // objects in which nothing may be read
+	passes map[passKey]*passes
+	units  int
+}
+
+const recentReads = 8
+
+// tally counts what is taken together in one finding.
+type tally struct {
+	count int
+	bytes int64
+	moves []int
+	why   string
+}
+
+func (t *tally) add(id int, n int64) {
+	t.count++
+	t.bytes += n
+	if len(t.moves) < 4 {
+		t.moves = append(t.moves, id)
+	}
+}
+
+// of returns the tally of a key.
+func tallyOf(m map[uint32]*tally, key uint32) *tally {
+	t := m[key]
+	if t == nil {
+		t = &tally{}
+		m[key] = t
+	}
+	return t
+}
+
+// find looks for findings.
+func (f *Flow) find(ctx context.Context) error {
+	f.totals = map[string]int64{}
+	w := &finder{
+		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)), next: make([]uint8, len(f.procs)), got: make([]bool, len(f.procs)),
+		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{}, plain: map[uint32]*tally{},
+		passes: map[passKey]*passes{},
+	}
+	w.markSecret()
+	for i := range f.moves {
+		if i&0xfff == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		w.see(i)
+		if f.damage != nil {
+			return f.damage
+		}
+	}
+	w.replicas()
+	w.orders()
+	w.report(w.again, Rewritten, func(o *Object, t *tally) string {
+		return fmt.Sprintf("%d writes to %s are of data that the host had written before, %d bytes", t.count, f.name(o), t.bytes)
+	})
+	w.report(w.loose, Unmatched, func(o *Object, t *tally) string {
+		return fmt.Sprintf("%d sends on %s, %d bytes, match nothing that the process had read or received", t.count, f.name(o), t.bytes)
+	})
+	w.report(w.plain, Plaintext, func(o *Object, t *tally) string {
+		return fmt.Sprintf("%d moves of %s, %d bytes, can be read: %s", t.count, f.name(o), t.bytes, t.why)
+	})
+	slices.SortStableFunc(f.found, func(a, b Finding) int {
+		return slices.Index(Problems, a.Problem) - slices.Index(Problems, b.Problem)
+	})
+	return f.damage
+}
+
+// report makes findings of tallies, the largest first.
+func (w *finder) report(m map[uint32]*tally, p Problem, text func(o *Object, t *tally) string) {
+	var keys []uint32
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b uint32) int {
+		if d := m[b].bytes - m[a].bytes; d != 0 {
+			return int(min(max(d, -1), 1))
+		}
+		return int(a) - int(b)
+	})
+	for _, k := range keys {
+		t := m[k]
+		w.f.add(Finding{Problem: p, Text: text(&w.f.objects[k], t), Moves: t.moves, Count: t.count, Bytes: t.bytes})
+	}
+}
+
+// name names an object, with its host if there are several.
+func (f *Flow) name(o *Object) string {
+	name := o.Name
+	if name == "" {
+		name = "a " + o.Kind.String() + " without a name"
+	}
+	return f.HostPrefix(o.Host) + name
+}
+
+// HostPrefix returns the name of a host and a colon, "" if there is one name only.
+func (f *Flow) HostPrefix(host uint32) string {
+	hosts := f.order.Hosts()
+	for i := range hosts {
+		if hosts[i].Host != hosts[0].Host && hosts[host].Host != "" {
+			return hosts[host].Host + ":"
+		}
+	}
+	return ""
+}
+
+// who names the process of a move.
+func (f *Flow) who(id int) string {
+	p := &f.procs[f.processOf(uint32(id))]
+	return fmt.Sprintf("%s%s[%d]", f.HostPrefix(p.Host), p.Comm, p.PID)
+}
+
+// see takes the next move.
+func (w *finder) see(i int) {
+	f := w.f
+	m := &f.moves[i]
+	o := &f.objects[m.object]
+	if m.at == reset {
+		if x := w.files[m.object]; x != nil {
+			x.cut(m.bytes())
+		}
+		return
+	}
+	if m.write() {
+		w.wrote(i, m, o)
+	} else {
+		w.read(i, m, o)
+	}
+	if w.secret[m.object] && m.class != 0 {
+		w.open(i, m)
+	}
+}
+
+// read takes a read: it is compared with what was written or sent there.
+func (w *finder) read(i int, m *move, o *Object) {
+	f := w.f
+	if m.class != 0 {
+		p := f.processOf(uint32(i))
+		w.recent[p][w.next[p]%recentReads] = uint32(i) + 1
+		w.next[p]++
+		w.got[p] = w.got[p] || o.Kind != File
+	}
+	switch o.Kind {
+	case Stream:
+		if !o.Known || m.class == 0 {
+			return
+		}
+		for _, e := range f.transported(i) {
+			if f.moves[e.From].class == m.class && e.Off == e.FromOff || f.loosely(e.From) || f.loosely(i) {
+				continue
+			}
+			if d, ok := f.differs(&e); ok && d.Differ > 0 {
+				f.add(Finding{Problem: Altered, Moves: []int{e.From, i}, Bytes: int64(d.Differ), Diff: &d,
+					Text: fmt.Sprintf("%s received %s otherwise than %s had sent it: %d of %d bytes differ", f.who(i), f.name(o), f.who(e.From), d.Differ, d.Same+d.Differ)})
+			}
+		}
+	case File:
+		if m.at < 0 {
+			return
+		}
+		w.pass(i, m, o)
+		x := w.files[m.object]
+		if x == nil || m.class == 0 {
+			return
+		}
+		x.each(m.at, m.end(), func(from, to int64, by uint32) {
+			v := &f.moves[by]
+			if v.class == m.class && v.at == m.at || f.order.Exit(int(v.event)) > f.order.Wall(int(m.event)) {
+				return
+			}
+			e := Edge{From: int(by), To: i, Why: Stored, Bytes: to - from, Of: m.bytes(), Off: from - m.at, FromOff: from - v.at}
+			d, ok := f.differs(&e)
+			if !ok || d.Differ == 0 || f.overwritten(uint32(i), from, to) {
+				return
+			}
+			f.add(Finding{Problem: Corrupted, Moves: []int{int(by), i}, Bytes: int64(d.Differ), Diff: &d,
+				Text: fmt.Sprintf("%s read %s at %d otherwise than %s had written it: %d of %d bytes differ", f.who(i), f.name(o), from+int64(d.First)-e.Off, f.who(int(by)), d.Differ, to-from)})
+		})
+	}
+}
+
+// loosely reports whether the place of a move in its stream is not certain, because
+// another call overlapped with it.
+func (f *Flow) loosely(i int) bool {
+	m := &f.moves[i]
+	list := f.byObject.of(m.object)
+	ends := &f.objects[m.object].ends
+	side := list[min(int(ends[0]), len(list)):]
+	if m.write() {
+		side = list[:min(int(ends[0]), len(list))]
+	}
+	at, ok := slices.BinarySearchFunc(side, m.at, func(k uint32, at int64) int { return int(min(max(f.moves[k].at-at, -1), 1)) })
+	if !ok {
+		return true
+	}
+	over := func(k int) bool {
+		if k < 0 || k >= len(side) || side[k] == uint32(i) {
+			return false
+		}
+		v := &f.moves[side[k]]
+		return f.order.Wall(int(v.event)) < f.order.Exit(int(m.event)) && f.order.Wall(int(m.event)) < f.order.Exit(int(v.event))
+	}
+	return over(at-1) || over(at+1)
+}
+
+// overwritten reports whether a later move wrote to a place of a file while move i read
+// there.
+func (f *Flow) overwritten(i uint32, from, to int64) bool {
+	m := &f.moves[i]
+	end := f.order.Exit(int(m.event))
+	probe := move{at: from, object: m.object, n: uint32(to - from)}
+	for _, k := range f.touching(&probe) {
+		v := &f.moves[k]
+		if k > i && v.write() && (v.at == reset || v.at < to && from < v.end()) && f.order.Wall(int(v.event)) <= end {
+			return true
+		}
+	}
+	return false
+}
+
+// wrote takes a write: it is compared with what its process had taken in.
+func (w *finder) wrote(i int, m *move, o *Object) {
+	f := w.f
+	if o.Kind == File && m.at >= 0 {
+		x := w.files[m.object]
+		if x == nil {
+			x = &extents{}
+			w.files[m.object] = x
+		}
+		x.put(m.at, m.end(), uint32(i))
+	}
+	if m.class == 0 {
+		return
+	}
+	if o.Kind == File && m.bytes() >= smallest {
+		switch first := w.first[m.class]; {
+		case first == 0:
+			w.first[m.class] = uint32(i) + 1
+		case f.order.Machine(f.objects[f.moves[first-1].object].Host) == f.order.Machine(o.Host):
+			t := tallyOf(w.again, m.object)
+			if t.count == 0 {
+				t.moves = append(t.moves, int(first-1))
+			}
+			t.add(i, m.bytes())
+		}
+	}
+	if i > 0 && f.moves[i-1].event == m.event && !f.moves[i-1].write() {
+		return // copied by one call
+	}
+	p := f.processOf(uint32(i))
+	if _, ok := f.lastRead(m.class, p, uint32(i)); ok {
+		return
+	}
+	if w.changed(i, m, p) {
+		return
+	}
+	if o.Kind != File && w.got[p] && len(f.processed(i)) == 0 {
+		tallyOf(w.loose, m.object).add(i, m.bytes())
+	}
+}
+
+// smallest is the least content that counts as data and not as a word of a protocol.
+const smallest = 64
+
+// changed looks for something that a process took in and gave out changed.
+func (w *finder) changed(i int, m *move, p uint32) bool {
+	f := w.f
+	best := change{}
+	take := func(from uint32, shift int64) {
+		v := &f.moves[from]
+		// What is read of files is there to be changed, and written again.
+		if f.objects[v.object].Kind == File && f.objects[m.object].Kind == File {
+			return
+		}
+		a, b := f.view(m.class), f.view(v.class)
+		if a == nil || b == nil {
+			return
+		}
+		d := compare(a, b, shift)
+		over := d.Same + d.Differ
+		told := float64(d.Same - d.Zeros) // bytes that tell something
+		if d.Differ == 0 || told < f.o.Threshold*(told+float64(d.Differ)) || float64(over) < f.o.Threshold*float64(min(len(a), len(b))) || d.Same < best.diff.Same || d.Same == best.diff.Same && from < best.from {
+			return
+		}
+		best = change{from, shift, d}
+	}
+	covered := spans{{0, m.bytes()}}
+	for _, l := range f.relation.of(m.class) {
+		from, ok := f.lastRead(l.b, p, uint32(i))
+		if !ok {
+			continue
+		}
+		if l.bytes > 0 {
+			covered = covered.without(int64(l.off), int64(l.off)+int64(l.bytes))
+			if f.moves[from].bytes() == int64(l.bytes) { // all of it is in here
+				continue
+			}
+		}
+		take(from, int64(l.from)-int64(l.off))
+	}
+	if len(covered) == 0 {
+		return false
+	}
+	if best.diff.Same == 0 && m.bytes() >= 8 && m.bytes() <= 4096 {
+		for _, r := range w.recent[p] {
+			if r != 0 && f.moves[r-1].bytes() == m.bytes() && f.contents.mayBeLike(m.class, f.moves[r-1].class) {
+				take(r-1, 0)
+			}
+		}
+	}
+	if best.diff.Same == 0 {
+		return false
+	}
+	f.changed[uint32(i)] = best
+	f.changedBy[best.from] = append(f.changedBy[best.from], uint32(i))
+	d := best.diff
+	from, to := &f.objects[f.moves[best.from].object], &f.objects[m.object]
+	verb := "wrote to"
+	if to.Kind != File {
+		verb = "sent on"
+	}
+	f.add(Finding{Problem: Changed, Moves: []int{int(best.from), i}, Bytes: int64(d.Differ), Diff: &d,
+		Text: fmt.Sprintf("what %s %s %s is not quite what it had from %s: %d of %d bytes differ", f.who(i), verb, f.name(to), f.name(from), d.Differ, d.Same+d.Differ)})
+	return true
+}

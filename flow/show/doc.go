@@ -1,0 +1,7 @@
+// Package show writes what package flow found: as text for people, as JSON, as a graph
+// for Graphviz, and as a picture of its own.
+//
+//	flow.Flow, flow.Path ─▶ Text · JSON · Dot · SVG
+//
+// It computes nothing, and knows no command.
+package show
