@@ -31,6 +31,7 @@ const (
 	FrameHead    FrameKind = 1 // Head as JSON, padded with spaces: the first frame
 	FrameRecords FrameKind = 2 // records
 	FrameEnd     FrameKind = 3 // End as JSON, padded with spaces: the recording ended in order
+	FrameFilter  FrameKind = 4 // FilterChange as JSON, padded with spaces
 )
 
 // Frame is a frame's header. Length and checksums are filled by the writer.

@@ -51,7 +51,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"predicate"},
-		only: []string{"event", "predicate/..."},
+		only: []string{"event", "predicate/...", "internal/spell"},
 		why:  "a language over events",
 	},
 	{
