@@ -89,6 +89,9 @@ type Options struct {
 	// Started, if set, is called with the command's process id once it runs; with 0
 	// when processes that run already are followed.
 	Started func(pid int)
+	// Control, if set, is called before Started with what changes the recording while it
+	// goes on. A back end that cannot be changed does not call it.
+	Control func(Control)
 	// Note, if set, is called with a line about something that the user should know
 	// while the recording goes on.
 	Note func(line string)
@@ -98,6 +101,14 @@ type Options struct {
 // ended by the recorder's own signals, and ends by itself with the last process of
 // PIDs or with Cgroup.
 func (o *Options) Running() bool { return len(o.PIDs) > 0 || o.Cgroup != "" || o.All }
+
+// Control changes a recording that is under way. It may be used from any goroutine until
+// Run returns; then it does nothing.
+type Control interface {
+	// Open makes the recording have all calls that are made when it returns and after,
+	// whatever Options.Screen refuses.
+	Open() error
+}
 
 // Result is what came of a recording.
 type Result struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"iotape/event"
+	"iotape/trace"
 )
 
 // Content is the policy for the bytes that calls move: what programs read (from
@@ -120,6 +121,57 @@ func (k Keep) Bytes() uint32 {
 		return 0
 	}
 	return math.MaxUint32
+}
+
+// Covers reports whether what a policy wants can be made of what this one keeps.
+func (c Content) Covers(want Content) bool { return c.Read.covers(want.Read) && c.Write.covers(want.Write) }
+
+func (k Keep) covers(want Keep) bool {
+	switch k.Rule {
+	case KeepFull:
+		return true
+	case KeepHead:
+		return want.Rule == KeepHead && want.Head <= k.Head || want.Rule == KeepNone
+	}
+	return want.Rule == k.Rule || want.Rule == KeepNone
+}
+
+// Union returns the policy that keeps least of those that cover both.
+func (c Content) Union(d Content) Content { return Content{c.Read.union(d.Read), c.Write.union(d.Write)} }
+
+func (k Keep) union(l Keep) Keep {
+	switch {
+	case k.covers(l):
+		return k
+	case l.covers(k):
+		return l
+	}
+	return Keep{}
+}
+
+// Trim appends the pieces of a call's record, or of a data record, as far as the policy
+// keeps them. Bytes that are to be hashed are all kept.
+func (c Content) Trim(to []trace.Piece, s *event.Spec, pieces []trace.Piece) []trace.Piece {
+	const noContent = trace.PieceMissing | trace.PieceOmitted | trace.PieceShape
+	for _, p := range pieces {
+		k := c.Of(s, int(p.Arg))
+		if k.Rule == KeepFull || k.Rule == KeepHash || p.Flags&noContent != 0 {
+			to = append(to, p)
+			continue
+		}
+		keep := uint32(0)
+		if most := uint64(k.Bytes()); p.Off < most && p.Flags&trace.PieceHash == 0 {
+			keep = uint32(min(uint64(p.Len), most-p.Off))
+		}
+		if keep > 0 {
+			to = append(to, trace.Piece{Arg: p.Arg, Flags: p.Flags, Len: keep, Off: p.Off, Data: p.Data[:keep]})
+		}
+		if keep < p.Len {
+			flags := p.Flags&^trace.PieceHash | trace.PieceOmitted
+			to = append(to, trace.Piece{Arg: p.Arg, Flags: flags, Len: p.Len - keep, Off: p.Off + uint64(keep)})
+		}
+	}
+	return to
 }
 
 // Hashes reports whether some content is hashed.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"iotape/internal/rundir"
 )
 
 // Info says what a running flight recorder is.
@@ -55,7 +55,7 @@ type Control struct {
 // Listen makes this process's socket. info and dump are called when they are asked
 // for, dump perhaps more than once at a time; it returns the dump's path.
 func Listen(info func() Info, dump func() (string, error)) (*Control, error) {
-	dir, err := runtimeDir()
+	dir, err := rundir.Make()
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ type Remote struct {
 // Running returns the flight recorders of this user that run, by process.
 func Running(ctx context.Context) ([]*Remote, error) {
 	var all []*Remote
-	for _, dir := range runtimeDirs() {
+	for _, dir := range rundir.All() {
 		entries, err := os.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			continue
@@ -149,7 +149,7 @@ func Running(ctx context.Context) ([]*Remote, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for flight recorders: %w", err)
 		}
-		if check(dir) != nil {
+		if rundir.Check(dir) != nil {
 			continue // not ours: nobody else's word counts
 		}
 		for _, e := range entries {
@@ -210,47 +210,3 @@ func (r *Remote) ask(ctx context.Context, what string, limit time.Duration) (*an
 }
 
 const socketSuffix = ".sock"
-
-// runtimeDirs returns where sockets may be, the best place first: what the session
-// has for such files, the system's, and a directory of the user's own in that for
-// temporary files.
-func runtimeDirs() []string {
-	var dirs []string
-	if d := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(d) {
-		dirs = append(dirs, filepath.Join(d, "iotape"))
-	}
-	if os.Geteuid() == 0 {
-		dirs = append(dirs, "/run/iotape")
-	}
-	return append(dirs, filepath.Join(os.TempDir(), "iotape-"+strconv.Itoa(os.Geteuid())))
-}
-
-// runtimeDir makes the first directory that can be made.
-func runtimeDir() (string, error) {
-	var first error
-	for _, dir := range runtimeDirs() {
-		err := os.Mkdir(dir, 0o700)
-		if err == nil || errors.Is(err, fs.ErrExist) {
-			err = check(dir)
-		}
-		if err == nil {
-			return dir, nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return "", fmt.Errorf("make a directory for iotape dump: %w", first)
-}
-
-// check refuses a directory that others can enter, or own.
-func check(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return &fs.PathError{Op: "lstat", Path: dir, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0 {
-		return fmt.Errorf("%s is not a directory of this user's alone", dir)
-	}
-	return nil
-}

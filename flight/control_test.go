@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"iotape/internal/rundir"
 )
 
 // running is Running, without what runs elsewhere on the machine.
@@ -83,14 +85,14 @@ func TestControlDirectoryOfOthers(t *testing.T) {
 	if err := os.Chmod(theirs, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := check(theirs); err == nil {
+	if err := rundir.Check(theirs); err == nil {
 		t.Error("a directory that all can write to is taken")
 	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
 	}
-	if err := check(link); err == nil {
+	if err := rundir.Check(link); err == nil {
 		t.Error("a symbolic link is taken")
 	}
 	l, err := net.Listen("unix", filepath.Join(theirs, "1.sock"))

@@ -3,6 +3,8 @@ package predicate
 import (
 	"fmt"
 	"strings"
+
+	"iotape/internal/spell"
 )
 
 // Error is what is wrong with a filter, and where.
@@ -59,47 +61,8 @@ func (e *Error) Shown() string {
 
 // suggest returns a hint with the name that is nearest to a misspelt one.
 func suggest(name string, names []string) string {
-	best, distance := "", 1+len(name)/3
-	if distance > 3 {
-		distance = 3
+	if near := spell.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
 	}
-	if len(name) > 40 {
-		return ""
-	}
-	for _, n := range names {
-		if d := edits(strings.ToLower(name), strings.ToLower(n), distance); d < distance || d == distance && best == "" {
-			best, distance = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %s?", best)
-}
-
-// edits returns how many letters have to be inserted, removed, replaced or swapped with
-// their neighbour to turn a into b; more than limit if they are more than that.
-func edits(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
-	}
-	last, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], last[j-2]+1)
-			}
-		}
-		last, row, next = row, next, last
-	}
-	return row[len(b)]
+	return ""
 }

@@ -22,15 +22,28 @@ func (x *Expr) String() string {
 	return b.String()
 }
 
-// And returns the filter that accepts what both accept. One may be nil.
+// And returns the filter that accepts what both accept. One may be nil, which accepts all.
 func And(a, b *Expr) *Expr {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
-	joined := &Expr{root: &logic{and: true, kids: []node{a.root, b.root}}}
+	return combine(a, b, true)
+}
+
+// Or returns the filter that accepts what one of them accepts. One may be nil, which accepts
+// all.
+func Or(a, b *Expr) *Expr {
+	if a == nil || b == nil {
+		return nil
+	}
+	return combine(a, b, false)
+}
+
+func combine(a, b *Expr, and bool) *Expr {
+	joined := &Expr{root: &logic{and: and, kids: []node{a.root, b.root}}}
 	text := joined.String()
 	x, err := Parse(text)
 	if err != nil {

@@ -110,6 +110,8 @@ type sealer struct {
 	tw        *trace.TapeWriter           // nil in a Follower
 	applied   func(*item, []event.OpenID) // takes events in a Follower, with the open files that each closed
 	watched   func(*event.Event) error    // takes events in a Watch
+	// refiltered is told in a Watch that the recording's filter changed.
+	refiltered func(*trace.Head) error
 	at        uint64                      // where the record at hand is
 	model     *posix.Model
 	stats     *Stats
@@ -188,6 +190,8 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 		end, err := trace.ReadEnd(payload)
 		s.stats.End = end
 		return err
+	case trace.FrameFilter:
+		return s.refilter(payload)
 	case trace.FrameRecords:
 	default:
 		return nil // of a newer version
@@ -208,6 +212,22 @@ func (s *sealer) frame(f *trace.Frame, payload []byte) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// refilter takes a change of the recording's filter.
+func (s *sealer) refilter(payload []byte) error {
+	if s.stats.Head == nil {
+		return fmt.Errorf("a filter before the head frame: %w", trace.ErrCorrupt)
+	}
+	c, err := trace.ReadFilterChange(payload)
+	if err != nil {
+		return err
+	}
+	s.stats.Head.ChangeFilter(c)
+	if s.refiltered != nil {
+		return s.refiltered(s.stats.Head)
 	}
 	return nil
 }
@@ -280,6 +300,10 @@ func (s *sealer) write(it *item) error {
 	}
 	s.sealed = max(s.sealed, it.key)
 	slices.SortStableFunc(ev.Bufs, byArgument)
+	if step := s.stats.Head.ResolutionNS; step > 1 { // their order is found
+		ev.Enter -= ev.Enter % step
+		ev.Exit -= ev.Exit % step
+	}
 	if ev.Op == event.OpMmapPread {
 		s.pages.see(ev, it.before)
 	}

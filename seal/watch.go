@@ -14,8 +14,8 @@ import (
 // then all that returned before has come, but for what a recorder was kept from writing.
 const watchIdle = 200 * time.Millisecond
 
-// Watch reads a stream as Seal does and makes no tape: it calls started with the head and
-// then seen with each event, resolved and in order, valid until it returns, and idle when
+// Watch reads a stream as Seal does and makes no tape: it calls started with the head, again
+// whenever the filter in it changes, and then seen with each event, resolved and in order, valid until it returns, and idle when
 // there are no more at the moment. Of buffers only the first 64 bytes are there. It ends
 // with the stream, or with what a function returned; a Read that waits then is left to
 // the caller, who closes what it reads from.
@@ -30,6 +30,12 @@ func Watch(ctx context.Context, in io.Reader, started func(*trace.Head) error, s
 			}
 		}
 		return seen(ev)
+	}
+	s.refiltered = func(h *trace.Head) error {
+		if first {
+			return nil
+		}
+		return started(h)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watched{s: s, ctx: ctx, idle: idle, frames: make(chan readFrame)}

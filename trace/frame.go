@@ -34,6 +34,7 @@ const (
 	// FrameCounters is a JSON object, padded with spaces: how many calls of each operation,
 	// by name, an agent counted and did not keep since the frame before.
 	FrameCounters FrameKind = 4
+	FrameFilter   FrameKind = 5 // FilterChange as JSON, padded with spaces
 )
 
 // Frame is a frame's header. Length and checksums are filled by the writer.

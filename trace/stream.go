@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 )
 
 // Head describes a recording: the payload of a stream's first frame.
@@ -33,6 +34,29 @@ type Head struct {
 	Ops     int   `json:"ops"` // size of the recorder's catalogue
 	// Window is set if the stream is only a part of a recording.
 	Window *Window `json:"window,omitempty"`
+	// ResolutionNS is what the times of events are rounded down to when they are sealed; 0
+	// is 1.
+	ResolutionNS int64 `json:"resolution_ns,omitempty"`
+}
+
+// FilterChange says that another filter holds for what is called from a time on.
+type FilterChange struct {
+	SinceNS int64  `json:"since_ns"` // monotonic
+	Filter  string `json:"filter"`   // "": all
+}
+
+// ChangeFilter makes of the head's filter the one of the whole recording: the old one until
+// the change, the new one since.
+func (h *Head) ChangeFilter(c *FilterChange) {
+	host := Host{Head: *h}
+	at := time.Unix(0, host.Wall(c.SinceNS)).UTC().Format(time.RFC3339Nano)
+	both := func(when, filter string) string {
+		if filter == "" {
+			return when
+		}
+		return when + " and (" + filter + ")"
+	}
+	h.Filter = both(fmt.Sprintf("time < %q", at), h.Filter) + " or " + both(fmt.Sprintf("time >= %q", at), c.Filter)
 }
 
 // Window says what a flight recorder kept.
@@ -92,6 +116,9 @@ func (sw *StreamWriter) WriteRecords(f Frame, payload []byte) error {
 	return sw.write(f, payload)
 }
 
+// ChangeFilter says that another filter holds from a time on.
+func (sw *StreamWriter) ChangeFilter(c *FilterChange) error { return sw.writeJSON(FrameFilter, c) }
+
 // Close writes the end frame. It does not close the underlying writer.
 func (sw *StreamWriter) Close(end *End) error { return sw.writeJSON(FrameEnd, end) }
 
@@ -149,19 +176,20 @@ func (s fileSink) WriteFrame(f *Frame, payload []byte) error {
 }
 
 // ReadHead decodes the payload of a head frame.
-func ReadHead(payload []byte) (*Head, error) {
-	var h Head
-	if err := json.Unmarshal(bytes.TrimRight(payload, " "), &h); err != nil {
-		return nil, fmt.Errorf("stream head: %w: %w", err, ErrCorrupt)
-	}
-	return &h, nil
-}
+func ReadHead(payload []byte) (*Head, error) { return readObject[Head](payload, "head") }
 
 // ReadEnd decodes the payload of an end frame.
-func ReadEnd(payload []byte) (*End, error) {
-	var e End
-	if err := json.Unmarshal(bytes.TrimRight(payload, " "), &e); err != nil {
-		return nil, fmt.Errorf("stream end: %w: %w", err, ErrCorrupt)
+func ReadEnd(payload []byte) (*End, error) { return readObject[End](payload, "end") }
+
+// ReadFilterChange decodes the payload of a filter frame.
+func ReadFilterChange(payload []byte) (*FilterChange, error) {
+	return readObject[FilterChange](payload, "filter")
+}
+
+func readObject[T any](payload []byte, what string) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal(bytes.TrimRight(payload, " "), v); err != nil {
+		return nil, fmt.Errorf("stream %s: %w: %w", what, err, ErrCorrupt)
 	}
-	return &e, nil
+	return v, nil
 }

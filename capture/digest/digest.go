@@ -141,7 +141,7 @@ func (w *Rewriter) rewrite(body []byte) bool {
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
 		switch {
-		case !w.hashed[op].has(p.Arg) || p.Flags&(trace.PieceShape|trace.PieceOmitted) != 0:
+		case !w.hashed[op].has(p.Arg) || p.Flags&(trace.PieceShape|trace.PieceOmitted|trace.PieceHash) != 0: // PieceHash: by another Rewriter
 			w.pieces = append(w.pieces, *p)
 		case c != nil: // else its call was lost
 			w.add(c, p)

@@ -2,6 +2,11 @@ package ebpf
 
 import (
 	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"iotape/capture"
 	"iotape/event"
@@ -82,4 +87,46 @@ func screenRow(o *capture.Options, op event.Op, flags uint16) uint16 {
 		return rowSteps + uint16(entry)
 	}
 	return rowLet
+}
+
+// opener lets a recording have all calls again that its filter leaves out.
+type opener struct {
+	mu sync.Mutex
+	p  *programs // nil: the recording has ended
+	c  *config
+}
+
+// Open implements capture.Control. A call that the hooks are at is waited for: they run
+// where the kernel's read-copy-update protects them (membarrier(2)).
+func (w *opener) Open() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.p == nil || w.c.options.Screen == nil {
+		return nil
+	}
+	arch, _ := nativeArch()
+	for nr, r := range rows(arch, w.c.content) {
+		if nr < compatRow {
+			r.Screen, r.Opens = rowLet, opensBy(event.Op(r.Op))
+		}
+		if err := w.p.Table.Put(uint32(nr), r); err != nil {
+			return fmt.Errorf("record all calls: %w", err)
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
+		time.Sleep(openWithin) // a kernel with nohz_full CPUs has no such barrier
+	}
+	return nil
+}
+
+// membarrierGlobal is MEMBARRIER_CMD_GLOBAL (linux/membarrier.h).
+const membarrierGlobal = 1
+
+// openWithin is far longer than a hook runs.
+const openWithin = 100 * time.Millisecond
+
+func (w *opener) end() {
+	w.mu.Lock()
+	w.p = nil
+	w.mu.Unlock()
 }

@@ -68,6 +68,11 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 	f := &follower{p: p, d: d, o: o, c: &c, over: make(chan struct{})}
 	defer f.dismiss()
 	defer close(f.over)
+	if o.Control != nil {
+		w := &opener{p: p, c: &c}
+		defer w.end()
+		o.Control(w)
+	}
 	cmd := &ptracer.Command{Leaving: f.leaving}
 	if o.Running() {
 		cmd.Attach, cmd.Idle = f.attach, f.idle

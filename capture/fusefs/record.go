@@ -244,19 +244,7 @@ func (r *recorder) wanted(t *tracing, rec *trace.Record) []trace.Piece {
 	if t.Content == (capture.Content{}) {
 		return rec.Pieces
 	}
-	spec := event.Lookup(event.Op(rec.Op))
-	r.pieces = r.pieces[:0]
-	for _, p := range rec.Pieces {
-		keep := t.Content.Of(spec, int(p.Arg)).Bytes()
-		if p.Len <= keep {
-			r.pieces = append(r.pieces, p)
-			continue
-		}
-		if keep > 0 {
-			r.pieces = append(r.pieces, trace.Piece{Arg: p.Arg, Flags: p.Flags, Len: keep, Off: p.Off, Data: p.Data[:keep]})
-		}
-		r.pieces = append(r.pieces, trace.Piece{Arg: p.Arg, Flags: p.Flags | trace.PieceOmitted, Len: p.Len - keep, Off: p.Off + uint64(keep)})
-	}
+	r.pieces = t.Content.Trim(r.pieces[:0], event.Lookup(event.Op(rec.Op)), rec.Pieces)
 	return r.pieces
 }
 

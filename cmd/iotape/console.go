@@ -102,7 +102,7 @@ func (c *console) finish(cmd *cobra.Command, err error) int {
 		return exitOK
 	}
 	status := exitFailed
-	if cmd.Name() == "record" {
+	if cmd.Name() == "record" || cmd.Name() == "run" {
 		status = exitRecord
 	}
 	var s *statusError
@@ -168,7 +168,9 @@ func hintFor(cmd *cobra.Command, err error) string {
 // openTape opens the tape that an argument names, or what can be made one for the
 // moment.
 func openTape(ctx context.Context, path string) (*trace.Tape, error) {
+	file := false
 	if st, err := os.Stat(path); err == nil && !st.IsDir() {
+		file = true
 		// With a reader that goes away, head(1) say, writing is to fail instead of
 		// killing: the moment's tape has to be removed.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -179,6 +181,9 @@ func openTape(ctx context.Context, path string) (*trace.Tape, error) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if file && t.Host(0).Filter != "" {
+		return pickedStream(ctx, t)
 	}
 	return t, nil
 }

@@ -75,12 +75,17 @@ func parseFilter(text string) (*predicate.Expr, error) {
 
 // readFilter reads a file with a filter.
 func readFilter(name string) (string, error) {
+	return readLimited(name, predicate.MaxSource)
+}
+
+// readLimited reads a file, and of one that is longer than most bytes that and one more.
+func readLimited(name string, most int64) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, predicate.MaxSource+1))
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}

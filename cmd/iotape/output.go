@@ -154,6 +154,17 @@ func (o *output) close() error {
 	return o.pw.Close()
 }
 
+// end ends a stream, in order if its writer failed. It returns that failure, and whether
+// there is no end.
+func (o *output) end(sw *trace.StreamWriter, end *trace.End) (writeErr, err error) {
+	if writeErr = errors.Join(sw.Close(end), o.close()); writeErr != nil {
+		if err = o.mend(end); err != nil {
+			err = fmt.Errorf("end the recording: %w", err)
+		}
+	}
+	return writeErr, err
+}
+
 // mend ends a stream in order whose writer failed. One that was piped stays as it is:
 // who writes cannot read it. It is known to be cut off.
 func (o *output) mend(end *trace.End) error {

@@ -17,10 +17,15 @@ import (
 
 // recordFilter compiles the filter of a recording that is to be made.
 func recordFilter(c *console, x *predicate.Expr) (*predicate.Graph, error) {
+	return compileFilter(c, x, hostOptions())
+}
+
+// hostOptions says what filters can know of a recording that begins here and now.
+func hostOptions() *predicate.Options {
 	host, _ := os.Hostname()
 	arch, _ := event.ParseArch(runtime.GOARCH)
 	clock, wall := capture.Clocks()
-	return compileFilter(c, x, &predicate.Options{Hosts: []predicate.Host{{Name: host, Arch: arch, WallNS: wall - clock}}, StartNS: wall})
+	return &predicate.Options{Hosts: []predicate.Host{{Name: host, Arch: arch, WallNS: wall - clock}}, StartNS: wall}
 }
 
 // screenRecording leaves out of a recording what its filter never picks. What programs do
@@ -83,6 +88,21 @@ func (u *unfinished) pick(ctx context.Context, c *console, filter string) (dir s
 		c.say("left out: %s, which is not that of what the filter picks", name)
 	}
 	return dir, res, tw.Close(res.Manifest)
+}
+
+// pickedStream makes, for the moment, the tape of what the filter of a recording picks that
+// was opened as a stream. It closes that.
+func pickedStream(ctx context.Context, t *trace.Tape) (*trace.Tape, error) {
+	defer t.Close()
+	x, err := predicate.Parse(t.Host(0).Filter)
+	if err != nil {
+		return nil, fmt.Errorf("the recording's filter: %w", err)
+	}
+	g, err := predicate.Compile(x, tapeOptions(t))
+	if err != nil {
+		return nil, fmt.Errorf("the recording's filter: %w", err)
+	}
+	return slicedTape(ctx, t, g, "")
 }
 
 // errNothingFits is returned if a recording's filter picks nothing: there is no tape.

@@ -223,26 +223,36 @@ func commandStatus(res *capture.Result) error {
 
 // capturing records with the first back end that can, and ends the stream.
 func capturing(c *console, p *recordPlan, partial string) (*capture.Result, error) {
-	f, err := os.OpenFile(filepath.Join(partial, streamName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	guard, err := guardStream(partial)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if err := claim(f); err != nil {
-		return nil, err
-	}
-	guard, err := newSpaceGuard(f, filepath.Join(partial, holdName))
-	if err != nil {
-		return nil, err
-	}
+	defer guard.f.Close()
 	defer guard.release()
-	out := newOutput(p.pipe, guard)
+	f, out := guard.f, newOutput(p.pipe, guard)
 	return anyBackend(c, p, func(b *backend) (*capture.Result, error) { return capturingWith(b, p, out) }, func() error {
 		out.abort()
 		guard.written, guard.next, guard.err = 0, 0, nil
 		_, err := f.Seek(0, 0)
 		return errors.Join(err, f.Truncate(0))
 	})
+}
+
+// guardStream makes the stream of a recording in its directory.
+func guardStream(partial string) (*spaceGuard, error) {
+	f, err := os.OpenFile(filepath.Join(partial, streamName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	guard := (*spaceGuard)(nil)
+	if err = claim(f); err == nil {
+		guard, err = newSpaceGuard(f, filepath.Join(partial, holdName))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return guard, nil
 }
 
 // anyBackend records with the first back end that can. Before it tries another one it
@@ -292,17 +302,17 @@ func capturingWith(b *backend, p *recordPlan, out *output) (*capture.Result, err
 	if err != nil {
 		return nil, err
 	}
-	clock, wall := capture.Clocks()
-	end := &trace.End{Lost: res.Lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall}
-	if err := errors.Join(sw.Close(end), out.close()); err != nil {
-		if res.WriteErr == nil {
-			res.WriteErr = err
-		}
-		if err := out.mend(end); err != nil {
-			return res, fmt.Errorf("end the recording: %w", err)
-		}
+	writeErr, err := out.end(sw, endOf(res))
+	if res.WriteErr == nil {
+		res.WriteErr = writeErr
 	}
-	return res, nil
+	return res, err
+}
+
+// endOf describes the end of a recording.
+func endOf(res *capture.Result) *trace.End {
+	clock, wall := capture.Clocks()
+	return &trace.End{Lost: res.Lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall}
 }
 
 // head describes the recording.

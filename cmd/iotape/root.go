@@ -59,6 +59,8 @@ ordinary user with ptrace.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		newRecord(c),
+		newRun(c),
+		newTracers(c),
 		newMount(c),
 		newDump(c),
 		newSeal(c),

@@ -51,7 +51,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"predicate"},
-		only: []string{"event", "predicate/..."},
+		only: []string{"event", "predicate/...", "internal/spell"},
 		why:  "a language over events",
 	},
 	{
@@ -95,6 +95,22 @@ var rules = []rule{
 		of:    []string{"flight"},
 		never: []string{"capture/...", "replay/...", "store"},
 		why:   "it keeps frames and their state, whoever captured them",
+	},
+	{
+		of:    []string{"tracer"},
+		never: []string{"capture/ebpf", "capture/ptrace", "capture/fusefs", "pipe/...", "replay/...", "store", "cmd/..."},
+		why:   "records from whatever captured them to whoever takes them",
+	},
+	{
+		of:    []string{"tracer/config"},
+		only:  []string{"capture", "pipe/chain", "predicate", "tracer", "internal/spell"},
+		never: []string{"std:os/...", "std:net/..."},
+		why:   "a text and what it means, whatever the machine",
+	},
+	{
+		of:   []string{"tracer/control"},
+		only: []string{"internal/rundir"},
+		why:  "requests and answers: it does not know what tracers are",
 	},
 	{
 		of:    []string{"history"},
@@ -177,6 +193,7 @@ var owners = []struct {
 	{"other:github.com/duckdb/...", "store", "each program that links it grows by 60 MB"},
 	{"other:github.com/hanwen/go-fuse/...", "capture/fusefs bench/accuracy/slowfs", "there is one file system, and one of a chosen speed to measure on"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
+	{"other:github.com/pelletier/...", "tracer/config", "configurations are of tracers"},
 	{"cmd/...", "", "programs are not libraries"},
 	{"internal/testenv", "", "it is for tests"},
 }

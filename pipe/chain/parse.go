@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +71,9 @@ var words = map[string]func(s *Spec, arg string) error{
 		return nil
 	},
 }
+
+// Words returns the names of what a chain is made of, in order.
+func Words() []string { return slices.Sorted(maps.Keys(words)) }
 
 func (s *Spec) add(l pipe.Layer, err error) error {
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -158,6 +159,29 @@ func (p *params) done() error {
 type unclosed struct{ *os.File }
 
 func (unclosed) Close() error { return nil }
+
+// Numbered returns the name of a sink whose file has a number, for another stream that goes
+// to the same place: NAME-2, and file:NAME-2?…. Of other sinks it returns the name itself.
+func Numbered(name string, n int) string {
+	scheme, rest, _ := strings.Cut(name, ":")
+	if name == "-" || schemes[scheme] && scheme != "file" {
+		return name
+	}
+	prefix := ""
+	if scheme == "file" {
+		prefix, name = "file:", rest
+	}
+	path, query, has := strings.Cut(name, "?")
+	if prefix == "" {
+		path, query, has = name, "", false
+	}
+	ext := filepath.Ext(path)
+	path = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), n, ext)
+	if has {
+		path += "?" + query
+	}
+	return prefix + path
+}
 
 // Files returns the files that the sink of a name has made.
 func Files(name string) []string {

@@ -57,7 +57,7 @@ type builder struct {
 func (b *builder) line(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
-	case "head", "end":
+	case "head", "end", "filter":
 		return b.object(word, rest)
 	case "frame":
 		if err := b.closeFrame(); err != nil {
@@ -108,7 +108,10 @@ func (b *builder) line(line string) error {
 	return fmt.Errorf("%q is no record", word)
 }
 
-// object writes a head or an end frame.
+// objects are the frames whose payload is a JSON object, by their words.
+var objects = map[trace.FrameKind]string{trace.FrameHead: "head", trace.FrameEnd: "end", trace.FrameCounters: "counters", trace.FrameFilter: "filter"}
+
+// object writes one of these.
 func (b *builder) object(word, rest string) error {
 	if err := b.closeFrame(); err != nil {
 		return err
@@ -117,9 +120,10 @@ func (b *builder) object(word, rest string) error {
 	if at < 0 {
 		return fmt.Errorf("%s without a JSON object", word)
 	}
-	b.frame = trace.Frame{Kind: trace.FrameHead}
-	if word == "end" {
-		b.frame.Kind = trace.FrameEnd
+	for kind, name := range objects {
+		if name == word {
+			b.frame = trace.Frame{Kind: kind}
+		}
 	}
 	if err := assign(tokens(rest[:at]), frameFields, &b.frame, nil, nil); err != nil {
 		return err

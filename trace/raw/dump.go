@@ -53,11 +53,8 @@ func (d *dumper) frame(f *trace.Frame, payload []byte, first bool) error {
 	}
 	d.seq = f.Seq + 1
 	switch f.Kind {
-	case trace.FrameHead, trace.FrameEnd:
-		name := "head"
-		if f.Kind == trace.FrameEnd {
-			name = "end"
-		}
+	case trace.FrameHead, trace.FrameEnd, trace.FrameCounters, trace.FrameFilter:
+		name := objects[f.Kind]
 		if bytes.ContainsAny(payload, "\n\r") {
 			return fmt.Errorf("%s with a line break: %w", name, trace.ErrCorrupt)
 		}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"iotape/predicate"
+	"iotape/tracer/config"
+)
+
+func newRun(c *console) *cobra.Command {
+	var check, example bool
+	cmd := &cobra.Command{
+		Use:   "run CONFIG [-- COMMAND [ARG...]]",
+		Short: "Record with several tracers at once, as a configuration says",
+		Long: `Run reads a configuration in TOML (docs/tracers.md) and records with each of its
+tracers: what that one's filter picks, as much of it as it keeps, through its own layers,
+into a tape of its own or to where it says. Tracers of one target share one recording of
+it: a second one costs what it writes.
+
+What is recorded is a command, processes that run already, a control group, the whole
+machine, or a directory while it is mounted elsewhere; the same for all tracers, or for
+each. A COMMAND on the command line is the target of tracers that name none.
+
+With a command, run ends when that does, with its status. Otherwise it ends with the last
+target, on Ctrl-C, SIGTERM or SIGHUP. Then each tape is sealed.
+
+While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
+		Example: `  iotape run tracers.toml
+  iotape run writes.toml -- make -j8
+  iotape run --check tracers.toml
+  iotape run --example > tracers.toml`,
+		Annotations: exits(
+			"N    the command's own; 128+N if signal N ended it; 0 without a command",
+			"125  iotape itself failed, or the configuration is wrong; with --check 2",
+			"126  the command cannot be executed",
+			"127  the command was not found"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if example {
+				return c.print(func(w *bufio.Writer) error {
+					_, err := w.WriteString(config.Example)
+					return err
+				})
+			}
+			if len(args) == 0 {
+				return usageError{errors.New("name a configuration; --example prints one")}
+			}
+			var input *config.Input
+			if len(args) > 1 {
+				input = &config.Input{Command: args[1:]}
+			}
+			cfg, err := c.readConfig(args[0], input, check)
+			if err != nil {
+				return err
+			}
+			if check {
+				return c.print(func(w *bufio.Writer) error { return describe(w, cfg) })
+			}
+			return runTracers(cmd.Context(), c, cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	f.BoolVar(&check, "check", false, "check the configuration, say what it means, and record nothing")
+	f.BoolVar(&example, "example", false, "print a configuration with all keys, each explained")
+	return cmd
+}
+
+// readConfig reads and checks a configuration, and says what is odd about it.
+func (c *console) readConfig(name string, input *config.Input, check bool) (*config.Config, error) {
+	doc, err := readLimited(name, config.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := c.parseConfig(name, doc, input)
+	if err == nil {
+		err = checkTargets(cfg)
+	}
+	if err != nil {
+		return nil, c.sayErrors(err, check)
+	}
+	for _, w := range cfg.Warnings {
+		c.say("%v", w)
+	}
+	return cfg, nil
+}
+
+func (c *console) parseConfig(name, doc string, input *config.Input) (*config.Config, error) {
+	return config.Parse(name, []byte(doc), &config.Options{
+		Input: input,
+		Filter: func(text string) (*predicate.Graph, error) {
+			x, err := parseFilter(text)
+			if err != nil {
+				return nil, err
+			}
+			return predicate.Compile(x, hostOptions())
+		},
+		FilterFile: readFilter,
+		Aggregate:  parseAggregate,
+	})
+}
+
+// sayErrors says all that is wrong, each with its place, and returns the status.
+func (c *console) sayErrors(err error, check bool) error {
+	var list config.Errors
+	var one *config.Error
+	if !errors.As(err, &list) && errors.As(err, &one) {
+		list = config.Errors{one}
+	}
+	status := exitRecord
+	if check {
+		status = exitFailed
+	}
+	for _, e := range list {
+		c.say("%v", e)
+		c.showPlace(e)
+	}
+	if len(list) == 0 {
+		return err
+	}
+	return &statusError{Status: status}
+}
+
+// describe says what a configuration means.
+func describe(w *bufio.Writer, cfg *config.Config) error {
+	for _, group := range cfg.Groups() {
+		in := group[0].Input
+		fmt.Fprintf(w, "%s\n", inputText(in))
+		for _, t := range group {
+			filter := "all events"
+			if t.Filter != nil {
+				filter = t.Filter.Expr().String()
+			}
+			driver, to := "stream, content "+t.Verbosity.Content.String(), outputName(t)
+			if t.Aggregate != nil {
+				driver = "aggregate"
+			}
+			layers := ""
+			if p := t.Output.Pipe; p != nil {
+				var names []string
+				for _, l := range p.Layers {
+					names = append(names, l.Name())
+				}
+				layers = " through " + strings.Join(names, ", ")
+			}
+			waits := ""
+			if !t.Start {
+				waits = "; waits to be started"
+			}
+			fmt.Fprintf(w, "  %s: %s; %s%s to %s%s\n", t.Name, filter, driver, layers, to, waits)
+		}
+	}
+	return nil
+}
+
+func outputName(t *config.Tracer) string {
+	switch {
+	case t.Output.To != "":
+		return t.Output.To
+	case t.Output.Tape != "":
+		return t.Output.Tape
+	}
+	return t.Name + ".tape"
+}
+
+func inputText(in *config.Input) string {
+	switch {
+	case len(in.Command) > 0:
+		return "command " + strings.Join(in.Command, " ")
+	case len(in.PIDs) > 0:
+		return "process " + strings.Trim(fmt.Sprint(in.PIDs), "[]")
+	case in.Cgroup != "":
+		return "control group " + in.Cgroup
+	case in.Mount != nil:
+		return in.Mount.Lower + " mounted at " + in.Mount.At
+	}
+	return "the whole machine"
+}

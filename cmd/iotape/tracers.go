@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"iotape/report"
+	"iotape/tracer/config"
+	"iotape/tracer/control"
+)
+
+// tracersFlags are those of all commands about running tracers.
+type tracersFlags struct {
+	run  string
+	json bool
+}
+
+func newTracers(c *console) *cobra.Command {
+	var flags tracersFlags
+	cmd := &cobra.Command{
+		Use:   "tracers",
+		Short: "List, start, stop and change the tracers of iotape run while they run",
+		Long: `Tracers asks the iotape run of this user (--run NAME or --run PID, if there are
+several) over a socket that only root and this user may use.
+
+A tracer that is stopped has its tape at once. One that is started again, or added, knows
+what its target's processes had open then, and makes another tape, NAME-2.tape. A filter
+that is changed holds for every call that begins after that, and the old one for every
+call that began before: nothing is lost, and it is one tape.`,
+		Example: `  iotape tracers list
+  iotape tracers set writes --filter 'op = write and latency > 10ms'
+  iotape tracers stop writes
+  iotape tracers add more.toml`,
+	}
+	pf := cmd.PersistentFlags()
+	pf.StringVar(&flags.run, "run", "", "the iotape run with this `NAME` or process number")
+	pf.BoolVar(&flags.json, "json", false, "one JSON object")
+	one := func(use, short, long string, do func(ctx context.Context, r *control.Remote, name string) (string, error)) *cobra.Command {
+		verb, _, _ := strings.Cut(use, " ")
+		return &cobra.Command{
+			Use: use, Short: short, Long: long, Example: "  iotape tracers " + verb + " writes", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) { return do(cmd.Context(), r, args[0]) })
+			},
+		}
+	}
+	cmd.AddCommand(
+		newTracersList(c, &flags),
+		newTracersShow(c, &flags),
+		one("start NAME", "Start a tracer", "Start starts a tracer that waits or was stopped. What its target has open is known to it.",
+			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Start(ctx, name) }),
+		one("stop NAME", "End the recording of a tracer, and make its tape", "Stop ends the recording of a tracer and seals it. The target and the other tracers go on.",
+			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Stop(ctx, name) }),
+		newTracersAdd(c, &flags),
+		one("remove NAME", "Stop a tracer and forget it", "Remove stops a tracer, if it runs, seals its recording, and forgets the tracer.",
+			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Remove(ctx, name) }),
+		newTracersSet(c, &flags),
+	)
+	for _, sub := range cmd.Commands() {
+		finishCommand(sub)
+	}
+	return cmd
+}
+
+// remote returns the run that is meant.
+func (f *tracersFlags) remote(ctx context.Context) (*control.Remote, error) {
+	all, err := control.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []*control.Remote
+	var names []string
+	for _, r := range all {
+		names = append(names, fmt.Sprintf("%s (%d)", report.Printable(r.Name), r.PID))
+		if f.run == "" || f.run == r.Name || f.run == strconv.Itoa(r.PID) {
+			found = append(found, r)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, withHint(errors.New("no iotape run of this user is running"), "as root, those of root are found; sudo iotape tracers …")
+	case len(found) == 0:
+		return nil, fmt.Errorf("no iotape run is called %s; there are: %s", f.run, strings.Join(names, ", "))
+	case len(found) > 1:
+		return nil, withHint(fmt.Errorf("several are running: %s", strings.Join(names, ", ")), "choose one with --run")
+	}
+	return found[0], nil
+}
+
+// do asks for something, and says what came of it.
+func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Remote) (string, error)) error {
+	r, err := f.remote(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := ask(r)
+	if text == "" || err != nil && f.json {
+		return err
+	}
+	printErr := c.print(func(w *bufio.Writer) error {
+		if f.json {
+			return json.NewEncoder(w).Encode(control.Answer{Text: text})
+		}
+		for line := range strings.SplitSeq(text, "\n") {
+			fmt.Fprintln(w, oneLine(line))
+		}
+		return nil
+	})
+	return errors.Join(err, printErr)
+}
+
+func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the tracers that run", Args: cobra.NoArgs,
+		Long:    "List shows the tracers of every iotape run of this user: their states, what they record, what they have so far and have lost, and where it goes.",
+		Example: "  iotape tracers list\n  iotape tracers list --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := control.Running(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list := []control.Info{}
+			for _, r := range all {
+				if flags.run == "" || flags.run == r.Name || flags.run == strconv.Itoa(r.PID) {
+					list = append(list, r.Info)
+				}
+			}
+			return c.print(func(w *bufio.Writer) error {
+				if flags.json {
+					return writeJSON(w, list)
+				}
+				return listTracers(w, list)
+			})
+		},
+	}
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func listTracers(w io.Writer, list []control.Info) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RUN\tPID\tTRACER\tSTATE\tBYTES\tLOST\tOUTPUT\tFILTER")
+	for _, run := range list {
+		for i := range run.Tracers {
+			x := &run.Tracers[i]
+			filter := x.Filter
+			if filter == "" {
+				filter = "(all)"
+			}
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", report.Printable(run.Name), run.PID, report.Printable(x.Name), report.Printable(x.State),
+				report.Bytes(x.Bytes), x.Lost, report.Printable(x.Output), report.Printable(filter))
+		}
+	}
+	return t.Flush()
+}
+
+func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show all of one tracer", Args: cobra.ExactArgs(1),
+		Long:    "Show prints what a tracer records, how much of it, through which layers and where to, and what came of its last recording.",
+		Example: "  iotape tracers show writes\n  iotape tracers show writes --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := flags.remote(cmd.Context())
+			if err != nil {
+				return err
+			}
+			for i := range r.Tracers {
+				if x := &r.Tracers[i]; x.Name == args[0] {
+					return c.print(func(w *bufio.Writer) error {
+						if flags.json {
+							return writeJSON(w, x)
+						}
+						return showTracer(w, x)
+					})
+				}
+			}
+			return fmt.Errorf("there is no tracer %q", args[0])
+		},
+	}
+}
+
+func showTracer(w io.Writer, x *control.Tracer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(t, "%s\t%s\n", name, report.Printable(value))
+		}
+	}
+	row("tracer", x.Name)
+	row("state", x.State)
+	row("input", x.Input)
+	filter := x.Filter
+	if filter == "" {
+		filter = "(all)"
+	}
+	row("filter", filter)
+	row("driver", x.Driver)
+	row("content", x.Content)
+	row("omit", strings.Join(x.Omit, ", "))
+	row("resolution", x.Resolution)
+	row("layers", strings.Join(x.Layers, ", "))
+	row("output", x.Output)
+	row("recordings", strconv.Itoa(x.Recordings))
+	if !x.Since.IsZero() {
+		row("since", x.Since.Format("2006-01-02 15:04:05"))
+	}
+	row("records", report.Bytes(x.Bytes))
+	row("lost", strconv.FormatUint(x.Lost, 10))
+	row("error", x.Error)
+	row("last", x.Last)
+	return t.Flush()
+}
+
+func newTracersAdd(c *console, flags *tracersFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "add CONFIG", Short: "Add the tracers of a configuration", Args: cobra.ExactArgs(1),
+		Long: `Add adds the [[tracer]] tables of a file to a run, and starts them unless they say
+start = false. Without an input of their own they record what the run records; other
+targets than those that it has cannot be added, nor more content than it records.`,
+		Example: "  iotape tracers add more.toml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, err := readLimited(args[0], config.MaxBytes)
+			if err != nil {
+				return err
+			}
+			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) { return r.Add(cmd.Context(), doc) })
+		},
+	}
+}
+
+func newTracersSet(c *console, flags *tracersFlags) *cobra.Command {
+	var filter, content, tape, to, pipe string
+	var omit []string
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Change a tracer", Args: cobra.ExactArgs(1),
+		Long: `Set changes a tracer. --filter, --content and --omit change the recording that it is at.
+--tape, --to and --pipe begin a new one and end the old one, whose tape is made; what
+happens at that moment is in both.`,
+		Example: `  iotape tracers set writes --filter 'op = write and latency > 10ms'
+  iotape tracers set writes --filter ''              # all events
+  iotape tracers set writes --content hash --tape /srv/writes-2.tape`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var change control.Change
+			given := cmd.Flags().Changed
+			for flag, field := range map[string]struct {
+				to    **string
+				value *string
+			}{"filter": {&change.Filter, &filter}, "content": {&change.Content, &content}, "tape": {&change.Tape, &tape}, "to": {&change.To, &to}, "pipe": {&change.Pipe, &pipe}} {
+				if given(flag) {
+					*field.to = field.value
+				}
+			}
+			if given("omit") {
+				change.Omit = &omit
+			}
+			if change == (control.Change{}) {
+				return usageError{errors.New("nothing is to be changed: give --filter, --content, --omit, --tape, --to or --pipe")}
+			}
+			if filter != "" { // to show what is wrong where it was written
+				x, err := parseFilter(filter)
+				if err != nil {
+					return err
+				}
+				filter = x.String() // of one in another language, too
+			}
+			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) { return r.Set(cmd.Context(), args[0], &change) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&filter, "filter", "", "pick only events that fit `EXPR`; '' is all")
+	f.StringVar(&content, "content", "", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; not more than the run records")
+	f.StringSliceVar(&omit, "omit", nil, "leave out `GROUPS`: cpu, attributes, listings; '' is none")
+	f.StringVar(&tape, "tape", "", "write to the tape `TAPE` from now on")
+	f.StringVar(&to, "to", "", "write to `WHERE`, as iotape record --to does, from now on")
+	f.StringVar(&pipe, "pipe", "", "write through the layers of `CHAIN` from now on")
+	return cmd
+}

@@ -1,0 +1,365 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"iotape/internal/testenv"
+	"iotape/trace"
+)
+
+// runEnv is a directory with a configuration and an environment of its own, so that iotape
+// tracers finds no other run.
+func runEnv(t *testing.T) *env {
+	t.Helper()
+	e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
+	runtime, err := os.MkdirTemp("", "iotape-run-") // short enough for a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(runtime) })
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	t.Setenv("TMPDIR", e.dir)
+	return e
+}
+
+func (e *env) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(e.dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// churn reads, writes, makes and removes files in several processes and directories, until
+// there is a file stop; with an argument it goes round so often.
+const churn = `i=0
+while [ ! -e stop ] && [ $i != "$1" ]; do
+	i=$((i+1))
+	echo $i > f$((i%5)).txt
+	cat f$((i%5)).txt gone.txt > c.log 2>/dev/null
+	mkdir d && rmdir d
+	cp f$((i%5)).txt g.o
+	dd if=g.o of=h.o bs=1 count=2 seek=$((i%7)) conv=notrunc,fsync 2>/dev/null
+done
+exit 7
+`
+
+// someFilters are what tracers are asked for, with as many as one run can share.
+var someFilters = []string{
+	"op = write and ext = o",
+	"failed and not errno = ENOENT or op = fsync",
+	"class = namespace",
+	"op in {read, pread64} and count <= 4KiB and latency > 1us",
+	"path glob *.txt and class = data",
+	"comm = dd",
+}
+
+func tracerTables(filters []string) string {
+	var b strings.Builder
+	for i, f := range filters {
+		fmt.Fprintf(&b, "[[tracer]]\nname = \"t%d\"\nfilter = '%s'\n[tracer.output]\nindex = false\n", i, f)
+	}
+	return b.String()
+}
+
+// linesOf returns what print says of a tape, with times, line by line.
+func (e *env) linesOf(t *testing.T, tape string, args ...string) []string {
+	t.Helper()
+	out, _ := e.run(t, append(append([]string{e.iotape, "print", "--time", "unix"}, args...), tape)...)
+	return strings.Split(strings.TrimSpace(out), "\n")
+}
+
+// sameAsSlice slices a tape of everything by the filter that another tape was made with, and
+// compares the two.
+func (e *env) sameAsSlice(t *testing.T, full, tape string) {
+	t.Helper()
+	tp, err := trace.OpenTape(filepath.Join(e.dir, tape))
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter := tp.Host(0).Filter
+	tp.Close()
+	slice := "slice-" + tape
+	e.run(t, e.iotape, "slice", "--no-index", full, slice, "--filter", filter)
+	want, got := e.linesOf(t, slice), e.linesOf(t, tape)
+	if !slices.Equal(want, got) {
+		i := 0
+		for i < min(len(want), len(got)) && want[i] == got[i] {
+			i++
+		}
+		t.Errorf("%s (%s): %d events, and %d in the slice of everything; from event %d on:\n%.600s\n---\n%.600s", tape, filter, len(got), len(want), i,
+			strings.Join(got[i:], "\n"), strings.Join(want[i:], "\n"))
+	}
+	if len(got) < 3 {
+		t.Errorf("%s: only %d events", tape, len(got))
+	}
+}
+
+// TestRun records one workload with several tracers, each with a filter of its own, beside
+// one that records everything: each tape is the slice of that.
+func TestRun(t *testing.T) {
+	for _, backend := range []string{"ebpf", "ptrace"} {
+		t.Run(backend, func(t *testing.T) {
+			if backend == "ebpf" {
+				testenv.NeedRoot(t)
+				testenv.NeedBPF(t)
+			}
+			e := runEnv(t)
+			e.write(t, "churn.sh", churn)
+			e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh', '12']\n[capture]\nbackend = '"+backend+"'\n[[tracer]]\nname = 'full'\n"+tracerTables(someFilters))
+			_, stderr, err := e.try(t, e.iotape, "run", "a.toml")
+			if exitStatus(err) != 7 {
+				t.Fatalf("%v, the command's status is 7\n%s", err, stderr)
+			}
+			for i := range someFilters {
+				e.sameAsSlice(t, "full.tape", fmt.Sprintf("t%d.tape", i))
+			}
+		})
+	}
+}
+
+// TestRunScreened does the same without the one that records everything: what no filter
+// wants is not recorded. The slice is of a recording of another run of the workload.
+func TestRunScreened(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	e.try(t, e.iotape, "record", "--no-index", "-o", "full.tape", "--", "sh", "churn.sh", "6")
+	full, err := trace.OpenTape(filepath.Join(e.dir, "full.tape"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := int(full.Manifest().Counts.Events)
+	full.Close()
+	filters := []string{"op = write and ext = o", "op = fsync or op = mkdir"}
+	for _, control := range []bool{true, false} {
+		e.write(t, "a.toml", fmt.Sprintf("[input]\ncommand = ['sh', 'churn.sh', '6']\n[control]\nenabled = %v\n", control)+tracerTables(filters))
+		_, stderr, _ := e.try(t, e.iotape, "run", "a.toml")
+		recorded := regexp.MustCompile(`with them of ([0-9,]+) that were recorded`).FindStringSubmatch(stderr)
+		if recorded == nil {
+			t.Fatal(stderr)
+		}
+		if n, err := strconv.Atoi(strings.ReplaceAll(recorded[1], ",", "")); err != nil || n > all*9/10 {
+			t.Errorf("control %v: %d of %d events were recorded: nothing was left out", control, n, all)
+		}
+		for i, f := range filters {
+			tape, slice := fmt.Sprintf("t%d.tape", i), fmt.Sprintf("slice%d-%v.tape", i, control)
+			e.run(t, e.iotape, "slice", "--no-index", "full.tape", slice, "--filter", f)
+			if out, _, err := e.try(t, e.iotape, "diff", slice, tape); err != nil {
+				t.Errorf("control %v: %s is not as the slice:\n%.2000s", control, tape, out)
+			}
+			if err := os.RemoveAll(filepath.Join(e.dir, tape)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// runningTest is an iotape run in the background.
+type runningTest struct {
+	*env
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+}
+
+func (e *env) startRun(t *testing.T, args ...string) *runningTest {
+	t.Helper()
+	r := &runningTest{env: e, cmd: exec.Command(e.iotape, append([]string{"run"}, args...)...)}
+	r.cmd.Dir, r.cmd.Stderr = e.dir, &r.stderr
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	return r
+}
+
+// wait waits for the end, and returns the status.
+func (r *runningTest) wait(t *testing.T) int {
+	t.Helper()
+	err := r.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// tracerInfo is what iotape tracers list --json says of a tracer.
+type tracerInfo struct {
+	Name, State, Filter, Output string
+	Bytes, Lost                 uint64
+	Recordings                  int
+}
+
+func (e *env) tracers(t *testing.T) map[string]tracerInfo {
+	t.Helper()
+	var runs []struct{ Tracers []tracerInfo }
+	out, _ := e.run(t, e.iotape, "tracers", "list", "--json")
+	if err := json.Unmarshal([]byte(out), &runs); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]tracerInfo{}
+	for _, r := range runs {
+		for _, x := range r.Tracers {
+			all[x.Name] = x
+		}
+	}
+	return all
+}
+
+// awaitBytes waits until a tracer has more than some bytes.
+func (r *runningTest) awaitBytes(t *testing.T, name string, more uint64) {
+	t.Helper()
+	waitFor(t, name+" has records", func() bool { return r.tracers(t)[name].Bytes > more })
+}
+
+// TestRunChanges changes tracers while they run: nothing is lost.
+func TestRunChanges(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	e.write(t, "a.toml", `
+[input]
+command = ["sh", "churn.sh"]
+[control]
+name = "changes"
+[[tracer]]
+name = "full"
+[[tracer]]
+name = "w"
+filter = 'op = write and ext = o'
+[[tracer]]
+name = "late"
+start = false
+filter = 'op = mkdir or path glob *.txt'
+`)
+	r := e.startRun(t, "a.toml")
+	waitFor(t, "the run", func() bool { return len(e.tracers(t)) == 3 })
+	r.awaitBytes(t, "w", 1<<20)
+	set := func(args ...string) { e.run(t, append([]string{e.iotape, "tracers", "set"}, args...)...) }
+	for range 3 {
+		set("w", "--filter", "op = read and ext = txt")
+		set("w", "--filter", "")
+		set("w", "--filter", "op = rmdir or op = write and latency > 2us")
+		r.awaitBytes(t, "full", r.tracers(t)["full"].Bytes+256<<10)
+	}
+	e.run(t, e.iotape, "tracers", "start", "late")
+	r.awaitBytes(t, "late", 64<<10)
+	if out, _ := e.run(t, e.iotape, "tracers", "stop", "late"); !strings.Contains(out, "events fit the filter") {
+		t.Error(out)
+	}
+	e.run(t, e.iotape, "check", "late.tape") // already there
+	e.run(t, e.iotape, "tracers", "start", "late")
+	r.awaitBytes(t, "late", 64<<10)
+	set("late", "--tape", "other.tape", "--content", "none")
+	e.run(t, e.iotape, "check", "late-2.tape")
+	r.awaitBytes(t, "late", 64<<10)
+	e.write(t, "more.toml", "[[tracer]]\nname = 'more'\nfilter = 'op = openat'\n")
+	e.run(t, e.iotape, "tracers", "add", "more.toml")
+	r.awaitBytes(t, "more", 64<<10)
+	if x := r.tracers(t)["more"]; x.State != "running" || x.Filter != "op = openat" || x.Lost != 0 {
+		t.Errorf("%+v", x)
+	}
+	for _, wrong := range [][]string{
+		{"no tracer \"lat\"; did you mean late", "stop", "lat"},
+		{"runs already", "start", "w"},
+		{"did you mean read", "set", "w", "--filter", "op = raed"},
+		{"is none of attributes, cpu, listings", "set", "w", "--omit", "cup"},
+		{`there is a tracer "more" already`, "add", "more.toml"},
+	} {
+		_, stderr, err := e.try(t, append([]string{e.iotape, "tracers"}, wrong[1:]...)...)
+		if exitStatus(err) != 2 || !strings.Contains(stderr, wrong[0]) {
+			t.Errorf("%v: %v: %s", wrong[1:], err, stderr)
+		}
+	}
+	e.run(t, e.iotape, "tracers", "remove", "more")
+	if _, there := r.tracers(t)["more"]; there {
+		t.Error("it is still there")
+	}
+	e.write(t, "stop", "")
+	if status := r.wait(t); status != 7 {
+		t.Errorf("status %d, that of the command is 7", status)
+	}
+	if strings.Contains(r.stderr.String(), "LOST") || strings.Contains(r.stderr.String(), "not whole") {
+		t.Error(r.stderr.String())
+	}
+	e.sameAsSlice(t, "full.tape", "w.tape")
+	e.fits(t, "late.tape", "late-2.tape", "other.tape", "more.tape")
+	_, stderr, err := e.try(t, e.iotape, "tracers", "show", "w")
+	if exitStatus(err) != 2 || !strings.Contains(stderr, "no iotape run of this user is running") {
+		t.Errorf("%v: %s", err, stderr)
+	}
+}
+
+// fits checks tapes of tracers that started late: what they picked from the time on that
+// they are of is what the slice of everything has from then on.
+func (e *env) fits(t *testing.T, tapes ...string) {
+	t.Helper()
+	for _, name := range tapes {
+		e.run(t, e.iotape, "check", name)
+		tp, err := trace.OpenTape(filepath.Join(e.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, filter := tp.Manifest(), tp.Host(0).Filter
+		at := func(ns int64) string { return time.Unix(0, tp.Host(0).Wall(ns)).UTC().Format(time.RFC3339Nano) }
+		// A moment after the state that it began with, and before it was detached.
+		from, to := at(m.FirstNS+50e6), at(m.LastNS-20e6)
+		tp.Close()
+		part := fmt.Sprintf("(%s) and time >= %q and time < %q", filter, from, to)
+		want, got := e.linesOf(t, "full.tape", "--filter", part), e.linesOf(t, name, "--filter", part)
+		if name == "other.tape" { // without content
+			for _, l := range [][]string{want, got} {
+				for i := range l {
+					l[i], _, _ = strings.Cut(l[i], "(")
+				}
+			}
+		}
+		if !slices.Equal(want, got) {
+			t.Errorf("%s: %d events, of everything %d:\n%.500s\n---\n%.500s", name, len(got), len(want), strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// TestRunEnds ends runs without a command by a signal.
+func TestRunEnds(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	sh := exec.Command("sh", "churn.sh")
+	sh.Dir = e.dir
+	if err := sh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sh.Process.Kill(); _ = sh.Wait() })
+	e.write(t, "a.toml", fmt.Sprintf("[input]\npid = [%d]\n[[tracer]]\nname = 'full'\n%s", sh.Process.Pid, tracerTables(someFilters[:3])))
+	r := e.startRun(t, "a.toml")
+	waitFor(t, "the run", func() bool { return r.tracers(t)["full"].Bytes > 1<<20 })
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if status := r.wait(t); status != 0 {
+		t.Fatalf("status %d\n%s", status, &r.stderr)
+	}
+	for i := range 3 {
+		e.sameAsSlice(t, "full.tape", fmt.Sprintf("t%d.tape", i))
+	}
+	if err := sh.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the program: %v", err)
+	}
+}

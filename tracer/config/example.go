@@ -1,0 +1,8 @@
+package config
+
+import _ "embed" // for Example
+
+// Example is a configuration with all keys, each explained.
+//
+//go:embed example.toml
+var Example string
