@@ -59,6 +59,7 @@ ordinary user with ptrace.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		newRecord(c),
+		newTop(c),
 		newMount(c),
 		newDump(c),
 		newSeal(c),

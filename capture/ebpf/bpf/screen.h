@@ -2,6 +2,7 @@
  * makes of it (predicate.Screen, screen.go) says so. */
 #pragma once
 
+#include "call.h"
 #include "compose.h"
 
 enum { SCREEN_STEPS = 256 };
@@ -31,6 +32,7 @@ struct suffix {
 };
 const volatile struct suffix suffix[SUFFIXES] = {};
 const volatile u32 suffixes = 0;
+const volatile bool exact = false; /* a name that is not known ends in none of them */
 
 /* What the names of open files end in, by the address of the struct file (the cache of
  * Tracefs, FAST 2004, section 3, but of open files: a name is that of the open, and one
@@ -55,6 +57,21 @@ static __always_inline u64 inode_of(struct file *f)
 	return (u64)f->f_inode;
 }
 
+/* name_tail reads the last 16 bytes of a name, with NULs before a shorter one. It returns
+ * false if that says nothing, as of names that end in a slash. */
+static __always_inline bool name_tail(struct work *w, u64 addr, u64 tail[2])
+{
+	__builtin_memset(w->buf, 0, 16);
+	long n = bpf_probe_read_user_str(w->buf + 16, NAME_MAX_BYTES, (void *)addr);
+
+	n--; /* the NUL */
+	if (n <= 0 || n >= NAME_MAX_BYTES - 1)
+		return false;
+	bpf_probe_read_kernel(tail, 16, w->buf + n);
+	u8 last = tail[1] >> 56;
+	return last && last != '/' && last != '.';
+}
+
 /* name_file notes what the name ends in that a descriptor was just opened by. Names that
  * may stand for something else, as those below /proc and /dev do, are not noted. */
 __noinline int name_file(struct work *w, struct task *st, u32 args, s64 ret)
@@ -65,21 +82,15 @@ __noinline int name_file(struct work *w, struct task *st, u32 args, s64 ret)
 	u64 key = (u64)f, tail[2] = {};
 	struct named v = {};
 	u32 name = args & 0xff, flags = args >> 8, i;
-	long n = 0;
+	bool known = false;
 
 	if (!f)
 		return 0;
-	if (name && name <= IOT_MAX_ARGS && (!flags || flags > IOT_MAX_ARGS || !(st->args[flags - 1] & O_TMPFILE))) {
-		__builtin_memset(w->buf, 0, 16);
-		n = bpf_probe_read_user_str(w->buf + 16, NAME_MAX_BYTES, (void *)st->args[name - 1]);
-	}
-	n--; /* the NUL */
-	if (n > 0 && n < NAME_MAX_BYTES - 1)
-		bpf_probe_read_kernel(tail, sizeof(tail), w->buf + n);
-	u8 last = tail[1] >> 56;
+	if (name && name <= IOT_MAX_ARGS && (!flags || flags > IOT_MAX_ARGS || !(st->args[flags - 1] & O_TMPFILE)))
+		known = name_tail(w, st->args[name - 1], tail);
 	u8 *b = w->buf + 16;
 	bool magic = b[0] == '/' && ((b[1] == 'p' && b[2] == 'r' && b[3] == 'o' && b[4] == 'c') || (b[1] == 'd' && b[2] == 'e' && b[3] == 'v'));
-	if (!last || last == '/' || last == '.' || magic) {
+	if (!known || magic) {
 		bpf_map_delete_elem(&names, &key);
 		return 0;
 	}
@@ -167,9 +178,9 @@ static __always_inline short screen_step(struct task *st, u32 n, s64 ret, s32 fd
 
 	if (p->field == SCREEN_SUFFIX) {
 		s64 ends = ends_of(fd);
-		if (ends < 0)
+		if (ends < 0 && !exact)
 			return SCREEN_LET;
-		holds = ends >> (p->lo & (SUFFIXES - 1)) & 1;
+		holds = ends >= 0 && ends >> (p->lo & (SUFFIXES - 1)) & 1;
 	} else if (p->field == SCREEN_COMM) {
 		holds = st->comm[0] == (u64)p->lo && st->comm[1] == (u64)p->hi;
 	} else {
