@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ const (
 	maxCommands = 4
 	maxDetails  = 4
 	commandTime = time.Minute // that a command of an alarm may take
+	maxSaid     = 4096        // bytes of its output that are said
 	lastWait    = 30 * time.Second
 )
 
@@ -203,15 +205,33 @@ func (m *Meter) command(ctx context.Context, a *aggregate.Alarm) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTime)
 	cmd := exec.CommandContext(ctx, m.o.Exec[0], m.o.Exec[1:]...)
 	cmd.Env = append(os.Environ(), a.Env()...)
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	said := &limited{left: maxSaid}
+	cmd.Stdout, cmd.Stderr = said, said
 	cmd.WaitDelay = time.Second
 	m.work.Go(func() {
 		defer cancel()
 		defer func() { <-m.commands }()
-		if err := cmd.Run(); err != nil {
+		err := cmd.Run()
+		for line := range strings.Lines(said.String()) {
+			m.say("%s: %s", m.o.Exec[0], strings.TrimSpace(line))
+		}
+		if err != nil {
 			m.say("the command for alarms, %s: %v", m.o.Exec[0], err)
 		}
 	})
+}
+
+// limited keeps the beginning of what is written.
+type limited struct {
+	strings.Builder
+	left int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	n := min(len(b), l.left)
+	l.left -= n
+	l.Builder.Write(b[:n])
+	return len(b), nil
 }
 
 // detail begins a detailed recording.

@@ -16,6 +16,9 @@ import (
 type Options struct {
 	Order aggregate.Order // "" is calls
 	Rows  int             // at most so many, the others are summed up in one line; 0: all
+	// Width is how wide a table may be; if it were wider, it has no picture of the
+	// latencies. 0: as wide as it is.
+	Width int
 	// UserName names a user, nil or "": by number.
 	UserName func(uid uint32) string
 }
@@ -30,25 +33,51 @@ func (o *Options) order() aggregate.Order {
 // Text writes a table of what was counted in an interval, as rates, or, if elapsed is 0,
 // of all that was, as numbers.
 func (o *Options) Text(w io.Writer, t *aggregate.Table, elapsed time.Duration) error {
-	table := report.Table{Head: append(headOf(t.By), countHead(elapsed)...), Left: len(t.By.Names())}
+	table := [][]string{append(headOf(t.By), countHead(elapsed)...)}
 	rows := t.Sorted(o.order())
 	shown := rows
 	if o.Rows > 0 && len(rows) > o.Rows {
 		shown = rows[:o.Rows]
 	}
 	for i := range shown {
-		table.Add(append(o.names(t.By, shown[i].Key), countCells(shown[i].Counts, elapsed)...)...)
+		table = append(table, append(o.names(t.By, shown[i].Key), countCells(shown[i].Counts, elapsed)...))
 	}
 	if rest := rows[len(shown):]; len(rest) > 0 {
-		var sum aggregate.Counts
+		var all aggregate.Counts
 		for i := range rest {
-			sum.Add(rest[i].Counts)
+			all.Add(rest[i].Counts)
 		}
 		name := make([]string, len(t.By.Names()))
 		name[0] = fmt.Sprintf("(%s more)", report.Plural(uint64(len(rest)), "row", "rows"))
-		table.Add(append(name, countCells(&sum, elapsed)...)...)
+		table = append(table, append(name, countCells(&all, elapsed)...))
 	}
-	return table.Write(w)
+	drop := 0
+	if widths := widthsOf(table); o.Width > 0 && sum(widths)+2*(len(widths)-1) > o.Width {
+		drop = 1
+	}
+	lines := report.Table{Head: table[0][:len(table[0])-drop], Left: len(t.By.Names())}
+	for _, row := range table[1:] {
+		lines.Add(row[:len(row)-drop]...)
+	}
+	return lines.Write(w)
+}
+
+// widthsOf returns the widths of a table's columns.
+func widthsOf(table [][]string) []int {
+	widths := make([]int, len(table[0]))
+	for _, row := range table {
+		for i, cell := range row {
+			widths[i] = max(widths[i], runes(cell))
+		}
+	}
+	return widths
+}
+
+func sum(numbers []int) (total int) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
 }
 
 func headOf(by aggregate.By) []string {

@@ -116,6 +116,9 @@ process in detail from then on, for a while:
 			if p.record.capture.Screen, err = exactScreen(c, &filter); err != nil {
 				return err
 			}
+			if term.IsTerminal(c.out) {
+				p.view.Width = term.Width(c.out)
+			}
 			p.live = !plain && !p.json && term.IsTerminal(c.out) && term.IsTerminal(c.in) && os.Getenv("TERM") != "dumb"
 			return top(cmd.Context(), c, &p)
 		},

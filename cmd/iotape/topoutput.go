@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -45,7 +46,7 @@ func (o *topOutput) say(line string) {
 func (o *topOutput) alarm(a *aggregate.Alarm) {
 	switch {
 	case o.screen != nil:
-		o.screen.say(o.p.view.AlarmLine(a))
+		o.screen.alarm(a)
 	case o.p.json:
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -84,14 +85,15 @@ func (o *topOutput) show(r *aggregate.ReadOut, _ *aggregate.Table) error {
 
 // end shows what was counted in all, unless that is already said.
 func (o *topOutput) end(sum *aggregate.Table, well bool) error {
+	var err error
 	if o.screen != nil {
-		o.screen.end()
+		err = o.screen.end()
 	}
 	if o.p.json || !well {
-		return nil
+		return err
 	}
-	return o.c.print(func(w *bufio.Writer) error {
+	return errors.Join(err, o.c.print(func(w *bufio.Writer) error {
 		fmt.Fprintln(w, heading(sum))
 		return o.p.view.Text(w, sum, 0)
-	})
+	}))
 }
