@@ -59,7 +59,11 @@ func (t *Table) row(k Key) *Counts {
 	if c := t.rows[k]; c != nil {
 		return c
 	}
-	if len(t.rows) >= t.most && !k.Other {
+	room := t.most
+	if t.rows[Key{Other: true}] != nil {
+		room++
+	}
+	if len(t.rows) >= room && !k.Other {
 		return t.row(Key{Other: true})
 	}
 	c := &Counts{}

@@ -228,11 +228,12 @@ func (m *model) drawPanel(t *aggregate.Table) []string {
 	chart := histogram(c, panelHeight-2)
 	lines := []string{dim + strings.Repeat("─", max(m.width, 0)) + normal}
 	for i := range panelHeight - 1 {
-		line := chart[i]
+		line := fit(chart[i], m.width)
+		if i == panelHeight-2 {
+			line = dim + line + normal
+		}
 		if m.width >= 2*cells+34 {
 			line += "   " + side[i]
-		} else {
-			line = fit(line, m.width)
 		}
 		lines = append(lines, line)
 	}
@@ -266,7 +267,7 @@ func histogram(c *aggregate.Counts, height int) []string {
 		at := 2 * (int(aggregate.Octave(uint64(ns))) - 1 - firstCell)
 		copy(axis[at:], []rune(label))
 	}
-	return append(lines, dim+string(axis)+normal)
+	return append(lines, string(axis))
 }
 
 func (m *model) drawFoot() string {

@@ -95,39 +95,38 @@ static __always_inline void after_dot(const u64 tail[2], u64 ext[2])
 	ext[1] = tail[1] >> 8 * skip;
 }
 
+/* name_of finds the extension of the name that a call has. It returns 0 if the call has
+ * none, or an empty one. */
+__noinline int name_of(struct work *w, struct task *st, struct spec *s, struct extension *e)
+{
+	if (!w || !st || !s || !e)
+		return 0;
+	u32 name = s->name - 1u;
+	u64 tail[2] = {};
+
+	if (name >= IOT_MAX_ARGS)
+		return 0;
+	if (name_tail(w, st->args[name], tail))
+		after_dot(tail, e->ext);
+	return w->buf[16] != 0;
+}
+
 /* extension_of finds the extension of what a call is about: of the name that it has, or
  * else of the name that its first descriptor was opened by. */
-__noinline int extension_of(struct task *st, struct spec *s, struct extension *e, s64 ret)
+static __always_inline void extension_of(struct task *st, struct spec *s, struct extension *e)
 {
-	if (!st || !s || !e)
-		return 0;
-	u32 cpu = bpf_get_smp_processor_id(), name = s->name - 1u;
+	u32 cpu = bpf_get_smp_processor_id();
 	struct work *w = bpf_map_lookup_elem(&works, &cpu);
-	u64 tail[2] = {}, key;
-	struct file *f;
 
-	if (!w)
-		return 0;
-	if (name < IOT_MAX_ARGS) {
-		if (name_tail(w, st->args[name], tail))
-			after_dot(tail, e->ext);
-		if (w->buf[16]) { /* the name is not empty */
-			if (!(s->flags & SPEC_FD_RESULT) || failed(ret) || !(f = file_of(ret)))
-				return 0;
-			key = (u64)f;
-			e->inode = inode_of(f);
-			bpf_map_update_elem(&extensions, &key, e, BPF_ANY);
-			return 0;
-		}
-	}
-	f = file_of(first_fd(st, s));
-	key = (u64)f;
+	if (!w || name_of(w, st, s, e))
+		return;
+	struct file *f = file_of(first_fd(st, s));
+	u64 key = (u64)f;
 	struct extension *known = f ? bpf_map_lookup_elem(&extensions, &key) : 0;
 	if (known && known->inode == inode_of(f)) {
 		e->ext[0] = known->ext[0];
 		e->ext[1] = known->ext[1];
 	}
-	return 0;
 }
 
 /* octave_of returns the logarithm to base 2, rounded down; of 0, 0. */
@@ -165,6 +164,25 @@ static __always_inline struct counts *row_of(void *m, struct count_key *k)
 	return bpf_map_lookup_elem(m, &other);
 }
 
+/* note_names notes the name that a descriptor was opened by, counted or not. */
+static __always_inline void note_names(struct task *st, struct spec *s, s64 ret)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct work *w = bpf_map_lookup_elem(&works, &cpu);
+	struct extension e = {};
+
+	if (!w)
+		return;
+	if (suffixes)
+		name_file(w, st, s, ret);
+	struct file *f = by & BY_EXTENSION ? file_of(ret) : 0;
+	if (!f || !name_of(w, st, s, &e))
+		return;
+	u64 key = (u64)f;
+	e.inode = inode_of(f);
+	bpf_map_update_elem(&extensions, &key, &e, BPF_ANY);
+}
+
 /* count sums a call up that has returned, or that will not. */
 static __noinline int count(struct task *st, struct spec *s, s64 ret, bool returned)
 {
@@ -187,7 +205,7 @@ static __noinline int count(struct task *st, struct spec *s, s64 ret, bool retur
 	}
 	if (by & BY_EXTENSION) {
 		struct extension e = {};
-		extension_of(st, s, &e, ret);
+		extension_of(st, s, &e);
 		k.ext[0] = e.ext[0];
 		k.ext[1] = e.ext[1];
 	}
@@ -271,12 +289,8 @@ int BPF_PROG(count_exit, struct pt_regs *regs, long ret)
 		return 0;
 	if (!refused(st, s, ret))
 		count(st, s, ret, true);
-	if (suffixes && s->flags & SPEC_FD_RESULT && !failed(ret)) {
-		u32 cpu = bpf_get_smp_processor_id();
-		struct work *w = bpf_map_lookup_elem(&works, &cpu);
-		if (w)
-			name_file(w, st, s->opens, ret);
-	}
+	if (s->flags & SPEC_FD_RESULT && !failed(ret))
+		note_names(st, s, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		identify(st, self());
 	return 0;

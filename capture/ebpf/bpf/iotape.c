@@ -276,7 +276,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		request_calls(w, st, s, now, ret);
 	record_call(w, st, s, now, ret);
 	if (suffixes && s->flags & SPEC_FD_RESULT && !failed(ret))
-		name_file(w, st, s->opens, ret);
+		name_file(w, st, s, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
 	st->flags &= ~TASK_IN_CALL;

@@ -57,6 +57,14 @@ static __always_inline u64 inode_of(struct file *f)
 	return (u64)f->f_inode;
 }
 
+/* first_fd is the first descriptor that the call has, -1 if there is none. */
+static __always_inline s32 first_fd(struct task *st, struct spec *s)
+{
+	u32 arg = s->objects[0];
+
+	return s->nobjects && arg < IOT_MAX_ARGS ? (s32)st->args[arg & 7] : -1;
+}
+
 /* name_tail reads the last 16 bytes of a name, with NULs before a shorter one. It returns
  * false if that says nothing, as of names that end in a slash. */
 static __always_inline bool name_tail(struct work *w, u64 addr, u64 tail[2])
@@ -74,14 +82,14 @@ static __always_inline bool name_tail(struct work *w, u64 addr, u64 tail[2])
 
 /* name_file notes what the name ends in that a descriptor was just opened by. Names that
  * may stand for something else, as those below /proc and /dev do, are not noted. */
-__noinline int name_file(struct work *w, struct task *st, u32 args, s64 ret)
+__noinline int name_file(struct work *w, struct task *st, struct spec *s, s64 ret)
 {
-	if (!w || !st)
+	if (!w || !st || !s)
 		return 0;
 	struct file *f = file_of(ret);
 	u64 key = (u64)f, tail[2] = {};
 	struct named v = {};
-	u32 name = args & 0xff, flags = args >> 8, i;
+	u32 name = s->opens & 0xff, flags = s->opens >> 8, i;
 	bool known = false;
 
 	if (!f)
@@ -91,7 +99,8 @@ __noinline int name_file(struct work *w, struct task *st, u32 args, s64 ret)
 	u8 *b = w->buf + 16;
 	bool magic = b[0] == '/' && ((b[1] == 'p' && b[2] == 'r' && b[3] == 'o' && b[4] == 'c') || (b[1] == 'd' && b[2] == 'e' && b[3] == 'v'));
 	if (!known || magic) {
-		bpf_map_delete_elem(&names, &key);
+		if (file_of(first_fd(st, s)) != f) /* it is not the same file again, as of dup */
+			bpf_map_delete_elem(&names, &key);
 		return 0;
 	}
 	for (i = 0; i < SUFFIXES; i++) {
@@ -112,7 +121,7 @@ static __always_inline s64 ends_of(s32 fd)
 	if (!f)
 		return -1;
 	struct named *v = bpf_map_lookup_elem(&names, &key);
-	return v && v->inode == inode_of(f) ? v->ends : -1;
+	return v && v->inode == inode_of(f) ? (s64)v->ends : -1;
 }
 
 /* screenable says whether the call is like any other: nothing has to be made up for at
@@ -160,14 +169,6 @@ static __always_inline s64 screen_value(struct task *st, u32 field, s64 ret, u64
 		return st->args[3];
 	}
 	return 0;
-}
-
-/* first_fd is the first descriptor that the call has, -1 if there is none. */
-static __always_inline s32 first_fd(struct task *st, struct spec *s)
-{
-	u32 arg = s->objects[0];
-
-	return s->nobjects && arg < IOT_MAX_ARGS ? (s32)st->args[arg & 7] : -1;
 }
 
 /* screen_step makes the test of step n and returns where to go on. */
