@@ -77,6 +77,18 @@ func Count(ctx context.Context, o *capture.Options, co *CountOptions, each func(
 	return c.run(ctx, each)
 }
 
+// Counting returns Count with its options bound, as package aggregate/meter takes it. What
+// comes of it is put into res.
+func Counting(o *capture.Options, rows int, res *capture.Result) func(context.Context, aggregate.By, time.Duration, func(*aggregate.ReadOut) error) error {
+	return func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error {
+		r, err := Count(ctx, o, &CountOptions{By: by, Interval: interval, Rows: rows}, each)
+		if r != nil {
+			*res = *r
+		}
+		return err
+	}
+}
+
 // counter is a Count under way.
 type counter struct {
 	o       *capture.Options

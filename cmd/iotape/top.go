@@ -256,13 +256,10 @@ func top(ctx context.Context, c *console, p *topPlan) error {
 	if err := out.start(); err != nil {
 		return err
 	}
-	var res *capture.Result
-	err = m.Run(ctx, func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) (err error) {
-		res, err = ebpf.Count(ctx, &p.record.capture, &ebpf.CountOptions{By: by, Interval: interval, Rows: p.rows}, each)
-		return err
-	})
+	var res capture.Result
+	err = m.Run(ctx, ebpf.Counting(&p.record.capture, p.rows, &res))
 	if errors.Is(err, errEnough) {
-		err, res = nil, &capture.Result{}
+		err = nil
 	}
 	endErr := out.end(m.Sum(), err == nil)
 	switch {
@@ -273,7 +270,7 @@ func top(ctx context.Context, c *console, p *topPlan) error {
 	case endErr != nil:
 		return endErr
 	}
-	return commandStatus(res)
+	return commandStatus(&res)
 }
 
 // userNames returns a function that names users, and remembers them.
