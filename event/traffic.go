@@ -13,41 +13,55 @@ type Traffic struct {
 // Bytes returns how many bytes were moved, once.
 func (t Traffic) Bytes() int64 { return max(t.Read, t.Written) }
 
+// Moves says which way the operation moves the bytes that its result is the number of:
+// to the program, from it, or both, between two descriptors. Neither: it moves none.
+func (s *Spec) Moves() (reads, writes bool) {
+	if s.Class != Data && s.Class != Socket || s.Result != KindSize {
+		return false, false
+	}
+	switch s.Op.Like() {
+	case OpSendfile, OpTee, OpCopyFileRange, OpSplice:
+		return true, true
+	case OpSendmsg:
+		return false, true
+	case OpRecvmsg:
+		return true, false
+	}
+	for i := range s.Args {
+		if a := &s.Args[i]; a.Kind == KindBuf || a.Kind == KindVec {
+			return a.Dir == Out, a.Dir != Out
+		}
+	}
+	return false, false
+}
+
 // Traffic returns what content the event moved: of files, pipes and sockets, by
 // calls, requests and mappings.
 func (e *Event) Traffic() Traffic {
-	s := e.Spec()
-	if e.Kind != Call || s.Class != Data && s.Class != Socket || s.Result != KindSize {
-		return Traffic{}
+	t := Traffic{}
+	if e.Kind != Call {
+		return t
 	}
+	t.Reads, t.Writes = e.Spec().Moves()
 	n := max(e.Ret, 0)
 	if e.Errno != 0 || e.Flags&Interrupted != 0 {
 		n = 0
 	}
-	reads := Traffic{Read: n, Reads: true, From: e.Subject()}
-	writes := Traffic{Written: n, Writes: true, To: e.Subject()}
+	if t.Reads {
+		t.Read, t.From = n, e.Subject()
+	}
+	if t.Writes {
+		t.Written, t.To = n, e.Subject()
+	}
 	switch e.Op.Like() {
 	case OpSendfile:
-		return Traffic{n, n, true, true, e.FileArg(1), e.FileArg(0)}
+		t.From, t.To = e.FileArg(1), e.FileArg(0)
 	case OpTee:
-		return Traffic{n, n, true, true, e.FileArg(0), e.FileArg(1)}
+		t.From, t.To = e.FileArg(0), e.FileArg(1)
 	case OpCopyFileRange, OpSplice:
-		return Traffic{n, n, true, true, e.FileArg(0), e.FileArg(2)}
-	case OpSendmsg:
-		return writes
-	case OpRecvmsg:
-		return reads
+		t.From, t.To = e.FileArg(0), e.FileArg(2)
 	}
-	for i := range s.Args {
-		switch a := &s.Args[i]; {
-		case a.Kind != KindBuf && a.Kind != KindVec:
-		case a.Dir == Out:
-			return reads
-		default:
-			return writes
-		}
-	}
-	return Traffic{}
+	return t
 }
 
 // Subject returns the file that the event is about: what a call made a descriptor

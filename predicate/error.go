@@ -1,15 +1,18 @@
 package predicate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"iotape/internal/spell"
 )
 
-// Error is what is wrong with a filter, and where.
+// Error is what is wrong with a filter, or with another text that a Scanner reads, and
+// where.
 type Error struct {
-	Source   string // the filter
+	What     string // the text is; "" is a filter
+	Source   string // the text
 	Pos, End int    // bytes of it that are meant; both its length for something that is missing at the end
 	Message  string
 	Hint     string // what was perhaps meant, "" if that is unknown
@@ -22,7 +25,7 @@ func (e *Error) Error() string {
 	if strings.Contains(e.Source, "\n") {
 		where = fmt.Sprintf("line %d, column %d", line, column)
 	}
-	s := fmt.Sprintf("filter, %s: %s", where, e.Message)
+	s := fmt.Sprintf("%s, %s: %s", cmp.Or(e.What, "filter"), where, e.Message)
 	if e.Hint != "" {
 		s += "; " + e.Hint
 	}

@@ -1,6 +1,7 @@
 package predicate
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,19 +50,20 @@ func Parse(src string) (*Expr, error) {
 }
 
 type parser struct {
-	src string
-	pos int
+	what string // is read; "" is a filter
+	src  string
+	pos  int
 }
 
 func (p *parser) fail(pos, end int, hint, format string, args ...any) error {
-	return &Error{Source: p.src, Pos: pos, End: end, Message: fmt.Sprintf(format, args...), Hint: hint}
+	return &Error{What: p.what, Source: p.src, Pos: pos, End: end, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // unexpected says that something else should stand here.
 func (p *parser) unexpected(wanted string) error {
 	p.space()
 	if p.pos >= len(p.src) {
-		return p.fail(p.pos, p.pos, "", "the filter ends where %s should be", wanted)
+		return p.fail(p.pos, p.pos, "", "the %s ends where %s should be", cmp.Or(p.what, "filter"), wanted)
 	}
 	end := p.pos + 1
 	for end < len(p.src) && isBare(p.src, end) {

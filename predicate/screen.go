@@ -146,12 +146,50 @@ func (s *ScreenStep) Holds(c *ScreenCall) bool {
 	return v >= s.Lo && v <= s.Hi
 }
 
+func newScreener(g *Graph) screener {
+	return screener{
+		g: g, f: newFormulas(), s: &Screen{Entries: map[event.Op]int16{}},
+		restricted: map[restriction]ref{}, entries: map[ref]int16{}, unsure: always,
+	}
+}
+
+// Exact returns the screen that decides the whole filter, for all system calls, if a
+// capture can do that: then it accepts what it does not refuse. A capture that does not
+// know what a name ends in has to take it for ending in nothing. Otherwise undecided are
+// the operations that the screen cannot decide, in the catalogue's order; OpUnknown is
+// among them if calls that are not in it are.
+func (g *Graph) Exact() (s *Screen, undecided []event.Op) {
+	b := newScreener(g)
+	b.exact = true
+	for slot := range uint(kindSlot) {
+		op := event.Op(slot)
+		if spec := event.Lookup(op); op != event.OpUnknown && (!op.Known() || spec.NoCall || op.IsUring() || op.IsAIO()) {
+			continue
+		}
+		b.unsure = never
+		least := b.restrict(op, g.root)
+		clear(b.restricted)
+		b.unsure = always
+		most := b.restrict(op, g.root)
+		clear(b.restricted)
+		entry := ScreenLet
+		if least == most {
+			entry = b.entry(op)
+		}
+		switch {
+		case least != most, entry == ScreenLet && most != always:
+			undecided = append(undecided, op)
+		case entry != ScreenLet:
+			b.s.Entries[op] = entry
+		}
+	}
+	b.reverse()
+	return b.s, undecided
+}
+
 // Screen returns the screen for the operations that a capture may leave out.
 func (g *Graph) Screen(mayDrop func(op event.Op) bool) *Screen {
-	b := screener{
-		g: g, f: newFormulas(), s: &Screen{Entries: map[event.Op]int16{}},
-		restricted: map[restriction]ref{}, entries: map[ref]int16{},
-	}
+	b := newScreener(g)
 	for slot := range uint(kindSlot) {
 		op := event.Op(slot)
 		if op == event.OpUnknown || !op.Known() || !mayDrop(op) {
@@ -172,6 +210,8 @@ type screener struct {
 	s          *Screen
 	restricted map[restriction]ref
 	entries    map[ref]int16
+	unsure     ref  // what a test is that a capture cannot make
+	exact      bool // it is to decide the whole filter
 }
 
 type restriction struct {
@@ -220,8 +260,15 @@ func (b *screener) restrict(op event.Op, r ref) ref {
 			}
 			break
 		}
+		if b.exact && event.Lookup(op).NoReturn && ofReturn(t) { // which there is none of
+			x = never
+			if k.kind == isNot {
+				x = always
+			}
+			break
+		}
 		// That a name does not end so is sure only where its end is known for certain.
-		if x = always; lowered(t, op) != nil && (t.code != testText || t.field.id == fieldComm || k.kind == isTest) {
+		if x = b.unsure; lowered(t, op) != nil && (t.code != testText || t.field.id == fieldComm || k.kind == isTest || b.exact) {
 			if x = b.f.test(t); k.kind == isNot {
 				x = b.f.not(x)
 			}
@@ -235,6 +282,18 @@ func (b *screener) restrict(op event.Op, r ref) ref {
 	}
 	b.restricted[key] = x
 	return x
+}
+
+// ofReturn reports whether a test is of what only a call has that returned.
+func ofReturn(t *test) bool {
+	if t.field == nil {
+		return false
+	}
+	switch t.field.id {
+	case fieldLatency, fieldResult, fieldErrno, fieldFailed:
+		return true
+	}
+	return false
 }
 
 // screenFields are the fields of numbers that are the same for every operation.

@@ -2,6 +2,8 @@ package predicate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -159,5 +161,63 @@ func TestScreenLeavesOthersAlone(t *testing.T) {
 	s := g.Screen(func(op event.Op) bool { return op == event.OpRead })
 	if s.Refuses(event.OpOpenat, &ScreenCall{UID: 6}) || !s.Refuses(event.OpRead, &ScreenCall{UID: 6}) || s.Refuses(event.OpRead, &ScreenCall{UID: 5}) {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestExactDecidesAll holds screens that are said to be exact against the filter.
+func TestExactDecidesAll(t *testing.T) {
+	decided, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		src := drawFilter(t, 3)
+		g, err := New(src, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, undecided := g.Exact()
+		m := g.NewMatcher()
+		for range 20 {
+			ev := returned(drawEvent(t))
+			if len(s.Suffixes) > 0 || slices.Contains(undecided, ev.Op) {
+				continue
+			}
+			decided++
+			want := m.Match(ev)
+			if !want {
+				refused++
+			}
+			if got := !s.Refuses(ev.Op, screened(ev)); got != want {
+				t.Fatalf("%s: the filter says %v, the screen %v of %+v\n%+v", src, want, got, ev, s.Steps)
+			}
+		}
+	})
+	if decided == 0 || refused == 0 {
+		t.Errorf("%d events were decided, %d refused", decided, refused)
+	}
+}
+
+func TestExactSaysWhatItCannot(t *testing.T) {
+	for src, want := range map[string][]event.Op{
+		"uid = 3 and latency > 1ms":                               nil,
+		"op in {read, exit_group} and not failed":                 nil,
+		"op in {read, openat} and path under /x":                  {event.OpRead, event.OpOpenat},
+		"op = read and ext = sst or op = openat and ext = sst":    {event.OpOpenat},
+		"op in {read, write} and not ext = sst":                   nil,
+		"op = read and (path under /x or uid = 1) or op = unlink": {event.OpRead},
+	} {
+		g, err := New(src, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, undecided := g.Exact()
+		if !slices.Equal(undecided, want) {
+			t.Errorf("%s: undecided %v, want %v", src, undecided, want)
+		}
+		if want == nil && s.Entries[event.OpUnknown] == ScreenLet && !strings.HasPrefix(src, "uid") {
+			t.Errorf("%s: calls that are not in the catalogue are let through", src)
+		}
+	}
+	g, _ := New("op = exit_group and latency < 1s", nil)
+	if s, undecided := g.Exact(); len(undecided) > 0 || s.Entries[event.OpExitGroup] != ScreenRefuse {
+		t.Error("what does not return has a latency")
 	}
 }

@@ -156,15 +156,15 @@ func (f *follower) find() error {
 
 // exclude keeps the recorder's children out of a recording of the whole machine.
 func (f *follower) exclude() {
-	for _, pid := range f.own() {
+	for _, pid := range ownProcesses() {
 		for _, tid := range running.Threads(pid) {
 			_ = f.p.follow(tid, f.task(tid, taskExcluded)) // ended
 		}
 	}
 }
 
-// own returns the recorder's processes.
-func (f *follower) own() []int { return running.Tree([]int{os.Getpid()}) }
+// ownProcesses returns the recorder's processes.
+func ownProcesses() []int { return running.Tree([]int{os.Getpid()}) }
 
 // watch takes up processes that enter the cgroup. The programs follow them at once;
 // here they are described and held.
@@ -200,7 +200,7 @@ func (f *follower) watch() {
 // strangers returns the threads that are not followed yet.
 func (f *follower) strangers() []running.Process {
 	var list []running.Process
-	for _, pid := range f.processes() {
+	for _, pid := range targets(f.o) {
 		p := running.Process{PID: pid}
 		for _, tid := range running.Threads(pid) {
 			if !f.known[tid] {
@@ -214,18 +214,18 @@ func (f *follower) strangers() []running.Process {
 	return list
 }
 
-// processes returns those that are to be recorded now.
-func (f *follower) processes() []int {
+// targets returns the processes that run and are to be recorded now.
+func targets(o *capture.Options) []int {
 	var list []int
 	switch {
-	case f.o.All:
+	case o.All:
 		list = running.All()
-	case f.o.Cgroup != "":
-		list = running.InCgroup(f.o.Cgroup)
+	case o.Cgroup != "":
+		list = running.InCgroup(o.Cgroup)
 	default:
-		list = running.Tree(f.o.PIDs)
+		list = running.Tree(o.PIDs)
 	}
-	own := f.own()
+	own := ownProcesses()
 	return slices.DeleteFunc(list, func(pid int) bool { return slices.Contains(own, pid) })
 }
 
@@ -256,7 +256,7 @@ func (f *follower) idle() bool {
 		_, err := os.Stat(f.o.Cgroup)
 		return errors.Is(err, os.ErrNotExist)
 	}
-	n, err := f.p.countFollowed()
+	n, err := countFollowed(f.p.CountFollowed, &f.p.shared.Followed)
 	return err == nil && n == 0
 }
 

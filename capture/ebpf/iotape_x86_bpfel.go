@@ -268,7 +268,9 @@ type iotapeSpec struct {
 	HoldKeep uint32
 	Screen   uint16
 	Opens    uint16
-	Zero     [2]uint16
+	Name     uint8
+	Moves    uint8
+	Zero     uint16
 	Caps     [6]iotapeCap
 }
 
@@ -429,6 +431,7 @@ const (
 	iotapeVarBegan              = "began"
 	iotapeVarBlock              = "block"
 	iotapeVarCgroupId           = "cgroup_id"
+	iotapeVarExact              = "exact"
 	iotapeVarInlineMax          = "inline_max"
 	iotapeVarMmapMode           = "mmap_mode"
 	iotapeVarPageShift          = "page_shift"
@@ -552,6 +555,7 @@ type iotapeVariableSpecs struct {
 	Began     *ebpf.VariableSpec `ebpf:"began"`
 	Block     *ebpf.VariableSpec `ebpf:"block"`
 	CgroupId  *ebpf.VariableSpec `ebpf:"cgroup_id"`
+	Exact     *ebpf.VariableSpec `ebpf:"exact"`
 	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
 	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
 	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
@@ -644,6 +648,7 @@ type iotapeVariables struct {
 	Began     *ebpf.Variable `ebpf:"began"`
 	Block     *ebpf.Variable `ebpf:"block"`
 	CgroupId  *ebpf.Variable `ebpf:"cgroup_id"`
+	Exact     *ebpf.Variable `ebpf:"exact"`
 	InlineMax *ebpf.Variable `ebpf:"inline_max"`
 	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
 	PageShift *ebpf.Variable `ebpf:"page_shift"`

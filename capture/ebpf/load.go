@@ -268,14 +268,20 @@ func (p *programs) prepare(c *config) error {
 		}
 	}
 	var err error
-	size := int(unsafe.Sizeof(iotapeCommon{}))
-	p.bss, err = unix.Mmap(p.Bss.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return fmt.Errorf("map shared memory: %w", err)
+	if p.bss, p.shared, err = mapShared(p.Bss); err != nil {
+		return err
 	}
-	p.shared = (*iotapeCommon)(unsafe.Pointer(&p.bss[0]))
 	p.mmap = c.mmap
 	return p.prepareMapped()
+}
+
+// mapShared maps the memory that the programs share.
+func mapShared(m *ebpf.Map) ([]byte, *iotapeCommon, error) {
+	b, err := unix.Mmap(m.FD(), 0, int(unsafe.Sizeof(iotapeCommon{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, fmt.Errorf("map shared memory: %w", err)
+	}
+	return b, (*iotapeCommon)(unsafe.Pointer(&b[0])), nil
 }
 
 // attach hooks the programs in: from now on each call of the machine looks
@@ -331,23 +337,32 @@ func (p *programs) close() {
 
 // follow makes a thread a followed one, unless it is already.
 func (p *programs) follow(tid int, st iotapeTask) error {
-	fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
-	if err != nil {
-		return fmt.Errorf("open thread %d: %w", tid, err)
-	}
-	defer unix.Close(fd)
-	if err := p.Tasks.Update(uint32(fd), st, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+	if err := keepOf(p.Tasks, tid, st); err != nil {
 		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}
-	if err := p.Faults.Update(uint32(fd), iotapeFault{}, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+	if err := keepOf(p.Faults, tid, iotapeFault{}); err != nil {
 		return fmt.Errorf("follow the page faults of thread %d: %w", tid, err)
 	}
 	return nil
 }
 
-// countFollowed returns how many threads are followed.
-func (p *programs) countFollowed() (uint64, error) {
-	l, err := link.AttachIter(link.IterOptions{Program: p.CountFollowed})
+// keepOf puts a value into a thread's storage, unless it has one.
+func keepOf(m *ebpf.Map, tid int, value any) error {
+	fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := m.Update(uint32(fd), value, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+		return err
+	}
+	return nil
+}
+
+// countFollowed returns how many threads are followed, which a program counts in shared
+// memory.
+func countFollowed(counter *ebpf.Program, followed *uint64) (uint64, error) {
+	l, err := link.AttachIter(link.IterOptions{Program: counter})
 	if err != nil {
 		return 0, err
 	}
@@ -357,11 +372,11 @@ func (p *programs) countFollowed() (uint64, error) {
 		return 0, err
 	}
 	defer r.Close()
-	atomic.StoreUint64(&p.shared.Followed, 0)
+	atomic.StoreUint64(followed, 0)
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return 0, err
 	}
-	return atomic.LoadUint64(&p.shared.Followed), nil
+	return atomic.LoadUint64(followed), nil
 }
 
 // release makes the programs record nothing more, and hold no more threads.

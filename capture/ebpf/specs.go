@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 
+	"iotape/aggregate"
 	"iotape/capture"
 	"iotape/event"
 )
@@ -29,6 +30,9 @@ const (
 	specAIOSubmit = 1 << 13
 	specAIOReap   = 1 << 14
 	specAIOEnd    = 1 << 15
+
+	movesRead    = 1
+	movesWritten = 2
 )
 
 // The table has a row for each call number, then one for each of 32-bit calls; the
@@ -88,6 +92,14 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 		if s.Args[r.OfferArg].Len == event.LenMsg {
 			r.OfferOff = namelenOffset
 		}
+	}
+	r.Name = uint8(aggregate.NameArg(s) + 1)
+	reads, writes := s.Moves()
+	if reads {
+		r.Moves |= movesRead
+	}
+	if writes {
+		r.Moves |= movesWritten
 	}
 	for _, i := range s.Memory() {
 		a := &s.Args[i]

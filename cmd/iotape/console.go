@@ -137,6 +137,8 @@ func hintFor(cmd *cobra.Command, err error) string {
 	switch {
 	case errors.As(err, &hinted):
 		return hinted.hint
+	case errors.As(err, &filter) && filter.What == "alarm":
+		return "docs/top.md says what an alarm's rule is"
 	case errors.As(err, &filter):
 		return "iotape explain-filter --fields lists what filters can ask for"
 	case errors.As(err, &usage):

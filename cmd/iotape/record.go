@@ -139,7 +139,7 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
-	target.add(cmd)
+	target.add(cmd, "record")
 	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`, to whom the tape belongs; under sudo, who called it")
 	f.BoolVar(&p.capture.Wakeups, "wakeups", false, "also record who woke up whom; needs eBPF")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")

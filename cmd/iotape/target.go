@@ -22,12 +22,13 @@ type targetFlags struct {
 	duration time.Duration
 }
 
-func (t *targetFlags) add(cmd *cobra.Command) {
+// add adds the flags; verb is what is done with the target.
+func (t *targetFlags) add(cmd *cobra.Command, verb string) {
 	f := cmd.Flags()
-	f.StringVarP(&t.pids, "pid", "p", "", "record process `PID` that runs already, or several with commas, with all threads and children, instead of a command")
-	f.StringVar(&t.cgroup, "cgroup", "", "record what runs in a control group, `PATH` or a part of its name such as a container's id, now and later")
-	f.BoolVarP(&t.all, "all", "a", false, "record the whole machine, without iotape itself")
-	f.DurationVar(&t.duration, "duration", 0, "with --pid, --cgroup and --all: record for `TIME`, then stop")
+	f.StringVarP(&t.pids, "pid", "p", "", verb+" process `PID` that runs already, or several with commas, with all threads and children, instead of a command")
+	f.StringVar(&t.cgroup, "cgroup", "", verb+" what runs in a control group, `PATH` or a part of its name such as a container's id, now and later")
+	f.BoolVarP(&t.all, "all", "a", false, verb+" the whole machine, without iotape itself")
+	f.DurationVar(&t.duration, "duration", 0, "with --pid, --cgroup and --all: "+verb+" for `TIME`, then stop")
 }
 
 // plan puts the flags, a command and what to do on overflow into a plan. Its errors

@@ -130,6 +130,17 @@ var rules = []rule{
 		why:   "it writes what flow found",
 	},
 	{
+		of:    []string{"aggregate"},
+		only:  []string{"event", "predicate"},
+		never: []string{"std:os/...", "std:net/...", "other:..."},
+		why:   "sums of calls: the same of a kernel's and of a tape's, whoever counts",
+	},
+	{
+		of:   []string{"aggregate/..."},
+		only: []string{"aggregate", "event", "predicate", "report"},
+		why:  "what is done with counts does not know who counted",
+	},
+	{
 		of:    []string{"report/..."},
 		only:  []string{"event", "history", "posix", "trace", "internal/...", "report/...", "report"},
 		never: []string{"std:os/...", "std:net/..."},
@@ -192,8 +203,10 @@ var owners = []struct {
 }{
 	{"other:github.com/duckdb/...", "store", "each program that links it grows by 60 MB"},
 	{"other:github.com/hanwen/go-fuse/...", "capture/fusefs bench/accuracy/slowfs", "there is one file system, and one of a chosen speed to measure on"},
+	{"other:github.com/prometheus/client_golang/...", "aggregate/meter fleet/collector", "what has counters hands them over"},
+	{"other:charm.land/...", "aggregate/view", "there is one live screen"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
-	{"other:github.com/pelletier/...", "tracer/config", "configurations are of tracers"},
+	{"other:github.com/pelletier/...", "tracer/config fleet/agent", "configurations are of tracers and agents"},
 	{"cmd/...", "", "programs are not libraries"},
 	{"internal/testenv", "", "it is for tests"},
 }

@@ -2,7 +2,7 @@
  * that ran before, those of a cgroup, or all of the machine. */
 #pragma once
 
-#include "stores.h"
+#include "call.h"
 
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
 
@@ -10,13 +10,15 @@ const volatile bool whole_host = false;
 const volatile u64 began = 0;     /* ns; no call that is under way began to be recorded before */
 const volatile u64 cgroup_id = 0; /* processes in it, or below it, are followed; 0: none */
 
+/* joined is the includer's: it readies what else it keeps of a thread. */
+static __always_inline void joined(struct task_struct *t);
+
 /* join follows a thread that runs already. */
 static __always_inline struct task *join(struct task_struct *t, u32 flags)
 {
 	struct task init = {};
 
-	if (mmap_mode >= MMAP_DATA)
-		bpf_task_storage_get(&faults, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	joined(t);
 	init.shard = (u32)t->pid & shard_mask;
 	init.flags = flags;
 	init.enter = began;

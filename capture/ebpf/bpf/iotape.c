@@ -7,6 +7,7 @@
  * change here. A thread that is not followed has no task storage and leaves at
  * once. */
 #include "emit.h"
+#include "call.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -41,36 +42,19 @@ __noinline int announce(struct work *w, struct task *st, u64 now)
 
 	set_prefix(&r.p, REC_TASK, t);
 	r.time = now;
-	r.ppid = t->real_parent->tgid;
-	r.pgid = BPF_CORE_READ(t, signal, pids[2], numbers[0].nr);
-	r.sid = BPF_CORE_READ(t, signal, pids[3], numbers[0].nr);
-	r.uid = t->cred->fsuid.val;
-	r.gid = t->cred->fsgid.val;
-	bpf_probe_read_kernel(r.comm, sizeof(r.comm), &t->comm);
+	identify(st, t);
+	r.ppid = st->ppid;
+	r.pgid = st->pgid;
+	r.sid = st->sid;
+	r.uid = st->uid;
+	r.gid = st->gid;
+	__builtin_memcpy(r.comm, st->comm, sizeof(r.comm));
 	r.nstid = number_inside(t->thread_pid);
 	r.nspid = number_inside(BPF_CORE_READ(t, signal, pids[1]));
-	st->ppid = r.ppid;
-	st->pgid = r.pgid;
-	st->sid = r.sid;
-	st->uid = r.uid;
-	st->gid = r.gid;
-	__builtin_memcpy(st->comm, r.comm, sizeof(st->comm));
 	st->flags &= ~TASK_ANNOUNCED;
 	if (!try_small(w, st->shard, &r, sizeof(r)))
 		st->flags |= TASK_ANNOUNCED;
 	return 0;
-}
-
-#define TASK_COMPAT (1u << 31)
-
-static __always_inline struct spec *spec_of(struct task *st)
-{
-	u32 nr = st->nr;
-	if (nr >= UNKNOWN_NR)
-		nr = UNKNOWN_NR;
-	if (st->flags & TASK_COMPAT)
-		nr += COMPAT_NR;
-	return bpf_map_lookup_elem(&table, &nr);
 }
 
 /* pressure holds the thread if its ring is half full. */
@@ -195,36 +179,11 @@ __noinline int orphan(struct work *w, struct task *st)
 #include "argv.h"
 #include "screen.h"
 
-static __always_inline void read_args(struct task *st, struct pt_regs *regs)
+/* joined: page faults of the thread are followed, too. */
+static __always_inline void joined(struct task_struct *t)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
-#if defined(__TARGET_ARCH_arm64)
-	st->args[0] = regs->orig_x0;
-	st->args[1] = regs->regs[1];
-	st->args[2] = regs->regs[2];
-	st->args[3] = regs->regs[3];
-	st->args[4] = regs->regs[4];
-	st->args[5] = regs->regs[5];
-	if (t->thread_info.flags & 1 << 22) /* TIF_32BIT */
-		st->flags |= TASK_COMPAT;
-#else
-	if (t->thread_info.status & 2) { /* TS_COMPAT */
-		st->flags |= TASK_COMPAT;
-		st->args[0] = (u32)regs->bx;
-		st->args[1] = (u32)regs->cx;
-		st->args[2] = (u32)regs->dx;
-		st->args[3] = (u32)regs->si;
-		st->args[4] = (u32)regs->di;
-		st->args[5] = (u32)regs->bp;
-		return;
-	}
-	st->args[0] = regs->di;
-	st->args[1] = regs->si;
-	st->args[2] = regs->dx;
-	st->args[3] = regs->r10;
-	st->args[4] = regs->r8;
-	st->args[5] = regs->r9;
-#endif
+	if (mmap_mode >= MMAP_DATA)
+		bpf_task_storage_get(&faults, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 #include "follow.h"
@@ -317,7 +276,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		request_calls(w, st, s, now, ret);
 	record_call(w, st, s, now, ret);
 	if (suffixes && s->flags & SPEC_FD_RESULT && !failed(ret))
-		name_file(w, st, s->opens, ret);
+		name_file(w, st, s, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		announce(w, st, now);
 	st->flags &= ~TASK_IN_CALL;

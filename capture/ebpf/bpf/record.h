@@ -115,9 +115,12 @@ struct spec {
 	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
 	u16 screen;    /* what the filter says of it (screen.h) */
 	u16 opens;     /* what opens by a name: 1 + the argument that it is in, and 256 * (1 + that of the flags) */
-	u16 zero[2];
+	u8 name;       /* 1 + the argument that is its first name and still there when it returns; 0: none */
+	u8 moves;      /* which way it moves the bytes that it returns the number of */
+	u16 zero;
 	struct cap caps[IOT_MAX_CAPS];
 };
+enum { MOVES_READ = 1, MOVES_WRITTEN = 2 };
 _Static_assert(sizeof(struct cap) == 40, "cap");
 _Static_assert(sizeof(struct spec) == 24 + 6 * 40, "spec");
 
@@ -189,6 +192,7 @@ enum {
 	TASK_EXCLUDED = 1 << 9,  /* not to be followed: the recorder's */
 	TASK_REQUESTS = 1 << 10, /* has submitted some */
 	TASK_AIO_LATE = 1 << 11, /* not all of its control blocks could be read at entry */
+	TASK_BEFORE_EXEC = 1 << 12, /* it is the stub that will become the command (aggregate.c) */
 };
 struct task {
 	u64 enter, cpu;

@@ -2,6 +2,7 @@
  * makes of it (predicate.Screen, screen.go) says so. */
 #pragma once
 
+#include "call.h"
 #include "compose.h"
 
 enum { SCREEN_STEPS = 256 };
@@ -31,6 +32,7 @@ struct suffix {
 };
 const volatile struct suffix suffix[SUFFIXES] = {};
 const volatile u32 suffixes = 0;
+const volatile bool exact = false; /* a name that is not known ends in none of them */
 
 /* What the names of open files end in, by the address of the struct file (the cache of
  * Tracefs, FAST 2004, section 3, but of open files: a name is that of the open, and one
@@ -55,32 +57,50 @@ static __always_inline u64 inode_of(struct file *f)
 	return (u64)f->f_inode;
 }
 
+/* first_fd is the first descriptor that the call has, -1 if there is none. */
+static __always_inline s32 first_fd(struct task *st, struct spec *s)
+{
+	u32 arg = s->objects[0];
+
+	return s->nobjects && arg < IOT_MAX_ARGS ? (s32)st->args[arg & 7] : -1;
+}
+
+/* name_tail reads the last 16 bytes of a name, with NULs before a shorter one. It returns
+ * false if that says nothing, as of names that end in a slash. */
+static __always_inline bool name_tail(struct work *w, u64 addr, u64 tail[2])
+{
+	__builtin_memset(w->buf, 0, 16);
+	long n = bpf_probe_read_user_str(w->buf + 16, NAME_MAX_BYTES, (void *)addr);
+
+	n--; /* the NUL */
+	if (n <= 0 || n >= NAME_MAX_BYTES - 1)
+		return false;
+	bpf_probe_read_kernel(tail, 16, w->buf + n);
+	u8 last = tail[1] >> 56;
+	return last && last != '/' && last != '.';
+}
+
 /* name_file notes what the name ends in that a descriptor was just opened by. Names that
  * may stand for something else, as those below /proc and /dev do, are not noted. */
-__noinline int name_file(struct work *w, struct task *st, u32 args, s64 ret)
+__noinline int name_file(struct work *w, struct task *st, struct spec *s, s64 ret)
 {
-	if (!w || !st)
+	if (!w || !st || !s)
 		return 0;
 	struct file *f = file_of(ret);
 	u64 key = (u64)f, tail[2] = {};
 	struct named v = {};
-	u32 name = args & 0xff, flags = args >> 8, i;
-	long n = 0;
+	u32 name = s->opens & 0xff, flags = s->opens >> 8, i;
+	bool known = false;
 
 	if (!f)
 		return 0;
-	if (name && name <= IOT_MAX_ARGS && (!flags || flags > IOT_MAX_ARGS || !(st->args[flags - 1] & O_TMPFILE))) {
-		__builtin_memset(w->buf, 0, 16);
-		n = bpf_probe_read_user_str(w->buf + 16, NAME_MAX_BYTES, (void *)st->args[name - 1]);
-	}
-	n--; /* the NUL */
-	if (n > 0 && n < NAME_MAX_BYTES - 1)
-		bpf_probe_read_kernel(tail, sizeof(tail), w->buf + n);
-	u8 last = tail[1] >> 56;
+	if (name && name <= IOT_MAX_ARGS && (!flags || flags > IOT_MAX_ARGS || !(st->args[flags - 1] & O_TMPFILE)))
+		known = name_tail(w, st->args[name - 1], tail);
 	u8 *b = w->buf + 16;
 	bool magic = b[0] == '/' && ((b[1] == 'p' && b[2] == 'r' && b[3] == 'o' && b[4] == 'c') || (b[1] == 'd' && b[2] == 'e' && b[3] == 'v'));
-	if (!last || last == '/' || last == '.' || magic) {
-		bpf_map_delete_elem(&names, &key);
+	if (!known || magic) {
+		if (file_of(first_fd(st, s)) != f) /* it is not the same file again, as of dup */
+			bpf_map_delete_elem(&names, &key);
 		return 0;
 	}
 	for (i = 0; i < SUFFIXES; i++) {
@@ -101,7 +121,7 @@ static __always_inline s64 ends_of(s32 fd)
 	if (!f)
 		return -1;
 	struct named *v = bpf_map_lookup_elem(&names, &key);
-	return v && v->inode == inode_of(f) ? v->ends : -1;
+	return v && v->inode == inode_of(f) ? (s64)v->ends : -1;
 }
 
 /* screenable says whether the call is like any other: nothing has to be made up for at
@@ -151,14 +171,6 @@ static __always_inline s64 screen_value(struct task *st, u32 field, s64 ret, u64
 	return 0;
 }
 
-/* first_fd is the first descriptor that the call has, -1 if there is none. */
-static __always_inline s32 first_fd(struct task *st, struct spec *s)
-{
-	u32 arg = s->objects[0];
-
-	return s->nobjects && arg < IOT_MAX_ARGS ? (s32)st->args[arg & 7] : -1;
-}
-
 /* screen_step makes the test of step n and returns where to go on. */
 static __always_inline short screen_step(struct task *st, u32 n, s64 ret, s32 fd, u64 now)
 {
@@ -167,9 +179,9 @@ static __always_inline short screen_step(struct task *st, u32 n, s64 ret, s32 fd
 
 	if (p->field == SCREEN_SUFFIX) {
 		s64 ends = ends_of(fd);
-		if (ends < 0)
+		if (ends < 0 && !exact)
 			return SCREEN_LET;
-		holds = ends >> (p->lo & (SUFFIXES - 1)) & 1;
+		holds = ends >= 0 && ends >> (p->lo & (SUFFIXES - 1)) & 1;
 	} else if (p->field == SCREEN_COMM) {
 		holds = st->comm[0] == (u64)p->lo && st->comm[1] == (u64)p->hi;
 	} else {

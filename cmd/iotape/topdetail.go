@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"iotape/aggregate"
+	"iotape/aggregate/meter"
+	"iotape/capture"
+)
+
+// detailPlan is what an alarm does.
+type detailPlan struct {
+	exec     string
+	dir      string
+	duration time.Duration
+	content  string
+
+	target  []string     // flags of record for what is counted; nil: the command
+	command atomic.Int64 // its process
+	number  atomic.Int64
+	say     func(line string)
+}
+
+// maxDetail bounds a recording that an alarm begins.
+const maxDetail = 10 * time.Minute
+
+func (d *detailPlan) check(target *targetFlags) error {
+	if d.duration <= 0 || d.duration > maxDetail {
+		return fmt.Errorf("detail-for %s is not from 0 to %s", d.duration, maxDetail)
+	}
+	if _, err := capture.ParseContent(d.content); err != nil {
+		return err
+	}
+	switch {
+	case target.pids != "":
+		d.target = []string{"--pid", target.pids}
+	case target.cgroup != "":
+		d.target = []string{"--cgroup", target.cgroup}
+	case target.all:
+		d.target = []string{"--all"}
+	}
+	return nil
+}
+
+// plan has the meter do it.
+func (d *detailPlan) plan(m *meter.Options, p *recordPlan) {
+	m.Exec = strings.Fields(d.exec)
+	d.say = m.Say
+	if d.dir == "" {
+		return
+	}
+	m.Detail = d.record
+	if !p.capture.Running() {
+		started := p.capture.Started
+		p.capture.Started = func(pid int) {
+			d.command.Store(int64(pid))
+			if started != nil {
+				started(pid)
+			}
+		}
+	}
+}
+
+// record makes a detailed recording of what raised an alarm: with this program, started
+// again, which counting does not see. It ends after its time, with its processes, or with
+// ctx.
+func (d *detailPlan) record(ctx context.Context, a *aggregate.Alarm) error {
+	if err := os.MkdirAll(d.dir, 0o777); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	target, name := d.target, "alarm"
+	switch pid := a.Key.PID; {
+	case pid != 0:
+		target, name = []string{"--pid", strconv.FormatUint(uint64(pid), 10)}, fileName(a.Key.Comm)+"-"+strconv.FormatUint(uint64(pid), 10)
+	case target == nil:
+		target = []string{"--pid", strconv.FormatInt(d.command.Load(), 10)}
+	}
+	tape := filepath.Join(d.dir, fmt.Sprintf("%s-%s-%d.tape", name, a.At.UTC().Format("20060102T150405Z"), d.number.Add(1)))
+	args := append([]string{"record"}, target...)
+	args = append(args, "--duration", d.duration.String(), "--content", d.content, "--no-index", "-o", tape)
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it seals what it has
+	cmd.WaitDelay = 20 * time.Second
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	err = cmd.Run()
+	for line := range strings.Lines(said.String()) {
+		d.say("detail: " + strings.TrimPrefix(strings.TrimSpace(line), "iotape: "))
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("record %s: %w", strings.Join(target, " "), err)
+	}
+	return err
+}
+
+// fileName makes of a program's name what can be part of a file's.
+func fileName(comm string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '_'
+	}, comm)
+}

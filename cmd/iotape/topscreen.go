@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"iotape/aggregate"
+	"iotape/aggregate/view"
+	"iotape/report"
+)
+
+// topScreen is the live screen. A command that is counted does not get the terminal: its
+// output goes to a file, and is shown when the screen has ended.
+type topScreen struct {
+	o       *topOutput
+	live    *view.Live
+	output  *os.File // of the command; nil: there is none
+	input   *os.File
+	command atomic.Int64 // its process
+	ended   atomic.Bool
+}
+
+// shownOutput is how much of a command's output is shown at the end.
+const shownOutput = 64 << 10
+
+func newTopScreen(o *topOutput) *topScreen {
+	r := &o.p.record
+	title := r.target
+	if title == "" {
+		title = strings.Join(r.capture.Command, " ")
+	}
+	return &topScreen{o: o, live: view.NewLive(&view.LiveOptions{Options: o.p.view, Title: report.Printable(title), In: o.c.in, Out: o.c.out})}
+}
+
+// start takes the terminal.
+func (s *topScreen) start() error {
+	if r := &s.o.p.record.capture; !r.Running() {
+		var err error
+		if s.output, err = os.CreateTemp("", "iotape-top-*"); err != nil {
+			return fmt.Errorf("keep the command's output: %w", err)
+		}
+		_ = os.Remove(s.output.Name())
+		if s.input, err = os.Open(os.DevNull); err != nil {
+			s.output.Close()
+			return err
+		}
+		r.Stdin, r.Stdout, r.Stderr = s.input, s.output, s.output
+		started := r.Started
+		r.Started = func(pid int) {
+			s.command.Store(int64(pid))
+			if started != nil {
+				started(pid)
+			}
+		}
+	}
+	s.live.Start()
+	go s.quit()
+	return nil
+}
+
+// quit ends what is counted when the user asks for it: the command first, with SIGTERM, as
+// counting then ends by itself; when asked again, counting.
+func (s *topScreen) quit() {
+	if _, ok := <-s.live.Quit(); ok {
+		if pid := s.command.Load(); pid != 0 && syscall.Kill(int(pid), syscall.SIGTERM) == nil {
+			<-s.live.Quit()
+		}
+	}
+	s.o.cancel()
+}
+
+// say shows a line, and returns false if the screen is gone.
+func (s *topScreen) say(line string) bool {
+	if s.ended.Load() {
+		return false
+	}
+	s.live.Say(line)
+	return true
+}
+
+func (s *topScreen) show(r *aggregate.ReadOut) { s.live.Show(r) }
+func (s *topScreen) alarm(a *aggregate.Alarm)  { s.live.Alarm(a) }
+
+// end gives the terminal back, and shows what the command wrote.
+func (s *topScreen) end() error {
+	s.ended.Store(true)
+	err := s.live.Close()
+	if s.output == nil {
+		return err
+	}
+	defer s.output.Close()
+	defer s.input.Close()
+	st, statErr := s.output.Stat()
+	if statErr != nil {
+		return errors.Join(err, statErr)
+	}
+	from := max(st.Size()-shownOutput, 0)
+	if from > 0 {
+		s.o.c.say("the command wrote %s, of which the end is:", report.Bytes(uint64(st.Size())))
+	}
+	_, copyErr := io.Copy(s.o.c.out, io.NewSectionReader(s.output, from, shownOutput))
+	return errors.Join(err, copyErr)
+}
