@@ -70,6 +70,13 @@ func mapColumn(name, about string, f func(*Row) map[string]uint64) column {
 	return c
 }
 
+// lossesColumn is for other engines: the reasons are sentences, and no names for filters.
+func lossesColumn(name, about string, f func(*Row) map[string]uint64) column {
+	c := mapColumn(name, about, f)
+	c.field = predicate.Column{}
+	return c
+}
+
 func flagColumn(name, about string, f func(*Row) bool) column {
 	return column{name, "BOOLEAN", predicate.Column{Name: name, Kind: predicate.ColumnFlag, About: about}, func(r *Row) any { return f(r) }}
 }
@@ -103,7 +110,7 @@ var columns = []column{
 	bytesColumn("content_unique", "of it, different", func(r *Row) uint64 { return r.Unique }),
 
 	countColumn("lost", "records or events that are known to be lost", func(r *Row) uint64 { return r.Lost }),
-	mapColumn("losses", "by reason", func(r *Row) map[string]uint64 { return r.Losses }),
+	lossesColumn("losses", "by reason", func(r *Row) map[string]uint64 { return r.Losses }),
 	flagColumn("incomplete", "the recording did not end in order, or something was lost", func(r *Row) bool { return r.Incomplete }),
 	textColumn("reason", "why it is incomplete", func(r *Row) string { return r.Reason }),
 	countColumn("damaged", "parts of the tape that could not be read", func(r *Row) uint64 { return r.Damaged }),

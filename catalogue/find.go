@@ -95,6 +95,10 @@ func quoted(names []string) string {
 type statement struct {
 	text strings.Builder
 	args []any
+	// within is set below a "not": there a comparison must not be NULL, as it is with a
+	// row that lacks the value. Elsewhere NULL is as good as false, and engines use plain
+	// comparisons to pass over what they need not read.
+	within bool
 }
 
 func (s *statement) param(v any) string {
@@ -118,9 +122,12 @@ func (s *statement) condition(c *predicate.Condition) {
 		}
 		s.text.WriteByte(')')
 	case predicate.NoneOf:
+		before := s.within
+		s.within = true
 		s.text.WriteString("(NOT ")
 		s.condition(c.Kids[0])
 		s.text.WriteByte(')')
+		s.within = before
 	case predicate.Always:
 		fmt.Fprintf(&s.text, "%t", c.Constant)
 	default:
@@ -128,7 +135,7 @@ func (s *statement) condition(c *predicate.Condition) {
 	}
 }
 
-// test writes a comparison that is never NULL: a row without the value fits nothing.
+// test writes a comparison: a row without the value fits nothing.
 func (s *statement) test(c *predicate.Condition) {
 	col := columnOf(c.Column)
 	name := `"` + col.name + `"`
@@ -148,13 +155,18 @@ func (s *statement) test(c *predicate.Condition) {
 		s.fits(c, func(*statement) string { return "x" })
 		s.text.WriteString(")) > 0, false))")
 		return
-	case c.Column.Kind == predicate.ColumnFlag:
-		s.text.WriteString("coalesce(" + negation + name + ", false)")
-		return
 	}
-	s.text.WriteString("coalesce(" + negation)
-	s.fits(c, value)
-	s.text.WriteString(", false)")
+	open, end := "(", ")"
+	if s.within {
+		open, end = "coalesce(", ", false)"
+	}
+	s.text.WriteString(open + negation)
+	if c.Column.Kind == predicate.ColumnFlag {
+		s.text.WriteString(name)
+	} else {
+		s.fits(c, value)
+	}
+	s.text.WriteString(end)
 }
 
 // fits writes that a value is one of those of a test.

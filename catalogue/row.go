@@ -93,9 +93,11 @@ func OfTape(ctx context.Context, t *trace.Tape, location string, o *suite.Option
 		r.Begins, r.Ends, r.Level = a.Begins.Reason, a.Ends.Reason, a.Level
 		losses = append(losses[:len(losses):len(losses)], a.Losses...)
 	}
-	for _, l := range losses {
-		r.Lost += l.Records
-		r.Losses[l.Reason] += l.Records
+	for _, l := range losses { // the recorder and its agent give one loss the same reason
+		r.Losses[l.Reason] = max(r.Losses[l.Reason], l.Records)
+	}
+	for _, n := range r.Losses {
+		r.Lost += n
 	}
 	s, err := suite.Summarise(ctx, t, o)
 	if err != nil {

@@ -71,6 +71,8 @@ type Recording struct {
 	Signal     int      `json:"signal,omitempty"`
 	// Window is set if it is a part that a flight recorder kept.
 	Window *trace.Window `json:"window,omitempty"`
+	// Assembly is set if it is a part of what an agent recorded.
+	Assembly *trace.Assembly `json:"assembly,omitempty"`
 }
 
 // OpStat sums up one operation. Quantiles are within 1 %.
@@ -476,6 +478,6 @@ func (c *collector) describe() {
 	if len(m.Hosts) > 0 {
 		h := &m.Hosts[0]
 		c.stat.Recording = &Recording{Host: h.Host, Kernel: h.Kernel, Arch: h.Arch, Backend: h.Backend, Content: h.Content,
-			Command: h.Command, Target: h.Target, ExitStatus: m.ExitStatus, Signal: m.Signal, Window: h.Window}
+			Command: h.Command, Target: h.Target, ExitStatus: m.ExitStatus, Signal: m.Signal, Window: h.Window, Assembly: m.Assembly}
 	}
 }

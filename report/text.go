@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"iotape/trace"
 )
 
 // JSON writes the Stat as one indented JSON object.
@@ -25,6 +27,9 @@ func (s *Stat) Text(w io.Writer) error {
 		b.WriteString(r.where())
 		if v := r.Window; v != nil {
 			fmt.Fprintf(&b, "a part of a recording: %s\n", Printable(v.Reason))
+		}
+		if a := r.Assembly; a != nil {
+			fmt.Fprintf(&b, "a part of what the agent on %s recorded: it begins with %s, and ends with %s\n", Printable(a.Host), boundary(&a.Begins), boundary(&a.Ends))
 		}
 	}
 	if s.Filter != "" {
@@ -89,6 +94,18 @@ func (r *Recording) where() string {
 		parts = append(parts, "content "+Printable(r.Content))
 	}
 	return strings.Join(parts, ", ") + "\n"
+}
+
+// boundary says why a part of a recording begins or ends where it does.
+func boundary(b *trace.Boundary) string {
+	s := cmp.Or(Printable(b.Reason), "no reason")
+	if b.Detail != "" {
+		s += " (" + Printable(b.Detail) + ")"
+	}
+	if b.GapNS > 0 {
+		s += ", after " + Duration(b.GapNS) + " without a recording"
+	}
+	return s
 }
 
 // Line says in one line what the trace lacks.

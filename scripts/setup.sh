@@ -4,7 +4,7 @@
 #   (nothing)  what building iotape needs
 #   --test     also what `make test` needs: programs to record, clang to prove
 #              that the committed eBPF objects are current, file systems for images;
-#              builds LevelDB's db_bench
+#              builds LevelDB's db_bench and an S3 server
 #   --bench    also what `make bench` needs: other tracers, programs to measure;
 #              builds db_bench too, gets the sources of Lua
 #
@@ -14,12 +14,12 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 want="gcc g++ make git"
-bench= dbbench=
+bench= dbbench= s3=
 for arg; do
 	case $arg in
 	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl fuse3 xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
 		# What replays are tested with.
-		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server" dbbench=1
+		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server" dbbench=1 s3=1
 		command -v npm >/dev/null || want+=" npm"
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;
@@ -62,6 +62,9 @@ command -v go >/dev/null || say "Go is missing: iotape needs Go $(sed -n 's/^go 
 
 if [ -n "$dbbench" ]; then
 	say "$(scripts/build-dbbench.sh bin/db_bench 2>&1 | tail -n1)"
+fi
+if [ -n "$s3" ]; then
+	say "$(scripts/build-s3-server.sh bin/versitygw 2>&1 | tail -n1)"
 fi
 if [ -n "$bench" ]; then
 	say "$(scripts/fetch-lua.sh bin/lua.tar.gz 2>&1 | tail -n1)"

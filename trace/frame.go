@@ -206,3 +206,12 @@ func AppendRecord(payload []byte, r *Record) []byte {
 	binary.LittleEndian.PutUint32(payload[start:], uint32(len(payload)-start-WordBytes))
 	return payload
 }
+
+// ParseFrame reads the header of a frame, FrameHeaderBytes long. The payload follows it.
+func ParseFrame(header []byte) (f Frame, err error) {
+	if len(header) < FrameHeaderBytes {
+		return f, fmt.Errorf("frame header of %d bytes: %w", len(header), ErrTruncated)
+	}
+	err = f.parse(header[:FrameHeaderBytes])
+	return f, err
+}

@@ -87,6 +87,7 @@ func (u *unfinished) pick(ctx context.Context, c *console, filter string) (dir s
 	for _, name := range res.LeftOut {
 		c.say("left out: %s, which is not that of what the filter picks", name)
 	}
+	u.assemble(res.Manifest)
 	return dir, res, tw.Close(res.Manifest)
 }
 

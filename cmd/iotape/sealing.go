@@ -27,10 +27,12 @@ type sealing struct {
 	before   string // a tape with the snapshots; it may not exist
 	work     string // directory on the file system of out, for the unfinished tape
 	out      string
-	final    bool        // take the state of the files that the recording touched, as it is now
-	index    bool        // make the Parquet files
-	keys     *chain.Keys // that the stream is read with; nil: those of the context
-	streamTo string      // where the stream goes when it is sealed; "" leaves it where it is
+	final    bool            // take the state of the files that the recording touched, as it is now
+	index    bool            // make the Parquet files
+	keys     *chain.Keys     // that the stream is read with; nil: those of the context
+	assembly *trace.Assembly // what part of a longer recording it is; nil: none
+	missing  string          // what is declared missing, beside what the stream itself says
+	streamTo string          // where the stream goes when it is sealed; "" leaves it where it is
 }
 
 // sealed is what came of it.
@@ -129,6 +131,7 @@ func (u *unfinished) seal(ctx context.Context, in io.Reader, progress func(done 
 // finish completes the tape and gives it its name.
 func (u *unfinished) finish(ctx context.Context, c *console) (*sealed, error) {
 	m := u.stats.Manifest(program())
+	u.assemble(m)
 	filter := m.Hosts[0].Filter
 	if u.final && filter == "" {
 		if _, err := seal.Final(ctx, u.tw, &u.stats.Touched); err != nil {
@@ -160,6 +163,18 @@ func (u *unfinished) finish(ctx context.Context, c *console) (*sealed, error) {
 	}
 	res.size = dirBytes(u.out)
 	return res, nil
+}
+
+// assemble puts into a manifest what is known of the recording beside the stream. A part
+// of a longer recording has no end of its own: that it is whole is said elsewhere.
+func (u *unfinished) assemble(m *trace.Manifest) {
+	m.Assembly = u.assembly
+	switch st := u.stats; {
+	case u.missing != "":
+		m.Incomplete, m.Reason = true, u.missing
+	case u.assembly != nil && st.End == nil && st.Damage == nil && st.Lost == 0:
+		m.Incomplete, m.Reason = false, ""
+	}
 }
 
 // abandon takes an unfinished tape away. After finish it does nothing.

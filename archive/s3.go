@@ -1,0 +1,128 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+const s3Scheme = "s3://"
+
+// s3 is a Store in a bucket. Which server, and as whom, is in the environment, as other
+// programs have it: AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and
+// AWS_SECRET_ACCESS_KEY, or the file AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials), or
+// what the machine in the cloud has. Keys are never arguments.
+type s3 struct {
+	client         *minio.Client
+	bucket, prefix string // "" or with a slash at its end
+}
+
+// openS3 opens a bucket that is there.
+func openS3(ctx context.Context, where string) (*s3, error) {
+	bucket, prefix, _ := strings.Cut(strings.TrimPrefix(where, s3Scheme), "/")
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	if bucket == "" {
+		return nil, fmt.Errorf("%s has no bucket: s3://BUCKET/PREFIX", where)
+	}
+	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return nil, fmt.Errorf("AWS_ENDPOINT_URL %q is no http:// or https:// address", endpoint)
+	}
+	if u.Scheme == "http" && !loopback(u.Hostname()) && os.Getenv("IOTAPE_S3_PLAIN") != "1" {
+		return nil, fmt.Errorf("AWS_ENDPOINT_URL %s would send tapes in clear text; use https://, or set IOTAPE_S3_PLAIN=1", endpoint)
+	}
+	client, err := minio.New(u.Host, &minio.Options{
+		Secure: u.Scheme == "https", Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
+		Creds: credentials.NewChainCredentials([]credentials.Provider{
+			&credentials.EnvAWS{}, &credentials.EnvMinio{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
+		}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	s := &s3{client, bucket, prefix}
+	ok, err := client.BucketExists(ctx, bucket)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s: there is no such bucket", where)
+	}
+	return s, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (s *s3) Location(key string) string { return s3Scheme + s.bucket + "/" + s.prefix + key }
+
+func (s *s3) fail(verb, key string, err error) error {
+	if r := minio.ToErrorResponse(err); r.Code == minio.NoSuchKey || r.StatusCode == 404 && r.Code != minio.NoSuchBucket {
+		err = fs.ErrNotExist
+	}
+	return fmt.Errorf("%s %s: %w", verb, s.Location(key), err)
+}
+
+func (s *s3) Put(ctx context.Context, key, file string) error {
+	if _, err := s.client.FPutObject(ctx, s.bucket, s.prefix+key, file, minio.PutObjectOptions{ContentType: "application/octet-stream"}); err != nil {
+		return s.fail("put", key, err)
+	}
+	return nil
+}
+
+func (s *s3) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	o, err := s.client.GetObject(ctx, s.bucket, s.prefix+key, minio.GetObjectOptions{})
+	if err == nil {
+		_, err = o.Stat() // the request is made by the first use
+	}
+	if err != nil {
+		if o != nil {
+			o.Close()
+		}
+		return nil, s.fail("get", key, err)
+	}
+	return o, nil
+}
+
+func (s *s3) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for o := range s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}) {
+			if o.Err != nil {
+				yield(Object{}, s.fail("list", prefix, o.Err))
+				return
+			}
+			key, ok := strings.CutPrefix(o.Key, s.prefix)
+			if ok && !strings.HasSuffix(key, "/") && !yield(Object{key, o.Size, o.LastModified}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *s3) Remove(ctx context.Context, key string) error {
+	err := s.client.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})
+	if err != nil {
+		if err = s.fail("remove", key, err); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return err
+}

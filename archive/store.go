@@ -1,0 +1,175 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Store keeps files by keys: parts of a-z, A-Z, 0-9, -, _, . and = with slashes between
+// them. All errors about a file that is not there are fs.ErrNotExist.
+type Store interface {
+	// Put stores a local file, whole or not at all. One that is there is replaced.
+	Put(ctx context.Context, key, file string) error
+	// Get opens a file. The caller closes it.
+	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	// List gives all files whose key begins with a prefix, in the order of their keys.
+	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
+	// Remove removes a file. One that is not there is no error.
+	Remove(ctx context.Context, key string) error
+	// Location says where a file is: an absolute path, or s3://BUCKET/KEY.
+	Location(key string) string
+}
+
+// Object is a file in a store.
+type Object struct {
+	Key    string
+	Bytes  int64
+	Stored time.Time // by the store's clock
+}
+
+// OpenStore opens the store at a place: a directory, or s3://BUCKET/PREFIX.
+func OpenStore(ctx context.Context, where string) (Store, error) {
+	if strings.HasPrefix(where, s3Scheme) {
+		return openS3(ctx, where)
+	}
+	if i := strings.Index(where, "://"); i >= 0 {
+		return nil, fmt.Errorf("%s: what %s is, is not known; a directory or s3://BUCKET/PREFIX is", where, where[:i])
+	}
+	dir, err := filepath.Abs(where)
+	if err != nil {
+		return nil, err
+	}
+	return directory{dir}, nil
+}
+
+// directory is a Store of plain files, which is made by the first Put.
+type directory struct{ root string }
+
+// puttingSuffix is that of files that are not whole yet.
+const puttingSuffix = ".putting"
+
+func (d directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
+
+func (d directory) Location(key string) string { return d.path(key) }
+
+func (d directory) Put(ctx context.Context, key, file string) (err error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	name := d.path(key)
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	out, err := os.Create(name + puttingSuffix)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(out.Name())
+		}
+	}()
+	_, err = io.Copy(out, contextReader{ctx, in})
+	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(out.Name(), name); err != nil {
+		return err
+	}
+	return syncDirs(d.root, filepath.Dir(name))
+}
+
+// syncDirs makes the names in a directory and those above it durable.
+func syncDirs(root, dir string) error {
+	for {
+		f, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+		if dir == root || len(dir) <= len(root) {
+			return nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func (d directory) Get(_ context.Context, key string) (io.ReadCloser, error) {
+	return os.Open(d.path(key))
+}
+
+func (d directory) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		// What is walked is the directory that all keys with the prefix are in.
+		base := path.Dir(prefix + "x")
+		err := filepath.WalkDir(d.path(base), func(name string, e fs.DirEntry, err error) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(d.root, name)
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			key := filepath.ToSlash(rel)
+			st, err := e.Info()
+			if err != nil || !strings.HasPrefix(key, prefix) || strings.HasSuffix(key, puttingSuffix) {
+				return ignoreGone(err)
+			}
+			if !yield(Object{key, st.Size(), st.ModTime()}, nil) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if err = ignoreGone(err); err != nil {
+			yield(Object{}, err)
+		}
+	}
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Remove removes a file, and directories that are empty then.
+func (d directory) Remove(_ context.Context, key string) error {
+	name := d.path(key)
+	if err := ignoreGone(os.Remove(name)); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(name); len(dir) > len(d.root) && os.Remove(dir) == nil; {
+		dir = filepath.Dir(dir)
+	}
+	return nil
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

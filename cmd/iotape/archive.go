@@ -1,0 +1,326 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"iotape/archive"
+	"iotape/catalogue"
+	"iotape/pipe/chain"
+	"iotape/report"
+)
+
+// archiving is what to archive, where to, and what stays there.
+type archiving struct {
+	data, to string
+	where    catalogueFlag
+	every    time.Duration
+	settle   time.Duration
+	keep     daysFlag
+	size     sizeFlag
+	dryRun   bool
+}
+
+func newArchive(c *console) *cobra.Command {
+	a := archiving{settle: time.Minute}
+	cmd := &cobra.Command{
+		Use:   "archive --to WHERE",
+		Short: "Make tapes of what a collector has, and keep them",
+		Long: `Archive makes tapes of the streams that a collector has staged and that have ended,
+stores them in a directory or in a bucket that speaks S3, reads all of them back, and only
+then removes the streams. Streams whose frames go on from one to the next become one tape;
+the manifest says why it begins and ends there (iotape stat shows it). A run that was
+stopped anywhere is gone on with by the next one.
+
+With --keep or --keep-size it then removes the oldest tapes, by when they were stored;
+without --data, that is all it does. --dry-run says which.
+
+The server of a bucket, and the keys for it, are in the environment: AWS_ENDPOINT_URL,
+AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE.`,
+		Example: `  iotape archive --data /var/lib/iotape --to /srv/tapes --catalogue /srv/catalogue
+  iotape archive --data /var/lib/iotape --to s3://tapes/fleet --every 1m --keep 365d
+  iotape archive --to s3://tapes/fleet --keep 365d --keep-size 20T --dry-run`,
+		Args:        cobra.NoArgs,
+		Annotations: exits("0  done", "1  done, but some streams could not be sealed and are put aside", "2  could not be done, or not all of it; the streams are still there"),
+		RunE:        func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), c) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.data, "data", "", "the collector's `DIR`")
+	f.StringVar(&a.to, "to", "", "where tapes are kept, `WHERE`: a directory, or s3://BUCKET/PREFIX")
+	a.where.add(cmd)
+	f.DurationVar(&a.every, "every", 0, "go on, and look again after so long")
+	f.DurationVar(&a.settle, "settle", time.Minute, "a stream that another one may go on with waits for so long")
+	f.Var(&a.keep, "keep", "remove tapes that were stored so long ago: 365d, 12h")
+	f.Var(&a.size, "keep-size", "remove the oldest tapes beyond so much: 500G, 20T")
+	f.BoolVar(&a.dryRun, "dry-run", false, "with --keep and --keep-size: say what would be removed, and do nothing")
+	_ = cmd.MarkFlagRequired("to")
+	for _, sub := range []*cobra.Command{newArchiveList(c), newArchiveGet(c)} {
+		finishCommand(sub)
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+func (a *archiving) run(ctx context.Context, c *console) error {
+	prunes := a.keep > 0 || a.size > 0
+	switch {
+	case a.data == "" && !prunes:
+		return usageError{errors.New("what is to be archived? name the collector's directory with --data, or say with --keep what stays")}
+	case a.dryRun && !prunes:
+		return usageError{errors.New("--dry-run is for --keep and --keep-size")}
+	case a.dryRun && a.every > 0:
+		return usageError{errors.New("--dry-run is done once: it cannot go with --every")}
+	}
+	if a.data != "" {
+		if _, err := os.Stat(a.data); err != nil {
+			return err
+		}
+	}
+	store, err := archive.OpenStore(ctx, a.to)
+	if err != nil {
+		return err
+	}
+	cat, err := a.where.open()
+	if err != nil { // none is asked for
+		cat = nil
+	}
+	for {
+		err := a.once(ctx, c, store, cat)
+		if a.every <= 0 || ctx.Err() != nil {
+			return err
+		}
+		if err != nil && !errors.As(err, new(*statusError)) {
+			c.say("%v; trying again in %s", err, a.every)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(a.every):
+		}
+	}
+}
+
+// once archives what there is, and removes what is not to be kept.
+func (a *archiving) once(ctx context.Context, c *console, store archive.Store, cat *catalogue.Catalogue) error {
+	refused := 0
+	if a.data != "" && !a.dryRun {
+		settle := a.settle
+		if settle <= 0 {
+			settle = -1
+		}
+		o := &archive.Options{Data: a.data, Store: store, Settle: settle, Note: func(line string) { c.say("%s", line) },
+			Seal: func(ctx context.Context, s *archive.Sealing) error { return sealStreams(ctx, c, s) }}
+		if cat != nil {
+			o.Stored = func(ctx context.Context, t *archive.Stored) error {
+				_, err := addToCatalogue(ctx, c, cat, t.Dir, t.Location)
+				return err
+			}
+		}
+		res, err := archive.Run(ctx, o)
+		if a.every <= 0 || res.Tapes+res.Refused > 0 {
+			c.say("%s of %s stored in %s (%s); %d put aside, %d waiting", report.Plural(res.Tapes, "tape", "tapes"), report.Plural(res.Streams, "stream", "streams"), a.to,
+				report.Bytes(uint64(res.Bytes)), res.Refused, res.Waiting)
+		}
+		if err != nil {
+			return err
+		}
+		refused = res.Refused
+	}
+	if a.keep > 0 || a.size > 0 {
+		if err := a.prune(ctx, c, store, cat); err != nil {
+			return err
+		}
+	}
+	if refused > 0 {
+		return &statusError{Status: exitFound}
+	}
+	return nil
+}
+
+func (a *archiving) prune(ctx context.Context, c *console, store archive.Store, cat *catalogue.Catalogue) error {
+	k := &archive.Keep{Age: time.Duration(a.keep), Bytes: int64(a.size), DryRun: a.dryRun}
+	if cat != nil {
+		k.Removed = func(ctx context.Context, location string) error {
+			_, err := cat.Remove(ctx, []string{location})
+			if errors.Is(err, catalogue.ErrNone) {
+				err = nil
+			}
+			return err
+		}
+	}
+	gone, err := archive.Prune(ctx, store, k)
+	word := "removed"
+	if a.dryRun {
+		word = "would be removed"
+	}
+	total := int64(0)
+	for _, t := range gone {
+		total += t.Bytes
+		if a.dryRun {
+			if _, err := fmt.Fprintln(c.out, report.Printable(store.Location(t.Key))); err != nil {
+				return err
+			}
+		}
+	}
+	if a.every <= 0 || len(gone) > 0 {
+		c.say("%s %s (%s)", report.Plural(len(gone), "tape", "tapes"), word, report.Bytes(uint64(total)))
+	}
+	return err
+}
+
+// sealStreams seals streams that go on from one to the next. As iotape seal does, it makes
+// of a recording with a filter the tape of what that picks.
+func sealStreams(ctx context.Context, c *console, s *archive.Sealing) error {
+	seal := &sealing{stream: s.Streams[0], work: s.Work, out: s.Out, assembly: s.Assembly, missing: s.Incomplete}
+	var parts []io.Reader
+	for _, name := range s.Streams {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		plain, _, err := chain.Plain(ctx, bufio.NewReaderSize(f, 1<<20))
+		if err != nil {
+			return err
+		}
+		parts = append(parts, plain)
+	}
+	u, err := seal.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer u.abandon()
+	if err := u.seal(ctx, io.MultiReader(parts...), nil); err != nil {
+		return err
+	}
+	_, err = u.finish(ctx, c)
+	if errors.Is(err, errNothingFits) {
+		return archive.ErrNothing
+	}
+	return err
+}
+
+func newArchiveList(c *console) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list WHERE",
+		Short: "List the tapes of an archive",
+		Long: `List shows the tapes that a directory or bucket has. Which of them are worth reading, a
+catalogue says: iotape catalogue find.`,
+		Example: `  iotape archive list s3://tapes/fleet
+  iotape archive list /srv/tapes --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := archive.OpenStore(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return c.print(func(w *bufio.Writer) error { return listTapes(cmd.Context(), w, store, asJSON) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return cmd
+}
+
+func listTapes(ctx context.Context, w *bufio.Writer, store archive.Store, asJSON bool) error {
+	n := 0
+	enc := json.NewEncoder(w)
+	for t, err := range archive.Tapes(ctx, store, "") {
+		if err != nil {
+			return err
+		}
+		if !t.Complete {
+			continue
+		}
+		n++
+		if asJSON {
+			err = enc.Encode(struct {
+				Location string    `json:"location"`
+				Bytes    int64     `json:"bytes"`
+				Stored   time.Time `json:"stored"`
+			}{store.Location(t.Key), t.Bytes, t.Stored.UTC()})
+		} else {
+			_, err = fmt.Fprintf(w, "%s  %10s  %s\n", t.Stored.UTC().Format("2006-01-02 15:04"), report.Bytes(uint64(t.Bytes)), report.Printable(store.Location(t.Key)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !asJSON {
+		fmt.Fprintln(w, report.Plural(n, "tape", "tapes"))
+	}
+	return nil
+}
+
+func newArchiveGet(c *console) *cobra.Command {
+	var from, out string
+	cmd := &cobra.Command{
+		Use:   "get --from WHERE TAPE...",
+		Short: "Copy tapes out of an archive",
+		Long: `Get copies tapes to the working directory, or to DIR, and compares every file with what
+its manifest says. A TAPE is named as iotape archive list or iotape catalogue find show it,
+or by the last part of that.`,
+		Example: `  iotape archive get --from s3://tapes/fleet 20261122T101530Z-2f5a6f2e-6f0b-4b2a-9d5e-0a1b2c3d4e5f-1795331234567890123-7.tape
+  iotape catalogue find 'ops.fsync > 1e6' --csv --columns location | tail -n +2 | xargs iotape archive get --from s3://tapes/fleet -o found`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := archive.OpenStore(cmd.Context(), from)
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				key, err := archive.Find(cmd.Context(), store, name)
+				if err != nil {
+					return err
+				}
+				to := filepath.Join(out, filepath.Base(key))
+				if err := archive.Get(cmd.Context(), store, key, to); err != nil {
+					return err
+				}
+				c.say("%s", to)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "", "where the tapes are kept, `WHERE`: a directory, or s3://BUCKET/PREFIX")
+	f.StringVarP(&out, "output", "o", "", "the `DIR` to copy to")
+	_ = cmd.MarkFlagRequired("from")
+	return cmd
+}
+
+// daysFlag is a time that may be given in days.
+type daysFlag time.Duration
+
+func (d *daysFlag) Set(text string) error {
+	var days int
+	var rest string
+	if n, _ := fmt.Sscanf(text, "%d%s", &days, &rest); n == 2 && rest == "d" && days > 0 && days < 100_000 {
+		*d = daysFlag(time.Duration(days) * 24 * time.Hour)
+		return nil
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%q is no time such as 365d or 12h", text)
+	}
+	*d = daysFlag(v)
+	return nil
+}
+
+func (d *daysFlag) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+func (d *daysFlag) Type() string { return "TIME" }
