@@ -152,7 +152,12 @@ func (w *world) start(ns string, argv ...string) *program {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p.cmd.Stderr = writer(func(b []byte) { w.mu.Lock(); w.log.Write(b); w.mu.Unlock() })
+	began := time.Now()
+	p.cmd.Stderr = writer(func(b []byte) {
+		w.mu.Lock()
+		fmt.Fprintf(&w.log, "%6.2f %s", time.Since(began).Seconds(), b)
+		w.mu.Unlock()
+	})
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -192,7 +197,7 @@ func (w *world) end() {
 			p.kill()
 		}
 	}
-	if w.t.Failed() {
+	if w.t.Failed() || os.Getenv("IOTAPE_FLEET_LOG") != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		lines := strings.Split(w.log.String(), "\n")
@@ -223,8 +228,8 @@ func (w *world) ready(p *program) {
 			<-p.done
 			w.t.Fatalf("a program ended: %v", p.err)
 		}
-	case <-time.After(60 * time.Second):
-		w.t.Fatal("a program is not ready after a minute")
+	case <-time.After(3 * time.Minute):
+		w.t.Fatal("a program is not ready after three minutes")
 	}
 }
 
@@ -255,6 +260,18 @@ func (w *world) fleet() *collector.Fleet {
 		w.t.Fatal(err)
 	}
 	return f
+}
+
+// stores waits until something more is stored.
+func (w *world) stores() {
+	w.t.Helper()
+	before := w.fleet().Events
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if w.fleet().Events > before {
+			return
+		}
+	}
+	w.t.Fatal("nothing more is stored")
 }
 
 // settled waits until every stream of the hosts is finished.

@@ -50,8 +50,9 @@ type shipper struct {
 	mu     sync.Mutex
 	nc     *nats.Conn
 	errors uint64
-	last   string // what was last noted
-	skewNS int64  // of our clock to the collector's
+	last   string // error
+	noted  map[string]time.Time
+	skewNS int64 // of our clock to the collector's
 	floor  struct {
 		stream string
 		number uint64
@@ -98,16 +99,24 @@ func (s *shipper) connect(c *Config) error {
 	return nil
 }
 
-// failed counts an error, and says it if it is not the same as before.
+// noteAgain is how long an error that goes on is not said again.
+const noteAgain = 10 * time.Minute
+
+// failed counts an error, and says it if it is a new one.
 func (s *shipper) failed(what string, err error) {
 	text := what + ": " + strings.TrimPrefix(err.Error(), "nats: ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errors++
-	if text != s.last {
-		s.last = text
-		s.note(text)
+	s.last = text
+	if time.Since(s.noted[text]) < noteAgain {
+		return
 	}
+	if len(s.noted) > 100 || s.noted == nil {
+		s.noted = map[string]time.Time{}
+	}
+	s.noted[text] = time.Now()
+	s.note(text)
 }
 
 // run sends until ctx is done.

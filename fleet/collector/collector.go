@@ -122,17 +122,9 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	if c.js, err = jetstream.New(nc); err != nil {
 		return err
 	}
-	c.bucket, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: parcel.Bucket, Subjects: []string{parcel.Parcels + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-		MaxBytes: c.o.BrokerBytes, MaxMsgSize: parcel.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
-		Duplicates: 2 * time.Minute, AllowDirect: true,
-	})
+	info, err := c.makeBucket(ctx)
 	if err != nil {
-		return fmt.Errorf("make the broker's stream: %w", err)
-	}
-	info, err := c.bucket.Info(ctx)
-	if err != nil {
-		return fmt.Errorf("look at the broker's stream: %w", err)
+		return err
 	}
 	b, err := os.ReadFile(positionFile(c.o.Data))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -151,6 +143,38 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	}
 	c.last = c.position.Seq
 	return nil
+}
+
+// noPeers is the server's JSClusterNoPeersErrF: not enough brokers are there yet.
+const noPeers = 10005
+
+// makeBucket makes the broker's stream. Brokers of a cluster that have just been started
+// do not answer until they have agreed on a leader: they are asked again until ctx is done.
+func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo, err error) {
+	for {
+		once, cancel := context.WithTimeout(ctx, 5*time.Second)
+		c.bucket, err = c.js.CreateOrUpdateStream(once, jetstream.StreamConfig{
+			Name: parcel.Bucket, Subjects: []string{parcel.Parcels + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
+			MaxBytes: c.o.BrokerBytes, MaxMsgSize: parcel.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
+			Duplicates: 2 * time.Minute, AllowDirect: true,
+		})
+		if err == nil {
+			info, err = c.bucket.Info(once)
+		}
+		cancel()
+		var refused jetstream.JetStreamError
+		final := errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().Code < 500 && refused.APIError().ErrorCode != noPeers
+		switch {
+		case err == nil:
+			return info, nil
+		case ctx.Err() != nil, final:
+			return nil, fmt.Errorf("make the broker's stream: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // Run collects until ctx is done. It returns an error only if it cannot go on.
