@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"iotape/capture"
 	"iotape/capture/ebpf"
 	"iotape/event"
@@ -69,6 +71,10 @@ func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, 
 	if r.Cgroup != "" {
 		if o.Cgroup, err = filepath.EvalSymlinks(r.Cgroup); err != nil {
 			return nil, fmt.Errorf("cgroup: %w", err)
+		}
+		var fs unix.Statfs_t
+		if err := unix.Statfs(o.Cgroup, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+			return nil, fmt.Errorf("cgroup: %s is not the directory of a control group of version 2", r.Cgroup)
 		}
 	}
 	if err := notItself(o); err != nil {
