@@ -56,12 +56,16 @@ func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, 
 	}
 	o.RingBytes = int(cmp.Or(s.MemoryBytes, 64<<20) / 4)
 	var err error
-	if o.Content, err = capture.ParseContent(cmp.Or(r.Content, "full")); err != nil {
+	if o.Content, err = capture.ParseContent(cmp.Or(r.Content, "none")); err != nil {
 		return nil, err
 	}
 	switch level {
-	case agent.Hashes:
-		o.Content = capture.Everywhere(capture.KeepHash)
+	case agent.Hashes: // never more than what is configured
+		for _, k := range []*capture.Keep{&o.Content.Read, &o.Content.Write} {
+			if k.Rule != capture.KeepNone {
+				*k = capture.Keep{Rule: capture.KeepHash}
+			}
+		}
 	case agent.Metadata, agent.Counters:
 		o.Content = capture.Everywhere(capture.KeepNone)
 	}
