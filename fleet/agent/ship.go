@@ -24,7 +24,7 @@ const (
 	windowItems = 64
 	windowBytes = 8 << 20
 	ackWait     = 10 * time.Second
-	helloWait   = 3 * time.Second
+	helloWait   = 10 * time.Second
 
 	backoffMin = 100 * time.Millisecond
 	backoffMax = time.Minute
@@ -169,6 +169,7 @@ func (s *shipper) greet(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
+	asked := s.hello().ClockNS
 	m, err := s.nc.RequestWithContext(ctx, parcel.Hellos+s.host, b)
 	s.mu.Lock()
 	welcome := s.welcome
@@ -192,7 +193,9 @@ func (s *shipper) greet(ctx context.Context) error {
 	s.mu.Lock()
 	s.welcome = true
 	s.last = ""
-	s.skewNS = s.hello().ClockNS - a.ClockNS
+	// Half of the time that the answer took is taken for its way.
+	answered := s.hello().ClockNS
+	s.skewNS = asked + (answered-asked)/2 - a.ClockNS
 	s.mu.Unlock()
 	return nil
 }
@@ -287,7 +290,7 @@ func (s *shipper) publish(js jetstream.JetStream, item uint64, b []byte) (sent, 
 func (s *shipper) report(r *parcel.Report) {
 	s.mu.Lock()
 	nc := s.nc
-	r.Errors, r.LastError = s.errors, s.last
+	r.Errors, r.LastError, r.SkewNS = s.errors, s.last, s.skewNS
 	s.mu.Unlock()
 	if b, err := json.Marshal(r); err == nil && nc.IsConnected() {
 		_ = nc.Publish(parcel.Reports+s.host, b)
