@@ -64,9 +64,9 @@ func record(t *testing.T, s *sink, l agent.Level) uint64 {
 	if err := src.Record(ctx, &agent.Record{Synthetic: "rate=50000,size=10,total=20000,count=" + count}, l, s); err != nil {
 		t.Fatal(err)
 	}
-	n, err := Made(count)
-	if err != nil || n != 20000 {
-		t.Fatalf("made %d events: %v", n, err)
+	n, limbo, err := Made(count)
+	if err != nil || n != 20000 || limbo != 0 {
+		t.Fatalf("made %d events, %d in limbo: %v", n, limbo, err)
 	}
 	return n
 }
