@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"iotape/capture"
 	"iotape/capture/ebpf"
 	"iotape/event"
@@ -54,12 +56,16 @@ func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, 
 	}
 	o.RingBytes = int(cmp.Or(s.MemoryBytes, 64<<20) / 4)
 	var err error
-	if o.Content, err = capture.ParseContent(cmp.Or(r.Content, "full")); err != nil {
+	if o.Content, err = capture.ParseContent(cmp.Or(r.Content, "none")); err != nil {
 		return nil, err
 	}
 	switch level {
-	case agent.Hashes:
-		o.Content = capture.Everywhere(capture.KeepHash)
+	case agent.Hashes: // never more than what is configured
+		for _, k := range []*capture.Keep{&o.Content.Read, &o.Content.Write} {
+			if k.Rule != capture.KeepNone {
+				*k = capture.Keep{Rule: capture.KeepHash}
+			}
+		}
 	case agent.Metadata, agent.Counters:
 		o.Content = capture.Everywhere(capture.KeepNone)
 	}
@@ -69,6 +75,10 @@ func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, 
 	if r.Cgroup != "" {
 		if o.Cgroup, err = filepath.EvalSymlinks(r.Cgroup); err != nil {
 			return nil, fmt.Errorf("cgroup: %w", err)
+		}
+		var fs unix.Statfs_t
+		if err := unix.Statfs(o.Cgroup, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+			return nil, fmt.Errorf("cgroup: %s is not the directory of a control group of version 2", r.Cgroup)
 		}
 	}
 	if err := notItself(o); err != nil {

@@ -65,12 +65,21 @@ func parseSynthetic(s string) (*synthetic, error) {
 // made counts the events of all runs, in a file, so that a kill does not lose the count.
 type made struct {
 	page []byte
-	n    *atomic.Uint64
+	c    *counts
 }
+
+// counts is the layout of the file.
+type counts struct {
+	made   atomic.Uint64 // events made up
+	handed atomic.Uint64 // of these, events that the agent was given, or that an earlier run left
+	limbo  atomic.Uint64 // events that were made and perhaps not given to the agent when it was killed
+}
+
+const countBytes = 24
 
 func openMade(name string) (*made, error) {
 	if name == "" {
-		return &made{n: new(atomic.Uint64)}, nil
+		return &made{c: &counts{}}, nil
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -79,16 +88,19 @@ func openMade(name string) (*made, error) {
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil {
 		return nil, err
-	} else if fi.Size() < 8 {
-		if _, err := f.WriteAt(make([]byte, 8), 0); err != nil {
+	} else if fi.Size() < countBytes {
+		if _, err := f.WriteAt(make([]byte, countBytes), 0); err != nil {
 			return nil, err
 		}
 	}
-	page, err := unix.Mmap(int(f.Fd()), 0, 8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	page, err := unix.Mmap(int(f.Fd()), 0, countBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}
-	return &made{page, (*atomic.Uint64)(unsafe.Pointer(&page[0]))}, nil
+	m := &made{page, (*counts)(unsafe.Pointer(&page[0]))}
+	m.c.limbo.Add(m.c.made.Load() - m.c.handed.Load())
+	m.c.handed.Store(m.c.made.Load())
+	return m, nil
 }
 
 func (m *made) close() {
@@ -97,16 +109,19 @@ func (m *made) close() {
 	}
 }
 
-// Made returns how many events were made up with a file of counts.
-func Made(name string) (uint64, error) {
+// Made returns how many events were made up with a file of counts, and of how many of
+// these it is not known whether the agent was given them before it was killed.
+func Made(name string) (n, limbo uint64, err error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	if len(b) < 8 {
-		return 0, fmt.Errorf("%s is no count", name)
+	if len(b) < countBytes {
+		return 0, 0, fmt.Errorf("%s is no count", name)
 	}
-	return binary.LittleEndian.Uint64(b), nil
+	le := binary.LittleEndian
+	n = le.Uint64(b)
+	return n, le.Uint64(b[16:]) + n - le.Uint64(b[8:]), nil
 }
 
 // synthesize makes a stream up.
@@ -131,28 +146,29 @@ func synthesize(ctx context.Context, text, program string, f *frames) error {
 	began, due, done, round := time.Now(), 0.0, uint64(0), uint32(0)
 	tick := time.NewTicker(syntheticTick)
 	defer tick.Stop()
-	for ctx.Err() == nil && (y.total == 0 || count.n.Load() < y.total) {
+	for ctx.Err() == nil && (y.total == 0 || count.c.made.Load() < y.total) {
 		due = time.Since(began).Seconds() * y.rate
 		for n := uint64(due) - min(done, uint64(due)); n > 0 && ctx.Err() == nil; {
 			payload = payload[:0]
 			part := min(n, uint64(1+256<<10/(y.size+256)))
 			if y.total > 0 {
-				if part = min(part, y.total-min(count.n.Load(), y.total)); part == 0 {
+				if part = min(part, y.total-min(count.c.made.Load(), y.total)); part == 0 {
 					break
 				}
 			}
 			clock, _ := capture.Clocks()
-			first := count.n.Load()
+			first := count.c.made.Load()
 			for i := range part {
 				payload = trace.AppendRecord(payload, &trace.Record{
 					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: pid, TID: pid, Enter: uint64(clock), Exit: uint64(clock) + i, NR: 18,
 					Ret: int64(y.size), Args: [6]uint64{3, 0x1000, uint64(y.size), first + i}, Pieces: []trace.Piece{{Arg: 1, Len: uint32(y.size), Data: data}},
 				})
 			}
-			count.n.Add(part)
+			count.c.made.Add(part)
 			if err := sw.WriteRecords(trace.Frame{Round: round, Until: uint64(clock) + part}, payload); err != nil {
 				return err
 			}
+			count.c.handed.Add(part)
 			round++
 			n -= part
 			done += part

@@ -22,7 +22,6 @@ const unitFile = "/etc/systemd/system/iotape-agent.service"
 // (docs/privileges.md), and its own control group, so that limits hold.
 const unit = `[Unit]
 Description=iotape agent: records storage calls and sends them to a collector
-Documentation=man:iotape-agent(1)
 After=network-online.target
 Wants=network-online.target
 

@@ -125,7 +125,7 @@ func source(c *agent.Config) *recorder.Source {
 // run runs one agent until it is told to stop.
 func run(ctx context.Context, c *agent.Config, reread func() (*agent.Config, error)) error {
 	// A quarter is for the rings; the Go runtime keeps within what else there is.
-	debug.SetMemoryLimit(int64(c.Limits.Memory) / 2)
+	debug.SetMemoryLimit(int64(c.Limits.Memory) * 3 / 8)
 	a, err := agent.New(c, &agent.Options{Version: program(), Source: source(c), Note: func(line string) { say("%s", line) }})
 	if err != nil {
 		return err

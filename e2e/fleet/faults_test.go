@@ -18,7 +18,7 @@ func (w *world) finish(agents, collector *program) {
 	if err := agents.stop(); err != nil {
 		w.t.Errorf("the agents: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 4*time.Minute)
 	defer cancel()
 	w.settled(ctx)
 	if err := collector.stop(); err != nil {
@@ -65,20 +65,22 @@ func TestAgents(t *testing.T) {
 	w := newWorld(t, fleetAgents(t), 2, "")
 	c := w.collect()
 	agents := w.simulate()
-	time.Sleep(time.Duration(1500+rand.IntN(1000)) * time.Millisecond)
+	w.heard(time.Now())
+	time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
 	agents.kill()
 
 	agents = w.simulate()
-	time.Sleep(1500 * time.Millisecond)
+	w.heard(time.Now())
 	w.cut(true)
 	time.Sleep(5 * time.Second)
 	w.cut(false)
-	time.Sleep(2 * time.Second)
+	w.heard(time.Now())
+	time.Sleep(time.Second)
 	if err := agents.stop(); err != nil { // upgraded in place
 		t.Error(err)
 	}
 	agents = w.simulate("--clock-back", "3h")
-	time.Sleep(1500 * time.Millisecond)
+	w.heard(time.Now())
 	w.finish(agents, c)
 	a := w.balance("agents killed, cut off, replaced, and with a clock that went back", w.hosts)
 	if a.lost["the spool was full"] == 0 {
@@ -88,7 +90,7 @@ func TestAgents(t *testing.T) {
 	if n := len(w.hosts); r[staging.ReasonKilled] != n || r[staging.ReasonStop] < 2*n || r[staging.ReasonLoss] == 0 {
 		t.Errorf("streams ended so: %v", r)
 	}
-	if !w.said("h0: its clock is 3h0m") && !w.said("its clock is") {
+	if !w.said("its clock is 3h0m") {
 		t.Error("nobody said that clocks are off")
 	}
 }
@@ -101,7 +103,7 @@ func TestDiskFull(t *testing.T) {
 	w := newWorld(t, fleetAgents(t), 0, filepath.Join(disk, "data"))
 	c := w.collect("--min-free", "200M", "--broker-bytes", "100M")
 	agents := w.simulate()
-	time.Sleep(2 * time.Second)
+	w.heard(time.Now())
 	filler := filepath.Join(disk, "filler")
 	f, err := os.Create(filler)
 	if err != nil {

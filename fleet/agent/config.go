@@ -43,7 +43,7 @@ type Record struct {
 	Command   []string `toml:"command"`   // a command; the agent ends with it
 	Filter    string   `toml:"filter"`    // docs/filters.md
 	Verbosity string   `toml:"verbosity"` // the level to begin with: content (the default), hashes, metadata or counters
-	Content   string   `toml:"content"`   // what is kept of content at the level of that name: full (the default), head:N, hash, none
+	Content   string   `toml:"content"`   // what is kept of content at the level of that name: none (the default), full, head:N, hash
 	Mmap      string   `toml:"mmap"`      // what is recorded of mapped files; "" is "data"
 	Synthetic string   `toml:"synthetic"` // for tests: made-up events, see package recorder
 }

@@ -24,7 +24,7 @@ const (
 	windowItems = 64
 	windowBytes = 8 << 20
 	ackWait     = 10 * time.Second
-	helloWait   = 3 * time.Second
+	helloWait   = 10 * time.Second
 
 	backoffMin = 100 * time.Millisecond
 	backoffMax = time.Minute
@@ -50,8 +50,9 @@ type shipper struct {
 	mu     sync.Mutex
 	nc     *nats.Conn
 	errors uint64
-	last   string // what was last noted
-	skewNS int64  // of our clock to the collector's
+	last   string // error
+	noted  map[string]time.Time
+	skewNS int64 // of our clock to the collector's
 	floor  struct {
 		stream string
 		number uint64
@@ -98,16 +99,24 @@ func (s *shipper) connect(c *Config) error {
 	return nil
 }
 
-// failed counts an error, and says it if it is not the same as before.
+// noteAgain is how long an error that goes on is not said again.
+const noteAgain = 10 * time.Minute
+
+// failed counts an error, and says it if it is a new one.
 func (s *shipper) failed(what string, err error) {
 	text := what + ": " + strings.TrimPrefix(err.Error(), "nats: ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errors++
-	if text != s.last {
-		s.last = text
-		s.note(text)
+	s.last = text
+	if time.Since(s.noted[text]) < noteAgain {
+		return
 	}
+	if len(s.noted) > 100 || s.noted == nil {
+		s.noted = map[string]time.Time{}
+	}
+	s.noted[text] = time.Now()
+	s.note(text)
 }
 
 // run sends until ctx is done.
@@ -160,6 +169,7 @@ func (s *shipper) greet(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
+	asked := s.hello().ClockNS
 	m, err := s.nc.RequestWithContext(ctx, parcel.Hellos+s.host, b)
 	s.mu.Lock()
 	welcome := s.welcome
@@ -183,7 +193,9 @@ func (s *shipper) greet(ctx context.Context) error {
 	s.mu.Lock()
 	s.welcome = true
 	s.last = ""
-	s.skewNS = s.hello().ClockNS - a.ClockNS
+	// Half of the time that the answer took is taken for its way.
+	answered := s.hello().ClockNS
+	s.skewNS = asked + (answered-asked)/2 - a.ClockNS
 	s.mu.Unlock()
 	return nil
 }
@@ -278,7 +290,7 @@ func (s *shipper) publish(js jetstream.JetStream, item uint64, b []byte) (sent, 
 func (s *shipper) report(r *parcel.Report) {
 	s.mu.Lock()
 	nc := s.nc
-	r.Errors, r.LastError = s.errors, s.last
+	r.Errors, r.LastError, r.SkewNS = s.errors, s.last, s.skewNS
 	s.mu.Unlock()
 	if b, err := json.Marshal(r); err == nil && nc.IsConnected() {
 		_ = nc.Publish(parcel.Reports+s.host, b)

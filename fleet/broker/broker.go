@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -46,6 +48,7 @@ type Broker struct {
 	root    nkeys.KeyPair
 	keys    []Key
 	log     *log
+	lock    *os.File // two servers would damage each other's files
 }
 
 const startWait = 30 * time.Second
@@ -83,8 +86,11 @@ func Start(o *Options) (*Broker, error) {
 		}
 	}
 	b.options = so
+	if b.lock, err = lockDir(so.StoreDir); err != nil {
+		return nil, err
+	}
 	if b.server, err = server.NewServer(so.Clone()); err != nil {
-		return nil, fmt.Errorf("start the broker: %w", err)
+		return nil, errors.Join(fmt.Errorf("start the broker: %w", err), b.lock.Close())
 	}
 	b.server.SetLoggerV2(b.log, false, false, false)
 	b.server.Start()
@@ -96,6 +102,20 @@ func Start(o *Options) (*Broker, error) {
 		return nil, fmt.Errorf("start the broker on %s: it is not ready after %s", o.Listen, startWait)
 	}
 	return b, nil
+}
+
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%s is in use by another collector", dir), f.Close())
+	}
+	return f, nil // a file system without locks
 }
 
 func split(address string) (host string, port int, err error) {
@@ -198,6 +218,7 @@ func (b *Broker) Refused() (connections, requests uint64) {
 func (b *Broker) Close() {
 	b.server.Shutdown()
 	b.server.WaitForShutdown()
+	_ = b.lock.Close()
 }
 
 // log takes the server's lines: errors are for a person to know; refusals are counted.

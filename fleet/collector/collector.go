@@ -96,8 +96,10 @@ func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connect
 	if c.refused == nil {
 		c.refused = func() (uint64, uint64) { return 0, 0 }
 	}
-	if err := os.MkdirAll(staging.Root(c.o.Data), 0o755); err != nil {
-		return nil, err
+	for _, dir := range []string{staging.Root(c.o.Data), filepath.Dir(hostFile(c.o.Data, "x"))} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if c.disk, err = os.Open(c.o.Data); err != nil {
@@ -122,17 +124,9 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	if c.js, err = jetstream.New(nc); err != nil {
 		return err
 	}
-	c.bucket, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: parcel.Bucket, Subjects: []string{parcel.Parcels + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-		MaxBytes: c.o.BrokerBytes, MaxMsgSize: parcel.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
-		Duplicates: 2 * time.Minute, AllowDirect: true,
-	})
+	info, err := c.makeBucket(ctx)
 	if err != nil {
-		return fmt.Errorf("make the broker's stream: %w", err)
-	}
-	info, err := c.bucket.Info(ctx)
-	if err != nil {
-		return fmt.Errorf("look at the broker's stream: %w", err)
+		return err
 	}
 	b, err := os.ReadFile(positionFile(c.o.Data))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -151,6 +145,38 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	}
 	c.last = c.position.Seq
 	return nil
+}
+
+// noPeers is the server's JSClusterNoPeersErrF: not enough brokers are there yet.
+const noPeers = 10005
+
+// makeBucket makes the broker's stream. Brokers of a cluster that have just been started
+// do not answer until they have agreed on a leader: they are asked again until ctx is done.
+func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo, err error) {
+	for {
+		once, cancel := context.WithTimeout(ctx, 5*time.Second)
+		c.bucket, err = c.js.CreateOrUpdateStream(once, jetstream.StreamConfig{
+			Name: parcel.Bucket, Subjects: []string{parcel.Parcels + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
+			MaxBytes: c.o.BrokerBytes, MaxMsgSize: parcel.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
+			Duplicates: 2 * time.Minute, AllowDirect: true,
+		})
+		if err == nil {
+			info, err = c.bucket.Info(once)
+		}
+		cancel()
+		var refused jetstream.JetStreamError
+		final := errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().Code < 500 && refused.APIError().ErrorCode != noPeers
+		switch {
+		case err == nil:
+			return info, nil
+		case ctx.Err() != nil, final:
+			return nil, fmt.Errorf("make the broker's stream: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // Run collects until ctx is done. It returns an error only if it cannot go on.
@@ -196,15 +222,15 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 		}
 		select {
 		case <-ctx.Done():
-			c.commit(context.WithoutCancel(ctx))
-			return c.save(true)
+			c.commit(context.WithoutCancel(ctx), true)
+			return nil
 		case m := <-from:
 			c.deliver(m)
 			if c.buffered > bufferMax/2 {
-				c.commit(ctx)
+				c.commit(ctx, false)
 			}
 		case <-commit.C:
-			c.commit(ctx)
+			c.commit(ctx, false)
 		case <-watch.C:
 			c.watch()
 		case f := <-c.calls:
@@ -247,9 +273,10 @@ func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.
 	}))
 }
 
-// commit makes what came durable, and lets the broker forget it.
-func (c *Collector) commit(ctx context.Context) {
-	if err := c.makeDurable(); err != nil {
+// commit makes what came durable, and lets the broker forget it. The last one writes all
+// that is known of hosts, too.
+func (c *Collector) commit(ctx context.Context, last bool) {
+	if err := c.makeDurable(last); err != nil {
 		c.stalls++
 		if c.stuck == nil || c.stuck.Error() != err.Error() {
 			c.o.Note(fmt.Sprintf("nothing can be stored, and the broker keeps what comes: %v", err))
@@ -291,48 +318,91 @@ func (c *Collector) settled() uint64 {
 	return to
 }
 
-// makeDurable writes streams, hosts and ends, in this order.
-func (c *Collector) makeDurable() error {
+// makeDurable writes streams, hosts and ends, in this order. However many there are, the
+// file system is synced two or three times.
+func (c *Collector) makeDurable(everything bool) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(c.disk.Fd()), &st); err == nil && int64(st.Bavail)*st.Bsize < c.o.MinFree+int64(c.buffered) {
 		return fmt.Errorf("%s has %d MiB left: %w", c.o.Data, int64(st.Bavail)*st.Bsize>>20, syscall.ENOSPC)
 	}
-	written, left := false, 0
-	var errs []error
+	var abouts, hosts, ends staging.Batch
+	written, err := c.writeStreams(&abouts)
+	if err != nil {
+		return err
+	}
+	if err := c.writeHosts(&hosts, &ends, everything || time.Since(c.saved) >= saveEvery); err != nil {
+		return err
+	}
+	if !written && hosts.Len() == 0 {
+		return nil
+	}
+	if err := c.sync(); err != nil {
+		return err
+	}
+	named := abouts.Len() + hosts.Len()
+	if err := errors.Join(abouts.Publish(), hosts.Publish()); err != nil {
+		return err
+	}
+	if named > 0 {
+		if err := c.sync(); err != nil {
+			return err
+		}
+	}
+	// A host's file lists what is finished before an end says so: the archive may take a
+	// stream away as soon as it has one, and then it must not come back.
+	if ends.Len() > 0 {
+		if err := errors.Join(ends.Publish(), c.sync()); err != nil {
+			return err
+		}
+	}
+	for _, h := range c.hosts {
+		for name, o := range h.open {
+			o.made = o.made || o.committed.next > 0
+			if o.end != nil && h.find(name) != nil {
+				delete(h.open, name)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Collector) sync() error {
+	if err := unix.Syncfs(int(c.disk.Fd())); err != nil {
+		return fmt.Errorf("sync %s: %w", c.o.Data, err)
+	}
+	return nil
+}
+
+// writeStreams appends what came.
+func (c *Collector) writeStreams(abouts *staging.Batch) (written bool, err error) {
+	left := 0
 	for _, h := range c.hosts {
 		for _, o := range h.open {
 			if !o.dirty() {
 				continue
 			}
-			if err := o.commit(); err != nil {
-				errs = append(errs, err)
-			}
 			written = true
+			err = errors.Join(err, o.commit(abouts))
 			left += len(o.chunk)
 		}
 	}
 	c.buffered = left
-	if len(errs) > 0 {
-		return errs[0]
-	}
-	if written {
-		if err := unix.Syncfs(int(c.disk.Fd())); err != nil {
-			return fmt.Errorf("sync %s: %w", c.o.Data, err)
-		}
-	}
-	if err := c.closeStreams(); err != nil {
-		return err
-	}
-	return c.save(false)
+	return written, err
 }
 
-// closeStreams finishes the streams that have an end.
-func (c *Collector) closeStreams() error {
+// writeHosts prepares the files of hosts, all that have changed or those with streams
+// that end, and these ends.
+func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) error {
+	if everything {
+		c.saved = time.Now()
+	}
 	for _, h := range c.hosts {
+		finished := false
 		for name, o := range h.open {
 			if o.end == nil {
 				continue
 			}
+			finished = true
 			if h.find(name) == nil {
 				h.close(o)
 				for _, seq := range slices.Sorted(maps.Values(o.held)) { // their turn does not come
@@ -341,29 +411,15 @@ func (c *Collector) closeStreams() error {
 					}
 				}
 			}
-			if err := h.save(c.o.Data); err != nil {
+			if err := ends.Put(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
 				return err
 			}
-			if err := staging.WriteFile(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
-				return err
-			}
-			delete(h.open, name)
 		}
-	}
-	return nil
-}
-
-// save writes the hosts' files, from time to time.
-func (c *Collector) save(now bool) error {
-	if !now && time.Since(c.saved) < saveEvery {
-		return nil
-	}
-	c.saved = time.Now()
-	for _, h := range c.hosts {
-		if h.dirty {
-			if err := h.save(c.o.Data); err != nil {
+		if finished || everything && h.dirty {
+			if err := hosts.Put(hostFile(c.o.Data, h.Host), &h.record); err != nil {
 				return err
 			}
+			h.dirty = false
 		}
 	}
 	return nil

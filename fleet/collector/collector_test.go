@@ -449,7 +449,7 @@ func TestCutAnywhere(t *testing.T) {
 	for i := range 4 {
 		o.next, o.length, o.events = uint64(i+3), o.length+int64(i*7+1), o.events+3
 		o.chunk = bytes.Repeat([]byte{byte('a' + i)}, i*7+1)
-		if err := o.commit(); err != nil {
+		if err := o.commit(nil); err != nil {
 			t.Fatal(err)
 		}
 		states[o.progress] = true

@@ -129,15 +129,15 @@ func (o *open) dirty() bool {
 }
 
 // commit writes what came since the last one. If it fails, the directory is as it was.
-func (o *open) commit() (err error) {
+// That the stream is there is said in abouts.
+func (o *open) commit(abouts *staging.Batch) (err error) {
 	if !o.made {
 		if err := os.MkdirAll(o.dir, 0o755); err != nil {
 			return err
 		}
-		if err := staging.WriteFile(filepath.Join(o.dir, staging.AboutFile), &o.about); err != nil {
+		if err := abouts.Put(filepath.Join(o.dir, staging.AboutFile), &o.about); err != nil {
 			return err
 		}
-		o.made = true
 	}
 	if o.progress == o.committed {
 		return nil
@@ -174,7 +174,7 @@ func appendTo(name string, at int64, b []byte) error {
 	if fi.Size() < at {
 		return fmt.Errorf("%s has %d bytes, and should have %d: %w", name, fi.Size(), at, fs.ErrInvalid)
 	}
-	if _, err = f.WriteAt(b, at); err == nil {
+	if _, err = f.WriteAt(b, at); err == nil && fi.Size() > at+int64(len(b)) {
 		err = f.Truncate(at + int64(len(b)))
 	}
 	if err != nil {

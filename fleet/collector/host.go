@@ -17,7 +17,7 @@ import (
 
 // maxClosed is how many finished streams of a host are remembered by name. What comes
 // for older ones is a repetition.
-const maxClosed = 256
+const maxClosed = 32
 
 // Losses the collector declares itself.
 const (
@@ -143,17 +143,6 @@ func loadHosts(data string, nowNS int64) (map[string]*host, error) {
 		h.open[s.About.Stream] = &open{dir: s.Dir, about: s.About, made: true, progress: p, committed: p, held: map[uint64]uint64{}, lastNS: nowNS}
 	}
 	return hosts, nil
-}
-
-func (h *host) save(data string) error {
-	if err := os.MkdirAll(filepath.Join(data, "hosts"), 0o755); err != nil {
-		return err
-	}
-	if err := staging.WriteFile(hostFile(data, h.Host), &h.record); err != nil {
-		return err
-	}
-	h.dirty = false
-	return nil
 }
 
 // find returns a finished stream, nil if it is not known as one.

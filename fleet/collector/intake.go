@@ -139,7 +139,6 @@ func (c *Collector) take(h *host, o *open, p *parcel.Parcel) {
 		a.Version, a.Host, a.Stream, a.BootID, a.AgentStartNS = staging.Version, o.about.Host, o.about.Stream, o.about.BootID, o.about.AgentStartNS
 		a.AgentVersion, a.ConfigHash, a.Level = limit(a.AgentVersion), limit(a.ConfigHash), limit(a.Level)
 		a.Reason, a.Detail, a.Previous = staging.Reason(limit(string(a.Reason))), limit(a.Detail), previous(a.Previous)
-		a.SkewNS = h.SkewNS
 		if !o.made {
 			o.about = a
 		}
@@ -257,18 +256,18 @@ func (c *Collector) greeted(name string, b []byte) *parcel.Answer {
 		c.say("%s: refused: %s", name, a.Refused)
 		return a
 	}
-	h.hello, h.LastNS, h.SkewNS, h.dirty = hello, now, hello.ClockNS-now, true
-	if skew := time.Duration(h.SkewNS).Abs(); skew > maxSkew {
+	h.hello, h.LastNS, h.dirty = hello, now, true
+	if skew := time.Duration(hello.ClockNS - now).Abs(); skew > maxSkew {
 		c.skewed++
 		c.say("%s: its clock is %s off", name, skew.Round(time.Second))
 	}
 	return a
 }
 
-// maxSkew is how far a host's clock may be off without a word; twinWait is how long a
+// maxSkew is how far a host's clock may be off without a word: a hello may have waited; twinWait is how long a
 // key is not taken from a second machine after the first was heard.
 const (
-	maxSkew  = 5 * time.Second
+	maxSkew  = time.Minute
 	twinWait = 45 * time.Second
 )
 
@@ -287,5 +286,6 @@ func (c *Collector) reported(name string, b []byte) {
 		r.Losses[i].Reason = limit(r.Losses[i].Reason)
 	}
 	h := c.host(name)
+	h.SkewNS = r.SkewNS
 	h.Report, h.ReportNS, h.LastNS, h.dirty = r, c.o.Clock().UnixNano(), c.o.Clock().UnixNano(), true
 }

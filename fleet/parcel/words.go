@@ -54,6 +54,7 @@ type Report struct {
 	Losses       []staging.Loss `json:"losses,omitempty"`
 	CPUNS        int64          `json:"cpu_ns"`    // used
 	RSSBytes     int64          `json:"rss_bytes"` // resident
+	SkewNS       int64          `json:"skew_ns"`   // of the host's clock, ahead of the collector's
 	Errors       uint64         `json:"errors"`    // of sending
 	LastError    string         `json:"last_error,omitempty"`
 }

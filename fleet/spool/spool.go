@@ -139,7 +139,7 @@ func (s *Spool) scan(seg *segment) error {
 			break
 		}
 		n := binary.LittleEndian.Uint32(head[:])
-		if n > maxItem {
+		if n == 0 || n > maxItem { // zeros are a hole that a kill left
 			break
 		}
 		buf = slices.Grow(buf[:0], int(n))[:n]
@@ -172,10 +172,10 @@ func (s *Spool) extend() error {
 // when the machine went down.
 func (s *Spool) Torn() bool { return s.torn }
 
-// Put appends an item of up to 1 MiB. Its error wraps ErrFull if there is no room,
+// Put appends an item of 1 byte to 1 MiB. Its error wraps ErrFull if there is no room,
 // for it or on the disk; then the spool is as it was.
 func (s *Spool) Put(b []byte) error {
-	if len(b) > maxItem {
+	if len(b) == 0 || len(b) > maxItem {
 		return fmt.Errorf("spool an item of %d bytes: the limit is %d", len(b), maxItem)
 	}
 	s.mu.Lock()

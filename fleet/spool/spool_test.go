@@ -47,7 +47,7 @@ func TestQueue(t *testing.T) {
 		list, first := []string(nil), uint64(1)
 		r.Repeat(map[string]func(*rapid.T){
 			"put": func(r *rapid.T) {
-				b := bytes.Repeat([]byte(fmt.Sprint(len(list))), rapid.IntRange(0, 200_000).Draw(r, "length"))
+				b := bytes.Repeat([]byte(fmt.Sprint(len(list))), rapid.IntRange(1, 200_000).Draw(r, "length"))
 				used, _ := s.Bytes()
 				err := s.Put(b)
 				switch full := used+int64(len(b))+itemHead > MinBytes; {
@@ -124,6 +124,27 @@ func TestTorn(t *testing.T) {
 	}
 	if err := s.Put([]byte("new")); err != nil || get(t, s, 3) != "new" {
 		t.Errorf("after a torn end: %v", err)
+	}
+}
+
+// TestHole: a kill between an item's bytes and its head leaves no item.
+func TestHole(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, MinBytes)
+	if err := s.Put([]byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	seg := s.segments[0]
+	if _, err := seg.f.WriteAt([]byte("killed"), seg.size+itemHead); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, dir, MinBytes)
+	if _, next := s.Bounds(); next != 2 || get(t, s, 1) != "one" {
+		t.Errorf("the next item is %d", next)
+	}
+	if err := s.Put(nil); err == nil {
+		t.Error("an item of no bytes was put in")
 	}
 }
 

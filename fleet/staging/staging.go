@@ -267,25 +267,68 @@ func readJSON(name string, v any) error {
 
 // WriteFile makes a file with v as JSON, durable and whole or not at all.
 func WriteFile(name string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
+	f, err := prepare(name, v)
 	if err != nil {
 		return err
 	}
-	next := name + ".next"
-	f, err := os.Create(next)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(next, name)
+	if err = errors.Join(f.Sync(), f.Close()); err == nil {
+		err = os.Rename(name+next, name)
 	}
 	if err != nil {
-		os.Remove(next)
+		os.Remove(name + next)
 		return err
 	}
 	return syncDir(filepath.Dir(name))
+}
+
+// next is the suffix of a file that is about to replace another.
+const next = ".next"
+
+// prepare writes a file beside the one that it is to replace.
+func prepare(name string, v any) (*os.File, error) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Create(name + next)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Write(append(b, '\n')); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(name+next))
+	}
+	return f, nil
+}
+
+// Batch makes many files as WriteFile does, but leaves it to the caller to sync the file
+// system: after the Puts, before Publish, and after that.
+type Batch struct{ names []string }
+
+// Put writes a file beside the one that it is to replace.
+func (b *Batch) Put(name string, v any) error {
+	f, err := prepare(name, v)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	b.names = append(b.names, name)
+	return nil
+}
+
+// Len returns how many files wait.
+func (b *Batch) Len() int { return len(b.names) }
+
+// Publish gives the files their names.
+func (b *Batch) Publish() error {
+	for _, name := range b.names {
+		if err := os.Rename(name+next, name); err != nil {
+			return err
+		}
+	}
+	b.names = nil
+	return nil
 }
 
 func syncDir(name string) error {

@@ -1,0 +1,83 @@
+#!/bin/bash
+# bench-agent.sh [ROUNDS]: what an agent in its default configuration (the whole machine, no
+# content, 64 MiB) costs a build in the manner of the Andrew benchmark: make a tree, copy
+# files into it, look at all, read all, compile. Rounds without and with an agent take turns;
+# given are the medians' ratio, the agent's own processor time and memory, what it lost, and
+# how much it sent. As root, on an idle machine.
+set -eu -o pipefail
+cd "$(dirname "$0")/.."
+rounds=${1:-7}
+scripts/fetch-lua.sh bin/lua.tar.gz >/dev/null
+dir=$(mktemp -d "${TMPDIR:-/tmp}/bench-agent.XXXXXX")
+collector= agent=
+finish() {
+	[ -z "$agent" ] || kill "$agent" 2>/dev/null || true
+	[ -z "$collector" ] || kill "$collector" 2>/dev/null || true
+	wait
+	rm -rf "$dir"
+}
+trap finish EXIT
+go build -buildvcs=false -o "$dir/iotape" ./cmd/iotape
+CGO_ENABLED=0 go build -buildvcs=false -o "$dir/iotape-agent" ./cmd/iotape-agent
+mkdir "$dir/src" "$dir/data"
+tar -xzf bin/lua.tar.gz -C "$dir/src" --strip-components=1
+"$dir/iotape" collector enrol bench --data "$dir/data" -o "$dir/bench.nk"
+cat >"$dir/agent.toml" <<-EOF
+	host = "bench"
+	collectors = ["nats://127.0.0.1:14422"]
+	key = "$dir/bench.nk"
+	spool = "$dir/spool"
+	[record]
+	# The collector is on this machine, too: what it does is not the host's.
+	filter = 'comm != "iotape"'
+EOF
+"$dir/iotape" collector --data "$dir/data" --listen 127.0.0.1:14422 --page 127.0.0.1:17273 >/dev/null 2>&1 &
+collector=$!
+
+andrew() {
+	rm -rf "$dir/work"
+	mkdir -p "$dir/work"/{a,b,c}
+	local start end
+	start=$(date +%s%N)
+	cp -r "$dir/src/." "$dir/work/a"
+	find "$dir/work/a" -type f -exec stat {} + >/dev/null
+	find "$dir/work/a" -type f -exec grep -l lua_State {} + >/dev/null || true
+	make -s -C "$dir/work/a/src" linux-noreadline >/dev/null 2>&1 || make -s -C "$dir/work/a" linux >/dev/null 2>&1
+	end=$(date +%s%N)
+	echo $(((end - start) / 1000000))
+}
+start_agent() {
+	"$dir/iotape-agent" --config "$dir/agent.toml" 2>>"$dir/said" &
+	agent=$!
+	sleep 3
+}
+stop_agent() {
+	used=$(awk '{print ($14 + $15) * 10}' "/proc/$agent/stat")
+	rss=$(awk '/RssAnon/ {print $2 + 16384}' "/proc/$agent/status") # and the rings
+	kill "$agent"
+	wait "$agent" || true
+	agent=
+}
+andrew >/dev/null # so that all is cached
+without=() with=() cpu=0
+for ((i = 0; i < rounds; i++)); do
+	without+=("$(andrew)")
+	start_agent
+	before=$(awk '{print ($14 + $15) * 10}' "/proc/$agent/stat")
+	with+=("$(andrew)")
+	stop_agent
+	cpu=$((cpu + used - before))
+done
+median() { printf '%s\n' "$@" | sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
+sleep 2
+read -r events bytes lost < <("$dir/iotape" fleet --json --collector 127.0.0.1:17273 | python3 -c '
+import json, sys
+h = json.load(sys.stdin)["hosts"][0]
+print(h["stored"], h["stored_bytes"], h["lost"])')
+m0=$(median "${without[@]}") m1=$(median "${with[@]}")
+awk -v a="$m0" -v b="$m1" -v n="$rounds" -v cpu="$cpu" -v rss="$rss" -v e="$events" -v by="$bytes" -v l="$lost" 'BEGIN {
+	printf "build: %.2f s without, %.2f s with an agent: %.3f times (medians of %d)\n", a / 1000, b / 1000, b / a, n
+	printf "agent: %.0f ms of processor time for each build, %.0f MiB of memory, its rings included\n", cpu / n, rss / 1024
+	printf "sent: %.0f events and %.1f MB for each build; lost %d of %d\n", e / n, by / n / 1e6, l, e + l
+	printf "a day of nothing but such builds: %.0f GB (computed)\n", by / n / (b / 1000) * 86400 / 1e9
+}'

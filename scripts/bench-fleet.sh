@@ -1,0 +1,76 @@
+#!/bin/bash
+# bench-fleet.sh [SECONDS]: what one collector takes, and what a host costs, on this
+# machine. Each line is one run: simulated agents in one process, the collector and its
+# broker in another, on the same processors; so the collector's own share is given as
+# processor time, and what it could take on two processors of its own is computed from
+# that. As root is not needed.
+set -eu -o pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-15}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/bench-fleet.XXXXXX")
+collector= agents=
+finish() {
+	[ -z "$agents" ] || kill "$agents" 2>/dev/null || true
+	[ -z "$collector" ] || kill "$collector" 2>/dev/null || true
+	wait
+	rm -rf "$dir"
+}
+trap finish EXIT
+go build -buildvcs=false -o "$dir/iotape" ./cmd/iotape
+CGO_ENABLED=0 go build -buildvcs=false -o "$dir/iotape-agent" ./cmd/iotape-agent
+ulimit -n "$(ulimit -H -n)"
+
+# cpu PID: processor time in hundredths of a second, user and system
+cpu() { awk '{print $14 + $15}' "/proc/$1/stat"; }
+rss() { awk '/VmRSS/ {print int($2 / 1024)}' "/proc/$1/status"; }
+ask() { "$dir/iotape" fleet --json --collector 127.0.0.1:17173 2>/dev/null || true; }
+field() { grep -m1 "^  \"$1\":" | tr -dc 0-9; }
+
+# run AGENTS RATE SIZE: so many agents that make RATE events of SIZE bytes a second each
+run() {
+	local n=$1 rate=$2 size=$3 i
+	rm -rf "$dir/data" "$dir/agents"
+	mkdir -p "$dir/agents" "$dir/data"
+	for ((i = 0; i < n; i++)); do
+		"$dir/iotape" collector enrol "h$i" --data "$dir/data" -o "$dir/agents/h$i.nk"
+		cat >"$dir/agents/h$i.toml" <<-EOF
+			host = "h$i"
+			collectors = ["nats://127.0.0.1:14322"]
+			key = "$dir/agents/h$i.nk"
+			spool = "$dir/agents/h$i.spool"
+			[limits]
+			spool = "16M"
+			[record]
+			synthetic = "rate=$rate,size=$size"
+		EOF
+	done
+	"$dir/iotape" collector --data "$dir/data" --listen 127.0.0.1:14322 --page 127.0.0.1:17173 >/dev/null 2>"$dir/said" &
+	collector=$!
+	sleep 2
+	"$dir/iotape-agent" simulate "$dir/agents" 2>"$dir/agents.said" &
+	agents=$!
+	sleep 8 # connecting is not measured
+	local f0 f1 c0 c1 a0 a1 t0 t1
+	f0=$(ask) c0=$(cpu $collector) a0=$(cpu $agents) t0=$(date +%s%N)
+	sleep "$seconds"
+	f1=$(ask) c1=$(cpu $collector) a1=$(cpu $agents) t1=$(date +%s%N)
+	awk -v n="$n" -v rate="$rate" -v size="$size" -v t=$(((t1 - t0) / 1000)) -v c=$((c1 - c0)) -v a=$((a1 - a0)) -v rss="$(rss $collector)" -v arss="$(rss $agents)" \
+		-v p=$(($(field parcels <<<"$f1") - $(field parcels <<<"$f0"))) -v e=$(($(field events <<<"$f1") - $(field events <<<"$f0"))) \
+		-v b=$(($(field bytes <<<"$f1") - $(field bytes <<<"$f0"))) 'BEGIN {
+		s = t / 1e6; cpu = c / 100
+		printf "%6d %8d %6d %10.0f %12.0f %9.1f %10.2f %12.1f %12.0f %9d %12.2f %9d\n", n, rate, size, p / s, e / s, b / s / 1e6, cpu / s, (cpu > 0 ? b / cpu / 1e6 : 0), (p > 0 ? cpu * 1e6 / p : 0), rss, a / 100 / s / n * 100, arss / n * 1024
+	}'
+	kill "$agents"
+	wait "$agents" 2>/dev/null || true
+	kill "$collector"
+	wait "$collector" 2>/dev/null || true
+	agents= collector=
+}
+
+echo "agents   rate/s  bytes  parcels/s     events/s      MB/s  collector   MB per      us CPU per  collector  agent: % of agent kB"
+echo "        (each) (each)                                     (CPUs)   CPU second     parcel     MiB RSS   a CPU (each)  RSS (each)"
+run 10 10000 100   # large parcels: bytes count
+run 2 100000 1000
+run 100 100 100    # small parcels: their number counts
+run 500 100 100
+run 1000 10 100
