@@ -126,7 +126,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"bench/..."},
-		only: []string{"bench", "bench/accuracy", "trace", "report", "workload"},
+		only: []string{"bench", "bench/accuracy", "trace", "report", "report/page", "workload"},
 		why:  "measures the program from outside, and reads its tapes",
 	},
 	{
