@@ -59,7 +59,8 @@ bench: build ## what tracing costs, as ratios, beside the budgets
 	@scripts/setup.sh --bench
 	@scripts/bench.sh
 
-accuracy: build ## how long replays take against the application, on storage of other speeds; as root, on an idle machine
+accuracy: build ## how long replays take against the application, on storage of other speeds; as root, on an idle machine (docs/accuracy.md)
+	@scripts/setup.sh --accuracy
 	@$(GO) run $(VCS) ./bench/accuracy/run $(ACCURACY)
 
 clean: ## removes bin/

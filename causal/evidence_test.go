@@ -19,7 +19,7 @@ func TestEvidence(t *testing.T) {
 	for _, e := range x.events {
 		e.CPU = e.Enter
 	}
-	notes, sum, err := Annotate(x.all())
+	notes, _, err := Annotate(x.all())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestEvidence(t *testing.T) {
 		Waits: []Found{{Event: 3, For: 2, Lag: 2 * time.Millisecond}},
 		Gaps:  []Gap{{Event: 1, Compute: -1, Idle: -1}, {Event: 2, Compute: 39 * time.Millisecond, Idle: -1}, {Event: 3, Compute: 2 * time.Millisecond, Idle: -1}},
 	}
-	notes, sum, err = AnnotateWith(x.all(), more)
+	notes, sum, err := AnnotateWith(x.all(), more)
 	if err != nil {
 		t.Fatal(err)
 	}

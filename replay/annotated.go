@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 
 	"iotape/causal"
 	"iotape/replay/order"
@@ -21,12 +22,14 @@ type annotated struct {
 type source struct {
 	ref   order.Ref
 	until uint64
+	at    *atomic.Int64
 }
 
 // await is a wait for another task, and for a time after it.
 type await struct {
 	ref order.Ref
-	lag int64 // ns
+	lag int64         // ns
+	at  *atomic.Int64 // when the other was done, on clock
 }
 
 // readAnnotations returns those of a tape.
@@ -49,11 +52,12 @@ func (a *annotated) apply(t *task) {
 	for _, w := range an.Waits {
 		// One that comes later in the order that explains the results cannot be waited for.
 		if s, ok := a.tasks[w.Event]; ok && s.ref.Slot != t.ref.Slot {
-			t.awaits = append(t.awaits, await{s.ref, int64(w.Lag)})
+			t.awaits = append(t.awaits, await{s.ref, int64(w.Lag), s.at})
 		}
 	}
 	if an.Until > t.ev.Seq {
-		a.tasks[t.ev.Seq] = source{t.ref, an.Until}
+		t.at = new(atomic.Int64)
+		a.tasks[t.ev.Seq] = source{t.ref, an.Until, t.at}
 	}
 	if a.seen++; a.seen%(1<<16) == 0 {
 		for seq, s := range a.tasks {

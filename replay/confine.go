@@ -40,6 +40,7 @@ type confined struct {
 	notes     *annotated
 	FIFOs     bool     // there may be some in the target
 	Elsewhere []string // see skeleton.Skeleton
+	Part      *Part    // of a team; nil: all
 	Made      []effect.FileRanges
 }
 
@@ -50,6 +51,8 @@ type message struct {
 	Report *Report `json:"report,omitempty"`
 	// Made are the files that have made-up content in the end.
 	Made []effect.FileRanges `json:"made,omitempty"`
+	// Began is when the first call was made, ns from the moment when calls might be.
+	Began int64 `json:"began,omitempty"`
 }
 
 // stubEnv marks the child process.
@@ -60,6 +63,7 @@ const (
 	configFD = 3
 	answerFD = 4
 	logFD    = 5
+	linkFD   = 5 // a member of a team has no log
 )
 
 // runConfined runs the tape's events in a child process that can see nothing but
@@ -82,7 +86,10 @@ func runConfined(ctx context.Context, c *confined, log *os.File, progress func(u
 	cmd.Env = append(os.Environ(), stubEnv+"=1")
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{configR, answerW}
-	if log != nil {
+	switch {
+	case c.Part != nil:
+		cmd.ExtraFiles = append(cmd.ExtraFiles, c.Part.Link)
+	case log != nil:
 		cmd.ExtraFiles = append(cmd.ExtraFiles, log)
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -147,8 +154,7 @@ func Stub() {
 	os.Unsetenv(stubEnv)
 	answer := os.NewFile(answerFD, "answer")
 	enc := json.NewEncoder(answer)
-	rep, made, err := child(func(done uint64) { _ = enc.Encode(message{Done: done}) })
-	m := message{Report: rep, Made: made}
+	m, err := child(func(done uint64) { _ = enc.Encode(message{Done: done}) })
 	if err != nil {
 		m.Error = err.Error()
 	}
@@ -159,31 +165,34 @@ func Stub() {
 }
 
 // child confines itself and replays.
-func child(progress func(uint64)) (*Report, []effect.FileRanges, error) {
+func child(progress func(uint64)) (m message, err error) {
 	config := os.NewFile(configFD, "config")
 	var c confined
 	if err := json.NewDecoder(config).Decode(&c); err != nil {
-		return nil, nil, fmt.Errorf("read the configuration: %w", err)
+		return m, fmt.Errorf("read the configuration: %w", err)
 	}
 	config.Close()
 	tape, err := trace.OpenTape(c.Tape)
 	if err != nil {
-		return nil, nil, err
+		return m, err
 	}
 	defer tape.Close()
 	if c.Order == order.Causal { // while the tape's directory can be reached
 		if c.notes, err = readAnnotations(tape); err != nil {
-			return nil, nil, err
+			return m, err
 		}
+	}
+	if c.Part != nil {
+		c.Part.Link = os.NewFile(linkFD, "link")
 	}
 	// A mount of its own that nothing is above: a name that begins here, or a thread that
 	// is here, could else leave by way of "..", which stops only at the root directory.
 	procFD, err := unix.OpenTree(unix.AT_FDCWD, "/proc/self/fd", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return nil, nil, fmt.Errorf("mount /proc/self/fd apart: %w", err)
+		return m, fmt.Errorf("mount /proc/self/fd apart: %w", err)
 	}
 	if err := confine(c.Into); err != nil {
-		return nil, nil, err
+		return m, err
 	}
 	// The terminal's interrupt reaches the whole foreground group; the parent says
 	// when to stop.
@@ -194,8 +203,8 @@ func child(progress func(uint64)) (*Report, []effect.FileRanges, error) {
 	if c.LogLevel != "" {
 		c.log = newLogger(os.NewFile(logFD, "log"), c.LogLevel)
 	}
-	rep, made, err := run(ctx, tape, procFD, &c, progress)
-	return rep, made, errors.Join(err, c.log.close())
+	m, err = run(ctx, tape, procFD, &c, progress)
+	return m, errors.Join(err, c.log.close())
 }
 
 // confine makes dir the root of this process, without devices or set-id programs,

@@ -43,16 +43,18 @@ type step struct {
 
 // when is the time of a step, where calls are paced.
 type when struct {
-	due   int64 // recorded entry, ns
-	think int64 // ns of computing before it, as recorded
-	sleep int64 // ns of sleeping, after what it waits for
+	due   int64         // recorded entry, ns
+	think int64         // ns of computing before it, as recorded
+	sleep int64         // ns of sleeping, after what it waits for
+	at    *atomic.Int64 // see task
 }
 
 // dep is what a step waits for: that a lane has done its first pos steps.
 type dep struct {
 	lane *lane
 	pos  uint64
-	lag  int64 // ns that have to go by after that
+	lag  int64         // ns that have to go by after that
+	at   *atomic.Int64 // when that was, with a lag
 }
 
 const stepBytes = int64(unsafe.Sizeof(step{}))
@@ -88,17 +90,18 @@ type lane struct {
 	_ [64]byte
 	// done is how many steps are done; its lower half is waited on (futex(2)).
 	done atomic.Uint64
-	// at is when the last one was, on clock; only where calls are paced.
-	at atomic.Int64
 	// wanted is the least that somebody sleeps for: who gets there wakes all up.
 	wanted atomic.Uint64
 	_      [64]byte
+	wants  wants // of other members of a team
+	here   bool  // it has a worker
 }
 
 func newLane(slot uint32) *lane {
 	l := &lane{slot: slot}
 	l.cond.L = &l.mu
 	l.wanted.Store(nobody)
+	l.wants.next.Store(nobody)
 	return l
 }
 

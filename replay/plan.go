@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -80,30 +81,33 @@ type task struct {
 	madeUp  bool     // what it reads is the replay's own invention
 	why     reason   // the call is not made
 	exited  bool     // last task of its node
+	part    int      // of a team, that does it
 	think   int64    // ns of computing since the node's last task
 	unsure  []string // names that a listing may show or not
 	sleep   int64    // ns for which the call waited for nobody here
 	awaits  []await
+	at      *atomic.Int64 // is told when it was done, on clock; nil: nobody asks
 }
 
 // planner turns events into tasks, in an order that explains their results.
 type planner struct {
-	tape    *trace.Tape
-	source  *feed.Reader
-	handles map[event.OpenID]*handle
-	order   *order.Order
-	n       uint64 // events
-	nodes   map[uint32]*node
-	free    []uint32 // slots of nodes that have ended, the first that did first
-	slots   uint32
-	cwds    map[uint64]*cwd
-	root    bool
-	made    madeUp
-	native  Native
-	recent  recent
-	notes   *annotated // nil: not wanted
-	owners  map[ownerKey]*owner
-	taken   map[string]effect.Inode // names of files that were open at the start
+	tape     *trace.Tape
+	source   *feed.Reader
+	handles  map[event.OpenID]*handle
+	order    *order.Order
+	n        uint64 // events
+	nodes    map[uint32]*node
+	free     map[int][]uint32 // slots of nodes that have ended, the first that did first, by part
+	division *division        // among a team; nil: there is none
+	slots    uint32
+	cwds     map[uint64]*cwd
+	root     bool
+	made     madeUp
+	native   Native
+	recent   recent
+	notes    *annotated // nil: not wanted
+	owners   map[ownerKey]*owner
+	taken    map[string]effect.Inode // names of files that were open at the start
 	// elsewhere are names that lead to where the kernel makes up the files.
 	elsewhere map[string]bool
 }
@@ -133,7 +137,7 @@ func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, renam
 		made: made, taken: map[string]effect.Inode{},
 		tape: t, source: feed.NewReader(t, skeleton.Arch(t), renames), root: root,
 		handles: map[event.OpenID]*handle{}, order: order.New(mode),
-		nodes: map[uint32]*node{}, cwds: map[uint64]*cwd{},
+		nodes: map[uint32]*node{}, cwds: map[uint64]*cwd{}, free: map[int][]uint32{},
 	}
 }
 
@@ -149,7 +153,8 @@ func (p *planner) next(t *task) error {
 	ev := &t.ev
 	t.op = ev.Op
 	effect.AsCall(ev)
-	n := p.node(ev.TID)
+	t.part = p.division.member(ev)
+	n := p.node(ev.TID, t.part)
 	n.compute(ev)
 	if p.plain(t) {
 		p.place(t, n, true)
@@ -202,7 +207,7 @@ func (p *planner) next(t *task) error {
 	case event.Forked:
 		p.fork(ev, n)
 	case event.Exited:
-		p.free = append(p.free, n.slot)
+		p.free[t.part] = append(p.free[t.part], n.slot)
 		delete(p.nodes, ev.TID)
 	}
 	return nil
@@ -233,12 +238,12 @@ func (p *planner) orders(ev *event.Event) bool {
 }
 
 // node returns the state of a thread.
-func (p *planner) node(tid uint32) *node {
+func (p *planner) node(tid uint32, part int) *node {
 	n := p.nodes[tid]
 	if n == nil {
 		n = &node{slot: p.slots}
-		if len(p.free) > 0 {
-			n.slot, p.free = p.free[0], p.free[1:]
+		if free := p.free[part]; len(free) > 0 {
+			n.slot, p.free[part] = free[0], free[1:]
 		} else if p.order.Mode() != order.Recorded || p.slots == 0 {
 			p.slots++
 		} else {
@@ -252,7 +257,7 @@ func (p *planner) node(tid uint32) *node {
 // fork makes the node of a new thread, which begins after what its maker did so far.
 func (p *planner) fork(ev *event.Event, maker *node) {
 	delete(p.nodes, ev.Child)
-	c := p.node(ev.Child)
+	c := p.node(ev.Child, p.division.child(ev))
 	if c.origin = maker.origin; maker.begun {
 		c.origin = p.order.Last(maker.slot)
 	}

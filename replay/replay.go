@@ -53,6 +53,8 @@ type Options struct {
 	// Log, if it is not nil, gets a line for what LogLevel says; "" is LogDifferences.
 	Log      *os.File
 	LogLevel LogLevel
+	// Team, if it is not nil, makes the calls. A log cannot be had of it.
+	Team Team
 	// Progress is told now and then how far the run is, in events. It may be nil.
 	Progress func(phase string, done, total uint64)
 }
@@ -141,7 +143,16 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	} else if level == "" {
 		level = LogDifferences
 	}
-	answer, err := runConfined(ctx, &confined{Devices: o.Devices, Sleep: o.Sleep, Renames: o.Renames, Native: o.Native, Data: o.Data, LogLevel: level, Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Order: o.Order, Made: sk.Made, FIFOs: o.Force || sk.FIFOs(), Elsewhere: sk.Elsewhere}, o.Log, func(done uint64) { progress("replay", done, events) })
+	c := &confined{Devices: o.Devices, Sleep: o.Sleep, Renames: o.Renames, Native: o.Native, Data: o.Data, LogLevel: level, Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Order: o.Order, Made: sk.Made, FIFOs: o.Force || sk.FIFOs(), Elsewhere: sk.Elsewhere}
+	var answer *message
+	if o.Team != nil {
+		if c.Tape, err = filepath.Abs(c.Tape); err != nil {
+			return nil, err
+		}
+		answer, err = runTeam(ctx, o.Team, c)
+	} else {
+		answer, err = runConfined(ctx, c, o.Log, func(done uint64) { progress("replay", done, events) })
+	}
 	rep := answer.Report
 	if err != nil {
 		return rep, err

@@ -40,8 +40,19 @@ type Report struct {
 	// RecordedRate and ReplayedRate are the bytes that these calls moved over time.
 	RecordedRate Rate `json:"recorded_rate"`
 	ReplayedRate Rate `json:"replayed_rate"`
+	// Members are those of the team that made the calls; Ops and rates are theirs then.
+	Members []Member `json:"members,omitempty"`
 
 	kinds map[Mismatch]int // where in Kinds
+}
+
+// Member is what a member of a team did.
+type Member struct {
+	Name       string     `json:"name"`
+	Replayed   uint64     `json:"replayed"`
+	Different  uint64     `json:"different"`
+	ReplayedNS int64      `json:"replayed_ns"` // from its first call to its last
+	Ops        []OpTiming `json:"ops"`
 }
 
 // OpTiming is what the calls of an operation did and took, as recorded and here.

@@ -70,10 +70,15 @@ type runner struct {
 	tally      tally
 	cwds       map[uint64]int // O_PATH descriptors of published working directories
 	stopped    error
+
+	part    int      // of a team
+	link    *link    // to the others of it; nil: there is none
+	dirs    sync.Map // working directories that others of it went to: their names
+	workers int
 }
 
 // run does all events of a tape in the present root directory.
-func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress func(done uint64)) (*Report, []effect.FileRanges, error) {
+func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress func(done uint64)) (message, error) {
 	heap := limitHeap()
 	defer heap.release()
 	r := &runner{
@@ -87,8 +92,14 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	r.planner.native = c.Native
 	r.planner.notes = c.notes
 	r.fifos.Store(c.FIFOs)
+	if err := r.join(t, c.Part); err != nil {
+		return message{}, err
+	}
 	err := r.feed(ctx, heap, progress)
 	r.live.Wait()
+	if r.link != nil {
+		r.link.close()
+	}
 	for _, fd := range r.cwds {
 		unix.Close(fd)
 	}
@@ -99,7 +110,21 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 		r.report.Aborted, err = true, nil
 	}
 	r.tally.into(r.report, &r.plan)
-	return r.report, r.planner.made.List(), err
+	return message{Report: r.report, Made: r.planner.made.List(), Began: max(r.tally.pacer.begin-r.plan.start, 0)}, err
+}
+
+// join makes this the replay of a part, if there is one.
+func (r *runner) join(t *trace.Tape, p *Part) (err error) {
+	if p == nil {
+		return nil
+	}
+	r.part = p.Index
+	if r.planner.division, err = divide(t, p.Of); err != nil {
+		return err
+	}
+	r.link = newLink(p.Link)
+	r.link.run(r.stop)
+	return nil
 }
 
 // feed plans tasks and hands them to their workers.
@@ -116,14 +141,18 @@ func (r *runner) feed(ctx context.Context, heap *heapLimit, progress func(uint64
 			return err
 		}
 		n := r.planner.n
-		r.report.count(t)
+		if t.part == r.part {
+			r.report.count(t)
+		}
 		if n == 1 {
 			r.plan.first = t.ev.Enter
 		}
 		if n%flushTasks == 0 {
 			r.flush()
 			for _, l := range r.lanes {
-				r.planner.order.Done(l.slot, l.done.Load())
+				if r.link == nil { // a team has to plan alike, however far each is
+					r.planner.order.Done(l.slot, l.done.Load())
+				}
 			}
 			if n%(256*flushTasks) == 0 {
 				heap.grow()
@@ -140,7 +169,9 @@ func (r *runner) feed(ctx context.Context, heap *heapLimit, progress func(uint64
 		if t.idle {
 			continue
 		}
-		r.tally.recorded(t)
+		if t.part == r.part {
+			r.tally.recorded(t)
+		}
 		if r.assign(t) {
 			t = r.tasks.Get().(*task)
 		}
@@ -156,14 +187,21 @@ func (r *runner) assign(t *task) bool {
 		return false
 	}
 	for len(r.lanes) <= t.lane {
-		l := newLane(uint32(len(r.lanes)))
-		r.processors(len(r.lanes) + 1)
-		r.lanes = append(r.lanes, l)
+		r.lanes = append(r.lanes, newLane(uint32(len(r.lanes))))
+	}
+	l := r.lanes[t.lane]
+	if t.part != r.part {
+		r.elsewhere(l, t)
+		return false
+	}
+	if !l.here {
+		l.here = true
+		r.workers++
+		r.processors(r.workers)
 		r.live.Add(1)
 		w := &worker{runner: r, lane: l, back: -1, tally: tally{untimed: sampled}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
 		go w.loop()
 	}
-	l := r.lanes[t.lane]
 	b := l.fill
 	if b == nil {
 		b = r.batch()
@@ -173,14 +211,14 @@ func (r *runner) assign(t *task) bool {
 	b.steps = append(b.steps, t.step)
 	s := &b.steps[len(b.steps)-1]
 	if r.plan.pace != PaceAFAP {
-		b.whens = append(b.whens, when{t.ev.Enter, t.think, t.sleep})
+		b.whens = append(b.whens, when{t.ev.Enter, t.think, t.sleep, t.at})
 	}
 	at := len(b.deps)
 	for _, d := range t.deps {
-		b.deps = append(b.deps, dep{r.lanes[d.Slot], d.Pos, 0})
+		b.deps = append(b.deps, dep{lane: r.lanes[d.Slot], pos: d.Pos})
 	}
 	for _, d := range t.awaits {
-		b.deps = append(b.deps, dep{r.lanes[d.ref.Slot], d.ref.Pos, d.lag})
+		b.deps = append(b.deps, dep{r.lanes[d.ref.Slot], d.ref.Pos, d.lag, d.at})
 	}
 	s.deps = uint32(len(b.deps) - at)
 	if s.kind == stepTask {
@@ -198,6 +236,36 @@ func (r *runner) assign(t *task) bool {
 		r.hand(l)
 	}
 	return s.kind == stepTask
+}
+
+// elsewhere notes a task of another member of the team: when it is done, that member will
+// say so, and what it waits for here, it is told of.
+func (r *runner) elsewhere(l *lane, t *task) {
+	r.link.planned(l, t.ref.Pos, t.at)
+	for _, d := range t.deps {
+		if o := r.lanes[d.Slot]; o.here {
+			o.tells(r.link, d.Pos)
+		}
+	}
+	for _, d := range t.awaits {
+		if o := r.lanes[d.ref.Slot]; o.here {
+			o.tells(r.link, d.ref.Pos)
+		}
+	}
+	if t.setsDir != 0 {
+		dir := ""
+		if len(t.ev.Paths) > 0 {
+			dir = t.ev.Paths[0].Abs
+		} else if len(t.ev.Files) > 0 {
+			dir = t.ev.Files[0].Path
+		}
+		r.dirs.Store(t.setsDir, dir)
+	}
+	if t.step.kind == stepTask {
+		r.shadow.see(t)
+	} else if t.step.kind == stepWrite {
+		r.shadow.forgetRange(effect.InodeOf(&t.ev.Files[0]), t.ev.Offset, t.ev.Ret)
+	}
 }
 
 // processors lets so many workers run at a time as the kernel wants to: Go gives a thread
@@ -349,6 +417,13 @@ func (r *runner) start() {
 	select {
 	case <-r.begin:
 	default:
+		if r.link != nil {
+			r.link.tell(ControlLane, Ready)
+			select {
+			case <-r.link.begin:
+			case <-r.link.gone:
+			}
+		}
 		r.plan.start = clock()
 		close(r.begin)
 	}
@@ -430,9 +505,14 @@ func (w *worker) loop() {
 			deps = deps[s.deps:]
 			if w.plan.pace != PaceAFAP {
 				w.pacer.done = clock()
-				w.lane.at.Store(w.pacer.done)
+				if at := w.pacer.when.at; at != nil {
+					at.Store(w.pacer.done)
+				}
 			}
 			w.lane.finish(pos)
+			if pos >= w.lane.wants.next.Load() {
+				w.lane.tell(w.link, pos)
+			}
 		}
 		if w.pacer.calls > 0 {
 			w.pacer.end = clock()
@@ -464,8 +544,8 @@ func (w *worker) step(s *step, deps []dep) {
 		if d.lane.done.Load() < d.pos {
 			d.lane.await(d.pos, &w.halted)
 		}
-		if d.lag > 0 && w.plan.pace == PaceThink && d.lane.done.Load() == d.pos {
-			w.plan.until(d.lane.at.Load() + int64(float64(d.lag)/w.plan.speed))
+		if d.lag > 0 && w.plan.pace == PaceThink {
+			w.plan.until(d.at.Load() + int64(float64(d.lag)/w.plan.speed))
 		}
 	}
 	if sleep := w.pacer.when.sleep; sleep > 0 && w.plan.pace == PaceThink {
@@ -577,7 +657,12 @@ func (w *worker) enter(id uint64) bool {
 	w.mu.Lock()
 	fd, ok := w.cwds[id]
 	w.mu.Unlock()
-	if !ok || unix.Fchdir(fd) != nil {
+	if ok {
+		ok = unix.Fchdir(fd) == nil
+	} else if dir, known := w.dirs.Load(id); known {
+		ok = unix.Chdir(dir.(string)) == nil
+	}
+	if !ok {
 		return false
 	}
 	w.cwd = id

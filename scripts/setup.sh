@@ -1,5 +1,5 @@
 #!/bin/bash
-# setup.sh [--test] [--bench]: installs with apt what is missing, and only that.
+# setup.sh [--test] [--bench] [--accuracy]: installs with apt what is missing, and only that.
 #
 #   (nothing)  what building iotape needs
 #   --test     also what `make test` needs: programs to record, clang to prove
@@ -7,6 +7,7 @@
 #              builds LevelDB's db_bench and an S3 server
 #   --bench    also what `make bench` needs: other tracers, programs to measure;
 #              builds db_bench too, gets the sources of Lua
+#   --accuracy also what `make accuracy` needs: MPI, PostgreSQL, RocksDB
 #
 # Without root and without sudo it says what is missing and goes on: what can run
 # without it will.
@@ -19,12 +20,13 @@ for arg; do
 	case $arg in
 	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl fuse3 xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
 		# What replays are tested with.
-		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server" dbbench=1 s3=1
+		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1
 		want+=" iproute2" # network namespaces of a fleet
 		command -v npm >/dev/null || want+=" npm"
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;
-	*) echo "usage: $0 [--test] [--bench]" >&2; exit 2 ;;
+	--accuracy) want+=" openmpi-bin libopenmpi-dev postgresql rocksdb-tools" ;;
+	*) echo "usage: $0 [--test] [--bench] [--accuracy]" >&2; exit 2 ;;
 	esac
 done
 

@@ -1,10 +1,15 @@
 package accuracy
 
 import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"iotape/internal/testenv"
+	"iotape/report/page"
 )
 
 // TestSmallStudy makes a study that is too small to say anything, but runs everything.
@@ -14,7 +19,7 @@ func TestSmallStudy(t *testing.T) {
 	testenv.NeedProgram(t, "gcc")
 	r, err := Run(t.Context(), Options{
 		Iotape: testenv.Iotape(t), Dir: t.TempDir(), Memory: t.TempDir(), Apps: []string{"pseudosyncdat"}, Stores: []string{"disk", "arm"},
-		Modes: []string{"causal"}, Sync: "futex", Ranks: 3, Scale: 0.05, Repeat: 1,
+		Modes: []string{"causal", "throttle"}, Syncs: []string{"spin"}, Periods: []int{2}, Sampling: true, Ranks: 3, Scale: 0.05, Repeat: 1, Rates: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -23,34 +28,94 @@ func TestSmallStudy(t *testing.T) {
 		t.Errorf("%d rows, skipped %v", len(r.Rows), r.Skipped)
 	}
 	for _, row := range r.Rows {
-		if row.AppNS <= 0 || row.ReplayNS["causal"] <= 0 || len(row.Failed) > 0 {
+		if row.AppNS <= 0 || len(row.Failed) > 0 || len(row.Rates["application"].Bytes) == 0 {
 			t.Errorf("%+v", row)
+		}
+		for _, mode := range []string{"causal", "throttle 2", "throttle 2, 1 of 3 nodes", "throttle 2, 2 of 3 nodes"} {
+			if row.ReplayNS[mode] <= 0 {
+				t.Errorf("%s on %s: no figure; %v", mode, row.Store, row.ReplayNS)
+			}
+		}
+		for _, n := range row.Notes {
+			if n.Period > 0 && (n.Found == 0 || n.TraceNS <= 0) {
+				t.Errorf("%+v", n)
+			}
 		}
 	}
 }
 
-func TestTable(t *testing.T) {
-	r := &Report{Traced: "disk", Sync: "pipe", Ranks: 4, Skipped: map[string]string{"arm": "no fuse"}, Rows: []Row{
-		{App: "pseudo", Store: "disk", AppNS: 1e9, Error: map[string]float64{"afap": 0.5, "causal": 0.5}},
-		{App: "pseudo", Store: "throttled", AppNS: 2e9, Error: map[string]float64{"afap": -0.5, "causal": 0.01}},
-		{App: "pseudo", Store: "channels", AppNS: 3e9, Error: map[string]float64{"afap": 0.25}, Failed: map[string]string{"causal": "it hung"}},
+// sample is a report of one application that waits by spinning.
+func sample() *Report {
+	wake, all := &Notes{Mode: "causal", TraceNS: 1e9, Times: 1}, &Notes{Mode: "throttle 1", Period: 1, Held: 2, Nodes: 2, TraceNS: 9e9, Times: 9, Found: 14}
+	one, few := &Notes{Mode: "throttle 1, 1 of 2 nodes", Period: 1, Held: 1, Nodes: 2, TraceNS: 5e9, Times: 5, Found: 7}, &Notes{Mode: "throttle 100", Period: 100, Held: 2, Nodes: 2, TraceNS: 2e9, Times: 2, Found: 2}
+	notes := []*Notes{wake, all, one, few}
+	return &Report{Traced: "disk", Ranks: 2, Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []Row{
+		{App: "quake/spin", Store: "disk", AppNS: 1e9, Notes: notes, Error: map[string]float64{"afap": 0.5, "causal": 0.5, "throttle 1": 0.1}},
+		{App: "quake/spin", Store: "throttled", AppNS: 2e9, Notes: notes, Error: map[string]float64{"afap": -0.5, "causal": 0.31, "throttle 1": -0.01, "throttle 1, 1 of 2 nodes": .1, "throttle 100": .2}},
+		{App: "quake/spin", Store: "channels", AppNS: 3e9, Notes: notes, Error: map[string]float64{"afap": 0.25, "causal": 0.29, "throttle 1": 0.03, "throttle 1, 1 of 2 nodes": .2}, Failed: map[string]string{"throttle 100": "it hung"},
+			Rates: map[string]rate{"application": {BinNS: 1e9, Bytes: []int64{1 << 20, 0, 1 << 20}}, "causal": {BinNS: 1e9, Bytes: []int64{1 << 20, 1 << 20}}}},
 	}}
-	var b strings.Builder
-	if err := r.Text(&b); err != nil {
+}
+
+func TestFigures(t *testing.T) {
+	var b bytes.Buffer
+	if err := sample().Page().Text(&b); err != nil {
 		t.Fatal(err)
 	}
-	const want = `recorded on disk with 4 ranks that wait by pipe; error of the replay's time against the application's
+	text := regexp.MustCompile(` +`).ReplaceAllString(b.String(), " ")
+	for _, want := range []string{
+		"mean others 37.5 % 30.0 % 2.0 % 20.0 %\n",
+		"worst others 50.0 % 31.0 % 3.0 % 20.0 %\n",
+		"quake/spin 1 14 9.00 s 9.0 2.0 % 3.0 %\n", // by period
+		"quake/spin 1 2 7 5.0 15.0 % 20.0 %",       // by nodes
+		"no arm: no fuse\n", "no time was left for make\n", "throttle 100 of quake/spin on channels: it hung\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	// What costs more and is worse than something else does not stand in Figure 11.
+	figures := sample().Figures()
+	i := slices.IndexFunc(figures, func(f Figure) bool { return f.Name == "figure-11" })
+	var modes []string
+	for _, row := range figures[i].Table.Rows {
+		modes = append(modes, row[1])
+	}
+	if got := strings.Join(modes, ", "); got != "causal, throttle 100, throttle 1, 1 of 2 nodes, throttle 1" {
+		t.Errorf("%s", got)
+	}
+	for _, f := range figures {
+		for _, p := range f.Pictures {
+			b.Reset()
+			if err := page.SVG(&b, p); err != nil || !strings.HasPrefix(b.String(), "<svg xmlns=") {
+				t.Errorf("%s: %v", f.Name, err)
+			}
+		}
+	}
+	if names := figures[len(figures)-1].Name; names != "figure-1-quake-spin-channels" {
+		t.Error(names)
+	}
+	b.Reset()
+	if err := sample().Markdown(&b); err != nil || !strings.Contains(b.String(), "| mean | others |  | 37.5 % | 30.0 % | 2.0 % | 20.0 % |\n") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
 
-application  storage    runs for     afap   causal
-pseudo       disk         1.00 s  +50.0 %  +50.0 %
-pseudo       throttled    2.00 s  -50.0 %   +1.0 %
-pseudo       channels     3.00 s  +25.0 %        –
-mean         others                37.5 %    1.0 %
-worst        others                50.0 %    1.0 %
-causal of pseudo on channels: it hung
-no arm: no fuse
-`
-	if got := b.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+// TestReportComesBack: -from reads what was written.
+func TestReportComesBack(t *testing.T) {
+	b, err := json.Marshal(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	var was, is bytes.Buffer
+	if err := sample().Markdown(&was); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Markdown(&is); err != nil || is.String() != was.String() {
+		t.Errorf("%v\n%s", err, is.String())
 	}
 }

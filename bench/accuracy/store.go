@@ -137,13 +137,19 @@ func (m *mounted) command(ctx context.Context, args ...string) ([]byte, error) {
 	defer cancel()
 	args = append(append([]string(nil), m.wrap...), args...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends what it has started
 	var errOut strings.Builder
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
 	if err != nil {
-		first, _, _ := strings.Cut(strings.TrimSpace(errOut.String()), "\n")
-		return out, fmt.Errorf("%s: %w: %s", strings.Join(args[len(m.wrap):], " "), err, first)
+		said := ""
+		for line := range strings.Lines(errOut.String()) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "hint:") {
+				said = line
+			}
+		}
+		return out, fmt.Errorf("%.200s: %w: %s", strings.Join(args[len(m.wrap):], " "), err, said)
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"iotape/internal/term"
 	"iotape/replay"
 	"iotape/replay/feed"
+	"iotape/replay/hosts"
 	"iotape/replay/order"
 	"iotape/report"
 	"iotape/report/compare"
@@ -29,6 +30,7 @@ func newReplay(c *console) *cobra.Command {
 	var checks, mismatch, pace, mode, data, log, level, mmap, uring, compute, fromScript, html string
 	var part slicing
 	var renames []string
+	var team hosts.Options
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
 		Short: "Repeat the recorded calls inside a directory",
@@ -50,7 +52,9 @@ which there are.`,
   iotape annotate db.tape && iotape replay db.tape --into again --order causal --pace think
   iotape replay db.tape --dry-run --into /mnt/ssd
   iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2
-  iotape replay --script db.script --into again --verify`,
+  iotape replay --script db.script --into again --verify
+  iotape replay app.tape --into /shared/x --order causal --pace think --hosts a,b,c \
+    --launch 'ssh {host} {command}' --listen 10.0.0.1:7071 --secret /shared/secret`,
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: exits("0  replayed; all calls succeeded or failed as recorded and, with --verify, everything agreed; with --dry-run, nothing is lacking", "1  something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,6 +122,17 @@ which there are.`,
 				}
 				defer o.Log.Close()
 			}
+			if len(team.Names) > 0 {
+				if o.Log != nil || dry || html != "" {
+					return usageError{errors.New("--hosts: there is no --log, no --html and no --dry-run of several hosts")}
+				}
+				hub, err := hosts.New(&team)
+				if err != nil {
+					return usageError{fmt.Errorf("--hosts: %w", err)}
+				}
+				defer hub.Close()
+				o.Team = hub
+			}
 			if dry {
 				return dryRun(cmd.Context(), c, t, o.Into, asJSON)
 			}
@@ -165,6 +180,10 @@ which there are.`,
 	f.StringVar(&mmap, "mmap", "emulate", "`HOW` to repeat what was read and stored through mappings: emulate (pread and pwrite) or native (mappings)")
 	f.StringVar(&uring, "uring", "sync", "`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for each thread)")
 	f.StringArrayVar(&renames, "map", nil, "replay what was done below /OLD below `/NEW` of the target: /OLD=/NEW")
+	f.StringSliceVar(&team.Names, "hosts", nil, "have the calls made by a replayer on each of these `HOSTS`, of which all see TAPE and DIR by the same names; the processes of the recording are divided among them")
+	f.StringVar(&team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}'; 'mpirun -n {n} {command}' for all at once; if not given, all run here")
+	f.StringVar(&team.Listen, "listen", "", "with --hosts: where the hosts reach this one, `ADDRESS:PORT`; 127.0.0.1 if not given")
+	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, by which they know each other; one is made if not given")
 	part.add(f)
 	f.StringVar(&log, "log", "", "write differences, each with what it follows from, to `FILE`")
 	f.StringVar(&level, "log-level", "differences", "and more: skipped (calls that are not made, and why) or calls (`ALL` of them)")
@@ -204,6 +223,9 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 			100*(float64(t.ReplayedNS)*t.Speed/float64(max(t.RecordedNS, 1))-1), report.Duration(t.LagMeanNS), report.Duration(t.LagMaxNS))
 	} else if t != nil {
 		fmt.Fprintf(w, "calls went on for %s as recorded, and for %s here\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS))
+	}
+	for _, m := range r.Members {
+		fmt.Fprintf(w, "host %s made %s calls\n", report.Printable(m.Name), report.Count(m.Replayed))
 	}
 	if r.Aborted {
 		fmt.Fprintln(w, style.Bad("stopped at the first difference"))

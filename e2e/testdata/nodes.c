@@ -2,6 +2,7 @@
  * trace shows.
  *
  *   nodes turns     two write in turn
+ *   nodes read      the same, and each reads what the other wrote last
  *   nodes barrier   three write, and wait for all after each write
  *   nodes chance    two write a number of bytes that is another one each time
  *   nodes forever   the second writes until the first is at its end
@@ -48,7 +49,7 @@ static void barrier(int n)
 static void node(const char *what, int rank, int n, int fd)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		if (!strcmp(what, "turns"))
+		if (!strcmp(what, "turns") || !strcmp(what, "read"))
 			while (atomic_load(&all->turn) % n != rank)
 				;
 		if (!strcmp(what, "stop") && rank) {
@@ -57,6 +58,13 @@ static void node(const char *what, int rank, int n, int fd)
 				if (ns() - begin > 200000000)
 					pause();
 		}
+		if (!strcmp(what, "read") && i + rank) {
+			int other = open(rank ? "node.0" : "node.1", O_RDONLY);
+			if (pread(other, block, sizeof block, (i - !rank) * sizeof block) != sizeof block || *block != 'a' + i - !rank)
+				_exit(3);
+			close(other);
+		}
+		memset(block, 'a' + i, sizeof block);
 		compute();
 		pwrite(fd, block, strcmp(what, "chance") ? sizeof block : 1 + ns() / 1000 % 4000, i * sizeof block);
 		if (!strcmp(what, "barrier"))

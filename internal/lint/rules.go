@@ -186,7 +186,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"bench/..."},
-		only: []string{"bench", "bench/accuracy", "trace", "event", "report", "workload"},
+		only: []string{"bench", "bench/accuracy", "trace", "event", "report", "report/page", "workload"},
 		why:  "measures the program from outside, and reads its tapes",
 	},
 	{

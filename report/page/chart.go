@@ -19,6 +19,7 @@ const (
 	Bytes                  // bytes
 	BytesRate              // bytes per second
 	CountsRate             // per second
+	Percent                // of a hundred
 )
 
 // Format writes a number with its unit.
@@ -32,6 +33,8 @@ func (u Unit) Format(v float64) string {
 		return report.Bytes(uint64(max(v, 0))) + "/s"
 	case CountsRate:
 		return short(v) + "/s"
+	case Percent:
+		return strconv.FormatFloat(v, 'f', 1, 64) + " %"
 	}
 	return short(v)
 }

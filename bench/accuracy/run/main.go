@@ -3,23 +3,31 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"iotape/bench/accuracy"
+	"iotape/report/page"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
 	var o accuracy.Options
-	var jsonFile string
+	var out, from string
+	var quick bool
 	f := flag.NewFlagSet("accuracy", flag.ContinueOnError)
 	list := func(to *[]string, name, usage string) {
 		f.Func(name, usage+", separated by commas; all if not given", func(s string) error {
@@ -27,38 +35,122 @@ func run(args []string) int {
 			return nil
 		})
 	}
-	list(&o.Apps, "apps", "`applications`: pseudo, pseudosync, pseudosyncdat, fitness, quake")
+	list(&o.Apps, "apps", "`applications`: pseudo, pseudosync, pseudosyncdat, fitness, quake, each in all ways of -syncs, or in one as in quake/spin; make, postgres, rocksdb")
 	list(&o.Stores, "stores", "storage `systems`: disk, throttled, arm, channels")
-	list(&o.Modes, "modes", "`ways` to replay: afap, think, resource, causal")
+	list(&o.Modes, "modes", "`ways` to replay: afap, think, resource, causal, throttle")
+	f.Func("syncs", "`what` ranks wait by: pipe, socket, futex, spin, mpi (default pipe,spin,mpi)", func(s string) error {
+		o.Syncs = strings.Split(s, ",")
+		return nil
+	})
+	f.Func("periods", "hold each `P`th call of a node, several with commas (default 1,5,10,100,1000)", func(s string) error {
+		for p := range strings.SplitSeq(s, ",") {
+			n, err := strconv.Atoi(p)
+			if err != nil || n < 1 {
+				return fmt.Errorf("a period is 1 or more")
+			}
+			o.Periods = append(o.Periods, n)
+		}
+		return nil
+	})
+	f.BoolVar(&o.Sampling, "sampling", true, "with the first period, also hold only 1, 2 and so on of the nodes")
+	f.BoolVar(&o.Rates, "rates", true, "also show bandwidth over time")
 	f.StringVar(&o.Traced, "traced", "disk", "record on this storage `system`")
-	f.StringVar(&o.Sync, "sync", "pipe", "`what` ranks wait by: pipe, socket, futex or spin")
 	f.IntVar(&o.Ranks, "ranks", 4, "`processes`")
 	f.Float64Var(&o.Scale, "scale", 1, "multiply the rounds by `F`")
 	f.DurationVar(&o.Think, "think", 0, "computing before each block (default 500µs)")
+	f.IntVar(&o.Nodes, "nodes", 8, "hold at most so many `nodes` of an application")
 	f.IntVar(&o.Repeat, "repeat", 3, "take the median of `N` runs")
+	f.DurationVar(&o.Budget, "budget", 0, "begin nothing more after this `time`; what was left out is said")
+	f.BoolVar(&quick, "quick", false, "what a quarter of an hour has room for: some applications, one run each, -budget 10m")
 	f.StringVar(&o.Iotape, "iotape", "bin/iotape", "measure this `program`")
 	f.StringVar(&o.Dir, "dir", "/var/tmp", "`directory` on the disk to measure on")
 	f.StringVar(&o.Memory, "memory", "/dev/shm", "`directory` in memory")
-	f.StringVar(&jsonFile, "json", "", "write the results to this `file`, too")
+	f.StringVar(&out, "out", "", "write report.json, report.md, report.html and the figures as SVG to this `directory`")
+	f.StringVar(&from, "from", "", "measure nothing: read this report.json")
 	if err := f.Parse(args); err != nil {
 		return 2
+	}
+	if quick {
+		hurry(&o, f)
 	}
 	o.Progress = func(line string) { fmt.Fprintln(os.Stderr, line) }
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r, err := accuracy.Run(ctx, o)
-	if err == nil {
-		err = r.Text(os.Stdout)
+	r, err := study(ctx, o, from)
+	if err == nil && out != "" {
+		err = write(r, out)
 	}
-	if err == nil && jsonFile != "" {
-		var b []byte
-		if b, err = json.MarshalIndent(r, "", "  "); err == nil {
-			err = os.WriteFile(jsonFile, append(b, '\n'), 0o666)
-		}
+	if err == nil {
+		err = r.Page().Text(os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "accuracy: %v\n", err)
 		return 2
 	}
 	return 0
+}
+
+// hurry makes the study a quick one, but for what was asked for.
+func hurry(o *accuracy.Options, f *flag.FlagSet) {
+	given := map[string]bool{}
+	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	set := func(name string, do func()) {
+		if !given[name] {
+			do()
+		}
+	}
+	set("apps", func() {
+		o.Apps = []string{"pseudosync/pipe", "pseudosync/spin", "pseudosyncdat/spin", "fitness/pipe", "quake/pipe", "pseudosync/mpi", "make", "rocksdb", "postgres"}
+	})
+	set("stores", func() { o.Stores = []string{"disk", "arm", "channels"} })
+	set("modes", func() { o.Modes = []string{"afap", "think", "resource", "causal", "throttle"} })
+	set("periods", func() { o.Periods = []int{1, 10, 100} })
+	set("scale", func() { o.Scale = .25 })
+	set("nodes", func() { o.Nodes = 4 })
+	set("repeat", func() { o.Repeat = 1 })
+	set("budget", func() { o.Budget = 10 * time.Minute })
+}
+
+func study(ctx context.Context, o accuracy.Options, from string) (*accuracy.Report, error) {
+	if from == "" {
+		return accuracy.Run(ctx, o)
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return nil, err
+	}
+	r := new(accuracy.Report)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return r, nil
+}
+
+// write writes the results in all forms.
+func write(r *accuracy.Report, dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	var errs []error
+	file := func(name string, form func(w io.Writer) error) {
+		var b bytes.Buffer
+		err := form(&b)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o666)
+		}
+		errs = append(errs, err)
+	}
+	file("report.json", func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	})
+	file("report.md", r.Markdown)
+	file("report.html", r.Page().HTML)
+	for _, f := range r.Figures() {
+		for _, p := range f.Pictures {
+			file(f.Name+".svg", func(w io.Writer) error { return page.SVG(w, p) })
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -1,6 +1,6 @@
 /* The parallel applications of //TRACE's evaluation (Mesnier et al., FAST 2007, section
- * 5.1) in plain POSIX: ranks are processes that wait for each other in the kernel, so
- * that they do not take the processor from each other as those of MPI do.
+ * 5.1), in plain POSIX and, with -DMPI, in MPI. Ranks of the former wait for each other in
+ * the kernel, so that they do not take the processor from each other as those of MPI do.
  *
  *   apps calibrate                          prints loops per microsecond
  *   apps prepare APP DIR RANKS ROUNDS       makes the files that APP reads
@@ -13,7 +13,7 @@
  *       quake          phases: a mesh is read and handed out, time steps with compute and
  *                      exchange, now and then a checkpoint, results gathered
  * SYNC: pipe, socket, futex (what barriers are made of), or spin (on shared memory, which
- *       no trace shows)
+ *       no trace shows); mpi
  * LOOPS is the computing before each block. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,6 +31,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef MPI
+#include <mpi.h>
+#endif
 
 enum { BLOCK = 64 << 10, MAX_RANKS = 64, TURN = 8 };
 
@@ -38,11 +41,13 @@ static int rank, ranks, rounds;
 static long loops;
 static const char *dir, *sync_by;
 static char *block;
+#ifndef MPI
 static int up[MAX_RANKS][2], down[MAX_RANKS][2]; /* between rank 0 and the others */
 static int ring[MAX_RANKS][2];                   /* from each rank to the next */
 static struct {
 	atomic_int arrived, phase;
 } *shared;
+#endif
 
 static void die(const char *what)
 {
@@ -64,6 +69,7 @@ static void compute(long n)
 		;
 }
 
+#ifndef MPI
 static void put(int fd, const void *b, size_t n)
 {
 	for (size_t done = 0; done < n;) {
@@ -82,6 +88,19 @@ static void get(int fd, void *b, size_t n)
 			die("read from a rank");
 		done += k;
 	}
+}
+
+/* Ways between ranks: to rank 0, from it, and to the next one. */
+enum { UP, DOWN, RING };
+
+static void send_to(int way, int to, const void *b, size_t n)
+{
+	put(way == UP ? up[rank][1] : way == DOWN ? down[to][1] : ring[to][1], b, n);
+}
+
+static void receive_from(int way, int from, void *b, size_t n)
+{
+	get(way == UP ? up[from][0] : way == DOWN ? down[rank][0] : ring[rank][0], b, n);
 }
 
 /* All ranks wait for the last. */
@@ -123,6 +142,19 @@ static void channel(int fd[2])
 		shutdown(fd[1], SHUT_RD);
 	}
 }
+
+#else
+enum { UP, DOWN, RING };
+
+static void send_to(int way, int to, const void *b, size_t n) { MPI_Send(b, n, MPI_BYTE, to, way, MPI_COMM_WORLD); }
+
+static void receive_from(int way, int from, void *b, size_t n)
+{
+	MPI_Recv(b, n, MPI_BYTE, from, way, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
+#endif
 
 static int file(const char *name, int n, int flags)
 {
@@ -177,12 +209,12 @@ static void fitness(void)
 	int fd = file("input", rank, O_RDONLY);
 	for (int i = 0; i < rounds; i += TURN) {
 		if (rank || i)
-			get(ring[rank][0], &token, 1);
+			receive_from(RING, (rank + ranks - 1) % ranks, &token, 1);
 		for (int k = i; k < i + TURN && k < rounds; k++)
 			load(fd, k);
 		compute(loops);
 		if (rank != ranks - 1 || i + TURN < rounds)
-			put(ring[(rank + 1) % ranks][1], &token, 1);
+			send_to(RING, (rank + 1) % ranks, &token, 1);
 	}
 	close(fd);
 }
@@ -194,19 +226,19 @@ static void quake(void)
 		for (int i = 0; i < rounds; i++) {
 			load(fd, i);
 			if (i % ranks)
-				put(down[i % ranks][1], block, BLOCK);
+				send_to(DOWN, i % ranks, block, BLOCK);
 		}
 		close(fd);
 	} else {
 		for (int i = rank; i < rounds; i += ranks)
-			get(down[rank][0], block, BLOCK);
+			receive_from(DOWN, 0, block, BLOCK);
 	}
 	int fd = file("checkpoint", rank, O_RDWR | O_CREAT);
 	for (int i = 0; i < rounds; i++) {
 		compute(loops * (1 + (i + rank) % 3)); /* not all parts are the same */
 		if (ranks > 1) {
-			put(ring[(rank + 1) % ranks][1], block, 1024);
-			get(ring[rank][0], block, 1024);
+			send_to(RING, (rank + 1) % ranks, block, 1024);
+			receive_from(RING, (rank + ranks - 1) % ranks, block, 1024);
 		}
 		if (i % 4 == 3) {
 			store(fd, i / 4);
@@ -217,13 +249,13 @@ static void quake(void)
 	}
 	close(fd);
 	if (rank) {
-		put(up[rank][1], block, BLOCK);
+		send_to(UP, 0, block, BLOCK);
 		return;
 	}
 	fd = file("result", -1, O_RDWR | O_CREAT);
 	store(fd, 0);
 	for (int i = 1; i < ranks; i++) {
-		get(up[i][0], block, BLOCK);
+		receive_from(UP, i, block, BLOCK);
 		store(fd, i);
 	}
 	close(fd);
@@ -288,6 +320,14 @@ int main(int argc, char **argv)
 		prepare(argv[2]);
 		return 0;
 	}
+#ifdef MPI
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	run(argv[1]);
+	MPI_Finalize();
+	return 0;
+#else
 	shared = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		die("memory");
@@ -312,4 +352,5 @@ int main(int argc, char **argv)
 		bad |= status;
 	printf("%lld\n", now() - begin);
 	return bad != 0;
+#endif
 }

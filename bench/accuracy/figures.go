@@ -1,0 +1,363 @@
+package accuracy
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"iotape/report"
+	"iotape/report/page"
+)
+
+// Figure is one of the paper's, as a table and, if it can be drawn, pictures.
+type Figure struct {
+	Name, Title, Note string
+	Table             *page.Table
+	Pictures          []page.Block
+}
+
+// modes lists the ways to replay that there are figures of, the plain ones first.
+func (r *Report) modes() (names []string) {
+	seen := map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	for _, m := range Modes {
+		for _, row := range r.Rows {
+			if _, ok := row.Error[m.Name]; ok || row.Failed[m.Name] != "" {
+				add(m.Name)
+			}
+		}
+	}
+	for _, row := range r.Rows {
+		for _, n := range row.Notes {
+			if _, ok := row.Error[n.Mode]; n.Held == n.Nodes && ok {
+				add(n.Mode)
+			}
+		}
+	}
+	return names
+}
+
+// apps lists the applications.
+func (r *Report) apps() (names []string) {
+	for _, row := range r.Rows {
+		if !slices.Contains(names, row.App) {
+			names = append(names, row.App)
+		}
+	}
+	return names
+}
+
+// mean returns the mean and the largest error of an application, "" for all, in a mode:
+// over the storage systems that it was not recorded on.
+func (r *Report) mean(app, mode string) (mean, worst float64, n int) {
+	for _, row := range r.Rows {
+		e, ok := row.Error[mode]
+		if !ok || row.Store == r.Traced || app != "" && row.App != app {
+			continue
+		}
+		mean += math.Abs(e)
+		worst = max(worst, math.Abs(e))
+		n++
+	}
+	return mean / float64(max(n, 1)), worst, n
+}
+
+func percent(v float64, n int) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*v)
+}
+
+// Figures makes the paper's figures.
+func (r *Report) Figures() []Figure {
+	figures := []Figure{r.errors(), r.periods(), r.sampling(), r.cost()}
+	return append(figures, r.bandwidths()...)
+}
+
+// errors is Figure 8.
+func (r *Report) errors() Figure {
+	f := Figure{Name: "figure-8", Title: "Error by application and storage system", Note: fmt.Sprintf(
+		"Of the replay's time against the application's. Recorded on %s, %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
+	modes := r.modes()
+	t := &page.Table{Head: append([]string{"application", "storage", "runs for"}, modes...), Left: 2}
+	for _, row := range r.Rows {
+		cells := []string{row.App, row.Store, report.Duration(row.AppNS)}
+		for _, m := range modes {
+			if e, ok := row.Error[m]; ok {
+				cells = append(cells, fmt.Sprintf("%+.1f %%", 100*e))
+			} else {
+				cells = append(cells, "–")
+			}
+		}
+		t.Add(cells...)
+	}
+	mean, worst := []string{"mean", "others", ""}, []string{"worst", "others", ""}
+	for _, m := range modes {
+		a, b, n := r.mean("", m)
+		mean, worst = append(mean, percent(a, n)), append(worst, percent(b, n))
+	}
+	t.Add(mean...)
+	t.Add(worst...)
+	f.Table = t
+	bars := &page.Bars{Title: "Mean error by application, per cent", Unit: page.Percent, Labels: r.apps()}
+	for _, m := range modes {
+		s := page.Series{Name: m}
+		for _, app := range bars.Labels {
+			a, _, _ := r.mean(app, m)
+			s.Values = append(s.Values, 100*a)
+		}
+		bars.Series = append(bars.Series, s)
+	}
+	f.Pictures = []page.Block{bars}
+	return f
+}
+
+// notes are the annotations of an application that were made by holding nodes.
+func (r *Report) notes(app string) (list []*Notes) {
+	for _, row := range r.Rows {
+		if row.App == app {
+			return slices.DeleteFunc(slices.Clone(row.Notes), func(n *Notes) bool { return n.Period == 0 })
+		}
+	}
+	return nil
+}
+
+// periods is Figure 9.
+func (r *Report) periods() Figure {
+	f := Figure{Name: "figure-9", Title: "Sampling calls: error and tracing time by period",
+		Note: "All nodes are held, each in a run of its own, at each P-th call. Tracing time is that of all runs, as a multiple of the application's own."}
+	t := &page.Table{Head: []string{"application", "period", "dependencies", "tracing", "multiple", "mean error", "worst"}, Left: 1}
+	var labels []string
+	values := map[string][]float64{}
+	for _, app := range r.apps() {
+		for _, n := range r.notes(app) {
+			if n.Held != n.Nodes {
+				continue
+			}
+			a, b, count := r.mean(app, n.Mode)
+			t.Add(app, report.Count(uint64(n.Period)), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
+			label := fmt.Sprint(n.Period)
+			if !slices.Contains(labels, label) {
+				labels = append(labels, label)
+			}
+			values[app] = append(values[app], 100*a)
+		}
+	}
+	f.Table = t
+	f.Pictures = barsOf("Mean error by period, per cent", page.Percent, labels, r.apps(), values)
+	return f
+}
+
+func barsOf(title string, unit page.Unit, labels, names []string, values map[string][]float64) []page.Block {
+	bars := &page.Bars{Title: title, Unit: unit, Labels: labels}
+	for _, name := range names {
+		if len(values[name]) > 0 {
+			bars.Series = append(bars.Series, page.Series{Name: name, Values: values[name]})
+		}
+	}
+	if len(labels) == 0 || len(bars.Series) == 0 {
+		return nil
+	}
+	return []page.Block{bars}
+}
+
+// sampling is Figure 10.
+func (r *Report) sampling() Figure {
+	f := Figure{Name: "figure-10", Title: "Sampling nodes: error and tracing time by how many are held",
+		Note: "They are held in the order of their names. 0 is a replay in the order of threads and files only, with the computing."}
+	t := &page.Table{Head: []string{"application", "nodes held", "of", "dependencies", "multiple", "mean error", "worst"}, Left: 1}
+	most := 0
+	values := map[string][]float64{}
+	for _, app := range r.apps() {
+		list := r.notes(app)
+		if !slices.ContainsFunc(list, func(n *Notes) bool { return n.Held < n.Nodes }) {
+			continue
+		}
+		period := list[0].Period
+		list = slices.DeleteFunc(list, func(n *Notes) bool { return n.Period != period })
+		slices.SortFunc(list, func(a, b *Notes) int { return a.Held - b.Held })
+		if a, b, count := r.mean(app, "resource"); count > 0 {
+			t.Add(app, "0", fmt.Sprint(list[0].Nodes), "0", "1.0", percent(a, count), percent(b, count))
+			values[app] = append(values[app], 100*a)
+		} else {
+			values[app] = append(values[app], 0)
+		}
+		for _, n := range list {
+			a, b, count := r.mean(app, n.Mode)
+			t.Add(app, fmt.Sprint(n.Held), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
+			values[app] = append(values[app], 100*a)
+		}
+		most = max(most, len(values[app]))
+	}
+	var labels []string
+	for i := range most {
+		labels = append(labels, fmt.Sprint(i))
+	}
+	f.Table = t
+	f.Pictures = barsOf("Mean error by nodes held, per cent", page.Percent, labels, r.apps(), values)
+	return f
+}
+
+// cost is Figure 11.
+func (r *Report) cost() Figure {
+	f := Figure{Name: "figure-11", Title: "What accuracy costs: tracing time against error",
+		Note: "The least error of each application for each price: a line stands only if everything that is cheaper is worse. Wake-ups take one run."}
+	t := &page.Table{Head: []string{"application", "found by", "multiple", "mean error"}, Left: 2}
+	for _, app := range r.apps() {
+		type point struct {
+			mode         string
+			times, error float64
+		}
+		var points []point
+		for _, row := range r.Rows {
+			if row.App != app {
+				continue
+			}
+			for _, n := range row.Notes {
+				if a, _, count := r.mean(app, n.Mode); count > 0 {
+					points = append(points, point{n.Mode, n.Times, a})
+				}
+			}
+			break
+		}
+		slices.SortFunc(points, func(a, b point) int {
+			if a.times != b.times {
+				if a.times < b.times {
+					return -1
+				}
+				return 1
+			}
+			return strings.Compare(a.mode, b.mode)
+		})
+		least := math.Inf(1)
+		for _, p := range points {
+			if p.error < least {
+				least = p.error
+				t.Add(app, p.mode, fmt.Sprintf("%.1f", p.times), percent(p.error, 1))
+			}
+		}
+	}
+	f.Table = t
+	return f
+}
+
+// bandwidths is Figure 1, for each application and storage system.
+func (r *Report) bandwidths() (figures []Figure) {
+	for _, row := range r.Rows {
+		own, ok := row.Rates["application"]
+		if !ok || own.BinNS == 0 {
+			continue
+		}
+		chart := &page.Chart{Title: fmt.Sprintf("%s on %s: bandwidth over time", row.App, row.Store), X: page.NS, Y: page.BytesRate}
+		names := []string{"application"}
+		for _, name := range slices.Sorted(maps.Keys(row.Rates)) {
+			if name == "afap" || name == "causal" || name == "throttle 1" {
+				names = append(names, name)
+			}
+		}
+		longest := int64(0)
+		for _, name := range names {
+			longest = max(longest, row.Rates[name].BinNS*int64(len(row.Rates[name].Bytes)))
+		}
+		const steps = 60
+		chart.Step = float64(longest) / steps
+		t := &page.Table{Head: []string{"", "bytes", "took", "mean"}, Left: 1}
+		for _, name := range names {
+			rt := row.Rates[name]
+			s := page.Series{Name: name, Values: make([]float64, steps)}
+			sum := int64(0)
+			for i, n := range rt.Bytes {
+				spread(s.Values, float64(int64(i)*rt.BinNS)/chart.Step, float64(rt.BinNS)/chart.Step, float64(n)/(chart.Step/1e9))
+				sum += n
+			}
+			took := rt.BinNS * int64(len(rt.Bytes))
+			t.Add(name, report.Bytes(uint64(sum)), report.Duration(took), report.Bytes(uint64(float64(sum)/(float64(max(took, 1))/1e9)))+"/s")
+			chart.Series = append(chart.Series, s)
+		}
+		figures = append(figures, Figure{Name: "figure-1-" + strings.NewReplacer("/", "-").Replace(row.App) + "-" + row.Store,
+			Title: chart.Title, Note: "Bytes read and written; the application's were recorded there.", Table: t, Pictures: []page.Block{chart}})
+	}
+	return figures
+}
+
+// spread adds an amount to the values over which a part of the time goes, from a place in
+// steps on and so many steps long.
+func spread(values []float64, from, long, amount float64) {
+	for at := from; at < from+long-1e-9; {
+		next := min(math.Floor(at+1e-9)+1, from+long)
+		values[min(int(at+1e-9), len(values)-1)] += amount * (next - at) / long
+		at = next
+	}
+}
+
+// Page is the report as a page.
+func (r *Report) Page() *page.Page {
+	p := &page.Page{Title: "How well replays tell the time", Lines: r.problems()}
+	for _, f := range r.Figures() {
+		blocks := append([]page.Block{f.Table}, f.Pictures...)
+		p.Sections = append(p.Sections, page.Section{ID: f.Name, Title: f.Title, Note: f.Note, Blocks: blocks})
+	}
+	return p
+}
+
+// problems says what there is no figure of, and why.
+func (r *Report) problems() (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
+		lines = append(lines, fmt.Sprintf("no %s: %s", name, report.Printable(r.Skipped[name])))
+	}
+	if len(r.LeftOut) > 0 {
+		lines = append(lines, "no time was left for "+strings.Join(r.LeftOut, ", "))
+	}
+	said := map[string]bool{}
+	for _, row := range r.Rows {
+		for _, m := range slices.Sorted(maps.Keys(row.Failed)) {
+			if why := row.Failed[m]; !said[row.App+m] {
+				said[row.App+m] = true
+				lines = append(lines, fmt.Sprintf("%s of %s on %s: %s", m, row.App, row.Store, report.Printable(why)))
+			}
+		}
+	}
+	return lines
+}
+
+// Markdown writes the figures' tables for a document.
+func (r *Report) Markdown(w io.Writer) error {
+	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ")
+	var b strings.Builder
+	for _, f := range r.Figures() {
+		fmt.Fprintf(&b, "#### %s: %s\n\n%s\n\n", strings.ToUpper(f.Name[:1])+f.Name[1:], f.Title, f.Note)
+		line := func(cells []string) {
+			for _, c := range cells {
+				b.WriteString("| " + cell.Replace(c) + " ")
+			}
+			b.WriteString("|\n")
+		}
+		line(f.Table.Head)
+		rule := make([]string, len(f.Table.Head))
+		for i := range rule {
+			rule[i] = "--:"
+			if i < f.Table.Left {
+				rule[i] = "---"
+			}
+		}
+		line(rule)
+		for _, row := range f.Table.Rows {
+			line(row)
+		}
+		b.WriteByte('\n')
+	}
+	for _, p := range r.problems() {
+		fmt.Fprintf(&b, "* %s\n", cell.Replace(p))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"iotape/replay/hosts"
+)
+
+func newReplayHost() *cobra.Command {
+	var hub, secret, name string
+	cmd := &cobra.Command{
+		Use:   "replay-host --hub ADDRESS --secret FILE",
+		Short: "Make a part of the calls of a replay of several hosts",
+		Long: `Replay-host joins the replay that iotape replay --hosts has begun, makes its part of the
+calls, and ends. Replay --hosts launches it itself; by hand it is of use where only
+another program can start programs on all hosts.`,
+		Example: `  iotape replay-host --hub 10.0.0.1:7071 --secret /shared/secret`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return hosts.Join(cmd.Context(), hub, secret, name)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&hub, "hub", "", "`ADDRESS:PORT` that the replay listens on")
+	f.StringVar(&secret, "secret", "", "`FILE` with the secret of its hosts")
+	f.StringVar(&name, "name", "", "what the replay calls this host")
+	for _, needed := range []string{"hub", "secret"} {
+		_ = cmd.MarkFlagRequired(needed)
+	}
+	return cmd
+}

@@ -1,0 +1,20 @@
+// Package hosts replays a tape by a team of processes, one on each host: SIGNALs go from
+// one to the others over TCP.
+//
+//	hub (iotape replay --hosts) ──launches──▶ member (iotape replay-host) on each host
+//	    ◀── joins, says that it is ready ──
+//	    ── its part; go ──▶
+//	    ◀── lane and task that is done ── ── to all others ──▶
+//	    ◀── its report ──
+//
+// The hub passes on what members tell each other, so that members need to reach nobody
+// else. It listens on the loopback device unless told otherwise.
+//
+// Connections are TLS 1.3; both sides prove that they have the same secret, a file that
+// only its owner can read: the key of their certificates is derived from it.
+//
+// Every wait has a bound: for a member to join, and for a word of one that has joined. An
+// error names the member that was waited for. When one fails, all are ended.
+//
+// The package knows nothing of tapes: package replay does a member's part (RunPart).
+package hosts

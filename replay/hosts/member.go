@@ -1,0 +1,111 @@
+package hosts
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"iotape/replay"
+)
+
+// Join makes this process a member of the team whose hub is at an address, and does its
+// part. Name is what the hub calls it; "" leaves that to the hub.
+func Join(ctx context.Context, hub, secretFile, name string) error {
+	secret, err := readSecret(secretFile)
+	if err != nil {
+		return err
+	}
+	config, err := tlsOf(secret)
+	if err != nil {
+		return err
+	}
+	d := &tls.Dialer{NetDialer: &net.Dialer{Timeout: silence}, Config: config}
+	conn, err := d.DialContext(ctx, "tcp", hub)
+	if err != nil {
+		return fmt.Errorf("join the replay at %s: %w", hub, err)
+	}
+	defer conn.Close()
+	w := newWire(conn)
+	if err := w.send(kindJoin, []byte(name)); err != nil {
+		return err
+	}
+	kind, b, err := w.receive()
+	if err != nil {
+		return fmt.Errorf("the hub at %s: %w", hub, err)
+	}
+	var t task
+	if kind != kindPart || json.Unmarshal(b, &t) != nil {
+		return fmt.Errorf("the hub at %s does not say what to do", hub)
+	}
+	go w.ping()
+	ended := make(chan struct{})
+	answer, err := t.do(ctx, w, ended)
+	if err != nil {
+		return errors.Join(err, w.send(kindFail, []byte(err.Error())))
+	}
+	if err := w.send(kindAnswer, answer); err != nil {
+		return err
+	}
+	<-ended // the hub has all answers
+	return nil
+}
+
+// do does the part, and passes on what the replay and the others say, the latter until
+// the connection ends; then it closes ended.
+func (t *task) do(ctx context.Context, w *wire, ended chan<- struct{}) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	mine, theirs := os.NewFile(uintptr(pair[0]), "link"), os.NewFile(uintptr(pair[1]), "link")
+	defer mine.Close()
+	defer unix.Shutdown(pair[0], unix.SHUT_RDWR)
+	defer theirs.Close()
+	go func() {
+		defer close(ended)
+		for {
+			kind, b, err := w.receive()
+			if err == nil && kind != kindSignal {
+				err = errors.New("it said something that makes no sense")
+			}
+			if err != nil {
+				cancel(fmt.Errorf("the hub: %w", err))
+				return
+			}
+			_, _ = mine.Write(b) // the part may be done
+		}
+	}()
+	passedOn := make(chan struct{})
+	go func() {
+		defer close(passedOn)
+		b := make([]byte, 1024*replay.RecordBytes)
+		have := 0
+		for {
+			n, err := mine.Read(b[have:])
+			if n == 0 || err != nil {
+				return
+			}
+			have += n
+			whole := have - have%replay.RecordBytes
+			if whole > 0 && w.send(kindSignal, b[:whole]) != nil {
+				return
+			}
+			have = copy(b, b[whole:have])
+		}
+	}()
+	answer, err := replay.RunPart(ctx, t.Config, replay.Part{Index: t.Part, Of: t.Of, Link: theirs})
+	if err != nil {
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
+	theirs.Close()
+	<-passedOn // others may wait for the last that was done
+	return answer, nil
+}
