@@ -224,7 +224,7 @@ func (w *finder) read(i int, m *move, o *Object) {
 			}
 			if d, ok := f.differs(&e); ok && d.Differ > 0 {
 				f.add(Finding{Problem: Altered, Moves: []int{e.From, i}, Bytes: int64(d.Differ), Diff: &d,
-					Text: fmt.Sprintf("%s received %s otherwise than %s had sent it: %d of %d bytes differ", f.who(i), f.name(o), f.who(e.From), d.Differ, d.Same+d.Differ)})
+					Text: fmt.Sprintf("%s received %s otherwise than %s had sent it: %s", f.who(i), f.name(o), f.who(e.From), &d)})
 			}
 		}
 	case File:
@@ -247,7 +247,7 @@ func (w *finder) read(i int, m *move, o *Object) {
 				return
 			}
 			f.add(Finding{Problem: Corrupted, Moves: []int{int(by), i}, Bytes: int64(d.Differ), Diff: &d,
-				Text: fmt.Sprintf("%s read %s at %d otherwise than %s had written it: %d of %d bytes differ", f.who(i), f.name(o), from+int64(d.First)-e.Off, f.who(int(by)), d.Differ, to-from)})
+				Text: fmt.Sprintf("%s read %s at %d otherwise than %s had written it: %s", f.who(i), f.name(o), from+int64(d.First)-e.Off, f.who(int(by)), &d)})
 		})
 	}
 }
@@ -332,6 +332,16 @@ func (w *finder) wrote(i int, m *move, o *Object) {
 	}
 }
 
+// near returns the resemblance of two contents, 0 if it is not known.
+func (f *Flow) near(a, b uint32) float64 {
+	for _, l := range f.relation.of(a) {
+		if l.b == b {
+			return float64(l.near)
+		}
+	}
+	return 0
+}
+
 // smallest is the least content that counts as data and not as a word of a protocol.
 const smallest = 64
 
@@ -347,6 +357,9 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 		}
 		a, b := f.view(m.class), f.view(v.class)
 		if a == nil || b == nil {
+			if near := f.near(m.class, v.class); near >= f.o.Threshold && v.bytes() == m.bytes() && best.diff.Differ == 0 {
+				best = change{from, 0, Diff{Unseen: true, Differ: 1, Same: int(near * float64(m.bytes()))}}
+			}
 			return
 		}
 		d := compare(a, b, shift)
@@ -393,6 +406,6 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 		verb = "sent on"
 	}
 	f.add(Finding{Problem: Changed, Moves: []int{int(best.from), i}, Bytes: int64(d.Differ), Diff: &d,
-		Text: fmt.Sprintf("what %s %s %s is not quite what it had from %s: %d of %d bytes differ", f.who(i), verb, f.name(to), f.name(from), d.Differ, d.Same+d.Differ)})
+		Text: fmt.Sprintf("what %s %s %s is not quite what it had from %s: %s", f.who(i), verb, f.name(to), f.name(from), &d)})
 	return true
 }
