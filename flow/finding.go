@@ -125,13 +125,13 @@ func (f *Flow) find(ctx context.Context) error {
 	w.replicas()
 	w.orders()
 	w.report(w.again, Rewritten, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%d writes to %s are of data that the host had written before, %d bytes", t.count, f.name(o), t.bytes)
+		return fmt.Sprintf("%s to %s, %d bytes, of data that the host had written before", many(t.count, "write"), f.name(o), t.bytes)
 	})
 	w.report(w.loose, Unmatched, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%d sends on %s, %d bytes, match nothing that the process had read or received", t.count, f.name(o), t.bytes)
+		return fmt.Sprintf("%s on %s, %d bytes, of nothing that the process had read or received", many(t.count, "send"), f.name(o), t.bytes)
 	})
 	w.report(w.plain, Plaintext, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%d moves of %s, %d bytes, can be read: %s", t.count, f.name(o), t.bytes, t.why)
+		return fmt.Sprintf("%s of %s, %d bytes, that can be read: %s", many(t.count, "move"), f.name(o), t.bytes, t.why)
 	})
 	slices.SortStableFunc(f.found, func(a, b Finding) int {
 		return slices.Index(Problems, a.Problem) - slices.Index(Problems, b.Problem)
@@ -175,6 +175,14 @@ func (f *Flow) HostPrefix(host uint32) string {
 		}
 	}
 	return ""
+}
+
+// many writes a number of things.
+func many(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // who names the process of a move.

@@ -84,6 +84,14 @@ const logBackend = "CatLog"
 // addHosts takes the hosts of a tape. The same recording twice would send and receive
 // everything twice.
 func (o *Order) addHosts(t *trace.Tape) error {
+	for _, k := range o.tapes {
+		if k == t {
+			break
+		}
+		if sum := t.Manifest().Files[trace.EventsName]; sum.BLAKE3 != "" && k.Manifest().Files[trace.EventsName] == sum && t.Manifest().Counts.Events > 0 {
+			return fmt.Errorf("%s: the same tape is there twice", t.Name())
+		}
+	}
 	for _, h := range t.Manifest().Hosts {
 		for i := range o.hosts {
 			if k := &o.hosts[i]; k.Host == h.Host && k.BootID == h.BootID && k.ClockNS == h.ClockNS && k.WallNS == h.WallNS && h.WallNS != 0 && h.BootID != "" {
