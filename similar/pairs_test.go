@@ -128,3 +128,12 @@ func ExampleDigester() {
 	fmt.Println(a == b)
 	// Output: true
 }
+
+func BenchmarkDigest(b *testing.B) {
+	content := changedContents(1, 1, 64<<10)[0]
+	var d Digester
+	b.SetBytes(int64(len(content)))
+	for b.Loop() {
+		d.Sum(content)
+	}
+}
