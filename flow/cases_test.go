@@ -600,3 +600,29 @@ func TestSignatures(t *testing.T) {
 		})
 	}
 }
+
+// TestDatagrams has each datagram come from the one that was sent with its bytes.
+func TestDatagrams(t *testing.T) {
+	prog := program(t)
+	s := newScene(t)
+	addr := "127.0.0.1:" + port(t)
+	server := s.server("server", prog, "udp-server", addr, "store")
+	s.end(s.start("client", prog, "udp-send", addr, "pack-my-box with-five-dozen pack-my-box liquor-jugs"))
+	s.end(server)
+	f := s.load(nil)
+	var words []string
+	p := path(t, f, "", filepath.Join(s.dir, "store"))
+	for _, e := range p.Edges {
+		if e.Why == flow.Sent {
+			b, err := f.Bytes(e.To)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words = append(words, string(b))
+		}
+	}
+	if got := strings.Join(words, " "); got != "pack-my-box with-five-dozen pack-my-box liquor-jugs" {
+		t.Errorf("datagrams that came from somewhere: %s", got)
+	}
+	expect(t, f, p, "similarity == 100 and wrong == 0 and path == 12")
+}
