@@ -28,16 +28,17 @@ type Rule uint8
 
 // The rules, from the one that keeps most.
 const (
-	KeepFull Rule = iota
-	KeepHead      // the first Keep.Head bytes
-	KeepHash      // a hash of each event.HashBytes
-	KeepNone      // lengths only
+	KeepFull      Rule = iota
+	KeepHead           // the first Keep.Head bytes
+	KeepSignature      // of each event.HashBytes a similar.Digest: what it equals, and resembles
+	KeepHash           // a hash of each event.HashBytes
+	KeepNone           // lengths only
 )
 
 // Everywhere returns the policy that has one rule for both directions.
 func Everywhere(r Rule) Content { return Content{Keep{Rule: r}, Keep{Rule: r}} }
 
-// ParseContent reads a policy: full, head:N, hash or none, for both directions or,
+// ParseContent reads a policy: full, head:N, signature, hash or none, for both directions or,
 // with read= or write= in front, for one; several are separated by commas. N may
 // have the unit K, M or G. What is not named is full.
 func ParseContent(s string) (Content, error) {
@@ -74,6 +75,8 @@ func parseKeep(s string) (Keep, error) {
 	switch s {
 	case "full":
 		return Keep{}, nil
+	case "signature":
+		return Keep{Rule: KeepSignature}, nil
 	case "hash":
 		return Keep{Rule: KeepHash}, nil
 	case "none":
@@ -88,7 +91,7 @@ func parseKeep(s string) (Keep, error) {
 		}
 		return Keep{}, fmt.Errorf("content head:%s: wants a number of bytes, 1 or more, such as 4096 or 64K", n)
 	}
-	return Keep{}, fmt.Errorf("content %q is neither full, head:N, hash nor none", s)
+	return Keep{}, fmt.Errorf("content %q is neither full, head:N, signature, hash nor none", s)
 }
 
 // String returns the policy as ParseContent reads it.
@@ -103,6 +106,8 @@ func (k Keep) String() string {
 	switch k.Rule {
 	case KeepHead:
 		return "head:" + strconv.FormatUint(uint64(k.Head), 10)
+	case KeepSignature:
+		return "signature"
 	case KeepHash:
 		return "hash"
 	case KeepNone:
@@ -112,7 +117,7 @@ func (k Keep) String() string {
 }
 
 // Bytes returns how many bytes of an argument have to be read from the program:
-// all of them to hash them.
+// all of them to hash or sign them.
 func (k Keep) Bytes() uint32 {
 	switch k.Rule {
 	case KeepHead:
@@ -155,7 +160,7 @@ func (c Content) Trim(to []trace.Piece, s *event.Spec, pieces []trace.Piece) []t
 	const noContent = trace.PieceMissing | trace.PieceOmitted | trace.PieceShape
 	for _, p := range pieces {
 		k := c.Of(s, int(p.Arg))
-		if k.Rule == KeepFull || k.Rule == KeepHash || p.Flags&noContent != 0 {
+		if k.Rule == KeepFull || k.hashes() || p.Flags&noContent != 0 {
 			to = append(to, p)
 			continue
 		}
@@ -174,8 +179,10 @@ func (c Content) Trim(to []trace.Piece, s *event.Spec, pieces []trace.Piece) []t
 	return to
 }
 
-// Hashes reports whether some content is hashed.
-func (c Content) Hashes() bool { return c.Read.Rule == KeepHash || c.Write.Rule == KeepHash }
+// Hashes reports whether some content is hashed or signed.
+func (c Content) Hashes() bool { return c.Read.hashes() || c.Write.hashes() }
+
+func (k Keep) hashes() bool { return k.Rule == KeepHash || k.Rule == KeepSignature }
 
 // Of returns what is kept of argument arg of an operation, or of a part of it
 // (event.Part.Of). What moves inside the

@@ -184,6 +184,10 @@ func (b *Builder) call(i int, ev *event.Event) {
 	if ev.Spec().Class == event.Socket {
 		b.socket(i, ev)
 		b.named(i, ev)
+	} else if f := ev.FileArg(0); f != nil && f.Mode&sIFMT == sIFSOCK { // read and write do on sockets, too
+		if s := b.sockets.known[openFile{ev.Host, f.Open}]; s != nil && s.kind == sockDgram {
+			b.packet(i, ev, s)
+		}
 	}
 	b.move(i, ev)
 }

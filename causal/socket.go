@@ -39,7 +39,7 @@ type address struct {
 // attempt is a connection from one of its sides.
 type attempt struct {
 	event uint32
-	enter int64    // ns
+	enter int64 // ns
 	exit  int64
 	sock  openFile // the connected socket
 	at    address  // the listening one's

@@ -131,7 +131,8 @@ type Buf struct {
 	Inline  []byte  // the content itself when small; nil when Refs hold it
 	Refs    []Ref   // the content as pieces of chunks, in order; a piece with Chunk 0 is missing
 	// Hashes, if there are any, are those of the content, which is omitted: one for
-	// each HashBytes, the last part being shorter.
+	// each HashBytes, the last part being shorter. With --content signature they are
+	// signatures (similar.Digest), whose first 8 bytes are those of the hash.
 	Hashes []Digest
 }
 

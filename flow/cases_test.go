@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,7 +35,8 @@ func newScene(t *testing.T, args ...string) *scene {
 	t.Helper()
 	if len(args) == 0 {
 		args = []string{"--backend", "ptrace"} // it starts in no time
-	} else {
+	}
+	if !slices.Contains(args, "ptrace") {
 		testenv.NeedBPF(t)
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -559,4 +561,68 @@ func TestPostgres(t *testing.T) {
 			t.Errorf("the rows are not %s: %s", want, steps(fl, p))
 		}
 	}
+}
+
+// TestSignatures has no content in the tapes, and not in the streams that they are made
+// of: the ways are the same, and what was changed is found.
+func TestSignatures(t *testing.T) {
+	prog := program(t)
+	text := "the quick brown fox jumps over the lazy dog, and then it goes home and sleeps all of the night and half the day"
+	for _, c := range []struct {
+		name, expect string
+		more         []string
+	}{
+		{"right", "wrong == 0 and unknown == 0", nil},
+		{"wrong", "changed == 1 and wrong == 1", []string{"spoil"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, "--backend", "ptrace", "--content", "signature", "--keep-stream")
+			addr := "127.0.0.1:" + port(t)
+			server := s.server("server", append([]string{prog, "echo-server", addr, "store.db"}, c.more...)...)
+			s.end(s.start("client", prog, "echo-client", addr, text))
+			s.end(server)
+			for _, name := range []string{"server.stream", "server.tape/events", "server.tape/content"} {
+				b, err := os.ReadFile(filepath.Join(s.dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bytes.Contains(b, []byte("jumps over")) {
+					t.Errorf("%s has the content", name)
+				}
+			}
+			f := s.load(nil)
+			expect(t, f, nil, c.expect)
+			p := path(t, f, "to "+addr, "from "+addr)
+			base := filepath.Base(addr)
+			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base, base, base); got != want {
+				t.Errorf("the way is\n%s, want\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestDatagrams has each datagram come from the one that was sent with its bytes.
+func TestDatagrams(t *testing.T) {
+	prog := program(t)
+	s := newScene(t)
+	addr := "127.0.0.1:" + port(t)
+	server := s.server("server", prog, "udp-server", addr, "store")
+	s.end(s.start("client", prog, "udp-send", addr, "pack-my-box with-five-dozen pack-my-box liquor-jugs"))
+	s.end(server)
+	f := s.load(nil)
+	var words []string
+	p := path(t, f, "", filepath.Join(s.dir, "store"))
+	for _, e := range p.Edges {
+		if e.Why == flow.Sent {
+			b, err := f.Bytes(e.To)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words = append(words, string(b))
+		}
+	}
+	if got := strings.Join(words, " "); got != "pack-my-box with-five-dozen pack-my-box liquor-jugs" {
+		t.Errorf("datagrams that came from somewhere: %s", got)
+	}
+	expect(t, f, p, "similarity == 100 and wrong == 0 and path == 12")
 }

@@ -1,5 +1,7 @@
 package flow
 
+import "fmt"
+
 // Diff says where bytes that should be the same are not.
 type Diff struct {
 	Same, Differ int    // bytes
@@ -8,6 +10,7 @@ type Diff struct {
 	FromFirst    int    // in what was before
 	Before       []byte // bytes around it, of what was before
 	After        []byte // and what came later
+	Unseen       bool   // there are no bytes to compare, but hashes: Same and Differ say nothing
 	Context      int    // how many of these stand in front of the first
 }
 
@@ -15,6 +18,14 @@ const (
 	contextBefore = 16
 	contextAfter  = 32
 )
+
+// String says how much is the same.
+func (d *Diff) String() string {
+	if d.Unseen {
+		return "it is not the same"
+	}
+	return fmt.Sprintf("%d of %d bytes differ", d.Differ, d.Same+d.Differ)
+}
 
 // compare lays content b under a, byte i of a on byte i+shift of b.
 func compare(a, b []byte, shift int64) (d Diff) {
@@ -81,7 +92,7 @@ func (f *Flow) view(class uint32) []byte {
 // false if that is not known.
 func (f *Flow) differs(e *Edge) (d Diff, ok bool) {
 	to, from := &f.moves[e.To], &f.moves[e.From]
-	if to.class == 0 || from.class == 0 {
+	if to.class == 0 || from.class == 0 || e.Bytes <= 0 || e.Off < 0 || e.FromOff < 0 { // a damaged tape may say anything
 		return d, false
 	}
 	if to.class == from.class && e.Off == e.FromOff {
@@ -90,6 +101,10 @@ func (f *Flow) differs(e *Edge) (d Diff, ok bool) {
 	key := [5]uint32{to.class, from.class, uint32(e.Off), uint32(e.FromOff), uint32(e.Bytes)}
 	if f.sight.same[key] {
 		return d, true
+	}
+	if f.contents.classes[to.class].hashed() || f.contents.classes[from.class].hashed() {
+		whole := e.Off == 0 && e.FromOff == 0 && e.Bytes == to.bytes() && e.Bytes == from.bytes()
+		return Diff{Unseen: true, Differ: 1}, whole
 	}
 	a, b := f.view(to.class), f.view(from.class)
 	if int64(len(a)) < e.Off+e.Bytes || int64(len(b)) < e.FromOff+e.Bytes {
@@ -111,7 +126,9 @@ func (f *Flow) check(e *Edge) {
 	if e.Why != Sent && e.Why != Stored {
 		return
 	}
-	if d, ok := f.differs(e); ok && d.Differ > 0 {
+	if d, ok := f.differs(e); ok && d.Unseen {
+		e.Changed, e.Similarity, e.Estimated = true, f.near(f.moves[e.To].class, f.moves[e.From].class), true
+	} else if ok && d.Differ > 0 {
 		e.Changed, e.Similarity = true, float64(d.Same)/float64(max(d.Same+d.Differ, 1))
 	}
 }

@@ -29,6 +29,7 @@ type contents struct {
 	inline  []byte
 	digests []event.Digest
 	samples [][sampleBytes]byte // of classes: bytes from places that are the same for equal lengths
+	empty   []bool              // of classes: hardly more than runs of one byte, such as zeros
 	same    []uint32            // of classes: the class that has the same bytes, cut differently
 	key     []byte
 	last    uint32 // for bytes: the class whose bytes are in hand
@@ -50,6 +51,7 @@ const (
 	kindRefs
 	kindHash // there are no bytes, but hashes
 	kindSignature
+	kindCAT // ten numbers, of an imported log
 )
 
 // hashed reports whether there are no bytes.
@@ -143,28 +145,34 @@ func (c *contents) class(tape int, host uint32, b *event.Buf) (uint32, error) {
 			key = binary.LittleEndian.AppendUint32(key, r.Len)
 		}
 	}
-	key = binary.LittleEndian.AppendUint64(key, uint64(b.Len))
 	c.key = key
-	sum := blake3.Sum256(key)
+	switch k.kind {
+	case kindInline:
+		k.first, k.n = uint32(len(c.inline)), uint32(len(b.Inline))
+	case kindRefs:
+		k.first, k.n = uint32(len(c.refs)), uint32(len(b.Refs))
+	default:
+		k.first, k.n = uint32(len(c.digests)), uint32(len(b.Hashes))
+	}
+	return c.add(k, key, func() {
+		c.inline, c.refs, c.digests = append(c.inline, b.Inline...), append(c.refs, b.Refs...), append(c.digests, b.Hashes...)
+	})
+}
+
+// add returns the class that is made of key. If it is new, keep has to put what it is
+// made of where it says.
+func (c *contents) add(k class, key []byte, keep func()) (uint32, error) {
+	c.key = binary.LittleEndian.AppendUint64(key, uint64(k.len))
+	sum := blake3.Sum256(c.key)
 	short := [16]byte(sum[:16])
 	if id, ok := c.dict[short]; ok {
 		return id, nil
 	}
 	id := uint32(len(c.classes))
-	switch k.kind {
-	case kindInline:
-		k.first, k.n = uint32(len(c.inline)), uint32(len(b.Inline))
-		c.inline = append(c.inline, b.Inline...)
-	case kindRefs:
-		k.first, k.n = uint32(len(c.refs)), uint32(len(b.Refs))
-		c.refs = append(c.refs, b.Refs...)
-	default:
-		k.first, k.n = uint32(len(c.digests)), uint32(len(b.Hashes))
-		c.digests = append(c.digests, b.Hashes...)
-	}
 	if int64(k.first)+int64(k.n) > 1<<32-1 || id == 1<<32-1 {
 		return 0, errors.New("more content than can be numbered")
 	}
+	keep()
 	c.classes = append(c.classes, k)
 	c.dict[short] = id
 	return id, nil

@@ -125,13 +125,13 @@ func (f *Flow) find(ctx context.Context) error {
 	w.replicas()
 	w.orders()
 	w.report(w.again, Rewritten, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%d writes to %s are of data that the host had written before, %d bytes", t.count, f.name(o), t.bytes)
+		return fmt.Sprintf("%s to %s, %d bytes, of data that the host had written before", many(t.count, "write"), f.name(o), t.bytes)
 	})
 	w.report(w.loose, Unmatched, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%d sends on %s, %d bytes, match nothing that the process had read or received", t.count, f.name(o), t.bytes)
+		return fmt.Sprintf("%s on %s, %d bytes, of nothing that the process had read or received", many(t.count, "send"), f.name(o), t.bytes)
 	})
 	w.report(w.plain, Plaintext, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%d moves of %s, %d bytes, can be read: %s", t.count, f.name(o), t.bytes, t.why)
+		return fmt.Sprintf("%s of %s, %d bytes, that can be read: %s", many(t.count, "move"), f.name(o), t.bytes, t.why)
 	})
 	slices.SortStableFunc(f.found, func(a, b Finding) int {
 		return slices.Index(Problems, a.Problem) - slices.Index(Problems, b.Problem)
@@ -175,6 +175,14 @@ func (f *Flow) HostPrefix(host uint32) string {
 		}
 	}
 	return ""
+}
+
+// many writes a number of things.
+func many(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // who names the process of a move.
@@ -224,7 +232,7 @@ func (w *finder) read(i int, m *move, o *Object) {
 			}
 			if d, ok := f.differs(&e); ok && d.Differ > 0 {
 				f.add(Finding{Problem: Altered, Moves: []int{e.From, i}, Bytes: int64(d.Differ), Diff: &d,
-					Text: fmt.Sprintf("%s received %s otherwise than %s had sent it: %d of %d bytes differ", f.who(i), f.name(o), f.who(e.From), d.Differ, d.Same+d.Differ)})
+					Text: fmt.Sprintf("%s received %s otherwise than %s had sent it: %s", f.who(i), f.name(o), f.who(e.From), &d)})
 			}
 		}
 	case File:
@@ -247,7 +255,7 @@ func (w *finder) read(i int, m *move, o *Object) {
 				return
 			}
 			f.add(Finding{Problem: Corrupted, Moves: []int{int(by), i}, Bytes: int64(d.Differ), Diff: &d,
-				Text: fmt.Sprintf("%s read %s at %d otherwise than %s had written it: %d of %d bytes differ", f.who(i), f.name(o), from+int64(d.First)-e.Off, f.who(int(by)), d.Differ, to-from)})
+				Text: fmt.Sprintf("%s read %s at %d otherwise than %s had written it: %s", f.who(i), f.name(o), from+int64(d.First)-e.Off, f.who(int(by)), &d)})
 		})
 	}
 }
@@ -332,6 +340,16 @@ func (w *finder) wrote(i int, m *move, o *Object) {
 	}
 }
 
+// near returns the resemblance of two contents, 0 if it is not known.
+func (f *Flow) near(a, b uint32) float64 {
+	for _, l := range f.relation.of(a) {
+		if l.b == b {
+			return float64(l.near)
+		}
+	}
+	return 0
+}
+
 // smallest is the least content that counts as data and not as a word of a protocol.
 const smallest = 64
 
@@ -347,6 +365,9 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 		}
 		a, b := f.view(m.class), f.view(v.class)
 		if a == nil || b == nil {
+			if near := f.near(m.class, v.class); near >= f.o.Threshold && v.bytes() == m.bytes() && best.diff.Differ == 0 {
+				best = change{from, 0, Diff{Unseen: true, Differ: 1, Same: int(near * float64(m.bytes()))}}
+			}
 			return
 		}
 		d := compare(a, b, shift)
@@ -393,6 +414,6 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 		verb = "sent on"
 	}
 	f.add(Finding{Problem: Changed, Moves: []int{int(best.from), i}, Bytes: int64(d.Differ), Diff: &d,
-		Text: fmt.Sprintf("what %s %s %s is not quite what it had from %s: %d of %d bytes differ", f.who(i), verb, f.name(to), f.name(from), d.Differ, d.Same+d.Differ)})
+		Text: fmt.Sprintf("what %s %s %s is not quite what it had from %s: %s", f.who(i), verb, f.name(to), f.name(from), &d)})
 	return true
 }

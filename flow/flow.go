@@ -244,9 +244,11 @@ func group(many, n int, of func(i int) uint32) groups {
 // note says what the tapes lack.
 func (f *Flow) note() {
 	s := &f.stats
-	say := func(n int, format string) {
-		if n > 0 {
-			f.notes = append(f.notes, fmt.Sprintf(format, n))
+	say := func(n int, one, many, text string) {
+		if n == 1 {
+			f.notes = append(f.notes, "1 "+one+" "+text)
+		} else if n > 0 {
+			f.notes = append(f.notes, fmt.Sprintf("%d %s %s", n, many, text))
 		}
 	}
 	switch {
@@ -255,12 +257,12 @@ func (f *Flow) note() {
 	case s.Unknown == s.Moves:
 		f.notes = append(f.notes, "the tapes have no content: what follows is order only, by bytes of streams and files")
 	default:
-		say(s.Unknown, "%d moves of which the tapes have no content: these have their place in streams and files only")
-		say(s.Signed, "%d moves of which the tapes have signatures or hashes only: similarity is estimated, and no bytes are shown")
+		say(s.Unknown, "move", "moves", "of which the tapes have no content, but the place in streams and files")
+		say(s.Signed, "move", "moves", "of which the tapes have signatures or hashes only: similarity is estimated, and no bytes are shown")
 	}
-	say(s.OneSided, "%d streams with one side only: the other is on a host, or in a process, that is in no tape")
-	say(s.Loose, "%d streams whose beginning is not in the tapes: where in them bytes stand is not known, and content alone connects them")
-	say(s.Contradictions, "%d contradictions in the order of events (iotape order names them)")
+	say(s.OneSided, "stream", "streams", "with one side only: the other is on a host, or in a process, that is in no tape")
+	say(s.Loose, "stream", "streams", "whose beginning is not in the tapes: where in it bytes stand is not known, and content alone connects its sides")
+	say(s.Contradictions, "contradiction", "contradictions", "in the order of events (iotape order names them)")
 	for i, k := range f.order.Skews() {
 		h := f.order.Hosts()[i].Host
 		switch {

@@ -52,7 +52,7 @@ func (w *finder) replicas() {
 	shared := map[pair]int64{}
 	for i := range f.moves {
 		m := &f.moves[i]
-		if !m.write() || m.at < 0 || m.class == 0 || f.objects[m.object].Kind != File {
+		if !m.write() || m.at < 0 || m.class == 0 || f.contents.empty[m.class] || f.objects[m.object].Kind != File {
 			continue
 		}
 		k := spot{root(m.class), m.at}

@@ -77,7 +77,7 @@ func (f *Flow) resolve(ctx context.Context) error {
 // tape has a hash only, the number of the first. It returns those that are different.
 func (f *Flow) unify(ctx context.Context) (distinct []uint32, total int64, err error) {
 	c := &f.contents
-	c.same, c.samples = make([]uint32, len(c.classes)), make([][sampleBytes]byte, len(c.classes))
+	c.same, c.samples, c.empty = make([]uint32, len(c.classes)), make([][sampleBytes]byte, len(c.classes)), make([]bool, len(c.classes))
 	signs := slices.ContainsFunc(c.classes, func(k class) bool { return k.kind == kindSignature })
 	hashes := slices.ContainsFunc(c.classes, func(k class) bool { return k.kind == kindHash })
 	seen := make(map[[16]byte]uint32, len(c.classes))
@@ -95,7 +95,7 @@ func (f *Flow) unify(ctx context.Context) (distinct []uint32, total int64, err e
 			if err != nil {
 				return nil, 0, err
 			}
-			c.samples[id] = sample(content)
+			c.samples[id], c.empty[id] = sample(content), len(content) > 256 && !telling(content)
 			sum := blake3.Sum256(content)
 			keys = append(keys, [16]byte(sum[:16]))
 			var parts []event.Digest
@@ -306,6 +306,9 @@ func (r *resolver) pairs(ctx context.Context) error {
 			small.AddDigest(&d[0])
 			smallIDs = append(smallIDs, id)
 		}
+	}
+	if err := r.catPairs(); err != nil {
+		return err
 	}
 	v := verifier{r: r, signer: signer}
 	f.stats.Skipped += full.All(func(a, b int) { v.exact(ids[a], ids[b]) })

@@ -80,6 +80,9 @@ func (f *Flow) scan(ctx context.Context) error {
 
 // see takes an event.
 func (s *scanner) see(ev *event.Event) error {
+	if ev.Kind == event.NoteMark {
+		s.catSignature(ev)
+	}
 	if ev.Kind != event.Call || !ev.OK() {
 		return nil
 	}

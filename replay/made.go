@@ -203,7 +203,8 @@ func (w *worker) checkHashes(t *task, b *event.Buf, got []byte) {
 			w.uncompared()
 			return
 		}
-		if sum := event.Digest(blake3.Sum256(part)); sum != *want {
+		// Of a signature the first 8 bytes are the hash's, the others say what it is like.
+		if sum := event.Digest(blake3.Sum256(part)); [8]byte(sum[:]) != [8]byte(want[:]) {
 			w.mismatch(t, "content", digestName(want, i), digestName(&sum, i))
 			return
 		}

@@ -2,11 +2,13 @@ package digest
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/zeebo/blake3"
 
 	"iotape/capture"
 	"iotape/event"
+	"iotape/similar"
 	"iotape/trace"
 )
 
@@ -17,7 +19,9 @@ const maxOpen = 1 << 14
 // Rewriter replaces content by hashes. It is not safe for concurrent use.
 type Rewriter struct {
 	hashed []arguments // by operation
-	any    []bool      // by operation
+	signed []arguments // of these
+	sign   similar.Digester
+	any    []bool // by operation
 	open   map[callKey]*call
 	free   []*call
 
@@ -41,17 +45,29 @@ type call struct {
 // part is a part of an argument's bytes that is not complete.
 type part struct {
 	arg, flags uint8
+	signed     bool   // it gets a signature, not a hash
 	missing    bool   // a byte of it could not be read
 	off        uint64 // of its first byte
 	n          uint32 // bytes of it so far
 	data       []byte // of these, the last ones, in the record at hand
 	hash       *blake3.Hasher
-	hashed     bool // hash has bytes
+	hashed     bool   // hash has bytes
+	early      []byte // of a part that is signed: its bytes of the records before
 }
 
 // arguments are those of an operation whose content is hashed: bit i is argument i,
 // in data of the messages that it points to.
 type arguments struct{ whole, data uint8 }
+
+// note puts an argument in whose rule is one of some.
+func (a *arguments) note(arg int, whole, data capture.Rule, rules ...capture.Rule) {
+	if slices.Contains(rules, whole) {
+		a.whole |= 1 << arg
+	}
+	if slices.Contains(rules, data) {
+		a.data |= 1 << arg
+	}
+}
 
 func (a arguments) has(arg uint8) bool {
 	switch part, i := event.SplitPart(int(arg)); part {
@@ -73,17 +89,13 @@ func New(c capture.Content) *Rewriter {
 	for i := range specs {
 		ops = max(ops, int(specs[i].Op)+1)
 	}
-	w := &Rewriter{hashed: make([]arguments, ops), any: make([]bool, ops), open: map[callKey]*call{}}
+	w := &Rewriter{hashed: make([]arguments, ops), signed: make([]arguments, ops), any: make([]bool, ops), open: map[callKey]*call{}}
 	for i := range specs {
 		s := &specs[i]
-		h := &w.hashed[s.Op]
+		h, g := &w.hashed[s.Op], &w.signed[s.Op]
 		for arg := range min(len(s.Args), event.MaxArgs) {
-			if c.Of(s, arg).Rule == capture.KeepHash {
-				h.whole |= 1 << arg
-			}
-			if c.Of(s, event.PartData.Of(arg)).Rule == capture.KeepHash {
-				h.data |= 1 << arg
-			}
+			h.note(arg, c.Of(s, arg).Rule, c.Of(s, event.PartData.Of(arg)).Rule, capture.KeepHash, capture.KeepSignature)
+			g.note(arg, c.Of(s, arg).Rule, c.Of(s, event.PartData.Of(arg)).Rule, capture.KeepSignature)
 		}
 		w.any[s.Op] = h.whole|h.data != 0
 	}
@@ -190,13 +202,14 @@ func (c *call) of(p *trace.Piece) *part {
 		c.parts = append(c.parts, part{})
 	}
 	a := &c.parts[len(c.parts)-1]
-	*a = part{arg: p.Arg, hash: a.hash}
+	*a = part{arg: p.Arg, hash: a.hash, early: a.early[:0]}
 	return a
 }
 
 // add takes a piece, and writes the parts that it completes.
 func (w *Rewriter) add(c *call, p *trace.Piece) {
 	a := c.of(p)
+	a.signed = w.signed[c.op].has(p.Arg)
 	a.flags |= p.Flags & trace.PieceTruncated
 	data := p.Data
 	for left := p.Len; left > 0; {
@@ -220,7 +233,9 @@ func (a *part) absorb() {
 	if len(a.data) == 0 {
 		return
 	}
-	if !a.missing {
+	if a.signed {
+		a.early = append(a.early, a.data...)
+	} else if !a.missing {
 		if a.hash == nil {
 			a.hash = blake3.New()
 		} else if !a.hashed {
@@ -244,6 +259,13 @@ func (w *Rewriter) complete(a *part) {
 	switch {
 	case a.missing:
 		p.Flags |= trace.PieceMissing
+	case a.signed:
+		content := a.data
+		if len(a.early) > 0 {
+			a.absorb()
+			content = a.early
+		}
+		w.sums = append(w.sums, event.Digest(w.sign.Sum(content)))
 	case a.hashed:
 		a.absorb()
 		w.sums = append(w.sums, event.Digest{})
@@ -255,7 +277,7 @@ func (w *Rewriter) complete(a *part) {
 		p.Data = w.sums[len(w.sums)-1][:]
 	}
 	w.pieces = append(w.pieces, p)
-	*a = part{arg: a.arg, flags: a.flags, off: a.off + uint64(a.n), hash: a.hash}
+	*a = part{arg: a.arg, flags: a.flags, signed: a.signed, off: a.off + uint64(a.n), hash: a.hash, early: a.early[:0]}
 }
 
 // finish writes the last parts of a call.

@@ -3,6 +3,7 @@ package digest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/zeebo/blake3"
@@ -10,6 +11,7 @@ import (
 
 	"iotape/capture"
 	"iotape/event"
+	"iotape/similar"
 	"iotape/trace"
 )
 
@@ -181,5 +183,44 @@ func BenchmarkPayload(b *testing.B) {
 			}
 			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 		})
+	}
+}
+
+// However a call's bytes come, signatures are those of their parts, and of like parts they
+// are alike.
+func TestSignatures(t *testing.T) {
+	data := make([]byte, 3*event.HashBytes/2)
+	for i := range data {
+		data[i] = byte(i * i >> 7 * 13)
+	}
+	var d similar.Digester
+	want := []event.Digest{event.Digest(d.Sum(data[:event.HashBytes])), event.Digest(d.Sum(data[event.HashBytes:]))}
+	for _, cut := range []int{1, 1000, event.HashBytes, event.HashBytes + 5, len(data) - 1} {
+		w := New(capture.Everywhere(capture.KeepSignature))
+		first := trace.Record{Type: trace.RecCall, Op: uint16(event.OpWrite), TID: 1, Enter: 7, Flags: trace.CallMore,
+			Pieces: []trace.Piece{{Arg: 1, Len: uint32(cut), Data: data[:cut]}}}
+		rest := trace.Record{Type: trace.RecData, Op: uint16(event.OpWrite), TID: 1, Enter: 7, Flags: trace.DataLast,
+			Pieces: []trace.Piece{{Arg: 1, Len: uint32(len(data) - cut), Off: uint64(cut), Data: data[cut:]}}}
+		out := bytes.Clone(w.Payload(trace.AppendRecord(nil, &first)))
+		out = append(out, w.Payload(trace.AppendRecord(nil, &rest))...)
+		if bytes.Contains(out, data[100:200]) {
+			t.Errorf("cut at %d: the content is still there", cut)
+		}
+		var got []event.Digest
+		for body, err := range trace.Records(out) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r trace.Record
+			if err := r.Decode(body); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range r.Pieces {
+				got = append(got, event.Digest(p.Data))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("cut at %d: %x, want %x", cut, got, want)
+		}
 	}
 }

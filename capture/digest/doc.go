@@ -2,7 +2,8 @@
 // recordings whose policy (capture.Content) says so: a piece becomes one
 // trace.PieceHash for each event.HashBytes of its argument's bytes, counted from
 // the first, however the recorder cut them into pieces and records. So equal bytes
-// give equal hashes. A part with a byte that could not be read has no hash; all of
+// give equal hashes. Where the policy is signatures, each is a similar.Digest, which tells
+// besides what the bytes resemble. A part with a byte that could not be read has no hash; all of
 // it is missing.
 //
 // Both back ends pass the payloads of their frames through a Rewriter.

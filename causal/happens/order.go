@@ -13,19 +13,20 @@ import (
 // Order is the order of the events of some tapes. Events have positions, from 0: those of
 // the first tape in its order, then those of the second, and so on.
 type Order struct {
-	graph  *causal.Graph
-	tapes  []*trace.Tape
-	first  []int // position of the first event of each tape, and of the end
-	hosts  []trace.Host
-	enter  []int64 // wall clock of the event's host, ns since 1970
-	exit   []int64
-	weight []bool // it is an event of its own: it ticks the logical clock
-	serial []uint32
-	clock  []uint32
-	order  []uint32
-	left   []uint32 // events in circles, and behind them
-	index  index
-	skew   []Skew
+	graph   *causal.Graph
+	tapes   []*trace.Tape
+	first   []int // position of the first event of each tape, and of the end
+	hosts   []trace.Host
+	machine []uint32 // of each host: the first one that is the same machine
+	enter   []int64  // wall clock of the event's host, ns since 1970
+	exit    []int64
+	weight  []bool // it is an event of its own: it ticks the logical clock
+	serial  []uint32
+	clock   []uint32
+	order   []uint32
+	left    []uint32 // events in circles, and behind them
+	index   index
+	skew    []Skew
 }
 
 // maxEvents bounds the events of all tapes together.
@@ -84,13 +85,28 @@ const logBackend = "CatLog"
 // addHosts takes the hosts of a tape. The same recording twice would send and receive
 // everything twice.
 func (o *Order) addHosts(t *trace.Tape) error {
+	for _, k := range o.tapes {
+		if k == t {
+			break
+		}
+		if sum := t.Manifest().Files[trace.EventsName]; sum.BLAKE3 != "" && k.Manifest().Files[trace.EventsName] == sum && t.Manifest().Counts.Events > 0 {
+			return fmt.Errorf("%s: the same tape is there twice", t.Name())
+		}
+	}
 	for _, h := range t.Manifest().Hosts {
 		for i := range o.hosts {
 			if k := &o.hosts[i]; k.Host == h.Host && k.BootID == h.BootID && k.ClockNS == h.ClockNS && k.WallNS == h.WallNS && h.WallNS != 0 && h.BootID != "" {
 				return fmt.Errorf("%s: the recording of host %s is there twice", t.Name(), h.Host)
 			}
 		}
-		o.hosts = append(o.hosts, h)
+		same := uint32(len(o.hosts))
+		for i := range o.hosts {
+			if k := &o.hosts[i]; h.BootID != "" && k.BootID == h.BootID && k.Host == h.Host {
+				same = uint32(i)
+				break
+			}
+		}
+		o.hosts, o.machine = append(o.hosts, h), append(o.machine, same)
 	}
 	return nil
 }
@@ -98,13 +114,7 @@ func (o *Order) addHosts(t *trace.Tape) error {
 // Machine returns the first host that is the same machine as a host, which was recorded
 // several times: one of the same name that had not been started anew.
 func (o *Order) Machine(host uint32) uint32 {
-	h := &o.hosts[host]
-	for i := range o.hosts[:host] {
-		if k := &o.hosts[i]; h.BootID != "" && k.BootID == h.BootID && k.Host == h.Host {
-			return uint32(i)
-		}
-	}
-	return host
+	return o.machine[host]
 }
 
 // TakeStreams returns the streams that LoadStreams kept, once: the Order forgets them.

@@ -141,7 +141,7 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 	for _, x := range exprs {
 		ok, err := f.Expect(x, path)
 		if err != nil {
-			return fmt.Errorf("--expect: %w", err)
+			return withHint(fmt.Errorf("--expect: %w", err), "iotape flow --numbers lists what it can ask for")
 		}
 		if !ok {
 			return &statusError{exitFound, fmt.Errorf("not as expected: %s", x)}

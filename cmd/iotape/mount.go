@@ -92,7 +92,7 @@ what was recorded until then.`,
 	f := cmd.Flags()
 	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; LOWER-TIME.tape if not given")
 	f.DurationVar(&source.Cache, "cache", 0, "let the kernel keep names and attributes for `TIME`: faster, but what it answers itself is not recorded, and changes made in LOWER are seen later")
-	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that are read and written to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
+	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that are read and written to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
 	filter.add(f)
 	f.BoolVar(&before, "snapshot", false, "store the state of LOWER before it is mounted")
 	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")

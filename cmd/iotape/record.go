@@ -145,7 +145,7 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
 	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
 	f.BoolVar(&p.capture.Survive, "survive", false, "with ptrace, let the command live when the recorder is killed, which is slower; with eBPF it always does")
-	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; read=WHICH and write=WHICH for one direction")
+	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of files that are mapped into memory: data (reads and stores; of programs and libraries only that a page was used), full (those like other files), written (stores only) or off")
 	filter.add(f)
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them, which is the default of --all")

@@ -110,7 +110,7 @@ func how(e *flow.Edge) string {
 }
 
 // percent writes a part of 1; only all of it is 100 %.
-func percent(v float64) string { return fmt.Sprintf("%d %%", int(100*v)) }
+func percent(v float64) string { return fmt.Sprintf("%d %%", int(100*v+1e-4)) }
 
 // findingsText writes the findings, the first of each kind.
 func findingsText(b *strings.Builder, f *flow.Flow) error {

@@ -73,7 +73,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"capture/fusefs"},
-		only: []string{"capture", "capture/digest", "event", "trace", "internal/..."},
+		only: []string{"capture", "capture/digest", "event", "similar", "trace", "internal/..."},
 		why:  "a file system of its own: it takes nothing from the other back ends",
 	},
 	{

@@ -9,6 +9,8 @@
 //	cases tls-send ADDR FILE                sends a file through TLS
 //	cases relay ADDR TO [spoil]             passes on what it gets, with a byte changed
 //	cases train FILE SIZE EPOCHS [shuffle]  reads the records of a file, in order or not
+//	cases udp-server ADDR FILE              stores the datagrams that it gets, up to an empty one
+//	cases udp-send ADDR TEXT                sends TEXT word by word
 //
 // Servers take one connection, say "ready" on their standard output when they can, and end
 // with it.
@@ -29,6 +31,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -58,6 +61,10 @@ func run(what, a, b string, more []string) error {
 		return send(func() (io.ReadWriteCloser, error) { return tls.Dial("tcp", a, &tls.Config{InsecureSkipVerify: true}) }, b)
 	case "relay":
 		return relay(a, b, len(more) > 0)
+	case "udp-server":
+		return udpServer(a, b)
+	case "udp-send":
+		return udpSend(a, b)
 	case "train":
 		return train(a, b, more)
 	}
@@ -265,6 +272,44 @@ func relay(addr, to string, spoil bool) error {
 			return err
 		}
 	}
+}
+
+func udpServer(addr, file string) error {
+	c, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	fmt.Println("ready")
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, 2048)
+	for {
+		n, _, err := c.ReadFrom(buf)
+		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := f.Write(buf[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+func udpSend(addr, text string) error {
+	c, err := net.Dial("udp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, word := range append(strings.Fields(text), "") {
+		if _, err := c.Write([]byte(word)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func train(file, size string, more []string) error {
