@@ -20,6 +20,8 @@ for arg; do
 	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl fuse3 xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
 		# What replays are tested with.
 		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server" dbbench=1
+		# What the page of iotape serve is tested in.
+		want+=" chromium fonts-dejavu-core"
 		command -v npm >/dev/null || want+=" npm"
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;

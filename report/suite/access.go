@@ -70,7 +70,7 @@ func newAccess(*collector) view {
 }
 
 func (v *access) see(s *seen) {
-	if s.file == nil || s.Offset < 0 || s.kind != reading && s.kind != writing || !s.OK() || s.io.Bytes() == 0 {
+	if s.file == nil || s.Offset < 0 || s.kind != report.Reading && s.kind != report.Writing || !s.OK() || s.io.Bytes() == 0 {
 		return
 	}
 	off, n := s.Offset, s.io.Bytes()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"iotape/event"
+	"iotape/report"
 	"iotape/report/page"
 )
 
@@ -87,9 +88,9 @@ func (v *redundant) see(s *seen) {
 		v.files[s.file.id] = r
 	}
 	switch {
-	case s.kind == syncing:
+	case s.kind == report.Syncing:
 		r.Syncs++
-	case s.Offset < 0 || s.io.Bytes() == 0 || s.kind != reading && s.kind != writing:
+	case s.Offset < 0 || s.io.Bytes() == 0 || s.kind != report.Reading && s.kind != report.Writing:
 	case s.io.Writes:
 		v.wrote(s, r)
 	default:

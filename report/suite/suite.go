@@ -79,12 +79,12 @@ type seen struct {
 	*event.Event
 	spec *event.Spec
 	io   event.Traffic
-	took int64    // ns in the call; 0 if its return was not seen
-	kind ioKind   // what sort of work it is
-	proc *process // who made it
-	file *file    // the regular file that it is about, nil if it is about none; the one that is written, of two
-	from *file    // the one that is read, of two
-	name string   // the operation's
+	took int64       // ns in the call; 0 if its return was not seen
+	kind report.Work // what sort of work it is
+	proc *process    // who made it
+	file *file       // the regular file that it is about, nil if it is about none; the one that is written, of two
+	from *file       // the one that is read, of two
+	name string      // the operation's
 }
 
 // collector is one pass.
@@ -154,7 +154,7 @@ func (c *collector) see(ev *event.Event) {
 		if ev.Flags&event.Interrupted == 0 {
 			s.took = max(ev.Exit-ev.Enter, 0)
 		}
-		s.kind = kindOf(&s)
+		s.kind = report.WorkOf(ev, &s.io)
 		s.file = c.files.of(ev, &s)
 		if s.io.Reads && s.io.Writes {
 			s.from = c.files.ofFile(ev.Host, s.io.From)
@@ -216,53 +216,11 @@ func (c *collector) opName(ev *event.Event) string {
 	return fmt.Sprintf("syscall_0x%x", ev.NR)
 }
 
-// ioKind is what sort of work a call is.
-type ioKind uint8
-
-const (
-	other ioKind = iota // no input or output: processes, memory, waiting
-	reading
-	writing
-	metadata // opens, names, attributes, locks
-	syncing
-	network // sockets and pipes
-	kinds
-)
-
-var kindNames = [kinds]string{"other", "read", "write", "metadata", "sync", "network"}
-
-// isIO reports whether a kind counts as input or output of files.
-func (k ioKind) isIO() bool { return k == reading || k == writing || k == metadata || k == syncing }
-
-func kindOf(s *seen) ioKind {
-	switch s.spec.Class {
-	case event.Data:
-		switch f := s.Subject(); {
-		case f != nil && f.Known && (f.Mode&typeMask == typeFIFO || f.Mode&typeMask == typeSocket):
-			return network
-		case s.io.Writes:
-			return writing
-		case s.io.Reads:
-			return reading
-		}
-		return metadata
-	case event.Descriptor, event.Meta, event.Namespace, event.Lock:
-		return metadata
-	case event.Sync:
-		return syncing
-	case event.Socket:
-		return network
-	}
-	return other
-}
-
 // File types in a mode (inode(7)).
 const (
 	typeMask    = 0o170000
-	typeFIFO    = 0o010000
 	typeDir     = 0o040000
 	typeRegular = 0o100000
-	typeSocket  = 0o140000
 )
 
 // tableOf makes a table of at most most rows; 0 is all. With left 0, the last column is

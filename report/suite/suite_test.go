@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) {
 		defer tape.Close()
 		p := collect(t, tape, nil)
 		var text, page, object bytes.Buffer
-		for _, err := range []error{p.Text(&text), p.HTML(&page), p.JSON(&object)} {
+		for _, err := range []error{p.Text(&text), p.HTML(&page, nil), p.JSON(&object)} {
 			if err != nil {
 				t.Fatal(err)
 			}

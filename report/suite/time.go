@@ -24,7 +24,7 @@ func (v *bandwidth) see(s *seen) {
 		return
 	}
 	switch s.kind {
-	case reading, writing:
+	case report.Reading, report.Writing:
 		v.read.spread(s.Enter, s.Exit, float64(s.io.Read))
 		v.written.spread(s.Enter, s.Exit, float64(s.io.Written))
 		if s.io.Reads {
@@ -33,11 +33,11 @@ func (v *bandwidth) see(s *seen) {
 		if s.io.Writes {
 			v.writes.add(s.Exit, 1)
 		}
-	case metadata:
+	case report.Metadata:
 		v.meta.add(s.Exit, 1)
-	case syncing:
+	case report.Syncing:
 		v.sync.add(s.Exit, 1)
-	case network:
+	case report.Network:
 		v.net.spread(s.Enter, s.Exit, float64(s.io.Bytes()))
 	}
 }
@@ -167,7 +167,7 @@ type slowCall struct {
 func newLatency(c *collector) view { return &latency{most: 2 * c.o.Top, c: c} }
 
 func (v *latency) see(s *seen) {
-	if s.Kind != event.Call || !s.kind.isIO() && s.kind != network {
+	if s.Kind != event.Call || !s.kind.IsIO() && s.kind != report.Network {
 		return
 	}
 	k := bits.Len64(uint64(max(s.took, 1))) - 1
@@ -242,7 +242,7 @@ func sizeClass(n int64) int {
 }
 
 func (v *sizes) see(s *seen) {
-	if s.kind != reading && s.kind != writing || !s.OK() {
+	if s.kind != report.Reading && s.kind != report.Writing || !s.OK() {
 		return
 	}
 	count := func(which int, counts *[10]uint64, n int64) {
