@@ -192,8 +192,7 @@ func (v *redundant) section(c *collector) page.Section {
 	list := []redundantRow{}
 	for id, r := range v.files {
 		r.File = c.files.list[id].path
-		all.Reread, all.Rewritten, all.Read, all.Written = all.Reread+r.Reread, all.Rewritten+r.Rewritten, all.Read+r.Read, all.Written+r.Written
-		all.SmallWrites, all.Unaligned, all.Syncs = all.SmallWrites+r.SmallWrites, all.Unaligned+r.Unaligned, all.Syncs+r.Syncs
+		all.sum(r)
 		if r.Reread+r.Rewritten+r.SmallWrites+r.Unaligned+r.Syncs > 0 {
 			list = append(list, *r)
 		}

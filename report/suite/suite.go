@@ -46,6 +46,7 @@ var sections = []struct {
 	new func(c *collector) view
 }{
 	{"run", newRun},
+	{"advice", newAdvice},
 	{"ops", newOps},
 	{"cost", newCost},
 	{"overlap", newOverlap},
@@ -89,17 +90,18 @@ type seen struct {
 
 // collector is one pass.
 type collector struct {
-	o     Options
-	tape  *trace.Tape
-	views []view
-	files files
-	procs processes
-	first int64 // ns
-	last  int64
-	lost  []lossMark
-	gone  map[int]int64 // when files lost the name that they were known by, by number
-	bad   uint64        // blocks that could not be read
-	badIs string
+	o      Options
+	tape   *trace.Tape
+	views  []view
+	hidden []view // that others ask, and that have no section
+	files  files
+	procs  processes
+	first  int64 // ns
+	last   int64
+	lost   []lossMark
+	gone   map[int]int64 // when files lost the name that they were known by, by number
+	bad    uint64        // blocks that could not be read
+	badIs  string
 }
 
 // Collect computes the sections of a tape. Parts of it that cannot be read are left out,
@@ -119,6 +121,11 @@ func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, dama
 	for _, s := range sections {
 		if c.o.Sections == nil || slices.Contains(c.o.Sections, s.id) {
 			c.views = append(c.views, s.new(c))
+		}
+	}
+	for _, v := range c.views {
+		if a, ok := v.(*advice); ok {
+			a.ask(c)
 		}
 	}
 	n := uint64(0)
@@ -166,6 +173,9 @@ func (c *collector) see(ev *event.Event) {
 		c.lost = append(c.lost, lossMark{ev.Exit - c.first, ev.Seq, ev.Ret})
 	}
 	for _, v := range c.views {
+		v.see(&s)
+	}
+	for _, v := range c.hidden {
 		v.see(&s)
 	}
 	c.names(&s)

@@ -205,9 +205,14 @@ func (v *latency) section(*collector) page.Section {
 		rows = append(rows, r)
 		m.Rows = append(m.Rows, page.Series{Name: fmt.Sprintf("from %s: %s", report.Duration(1<<k), report.Count(uint64(r.Calls))), Values: b.values})
 	}
+	spread := &page.Bars{Title: "Calls by how long they took", Unit: page.Plain, Series: []page.Series{{Name: "calls"}}}
+	for i := len(rows) - 1; i >= 0; i-- {
+		spread.Labels = append(spread.Labels, report.Duration(rows[i].From))
+		spread.Series[0].Values = append(spread.Series[0].Values, rows[i].Calls)
+	}
 	return page.Section{ID: "latency", Title: "Latency over time", Data: map[string]any{"step_ns": int64(m.Step), "rows": rows, "slowest": v.slow},
 		Note: "Calls of files, sockets and pipes. Each row has those that took from its time to twice that. The number of an event is that of iotape print.",
-		Blocks: []page.Block{m, tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, 0, v.slow, 0, func(x *slowCall) []string {
+		Blocks: []page.Block{spread, m, tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, 0, v.slow, 0, func(x *slowCall) []string {
 			return []string{span(x.TookNS), span(x.AtNS), fmt.Sprint(x.Seq), x.Op, x.Process, x.Name}
 		})}}
 }
