@@ -123,6 +123,7 @@ type walk struct {
 	page      []byte
 	yield     func(*Mark)
 	remaining int
+	mark      Mark // of one span, to be given
 }
 
 // Window is what a picture asks for.
@@ -193,8 +194,11 @@ func (v *walk) open(i int) error {
 		return err
 	}
 	return v.x.spans(e, &v.page, func(s *Span) error {
-		m := s.mark()
-		_, err := v.give(&m)
+		if s.To < v.w.From || s.From > v.w.To {
+			return nil
+		}
+		v.mark = s.mark()
+		_, err := v.give(&v.mark)
 		return err
 	})
 }
