@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"iotape/event"
 	"iotape/format/stracetext"
@@ -108,7 +109,7 @@ func (s *Scene) ref(tape int, ev *event.Event) EventRef {
 	if len(line) > maxLine {
 		line, more = line[:maxLine], "…"
 	}
-	return EventRef{tape, ev.Seq, report.Printable(string(line)) + more, ev.Enter + t.shift(ev.Host)}
+	return EventRef{tape, ev.Seq, strings.ToValidUTF8(string(line), "\ufffd") + more, ev.Enter + t.shift(ev.Host)}
 }
 
 // Event returns all that is known of an event.

@@ -198,6 +198,13 @@ func TestPage(t *testing.T) {
 		}
 	}
 
+	// Rows without calls in sight can be left out: the whole has some of all.
+	b.do(chromedp.Click(chromedp.CSS("#busy")))
+	if n := ask[float64](b, `document.querySelectorAll("#labels .label").length`); n != 4 {
+		t.Errorf("%v rows with calls", n)
+	}
+	b.do(chromedp.Click(chromedp.CSS("#busy")))
+
 	// Zoom: by button, by wheel, by keyboard, and back.
 	whole := b.shown()
 	b.do(chromedp.Click(chromedp.CSS("#zoom-in")))

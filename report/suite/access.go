@@ -177,7 +177,7 @@ func (v *access) section(c *collector) page.Section {
 		Note: "Of each process in each file, by the offsets of its reads and writes: consecutive begins where the one before ended; sequential begins behind where the one before began, and includes the consecutive; random is the rest. An access is unaligned if it begins or ends within a block of 4096 bytes. The reread factor is bytes read by distinct bytes read.",
 		Data: map[string]any{"all": all, "files": list[:min(len(list), 1000)], "strides": strides, "reread": reread[:min(len(reread), 1000)], "offsets": where}}
 	rows := append([]accessRow{all}, list...)
-	s.Blocks = append(s.Blocks, tableOf("", []string{"reads", "writes", "bytes", "consecutive", "sequential", "random", "switches", "unaligned", "append only", "file", "process"}, 0, rows, c.o.Top+1, func(r *accessRow) []string {
+	s.Blocks = append(s.Blocks, tableOf("", []string{"reads", "writes", "bytes", "consecutive", "sequential", "random", "switches", "unaligned", "append only", "file", "process"}, -2, rows, c.o.Top+1, func(r *accessRow) []string {
 		of := float64(r.Consecutive + (r.Sequential - r.Consecutive) + r.Random)
 		only := ""
 		if r.AppendOnly {

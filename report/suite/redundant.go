@@ -221,7 +221,7 @@ func (v *redundant) section(c *collector) page.Section {
 			}
 			return []string{size(r.Reread), percent(float64(r.Reread), float64(r.Read)), size(r.Rewritten), percent(float64(r.Rewritten), float64(r.Written)), count(r.SmallWrites), count(r.Unaligned), count(r.Syncs), per, r.File}
 		}),
-		tableOf("Names that were asked for more than twice", []string{"attributes", "opens", "time", "process", "name"}, 0, names, c.o.Top, func(r *nameRow) []string {
+		tableOf("Names that were asked for more than twice", []string{"attributes", "opens", "time", "process", "name"}, -2, names, c.o.Top, func(r *nameRow) []string {
 			return []string{count(r.Stats), count(r.Opens), span(r.TimeNS), r.Process, r.Name}
 		}),
 	}

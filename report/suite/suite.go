@@ -234,11 +234,11 @@ const (
 )
 
 // tableOf makes a table of at most most rows; 0 is all. With left 0, the last column is
-// a name.
+// a name; with a negative one, the last columns are.
 func tableOf[T any](title string, head []string, left int, rows []T, most int, cells func(*T) []string) *page.Table {
 	t := &page.Table{Title: title, Head: head, Left: left, Of: len(rows)}
-	if left == 0 {
-		t.Right = len(head) - 1
+	if left <= 0 {
+		t.Left, t.Right = 0, len(head)+min(left, -1)
 	}
 	for i := range rows {
 		if most > 0 && i == most {

@@ -212,7 +212,7 @@ func (v *latency) section(*collector) page.Section {
 	}
 	return page.Section{ID: "latency", Title: "Latency over time", Data: map[string]any{"step_ns": int64(m.Step), "rows": rows, "slowest": v.slow},
 		Note: "Calls of files, sockets and pipes. Each row has those that took from its time to twice that. The number of an event is that of iotape print.",
-		Blocks: []page.Block{spread, m, tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, 0, v.slow, 0, func(x *slowCall) []string {
+		Blocks: []page.Block{spread, m, tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, -3, v.slow, 0, func(x *slowCall) []string {
 			return []string{span(x.TookNS), span(x.AtNS), fmt.Sprint(x.Seq), x.Op, x.Process, x.Name}
 		})}}
 }

@@ -80,15 +80,17 @@ function start() {
     return marks ? nearest(drawing.picture, marks, view.cursor.at, view.length / 100) : null;
   }
 
-  function changed() { paint(); ask(); }
+  function changed() { if (view.busyOnly) layout(); paint(); ask(); }
 
-  function resize() {
-    const n = view.rows().length;
+  function layout() {
+    const n = Math.max(view.rows().length, 1);
     LABELS = root.clientWidth < 600 ? 100 : 190;
     tall.style.height = n * ROW + "px";
-    port.style.height = Math.min(n * ROW, Math.max(window.innerHeight * 0.55, 4 * ROW)) + 1 + "px";
-    changed();
+    // While rows come and go, the place stays, so that nothing below it jumps.
+    if (!view.busyOnly) port.style.height = Math.min(n * ROW, Math.max(window.innerHeight * 0.55, 4 * ROW)) + 1 + "px";
   }
+
+  function resize() { layout(); changed(); }
 
   // --- labels of rows ---
 
@@ -198,7 +200,7 @@ function start() {
 
   function zoom(factor) {
     const c = view.cursor.at;
-    view.zoom(factor, c >= view.from && c <= view.to && drawing.focused ? c : undefined);
+    view.zoom(factor, c >= view.from && c <= view.to && (drawing.focused || view.selected) ? c : undefined);
     changed();
   }
 
@@ -287,6 +289,7 @@ function start() {
   click("right", () => { view.pan(0.25); changed(); });
   $("colour").addEventListener("change", e => { view.colour = e.target.value; paint(); });
   $("arrows").addEventListener("change", e => { view.arrows = e.target.checked; changed(); });
+  $("busy").addEventListener("change", e => { view.busyOnly = e.target.checked; view.shown = null; resize(); });
   $("table").addEventListener("toggle", () => { if ($("table").open) table(); });
   const table = () => fillTable($("calls"), view, inSight(), select).catch(e => { $("calls").caption.textContent = String(e.message); });
 

@@ -12,6 +12,7 @@ class View {
     this.selected = null; // { tape, seq, row, from, to }
     this.colour = "work";
     this.arrows = true;
+    this.busyOnly = false; // only rows with calls in the window
     this.collapsed = new Set();
     this.collapseTo(60);
   }
@@ -28,6 +29,7 @@ class View {
     const rows = this.rowsOf, deepest = rows.reduce((d, r) => Math.max(d, r.depth), 0);
     for (let depth = deepest - 1; depth >= 0 && this.rows().length > n; depth--) {
       rows.forEach((r, i) => { if (r.depth === depth && r.below > 0) this.collapsed.add(i); });
+      this.shown = null;
     }
   }
 
@@ -36,18 +38,18 @@ class View {
     if (this.shown) return this.shown;
     const list = [];
     for (let i = 0; i < this.rowsOf.length; i++) {
-      const all = this.collapsed.has(i);
-      list.push({ row: i, all });
-      if (all) i += this.rowsOf[i].below;
+      const all = this.collapsed.has(i), r = this.rowsOf[i];
+      if (!this.busyOnly || r.from_ns <= this.to && r.to_ns >= this.from) list.push({ row: i, all });
+      if (all) i += r.below;
     }
-    return list.length === 0 ? list : (this.shown = list);
+    this.cursor.row = Math.max(0, Math.min(this.cursor.row, list.length - 1));
+    return this.shown = list;
   }
 
   toggle(row) {
     if (!this.rowsOf[row].below) return;
     if (!this.collapsed.delete(row)) this.collapsed.add(row);
     this.shown = null;
-    this.cursor.row = Math.min(this.cursor.row, this.rows().length - 1);
   }
 
   /** Show a row, opening what is above it; returns where it stands. */
@@ -69,6 +71,7 @@ class View {
     if (to > all.to_ns + margin) { to = all.to_ns + margin; from = Math.max(to - length, all.from_ns - margin); }
     this.from = from;
     this.to = to;
+    if (this.busyOnly) this.shown = null;
   }
 
   zoom(factor, around = (this.from + this.to) / 2) {
