@@ -22,6 +22,8 @@ for arg; do
 		# What replays are tested with.
 		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1
 		want+=" iproute2" # network namespaces of a fleet
+		# What the page of iotape serve is tested in.
+		want+=" chromium fonts-dejavu-core"
 		command -v npm >/dev/null || want+=" npm"
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;

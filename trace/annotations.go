@@ -26,7 +26,7 @@ const (
 // SetAnnotations stores the parts of a payload as the tape's annotations, in place of
 // those that it has.
 func (t *Tape) SetAnnotations(payload ...[]byte) error {
-	id := blake3.Sum256([]byte(t.identity()))
+	id := blake3.Sum256([]byte(t.Identity()))
 	b := append([]byte(annotationsMagic), id[:]...)
 	for _, p := range payload {
 		b = append(b, p...)
@@ -51,7 +51,7 @@ func (t *Tape) Annotations() ([]byte, error) {
 	if sum := blake3.Sum256(b[:end]); !bytes.Equal(sum[:], b[end:]) {
 		return nil, fmt.Errorf("%s: hash differs: %w", AnnotationsName, ErrCorrupt)
 	}
-	if id := blake3.Sum256([]byte(t.identity())); !bytes.Equal(id[:], b[len(annotationsMagic):annotationsHeadBytes]) {
+	if id := blake3.Sum256([]byte(t.Identity())); !bytes.Equal(id[:], b[len(annotationsMagic):annotationsHeadBytes]) {
 		return nil, fmt.Errorf("%s belongs to another state of the tape: %w", AnnotationsName, ErrCorrupt)
 	}
 	return b[annotationsHeadBytes:end], nil

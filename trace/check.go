@@ -335,7 +335,7 @@ func (c *checker) strangers() error {
 		name := e.Name()
 		_, listed := c.t.manifest.Files[name]
 		_, derived := d.Files[name]
-		if !listed && !derived && name != ManifestName && name != IndexName && name != AnnotationsName {
+		if !listed && !derived && name != ManifestName && name != IndexName && name != AnnotationsName && name != TimelineName {
 			c.r.Notes = append(c.r.Notes, fmt.Sprintf("%s does not belong to the tape", name))
 		}
 	}

@@ -243,6 +243,40 @@ func (t *Tape) ContentZero(b *event.Buf, dst []byte) (data []byte, missing int64
 	return out, missing, nil
 }
 
+// ContentRange appends at most n bytes of a buffer to dst, from its byte off on, with
+// zeros for those that are missing or damaged, and returns how many these are. It stops at
+// the end of what the tape has of the buffer. Only what is asked for is read.
+func (t *Tape) ContentRange(b *event.Buf, off int64, n int, dst []byte) (data []byte, missing int) {
+	if len(b.Refs) == 0 {
+		if in := b.Inline; off < int64(len(in)) {
+			in = in[max(off, 0):]
+			return append(dst, in[:min(len(in), n)]...), 0
+		}
+		return dst, 0
+	}
+	off = max(off, 0)
+	for _, ref := range b.Refs {
+		if off >= int64(ref.Len) {
+			off -= int64(ref.Len)
+			continue
+		}
+		if n <= 0 {
+			break
+		}
+		want := int(min(int64(ref.Len)-off, int64(n)))
+		n -= want
+		if ref.Chunk != 0 {
+			if chunk, err := t.Chunk(ref.Chunk); err == nil && int64(ref.Off)+off <= int64(len(chunk)) {
+				got := chunk[int64(ref.Off)+off:]
+				got = got[:min(len(got), want)]
+				dst, want = append(dst, got...), want-len(got)
+			}
+		}
+		dst, missing, off = append(dst, make([]byte, want)...), missing+want, 0
+	}
+	return dst, missing
+}
+
 // appendContent appends the bytes of b, with zeros for missing ones or up to the
 // first missing one.
 func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, missing int64, first *MissingError, err error) {

@@ -39,7 +39,7 @@ func (t *Tape) Derived() (*Derived, error) {
 			return nil, fmt.Errorf("%s: %w: %w", IndexName, err, ErrCorrupt)
 		}
 	}
-	if d.Tape != t.identity() {
+	if d.Tape != t.Identity() {
 		return nil, fmt.Errorf("%s belongs to another state of the tape: %w", IndexName, ErrCorrupt)
 	}
 	return d, nil
@@ -48,7 +48,7 @@ func (t *Tape) Derived() (*Derived, error) {
 // SetDerived hashes files that lie in the tape's directory and describes them in
 // index.json.
 func (t *Tape) SetDerived(ctx context.Context, version int, names []string) error {
-	d := &Derived{Format: derivedFormat, Version: version, Tape: t.identity(), Files: make(map[string]FileSum)}
+	d := &Derived{Format: derivedFormat, Version: version, Tape: t.Identity(), Files: make(map[string]FileSum)}
 	for _, name := range names {
 		if err := validName(name); err != nil {
 			return err
@@ -66,9 +66,9 @@ func (t *Tape) SetDerived(ctx context.Context, version int, names []string) erro
 	return replaceFile(t.dir, IndexName, b)
 }
 
-// identity tells a tape from others: the check of its manifest or, for a salvaged
-// one, something that changes with what was found.
-func (t *Tape) identity() string {
+// Identity tells a tape from others: the check of its manifest or, for a salvaged
+// one, something that changes with what was found. What is derived from a tape says it.
+func (t *Tape) Identity() string {
 	if t.seal != "" {
 		return t.seal
 	}

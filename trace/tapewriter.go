@@ -211,7 +211,7 @@ func (w *TapeWriter) Create(name string) (io.WriteCloser, error) {
 // reservedName reports names that the tape itself uses.
 func reservedName(name string) bool {
 	switch name {
-	case ManifestName, EventsName, ContentName, IndexName, AnnotationsName:
+	case ManifestName, EventsName, ContentName, IndexName, AnnotationsName, TimelineName:
 		return true
 	}
 	return filepath.Ext(name) == ".parquet" || filepath.Ext(name) == ".tmp"

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -38,10 +39,16 @@ func childUsage() usage {
 // runOf turns the report of a replay into a run. before is childUsage from before it.
 func runOf(rep *replay.Report, o *replay.Options, before usage) (run compare.Run, recorded compare.Side) {
 	now := childUsage()
-	recorded, run.Side = sidesOf(rep)
+	run, recorded = reported(rep, o.Checks != replay.CheckNone)
 	run.UserNS, run.SystemNS = now.user-before.user, now.system-before.system
+	return run, recorded
+}
+
+// reported turns the report of a replay into a run; of its CPU time it says nothing.
+func reported(rep *replay.Report, checked bool) (run compare.Run, recorded compare.Side) {
+	recorded, run.Side = sidesOf(rep)
 	run.Calls, run.Modelled, run.Skipped = rep.Replayed, rep.Emulated, rep.Skipped
-	run.Different, run.Uncompared, run.Checked, run.Paths, run.Problems = rep.Different, rep.Uncompared, o.Checks != replay.CheckNone || !rep.OK(), rep.TreePaths, rep.Problems
+	run.Different, run.Uncompared, run.Checked, run.Paths, run.Problems = rep.Different, rep.Uncompared, checked || !rep.OK(), rep.TreePaths, rep.Problems
 	for _, m := range rep.Mismatches {
 		run.Mismatches = append(run.Mismatches, compare.Difference{Event: m.Seq, Thread: m.TID, What: m.Op + ": " + m.Field, Path: m.Path, Want: m.Expected, Got: m.Got})
 	}
@@ -77,7 +84,12 @@ func rate(r *replay.Rate) *compare.Series {
 }
 
 // writePage writes a page as one file, whole or not at all.
-func writePage(p *page.Page, name string) (err error) {
+func writePage(p *page.Page, name string) error {
+	return writeHTML(name, func(w io.Writer) error { return p.HTML(w, nil) })
+}
+
+// writeHTML writes a file, whole or not at all.
+func writeHTML(name string, write func(w io.Writer) error) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
@@ -91,7 +103,7 @@ func writePage(p *page.Page, name string) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := p.HTML(w); err != nil {
+	if err := write(w); err != nil {
 		return err
 	}
 	return w.Flush()

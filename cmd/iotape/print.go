@@ -152,20 +152,6 @@ func (p *printing) run(c *console, t *trace.Tape) error {
 // content returns the first n bytes of a buffer, zeros where they are missing or
 // damaged.
 func content(t *trace.Tape, b *event.Buf, n int, dst []byte) []byte {
-	for _, ref := range b.Refs {
-		left := n - len(dst)
-		if left <= 0 {
-			break
-		}
-		want := min(int(ref.Len), left)
-		if ref.Chunk != 0 {
-			if data, err := t.Chunk(ref.Chunk); err == nil && int(ref.Off) <= len(data) {
-				got := data[ref.Off:]
-				got = got[:min(len(got), want)]
-				dst, want = append(dst, got...), want-len(got)
-			}
-		}
-		dst = append(dst, make([]byte, want)...)
-	}
+	dst, _ = t.ContentRange(b, 0, n, dst)
 	return dst
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +22,7 @@ import (
 type listenFlags struct {
 	tls  wire.Files
 	open bool
+	risk string // what others could do; "" is to send
 }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
@@ -68,7 +70,7 @@ func (l *listenFlags) listen(ctx context.Context, address string) (net.Listener,
 	}
 	if a := ln.Addr().(*net.TCPAddr); !a.IP.IsLoopback() && !l.open {
 		ln.Close()
-		return nil, withHint(fmt.Errorf("%s can be reached by others, and whoever does can send", address), "use tls:// with --client-ca, or --open if that is meant")
+		return nil, withHint(fmt.Errorf("%s can be reached by others, and %s", address, cmp.Or(l.risk, "whoever does can send")), "use tls://, with --client-ca to know who it is, or --open if that is meant")
 	}
 	return ln, nil
 }

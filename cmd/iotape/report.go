@@ -2,17 +2,23 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"iotape/report/page"
 	"iotape/report/suite"
+	"iotape/trace"
+	"iotape/web"
 )
 
 func newReport(c *console) *cobra.Command {
 	var o suite.Options
 	var asJSON bool
 	var html string
+	var noPicture bool
 	cmd := &cobra.Command{
 		Use:   "report TAPE",
 		Short: "What the programs did to their storage: a page of tables and pictures",
@@ -29,11 +35,18 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, damaged, err := sections(cmd.Context(), c, args[0], &o)
+			t, err := openTape(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			p, damaged, err := sections(cmd.Context(), c, t, &o)
 			if err != nil {
 				return err
 			}
 			switch {
+			case html != "" && !noPicture:
+				err = c.writeReport(cmd.Context(), t, p, html)
 			case html != "":
 				err = writePage(p, html)
 			case asJSON:
@@ -49,8 +62,20 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 	}
 	f := cmd.Flags()
 	f.StringVarP(&html, "output", "o", "", "write a page to `FILE`")
+	f.BoolVar(&noPicture, "no-picture", false, "with -o: leave out the picture, for which the tape is read twice more")
 	f.StringSliceVar(&o.Sections, "section", nil, "only the sections `ID,…`")
 	f.IntVar(&o.Top, "top", 10, "tables that rank have `N` rows")
 	f.BoolVar(&asJSON, "json", false, "one JSON object with the sections' numbers, times in ns")
 	return cmd
+}
+
+// writeReport writes a report with the picture of its tape.
+func (c *console) writeReport(ctx context.Context, t *trace.Tape, p *page.Page, name string) error {
+	s, err := openScene(ctx, c, []*trace.Tape{t}, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_ = s.Order() // the picture says why there are no arrows
+	return writeHTML(name, func(w io.Writer) error { return web.WriteFile(w, p, s) })
 }

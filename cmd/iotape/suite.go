@@ -10,15 +10,11 @@ import (
 	"iotape/report"
 	"iotape/report/page"
 	"iotape/report/suite"
+	"iotape/trace"
 )
 
 // sections computes sections of a tape.
-func sections(ctx context.Context, c *console, tape string, o *suite.Options) (p *page.Page, damaged uint64, err error) {
-	t, err := openTape(ctx, tape)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer t.Close()
+func sections(ctx context.Context, c *console, t *trace.Tape, o *suite.Options) (p *page.Page, damaged uint64, err error) {
 	progress := c.progress(report.Count)
 	defer progress.Done()
 	o.CallName = stracetext.CallName
@@ -36,7 +32,12 @@ func newSuite(c *console) []*cobra.Command {
 		cmd.Annotations = exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done")
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			o.Sections = []string{id}
-			p, damaged, err := sections(cmd.Context(), c, args[0], o)
+			t, err := openTape(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			p, damaged, err := sections(cmd.Context(), c, t, o)
 			if err != nil {
 				return err
 			}

@@ -159,6 +159,24 @@ var rules = []rule{
 		why:   "streams to tapes, and tapes to where they are kept; who else wants to know of them is told",
 	},
 	{
+		of:    []string{"timeline"},
+		only:  []string{"trace"},
+		never: []string{"std:os/...", "std:net/..."},
+		why:   "spans of time, whatever they are of",
+	},
+	{
+		of:    []string{"scene"},
+		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "report", "similar", "timeline", "trace", "internal/..."},
+		never: []string{"std:net/...", "capture/...", "replay/...", "store", "seal"},
+		why:   "what there is to see of tapes, whoever shows it",
+	},
+	{
+		of:    []string{"web"},
+		only:  []string{"predicate", "report/page", "scene"},
+		never: []string{"capture/...", "replay/...", "store", "seal", "std:os/...", "other:..."},
+		why:   "it can show what its scene has, and read no file",
+	},
+	{
 		of:    []string{"merge", "slice", "diff", "repair", "anon"},
 		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/...", "format/...", "cmd/..."},
 		why:   "tapes to tapes, whoever made them",

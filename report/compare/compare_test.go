@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 	for name, render := range map[string]func(*bytes.Buffer) error{
 		"compare.txt":  func(b *bytes.Buffer) error { return c.Page().Text(b) },
 		"compare.json": func(b *bytes.Buffer) error { return c.Page().JSON(b) },
-		"compare.html": func(b *bytes.Buffer) error { return c.Page().HTML(b) },
+		"compare.html": func(b *bytes.Buffer) error { return c.Page().HTML(b, nil) },
 	} {
 		var b bytes.Buffer
 		if err := render(&b); err != nil {

@@ -282,7 +282,7 @@ func (h *Heat) html(b *strings.Builder) {
 					continue
 				}
 				// The square root tells small values apart, which most are.
-				fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%g\" style=\"fill:rgba(var(--heat),%.2f)\"><title>%s, %s: %s</title></rect>\n",
+				fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%g\" class=\"h\" fill-opacity=\"%.2f\"><title>%s, %s: %s</title></rect>\n",
 					names+cell*float64(i), y, cell+.2, row-1, .08+.92*math.Sqrt(v/top), escape(r.Name), escape(h.X.Format(h.From+float64(i)*h.Step)), escape(h.Unit.Format(v)))
 			}
 		}

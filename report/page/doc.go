@@ -1,6 +1,7 @@
 // Package page lays out a report: sections with tables and charts, as text for a
 // terminal, as JSON, and as one self-contained HTML page that loads nothing, runs no
-// script, is light or dark as its reader's system is, and can be printed.
+// script but that of a picture which its caller may add, is light or dark as its reader's
+// system is, and can be printed.
 //
 //	numbers ─▶ Page ─▶ Text, JSON, HTML
 //

@@ -1,6 +1,10 @@
 package page
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"html"
 	"io"
 	"strings"
@@ -9,18 +13,62 @@ import (
 	"iotape/report"
 )
 
-// HTML writes the page as one file.
-func (p *Page) HTML(w io.Writer) error {
+// Picture is what a page can have before its sections: markup, with the style and the
+// script that bring it to life. All of it is the caller's own, and trusted, but for Data.
+type Picture struct {
+	Markup string
+	Style  string
+	Script string
+	// Data is JSON for the script, which finds it in the element #data. It may hold
+	// anything: it is written so that no text in it ends the element.
+	Data json.RawMessage
+	// Live pages may ask the server that they came from.
+	Live bool
+}
+
+// HTML writes the page as one file. Without a picture it runs no script.
+func (p *Page) HTML(w io.Writer, picture *Picture) error {
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
-	// Whatever a name in a trace manages to be, the page runs and loads nothing.
-	b.WriteString("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n")
-	b.WriteString("<meta name=\"color-scheme\" content=\"light dark\">\n<title>" + escape(p.Title) + "</title>\n<style>\n" + style + "</style>\n</head>\n<body>\n")
+	css, policy := style, "default-src 'none'; base-uri 'none'; form-action 'none'"
+	if picture != nil {
+		css += picture.Style
+		policy += "; script-src " + hashOf(picture.Script)
+		if picture.Live {
+			policy += "; connect-src 'self'"
+		}
+	}
+	// Whatever a name in a trace manages to be, the page runs and loads nothing but its own.
+	b.WriteString("<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "; style-src " + hashOf(css) + "\">\n")
+	b.WriteString("<meta name=\"color-scheme\" content=\"light dark\">\n<title>" + escape(p.Title) + "</title>\n<style>" + css + "</style>\n</head>\n<body>\n")
 	b.WriteString("<header><h1>" + escape(p.Title) + "</h1>\n")
 	for _, l := range p.Lines {
 		b.WriteString("<p>" + escape(l) + "</p>\n")
 	}
 	b.WriteString("</header>\n")
+	if picture != nil {
+		b.WriteString(picture.Markup)
+	}
+	b.WriteString(p.Body())
+	if picture != nil {
+		var data bytes.Buffer
+		json.HTMLEscape(&data, picture.Data)
+		b.WriteString("<script type=\"application/json\" id=\"data\">" + data.String() + "</script>\n<script>" + picture.Script + "</script>\n")
+	}
+	b.WriteString("</body>\n</html>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// hashOf names a script or style that is in the page for its policy.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// Body returns the sections, and links to them, as HTML.
+func (p *Page) Body() string {
+	var b strings.Builder
 	if len(p.Sections) > 1 {
 		b.WriteString("<nav aria-label=\"sections\"><ul>\n")
 		for i := range p.Sections {
@@ -40,9 +88,8 @@ func (p *Page) HTML(w io.Writer) error {
 		}
 		b.WriteString("</section>\n")
 	}
-	b.WriteString("</main>\n</body>\n</html>\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	b.WriteString("</main>\n")
+	return b.String()
 }
 
 // escape makes text safe in HTML, and control characters and what is not UTF-8 visible.
@@ -102,6 +149,7 @@ body{margin:0 auto;padding:1.5rem;max-width:76rem;font:15px/1.5 system-ui,sans-s
 h1{font-size:1.4rem;margin:0 0 .3rem;overflow-wrap:anywhere}
 h2{font-size:1.1rem;margin:2.2rem 0 .4rem;padding-top:.6rem;border-top:1px solid var(--line)}
 h3,caption{font-size:.95rem;font-weight:600;text-align:left;margin:.9rem 0 .3rem}
+h2,h3,figcaption,caption{overflow-wrap:anywhere}
 p{margin:.2rem 0;overflow-wrap:anywhere}
 header p,.note{color:var(--dim)}
 .note{max-width:60rem}
@@ -121,6 +169,7 @@ svg text{fill:var(--dim);font:11px system-ui,sans-serif}
 .key i{display:inline-block;width:1.1rem;height:.25rem;margin:0 .4rem .2rem 0;vertical-align:middle}
 .s0{stroke:var(--c0)}.s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}.s4{stroke:var(--c4)}.s5{stroke:var(--c5)}
 .f0{fill:var(--c0);background:var(--c0)}.f1{fill:var(--c1);background:var(--c1)}.f2{fill:var(--c2);background:var(--c2)}.f3{fill:var(--c3);background:var(--c3)}.f4{fill:var(--c4);background:var(--c4)}.f5{fill:var(--c5);background:var(--c5)}
+.h{fill:rgb(var(--heat))}
 .line{fill:none;stroke-width:1.6;stroke-linejoin:round}
 .d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 3}.d3{stroke-dasharray:8 3 2 3}.d4{stroke-dasharray:4 2}.d5{stroke-dasharray:1 2}
 @media print{body{max-width:none;padding:0;font-size:11px}nav{display:none}section{break-inside:auto}figure,tr{break-inside:avoid}th{position:static}.scroll{overflow:visible}}

@@ -32,7 +32,7 @@ func samples() *page.Page {
 // The page is whole, loads nothing and runs nothing, whatever the names in it are.
 func TestHTML(t *testing.T) {
 	var b bytes.Buffer
-	if err := samples().HTML(&b); err != nil {
+	if err := samples().HTML(&b, nil); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()

@@ -16,6 +16,8 @@ type access struct {
 	rows     map[accessKey]*accessRow
 	strides  map[int64]uint64
 	segments map[int]*segments // by file
+	maps     int
+	c        *collector
 }
 
 type accessKey struct{ file, proc int }
@@ -50,27 +52,18 @@ type segments struct {
 	read  intervals // of offsets
 	bytes uint64
 
-	highest int64
-	points  []offsetPoint
-}
-
-// offsetPoint is one access for the picture of offsets over time.
-type offsetPoint struct {
-	AtNS   int64 `json:"at_ns"`
-	Offset int64 `json:"offset"`
-	Len    int64 `json:"len"`
-	Write  bool  `json:"write"`
+	where *offsetMap // nil beyond the limit
 }
 
 // maxSegmentFiles is how many files have their ranges followed.
 const maxSegmentFiles = 16 << 10
 
-func newAccess(*collector) view {
-	return &access{rows: map[accessKey]*accessRow{}, strides: map[int64]uint64{}, segments: map[int]*segments{}}
+func newAccess(c *collector) view {
+	return &access{c: c, rows: map[accessKey]*accessRow{}, strides: map[int64]uint64{}, segments: map[int]*segments{}}
 }
 
 func (v *access) see(s *seen) {
-	if s.file == nil || s.Offset < 0 || s.kind != reading && s.kind != writing || !s.OK() || s.io.Bytes() == 0 {
+	if s.file == nil || s.Offset < 0 || s.kind != report.Reading && s.kind != report.Writing || !s.OK() || s.io.Bytes() == 0 {
 		return
 	}
 	off, n := s.Offset, s.io.Bytes()
@@ -127,18 +120,17 @@ func (v *access) follow(s *seen, off, n int64) {
 		g.read.max = 1 << 12
 		v.segments[s.file.id] = g
 	}
-	g.highest = max(g.highest, off+n)
 	if s.io.Reads {
 		g.read.add(off, off+n)
 		g.bytes += uint64(n)
 	}
-	if len(g.points) < maxPoints {
-		g.points = append(g.points, offsetPoint{s.Enter, off, n, s.io.Writes})
+	if g.where == nil && v.maps < maxOffsetMaps {
+		v.maps, g.where = v.maps+1, &offsetMap{}
+	}
+	if g.where != nil {
+		g.where.add(v.c, s.Enter, off, n)
 	}
 }
-
-// maxPoints is how many accesses of a file the picture of offsets has.
-const maxPoints = 2000
 
 type rereadRow struct {
 	File     string  `json:"file"`
@@ -172,23 +164,20 @@ func (v *access) section(c *collector) page.Section {
 	slices.SortFunc(strides, func(a, b stride) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Bytes, b.Bytes)) })
 	strides = strides[:min(len(strides), 4)]
 	reread := []rereadRow{}
-	busiest := -1
 	for id, g := range v.segments {
 		if d := uint64(g.read.total()); d > 0 {
 			reread = append(reread, rereadRow{c.files.list[id].path, g.bytes, d, float64(g.bytes) / float64(d)})
-		}
-		if busiest < 0 || len(g.points) > len(v.segments[busiest].points) || len(g.points) == len(v.segments[busiest].points) && id < busiest {
-			busiest = id
 		}
 	}
 	slices.SortFunc(reread, func(a, b rereadRow) int {
 		return cmp.Or(cmp.Compare(b.Factor, a.Factor), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.File, b.File))
 	})
+	maps, where := v.offsets(c)
 	s := page.Section{ID: "access", Title: "Access patterns",
 		Note: "Of each process in each file, by the offsets of its reads and writes: consecutive begins where the one before ended; sequential begins behind where the one before began, and includes the consecutive; random is the rest. An access is unaligned if it begins or ends within a block of 4096 bytes. The reread factor is bytes read by distinct bytes read.",
-		Data: map[string]any{"all": all, "files": list[:min(len(list), 1000)], "strides": strides, "reread": reread[:min(len(reread), 1000)]}}
+		Data: map[string]any{"all": all, "files": list[:min(len(list), 1000)], "strides": strides, "reread": reread[:min(len(reread), 1000)], "offsets": where}}
 	rows := append([]accessRow{all}, list...)
-	s.Blocks = append(s.Blocks, tableOf("", []string{"reads", "writes", "bytes", "consecutive", "sequential", "random", "switches", "unaligned", "append only", "file", "process"}, 0, rows, c.o.Top+1, func(r *accessRow) []string {
+	s.Blocks = append(s.Blocks, tableOf("", []string{"reads", "writes", "bytes", "consecutive", "sequential", "random", "switches", "unaligned", "append only", "file", "process"}, -2, rows, c.o.Top+1, func(r *accessRow) []string {
 		of := float64(r.Consecutive + (r.Sequential - r.Consecutive) + r.Random)
 		only := ""
 		if r.AppendOnly {
@@ -201,34 +190,8 @@ func (v *access) section(c *collector) page.Section {
 	}), tableOf("Read more than once", []string{"read", "distinct", "factor", "file"}, 0, slices.DeleteFunc(slices.Clone(reread), func(r rereadRow) bool { return r.Factor < 1.005 }), c.o.Top, func(r *rereadRow) []string {
 		return []string{size(r.Bytes), size(r.Distinct), fmt.Sprintf("%.2f", r.Factor), r.File}
 	}))
-	if busiest >= 0 {
-		s.Blocks = append(s.Blocks, offsets(c, c.files.list[busiest].path, v.segments[busiest]))
+	for _, m := range maps {
+		s.Blocks = append(s.Blocks, m)
 	}
 	return s
-}
-
-// offsets is a picture of where in a file it was read and written, over time.
-func offsets(c *collector, name string, g *segments) *page.Heat {
-	const rows = 32
-	h := &page.Heat{Title: "Offsets over time of the file with the most accesses: " + name, X: page.NS, Unit: page.Bytes, Step: float64(newBins(c).step)}
-	each := max((g.highest+rows-1)/rows, 1)
-	var list [rows]*bins
-	for i := range list {
-		list[i] = newBins(c)
-	}
-	for _, p := range g.points {
-		for off := p.Offset; off < p.Offset+p.Len; {
-			i := min(off/each, rows-1)
-			n := min(p.Offset+p.Len, (i+1)*each) - off
-			if n <= 0 {
-				break
-			}
-			list[i].add(p.AtNS, float64(n))
-			off += n
-		}
-	}
-	for i := rows - 1; i >= 0; i-- {
-		h.Rows = append(h.Rows, page.Series{Name: "from " + report.Bytes(uint64(int64(i)*each)), Values: list[i].values})
-	}
-	return h
 }

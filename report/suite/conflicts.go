@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"iotape/event"
+	"iotape/report"
 	"iotape/report/page"
 )
 
@@ -87,7 +88,7 @@ func (v *conflicts) see(s *seen) {
 	switch {
 	case opensByName(s):
 		p.opened = now
-	case s.kind == syncing:
+	case s.kind == report.Syncing:
 		p.committed = now
 	case s.Op.Like() == event.OpClose:
 		p.closed, p.committed = now, now

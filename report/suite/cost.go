@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"iotape/event"
+	"iotape/report"
 	"iotape/report/page"
 )
 
@@ -42,8 +43,8 @@ func (cost) section(c *collector) page.Section {
 		if p.threadNS <= 0 {
 			continue
 		}
-		of := func(k ioKind) float64 { return share(float64(p.took[k]), float64(p.threadNS)) }
-		list = append(list, costRow{p.name(), p.threadNS, of(reading), of(writing), of(metadata), of(syncing), of(network), share(float64(p.io()), float64(p.threadNS)), p.io()})
+		of := func(k report.Work) float64 { return share(float64(p.took[k]), float64(p.threadNS)) }
+		list = append(list, costRow{p.name(), p.threadNS, of(report.Reading), of(report.Writing), of(report.Metadata), of(report.Syncing), of(report.Network), share(float64(p.io()), float64(p.threadNS)), p.io()})
 	}
 	slices.SortStableFunc(list, func(a, b costRow) int { return cmp.Compare(b.ioNS, a.ioNS) })
 	spread := map[string]costSpread{}
@@ -137,7 +138,7 @@ func (v *overlap) see(s *seen) {
 		return
 	}
 	if s.spec.NoCall || s.Op.IsUring() || s.Op.IsAIO() {
-		if s.kind.isIO() {
+		if s.kind.IsIO() {
 			v.interval(s, 0, s.Enter, s.Enter+s.took)
 		}
 		return
@@ -148,7 +149,7 @@ func (v *overlap) see(s *seen) {
 	if len(v.returned) < 1<<20 {
 		v.returned[key] = s.Exit
 	}
-	if s.kind.isIO() {
+	if s.kind.IsIO() {
 		v.interval(s, 0, s.Enter, s.Enter+s.took)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"iotape/event"
+	"iotape/report"
 	"iotape/report/page"
 )
 
@@ -12,7 +13,7 @@ import (
 // Neighbours whose joining costs least are joined (bottom-up segmentation: Keogh et al.,
 // ICDM 2001) until any more would cost too much.
 type phases struct {
-	mix   [kinds]*bins // ns in calls by sort
+	mix   [report.Works]*bins // ns in calls by sort
 	read  *bins
 	wrote *bins
 	calls *bins
@@ -31,7 +32,7 @@ func (v *phases) see(s *seen) {
 		return
 	}
 	v.calls.add(s.Exit, 1)
-	if s.kind == other {
+	if s.kind == report.OtherWork {
 		return
 	}
 	v.mix[s.kind].spread(s.Enter, s.Enter+s.took, float64(s.took))
@@ -56,7 +57,7 @@ type phase struct {
 	Mostly  string             `json:"mostly"`
 
 	from, to int // steps
-	mean     [kinds]float64
+	mean     [report.Works]float64
 }
 
 func (v *phases) section(c *collector) page.Section {
@@ -73,13 +74,13 @@ func (v *phases) section(c *collector) page.Section {
 		p.Mostly = "computing and waiting"
 		most := .25
 		for k := range p.mean {
-			if ioKind(k) == other {
+			if report.Work(k) == report.OtherWork {
 				continue
 			}
 			share := p.mean[k]
-			p.Shares[kindNames[k]] = share
+			p.Shares[report.Work(k).String()] = share
 			if share > most {
-				most, p.Mostly = share, kindNames[k]
+				most, p.Mostly = share, report.Work(k).String()
 			}
 		}
 	}
@@ -87,18 +88,18 @@ func (v *phases) section(c *collector) page.Section {
 		Note: "Parts of the time with a similar mix of work. A share is the time in calls of a sort, of all threads, by the time that went by."}
 	chart := &page.Chart{Title: "Time in calls by sort of work, per time", X: page.NS, Step: float64(step)}
 	for k := range v.mix {
-		if ioKind(k) == other {
+		if report.Work(k) == report.OtherWork {
 			continue
 		}
-		series := page.Series{Name: kindNames[k]}
+		series := page.Series{Name: report.Work(k).String()}
 		for _, n := range v.mix[k].values {
 			series.Values = append(series.Values, n/float64(step))
 		}
 		chart.Series = append(chart.Series, series)
 	}
 	s.Blocks = []page.Block{chart, tableOf("", []string{"from", "for", "calls", "read", "written", "reading", "writing", "metadata", "sync", "network", "mostly"}, 0, list, 0, func(p *phase) []string {
-		cell := func(k ioKind) string { return percent(p.mean[k], 1) }
-		return []string{span(p.FromNS), span(p.ToNS - p.FromNS), count(uint64(math.Round(p.Calls))), size(uint64(p.Read)), size(uint64(p.Written)), cell(reading), cell(writing), cell(metadata), cell(syncing), cell(network), p.Mostly}
+		cell := func(k report.Work) string { return percent(p.mean[k], 1) }
+		return []string{span(p.FromNS), span(p.ToNS - p.FromNS), count(uint64(math.Round(p.Calls))), size(uint64(p.Read)), size(uint64(p.Written)), cell(report.Reading), cell(report.Writing), cell(report.Metadata), cell(report.Syncing), cell(report.Network), p.Mostly}
 	})}
 	return s
 }
@@ -144,7 +145,7 @@ func (v *phases) join(list []phase) []phase {
 func difference(a, b *phase) float64 {
 	sum := 0.0
 	for k := range a.mean {
-		if ioKind(k) == other {
+		if report.Work(k) == report.OtherWork {
 			continue
 		}
 		d := min(a.mean[k], 1) - min(b.mean[k], 1)

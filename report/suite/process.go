@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"iotape/event"
+	"iotape/report"
 )
 
 // process is one process of one host, with what several views sum up.
@@ -20,7 +21,7 @@ type process struct {
 	errors      uint64
 	read        uint64 // bytes
 	written     uint64
-	took        [kinds]int64
+	took        [report.Works]int64
 }
 
 // lifetime is from a thread's first event to its last.
@@ -112,8 +113,8 @@ func (p *process) name() string {
 
 // io is the time in calls that are input or output of files.
 func (p *process) io() (ns int64) {
-	for k := range kinds {
-		if k.isIO() {
+	for k := range report.Works {
+		if k.IsIO() {
 			ns += p.took[k]
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"iotape/event"
+	"iotape/report"
 	"iotape/report/page"
 )
 
@@ -87,9 +88,9 @@ func (v *redundant) see(s *seen) {
 		v.files[s.file.id] = r
 	}
 	switch {
-	case s.kind == syncing:
+	case s.kind == report.Syncing:
 		r.Syncs++
-	case s.Offset < 0 || s.io.Bytes() == 0 || s.kind != reading && s.kind != writing:
+	case s.Offset < 0 || s.io.Bytes() == 0 || s.kind != report.Reading && s.kind != report.Writing:
 	case s.io.Writes:
 		v.wrote(s, r)
 	default:
@@ -191,8 +192,7 @@ func (v *redundant) section(c *collector) page.Section {
 	list := []redundantRow{}
 	for id, r := range v.files {
 		r.File = c.files.list[id].path
-		all.Reread, all.Rewritten, all.Read, all.Written = all.Reread+r.Reread, all.Rewritten+r.Rewritten, all.Read+r.Read, all.Written+r.Written
-		all.SmallWrites, all.Unaligned, all.Syncs = all.SmallWrites+r.SmallWrites, all.Unaligned+r.Unaligned, all.Syncs+r.Syncs
+		all.sum(r)
 		if r.Reread+r.Rewritten+r.SmallWrites+r.Unaligned+r.Syncs > 0 {
 			list = append(list, *r)
 		}
@@ -221,7 +221,7 @@ func (v *redundant) section(c *collector) page.Section {
 			}
 			return []string{size(r.Reread), percent(float64(r.Reread), float64(r.Read)), size(r.Rewritten), percent(float64(r.Rewritten), float64(r.Written)), count(r.SmallWrites), count(r.Unaligned), count(r.Syncs), per, r.File}
 		}),
-		tableOf("Names that were asked for more than twice", []string{"attributes", "opens", "time", "process", "name"}, 0, names, c.o.Top, func(r *nameRow) []string {
+		tableOf("Names that were asked for more than twice", []string{"attributes", "opens", "time", "process", "name"}, -2, names, c.o.Top, func(r *nameRow) []string {
 			return []string{count(r.Stats), count(r.Opens), span(r.TimeNS), r.Process, r.Name}
 		}),
 	}

@@ -88,7 +88,7 @@ func (v *run) section(c *collector) page.Section {
 	d.Quality.DamagedBlocks, d.Quality.FirstDamage = c.bad, c.badIs
 	for _, p := range c.procs.list {
 		for k, ns := range p.took {
-			d.ByKind[kindNames[k]] += ns
+			d.ByKind[report.Work(k).String()] += ns
 		}
 		if q := v.byPID[p.id]; q != nil && q.Missing+q.Omitted+q.Interrupted+q.Unknown > 0 {
 			q.Process = p.name()
@@ -106,8 +106,8 @@ func (v *run) section(c *collector) page.Section {
 		page.Line(fmt.Sprintf("read %s, wrote %s", report.Bytes(d.ReadBytes), report.Bytes(d.Written))),
 		page.Line("quality: "+d.Quality.Line()))
 	kinds := &page.Table{Title: "Time in calls, over all threads", Head: []string{"sort of work", "time", "of the time in calls"}, Left: 1}
-	for k := range kindNames {
-		kinds.Add(kindNames[k], span(d.ByKind[kindNames[k]]), percent(float64(d.ByKind[kindNames[k]]), float64(d.InCallsNS)))
+	for k := range report.Works {
+		kinds.Add(k.String(), span(d.ByKind[k.String()]), percent(float64(d.ByKind[k.String()]), float64(d.InCallsNS)))
 	}
 	s.Blocks = append(s.Blocks, kinds)
 	if len(d.PerProc) > 0 {

@@ -83,7 +83,7 @@ func newSessions(c *collector) view {
 }
 
 func (v *sessions) see(s *seen) {
-	if s.Kind != event.Call || !s.kind.isIO() {
+	if s.Kind != event.Call || !s.kind.IsIO() {
 		return
 	}
 	at := min(max((s.Enter-v.first)/v.step, 0), maxIntervals)

@@ -48,6 +48,7 @@ var sections = []struct {
 	new func(c *collector) view
 }{
 	{"run", newRun},
+	{"advice", newAdvice},
 	{"ops", newOps},
 	{"cost", newCost},
 	{"overlap", newOverlap},
@@ -85,27 +86,28 @@ type seen struct {
 	*event.Event
 	spec *event.Spec
 	io   event.Traffic
-	took int64    // ns in the call; 0 if its return was not seen
-	kind ioKind   // what sort of work it is
-	proc *process // who made it
-	file *file    // the regular file that it is about, nil if it is about none; the one that is written, of two
-	from *file    // the one that is read, of two
-	name string   // the operation's
+	took int64       // ns in the call; 0 if its return was not seen
+	kind report.Work // what sort of work it is
+	proc *process    // who made it
+	file *file       // the regular file that it is about, nil if it is about none; the one that is written, of two
+	from *file       // the one that is read, of two
+	name string      // the operation's
 }
 
 // collector is one pass.
 type collector struct {
-	o     Options
-	tape  *trace.Tape
-	views []view
-	files files
-	procs processes
-	first int64 // ns
-	last  int64
-	lost  []lossMark
-	gone  map[int]int64 // when files lost the name that they were known by, by number
-	bad   uint64        // blocks that could not be read
-	badIs string
+	o      Options
+	tape   *trace.Tape
+	views  []view
+	hidden []view // that others ask, and that have no section
+	files  files
+	procs  processes
+	first  int64 // ns
+	last   int64
+	lost   []lossMark
+	gone   map[int]int64 // when files lost the name that they were known by, by number
+	bad    uint64        // blocks that could not be read
+	badIs  string
 }
 
 // Collect computes the sections of a tape. Parts of it that cannot be read are left out,
@@ -140,6 +142,11 @@ func pass(ctx context.Context, t *trace.Tape, o *Options) (*collector, error) {
 			c.views = append(c.views, s.new(c))
 		}
 	}
+	for _, v := range c.views {
+		if a, ok := v.(*advice); ok {
+			a.ask(c)
+		}
+	}
 	n := uint64(0)
 	for ev, err := range t.Events() {
 		if n++; n&0xfff == 0 {
@@ -169,7 +176,7 @@ func (c *collector) see(ev *event.Event) {
 		if ev.Flags&event.Interrupted == 0 {
 			s.took = max(ev.Exit-ev.Enter, 0)
 		}
-		s.kind = kindOf(&s)
+		s.kind = report.WorkOf(ev, &s.io)
 		s.file = c.files.of(ev, &s)
 		if s.io.Reads && s.io.Writes {
 			s.from = c.files.ofFile(ev.Host, s.io.From)
@@ -181,6 +188,9 @@ func (c *collector) see(ev *event.Event) {
 		c.lost = append(c.lost, lossMark{ev.Exit - c.first, ev.Seq, ev.Ret})
 	}
 	for _, v := range c.views {
+		v.see(&s)
+	}
+	for _, v := range c.hidden {
 		v.see(&s)
 	}
 	c.names(&s)
@@ -231,61 +241,19 @@ func (c *collector) opName(ev *event.Event) string {
 	return fmt.Sprintf("syscall_0x%x", ev.NR)
 }
 
-// ioKind is what sort of work a call is.
-type ioKind uint8
-
-const (
-	other ioKind = iota // no input or output: processes, memory, waiting
-	reading
-	writing
-	metadata // opens, names, attributes, locks
-	syncing
-	network // sockets and pipes
-	kinds
-)
-
-var kindNames = [kinds]string{"other", "read", "write", "metadata", "sync", "network"}
-
-// isIO reports whether a kind counts as input or output of files.
-func (k ioKind) isIO() bool { return k == reading || k == writing || k == metadata || k == syncing }
-
-func kindOf(s *seen) ioKind {
-	switch s.spec.Class {
-	case event.Data:
-		switch f := s.Subject(); {
-		case f != nil && f.Known && (f.Mode&typeMask == typeFIFO || f.Mode&typeMask == typeSocket):
-			return network
-		case s.io.Writes:
-			return writing
-		case s.io.Reads:
-			return reading
-		}
-		return metadata
-	case event.Descriptor, event.Meta, event.Namespace, event.Lock:
-		return metadata
-	case event.Sync:
-		return syncing
-	case event.Socket:
-		return network
-	}
-	return other
-}
-
 // File types in a mode (inode(7)).
 const (
 	typeMask    = 0o170000
-	typeFIFO    = 0o010000
 	typeDir     = 0o040000
 	typeRegular = 0o100000
-	typeSocket  = 0o140000
 )
 
 // tableOf makes a table of at most most rows; 0 is all. With left 0, the last column is
-// a name.
+// a name; with a negative one, the last columns are.
 func tableOf[T any](title string, head []string, left int, rows []T, most int, cells func(*T) []string) *page.Table {
 	t := &page.Table{Title: title, Head: head, Left: left, Of: len(rows)}
-	if left == 0 {
-		t.Right = len(head) - 1
+	if left <= 0 {
+		t.Left, t.Right = 0, len(head)+min(left, -1)
 	}
 	for i := range rows {
 		if most > 0 && i == most {

@@ -30,7 +30,7 @@ func TestGolden(t *testing.T) {
 		defer tape.Close()
 		p := collect(t, tape, nil)
 		var text, page, object bytes.Buffer
-		for _, err := range []error{p.Text(&text), p.HTML(&page), p.JSON(&object)} {
+		for _, err := range []error{p.Text(&text), p.HTML(&page, nil), p.JSON(&object)} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,6 +149,18 @@ const (
 	openC  = `7 openat(AT_FDCWD, "/c", O_RDWR|O_CREAT, 0644) = 4</c #4@0 flags=0x8042 mode=0100644 dev=8:1 ino=13 links=1 owner=0:0 size=0>` + "\n"
 )
 
+// smallWrites are lines that write two bytes n times; with 2 calls, each is synced.
+func smallWrites(n, calls int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "7 write(3</a #1@%d>, \"aa\", 2) = 2\n", 2*i+2)
+		if calls > 1 {
+			fmt.Fprintf(&b, "7 fsync(3</a #1@%d>) = 0\n", 2*i+2)
+		}
+	}
+	return b.String()
+}
+
 // TestDefinitions holds each section against calls of which the answer is plain.
 func TestDefinitions(t *testing.T) {
 	tests := []struct {
@@ -201,6 +213,12 @@ func TestDefinitions(t *testing.T) {
 		{"random, still open in the end", "patterns", openA + "7 pwrite64(3</a #1@0 size=12>, \"aa\", 2, 10) = 2\n7 pread64(3</a #1@0 size=12>, \"aa\", 2, 0) = 2\n",
 			map[string]string{"uses.read_write.random.accesses": "1", "uses.read_write.random.read_bytes": "2", "uses.read_write.random.written_bytes": "2"}},
 		{"opened for nothing", "patterns", openA + "7 close(3</a #1@0>) = 0\n", map[string]string{"unused": "1", "all.accesses": "0"}},
+		{"nothing to say", "advice", openA + "7 write(3</a #1@2>, \"aa\", 2) = 2\n", map[string]string{"list.0": "none"}},
+		{"many small writes", "advice", openA + smallWrites(120, 1), map[string]string{"list.0.id": "small-writes", "list.0.count": "119", "list.0.where": "/a", "list.1": "none"}},
+		{"a sync for each write", "advice", openA + smallWrites(120, 2), map[string]string{"list.0.id": "small-writes", "list.1.id": "small-commits", "list.1.bytes": "2"}},
+		{"renamed too early", "advice", openA + openC + "7 write(3</a #1@2>, \"aa\", 2) = 2\n7 rename(\"/a\", \"/c\") = 0\n", map[string]string{"list.0.id": "rename", "list.0.where": "/c"}},
+		{"offsets of a file that grows", "access", openA + "7 pread64(3</a #1@0>, _, 4096, 0) = 4096\n7 pread64(3</a #1@0>, _, 4096, 262144) = 4096\n",
+			map[string]string{"offsets.0.accesses": "2", "offsets.0.bytes_of_a_row": "16384", "offsets.0.rows.1": "<nil>", "offsets.0.rows.16.0": "4096"}},
 		{"bandwidth is spread", "bandwidth", openA + "0.0 1.2 7 pread64(3</a #1@0>, _, 1200, 0) = 1200\n", map[string]string{"read_bytes.0": "10", "read_bytes.119": "10"}},
 	}
 	for _, x := range tests {

@@ -24,7 +24,7 @@ func (v *bandwidth) see(s *seen) {
 		return
 	}
 	switch s.kind {
-	case reading, writing:
+	case report.Reading, report.Writing:
 		v.read.spread(s.Enter, s.Exit, float64(s.io.Read))
 		v.written.spread(s.Enter, s.Exit, float64(s.io.Written))
 		if s.io.Reads {
@@ -33,11 +33,11 @@ func (v *bandwidth) see(s *seen) {
 		if s.io.Writes {
 			v.writes.add(s.Exit, 1)
 		}
-	case metadata:
+	case report.Metadata:
 		v.meta.add(s.Exit, 1)
-	case syncing:
+	case report.Syncing:
 		v.sync.add(s.Exit, 1)
-	case network:
+	case report.Network:
 		v.net.spread(s.Enter, s.Exit, float64(s.io.Bytes()))
 	}
 }
@@ -167,7 +167,7 @@ type slowCall struct {
 func newLatency(c *collector) view { return &latency{most: 2 * c.o.Top, c: c} }
 
 func (v *latency) see(s *seen) {
-	if s.Kind != event.Call || !s.kind.isIO() && s.kind != network {
+	if s.Kind != event.Call || !s.kind.IsIO() && s.kind != report.Network {
 		return
 	}
 	k := bits.Len64(uint64(max(s.took, 1))) - 1
@@ -205,9 +205,14 @@ func (v *latency) section(*collector) page.Section {
 		rows = append(rows, r)
 		m.Rows = append(m.Rows, page.Series{Name: fmt.Sprintf("from %s: %s", report.Duration(1<<k), report.Count(uint64(r.Calls))), Values: b.values})
 	}
+	spread := &page.Bars{Title: "Calls by how long they took", Unit: page.Plain, Series: []page.Series{{Name: "calls"}}}
+	for i := len(rows) - 1; i >= 0; i-- {
+		spread.Labels = append(spread.Labels, report.Duration(rows[i].From))
+		spread.Series[0].Values = append(spread.Series[0].Values, rows[i].Calls)
+	}
 	return page.Section{ID: "latency", Title: "Latency over time", Data: map[string]any{"step_ns": int64(m.Step), "rows": rows, "slowest": v.slow},
 		Note: "Calls of files, sockets and pipes. Each row has those that took from its time to twice that. The number of an event is that of iotape print.",
-		Blocks: []page.Block{m, tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, 0, v.slow, 0, func(x *slowCall) []string {
+		Blocks: []page.Block{spread, m, tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, -3, v.slow, 0, func(x *slowCall) []string {
 			return []string{span(x.TookNS), span(x.AtNS), fmt.Sprint(x.Seq), x.Op, x.Process, x.Name}
 		})}}
 }
@@ -242,7 +247,7 @@ func sizeClass(n int64) int {
 }
 
 func (v *sizes) see(s *seen) {
-	if s.kind != reading && s.kind != writing || !s.OK() {
+	if s.kind != report.Reading && s.kind != report.Writing || !s.OK() {
 		return
 	}
 	count := func(which int, counts *[10]uint64, n int64) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"iotape/event"
+	"iotape/report"
 	"iotape/report/page"
 )
 
@@ -39,7 +40,7 @@ func newTop(*collector) view {
 }
 
 func (v *top) see(s *seen) {
-	if s.Kind != event.Call || s.kind == other {
+	if s.Kind != event.Call || s.kind == report.OtherWork {
 		return
 	}
 	name := ""

@@ -96,6 +96,17 @@ func (v *tstat) see(s *seen) {
 	}
 }
 
+// isPipe reports whether a mode is that of what has no file system: a pipe or FIFO, a
+// socket, or something without a type (inode(7)).
+func isPipe(mode uint32) bool {
+	const typeMask, fifo, socket = 0o170000, 0o010000, 0o140000
+	switch mode & typeMask {
+	case fifo, socket, 0:
+		return true
+	}
+	return false
+}
+
 // on returns the file system that a call is about.
 func (v *tstat) on(s *seen) *system {
 	key, name := systemKey{host: s.Host, kind: onNone}, ""
@@ -104,7 +115,7 @@ func (v *tstat) on(s *seen) *system {
 		name = f.Path
 	}
 	switch {
-	case f != nil && f.Known && (f.Mode&typeMask == typeFIFO || f.Mode&typeMask == typeSocket || f.Mode&typeMask == 0):
+	case f != nil && f.Known && (isPipe(f.Mode)):
 		key.kind = onPipe
 	case f != nil && f.Known:
 		key.kind, key.dev = onDevice, f.Dev

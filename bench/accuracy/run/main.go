@@ -146,7 +146,7 @@ func write(r *accuracy.Report, dir string) error {
 		return enc.Encode(r)
 	})
 	file("report.md", r.Markdown)
-	file("report.html", r.Page().HTML)
+	file("report.html", func(w io.Writer) error { return r.Page().HTML(w, nil) })
 	for _, f := range r.Figures() {
 		for _, p := range f.Pictures {
 			file(f.Name+".svg", func(w io.Writer) error { return page.SVG(w, p) })
