@@ -204,10 +204,15 @@ type tracerInfo struct {
 	Recordings                  int
 }
 
-func (e *env) tracers(t *testing.T) map[string]tracerInfo {
+// ask is iotape tracers of this run: others may be running on the machine.
+func (r *runningTest) ask(verb string, args ...string) []string {
+	return append([]string{r.iotape, "tracers", verb, "--run", strconv.Itoa(r.cmd.Process.Pid)}, args...)
+}
+
+func (r *runningTest) tracers(t *testing.T) map[string]tracerInfo {
 	t.Helper()
 	var runs []struct{ Tracers []tracerInfo }
-	out, _ := e.run(t, e.iotape, "tracers", "list", "--json")
+	out, _ := r.run(t, r.ask("list", "--json")...)
 	if err := json.Unmarshal([]byte(out), &runs); err != nil {
 		t.Fatal(err)
 	}
@@ -248,28 +253,28 @@ start = false
 filter = 'op = mkdir or path glob *.txt'
 `)
 	r := e.startRun(t, "a.toml")
-	waitFor(t, "the run", func() bool { return len(e.tracers(t)) == 3 })
+	waitFor(t, "the run", func() bool { return len(r.tracers(t)) == 3 })
 	r.awaitBytes(t, "w", 1<<20)
-	set := func(args ...string) { e.run(t, append([]string{e.iotape, "tracers", "set"}, args...)...) }
+	set := func(args ...string) { e.run(t, r.ask("set", args...)...) }
 	for range 3 {
 		set("w", "--filter", "op = read and ext = txt")
 		set("w", "--filter", "")
 		set("w", "--filter", "op = rmdir or op = write and latency > 2us")
 		r.awaitBytes(t, "full", r.tracers(t)["full"].Bytes+256<<10)
 	}
-	e.run(t, e.iotape, "tracers", "start", "late")
+	e.run(t, r.ask("start", "late")...)
 	r.awaitBytes(t, "late", 64<<10)
-	if out, _ := e.run(t, e.iotape, "tracers", "stop", "late"); !strings.Contains(out, "events fit the filter") {
+	if out, _ := e.run(t, r.ask("stop", "late")...); !strings.Contains(out, "events fit the filter") {
 		t.Error(out)
 	}
 	e.run(t, e.iotape, "check", "late.tape") // already there
-	e.run(t, e.iotape, "tracers", "start", "late")
+	e.run(t, r.ask("start", "late")...)
 	r.awaitBytes(t, "late", 64<<10)
 	set("late", "--tape", "other.tape", "--content", "none")
 	e.run(t, e.iotape, "check", "late-2.tape")
 	r.awaitBytes(t, "late", 64<<10)
 	e.write(t, "more.toml", "[[tracer]]\nname = 'more'\nfilter = 'op = openat'\n")
-	e.run(t, e.iotape, "tracers", "add", "more.toml")
+	e.run(t, r.ask("add", "more.toml")...)
 	r.awaitBytes(t, "more", 64<<10)
 	if x := r.tracers(t)["more"]; x.State != "running" || x.Filter != "op = openat" || x.Lost != 0 {
 		t.Errorf("%+v", x)
@@ -281,12 +286,12 @@ filter = 'op = mkdir or path glob *.txt'
 		{"is none of attributes, cpu, listings", "set", "w", "--omit", "cup"},
 		{`there is a tracer "more" already`, "add", "more.toml"},
 	} {
-		_, stderr, err := e.try(t, append([]string{e.iotape, "tracers"}, wrong[1:]...)...)
+		_, stderr, err := e.try(t, r.ask(wrong[1], wrong[2:]...)...)
 		if exitStatus(err) != 2 || !strings.Contains(stderr, wrong[0]) {
 			t.Errorf("%v: %v: %s", wrong[1:], err, stderr)
 		}
 	}
-	e.run(t, e.iotape, "tracers", "remove", "more")
+	e.run(t, r.ask("remove", "more")...)
 	if _, there := r.tracers(t)["more"]; there {
 		t.Error("it is still there")
 	}
@@ -299,8 +304,8 @@ filter = 'op = mkdir or path glob *.txt'
 	}
 	e.sameAsSlice(t, "full.tape", "w.tape")
 	e.fits(t, "late.tape", "late-2.tape", "other.tape", "more.tape")
-	_, stderr, err := e.try(t, e.iotape, "tracers", "show", "w")
-	if exitStatus(err) != 2 || !strings.Contains(stderr, "no iotape run of this user is running") {
+	_, stderr, err := e.try(t, r.ask("show", "w")...)
+	if exitStatus(err) != 2 || !strings.Contains(stderr, "no iotape run") {
 		t.Errorf("%v: %s", err, stderr)
 	}
 }
