@@ -178,12 +178,29 @@ type runningTest struct {
 func (e *env) startRun(t *testing.T, args ...string) *runningTest {
 	t.Helper()
 	r := &runningTest{env: e, cmd: exec.Command(e.iotape, append([]string{"run"}, args...)...)}
-	r.cmd.Dir, r.cmd.Stderr = e.dir, &r.stderr
+	r.start(t)
+	return r
+}
+
+func (r *runningTest) start(t *testing.T) {
+	t.Helper()
+	r.cmd.Dir, r.cmd.Stderr = r.dir, &r.stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
-	return r
+}
+
+// inBackground runs churn.sh until the test ends.
+func (e *env) inBackground(t *testing.T) *exec.Cmd {
+	t.Helper()
+	sh := exec.Command("sh", "churn.sh")
+	sh.Dir = e.dir
+	if err := sh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sh.Process.Kill(); _ = sh.Wait() })
+	return sh
 }
 
 // wait waits for the end, and returns the status.
@@ -340,18 +357,157 @@ func (e *env) fits(t *testing.T, tapes ...string) {
 	}
 }
 
+// TestRunTargets records a command, a process that runs already and a directory at the same
+// time, with one configuration.
+func TestRunTargets(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	testenv.NeedFUSE(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	for _, d := range []string{"lower", "mnt"} {
+		if err := os.Mkdir(filepath.Join(e.dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh := e.inBackground(t)
+	e.write(t, "a.toml", fmt.Sprintf(`
+[[tracer]]
+name = "command"
+filter = 'class = data or op = mkdir'
+[tracer.input]
+command = ["sh", "-c", "until [ -e mnt/there ]; do sleep 0.05; done; echo of the command > mnt/new; cat mnt/new; exit 4"]
+[[tracer]]
+name = "process"
+[tracer.input]
+pid = [%d]
+[[tracer]]
+name = "directory"
+filter = 'class = data'
+[tracer.input]
+mount = {lower = "lower", at = "mnt"}
+[[tracer]]
+name = "names"
+filter = 'op = openat'
+[tracer.input]
+mount = {lower = "lower", at = "mnt"}
+`, sh.Process.Pid))
+	e.write(t, "lower/there", "")
+	stdout, stderr, err := e.try(t, e.iotape, "run", "a.toml")
+	if exitStatus(err) != 4 || stdout != "of the command\n" {
+		t.Fatalf("%v, %q\n%s", err, stdout, stderr)
+	}
+	for tape, want := range map[string]string{
+		"command.tape":   `write\(1<.*/mnt/new>, "of the command\\n"`,
+		"process.tape":   `inherited 255<.*/churn.sh>|inherited 10<.*/churn.sh>|openat\(.*f[0-9].txt`,
+		"directory.tape": `pwrite64\([0-9]+<.*/lower/new>, "of the command\\n"`,
+		"names.tape":     `openat\(.*"new"`,
+	} {
+		e.run(t, e.iotape, "check", tape)
+		if out := strings.Join(e.linesOf(t, tape), "\n"); !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s lacks %s:\n%.2000s", tape, want, out)
+		}
+	}
+	if out := strings.Join(e.linesOf(t, "names.tape"), "\n"); strings.Contains(out, "pwrite64") {
+		t.Errorf("names.tape has what only the other tracer of the mount wants:\n%.2000s", out)
+	}
+	if m, err := os.ReadFile("/proc/self/mountinfo"); err != nil || strings.Contains(string(m), e.dir) {
+		t.Errorf("still mounted (%v)", err)
+	}
+}
+
+// TestMountTracers has several tracers at one mount, and changes one.
+func TestMountTracers(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedFUSE(t)
+	e := runEnv(t)
+	for _, d := range []string{"lower", "mnt"} {
+		if err := os.Mkdir(filepath.Join(e.dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.write(t, "a.toml", "[[tracer]]\nname = 'full'\n[[tracer]]\nname = 'one'\nfilter = 'class = data'\n")
+	r := &runningTest{env: e, cmd: exec.Command(e.iotape, "mount", "lower", "mnt", "--tracers", "a.toml")}
+	r.start(t)
+	sh := func(script string) { e.run(t, "sh", "-ec", script) }
+	waitFor(t, "the mount", func() bool {
+		b, _ := os.ReadFile("/proc/self/mountinfo")
+		return strings.Contains(string(b), e.dir+"/mnt ")
+	})
+	sh("echo one > mnt/a; cat mnt/a; mkdir mnt/d")
+	e.run(t, r.ask("set", "one", "--filter", "op = mkdirat or failed")...)
+	sh("mkdir mnt/e; cat mnt/a; ! cat mnt/gone")
+	e.run(t, r.ask("set", "one", "--filter", "class = data")...)
+	sh("echo two >> mnt/a; mkdir mnt/f")
+	e.run(t, "umount", "mnt")
+	if status := r.wait(t); status != 0 {
+		t.Fatalf("status %d\n%s", status, &r.stderr)
+	}
+	e.sameAsSlice(t, "full.tape", "one.tape")
+	out := strings.Join(e.linesOf(t, "one.tape"), "\n")
+	for _, want := range []string{`"one\n"`, `mkdirat(AT_FDCWD, "e"`, `"gone"`, `"two\n"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the tape lacks %s:\n%s", want, out)
+		}
+	}
+	for _, none := range []string{`mkdirat(AT_FDCWD, "d"`, `mkdirat(AT_FDCWD, "f"`} {
+		if strings.Contains(out, none) {
+			t.Errorf("the tape has %s:\n%s", none, out)
+		}
+	}
+}
+
+// TestRunFailingOutput has tracers whose outputs fail: a listener that goes away, and a
+// listener that was never there. The others lose nothing.
+func TestRunFailingOutput(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	e.write(t, "none.toml", "[input]\ncommand = ['sh', 'churn.sh', '1']\n[[tracer]]\nname = 'good'\n[[tracer]]\nname = 'bad'\n[tracer.output]\nto = 'unix:"+e.dir+"/nobody?give-up=1s'\n")
+	_, stderr, err := e.try(t, e.iotape, "run", "none.toml")
+	if exitStatus(err) != 125 || !strings.Contains(stderr, "tracer bad: ") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	if left, _ := filepath.Glob(filepath.Join(e.dir, "good*")); len(left) != 0 {
+		t.Errorf("nothing was recorded, and there is %v", left)
+	}
+	got := e.receive(t, "unix:"+e.dir+"/s", filepath.Join(e.dir, "streams"))
+	e.write(t, "a.toml", `
+[input]
+command = ["sh", "churn.sh"]
+[[tracer]]
+name = "good"
+[[tracer]]
+name = "bad"
+[tracer.output]
+to = "unix:`+e.dir+`/s?spool=1M&give-up=1s"
+`)
+	r := e.startRun(t, "a.toml")
+	waitFor(t, "the run", func() bool { return r.tracers(t)["bad"].Bytes > 1<<20 })
+	got.kill()
+	waitFor(t, "losses", func() bool { return r.tracers(t)["bad"].Lost > 0 })
+	if x := r.tracers(t)["good"]; x.Lost != 0 || x.State != "running" {
+		t.Errorf("%+v", x)
+	}
+	r.awaitBytes(t, "good", r.tracers(t)["good"].Bytes+256<<10)
+	e.write(t, "stop", "")
+	if status := r.wait(t); status != 7 {
+		t.Errorf("status %d\n%s", status, &r.stderr)
+	}
+	if s := r.stderr.String(); !strings.Contains(s, "bad: the recording is not whole") || !regexp.MustCompile(`good: .*, lost 0;`).MatchString(s) || !regexp.MustCompile(`bad: LOST [1-9]`).MatchString(s) {
+		t.Error(s)
+	}
+	e.run(t, e.iotape, "check", "good.tape")
+}
+
 // TestRunEnds ends runs without a command by a signal.
 func TestRunEnds(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
-	sh := exec.Command("sh", "churn.sh")
-	sh.Dir = e.dir
-	if err := sh.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sh.Process.Kill(); _ = sh.Wait() })
+	sh := e.inBackground(t)
 	e.write(t, "a.toml", fmt.Sprintf("[input]\npid = [%d]\n[[tracer]]\nname = 'full'\n%s", sh.Process.Pid, tracerTables(someFilters[:3])))
 	r := e.startRun(t, "a.toml")
 	waitFor(t, "the run", func() bool { return r.tracers(t)["full"].Bytes > 1<<20 })
