@@ -124,7 +124,9 @@ func (k Keep) Bytes() uint32 {
 }
 
 // Covers reports whether what a policy wants can be made of what this one keeps.
-func (c Content) Covers(want Content) bool { return c.Read.covers(want.Read) && c.Write.covers(want.Write) }
+func (c Content) Covers(want Content) bool {
+	return c.Read.covers(want.Read) && c.Write.covers(want.Write)
+}
 
 func (k Keep) covers(want Keep) bool {
 	switch k.Rule {
@@ -137,7 +139,9 @@ func (k Keep) covers(want Keep) bool {
 }
 
 // Union returns the policy that keeps least of those that cover both.
-func (c Content) Union(d Content) Content { return Content{c.Read.union(d.Read), c.Write.union(d.Write)} }
+func (c Content) Union(d Content) Content {
+	return Content{c.Read.union(d.Read), c.Write.union(d.Write)}
+}
 
 func (k Keep) union(l Keep) Keep {
 	switch {

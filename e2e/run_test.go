@@ -168,6 +168,38 @@ func TestRunScreened(t *testing.T) {
 	}
 }
 
+// TestRunOpens changes a filter to what the kernel has left out until then.
+func TestRunOpens(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh']\n[capture]\nmmap = 'off'\n"+tracerTables([]string{"op = fsync"}))
+	r := e.startRun(t, "a.toml")
+	waitFor(t, "the run", func() bool { return len(r.tracers(t)) == 1 })
+	r.awaitBytes(t, "t0", 64<<10)
+	e.run(t, r.ask("set", "t0", "--filter", "op in {write, read} and ext = o")...)
+	r.awaitBytes(t, "t0", r.tracers(t)["t0"].Bytes+64<<10)
+	e.write(t, "stop", "")
+	if status := r.wait(t); status != 7 {
+		t.Fatalf("status %d\n%s", status, &r.stderr)
+	}
+	// dd reads as often as it writes.
+	wrote, read := 0, 0
+	for _, line := range e.linesOf(t, "t0.tape") {
+		if m := regexp.MustCompile(` (read|write)\(\d+<.*/[gh].o>, .*\) = ([0-9]+)`).FindStringSubmatch(line); m != nil && m[2] != "0" {
+			if m[1] == "read" {
+				read++
+			} else {
+				wrote++
+			}
+		}
+	}
+	if read < 6 || wrote-read > 1 || read-wrote > 1 {
+		t.Errorf("%d reads and %d writes of dd", read, wrote)
+	}
+}
+
 // runningTest is an iotape run in the background.
 type runningTest struct {
 	*env

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -67,7 +68,12 @@ With --tracers there are several tracers, as a configuration of iotape run says
 				if err != nil {
 					return err
 				}
-				return runTracers(cmd.Context(), c, cfg)
+				err = runTracers(cmd.Context(), c, cfg)
+				var status *statusError
+				if errors.As(err, &status) && status.Status == exitRecord {
+					status.Status = exitFailed // there is no command whose status it could be
+				}
+				return err
 			}
 			var err error
 			if p.capture.Content, err = capture.ParseContent(content); err != nil {

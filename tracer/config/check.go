@@ -227,7 +227,7 @@ func (p *parser) tracer(path string, t *tracerTable, common *Input) *Tracer {
 		p.errorf(path, "tracer %q has no input", t.Name).Hint = "say what to record in [tracer.input], in [input] for all tracers, or as iotape run CONFIG -- COMMAND"
 	}
 	out.Filter = p.filter(path, t)
-	if t.Aggregate != nil {
+	if _, given := p.places[path+".aggregate"]; given || t.Aggregate != nil { // perhaps without keys
 		out.Aggregate = p.aggregate(path+".aggregate", t)
 		out.Verbosity.Content = capture.Everywhere(capture.KeepNone)
 	} else if t.Stream != nil {

@@ -66,7 +66,8 @@ func TestErrors(t *testing.T) {
 		{head + "[[tracer]]\nname = 'a'\n[tracer.output]\npipe = ['zstd:99']\n", `c.toml:6:9: pipe: zstd: "99" is no number from 1 to 22`},
 		{head + "[[tracer]]\nname = 'a'\n[tracer.output]\nto = 'x'\ntape = 'y'\n", `c.toml:7:8: tape is for a tape, and to = "x" makes none`},
 		{head + "[[tracer]]\nname = 'a'\n[tracer.aggregate]\nby = ['op']\n", `c.toml:5:9: this iotape has no assembly driver aggregate; [tracer.stream] records events`},
-		// All together.
+		{head + "[[tracer]]\nname = 'a'\n[tracer.aggregate]\n", `c.toml:5:9: this iotape has no assembly driver aggregate`},
+		// What all share.
 		{head + "[capture]\nbackend = 'epbf'\n[[tracer]]\nname = 'a'", `c.toml:4:11: backend "epbf" is none of auto, ebpf, ptrace; did you mean ebpf?`},
 		{head + "[capture]\nring = 'big'\n[[tracer]]\nname = 'a'", `c.toml:4:8: ring "big" is no size such as 64K`},
 		{head + "[capture]\ncontent = 'head:10'\n[[tracer]]\nname = 'a'\nstream.content = 'head:11'", `c.toml:7:18: tracer "a" asks for content head:11, and capture.content keeps head:10`},
