@@ -168,6 +168,38 @@ func TestRunScreened(t *testing.T) {
 	}
 }
 
+// TestRunOpens changes a filter to what the kernel has left out until then.
+func TestRunOpens(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh']\n[capture]\nmmap = 'off'\n"+tracerTables([]string{"op = fsync"}))
+	r := e.startRun(t, "a.toml")
+	waitFor(t, "the run", func() bool { return len(r.tracers(t)) == 1 })
+	r.awaitBytes(t, "t0", 64<<10)
+	e.run(t, r.ask("set", "t0", "--filter", "op in {write, read} and ext = o")...)
+	r.awaitBytes(t, "t0", r.tracers(t)["t0"].Bytes+64<<10)
+	e.write(t, "stop", "")
+	if status := r.wait(t); status != 7 {
+		t.Fatalf("status %d\n%s", status, &r.stderr)
+	}
+	// dd reads as often as it writes.
+	wrote, read := 0, 0
+	for _, line := range e.linesOf(t, "t0.tape") {
+		if m := regexp.MustCompile(` (read|write)\(\d+<.*/[gh].o>, .*\) = ([0-9]+)`).FindStringSubmatch(line); m != nil && m[2] != "0" {
+			if m[1] == "read" {
+				read++
+			} else {
+				wrote++
+			}
+		}
+	}
+	if read < 6 || wrote-read > 1 || read-wrote > 1 {
+		t.Errorf("%d reads and %d writes of dd", read, wrote)
+	}
+}
+
 // runningTest is an iotape run in the background.
 type runningTest struct {
 	*env
@@ -178,12 +210,29 @@ type runningTest struct {
 func (e *env) startRun(t *testing.T, args ...string) *runningTest {
 	t.Helper()
 	r := &runningTest{env: e, cmd: exec.Command(e.iotape, append([]string{"run"}, args...)...)}
-	r.cmd.Dir, r.cmd.Stderr = e.dir, &r.stderr
+	r.start(t)
+	return r
+}
+
+func (r *runningTest) start(t *testing.T) {
+	t.Helper()
+	r.cmd.Dir, r.cmd.Stderr = r.dir, &r.stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
-	return r
+}
+
+// inBackground runs churn.sh until the test ends.
+func (e *env) inBackground(t *testing.T) *exec.Cmd {
+	t.Helper()
+	sh := exec.Command("sh", "churn.sh")
+	sh.Dir = e.dir
+	if err := sh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sh.Process.Kill(); _ = sh.Wait() })
+	return sh
 }
 
 // wait waits for the end, and returns the status.
@@ -204,10 +253,15 @@ type tracerInfo struct {
 	Recordings                  int
 }
 
-func (e *env) tracers(t *testing.T) map[string]tracerInfo {
+// ask is iotape tracers of this run: others may be running on the machine.
+func (r *runningTest) ask(verb string, args ...string) []string {
+	return append([]string{r.iotape, "tracers", verb, "--run", strconv.Itoa(r.cmd.Process.Pid)}, args...)
+}
+
+func (r *runningTest) tracers(t *testing.T) map[string]tracerInfo {
 	t.Helper()
 	var runs []struct{ Tracers []tracerInfo }
-	out, _ := e.run(t, e.iotape, "tracers", "list", "--json")
+	out, _ := r.run(t, r.ask("list", "--json")...)
 	if err := json.Unmarshal([]byte(out), &runs); err != nil {
 		t.Fatal(err)
 	}
@@ -248,28 +302,28 @@ start = false
 filter = 'op = mkdir or path glob *.txt'
 `)
 	r := e.startRun(t, "a.toml")
-	waitFor(t, "the run", func() bool { return len(e.tracers(t)) == 3 })
+	waitFor(t, "the run", func() bool { return len(r.tracers(t)) == 3 })
 	r.awaitBytes(t, "w", 1<<20)
-	set := func(args ...string) { e.run(t, append([]string{e.iotape, "tracers", "set"}, args...)...) }
+	set := func(args ...string) { e.run(t, r.ask("set", args...)...) }
 	for range 3 {
 		set("w", "--filter", "op = read and ext = txt")
 		set("w", "--filter", "")
 		set("w", "--filter", "op = rmdir or op = write and latency > 2us")
 		r.awaitBytes(t, "full", r.tracers(t)["full"].Bytes+256<<10)
 	}
-	e.run(t, e.iotape, "tracers", "start", "late")
+	e.run(t, r.ask("start", "late")...)
 	r.awaitBytes(t, "late", 64<<10)
-	if out, _ := e.run(t, e.iotape, "tracers", "stop", "late"); !strings.Contains(out, "events fit the filter") {
+	if out, _ := e.run(t, r.ask("stop", "late")...); !strings.Contains(out, "events fit the filter") {
 		t.Error(out)
 	}
 	e.run(t, e.iotape, "check", "late.tape") // already there
-	e.run(t, e.iotape, "tracers", "start", "late")
+	e.run(t, r.ask("start", "late")...)
 	r.awaitBytes(t, "late", 64<<10)
 	set("late", "--tape", "other.tape", "--content", "none")
 	e.run(t, e.iotape, "check", "late-2.tape")
 	r.awaitBytes(t, "late", 64<<10)
 	e.write(t, "more.toml", "[[tracer]]\nname = 'more'\nfilter = 'op = openat'\n")
-	e.run(t, e.iotape, "tracers", "add", "more.toml")
+	e.run(t, r.ask("add", "more.toml")...)
 	r.awaitBytes(t, "more", 64<<10)
 	if x := r.tracers(t)["more"]; x.State != "running" || x.Filter != "op = openat" || x.Lost != 0 {
 		t.Errorf("%+v", x)
@@ -281,12 +335,12 @@ filter = 'op = mkdir or path glob *.txt'
 		{"is none of attributes, cpu, listings", "set", "w", "--omit", "cup"},
 		{`there is a tracer "more" already`, "add", "more.toml"},
 	} {
-		_, stderr, err := e.try(t, append([]string{e.iotape, "tracers"}, wrong[1:]...)...)
+		_, stderr, err := e.try(t, r.ask(wrong[1], wrong[2:]...)...)
 		if exitStatus(err) != 2 || !strings.Contains(stderr, wrong[0]) {
 			t.Errorf("%v: %v: %s", wrong[1:], err, stderr)
 		}
 	}
-	e.run(t, e.iotape, "tracers", "remove", "more")
+	e.run(t, r.ask("remove", "more")...)
 	if _, there := r.tracers(t)["more"]; there {
 		t.Error("it is still there")
 	}
@@ -299,8 +353,8 @@ filter = 'op = mkdir or path glob *.txt'
 	}
 	e.sameAsSlice(t, "full.tape", "w.tape")
 	e.fits(t, "late.tape", "late-2.tape", "other.tape", "more.tape")
-	_, stderr, err := e.try(t, e.iotape, "tracers", "show", "w")
-	if exitStatus(err) != 2 || !strings.Contains(stderr, "no iotape run of this user is running") {
+	_, stderr, err := e.try(t, r.ask("show", "w")...)
+	if exitStatus(err) != 2 || !strings.Contains(stderr, "no iotape run") {
 		t.Errorf("%v: %s", err, stderr)
 	}
 }
@@ -335,18 +389,157 @@ func (e *env) fits(t *testing.T, tapes ...string) {
 	}
 }
 
+// TestRunTargets records a command, a process that runs already and a directory at the same
+// time, with one configuration.
+func TestRunTargets(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	testenv.NeedFUSE(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	for _, d := range []string{"lower", "mnt"} {
+		if err := os.Mkdir(filepath.Join(e.dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh := e.inBackground(t)
+	e.write(t, "a.toml", fmt.Sprintf(`
+[[tracer]]
+name = "command"
+filter = 'class = data or op = mkdir'
+[tracer.input]
+command = ["sh", "-c", "until [ -e mnt/there ]; do sleep 0.05; done; echo of the command > mnt/new; cat mnt/new; exit 4"]
+[[tracer]]
+name = "process"
+[tracer.input]
+pid = [%d]
+[[tracer]]
+name = "directory"
+filter = 'class = data'
+[tracer.input]
+mount = {lower = "lower", at = "mnt"}
+[[tracer]]
+name = "names"
+filter = 'op = openat'
+[tracer.input]
+mount = {lower = "lower", at = "mnt"}
+`, sh.Process.Pid))
+	e.write(t, "lower/there", "")
+	stdout, stderr, err := e.try(t, e.iotape, "run", "a.toml")
+	if exitStatus(err) != 4 || stdout != "of the command\n" {
+		t.Fatalf("%v, %q\n%s", err, stdout, stderr)
+	}
+	for tape, want := range map[string]string{
+		"command.tape":   `write\(1<.*/mnt/new>, "of the command\\n"`,
+		"process.tape":   `inherited 255<.*/churn.sh>|inherited 10<.*/churn.sh>|openat\(.*f[0-9].txt`,
+		"directory.tape": `pwrite64\([0-9]+<.*/lower/new>, "of the command\\n"`,
+		"names.tape":     `openat\(.*"new"`,
+	} {
+		e.run(t, e.iotape, "check", tape)
+		if out := strings.Join(e.linesOf(t, tape), "\n"); !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s lacks %s:\n%.2000s", tape, want, out)
+		}
+	}
+	if out := strings.Join(e.linesOf(t, "names.tape"), "\n"); strings.Contains(out, "pwrite64") {
+		t.Errorf("names.tape has what only the other tracer of the mount wants:\n%.2000s", out)
+	}
+	if m, err := os.ReadFile("/proc/self/mountinfo"); err != nil || strings.Contains(string(m), e.dir) {
+		t.Errorf("still mounted (%v)", err)
+	}
+}
+
+// TestMountTracers has several tracers at one mount, and changes one.
+func TestMountTracers(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedFUSE(t)
+	e := runEnv(t)
+	for _, d := range []string{"lower", "mnt"} {
+		if err := os.Mkdir(filepath.Join(e.dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.write(t, "a.toml", "[[tracer]]\nname = 'full'\n[[tracer]]\nname = 'one'\nfilter = 'class = data'\n")
+	r := &runningTest{env: e, cmd: exec.Command(e.iotape, "mount", "lower", "mnt", "--tracers", "a.toml")}
+	r.start(t)
+	sh := func(script string) { e.run(t, "sh", "-ec", script) }
+	waitFor(t, "the mount", func() bool {
+		b, _ := os.ReadFile("/proc/self/mountinfo")
+		return strings.Contains(string(b), e.dir+"/mnt ")
+	})
+	sh("echo one > mnt/a; cat mnt/a; mkdir mnt/d")
+	e.run(t, r.ask("set", "one", "--filter", "op = mkdirat or failed")...)
+	sh("mkdir mnt/e; cat mnt/a; ! cat mnt/gone")
+	e.run(t, r.ask("set", "one", "--filter", "class = data")...)
+	sh("echo two >> mnt/a; mkdir mnt/f")
+	e.run(t, "umount", "mnt")
+	if status := r.wait(t); status != 0 {
+		t.Fatalf("status %d\n%s", status, &r.stderr)
+	}
+	e.sameAsSlice(t, "full.tape", "one.tape")
+	out := strings.Join(e.linesOf(t, "one.tape"), "\n")
+	for _, want := range []string{`"one\n"`, `mkdirat(AT_FDCWD, "e"`, `"gone"`, `"two\n"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the tape lacks %s:\n%s", want, out)
+		}
+	}
+	for _, none := range []string{`mkdirat(AT_FDCWD, "d"`, `mkdirat(AT_FDCWD, "f"`} {
+		if strings.Contains(out, none) {
+			t.Errorf("the tape has %s:\n%s", none, out)
+		}
+	}
+}
+
+// TestRunFailingOutput has tracers whose outputs fail: a listener that goes away, and a
+// listener that was never there. The others lose nothing.
+func TestRunFailingOutput(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	e.write(t, "churn.sh", churn)
+	e.write(t, "none.toml", "[input]\ncommand = ['sh', 'churn.sh', '1']\n[[tracer]]\nname = 'good'\n[[tracer]]\nname = 'bad'\n[tracer.output]\nto = 'unix:"+e.dir+"/nobody?give-up=1s'\n")
+	_, stderr, err := e.try(t, e.iotape, "run", "none.toml")
+	if exitStatus(err) != 125 || !strings.Contains(stderr, "tracer bad: ") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	if left, _ := filepath.Glob(filepath.Join(e.dir, "good*")); len(left) != 0 {
+		t.Errorf("nothing was recorded, and there is %v", left)
+	}
+	got := e.receive(t, "unix:"+e.dir+"/s", filepath.Join(e.dir, "streams"))
+	e.write(t, "a.toml", `
+[input]
+command = ["sh", "churn.sh"]
+[[tracer]]
+name = "good"
+[[tracer]]
+name = "bad"
+[tracer.output]
+to = "unix:`+e.dir+`/s?spool=1M&give-up=1s"
+`)
+	r := e.startRun(t, "a.toml")
+	waitFor(t, "the run", func() bool { return r.tracers(t)["bad"].Bytes > 1<<20 })
+	got.kill()
+	waitFor(t, "losses", func() bool { return r.tracers(t)["bad"].Lost > 0 })
+	if x := r.tracers(t)["good"]; x.Lost != 0 || x.State != "running" {
+		t.Errorf("%+v", x)
+	}
+	r.awaitBytes(t, "good", r.tracers(t)["good"].Bytes+256<<10)
+	e.write(t, "stop", "")
+	if status := r.wait(t); status != 7 {
+		t.Errorf("status %d\n%s", status, &r.stderr)
+	}
+	if s := r.stderr.String(); !strings.Contains(s, "bad: the recording is not whole") || !regexp.MustCompile(`good: .*, lost 0;`).MatchString(s) || !regexp.MustCompile(`bad: LOST [1-9]`).MatchString(s) {
+		t.Error(s)
+	}
+	e.run(t, e.iotape, "check", "good.tape")
+}
+
 // TestRunEnds ends runs without a command by a signal.
 func TestRunEnds(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
-	sh := exec.Command("sh", "churn.sh")
-	sh.Dir = e.dir
-	if err := sh.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sh.Process.Kill(); _ = sh.Wait() })
+	sh := e.inBackground(t)
 	e.write(t, "a.toml", fmt.Sprintf("[input]\npid = [%d]\n[[tracer]]\nname = 'full'\n%s", sh.Process.Pid, tracerTables(someFilters[:3])))
 	r := e.startRun(t, "a.toml")
 	waitFor(t, "the run", func() bool { return r.tracers(t)["full"].Bytes > 1<<20 })

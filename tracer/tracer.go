@@ -108,7 +108,6 @@ type Tracer struct {
 	refused   map[callKey]struct{} // calls whose data records are to come
 	out       Assembly             // nil: not attached
 	buf       []byte
-	rec       trace.Record
 	pieces    []trace.Piece
 	counts    counts
 }

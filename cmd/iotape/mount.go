@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -13,12 +14,13 @@ import (
 	"iotape/capture"
 	"iotape/capture/fusefs"
 	"iotape/trace"
+	"iotape/tracer/config"
 )
 
 func newMount(c *console) *cobra.Command {
 	var p recordPlan
 	var source fusefs.Source
-	var content, sealing string
+	var content, sealing, tracers string
 	var noIndex, before bool
 	var filter filterFlags
 	cmd := &cobra.Command{
@@ -39,24 +41,46 @@ docs/mount.md.
 As root the mount is for all users. If programs still use it when it is unmounted, it
 loses its name and goes on for them; a second Ctrl-C ends it. If iotape is killed,
 programs get errors, LOWER has all that was written, and iotape repair makes a tape of
-what was recorded until then.`,
+what was recorded until then.
+
+With --tracers there are several tracers, as a configuration of iotape run says
+(docs/tracers.md), and iotape tracers changes them.`,
 		Example: `  sudo iotape mount /srv/data /mnt -o data.tape
   iotape mount src src -o build.tape &       # in its own place; then: make -C src; fusermount3 -u src
   iotape mount --snapshot repo /mnt/repo -o repo.tape
-  iotape replay repo.tape --into again --verify`,
+  iotape replay repo.tape --into again --verify
+  sudo iotape mount /srv/data /mnt --tracers tracers.toml`,
 		Args:        cobra.ExactArgs(2),
 		Annotations: exits("0  recorded, and the tape is made", "2  could not be mounted, or the tape could not be made (then the recording is kept)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source.Lower, source.Mountpoint = args[0], args[1]
+			if source.Cache < 0 {
+				return usageError{fmt.Errorf("cache %s is less than nothing", source.Cache)}
+			}
+			if tracers != "" {
+				for _, flag := range []string{"output", "content", "filter", "filter-file", "snapshot", "seal", "no-index", "keep-stream"} {
+					if cmd.Flags().Changed(flag) {
+						return usageError{fmt.Errorf("--%s: with --tracers the configuration says that", flag)}
+					}
+				}
+				mount := &config.Mount{Lower: source.Lower, At: source.Mountpoint, Cache: source.Cache}
+				cfg, err := c.readConfig(tracers, &config.Input{Mount: mount}, true)
+				if err != nil {
+					return err
+				}
+				err = runTracers(cmd.Context(), c, cfg)
+				var status *statusError
+				if errors.As(err, &status) && status.Status == exitRecord {
+					status.Status = exitFailed // there is no command whose status it could be
+				}
+				return err
+			}
 			var err error
 			if p.capture.Content, err = capture.ParseContent(content); err != nil {
 				return usageError{err}
 			}
 			if p.seal, err = parseSealWhen(sealing); err != nil {
 				return usageError{err}
-			}
-			if source.Cache < 0 {
-				return usageError{fmt.Errorf("cache %s is less than nothing", source.Cache)}
 			}
 			if p.filter, err = filter.expr(); err != nil {
 				return err
@@ -98,6 +122,7 @@ what was recorded until then.`,
 	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
+	f.StringVar(&tracers, "tracers", "", "record with the tracers of the configuration `FILE`, instead of one")
 	return cmd
 }
 

@@ -50,8 +50,12 @@ While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
 				return usageError{errors.New("name a configuration; --example prints one")}
 			}
 			var input *config.Input
-			if len(args) > 1 {
-				input = &config.Input{Command: args[1:]}
+			command := args[1:]
+			if len(command) > 0 && command[0] == "--" {
+				command = command[1:]
+			}
+			if len(command) > 0 {
+				input = &config.Input{Command: command}
 			}
 			cfg, err := c.readConfig(args[0], input, check)
 			if err != nil {
@@ -100,7 +104,7 @@ func (c *console) parseConfig(name, doc string, input *config.Input) (*config.Co
 			return predicate.Compile(x, hostOptions())
 		},
 		FilterFile: readFilter,
-		Aggregate:  parseAggregate,
+		Aggregate:  parseAggregate(),
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type running struct {
 	cfg    *config.Config
 	groups []*targetGroup
 	sig    *signals
+	leave  context.Context // ends with a second signal: mounts that are in use are left
 	// clockNS and wallNS are one moment: the anchor of all recordings, so that filters with
 	// times mean the same in each.
 	clockNS, wallNS int64
@@ -48,7 +50,18 @@ type targetGroup struct {
 // runTracers records with all tracers of a configuration, to the end.
 func runTracers(ctx context.Context, c *console, cfg *config.Config) error {
 	r := &running{c: c, cfg: cfg}
+	var stop func()
+	r.leave, stop = secondSignal(ctx)
+	defer stop()
 	r.clockNS, r.wallNS = capture.Clocks()
+	for _, t := range cfg.Tracers {
+		if t.Output.Pipe == nil {
+			continue
+		}
+		for _, name := range t.Output.Pipe.Variables {
+			_ = os.Unsetenv(name) // the command does not get keys
+		}
+	}
 	for _, tracers := range cfg.Groups() {
 		g, err := r.newGroup(tracers)
 		if err != nil {
@@ -171,7 +184,7 @@ func (g *targetGroup) wants(tracers []*config.Tracer) {
 		o.Content = *own.Content
 	}
 	for _, t := range tracers {
-		if !t.Start || t.Filter == nil || t.Aggregate != nil {
+		if !t.Start || t.Filter == nil {
 			return // something wants all, or may
 		}
 	}
@@ -190,9 +203,10 @@ func (g *targetGroup) wants(tracers []*config.Tracer) {
 // planMount plans the capture of a mount.
 func (r *running) planMount(g *targetGroup) {
 	in := g.input
-	source := fusefs.Source{Lower: in.Mount.Lower, Mountpoint: in.Mount.At, Cache: in.Mount.Cache}
+	source := fusefs.Source{Lower: in.Mount.Lower, Mountpoint: in.Mount.At, Cache: in.Mount.Cache, Leave: r.leave}
 	g.plan.name, g.plan.target = "mount", source.Lower+" mounted at "+source.Mountpoint
 	g.plan.duration = in.Duration
+	g.plan.capture.Started = func(int) { r.c.say("%s shows %s, recorded until it is unmounted", in.Mount.At, in.Mount.Lower) }
 	g.plan.backend = []backend{{source, func(*capture.Options) int { return 1 }}}
 }
 

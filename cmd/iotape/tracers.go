@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"iotape/predicate"
 	"iotape/report"
 	"iotape/tracer/config"
 	"iotape/tracer/control"
@@ -272,8 +273,11 @@ happens at that moment is in both.`,
 			}
 			if filter != "" { // to show what is wrong where it was written
 				x, err := parseFilter(filter)
+				if err == nil {
+					_, err = predicate.Compile(x, hostOptions())
+				}
 				if err != nil {
-					return err
+					return usageError{err}
 				}
 				filter = x.String() // of one in another language, too
 			}

@@ -34,7 +34,7 @@ type tracing struct {
 
 	state  tracingState
 	part   int // recordings that were begun
-	out    *tracerOutput
+	out    assembling
 	counts tracer.Counts // of the last recording
 	ending bool          // iotape tracers stop makes its tape
 	sealed chan struct{} // closed when it has
@@ -92,12 +92,10 @@ func (t *tracing) attach(b *backend) error {
 		if t.cfg.Resolution > 1 {
 			head.ResolutionNS = t.cfg.Resolution.Nanoseconds()
 		}
-		out, err := openTracerOutput(t.run.c, &t.plan, t.part)
-		if err != nil {
-			return nil, err
-		}
-		t.out, t.head = out, head
-		return out, out.begin(head)
+		var err error
+		t.head = head
+		t.out, err = t.open(head)
+		return t.out, err
 	})
 	if err != nil {
 		if t.out != nil {
@@ -107,6 +105,24 @@ func (t *tracing) attach(b *backend) error {
 	}
 	t.t, t.state, t.began, t.err, t.ending = next, stateRunning, time.Now(), nil, false
 	return nil
+}
+
+// open begins the tracer's assembly.
+func (t *tracing) open(head *trace.Head) (assembling, error) {
+	if t.cfg.Aggregate != nil {
+		return aggregateDriver().open(&assemblyJob{
+			c: t.run.c, name: t.cfg.Name, settings: t.cfg.Aggregate, filter: t.filter, head: head, output: t.plan, target: &t.group.plan.capture,
+		})
+	}
+	out, err := openTracerOutput(t.run.c, &t.plan, t.part)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.begin(head); err != nil {
+		out.discard()
+		return nil, err
+	}
+	return out, nil
 }
 
 // tracerOutput is where a tracer's stream goes: a tape in the making, or a sink. It is the

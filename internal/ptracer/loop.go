@@ -38,7 +38,7 @@ func (tr *Tracer) loop() error {
 			return nil
 		}
 		stops = stops[:0]
-		flags := unix.WALL
+		flags := unix.WALL | unix.WNOTHREAD // other threads may be tracers of their own
 		// When leaving, once more for what has stopped already. Without threads, other
 		// children of the recorder must not keep it from looking whether that is the end.
 		if tr.leaving || none {

@@ -179,7 +179,8 @@ func New(cmd *Command, h *Handler) *Tracer {
 	}
 }
 
-// ErrBusy is returned by Run when another one is under way in this process.
+// ErrBusy is returned by Run for a command when another one is under way in this process:
+// the terminal can be only one's. What runs already may be followed beside it.
 var ErrBusy = errors.New("a command is being traced already")
 
 var busy sync.Mutex
@@ -201,10 +202,12 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // followed by that: the kernel then detaches from threads wherever they are, where
 // PTRACE_DETACH would have to stop them first, and so interrupt calls.
 func (tr *Tracer) Run(ctx context.Context) (st Status, err error) {
-	if !busy.TryLock() {
-		return Status{}, ErrBusy
+	if tr.cmd.Attach == nil {
+		if !busy.TryLock() {
+			return Status{}, ErrBusy
+		}
+		defer busy.Unlock()
 	}
-	defer busy.Unlock()
 	onThread(func() { st, err = tr.run(ctx) })
 	return st, err
 }

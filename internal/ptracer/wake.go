@@ -2,6 +2,7 @@ package ptracer
 
 import (
 	"fmt"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -30,14 +31,8 @@ func rtSigaction(set, old *sigaction) error {
 // startWaking makes Do effective. The Go runtime's signal handlers restart
 // interrupted calls; this one's must not, so its flag is cleared.
 func (tr *Tracer) startWaking() (stop func(), err error) {
-	var old sigaction
-	if err := rtSigaction(nil, &old); err != nil {
-		return nil, fmt.Errorf("read the action of signal %d: %w", wakeSignal, err)
-	}
-	mine := old
-	mine.flags &^= saRestart
-	if err := rtSigaction(&mine, nil); err != nil {
-		return nil, fmt.Errorf("set the action of signal %d: %w", wakeSignal, err)
+	if err := waking.begin(); err != nil {
+		return nil, err
 	}
 	done := make(chan struct{})
 	ended := make(chan struct{})
@@ -48,8 +43,42 @@ func (tr *Tracer) startWaking() (stop func(), err error) {
 	return func() {
 		close(done)
 		<-ended
-		_ = rtSigaction(&old, nil)
+		waking.end()
 	}, nil
+}
+
+// waking is the process's action for the signal while tracers use it.
+var waking wakeAction
+
+type wakeAction struct {
+	mu    sync.Mutex
+	users int
+	old   sigaction
+}
+
+func (w *wakeAction) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users == 0 {
+		if err := rtSigaction(nil, &w.old); err != nil {
+			return fmt.Errorf("read the action of signal %d: %w", wakeSignal, err)
+		}
+		mine := w.old
+		mine.flags &^= saRestart
+		if err := rtSigaction(&mine, nil); err != nil {
+			return fmt.Errorf("set the action of signal %d: %w", wakeSignal, err)
+		}
+	}
+	w.users++
+	return nil
+}
+
+func (w *wakeAction) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users--; w.users == 0 {
+		_ = rtSigaction(&w.old, nil)
+	}
 }
 
 // wake signals until the queue was taken: a signal between the tracer's look at

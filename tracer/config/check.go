@@ -69,7 +69,11 @@ func (p *parser) config(d *document) *Config {
 		if out := t.Output.Tape + t.Output.To; out != "" && out != "-" {
 			if other, taken := tapes[out]; taken {
 				line, _ := p.line(other)
-				p.errorf(t.Path+".output", "the tracer of line %d writes to %s, too", line, out)
+				at := t.Path + ".output.tape"
+				if t.Output.To != "" {
+					at = t.Path + ".output.to"
+				}
+				p.errorf(at, "the tracer of line %d writes to %s, too", line, out)
 			}
 			tapes[out] = t.Path
 		}
@@ -223,8 +227,9 @@ func (p *parser) tracer(path string, t *tracerTable, common *Input) *Tracer {
 		p.errorf(path, "tracer %q has no input", t.Name).Hint = "say what to record in [tracer.input], in [input] for all tracers, or as iotape run CONFIG -- COMMAND"
 	}
 	out.Filter = p.filter(path, t)
-	if t.Aggregate != nil {
+	if _, given := p.places[path+".aggregate"]; given || t.Aggregate != nil { // perhaps without keys
 		out.Aggregate = p.aggregate(path+".aggregate", t)
+		out.Verbosity.Content = capture.Everywhere(capture.KeepNone)
 	} else if t.Stream != nil {
 		p.stream(path+".stream", t.Stream, out)
 	}

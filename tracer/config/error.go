@@ -106,10 +106,10 @@ func (p *parser) unknown(line, column int, key toml.Key) *Error {
 		}
 	}
 	e := &Error{Line: line, Column: column, What: fmt.Sprintf("%s has no key %q", tableName(table), name)}
-	if near := spell.Nearest(name, known); near != "" {
-		e.Hint = "did you mean " + near + "?"
-	} else if in := tableWith(name); in != "" && in != table {
+	if in := tableWith(name); in != "" {
 		e.Hint = "it is a key of " + tableName(in)
+	} else if near := spell.Nearest(name, known); near != "" {
+		e.Hint = "did you mean " + near + "?"
 	} else {
 		e.Hint = "its keys are " + strings.Join(known, ", ")
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -101,17 +102,13 @@ func keysOf(table string) ([]string, bool) {
 	return keys, ok
 }
 
-// tableWith returns a table that has a key, "" if none has.
-func tableWith(key string) string {
-	var found []string
-	for table, keys := range tables {
-		if table != "" && slices.Contains(keys, key) {
-			found = append(found, table)
+// tableWith returns a table that has a key, one of a tracer if there is one; "" if none has.
+func tableWith(key string) (found string) {
+	for _, table := range slices.Sorted(maps.Keys(tables)) {
+		of := strings.HasPrefix(table, "tracer")
+		if slices.Contains(tables[table], key) && (found == "" || of && !strings.HasPrefix(found, "tracer")) {
+			found = table
 		}
 	}
-	slices.Sort(found)
-	if len(found) == 0 {
-		return ""
-	}
-	return found[0]
+	return found
 }
