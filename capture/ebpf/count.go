@@ -44,6 +44,7 @@ const (
 	countMemory  = 64 << 20
 	maxCountRows = 16384
 	minCountRows = 256
+	countBatch   = 4 << 20 // bytes of a map that are read at a time
 )
 
 // countBefore is a flag of a thread that is about to become the command (bpf/record.h).
@@ -105,6 +106,9 @@ type counter struct {
 	calls   uint64       // of all read-outs
 	known   map[int]bool // threads that were found
 	told    [2]uint64    // of what is lost and untracked
+
+	keys   []countCountKey // of a part of a map that is being read
+	values []countCounts
 }
 
 type countingObjects struct {
@@ -417,24 +421,25 @@ func (c *counter) readOut(last bool) (*aggregate.ReadOut, error) {
 
 // clear moves what a map that is not in use has into a table, and makes it ready for use.
 func (c *counter) clear(m *ebpf.Map, t *aggregate.Table) error {
-	if t != nil {
-		const batch = 512
-		var cursor ebpf.MapBatchCursor
-		for keys, values := make([]countCountKey, batch), make([]countCounts, batch*c.cpus); ; {
-			n, err := m.BatchLookupAndDelete(&cursor, keys, values, nil)
-			if errors.Is(err, unix.ENOSPC) { // a bucket has more
-				keys, values = make([]countCountKey, 2*len(keys)), make([]countCounts, 2*len(values))
-				continue
-			}
-			if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-				return fmt.Errorf("read the counters: %w", err)
-			}
-			for i := range n {
-				c.take(t, &keys[i], values[i*c.cpus:(i+1)*c.cpus])
-			}
-			if err != nil {
-				break
-			}
+	if c.keys == nil {
+		c.keys = make([]countCountKey, min(max(countBatch/(c.cpus*int(unsafe.Sizeof(countCounts{}))), 32), 512))
+	}
+	var cursor ebpf.MapBatchCursor
+	for more := t != nil; more; {
+		if len(c.values) < len(c.keys)*c.cpus {
+			c.values = make([]countCounts, len(c.keys)*c.cpus)
+		}
+		n, err := m.BatchLookupAndDelete(&cursor, c.keys, c.values, nil)
+		if errors.Is(err, unix.ENOSPC) { // a bucket has more
+			c.keys = make([]countCountKey, 2*len(c.keys))
+			continue
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("read the counters: %w", err)
+		}
+		more = err == nil
+		for i := range n {
+			c.take(t, &c.keys[i], c.values[i*c.cpus:(i+1)*c.cpus])
 		}
 	}
 	other := countCountKey{Op: otherOp}
