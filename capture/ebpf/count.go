@@ -44,6 +44,7 @@ const (
 	countMemory  = 64 << 20
 	maxCountRows = 16384
 	minCountRows = 256
+	countBatch   = 4 << 20 // bytes of a map that are read at a time
 )
 
 // countBefore is a flag of a thread that is about to become the command (bpf/record.h).
@@ -70,10 +71,10 @@ func Count(ctx context.Context, o *capture.Options, co *CountOptions, each func(
 	if c.co.Interval < MinInterval || c.co.Interval > MaxInterval {
 		return nil, fmt.Errorf("interval %s is not from %s to %s", c.co.Interval, MinInterval, MaxInterval)
 	}
+	defer c.close() // also of what was made before an error
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	defer c.close()
 	return c.run(ctx, each)
 }
 
@@ -104,7 +105,11 @@ type counter struct {
 	since   time.Time    // it was
 	calls   uint64       // of all read-outs
 	known   map[int]bool // threads that were found
-	told    [2]uint64    // of what is lost and untracked
+
+	lost, untracked uint64 // as told
+
+	keys   []countCountKey // of a part of a map that is being read
+	values []countCounts
 }
 
 type countingObjects struct {
@@ -307,7 +312,7 @@ func (c *counter) run(ctx context.Context, each func(*aggregate.ReadOut) error) 
 			return nil, err
 		}
 		if done {
-			res.Events, res.Lost, res.Elapsed = c.calls, c.told[0]+c.told[1], time.Since(began)
+			res.Events, res.Lost, res.Elapsed = c.calls, c.lost+c.untracked, time.Since(began)
 			return res, nil
 		}
 	}
@@ -407,34 +412,39 @@ func (c *counter) readOut(last bool) (*aggregate.ReadOut, error) {
 	if err := c.clear(old, r.Table); err != nil {
 		return nil, err
 	}
-	for i, n := range []*uint64{&c.shared.Lost[0], &c.shared.Untracked} {
-		all := atomic.LoadUint64(n)
-		*[]*uint64{&r.Lost, &r.Untracked}[i] = all - c.told[i]
-		c.told[i] = all
-	}
+	r.Lost, r.Untracked = since(&c.shared.Lost[0], &c.lost), since(&c.shared.Untracked, &c.untracked)
 	return r, nil
+}
+
+// since returns by how much a number of the programs' has grown, and notes that it is told.
+func since(n, told *uint64) uint64 {
+	now := atomic.LoadUint64(n)
+	more := now - *told
+	*told = now
+	return more
 }
 
 // clear moves what a map that is not in use has into a table, and makes it ready for use.
 func (c *counter) clear(m *ebpf.Map, t *aggregate.Table) error {
-	if t != nil {
-		const batch = 512
-		var cursor ebpf.MapBatchCursor
-		for keys, values := make([]countCountKey, batch), make([]countCounts, batch*c.cpus); ; {
-			n, err := m.BatchLookupAndDelete(&cursor, keys, values, nil)
-			if errors.Is(err, unix.ENOSPC) { // a bucket has more
-				keys, values = make([]countCountKey, 2*len(keys)), make([]countCounts, 2*len(values))
-				continue
-			}
-			if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-				return fmt.Errorf("read the counters: %w", err)
-			}
-			for i := range n {
-				c.take(t, &keys[i], values[i*c.cpus:(i+1)*c.cpus])
-			}
-			if err != nil {
-				break
-			}
+	if c.keys == nil {
+		c.keys = make([]countCountKey, min(max(countBatch/(c.cpus*int(unsafe.Sizeof(countCounts{}))), 32), 512))
+	}
+	var cursor ebpf.MapBatchCursor
+	for more := t != nil; more; {
+		if len(c.values) < len(c.keys)*c.cpus {
+			c.values = make([]countCounts, len(c.keys)*c.cpus)
+		}
+		n, err := m.BatchLookupAndDelete(&cursor, c.keys, c.values, nil)
+		if errors.Is(err, unix.ENOSPC) { // a bucket has more
+			c.keys = make([]countCountKey, 2*len(c.keys))
+			continue
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("read the counters: %w", err)
+		}
+		more = err == nil
+		for i := range n {
+			c.take(t, &c.keys[i], c.values[i*c.cpus:(i+1)*c.cpus])
 		}
 	}
 	other := countCountKey{Op: otherOp}

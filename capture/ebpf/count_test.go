@@ -54,7 +54,7 @@ func quiet(t testing.TB) *os.File {
 
 // TestCountLosesNothing changes maps often while threads of all CPUs call all the time.
 func TestCountLosesNothing(t *testing.T) {
-	const n = 150_000
+	const n = 60_000
 	loop := build(t, "loop")
 	dir := t.TempDir()
 	command := fmt.Sprintf("for i in 1 2 3; do %s %s/$i.dat %d 100 & done; wait", loop, dir, n)

@@ -155,6 +155,8 @@ func hintFor(cmd *cobra.Command, err error) string {
 		return "read it with a newer iotape"
 	case errors.Is(err, replay.ErrNotEmpty):
 		return "name a new directory, or use one that has other things in it with --force"
+	case errors.As(err, &unsupported) && cmd.Name() == "top":
+		return "docs/privileges.md says what counting needs; iotape top --tape counts what was recorded"
 	case errors.As(err, &unsupported) && unsupported.Backend == "ebpf":
 		return "record with --backend ptrace"
 	case errors.Is(err, trace.ErrCorrupt), errors.Is(err, trace.ErrTruncated):

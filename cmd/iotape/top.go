@@ -224,6 +224,7 @@ func (p *topPlan) ofTape(ctx context.Context, c *console, filter *filterFlags) e
 			m := t.Manifest()
 			return p.view.JSON(w, &aggregate.ReadOut{Table: table, At: tapeEnd(t), Elapsed: time.Duration(max(m.LastNS-m.FirstNS, 1)), Last: true})
 		}
+		fmt.Fprintln(w, heading(table))
 		return p.view.Text(w, table, 0)
 	})
 }

@@ -68,6 +68,7 @@ func (s *topScreen) start() error {
 func (s *topScreen) quit() {
 	if _, ok := <-s.live.Quit(); ok {
 		if pid := s.command.Load(); pid != 0 && syscall.Kill(int(pid), syscall.SIGTERM) == nil {
+			s.live.Say("the command was told to end; q again ends counting, whatever still runs")
 			<-s.live.Quit()
 		}
 	}

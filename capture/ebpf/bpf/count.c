@@ -257,6 +257,10 @@ int BPF_PROG(count_enter, struct pt_regs *regs, long nr)
 	struct spec *s = spec_of(st);
 	if (!s)
 		return 0;
+	if (s->screen == ROW_REFUSE && !(s->flags & (SPEC_FD_RESULT | SPEC_IDENTITY))) {
+		st->flags &= ~TASK_IN_CALL;
+		return 0;
+	}
 	if (!(st->flags & TASK_ANNOUNCED)) {
 		identify(st, self());
 		st->flags |= TASK_ANNOUNCED;
