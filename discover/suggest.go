@@ -3,6 +3,7 @@ package discover
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"iotape/causal"
@@ -20,7 +21,11 @@ func (s *Suggestion) String() string {
 	if s.Node == "" {
 		return s.Why
 	}
-	return fmt.Sprintf("--nodes %s --period %d, about %v: %s", s.Node, s.Period, time.Duration(s.TakesNS).Round(time.Millisecond), s.Why)
+	name := s.Node
+	if _, err := strconv.Atoi(name); err == nil {
+		name += "," // a number alone says how many
+	}
+	return fmt.Sprintf("--nodes %s --period %d, about %v: %s", name, s.Period, time.Duration(s.TakesNS).Round(time.Millisecond), s.Why)
 }
 
 // enough is how far from all of a run what is explained of it may be: storage systems are

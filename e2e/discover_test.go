@@ -113,7 +113,12 @@ func TestDiscoverTurns(t *testing.T) {
 	}
 	e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--nodes", "1", "--period", "2", "--", "./nodes", "turns")
 	out, _ = e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--suggest", "--", "./nodes", "turns")
-	if !strings.Contains(out, "next: --nodes 1.1 --period 2, about ") && !strings.Contains(out, "next: --nodes 1 --period 2, about ") {
+	if !strings.Contains(out, "next: --nodes 1.1 --period 2, about ") && !strings.Contains(out, "next: --nodes 1, --period 2, about ") {
+		t.Errorf("%s", out)
+	}
+
+	out, _ = e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--nodes", "1,", "--json", "--", "./nodes", "turns")
+	if !strings.Contains(out, `"held": "1"`) {
 		t.Errorf("%s", out)
 	}
 

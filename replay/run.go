@@ -113,20 +113,6 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	return message{Report: r.report, Made: r.planner.made.List(), Began: max(r.tally.pacer.begin-r.plan.start, 0)}, err
 }
 
-// join makes this the replay of a part, if there is one.
-func (r *runner) join(t *trace.Tape, p *Part) (err error) {
-	if p == nil {
-		return nil
-	}
-	r.part = p.Index
-	if r.planner.division, err = divide(t, p.Of); err != nil {
-		return err
-	}
-	r.link = newLink(p.Link)
-	r.link.run(r.stop)
-	return nil
-}
-
 // feed plans tasks and hands them to their workers.
 func (r *runner) feed(ctx context.Context, heap *heapLimit, progress func(uint64)) (err error) {
 	stop := context.AfterFunc(ctx, func() { r.stop(ctx.Err()) })
@@ -236,36 +222,6 @@ func (r *runner) assign(t *task) bool {
 		r.hand(l)
 	}
 	return s.kind == stepTask
-}
-
-// elsewhere notes a task of another member of the team: when it is done, that member will
-// say so, and what it waits for here, it is told of.
-func (r *runner) elsewhere(l *lane, t *task) {
-	r.link.planned(l, t.ref.Pos, t.at)
-	for _, d := range t.deps {
-		if o := r.lanes[d.Slot]; o.here {
-			o.tells(r.link, d.Pos)
-		}
-	}
-	for _, d := range t.awaits {
-		if o := r.lanes[d.ref.Slot]; o.here {
-			o.tells(r.link, d.ref.Pos)
-		}
-	}
-	if t.setsDir != 0 {
-		dir := ""
-		if len(t.ev.Paths) > 0 {
-			dir = t.ev.Paths[0].Abs
-		} else if len(t.ev.Files) > 0 {
-			dir = t.ev.Files[0].Path
-		}
-		r.dirs.Store(t.setsDir, dir)
-	}
-	if t.step.kind == stepTask {
-		r.shadow.see(t)
-	} else if t.step.kind == stepWrite {
-		r.shadow.forgetRange(effect.InodeOf(&t.ev.Files[0]), t.ev.Offset, t.ev.Ret)
-	}
 }
 
 // processors lets so many workers run at a time as the kernel wants to: Go gives a thread

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"iotape/replay/effect"
+	"iotape/trace"
 )
 
 // Team makes the calls of a replay in several processes, on one host or on many that have
@@ -124,4 +127,48 @@ func (m *message) join(o *message, member string) {
 		r.Kinds[i].Count += k.Count
 	}
 	m.Made = append(m.Made, o.Made...)
+}
+
+// join makes this the replay of a part, if there is one.
+func (r *runner) join(t *trace.Tape, p *Part) (err error) {
+	if p == nil {
+		return nil
+	}
+	r.part = p.Index
+	if r.planner.division, err = divide(t, p.Of); err != nil {
+		return err
+	}
+	r.link = newLink(p.Link)
+	r.link.run(r.stop)
+	return nil
+}
+
+// elsewhere notes a task of another member of the team: when it is done, that member will
+// say so, and what it waits for here, it is told of.
+func (r *runner) elsewhere(l *lane, t *task) {
+	r.link.planned(l, t.ref.Pos, t.at)
+	for _, d := range t.deps {
+		if o := r.lanes[d.Slot]; o.here {
+			o.tells(r.link, d.Pos)
+		}
+	}
+	for _, d := range t.awaits {
+		if o := r.lanes[d.ref.Slot]; o.here {
+			o.tells(r.link, d.ref.Pos)
+		}
+	}
+	if t.setsDir != 0 {
+		dir := ""
+		if len(t.ev.Paths) > 0 {
+			dir = t.ev.Paths[0].Abs
+		} else if len(t.ev.Files) > 0 {
+			dir = t.ev.Files[0].Path
+		}
+		r.dirs.Store(t.setsDir, dir)
+	}
+	if t.step.kind == stepTask {
+		r.shadow.see(t)
+	} else if t.step.kind == stepWrite {
+		r.shadow.forgetRange(effect.InodeOf(&t.ev.Files[0]), t.ev.Offset, t.ev.Ret)
+	}
 }

@@ -108,7 +108,12 @@ func (r *Report) errors() Figure {
 	t.Add(mean...)
 	t.Add(worst...)
 	f.Table = t
-	bars := &page.Bars{Title: "Mean error by application, per cent", Unit: page.Percent, Labels: r.apps()}
+	bars := &page.Bars{Title: "Mean error by application, per cent", Unit: page.Percent}
+	for _, app := range r.apps() {
+		if slices.ContainsFunc(modes, func(m string) bool { _, _, n := r.mean(app, m); return n > 0 }) {
+			bars.Labels = append(bars.Labels, app)
+		}
+	}
 	for _, m := range modes {
 		s := page.Series{Name: m}
 		for _, app := range bars.Labels {
@@ -117,7 +122,9 @@ func (r *Report) errors() Figure {
 		}
 		bars.Series = append(bars.Series, s)
 	}
-	f.Pictures = []page.Block{bars}
+	if len(bars.Labels) > 0 {
+		f.Pictures = []page.Block{bars}
+	}
 	return f
 }
 
@@ -149,18 +156,22 @@ func (r *Report) periods() Figure {
 			if !slices.Contains(labels, label) {
 				labels = append(labels, label)
 			}
-			values[app] = append(values[app], 100*a)
+			if count > 0 {
+				values[app] = append(values[app], 100*a)
+			}
 		}
 	}
 	f.Table = t
-	f.Pictures = barsOf("Mean error by period, per cent", page.Percent, labels, r.apps(), values)
+	f.Pictures = barsOf("Mean error by period, per cent", true, labels, r.apps(), values)
 	return f
 }
 
-func barsOf(title string, unit page.Unit, labels, names []string, values map[string][]float64) []page.Block {
-	bars := &page.Bars{Title: title, Unit: unit, Labels: labels}
+// barsOf draws the values of each name, one for each label; with whole, only of those that
+// have all.
+func barsOf(title string, whole bool, labels, names []string, values map[string][]float64) []page.Block {
+	bars := &page.Bars{Title: title, Unit: page.Percent, Labels: labels}
 	for _, name := range names {
-		if len(values[name]) > 0 {
+		if n := len(values[name]); n == len(labels) || n > 0 && !whole {
 			bars.Series = append(bars.Series, page.Series{Name: name, Values: values[name]})
 		}
 	}
@@ -188,13 +199,14 @@ func (r *Report) sampling() Figure {
 		if a, b, count := r.mean(app, "resource"); count > 0 {
 			t.Add(app, "0", fmt.Sprint(list[0].Nodes), "0", "1.0", percent(a, count), percent(b, count))
 			values[app] = append(values[app], 100*a)
-		} else {
-			values[app] = append(values[app], 0)
 		}
+		drawn := len(values[app]) > 0 // else there is nothing to begin with
 		for _, n := range list {
 			a, b, count := r.mean(app, n.Mode)
 			t.Add(app, fmt.Sprint(n.Held), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
-			values[app] = append(values[app], 100*a)
+			if drawn && count > 0 {
+				values[app] = append(values[app], 100*a)
+			}
 		}
 		most = max(most, len(values[app]))
 	}
@@ -203,7 +215,7 @@ func (r *Report) sampling() Figure {
 		labels = append(labels, fmt.Sprint(i))
 	}
 	f.Table = t
-	f.Pictures = barsOf("Mean error by nodes held, per cent", page.Percent, labels, r.apps(), values)
+	f.Pictures = barsOf("Mean error by nodes held, per cent", false, labels, r.apps(), values)
 	return f
 }
 

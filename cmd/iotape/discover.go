@@ -101,7 +101,7 @@ In the end a line says which would be worth the time.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.StringVarP(&d.plan.out, "output", "o", "", "the `TAPE` to make, or, with --runs, to go on with")
-	f.StringVar(&d.nodes, "nodes", "all", "`WHICH` nodes to hold, each in a run of its own: all, a number (those with the most calls), or names such as 1.2,1.3")
+	f.StringVar(&d.nodes, "nodes", "all", "`WHICH` nodes to hold, each in a run of its own: all, a number (those with the most calls), or names such as 1.2,1.3; the name 1 alone is written 1,")
 	f.IntVar(&d.period, "period", 1, "hold each `P`th call of a node; more are quicker, and find less")
 	f.DurationVar(&d.budget, "budget", 5*time.Minute, "end a run that takes longer than `TIME`")
 	f.DurationVar(&d.most, "hold", discover.DefaultMost, "hold a call no longer than `TIME`, whoever goes on")
@@ -340,10 +340,8 @@ func (d *discovering) pick(first *discover.Result) ([]string, error) {
 	switch {
 	case d.nodes == "all":
 		n = len(byCalls)
-	case err == nil && n < 10 && !strings.Contains(d.nodes, "."):
-	case err == nil:
-	default:
-		for name := range strings.SplitSeq(d.nodes, ",") {
+	case err != nil:
+		for name := range strings.SplitSeq(strings.TrimSuffix(d.nodes, ","), ",") {
 			known := slices.ContainsFunc(first.Nodes, func(n discover.NodeResult) bool { return n.Name == name })
 			if !known {
 				return nil, fmt.Errorf("--nodes %s: there is no node %q; there are %s", d.nodes, name, nodeNames(first))
