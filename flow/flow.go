@@ -41,6 +41,7 @@ type Flow struct {
 	places    map[uint32]*places  // of files that were asked for
 	found     []Finding
 	totals    map[string]int64 // of each kind of finding, all of them
+	kept      map[Problem]int  // findings of each kind
 	sight     sight
 	damage    error                // the first content that could not be read
 	readers   []*trace.EventReader // for Event
