@@ -49,13 +49,7 @@ func (f *Flow) Findings() []Finding { return f.found }
 func (f *Flow) add(x Finding) {
 	x.Count = max(x.Count, 1)
 	f.totals[string(x.Problem)] += int64(x.Count)
-	n := 0
-	for i := range f.found {
-		if f.found[i].Problem == x.Problem {
-			n++
-		}
-	}
-	if n < maxFindings {
+	if f.kept[x.Problem]++; f.kept[x.Problem] <= maxFindings {
 		f.found = append(f.found, x)
 	}
 }
@@ -106,7 +100,7 @@ func tallyOf(m map[uint32]*tally, key uint32) *tally {
 
 // find looks for findings.
 func (f *Flow) find(ctx context.Context) error {
-	f.totals = map[string]int64{}
+	f.totals, f.kept = map[string]int64{}, map[Problem]int{}
 	w := &finder{
 		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)), next: make([]uint8, len(f.procs)), got: make([]bool, len(f.procs)),
 		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{}, plain: map[uint32]*tally{},

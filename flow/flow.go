@@ -40,9 +40,10 @@ type Flow struct {
 	changedBy map[uint32][]uint32 // by what it had taken in
 	places    map[uint32]*places  // of files that were asked for
 	found     []Finding
-	totals    map[string]int64
+	totals    map[string]int64 // of each kind of finding, all of them
+	kept      map[Problem]int  // findings of each kind
 	sight     sight
-	damage    error
+	damage    error                // the first content that could not be read
 	readers   []*trace.EventReader // for Event
 	now       event.Event
 	notes     []string
@@ -52,13 +53,13 @@ type Flow struct {
 // Stats sums up what was looked at.
 type Stats struct {
 	Events, Moves  int
-	Bytes          int64 // moved
-	Unknown        int   // moves whose content is not in the tapes
-	Signed         int   // moves of which there is a signature or hash only
-	Contents       int   // different ones
-	ContentBytes   int64 // of these
-	Related        int   // pairs of different contents that have bytes in common
-	Skipped        uint64
+	Bytes          int64  // moved
+	Unknown        int    // moves whose content is not in the tapes
+	Signed         int    // moves of which there is a signature or hash only
+	Contents       int    // different ones
+	ContentBytes   int64  // of these
+	Related        int    // pairs of different contents that have bytes in common
+	Skipped        uint64 // places and pairs of contents that were not looked at: too many are alike
 	Objects, Hosts int
 	Streams, Loose int // connections and pipes; those whose beginning is not in the tapes
 	OneSided       int // streams with one side only
@@ -263,6 +264,7 @@ func (f *Flow) note() {
 	say(s.OneSided, "stream", "streams", "with one side only: the other is on a host, or in a process, that is in no tape")
 	say(s.Loose, "stream", "streams", "whose beginning is not in the tapes: where in it bytes stand is not known, and content alone connects its sides")
 	say(s.Contradictions, "contradiction", "contradictions", "in the order of events (iotape order names them)")
+	say(int(min(s.Skipped, 1<<40)), "comparison", "comparisons", "of contents left out, because too many are alike")
 	for i, k := range f.order.Skews() {
 		h := f.order.Hosts()[i].Host
 		switch {

@@ -33,6 +33,7 @@ const (
 	maxPlaces = 64       // contents that have a piece in common, of which one finds the others
 	keepBytes = 64 << 20 // contents of so many bytes are kept in memory while they are compared
 	morePiece = 64 << 20 // bytes of content from which on pieces get longer
+	maxBatch  = 1 << 18  // pairs that are decided together
 	tolerance = 0.05     // below the threshold, estimates may be right
 )
 
@@ -311,7 +312,22 @@ func (r *resolver) pairs(ctx context.Context) error {
 		return err
 	}
 	v := verifier{r: r, signer: signer}
-	f.stats.Skipped += full.All(func(a, b int) { v.exact(ids[a], ids[b]) })
+	// In batches, by number: bytes are near each other in the tapes that came one after the
+	// other.
+	batch := make([][2]uint32, 0, maxBatch)
+	decide := func() {
+		slices.SortFunc(batch, func(x, y [2]uint32) int { return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) })
+		for _, p := range batch {
+			v.exact(p[0], p[1])
+		}
+		batch = batch[:0]
+	}
+	f.stats.Skipped += full.All(func(a, b int) {
+		if batch = append(batch, [2]uint32{ids[a], ids[b]}); len(batch) == maxBatch {
+			decide()
+		}
+	})
+	decide()
 	if mixed {
 		f.stats.Skipped += small.All(func(a, b int) {
 			x, y := smallIDs[a], smallIDs[b]

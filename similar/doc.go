@@ -15,6 +15,9 @@
 // are cut at the same places whatever stands in front of them, and then compares
 // bytes, so that what it finds is exact.
 //
+// Pairs is an Index for all at once, in less memory; a Digest is a signature as small as a
+// hash, which recordings keep in place of content.
+//
 // CAT has its own shingles, hashes and bands (cat.go), for traces that have its
 // signatures.
 //
