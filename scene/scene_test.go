@@ -90,6 +90,22 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// The overview has every call of every tape.
+func TestOverview(t *testing.T) {
+	s := open(t, scenetest.Tape(t, 100, "one"), scenetest.Tape(t, 50, "two"))
+	p, err := s.Overview(t.Context(), 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := int64(0)
+	for k := 0; k < len(p.Rows[0].Cells); k += scene.CellFields {
+		calls += p.Rows[0].Cells[k+3]
+	}
+	if want := int64(3*150 + 6 + 3 + 2*2); calls != want {
+		t.Errorf("%d calls, not %d", calls, want)
+	}
+}
+
 // Zoomed in far enough, every call stands alone, at its place.
 func TestZoom(t *testing.T) {
 	s := open(t, scenetest.Tape(t, 1000, "db"))

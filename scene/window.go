@@ -119,7 +119,7 @@ func (s *Scene) lanesOf(r RowRef) []int {
 const wideColumns = 2
 
 func (s *Scene) rowMarks(ctx context.Context, w *Window, r RowRef, out *RowMarks) error {
-	out.Row, out.Cells, out.Spans = r.Row, []int64{}, []int64{}
+	out.Row, out.Spans = r.Row, []int64{}
 	t := s.tapes[s.rows[r.Row].Tape]
 	lanes := s.lanesOf(r)
 	grain := w.grain()
@@ -143,16 +143,31 @@ func (s *Scene) rowMarks(ctx context.Context, w *Window, r RowRef, out *RowMarks
 			return err
 		}
 	}
-	for i := range c.cells {
-		if m := &c.cells[i]; m.N > 0 || m.To > m.From {
-			busy := int64(0)
-			for _, ns := range m.Busy {
-				busy += ns
+	out.Cells = c.numbers()
+	return nil
+}
+
+// Overview returns all calls of all tapes in one row of columns.
+func (s *Scene) Overview(ctx context.Context, n int) (*Picture, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w := &Window{FromNS: s.from, ToNS: s.to, Columns: n}
+	if err := s.check(w); err != nil {
+		return nil, err
+	}
+	c := columns{w: w, grain: w.grain(), cells: make([]timeline.Mark, n)}
+	for _, t := range s.tapes {
+		for l := range t.index.Lines() {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
-			out.Cells = append(out.Cells, int64(i), int64(m.Kind()), busy, clamp(m.N), clamp(m.Failed), clamp(m.Bytes), int64(m.Content), clamp(m.First))
+			shift := t.shift(t.Lanes[l].Host)
+			if err := t.index.Marks(l, timeline.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: c.grain}, func(m *timeline.Mark) { c.add(m, shift) }); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return nil
+	return &Picture{FromNS: w.FromNS, ToNS: w.ToNS, GrainNS: c.grain, Rows: []RowMarks{{Row: -1, Cells: c.numbers(), Spans: []int64{}}}, Arrows: []int64{}}, nil
 }
 
 // clamp makes a number one that JavaScript has exactly.
@@ -197,6 +212,23 @@ func (c *columns) add(m *timeline.Mark, shift int64) {
 			cell.Busy[b] += int64(math.Round(float64(m.Busy[b]) * part))
 		}
 	}
+}
+
+// numbers returns the cells that have something.
+func (c *columns) numbers() []int64 {
+	list := []int64{}
+	for i := range c.cells {
+		m := &c.cells[i]
+		if m.N == 0 && m.To <= m.From {
+			continue
+		}
+		busy := int64(0)
+		for _, ns := range m.Busy {
+			busy += ns
+		}
+		list = append(list, int64(i), int64(m.Kind()), busy, clamp(m.N), clamp(m.Failed), clamp(m.Bytes), int64(m.Content), clamp(m.First))
+	}
+	return list
 }
 
 // at returns the column of a time, the first or last for one outside.

@@ -211,11 +211,12 @@ func (x *Server) routes() {
 		_, _ = w.Write([]byte(x.page))
 	})
 	for path, f := range map[string]answer{
-		"about":  func(context.Context, query) (any, error) { return x.scene.About(), nil },
-		"state":  x.state,
-		"window": x.window,
-		"list":   x.list,
-		"event":  func(_ context.Context, q query) (any, error) { return x.scene.Event(q.int("tape"), q.uint("seq")) },
+		"about":    func(context.Context, query) (any, error) { return x.scene.About(), nil },
+		"state":    x.state,
+		"window":   x.window,
+		"overview": func(ctx context.Context, q query) (any, error) { return x.scene.Overview(ctx, q.int("columns")) },
+		"list":     x.list,
+		"event":    func(_ context.Context, q query) (any, error) { return x.scene.Event(q.int("tape"), q.uint("seq")) },
 		"content": func(_ context.Context, q query) (any, error) {
 			return x.scene.Content(q.int("tape"), q.uint("seq"), q.int("index"), int64(q.uint("offset")))
 		},

@@ -190,6 +190,8 @@ func TestAnswers(t *testing.T) {
 		{"/api/window?from=0&to=100&columns=10&rows=x", 400, "missing or wrong"},
 		{"/api/window?from=0&to=100&columns=10&rows=77", 400, "rows that there are"},
 		{"/api/window?from=0&to=100&columns=10&rows=" + strings.Repeat("0,", 300) + "0", 400, "256 rows"},
+		{"/api/overview?columns=100", 200, `"row":-1`},
+		{"/api/overview?columns=0", 400, "columns"},
 		{"/api/list?from=0&to=100000&columns=1&rows=0", 200, `"calls":[{`},
 		{"/api/event?tape=0&seq=2", 200, `"op":"write"`},
 		{"/api/event?tape=0&seq=99999", 404, "no such event"},

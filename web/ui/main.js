@@ -330,7 +330,7 @@ function start() {
         if (whole) view.all();
         changed();
         clocks();
-        fetchWhole();
+        await fetchWhole();
       }
       if (s.done) { root.dataset.done = "true"; return; }
       await new Promise(f => setTimeout(f, 500));
@@ -351,9 +351,8 @@ function start() {
   }
 
   async function fetchWhole() {
-    const rows = view.rowsOf.map((r, i) => [r, i]).filter(([r]) => r.parent < 0).slice(0, 128).map(([, i]) => ({ row: i, all: true }));
-    if (!rows.length) return;
-    drawing.whole = await source.window({ from: view.about.from_ns, to: view.about.to_ns, columns: 300, rows, arrows: false });
+    if (!view.rowsOf.length) return;
+    drawing.whole = await source.whole();
     paint();
   }
 

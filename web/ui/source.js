@@ -17,6 +17,9 @@ class Server {
     return this.get("api/window", { from: w.from, to: w.to, columns: w.columns, rows, arrows: w.arrows ? 1 : 0 }, signal);
   }
 
+  /** All of the time, in one row. */
+  whole() { return this.get("api/overview", { columns: 300 }); }
+
   list(w) {
     const rows = w.rows.map(r => r.row + (r.all ? "+" : "")).join(",");
     return this.get("api/list", { from: w.from, to: w.to, columns: 1, rows });
@@ -56,6 +59,11 @@ class Embedded {
       if (f !== undefined && t !== undefined && f !== t) arrows.push(f, t, ...a.slice(i + 2, i + ARROW));
     }
     return { ...this.picture, rows: w.rows.map(r => this.marks(r)), arrows };
+  }
+
+  whole() {
+    const rows = this.about.rows.map((r, i) => [r, i]).filter(([r]) => r.parent < 0).map(([, row]) => ({ row, all: true }));
+    return this.window({ rows });
   }
 
   async list(w) {
