@@ -107,29 +107,29 @@ func (s *sealer) read(ctx context.Context, fr frames, o *Options) (*Stats, error
 
 // sealer is one Seal under way.
 type sealer struct {
-	tw        *trace.TapeWriter           // nil in a Follower
-	applied   func(*item, []event.OpenID) // takes events in a Follower, with the open files that each closed
-	watched   func(*event.Event) error    // takes events in a Watch
+	tw      *trace.TapeWriter           // nil in a Follower
+	applied func(*item, []event.OpenID) // takes events in a Follower, with the open files that each closed
+	watched func(*event.Event) error    // takes events in a Watch
 	// refiltered is told in a Watch that the recording's filter changed.
 	refiltered func(*trace.Head) error
-	at        uint64                      // where the record at hand is
-	model     *posix.Model
-	stats     *Stats
-	arch      event.Arch
-	threads   map[uint32]*thread
-	requests  map[callKey]request // under way
-	open      map[callKey]*item   // calls whose RecData records are still to come
-	queue     queue
-	positions positions
-	pages     pages
-	order     uint64 // of arrival, to keep equal times stable
-	round     uint32
-	until     uint64 // clock of the present round
-	slack     uint64 // ns; see slackNS
-	sealed    uint64 // everything that returned before this is out
-	rec       trace.Record
-	batch     []*item
-	free      []*item
+	at         uint64 // where the record at hand is
+	model      *posix.Model
+	stats      *Stats
+	arch       event.Arch
+	threads    map[uint32]*thread
+	requests   map[callKey]request // under way
+	open       map[callKey]*item   // calls whose RecData records are still to come
+	queue      queue
+	positions  positions
+	pages      pages
+	order      uint64 // of arrival, to keep equal times stable
+	round      uint32
+	until      uint64 // clock of the present round
+	slack      uint64 // ns; see slackNS
+	sealed     uint64 // everything that returned before this is out
+	rec        trace.Record
+	batch      []*item
+	free       []*item
 }
 
 // thread is what is known of a thread between its records.
