@@ -48,19 +48,18 @@ func cmp(s, otherwise string) string {
 
 // world is a collector in one network namespace, and agents in another.
 type world struct {
-	t        *testing.T
-	dir      string
-	data     string
-	here     string // namespace of the collector
-	there    string // of the agents
-	link     string // of the agents' end
-	agents   string // directory of their configurations
-	hosts    []string
-	loud     int // of hosts, the first so many produce more than a spool keeps
-	mu       sync.Mutex
-	log      bytes.Buffer
-	running  []*program
-	shutdown bool
+	t       *testing.T
+	dir     string
+	data    string
+	here    string // namespace of the collector
+	there   string // of the agents
+	link    string // of the agents' end
+	agents  string // directory of their configurations
+	hosts   []string
+	loud    int // of hosts, the first so many produce more than a spool keeps
+	mu      sync.Mutex
+	log     bytes.Buffer
+	running []*program
 }
 
 const (
