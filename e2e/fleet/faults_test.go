@@ -65,22 +65,22 @@ func TestAgents(t *testing.T) {
 	w := newWorld(t, fleetAgents(t), 2, "")
 	c := w.collect()
 	agents := w.simulate()
-	w.heard(time.Now())
+	w.heard()
 	time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
 	agents.kill()
 
 	agents = w.simulate()
-	w.heard(time.Now())
+	w.heard()
 	w.cut(true)
 	time.Sleep(5 * time.Second)
 	w.cut(false)
-	w.heard(time.Now())
+	w.stores()
 	time.Sleep(time.Second)
 	if err := agents.stop(); err != nil { // upgraded in place
 		t.Error(err)
 	}
 	agents = w.simulate("--clock-back", "3h")
-	w.heard(time.Now())
+	w.heard()
 	w.finish(agents, c)
 	a := w.balance("agents killed, cut off, replaced, and with a clock that went back", w.hosts)
 	if a.lost["the spool was full"] == 0 {
@@ -103,7 +103,7 @@ func TestDiskFull(t *testing.T) {
 	w := newWorld(t, fleetAgents(t), 0, filepath.Join(disk, "data"))
 	c := w.collect("--min-free", "200M", "--broker-bytes", "100M")
 	agents := w.simulate()
-	w.heard(time.Now())
+	w.heard()
 	filler := filepath.Join(disk, "filler")
 	f, err := os.Create(filler)
 	if err != nil {
