@@ -48,19 +48,19 @@ func cmp(s, otherwise string) string {
 
 // world is a collector in one network namespace, and agents in another.
 type world struct {
-	t        *testing.T
-	dir      string
-	data     string
-	here     string // namespace of the collector
-	there    string // of the agents
-	link     string // of the agents' end
-	agents   string // directory of their configurations
-	hosts    []string
-	loud     int // of hosts, the first so many produce more than a spool keeps
-	mu       sync.Mutex
-	log      bytes.Buffer
-	running  []*program
-	shutdown bool
+	t       *testing.T
+	dir     string
+	data    string
+	here    string // namespace of the collector
+	there   string // of the agents
+	link    string // of the agents' end
+	agents  string // directory of their configurations
+	hosts   []string
+	loud    int // of hosts, the first so many produce more than a spool keeps
+	mu      sync.Mutex
+	log     bytes.Buffer
+	running []*program
+	started map[string]int64 // of each host's agent, when heard was last called
 }
 
 const (
@@ -262,17 +262,19 @@ func (w *world) fleet() *collector.Fleet {
 	return f
 }
 
-// heard waits until all hosts have sent something since a time.
-func (w *world) heard(since time.Time) {
+// heard waits until the agents of all hosts, others than when it was last called, have
+// said hello and begun a stream.
+func (w *world) heard() {
 	w.t.Helper()
 	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		n := 0
+		started := map[string]int64{}
 		for _, h := range w.fleet().Hosts {
-			if h.Open > 0 && h.LastContactNS > since.UnixNano() && h.Stored > 0 {
-				n++
+			if h.Open > 0 && h.AgentStartNS != 0 && h.AgentStartNS != w.started[h.Host] {
+				started[h.Host] = h.AgentStartNS
 			}
 		}
-		if n == len(w.hosts) {
+		if len(started) == len(w.hosts) {
+			w.started = started
 			return
 		}
 	}

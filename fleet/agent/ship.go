@@ -21,9 +21,11 @@ import (
 )
 
 const (
-	windowItems = 64
-	windowBytes = 8 << 20
-	ackWait     = 10 * time.Second
+	// What is sent and not confirmed waits in the broker's memory, for each of thousands of
+	// agents; so it is little. An answer that is late must not make all send again.
+	windowItems = 32
+	windowBytes = 1 << 20
+	ackWait     = 30 * time.Second
 	helloWait   = 10 * time.Second
 
 	backoffMin = 100 * time.Millisecond

@@ -359,6 +359,7 @@ func TestTLS(t *testing.T) {
 	said, stop := good.agentOf(t, "db7", quoted("key", secret)+quoted("ca", ca.file), 10)
 	wait(t, "storing", said, func() bool { f := good.c.Fleet(); return len(f.Hosts) == 1 && f.Hosts[0].Stored > 10 })
 	stop()
+	wait(t, "its end", said, func() bool { return good.c.Fleet().Hosts[0].State == string(staging.ReasonStop) })
 	stored := good.c.Fleet().Hosts[0].Stored
 	said, _ = good.agentOf(t, "db7", quoted("key", secret)+quoted("ca", other.file), 10)
 	wait(t, "a refusal", said, func() bool { return said.count("failed to verify certificate") == 1 })

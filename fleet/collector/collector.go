@@ -278,7 +278,7 @@ func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.
 func (c *Collector) commit(ctx context.Context, last bool) {
 	if err := c.makeDurable(last); err != nil {
 		c.stalls++
-		if c.stuck == nil || c.stuck.Error() != err.Error() {
+		if c.stuck == nil {
 			c.o.Note(fmt.Sprintf("nothing can be stored, and the broker keeps what comes: %v", err))
 		}
 		c.stuck = err

@@ -43,6 +43,7 @@ type Host struct {
 	State          string         `json:"state"` // "recording", "silent", or why it was stopped
 	LastContactNS  int64          `json:"last_contact_ns"`
 	AgentVersion   string         `json:"agent_version"`
+	AgentStartNS   int64          `json:"agent_start_ns"` // of the agent that last said hello; 0 if none has
 	ConfigHash     string         `json:"config_hash"`
 	Level          string         `json:"level"`
 	SkewNS         int64          `json:"skew_ns"`
@@ -96,6 +97,7 @@ func (c *Collector) fleet() *Fleet {
 func (h *host) show(now int64, silent time.Duration) Host {
 	s := Host{
 		Host: h.Host, State: "recording", LastContactNS: h.LastNS, FirstContactNS: h.FirstNS,
+		AgentStartNS: h.hello.AgentStartNS,
 		AgentVersion: cmp.Or(h.Report.AgentVersion, limit(h.hello.AgentVersion)), ConfigHash: h.Report.ConfigHash, Level: h.Report.Level, SkewNS: h.SkewNS,
 		Produced: h.Report.Produced, Stored: h.Events, StoredBytes: h.Bytes, EventsRate: h.now.PerSecond.Events, BytesRate: h.now.PerSecond.Bytes,
 		Streams: h.Streams, Open: len(h.open), Duplicates: h.Duplicates, Reordered: h.Reordered, Damaged: h.Damaged, Foreign: h.Foreign,
