@@ -39,14 +39,5 @@ type assemblyDriver struct {
 	open func(job *assemblyJob) (assembling, error)
 }
 
-// aggregateDriver returns the driver of [tracer.aggregate], nil where there is none: then
-// configurations that name it are refused.
-func aggregateDriver() *assemblyDriver { return nil }
-
-// parseAggregate returns what reads [tracer.aggregate], nil if nothing does.
-func parseAggregate() func(map[string]any) (any, error) {
-	if d := aggregateDriver(); d != nil {
-		return d.parse
-	}
-	return nil
-}
+// aggregateDriver is the driver of [tracer.aggregate].
+var aggregateDriver = assemblyDriver{parseCounting, openCounting}

@@ -104,7 +104,7 @@ func (c *console) parseConfig(name, doc string, input *config.Input) (*config.Co
 			return predicate.Compile(x, hostOptions())
 		},
 		FilterFile: readFilter,
-		Aggregate:  parseAggregate(),
+		Aggregate:  aggregateDriver.parse,
 	})
 }
 

@@ -166,6 +166,12 @@ func (t *tailing) matcher(c *console, h *trace.Head) (*predicate.Matcher, error)
 	if err != nil {
 		return nil, err
 	}
+	return matcherOf(c, h, x)
+}
+
+// matcherOf returns what picks the events of a stream that x, if it is given, and the
+// recording's own filter want. It is nil if both want all.
+func matcherOf(c *console, h *trace.Head, x *predicate.Expr) (*predicate.Matcher, error) {
 	if h.Filter != "" {
 		own, err := predicate.Parse(h.Filter)
 		if err != nil {

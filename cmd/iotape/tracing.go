@@ -110,7 +110,7 @@ func (t *tracing) attach(b *backend) error {
 // open begins the tracer's assembly.
 func (t *tracing) open(head *trace.Head) (assembling, error) {
 	if t.cfg.Aggregate != nil {
-		return aggregateDriver().open(&assemblyJob{
+		return aggregateDriver.open(&assemblyJob{
 			c: t.run.c, name: t.cfg.Name, settings: t.cfg.Aggregate, filter: t.filter, head: head, output: t.plan, target: &t.group.plan.capture,
 		})
 	}

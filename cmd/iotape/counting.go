@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"iotape/aggregate"
+	"iotape/aggregate/meter"
+	"iotape/aggregate/view"
+	"iotape/capture"
+	"iotape/event"
+	"iotape/predicate"
+	"iotape/seal"
+	"iotape/trace"
+	"iotape/tracer"
+)
+
+// counting is the assembly driver aggregate: what a tracer gets is resolved, as sealing
+// does it, summed up, and forgotten. (iotape top has the kernel count, without records;
+// here they are there already, for the other tracers.)
+type counting struct {
+	*trace.StreamWriter
+	c      *console
+	in     *io.PipeReader
+	out    *io.PipeWriter
+	meter  *meter.Meter
+	file   *os.File // read-outs, a line of JSON each; nil: none
+	cancel context.CancelFunc
+	done   chan error
+
+	mu    sync.Mutex
+	table *aggregate.Table
+	since time.Time
+}
+
+// countingPlan is [tracer.aggregate].
+type countingPlan struct {
+	meter meter.Options
+	file  string
+}
+
+// keyError is a mistake at a key of a configuration's table.
+type keyError struct {
+	key string
+	err error
+}
+
+func (e *keyError) Error() string { return e.err.Error() }
+func (e *keyError) Key() string   { return e.key }
+func (e *keyError) Unwrap() error { return e.err }
+
+// parseCounting reads [tracer.aggregate].
+func parseCounting(table map[string]any) (any, error) {
+	p := &countingPlan{}
+	for key, v := range table {
+		if err := p.set(key, v); err != nil {
+			return nil, &keyError{key, err}
+		}
+	}
+	if len(p.meter.Exec) > 0 && len(p.meter.Rules) == 0 {
+		return nil, &keyError{"alarm-exec", errors.New("what is done on an alarm needs an alarm")}
+	}
+	return p, nil
+}
+
+func (p *countingPlan) set(key string, v any) error {
+	texts, err := textsOf(v)
+	if err != nil {
+		return err
+	}
+	one := strings.Join(texts, ",")
+	switch key {
+	case "by":
+		p.meter.By, err = aggregate.ParseBy(one)
+	case "interval":
+		p.meter.Interval, err = time.ParseDuration(one)
+		if err == nil && (p.meter.Interval < 100*time.Millisecond || p.meter.Interval > time.Minute) {
+			err = fmt.Errorf("%s is not from 100ms to 1m", p.meter.Interval)
+		}
+	case "listen":
+		p.meter.Listen = one
+	case "alarm":
+		for _, text := range texts {
+			r, err := aggregate.ParseRule(text)
+			if err != nil {
+				return err
+			}
+			p.meter.Rules = append(p.meter.Rules, r)
+		}
+	case "alarm-exec":
+		p.meter.Exec = texts
+	case "json":
+		p.file = one
+	default:
+		return errors.New("there is no such key; there are by, interval, listen, alarm, alarm-exec and json")
+	}
+	return err
+}
+
+// textsOf returns a text, or the texts of a list.
+func textsOf(v any) ([]string, error) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}, nil
+	case []any:
+		var texts []string
+		for _, x := range v {
+			s, ok := x.(string)
+			if !ok {
+				return nil, fmt.Errorf("%v is no text", x)
+			}
+			texts = append(texts, s)
+		}
+		return texts, nil
+	}
+	return nil, fmt.Errorf("%v is neither a text nor a list of texts", v)
+}
+
+// openCounting begins to count.
+func openCounting(job *assemblyJob) (assembling, error) {
+	p := job.settings.(*countingPlan)
+	a := &counting{c: job.c, done: make(chan error, 1), since: time.Now()}
+	a.in, a.out = io.Pipe()
+	o := p.meter
+	o.Say = func(line string) { a.c.say("%s: %s", job.name, line) }
+	shown := &view.Options{UserName: userNames()}
+	o.Alarm = func(al *aggregate.Alarm) { o.Say(shown.AlarmLine(al)) }
+	if p.file != "" {
+		f, err := os.OpenFile(p.file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		a.file = f
+		o.Show = func(r *aggregate.ReadOut, _ *aggregate.Table) error {
+			w := bufio.NewWriter(f)
+			return errors.Join(shown.JSON(w, r), w.Flush())
+		}
+	}
+	var err error
+	if a.meter, err = meter.New(&o); err != nil {
+		a.closeFile()
+		return nil, err
+	}
+	if addr := a.meter.Addr(); addr != nil {
+		o.Say("metrics are at http://" + addr.String() + "/metrics")
+	}
+	var ctx context.Context
+	ctx, a.cancel = context.WithCancel(context.Background())
+	go func() {
+		err := a.meter.Run(ctx, a.count)
+		a.in.CloseWithError(errors.Join(err, io.ErrClosedPipe))
+		a.done <- err
+	}()
+	var id [8]byte
+	rand.Read(id[:])
+	if a.StreamWriter, err = trace.NewStreamWriter(a.out, binary.LittleEndian.Uint64(id[:]), job.head); err != nil {
+		a.discard()
+		return nil, err
+	}
+	return a, nil
+}
+
+// count is a meter.Counting of the stream.
+func (a *counting) count(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error {
+	a.table = aggregate.NewTable(by, 0)
+	ended := make(chan error, 1)
+	go func() {
+		var m *predicate.Matcher
+		_, err := seal.Watch(ctx, a.in, func(h *trace.Head) (err error) {
+			m, err = matcherOf(a.c, h, nil)
+			return err
+		}, func(ev *event.Event) error {
+			if m == nil || m.Match(ev) {
+				a.mu.Lock()
+				a.table.Count(ev)
+				a.mu.Unlock()
+			}
+			return nil
+		}, func() error { return nil })
+		ended <- err
+	}()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := each(a.take(false)); err != nil {
+				return err
+			}
+		case err := <-ended:
+			return errors.Join(err, each(a.take(true)))
+		}
+	}
+}
+
+// take returns what was counted since it was last called.
+func (a *counting) take(last bool) *aggregate.ReadOut {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	r := &aggregate.ReadOut{Table: a.table, At: now, Elapsed: max(now.Sub(a.since), 1), Last: last}
+	a.table, a.since = aggregate.NewTable(a.table.By, 0), now
+	return r
+}
+
+// Close implements tracer.Assembly.
+func (a *counting) Close(end *trace.End) error {
+	return errors.Join(a.StreamWriter.Close(end), a.out.Close())
+}
+
+func (a *counting) discard() {
+	a.cancel()
+	a.out.CloseWithError(io.ErrUnexpectedEOF)
+	<-a.done
+	_ = a.meter.Close()
+	a.closeFile()
+}
+
+func (a *counting) closeFile() {
+	if a.file != nil {
+		_ = a.file.Close() // each line was written
+	}
+}
+
+// finish waits until all is counted.
+func (a *counting) finish(_ context.Context, _ *capture.Result, counts tracer.Counts, _ bool) (string, error) {
+	err := <-a.done
+	a.cancel()
+	line := heading(a.meter.Sum())
+	if counts.Lost > 0 {
+		line += fmt.Sprintf("; LOST %d records", counts.Lost)
+	}
+	err = errors.Join(err, counts.Err, a.meter.Close())
+	a.closeFile()
+	return line, err
+}
