@@ -315,7 +315,8 @@ func (s *secrets) name(names ...string) {
 		if ext := n[len(n)-extension([]byte(n)):]; len(ext) > 4 {
 			s.extensions[ext[:5]] = true // a window may hold a part of it
 		}
-		if len(n)-extension([]byte(n)) >= 5 && !kept[n] && !allDigits([]byte(n)) {
+		// The namespace of an extended attribute stays; a letter or two may become themselves.
+		if own := strings.TrimPrefix(n, "user."); len(own)-extension([]byte(own)) >= 5 && !kept[n] && !allDigits([]byte(n)) {
 			s.names[n] = true
 		}
 	}
