@@ -2,9 +2,7 @@ package replay
 
 import (
 	"errors"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,76 +16,6 @@ import (
 	"iotape/replay/skeleton"
 	"iotape/trace"
 )
-
-// action is what a worker does with a task.
-type action uint8
-
-const (
-	emulate    action = iota // nothing but what the task closes and publishes
-	call                     // the system call itself
-	copyIn                   // write recorded bytes in place of a copy from what is simulated
-	copyOut                  // read and check in place of a copy to what is simulated
-	clone                    // FICLONE, or a copy where the target cannot
-	enterDir                 // go to the recording's first working directory
-	openOwn                  // open what was open at the start
-	nameSocket               // make the name that a bind made
-	lockFile                 // flock
-	lockRange                // a lock of fcntl
-	syncMapped               // msync
-)
-
-// handle is an open file of the recording and, unless it is simulated, the
-// replay's descriptor for it.
-type handle struct {
-	fd     int       // set by the task that opens it, before any task that uses it
-	broken bool      // the open went wrong; set like fd
-	fifo   bool      // set like fd, where there may be FIFOs
-	made   order.Ref // the task that opens it
-	users  []order.Ref
-	path   string
-	dir    listing
-	// listedFrom is when its listing began, in the recording; 0 if none goes on.
-	listedFrom int64
-}
-
-// task is one event, ready to be done. It owns everything that it points to.
-type task struct {
-	ref    order.Ref
-	deps   []order.Ref // to be done first
-	ev     event.Event
-	op     event.Op // as recorded; ev of a request is the call that does its work
-	action action
-	step   step // for what needs no task
-	idle   bool // there is nothing to be done, or to be waited for
-	lane   int  // its slot
-
-	feed.State
-	fds [event.MaxArgs]*handle
-	// through are the open files that a path argument goes through, as in
-	// /proc/self/fd/7.
-	through [event.MaxArgs]*handle
-	result  *handle // made by this task
-	closes  []*handle
-	owner   *owner   // of a lock
-	unlock  []*owner // locks that end
-
-	dir     uint64   // identity of the working directory that relative names start from; 0 if none do
-	setsDir uint64   // identity after a successful change
-	publish bool     // other threads will need the working directory
-	inline  []byte   // small content of the event
-	data    []byte   // content to write
-	want    []byte   // content to expect
-	noWant  bool     // the tape does not have all of it, or of what is written
-	madeUp  bool     // what it reads is the replay's own invention
-	why     reason   // the call is not made
-	exited  bool     // last task of its node
-	part    int      // of a team, that does it
-	think   int64    // ns of computing since the node's last task
-	unsure  []string // names that a listing may show or not
-	sleep   int64    // ns for which the call waited for nobody here
-	awaits  []await
-	at      *atomic.Int64 // is told when it was done, on clock; nil: nobody asks
-}
 
 // planner turns events into tasks, in an order that explains their results.
 type planner struct {
@@ -211,19 +139,6 @@ func (p *planner) next(t *task) error {
 		delete(p.nodes, ev.TID)
 	}
 	return nil
-}
-
-func (t *task) reset() {
-	*t = task{
-		ev: t.ev, State: feed.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0],
-	}
-}
-
-// take copies the state around a task's event, which the reader only lends.
-func (t *task) take(s *feed.State) {
-	released := append(t.Released, s.Released...)
-	t.State = *s
-	t.Released = released
 }
 
 // orders reports whether an event that is not repeated orders those that are: bytes go
@@ -631,20 +546,5 @@ func (p *planner) content(t *task) {
 	}
 	if t.action == copyIn {
 		t.data = t.want
-	}
-}
-
-// own copies what the reader only lends: a task outlives many events.
-func (t *task) own() {
-	n := 0
-	for i := range t.ev.Bufs {
-		n += len(t.ev.Bufs[i].Inline)
-	}
-	t.inline = slices.Grow(t.inline, n)
-	for i := range t.ev.Bufs {
-		b := &t.ev.Bufs[i]
-		at := len(t.inline)
-		t.inline = append(t.inline, b.Inline...)
-		b.Inline = t.inline[at:len(t.inline):len(t.inline)]
 	}
 }
