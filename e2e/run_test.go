@@ -231,7 +231,10 @@ func (e *env) inBackground(t *testing.T) *exec.Cmd {
 	if err := sh.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = sh.Process.Kill(); _ = sh.Wait() })
+	t.Cleanup(func() { // not killed: what it runs would go on writing here
+		e.write(t, "stop", "")
+		_ = sh.Wait()
+	})
 	return sh
 }
 
@@ -348,8 +351,12 @@ filter = 'op = mkdir or path glob *.txt'
 	if status := r.wait(t); status != 7 {
 		t.Errorf("status %d, that of the command is 7", status)
 	}
-	if strings.Contains(r.stderr.String(), "LOST") || strings.Contains(r.stderr.String(), "not whole") {
-		t.Error(r.stderr.String())
+	for _, line := range strings.Split(r.stderr.String(), "\n") {
+		// What a call moves while its tracer is stopped may come too late, and is counted.
+		stopped := strings.HasPrefix(line, "iotape: late:") && strings.Contains(line, "LOST 1;")
+		if strings.Contains(line, "LOST") && !stopped || strings.Contains(line, "not whole") {
+			t.Errorf("%s\n%s", line, r.stderr.String())
+		}
 	}
 	e.sameAsSlice(t, "full.tape", "w.tape")
 	e.fits(t, "late.tape", "late-2.tape", "other.tape", "more.tape")
@@ -431,7 +438,7 @@ mount = {lower = "lower", at = "mnt"}
 	}
 	for tape, want := range map[string]string{
 		"command.tape":   `write\(1<.*/mnt/new>, "of the command\\n"`,
-		"process.tape":   `inherited 255<.*/churn.sh>|inherited 10<.*/churn.sh>|openat\(.*f[0-9].txt`,
+		"process.tape":   `inherited [0-9]+<.*/churn.sh>|openat\(.*f[0-9].txt`,
 		"directory.tape": `pwrite64\([0-9]+<.*/lower/new>, "of the command\\n"`,
 		"names.tape":     `openat\(.*"new"`,
 	} {
