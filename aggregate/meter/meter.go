@@ -203,7 +203,10 @@ func (m *Meter) command(ctx context.Context, a *aggregate.Alarm) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTime)
-	cmd := exec.CommandContext(ctx, m.o.Exec[0], m.o.Exec[1:]...)
+	// A shell executes it: its file may be in a mount that this very process serves, and until
+	// a new process has executed something, the thread that made it cannot be stopped, which
+	// a garbage collection would wait for, and the server for the collection.
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `exec "$@"`, "sh"}, m.o.Exec...)...)
 	cmd.Env = append(os.Environ(), a.Env()...)
 	said := &limited{left: maxSaid}
 	cmd.Stdout, cmd.Stderr = said, said

@@ -64,12 +64,19 @@ func child(t *testing.T, what, dir string, result any) {
 	}
 }
 
+// command returns a program that will run in a directory of a mount that this process
+// serves. With exec.Cmd.Dir the child enters the directory before it executes anything,
+// and the thread that made it waits for that (vfork(2)) where the Go scheduler cannot stop
+// it. A garbage collection at that moment stops all other threads first, the server's too,
+// and then waits for the child for ever. So a shell goes there.
+func command(dir string, argv ...string) *exec.Cmd {
+	return exec.Command("/bin/sh", append([]string{"-c", `cd "$1" && shift && exec "$@"`, "sh", dir}, argv...)...)
+}
+
 // sh runs a shell script in a directory and returns what it says.
 func sh(t *testing.T, dir, script string) string {
 	t.Helper()
-	cmd := exec.Command("sh", "-ec", script)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
+	out, err := command(dir, "sh", "-ec", script).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
@@ -136,4 +143,16 @@ func tracer(t *testing.T) (*Tracer, string) {
 		t.Fatal(err)
 	}
 	return &Tracer{Stream: sw}, name
+}
+
+// A program that the serving one starts must not keep the mount from ending with it.
+func TestNoDeviceInChildren(t *testing.T) {
+	mounted(t, Options{})
+	out, err := exec.Command("sh", "-c", "ls -l /proc/self/fd").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(out), "/dev/fuse") {
+		t.Errorf("a child has the connection to the kernel:\n%s", out)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,6 +108,7 @@ func New(o *Options) (*Mount, error) {
 		fs.close()
 		return nil, fmt.Errorf("mount at %s: %w", mountpoint, err)
 	}
+	closeOnExec()
 	offered := m.server.KernelSettings().Flags64()
 	fs.xattrExt = offered&fuse.CAP_SETXATTR_EXT != 0
 	fs.direct = offered&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0
@@ -367,6 +369,25 @@ const (
 	mostFiles  = 1 << 20 // fs.nr_open, as the kernel sets it
 	leastFiles = 1024
 )
+
+// closeOnExec keeps the connections to the kernel from programs that this one starts: with
+// one of them alive, a mount whose server was killed would not end, and who uses it would
+// wait for it for ever. go-fuse opens them without the flag.
+func closeOnExec() {
+	const own = "/proc/self/fd"
+	fds, err := os.ReadDir(own)
+	if err != nil {
+		return // no /proc; nothing depends on it as long as nobody is killed
+	}
+	for _, e := range fds {
+		if to, err := os.Readlink(filepath.Join(own, e.Name())); err != nil || to != "/dev/fuse" {
+			continue
+		}
+		if fd, err := strconv.Atoi(e.Name()); err == nil {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
 
 // supported says what a system lacks for FUSE.
 func supported() error {

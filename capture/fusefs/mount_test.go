@@ -238,8 +238,7 @@ func TestTracers(t *testing.T) {
 		return o.Op == event.OpMkdirat && o.UID == 0 && strings.HasPrefix(o.Path, "d/1")
 	}
 	m := mounted(t, Options{Tracers: []*Tracer{whole, lengths, ones}})
-	cat := exec.Command("sh", "-c", "mkdir d d/1 d/2; cat >d/file")
-	cat.Dir = m.Mountpoint
+	cat := command(m.Mountpoint, "sh", "-c", "mkdir d d/1 d/2; cat >d/file")
 	in, err := cat.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -374,11 +373,10 @@ func TestLocksBelow(t *testing.T) {
 	unlocks.Wait()
 	// One process holds a record lock; another, below, is refused, asks who it is, and waits
 	// for its end.
-	holder := exec.Command("python3", "-c", `
+	holder := command(m.Mountpoint, "python3", "-c", `
 import fcntl, sys
 f = open("f", "r+"); fcntl.lockf(f, fcntl.LOCK_EX, 10, 5)
 print("held", flush=True); sys.stdin.read()`)
-	holder.Dir = m.Mountpoint
 	in, _ := holder.StdinPipe()
 	out, _ := holder.StdoutPipe()
 	if err := holder.Start(); err != nil {
@@ -402,10 +400,9 @@ print(struct.unpack("hhqqi4x", fcntl.fcntl(f, fcntl.F_GETLK, struct.pack("hhqqi4
 	if strings.TrimSpace(who) != fmt.Sprint(holder.Process.Pid) {
 		t.Errorf("held by %s, not %d", who, holder.Process.Pid)
 	}
-	waiter := exec.Command("python3", "-c", `
+	waiter := command(m.Mountpoint, "python3", "-c", `
 import fcntl
 f = open("f", "r+"); fcntl.lockf(f, fcntl.LOCK_EX, 10, 5)`)
-	waiter.Dir = m.Mountpoint
 	if err := waiter.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -469,8 +466,7 @@ func TestOverItself(t *testing.T) {
 func TestUnmountWhileInUse(t *testing.T) {
 	tr, _ := tracer(t)
 	m := mounted(t, Options{Tracers: []*Tracer{tr}})
-	cmd := exec.Command("sh", "-c", "exec 3>>f; echo one >&3; read line; echo two >&3; cat f >g")
-	cmd.Dir = m.Mountpoint
+	cmd := command(m.Mountpoint, "sh", "-c", "exec 3>>f; echo one >&3; read line; echo two >&3; cat f >g")
 	in, _ := cmd.StdinPipe()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
