@@ -30,6 +30,11 @@ type Event struct {
 
 	Enter, Exit int64 // ns, monotonic; the tape's header anchors them to wall clock
 	CPU         int64 // ns of CPU time that the thread had used at entry; scheduler-tick exact
+	// How long the thread waited for a processor that others had, ns: between its call
+	// before and this one, and during this one. They count with the flag Delays, and end
+	// at 2^32-1. The kernel's account (/proc/PID/schedstat) goes from when a thread could
+	// run to when it did, and adds a few µs each time.
+	DelayBefore, DelayWithin uint32
 
 	Ret   int64         // result; -1 when Errno is set
 	Errno syscall.Errno // 0 on success
@@ -87,6 +92,7 @@ const (
 	Late                               // came out of order by more than the sorting window
 	Compat                             // made by a 32-bit program: NR is a number of its calls, pointers have 32 bits
 	StandIn                            // not made by the program: an lseek that stands for calls that a slice left out and that moved the position
+	Delays                             // DelayBefore and DelayWithin are known; nothing else is special because of it
 )
 
 // OpenID identifies an open file description ("open file") in one tape: dup,

@@ -48,6 +48,8 @@ type node struct {
 	exit    int64 // ns; of its last event
 	cpu     int64 // ns; at the entry of its last event
 	thought int64 // ns of computing since its last task
+	// measured says that its calls tell how long it waited for a processor.
+	measured bool
 }
 
 type cwd struct {
@@ -178,11 +180,25 @@ func (p *planner) fork(ev *event.Event, maker *node) {
 	}
 }
 
-// compute notes how long a thread computed before an event: the CPU time that it used,
-// and at most the time that went by.
+// maxTickNS is how far a thread's CPU clock may be behind (CONFIG_HZ=100).
+const maxTickNS = 10_000_000
+
+// compute notes how long a thread computed before an event: for the time that went by, less
+// that in which it waited for a processor. Its CPU clock bounds that, as it may have slept
+// between its calls. Where delays are not known, it is the CPU time that it used, and at
+// most the time that went by.
 func (n *node) compute(ev *event.Event) {
-	if n.exit != 0 {
-		n.thought += max(min(ev.CPU-n.cpu, ev.Enter-n.exit), 0)
+	gap, used := max(ev.Enter-n.exit, 0), ev.CPU-n.cpu
+	switch {
+	case n.exit == 0:
+	case ev.Flags&event.Delays != 0:
+		n.measured = true
+		// The delay may be from before an access to a mapped file, which says nothing of it.
+		n.thought = max(n.thought+min(gap-int64(ev.DelayBefore), used+maxTickNS), 0)
+	case n.measured:
+		n.thought += max(min(gap, used+maxTickNS), 0)
+	default:
+		n.thought += max(min(used, gap), 0)
 	}
 	n.exit, n.cpu = ev.Exit, ev.CPU
 }
@@ -276,7 +292,7 @@ func (p *planner) plain(t *task) bool {
 	if p.native.Requests && t.isRequest() {
 		return false
 	}
-	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || ev.Flags != 0 || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
+	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || ev.Flags&^event.Delays != 0 || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
 		return false
 	}
 	f := &ev.Files[0]

@@ -200,6 +200,10 @@ func (s *sealer) call(r *trace.Record) error {
 	if r.Flags&trace.CallInterrupted != 0 {
 		ev.Flags |= event.Interrupted
 	}
+	if r.Flags&trace.CallDelays != 0 {
+		ev.Flags |= event.Delays
+		ev.DelayBefore, ev.DelayWithin = r.DelayBefore, r.DelayWithin
+	}
 	spec := ev.Spec()
 	s.files(ev, spec, r)
 	if r.Flags&trace.CallCompat != 0 {

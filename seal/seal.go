@@ -303,6 +303,8 @@ func (s *sealer) write(it *item) error {
 	if step := s.stats.Head.ResolutionNS; step > 1 { // their order is found
 		ev.Enter -= ev.Enter % step
 		ev.Exit -= ev.Exit % step
+		ev.DelayBefore -= uint32(int64(ev.DelayBefore) % step)
+		ev.DelayWithin -= uint32(int64(ev.DelayWithin) % step)
 	}
 	if ev.Op == event.OpMmapPread {
 		s.pages.see(ev, it.before)

@@ -265,6 +265,8 @@ func (d *blockDecoder) event(ev *event.Event) {
 	ev.Enter = int64(c[colEnter][i])
 	ev.Exit = ev.Enter + int64(c[colDuration][i])
 	ev.CPU = int64(c[colCPU][i])
+	ev.DelayBefore = uint32(c[colDelayBefore][i])
+	ev.DelayWithin = uint32(c[colDelayWithin][i])
 	ev.Ret = int64(c[colRet][i])
 	ev.Errno = syscall.Errno(c[colErrno][i])
 	for k := range ev.Args {

@@ -120,6 +120,8 @@ func (e *blockEncoder) add(ev *event.Event) {
 	c[colEnter][i] = uint64(ev.Enter)
 	c[colDuration][i] = uint64(ev.Exit - ev.Enter)
 	c[colCPU][i] = uint64(ev.CPU)
+	c[colDelayBefore][i] = uint64(ev.DelayBefore)
+	c[colDelayWithin][i] = uint64(ev.DelayWithin)
 	c[colRet][i] = uint64(ev.Ret)
 	c[colErrno][i] = uint64(uint32(ev.Errno))
 	for k, a := range ev.Args {

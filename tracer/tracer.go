@@ -58,7 +58,7 @@ type Group uint8
 
 // The groups.
 const (
-	GroupCPU        Group = 1 << iota // CPU time of the thread
+	GroupCPU        Group = 1 << iota // CPU time of the thread, and how long it waited for a processor
 	GroupAttributes                   // what stat, statx, statfs, getxattr and the like say
 	GroupListings                     // entries of directories
 )
@@ -267,7 +267,7 @@ func (t *Tracer) add(r *trace.Record, body []byte) {
 // leaveOut takes groups out of a record. The pieces are the caller's to change.
 func (g Group) leaveOut(r *trace.Record, spec *event.Spec) {
 	if g&GroupCPU != 0 {
-		r.CPU = 0
+		r.CPU, r.Flags = 0, r.Flags&^trace.CallDelays
 	}
 	for i := range r.Pieces {
 		p := &r.Pieces[i]

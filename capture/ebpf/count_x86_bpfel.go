@@ -189,6 +189,8 @@ type countTask struct {
 	Uid      uint32
 	Gid      uint32
 	Comm     [2]uint64
+	Delay    uint64
+	Returned uint64
 }
 
 type countWork struct {

@@ -306,6 +306,8 @@ type iotapeTask struct {
 	Uid      uint32
 	Gid      uint32
 	Comm     [2]uint64
+	Delay    uint64
+	Returned uint64
 }
 
 type iotapeTouch struct {

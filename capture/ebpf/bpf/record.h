@@ -7,7 +7,7 @@
 
 /* Stream records. */
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11 };
-enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
+enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4, CALL_DELAYS = 8 };
 enum { DATA_LAST = 1 };
 enum { WAKE_INTERRUPT = 1 };
 enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
@@ -25,6 +25,9 @@ struct rec_call {
 	u32 nr;
 	u8 nobjects, zero;
 	u16 npieces;
+};
+struct delays { /* behind a rec_call with CALL_DELAYS: ns that the thread waited for a processor */
+	u32 before, within; /* the call, since the one before; and the call itself */
 };
 struct rec_data { /* and REC_ENTER */
 	struct prefix p;
@@ -67,6 +70,7 @@ struct piece {
 };
 _Static_assert(sizeof(struct prefix) == 16, "prefix");
 _Static_assert(sizeof(struct rec_call) == 104, "rec_call");
+_Static_assert(sizeof(struct delays) == 8, "delays");
 _Static_assert(sizeof(struct rec_data) == 32, "rec_data");
 _Static_assert(sizeof(struct rec_task) == 72, "rec_task");
 _Static_assert(sizeof(struct rec_fork) == 40, "rec_fork");
@@ -204,8 +208,11 @@ struct task {
 	u32 npending; /* TASK_PENDING: so many of pendings, unless the recorder did them */
 	u32 ppid, pgid, sid, uid, gid; /* as announced */
 	u64 comm[2];
+	u64 delay;    /* ns that it had waited for a processor when its call began */
+	u64 returned; /* and when its last call that was recorded returned; DELAY_UNKNOWN: none was */
 };
-_Static_assert(sizeof(struct task) == 144, "task");
+_Static_assert(sizeof(struct task) == 160, "task");
+#define DELAY_UNKNOWN (1ull << 62)
 
 /* A thread that was told to stop (guard.go). */
 struct held {
