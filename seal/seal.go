@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"syscall"
 
@@ -303,8 +304,11 @@ func (s *sealer) write(it *item) error {
 	if step := s.stats.Head.ResolutionNS; step > 1 { // their order is found
 		ev.Enter -= ev.Enter % step
 		ev.Exit -= ev.Exit % step
-		ev.DelayBefore -= uint32(int64(ev.DelayBefore) % step)
-		ev.DelayWithin -= uint32(int64(ev.DelayWithin) % step)
+		for _, d := range [...]*uint32{&ev.DelayBefore, &ev.DelayWithin} {
+			if *d != math.MaxUint32 { // which is all that is longer
+				*d -= uint32(int64(*d) % step)
+			}
+		}
 	}
 	if ev.Op == event.OpMmapPread {
 		s.pages.see(ev, it.before)

@@ -207,17 +207,17 @@ func TestVerbosity(t *testing.T) {
 	_, short := attach(t, f, "", Verbosity{Content: head, Omit: GroupCPU | GroupAttributes})
 	_, hashed := attach(t, f, "", Verbosity{Content: capture.Everywhere(capture.KeepHash)})
 	_, none := attach(t, f, "", Verbosity{Content: capture.Everywhere(capture.KeepNone)})
-	stat := trace.Record{Type: trace.RecCall, Op: uint16(event.OpFstat), PID: tid, TID: tid, Enter: 40, Exit: 45, Pieces: []trace.Piece{{Arg: 1, Len: 144, Data: make([]byte, 144)}}}
+	stat := trace.Record{Type: trace.RecCall, Op: uint16(event.OpFstat), PID: tid, TID: tid, Enter: 40, Exit: 45, Flags: trace.CallDelays, DelayBefore: 6, DelayWithin: 7, Pieces: []trace.Piece{{Arg: 1, Len: 144, Data: make([]byte, 144)}}}
 	write(t, sw, task(5), call(event.OpWrite, 10, "0123456789"), stat, trace.Record{Type: trace.RecWake, PID: tid, TID: tid, Exit: 46})
 	for _, k := range []struct {
 		name string
 		c    *collected
 		want string
 	}{
-		{"whole", whole, "write cpu 3: 10 bytes 0123456789. fstat cpu 0: 144 bytes data. wake"},
+		{"whole", whole, "write cpu 3: 10 bytes 0123456789. fstat cpu 0 delays 6 7: 144 bytes data. wake"},
 		{"short", short, "write cpu 0: 4 bytes 0123 6 omitted. fstat cpu 0: 144 omitted."},
-		{"hashed", hashed, "write cpu 3: 10 hashed. fstat cpu 0: 144 bytes data."},
-		{"none", none, "write cpu 3: 10 omitted. fstat cpu 0: 144 bytes data."},
+		{"hashed", hashed, "write cpu 3: 10 hashed. fstat cpu 0 delays 6 7: 144 bytes data."},
+		{"none", none, "write cpu 3: 10 omitted. fstat cpu 0 delays 6 7: 144 bytes data."},
 	} {
 		got := ""
 		for i := range k.c.records {
@@ -225,7 +225,11 @@ func TestVerbosity(t *testing.T) {
 			case trace.RecWake:
 				got += " wake"
 			case trace.RecCall:
-				got += fmt.Sprintf(" %s cpu %d:", event.Op(r.Op), r.CPU)
+				got += fmt.Sprintf(" %s cpu %d", event.Op(r.Op), r.CPU)
+				if r.Flags&trace.CallDelays != 0 {
+					got += fmt.Sprintf(" delays %d %d", r.DelayBefore, r.DelayWithin)
+				}
+				got += ":"
 				for _, p := range r.Pieces {
 					switch {
 					case p.Flags&trace.PieceOmitted != 0:
