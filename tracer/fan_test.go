@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -343,5 +344,34 @@ func TestCovers(t *testing.T) {
 	}
 	if err := f.Attach(New("t", Filter{}, Verbosity{}), (&collected{}).open); err == nil {
 		t.Error("more content than there is")
+	}
+}
+
+// TestDelays: how long a thread waited for a processor in calls that a filter refuses is
+// before the next that it does not.
+func TestDelays(t *testing.T) {
+	f, sw := newFan(t, Options{})
+	_, all := attach(t, f, "", Verbosity{})
+	_, writes := attach(t, f, "op = write", Verbosity{})
+	delayed := func(op event.Op, enter uint64, before, within uint32) trace.Record {
+		r := call(op, enter, "x")
+		r.Flags, r.DelayBefore, r.DelayWithin = trace.CallDelays, before, within
+		return r
+	}
+	write(t, sw, task(5), delayed(event.OpRead, 10, 1, 20), delayed(event.OpRead, 20, 300, 0), call(event.OpWrite, 30, "y"),
+		delayed(event.OpWrite, 40, 4000, 7), delayed(event.OpWrite, 50, 5, 8), delayed(event.OpRead, 60, 1<<32-1, 0), delayed(event.OpWrite, 70, 1, 0))
+	for _, k := range []struct {
+		c    *collected
+		want string
+	}{{all, "1+20 300+0 0+0 4000+7 5+8 4294967295+0 1+0"}, {writes, "0+0 4321+7 5+8 4294967295+0"}} {
+		var got []string
+		for i := range k.c.records {
+			if r := &k.c.records[i]; r.Type == trace.RecCall {
+				got = append(got, fmt.Sprintf("%d+%d", r.DelayBefore, r.DelayWithin))
+			}
+		}
+		if s := strings.Join(got, " "); s != k.want {
+			t.Errorf("got %s, want %s", s, k.want)
+		}
 	}
 }

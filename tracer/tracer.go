@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -106,6 +107,7 @@ type Tracer struct {
 	screens   []screen
 	digest    *digest.Rewriter
 	refused   map[callKey]struct{} // calls whose data records are to come
+	delays    map[uint32]uint64    // ns that threads waited for a processor in calls that were refused since the last that was not
 	out       Assembly             // nil: not attached
 	buf       []byte
 	pieces    []trace.Piece
@@ -160,6 +162,7 @@ func New(name string, filter Filter, v Verbosity) *Tracer {
 // reset readies a tracer for a recording.
 func (t *Tracer) reset(f *Fan) {
 	t.refused = map[callKey]struct{}{}
+	t.delays = map[uint32]uint64{}
 	t.counts.bytes.Store(0)
 	t.counts.lost.Store(0)
 	t.counts.err.Store(nil)
@@ -206,7 +209,12 @@ func (t *Tracer) wants(r *trace.Record, thread *predicate.ScreenCall) bool {
 			}
 			t.refused[callKey{r.TID, r.Enter}] = struct{}{}
 		}
+		if r.Flags&trace.CallDelays != 0 && r.DelayBefore|r.DelayWithin != 0 {
+			t.delays[r.TID] += uint64(r.DelayBefore) + uint64(r.DelayWithin)
+		}
 		return false
+	case trace.RecExit:
+		delete(t.delays, r.TID)
 	}
 	return true
 }
@@ -246,6 +254,12 @@ func readAtEntry(op event.Op) bool {
 
 // add puts a record into the tracer's buffer, as far as it is kept. r is nil if all of it is.
 func (t *Tracer) add(r *trace.Record, body []byte) {
+	if r != nil && r.Type == trace.RecCall && r.Flags&trace.CallDelays != 0 && t.delays[r.TID] > 0 {
+		longer := *r // other tracers get the record, too
+		longer.DelayBefore = uint32(min(t.delays[r.TID]+uint64(r.DelayBefore), math.MaxUint32))
+		delete(t.delays, r.TID)
+		r, body = &longer, longer.Append(nil)
+	}
 	if r == nil || t.plain || r.Type != trace.RecCall && r.Type != trace.RecData {
 		t.buf = binary.LittleEndian.AppendUint64(t.buf, uint64(len(body)))
 		t.buf = append(t.buf, body...)
