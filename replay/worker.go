@@ -39,11 +39,11 @@ func (w *worker) loop() {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		w.stop(fmt.Errorf("separate a thread's working directory: %w", err))
 	}
-	if w.plan.pace == PaceRecorded {
+	if w.plan.pace != PaceAFAP {
 		// Sleeps that end when they should (prctl(2)).
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	}
-	w.pacer.schedule = &w.plan
+	w.pacer.schedule, w.pacer.clocks = &w.plan, threadClocks
 	<-w.begin
 	pos := uint64(0)
 	for {
@@ -61,7 +61,6 @@ func (w *worker) loop() {
 			w.step(s, deps[:s.deps])
 			deps = deps[s.deps:]
 			if w.plan.pace != PaceAFAP {
-				w.pacer.done = clock()
 				if at := w.pacer.when.at; at != nil {
 					at.Store(w.pacer.done)
 				}
@@ -127,10 +126,16 @@ func (w *worker) task(s *step) {
 	var from int64
 	if made {
 		from = w.pacer.starts()
+		w.pacer.returned = 0
 	}
 	w.do(t)
 	if made && t.ev.Kind == event.Call {
-		w.tally.replayed(t.op, t.bytes(), from, w.pacer.finished())
+		if w.pacer.returned == 0 { // it was more than one call
+			w.pacer.finished()
+		}
+		w.tally.replayed(t.op, t.bytes(), from, w.pacer.returned)
+	} else if w.plan.pace != PaceAFAP {
+		w.pacer.computes()
 	}
 	w.recycle(t)
 }
