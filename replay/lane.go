@@ -3,12 +3,9 @@ package replay
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"iotape/event"
-
-	"golang.org/x/sys/unix"
 )
 
 // stepKind is how a worker does a step.
@@ -87,20 +84,18 @@ type lane struct {
 	first *batch // handed over, not yet taken
 	tail  *batch
 
-	_ [64]byte
-	// done is how many steps are done; its lower half is waited on (futex(2)).
-	done atomic.Uint64
-	// wanted is the least that somebody sleeps for: who gets there wakes all up.
-	wanted atomic.Uint64
-	_      [64]byte
-	wants  wants // of other members of a team
-	here   bool  // it has a worker
+	_        [64]byte
+	done     atomic.Uint64 // how many steps are done
+	sleepers sleepers
+	_        [64]byte
+	wants    wants // of other members of a team
+	here     bool  // it has a worker
 }
 
 func newLane(slot uint32) *lane {
 	l := &lane{slot: slot}
 	l.cond.L = &l.mu
-	l.wanted.Store(nobody)
+	l.sleepers.wanted.Store(nobody)
 	l.wants.next.Store(nobody)
 	return l
 }
@@ -128,64 +123,4 @@ func (l *lane) take() *batch {
 	b := l.first
 	l.first, b.next = b.next, nil
 	return b
-}
-
-// finish notes that a step is done.
-func (l *lane) finish(pos uint64) {
-	l.done.Store(pos)
-	for w := l.wanted.Load(); pos >= w; w = l.wanted.Load() {
-		if l.wanted.CompareAndSwap(w, nobody) {
-			l.wake()
-			return
-		}
-	}
-}
-
-const nobody = ^uint64(0)
-
-// want says that somebody is about to sleep until pos steps are done.
-func (l *lane) want(pos uint64) {
-	for w := l.wanted.Load(); pos < w && !l.wanted.CompareAndSwap(w, pos); w = l.wanted.Load() {
-	}
-}
-
-// nap is how long a worker sleeps at most before it looks again: what another one does
-// may wake up all just before one of them sleeps.
-const nap = int64(time.Millisecond)
-
-func (l *lane) word() *uint32 {
-	return (*uint32)(unsafe.Pointer(&l.done)) // the lower half: both architectures are little-endian
-}
-
-const (
-	futexWaitPrivate = 0 | 128
-	futexWakePrivate = 1 | 128
-)
-
-func (l *lane) wake() {
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(l.word())), futexWakePrivate, 1<<30, 0, 0, 0)
-}
-
-// spins is how often a worker looks whether it may go on before it sleeps: for some
-// microseconds, which is what sleeping and waking up would take.
-const spins = 60
-
-// await returns when the lane's first pos steps are done, or halted is set, of which it
-// hears within a moment.
-func (l *lane) await(pos uint64, halted *atomic.Bool) {
-	for range spins {
-		if l.done.Load() >= pos {
-			return
-		}
-		pause()
-	}
-	for {
-		l.want(pos)
-		now := l.done.Load()
-		if now >= pos || halted.Load() {
-			return
-		}
-		ts := unix.NsecToTimespec(nap)
-		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(l.word())), futexWaitPrivate, uintptr(uint32(now)), uintptr(unsafe.Pointer(&ts)), 0, 0)
-	}
 }

@@ -262,6 +262,10 @@ func whole(b *event.Buf) bool {
 // shortNS is what a call took at most that is expected to be short again.
 const shortNS = 50_000
 
+// ordinary reports whether a call was made and came back, as most do. Flags that are not
+// named here say something of how it was recorded, and make no difference to what is done.
+func ordinary(f event.EventFlags) bool { return f&event.Interrupted == 0 }
+
 // plain makes a step of a read or write of one buffer that succeeded, if it is no more
 // than that.
 func (p *planner) plain(t *task) bool {
@@ -276,7 +280,7 @@ func (p *planner) plain(t *task) bool {
 	if p.native.Requests && t.isRequest() {
 		return false
 	}
-	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || ev.Flags != 0 || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
+	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || !ordinary(ev.Flags) || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
 		return false
 	}
 	f := &ev.Files[0]

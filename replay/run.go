@@ -184,7 +184,7 @@ func (r *runner) assign(t *task) bool {
 		r.workers++
 		r.processors(r.workers)
 		r.live.Add(1)
-		w := &worker{runner: r, lane: l, back: -1, tally: tally{untimed: sampled}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
+		w := &worker{runner: r, lane: l, bunk: newBunk(), back: -1, tally: tally{untimed: sampled}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
 		go w.loop()
 	}
 	b := l.fill

@@ -15,6 +15,7 @@ import (
 type worker struct {
 	*runner
 	lane *lane
+	bunk *bunk
 
 	cwd     uint64
 	umask   uint32
@@ -98,7 +99,7 @@ func (w *worker) step(s *step, deps []dep) {
 	}
 	for _, d := range deps {
 		if d.lane.done.Load() < d.pos {
-			d.lane.await(d.pos, &w.halted)
+			d.lane.await(d.pos, w.bunk, &w.halted)
 		}
 		if d.lag > 0 && w.plan.pace == PaceThink {
 			w.plan.until(d.at.Load() + int64(float64(d.lag)/w.plan.speed))
