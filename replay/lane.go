@@ -21,7 +21,7 @@ const (
 // writes of one buffer that succeeded, are nothing but a step; all others have a task.
 type step struct {
 	kind    stepKind
-	compare bool   // data is what is to be read
+	compare bool   // what is to be read is known
 	short   bool   // it took so little that the thread need not give way to others
 	places  bool   // off is passed; else the call goes on from the file's position
 	nr      uint16 // the system call
@@ -33,8 +33,8 @@ type step struct {
 	ret     int64 // as recorded
 	h       *handle
 	task    *task
-	data    []byte
-	keep    []byte // where what was written is kept for reads, see shadow
+	data    []byte // what is written or, without parts, to be read
+	parts   []part // what is to be read
 	deps    uint32 // how many of the batch's deps it waits for
 }
 
@@ -59,8 +59,12 @@ const stepBytes = int64(unsafe.Sizeof(step{}))
 // batchSteps is how many steps are handed over at a time.
 const batchSteps = 128
 
-// batchBytes is how much memory a batch may take before it is handed over with less.
-const batchBytes = 16 << 20
+// batchBytes is how much content and tasks a batch holds before it is handed over with
+// fewer steps, and keptBytes how much memory it keeps for its next use.
+const (
+	batchBytes = 1 << 20
+	keptBytes  = 1 << 20
+)
 
 // batch is a run of steps of one lane.
 type batch struct {
@@ -68,9 +72,32 @@ type batch struct {
 	whens []when // of the steps; none if calls are made as fast as possible
 	deps  []dep  // of the steps, one's behind the other's
 	bytes []byte // that the steps' data are parts of
+	parts []part // the same of the steps' parts
 	held  int64  // bytes of memory that it keeps
 	next  *batch
 	last  bool // the lane ends
+}
+
+// room returns the batch's bytes with room for n more: others if it is full, so that those
+// which steps have parts of stay where they are.
+func (b *batch) room(n int64) []byte {
+	if have := int64(cap(b.bytes)); have-int64(len(b.bytes)) < n {
+		b.held += have
+		b.bytes = make([]byte, 0, max(n, min(batchSteps*n, keptBytes)))
+	}
+	return b.bytes
+}
+
+// empty makes the batch ready for its next use.
+func (b *batch) empty() {
+	clear(b.steps)
+	b.steps, b.whens, b.deps, b.held = b.steps[:0], b.whens[:0], b.deps[:0], 0
+	if b.bytes = b.bytes[:0]; cap(b.bytes) > keptBytes {
+		b.bytes = nil
+	}
+	if b.parts = b.parts[:0]; int64(cap(b.parts))*partBytes > keptBytes {
+		b.parts = nil
+	}
 }
 
 // lane is one line of steps with the worker that does them one after the other: those

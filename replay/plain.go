@@ -65,14 +65,15 @@ func (w *worker) plain(s *step) {
 	if w.log.calls() {
 		w.log.call(s.seq, s.tid, s.op, s.h.path, int64(r), errno)
 	}
-	if s.keep != nil {
-		copy(s.keep, s.data)
-	}
 	switch {
 	case errno != 0:
 		w.differs(s, "errno", "0", errName(errno))
 	case int64(r) != s.ret && w.checks&CheckReturns != 0:
 		w.differs(s, "result", fmt.Sprint(s.ret), fmt.Sprint(int64(r)))
+	case s.parts != nil:
+		if want, got, differ := w.compareParts(s.parts, buf[:r]); differ {
+			w.differs(s, "content", want, got)
+		}
 	case s.compare && !bytes.Equal(buf[:r], s.data):
 		want, got := firstDifference(s.data, buf[:r])
 		w.differs(s, "content", want, got)

@@ -262,9 +262,12 @@ func whole(b *event.Buf) bool {
 // shortNS is what a call took at most that is expected to be short again.
 const shortNS = 50_000
 
-// ordinary reports whether a call was made and came back, as most do. Flags that are not
-// named here say something of how it was recorded, and make no difference to what is done.
-func ordinary(f event.EventFlags) bool { return f&event.Interrupted == 0 }
+// ordinary reports whether an event's flags leave its call what most are: it was made and
+// came back, and the tape has all that it gave. Flags that are not named here say something
+// of how it was measured, and make no difference to what is done.
+func ordinary(f event.EventFlags) bool {
+	return f&(event.Interrupted|event.Incomplete|event.Late|event.Compat|event.StandIn) == 0
+}
 
 // plain makes a step of a read or write of one buffer that succeeded, if it is no more
 // than that.
@@ -376,7 +379,9 @@ func (p *planner) plan(t *task) {
 		}
 	}
 	if t.action != emulate {
-		p.content(t)
+		if t.action == copyIn {
+			p.content(t) // whether the tape has it makes a difference for later reads
+		}
 		p.made.see(t)
 		p.recent.see(ev)
 		p.recent.listed(t)

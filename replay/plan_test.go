@@ -50,3 +50,13 @@ func TestThreadOfAnIdleThread(t *testing.T) {
 	}
 	t.Errorf("the call in the directory waits for %v, not for %v, which publishes it", last.deps, published)
 }
+
+// Flags that say how a call was measured leave it what it is.
+func TestOrdinary(t *testing.T) {
+	const unknown = event.EventFlags(1 << 15)
+	for f, want := range map[event.EventFlags]bool{0: true, unknown: true, event.Interrupted: false, event.Compat: false, event.Late | unknown: false, event.Incomplete: false, event.StandIn: false} {
+		if got := ordinary(f); got != want {
+			t.Errorf("flags %#x: %v, want %v", f, got, want)
+		}
+	}
+}

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
-	"iotape/replay/effect"
 	"iotape/replay/skeleton"
 	"iotape/trace"
 )
@@ -51,7 +49,7 @@ type runner struct {
 	begin  chan struct{} // closed when the first calls may be made
 	live   sync.WaitGroup
 	tasks  sync.Pool
-	shadow *shadow
+	known  *known
 	dirty  []*lane // with a batch that is being filled
 
 	room struct {
@@ -82,7 +80,7 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	defer heap.release()
 	r := &runner{
 		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: skeleton.Arch(t), uid: uint32(unix.Geteuid()),
-		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), shadow: newShadow(),
+		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), known: newKnown(),
 		tasks: sync.Pool{New: func() any { return new(task) }},
 	}
 	r.room.Cond.L = &r.room.Mutex
@@ -207,17 +205,16 @@ func (r *runner) assign(t *task) bool {
 	}
 	s.deps = uint32(len(b.deps) - at)
 	if s.kind == stepTask {
-		r.shadow.see(t)
-		r.planner.content(t)
+		r.content(t)
 		if r.data.data.Made {
 			r.data.fill(t.data, t.ev.Offset, t.ev.Seq)
 		}
 		s.task, s.seq = t, t.ev.Seq
-		b.held += taskBytes + int64(cap(t.data)+cap(t.want)+cap(t.inline))
+		b.held += taskBytes + int64(cap(t.data)+cap(t.want)+cap(t.inline)) + int64(cap(t.parts))*partBytes
 	} else {
 		r.load(t, s, b)
 	}
-	if len(b.steps) == batchSteps || b.held >= batchBytes {
+	if len(b.steps) == batchSteps || b.held+int64(len(b.bytes)) >= batchBytes {
 		r.hand(l)
 	}
 	return s.kind == stepTask
@@ -234,69 +231,6 @@ func (r *runner) processors(workers int) {
 
 // taskBytes is about what a task takes, with what it points to.
 const taskBytes = 4096
-
-// load takes the content of a plain step.
-func (r *runner) load(t *task, s *step, b *batch) {
-	s.data, s.compare = nil, false
-	if s.kind == stepWrite && r.data.data.Made {
-		if part, ok := r.data.part(int(s.count), t.ev.Offset, s.seq); ok {
-			s.data = part
-			return
-		}
-		at := len(b.bytes)
-		b.bytes = slices.Grow(b.bytes, int(s.count))[:at+int(s.count)]
-		s.data = b.bytes[at:]
-		r.data.fill(s.data, t.ev.Offset, s.seq)
-		return
-	}
-	if len(t.ev.Bufs) == 0 || s.ret == 0 {
-		if s.kind == stepWrite {
-			r.shadow.forgetRange(effect.InodeOf(&t.ev.Files[0]), t.ev.Offset, s.ret)
-		}
-		return
-	}
-	if s.kind == stepRead && (t.madeUp || r.checks&CheckData == 0) {
-		if r.checks&CheckData != 0 {
-			r.uncompared()
-		}
-		return
-	}
-	buf := &t.ev.Bufs[0]
-	if s.kind == stepWrite {
-		if r.checks&CheckData != 0 {
-			s.keep = r.shadow.wrote(&t.ev, buf)
-		}
-	} else if s.data = r.shadow.read(&t.ev, buf); s.data != nil {
-		s.compare = true
-		return
-	}
-	if knownPrefix(buf) == 0 { // zeros are written
-		if s.kind == stepRead {
-			r.uncompared()
-		}
-		return
-	}
-	if cap(b.bytes) == 0 {
-		b.bytes = make([]byte, 0, min(batchSteps*max(buf.Len, 0), keptBytes))
-	}
-	at := len(b.bytes)
-	if out, err := r.planner.tape.Content(buf, b.bytes); err == nil {
-		b.bytes = out
-		s.data = out[at:len(out):len(out)]
-	} else if s.kind == stepWrite {
-		if out, _, err := r.planner.tape.ContentZero(buf, b.bytes); err == nil {
-			b.bytes = out
-			s.data = out[at:len(out):len(out)]
-		}
-	}
-	s.compare = s.kind == stepRead && int64(len(s.data)) == s.ret
-	if s.kind == stepRead && !s.compare {
-		r.uncompared()
-	}
-}
-
-// keptBytes is how much memory for content a batch keeps for its next use.
-const keptBytes = 1 << 20
 
 // batch returns an empty one.
 func (r *runner) batch() *batch {
@@ -317,7 +251,7 @@ func (r *runner) give(l *lane) (used int64) {
 		return 0
 	}
 	l.fill = nil
-	b.held += int64(len(b.steps))*stepBytes + int64(cap(b.bytes))
+	b.held += int64(cap(b.steps))*stepBytes + int64(cap(b.bytes)) + int64(cap(b.parts))*partBytes
 	r.room.Lock()
 	r.room.used += b.held
 	used = r.room.used
@@ -351,11 +285,7 @@ func (r *runner) flush() {
 // release takes back what is done.
 func (r *runner) release(b *batch) {
 	held := b.held
-	clear(b.steps)
-	b.steps, b.whens, b.deps, b.held = b.steps[:0], b.whens[:0], b.deps[:0], 0
-	if b.bytes = b.bytes[:0]; cap(b.bytes) > keptBytes {
-		b.bytes = nil
-	}
+	b.empty()
 	r.room.Lock()
 	b.next, r.room.free = r.room.free, b
 	was := r.room.used
