@@ -215,17 +215,17 @@ func (t *task) content(d event.Dir) *event.Buf {
 
 // load takes the content of a plain step.
 func (r *runner) load(t *task, s *step, b *batch) {
-	s.data, s.parts, s.compare = nil, nil, false
+	s.data, s.size, s.parts, s.compare = nil, 0, 0, false
 	if s.kind == stepWrite && r.data.data.Made {
 		if part, ok := r.data.part(int(s.count), t.ev.Offset, s.seq); ok {
-			s.data = part
+			s.holds(part)
 			return
 		}
 		b.bytes = b.room(int64(s.count))
 		at := len(b.bytes)
 		b.bytes = b.bytes[:at+int(s.count)]
-		s.data = b.bytes[at:]
-		r.data.fill(s.data, t.ev.Offset, s.seq)
+		s.holds(b.bytes[at:])
+		r.data.fill(s.bytes(), t.ev.Offset, s.seq)
 		return
 	}
 	if len(t.ev.Bufs) == 0 || s.ret == 0 {
@@ -252,7 +252,7 @@ func (r *runner) load(t *task, s *step, b *batch) {
 		r.known.see(buf, out[at:])
 	}
 	b.bytes = out
-	s.data = out[at:len(out):len(out)]
+	s.holds(out[at:])
 }
 
 // loadRead finds out what a plain read is to be compared with.
@@ -265,7 +265,7 @@ func (r *runner) loadRead(t *task, s *step, b *batch) {
 	at := len(b.parts)
 	if out, ok := r.known.parts(r.planner.tape, buf, b.parts); ok {
 		b.parts = out
-		s.parts = out[at:len(out):len(out)]
+		s.part, s.parts = uint32(at), uint32(len(out)-at)
 		s.compare = true
 		return
 	}
@@ -273,7 +273,7 @@ func (r *runner) loadRead(t *task, s *step, b *batch) {
 	at = len(b.bytes)
 	if out, err := r.planner.tape.Content(buf, b.bytes); err == nil && int64(len(out)-at) == s.ret {
 		b.bytes = out
-		s.data = out[at:len(out):len(out)]
+		s.holds(out[at:])
 		s.compare = true
 		return
 	}

@@ -18,7 +18,8 @@ const (
 )
 
 // step is a task as its worker sees it. The calls that tapes are full of, reads and
-// writes of one buffer that succeeded, are nothing but a step; all others have a task.
+// writes of one buffer that succeeded, are nothing but a step; all others have a task. Of
+// steps there are so many that what they take of caches is a part of what calls take.
 type step struct {
 	kind    stepKind
 	compare bool   // what is to be read is known
@@ -33,10 +34,18 @@ type step struct {
 	ret     int64 // as recorded
 	h       *handle
 	task    *task
-	data    []byte // what is written or, without parts, to be read
-	parts   []part // what is to be read
+	data    *byte  // what is written or, without parts, to be read
+	size    uint32 // bytes of data
 	deps    uint32 // how many of the batch's deps it waits for
+	part    uint32 // the first of the batch's parts that are to be read
+	parts   uint32 // how many there are
 }
+
+// bytes returns the step's data, nil if there are none.
+func (s *step) bytes() []byte { return unsafe.Slice(s.data, s.size) }
+
+// holds makes b the step's data.
+func (s *step) holds(b []byte) { s.data, s.size = unsafe.SliceData(b), uint32(len(b)) }
 
 // when is the time of a step, where calls are paced.
 type when struct {
@@ -72,7 +81,7 @@ type batch struct {
 	whens []when // of the steps; none if calls are made as fast as possible
 	deps  []dep  // of the steps, one's behind the other's
 	bytes []byte // that the steps' data are parts of
-	parts []part // the same of the steps' parts
+	parts []part // of the steps
 	held  int64  // bytes of memory that it keeps
 	next  *batch
 	last  bool // the lane ends
@@ -117,6 +126,7 @@ type lane struct {
 	_        [64]byte
 	wants    wants // of other members of a team
 	here     bool  // it has a worker
+	dry      int64 // when it ran out of batches; see stock
 }
 
 func newLane(slot uint32) *lane {
@@ -141,9 +151,13 @@ func (l *lane) hand(b *batch) {
 }
 
 // take returns the next batch, when there is one.
-func (l *lane) take() *batch {
+func (l *lane) take(k *stock) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.first == nil {
+		k.starves(l)
+		defer k.fed(l)
+	}
 	for l.first == nil {
 		l.cond.Wait()
 	}

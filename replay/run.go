@@ -16,11 +16,6 @@ import (
 	"iotape/trace"
 )
 
-// aheadBytes is how much memory planned tasks may take that are not yet done. A replay
-// plans as far ahead before it begins, so that planning does not take the processors
-// from the calls that it is about.
-const aheadBytes = 128 << 20
-
 // maxLanes is how many threads of the recording are replayed by a thread each.
 const maxLanes = 4096
 
@@ -52,12 +47,7 @@ type runner struct {
 	known  *known
 	dirty  []*lane // with a batch that is being filled
 
-	room struct {
-		sync.Mutex
-		sync.Cond
-		used int64 // bytes
-		free *batch
-	}
+	stock stock
 
 	mu     sync.Mutex
 	report *Report
@@ -83,7 +73,7 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), known: newKnown(),
 		tasks: sync.Pool{New: func() any { return new(task) }},
 	}
-	r.room.Cond.L = &r.room.Mutex
+	r.stock.init(&r.halted)
 	r.plan.pace, r.plan.speed, r.plan.halted, r.plan.sleep = c.Pace, c.Speed, &r.halted, c.Sleep
 	r.planner = newPlanner(t, r.root, newMadeUp(t, c.Made, c.Data.Made), c.Elsewhere, c.Renames, c.Order)
 	r.planner.native = c.Native
@@ -187,7 +177,7 @@ func (r *runner) assign(t *task) bool {
 	}
 	b := l.fill
 	if b == nil {
-		b = r.batch()
+		b = r.stock.batch()
 		l.fill = b
 		r.dirty = append(r.dirty, l)
 	}
@@ -232,45 +222,24 @@ func (r *runner) processors(workers int) {
 // taskBytes is about what a task takes, with what it points to.
 const taskBytes = 4096
 
-// batch returns an empty one.
-func (r *runner) batch() *batch {
-	r.room.Lock()
-	defer r.room.Unlock()
-	b := r.room.free
-	if b == nil {
-		return &batch{steps: make([]step, 0, batchSteps)}
-	}
-	r.room.free, b.next = b.next, nil
-	return b
-}
-
 // give hands a lane what was planned for it.
-func (r *runner) give(l *lane) (used int64) {
+func (r *runner) give(l *lane) (full bool) {
 	b := l.fill
 	if b == nil {
-		return 0
+		return false
 	}
 	l.fill = nil
-	b.held += int64(cap(b.steps))*stepBytes + int64(cap(b.bytes)) + int64(cap(b.parts))*partBytes
-	r.room.Lock()
-	r.room.used += b.held
-	used = r.room.used
-	r.room.Unlock()
+	full = r.stock.take(b)
 	l.hand(b)
-	return used
+	return full
 }
 
 // hand is give that waits where too much is planned.
 func (r *runner) hand(l *lane) {
-	if r.give(l) < aheadBytes {
-		return
-	}
-	r.flush()
-	r.start()
-	r.room.Lock()
-	defer r.room.Unlock()
-	for r.room.used >= aheadBytes && !r.halted.Load() {
-		r.room.Wait()
+	if r.give(l) {
+		r.flush()
+		r.start()
+		r.stock.wait()
 	}
 }
 
@@ -280,21 +249,6 @@ func (r *runner) flush() {
 		r.give(l)
 	}
 	r.dirty = r.dirty[:0]
-}
-
-// release takes back what is done.
-func (r *runner) release(b *batch) {
-	held := b.held
-	b.empty()
-	r.room.Lock()
-	b.next, r.room.free = r.room.free, b
-	was := r.room.used
-	r.room.used -= held
-	wake := was >= aheadBytes-aheadBytes/8 && r.room.used < aheadBytes-aheadBytes/8
-	r.room.Unlock()
-	if wake {
-		r.room.Signal()
-	}
 }
 
 // start lets the workers begin.
@@ -308,6 +262,9 @@ func (r *runner) start() {
 			case <-r.link.begin:
 			case <-r.link.gone:
 			}
+		}
+		if r.plan.pace == PaceAFAP {
+			r.stock.begun() // else there is time to plan while nothing is due
 		}
 		r.plan.start = clock()
 		close(r.begin)
@@ -333,7 +290,5 @@ func (r *runner) stop(err error) {
 	}
 	r.mu.Unlock()
 	r.halted.Store(true)
-	r.room.Lock() // who looked before is waiting now
-	r.room.Broadcast()
-	r.room.Unlock()
+	r.stock.halt()
 }

@@ -48,7 +48,7 @@ func (w *worker) loop() {
 	<-w.begin
 	pos := uint64(0)
 	for {
-		b := w.lane.take()
+		b := w.lane.take(&w.stock)
 		if b.last {
 			break
 		}
@@ -59,7 +59,7 @@ func (w *worker) loop() {
 			if w.plan.pace != PaceAFAP {
 				w.pacer.when = b.whens[i]
 			}
-			w.step(s, deps[:s.deps])
+			w.step(s, b, deps[:s.deps])
 			deps = deps[s.deps:]
 			if w.plan.pace != PaceAFAP {
 				if at := w.pacer.when.at; at != nil {
@@ -74,7 +74,7 @@ func (w *worker) loop() {
 		if w.pacer.calls > 0 {
 			w.pacer.end = clock()
 		}
-		w.release(b)
+		w.stock.release(b)
 	}
 	if w.ring != nil {
 		w.ring.Close()
@@ -93,7 +93,7 @@ func (w *worker) loop() {
 }
 
 // step does one step, when it is due and all is done that it waits for.
-func (w *worker) step(s *step, deps []dep) {
+func (w *worker) step(s *step, b *batch, deps []dep) {
 	if w.plan.pace != PaceAFAP {
 		w.pacer.before(s)
 	}
@@ -116,7 +116,7 @@ func (w *worker) step(s *step, deps []dep) {
 	case s.kind == stepTask:
 		w.task(s)
 	default:
-		w.plain(s)
+		w.plain(s, b)
 	}
 }
 
