@@ -171,11 +171,11 @@ func TestBatchesOfContent(t *testing.T) {
 	for i := range 50 {
 		b.bytes = append(b.room(50_000), bytes.Repeat([]byte{byte(i)}, 50_000)...)
 	}
-	if string(first) != "first" || b.held == 0 {
-		t.Errorf("the first part is %q, %d bytes are held", first, b.held)
+	if string(first) != "first" || b.content == 0 {
+		t.Errorf("the first part is %q, %d bytes are held", first, b.content)
 	}
 	b.empty()
-	if cap(b.bytes) > keptBytes || len(b.bytes) > 0 || b.held != 0 {
-		t.Errorf("an empty batch keeps %d bytes, holds %d", cap(b.bytes), b.held)
+	if cap(b.bytes) > keptBytes || len(b.bytes) > 0 || b.content != 0 {
+		t.Errorf("an empty batch keeps %d bytes, holds %d", cap(b.bytes), b.content)
 	}
 }

@@ -77,21 +77,22 @@ const (
 
 // batch is a run of steps of one lane.
 type batch struct {
-	steps []step
-	whens []when // of the steps; none if calls are made as fast as possible
-	deps  []dep  // of the steps, one's behind the other's
-	bytes []byte // that the steps' data are parts of
-	parts []part // of the steps
-	held  int64  // bytes of memory that it keeps
-	next  *batch
-	last  bool // the lane ends
+	steps   []step
+	whens   []when // of the steps; none if calls are made as fast as possible
+	deps    []dep  // of the steps, one's behind the other's
+	bytes   []byte // that the steps' data are parts of
+	parts   []part // of the steps
+	held    int64  // bytes of memory that it keeps; all of it once it is handed over
+	content int64  // bytes of it that are content
+	next    *batch
+	last    bool // the lane ends
 }
 
 // room returns the batch's bytes with room for n more: others if it is full, so that those
 // which steps have parts of stay where they are.
 func (b *batch) room(n int64) []byte {
 	if have := int64(cap(b.bytes)); have-int64(len(b.bytes)) < n {
-		b.held += have
+		b.content += have
 		b.bytes = make([]byte, 0, max(n, min(batchSteps*n, keptBytes)))
 	}
 	return b.bytes
@@ -100,7 +101,7 @@ func (b *batch) room(n int64) []byte {
 // empty makes the batch ready for its next use.
 func (b *batch) empty() {
 	clear(b.steps)
-	b.steps, b.whens, b.deps, b.held = b.steps[:0], b.whens[:0], b.deps[:0], 0
+	b.steps, b.whens, b.deps, b.held, b.content = b.steps[:0], b.whens[:0], b.deps[:0], 0, 0
 	if b.bytes = b.bytes[:0]; cap(b.bytes) > keptBytes {
 		b.bytes = nil
 	}

@@ -200,11 +200,12 @@ func (r *runner) assign(t *task) bool {
 			r.data.fill(t.data, t.ev.Offset, t.ev.Seq)
 		}
 		s.task, s.seq = t, t.ev.Seq
-		b.held += taskBytes + int64(cap(t.data)+cap(t.want)+cap(t.inline)) + int64(cap(t.parts))*partBytes
+		b.held += taskBytes
+		b.content += int64(cap(t.data)+cap(t.want)+cap(t.inline)) + int64(cap(t.parts))*partBytes
 	} else {
 		r.load(t, s, b)
 	}
-	if len(b.steps) == batchSteps || b.held+int64(len(b.bytes)) >= batchBytes {
+	if len(b.steps) == batchSteps || b.held+b.content+int64(len(b.bytes)) >= batchBytes {
 		r.hand(l)
 	}
 	return s.kind == stepTask

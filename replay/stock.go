@@ -6,15 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// How much memory planned tasks may take that are not yet done. Before the first call a
-// replay plans aheadBytes, so that planning does not take the processors from the calls
-// that it is about. After that it keeps to nearBytes, so that what a worker gets is still
-// in the caches of the processors and not only in memory. Where the planner has to go
-// further to find something for a lane that has nothing to do it may plan aheadBytes again.
-const (
-	aheadBytes = 128 << 20
-	nearBytes  = 6 << 20
-)
+// aheadBytes is how much memory planned tasks may take that are not yet done. A replay
+// plans as far ahead before it begins, so that planning does not take the processors from
+// the calls that it is about.
+const aheadBytes = 128 << 20
+
+// nearBytes is how much of that may be content once calls are made: so much that what a
+// worker is given is still in the caches of the processors, and not in memory only. Where
+// the planner has to go further to find something for a lane that has nothing to do it may
+// use all.
+const nearBytes = 6 << 20
 
 // dryBatches is for how many batches the planner looks for something for a lane that has
 // nothing to do; then it is taken for one whose thread waits, or has ended.
@@ -22,14 +23,16 @@ const dryBatches = 1024
 
 // stock is what is planned and not yet done: memory that the planner fills and workers give back.
 type stock struct {
-	mu     sync.Mutex
-	cond   sync.Cond
-	halted *atomic.Bool
-	near   bool  // calls are made
-	used   int64 // bytes
-	given  int64 // batches
-	free   *batch
-	dry    []*lane // that have nothing to do
+	mu      sync.Mutex
+	cond    sync.Cond
+	halted  *atomic.Bool
+	near    bool  // calls are made as fast as possible
+	used    int64 // bytes
+	content int64 // bytes, a part of these
+	given   int64 // batches
+	waits   bool  // the planner does
+	free    *batch
+	dry     []*lane // that have nothing to do
 }
 
 func (k *stock) init(halted *atomic.Bool) { k.cond.L, k.halted = &k.mu, halted }
@@ -56,49 +59,51 @@ func (k *stock) batch() *batch {
 // take accounts for a batch that is handed to a lane. It reports whether there is no room
 // for more.
 func (k *stock) take(b *batch) (full bool) {
-	b.held += int64(cap(b.steps))*stepBytes + int64(cap(b.bytes)) + int64(cap(b.parts))*partBytes
+	b.content += int64(cap(b.bytes)) + int64(cap(b.parts))*partBytes
+	b.held += int64(cap(b.steps))*stepBytes + b.content
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.used += b.held
+	k.content += b.content
 	k.given++
-	return k.used >= k.limit()
+	return k.full(8)
 }
 
-// limit returns how many bytes may be planned.
-func (k *stock) limit() int64 {
-	if !k.near {
-		return aheadBytes
+// full reports whether no more than eighths of the limits may be planned, and that much is.
+func (k *stock) full(eighths int64) bool {
+	if k.used >= aheadBytes/8*eighths {
+		return true
+	}
+	if !k.near || k.content < nearBytes/8*eighths {
+		return false
 	}
 	k.dry = slices.DeleteFunc(k.dry, func(l *lane) bool { return k.given-l.dry > dryBatches })
-	if len(k.dry) > 0 {
-		return aheadBytes
-	}
-	return nearBytes
+	return len(k.dry) == 0
 }
 
-// wait returns when there is room for more. The planner is woken a while after that
-// only, so as not to sleep for each batch.
+// wait returns when there is room for more: some, so that the planner does not sleep for
+// each batch.
 func (k *stock) wait() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for !k.halted.Load() {
-		if n := k.limit(); k.used < n-n/8 {
-			return
-		}
+	for k.full(7) && !k.halted.Load() {
+		k.waits = true
 		k.cond.Wait()
 	}
+	k.waits = false
 }
 
 // release takes back a batch that is done.
 func (k *stock) release(b *batch) {
-	held := b.held
+	held, content := b.held, b.content
 	b.empty()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	b.next, k.free = k.free, b
-	was := k.used
 	k.used -= held
-	if n := k.limit(); was >= n-n/8 && k.used < n-n/8 {
+	k.content -= content
+	if k.waits && !k.full(7) {
+		k.waits = false
 		k.cond.Signal()
 	}
 }
