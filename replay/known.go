@@ -16,7 +16,7 @@ import (
 // taken out of the tape for that: then the hashes are known, and the bytes need not be
 // decompressed once more from wherever they are, kept until they are compared, or looked at
 // in memory that no cache has any longer. A tape's own hashes of its chunks are BLAKE3,
-// which takes ten times as long for a page as reading it.
+// which takes longer for a page than reading it does.
 //
 // Who makes a tape can make two chunks of one XXH3-128 hash. He would deceive a replay of
 // his own tape about a read; the files in the end are compared by other means.
