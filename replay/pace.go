@@ -78,6 +78,10 @@ const spinNS = int64(100 * time.Microsecond)
 // napNS limits how long a thread that waits does not see that the replay was stopped.
 const napNS = int64(50 * time.Millisecond)
 
+// sleepExactly makes the calling thread's sleeps end when they should (prctl(2)): by
+// default the kernel adds up to 50 µs.
+func sleepExactly() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+
 // until waits for a time: asleep first, and then awake, so as not to be late.
 func (s *schedule) until(ns int64) {
 	for !s.halted.Load() {

@@ -41,8 +41,7 @@ func (w *worker) loop() {
 		w.stop(fmt.Errorf("separate a thread's working directory: %w", err))
 	}
 	if w.plan.pace != PaceAFAP {
-		// Sleeps that end when they should (prctl(2)).
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+		sleepExactly()
 	}
 	w.pacer.schedule, w.pacer.clocks = &w.plan, threadClocks
 	<-w.begin
