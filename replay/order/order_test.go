@@ -137,6 +137,9 @@ func TestResource(t *testing.T) {
 		{"made in another directory than is listed", []act{openDir("/d", 6, 8)}, on(event.OpMkdir, "/e/a"), at(event.OpGetdents64, 6, 8, -1, 64, 0), false},
 		// Content
 		{"one range, written twice", both, at(w, 5, 3, 0, 100, 9000), at(w, 5, 4, 50, 100, 9000), true},
+		{"a write that another has made room for", both, at(w, 5, 3, 8192, 100, 8292), at(w, 5, 4, 200, 100, 8292), true},
+		{"a write within what was there at first", both, at(w, 5, 3, 8192, 100, 8292), at(w, 5, 4, 0, 100, 8292), false},
+		{"a pwrite to a file that is appended to, and what is read of its end", both, act{op: w, ino: 5, open: 3, off: 40960, n: 10, size: 110, flags: effect.OAppend}, at(r, 5, 4, 90, 20, 110), true},
 		{"one range, read twice", both, at(r, 5, 3, 0, 100, 9000), at(r, 5, 4, 50, 100, 9000), false},
 		{"one range, written and read", both, at(w, 5, 3, 0, 100, 9000), at(r, 5, 4, 50, 100, 9000), true},
 		{"pages apart", both, at(w, 5, 3, 0, 4096, 9000), at(w, 5, 4, 4096, 4096, 9000), false},

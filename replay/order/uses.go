@@ -188,11 +188,12 @@ func (o *Order) writes(ev *event.Event) {
 			p.pos.touch(o, change)
 		}
 	}
-	if fd.Flags&effect.OAppend != 0 {
+	appends := appended(ev, fd)
+	if appends {
 		f.touch(o, size, change)
 	}
 	f.sync.pass(o, ev)
-	if !ev.OK() || ev.Offset < 0 {
+	if !ev.OK() || ev.Offset < 0 || appends && !usesPosition(ev) { // which says where it was to write, not where it did
 		f.everything(o)
 		return
 	}
@@ -200,10 +201,19 @@ func (o *Order) writes(ev *event.Event) {
 	if ev.Ret > 0 {
 		f.content(o, change, ev.Offset, end)
 	}
-	if end > f.least || !fd.Known || fd.Size <= end {
+	switch {
+	case end > f.least || !fd.Known || fd.Size <= end:
 		f.least = max(f.least, end)
 		f.touch(o, size, update)
+	case end > f.safe && f.alone == shared:
+		f.size.awaitChange(o) // it makes the file no longer because somebody wrote behind it
 	}
+}
+
+// appended reports whether a write went to the end of the file, wherever it was to go.
+func appended(ev *event.Event, fd *event.File) bool {
+	const rwfAppend = 16
+	return fd.Flags&effect.OAppend != 0 || ev.Op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
 }
 
 // copies moves bytes between two files within the kernel.
