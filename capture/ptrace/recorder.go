@@ -65,7 +65,7 @@ func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *r
 }
 
 func (r *recorder) handler() *ptracer.Handler {
-	return &ptracer.Handler{Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit}
+	return &ptracer.Handler{Clock: now, Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit}
 }
 
 // of returns the state of a thread. A thread without one is the command's first,
@@ -105,11 +105,14 @@ func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	case c.NR < 1<<15:
 		spec = event.Lookup(event.ByNumber(r.arch, int(c.NR)))
 	}
-	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, compat: c.Compat, cpu: r.cpu(th), enter: now()}
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, compat: c.Compat, cpu: r.cpu(th)}
 	th.inUse = true
-	if r.live > 1 && movesPosition(spec.Op) {
+	if r.live > 1 && takesTurns(spec.Op) {
 		r.turns.take(th, r.file(th))
 	}
+	// It begins when the thread goes on: the later that is told, the fewer calls seem to
+	// have overlapped.
+	th.call.enter = now()
 	r.noteOffer(th)
 	r.enterRecord(th)
 	r.requestsEnter(th)
@@ -192,7 +195,8 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 		return
 	}
 	c := &th.call
-	exit := now()
+	exit := t.Seen // it had returned by then, whatever was handled since
+	r.out.seen = exit
 	if r.refuses(th, exit, ret) {
 		th.inUse = false
 		r.turns.pass(th)
@@ -334,7 +338,7 @@ func (r *recorder) stop() {
 			r.closeThread(th)
 		}
 	})
-	r.out.flush()
+	r.out.flush(now())
 }
 
-func (r *recorder) close() { r.out.flush() }
+func (r *recorder) close() { r.out.flush(now()) }
