@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"syscall"
 
 	"iotape/event"
@@ -19,9 +21,10 @@ type world struct {
 }
 
 type inode struct {
-	ino  uint64
-	dir  bool
-	size int64
+	ino   uint64
+	dir   bool
+	size  int64
+	links int64
 }
 
 type opened struct {
@@ -45,6 +48,8 @@ type answer struct {
 	ino            uint64
 	dir, created   bool
 	append         bool // the open file does
+	links          int64
+	list           string // names in the directory, each with a slash before it
 }
 
 func newWorld() *world {
@@ -53,16 +58,22 @@ func newWorld() *world {
 
 func (w *world) fresh(dir bool) *inode {
 	w.next++
-	return &inode{ino: w.next, dir: dir}
+	return &inode{ino: w.next, dir: dir, links: 1}
+}
+
+func (w *world) list(dir string) string {
+	var list []string
+	for n := range w.names {
+		if n != dir && path.Dir(n) == dir {
+			list = append(list, "/"+path.Base(n))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "")
 }
 
 func (w *world) empty(dir string) bool {
-	for n := range w.names {
-		if n != dir && path.Dir(n) == dir {
-			return false
-		}
-	}
-	return true
+	return w.list(dir) == ""
 }
 
 // do makes a call.
@@ -107,11 +118,14 @@ func (w *world) do(o *op) (r answer) {
 	}
 	switch o.op {
 	case event.OpStat:
-		return answer{ino: n.ino, dir: n.dir, size: n.size}
+		return answer{ino: n.ino, dir: n.dir, size: n.size, links: n.links}
+	case event.OpGetdents64: // of a directory that is not removed
+		return answer{ret: 100, ino: n.ino, dir: true, list: w.list(o.a)}
 	case event.OpUnlink:
 		if n.dir {
 			return fail(syscall.EISDIR)
 		}
+		n.links--
 		delete(w.names, o.a)
 	case event.OpRmdir:
 		switch {
@@ -144,10 +158,14 @@ func (w *world) pair(o *op, n *inode) answer {
 		return fail(syscall.EPERM) // tests move and link files only
 	case o.op == event.OpLink:
 		w.names[o.b] = n
+		n.links++
 		return answer{}
 	case to != nil && to.dir:
 		return fail(syscall.EISDIR)
 	case to != n:
+		if to != nil {
+			to.links--
+		}
 		delete(w.names, o.a)
 		w.names[o.b] = n
 	}
@@ -183,13 +201,24 @@ func (w *world) onOpen(o *op) answer {
 		}
 		r.ret = f.pos
 	}
-	r.size, r.pos = f.size, f.pos
+	r.size, r.pos, r.links = f.size, f.pos, f.links
 	return r
 }
 
 // event writes a call and what it returned as a tape has it.
 func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 	ev := event.Event{Op: o.op, PID: 1, TID: tid, Enter: enter, Exit: exit, Ret: r.ret, Errno: r.errno, Offset: -1, Count: -1}
+	if o.op == event.OpGetdents64 {
+		ev.Args[2] = 32768
+		ev.Files = []event.File{{Open: 1000, Known: true, Dev: 9, Ino: r.ino, Mode: 0o40755, Path: o.a}}
+		list := direntsOf(append([]string{".", ".."}, strings.Split(r.list, "/")[1:]...)...)
+		if r.list == "" {
+			list = direntsOf(".", "..")
+		}
+		ev.Ret = int64(len(list))
+		ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindStruct, Len: ev.Ret, Inline: list}}
+		return ev
+	}
 	for i, p := range []string{o.a, o.b} {
 		if p != "" {
 			ev.Paths = append(ev.Paths, event.Path{Arg: int8(i), Raw: p, Abs: p})
@@ -240,12 +269,24 @@ func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 	return ev
 }
 
+func direntsOf(names ...string) (b []byte) {
+	for i, n := range names {
+		e := make([]byte, (19+len(n)+1+7)&^7)
+		le := binary.LittleEndian
+		le.PutUint64(e, uint64(100+i))
+		le.PutUint16(e[16:], uint16(len(e)))
+		copy(e[19:], n)
+		b = append(b, e...)
+	}
+	return b
+}
+
 func statOf(r answer, mode uint32) []byte {
 	b := make([]byte, event.LayoutStat.Bytes(event.AMD64))
 	le := binary.LittleEndian
 	le.PutUint64(b, 9)
 	le.PutUint64(b[8:], r.ino)
-	le.PutUint64(b[16:], 1)
+	le.PutUint64(b[16:], uint64(r.links))
 	le.PutUint32(b[24:], mode)
 	le.PutUint64(b[48:], uint64(r.size))
 	return b
@@ -262,6 +303,10 @@ func same(o *op, want, got answer) string {
 		return fmt.Sprintf("returns %d, not %d", got.ret, want.ret)
 	case (o.op == event.OpStat || o.op == event.OpFstat) && !want.dir && want.size != got.size:
 		return fmt.Sprintf("size %d, not %d", got.size, want.size)
+	case (o.op == event.OpStat || o.op == event.OpFstat) && !want.dir && want.links != got.links:
+		return fmt.Sprintf("%d links, not %d", got.links, want.links)
+	case want.list != got.list:
+		return fmt.Sprintf("lists %q, not %q", got.list, want.list)
 	}
 	return ""
 }

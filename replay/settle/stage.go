@@ -17,6 +17,7 @@ const (
 	DoubtSize                      // the size that stat told
 	DoubtContent                   // the bytes that were read, or where they were written
 	DoubtMode                      // the permissions that stat told
+	DoubtLinks                     // the number of names that stat told
 )
 
 // Options change how a Stage works; nil is the default.
@@ -157,6 +158,7 @@ func (st *Stage) pass(ev *event.Event) error {
 	case !st.one.about(ev):
 	case st.one.class.moves():
 		st.passed = true
+	case st.one.class == classList: // which would teach little
 	case st.find(ev, &st.one):
 		st.do(ev, &st.one, believe)
 		st.learn(ev, &st.one, nil)
@@ -214,6 +216,9 @@ func (st *Stage) fill(n int) {
 // lookAgain finds what an event touches as well, after what others before and behind it
 // have told.
 func (st *Stage) lookAgain(sl *slot) {
+	if sl.subject.class == classList {
+		st.find(&sl.ev, &sl.subject)
+	}
 	st.before = append(st.before[:0], sl.touches...)
 	st.state.touches(sl)
 	for _, t := range sl.touches {
@@ -233,6 +238,9 @@ func (st *Stage) look(sl *slot) (again bool) {
 	sl.span = sl.subject.spanOf(&sl.ev)
 	again = s.cuts(sl) || s.more
 	s.more = false
+	if sl.subject.class == classList {
+		s.names[sl.subject.names[0]].listed = sl.n
+	}
 	s.touches(sl)
 	for _, t := range sl.touches {
 		s.race(sl, t)
