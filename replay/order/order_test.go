@@ -130,6 +130,12 @@ func TestResource(t *testing.T) {
 		{"a link that goes, and what was reached by it", []act{{op: event.OpSymlink, path: "/l", target: "/d"}}, on(event.OpStat, "/l/a"), on(event.OpUnlink, "/l"), true},
 		{"the mode of a directory, and what is in it", []act{on(event.OpStat, "/d/a")}, on(event.OpChmod, "/d"), on(event.OpStat, "/d/a"), true},
 		{"an access list for what is made, and what is made", []act{on(event.OpStat, "/d")}, on(event.OpSetxattr, "/d"), create("/d/f", 9, 4), true},
+		{"an access that was refused, and the permission", both, failed(on(event.OpAccess, "/f"), syscall.EACCES), act{op: event.OpFchmod, ino: 5, open: 4}, true},
+		{"a permission that is taken back, and an access that was refused", both, act{op: event.OpFchmod, ino: 5, open: 4}, failed(on(event.OpAccess, "/f"), syscall.EACCES), true},
+		{"an open that was refused, and the permission", both, failed(opens("/f", 0, 0), syscall.EACCES), on(event.OpChmod, "/f"), true},
+		{"an attribute that was not there, and is set", both, failed(on(event.OpGetxattr, "/f"), syscall.ENODATA), act{op: event.OpFsetxattr, ino: 5, open: 4}, true},
+		{"two that were refused", both, failed(on(event.OpAccess, "/f"), syscall.EACCES), failed(on(event.OpAccess, "/f"), syscall.EACCES), false},
+		{"the mode of an open directory, and what is in it", []act{openDir("/d", 6, 8), on(event.OpStat, "/d/a")}, act{op: event.OpFchmod, ino: 6, open: 8, mode: directory}, on(event.OpStat, "/d/a"), true},
 		// Directories as lists
 		{"made in a directory that is listed", []act{openDir("/d", 6, 8)}, on(event.OpMkdir, "/d/a"), at(event.OpGetdents64, 6, 8, -1, 64, 0), true},
 		{"listed, then removed from", []act{openDir("/d", 6, 8)}, at(event.OpGetdents64, 6, 8, -1, 64, 0), on(event.OpUnlink, "/d/a"), true},

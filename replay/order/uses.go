@@ -318,6 +318,9 @@ func (o *Order) opensName(ev *event.Event) {
 	case n == nil:
 	case temporary || flags&effect.OCreat == 0 || !ev.OK() && ev.Errno != syscall.EEXIST && !canMake(ev.Errno):
 		n.what.touch(o, look)
+		if !ev.OK() && ofAttributes(ev.Errno) {
+			n.known().touch(o, attr, look)
+		}
 	case !ev.OK():
 		n.what.touch(o, look)
 		if n.parent != nil && ev.Errno != syscall.EEXIST {
@@ -374,40 +377,6 @@ func (o *Order) opened(ev *event.Event, fd *event.File) {
 	}
 	if fd.Open != 0 {
 		o.opens[fd.Open] = p
-	}
-}
-
-// looks is a look at attributes.
-func (o *Order) looks(ev *event.Event) {
-	f, n := o.subject(ev)
-	if st, ok := effect.DecodeStat(ev, event.AMD64); ok && ev.OK() {
-		if n != nil {
-			f = n.isFile(o, o.devices.Inode(st))
-		} else if f != nil {
-			o.devices.Learn(st, f.id)
-		}
-	}
-	if f == nil || !ev.OK() {
-		return
-	}
-	f.touch(o, attr, look)
-	switch ev.Op {
-	case event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx:
-		f.touch(o, size, look)
-		f.touch(o, links, look)
-	}
-}
-
-// setsAttributes is a change of attributes; of a directory's, with consequences for all
-// that is in it.
-func (o *Order) setsAttributes(ev *event.Event) {
-	f, n := o.subject(ev)
-	if f != nil {
-		f.touch(o, attr, change)
-	}
-	if n != nil && len(n.kids) > 0 {
-		n.what.touch(o, change)
-		n.below(o)
 	}
 }
 
