@@ -58,4 +58,3 @@ func (o *Order) setsAttributes(ev *event.Event) {
 		n.below(o)
 	}
 }
-
