@@ -24,7 +24,7 @@ type output struct {
 	records uint64 // in buf
 	round   uint32
 	lost    uint64
-	seen    uint64 // no call that is still to be handled returned before
+	seen    uint64      // no call that is still to be handled returned before
 	err     error       // of the writer: from then on records are lost
 	pending atomic.Bool // buf is not empty
 }

@@ -24,6 +24,7 @@ type recorder struct {
 	through [512]bool // native calls that stop and are not recorded
 	started bool      // the command's first call was seen
 	events  uint64    // calls recorded
+	began   uint64    // when a call was let go last, ns
 
 	rec     trace.Record // reused
 	plan    []segment
@@ -113,6 +114,7 @@ func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	// It begins when the thread goes on: the later that is told, the fewer calls seem to
 	// have overlapped.
 	th.call.enter = now()
+	r.began = th.call.enter
 	r.noteOffer(th)
 	r.enterRecord(th)
 	r.requestsEnter(th)
@@ -186,7 +188,14 @@ func (r *recorder) finish(th *thread) {
 	r.emit(th)
 	r.events++
 	th.inUse = false
-	r.turns.pass(th)
+	r.pass(th)
+}
+
+// pass ends a thread's turn.
+func (r *recorder) pass(th *thread) {
+	if next := r.turns.pass(th); next != nil {
+		r.began = next.call.enter
+	}
 }
 
 func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
@@ -197,9 +206,12 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 	c := &th.call
 	exit := t.Seen // it had returned by then, whatever was handled since
 	r.out.seen = exit
+	if r.began >= exit {
+		exit = now() // what is looked up of files now may be that call's work
+	}
 	if r.refuses(th, exit, ret) {
 		th.inUse = false
-		r.turns.pass(th)
+		r.pass(th)
 		return
 	}
 	r.requestsLeave(th, ret)

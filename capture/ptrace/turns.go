@@ -60,11 +60,12 @@ func (ts turns) take(th *thread, file fileID) {
 	th.turn = t
 }
 
-// pass ends a thread's turn and lets the next one in. Its call begins now.
-func (ts turns) pass(th *thread) {
+// pass ends a thread's turn and lets the next one in, which it returns, nil if there is
+// none. Its call begins now.
+func (ts turns) pass(th *thread) (next *thread) {
 	t := th.turn
 	if t == nil {
-		return
+		return nil
 	}
 	th.turn = nil
 	if t.owner != th { // ended while it waited
@@ -74,10 +75,10 @@ func (ts turns) pass(th *thread) {
 				break
 			}
 		}
-		return
+		return nil
 	}
 	for len(t.waiting) > 0 {
-		next := t.waiting[0]
+		next = t.waiting[0]
 		t.waiting = t.waiting[1:]
 		if !next.t.Held() {
 			next.turn = nil // killed; its end is still to be reported
@@ -86,7 +87,8 @@ func (ts turns) pass(th *thread) {
 		t.owner = next
 		next.call.enter = now()
 		next.t.Resume()
-		return
+		return next
 	}
 	delete(ts, t.file)
+	return nil
 }

@@ -24,13 +24,29 @@ const (
 	adoptAfter = 300 * time.Millisecond
 )
 
+// stop is what wait4 told of a thread.
+type stop struct {
+	tid    int
+	status unix.WaitStatus
+	seen   uint64 // Handler.Clock
+}
+
+// begins reports whether the i-th stop is at the beginning of a call, or the end of a
+// thread, whose stops keep their order.
+func begins(stops []stop, i int) bool {
+	if s := stops[i].status; !s.Stopped() || event(s) == unix.PTRACE_EVENT_SECCOMP {
+		return true
+	}
+	for _, s := range stops {
+		if s.tid == stops[i].tid && s != stops[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // loop handles stops until nothing is left to follow.
 func (tr *Tracer) loop() error {
-	type stop struct {
-		tid    int
-		status unix.WaitStatus
-		seen   uint64
-	}
 	stops := make([]stop, 0, batch)
 	for {
 		tr.runQueue()
@@ -64,8 +80,17 @@ func (tr *Tracer) loop() error {
 			}
 			stops = append(stops, stop{tid, ws, tr.clock()})
 		}
-		for _, s := range stops {
-			tr.handle(s.tid, s.status, s.seen)
+		// First those that let no call begin: what a callback looks up at the end of a call
+		// is then as it was when the thread stopped, but for calls that were under way.
+		for i, s := range stops {
+			if !begins(stops, i) {
+				tr.handle(s.tid, s.status, s.seen)
+			}
+		}
+		for i, s := range stops {
+			if begins(stops, i) {
+				tr.handle(s.tid, s.status, s.seen)
+			}
 		}
 		if tr.leaving && len(stops) == 0 {
 			for _, t := range tr.tracees {

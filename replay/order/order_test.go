@@ -122,6 +122,7 @@ func TestResource(t *testing.T) {
 		{"missing below a name that is made then", nil, failed(on(event.OpStat, "/d/e"), syscall.ENOENT), on(event.OpMkdir, "/d"), true},
 		{"next to a directory that is renamed", nil, on(event.OpStat, "/dd/e"), on(event.OpRename, "/d", "/x"), false},
 		{"replaced by a rename and looked at", nil, on(event.OpRename, "/a", "/b"), on(event.OpStat, "/b"), true},
+		{"a rename to the same name, and the removal", nil, on(event.OpRename, "/a", "/a"), on(event.OpUnlink, "/a"), true},
 		{"a failed rename, and the removal of its target", nil, failed(on(event.OpRename, "/a", "/b"), syscall.ENOTEMPTY), on(event.OpRmdir, "/b"), true},
 		{"a failed rmdir, and what is removed from it", nil, failed(on(event.OpRmdir, "/d"), syscall.ENOTEMPTY), on(event.OpUnlink, "/d/f"), true},
 		{"through a symbolic link", []act{{op: event.OpSymlink, path: "/l", target: "/d"}}, on(event.OpMkdir, "/l/a"), on(event.OpStat, "/d/a"), true},

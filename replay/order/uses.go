@@ -450,7 +450,9 @@ func (o *Order) renames(ev *event.Event) {
 				n.list.touch(o, look)
 			}
 		}
-	case from == nil && to == nil || from == to:
+	case from == nil && to == nil:
+	case from == to:
+		from.what.touch(o, look) // it is there
 	case from == nil:
 		to.gone(o)
 		to.file = nil
