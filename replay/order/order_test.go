@@ -131,6 +131,7 @@ func TestResource(t *testing.T) {
 		{"a link that goes, and what was reached by it", []act{{op: event.OpSymlink, path: "/l", target: "/d"}}, on(event.OpStat, "/l/a"), on(event.OpUnlink, "/l"), true},
 		{"the mode of a directory, and what is in it", []act{on(event.OpStat, "/d/a")}, on(event.OpChmod, "/d"), on(event.OpStat, "/d/a"), true},
 		{"an access list for what is made, and what is made", []act{on(event.OpStat, "/d")}, on(event.OpSetxattr, "/d"), create("/d/f", 9, 4), true},
+		{"two names of one file after a rename of one to the other", []act{opens("/a", 5, 3), on(event.OpLink, "/a", "/b"), on(event.OpRename, "/a", "/b")}, on(event.OpUnlink, "/a"), at(event.OpFstat, 5, 3, -1, 0, 100), true},
 		{"an access that was refused, and the permission", both, failed(on(event.OpAccess, "/f"), syscall.EACCES), act{op: event.OpFchmod, ino: 5, open: 4}, true},
 		{"a permission that is taken back, and an access that was refused", both, act{op: event.OpFchmod, ino: 5, open: 4}, failed(on(event.OpAccess, "/f"), syscall.EACCES), true},
 		{"an open that was refused, and the permission", both, failed(opens("/f", 0, 0), syscall.EACCES), on(event.OpChmod, "/f"), true},

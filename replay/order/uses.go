@@ -458,6 +458,9 @@ func (o *Order) renames(ev *event.Event) {
 		to.file = nil
 	case to == nil:
 		from.gone(o)
+	case from.file != nil && to.file != nil && from.file.real() == to.file.real():
+		from.what.touch(o, look) // two names of one file, and both stay (rename(2))
+		to.what.touch(o, look)
 	case from.within(to) || to.within(from):
 		// Of a trace that is not true.
 		from.changed(o)

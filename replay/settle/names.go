@@ -74,6 +74,24 @@ func (s *state) resolve(n int32, follow bool) int32 {
 	return -1
 }
 
+// circular reports whether symbolic links can lead on for ever from a name.
+func (s *state) circular(n int32) bool {
+	for range maxLinks {
+		if n < 0 || s.names[n].skip {
+			return true
+		}
+		v := s.peek(s.names[n].at)
+		switch k := kindOf(v); {
+		case v == absent || !k.fits(kindLink):
+			return s.mode == believe || s.overlooks(DoubtResult)
+		case k != kindLink: // unknown, or it may be one
+			return true
+		}
+		n = s.leadsTo(v)
+	}
+	return true
+}
+
 // leadsTo returns the name that a symbolic link leads to, -1 if it is not known.
 func (s *state) leadsTo(v int64) int32 {
 	if f := fileOf(v); f >= 0 {
@@ -473,8 +491,11 @@ func (s *state) failed(ev *event.Event, sub *subject) bool {
 			return s.there(n, kindUnknown)
 		}
 	case syscall.ELOOP:
-		if sub.class == classOpen && sub.flags&effect.ONoFollow != 0 {
+		switch {
+		case sub.class == classOpen && sub.flags&effect.ONoFollow != 0:
 			return s.there(n, kindLink)
+		case sub.follow:
+			return s.circular(n)
 		}
 	}
 	return true

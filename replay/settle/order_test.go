@@ -33,7 +33,7 @@ const testInode = 77
 func moved(op event.Op, off int64, content string, count int) event.Event {
 	ev := event.Event{Op: op, Offset: off, Count: int64(count), Ret: int64(len(content))}
 	ev.Args[2], ev.Args[3] = uint64(count), uint64(off)
-	ev.Files = []event.File{{Open: 5, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644, Size: 1 << 20}}
+	ev.Files = []event.File{{Open: 5, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644, Size: -1}}
 	ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: int64(len(content)), Inline: []byte(content)}}
 	return ev
 }

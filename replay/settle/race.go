@@ -23,6 +23,7 @@ const (
 	adds      // changes it so that the order among calls which add does not matter
 	changes
 	ranged // of content: calls race for ranges (collide)
+	tells  // says what it was when the call returned: races with none
 )
 
 // touches lists the cells that a call concerns, each once.
@@ -31,6 +32,12 @@ func (s *state) touches(sl *slot) {
 	t.call(&sl.ev, &sl.subject)
 	if sl.span.file >= 0 {
 		t.touch(s.files[sl.span.file].content, ranged)
+	}
+	if sl.told = -1; sl.ev.Op < requests {
+		sl.told = sl.subject.told(&sl.ev)
+	}
+	if sl.told >= 0 {
+		t.touch(s.files[sl.subject.file].size, tells)
 	}
 	sl.touches = t.list
 }
@@ -49,7 +56,9 @@ func (t *toucher) touch(c int32, h how) bool {
 	}
 	for i := range t.list {
 		if t.list[i].cell == c {
-			t.list[i].how = max(t.list[i].how, h)
+			if h != tells {
+				t.list[i].how = max(t.list[i].how, h)
+			}
 			return false
 		}
 	}

@@ -48,6 +48,7 @@ const (
 // Doubt. It leaves the state as it was.
 func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
 	r.begin(calls)
+	s.keepTold(calls, r.early)
 	s.searching, s.mode, s.hash = true, strict, 0
 	next, base, tries, left := 0, 0, 0, 8*maxTries
 	for len(r.path) < len(calls) {
@@ -156,6 +157,9 @@ func (r *search) tryFrom(s *state, i int, premature, marks bool) int {
 // explain does a call on the state and the content of its file.
 func (r *search) explain(s *state, sl *slot, marks bool) bool {
 	if !s.explain(&sl.ev, &sl.subject, marks) {
+		return false
+	}
+	if sl.told >= 0 && s.counts(s.files[sl.subject.file].size) && !s.is(s.files[sl.subject.file].size, sl.told, DoubtSize) {
 		return false
 	}
 	switch {

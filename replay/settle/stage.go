@@ -83,7 +83,8 @@ type slot struct {
 	touching bool
 	touches  []touch
 	span     span
-	racy     bool // it raced for content
+	told     int64 // size of its file when it returned, -1 if it does not say
+	racy     bool  // it raced for content
 	data     []byte
 	loaded   bool  // data is its content, empty if that is not known
 	prev     *slot // the call on the file's content before it, if that is number prevN still
@@ -335,19 +336,8 @@ func (st *Stage) do(ev *event.Event, s *subject, m mode) bool {
 // learn takes the size that the kernel told with a call, if no other can have changed it
 // between the call's effect and its return. touches are the cells that the call concerns.
 func (st *Stage) learn(ev *event.Event, s *subject, touches []touch) {
-	switch s.class {
-	case classRead, classWrite, classOpen, classResize, classSeek:
-	default:
-		return
-	}
-	if s.file < 0 || s.kind != kindOther {
-		return
-	}
-	f := ev.FileArg(0)
-	if s.class == classOpen {
-		f = ev.FileArg(event.ResultArg)
-	}
-	if f == nil || !f.Known || f.Size < 0 {
+	told := s.told(ev)
+	if told < 0 {
 		return
 	}
 	size := st.state.files[s.file].size
@@ -356,7 +346,7 @@ func (st *Stage) learn(ev *event.Event, s *subject, touches []touch) {
 		return
 	}
 	if c.changed < st.state.oldest || slices.ContainsFunc(touches, func(t touch) bool { return t.cell == size }) {
-		c.value = f.Size
+		c.value = told
 	}
 }
 
