@@ -9,7 +9,11 @@ func (s *state) has(sub *subject) bool {
 // is not known, it may be any of those that it was seen to stand for.
 func (s *state) linked(n int32, by int64) {
 	at := s.names[n].at
-	f := fileOf(s.peek(at))
+	v := s.peek(at)
+	if k := kindOf(v); k == kindLink || k == kindDir {
+		return // whose names nobody counts; files that it was seen to stand for are where it led
+	}
+	f := fileOf(v)
 	if f < 0 || s.cells[at].value >= madeTag && s.cells[at].value&perhaps != 0 {
 		s.blur(n)
 		return
