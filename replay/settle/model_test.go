@@ -25,6 +25,7 @@ type inode struct {
 	dir   bool
 	size  int64
 	links int64
+	locks map[event.OpenID]bool // of flock; whether exclusive
 }
 
 type opened struct {
@@ -177,6 +178,8 @@ func (w *world) onOpen(o *op) answer {
 	r := answer{ino: f.ino, append: f.append}
 	switch o.op {
 	case event.OpFstat:
+	case event.OpFlock:
+		return f.flock(o)
 	case event.OpWrite:
 		if f.append {
 			f.pos = f.size
@@ -203,6 +206,28 @@ func (w *world) onOpen(o *op) answer {
 	}
 	r.size, r.pos, r.links = f.size, f.pos, f.links
 	return r
+}
+
+// flock is a call of flock that does not wait (LOCK_NB).
+func (n *inode) flock(o *op) answer {
+	had, has := n.locks[o.open]
+	exclusive := o.flags&2 != 0
+	if o.flags&8 != 0 || has && had != exclusive {
+		delete(n.locks, o.open) // also if it is not granted another then
+	}
+	if o.flags&8 != 0 {
+		return answer{ino: n.ino}
+	}
+	for by, other := range n.locks {
+		if by != o.open && (exclusive || other) {
+			return answer{ret: -1, errno: syscall.EAGAIN, ino: n.ino}
+		}
+	}
+	if n.locks == nil {
+		n.locks = map[event.OpenID]bool{}
+	}
+	n.locks[o.open] = exclusive
+	return answer{ino: n.ino}
 }
 
 // event writes a call and what it returned as a tape has it.
@@ -260,6 +285,8 @@ func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 			ev.Args[2], ev.Count, ev.Offset = uint64(o.len), o.len, r.pos-r.ret
 		case event.OpPread64, event.OpPwrite64:
 			ev.Args[2], ev.Args[3], ev.Count, ev.Offset = uint64(o.len), uint64(o.off), o.len, o.off
+		case event.OpFlock:
+			ev.Args[1] = o.flags | 4
 		case event.OpFtruncate:
 			ev.Args[1], ev.Offset = uint64(o.off), o.off
 		case event.OpLseek:

@@ -27,6 +27,8 @@ func (s *state) explain(ev *event.Event, sub *subject, marks bool) bool {
 		return s.copied(ev, sub)
 	case classList:
 		return s.lists(sub)
+	case classLock:
+		return s.locking(ev, sub)
 	}
 	if ev.Errno != 0 {
 		return s.failed(ev, sub)

@@ -114,6 +114,8 @@ func (t *toucher) call(ev *event.Event, s *subject) {
 		t.touch(t.files[s.file].links, looks)
 	case classList:
 		t.listing(s.names[0])
+	case classLock:
+		t.locking(ev, s)
 	case classAttribute:
 		t.attribute(ev, s)
 	case classCopy:

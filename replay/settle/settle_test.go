@@ -164,6 +164,14 @@ func TestRaces(t *testing.T) {
 			[]op{{op: event.OpPwrite64, open: 1, off: 0, len: 100}, {op: event.OpPread64, open: 1, off: 0, len: 100}}},
 		{"truncating open", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
 			[]op{{op: event.OpOpen, a: "/w/x", flags: effect.OTrunc | oWrite, open: 7}, {op: event.OpFstat, open: 1}}},
+		{"a lock is granted before the call that gave it back has returned", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpFlock, open: 1, flags: 2}},
+			[]op{{op: event.OpFlock, open: 1, flags: 8}, {op: event.OpFlock, open: 2, flags: 2}}},
+		{"a lock between two others", []op{
+			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpOpen, a: "/w/x", open: 3}, {op: event.OpFlock, open: 1, flags: 2}},
+			[]op{{op: event.OpFlock, open: 2, flags: 1}, {op: event.OpFlock, open: 1, flags: 8}, {op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 3, flags: 1}}},
+		{"a shared lock that loses itself", []op{
+			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpFlock, open: 1, flags: 1}, {op: event.OpFlock, open: 2, flags: 1}},
+			[]op{{op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 1, flags: 2}, {op: event.OpFlock, open: 2, flags: 1}}},
 		{"appends", []op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OAppend, open: 1}, {op: event.OpOpen, a: "/w/x", flags: oWrite | effect.OAppend, open: 2}},
 			[]op{{op: event.OpWrite, open: 1, len: 10}, {op: event.OpWrite, open: 2, len: 20}, {op: event.OpLseek, open: 1, flags: 2}}},
 		{"seek and read at one position", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
@@ -273,7 +281,7 @@ func drawHistory(t *rapid.T) (h history) {
 			name := func() string { return rapid.SampledFrom(names).Draw(t, "name") }
 			switch k := rapid.SampledFrom([]event.Op{
 				event.OpOpen, event.OpUnlink, event.OpRename, event.OpLink, event.OpStat, event.OpGetdents64, event.OpMkdir, event.OpRmdir, event.OpTruncate,
-				event.OpPwrite64, event.OpPread64, event.OpWrite, event.OpRead, event.OpLseek, event.OpFtruncate, event.OpFstat,
+				event.OpFlock, event.OpPwrite64, event.OpPread64, event.OpWrite, event.OpRead, event.OpLseek, event.OpFtruncate, event.OpFstat,
 			}).Draw(t, "op"); k {
 			case event.OpOpen:
 				o = op{op: k, a: name(), flags: rapid.SampledFrom([]uint64{0, effect.OCreat | 2, effect.OCreat | effect.OExcl | 2, effect.OCreat | effect.OTrunc | 2}).Draw(t, "flags"), open: next}
@@ -291,6 +299,9 @@ func drawHistory(t *rapid.T) (h history) {
 			default:
 				o = op{
 					op: k, open: event.OpenID(rapid.IntRange(1, 3).Draw(t, "file")), off: int64(rapid.IntRange(0, 8).Draw(t, "off")) * 10, len: int64(rapid.IntRange(1, 30).Draw(t, "len")),
+				}
+				if k == event.OpFlock {
+					o.flags = rapid.SampledFrom([]uint64{1, 2, 8, 8}).Draw(t, "lock")
 				}
 				if k == event.OpLseek {
 					o.flags = uint64(rapid.SampledFrom([]int{0, 2}).Draw(t, "whence"))

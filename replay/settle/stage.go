@@ -173,6 +173,7 @@ func (st *Stage) follow(ev *event.Event) {
 		*near = ev.TID
 		st.live[ev.TID] = struct{}{}
 	}
+	st.state.locks.leaves(ev)
 	switch ev.Kind {
 	case event.Forked:
 		st.live[ev.Child] = struct{}{}

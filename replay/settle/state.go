@@ -140,6 +140,7 @@ type file struct {
 	size, target, content int32
 	links                 int32
 	mode                  int32 // permissions; -1 while nothing changes them
+	flocks, ranges        int32 // locks (see lockTable); -1 while there are none
 	epoch                 uint32
 	virtual               uint8
 	kind                  kind  // as the calls told that named it
@@ -162,9 +163,10 @@ type state struct {
 	devices effect.Devices
 	byOpen  map[event.OpenID]openFile
 	byAttr  map[attribute]int32 // cells: see attributes.go
-	near    [64]int32           // numbers of files used lately and 1, by inode
-	epoch   uint32              // sizes and positions learnt in an earlier one may have changed
-	made    int64               // files that were given an identity
+	locks   lockTable
+	near    [64]int32 // numbers of files used lately and 1, by inode
+	epoch   uint32    // sizes and positions learnt in an earlier one may have changed
+	made    int64     // files that were given an identity
 
 	searching bool   // what is set is logged, and only cells that are raced for count
 	round     uint32 // number of the search
@@ -197,6 +199,7 @@ func (s *state) forget() {
 	clear(s.byInode)
 	clear(s.byOpen)
 	clear(s.byAttr)
+	s.locks.forget()
 	clear(s.names)
 	s.near = [64]int32{}
 	clear(s.files)
@@ -204,7 +207,7 @@ func (s *state) forget() {
 }
 
 func (s *state) full() bool {
-	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown
+	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown || len(s.locks.sets) > maxKnown || len(s.locks.gone) > maxKnown
 }
 
 func (s *state) newCell() int32 {
@@ -262,7 +265,7 @@ func (s *state) file(id effect.Inode) int32 {
 	n, ok := s.byInode[id]
 	if !ok {
 		n = int32(len(s.files))
-		s.files = append(s.files, file{id: id, size: s.newCell(), target: s.newCell(), content: s.newCell(), links: s.newCell(), mode: -1, epoch: s.epoch})
+		s.files = append(s.files, file{id: id, size: s.newCell(), target: s.newCell(), content: s.newCell(), links: s.newCell(), mode: -1, flocks: -1, ranges: -1, epoch: s.epoch})
 		s.byInode[id] = n
 	}
 	*near = n + 1

@@ -22,6 +22,7 @@ const (
 	classRename
 	classTruncate // of a name
 	classList     // of the names in a directory
+	classLock     // flock, fcntl, and close
 	classRead
 	classWrite
 	classSeek
@@ -54,6 +55,7 @@ var classes = func() (t [512]class) {
 		classRename:   {event.OpRename, event.OpRenameat, event.OpRenameat2},
 		classTruncate: {event.OpTruncate},
 		classList:     {event.OpGetdents64},
+		classLock:     {event.OpFlock, event.OpFcntl, event.OpClose},
 		classRead: {
 			event.OpRead, event.OpReadv, event.OpPread64, event.OpPreadv, event.OpPreadv2, event.OpMmapPread,
 		},
@@ -93,7 +95,9 @@ type subject struct {
 	links  int64    // names that stat said the file has, -1 if it said nothing
 	listed []int32  // names that a listing had, of those that are followed, in their order
 	whole  bool     // it had all that there were
-	attr   int32    // cell of an attribute, -1
+	attr   int32    // cell of an attribute, or of locks, -1
+	ranges int32    // of a close: cell of locks on ranges, -1
+	lock   lock     // of a call on locks
 	value  int64    // that the attribute was given, or had; unknown
 	leads  int32    // name that a symbolic link was read to lead to, -1
 }
@@ -104,6 +108,9 @@ func (s *subject) about(ev *event.Event) bool {
 	if ev.Kind == event.Call && ev.Flags&event.Interrupted == 0 {
 		if s.op = ev.Op.Like(); int(s.op) < len(classes) {
 			s.class = classes[s.op]
+		}
+		if s.op == event.OpFcntl {
+			s.class = lockOf(ev)
 		}
 	}
 	return s.class != classNone
@@ -119,7 +126,7 @@ func (st *Stage) find(ev *event.Event, s *subject) bool {
 	*s = subject{
 		class: s.class, op: s.op, number: s.number,
 		listed: s.listed[:0], links: -1,
-		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1,
+		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1,
 	}
 	if s.op != ev.Op {
 		// What follows reads a request as the call that it is like.
@@ -140,6 +147,8 @@ func (st *Stage) findCall(ev *event.Event, s *subject) bool {
 		return st.findCopy(ev, s)
 	case classList:
 		return st.findListing(ev, s)
+	case classLock:
+		return st.findLock(ev, s)
 	case classAttribute:
 		if len(ev.Paths) == 0 {
 			s.file = st.state.fileOfOpen(ev.FileArg(0))
