@@ -110,6 +110,9 @@ func (n *name) isFile(o *Order, id effect.Inode) *file {
 			for _, which := range [...]func(*file) *resource{whole, size, attr, links, locks} {
 				which(f).absorb(which(old))
 			}
+			for _, ref := range old.tried {
+				f.tried = latest(f.tried, ref)
+			}
 		}
 		if old.id.Ino == 0 { // all its names are names of this one
 			old.same, f.names = f, f.names+old.names-1
@@ -505,12 +508,13 @@ func (o *Order) locks(ev *event.Event) {
 	f.locked = true
 	if ev.OK() && unlocks(ev) {
 		if f = f.use(o, change); f != nil {
-			f.locks.release(o)
+			f.locks.release(o, f.tried)
 		}
 	} else if ev.OK() {
 		f.touch(o, locks, change)
 	} else {
 		f.touch(o, locks, look)
+		f.tried = latest(f.tried, o.self)
 	}
 }
 
