@@ -84,6 +84,8 @@ type slot struct {
 	touches  []touch
 	span     span
 	told     int64 // size of its file when it returned, -1 if it does not say
+	later    bool  // which may be another than its effect left (see withTold)
+	look     bool  // no call, but what one told (see withTold)
 	racy     bool  // it raced for content
 	data     []byte
 	loaded   bool  // data is its content, empty if that is not known
