@@ -462,8 +462,9 @@ func (o *Order) renames(ev *event.Event) {
 	case to == nil:
 		from.gone(o)
 	case from.file != nil && to.file != nil && from.file.real() == to.file.real():
-		from.what.touch(o, look) // two names of one file, and both stay (rename(2))
-		to.what.touch(o, look)
+		from.changed(o)
+		to.changed(o)
+		// Two names of one file, and both stay (rename(2)).
 	case from.within(to) || to.within(from):
 		// Of a trace that is not true.
 		from.changed(o)
