@@ -329,8 +329,15 @@ func (o *Order) opensName(ev *event.Event) {
 		if n.parent != nil && ev.Errno != syscall.EEXIST {
 			n.parent.list.touch(o, update)
 		}
-	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && (fd.Size+int64(fd.Nlink) > 1 || n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]):
+	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
 		n.what.touch(o, look) // it was there
+	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && fd.Size+int64(fd.Nlink) > 1:
+		// It was there; or, if the capture does not tell who made a file, another call has
+		// given it content or a name before this one returned.
+		n.what.touch(o, change)
+		if n.parent != nil {
+			n.parent.list.touch(o, update)
+		}
 	default:
 		n.made(o, o.newFile(fd))
 	}
