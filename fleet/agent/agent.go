@@ -121,11 +121,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.ship.connect(a.config); err != nil {
 		return err
 	}
+	// What an earlier agent left is looked at before any of it is sent, and goes.
+	left, err := a.left()
+	if err != nil {
+		return err
+	}
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { a.ship.run(sending) })
 	background.Go(func() { a.tick(sending) })
-	err := a.record(ctx)
+	err = a.record(ctx, left)
 	a.drain(cmp.Or(a.o.StopWait, stopWait))
 	stop()
 	background.Wait()
@@ -149,13 +154,14 @@ func (a *Agent) drain(most time.Duration) {
 }
 
 // record makes stream after stream.
-func (a *Agent) record(ctx context.Context) error {
-	previous := a.ledger.State()
-	why, err := a.bury(ctx, &previous)
-	if err != nil {
-		return err
+func (a *Agent) record(ctx context.Context, left *remains) error {
+	why := left.why
+	if left.stream != nil {
+		if err := a.persist(ctx, func() error { return left.stream.end(why.reason, why.detail) }); err != nil {
+			return err
+		}
 	}
-	about := staging.About{Reason: why.reason, Detail: why.detail, Previous: previous.Stream, GapNS: -1}
+	about := staging.About{Reason: why.reason, Detail: why.detail, Previous: left.previous, GapNS: -1}
 	for serial := uint64(1); ctx.Err() == nil; serial++ {
 		name := staging.StreamName{BootID: a.o.BootID, StartNS: a.start, Serial: serial}.String()
 		why, ended, err := a.one(ctx, name, &about)
@@ -170,31 +176,44 @@ func (a *Agent) record(ctx context.Context) error {
 	return nil
 }
 
-// bury ends the stream of an agent that did not come to do it.
-func (a *Agent) bury(ctx context.Context, st *spool.State) (rotation, error) {
-	if st.Stream == "" {
-		return rotation{staging.ReasonStart, ""}, nil
+// remains are what an earlier agent left.
+type remains struct {
+	previous string // its last stream, "" if there was none
+	why      rotation
+	stream   *stream // to be ended, because the agent did not come to do it; or nil
+}
+
+// left finds what an earlier agent left.
+func (a *Agent) left() (*remains, error) {
+	st := a.ledger.State()
+	r := &remains{previous: st.Stream, why: rotation{staging.ReasonStop, ""}}
+	switch {
+	case st.Stream == "":
+		r.why.reason = staging.ReasonStart
+		return r, nil
+	case st.Ended:
+		return r, nil
 	}
-	if st.Ended {
-		return rotation{staging.ReasonStop, ""}, nil
-	}
-	why := rotation{staging.ReasonKilled, ""}
-	if n, err := staging.ParseStream(st.Stream); err != nil {
-		return rotation{staging.ReasonStart, "the ledger was damaged"}, nil
-	} else if n.BootID != a.o.BootID {
-		why = rotation{staging.ReasonReboot, "what the kernel had not written to the spool is lost, too, and not counted"}
+	n, err := staging.ParseStream(st.Stream)
+	if err != nil {
+		r.why.detail = "the ledger was damaged"
+		return r, nil
 	}
 	s, err := resumed(a.spool, a.ledger)
 	if errors.Is(err, errEnded) {
-		return rotation{staging.ReasonStop, ""}, nil
+		return r, nil
 	}
 	if err != nil {
-		return why, err
+		return nil, err
 	}
-	if s.number == 0 { // it has not begun
-		return why, nil
+	r.why.reason = staging.ReasonKilled
+	if n.BootID != a.o.BootID {
+		r.why = rotation{staging.ReasonReboot, "what the kernel had not written to the spool is lost, too, and not counted"}
 	}
-	return why, a.persist(ctx, func() error { return s.end(why.reason, why.detail) })
+	if s.number > 0 { // else it has not begun
+		r.stream = s
+	}
+	return r, nil
 }
 
 // persist tries until there is room.

@@ -122,6 +122,9 @@ func (s *stream) Lost(reason string, events uint64) {
 	s.drop(reason, events)
 }
 
+// Handed returns how many events the agent, and those before it, were given.
+func (s *stream) Handed() uint64 { return s.ledger.Handed() }
+
 // Flush makes a parcel of what there is.
 func (s *stream) Flush() {
 	s.mu.Lock()
@@ -167,11 +170,18 @@ func (s *stream) split() bool {
 func (s *stream) parcel(kind parcel.Kind, flags uint8, data []byte, events uint64) error {
 	p := parcel.Parcel{Kind: kind, Flags: flags, Stream: s.name, Number: s.number + 1, Before: s.before, Events: events, Lost: s.lost(), Data: data}
 	s.encoded = p.Append(s.encoded[:0])
-	if err := s.spool.Put(s.encoded); err != nil {
+	// The ledger has it before the shipper can: else an agent that is killed in between,
+	// when the parcel was sent already, would be thought to have lost it.
+	err := s.spool.Put(s.encoded, func() {
+		s.ledger.Spooled(p.Number, p.Before+events, p.Lost)
+		if kind == parcel.End {
+			s.ledger.End()
+		}
+	})
+	if err != nil {
 		return err
 	}
 	s.number, s.before = p.Number, p.Before+events
-	s.ledger.Spooled(s.number, s.before, p.Lost)
 	return nil
 }
 
@@ -202,13 +212,10 @@ func (s *stream) end(reason staging.Reason, detail string) error {
 	}
 	e := s.declare(reason, detail)
 	b, err := json.Marshal(e)
-	if err == nil {
-		err = s.parcel(parcel.End, 0, b, 0)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		s.ledger.End()
-	}
-	return err
+	return s.parcel(parcel.End, 0, b, 0)
 }
 
 // declare says how the stream ends.

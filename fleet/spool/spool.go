@@ -173,8 +173,9 @@ func (s *Spool) extend() error {
 func (s *Spool) Torn() bool { return s.torn }
 
 // Put appends an item of 1 byte to 1 MiB. Its error wraps ErrFull if there is no room,
-// for it or on the disk; then the spool is as it was.
-func (s *Spool) Put(b []byte) error {
+// for it or on the disk; then the spool is as it was. If note is not nil, it is called
+// when the item is there, and before anybody can get it, or give it back.
+func (s *Spool) Put(b []byte, note func()) error {
 	if len(b) == 0 || len(b) > maxItem {
 		return fmt.Errorf("spool an item of %d bytes: the limit is %d", len(b), maxItem)
 	}
@@ -204,6 +205,9 @@ func (s *Spool) Put(b []byte) error {
 	s.items = append(s.items, item{seg, seg.size + itemHead, int32(len(b))})
 	seg.size += n
 	s.bytes += n
+	if note != nil {
+		note()
+	}
 	s.signal()
 	return nil
 }
