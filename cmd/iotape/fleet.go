@@ -84,7 +84,7 @@ func writeFleet(w *bufio.Writer, f *collector.Fleet) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%d hosts; refused: %d connections, %d requests, %d damaged, %d twins\n", len(f.Hosts), f.Refusals.Connections, f.Refusals.Requests, f.Refusals.Damaged, f.Refusals.Twins)
+	fmt.Fprintf(w, "\n%d hosts; refused: %d connections, %d requests, %d damaged, %d forged, %d twins\n", len(f.Hosts), f.Refusals.Connections, f.Refusals.Requests, f.Refusals.Damaged, f.Refusals.Forged, f.Refusals.Twins)
 	if f.Problem != "" {
 		fmt.Fprintf(w, "nothing is stored: %s\n", report.Printable(f.Problem))
 	}

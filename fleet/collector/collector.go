@@ -37,9 +37,12 @@ type Options struct {
 	Silent, Abandon time.Duration
 	// Commit is how often what came is made durable; 0 is 500 ms.
 	Commit time.Duration
-	Note   func(line string)                  // is told what a person should know; not nil
-	Alarm  func(host string, d time.Duration) // is told of a silent host, once; may be nil
-	Clock  func() time.Time                   // nil is time.Now
+	// Key returns the public key of a host's agent, "" if none is known. What is said to be
+	// of a host with a key has to be signed with it. Nil: no host has one.
+	Key   func(host string) string
+	Note  func(line string)                  // is told what a person should know; not nil
+	Alarm func(host string, d time.Duration) // is told of a silent host, once; may be nil
+	Clock func() time.Time                   // nil is time.Now
 }
 
 const (
@@ -69,6 +72,7 @@ type Collector struct {
 	started                        time.Time
 	parcels, events, bytes         uint64
 	damaged, twins, skewed, stalls uint64
+	forged                         uint64 // not signed by whom they are said to be of
 	refused                        func() (connections, requests uint64)
 }
 
@@ -92,6 +96,9 @@ func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connect
 	c.o.Commit = cmp.Or(c.o.Commit, 500*time.Millisecond)
 	if c.o.Clock == nil {
 		c.o.Clock = time.Now
+	}
+	if c.o.Key == nil {
+		c.o.Key = func(string) string { return "" }
 	}
 	if c.refused == nil {
 		c.refused = func() (uint64, uint64) { return 0, 0 }
@@ -185,12 +192,20 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	defer close(c.over)
 	for subject, handle := range map[string]func(*nats.Msg, string){
 		parcel.Hellos: func(m *nats.Msg, host string) {
+			// The asker chooses where the answer goes: to himself, and nowhere else.
+			if !c.genuine(host, m.Subject, m.Header, m.Data) || !strings.HasPrefix(m.Reply, c.inbox(host)) {
+				return
+			}
 			answer := c.greeted(host, m.Data)
 			if b, err := json.Marshal(answer); err == nil {
 				_ = m.Respond(b)
 			}
 		},
-		parcel.Reports: func(m *nats.Msg, host string) { c.reported(host, m.Data) },
+		parcel.Reports: func(m *nats.Msg, host string) {
+			if c.genuine(host, m.Subject, m.Header, m.Data) {
+				c.reported(host, m.Data)
+			}
+		},
 	} {
 		sub, err := nc.Subscribe(subject+">", func(m *nats.Msg) {
 			c.do(func() { handle(m, strings.TrimPrefix(m.Subject, subject)) })

@@ -33,6 +33,7 @@ type Refusals struct {
 	Connections uint64 `json:"connections"` // without a valid key or certificate
 	Requests    uint64 `json:"requests"`    // for what a key is not for
 	Damaged     uint64 `json:"damaged"`     // parcels and words that are none
+	Forged      uint64 `json:"forged"`      // messages that were not signed by the host they are said to be of
 	Twins       uint64 `json:"twins"`       // agents with the key of another
 	Skewed      uint64 `json:"skewed"`      // hellos of hosts whose clock is off; taken all the same
 }
@@ -79,7 +80,7 @@ func (c *Collector) fleet() *Fleet {
 	f := &Fleet{
 		Version: 1, TimeNS: now, UptimeNS: time.Since(c.started).Nanoseconds(), Storing: c.stuck == nil, Behind: c.last - min(c.last, c.position.Seq),
 		Parcels: c.parcels, Events: c.events, Bytes: c.bytes, Stalls: c.stalls, BrokerMax: c.o.BrokerBytes,
-		Refusals: Refusals{Damaged: c.damaged, Twins: c.twins, Skewed: c.skewed},
+		Refusals: Refusals{Damaged: c.damaged, Forged: c.forged, Twins: c.twins, Skewed: c.skewed},
 	}
 	f.Refusals.Connections, f.Refusals.Requests = c.refused()
 	if c.stuck != nil {

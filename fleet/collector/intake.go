@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"iotape/fleet/key"
 	"iotape/fleet/parcel"
 	"iotape/fleet/staging"
 )
@@ -34,8 +36,7 @@ func (c *Collector) deliver(m *message) {
 	c.last = m.seq
 	c.parcels++
 	name := strings.TrimPrefix(m.subject, parcel.Parcels)
-	if staging.CheckHost(name) != nil {
-		c.damaged++
+	if !c.genuine(name, m.subject, m.header, m.data) {
 		return
 	}
 	h := c.host(name)
@@ -90,6 +91,34 @@ func (c *Collector) deliver(m *message) {
 		}
 		c.resume(h, o)
 	}
+}
+
+// genuine reports whether a message was signed by the host that its subject names, if the
+// host has a key. One that was not is nothing that is known of the host.
+func (c *Collector) genuine(host, subject string, header nats.Header, data []byte) bool {
+	if staging.CheckHost(host) != nil {
+		c.damaged++
+		return false
+	}
+	public := c.o.Key(host)
+	if public == "" {
+		return true
+	}
+	signature, err := base64.RawStdEncoding.DecodeString(header.Get(parcel.SignatureHeader))
+	if err == nil && key.Verify(public, parcel.Digest(subject, header.Get(parcel.FloorHeader), data), signature) {
+		return true
+	}
+	c.forged++
+	c.say("a message to %s was not signed with the key of %s, and was dropped", subject, host)
+	return false
+}
+
+// inbox is what the subjects begin with on which a host's agent gets answers.
+func (c *Collector) inbox(host string) string {
+	if public := c.o.Key(host); public != "" {
+		return parcel.Inbox(public) + "."
+	}
+	return parcel.Inbox("")
 }
 
 // refuse counts what is no parcel.
