@@ -43,6 +43,7 @@ type Options struct {
 // Sealing says what tape is to be made.
 type Sealing struct {
 	Streams    []string // files, one after the other
+	Bytes      []int64  // up to where the frames of each are whole; of one that is the last it is its size
 	Assembly   *trace.Assembly
 	Incomplete string // what is declared missing, "" if nothing is
 	Work       string // a directory for what is unfinished, which goes with it
@@ -219,6 +220,9 @@ func (r *run) finish(ctx context.Context, j *job) error {
 	if b, err := readFile(filepath.Join(j.dir, refusedName), maxPlan); err == nil {
 		return r.refuse(j, strings.TrimSpace(string(b)))
 	}
+	if why := j.Plan.Headless; why != "" {
+		return r.refuse(j, why)
+	}
 	for _, s := range steps[at:] {
 		err := s.do(ctx, j)
 		switch {
@@ -252,8 +256,19 @@ func (r *run) streamDir(j *job, stream string) string {
 
 func (r *run) seal(ctx context.Context, j *job) error {
 	s := &Sealing{Assembly: &j.Plan.Assembly, Incomplete: j.Plan.Incomplete, Work: filepath.Join(j.dir, workName), Out: filepath.Join(j.dir, tapeName)}
-	for _, name := range j.Plan.Streams {
-		s.Streams = append(s.Streams, filepath.Join(r.streamDir(j, name), staging.StreamFile))
+	for i, name := range j.Plan.Streams {
+		file := filepath.Join(r.streamDir(j, name), staging.StreamFile)
+		fi, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		n := fi.Size()
+		if i < len(j.Plan.Streams)-1 { // a frame that breaks off would hide those of the next
+			if _, n, err = whole(file, false); err != nil && !errors.Is(err, trace.ErrTruncated) && !errors.Is(err, errNoFrame) {
+				return err
+			}
+		}
+		s.Streams, s.Bytes = append(s.Streams, file), append(s.Bytes, n)
 	}
 	if err := os.RemoveAll(s.Work); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,6 +44,7 @@ type Agent struct {
 	ledger *spool.Ledger
 	ship   *shipper
 	start  int64
+	serial atomic.Uint64 // of the latest stream
 
 	mu       sync.Mutex
 	config   *Config
@@ -162,9 +164,8 @@ func (a *Agent) record(ctx context.Context, left *remains) error {
 		}
 	}
 	about := staging.About{Reason: why.reason, Detail: why.detail, Previous: left.previous, GapNS: -1}
-	for serial := uint64(1); ctx.Err() == nil; serial++ {
-		name := staging.StreamName{BootID: a.o.BootID, StartNS: a.start, Serial: serial}.String()
-		why, ended, err := a.one(ctx, name, &about)
+	for ctx.Err() == nil {
+		name, why, ended, err := a.one(ctx, &about)
 		if err != nil {
 			return err
 		}
@@ -187,6 +188,17 @@ type remains struct {
 func (a *Agent) left() (*remains, error) {
 	st := a.ledger.State()
 	r := &remains{previous: st.Stream, why: rotation{staging.ReasonStop, ""}}
+	last, err := latest(a.spool)
+	if err != nil {
+		return nil, err
+	}
+	if n, err := staging.ParseStream(last.Stream); last.Kind == parcel.About && (last.Stream != st.Stream || st.Ended) && err == nil && n.BootID == a.o.BootID {
+		// It was killed while it noted that it goes on in another stream. Of that nothing else
+		// is there, and nothing is missing in it.
+		r.previous, r.why.reason = last.Stream, staging.ReasonKilled
+		r.stream = &stream{spool: a.spool, ledger: a.ledger, name: last.Stream, number: 1, losses: map[string]uint64{}}
+		return r, nil
+	}
 	switch {
 	case st.Stream == "":
 		r.why.reason = staging.ReasonStart
@@ -199,7 +211,7 @@ func (a *Agent) left() (*remains, error) {
 		r.why.detail = "the ledger was damaged"
 		return r, nil
 	}
-	s, err := resumed(a.spool, a.ledger)
+	s, err := resumed(a.spool, a.ledger, &last)
 	if errors.Is(err, errEnded) {
 		return r, nil
 	}
@@ -233,34 +245,54 @@ func (a *Agent) persist(ctx context.Context, put func() error) error {
 	}
 }
 
-// one makes one stream.
-func (a *Agent) one(ctx context.Context, name string, about *staging.About) (why rotation, ended time.Time, err error) {
+// describe says what is the same of all streams that begin now.
+func (a *Agent) describe(about *staging.About, c *Config, level Level) {
+	name := staging.StreamName{BootID: a.o.BootID, StartNS: a.start, Serial: a.serial.Add(1)}.String()
+	about.Version, about.Host, about.Stream, about.BootID = staging.Version, c.Host, name, a.o.BootID
+	about.AgentVersion, about.AgentStartNS, about.StartNS = a.o.Version, a.start, a.o.Clock().UnixNano()
+	about.ConfigHash, about.Level, about.SkewNS = c.Hash(), level.String(), a.ship.skew()
+}
+
+// one makes one recording: a stream, and those that go on from it. It returns the name of
+// the last.
+func (a *Agent) one(ctx context.Context, about *staging.About) (name string, why rotation, ended time.Time, err error) {
 	recording, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a.mu.Lock()
 	c, level := a.config, a.governor.level
 	s := &stream{
-		spool: a.spool, ledger: a.ledger, name: name, block: c.Overflow == "block", done: recording.Done(), size: int64(c.Stream.Size),
-		losses: map[string]uint64{}, rotate: func(r staging.Reason, detail string) { cancel(&rotation{r, detail}) },
+		spool: a.spool, ledger: a.ledger, block: c.Overflow == "block", done: recording.Done(), size: int64(c.Stream.Size), whole: int64(c.Tape.Size),
+		losses: map[string]uint64{}, rotate: func(r staging.Reason, detail string) { cancel(&rotation{r, detail}) }, sparse: level == Counters,
+		next: func(previous string, why staging.Reason) *staging.About {
+			about := &staging.About{Reason: why, Previous: previous, Continues: true}
+			a.describe(about, c, level)
+			return about
+		},
 	}
 	a.mu.Unlock()
-	a.ledger.Begin(name)
-	now := a.o.Clock()
-	about.Version, about.Host, about.Stream, about.BootID = staging.Version, c.Host, name, a.o.BootID
-	about.AgentVersion, about.AgentStartNS, about.StartNS = a.o.Version, a.start, now.UnixNano()
-	about.ConfigHash, about.Level, about.SkewNS = c.Hash(), level.String(), a.ship.skew()
+	a.describe(about, c, level)
+	s.name = about.Stream
+	a.ledger.Begin(s.name)
 	if about.GapNS > 0 { // the time of the last one's end, until here
-		about.GapNS = max(now.UnixNano()-about.GapNS, 0)
+		about.GapNS = max(about.StartNS-about.GapNS, 0)
 	}
 	if err := a.persist(ctx, func() error { return s.begin(about) }); err != nil {
-		return why, now, err
+		return s.name, why, a.o.Clock(), err
 	}
 	a.mu.Lock()
 	a.current, a.cancel = s, cancel
 	a.mu.Unlock()
-	age := time.AfterFunc(time.Duration(c.Stream.Age), func() { s.rotate(staging.ReasonAge, "") })
+	old := time.AfterFunc(time.Duration(c.Tape.Age), func() { s.rotate(staging.ReasonAge, "") })
+	aging, stopAging := context.WithCancel(recording)
+	go func() {
+		for pause(aging, time.Duration(c.Stream.Age)); aging.Err() == nil; pause(aging, time.Duration(c.Stream.Age)) {
+			s.Age()
+		}
+	}()
 	err = a.o.Source.Record(recording, &c.Record, level, s)
-	age.Stop()
+	old.Stop()
+	stopAging()
+	s.close()
 	ended = a.o.Clock()
 	why = rotation{staging.ReasonFinished, ""}
 	var r *rotation
@@ -287,7 +319,7 @@ func (a *Agent) one(ctx context.Context, name string, about *staging.About) (why
 		a.losses[reason] += n
 	}
 	a.mu.Unlock()
-	return why, ended, errors.Join(err, endErr)
+	return s.name, why, ended, errors.Join(err, endErr)
 }
 
 // tick does what is due from time to time, until ctx is done.

@@ -196,6 +196,7 @@ func (o *open) finish(said *staging.End, reason staging.Reason, detail string, n
 	declared := uint64(0)
 	if said != nil {
 		e.Reason, e.Detail, e.Complete = staging.Reason(limit(string(said.Reason))), limit(said.Detail), said.Complete
+		e.Continued = said.Continued
 		for _, l := range said.Losses[:min(len(said.Losses), maxReasons)] {
 			e.Losses = append(e.Losses, staging.Loss{Reason: limit(l.Reason), Events: l.Events})
 			declared += l.Events

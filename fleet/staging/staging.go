@@ -60,6 +60,9 @@ type About struct {
 	// GapNS for how long between the two nothing was recorded; -1 if that is not known.
 	Previous string `json:"previous,omitempty"`
 	GapNS    int64  `json:"gap_ns"`
+	// Continues: the frames go on from those of Previous, in the same recording. There is
+	// no description at the beginning of this stream, so it cannot be read without that one.
+	Continues bool `json:"continues,omitempty"`
 	// SkewNS is how far the host's clock was ahead of the collector's when the stream's
 	// agent said hello.
 	SkewNS int64 `json:"skew_ns,omitempty"`
@@ -82,8 +85,10 @@ type End struct {
 	Losses     []Loss `json:"losses,omitempty"`
 	// Complete: the stream ends where its agent ended it, and nothing is known to be
 	// missing.
-	Complete bool  `json:"complete"`
-	EndNS    int64 `json:"end_ns"` // ns since 1970 by the collector's clock
+	Complete bool `json:"complete"`
+	// Continued: the recording goes on in another stream, which Continues this one.
+	Continued bool  `json:"continued,omitempty"`
+	EndNS     int64 `json:"end_ns"` // ns since 1970 by the collector's clock
 }
 
 // Lost returns the number of events that are declared lost.
