@@ -162,11 +162,14 @@ func (r *run) all(ctx context.Context) error {
 			return errors.Join(errs...)
 		}
 	}
-	streams, err := staging.List(r.Data)
+	streams, damaged, err := staging.Find(r.Data)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			r.Note(line)
 		}
+	}
+	for i := range damaged {
+		errs = append(errs, r.putAside(&damaged[i]))
 	}
 	for _, g := range groups(streams, taken, r.Clock(), r.Settle) {
 		if !g.ready {
@@ -182,6 +185,22 @@ func (r *run) all(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// putAside takes a directory away that cannot be read, if it is not the collector's.
+func (r *run) putAside(d *staging.Damaged) error {
+	why := strings.ReplaceAll(d.Err.Error(), "\n", "; ")
+	if !d.Finished {
+		r.Note(fmt.Sprintf("%s; it is left to the collector, which puts it aside when it starts", why))
+		return nil
+	}
+	to, err := staging.SetAside(d.Dir, filepath.Join(r.state(), refusedName), why)
+	if err != nil {
+		return fmt.Errorf("put stream %s of %s aside: %w", d.Stream, d.Host, err)
+	}
+	r.result.Refused++
+	r.Note(fmt.Sprintf("stream %s of %s cannot be read, and is put aside in %s: %s", d.Stream, d.Host, to, why))
+	return nil
 }
 
 // storeError is of the store: no other job will fare better.

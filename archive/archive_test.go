@@ -251,6 +251,31 @@ func TestHeadless(t *testing.T) {
 	}
 }
 
+// TestDamaged: a directory that cannot be read is put aside if it is finished, and left to
+// the collector if not; the others are archived.
+func TestDamaged(t *testing.T) {
+	data, store := t.TempDir(), directory{t.TempDir()}
+	bad := stage(t, data, "a", 1, 7, 0, 2, staging.ReasonStop)
+	open := stage(t, data, "b", 1, 7, 0, 2, "")
+	stage(t, data, "a", 2, 8, 0, 2, staging.ReasonStop)
+	write(t, filepath.Join(staging.Dir(data, "a", bad), staging.EndFile), "{garbage")
+	write(t, filepath.Join(staging.Dir(data, "b", open), staging.AboutFile), "{garbage")
+	var said []string
+	res, err := Run(t.Context(), &Options{Data: data, Store: store, Seal: seal, Note: func(line string) { said = append(said, line) }})
+	if err != nil || res.Refused != 1 || res.Tapes != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for _, name := range []string{filepath.Join(data, "archive", "refused", "a", bad+".why"), filepath.Join(data, "archive", "refused", "a", bad, staging.StreamFile), staging.Dir(data, "b", open)} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
+	all := strings.Join(said, "\n")
+	if !strings.Contains(all, "stream "+bad+" of a cannot be read, and is put aside in") || !strings.Contains(all, "it is left to the collector") {
+		t.Errorf("it said:\n%s", all)
+	}
+}
+
 // TestManifest: a tape says why it begins and ends, and what is missing.
 func TestManifest(t *testing.T) {
 	data, store := t.TempDir(), directory{t.TempDir()}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,6 +72,7 @@ type Collector struct {
 	parcels, events, bytes         uint64
 	damaged, twins, skewed, stalls uint64
 	forged                         uint64 // not signed by whom they are said to be of
+	aside                          uint64 // files and streams that could not be read at the start
 	refused                        func() (connections, requests uint64)
 }
 
@@ -116,7 +116,7 @@ func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connect
 		c.disk.Close()
 		return nil, fmt.Errorf("%s is in use by another collector", c.o.Data)
 	}
-	if c.hosts, err = loadHosts(c.o.Data, c.o.Clock().UnixNano()); err == nil {
+	if err = c.load(); err == nil {
 		err = c.attach(ctx, nc)
 	}
 	if err != nil {
@@ -135,14 +135,8 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(positionFile(c.o.Data))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.loadPosition(); err != nil {
 		return err
-	}
-	if err == nil {
-		if err := json.Unmarshal(b, &c.position); err != nil {
-			return fmt.Errorf("%s: %w", positionFile(c.o.Data), err)
-		}
 	}
 	if created := info.Created.UnixNano(); c.position.CreatedNS != created || c.position.Seq > info.State.LastSeq {
 		if c.position.CreatedNS != 0 {
@@ -245,6 +239,7 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 				c.commit(ctx, false)
 			}
 		case <-commit.C:
+			c.retry()
 			c.commit(ctx, false)
 		case <-watch.C:
 			c.watch()
@@ -328,6 +323,9 @@ func (c *Collector) settled() uint64 {
 			for _, seq := range o.held {
 				to = min(to, seq-1)
 			}
+			if o.end != nil && o.endSeq > 0 { // it could not be written
+				to = min(to, o.endSeq-1)
+			}
 		}
 	}
 	return to
@@ -397,7 +395,15 @@ func (c *Collector) writeStreams(abouts *staging.Batch) (written bool, err error
 				continue
 			}
 			written = true
-			err = errors.Join(err, o.commit(abouts))
+			if why := o.commit(abouts); why != nil {
+				if c.probe() != nil { // it is not this stream alone
+					err = errors.Join(err, why)
+				} else {
+					c.wait(h, o, why)
+				}
+			} else if o.why != nil && o.end == nil {
+				c.goesOn(h, o)
+			}
 			left += len(o.chunk)
 		}
 	}
@@ -417,6 +423,14 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 			if o.end == nil {
 				continue
 			}
+			if err := ends.Put(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
+				if c.probe() != nil {
+					return err
+				}
+				c.say("stream %s of %s cannot be ended: %v", name, h.Host, err)
+				o.why = err
+				continue
+			}
 			finished = true
 			if h.find(name) == nil {
 				h.close(o)
@@ -425,9 +439,6 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 						late(h, h.find(name), p)
 					}
 				}
-			}
-			if err := ends.Put(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
-				return err
 			}
 		}
 		if finished || everything && h.dirty {
@@ -456,7 +467,7 @@ func (c *Collector) watch() {
 			}
 		}
 		for _, o := range h.open {
-			if o.end == nil && time.Duration(now-o.lastNS) >= c.o.Abandon && (silent >= c.o.Abandon || h.newer(o)) {
+			if o.end == nil && o.why == nil && time.Duration(now-o.lastNS) >= c.o.Abandon && (silent >= c.o.Abandon || h.newer(o)) {
 				o.finish(nil, staging.ReasonSilent, "", now)
 			}
 		}

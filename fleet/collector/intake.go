@@ -20,8 +20,10 @@ import (
 	"iotape/fleet/staging"
 )
 
-// maxHeld bounds the parcels of a stream that came before their turn.
-const maxHeld = 4096
+const (
+	maxHeld  = 4096    // parcels of a stream that came before their turn
+	chunkMax = 4 << 20 // bytes of a stream that are taken out of the broker again at a time
+)
 
 // message is what the broker delivers.
 type message struct {
@@ -74,10 +76,12 @@ func (c *Collector) deliver(m *message) {
 		o.floor = max(o.floor, f)
 	}
 	switch {
-	case p.Number < o.next:
+	case p.Number < o.next && !o.unknown:
 		h.Duplicates++
+	case o.why != nil: // it cannot be written
+		o.held[p.Number] = m.seq
 	case p.Number == o.next:
-		c.take(h, o, &p)
+		c.take(h, o, &p, m.seq)
 		c.resume(h, o)
 	default:
 		if _, twice := o.held[p.Number]; twice {
@@ -151,7 +155,8 @@ func late(h *host, done *closed, p *parcel.Parcel) {
 }
 
 // take appends the parcel whose turn it is.
-func (c *Collector) take(h *host, o *open, p *parcel.Parcel) {
+func (c *Collector) take(h *host, o *open, p *parcel.Parcel, seq uint64) {
+	o.taken = append(o.taken, taken{p.Number, seq})
 	o.next++
 	if missing := p.Before - min(p.Before, o.events+o.gap); missing > 0 {
 		o.gap += missing
@@ -178,6 +183,10 @@ func (c *Collector) take(h *host, o *open, p *parcel.Parcel) {
 			return
 		}
 		o.finish(&e, "", "", c.o.Clock().UnixNano())
+		// Its commit does not say that it has come: after a kill before the end is written, it
+		// has to come again.
+		o.next--
+		o.endSeq = seq
 	default:
 		if o.skip && p.Flags&parcel.Within != 0 {
 			o.gap += p.Events // the rest of a frame whose beginning is missing
@@ -205,7 +214,7 @@ func previous(s string) string {
 
 // resume takes what had to wait, and finds out what will not come any more.
 func (c *Collector) resume(h *host, o *open) {
-	for len(o.held) > 0 && o.end == nil {
+	for len(o.held) > 0 && o.end == nil && len(o.chunk) <= chunkMax {
 		seq, ok := o.held[o.next]
 		if !ok {
 			first := slices.Min(slices.Collect(maps.Keys(o.held)))
@@ -235,7 +244,10 @@ func (c *Collector) resume(h *host, o *open) {
 			continue
 		}
 		delete(o.held, o.next)
-		c.take(h, o, p)
+		c.take(h, o, p, seq)
+		if o.why != nil {
+			return // one is enough to see whether it can be written
+		}
 	}
 }
 
