@@ -27,7 +27,10 @@ func TestDamaged(t *testing.T) {
 	for _, p := range whole {
 		s.publish("db8", p.Append(nil), 0)
 	}
-	s.wait("storing", func() bool { f := s.c.Fleet(); return f.Events == 120 && f.Behind == 0 && s.ended("db8", finished) != nil })
+	s.wait("storing", func() bool {
+		f := s.c.Fleet()
+		return f.Events == 120 && f.Behind == 0 && s.ended("db8", finished) != nil
+	})
 	s.stop()
 	for _, file := range []string{filepath.Join(staging.Dir(s.data, "db7", name), staging.AboutFile), hostFile(s.data, "db8"), positionFile(s.data)} {
 		if err := os.WriteFile(file, []byte("{garbage"), 0o666); err != nil {
