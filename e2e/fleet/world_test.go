@@ -199,9 +199,14 @@ func (w *world) end() {
 			p.kill()
 		}
 	}
-	if w.t.Failed() || os.Getenv("IOTAPE_FLEET_LOG") != "" {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if dir := os.Getenv("IOTAPE_FLEET_LOG"); dir != "" { // all of it, in a directory
+		if err := os.WriteFile(filepath.Join(dir, w.t.Name()+".log"), w.log.Bytes(), 0o666); err != nil {
+			w.t.Error(err)
+		}
+	}
+	if w.t.Failed() {
 		lines := strings.Split(w.log.String(), "\n")
 		w.t.Logf("the last of what the programs said:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}

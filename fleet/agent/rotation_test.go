@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,34 @@ func TestAnew(t *testing.T) {
 	}
 	if recordings < 3 || longest < 150<<10 || longest > 250<<10 {
 		t.Errorf("600 kB made %d recordings, the longest of %d bytes", recordings, longest)
+	}
+}
+
+// counting hands over what a source does that only counts.
+type counting struct{ recordings int }
+
+func (s *counting) Check(*Record) error { return nil }
+
+func (s *counting) Record(ctx context.Context, _ *Record, _ Level, out Sink) error {
+	s.recordings++
+	for range 20 {
+		out.Lost("the agent kept counters only", 10)
+		if taken, _ := out.Put([]byte("counters"), nil, 0); !taken {
+			return errors.New("there is no room for counters")
+		}
+	}
+	return ctx.Err()
+}
+
+// TestSparse: what is only counted, because that is the level, does not begin a recording
+// anew.
+func TestSparse(t *testing.T) {
+	c := config(t, "[record]\nverbosity = \"counters\"")
+	s := &counting{}
+	runs(t, c, s, boot, time.Minute)
+	list := parts(t, c)
+	if s.recordings != 1 || len(list) != 1 || list[0].end.Lost() != 200 || list[0].end.Complete {
+		t.Errorf("%d recordings, and %d streams: %+v", s.recordings, len(list), list[0].end)
 	}
 }
 
