@@ -135,6 +135,10 @@ func (a *annotator) add(ev *event.Event) {
 			break // it is under way beside the thread's calls
 		}
 		a.call(n, i, ev)
+		if ev.TakesLead() {
+			a.nodes[thread{ev.Host, ev.PID}] = n
+			delete(a.nodes, thread{ev.Host, ev.TID})
+		}
 	}
 	n.last = i
 }

@@ -110,7 +110,7 @@ func Watch(ctx context.Context, o *Options) (*Run, error) {
 	}
 	w.run.Elapsed, w.run.Exit, w.run.Signal = now()-began, st.Exit, int(st.Signal)
 	for _, t := range w.names {
-		if t.node != nil {
+		if t.node != nil && len(t.node.Calls) > 0 {
 			w.run.Nodes = append(w.run.Nodes, t.node)
 		}
 	}
@@ -253,19 +253,34 @@ func (w *watch) fork(parent, child *ptracer.Tracee) {
 	w.add(child, w.family.born(from.tid, uint32(child.TID), child.PID == parent.PID))
 }
 
+// exec is told of a program that is executed. A thread that is not its process's first
+// goes on as that one, whose number it has then, as it does on the tape.
 func (w *watch) exec(t *ptracer.Tracee, old int, replaced *ptracer.Tracee) {
+	cpu, delay := usage(t.TID)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if replaced != nil {
-		w.gone(w.of(replaced))
-	}
-	if th := w.of(t); int(th.tid) != t.TID {
-		k := w.family[th.tid]
-		delete(w.threads, th.tid)
-		th.tid = uint32(t.TID)
-		w.threads[th.tid], w.family[th.tid] = th, k
+		th, first := w.of(t), w.of(replaced)
+		delete(w.threads, uint32(old))
+		th.tid = uint32(old)
+		w.gone(th)
+		w.broken(first)
+		first.t, first.ended, t.Data = t, false, first
+		first.cpu, first.delay, first.wall = cpu, delay, now()
+		first.watched = watched{}
+		w.threads[first.tid] = first
 	}
 	w.moved()
+}
+
+// broken notes that a thread is no longer in the call that it was in, and that the call
+// had no result: tapes do not count such.
+func (w *watch) broken(th *thread) {
+	if th.inCall {
+		th.node.Calls = th.node.Calls[:len(th.node.Calls)-1]
+	}
+	th.inCall, th.held = false, 0
+	w.held = slices.DeleteFunc(w.held, func(o *thread) bool { return o == th })
 }
 
 func (w *watch) exit(t *ptracer.Tracee, _ unix.WaitStatus) {
@@ -275,8 +290,8 @@ func (w *watch) exit(t *ptracer.Tracee, _ unix.WaitStatus) {
 }
 
 func (w *watch) gone(th *thread) {
-	th.ended, th.held, th.inCall = true, 0, false
-	w.held = slices.DeleteFunc(w.held, func(o *thread) bool { return o == th })
+	w.broken(th)
+	th.ended = true
 	if w.threads[th.tid] == th {
 		delete(w.threads, th.tid)
 	}

@@ -75,6 +75,26 @@ func (e *env) writes(t *testing.T, name string) (calls map[string]uint64, notes 
 	return calls, notes
 }
 
+// paths counts the pwrite64 calls of a tape by file.
+func (e *env) paths(t *testing.T, name string) map[string]int {
+	t.Helper()
+	tape, err := trace.OpenTape(filepath.Join(e.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	calls := map[string]int{}
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Op == event.OpPwrite64 {
+			calls[ev.Files[0].Path]++
+		}
+	}
+	return calls
+}
+
 // TestDiscoverTurns finds that two processes write in turn, which they know from memory
 // that they share, and that a replay keeps to it.
 func TestDiscoverTurns(t *testing.T) {
@@ -158,6 +178,53 @@ func TestDiscoverBarrier(t *testing.T) {
 				t.Errorf("block %d of %s waits for %v, not for event %d", i+1, file, got, from)
 			}
 		}
+	}
+}
+
+// TestThreadExecutes has a thread that is not its process's first execute a program: the
+// kernel gives it the number of that one. Its files stay where they are, and the node is
+// the process's first.
+func TestThreadExecutes(t *testing.T) {
+	e := nodes(t)
+	for _, backend := range []string{"ptrace", "ebpf"} {
+		t.Run(backend, func(t *testing.T) {
+			if backend == "ebpf" {
+				testenv.NeedRoot(t)
+			}
+			run := func(args ...string) {
+				cmd := exec.Command(e.iotape, args...)
+				cmd.Dir = e.dir
+				if b, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%v: %v\n%s", args, err, b)
+				}
+			}
+			name := backend + ".tape"
+			if err := os.RemoveAll(filepath.Join(e.dir, "dir")); err != nil {
+				t.Fatal(err)
+			}
+			run("record", "--backend", backend, "-o", name, "--", "./nodes", "exec")
+			calls := e.paths(t, name)
+			for path, n := range map[string]int{"dir/first": 3, "dir/second": 1} {
+				if calls[filepath.Join(e.dir, path)] != n {
+					t.Errorf("%s: %d of %v", path, n, calls)
+				}
+			}
+			run("annotate", name)
+			run("replay", name, "--into", "again."+backend, "--order", "causal", "--verify")
+		})
+	}
+	out, _ := e.discovers(t, 0, "-o", "a.tape", "--runs", "runs", "--prepare", "rm -rf dir", "--json", "--", "./nodes", "exec")
+	var v struct {
+		Nodes []struct {
+			Name         string
+			Calls, Holds int
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Nodes) != 2 || v.Nodes[0].Name != "1" || v.Nodes[0].Calls != 3 || v.Nodes[0].Holds != 3 || v.Nodes[1].Name != "1/1" || v.Nodes[1].Calls != 1 {
+		t.Errorf("%s", out)
 	}
 }
 

@@ -69,6 +69,12 @@ const OwnFile = 1
 // mapped at addresses from Args[1] to before Args[2].
 const MappedFD = -1
 
+// TakesLead reports whether the event is the execve of a thread that is not its process's
+// first: what it does from now on it does under the number of that one, which is gone.
+func (ev *Event) TakesLead() bool {
+	return ev.Kind == Call && (ev.Op == OpExecve || ev.Op == OpExecveat) && ev.TID != ev.PID && ev.Errno == 0 && ev.Flags&Interrupted == 0
+}
+
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
 const (
 	ShareVM     = 0x100

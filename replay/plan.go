@@ -137,8 +137,21 @@ func (p *planner) next(t *task) error {
 	case event.Exited:
 		p.free[t.part] = append(p.free[t.part], n.slot)
 		delete(p.nodes, ev.TID)
+	case event.Call:
+		if ev.TakesLead() {
+			p.lead(ev, n)
+		}
 	}
 	return nil
+}
+
+// lead has a thread go on under the number of its process's first one.
+func (p *planner) lead(ev *event.Event, n *node) {
+	if first := p.nodes[ev.PID]; first != nil {
+		p.free[p.division.member(ev)] = append(p.free[p.division.member(ev)], first.slot)
+	}
+	delete(p.nodes, ev.TID)
+	p.nodes[ev.PID] = n
 }
 
 // orders reports whether an event that is not repeated orders those that are: bytes go

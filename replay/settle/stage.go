@@ -176,6 +176,12 @@ func (st *Stage) follow(ev *event.Event) {
 	case event.Exited:
 		delete(st.live, ev.TID)
 		st.known[ev.TID%uint32(len(st.known))] = 0
+	case event.Call:
+		if ev.TakesLead() {
+			delete(st.live, ev.TID)
+			st.known[ev.TID%uint32(len(st.known))] = 0
+			st.live[ev.PID] = struct{}{}
+		}
 	}
 }
 
