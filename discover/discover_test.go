@@ -72,7 +72,7 @@ func two() (*recording, *Run) {
 
 func merged(t *testing.T, x *recording, runs ...*Run) *Result {
 	t.Helper()
-	r, err := Merge(x.all(), &Scope{}, runs, false)
+	r, err := Merge(x.all(), &Scope{}, nil, runs, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestMergeDiffers(t *testing.T) {
 	}
 
 	x.add(&event.Event{Kind: event.LossMark})
-	if _, err := Merge(x.all(), &Scope{}, []*Run{quiet}, false); err == nil {
+	if _, err := Merge(x.all(), &Scope{}, nil, []*Run{quiet}, false); err == nil {
 		t.Error("a tape with losses is taken")
 	}
 }
@@ -269,7 +269,7 @@ func FuzzReadRun(f *testing.F) {
 		if err != nil {
 			return
 		}
-		res, err := Merge(x.all(), &Scope{}, []*Run{quiet, r}, false)
+		res, err := Merge(x.all(), &Scope{}, nil, []*Run{quiet, r}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

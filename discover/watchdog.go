@@ -110,35 +110,44 @@ func (w *watch) tick() {
 		return
 	}
 	held, progress := w.held[0], w.progress
+	free, on := w.free()
+	late := now()-held.held > cmp.Or(w.o.Most, DefaultMost).Nanoseconds()
+	w.mu.Unlock()
+	switch {
+	case free:
+		w.tr.Do(func() { w.release(held, progress, "", nil) })
+	case late:
+		w.tr.Do(func() { w.release(held, progress, cmp.Or(on, Others), nil) })
+	}
+}
+
+// Others stands for who kept a call from going on and is no node.
+const Others = "processes that make no I/O calls"
+
+// free looks at all threads, and reports whether all nodes but the held one have ended or
+// are stuck; if not, on is the first that is not, "" if that is none.
+func (w *watch) free() (free bool, on string) {
 	others := make([]*thread, 0, len(w.threads))
 	helpers := false
 	for _, th := range w.threads {
-		if th.name == held.name || th.held > 0 {
+		if th.name == w.o.Hold || th.held > 0 {
 			continue
 		}
-		th.look(progress)
+		th.look(w.progress)
 		if w.names[th.name] == th {
 			others = append(others, th)
 		} else {
 			helpers = helpers || th.watched.busy
 		}
 	}
-	free := now()-w.last < w.patience().Nanoseconds()
-	on := ""
+	free = now()-w.last >= w.patience().Nanoseconds()
 	slices.SortFunc(others, func(a, b *thread) int { return byName(a.name, b.name) })
 	for _, th := range others {
 		if !w.stuck(th, helpers) {
-			free, on = true, cmp.Or(on, th.name)
+			free, on = false, cmp.Or(on, th.name)
 		}
 	}
-	late := now()-held.held > cmp.Or(w.o.Most, DefaultMost).Nanoseconds()
-	w.mu.Unlock()
-	switch {
-	case !free:
-		w.tr.Do(func() { w.release(held, progress, "") })
-	case late:
-		w.tr.Do(func() { w.release(held, progress, cmp.Or(on, "processes that make no I/O calls")) })
-	}
+	return free, on
 }
 
 // callPatience is how much longer than ever a call has to take to be stuck: storage is
