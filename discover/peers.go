@@ -65,7 +65,7 @@ func (w *watch) told(o *Order) {
 		th, progress := w.held[0], w.progress
 		if o.Until != "" || p.own == p.free {
 			w.mu.Unlock()
-			w.tr.Do(func() { w.release(th, progress, o.Until, o.Next) })
+			w.settled(func() { w.release(th, progress, o.Until, o.Next) })
 			return
 		}
 	}

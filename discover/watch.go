@@ -210,18 +210,22 @@ func (t *thread) calls() int {
 	return len(t.node.Calls)
 }
 
-// state says in words what a thread is at.
+// state says in words what a thread is at, and for how long.
 func (w *watch) state(t *thread) string {
-	if t.inCall {
-		return "in one"
+	since := t.wall // of its last I/O call's end
+	what := ""
+	switch d, op := lookAt(int(t.tid)); {
+	case t.inCall:
+		c := &t.node.Calls[len(t.node.Calls)-1]
+		what, since = "in "+c.String(), c.Enter
+	case d == running:
+		what = "computing"
+	case d == endless:
+		what = "waiting for another in " + op.String()
+	default:
+		what = "asleep in " + op.String()
 	}
-	switch look(int(t.tid)) {
-	case running:
-		return "computing"
-	case endless:
-		return "waiting for another"
-	}
-	return "asleep"
+	return fmt.Sprintf("%s, for %v at most", what, time.Duration(now()-since).Round(time.Millisecond))
 }
 
 // moved notes that a node, or one to be, did something.

@@ -61,6 +61,7 @@ type watched struct {
 	cpu, delay int64  // of the thread, at the last look
 	at         int64  // the last look
 	ran, slept int64
+	looks      int // since the count began
 	doing      doing
 	busy       bool // ran for half of the time since the look before
 }
@@ -78,9 +79,10 @@ func (th *thread) look(progress uint64) {
 	}
 	ran, waited := max(cpu-s.cpu, 0), max(delay-s.delay, 0)
 	s.doing = running
-	if ran == 0 && waited == 0 {
+	if ran == 0 && waited == 0 && !stopped(int(th.tid)) {
 		s.doing = look(int(th.tid))
 	}
+	s.looks++
 	if s.doing != running {
 		s.slept += at - s.at
 	}
@@ -115,10 +117,16 @@ func (w *watch) tick() {
 	w.mu.Unlock()
 	switch {
 	case free:
-		w.tr.Do(func() { w.release(held, progress, "", nil) })
+		w.settled(func() { w.release(held, progress, "", nil) })
 	case late:
 		w.tr.Do(func() { w.release(held, progress, cmp.Or(on, Others), nil) })
 	}
+}
+
+// settled calls f on the tracing thread when it has handled all stops that there are now: on
+// a busy machine it may be behind, and what has moved since is not known before.
+func (w *watch) settled(f func()) {
+	w.tr.Do(func() { w.tr.Do(f) }) // between two of them it asks for stops
 }
 
 // Others stands for who kept a call from going on and is no node.
@@ -157,7 +165,12 @@ const callPatience = int64(50 * time.Millisecond)
 // stuck reports whether a node makes no call for longer than it should. Helpers that
 // compute may wake it up.
 func (w *watch) stuck(th *thread, helpers bool) bool {
+	// A machine that stood still makes one look as good as many.
+	const fewest = 3
 	s, e := &th.watched, w.want[th.name]
+	if s.looks < fewest {
+		return false
+	}
 	if e == nil {
 		e = &expected{} // it was not there when nobody was held
 	}

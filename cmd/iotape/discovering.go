@@ -123,6 +123,7 @@ func recordBounded(ctx context.Context, c *console, plan *recordPlan, limit time
 		p.capture.Wakeups = p.capture.Wakeups || b.Name() == "ebpf" && os.Geteuid() == 0
 	}
 	late, done := make(chan bool, 1), make(chan struct{})
+	calls := map[uint32]string{} // that threads were in when their time was over
 	go func() {
 		select {
 		case <-done:
@@ -131,6 +132,14 @@ func recordBounded(ctx context.Context, c *console, plan *recordPlan, limit time
 		case <-ctx.Done():
 		case <-time.After(limit):
 		}
+		descendants(os.Getpid(), func(pid int) {
+			tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+			for _, task := range tasks {
+				if tid, err := strconv.Atoi(filepath.Base(task)); err == nil {
+					calls[uint32(tid)] = discover.CallOf(tid)
+				}
+			}
+		})
 		late <- true
 		for { // for what is made meanwhile
 			killAll(os.Getpid())
@@ -147,14 +156,14 @@ func recordBounded(ctx context.Context, c *console, plan *recordPlan, limit time
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		return fmt.Errorf("the command was not at its end after %v, and was ended%s (--each, --budget)", limit.Round(time.Millisecond), whatThreadsWereAt(p.out))
+		return fmt.Errorf("the command was not at its end after %v, and was ended%s (--each, --budget)", limit.Round(time.Millisecond), whatThreadsWereAt(p.out, calls))
 	}
 	return failedRun("the command, recorded with nobody held,", err)
 }
 
 // whatThreadsWereAt says of a command that was ended in what calls its threads were, and
-// since when.
-func whatThreadsWereAt(name string) string {
+// since when: as its tape has it, and, for calls that are not recorded, as they were seen.
+func whatThreadsWereAt(name string, calls map[uint32]string) string {
 	t, err := openTape(context.Background(), name)
 	if err != nil {
 		return ": nothing is known of it"
@@ -184,10 +193,13 @@ func whatThreadsWereAt(name string) string {
 		}
 		end = max(end, ev.Exit)
 		a := at{fmt.Sprintf("thread %d (%s)", ev.TID, report.Printable(ev.Comm)), ev.Exit, ev.Flags&event.Interrupted != 0}
-		if a.in {
+		switch call := calls[ev.TID]; {
+		case a.in:
 			a.what, a.since = a.what+" in "+ev.Op.String(), ev.Enter
-		} else {
-			a.what += " in no call after " + ev.Op.String()
+		case call != "":
+			a.what += " in " + call + ", after " + ev.Op.String() + ","
+		default:
+			a.what += " in no call, after " + ev.Op.String() + ","
 		}
 		last[k] = a
 	}
@@ -270,13 +282,18 @@ func failedRun(what string, err error) error {
 
 // killAll ends what a process has started.
 func killAll(pid int) {
+	descendants(pid, func(child int) { _ = syscall.Kill(child, syscall.SIGKILL) })
+}
+
+// descendants calls f for what a process has started, children before their parents.
+func descendants(pid int, f func(pid int)) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, name := range lists {
 		b, _ := os.ReadFile(name)
 		for _, s := range strings.Fields(string(b)) {
 			if child, err := strconv.Atoi(s); err == nil {
-				killAll(child)
-				_ = syscall.Kill(child, syscall.SIGKILL)
+				descendants(child, f)
+				f(child)
 			}
 		}
 	}
