@@ -420,6 +420,44 @@ func TestTextComesBack(t *testing.T) {
 	}
 }
 
+// TestTextTwice: a wait, or its signal, that is said twice is one; the longer lag counts.
+func TestTextTwice(t *testing.T) {
+	x := &tape{t: t}
+	for i := range 4 {
+		x.add(uint32(i%2+1), int64(i), int64(i), event.OpGetpid, nil)
+	}
+	n, err := ReadText(strings.NewReader("EVENTS(4)\n0 x\nSIGNAL(1)\nSIGNAL(1)\nWAIT(0)\nWAIT(0, 5ms)\nWAIT(0, 1ms)\n1 x\n"), x.all())
+	if err != nil {
+		t.Fatal(err)
+	}
+	an := n.Cursor().At(1)
+	if want := []Dependency{{Event: 0, Lag: 5 * time.Millisecond}}; !slices.Equal(an.Waits, want) {
+		t.Errorf("%+v", an.Waits)
+	}
+}
+
+// TestTextLong has times that do not fit 32 bits, nor the integers of a float.
+func TestTextLong(t *testing.T) {
+	x := &tape{t: t}
+	for i := range 2 {
+		x.add(uint32(i%2+1), int64(i), int64(i), event.OpGetpid, nil)
+	}
+	for _, ns := range []time.Duration{1<<31 + 1, 1<<53 + 1, 1<<60 + 1, maxNS} {
+		in := fmt.Sprintf("EVENTS(2)\n0 x\nSIGNAL(1)\nCOMPUTE(%v)\nWAIT(0, %v)\nSLEEP(%v)\n1 x\n", ns, ns, ns)
+		n, err := ReadText(strings.NewReader(in), x.all())
+		if err != nil {
+			t.Fatal(err)
+		}
+		an := n.Cursor().At(1)
+		if an.Compute != ns || an.Sleep != ns || len(an.Waits) != 1 || an.Waits[0].Lag != ns {
+			t.Errorf("%v: %+v", ns, an)
+		}
+		if out := text(t, x, n); !strings.Contains(out, fmt.Sprintf("COMPUTE(%v)", ns)) || !strings.Contains(out, fmt.Sprintf("WAIT(0, %v)", ns)) {
+			t.Errorf("%s", out)
+		}
+	}
+}
+
 func TestBadText(t *testing.T) {
 	x := &tape{t: t}
 	for i := range 6 {
@@ -432,6 +470,8 @@ func TestBadText(t *testing.T) {
 		{"no such event", "EVENTS(6)\nWAIT(6)\n1 x\n", "line 2: there is no event 6; the last is 5"},
 		{"order", "EVENTS(6)\n1 x\n0 x\n", "line 3: event 0 stands behind event 1"},
 		{"time", "EVENTS(6)\nCOMPUTE(-1ms)\n1 x\n", "line 2: COMPUTE(-1ms): no time such as 1.5ms"},
+		{"long", "EVENTS(6)\nCOMPUTE(640000h)\nCOMPUTE(640000h)\n1 x\n", "line 3: COMPUTE(640000h): with what stands before it, that is longer than 640511h56m49.213693951s"},
+		{"long lag", "EVENTS(6)\nWAIT(0, 640600h)\n1 x\n", "line 2: WAIT(0, 640600h): that is longer than 640511h56m49.213693951s"},
 		{"word", "EVENTS(6)\nYIELD(1)\n1 x\n", "line 2: YIELD is neither COMPUTE, SLEEP, WAIT nor SIGNAL"},
 		{"own", "EVENTS(6)\nWAIT(0)\n2 x\n", "line 3: event 2 waits for event 0, which is of its own thread"},
 		{"at the end", "EVENTS(6)\nCOMPUTE(1ms)\n", "there is no event behind the last line"},

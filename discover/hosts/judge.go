@@ -19,7 +19,12 @@ type judge struct {
 	asking bool
 	said   map[*part]bool // who has answered, since all were asked
 	sent   bool           // the call was released
+	sentAt time.Time
 }
+
+// again is after what time a call that should go on, and of which nothing is heard, is
+// judged anew.
+const again = 2 * time.Second
 
 // hear takes what a member says.
 func (j *judge) hear(h *heard) error {
@@ -75,7 +80,11 @@ func (j *judge) tick() {
 	if j.holder != nil && j.holder.answer != nil {
 		j.rest()
 	}
-	if j.holder == nil || j.sent {
+	if j.holder == nil || j.sent && time.Since(j.sentAt) < again {
+		return
+	}
+	if j.sent { // it was not released, and nothing moved: ask anew
+		j.look()
 		return
 	}
 	free, on, asked := true, "", true
@@ -117,6 +126,6 @@ func (j *judge) release(gaveUp string) {
 		}
 		maps.Copy(next, named)
 	}
-	j.sent = true
+	j.sent, j.sentAt = true, time.Now()
 	_ = send(j.holder.Wire, kindOrder, &discover.Order{Release: j.hold, Next: next, Until: gaveUp})
 }

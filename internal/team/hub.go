@@ -133,9 +133,9 @@ func (h *Hub) Gather(ctx context.Context, cancel context.CancelCauseFunc) (membe
 	launching, stop := context.WithCancelCause(ctx)
 	var launched sync.WaitGroup
 	h.launch(launching, l.Addr().String(), &launched, func(err error) { cancel(err); stop(err) })
-	members, err = h.joined(launching, l)
+	joined, err := h.joined(launching, l)
 	hangUp := func() {
-		for _, m := range members {
+		for _, m := range joined {
 			m.Close()
 		}
 	}
@@ -161,10 +161,10 @@ func (h *Hub) Gather(ctx context.Context, cancel context.CancelCauseFunc) (membe
 		end()
 		return nil, nil, err
 	}
-	for _, m := range members {
+	for _, m := range joined {
 		go m.Ping()
 	}
-	return members, end, nil
+	return joined, end, nil
 }
 
 // launch starts the members. One that ends before its time ends them all.
