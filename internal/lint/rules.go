@@ -67,6 +67,11 @@ var rules = []rule{
 		why:   "it runs programs and reads events, whoever records and replays them",
 	},
 	{
+		of:   []string{"discover/hosts"},
+		only: []string{"discover", "internal/ptracer", "internal/team"},
+		why:  "runs on several hosts, whoever records them",
+	},
+	{
 		of:    []string{"capture/..."},
 		never: []string{"store", "fleet/...", "replay/...", "web/...", "seal", "posix"},
 		why:   "capture carries, and does not interpret",

@@ -148,7 +148,7 @@ func TestSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		secret, err := h.input, error(nil)
+		var secret []byte
 		if h.once {
 			secret, err = readSecret(h.secret)
 		} else if secret, err = lineSecret(strings.NewReader(string(h.input))); h.secret != FromInput {
