@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -26,6 +28,9 @@ on all hosts.`,
 		Annotations: exits("0  its part is done", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // see discover
+			// A hub that was killed reads no messages any more: what is here is to be
+			// ended and removed none the less.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			dir, err := os.MkdirTemp("", "iotape-part-*")
 			if err != nil {
 				return err
