@@ -134,6 +134,10 @@ type Buf struct {
 	// each HashBytes, the last part being shorter. With --content signature they are
 	// signatures (similar.Digest), whose first 8 bytes are those of the hash.
 	Hashes []Digest
+	// Sketch tells with signatures how much of the content is in another one: the
+	// sketches (similar.SketchBytes) of the parts that have a signature, one after the
+	// other, from the first part on.
+	Sketch []byte
 }
 
 // Ref is a piece of a stored chunk.
@@ -192,6 +196,7 @@ func (e *Event) Clone() *Event {
 		c.Bufs[i].Refs = append([]Ref(nil), c.Bufs[i].Refs...)
 		c.Bufs[i].Parts = append([]int64(nil), c.Bufs[i].Parts...)
 		c.Bufs[i].Hashes = append([]Digest(nil), c.Bufs[i].Hashes...)
+		c.Bufs[i].Sketch = append([]byte(nil), c.Bufs[i].Sketch...)
 	}
 	return &c
 }

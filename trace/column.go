@@ -20,7 +20,7 @@ import (
 // colDict holds the block's strings: count(uvarint), count lengths (uvarint each),
 // then the bytes. Columns of strings hold positions in it from 1; 0 is "".
 // colInline is the bytes of all Buf.Inline, one after the other, colDigests those
-// of all Buf.Hashes.
+// of all Buf.Hashes, colSketches those of all Buf.Sketch.
 //
 // The numbers are part of the tape format and must not be changed.
 const (
@@ -101,13 +101,15 @@ const (
 // The columns of parts and references, and those that are no values.
 const (
 	colPart     = 80
+	colSketch   = 83 // of buffers: length of Sketch
 	colRefChunk = 90
 	colRefOff   = 91
 	colRefLen   = 92
 	colDict     = 100
 	colInline   = 101
 	colDigests  = 102
-	numColumns  = 103
+	colSketches = 103
+	numColumns  = 104
 )
 
 // level says what a column has one value of.
@@ -121,7 +123,7 @@ const (
 	perBuf
 	perPart
 	perRef
-	notValues // colDict, colInline, colDigests
+	notValues // colDict, colInline, colDigests, colSketches
 	numLevels
 )
 
@@ -151,11 +153,11 @@ var columnTable = func() (t [numColumns]column) {
 	set(perBuf, 0, colBufArg, colBufLen, colBufMissing)
 	set(perBuf, 1, colBufOmitted)
 	set(perBuf, 8, colBufDir, colBufKind)
-	set(perBuf, 32, colBufParts, colBufInline, colBufRefs, colBufHashes)
+	set(perBuf, 32, colBufParts, colBufInline, colBufRefs, colBufHashes, colSketch)
 	set(perPart, 0, colPart)
 	set(perRef, 0, colRefChunk)
 	set(perRef, 32, colRefOff, colRefLen)
-	set(notValues, 0, colDict, colInline, colDigests)
+	set(notValues, 0, colDict, colInline, colDigests, colSketches)
 	for _, id := range []int{colComm, colFilePath, colPathRaw, colPathAbs} {
 		t[id].text = true
 	}

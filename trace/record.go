@@ -98,6 +98,7 @@ const (
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
 	PieceHash      uint8 = 1 << 4 // the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
 	PieceBefore    uint8 = 1 << 5 // with PieceOmitted, of mmap_pread: an earlier one of the same range of the file has the bytes
+	PieceSketch    uint8 = 1 << 6 // with PieceShape: the bytes are Buf.Sketch of the part whose hash is before, not content
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and

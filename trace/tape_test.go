@@ -63,6 +63,9 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 		for range n("hashes", 3) {
 			b.Hashes = append(b.Hashes, event.Digest(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "hash")))
 		}
+		if n := rapid.IntRange(0, 99).Draw(t, "sketch"); n > 50 {
+			b.Sketch = bytes.Repeat([]byte{byte(n)}, n-50)
+		}
 		ev.Bufs = append(ev.Bufs, b)
 	}
 	return ev

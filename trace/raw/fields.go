@@ -106,7 +106,7 @@ var (
 	pieceFlags = []flag{
 		{uint32(trace.PieceMissing), "missing"}, {uint32(trace.PieceOmitted), "omitted"},
 		{uint32(trace.PieceShape), "shape"}, {uint32(trace.PieceTruncated), "truncated"},
-		{uint32(trace.PieceHash), "hash"},
+		{uint32(trace.PieceHash), "hash"}, {uint32(trace.PieceSketch), "sketch"},
 	}
 	frameFields = []field[trace.Frame]{
 		{"stream", 16, func(f *trace.Frame) any { return &f.Stream }},
