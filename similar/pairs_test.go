@@ -68,7 +68,9 @@ func TestPairsRecall(t *testing.T) {
 		precise float64
 	}{
 		{"content", full.All, func(a, b int) bool { return Jaccard(sets[a], sets[b]) >= threshold }, 0.98, 1},
-		{"digests and sketches", small.All, func(a, b int) bool { return digests[a].EstimateWith(&digests[b], sketches[a], sketches[b]) >= threshold }, 0.95, 0.95},
+		{"digests and sketches", small.All, func(a, b int) bool {
+			return digests[a].EstimateWith(&digests[b], sketches[a], sketches[b]) >= threshold
+		}, 0.95, 0.95},
 		{"digests", small.All, func(a, b int) bool { return digests[a].Estimate(&digests[b]) >= threshold }, 0.80, 0.65},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -203,9 +203,14 @@ var rules = []rule{
 		why:   "the agent is small and static",
 	},
 	{
-		of:   []string{"bench/..."},
+		of:   []string{"bench", "bench/accuracy", "bench/accuracy/run", "bench/accuracy/slowfs", "bench/flowtape", "bench/run", "bench/zoom"},
 		only: []string{"bench", "bench/accuracy", "trace", "event", "report", "report/page", "workload"},
 		why:  "measures the program from outside, and reads its tapes",
+	},
+	{
+		of:    []string{"bench/flowpeers"},
+		never: []string{"flow", "capture/...", "replay/...", "store", "web/..."},
+		why:   "measures two libraries beside other ways to compute the same",
 	},
 	{
 		of:    []string{"internal/testenv"},
