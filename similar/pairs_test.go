@@ -29,7 +29,7 @@ func changedContents(groups, each, n int) (all [][]byte) {
 // exactly, and those of digests and sketches, decided by estimate.
 func TestPairsRecall(t *testing.T) {
 	const threshold = 0.8
-	all := changedContents(60, 8, 1024)
+	all := changedContents(40, 8, 1024)
 	s, _ := NewSigner(nil)
 	full, err := NewPairs(&IndexOptions{Threshold: threshold})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestPairsRecall(t *testing.T) {
 			}
 		}
 	}
-	if len(truth) < 300 {
+	if len(truth) < 200 {
 		t.Fatalf("only %d pairs are similar", len(truth))
 	}
 	for _, c := range []struct {
