@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -55,12 +54,21 @@ func (r *Report) apps() (names []string) {
 	return names
 }
 
+// elsewhere reports whether a row is of a storage system that its application was not
+// recorded on: only these say something of replays.
+func (r *Report) elsewhere(row *Row) bool { return row.Store != r.Traced }
+
 // mean returns the mean and the largest error of an application, "" for all, in a mode:
 // over the storage systems that it was not recorded on.
 func (r *Report) mean(app, mode string) (mean, worst float64, n int) {
+	return r.over(mode, func(row *Row) bool { return app == "" || row.App == app })
+}
+
+// over is mean over the rows that are picked.
+func (r *Report) over(mode string, pick func(*Row) bool) (mean, worst float64, n int) {
 	for _, row := range r.Rows {
 		e, ok := row.Error[mode]
-		if !ok || row.Store == r.Traced || app != "" && row.App != app {
+		if !ok || !r.elsewhere(row) || !pick(row) {
 			continue
 		}
 		mean += math.Abs(e)
@@ -68,6 +76,19 @@ func (r *Report) mean(app, mode string) (mean, worst float64, n int) {
 		n++
 	}
 	return mean / float64(max(n, 1)), worst, n
+}
+
+// cell is a mode's error and, of several turns, its spread.
+func (r *Row) cell(mode string) string {
+	e, ok := r.Error[mode]
+	if !ok {
+		return "–"
+	}
+	text := fmt.Sprintf("%+.1f %%", 100*e)
+	if least, most := r.Least[mode], r.Most[mode]; least < most {
+		text += fmt.Sprintf(" (%+.1f..%+.1f)", 100*least, 100*most)
+	}
+	return text
 }
 
 func percent(v float64, n int) string {
@@ -79,28 +100,75 @@ func percent(v float64, n int) string {
 
 // Figures makes the paper's figures.
 func (r *Report) Figures() []Figure {
-	figures := []Figure{r.errors(), r.periods(), r.sampling(), r.cost()}
+	figures := []Figure{r.summary(), r.errors(), r.periods(), r.sampling(), r.cost()}
 	return append(figures, r.bandwidths()...)
+}
+
+// The goals, for causal replays where wake-ups are visible.
+const goalMean, goalWorst = .03, .08
+
+// groups are what errors are summed up by.
+var groups = []struct {
+	name string
+	goal bool
+	pick func(*Row) bool
+}{
+	{"wake-ups show, the same work", true, func(row *Row) bool { return row.visible() && row.Does.Same() }},
+	{"wake-ups show, all", true, (*Row).visible},
+	{"spin and mpi, the same work", false, func(row *Row) bool { return !row.visible() && row.Does.Same() }},
+	{"spin and mpi, all", false, func(row *Row) bool { return !row.visible() }},
+}
+
+func (r *Row) visible() bool {
+	_, sync, _ := strings.Cut(r.App, "/")
+	return (&App{Sync: sync}).visible()
+}
+
+// summary is the errors by group, against the goals.
+func (r *Report) summary() Figure {
+	f := Figure{Name: "summary", Title: "Mean and worst error", Note: fmt.Sprintf(
+		"Over the storage systems that were not recorded on. The same work: there, an application makes as many calls with data and as many flushes as recorded, within %.0f %%. The goals, mean below %.0f %% and worst below %.0f %%, are for causal replays where wake-ups show.",
+		100*Tolerance, 100*goalMean, 100*goalWorst)}
+	t := &page.Table{Head: []string{"applications", "mode", "rows", "mean", "worst", "goals"}, Left: 2}
+	for _, g := range groups {
+		for _, mode := range r.modes() {
+			mean, worst, n := r.over(mode, g.pick)
+			if n == 0 {
+				continue
+			}
+			goals := ""
+			if g.goal && mode == "causal" {
+				goals = verdict("mean", mean, goalMean) + ", " + verdict("worst", worst, goalWorst)
+			}
+			t.Add(g.name, mode, fmt.Sprint(n), percent(mean, n), percent(worst, n), goals)
+		}
+	}
+	f.Table = t
+	return f
+}
+
+func verdict(what string, v, goal float64) string {
+	if v < goal {
+		return what + " reached"
+	}
+	return what + " missed"
 }
 
 // errors is Figure 8.
 func (r *Report) errors() Figure {
 	f := Figure{Name: "figure-8", Title: "Error by application and storage system", Note: fmt.Sprintf(
-		"Of the replay's time against the application's. Recorded on %s, %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
+		"Of the replay's time against the application's: the median of the turns, of which each is a recording on %s, a run, and its replay, right after each other; and from the least to the largest. "+
+			"Does: calls with data, and flushes, that the application makes there, of those recorded. %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
 	modes := r.modes()
-	t := &page.Table{Head: append([]string{"application", "storage", "runs for"}, modes...), Left: 2}
+	t := &page.Table{Head: append([]string{"application", "storage", "does", "runs for"}, modes...), Left: 2}
 	for _, row := range r.Rows {
-		cells := []string{row.App, row.Store, report.Duration(row.AppNS)}
+		cells := []string{row.App, row.Store, row.Does.String(), report.Duration(row.AppNS)}
 		for _, m := range modes {
-			if e, ok := row.Error[m]; ok {
-				cells = append(cells, fmt.Sprintf("%+.1f %%", 100*e))
-			} else {
-				cells = append(cells, "–")
-			}
+			cells = append(cells, row.cell(m))
 		}
 		t.Add(cells...)
 	}
-	mean, worst := []string{"mean", "others", ""}, []string{"worst", "others", ""}
+	mean, worst := []string{"mean", "others", "", ""}, []string{"worst", "others", "", ""}
 	for _, m := range modes {
 		a, b, n := r.mean("", m)
 		mean, worst = append(mean, percent(a, n)), append(worst, percent(b, n))
@@ -309,67 +377,4 @@ func spread(values []float64, from, long, amount float64) {
 		values[min(int(at+1e-9), len(values)-1)] += amount * (next - at) / long
 		at = next
 	}
-}
-
-// Page is the report as a page.
-func (r *Report) Page() *page.Page {
-	p := &page.Page{Title: "How well replays tell the time", Lines: r.problems()}
-	for _, f := range r.Figures() {
-		blocks := append([]page.Block{f.Table}, f.Pictures...)
-		p.Sections = append(p.Sections, page.Section{ID: f.Name, Title: f.Title, Note: f.Note, Blocks: blocks})
-	}
-	return p
-}
-
-// problems says what there is no figure of, and why.
-func (r *Report) problems() (lines []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
-		lines = append(lines, fmt.Sprintf("no %s: %s", name, report.Printable(r.Skipped[name])))
-	}
-	if len(r.LeftOut) > 0 {
-		lines = append(lines, "no time was left for "+strings.Join(r.LeftOut, ", "))
-	}
-	said := map[string]bool{}
-	for _, row := range r.Rows {
-		for _, m := range slices.Sorted(maps.Keys(row.Failed)) {
-			if why := row.Failed[m]; !said[row.App+m] {
-				said[row.App+m] = true
-				lines = append(lines, fmt.Sprintf("%s of %s on %s: %s", m, row.App, row.Store, report.Printable(why)))
-			}
-		}
-	}
-	return lines
-}
-
-// Markdown writes the figures' tables for a document.
-func (r *Report) Markdown(w io.Writer) error {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ")
-	var b strings.Builder
-	for _, f := range r.Figures() {
-		fmt.Fprintf(&b, "#### %s: %s\n\n%s\n\n", strings.ToUpper(f.Name[:1])+f.Name[1:], f.Title, f.Note)
-		line := func(cells []string) {
-			for _, c := range cells {
-				b.WriteString("| " + cell.Replace(c) + " ")
-			}
-			b.WriteString("|\n")
-		}
-		line(f.Table.Head)
-		rule := make([]string, len(f.Table.Head))
-		for i := range rule {
-			rule[i] = "--:"
-			if i < f.Table.Left {
-				rule[i] = "---"
-			}
-		}
-		line(rule)
-		for _, row := range f.Table.Rows {
-			line(row)
-		}
-		b.WriteByte('\n')
-	}
-	for _, p := range r.problems() {
-		fmt.Fprintf(&b, "* %s\n", cell.Replace(p))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
