@@ -130,7 +130,7 @@ func readyMake(_ context.Context, s *study, dir string) error {
 }
 
 func runMake(s *study, dir string, _ int) []string {
-	return []string{"make", "-s", "-j", strconv.Itoa(s.o.Ranks), "-C", dir}
+	return []string{"env", "TMPDIR=" + dir, "make", "-s", "-j", strconv.Itoa(s.o.Ranks), "-C", dir}
 }
 
 const rocks = "/usr/bin/db_bench" // of rocksdb-tools; another one may be LevelDB's

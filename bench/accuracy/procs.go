@@ -1,7 +1,6 @@
 package accuracy
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,26 +77,14 @@ func descendants(of int, keep []int) (pids []int) {
 	return pids
 }
 
-// end stops a storage system's server and unmounts what it showed, also if somebody is
-// still there.
+// end stops a storage system's server, which unmounts what it showed, after 3 s also if
+// somebody is still there.
 func end(server *exec.Cmd, dir string) error {
 	_ = server.Process.Signal(syscall.SIGTERM)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(5 * time.Second):
-	}
-	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("unmount %s: %w", dir, err)
-	}
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(5 * time.Second):
+	late := time.AfterFunc(20*time.Second, func() {
+		_ = unix.Unmount(dir, unix.MNT_DETACH)
 		_ = server.Process.Kill()
-		<-ended
-		return nil
-	}
+	})
+	defer late.Stop()
+	return server.Wait()
 }

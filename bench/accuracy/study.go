@@ -18,6 +18,9 @@ import (
 //go:embed src/apps.c
 var appsSource []byte
 
+//go:embed src/slowfs.c
+var slowfsSource []byte
+
 // Mode is a way to replay.
 type Mode struct {
 	Name  string
@@ -236,17 +239,14 @@ func (s *study) skip(ctx context.Context, what string, err error) {
 func picked(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 
 // tools builds the programs, and finds out how fast the processor is.
-func (s *study) tools(ctx context.Context) error {
-	source := filepath.Join(s.work, "apps.c")
-	if err := os.WriteFile(source, appsSource, 0o644); err != nil {
+func (s *study) tools(ctx context.Context) (err error) {
+	if s.slowfs, err = compile(ctx, s.work, "slowfs", slowfsSource, "-pthread"); err != nil {
 		return err
 	}
-	s.apps, s.slowfs = filepath.Join(s.work, "apps"), filepath.Join(s.work, "slowfs")
-	for _, args := range [][]string{{"gcc", "-O2", "-o", s.apps, source}, {"go", "build", "-o", s.slowfs, "iotape/bench/accuracy/slowfs"}} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", args[0], err, out)
-		}
+	if s.apps, err = compile(ctx, s.work, "apps", appsSource); err != nil {
+		return err
 	}
+	source := s.apps + ".c"
 	mpi := filepath.Join(s.work, "apps-mpi")
 	if out, err := exec.CommandContext(ctx, "mpicc", "-DMPI", "-O2", "-o", mpi, source).CombinedOutput(); err != nil {
 		s.noMPI = fmt.Sprintf("mpicc: %v: %.200s", err, out)
@@ -260,6 +260,19 @@ func (s *study) tools(ctx context.Context) error {
 	perUS, err := number(out)
 	s.loops = perUS * s.o.Think.Microseconds()
 	return err
+}
+
+// compile makes a program of its source.
+func compile(ctx context.Context, dir, name string, source []byte, flags ...string) (string, error) {
+	program := filepath.Join(dir, name)
+	if err := os.WriteFile(program+".c", source, 0o644); err != nil {
+		return "", err
+	}
+	args := append([]string{"-O2", "-Wall", "-o", program, program + ".c"}, flags...)
+	if out, err := exec.CommandContext(ctx, "gcc", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("gcc: %w: %.1000s", err, out)
+	}
+	return program, nil
 }
 
 // over reports whether no more measurements are to begin.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -293,6 +294,20 @@ func (s *study) prepared(ctx context.Context, app App, dir string) error {
 	return err
 }
 
+// system is what programs are loaded from, and what is no storage.
+var system = []string{"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/dev", "/run"}
+
+// ownCalls is the filter of what is recorded. The application has the system's files from
+// the page cache wherever it runs; a replay would make them anew on the storage system to
+// be measured, and read them from there.
+func ownCalls() string {
+	var paths []string
+	for _, dir := range system {
+		paths = append(paths, "path under "+dir)
+	}
+	return "not (class in {data, descriptor, meta, namespace, memory} and (" + strings.Join(paths, " or ") + "))"
+}
+
 // record makes a tape of the application.
 func (s *study) record(ctx context.Context, m *mounted, app App, name string) (tape string, err error) {
 	dir := filepath.Join(m.dir, "app")
@@ -301,7 +316,7 @@ func (s *study) record(ctx context.Context, m *mounted, app App, name string) (t
 	if err := s.prepared(ctx, app, dir); err != nil {
 		return tape, err
 	}
-	args := append([]string{s.o.Iotape, "record", "--wakeups", "--no-index", "-o", tape, "--"}, s.arguments(app, dir)...)
+	args := append([]string{s.o.Iotape, "record", "--wakeups", "--no-index", "--filter", ownCalls(), "-o", tape, "--"}, s.arguments(app, dir)...)
 	_, err = s.command(ctx, m, args...)
 	return tape, err
 }

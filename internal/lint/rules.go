@@ -220,7 +220,7 @@ var owners = []struct {
 	what, owner, why string
 }{
 	{"other:github.com/duckdb/...", "store", "each program that links it grows by 60 MB"},
-	{"other:github.com/hanwen/go-fuse/...", "capture/fusefs bench/accuracy/slowfs", "there is one file system, and one of a chosen speed to measure on"},
+	{"other:github.com/hanwen/go-fuse/...", "capture/fusefs", "there is one file system"},
 	{"other:github.com/prometheus/client_golang/...", "aggregate/meter fleet/collector", "what has counters hands them over"},
 	{"other:charm.land/...", "aggregate/view", "there is one live screen"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
