@@ -70,15 +70,15 @@ func TestFigures(t *testing.T) {
 	}
 	text := regexp.MustCompile(` +`).ReplaceAllString(b.String(), " ")
 	for _, want := range []string{
-		"mean others 37.5 % 28.0 % 2.0 % 20.0 %\n",
-		"worst others 50.0 % 50.0 % 3.0 % 20.0 %\n",
-		"quake/spin throttled 100/100 % 2.00 s -50.0 % +31.0 % (+30.0..+40.0) -1.0 % +20.0 %\n",
-		"postgres channels 100/85 % 1.00 s – -50.0 % – –\n",
+		"mean others 37.5 % 28.0 % 2.0 %\n",
+		"worst others 50.0 % 50.0 % 3.0 %\n",
+		"quake/spin throttled 100/100 % 2.00 s -50.0 % +31.0 % (+30.0..+40.0) -1.0 %\n",
+		"postgres channels 100/85 % 1.00 s – -50.0 % –\n",
 		"wake-ups show, the same work causal 1 2.0 % 2.0 % mean reached, worst reached\n",
 		"wake-ups show, all causal 2 26.0 % 50.0 % mean missed, worst missed\n",
 		"spin and mpi, the same work causal 1 31.0 % 31.0 %",
-		"quake/spin 1 14 9.00 s 9.0 2.0 % 3.0 %\n", // by period
-		"quake/spin 1 2 7 5.0 15.0 % 20.0 %",       // by nodes
+		"quake/spin 1 2 14 9.00 s 9.0 2.0 % 3.0 %\n", // by period
+		"quake/spin 1 2 7 5.0 15.0 % 20.0 %",         // by nodes
 		"no arm: no fuse\n", "no time was left for make\n", "throttle 100 of quake/spin on channels: it hung\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -107,7 +107,7 @@ func TestFigures(t *testing.T) {
 		t.Error(names)
 	}
 	b.Reset()
-	if err := sample().Markdown(&b); err != nil || !strings.Contains(b.String(), "| mean | others |  |  | 37.5 % | 28.0 % | 2.0 % | 20.0 % |\n") {
+	if err := sample().Markdown(&b); err != nil || !strings.Contains(b.String(), "| mean | others |  |  | 37.5 % | 28.0 % | 2.0 % |\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

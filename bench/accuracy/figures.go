@@ -160,6 +160,9 @@ func (r *Report) errors() Figure {
 		"Of the replay's time against the application's: the median of the turns, of which each is a recording on %s, a run, and its replay, right after each other; and from the least to the largest. "+
 			"Does: calls with data, and flushes, that the application makes there, of those recorded. %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
 	modes := r.modes()
+	if i := slices.IndexFunc(modes, func(m string) bool { return strings.HasPrefix(m, "throttle ") }); i >= 0 {
+		modes = modes[:i+1] // the other periods are Figure 9
+	}
 	t := &page.Table{Head: append([]string{"application", "storage", "does", "runs for"}, modes...), Left: 2}
 	for _, row := range r.Rows {
 		cells := []string{row.App, row.Store, row.Does.String(), report.Duration(row.AppNS)}
@@ -176,77 +179,55 @@ func (r *Report) errors() Figure {
 	t.Add(mean...)
 	t.Add(worst...)
 	f.Table = t
-	bars := &page.Bars{Title: "Mean error by application, per cent", Unit: page.Percent}
-	for _, app := range r.apps() {
-		if slices.ContainsFunc(modes, func(m string) bool { _, _, n := r.mean(app, m); return n > 0 }) {
-			bars.Labels = append(bars.Labels, app)
-		}
-	}
-	for _, m := range modes {
-		s := page.Series{Name: m}
-		for _, app := range bars.Labels {
-			a, _, _ := r.mean(app, m)
-			s.Values = append(s.Values, 100*a)
-		}
-		bars.Series = append(bars.Series, s)
-	}
-	if len(bars.Labels) > 0 {
-		f.Pictures = []page.Block{bars}
-	}
+	f.Pictures = r.errorBars(modes)
 	return f
 }
 
-// notes are the annotations of an application that were made by holding nodes.
-func (r *Report) notes(app string) (list []*Notes) {
+// allNotes are the annotations of an application.
+func (r *Report) allNotes(app string) (list []*Notes) {
 	for _, row := range r.Rows {
-		if row.App == app {
-			return slices.DeleteFunc(slices.Clone(row.Notes), func(n *Notes) bool { return n.Period == 0 })
+		for _, n := range row.Notes {
+			if row.App == app && !slices.ContainsFunc(list, func(o *Notes) bool { return o.Mode == n.Mode }) {
+				list = append(list, n)
+			}
 		}
 	}
-	return nil
+	return list
+}
+
+// notes are those that were made by holding nodes.
+func (r *Report) notes(app string) []*Notes {
+	return slices.DeleteFunc(r.allNotes(app), func(n *Notes) bool { return n.Period == 0 })
 }
 
 // periods is Figure 9.
 func (r *Report) periods() Figure {
 	f := Figure{Name: "figure-9", Title: "Sampling calls: error and tracing time by period",
 		Note: "All nodes are held, each in a run of its own, at each P-th call. Tracing time is that of all runs, as a multiple of the application's own."}
-	t := &page.Table{Head: []string{"application", "period", "dependencies", "tracing", "multiple", "mean error", "worst"}, Left: 1}
+	t := &page.Table{Head: []string{"application", "period", "nodes", "dependencies", "tracing", "multiple", "mean error", "worst"}, Left: 1}
 	var labels []string
-	values := map[string][]float64{}
+	byKind := curves{}
 	for _, app := range r.apps() {
+		var values []float64
 		for _, n := range r.notes(app) {
 			if n.Held != n.Nodes {
 				continue
 			}
 			a, b, count := r.mean(app, n.Mode)
-			t.Add(app, report.Count(uint64(n.Period)), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
+			t.Add(app, report.Count(uint64(n.Period)), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
 			label := fmt.Sprint(n.Period)
 			if !slices.Contains(labels, label) {
 				labels = append(labels, label)
 			}
 			if count > 0 {
-				values[app] = append(values[app], 100*a)
+				values = append(values, 100*a)
 			}
 		}
+		byKind.add(app, values)
 	}
 	f.Table = t
-	f.Pictures = barsOf("Mean error by period, per cent", true, labels, r.apps(), values)
+	f.Pictures = byKind.bars("Mean error by period, of the applications that wait so", labels)
 	return f
-}
-
-// barsOf draws the values of each name, one for each label; with whole, only of those that
-// have all.
-func barsOf(title string, whole bool, labels, names []string, values map[string][]float64) []page.Block {
-	bars := &page.Bars{Title: title, Unit: page.Percent, Labels: labels}
-	for _, name := range names {
-		if n := len(values[name]); n == len(labels) || n > 0 && !whole {
-			bars.Series = append(bars.Series, page.Series{Name: name, Values: values[name]})
-		}
-	}
-	if len(labels) == 0 || len(bars.Series) == 0 {
-		return nil
-	}
-	return []page.Block{bars}
 }
 
 // sampling is Figure 10.
@@ -255,7 +236,7 @@ func (r *Report) sampling() Figure {
 		Note: "They are held in the order of their names. 0 is a replay in the order of threads and files only, with the computing."}
 	t := &page.Table{Head: []string{"application", "nodes held", "of", "dependencies", "multiple", "mean error", "worst"}, Left: 1}
 	most := 0
-	values := map[string][]float64{}
+	byKind := curves{}
 	for _, app := range r.apps() {
 		list := r.notes(app)
 		if !slices.ContainsFunc(list, func(n *Notes) bool { return n.Held < n.Nodes }) {
@@ -264,69 +245,28 @@ func (r *Report) sampling() Figure {
 		period := list[0].Period
 		list = slices.DeleteFunc(list, func(n *Notes) bool { return n.Period != period })
 		slices.SortFunc(list, func(a, b *Notes) int { return a.Held - b.Held })
+		var values []float64
 		if a, b, count := r.mean(app, "resource"); count > 0 {
 			t.Add(app, "0", fmt.Sprint(list[0].Nodes), "0", "1.0", percent(a, count), percent(b, count))
-			values[app] = append(values[app], 100*a)
+			values = append(values, 100*a)
 		}
-		drawn := len(values[app]) > 0 // else there is nothing to begin with
+		drawn := len(values) > 0 // else there is nothing to begin with
 		for _, n := range list {
 			a, b, count := r.mean(app, n.Mode)
 			t.Add(app, fmt.Sprint(n.Held), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
 			if drawn && count > 0 {
-				values[app] = append(values[app], 100*a)
+				values = append(values, 100*a)
 			}
 		}
-		most = max(most, len(values[app]))
+		byKind.add(app, values)
+		most = max(most, len(values))
 	}
 	var labels []string
 	for i := range most {
 		labels = append(labels, fmt.Sprint(i))
 	}
 	f.Table = t
-	f.Pictures = barsOf("Mean error by nodes held, per cent", false, labels, r.apps(), values)
-	return f
-}
-
-// cost is Figure 11.
-func (r *Report) cost() Figure {
-	f := Figure{Name: "figure-11", Title: "What accuracy costs: tracing time against error",
-		Note: "The least error of each application for each price: a line stands only if everything that is cheaper is worse. Wake-ups take one run."}
-	t := &page.Table{Head: []string{"application", "found by", "multiple", "mean error"}, Left: 2}
-	for _, app := range r.apps() {
-		type point struct {
-			mode         string
-			times, error float64
-		}
-		var points []point
-		for _, row := range r.Rows {
-			if row.App != app {
-				continue
-			}
-			for _, n := range row.Notes {
-				if a, _, count := r.mean(app, n.Mode); count > 0 {
-					points = append(points, point{n.Mode, n.Times, a})
-				}
-			}
-			break
-		}
-		slices.SortFunc(points, func(a, b point) int {
-			if a.times != b.times {
-				if a.times < b.times {
-					return -1
-				}
-				return 1
-			}
-			return strings.Compare(a.mode, b.mode)
-		})
-		least := math.Inf(1)
-		for _, p := range points {
-			if p.error < least {
-				least = p.error
-				t.Add(app, p.mode, fmt.Sprintf("%.1f", p.times), percent(p.error, 1))
-			}
-		}
-	}
-	f.Table = t
+	f.Pictures = byKind.bars("Mean error by nodes held, of the applications that wait so", labels)
 	return f
 }
 

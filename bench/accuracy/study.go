@@ -225,6 +225,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, fmt.Errorf("no application is called %s", strings.Join(o.Apps, ", "))
 	}
 	s.all(ctx, apps)
+	s.report.Rows = slices.DeleteFunc(s.report.Rows, func(r *Row) bool { return len(r.Turns) == 0 })
 	s.report.Interrupted = asked.Err() != nil
 	return s.report, nil
 }

@@ -3,7 +3,6 @@ package accuracy
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,7 +63,8 @@ func (s *study) throttle(ctx context.Context, m *mounted, app App, tape string) 
 			return list, err
 		}
 		if s.over(ctx) {
-			return list, errors.New("no time was left for all periods")
+			s.report.LeftOut = append(s.report.LeftOut, fmt.Sprintf("holding nodes of %s with period %d", app.Title(), period))
+			continue
 		}
 		d, err := s.discover(ctx, m, app, tape, dir, strconv.Itoa(s.o.Nodes), period)
 		if err != nil {

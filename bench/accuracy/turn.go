@@ -115,10 +115,13 @@ func (s *study) held(ctx context.Context, app App) {
 	for n := range s.o.Repeat {
 		for _, st := range Stores {
 			m := s.stores[st.Name]
-			if m == nil || len(notes) == 0 || s.over(ctx) {
-				if m != nil && len(notes) > 0 {
-					s.report.LeftOut = append(s.report.LeftOut, fmt.Sprintf("holding nodes of %s on %s, turn %d", app.Title(), st.Name, n+1))
-				}
+			if m == nil || len(notes) == 0 {
+				continue
+			}
+			// The first turn has the time that is left for what is under way: without it, the
+			// nodes were held for nothing.
+			if ctx.Err() != nil || n > 0 && s.over(ctx) {
+				s.report.LeftOut = append(s.report.LeftOut, fmt.Sprintf("holding nodes of %s on %s, turn %d", app.Title(), st.Name, n+1))
 				continue
 			}
 			s.o.Progress(fmt.Sprintf("%s on %s, turn %d of %d, nodes held", app.Title(), st.Name, n+1, s.o.Repeat))
@@ -137,6 +140,9 @@ func (s *study) held(ctx context.Context, app App) {
 					continue
 				}
 				s.replayed(ctx, row, &t, m, tape, n.Mode, causal)
+			}
+			if ctx.Err() != nil {
+				continue
 			}
 			row.add(t)
 			if st.Name == s.o.Traced {
@@ -199,6 +205,9 @@ func (s *study) turn(ctx context.Context, app App, store string) error {
 		if s.o.Rates && len(row.Turns) == 0 && row.Rates != nil {
 			row.Rates["application"] = there.rate()
 		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // a part of a turn is none
 	}
 	if len(row.Turns) == 0 && picked(s.o.Modes, "causal") {
 		row.Notes = append(row.Notes, &Notes{Mode: "causal", TraceNS: t.AppNS, Times: 1}) // it takes one run

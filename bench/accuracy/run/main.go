@@ -191,8 +191,12 @@ func write(r *accuracy.Report, dir string) error {
 	file("report.md", r.Markdown)
 	file("report.html", func(w io.Writer) error { return r.Page().HTML(w, nil) })
 	for _, f := range r.Figures() {
-		for _, p := range f.Pictures {
-			file(f.Name+".svg", func(w io.Writer) error { return page.SVG(w, p) })
+		for i, p := range f.Pictures {
+			name := f.Name
+			if len(f.Pictures) > 1 {
+				name += fmt.Sprintf("-%d", i+1)
+			}
+			file(name+".svg", func(w io.Writer) error { return page.SVG(w, p) })
 		}
 	}
 	return errors.Join(errs...)
