@@ -31,7 +31,7 @@ func (r *Report) problems() (lines []string) {
 		lines = append(lines, "the study was interrupted: this is what there was so far")
 	}
 	if len(r.LeftOut) > 0 {
-		lines = append(lines, "no time was left for "+strings.Join(r.LeftOut, ", "))
+		lines = append(lines, "not measured: "+strings.Join(r.LeftOut, ", "))
 	}
 	said := map[string]bool{}
 	for _, row := range r.Rows {

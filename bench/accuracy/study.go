@@ -47,7 +47,7 @@ type Options struct {
 	Memory string // where modelled devices keep their bytes; /dev/shm
 	// Apps are names such as pseudosync, pseudosync/spin, make; nil: all.
 	Apps   []string
-	Syncs  []string // what barriers are made of: pipe, socket, futex, spin, mpi; pipe, spin and mpi
+	Syncs  []string // what barriers are made of: pipe, socket, futex, spin, mpi; nil: all
 	Stores []string
 	Modes  []string
 	// Periods with which nodes are held; 1, 5, 10, 100, 1000. Sampling also holds only some
@@ -79,9 +79,6 @@ func (o *Options) defaults() {
 	set(&o.Dir, "/var/tmp")
 	set(&o.Memory, "/dev/shm")
 	set(&o.Traced, "disk")
-	if o.Syncs == nil {
-		o.Syncs = []string{"pipe", "spin", "mpi"}
-	}
 	if o.Nodes == 0 {
 		o.Nodes = 8
 	}
@@ -106,6 +103,41 @@ func (o *Options) defaults() {
 	if o.Partial == nil {
 		o.Partial = func(*Report) {}
 	}
+}
+
+// check reports names that stand for nothing, and numbers that are none.
+func (o *Options) check() error {
+	var apps, stores, modes []string
+	for _, a := range Apps(o.Syncs) {
+		apps = append(apps, a.Title(), a.Name)
+	}
+	for _, st := range Stores {
+		stores = append(stores, st.Name)
+	}
+	for _, m := range Modes {
+		modes = append(modes, m.Name)
+	}
+	for _, c := range []struct {
+		what         string
+		given, known []string
+	}{
+		{"way to wait", o.Syncs, Syncs}, {"application", o.Apps, apps}, {"storage system", append(slices.Clone(o.Stores), o.Traced), stores}, {"way to replay", o.Modes, modes},
+	} {
+		for _, name := range c.given {
+			if !slices.Contains(c.known, name) {
+				return fmt.Errorf("there is no %s %q; there are %s", c.what, name, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.known))), ", "))
+			}
+		}
+	}
+	for _, p := range o.Periods {
+		if p < 1 {
+			return fmt.Errorf("a period is 1 or more, not %d", p)
+		}
+	}
+	if o.Ranks < 1 || o.Repeat < 1 || o.Nodes < 1 || o.Scale <= 0 || o.Think < 0 || o.Budget < 0 {
+		return errors.New("ranks, turns, nodes and the scale are above 0, times not below it")
+	}
+	return nil
 }
 
 // reportVersion is that of Report. Others cannot be read.
@@ -170,9 +202,12 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	o.defaults()
 	s := &study{o: o, begun: time.Now(), stores: map[string]*mounted{}}
 	asked := ctx
-	if o.Budget > 0 { // what is under way then has a little time to end
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Budget > 0 { // what is under way then has a little time to end, and the rest of a minute is for cleaning up
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Budget+time.Minute)
+		ctx, cancel = context.WithTimeout(ctx, o.Budget+40*time.Second)
 		defer cancel()
 	}
 	adopt()
@@ -220,9 +255,6 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 			continue
 		}
 		apps = append(apps, app)
-	}
-	if len(apps) == 0 && len(s.report.Skipped) == 0 {
-		return nil, fmt.Errorf("no application is called %s", strings.Join(o.Apps, ", "))
 	}
 	s.all(ctx, apps)
 	s.report.Rows = slices.DeleteFunc(s.report.Rows, func(r *Row) bool { return len(r.Turns) == 0 })

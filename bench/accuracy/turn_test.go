@@ -126,3 +126,21 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("%v are left", left)
 	}
 }
+
+// TestBadOptions: what cannot be done is said before anything is.
+func TestBadOptions(t *testing.T) {
+	for want, o := range map[string]Options{
+		`there is no application "quak"; there are`:               {Apps: []string{"quak"}},
+		`there is no application "quake/futex"; there are`:        {Apps: []string{"quake/futex"}, Syncs: []string{"pipe"}},
+		`there is no storage system "tape"; there are arm`:        {Stores: []string{"tape"}},
+		`there is no storage system "x"; there are arm, channels`: {Traced: "x"},
+		`there is no way to replay "throttle 1"; there are`:       {Modes: []string{"throttle 1"}},
+		`there is no way to wait "poll"; there are futex`:         {Syncs: []string{"poll"}},
+		`a period is 1 or more, not 0`:                            {Periods: []int{0}},
+		`ranks, turns, nodes and the scale are above 0`:           {Scale: -1},
+	} {
+		if _, err := Run(t.Context(), o); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

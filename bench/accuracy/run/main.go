@@ -38,10 +38,7 @@ func run(args []string) int {
 	list(&o.Apps, "apps", "`applications`: pseudo, pseudosync, pseudosyncdat, fitness, quake, each in all ways of -syncs, or in one as in quake/spin; make, postgres, rocksdb, rocksdb-2")
 	list(&o.Stores, "stores", "storage `systems`: disk, throttled, arm, channels")
 	list(&o.Modes, "modes", "`ways` to replay: afap, think, resource, causal, throttle")
-	f.Func("syncs", "`what` ranks wait by: pipe, socket, futex, spin, mpi (default pipe,spin,mpi)", func(s string) error {
-		o.Syncs = strings.Split(s, ",")
-		return nil
-	})
+	list(&o.Syncs, "syncs", "`what` ranks wait by: pipe, socket, futex, spin, mpi")
 	f.Func("periods", "hold each `P`th call of a node, several with commas (default 1,5,10,100,1000)", func(s string) error {
 		for p := range strings.SplitSeq(s, ",") {
 			n, err := strconv.Atoi(p)
