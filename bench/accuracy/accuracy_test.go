@@ -107,6 +107,10 @@ func TestFigures(t *testing.T) {
 		t.Error(names)
 	}
 	b.Reset()
+	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 3 || !strings.Contains(b.String(), "#### Figure-9: ") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	b.Reset()
 	if err := sample().Markdown(&b); err != nil || !strings.Contains(b.String(), "| mean | others |  |  | 37.5 % | 28.0 % | 2.0 % |\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}

@@ -48,10 +48,11 @@ func (r *Report) problems() (lines []string) {
 // Markdown writes all tables.
 func (r *Report) Markdown(w io.Writer) error { return r.markdown(w, r.Figures()) }
 
-// Tables writes the tables for a document: all but those of bandwidth.
+// Tables writes the tables for a document: the errors, and what holding nodes comes to by
+// period.
 func (r *Report) Tables(w io.Writer) error {
 	return r.markdown(w, slices.DeleteFunc(r.Figures(), func(f Figure) bool {
-		return strings.HasPrefix(f.Name, "figure-1-") || len(f.Table.Rows) == 0
+		return !slices.Contains([]string{"summary", "figure-8", "figure-9"}, f.Name) || len(f.Table.Rows) == 0
 	}))
 }
 
