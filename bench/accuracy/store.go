@@ -139,10 +139,10 @@ func (m *mounted) command(ctx context.Context, args ...string) ([]byte, error) {
 	defer cancel()
 	args = append(append([]string(nil), m.wrap...), args...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	// An interrupt of the terminal is for us. On our signal it ends what it has started.
+	// An interrupt of the terminal is for us; who has a group of his own is swept.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	var errOut strings.Builder
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()

@@ -273,6 +273,12 @@ func picked(names []string, name string) bool { return len(names) == 0 || slices
 
 // tools builds the programs, and finds out how fast the processor is.
 func (s *study) tools(ctx context.Context) (err error) {
+	if _, err := exec.LookPath(s.o.Iotape); err != nil {
+		return fmt.Errorf("the program to measure: %w", err)
+	}
+	if err := os.WriteFile(s.filter(), []byte(ownCalls()), 0o644); err != nil {
+		return err
+	}
 	if s.slowfs, err = compile(ctx, s.work, "slowfs", slowfsSource, "-pthread"); err != nil {
 		return err
 	}

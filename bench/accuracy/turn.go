@@ -317,6 +317,8 @@ func ownCalls() string {
 	return "not (class in {data, descriptor, meta, namespace, memory} and (" + strings.Join(paths, " or ") + "))"
 }
 
+func (s *study) filter() string { return filepath.Join(s.work, "filter") }
+
 // record makes a tape of the application.
 func (s *study) record(ctx context.Context, m *mounted, app App, name string) (tape string, err error) {
 	dir := filepath.Join(m.dir, "app")
@@ -325,7 +327,7 @@ func (s *study) record(ctx context.Context, m *mounted, app App, name string) (t
 	if err := s.prepared(ctx, app, dir); err != nil {
 		return tape, err
 	}
-	args := append([]string{s.o.Iotape, "record", "--wakeups", "--no-index", "--filter", ownCalls(), "-o", tape, "--"}, s.arguments(app, dir)...)
+	args := append([]string{s.o.Iotape, "record", "--wakeups", "--no-index", "--filter-file", s.filter(), "-o", tape, "--"}, s.arguments(app, dir)...)
 	_, err = s.command(ctx, m, args...)
 	return tape, err
 }

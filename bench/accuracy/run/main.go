@@ -95,7 +95,7 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "accuracy: %v\n", err)
 		return 2
 	}
-	if r.Interrupted {
+	if r.Interrupted || len(r.Rows) == 0 {
 		return 1
 	}
 	return 0
