@@ -107,6 +107,7 @@ type Tracer struct {
 	digest    *digest.Rewriter
 	refused   map[callKey]struct{} // calls whose data records are to come
 	out       Assembly             // nil: not attached
+	closing   *closing             // nil: not being detached
 	buf       []byte
 	pieces    []trace.Piece
 	counts    counts
@@ -148,9 +149,9 @@ type callKey struct {
 	enter uint64
 }
 
-// maxRefused bounds the calls whose data records are to come; there are as many as threads,
-// unless records are being lost.
-const maxRefused = 1 << 14
+// maxUnfinished bounds the calls whose data records are to come; there are as many as threads
+// and requests, unless records are being lost.
+const maxUnfinished = 1 << 14
 
 // New returns a Tracer that is not attached.
 func New(name string, filter Filter, v Verbosity) *Tracer {
@@ -163,7 +164,7 @@ func (t *Tracer) reset(f *Fan) {
 	t.counts.bytes.Store(0)
 	t.counts.lost.Store(0)
 	t.counts.err.Store(nil)
-	t.screens = []screen{{0, t.filter.Screen}}
+	t.screens, t.closing = []screen{{0, t.filter.Screen}}, nil
 	t.prepare(f)
 }
 
@@ -178,12 +179,18 @@ func (t *Tracer) prepare(f *Fan) {
 
 // takesAll reports whether frames go to the tracer as they are.
 func (t *Tracer) takesAll() bool {
-	return t.plain && len(t.screens) == 1 && t.screens[0].Screen == nil
+	return t.plain && t.closing == nil && len(t.screens) == 1 && t.screens[0].Screen == nil
 }
 
-// wants reports whether the tracer needs a record; thread is what is known of its thread,
-// nil if that is nothing.
+// wants reports whether the tracer needs a record; r is nil if all do. thread is what is known
+// of its thread, nil if that is nothing.
 func (t *Tracer) wants(r *trace.Record, thread *predicate.ScreenCall) bool {
+	if t.closing != nil && !t.closing.wants(r) {
+		return false
+	}
+	if r == nil {
+		return true
+	}
 	switch r.Type {
 	case trace.RecWake:
 		return t.verbosity.Wakeups
@@ -201,7 +208,7 @@ func (t *Tracer) wants(r *trace.Record, thread *predicate.ScreenCall) bool {
 			return true
 		}
 		if r.Flags&trace.CallMore != 0 {
-			if len(t.refused) >= maxRefused {
+			if len(t.refused) >= maxUnfinished {
 				clear(t.refused)
 			}
 			t.refused[callKey{r.TID, r.Enter}] = struct{}{}
