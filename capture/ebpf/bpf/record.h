@@ -116,11 +116,11 @@ struct spec {
 	u16 screen;    /* what the filter says of it (screen.h) */
 	u16 opens;     /* what opens by a name: 1 + the argument that it is in, and 256 * (1 + that of the flags) */
 	u8 name;       /* 1 + the argument that is its first name and still there when it returns; 0: none */
-	u8 moves;      /* which way it moves the bytes that it returns the number of */
+	u8 moves;      /* which way it moves the bytes that it returns the number of, or of messages */
 	u16 zero;
 	struct cap caps[IOT_MAX_CAPS];
 };
-enum { MOVES_READ = 1, MOVES_WRITTEN = 2 };
+enum { MOVES_READ = 1, MOVES_WRITTEN = 2, MOVES_MESSAGES = 4 };
 _Static_assert(sizeof(struct cap) == 40, "cap");
 _Static_assert(sizeof(struct spec) == 24 + 6 * 40, "spec");
 
