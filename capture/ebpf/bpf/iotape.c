@@ -263,7 +263,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (st->flags & TASK_JOINED)
 		join_call(st, regs);
 	struct spec *s = spec_of(st);
-	if (s && s->screen >= ROW_STEPS && screenable(st, s) && screened(st, s->screen - ROW_STEPS, ret, first_fd(st, s))) {
+	if (s && s->screen >= ROW_STEPS && st->enter >= shared.screened && screenable(st, s) && screened(st, s->screen - ROW_STEPS, ret, first_fd(st, s))) {
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}

@@ -222,6 +222,15 @@ struct cpu_slot {
 	u64 interrupts; /* that are being handled, see wake.h */
 	u64 zero[5];
 };
+/* A test of the filter (screen.h). */
+struct screen_step {
+	u8 field, zero[3];
+	short yes, no; /* always further up, or an end */
+	s64 lo, hi;
+};
+_Static_assert(sizeof(struct screen_step) == 24, "screen_step");
+enum { SCREEN_STEPS = 256 };
+
 struct common {
 	u64 lost[MAX_SHARDS]; /* records, by shard */
 	u64 untracked;        /* threads that could not be followed */
@@ -233,8 +242,10 @@ struct common {
 	u64 unmapping;        /* calls under way that change mappings of such files */
 	u64 followed;         /* counted by count_followed */
 	u64 entered;          /* processes that entered the cgroup */
-	u64 zero[7];
+	u64 screened;         /* calls that began earlier are not judged when they return */
+	u64 zero[6];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
+	struct screen_step screen[SCREEN_STEPS]; /* changed only while no row of the table leads to it */
 };
-_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS + 24 * SCREEN_STEPS, "common");
