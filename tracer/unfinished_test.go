@@ -81,7 +81,9 @@ func TestDetachBetweenCallAndContent(t *testing.T) {
 func TestDetachEnds(t *testing.T) {
 	for name, end := range map[string]func(sw *trace.StreamWriter){
 		"the thread goes on": func(sw *trace.StreamWriter) { write(t, sw, call(event.OpRead, 30, "x")) },
-		"the thread ends":    func(sw *trace.StreamWriter) { write(t, sw, trace.Record{Type: trace.RecExit, PID: tid, TID: tid, Exit: 30}) },
+		"the thread ends": func(sw *trace.StreamWriter) {
+			write(t, sw, trace.Record{Type: trace.RecExit, PID: tid, TID: tid, Exit: 30})
+		},
 		"the recording ends": func(sw *trace.StreamWriter) {
 			if err := sw.Close(&trace.End{}); err != nil {
 				t.Error(err)
