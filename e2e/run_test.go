@@ -178,7 +178,7 @@ func TestRunOpens(t *testing.T) {
 	e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh']\n[capture]\nmmap = 'off'\n"+tracerTables([]string{"op = fsync"}))
 	r := e.startRun(t, "a.toml")
 	waitFor(t, "the run", func() bool { return len(r.tracers(t)) == 1 })
-	const times = 3
+	const times = 2
 	for range times {
 		r.awaitBytes(t, "t0", r.tracers(t)["t0"].Bytes+64<<10)
 		e.run(t, r.ask("set", "t0", "--filter", "op in {write, read} and ext = o")...)
