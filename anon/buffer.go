@@ -334,10 +334,11 @@ func (x *rewriter) content(ev *event.Event, b *event.Buf) error {
 	case m.content == trace.ContentRemoved:
 		if kept := b.Kept(); kept > 0 || len(b.Hashes) > 0 {
 			x.removed += kept
-			b.Inline, b.Refs, b.Hashes, b.Missing, b.Omitted = nil, nil, nil, 0, true
+			b.Inline, b.Refs, b.Hashes, b.Sketch, b.Missing, b.Omitted = nil, nil, nil, nil, 0, true
 		}
 		return nil
 	default:
+		b.Sketch = nil // no other one would tell the same
 		for i := range b.Hashes {
 			if !b.Hashes[i].Missing() {
 				m.opaque(Content, b.Hashes[i][:])

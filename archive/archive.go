@@ -43,6 +43,7 @@ type Options struct {
 // Sealing says what tape is to be made.
 type Sealing struct {
 	Streams    []string // files, one after the other
+	Bytes      []int64  // up to where the frames of each are whole; of one that is the last it is its size
 	Assembly   *trace.Assembly
 	Incomplete string // what is declared missing, "" if nothing is
 	Work       string // a directory for what is unfinished, which goes with it
@@ -161,11 +162,14 @@ func (r *run) all(ctx context.Context) error {
 			return errors.Join(errs...)
 		}
 	}
-	streams, err := staging.List(r.Data)
+	streams, damaged, err := staging.Find(r.Data)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			r.Note(line)
 		}
+	}
+	for i := range damaged {
+		errs = append(errs, r.putAside(&damaged[i]))
 	}
 	for _, g := range groups(streams, taken, r.Clock(), r.Settle) {
 		if !g.ready {
@@ -181,6 +185,22 @@ func (r *run) all(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// putAside takes a directory away that cannot be read, if it is not the collector's.
+func (r *run) putAside(d *staging.Damaged) error {
+	why := strings.ReplaceAll(d.Err.Error(), "\n", "; ")
+	if !d.Finished {
+		r.Note(fmt.Sprintf("%s; it is left to the collector, which puts it aside when it starts", why))
+		return nil
+	}
+	to, err := staging.SetAside(d.Dir, filepath.Join(r.state(), refusedName), why)
+	if err != nil {
+		return fmt.Errorf("put stream %s of %s aside: %w", d.Stream, d.Host, err)
+	}
+	r.result.Refused++
+	r.Note(fmt.Sprintf("stream %s of %s cannot be read, and is put aside in %s: %s", d.Stream, d.Host, to, why))
+	return nil
 }
 
 // storeError is of the store: no other job will fare better.
@@ -219,6 +239,9 @@ func (r *run) finish(ctx context.Context, j *job) error {
 	if b, err := readFile(filepath.Join(j.dir, refusedName), maxPlan); err == nil {
 		return r.refuse(j, strings.TrimSpace(string(b)))
 	}
+	if why := j.Plan.Headless; why != "" {
+		return r.refuse(j, why)
+	}
 	for _, s := range steps[at:] {
 		err := s.do(ctx, j)
 		switch {
@@ -252,8 +275,19 @@ func (r *run) streamDir(j *job, stream string) string {
 
 func (r *run) seal(ctx context.Context, j *job) error {
 	s := &Sealing{Assembly: &j.Plan.Assembly, Incomplete: j.Plan.Incomplete, Work: filepath.Join(j.dir, workName), Out: filepath.Join(j.dir, tapeName)}
-	for _, name := range j.Plan.Streams {
-		s.Streams = append(s.Streams, filepath.Join(r.streamDir(j, name), staging.StreamFile))
+	for i, name := range j.Plan.Streams {
+		file := filepath.Join(r.streamDir(j, name), staging.StreamFile)
+		fi, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		n := fi.Size()
+		if i < len(j.Plan.Streams)-1 { // a frame that breaks off would hide those of the next
+			if _, n, err = whole(file, false); err != nil && !errors.Is(err, trace.ErrTruncated) && !errors.Is(err, errNoFrame) {
+				return err
+			}
+		}
+		s.Streams, s.Bytes = append(s.Streams, file), append(s.Bytes, n)
 	}
 	if err := os.RemoveAll(s.Work); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -79,13 +80,21 @@ func seal(_ context.Context, s *Sealing) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range s.Streams {
+	var all bytes.Buffer
+	for i, name := range s.Streams {
 		in, err := os.Open(name)
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(w, in)
+		_, err = io.CopyN(io.MultiWriter(w, &all), in, s.Bytes[i])
 		if err := errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+	}
+	for fr := trace.NewFrameReader(&all); len(s.Streams) > 1; { // one frame after the other
+		if _, _, err := fr.Next(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
 			return err
 		}
 	}
@@ -148,6 +157,9 @@ func TestAssembly(t *testing.T) {
 	lossy := func(_ *staging.About, e *staging.End) {
 		e.Complete, e.Losses = false, []staging.Loss{{Reason: "the spool was full", Events: 3}, {Reason: "the ring was full", Events: 4}}
 	}
+	continues := func(previous string) func(*staging.About, *staging.End) {
+		return func(a *staging.About, _ *staging.End) { a.Continues, a.Previous = true, previous }
+	}
 	for _, c := range []struct {
 		name string
 		make func(data string)
@@ -167,6 +179,23 @@ func TestAssembly(t *testing.T) {
 			stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge)
 			stage(t, d, "a", 2, 8, 0, 2, staging.ReasonStop, later(1))
 		}, "a 1 | a 2 | ", 0},
+		{"said to go on, and torn", func(d string) {
+			a := stage(t, d, "a", 1, 7, 0, 3, staging.ReasonLoss, lossy)
+			if err := os.Truncate(filepath.Join(staging.Dir(d, "a", a), staging.StreamFile), 2*(trace.FrameHeaderBytes+64)+50); err != nil {
+				t.Fatal(err)
+			}
+			b := stage(t, d, "a", 2, 7, 5, 2, staging.ReasonAge, later(1), continues(a), func(_ *staging.About, e *staging.End) { e.Continued = true })
+			stage(t, d, "a", 3, 7, 7, 2, staging.ReasonStop, later(2), continues(b))
+			stage(t, d, "a", 4, 8, 0, 2, staging.ReasonStop, later(3))
+		}, "a 1 a 2 a 3 | a 4 | ", 0},
+		{"said to go on, later", func(d string) {
+			stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge, func(_ *staging.About, e *staging.End) { e.Continued = true })
+		}, "", 1},
+		{"said to go on in one that is not finished", func(d string) {
+			a := stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge)
+			b := stage(t, d, "a", 2, 7, 3, 3, "", later(1), continues(a))
+			stage(t, d, "a", 3, 7, 6, 3, staging.ReasonStop, later(1), continues(b))
+		}, "", 2},
 		{"after a loss", func(d string) {
 			stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge, lossy)
 			stage(t, d, "a", 2, 7, 3, 2, staging.ReasonStop, later(1))
@@ -203,6 +232,47 @@ func TestAssembly(t *testing.T) {
 				t.Errorf("tapes of %s, %d waiting; want %s, %d", got, res.Waiting, c.want, c.wait)
 			}
 		})
+	}
+}
+
+// TestHeadless: a stream that goes on from one that is not there is put aside, with a reason.
+func TestHeadless(t *testing.T) {
+	data, store := t.TempDir(), directory{t.TempDir()}
+	gone := staging.StreamName{BootID: boot, StartNS: 1000, Serial: 1}.String()
+	name := stage(t, data, "a", 2, 7, 3, 2, staging.ReasonStop, func(a *staging.About, _ *staging.End) { a.Continues, a.Previous = true, gone })
+	stage(t, data, "a", 3, 8, 0, 2, staging.ReasonStop)
+	res, err := Run(t.Context(), &Options{Data: data, Store: store, Seal: seal})
+	if err != nil || res.Refused != 1 || res.Tapes != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	why, err := os.ReadFile(filepath.Join(data, "archive", "refused", "a", name+".why"))
+	if err != nil || !strings.Contains(string(why), "it goes on from stream "+gone) {
+		t.Errorf("put aside because %q, %v", why, err)
+	}
+}
+
+// TestDamaged: a directory that cannot be read is put aside if it is finished, and left to
+// the collector if not; the others are archived.
+func TestDamaged(t *testing.T) {
+	data, store := t.TempDir(), directory{t.TempDir()}
+	bad := stage(t, data, "a", 1, 7, 0, 2, staging.ReasonStop)
+	open := stage(t, data, "b", 1, 7, 0, 2, "")
+	stage(t, data, "a", 2, 8, 0, 2, staging.ReasonStop)
+	write(t, filepath.Join(staging.Dir(data, "a", bad), staging.EndFile), "{garbage")
+	write(t, filepath.Join(staging.Dir(data, "b", open), staging.AboutFile), "{garbage")
+	var said []string
+	res, err := Run(t.Context(), &Options{Data: data, Store: store, Seal: seal, Note: func(line string) { said = append(said, line) }})
+	if err != nil || res.Refused != 1 || res.Tapes != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for _, name := range []string{filepath.Join(data, "archive", "refused", "a", bad+".why"), filepath.Join(data, "archive", "refused", "a", bad, staging.StreamFile), staging.Dir(data, "b", open)} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
+	all := strings.Join(said, "\n")
+	if !strings.Contains(all, "stream "+bad+" of a cannot be read, and is put aside in") || !strings.Contains(all, "it is left to the collector") {
+		t.Errorf("it said:\n%s", all)
 	}
 }
 

@@ -7,11 +7,12 @@
 //
 // # Assembly
 //
-// A tape is as long as what is known to be whole (DFSTrace §5.1). Streams are joined if
-// their frames go on: the next one has the same number, and its first frame the next
-// sequence number. Then nothing is missing in between, whoever says what. All else ends a
-// tape: loss, reboot, another start of the agent, another level or configuration. The
-// manifest says why the tape begins and ends where it does.
+// A tape is as long as its recording (DFSTrace §5.1). Streams are joined if the next one
+// says that it goes on from the one before, without a description of its own. What did not
+// arrive in between is declared, and the tape is incomplete. They are joined, too, if their
+// frames go on: the next one has the same number, and its first frame the next sequence
+// number. All else ends a tape: loss, reboot, another start of the agent, another level or
+// configuration. The manifest says why the tape begins and ends where it does.
 //
 // # State
 //

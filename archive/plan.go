@@ -30,6 +30,8 @@ type Plan struct {
 	Assembly trace.Assembly `json:"assembly"`
 	// Incomplete says what is declared missing, "" if nothing is.
 	Incomplete string `json:"incomplete,omitempty"`
+	// Headless says that the first stream goes on from one that is not there, "" if not.
+	Headless string `json:"headless,omitempty"`
 }
 
 // maxJoined limits the streams of one tape.
@@ -37,13 +39,18 @@ const maxJoined = 4096
 
 // group is a run of streams whose frames go on from one to the next.
 type group struct {
-	streams []staging.Stream
-	ready   bool // nothing can follow
+	streams  []staging.Stream
+	ready    bool // nothing can follow
+	headless bool // the first goes on from a stream that is not there
 }
 
 // groups finds what is to be a tape. Streams in taken are those of jobs already. A stream
 // that ended less than settle before now may be gone on with by one that is still to come.
 func groups(streams []staging.Stream, taken map[string]bool, now time.Time, settle time.Duration) (list []group) {
+	here := map[string]bool{}
+	for i := range streams {
+		here[streams[i].About.Host+"/"+streams[i].About.Stream] = true
+	}
 	var last *group
 	end := func(ready bool) {
 		if last != nil {
@@ -72,6 +79,14 @@ func groups(streams []staging.Stream, taken map[string]bool, now time.Time, sett
 		}
 		if last == nil {
 			last = &group{}
+			if s.About.Continues {
+				if here[s.About.Host+"/"+s.About.Previous] { // it is to be a tape with that one, which is not ready
+					list = append(list, group{streams: []staging.Stream{s}})
+					last = nil
+					continue
+				}
+				last.headless = true
+			}
 		}
 		last.streams = append(last.streams, s)
 	}
@@ -83,16 +98,28 @@ func groups(streams []staging.Stream, taken map[string]bool, now time.Time, sett
 
 // settled reports whether no stream can come that goes on where a host's last one ended.
 func settled(g *group, now time.Time, settle time.Duration) bool {
-	switch e := g.streams[len(g.streams)-1].End; e.Reason {
+	e := g.streams[len(g.streams)-1].End
+	if e.Continued { // it cannot be read without this one
+		return now.Sub(time.Unix(0, e.EndNS)) >= max(settle, continuedWait)
+	}
+	switch e.Reason {
 	case staging.ReasonAge, staging.ReasonSize:
 		return now.Sub(time.Unix(0, e.EndNS)) >= settle
 	}
 	return true
 }
 
-// goesOn reports whether the frames of a stream follow those of the one before: of the
-// same number, and without a gap. So nothing is missing, whatever is said.
+// continuedWait is how long a stream waits for the one that its agent has said goes on.
+const continuedWait = 48 * time.Hour
+
+// goesOn reports whether a stream belongs to the same tape as the one before. Either it says
+// that it cannot be read without that one; what is missing between them is declared. Or its
+// frames follow those of that one: of the same number, and without a gap. So nothing is
+// missing, whatever is said.
 func goesOn(a, b *staging.Stream) bool {
+	if b.About.Continues {
+		return b.About.Previous == a.About.Stream
+	}
 	if a.About.BootID != b.About.BootID || a.About.AgentStartNS != b.About.AgentStartNS || a.About.Level != b.About.Level || a.About.ConfigHash != b.About.ConfigHash ||
 		a.End == nil || !a.End.Complete {
 		return false
@@ -115,42 +142,50 @@ var errNoFrame = errors.New("there is no frame")
 // frames returns the first frame of a stream, or the last one. Of payloads nothing is
 // read: sealing does that.
 func frames(name string, first bool) (f trace.Frame, err error) {
+	f, _, err = whole(name, first)
+	return f, err
+}
+
+// whole returns the first or the last frame of a stream, and up to where its frames are
+// whole, also if it breaks off there.
+func whole(name string, first bool) (f trace.Frame, off int64, err error) {
 	in, err := os.Open(name)
 	if err != nil {
-		return f, err
+		return f, off, err
 	}
 	defer in.Close()
 	st, err := in.Stat()
 	if err != nil {
-		return f, err
+		return f, off, err
 	}
 	r, found := bufio.NewReader(in), false
-	for off := int64(0); off < st.Size(); {
+	for off < st.Size() {
 		var h [trace.FrameHeaderBytes]byte
 		if _, err := in.Seek(off, io.SeekStart); err != nil {
-			return f, err
+			return f, off, err
 		}
 		r.Reset(in)
 		if _, err := io.ReadFull(r, h[:]); err != nil {
-			return f, fmt.Errorf("%s: %w", name, trace.ErrTruncated)
+			return f, off, fmt.Errorf("%s: %w", name, trace.ErrTruncated)
 		}
 		next, err := trace.ParseFrame(h[:])
 		if err != nil {
-			return f, fmt.Errorf("%s: %w", name, err)
+			return f, off, fmt.Errorf("%s: %w", name, err)
 		}
 		f, found = next, true
 		if first {
-			return f, nil
+			return f, off, nil
 		}
-		off += trace.FrameHeaderBytes + int64(next.Length)
-		if off > st.Size() {
-			return f, fmt.Errorf("%s: %w", name, trace.ErrTruncated)
+		end := off + trace.FrameHeaderBytes + int64(next.Length)
+		if end > st.Size() {
+			return f, off, fmt.Errorf("%s: %w", name, trace.ErrTruncated)
 		}
+		off = end
 	}
 	if !found {
-		return f, fmt.Errorf("%s: %w", name, errNoFrame)
+		return f, off, fmt.Errorf("%s: %w", name, errNoFrame)
 	}
-	return f, nil
+	return f, off, nil
 }
 
 // plan says what a group becomes.
@@ -185,6 +220,9 @@ func (g *group) plan() Plan {
 		p.Incomplete = fmt.Sprintf("%d events were declared lost: %s", total, strings.Join(reasons, ", "))
 	}
 	p.Assembly.Streams = p.Streams
+	if g.headless {
+		p.Headless = fmt.Sprintf("it goes on from stream %s, which is not here", first.About.Previous)
+	}
 	p.Key = key(&first.About)
 	return p
 }

@@ -106,8 +106,11 @@ func (o *Options) Running() bool { return len(o.PIDs) > 0 || o.Cgroup != "" || o
 // Run returns; then it does nothing.
 type Control interface {
 	// Open makes the recording have all calls that are made when it returns and after,
-	// whatever Options.Screen refuses.
+	// whatever Options.Screen or Narrow's refuses.
 	Open() error
+	// Narrow lets the recording leave out what a screen refuses, of calls that begin when
+	// it is called or after. It may leave out less. nil is as Open.
+	Narrow(s *predicate.Screen) error
 }
 
 // Result is what came of a recording.

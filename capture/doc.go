@@ -18,7 +18,9 @@
 //   - a RecCall for each system call of a followed thread, including those that
 //     the catalogue does not know (Op 0). A call that never returns (exit_group, a
 //     successful execve by another thread of the process) has CallInterrupted or,
-//     for Spec.NoReturn, an Exit equal to its Enter.
+//     for Spec.NoReturn, an Exit equal to its Enter. With eBPF it says how long its
+//     thread waited for a processor (CallDelays); accesses to mapped files and requests
+//     do not.
 //   - memory as Pieces, one or more per argument, as the row says: AtEntry pieces
 //     in a RecEnter before the call; the others in the RecCall, or, when they are
 //     larger than one record should be, in RecData records after it (CallMore,

@@ -65,11 +65,18 @@ type node struct {
 	lastEnd int64 // when it last returned, -1: never
 	last    int   // event
 	clock   cpuClock
-	carry   int64     // ns in calls since that a replay does not make
-	inCall  []*wakeup // that it got since its last call returned
-	given   []*wakeup // that it gave, in a call that has not returned
-	poll    int       // index into polls, of the last call, -1: none
-	ended   bool
+	// measured says that its calls tell how long it waited for a processor. untold are the
+	// events since the last that did, and their computing; guessed is the delay before them.
+	measured bool
+	untold   []timeAt
+	guessed  int64
+	cpu      int64     // ns; its clock at the last call
+	stirred  int64     // when it was last woken up outside of calls
+	carry    int64     // ns in calls since that a replay does not make
+	inCall   []*wakeup // that it got since its last call returned
+	given    []*wakeup // that it gave, in a call that has not returned
+	poll     int       // index into polls, of the last call, -1: none
+	ended    bool
 }
 
 // wakeup is one wake-up: its giver is known when the call in which it was given returns.
@@ -135,6 +142,10 @@ func (a *annotator) add(ev *event.Event) {
 			break // it is under way beside the thread's calls
 		}
 		a.call(n, i, ev)
+		if ev.TakesLead() {
+			a.nodes[thread{ev.Host, ev.PID}] = n
+			delete(a.nodes, thread{ev.Host, ev.TID})
+		}
 	}
 	n.last = i
 }
@@ -169,6 +180,7 @@ func (a *annotator) woken(n *node, ev *event.Event) {
 		if n.last < 0 {
 			n.lastEnd = max(n.lastEnd, ev.Exit)
 		}
+		n.stirred = ev.Exit
 		return
 	}
 	w := &wakeup{at: ev.Exit, giver: outside}
@@ -224,13 +236,18 @@ func (a *annotator) call(n *node, i int, ev *event.Event) {
 		took = ev.Exit - max(ev.Enter, n.lastEnd)
 	}
 	took = max(took, 0)
-	delay = n.clock.gap(gap, ev.CPU)
+	delay = a.delayed(n, ev, i, gap)
 	a.compute[i] = n.carry + gap - delay
 	n.carry = 0
 	n.total.Compute += a.compute[i]
 	n.total.Delay += delay
 
 	slept, until := a.sleptIn(n, ev, own)
+	if own || slept == 0 {
+		delay = delayWithin(ev, took)
+		took -= delay
+		n.total.Delay += delay
+	}
 	switch {
 	case own:
 		n.total.Storage += took
@@ -240,7 +257,7 @@ func (a *annotator) call(n *node, i int, ev *event.Event) {
 	default:
 		n.carry = took
 	}
-	if slept == 0 {
+	if slept == 0 && n.stirred < max(ev.Enter, 1) { // nor waited for a page
 		n.clock.ran(took)
 	}
 	if isPoll(ev.Op) {
@@ -271,8 +288,11 @@ func (a *annotator) sleptIn(n *node, ev *event.Event, own bool) (ns, until int64
 	switch {
 	case until > 0:
 		return max(until-ev.Enter, 1), until
-	case a.sum.Woken == 0 && ev.Exit-ev.Enter >= blockedNS && (own || canSleep(ev)):
-		return ev.Exit - ev.Enter, ev.Exit
+	case a.sum.Woken == 0 && (own || canSleep(ev)):
+		took := ev.Exit - ev.Enter
+		if delay := delayWithin(ev, took); took-delay >= blockedNS {
+			return took - delay, ev.Exit - delay
+		}
 	}
 	return 0, 0
 }

@@ -187,6 +187,90 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// delays says how long an event's thread waited for a processor.
+func delays(before, within int64) func(*event.Event) {
+	return func(e *event.Event) {
+		e.Flags, e.DelayBefore, e.DelayWithin = event.Delays, uint32(before), uint32(within)
+	}
+}
+
+// TestDelaysThatAreTold: where calls say how long their threads waited for a processor,
+// computing is what went by less that, and clocks that are behind do not matter.
+func TestDelaysThatAreTold(t *testing.T) {
+	summed := func(x *tape, compute, storage, delay int64) {
+		t.Helper()
+		_, sum, err := Annotate(x.all())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := sum.Nodes[0]; n.Compute != compute || n.Storage != storage || n.Delay != delay {
+			t.Errorf("computing %d, storage %d, delay %d, want %d, %d, %d", n.Compute, n.Storage, n.Delay, compute, storage, delay)
+		}
+	}
+	still := func(f func(*event.Event)) func(*event.Event) { // whose clock stands still
+		return func(e *event.Event) { e.CPU = 0; f(e) }
+	}
+	t.Run("between calls", func(t *testing.T) {
+		x := &tape{t: t}
+		x.storage(1, 0, 0, event.OpPread64, still(delays(5*ms, 0)))
+		x.woken(2, 3, 1, event.OpRead) // so wake-ups were recorded
+		x.storage(1, 9*ms, 10*ms, event.OpPread64, still(delays(2*ms, ms/4)))
+		x.storage(1, 20*ms, 21*ms, event.OpPread64, still(delays(0, 0)))
+		x.storage(1, 22*ms, 23*ms, event.OpPread64, still(delays(3*ms, 5*ms))) // a few µs too much, in earnest
+		x.wantAnnotated("2: compute 7ms", "3: compute 10ms")
+		summed(x, 17*ms, 7*ms/4, 2*ms+ms/4+ms+ms)
+	})
+	t.Run("in calls that a replay does not make", func(t *testing.T) {
+		x := &tape{t: t}
+		x.storage(1, 0, 0, event.OpPread64, still(delays(0, 0)))
+		x.woken(2, 3, 1, event.OpRead)
+		x.add(1, 2*ms, 9*ms, event.OpGetpid, still(delays(ms, 4*ms)))
+		x.storage(1, 10*ms, 11*ms, event.OpPread64, still(delays(0, 0)))
+		x.wantAnnotated("2: compute 1ms", "3: compute 4ms")
+	})
+	t.Run("accesses in between say nothing", func(t *testing.T) {
+		x := &tape{t: t}
+		x.storage(1, 0, 0, event.OpPread64, still(delays(0, 0)))
+		x.woken(2, 3, 1, event.OpRead)
+		x.storage(1, 4*ms, 5*ms, event.OpMmapPread, still(func(*event.Event) {}))
+		x.storage(1, 6*ms, 7*ms, event.OpPread64, still(delays(3*ms, 0)))
+		x.storage(1, 8*ms, 9*ms, event.OpPread64, still(delays(0, 0)))
+		x.wantAnnotated("2: compute 2ms", "4: compute 1ms")
+		summed(x, 3*ms, 3*ms, 3*ms)
+	})
+	t.Run("more than can be told", func(t *testing.T) {
+		x := &tape{t: t}
+		x.storage(1, 0, 0, event.OpPread64, still(delays(0, 0)))
+		x.woken(2, 3, 1, event.OpRead)
+		x.storage(1, 10_000*ms, 10_001*ms, event.OpPread64, func(e *event.Event) {
+			e.CPU = 3000 * ms
+			delays(1<<32-1, 0)(e)
+		})
+		x.wantAnnotated("2: compute 3s")
+	})
+	t.Run("who slept between calls did not compute", func(t *testing.T) {
+		x := &tape{t: t}
+		x.storage(1, 0, 0, event.OpPread64, still(delays(0, 0)))
+		x.woken(1, 0, 50*ms, 0) // it was held until then
+		x.storage(1, 61*ms, 62*ms, event.OpPread64, func(e *event.Event) { e.CPU = 10 * ms; delays(ms, 0)(e) })
+		_, sum, err := Annotate(x.all())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := sum.Nodes[0]; n.Compute < 10*ms || n.Compute > 10*ms+tickNS || n.Compute+n.Delay != 61*ms {
+			t.Errorf("computing %d, delay %d", n.Compute, n.Delay)
+		}
+	})
+	t.Run("who had to wait did not sleep", func(t *testing.T) { // without wake-ups
+		x := &tape{t: t}
+		x.add(1, 0, 0, event.OpGetpid, delays(0, 0))
+		x.add(1, ms, 5*ms, event.OpPoll, delays(0, 4*ms-1000))
+		x.add(1, 6*ms, 10*ms, event.OpPoll, delays(0, 2*ms))
+		x.add(1, 11*ms, 11*ms, event.OpGetpid, delays(0, 0))
+		x.wantAnnotated("1: compute 1ms", "2: compute 1.001ms, sleep 2ms", "3: compute 1ms")
+	})
+}
+
 // TestClockBehind: a clock that is behind by up to a tick takes nothing away from what
 // was computed.
 func TestClockBehind(t *testing.T) {
@@ -420,6 +504,44 @@ func TestTextComesBack(t *testing.T) {
 	}
 }
 
+// TestTextTwice: a wait, or its signal, that is said twice is one; the longer lag counts.
+func TestTextTwice(t *testing.T) {
+	x := &tape{t: t}
+	for i := range 4 {
+		x.add(uint32(i%2+1), int64(i), int64(i), event.OpGetpid, nil)
+	}
+	n, err := ReadText(strings.NewReader("EVENTS(4)\n0 x\nSIGNAL(1)\nSIGNAL(1)\nWAIT(0)\nWAIT(0, 5ms)\nWAIT(0, 1ms)\n1 x\n"), x.all())
+	if err != nil {
+		t.Fatal(err)
+	}
+	an := n.Cursor().At(1)
+	if want := []Dependency{{Event: 0, Lag: 5 * time.Millisecond}}; !slices.Equal(an.Waits, want) {
+		t.Errorf("%+v", an.Waits)
+	}
+}
+
+// TestTextLong has times that do not fit 32 bits, nor the integers of a float.
+func TestTextLong(t *testing.T) {
+	x := &tape{t: t}
+	for i := range 2 {
+		x.add(uint32(i%2+1), int64(i), int64(i), event.OpGetpid, nil)
+	}
+	for _, ns := range []time.Duration{1<<31 + 1, 1<<53 + 1, 1<<60 + 1, maxNS} {
+		in := fmt.Sprintf("EVENTS(2)\n0 x\nSIGNAL(1)\nCOMPUTE(%v)\nWAIT(0, %v)\nSLEEP(%v)\n1 x\n", ns, ns, ns)
+		n, err := ReadText(strings.NewReader(in), x.all())
+		if err != nil {
+			t.Fatal(err)
+		}
+		an := n.Cursor().At(1)
+		if an.Compute != ns || an.Sleep != ns || len(an.Waits) != 1 || an.Waits[0].Lag != ns {
+			t.Errorf("%v: %+v", ns, an)
+		}
+		if out := text(t, x, n); !strings.Contains(out, fmt.Sprintf("COMPUTE(%v)", ns)) || !strings.Contains(out, fmt.Sprintf("WAIT(0, %v)", ns)) {
+			t.Errorf("%s", out)
+		}
+	}
+}
+
 func TestBadText(t *testing.T) {
 	x := &tape{t: t}
 	for i := range 6 {
@@ -432,6 +554,8 @@ func TestBadText(t *testing.T) {
 		{"no such event", "EVENTS(6)\nWAIT(6)\n1 x\n", "line 2: there is no event 6; the last is 5"},
 		{"order", "EVENTS(6)\n1 x\n0 x\n", "line 3: event 0 stands behind event 1"},
 		{"time", "EVENTS(6)\nCOMPUTE(-1ms)\n1 x\n", "line 2: COMPUTE(-1ms): no time such as 1.5ms"},
+		{"long", "EVENTS(6)\nCOMPUTE(640000h)\nCOMPUTE(640000h)\n1 x\n", "line 3: COMPUTE(640000h): with what stands before it, that is longer than 640511h56m49.213693951s"},
+		{"long lag", "EVENTS(6)\nWAIT(0, 640600h)\n1 x\n", "line 2: WAIT(0, 640600h): that is longer than 640511h56m49.213693951s"},
 		{"word", "EVENTS(6)\nYIELD(1)\n1 x\n", "line 2: YIELD is neither COMPUTE, SLEEP, WAIT nor SIGNAL"},
 		{"own", "EVENTS(6)\nWAIT(0)\n2 x\n", "line 3: event 2 waits for event 0, which is of its own thread"},
 		{"at the end", "EVENTS(6)\nCOMPUTE(1ms)\n", "there is no event behind the last line"},

@@ -154,6 +154,9 @@ func (b *Builder) Add(ev *event.Event) {
 		}
 	case event.Call:
 		b.call(i, ev)
+		if ev.TakesLead() {
+			b.threads[thread{ev.Host, ev.PID}] = t // the end of its own number may follow
+		}
 	}
 	t.last = i
 }

@@ -1,12 +1,18 @@
 package causal
 
-import "iotape/event"
+import (
+	"math"
+
+	"iotape/event"
+)
 
 // tickNS is how far a thread's CPU clock may be behind: the kernel brings it up to date
 // when the thread is switched out, and at each tick (CONFIG_HZ=250).
 const tickNS = 4_000_000
 
-// cpuClock tells a thread's computing from its waiting for a processor.
+// cpuClock tells a thread's computing from time in which it did not run, where nothing
+// else does: from its waiting for a processor, if its calls do not tell that
+// (event.Delays), and from being stopped between them.
 //
 // What a thread could have used (the time between calls, and in calls that did not
 // sleep) less what its clock says that it used is its delay so far, and up to a tick
@@ -42,6 +48,63 @@ func (c *cpuClock) gap(ns, cpu int64) (delay int64) {
 
 // ran takes the time of a call that did not sleep.
 func (c *cpuClock) ran(ns int64) { c.used += ns }
+
+// delayed returns how much of the time before a call its thread did not run.
+func (a *annotator) delayed(n *node, ev *event.Event, i int, gap int64) (delay int64) {
+	switch {
+	case ev.Flags&event.Delays != 0:
+		n.measured = true
+		delay = a.told(n, ev, gap)
+		// What it slept meanwhile (held by the recorder, waiting for a page) is not told.
+		// There is nothing of that where wake-ups were recorded and it got none.
+		if slept := n.clock.gap(gap-delay, ev.CPU); n.stirred > n.lastEnd || a.sum.Woken == 0 {
+			delay += slept
+		}
+	case n.measured: // the next call that tells it tells it for this one, too
+		n.untold = append(n.untold, timeAt{uint32(i), gap})
+		n.clock.gap(gap, ev.CPU)
+	case ev.Spec().NoCall:
+		delay = n.clock.gap(gap, ev.CPU)
+		n.untold, n.guessed = append(n.untold, timeAt{uint32(i), gap - delay}), n.guessed+delay
+	default:
+		delay = n.clock.gap(gap, ev.CPU)
+		n.untold, n.guessed = n.untold[:0], 0
+	}
+	n.cpu = ev.CPU
+	return delay
+}
+
+// told takes what a call says of the time since the one before that said it. What is more
+// than the time right before the call was before the events in between, which say nothing:
+// accesses to mapped files.
+func (a *annotator) told(n *node, ev *event.Event, gap int64) (delay int64) {
+	left := int64(ev.DelayBefore)
+	if ev.DelayBefore == math.MaxUint32 { // that, or more
+		left = max(left, gap-max(ev.CPU-n.cpu, 0))
+	}
+	left = max(left-n.guessed, 0)
+	delay = min(left, gap)
+	left -= delay
+	for k := len(n.untold) - 1; k >= 0 && left > 0; k-- {
+		u := n.untold[k]
+		ns := min(left, u.ns)
+		a.compute[u.event] -= ns
+		n.total.Compute -= ns
+		n.total.Delay += ns
+		left -= ns
+	}
+	n.untold, n.guessed = n.untold[:0], 0
+	return delay
+}
+
+// delayWithin returns how long a call's thread waited for a processor while the call took
+// ns; 0 if that is not known.
+func delayWithin(ev *event.Event, ns int64) int64 {
+	if ev.Flags&event.Delays == 0 {
+		return 0
+	}
+	return min(int64(ev.DelayWithin), ns)
+}
 
 // blockedNS is how long a call has to take to be one that slept, where wake-ups were not
 // recorded.

@@ -167,11 +167,14 @@ func (p *textParser) take(text string) error {
 		if err != nil || d < 0 {
 			return fmt.Errorf("%s(%.20s): no time such as 1.5ms", word, arg)
 		}
+		sum := &p.next.Compute
 		if p.pending = true; word == "SLEEP" {
-			p.next.Sleep += d
-		} else {
-			p.next.Compute += d
+			sum = &p.next.Sleep
 		}
+		if d > maxNS-*sum {
+			return fmt.Errorf("%s(%.20s): with what stands before it, that is longer than %v", word, arg, time.Duration(maxNS))
+		}
+		*sum += d
 	case "WAIT":
 		first, second, two := strings.Cut(arg, ",")
 		n, err := p.number(first)
@@ -182,6 +185,9 @@ func (p *textParser) take(text string) error {
 		if two {
 			if d.Lag, err = time.ParseDuration(strings.TrimSpace(second)); err != nil || d.Lag < 0 {
 				return fmt.Errorf("WAIT(%.40s): no time such as 1.5ms", arg)
+			}
+			if d.Lag > maxNS {
+				return fmt.Errorf("WAIT(%.40s): that is longer than %v", arg, time.Duration(maxNS))
 			}
 		}
 		if p.pending = true; len(p.next.Waits) >= maxWaits {
@@ -250,8 +256,12 @@ func (p *textParser) finish() (*Annotations, error) {
 		return nil, errors.New("there is no event behind the last line")
 	}
 	order := func(a, b waitFor) int { return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from)) }
-	slices.SortFunc(p.waits, order)
-	slices.SortFunc(p.signals, order)
+	// What is said twice is said once; of two lags the longer one counts.
+	once := func(list []waitFor) []waitFor {
+		slices.SortFunc(list, func(a, b waitFor) int { return cmp.Or(order(a, b), cmp.Compare(b.lag, a.lag)) })
+		return slices.CompactFunc(list, func(a, b waitFor) bool { return order(a, b) == 0 })
+	}
+	p.waits, p.signals = once(p.waits), once(p.signals)
 	for w, s := p.waits, p.signals; len(w)+len(s) > 0; {
 		switch {
 		case len(s) == 0 || len(w) > 0 && order(w[0], s[0]) < 0:

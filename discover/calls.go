@@ -31,13 +31,31 @@ func numbers() (map[int]event.Op, error) {
 }
 
 // Scope says whose calls count: those on regular files and block devices below Under, if
-// there are any, and otherwise on all but what systems are made of.
+// there are any, and otherwise on all but what systems are made of, and what launchers of
+// MPI programs keep for themselves.
 type Scope struct {
 	Under []string // absolute directories
 }
 
 // system is what programs are loaded from, and what is no storage.
 var system = []string{"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/dev", "/run", "/var/lib/dpkg"}
+
+// launchers are how directories begin, and end with a number, in which launchers of MPI
+// programs, and the libraries, keep what they tell each other: what is in those files is
+// another in each run, and nothing of it is the application's.
+var launchers = []string{"ompi.", "openmpi-sessions-", "prte.", "pmix_dstor_", "pmix-"}
+
+// ofLauncher reports whether a file is below such a directory.
+func ofLauncher(path string) bool {
+	for name := range strings.SplitSeq(path[:strings.LastIndexByte(path, '/')+1], "/") {
+		for _, l := range launchers {
+			if last := name[max(len(name)-1, 0):]; strings.HasPrefix(name, l) && last >= "0" && last <= "9" {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // counts reports whether calls on a file count.
 func (s *Scope) counts(mode uint32, path string) bool {
@@ -52,7 +70,7 @@ func (s *Scope) counts(mode uint32, path string) bool {
 	if len(s.Under) > 0 {
 		return below(path, s.Under)
 	}
-	return !below(path, system)
+	return !below(path, system) && !ofLauncher(path)
 }
 
 func below(path string, dirs []string) bool {

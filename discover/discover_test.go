@@ -72,7 +72,7 @@ func two() (*recording, *Run) {
 
 func merged(t *testing.T, x *recording, runs ...*Run) *Result {
 	t.Helper()
-	r, err := Merge(x.all(), &Scope{}, runs, false)
+	r, err := Merge(x.all(), &Scope{}, nil, runs, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestMergeDiffers(t *testing.T) {
 	}
 
 	x.add(&event.Event{Kind: event.LossMark})
-	if _, err := Merge(x.all(), &Scope{}, []*Run{quiet}, false); err == nil {
+	if _, err := Merge(x.all(), &Scope{}, nil, []*Run{quiet}, false); err == nil {
 		t.Error("a tape with losses is taken")
 	}
 }
@@ -190,10 +190,43 @@ func TestScope(t *testing.T) {
 		mode      uint32
 		path      string
 		all, some bool
-	}{{reg, "/data/x", true, true}, {reg, "/database/x", true, false}, {reg, "/usr/lib/x", false, false}, {blk, "/dev/sdb", true, true}, {pipe, "/data/p", false, false}, {reg, "/home/x", true, false}} {
+	}{{reg, "/data/x", true, true}, {reg, "/database/x", true, false}, {reg, "/usr/lib/x", false, false}, {blk, "/dev/sdb", true, true}, {pipe, "/data/p", false, false}, {reg, "/home/x", true, false},
+		{reg, "/tmp/ompi.vm.0/pid.18179/contact.txt", false, false}, {reg, "/tmp/openmpi-sessions-0@vm_0/9/1/x", false, false}, {reg, "/data/ompi.d/x", true, true}, {reg, "/home/ompi.out", true, false}, {reg, "x", true, false}} {
 		if all.counts(c.mode, c.path) != c.all || some.counts(c.mode, c.path) != c.some {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// TestJoin puts the parts of a run together, on one clock, and takes them apart again.
+func TestJoin(t *testing.T) {
+	a, b := run("1", map[string][]int64{"1": {50, 51, 80, 81}}), run("", map[string][]int64{"1": {13, 14}, "1.1": {15, 16}})
+	a.Holds = []Hold{{Call: 0, From: 1 * ms, Till: 50 * ms, Next: map[string]int{"b:1": 0}}}
+	b.Exit, b.Abandoned = 3, "late"
+	r := Join([]Host{{Name: "a", Run: a}, {Name: "b", Run: b, Ahead: 40 * time.Millisecond, Slack: time.Millisecond}}, "a:1")
+	var names []string
+	for _, n := range r.Nodes {
+		names = append(names, n.Name)
+	}
+	if strings.Join(names, " ") != "a:1 b:1 b:1.1" || r.node("b:1").Calls[0].Enter != 53*ms || r.Held != "a:1" || r.Slack != 2*ms || r.Exit != 3 || r.Abandoned != "on b: late" || r.Holds[0].Next["b:1"] != 0 {
+		t.Errorf("%+v", r)
+	}
+	if p := r.Part("a"); p.Held != "1" || len(p.Nodes) != 1 || p.Nodes[0].Name != "1" {
+		t.Errorf("%+v", p)
+	}
+	if p := r.Part("b"); p.Held != "a:1" || len(p.Nodes) != 2 || p.Nodes[1].Name != "1.1" {
+		t.Errorf("%+v", p)
+	}
+
+	// Clocks that are only about the same contradict nothing that is shorter.
+	m := &merger{nodes: map[string]*recordedNode{"a:1": {calls: []recorded{{Call{Enter: 1, Exit: 2}, 0}}}, "b:1": {calls: []recorded{{Call{Enter: 60 * ms}, 1}}}}, runs: []*Run{r}, same: []map[string]int{{"a:1": 1, "b:1": 1}}}
+	r.node("b:1").Calls[0].Enter = 51*ms - 2*ms
+	if m.refuted(place{"b:1", 0}, place{"a:1", 0}) {
+		t.Error("refuted within the slack")
+	}
+	r.node("b:1").Calls[0].Enter--
+	if !m.refuted(place{"b:1", 0}, place{"a:1", 0}) {
+		t.Error("not refuted")
 	}
 }
 
@@ -269,7 +302,7 @@ func FuzzReadRun(f *testing.F) {
 		if err != nil {
 			return
 		}
-		res, err := Merge(x.all(), &Scope{}, []*Run{quiet, r}, false)
+		res, err := Merge(x.all(), &Scope{}, nil, []*Run{quiet, r}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,15 +75,20 @@ type recordedNode struct {
 }
 
 // readTape finds the nodes in a tape.
-func readTape(events iter.Seq2[*event.Event, error], scope *Scope) (map[string]*recordedNode, error) {
+func readTape(events iter.Seq2[*event.Event, error], scope *Scope, hosts []string) (map[string]*recordedNode, error) {
 	isIO := map[event.Op]bool{}
 	for _, op := range ops {
 		isIO[op] = true
 	}
-	f, nodes := family{}, map[string]*recordedNode{}
+	families, nodes := map[uint32]family{}, map[string]*recordedNode{}
 	for ev, err := range events {
 		if err != nil {
 			return nil, err
+		}
+		f := families[ev.Host]
+		if f == nil {
+			f = family{}
+			families[ev.Host] = f
 		}
 		switch ev.Kind {
 		case event.LossMark:
@@ -102,10 +107,14 @@ func readTape(events iter.Seq2[*event.Event, error], scope *Scope) (map[string]*
 			if k == nil {
 				k = f.first(ev.TID)
 			}
-			n := nodes[k.name]
+			name := k.name
+			if int(ev.Host) < len(hosts) {
+				name = OnHost(hosts[ev.Host], name)
+			}
+			n := nodes[name]
 			if n == nil {
-				n = &recordedNode{name: k.name, comm: ev.Comm, pid: ev.PID, tid: ev.TID}
-				nodes[k.name] = n
+				n = &recordedNode{name: name, comm: ev.Comm, pid: ev.PID, tid: ev.TID}
+				nodes[name] = n
 			}
 			n.calls = append(n.calls, recorded{Call{Op: ev.Op.String(), Shape: shape(ev.Op, &ev.Args), File: file.Path, Enter: ev.Enter, Exit: ev.Exit}, ev.Seq})
 		}
@@ -125,9 +134,10 @@ type merger struct {
 
 // Merge says what runs of an application say of a recorded one, whose events these are.
 // Alone is whether only they count, and what the tape itself proves does not. The first run
-// is one in which nobody was held.
-func Merge(events iter.Seq2[*event.Event, error], scope *Scope, runs []*Run, alone bool) (*Result, error) {
-	nodes, err := readTape(events, scope)
+// is one in which nobody was held. Hosts are the names of the tape's hosts, in its order, if
+// there are several.
+func Merge(events iter.Seq2[*event.Event, error], scope *Scope, hosts []string, runs []*Run, alone bool) (*Result, error) {
+	nodes, err := readTape(events, scope, hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -272,10 +282,19 @@ func (m *merger) lag(to, from place) time.Duration {
 	least := m.nodes[to.node].calls[to.call].Enter - m.nodes[from.node].calls[from.call].Exit
 	m.each(to, func(r *Run, t *Call) {
 		if f := m.call(r, from); f != nil && f.Exit > 0 {
-			least = min(least, t.Enter-f.Exit)
+			lag := t.Enter - f.Exit
+			if lag < 0 && lag >= -r.Slack && hostOf(to.node) != hostOf(from.node) {
+				lag = 0 // their clocks are no better
+			}
+			least = min(least, lag)
 		}
 	})
 	return time.Duration(least)
+}
+
+func hostOf(node string) string {
+	host, _ := HostOf(node)
+	return host
 }
 
 // each calls f for all runs that made a call.

@@ -50,6 +50,14 @@ func file(tid int, fd int32) (path string, mode uint32, ok bool) {
 	return strings.TrimSuffix(path, " (deleted)"), st.Mode, err == nil
 }
 
+// stopped reports whether a thread is in a ptrace stop: it waits for its tracer, which is
+// this program, and not for another node.
+func stopped(tid int) bool {
+	b := procFile(tid, "stat")
+	i := bytes.LastIndexByte(b, ')') // ends the name; the state is next
+	return i >= 0 && i+2 < len(b) && b[i+2] == 't'
+}
+
 // doing says what a thread is at, as /proc/TID/syscall tells it.
 type doing uint8
 
@@ -59,25 +67,40 @@ const (
 	endless       // asleep until somebody else does something
 )
 
-// looks returns what a thread is doing.
+// look returns what a thread is doing.
 func look(tid int) doing {
+	d, _ := lookAt(tid)
+	return d
+}
+
+// CallOf returns the name of the call that a thread sleeps in; "" if it runs or has ended.
+func CallOf(tid int) string {
+	if d, op := lookAt(tid); d != running {
+		return op.String()
+	}
+	return ""
+}
+
+// lookAt returns what a thread is doing, and in which call if it is not running.
+func lookAt(tid int) (doing, event.Op) {
 	f := strings.Fields(string(procFile(tid, "syscall")))
 	if len(f) == 0 || f[0] == "running" {
-		return running
+		return running, event.OpUnknown
 	}
 	nr, err := strconv.Atoi(f[0])
 	arch, known := event.ParseArch(runtime.GOARCH)
 	if err != nil || nr < 0 || len(f) < 7 || !known {
-		return waiting
+		return waiting, event.OpUnknown
 	}
 	var args [event.MaxArgs]uint64
 	for i := range args {
 		args[i], _ = strconv.ParseUint(strings.TrimPrefix(f[1+i], "0x"), 16, 64)
 	}
-	if hasNoEnd(event.ByNumber(arch, nr), &args) {
-		return endless
+	op := event.ByNumber(arch, nr)
+	if hasNoEnd(op, &args) {
+		return endless, op
 	}
-	return waiting
+	return waiting, op
 }
 
 // hasNoEnd reports whether a call that sleeps is let go on only by what others do.

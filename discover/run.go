@@ -18,9 +18,11 @@ type Run struct {
 	Period  int      `json:"period,omitempty"` // each such call of it
 	Nodes   []*Node  `json:"nodes"`            // by name
 	Holds   []Hold   `json:"holds,omitempty"`
-	Elapsed int64    `json:"elapsed_ns"`
-	Exit    int      `json:"exit_status"`
-	Signal  int      `json:"signal,omitempty"`
+	// Slack is by how much times of different hosts may be wrong, ns.
+	Slack   int64 `json:"clock_slack_ns,omitempty"`
+	Elapsed int64 `json:"elapsed_ns"`
+	Exit    int   `json:"exit_status"`
+	Signal  int   `json:"signal,omitempty"`
 	// Abandoned says why the run was ended before its end; what it showed until then is
 	// true.
 	Abandoned string `json:"abandoned,omitempty"`

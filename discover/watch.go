@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,8 @@ type Options struct {
 	// Most is how long a call is held at most; 0 is DefaultMost. Budget is how long the
 	// run may take, after which it is ended.
 	Most, Budget time.Duration
+	// Peers are set if other hosts have parts of the run.
+	Peers *Peers
 }
 
 // Defaults of Options.
@@ -61,6 +64,7 @@ type watch struct {
 	progress uint64             // counts what nodes do
 	last     int64              // when that was
 	givenUp  int
+	peers    peers
 }
 
 // thread is a followed thread.
@@ -110,7 +114,7 @@ func Watch(ctx context.Context, o *Options) (*Run, error) {
 	}
 	w.run.Elapsed, w.run.Exit, w.run.Signal = now()-began, st.Exit, int(st.Signal)
 	for _, t := range w.names {
-		if t.node != nil {
+		if t.node != nil && len(t.node.Calls) > 0 {
 			w.run.Nodes = append(w.run.Nodes, t.node)
 		}
 	}
@@ -118,16 +122,18 @@ func Watch(ctx context.Context, o *Options) (*Run, error) {
 	return w.run, nil
 }
 
-// byName orders the names of nodes.
+// byName orders the names of nodes: by host, and by place there.
 func byName(a, b string) int {
+	hostA, nodeA := HostOf(a)
+	hostB, nodeB := HostOf(b)
 	split := func(s string) []string {
 		return strings.FieldsFunc(s, func(r rune) bool { return r == '.' || r == '/' })
 	}
-	return cmp.Or(slices.CompareFunc(split(a), split(b), func(x, y string) int {
+	return cmp.Or(cmp.Compare(hostA, hostB), slices.CompareFunc(split(nodeA), split(nodeB), func(x, y string) int {
 		i, _ := strconv.Atoi(x)
 		k, _ := strconv.Atoi(y)
 		return cmp.Compare(i, k)
-	}), cmp.Compare(a, b))
+	}), cmp.Compare(nodeA, nodeB))
 }
 
 // guard lets held threads go on when they may, and ends the run when its time is over.
@@ -139,6 +145,10 @@ func (w *watch) guard(ctx context.Context) (stop func()) {
 		defer tick.Stop()
 		over := time.NewTimer(w.o.Budget)
 		defer over.Stop()
+		var told <-chan *Order
+		if w.o.Peers != nil {
+			told = w.o.Peers.Told
+		}
 		for {
 			select {
 			case <-done:
@@ -149,8 +159,14 @@ func (w *watch) guard(ctx context.Context) (stop func()) {
 				w.abandon()
 				w.tr.Do(w.kill)
 				over.Reset(100 * time.Millisecond) // for what is made meanwhile
+			case o := <-told:
+				w.told(o)
 			case <-tick.C:
-				w.tick()
+				if w.o.Peers != nil {
+					w.report(false)
+				} else {
+					w.tick()
+				}
 			}
 		}
 	}()
@@ -179,22 +195,12 @@ func (w *watch) abandon() {
 		t := w.held[0]
 		why += fmt.Sprintf("; node %s was held at call %d, %v", t.name, len(t.node.Calls)-1, &t.node.Calls[len(t.node.Calls)-1])
 	}
-	for _, name := range slices.SortedFunc(keys(w.names), byName) {
+	for _, name := range slices.SortedFunc(maps.Keys(w.names), byName) {
 		if t := w.names[name]; !t.ended && t.held == 0 {
 			why += fmt.Sprintf("; node %s had made %d calls and was %s", name, t.calls(), w.state(t))
 		}
 	}
 	w.run.Abandoned = why
-}
-
-func keys(m map[string]*thread) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func (t *thread) calls() int {
@@ -204,23 +210,28 @@ func (t *thread) calls() int {
 	return len(t.node.Calls)
 }
 
-// state says in words what a thread is at.
+// state says in words what a thread is at, and for how long.
 func (w *watch) state(t *thread) string {
-	if t.inCall {
-		return "in one"
+	since := t.wall // of its last I/O call's end
+	what := ""
+	switch d, op := lookAt(int(t.tid)); {
+	case t.inCall:
+		c := &t.node.Calls[len(t.node.Calls)-1]
+		what, since = "in "+c.String(), c.Enter
+	case d == running:
+		what = "computing"
+	case d == endless:
+		what = "waiting for another in " + op.String()
+	default:
+		what = "asleep in " + op.String()
 	}
-	switch look(int(t.tid)) {
-	case running:
-		return "computing"
-	case endless:
-		return "waiting for another"
-	}
-	return "asleep"
+	return fmt.Sprintf("%s, for %v at most", what, time.Duration(now()-since).Round(time.Millisecond))
 }
 
 // moved notes that a node, or one to be, did something.
 func (w *watch) moved() {
 	w.progress++
+	w.peers.own++
 	w.last = now()
 }
 
@@ -253,19 +264,35 @@ func (w *watch) fork(parent, child *ptracer.Tracee) {
 	w.add(child, w.family.born(from.tid, uint32(child.TID), child.PID == parent.PID))
 }
 
+// exec is told of a program that is executed. A thread that is not its process's first
+// goes on as that one, whose number it has then, as it does on the tape.
 func (w *watch) exec(t *ptracer.Tracee, old int, replaced *ptracer.Tracee) {
+	cpu, delay := usage(t.TID)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	th := w.of(t) // from here on the command is known
 	if replaced != nil {
-		w.gone(w.of(replaced))
-	}
-	if th := w.of(t); int(th.tid) != t.TID {
-		k := w.family[th.tid]
-		delete(w.threads, th.tid)
-		th.tid = uint32(t.TID)
-		w.threads[th.tid], w.family[th.tid] = th, k
+		first := w.of(replaced)
+		delete(w.threads, uint32(old))
+		th.tid = uint32(old)
+		w.gone(th)
+		w.broken(first)
+		first.t, first.ended, t.Data = t, false, first
+		first.cpu, first.delay, first.wall = cpu, delay, now()
+		first.watched = watched{}
+		w.threads[first.tid] = first
 	}
 	w.moved()
+}
+
+// broken notes that a thread is no longer in the call that it was in, and that the call
+// had no result: tapes do not count such.
+func (w *watch) broken(th *thread) {
+	if th.inCall {
+		th.node.Calls = th.node.Calls[:len(th.node.Calls)-1]
+	}
+	th.inCall, th.held = false, 0
+	w.held = slices.DeleteFunc(w.held, func(o *thread) bool { return o == th })
 }
 
 func (w *watch) exit(t *ptracer.Tracee, _ unix.WaitStatus) {
@@ -275,8 +302,8 @@ func (w *watch) exit(t *ptracer.Tracee, _ unix.WaitStatus) {
 }
 
 func (w *watch) gone(th *thread) {
-	th.ended, th.held, th.inCall = true, 0, false
-	w.held = slices.DeleteFunc(w.held, func(o *thread) bool { return o == th })
+	w.broken(th)
+	th.ended = true
 	if w.threads[th.tid] == th {
 		delete(w.threads, th.tid)
 	}
@@ -344,8 +371,8 @@ func (w *watch) leave(t *ptracer.Tracee, ret int64) {
 func restarted(ret int64) bool { return -ret >= 512 && -ret <= 516 && syscall.Errno(-ret) != 514 }
 
 // release lets a thread go on that is held longer than all others, if nothing has happened since the watchdog
-// looked.
-func (w *watch) release(th *thread, progress uint64, gaveUp string) {
+// looked. Elsewhere says of other hosts' nodes what Hold.Next does.
+func (w *watch) release(th *thread, progress uint64, gaveUp string, elsewhere map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.held) == 0 || w.held[0] != th || gaveUp == "" && w.progress != progress {
@@ -353,20 +380,8 @@ func (w *watch) release(th *thread, progress uint64, gaveUp string) {
 	}
 	w.held = w.held[1:]
 	n := len(th.node.Calls) - 1
-	h := Hold{Call: n, From: th.held, Till: now(), Next: map[string]int{}, Until: gaveUp}
-	for name, other := range w.names {
-		if other != th && !other.ended {
-			h.Next[name] = other.calls()
-			if other.inCall {
-				h.Next[name]--
-			}
-		}
-	}
-	for name := range w.want { // those that are still to be made
-		if w.names[name] == nil {
-			h.Next[name] = 0
-		}
-	}
+	h := Hold{Call: n, From: th.held, Till: now(), Next: w.next(th), Until: gaveUp}
+	maps.Copy(h.Next, elsewhere)
 	w.run.Holds = append(w.run.Holds, h)
 	if gaveUp != "" {
 		w.givenUp++

@@ -61,6 +61,7 @@ type watched struct {
 	cpu, delay int64  // of the thread, at the last look
 	at         int64  // the last look
 	ran, slept int64
+	looks      int // since the count began
 	doing      doing
 	busy       bool // ran for half of the time since the look before
 }
@@ -78,9 +79,10 @@ func (th *thread) look(progress uint64) {
 	}
 	ran, waited := max(cpu-s.cpu, 0), max(delay-s.delay, 0)
 	s.doing = running
-	if ran == 0 && waited == 0 {
+	if ran == 0 && waited == 0 && !stopped(int(th.tid)) {
 		s.doing = look(int(th.tid))
 	}
+	s.looks++
 	if s.doing != running {
 		s.slept += at - s.at
 	}
@@ -110,35 +112,50 @@ func (w *watch) tick() {
 		return
 	}
 	held, progress := w.held[0], w.progress
+	free, on := w.free()
+	late := now()-held.held > cmp.Or(w.o.Most, DefaultMost).Nanoseconds()
+	w.mu.Unlock()
+	switch {
+	case free:
+		w.settled(func() { w.release(held, progress, "", nil) })
+	case late:
+		w.tr.Do(func() { w.release(held, progress, cmp.Or(on, Others), nil) })
+	}
+}
+
+// settled calls f on the tracing thread when it has handled all stops that there are now: on
+// a busy machine it may be behind, and what has moved since is not known before.
+func (w *watch) settled(f func()) {
+	w.tr.Do(func() { w.tr.Do(f) }) // between two of them it asks for stops
+}
+
+// Others stands for who kept a call from going on and is no node.
+const Others = "processes that make no I/O calls"
+
+// free looks at all threads, and reports whether all nodes but the held one have ended or
+// are stuck; if not, on is the first that is not, "" if that is none.
+func (w *watch) free() (free bool, on string) {
 	others := make([]*thread, 0, len(w.threads))
 	helpers := false
 	for _, th := range w.threads {
-		if th.name == held.name || th.held > 0 {
+		if th.name == w.o.Hold || th.held > 0 {
 			continue
 		}
-		th.look(progress)
+		th.look(w.progress)
 		if w.names[th.name] == th {
 			others = append(others, th)
 		} else {
 			helpers = helpers || th.watched.busy
 		}
 	}
-	free := now()-w.last < w.patience().Nanoseconds()
-	on := ""
+	free = now()-w.last >= w.patience().Nanoseconds()
 	slices.SortFunc(others, func(a, b *thread) int { return byName(a.name, b.name) })
 	for _, th := range others {
 		if !w.stuck(th, helpers) {
-			free, on = true, cmp.Or(on, th.name)
+			free, on = false, cmp.Or(on, th.name)
 		}
 	}
-	late := now()-held.held > cmp.Or(w.o.Most, DefaultMost).Nanoseconds()
-	w.mu.Unlock()
-	switch {
-	case !free:
-		w.tr.Do(func() { w.release(held, progress, "") })
-	case late:
-		w.tr.Do(func() { w.release(held, progress, cmp.Or(on, "processes that make no I/O calls")) })
-	}
+	return free, on
 }
 
 // callPatience is how much longer than ever a call has to take to be stuck: storage is
@@ -148,7 +165,12 @@ const callPatience = int64(50 * time.Millisecond)
 // stuck reports whether a node makes no call for longer than it should. Helpers that
 // compute may wake it up.
 func (w *watch) stuck(th *thread, helpers bool) bool {
+	// A machine that stood still makes one look as good as many.
+	const fewest = 3
 	s, e := &th.watched, w.want[th.name]
+	if s.looks < fewest {
+		return false
+	}
 	if e == nil {
 		e = &expected{} // it was not there when nobody was held
 	}

@@ -178,7 +178,7 @@ func describe(ev *event.Event) string {
 	b.WriteString(") = ")
 	switch {
 	case ev.Errno != 0 || ev.Flags&event.Interrupted != 0:
-		fmt.Fprintf(&b, "%v %d", ev.Errno, ev.Flags)
+		fmt.Fprintf(&b, "%v %d", ev.Errno, ev.Flags&^event.Delays)
 	case spec.Result == event.KindPID || spec.Result == event.KindHex || ev.Op == event.OpTimes || ev.Op == event.OpTime:
 		b.WriteString("*")
 	default:

@@ -185,8 +185,9 @@ func TestInterruptReplay(t *testing.T) {
 	p.signal(syscall.SIGINT)
 	p.ends(t, 2)
 	contains(t, p.stderr.String(), "iotape: replay was interrupted; ")
-	if n := strings.Count(p.stderr.String(), "\n"); n != 1 {
-		t.Errorf("%d lines on standard error:\n%s", n, &p.stderr)
+	said := strings.Count(p.stderr.String(), "\n") - strings.Count(p.stderr.String(), "iotape: replaying: ") // which a slow machine gets to see
+	if said != 1 {
+		t.Errorf("%d lines on standard error:\n%s", said, &p.stderr)
 	}
 }
 

@@ -96,29 +96,8 @@ func ownKiB(pid int) (int, bool) {
 func TestRecordCgroup(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := ""
-	for line := range strings.Lines(string(mounts)) {
-		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
-			root = f[1]
-		}
-	}
-	if root == "" {
-		root = t.TempDir()
-		if out, err := exec.Command("mount", "-t", "cgroup2", "none", root).CombinedOutput(); err != nil {
-			t.Fatalf("mount control groups of version 2: %v: %s", err, out)
-		}
-		defer exec.Command("umount", root).Run()
-	}
 	e := newEnv(t, testenv.Iotape(t), "", nil)
-	group := filepath.Join(root, "iotape-"+filepath.Base(e.dir)+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	defer os.Remove(group)
+	group := newCgroup(t)
 	enter := "echo $$ > " + group + "/cgroup.procs; "
 	shell := func(script string) *exec.Cmd {
 		cmd := exec.Command("sh", "-c", script)

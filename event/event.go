@@ -30,6 +30,11 @@ type Event struct {
 
 	Enter, Exit int64 // ns, monotonic; the tape's header anchors them to wall clock
 	CPU         int64 // ns of CPU time that the thread had used at entry; scheduler-tick exact
+	// How long the thread waited for a processor that others had, ns: between its call
+	// before and this one, and during this one. They count with the flag Delays, and end
+	// at 2^32-1. The kernel's account (/proc/PID/schedstat) goes from when a thread could
+	// run to when it did, and adds a few µs each time.
+	DelayBefore, DelayWithin uint32
 
 	Ret   int64         // result; -1 when Errno is set
 	Errno syscall.Errno // 0 on success
@@ -69,6 +74,12 @@ const OwnFile = 1
 // mapped at addresses from Args[1] to before Args[2].
 const MappedFD = -1
 
+// TakesLead reports whether the event is the execve of a thread that is not its process's
+// first: what it does from now on it does under the number of that one, which is gone.
+func (ev *Event) TakesLead() bool {
+	return ev.Kind == Call && (ev.Op == OpExecve || ev.Op == OpExecveat) && ev.TID != ev.PID && ev.Errno == 0 && ev.Flags&Interrupted == 0
+}
+
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
 const (
 	ShareVM     = 0x100
@@ -87,6 +98,7 @@ const (
 	Late                               // came out of order by more than the sorting window
 	Compat                             // made by a 32-bit program: NR is a number of its calls, pointers have 32 bits
 	StandIn                            // not made by the program: an lseek that stands for calls that a slice left out and that moved the position
+	Delays                             // DelayBefore and DelayWithin are known; nothing else is special because of it
 )
 
 // OpenID identifies an open file description ("open file") in one tape: dup,
@@ -134,6 +146,10 @@ type Buf struct {
 	// each HashBytes, the last part being shorter. With --content signature they are
 	// signatures (similar.Digest), whose first 8 bytes are those of the hash.
 	Hashes []Digest
+	// Sketch tells with signatures how much of the content is in another one: the
+	// sketches (similar.SketchBytes) of the parts that have a signature, one after the
+	// other, from the first part on.
+	Sketch []byte
 }
 
 // Ref is a piece of a stored chunk.
@@ -192,6 +208,7 @@ func (e *Event) Clone() *Event {
 		c.Bufs[i].Refs = append([]Ref(nil), c.Bufs[i].Refs...)
 		c.Bufs[i].Parts = append([]int64(nil), c.Bufs[i].Parts...)
 		c.Bufs[i].Hashes = append([]Digest(nil), c.Bufs[i].Hashes...)
+		c.Bufs[i].Sketch = append([]byte(nil), c.Bufs[i].Sketch...)
 	}
 	return &c
 }

@@ -13,9 +13,13 @@ type Traffic struct {
 // Bytes returns how many bytes were moved, once.
 func (t Traffic) Bytes() int64 { return max(t.Read, t.Written) }
 
-// Moves says which way the operation moves the bytes that its result is the number of:
-// to the program, from it, or both, between two descriptors. Neither: it moves none.
+// Moves says which way the operation moves the bytes that its result is the number of
+// (CountsMessages: that its messages have): to the program, from it, or both, between two
+// descriptors. Neither: it moves none.
 func (s *Spec) Moves() (reads, writes bool) {
+	if s.CountsMessages() {
+		return s.Op == OpRecvmmsg, s.Op == OpSendmmsg
+	}
 	if s.Class != Data && s.Class != Socket || s.Result != KindSize {
 		return false, false
 	}
@@ -35,6 +39,20 @@ func (s *Spec) Moves() (reads, writes bool) {
 	return false, false
 }
 
+// CountsMessages reports whether the operation's result is a number of messages; each says
+// itself how many bytes it has.
+func (s *Spec) CountsMessages() bool { return s.Op == OpSendmmsg || s.Op == OpRecvmmsg }
+
+// messageBytes returns how many bytes the messages of a call have, recorded or not.
+func (e *Event) messageBytes() int64 {
+	for i := range e.Spec().Args {
+		if b := e.BufArg(PartData.Of(i)); b != nil {
+			return b.Len
+		}
+	}
+	return 0
+}
+
 // Traffic returns what content the event moved: of files, pipes and sockets, by
 // calls, requests and mappings.
 func (e *Event) Traffic() Traffic {
@@ -44,6 +62,9 @@ func (e *Event) Traffic() Traffic {
 	}
 	t.Reads, t.Writes = e.Spec().Moves()
 	n := max(e.Ret, 0)
+	if e.Spec().CountsMessages() {
+		n = e.messageBytes()
+	}
 	if e.Errno != 0 || e.Flags&Interrupted != 0 {
 		n = 0
 	}

@@ -74,7 +74,7 @@ type occurrence struct {
 // readCall reads as much of a record as a trigger needs, without decoding all of it.
 func readCall(body []byte) (c occurrence, ok bool) {
 	le := binary.LittleEndian
-	const callBytes, exitBytes, objectMode = 104, 32, 32 // docs/format.md, 1.2
+	const callBytes, delayBytes, exitBytes, objectMode = 104, 8, 32, 32 // docs/format.md, 1.2
 	if len(body) < exitBytes {
 		return c, false
 	}
@@ -88,8 +88,12 @@ func readCall(body []byte) (c occurrence, ok bool) {
 			return c, false
 		}
 		c.enter, c.exit, c.ret = le.Uint64(body[16:]), le.Uint64(body[24:]), int64(le.Uint64(body[40:]))
-		if body[100] > 0 && len(body) >= callBytes+objectMode+4 {
-			c.mode = le.Uint32(body[callBytes+objectMode:])
+		mode := callBytes + objectMode
+		if c.flags&trace.CallDelays != 0 {
+			mode += delayBytes
+		}
+		if body[100] > 0 && len(body) >= mode+4 {
+			c.mode = le.Uint32(body[mode:])
 		}
 	case trace.RecExit:
 		c.exit, c.ret = le.Uint64(body[16:]), int64(int32(le.Uint32(body[24:])))

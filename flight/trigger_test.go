@@ -49,6 +49,8 @@ func TestTriggers(t *testing.T) {
 		}
 		return r
 	}
+	delayed := call(event.OpWrite, -5, 60e6, unix.S_IFIFO)
+	delayed.Flags, delayed.DelayBefore = trace.CallDelays, unix.S_IFREG
 	cut := call(event.OpRead, 0, time.Hour, unix.S_IFREG)
 	cut.Flags = trace.CallInterrupted
 	exit := func(pid, tid uint32, status int64) *trace.Record {
@@ -70,6 +72,8 @@ func TestTriggers(t *testing.T) {
 		{"fast", slow, call(event.OpFsync, 0, 40e6, unix.S_IFREG), ""},
 		{"slow name", slow, call(event.OpUnlink, 0, 60e6, 0), "unlink"},
 		{"a pipe waits", slow, call(event.OpRead, 1, 60e6, unix.S_IFIFO), ""},
+		{"a pipe waits, and for a processor", slow, delayed, ""},
+		{"an error of who waited for a processor", eio, delayed, "write by thread 2 failed with EIO"},
 		{"a terminal waits", slow, call(event.OpRead, 1, 60e6, unix.S_IFCHR), ""},
 		{"a poll waits", slow, call(event.OpPoll, 1, 60e6, 0), ""},
 		{"a poll that is asked for", slow + ",op=poll", call(event.OpPoll, 1, 60e6, 0), "poll"},

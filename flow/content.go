@@ -4,11 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/blake3"
 
 	"iotape/event"
+	"iotape/similar"
 	"iotape/trace"
 )
 
@@ -28,6 +30,7 @@ type contents struct {
 	refs    []event.Ref
 	inline  []byte
 	digests []event.Digest
+	sketch  map[uint32][]byte   // of classes that have signatures: Buf.Sketch
 	samples [][sampleBytes]byte // of classes: bytes from places that are the same for equal lengths
 	empty   []bool              // of classes: hardly more than runs of one byte, such as zeros
 	same    []uint32            // of classes: the class that has the same bytes, cut differently
@@ -58,7 +61,7 @@ const (
 func (c *class) hashed() bool { return c.kind >= kindHash }
 
 func (c *contents) init(tapes []*trace.Tape) {
-	c.tapes, c.byHash, c.dict = tapes, map[[16]byte]uint32{}, map[[16]byte]uint32{}
+	c.tapes, c.byHash, c.dict, c.sketch = tapes, map[[16]byte]uint32{}, map[[16]byte]uint32{}, map[uint32][]byte{}
 	c.classes = make([]class, 1)
 	for _, t := range tapes {
 		c.hashes = append(c.hashes, t.NewHashReader())
@@ -155,6 +158,9 @@ func (c *contents) class(tape int, host uint32, b *event.Buf) (uint32, error) {
 		k.first, k.n = uint32(len(c.digests)), uint32(len(b.Hashes))
 	}
 	return c.add(k, key, func() {
+		if len(b.Sketch) > 0 {
+			c.sketch[uint32(len(c.classes))] = slices.Clone(b.Sketch)
+		}
 		c.inline, c.refs, c.digests = append(c.inline, b.Inline...), append(c.refs, b.Refs...), append(c.digests, b.Hashes...)
 	})
 }
@@ -242,4 +248,30 @@ func (c *contents) digest(id uint32) []event.Digest {
 		return nil
 	}
 	return c.digests[k.first : k.first+k.n]
+}
+
+// signature is what is known of the bytes of a part of a content.
+type signature struct {
+	digest similar.Digest
+	sketch []byte
+}
+
+// signed returns the signatures of a class that has these.
+func (c *contents) signed(id uint32) (list []signature) {
+	left, sketches := c.classes[id].len, c.sketch[id]
+	for _, d := range c.digest(id) {
+		n := min(similar.SketchBytes(int(min(left, event.HashBytes))), len(sketches))
+		list = append(list, signature{similar.Digest(d), sketches[:n]})
+		left, sketches = left-event.HashBytes, sketches[n:]
+	}
+	return list
+}
+
+// sign makes the signatures of bytes.
+func sign(d *similar.Digester, content []byte) (list []signature) {
+	for part := range slices.Chunk(content, event.HashBytes) {
+		digest, sketch := d.Sign(nil, part)
+		list = append(list, signature{digest, sketch})
+	}
+	return list
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // Problem names a kind of finding. Names are words of the language of Expect.
@@ -68,6 +69,7 @@ type finder struct {
 	secret []bool // objects in which nothing may be read
 	passes map[passKey]*passes
 	units  int
+	execs  map[uint32][]uint32 // of each process
 }
 
 const recentReads = 8
@@ -104,7 +106,11 @@ func (f *Flow) find(ctx context.Context) error {
 	w := &finder{
 		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)), next: make([]uint8, len(f.procs)), got: make([]bool, len(f.procs)),
 		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{}, plain: map[uint32]*tally{},
-		passes: map[passKey]*passes{},
+		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{},
+	}
+	for _, e := range f.execs {
+		p := f.process[f.order.Line(int(e))]
+		w.execs[p] = append(w.execs[p], e)
 	}
 	w.markSecret()
 	for i := range f.moves {
@@ -122,10 +128,10 @@ func (f *Flow) find(ctx context.Context) error {
 		return fmt.Sprintf("%s to %s, %d bytes, of data that the host had written before", many(t.count, "write"), f.name(o), t.bytes)
 	})
 	w.report(w.loose, Unmatched, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%s on %s, %d bytes, of nothing that the process had read or received", many(t.count, "send"), f.name(o), t.bytes)
+		return fmt.Sprintf("%s (%s), %d bytes, of nothing that the process had read or received", many(t.count, "send"), f.name(o), t.bytes)
 	})
 	w.report(w.plain, Plaintext, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%s of %s, %d bytes, that can be read: %s", many(t.count, "move"), f.name(o), t.bytes, t.why)
+		return fmt.Sprintf("%s (%s), %d bytes, that can be read: %s", many(t.count, "move"), f.name(o), t.bytes, t.why)
 	})
 	slices.SortStableFunc(f.found, func(a, b Finding) int {
 		return slices.Index(Problems, a.Problem) - slices.Index(Problems, b.Problem)
@@ -226,7 +232,7 @@ func (w *finder) read(i int, m *move, o *Object) {
 			}
 			if d, ok := f.differs(&e); ok && d.Differ > 0 {
 				f.add(Finding{Problem: Altered, Moves: []int{e.From, i}, Bytes: int64(d.Differ), Diff: &d,
-					Text: fmt.Sprintf("%s received %s otherwise than %s had sent it: %s", f.who(i), f.name(o), f.who(e.From), &d)})
+					Text: fmt.Sprintf("%s received other bytes than %s had sent (%s): %s", f.who(i), f.who(e.From), f.name(o), &d)})
 			}
 		}
 	case File:
@@ -351,15 +357,17 @@ const smallest = 64
 func (w *finder) changed(i int, m *move, p uint32) bool {
 	f := w.f
 	best := change{}
+	own := 0 // bytes that are those of what the process made itself
 	take := func(from uint32, shift int64) {
 		v := &f.moves[from]
 		// What is read of files is there to be changed, and written again.
 		if f.objects[v.object].Kind == File && f.objects[m.object].Kind == File {
 			return
 		}
+		made := f.made(v.class, p)
 		a, b := f.view(m.class), f.view(v.class)
 		if a == nil || b == nil {
-			if near := f.near(m.class, v.class); near >= f.o.Threshold && v.bytes() == m.bytes() && best.diff.Differ == 0 {
+			if near := f.near(m.class, v.class); near >= f.o.Threshold && v.bytes() == m.bytes() && best.diff.Differ == 0 && !made {
 				best = change{from, 0, Diff{Unseen: true, Differ: 1, Same: int(near * float64(m.bytes()))}}
 			}
 			return
@@ -368,6 +376,10 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 		over := d.Same + d.Differ
 		told := float64(d.Same - d.Zeros) // bytes that tell something
 		if d.Differ == 0 || told < f.o.Threshold*(told+float64(d.Differ)) || float64(over) < f.o.Threshold*float64(min(len(a), len(b))) || d.Same < best.diff.Same || d.Same == best.diff.Same && from < best.from {
+			return
+		}
+		if made {
+			own = max(own, d.Same)
 			return
 		}
 		best = change{from, shift, d}
@@ -396,18 +408,30 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 			}
 		}
 	}
-	if best.diff.Same == 0 {
+	// What comes back is like what the process made itself, and so is what it makes next:
+	// numbered messages, for one.
+	if best.diff.Same <= own {
 		return false
 	}
 	f.changed[uint32(i)] = best
 	f.changedBy[best.from] = append(f.changedBy[best.from], uint32(i))
 	d := best.diff
 	from, to := &f.objects[f.moves[best.from].object], &f.objects[m.object]
-	verb := "wrote to"
-	if to.Kind != File {
-		verb = "sent on"
+	gave, had := "sent (%s)", "received (%s)"
+	if to.Kind == File {
+		gave = "wrote to %s"
+	}
+	if from.Kind == File {
+		had = "read of %s"
 	}
 	f.add(Finding{Problem: Changed, Moves: []int{int(best.from), i}, Bytes: int64(d.Differ), Diff: &d,
-		Text: fmt.Sprintf("what %s %s %s is not quite what it had from %s: %s", f.who(i), verb, f.name(to), f.name(from), &d)})
+		Text: fmt.Sprintf("what %s %s is not quite what it had %s: %s", f.who(i), fmt.Sprintf(gave, f.name(to)), fmt.Sprintf(had, f.name(from)), &d)})
 	return true
+}
+
+// made reports whether a process gave out a content before it took it in from anywhere.
+func (f *Flow) made(class, process uint32) bool {
+	list := f.byClass.of(class)
+	from := sort.Search(len(list), func(i int) bool { return f.processOf(list[i]) >= process })
+	return from < len(list) && f.processOf(list[from]) == process && f.moves[list[from]].write()
 }

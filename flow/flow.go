@@ -30,6 +30,7 @@ type Flow struct {
 	moves     []move // in causal order
 	objects   []Object
 	process   []uint32 // of each line of the order
+	execs     []uint32 // events by which processes began another program, in order of number
 	procs     []Process
 	contents  contents
 	relation  relations

@@ -8,9 +8,11 @@ import (
 )
 
 // passKey is what a process reads again and again: the parts of a file, or the files of a
-// directory.
+// directory. Another program of the process is another reader: what programs read when they
+// begin is always the same.
 type passKey struct {
 	process uint32
+	program uint32
 	object  uint32
 	dir     string
 }
@@ -37,11 +39,19 @@ const (
 
 // pass takes a read of a file.
 func (w *finder) pass(i int, m *move, o *Object) {
-	p := w.f.processOf(uint32(i))
-	w.step(passKey{process: p, object: m.object}, m.at, i)
+	k := passKey{process: w.f.processOf(uint32(i)), object: m.object}
+	k.program = w.program(k.process, m.event)
+	w.step(k, m.at, i)
 	if m.at == 0 {
-		w.step(passKey{process: p, object: none, dir: path.Dir(o.Name)}, int64(m.object), i)
+		k.object, k.dir = none, path.Dir(o.Name)
+		w.step(k, int64(m.object), i)
 	}
+}
+
+// program returns how many programs a process had begun before an event.
+func (w *finder) program(process, event uint32) uint32 {
+	n, _ := slices.BinarySearch(w.execs[process], event)
+	return uint32(n)
 }
 
 func (w *finder) step(k passKey, unit int64, i int) {

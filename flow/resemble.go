@@ -34,7 +34,7 @@ const (
 	keepBytes = 64 << 20 // contents of so many bytes are kept in memory while they are compared
 	morePiece = 64 << 20 // bytes of content from which on pieces get longer
 	maxBatch  = 1 << 18  // pairs that are decided together
-	tolerance = 0.05     // below the threshold, estimates may be right
+	tolerance = 0.05     // below the threshold, estimates without sketches may be right
 )
 
 // of returns the links of a class, the best first.
@@ -278,7 +278,7 @@ func (r *resolver) pairs(ctx context.Context) error {
 	var ids, smallIDs []uint32
 	var sig similar.Signature
 	var digester similar.Digester
-	digests := map[uint32][]similar.Digest{}
+	signatures := map[uint32][]signature{}
 	mixed := slices.ContainsFunc(r.distinct, func(id uint32) bool { return f.contents.classes[id].kind == kindSignature })
 	for i, id := range r.distinct {
 		if i&0xff == 0 && ctx.Err() != nil {
@@ -287,9 +287,7 @@ func (r *resolver) pairs(ctx context.Context) error {
 		k := &f.contents.classes[id]
 		switch {
 		case k.kind == kindSignature:
-			for _, d := range f.contents.digest(id) {
-				digests[id] = append(digests[id], similar.Digest(d))
-			}
+			signatures[id] = f.contents.signed(id)
 		case k.hashed() || k.len < 8:
 			continue
 		default:
@@ -298,13 +296,11 @@ func (r *resolver) pairs(ctx context.Context) error {
 			full.Add(sig)
 			ids = append(ids, id)
 			if mixed {
-				for at := 0; at < len(content); at += event.HashBytes {
-					digests[id] = append(digests[id], digester.Sum(content[at:min(at+event.HashBytes, len(content))]))
-				}
+				signatures[id] = sign(&digester, content)
 			}
 		}
-		if d := digests[id]; len(d) > 0 {
-			small.AddDigest(&d[0])
+		if s := signatures[id]; len(s) > 0 {
+			small.AddDigest(&s[0].digest)
 			smallIDs = append(smallIDs, id)
 		}
 	}
@@ -334,7 +330,11 @@ func (r *resolver) pairs(ctx context.Context) error {
 			if f.contents.classes[x].kind != kindSignature && f.contents.classes[y].kind != kindSignature {
 				return // decided exactly
 			}
-			if j := estimate(digests[x], digests[y]); j >= f.o.Threshold-tolerance {
+			least := f.o.Threshold
+			if len(signatures[x][0].sketch) == 0 || len(signatures[y][0].sketch) == 0 {
+				least -= tolerance
+			}
+			if j := estimate(signatures[x], signatures[y]); j >= least {
 				r.near(x, y, j)
 			}
 		})
@@ -343,10 +343,10 @@ func (r *resolver) pairs(ctx context.Context) error {
 }
 
 // estimate compares contents part by part.
-func estimate(a, b []similar.Digest) float64 {
+func estimate(a, b []signature) float64 {
 	sum := 0.0
 	for i := range min(len(a), len(b)) {
-		sum += a[i].Estimate(&b[i])
+		sum += a[i].digest.EstimateWith(&b[i].digest, a[i].sketch, b[i].sketch)
 	}
 	return sum / float64(max(len(a), len(b)))
 }

@@ -87,6 +87,9 @@ func (s *scanner) see(ev *event.Event) error {
 		return nil
 	}
 	f := s.f
+	if ev.Op == event.OpExecve || ev.Op == event.OpExecveat {
+		f.execs = append(f.execs, s.event)
+	}
 	ev.Host += s.host
 	s.forget(ev)
 	io := ev.Traffic()

@@ -446,6 +446,20 @@ func (m *Model) executed(t *Thread, ev *event.Event) {
 			m.drop(t.Table, fd)
 		}
 	}
+	if t.TID != t.PID {
+		m.lead(t)
+	}
+}
+
+// lead gives a thread the number of its process's first one, which ended when this one
+// executed a program: execve(2), "Effect on other threads". Its own number is nobody's.
+func (m *Model) lead(t *Thread) {
+	if first := m.threads[t.PID]; first != nil {
+		m.exit(first)
+	}
+	delete(m.threads, t.TID)
+	t.TID = t.PID
+	m.threads[t.TID] = t
 }
 
 func (m *Model) unshared(t *Thread, ev *event.Event) {

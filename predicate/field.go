@@ -25,6 +25,8 @@ const (
 	fieldTime
 	fieldWall // time compared with a wall-clock time
 	fieldLatency
+	fieldDelayBefore
+	fieldDelayWithin
 	fieldResult
 	fieldErrno
 	fieldOffset
@@ -111,6 +113,8 @@ var fields = [numFields]field{
 	fieldTime:        {name: "time", typ: typeTime, every: true, lo: minI64, hi: maxI64, cost: 2, about: "entry, since the recording's start (2.5s) or by the wall clock (\"2026-05-01T12:00:00Z\")"},
 	fieldWall:        {name: "time", typ: typeTime, every: true, lo: minI64, hi: maxI64, cost: 2},
 	fieldLatency:     {name: "latency", aliases: []string{"duration"}, typ: typeSpan, hi: maxI64, cost: 1, about: "from entry to return"},
+	fieldDelayBefore: {name: "delay_before", typ: typeSpan, hi: maxU32, cost: 1, about: "how long the thread waited for a processor since its call before; known with eBPF only"},
+	fieldDelayWithin: {name: "delay_within", typ: typeSpan, hi: maxU32, cost: 1, about: "and during the call"},
 	fieldResult:      {name: "result", aliases: []string{"ret"}, typ: typeBytes, lo: minI64, hi: maxI64, cost: 1, about: "what the call returned; -1 if it failed"},
 	fieldErrno:       {name: "errno", aliases: []string{"error"}, typ: typeErrno, hi: 4095, cost: 1, about: "error, by name or number; 0 if the call succeeded"},
 	fieldOffset:      {name: "offset", typ: typeBytes, hi: maxI64, cost: 1, about: "effective file offset of a call that moves data"},

@@ -133,6 +133,10 @@ func (m *Matcher) number(f fieldID, ev *event.Event) (v int64, ok bool) {
 		return int64(ev.NR), !ev.Op.IsUring() && !ev.Op.IsAIO()
 	case fieldLatency:
 		return ev.Exit - ev.Enter, returned
+	case fieldDelayBefore:
+		return int64(ev.DelayBefore), ev.Flags&event.Delays != 0
+	case fieldDelayWithin:
+		return int64(ev.DelayWithin), ev.Flags&event.Delays != 0
 	case fieldResult:
 		return ev.Ret, returned
 	case fieldErrno:

@@ -40,6 +40,12 @@ func naiveNumbers(name string, ev *event.Event) []int64 {
 		return one(true, int64(ev.Seq))
 	case "latency":
 		return one(returned, ev.Exit-ev.Enter)
+	case "delay_before", "delay_within":
+		known := ev.Kind == event.Call && ev.Flags&event.Delays != 0
+		if name == "delay_within" {
+			return one(known, int64(ev.DelayWithin))
+		}
+		return one(known, int64(ev.DelayBefore))
 	case "result":
 		return one(returned, ev.Ret)
 	case "errno":
@@ -221,13 +227,13 @@ func drawFilter(t *rapid.T, depth int) string {
 	}
 	small := []string{"0", "1", "2", "3", "7"}
 	values := small
-	name := pick("field", "pid", "tid", "uid", "seq", "latency", "result", "errno", "offset", "count", "fd", "size", "type", "comm", "op", "class", "path", "name", "ext", "failed", "true")
+	name := pick("field", "pid", "tid", "uid", "seq", "latency", "delay_before", "delay_within", "result", "errno", "offset", "count", "fd", "size", "type", "comm", "op", "class", "path", "name", "ext", "failed", "true")
 	rels := []string{"=", "==", "!=", "<", "<=", ">", ">=", "in", "not in"}
 	texts := []string{"=", "!=", "in", "not in", "startsWith", "endsWith", "not endsWith", "contains", "matches", "glob"}
 	switch name {
 	case "failed", "true":
 		return name
-	case "latency":
+	case "latency", "delay_before", "delay_within":
 		values = []string{"0", "3us", "1ms", "2ms"}
 	case "result", "offset", "count", "size":
 		values = append(small, "1KiB", "4KiB")
@@ -269,8 +275,10 @@ func drawEvent(t *rapid.T) *event.Event {
 		Errno:  rapid.SampledFrom([]syscall.Errno{0, 0, syscall.ENOENT, syscall.EIO}).Draw(t, "errno"),
 		Offset: rapid.SampledFrom([]int64{-1, 0, 1, 4096}).Draw(t, "offset"),
 		Count:  rapid.SampledFrom([]int64{-1, 0, 7, 1024}).Draw(t, "count"),
-		Flags:  rapid.SampledFrom([]event.EventFlags{0, 0, event.Interrupted}).Draw(t, "flags"),
+		Flags:  rapid.SampledFrom([]event.EventFlags{0, event.Delays, event.Interrupted}).Draw(t, "flags"),
 	}
+	ev.DelayBefore = rapid.SampledFrom([]uint32{0, 3000, 1e6 + 1}).Draw(t, "before")
+	ev.DelayWithin = rapid.SampledFrom([]uint32{0, 2e6}).Draw(t, "within")
 	ev.Exit = ev.Enter + rapid.SampledFrom([]int64{0, 1, 3000, 1e6, 1e6 + 1}).Draw(t, "latency")
 	name := rapid.SampledFrom([]string{"", "/db/a.sst", "/db", "/db/x.log", "/b", "/dbx/a", "sst"})
 	for range rapid.IntRange(0, 2).Draw(t, "files") {

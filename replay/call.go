@@ -75,6 +75,7 @@ func (w *worker) call(t *task) {
 		args[2] |= unix.O_NONBLOCK
 	}
 	ret, errno := w.make(t, nr, &args)
+	w.pacer.finished()
 	if left {
 		w.goBack(ev.Op == event.OpChdir && errno == 0)
 	}

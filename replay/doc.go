@@ -10,9 +10,10 @@
 // files, and, from package order, which tasks have to be done before. Tasks of a thread
 // of the recording go into a lane, whose worker does them one after the other, on a
 // thread of its own. A task waits for lanes to get so far, by their counters: there is
-// no lock on the way of a call. Reads and writes of one buffer, which tapes are full of,
-// are nothing but a step in a batch; planning goes on ahead of the calls by up to
-// aheadBytes.
+// no lock on the way of a call, and who has to wait for long sleeps until its number has
+// come (sleep.go). Reads and writes of one buffer, which tapes are full of, are nothing but
+// a step in a batch; planning goes on ahead of the calls by so many bytes (stock.go). What
+// reads give is compared with hashes where these are known (known.go).
 //
 // # Order
 //

@@ -23,7 +23,7 @@ import (
 
 // hostilePatience is how long a hostile tape of few events may take: far more than it
 // should, so that only one that hangs does not make it.
-const hostilePatience = time.Minute
+const hostilePatience = 5 * time.Minute
 
 // canary is a directory outside the target.
 type canary struct {

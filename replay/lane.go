@@ -3,12 +3,9 @@ package replay
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"iotape/event"
-
-	"golang.org/x/sys/unix"
 )
 
 // stepKind is how a worker does a step.
@@ -21,10 +18,11 @@ const (
 )
 
 // step is a task as its worker sees it. The calls that tapes are full of, reads and
-// writes of one buffer that succeeded, are nothing but a step; all others have a task.
+// writes of one buffer that succeeded, are nothing but a step; all others have a task. Of
+// steps there are so many that what they take of caches is a part of what calls take.
 type step struct {
 	kind    stepKind
-	compare bool   // data is what is to be read
+	compare bool   // what is to be read is known
 	short   bool   // it took so little that the thread need not give way to others
 	places  bool   // off is passed; else the call goes on from the file's position
 	nr      uint16 // the system call
@@ -36,10 +34,18 @@ type step struct {
 	ret     int64 // as recorded
 	h       *handle
 	task    *task
-	data    []byte
-	keep    []byte // where what was written is kept for reads, see shadow
+	data    *byte  // what is written or, without parts, to be read
+	size    uint32 // bytes of data
 	deps    uint32 // how many of the batch's deps it waits for
+	part    uint32 // the first of the batch's parts that are to be read
+	parts   uint32 // how many there are
 }
+
+// bytes returns the step's data, nil if there are none.
+func (s *step) bytes() []byte { return unsafe.Slice(s.data, s.size) }
+
+// holds makes b the step's data.
+func (s *step) holds(b []byte) { s.data, s.size = unsafe.SliceData(b), uint32(len(b)) }
 
 // when is the time of a step, where calls are paced.
 type when struct {
@@ -62,18 +68,46 @@ const stepBytes = int64(unsafe.Sizeof(step{}))
 // batchSteps is how many steps are handed over at a time.
 const batchSteps = 128
 
-// batchBytes is how much memory a batch may take before it is handed over with less.
-const batchBytes = 16 << 20
+// batchBytes is how much content and tasks a batch holds before it is handed over with
+// fewer steps, and keptBytes how much memory it keeps for its next use.
+const (
+	batchBytes = 1 << 20
+	keptBytes  = 1 << 20
+)
 
 // batch is a run of steps of one lane.
 type batch struct {
-	steps []step
-	whens []when // of the steps; none if calls are made as fast as possible
-	deps  []dep  // of the steps, one's behind the other's
-	bytes []byte // that the steps' data are parts of
-	held  int64  // bytes of memory that it keeps
-	next  *batch
-	last  bool // the lane ends
+	steps   []step
+	whens   []when // of the steps; none if calls are made as fast as possible
+	deps    []dep  // of the steps, one's behind the other's
+	bytes   []byte // that the steps' data are parts of
+	parts   []part // of the steps
+	held    int64  // bytes of memory that it keeps; all of it once it is handed over
+	content int64  // bytes of it that are content
+	next    *batch
+	last    bool // the lane ends
+}
+
+// room returns the batch's bytes with room for n more: others if it is full, so that those
+// which steps have parts of stay where they are.
+func (b *batch) room(n int64) []byte {
+	if have := int64(cap(b.bytes)); have-int64(len(b.bytes)) < n {
+		b.content += have
+		b.bytes = make([]byte, 0, max(n, min(batchSteps*n, keptBytes)))
+	}
+	return b.bytes
+}
+
+// empty makes the batch ready for its next use.
+func (b *batch) empty() {
+	clear(b.steps)
+	b.steps, b.whens, b.deps, b.held, b.content = b.steps[:0], b.whens[:0], b.deps[:0], 0, 0
+	if b.bytes = b.bytes[:0]; cap(b.bytes) > keptBytes {
+		b.bytes = nil
+	}
+	if b.parts = b.parts[:0]; int64(cap(b.parts))*partBytes > keptBytes {
+		b.parts = nil
+	}
 }
 
 // lane is one line of steps with the worker that does them one after the other: those
@@ -87,20 +121,19 @@ type lane struct {
 	first *batch // handed over, not yet taken
 	tail  *batch
 
-	_ [64]byte
-	// done is how many steps are done; its lower half is waited on (futex(2)).
-	done atomic.Uint64
-	// wanted is the least that somebody sleeps for: who gets there wakes all up.
-	wanted atomic.Uint64
-	_      [64]byte
-	wants  wants // of other members of a team
-	here   bool  // it has a worker
+	_        [64]byte
+	done     atomic.Uint64 // how many steps are done
+	sleepers sleepers
+	_        [64]byte
+	wants    wants // of other members of a team
+	here     bool  // it has a worker
+	dry      int64 // when it ran out of batches; see stock
 }
 
 func newLane(slot uint32) *lane {
 	l := &lane{slot: slot}
 	l.cond.L = &l.mu
-	l.wanted.Store(nobody)
+	l.sleepers.wanted.Store(nobody)
 	l.wants.next.Store(nobody)
 	return l
 }
@@ -119,73 +152,17 @@ func (l *lane) hand(b *batch) {
 }
 
 // take returns the next batch, when there is one.
-func (l *lane) take() *batch {
+func (l *lane) take(k *stock) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.first == nil {
+		k.starves(l)
+		defer k.fed(l)
+	}
 	for l.first == nil {
 		l.cond.Wait()
 	}
 	b := l.first
 	l.first, b.next = b.next, nil
 	return b
-}
-
-// finish notes that a step is done.
-func (l *lane) finish(pos uint64) {
-	l.done.Store(pos)
-	for w := l.wanted.Load(); pos >= w; w = l.wanted.Load() {
-		if l.wanted.CompareAndSwap(w, nobody) {
-			l.wake()
-			return
-		}
-	}
-}
-
-const nobody = ^uint64(0)
-
-// want says that somebody is about to sleep until pos steps are done.
-func (l *lane) want(pos uint64) {
-	for w := l.wanted.Load(); pos < w && !l.wanted.CompareAndSwap(w, pos); w = l.wanted.Load() {
-	}
-}
-
-// nap is how long a worker sleeps at most before it looks again: what another one does
-// may wake up all just before one of them sleeps.
-const nap = int64(time.Millisecond)
-
-func (l *lane) word() *uint32 {
-	return (*uint32)(unsafe.Pointer(&l.done)) // the lower half: both architectures are little-endian
-}
-
-const (
-	futexWaitPrivate = 0 | 128
-	futexWakePrivate = 1 | 128
-)
-
-func (l *lane) wake() {
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(l.word())), futexWakePrivate, 1<<30, 0, 0, 0)
-}
-
-// spins is how often a worker looks whether it may go on before it sleeps: for some
-// microseconds, which is what sleeping and waking up would take.
-const spins = 60
-
-// await returns when the lane's first pos steps are done, or halted is set, of which it
-// hears within a moment.
-func (l *lane) await(pos uint64, halted *atomic.Bool) {
-	for range spins {
-		if l.done.Load() >= pos {
-			return
-		}
-		pause()
-	}
-	for {
-		l.want(pos)
-		now := l.done.Load()
-		if now >= pos || halted.Load() {
-			return
-		}
-		ts := unix.NsecToTimespec(nap)
-		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(l.word())), futexWaitPrivate, uintptr(uint32(now)), uintptr(unsafe.Pointer(&ts)), 0, 0)
-	}
 }

@@ -92,9 +92,9 @@ func (p *planner) unlocks(t *task) {
 }
 
 // lockPatience is how long a lock is waited for that was granted in the recording. The
-// order says that it is free, or will be in a moment: whoever was granted a lock before
-// the call that gave it back had returned stands before that in the tape. Of three such
-// calls the order may be one that cannot be; then the lock goes without.
+// settled order has whoever gave it back before whoever got it, wherever an order explains
+// that. Where none does, or where locks were taken that are not followed (SEEK_END), it may
+// be given back in a moment; if not, the call goes without the lock, and is counted.
 const lockPatience = 2 * time.Millisecond
 
 // tryLock repeats an attempt that found the lock taken, if it had been granted.

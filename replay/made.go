@@ -182,6 +182,12 @@ func (w *worker) checkContent(t *task, b *event.Buf, got []byte) {
 		w.checkHashes(t, b, got)
 		return
 	}
+	if len(t.parts) > 0 {
+		if want, got, differ := w.compareParts(t.parts, got); differ {
+			w.mismatch(t, "content", want, got)
+		}
+		return
+	}
 	if !t.noWant {
 		w.checkBytes(t, "content", t.want, got)
 		return

@@ -78,6 +78,10 @@ const spinNS = int64(100 * time.Microsecond)
 // napNS limits how long a thread that waits does not see that the replay was stopped.
 const napNS = int64(50 * time.Millisecond)
 
+// sleepExactly makes the calling thread's sleeps end when they should (prctl(2)): by
+// default the kernel adds up to 50 µs.
+func sleepExactly() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+
 // until waits for a time: asleep first, and then awake, so as not to be late.
 func (s *schedule) until(ns int64) {
 	for !s.halted.Load() {
@@ -95,9 +99,12 @@ func (s *schedule) until(ns int64) {
 // pacer makes the calls of one thread when they are due.
 type pacer struct {
 	*schedule
+	clocks         clocks
 	when           when // of the step at hand
 	calls          uint64
 	done           int64 // when the last call was done here; 0: there was none
+	used           int64 // what the thread's CPU clock showed then; only where it computes
+	returned       int64 // when the step's call was done; 0: not yet
 	begin, end     int64 // of the first call that was made, of the last one
 	lagSum, lagMax int64
 	lagging        uint64
@@ -117,12 +124,11 @@ func (p *pacer) before(s *step) {
 		if p.done == 0 {
 			return
 		}
-		end := p.done + int64(float64(p.when.think)/p.speed)
+		think := int64(float64(p.when.think) / p.speed)
 		if p.sleep {
-			p.until(end)
-		}
-		for clock() < end && !p.halted.Load() {
-			// It computes.
+			p.until(p.done + think)
+		} else {
+			p.clocks.compute(think, p.done, p.used, p.halted)
 		}
 	}
 }
@@ -144,11 +150,20 @@ func (p *pacer) starts() int64 {
 	return now
 }
 
-// finished notes that a step is done, and returns the time.
+// finished notes that a step's call is done, and returns the time.
 func (p *pacer) finished() int64 {
-	p.done = clock()
-	p.end = p.done
+	p.computes()
+	p.end, p.returned = p.done, p.done
 	return p.done
+}
+
+// computes notes that a step is done. What its thread does from here on, comparing what
+// the call gave for one, is a part of what it computes before the next.
+func (p *pacer) computes() {
+	p.done = p.clocks.elapsed()
+	if p.pace == PaceThink && !p.sleep {
+		p.used = p.clocks.cpu()
+	}
 }
 
 // merge adds what the pacer of another thread saw.

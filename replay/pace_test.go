@@ -2,10 +2,14 @@ package replay
 
 import (
 	"os"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"iotape/event"
 	"iotape/replay/effect"
@@ -52,6 +56,29 @@ func TestPace(t *testing.T) {
 			t.Errorf("%s × %g took %v, want %v or so at least", tt.pace, tt.speed, time.Duration(got.ReplayedNS), tt.least)
 		}
 	}
+}
+
+// A thread that waits for times is never early, and does not wait for what has gone by: so
+// what one wait was too long the next one makes up for.
+func TestUntil(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends, and its timer slack
+	sleepExactly()
+	if slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || slack != 1 {
+		t.Errorf("timer slack is %d ns, %v", slack, err)
+	}
+	var halted atomic.Bool
+	s := schedule{halted: &halted}
+	start := clock()
+	for i := range int64(20) {
+		due := start + i*3*spinNS
+		s.until(due)
+		if now := clock(); now < due {
+			t.Fatalf("wait %d ended %d ns too early", i, due-now)
+		}
+	}
+	s.until(start)
+	halted.Store(true)
+	s.until(start + int64(time.Hour))
 }
 
 // A plan says of every call whether it is made, and why not.

@@ -14,7 +14,7 @@ import (
 const sampled = 16
 
 // plain does a plain read or write.
-func (w *worker) plain(s *step) {
+func (w *worker) plain(s *step, b *batch) {
 	timed := w.plan.pace != PaceAFAP || w.tally.untimed >= sampled-1
 	var from int64
 	if timed {
@@ -34,7 +34,7 @@ func (w *worker) plain(s *step) {
 	case s.data == nil:
 		buf = w.nothing(int(s.count))
 	default:
-		buf = s.data
+		buf = s.bytes()
 		if len(buf) != int(s.count) { // it wrote less than it was given
 			full := w.buffer(int(s.count))
 			clear(full[copy(full, buf):])
@@ -56,7 +56,7 @@ func (w *worker) plain(s *step) {
 			break
 		}
 	}
-	runtime.KeepAlive(s)
+	runtime.KeepAlive(b)
 	if timed {
 		w.tally.replayed(s.op, s.ret, from, w.pacer.finished())
 	} else {
@@ -65,16 +65,17 @@ func (w *worker) plain(s *step) {
 	if w.log.calls() {
 		w.log.call(s.seq, s.tid, s.op, s.h.path, int64(r), errno)
 	}
-	if s.keep != nil {
-		copy(s.keep, s.data)
-	}
 	switch {
 	case errno != 0:
 		w.differs(s, "errno", "0", errName(errno))
 	case int64(r) != s.ret && w.checks&CheckReturns != 0:
 		w.differs(s, "result", fmt.Sprint(s.ret), fmt.Sprint(int64(r)))
-	case s.compare && !bytes.Equal(buf[:r], s.data):
-		want, got := firstDifference(s.data, buf[:r])
+	case s.parts > 0:
+		if want, got, differ := w.compareParts(b.parts[s.part:s.part+s.parts], buf[:r]); differ {
+			w.differs(s, "content", want, got)
+		}
+	case s.compare && !bytes.Equal(buf[:r], s.bytes()):
+		want, got := firstDifference(s.bytes(), buf[:r])
 		w.differs(s, "content", want, got)
 	}
 }

@@ -48,6 +48,8 @@ type node struct {
 	exit    int64 // ns; of its last event
 	cpu     int64 // ns; at the entry of its last event
 	thought int64 // ns of computing since its last task
+	// measured says that its calls tell how long it waited for a processor.
+	measured bool
 }
 
 type cwd struct {
@@ -137,8 +139,21 @@ func (p *planner) next(t *task) error {
 	case event.Exited:
 		p.free[t.part] = append(p.free[t.part], n.slot)
 		delete(p.nodes, ev.TID)
+	case event.Call:
+		if ev.TakesLead() {
+			p.lead(ev, n)
+		}
 	}
 	return nil
+}
+
+// lead has a thread go on under the number of its process's first one.
+func (p *planner) lead(ev *event.Event, n *node) {
+	if first := p.nodes[ev.PID]; first != nil {
+		p.free[p.division.member(ev)] = append(p.free[p.division.member(ev)], first.slot)
+	}
+	delete(p.nodes, ev.TID)
+	p.nodes[ev.PID] = n
 }
 
 // orders reports whether an event that is not repeated orders those that are: bytes go
@@ -178,11 +193,25 @@ func (p *planner) fork(ev *event.Event, maker *node) {
 	}
 }
 
-// compute notes how long a thread computed before an event: the CPU time that it used,
-// and at most the time that went by.
+// maxTickNS is how far a thread's CPU clock may be behind (CONFIG_HZ=100).
+const maxTickNS = 10_000_000
+
+// compute notes how long a thread computed before an event: for the time that went by, less
+// that in which it waited for a processor. Its CPU clock bounds that, as it may have slept
+// between its calls. Where delays are not known, it is the CPU time that it used, and at
+// most the time that went by.
 func (n *node) compute(ev *event.Event) {
-	if n.exit != 0 {
-		n.thought += max(min(ev.CPU-n.cpu, ev.Enter-n.exit), 0)
+	gap, used := max(ev.Enter-n.exit, 0), ev.CPU-n.cpu
+	switch {
+	case n.exit == 0:
+	case ev.Flags&event.Delays != 0:
+		n.measured = true
+		// The delay may be from before an access to a mapped file, which says nothing of it.
+		n.thought = max(n.thought+min(gap-int64(ev.DelayBefore), used+maxTickNS), 0)
+	case n.measured:
+		n.thought += max(min(gap, used+maxTickNS), 0)
+	default:
+		n.thought += max(min(used, gap), 0)
 	}
 	n.exit, n.cpu = ev.Exit, ev.CPU
 }
@@ -262,6 +291,13 @@ func whole(b *event.Buf) bool {
 // shortNS is what a call took at most that is expected to be short again.
 const shortNS = 50_000
 
+// ordinary reports whether an event's flags leave its call what most are: it was made and
+// came back, and the tape has all that it gave. Flags that are not named here say something
+// of how it was measured, and make no difference to what is done.
+func ordinary(f event.EventFlags) bool {
+	return f&(event.Interrupted|event.Incomplete|event.Late|event.Compat|event.StandIn) == 0
+}
+
 // plain makes a step of a read or write of one buffer that succeeded, if it is no more
 // than that.
 func (p *planner) plain(t *task) bool {
@@ -276,7 +312,7 @@ func (p *planner) plain(t *task) bool {
 	if p.native.Requests && t.isRequest() {
 		return false
 	}
-	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || ev.Flags != 0 || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
+	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || !ordinary(ev.Flags) || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
 		return false
 	}
 	f := &ev.Files[0]
@@ -372,7 +408,9 @@ func (p *planner) plan(t *task) {
 		}
 	}
 	if t.action != emulate {
-		p.content(t)
+		if t.action == copyIn {
+			p.content(t) // whether the tape has it makes a difference for later reads
+		}
 		p.made.see(t)
 		p.recent.see(ev)
 		p.recent.listed(t)

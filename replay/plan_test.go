@@ -3,9 +3,11 @@ package replay
 import (
 	"errors"
 	"io"
+	"syscall"
 	"testing"
 
 	"iotape/event"
+	"iotape/replay/effect"
 	"iotape/replay/order"
 )
 
@@ -49,4 +51,52 @@ func TestThreadOfAnIdleThread(t *testing.T) {
 		}
 	}
 	t.Errorf("the call in the directory waits for %v, not for %v, which publishes it", last.deps, published)
+}
+
+// Flags that say how a call was measured leave it what it is.
+func TestOrdinary(t *testing.T) {
+	const unknown = event.EventFlags(1 << 15)
+	for f, want := range map[event.EventFlags]bool{0: true, unknown: true, event.Interrupted: false, event.Compat: false, event.Late | unknown: false, event.Incomplete: false, event.StandIn: false} {
+		if got := ordinary(f); got != want {
+			t.Errorf("flags %#x: %v, want %v", f, got, want)
+		}
+	}
+}
+
+// TestPlainWithDelays: calls that say how long their threads waited for a processor are as
+// plain as others, and that is not computing.
+func TestPlainWithDelays(t *testing.T) {
+	s := newScript(t)
+	s.open(3, "f", effect.OCreat|2)
+	const text = "hello"
+	add := func(op event.Op, enter, cpu int64, flags event.EventFlags, before uint32) {
+		ev := event.Event{Op: op, Enter: enter, Exit: enter + 10, CPU: cpu, Flags: flags, DelayBefore: before, Ret: int64(len(text)), Count: int64(len(text)),
+			Args:  [6]uint64{3, 0x1000, uint64(len(text)), 0},
+			Files: []event.File{{Arg: 0, FD: 3, Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.ino}},
+			Bufs:  []event.Buf{{Arg: 1, Dir: event.Lookup(op).Args[1].Dir, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}}
+		s.add(ev)
+	}
+	const ms = 1_000_000
+	add(event.OpPwrite64, 10*ms, 0, event.Delays, 0)
+	add(event.OpPread64, 20*ms+10, 0, event.Delays, 3*ms)             // its clock is behind
+	add(event.OpPread64, 30*ms+20, 10*ms, event.Delays, 20*ms)        // all of it, and more
+	add(event.OpPread64, 90*ms+30, 15*ms, event.Delays, ms)           // it slept
+	add(event.OpPread64, 95*ms+40, 16*ms, event.Delays|event.Late, 0) // not plain
+	tape := s.close()
+	p := newPlanner(tape, true, newMadeUp(tape, nil, false), nil, nil, order.Resource)
+	var plain []int64
+	for {
+		u := new(task)
+		if err := p.next(u); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if u.step.kind != stepTask {
+			plain = append(plain, u.think)
+		}
+	}
+	if len(plain) != 4 || plain[1] != 7*ms || plain[2] != 0 || plain[3] != 5*ms+maxTickNS {
+		t.Errorf("plain steps after computing %v ns", plain)
+	}
 }

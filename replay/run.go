@@ -6,22 +6,15 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
-	"iotape/replay/effect"
 	"iotape/replay/skeleton"
 	"iotape/trace"
 )
-
-// aheadBytes is how much memory planned tasks may take that are not yet done. A replay
-// plans as far ahead before it begins, so that planning does not take the processors
-// from the calls that it is about.
-const aheadBytes = 128 << 20
 
 // maxLanes is how many threads of the recording are replayed by a thread each.
 const maxLanes = 4096
@@ -51,15 +44,10 @@ type runner struct {
 	begin  chan struct{} // closed when the first calls may be made
 	live   sync.WaitGroup
 	tasks  sync.Pool
-	shadow *shadow
+	known  *known
 	dirty  []*lane // with a batch that is being filled
 
-	room struct {
-		sync.Mutex
-		sync.Cond
-		used int64 // bytes
-		free *batch
-	}
+	stock stock
 
 	mu     sync.Mutex
 	report *Report
@@ -82,10 +70,10 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	defer heap.release()
 	r := &runner{
 		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: skeleton.Arch(t), uid: uint32(unix.Geteuid()),
-		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), shadow: newShadow(),
+		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), known: newKnown(),
 		tasks: sync.Pool{New: func() any { return new(task) }},
 	}
-	r.room.Cond.L = &r.room.Mutex
+	r.stock.init(&r.halted)
 	r.plan.pace, r.plan.speed, r.plan.halted, r.plan.sleep = c.Pace, c.Speed, &r.halted, c.Sleep
 	r.planner = newPlanner(t, r.root, newMadeUp(t, c.Made, c.Data.Made), c.Elsewhere, c.Renames, c.Order)
 	r.planner.native = c.Native
@@ -184,12 +172,12 @@ func (r *runner) assign(t *task) bool {
 		r.workers++
 		r.processors(r.workers)
 		r.live.Add(1)
-		w := &worker{runner: r, lane: l, back: -1, tally: tally{untimed: sampled}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
+		w := &worker{runner: r, lane: l, bunk: newBunk(), back: -1, tally: tally{untimed: sampled}, umask: ^uint32(0), uid: ^uint32(0), gid: ^uint32(0)}
 		go w.loop()
 	}
 	b := l.fill
 	if b == nil {
-		b = r.batch()
+		b = r.stock.batch()
 		l.fill = b
 		r.dirty = append(r.dirty, l)
 	}
@@ -207,17 +195,17 @@ func (r *runner) assign(t *task) bool {
 	}
 	s.deps = uint32(len(b.deps) - at)
 	if s.kind == stepTask {
-		r.shadow.see(t)
-		r.planner.content(t)
+		r.content(t)
 		if r.data.data.Made {
 			r.data.fill(t.data, t.ev.Offset, t.ev.Seq)
 		}
 		s.task, s.seq = t, t.ev.Seq
-		b.held += taskBytes + int64(cap(t.data)+cap(t.want)+cap(t.inline))
+		b.held += taskBytes
+		b.content += int64(cap(t.data)+cap(t.want)+cap(t.inline)) + int64(cap(t.parts))*partBytes
 	} else {
 		r.load(t, s, b)
 	}
-	if len(b.steps) == batchSteps || b.held >= batchBytes {
+	if len(b.steps) == batchSteps || b.held+b.content+int64(len(b.bytes)) >= batchBytes {
 		r.hand(l)
 	}
 	return s.kind == stepTask
@@ -235,108 +223,24 @@ func (r *runner) processors(workers int) {
 // taskBytes is about what a task takes, with what it points to.
 const taskBytes = 4096
 
-// load takes the content of a plain step.
-func (r *runner) load(t *task, s *step, b *batch) {
-	s.data, s.compare = nil, false
-	if s.kind == stepWrite && r.data.data.Made {
-		if part, ok := r.data.part(int(s.count), t.ev.Offset, s.seq); ok {
-			s.data = part
-			return
-		}
-		at := len(b.bytes)
-		b.bytes = slices.Grow(b.bytes, int(s.count))[:at+int(s.count)]
-		s.data = b.bytes[at:]
-		r.data.fill(s.data, t.ev.Offset, s.seq)
-		return
-	}
-	if len(t.ev.Bufs) == 0 || s.ret == 0 {
-		if s.kind == stepWrite {
-			r.shadow.forgetRange(effect.InodeOf(&t.ev.Files[0]), t.ev.Offset, s.ret)
-		}
-		return
-	}
-	if s.kind == stepRead && (t.madeUp || r.checks&CheckData == 0) {
-		if r.checks&CheckData != 0 {
-			r.uncompared()
-		}
-		return
-	}
-	buf := &t.ev.Bufs[0]
-	if s.kind == stepWrite {
-		if r.checks&CheckData != 0 {
-			s.keep = r.shadow.wrote(&t.ev, buf)
-		}
-	} else if s.data = r.shadow.read(&t.ev, buf); s.data != nil {
-		s.compare = true
-		return
-	}
-	if knownPrefix(buf) == 0 { // zeros are written
-		if s.kind == stepRead {
-			r.uncompared()
-		}
-		return
-	}
-	if cap(b.bytes) == 0 {
-		b.bytes = make([]byte, 0, min(batchSteps*max(buf.Len, 0), keptBytes))
-	}
-	at := len(b.bytes)
-	if out, err := r.planner.tape.Content(buf, b.bytes); err == nil {
-		b.bytes = out
-		s.data = out[at:len(out):len(out)]
-	} else if s.kind == stepWrite {
-		if out, _, err := r.planner.tape.ContentZero(buf, b.bytes); err == nil {
-			b.bytes = out
-			s.data = out[at:len(out):len(out)]
-		}
-	}
-	s.compare = s.kind == stepRead && int64(len(s.data)) == s.ret
-	if s.kind == stepRead && !s.compare {
-		r.uncompared()
-	}
-}
-
-// keptBytes is how much memory for content a batch keeps for its next use.
-const keptBytes = 1 << 20
-
-// batch returns an empty one.
-func (r *runner) batch() *batch {
-	r.room.Lock()
-	defer r.room.Unlock()
-	b := r.room.free
-	if b == nil {
-		return &batch{steps: make([]step, 0, batchSteps)}
-	}
-	r.room.free, b.next = b.next, nil
-	return b
-}
-
 // give hands a lane what was planned for it.
-func (r *runner) give(l *lane) (used int64) {
+func (r *runner) give(l *lane) (full bool) {
 	b := l.fill
 	if b == nil {
-		return 0
+		return false
 	}
 	l.fill = nil
-	b.held += int64(len(b.steps))*stepBytes + int64(cap(b.bytes))
-	r.room.Lock()
-	r.room.used += b.held
-	used = r.room.used
-	r.room.Unlock()
+	full = r.stock.take(b)
 	l.hand(b)
-	return used
+	return full
 }
 
 // hand is give that waits where too much is planned.
 func (r *runner) hand(l *lane) {
-	if r.give(l) < aheadBytes {
-		return
-	}
-	r.flush()
-	r.start()
-	r.room.Lock()
-	defer r.room.Unlock()
-	for r.room.used >= aheadBytes && !r.halted.Load() {
-		r.room.Wait()
+	if r.give(l) {
+		r.flush()
+		r.start()
+		r.stock.wait()
 	}
 }
 
@@ -346,25 +250,6 @@ func (r *runner) flush() {
 		r.give(l)
 	}
 	r.dirty = r.dirty[:0]
-}
-
-// release takes back what is done.
-func (r *runner) release(b *batch) {
-	held := b.held
-	clear(b.steps)
-	b.steps, b.whens, b.deps, b.held = b.steps[:0], b.whens[:0], b.deps[:0], 0
-	if b.bytes = b.bytes[:0]; cap(b.bytes) > keptBytes {
-		b.bytes = nil
-	}
-	r.room.Lock()
-	b.next, r.room.free = r.room.free, b
-	was := r.room.used
-	r.room.used -= held
-	wake := was >= aheadBytes-aheadBytes/8 && r.room.used < aheadBytes-aheadBytes/8
-	r.room.Unlock()
-	if wake {
-		r.room.Signal()
-	}
 }
 
 // start lets the workers begin.
@@ -378,6 +263,9 @@ func (r *runner) start() {
 			case <-r.link.begin:
 			case <-r.link.gone:
 			}
+		}
+		if r.plan.pace == PaceAFAP {
+			r.stock.begun() // else there is time to plan while nothing is due
 		}
 		r.plan.start = clock()
 		close(r.begin)
@@ -403,7 +291,5 @@ func (r *runner) stop(err error) {
 	}
 	r.mu.Unlock()
 	r.halted.Store(true)
-	r.room.Lock() // who looked before is waiting now
-	r.room.Broadcast()
-	r.room.Unlock()
+	r.stock.halt()
 }

@@ -67,6 +67,7 @@ type task struct {
 	inline  []byte   // small content of the event
 	data    []byte   // content to write
 	want    []byte   // content to expect
+	parts   []part   // the same, known by hashes: instead of want
 	noWant  bool     // the tape does not have all of it, or of what is written
 	madeUp  bool     // what it reads is the replay's own invention
 	why     reason   // the call is not made
@@ -81,7 +82,7 @@ type task struct {
 
 func (t *task) reset() {
 	*t = task{
-		ev: t.ev, State: feed.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0],
+		ev: t.ev, State: feed.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0], parts: t.parts[:0],
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 
-	"iotape/replay/effect"
 	"iotape/trace"
 )
 
@@ -165,10 +164,5 @@ func (r *runner) elsewhere(l *lane, t *task) {
 			dir = t.ev.Files[0].Path
 		}
 		r.dirs.Store(t.setsDir, dir)
-	}
-	if t.step.kind == stepTask {
-		r.shadow.see(t)
-	} else if t.step.kind == stepWrite {
-		r.shadow.forgetRange(effect.InodeOf(&t.ev.Files[0]), t.ev.Offset, t.ev.Ret)
 	}
 }

@@ -15,6 +15,7 @@ import (
 type worker struct {
 	*runner
 	lane *lane
+	bunk *bunk
 
 	cwd     uint64
 	umask   uint32
@@ -39,15 +40,14 @@ func (w *worker) loop() {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		w.stop(fmt.Errorf("separate a thread's working directory: %w", err))
 	}
-	if w.plan.pace == PaceRecorded {
-		// Sleeps that end when they should (prctl(2)).
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	if w.plan.pace != PaceAFAP {
+		sleepExactly()
 	}
-	w.pacer.schedule = &w.plan
+	w.pacer.schedule, w.pacer.clocks = &w.plan, threadClocks
 	<-w.begin
 	pos := uint64(0)
 	for {
-		b := w.lane.take()
+		b := w.lane.take(&w.stock)
 		if b.last {
 			break
 		}
@@ -58,10 +58,9 @@ func (w *worker) loop() {
 			if w.plan.pace != PaceAFAP {
 				w.pacer.when = b.whens[i]
 			}
-			w.step(s, deps[:s.deps])
+			w.step(s, b, deps[:s.deps])
 			deps = deps[s.deps:]
 			if w.plan.pace != PaceAFAP {
-				w.pacer.done = clock()
 				if at := w.pacer.when.at; at != nil {
 					at.Store(w.pacer.done)
 				}
@@ -74,7 +73,7 @@ func (w *worker) loop() {
 		if w.pacer.calls > 0 {
 			w.pacer.end = clock()
 		}
-		w.release(b)
+		w.stock.release(b)
 	}
 	if w.ring != nil {
 		w.ring.Close()
@@ -93,13 +92,13 @@ func (w *worker) loop() {
 }
 
 // step does one step, when it is due and all is done that it waits for.
-func (w *worker) step(s *step, deps []dep) {
+func (w *worker) step(s *step, b *batch, deps []dep) {
 	if w.plan.pace != PaceAFAP {
 		w.pacer.before(s)
 	}
 	for _, d := range deps {
 		if d.lane.done.Load() < d.pos {
-			d.lane.await(d.pos, &w.halted)
+			d.lane.await(d.pos, w.bunk, &w.halted)
 		}
 		if d.lag > 0 && w.plan.pace == PaceThink {
 			w.plan.until(d.at.Load() + int64(float64(d.lag)/w.plan.speed))
@@ -116,7 +115,7 @@ func (w *worker) step(s *step, deps []dep) {
 	case s.kind == stepTask:
 		w.task(s)
 	default:
-		w.plain(s)
+		w.plain(s, b)
 	}
 }
 
@@ -127,10 +126,16 @@ func (w *worker) task(s *step) {
 	var from int64
 	if made {
 		from = w.pacer.starts()
+		w.pacer.returned = 0
 	}
 	w.do(t)
 	if made && t.ev.Kind == event.Call {
-		w.tally.replayed(t.op, t.bytes(), from, w.pacer.finished())
+		if w.pacer.returned == 0 { // it was more than one call
+			w.pacer.finished()
+		}
+		w.tally.replayed(t.op, t.bytes(), from, w.pacer.returned)
+	} else if w.plan.pace != PaceAFAP {
+		w.pacer.computes()
 	}
 	w.recycle(t)
 }

@@ -294,10 +294,17 @@ func (c *collector) quality(e *event.Event) {
 	}
 	for i := range e.Bufs {
 		q.MissingBytes += uint64(max(e.Bufs[i].Missing, 0))
-		if b := &e.Bufs[i]; b.Omitted {
-			q.UnwantedBytes += uint64(max(b.Len-b.Missing-b.Kept(), 0))
-		}
+		q.UnwantedBytes += Unwanted(c.o.Manifest, e, &e.Bufs[i])
 	}
+}
+
+// Unwanted returns how many bytes of a buffer the policy left out. Pages of a mapped file
+// that an earlier event has are not among them, where the policy is to keep everything.
+func Unwanted(m *trace.Manifest, e *event.Event, b *event.Buf) uint64 {
+	if !b.Omitted || e.Op == event.OpMmapPread && m != nil && int(e.Host) < len(m.Hosts) && m.Hosts[e.Host].Content == "full" {
+		return 0
+	}
+	return uint64(max(b.Len-b.Missing-b.Kept(), 0))
 }
 
 func (c *collector) op(e *event.Event) *opTally {

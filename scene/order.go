@@ -7,6 +7,7 @@ import (
 
 	"iotape/causal"
 	"iotape/causal/happens"
+	"iotape/report"
 	"iotape/timeline"
 	"iotape/trace"
 )
@@ -183,12 +184,20 @@ func (s *Scene) clocks() []string {
 		return list
 	}
 	for i, k := range s.order.Skews() {
+		if int(s.order.Machine(uint32(i))) != i {
+			continue // another recording of the same clock
+		}
 		name := s.order.Hosts()[i].Host
 		switch {
 		case k.Drift:
 			list = append(list, fmt.Sprintf("%s: no difference of its clock fits all messages", name))
+		case i == 0 && k.Min == 0 && k.Max == 0: // what the others are compared with
 		case k.Bounded():
-			list = append(list, fmt.Sprintf("%s: its clock is ahead by %d to %d ns; the picture takes the middle", name, k.Min, k.Max))
+			ahead, by := "ahead", k.Min+(k.Max-k.Min)/2
+			if by < 0 {
+				ahead, by = "behind", -by
+			}
+			list = append(list, fmt.Sprintf("%s: its clock is %s by %s, give or take %s; the picture puts it right", name, ahead, report.Duration(by), report.Duration((k.Max-k.Min+1)/2)))
 		default:
 			list = append(list, fmt.Sprintf("%s: messages do not tell how its clock differs", name))
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -205,6 +206,24 @@ type process struct {
 	children []*process
 }
 
+// hostName names a host of a tape, with the tape's name if another one is of a host of that
+// name.
+func (s *Scene) hostName(tape, host int) string {
+	t := s.tapes[tape]
+	name := t.Host(uint32(host)).Host
+	if name == "" {
+		return t.Name()
+	}
+	for k, other := range s.tapes {
+		for h := range other.hosts {
+			if k != tape && other.Host(uint32(h)).Host == name {
+				return name + ": " + filepath.Base(t.Name())
+			}
+		}
+	}
+	return name
+}
+
 // makeRows makes the tree of hosts, processes and threads.
 func (s *Scene) makeRows() {
 	hosts := 0
@@ -227,7 +246,7 @@ func (s *Scene) makeRows() {
 				}
 			}
 			if hosts > 1 && len(own) > 0 {
-				parent, depth = s.addRow(Row{Parent: -1, Kind: "host", Name: cmp.Or(t.Host(uint32(h)).Host, t.Name()), Tape: k}, nil), 1
+				parent, depth = s.addRow(Row{Parent: -1, Kind: "host", Name: s.hostName(k, h), Tape: k}, nil), 1
 				t.hosts[h].row = parent
 			}
 			s.addProcesses(t, own, parent, depth, threads+hosts < MaxRows/2)

@@ -238,34 +238,40 @@ func (c *columns) at(ns int64) int {
 
 // windowArrows adds the arrows between rows of the window.
 func (s *Scene) windowArrows(w *Window, p *Picture) error {
-	rowOf := map[laneKey]int{}
+	rowOf := make([][]int, len(s.tapes)) // of each tape and lane: 1 + the index in Rows; 0 is none
+	for i, t := range s.tapes {
+		rowOf[i] = make([]int, len(t.Lanes))
+	}
 	for i, r := range w.Rows {
+		lanes := rowOf[s.rows[r.Row].Tape]
 		for _, l := range s.lanesOf(r) {
-			key := laneKey{s.rows[r.Row].Tape, l}
-			if had, ok := rowOf[key]; !ok || s.rows[w.Rows[had].Row].Kind != "thread" {
-				rowOf[key] = i
+			if had := lanes[l]; had == 0 || s.rows[w.Rows[had-1].Row].Kind != "thread" {
+				lanes[l] = i + 1
 			}
+		}
+	}
+	type visible struct{ pair, from, to int }
+	var pairs []visible
+	for k := range s.arrows.pairs {
+		p := &s.arrows.pairs[k]
+		from, to := rowOf[p.from.tape][p.from.lane], rowOf[p.to.tape][p.to.lane]
+		if from != 0 && to != 0 && from != to {
+			pairs = append(pairs, visible{k, from - 1, to - 1})
 		}
 	}
 	grain := w.grain()
 	// What is too much is drawn coarser, a few times, and then not all.
 	for range 4 {
 		p.Arrows, p.MoreArrows = p.Arrows[:0], false
-		for k := range s.arrows.pairs {
-			pair := &s.arrows.pairs[k]
-			from, ok1 := rowOf[pair.from]
-			to, ok2 := rowOf[pair.to]
-			if !ok1 || !ok2 || from == to {
-				continue
-			}
+		for _, v := range pairs {
 			room := maxArrows - len(p.Arrows)/ArrowFields
 			if room <= 0 {
 				p.MoreArrows = true
 				break
 			}
-			err := s.arrows.index.Marks(k, timeline.Window{From: w.FromNS, To: w.ToNS, Grain: grain, Limit: room}, func(m *timeline.Mark) {
+			err := s.arrows.index.Marks(v.pair, timeline.Window{From: w.FromNS, To: w.ToNS, Grain: grain, Limit: room}, func(m *timeline.Mark) {
 				tape, seq := s.order.Event(int(m.First))
-				p.Arrows = append(p.Arrows, int64(from), int64(to), m.From, m.To-m.From, clamp(m.N), int64(m.Kind()), int64(tape), clamp(seq))
+				p.Arrows = append(p.Arrows, int64(v.from), int64(v.to), m.From, m.To-m.From, clamp(m.N), int64(m.Kind()), int64(tape), clamp(seq))
 			})
 			if errors.Is(err, timeline.ErrLimit) {
 				p.MoreArrows = true

@@ -2,7 +2,9 @@
 # bench-flow.sh [EVENTS]: how long iotape flow takes for so many events (10,000,000) of two
 # hosts that move records of 1 KiB, 5 % of them different: the order, the similarity, the
 # findings, in seconds, and the most memory. Makes the tapes first, which needs some 1.1 GB
-# beneath $TMPDIR. Needs a bin/iotape, and go.
+# beneath $TMPDIR. Then recall and precision of similar pairs, beside CAT's parameters, and
+# the clocks of Falcon's log of ZooKeeper, beside its solver z3 if that is installed (also
+# alone: go run ./bench/flowpeers LOG). Needs a bin/iotape, and go.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 events=${1:-10000000}
@@ -31,3 +33,5 @@ print(f"| findings | {t['findings']:.1f} | |")
 print(f"| most memory, GiB | {use.ru_maxrss / 2**20:.2f} | 2 |")
 print(f"| CPU time, s | {use.ru_utime + use.ru_stime:.1f} | |")
 PYTHON
+# Beside those who did it before: pairs against all pairs, and z3 on Falcon's log.
+go run ./bench/flowpeers causal/happens/testdata/zookeeper.log.gz

@@ -1,6 +1,7 @@
 #!/bin/bash
 # fleet-faults.sh [AGENTS [TESTS]]: what can go wrong in a fleet, with so many agents (1000 if not
 # given), and prints the balance after each fault. As root; make test runs it with 50.
+# IOTAPE_FLEET_LOG=DIR keeps what the programs said.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 export IOTAPE_FLEET_AGENTS=${1:-1000}

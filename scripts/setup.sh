@@ -22,6 +22,7 @@ for arg; do
 		# What replays are tested with.
 		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1
 		want+=" iproute2" # network namespaces of a fleet
+		want+=" nfs-ganesha nfs-ganesha-vfs libnfs-utils" # NFS clients of a mount
 		# What the page of iotape serve is tested in.
 		want+=" chromium fonts-dejavu-core"
 		command -v npm >/dev/null || want+=" npm"

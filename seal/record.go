@@ -200,6 +200,10 @@ func (s *sealer) call(r *trace.Record) error {
 	if r.Flags&trace.CallInterrupted != 0 {
 		ev.Flags |= event.Interrupted
 	}
+	if r.Flags&trace.CallDelays != 0 {
+		ev.Flags |= event.Delays
+		ev.DelayBefore, ev.DelayWithin = r.DelayBefore, r.DelayWithin
+	}
 	spec := ev.Spec()
 	s.files(ev, spec, r)
 	if r.Flags&trace.CallCompat != 0 {
@@ -368,6 +372,10 @@ func (s *sealer) piece(it *item, p *trace.Piece) error {
 	switch {
 	case p.Flags&trace.PieceHash != 0:
 		s.digest(it, b, p)
+	case p.Flags&trace.PieceSketch != 0:
+		if len(b.Sketch)+len(p.Data) <= maxSketch {
+			b.Sketch = append(b.Sketch, p.Data...)
+		}
 	case p.Flags&trace.PieceOmitted != 0:
 		b.Omitted = true
 		it.before = it.before || p.Flags&trace.PieceBefore != 0
@@ -421,6 +429,9 @@ func meaning(ev *event.Event, index int) (event.Kind, event.Dir) {
 	}
 	return event.KindStruct, a.Dir
 }
+
+// maxSketch bounds the sketches of a buffer: what is behind has signatures only.
+const maxSketch = 2 << 20
 
 // maxStruct is the largest structure or array of them that stands in the event itself.
 const maxStruct = 4096

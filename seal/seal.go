@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"syscall"
 
@@ -303,6 +304,11 @@ func (s *sealer) write(it *item) error {
 	if step := s.stats.Head.ResolutionNS; step > 1 { // their order is found
 		ev.Enter -= ev.Enter % step
 		ev.Exit -= ev.Exit % step
+		for _, d := range [...]*uint32{&ev.DelayBefore, &ev.DelayWithin} {
+			if *d != math.MaxUint32 { // which is all that is longer
+				*d -= uint32(int64(*d) % step)
+			}
+		}
 	}
 	if ev.Op == event.OpMmapPread {
 		s.pages.see(ev, it.before)

@@ -120,6 +120,9 @@ func describe(w *strings.Builder, tape *trace.Tape, ev *event.Event) {
 	if ev.NSPID != 0 {
 		fmt.Fprintf(w, " inside=%d/%d", ev.NSPID, ev.NSTID)
 	}
+	if ev.Flags&event.Delays != 0 {
+		fmt.Fprintf(w, " delays=%d+%d", ev.DelayBefore, ev.DelayWithin)
+	}
 	if ev.Offset >= 0 {
 		fmt.Fprintf(w, " offset=%d", ev.Offset)
 	}

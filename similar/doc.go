@@ -16,7 +16,8 @@
 // bytes, so that what it finds is exact.
 //
 // Pairs is an Index for all at once, in less memory; a Digest is a signature as small as a
-// hash, which recordings keep in place of content.
+// hash, which recordings keep in place of content, with a sketch (odd.go) that tells how
+// much two contents share.
 //
 // CAT has its own shingles, hashes and bands (cat.go), for traces that have its
 // signatures.

@@ -26,10 +26,10 @@ func changedContents(groups, each, n int) (all [][]byte) {
 }
 
 // TestPairsRecall compares what flow finds with all pairs: those of full content, decided
-// exactly, and those of digests, decided by estimate.
+// exactly, and those of digests and sketches, decided by estimate.
 func TestPairsRecall(t *testing.T) {
 	const threshold = 0.8
-	all := changedContents(60, 8, 600)
+	all := changedContents(40, 8, 1024)
 	s, _ := NewSigner(nil)
 	full, err := NewPairs(&IndexOptions{Threshold: threshold})
 	if err != nil {
@@ -40,9 +40,10 @@ func TestPairsRecall(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d Digester
-	sets, digests := make([]Set, len(all)), make([]Digest, len(all))
+	sets, digests, sketches := make([]Set, len(all)), make([]Digest, len(all)), make([][]byte, len(all))
 	for i, c := range all {
-		sets[i], digests[i] = s.Set(nil, c), d.Sum(c)
+		sets[i] = s.Set(nil, c)
+		digests[i], sketches[i] = d.Sign(nil, c)
 		full.Add(s.Sign(nil, c))
 		small.AddDigest(&digests[i])
 	}
@@ -56,7 +57,7 @@ func TestPairsRecall(t *testing.T) {
 			}
 		}
 	}
-	if len(truth) < 300 {
+	if len(truth) < 200 {
 		t.Fatalf("only %d pairs are similar", len(truth))
 	}
 	for _, c := range []struct {
@@ -67,6 +68,9 @@ func TestPairsRecall(t *testing.T) {
 		precise float64
 	}{
 		{"content", full.All, func(a, b int) bool { return Jaccard(sets[a], sets[b]) >= threshold }, 0.98, 1},
+		{"digests and sketches", small.All, func(a, b int) bool {
+			return digests[a].EstimateWith(&digests[b], sketches[a], sketches[b]) >= threshold
+		}, 0.95, 0.95},
 		{"digests", small.All, func(a, b int) bool { return digests[a].Estimate(&digests[b]) >= threshold }, 0.80, 0.65},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,23 +102,27 @@ func TestDigestEstimate(t *testing.T) {
 	all := changedContents(60, 6, 4000)
 	s, _ := NewSigner(nil)
 	var d Digester
-	sum, n := 0.0, 0
+	sum, fine, n := 0.0, 0.0, 0
 	for g := range 60 {
 		a := all[g*6]
-		da := d.Sum(a)
+		da, sa := d.Sign(nil, a)
 		for k := 1; k < 6; k++ {
 			b := all[g*6+k]
-			db := d.Sum(b)
+			db, sb := d.Sign(nil, b)
 			if da == db {
 				t.Fatal("different contents have one digest")
 			}
-			e := da.Estimate(&db) - Jaccard(s.Set(nil, a), s.Set(nil, b))
-			sum += e * e
+			exact := Jaccard(s.Set(nil, a), s.Set(nil, b))
+			e, f := da.Estimate(&db)-exact, da.EstimateWith(&db, sa, sb)-exact
+			sum, fine = sum+e*e, fine+f*f
 			n++
 		}
 	}
 	if variance := sum / float64(n); variance > 0.072*0.072 {
 		t.Errorf("the mean square error is %.5f", variance)
+	}
+	if variance := fine / float64(n); variance > 0.02*0.02 {
+		t.Errorf("the mean square error with sketches is %.5f", variance)
 	}
 	x, y := d.Sum([]byte("one")), d.Sum([]byte("one"))
 	if x != y || x.Estimate(&y) != 1 {
@@ -133,7 +141,8 @@ func BenchmarkDigest(b *testing.B) {
 	content := changedContents(1, 1, 64<<10)[0]
 	var d Digester
 	b.SetBytes(int64(len(content)))
+	var sketch []byte
 	for b.Loop() {
-		d.Sum(content)
+		_, sketch = d.Sign(sketch[:0], content)
 	}
 }

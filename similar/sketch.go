@@ -2,6 +2,7 @@ package similar
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 
 	"github.com/zeebo/blake3"
@@ -17,29 +18,79 @@ type Digest [32]byte
 // DigestHashes is how many bits a digest has for resemblance.
 const DigestHashes = 192
 
-// digester computes digests: shingles and seed are the defaults.
-var digester = func() *Signer {
-	s, err := NewSigner(&Options{Hashes: DigestHashes})
-	if err != nil {
-		panic(err)
-	}
-	return s
-}()
-
-// Digester computes digests. It is not safe for concurrent use.
-type Digester struct{ sig Signature }
+// Digester computes digests and sketches. It is not safe for concurrent use.
+type Digester struct {
+	least  [sketchBuckets]uint32      // hashes, turned round: the greatest is the least
+	filled [sketchBuckets / 64]uint64 // a bit for each bucket that has one
+	sig    [DigestHashes]uint64
+}
 
 // Sum returns the digest of content.
 func (d *Digester) Sum(content []byte) (out Digest) {
 	hash := blake3.Sum256(content)
 	copy(out[:8], hash[:])
-	d.sig = digester.Sign(d.sig[:0], content)
+	if len(content) == 0 {
+		return out
+	}
+	d.scan(content)
+	// The signature of a Signer with DigestHashes numbers, and the defaults.
+	for i := range d.sig {
+		d.sig[i] = math.MaxUint64
+	}
+	for i := range d.buckets {
+		const many = sketchBuckets / DigestHashes
+		d.sig[i/many] = min(d.sig[i/many], uint64(^d.least[i]))
+	}
+	densify(d.sig[:], digestSeed)
 	for i, v := range d.sig {
 		// Mixed again: the least of many values has zeros above, and bits that are as good
 		// as random below, but borrowed numbers would agree bit by bit.
 		out[8+i/8] |= byte(mix(v+uint64(i)*golden)&1) << (i % 8)
 	}
 	return out
+}
+
+// digestSeed is that of a Signer with the defaults.
+var digestSeed = mix(golden)
+
+// scan finds the least hash of each bucket. A bucket of a Signer is so many neighbours of
+// these as there are more of them.
+func (d *Digester) scan(content []byte) {
+	clear(d.least[:])
+	clear(d.filled[:])
+	const k = MaxShingle // the default
+	var v uint64
+	if len(content) < k {
+		for _, c := range content {
+			v = v<<8 | uint64(c)
+		}
+		d.put(v)
+		return
+	}
+	for i, c := range content {
+		if v = v<<8 | uint64(c); i >= k-1 {
+			d.put(v)
+		}
+	}
+}
+
+// put takes a shingle.
+func (d *Digester) put(v uint64) {
+	h := mix(v ^ digestSeed)
+	i := h >> 32 * sketchBuckets >> 32
+	d.filled[i/64] |= 1 << (i % 64)
+	d.least[i] = max(d.least[i], ^uint32(h))
+}
+
+// buckets yields those that have a hash.
+func (d *Digester) buckets(yield func(int) bool) {
+	for at, word := range d.filled {
+		for ; word != 0; word &= word - 1 {
+			if !yield(64*at + bits.TrailingZeros64(word)) {
+				return
+			}
+		}
+	}
 }
 
 // Estimate returns an estimate of the Jaccard index of two contents, 0 to 1; 1 only if

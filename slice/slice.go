@@ -79,6 +79,7 @@ type cut struct {
 	losses map[uint64]uint64 // records, by reason
 
 	positions positions
+	delays    delays
 
 	first, end uint64 // extent in the tape, once known
 	stateNS    int64  // time of the state
@@ -149,9 +150,11 @@ func (c *cut) write() error {
 		case c.chosen.needs(ev):
 			c.res.Context++
 		default:
+			c.delays.leftOut(ev)
 			return nil
 		}
 		if c.chosen != nil {
+			c.delays.kept(ev)
 			arch, _ := event.ParseArch(c.t.Host(ev.Host).Arch)
 			if stand := c.positions.before(ev, arch); stand != nil {
 				c.res.Context++

@@ -91,6 +91,8 @@ func eventColumns(hosts []string) []column[row] {
 		numberColumn("exit_ns", func(r *row) int64 { return r.Exit }),
 		numberColumn("duration_ns", func(r *row) int64 { return r.Exit - r.Enter }),
 		numberColumn("cpu_ns", func(r *row) int64 { return r.CPU }),
+		maybeColumn("delay_before_ns", func(r *row) (uint32, bool) { return r.DelayBefore, r.Flags&event.Delays != 0 }),
+		maybeColumn("delay_within_ns", func(r *row) (uint32, bool) { return r.DelayWithin, r.Flags&event.Delays != 0 }),
 		numberColumn("ret", func(r *row) int64 { return r.Ret }),
 		enumColumn("errno", errnoNames, func(r *row) int { return int(r.Errno) - 1 }),
 		maybeColumn("fd", (*row).fd),

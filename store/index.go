@@ -16,7 +16,7 @@ import (
 
 // IndexVersion is the version of the derived tables. An index of another version
 // is made anew.
-const IndexVersion = 4
+const IndexVersion = 5
 
 // tableNames are the tables, each NAME.parquet.
 var tableNames = []string{"events", "processes", "files", "opens", "content"}

@@ -9,11 +9,15 @@ import (
 )
 
 const (
-	magic = "iotape L"
+	magic = "iotapeL2"
 	// pageSpans is how many spans a page has, but for a line's last.
 	pageSpans = 64
+	// groupSpans is how many of these are summed up within the page, so that one that is
+	// opened need not be read span by span.
+	groupSpans = 8
 	// maxPageBytes is more than a page can have.
-	maxPageBytes = pageSpans * 48
+	maxPageBytes = pageSpans*48 + pageSpans/groupSpans*maxMarkBytes
+	maxMarkBytes = 10*(9+Kinds) + 8
 	trailerBytes = 8 + 8 + 4 + 8
 )
 
@@ -33,7 +37,9 @@ type Builder struct {
 type lineBuilder struct {
 	page  []byte
 	spans int
-	last  Span
+	last  uint64 // ID
+	group []Span
+	near  Mark // of the page's group before
 	sum   Mark
 	done  []pageEntry
 }
@@ -74,27 +80,47 @@ func (b *Builder) Add(line int, s *Span) error {
 		b.lines = append(b.lines, &lineBuilder{})
 	}
 	l := b.lines[line]
-	if s.ID < l.last.ID {
+	if s.ID < l.last {
 		return errors.New("spans of a line have to be added in the order of their IDs")
 	}
-	if l.spans == 0 {
-		l.last = Span{}
+	l.last = s.ID
+	if l.group = append(l.group, *s); len(l.group) == groupSpans {
+		l.close()
 	}
-	l.page = appendSpan(l.page, s, &l.last)
-	l.last = *s
-	m := s.mark()
-	l.sum.Add(&m)
 	if l.spans++; l.spans == pageSpans {
 		b.flush(l)
 	}
 	return b.err
 }
 
+// close puts a group into the page: its sum, how many bytes its spans have, and these.
+func (l *lineBuilder) close() {
+	var sum Mark
+	for i := range l.group {
+		m := l.group[i].mark()
+		sum.Add(&m)
+	}
+	var spans [groupSpans * 48]byte
+	list, before := spans[:0], Span{From: sum.From, ID: sum.First}
+	for i := range l.group {
+		list = appendSpan(list, &l.group[i], &before)
+		before = l.group[i]
+	}
+	l.page = appendMark(l.page, &sum, l.near.From, l.near.First)
+	l.page = binary.AppendUvarint(l.page, uint64(len(list)))
+	l.page = append(l.page, list...)
+	l.near, l.group = sum, l.group[:0]
+	l.sum.Add(&sum)
+}
+
 // flush writes a line's page.
 func (b *Builder) flush(l *lineBuilder) {
+	if len(l.group) > 0 {
+		l.close()
+	}
 	l.done = append(l.done, pageEntry{b.at, len(l.page), crc32.Checksum(l.page, castagnoli), l.sum})
 	b.write(l.page)
-	l.page, l.spans, l.sum = l.page[:0], 0, Mark{}
+	l.page, l.spans, l.sum, l.near = l.page[:0], 0, Mark{}, Mark{}
 }
 
 // Finish writes what is left, with extra bytes of the caller's for who opens the index.
@@ -125,12 +151,16 @@ func (b *Builder) Finish(extra []byte) error {
 }
 
 func appendEntry(d []byte, e *pageEntry) []byte {
-	m := &e.sum
 	d = binary.AppendUvarint(d, uint64(e.off))
 	d = binary.AppendUvarint(d, uint64(e.bytes))
 	d = binary.LittleEndian.AppendUint32(d, e.check)
-	d = binary.AppendVarint(d, m.From)
-	for _, v := range []uint64{uint64(m.To - m.From), m.N, m.Failed, m.Bytes, m.First, m.Last - m.First, m.most} {
+	return appendMark(d, &e.sum, 0, 0)
+}
+
+// appendMark encodes a mark: its beginning and first ID as differences to others.
+func appendMark(d []byte, m *Mark, from int64, first uint64) []byte {
+	d = binary.AppendVarint(d, m.From-from)
+	for _, v := range []uint64{uint64(m.To - m.From), m.N, m.Failed, m.Bytes, m.First - first, m.Last - m.First, m.most} {
 		d = binary.AppendUvarint(d, v)
 	}
 	d = binary.LittleEndian.AppendUint32(d, m.Content)
@@ -150,11 +180,16 @@ func appendEntry(d []byte, e *pageEntry) []byte {
 }
 
 func (d *decoder) entry() (e pageEntry) {
-	m := &e.sum
 	e.off, e.bytes, e.check = int64(d.uvarint()), int(min(d.uvarint(), maxPageBytes+1)), d.uint32()
-	m.From = d.varint()
+	d.mark(&e.sum, 0, 0)
+	return e
+}
+
+// mark decodes what appendMark encoded.
+func (d *decoder) mark(m *Mark, from int64, first uint64) {
+	*m = Mark{From: from + d.varint()}
 	m.To = m.From + int64(d.uvarint())
-	m.N, m.Failed, m.Bytes, m.First = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
+	m.N, m.Failed, m.Bytes, m.First = d.uvarint(), d.uvarint(), d.uvarint(), first+d.uvarint()
 	m.Last = m.First + d.uvarint()
 	m.most, m.Content = d.uvarint(), d.uint32()
 	if kinds := d.take(1); kinds != nil {
@@ -164,5 +199,4 @@ func (d *decoder) entry() (e pageEntry) {
 			}
 		}
 	}
-	return e
 }

@@ -123,7 +123,8 @@ type walk struct {
 	page      []byte
 	yield     func(*Mark)
 	remaining int
-	mark      Mark // of one span, to be given
+	mark      Mark // of one span, or a group, to be given
+	work      Work
 }
 
 // Window is what a picture asks for.
@@ -131,6 +132,15 @@ type Window struct {
 	From, To int64 // ns
 	Grain    int64 // ns: what is shorter need not be told apart
 	Limit    int   // of the marks; 0 is none
+	Work     *Work // added to; nil: it is not counted
+}
+
+// Work is what was looked at for a window.
+type Work struct {
+	Nodes  int // sums in memory
+	Pages  int // that were read
+	Groups int // sums within pages
+	Spans  int
 }
 
 // ErrLimit says that there are more marks than the window's limit.
@@ -141,6 +151,14 @@ var ErrLimit = errors.New("more marks than were asked for")
 func (x *Index) Marks(line int, w Window, yield func(*Mark)) error {
 	l := &x.lines[line]
 	v := &walk{x: x, l: l, w: w, yield: yield, remaining: w.Limit}
+	if w.Work != nil {
+		defer func() {
+			w.Work.Nodes += v.work.Nodes
+			w.Work.Pages += v.work.Pages
+			w.Work.Groups += v.work.Groups
+			w.Work.Spans += v.work.Spans
+		}()
+	}
 	switch {
 	case len(l.levels) > 0:
 		return v.node(len(l.levels)-1, 0)
@@ -169,6 +187,7 @@ func (v *walk) give(m *Mark) (done bool, err error) {
 }
 
 func (v *walk) node(level, i int) error {
+	v.work.Nodes++
 	if done, err := v.give(&v.l.levels[level][i]); done {
 		return err
 	}
@@ -190,10 +209,17 @@ func (v *walk) node(level, i int) error {
 // open gives a page as one mark, or the spans in it.
 func (v *walk) open(i int) error {
 	e := &v.l.pages[i]
+	v.work.Nodes++
 	if done, err := v.give(&e.sum); done {
 		return err
 	}
-	return v.x.spans(e, &v.page, func(s *Span) error {
+	v.work.Pages++
+	return v.x.spans(e, &v.page, func(sum *Mark) (bool, error) {
+		v.work.Groups++
+		done, err := v.give(sum)
+		return !done, err
+	}, func(s *Span) error {
+		v.work.Spans++
 		if s.To < v.w.From || s.From > v.w.To {
 			return nil
 		}
@@ -203,8 +229,9 @@ func (v *walk) open(i int) error {
 	})
 }
 
-// spans calls f with the spans of a page; buf is for its bytes.
-func (x *Index) spans(e *pageEntry, buf *[]byte, f func(*Span) error) error {
+// spans calls f with the spans of a page, of those groups that enter wants; buf is for its
+// bytes.
+func (x *Index) spans(e *pageEntry, buf *[]byte, enter func(*Mark) (bool, error), f func(*Span) error) error {
 	if cap(*buf) < e.bytes {
 		*buf = make([]byte, maxPageBytes)
 	}
@@ -216,13 +243,27 @@ func (x *Index) spans(e *pageEntry, buf *[]byte, f func(*Span) error) error {
 		return fmt.Errorf("index of the time line: page at %d: %w", e.off, trace.ErrCorrupt)
 	}
 	d := &decoder{b: b}
-	var s Span
-	for range e.sum.N {
-		if err := d.span(&s); err != nil {
-			return err
+	var sum Mark
+	for left := e.sum.N; left > 0; left -= sum.N {
+		d.mark(&sum, sum.From, sum.First)
+		spans := decoder{b: d.take(int(min(d.uvarint(), maxPageBytes)))}
+		if d.bad || sum.N == 0 || sum.N > min(left, groupSpans) || sum.To < sum.From || sum.Last < sum.First {
+			return fmt.Errorf("index of the time line: page at %d: a group that cannot be: %w", e.off, trace.ErrCorrupt)
 		}
-		if err := f(&s); err != nil {
-			return err
+		if ok, err := enter(&sum); !ok || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		s := Span{From: sum.From, ID: sum.First}
+		for range sum.N {
+			if err := spans.span(&s); err != nil {
+				return err
+			}
+			if err := f(&s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -235,7 +276,7 @@ func (x *Index) Near(line int, id uint64) (before, at, after Span, ok [3]bool, e
 	first := max(sort.Search(len(pages), func(i int) bool { return pages[i].sum.Last >= id })-1, 0)
 	var buf []byte
 	for i := first; i < len(pages) && !ok[2]; i++ {
-		err = x.spans(&pages[i], &buf, func(s *Span) error {
+		err = x.spans(&pages[i], &buf, func(*Mark) (bool, error) { return true, nil }, func(s *Span) error {
 			switch {
 			case s.ID < id:
 				before, ok[0] = *s, true

@@ -120,30 +120,40 @@ func TestMarks(t *testing.T) {
 
 // The work for a picture is bounded by its columns, wherever the spans are crowded.
 func TestFewMarks(t *testing.T) {
+	for name, gap := range map[string]int64{"bursts": 1e9, "evenly": 1} {
+		t.Run(name, func(t *testing.T) { testFewMarks(t, gap) })
+	}
+}
+
+func testFewMarks(t *testing.T, gap int64) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var spans []timeline.Span
 	for at, id := int64(0), uint64(1); id < 200_000; id++ {
 		at += rnd.Int64N(200)
 		if id%1000 == 0 {
-			at += rnd.Int64N(1e9)
+			at += rnd.Int64N(gap)
 		}
 		spans = append(spans, timeline.Span{From: at, To: at + 50, ID: id})
 		at += 50
 	}
 	x, file := build(t, [][]timeline.Span{spans}, "")
-	if len(file) > 12*len(spans) {
+	if len(file) > 14*len(spans) {
 		t.Errorf("%d bytes for %d spans", len(file), len(spans))
 	}
 	last := spans[len(spans)-1].To
-	for _, length := range []int64{last, last / 10, last / 1000, 1e6, 1e4} {
+	for length := last; length > 1000; length -= length / 3 {
 		const columns = 500
 		n := 0
-		w := timeline.Window{From: last / 3, To: last/3 + length, Grain: length / columns}
+		var work timeline.Work
+		w := timeline.Window{From: last / 3, To: last/3 + length, Grain: length / columns, Work: &work}
 		if err := x.Marks(0, w, func(*timeline.Mark) { n++ }); err != nil {
 			t.Fatal(err)
 		}
-		if n > columns*64 {
-			t.Errorf("%d marks for %d columns of a window of %d ns", n, columns, length)
+		// Of each level so many sums are opened as are longer than a column, and 8 seen for
+		// each.
+		const most = 8 * (columns + 2)
+		if n > 3*most || work.Pages > columns+2 || work.Groups > most || work.Spans > most || work.Nodes > 8*most {
+			t.Errorf("%d marks for %d columns of a window of %d ns: %+v", n, columns, length, work)
 		}
 	}
 	err := x.Marks(0, timeline.Window{To: last, Limit: 10}, func(*timeline.Mark) {})

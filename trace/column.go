@@ -20,7 +20,7 @@ import (
 // colDict holds the block's strings: count(uvarint), count lengths (uvarint each),
 // then the bytes. Columns of strings hold positions in it from 1; 0 is "".
 // colInline is the bytes of all Buf.Inline, one after the other, colDigests those
-// of all Buf.Hashes.
+// of all Buf.Hashes, colSketches those of all Buf.Sketch.
 //
 // The numbers are part of the tape format and must not be changed.
 const (
@@ -55,6 +55,8 @@ const (
 	colBufs  // number of buffers
 	colNSPID
 	colNSTID
+	colDelayBefore
+	colDelayWithin
 	numEventColumns
 )
 
@@ -101,13 +103,15 @@ const (
 // The columns of parts and references, and those that are no values.
 const (
 	colPart     = 80
+	colSketch   = 83 // of buffers: length of Sketch
 	colRefChunk = 90
 	colRefOff   = 91
 	colRefLen   = 92
 	colDict     = 100
 	colInline   = 101
 	colDigests  = 102
-	numColumns  = 103
+	colSketches = 103
+	numColumns  = 104
 )
 
 // level says what a column has one value of.
@@ -121,7 +125,7 @@ const (
 	perBuf
 	perPart
 	perRef
-	notValues // colDict, colInline, colDigests
+	notValues // colDict, colInline, colDigests, colSketches
 	numLevels
 )
 
@@ -141,7 +145,7 @@ var columnTable = func() (t [numColumns]column) {
 	set(perEvent, 0, colEnter, colDuration, colCPU, colRet, colArg0, colArg0+1, colArg0+2, colArg0+3, colArg0+4, colArg0+5, colOffset, colCount)
 	set(perEvent, 8, colKind)
 	set(perEvent, 16, colOp, colFlags)
-	set(perEvent, 32, colNR, colHost, colPID, colTID, colPPID, colPGID, colSID, colUID, colGID, colErrno, colChild, colComm, colNSPID, colNSTID)
+	set(perEvent, 32, colNR, colHost, colPID, colTID, colPPID, colPGID, colSID, colUID, colGID, colErrno, colChild, colComm, colNSPID, colNSTID, colDelayBefore, colDelayWithin)
 	set(perEvent, 32, colFiles, colPaths, colBufs)
 	set(perFile, 0, colFileArg, colFileFD, colFileOpen, colFileDev, colFileIno, colFileSize, colFilePos, colFileRdev)
 	set(perFile, 1, colFileKnown)
@@ -151,11 +155,11 @@ var columnTable = func() (t [numColumns]column) {
 	set(perBuf, 0, colBufArg, colBufLen, colBufMissing)
 	set(perBuf, 1, colBufOmitted)
 	set(perBuf, 8, colBufDir, colBufKind)
-	set(perBuf, 32, colBufParts, colBufInline, colBufRefs, colBufHashes)
+	set(perBuf, 32, colBufParts, colBufInline, colBufRefs, colBufHashes, colSketch)
 	set(perPart, 0, colPart)
 	set(perRef, 0, colRefChunk)
 	set(perRef, 32, colRefOff, colRefLen)
-	set(notValues, 0, colDict, colInline, colDigests)
+	set(notValues, 0, colDict, colInline, colDigests, colSketches)
 	for _, id := range []int{colComm, colFilePath, colPathRaw, colPathAbs} {
 		t[id].text = true
 	}

@@ -19,6 +19,7 @@ type blockDecoder struct {
 	constant [numEventColumns]bool // all maxBlockEvents values are equal
 	inline   []byte
 	digests  []byte   // not yet handed out
+	sketches []byte   // likewise
 	dict     []string // [0] is ""
 
 	file, path, buf, part, ref, in int // next of each
@@ -218,6 +219,14 @@ func (d *blockDecoder) decodeBelow(n int, spans *[numColumns]span) error {
 	if have := uint64(len(d.digests)); have%uint64(digestBytes) != 0 || total != have/uint64(digestBytes) {
 		return fmt.Errorf("%d bytes of hashes, %d hashes wanted: %w", have, total, ErrCorrupt)
 	}
+	total = 0
+	for _, x := range d.below[colSketch] {
+		total += x // likewise
+	}
+	d.sketches = spans[colSketches].data
+	if total != uint64(len(d.sketches)) {
+		return fmt.Errorf("%d bytes of sketches, %d wanted: %w", len(d.sketches), total, ErrCorrupt)
+	}
 	return nil
 }
 
@@ -265,6 +274,8 @@ func (d *blockDecoder) event(ev *event.Event) {
 	ev.Enter = int64(c[colEnter][i])
 	ev.Exit = ev.Enter + int64(c[colDuration][i])
 	ev.CPU = int64(c[colCPU][i])
+	ev.DelayBefore = uint32(c[colDelayBefore][i])
+	ev.DelayWithin = uint32(c[colDelayWithin][i])
 	ev.Ret = int64(c[colRet][i])
 	ev.Errno = syscall.Errno(c[colErrno][i])
 	for k := range ev.Args {
@@ -306,6 +317,7 @@ func (d *blockDecoder) skip() {
 		d.ref += int(d.below[colBufRefs][d.buf])
 		d.in += max(int(d.below[colBufInline][d.buf]), 1) - 1
 		d.digests = d.digests[digestBytes*int(d.below[colBufHashes][d.buf]):]
+		d.sketches = d.sketches[d.below[colSketch][d.buf]:]
 		d.buf++
 	}
 }
@@ -365,5 +377,9 @@ func (d *blockDecoder) bufOf(b *event.Buf) {
 	b.Hashes = resize(b.Hashes, int(c[colBufHashes][j]))
 	for k := range b.Hashes {
 		d.digests = d.digests[copy(b.Hashes[k][:], d.digests):]
+	}
+	b.Sketch = nil
+	if n := int(c[colSketch][j]); n > 0 {
+		b.Sketch, d.sketches = d.sketches[:n:n], d.sketches[n:]
 	}
 }

@@ -31,6 +31,7 @@ type blockEncoder struct {
 	below    [numColumns][]uint64 // the columns of the lower levels
 	inline   []byte
 	digests  []byte
+	sketches []byte
 
 	dict      map[string]uint32
 	dictLen   []uint64
@@ -48,7 +49,7 @@ func (e *blockEncoder) reset() {
 	for i := range e.below {
 		e.below[i] = e.below[i][:0]
 	}
-	e.inline, e.digests, e.dictLen, e.dictBytes = e.inline[:0], e.digests[:0], e.dictLen[:0], e.dictBytes[:0]
+	e.inline, e.digests, e.sketches, e.dictLen, e.dictBytes = e.inline[:0], e.digests[:0], e.sketches[:0], e.dictLen[:0], e.dictBytes[:0]
 	clear(e.dict)
 	e.lastComm, e.lastIdx = "", 0
 }
@@ -74,7 +75,7 @@ func (e *blockEncoder) str(s string) uint64 {
 func checkSize(ev *event.Event) error {
 	bytes, refs, parts := 0, 0, 0
 	for i := range ev.Bufs {
-		bytes += len(ev.Bufs[i].Inline) + digestBytes*len(ev.Bufs[i].Hashes)
+		bytes += len(ev.Bufs[i].Inline) + digestBytes*len(ev.Bufs[i].Hashes) + len(ev.Bufs[i].Sketch)
 		refs += len(ev.Bufs[i].Refs)
 		parts += len(ev.Bufs[i].Parts)
 	}
@@ -120,6 +121,8 @@ func (e *blockEncoder) add(ev *event.Event) {
 	c[colEnter][i] = uint64(ev.Enter)
 	c[colDuration][i] = uint64(ev.Exit - ev.Enter)
 	c[colCPU][i] = uint64(ev.CPU)
+	c[colDelayBefore][i] = uint64(ev.DelayBefore)
+	c[colDelayWithin][i] = uint64(ev.DelayWithin)
 	c[colRet][i] = uint64(ev.Ret)
 	c[colErrno][i] = uint64(uint32(ev.Errno))
 	for k, a := range ev.Args {
@@ -185,7 +188,9 @@ func (e *blockEncoder) addBuf(b *event.Buf) {
 	e.put(colBufInline, inline)
 	e.put(colBufRefs, uint64(len(b.Refs)))
 	e.put(colBufHashes, uint64(len(b.Hashes)))
+	e.put(colSketch, uint64(len(b.Sketch)))
 	e.inline = append(e.inline, b.Inline...)
+	e.sketches = append(e.sketches, b.Sketch...)
 	for i := range b.Hashes {
 		e.digests = append(e.digests, b.Hashes[i][:]...)
 	}
@@ -197,7 +202,7 @@ func (e *blockEncoder) addBuf(b *event.Buf) {
 		e.put(colRefOff, uint64(r.Off))
 		e.put(colRefLen, uint64(r.Len))
 	}
-	e.weight += 16 + len(b.Inline) + 4*len(b.Parts) + 8*len(b.Refs) + digestBytes*len(b.Hashes)
+	e.weight += 16 + len(b.Inline) + 4*len(b.Parts) + 8*len(b.Refs) + digestBytes*len(b.Hashes) + len(b.Sketch)
 }
 
 func bit(b bool) uint64 {
@@ -228,6 +233,9 @@ func (e *blockEncoder) appendPlain(b []byte) []byte {
 	}
 	if len(e.digests) > 0 {
 		b = appendBytesColumn(b, colDigests, 0, e.digests)
+	}
+	if len(e.sketches) > 0 {
+		b = appendBytesColumn(b, colSketches, 0, e.sketches)
 	}
 	return b
 }

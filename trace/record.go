@@ -39,6 +39,7 @@ const (
 	CallMore        uint32 = 1 << 0 // RecCall: RecData records follow, the last with DataLast
 	CallCompat      uint32 = 1 << 1 // RecCall: a 32-bit call; NR and Args are that ABI's
 	CallInterrupted uint32 = 1 << 2 // RecCall: no return was seen; Exit is when the thread was last known
+	CallDelays      uint32 = 1 << 3 // RecCall: DelayBefore and DelayWithin are there
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
 	WakeInterrupt   uint32 = 1 << 0 // RecWake: by an interrupt, whoever was running
@@ -98,6 +99,7 @@ const (
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
 	PieceHash      uint8 = 1 << 4 // the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
 	PieceBefore    uint8 = 1 << 5 // with PieceOmitted, of mmap_pread: an earlier one of the same range of the file has the bytes
+	PieceSketch    uint8 = 1 << 6 // with PieceShape: the bytes are Buf.Sketch of the part whose hash is before, not content
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and
@@ -105,6 +107,7 @@ const (
 const (
 	recPrefixBytes = 16
 	recCallBytes   = 104
+	recDelayBytes  = 8 // behind that, with CallDelays
 	recDataBytes   = 32
 	recTaskBytes   = 64
 	recTaskLong    = 72 // with NSPID and NSTID, which older streams lack
@@ -173,8 +176,11 @@ type Record struct {
 	Ret              int64  // RecCall: raw result, -errno on failure. RecExit: wait status
 	Args             [6]uint64
 	NR               uint32
-	Objects          []Object
-	Pieces           []Piece
+	// RecCall with CallDelays: how long the thread waited for a processor, ns, between
+	// the call before and this one, and during this one; 2^32-1 is that or more.
+	DelayBefore, DelayWithin uint32
+	Objects                  []Object
+	Pieces                   []Piece
 
 	PPID, PGID, SID, UID, GID uint32   // RecTask
 	Comm                      [16]byte // RecTask
@@ -217,6 +223,12 @@ func (r *Record) Decode(b []byte) error {
 			r.Args[i] = le.Uint64(b[48+8*i:])
 		}
 		r.NR, nobj, npieces = le.Uint32(b[96:]), int(b[100]), int(le.Uint16(b[102:]))
+		if r.Flags&CallDelays != 0 {
+			if len(rest) < recDelayBytes {
+				return fmt.Errorf("record of a call of %d bytes without its delays: %w", len(b), ErrCorrupt)
+			}
+			r.DelayBefore, r.DelayWithin, rest = le.Uint32(rest), le.Uint32(rest[4:]), rest[recDelayBytes:]
+		}
 	case RecData, RecEnter:
 		r.Enter, npieces = le.Uint64(b[16:]), int(le.Uint16(b[24:]))
 	case RecTask:
@@ -313,6 +325,10 @@ func (r *Record) Append(b []byte) []byte {
 		b = le.AppendUint32(b, r.NR)
 		b = append(b, byte(len(r.Objects)), 0)
 		b = le.AppendUint16(b, uint16(len(r.Pieces)))
+		if r.Flags&CallDelays != 0 {
+			b = le.AppendUint32(b, r.DelayBefore)
+			b = le.AppendUint32(b, r.DelayWithin)
+		}
 	case RecData, RecEnter:
 		b = le.AppendUint64(b, r.Enter)
 		b = le.AppendUint16(b, uint16(len(r.Pieces)))

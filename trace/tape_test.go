@@ -29,7 +29,7 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 	ev := &event.Event{
 		Op: event.Op(rapid.Uint16().Draw(t, "op")), Kind: event.EventKind(rapid.Uint8().Draw(t, "kind")), NR: u32("nr"),
 		Host: rapid.Uint32Range(0, 2).Draw(t, "host"), PID: u32("pid"), TID: u32("tid"), PPID: u32("ppid"), PGID: u32("pgid"),
-		SID: u32("sid"), UID: u32("uid"), GID: u32("gid"), Comm: text("comm"), Enter: i64("enter"), Exit: i64("exit"), CPU: i64("cpu"),
+		SID: u32("sid"), UID: u32("uid"), GID: u32("gid"), Comm: text("comm"), Enter: i64("enter"), Exit: i64("exit"), CPU: i64("cpu"), DelayBefore: u32("before"), DelayWithin: u32("within"),
 		Ret: i64("ret"), Errno: syscall.Errno(u32("errno")), Offset: i64("offset"), Count: i64("count"), Child: u32("child"),
 		Flags: event.EventFlags(rapid.Uint16().Draw(t, "flags")),
 	}
@@ -62,6 +62,9 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 		}
 		for range n("hashes", 3) {
 			b.Hashes = append(b.Hashes, event.Digest(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "hash")))
+		}
+		if n := rapid.IntRange(0, 99).Draw(t, "sketch"); n > 50 {
+			b.Sketch = bytes.Repeat([]byte{byte(n)}, n-50)
 		}
 		ev.Bufs = append(ev.Bufs, b)
 	}
@@ -382,7 +385,7 @@ func TestOldTapesStayReadable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ev.Op != event.OpPwrite64 || ev.Ret != 4096 || ev.Offset != n*4096 || ev.Comm != "db_bench" || ev.Files[0].Dev != 2049 {
+			if ev.Op != event.OpPwrite64 || ev.Ret != 4096 || ev.Offset != n*4096 || ev.Comm != "db_bench" || ev.Files[0].Dev != 2049 || ev.DelayBefore|ev.DelayWithin != 0 || ev.Flags&event.Delays != 0 {
 				t.Errorf("event %d: %+v", n, ev)
 			}
 			if n%10 == 0 {

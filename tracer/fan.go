@@ -32,6 +32,8 @@ type Fan struct {
 	tracers []*Tracer
 	keep    *flight.Recorder // nil without Late
 	begun   bool             // there were records
+	ended   bool             // there will be no more
+	parts   unfinished
 	threads map[uint32]*predicate.ScreenCall
 	rec     trace.Record
 }
@@ -47,7 +49,7 @@ const (
 
 // NewFan returns a Fan without tracers. Close frees it.
 func NewFan(o *Options) (*Fan, error) {
-	f := &Fan{o: *o, threads: map[uint32]*predicate.ScreenCall{}}
+	f := &Fan{o: *o, parts: newUnfinished(), threads: map[uint32]*predicate.ScreenCall{}}
 	if o.Late {
 		var err error
 		if f.keep, err = flight.New(&flight.Options{Bytes: keepBytes, Age: keepAge}); err != nil {
@@ -119,10 +121,13 @@ func (f *Fan) Attach(t *Tracer, open func(window *trace.Window) (Assembly, error
 	return nil
 }
 
-// Detach takes a tracer away and closes its assembly, after end's Lost was filled in.
+// Detach takes a tracer away and closes its assembly, after end's Lost was filled in. While
+// the recording goes on it waits for the content of calls whose records the tracer has, for
+// some milliseconds as a rule; from the beginning on the tracer gets nothing else.
 func (f *Fan) Detach(t *Tracer, end *trace.End) Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.awaitContent(t)
 	i := slices.Index(f.tracers, t)
 	if i < 0 {
 		return t.Counts()
@@ -132,6 +137,30 @@ func (f *Fan) Detach(t *Tracer, end *trace.End) Counts {
 	t.counts.fail(t.out.Close(end))
 	t.out = nil
 	return t.Counts()
+}
+
+// awaitContent waits until a tracer has all content of the calls that it has. f.mu is held,
+// but not while it waits.
+func (f *Fan) awaitContent(t *Tracer) {
+	if f.ended || t.out == nil || t.closing != nil || t.counts.failed() != nil {
+		return
+	}
+	c := &closing{calls: map[callKey]struct{}{}, done: make(chan struct{})}
+	for key := range f.parts.calls {
+		if _, refused := t.refused[key]; !refused {
+			c.calls[key] = struct{}{}
+		}
+	}
+	if len(c.calls) == 0 {
+		return
+	}
+	t.closing = c
+	f.mu.Unlock()
+	select {
+	case <-c.done:
+	case <-time.After(contentWithin): // sealing counts what is missing
+	}
+	f.mu.Lock()
 }
 
 // SetFilter has another filter hold for calls that begin from now on, and says when that is.
@@ -174,9 +203,21 @@ func (f *Fan) WriteFrame(h *trace.Frame, payload []byte) error {
 			return err
 		}
 	}
-	if h.Kind == trace.FrameRecords {
+	switch h.Kind {
+	case trace.FrameRecords:
 		f.begun = true
+		f.parts.see(payload)
 		f.give(h, payload, f.tracers)
+	case trace.FrameEnd:
+		f.ended = true
+	}
+	for _, t := range f.tracers {
+		if t.closing == nil {
+			continue
+		}
+		if t.closing.settle(&f.parts); f.ended {
+			t.closing.end()
+		}
 	}
 	return nil
 }
@@ -197,8 +238,12 @@ func (f *Fan) give(h *trace.Frame, payload []byte, tracers []*Tracer) {
 		if !t.takesAll() {
 			own = t.digest.Payload(t.buf)
 		}
-		if len(own) > 0 || h.Lost > 0 {
-			t.write(h, own)
+		with := *h
+		if t.closing != nil {
+			with.Lost = 0 // it is of what came later
+		}
+		if len(own) > 0 || with.Lost > 0 {
+			t.write(&with, own)
 		}
 	}
 }
@@ -218,11 +263,13 @@ func (f *Fan) choose(payload []byte, tracers []*Tracer) {
 		default:
 			r = nil // all tracers want it
 		}
+		var thread *predicate.ScreenCall
 		if r != nil {
 			f.follow(r)
+			thread = f.threads[r.TID]
 		}
 		for _, t := range tracers {
-			if !t.takesAll() && (r == nil || t.wants(r, f.threads[r.TID])) {
+			if !t.takesAll() && t.wants(r, thread) {
 				t.add(r, body)
 			}
 		}

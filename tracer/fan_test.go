@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,17 +208,17 @@ func TestVerbosity(t *testing.T) {
 	_, short := attach(t, f, "", Verbosity{Content: head, Omit: GroupCPU | GroupAttributes})
 	_, hashed := attach(t, f, "", Verbosity{Content: capture.Everywhere(capture.KeepHash)})
 	_, none := attach(t, f, "", Verbosity{Content: capture.Everywhere(capture.KeepNone)})
-	stat := trace.Record{Type: trace.RecCall, Op: uint16(event.OpFstat), PID: tid, TID: tid, Enter: 40, Exit: 45, Pieces: []trace.Piece{{Arg: 1, Len: 144, Data: make([]byte, 144)}}}
+	stat := trace.Record{Type: trace.RecCall, Op: uint16(event.OpFstat), PID: tid, TID: tid, Enter: 40, Exit: 45, Flags: trace.CallDelays, DelayBefore: 6, DelayWithin: 7, Pieces: []trace.Piece{{Arg: 1, Len: 144, Data: make([]byte, 144)}}}
 	write(t, sw, task(5), call(event.OpWrite, 10, "0123456789"), stat, trace.Record{Type: trace.RecWake, PID: tid, TID: tid, Exit: 46})
 	for _, k := range []struct {
 		name string
 		c    *collected
 		want string
 	}{
-		{"whole", whole, "write cpu 3: 10 bytes 0123456789. fstat cpu 0: 144 bytes data. wake"},
+		{"whole", whole, "write cpu 3: 10 bytes 0123456789. fstat cpu 0 delays 6 7: 144 bytes data. wake"},
 		{"short", short, "write cpu 0: 4 bytes 0123 6 omitted. fstat cpu 0: 144 omitted."},
-		{"hashed", hashed, "write cpu 3: 10 hashed. fstat cpu 0: 144 bytes data."},
-		{"none", none, "write cpu 3: 10 omitted. fstat cpu 0: 144 bytes data."},
+		{"hashed", hashed, "write cpu 3: 10 hashed. fstat cpu 0 delays 6 7: 144 bytes data."},
+		{"none", none, "write cpu 3: 10 omitted. fstat cpu 0 delays 6 7: 144 bytes data."},
 	} {
 		got := ""
 		for i := range k.c.records {
@@ -225,7 +226,11 @@ func TestVerbosity(t *testing.T) {
 			case trace.RecWake:
 				got += " wake"
 			case trace.RecCall:
-				got += fmt.Sprintf(" %s cpu %d:", event.Op(r.Op), r.CPU)
+				got += fmt.Sprintf(" %s cpu %d", event.Op(r.Op), r.CPU)
+				if r.Flags&trace.CallDelays != 0 {
+					got += fmt.Sprintf(" delays %d %d", r.DelayBefore, r.DelayWithin)
+				}
+				got += ":"
 				for _, p := range r.Pieces {
 					switch {
 					case p.Flags&trace.PieceOmitted != 0:
@@ -339,5 +344,34 @@ func TestCovers(t *testing.T) {
 	}
 	if err := f.Attach(New("t", Filter{}, Verbosity{}), (&collected{}).open); err == nil {
 		t.Error("more content than there is")
+	}
+}
+
+// TestDelays: how long a thread waited for a processor in calls that a filter refuses is
+// before the next that it does not.
+func TestDelays(t *testing.T) {
+	f, sw := newFan(t, Options{})
+	_, all := attach(t, f, "", Verbosity{})
+	_, writes := attach(t, f, "op = write", Verbosity{})
+	delayed := func(op event.Op, enter uint64, before, within uint32) trace.Record {
+		r := call(op, enter, "x")
+		r.Flags, r.DelayBefore, r.DelayWithin = trace.CallDelays, before, within
+		return r
+	}
+	write(t, sw, task(5), delayed(event.OpRead, 10, 1, 20), delayed(event.OpRead, 20, 300, 0), call(event.OpWrite, 30, "y"),
+		delayed(event.OpWrite, 40, 4000, 7), delayed(event.OpWrite, 50, 5, 8), delayed(event.OpRead, 60, 1<<32-1, 0), delayed(event.OpWrite, 70, 1, 0))
+	for _, k := range []struct {
+		c    *collected
+		want string
+	}{{all, "1+20 300+0 0+0 4000+7 5+8 4294967295+0 1+0"}, {writes, "0+0 4321+7 5+8 4294967295+0"}} {
+		var got []string
+		for i := range k.c.records {
+			if r := &k.c.records[i]; r.Type == trace.RecCall {
+				got = append(got, fmt.Sprintf("%d+%d", r.DelayBefore, r.DelayWithin))
+			}
+		}
+		if s := strings.Join(got, " "); s != k.want {
+			t.Errorf("got %s, want %s", s, k.want)
+		}
 	}
 }

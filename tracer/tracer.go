@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -58,7 +59,7 @@ type Group uint8
 
 // The groups.
 const (
-	GroupCPU        Group = 1 << iota // CPU time of the thread
+	GroupCPU        Group = 1 << iota // CPU time of the thread, and how long it waited for a processor
 	GroupAttributes                   // what stat, statx, statfs, getxattr and the like say
 	GroupListings                     // entries of directories
 )
@@ -106,7 +107,9 @@ type Tracer struct {
 	screens   []screen
 	digest    *digest.Rewriter
 	refused   map[callKey]struct{} // calls whose data records are to come
+	delays    map[uint32]uint64    // ns that threads waited for a processor in calls that were refused since the last that was not
 	out       Assembly             // nil: not attached
+	closing   *closing             // nil: not being detached
 	buf       []byte
 	pieces    []trace.Piece
 	counts    counts
@@ -148,9 +151,9 @@ type callKey struct {
 	enter uint64
 }
 
-// maxRefused bounds the calls whose data records are to come; there are as many as threads,
-// unless records are being lost.
-const maxRefused = 1 << 14
+// maxUnfinished bounds the calls whose data records are to come; there are as many as threads
+// and requests, unless records are being lost.
+const maxUnfinished = 1 << 14
 
 // New returns a Tracer that is not attached.
 func New(name string, filter Filter, v Verbosity) *Tracer {
@@ -160,10 +163,11 @@ func New(name string, filter Filter, v Verbosity) *Tracer {
 // reset readies a tracer for a recording.
 func (t *Tracer) reset(f *Fan) {
 	t.refused = map[callKey]struct{}{}
+	t.delays = map[uint32]uint64{}
 	t.counts.bytes.Store(0)
 	t.counts.lost.Store(0)
 	t.counts.err.Store(nil)
-	t.screens = []screen{{0, t.filter.Screen}}
+	t.screens, t.closing = []screen{{0, t.filter.Screen}}, nil
 	t.prepare(f)
 }
 
@@ -178,12 +182,18 @@ func (t *Tracer) prepare(f *Fan) {
 
 // takesAll reports whether frames go to the tracer as they are.
 func (t *Tracer) takesAll() bool {
-	return t.plain && len(t.screens) == 1 && t.screens[0].Screen == nil
+	return t.plain && t.closing == nil && len(t.screens) == 1 && t.screens[0].Screen == nil
 }
 
-// wants reports whether the tracer needs a record; thread is what is known of its thread,
-// nil if that is nothing.
+// wants reports whether the tracer needs a record; r is nil if all do. thread is what is known
+// of its thread, nil if that is nothing.
 func (t *Tracer) wants(r *trace.Record, thread *predicate.ScreenCall) bool {
+	if t.closing != nil && !t.closing.wants(r) {
+		return false
+	}
+	if r == nil {
+		return true
+	}
 	switch r.Type {
 	case trace.RecWake:
 		return t.verbosity.Wakeups
@@ -201,12 +211,17 @@ func (t *Tracer) wants(r *trace.Record, thread *predicate.ScreenCall) bool {
 			return true
 		}
 		if r.Flags&trace.CallMore != 0 {
-			if len(t.refused) >= maxRefused {
+			if len(t.refused) >= maxUnfinished {
 				clear(t.refused)
 			}
 			t.refused[callKey{r.TID, r.Enter}] = struct{}{}
 		}
+		if r.Flags&trace.CallDelays != 0 && r.DelayBefore|r.DelayWithin != 0 {
+			t.delays[r.TID] += uint64(r.DelayBefore) + uint64(r.DelayWithin)
+		}
 		return false
+	case trace.RecExit:
+		delete(t.delays, r.TID)
 	}
 	return true
 }
@@ -246,6 +261,12 @@ func readAtEntry(op event.Op) bool {
 
 // add puts a record into the tracer's buffer, as far as it is kept. r is nil if all of it is.
 func (t *Tracer) add(r *trace.Record, body []byte) {
+	if r != nil && r.Type == trace.RecCall && r.Flags&trace.CallDelays != 0 && t.delays[r.TID] > 0 {
+		longer := *r // other tracers get the record, too
+		longer.DelayBefore = uint32(min(t.delays[r.TID]+uint64(r.DelayBefore), math.MaxUint32))
+		delete(t.delays, r.TID)
+		r, body = &longer, longer.Append(nil)
+	}
 	if r == nil || t.plain || r.Type != trace.RecCall && r.Type != trace.RecData {
 		t.buf = binary.LittleEndian.AppendUint64(t.buf, uint64(len(body)))
 		t.buf = append(t.buf, body...)
@@ -267,7 +288,7 @@ func (t *Tracer) add(r *trace.Record, body []byte) {
 // leaveOut takes groups out of a record. The pieces are the caller's to change.
 func (g Group) leaveOut(r *trace.Record, spec *event.Spec) {
 	if g&GroupCPU != 0 {
-		r.CPU = 0
+		r.CPU, r.Flags = 0, r.Flags&^trace.CallDelays
 	}
 	for i := range r.Pieces {
 		p := &r.Pieces[i]

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ var chromium struct {
 }
 
 func TestMain(m *testing.M) {
-	status := m.Run()
+	status := testenv.RunWithOwnNetwork(m)
 	if chromium.end != nil {
 		chromium.end()
 	}
@@ -179,6 +180,18 @@ func (b *tab) quiet(origin string) {
 	}
 	if len(b.requests) == 0 {
 		b.Error("no request was seen: this test sees nothing")
+	}
+}
+
+// TestOwnNetwork: what makes Chromium break off is not in sight.
+func TestOwnNetwork(t *testing.T) {
+	testenv.NeedRoot(t)
+	list, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 1 || list[0].Flags&(net.FlagLoopback|net.FlagUp) != net.FlagLoopback|net.FlagUp {
+		t.Errorf("the tests see %v", list)
 	}
 }
 

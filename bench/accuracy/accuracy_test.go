@@ -31,9 +31,12 @@ func TestSmallStudy(t *testing.T) {
 		if row.AppNS <= 0 || len(row.Failed) > 0 || len(row.Rates["application"].Bytes) == 0 {
 			t.Errorf("%+v", row)
 		}
+		if row.Does == nil || !row.Does.Same() {
+			t.Errorf("%s does %v: its ranks make the same calls everywhere", row.Store, row.Does)
+		}
 		for _, mode := range []string{"causal", "throttle 2", "throttle 2, 1 of 3 nodes", "throttle 2, 2 of 3 nodes"} {
-			if row.ReplayNS[mode] <= 0 {
-				t.Errorf("%s on %s: no figure; %v", mode, row.Store, row.ReplayNS)
+			if _, ok := row.Error[mode]; !ok {
+				t.Errorf("%s on %s: no figure; %v", mode, row.Store, row.Error)
 			}
 		}
 		for _, n := range row.Notes {
@@ -49,9 +52,12 @@ func sample() *Report {
 	wake, all := &Notes{Mode: "causal", TraceNS: 1e9, Times: 1}, &Notes{Mode: "throttle 1", Period: 1, Held: 2, Nodes: 2, TraceNS: 9e9, Times: 9, Found: 14}
 	one, few := &Notes{Mode: "throttle 1, 1 of 2 nodes", Period: 1, Held: 1, Nodes: 2, TraceNS: 5e9, Times: 5, Found: 7}, &Notes{Mode: "throttle 100", Period: 100, Held: 2, Nodes: 2, TraceNS: 2e9, Times: 2, Found: 2}
 	notes := []*Notes{wake, all, one, few}
-	return &Report{Traced: "disk", Ranks: 2, Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []Row{
+	same, other := &Does{Data: 1, Flushes: 1}, &Does{Data: 1, Flushes: .85}
+	return &Report{Version: reportVersion, Traced: "disk", Ranks: 2, Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []*Row{
 		{App: "quake/spin", Store: "disk", AppNS: 1e9, Notes: notes, Error: map[string]float64{"afap": 0.5, "causal": 0.5, "throttle 1": 0.1}},
-		{App: "quake/spin", Store: "throttled", AppNS: 2e9, Notes: notes, Error: map[string]float64{"afap": -0.5, "causal": 0.31, "throttle 1": -0.01, "throttle 1, 1 of 2 nodes": .1, "throttle 100": .2}},
+		{App: "quake/spin", Store: "throttled", AppNS: 2e9, Notes: notes, Does: same, Least: map[string]float64{"causal": .3}, Most: map[string]float64{"causal": .4}, Error: map[string]float64{"afap": -0.5, "causal": 0.31, "throttle 1": -0.01, "throttle 1, 1 of 2 nodes": .1, "throttle 100": .2}},
+		{App: "postgres", Store: "channels", AppNS: 1e9, Does: other, Error: map[string]float64{"causal": -.5}},
+		{App: "make", Store: "channels", AppNS: 1e9, Does: same, Error: map[string]float64{"causal": -.02}},
 		{App: "quake/spin", Store: "channels", AppNS: 3e9, Notes: notes, Error: map[string]float64{"afap": 0.25, "causal": 0.29, "throttle 1": 0.03, "throttle 1, 1 of 2 nodes": .2}, Failed: map[string]string{"throttle 100": "it hung"},
 			Rates: map[string]rate{"application": {BinNS: 1e9, Bytes: []int64{1 << 20, 0, 1 << 20}}, "causal": {BinNS: 1e9, Bytes: []int64{1 << 20, 1 << 20}}}},
 	}}
@@ -64,11 +70,16 @@ func TestFigures(t *testing.T) {
 	}
 	text := regexp.MustCompile(` +`).ReplaceAllString(b.String(), " ")
 	for _, want := range []string{
-		"mean others 37.5 % 30.0 % 2.0 % 20.0 %\n",
-		"worst others 50.0 % 31.0 % 3.0 % 20.0 %\n",
-		"quake/spin 1 14 9.00 s 9.0 2.0 % 3.0 %\n", // by period
-		"quake/spin 1 2 7 5.0 15.0 % 20.0 %",       // by nodes
-		"no arm: no fuse\n", "no time was left for make\n", "throttle 100 of quake/spin on channels: it hung\n",
+		"mean others 37.5 % 28.0 % 2.0 %\n",
+		"worst others 50.0 % 50.0 % 3.0 %\n",
+		"quake/spin throttled 100/100 % 2.00 s -50.0 % +31.0 % (+30.0..+40.0) -1.0 %\n",
+		"postgres channels 100/85 % 1.00 s – -50.0 % –\n",
+		"wake-ups show, the same work causal 1 2.0 % 2.0 % mean reached, worst reached\n",
+		"wake-ups show, all causal 2 26.0 % 50.0 % mean missed, worst missed\n",
+		"spin and mpi, the same work causal 1 31.0 % 31.0 %",
+		"quake/spin 1 2 14 9.00 s 9.0 2.0 % 3.0 %\n", // by period
+		"quake/spin 1 2 7 5.0 15.0 % 20.0 %",         // by nodes
+		"no arm: no fuse\n", "not measured: make\n", "throttle 100 of quake/spin on channels: it hung\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -96,7 +107,11 @@ func TestFigures(t *testing.T) {
 		t.Error(names)
 	}
 	b.Reset()
-	if err := sample().Markdown(&b); err != nil || !strings.Contains(b.String(), "| mean | others |  | 37.5 % | 30.0 % | 2.0 % | 20.0 % |\n") {
+	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 3 || !strings.Contains(b.String(), "#### Figure-9: ") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	b.Reset()
+	if err := sample().Markdown(&b); err != nil || !strings.Contains(b.String(), "| mean | others |  |  | 37.5 % | 28.0 % | 2.0 % |\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
@@ -107,9 +122,12 @@ func TestReportComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r Report
-	if err := json.Unmarshal(b, &r); err != nil {
+	r, err := Read(b)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := Read([]byte(`{"version":2}`)); err == nil {
+		t.Error("a report of another version was read")
 	}
 	var was, is bytes.Buffer
 	if err := sample().Markdown(&was); err != nil {
@@ -117,5 +135,18 @@ func TestReportComesBack(t *testing.T) {
 	}
 	if err := r.Markdown(&is); err != nil || is.String() != was.String() {
 		t.Errorf("%v\n%s", err, is.String())
+	}
+}
+
+// TestBetween: only what stands between the lines of a document changes.
+func TestBetween(t *testing.T) {
+	got, err := Between([]byte("a\n"+beginLine+"old\n"+endLine+"b\n"), []byte("new\n"))
+	if want := "a\n" + beginLine + "new\n" + endLine + "b\n"; err != nil || string(got) != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, doc := range []string{"", beginLine, endLine + beginLine} {
+		if _, err := Between([]byte(doc), nil); err == nil {
+			t.Errorf("%q has both lines?", doc)
+		}
 	}
 }

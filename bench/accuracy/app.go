@@ -33,7 +33,8 @@ var Syncs = []string{"pipe", "socket", "futex", "spin", "mpi"}
 // Names of the applications: of src/apps.c, and programs.
 var (
 	parallel = []App{{Name: "pseudo", rounds: 256}, {Name: "pseudosync", rounds: 128}, {Name: "pseudosyncdat", rounds: 96}, {Name: "fitness", rounds: 256}, {Name: "quake", rounds: 256}}
-	programs = []App{{Name: "make", rounds: 24, own: &program{readyMake, runMake}}, {Name: "postgres", rounds: 200, own: &program{readyPostgres, runPostgres}}, {Name: "rocksdb", rounds: 20000, own: &program{readyRocks, runRocks}}}
+	programs = []App{{Name: "make", rounds: 24, own: &program{readyMake, runMake}}, {Name: "postgres", rounds: 200, own: &program{readyPostgres, runPostgres}},
+		{Name: "rocksdb", rounds: 40000, own: &program{readyRocks, runRocks(1)}}, {Name: "rocksdb-2", rounds: 20000, own: &program{readyRocks, runRocks(2)}}}
 )
 
 // Apps returns all applications, with each way to wait.
@@ -57,6 +58,10 @@ func (a *App) Title() string {
 	}
 	return a.Name + "/" + a.Sync
 }
+
+// visible reports whether what it waits for shows in wake-ups: those that spin look at
+// memory, and those of MPI at sockets.
+func (a *App) visible() bool { return a.Sync != "spin" && a.Sync != "mpi" }
 
 func (s *study) size(app App) int { return max(1, int(float64(app.rounds)*s.o.Scale)) }
 
@@ -125,7 +130,7 @@ func readyMake(_ context.Context, s *study, dir string) error {
 }
 
 func runMake(s *study, dir string, _ int) []string {
-	return []string{"make", "-s", "-j", strconv.Itoa(s.o.Ranks), "-C", dir}
+	return []string{"env", "TMPDIR=" + dir, "make", "-s", "-j", strconv.Itoa(s.o.Ranks), "-C", dir}
 }
 
 const rocks = "/usr/bin/db_bench" // of rocksdb-tools; another one may be LevelDB's
@@ -137,11 +142,14 @@ func readyRocks(context.Context, *study, string) error {
 	return nil
 }
 
-// runRocks fills a database in two threads, small enough tables that compaction goes on
-// beside that.
-func runRocks(_ *study, dir string, size int) []string {
-	return []string{rocks, "--db=" + dir, "--benchmarks=fillrandom,overwrite", "--num=" + strconv.Itoa(size), "--threads=2", "--value_size=400", "--compression_type=none",
-		"--write_buffer_size=1048576", "--target_file_size_base=1048576", "--max_background_jobs=2", "--use_direct_io_for_flush_and_compaction"}
+// runRocks fills a database in some threads, with tables that are small enough for
+// compaction to go on beside that. Writers that come while another one writes are put into
+// one write of the log, so with two of them it depends on the storage how many there are.
+func runRocks(threads int) func(*study, string, int) []string {
+	return func(_ *study, dir string, size int) []string {
+		return []string{rocks, "--db=" + dir, "--benchmarks=fillrandom,overwrite", "--num=" + strconv.Itoa(size), "--threads=" + strconv.Itoa(threads), "--value_size=400", "--compression_type=none",
+			"--write_buffer_size=1048576", "--target_file_size_base=1048576", "--max_background_jobs=2", "--use_direct_io_for_flush_and_compaction"}
+	}
 }
 
 // postgresBin returns the directory of the newest server's programs, "" if there is none.

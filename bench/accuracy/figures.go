@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -55,12 +54,21 @@ func (r *Report) apps() (names []string) {
 	return names
 }
 
+// elsewhere reports whether a row is of a storage system that its application was not
+// recorded on: only these say something of replays.
+func (r *Report) elsewhere(row *Row) bool { return row.Store != r.Traced }
+
 // mean returns the mean and the largest error of an application, "" for all, in a mode:
 // over the storage systems that it was not recorded on.
 func (r *Report) mean(app, mode string) (mean, worst float64, n int) {
+	return r.over(mode, func(row *Row) bool { return app == "" || row.App == app })
+}
+
+// over is mean over the rows that are picked.
+func (r *Report) over(mode string, pick func(*Row) bool) (mean, worst float64, n int) {
 	for _, row := range r.Rows {
 		e, ok := row.Error[mode]
-		if !ok || row.Store == r.Traced || app != "" && row.App != app {
+		if !ok || !r.elsewhere(row) || !pick(row) {
 			continue
 		}
 		mean += math.Abs(e)
@@ -68,6 +76,19 @@ func (r *Report) mean(app, mode string) (mean, worst float64, n int) {
 		n++
 	}
 	return mean / float64(max(n, 1)), worst, n
+}
+
+// cell is a mode's error and, of several turns, its spread.
+func (r *Row) cell(mode string) string {
+	e, ok := r.Error[mode]
+	if !ok {
+		return "–"
+	}
+	text := fmt.Sprintf("%+.1f %%", 100*e)
+	if least, most := r.Least[mode], r.Most[mode]; least < most {
+		text += fmt.Sprintf(" (%+.1f..%+.1f)", 100*least, 100*most)
+	}
+	return text
 }
 
 func percent(v float64, n int) string {
@@ -79,28 +100,78 @@ func percent(v float64, n int) string {
 
 // Figures makes the paper's figures.
 func (r *Report) Figures() []Figure {
-	figures := []Figure{r.errors(), r.periods(), r.sampling(), r.cost()}
+	figures := []Figure{r.summary(), r.errors(), r.periods(), r.sampling(), r.cost()}
 	return append(figures, r.bandwidths()...)
+}
+
+// The goals, for causal replays where wake-ups are visible.
+const goalMean, goalWorst = .03, .08
+
+// groups are what errors are summed up by.
+var groups = []struct {
+	name string
+	goal bool
+	pick func(*Row) bool
+}{
+	{"wake-ups show, the same work", true, func(row *Row) bool { return row.visible() && row.Does.Same() }},
+	{"wake-ups show, all", true, (*Row).visible},
+	{"spin and mpi, the same work", false, func(row *Row) bool { return !row.visible() && row.Does.Same() }},
+	{"spin and mpi, all", false, func(row *Row) bool { return !row.visible() }},
+}
+
+func (r *Row) visible() bool {
+	_, sync, _ := strings.Cut(r.App, "/")
+	return (&App{Sync: sync}).visible()
+}
+
+// summary is the errors by group, against the goals.
+func (r *Report) summary() Figure {
+	f := Figure{Name: "summary", Title: "Mean and worst error", Note: fmt.Sprintf(
+		"Over the storage systems that were not recorded on. The same work: there, an application makes as many calls with data and as many flushes as recorded, within %.0f %%. The goals, mean below %.0f %% and worst below %.0f %%, are for causal replays where wake-ups show.",
+		100*Tolerance, 100*goalMean, 100*goalWorst)}
+	t := &page.Table{Head: []string{"applications", "mode", "rows", "mean", "worst", "goals"}, Left: 2}
+	for _, g := range groups {
+		for _, mode := range r.modes() {
+			mean, worst, n := r.over(mode, g.pick)
+			if n == 0 {
+				continue
+			}
+			goals := ""
+			if g.goal && mode == "causal" {
+				goals = verdict("mean", mean, goalMean) + ", " + verdict("worst", worst, goalWorst)
+			}
+			t.Add(g.name, mode, fmt.Sprint(n), percent(mean, n), percent(worst, n), goals)
+		}
+	}
+	f.Table = t
+	return f
+}
+
+func verdict(what string, v, goal float64) string {
+	if v < goal {
+		return what + " reached"
+	}
+	return what + " missed"
 }
 
 // errors is Figure 8.
 func (r *Report) errors() Figure {
 	f := Figure{Name: "figure-8", Title: "Error by application and storage system", Note: fmt.Sprintf(
-		"Of the replay's time against the application's. Recorded on %s, %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
+		"Of the replay's time against the application's: the median of the turns, of which each is a recording on %s, a run, and its replay, right after each other; and from the least to the largest. "+
+			"Does: calls with data, and flushes, that the application makes there, of those recorded. %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
 	modes := r.modes()
-	t := &page.Table{Head: append([]string{"application", "storage", "runs for"}, modes...), Left: 2}
+	if i := slices.IndexFunc(modes, func(m string) bool { return strings.HasPrefix(m, "throttle ") }); i >= 0 {
+		modes = modes[:i+1] // the other periods are Figure 9
+	}
+	t := &page.Table{Head: append([]string{"application", "storage", "does", "runs for"}, modes...), Left: 2}
 	for _, row := range r.Rows {
-		cells := []string{row.App, row.Store, report.Duration(row.AppNS)}
+		cells := []string{row.App, row.Store, row.Does.String(), report.Duration(row.AppNS)}
 		for _, m := range modes {
-			if e, ok := row.Error[m]; ok {
-				cells = append(cells, fmt.Sprintf("%+.1f %%", 100*e))
-			} else {
-				cells = append(cells, "–")
-			}
+			cells = append(cells, row.cell(m))
 		}
 		t.Add(cells...)
 	}
-	mean, worst := []string{"mean", "others", ""}, []string{"worst", "others", ""}
+	mean, worst := []string{"mean", "others", "", ""}, []string{"worst", "others", "", ""}
 	for _, m := range modes {
 		a, b, n := r.mean("", m)
 		mean, worst = append(mean, percent(a, n)), append(worst, percent(b, n))
@@ -108,77 +179,55 @@ func (r *Report) errors() Figure {
 	t.Add(mean...)
 	t.Add(worst...)
 	f.Table = t
-	bars := &page.Bars{Title: "Mean error by application, per cent", Unit: page.Percent}
-	for _, app := range r.apps() {
-		if slices.ContainsFunc(modes, func(m string) bool { _, _, n := r.mean(app, m); return n > 0 }) {
-			bars.Labels = append(bars.Labels, app)
-		}
-	}
-	for _, m := range modes {
-		s := page.Series{Name: m}
-		for _, app := range bars.Labels {
-			a, _, _ := r.mean(app, m)
-			s.Values = append(s.Values, 100*a)
-		}
-		bars.Series = append(bars.Series, s)
-	}
-	if len(bars.Labels) > 0 {
-		f.Pictures = []page.Block{bars}
-	}
+	f.Pictures = r.errorBars(modes)
 	return f
 }
 
-// notes are the annotations of an application that were made by holding nodes.
-func (r *Report) notes(app string) (list []*Notes) {
+// allNotes are the annotations of an application.
+func (r *Report) allNotes(app string) (list []*Notes) {
 	for _, row := range r.Rows {
-		if row.App == app {
-			return slices.DeleteFunc(slices.Clone(row.Notes), func(n *Notes) bool { return n.Period == 0 })
+		for _, n := range row.Notes {
+			if row.App == app && !slices.ContainsFunc(list, func(o *Notes) bool { return o.Mode == n.Mode }) {
+				list = append(list, n)
+			}
 		}
 	}
-	return nil
+	return list
+}
+
+// notes are those that were made by holding nodes.
+func (r *Report) notes(app string) []*Notes {
+	return slices.DeleteFunc(r.allNotes(app), func(n *Notes) bool { return n.Period == 0 })
 }
 
 // periods is Figure 9.
 func (r *Report) periods() Figure {
 	f := Figure{Name: "figure-9", Title: "Sampling calls: error and tracing time by period",
 		Note: "All nodes are held, each in a run of its own, at each P-th call. Tracing time is that of all runs, as a multiple of the application's own."}
-	t := &page.Table{Head: []string{"application", "period", "dependencies", "tracing", "multiple", "mean error", "worst"}, Left: 1}
+	t := &page.Table{Head: []string{"application", "period", "nodes", "dependencies", "tracing", "multiple", "mean error", "worst"}, Left: 1}
 	var labels []string
-	values := map[string][]float64{}
+	byKind := curves{}
 	for _, app := range r.apps() {
+		var values []float64
 		for _, n := range r.notes(app) {
 			if n.Held != n.Nodes {
 				continue
 			}
 			a, b, count := r.mean(app, n.Mode)
-			t.Add(app, report.Count(uint64(n.Period)), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
+			t.Add(app, report.Count(uint64(n.Period)), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
 			label := fmt.Sprint(n.Period)
 			if !slices.Contains(labels, label) {
 				labels = append(labels, label)
 			}
 			if count > 0 {
-				values[app] = append(values[app], 100*a)
+				values = append(values, 100*a)
 			}
 		}
+		byKind.add(app, values)
 	}
 	f.Table = t
-	f.Pictures = barsOf("Mean error by period, per cent", true, labels, r.apps(), values)
+	f.Pictures = byKind.bars("Mean error by period, of the applications that wait so", labels)
 	return f
-}
-
-// barsOf draws the values of each name, one for each label; with whole, only of those that
-// have all.
-func barsOf(title string, whole bool, labels, names []string, values map[string][]float64) []page.Block {
-	bars := &page.Bars{Title: title, Unit: page.Percent, Labels: labels}
-	for _, name := range names {
-		if n := len(values[name]); n == len(labels) || n > 0 && !whole {
-			bars.Series = append(bars.Series, page.Series{Name: name, Values: values[name]})
-		}
-	}
-	if len(labels) == 0 || len(bars.Series) == 0 {
-		return nil
-	}
-	return []page.Block{bars}
 }
 
 // sampling is Figure 10.
@@ -187,7 +236,7 @@ func (r *Report) sampling() Figure {
 		Note: "They are held in the order of their names. 0 is a replay in the order of threads and files only, with the computing."}
 	t := &page.Table{Head: []string{"application", "nodes held", "of", "dependencies", "multiple", "mean error", "worst"}, Left: 1}
 	most := 0
-	values := map[string][]float64{}
+	byKind := curves{}
 	for _, app := range r.apps() {
 		list := r.notes(app)
 		if !slices.ContainsFunc(list, func(n *Notes) bool { return n.Held < n.Nodes }) {
@@ -196,69 +245,28 @@ func (r *Report) sampling() Figure {
 		period := list[0].Period
 		list = slices.DeleteFunc(list, func(n *Notes) bool { return n.Period != period })
 		slices.SortFunc(list, func(a, b *Notes) int { return a.Held - b.Held })
+		var values []float64
 		if a, b, count := r.mean(app, "resource"); count > 0 {
 			t.Add(app, "0", fmt.Sprint(list[0].Nodes), "0", "1.0", percent(a, count), percent(b, count))
-			values[app] = append(values[app], 100*a)
+			values = append(values, 100*a)
 		}
-		drawn := len(values[app]) > 0 // else there is nothing to begin with
+		drawn := len(values) > 0 // else there is nothing to begin with
 		for _, n := range list {
 			a, b, count := r.mean(app, n.Mode)
 			t.Add(app, fmt.Sprint(n.Held), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
 			if drawn && count > 0 {
-				values[app] = append(values[app], 100*a)
+				values = append(values, 100*a)
 			}
 		}
-		most = max(most, len(values[app]))
+		byKind.add(app, values)
+		most = max(most, len(values))
 	}
 	var labels []string
 	for i := range most {
 		labels = append(labels, fmt.Sprint(i))
 	}
 	f.Table = t
-	f.Pictures = barsOf("Mean error by nodes held, per cent", false, labels, r.apps(), values)
-	return f
-}
-
-// cost is Figure 11.
-func (r *Report) cost() Figure {
-	f := Figure{Name: "figure-11", Title: "What accuracy costs: tracing time against error",
-		Note: "The least error of each application for each price: a line stands only if everything that is cheaper is worse. Wake-ups take one run."}
-	t := &page.Table{Head: []string{"application", "found by", "multiple", "mean error"}, Left: 2}
-	for _, app := range r.apps() {
-		type point struct {
-			mode         string
-			times, error float64
-		}
-		var points []point
-		for _, row := range r.Rows {
-			if row.App != app {
-				continue
-			}
-			for _, n := range row.Notes {
-				if a, _, count := r.mean(app, n.Mode); count > 0 {
-					points = append(points, point{n.Mode, n.Times, a})
-				}
-			}
-			break
-		}
-		slices.SortFunc(points, func(a, b point) int {
-			if a.times != b.times {
-				if a.times < b.times {
-					return -1
-				}
-				return 1
-			}
-			return strings.Compare(a.mode, b.mode)
-		})
-		least := math.Inf(1)
-		for _, p := range points {
-			if p.error < least {
-				least = p.error
-				t.Add(app, p.mode, fmt.Sprintf("%.1f", p.times), percent(p.error, 1))
-			}
-		}
-	}
-	f.Table = t
+	f.Pictures = byKind.bars("Mean error by nodes held, of the applications that wait so", labels)
 	return f
 }
 
@@ -309,67 +317,4 @@ func spread(values []float64, from, long, amount float64) {
 		values[min(int(at+1e-9), len(values)-1)] += amount * (next - at) / long
 		at = next
 	}
-}
-
-// Page is the report as a page.
-func (r *Report) Page() *page.Page {
-	p := &page.Page{Title: "How well replays tell the time", Lines: r.problems()}
-	for _, f := range r.Figures() {
-		blocks := append([]page.Block{f.Table}, f.Pictures...)
-		p.Sections = append(p.Sections, page.Section{ID: f.Name, Title: f.Title, Note: f.Note, Blocks: blocks})
-	}
-	return p
-}
-
-// problems says what there is no figure of, and why.
-func (r *Report) problems() (lines []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
-		lines = append(lines, fmt.Sprintf("no %s: %s", name, report.Printable(r.Skipped[name])))
-	}
-	if len(r.LeftOut) > 0 {
-		lines = append(lines, "no time was left for "+strings.Join(r.LeftOut, ", "))
-	}
-	said := map[string]bool{}
-	for _, row := range r.Rows {
-		for _, m := range slices.Sorted(maps.Keys(row.Failed)) {
-			if why := row.Failed[m]; !said[row.App+m] {
-				said[row.App+m] = true
-				lines = append(lines, fmt.Sprintf("%s of %s on %s: %s", m, row.App, row.Store, report.Printable(why)))
-			}
-		}
-	}
-	return lines
-}
-
-// Markdown writes the figures' tables for a document.
-func (r *Report) Markdown(w io.Writer) error {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ")
-	var b strings.Builder
-	for _, f := range r.Figures() {
-		fmt.Fprintf(&b, "#### %s: %s\n\n%s\n\n", strings.ToUpper(f.Name[:1])+f.Name[1:], f.Title, f.Note)
-		line := func(cells []string) {
-			for _, c := range cells {
-				b.WriteString("| " + cell.Replace(c) + " ")
-			}
-			b.WriteString("|\n")
-		}
-		line(f.Table.Head)
-		rule := make([]string, len(f.Table.Head))
-		for i := range rule {
-			rule[i] = "--:"
-			if i < f.Table.Left {
-				rule[i] = "---"
-			}
-		}
-		line(rule)
-		for _, row := range f.Table.Rows {
-			line(row)
-		}
-		b.WriteByte('\n')
-	}
-	for _, p := range r.problems() {
-		fmt.Fprintf(&b, "* %s\n", cell.Replace(p))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

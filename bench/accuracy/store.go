@@ -3,12 +3,11 @@ package accuracy
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +27,8 @@ type mounted struct {
 	dir   string
 	wrap  []string // before a command that is to use it
 	close func() error
+	// server is the process that makes it slow, if there is one.
+	server *exec.Cmd
 }
 
 // Stores are the storage systems.
@@ -69,7 +70,7 @@ func openThrottled(_ context.Context, s *study) (*mounted, error) {
 	return &mounted{
 		dir:   dir,
 		wrap:  []string{"sh", "-c", "echo $$ > " + throttleGroup + `/cgroup.procs && exec "$@"`, "sh"},
-		close: func() error { os.Remove(throttleGroup); return os.RemoveAll(dir) },
+		close: func() error { return errors.Join(os.Remove(throttleGroup), os.RemoveAll(dir)) },
 	}, nil
 }
 
@@ -98,13 +99,20 @@ func slowfs(flags ...string) func(context.Context, *study) (*mounted, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := os.Chmod(backing, 0o755); err != nil { // a database's server has another user
+			return nil, err
+		}
 		dir, err := os.MkdirTemp(s.o.Dir, "slowfs-*")
 		if err != nil {
 			return nil, err
 		}
-		cmd := exec.Command(s.slowfs, append(flags, backing, dir)...)
+		cmd := exec.Command(s.slowfs, append(flags, "-input", backing, dir)...)
 		cmd.Stderr = os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us
+		// It ends when this pipe does: so also if this process is killed.
+		if _, err := cmd.StdinPipe(); err != nil {
+			return nil, err
+		}
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -115,15 +123,9 @@ func slowfs(flags ...string) func(context.Context, *study) (*mounted, error) {
 		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 			return nil, fmt.Errorf("slowfs was not mounted (it needs root and /dev/fuse): %w", cmd.Wait())
 		}
-		go io.Copy(io.Discard, out)
-		return &mounted{dir: dir, close: func() error {
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				return err
-			}
-			err := cmd.Wait()
-			os.Remove(dir)
-			os.RemoveAll(backing)
-			return err
+		return &mounted{dir: dir, server: cmd, close: func() error {
+			err := end(cmd, dir)
+			return errors.Join(err, os.Remove(dir), os.RemoveAll(backing))
 		}}, nil
 	}
 }
@@ -137,8 +139,10 @@ func (m *mounted) command(ctx context.Context, args ...string) ([]byte, error) {
 	defer cancel()
 	args = append(append([]string(nil), m.wrap...), args...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.WaitDelay = 10 * time.Second
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends what it has started
+	// An interrupt of the terminal is for us; who has a group of his own is swept.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	var errOut strings.Builder
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
@@ -152,9 +156,4 @@ func (m *mounted) command(ctx context.Context, args ...string) ([]byte, error) {
 		return out, fmt.Errorf("%.200s: %w: %s", strings.Join(args[len(m.wrap):], " "), err, said)
 	}
 	return out, nil
-}
-
-// number reads the one number that a command wrote.
-func number(b []byte) (int64, error) {
-	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }

@@ -10,11 +10,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
 //go:embed src/apps.c
 var appsSource []byte
+
+//go:embed src/slowfs.c
+var slowfsSource []byte
 
 // Mode is a way to replay.
 type Mode struct {
@@ -42,7 +47,7 @@ type Options struct {
 	Memory string // where modelled devices keep their bytes; /dev/shm
 	// Apps are names such as pseudosync, pseudosync/spin, make; nil: all.
 	Apps   []string
-	Syncs  []string // what barriers are made of: pipe, socket, futex, spin, mpi; pipe, spin and mpi
+	Syncs  []string // what barriers are made of: pipe, socket, futex, spin, mpi; nil: all
 	Stores []string
 	Modes  []string
 	// Periods with which nodes are held; 1, 5, 10, 100, 1000. Sampling also holds only some
@@ -54,12 +59,14 @@ type Options struct {
 	Ranks    int           // processes; 4
 	Scale    float64       // of all rounds; 1
 	Think    time.Duration // computing before each block; 500 µs
-	Repeat   int           // runs, of which the median counts; 3
+	Repeat   int           // turns, of whose errors the median counts; 3
 	Nodes    int           // of an application that are held at most; 8
 	// Budget is after how long nothing more is begun; 0: everything is.
 	Budget time.Duration
 	// Progress is told what is done next.
 	Progress func(line string)
+	// Partial is given what is known after each turn; it must not keep it.
+	Partial func(r *Report)
 }
 
 func (o *Options) defaults() {
@@ -72,9 +79,6 @@ func (o *Options) defaults() {
 	set(&o.Dir, "/var/tmp")
 	set(&o.Memory, "/dev/shm")
 	set(&o.Traced, "disk")
-	if o.Syncs == nil {
-		o.Syncs = []string{"pipe", "spin", "mpi"}
-	}
 	if o.Nodes == 0 {
 		o.Nodes = 8
 	}
@@ -96,7 +100,48 @@ func (o *Options) defaults() {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	if o.Partial == nil {
+		o.Partial = func(*Report) {}
+	}
 }
+
+// check reports names that stand for nothing, and numbers that are none.
+func (o *Options) check() error {
+	var apps, stores, modes []string
+	for _, a := range Apps(o.Syncs) {
+		apps = append(apps, a.Title(), a.Name)
+	}
+	for _, st := range Stores {
+		stores = append(stores, st.Name)
+	}
+	for _, m := range Modes {
+		modes = append(modes, m.Name)
+	}
+	for _, c := range []struct {
+		what         string
+		given, known []string
+	}{
+		{"way to wait", o.Syncs, Syncs}, {"application", o.Apps, apps}, {"storage system", append(slices.Clone(o.Stores), o.Traced), stores}, {"way to replay", o.Modes, modes},
+	} {
+		for _, name := range c.given {
+			if !slices.Contains(c.known, name) {
+				return fmt.Errorf("there is no %s %q; there are %s", c.what, name, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.known))), ", "))
+			}
+		}
+	}
+	for _, p := range o.Periods {
+		if p < 1 {
+			return fmt.Errorf("a period is 1 or more, not %d", p)
+		}
+	}
+	if o.Ranks < 1 || o.Repeat < 1 || o.Nodes < 1 || o.Scale <= 0 || o.Think < 0 || o.Budget < 0 {
+		return errors.New("ranks, turns, nodes and the scale are above 0, times not below it")
+	}
+	return nil
+}
+
+// reportVersion is that of Report. Others cannot be read.
+const reportVersion = 3
 
 // Report is what a study found.
 type Report struct {
@@ -105,22 +150,38 @@ type Report struct {
 	Ranks   int               `json:"ranks"`
 	Scale   float64           `json:"scale"`
 	Repeat  int               `json:"repeat"`
-	Rows    []Row             `json:"rows"`
+	Rows    []*Row            `json:"rows"`
 	Skipped map[string]string `json:"skipped"` // storage systems and applications that could not be had, and why
 	LeftOut []string          `json:"left_out,omitempty"`
+	// Interrupted says that somebody ended the study.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Read reads a report that was written as JSON.
+func Read(b []byte) (*Report, error) {
+	r := new(Report)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, err
+	}
+	if r.Version != reportVersion {
+		return nil, fmt.Errorf("a report of version %d; this is for version %d", r.Version, reportVersion)
+	}
+	return r, nil
 }
 
 // Row is one application on one storage system.
 type Row struct {
-	App       string             `json:"app"`
-	Store     string             `json:"store"`
-	AppNS     int64              `json:"application_ns"`
-	ReplayNS  map[string]int64   `json:"replay_ns"` // by mode
-	Error     map[string]float64 `json:"error"`     // by mode: (replay - application) / application
-	Failed    map[string]string  `json:"failed"`    // by mode: why there is no figure
-	Notes     []*Notes           `json:"notes"`     // how the annotations were made
-	Rates     map[string]rate    `json:"rates,omitempty"`
-	samplesNS []int64
+	App    string             `json:"app"`
+	Store  string             `json:"store"`
+	AppNS  int64              `json:"application_ns"` // median of the turns
+	Error  map[string]float64 `json:"error"`          // by mode: the median of the turns' errors
+	Least  map[string]float64 `json:"least"`          // by mode, the least and the largest of them
+	Most   map[string]float64 `json:"most"`
+	Failed map[string]string  `json:"failed"` // by mode: why there is no figure, of all turns or some
+	Does   *Does              `json:"does,omitempty"`
+	Notes  []*Notes           `json:"notes"` // how the annotations were made
+	Rates  map[string]rate    `json:"rates,omitempty"`
+	Turns  []Turn             `json:"turns"`
 }
 
 // study is one run.
@@ -132,17 +193,24 @@ type study struct {
 	mpi, noMPI   string // likewise, and why there is none
 	loops        int64  // of computing, for Options.Think
 	stores       map[string]*mounted
+	report       *Report
 }
 
-// Run makes a study.
+// Run makes a study. If ctx is cancelled what is under way is ended, and what there is so
+// far is the result.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	o.defaults()
 	s := &study{o: o, begun: time.Now(), stores: map[string]*mounted{}}
-	if o.Budget > 0 { // what is under way then has a little time to end
+	asked := ctx
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Budget > 0 { // what is under way then has a little time to end, and the rest of a minute is for cleaning up
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Budget+time.Minute)
+		ctx, cancel = context.WithTimeout(ctx, o.Budget+40*time.Second)
 		defer cancel()
 	}
+	adopt()
 	if s.work, err = os.MkdirTemp(o.Dir, "accuracy-*"); err != nil {
 		return nil, err
 	}
@@ -153,67 +221,71 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	s.o.Dir = s.work
-	defer os.RemoveAll(s.work)
 	defer func() {
+		s.sweep()
 		for _, m := range s.stores {
 			err = errors.Join(err, m.close())
 		}
+		err = errors.Join(err, os.RemoveAll(s.work))
 	}()
 	if err := s.tools(ctx); err != nil {
 		return nil, err
 	}
-	r := &Report{Version: 2, Traced: o.Traced, Ranks: o.Ranks, Scale: o.Scale, Repeat: o.Repeat, Skipped: map[string]string{}}
+	s.report = &Report{Version: reportVersion, Traced: o.Traced, Ranks: o.Ranks, Scale: o.Scale, Repeat: o.Repeat, Skipped: map[string]string{}}
 	for i := range Stores {
 		if st := &Stores[i]; picked(o.Stores, st.Name) || st.Name == o.Traced {
 			m, err := st.open(ctx, s)
 			if err != nil {
-				r.Skipped[st.Name] = err.Error()
+				s.report.Skipped[st.Name] = err.Error()
 				continue
 			}
 			s.stores[st.Name] = m
 		}
 	}
 	if s.stores[o.Traced] == nil {
-		return nil, fmt.Errorf("nothing can be recorded on %s: %s", o.Traced, r.Skipped[o.Traced])
+		return nil, fmt.Errorf("nothing can be recorded on %s: %s", o.Traced, s.report.Skipped[o.Traced])
 	}
+	var apps []App
 	for _, app := range Apps(o.Syncs) {
 		if !picked(o.Apps, app.Name) && !picked(o.Apps, app.Title()) {
 			continue
 		}
-		if s.over() {
-			r.LeftOut = append(r.LeftOut, app.Title())
-			continue
-		}
 		if err := s.ready(ctx, app); err != nil {
-			r.Skipped[app.Title()] = err.Error()
+			s.skip(ctx, app.Title(), err)
 			continue
 		}
-		rows, err := s.app(ctx, r, app)
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			r.Skipped[app.Title()] = err.Error()
-		}
-		r.Rows = append(r.Rows, rows...)
+		apps = append(apps, app)
 	}
-	return r, nil
+	s.all(ctx, apps)
+	s.report.Rows = slices.DeleteFunc(s.report.Rows, func(r *Row) bool { return len(r.Turns) == 0 })
+	s.report.Interrupted = asked.Err() != nil
+	return s.report, nil
+}
+
+// skip says why there is no figure, unless the study is at its end: then that is the reason.
+func (s *study) skip(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil {
+		s.report.Skipped[what] = err.Error()
+	}
 }
 
 func picked(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 
 // tools builds the programs, and finds out how fast the processor is.
-func (s *study) tools(ctx context.Context) error {
-	source := filepath.Join(s.work, "apps.c")
-	if err := os.WriteFile(source, appsSource, 0o644); err != nil {
+func (s *study) tools(ctx context.Context) (err error) {
+	if _, err := exec.LookPath(s.o.Iotape); err != nil {
+		return fmt.Errorf("the program to measure: %w", err)
+	}
+	if err := os.WriteFile(s.filter(), []byte(ownCalls()), 0o644); err != nil {
 		return err
 	}
-	s.apps, s.slowfs = filepath.Join(s.work, "apps"), filepath.Join(s.work, "slowfs")
-	for _, args := range [][]string{{"gcc", "-O2", "-o", s.apps, source}, {"go", "build", "-o", s.slowfs, "iotape/bench/accuracy/slowfs"}} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", args[0], err, out)
-		}
+	if s.slowfs, err = compile(ctx, s.work, "slowfs", slowfsSource, "-pthread"); err != nil {
+		return err
 	}
+	if s.apps, err = compile(ctx, s.work, "apps", appsSource); err != nil {
+		return err
+	}
+	source := s.apps + ".c"
 	mpi := filepath.Join(s.work, "apps-mpi")
 	if out, err := exec.CommandContext(ctx, "mpicc", "-DMPI", "-O2", "-o", mpi, source).CombinedOutput(); err != nil {
 		s.noMPI = fmt.Sprintf("mpicc: %v: %.200s", err, out)
@@ -229,184 +301,25 @@ func (s *study) tools(ctx context.Context) error {
 	return err
 }
 
-// app measures one application.
-func (s *study) app(ctx context.Context, rep *Report, app App) (rows []Row, err error) {
-	traced := s.stores[s.o.Traced]
-	tape, err := s.record(ctx, traced, app, app.Name)
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(tape)
-	free := mounted{}
-	if _, err := free.command(ctx, s.o.Iotape, "annotate", tape); err != nil {
-		return nil, err
-	}
-	wakeups, err := s.notes(tape, "causal", nil)
-	if err != nil {
-		return nil, err
-	}
-	notes := []*Notes{wakeups}
-	if picked(s.o.Modes, "throttle") {
-		s.o.Progress(app.Title() + ": holding nodes")
-		more, err := s.throttle(ctx, traced, app, tape)
-		if notes = append(notes, more...); err != nil {
-			rep.Skipped[app.Title()+", holding nodes"] = err.Error()
-		}
-	}
-	for _, st := range Stores {
-		m := s.stores[st.Name]
-		if m == nil {
-			continue
-		}
-		if s.over() {
-			rep.LeftOut = append(rep.LeftOut, app.Title()+" on "+st.Name)
-			continue
-		}
-		row, err := s.on(ctx, m, st.Name, app, tape, notes)
-		if err != nil {
-			rep.Skipped[app.Title()+" on "+st.Name] = err.Error()
-			continue
-		}
-		rows = append(rows, *row)
-	}
-	if len(rows) > 0 && rows[0].Store == s.o.Traced {
-		wakeups.TraceNS = rows[0].AppNS // it takes one run
-		for _, n := range notes {
-			n.Times = float64(n.TraceNS) / float64(rows[0].AppNS)
-		}
-	}
-	return rows, nil
-}
-
-// on measures an application on a storage system, and its replays.
-func (s *study) on(ctx context.Context, m *mounted, store string, app App, tape string, notes []*Notes) (*Row, error) {
-	row := &Row{App: app.Title(), Store: store, ReplayNS: map[string]int64{}, Error: map[string]float64{}, Failed: map[string]string{}, Notes: notes}
-	replays := map[string][]int64{}
-	one := func(name string, flags []string) {
-		if row.Failed[name] != "" {
-			return
-		}
-		r, err := s.replay(ctx, m, tape, flags)
-		if err != nil {
-			row.Failed[name] = err.Error()
-			return
-		}
-		replays[name] = append(replays[name], r.Timing.ReplayedNS)
-		if s.o.Rates {
-			if row.Rates == nil {
-				row.Rates = map[string]rate{}
-			}
-			row.Rates[name] = r.Replayed
-		}
-	}
-	for n := range s.o.Repeat { // by turns, so that a drift of the machine meets all alike
-		s.o.Progress(fmt.Sprintf("%s on %s, %d of %d", app.Title(), store, n+1, s.o.Repeat))
-		ns, err := s.run(ctx, m, app)
-		if err != nil {
-			return nil, err
-		}
-		row.samplesNS = append(row.samplesNS, ns)
-		for _, mode := range Modes[:3] {
-			if picked(s.o.Modes, mode.Name) {
-				one(mode.Name, mode.flags)
-			}
-		}
-		for _, n := range notes {
-			if n.Mode == "causal" && !picked(s.o.Modes, "causal") {
-				continue
-			}
-			if err := n.use(tape); err != nil {
-				return nil, err
-			}
-			one(n.Mode, causal)
-		}
-	}
-	row.AppNS = median(row.samplesNS)
-	for name, list := range replays {
-		if row.Failed[name] == "" {
-			row.ReplayNS[name] = median(list)
-			row.Error[name] = float64(row.ReplayNS[name]-row.AppNS) / float64(row.AppNS)
-		}
-	}
-	if s.o.Rates {
-		r, err := s.bandwidth(ctx, m, app)
-		if err != nil {
-			return nil, err
-		}
-		row.Rates["application"] = r
-	}
-	return row, nil
-}
-
-func median(list []int64) int64 {
-	list = slices.Sorted(slices.Values(list))
-	return list[len(list)/2]
-}
-
-// run runs the application and returns how many ns it took, as it says itself or, of a
-// program or with MPI, from its beginning to its end.
-func (s *study) run(ctx context.Context, m *mounted, app App) (int64, error) {
-	dir := filepath.Join(m.dir, "app")
-	defer os.RemoveAll(dir)
-	if err := s.prepared(ctx, app, dir); err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	out, err := m.command(ctx, s.arguments(app, dir)...)
-	took := time.Since(began)
-	if err != nil || app.own != nil || app.Sync == "mpi" {
-		return took.Nanoseconds(), err
-	}
-	return number(out)
-}
-
-// prepared makes an application's files anew, without the limit of a storage system: this
-// is not measured.
-func (s *study) prepared(ctx context.Context, app App, dir string) error {
-	free := mounted{}
-	_, err := free.command(ctx, "sh", "-c", s.prepare(app, dir))
-	return err
-}
-
-// record makes a tape of the application.
-func (s *study) record(ctx context.Context, m *mounted, app App, name string) (tape string, err error) {
-	dir := filepath.Join(m.dir, "app")
-	defer os.RemoveAll(dir)
-	if err := s.prepared(ctx, app, dir); err != nil {
+// compile makes a program of its source.
+func compile(ctx context.Context, dir, name string, source []byte, flags ...string) (string, error) {
+	program := filepath.Join(dir, name)
+	if err := os.WriteFile(program+".c", source, 0o644); err != nil {
 		return "", err
 	}
-	s.o.Progress(app.Title() + ": recording")
-	tape = filepath.Join(s.work, name+".tape")
-	args := append([]string{s.o.Iotape, "record", "--wakeups", "--no-index", "-o", tape, "--"}, s.arguments(app, dir)...)
-	_, err = m.command(ctx, args...)
-	return tape, err
+	args := append([]string{"-O2", "-Wall", "-o", program, program + ".c"}, flags...)
+	if out, err := exec.CommandContext(ctx, "gcc", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("gcc: %w: %.1000s", err, out)
+	}
+	return program, nil
 }
 
-// replayed is what a replay reports, as far as it is used here.
-type replayed struct {
-	Timing struct {
-		ReplayedNS int64 `json:"replayed_ns"`
-	} `json:"timing"`
-	Recorded rate `json:"recorded_rate"`
-	Replayed rate `json:"replayed_rate"`
+// over reports whether no more measurements are to begin.
+func (s *study) over(ctx context.Context) bool {
+	return ctx.Err() != nil || s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget
 }
 
-// replay replays a tape.
-func (s *study) replay(ctx context.Context, m *mounted, tape string, flags []string) (r replayed, err error) {
-	into := filepath.Join(m.dir, "replay")
-	defer os.RemoveAll(into)
-	args := append([]string{s.o.Iotape, "replay", tape, "--into", into, "--json"}, flags...)
-	out, err := m.command(ctx, args...)
-	if bad := json.Unmarshal(out, &r); bad != nil {
-		if err == nil {
-			err = fmt.Errorf("report of the replay: %w", bad)
-		}
-		return r, err
-	}
-	// Some calls of large programs come out otherwise elsewhere, and that is status 1: what
-	// is measured here is the time.
-	if r.Timing.ReplayedNS <= 0 {
-		return r, errors.New("the replay does not say how long it took")
-	}
-	return r, nil
+// number reads the one number that a command wrote.
+func number(b []byte) (int64, error) {
+	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }

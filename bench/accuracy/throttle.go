@@ -3,7 +3,6 @@ package accuracy
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,8 +62,9 @@ func (s *study) throttle(ctx context.Context, m *mounted, app App, tape string) 
 		if err := copyQuiet(base, dir); err != nil {
 			return list, err
 		}
-		if s.over() {
-			return list, errors.New("no time was left for all periods")
+		if s.over(ctx) {
+			s.report.LeftOut = append(s.report.LeftOut, fmt.Sprintf("holding nodes of %s with period %d", app.Title(), period))
+			continue
 		}
 		d, err := s.discover(ctx, m, app, tape, dir, strconv.Itoa(s.o.Nodes), period)
 		if err != nil {
@@ -141,7 +141,7 @@ func (s *study) discover(ctx context.Context, m *mounted, app App, tape, runs, n
 	dir := filepath.Join(m.dir, "app")
 	args := []string{s.o.Iotape, "discover", "-o", tape, "--runs", runs, "--alone", "--json", "--nodes", nodes, "--period", strconv.Itoa(period),
 		"--under", dir, "--budget", runLimit.String(), "--prepare", s.prepare(app, dir), "--"}
-	out, err := m.command(ctx, append(args, s.arguments(app, dir)...)...)
+	out, err := s.command(ctx, m, append(args, s.arguments(app, dir)...)...)
 	var d discovered
 	if bad := json.Unmarshal(out, &d); bad != nil {
 		if err == nil {
@@ -175,17 +175,3 @@ type rate struct {
 	BinNS int64   `json:"bin_ns"`
 	Bytes []int64 `json:"bytes"`
 }
-
-// bandwidth records an application where it is to be compared, and returns its rate.
-func (s *study) bandwidth(ctx context.Context, m *mounted, app App) (rate, error) {
-	tape, err := s.record(ctx, m, app, "bandwidth")
-	if err != nil {
-		return rate{}, err
-	}
-	defer os.RemoveAll(tape)
-	r, err := s.replay(ctx, s.stores[s.o.Traced], tape, Modes[0].flags)
-	return r.Recorded, err
-}
-
-// over reports whether no more measurements are to begin.
-func (s *study) over() bool { return s.o.Budget > 0 && time.Since(s.begun) > s.o.Budget }

@@ -28,6 +28,7 @@ type Rewriter struct {
 	rec    trace.Record
 	pieces []trace.Piece // of the record being written
 	sums   []event.Digest
+	sketch []byte // of the parts of the record
 	out    []byte
 }
 
@@ -149,7 +150,7 @@ func (w *Rewriter) rewrite(body []byte) bool {
 			c = w.newCall(op)
 		}
 	}
-	w.pieces, w.sums = w.pieces[:0], w.sums[:0]
+	w.pieces, w.sums, w.sketch = w.pieces[:0], w.sums[:0], w.sketch[:0]
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
 		switch {
@@ -256,6 +257,7 @@ func (c *call) absorb() {
 // complete writes the hash of a part, and begins the next.
 func (w *Rewriter) complete(a *part) {
 	p := trace.Piece{Arg: a.arg, Flags: a.flags | trace.PieceHash, Len: a.n, Off: a.off}
+	var sketch []byte
 	switch {
 	case a.missing:
 		p.Flags |= trace.PieceMissing
@@ -265,7 +267,11 @@ func (w *Rewriter) complete(a *part) {
 			a.absorb()
 			content = a.early
 		}
-		w.sums = append(w.sums, event.Digest(w.sign.Sum(content)))
+		at := len(w.sketch)
+		var sum similar.Digest
+		sum, w.sketch = w.sign.Sign(w.sketch, content)
+		sketch = w.sketch[at:]
+		w.sums = append(w.sums, event.Digest(sum))
 	case a.hashed:
 		a.absorb()
 		w.sums = append(w.sums, event.Digest{})
@@ -277,6 +283,9 @@ func (w *Rewriter) complete(a *part) {
 		p.Data = w.sums[len(w.sums)-1][:]
 	}
 	w.pieces = append(w.pieces, p)
+	if len(sketch) > 0 {
+		w.pieces = append(w.pieces, trace.Piece{Arg: a.arg, Flags: trace.PieceShape | trace.PieceSketch, Len: uint32(len(sketch)), Off: a.off, Data: sketch})
+	}
 	*a = part{arg: a.arg, flags: a.flags, signed: a.signed, off: a.off + uint64(a.n), hash: a.hash, early: a.early[:0]}
 }
 

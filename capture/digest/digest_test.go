@@ -194,19 +194,22 @@ func TestSignatures(t *testing.T) {
 		data[i] = byte(i * i >> 7 * 13)
 	}
 	var d similar.Digester
-	want := []event.Digest{event.Digest(d.Sum(data[:event.HashBytes])), event.Digest(d.Sum(data[event.HashBytes:]))}
+	first, sketch := d.Sign(nil, data[:event.HashBytes])
+	second, sketch := d.Sign(sketch, data[event.HashBytes:])
+	want := []event.Digest{event.Digest(first), event.Digest(second)}
 	for _, cut := range []int{1, 1000, event.HashBytes, event.HashBytes + 5, len(data) - 1} {
 		w := New(capture.Everywhere(capture.KeepSignature))
-		first := trace.Record{Type: trace.RecCall, Op: uint16(event.OpWrite), TID: 1, Enter: 7, Flags: trace.CallMore,
+		call := trace.Record{Type: trace.RecCall, Op: uint16(event.OpWrite), TID: 1, Enter: 7, Flags: trace.CallMore,
 			Pieces: []trace.Piece{{Arg: 1, Len: uint32(cut), Data: data[:cut]}}}
 		rest := trace.Record{Type: trace.RecData, Op: uint16(event.OpWrite), TID: 1, Enter: 7, Flags: trace.DataLast,
 			Pieces: []trace.Piece{{Arg: 1, Len: uint32(len(data) - cut), Off: uint64(cut), Data: data[cut:]}}}
-		out := bytes.Clone(w.Payload(trace.AppendRecord(nil, &first)))
+		out := bytes.Clone(w.Payload(trace.AppendRecord(nil, &call)))
 		out = append(out, w.Payload(trace.AppendRecord(nil, &rest))...)
 		if bytes.Contains(out, data[100:200]) {
 			t.Errorf("cut at %d: the content is still there", cut)
 		}
 		var got []event.Digest
+		var gotSketch []byte
 		for body, err := range trace.Records(out) {
 			if err != nil {
 				t.Fatal(err)
@@ -216,8 +219,15 @@ func TestSignatures(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, p := range r.Pieces {
+				if p.Flags&trace.PieceSketch != 0 {
+					gotSketch = append(gotSketch, p.Data...)
+					continue
+				}
 				got = append(got, event.Digest(p.Data))
 			}
+		}
+		if !bytes.Equal(gotSketch, sketch) {
+			t.Errorf("cut at %d: sketches %x, want %x", cut, gotSketch, sketch)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("cut at %d: %x, want %x", cut, got, want)

@@ -142,7 +142,7 @@ func (c *counter) load() error {
 	}
 	for name, v := range map[string]any{
 		countVarRecorder: uint32(os.Getpid()), countVarWholeHost: c.o.All, countVarBegan: now(), countVarCgroupId: cgroup,
-		countVarScreen: screenSteps(c.o.Screen), countVarSuffix: screenSuffixes(c.o.Screen), countVarSuffixes: suffixCount(c.o.Screen),
+		countVarSuffix: screenSuffixes(c.o.Screen), countVarSuffixes: suffixCount(c.o.Screen),
 		countVarExact: true, countVarBy: uint32(c.co.By),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
@@ -183,6 +183,7 @@ func (c *counter) load() error {
 	if c.bss, c.shared, err = mapShared(c.objects.Bss); err != nil {
 		return err
 	}
+	putScreen(c.shared, c.o.Screen, suffixesOf(c.o.Screen))
 	return c.fill()
 }
 

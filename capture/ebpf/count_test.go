@@ -230,3 +230,24 @@ func TestCountOfCommandsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestCountOfMessages: calls that return a number of messages are counted with the bytes of
+// these.
+func TestCountOfMessages(t *testing.T) {
+	program, out := build(t, "messages"), filepath.Join(t.TempDir(), "out")
+	to, err := os.Create(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	sum, _, _ := counted(t, &capture.Options{Command: []string{program, "60"}, Stdout: to}, &CountOptions{By: aggregate.ByOp})
+	b, err := os.ReadFile(out)
+	var sent, got uint64
+	if _, scanErr := fmt.Sscan(string(b), &sent, &got); err != nil || scanErr != nil || sent == 0 || sent != got {
+		t.Fatalf("%q: %v, %v", b, err, scanErr)
+	}
+	s, r := sum.Row(aggregate.Key{Op: event.OpSendmmsg}), sum.Row(aggregate.Key{Op: event.OpRecvmmsg})
+	if s == nil || r == nil || s.Calls != 120 || s.Failed != 60 || s.Written != sent || s.Read != 0 || r.Calls != 60 || r.Read != sent || r.Written != 0 {
+		t.Errorf("%d bytes went over: sendmmsg %+v, recvmmsg %+v", sent, s, r)
+	}
+}

@@ -48,7 +48,8 @@ type countCommon struct {
 	Unmapping uint64
 	Followed  uint64
 	Entered   uint64
-	Zero      [7]uint64
+	Screened  uint64
+	Zero      [6]uint64
 	LostAt    [8]uint64
 	Cpus      [1024]struct {
 		_          structs.HostLayout
@@ -56,6 +57,15 @@ type countCommon struct {
 		Since      uint64
 		Interrupts uint64
 		Zero       [5]uint64
+	}
+	Screen [256]struct {
+		_     structs.HostLayout
+		Field uint8
+		Zero  [3]uint8
+		Yes   int16
+		No    int16
+		Lo    int64
+		Hi    int64
 	}
 }
 
@@ -134,16 +144,6 @@ type countPendingKey struct {
 	N   uint32
 }
 
-type countScreenStep struct {
-	_     structs.HostLayout
-	Field uint8
-	Zero  [3]uint8
-	Yes   int16
-	No    int16
-	Lo    int64
-	Hi    int64
-}
-
 type countSpec struct {
 	_        structs.HostLayout
 	Op       uint16
@@ -189,6 +189,8 @@ type countTask struct {
 	Uid      uint32
 	Gid      uint32
 	Comm     [2]uint64
+	Delay    uint64
+	Returned uint64
 }
 
 type countWork struct {
@@ -256,7 +258,6 @@ const (
 	countVarNothing         = "nothing"
 	countVarRecorder        = "recorder"
 	countVarRingBytes       = "ring_bytes"
-	countVarScreen          = "screen"
 	countVarShardMask       = "shard_mask"
 	countVarShared          = "shared"
 	countVarSuffix          = "suffix"
@@ -344,7 +345,6 @@ type countVariableSpecs struct {
 	Nothing      *ebpf.VariableSpec `ebpf:"nothing"`
 	Recorder     *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes    *ebpf.VariableSpec `ebpf:"ring_bytes"`
-	Screen       *ebpf.VariableSpec `ebpf:"screen"`
 	ShardMask    *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared       *ebpf.VariableSpec `ebpf:"shared"`
 	Suffix       *ebpf.VariableSpec `ebpf:"suffix"`
@@ -413,7 +413,6 @@ type countVariables struct {
 	Nothing      *ebpf.Variable `ebpf:"nothing"`
 	Recorder     *ebpf.Variable `ebpf:"recorder"`
 	RingBytes    *ebpf.Variable `ebpf:"ring_bytes"`
-	Screen       *ebpf.Variable `ebpf:"screen"`
 	ShardMask    *ebpf.Variable `ebpf:"shard_mask"`
 	Shared       *ebpf.Variable `ebpf:"shared"`
 	Suffix       *ebpf.Variable `ebpf:"suffix"`

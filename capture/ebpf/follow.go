@@ -24,6 +24,10 @@ const (
 	taskExcluded = 1 << 9
 )
 
+// delayUnknown says of a followed thread that it has made no call that was recorded
+// (DELAY_UNKNOWN in bpf/record.h): how long it waited for a processor before is not told.
+const delayUnknown = 1 << 62
+
 const (
 	countPause = 100 * time.Millisecond // between two looks at whether there is an end
 	watchPause = 2 * time.Millisecond   // between two looks at whether processes entered
@@ -84,7 +88,7 @@ func (f *follower) started(pid int) {
 }
 
 func (f *follower) task(tid int, flags uint32) iotapeTask {
-	return iotapeTask{Shard: uint32(tid) & uint32(f.c.shards-1), Flags: flags, Enter: now()}
+	return iotapeTask{Shard: uint32(tid) & uint32(f.c.shards-1), Flags: flags, Enter: now(), Returned: delayUnknown}
 }
 
 // attach follows what runs already. It is called on the tracing thread.

@@ -48,7 +48,8 @@ type iotapeCommon struct {
 	Unmapping uint64
 	Followed  uint64
 	Entered   uint64
-	Zero      [7]uint64
+	Screened  uint64
+	Zero      [6]uint64
 	LostAt    [8]uint64
 	Cpus      [1024]struct {
 		_          structs.HostLayout
@@ -56,6 +57,15 @@ type iotapeCommon struct {
 		Since      uint64
 		Interrupts uint64
 		Zero       [5]uint64
+	}
+	Screen [256]struct {
+		_     structs.HostLayout
+		Field uint8
+		Zero  [3]uint8
+		Yes   int16
+		No    int16
+		Lo    int64
+		Hi    int64
 	}
 }
 
@@ -306,6 +316,8 @@ type iotapeTask struct {
 	Uid      uint32
 	Gid      uint32
 	Comm     [2]uint64
+	Delay    uint64
+	Returned uint64
 }
 
 type iotapeTouch struct {
@@ -438,7 +450,6 @@ const (
 	iotapeVarReadKeep           = "read_keep"
 	iotapeVarRecorder           = "recorder"
 	iotapeVarRingBytes          = "ring_bytes"
-	iotapeVarScreen             = "screen"
 	iotapeVarShardMask          = "shard_mask"
 	iotapeVarShared             = "shared"
 	iotapeVarStarted            = "started"
@@ -562,7 +573,6 @@ type iotapeVariableSpecs struct {
 	ReadKeep  *ebpf.VariableSpec `ebpf:"read_keep"`
 	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
-	Screen    *ebpf.VariableSpec `ebpf:"screen"`
 	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared    *ebpf.VariableSpec `ebpf:"shared"`
 	Started   *ebpf.VariableSpec `ebpf:"started"`
@@ -655,7 +665,6 @@ type iotapeVariables struct {
 	ReadKeep  *ebpf.Variable `ebpf:"read_keep"`
 	Recorder  *ebpf.Variable `ebpf:"recorder"`
 	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
-	Screen    *ebpf.Variable `ebpf:"screen"`
 	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
 	Shared    *ebpf.Variable `ebpf:"shared"`
 	Started   *ebpf.Variable `ebpf:"started"`

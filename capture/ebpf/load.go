@@ -141,7 +141,6 @@ func load(c *config) (*programs, error) {
 		iotapeVarWholeHost: c.all,
 		iotapeVarBegan:     now(),
 		iotapeVarCgroupId:  c.cgroup,
-		iotapeVarScreen:    screenSteps(c.options.Screen),
 		iotapeVarSuffix:    screenSuffixes(c.options.Screen),
 		iotapeVarSuffixes:  suffixCount(c.options.Screen),
 	} {
@@ -240,7 +239,7 @@ func (p *programs) prepare(c *config) error {
 	arch, _ := nativeArch()
 	for nr, r := range rows(arch, c.content) {
 		if nr < compatRow {
-			r.Screen, r.Opens = screenRow(c.options, event.Op(r.Op), r.Flags), opensBy(event.Op(r.Op))
+			r.Screen, r.Opens = screenRow(c.options.Screen, c.options.Wakeups, event.Op(r.Op), r.Flags), opensBy(event.Op(r.Op))
 		}
 		if err := p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
@@ -271,6 +270,7 @@ func (p *programs) prepare(c *config) error {
 	if p.bss, p.shared, err = mapShared(p.Bss); err != nil {
 		return err
 	}
+	putScreen(p.shared, c.options.Screen, suffixesOf(c.options.Screen))
 	p.mmap = c.mmap
 	return p.prepareMapped()
 }

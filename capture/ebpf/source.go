@@ -69,7 +69,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 	defer f.dismiss()
 	defer close(f.over)
 	if o.Control != nil {
-		w := &opener{p: p, c: &c}
+		w := &opener{p: p, c: &c, open: o.Screen == nil}
 		defer w.end()
 		o.Control(w)
 	}

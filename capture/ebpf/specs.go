@@ -31,8 +31,9 @@ const (
 	specAIOReap   = 1 << 14
 	specAIOEnd    = 1 << 15
 
-	movesRead    = 1
-	movesWritten = 2
+	movesRead     = 1
+	movesWritten  = 2
+	movesMessages = 4
 )
 
 // The table has a row for each call number, then one for each of 32-bit calls; the
@@ -100,6 +101,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 	}
 	if writes {
 		r.Moves |= movesWritten
+	}
+	if s.CountsMessages() {
+		r.Moves |= movesMessages
 	}
 	for _, i := range s.Memory() {
 		a := &s.Args[i]

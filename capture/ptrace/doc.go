@@ -21,6 +21,10 @@
 //     its children inherit: set-user-ID and set-group-ID programs and file
 //     capabilities give them nothing more. It is not set for root.
 //   - The programs cannot trace each other (gdb, strace).
+//   - A call began when its thread was let go on from the stop before it, and ended when
+//     the stop behind it was taken from the kernel: a little earlier and later than it
+//     ran, so that more calls seem to overlap. Of several threads, those that read, write,
+//     seek or truncate one file by descriptor do so one after the other.
 //   - Memory and descriptors of a program that an ordinary user may execute but
 //     not read are not shown to the recorder: their pieces are missing, and
 //     objects are left out.

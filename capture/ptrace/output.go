@@ -24,6 +24,7 @@ type output struct {
 	records uint64 // in buf
 	round   uint32
 	lost    uint64
+	seen    uint64      // no call that is still to be handled returned before
 	err     error       // of the writer: from then on records are lost
 	pending atomic.Bool // buf is not empty
 }
@@ -39,15 +40,16 @@ func (o *output) put(r *trace.Record) {
 	o.buf = trace.AppendRecord(o.buf, r)
 	o.records++
 	if len(o.buf) >= frameBytes {
-		o.flush()
+		o.flush(o.seen)
 	}
 }
 
-func (o *output) flush() {
+// flush writes what is buffered. Calls that returned before until have been put.
+func (o *output) flush(until uint64) {
 	if len(o.buf) == 0 {
 		return
 	}
-	if err := o.sw.WriteRecords(trace.Frame{Round: o.round, Until: now()}, o.digest.Payload(o.buf)); err != nil {
+	if err := o.sw.WriteRecords(trace.Frame{Round: o.round, Until: until}, o.digest.Payload(o.buf)); err != nil {
 		o.err = err
 		o.lost += o.records
 	}

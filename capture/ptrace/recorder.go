@@ -24,6 +24,7 @@ type recorder struct {
 	through [512]bool // native calls that stop and are not recorded
 	started bool      // the command's first call was seen
 	events  uint64    // calls recorded
+	began   uint64    // when a call was let go last, ns
 
 	rec     trace.Record // reused
 	plan    []segment
@@ -65,7 +66,7 @@ func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *r
 }
 
 func (r *recorder) handler() *ptracer.Handler {
-	return &ptracer.Handler{Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit}
+	return &ptracer.Handler{Clock: now, Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit}
 }
 
 // of returns the state of a thread. A thread without one is the command's first,
@@ -105,11 +106,15 @@ func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	case c.NR < 1<<15:
 		spec = event.Lookup(event.ByNumber(r.arch, int(c.NR)))
 	}
-	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, compat: c.Compat, cpu: r.cpu(th), enter: now()}
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, compat: c.Compat, cpu: r.cpu(th)}
 	th.inUse = true
-	if r.live > 1 && movesPosition(spec.Op) {
+	if r.live > 1 && takesTurns(spec.Op) {
 		r.turns.take(th, r.file(th))
 	}
+	// It begins when the thread goes on: the later that is told, the fewer calls seem to
+	// have overlapped.
+	th.call.enter = now()
+	r.began = th.call.enter
 	r.noteOffer(th)
 	r.enterRecord(th)
 	r.requestsEnter(th)
@@ -183,7 +188,14 @@ func (r *recorder) finish(th *thread) {
 	r.emit(th)
 	r.events++
 	th.inUse = false
-	r.turns.pass(th)
+	r.pass(th)
+}
+
+// pass ends a thread's turn.
+func (r *recorder) pass(th *thread) {
+	if next := r.turns.pass(th); next != nil {
+		r.began = next.call.enter
+	}
 }
 
 func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
@@ -192,10 +204,14 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 		return
 	}
 	c := &th.call
-	exit := now()
+	exit := t.Seen // it had returned by then, whatever was handled since
+	r.out.seen = exit
+	if r.began >= exit {
+		exit = now() // what is looked up of files now may be that call's work
+	}
 	if r.refuses(th, exit, ret) {
 		th.inUse = false
-		r.turns.pass(th)
+		r.pass(th)
 		return
 	}
 	r.requestsLeave(th, ret)
@@ -334,7 +350,7 @@ func (r *recorder) stop() {
 			r.closeThread(th)
 		}
 	})
-	r.out.flush()
+	r.out.flush(now())
 }
 
-func (r *recorder) close() { r.out.flush() }
+func (r *recorder) close() { r.out.flush(now()) }

@@ -12,7 +12,7 @@ func refused(s *predicate.Screen, arch event.Arch) (list []Exempt) {
 		return nil
 	}
 	for op, entry := range s.Entries {
-		if nr := event.Number(arch, op); entry == predicate.ScreenRefuse && nr >= 0 && !movesPosition(op) {
+		if nr := event.Number(arch, op); entry == predicate.ScreenRefuse && nr >= 0 && !takesTurns(op) {
 			list = append(list, Exempt{NR: nr, Name: op.String(), Reason: "the filter refuses it"})
 		}
 	}

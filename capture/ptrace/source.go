@@ -85,7 +85,7 @@ func (r *recorder) flushRegularly() (stop func()) {
 				return
 			case <-tick.C:
 				if r.out.pending.CompareAndSwap(true, false) {
-					r.tr.Do(r.out.flush)
+					r.tr.Do(func() { r.out.flush(now()) })
 				}
 			}
 		}

@@ -6,10 +6,11 @@ import (
 	"iotape/event"
 )
 
-// turns lets the threads that move a position in one file do it one after the
-// other. The kernel does so anyway, but where a call began can only be told from
-// where the position is afterwards, and only while nobody else moves it on.
-// Regular files do not make a call wait for another, so turns cannot block.
+// turns lets the threads that move a position in one file, or its end back, do it one
+// after the other. The kernel does so anyway, but where a call began can only be told
+// from where the position is afterwards, and only while nobody else moves it on; and
+// which of an append, a seek to the end and a truncation came first not at all, where
+// they overlap. Regular files do not make a call wait for another, so turns cannot block.
 type turns map[fileID]*turn
 
 type fileID struct {
@@ -25,10 +26,10 @@ type turn struct {
 	waiting []*thread
 }
 
-// movesPosition reports whether a call reads or writes at a file's position.
-func movesPosition(op event.Op) bool {
+// takesTurns reports whether a call uses or moves a file's position, or its end.
+func takesTurns(op event.Op) bool {
 	switch op {
-	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
+	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev, event.OpLseek, event.OpFtruncate:
 		return true
 	}
 	return false
@@ -59,11 +60,12 @@ func (ts turns) take(th *thread, file fileID) {
 	th.turn = t
 }
 
-// pass ends a thread's turn and lets the next one in. Its call begins now.
-func (ts turns) pass(th *thread) {
+// pass ends a thread's turn and lets the next one in, which it returns, nil if there is
+// none. Its call begins now.
+func (ts turns) pass(th *thread) (next *thread) {
 	t := th.turn
 	if t == nil {
-		return
+		return nil
 	}
 	th.turn = nil
 	if t.owner != th { // ended while it waited
@@ -73,10 +75,10 @@ func (ts turns) pass(th *thread) {
 				break
 			}
 		}
-		return
+		return nil
 	}
 	for len(t.waiting) > 0 {
-		next := t.waiting[0]
+		next = t.waiting[0]
 		t.waiting = t.waiting[1:]
 		if !next.t.Held() {
 			next.turn = nil // killed; its end is still to be reported
@@ -85,7 +87,8 @@ func (ts turns) pass(th *thread) {
 		t.owner = next
 		next.call.enter = now()
 		next.t.Resume()
-		return
+		return next
 	}
 	delete(ts, t.file)
+	return nil
 }

@@ -51,7 +51,7 @@ func say(format string, args ...any) {
 }
 
 func newRoot() *cobra.Command {
-	var config, cpu string
+	var config, cpu, boot string
 	cmd := &cobra.Command{
 		Use:   "iotape-agent [--config FILE]",
 		Short: "Record what a host's programs do to their storage, and send it to a collector",
@@ -73,12 +73,14 @@ whole parcel, SIGTERM and SIGINT end the recording in order.`,
 			if err != nil {
 				return err
 			}
-			return run(cmd.Context(), c, func() (*agent.Config, error) { return readConfig(config, cpu) })
+			return run(cmd.Context(), c, boot, func() (*agent.Config, error) { return readConfig(config, cpu) })
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.PersistentFlags().StringVar(&config, "config", agent.DefaultConfig, "the configuration is in `FILE`")
 	cmd.PersistentFlags().StringVar(&cpu, "cpu", "", "keep within `SHARE` of one processor, such as 3%, by keeping less; instead of limits.cpu")
+	cmd.Flags().StringVar(&boot, "boot-id", "", "this is boot `ID`, whatever the kernel says: to test what a reboot does")
+	_ = cmd.Flags().MarkHidden("boot-id")
 	cmd.AddCommand(newInstall(&config), newCheck(&config, &cpu), newKey(), newSimulate(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(*cobra.Command, []string) { fmt.Println(program()) },
@@ -123,10 +125,10 @@ func source(c *agent.Config) *recorder.Source {
 }
 
 // run runs one agent until it is told to stop.
-func run(ctx context.Context, c *agent.Config, reread func() (*agent.Config, error)) error {
+func run(ctx context.Context, c *agent.Config, boot string, reread func() (*agent.Config, error)) error {
 	// A quarter is for the rings; the Go runtime keeps within what else there is.
 	debug.SetMemoryLimit(int64(c.Limits.Memory) * 3 / 8)
-	a, err := agent.New(c, &agent.Options{Version: program(), Source: source(c), Note: func(line string) { say("%s", line) }})
+	a, err := agent.New(c, &agent.Options{Version: program(), Source: source(c), BootID: boot, Note: func(line string) { say("%s", line) }})
 	if err != nil {
 		return err
 	}

@@ -182,13 +182,13 @@ func (a *archiving) prune(ctx context.Context, c *console, store archive.Store, 
 func sealStreams(ctx context.Context, c *console, s *archive.Sealing) error {
 	seal := &sealing{stream: s.Streams[0], work: s.Work, out: s.Out, assembly: s.Assembly, missing: s.Incomplete}
 	var parts []io.Reader
-	for _, name := range s.Streams {
+	for i, name := range s.Streams {
 		f, err := os.Open(name)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		plain, _, err := chain.Plain(ctx, bufio.NewReaderSize(f, 1<<20))
+		plain, _, err := chain.Plain(ctx, bufio.NewReaderSize(io.LimitReader(f, s.Bytes[i]), 1<<20))
 		if err != nil {
 			return err
 		}

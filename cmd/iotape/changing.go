@@ -102,6 +102,36 @@ func (g *targetGroup) open() error {
 	return g.control.Open()
 }
 
+// narrow lets the capture of a group leave out again what none of its tracers that run may
+// want. It spares work only: what it cannot do is recorded, as after open. r.mu is held.
+func (g *targetGroup) narrow() {
+	if g.control == nil {
+		return
+	}
+	var any *predicate.Expr
+	for t := range g.tracers() {
+		switch {
+		case t.state != stateRunning:
+		case t.filter.Expr == nil:
+			return
+		case any == nil:
+			any = t.filter.Expr
+		default:
+			any = predicate.Or(any, t.filter.Expr)
+		}
+	}
+	if any == nil {
+		return
+	}
+	union, err := predicate.Compile(any, hostOptions())
+	if err != nil {
+		return // together they are too long
+	}
+	if err := g.control.Narrow(screenOf(union)); err != nil {
+		g.run.c.say("more is recorded than the tracers want: %v", err)
+	}
+}
+
 // Start implements control.Handler.
 func (r *running) Start(name string) (string, error) {
 	r.mu.Lock()
@@ -131,6 +161,7 @@ func (t *tracing) start() (string, error) {
 	if err := t.attach(t.group.backend); err != nil {
 		return "", err
 	}
+	t.group.narrow()
 	return fmt.Sprintf("%s started", t.cfg.Name), nil
 }
 
@@ -155,6 +186,7 @@ func (t *tracing) detach() {
 	clock, wall := capture.Clocks()
 	t.ending, t.sealed = true, make(chan struct{})
 	t.detached(t.group.fan.Detach(t.t, &trace.End{Running: true, ClockNS: clock, WallNS: wall}))
+	t.group.narrow()
 }
 
 // sealNow seals what detach has ended. Who waits for the end of it all waits for that, too.
@@ -338,6 +370,7 @@ func (t *tracing) setFilter(filter tracer.Filter) error {
 	head = *t.head
 	head.ChangeFilter(change)
 	t.filter, t.head = filter, &head
+	t.group.narrow()
 	return nil
 }
 

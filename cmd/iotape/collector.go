@@ -246,6 +246,7 @@ func (p *collectorPlan) dial() (*nats.Conn, error) {
 
 // collect runs the collector.
 func (p *collectorPlan) collect(ctx context.Context, c *console, nc *nats.Conn, address string, refused func() (uint64, uint64)) error {
+	p.Key = broker.NewKeyring(p.Data).Public
 	making, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	col, err := collector.New(making, nc, &p.Options, refused)
 	cancel()

@@ -3,26 +3,24 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"iotape/capture"
 	"iotape/causal"
 	"iotape/discover"
-	"iotape/internal/ptracer"
+	"iotape/discover/hosts"
+	"iotape/internal/team"
 	"iotape/report"
 	"iotape/trace"
 )
@@ -32,7 +30,8 @@ type discovering struct {
 	plan     recordPlan
 	nodes    string
 	period   int
-	budget   time.Duration
+	budget   time.Duration // for all
+	each     time.Duration // for a run
 	most     time.Duration
 	patience time.Duration
 	runs     string // directory that runs are kept in
@@ -41,6 +40,11 @@ type discovering struct {
 	alone    bool
 	suggest  bool
 	json     bool
+
+	team     team.Options
+	peers    *hosts.Team // nil: all runs here
+	deadline time.Time
+	reserve  time.Duration // that merging may take
 
 	scope  discover.Scope
 	serial string
@@ -70,6 +74,9 @@ process that it starts, and 1.2/3 the third thread of that. The runs have to mak
 calls: --prepare restores what the command changes. Where they differ, it is said where,
 and what came after that call is not used.
 
+With --hosts each run is one of several commands at a time, one on each host, and nodes
+have the names of their hosts before them: a:1.2. The tapes of the hosts are joined.
+
 With --runs the runs are kept in a directory, and those that are there are not made again:
 call discover with the same TAPE and directory to hold more nodes, or more of their calls.
 In the end a line says which would be worth the time.`,
@@ -77,6 +84,8 @@ In the end a line says which would be worth the time.`,
   iotape discover -o app.tape --runs app.runs --nodes 1 --period 10 --prepare 'rm -f out' -- ./app
   iotape discover -o app.tape --runs app.runs --nodes 1.2,1.3 --period 10 --prepare 'rm -f out' -- ./app
   iotape discover -o app.tape --runs app.runs --suggest -- ./app
+  iotape discover -o app.tape --hosts a,b --launch 'ssh {host} {command}' --listen 10.0.0.1:7072 -- /shared/app --me {host}
+  iotape discover -o app.tape --hosts r0,r1,r2,r3 --launch 'mpirun -n {n} {command}' -- ./app
   iotape annotate app.tape --text
   iotape replay app.tape --into /mnt/x --order causal --pace think`,
 		Annotations: exits(
@@ -103,7 +112,8 @@ In the end a line says which would be worth the time.`,
 	f.StringVarP(&d.plan.out, "output", "o", "", "the `TAPE` to make, or, with --runs, to go on with")
 	f.StringVar(&d.nodes, "nodes", "all", "`WHICH` nodes to hold, each in a run of its own: all, a number (those with the most calls), or names such as 1.2,1.3; the name 1 alone is written 1,")
 	f.IntVar(&d.period, "period", 1, "hold each `P`th call of a node; more are quicker, and find less")
-	f.DurationVar(&d.budget, "budget", 5*time.Minute, "end a run that takes longer than `TIME`")
+	f.DurationVar(&d.budget, "budget", 30*time.Minute, "be done after `TIME`: what is not held by then is not held; the last of it is for putting together what was found")
+	f.DurationVar(&d.each, "each", 5*time.Minute, "end a run that takes longer than `TIME`")
 	f.DurationVar(&d.most, "hold", discover.DefaultMost, "hold a call no longer than `TIME`, whoever goes on")
 	f.DurationVar(&d.patience, "patience", discover.DefaultPatience, "a node is stuck when it is `TIME` over twice what it took when nobody was held")
 	f.StringVar(&d.runs, "runs", "", "keep the runs in `DIR`, and use those that are there")
@@ -113,6 +123,10 @@ In the end a line says which would be worth the time.`,
 	f.BoolVar(&d.suggest, "suggest", false, "with --runs: run nothing, only say what to hold next")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record the first run: auto, ebpf or ptrace; nodes are always held by ptrace")
 	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`; under sudo, who called it")
+	f.StringSliceVar(&d.team.Names, "hosts", nil, "run the command on each of these `HOSTS`, with a tracer of its own there; in the command {host} stands for the name")
+	f.StringVar(&d.team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}'; 'mpirun -n {n} {command}' for all at once, whose ranks the hosts then are; if not given, all run here")
+	f.StringVar(&d.team.Listen, "listen", "", "with --hosts: where the hosts reach this one, `ADDRESS:PORT`; 127.0.0.1 if not given")
+	f.StringVar(&d.team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts; if not given, one is made up, see iotape replay")
 	f.BoolVar(&d.json, "json", false, "one JSON object, with times in ns")
 	return cmd
 }
@@ -126,8 +140,12 @@ func (d *discovering) check(args []string) error {
 		return errors.New(`required flag(s) "output" not set`)
 	case d.period < 1:
 		return fmt.Errorf("--period %d: it is to be 1, for each call, or more", d.period)
-	case d.budget <= 0 || d.most <= 0 || d.patience <= 0:
-		return errors.New("--budget, --hold and --patience are to be more than 0")
+	case d.budget <= 0 || d.each <= 0 || d.most <= 0 || d.patience <= 0:
+		return errors.New("--budget, --each, --hold and --patience are to be more than 0")
+	case len(d.team.Names) == 0 && d.team.Launch+d.team.Listen+d.team.Secret != "":
+		return errors.New("--launch, --listen and --secret are for --hosts")
+	case len(d.team.Names) > 0 && d.plan.owner != nil:
+		return errors.New("--hosts: the command runs as who the launcher makes it, there is no --user")
 	case d.suggest && d.runs == "":
 		return errors.New("--suggest looks at the runs that --runs keeps")
 	}
@@ -153,6 +171,17 @@ func (d *discovering) check(args []string) error {
 }
 
 func (d *discovering) run(ctx context.Context, c *console) error {
+	d.deadline = time.Now().Add(d.budget)
+	// Those whose parents have ended are to be found when a run is ended.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	if len(d.team.Names) > 0 && !d.suggest {
+		d.team.Wait = min(team.Silence, d.budget)
+		var err error
+		if d.peers, err = hosts.New(&d.team); err != nil {
+			return usageError{fmt.Errorf("--hosts: %w", err)}
+		}
+		defer d.peers.Close()
+	}
 	// The command's runs have the terminal's signals, see internal/ptracer.
 	tape, err := d.tape(ctx, c)
 	if err != nil {
@@ -165,10 +194,13 @@ func (d *discovering) run(ctx context.Context, c *console) error {
 	if err := d.quiet(ctx, c); err != nil {
 		return err
 	}
-	first, err := discover.Merge(tape.Events(), &d.scope, d.known[:1], d.alone)
+	began := time.Now()
+	first, err := discover.Merge(d.within(tape.Events()), &d.scope, d.team.Names, d.known[:1], d.alone)
 	if err != nil {
 		return err
 	}
+	const passes = 4 // that the end takes, about, of what this one did
+	d.reserve = passes * time.Since(began)
 	if len(first.Nodes) == 0 {
 		return errors.New("no thread made an I/O call that counts: there is nobody to hold (--under says on which files)")
 	}
@@ -177,6 +209,10 @@ func (d *discovering) run(ctx context.Context, c *console) error {
 		return usageError{err}
 	}
 	for i, name := range names {
+		if d.left() <= 0 {
+			d.failed = append(d.failed, fmt.Sprintf("no time was left to hold node %s (--budget)", strings.Join(names[i:], ", ")))
+			break
+		}
 		if err := d.hold(ctx, c, name, fmt.Sprintf("run %d of %d", i+1, len(names))); err != nil {
 			return err
 		}
@@ -185,147 +221,6 @@ func (d *discovering) run(ctx context.Context, c *console) error {
 		return err
 	}
 	return d.merge(c, tape)
-}
-
-// tape records the application, or opens the tape that was made when the runs began.
-func (d *discovering) tape(ctx context.Context, c *console) (*trace.Tape, error) {
-	if _, err := os.Stat(d.plan.out); errors.Is(err, fs.ErrNotExist) && !d.suggest {
-		if err := d.record(ctx, c); err != nil {
-			return nil, err
-		}
-	} else if d.runs == "" {
-		return nil, withHint(fmt.Errorf("%s exists", d.plan.out), "choose another name with -o, or name the directory of its runs with --runs")
-	}
-	t, err := openTape(ctx, d.plan.out)
-	if err != nil {
-		return nil, err
-	}
-	b, err := t.Manifest().Encode()
-	if err != nil {
-		t.Close()
-		return nil, err
-	}
-	sum := sha256.Sum256(b)
-	d.serial = hex.EncodeToString(sum[:8])
-	if m := t.Manifest(); len(m.Hosts) != 1 || !slices.Equal(m.Hosts[0].Command, d.plan.capture.Command) {
-		defer t.Close()
-		return nil, fmt.Errorf("%s is not a recording of %s", d.plan.out, strings.Join(d.plan.capture.Command, " "))
-	}
-	return t, nil
-}
-
-// record records the application, within its time.
-func (d *discovering) record(ctx context.Context, c *console) error {
-	if err := d.prepared(ctx); err != nil {
-		return err
-	}
-	p := d.plan
-	p.capture.Stdout = c.err // what is found goes to the standard output
-	for _, b := range p.backend {
-		p.capture.Wakeups = p.capture.Wakeups || b.Name() == "ebpf" && os.Geteuid() == 0
-	}
-	timer := time.AfterFunc(d.budget, func() { killAll(os.Getpid()) })
-	err := record(ctx, c, &p)
-	if !timer.Stop() {
-		return fmt.Errorf("the command was not at its end after %v, and was ended: nothing is known of it (--budget)", d.budget)
-	}
-	return failedRun("the command, recorded with nobody held,", err)
-}
-
-// failedRun says of a run that went wrong that it did.
-func failedRun(what string, err error) error {
-	var s *statusError
-	if errors.As(err, &s) && s.Err == nil {
-		return fmt.Errorf("%s failed with status %d", what, s.Status)
-	}
-	return err
-}
-
-// killAll ends what a process has started.
-func killAll(pid int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, name := range lists {
-		b, _ := os.ReadFile(name)
-		for _, s := range strings.Fields(string(b)) {
-			if child, err := strconv.Atoi(s); err == nil {
-				killAll(child)
-				_ = syscall.Kill(child, syscall.SIGKILL)
-			}
-		}
-	}
-}
-
-// prepared runs what is to be run before the command.
-func (d *discovering) prepared(ctx context.Context) error {
-	if d.prepare == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, d.budget)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", d.prepare)
-	cmd.Env, cmd.WaitDelay = d.plan.capture.Env, time.Second
-	if o := d.plan.capture.Credential; o != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: o}
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("--prepare: %w: %s", err, oneLine(string(out)))
-	}
-	return nil
-}
-
-// watch runs the command with a node held, or nobody.
-func (d *discovering) watch(ctx context.Context, node string) (*discover.Run, error) {
-	if err := d.prepared(ctx); err != nil {
-		return nil, err
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	o := &d.plan.capture
-	r, err := discover.Watch(ctx, &discover.Options{
-		Command: ptracer.Command{Argv: o.Command, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{null, null, os.Stderr}},
-		Scope:   d.scope, Serial: d.serial, Hold: node, Period: d.period, Known: d.known,
-		Patience: d.patience, Most: d.most, Budget: d.budget,
-	})
-	if err != nil {
-		return nil, runError(o.Command[0], err)
-	}
-	return r, nil
-}
-
-// quiet is the run in which nobody is held.
-func (d *discovering) quiet(ctx context.Context, c *console) error {
-	r, err := d.load("quiet.json")
-	if r == nil && err == nil && d.suggest {
-		err = fmt.Errorf("%s has no runs", d.runs)
-	}
-	if r == nil && err == nil {
-		c.say("running it with nobody held")
-		if r, err = d.watch(ctx, ""); err == nil {
-			switch {
-			case r.Abandoned != "":
-				err = fmt.Errorf("the command was ended with nobody held: %s (--budget)", r.Abandoned)
-			case r.Exit != 0 || r.Signal != 0:
-				err = fmt.Errorf("the command, run again with nobody held, failed with %s; is there anything that --prepare should restore?", ending(r))
-			default:
-				err = d.store("quiet.json", r)
-			}
-		}
-	}
-	if err != nil {
-		return err
-	}
-	d.known = append(d.known, r)
-	return nil
-}
-
-func ending(r *discover.Run) string {
-	if r.Signal != 0 {
-		return fmt.Sprintf("signal %d", r.Signal)
-	}
-	return fmt.Sprintf("status %d", r.Exit)
 }
 
 // pick returns the nodes that are to be held.
@@ -367,27 +262,6 @@ func nodeNames(r *discover.Result) string {
 		names = append(names, n.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// hold is the run in which a node is held.
-func (d *discovering) hold(ctx context.Context, c *console, node, which string) error {
-	name := fmt.Sprintf("node-%s-%d.json", strings.ReplaceAll(node, "/", "_"), d.period)
-	if r, err := d.load(name); err != nil || r != nil {
-		return err // it comes with the others
-	}
-	c.say("%s: node %s is held", which, node)
-	r, err := d.watch(ctx, node)
-	if err != nil {
-		return err
-	}
-	if quiet := d.known[0]; r.Abandoned == "" && (r.Exit != quiet.Exit || r.Signal != quiet.Signal) {
-		d.failed = append(d.failed, fmt.Sprintf("the command failed with %s when node %s was held", ending(r), node))
-	}
-	if d.runs == "" {
-		d.known = append(d.known, r)
-		return nil
-	}
-	return d.store(name, r)
 }
 
 // keep makes the directory of the runs.
@@ -457,11 +331,11 @@ func (d *discovering) others() error {
 
 // merge stores what all runs say, and sums it up.
 func (d *discovering) merge(c *console, t *trace.Tape) error {
-	res, err := discover.Merge(t.Events(), &d.scope, d.known, d.alone)
+	res, err := discover.Merge(d.within(t.Events()), &d.scope, d.team.Names, d.known, d.alone)
 	if err != nil {
 		return err
 	}
-	notes, sum, err := causal.AnnotateWith(t.Events(), &res.Evidence)
+	notes, sum, err := causal.AnnotateWith(d.within(t.Events()), &res.Evidence)
 	if err != nil {
 		return err
 	}

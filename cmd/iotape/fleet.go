@@ -30,7 +30,7 @@ at the collector's --page, and metrics for Prometheus at its /metrics.`,
   iotape fleet --json | jq -r '.hosts[] | select(.state == "silent") | .host'`,
 		Args: cobra.NoArgs,
 		Annotations: exits("0  every host that is expected to is heard, and the collector stores",
-			"1  a host is silent, or nothing is stored", "2  the collector could not be asked"),
+			"1  a host is silent, or nothing is stored of one or of all", "2  the collector could not be asked"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !strings.Contains(address, "://") {
 				address = "http://" + address
@@ -53,7 +53,7 @@ at the collector's --page, and metrics for Prometheus at its /metrics.`,
 				return &statusError{Status: exitFound}
 			}
 			for i := range f.Hosts {
-				if f.Hosts[i].State == "silent" {
+				if f.Hosts[i].State == "silent" || f.Hosts[i].Problem != "" {
 					return &statusError{Status: exitFound}
 				}
 			}
@@ -84,7 +84,15 @@ func writeFleet(w *bufio.Writer, f *collector.Fleet) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%d hosts; refused: %d connections, %d requests, %d damaged, %d twins\n", len(f.Hosts), f.Refusals.Connections, f.Refusals.Requests, f.Refusals.Damaged, f.Refusals.Twins)
+	fmt.Fprintf(w, "\n%d hosts; refused: %d connections, %d requests, %d damaged, %d forged, %d twins\n", len(f.Hosts), f.Refusals.Connections, f.Refusals.Requests, f.Refusals.Damaged, f.Refusals.Forged, f.Refusals.Twins)
+	for i := range f.Hosts {
+		if h := &f.Hosts[i]; h.Problem != "" {
+			fmt.Fprintf(w, "%s: a stream cannot be written, and waits in the broker: %s\n", h.Host, report.Printable(h.Problem))
+		}
+	}
+	if f.Refusals.Aside > 0 {
+		fmt.Fprintf(w, "%s could not be read when the collector started, and is put aside\n", report.Plural(int(f.Refusals.Aside), "file or stream", "files and streams"))
+	}
 	if f.Problem != "" {
 		fmt.Fprintf(w, "nothing is stored: %s\n", report.Printable(f.Problem))
 	}

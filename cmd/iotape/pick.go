@@ -31,9 +31,7 @@ func hostOptions() *predicate.Options {
 // screenRecording leaves out of a recording what its filter never picks. What programs do
 // with files through mappings of them is left out as a whole, or not at all.
 func screenRecording(p *recordPlan, g *predicate.Graph, mmapGiven bool) {
-	s := g.Screen(func(op event.Op) bool {
-		return op == event.OpMmapPread || op == event.OpMmapPwrite || slice.MayLeaveOut(op)
-	})
+	s := screenOf(g)
 	never := func(op event.Op) bool { return s.Entries[op] == predicate.ScreenRefuse }
 	p.capture.Screen = s
 	switch {
@@ -43,6 +41,13 @@ func screenRecording(p *recordPlan, g *predicate.Graph, mmapGiven bool) {
 	case p.capture.Mmap == capture.MmapData:
 		p.capture.Mmap = capture.MmapWritten
 	}
+}
+
+// screenOf is what of a filter can be decided where calls are recorded.
+func screenOf(g *predicate.Graph) *predicate.Screen {
+	return g.Screen(func(op event.Op) bool {
+		return op == event.OpMmapPread || op == event.OpMmapPwrite || slice.MayLeaveOut(op)
+	})
 }
 
 // pickedName is the tape of what the filter of a recording picks, while it is made.

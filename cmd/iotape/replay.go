@@ -183,7 +183,7 @@ which there are.`,
 	f.StringSliceVar(&team.Names, "hosts", nil, "have the calls made by a replayer on each of these `HOSTS`, of which all see TAPE and DIR by the same names; the processes of the recording are divided among them")
 	f.StringVar(&team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}'; 'mpirun -n {n} {command}' for all at once; if not given, all run here")
 	f.StringVar(&team.Listen, "listen", "", "with --hosts: where the hosts reach this one, `ADDRESS:PORT`; 127.0.0.1 if not given")
-	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, by which they know each other; one is made if not given")
+	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, by which they know each other; if not given, one is made up and passed on the standard input of the command, or, with {n}, in memory: then all run on this machine")
 	part.add(f)
 	f.StringVar(&log, "log", "", "write differences, each with what it follows from, to `FILE`")
 	f.StringVar(&level, "log-level", "differences", "and more: skipped (calls that are not made, and why) or calls (`ALL` of them)")

@@ -22,7 +22,7 @@ another program can start programs on all hosts.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&hub, "hub", "", "`ADDRESS:PORT` that the replay listens on")
-	f.StringVar(&secret, "secret", "", "`FILE` with the secret of its hosts")
+	f.StringVar(&secret, "secret", "", "`FILE` with the secret of its hosts; - for a line on the standard input")
 	f.StringVar(&name, "name", "", "what the replay calls this host")
 	for _, needed := range []string{"hub", "secret"} {
 		_ = cmd.MarkFlagRequired(needed)

@@ -57,6 +57,25 @@ func TestCollectorKilled(t *testing.T) {
 	w.balance("collector killed", w.hosts)
 }
 
+// TestAgentsKilled: the agents are killed again and again, at any moment, and every event
+// that an agent was handed is stored or declared lost, to the last.
+func TestAgentsKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fleetAgents(t), 1, "")
+	c := w.collect()
+	for range 5 {
+		agents := w.simulate()
+		time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
+		agents.kill()
+	}
+	agents := w.simulate()
+	w.heard()
+	w.finish(agents, c)
+	if a := w.balance("agents killed five times", w.hosts); a.produced == 0 || a.lost["the agent was killed"] == 0 {
+		t.Error("no agent was killed that had something in memory: the test does not test that")
+	}
+}
+
 // TestAgents: agents are killed, are replaced by others in place, and come back with a
 // clock that is hours behind; the network is cut for longer than the spool of a loud
 // agent lasts.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,43 +18,82 @@ import (
 	"iotape/event"
 	"iotape/fleet/broker"
 	"iotape/fleet/key"
+	"iotape/fleet/spool"
 	"iotape/fleet/staging"
 	"iotape/internal/testenv"
 	"iotape/trace"
 )
 
-// TestRealAgents: agents that record real programs with eBPF, to a collector that is
-// killed meanwhile. Every write of the programs is in the staged streams once, or
-// declared lost, and the streams seal to tapes.
+// TestRealAgents: five agents that record real programs with eBPF, to a collector that is
+// killed meanwhile. Three record a command: every write of it is in the staged streams once,
+// or declared lost. Of two that record what runs already, one is killed, with its machine as
+// far as it can see, before there is a collector, and the other is upgraded in place. What
+// each was handed is stored or declared lost, and the archive makes tapes of it, as long as
+// the recordings were.
 func TestRealAgents(t *testing.T) {
 	t.Parallel()
 	testenv.NeedBPF(t)
 	testenv.NeedProgram(t, "dd")
 	w := newWorld(t, 0, 0, "")
-	const n, writes = 3, 3000
+	const commands, writes = 3, 1000
+	const small = "[stream]\nsize = \"64K\"\n" // so that recordings go on from stream to stream
 	var configs []string
-	for i := range n {
+	for i := range commands {
 		file := filepath.Join(w.dir, fmt.Sprintf("written%d", i))
 		configs = append(configs, w.enrol(fmt.Sprintf("real%d", i), w.agents,
-			fmt.Sprintf("[record]\ncommand = [\"/bin/sh\", \"-c\", \"dd if=/dev/zero of=%s bs=777 count=%d 2>/dev/null; sleep 1; cat %s >/dev/null\"]\n", file, writes, file)))
+			fmt.Sprintf("%s[record]\ncommand = [\"/bin/sh\", \"-c\", \"dd if=/dev/zero of=%s bs=777 count=%d 2>/dev/null; sleep 1; cat %s >/dev/null\"]\n", small, file, writes, file)))
 	}
-	c := w.collect()
-	var agents []*program
-	for _, config := range configs {
-		agents = append(agents, w.start(w.there, testenv.Agent(t), "--config", config))
+	writer := func(host string) string {
+		p := w.start(w.there, "/bin/sh", "-c", fmt.Sprintf("while :; do dd if=/dev/zero of=%s bs=777 count=50 2>/dev/null; sleep 0.1; done", filepath.Join(w.dir, host)))
+		return w.enrol(host, w.agents, fmt.Sprintf("%s[record]\npids = [%d]\n", small, p.cmd.Process.Pid))
 	}
-	time.Sleep(1500 * time.Millisecond)
-	c.kill()
-	c = w.collect()
-	for _, a := range agents {
-		if <-a.done; a.err != nil {
-			t.Errorf("an agent: %v", a.err)
+	rebooted, upgraded := writer("rebooted"), writer("upgraded")
+	path := filepath.Join(w.dir, "iotape-agent")
+	replace := func(ldflags string) {
+		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", ldflags, "-o", path+".new", "iotape/cmd/iotape-agent")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build the agent: %v: %s", err, out)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
 		}
 	}
-	t.Logf("the agents ended")
+	replace("-X main.version=old")
+
+	first := w.start(w.there, path, "--config", rebooted)
+	w.hands("rebooted", 500)
+	first.kill()
+	c := w.collect()
+	second := w.start(w.there, path, "--config", rebooted, "--boot-id", "00000000-1111-2222-3333-444444444444")
+	old := w.start(w.there, path, "--config", upgraded)
+	var agents []*program
+	for _, config := range configs {
+		agents = append(agents, w.start(w.there, path, "--config", config))
+	}
+	w.hands("upgraded", 500)
+	c.kill()
+	replace("-X main.version=new") // under the running ones
+	c = w.collect()
+	if err := old.stop(); err != nil {
+		t.Errorf("the agent that is upgraded: %v", err)
+	}
+	handed := w.handed("upgraded")
+	young := w.start(w.there, path, "--config", upgraded)
+	for i, a := range agents {
+		if <-a.done; a.err != nil {
+			t.Errorf("agent %d: %v", i, a.err)
+		}
+	}
+	w.hands("upgraded", handed+500)
+	for _, a := range []*program{second, young} {
+		if err := a.stop(); err != nil {
+			t.Errorf("an agent: %v", err)
+		}
+	}
 	// What an agent could not send before it ended is in its spool; another run sends it.
-	for i, config := range configs {
-		for try := 0; spoolBytes(t, filepath.Join(w.dir, fmt.Sprintf("real%d.spool", i))) > 0 && try < 10; try++ {
+	for i, config := range append(configs, rebooted, upgraded) {
+		for try := 0; spoolBytes(t, w.spool(w.hosts[i])) > 0 && try < 10; try++ {
 			b, err := os.ReadFile(config)
 			if err != nil {
 				t.Fatal(err)
@@ -62,43 +102,111 @@ func TestRealAgents(t *testing.T) {
 			if err := os.WriteFile(config, []byte(text+"[record]\ncommand = [\"/bin/true\"]\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			<-w.start(w.there, testenv.Agent(t), "--config", config).done
+			<-w.start(w.there, path, "--config", config).done
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w.settled(ctx)
 	if err := c.stop(); err != nil {
 		t.Errorf("the collector: %v", err)
 	}
+	w.realBalance(commands, writes)
+	reasons := w.reasons()
+	if reasons[staging.ReasonReboot] != 1 || reasons[staging.ReasonSize] < 5 {
+		t.Errorf("streams ended so: %v", reasons)
+	}
+	recordings := w.recordings()
+	out, err := exec.Command(testenv.Iotape(t), "archive", "--data", w.data, "--to", filepath.Join(w.dir, "tapes"), "--settle", "-1s").CombinedOutput()
+	if err != nil {
+		t.Fatalf("archive: %v: %s", err, out)
+	}
+	tapes, err := filepath.Glob(filepath.Join(w.dir, "tapes", "*", "*", "*.tape"))
+	if err != nil || len(tapes) != recordings {
+		t.Errorf("%d recordings became %d tapes, %v: %s", recordings, len(tapes), err, out)
+	}
+	for _, tape := range tapes {
+		if out, err := exec.Command(testenv.Iotape(t), "check", tape).CombinedOutput(); err != nil {
+			t.Errorf("check: %v: %s", err, out)
+		}
+	}
+}
+
+// handed returns how many events a host's agents were handed.
+func (w *world) handed(host string) uint64 {
+	w.t.Helper()
+	ledger, err := spool.OpenLedger(w.spool(host))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer ledger.Close()
+	return ledger.Handed()
+}
+
+// hands waits until a host's agents were handed so many events.
+func (w *world) hands(host string, events uint64) {
+	w.t.Helper()
+	for end := time.Now().Add(4 * time.Minute); w.handed(host) < events; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("the agent of %s was handed %d events in four minutes", host, w.handed(host))
+		}
+	}
+}
+
+// recordings counts those that the staged streams are of: streams that go on from another
+// are no others.
+func (w *world) recordings() (n int) {
+	w.t.Helper()
+	streams, err := staging.List(w.data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, s := range streams {
+		if !s.About.Continues {
+			n++
+		}
+	}
+	return n
+}
+
+// realBalance compares what real agents were handed with what is stored, and the writes of
+// the first hosts, which are known, with those that are.
+func (w *world) realBalance(commands, writes int) {
+	t := w.t
+	t.Helper()
 	streams, err := staging.List(w.data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, lost := map[string]int{}, map[string]uint64{}
+	stored, records, lost, versions := map[string]int{}, map[string]uint64{}, map[string]uint64{}, map[string]bool{}
 	for i := range streams {
 		s := &streams[i]
-		n, records := countWrites(t, s, 777)
+		n, all := countWrites(t, s, 777)
 		stored[s.About.Host] += n
+		records[s.About.Host] += all
 		lost[s.About.Host] += s.End.Lost()
-		if records != s.End.Events {
-			t.Errorf("%s has %d records, and its end says %d", s.Dir, records, s.End.Events)
+		if all != s.End.Events {
+			t.Errorf("%s has %d records, and its end says %d", s.Dir, all, s.End.Events)
 		}
-		if n == writes {
-			tape := filepath.Join(w.dir, s.About.Host+".tape")
-			if out, err := exec.Command(testenv.Iotape(t), "seal", s.File(), "-o", tape).CombinedOutput(); err != nil {
-				t.Errorf("seal %s: %v: %s", s.Dir, err, out)
-			}
-			if out, err := exec.Command(testenv.Iotape(t), "check", tape).CombinedOutput(); err != nil {
-				t.Errorf("check: %v: %s", err, out)
-			}
+		if s.About.Host == "upgraded" {
+			versions[s.About.AgentVersion] = true
 		}
 	}
-	for _, host := range w.hosts {
-		t.Logf("balance, %s: of %d writes %d are stored; %d records of any kind are declared lost", host, writes, stored[host], lost[host])
-		if missing := writes - stored[host]; missing < 0 || uint64(missing) > lost[host] {
+	for i, host := range w.hosts {
+		handed := w.handed(host)
+		t.Logf("balance, %s: its agents were handed %d records = %d stored + %d declared lost; %d writes are stored", host, handed, records[host], lost[host], stored[host])
+		if handed != records[host]+lost[host] || handed == 0 {
+			t.Errorf("%s: %d records are missing", host, int64(handed)-int64(records[host]+lost[host]))
+		}
+		if missing := writes - stored[host]; i < commands && (missing < 0 || uint64(missing) > lost[host]) {
 			t.Errorf("%s: %d writes of %d are stored, and %d records are declared lost", host, stored[host], writes, lost[host])
 		}
+	}
+	if len(versions) != 2 {
+		t.Errorf("the agent that was upgraded is of versions %v", versions)
 	}
 }
 
@@ -174,7 +282,7 @@ func TestBrokerLost(t *testing.T) {
 	}
 	for i := range 10 {
 		host := fmt.Sprintf("h%d", i)
-		config := w.enrol(host, w.agents, fmt.Sprintf("[record]\nsynthetic = \"rate=200,size=100,count=%s\"\n", w.count(host)))
+		config := w.enrol(host, w.agents, "[record]\nsynthetic = \"rate=200,size=100\"\n")
 		b, err := os.ReadFile(config)
 		if err == nil {
 			text := strings.Replace(string(b), "collectors = [\"nats://10.77.0.1:4222\"]", "collectors = [\""+strings.Join(all, "\", \"")+"\"]", 1)

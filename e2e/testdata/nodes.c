@@ -7,13 +7,16 @@
  *   nodes chance    two write a number of bytes that is another one each time
  *   nodes forever   the second writes until the first is at its end
  *   nodes stop      the second waits for ever if the first is late
- *   nodes late      the second never ends */
+ *   nodes late      the second never ends
+ *   nodes exec      a thread that is not the first executes the program again */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,10 +85,39 @@ static void node(const char *what, int rank, int n, int fd)
 		atomic_store(&all->over, 1);
 }
 
+static void *execute(void *file)
+{
+	pwrite(*(int *)file, "2", 1, 1);
+	execl("/proc/self/exe", "nodes", "executed", (char *)0);
+	_exit(4);
+}
+
+/* exec works in a directory of its own, with a descriptor that the program inherits. */
+static int exec(int again)
+{
+	if (!again) {
+		mkdir("dir", 0755);
+		if (chdir("dir"))
+			return 5;
+	}
+	int fd = again ? 3 : open("first", O_RDWR | O_CREAT | O_TRUNC, 0644);
+	pwrite(fd, again ? "34" : "1", 1 + again, 2 * again);
+	if (again) {
+		fd = open("second", O_RDWR | O_CREAT | O_TRUNC, 0644);
+		return pwrite(fd, "5", 1, 0) != 1;
+	}
+	pthread_t t;
+	pthread_create(&t, 0, execute, &fd);
+	pthread_join(t, 0);
+	return 3;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
+	if (!strcmp(argv[1], "exec") || !strcmp(argv[1], "executed"))
+		return exec(argv[1][4] != 0);
 	int n = !strcmp(argv[1], "barrier") ? 3 : 2, rank = 0;
 	all = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (int i = 1; i < n && !rank; i++)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,6 +44,7 @@ type Agent struct {
 	ledger *spool.Ledger
 	ship   *shipper
 	start  int64
+	serial atomic.Uint64 // of the latest stream
 
 	mu       sync.Mutex
 	config   *Config
@@ -121,11 +123,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.ship.connect(a.config); err != nil {
 		return err
 	}
+	// What an earlier agent left is looked at before any of it is sent, and goes.
+	left, err := a.left()
+	if err != nil {
+		return err
+	}
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { a.ship.run(sending) })
 	background.Go(func() { a.tick(sending) })
-	err := a.record(ctx)
+	err = a.record(ctx, left)
 	a.drain(cmp.Or(a.o.StopWait, stopWait))
 	stop()
 	background.Wait()
@@ -149,16 +156,16 @@ func (a *Agent) drain(most time.Duration) {
 }
 
 // record makes stream after stream.
-func (a *Agent) record(ctx context.Context) error {
-	previous := a.ledger.State()
-	why, err := a.bury(ctx, &previous)
-	if err != nil {
-		return err
+func (a *Agent) record(ctx context.Context, left *remains) error {
+	why := left.why
+	if left.stream != nil {
+		if err := a.persist(ctx, func() error { return left.stream.end(why.reason, why.detail) }); err != nil {
+			return err
+		}
 	}
-	about := staging.About{Reason: why.reason, Detail: why.detail, Previous: previous.Stream, GapNS: -1}
-	for serial := uint64(1); ctx.Err() == nil; serial++ {
-		name := staging.StreamName{BootID: a.o.BootID, StartNS: a.start, Serial: serial}.String()
-		why, ended, err := a.one(ctx, name, &about)
+	about := staging.About{Reason: why.reason, Detail: why.detail, Previous: left.previous, GapNS: -1}
+	for ctx.Err() == nil {
+		name, why, ended, err := a.one(ctx, &about)
 		if err != nil {
 			return err
 		}
@@ -170,31 +177,55 @@ func (a *Agent) record(ctx context.Context) error {
 	return nil
 }
 
-// bury ends the stream of an agent that did not come to do it.
-func (a *Agent) bury(ctx context.Context, st *spool.State) (rotation, error) {
-	if st.Stream == "" {
-		return rotation{staging.ReasonStart, ""}, nil
+// remains are what an earlier agent left.
+type remains struct {
+	previous string // its last stream, "" if there was none
+	why      rotation
+	stream   *stream // to be ended, because the agent did not come to do it; or nil
+}
+
+// left finds what an earlier agent left.
+func (a *Agent) left() (*remains, error) {
+	st := a.ledger.State()
+	r := &remains{previous: st.Stream, why: rotation{staging.ReasonStop, ""}}
+	last, err := latest(a.spool)
+	if err != nil {
+		return nil, err
 	}
-	if st.Ended {
-		return rotation{staging.ReasonStop, ""}, nil
+	if n, err := staging.ParseStream(last.Stream); last.Kind == parcel.About && (last.Stream != st.Stream || st.Ended) && err == nil && n.BootID == a.o.BootID {
+		// It was killed while it noted that it goes on in another stream. Of that nothing else
+		// is there, and nothing is missing in it.
+		r.previous, r.why.reason = last.Stream, staging.ReasonKilled
+		r.stream = &stream{spool: a.spool, ledger: a.ledger, name: last.Stream, number: 1, losses: map[string]uint64{}}
+		return r, nil
 	}
-	why := rotation{staging.ReasonKilled, ""}
-	if n, err := staging.ParseStream(st.Stream); err != nil {
-		return rotation{staging.ReasonStart, "the ledger was damaged"}, nil
-	} else if n.BootID != a.o.BootID {
-		why = rotation{staging.ReasonReboot, "what the kernel had not written to the spool is lost, too, and not counted"}
+	switch {
+	case st.Stream == "":
+		r.why.reason = staging.ReasonStart
+		return r, nil
+	case st.Ended:
+		return r, nil
 	}
-	s, err := resumed(a.spool, a.ledger)
+	n, err := staging.ParseStream(st.Stream)
+	if err != nil {
+		r.why.detail = "the ledger was damaged"
+		return r, nil
+	}
+	s, err := resumed(a.spool, a.ledger, &last)
 	if errors.Is(err, errEnded) {
-		return rotation{staging.ReasonStop, ""}, nil
+		return r, nil
 	}
 	if err != nil {
-		return why, err
+		return nil, err
 	}
-	if s.number == 0 { // it has not begun
-		return why, nil
+	r.why.reason = staging.ReasonKilled
+	if n.BootID != a.o.BootID {
+		r.why = rotation{staging.ReasonReboot, "what the kernel had not written to the spool is lost, too, and not counted"}
 	}
-	return why, a.persist(ctx, func() error { return s.end(why.reason, why.detail) })
+	if s.number > 0 { // else it has not begun
+		r.stream = s
+	}
+	return r, nil
 }
 
 // persist tries until there is room.
@@ -214,34 +245,54 @@ func (a *Agent) persist(ctx context.Context, put func() error) error {
 	}
 }
 
-// one makes one stream.
-func (a *Agent) one(ctx context.Context, name string, about *staging.About) (why rotation, ended time.Time, err error) {
+// describe says what is the same of all streams that begin now.
+func (a *Agent) describe(about *staging.About, c *Config, level Level) {
+	name := staging.StreamName{BootID: a.o.BootID, StartNS: a.start, Serial: a.serial.Add(1)}.String()
+	about.Version, about.Host, about.Stream, about.BootID = staging.Version, c.Host, name, a.o.BootID
+	about.AgentVersion, about.AgentStartNS, about.StartNS = a.o.Version, a.start, a.o.Clock().UnixNano()
+	about.ConfigHash, about.Level, about.SkewNS = c.Hash(), level.String(), a.ship.skew()
+}
+
+// one makes one recording: a stream, and those that go on from it. It returns the name of
+// the last.
+func (a *Agent) one(ctx context.Context, about *staging.About) (name string, why rotation, ended time.Time, err error) {
 	recording, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a.mu.Lock()
 	c, level := a.config, a.governor.level
 	s := &stream{
-		spool: a.spool, ledger: a.ledger, name: name, block: c.Overflow == "block", done: recording.Done(), size: int64(c.Stream.Size),
-		losses: map[string]uint64{}, rotate: func(r staging.Reason, detail string) { cancel(&rotation{r, detail}) },
+		spool: a.spool, ledger: a.ledger, block: c.Overflow == "block", done: recording.Done(), size: int64(c.Stream.Size), whole: int64(c.Tape.Size),
+		losses: map[string]uint64{}, rotate: func(r staging.Reason, detail string) { cancel(&rotation{r, detail}) }, sparse: level == Counters,
+		next: func(previous string, why staging.Reason) *staging.About {
+			about := &staging.About{Reason: why, Previous: previous, Continues: true}
+			a.describe(about, c, level)
+			return about
+		},
 	}
 	a.mu.Unlock()
-	a.ledger.Begin(name)
-	now := a.o.Clock()
-	about.Version, about.Host, about.Stream, about.BootID = staging.Version, c.Host, name, a.o.BootID
-	about.AgentVersion, about.AgentStartNS, about.StartNS = a.o.Version, a.start, now.UnixNano()
-	about.ConfigHash, about.Level, about.SkewNS = c.Hash(), level.String(), a.ship.skew()
+	a.describe(about, c, level)
+	s.name = about.Stream
+	a.ledger.Begin(s.name)
 	if about.GapNS > 0 { // the time of the last one's end, until here
-		about.GapNS = max(now.UnixNano()-about.GapNS, 0)
+		about.GapNS = max(about.StartNS-about.GapNS, 0)
 	}
 	if err := a.persist(ctx, func() error { return s.begin(about) }); err != nil {
-		return why, now, err
+		return s.name, why, a.o.Clock(), err
 	}
 	a.mu.Lock()
 	a.current, a.cancel = s, cancel
 	a.mu.Unlock()
-	age := time.AfterFunc(time.Duration(c.Stream.Age), func() { s.rotate(staging.ReasonAge, "") })
+	old := time.AfterFunc(time.Duration(c.Tape.Age), func() { s.rotate(staging.ReasonAge, "") })
+	aging, stopAging := context.WithCancel(recording)
+	go func() {
+		for pause(aging, time.Duration(c.Stream.Age)); aging.Err() == nil; pause(aging, time.Duration(c.Stream.Age)) {
+			s.Age()
+		}
+	}()
 	err = a.o.Source.Record(recording, &c.Record, level, s)
-	age.Stop()
+	old.Stop()
+	stopAging()
+	s.close()
 	ended = a.o.Clock()
 	why = rotation{staging.ReasonFinished, ""}
 	var r *rotation
@@ -268,7 +319,7 @@ func (a *Agent) one(ctx context.Context, name string, about *staging.About) (why
 		a.losses[reason] += n
 	}
 	a.mu.Unlock()
-	return why, ended, errors.Join(err, endErr)
+	return s.name, why, ended, errors.Join(err, endErr)
 }
 
 // tick does what is due from time to time, until ctx is done.

@@ -227,29 +227,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestRotation: a stream that is as large as it may become is followed by the next.
-func TestRotation(t *testing.T) {
-	s := &source{frame: func(n int) ([]byte, uint64) {
-		time.Sleep(time.Millisecond)
-		return make([]byte, 10_000), 1
-	}}
-	c := config(t, "[stream]\nsize = \"64K\"")
-	runs(t, c, s, boot, 500*time.Millisecond)
-	streams, last := map[string]bool{}, staging.End{}
-	for _, p := range spooled(t, c) {
-		streams[p.Stream] = true
-		if p.Kind == parcel.End {
-			last = end(t, &p)
-			if last.Reason == staging.ReasonSize && (last.Events < 6 || last.Events > 9) {
-				t.Errorf("a stream of 64 KiB ended so: %+v", last)
-			}
-		}
-	}
-	if len(streams) < 3 || last.Reason != staging.ReasonStop {
-		t.Errorf("%d streams, the last ended because of %s", len(streams), last.Reason)
-	}
-}
-
 // TestReload: a changed configuration begins a stream; one that is wrong changes nothing.
 func TestReload(t *testing.T) {
 	s := &source{frame: func(int) ([]byte, uint64) { return nil, 0 }, stay: true}

@@ -30,6 +30,7 @@ type Config struct {
 	Record Record `toml:"record"`
 	Limits Limits `toml:"limits"`
 	Stream Stream `toml:"stream"`
+	Tape   Stream `toml:"tape"`
 	Spool  string `toml:"spool"` // directory; "" is /var/lib/iotape-agent
 
 	hash string
@@ -55,10 +56,12 @@ type Limits struct {
 	CPU    Share `toml:"cpu"`    // of one processor; 0 is no limit
 }
 
-// Stream bounds a stream: when it is larger or older, another one begins.
+// Stream bounds a stream: when it is larger or older, another one begins, in which the
+// recording goes on. Of a tape, which is what becomes of a recording, it bounds that: when
+// it is larger or older, another recording begins, with a new description of what runs.
 type Stream struct {
-	Size Size     `toml:"size"` // 0 is 256 MiB
-	Age  Duration `toml:"age"`  // 0 is 1 h
+	Size Size     `toml:"size"` // 0 is 256 MiB; of a tape 4 GiB of streams
+	Age  Duration `toml:"age"`  // 0 is 1 h; of a tape 24 h
 }
 
 // Defaults and limits.
@@ -69,6 +72,8 @@ const (
 	defaultSize   = 256 << 20
 	minSize       = 64 << 10
 	defaultAge    = time.Hour
+	tapeSize      = 4 << 30
+	tapeAge       = 24 * time.Hour
 	DefaultDir    = "/var/lib/iotape-agent"
 	DefaultConfig = "/etc/iotape/agent.toml"
 	maxConfig     = 1 << 20
@@ -220,6 +225,8 @@ func (c *Config) finish() error {
 	or(&c.Limits.Spool, defaultSpool)
 	or(&c.Stream.Size, defaultSize)
 	or(&c.Stream.Age, Duration(defaultAge))
+	or(&c.Tape.Size, tapeSize)
+	or(&c.Tape.Age, Duration(tapeAge))
 	or(&c.Spool, DefaultDir)
 	switch {
 	case c.Limits.Memory < minMemory:
@@ -230,6 +237,10 @@ func (c *Config) finish() error {
 		return fmt.Errorf("stream.size: at least %d KiB are needed", minSize>>10)
 	case time.Duration(c.Stream.Age) < time.Second:
 		return errors.New("stream.age: at least 1s is needed")
+	case c.Tape.Size < minSize:
+		return fmt.Errorf("tape.size: at least %d KiB are needed", minSize>>10)
+	case time.Duration(c.Tape.Age) < time.Second:
+		return errors.New("tape.age: at least 1s is needed")
 	}
 	return nil
 }

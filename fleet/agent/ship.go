@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type shipper struct {
 	spool *spool.Spool
 	host  string
 	hello func() *parcel.Hello
+	sign  func(digest []byte) ([]byte, error) // nil without a key
 	note  func(line string)
 
 	mu     sync.Mutex
@@ -83,6 +85,7 @@ func (s *shipper) connect(c *Config) error {
 		if err != nil {
 			return fmt.Errorf("key: %w", err)
 		}
+		s.sign = pair.Sign
 		opts = append(opts, nats.Nkey(public, pair.Sign), nats.CustomInboxPrefix(parcel.Inbox(public)))
 	}
 	if c.CA != "" {
@@ -169,10 +172,14 @@ func (s *shipper) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	asking, err := s.message(parcel.Hellos, b, "")
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
 	asked := s.hello().ClockNS
-	m, err := s.nc.RequestWithContext(ctx, parcel.Hellos+s.host, b)
+	m, err := s.nc.RequestMsgWithContext(ctx, asking)
 	s.mu.Lock()
 	welcome := s.welcome
 	s.mu.Unlock()
@@ -269,18 +276,22 @@ func (s *shipper) publish(js jetstream.JetStream, item uint64, b []byte) (sent, 
 	if err != nil {
 		return sent{}, fmt.Errorf("item %d: %w", item, err)
 	}
-	m := nats.NewMsg(parcel.Parcels + s.host)
-	m.Data = b
-	m.Header.Set(jetstream.MsgIDHeader, p.ID(s.host))
+	floor := ""
 	s.mu.Lock()
 	if first, _ := s.spool.Bounds(); first == item && s.floor.stream != p.Stream {
 		// What is not in the spool was confirmed, to an earlier run of the agent.
 		s.floor.stream, s.floor.number = p.Stream, p.Number-1
 	}
 	if s.floor.stream == p.Stream {
-		m.Header.Set(parcel.FloorHeader, strconv.FormatUint(s.floor.number, 10))
+		floor = strconv.FormatUint(s.floor.number, 10)
 	}
 	s.mu.Unlock()
+	// It has no id by which the broker drops repetitions: ids are of all agents, and
+	// another could use up ours. The collector knows parcels by their numbers.
+	m, err := s.message(parcel.Parcels, b, floor)
+	if err != nil {
+		return sent{}, err
+	}
 	ack, err := js.PublishMsgAsync(m)
 	if err != nil {
 		return sent{}, err
@@ -294,9 +305,30 @@ func (s *shipper) report(r *parcel.Report) {
 	nc := s.nc
 	r.Errors, r.LastError, r.SkewNS = s.errors, s.last, s.skewNS
 	s.mu.Unlock()
-	if b, err := json.Marshal(r); err == nil && nc.IsConnected() {
-		_ = nc.Publish(parcel.Reports+s.host, b)
+	b, err := json.Marshal(r)
+	if err != nil || !nc.IsConnected() {
+		return
 	}
+	if m, err := s.message(parcel.Reports, b, ""); err == nil {
+		_ = nc.PublishMsg(m)
+	}
+}
+
+// message makes a message to a subject of the host, signed if there is a key.
+func (s *shipper) message(subject string, b []byte, floor string) (*nats.Msg, error) {
+	m := nats.NewMsg(subject + s.host)
+	m.Data = b
+	if floor != "" {
+		m.Header.Set(parcel.FloorHeader, floor)
+	}
+	if s.sign != nil {
+		signature, err := s.sign(parcel.Digest(m.Subject, floor, b))
+		if err != nil {
+			return nil, fmt.Errorf("sign: %w", err)
+		}
+		m.Header.Set(parcel.SignatureHeader, base64.RawStdEncoding.EncodeToString(signature))
+	}
+	return m, nil
 }
 
 func (s *shipper) skew() int64 {

@@ -50,6 +50,10 @@ type Sink interface {
 	Put(header, payload []byte, events uint64) (taken bool, reason string)
 	// Lost counts events that the source itself lost.
 	Lost(reason string, events uint64)
+	// Handed returns how many events were counted, by Put and Lost, since the host's spool
+	// was made. The number survives an agent that is killed, and each of its events is
+	// stored or declared lost: so a source that makes events up numbers them with it.
+	Handed() uint64
 }
 
 // Reasons for losses that the agent itself declares.

@@ -19,21 +19,33 @@ const reserve = 256 << 10
 // overhead is what a parcel takes in the spool beside its data.
 const overhead = parcel.MaxBytes - parcel.MaxData + 8
 
-// stream is one that is being made. It is a Sink.
+// maxParts bounds the streams of one recording.
+const maxParts = 1000
+
+// stream is one that is being made, and then the next ones of the same recording. It is a
+// Sink.
 type stream struct {
 	spool  *spool.Spool
 	ledger *spool.Ledger
-	name   string
-	block  bool            // wait for room
-	done   <-chan struct{} // stop waiting
-	rotate func(staging.Reason, string)
-	size   int64
+	block  bool                         // wait for room
+	done   <-chan struct{}              // stop waiting: the recording is to end
+	rotate func(staging.Reason, string) // ends the recording
+	next   func(previous string, why staging.Reason) *staging.About
+	size   int64 // of a stream
+	whole  int64 // of all streams of the recording
+	sparse bool  // most is lost because that is the level
 
 	mu       sync.Mutex
-	batch    []byte // whole frames, accepted
-	events   uint64 // in it
-	number   uint64 // of the last parcel
-	before   uint64 // events in parcels
+	name     string
+	parts    int
+	total    int64          // bytes in all parts
+	due      staging.Reason // why the stream is to change, if it is
+	waiting  bool           // Put waits for room, and does not hold mu
+	over     bool           // the source has ended
+	batch    []byte         // whole frames, accepted
+	events   uint64         // in it
+	number   uint64         // of the last parcel
+	before   uint64         // events in parcels
 	bytes    int64
 	losses   map[string]uint64
 	lossy    bool // since the last parcel that was taken
@@ -62,15 +74,20 @@ func (s *stream) Put(header, payload []byte, events uint64) (bool, string) {
 		if !s.block {
 			return s.drop(LossSpool, events)
 		}
+		s.waiting = true
 		s.mu.Unlock()
+		stop := false
 		select {
 		case <-changed:
 		case <-time.After(time.Second): // room on the disk comes without a word
 		case <-s.done:
-			s.mu.Lock()
-			return s.drop(LossSpool, events)
+			stop = true
 		}
 		s.mu.Lock()
+		s.waiting = false
+		if stop {
+			return s.drop(LossSpool, events)
+		}
 	}
 	if len(s.batch)+n > parcel.MaxData && !s.flush() {
 		return s.drop(LossSpool, events)
@@ -78,14 +95,16 @@ func (s *stream) Put(header, payload []byte, events uint64) (bool, string) {
 	s.batch = append(append(s.batch, header...), payload...)
 	s.events += events
 	s.bytes += int64(n)
+	s.total += int64(n)
 	if len(s.batch) > parcel.MaxData {
 		if !s.split() {
 			return s.drop(LossBroken, events)
 		}
 	}
 	if s.bytes > s.size {
-		s.rotate(staging.ReasonSize, "")
+		s.due = staging.ReasonSize
 	}
+	s.change()
 	if used, max := s.spool.Bytes(); s.lossy && used < max/2 {
 		s.rotate(staging.ReasonLoss, "")
 	}
@@ -119,8 +138,92 @@ func (s *stream) Lost(reason string, events uint64) {
 	defer s.mu.Unlock()
 	s.ledger.Take(events)
 	s.produced += events
+	lossy := s.lossy
 	s.drop(reason, events)
+	if s.sparse { // there is nothing to describe anew
+		s.lossy = lossy
+	}
 }
+
+// change ends the stream if that is due, and begins the next one, in which the recording
+// goes on: between two frames, so nothing is missing between the streams. What has lost
+// something does not go on: it is described anew.
+func (s *stream) change() {
+	switch {
+	case s.due == "":
+		return
+	case stopping(s.done) || s.over || s.waiting:
+		return
+	case len(s.losses) > 0 || s.broken || s.total >= s.whole || s.parts >= maxParts:
+		s.rotate(s.due, "")
+		return
+	}
+	if s.goOn(s.due) == nil { // else there is no room, and it is tried again with the next frame
+		s.due = ""
+	}
+}
+
+func stopping(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Age says that the stream is as old as it may become.
+func (s *stream) Age() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.number > 0 && s.due == "" {
+		s.due = staging.ReasonAge
+		s.change()
+	}
+}
+
+// close says that nothing more is put in: the stream is the recording's last.
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
+
+// goOn puts the stream's end and the beginning of the next one into the spool, both or
+// none.
+func (s *stream) goOn(why staging.Reason) error {
+	if !s.flush() {
+		return spool.ErrFull
+	}
+	about := s.next(s.name, why)
+	first, err := json.Marshal(about)
+	if err != nil {
+		return err
+	}
+	e := s.declare(why, "")
+	e.Continued = true
+	last, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	end := parcel.Parcel{Kind: parcel.End, Stream: s.name, Number: s.number + 1, Before: s.before, Lost: s.lost(), Data: last}
+	begin := parcel.Parcel{Kind: parcel.About, Stream: about.Stream, Number: 1, Data: first}
+	err = s.spool.PutAll([][]byte{end.Append(nil), begin.Append(nil)}, func() {
+		s.ledger.Spooled(end.Number, end.Before, end.Lost)
+		s.ledger.End()
+		s.ledger.Begin(begin.Stream)
+		s.ledger.Spooled(1, 0, 0)
+	})
+	if err != nil {
+		return err
+	}
+	s.name, s.number, s.before, s.bytes = begin.Stream, 1, 0, 0
+	s.parts++
+	return nil
+}
+
+// Handed returns how many events the agent, and those before it, were given.
+func (s *stream) Handed() uint64 { return s.ledger.Handed() }
 
 // Flush makes a parcel of what there is.
 func (s *stream) Flush() {
@@ -167,11 +270,18 @@ func (s *stream) split() bool {
 func (s *stream) parcel(kind parcel.Kind, flags uint8, data []byte, events uint64) error {
 	p := parcel.Parcel{Kind: kind, Flags: flags, Stream: s.name, Number: s.number + 1, Before: s.before, Events: events, Lost: s.lost(), Data: data}
 	s.encoded = p.Append(s.encoded[:0])
-	if err := s.spool.Put(s.encoded); err != nil {
+	// The ledger has it before the shipper can: else an agent that is killed in between,
+	// when the parcel was sent already, would be thought to have lost it.
+	err := s.spool.Put(s.encoded, func() {
+		s.ledger.Spooled(p.Number, p.Before+events, p.Lost)
+		if kind == parcel.End {
+			s.ledger.End()
+		}
+	})
+	if err != nil {
 		return err
 	}
 	s.number, s.before = p.Number, p.Before+events
-	s.ledger.Spooled(s.number, s.before, p.Lost)
 	return nil
 }
 
@@ -202,13 +312,10 @@ func (s *stream) end(reason staging.Reason, detail string) error {
 	}
 	e := s.declare(reason, detail)
 	b, err := json.Marshal(e)
-	if err == nil {
-		err = s.parcel(parcel.End, 0, b, 0)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		s.ledger.End()
-	}
-	return err
+	return s.parcel(parcel.End, 0, b, 0)
 }
 
 // declare says how the stream ends.
@@ -223,21 +330,32 @@ func (s *stream) declare(reason staging.Reason, detail string) *staging.End {
 // errEnded says that the last parcel of a killed agent's stream is in the spool already.
 var errEnded = errors.New("the stream has its end")
 
-// resumed returns the stream that a killed agent left, to be ended.
-func resumed(sp *spool.Spool, l *spool.Ledger) (*stream, error) {
+// latest returns the last parcel in a spool; its kind is 0 if there is none.
+func latest(sp *spool.Spool) (p parcel.Parcel, err error) {
+	first, next := sp.Bounds()
+	if next == first {
+		return p, nil
+	}
+	b, ok, err := sp.Get(next-1, nil)
+	if err != nil || !ok {
+		return p, err
+	}
+	if p, err = parcel.Decode(b); err != nil {
+		return parcel.Parcel{}, nil // it is not sent either
+	}
+	return p, nil
+}
+
+// resumed returns the stream that a killed agent left, to be ended. p is the last parcel in
+// the spool.
+func resumed(sp *spool.Spool, l *spool.Ledger, p *parcel.Parcel) (*stream, error) {
 	st := l.State()
 	s := &stream{spool: sp, ledger: l, name: st.Stream, number: st.Parcels, before: st.Events, losses: map[string]uint64{}}
-	if first, next := sp.Bounds(); next > first {
-		// The last parcel may be one that the ledger has not.
-		b, ok, err := sp.Get(next-1, nil)
-		if err != nil {
-			return nil, err
-		}
-		if p, err := parcel.Decode(b); ok && err == nil && p.Stream == s.name && p.Number >= s.number {
-			s.number, s.before = p.Number, p.Before+p.Events
-			if p.Kind == parcel.End {
-				return nil, errEnded
-			}
+	// It may be one that the ledger has not.
+	if p.Kind != 0 && p.Stream == s.name && p.Number >= s.number {
+		s.number, s.before = p.Number, p.Before+p.Events
+		if p.Kind == parcel.End {
+			return nil, errEnded
 		}
 	}
 	if st.Dropped > 0 {

@@ -88,7 +88,7 @@ func newSite(t *testing.T, tls *tls.Config, change func(*collector.Options)) *si
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	o := &collector.Options{Data: s.data, MinFree: 1 << 20, Commit: 20 * time.Millisecond, Note: s.said.note}
+	o := &collector.Options{Data: s.data, MinFree: 1 << 20, Commit: 20 * time.Millisecond, Key: NewKeyring(s.data).Public, Note: s.said.note}
 	if change != nil {
 		change(o)
 	}

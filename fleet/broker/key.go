@@ -143,6 +143,41 @@ func Keys(data string) ([]Key, error) {
 	return keys, nil
 }
 
+// Keyring says which key a host's agent has, as the files of keys are at the moment. It is
+// not for concurrent use.
+type Keyring struct {
+	data  string
+	known map[string]known
+}
+
+type known struct {
+	file   fs.FileInfo
+	public string // "" if it is none of an agent
+}
+
+// NewKeyring returns the keys within a collector's data.
+func NewKeyring(data string) *Keyring { return &Keyring{data, map[string]known{}} }
+
+// Public returns the key of a host's agent, "" if there is none. The name has to be checked.
+func (r *Keyring) Public(host string) string {
+	name := filepath.Join(keyDir(r.data), host+".json")
+	fi, err := os.Stat(name)
+	if err != nil {
+		delete(r.known, host)
+		return ""
+	}
+	if k, ok := r.known[host]; ok && os.SameFile(k.file, fi) && k.file.ModTime().Equal(fi.ModTime()) {
+		return k.public
+	}
+	k := known{file: fi}
+	var read Key
+	if b, err := os.ReadFile(name); err == nil && json.Unmarshal(b, &read) == nil && read.Role == Agent {
+		k.public = read.Public
+	}
+	r.known[host] = k
+	return k.public
+}
+
 // Config writes the keys as the authorization of a NATS server's configuration file.
 func Config(keys []Key) string {
 	var b strings.Builder

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,9 +36,12 @@ type Options struct {
 	Silent, Abandon time.Duration
 	// Commit is how often what came is made durable; 0 is 500 ms.
 	Commit time.Duration
-	Note   func(line string)                  // is told what a person should know; not nil
-	Alarm  func(host string, d time.Duration) // is told of a silent host, once; may be nil
-	Clock  func() time.Time                   // nil is time.Now
+	// Key returns the public key of a host's agent, "" if none is known. What is said to be
+	// of a host with a key has to be signed with it. Nil: no host has one.
+	Key   func(host string) string
+	Note  func(line string)                  // is told what a person should know; not nil
+	Alarm func(host string, d time.Duration) // is told of a silent host, once; may be nil
+	Clock func() time.Time                   // nil is time.Now
 }
 
 const (
@@ -69,6 +71,8 @@ type Collector struct {
 	started                        time.Time
 	parcels, events, bytes         uint64
 	damaged, twins, skewed, stalls uint64
+	forged                         uint64 // not signed by whom they are said to be of
+	aside                          uint64 // files and streams that could not be read at the start
 	refused                        func() (connections, requests uint64)
 }
 
@@ -93,6 +97,9 @@ func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connect
 	if c.o.Clock == nil {
 		c.o.Clock = time.Now
 	}
+	if c.o.Key == nil {
+		c.o.Key = func(string) string { return "" }
+	}
 	if c.refused == nil {
 		c.refused = func() (uint64, uint64) { return 0, 0 }
 	}
@@ -109,7 +116,7 @@ func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connect
 		c.disk.Close()
 		return nil, fmt.Errorf("%s is in use by another collector", c.o.Data)
 	}
-	if c.hosts, err = loadHosts(c.o.Data, c.o.Clock().UnixNano()); err == nil {
+	if err = c.load(); err == nil {
 		err = c.attach(ctx, nc)
 	}
 	if err != nil {
@@ -128,14 +135,8 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(positionFile(c.o.Data))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.loadPosition(); err != nil {
 		return err
-	}
-	if err == nil {
-		if err := json.Unmarshal(b, &c.position); err != nil {
-			return fmt.Errorf("%s: %w", positionFile(c.o.Data), err)
-		}
 	}
 	if created := info.Created.UnixNano(); c.position.CreatedNS != created || c.position.Seq > info.State.LastSeq {
 		if c.position.CreatedNS != 0 {
@@ -185,12 +186,20 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	defer close(c.over)
 	for subject, handle := range map[string]func(*nats.Msg, string){
 		parcel.Hellos: func(m *nats.Msg, host string) {
+			// The asker chooses where the answer goes: to himself, and nowhere else.
+			if !c.genuine(host, m.Subject, m.Header, m.Data) || !strings.HasPrefix(m.Reply, c.inbox(host)) {
+				return
+			}
 			answer := c.greeted(host, m.Data)
 			if b, err := json.Marshal(answer); err == nil {
 				_ = m.Respond(b)
 			}
 		},
-		parcel.Reports: func(m *nats.Msg, host string) { c.reported(host, m.Data) },
+		parcel.Reports: func(m *nats.Msg, host string) {
+			if c.genuine(host, m.Subject, m.Header, m.Data) {
+				c.reported(host, m.Data)
+			}
+		},
 	} {
 		sub, err := nc.Subscribe(subject+">", func(m *nats.Msg) {
 			c.do(func() { handle(m, strings.TrimPrefix(m.Subject, subject)) })
@@ -230,6 +239,7 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 				c.commit(ctx, false)
 			}
 		case <-commit.C:
+			c.retry()
 			c.commit(ctx, false)
 		case <-watch.C:
 			c.watch()
@@ -313,6 +323,9 @@ func (c *Collector) settled() uint64 {
 			for _, seq := range o.held {
 				to = min(to, seq-1)
 			}
+			if o.end != nil && o.endSeq > 0 { // it could not be written
+				to = min(to, o.endSeq-1)
+			}
 		}
 	}
 	return to
@@ -382,7 +395,15 @@ func (c *Collector) writeStreams(abouts *staging.Batch) (written bool, err error
 				continue
 			}
 			written = true
-			err = errors.Join(err, o.commit(abouts))
+			if why := o.commit(abouts); why != nil {
+				if c.probe() != nil { // it is not this stream alone
+					err = errors.Join(err, why)
+				} else {
+					c.wait(h, o, why)
+				}
+			} else if o.why != nil && o.end == nil {
+				c.goesOn(h, o)
+			}
 			left += len(o.chunk)
 		}
 	}
@@ -402,6 +423,14 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 			if o.end == nil {
 				continue
 			}
+			if err := ends.Put(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
+				if c.probe() != nil {
+					return err
+				}
+				c.say("stream %s of %s cannot be ended: %v", name, h.Host, err)
+				o.why = err
+				continue
+			}
 			finished = true
 			if h.find(name) == nil {
 				h.close(o)
@@ -410,9 +439,6 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 						late(h, h.find(name), p)
 					}
 				}
-			}
-			if err := ends.Put(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
-				return err
 			}
 		}
 		if finished || everything && h.dirty {
@@ -441,7 +467,7 @@ func (c *Collector) watch() {
 			}
 		}
 		for _, o := range h.open {
-			if o.end == nil && time.Duration(now-o.lastNS) >= c.o.Abandon && (silent >= c.o.Abandon || h.newer(o)) {
+			if o.end == nil && o.why == nil && time.Duration(now-o.lastNS) >= c.o.Abandon && (silent >= c.o.Abandon || h.newer(o)) {
 				o.finish(nil, staging.ReasonSilent, "", now)
 			}
 		}

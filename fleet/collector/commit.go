@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"iotape/fleet/staging"
 )
@@ -120,7 +121,17 @@ type open struct {
 	floor     uint64 // the broker had taken parcels up to it
 	lastNS    int64  // when something came
 	end       *staging.End
+	endSeq    uint64 // of the message that has it
+	// What follows is of a stream that cannot be written: what came of it is held, in the
+	// broker, until it can be.
+	why     error   // nil: it can
+	taken   []taken // since committed
+	tried   time.Time
+	unknown bool // it is not known how far it is
 }
+
+// taken is a parcel that was taken, and is not committed.
+type taken struct{ number, seq uint64 }
 
 // dirty reports whether there is something to commit: what came before the stream's
 // beginning has to wait for it.
@@ -140,6 +151,7 @@ func (o *open) commit(abouts *staging.Batch) (err error) {
 		}
 	}
 	if o.progress == o.committed {
+		o.taken = o.taken[:0]
 		return nil
 	}
 	record := o.progress.append(nil, o.chunk)
@@ -149,7 +161,7 @@ func (o *open) commit(abouts *staging.Batch) (err error) {
 	if err := appendTo(filepath.Join(o.dir, staging.CommitsFile), -1, record); err != nil {
 		return errors.Join(err, os.Truncate(filepath.Join(o.dir, staging.StreamFile), o.committed.length))
 	}
-	o.committed, o.chunk = o.progress, o.chunk[:0]
+	o.committed, o.chunk, o.taken = o.progress, o.chunk[:0], o.taken[:0]
 	if cap(o.chunk) > 4<<20 {
 		o.chunk = nil
 	}

@@ -19,6 +19,12 @@
 // taken them: then they are lost, and how many events they had is known from the
 // counts of the next.
 //
+// A stream that cannot be written is held in the same way, while the others go on
+// (waiting.go). What cannot be read at the start is put aside (load.go).
+//
+// What is of a host that has a key must be signed with it: a broker sends its answers
+// where a sender says, so a subject alone proves nothing.
+//
 // One goroutine owns all state (Run); others hand it functions. Payloads are never
 // looked into.
 package collector

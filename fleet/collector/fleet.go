@@ -33,6 +33,8 @@ type Refusals struct {
 	Connections uint64 `json:"connections"` // without a valid key or certificate
 	Requests    uint64 `json:"requests"`    // for what a key is not for
 	Damaged     uint64 `json:"damaged"`     // parcels and words that are none
+	Forged      uint64 `json:"forged"`      // messages that were not signed by the host they are said to be of
+	Aside       uint64 `json:"aside"`       // files and streams that could not be read at the start, and were put aside
 	Twins       uint64 `json:"twins"`       // agents with the key of another
 	Skewed      uint64 `json:"skewed"`      // hellos of hosts whose clock is off; taken all the same
 }
@@ -65,6 +67,7 @@ type Host struct {
 	CPUNS          int64          `json:"cpu_ns"` // of the agent
 	ResidentBytes  int64          `json:"resident_bytes"`
 	LastError      string         `json:"last_error,omitempty"`
+	Problem        string         `json:"problem,omitempty"` // why a stream of it cannot be written, and waits in the broker
 	FirstContactNS int64          `json:"first_contact_ns"`
 }
 
@@ -79,7 +82,7 @@ func (c *Collector) fleet() *Fleet {
 	f := &Fleet{
 		Version: 1, TimeNS: now, UptimeNS: time.Since(c.started).Nanoseconds(), Storing: c.stuck == nil, Behind: c.last - min(c.last, c.position.Seq),
 		Parcels: c.parcels, Events: c.events, Bytes: c.bytes, Stalls: c.stalls, BrokerMax: c.o.BrokerBytes,
-		Refusals: Refusals{Damaged: c.damaged, Twins: c.twins, Skewed: c.skewed},
+		Refusals: Refusals{Damaged: c.damaged, Forged: c.forged, Aside: c.aside, Twins: c.twins, Skewed: c.skewed},
 	}
 	f.Refusals.Connections, f.Refusals.Requests = c.refused()
 	if c.stuck != nil {
@@ -104,6 +107,9 @@ func (h *host) show(now int64, silent time.Duration) Host {
 		Spooled: h.Report.Spooled, SpoolMax: h.Report.SpoolMax, CPUNS: h.Report.CPUNS, ResidentBytes: h.Report.RSSBytes, LastError: h.Report.LastError,
 	}
 	for _, o := range h.open {
+		if o.why != nil {
+			s.Problem = o.why.Error()
+		}
 		s.Stored += o.events
 		s.StoredBytes += o.length
 	}

@@ -1,12 +1,7 @@
 package collector
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,64 +82,6 @@ func newHost(name string, nowNS int64) *host {
 	}
 }
 
-// loadHosts reads what the collector knew, and finds the streams that are not finished.
-func loadHosts(data string, nowNS int64) (map[string]*host, error) {
-	hosts := map[string]*host{}
-	entries, err := os.ReadDir(filepath.Join(data, "hosts"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || staging.CheckHost(name) != nil {
-			continue
-		}
-		b, err := os.ReadFile(hostFile(data, name))
-		if err != nil {
-			return nil, err
-		}
-		h := newHost(name, nowNS)
-		if err := json.Unmarshal(b, &h.record); err != nil {
-			return nil, fmt.Errorf("%s: %w", hostFile(data, name), err)
-		}
-		if h.Version > 1 || h.Host != name {
-			return nil, fmt.Errorf("%s: of version %d and host %.140q", hostFile(data, name), h.Version, h.Host)
-		}
-		if h.Losses == nil {
-			h.Losses = map[string]uint64{}
-		}
-		h.dirty = false
-		hosts[name] = h
-	}
-	streams, err := staging.List(data)
-	if err != nil {
-		return nil, fmt.Errorf("staging: %w", err)
-	}
-	for _, s := range streams {
-		if s.End != nil {
-			continue
-		}
-		h := hosts[s.About.Host]
-		if h == nil {
-			h = newHost(s.About.Host, nowNS)
-			hosts[s.About.Host] = h
-		}
-		if c := h.find(s.About.Stream); c != nil {
-			// A kill came between the host's file and the end.
-			if err := staging.WriteFile(filepath.Join(s.Dir, staging.EndFile), &c.End); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		p, err := recoverStream(s.Dir)
-		if err != nil {
-			return nil, err
-		}
-		h.open[s.About.Stream] = &open{dir: s.Dir, about: s.About, made: true, progress: p, committed: p, held: map[uint64]uint64{}, lastNS: nowNS}
-	}
-	return hosts, nil
-}
-
 // find returns a finished stream, nil if it is not known as one.
 func (h *host) find(stream string) *closed {
 	for i := range h.Closed {
@@ -196,6 +133,7 @@ func (o *open) finish(said *staging.End, reason staging.Reason, detail string, n
 	declared := uint64(0)
 	if said != nil {
 		e.Reason, e.Detail, e.Complete = staging.Reason(limit(string(said.Reason))), limit(said.Detail), said.Complete
+		e.Continued = said.Continued
 		for _, l := range said.Losses[:min(len(said.Losses), maxReasons)] {
 			e.Losses = append(e.Losses, staging.Loss{Reason: limit(l.Reason), Events: l.Events})
 			declared += l.Events

@@ -68,10 +68,10 @@ th:first-child,td:first-child,.l{text-align:left}.silent{background:#fdd}.bad{co
 <h1>Fleet</h1>
 <p>{{len .Hosts}} hosts; {{.Events}} events and {{.Bytes}} bytes stored since the collector started.
 {{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}
-Refused: {{.Refusals.Connections}} connections, {{.Refusals.Requests}} requests, {{.Refusals.Damaged}} damaged, {{.Refusals.Twins}} twins.</p>
+Refused: {{.Refusals.Connections}} connections, {{.Refusals.Requests}} requests, {{.Refusals.Damaged}} damaged, {{.Refusals.Forged}} forged, {{.Refusals.Aside}} put aside, {{.Refusals.Twins}} twins.</p>
 <table><tr><th>host<th class="l">state<th>heard of<th>events/s<th>bytes/s<th>stored<th>lost<th>% lost<th class="l">why<th class="l">level<th>spooled<th>clock off<th class="l">agent</tr>
 {{$f := .}}{{range .Hosts}}<tr{{if eq .State "silent"}} class="silent"{{end}}><td>{{.Host}}<td class="l">{{.State}}<td>{{ago $f .LastContactNS}}<td>{{rate .EventsRate}}<td>{{rate .BytesRate}}
-<td>{{.Stored}}<td>{{.Lost}}<td>{{percent .}}<td class="l">{{range .Losses}}{{.Reason}}: {{.Events}}<br>{{end}}<td class="l">{{.Level}}<td>{{.Spooled}}<td>{{.SkewNS}} ns<td class="l">{{.AgentVersion}}</tr>
+<td>{{.Stored}}<td>{{.Lost}}<td>{{percent .}}<td class="l">{{range .Losses}}{{.Reason}}: {{.Events}}<br>{{end}}{{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}<td class="l">{{.Level}}<td>{{.Spooled}}<td>{{.SkewNS}} ns<td class="l">{{.AgentVersion}}</tr>
 {{end}}</table></html>
 `))
 
@@ -153,6 +153,8 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	count(refusedTotal, float64(f.Refusals.Connections), "connection")
 	count(refusedTotal, float64(f.Refusals.Requests), "request")
 	count(refusedTotal, float64(f.Refusals.Damaged), "damaged")
+	count(refusedTotal, float64(f.Refusals.Forged), "forged")
+	count(refusedTotal, float64(f.Refusals.Aside), "aside")
 	count(refusedTotal, float64(f.Refusals.Twins), "twin")
 	gauge(storing, one(f.Storing))
 	count(stallsTotal, float64(f.Stalls))

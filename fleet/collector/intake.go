@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,12 +15,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"iotape/fleet/key"
 	"iotape/fleet/parcel"
 	"iotape/fleet/staging"
 )
 
-// maxHeld bounds the parcels of a stream that came before their turn.
-const maxHeld = 4096
+const (
+	maxHeld  = 4096    // parcels of a stream that came before their turn
+	chunkMax = 4 << 20 // bytes of a stream that are taken out of the broker again at a time
+)
 
 // message is what the broker delivers.
 type message struct {
@@ -34,8 +38,7 @@ func (c *Collector) deliver(m *message) {
 	c.last = m.seq
 	c.parcels++
 	name := strings.TrimPrefix(m.subject, parcel.Parcels)
-	if staging.CheckHost(name) != nil {
-		c.damaged++
+	if !c.genuine(name, m.subject, m.header, m.data) {
 		return
 	}
 	h := c.host(name)
@@ -73,10 +76,12 @@ func (c *Collector) deliver(m *message) {
 		o.floor = max(o.floor, f)
 	}
 	switch {
-	case p.Number < o.next:
+	case p.Number < o.next && !o.unknown:
 		h.Duplicates++
+	case o.why != nil: // it cannot be written
+		o.held[p.Number] = m.seq
 	case p.Number == o.next:
-		c.take(h, o, &p)
+		c.take(h, o, &p, m.seq)
 		c.resume(h, o)
 	default:
 		if _, twice := o.held[p.Number]; twice {
@@ -90,6 +95,34 @@ func (c *Collector) deliver(m *message) {
 		}
 		c.resume(h, o)
 	}
+}
+
+// genuine reports whether a message was signed by the host that its subject names, if the
+// host has a key. One that was not is nothing that is known of the host.
+func (c *Collector) genuine(host, subject string, header nats.Header, data []byte) bool {
+	if staging.CheckHost(host) != nil {
+		c.damaged++
+		return false
+	}
+	public := c.o.Key(host)
+	if public == "" {
+		return true
+	}
+	signature, err := base64.RawStdEncoding.DecodeString(header.Get(parcel.SignatureHeader))
+	if err == nil && key.Verify(public, parcel.Digest(subject, header.Get(parcel.FloorHeader), data), signature) {
+		return true
+	}
+	c.forged++
+	c.say("a message to %s was not signed with the key of %s, and was dropped", subject, host)
+	return false
+}
+
+// inbox is what the subjects begin with on which a host's agent gets answers.
+func (c *Collector) inbox(host string) string {
+	if public := c.o.Key(host); public != "" {
+		return parcel.Inbox(public) + "."
+	}
+	return parcel.Inbox("")
 }
 
 // refuse counts what is no parcel.
@@ -122,7 +155,8 @@ func late(h *host, done *closed, p *parcel.Parcel) {
 }
 
 // take appends the parcel whose turn it is.
-func (c *Collector) take(h *host, o *open, p *parcel.Parcel) {
+func (c *Collector) take(h *host, o *open, p *parcel.Parcel, seq uint64) {
+	o.taken = append(o.taken, taken{p.Number, seq})
 	o.next++
 	if missing := p.Before - min(p.Before, o.events+o.gap); missing > 0 {
 		o.gap += missing
@@ -149,6 +183,10 @@ func (c *Collector) take(h *host, o *open, p *parcel.Parcel) {
 			return
 		}
 		o.finish(&e, "", "", c.o.Clock().UnixNano())
+		// Its commit does not say that it has come: after a kill before the end is written, it
+		// has to come again.
+		o.next--
+		o.endSeq = seq
 	default:
 		if o.skip && p.Flags&parcel.Within != 0 {
 			o.gap += p.Events // the rest of a frame whose beginning is missing
@@ -176,7 +214,7 @@ func previous(s string) string {
 
 // resume takes what had to wait, and finds out what will not come any more.
 func (c *Collector) resume(h *host, o *open) {
-	for len(o.held) > 0 && o.end == nil {
+	for len(o.held) > 0 && o.end == nil && len(o.chunk) <= chunkMax {
 		seq, ok := o.held[o.next]
 		if !ok {
 			first := slices.Min(slices.Collect(maps.Keys(o.held)))
@@ -206,7 +244,10 @@ func (c *Collector) resume(h *host, o *open) {
 			continue
 		}
 		delete(o.held, o.next)
-		c.take(h, o, p)
+		c.take(h, o, p, seq)
+		if o.why != nil {
+			return // one is enough to see whether it can be written
+		}
 	}
 }
 

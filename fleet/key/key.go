@@ -37,6 +37,12 @@ func Create(name string) (public string, err error) {
 	return public, nil
 }
 
+// Verify reports whether a digest was signed with the secret of a public key.
+func Verify(public string, digest, signature []byte) bool {
+	kp, err := nkeys.FromPublicKey(public)
+	return err == nil && kp.Verify(digest, signature) == nil
+}
+
 // Read returns the pair whose secret is in a file, and its public part.
 func Read(name string) (nkeys.KeyPair, string, error) {
 	fi, err := os.Stat(name)

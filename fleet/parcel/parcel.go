@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"strconv"
 )
 
 const (
@@ -105,9 +104,4 @@ func Decode(b []byte) (Parcel, error) {
 		return Parcel{}, fmt.Errorf("kind %d with %d and %d events: %w", p.Kind, p.Before, p.Events, ErrDamaged)
 	}
 	return p, nil
-}
-
-// ID is what tells a host's parcels apart: the broker drops a second one with it.
-func (p *Parcel) ID(host string) string {
-	return host + "/" + p.Stream + "/" + strconv.FormatUint(p.Number, 10)
 }

@@ -21,9 +21,6 @@ func TestRoundTrip(t *testing.T) {
 	if d := cmp.Diff(*want, got); d != "" {
 		t.Error(d)
 	}
-	if id := got.ID("db7"); id != "db7/s/7" {
-		t.Errorf("its id is %s", id)
-	}
 }
 
 // TestEveryByte: a change of any byte, and a cut at any byte, is noticed.

@@ -21,10 +21,11 @@ type Ledger struct {
 
 // counters is the layout of the file. The sums come after what they sum, so that a
 // reader after a kill may find an event taken that is nowhere, and never one that is
-// somewhere and was not taken.
+// somewhere and was not taken. What a stream was given is the difference of two
+// counters, so that one addition counts an event for the stream and for all time.
 type counters struct {
 	Magic   uint64
-	Taken   atomic.Uint64 // events that the agent was given
+	Handed  atomic.Uint64 // events that this agent and those before it were given
 	Dropped atomic.Uint64 // of these, events that it declared lost
 	Started atomic.Int64  // ns; the latest start of an agent
 	Parcels atomic.Uint64 // number of the last parcel in the spool
@@ -32,10 +33,13 @@ type counters struct {
 	Lost    atomic.Uint64 // declared in these
 	Ended   atomic.Uint64 // 1: the stream was ended in order
 	Name    [128]byte     // of the stream, with zeros after it
+	Base    atomic.Uint64 // Handed when the stream began
 }
 
 const (
-	ledgerMagic = 0x31726764656c7469 // "itledgr1"
+	ledgerMagic = 0x32726764656c7469 // "itledgr2"
+	// firstMagic is of a ledger whose Handed is of its stream alone, and Base zero.
+	firstMagic  = 0x31726764656c7469 // "itledgr1"
 	ledgerBytes = 4096
 )
 
@@ -64,12 +68,15 @@ func OpenLedger(dir string) (*Ledger, error) {
 		return nil, fmt.Errorf("map %s: %w", name, err)
 	}
 	l := &Ledger{page: page, c: (*counters)(unsafe.Pointer(&page[0]))}
-	if m := l.c.Magic; m != ledgerMagic {
-		if m != 0 {
-			return nil, errors.Join(fmt.Errorf("%s: not a ledger", name), l.Close())
-		}
+	switch l.c.Magic {
+	case ledgerMagic:
+	case firstMagic:
+		l.c.Magic = ledgerMagic
+	case 0:
 		l.c.Magic, l.c.Name = ledgerMagic, [128]byte{}
 		l.c.Ended.Store(1)
+	default:
+		return nil, errors.Join(fmt.Errorf("%s: not a ledger", name), l.Close())
 	}
 	return l, nil
 }
@@ -79,7 +86,8 @@ type State struct {
 	Stream                        string // "": there was none
 	Ended                         bool
 	StartedNS                     int64
-	Taken, Dropped                uint64
+	Handed                        uint64 // events that agents were given since the ledger was made
+	Taken, Dropped                uint64 // of these, the stream's, and those that were declared lost
 	Parcels, Events, DeclaredLost uint64
 }
 
@@ -92,7 +100,7 @@ func (l *Ledger) State() State {
 	}
 	return State{
 		Stream: string(c.Name[:n]), Ended: c.Ended.Load() != 0, StartedNS: c.Started.Load(),
-		Taken: c.Taken.Load(), Dropped: c.Dropped.Load(), Parcels: c.Parcels.Load(), Events: c.Events.Load(), DeclaredLost: c.Lost.Load(),
+		Handed: c.Handed.Load(), Taken: c.Handed.Load() - c.Base.Load(), Dropped: c.Dropped.Load(), Parcels: c.Parcels.Load(), Events: c.Events.Load(), DeclaredLost: c.Lost.Load(),
 	}
 }
 
@@ -103,7 +111,8 @@ func (l *Ledger) Started(ns int64) { l.c.Started.Store(ns) }
 func (l *Ledger) Begin(stream string) {
 	c := l.c
 	c.Ended.Store(1)
-	for _, v := range []*atomic.Uint64{&c.Taken, &c.Dropped, &c.Parcels, &c.Events, &c.Lost} {
+	c.Base.Store(c.Handed.Load())
+	for _, v := range []*atomic.Uint64{&c.Dropped, &c.Parcels, &c.Events, &c.Lost} {
 		v.Store(0)
 	}
 	clear(c.Name[:])
@@ -112,7 +121,11 @@ func (l *Ledger) Begin(stream string) {
 }
 
 // Take counts events that the agent was given, before anything else is done with them.
-func (l *Ledger) Take(events uint64) { l.c.Taken.Add(events) }
+// An agent that is killed before it was not given them; one that is killed after it was.
+func (l *Ledger) Take(events uint64) { l.c.Handed.Add(events) }
+
+// Handed returns how many events agents were given since the ledger was made.
+func (l *Ledger) Handed() uint64 { return l.c.Handed.Load() }
 
 // Drop counts events among them that the agent declared lost.
 func (l *Ledger) Drop(events uint64) { l.c.Dropped.Add(events) }

@@ -173,14 +173,22 @@ func (s *Spool) extend() error {
 func (s *Spool) Torn() bool { return s.torn }
 
 // Put appends an item of 1 byte to 1 MiB. Its error wraps ErrFull if there is no room,
-// for it or on the disk; then the spool is as it was.
-func (s *Spool) Put(b []byte) error {
-	if len(b) == 0 || len(b) > maxItem {
-		return fmt.Errorf("spool an item of %d bytes: the limit is %d", len(b), maxItem)
+// for it or on the disk; then the spool is as it was. If note is not nil, it is called
+// when the item is there, and before anybody can get it, or give it back.
+func (s *Spool) Put(b []byte, note func()) error { return s.PutAll([][]byte{b}, note) }
+
+// PutAll appends several items as Put does: all of them or, also when the agent is killed
+// meanwhile, none.
+func (s *Spool) PutAll(list [][]byte, note func()) error {
+	n := int64(0)
+	for _, b := range list {
+		if len(b) == 0 || len(b) > maxItem {
+			return fmt.Errorf("spool an item of %d bytes: the limit is %d", len(b), maxItem)
+		}
+		n += itemHead + int64(len(b))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := itemHead + int64(len(b))
 	if s.bytes+n > s.max {
 		return ErrFull
 	}
@@ -191,19 +199,30 @@ func (s *Spool) Put(b []byte) error {
 		}
 		seg = s.segments[len(s.segments)-1]
 	}
-	var head [itemHead]byte
-	binary.LittleEndian.PutUint32(head[:], uint32(len(b)))
-	binary.LittleEndian.PutUint32(head[4:], crc32.Checksum(b, castagnoli))
-	_, err := seg.f.WriteAt(b, seg.size+itemHead)
-	if err == nil {
-		_, err = seg.f.WriteAt(head[:], seg.size)
+	// From the last to the first, and each before its head: until the first has its head,
+	// none of them is there.
+	off := seg.size + n
+	for _, b := range slices.Backward(list) {
+		off -= itemHead + int64(len(b))
+		var head [itemHead]byte
+		binary.LittleEndian.PutUint32(head[:], uint32(len(b)))
+		binary.LittleEndian.PutUint32(head[4:], crc32.Checksum(b, castagnoli))
+		_, err := seg.f.WriteAt(b, off+itemHead)
+		if err == nil {
+			_, err = seg.f.WriteAt(head[:], off)
+		}
+		if err != nil {
+			return errors.Join(full(err), seg.f.Truncate(seg.size))
+		}
 	}
-	if err != nil {
-		return errors.Join(full(err), seg.f.Truncate(seg.size))
+	for _, b := range list {
+		s.items = append(s.items, item{seg, seg.size + itemHead, int32(len(b))})
+		seg.size += itemHead + int64(len(b))
 	}
-	s.items = append(s.items, item{seg, seg.size + itemHead, int32(len(b))})
-	seg.size += n
 	s.bytes += n
+	if note != nil {
+		note()
+	}
 	s.signal()
 	return nil
 }

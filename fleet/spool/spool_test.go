@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -49,7 +50,7 @@ func TestQueue(t *testing.T) {
 			"put": func(r *rapid.T) {
 				b := bytes.Repeat([]byte(fmt.Sprint(len(list))), rapid.IntRange(1, 200_000).Draw(r, "length"))
 				used, _ := s.Bytes()
-				err := s.Put(b)
+				err := s.Put(b, nil)
 				switch full := used+int64(len(b))+itemHead > MinBytes; {
 				case full && !errors.Is(err, ErrFull):
 					r.Fatalf("put into a full spool: %v", err)
@@ -102,7 +103,7 @@ func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, MinBytes)
 	for _, v := range []string{"one", "two", "three"} {
-		if err := s.Put([]byte(v)); err != nil {
+		if err := s.Put([]byte(v), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,16 +123,43 @@ func TestTorn(t *testing.T) {
 	if _, next := s.Bounds(); next != 3 || !s.Torn() || get(t, s, 2) != "two" {
 		t.Errorf("the next item is %d, torn %v", next, s.Torn())
 	}
-	if err := s.Put([]byte("new")); err != nil || get(t, s, 3) != "new" {
+	if err := s.Put([]byte("new"), nil); err != nil || get(t, s, 3) != "new" {
 		t.Errorf("after a torn end: %v", err)
 	}
+}
+
+// TestNote: what is noted of an item is noted before anybody can see that it is there.
+func TestNote(t *testing.T) {
+	s := open(t, t.TempDir(), MinBytes)
+	const items = 1000
+	var noted atomic.Uint64
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for next := uint64(1); next <= items; {
+			if _, next = s.Bounds(); noted.Load() < next-1 {
+				t.Errorf("item %d is there, and %d are noted", next-1, noted.Load())
+				return
+			}
+			if err := s.Free(next - 1); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for range items {
+		if err := s.Put([]byte("item"), func() { noted.Add(1) }); err != nil {
+			t.Error(err)
+		}
+	}
+	<-done
 }
 
 // TestHole: a kill between an item's bytes and its head leaves no item.
 func TestHole(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, MinBytes)
-	if err := s.Put([]byte("one")); err != nil {
+	if err := s.Put([]byte("one"), nil); err != nil {
 		t.Fatal(err)
 	}
 	seg := s.segments[0]
@@ -143,7 +171,7 @@ func TestHole(t *testing.T) {
 	if _, next := s.Bounds(); next != 2 || get(t, s, 1) != "one" {
 		t.Errorf("the next item is %d", next)
 	}
-	if err := s.Put(nil); err == nil {
+	if err := s.Put(nil, nil); err == nil {
 		t.Error("an item of no bytes was put in")
 	}
 }
@@ -156,7 +184,7 @@ func TestDiskFull(t *testing.T) {
 	block, n := make([]byte, 256<<10), uint64(0)
 	var err error
 	for ; err == nil && n < 1000; n++ {
-		err = s.Put(block)
+		err = s.Put(block, nil)
 	}
 	if !errors.Is(err, ErrFull) {
 		t.Fatalf("a full disk after %d items: %v", n, err)
@@ -168,7 +196,7 @@ func TestDiskFull(t *testing.T) {
 	if err := s.Free(next - 2); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(block); err != nil {
+	if err := s.Put(block, nil); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
 }
@@ -193,7 +221,7 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	want := State{Stream: "stream-7", StartedNS: 42, Taken: 10, Dropped: 3, Parcels: 2, Events: 5, DeclaredLost: 3}
+	want := State{Stream: "stream-7", StartedNS: 42, Handed: 10, Taken: 10, Dropped: 3, Parcels: 2, Events: 5, DeclaredLost: 3}
 	if s := again.State(); s != want {
 		t.Errorf("the ledger says %+v, want %+v", s, want)
 	}

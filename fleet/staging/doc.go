@@ -7,7 +7,8 @@
 //	  commits      the collector's: up to where stream is known to be right
 //	  end.json     End: why it ended, and what of it is missing; written last, by rename
 //
-// A stream with an end is finished: the collector does not touch it again, and
+// A recording may have several streams: those that continue another one begin in its
+// middle. A stream with an end is finished: the collector does not touch it again, and
 // whoever archives it may read it, and then remove its directory. One without is
 // the collector's alone.
 //

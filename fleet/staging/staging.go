@@ -60,6 +60,9 @@ type About struct {
 	// GapNS for how long between the two nothing was recorded; -1 if that is not known.
 	Previous string `json:"previous,omitempty"`
 	GapNS    int64  `json:"gap_ns"`
+	// Continues: the frames go on from those of Previous, in the same recording. There is
+	// no description at the beginning of this stream, so it cannot be read without that one.
+	Continues bool `json:"continues,omitempty"`
 	// SkewNS is how far the host's clock was ahead of the collector's when the stream's
 	// agent said hello.
 	SkewNS int64 `json:"skew_ns,omitempty"`
@@ -82,8 +85,10 @@ type End struct {
 	Losses     []Loss `json:"losses,omitempty"`
 	// Complete: the stream ends where its agent ended it, and nothing is known to be
 	// missing.
-	Complete bool  `json:"complete"`
-	EndNS    int64 `json:"end_ns"` // ns since 1970 by the collector's clock
+	Complete bool `json:"complete"`
+	// Continued: the recording goes on in another stream, which Continues this one.
+	Continued bool  `json:"continued,omitempty"`
+	EndNS     int64 `json:"end_ns"` // ns since 1970 by the collector's clock
 }
 
 // Lost returns the number of events that are declared lost.
@@ -164,12 +169,29 @@ func (s *Stream) File() string { return filepath.Join(s.Dir, StreamFile) }
 // which the hosts' agents began the streams. What cannot be read, or is not a
 // stream's directory, is in err, and does not keep the others from being listed.
 func List(data string) (streams []Stream, err error) {
+	streams, damaged, err := Find(data)
+	for _, d := range damaged {
+		err = errors.Join(err, d.Err)
+	}
+	return streams, err
+}
+
+// Damaged is a stream's directory that cannot be read.
+type Damaged struct {
+	Host, Stream string // checked
+	Dir          string
+	Err          error
+	Finished     bool // it has an end.json: it is not the collector's any more
+}
+
+// Find is List that tells the directories of streams apart that cannot be read.
+func Find(data string) (streams []Stream, damaged []Damaged, err error) {
 	hosts, err := os.ReadDir(Root(data))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var errs []error
 	for _, h := range hosts {
@@ -177,17 +199,17 @@ func List(data string) (streams []Stream, err error) {
 			errs = append(errs, fmt.Errorf("%s is not a host's directory", filepath.Join(Root(data), h.Name())))
 			continue
 		}
-		of, err := listHost(data, h.Name())
-		streams = append(streams, of...)
+		of, bad, err := listHost(data, h.Name())
+		streams, damaged = append(streams, of...), append(damaged, bad...)
 		errs = append(errs, err)
 	}
-	return streams, errors.Join(errs...)
+	return streams, damaged, errors.Join(errs...)
 }
 
-func listHost(data, host string) (streams []Stream, err error) {
+func listHost(data, host string) (streams []Stream, damaged []Damaged, err error) {
 	entries, err := os.ReadDir(filepath.Join(Root(data), host))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	names := make(map[string]StreamName)
 	var errs []error
@@ -201,7 +223,10 @@ func listHost(data, host string) (streams []Stream, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // about to be made, or removed
 		case err != nil:
-			errs = append(errs, err)
+			d := Damaged{Host: host, Stream: e.Name(), Dir: Dir(data, host, e.Name()), Err: err}
+			_, statErr := os.Lstat(filepath.Join(d.Dir, EndFile))
+			d.Finished = statErr == nil
+			damaged = append(damaged, d)
 		default:
 			names[s.Dir] = n
 			streams = append(streams, *s)
@@ -216,7 +241,7 @@ func listHost(data, host string) (streams []Stream, err error) {
 		}
 		return 0
 	})
-	return streams, errors.Join(errs...)
+	return streams, damaged, errors.Join(errs...)
 }
 
 // Open reads what a stream's directory says of it. Its names have to be those of the
@@ -244,6 +269,30 @@ func Open(dir string) (*Stream, error) {
 	}
 	s.End = &end
 	return s, nil
+}
+
+// SetAside moves a stream's directory to another directory, below the host's name, with a
+// file STREAM.why beside it, and returns where it is.
+func SetAside(dir, to, why string) (string, error) {
+	host, stream := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
+	to = filepath.Join(to, host)
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return "", err
+	}
+	name := stream
+	for n := 2; ; n++ { // it may have come again
+		if _, err := os.Lstat(filepath.Join(to, name)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		name = fmt.Sprintf("%s.%d", stream, n)
+	}
+	if err := os.WriteFile(filepath.Join(to, name+".why"), []byte(why+"\n"), 0o666); err != nil {
+		return "", err
+	}
+	if err := os.Rename(dir, filepath.Join(to, name)); err != nil {
+		return "", errors.Join(err, os.Remove(filepath.Join(to, name+".why")))
+	}
+	return filepath.Join(to, name), errors.Join(syncDir(to), syncDir(filepath.Dir(dir)))
 }
 
 // maxJSON bounds what is read of about.json and end.json.

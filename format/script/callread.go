@@ -50,6 +50,9 @@ func (c *compiler) call(p *scanner, name string, at int, t *times) error {
 	}
 	r := &x.record
 	*r = trace.Record{Type: trace.RecCall, Op: uint16(op), PID: t.pid, TID: t.tid, Enter: t.enter, Exit: t.exit, CPU: t.cpu}
+	if t.delays {
+		r.Flags, r.DelayBefore, r.DelayWithin = trace.CallDelays, t.before, t.within
+	}
 	if op == event.OpUnknown {
 		return c.unknown(p, x)
 	}

@@ -132,6 +132,9 @@ const startNS = 1e9
 type times struct {
 	enter, exit, cpu uint64
 	pid, tid         uint32
+	// ns that the thread waited for a processor, between its calls and in this one
+	before, within uint32
+	delays         bool // they are known
 }
 
 // lineOf takes one line of replay.
@@ -160,7 +163,7 @@ func (c *compiler) lineOf(p *scanner) error {
 // prefix reads the times and the thread in front of a line. Without them, an event is
 // right behind that of the line before, by the same thread.
 func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
-	var ns [3]int64
+	var ns [5]int64
 	n := 0
 	t.tid = max(c.tid, 1)
 	at = p.i
@@ -174,7 +177,7 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 		if strings.Contains(word, ".") {
 			v, ok := seconds(word)
 			if !ok || n == len(ns) {
-				return t, at, p.fail(start, first(word)+": no time", "times are enter, duration and CPU time, in seconds with a point: 0.000123")
+				return t, at, p.fail(start, first(word)+": no time", "times are enter, duration, CPU time, and the delays before and within, in seconds with a point: 0.000123")
 			}
 			ns[n] = v
 			n++
@@ -196,6 +199,12 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 	enter := int64(c.base) + ns[0]
 	if enter < 0 || ns[1] < 0 || ns[2] < 0 {
 		return t, at, p.fail(at, "the time is before the beginning of all", "")
+	}
+	if t.delays = n > 3; t.delays {
+		if n < len(ns) || min(ns[3], ns[4]) < 0 || max(ns[3], ns[4]) > math.MaxUint32 {
+			return t, at, p.fail(at, "how long its thread waited for a processor is not said so", "it is two times of at most 4.294967295 s: before the call, and within it")
+		}
+		t.before, t.within = uint32(ns[3]), uint32(ns[4])
 	}
 	t.enter, t.exit, t.cpu = uint64(enter), uint64(enter+ns[1]), uint64(ns[2])
 	return t, at, nil

@@ -279,19 +279,33 @@ func (c *compiler) addVector(p *scanner, r *trace.Record, a *event.Arg, index in
 	return c.addBytes(p, r, index, v, list)
 }
 
+// sketchPrefix begins the last part of hashes: what stands in Buf.Sketch.
+const sketchPrefix = "sketch:"
+
 // addHashes adds the hashes of content that is not there.
 func (c *compiler) addHashes(p *scanner, r *trace.Record, index int, v *told) error {
-	const hint = "it is hashes(BYTES, 64 hexadecimal digits for each 64 KiB, …)"
+	const hint = "it is hashes(BYTES, 64 hexadecimal digits for each 64 KiB, …, sketch:HEX)"
 	if len(v.Parts) < 1 {
 		return p.fail(v.at, "hashes were expected", hint)
 	}
+	parts := v.Parts[1:]
+	var sketch []byte
+	if n := len(parts); n > 0 {
+		if text, ok := strings.CutPrefix(parts[n-1].Text, sketchPrefix); ok {
+			b, err := hex.DecodeString(text)
+			if err != nil || len(b) == 0 {
+				return p.fail(v.at, "the sketch is not understood", hint)
+			}
+			sketch, parts = b, parts[:n-1]
+		}
+	}
 	total, ok := event.ParseNumber(v.Parts[0].Text)
-	if !ok || total > trace.MaxContentBytes || (int64(total)+event.HashBytes-1)/event.HashBytes != int64(len(v.Parts)-1) {
-		return p.fail(v.at, fmt.Sprintf("%d hashes of %s bytes", len(v.Parts)-1, v.Parts[0].Text), hint)
+	if !ok || total > trace.MaxContentBytes || (int64(total)+event.HashBytes-1)/event.HashBytes != int64(len(parts)) {
+		return p.fail(v.at, fmt.Sprintf("%d hashes of %s bytes", len(parts), v.Parts[0].Text), hint)
 	}
 	left := int64(total)
-	for j := range v.Parts[1:] {
-		b, err := hex.DecodeString(v.Parts[j+1].Text)
+	for j := range parts {
+		b, err := hex.DecodeString(parts[j].Text)
 		if err != nil || len(b) != len(event.Digest{}) {
 			return p.fail(v.at, fmt.Sprintf("hash %d is not understood", j+1), hint)
 		}
@@ -302,6 +316,9 @@ func (c *compiler) addHashes(p *scanner, r *trace.Record, index int, v *told) er
 		}
 		r.Pieces = append(r.Pieces, piece)
 		left -= int64(piece.Len)
+	}
+	if sketch != nil {
+		r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(index), Flags: trace.PieceShape | trace.PieceSketch, Len: uint32(len(sketch)), Data: sketch})
 	}
 	return nil
 }

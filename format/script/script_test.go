@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -215,6 +217,8 @@ func TestErrors(t *testing.T) {
 		{"skeleton", treeHead + `file "a" mode=0999`, `skeleton:2:15: mode: "0999" is not understood; it is octal with a leading 0: 0644`},
 		{"skeleton", treeHead + `file "a" mde=1`, "skeleton:2:10: mde: no such attribute; did you mean mode?"},
 		{"skeleton", treeHead + `link "b" to="a"`, `skeleton:2:16: "a", which the link is to, is not made above; write to="PATH" of a file that stands above`},
+		{"replay", replayHead + "read(3, hashes(3, sketch:00), 3) = 3", "replay:2:9: 0 hashes of 3 bytes; it is hashes(BYTES, 64 hexadecimal digits for each 64 KiB, …, sketch:HEX)"},
+		{"replay", replayHead + "read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000, sketch:0), 3) = 3", "replay:2:9: the sketch is not understood; it is hashes(BYTES, 64 hexadecimal digits for each 64 KiB, …, sketch:HEX)"},
 	} {
 		files := map[string]string{"replay": replayHead + "close(1) = -1 EBADF\n", "skeleton": treeHead}
 		files[x.file] = x.text
@@ -231,6 +235,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add("0.000001000 0.000002000 0.1 7 thread pid=7 comm=\"x\"\n7 pwritev(3, {data=[@0+2, missing(3)], lens=[2, 3]}, 2, 0) = 5", `mknod "x" type=char rdev=1:3`)
 	f.Add("1 fork 2 process 2 share 0x100\n2 start \"/\" umask 022\n2 inherit 3</x #9@0> own\nlost 3 reason 1\nwoken 3 process 4 in read\nnote \"n\"\n2 exit 0", `symlink "a" target="b"`)
 	f.Add("fstat(3, {st_mode=S_IFREG|0644}) = 0\nuring_read(3, \"ab\", 2, 0, 0) = 2 with request=\"\\1\", fds=[3<#1@0>], before1=\"x\"", `xattr "a" "b" "c"`)
+	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000, sketch:0102), 3) = 3", `dir "a"`)
 	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000), 3) = 3", `file "a" content=[{off=4096, data="x"}] partial`)
 	f.Fuzz(func(t *testing.T, replay, skeleton string) {
 		if strings.Count(replay, "\n") > 100 || len(replay) > 1<<16 {
@@ -267,4 +272,44 @@ func FuzzCompile(f *testing.F) {
 			t.Errorf("first\n%s\nthen\n%s", texts[0], texts[1])
 		}
 	})
+}
+
+// TestDelays: how long threads waited for a processor stands behind their CPU time.
+func TestDelays(t *testing.T) {
+	const lines = `0.000001000 0.000002000 0.000000500 1 getpid() = 1
+0.000004000 0.000002000 0.000000500 4.294967295 0.000000007 1 getpid() = 1
+0.000007000 0.000002000 0.000000500 0.000000000 0.000000000 1 getpid() = 1
+`
+	tape, err := compile(t, map[string]string{"replay": replayHead + lines})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "script")
+	if _, err := script.Write(context.Background(), tape, script.Tree{}, dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := compileDir(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tape := range []*trace.Tape{tape, again} {
+		var got []string
+		for ev, err := range tape.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Kind == event.Call {
+				got = append(got, fmt.Sprint(ev.CPU, ev.Flags, ev.DelayBefore, ev.DelayWithin))
+			}
+		}
+		want := []string{"500 0 0 0", fmt.Sprint(500, event.Delays, 1<<32-1, 7), fmt.Sprint(500, event.Delays, 0, 0)}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, line := range []string{"0.1 0.1 0.1 0.1 1 getpid() = 1", "0.1 0.1 0.1 4.3 0.1 1 getpid() = 1", "0.1 0.1 0.1 0.1 -0.1 1 getpid() = 1", "0.1 0.1 0.1 0.1 0.1 0.1 1 getpid() = 1"} {
+		if _, err := compile(t, map[string]string{"replay": replayHead + line + "\n"}); err == nil {
+			t.Errorf("%q is accepted", line)
+		}
+	}
 }

@@ -168,6 +168,9 @@ func (w *writer) appendContent(dst []byte, b *event.Buf) ([]byte, error) {
 			dst = append(dst, ", "...)
 			dst = hex.AppendEncode(dst, b.Hashes[i][:])
 		}
+		if len(b.Sketch) > 0 {
+			dst = hex.AppendEncode(append(dst, ", "+sketchPrefix...), b.Sketch)
+		}
 		return append(dst, ')'), nil
 	}
 	if b.Len <= maxInline && b.Missing == 0 && !b.Omitted {

@@ -232,8 +232,12 @@ func (w *writer) appendTime(dst []byte, ev *event.Event, mark bool) []byte {
 		enter := min(ev.Enter, exit) // what was read of a mapping stands before the call that it mattered to
 		dst = appendSeconds(dst, enter-w.first)
 		dst = appendSeconds(append(dst, ' '), exit-enter)
-		if ev.CPU != 0 {
+		if ev.CPU != 0 || ev.Flags&event.Delays != 0 {
 			dst = appendSeconds(append(dst, ' '), ev.CPU)
+		}
+		if ev.Flags&event.Delays != 0 {
+			dst = appendSeconds(append(dst, ' '), int64(ev.DelayBefore))
+			dst = appendSeconds(append(dst, ' '), int64(ev.DelayWithin))
 		}
 	}
 	dst = strconv.AppendUint(append(dst, ' '), uint64(ev.TID), 10)

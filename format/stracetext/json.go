@@ -60,6 +60,10 @@ func (p *Printer) AppendJSON(dst []byte, e *event.Event) []byte {
 	dst = putInt(dst, "enter_ns", e.Enter)
 	dst = putInt(dst, "exit_ns", e.Exit)
 	dst = putInt(dst, "cpu_ns", e.CPU)
+	if e.Flags&event.Delays != 0 {
+		dst = putUint(dst, "delay_before_ns", uint64(e.DelayBefore))
+		dst = putUint(dst, "delay_within_ns", uint64(e.DelayWithin))
+	}
 	dst = putInt(dst, "ret", e.Ret)
 	if e.Errno != 0 {
 		dst = putWord(dst, "errno", event.ErrnoName(e.Errno))
@@ -78,7 +82,7 @@ func (p *Printer) AppendJSON(dst []byte, e *event.Event) []byte {
 	if e.Child != 0 {
 		dst = putUint(dst, "child", uint64(e.Child))
 	}
-	if e.Flags != 0 {
+	if e.Flags&^event.Delays != 0 {
 		dst = append(key(dst, "flags"), '[')
 		for _, w := range flagWords(e.Flags) {
 			dst = putWord(dst, "", w)

@@ -374,3 +374,20 @@ func FuzzBuffers(f *testing.F) {
 		}
 	})
 }
+
+// TestDelays: how long a thread waited for a processor is there where it is known, and is
+// no flag.
+func TestDelays(t *testing.T) {
+	p := testPrinter(Options{Hosts: host("amd64")})
+	e := call(event.OpGetpid, 100)
+	plain := string(p.AppendJSON(nil, &e))
+	e.Flags, e.DelayBefore, e.DelayWithin = event.Delays, 1<<32-1, 0
+	const want = `,"delay_before_ns":4294967295,"delay_within_ns":0`
+	got := string(p.AppendJSON(nil, &e))
+	if !strings.Contains(got, want) || strings.Replace(got, want, "", 1) != plain {
+		t.Errorf("got %s\nof %s", got, plain)
+	}
+	if got := string(p.AppendCSV(nil, &e)); !strings.HasSuffix(got, ",\n") {
+		t.Errorf("got %s", got)
+	}
+}

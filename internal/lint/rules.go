@@ -67,6 +67,11 @@ var rules = []rule{
 		why:   "it runs programs and reads events, whoever records and replays them",
 	},
 	{
+		of:   []string{"discover/hosts"},
+		only: []string{"discover", "internal/ptracer", "internal/team"},
+		why:  "runs on several hosts, whoever records them",
+	},
+	{
 		of:    []string{"capture/..."},
 		never: []string{"store", "fleet/...", "replay/...", "web/...", "seal", "posix"},
 		why:   "capture carries, and does not interpret",
@@ -203,9 +208,14 @@ var rules = []rule{
 		why:   "the agent is small and static",
 	},
 	{
-		of:   []string{"bench/..."},
+		of:   []string{"bench", "bench/accuracy", "bench/accuracy/run", "bench/accuracy/slowfs", "bench/flowtape", "bench/run", "bench/zoom"},
 		only: []string{"bench", "bench/accuracy", "trace", "event", "report", "report/page", "workload"},
 		why:  "measures the program from outside, and reads its tapes",
+	},
+	{
+		of:    []string{"bench/flowpeers"},
+		never: []string{"flow", "capture/...", "replay/...", "store", "web/..."},
+		why:   "measures two libraries beside other ways to compute the same",
 	},
 	{
 		of:    []string{"internal/testenv"},
@@ -220,7 +230,7 @@ var owners = []struct {
 	what, owner, why string
 }{
 	{"other:github.com/duckdb/...", "store", "each program that links it grows by 60 MB"},
-	{"other:github.com/hanwen/go-fuse/...", "capture/fusefs bench/accuracy/slowfs", "there is one file system, and one of a chosen speed to measure on"},
+	{"other:github.com/hanwen/go-fuse/...", "capture/fusefs", "there is one file system"},
 	{"other:github.com/prometheus/client_golang/...", "aggregate/meter fleet/collector", "what has counters hands them over"},
 	{"other:charm.land/...", "aggregate/view", "there is one live screen"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},

@@ -24,12 +24,29 @@ const (
 	adoptAfter = 300 * time.Millisecond
 )
 
+// stop is what wait4 told of a thread.
+type stop struct {
+	tid    int
+	status unix.WaitStatus
+	seen   uint64 // Handler.Clock
+}
+
+// begins reports whether the i-th stop is at the beginning of a call, or the end of a
+// thread, whose stops keep their order.
+func begins(stops []stop, i int) bool {
+	if s := stops[i].status; !s.Stopped() || event(s) == unix.PTRACE_EVENT_SECCOMP {
+		return true
+	}
+	for _, s := range stops {
+		if s.tid == stops[i].tid && s != stops[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // loop handles stops until nothing is left to follow.
 func (tr *Tracer) loop() error {
-	type stop struct {
-		tid    int
-		status unix.WaitStatus
-	}
 	stops := make([]stop, 0, batch)
 	for {
 		tr.runQueue()
@@ -61,10 +78,19 @@ func (tr *Tracer) loop() error {
 			if err != nil {
 				return fmt.Errorf("wait for traced programs: %w", err)
 			}
-			stops = append(stops, stop{tid, ws})
+			stops = append(stops, stop{tid, ws, tr.clock()})
 		}
-		for _, s := range stops {
-			tr.handle(s.tid, s.status)
+		// First those that let no call begin: what a callback looks up at the end of a call
+		// is then as it was when the thread stopped, but for calls that were under way.
+		for i, s := range stops {
+			if !begins(stops, i) {
+				tr.handle(s.tid, s.status, s.seen)
+			}
+		}
+		for i, s := range stops {
+			if begins(stops, i) {
+				tr.handle(s.tid, s.status, s.seen)
+			}
 		}
 		if tr.leaving && len(stops) == 0 {
 			for _, t := range tr.tracees {
@@ -81,13 +107,23 @@ func (tr *Tracer) add(tid, pid int) *Tracee {
 	return t
 }
 
-func (tr *Tracer) handle(tid int, ws unix.WaitStatus) {
+func (tr *Tracer) clock() uint64 {
+	if tr.h.Clock == nil {
+		return 0
+	}
+	return tr.h.Clock()
+}
+
+func (tr *Tracer) handle(tid int, ws unix.WaitStatus, seen uint64) {
 	t := tr.tracees[tid]
+	if t != nil {
+		t.Seen = seen
+	}
 	switch {
 	case ws.Stopped() && t != nil:
 		tr.stopped(t, ws)
 	case ws.Stopped():
-		tr.early[tid] = earlyStop{ws, time.Now()}
+		tr.early[tid] = earlyStop{ws, time.Now(), seen}
 		time.AfterFunc(adoptAfter, func() { tr.Do(tr.adoptStale) })
 	case t != nil:
 		tr.ended(t, ws)
@@ -232,6 +268,7 @@ func (tr *Tracer) addChild(parent *Tracee, tid int, mayBeThread bool) {
 	}
 	if e, ok := tr.early[tid]; ok {
 		delete(tr.early, tid)
+		t.Seen = e.seen
 		tr.stopped(t, e.status)
 	}
 	if ws, ok := tr.dead[tid]; ok {
@@ -279,7 +316,7 @@ func (tr *Tracer) execed(leader *Tracee) *Tracee {
 		t, replaced = tr.tracees[old], leader
 		delete(tr.tracees, old)
 		replaced.gone = true
-		t.TID = leader.TID
+		t.TID, t.Seen = leader.TID, leader.Seen
 		t.stopped = true
 		tr.tracees[t.TID] = t
 	} else {

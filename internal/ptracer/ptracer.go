@@ -68,6 +68,9 @@ type Tracee struct {
 	TID  int
 	PID  int // thread group
 	Data any // the handler's own
+	// Seen is when the stop that a callback is about was taken from the kernel, by
+	// Handler.Clock: the callback itself may come after those of up to 31 others.
+	Seen uint64
 
 	tr       *Tracer
 	stopped  bool           // in a ptrace stop that nobody has resumed
@@ -113,6 +116,8 @@ const (
 // Handler is told what happens. Fields may be nil. See the package's rules for
 // what callbacks may do.
 type Handler struct {
+	// Clock, if set, tells the time for Tracee.Seen.
+	Clock func() uint64
 	// Fork: child was made by parent and has not run yet. It is called before
 	// anything else about child. parent is nil in the rare case that it was killed
 	// before it could report, else it is inside its fork, vfork or clone call.
@@ -169,6 +174,7 @@ const (
 type earlyStop struct {
 	status unix.WaitStatus
 	since  time.Time
+	seen   uint64
 }
 
 // New returns a tracer for a command. h may be changed until Run is called.

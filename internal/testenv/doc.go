@@ -6,6 +6,6 @@
 // fails the test, so that nothing goes untested in silence. Only Short still skips.
 //
 // It also makes what several packages' tests share: the iotape program, file
-// systems in images, a directory of the unprivileged user's. It is for tests only
-// and imports nothing of iotape.
+// systems in images, a directory of the unprivileged user's, a network that nothing else
+// changes. It is for tests only and imports nothing of iotape.
 package testenv

@@ -8,10 +8,7 @@
 //	    ◀── its report ──
 //
 // The hub passes on what members tell each other, so that members need to reach nobody
-// else. It listens on the loopback device unless told otherwise.
-//
-// Connections are TLS 1.3; both sides prove that they have the same secret, a file that
-// only its owner can read: the key of their certificates is derived from it.
+// else. How they are launched, and know each other, is in package internal/team.
 //
 // Every wait has a bound: for a member to join, and for a word of one that has joined. An
 // error names the member that was waited for. When one fails, all are ended.

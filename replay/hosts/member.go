@@ -2,40 +2,26 @@ package hosts
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
 
+	"iotape/internal/team"
 	"iotape/replay"
 )
 
 // Join makes this process a member of the team whose hub is at an address, and does its
 // part. Name is what the hub calls it; "" leaves that to the hub.
 func Join(ctx context.Context, hub, secretFile, name string) error {
-	secret, err := readSecret(secretFile)
+	w, err := team.Join(ctx, hub, secretFile, name)
 	if err != nil {
 		return err
 	}
-	config, err := tlsOf(secret)
-	if err != nil {
-		return err
-	}
-	d := &tls.Dialer{NetDialer: &net.Dialer{Timeout: silence}, Config: config}
-	conn, err := d.DialContext(ctx, "tcp", hub)
-	if err != nil {
-		return fmt.Errorf("join the replay at %s: %w", hub, err)
-	}
-	defer conn.Close()
-	w := newWire(conn)
-	if err := w.send(kindJoin, []byte(name)); err != nil {
-		return err
-	}
-	kind, b, err := w.receive()
+	defer w.Close()
+	kind, b, err := w.Receive()
 	if err != nil {
 		return fmt.Errorf("the hub at %s: %w", hub, err)
 	}
@@ -43,13 +29,13 @@ func Join(ctx context.Context, hub, secretFile, name string) error {
 	if kind != kindPart || json.Unmarshal(b, &t) != nil {
 		return fmt.Errorf("the hub at %s does not say what to do", hub)
 	}
-	go w.ping()
+	go w.Ping()
 	ended := make(chan struct{})
 	answer, err := t.do(ctx, w, ended)
 	if err != nil {
-		return errors.Join(err, w.send(kindFail, []byte(err.Error())))
+		return errors.Join(err, w.Send(kindFail, []byte(err.Error())))
 	}
-	if err := w.send(kindAnswer, answer); err != nil {
+	if err := w.Send(kindAnswer, answer); err != nil {
 		return err
 	}
 	<-ended // the hub has all answers
@@ -58,7 +44,7 @@ func Join(ctx context.Context, hub, secretFile, name string) error {
 
 // do does the part, and passes on what the replay and the others say, the latter until
 // the connection ends; then it closes ended.
-func (t *task) do(ctx context.Context, w *wire, ended chan<- struct{}) ([]byte, error) {
+func (t *task) do(ctx context.Context, w *team.Wire, ended chan<- struct{}) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -72,7 +58,7 @@ func (t *task) do(ctx context.Context, w *wire, ended chan<- struct{}) ([]byte, 
 	go func() {
 		defer close(ended)
 		for {
-			kind, b, err := w.receive()
+			kind, b, err := w.Receive()
 			if err == nil && kind != kindSignal {
 				err = errors.New("it said something that makes no sense")
 			}
@@ -95,7 +81,7 @@ func (t *task) do(ctx context.Context, w *wire, ended chan<- struct{}) ([]byte, 
 			}
 			have += n
 			whole := have - have%replay.RecordBytes
-			if whole > 0 && w.send(kindSignal, b[:whole]) != nil {
+			if whole > 0 && w.Send(kindSignal, b[:whole]) != nil {
 				return
 			}
 			have = copy(b, b[whole:have])

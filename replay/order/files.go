@@ -26,6 +26,7 @@ type file struct {
 	attr  resource // mode, owner, times, extended attributes
 	links resource // how many names it has
 	locks resource
+	tried []Ref // who was refused one, the last of each slot
 	sync  syncPoint
 }
 

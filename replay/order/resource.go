@@ -35,16 +35,14 @@ func (r *resource) touch(o *Order, a access) {
 	r.cur = latest(r.cur, o.self)
 }
 
-// release is a change that waits for looks alone. Locks are given back so: whoever was
-// granted one while the call that gave it back had not returned stands before it in a
-// tape, and waits for it nevertheless.
-func (r *resource) release(o *Order) {
-	if len(r.cur) > 0 {
+// release is a change that waits for looks alone, the last of each slot, and is in one
+// phase with the changes and releases before it. Locks are given back so: if no order
+// explains who was granted one, it may stand behind what needs it.
+func (r *resource) release(o *Order, looks []Ref) {
+	if len(r.cur) > 0 && r.kind == look {
 		r.prev, r.cur = r.cur, r.prev[:0]
 	}
-	if r.kind == look {
-		o.waitAll(r.prev)
-	}
+	o.waitAll(looks)
 	r.kind = change
 	r.cur = latest(r.cur, o.self)
 }

@@ -110,6 +110,9 @@ func (n *name) isFile(o *Order, id effect.Inode) *file {
 			for _, which := range [...]func(*file) *resource{whole, size, attr, links, locks} {
 				which(f).absorb(which(old))
 			}
+			for _, ref := range old.tried {
+				f.tried = latest(f.tried, ref)
+			}
 		}
 		if old.id.Ino == 0 { // all its names are names of this one
 			old.same, f.names = f, f.names+old.names-1
@@ -188,11 +191,12 @@ func (o *Order) writes(ev *event.Event) {
 			p.pos.touch(o, change)
 		}
 	}
-	if fd.Flags&effect.OAppend != 0 {
+	appends := appended(ev, fd)
+	if appends {
 		f.touch(o, size, change)
 	}
 	f.sync.pass(o, ev)
-	if !ev.OK() || ev.Offset < 0 {
+	if !ev.OK() || ev.Offset < 0 || appends && !usesPosition(ev) { // which says where it was to write, not where it did
 		f.everything(o)
 		return
 	}
@@ -200,10 +204,19 @@ func (o *Order) writes(ev *event.Event) {
 	if ev.Ret > 0 {
 		f.content(o, change, ev.Offset, end)
 	}
-	if end > f.least || !fd.Known || fd.Size <= end {
+	switch {
+	case end > f.least || !fd.Known || fd.Size <= end:
 		f.least = max(f.least, end)
 		f.touch(o, size, update)
+	case end > f.safe && f.alone == shared:
+		f.size.awaitChange(o) // it makes the file no longer because somebody wrote behind it
 	}
+}
+
+// appended reports whether a write went to the end of the file, wherever it was to go.
+func appended(ev *event.Event, fd *event.File) bool {
+	const rwfAppend = 16
+	return fd.Flags&effect.OAppend != 0 || ev.Op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
 }
 
 // copies moves bytes between two files within the kernel.
@@ -308,13 +321,23 @@ func (o *Order) opensName(ev *event.Event) {
 	case n == nil:
 	case temporary || flags&effect.OCreat == 0 || !ev.OK() && ev.Errno != syscall.EEXIST && !canMake(ev.Errno):
 		n.what.touch(o, look)
+		if !ev.OK() && ofAttributes(ev.Errno) {
+			n.known().touch(o, attr, look)
+		}
 	case !ev.OK():
 		n.what.touch(o, look)
 		if n.parent != nil && ev.Errno != syscall.EEXIST {
 			n.parent.list.touch(o, update)
 		}
-	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && (fd.Size+int64(fd.Nlink) > 1 || n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]):
+	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
 		n.what.touch(o, look) // it was there
+	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && fd.Size+int64(fd.Nlink) > 1:
+		// It was there; or, if the capture does not tell who made a file, another call has
+		// given it content or a name before this one returned.
+		n.what.touch(o, change)
+		if n.parent != nil {
+			n.parent.list.touch(o, update)
+		}
 	default:
 		n.made(o, o.newFile(fd))
 	}
@@ -364,40 +387,6 @@ func (o *Order) opened(ev *event.Event, fd *event.File) {
 	}
 	if fd.Open != 0 {
 		o.opens[fd.Open] = p
-	}
-}
-
-// looks is a look at attributes.
-func (o *Order) looks(ev *event.Event) {
-	f, n := o.subject(ev)
-	if st, ok := effect.DecodeStat(ev, event.AMD64); ok && ev.OK() {
-		if n != nil {
-			f = n.isFile(o, o.devices.Inode(st))
-		} else if f != nil {
-			o.devices.Learn(st, f.id)
-		}
-	}
-	if f == nil || !ev.OK() {
-		return
-	}
-	f.touch(o, attr, look)
-	switch ev.Op {
-	case event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx:
-		f.touch(o, size, look)
-		f.touch(o, links, look)
-	}
-}
-
-// setsAttributes is a change of attributes; of a directory's, with consequences for all
-// that is in it.
-func (o *Order) setsAttributes(ev *event.Event) {
-	f, n := o.subject(ev)
-	if f != nil {
-		f.touch(o, attr, change)
-	}
-	if n != nil && len(n.kids) > 0 {
-		n.what.touch(o, change)
-		n.below(o)
 	}
 }
 
@@ -471,12 +460,18 @@ func (o *Order) renames(ev *event.Event) {
 				n.list.touch(o, look)
 			}
 		}
-	case from == nil && to == nil || from == to:
+	case from == nil && to == nil:
+	case from == to:
+		from.what.touch(o, look) // it is there
 	case from == nil:
 		to.gone(o)
 		to.file = nil
 	case to == nil:
 		from.gone(o)
+	case from.file != nil && to.file != nil && from.file.real() == to.file.real():
+		from.changed(o)
+		to.changed(o)
+		// Two names of one file, and both stay (rename(2)).
 	case from.within(to) || to.within(from):
 		// Of a trace that is not true.
 		from.changed(o)
@@ -509,56 +504,6 @@ func (o *Order) lists(ev *event.Event) {
 	}
 	if p.dir != nil {
 		p.dir.list.touch(o, look)
-	}
-}
-
-// locks takes or gives back a lock on a whole file.
-func (o *Order) locks(ev *event.Event) {
-	f := o.fileOf(ev.FileArg(0))
-	if f == nil {
-		return
-	}
-	f.locked = true
-	if ev.OK() && unlocks(ev) {
-		if f = f.use(o, change); f != nil {
-			f.locks.release(o)
-		}
-	} else if ev.OK() {
-		f.touch(o, locks, change)
-	} else {
-		f.touch(o, locks, look)
-	}
-}
-
-// unlocks reports whether a call gives a lock back.
-func unlocks(ev *event.Event) bool {
-	const unlock, none = 8, 2 // LOCK_UN, F_UNLCK
-	if ev.Op == event.OpFlock {
-		return ev.Args[1]&unlock != 0
-	}
-	b := ev.BufArg(2)
-	return b != nil && len(b.Inline) >= 2 && b.Inline[0] == none
-}
-
-// controls is fcntl: locks on ranges, and flags.
-func (o *Order) controls(ev *event.Event) {
-	const getFL, setFL, getLk, setLk, setLkw, ofdGetLk, ofdSetLk, ofdSetLkw = 3, 4, 5, 6, 7, 36, 37, 38
-	fd := ev.FileArg(0)
-	switch ev.Args[1] {
-	case getFL:
-		if p := o.openOf(fd); p != nil {
-			p.pos.touch(o, look)
-		}
-	case setFL:
-		if p := o.openOf(fd); p != nil {
-			p.pos.touch(o, change)
-		}
-	case setLk, setLkw, ofdSetLk, ofdSetLkw:
-		o.locks(ev)
-	case getLk, ofdGetLk:
-		if f := o.fileOf(fd); f != nil {
-			f.touch(o, locks, look)
-		}
 	}
 }
 

@@ -28,10 +28,17 @@
 // Linearizability, TOPLAS 1990). All others keep their places.
 //
 // The model knows names (absent, or which file), what is in directories, symbolic
-// links, sizes, permissions, extended attributes and file positions, as far as the trace
-// told; what is unknown may be anything until a call tells. Content is compared where
-// reads and writes of the same bytes overlapped: a read saw what was written last.
-// Numbers of links, access times, listings and locks are not followed.
+// links, sizes, numbers of links, permissions, extended attributes, file positions and
+// locks, as far as the trace told; what is unknown may be anything until a call tells.
+// Content is compared where reads and writes of the same bytes overlapped: a read saw what
+// was written last. A listing is compared with the names that calls named, the last 256 of
+// its directory: what it had was there, and if it had all, what it did not have was not.
+// The size that a capture found when a call returned is a look of its own behind the call.
+// Times are not followed.
+//
+// Of locks it is known who holds which range, of flock and of fcntl (lockTable). Nobody is
+// taken to have one in the beginning. A close may be the last of its open file, and the end
+// of a process ends its locks a moment later: after them a lock may be held or not.
 //
 // Some calls take effect in more than one step: link looks its file up before it makes
 // the name, an open with O_CREAT follows a link before it makes a file, a long write

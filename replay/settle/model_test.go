@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"syscall"
 
 	"iotape/event"
@@ -19,9 +21,11 @@ type world struct {
 }
 
 type inode struct {
-	ino  uint64
-	dir  bool
-	size int64
+	ino   uint64
+	dir   bool
+	size  int64
+	links int64
+	locks map[event.OpenID]bool // of flock; whether exclusive
 }
 
 type opened struct {
@@ -45,6 +49,8 @@ type answer struct {
 	ino            uint64
 	dir, created   bool
 	append         bool // the open file does
+	links          int64
+	list           string // names in the directory, each with a slash before it
 }
 
 func newWorld() *world {
@@ -53,16 +59,22 @@ func newWorld() *world {
 
 func (w *world) fresh(dir bool) *inode {
 	w.next++
-	return &inode{ino: w.next, dir: dir}
+	return &inode{ino: w.next, dir: dir, links: 1}
+}
+
+func (w *world) list(dir string) string {
+	var list []string
+	for n := range w.names {
+		if n != dir && path.Dir(n) == dir {
+			list = append(list, "/"+path.Base(n))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "")
 }
 
 func (w *world) empty(dir string) bool {
-	for n := range w.names {
-		if n != dir && path.Dir(n) == dir {
-			return false
-		}
-	}
-	return true
+	return w.list(dir) == ""
 }
 
 // do makes a call.
@@ -107,11 +119,14 @@ func (w *world) do(o *op) (r answer) {
 	}
 	switch o.op {
 	case event.OpStat:
-		return answer{ino: n.ino, dir: n.dir, size: n.size}
+		return answer{ino: n.ino, dir: n.dir, size: n.size, links: n.links}
+	case event.OpGetdents64: // of a directory that is not removed
+		return answer{ret: 100, ino: n.ino, dir: true, list: w.list(o.a)}
 	case event.OpUnlink:
 		if n.dir {
 			return fail(syscall.EISDIR)
 		}
+		n.links--
 		delete(w.names, o.a)
 	case event.OpRmdir:
 		switch {
@@ -144,10 +159,14 @@ func (w *world) pair(o *op, n *inode) answer {
 		return fail(syscall.EPERM) // tests move and link files only
 	case o.op == event.OpLink:
 		w.names[o.b] = n
+		n.links++
 		return answer{}
 	case to != nil && to.dir:
 		return fail(syscall.EISDIR)
 	case to != n:
+		if to != nil {
+			to.links--
+		}
 		delete(w.names, o.a)
 		w.names[o.b] = n
 	}
@@ -159,6 +178,8 @@ func (w *world) onOpen(o *op) answer {
 	r := answer{ino: f.ino, append: f.append}
 	switch o.op {
 	case event.OpFstat:
+	case event.OpFlock:
+		return f.flock(o)
 	case event.OpWrite:
 		if f.append {
 			f.pos = f.size
@@ -183,13 +204,46 @@ func (w *world) onOpen(o *op) answer {
 		}
 		r.ret = f.pos
 	}
-	r.size, r.pos = f.size, f.pos
+	r.size, r.pos, r.links = f.size, f.pos, f.links
 	return r
+}
+
+// flock is a call of flock that does not wait (LOCK_NB).
+func (n *inode) flock(o *op) answer {
+	had, has := n.locks[o.open]
+	exclusive := o.flags&2 != 0
+	if o.flags&8 != 0 || has && had != exclusive {
+		delete(n.locks, o.open) // also if it is not granted another then
+	}
+	if o.flags&8 != 0 {
+		return answer{ino: n.ino}
+	}
+	for by, other := range n.locks {
+		if by != o.open && (exclusive || other) {
+			return answer{ret: -1, errno: syscall.EAGAIN, ino: n.ino}
+		}
+	}
+	if n.locks == nil {
+		n.locks = map[event.OpenID]bool{}
+	}
+	n.locks[o.open] = exclusive
+	return answer{ino: n.ino}
 }
 
 // event writes a call and what it returned as a tape has it.
 func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 	ev := event.Event{Op: o.op, PID: 1, TID: tid, Enter: enter, Exit: exit, Ret: r.ret, Errno: r.errno, Offset: -1, Count: -1}
+	if o.op == event.OpGetdents64 {
+		ev.Args[2] = 32768
+		ev.Files = []event.File{{Open: 1000, Known: true, Dev: 9, Ino: r.ino, Mode: 0o40755, Path: o.a}}
+		list := direntsOf(append([]string{".", ".."}, strings.Split(r.list, "/")[1:]...)...)
+		if r.list == "" {
+			list = direntsOf(".", "..")
+		}
+		ev.Ret = int64(len(list))
+		ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindStruct, Len: ev.Ret, Inline: list}}
+		return ev
+	}
 	for i, p := range []string{o.a, o.b} {
 		if p != "" {
 			ev.Paths = append(ev.Paths, event.Path{Arg: int8(i), Raw: p, Abs: p})
@@ -231,6 +285,8 @@ func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 			ev.Args[2], ev.Count, ev.Offset = uint64(o.len), o.len, r.pos-r.ret
 		case event.OpPread64, event.OpPwrite64:
 			ev.Args[2], ev.Args[3], ev.Count, ev.Offset = uint64(o.len), uint64(o.off), o.len, o.off
+		case event.OpFlock:
+			ev.Args[1] = o.flags | 4
 		case event.OpFtruncate:
 			ev.Args[1], ev.Offset = uint64(o.off), o.off
 		case event.OpLseek:
@@ -240,12 +296,24 @@ func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 	return ev
 }
 
+func direntsOf(names ...string) (b []byte) {
+	for i, n := range names {
+		e := make([]byte, (19+len(n)+1+7)&^7)
+		le := binary.LittleEndian
+		le.PutUint64(e, uint64(100+i))
+		le.PutUint16(e[16:], uint16(len(e)))
+		copy(e[19:], n)
+		b = append(b, e...)
+	}
+	return b
+}
+
 func statOf(r answer, mode uint32) []byte {
 	b := make([]byte, event.LayoutStat.Bytes(event.AMD64))
 	le := binary.LittleEndian
 	le.PutUint64(b, 9)
 	le.PutUint64(b[8:], r.ino)
-	le.PutUint64(b[16:], 1)
+	le.PutUint64(b[16:], uint64(r.links))
 	le.PutUint32(b[24:], mode)
 	le.PutUint64(b[48:], uint64(r.size))
 	return b
@@ -262,6 +330,10 @@ func same(o *op, want, got answer) string {
 		return fmt.Sprintf("returns %d, not %d", got.ret, want.ret)
 	case (o.op == event.OpStat || o.op == event.OpFstat) && !want.dir && want.size != got.size:
 		return fmt.Sprintf("size %d, not %d", got.size, want.size)
+	case (o.op == event.OpStat || o.op == event.OpFstat) && !want.dir && want.links != got.links:
+		return fmt.Sprintf("%d links, not %d", got.links, want.links)
+	case want.list != got.list:
+		return fmt.Sprintf("lists %q, not %q", got.list, want.list)
 	}
 	return ""
 }

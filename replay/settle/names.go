@@ -20,11 +20,15 @@ func (s *state) explain(ev *event.Event, sub *subject, marks bool) bool {
 	case classResize:
 		return s.resize(ev, sub)
 	case classFstat:
-		return s.is(s.files[sub.file].size, sub.size, DoubtSize) && s.permits(sub)
+		return s.is(s.files[sub.file].size, sub.size, DoubtSize) && s.permits(sub) && s.has(sub)
 	case classAttribute:
 		return s.attribute(ev, sub)
 	case classCopy:
 		return s.copied(ev, sub)
+	case classList:
+		return s.lists(sub)
+	case classLock:
+		return s.locking(ev, sub)
 	}
 	if ev.Errno != 0 {
 		return s.failed(ev, sub)
@@ -70,6 +74,24 @@ func (s *state) resolve(n int32, follow bool) int32 {
 		n = s.leadsTo(v)
 	}
 	return -1
+}
+
+// circular reports whether symbolic links can lead on for ever from a name.
+func (s *state) circular(n int32) bool {
+	for range maxLinks {
+		if n < 0 || s.names[n].skip {
+			return true
+		}
+		v := s.peek(s.names[n].at)
+		switch k := kindOf(v); {
+		case v == absent || !k.fits(kindLink):
+			return s.mode == believe || s.overlooks(DoubtResult)
+		case k != kindLink: // unknown, or it may be one
+			return true
+		}
+		n = s.leadsTo(v)
+	}
+	return true
 }
 
 // leadsTo returns the name that a symbolic link leads to, -1 if it is not known.
@@ -261,11 +283,13 @@ func (s *state) open(ev *event.Event, sub *subject, marks bool) bool {
 		s.create(n, inodeValue(sub.file, sub.kind))
 		s.set(s.files[sub.file].size, 0)
 		s.set(s.files[sub.file].mode, unknown) // of the file that had the inode before
+		s.set(s.files[sub.file].links, 1)
 		return true
 	}
 	if !s.stands(n, sub.file, sub.kind, sub.follow) {
 		return false
 	}
+	s.revived(sub.file)
 	if sub.flags&effect.OTrunc != 0 && sub.kind == kindOther {
 		s.set(s.files[sub.file].size, 0)
 	}
@@ -280,7 +304,11 @@ func (s *state) stat(sub *subject) bool {
 	case sub.file < 0:
 		return s.there(n, sub.kind)
 	}
-	return s.stands(n, sub.file, sub.kind, sub.follow) && (sub.size < 0 || s.is(s.files[sub.file].size, sub.size, DoubtSize)) && s.permits(sub)
+	if !s.stands(n, sub.file, sub.kind, sub.follow) {
+		return false
+	}
+	s.revived(sub.file)
+	return s.has(sub) && (sub.size < 0 || s.is(s.files[sub.file].size, sub.size, DoubtSize)) && s.permits(sub)
 }
 
 func (s *state) readlink(sub *subject) bool {
@@ -301,7 +329,13 @@ func (s *state) readlink(sub *subject) bool {
 
 func (s *state) unlink(sub *subject) bool {
 	n := sub.names[0]
-	return s.there(n, sub.kind) && (sub.kind != kindDir || s.empty(n, true)) && s.remove(n)
+	if !s.there(n, sub.kind) || sub.kind == kindDir && !s.empty(n, true) {
+		return false
+	}
+	if sub.kind != kindDir {
+		s.linked(n, -1)
+	}
+	return s.remove(n)
 }
 
 func (s *state) link(sub *subject) bool {
@@ -315,6 +349,7 @@ func (s *state) link(sub *subject) bool {
 	if !s.there(from, kindNotDir) {
 		return false
 	}
+	s.linked(from, +1)
 	v := s.peek(s.names[from].at)
 	if !exists(v) {
 		v = someFile
@@ -372,6 +407,12 @@ func (s *state) rename(ev *event.Event, sub *subject) bool {
 	}
 	if !s.within(to) {
 		return false
+	}
+	if old != absent && flags&renameNoReplace == 0 {
+		s.linked(to, -1)
+		if !differ(v, old) {
+			s.blur(to)
+		}
 	}
 	if exists(old) && !differ(v, old) && flags&renameNoReplace == 0 {
 		s.learn(from, unknown) // they may have been two names of one file
@@ -452,8 +493,11 @@ func (s *state) failed(ev *event.Event, sub *subject) bool {
 			return s.there(n, kindUnknown)
 		}
 	case syscall.ELOOP:
-		if sub.class == classOpen && sub.flags&effect.ONoFollow != 0 {
+		switch {
+		case sub.class == classOpen && sub.flags&effect.ONoFollow != 0:
 			return s.there(n, kindLink)
+		case sub.follow:
+			return s.circular(n)
 		}
 	}
 	return true

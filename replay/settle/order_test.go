@@ -33,7 +33,7 @@ const testInode = 77
 func moved(op event.Op, off int64, content string, count int) event.Event {
 	ev := event.Event{Op: op, Offset: off, Count: int64(count), Ret: int64(len(content))}
 	ev.Args[2], ev.Args[3] = uint64(count), uint64(off)
-	ev.Files = []event.File{{Open: 5, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644, Size: 1 << 20}}
+	ev.Files = []event.File{{Open: 5, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644, Size: -1}}
 	ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: int64(len(content)), Inline: []byte(content)}}
 	return ev
 }
@@ -86,6 +86,14 @@ func TestOrder(t *testing.T) {
 	link := named(event.OpSymlink, 0, "/w/l")
 	link.Bufs = []event.Buf{{Arg: 0, Kind: event.KindText, Inline: []byte("x\x00")}}
 	link.Paths[0].Arg = 1
+	locks := func(how uint64, open event.OpenID, errno syscall.Errno) event.Event {
+		ev := event.Event{Op: event.OpFlock, Errno: errno, Offset: -1, Count: -1, Files: []event.File{{Open: open, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644}}}
+		ev.Args[1] = how
+		return ev
+	}
+	closes := locks(0, 5, 0)
+	closes.Op = event.OpClose
+	ends := event.Event{Kind: event.Exited, TID: 1}
 	late := at(named(event.OpUnlink, 0, "/w/x"), 5, 20)
 	late.Flags = event.Late
 	for _, c := range []struct {
@@ -129,6 +137,14 @@ func TestOrder(t *testing.T) {
 				ev.Args[1] = effect.OCreat | effect.OExcl
 				return ev
 			}()}},
+		{name: "a lock that a close gave back", want: []uint64{0, 2, 1}, tape: []event.Event{
+			at(locks(2, 5, 0), -20, -10), at(locks(2, 6, 0), 0, 10), at(closes, 1, 11)}},
+		{name: "a close that may have left the lock", want: []uint64{0, 1, 2}, tape: []event.Event{
+			at(locks(2, 5, 0), -20, -10), at(closes, 1, 9), at(locks(6, 6, syscall.EAGAIN), 0, 10)}},
+		{name: "a lock that went with its process", want: []uint64{0, 2}, tape: []event.Event{
+			at(locks(2, 5, 0), -20, -10), at(ends, -5, -5), at(locks(2, 6, 0), 0, 10)}},
+		{name: "a lock that nobody has is refused", want: []uint64{0, 1}, doubts: map[uint64]settle.Doubt{1: settle.DoubtResult}, tape: []event.Event{
+			at(locks(8, 5, 0), 0, 9), at(locks(6, 6, syscall.EAGAIN), 1, 10)}},
 		{name: "what came too late keeps its place", want: []uint64{0, 1}, tape: []event.Event{
 			at(named(event.OpStat, syscall.ENOENT, "/w/z"), 25, 30), late}},
 		{name: "requests of one thread overlap", want: []uint64{1, 0}, tape: func() []event.Event {

@@ -23,6 +23,7 @@ const (
 	adds      // changes it so that the order among calls which add does not matter
 	changes
 	ranged // of content: calls race for ranges (collide)
+	tells  // says what it was when the call returned: races with none
 )
 
 // touches lists the cells that a call concerns, each once.
@@ -31,6 +32,12 @@ func (s *state) touches(sl *slot) {
 	t.call(&sl.ev, &sl.subject)
 	if sl.span.file >= 0 {
 		t.touch(s.files[sl.span.file].content, ranged)
+	}
+	if sl.told = -1; sl.ev.Op < requests {
+		sl.told = sl.subject.told(&sl.ev)
+	}
+	if sl.told >= 0 {
+		t.touch(s.files[sl.subject.file].size, tells)
 	}
 	sl.touches = t.list
 }
@@ -49,7 +56,9 @@ func (t *toucher) touch(c int32, h how) bool {
 	}
 	for i := range t.list {
 		if t.list[i].cell == c {
-			t.list[i].how = max(t.list[i].how, h)
+			if h != tells {
+				t.list[i].how = max(t.list[i].how, h)
+			}
 			return false
 		}
 	}
@@ -102,6 +111,11 @@ func (t *toucher) call(ev *event.Event, s *subject) {
 	case classFstat:
 		t.touch(t.files[s.file].size, looks)
 		t.touch(t.files[s.file].mode, looks)
+		t.touch(t.files[s.file].links, looks)
+	case classList:
+		t.listing(s.names[0])
+	case classLock:
+		t.locking(ev, s)
 	case classAttribute:
 		t.attribute(ev, s)
 	case classCopy:
@@ -140,7 +154,7 @@ func (t *toucher) writes(f int32, end int64, appended bool) {
 
 func (t *toucher) namesOf(ev *event.Event, s *subject, ok bool) {
 	n := s.names[0]
-	t.tied = s.class == classLink || s.class == classRename || s.class == classTruncate || s.follow && n >= 0 && len(t.names[n].leads) > 0
+	t.tied = s.class == classLink || s.class == classRename || s.class == classTruncate || ok && s.class == classUnlink && s.kind != kindDir || s.follow && n >= 0 && len(t.names[n].leads) > 0
 	t.lost = ev.Errno == syscall.ENOENT
 	switch s.class {
 	case classOpen:
@@ -157,6 +171,7 @@ func (t *toucher) namesOf(ev *event.Event, s *subject, ok bool) {
 		}
 		if ok && s.file >= 0 && h == changes {
 			t.touch(t.files[s.file].mode, changes)
+			t.touch(t.files[s.file].links, changes)
 		}
 	case classStat:
 		t.name(n, looks, s.follow, false)
@@ -165,6 +180,7 @@ func (t *toucher) namesOf(ev *event.Event, s *subject, ok bool) {
 		}
 		if s.file >= 0 {
 			t.touch(t.files[s.file].mode, looks)
+			t.touch(t.files[s.file].links, looks)
 		}
 	case classTruncate:
 		t.name(n, looks, s.follow, false)
@@ -177,6 +193,9 @@ func (t *toucher) namesOf(ev *event.Event, s *subject, ok bool) {
 			h = changes
 		}
 		t.name(n, h, false, s.class == classMake)
+		if ok && s.class == classUnlink && s.kind != kindDir {
+			t.links(n)
+		}
 		switch {
 		case s.class == classUnlink && s.kind == kindDir:
 			t.touch(t.names[n].kids, looks)
@@ -193,6 +212,11 @@ func (t *toucher) namesOf(ev *event.Event, s *subject, ok bool) {
 		}
 		t.name(n, from, s.follow, false)
 		t.name(s.names[1], to, false, true)
+		if ok && s.class == classLink {
+			t.links(n)
+		} else if ok {
+			t.links(s.names[1])
+		}
 		if s.class == classRename {
 			t.touch(t.names[s.names[1]].kids, looks)
 			if ok {

@@ -20,6 +20,8 @@ type search struct {
 	best  []int32 // the order that was found to explain the most, in the tape's order
 	got   int     // first, after best
 	order []*slot
+	list  []*slot // calls, with looks
+	looks []slot
 	dead  map[uint64]struct{} // calls placed and the state after them, from which nothing leads on
 	done  uint64              // hash of the calls that are placed
 
@@ -48,6 +50,10 @@ const (
 // Doubt. It leaves the state as it was.
 func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
 	r.begin(calls)
+	if with := r.withTold(s, calls); len(with) > len(calls) {
+		calls = with
+		r.begin(calls)
+	}
 	s.searching, s.mode, s.hash = true, strict, 0
 	next, base, tries, left := 0, 0, 0, 8*maxTries
 	for len(r.path) < len(calls) {
@@ -73,7 +79,9 @@ func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
 	}
 	r.order = r.order[:0]
 	for _, st := range r.path {
-		r.order = append(r.order, calls[st.call])
+		if !calls[st.call].look {
+			r.order = append(r.order, calls[st.call])
+		}
 	}
 	s.back(0)
 	s.searching = false
@@ -156,6 +164,9 @@ func (r *search) tryFrom(s *state, i int, premature, marks bool) int {
 // explain does a call on the state and the content of its file.
 func (r *search) explain(s *state, sl *slot, marks bool) bool {
 	if !s.explain(&sl.ev, &sl.subject, marks) {
+		return false
+	}
+	if sl.told >= 0 && !sl.later && s.counts(s.files[sl.subject.file].size) && !s.is(s.files[sl.subject.file].size, sl.told, DoubtSize) {
 		return false
 	}
 	switch {

@@ -2,8 +2,10 @@ package settle_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -79,9 +81,24 @@ func settled(t interface{ Fatal(...any) }, tape []event.Event, o *settle.Options
 	}
 }
 
-// check says what is wrong with an order of a history's calls: calls before others that
-// had returned, answers that differ.
+// check says what is wrong with an order of a history's calls: what inTime says, and
+// answers that differ.
 func (h history) check(order []event.Event, w *world) error {
+	wrong := []error{h.inTime(order)}
+	for _, ev := range order {
+		if ev.Kind != event.Call {
+			continue
+		}
+		c := h[ev.Seq]
+		if d := same(&c.op, c.want, w.do(&c.op)); d != "" {
+			wrong = append(wrong, fmt.Errorf("event %d, %v %s %s: %s", ev.Seq, c.op.op, c.a, c.b, d))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// inTime says which calls come before others that had returned, and whether any are missing.
+func (h history) inTime(order []event.Event) error {
 	var wrong []error
 	latest := int64(0) // entry of those given
 	seen := map[uint64]bool{}
@@ -93,10 +110,6 @@ func (h history) check(order []event.Event, w *world) error {
 			wrong = append(wrong, fmt.Errorf("event %d stands behind one that was made at %d, it returned at %d", ev.Seq, latest, ev.Exit))
 		}
 		latest = max(latest, ev.Enter)
-		c := h[ev.Seq]
-		if d := same(&c.op, c.want, w.do(&c.op)); d != "" {
-			wrong = append(wrong, fmt.Errorf("event %d, %v %s %s: %s", ev.Seq, c.op.op, c.a, c.b, d))
-		}
 		seen[ev.Seq] = true
 	}
 	if len(seen) != len(h) {
@@ -151,6 +164,14 @@ func TestRaces(t *testing.T) {
 			[]op{{op: event.OpPwrite64, open: 1, off: 0, len: 100}, {op: event.OpPread64, open: 1, off: 0, len: 100}}},
 		{"truncating open", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
 			[]op{{op: event.OpOpen, a: "/w/x", flags: effect.OTrunc | oWrite, open: 7}, {op: event.OpFstat, open: 1}}},
+		{"a lock is granted before the call that gave it back has returned", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpFlock, open: 1, flags: 2}},
+			[]op{{op: event.OpFlock, open: 1, flags: 8}, {op: event.OpFlock, open: 2, flags: 2}}},
+		{"a lock between two others", []op{
+			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpOpen, a: "/w/x", open: 3}, {op: event.OpFlock, open: 1, flags: 2}},
+			[]op{{op: event.OpFlock, open: 2, flags: 1}, {op: event.OpFlock, open: 1, flags: 8}, {op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 3, flags: 1}}},
+		{"a shared lock that loses itself", []op{
+			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpFlock, open: 1, flags: 1}, {op: event.OpFlock, open: 2, flags: 1}},
+			[]op{{op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 1, flags: 2}, {op: event.OpFlock, open: 2, flags: 1}}},
 		{"appends", []op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OAppend, open: 1}, {op: event.OpOpen, a: "/w/x", flags: oWrite | effect.OAppend, open: 2}},
 			[]op{{op: event.OpWrite, open: 1, len: 10}, {op: event.OpWrite, open: 2, len: 20}, {op: event.OpLseek, open: 1, flags: 2}}},
 		{"seek and read at one position", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
@@ -185,18 +206,53 @@ func show(order []event.Event) string {
 }
 
 // TestHistories settles random histories of several threads, in which every call took
-// effect at once at some moment between its beginning and its return.
+// effect at once at some moment between its beginning and its return. IOTAPE_HISTORIES is
+// how many, 100 if it is not set.
+//
+// The default window sees a whole history: then every result is explained, and none has a
+// doubt. One of 64 events cannot know everything: it has to give a call when it has seen
+// 16 behind it, and what tells which of two calls came first may be a size or a listing
+// after that. So it is held to real time always, to results in histories that fit into it,
+// and in all others to going wrong in one of a hundred at most (2 of 10,000 were seen).
 func TestHistories(t *testing.T) {
+	if n := os.Getenv("IOTAPE_HISTORIES"); n != "" {
+		checks := flag.Lookup("rapid.checks")
+		was := checks.Value.String()
+		if err := checks.Value.Set(n); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = checks.Value.Set(was) }()
+	}
+	long, wrong := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
 		tape := h.run(newWorld())
-		o := &settle.Options{Window: rapid.SampledFrom([]int{64, 2048}).Draw(t, "window")}
+		small := rapid.Bool().Draw(t, "small window")
+		o := &settle.Options{}
+		if small {
+			o.Window = smallWindow
+		}
 		order, doubts := settled(t, tape, o)
+		if small && len(tape) > smallWindow-smallWindow/4 {
+			if err := h.inTime(order); err != nil {
+				t.Fatalf("%v; tape:\n%s\norder:\n%s", err, show(tape), show(order))
+			}
+			if long++; h.check(order, newWorld()) != nil {
+				wrong++
+			}
+			return
+		}
 		if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
 			t.Fatalf("%v; doubts: %v; tape:\n%s\norder:\n%s", err, doubts, show(tape), show(order))
 		}
 	})
+	t.Logf("%d histories longer than a window, %d with a result that their order does not explain", long, wrong)
+	if wrong > 1+long/100 {
+		t.Error("too many")
+	}
 }
+
+const smallWindow = 64
 
 func drawHistory(t *rapid.T) (h history) {
 	threads := rapid.IntRange(2, 4).Draw(t, "threads")
@@ -224,14 +280,16 @@ func drawHistory(t *rapid.T) (h history) {
 			var o op
 			name := func() string { return rapid.SampledFrom(names).Draw(t, "name") }
 			switch k := rapid.SampledFrom([]event.Op{
-				event.OpOpen, event.OpUnlink, event.OpRename, event.OpLink, event.OpStat, event.OpMkdir, event.OpRmdir, event.OpTruncate,
-				event.OpPwrite64, event.OpPread64, event.OpWrite, event.OpRead, event.OpLseek, event.OpFtruncate, event.OpFstat,
+				event.OpOpen, event.OpUnlink, event.OpRename, event.OpLink, event.OpStat, event.OpGetdents64, event.OpMkdir, event.OpRmdir, event.OpTruncate,
+				event.OpFlock, event.OpPwrite64, event.OpPread64, event.OpWrite, event.OpRead, event.OpLseek, event.OpFtruncate, event.OpFstat,
 			}).Draw(t, "op"); k {
 			case event.OpOpen:
 				o = op{op: k, a: name(), flags: rapid.SampledFrom([]uint64{0, effect.OCreat | 2, effect.OCreat | effect.OExcl | 2, effect.OCreat | effect.OTrunc | 2}).Draw(t, "flags"), open: next}
 				next++
 			case event.OpUnlink, event.OpStat:
 				o = op{op: k, a: name()}
+			case event.OpGetdents64:
+				o = op{op: k, a: "/w"}
 			case event.OpRename, event.OpLink:
 				o = op{op: k, a: name(), b: name()}
 			case event.OpMkdir, event.OpRmdir:
@@ -241,6 +299,9 @@ func drawHistory(t *rapid.T) (h history) {
 			default:
 				o = op{
 					op: k, open: event.OpenID(rapid.IntRange(1, 3).Draw(t, "file")), off: int64(rapid.IntRange(0, 8).Draw(t, "off")) * 10, len: int64(rapid.IntRange(1, 30).Draw(t, "len")),
+				}
+				if k == event.OpFlock {
+					o.flags = rapid.SampledFrom([]uint64{1, 2, 8, 8}).Draw(t, "lock")
 				}
 				if k == event.OpLseek {
 					o.flags = uint64(rapid.SampledFrom([]int{0, 2}).Draw(t, "whence"))

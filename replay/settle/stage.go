@@ -17,6 +17,7 @@ const (
 	DoubtSize                      // the size that stat told
 	DoubtContent                   // the bytes that were read, or where they were written
 	DoubtMode                      // the permissions that stat told
+	DoubtLinks                     // the number of names that stat told
 )
 
 // Options change how a Stage works; nil is the default.
@@ -82,7 +83,10 @@ type slot struct {
 	touching bool
 	touches  []touch
 	span     span
-	racy     bool // it raced for content
+	told     int64 // size of its file when it returned, -1 if it does not say
+	later    bool  // which may be another than its effect left (see withTold)
+	look     bool  // no call, but what one told (see withTold)
+	racy     bool  // it raced for content
 	data     []byte
 	loaded   bool  // data is its content, empty if that is not known
 	prev     *slot // the call on the file's content before it, if that is number prevN still
@@ -157,6 +161,7 @@ func (st *Stage) pass(ev *event.Event) error {
 	case !st.one.about(ev):
 	case st.one.class.moves():
 		st.passed = true
+	case st.one.class == classList: // which would teach little
 	case st.find(ev, &st.one):
 		st.do(ev, &st.one, believe)
 		st.learn(ev, &st.one, nil)
@@ -170,12 +175,19 @@ func (st *Stage) follow(ev *event.Event) {
 		*near = ev.TID
 		st.live[ev.TID] = struct{}{}
 	}
+	st.state.locks.leaves(ev)
 	switch ev.Kind {
 	case event.Forked:
 		st.live[ev.Child] = struct{}{}
 	case event.Exited:
 		delete(st.live, ev.TID)
 		st.known[ev.TID%uint32(len(st.known))] = 0
+	case event.Call:
+		if ev.TakesLead() {
+			delete(st.live, ev.TID)
+			st.known[ev.TID%uint32(len(st.known))] = 0
+			st.live[ev.PID] = struct{}{}
+		}
 	}
 }
 
@@ -214,6 +226,9 @@ func (st *Stage) fill(n int) {
 // lookAgain finds what an event touches as well, after what others before and behind it
 // have told.
 func (st *Stage) lookAgain(sl *slot) {
+	if sl.subject.class == classList {
+		st.find(&sl.ev, &sl.subject)
+	}
 	st.before = append(st.before[:0], sl.touches...)
 	st.state.touches(sl)
 	for _, t := range sl.touches {
@@ -233,6 +248,9 @@ func (st *Stage) look(sl *slot) (again bool) {
 	sl.span = sl.subject.spanOf(&sl.ev)
 	again = s.cuts(sl) || s.more
 	s.more = false
+	if sl.subject.class == classList {
+		s.names[sl.subject.names[0]].listed = sl.n
+	}
 	s.touches(sl)
 	for _, t := range sl.touches {
 		s.race(sl, t)
@@ -327,19 +345,8 @@ func (st *Stage) do(ev *event.Event, s *subject, m mode) bool {
 // learn takes the size that the kernel told with a call, if no other can have changed it
 // between the call's effect and its return. touches are the cells that the call concerns.
 func (st *Stage) learn(ev *event.Event, s *subject, touches []touch) {
-	switch s.class {
-	case classRead, classWrite, classOpen, classResize, classSeek:
-	default:
-		return
-	}
-	if s.file < 0 || s.kind != kindOther {
-		return
-	}
-	f := ev.FileArg(0)
-	if s.class == classOpen {
-		f = ev.FileArg(event.ResultArg)
-	}
-	if f == nil || !f.Known || f.Size < 0 {
+	told := s.told(ev)
+	if told < 0 {
 		return
 	}
 	size := st.state.files[s.file].size
@@ -348,7 +355,7 @@ func (st *Stage) learn(ev *event.Event, s *subject, touches []touch) {
 		return
 	}
 	if c.changed < st.state.oldest || slices.ContainsFunc(touches, func(t touch) bool { return t.cell == size }) {
-		c.value = f.Size
+		c.value = told
 	}
 }
 

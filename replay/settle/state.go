@@ -127,15 +127,20 @@ type name struct {
 	child, sibling int32   // -1 if there is none
 	leads          []int32 // where symbolic links here led, the last ones
 	stood          int32   // the last file that it was seen to stand for, -1 if none
+	files          []int32 // those that it stood for, the last ones
+	listed         uint64  // of a directory: the last call that listed it
 	skip           bool    // the kernel makes it up: not followed
 }
 
-// file is an inode. Its cells are where it ends, and the name that it leads to if it is
-// a symbolic link; that of its content has a value in searches alone (see version).
+// file is an inode. Its cells are where it ends, how many names it has, and the name that
+// it leads to if it is a symbolic link; that of its content has a value in searches alone
+// (see version).
 type file struct {
 	id                    effect.Inode
 	size, target, content int32
+	links                 int32
 	mode                  int32 // permissions; -1 while nothing changes them
+	flocks, ranges        int32 // locks (see lockTable); -1 while there are none
 	epoch                 uint32
 	virtual               uint8
 	kind                  kind  // as the calls told that named it
@@ -158,9 +163,10 @@ type state struct {
 	devices effect.Devices
 	byOpen  map[event.OpenID]openFile
 	byAttr  map[attribute]int32 // cells: see attributes.go
-	near    [64]int32           // numbers of files used lately and 1, by inode
-	epoch   uint32              // sizes and positions learnt in an earlier one may have changed
-	made    int64               // files that were given an identity
+	locks   lockTable
+	near    [64]int32 // numbers of files used lately and 1, by inode
+	epoch   uint32    // sizes and positions learnt in an earlier one may have changed
+	made    int64     // files that were given an identity
 
 	searching bool   // what is set is logged, and only cells that are raced for count
 	round     uint32 // number of the search
@@ -193,6 +199,7 @@ func (s *state) forget() {
 	clear(s.byInode)
 	clear(s.byOpen)
 	clear(s.byAttr)
+	s.locks.forget()
 	clear(s.names)
 	s.near = [64]int32{}
 	clear(s.files)
@@ -200,7 +207,7 @@ func (s *state) forget() {
 }
 
 func (s *state) full() bool {
-	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown
+	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown || len(s.locks.sets) > maxKnown || len(s.locks.gone) > maxKnown
 }
 
 func (s *state) newCell() int32 {
@@ -230,6 +237,9 @@ func (s *state) name(path string) int32 {
 	if parent >= 0 {
 		p := &s.names[parent]
 		s.names[n].sibling, p.child = p.child, n
+		if p.listed >= s.oldest && p.listed > 0 {
+			s.more = true // the listing told of this name, too
+		}
 	}
 	if s.names[n].skip {
 		return -1
@@ -255,7 +265,7 @@ func (s *state) file(id effect.Inode) int32 {
 	n, ok := s.byInode[id]
 	if !ok {
 		n = int32(len(s.files))
-		s.files = append(s.files, file{id: id, size: s.newCell(), target: s.newCell(), content: s.newCell(), mode: -1, epoch: s.epoch})
+		s.files = append(s.files, file{id: id, size: s.newCell(), target: s.newCell(), content: s.newCell(), links: s.newCell(), mode: -1, flocks: -1, ranges: -1, epoch: s.epoch})
 		s.byInode[id] = n
 	}
 	*near = n + 1
@@ -269,6 +279,21 @@ func (s *state) current(n int32) int32 {
 		s.cells[f.size].value = unknown
 	}
 	return n
+}
+
+// stood notes that a name was seen to stand for a file.
+func (s *state) stood(n, f int32) {
+	m := &s.names[n]
+	m.stood = f
+	if f < 0 || slices.Contains(m.files, f) {
+		return
+	}
+	const most = 8
+	if len(m.files) == most {
+		m.files = slices.Delete(m.files, 0, 1)
+	}
+	m.files = append(m.files, f)
+	s.more = true
 }
 
 // position returns the cell of an open file's position. file is its inode, -1 if the event

@@ -21,6 +21,8 @@ const (
 	classLink
 	classRename
 	classTruncate // of a name
+	classList     // of the names in a directory
+	classLock     // flock, fcntl, and close
 	classRead
 	classWrite
 	classSeek
@@ -52,6 +54,8 @@ var classes = func() (t [512]class) {
 		classLink:     {event.OpLink, event.OpLinkat},
 		classRename:   {event.OpRename, event.OpRenameat, event.OpRenameat2},
 		classTruncate: {event.OpTruncate},
+		classList:     {event.OpGetdents64},
+		classLock:     {event.OpFlock, event.OpFcntl, event.OpClose},
 		classRead: {
 			event.OpRead, event.OpReadv, event.OpPread64, event.OpPreadv, event.OpPreadv2, event.OpMmapPread,
 		},
@@ -88,7 +92,12 @@ type subject struct {
 	made   int64    // value of what a call made
 	number int64    // of what it made, 0 if none; it stays over the rounds
 	mode   int64    // permissions that stat said, -1 if it said nothing
-	attr   int32    // cell of an attribute, -1
+	links  int64    // names that stat said the file has, -1 if it said nothing
+	listed []int32  // names that a listing had, of those that are followed, in their order
+	whole  bool     // it had all that there were
+	attr   int32    // cell of an attribute, or of locks, -1
+	ranges int32    // of a close: cell of locks on ranges, -1
+	lock   lock     // of a call on locks
 	value  int64    // that the attribute was given, or had; unknown
 	leads  int32    // name that a symbolic link was read to lead to, -1
 }
@@ -99,6 +108,9 @@ func (s *subject) about(ev *event.Event) bool {
 	if ev.Kind == event.Call && ev.Flags&event.Interrupted == 0 {
 		if s.op = ev.Op.Like(); int(s.op) < len(classes) {
 			s.class = classes[s.op]
+		}
+		if s.op == event.OpFcntl {
+			s.class = lockOf(ev)
 		}
 	}
 	return s.class != classNone
@@ -113,7 +125,8 @@ func (c class) moves() bool { return c >= classRead }
 func (st *Stage) find(ev *event.Event, s *subject) bool {
 	*s = subject{
 		class: s.class, op: s.op, number: s.number,
-		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1,
+		listed: s.listed[:0], links: -1,
+		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1,
 	}
 	if s.op != ev.Op {
 		// What follows reads a request as the call that it is like.
@@ -132,6 +145,10 @@ func (st *Stage) findCall(ev *event.Event, s *subject) bool {
 		return st.findFile(ev, s)
 	case classCopy:
 		return st.findCopy(ev, s)
+	case classList:
+		return st.findListing(ev, s)
+	case classLock:
+		return st.findLock(ev, s)
 	case classAttribute:
 		if len(ev.Paths) == 0 {
 			s.file = st.state.fileOfOpen(ev.FileArg(0))
@@ -257,7 +274,10 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 		}
 		s.follow = s.op == event.OpLinkat && ev.Args[4]&effect.AtFollow != 0
 		if ev.OK() {
-			st.state.names[s.names[1]].stood = st.state.names[s.names[0]].stood
+			for _, f := range st.state.names[s.names[0]].files {
+				st.state.stood(s.names[1], f)
+			}
+			st.state.stood(s.names[1], st.state.names[s.names[0]].stood)
 		}
 		return true
 	case classOpen:
@@ -277,7 +297,7 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 			s.file, s.kind = st.state.file(st.state.devices.Inode(d)), kindOfMode(d.Mode)
 			s.mode = int64(d.Mode & permissions)
 			if effect.TypeOf(d.Mode) == 'f' {
-				s.size = d.Size
+				s.size, s.links = d.Size, int64(d.Nlink)
 			}
 			st.stood(s)
 		}
@@ -325,7 +345,7 @@ func (st *Stage) findFstat(ev *event.Event, s *subject) bool {
 		st.state.devices.Learn(d, st.state.files[f].id)
 	}
 	s.file, s.kind, s.size = st.state.file(st.state.devices.Inode(d)), kindOther, d.Size
-	s.mode = int64(d.Mode & permissions)
+	s.mode, s.links = int64(d.Mode&permissions), int64(d.Nlink)
 	return s.file >= 0
 }
 
@@ -354,7 +374,7 @@ func (st *Stage) findMade(ev *event.Event, s *subject) {
 // name that do not say it.
 func (st *Stage) stood(s *subject) {
 	if s.names[0] >= 0 {
-		st.state.names[s.names[0]].stood = s.file
+		st.state.stood(s.names[0], s.file)
 		if s.file >= 0 {
 			st.state.files[s.file].kind = s.kind
 		}

@@ -7,13 +7,15 @@ import (
 	"iotape/event"
 	"iotape/report"
 	"iotape/report/page"
+	"iotape/trace"
 )
 
 // run is the header: what was recorded, how much it did, and what the recording lacks,
 // with the place of each loss.
 type run struct {
-	stat  *report.Collector
-	byPID map[int]*quality // by process
+	stat     *report.Collector
+	byPID    map[int]*quality // by process
+	manifest *trace.Manifest
 }
 
 // quality is what the recording lacks of one process's events.
@@ -55,7 +57,7 @@ type runData struct {
 }
 
 func newRun(c *collector) view {
-	return &run{stat: report.NewCollector(&report.Options{Top: 1, Manifest: c.tape.Manifest(), CallName: c.o.CallName}), byPID: map[int]*quality{}}
+	return &run{stat: report.NewCollector(&report.Options{Top: 1, Manifest: c.tape.Manifest(), CallName: c.o.CallName}), byPID: map[int]*quality{}, manifest: c.tape.Manifest()}
 }
 
 func (v *run) see(s *seen) {
@@ -69,9 +71,7 @@ func (v *run) see(s *seen) {
 	for i := range s.Bufs {
 		b := &s.Bufs[i]
 		q.Missing += uint64(max(b.Missing, 0))
-		if b.Omitted {
-			q.Omitted += uint64(max(b.Len-b.Missing-b.Kept(), 0))
-		}
+		q.Omitted += report.Unwanted(v.manifest, s.Event, b)
 	}
 	if s.Flags&event.Interrupted != 0 {
 		q.Interrupted++

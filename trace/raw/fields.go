@@ -32,30 +32,32 @@ type flag struct {
 }
 
 var (
-	fPID   = field[trace.Record]{"pid", 10, func(r *trace.Record) any { return &r.PID }}
-	fTID   = field[trace.Record]{"tid", 10, func(r *trace.Record) any { return &r.TID }}
-	fEnter = field[trace.Record]{"enter", 10, func(r *trace.Record) any { return &r.Enter }}
-	fExit  = field[trace.Record]{"exit", 10, func(r *trace.Record) any { return &r.Exit }}
-	fTime  = field[trace.Record]{"time", 10, func(r *trace.Record) any { return &r.Exit }}
-	fCPU   = field[trace.Record]{"cpu", 10, func(r *trace.Record) any { return &r.CPU }}
-	fRet   = field[trace.Record]{"ret", 10, func(r *trace.Record) any { return &r.Ret }}
-	fNR    = field[trace.Record]{"nr", 10, func(r *trace.Record) any { return &r.NR }}
-	fArgs  = field[trace.Record]{"args", 16, func(r *trace.Record) any { return &r.Args }}
-	fOp    = field[trace.Record]{"op", 10, func(r *trace.Record) any { return (*opName)(&r.Op) }}
-	fPPID  = field[trace.Record]{"ppid", 10, func(r *trace.Record) any { return &r.PPID }}
-	fPGID  = field[trace.Record]{"pgid", 10, func(r *trace.Record) any { return &r.PGID }}
-	fSID   = field[trace.Record]{"sid", 10, func(r *trace.Record) any { return &r.SID }}
-	fUID   = field[trace.Record]{"uid", 10, func(r *trace.Record) any { return &r.UID }}
-	fGID   = field[trace.Record]{"gid", 10, func(r *trace.Record) any { return &r.GID }}
-	fNSPID = field[trace.Record]{"ns_pid", 10, func(r *trace.Record) any { return &r.NSPID }}
-	fNSTID = field[trace.Record]{"ns_tid", 10, func(r *trace.Record) any { return &r.NSTID }}
-	fComm  = field[trace.Record]{"comm", 10, func(r *trace.Record) any { return &r.Comm }}
-	fChild = field[trace.Record]{"child", 10, func(r *trace.Record) any { return &r.Child }}
-	fCTID  = field[trace.Record]{"child_tid", 10, func(r *trace.Record) any { return &r.ChildTID }}
-	fShare = field[trace.Record]{"share", 16, func(r *trace.Record) any { return &r.Share }}
-	fCount = field[trace.Record]{"count", 10, func(r *trace.Record) any { return &r.Count }}
-	fWhy   = field[trace.Record]{"reason", 10, func(r *trace.Record) any { return &r.Reason }}
-	fUmask = field[trace.Record]{"umask", 8, func(r *trace.Record) any { return &r.Umask }}
+	fPID    = field[trace.Record]{"pid", 10, func(r *trace.Record) any { return &r.PID }}
+	fTID    = field[trace.Record]{"tid", 10, func(r *trace.Record) any { return &r.TID }}
+	fEnter  = field[trace.Record]{"enter", 10, func(r *trace.Record) any { return &r.Enter }}
+	fExit   = field[trace.Record]{"exit", 10, func(r *trace.Record) any { return &r.Exit }}
+	fTime   = field[trace.Record]{"time", 10, func(r *trace.Record) any { return &r.Exit }}
+	fBefore = field[trace.Record]{"delay_before", 10, func(r *trace.Record) any { return &r.DelayBefore }}
+	fWithin = field[trace.Record]{"delay_within", 10, func(r *trace.Record) any { return &r.DelayWithin }}
+	fCPU    = field[trace.Record]{"cpu", 10, func(r *trace.Record) any { return &r.CPU }}
+	fRet    = field[trace.Record]{"ret", 10, func(r *trace.Record) any { return &r.Ret }}
+	fNR     = field[trace.Record]{"nr", 10, func(r *trace.Record) any { return &r.NR }}
+	fArgs   = field[trace.Record]{"args", 16, func(r *trace.Record) any { return &r.Args }}
+	fOp     = field[trace.Record]{"op", 10, func(r *trace.Record) any { return (*opName)(&r.Op) }}
+	fPPID   = field[trace.Record]{"ppid", 10, func(r *trace.Record) any { return &r.PPID }}
+	fPGID   = field[trace.Record]{"pgid", 10, func(r *trace.Record) any { return &r.PGID }}
+	fSID    = field[trace.Record]{"sid", 10, func(r *trace.Record) any { return &r.SID }}
+	fUID    = field[trace.Record]{"uid", 10, func(r *trace.Record) any { return &r.UID }}
+	fGID    = field[trace.Record]{"gid", 10, func(r *trace.Record) any { return &r.GID }}
+	fNSPID  = field[trace.Record]{"ns_pid", 10, func(r *trace.Record) any { return &r.NSPID }}
+	fNSTID  = field[trace.Record]{"ns_tid", 10, func(r *trace.Record) any { return &r.NSTID }}
+	fComm   = field[trace.Record]{"comm", 10, func(r *trace.Record) any { return &r.Comm }}
+	fChild  = field[trace.Record]{"child", 10, func(r *trace.Record) any { return &r.Child }}
+	fCTID   = field[trace.Record]{"child_tid", 10, func(r *trace.Record) any { return &r.ChildTID }}
+	fShare  = field[trace.Record]{"share", 16, func(r *trace.Record) any { return &r.Share }}
+	fCount  = field[trace.Record]{"count", 10, func(r *trace.Record) any { return &r.Count }}
+	fWhy    = field[trace.Record]{"reason", 10, func(r *trace.Record) any { return &r.Reason }}
+	fUmask  = field[trace.Record]{"umask", 8, func(r *trace.Record) any { return &r.Umask }}
 )
 
 func own(f ...field[trace.Record]) []field[trace.Record] {
@@ -63,13 +65,13 @@ func own(f ...field[trace.Record]) []field[trace.Record] {
 }
 
 var (
-	callFlags = []flag{{trace.CallMore, "more"}, {trace.CallCompat, "compat"}, {trace.CallInterrupted, "interrupted"}}
+	callFlags = []flag{{trace.CallMore, "more"}, {trace.CallCompat, "compat"}, {trace.CallInterrupted, "interrupted"}, {trace.CallDelays, "delays"}}
 	dataFlags = []flag{{trace.DataLast, "last"}}
 	fileFlags = []flag{{trace.FileOwn, "own"}}
 	wakeFlags = []flag{{trace.WakeInterrupt, "interrupt"}}
 
 	kinds = []kind{
-		{trace.RecCall, "call", own(fNR, fEnter, fExit, fCPU, fRet, fArgs), callFlags},
+		{trace.RecCall, "call", own(fNR, fEnter, fExit, fCPU, fBefore, fWithin, fRet, fArgs), callFlags},
 		{trace.RecData, "data", own(fEnter), dataFlags},
 		{trace.RecEnter, "enter", own(fEnter), nil},
 		{trace.RecTask, "task", own(fTime, fPPID, fPGID, fSID, fUID, fGID, fNSPID, fNSTID, fComm), nil},
@@ -106,7 +108,7 @@ var (
 	pieceFlags = []flag{
 		{uint32(trace.PieceMissing), "missing"}, {uint32(trace.PieceOmitted), "omitted"},
 		{uint32(trace.PieceShape), "shape"}, {uint32(trace.PieceTruncated), "truncated"},
-		{uint32(trace.PieceHash), "hash"},
+		{uint32(trace.PieceHash), "hash"}, {uint32(trace.PieceSketch), "sketch"},
 	}
 	frameFields = []field[trace.Frame]{
 		{"stream", 16, func(f *trace.Frame) any { return &f.Stream }},

@@ -20,6 +20,10 @@ frame shard=1 round=1 until=2000 lost=3
     piece arg=1 "/tmp/\xff\n"
     piece arg=2 off=4096 len=70000 missing
     piece arg=3 shape zero=32
+  call pid=7 tid=8 op=fstat nr=5 enter=21 exit=22 delay_before=3000000 delay_within=4294967295 delays
+    object fd=3 ino=12
+    piece arg=1 "x"
+  call pid=7 tid=8 op=fstat nr=5 enter=23 exit=24 delays
   data pid=7 tid=8 op=openat enter=10 last
   enter pid=7 tid=8 op=execve enter=30
     piece arg=1 truncated "x"
@@ -96,6 +100,9 @@ func randomRecord(rng *rand.Rand) *trace.Record {
 		r.Enter, r.CPU, r.Ret, r.NR = rng.Uint64(), rng.Uint64(), int64(rng.Uint64()), rng.Uint32()
 		for i := range r.Args {
 			r.Args[i] = rng.Uint64() >> rng.IntN(64)
+		}
+		if r.Flags&trace.CallDelays != 0 {
+			r.DelayBefore, r.DelayWithin = rng.Uint32(), rng.Uint32()
 		}
 		for range rng.IntN(3) {
 			r.Objects = append(r.Objects, trace.Object{Ino: rng.Uint64(), Pos: -1, FD: -rng.Int32N(200), Arg: int8(rng.IntN(7) - 1), Mode: rng.Uint32()})

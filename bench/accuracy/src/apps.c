@@ -21,11 +21,13 @@
 #include <limits.h>
 #include <sched.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,6 +55,10 @@ static struct {
 static void die(const char *what)
 {
 	fprintf(stderr, "apps: %s: %s\n", what, strerror(errno));
+#ifndef MPI
+	if (rank)
+		kill(getppid(), SIGKILL); /* the others would wait for ever */
+#endif
 	exit(1);
 }
 
@@ -339,12 +345,16 @@ int main(int argc, char **argv)
 		channel(down[i]);
 		channel(ring[i]);
 	}
+	pid_t first = getpid();
 	long long begin = now();
 	for (rank = ranks - 1; rank > 0; rank--) {
 		pid_t child = fork();
 		if (child < 0)
 			die("fork");
 		if (!child) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != first) /* it was gone before */
+				_exit(1);
 			run(argv[1]);
 			_exit(0);
 		}

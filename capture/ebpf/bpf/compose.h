@@ -39,7 +39,7 @@ static __always_inline void note_position(struct task *st)
  * others were done just before it. An append starts at the file's end instead. */
 static __always_inline void settle_position(struct work *w, struct task *st, s64 ret)
 {
-	struct object *o = (struct object *)(w->buf + sizeof(struct rec_call));
+	struct object *o = (struct object *)(w->buf + sizeof(struct rec_call) + (has_delays() ? sizeof(struct delays) : 0));
 
 	if (w->nobjects != 1 || ret <= 0 || o->flags & O_APPEND)
 		return;

@@ -22,6 +22,8 @@ static __always_inline void joined(struct task_struct *t) {}
 #define EXECVE_NR 59
 #endif
 
+#define MAX_MESSAGES 1024 /* of one call (UIO_MAXIOV, linux/uio.h) */
+
 /* What rows are told apart by; all else of a key is 0. */
 enum { BY_OP = 1, BY_USER = 2, BY_PROCESS = 4, BY_EXTENSION = 8, BY_LATENCY = 16 };
 const volatile u32 by = 0;
@@ -183,6 +185,24 @@ static __always_inline void note_names(struct task *st, struct spec *s, s64 ret)
 	bpf_map_update_elem(&extensions, &key, &e, BPF_ANY);
 }
 
+/* message_bytes is what the first n messages of a call have: each struct mmsghdr, the second
+ * argument's, says so behind its msghdr (linux/socket.h; of 32 bits: net/compat.h). */
+static __noinline u64 message_bytes(struct task *st, u64 n)
+{
+	u64 sum = 0;
+	u32 i;
+
+	if (!st)
+		return 0;
+	u32 stride = st->flags & TASK_COMPAT ? 32 : 64;
+	repeat(i, n < MAX_MESSAGES ? n : MAX_MESSAGES) {
+		u32 len = 0;
+		bpf_probe_read_user(&len, sizeof(len), (void *)(st->args[1] + stride * (i + 1ull) - (stride == 32 ? 4 : 8)));
+		sum += len;
+	}
+	return sum;
+}
+
 /* count sums a call up that has returned, or that will not. */
 static __noinline int count(struct task *st, struct spec *s, s64 ret, bool returned)
 {
@@ -228,10 +248,13 @@ static __noinline int count(struct task *st, struct spec *s, s64 ret, bool retur
 		c->failed++;
 		return 0;
 	}
-	if (ret > 0 && s->moves & MOVES_READ)
-		c->read += ret;
-	if (ret > 0 && s->moves & MOVES_WRITTEN)
-		c->written += ret;
+	if (ret <= 0 || !s->moves)
+		return 0;
+	u64 bytes = s->moves & MOVES_MESSAGES ? message_bytes(st, ret) : ret;
+	if (s->moves & MOVES_READ)
+		c->read += bytes;
+	if (s->moves & MOVES_WRITTEN)
+		c->written += bytes;
 	return 0;
 }
 

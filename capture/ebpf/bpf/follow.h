@@ -22,6 +22,7 @@ static __always_inline struct task *join(struct task_struct *t, u32 flags)
 	init.shard = (u32)t->pid & shard_mask;
 	init.flags = flags;
 	init.enter = began;
+	init.returned = DELAY_UNKNOWN;
 	return bpf_task_storage_get(&tasks, t, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
@@ -56,6 +57,7 @@ static __always_inline void join_call(struct task *st, struct pt_regs *regs)
 #endif
 	st->tid = t->pid;
 	st->cpu = t->se.sum_exec_runtime;
+	st->delay = waited(t);
 	st->file = 0;
 	st->offered = ~0ull;
 }

@@ -89,6 +89,23 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 	w->adrift = w->kept = false;
 }
 
+/* put_delays says of a call of the thread, which compose_call has just started, how long
+ * it waited for a processor. */
+static __always_inline void put_delays(struct work *w, struct task *st)
+{
+	struct rec_call *r = (struct rec_call *)w->buf;
+	struct delays *d = (struct delays *)(r + 1);
+
+	if (!has_delays())
+		return;
+	u64 now = waited(bpf_get_current_task_btf());
+	d->before = delay_between(st->returned, st->delay);
+	d->within = delay_between(st->delay, now);
+	st->returned = now;
+	r->p.flags |= CALL_DELAYS;
+	w->len += sizeof(*d);
+}
+
 /* moved records the content of a call that moved it inside the kernel. */
 static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
 {
@@ -116,6 +133,7 @@ static __always_inline int record_call(struct work *w, struct task *st, struct s
 		return 0;
 	}
 	compose_call(w, st, s, now, ret, 0);
+	put_delays(w, st);
 	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
 		if (i >= s->nobjects)
 			break;
@@ -202,6 +220,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	st->nr = nr;
 	st->tid = t->pid;
 	st->cpu = t->se.sum_exec_runtime;
+	st->delay = waited(t);
 	st->file = 0;
 	struct spec *s = spec_of(st);
 	if (!s)
@@ -263,7 +282,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (st->flags & TASK_JOINED)
 		join_call(st, regs);
 	struct spec *s = spec_of(st);
-	if (s && s->screen >= ROW_STEPS && screenable(st, s) && screened(st, s->screen - ROW_STEPS, ret, first_fd(st, s))) {
+	if (s && s->screen >= ROW_STEPS && st->enter >= shared.screened && screenable(st, s) && screened(st, s->screen - ROW_STEPS, ret, first_fd(st, s))) {
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}
@@ -378,6 +397,7 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	struct spec *s = spec_of(st);
 	if (s && st->flags & TASK_IN_CALL) {
 		compose_call(w, st, s, now, 0, CALL_INTERRUPTED);
+		put_delays(w, st);
 		write_call(w, st, -1);
 	}
 	end_thread(w, st, now);

@@ -7,7 +7,7 @@
 
 /* Stream records. */
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11 };
-enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4 };
+enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4, CALL_DELAYS = 8 };
 enum { DATA_LAST = 1 };
 enum { WAKE_INTERRUPT = 1 };
 enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
@@ -25,6 +25,9 @@ struct rec_call {
 	u32 nr;
 	u8 nobjects, zero;
 	u16 npieces;
+};
+struct delays { /* behind a rec_call with CALL_DELAYS: ns that the thread waited for a processor */
+	u32 before, within; /* the call, since the one before; and the call itself */
 };
 struct rec_data { /* and REC_ENTER */
 	struct prefix p;
@@ -67,6 +70,7 @@ struct piece {
 };
 _Static_assert(sizeof(struct prefix) == 16, "prefix");
 _Static_assert(sizeof(struct rec_call) == 104, "rec_call");
+_Static_assert(sizeof(struct delays) == 8, "delays");
 _Static_assert(sizeof(struct rec_data) == 32, "rec_data");
 _Static_assert(sizeof(struct rec_task) == 72, "rec_task");
 _Static_assert(sizeof(struct rec_fork) == 40, "rec_fork");
@@ -116,11 +120,11 @@ struct spec {
 	u16 screen;    /* what the filter says of it (screen.h) */
 	u16 opens;     /* what opens by a name: 1 + the argument that it is in, and 256 * (1 + that of the flags) */
 	u8 name;       /* 1 + the argument that is its first name and still there when it returns; 0: none */
-	u8 moves;      /* which way it moves the bytes that it returns the number of */
+	u8 moves;      /* which way it moves the bytes that it returns the number of, or of messages */
 	u16 zero;
 	struct cap caps[IOT_MAX_CAPS];
 };
-enum { MOVES_READ = 1, MOVES_WRITTEN = 2 };
+enum { MOVES_READ = 1, MOVES_WRITTEN = 2, MOVES_MESSAGES = 4 };
 _Static_assert(sizeof(struct cap) == 40, "cap");
 _Static_assert(sizeof(struct spec) == 24 + 6 * 40, "spec");
 
@@ -204,8 +208,11 @@ struct task {
 	u32 npending; /* TASK_PENDING: so many of pendings, unless the recorder did them */
 	u32 ppid, pgid, sid, uid, gid; /* as announced */
 	u64 comm[2];
+	u64 delay;    /* ns that it had waited for a processor when its call began */
+	u64 returned; /* and when its last call that was recorded returned; DELAY_UNKNOWN: none was */
 };
-_Static_assert(sizeof(struct task) == 144, "task");
+_Static_assert(sizeof(struct task) == 160, "task");
+#define DELAY_UNKNOWN (1ull << 62)
 
 /* A thread that was told to stop (guard.go). */
 struct held {
@@ -222,6 +229,15 @@ struct cpu_slot {
 	u64 interrupts; /* that are being handled, see wake.h */
 	u64 zero[5];
 };
+/* A test of the filter (screen.h). */
+struct screen_step {
+	u8 field, zero[3];
+	short yes, no; /* always further up, or an end */
+	s64 lo, hi;
+};
+_Static_assert(sizeof(struct screen_step) == 24, "screen_step");
+enum { SCREEN_STEPS = 256 };
+
 struct common {
 	u64 lost[MAX_SHARDS]; /* records, by shard */
 	u64 untracked;        /* threads that could not be followed */
@@ -233,8 +249,10 @@ struct common {
 	u64 unmapping;        /* calls under way that change mappings of such files */
 	u64 followed;         /* counted by count_followed */
 	u64 entered;          /* processes that entered the cgroup */
-	u64 zero[7];
+	u64 screened;         /* calls that began earlier are not judged when they return */
+	u64 zero[6];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
+	struct screen_step screen[SCREEN_STEPS]; /* changed only while no row of the table leads to it */
 };
-_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS, "common");
+_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS + 24 * SCREEN_STEPS, "common");

@@ -5,7 +5,6 @@
 #include "call.h"
 #include "compose.h"
 
-enum { SCREEN_STEPS = 256 };
 enum { SCREEN_LET = -1, SCREEN_REFUSE = -2 };
 enum { /* spec.screen */
 	ROW_LET,   /* record it */
@@ -16,15 +15,6 @@ enum {
 	SCREEN_PID, SCREEN_TID, SCREEN_PPID, SCREEN_PGRP, SCREEN_SID, SCREEN_UID, SCREEN_GID, SCREEN_NR, SCREEN_LATENCY,
 	SCREEN_RESULT, SCREEN_ERRNO, SCREEN_ARG0, SCREEN_ARG1, SCREEN_ARG2, SCREEN_ARG3, SCREEN_COMM, SCREEN_SUFFIX,
 };
-struct screen_step {
-	u8 field, zero[3];
-	short yes, no; /* always further up, or an end */
-	s64 lo, hi;
-};
-_Static_assert(sizeof(struct screen_step) == 24, "screen_step");
-
-const volatile struct screen_step screen[SCREEN_STEPS] = {};
-
 /* Ends of names that the filter asks for: of the last 16 bytes, those in the mask. */
 enum { SUFFIXES = 16 };
 struct suffix {
@@ -174,7 +164,7 @@ static __always_inline s64 screen_value(struct task *st, u32 field, s64 ret, u64
 /* screen_step makes the test of step n and returns where to go on. */
 static __always_inline short screen_step(struct task *st, u32 n, s64 ret, s32 fd, u64 now)
 {
-	const volatile struct screen_step *p = &screen[n & (SCREEN_STEPS - 1)];
+	struct screen_step *p = &shared.screen[n & (SCREEN_STEPS - 1)];
 	bool holds;
 
 	if (p->field == SCREEN_SUFFIX) {

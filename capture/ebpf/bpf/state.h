@@ -138,6 +138,28 @@ struct {
 static __always_inline u64 pad8(u64 n) { return (n + 7) & ~7ull; }
 static __always_inline bool failed(s64 ret) { return ret < 0 && ret >= -4095; }
 
+/* has_delays says whether the kernel counts how long threads wait for a processor
+ * (CONFIG_SCHED_INFO). It is known when the programs are loaded. */
+static __always_inline bool has_delays(void)
+{
+	return bpf_core_field_exists(struct task_struct, sched_info.run_delay);
+}
+
+/* waited is how many ns a thread has waited for a processor so far: from when it could
+ * run to when it did, as /proc/PID/schedstat says. */
+static __always_inline u64 waited(struct task_struct *t)
+{
+	return has_delays() ? t->sched_info.run_delay : 0;
+}
+
+/* delay_between fits a difference into 32 bits. */
+static __always_inline u32 delay_between(u64 from, u64 to)
+{
+	s64 ns = to - from;
+
+	return ns < 0 ? 0 : ns > ~0u ? ~0u : ns;
+}
+
 /* begin returns the CPU's work space. Until end, the recorder takes no clock
  * reading as "all before this was seen" that is after the one that follows. */
 static __always_inline struct work *begin(u64 *now)

@@ -199,6 +199,9 @@ struct signal_struct {
 struct sched_entity {
 	u64 sum_exec_runtime;
 };
+struct sched_info { /* empty without CONFIG_SCHED_INFO */
+	u64 run_delay;
+};
 typedef struct {
 	unsigned long sig[1];
 } sigset_t;
@@ -215,6 +218,7 @@ struct sighand_struct {
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	unsigned int flags;
 	unsigned int ptrace;
 	struct mm_struct *mm;

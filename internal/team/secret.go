@@ -1,25 +1,37 @@
-package hosts
+package team
 
 import (
+	"bufio"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// minSecret is the least that a secret may have, in bytes.
-const minSecret = 16
+// What a secret may have, in bytes.
+const (
+	minSecret = 16
+	maxSecret = 4096
+)
+
+// FromInput is the name of a secret that comes on the standard input, on a line.
+const FromInput = "-"
 
 // readSecret reads a secret that only its owner can.
 func readSecret(name string) ([]byte, error) {
+	if name == FromInput {
+		return lineSecret(os.Stdin)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("the team's secret: %w", err)
@@ -32,7 +44,7 @@ func readSecret(name string) ([]byte, error) {
 	if !st.Mode().IsRegular() || st.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("the team's secret, %s, is not its owner's alone: chmod 600", name)
 	}
-	b := make([]byte, 4096)
+	b := make([]byte, maxSecret)
 	n, err := f.Read(b)
 	if n < minSecret {
 		return nil, fmt.Errorf("the team's secret, %s, has less than %d bytes (%w)", name, minSecret, errors.Join(err))
@@ -40,14 +52,31 @@ func readSecret(name string) ([]byte, error) {
 	return b[:n], nil
 }
 
-// makeSecret makes a secret in a file of its own.
-func makeSecret() (name string, err error) {
-	f, err := os.CreateTemp("", "iotape-secret-*") // for its owner alone
-	if err != nil {
-		return "", err
+// lineSecret reads a secret that the hub has sent with the launcher.
+func lineSecret(from io.Reader) ([]byte, error) {
+	line, err := bufio.NewReader(io.LimitReader(from, maxSecret)).ReadString('\n')
+	if err != nil || len(line) <= minSecret {
+		return nil, errors.New("the team's secret did not come on the standard input: does the launcher pass that on? if not, name a file with --secret")
 	}
-	_, err = f.WriteString(hex.EncodeToString([]byte(rand.Text())))
-	return f.Name(), errors.Join(err, f.Close())
+	return []byte(line[:len(line)-1]), nil
+}
+
+// memorySecret puts a secret where this user's processes on this machine find it, as long
+// as this one has the file: when it ends, however that is, nothing is left.
+func memorySecret(secret []byte) (f *os.File, name string, err error) {
+	fd, err := unix.MemfdCreate("iotape-secret", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, "", fmt.Errorf("keep the team's secret: %w", err)
+	}
+	f = os.NewFile(uintptr(fd), "secret")
+	if err = f.Chmod(0o600); err == nil {
+		_, err = f.Write(secret)
+	}
+	if err != nil {
+		f.Close()
+		return nil, "", fmt.Errorf("keep the team's secret: %w", err)
+	}
+	return f, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd), nil
 }
 
 // tlsOf returns how both sides of a connection speak: with a key that only who has the

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"iotape/capture"
+	"iotape/discover/hosts"
+)
+
+func newDiscoverHost(c *console) *cobra.Command {
+	var hub, secret, name string
+	cmd := &cobra.Command{
+		Use:   "discover-host --hub ADDRESS --secret FILE",
+		Short: "Run and trace a part of an application of several hosts",
+		Long: `Discover-host joins a run that iotape discover --hosts has begun: it starts the command
+on this host, records it or holds its calls as it is told, and ends. Discover --hosts
+launches it itself; by hand it is of use where only another program can start programs
+on all hosts.`,
+		Example:     `  iotape discover-host --hub 10.0.0.1:7072 --secret /shared/secret --name a`,
+		Args:        cobra.NoArgs,
+		Annotations: exits("0  its part is done", "2  could not be done"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // see discover
+			// A hub that was killed reads no messages any more: what is here is to be
+			// ended and removed none the less.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+			dir, err := os.MkdirTemp("", "iotape-part-*")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			return hosts.Join(cmd.Context(), hub, secret, name, func(ctx context.Context, t *hosts.Task) (string, error) {
+				return recordPart(ctx, c, t, filepath.Join(dir, "part.tape"))
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&hub, "hub", "", "`ADDRESS:PORT` that discover listens on")
+	f.StringVar(&secret, "secret", "", "`FILE` with the secret of its hosts; - for a line on the standard input")
+	f.StringVar(&name, "name", "", "what discover calls this host")
+	for _, needed := range []string{"hub", "secret"} {
+		_ = cmd.MarkFlagRequired(needed)
+	}
+	return cmd
+}
+
+// recordPart records a host's part of a run, and returns its tape.
+func recordPart(ctx context.Context, c *console, t *hosts.Task, out string) (string, error) {
+	b, err := parseBackend(t.Backend)
+	if err != nil {
+		return "", err
+	}
+	p := &recordPlan{out: out, backend: b, seal: sealAfter, name: filepath.Base(t.Argv[0])}
+	p.capture = capture.Options{Command: t.Argv, Overflow: capture.OverflowBlock, Mmap: capture.MmapData}
+	p.capture.Content, _ = capture.ParseContent("full")
+	return out, recordBounded(ctx, c, p, t.Budget)
+}

@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"iotape/internal/testenv"
+)
+
+// TestDiscoverHosts finds that two processes on two hosts write in turn, which they tell
+// each other in messages that neither sleeps for.
+func TestDiscoverHosts(t *testing.T) {
+	e := nodes(t)
+	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, "apart"), "testdata/apart.c").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, b)
+	}
+	t.Run("here", func(t *testing.T) { e.apart(t, "here", "127.0.0.1", "--hosts", "h1,h2") })
+	t.Run("namespaces", func(t *testing.T) {
+		testenv.NeedRoot(t)
+		testenv.NeedProgram(t, "ip")
+		hub := namespaces(t, "iotape-t1", "iotape-t2")
+		first := strings.TrimSuffix(hub, "1") + "2"
+		e.apart(t, "apart", first, "--hosts", "iotape-t1,iotape-t2", "--launch", "ip netns exec {host} {command}", "--listen", hub+":0")
+	})
+	t.Run("mpirun", func(t *testing.T) {
+		testenv.NeedProgram(t, "mpirun")
+		e.apart(t, "mpi", "127.0.0.1", "--hosts", "r1,r2", "--launch", "mpirun --allow-run-as-root --oversubscribe -n {n} {command}")
+	})
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"iotape: --hosts: host a is named twice: nodes are told apart by the names\n", []string{"--hosts", "a,a", "--", "true"}},
+		{"no-such-ssh: executable file not found in $PATH\n", []string{"--hosts", "a,b", "--launch", "no-such-ssh {host} {command}", "--", "true"}},
+		{": its tracer ended: exit status 1\n", []string{"--hosts", "a,b", "--launch", "false {command}", "--", "true"}},
+		{": no-such-program: command not found\n", []string{"--hosts", "a,b", "--", "no-such-program"}},
+		{": the command, recorded with nobody held, failed with status 2\n", []string{"--hosts", "a,b", "--", "./apart"}},
+		{"iotape: --launch, --listen and --secret are for --hosts\n", []string{"--launch", "ssh {host} {command}", "--", "true"}},
+		{"host b: the command was not at its end after 3s, and was ended: thread ", []string{"--hosts", "a,b", "--each", "3s", "--", "sh", "-c", "test {host} = a || sleep 1000"}},
+	} {
+		if _, said := e.discovers(t, 2, append([]string{"-o", "none.tape"}, c.args...)...); !strings.Contains(said, c.want) {
+			t.Errorf("%v: %s", c.args, said)
+		}
+		e.nothingLeft(t)
+	}
+}
+
+// apart discovers what testdata/apart.c does on two hosts.
+func (e *env) apart(t *testing.T, name, address string, flags ...string) {
+	t.Helper()
+	args := append([]string{"-o", name + ".tape", "--json", "--prepare", "rm -f port"}, flags...)
+	out, _ := e.discovers(t, 0, append(args, "--", "./apart", "{host}", address)...)
+	var v struct {
+		Found int
+		Nodes []struct {
+			Name         string
+			Calls, Holds int
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		t.Fatal(err)
+	}
+	first, second, _ := strings.Cut(flags[1], ",")
+	if v.Found < 8 || len(v.Nodes) != 2 || v.Nodes[0].Name != first+":1" || v.Nodes[1].Name != second+":1" || v.Nodes[1].Calls != 5 || v.Nodes[1].Holds != 5 {
+		t.Errorf("%s", out)
+	}
+	calls, notes := e.writes(t, name+".tape")
+	for i := range 4 {
+		mine, other := "node.0:"+string(rune('0'+i)), "node.1:"+string(rune('0'+i))
+		if got := notes.Before(calls[other]); len(got) != 1 || got[0] != calls[mine] {
+			t.Errorf("%s waits for %v, not for %s, event %d", other, got, mine, calls[mine])
+		}
+	}
+	e.nothingLeft(t)
+}
+
+// nothingLeft looks for processes of the test's directory.
+func (e *env) nothingLeft(t *testing.T) {
+	t.Helper()
+	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, dir := range dirs {
+		if at, err := os.Readlink(dir); err == nil && at == e.dir {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(dir), "cmdline"))
+			t.Errorf("%s is left: %s", filepath.Dir(dir), strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package order
+
+import (
+	"syscall"
+
+	"iotape/event"
+	"iotape/replay/effect"
+)
+
+// looks is a look at attributes.
+func (o *Order) looks(ev *event.Event) {
+	f, n := o.subject(ev)
+	if st, ok := effect.DecodeStat(ev, event.AMD64); ok && ev.OK() {
+		if n != nil {
+			f = n.isFile(o, o.devices.Inode(st))
+		} else if f != nil {
+			o.devices.Learn(st, f.id)
+		}
+	}
+	if f == nil || !ev.OK() && !ofAttributes(ev.Errno) {
+		return
+	}
+	f.touch(o, attr, look)
+	if !ev.OK() {
+		return
+	}
+	switch ev.Op {
+	case event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx:
+		f.touch(o, size, look)
+		f.touch(o, links, look)
+	}
+}
+
+// ofAttributes reports whether a call failed for the attributes of the file that it found:
+// what they permit, or that one was not there.
+func ofAttributes(e syscall.Errno) bool {
+	switch e {
+	case syscall.EACCES, syscall.EPERM, syscall.ENODATA, syscall.ERANGE:
+		return true
+	}
+	return false
+}
+
+// setsAttributes is a change of attributes; of a directory's, with consequences for all
+// that is in it.
+func (o *Order) setsAttributes(ev *event.Event) {
+	f, n := o.subject(ev)
+	if n == nil && (len(ev.Paths) == 0 || ev.Paths[0].Raw == "") {
+		if p := o.openOf(ev.FileArg(0)); p != nil {
+			n = p.dir
+		}
+	}
+	if f != nil {
+		f.touch(o, attr, change)
+	}
+	if n != nil && len(n.kids) > 0 {
+		n.what.touch(o, change)
+		n.below(o)
+	}
+}

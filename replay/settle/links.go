@@ -1,0 +1,48 @@
+package settle
+
+// has reports whether a file can have as many names as stat told.
+func (s *state) has(sub *subject) bool {
+	return sub.links < 0 || sub.file < 0 || s.is(s.files[sub.file].links, sub.links, DoubtLinks)
+}
+
+// linked counts a name of a file more or less: of the one that a name stands for. If that
+// is not known, it may be any of those that it was seen to stand for.
+func (s *state) linked(n int32, by int64) {
+	at := s.names[n].at
+	v := s.peek(at)
+	if k := kindOf(v); k == kindLink || k == kindDir {
+		return // whose names nobody counts; files that it was seen to stand for are where it led
+	}
+	f := fileOf(v)
+	if f < 0 || s.cells[at].value >= madeTag && s.cells[at].value&perhaps != 0 {
+		s.blur(n)
+		return
+	}
+	if c := s.files[f].links; s.get(c) != unknown {
+		s.set(c, max(s.get(c)+by, 0))
+	}
+}
+
+// blur says that one of the files that a name was seen to stand for may have a name more
+// or less.
+func (s *state) blur(n int32) {
+	for _, f := range s.names[n].files {
+		s.set(s.files[f].links, unknown)
+	}
+}
+
+// revived says of a file that it has a name: if it had none any more, its inode is
+// another file's now.
+func (s *state) revived(f int32) {
+	if c := s.files[f].links; s.get(c) == 0 {
+		s.set(c, unknown)
+	}
+}
+
+// links notes that a call gives one of the files a name, or takes one, that a name was
+// seen to stand for.
+func (t *toucher) links(n int32) {
+	for _, f := range t.names[n].files {
+		t.touch(t.files[f].links, adds)
+	}
+}
