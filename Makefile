@@ -55,7 +55,7 @@ fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 # Real programs race with each other, and two cores are few: up to five tests may fail once
 # and have to pass alone then. The summary names them all the same, and what was skipped.
 test: setup-test fmt-check vet staticcheck gotestsum generate-check build fuzz ## everything: set-up, linters, generated files, some seconds of each fuzz target, all tests with -race, end to end
-	bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --packages ./... -- -race -timeout $(TEST_TIMEOUT)
+	bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages ./... -- -race -timeout $(TEST_TIMEOUT)
 
 demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict
 	@scripts/demo.sh

@@ -206,6 +206,27 @@ func TestLongCall(t *testing.T) {
 	}
 }
 
+// TestGrowsBehindAListing has the window grow when a listing in it has been given already,
+// by calls that name more of what is in the directory.
+func TestGrowsBehindAListing(t *testing.T) {
+	h := history{
+		{op: op{op: event.OpOpen, a: "/w/x", flags: effect.OCreat | 2, open: 1}, tid: 1, enter: 0, effect: 1, exit: 2},
+		{op: op{op: event.OpGetdents64, a: "/w"}, tid: 1, enter: 3, effect: 4, exit: 5},
+		{op: op{op: event.OpUnlink, a: "/w/x"}, tid: 2, enter: 10, effect: 11, exit: 1 << 40},
+	}
+	for i := range int64(2000) {
+		name := "/w/x"
+		if i%50 == 49 {
+			name = fmt.Sprintf("/w/%d", i)
+		}
+		h = append(h, &call{op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
+	}
+	order, doubts := settled(t, h.run(newWorld()), &settle.Options{Window: 64})
+	if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
+		t.Errorf("%v; %d doubts", err, len(doubts))
+	}
+}
+
 // TestLent has a source that overwrites what it lent when it is called again.
 func TestLent(t *testing.T) {
 	var h history

@@ -216,7 +216,7 @@ func (st *Stage) fill(n int) {
 	}
 	if again {
 		for _, sl := range st.window {
-			if sl.touching {
+			if sl.touching && !sl.given { // whose event is not there any more
 				st.lookAgain(sl)
 			}
 		}
@@ -372,6 +372,10 @@ func (st *Stage) settle() {
 	if s.full() {
 		s.forget()
 		for _, sl := range st.window {
+			if sl.given {
+				sl.touching, sl.touches = false, sl.touches[:0]
+				continue
+			}
 			st.look(sl)
 		}
 	}
