@@ -41,13 +41,7 @@ on all hosts.`,
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&hub, "hub", "", "`ADDRESS:PORT` that discover listens on")
-	f.StringVar(&secret, "secret", "", "`FILE` with the secret of its hosts; - for a line on the standard input")
-	f.StringVar(&name, "name", "", "what discover calls this host")
-	for _, needed := range []string{"hub", "secret"} {
-		_ = cmd.MarkFlagRequired(needed)
-	}
+	teamFlags(cmd, "discover", &hub, &secret, &name)
 	return cmd
 }
 

@@ -20,12 +20,18 @@ another program can start programs on all hosts.`,
 			return hosts.Join(cmd.Context(), hub, secret, name)
 		},
 	}
+	teamFlags(cmd, "replay", &hub, &secret, &name)
+	return cmd
+}
+
+// teamFlags adds what a helper on a host is told of the team that it joins; of is the
+// command whose team it is.
+func teamFlags(cmd *cobra.Command, of string, hub, secret, name *string) {
 	f := cmd.Flags()
-	f.StringVar(&hub, "hub", "", "`ADDRESS:PORT` that the replay listens on")
-	f.StringVar(&secret, "secret", "", "`FILE` with the secret of its hosts; - for a line on the standard input")
-	f.StringVar(&name, "name", "", "what the replay calls this host")
+	f.StringVar(hub, "hub", "", "`ADDRESS:PORT` that "+of+" listens on")
+	f.StringVar(secret, "secret", "", "`FILE` with the secret of its hosts; - for a line on the standard input")
+	f.StringVar(name, "name", "", "what "+of+" calls this host")
 	for _, needed := range []string{"hub", "secret"} {
 		_ = cmd.MarkFlagRequired(needed)
 	}
-	return cmd
 }

@@ -40,6 +40,21 @@ func (s *source) Record(ctx context.Context, _ *Record, _ Level, out Sink) error
 	return nil
 }
 
+// spooling returns the configuration, the spool and the ledger of an agent that is not running.
+func spooling(t *testing.T) (*Config, *spool.Spool, *spool.Ledger) {
+	t.Helper()
+	c := config(t, "")
+	sp, err := spool.Open(c.Spool, int64(c.Limits.Spool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := spool.OpenLedger(c.Spool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, sp, l
+}
+
 // config is one for an agent that reaches nobody.
 func config(t *testing.T, rest string) *Config {
 	t.Helper()
@@ -182,15 +197,7 @@ func TestKilled(t *testing.T) {
 		boot string
 		want staging.Reason
 	}{{boot, staging.ReasonKilled}, {strings.Replace(boot, "2f", "3f", 1), staging.ReasonReboot}} {
-		c := config(t, "")
-		sp, err := spool.Open(c.Spool, int64(c.Limits.Spool))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := spool.OpenLedger(c.Spool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, sp, l := spooling(t)
 		name := staging.StreamName{BootID: boot, StartNS: 1 << 62, Serial: 1}.String() // its clock was ahead
 		l.Started(1 << 62)
 		l.Begin(name)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"iotape/fleet/parcel"
-	"iotape/fleet/spool"
 	"iotape/fleet/staging"
 )
 
@@ -198,15 +197,7 @@ func TestSparse(t *testing.T) {
 // next leaves the second to be ended, wherever it was.
 func TestKilledGoingOn(t *testing.T) {
 	for step := range 4 {
-		c := config(t, "")
-		sp, err := spool.Open(c.Spool, int64(c.Limits.Spool))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := spool.OpenLedger(c.Spool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, sp, l := spooling(t)
 		name := func(serial uint64) string {
 			return staging.StreamName{BootID: boot, StartNS: 1000, Serial: serial}.String()
 		}
