@@ -89,11 +89,12 @@ type batch struct {
 }
 
 // room returns the batch's bytes with room for n more: others if it is full, so that those
-// which steps have parts of stay where they are.
+// which steps have parts of stay where they are. Others are twice as large, for who knows
+// how many steps there will be.
 func (b *batch) room(n int64) []byte {
 	if have := int64(cap(b.bytes)); have-int64(len(b.bytes)) < n {
 		b.content += have
-		b.bytes = make([]byte, 0, max(n, min(batchSteps*n, keptBytes)))
+		b.bytes = make([]byte, 0, max(n, min(max(4*n, 2*have), keptBytes)))
 	}
 	return b.bytes
 }

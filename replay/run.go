@@ -121,7 +121,9 @@ func (r *runner) feed(ctx context.Context, heap *heapLimit, progress func(uint64
 			r.plan.first = t.ev.Enter
 		}
 		if n%flushTasks == 0 {
-			r.flush()
+			if r.flush() {
+				r.wait()
+			}
 			for _, l := range r.lanes {
 				if r.link == nil { // a team has to plan alike, however far each is
 					r.planner.order.Done(l.slot, l.done.Load())
@@ -239,17 +241,23 @@ func (r *runner) give(l *lane) (full bool) {
 func (r *runner) hand(l *lane) {
 	if r.give(l) {
 		r.flush()
-		r.start()
-		r.stock.wait()
+		r.wait()
 	}
 }
 
-// flush hands over all that is planned.
-func (r *runner) flush() {
+// flush hands over all that is planned. It reports whether there is no room for more.
+func (r *runner) flush() (full bool) {
 	for _, l := range r.dirty {
-		r.give(l)
+		full = r.give(l) || full
 	}
 	r.dirty = r.dirty[:0]
+	return full
+}
+
+// wait returns when more may be planned.
+func (r *runner) wait() {
+	r.start()
+	r.stock.wait()
 }
 
 // start lets the workers begin.
