@@ -13,7 +13,7 @@ import (
 const maxEvents = 1<<32 - 2
 
 // Annotate finds the annotations of a tape's events, which have to be all of it, in
-// order. Its memory is about 30 bytes for an event, and a few times that for a
+// order. Its memory is about 45 bytes for an event, and a few times that for a
 // dependency.
 func Annotate(events iter.Seq2[*event.Event, error]) (*Annotations, *Summary, error) {
 	return AnnotateWith(events, nil)
@@ -47,6 +47,8 @@ type annotator struct {
 	locks   *locks
 	files   *files
 	nodes   map[thread]*node
+	parents map[thread]uint32 // the parent of a process, by its number
+	gone    map[thread]int    // the event with which the last child of a process ended
 	exit    []int64 // return times
 	compute []int64 // ns before the event
 	own     []int64 // ns in the event, if it is a storage call
@@ -110,7 +112,7 @@ type sleep struct {
 }
 
 func newAnnotator() *annotator {
-	a := &annotator{b: NewBuilder(), nodes: map[thread]*node{}}
+	a := &annotator{b: NewBuilder(), nodes: map[thread]*node{}, parents: map[thread]uint32{}, gone: map[thread]int{}}
 	edge := a.b.edge
 	a.locks, a.files = newLocks(edge), newFiles(edge)
 	return a
@@ -131,7 +133,13 @@ func (a *annotator) add(ev *event.Event) {
 	switch ev.Kind {
 	case event.Forked:
 		a.nodes[thread{ev.Host, ev.Child}] = &node{line: -1, lastEnd: ev.Exit, last: -1, poll: -1}
+		if child := uint32(ev.Ret); child != ev.PID {
+			a.parents[thread{ev.Host, child}] = ev.PID
+		}
 	case event.Exited:
+		if parent, known := a.parents[thread{ev.Host, ev.PID}]; known {
+			a.gone[thread{ev.Host, parent}] = i
+		}
 		a.settle(n, i, ev.Exit, ev.Exit)
 		n.ended = true
 	case event.Woken:
@@ -186,7 +194,12 @@ func (a *annotator) woken(n *node, ev *event.Event) {
 	w := &wakeup{at: ev.Exit, giver: outside}
 	n.inCall = append(n.inCall, w)
 	giver := a.nodes[thread{ev.Host, ev.Child}]
+	child, bereft := a.gone[thread{ev.Host, ev.PID}]
 	switch {
+	// Whoever traces a process passes its end on to its parent (SIGCHLD, ptrace(2)): so
+	// does the recorder, which is not in the tape.
+	case giver == nil && ev.Child != 0 && bereft && child > n.last:
+		w.giver = child
 	case ev.Child == 0 || giver == nil || giver.last < 0:
 	case giver.ended:
 		w.giver = giver.last
@@ -334,7 +347,7 @@ func (a *annotator) finish(more *Evidence) (*Annotations, *Summary) {
 	}
 	a.sum.Events, a.sum.Waits = uint64(len(a.exit)), uint64(len(waits))
 	a.sum.ElapsedNS = a.end - a.begin
-	a.sum.ExplainedNS = explain(b.line, len(b.lines), a.compute, sleeps, waits, a.own)
+	a.sum.ExplainedNS, a.sum.Path = explain(b.line, len(b.lines), a.compute, sleeps, waits, a.own)
 	return newAnnotations(a.compute, sleeps, waits), &a.sum
 }
 

@@ -122,6 +122,19 @@ func TestWakeups(t *testing.T) {
 		x.add(1, 10, 60, event.OpFutex, nil)
 		x.wantAnnotated("4: compute 10ns, wait 2")
 	})
+	t.Run("by the recorder, which passes on a child's end", func(t *testing.T) {
+		x := &tape{t: t}
+		x.add(1, 0, 0, event.OpGetpid, nil)
+		x.add(1, 1, 1, 0, func(e *event.Event) { e.Kind, e.Child, e.Ret = event.Forked, 2, 2 })
+		x.add(2, 2, 2, event.OpGetpid, nil)
+		x.add(2, 3*ms, 3*ms, 0, func(e *event.Event) { e.Kind = event.Exited })
+		x.woken(1, 99, 3*ms+1, event.OpPselect6)
+		x.add(1, 10, 3*ms+2, event.OpPselect6, func(e *event.Event) { e.Errno = 514 })
+		// That end is over: the next sleep has nothing to do with it.
+		x.woken(1, 99, 5*ms, event.OpPselect6)
+		x.add(1, 3*ms+4, 5*ms+2, event.OpPselect6, func(e *event.Event) { e.Errno = 514 })
+		x.wantAnnotated("2: compute 1ns, wait 1", "5: compute 10ns, wait 3", "7: compute 2ns, sleep 1.999996ms")
+	})
 	t.Run("passed on in one call", func(t *testing.T) { // 3 writes into a full pipe that 2 empties, for 1
 		x := &tape{t: t}
 		for tid := range uint32(3) {

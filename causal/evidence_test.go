@@ -45,6 +45,9 @@ func TestEvidence(t *testing.T) {
 	if sum.Nodes[1].Compute/ms != 2 || sum.ExplainedNS != 44*ms {
 		t.Errorf("%+v explains %d", sum.Nodes[1], sum.ExplainedNS)
 	}
+	if p := sum.Path; p.Compute+p.Storage+p.Sleep != sum.ExplainedNS || p.Compute < 41*ms {
+		t.Errorf("the longest path is %+v", p)
+	}
 
 	// Alone: not even that both touched the same bytes.
 	x.storage(2, 45*ms, 46*ms, event.OpPread64, nil)

@@ -13,26 +13,59 @@ type Summary struct {
 	// took as long as it did. What is lacking are delays, and dependencies that nothing
 	// shows.
 	ElapsedNS, ExplainedNS int64
+	// Path is what ExplainedNS is made of.
+	Path Path
 }
 
-// explain adds up the longest path: what a replay on the same storage would take. Own is
-// how long each event's storage call took; it becomes when each event is done.
-func explain(line []uint32, lines int, compute []int64, sleeps []timeAt, waits []waitFor, own []int64) (ns int64) {
-	done := make([]int64, lines)
-	for i, l := range line {
-		at := done[l] + compute[i]
-		for ; len(waits) > 0 && int(waits[0].to) == i; waits = waits[1:] {
-			at = max(at, own[waits[0].from]+waits[0].lag)
-		}
-		if len(sleeps) > 0 && int(sleeps[0].event) == i {
-			at += sleeps[0].ns
-			sleeps = sleeps[1:]
-		}
-		at += own[i]
-		own[i], done[l] = at, at
-		ns = max(ns, at)
+// Path is the longest way through the annotations, ns: what it would take to make the run
+// shorter.
+type Path struct {
+	Compute int64 // also in events of which those on it needed only the beginning
+	Storage int64
+	Sleep   int64
+}
+
+// explain finds the longest path: what a replay on the same storage would take. Own is
+// how long each event's storage call took.
+func explain(line []uint32, lines int, compute []int64, sleeps []timeAt, waits []waitFor, own []int64) (ns int64, path Path) {
+	const none = ^uint32(0)
+	done := make([]int64, len(line))    // when each event is done
+	before := make([]uint32, len(line)) // on which one that depends
+	last := make([]uint32, lines)
+	for l := range last {
+		last[l] = none
 	}
-	return ns
+	end, slept := none, 0
+	for i, l := range line {
+		at := compute[i]
+		if before[i] = last[l]; last[l] != none {
+			at += done[last[l]]
+		}
+		for ; len(waits) > 0 && int(waits[0].to) == i; waits = waits[1:] {
+			if w := &waits[0]; done[w.from]+w.lag > at {
+				at, before[i] = done[w.from]+w.lag, w.from
+			}
+		}
+		if slept < len(sleeps) && int(sleeps[slept].event) == i {
+			at += sleeps[slept].ns
+			slept++
+		}
+		done[i], last[l] = at+own[i], uint32(i)
+		if done[i] > ns {
+			ns, end = done[i], uint32(i)
+		}
+	}
+	for i := end; i != none; i = before[i] {
+		path.Storage += own[i]
+		for slept > 0 && sleeps[slept-1].event > i {
+			slept--
+		}
+		if slept > 0 && sleeps[slept-1].event == i {
+			path.Sleep += sleeps[slept-1].ns
+		}
+	}
+	path.Compute = ns - path.Storage - path.Sleep
+	return ns, path
 }
 
 // Reasons lists the reasons for which dependencies between threads were found, and how

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -162,8 +163,9 @@ func annotateJSON(w *bufio.Writer, t *trace.Tape, s *causal.Summary) error {
 		Losses  uint64            `json:"loss_marks"`
 		Elapsed int64             `json:"elapsed_ns"`
 		Explain int64             `json:"explained_ns"`
+		Path    pathJSON          `json:"path"`
 		Nodes   []nodeJSON        `json:"nodes"`
-	}{1, s.Events, map[string]uint64{}, s.Waits, s.Losses, s.ElapsedNS, s.ExplainedNS, []nodeJSON{}}
+	}{1, s.Events, map[string]uint64{}, s.Waits, s.Losses, s.ElapsedNS, s.ExplainedNS, pathJSON(s.Path), []nodeJSON{}}
 	for r, n := range s.Reasons {
 		v.Found[r.String()] = n
 	}
@@ -174,6 +176,20 @@ func annotateJSON(w *bufio.Writer, t *trace.Tape, s *causal.Summary) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// pathJSON is what the explained time is made of.
+type pathJSON struct {
+	Compute int64 `json:"compute_ns"`
+	Storage int64 `json:"storage_ns"`
+	Sleep   int64 `json:"sleep_ns"`
+}
+
+// writeExplained says how much of the run's time the annotations explain, and by what.
+func writeExplained(w io.Writer, s *causal.Summary) {
+	p := &s.Path
+	fmt.Fprintf(w, "they explain %s of the %s that the run took: %s of computing, %s of storage and %s of sleep, one after the other\n",
+		report.Duration(s.ExplainedNS), report.Duration(s.ElapsedNS), report.Duration(p.Compute), report.Duration(p.Storage), report.Duration(p.Sleep))
 }
 
 func annotateText(w *bufio.Writer, t *trace.Tape, s *causal.Summary) error {
@@ -188,7 +204,7 @@ func annotateText(w *bufio.Writer, t *trace.Tape, s *causal.Summary) error {
 	fmt.Fprintf(w, "%s events of %s: %s between them%s, %s after the reduction\n", report.Count(s.Events), report.Plural(len(s.Nodes), "thread", "threads"),
 		report.Plural(found, "dependency", "dependencies"), why, report.Count(s.Waits))
 	if s.ElapsedNS > 0 {
-		fmt.Fprintf(w, "they explain %s of the %s that the run took\n", report.Duration(s.ExplainedNS), report.Duration(s.ElapsedNS))
+		writeExplained(w, s)
 	}
 	if s.Losses > 0 {
 		fmt.Fprintf(w, "events were lost in %s: dependencies may be missing\n", report.Plural(s.Losses, "place", "places"))

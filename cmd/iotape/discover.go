@@ -361,7 +361,7 @@ func (d *discovering) writeText(w *bufio.Writer, r *discover.Result, s *causal.S
 	fmt.Fprintf(w, "%s: %s between calls, %s contradicted; with what the tape proves, %s in %s\n", report.Plural(len(d.known)-1, "node was held", "nodes were held"),
 		report.Plural(r.Found, "dependency", "dependencies"), report.Count(uint64(r.Refuted)), report.Plural(s.Waits, "wait", "waits"), d.plan.out)
 	if s.ElapsedNS > 0 {
-		fmt.Fprintf(w, "they explain %s of the %s that the run took\n", report.Duration(s.ExplainedNS), report.Duration(s.ElapsedNS))
+		writeExplained(w, s)
 	}
 	if n := len(r.Barriers); n > 0 {
 		fmt.Fprintf(w, "%s recognised: all nodes wait for all\n", report.Plural(n, "barrier", "barriers"))

@@ -25,12 +25,13 @@ func (d *discovering) writeJSON(w *bufio.Writer, r *discover.Result, s *causal.S
 		Barriers int                   `json:"barriers"`
 		Elapsed  int64                 `json:"elapsed_ns"`
 		Explain  int64                 `json:"explained_ns"`
+		Path     pathJSON              `json:"path"`
 		Nodes    []discover.NodeResult `json:"nodes"`
 		Runs     []runJSON             `json:"runs"`
 		Differ   []string              `json:"differ"`
 		Problems []string              `json:"problems"`
 		Next     *discover.Suggestion  `json:"next"`
-	}{Version: 1, Found: r.Found, Refuted: r.Refuted, Waits: s.Waits, Barriers: len(r.Barriers), Elapsed: s.ElapsedNS, Explain: s.ExplainedNS,
+	}{Version: 1, Found: r.Found, Refuted: r.Refuted, Waits: s.Waits, Barriers: len(r.Barriers), Elapsed: s.ElapsedNS, Explain: s.ExplainedNS, Path: pathJSON(s.Path),
 		Nodes: r.Nodes, Differ: []string{}, Problems: append([]string{}, append(r.GaveUp, d.failed...)...), Next: next}
 	for _, run := range d.known {
 		v.Runs = append(v.Runs, runJSON{run.Held, run.Period, run.Elapsed, run.Abandoned})
