@@ -49,10 +49,10 @@ type annotator struct {
 	nodes   map[thread]*node
 	parents map[thread]uint32 // the parent of a process, by its number
 	gone    map[thread]int    // the event with which the last child of a process ended
-	exit    []int64 // return times
-	compute []int64 // ns before the event
-	own     []int64 // ns in the event, if it is a storage call
-	begin   int64   // of the first call; end is of the last
+	exit    []int64           // return times
+	compute []int64           // ns before the event
+	own     []int64           // ns in the event, if it is a storage call
+	begin   int64             // of the first call; end is of the last
 	end     int64
 	wakes   []woken
 	polls   []poll
