@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,16 +14,13 @@ import (
 // each other in messages that neither sleeps for.
 func TestDiscoverHosts(t *testing.T) {
 	e := nodes(t)
-	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, "apart"), "testdata/apart.c").CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, b)
-	}
+	e.compile(t, "apart")
 	t.Run("here", func(t *testing.T) { e.apart(t, "here", "127.0.0.1", "--hosts", "h1,h2") })
 	t.Run("namespaces", func(t *testing.T) {
 		testenv.NeedRoot(t)
 		testenv.NeedProgram(t, "ip")
 		hub := namespaces(t, "iotape-t1", "iotape-t2")
-		first := strings.TrimSuffix(hub, "1") + "2"
-		e.apart(t, "apart", first, "--hosts", "iotape-t1,iotape-t2", "--launch", "ip netns exec {host} {command}", "--listen", hub+":0")
+		e.apart(t, "apart", beside(hub, 0), "--hosts", "iotape-t1,iotape-t2", "--launch", "ip netns exec {host} {command}", "--listen", hub+":0")
 	})
 	t.Run("mpirun", func(t *testing.T) {
 		testenv.NeedProgram(t, "mpirun")

@@ -20,10 +20,16 @@ func nodes(t *testing.T) (e *env) {
 	t.Helper()
 	testenv.NeedProgram(t, "gcc")
 	e = &env{dir: t.TempDir(), iotape: testenv.Iotape(t)}
-	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, "nodes"), "testdata/nodes.c").CombinedOutput(); err != nil {
+	e.compile(t, "nodes")
+	return e
+}
+
+// compile makes a program of testdata, in the directory of the test.
+func (e *env) compile(t *testing.T, name string) {
+	t.Helper()
+	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, name), filepath.Join("testdata", name+".c")).CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v\n%s", err, b)
 	}
-	return e
 }
 
 // discovers runs iotape discover on it, recorded as an ordinary user would.

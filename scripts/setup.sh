@@ -15,13 +15,13 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 want="gcc g++ make git"
-bench= dbbench= s3=
+bench= dbbench= s3= sshd=
 for arg; do
 	case $arg in
 	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl fuse3 xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
 		# What replays are tested with.
-		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1
-		want+=" iproute2" # network namespaces of a fleet
+		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1 sshd=1
+		want+=" iproute2 openssh-client" # hosts are network namespaces
 		want+=" nfs-ganesha nfs-ganesha-vfs libnfs-utils" # NFS clients of a mount
 		# What the page of iotape serve is tested in.
 		want+=" chromium fonts-dejavu-core"
@@ -71,6 +71,9 @@ if [ -n "$dbbench" ]; then
 fi
 if [ -n "$s3" ]; then
 	say "$(scripts/build-s3-server.sh bin/versitygw 2>&1 | tail -n1)"
+fi
+if [ -n "$sshd" ]; then
+	say "$(scripts/fetch-sshd.sh bin/sshd 2>&1 | tail -n1)"
 fi
 if [ -n "$bench" ]; then
 	say "$(scripts/fetch-lua.sh bin/lua.tar.gz 2>&1 | tail -n1)"
