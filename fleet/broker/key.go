@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -143,10 +144,10 @@ func Keys(data string) ([]Key, error) {
 	return keys, nil
 }
 
-// Keyring says which key a host's agent has, as the files of keys are at the moment. It is
-// not for concurrent use.
+// Keyring says which key a host's agent has, as the files of keys are at the moment.
 type Keyring struct {
 	data  string
+	mu    sync.Mutex
 	known map[string]known
 }
 
@@ -156,12 +157,14 @@ type known struct {
 }
 
 // NewKeyring returns the keys within a collector's data.
-func NewKeyring(data string) *Keyring { return &Keyring{data, map[string]known{}} }
+func NewKeyring(data string) *Keyring { return &Keyring{data: data, known: map[string]known{}} }
 
 // Public returns the key of a host's agent, "" if there is none. The name has to be checked.
 func (r *Keyring) Public(host string) string {
 	name := filepath.Join(keyDir(r.data), host+".json")
 	fi, err := os.Stat(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err != nil {
 		delete(r.known, host)
 		return ""
