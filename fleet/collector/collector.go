@@ -48,7 +48,7 @@ type Options struct {
 
 const (
 	bufferMax  = 32 << 20 // of data that is not committed
-	saveEvery  = 30 * time.Second
+	saveEvery  = time.Minute // what is known of all hosts; what is nowhere else is written at once
 	watchEvery = time.Second
 )
 
@@ -363,6 +363,7 @@ func (c *Collector) makeDurable(everything bool) error {
 		}
 	}
 	for _, h := range c.hosts {
+		h.due = false
 		for name, o := range h.open {
 			o.made = o.made || o.committed.next > 0
 			if o.end != nil && h.find(name) != nil {
@@ -435,7 +436,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 				}
 			}
 		}
-		if finished || everything && h.dirty {
+		if finished || h.due || everything && h.dirty {
 			if err := hosts.Put(hostFile(c.o.Data, h.Host), &h.record); err != nil {
 				return err
 			}

@@ -431,6 +431,10 @@ func TestSilent(t *testing.T) {
 	if h := s.host("db7"); h.Stored != 30 || h.Lost != 20 {
 		t.Errorf("stored %d, lost %d", h.Stored, h.Lost)
 	}
+	// The broker has forgotten the late ones: a collector that is killed now must not.
+	if b, err := os.ReadFile(hostFile(s.data, "db7")); err != nil || !strings.Contains(string(b), `"`+LossLate+`": 20`) {
+		t.Errorf("the host's file says %s, %v", b, err)
+	}
 	if len(alarms) > 0 {
 		t.Error("the alarm rang twice")
 	}

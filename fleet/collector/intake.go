@@ -143,7 +143,7 @@ func late(h *host, done *closed, p *parcel.Parcel) {
 		h.lose(LossDeclared, p.Lost-done.Lost)
 		done.Lost = p.Lost
 	}
-	h.dirty = true
+	h.dirty, h.due = true, true // the broker forgets the parcel
 }
 
 // take appends the parcel whose turn it is.
