@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -105,9 +104,7 @@ func TestRealAgents(t *testing.T) {
 			<-w.start(w.there, path, "--config", config).done
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	w.settled(ctx)
+	w.settled()
 	if err := c.stop(); err != nil {
 		t.Errorf("the collector: %v", err)
 	}
@@ -149,11 +146,10 @@ func (w *world) handed(host string) uint64 {
 // hands waits until a host's agents were handed so many events.
 func (w *world) hands(host string, events uint64) {
 	w.t.Helper()
-	for end := time.Now().Add(4 * time.Minute); w.handed(host) < events; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("the agent of %s was handed %d events in four minutes", host, w.handed(host))
-		}
-	}
+	w.wait(fmt.Sprintf("%d events are handed to the agent of %s", events, host), func() (string, bool) {
+		n := w.handed(host)
+		return fmt.Sprint(n), n >= events
+	})
 }
 
 // recordings counts those that the staged streams are of: streams that go on from another

@@ -3,7 +3,6 @@ package fleet
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -242,7 +241,7 @@ func (w *world) ready(p *program) {
 
 // simulate starts the agents.
 func (w *world) simulate(args ...string) *program {
-	return w.start(w.there, append([]string{testenv.Agent(w.t), "simulate", w.agents, "--stop-wait", "90s"}, args...)...)
+	return w.start(w.there, append([]string{testenv.Agent(w.t), "simulate", w.agents, "--stop-wait", "15m"}, args...)...)
 }
 
 // cut cuts the network, or heals it.
@@ -269,59 +268,73 @@ func (w *world) fleet() *collector.Fleet {
 	return f
 }
 
+// patience is how long nothing may change that a test waits for.
+const patience = 3 * time.Minute
+
+// wait waits until look says that something is done. On a busy machine that takes as long as
+// it takes; when how far it is has not changed for long, it will not come.
+func (w *world) wait(what string, look func() (far string, done bool)) {
+	w.t.Helper()
+	before, since := "", time.Now()
+	for {
+		far, done := look()
+		switch {
+		case done:
+			return
+		case far != before:
+			before, since = far, time.Now()
+		case time.Since(since) > patience:
+			w.t.Fatalf("%s: %s, and no more for %s", what, far, patience)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
 // heard waits until the agents of all hosts, others than when it was last called, have
 // said hello and begun a stream.
 func (w *world) heard() {
 	w.t.Helper()
-	for end := time.Now().Add(3*time.Minute + time.Duration(len(w.hosts))*300*time.Millisecond); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		started := map[string]int64{}
+	started := map[string]int64{}
+	w.wait("agents are heard", func() (string, bool) {
 		for _, h := range w.fleet().Hosts {
 			if h.Open > 0 && h.AgentStartNS != 0 && h.AgentStartNS != w.started[h.Host] {
 				started[h.Host] = h.AgentStartNS
 			}
 		}
-		if len(started) == len(w.hosts) {
-			w.started = started
-			return
-		}
-	}
-	w.t.Fatal("not all agents are heard")
+		return fmt.Sprintf("%d of %d", len(started), len(w.hosts)), len(started) == len(w.hosts)
+	})
+	w.started = started
 }
 
 // stores waits until something more is stored.
 func (w *world) stores() {
 	w.t.Helper()
 	before := w.fleet().Events
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if w.fleet().Events > before {
-			return
-		}
-	}
-	w.t.Fatal("nothing more is stored")
+	w.wait("more events are stored", func() (string, bool) {
+		now := w.fleet().Events
+		return fmt.Sprint(now), now > before
+	})
 }
 
 // settled waits until every stream of the hosts is finished.
-func (w *world) settled(ctx context.Context) {
+func (w *world) settled() {
 	w.t.Helper()
-	for ctx.Err() == nil {
-		open := 0
+	w.wait("streams are finished", func() (string, bool) {
 		streams, err := staging.List(w.data)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		hosts := map[string]bool{}
+		hosts, ended := map[string]bool{}, 0
 		for _, s := range streams {
 			hosts[s.About.Host] = true
-			if s.End == nil {
-				open++
+			if s.End != nil {
+				ended++
 			}
 		}
-		if open == 0 && len(hosts) == len(w.hosts) && w.fleet().Behind == 0 {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	w.t.Fatal("streams are not finished")
+		f := w.fleet()
+		far := fmt.Sprintf("%d of %d, of %d of %d hosts, after %d parcels, %d of them not durable", ended, len(streams), len(hosts), len(w.hosts), f.Parcels, f.Behind)
+		return far, ended == len(streams) && len(hosts) == len(w.hosts) && f.Behind == 0
+	})
 }
 
 // account is the balance of a host, or of all.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -47,6 +48,7 @@ type Broker struct {
 	options *server.Options
 	root    nkeys.KeyPair
 	keys    []Key
+	read    struct{ changed, at time.Time } // of the keys: when their directory was changed, and when they were read
 	log     *log
 	lock    *os.File // two servers would damage each other's files
 }
@@ -63,7 +65,7 @@ func Start(o *Options) (*Broker, error) {
 	if b.root, err = nkeys.CreateUser(); err != nil {
 		return nil, err
 	}
-	if b.keys, err = Keys(o.Data); err != nil {
+	if b.keys, _, err = b.newKeys(); err != nil {
 		return nil, err
 	}
 	users, err := b.users()
@@ -167,8 +169,8 @@ func (b *Broker) users() ([]*server.NkeyUser, error) {
 // Refresh takes keys that were enrolled, and disconnects those that were revoked. It
 // says whether there were any.
 func (b *Broker) Refresh() (changed bool, err error) {
-	keys, err := Keys(b.o.Data)
-	if err != nil || reflect.DeepEqual(keys, b.keys) {
+	keys, changed, err := b.newKeys()
+	if err != nil || !changed || reflect.DeepEqual(keys, b.keys) {
 		return false, err
 	}
 	b.keys = keys
@@ -183,6 +185,26 @@ func (b *Broker) Refresh() (changed bool, err error) {
 		return false, fmt.Errorf("take the changed keys: %w", err)
 	}
 	return true, nil
+}
+
+// newKeys reads the keys, of which there may be thousands, if there can be others than
+// before: the directory was changed, or it is some time ago, for a file may be written over.
+func (b *Broker) newKeys() (keys []Key, changed bool, err error) {
+	now := time.Now()
+	fi, err := os.Stat(keyDir(b.o.Data))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, true, nil
+	case err != nil:
+		return nil, false, err
+	// What is changed right after it was read may have the same time.
+	case fi.ModTime().Equal(b.read.changed) && b.read.at.Sub(fi.ModTime()) > time.Second && now.Sub(b.read.at) < time.Minute:
+		return nil, false, nil
+	}
+	if keys, err = Keys(b.o.Data); err == nil {
+		b.read.changed, b.read.at = fi.ModTime(), now
+	}
+	return keys, true, err
 }
 
 // Address returns where agents connect.

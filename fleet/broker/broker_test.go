@@ -418,3 +418,44 @@ func TestEnrol(t *testing.T) {
 		t.Error("revoked twice")
 	}
 }
+
+// TestEnrolAmongMany: whose a key is is known without the keys of all others, also in a
+// directory of before, and when a kill left a link without its key.
+func TestEnrolAmongMany(t *testing.T) {
+	data := t.TempDir()
+	public := func(name string) string {
+		p, err := key.Create(filepath.Join(t.TempDir(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first, second := public("1"), public("2")
+	if err := Enrol(data, &Key{"db1", Agent, first}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(ownersDir(data)); err != nil { // as it was made by an earlier program
+		t.Fatal(err)
+	}
+	if err := Enrol(data, &Key{"db2", Agent, first}); err == nil || !strings.Contains(err.Error(), "that of db1") {
+		t.Errorf("one key for two hosts, in a directory of before: %v", err)
+	}
+	if err := os.WriteFile(keyFile(data, "damaged"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("gone", filepath.Join(ownersDir(data), second)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Enrol(data, &Key{"db2", Agent, second}); err != nil {
+		t.Errorf("beside a key that cannot be read, and with a link that a kill left: %v", err)
+	}
+	if err := Enrol(data, &Key{"db3", Agent, second}); err == nil || !strings.Contains(err.Error(), "that of db2") {
+		t.Errorf("one key for two hosts: %v", err)
+	}
+	if err := Revoke(data, "db2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Enrol(data, &Key{"db3", Agent, second}); err != nil {
+		t.Errorf("the key of a host that was revoked: %v", err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -73,28 +75,91 @@ func (k *Key) user() *server.NkeyUser {
 // keyDir is where keys are within a collector's data.
 func keyDir(data string) string { return filepath.Join(data, "keys") }
 
+func keyFile(data, name string) string { return filepath.Join(keyDir(data), name+".json") }
+
+// ownersDir has a symbolic link for each public key, whose text is its owner's name: so
+// enrolling a host among thousands reads none of their keys. It is made from the keys where
+// it is missing, and a link counts only if its owner has that key.
+func ownersDir(data string) string { return filepath.Join(keyDir(data), "owners") }
+
 // Enrol lets the owner of a key connect. A name has one key: another one is only
 // taken when the first is revoked.
 func Enrol(data string, k *Key) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	all, err := Keys(data)
-	if err != nil {
-		return err
-	}
-	for _, other := range all {
-		switch {
-		case other.Name == k.Name:
-			return fmt.Errorf("%s is enrolled already, as %s: revoke it first", k.Name, other.Role)
-		case other.Public == k.Public:
-			return fmt.Errorf("this key is that of %s", other.Name)
-		}
-	}
 	if err := os.MkdirAll(keyDir(data), 0o755); err != nil {
 		return err
 	}
-	return staging.WriteFile(filepath.Join(keyDir(data), k.Name+".json"), k)
+	lock, err := lockKeys(data)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	switch other, err := readKey(keyFile(data, k.Name)); {
+	case err == nil:
+		return fmt.Errorf("%s is enrolled already, as %s: revoke it first", k.Name, other.Role)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := own(data, k); err != nil {
+		return err
+	}
+	return staging.WriteFile(keyFile(data, k.Name), k)
+}
+
+// lockKeys keeps others from enrolling and revoking until the file is closed.
+func lockKeys(data string) (*os.File, error) {
+	f, err := os.Open(keyDir(data))
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	}
+	return f, nil
+}
+
+// own notes whose a public key is, if it is nobody's.
+func own(data string, k *Key) error {
+	if _, err := os.Stat(ownersDir(data)); errors.Is(err, fs.ErrNotExist) {
+		if err := ownAll(data); err != nil {
+			return err
+		}
+	}
+	link := filepath.Join(ownersDir(data), k.Public)
+	owner, err := os.Readlink(link)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if other, err := readKey(keyFile(data, filepath.Base(owner))); err == nil && other.Public == k.Public {
+			return fmt.Errorf("this key is that of %s", other.Name)
+		}
+		if err := os.Remove(link); err != nil {
+			return err
+		}
+	}
+	return os.Symlink(k.Name, link)
+}
+
+// ownAll makes the links for all keys, whole or not at all.
+func ownAll(data string) error {
+	keys, err := Keys(data)
+	if err != nil {
+		return err
+	}
+	making := ownersDir(data) + ".next"
+	if err := errors.Join(os.RemoveAll(making), os.Mkdir(making, 0o755)); err != nil {
+		return err
+	}
+	for i := range keys {
+		if err := os.Symlink(keys[i].Name, filepath.Join(making, keys[i].Public)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return os.Rename(making, ownersDir(data))
 }
 
 // Revoke takes a key away.
@@ -102,11 +167,33 @@ func Revoke(data, name string) error {
 	if err := staging.CheckHost(name); err != nil {
 		return err
 	}
-	err := os.Remove(filepath.Join(keyDir(data), name+".json"))
+	lock, err := lockKeys(data)
+	if err == nil {
+		defer lock.Close()
+		k, _ := readKey(keyFile(data, name)) // of one that cannot be read the link stays, and does not count
+		if err = os.Remove(keyFile(data, name)); err == nil && k.Public != "" {
+			_ = os.Remove(filepath.Join(ownersDir(data), k.Public))
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is not enrolled", name)
 	}
 	return err
+}
+
+// readKey reads a key's file.
+func readKey(name string) (k Key, err error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return k, err
+	}
+	if err = json.Unmarshal(b, &k); err == nil {
+		err = k.check()
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return k, nil
 }
 
 // Keys returns who may connect, by name.
@@ -123,30 +210,22 @@ func Keys(data string) ([]Key, error) {
 		if !strings.HasSuffix(e.Name(), ".json") {
 			continue
 		}
-		name := filepath.Join(keyDir(data), e.Name())
-		b, err := os.ReadFile(name)
+		k, err := readKey(filepath.Join(keyDir(data), e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // revoked meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		var k Key
-		if err := json.Unmarshal(b, &k); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := k.check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
 		keys = append(keys, k)
 	}
 	return keys, nil
 }
 
-// Keyring says which key a host's agent has, as the files of keys are at the moment. It is
-// not for concurrent use.
+// Keyring says which key a host's agent has, as the files of keys are at the moment.
 type Keyring struct {
 	data  string
+	mu    sync.Mutex
 	known map[string]known
 }
 
@@ -156,12 +235,14 @@ type known struct {
 }
 
 // NewKeyring returns the keys within a collector's data.
-func NewKeyring(data string) *Keyring { return &Keyring{data, map[string]known{}} }
+func NewKeyring(data string) *Keyring { return &Keyring{data: data, known: map[string]known{}} }
 
 // Public returns the key of a host's agent, "" if there is none. The name has to be checked.
 func (r *Keyring) Public(host string) string {
-	name := filepath.Join(keyDir(r.data), host+".json")
+	name := keyFile(r.data, host)
 	fi, err := os.Stat(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err != nil {
 		delete(r.known, host)
 		return ""
@@ -170,8 +251,7 @@ func (r *Keyring) Public(host string) string {
 		return k.public
 	}
 	k := known{file: fi}
-	var read Key
-	if b, err := os.ReadFile(name); err == nil && json.Unmarshal(b, &read) == nil && read.Role == Agent {
+	if read, err := readKey(name); err == nil && read.Role == Agent {
 		k.public = read.Public
 	}
 	r.known[host] = k

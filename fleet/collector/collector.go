@@ -3,7 +3,6 @@ package collector
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,7 +38,8 @@ type Options struct {
 	// Commit is how often what came is made durable; 0 is 500 ms.
 	Commit time.Duration
 	// Key returns the public key of a host's agent, "" if none is known. What is said to be
-	// of a host with a key has to be signed with it. Nil: no host has one.
+	// of a host with a key has to be signed with it. Nil: no host has one. It is called from
+	// several goroutines.
 	Key   func(host string) string
 	Note  func(line string)                  // is told what a person should know; not nil
 	Alarm func(host string, d time.Duration) // is told of a silent host, once; may be nil
@@ -46,7 +48,7 @@ type Options struct {
 
 const (
 	bufferMax  = 32 << 20 // of data that is not committed
-	saveEvery  = 30 * time.Second
+	saveEvery  = time.Minute // what is known of all hosts; what is nowhere else is written at once
 	watchEvery = time.Second
 )
 
@@ -66,14 +68,17 @@ type Collector struct {
 	buffered int
 	stuck    error // why the last commit failed
 	saved    time.Time
-	said     map[string]time.Time
 
 	started                        time.Time
-	parcels, events, bytes         uint64
-	damaged, twins, skewed, stalls uint64
-	forged                         uint64 // not signed by whom they are said to be of
+	parcels, events, bytes, stalls uint64
 	aside                          uint64 // files and streams that could not be read at the start
 	refused                        func() (connections, requests uint64)
+
+	// What follows may be used from anywhere.
+	door            door
+	damaged, forged atomic.Uint64 // forged: not signed by whom they are said to be of
+	saying          sync.Mutex
+	said            map[string]time.Time
 }
 
 // position is how far the broker's stream is in staging.
@@ -87,7 +92,7 @@ func positionFile(data string) string { return filepath.Join(data, "position.jso
 // New prepares a collector that gets messages from nc. refused, if it is not nil, says
 // what the broker refused.
 func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connections, requests uint64)) (*Collector, error) {
-	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{}, started: time.Now(), refused: refused}
+	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{}, started: time.Now(), refused: refused, door: door{hosts: map[string]*visitor{}}}
 	c.o.Replicas = cmp.Or(c.o.Replicas, 1)
 	c.o.BrokerBytes = cmp.Or(c.o.BrokerBytes, 4<<30)
 	c.o.MinFree = cmp.Or(c.o.MinFree, 64<<20)
@@ -184,25 +189,11 @@ func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo,
 func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	defer c.disk.Close()
 	defer close(c.over)
-	for subject, handle := range map[string]func(*nats.Msg, string){
-		parcel.Hellos: func(m *nats.Msg, host string) {
-			// The asker chooses where the answer goes: to himself, and nowhere else.
-			if !c.genuine(host, m.Subject, m.Header, m.Data) || !strings.HasPrefix(m.Reply, c.inbox(host)) {
-				return
-			}
-			answer := c.greeted(host, m.Data)
-			if b, err := json.Marshal(answer); err == nil {
-				_ = m.Respond(b)
-			}
-		},
-		parcel.Reports: func(m *nats.Msg, host string) {
-			if c.genuine(host, m.Subject, m.Header, m.Data) {
-				c.reported(host, m.Data)
-			}
-		},
-	} {
+	for subject, handle := range map[string]func(string, *nats.Msg){parcel.Hellos: c.answer, parcel.Reports: c.reported} {
 		sub, err := nc.Subscribe(subject+">", func(m *nats.Msg) {
-			c.do(func() { handle(m, strings.TrimPrefix(m.Subject, subject)) })
+			if host := strings.TrimPrefix(m.Subject, subject); c.genuine(host, m.Subject, m.Header, m.Data) {
+				handle(host, m)
+			}
 		})
 		if err != nil {
 			return err
@@ -272,13 +263,16 @@ func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.
 		if err != nil {
 			return
 		}
+		host := strings.TrimPrefix(m.Subject(), parcel.Parcels)
+		// Signatures are looked at here, and not where commits would have to wait for it.
+		next := &message{host, m.Headers(), m.Data(), meta.Sequence.Stream, c.genuine(host, m.Subject(), m.Headers(), m.Data())}
 		select {
-		case to <- &message{m.Subject(), m.Headers(), m.Data(), meta.Sequence.Stream}:
+		case to <- next:
 		case <-ctx.Done():
 		}
 	}, jetstream.PullMaxBytes(16<<20), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		if !errors.Is(err, jetstream.ErrNoHeartbeat) && ctx.Err() == nil {
-			c.do(func() { c.say("reading from the broker: %v", err) })
+			c.say("reading from the broker: %v", err)
 		}
 	}))
 }
@@ -369,6 +363,7 @@ func (c *Collector) makeDurable(everything bool) error {
 		}
 	}
 	for _, h := range c.hosts {
+		h.due = false
 		for name, o := range h.open {
 			o.made = o.made || o.committed.next > 0
 			if o.end != nil && h.find(name) != nil {
@@ -441,7 +436,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 				}
 			}
 		}
-		if finished || everything && h.dirty {
+		if finished || h.due || everything && h.dirty {
 			if err := hosts.Put(hostFile(c.o.Data, h.Host), &h.record); err != nil {
 				return err
 			}
@@ -453,6 +448,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 
 // watch looks for hosts that are silent, and keeps rates.
 func (c *Collector) watch() {
+	c.visited()
 	now := c.o.Clock().UnixNano()
 	for _, h := range c.hosts {
 		h.now.tick(now)
@@ -516,6 +512,8 @@ func (r *rate) tick(now int64) {
 // say tells a person something, each line once a minute at most.
 func (c *Collector) say(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
+	c.saying.Lock()
+	defer c.saying.Unlock()
 	if time.Since(c.said[line]) < time.Minute {
 		return
 	}

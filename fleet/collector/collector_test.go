@@ -366,6 +366,33 @@ func TestHello(t *testing.T) {
 	}
 }
 
+// TestHelloMeanwhile: an agent is let in while the collector commits, however long that takes.
+func TestHelloMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newBench(t)
+	s.run(nil)
+	begun, resume, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		s.c.do(func() { close(begun); <-resume }) // in place of a commit
+		close(over)
+	}()
+	<-begun
+	b, err := json.Marshal(&parcel.Hello{Version: parcel.Version, AgentVersion: "a", BootID: boot, AgentStartNS: 5, ClockNS: time.Now().UnixNano()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.nc.Request(parcel.Hellos+"db7", b, time.Minute)
+	close(resume)
+	<-over
+	var a parcel.Answer
+	if err != nil || json.Unmarshal(m.Data, &a) != nil || a.Refused != "" || a.Version != parcel.Version {
+		t.Fatalf("the answer is %+v, %v", a, err)
+	}
+	if h := s.host("db7"); h.AgentStartNS != 5 || h.LastContactNS == 0 {
+		t.Errorf("of the agent that was let in the fleet says %+v", h)
+	}
+}
+
 // TestSilent: a host that is not heard is told of; its streams end; what comes after all
 // is counted as lost, once.
 func TestSilent(t *testing.T) {
@@ -403,6 +430,10 @@ func TestSilent(t *testing.T) {
 	s.wait("the late ones", func() bool { return s.c.Fleet().Behind == 0 && s.host("db7").Lost > 0 })
 	if h := s.host("db7"); h.Stored != 30 || h.Lost != 20 {
 		t.Errorf("stored %d, lost %d", h.Stored, h.Lost)
+	}
+	// The broker has forgotten the late ones: a collector that is killed now must not.
+	if b, err := os.ReadFile(hostFile(s.data, "db7")); err != nil || !strings.Contains(string(b), `"`+LossLate+`": 20`) {
+		t.Errorf("the host's file says %s, %v", b, err)
 	}
 	if len(alarms) > 0 {
 		t.Error("the alarm rang twice")

@@ -78,13 +78,15 @@ func (c *Collector) Fleet() (f *Fleet) {
 }
 
 func (c *Collector) fleet() *Fleet {
+	c.visited()
 	now := c.o.Clock().UnixNano()
 	f := &Fleet{
 		Version: 1, TimeNS: now, UptimeNS: time.Since(c.started).Nanoseconds(), Storing: c.stuck == nil, Behind: c.last - min(c.last, c.position.Seq),
 		Parcels: c.parcels, Events: c.events, Bytes: c.bytes, Stalls: c.stalls, BrokerMax: c.o.BrokerBytes,
-		Refusals: Refusals{Damaged: c.damaged, Forged: c.forged, Aside: c.aside, Twins: c.twins, Skewed: c.skewed},
+		Refusals: Refusals{Damaged: c.damaged.Load(), Forged: c.forged.Load(), Aside: c.aside},
 	}
 	f.Refusals.Connections, f.Refusals.Requests = c.refused()
+	f.Refusals.Twins, f.Refusals.Skewed = c.door.refusals()
 	if c.stuck != nil {
 		f.Problem = c.stuck.Error()
 	}

@@ -61,6 +61,7 @@ type host struct {
 	record
 	open  map[string]*open
 	dirty bool // the file is out of date
+	due   bool // and has something that is nowhere else: it is written with the next commit
 	now   rate
 	alarm bool // it was told that the host is silent
 	hello parcel.Hello

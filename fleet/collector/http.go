@@ -54,6 +54,7 @@ var page = template.Must(template.New("fleet").Funcs(template.FuncMap{
 	"ago": func(f *Fleet, ns int64) string {
 		return time.Duration(f.TimeNS - ns).Round(time.Second).String()
 	},
+	"skew": func(ns int64) string { return time.Duration(ns).Round(time.Millisecond).String() },
 	"rate": func(v float64) string { return fmt.Sprintf("%.0f", v) },
 	"sum":  func(h Host) uint64 { return h.Stored + h.Lost },
 	"percent": func(h Host) string {
@@ -66,12 +67,12 @@ var page = template.Must(template.New("fleet").Funcs(template.FuncMap{
 <style>body{font:14px system-ui,sans-serif;margin:2em}table{border-collapse:collapse}th,td{padding:.2em .8em;text-align:right;border-bottom:1px solid #ccc}
 th:first-child,td:first-child,.l{text-align:left}.silent{background:#fdd}.bad{color:#b00}</style>
 <h1>Fleet</h1>
-<p>{{len .Hosts}} hosts; {{.Events}} events and {{.Bytes}} bytes stored since the collector started.
+<p>{{len .Hosts}} host{{if ne (len .Hosts) 1}}s{{end}}; {{.Events}} events and {{.Bytes}} bytes stored since the collector started.
 {{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}
 Refused: {{.Refusals.Connections}} connections, {{.Refusals.Requests}} requests, {{.Refusals.Damaged}} damaged, {{.Refusals.Forged}} forged, {{.Refusals.Aside}} put aside, {{.Refusals.Twins}} twins.</p>
 <table><tr><th>host<th class="l">state<th>heard of<th>events/s<th>bytes/s<th>stored<th>lost<th>% lost<th class="l">why<th class="l">level<th>spooled<th>clock off<th class="l">agent</tr>
 {{$f := .}}{{range .Hosts}}<tr{{if eq .State "silent"}} class="silent"{{end}}><td>{{.Host}}<td class="l">{{.State}}<td>{{ago $f .LastContactNS}}<td>{{rate .EventsRate}}<td>{{rate .BytesRate}}
-<td>{{.Stored}}<td>{{.Lost}}<td>{{percent .}}<td class="l">{{range .Losses}}{{.Reason}}: {{.Events}}<br>{{end}}{{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}<td class="l">{{.Level}}<td>{{.Spooled}}<td>{{.SkewNS}} ns<td class="l">{{.AgentVersion}}</tr>
+<td>{{.Stored}}<td>{{.Lost}}<td>{{percent .}}<td class="l">{{range .Losses}}{{.Reason}}: {{.Events}}<br>{{end}}{{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}<td class="l">{{.Level}}<td>{{.Spooled}}<td>{{skew .SkewNS}}<td class="l">{{.AgentVersion}}</tr>
 {{end}}</table></html>
 `))
 

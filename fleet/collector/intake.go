@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,24 +26,25 @@ const (
 
 // message is what the broker delivers.
 type message struct {
-	subject string
+	host    string
 	header  nats.Header
 	data    []byte
 	seq     uint64 // in the broker's stream
+	genuine bool
 }
 
 // deliver takes a message. What is wrong with one is counted, and not an error.
 func (c *Collector) deliver(m *message) {
 	c.last = m.seq
 	c.parcels++
-	name := strings.TrimPrefix(m.subject, parcel.Parcels)
-	if !c.genuine(name, m.subject, m.header, m.data) {
+	if !m.genuine {
 		return
 	}
+	name := m.host
 	h := c.host(name)
 	now := c.o.Clock().UnixNano()
-	h.LastNS = now
-	h.dirty = true
+	h.LastNS, h.dirty = now, true
+	c.door.heard(name, now)
 	p, err := parcel.Decode(m.data)
 	if err != nil {
 		c.refuse(h, err)
@@ -101,7 +101,7 @@ func (c *Collector) deliver(m *message) {
 // host has a key. One that was not is nothing that is known of the host.
 func (c *Collector) genuine(host, subject string, header nats.Header, data []byte) bool {
 	if staging.CheckHost(host) != nil {
-		c.damaged++
+		c.damaged.Add(1)
 		return false
 	}
 	public := c.o.Key(host)
@@ -112,17 +112,9 @@ func (c *Collector) genuine(host, subject string, header nats.Header, data []byt
 	if err == nil && key.Verify(public, parcel.Digest(subject, header.Get(parcel.FloorHeader), data), signature) {
 		return true
 	}
-	c.forged++
+	c.forged.Add(1)
 	c.say("a message to %s was not signed with the key of %s, and was dropped", subject, host)
 	return false
-}
-
-// inbox is what the subjects begin with on which a host's agent gets answers.
-func (c *Collector) inbox(host string) string {
-	if public := c.o.Key(host); public != "" {
-		return parcel.Inbox(public) + "."
-	}
-	return parcel.Inbox("")
 }
 
 // refuse counts what is no parcel.
@@ -132,7 +124,7 @@ func (c *Collector) refuse(h *host, err error) {
 	} else {
 		h.Damaged++
 	}
-	c.damaged++
+	c.damaged.Add(1)
 	c.say("%s: a parcel was refused: %v", h.Host, err)
 }
 
@@ -151,7 +143,7 @@ func late(h *host, done *closed, p *parcel.Parcel) {
 		h.lose(LossDeclared, p.Lost-done.Lost)
 		done.Lost = p.Lost
 	}
-	h.dirty = true
+	h.dirty, h.due = true, true // the broker forgets the parcel
 }
 
 // take appends the parcel whose turn it is.
@@ -273,50 +265,11 @@ func (c *Collector) host(name string) *host {
 	return h
 }
 
-// greeted answers a hello.
-func (c *Collector) greeted(name string, b []byte) *parcel.Answer {
-	now := c.o.Clock().UnixNano()
-	a := &parcel.Answer{Version: parcel.Version, ClockNS: now}
-	var hello parcel.Hello
-	if err := json.Unmarshal(b, &hello); err != nil || len(b) > parcel.MaxWords || staging.CheckHost(name) != nil {
-		a.Refused = "its hello cannot be read"
-		c.damaged++
-		return a
-	}
-	h := c.host(name)
-	switch {
-	case hello.Version != parcel.Version:
-		h.Foreign++
-		a.Refused = fmt.Sprintf("it speaks version %d of the protocol, and the collector version %d: upgrade the older one", hello.Version, parcel.Version)
-	case h.hello.AgentStartNS != 0 && h.hello.BootID != hello.BootID && now-h.LastNS < twinWait.Nanoseconds():
-		// The same key on two machines: a clone, or a thief.
-		c.twins++
-		a.Refused = fmt.Sprintf("an agent of another machine, or of an earlier boot, is or was sending as %s less than %s ago", name, twinWait)
-	}
-	if a.Refused != "" {
-		c.say("%s: refused: %s", name, a.Refused)
-		return a
-	}
-	h.hello, h.LastNS, h.dirty = hello, now, true
-	if skew := time.Duration(hello.ClockNS - now).Abs(); skew > maxSkew {
-		c.skewed++
-		c.say("%s: its clock is %s off", name, skew.Round(time.Second))
-	}
-	return a
-}
-
-// maxSkew is how far a host's clock may be off without a word: a hello may have waited; twinWait is how long a
-// key is not taken from a second machine after the first was heard.
-const (
-	maxSkew  = time.Minute
-	twinWait = 45 * time.Second
-)
-
 // reported takes what an agent says of itself.
-func (c *Collector) reported(name string, b []byte) {
+func (c *Collector) reported(name string, m *nats.Msg) {
 	var r parcel.Report
-	if len(b) > parcel.MaxWords || staging.CheckHost(name) != nil || json.Unmarshal(b, &r) != nil {
-		c.damaged++
+	if len(m.Data) > parcel.MaxWords || json.Unmarshal(m.Data, &r) != nil {
+		c.damaged.Add(1)
 		return
 	}
 	r.AgentVersion, r.Level, r.LastError, r.ConfigHash = limit(r.AgentVersion), limit(r.Level), limit(r.LastError), limit(r.ConfigHash)
@@ -326,7 +279,10 @@ func (c *Collector) reported(name string, b []byte) {
 	for i := range r.Losses {
 		r.Losses[i].Reason = limit(r.Losses[i].Reason)
 	}
-	h := c.host(name)
-	h.SkewNS = r.SkewNS
-	h.Report, h.ReportNS, h.LastNS, h.dirty = r, c.o.Clock().UnixNano(), c.o.Clock().UnixNano(), true
+	c.do(func() {
+		h, now := c.host(name), c.o.Clock().UnixNano()
+		h.SkewNS = r.SkewNS
+		h.Report, h.ReportNS, h.LastNS, h.dirty = r, now, now, true
+		c.door.heard(name, now)
+	})
 }
