@@ -216,7 +216,7 @@ func (st *Stage) fill(n int) {
 	}
 	if again {
 		for _, sl := range st.window {
-			if sl.touching && !sl.given { // whose event is not there any more
+			if sl.touching {
 				st.lookAgain(sl)
 			}
 		}
@@ -372,10 +372,6 @@ func (st *Stage) settle() {
 	if s.full() {
 		s.forget()
 		for _, sl := range st.window {
-			if sl.given {
-				sl.touching, sl.touches = false, sl.touches[:0]
-				continue
-			}
 			st.look(sl)
 		}
 	}
@@ -410,6 +406,7 @@ func (st *Stage) grow(sl *slot) bool {
 	}
 	for tid := range st.live {
 		if _, ok := st.seen[tid]; !ok {
+			st.drop() // whose events are not there any more, and the state has what they did
 			st.fill(2 * len(st.window))
 			st.settle()
 			return true
@@ -426,6 +423,9 @@ func (st *Stage) drop() {
 			st.pool = append(st.pool, sl)
 		} else {
 			sl.pos = len(kept)
+			if sl.before != nil && sl.before.given {
+				sl.before = nil // whose memory will be another's
+			}
 			kept = append(kept, sl)
 		}
 	}
