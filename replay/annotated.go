@@ -47,6 +47,9 @@ func readAnnotations(t *trace.Tape) (*annotated, error) {
 // apply takes what an event's annotation says into its task, and remembers the task if
 // others wait for it.
 func (a *annotated) apply(t *task) {
+	if t.Rest {
+		return // the open that it is of has waited
+	}
 	an := a.notes.At(t.ev.Seq)
 	t.think, t.sleep = int64(an.Compute), int64(an.Sleep)
 	for _, w := range an.Waits {

@@ -123,7 +123,9 @@ func newReport() *Report {
 }
 
 func (r *Report) count(t *task) {
-	r.Events++
+	if !t.Rest {
+		r.Events++
+	}
 	switch {
 	case t.action != emulate:
 		r.Replayed++

@@ -24,6 +24,9 @@ type State struct {
 	Through [event.MaxArgs]event.OpenID
 	// Doubt says what of the result no order of the calls explains.
 	Doubt settle.Doubt
+	// Rest says that the event is what remained of the open of the same number, given
+	// before, that emptied its file after others had used it.
+	Rest bool
 }
 
 // Reader reads a tape's events in settled order. It is used by one goroutine.
@@ -56,6 +59,9 @@ func (r *Reader) Next(ev *event.Event) (*State, error) {
 	}
 	s := &r.states[ev.Seq%kept]
 	s.Doubt = r.stage.Doubt()
+	if s.Rest = ev.Op == event.OpFtruncate && ev.Flags&event.StandIn != 0; s.Rest {
+		s.Released = s.Released[:0]
+	}
 	return s, nil
 }
 

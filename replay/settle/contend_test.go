@@ -18,8 +18,8 @@ import (
 // their calls again one after the other, on a real file system: in the tape's order, and
 // in the settled one, in which all results are to agree.
 //
-// Some calls take effect in two steps (see the package's page). No order explains what
-// others see between them: such recordings are made again.
+// Some calls take effect in steps that the model does not follow (see the package's page). No
+// order explains what others see between them: such recordings are made again.
 func TestContend(t *testing.T) {
 	testenv.Short(t, "records and replays a program")
 	testenv.NeedProgram(t, "gcc")
@@ -74,7 +74,7 @@ func compareOrders(t *testing.T, tape *trace.Tape, work string) (doubts int) {
 	if after.made < 3000 {
 		t.Errorf("%d calls made", after.made)
 	}
-	if doubts > after.made/100 || doubts == 0 && len(after.differ) > after.made/1000 { // link takes effect in two steps
+	if doubts > after.made/100 || doubts == 0 && len(after.differ) > after.made/1000 {
 		for _, d := range after.differ {
 			t.Error(d)
 		}

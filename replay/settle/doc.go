@@ -40,9 +40,13 @@
 // taken to have one in the beginning. A close may be the last of its open file, and the end
 // of a process ends its locks a moment later: after them a lock may be held or not.
 //
-// Some calls take effect in more than one step: link looks its file up before it makes
-// the name, an open with O_CREAT follows a link before it makes a file, a long write
-// makes the file longer page by page. Who saw something in between has a Doubt.
+// Some calls take effect in more than one step. An open with O_TRUNC and a link look their
+// file up before they empty it, or make the name: where nothing else explains the results
+// they are taken apart (steps.go), and the stage gives an open without O_TRUNC and an
+// ftruncate, or a link by another name of the file. An open with O_CREAT follows a link
+// before it makes a file, stat looks a name up before the file's attributes, a long write
+// makes the file longer page by page, and a link fails if its file has lost all names
+// since: who saw such a thing has a Doubt.
 //
 // # Bounds
 //

@@ -9,12 +9,17 @@ func (s *state) has(sub *subject) bool {
 // is not known, it may be any of those that it was seen to stand for.
 func (s *state) linked(n int32, by int64) {
 	at := s.names[n].at
-	v := s.peek(at)
+	s.named(n, s.peek(at), s.cells[at].value >= madeTag && s.cells[at].value&perhaps != 0, by)
+}
+
+// named is linked of the file that has the value v, which the name stands or stood for,
+// unless unsure.
+func (s *state) named(n int32, v int64, unsure bool, by int64) {
 	if k := kindOf(v); k == kindLink || k == kindDir {
 		return // whose names nobody counts; files that it was seen to stand for are where it led
 	}
 	f := fileOf(v)
-	if f < 0 || s.cells[at].value >= madeTag && s.cells[at].value&perhaps != 0 {
+	if f < 0 || unsure {
 		s.blur(n)
 		return
 	}
@@ -44,5 +49,6 @@ func (s *state) revived(f int32) {
 func (t *toucher) links(n int32) {
 	for _, f := range t.names[n].files {
 		t.touch(t.files[f].links, adds)
+		t.tie(t.files[f].links) // whose it is depends on what the name stands for
 	}
 }

@@ -49,6 +49,8 @@ func (s *state) explain(ev *event.Event, sub *subject, marks bool) bool {
 		return s.vacant(sub.names[0]) && s.within(sub.names[0]) && s.create(sub.names[0], sub.made)
 	case classLink:
 		return s.link(sub)
+	case classFind:
+		return s.finds(sub)
 	case classRename:
 		return s.rename(ev, sub)
 	case classTruncate:
@@ -259,6 +261,10 @@ func (s *state) open(ev *event.Event, sub *subject, marks bool) bool {
 	if sub.flags&effect.OTmpfile == effect.OTmpfile {
 		return true
 	}
+	if sub.rest {
+		s.set(s.files[sub.file].size, 0)
+		return true
+	}
 	if sub.pos >= 0 {
 		s.set(sub.pos, 0)
 	}
@@ -342,6 +348,14 @@ func (s *state) link(sub *subject) bool {
 	from, to := s.resolve(sub.names[0], sub.follow), sub.names[1]
 	if !s.vacant(to) || !s.within(to) {
 		return false
+	}
+	if sub.rest {
+		v := s.get(sub.found)
+		if f := fileOf(v); f >= 0 && s.get(s.files[f].links) == 0 {
+			return s.overlooks(DoubtResult) // which had failed
+		}
+		s.named(sub.names[0], v, false, +1)
+		return s.create(to, v)
 	}
 	if from < 0 {
 		return s.create(to, someFile)

@@ -227,6 +227,27 @@ func TestGrowsBehindAListing(t *testing.T) {
 	}
 }
 
+// TestGrowsBehindARace has the window grow when a call that races with one behind it has
+// been given already: what it did is done, and is not looked for an order of.
+func TestGrowsBehindARace(t *testing.T) {
+	h := history{
+		{op: op{op: event.OpMkdir, a: "/w/d"}, tid: 1, enter: 0, effect: 1, exit: 2},
+		{op: op{op: event.OpMkdir, a: "/w/d"}, tid: 2, enter: 1205, effect: 1230, exit: 1 << 40},
+		{op: op{op: event.OpRmdir, a: "/w/d"}, tid: 1, enter: 1210, effect: 1215, exit: 1220},
+	}
+	for i := range int64(500) {
+		name := "/w/y"
+		if i > 125 {
+			name = "/w/d"
+		}
+		h = append(h, &call{op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
+	}
+	order, doubts := settled(t, h.run(newWorld()), &settle.Options{Window: 64})
+	if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
+		t.Errorf("%v; %d doubts", err, len(doubts))
+	}
+}
+
 // TestLent has a source that overwrites what it lent when it is called again.
 func TestLent(t *testing.T) {
 	var h history

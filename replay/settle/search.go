@@ -22,6 +22,7 @@ type search struct {
 	order []*slot
 	list  []*slot // calls, with looks
 	looks []slot
+	parts []*slot             // calls, with lookups that have places of their own
 	dead  map[uint64]struct{} // calls placed and the state after them, from which nothing leads on
 	done  uint64              // hash of the calls that are placed
 
@@ -47,8 +48,45 @@ const (
 )
 
 // run returns an order of the calls, in which those that it does not explain have a
-// Doubt. It leaves the state as it was.
+// Doubt, and with them the lookups that have places of their own. It leaves the state as it
+// was.
 func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
+	order := r.find(s, calls, marks)
+	if !r.doubtful {
+		return order
+	}
+	all := r.apart(s, calls)
+	if len(all) == len(calls) {
+		return order
+	}
+	was := doubts(calls)
+	unsettle(calls)
+	if order = r.find(s, all, marks); doubts(calls) > was {
+		unsettle(calls)
+		order = r.find(s, calls, marks)
+	}
+	return order
+}
+
+// doubts counts the calls that have one.
+func doubts(calls []*slot) (n int) {
+	for _, sl := range calls {
+		if sl.doubt != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// unsettle forgets what a search found.
+func unsettle(slots []*slot) {
+	for _, sl := range slots {
+		sl.before, sl.found, sl.doubt = nil, unknown, 0
+	}
+}
+
+// find returns an order of calls, or of calls and lookups.
+func (r *search) find(s *state, calls []*slot, marks bool) []*slot {
 	r.begin(calls)
 	if with := r.withTold(s, calls); len(with) > len(calls) {
 		calls = with
@@ -77,15 +115,9 @@ func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
 		base, tries, next = len(r.path), 0, r.first
 		clear(r.dead)
 	}
-	r.order = r.order[:0]
-	for _, st := range r.path {
-		if !calls[st.call].look {
-			r.order = append(r.order, calls[st.call])
-		}
-	}
 	s.back(0)
 	s.searching = false
-	return r.order
+	return r.places(s)
 }
 
 func (r *search) begin(calls []*slot) {
@@ -165,6 +197,9 @@ func (r *search) tryFrom(s *state, i int, premature, marks bool) int {
 func (r *search) explain(s *state, sl *slot, marks bool) bool {
 	if !s.explain(&sl.ev, &sl.subject, marks) {
 		return false
+	}
+	if sl.of != nil && sl.subject.found >= 0 {
+		sl.found = s.get(sl.subject.found)
 	}
 	if sl.told >= 0 && !sl.later && s.counts(s.files[sl.subject.file].size) && !s.is(s.files[sl.subject.file].size, sl.told, DoubtSize) {
 		return false

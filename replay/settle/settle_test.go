@@ -36,6 +36,11 @@ func (h history) run(w *world) []event.Event {
 	for _, c := range byEffect {
 		c.want = w.do(&c.op)
 	}
+	return h.tape()
+}
+
+// tape returns the events of calls that have their answers.
+func (h history) tape() []event.Event {
 	slices.SortStableFunc(h, func(a, b *call) int { return int(a.exit - b.exit) })
 	var tape []event.Event
 	for tid := range uint32(4) {
@@ -200,7 +205,7 @@ func show(order []event.Event) string {
 	var b strings.Builder
 	for i := range order {
 		ev := &order[i]
-		fmt.Fprintf(&b, "  %d tid %d [%d %d] %v %s = %d %v\n", ev.Seq, ev.TID, ev.Enter, ev.Exit, ev.Op, ev.Name(), ev.Ret, ev.Errno)
+		fmt.Fprintf(&b, "  %d tid %d [%d %d] %v %s %x = %d %v\n", ev.Seq, ev.TID, ev.Enter, ev.Exit, ev.Op, ev.Name(), ev.Args[1], ev.Ret, ev.Errno)
 	}
 	return b.String()
 }
@@ -215,14 +220,7 @@ func show(order []event.Event) string {
 // after that. So it is held to real time always, to results in histories that fit into it,
 // and in all others to going wrong in one of a hundred at most (2 of 10,000 were seen).
 func TestHistories(t *testing.T) {
-	if n := os.Getenv("IOTAPE_HISTORIES"); n != "" {
-		checks := flag.Lookup("rapid.checks")
-		was := checks.Value.String()
-		if err := checks.Value.Set(n); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = checks.Value.Set(was) }()
-	}
+	defer setHistories(t)()
 	long, wrong := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
@@ -250,6 +248,20 @@ func TestHistories(t *testing.T) {
 	if wrong > 1+long/100 {
 		t.Error("too many")
 	}
+}
+
+// setHistories has rapid check so many histories as IOTAPE_HISTORIES says, until undone.
+func setHistories(t *testing.T) (undo func()) {
+	n := os.Getenv("IOTAPE_HISTORIES")
+	if n == "" {
+		return func() {}
+	}
+	checks := flag.Lookup("rapid.checks")
+	was := checks.Value.String()
+	if err := checks.Value.Set(n); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = checks.Value.Set(was) }
 }
 
 const smallWindow = 64

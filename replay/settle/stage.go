@@ -92,6 +92,8 @@ type slot struct {
 	prev     *slot // the call on the file's content before it, if that is number prevN still
 	prevN    uint64
 	before   *slot // event to be given before this one
+	of       *slot // of a lookup that has a place of its own: its call (see steps.go)
+	found    int64 // of a link: what its old name stood for when it was looked up; unknown: as it does
 	doubt    Doubt
 	taken    bool // in the search: it has its place
 }
@@ -216,7 +218,7 @@ func (st *Stage) fill(n int) {
 	}
 	if again {
 		for _, sl := range st.window {
-			if sl.touching && !sl.given { // whose event is not there any more
+			if sl.touching {
 				st.lookAgain(sl)
 			}
 		}
@@ -279,12 +281,12 @@ const maxKept = 64 << 10
 func (st *Stage) slot() *slot {
 	n := len(st.pool)
 	if n == 0 {
-		return &slot{}
+		return &slot{found: unknown}
 	}
 	sl := st.pool[n-1]
 	st.pool = st.pool[:n-1]
 	sl.inline, sl.touches, sl.data = sl.inline[:0], sl.touches[:0], sl.data[:0]
-	sl.given, sl.before, sl.doubt, sl.subject.number = false, nil, 0, 0
+	sl.given, sl.before, sl.found, sl.doubt, sl.subject.number = false, nil, unknown, 0, 0
 	sl.racy, sl.loaded, sl.prev = false, false, nil
 	if cap(sl.data) > maxKept {
 		sl.data = nil
@@ -315,6 +317,13 @@ func (st *Stage) give(ev *event.Event) bool {
 		}
 		for sl.before != nil && !sl.before.given {
 			sl = sl.before
+		}
+		if sl.of != nil {
+			st.giveLookup(sl, ev)
+			return true
+		}
+		if sl.found != unknown && !st.renamed(sl) {
+			sl.doubt |= DoubtResult
 		}
 		if sl.touching {
 			if sl.doubt == 0 && !st.do(&sl.ev, &sl.subject, strict) {
@@ -372,13 +381,10 @@ func (st *Stage) settle() {
 	if s.full() {
 		s.forget()
 		for _, sl := range st.window {
-			if sl.given {
-				sl.touching, sl.touches = false, sl.touches[:0]
-				continue
-			}
 			st.look(sl)
 		}
 	}
+	unsettle(st.window)
 	s.oldest = st.window[0].n
 	if st.doubtful = false; s.racing >= s.oldest {
 		st.components()
@@ -410,6 +416,7 @@ func (st *Stage) grow(sl *slot) bool {
 	}
 	for tid := range st.live {
 		if _, ok := st.seen[tid]; !ok {
+			st.drop() // whose events are not there any more, and the state has what they did
 			st.fill(2 * len(st.window))
 			st.settle()
 			return true
@@ -426,6 +433,9 @@ func (st *Stage) drop() {
 			st.pool = append(st.pool, sl)
 		} else {
 			sl.pos = len(kept)
+			if sl.before != nil && sl.before.given {
+				sl.before = nil // whose memory will be another's
+			}
 			kept = append(kept, sl)
 		}
 	}
@@ -451,7 +461,6 @@ func (st *Stage) components() {
 	}
 	s.round++
 	for _, sl := range st.window {
-		sl.before, sl.doubt = nil, 0
 		if sl.touching {
 			s.join(sl)
 		}
@@ -497,7 +506,7 @@ func (st *Stage) place(order []*slot) {
 	place := next.pos
 	for i := len(order) - 2; i >= 0; i-- {
 		sl := order[i]
-		if sl.pos > place {
+		if sl.pos > place || sl.of != nil {
 			next.before = sl
 		} else {
 			place = sl.pos

@@ -19,6 +19,7 @@ const (
 	classUnlink // and rmdir
 	classMake   // mkdir, symlink, mknod, bind to a name
 	classLink
+	classFind // the lookup of a link (see steps.go)
 	classRename
 	classTruncate // of a name
 	classList     // of the names in a directory
@@ -100,6 +101,8 @@ type subject struct {
 	lock   lock     // of a call on locks
 	value  int64    // that the attribute was given, or had; unknown
 	leads  int32    // name that a symbolic link was read to lead to, -1
+	rest   bool     // its lookup is a slot of its own (see steps.go)
+	found  int32    // cell of what that found for a link, -1
 }
 
 // about finds out the class of an event. It returns false if that is none.
@@ -126,7 +129,7 @@ func (st *Stage) find(ev *event.Event, s *subject) bool {
 	*s = subject{
 		class: s.class, op: s.op, number: s.number,
 		listed: s.listed[:0], links: -1,
-		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1,
+		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1, found: -1,
 	}
 	if s.op != ev.Op {
 		// What follows reads a request as the call that it is like.
