@@ -69,7 +69,8 @@ func (s *study) size(app App) int { return max(1, int(float64(app.rounds)*s.o.Sc
 func (s *study) prepare(app App, dir string) string {
 	remove := "rm -rf " + quote(dir)
 	if app.own != nil {
-		return remove + " && cp -a " + quote(s.template(app)) + " " + quote(dir)
+		// Stored, as the files are that a replay begins with.
+		return remove + " && cp -a " + quote(s.template(app)) + " " + quote(dir) + " && sync -f " + quote(dir)
 	}
 	return fmt.Sprintf("%s && mkdir %s && %s prepare %s %s %d %d", remove, quote(dir), quote(s.apps), app.Name, quote(dir), s.o.Ranks, s.size(app))
 }
