@@ -107,7 +107,7 @@ func TestFigures(t *testing.T) {
 		t.Error(names)
 	}
 	b.Reset()
-	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 3 || !strings.Contains(b.String(), "#### Figure-9: ") {
+	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 4 || !strings.Contains(b.String(), "#### Figure-9: ") || !strings.Contains(b.String(), "#### Figure-10: ") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	b.Reset()
