@@ -142,7 +142,7 @@ func (o *Options) check() error {
 }
 
 // reportVersion is that of Report. Others cannot be read.
-const reportVersion = 3
+const reportVersion = 4
 
 // Report is what a study found.
 type Report struct {
