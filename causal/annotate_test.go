@@ -374,6 +374,64 @@ func TestRecordLocks(t *testing.T) {
 	x.wantAnnotated("1: compute 2ns", "2: wait 1", "3: compute 4ns", "4: wait 3", "6: wait 5", "7: compute 2ns")
 }
 
+// TestLocksOfProcesses: locks of fcntl outlast the thread that took them, and an execve,
+// but not their descriptor nor their process's last thread.
+func TestLocksOfProcesses(t *testing.T) {
+	const pid = 1
+	exec := func(tid uint32) func(*tape) int {
+		return func(x *tape) int { return x.add(tid, 20, 21, event.OpExecve, func(e *event.Event) { e.PID = pid }) }
+	}
+	exit := func(tid uint32) func(*tape) int {
+		return func(x *tape) int {
+			return x.add(tid, 22, 22, 0, func(e *event.Event) { e.Kind, e.PID = event.Exited, pid })
+		}
+	}
+	call := func(op event.Op, args ...uint64) func(*tape) int {
+		return func(x *tape) int {
+			return x.add(1, 24, 25, op, func(e *event.Event) { copy(e.Args[:], args) })
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		flags uint32
+		calls []func(*tape) int // the last of them gives it up
+	}{
+		{"its first thread is not its last", 0, []func(*tape) int{exit(1), exit(2)}},
+		{"its first thread is its last", 0, []func(*tape) int{exit(2), exit(1)}},
+		{"it executes", 0, []func(*tape) int{exit(2), exec(1), exit(1)}},
+		{"its second thread executes", 0, []func(*tape) int{exit(1), exec(2), exit(1)}},
+		{"close-on-exec", oCloexec, []func(*tape) int{exit(2), exec(1)}},
+		{"the number is of another", 0, []func(*tape) int{call(event.OpDup2, 9, 4), call(event.OpDup2, 9, 3)}},
+		{"a range is closed", 0, []func(*tape) int{call(event.OpCloseRange, 4, 9, 0), call(event.OpCloseRange, 0, 9, 4), call(event.OpCloseRange, 3, 3, 0)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := &tape{t: t}
+			lock := func(tid uint32, at int64) int {
+				return x.add(tid, at, at+1, event.OpFcntl, func(e *event.Event) {
+					flock := make([]byte, 32)
+					flock[0] = 1 // F_WRLCK
+					e.Args[1], e.Files = fSETLKW, []event.File{{Open: event.OpenID(10 * tid), Ino: 3, FD: 3, Flags: c.flags}}
+					e.Bufs = []event.Buf{{Arg: 2, Kind: event.KindStruct, Inline: flock}}
+				})
+			}
+			lock(1, 1)
+			x.add(1, 3, 4, 0, func(e *event.Event) { e.Kind, e.Child, e.Ret = event.Forked, 2, pid })
+			var last int
+			for _, do := range c.calls {
+				last = do(x)
+			}
+			to := lock(7, 30)
+			notes, _, err := Annotate(x.all())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []uint64{uint64(last)}; !slices.Equal(notes.Before(uint64(to)), want) {
+				t.Errorf("the next lock waits for %v, want %v", notes.Before(uint64(to)), want)
+			}
+		})
+	}
+}
+
 // TestConnections has two sockets each that were connected without saying their ends.
 func TestConnections(t *testing.T) {
 	for _, c := range []struct {

@@ -12,6 +12,7 @@ type locks struct {
 	files map[inode]*lockedFile
 	opens map[openFile]inode // files that were locked, by their open files
 	pids  map[openFile]bool  // processes that took a lock
+	alive event.Threads
 	edge  func(to, from int, why Reason)
 }
 
@@ -35,7 +36,9 @@ type lock struct {
 	owner     owner
 	from, to  int64 // bytes
 	exclusive bool
-	event     int // that took it or, later, gave it up
+	event     int   // that took it or, later, gave it up
+	fd        int32 // descriptor that it was taken by
+	cloexec   bool  // which an execve closes
 }
 
 // owner is an open file or, where open is 0, a process.
@@ -44,12 +47,16 @@ type owner struct {
 	pid  uint32 // that took the lock
 }
 
+// has reports whether a lock is the owner's.
+func (o owner) has(h *lock) bool { return o.same(h.owner) }
+
 func (o owner) same(p owner) bool { return o.open == p.open && (o.open != 0 || o.pid == p.pid) }
 
 const (
 	fSETLK, fSETLKW       = 6, 7
 	fOFDSETLK, fOFDSETLKW = 37, 38
 	wholeFile             = 1 << 62
+	oCloexec              = 0o2000000
 )
 
 // isLock reports whether an event is a lock by fcntl.
@@ -67,12 +74,13 @@ func isLock(ev *event.Event) bool {
 // see takes the next event.
 func (l *locks) see(i int, ev *event.Event) {
 	process := openFile{ev.Host, event.OpenID(ev.PID)}
-	if ev.Kind == event.Exited && ev.TID == ev.PID && l.pids[process] {
-		delete(l.pids, process)
-		for k, f := range l.files {
-			if k.host == ev.Host {
-				f.giveUp(i, func(o owner) bool { return o.pid == ev.PID }, 0, wholeFile)
-			}
+	ended := l.alive.Follow(ev)
+	if l.pids[process] {
+		if ended {
+			delete(l.pids, process)
+			l.lose(i, ev, func(*lock) bool { return true })
+		} else if ev.Kind == event.Call && ev.OK() {
+			l.replaced(i, ev)
 		}
 	}
 	if ev.Kind != event.Call || !ev.OK() || ev.Op != event.OpClose && ev.Op != event.OpFlock && !isLock(ev) {
@@ -85,7 +93,7 @@ func (l *locks) see(i int, ev *event.Event) {
 	open := openFile{ev.Host, f.Open}
 	if ev.Op == event.OpClose { // it ends the locks of a process, and of an open file if no other descriptor is left
 		if k, ok := l.opens[open]; ok {
-			l.files[k].giveUp(i, func(o owner) bool { return o.pid == ev.PID && (o.open == 0 || o.open == f.Open) }, 0, wholeFile)
+			l.files[k].giveUp(i, func(h *lock) bool { return h.owner.pid == ev.PID && (h.owner.open == 0 || h.owner.open == f.Open) }, 0, wholeFile)
 		}
 		return
 	}
@@ -95,9 +103,9 @@ func (l *locks) see(i int, ev *event.Event) {
 	if ev.Op == event.OpFlock {
 		const exclusive, unlock = 2, 8
 		mine := owner{f.Open, ev.PID}
-		file.giveUp(i, mine.same, 0, wholeFile)
+		file.giveUp(i, mine.has, 0, wholeFile)
 		if ev.Args[1]&unlock == 0 {
-			l.take(file, lock{mine, 0, wholeFile, ev.Args[1]&exclusive != 0, i})
+			l.take(file, lock{mine, 0, wholeFile, ev.Args[1]&exclusive != 0, i, f.FD, f.Flags&oCloexec != 0})
 		}
 		return
 	}
@@ -118,9 +126,32 @@ func (l *locks) see(i int, ev *event.Event) {
 	if ev.Args[1] >= fOFDSETLK {
 		mine.open = f.Open
 	}
-	file.giveUp(i, mine.same, from, to)
+	file.giveUp(i, mine.has, from, to)
 	if kind != unlock {
-		l.take(file, lock{mine, from, to, kind == write, i})
+		l.take(file, lock{mine, from, to, kind == write, i, f.FD, f.Flags&oCloexec != 0})
+	}
+}
+
+// replaced ends the locks of a process that it took by descriptors which a call closes
+// without naming the files. An execve leaves it all others.
+func (l *locks) replaced(i int, ev *event.Event) {
+	const cloexecFlag = 4 // of close_range(2)
+	switch {
+	case ev.Op == event.OpExecve || ev.Op == event.OpExecveat:
+		l.lose(i, ev, func(h *lock) bool { return h.cloexec })
+	case (ev.Op == event.OpDup2 || ev.Op == event.OpDup3) && ev.Args[0] != ev.Args[1]:
+		l.lose(i, ev, func(h *lock) bool { return h.fd == int32(ev.Args[1]) })
+	case ev.Op == event.OpCloseRange && ev.Args[2]&cloexecFlag == 0:
+		l.lose(i, ev, func(h *lock) bool { return uint32(h.fd) >= uint32(ev.Args[0]) && uint32(h.fd) <= uint32(ev.Args[1]) })
+	}
+}
+
+// lose ends locks of an event's process.
+func (l *locks) lose(i int, ev *event.Event, which func(*lock) bool) {
+	for k, f := range l.files {
+		if k.host == ev.Host {
+			f.giveUp(i, func(h *lock) bool { return h.owner.pid == ev.PID && which(h) }, 0, wholeFile)
+		}
 	}
 }
 
@@ -143,19 +174,23 @@ func (l *locks) take(f *lockedFile, n lock) {
 	f.held = append(f.held, n)
 }
 
-// giveUp ends the locks of an owner on a range.
-func (f *lockedFile) giveUp(i int, mine func(owner) bool, from, to int64) {
+// giveUp ends some locks on a range.
+func (f *lockedFile) giveUp(i int, which func(*lock) bool, from, to int64) {
 	kept := f.held[:0:0]
 	for _, h := range f.held {
-		if !mine(h.owner) || h.from >= to || from >= h.to {
+		if !which(&h) || h.from >= to || from >= h.to {
 			kept = append(kept, h)
 			continue
 		}
 		if h.from < from {
-			kept = append(kept, lock{h.owner, h.from, from, h.exclusive, h.event})
+			before := h
+			before.to = from
+			kept = append(kept, before)
 		}
 		if to < h.to {
-			kept = append(kept, lock{h.owner, to, h.to, h.exclusive, h.event})
+			after := h
+			after.from = to
+			kept = append(kept, after)
 		}
 		h.event = i
 		if f.gone = append(f.gone, h); len(f.gone) > maxGone {

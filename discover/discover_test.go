@@ -163,6 +163,11 @@ func TestBarrier(t *testing.T) {
 	if r := merged(t, x, quiet, held); len(r.Barriers) != 1 {
 		t.Errorf("%d barriers", len(r.Barriers))
 	}
+	// Where a node has made no call yet, nobody can have waited for one of it.
+	held.Holds[0].Next["1.2"] = 0
+	if r := merged(t, x, quiet, held); len(r.Barriers) != 1 {
+		t.Errorf("%d barriers", len(r.Barriers))
+	}
 }
 
 func TestFamily(t *testing.T) {

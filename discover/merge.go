@@ -332,10 +332,12 @@ func (m *merger) barrier(i int, r *Run, h *Hold) {
 	for name, next := range h.Next {
 		places = append(places, place{name, next})
 	}
-	for _, to := range places {
-		if to.call == 0 || to.call >= m.same[i][to.node] {
+	for _, p := range places { // each has a call before it, which the others wait for
+		if p.call == 0 || p.call >= m.same[i][p.node] {
 			return
 		}
+	}
+	for _, to := range places {
 		for _, from := range places {
 			if from.node != to.node && m.refuted(to, place{from.node, from.call - 1}) {
 				return

@@ -18,6 +18,7 @@ type Model struct {
 	early    []early                    // those received before they were sent
 	nextOpen event.OpenID
 	released []event.OpenID
+	lost     []*OpenFile            // by a descriptor, to the last event
 	byFile   map[fileID][]*OpenFile // those that are mapped
 }
 
@@ -77,6 +78,7 @@ type Descriptor struct {
 type Table struct {
 	slots map[int32]*Descriptor
 	users int
+	ring  bool // of an io_uring
 }
 
 // Lookup returns the descriptor with a number, nil if it is not known to be open.
@@ -106,7 +108,7 @@ func (m *Model) Thread(pid, tid uint32) *Thread {
 // returns the open files whose last descriptor or mapping the event ended, in no
 // particular order; the slice is valid until the next call.
 func (m *Model) Apply(ev *event.Event) []event.OpenID {
-	m.released = m.released[:0]
+	m.released, m.lost = m.released[:0], m.lost[:0]
 	t := m.Thread(ev.PID, ev.TID)
 	switch ev.Kind {
 	case event.Call:
@@ -134,6 +136,12 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	}
 	return m.released
 }
+
+// Closed returns the open files of which the last event that was applied closed a
+// descriptor, in no particular order: by a close, by giving its number to another one, by
+// an execve or with the last thread of a process. That ends the process's fcntl locks on
+// the file (fcntl(2)). The slice is valid until the next Apply.
+func (m *Model) Closed() []*OpenFile { return m.lost }
 
 // inherit gives a thread's table a descriptor that was open at the start, or its memory
 // a mapping. Events that give the same open file share it. Calls that began before the
@@ -257,6 +265,9 @@ func (m *Model) drop(tab *Table, fd int32) {
 		return
 	}
 	delete(tab.slots, fd)
+	if !tab.ring {
+		m.lost = append(m.lost, d.Open)
+	}
 	m.unref(d.Open)
 }
 

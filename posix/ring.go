@@ -46,7 +46,7 @@ func (m *Model) ring(t *Thread, fd int32, now int64) *Table {
 		d = t.Table.Lookup(fd)
 	}
 	if d.Open.files == nil {
-		d.Open.files = &Table{slots: map[int32]*Descriptor{}, users: 1}
+		d.Open.files = &Table{slots: map[int32]*Descriptor{}, users: 1, ring: true}
 	}
 	return d.Open.files
 }

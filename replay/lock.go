@@ -18,8 +18,8 @@ import (
 // Locks of fcntl belong to a process and a file, and a replay is one process. Each
 // process of the recording that locks a file therefore gets an open file of its own for
 // that, and its locks are locks of that open file (F_OFD_SETLK, fcntl(2)): these
-// conflict with others' as the process's did. They go when the process closes any
-// descriptor of the file.
+// conflict with others' as the process's did. They go when the process loses any
+// descriptor of the file, however that is (feed.State.Closed).
 
 // owner is a process's locks on a file.
 type owner struct {
@@ -65,28 +65,16 @@ func (p *planner) planLock(t *task) {
 	t.owner = p.owners[k]
 }
 
-// unlocks finds which locks an event ends: of a process that closes a descriptor of the
-// file, or ends.
+// unlocks finds which locks an event ends.
 func (p *planner) unlocks(t *task) {
 	if len(p.owners) == 0 {
 		return
 	}
-	ev := &t.ev
-	switch {
-	case ev.Kind == event.Exited && ev.PID == ev.TID:
-		for k, o := range p.owners {
-			if k.pid == ev.PID {
-				t.unlock = append(t.unlock, o)
-				delete(p.owners, k)
-			}
-		}
-	case ev.Kind == event.Call && ev.OK() && (ev.Op == event.OpClose || ev.Op == event.OpDup2 || ev.Op == event.OpDup3):
-		for i := range ev.Files {
-			k := ownerKey{ev.PID, effect.InodeOf(&ev.Files[i])}
-			if o := p.owners[k]; o != nil && ev.Files[i].Known && (ev.Op == event.OpClose) {
-				t.unlock = append(t.unlock, o)
-				delete(p.owners, k)
-			}
+	for _, file := range t.Closed {
+		k := ownerKey{t.ev.PID, file}
+		if o := p.owners[k]; o != nil {
+			t.unlock = append(t.unlock, o)
+			delete(p.owners, k)
 		}
 	}
 }

@@ -169,3 +169,32 @@ func TestChecks(t *testing.T) {
 		t.Error("sizes can be verified")
 	}
 }
+
+// TestPaceBeginsWithStoredFiles: what a replay begins with has reached the storage when calls
+// whose time counts are made.
+func TestPaceBeginsWithStoredFiles(t *testing.T) {
+	s := newScript(t)
+	s.size = 5
+	s.open(3, "f", 0)
+	s.move(event.OpPread64, 3, 0, "hello")
+	into := t.TempDir()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(into, &fs); err != nil || fs.Type == unix.TMPFS_MAGIC {
+		t.Skipf("%s: %v, or in memory, where nothing is stored", into, err)
+	}
+	if _, err := Run(t.Context(), s.close(), &Options{Into: into, Pace: PaceThink}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(into + "/work/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var pages unix.Cachestat_t
+	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &pages, 0); err != nil {
+		t.Skipf("cachestat: %v", err)
+	}
+	if pages.Dirty != 0 || pages.Writeback != 0 || pages.Cache == 0 {
+		t.Errorf("%+v", pages)
+	}
+}

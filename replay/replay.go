@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"iotape/replay/effect"
 	"iotape/replay/feed"
 	"iotape/replay/order"
@@ -136,6 +138,12 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 		rep.Skeleton, rep.Problems, rep.Aborted = entries, problems, true
 		return rep, nil
 	}
+	pace := cmp.Or(o.Pace, PaceAFAP)
+	if pace != PaceAFAP && entries > 0 {
+		if err := stored(into); err != nil {
+			return nil, err
+		}
+	}
 	start := time.Now()
 	level := o.LogLevel
 	if o.Log == nil {
@@ -143,7 +151,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	} else if level == "" {
 		level = LogDifferences
 	}
-	c := &confined{Devices: o.Devices, Sleep: o.Sleep, Renames: o.Renames, Native: o.Native, Data: o.Data, LogLevel: level, Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Order: o.Order, Made: sk.Made, FIFOs: o.Force || sk.FIFOs(), Elsewhere: sk.Elsewhere}
+	c := &confined{Devices: o.Devices, Sleep: o.Sleep, Renames: o.Renames, Native: o.Native, Data: o.Data, LogLevel: level, Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: pace, Speed: cmp.Or(o.Speed, 1), Order: o.Order, Made: sk.Made, FIFOs: o.Force || sk.FIFOs(), Elsewhere: sk.Elsewhere}
 	var answer *message
 	if o.Team != nil {
 		if c.Tape, err = filepath.Abs(c.Tape); err != nil {
@@ -167,6 +175,21 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 		}
 	}
 	return rep, nil
+}
+
+// stored waits until the target's file system has on its storage what was made on it. Else
+// calls whose time is told would wait for that: one that goes past the page cache for the
+// pages of its file, and the first flush of any file, on some file systems, for all of them.
+func stored(into string) error {
+	dir, err := os.Open(into)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		return fmt.Errorf("store the initial tree: %w", err)
+	}
+	return nil
 }
 
 // prepareTarget makes the target and returns its absolute path.

@@ -52,7 +52,7 @@ func sample() *Report {
 	wake, all := &Notes{Mode: "causal", TraceNS: 1e9, Times: 1}, &Notes{Mode: "throttle 1", Period: 1, Held: 2, Nodes: 2, TraceNS: 9e9, Times: 9, Found: 14}
 	one, few := &Notes{Mode: "throttle 1, 1 of 2 nodes", Period: 1, Held: 1, Nodes: 2, TraceNS: 5e9, Times: 5, Found: 7}, &Notes{Mode: "throttle 100", Period: 100, Held: 2, Nodes: 2, TraceNS: 2e9, Times: 2, Found: 2}
 	notes := []*Notes{wake, all, one, few}
-	same, other := &Does{Data: 1, Flushes: 1}, &Does{Data: 1, Flushes: .85}
+	same, other := &Does{Data: 1, Flushes: 1, Bytes: 1}, &Does{Data: 1, Flushes: .85, Bytes: 1}
 	return &Report{Version: reportVersion, Traced: "disk", Ranks: 2, Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []*Row{
 		{App: "quake/spin", Store: "disk", AppNS: 1e9, Notes: notes, Error: map[string]float64{"afap": 0.5, "causal": 0.5, "throttle 1": 0.1}},
 		{App: "quake/spin", Store: "throttled", AppNS: 2e9, Notes: notes, Does: same, Least: map[string]float64{"causal": .3}, Most: map[string]float64{"causal": .4}, Error: map[string]float64{"afap": -0.5, "causal": 0.31, "throttle 1": -0.01, "throttle 1, 1 of 2 nodes": .1, "throttle 100": .2}},
@@ -72,8 +72,8 @@ func TestFigures(t *testing.T) {
 	for _, want := range []string{
 		"mean others 37.5 % 28.0 % 2.0 %\n",
 		"worst others 50.0 % 50.0 % 3.0 %\n",
-		"quake/spin throttled 100/100 % 2.00 s -50.0 % +31.0 % (+30.0..+40.0) -1.0 %\n",
-		"postgres channels 100/85 % 1.00 s – -50.0 % –\n",
+		"quake/spin throttled 100/100/100 % 2.00 s -50.0 % +31.0 % (+30.0..+40.0) -1.0 %\n",
+		"postgres channels 100/85/100 % 1.00 s – -50.0 % –\n",
 		"wake-ups show, the same work causal 1 2.0 % 2.0 % mean reached, worst reached\n",
 		"wake-ups show, all causal 2 26.0 % 50.0 % mean missed, worst missed\n",
 		"spin and mpi, the same work causal 1 31.0 % 31.0 %",
@@ -107,7 +107,7 @@ func TestFigures(t *testing.T) {
 		t.Error(names)
 	}
 	b.Reset()
-	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 3 || !strings.Contains(b.String(), "#### Figure-9: ") {
+	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 4 || !strings.Contains(b.String(), "#### Figure-9: ") || !strings.Contains(b.String(), "#### Figure-10: ") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	b.Reset()

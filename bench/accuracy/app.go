@@ -34,7 +34,7 @@ var Syncs = []string{"pipe", "socket", "futex", "spin", "mpi"}
 var (
 	parallel = []App{{Name: "pseudo", rounds: 256}, {Name: "pseudosync", rounds: 128}, {Name: "pseudosyncdat", rounds: 96}, {Name: "fitness", rounds: 256}, {Name: "quake", rounds: 256}}
 	programs = []App{{Name: "make", rounds: 24, own: &program{readyMake, runMake}}, {Name: "postgres", rounds: 200, own: &program{readyPostgres, runPostgres}},
-		{Name: "rocksdb", rounds: 40000, own: &program{readyRocks, runRocks(1)}}, {Name: "rocksdb-2", rounds: 20000, own: &program{readyRocks, runRocks(2)}}}
+		{Name: "rocksdb", rounds: 5000, own: &program{readyRocks, runRocks(1)}}, {Name: "rocksdb-2", rounds: 2500, own: &program{readyRocks, runRocks(2)}}}
 )
 
 // Apps returns all applications, with each way to wait.
@@ -69,7 +69,8 @@ func (s *study) size(app App) int { return max(1, int(float64(app.rounds)*s.o.Sc
 func (s *study) prepare(app App, dir string) string {
 	remove := "rm -rf " + quote(dir)
 	if app.own != nil {
-		return remove + " && cp -a " + quote(s.template(app)) + " " + quote(dir)
+		// Stored, as the files are that a replay begins with.
+		return remove + " && cp -a " + quote(s.template(app)) + " " + quote(dir) + " && sync -f " + quote(dir)
 	}
 	return fmt.Sprintf("%s && mkdir %s && %s prepare %s %s %d %d", remove, quote(dir), quote(s.apps), app.Name, quote(dir), s.o.Ranks, s.size(app))
 }
@@ -143,12 +144,12 @@ func readyRocks(context.Context, *study, string) error {
 }
 
 // runRocks fills a database in some threads, with tables that are small enough for
-// compaction to go on beside that. Writers that come while another one writes are put into
+// compaction to go on beside that. A modelled disk takes some ms for each of its writes. Writers that come while another one writes are put into
 // one write of the log, so with two of them it depends on the storage how many there are.
 func runRocks(threads int) func(*study, string, int) []string {
 	return func(_ *study, dir string, size int) []string {
 		return []string{rocks, "--db=" + dir, "--benchmarks=fillrandom,overwrite", "--num=" + strconv.Itoa(size), "--threads=" + strconv.Itoa(threads), "--value_size=400", "--compression_type=none",
-			"--write_buffer_size=1048576", "--target_file_size_base=1048576", "--max_background_jobs=2", "--use_direct_io_for_flush_and_compaction"}
+			"--write_buffer_size=262144", "--target_file_size_base=262144", "--max_background_jobs=2", "--use_direct_io_for_flush_and_compaction"}
 	}
 }
 

@@ -127,7 +127,7 @@ func (r *Row) visible() bool {
 // summary is the errors by group, against the goals.
 func (r *Report) summary() Figure {
 	f := Figure{Name: "summary", Title: "Mean and worst error", Note: fmt.Sprintf(
-		"Over the storage systems that were not recorded on. The same work: there, an application makes as many calls with data and as many flushes as recorded, within %.0f %%. The goals, mean below %.0f %% and worst below %.0f %%, are for causal replays where wake-ups show.",
+		"Over the storage systems that were not recorded on. The same work: there, an application makes as many calls with data and as many flushes, and moves as many bytes, as recorded, within %.0f %%. The goals, mean below %.0f %% and worst below %.0f %%, are for causal replays where wake-ups show.",
 		100*Tolerance, 100*goalMean, 100*goalWorst)}
 	t := &page.Table{Head: []string{"applications", "mode", "rows", "mean", "worst", "goals"}, Left: 2}
 	for _, g := range groups {
@@ -158,7 +158,7 @@ func verdict(what string, v, goal float64) string {
 func (r *Report) errors() Figure {
 	f := Figure{Name: "figure-8", Title: "Error by application and storage system", Note: fmt.Sprintf(
 		"Of the replay's time against the application's: the median of the turns, of which each is a recording on %s, a run, and its replay, right after each other; and from the least to the largest. "+
-			"Does: calls with data, and flushes, that the application makes there, of those recorded. %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
+			"Does: calls with data, flushes, and bytes, of the application there, of those recorded. %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
 	modes := r.modes()
 	if i := slices.IndexFunc(modes, func(m string) bool { return strings.HasPrefix(m, "throttle ") }); i >= 0 {
 		modes = modes[:i+1] // the other periods are Figure 9

@@ -48,11 +48,11 @@ func (r *Report) problems() (lines []string) {
 // Markdown writes all tables.
 func (r *Report) Markdown(w io.Writer) error { return r.markdown(w, r.Figures()) }
 
-// Tables writes the tables for a document: the errors, and what holding nodes comes to by
-// period.
+// Tables writes the tables for a document: the errors, and what holding nodes comes to, by
+// period and by how many are held.
 func (r *Report) Tables(w io.Writer) error {
 	return r.markdown(w, slices.DeleteFunc(r.Figures(), func(f Figure) bool {
-		return !slices.Contains([]string{"summary", "figure-8", "figure-9"}, f.Name) || len(f.Table.Rows) == 0
+		return !slices.Contains([]string{"summary", "figure-8", "figure-9", "figure-10"}, f.Name) || len(f.Table.Rows) == 0
 	}))
 }
 

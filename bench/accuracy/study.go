@@ -61,6 +61,7 @@ type Options struct {
 	Think    time.Duration // computing before each block; 500 µs
 	Repeat   int           // turns, of whose errors the median counts; 3
 	Nodes    int           // of an application that are held at most; 8
+	Held     []string      // applications whose nodes are held; nil: all
 	// Budget is after how long nothing more is begun; 0: everything is.
 	Budget time.Duration
 	// Progress is told what is done next.
@@ -121,7 +122,7 @@ func (o *Options) check() error {
 		what         string
 		given, known []string
 	}{
-		{"way to wait", o.Syncs, Syncs}, {"application", o.Apps, apps}, {"storage system", append(slices.Clone(o.Stores), o.Traced), stores}, {"way to replay", o.Modes, modes},
+		{"way to wait", o.Syncs, Syncs}, {"application", append(slices.Clone(o.Apps), o.Held...), apps}, {"storage system", append(slices.Clone(o.Stores), o.Traced), stores}, {"way to replay", o.Modes, modes},
 	} {
 		for _, name := range c.given {
 			if !slices.Contains(c.known, name) {
@@ -141,7 +142,7 @@ func (o *Options) check() error {
 }
 
 // reportVersion is that of Report. Others cannot be read.
-const reportVersion = 3
+const reportVersion = 4
 
 // Report is what a study found.
 type Report struct {

@@ -33,10 +33,9 @@ func (t *Turn) errorOf(mode string) (float64, bool) {
 // every one the second and so on, so that a change of the machine meets all alike. What
 // takes many runs comes last: holding nodes.
 func (s *study) all(ctx context.Context, apps []App) {
-	held := slices.Clone(apps)
-	if !picked(s.o.Modes, "throttle") {
-		held = nil
-	}
+	held := slices.DeleteFunc(slices.Clone(apps), func(app App) bool {
+		return !picked(s.o.Modes, "throttle") || !picked(s.o.Held, app.Name) && !picked(s.o.Held, app.Title())
+	})
 	if slices.ContainsFunc(Modes, func(m Mode) bool { return m.Name != "throttle" && picked(s.o.Modes, m.Name) }) {
 		missed := map[string]int{}
 		var titles []string

@@ -40,11 +40,12 @@ func TestDoes(t *testing.T) {
 		want  Does
 		same  bool
 	}{
-		{"the same", []Turn{turn(Work{Data: 100, Flushes: 100}, Work{Data: 103, Flushes: 97})}, Does{1.03, .97}, true},
-		{"group commit", []Turn{turn(Work{Data: 100, Flushes: 100}, Work{Data: 100, Flushes: 85})}, Does{1, .85}, false},
-		{"now and then", []Turn{turn(Work{Data: 100}, Work{Data: 90}), turn(Work{Data: 100}, Work{Data: 100}), turn(Work{Data: 100}, Work{Data: 100})}, Does{1, 1}, true},
-		{"none", []Turn{turn(Work{}, Work{})}, Does{1, 1}, true},
-		{"none was recorded", []Turn{turn(Work{}, Work{Flushes: 3})}, Does{1, 4}, false},
+		{"the same", []Turn{turn(Work{Data: 100, Flushes: 100}, Work{Data: 103, Flushes: 97})}, Does{1.03, .97, 1}, true},
+		{"group commit", []Turn{turn(Work{Data: 100, Flushes: 100}, Work{Data: 100, Flushes: 85})}, Does{1, .85, 1}, false},
+		{"compaction", []Turn{turn(Work{Data: 100, Bytes: 1000}, Work{Data: 103, Bytes: 1100})}, Does{1.03, 1, 1.1}, false},
+		{"now and then", []Turn{turn(Work{Data: 100}, Work{Data: 90}), turn(Work{Data: 100}, Work{Data: 100}), turn(Work{Data: 100}, Work{Data: 100})}, Does{1, 1, 1}, true},
+		{"none", []Turn{turn(Work{}, Work{})}, Does{1, 1, 1}, true},
+		{"none was recorded", []Turn{turn(Work{}, Work{Flushes: 3})}, Does{1, 4, 1}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := does(c.turns)

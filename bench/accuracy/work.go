@@ -23,6 +23,7 @@ type Work struct {
 type Does struct {
 	Data    float64 `json:"data"`
 	Flushes float64 `json:"flushes"`
+	Bytes   float64 `json:"bytes"`
 }
 
 // Tolerance is within which an application does the same work.
@@ -31,30 +32,31 @@ const Tolerance = 0.03
 // Same reports whether it does the same work.
 func (d *Does) Same() bool {
 	const exact = 1e-9 // of the division
-	return d != nil && math.Abs(d.Data-1) <= Tolerance+exact && math.Abs(d.Flushes-1) <= Tolerance+exact
+	return d != nil && math.Abs(d.Data-1) <= Tolerance+exact && math.Abs(d.Flushes-1) <= Tolerance+exact && math.Abs(d.Bytes-1) <= Tolerance+exact
 }
 
-// String is both as per cent.
+// String is all as per cent.
 func (d *Does) String() string {
 	if d == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.0f/%.0f %%", 100*d.Data, 100*d.Flushes)
+	return fmt.Sprintf("%.0f/%.0f/%.0f %%", 100*d.Data, 100*d.Flushes, 100*d.Bytes)
 }
 
 // does is the median of how the work there compares with the recorded, of several turns.
 func does(turns []Turn) *Does {
-	var data, flushes []float64
+	var data, flushes, bytes []float64
 	for _, t := range turns {
 		if t.There != nil && t.Recorded != nil {
 			data = append(data, share(t.There.Data, t.Recorded.Data))
 			flushes = append(flushes, share(t.There.Flushes, t.Recorded.Flushes))
+			bytes = append(bytes, share(uint64(t.There.Bytes), uint64(t.Recorded.Bytes)))
 		}
 	}
 	if len(data) == 0 {
 		return nil
 	}
-	return &Does{Data: median(data), Flushes: median(flushes)}
+	return &Does{Data: median(data), Flushes: median(flushes), Bytes: median(bytes)}
 }
 
 // share is a / b. Of nothing, nothing is the same, and each call counts as if there had

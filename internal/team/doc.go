@@ -14,6 +14,6 @@
 // all of them from the hub's memory where one launcher starts them all. On a command line
 // it is never.
 //
-// Every wait has a bound: for a member to join, and for a word of one that has joined. An
-// error names the member that was waited for.
+// Every wait has a bound: for a member to join, also after its launcher has ended, and for
+// a word of one that has joined. An error names the member that was waited for.
 package team

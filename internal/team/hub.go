@@ -132,8 +132,8 @@ func (h *Hub) Gather(ctx context.Context, cancel context.CancelCauseFunc) (membe
 	defer l.Close()
 	launching, stop := context.WithCancelCause(ctx)
 	var launched sync.WaitGroup
-	h.launch(launching, l.Addr().String(), &launched, func(err error) { cancel(err); stop(err) })
-	joined, err := h.joined(launching, l)
+	left := h.launch(launching, l.Addr().String(), &launched, func(err error) { cancel(err); stop(err) })
+	joined, err := h.joined(launching, l, left)
 	hangUp := func() {
 		for _, m := range joined {
 			m.Close()
@@ -167,12 +167,19 @@ func (h *Hub) Gather(ctx context.Context, cancel context.CancelCauseFunc) (membe
 	return joined, end, nil
 }
 
-// launch starts the members. One that ends before its time ends them all.
-func (h *Hub) launch(ctx context.Context, hub string, running *sync.WaitGroup, cancel context.CancelCauseFunc) {
+// launcher is one that has ended, and found nothing wrong.
+type launcher struct {
+	host, said string
+}
+
+// launch starts the members. A launcher that fails before its time ends them all; one that
+// does not is told of.
+func (h *Hub) launch(ctx context.Context, hub string, running *sync.WaitGroup, cancel context.CancelCauseFunc) <-chan launcher {
 	names := h.o.Names
 	if h.once {
 		names = names[:1]
 	}
+	left := make(chan launcher, len(names))
 	for _, name := range names {
 		command := []string{h.o.Program, h.o.Command, "--hub", hub, "--secret", h.secret}
 		if !h.once {
@@ -198,14 +205,19 @@ func (h *Hub) launch(ctx context.Context, hub string, running *sync.WaitGroup, c
 		var said bytes.Buffer
 		cmd.Stderr = &limited{w: &said, left: 4096}
 		running.Go(func() {
-			if err := cmd.Run(); err != nil {
-				if line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); line != "" {
-					err = fmt.Errorf("%w: %s", err, line)
-				}
-				cancel(fmt.Errorf("host %s: its %s ended: %w", name, h.o.Helper, err))
+			err := cmd.Run()
+			line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+			if line != "" {
+				line = ": " + line
 			}
+			if err == nil || errors.Is(err, exec.ErrWaitDelay) { // which says that something it started lives on
+				left <- launcher{name, line}
+				return
+			}
+			cancel(fmt.Errorf("host %s: its %s ended: %w%s", name, h.o.Helper, err, line))
 		})
 	}
+	return left
 }
 
 // limited keeps the first bytes of what is written.
@@ -221,9 +233,12 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// joined waits for all members. Those who connect are greeted beside each other: one that
-// says nothing keeps nobody waiting.
-func (h *Hub) joined(ctx context.Context, l net.Listener) (members []*Member, err error) {
+// lateJoin is how long after its launcher's end a member may join.
+const lateJoin = time.Second
+
+// joined waits for all members, but not for one whose launcher has left. Those who connect
+// are greeted beside each other: one that says nothing keeps nobody waiting.
+func (h *Hub) joined(ctx context.Context, l net.Listener, left <-chan launcher) (members []*Member, err error) {
 	end := time.Now().Add(h.o.Wait)
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -269,6 +284,7 @@ func (h *Hub) joined(ctx context.Context, l net.Listener) (members []*Member, er
 	})
 	late := time.NewTimer(time.Until(end))
 	defer late.Stop()
+	ended, overdue := map[string]int{}, make(chan launcher, len(h.o.Names)) // launchers, by host
 	for len(members) < len(h.o.Names) {
 		select {
 		case m := <-come:
@@ -276,6 +292,16 @@ func (h *Hub) joined(ctx context.Context, l net.Listener) (members []*Member, er
 				members = append(members, m)
 			} else {
 				m.Close()
+			}
+		case gone := <-left:
+			time.AfterFunc(lateJoin, func() { overdue <- gone })
+		case gone := <-overdue:
+			ended[gone.host]++
+			if h.once {
+				return members, fmt.Errorf("%s has ended, and %s did not join%s", gone.host, h.missing(members), gone.said)
+			}
+			if countOf(members, func(m *Member) bool { return m.Name == gone.host }) < ended[gone.host] {
+				return members, fmt.Errorf("host %s: its %s did not join, and what launched it has ended%s", gone.host, h.o.Helper, gone.said)
 			}
 		case <-ctx.Done():
 			return members, context.Cause(ctx)

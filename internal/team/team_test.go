@@ -172,17 +172,26 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestEnds: a helper that ends before it has joined is not waited for.
+// TestEnds: a helper whose launcher ends before it has joined is not waited for, whatever
+// the launcher found.
 func TestEnds(t *testing.T) {
-	h, err := New(&Options{Names: []string{"a", "b"}, Launch: "sh -c exit${IFS}3 {command}", Command: "none", Helper: "helper"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	if _, _, err := h.Gather(ctx, cancel); err == nil || !strings.Contains(err.Error(), "its helper ended: exit status 3") {
-		t.Error(err)
+	for _, c := range []struct{ name, launch, want string }{
+		{"failed", "sh -c exit${IFS}3 {command}", "its helper ended: exit status 3"},
+		{"did nothing for b", "sh -c test${IFS}{host}${IFS}=${IFS}b&&echo${IFS}nobody>&2||exec${IFS}sleep${IFS}60 {command}", "host b: its helper did not join, and what launched it has ended: nobody"},
+		{"did nothing for all", "sh -c : {n} {command}", "sh has ended, and 2 of 2 members did not join"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, err := New(&Options{Names: []string{"a", "b"}, Launch: c.launch, Wait: time.Hour, Command: "none", Helper: "helper"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if _, _, err := h.Gather(ctx, cancel); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

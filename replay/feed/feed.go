@@ -18,6 +18,7 @@ type State struct {
 	SharedCwd bool           // other threads have the same working directory, and go with it
 	CwdAfter  uint64         // and after it
 	Released  []event.OpenID // open files that ended with it
+	Closed    []effect.Inode // files of which its process lost a descriptor, and so its fcntl locks
 	Second    event.OpenID   // the source of FICLONE, which is passed as a number
 	// Through are the open files that path arguments go through, as in
 	// /proc/self/fd/7; 0 where none is known.
@@ -85,6 +86,10 @@ func (r *Reader) next(ev *event.Event) error {
 		s.look(th, ev)
 	}
 	s.Released = append(s.Released[:0], r.model.Apply(ev)...)
+	s.Closed = s.Closed[:0]
+	for _, o := range r.model.Closed() {
+		s.Closed = append(s.Closed, effect.Inode{Dev: o.Dev, Ino: o.Ino})
+	}
 	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
 	if len(r.renames) > 0 {
 		r.renames.event(ev)

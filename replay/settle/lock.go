@@ -293,13 +293,13 @@ func (s *state) certain(h *hold, ev *event.Event) bool {
 	return !h.perhaps && !slices.ContainsFunc(s.locks.gone[h.pid], func(at int64) bool { return at >= h.since && at <= ev.Exit })
 }
 
-// leaves notes what may take a process's locks along.
-func (t *lockTable) leaves(ev *event.Event) {
+// leaves notes what may take a process's locks along; ended says that it is its end.
+func (t *lockTable) leaves(ev *event.Event, ended bool) {
 	if !t.used {
 		return
 	}
 	switch {
-	case ev.Kind == event.Exited && ev.PID == ev.TID:
+	case ended:
 	case ev.Kind == event.Call && ev.OK() && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat || ev.Op == event.OpDup2 || ev.Op == event.OpDup3 || ev.Op == event.OpCloseRange):
 	default:
 		return

@@ -152,3 +152,58 @@ func drawLocks(t *rapid.T) (calls []*lockCall) {
 	}
 	return calls
 }
+
+// TestLocksOfProcesses: what a process locked by fcntl goes with its last thread, which may
+// be another one than the first.
+func TestLocksOfProcesses(t *testing.T) {
+	setLk := func(pid, tid uint32, enter, exit int64, errno syscall.Errno) event.Event {
+		c := lockCall{op: event.OpFcntl, open: int(pid), how: unix.F_WRLCK, length: 10, tid: tid, enter: enter, exit: exit, errno: errno}
+		ev := c.event()
+		ev.PID, ev.Args[1] = pid, unix.F_SETLK
+		return ev
+	}
+	ends := func(tid uint32, at int64) event.Event {
+		return event.Event{Kind: event.Exited, PID: 1, TID: tid, Enter: at, Exit: at}
+	}
+	closes := func(tid uint32, enter, exit int64) event.Event {
+		c := lockCall{op: event.OpClose, open: 1, tid: tid, enter: enter, exit: exit}
+		return c.event()
+	}
+	for _, c := range []struct {
+		name string
+		tape []event.Event
+		want []uint64 // calls
+	}{
+		{"its first thread ended, so another one's close gave it back", []event.Event{
+			setLk(1, 1, -20, -10, 0), ends(1, -5), setLk(8, 8, 0, 10, 0), closes(2, 1, 11)}, []uint64{0, 3, 2}},
+		{"another thread ended, so the first one's close gave it back", []event.Event{
+			setLk(1, 1, -20, -10, 0), ends(2, -5), setLk(8, 8, 0, 10, 0), closes(1, 1, 11)}, []uint64{0, 3, 2}},
+		{"its last thread ended", []event.Event{
+			ends(1, -25), setLk(1, 2, -20, -10, 0), ends(2, -5), setLk(8, 8, 0, 10, 0), setLk(9, 9, 1, 11, syscall.EAGAIN)}, []uint64{1, 3, 4}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var tape []event.Event
+			for _, child := range []uint32{2, 8, 9} {
+				ev := event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: child, Ret: int64(child), Enter: -100, Exit: -100}
+				if child == 2 {
+					ev.Ret, ev.Args[0] = 1, event.ShareThread|event.ShareFiles
+				}
+				tape = append(tape, ev)
+			}
+			for i, ev := range c.tape {
+				ev.Seq = uint64(i)
+				tape = append(tape, ev)
+			}
+			order, doubts := settled(t, tape, nil)
+			var got []uint64
+			for _, ev := range order {
+				if ev.Kind == event.Call {
+					got = append(got, ev.Seq)
+				}
+			}
+			if !slices.Equal(got, c.want) || len(doubts) > 0 {
+				t.Errorf("order %v, doubts %v; want %v and none", got, doubts, c.want)
+			}
+		})
+	}
+}

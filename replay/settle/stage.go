@@ -47,8 +47,7 @@ type Stage struct {
 	state *state
 	marks bool // the capture tells whether an open made its file
 
-	live    map[uint32]struct{} // threads that have not ended
-	known   [64]uint32          // some of them, by number
+	threads event.Threads
 	seen    map[uint32]struct{} // threads seen since something
 	passed  bool                // calls that move bytes passed without being followed
 	pending error               // what next returned; events before it are still to be given
@@ -105,7 +104,7 @@ func New(next func(*event.Event) error, o *Options) *Stage {
 	if o == nil {
 		o = &Options{}
 	}
-	st := &Stage{next: next, arch: o.Arch, state: newState(), live: map[uint32]struct{}{}, seen: map[uint32]struct{}{}, size: o.Window, most: o.MaxWindow}
+	st := &Stage{next: next, arch: o.Arch, state: newState(), seen: map[uint32]struct{}{}, size: o.Window, most: o.MaxWindow}
 	if st.size == 0 {
 		st.size = DefaultWindow
 	}
@@ -147,7 +146,7 @@ func (st *Stage) Next(ev *event.Event) error {
 func (st *Stage) Doubt() Doubt { return st.doubt }
 
 // lonely reports whether there is only one thread, so that the tape's order is right.
-func (st *Stage) lonely() bool { return len(st.live) <= 1 && len(st.window) == 0 }
+func (st *Stage) lonely() bool { return st.threads.Len() <= 1 && len(st.window) == 0 }
 
 // pass gives an event straight from the tape.
 func (st *Stage) pass(ev *event.Event) error {
@@ -173,24 +172,7 @@ func (st *Stage) pass(ev *event.Event) error {
 
 // follow keeps count of the threads.
 func (st *Stage) follow(ev *event.Event) {
-	if near := &st.known[ev.TID%uint32(len(st.known))]; *near != ev.TID || len(st.live) == 0 {
-		*near = ev.TID
-		st.live[ev.TID] = struct{}{}
-	}
-	st.state.locks.leaves(ev)
-	switch ev.Kind {
-	case event.Forked:
-		st.live[ev.Child] = struct{}{}
-	case event.Exited:
-		delete(st.live, ev.TID)
-		st.known[ev.TID%uint32(len(st.known))] = 0
-	case event.Call:
-		if ev.TakesLead() {
-			delete(st.live, ev.TID)
-			st.known[ev.TID%uint32(len(st.known))] = 0
-			st.live[ev.PID] = struct{}{}
-		}
-	}
+	st.state.locks.leaves(ev, st.threads.Follow(ev))
 }
 
 // fill reads events until the window has n, as long as calls can overlap.
@@ -201,7 +183,7 @@ func (st *Stage) fill(n int) {
 		clear(st.state.byOpen)
 	}
 	again := false
-	for len(st.window) < n && st.pending == nil && len(st.live) > 1 {
+	for len(st.window) < n && st.pending == nil && st.threads.Len() > 1 {
 		sl := st.slot()
 		if err := st.next(&sl.ev); err != nil {
 			st.pool = append(st.pool, sl)
@@ -375,7 +357,7 @@ func (st *Stage) settle() {
 	if st.settled = len(st.window); st.settled == 0 {
 		return
 	}
-	if st.pending == nil && len(st.live) > 1 {
+	if st.pending == nil && st.threads.Len() > 1 {
 		st.settled -= st.size / 4
 	}
 	if s.full() {
@@ -407,14 +389,14 @@ func (st *Stage) wanting() *slot {
 // grow takes more events into the window, for a call that may explain what is not
 // explained: one of a thread that has not been seen since. It reports whether it did.
 func (st *Stage) grow(sl *slot) bool {
-	if st.pending != nil || len(st.window) > st.most/2 || len(st.live) <= 1 {
+	if st.pending != nil || len(st.window) > st.most/2 || st.threads.Len() <= 1 {
 		return false
 	}
 	clear(st.seen)
 	for _, later := range st.window[sl.pos:] {
 		st.seen[later.ev.TID] = struct{}{}
 	}
-	for tid := range st.live {
+	for tid := range st.threads.All() {
 		if _, ok := st.seen[tid]; !ok {
 			st.drop() // whose events are not there any more, and the state has what they did
 			st.fill(2 * len(st.window))

@@ -36,6 +36,7 @@ func run(args []string) int {
 		})
 	}
 	list(&o.Apps, "apps", "`applications`: pseudo, pseudosync, pseudosyncdat, fitness, quake, each in all ways of -syncs, or in one as in quake/spin; make, postgres, rocksdb, rocksdb-2")
+	list(&o.Held, "held", "of which `applications` nodes are held")
 	list(&o.Stores, "stores", "storage `systems`: disk, throttled, arm, channels")
 	list(&o.Modes, "modes", "`ways` to replay: afap, think, resource, causal, throttle")
 	list(&o.Syncs, "syncs", "`what` ranks wait by: pipe, socket, futex, spin, mpi")
