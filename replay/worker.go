@@ -159,8 +159,10 @@ func (w *worker) do(t *task) {
 		w.copyOut(t)
 	case clone:
 		w.clone(t)
-	case openOwn:
-		w.openOwn(t)
+	case dedupe:
+		w.dedupe(t)
+	case openAtStart:
+		w.openAtStart(t)
 	case syncMapped:
 		w.syncMapping(t)
 	case lockFile:

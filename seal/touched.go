@@ -39,8 +39,8 @@ const (
 )
 
 func (t *Touched) see(ev *event.Event) {
-	if ev.Kind == event.Inherited && ev.Args[0] == event.OwnFile && len(ev.Files) > 0 {
-		t.seeOwn(&ev.Files[0])
+	if ev.Kind == event.Inherited && len(ev.Files) > 0 {
+		t.seeOpen(&ev.Files[0])
 		return
 	}
 	if ev.Kind != event.Call {
@@ -51,27 +51,38 @@ func (t *Touched) see(ev *event.Event) {
 			t.paths[p] = struct{}{}
 		}
 	}
+	if c, ok := ev.Cloned(); ok && c.From != nil {
+		t.notWhole(c.From) // nobody read what was taken from it
+	}
 	f := ev.FileArg(event.ResultArg)
 	if !ev.OK() || f == nil || !f.Known || f.Flags&accessMode == 0 || f.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return
 	}
 	id := fileID{f.Dev, f.Ino}
 	asked := ev.OpenFlags()
-	whole := f.Flags&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
+	// That an open file made its file its duplicates say as well, also long after.
+	whole := asked&uint64(f.Flags)&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
 	t.written[id] = t.written[id] || whole
 }
 
-// seeOwn takes a file that the program had opened before the recording began.
-func (t *Touched) seeOwn(f *event.File) {
+// seeOpen takes a file that was open before the recording began.
+func (t *Touched) seeOpen(f *event.File) {
 	if f.Path == "" || f.Path[0] != '/' || f.Mode&syscall.S_IFMT != syscall.S_IFREG || f.Nlink == 0 {
 		return
 	}
 	t.paths[f.Path] = struct{}{}
-	if f.Flags&accessMode != 0 {
-		id := fileID{f.Dev, f.Ino}
-		if _, known := t.written[id]; !known {
-			t.written[id] = false // what was written before is not in the trace
-		}
+	if f.Flags&accessMode != 0 && f.Size > 0 {
+		t.notWhole(f) // what was written before is not in the trace
+	} else if f.Flags&accessMode != 0 {
+		t.written[fileID{f.Dev, f.Ino}] = true
+	}
+}
+
+// notWhole notes that what the trace does not have of a file's content matters.
+func (t *Touched) notWhole(f *event.File) {
+	id := fileID{f.Dev, f.Ino}
+	if _, known := t.written[id]; f.Known && !known {
+		t.written[id] = false
 	}
 }
 
