@@ -38,6 +38,7 @@ type planner struct {
 	taken    map[string]effect.Inode // names of files that were open at the start
 	// elsewhere are names that lead to where the kernel makes up the files.
 	elsewhere map[string]bool
+	guarded   bool // files have been immutable or append-only, which they are not here
 }
 
 // node is a thread of the recording.
@@ -364,6 +365,7 @@ func (p *planner) plan(t *task) {
 		}
 	case ev.Op == event.OpIoctl:
 		if t.why = whyCommand; ev.OK() {
+			p.guarded = p.guarded || effect.Guards(ev)
 			p.planShare(t)
 		}
 	case ev.Op == event.OpMsync:
@@ -387,7 +389,7 @@ func (p *planner) plan(t *task) {
 		t.why = whyModelled
 	case p.modelled(ev):
 		t.why = whyOwn
-	case environmental(ev):
+	case environmental(ev) || p.guarded && ev.Errno == syscall.EPERM:
 		t.why = whyEnvironment
 	case spec.Hold && ev.OK():
 		t.why = whySimulated
