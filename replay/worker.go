@@ -122,14 +122,14 @@ func (w *worker) step(s *step, b *batch, deps []dep) {
 // task does what is more than a plain step.
 func (w *worker) task(s *step) {
 	t := s.task
-	made := t.action != emulate
+	made := t.action != emulate && t.ev.Kind == event.Call // not what it begins with
 	var from int64
 	if made {
 		from = w.pacer.starts()
 		w.pacer.returned = 0
 	}
 	w.do(t)
-	if made && t.ev.Kind == event.Call {
+	if made {
 		if w.pacer.returned == 0 { // it was more than one call
 			w.pacer.finished()
 		}

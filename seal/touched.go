@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 type Touched struct {
 	paths   map[string]struct{}
 	written map[fileID]bool // opened for writing; true if the trace determines the whole content
+	left    []fileID
 }
 
 type fileID struct{ dev, ino uint64 }
@@ -86,6 +88,14 @@ func (t *Touched) notWhole(f *event.File) {
 	}
 }
 
+// Leave leaves a file out, by whatever name: others than the recorded program write to it.
+func (t *Touched) Leave(f *os.File) {
+	var st syscall.Stat_t
+	if syscall.Fstat(int(f.Fd()), &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFREG {
+		t.left = append(t.left, fileID{st.Dev, st.Ino})
+	}
+}
+
 // Final takes the state of all touched paths as it is now and writes it to the
 // tape as trace.FinalName. Files that the recording wrote get their hash; those of
 // which it wrote only a part get their content stored as well, because nothing
@@ -94,7 +104,7 @@ func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched) (*tree.Manifes
 	paths := make([]string, 0, len(t.paths))
 	var partly []string
 	for p := range t.paths {
-		if virtual(p) {
+		if virtual(p) || t.leaves(p) {
 			continue
 		}
 		paths = append(paths, p)
@@ -128,6 +138,12 @@ func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched) (*tree.Manifes
 		}
 	}
 	return m, WriteTree(tw, trace.FinalName, m)
+}
+
+// leaves reports whether a path is of a file that is left out.
+func (t *Touched) leaves(p string) bool {
+	var st syscall.Stat_t
+	return len(t.left) > 0 && syscall.Lstat(p, &st) == nil && slices.Contains(t.left, fileID{st.Dev, st.Ino})
 }
 
 // lookup says whether the file at a path was opened for writing, and whether the

@@ -70,3 +70,34 @@ func TestFinalContent(t *testing.T) {
 		})
 	}
 }
+
+// What the recorder itself wrote to is not determined by the recording.
+func TestFinalLeaves(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	again := f.Name() + "-too"
+	if err := os.Link(f.Name(), again); err != nil {
+		t.Fatal(err)
+	}
+	touched := newTouched()
+	touched.see(&event.Event{Op: event.OpStat, Paths: []event.Path{{Abs: f.Name()}}})
+	touched.see(&event.Event{Op: event.OpStat, Paths: []event.Path{{Abs: again}}})
+	touched.Leave(f)
+	tw, err := trace.CreateTape(filepath.Join(t.TempDir(), "x.tape"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tw.Abort()
+	m, err := Final(t.Context(), tw, &touched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{f.Name(), again} {
+		if m.Lookup(p[1:]) != nil {
+			t.Errorf("%s is in the state afterwards", p)
+		}
+	}
+}

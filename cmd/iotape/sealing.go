@@ -134,6 +134,7 @@ func (u *unfinished) finish(ctx context.Context, c *console) (*sealed, error) {
 	u.assemble(m)
 	filter := m.Hosts[0].Filter
 	if u.final && filter == "" {
+		u.stats.Touched.Leave(c.err) // it has what was said here, too
 		if _, err := seal.Final(ctx, u.tw, &u.stats.Touched); err != nil {
 			return nil, stopped(fmt.Errorf("take the state of the files: %w", err))
 		}
