@@ -99,8 +99,9 @@ func (t *Touched) Leave(f *os.File) {
 // Final takes the state of all touched paths as it is now and writes it to the
 // tape as trace.FinalName. Files that the recording wrote get their hash; those of
 // which it wrote only a part get their content stored as well, because nothing
-// else in the tape has the rest.
-func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched) (*tree.Manifest, error) {
+// else in the tape has the rest; or, where content is not to be kept, not even the hash,
+// with which a replay that lacks the rest could not agree.
+func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched, content bool) (*tree.Manifest, error) {
 	paths := make([]string, 0, len(t.paths))
 	var partly []string
 	for p := range t.paths {
@@ -108,13 +109,13 @@ func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched) (*tree.Manifes
 			continue
 		}
 		paths = append(paths, p)
-		if whole, ok := t.lookup(p); ok && !whole {
+		if whole, ok := t.lookup(p); ok && !whole && content {
 			partly = append(partly, p)
 		}
 	}
 	m, err := tree.TakePaths(ctx, "/", paths, func(p string) bool {
-		_, ok := t.lookup(p)
-		return ok
+		whole, ok := t.lookup(p)
+		return ok && (whole || content)
 	}, nil)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"iotape/event"
 	"iotape/trace"
+	"iotape/tree"
 )
 
 // The state afterwards has the content of what the events do not tell all of.
@@ -54,18 +55,20 @@ func TestFinalContent(t *testing.T) {
 			for i := range c.events {
 				touched.see(&c.events[i])
 			}
-			tw, err := trace.CreateTape(filepath.Join(t.TempDir(), "x.tape"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer tw.Abort()
-			m, err := Final(t.Context(), tw, &touched)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := m.Lookup(filepath.Join(dir, c.of)[1:])
-			if e == nil || len(e.Chunks) > 0 != c.stored {
-				t.Errorf("%+v, content is to be stored: %v", e, c.stored)
+			for _, content := range []bool{true, false} {
+				tw, err := trace.CreateTape(filepath.Join(t.TempDir(), "x.tape"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tw.Abort()
+				m, err := Final(t.Context(), tw, &touched, content)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := m.Lookup(filepath.Join(dir, c.of)[1:])
+				if e == nil || len(e.Chunks) > 0 != (c.stored && content) || c.stored && e.Has(tree.KnownHash) != content {
+					t.Errorf("where content is kept (%v): %+v", content, e)
+				}
 			}
 		})
 	}
@@ -91,7 +94,7 @@ func TestFinalLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tw.Abort()
-	m, err := Final(t.Context(), tw, &touched)
+	m, err := Final(t.Context(), tw, &touched, true)
 	if err != nil {
 		t.Fatal(err)
 	}
