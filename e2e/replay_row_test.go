@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -200,6 +201,9 @@ func (r *row) replay(t *testing.T, f failer, e *env, tape, into, order string, w
 	if v == nil {
 		t.Fatalf("replay: %s", stderr)
 	}
+	v.Problems = slices.DeleteFunc(v.Problems, func(p string) bool { // ext4 and tmpfs have the same content without
+		return strings.HasPrefix(p, "share content between files: ") || strings.HasPrefix(p, "have files share what is equal: ")
+	})
 	v.report(f)
 	r.compare(f, want, take(t, filepath.Join(into, e.dir, "work")))
 }

@@ -69,6 +69,10 @@ var tools = []row{
 		ln -s c sl; setfattr -h -n trusted.s -v 1 sl || true; cp -a --preserve=xattr c e; flock e -c 'echo locked >>e'
 		xfs_io -c 'reflink c' f 2>/dev/null || true; dd if=/dev/urandom of=od bs=4k count=16 oflag=direct,dsync status=none || true
 		xfs_io -f -T -c 'pwrite 0 4k' -c 'flink g' . >/dev/null 2>&1 || true`},
+	{name: "clones", needs: []string{"xfs_io"}, prep: `head -c 200000 /dev/urandom >src`, run: `
+		cp --reflink=auto src whole; seq 30000 >into; truncate -s 131072 into; cp into same
+		xfs_io -c 'reflink src 4096 8192 16384' -c 'dedupe same 0 0 65536' into >/dev/null 2>&1 || true
+		xfs_io -f -c 'reflink src 0 0 65536' part >/dev/null 2>&1 || true; cat whole into same part >all`},
 	{name: "shared-descriptors", needs: []string{"/usr/bin/python3"}, run: sharedDescriptors},
 	{name: "python-mmap", needs: []string{"/usr/bin/python3"}, run: pythonMmap},
 	{name: "lmdb", needs: []string{"mdb_dump", "/usr/bin/python3"}, run: `

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -450,53 +449,4 @@ func (w *worker) copyOut(t *task) {
 	} else if compare {
 		w.checkContent(t, buf, b)
 	}
-}
-
-// clone makes one file share another's content or, where the file system cannot
-// do that, copies it.
-func (w *worker) clone(t *task) {
-	dst, src := t.fds[0], t.fds[2]
-	if unix.IoctlFileClone(dst.fd, src.fd) == nil {
-		return
-	}
-	if err := w.copyData(src.fd, dst.fd); err != nil {
-		w.mismatch(t, "errno", "0", errName(err))
-	}
-}
-
-// copyData makes a file what another one is. Holes stay holes: they can be larger than
-// any disk.
-func (w *worker) copyData(src, dst int) error {
-	var from, to unix.Stat_t
-	if err := errors.Join(unix.Fstat(src, &from), unix.Fstat(dst, &to)); err != nil {
-		return err
-	}
-	if from.Dev == to.Dev && from.Ino == to.Ino {
-		return nil
-	}
-	if err := unix.Ftruncate(dst, 0); err != nil {
-		return err
-	}
-	for at := int64(0); at < from.Size && !w.halted.Load(); {
-		data, err := unix.Seek(src, at, unix.SEEK_DATA)
-		if err == unix.ENXIO {
-			break // only a hole follows
-		} else if err != nil {
-			return err
-		}
-		end, err := unix.Seek(src, data, unix.SEEK_HOLE)
-		if err != nil {
-			return err
-		}
-		out := data
-		n, err := unix.CopyFileRange(src, &data, dst, &out, int(min(end-data, 1<<30)), 0)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			break
-		}
-		at = data
-	}
-	return unix.Ftruncate(dst, from.Size)
 }

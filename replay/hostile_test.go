@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -450,9 +451,20 @@ func TestHostileTapes(t *testing.T) {
 			s.on(event.OpFtruncate, 3, 0, 0, [6]uint64{0, 1 << 42})
 			id := s.ino
 			s.open(4, "g", effect.OCreat|2)
-			s.add(event.Event{Op: event.OpIoctl, Args: [6]uint64{4, effect.FiClone, 3}, Files: []event.File{{Arg: 0, FD: 4, Known: true, Mode: isFile, Ino: s.ino}}})
+			s.add(event.Event{Op: event.OpIoctl, Args: [6]uint64{4, event.FiClone, 3}, Files: []event.File{{Arg: 0, FD: 4, Known: true, Mode: isFile, Ino: s.ino}}})
 			s.add(event.Event{Op: event.OpPipe2, Args: [6]uint64{0x1000}})
 			s.add(event.Event{Op: event.OpSendfile, Ret: 1 << 24, Args: [6]uint64{9, 3, 0, 1 << 62}, Files: []event.File{{Arg: 1, FD: 3, Known: true, Mode: isFile, Ino: id}, {Arg: 0, FD: 9, Known: true, Mode: syscall.S_IFSOCK}}})
+		}},
+		{name: "clones of what is not there", make: func(s *script, c *canary) {
+			s.open(3, "f", effect.OCreat|2)
+			s.kept(event.OpPwrite64, 0, "some content", 12, false)
+			far := int64(math.MaxInt64)
+			for _, r := range [][4]int64{{3, 0, 0, far}, {3, far, 0, 0}, {3, 0, far, far}, {3, -1, -1, -1}, {-7, 0, 1, 1}, {1 << 40, 0, 1, 1}, {3, 1, 4, 1 << 50}, {3, 0, 8, 4}} {
+				s.shares(3, event.FiCloneRange, nil, s.file(3), r[:]...)
+				s.shares(3, event.FiDedupeRange, nil, s.file(3), r[1], r[2], 0xffff, r[0], r[3], 0, 0)
+			}
+			s.shares(3, event.FiCloneRange, nil, s.file(3), 3)
+			s.shares(3, event.FiDedupeRange, nil, s.file(3))
 		}},
 		{name: "snapshots", make: func(s *script, c *canary) {
 			s.store(trace.SnapshotName, tree.Entry{Path: "work", Type: tree.Dir}, tree.Entry{Path: "work/out", Type: tree.Symlink, Target: c.dir}, tree.Entry{Path: "work/up", Type: tree.Symlink, Target: up + c.dir[1:]},

@@ -32,9 +32,13 @@ func (m madeUp) see(t *task) {
 	if !ev.OK() {
 		return
 	}
-	if f := ev.FileArg(event.ResultArg); f != nil && f.Known && (effect.OpenFlags(ev)&effect.OTrunc != 0 || f.Flags&effect.OCreat != 0) {
+	asked := effect.OpenFlags(ev) // of calls that open: duplicates have flags of the past
+	if f := ev.FileArg(event.ResultArg); f != nil && f.Known && (asked&effect.OTrunc != 0 || asked&uint64(f.Flags)&effect.OCreat != 0) {
 		delete(m.Ranges, effect.InodeOf(f))
 		return
+	}
+	if c, ok := ev.Cloned(); ok && t.action == clone {
+		m.cloned(&c)
 	}
 	if spec.Class != event.Data {
 		return
@@ -127,6 +131,19 @@ func (m madeUp) copied(t *task) {
 		m.Add(effect.InodeOf(out), to, to+ev.Ret)
 	case to >= 0:
 		m.Remove(effect.InodeOf(out), to, to+ev.Ret)
+	}
+}
+
+// cloned follows content that one file took over of another.
+func (m madeUp) cloned(c *event.Cloned) {
+	id, end := effect.InodeOf(c.To), effect.CloneEnd(c, c.At)
+	switch {
+	case c.From != nil && c.From.Known && !m.Overlaps(effect.InodeOf(c.From), c.Off, effect.CloneEnd(c, c.Off)):
+		if end != effect.WholeFile {
+			m.Remove(id, c.At, end)
+		}
+	case len(m.Ranges) > 0:
+		m.Add(id, c.At, end)
 	}
 }
 

@@ -89,3 +89,29 @@ func TestInitialContentThatWasNotKept(t *testing.T) {
 		t.Errorf("%d not compared, %d different: %+v", rep.Uncompared, rep.Different, rep.Mismatches)
 	}
 }
+
+// What was made up is so in files that took it over, too, and a duplicate of the descriptor
+// that once made a file does not make it again.
+func TestMadeUpContentMoves(t *testing.T) {
+	s := newScript(t)
+	s.opened(3, "f", isFile, effect.OCreat|2)
+	f := s.file(3)
+	f.Flags, f.Size = effect.OCreat|2, 5
+	s.kept(event.OpPwrite64, 0, "hello", 0, false)
+	dup := f
+	dup.Arg, dup.FD = event.ResultArg, 5
+	s.add(event.Event{Op: event.OpDup, Ret: 5, Args: [6]uint64{3}, Files: []event.File{f, dup}})
+	s.kept(event.OpPread64, 0, "hello", 5, false)
+	s.opened(4, "g", isFile, effect.OCreat|2)
+	g := s.file(4)
+	s.shares(4, event.FiClone, &g, f)
+	s.add(event.Event{Op: event.OpPread64, Ret: 5, Count: 5, Args: [6]uint64{4, 0x1000, 5}, Files: []event.File{g},
+		Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: 5, Inline: []byte("hello")}}})
+	rep, err := Run(context.Background(), s.close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Uncompared != 2 || rep.Different != 0 {
+		t.Errorf("%d not compared, %d different, want 2 and none: %+v", rep.Uncompared, rep.Different, rep.Mismatches)
+	}
+}

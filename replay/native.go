@@ -55,7 +55,7 @@ func (w *worker) asRequest(t *task, args *[event.MaxArgs]uintptr) (ret int64, er
 	if isAIO(t.op) {
 		if w.aio == nil {
 			if w.aio, err = queue.NewAIO(); err != nil {
-				w.lacks(err)
+				w.lacks(err, byCalls)
 				return 0, 0, false
 			}
 		}
@@ -64,7 +64,7 @@ func (w *worker) asRequest(t *task, args *[event.MaxArgs]uintptr) (ret int64, er
 	} else {
 		if w.ring == nil {
 			if w.ring, err = queue.NewRing(); err != nil {
-				w.lacks(err)
+				w.lacks(err, byCalls)
 				return 0, 0, false
 			}
 		}
@@ -81,11 +81,14 @@ func isAIO(op event.Op) bool {
 // isRequest reports whether a task's call was a request.
 func (t *task) isRequest() bool { return t.op != t.ev.Op && t.ev.Kind == event.Call }
 
-// lacks notes once what the machine does not have.
-func (w *worker) lacks(err error) {
+// byCalls is what is done about interfaces that the machine does not have.
+const byCalls = "calls are made instead"
+
+// lacks notes once what the machine does not have, and what is done about it.
+func (w *worker) lacks(err error, instead string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	text := fmt.Sprintf("%v: calls are made instead", err)
+	text := fmt.Sprintf("%v: %s", err, instead)
 	for _, p := range w.report.Problems {
 		if p == text {
 			return

@@ -58,6 +58,22 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// The time counts from the first call, here as in the recording: what was there at the
+// start, a working directory and open files, is made before.
+func TestTimeBeginsWithCalls(t *testing.T) {
+	const before = 400 * time.Millisecond
+	s := newScript(t)
+	s.clock += int64(before)
+	s.open(3, "f", effect.OCreat|2)
+	rep, err := Run(t.Context(), s.close(), &Options{Into: t.TempDir(), Checks: CheckAll, Pace: PaceRecorded})
+	if err != nil || !rep.OK() {
+		t.Fatalf("%v, %+v", err, rep)
+	}
+	if got := rep.Timing; time.Duration(max(got.ReplayedNS, got.RecordedNS)) > before/2 {
+		t.Errorf("one call took %v, as recorded %v", time.Duration(got.ReplayedNS), time.Duration(got.RecordedNS))
+	}
+}
+
 // A thread that waits for times is never early, and does not wait for what has gone by: so
 // what one wait was too long the next one makes up for.
 func TestUntil(t *testing.T) {

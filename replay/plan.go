@@ -38,6 +38,7 @@ type planner struct {
 	taken    map[string]effect.Inode // names of files that were open at the start
 	// elsewhere are names that lead to where the kernel makes up the files.
 	elsewhere map[string]bool
+	guarded   bool // files have been immutable or append-only, which they are not here
 }
 
 // node is a thread of the recording.
@@ -102,9 +103,8 @@ func (p *planner) next(t *task) error {
 		}
 		t.setsDir, t.publish = t.CwdAfter, true
 	case event.Inherited:
-		// Standard streams and the like are the recorder's surroundings.
-		if effect.OwnFile(ev, p.taken) {
-			p.planOwn(t)
+		if effect.OpenAtStart(ev, p.taken) {
+			p.planOpen(t)
 		} else if len(ev.Files) > 0 {
 			p.simulate(&ev.Files[0])
 		}
@@ -246,6 +246,12 @@ func (p *planner) place(t *task, n *node, made bool) {
 			}
 		}
 	}
+	for _, h := range t.others {
+		if h != nil {
+			wait(h.made)
+			h.users = use(h.users, t.ref)
+		}
+	}
 	if t.result != nil {
 		t.result.made = t.ref
 	}
@@ -358,8 +364,9 @@ func (p *planner) plan(t *task) {
 			t.action = call
 		}
 	case ev.Op == event.OpIoctl:
-		if t.why = whyCommand; ev.Args[1] == effect.FiClone && ev.OK() && real {
-			p.planClone(t)
+		if t.why = whyCommand; ev.OK() {
+			p.guarded = p.guarded || effect.Guards(ev)
+			p.planShare(t)
 		}
 	case ev.Op == event.OpMsync:
 		const sync = 4 // MS_SYNC
@@ -382,7 +389,7 @@ func (p *planner) plan(t *task) {
 		t.why = whyModelled
 	case p.modelled(ev):
 		t.why = whyOwn
-	case environmental(ev):
+	case environmental(ev) || p.guarded && ev.Errno == syscall.EPERM:
 		t.why = whyEnvironment
 	case spec.Hold && ev.OK():
 		t.why = whySimulated
@@ -544,13 +551,6 @@ func (p *planner) planCopy(t *task) {
 		t.action = copyIn
 	case in != nil:
 		t.action = copyOut
-	}
-}
-
-// planClone binds the source of a FICLONE, which is passed as a number.
-func (p *planner) planClone(t *task) {
-	if h := p.handles[t.Second]; h != nil && t.fds[0] != nil {
-		t.fds[2], t.action = h, clone
 	}
 }
 

@@ -13,17 +13,18 @@ import (
 type action uint8
 
 const (
-	emulate    action = iota // nothing but what the task closes and publishes
-	call                     // the system call itself
-	copyIn                   // write recorded bytes in place of a copy from what is simulated
-	copyOut                  // read and check in place of a copy to what is simulated
-	clone                    // FICLONE, or a copy where the target cannot
-	enterDir                 // go to the recording's first working directory
-	openOwn                  // open what was open at the start
-	nameSocket               // make the name that a bind made
-	lockFile                 // flock
-	lockRange                // a lock of fcntl
-	syncMapped               // msync
+	emulate     action = iota // nothing but what the task closes and publishes
+	call                      // the system call itself
+	copyIn                    // write recorded bytes in place of a copy from what is simulated
+	copyOut                   // read and check in place of a copy to what is simulated
+	clone                     // FICLONE and FICLONERANGE, or a copy where the target cannot
+	dedupe                    // FIDEDUPERANGE
+	enterDir                  // go to the recording's first working directory
+	openAtStart               // open what was open at the start
+	nameSocket                // make the name that a bind made
+	lockFile                  // flock
+	lockRange                 // a lock of fcntl
+	syncMapped                // msync
 )
 
 // handle is an open file of the recording and, unless it is simulated, the
@@ -56,7 +57,8 @@ type task struct {
 	// through are the open files that a path argument goes through, as in
 	// /proc/self/fd/7.
 	through [event.MaxArgs]*handle
-	result  *handle // made by this task
+	others  []*handle // that stand in an ioctl's argument; nil: simulated
+	result  *handle   // made by this task
 	closes  []*handle
 	owner   *owner   // of a lock
 	unlock  []*owner // locks that end
@@ -82,7 +84,7 @@ type task struct {
 
 func (t *task) reset() {
 	*t = task{
-		ev: t.ev, State: feed.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0], parts: t.parts[:0],
+		ev: t.ev, State: feed.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], others: t.others[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0], parts: t.parts[:0],
 	}
 }
 

@@ -122,14 +122,14 @@ func (w *worker) step(s *step, b *batch, deps []dep) {
 // task does what is more than a plain step.
 func (w *worker) task(s *step) {
 	t := s.task
-	made := t.action != emulate
+	made := t.action != emulate && t.ev.Kind == event.Call // not what it begins with
 	var from int64
 	if made {
 		from = w.pacer.starts()
 		w.pacer.returned = 0
 	}
 	w.do(t)
-	if made && t.ev.Kind == event.Call {
+	if made {
 		if w.pacer.returned == 0 { // it was more than one call
 			w.pacer.finished()
 		}
@@ -159,8 +159,10 @@ func (w *worker) do(t *task) {
 		w.copyOut(t)
 	case clone:
 		w.clone(t)
-	case openOwn:
-		w.openOwn(t)
+	case dedupe:
+		w.dedupe(t)
+	case openAtStart:
+		w.openAtStart(t)
 	case syncMapped:
 		w.syncMapping(t)
 	case lockFile:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 type Touched struct {
 	paths   map[string]struct{}
 	written map[fileID]bool // opened for writing; true if the trace determines the whole content
+	left    []fileID
 }
 
 type fileID struct{ dev, ino uint64 }
@@ -39,8 +41,8 @@ const (
 )
 
 func (t *Touched) see(ev *event.Event) {
-	if ev.Kind == event.Inherited && ev.Args[0] == event.OwnFile && len(ev.Files) > 0 {
-		t.seeOwn(&ev.Files[0])
+	if ev.Kind == event.Inherited && len(ev.Files) > 0 {
+		t.seeOpen(&ev.Files[0])
 		return
 	}
 	if ev.Kind != event.Call {
@@ -51,49 +53,69 @@ func (t *Touched) see(ev *event.Event) {
 			t.paths[p] = struct{}{}
 		}
 	}
+	if c, ok := ev.Cloned(); ok && c.From != nil {
+		t.notWhole(c.From) // nobody read what was taken from it
+	}
 	f := ev.FileArg(event.ResultArg)
 	if !ev.OK() || f == nil || !f.Known || f.Flags&accessMode == 0 || f.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return
 	}
 	id := fileID{f.Dev, f.Ino}
 	asked := ev.OpenFlags()
-	whole := f.Flags&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
+	// That an open file made its file its duplicates say as well, also long after.
+	whole := asked&uint64(f.Flags)&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
 	t.written[id] = t.written[id] || whole
 }
 
-// seeOwn takes a file that the program had opened before the recording began.
-func (t *Touched) seeOwn(f *event.File) {
+// seeOpen takes a file that was open before the recording began.
+func (t *Touched) seeOpen(f *event.File) {
 	if f.Path == "" || f.Path[0] != '/' || f.Mode&syscall.S_IFMT != syscall.S_IFREG || f.Nlink == 0 {
 		return
 	}
 	t.paths[f.Path] = struct{}{}
-	if f.Flags&accessMode != 0 {
-		id := fileID{f.Dev, f.Ino}
-		if _, known := t.written[id]; !known {
-			t.written[id] = false // what was written before is not in the trace
-		}
+	if f.Flags&accessMode != 0 && f.Size > 0 {
+		t.notWhole(f) // what was written before is not in the trace
+	} else if f.Flags&accessMode != 0 {
+		t.written[fileID{f.Dev, f.Ino}] = true
+	}
+}
+
+// notWhole notes that what the trace does not have of a file's content matters.
+func (t *Touched) notWhole(f *event.File) {
+	id := fileID{f.Dev, f.Ino}
+	if _, known := t.written[id]; f.Known && !known {
+		t.written[id] = false
+	}
+}
+
+// Leave leaves a file out, by whatever name: others than the recorded program write to it.
+func (t *Touched) Leave(f *os.File) {
+	var st syscall.Stat_t
+	if syscall.Fstat(int(f.Fd()), &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFREG {
+		t.left = append(t.left, fileID{st.Dev, st.Ino})
 	}
 }
 
 // Final takes the state of all touched paths as it is now and writes it to the
 // tape as trace.FinalName. Files that the recording wrote get their hash; those of
 // which it wrote only a part get their content stored as well, because nothing
-// else in the tape has the rest.
-func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched) (*tree.Manifest, error) {
+// else in the tape has the rest; or, where content is not to be kept, not even the hash,
+// with which a replay that lacks the rest could not agree.
+func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched, content bool) (*tree.Manifest, error) {
 	paths := make([]string, 0, len(t.paths))
 	var partly []string
 	for p := range t.paths {
-		if virtual(p) {
+		if virtual(p) || t.leaves(p) {
 			continue
 		}
 		paths = append(paths, p)
-		if whole, ok := t.lookup(p); ok && !whole {
+		if whole, ok := t.lookup(p); ok && !whole && content {
 			partly = append(partly, p)
 		}
 	}
 	m, err := tree.TakePaths(ctx, "/", paths, func(p string) bool {
-		_, ok := t.lookup(p)
-		return ok
+		whole, ok := t.lookup(p)
+		return ok && (whole || content)
 	}, nil)
 	if err != nil {
 		return nil, err
@@ -117,6 +139,12 @@ func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched) (*tree.Manifes
 		}
 	}
 	return m, WriteTree(tw, trace.FinalName, m)
+}
+
+// leaves reports whether a path is of a file that is left out.
+func (t *Touched) leaves(p string) bool {
+	var st syscall.Stat_t
+	return len(t.left) > 0 && syscall.Lstat(p, &st) == nil && slices.Contains(t.left, fileID{st.Dev, st.Ino})
 }
 
 // lookup says whether the file at a path was opened for writing, and whether the

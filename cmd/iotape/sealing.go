@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"iotape/capture"
 	"iotape/pipe/chain"
 	"iotape/report"
 	"iotape/seal"
@@ -134,7 +135,9 @@ func (u *unfinished) finish(ctx context.Context, c *console) (*sealed, error) {
 	u.assemble(m)
 	filter := m.Hosts[0].Filter
 	if u.final && filter == "" {
-		if _, err := seal.Final(ctx, u.tw, &u.stats.Touched); err != nil {
+		u.stats.Touched.Leave(c.err) // it has what was said here, too
+		kept := m.Hosts[0].Content == capture.Content{}.String()
+		if _, err := seal.Final(ctx, u.tw, &u.stats.Touched, kept); err != nil {
 			return nil, stopped(fmt.Errorf("take the state of the files: %w", err))
 		}
 	}

@@ -9,6 +9,3 @@ func CopySides(op event.Op) (src, dst int) {
 	}
 	return 0, 2
 }
-
-// FiClone is the ioctl that makes a file share another's content (linux/fs.h).
-const FiClone = 0x40049409

@@ -1,5 +1,7 @@
 package effect
 
+import "iotape/event"
+
 // Ranges are parts of files: those, for example, that hold what the tape does not have,
 // because the recording kept no bytes of what was read or written there.
 type Ranges map[Inode]*Spans
@@ -30,6 +32,15 @@ func (m Ranges) Overlaps(id Inode, from, to int64) bool {
 
 // WholeFile is the end of a range that nothing is known of.
 const WholeFile = 1 << 62
+
+// CloneEnd returns the end of what was cloned, in the one file or in the other, in which it
+// begins at from.
+func CloneEnd(c *event.Cloned, from int64) int64 {
+	if n := c.Bytes(); n >= 0 {
+		return from + n
+	}
+	return WholeFile
+}
 
 // FileRanges are ranges of one file, as the confined child is told of it,
 // and tells.

@@ -19,7 +19,7 @@ type State struct {
 	CwdAfter  uint64         // and after it
 	Released  []event.OpenID // open files that ended with it
 	Closed    []effect.Inode // files of which its process lost a descriptor, and so its fcntl locks
-	Second    event.OpenID   // the source of FICLONE, which is passed as a number
+	Second    event.OpenID   // the source of FICLONE or FICLONERANGE, which is passed as a number
 	// Through are the open files that path arguments go through, as in
 	// /proc/self/fd/7; 0 where none is known.
 	Through [event.MaxArgs]event.OpenID
@@ -162,8 +162,8 @@ func (s *State) look(th *posix.Thread, ev *event.Event) {
 			}
 		}
 	}
-	if ev.Op == event.OpIoctl && ev.Args[1] == effect.FiClone {
-		if d := th.Table.Lookup(int32(ev.Args[2])); d != nil {
+	if c, ok := ev.Cloned(); ok {
+		if d := th.Table.Lookup(c.FD); d != nil {
 			s.Second = d.Open.ID
 		}
 	}

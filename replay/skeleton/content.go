@@ -24,21 +24,49 @@ func (in *inference) readCall(ev *event.Event) {
 	if !ev.OK() || f == nil || off < 0 || ev.Ret <= 0 {
 		return
 	}
-	o := in.open[f.Open]
-	if o == nil || !o.initial || o.details().entry != nil {
+	content := in.open[f.Open].before()
+	if content == nil {
 		return
+	}
+	for i := range ev.Bufs {
+		if b := &ev.Bufs[i]; int(b.Arg) == effect.ContentArg(ev.Op) && !effect.Runs(ev) {
+			content.read(off, b, func(data []byte) uint64 {
+				in.sk.inline = append(in.sk.inline, slices.Clone(data))
+				return uint64(len(in.sk.inline)-1) | inlineBit
+			})
+		}
+	}
+}
+
+// before returns what is known of the initial content of a file that is about to be read,
+// nil if that does not matter.
+func (o *object) before() *extents {
+	if o == nil || !o.initial || o.details().entry != nil {
+		return nil
 	}
 	d := o.detail()
 	if o.known&tree.KnownSize != 0 {
 		d.content.wrote(o.size, d.written) // holes that the trace made are not initial
 	}
-	for i := range ev.Bufs {
-		if b := &ev.Bufs[i]; int(b.Arg) == effect.ContentArg(ev.Op) && !effect.Runs(ev) {
-			d.content.read(off, b, func(data []byte) uint64 {
-				in.sk.inline = append(in.sk.inline, slices.Clone(data))
-				return uint64(len(in.sk.inline)-1) | inlineBit
-			})
-		}
+	return &d.content
+}
+
+// cloned notes that a file took over a part of another, which nobody read.
+func (in *inference) cloned(ev *event.Event) {
+	c, ok := ev.Cloned()
+	if !ok {
+		return
+	}
+	var from *object
+	if c.From != nil {
+		from = in.open[c.From.Open]
+	}
+	if content := from.before(); content != nil && c.Bytes() >= 0 {
+		content.unread(c.Off, effect.CloneEnd(&c, c.Off))
+	}
+	if to := in.open[c.To.Open]; to != nil {
+		to.wrote(c.At, effect.CloneEnd(&c, c.At))
+		to.grown = true
 	}
 }
 

@@ -18,10 +18,9 @@ func (in *inference) see(ev *event.Event) {
 		}
 		return
 	case event.Inherited:
-		if ev.Args[0] == event.OwnFile && !effect.OwnFile(ev, in.taken) {
-			return
+		if effect.OpenAtStart(ev, in.taken) {
+			in.opened(ev, ev.FileArg(0), true)
 		}
-		in.opened(ev, ev.FileArg(0), true)
 		return
 	case event.Call:
 	default:
@@ -108,6 +107,7 @@ var lessons = map[event.Op]func(*inference, *event.Event){
 	event.OpTruncate:      (*inference).wroteCall,
 	event.OpFtruncate:     (*inference).wroteCall,
 	event.OpFallocate:     (*inference).wroteCall,
+	event.OpIoctl:         (*inference).cloned,
 	event.OpChmod:         (*inference).chmodCall,
 	event.OpFchmod:        (*inference).chmodCall,
 	event.OpFchmodat:      (*inference).chmodCall,

@@ -10,14 +10,15 @@ func Runs(ev *event.Event) bool {
 	return ev.Op == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0
 }
 
-// OwnFile reports whether a descriptor that was open at the start is to be opened by
-// the replay: one that the program itself had opened, of a file or directory that
-// still had a name. All others are the program's surroundings.
+// OpenAtStart reports whether a descriptor that was open at the start is to be opened by
+// the replay: one of a file or directory that still had a name, such as what standard
+// output was redirected to. All others, terminals and pipes, are the program's
+// surroundings.
 //
 // Two files that had one name, one after the other, cannot both be made; the first
 // one has it.
-func OwnFile(ev *event.Event, taken map[string]Inode) bool {
-	if ev.Kind != event.Inherited || ev.Args[0] != event.OwnFile || len(ev.Files) == 0 {
+func OpenAtStart(ev *event.Event, taken map[string]Inode) bool {
+	if ev.Kind != event.Inherited || len(ev.Files) == 0 {
 		return false
 	}
 	f := &ev.Files[0]

@@ -7,13 +7,13 @@ import (
 	"iotape/tree"
 )
 
-// planOwn plans to open what was open at the start.
-func (p *planner) planOwn(t *task) {
+// planOpen plans to open what was open at the start.
+func (p *planner) planOpen(t *task) {
 	f := &t.ev.Files[0]
 	if p.handles[f.Open] != nil {
 		return // by another number already
 	}
-	t.action = openOwn
+	t.action = openAtStart
 	t.result = &handle{fd: -1, path: f.Path}
 	p.handles[f.Open] = t.result
 }
@@ -30,8 +30,8 @@ func (w *worker) nameSocket(t *task) {
 	}
 }
 
-// openOwn opens a file as it was open, and goes to where its position was.
-func (w *worker) openOwn(t *task) {
+// openAtStart opens a file as it was open, and goes to where its position was.
+func (w *worker) openAtStart(t *task) {
 	f := &t.ev.Files[0]
 	flags := int(f.Flags)&^(unix.O_CREAT|unix.O_EXCL|unix.O_TRUNC|unix.O_TMPFILE&^unix.O_DIRECTORY) | unix.O_CLOEXEC
 	fd, err := unix.Open(f.Path, flags|unix.O_NONBLOCK, 0)

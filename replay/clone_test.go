@@ -1,0 +1,91 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"iotape/event"
+	"iotape/replay/effect"
+)
+
+// file is a descriptor of the file that was opened last.
+func (s *script) file(fd int32) event.File {
+	return event.File{FD: fd, Known: true, Mode: isFile, Ino: s.ino}
+}
+
+// shares adds an ioctl on a file that names another one, with the numbers that stand in its
+// argument; none stand for FICLONE.
+func (s *script) shares(fd int64, cmd uint64, on *event.File, other event.File, numbers ...int64) {
+	s.t.Helper()
+	f := s.file(int32(fd))
+	if on != nil {
+		f = *on
+	}
+	other.Arg = event.MemoryArg
+	ev := event.Event{Op: event.OpIoctl, Args: [6]uint64{uint64(fd), cmd, 0x1000}, Offset: -1, Count: -1}
+	if cmd == event.FiClone {
+		other.Arg, ev.Args[2] = 2, uint64(other.FD)
+	} else {
+		b := event.Buf{Arg: 2, Kind: event.KindStruct}
+		for _, n := range numbers {
+			b.Inline = binary.LittleEndian.AppendUint64(b.Inline, uint64(n))
+		}
+		b.Len = int64(len(b.Inline))
+		ev.Bufs = append(ev.Bufs, b)
+	}
+	ev.Files = []event.File{f, other}
+	s.add(ev)
+}
+
+// Files that took over content of another have it, also where the file system cannot have
+// them share it, and keep what is beside it.
+func TestClones(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		cmd     uint64
+		numbers []int64 // behind the source's descriptor
+		want    string
+	}{
+		{"all", event.FiClone, nil, "0123456789fghijk"},
+		{"a range", event.FiCloneRange, []int64{2, 3, 5}, "ABCDE234IJKLMNOP"},
+		{"up to the end", event.FiCloneRange, []int64{6, 0, 2}, "AB6789GHIJKLMNOP"},
+		{"behind the end", event.FiCloneRange, []int64{0, 4, 18}, "ABCDEFGHIJKLMNOP\x00\x000123"},
+		{"over the end", event.FiCloneRange, []int64{0, 10, 12}, "ABCDEFGHIJKL0123456789"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScript(t)
+			s.open(3, "from", effect.OCreat|2)
+			s.kept(event.OpPwrite64, 0, "0123456789", 10, false)
+			from := s.file(3)
+			from.Size = 10
+			s.opened(4, "to", isFile, effect.OCreat|2)
+			text := "ABCDEFGHIJKLMNOP"
+			if c.cmd == event.FiClone {
+				text = "abcdefghijklmnop"[:10] + "fghijk"
+			}
+			w := s.file(4)
+			s.add(event.Event{Op: event.OpPwrite64, Ret: int64(len(text)), Count: int64(len(text)), Args: [6]uint64{4, 0x1000, uint64(len(text))}, Files: []event.File{w},
+				Bufs: []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
+			numbers := append([]int64{3}, c.numbers...)
+			s.shares(4, c.cmd, &w, from, numbers...)
+			n := int64(len(c.want))
+			s.add(event.Event{Op: event.OpPread64, Ret: n, Count: n, Args: [6]uint64{4, 0x1000, uint64(n)}, Files: []event.File{w},
+				Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: n, Inline: []byte(c.want)}}})
+			into := filepath.Join(t.TempDir(), "out")
+			rep, err := Run(context.Background(), s.close(), &Options{Into: into, Checks: CheckAll})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !rep.OK() {
+				t.Errorf("%+v", rep.Mismatches)
+			}
+			got, err := os.ReadFile(filepath.Join(into, "work/to"))
+			if err != nil || string(got) != c.want {
+				t.Errorf("%q (%v), want %q", got, err, c.want)
+			}
+		})
+	}
+}
