@@ -153,7 +153,7 @@ func FuzzPlan(f *testing.F) {
 		defer tape.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), hostilePatience)
 		defer cancel()
-		if _, err := DryRun(ctx, tape, ""); err != nil && !errors.Is(err, trace.ErrCorrupt) {
+		if _, err := DryRun(ctx, tape, &Options{}); err != nil && !errors.Is(err, trace.ErrCorrupt) {
 			t.Fatalf("dry run: %v", err)
 		}
 		if os.Geteuid() != 0 {

@@ -98,7 +98,7 @@ func hostile(t *testing.T, tape *trace.Tape, c *canary, more func(*Options)) (re
 		}
 		c.check()
 	}
-	if _, err := DryRun(t.Context(), tape, ""); err != nil {
+	if _, err := DryRun(t.Context(), tape, &Options{}); err != nil {
 		t.Logf("dry run: %v", err)
 	}
 	return rep, into

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"iotape/internal/term"
 	"iotape/replay"
@@ -134,7 +135,7 @@ which there are.`,
 				o.Team = hub
 			}
 			if dry {
-				return dryRun(cmd.Context(), c, t, o.Into, asJSON)
+				return dryRun(cmd.Context(), c, t, &o, asJSON)
 			}
 			progress := c.progress(report.Count)
 			phases := map[string]string{"plan": "planning", "replay": "replaying", "compare": "comparing"}
@@ -180,7 +181,8 @@ which there are.`,
 	f.StringVar(&mmap, "mmap", "emulate", "`HOW` to repeat what was read and stored through mappings: emulate (pread and pwrite) or native (mappings)")
 	f.StringVar(&uring, "uring", "sync", "`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for each thread)")
 	f.StringArrayVar(&renames, "map", nil, "replay what was done below /OLD below `/NEW` of the target: /OLD=/NEW")
-	f.StringSliceVar(&team.Names, "hosts", nil, "have the calls made by a replayer on each of these `HOSTS`, of which all see TAPE and DIR by the same names; the processes of the recording are divided among them")
+	sharedFlag(f, &o.Shared)
+	f.StringSliceVar(&team.Names, "hosts", nil, "have the calls made by a replayer on each of these `HOSTS`, of which all see TAPE and DIR by the same names; the processes of the recording are divided among them: those of one of its hosts are the host's of that name")
 	f.StringVar(&team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}'; 'mpirun -n {n} {command}' for all at once; if not given, all run here")
 	f.StringVar(&team.Listen, "listen", "", "with --hosts: where the hosts reach this one, `ADDRESS:PORT`; 127.0.0.1 if not given")
 	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, by which they know each other; if not given, one is made up and passed on the standard input of the command, or, with {n}, in memory: then all run on this machine")
@@ -194,6 +196,11 @@ which there are.`,
 	f.StringVar(&html, "html", "", "write a page that has the recording and the replay side by side to `FILE`, too")
 	f.BoolVar(&dry, "dry-run", false, "only say which calls would be made, and what of it DIR lacks, if --into names one")
 	return cmd
+}
+
+// sharedFlag adds what the machines of a tape have in common.
+func sharedFlag(f *pflag.FlagSet, to *[]string) {
+	f.StringArrayVar(to, "shared", nil, "of a tape of several machines: all have the same files below `/PATH`, as on a network's file system; DIR/PATH has them, and DIR/HOST what each has for itself")
 }
 
 // oneOf reports whether a flag has the second of two values.
