@@ -137,6 +137,33 @@ func TestReplayRepeatsAndVerifies(t *testing.T) {
 	}
 }
 
+// Whoever makes the calls of all goes to where each of them is.
+func TestWorkingDirectoriesInTurn(t *testing.T) {
+	s := newScript(t)
+	for pid, dir := range []string{"", "a", "b"} {
+		if pid == 0 {
+			s.call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "a")
+			s.call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "b")
+			continue
+		}
+		s.add(event.Event{Kind: event.Forked, Child: uint32(pid + 1), Ret: int64(pid + 1)})
+		s.add(event.Event{Op: event.OpChdir, PID: uint32(pid + 1), TID: uint32(pid + 1), Args: [6]uint64{0x1000}, Paths: []event.Path{{Raw: dir}}})
+	}
+	for pid := range uint32(2) {
+		s.add(event.Event{Op: event.OpMkdir, PID: pid + 2, TID: pid + 2, Args: [6]uint64{0x1000, 0o755}, Paths: []event.Path{{Raw: "d"}}})
+	}
+	into := t.TempDir()
+	rep, err := Run(t.Context(), s.close(), &Options{Into: into, Checks: CheckAll})
+	if err != nil || !rep.OK() {
+		t.Fatalf("%v, %+v", err, rep)
+	}
+	for _, dir := range []string{"work/a/d", "work/b/d"} {
+		if _, err := os.Stat(filepath.Join(into, dir)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestReplayReportsTheFirstDifference(t *testing.T) {
 	s := newScript(t)
 	s.open(3, "f", effect.OCreat|2)
