@@ -13,6 +13,7 @@ import (
 	"iotape/replay/feed"
 	"iotape/replay/order"
 	"iotape/trace"
+	"iotape/tree"
 )
 
 // host makes the script go on on a host, of machines with these names.
@@ -96,6 +97,47 @@ func TestMachines(t *testing.T) {
 	rep, err := Run(t.Context(), tape, &Options{Into: into, Checks: CheckAll})
 	if b, _ := os.ReadFile(filepath.Join(into, "b/net/t")); err != nil || !rep.OK() || string(b) != "one" {
 		t.Errorf("nothing is shared: %v, %+v, %q", err, rep, b)
+	}
+}
+
+// Of one tree that was recorded twice, the first snapshot tells what there was, and of each
+// file the last state what is left.
+func TestTreesOfOneMachine(t *testing.T) {
+	entry := func(path string, size int64) tree.Entry {
+		return tree.Entry{Path: path, Type: tree.File, Size: size, Known: tree.KnownSize}
+	}
+	for _, apart := range []bool{false, true} {
+		s := newScript(t).host(0, "a", "b")
+		s.hosts[0].ClockNS, s.hosts[1].ClockNS = 1, 25
+		if !apart {
+			s.hosts[1].BootID = s.hosts[0].BootID
+		}
+		s.store(trace.HostFile(0, trace.SnapshotName), entry("work/before", 3))
+		s.file(8, 7, 0).open(3, "f", effect.OCreat|effect.OExcl|2)
+		s.move(event.OpWrite, 3, 0, "one")
+		if apart { // then it has another file of that name
+			s.call(event.OpUnlink, 0, 0, [6]uint64{}, "f")
+		}
+		s.store(trace.HostFile(0, trace.FinalName), entry("work/f", 3), entry("work/before", 3))
+		s.host(1).store(trace.HostFile(1, trace.SnapshotName), entry("work/f", 3), entry("work/late", 5))
+		s.add(event.Event{Kind: event.Started, Args: [6]uint64{0o22}, Paths: []event.Path{{Raw: "/work", Abs: "/work"}}})
+		s.file(8, 7, 3).open(3, "f", 2)
+		s.move(event.OpPwrite64, 3, 3, " and two")
+		s.store(trace.HostFile(1, trace.FinalName), entry("work/f", 11))
+		into := t.TempDir()
+		rep, err := Run(t.Context(), s.close(), &Options{Into: into, Checks: CheckAll})
+		if err != nil || !rep.OK() || rep.TreePaths != 2 {
+			t.Errorf("apart %v: %v, %+v", apart, err, rep)
+		}
+		want := map[string]bool{"work/f": true, "work/before": true, "work/late": false}
+		if apart {
+			want = map[string]bool{"a/work/f": false, "a/work/before": true, "b/work/f": true, "b/work/late": true}
+		}
+		for name, there := range want {
+			if _, err := os.Stat(filepath.Join(into, name)); (err == nil) != there {
+				t.Errorf("apart %v: %s: %v", apart, name, err)
+			}
+		}
 	}
 }
 

@@ -44,7 +44,10 @@ error numbers, the bytes of every read, what stat and directory listings said as
 far as it can be reproduced; and in the end the files with those that the
 recording left. What processes do with each other (pipes, sockets, signals) is
 modelled and not repeated; --dry-run says which calls of a tape these are, docs/ops.md
-which there are.`,
+which there are.
+
+Of a tape of several machines, each has a directory of its own in DIR, but for what
+--shared says that all have in common.`,
 		Example: `  iotape replay git.tape --into again --verify
   iotape replay git.tape --into again --verify --json | jq .different
   iotape replay db.tape --into again --verify=returns,data --on-mismatch abort
@@ -54,6 +57,7 @@ which there are.`,
   iotape replay db.tape --dry-run --into /mnt/ssd
   iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2
   iotape replay --script db.script --into again --verify
+  iotape merge -o all.tape a.tape b.tape && iotape replay all.tape --into again --verify --shared /scratch
   iotape replay app.tape --into /shared/x --order causal --pace think --hosts a,b,c \
     --launch 'ssh {host} {command}' --listen 10.0.0.1:7071 --secret /shared/secret`,
 		Args:        cobra.MaximumNArgs(1),
