@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -58,6 +59,12 @@ func TestReplayMachines(t *testing.T) {
 	}
 	e.says(t, "merge", "-o", "all.tape", "node1.tape", "node2.tape")
 	e.says(t, "annotate", "all.tape")
+	notes := e.says(t, "annotate", "all.tape", "--text")
+	for _, name := range []string{"node1", "node2"} {
+		if !regexp.MustCompile(`WAIT\([^)]*\)\n[0-9]+ ` + name + `:[0-9]+ recvfrom`).MatchString(notes) {
+			t.Errorf("%s never waits for what the other sends", name)
+		}
+	}
 	for _, flags := range []string{"--order recorded", "--order overlap", "--order resource", "--order causal --pace think", "--order causal --pace think --hosts node2,node1", "--order resource --hosts x,node1,y"} {
 		into := filepath.Join(e.dir, "into")
 		out := e.says(t, append([]string{"replay", "all.tape", "--into", "into", "--verify", "--shared", shared}, strings.Fields(flags)...)...)
@@ -76,6 +83,11 @@ func TestReplayMachines(t *testing.T) {
 		if err := os.RemoveAll(into); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// What one made is not there for the other if nobody says that they share it.
+	out, _, err := e.try(t, e.iotape, "replay", "all.tape", "--into", "apart.into", "--verify")
+	if err == nil || !strings.Contains(out, "each of 2 machines has files of its own here; if they share some, --shared says where\n") {
+		t.Errorf("%v: %s", err, out)
 	}
 	if out := e.says(t, "replay", "all.tape", "--dry-run", "--shared", shared); !strings.Contains(out, " calls would be made") {
 		t.Errorf("%s", out)

@@ -161,7 +161,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if err != nil {
 		return rep, err
 	}
-	rep.ElapsedNS = time.Since(start).Nanoseconds()
+	rep.ElapsedNS, rep.Machines = time.Since(start).Nanoseconds(), layout.Machines()
 	slices.SortFunc(rep.Kinds, func(a, b Kind) int { return cmp.Compare(a.Seq, b.Seq) })
 	rep.Skeleton, rep.Problems = entries, append(rep.Problems, problems...)
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {

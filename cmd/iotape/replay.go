@@ -259,6 +259,9 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 	if m := r.First; m != nil {
 		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID, report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
 	}
+	if r.Machines > 1 && len(o.Shared) == 0 {
+		fmt.Fprintf(w, "each of %d machines has files of its own here; if they share some, --shared says where\n", r.Machines)
+	}
 	if r.Following > 0 {
 		fmt.Fprintf(w, "%s of them follow from others: on what these left otherwise than it was\n", report.Count(r.Following))
 	}

@@ -30,7 +30,7 @@ type State struct {
 // Reader reads a tape's events in settled order. It is used by one goroutine.
 type Reader struct {
 	events  *trace.EventReader
-	model   *posix.Model
+	models  []*posix.Model // of the hosts
 	stage   *settle.Stage
 	states  []State // of the last events, by number
 	layout  Layout
@@ -48,7 +48,10 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
 	if len(layout) == 0 {
 		layout = make(Layout, 1)
 	}
-	r := &Reader{layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), model: posix.New(), states: make([]State, kept)}
+	r := &Reader{layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), models: []*posix.Model{posix.New()}, states: make([]State, kept)}
+	for range layout[1:] {
+		r.models = append(r.models, r.models[0].Beside())
+	}
 	r.stage = settle.New(r.next, &settle.Options{Arch: arch, Content: t.Content})
 	return r
 }
@@ -76,9 +79,9 @@ func (r *Reader) next(ev *event.Event) error {
 	s := &r.states[ev.Seq%kept]
 	s.TID = ev.TID
 	host := r.layout.Host(ev.Host)
-	r.numbers.Event(ev)
+	model := r.models[min(uint64(ev.Host), uint64(len(r.models)-1))]
 	host.devices(ev)
-	th := r.model.Thread(ev.PID, ev.TID)
+	th := model.Thread(ev.PID, ev.TID)
 	s.Umask, s.Cwd = th.FS.Umask, th.FS.CwdID
 	s.Second, s.Through = 0, [event.MaxArgs]event.OpenID{}
 	if ev.Op == event.OpBind {
@@ -92,11 +95,12 @@ func (r *Reader) next(ev *event.Event) error {
 	if renamed {
 		r.base(th, ev)
 	}
-	s.Released = append(s.Released[:0], r.model.Apply(ev)...)
+	s.Released = append(s.Released[:0], model.Apply(ev)...)
 	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
 	if renamed {
 		host.Renames.event(ev, r.bases)
 	}
+	r.numbers.Event(ev)
 	return nil
 }
 

@@ -82,6 +82,15 @@ func (l Layout) Host(i uint32) *Host {
 	return &l[0] // a tape of lies
 }
 
+// Machines returns how many machines there are.
+func (l Layout) Machines() int {
+	n := 0
+	for i := range l {
+		n = max(n, l[i].Machine+1)
+	}
+	return n
+}
+
 // machines finds out which hosts are one machine, and returns the first host of each.
 func (l Layout) machines(hosts []trace.Host) (first []int) {
 	for i := range hosts {
@@ -175,6 +184,9 @@ func (l Layout) survey(t *trace.Tape, shared []string) error {
 	}
 	arch, _ := event.ParseArch(t.Host(0).Arch)
 	for ev, err := range t.Events() {
+		if err == nil {
+			err = arguments(ev)
+		}
 		if err != nil {
 			return err
 		}
@@ -297,10 +309,7 @@ func (n Numbers) Event(ev *event.Event) {
 		}
 	}
 	ev.PID, ev.TID = of(ev.PID), of(ev.TID)
-	switch {
-	case ev.Kind == event.Forked:
+	if ev.Kind == event.Forked {
 		ev.Child, ev.Ret = of(ev.Child), int64(of(uint32(ev.Ret)))
-	case ev.Kind == event.Call && ev.Op == event.OpPidfdOpen:
-		ev.Args[0] = uint64(of(uint32(ev.Args[0])))
 	}
 }

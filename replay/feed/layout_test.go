@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -126,6 +127,14 @@ func TestDevices(t *testing.T) {
 		if st, ok := effect.DecodeStat(&ev, event.AMD64); !ok || st.Dev != b(uint64(dev)) {
 			t.Errorf("statx tells of device %#x, not %#x", st.Dev, b(uint64(dev)))
 		}
+	}
+}
+
+// A tape of lies is refused, as by what reads it next.
+func TestLayoutOfLies(t *testing.T) {
+	lie := event.Event{Op: event.OpStat, PID: 1, TID: 1, Offset: -1, Count: -1, Paths: []event.Path{{Raw: "/x", Abs: "/x"}}, Bufs: []event.Buf{{Arg: -1, Kind: event.KindStruct}}}
+	if _, err := NewLayout(tape(t, []string{"a 1", "b 2"}, lie), nil, []string{"/x"}); !errors.Is(err, trace.ErrCorrupt) {
+		t.Error(err)
 	}
 }
 
