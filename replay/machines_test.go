@@ -100,6 +100,22 @@ func TestMachines(t *testing.T) {
 	}
 }
 
+// A directory that has a shared one still has it in listings.
+func TestSharedIsListed(t *testing.T) {
+	s := newScript(t).host(1, "a", "b")
+	s.store(trace.HostFile(1, trace.SnapshotName), tree.Entry{Path: ".", Type: tree.Dir, Known: tree.KnownListing}, tree.Entry{Path: "net", Type: tree.Dir}, tree.Entry{Path: "net/f", Type: tree.File}, tree.Entry{Path: "work", Type: tree.Dir})
+	s.add(event.Event{Kind: event.Started, Args: [6]uint64{0o22}, Paths: []event.Path{{Raw: "/work", Abs: "/work"}}})
+	into := t.TempDir()
+	if _, problems, err := Restore(t.Context(), s.close(), into, false, []string{"/net"}); err != nil || len(problems) > 0 {
+		t.Fatal(problems, err)
+	}
+	for name, there := range map[string]bool{"b/net": true, "b/net/f": false, "net": false} { // of what is shared, only a's snapshot would count
+		if _, err := os.Stat(filepath.Join(into, name)); (err == nil) != there {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Of one tree that was recorded twice, the first snapshot tells what there was, and of each
 // file the last state what is left.
 func TestTreesOfOneMachine(t *testing.T) {

@@ -293,11 +293,17 @@ func rename(m *tree.Manifest, h *feed.Host) {
 		}
 		return cmp.Or(strings.TrimPrefix(h.Renames.Path(path.Join("/", p)), "/"), ".")
 	}
+	var left []tree.Entry
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		e.Target = h.Renames.From(path.Dir("/"+e.Path), e.Target)
+		dir, name := path.Split("/" + e.Path)
+		e.Target = h.Renames.From(path.Clean(dir), e.Target)
 		e.Path, e.Link, e.Dev = relative(e.Path), relative(e.Link), h.Device(e.Dev)
+		if at := path.Join(h.Renames.Path(path.Clean(dir)), name); e.Type == tree.Dir && h.Own(at) && !h.Own("/"+e.Path) {
+			left = append(left, tree.Entry{Path: at[1:], Type: tree.Dir}) // a listing shows what is shared where it was
+		}
 	}
+	m.Entries = append(m.Entries, left...)
 	m.Sort()
 	m.Entries = slices.CompactFunc(m.Entries, func(a, b tree.Entry) bool { return a.Path == b.Path })
 }
