@@ -72,6 +72,14 @@ func (e *env) apart(t *testing.T, name, address string, flags ...string) {
 		}
 	}
 	e.nothingLeft(t)
+	// Hosts of one machine have one tree, and the file of one that the other waited for.
+	out = e.says(t, "replay", name+".tape", "--into", name+".again", "--verify", "--order", "causal", "--pace", "think", "--hosts", flags[1])
+	if !strings.Contains(out, "all results agree, and so do all ") {
+		t.Errorf("%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(e.dir, name+".again", e.dir, "node.1")); err != nil {
+		t.Error(err)
+	}
 }
 
 // nothingLeft looks for processes of the test's directory.

@@ -16,7 +16,7 @@ type Model struct {
 	opens    map[event.OpenID]*OpenFile // those with descriptors, or in messages
 	flights  []*OpenFile                // in messages, in the order of sending
 	early    []early                    // those received before they were sent
-	nextOpen event.OpenID
+	last     *event.OpenID              // identity that was given out
 	released []event.OpenID
 	lost     []*OpenFile            // by a descriptor, to the last event
 	byFile   map[fileID][]*OpenFile // those that are mapped
@@ -24,7 +24,15 @@ type Model struct {
 
 // New returns a model without threads.
 func New() *Model {
-	return &Model{threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}}
+	return &Model{last: new(event.OpenID), threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}}
+}
+
+// Beside makes a model of another host, whose open files and working directories have
+// identities that this one's do not have.
+func (m *Model) Beside() *Model {
+	other := New()
+	other.last = m.last
+	return other
 }
 
 // Thread is one node: a sequential line of execution.
@@ -229,11 +237,11 @@ func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 
 // made returns a new open file, which nobody uses yet.
 func (m *Model) made(f *event.File) *OpenFile {
-	m.nextOpen++
+	*m.last++
 	if f.Path == "" && f.Known {
 		f.Path = kernelName(f)
 	}
-	o := &OpenFile{ID: m.nextOpen, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	o := &OpenFile{ID: *m.last, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
 	m.opens[o.ID] = o
 	return o
 }
@@ -297,8 +305,8 @@ func (m *Model) unref(o *OpenFile) {
 
 // nextCwd numbers working directories.
 func (m *Model) setCwd(t *Thread, dir string) {
-	m.nextOpen++ // one counter for all identities keeps them unique
-	t.FS.Cwd, t.FS.CwdID = dir, uint64(m.nextOpen)
+	*m.last++ // one counter for all identities keeps them unique
+	t.FS.Cwd, t.FS.CwdID = dir, uint64(*m.last)
 }
 
 // Abs returns the absolute form of a name as a thread would use it, cleaned of

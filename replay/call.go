@@ -81,7 +81,7 @@ func (w *worker) call(t *task) {
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(w)
 	if w.log.calls() {
-		w.log.call(ev.Seq, ev.TID, t.op, ev.Name(), ret, errno)
+		w.log.call(ev.Seq, t.TID, t.op, ev.Name(), ret, errno)
 	}
 	if t.result != nil {
 		if errno == 0 && w.fifos.Load() {

@@ -11,8 +11,8 @@ import (
 	"iotape/replay/effect"
 )
 
-// file is a descriptor of the file that was opened last.
-func (s *script) file(fd int32) event.File {
+// handle is a descriptor of the file that was opened last.
+func (s *script) handle(fd int32) event.File {
 	return event.File{FD: fd, Known: true, Mode: isFile, Ino: s.ino}
 }
 
@@ -20,7 +20,7 @@ func (s *script) file(fd int32) event.File {
 // argument; none stand for FICLONE.
 func (s *script) shares(fd int64, cmd uint64, on *event.File, other event.File, numbers ...int64) {
 	s.t.Helper()
-	f := s.file(int32(fd))
+	f := s.handle(int32(fd))
 	if on != nil {
 		f = *on
 	}
@@ -59,14 +59,14 @@ func TestClones(t *testing.T) {
 			s := newScript(t)
 			s.open(3, "from", effect.OCreat|2)
 			s.kept(event.OpPwrite64, 0, "0123456789", 10, false)
-			from := s.file(3)
+			from := s.handle(3)
 			from.Size = 10
 			s.opened(4, "to", isFile, effect.OCreat|2)
 			text := "ABCDEFGHIJKLMNOP"
 			if c.cmd == event.FiClone {
 				text = "abcdefghijklmnop"[:10] + "fghijk"
 			}
-			w := s.file(4)
+			w := s.handle(4)
 			s.add(event.Event{Op: event.OpPwrite64, Ret: int64(len(text)), Count: int64(len(text)), Args: [6]uint64{4, 0x1000, uint64(len(text))}, Files: []event.File{w},
 				Bufs: []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
 			numbers := append([]int64{3}, c.numbers...)

@@ -33,7 +33,7 @@ type confined struct {
 	Native    Native
 	Devices   bool // see Options
 	Sleep     bool // see Options
-	Renames   feed.Renames
+	Layout    feed.Layout
 	Data      Data
 	LogLevel  LogLevel // "" without a log
 	log       *logger

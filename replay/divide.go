@@ -6,6 +6,7 @@ import (
 
 	"iotape/event"
 	"iotape/replay/effect"
+	"iotape/replay/feed"
 	"iotape/trace"
 )
 
@@ -39,10 +40,12 @@ type division struct {
 	part map[processID]int
 }
 
-// divide gives each process of a tape to one of so many members: those with the most calls
-// on files first, each to the member that has the fewest. Processes that share an open
-// file stay together, for its position is one.
-func divide(t *trace.Tape, of int) (*division, error) {
+// divide gives each process of a tape to one of the members: to that which has the name of
+// its host, if the tape has several and there is one, and of all others those with the most
+// calls on files first, each to the member that has the fewest. Processes that share an
+// open file stay together, for its position is one.
+func divide(t *trace.Tape, layout feed.Layout, members []string) (*division, error) {
+	numbers, homes := layout.Numbers(), map[processID]int{}
 	procs, sets := processes{}, map[processID]processID{}
 	var root func(id processID) processID
 	root = func(id processID) processID {
@@ -61,12 +64,16 @@ func divide(t *trace.Tape, of int) (*division, error) {
 		if err != nil {
 			return nil, err
 		}
+		numbers.Event(ev)
 		if ev.Kind == event.LossMark {
 			continue
 		}
 		id := procs.of(ev)
 		if _, known := sets[id]; !known {
 			list = append(list, root(id))
+			if home := slices.Index(members, layout.Host(ev.Host).Name); len(layout) > 1 && home >= 0 {
+				homes[id] = home
+			}
 		}
 		if ev.Kind == event.Forked {
 			procs.forked(ev)
@@ -94,8 +101,19 @@ func divide(t *trace.Tape, of int) (*division, error) {
 		weight[top] += calls[id]
 	}
 	slices.SortStableFunc(tops, func(a, b processID) int { return cmp.Compare(weight[b], weight[a]) })
-	load, chosen := make([]int, of), map[processID]int{}
+	load, chosen := make([]int, len(members)), map[processID]int{}
+	for _, id := range list {
+		if home, ok := homes[id]; ok {
+			if _, taken := chosen[root(id)]; !taken {
+				chosen[root(id)] = home
+				load[home] += weight[root(id)]
+			}
+		}
+	}
 	for _, top := range tops {
+		if _, ok := chosen[top]; ok {
+			continue
+		}
 		least := 0
 		for i := range load {
 			if load[i] < load[least] {

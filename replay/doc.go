@@ -6,10 +6,11 @@
 //	final ─▶ tree.TakePaths + tree.Compare                               verify
 //
 // Package feed reads the events in an order that explains their results, each with the
-// state of its thread. The planner makes a task of each: what to do, with which open
-// files, and, from package order, which tasks have to be done before. Tasks of a thread
-// of the recording go into a lane, whose worker does them one after the other, on a
-// thread of its own. A task waits for lanes to get so far, by their counters: there is
+// state of its thread; of a tape of several hosts it tells threads, files and names apart,
+// and nobody behind it knows of hosts. The planner makes a task of each event: what to do,
+// with which open files, and, from package order, which tasks have to be done before. Tasks
+// of a thread of the recording go into a lane, whose worker does them one after the other,
+// on a thread of its own. A task waits for lanes to get so far, by their counters: there is
 // no lock on the way of a call, and who has to wait for long sleeps until its number has
 // come (sleep.go). Reads and writes of one buffer, which tapes are full of, are nothing but
 // a step in a batch; planning goes on ahead of the calls by so many bytes (stock.go). What

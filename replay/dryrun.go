@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
+	"iotape/replay/feed"
 	"iotape/replay/order"
-	"iotape/replay/skeleton"
 	"iotape/trace"
 )
 
@@ -68,21 +68,19 @@ type Plan struct {
 	Needs  []Need      `json:"needs"`
 }
 
-// DryRun plans a replay without making a call. If into is not "", it is looked at for
-// what the tape needs; it must exist, and nothing of it remains changed.
-func DryRun(ctx context.Context, t *trace.Tape, into string) (*Plan, error) {
-	if err := oneHost(t); err != nil {
-		return nil, err
-	}
-	snapshots, final, err := trees(t, nil)
+// DryRun plans a replay without making a call. Of the options, those that say where files
+// are count. If Into is not "", it is looked at for what the tape needs; it must exist, and
+// nothing of it remains changed.
+func DryRun(ctx context.Context, t *trace.Tape, o *Options) (*Plan, error) {
+	layout, err := feed.NewLayout(t, o.Renames, o.Shared)
 	if err != nil {
 		return nil, err
 	}
-	sk, err := skeleton.Infer(ctx, t, snapshots, final, nil)
+	sk, _, err := infer(ctx, t, layout)
 	if err != nil {
-		return nil, fmt.Errorf("find the initial tree: %w", err)
+		return nil, err
 	}
-	p := newPlanner(t, os.Geteuid() == 0, newMadeUp(t, sk.Made, false), sk.Elsewhere, nil, order.Resource)
+	p := newPlanner(t, os.Geteuid() == 0, newMadeUp(t, sk.Made, false), sk.Elsewhere, layout, order.Resource)
 	s := survey{users: map[uint32]uint64{}, ops: map[PlannedOp]uint64{}}
 	for e := range sk.Entries() {
 		s.bytes += max(e.Size, 0)
@@ -104,8 +102,8 @@ func DryRun(ctx context.Context, t *trace.Tape, into string) (*Plan, error) {
 		s.see(&tk, len(p.handles))
 	}
 	plan := &Plan{Events: p.n, Ops: s.list(), Needs: s.needs()}
-	if into != "" {
-		err = plan.look(into, &s)
+	if o.Into != "" {
+		err = plan.look(o.Into, &s)
 	}
 	return plan, err
 }

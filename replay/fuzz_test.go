@@ -126,6 +126,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte{0, 5, 9, 0, 0, 20, 0, 3, 1, 0, 0, 0, 0, 0x42, 0}, byte(0))
 	f.Add([]byte("\x00\x05\x09\x00\x00\x20\x08\x00\x01\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08\xff\xf8\xf9\x01\x02\x03\x20\x21\x22\x23"), byte(1))
 	f.Add([]byte(strings.Repeat("\x01\x02\x03\x04\x05\x06\xf7", 60)), byte(2))
+	f.Add([]byte(strings.Repeat("\x05\x02\x03\x01\x05\x06\xf7", 60)), byte(17))
 	f.Fuzz(func(t *testing.T, data []byte, how byte) {
 		c := newCanary(t)
 		dir := filepath.Join(t.TempDir(), "x.tape")
@@ -134,16 +135,21 @@ func FuzzPlan(f *testing.F) {
 			t.Fatal(err)
 		}
 		in, clock := numbers(data), int64(0)
-		for range fuzzEvents {
+		hosts := []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}
+		if how&16 != 0 {
+			hosts = append(hosts, trace.Host{Head: trace.Head{Host: "../..", Arch: "amd64"}})
+		}
+		for n := range fuzzEvents {
 			if len(in) == 0 {
 				break
 			}
 			ev := in.event(&clock)
+			ev.Host = uint32(n % len(hosts))
 			if w.Write(&ev) != nil {
 				return // not every event can be written
 			}
 		}
-		if w.Close(&trace.Manifest{Program: "test", Hosts: []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}}) != nil {
+		if w.Close(&trace.Manifest{Program: "test", Hosts: hosts}) != nil {
 			return
 		}
 		tape, err := trace.OpenTape(dir)
@@ -153,14 +159,14 @@ func FuzzPlan(f *testing.F) {
 		defer tape.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), hostilePatience)
 		defer cancel()
-		if _, err := DryRun(ctx, tape, ""); err != nil && !errors.Is(err, trace.ErrCorrupt) {
+		if _, err := DryRun(ctx, tape, &Options{Shared: []string{"/work"}}); err != nil && !errors.Is(err, trace.ErrCorrupt) {
 			t.Fatalf("dry run: %v", err)
 		}
 		if os.Geteuid() != 0 {
 			return
 		}
 		modes := [...]order.Mode{order.Recorded, order.Overlap, order.Resource}
-		_, err = Run(ctx, tape, &Options{Into: t.TempDir(), Checks: CheckAll, Order: modes[how%3], Native: Native{Mmap: how&4 != 0, Requests: how&8 != 0}})
+		_, err = Run(ctx, tape, &Options{Into: t.TempDir(), Checks: CheckAll, Shared: []string{"/work"}, Order: modes[how%3], Native: Native{Mmap: how&4 != 0, Requests: how&8 != 0}})
 		if err != nil && (ctx.Err() != nil || strings.Contains(err.Error(), "ended without a report")) {
 			t.Fatal(err)
 		}

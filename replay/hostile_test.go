@@ -99,7 +99,7 @@ func hostile(t *testing.T, tape *trace.Tape, c *canary, more func(*Options)) (re
 		}
 		c.check()
 	}
-	if _, err := DryRun(t.Context(), tape, ""); err != nil {
+	if _, err := DryRun(t.Context(), tape, &Options{}); err != nil {
 		t.Logf("dry run: %v", err)
 	}
 	return rep, into
@@ -460,11 +460,11 @@ func TestHostileTapes(t *testing.T) {
 			s.kept(event.OpPwrite64, 0, "some content", 12, false)
 			far := int64(math.MaxInt64)
 			for _, r := range [][4]int64{{3, 0, 0, far}, {3, far, 0, 0}, {3, 0, far, far}, {3, -1, -1, -1}, {-7, 0, 1, 1}, {1 << 40, 0, 1, 1}, {3, 1, 4, 1 << 50}, {3, 0, 8, 4}} {
-				s.shares(3, event.FiCloneRange, nil, s.file(3), r[:]...)
-				s.shares(3, event.FiDedupeRange, nil, s.file(3), r[1], r[2], 0xffff, r[0], r[3], 0, 0)
+				s.shares(3, event.FiCloneRange, nil, s.handle(3), r[:]...)
+				s.shares(3, event.FiDedupeRange, nil, s.handle(3), r[1], r[2], 0xffff, r[0], r[3], 0, 0)
 			}
-			s.shares(3, event.FiCloneRange, nil, s.file(3), 3)
-			s.shares(3, event.FiDedupeRange, nil, s.file(3))
+			s.shares(3, event.FiCloneRange, nil, s.handle(3), 3)
+			s.shares(3, event.FiDedupeRange, nil, s.handle(3))
 		}},
 		{name: "snapshots", make: func(s *script, c *canary) {
 			s.store(trace.SnapshotName, tree.Entry{Path: "work", Type: tree.Dir}, tree.Entry{Path: "work/out", Type: tree.Symlink, Target: c.dir}, tree.Entry{Path: "work/up", Type: tree.Symlink, Target: up + c.dir[1:]},

@@ -65,7 +65,7 @@ func (l *logger) mismatch(m *Mismatch) {
 // skipped notes a call that is not made.
 func (l *logger) skipped(t *task) {
 	if l != nil && l.level != LogDifferences && t.ev.Kind == event.Call {
-		l.line("%d %d skipped %s %q: %s", t.ev.Seq, t.ev.TID, t.op, t.ev.Name(), t.why)
+		l.line("%d %d skipped %s %q: %s", t.ev.Seq, t.TID, t.op, t.ev.Name(), t.why)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestInitialContentThatWasNotKept(t *testing.T) {
 func TestMadeUpContentMoves(t *testing.T) {
 	s := newScript(t)
 	s.opened(3, "f", isFile, effect.OCreat|2)
-	f := s.file(3)
+	f := s.handle(3)
 	f.Flags, f.Size = effect.OCreat|2, 5
 	s.kept(event.OpPwrite64, 0, "hello", 0, false)
 	dup := f
@@ -103,7 +103,7 @@ func TestMadeUpContentMoves(t *testing.T) {
 	s.add(event.Event{Op: event.OpDup, Ret: 5, Args: [6]uint64{3}, Files: []event.File{f, dup}})
 	s.kept(event.OpPread64, 0, "hello", 5, false)
 	s.opened(4, "g", isFile, effect.OCreat|2)
-	g := s.file(4)
+	g := s.handle(4)
 	s.shares(4, event.FiClone, &g, f)
 	s.add(event.Event{Op: event.OpPread64, Ret: 5, Count: 5, Args: [6]uint64{4, 0x1000, 5}, Files: []event.File{g},
 		Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: 5, Inline: []byte("hello")}}})

@@ -107,7 +107,7 @@ func TestDryRun(t *testing.T) {
 	s.call(event.OpAccess, 0, 0, [6]uint64{}, "/proc/self/status")
 	s.call(event.OpUnknown, 0, 0, [6]uint64{})
 	into := t.TempDir()
-	p, err := DryRun(t.Context(), s.close(), into)
+	p, err := DryRun(t.Context(), s.close(), &Options{Into: into})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ type cwd struct {
 	published bool
 }
 
-func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, renames feed.Renames, mode order.Mode) *planner {
+func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, layout feed.Layout, mode order.Mode) *planner {
 	names := make(map[string]bool, len(elsewhere))
 	for _, n := range elsewhere {
 		names[n] = true
@@ -66,7 +66,7 @@ func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, renam
 	return &planner{
 		elsewhere: names, owners: map[ownerKey]*owner{}, recent: recent{},
 		made: made, taken: map[string]effect.Inode{},
-		tape: t, source: feed.NewReader(t, skeleton.Arch(t), renames), root: root,
+		tape: t, source: feed.NewReader(t, skeleton.Arch(t), layout), root: root,
 		handles: map[event.OpenID]*handle{}, order: order.New(mode),
 		nodes: map[uint32]*node{}, cwds: map[uint64]*cwd{}, free: map[int][]uint32{},
 	}
@@ -333,7 +333,7 @@ func (p *planner) plain(t *task) bool {
 	t.action = call
 	s.h, s.nr = h, uint16(nativeNumber(ev.Op))
 	s.count, s.ret, s.seq = uint32(ev.Args[2]), ev.Ret, ev.Seq
-	s.tid, s.op, s.short = ev.TID, ev.Op, ev.Exit-ev.Enter < shortNS
+	s.tid, s.op, s.short = t.TID, ev.Op, ev.Exit-ev.Enter < shortNS
 	return true
 }
 

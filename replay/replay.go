@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -48,6 +49,9 @@ type Options struct {
 	Order order.Mode
 	// Renames puts what was done below some directories below others.
 	Renames feed.Renames
+	// Shared are directories whose files the machines of a tape have in common; of what is
+	// not below one, each machine has its own.
+	Shared []string
 	// Native says what is repeated in the way that it was done.
 	Native Native
 	// Data is what is written.
@@ -64,55 +68,55 @@ type Options struct {
 // ErrNotEmpty is wrapped when the target has something in it.
 var ErrNotEmpty = errors.New("directory is not empty")
 
-// ErrHosts is wrapped for a tape of several hosts: what they did is not of one tree of
-// files, nor of one set of processes.
-var ErrHosts = errors.New("the tape has several hosts")
-
-func oneHost(t *trace.Tape) error {
-	if n := len(t.Manifest().Hosts); n > 1 {
-		return fmt.Errorf("replay of %d recordings at a time: %w", n, ErrHosts)
-	}
-	return nil
-}
-
 // Restore makes in a directory the tree that a tape's events need to find, and nothing
 // else: what a replay begins with. It returns how many entries were made and what the
-// target did not allow.
-func Restore(ctx context.Context, t *trace.Tape, dir string, force bool) (entries int, problems []string, err error) {
-	if err := oneHost(t); err != nil {
+// target did not allow. shared is as in Options.
+func Restore(ctx context.Context, t *trace.Tape, dir string, force bool, shared []string) (entries int, problems []string, err error) {
+	layout, err := feed.NewLayout(t, nil, shared)
+	if err != nil {
 		return 0, nil, err
 	}
 	into, err := prepareTarget(dir, force)
 	if err != nil {
 		return 0, nil, err
 	}
-	snapshots, final, err := trees(t, nil)
+	sk, _, err := infer(ctx, t, layout)
 	if err != nil {
 		return 0, nil, err
 	}
-	_, entries, problems, err = makeSkeleton(ctx, t, into, snapshots, final, nil, true)
-	return entries, problems, err
+	return makeSkeleton(ctx, sk, into, true)
 }
 
-// makeSkeleton infers and makes the initial tree.
-func makeSkeleton(ctx context.Context, t *trace.Tape, into string, snapshots []*tree.Manifest, final *tree.Manifest, renames feed.Renames, devices bool) (sk *skeleton.Skeleton, entries int, problems []string, err error) {
-	if sk, err = skeleton.Infer(ctx, t, snapshots, final, renames); err != nil {
-		return nil, 0, nil, fmt.Errorf("find the initial tree: %w", err)
+// infer finds the initial tree, and reads the final one; nil if the tape has none.
+func infer(ctx context.Context, t *trace.Tape, layout feed.Layout) (*skeleton.Skeleton, *tree.Manifest, error) {
+	snapshots, final, err := trees(t, layout)
+	if err != nil {
+		return nil, nil, err
 	}
+	sk, err := skeleton.Infer(ctx, t, snapshots, final, layout)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the initial tree: %w", err)
+	}
+	return sk, final, nil
+}
+
+// makeSkeleton makes the initial tree.
+func makeSkeleton(ctx context.Context, sk *skeleton.Skeleton, into string, devices bool) (entries int, problems []string, err error) {
 	made, err := tree.RestoreEntries(ctx, sk.Entries(), into, sk.Content, &tree.RestoreOptions{BlankDevices: !devices})
 	if err != nil {
-		return nil, 0, nil, fmt.Errorf("make the initial tree: %w", err)
+		return 0, nil, fmt.Errorf("make the initial tree: %w", err)
 	}
 	for _, p := range made.Problems {
 		problems = append(problems, p.String())
 	}
-	return sk, made.Entries, problems, nil
+	return made.Entries, problems, nil
 }
 
 // Run replays a tape into a directory. The Report says whether everything agreed;
 // an error means that it could not be run.
 func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
-	if err := oneHost(t); err != nil {
+	layout, err := feed.NewLayout(t, o.Renames, o.Shared)
+	if err != nil {
 		return nil, err
 	}
 	into, err := prepareTarget(o.Into, o.Force)
@@ -123,13 +127,13 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if progress == nil {
 		progress = func(string, uint64, uint64) {}
 	}
-	snapshots, final, err := trees(t, o.Renames)
+	events := t.Manifest().Counts.Events
+	progress("plan", 0, events)
+	sk, final, err := infer(ctx, t, layout)
 	if err != nil {
 		return nil, err
 	}
-	events := t.Manifest().Counts.Events
-	progress("plan", 0, events)
-	sk, entries, problems, err := makeSkeleton(ctx, t, into, snapshots, final, o.Renames, o.Devices)
+	entries, problems, err := makeSkeleton(ctx, sk, into, o.Devices)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +155,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	} else if level == "" {
 		level = LogDifferences
 	}
-	c := &confined{Devices: o.Devices, Sleep: o.Sleep, Renames: o.Renames, Native: o.Native, Data: o.Data, LogLevel: level, Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: pace, Speed: cmp.Or(o.Speed, 1), Order: o.Order, Made: sk.Made, FIFOs: o.Force || sk.FIFOs(), Elsewhere: sk.Elsewhere}
+	c := &confined{Devices: o.Devices, Sleep: o.Sleep, Layout: layout, Native: o.Native, Data: o.Data, LogLevel: level, Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort, Pace: pace, Speed: cmp.Or(o.Speed, 1), Order: o.Order, Made: sk.Made, FIFOs: o.Force || sk.FIFOs(), Elsewhere: sk.Elsewhere}
 	var answer *message
 	if o.Team != nil {
 		if c.Tape, err = filepath.Abs(c.Tape); err != nil {
@@ -165,12 +169,12 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if err != nil {
 		return rep, err
 	}
-	rep.ElapsedNS = time.Since(start).Nanoseconds()
+	rep.ElapsedNS, rep.Machines = time.Since(start).Nanoseconds(), layout.Machines()
 	slices.SortFunc(rep.Kinds, func(a, b Kind) int { return cmp.Compare(a.Seq, b.Seq) })
 	rep.Skeleton, rep.Problems = entries, append(rep.Problems, problems...)
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
-		if err := compareTree(ctx, rep, into, final, sk, effect.NewRanges(answer.Made), contentOf(t), o.Devices); err != nil {
+		if err := compareTree(ctx, rep, into, final, sk, effect.NewRanges(answer.Made), t, o.Devices); err != nil {
 			return rep, err
 		}
 	}
@@ -221,29 +225,73 @@ func prepareTarget(dir string, force bool) (string, error) {
 	return abs, nil
 }
 
-// trees reads the tape's snapshots and its final tree; nil if it has none.
-func trees(t *trace.Tape, renames feed.Renames) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
-	var names []string
-	for name := range t.Manifest().Files {
-		if name == trace.SnapshotName || strings.HasPrefix(name, trace.SnapshotName+"-") {
-			names = append(names, name)
+// trees reads the tape's snapshots and its final tree; nil if it has none. Of several
+// recordings of one tree of files, the snapshot of that which began first says what it
+// began with, and of a file in the end that which ended last.
+func trees(t *trace.Tape, layout feed.Layout) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
+	hosts := make([][]string, len(layout)) // names of their trees
+	for _, name := range slices.Sorted(maps.Keys(t.Manifest().Files)) {
+		if host, file := trace.SplitHostFile(name); host < len(layout) && (file == trace.SnapshotName || strings.HasPrefix(file, trace.SnapshotName+"-") || file == trace.FinalName) {
+			hosts[host] = append(hosts[host], name)
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		m, err := readTree(t, name, renames)
-		if err != nil {
-			return nil, nil, err
+	byTime := func(when func(*feed.Host) int64) []int {
+		list := make([]int, len(layout))
+		for i := range list {
+			list[i] = i
 		}
-		snapshots = append(snapshots, m)
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(when(&layout[a]), when(&layout[b])) })
+		return list
 	}
-	if _, ok := t.Manifest().Files[trace.FinalName]; ok {
-		final, err = readTree(t, trace.FinalName, renames)
+	begun := map[int]bool{} // machines
+	for _, i := range byTime(func(h *feed.Host) int64 { return h.Begun }) {
+		h := &layout[i]
+		for _, name := range hosts[i] {
+			if begun[h.Machine] || isFinal(name) {
+				continue
+			}
+			m, err := readTree(t, name, h)
+			if err != nil {
+				return nil, nil, err
+			}
+			if len(begun) > 0 {
+				m.Entries = slices.DeleteFunc(m.Entries, func(e tree.Entry) bool { return !h.Own("/" + e.Path) })
+			}
+			snapshots = append(snapshots, m)
+		}
+		begun[h.Machine] = true
 	}
-	return snapshots, final, err
+	for _, i := range byTime(func(h *feed.Host) int64 { return -h.Ended }) {
+		for _, name := range hosts[i] {
+			if !isFinal(name) {
+				continue
+			}
+			m, err := readTree(t, name, &layout[i])
+			if err != nil {
+				return nil, nil, err
+			}
+			if final == nil {
+				final = m
+				continue
+			}
+			later := final.Entries
+			for _, e := range m.Entries {
+				if (&tree.Manifest{Entries: later}).Lookup(e.Path) == nil {
+					final.Entries = append(final.Entries, e)
+				}
+			}
+			final.Sort()
+		}
+	}
+	return snapshots, final, nil
 }
 
-func readTree(t *trace.Tape, name string, renames feed.Renames) (*tree.Manifest, error) {
+func isFinal(name string) bool {
+	_, file := trace.SplitHostFile(name)
+	return file == trace.FinalName
+}
+
+func readTree(t *trace.Tape, name string, h *feed.Host) (*tree.Manifest, error) {
 	r, err := t.OpenFile(name)
 	if err != nil {
 		return nil, err
@@ -253,38 +301,47 @@ func readTree(t *trace.Tape, name string, renames feed.Renames) (*tree.Manifest,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	rename(m, renames)
+	rename(m, h)
 	return m, nil
 }
 
-// rename renames what is in a tree.
-func rename(m *tree.Manifest, renames feed.Renames) {
-	if len(renames) == 0 {
+// rename gives what is in a host's tree the names, and devices, of the replay.
+func rename(m *tree.Manifest, h *feed.Host) {
+	if len(h.Renames) == 0 {
 		return
 	}
 	relative := func(p string) string {
-		if p == "" || p == "." {
+		if p == "" {
 			return p
 		}
-		return cmp.Or(strings.TrimPrefix(renames.Path("/"+p), "/"), ".")
+		return cmp.Or(strings.TrimPrefix(h.Renames.Path(path.Join("/", p)), "/"), ".")
 	}
+	var left []tree.Entry
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		e.Path, e.Link, e.Target = relative(e.Path), relative(e.Link), renames.Path(e.Target)
+		dir, name := path.Split("/" + e.Path)
+		e.Target = h.Renames.From(path.Clean(dir), e.Target)
+		e.Path, e.Link, e.Dev = relative(e.Path), relative(e.Link), h.Device(e.Dev)
+		if at := path.Join(h.Renames.Path(path.Clean(dir)), name); e.Type == tree.Dir && h.Own(at) && !h.Own("/"+e.Path) {
+			left = append(left, tree.Entry{Path: at[1:], Type: tree.Dir}) // a listing shows what is shared where it was
+		}
 	}
+	m.Entries = append(m.Entries, left...)
 	m.Sort()
 	m.Entries = slices.CompactFunc(m.Entries, func(a, b tree.Entry) bool { return a.Path == b.Path })
 }
 
 // compareTree compares what the recording left with what the replay did.
-func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *skeleton.Skeleton, made effect.Ranges, content trace.AnonymisedContent, devices bool) error {
+func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *skeleton.Skeleton, made effect.Ranges, t *trace.Tape, devices bool) error {
+	content, several := contentOf(t), len(t.Manifest().Hosts) > 1
 	want := &tree.Manifest{}
 	var paths []string
 	hash := map[string]bool{}
 	for i := range final.Entries {
 		e := final.Entries[i]
-		// What was only looked for, or run, is not part of what the replay makes.
-		if effect.Virtual("/"+e.Path) || !sk.Left(e.Path) && !e.Has(tree.KnownHash) {
+		// What was only looked for, or run, is not part of what the replay makes; nor what
+		// others removed after the recording that found it had ended.
+		if effect.Virtual("/"+e.Path) || !sk.Left(e.Path) && (several || !e.Has(tree.KnownHash)) {
 			continue
 		}
 		if e.Has(tree.KnownHash) && (made[effect.Inode{Dev: e.Dev, Ino: e.Ino}] != nil || !hashHolds(content, &e)) {

@@ -32,6 +32,9 @@ type script struct {
 	clock int64
 	ino   uint64
 	size  int64 // of the file that is opened next
+	dev   uint64
+	from  uint32 // host of the events that come next
+	hosts []trace.Host
 }
 
 func newScript(t *testing.T) *script {
@@ -55,7 +58,7 @@ func (s *script) add(ev event.Event) {
 	if ev.PID == 0 {
 		ev.PID, ev.TID = 1, 1
 	}
-	ev.UID, ev.GID = uint32(os.Geteuid()), uint32(os.Getegid())
+	ev.Host, ev.UID, ev.GID = s.from, uint32(os.Geteuid()), uint32(os.Getegid())
 	if ev.Offset == 0 && ev.Kind == event.Call {
 		ev.Offset, ev.Count = -1, -1
 	}
@@ -85,7 +88,7 @@ func (s *script) open(fd int64, path string, flags uint64) {
 	s.ino++
 	s.add(event.Event{Op: event.OpOpenat, Ret: fd, Args: [6]uint64{at(), 0x1000, flags, 0o644},
 		Paths: []event.Path{{Arg: 1, Raw: path}},
-		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.ino, Nlink: 1,
+		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Open: event.OpenID(100*uint64(s.from) + uint64(fd)), Known: true, Mode: syscall.S_IFREG | 0o644, Dev: s.dev, Ino: s.ino, Nlink: 1,
 			Size: s.size, Flags: uint32(flags &^ (effect.OCreat | effect.OTrunc)), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}})
 }
 
@@ -94,13 +97,16 @@ func (s *script) move(op event.Op, fd, off int64, text string) {
 	s.t.Helper()
 	a := event.Lookup(op).Args[1]
 	s.add(event.Event{Op: op, Ret: int64(len(text)), Offset: off, Count: int64(len(text)), Args: [6]uint64{uint64(fd), 0x1000, uint64(len(text)), uint64(off)},
-		Files: []event.File{{Arg: 0, FD: int32(fd), Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.ino, Pos: off + int64(len(text))}},
+		Files: []event.File{{Arg: 0, FD: int32(fd), Open: event.OpenID(100*uint64(s.from) + uint64(fd)), Known: true, Mode: syscall.S_IFREG | 0o644, Dev: s.dev, Ino: s.ino, Pos: off + int64(len(text))}},
 		Bufs:  []event.Buf{{Arg: 1, Dir: a.Dir, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
 }
 
 func (s *script) close() *trace.Tape {
 	s.t.Helper()
-	m := &trace.Manifest{Program: "test", Hosts: []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}}
+	m := &trace.Manifest{Program: "test", Hosts: s.hosts}
+	if len(m.Hosts) == 0 {
+		m.Hosts = []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}
+	}
 	if err := s.w.Close(m); err != nil {
 		s.t.Fatal(err)
 	}
@@ -128,6 +134,33 @@ func TestReplayRepeatsAndVerifies(t *testing.T) {
 	}
 	if b, err := os.ReadFile(filepath.Join(into, "work/g")); string(b) != "hello" {
 		t.Errorf("work/g holds %q, %v", b, err)
+	}
+}
+
+// Whoever makes the calls of all goes to where each of them is.
+func TestWorkingDirectoriesInTurn(t *testing.T) {
+	s := newScript(t)
+	for pid, dir := range []string{"", "a", "b"} {
+		if pid == 0 {
+			s.call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "a")
+			s.call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "b")
+			continue
+		}
+		s.add(event.Event{Kind: event.Forked, Child: uint32(pid + 1), Ret: int64(pid + 1)})
+		s.add(event.Event{Op: event.OpChdir, PID: uint32(pid + 1), TID: uint32(pid + 1), Args: [6]uint64{0x1000}, Paths: []event.Path{{Raw: dir}}})
+	}
+	for pid := range uint32(2) {
+		s.add(event.Event{Op: event.OpMkdir, PID: pid + 2, TID: pid + 2, Args: [6]uint64{0x1000, 0o755}, Paths: []event.Path{{Raw: "d"}}})
+	}
+	into := t.TempDir()
+	rep, err := Run(t.Context(), s.close(), &Options{Into: into, Checks: CheckAll})
+	if err != nil || !rep.OK() {
+		t.Fatalf("%v, %+v", err, rep)
+	}
+	for _, dir := range []string{"work/a/d", "work/b/d"} {
+		if _, err := os.Stat(filepath.Join(into, dir)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ type Report struct {
 	Skeleton   int               `json:"skeleton"`     // entries made before the first event
 	Problems   []string          `json:"problems"`     // what the target did not allow
 	Aborted    bool              `json:"aborted"`      // at the first difference, as asked
+	Machines   int               `json:"machines"`     // that have trees of their own
 	Timing     *Timing           `json:"timing"`
 	// Ops are the operations of which calls were made, by the time that they took when
 	// they were recorded.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
+	"iotape/replay/feed"
 	"iotape/replay/skeleton"
 	"iotape/trace"
 )
@@ -35,6 +37,7 @@ type runner struct {
 
 	native  Native
 	devices bool
+	renamed bool // names are others than recorded
 	data    *filler
 	log     *logger
 
@@ -75,11 +78,12 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	}
 	r.stock.init(&r.halted)
 	r.plan.pace, r.plan.speed, r.plan.halted, r.plan.sleep = c.Pace, c.Speed, &r.halted, c.Sleep
-	r.planner = newPlanner(t, r.root, newMadeUp(t, c.Made, c.Data.Made), c.Elsewhere, c.Renames, c.Order)
+	r.planner = newPlanner(t, r.root, newMadeUp(t, c.Made, c.Data.Made), c.Elsewhere, c.Layout, c.Order)
 	r.planner.native = c.Native
+	r.renamed = slices.ContainsFunc(c.Layout, func(h feed.Host) bool { return len(h.Renames) > 0 })
 	r.planner.notes = c.notes
 	r.fifos.Store(c.FIFOs)
-	if err := r.join(t, c.Part); err != nil {
+	if err := r.join(t, c.Layout, c.Part); err != nil {
 		return message{}, err
 	}
 	err := r.feed(ctx, heap, progress)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"iotape/replay/feed"
 	"iotape/trace"
 )
 
@@ -32,7 +33,8 @@ type Answer struct {
 
 // Part says which member of how many one is.
 type Part struct {
-	Index, Of int
+	Index   int
+	Members []string // their names
 	// Link leads to the other members: a socket, on which records of RecordBytes are
 	// sent and received. A Ready that a member sends is answered with a Go once all
 	// members have sent one; all other records go to all others.
@@ -45,8 +47,8 @@ func RunPart(ctx context.Context, config []byte, part Part) ([]byte, error) {
 	if err := json.Unmarshal(config, &c); err != nil {
 		return nil, fmt.Errorf("the team's configuration: %w", err)
 	}
-	if part.Index < 0 || part.Index >= part.Of || part.Link == nil {
-		return nil, fmt.Errorf("part %d of %d", part.Index, part.Of)
+	if part.Index < 0 || part.Index >= len(part.Members) || part.Link == nil {
+		return nil, fmt.Errorf("part %d of %d", part.Index, len(part.Members))
 	}
 	c.Part = &part
 	m, err := runConfined(ctx, &c, nil, func(uint64) {})
@@ -129,12 +131,12 @@ func (m *message) join(o *message, member string) {
 }
 
 // join makes this the replay of a part, if there is one.
-func (r *runner) join(t *trace.Tape, p *Part) (err error) {
+func (r *runner) join(t *trace.Tape, layout feed.Layout, p *Part) (err error) {
 	if p == nil {
 		return nil
 	}
 	r.part = p.Index
-	if r.planner.division, err = divide(t, p.Of); err != nil {
+	if r.planner.division, err = divide(t, layout, p.Members); err != nil {
 		return err
 	}
 	r.link = newLink(p.Link)

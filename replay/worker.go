@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"iotape/event"
+	"iotape/replay/order"
 	"iotape/replay/queue"
 )
 
@@ -150,6 +151,9 @@ func (r *runner) recycle(t *task) {
 
 // do performs a task and closes what it ends.
 func (w *worker) do(t *task) {
+	if t.setsDir != 0 && w.cwd != t.Cwd {
+		w.keep()
+	}
 	switch t.action {
 	case call:
 		w.call(t)
@@ -204,13 +208,27 @@ func (w *worker) publish(t *task) {
 			return
 		}
 	}
-	fd, err := unix.Open(".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return // what needs it will say so
-	}
+	w.share(id)
+}
+
+// share lets all workers enter the worker's directory.
+func (w *worker) share(id uint64) {
 	w.mu.Lock()
-	w.cwds[id] = fd
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	if _, ok := w.cwds[id]; ok {
+		return
+	}
+	if fd, err := unix.Open(".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil { // else what needs it will say so
+		w.cwds[id] = fd
+	}
+}
+
+// keep publishes the working directory before the worker leaves it, if it makes the calls
+// of all threads: it is that of another one.
+func (w *worker) keep() {
+	if w.cwd != 0 && w.planner.order.Mode() == order.Recorded {
+		w.share(w.cwd)
+	}
 }
 
 // enter goes to a published working directory.
@@ -218,6 +236,7 @@ func (w *worker) enter(id uint64) bool {
 	if w.cwd == id {
 		return true
 	}
+	w.keep()
 	w.mu.Lock()
 	fd, ok := w.cwds[id]
 	w.mu.Unlock()

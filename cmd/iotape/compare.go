@@ -99,6 +99,7 @@ table has the median with the least and the largest. Run it on an idle machine.`
 	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap, think or recorded, as of iotape replay")
 	f.StringVar(&checks, "verify", "none", "compare with the recording, as of iotape replay; it takes time of its own")
 	f.Lookup("verify").NoOptDefVal = "all"
+	sharedFlag(f, &x.options.Shared)
 	f.StringVar(&html, "html", "", "write a page with pictures to `FILE`, too")
 	f.BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
 	return cmd

@@ -149,8 +149,6 @@ func hintFor(cmd *cobra.Command, err error) string {
 		return "--identity FILE names the secret key that opens it"
 	case errors.As(err, &key):
 		return "--key FILE names the key of its checksums"
-	case errors.Is(err, replay.ErrHosts):
-		return "iotape slice --host NAME makes a tape of one"
 	case errors.Is(err, trace.ErrNewer):
 		return "read it with a newer iotape"
 	case errors.Is(err, replay.ErrNotEmpty):

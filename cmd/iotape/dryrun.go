@@ -12,8 +12,8 @@ import (
 )
 
 // dryRun says what a replay would do.
-func dryRun(ctx context.Context, c *console, t *trace.Tape, into string, asJSON bool) error {
-	p, err := replay.DryRun(ctx, t, into)
+func dryRun(ctx context.Context, c *console, t *trace.Tape, o *replay.Options, asJSON bool) error {
+	p, err := replay.DryRun(ctx, t, o)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"iotape/internal/term"
 	"iotape/replay"
@@ -43,7 +44,10 @@ error numbers, the bytes of every read, what stat and directory listings said as
 far as it can be reproduced; and in the end the files with those that the
 recording left. What processes do with each other (pipes, sockets, signals) is
 modelled and not repeated; --dry-run says which calls of a tape these are, docs/ops.md
-which there are.`,
+which there are.
+
+Of a tape of several machines, each has a directory of its own in DIR, but for what
+--shared says that all have in common.`,
 		Example: `  iotape replay git.tape --into again --verify
   iotape replay git.tape --into again --verify --json | jq .different
   iotape replay db.tape --into again --verify=returns,data --on-mismatch abort
@@ -53,6 +57,7 @@ which there are.`,
   iotape replay db.tape --dry-run --into /mnt/ssd
   iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2
   iotape replay --script db.script --into again --verify
+  iotape merge -o all.tape a.tape b.tape && iotape replay all.tape --into again --verify --shared /scratch
   iotape replay app.tape --into /shared/x --order causal --pace think --hosts a,b,c \
     --launch 'ssh {host} {command}' --listen 10.0.0.1:7071 --secret /shared/secret`,
 		Args:        cobra.MaximumNArgs(1),
@@ -134,7 +139,7 @@ which there are.`,
 				o.Team = hub
 			}
 			if dry {
-				return dryRun(cmd.Context(), c, t, o.Into, asJSON)
+				return dryRun(cmd.Context(), c, t, &o, asJSON)
 			}
 			progress := c.progress(report.Count)
 			phases := map[string]string{"plan": "planning", "replay": "replaying", "compare": "comparing"}
@@ -180,7 +185,8 @@ which there are.`,
 	f.StringVar(&mmap, "mmap", "emulate", "`HOW` to repeat what was read and stored through mappings: emulate (pread and pwrite) or native (mappings)")
 	f.StringVar(&uring, "uring", "sync", "`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for each thread)")
 	f.StringArrayVar(&renames, "map", nil, "replay what was done below /OLD below `/NEW` of the target: /OLD=/NEW")
-	f.StringSliceVar(&team.Names, "hosts", nil, "have the calls made by a replayer on each of these `HOSTS`, of which all see TAPE and DIR by the same names; the processes of the recording are divided among them")
+	sharedFlag(f, &o.Shared)
+	f.StringSliceVar(&team.Names, "hosts", nil, "have the calls made by a replayer on each of these `HOSTS`, of which all see TAPE and DIR by the same names; the processes of the recording are divided among them: those of one of its hosts are the host's of that name")
 	f.StringVar(&team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}'; 'mpirun -n {n} {command}' for all at once; if not given, all run here")
 	f.StringVar(&team.Listen, "listen", "", "with --hosts: where the hosts reach this one, `ADDRESS:PORT`; 127.0.0.1 if not given")
 	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, by which they know each other; if not given, one is made up and passed on the standard input of the command, or, with {n}, in memory: then all run on this machine")
@@ -194,6 +200,11 @@ which there are.`,
 	f.StringVar(&html, "html", "", "write a page that has the recording and the replay side by side to `FILE`, too")
 	f.BoolVar(&dry, "dry-run", false, "only say which calls would be made, and what of it DIR lacks, if --into names one")
 	return cmd
+}
+
+// sharedFlag adds what the machines of a tape have in common.
+func sharedFlag(f *pflag.FlagSet, to *[]string) {
+	f.StringArrayVar(to, "shared", nil, "of a tape of several machines: all have the same files below `/PATH`, as on a network's file system; DIR/PATH has them, and DIR/HOST what each has for itself")
 }
 
 // oneOf reports whether a flag has the second of two values.
@@ -247,6 +258,9 @@ func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.St
 	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))))
 	if m := r.First; m != nil {
 		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID, report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
+	}
+	if r.Machines > 1 && len(o.Shared) == 0 {
+		fmt.Fprintf(w, "each of %d machines has files of its own here; if they share some, --shared says where\n", r.Machines)
 	}
 	if r.Following > 0 {
 		fmt.Fprintf(w, "%s of them follow from others: on what these left otherwise than it was\n", report.Count(r.Following))

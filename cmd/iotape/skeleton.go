@@ -12,6 +12,7 @@ import (
 
 func newSkeleton(c *console) *cobra.Command {
 	var force bool
+	var shared []string
 	cmd := &cobra.Command{
 		Use:   "skeleton TAPE DIR",
 		Short: "Make the files that the recording found before its first event",
@@ -28,7 +29,7 @@ with. A path /home/u/x of the recording is DIR/home/u/x.`,
 				return err
 			}
 			defer t.Close()
-			entries, problems, err := replay.Restore(cmd.Context(), t, args[1], force)
+			entries, problems, err := replay.Restore(cmd.Context(), t, args[1], force, shared)
 			if err != nil {
 				return err
 			}
@@ -46,5 +47,6 @@ with. A path /home/u/x of the recording is DIR/home/u/x.`,
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "make it in a directory that is not empty")
+	sharedFlag(cmd.Flags(), &shared)
 	return cmd
 }

@@ -1,7 +1,8 @@
-/* apart HOST ADDRESS: two processes, on two hosts, that write in turn. They tell each other
+/* apart HOST ADDRESS [OWN]: two processes, on two hosts, that write in turn. They tell each other
  * over TCP, and look again and again whether the other has, as MPI libraries do: no trace
  * shows that they wait. The one whose HOST ends in 1 listens at ADDRESS, and says where in
- * a file. */
+ * a file. With OWN, a directory of the host's own, each copies what the other has written
+ * to a file there. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -74,19 +75,33 @@ static void wait_for(int s)
 	}
 }
 
+static void copy(const char *from, int round, const char *own)
+{
+	char to[4096];
+	snprintf(to, sizeof to, "%s/log", own);
+	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	if (pread(in, block, sizeof block, round * sizeof block) != sizeof block || write(out, block, sizeof block) != sizeof block)
+		die(to);
+	close(in);
+	close(out);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc != 3 && argc != 4)
 		return 2;
 	int rank = argv[1][strlen(argv[1]) - 1] != '1', one = 1;
 	int s = rank ? reach(argv[2]) : await(argv[2]);
 	setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	char name[] = "node.0";
+	char name[] = "node.0", other[] = "node.1";
 	name[5] += rank;
+	other[5] -= rank;
 	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
 	for (int i = 0; i < ROUNDS; i++) {
 		if (i || rank)
 			wait_for(s);
+		if ((i || rank) && argc == 4)
+			copy(other, rank ? i : i - 1, argv[3]);
 		memset(block, 'a' + i, sizeof block);
 		for (volatile long k = 0; k < 200000; k++)
 			;

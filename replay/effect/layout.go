@@ -3,6 +3,7 @@ package effect
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"iotape/event"
 	"iotape/tree"
@@ -31,6 +32,32 @@ func DecodeStat(ev *event.Event, arch event.Arch) (Stat, bool) {
 		}
 	}
 	return Stat{}, false
+}
+
+// MapDevice has the structure that a call of the stat family filled in tell of another
+// device.
+func MapDevice(ev *event.Event, device func(uint64) uint64) {
+	for i := range ev.Bufs {
+		b := &ev.Bufs[i]
+		if b.Kind != event.KindStruct || int(b.Arg) >= len(ev.Spec().Args) {
+			continue
+		}
+		le := binary.LittleEndian
+		switch ev.Spec().Args[b.Arg].Layout {
+		case event.LayoutStat:
+			if len(b.Inline) >= 8 {
+				b.Inline = slices.Clone(b.Inline) // which the tape only lends
+				le.PutUint64(b.Inline, device(le.Uint64(b.Inline)))
+			}
+		case event.LayoutStatx:
+			if s, ok := ParseStatx(b.Inline); ok {
+				b.Inline = slices.Clone(b.Inline)
+				dev := device(s.Dev)
+				le.PutUint32(b.Inline[136:], uint32(dev>>8&0xfff))
+				le.PutUint32(b.Inline[140:], uint32(dev&0xff|dev>>12&^0xff))
+			}
+		}
+	}
 }
 
 // ParseStat reads struct stat (asm/stat.h; x86-64 differs from the generic one of

@@ -13,6 +13,7 @@ import (
 
 // State is what the thread of an event has around it, as the tape tells.
 type State struct {
+	TID       uint32 // as recorded: the event's is one among all hosts
 	Umask     uint32
 	Cwd       uint64         // identity of the working directory before it
 	SharedCwd bool           // other threads have the same working directory, and go with it
@@ -33,20 +34,28 @@ type State struct {
 // Reader reads a tape's events in settled order. It is used by one goroutine.
 type Reader struct {
 	events  *trace.EventReader
-	model   *posix.Model
+	models  []*posix.Model // of the hosts
 	stage   *settle.Stage
 	states  []State // of the last events, by number
-	renames Renames
+	layout  Layout
+	numbers Numbers
+	bases   []string // of the event's paths
 }
 
 // kept is how many events' states are kept: settling holds back fewer. It is a power of
 // two.
 const kept = 2 * settle.DefaultMaxWindow
 
-// NewReader returns a reader at the first event. arch is the recording's; names are
-// renamed.
-func NewReader(t *trace.Tape, arch event.Arch, renames Renames) *Reader {
-	r := &Reader{renames: renames, events: t.NewEventReader(), model: posix.New(), states: make([]State, kept)}
+// NewReader returns a reader at the first event. arch is the recording's; names are those
+// of the layout, nil for one host whose names are kept.
+func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
+	if len(layout) == 0 {
+		layout = make(Layout, 1)
+	}
+	r := &Reader{layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), models: []*posix.Model{posix.New()}, states: make([]State, kept)}
+	for range layout[1:] {
+		r.models = append(r.models, r.models[0].Beside())
+	}
 	r.stage = settle.New(r.next, &settle.Options{Arch: arch, Content: t.Content})
 	return r
 }
@@ -75,7 +84,11 @@ func (r *Reader) next(ev *event.Event) error {
 		return err
 	}
 	s := &r.states[ev.Seq%kept]
-	th := r.model.Thread(ev.PID, ev.TID)
+	s.TID = ev.TID
+	host := r.layout.Host(ev.Host)
+	model := r.models[min(uint64(ev.Host), uint64(len(r.models)-1))]
+	host.devices(ev)
+	th := model.Thread(ev.PID, ev.TID)
 	s.Umask, s.Cwd = th.FS.Umask, th.FS.CwdID
 	s.Second, s.Through = 0, [event.MaxArgs]event.OpenID{}
 	if ev.Op == event.OpBind {
@@ -85,16 +98,34 @@ func (r *Reader) next(ev *event.Event) error {
 	} else if len(ev.Paths) > 0 || ev.Op == event.OpIoctl {
 		s.look(th, ev)
 	}
-	s.Released = append(s.Released[:0], r.model.Apply(ev)...)
+	renamed := len(host.Renames) > 0
+	if renamed {
+		r.base(th, ev)
+	}
+	s.Released = append(s.Released[:0], model.Apply(ev)...)
 	s.Closed = s.Closed[:0]
-	for _, o := range r.model.Closed() {
+	for _, o := range model.Closed() {
 		s.Closed = append(s.Closed, effect.Inode{Dev: o.Dev, Ino: o.Ino})
 	}
 	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
-	if len(r.renames) > 0 {
-		r.renames.event(ev)
+	if renamed {
+		host.Renames.event(ev, r.bases)
 	}
+	r.numbers.Event(ev)
 	return nil
+}
+
+// base notes which directories an event's names begin at, before it changes that.
+func (r *Reader) base(th *posix.Thread, ev *event.Event) {
+	r.bases = r.bases[:0]
+	spec := ev.Spec()
+	for i := range ev.Paths {
+		from := int32(event.AtFDCWD)
+		if a := int(ev.Paths[i].Arg) - 1; a >= 0 && a < len(spec.Args) && spec.Args[a].Kind == event.KindDirFD {
+			from = int32(ev.Args[a])
+		}
+		r.bases = append(r.bases, th.Abs(from, ""))
+	}
 }
 
 // maxAbs is how long an absolute name may be, in bytes, to be followed name by name.

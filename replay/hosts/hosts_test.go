@@ -77,7 +77,7 @@ func record(lane uint32, pos uint64) []byte {
 func TestRelay(t *testing.T) {
 	join, result, answers := hub(t, "a", "b")
 	b, a := join("b"), join("a")
-	if got := string(a.wants(t, kindPart)); got != `{"part":0,"of":2,"config":{}}` {
+	if got := string(a.wants(t, kindPart)); got != `{"part":0,"members":["a","b"],"config":{}}` {
 		t.Errorf("%s", got)
 	}
 	b.wants(t, kindPart)

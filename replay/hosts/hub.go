@@ -57,9 +57,9 @@ const (
 
 // task is what a member is told.
 type task struct {
-	Part   int             `json:"part"`
-	Of     int             `json:"of"`
-	Config json.RawMessage `json:"config"`
+	Part    int             `json:"part"`
+	Members []string        `json:"members"` // all parts', in their order
+	Config  json.RawMessage `json:"config"`
 }
 
 // Run launches the members, has them do their parts, and ends them.
@@ -72,12 +72,12 @@ func (t *Team) Run(ctx context.Context, config []byte) ([]replay.Answer, error) 
 	}
 	defer end()
 	defer cancel(nil) // before waiting for them
-	members := make([]*member, len(joined))
+	members, names := make([]*member, len(joined)), make([]string, len(joined))
 	for i, m := range joined {
-		members[i] = &member{Member: m}
+		members[i], names[i] = &member{Member: m}, m.Name
 	}
 	for i, m := range members {
-		b, err := json.Marshal(task{i, len(members), config})
+		b, err := json.Marshal(task{i, names, config})
 		if err == nil {
 			err = m.Send(kindPart, b)
 		}

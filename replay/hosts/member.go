@@ -87,7 +87,7 @@ func (t *task) do(ctx context.Context, w *team.Wire, ended chan<- struct{}) ([]b
 			have = copy(b, b[whole:have])
 		}
 	}()
-	answer, err := replay.RunPart(ctx, t.Config, replay.Part{Index: t.Part, Of: t.Of, Link: theirs})
+	answer, err := replay.RunPart(ctx, t.Config, replay.Part{Index: t.Part, Members: t.Members, Link: theirs})
 	if err != nil {
 		return nil, errors.Join(context.Cause(ctx), err)
 	}

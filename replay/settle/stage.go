@@ -97,7 +97,7 @@ type slot struct {
 	taken    bool // in the search: it has its place
 }
 
-// New returns a stage that takes the events of one host's tape, in its order, from
+// New returns a stage that takes the events of a tape, in its order, from
 // next: a function like trace.EventReader's Next, that fills an event, may reuse what
 // it points to, and returns io.EOF at the end.
 func New(next func(*event.Event) error, o *Options) *Stage {

@@ -61,10 +61,10 @@ func (s *Skeleton) stored(chunk uint64) ([]byte, error) {
 // everything that a call found although nothing in the trace had made it, with the
 // content that was read before it was written. final, which may be nil, is the
 // state after the recording; it decides only what the trace leaves open. All names are
-// those after renames.
-func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, renames feed.Renames) (*Skeleton, error) {
+// those of the layout.
+func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, layout feed.Layout) (*Skeleton, error) {
 	in := newInference(t, final)
-	in.renames = renames
+	in.layout = layout
 	for _, s := range snapshots {
 		in.snapshot(s)
 	}
@@ -85,7 +85,7 @@ func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 
 // readAll learns from all events.
 func (in *inference) readAll(ctx context.Context) error {
-	er := feed.NewReader(in.sk.tape, in.arch, in.renames)
+	er := feed.NewReader(in.sk.tape, in.arch, in.layout)
 	var ev event.Event
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -117,14 +117,14 @@ func Arch(t *trace.Tape) event.Arch {
 }
 
 type inference struct {
-	renames feed.Renames
-	around  *feed.State // of the event that is looked at
-	sk      *Skeleton
-	names   *names
-	final   *tree.Manifest
-	arch    event.Arch
-	open    map[event.OpenID]*object
-	taken   map[string]effect.Inode // see ownFile
+	layout feed.Layout
+	around *feed.State // of the event that is looked at
+	sk     *Skeleton
+	names  *names
+	final  *tree.Manifest
+	arch   event.Arch
+	open   map[event.OpenID]*object
+	taken  map[string]effect.Inode // see ownFile
 	// elsewhere are names that lead to what the kernel makes up.
 	elsewhere map[string]bool
 }
