@@ -206,12 +206,16 @@ func (c *chain) solve(end int64) bool {
 }
 
 // candidates returns the calls that may have been the last of those left, the likeliest
-// first: the one that fits nowhere before, that was seen to end there, that began last.
+// first: the one that fits nowhere before, that returned when the position was there, or the
+// soonest after that, that saw it begin last. What a call saw when it began is worth less:
+// a thread that lost the processor before it had the lock found others done by then, without
+// having waited for them.
 func (c *chain) candidates(list []*item, end int64) []*item {
 	began := int64(0)
 	for _, it := range c.left {
 		began = max(began, it.ev.Enter)
 	}
+	var only *item
 	for _, it := range c.left {
 		lo, hi := it.ended()
 		if lo > end {
@@ -219,17 +223,18 @@ func (c *chain) candidates(list []*item, end int64) []*item {
 		}
 		if it.ev.Exit >= began && end <= hi {
 			list = append(list, it)
+			if lo == end {
+				only = it
+			}
 		}
+	}
+	if only != nil {
+		return append(list[:0], only)
 	}
 	slices.SortStableFunc(list, func(a, b *item) int {
 		alo, ahi := a.ended()
 		blo, bhi := b.ended()
-		return cmp.Or(-cmp.Compare(alo, blo), cmp.Compare(ahi, bhi), -cmp.Compare(a.ev.Enter, b.ev.Enter))
+		return cmp.Or(cmp.Compare(ahi, bhi), -cmp.Compare(alo, blo), -cmp.Compare(a.ev.Enter, b.ev.Enter))
 	})
-	if len(list) > 0 {
-		if lo, _ := list[0].ended(); lo == end {
-			return list[:1]
-		}
-	}
 	return list
 }

@@ -148,6 +148,30 @@ func TestOverlappingWritesTileTheFile(t *testing.T) {
 	})
 }
 
+// Two threads write at one position, and lose the processor: one before it has the lock, so
+// that where it was to begin was read long before, the other when it has written. Which came
+// first tells that the position was where the first ended when that returned. (A recording
+// of workload/threads8-shared, in ns.)
+func TestAWriteThatBeganLate(t *testing.T) {
+	write := func(tid uint32, enter, exit, start, length, seen int64) *item {
+		it := &item{key: uint64(exit), past: uint32(seen-start-length) + 1}
+		it.ev = event.Event{Op: event.OpWrite, TID: tid, PID: 1, Enter: enter, Exit: exit, Ret: length, Offset: start}
+		it.ev.Files = []event.File{{FD: 3, Known: true, Mode: syscall.S_IFREG}}
+		return it
+	}
+	late, slow := write(2, 521781, 541791, 196968, 422, 199076), write(1, 528755, 547473, 198177, 477, 200031)
+	batch := []*item{
+		write(1, 522466, 523558, 196968, 366, 197334), write(1, 524609, 525661, 197334, 403, 197737), write(1, 526722, 527744, 197737, 440, 198177),
+		late, write(2, 543243, 544395, 199076, 459, 199535), write(2, 545646, 546748, 199535, 496, 200031), slow,
+	}
+	p := newPositions()
+	p.ends[positionKey{pid: 1, fd: 3}] = 196968
+	p.order(batch)
+	if late.ev.Offset != 198654 || slow.ev.Offset != 198177 {
+		t.Errorf("the writes are at %d and %d, want 198654 and 198177", late.ev.Offset, slow.ev.Offset)
+	}
+}
+
 func TestSeparatePositionsStayAsTheyAre(t *testing.T) {
 	var batch []*item
 	for i := range 4 {

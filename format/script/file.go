@@ -66,7 +66,7 @@ func (w *writer) appendFacts(dst []byte, f *event.File, made bool) []byte {
 	if !known || was.uid != now.uid || was.gid != now.gid {
 		dst = appendOwner(append(dst, " owner="...), now.uid, now.gid)
 	}
-	if !known {
+	if !known || was.size != now.size {
 		dst = strconv.AppendInt(append(dst, " size="...), now.size, 10)
 	}
 	if f.Open != 0 {
