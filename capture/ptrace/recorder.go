@@ -240,12 +240,12 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 // failed reports whether a raw result is an error number.
 func failed(ret int64) bool { return ret < 0 && ret >= -4095 }
 
-// interrupt ends the call of a thread that never returned from it.
-func (r *recorder) interrupt(th *thread) {
+// interrupt ends the call of a thread that never returned from it, at a time.
+func (r *recorder) interrupt(th *thread, at uint64) {
 	if !th.inUse {
 		return
 	}
-	r.begin(th, now(), 0, trace.CallInterrupted)
+	r.begin(th, at, 0, trace.CallInterrupted)
 	for i := range th.call.spec.Args {
 		a := &th.call.spec.Args[i]
 		if a.When == event.AtExit && (a.Kind == event.KindPath || a.Kind == event.KindText) && th.call.args[i] != 0 {
@@ -300,7 +300,7 @@ func (r *recorder) shared(parent *thread, child *ptracer.Tracee) uint64 {
 func (r *recorder) exec(t *ptracer.Tracee, _ int, replaced *ptracer.Tracee) {
 	if replaced != nil {
 		if th, ok := replaced.Data.(*thread); ok {
-			r.interrupt(th)
+			r.interrupt(th, now())
 			r.closeThread(th)
 			r.live--
 		}
@@ -322,14 +322,16 @@ func (r *recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	if !ok {
 		return
 	}
-	r.interrupt(th)
+	// Its parent may have heard of the end since, and have returned from wait4.
+	at := max(t.Seen, r.out.seen)
+	r.interrupt(th, at)
 	if t.TID == t.PID {
 		r.abandon(th, func(*aioRequest) bool { return true })
 	}
 	if th.tid != uint32(t.TID) {
 		r.renamed(th)
 	}
-	rec := trace.Record{Type: trace.RecExit, PID: uint32(t.PID), TID: th.tid, Exit: now(), Ret: int64(status)}
+	rec := trace.Record{Type: trace.RecExit, PID: uint32(t.PID), TID: th.tid, Exit: at, Ret: int64(status)}
 	r.out.put(&rec)
 	r.closeThread(th)
 	r.live--
@@ -346,7 +348,7 @@ func (r *recorder) closeThread(th *thread) {
 func (r *recorder) stop() {
 	r.tr.Threads(func(t *ptracer.Tracee) {
 		if th, ok := t.Data.(*thread); ok {
-			r.interrupt(th)
+			r.interrupt(th, now())
 			r.closeThread(th)
 		}
 	})

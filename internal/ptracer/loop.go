@@ -31,10 +31,10 @@ type stop struct {
 	seen   uint64 // Handler.Clock
 }
 
-// begins reports whether the i-th stop is at the beginning of a call, or the end of a
-// thread, whose stops keep their order.
+// begins reports whether the i-th stop is at the beginning of a call, or of a thread with
+// several, which keep their order: it was killed.
 func begins(stops []stop, i int) bool {
-	if s := stops[i].status; !s.Stopped() || event(s) == unix.PTRACE_EVENT_SECCOMP {
+	if s := stops[i].status; s.Stopped() && event(s) == unix.PTRACE_EVENT_SECCOMP {
 		return true
 	}
 	for _, s := range stops {
