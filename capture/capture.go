@@ -81,6 +81,12 @@ type Options struct {
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int
+	// Latency is how long a record may stay in these buffers while they have room: each look
+	// at them costs processor time. 0 is 10 ms, and 2 ms while programs are busy.
+	Latency time.Duration
+	// Keep are signals to the recorder that its caller takes itself: they neither end the
+	// recording nor reach the command.
+	Keep []syscall.Signal
 	// Wakeups records who woke whom.
 	Wakeups bool
 	Stdin   *os.File // nil is the recorder's own

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,9 +47,14 @@ func (s *Source) Check(r *agent.Record) error {
 	return err
 }
 
+// latency is how long an event may wait in the kernel's buffers. Nobody looks at it at once,
+// and on a host that is not busy looking often is most of what an agent does.
+const latency = 50 * time.Millisecond
+
 // options turns the configuration into the capture's.
 func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, error) {
-	o := &capture.Options{All: r.All, Cgroup: r.Cgroup, PIDs: r.PIDs, Command: r.Command, Overflow: capture.OverflowDrop, Note: s.Note}
+	o := &capture.Options{All: r.All, Cgroup: r.Cgroup, PIDs: r.PIDs, Command: r.Command, Overflow: capture.OverflowDrop, Latency: latency, Note: s.Note}
+	o.Keep = []syscall.Signal{syscall.SIGHUP} // the agent reads its configuration again
 	if s.Block {
 		if r.All {
 			return nil, errors.New("overflow block with all can stop the machine: whoever waits may be whom the agent waits for")

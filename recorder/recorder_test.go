@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"iotape/fleet/agent"
+	"iotape/internal/testenv"
 	"iotape/seal"
 	"iotape/trace"
 )
@@ -148,5 +154,56 @@ func TestNotItself(t *testing.T) {
 	}
 	if err := src.Check(&agent.Record{All: true, Content: "some"}); err == nil {
 		t.Error("content some is taken")
+	}
+}
+
+// TestHangup: the signal that makes an agent read its configuration again does not end what
+// it records.
+func TestHangup(t *testing.T) {
+	testenv.NeedRoot(t)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	// One that is not the recorder's own child, which would be left out.
+	out, err := exec.Command("sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := func() { _ = syscall.Kill(pid, syscall.SIGKILL) }
+	defer end()
+	src := &Source{Program: "test", Note: func(string) {}}
+	begun := make(chan struct{})
+	var once sync.Once
+	s := &sink{lost: map[string]uint64{}, full: func(events uint64) bool {
+		if events > 0 {
+			once.Do(func() { close(begun) })
+		}
+		return false
+	}}
+	recorded := make(chan error, 1)
+	go func() {
+		recorded <- src.Record(t.Context(), &agent.Record{PIDs: []int{pid}}, agent.Content, s)
+	}()
+	select {
+	case <-begun:
+	case err := <-recorded:
+		t.Fatalf("nothing is recorded: %v", err)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-hangup
+	select {
+	case err := <-recorded:
+		t.Fatalf("the recording has ended while the program runs: %v", err)
+	case <-time.After(time.Second):
+	}
+	end()
+	if err := <-recorded; err != nil {
+		t.Error(err)
 	}
 }

@@ -1,12 +1,13 @@
 #!/bin/bash
 # bench-fleet.sh [SECONDS]: what one collector takes, and what a host costs, on this
-# machine. Each line is one run: simulated agents in one process, the collector and its
-# broker in another, on the same processors; so the collector's own share is given as
-# processor time, and what it could take on two processors of its own is computed from
-# that. As root is not needed.
+# machine; about five minutes with 20 seconds for each line. Each line is one run: simulated
+# agents in one process, the collector and its broker in another, on the same processors; so
+# the collector's own share is given as processor time, and what it could take on two
+# processors of its own is computed from that. Prints the table of docs/scale.md. As root is
+# not needed.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:-15}
+seconds=${1:-20}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/bench-fleet.XXXXXX")
 collector= agents=
 finish() {
@@ -19,6 +20,9 @@ trap finish EXIT
 go build -buildvcs=false -o "$dir/iotape" ./cmd/iotape
 CGO_ENABLED=0 go build -buildvcs=false -o "$dir/iotape-agent" ./cmd/iotape-agent
 ulimit -n "$(ulimit -H -n)"
+most=1000 # agents of a run: all keys are made once
+mkdir "$dir/enrolled" "$dir/nk"
+seq 0 $((most - 1)) | xargs -P "$(nproc)" -I% "$dir/iotape" collector enrol h% --data "$dir/enrolled" -o "$dir/nk/h%.nk"
 
 # cpu PID: processor time in hundredths of a second, user and system
 cpu() { awk '{print $14 + $15}' "/proc/$1/stat"; }
@@ -31,34 +35,44 @@ run() {
 	local n=$1 rate=$2 size=$3 i
 	rm -rf "$dir/data" "$dir/agents"
 	mkdir -p "$dir/agents" "$dir/data"
+	cp -a "$dir/enrolled/keys" "$dir/data/keys"
 	for ((i = 0; i < n; i++)); do
-		"$dir/iotape" collector enrol "h$i" --data "$dir/data" -o "$dir/agents/h$i.nk"
-		cat >"$dir/agents/h$i.toml" <<-EOF
+		cat >"$dir/agents/h$i.toml" <<-EOT
 			host = "h$i"
 			collectors = ["nats://127.0.0.1:14322"]
-			key = "$dir/agents/h$i.nk"
+			key = "$dir/nk/h$i.nk"
 			spool = "$dir/agents/h$i.spool"
 			[limits]
 			spool = "16M"
 			[record]
 			synthetic = "rate=$rate,size=$size"
-		EOF
+		EOT
 	done
-	"$dir/iotape" collector --data "$dir/data" --listen 127.0.0.1:14322 --page 127.0.0.1:17173 >/dev/null 2>"$dir/said" &
+	"$dir/iotape" collector --data "$dir/data" --listen 127.0.0.1:14322 --page 127.0.0.1:17173 >"$dir/listens" 2>"$dir/said" &
 	collector=$!
-	sleep 2
+	until [ -s "$dir/listens" ]; do
+		kill -0 $collector || { cat "$dir/said" >&2; exit 1; }
+		sleep 0.2
+	done
 	"$dir/iotape-agent" simulate "$dir/agents" 2>"$dir/agents.said" &
 	agents=$!
-	sleep 8 # connecting is not measured
+	# Connecting is not measured.
+	for ((i = 0; i < 60; i++)); do
+		[ "$(ask | grep -c '"open": [1-9]')" -lt "$n" ] || break
+		sleep 1
+	done
+	sleep 3
 	local f0 f1 c0 c1 a0 a1 t0 t1
 	f0=$(ask) c0=$(cpu $collector) a0=$(cpu $agents) t0=$(date +%s%N)
 	sleep "$seconds"
 	f1=$(ask) c1=$(cpu $collector) a1=$(cpu $agents) t1=$(date +%s%N)
 	awk -v n="$n" -v rate="$rate" -v size="$size" -v t=$(((t1 - t0) / 1000)) -v c=$((c1 - c0)) -v a=$((a1 - a0)) -v rss="$(rss $collector)" -v arss="$(rss $agents)" \
 		-v p=$(($(field parcels <<<"$f1") - $(field parcels <<<"$f0"))) -v e=$(($(field events <<<"$f1") - $(field events <<<"$f0"))) \
-		-v b=$(($(field bytes <<<"$f1") - $(field bytes <<<"$f0"))) 'BEGIN {
+		-v b=$(($(field bytes <<<"$f1") - $(field bytes <<<"$f0"))) '
+		function commas(v,    s, n) { s = sprintf("%.0f", v); for (n = length(s) - 3; n > 0; n -= 3) s = substr(s, 1, n) "," substr(s, n + 1); return s }
+		BEGIN {
 		s = t / 1e6; cpu = c / 100
-		printf "%6d %8d %6d %10.0f %12.0f %9.1f %10.2f %12.1f %12.0f %9d %12.2f %9d\n", n, rate, size, p / s, e / s, b / s / 1e6, cpu / s, (cpu > 0 ? b / cpu / 1e6 : 0), (p > 0 ? cpu * 1e6 / p : 0), rss, a / 100 / s / n * 100, arss / n * 1024
+		printf "| %s × %s × %s | %s | %s | %.1f | %.2f | %s | %.0f | %d | %.2f | %d |\n", commas(n), commas(rate), commas(size), commas(p / s), commas(e / s), b / s / 1e6, cpu / s, commas(p > 0 ? cpu * 1e6 / p : 0), (cpu > 0 ? b / cpu / 1e6 : 0), rss, a / 100 / s / n * 100, arss / n * 1024
 	}'
 	kill "$agents"
 	wait "$agents" 2>/dev/null || true
@@ -67,8 +81,10 @@ run() {
 	agents= collector=
 }
 
-echo "agents   rate/s  bytes  parcels/s     events/s      MB/s  collector   MB per      us CPU per  collector  agent: % of agent kB"
-echo "        (each) (each)                                     (CPUs)   CPU second     parcel     MiB RSS   a CPU (each)  RSS (each)"
+echo "$(nproc) processors, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1); load $(cut -d' ' -f1 /proc/loadavg) at the start; $seconds s for each line"
+echo
+echo "| agents × events/s × bytes | parcels/s | events/s | MB/s | collector and broker: CPUs | µs per parcel | MB per CPU second | their memory, MiB | an agent: % of a CPU | its memory, kB |"
+echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 run 10 10000 100   # large parcels: bytes count
 run 2 100000 1000
 run 100 100 100    # small parcels: their number counts

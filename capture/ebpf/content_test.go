@@ -184,6 +184,19 @@ func TestDrop(t *testing.T) {
 	t.Logf("%d calls recorded, %d records lost", len(r.calls), res.Lost)
 }
 
+// TestLatency: a recorder that hardly looks at its rings loses nothing of what is many times
+// as large as they are, and sees the end: rings that fill wake it.
+func TestLatency(t *testing.T) {
+	argv := []string{build(t, "loop"), shm(t) + "/file", "5000", "1024"}
+	r, res := record(t, &capture.Options{RingBytes: 1 << 20, Latency: time.Hour, Mmap: capture.MmapOff}, argv...)
+	if res.ExitStatus != 0 || res.Lost != 0 || r.lost != 0 || !r.end {
+		t.Fatalf("result %+v, %d lost by frames", res, r.lost)
+	}
+	if n := len(r.op(event.OpPwrite64)); n != 5000+256 {
+		t.Errorf("%d writes of %d", n, 5000+256)
+	}
+}
+
 // failing is a disk that fills up.
 type failing struct {
 	bytes.Buffer

@@ -22,6 +22,10 @@ const (
 	pollMin = 2 * time.Millisecond // between two looks at busy rings
 	pollMax = 10 * time.Millisecond
 
+	// patientShare of the rings is what may come between two looks before rings are busy to
+	// a recorder that has time; without one they are when anything comes.
+	patientShare = 1. / 16
+
 	// clockMargin is how much later than its clock reading a hook's mark may be
 	// seen: far more than a processor's store buffer.
 	clockMargin = 10_000 // ns
@@ -38,6 +42,9 @@ type drain struct {
 	content capture.Content
 
 	stores *stores // nil if mappings are not recorded
+
+	most time.Duration // between two looks
+	much uint64        // more than so many bytes between two looks: the rings are busy
 
 	// To wait for full rings, and for held threads: an epoll set, in the Go
 	// runtime's own, so that waiting takes no processor from the tracing thread.
@@ -74,8 +81,14 @@ type heldThread struct {
 	listed bool // still, for the guardian
 }
 
-func newDrain(p *programs, sw *trace.StreamWriter, content capture.Content) (*drain, error) {
-	d := &drain{p: p, sw: sw, content: content, digest: digest.New(content), spans: make([][]span, len(p.rings)), event: -1}
+func newDrain(p *programs, sw *trace.StreamWriter, o *capture.Options) (*drain, error) {
+	d := &drain{p: p, sw: sw, content: o.Content, digest: digest.New(o.Content), spans: make([][]span, len(p.rings)), event: -1, most: pollMax}
+	if o.Latency > 0 {
+		d.most = o.Latency
+		for _, r := range p.rings {
+			d.much += uint64(float64(r.size) * patientShare)
+		}
+	}
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make an epoll set: %w", err)
@@ -163,10 +176,10 @@ func (d *drain) run() {
 		switch {
 		case done || busy:
 			pause = 0
-		case moved > 0:
+		case moved > d.much:
 			pause = pollMin
 		default:
-			pause = min(pause*5/4+time.Millisecond, pollMax)
+			pause = min(pause*5/4+time.Millisecond, d.most)
 		}
 		if len(d.held) > 0 || d.stores.busy() {
 			pause = min(pause, time.Millisecond)

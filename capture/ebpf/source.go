@@ -55,7 +55,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		return nil, err
 	}
 	defer p.close()
-	d, err := newDrain(p, sw, o.Content)
+	d, err := newDrain(p, sw, o)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 		defer w.end()
 		o.Control(w)
 	}
-	cmd := &ptracer.Command{Leaving: f.leaving}
+	cmd := &ptracer.Command{Keep: o.Keep, Leaving: f.leaving}
 	if o.Running() {
 		cmd.Attach, cmd.Idle = f.attach, f.idle
 	} else {

@@ -47,7 +47,7 @@ type Options struct {
 }
 
 const (
-	bufferMax  = 32 << 20 // of data that is not committed
+	bufferMax  = 32 << 20    // of data that is not committed
 	saveEvery  = time.Minute // what is known of all hosts; what is nowhere else is written at once
 	watchEvery = time.Second
 )

@@ -12,8 +12,8 @@ import (
 const followOptions = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD
 
-// idlePause is how long the loop rests while no thread is followed.
-const idlePause = 10 * time.Millisecond
+// idlePause is how long the loop rests while no thread is followed, if nobody calls Do.
+const idlePause = 100 * time.Millisecond
 
 // attach follows threads that run already.
 func (tr *Tracer) attach(ctx context.Context) (Status, error) {
@@ -30,7 +30,12 @@ func (tr *Tracer) linger() bool {
 	if tr.cmd.Attach == nil || tr.cmd.Idle != nil && tr.cmd.Idle() {
 		return false
 	}
-	time.Sleep(idlePause)
+	rest := time.NewTimer(idlePause)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-tr.called:
+	}
 	return true
 }
 

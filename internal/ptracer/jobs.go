@@ -3,6 +3,7 @@ package ptracer
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -31,13 +32,13 @@ const (
 const stopTogether = 2 * time.Second
 
 // start takes over the recorder's signals until the returned function is called.
-// Signals that are ignored stay so.
-func (j *jobControl) start(cancel func()) (stop func()) {
+// Signals that are ignored stay so, and those of keep are the caller's.
+func (j *jobControl) start(cancel func(), keep ...syscall.Signal) (stop func()) {
 	j.seen = map[syscall.Signal]time.Time{}
 	var take []os.Signal
 	ignored := ignoredSignals()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
-		if ignored>>(s-1)&1 == 0 {
+		if ignored>>(s-1)&1 == 0 && !slices.Contains(keep, s) {
 			take = append(take, s)
 		}
 	}

@@ -40,8 +40,12 @@ type Command struct {
 	// Run.
 	Gate func(pid int) error
 
+	// Keep are signals that the caller takes itself, such as one to read a configuration
+	// again: they neither end Run nor reach the command.
+	Keep []syscall.Signal
+
 	// Attach, if set, is called instead of starting a command: it follows threads
-	// that run already (Tracer.Seize). Of the other fields only Leaving counts. Run
+	// that run already (Tracer.Seize). Of the other fields only Keep and Leaving count. Run
 	// goes on, whether threads are followed or not, until ctx is cancelled, or until
 	// Idle, if set, says that none is to come; it is asked again and again while none
 	// is followed.
@@ -156,8 +160,9 @@ type Tracer struct {
 
 	mu      sync.Mutex
 	queue   []func()
-	kick    chan struct{}
-	waiting atomic.Bool // in wait4
+	kick    chan struct{} // Do was called: to wake
+	called  chan struct{} // the same, to linger
+	waiting atomic.Bool   // in wait4
 	jobs    jobControl
 }
 
@@ -180,7 +185,7 @@ type earlyStop struct {
 // New returns a tracer for a command. h may be changed until Run is called.
 func New(cmd *Command, h *Handler) *Tracer {
 	return &Tracer{
-		cmd: *cmd, h: h, kick: make(chan struct{}, 1),
+		cmd: *cmd, h: h, kick: make(chan struct{}, 1), called: make(chan struct{}, 1),
 		tracees: map[int]*Tracee{}, early: map[int]earlyStop{}, dead: map[int]unix.WaitStatus{},
 	}
 }
@@ -250,7 +255,7 @@ func (tr *Tracer) run(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	defer stopWaking()
-	defer tr.jobs.start(cancel)()
+	defer tr.jobs.start(cancel, tr.cmd.Keep...)()
 
 	if tr.cmd.Attach != nil {
 		return tr.attach(ctx)
@@ -281,9 +286,11 @@ func (tr *Tracer) Do(f func()) {
 	tr.mu.Lock()
 	tr.queue = append(tr.queue, f)
 	tr.mu.Unlock()
-	select {
-	case tr.kick <- struct{}{}:
-	default:
+	for _, c := range []chan struct{}{tr.kick, tr.called} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
 	}
 }
 
