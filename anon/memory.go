@@ -73,7 +73,7 @@ func (m *mapper) decode(mem *layout.Memory) {
 	size := mem.Layout.Bytes(mem.Arch)
 	switch mem.Layout {
 	case event.LayoutDirents, event.LayoutDirents64:
-		m.afterEntries(mem.Bytes, &v)
+		m.afterEntries(mem.Bytes, &v, mem.Layout == event.LayoutDirents64)
 		return
 	case event.LayoutFileHandle:
 		size += int(min(binary.LittleEndian.Uint32(mem.Bytes), 1<<16))
@@ -86,12 +86,21 @@ func (m *mapper) decode(mem *layout.Memory) {
 	}
 }
 
-// afterEntries maps what follows the last directory entry that fits. The length that did
+// afterEntries maps what follows the names of directory entries, and the last entry that
+// fits: the kernel leaves there what the program's memory held before. The length that did
 // not fit stays, so that the list ends there when it is read again.
-func (m *mapper) afterEntries(b []byte, list *layout.Value) {
+func (m *mapper) afterEntries(b []byte, list *layout.Value, is64 bool) {
 	const length, lengthEnd = 16, 18 // d_reclen
+	head, tail := lengthEnd, 1       // d_type stands at the end
+	if is64 {
+		head, tail = lengthEnd+1, 0
+	}
 	for i := range list.Len() {
 		e := list.At(i)
+		name := e.At(e.Len() - 1)
+		if pad := e.Data[:len(e.Data)-tail]; head+len(name.Data) < len(pad) {
+			m.opaque(Content, pad[head+len(name.Data)+1:])
+		}
 		b = b[len(e.Data):]
 	}
 	m.opaque(Content, b[:min(length, len(b))])

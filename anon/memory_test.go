@@ -29,7 +29,7 @@ func bytesOf(parts ...any) (b []byte) {
 func TestStructures(t *testing.T) {
 	stat := bytesOf(uint64(0xfe00), uint64(123456), uint64(1), uint32(0o100644), uint32(1000), uint32(100), uint32(0), uint64(0), int64(4321), int64(4096), int64(8),
 		int64(1_700_000_001), int64(7), int64(1_700_000_002), int64(8), int64(1_700_000_003), int64(9), 24)
-	dirents := bytesOf(uint64(123456), int64(1), uint16(32), uint8(8), "alice.txt\x00", 3, uint64(2), int64(2), uint16(24), uint8(4), "..\x00", 2)
+	dirents := bytesOf(uint64(123456), int64(1), uint16(32), uint8(8), "alice.txt\x00PIN", uint64(2), int64(2), uint16(24), uint8(4), "..\x00", 2)
 	inet := bytesOf(uint16(2), uint8(0x30), uint8(0x39), uint8(192), uint8(168), uint8(1), uint8(77), 8)
 	head := bytesOf(uint64(0x7000), uint32(16), 4, uint64(0x8000), uint64(1), uint64(0x9000), uint64(32), 8)
 	creds := bytesOf(uint64(28), uint32(1), uint32(2), uint32(4711), uint32(1000), uint32(100), 4)
@@ -48,7 +48,8 @@ func TestStructures(t *testing.T) {
 		stays   []any
 	}{
 		{name: "stat", op: event.OpStat, arg: 1, kind: event.KindStruct, bytes: stat, secrets: []any{uint64(123456), uint32(1000), uint32(100), int64(1_700_000_001), int64(1_700_000_002), int64(1_700_000_003)}, stays: []any{uint32(0o100644), int64(4321)}},
-		{name: "getdents64", op: event.OpGetdents64, arg: 1, kind: event.KindBuf, bytes: dirents, secrets: []any{"alice", uint64(123456)}, stays: []any{"..\x00", int64(1), uint16(32)}},
+		{name: "getdents64", op: event.OpGetdents64, arg: 1, kind: event.KindBuf, bytes: dirents, secrets: []any{"alice", uint64(123456), "PIN"}, stays: []any{"..\x00", int64(1), uint16(32)}},
+		{name: "getdents", op: event.OpGetdents, arg: 1, kind: event.KindBuf, bytes: bytesOf(uint64(123456), int64(1), uint16(32), "alice.txt\x00PIN\x08"), secrets: []any{"alice", uint64(123456), "PIN"}, stays: []any{uint16(32), "\x08"}},
 		{name: "connect", op: event.OpConnect, arg: 1, kind: event.KindStruct, bytes: inet, secrets: []any{"\x30\x39", "\xc0\xa8\x01\x4d"}, stays: []any{uint16(2)}},
 		{name: "loopback", op: event.OpConnect, arg: 1, kind: event.KindStruct, bytes: bytesOf(uint16(2), uint8(0x30), uint8(0x39), uint8(127), uint8(0), uint8(0), uint8(1), 8), secrets: []any{"\x30\x39"}, stays: []any{"\x7f\x00\x00\x01"}},
 		{name: "IPv6", op: event.OpBind, arg: 1, kind: event.KindStruct, bytes: bytesOf(uint16(10), uint16(80), uint32(0), "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x12\x34", uint32(0)), secrets: []any{"\x20\x01\x0d\xb8"}, stays: []any{uint16(10)}},
