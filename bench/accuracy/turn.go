@@ -326,7 +326,7 @@ func (s *study) record(ctx context.Context, m *mounted, app App, name string) (t
 	if err := s.prepared(ctx, app, dir); err != nil {
 		return tape, err
 	}
-	args := append([]string{s.o.Iotape, "record", "--wakeups", "--no-index", "--filter-file", s.filter(), "-o", tape, "--"}, s.arguments(app, dir)...)
+	args := append([]string{s.o.Iotape, "record", "--wakeups", "--mmap", "off", "--no-index", "--filter-file", s.filter(), "-o", tape, "--"}, s.arguments(app, dir)...)
 	_, err = s.command(ctx, m, args...)
 	return tape, err
 }
