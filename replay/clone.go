@@ -73,6 +73,11 @@ func (w *worker) copyRange(src, dst int, c *event.Cloned) error {
 	if err != nil {
 		return err
 	}
+	position, err := unix.Seek(src, 0, unix.SEEK_CUR) // is the program's; to look for holes moves it
+	if err != nil {
+		return err
+	}
+	defer unix.Seek(src, position, unix.SEEK_SET)
 	for at, end := c.Off, c.Off+n; at < end && !w.halted.Load(); {
 		data, hole := at, end
 		if cleared {

@@ -71,6 +71,8 @@ func TestClones(t *testing.T) {
 				Bufs: []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
 			numbers := append([]int64{3}, c.numbers...)
 			s.shares(4, c.cmd, &w, from, numbers...)
+			// Where the source is read from next has not changed.
+			s.add(event.Event{Op: event.OpLseek, Args: [6]uint64{3, 0, 1}, Files: []event.File{from}, Offset: -1, Count: -1})
 			n := int64(len(c.want))
 			s.add(event.Event{Op: event.OpPread64, Ret: n, Count: n, Args: [6]uint64{4, 0x1000, uint64(n)}, Files: []event.File{w},
 				Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: n, Inline: []byte(c.want)}}})
