@@ -82,7 +82,7 @@ type Options struct {
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int
 	// Latency is how long a record may stay in these buffers while they have room: each look
-	// at them costs processor time. 0 is 10 ms, and 2 ms while programs are busy.
+	// at them costs processor time. 0 is 20 ms.
 	Latency time.Duration
 	// Keep are signals to the recorder that its caller takes itself: they neither end the
 	// recording nor reach the command.
