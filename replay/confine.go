@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"iotape/internal/sysmon"
 	"iotape/replay/effect"
 	"iotape/replay/feed"
 	"iotape/replay/order"
@@ -97,11 +98,11 @@ func runConfined(ctx context.Context, c *confined, log *os.File, progress func(u
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		// The same user inside, so that permissions mean what they meant, with just
-		// the two rights that the confinement itself needs.
+		// the two rights that the confinement itself needs, and that of sysmon.Calm.
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_NICE}
 	}
 	if err := cmd.Start(); err != nil {
 		configR.Close()
@@ -185,6 +186,7 @@ func child(progress func(uint64)) (m message, err error) {
 	if c.Part != nil {
 		c.Part.Link = os.NewFile(linkFD, "link")
 	}
+	_ = sysmon.Calm() // while /proc can be reached; to the end of this process
 	// A mount of its own that nothing is above: a name that begins here, or a thread that
 	// is here, could else leave by way of "..", which stops only at the root directory.
 	procFD, err := unix.OpenTree(unix.AT_FDCWD, "/proc/self/fd", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)

@@ -1,0 +1,56 @@
+package sysmon
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"iotape/internal/testenv"
+)
+
+// The monitor is the only thread of a Go program that sleeps for a time (nanosleep(2)):
+// others wait for a word, or for descriptors.
+func TestThread(t *testing.T) {
+	tid := thread()
+	if tid == "" {
+		t.Fatal("no thread was found")
+	}
+	var b []byte
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		var err error
+		if b, err = os.ReadFile("/proc/" + tid + "/syscall"); err != nil {
+			t.Fatal(err)
+		}
+		if nr, _, _ := strings.Cut(string(b), " "); nr == fmt.Sprint(unix.SYS_NANOSLEEP) {
+			return
+		}
+	}
+	t.Errorf("thread %s never slept for a time; last: %s", tid, b)
+}
+
+// The monitor is calm until the last who asked for it is done, and then as before.
+func TestCalm(t *testing.T) {
+	testenv.NeedRoot(t)
+	slack := func() string {
+		b, err := os.ReadFile("/proc/" + thread() + "/timerslack_ns")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(b))
+	}
+	before := slack()
+	first, second := Calm(), Calm()
+	first()
+	first() // once more is nothing
+	if got := slack(); got != fmt.Sprint(slackNS) {
+		t.Errorf("while one needs it calm: %s ns", got)
+	}
+	second()
+	if got := slack(); got != before {
+		t.Errorf("after all: %s ns, before %s", got, before)
+	}
+}
