@@ -19,7 +19,7 @@ func TestSmallStudy(t *testing.T) {
 	testenv.NeedProgram(t, "gcc")
 	r, err := Run(t.Context(), Options{
 		Iotape: testenv.Iotape(t), Dir: t.TempDir(), Memory: t.TempDir(), Apps: []string{"pseudosyncdat"}, Stores: []string{"disk", "arm"},
-		Modes: []string{"causal", "throttle"}, Syncs: []string{"spin"}, Periods: []int{2}, Sampling: true, Ranks: 3, Scale: 0.05, Repeat: 1, Rates: true,
+		Modes: []string{"causal", "throttle"}, Syncs: []string{"spin"}, Periods: []int{2}, Sampling: true, Ranks: 3, Polling: 3, Scale: 0.05, Repeat: 1, Rates: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func sample() *Report {
 	one, few := &Notes{Mode: "throttle 1, 1 of 2 nodes", Period: 1, Held: 1, Nodes: 2, TraceNS: 5e9, Times: 5, Found: 7}, &Notes{Mode: "throttle 100", Period: 100, Held: 2, Nodes: 2, TraceNS: 2e9, Times: 2, Found: 2}
 	notes := []*Notes{wake, all, one, few}
 	same, other := &Does{Data: 1, Flushes: 1, Bytes: 1}, &Does{Data: 1, Flushes: .85, Bytes: 1}
-	return &Report{Version: reportVersion, Traced: "disk", Ranks: 2, Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []*Row{
+	return &Report{Version: reportVersion, Traced: "disk", Ranks: 2, Polling: 2, Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []*Row{
 		{App: "quake/spin", Store: "disk", AppNS: 1e9, Notes: notes, Error: map[string]float64{"afap": 0.5, "causal": 0.5, "throttle 1": 0.1}},
 		{App: "quake/spin", Store: "throttled", AppNS: 2e9, Notes: notes, Does: same, Least: map[string]float64{"causal": .3}, Most: map[string]float64{"causal": .4}, Error: map[string]float64{"afap": -0.5, "causal": 0.31, "throttle 1": -0.01, "throttle 1, 1 of 2 nodes": .1, "throttle 100": .2}},
 		{App: "postgres", Store: "channels", AppNS: 1e9, Does: other, Error: map[string]float64{"causal": -.5}},

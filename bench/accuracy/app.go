@@ -63,6 +63,14 @@ func (a *App) Title() string {
 // memory, and those of MPI at sockets.
 func (a *App) visible() bool { return a.Sync != "spin" && a.Sync != "mpi" }
 
+// ranks is how many processes an application has.
+func (s *study) ranks(app App) int {
+	if app.visible() {
+		return s.o.Ranks
+	}
+	return s.o.Polling
+}
+
 func (s *study) size(app App) int { return max(1, int(float64(app.rounds)*s.o.Scale)) }
 
 // prepare returns the shell command that makes an application's files anew.
@@ -72,7 +80,7 @@ func (s *study) prepare(app App, dir string) string {
 		// Stored, as the files are that a replay begins with.
 		return remove + " && cp -a " + quote(s.template(app)) + " " + quote(dir) + " && sync -f " + quote(dir)
 	}
-	return fmt.Sprintf("%s && mkdir %s && %s prepare %s %s %d %d", remove, quote(dir), quote(s.apps), app.Name, quote(dir), s.o.Ranks, s.size(app))
+	return fmt.Sprintf("%s && mkdir %s && %s prepare %s %s %d %d", remove, quote(dir), quote(s.apps), app.Name, quote(dir), s.ranks(app), s.size(app))
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
@@ -103,9 +111,9 @@ func (s *study) arguments(app App, dir string) []string {
 	if app.Sync == "mpi" {
 		// Ranks that wait look at sockets again and again; on shared memory they would take
 		// the processors from whoever makes the storage slow.
-		program, args = s.mpi, []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "tcp,self", "-n", strconv.Itoa(s.o.Ranks)}
+		program, args = s.mpi, []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "tcp,self", "-n", strconv.Itoa(s.ranks(app))}
 	}
-	return append(args, program, app.Name, app.Sync, dir, strconv.Itoa(s.o.Ranks), strconv.Itoa(s.size(app)), strconv.FormatInt(s.loops, 10))
+	return append(args, program, app.Name, app.Sync, dir, strconv.Itoa(s.ranks(app)), strconv.Itoa(s.size(app)), strconv.FormatInt(s.loops, 10))
 }
 
 // readyMake makes the sources of a program of some files.

@@ -6,6 +6,7 @@
 //	a turn:  record ──▶ tape ──annotate        on the storage system to record on
 //	         run                                on another one: what is true
 //	         replay, in each mode               there, too
+//	         run                                there, again: how well a run tells the next one
 //	         record                             there, too: does it do the same work?
 //
 // A machine's speed changes within a minute, so an error is that of a turn, whose parts

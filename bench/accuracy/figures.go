@@ -27,10 +27,10 @@ func (r *Report) modes() (names []string) {
 			names = append(names, name)
 		}
 	}
-	for _, m := range Modes {
+	for _, name := range append([]string{again}, modeNames()...) {
 		for _, row := range r.Rows {
-			if _, ok := row.Error[m.Name]; ok || row.Failed[m.Name] != "" {
-				add(m.Name)
+			if _, ok := row.Error[name]; ok || row.Failed[name] != "" {
+				add(name)
 			}
 		}
 	}
@@ -40,6 +40,13 @@ func (r *Report) modes() (names []string) {
 				add(n.Mode)
 			}
 		}
+	}
+	return names
+}
+
+func modeNames() (names []string) {
+	for _, m := range Modes {
+		names = append(names, m.Name)
 	}
 	return names
 }
@@ -127,7 +134,7 @@ func (r *Row) visible() bool {
 // summary is the errors by group, against the goals.
 func (r *Report) summary() Figure {
 	f := Figure{Name: "summary", Title: "Mean and worst error", Note: fmt.Sprintf(
-		"Over the storage systems that were not recorded on. The same work: there, an application makes as many calls with data and as many flushes, and moves as many bytes, as recorded, within %.0f %%. The goals, mean below %.0f %% and worst below %.0f %%, are for causal replays where wake-ups show.",
+		"Over the storage systems that were not recorded on. Again: of the application's second run in a turn, against its first. The same work: there, an application makes as many calls with data and as many flushes, and moves as many bytes, as recorded, within %.0f %%. The goals, mean below %.0f %% and worst below %.0f %%, are for causal replays where wake-ups show.",
 		100*Tolerance, 100*goalMean, 100*goalWorst)}
 	t := &page.Table{Head: []string{"applications", "mode", "rows", "mean", "worst", "goals"}, Left: 2}
 	for _, g := range groups {
@@ -157,8 +164,8 @@ func verdict(what string, v, goal float64) string {
 // errors is Figure 8.
 func (r *Report) errors() Figure {
 	f := Figure{Name: "figure-8", Title: "Error by application and storage system", Note: fmt.Sprintf(
-		"Of the replay's time against the application's: the median of the turns, of which each is a recording on %s, a run, and its replay, right after each other; and from the least to the largest. "+
-			"Does: calls with data, flushes, and bytes, of the application there, of those recorded. %d ranks; mean and worst are over the other storage systems.", r.Traced, r.Ranks)}
+		"Of the replay's time against the application's: the median of the turns, of which each is a recording on %s, a run, its replays, and a run again, right after each other; and from the least to the largest. The application's time is the mean of both runs; again: the second's difference from the first. "+
+			"Does: calls with data, flushes, and bytes, of the application there, of those recorded. %d ranks, of spin and mpi %d; mean and worst are over the other storage systems.", r.Traced, r.Ranks, r.Polling)}
 	modes := r.modes()
 	if i := slices.IndexFunc(modes, func(m string) bool { return strings.HasPrefix(m, "throttle ") }); i >= 0 {
 		modes = modes[:i+1] // the other periods are Figure 9

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,14 +55,18 @@ type Options struct {
 	// of the nodes, with the first of them.
 	Periods  []int
 	Sampling bool
-	Rates    bool          // also measure bandwidth over time
-	Traced   string        // storage system to record on; disk
-	Ranks    int           // processes; 4
-	Scale    float64       // of all rounds; 1
-	Think    time.Duration // computing before each block; 500 µs
-	Repeat   int           // turns, of whose errors the median counts; 3
-	Nodes    int           // of an application that are held at most; 8
-	Held     []string      // applications whose nodes are held; nil: all
+	Rates    bool   // also measure bandwidth over time
+	Traced   string // storage system to record on; disk
+	Ranks    int    // processes; 4
+	// Polling is how many of them those applications have that wait by looking: as many as
+	// there are processors, and no more than Ranks. More would take the processors from each
+	// other and from whoever makes storage slow.
+	Polling int
+	Scale   float64       // of all rounds; 1
+	Think   time.Duration // computing before each block; 500 µs
+	Repeat  int           // turns, of whose errors the median counts; 3
+	Nodes   int           // of an application that are held at most; 8
+	Held    []string      // applications whose nodes are held; nil: all
 	// Budget is after how long nothing more is begun; 0: everything is.
 	Budget time.Duration
 	// Progress is told what is done next.
@@ -89,6 +94,9 @@ func (o *Options) defaults() {
 	if o.Ranks == 0 {
 		o.Ranks = 4
 	}
+	if o.Polling == 0 {
+		o.Polling = min(o.Ranks, runtime.NumCPU())
+	}
 	if o.Scale == 0 {
 		o.Scale = 1
 	}
@@ -108,16 +116,14 @@ func (o *Options) defaults() {
 
 // check reports names that stand for nothing, and numbers that are none.
 func (o *Options) check() error {
-	var apps, stores, modes []string
+	var apps, stores []string
 	for _, a := range Apps(o.Syncs) {
 		apps = append(apps, a.Title(), a.Name)
 	}
 	for _, st := range Stores {
 		stores = append(stores, st.Name)
 	}
-	for _, m := range Modes {
-		modes = append(modes, m.Name)
-	}
+	modes := modeNames()
 	for _, c := range []struct {
 		what         string
 		given, known []string
@@ -135,20 +141,21 @@ func (o *Options) check() error {
 			return fmt.Errorf("a period is 1 or more, not %d", p)
 		}
 	}
-	if o.Ranks < 1 || o.Repeat < 1 || o.Nodes < 1 || o.Scale <= 0 || o.Think < 0 || o.Budget < 0 {
+	if o.Ranks < 1 || o.Polling < 1 || o.Repeat < 1 || o.Nodes < 1 || o.Scale <= 0 || o.Think < 0 || o.Budget < 0 {
 		return errors.New("ranks, turns, nodes and the scale are above 0, times not below it")
 	}
 	return nil
 }
 
 // reportVersion is that of Report. Others cannot be read.
-const reportVersion = 4
+const reportVersion = 5
 
 // Report is what a study found.
 type Report struct {
 	Version int               `json:"version"`
 	Traced  string            `json:"traced"`
 	Ranks   int               `json:"ranks"`
+	Polling int               `json:"polling"` // ranks of those applications that wait by looking
 	Scale   float64           `json:"scale"`
 	Repeat  int               `json:"repeat"`
 	Rows    []*Row            `json:"rows"`
@@ -232,7 +239,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if err := s.tools(ctx); err != nil {
 		return nil, err
 	}
-	s.report = &Report{Version: reportVersion, Traced: o.Traced, Ranks: o.Ranks, Scale: o.Scale, Repeat: o.Repeat, Skipped: map[string]string{}}
+	s.report = &Report{Version: reportVersion, Traced: o.Traced, Ranks: o.Ranks, Polling: o.Polling, Scale: o.Scale, Repeat: o.Repeat, Skipped: map[string]string{}}
 	for i := range Stores {
 		if st := &Stores[i]; picked(o.Stores, st.Name) || st.Name == o.Traced {
 			m, err := st.open(ctx, s)

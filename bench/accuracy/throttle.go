@@ -49,7 +49,7 @@ func (d *discovered) held() (names []string) {
 }
 
 // runLimit is how long one run with a node held may take.
-const runLimit = time.Minute
+const runLimit = 3 * time.Minute
 
 // throttle holds the nodes of an application, with each period, and then takes only some of
 // the runs.

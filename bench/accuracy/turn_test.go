@@ -31,6 +31,19 @@ func TestErrorsOfTurns(t *testing.T) {
 	}
 }
 
+// TestErrorAgain: what counts is the mean of an application's runs, and the second one's
+// error is against the first.
+func TestErrorAgain(t *testing.T) {
+	r := &Row{Error: map[string]float64{}, Least: map[string]float64{}, Most: map[string]float64{}}
+	turn := Turn{ReplayNS: map[string]int64{"causal": 220}}
+	turn.ran(180)
+	turn.ran(220)
+	r.add(turn)
+	if want := map[string]float64{"causal": .1, again: .2}; r.AppNS != 200 || !maps.Equal(r.Error, want) {
+		t.Errorf("%d ns, %v", r.AppNS, r.Error)
+	}
+}
+
 // TestDoes: other work is told by the medians of the turns' shares.
 func TestDoes(t *testing.T) {
 	turn := func(recorded, there Work) Turn { return Turn{Recorded: &recorded, There: &there} }

@@ -54,6 +54,7 @@ func run(args []string) int {
 	f.BoolVar(&o.Rates, "rates", true, "also show bandwidth over time, of the first turn")
 	f.StringVar(&o.Traced, "traced", "disk", "record on this storage `system`")
 	f.IntVar(&o.Ranks, "ranks", 4, "`processes`")
+	f.IntVar(&o.Polling, "polling", 0, "`processes` of applications in the ways spin and mpi (default as many as processors, and no more than -ranks)")
 	f.Float64Var(&o.Scale, "scale", 1, "multiply the rounds by `F`")
 	f.DurationVar(&o.Think, "think", 0, "computing before each block (default 500µs)")
 	f.IntVar(&o.Nodes, "nodes", 8, "hold at most so many `nodes` of an application")
