@@ -186,7 +186,7 @@ func child(progress func(uint64)) (m message, err error) {
 	if c.Part != nil {
 		c.Part.Link = os.NewFile(linkFD, "link")
 	}
-	_ = sysmon.Calm() // while /proc can be reached; to the end of this process
+	_ = sysmon.Calm(0) // while /proc can be reached; to the end of this process
 	// A mount of its own that nothing is above: a name that begins here, or a thread that
 	// is here, could else leave by way of "..", which stops only at the root directory.
 	procFD, err := unix.OpenTree(unix.AT_FDCWD, "/proc/self/fd", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)

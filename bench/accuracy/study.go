@@ -51,6 +51,8 @@ type Options struct {
 	Syncs  []string // what barriers are made of: pipe, socket, futex, spin, mpi; nil: all
 	Stores []string
 	Modes  []string
+	// Once are modes of the first turn only: what they tell is no matter of per cents.
+	Once []string
 	// Periods with which nodes are held; 1, 5, 10, 100, 1000. Sampling also holds only some
 	// of the nodes, with the first of them.
 	Periods  []int
@@ -128,7 +130,7 @@ func (o *Options) check() error {
 		what         string
 		given, known []string
 	}{
-		{"way to wait", o.Syncs, Syncs}, {"application", append(slices.Clone(o.Apps), o.Held...), apps}, {"storage system", append(slices.Clone(o.Stores), o.Traced), stores}, {"way to replay", o.Modes, modes},
+		{"way to wait", o.Syncs, Syncs}, {"application", append(slices.Clone(o.Apps), o.Held...), apps}, {"storage system", append(slices.Clone(o.Stores), o.Traced), stores}, {"way to replay", append(slices.Clone(o.Modes), o.Once...), modes},
 	} {
 		for _, name := range c.given {
 			if !slices.Contains(c.known, name) {

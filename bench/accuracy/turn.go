@@ -212,7 +212,7 @@ func (s *study) turn(ctx context.Context, app App, store string) error {
 	}
 	row := s.row(app, store)
 	for _, mode := range slices.Backward(Modes[:4]) { // the one that matters most right after the application
-		if picked(s.o.Modes, mode.Name) {
+		if picked(s.o.Modes, mode.Name) && (len(row.Turns) == 0 || !slices.Contains(s.o.Once, mode.Name)) {
 			s.replayed(ctx, row, &t, m, tape, mode.Name, mode.flags)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 
 	"iotape/capture"
 	"iotape/internal/ptracer"
-	"iotape/internal/sysmon"
 	"iotape/trace"
 )
 
@@ -85,10 +84,6 @@ func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrite
 	f.tr = ptracer.New(cmd, &ptracer.Handler{Signal: d.signalled})
 	d.tr = f.tr
 
-	// The two threads that wait in the kernel keep their processors of Go's meanwhile.
-	const waiting = 2
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + waiting))
-	defer sysmon.Calm()()
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"iotape/internal/sysmon"
 )
 
 // Command is what to run.
@@ -219,6 +221,8 @@ func (tr *Tracer) Run(ctx context.Context) (st Status, err error) {
 		}
 		defer busy.Unlock()
 	}
+	const waiting = 2 // the tracing thread, and one of the caller's
+	defer sysmon.Calm(waiting)()
 	onThread(func() { st, err = tr.run(ctx) })
 	return st, err
 }

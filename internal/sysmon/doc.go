@@ -8,8 +8,8 @@
 // timer's interrupt took that processor from whoever used it. Who measures or imitates
 // others on the same machine must not do that.
 //
-// A thread in a system call keeps its place for longer then. So there have to be places for
-// all that wait in the kernel (runtime.GOMAXPROCS), or goroutines wait for up to 5 ms.
+// A thread in a system call keeps its place for longer then. So there have to be places
+// (runtime.GOMAXPROCS) for all that wait in the kernel, or goroutines wait for up to 5 ms.
 //
 // It knows nothing of what its callers do.
 package sysmon

@@ -3,6 +3,7 @@ package sysmon
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 )
@@ -17,22 +18,31 @@ var calm struct {
 	before []byte
 }
 
-// Calm lets the monitor wake up late until every caller has called what it got. It takes
-// the right to change how another thread is scheduled (CAP_SYS_NICE, proc_pid_timerslack_ns(5));
-// without it, or where the thread is not found, everything stays as it is.
-func Calm() (restore func()) {
+// Calm lets the monitor wake up late, and gives Go places for so many more threads that wait
+// in the kernel, until every caller has called what it got. It takes the right to change how
+// another thread is scheduled (CAP_SYS_NICE, proc_pid_timerslack_ns(5)); without it, or where
+// the thread is not found, the monitor stays as it is.
+func Calm(waiting int) (restore func()) {
 	calm.Lock()
 	defer calm.Unlock()
 	if calm.users++; calm.users == 1 {
 		calm.file, calm.before = slow()
 	}
+	places(waiting)
 	return sync.OnceFunc(func() {
 		calm.Lock()
 		defer calm.Unlock()
 		if calm.users--; calm.users == 0 && calm.file != "" {
 			_ = os.WriteFile(calm.file, calm.before, 0)
 		}
+		places(-waiting)
 	})
+}
+
+func places(more int) {
+	if more != 0 {
+		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0)+more, 1))
+	}
 }
 
 // slow changes the slack of the monitor's timers, and returns where and what it was.

@@ -3,6 +3,7 @@ package sysmon
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,8 @@ func TestThread(t *testing.T) {
 	t.Errorf("thread %s never slept for a time; last: %s", tid, b)
 }
 
-// The monitor is calm until the last who asked for it is done, and then as before.
+// The monitor is calm until the last who asked for it is done, and then as before; places
+// go with those who needed them.
 func TestCalm(t *testing.T) {
 	testenv.NeedRoot(t)
 	slack := func() string {
@@ -42,14 +44,20 @@ func TestCalm(t *testing.T) {
 		}
 		return strings.TrimSpace(string(b))
 	}
-	before := slack()
-	first, second := Calm(), Calm()
+	before, places := slack(), runtime.GOMAXPROCS(0)
+	first, second := Calm(2), Calm(3)
 	first()
 	first() // once more is nothing
+	if got := runtime.GOMAXPROCS(0); got != places+3 {
+		t.Errorf("%d places, with 3 more than %d", got, places)
+	}
 	if got := slack(); got != fmt.Sprint(slackNS) {
 		t.Errorf("while one needs it calm: %s ns", got)
 	}
 	second()
+	if got := runtime.GOMAXPROCS(0); got != places {
+		t.Errorf("%d places after all, before %d", got, places)
+	}
 	if got := slack(); got != before {
 		t.Errorf("after all: %s ns, before %s", got, before)
 	}

@@ -39,6 +39,10 @@ func run(args []string) int {
 	list(&o.Held, "held", "of which `applications` nodes are held")
 	list(&o.Stores, "stores", "storage `systems`: disk, throttled, arm, channels")
 	list(&o.Modes, "modes", "`ways` to replay: afap, think, resource, causal, throttle")
+	f.Func("once", "`ways` to replay in the first turn only, separated by commas", func(s string) error {
+		o.Once = strings.Split(s, ",")
+		return nil
+	})
 	list(&o.Syncs, "syncs", "`what` ranks wait by: pipe, socket, futex, spin, mpi")
 	f.Func("periods", "hold each `P`th call of a node, several with commas (default 1,5,10,100,1000)", func(s string) error {
 		for p := range strings.SplitSeq(s, ",") {
