@@ -74,7 +74,8 @@ func TestCountLosesNothing(t *testing.T) {
 		for _, n := range c.Latency {
 			inBuckets += n
 		}
-		if mean := c.MeanNS(); inBuckets != c.Calls || mean == 0 || c.MaxNS < mean || c.Quantile(0) > mean || res.ExitStatus != 0 {
+		// A quantile is known to its bucket, a power of two.
+		if mean := c.MeanNS(); inBuckets != c.Calls || mean == 0 || c.MaxNS < mean || c.Quantile(0) > 2*mean || res.ExitStatus != 0 {
 			t.Errorf("%v: %d calls in buckets, mean %d, max %d", op, inBuckets, mean, c.MaxNS)
 		}
 	}
