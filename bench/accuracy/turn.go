@@ -159,7 +159,11 @@ func (s *study) held(ctx context.Context, app App) {
 				}
 				s.replayed(ctx, row, &t, m, tape, n.Mode, causal)
 			}
-			if s.run(ctx, m, app, &t) != nil || ctx.Err() != nil {
+			if err := s.run(ctx, m, app, &t); err != nil {
+				s.skip(ctx, what+" on "+st.Name, err)
+				continue
+			}
+			if ctx.Err() != nil {
 				continue
 			}
 			row.add(t)
