@@ -57,7 +57,9 @@ type annotator struct {
 	wakes   []woken
 	polls   []poll
 	sleeps  []sleep
-	sum     Summary
+	// broadcasts are the calls that woke all who slept on a word.
+	broadcasts []broadcast
+	sum        Summary
 }
 
 // node is a thread that lives.
@@ -83,6 +85,7 @@ type node struct {
 
 // wakeup is one wake-up: its giver is known when the call in which it was given returns.
 type wakeup struct {
+	event int // the Woken one
 	at    int64
 	giver int // event; -1: nobody in the tape, -2: not known yet
 }
@@ -143,7 +146,7 @@ func (a *annotator) add(ev *event.Event) {
 		a.settle(n, i, ev.Exit, ev.Exit)
 		n.ended = true
 	case event.Woken:
-		a.woken(n, ev)
+		a.woken(n, i, ev)
 	case event.Call:
 		if ev.Op.IsUring() || ev.Op.IsAIO() {
 			a.files.see(i, uint32(n.line), ev)
@@ -182,7 +185,7 @@ func (a *annotator) node(ev *event.Event, i int) *node {
 const maxChain = 16
 
 // woken notes a wake-up.
-func (a *annotator) woken(n *node, ev *event.Event) {
+func (a *annotator) woken(n *node, i int, ev *event.Event) {
 	a.sum.Woken++
 	if ev.Args[0] == 0 { // not in a call: it is let go on, or starts
 		if n.last < 0 {
@@ -191,7 +194,7 @@ func (a *annotator) woken(n *node, ev *event.Event) {
 		n.stirred = ev.Exit
 		return
 	}
-	w := &wakeup{at: ev.Exit, giver: outside}
+	w := &wakeup{event: i, at: ev.Exit, giver: outside}
 	n.inCall = append(n.inCall, w)
 	giver := a.nodes[thread{ev.Host, ev.Child}]
 	child, bereft := a.gone[thread{ev.Host, ev.PID}]
@@ -273,6 +276,9 @@ func (a *annotator) call(n *node, i int, ev *event.Event) {
 	if slept == 0 && n.stirred < max(ev.Enter, 1) { // nor waited for a page
 		n.clock.ran(took)
 	}
+	if on, all := broadcasts(ev); all {
+		a.broadcasts = append(a.broadcasts, broadcast{i, on})
+	}
 	if isPoll(ev.Op) {
 		n.poll = -1
 		if slept > 0 && ev.OK() && ev.Ret > 0 {
@@ -340,8 +346,13 @@ func (a *annotator) finish(more *Evidence) (*Annotations, *Summary) {
 	for _, l := range links {
 		a.sum.Found[l.why]++
 	}
+	var rounds []round
+	if !more.alone() {
+		rounds = a.passed()
+	}
 	sleeps := more.bound(a, a.slept(links, more.alone()))
-	waits := reduce(b.line, len(b.lines), more.into(a.earlier(links), &a.sum))
+	waits := a.arrivals(a.earlier(links), rounds)
+	waits = reduce(b.line, len(b.lines), more.into(waits, &a.sum))
 	for i, n := range a.sum.Nodes {
 		n.Line = b.lines[i]
 	}

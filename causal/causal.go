@@ -22,12 +22,13 @@ const (
 	Lock                   // gave up what was locked
 	Name                   // made, used or removed the name
 	Content                // wrote or read the same bytes of a file
+	Barrier                // arrived at a barrier (barrier.go)
 	Throttle               // was held, and the later one did not happen (package discover)
 	numReasons
 )
 
 func (r Reason) String() string {
-	return [...]string{"program", "fork", "wait", "wake", "bytes", "connect", "lock", "name", "content", "throttle"}[r]
+	return [...]string{"program", "fork", "wait", "wake", "bytes", "connect", "lock", "name", "content", "barrier", "throttle"}[r]
 }
 
 // Edge leads from an event to one that comes after it.

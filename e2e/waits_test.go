@@ -14,23 +14,7 @@ import (
 // TestWaits records a program that waits in all the ways that the kernel has, and looks
 // for each of them in the annotations: which call waited, and for which call.
 func TestWaits(t *testing.T) {
-	testenv.NeedBPF(t)
-	testenv.NeedProgram(t, "gcc")
-	dir := t.TempDir()
-	prog, path := filepath.Join(dir, "waits"), filepath.Join(dir, "waits.tape")
-	if b, err := exec.Command("gcc", "-O1", "-o", prog, "testdata/waits.c").CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, b)
-	}
-	cmd := exec.Command(testenv.Iotape(t), "record", "--backend", "ebpf", "--wakeups", "--no-index", "-o", path, "--", prog)
-	cmd.Dir = dir
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("record: %v\n%s", err, b)
-	}
-	tape, err := trace.OpenTape(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tape.Close()
+	tape := recordWaits(t, "waits")
 	notes, _, err := causal.Annotate(tape.Events())
 	if err != nil {
 		t.Fatal(err)
@@ -82,4 +66,54 @@ func TestWaits(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("found %v, and then not %v", got, want)
 	}
+}
+
+// TestBarriers records threads that pass a barrier of the C library, and looks that the
+// last one to come, whom nobody wakes, waits for the others.
+func TestBarriers(t *testing.T) {
+	const rounds, sleepers = 12, 3 // of barrier.c
+	tape := recordWaits(t, "barrier")
+	notes, sum, err := causal.Annotate(tape.Events())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Found[causal.Barrier] < rounds*sleepers/2 {
+		t.Errorf("found %d arrivals at barriers, want %d or most of them", sum.Found[causal.Barrier], rounds*sleepers)
+	}
+	full := 0
+	c := notes.Cursor()
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if an := c.At(ev.Seq); ev.Op == event.OpFutex && ev.Kind == event.Call && ev.Ret == sleepers && len(an.Waits) == sleepers {
+			full++
+		}
+	}
+	if full < rounds/2 {
+		t.Errorf("%d times the last one waits for all others, of %d", full, rounds)
+	}
+}
+
+// recordWaits compiles a program of testdata and records it with its wake-ups.
+func recordWaits(t *testing.T, name string) *trace.Tape {
+	t.Helper()
+	testenv.NeedBPF(t)
+	testenv.NeedProgram(t, "gcc")
+	dir := t.TempDir()
+	prog, path := filepath.Join(dir, name), filepath.Join(dir, name+".tape")
+	if b, err := exec.Command("gcc", "-O1", "-o", prog, "-pthread", "testdata/"+name+".c").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, b)
+	}
+	cmd := exec.Command(testenv.Iotape(t), "record", "--backend", "ebpf", "--wakeups", "--no-index", "-o", path, "--", prog)
+	cmd.Dir = dir
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("record: %v\n%s", err, b)
+	}
+	tape, err := trace.OpenTape(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tape.Close() })
+	return tape
 }
