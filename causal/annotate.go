@@ -346,13 +346,14 @@ func (a *annotator) finish(more *Evidence) (*Annotations, *Summary) {
 	for _, l := range links {
 		a.sum.Found[l.why]++
 	}
-	var rounds []round
+	var arrivals []waitFor
 	if !more.alone() {
-		rounds = a.passed()
+		arrivals = a.arrivals()
 	}
 	sleeps := more.bound(a, a.slept(links, more.alone()))
-	waits := a.arrivals(a.earlier(links), rounds)
-	waits = reduce(b.line, len(b.lines), more.into(waits, &a.sum))
+	waits := more.into(append(a.earlier(links), arrivals...), &a.sum)
+	slices.SortStableFunc(waits, func(a, b waitFor) int { return cmp.Compare(a.to, b.to) })
+	waits = reduce(b.line, len(b.lines), waits)
 	for i, n := range a.sum.Nodes {
 		n.Line = b.lines[i]
 	}

@@ -1,7 +1,6 @@
 package causal
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -61,38 +60,56 @@ type round struct {
 	members string // the lines of all
 }
 
-// passed returns the rounds of what are barriers, and how much each thread that slept in
-// one computed before it arrived is from then on before its wake-up: an event of that
-// thread which others can wait for.
+// arrivals returns what threads wait for at barriers: that all have arrived. What each that
+// slept computed before it arrived is from then on before its wake-up, which is an event of
+// it that others can wait for.
+func (a *annotator) arrivals() (waits []waitFor) {
+	for _, r := range a.passed() {
+		for _, w := range r.slept {
+			a.compute[w.by.event] += a.compute[w.event]
+			a.compute[w.event] = 0
+			waits = a.arrived(waits, r.last, w)
+			if w.event > r.last {
+				continue // it waits for the last one's call, and by that for all
+			}
+			for _, o := range r.slept[max(0, len(r.slept)-maxKnown):] { // all by all would be too many
+				waits = a.arrived(waits, w.event, o)
+			}
+		}
+	}
+	a.sum.Found[Barrier] += uint64(len(waits))
+	return waits
+}
+
+// arrived adds that an event waits for another thread to have arrived, if it was seen to
+// before.
+func (a *annotator) arrived(waits []waitFor, to int, w woken) []waitFor {
+	if from := w.by.event; from < to && a.b.line[from] != a.b.line[to] {
+		waits = append(waits, waitFor{to: uint32(to), from: uint32(from)})
+	}
+	return waits
+}
+
+// passed returns the rounds of what are barriers, in the order of the calls that end them.
 func (a *annotator) passed() (rounds []round) {
 	slept := map[int][]woken{}
 	for _, w := range a.wakes {
-		if w.by.giver >= 0 {
+		// Not what another passed on: that is a wake-up of the other's.
+		if w.by.giver >= 0 && a.b.line[w.by.event] == a.b.line[w.event] {
 			slept[w.by.giver] = append(slept[w.by.giver], w)
 		}
 	}
 	words := map[word][]round{}
-	var order []word
 	for _, b := range a.broadcasts {
-		if len(slept[b.event]) == 0 {
-			continue
-		}
-		r := round{last: b.event, slept: slept[b.event]}
-		r.members = a.members(r)
-		if words[b.word] == nil {
-			order = append(order, b.word)
-		}
-		words[b.word] = append(words[b.word], r)
-	}
-	for _, on := range order {
-		rounds = append(rounds, a.barrier(words[on])...)
-	}
-	for _, r := range rounds {
-		for _, w := range r.slept {
-			a.compute[w.by.event] += a.compute[w.event]
-			a.compute[w.event] = 0
+		if r := (round{last: b.event, slept: slept[b.event]}); len(r.slept) > 0 {
+			r.members = a.members(r)
+			words[b.word] = append(words[b.word], r)
 		}
 	}
+	for _, list := range words {
+		rounds = append(rounds, a.barrier(list)...)
+	}
+	slices.SortFunc(rounds, func(a, b round) int { return a.last - b.last })
 	return rounds
 }
 
@@ -134,29 +151,4 @@ func (a *annotator) barrier(rounds []round) []round {
 		return nil
 	}
 	return rounds
-}
-
-// arrivals adds to what threads wait for that all have arrived at a barrier, sorted by the
-// events that wait.
-func (a *annotator) arrivals(waits []waitFor, rounds []round) []waitFor {
-	n := len(waits)
-	wait := func(to, from int) {
-		if from < to && a.b.line[from] != a.b.line[to] {
-			waits = append(waits, waitFor{to: uint32(to), from: uint32(from)})
-		}
-	}
-	for _, r := range rounds {
-		for _, w := range r.slept {
-			wait(r.last, w.by.event)
-			if w.event > r.last {
-				continue // it waits for the last one's call, and by that for all
-			}
-			for _, o := range r.slept {
-				wait(w.event, o.by.event)
-			}
-		}
-	}
-	a.sum.Found[Barrier] += uint64(len(waits) - n)
-	slices.SortStableFunc(waits, func(a, b waitFor) int { return cmp.Compare(a.to, b.to) })
-	return waits
 }

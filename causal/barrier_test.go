@@ -139,4 +139,30 @@ func TestBarrier(t *testing.T) {
 			t.Errorf("who wakes the others waits for %v", got)
 		}
 	})
+	t.Run("what one computed stays its own", func(t *testing.T) {
+		x := &tape{t: t}
+		x.rounds()
+		for i, last := range []uint32{1, 1, 2, 2, 1} {
+			at, other := int64(i+1)*10*ms, 3-last
+			x.woken(other, last, at, event.OpFutex)
+			x.woken(3, other, at+1, event.OpFutex) // passed on in the same call
+			x.add(last, at-1, at+2, event.OpFutex, futex(1, math.MaxInt32))
+			x.add(other, at-ms, at+3, event.OpFutex, futex(0, 7))
+			x.add(3, at-2*ms, at+4, event.OpFutex, futex(0, 7))
+		}
+		n, sum, err := Annotate(x.all())
+		if err != nil || sum.Found[Barrier] == 0 {
+			t.Fatalf("found %d of barriers (%v)", sum.Found[Barrier], err)
+		}
+		computed := map[uint32]int64{}
+		c := n.Cursor()
+		for _, e := range x.events {
+			computed[e.TID] += int64(c.At(e.Seq).Compute)
+		}
+		for _, node := range sum.Nodes {
+			if got := computed[node.TID]; got != node.Compute {
+				t.Errorf("thread %d computes for %d ns by its events, and %d in all", node.TID, got, node.Compute)
+			}
+		}
+	})
 }

@@ -54,8 +54,7 @@ func (e *Evidence) of(links []link) []link {
 	return slices.DeleteFunc(links, func(l link) bool { return l.why != Fork && l.why != Wait })
 }
 
-// into adds what was found to what the tape's links make threads wait for, sorted by the
-// events that wait.
+// into adds what was found to what the tape's links make threads wait for.
 func (e *Evidence) into(waits []waitFor, sum *Summary) []waitFor {
 	if e == nil || len(e.Waits) == 0 {
 		return waits
@@ -64,7 +63,6 @@ func (e *Evidence) into(waits []waitFor, sum *Summary) []waitFor {
 	for _, w := range e.Waits {
 		waits = append(waits, waitFor{to: uint32(w.Event), from: uint32(w.For), lag: int64(w.Lag)})
 	}
-	slices.SortStableFunc(waits, func(a, b waitFor) int { return cmp.Compare(a.to, b.to) })
 	return waits
 }
 
