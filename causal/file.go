@@ -1,6 +1,8 @@
 package causal
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"iotape/event"
@@ -12,7 +14,7 @@ import (
 type files struct {
 	names map[name]*nameUse
 	bytes map[inode]*contentUse
-	spans int // of all files
+	spans int // of all parts
 	edge  func(to, from int, why Reason)
 }
 
@@ -33,8 +35,15 @@ type nameUse struct {
 	changes, uses []mark
 }
 
-// contentUse is who read and wrote which bytes.
+// contentUse is who read and wrote which bytes of a file.
 type contentUse struct {
+	parts map[int64]*part // by number
+	whole part            // accesses that are larger than partsAtOnce
+	wrote []mark          // the last write of each thread
+}
+
+// part is so much of a file that there are few accesses to remember of it.
+type part struct {
 	spans []span
 	last  uint32
 }
@@ -47,10 +56,12 @@ type span struct {
 
 // Limits: beyond, what was touched longest ago is forgotten.
 const (
-	maxMarks = 16      // threads, of one name
-	maxNames = 1 << 20 // in all
-	maxSpans = 128     // of one file
-	allSpans = 1 << 21 // of all files
+	maxMarks    = 16        // threads, of one name
+	maxNames    = 1 << 20   // in all
+	partBytes   = 256 << 10 // of a file
+	partsAtOnce = 64        // of one access
+	maxSpans    = 128       // of one part
+	allSpans    = 1 << 21   // of all
 )
 
 func newFiles(edge func(to, from int, why Reason)) *files {
@@ -245,7 +256,7 @@ func (f *files) use(ev *event.Event, file *event.File) *contentUse {
 	k := inode{ev.Host, file.Dev, file.Ino}
 	u := f.bytes[k]
 	if u == nil {
-		u = &contentUse{}
+		u = &contentUse{parts: map[int64]*part{}}
 		f.bytes[k] = u
 	}
 	return u
@@ -254,9 +265,9 @@ func (f *files) use(ev *event.Event, file *event.File) *contentUse {
 // sync makes a flush wait for the writes before it. Nothing has to wait for a flush.
 func (f *files) sync(m mark, ev *event.Event, file *event.File) {
 	if u := f.use(ev, file); u != nil {
-		for i := range u.spans {
-			if s := &u.spans[i]; s.write && s.line != m.line {
-				f.edge(int(m.event), int(s.event), Content)
+		for _, o := range u.wrote {
+			if o.line != m.line {
+				f.edge(int(m.event), int(o.event), Content)
 			}
 		}
 	}
@@ -268,30 +279,69 @@ func (f *files) extent(m mark, ev *event.Event, file *event.File, from, to int64
 	if u == nil {
 		return
 	}
-	u.last = m.event
-	kept := u.spans[:0]
-	f.spans -= len(u.spans)
-	for _, s := range u.spans {
-		hit := s.from < to && from < s.to
-		if hit && (s.write || write) && s.line != m.line {
-			f.edge(int(m.event), int(s.event), Content)
+	if write {
+		u.wrote = note(u.wrote, m)
+	}
+	s := span{from, to, m, write}
+	first, last := from/partBytes, (to-1)/partBytes
+	if last-first >= partsAtOnce {
+		for _, n := range slices.Sorted(maps.Keys(u.parts)) {
+			if p := u.parts[n]; from < (n+1)*partBytes && n*partBytes < to {
+				if f.meet(p, s); len(p.spans) == 0 {
+					delete(u.parts, n)
+				}
+			}
+		}
+		f.meet(&u.whole, s)
+		f.keep(&u.whole, s)
+		f.bound(m.event)
+		return
+	}
+	if len(u.whole.spans) > 0 {
+		f.meet(&u.whole, s)
+	}
+	for n := first; n <= last; n++ {
+		p := u.parts[n]
+		if p == nil {
+			p = &part{}
+			u.parts[n] = p
+		} else {
+			f.meet(p, s)
+		}
+		f.keep(p, span{max(from, n*partBytes), min(to, (n+1)*partBytes), m, write})
+	}
+	f.bound(m.event)
+}
+
+// meet makes an access wait for those that it must not overtake.
+func (f *files) meet(p *part, with span) {
+	kept := p.spans[:0]
+	for _, s := range p.spans {
+		hit := s.from < with.to && with.from < s.to
+		if hit && (s.write || with.write) && s.line != with.line {
+			f.edge(int(with.event), int(s.event), Content)
 		}
 		// What is written over needs no order of its own any more; what the same
 		// thread does once more, neither.
-		over := from <= s.from && s.to <= to
-		if over && (write || !s.write && s.line == m.line) {
+		over := with.from <= s.from && s.to <= with.to
+		if over && (with.write || !s.write && s.line == with.line) {
 			continue
 		}
 		kept = append(kept, s)
 	}
-	if len(kept) >= maxSpans {
-		kept = coarsen(kept)
+	f.spans -= len(p.spans) - len(kept)
+	p.spans = kept
+}
+
+// keep remembers an access.
+func (f *files) keep(p *part, s span) {
+	if n := len(p.spans); n >= maxSpans {
+		p.spans = coarsen(p.spans)
+		f.spans -= n - len(p.spans)
 	}
-	u.spans = append(kept, span{from, to, m, write})
-	f.spans += len(u.spans)
-	if f.spans > allSpans {
-		f.forgetBytes(m.event)
-	}
+	p.spans = append(p.spans, s)
+	p.last = s.event
+	f.spans++
 }
 
 // coarsen makes one span of what each thread read, and one of what it wrote.
@@ -311,10 +361,20 @@ func coarsen(spans []span) []span {
 	return out[max(0, len(out)-maxSpans/2):]
 }
 
-func (f *files) forgetBytes(now uint32) {
+// bound forgets accesses if there are too many of them.
+func (f *files) bound(now uint32) {
+	if f.spans <= allSpans {
+		return
+	}
 	for k, u := range f.bytes {
-		if now-u.last > allSpans/8 {
-			f.spans -= len(u.spans)
+		for n, p := range u.parts {
+			if now-p.last > allSpans/8 {
+				f.spans -= len(p.spans)
+				delete(u.parts, n)
+			}
+		}
+		if len(u.parts) == 0 && now-u.whole.last > allSpans/8 {
+			f.spans -= len(u.whole.spans)
 			delete(f.bytes, k)
 		}
 	}

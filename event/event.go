@@ -33,7 +33,8 @@ type Event struct {
 	// How long the thread waited for a processor that others had, ns: between its call
 	// before and this one, and during this one. They count with the flag Delays, and end
 	// at 2^32-1. The kernel's account (/proc/PID/schedstat) goes from when a thread could
-	// run to when it did, and adds a few µs each time.
+	// run to when it did, and adds a few µs each time. What the recorder took to record
+	// the call before is a part of DelayBefore: no computing of the thread's own.
 	DelayBefore, DelayWithin uint32
 
 	Ret   int64         // result; -1 when Errno is set

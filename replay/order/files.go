@@ -14,11 +14,10 @@ type file struct {
 	// While there is one, the resources say nothing.
 	alone   uint32
 	last    uint64
-	changed bool  // by one of these
-	locked  bool  // somebody ever locked it
-	safe    int64 // bytes that it had when it was first seen, and was not cut to
-	least   int64 // bytes that it has, at least; whoever writes behind them makes it longer
-	looked  Ref   // the last of these, if they all looked at content only
+	changed bool // by one of these
+	locked  bool // somebody ever locked it
+	looked  Ref  // the last of these, if they all looked at content only
+	growth  growth
 
 	whole resource // all of the content: updated by whatever touches a part
 	parts map[part]*resource

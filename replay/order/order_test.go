@@ -145,7 +145,10 @@ func TestResource(t *testing.T) {
 		{"made in another directory than is listed", []act{openDir("/d", 6, 8)}, on(event.OpMkdir, "/e/a"), at(event.OpGetdents64, 6, 8, -1, 64, 0), false},
 		// Content
 		{"one range, written twice", both, at(w, 5, 3, 0, 100, 9000), at(w, 5, 4, 50, 100, 9000), true},
-		{"a write that another has made room for", both, at(w, 5, 3, 8192, 100, 8292), at(w, 5, 4, 200, 100, 8292), true},
+		{"a write that another has made room for", both, at(w, 5, 3, 8192, 100, 8292), at(w, 5, 4, 200, 100, 8292), false},
+		{"a write after another has made room, and its size was asked for", append(slices.Clone(both), at(w, 5, 3, 8192, 100, 8292)), at(event.OpFstat, 5, 3, -1, 0, 8292), at(w, 5, 4, 200, 100, 8292), false},
+		{"nothing read where another has made room", both, at(w, 5, 3, 8192, 100, 8292), at(r, 5, 4, 4096, 100, 8292), true},
+		{"nothing read, and more room made than that needs", append(slices.Clone(both), at(w, 5, 3, 8192, 100, 8292)), at(w, 5, 3, 16384, 100, 16484), at(r, 5, 4, 4096, 100, 16484), false},
 		{"a write within what was there at first", both, at(w, 5, 3, 8192, 100, 8292), at(w, 5, 4, 0, 100, 8292), false},
 		{"a pwrite to a file that is appended to, and what is read of its end", both, act{op: w, ino: 5, open: 3, off: 40960, n: 10, size: 110, flags: effect.OAppend}, at(r, 5, 4, 90, 20, 110), true},
 		{"one range, read twice", both, at(r, 5, 3, 0, 100, 9000), at(r, 5, 4, 50, 100, 9000), false},
@@ -220,6 +223,55 @@ func TestResource(t *testing.T) {
 				t.Errorf("waits %v (%v), want %v", waits, deps, c.waits)
 			}
 		})
+	}
+}
+
+// A write within a file that another thread has made longer waits for those who saw it
+// shorter, and not for that other.
+func TestWriteWithin(t *testing.T) {
+	o := New(Resource)
+	for slot := range uint32(3) {
+		o.Place(slot, opens("/f", 5, event.OpenID(3+slot)).event(slot, 0, 1), true, nil)
+	}
+	now := int64(2)
+	place := func(slot uint32, a act) (Ref, []Ref) {
+		now += 2
+		return o.Place(slot, a.event(slot, now, now+1), true, nil)
+	}
+	asked, _ := place(0, at(event.OpFstat, 5, 3, -1, 0, 100))
+	longer, _ := place(1, at(event.OpPwrite64, 5, 4, 8192, 100, 8292))
+	_, deps := place(2, at(event.OpPwrite64, 5, 5, 4096, 100, 8292))
+	if !slices.Contains(deps, asked) || slices.Contains(deps, longer) {
+		t.Errorf("waits for %v: not for %v that saw it shorter, or for %v that made it longer", deps, asked, longer)
+	}
+}
+
+// What is remembered of a file's growth stays bounded, and who finds it longer than it was
+// waits for one that made it so long.
+func TestGrowthBounded(t *testing.T) {
+	o := New(Resource)
+	o.slots = make([]slot, 2)
+	var g growth
+	for i := range uint64(100_000) {
+		o.self = Ref{0, i + 1}
+		g.grows(o, int64(i+1)*10)
+		if i == 20_000 {
+			o.Done(0, 15_000)
+		}
+	}
+	if len(g.steps) > 2*maxGrown {
+		t.Errorf("%d steps", len(g.steps))
+	}
+	if g.safe < 150_000 {
+		t.Errorf("safe %d, and 150,000 are done", g.safe)
+	}
+	for _, bytes := range []int64{200_000, 600_001, 1_000_000} {
+		o.self, o.deps = Ref{1, 1}, nil
+		o.slots[1].seen = nil
+		g.await(o, bytes)
+		if len(o.deps) != 1 || int64(o.deps[0].Pos)*10 < bytes {
+			t.Errorf("%d bytes: waits for %v", bytes, o.deps)
+		}
 	}
 }
 

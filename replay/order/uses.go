@@ -174,8 +174,8 @@ func (o *Order) reads(ev *event.Event) {
 	switch {
 	case ev.Ret < ev.Count:
 		f.touch(o, size, look)
-	case ev.Offset+ev.Ret > f.safe && f.alone == shared:
-		f.size.awaitChange(o) // what it read is there because somebody wrote behind it
+	case f.alone == shared: // what it read may be there because somebody wrote behind it
+		f.growth.await(o, ev.Offset+ev.Ret)
 	}
 }
 
@@ -205,11 +205,11 @@ func (o *Order) writes(ev *event.Event) {
 		f.content(o, change, ev.Offset, end)
 	}
 	switch {
-	case end > f.least || !fd.Known || fd.Size <= end:
-		f.least = max(f.least, end)
+	case end > f.growth.least || !fd.Known || fd.Size <= end:
 		f.touch(o, size, update)
-	case end > f.safe && f.alone == shared:
-		f.size.awaitChange(o) // it makes the file no longer because somebody wrote behind it
+		f.growth.grows(o, end)
+	case f.alone == shared:
+		f.writesWithin(o, end)
 	}
 }
 
@@ -247,7 +247,7 @@ func (o *Order) copies(ev *event.Event) {
 		} else {
 			to.everything(o)
 		}
-		to.least, to.safe = 0, 0
+		to.growth.changed(o)
 		to.touch(o, size, change)
 	}
 }
@@ -276,7 +276,7 @@ func (o *Order) truncates(ev *event.Event) {
 // resized is a change of the size and of what is beyond.
 func (o *Order) resized(f *file, ev *event.Event) {
 	if f != nil {
-		f.least, f.safe = 0, 0
+		f.growth.changed(o)
 		f.sync.pass(o, ev)
 		f.everything(o)
 		f.touch(o, size, change)
@@ -383,7 +383,7 @@ func (o *Order) opened(ev *event.Event, fd *event.File) {
 		}
 	}
 	if p.file != nil && fd.Known && p.file.alone == 0 {
-		p.file.least, p.file.safe = fd.Size, fd.Size // nobody has cut it yet
+		p.file.growth.begins(fd.Size)
 	}
 	if fd.Open != 0 {
 		o.opens[fd.Open] = p

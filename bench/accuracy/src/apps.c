@@ -69,13 +69,20 @@ static long long now(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* A fixed amount of work: the same on a processor that is shared, and in a register. In
- * memory each step takes one cycle or two, as the processor guesses right where the value
- * is: half as long in one run as in the next. */
+/* A fixed amount of work, which takes the same time whoever else is on the machine: each
+ * step waits for the one before, and little of the core is used meanwhile. A loop of empty
+ * steps takes twice as long when a neighbour has the core's other thread, one in memory
+ * when the processor guesses wrong where the value is. */
 static void compute(long n)
 {
-	for (long i = 0; i < n; i++)
-		__asm__ volatile("" : "+r"(i));
+	unsigned long v = 3;
+
+	for (long i = 0; i < n; i += 8)
+#pragma GCC unroll 8
+		for (int k = 0; k < 8; k++) {
+			v *= 0x9e3779b97f4a7c15;
+			__asm__ volatile("" : "+r"(v));
+		}
 }
 
 #ifndef MPI

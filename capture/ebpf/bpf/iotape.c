@@ -303,6 +303,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		pressure(w, st);
 	else if (hold(st))
 		orphan(w, st);
+	/* What this took of the thread's time between its calls is no computing of its own. */
+	st->returned -= bpf_ktime_get_ns() - now;
 	end();
 	return 0;
 }

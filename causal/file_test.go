@@ -1,0 +1,56 @@
+package causal
+
+import (
+	"fmt"
+	"testing"
+
+	"iotape/event"
+)
+
+// access is an access of a line to bytes of file 5.
+func access(op event.Op, off, n int64) *event.Event {
+	ev := &event.Event{Op: op, Offset: off, Count: n, Ret: n}
+	ev.Files = []event.File{{Known: true, Dev: 1, Ino: 5, Mode: sIFREG, Size: off + n}}
+	return ev
+}
+
+// Threads that each have their own blocks of one file do not wait for each other, however
+// many there are; who reads a block waits for who wrote it, and for nobody else.
+func TestBlocksOfOneFile(t *testing.T) {
+	const threads, blocks = 4, 4000
+	for _, size := range []int64{4096, 64 << 10, 1 << 20} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			edges := map[int][]int{}
+			f := newFiles(func(to, from int, _ Reason) { edges[to] = append(edges[to], from) })
+			for i := range blocks {
+				f.see(i, uint32(i%threads), access(event.OpPwrite64, int64(i)*size, size))
+			}
+			if len(edges) > 0 {
+				t.Fatalf("%d of the writes wait for others", len(edges))
+			}
+			for i := range blocks {
+				f.see(blocks+i, uint32((i+1)%threads), access(event.OpPread64, int64(i)*size, size))
+				for _, from := range edges[blocks+i] {
+					if from != i {
+						t.Fatalf("the read of block %d waits for %v", i, edges[blocks+i])
+					}
+				}
+				if len(edges[blocks+i]) == 0 {
+					t.Fatalf("the read of block %d waits for nobody", i)
+				}
+			}
+			cut := &event.Event{Op: event.OpFtruncate, Files: access(event.OpPread64, 0, 0).Files}
+			f.see(2*blocks, 9, cut)
+			if len(edges[2*blocks]) < blocks {
+				t.Errorf("the cut waits for %d reads, of %d", len(edges[2*blocks]), blocks)
+			}
+			if f.spans != 1 || len(f.bytes[inode{0, 1, 5}].parts) != 0 {
+				t.Errorf("%d accesses to what was cut are kept", f.spans)
+			}
+			f.see(2*blocks+1, 0, access(event.OpPread64, size, size))
+			if len(edges[2*blocks+1]) != 1 || edges[2*blocks+1][0] != 2*blocks {
+				t.Errorf("what is read after the cut waits for %v", edges[2*blocks+1])
+			}
+		})
+	}
+}
