@@ -37,7 +37,8 @@ type nameUse struct {
 
 // contentUse is who read and wrote which bytes of a file.
 type contentUse struct {
-	parts map[int64]*part // by number
+	head  part            // the first part: most files have no other
+	parts map[int64]*part // the rest, by number
 	whole part            // accesses that are larger than partsAtOnce
 	wrote []mark          // the last write of each thread
 }
@@ -57,6 +58,7 @@ type span struct {
 // Limits: beyond, what was touched longest ago is forgotten.
 const (
 	maxMarks    = 16        // threads, of one name
+	maxWriters  = 128       // threads, of one file
 	maxNames    = 1 << 20   // in all
 	partBytes   = 256 << 10 // of a file
 	partsAtOnce = 64        // of one access
@@ -158,12 +160,12 @@ func (f *files) touch(n name, m mark, change bool) {
 		f.after(m, u.changes)
 	}
 	if !change {
-		u.uses = note(u.uses, m)
+		u.uses = note(u.uses, m, maxMarks)
 		return
 	}
 	f.after(m, u.uses)
 	if n.list {
-		u.changes = note(u.changes, m)
+		u.changes = note(u.changes, m, maxMarks)
 		return
 	}
 	u.changes, u.uses = append(u.changes[:0], m), u.uses[:0]
@@ -178,8 +180,8 @@ func (f *files) after(m mark, list []mark) {
 	}
 }
 
-// note puts the last event of a thread into a list.
-func note(list []mark, m mark) []mark {
+// note puts the last event of a thread into a list of so many at most.
+func note(list []mark, m mark, most int) []mark {
 	oldest := 0
 	for i := range list {
 		if list[i].line == m.line {
@@ -190,7 +192,7 @@ func note(list []mark, m mark) []mark {
 			oldest = i
 		}
 	}
-	if len(list) >= maxMarks {
+	if len(list) >= most {
 		list[oldest] = m
 		return list
 	}
@@ -256,7 +258,7 @@ func (f *files) use(ev *event.Event, file *event.File) *contentUse {
 	k := inode{ev.Host, file.Dev, file.Ino}
 	u := f.bytes[k]
 	if u == nil {
-		u = &contentUse{parts: map[int64]*part{}}
+		u = &contentUse{}
 		f.bytes[k] = u
 	}
 	return u
@@ -280,11 +282,12 @@ func (f *files) extent(m mark, ev *event.Event, file *event.File, from, to int64
 		return
 	}
 	if write {
-		u.wrote = note(u.wrote, m)
+		u.wrote = note(u.wrote, m, maxWriters)
 	}
 	s := span{from, to, m, write}
 	first, last := from/partBytes, (to-1)/partBytes
 	if last-first >= partsAtOnce {
+		f.meet(&u.head, s)
 		for _, n := range slices.Sorted(maps.Keys(u.parts)) {
 			if p := u.parts[n]; from < (n+1)*partBytes && n*partBytes < to {
 				if f.meet(p, s); len(p.spans) == 0 {
@@ -301,16 +304,27 @@ func (f *files) extent(m mark, ev *event.Event, file *event.File, from, to int64
 		f.meet(&u.whole, s)
 	}
 	for n := first; n <= last; n++ {
-		p := u.parts[n]
-		if p == nil {
-			p = &part{}
-			u.parts[n] = p
-		} else {
-			f.meet(p, s)
-		}
+		p := u.part(n)
+		f.meet(p, s)
 		f.keep(p, span{max(from, n*partBytes), min(to, (n+1)*partBytes), m, write})
 	}
 	f.bound(m.event)
+}
+
+// part returns a part by number.
+func (u *contentUse) part(n int64) *part {
+	if n == 0 {
+		return &u.head
+	}
+	p := u.parts[n]
+	if p == nil {
+		if u.parts == nil {
+			u.parts = map[int64]*part{}
+		}
+		p = &part{}
+		u.parts[n] = p
+	}
+	return p
 }
 
 // meet makes an access wait for those that it must not overtake.
@@ -373,8 +387,8 @@ func (f *files) bound(now uint32) {
 				delete(u.parts, n)
 			}
 		}
-		if len(u.parts) == 0 && now-u.whole.last > allSpans/8 {
-			f.spans -= len(u.whole.spans)
+		if len(u.parts) == 0 && now-max(u.head.last, u.whole.last) > allSpans/8 {
+			f.spans -= len(u.head.spans) + len(u.whole.spans)
 			delete(f.bytes, k)
 		}
 	}

@@ -44,7 +44,7 @@ func TestBlocksOfOneFile(t *testing.T) {
 			if len(edges[2*blocks]) < blocks {
 				t.Errorf("the cut waits for %d reads, of %d", len(edges[2*blocks]), blocks)
 			}
-			if f.spans != 1 || len(f.bytes[inode{0, 1, 5}].parts) != 0 {
+			if u := f.bytes[inode{0, 1, 5}]; f.spans != 1 || len(u.parts) != 0 || len(u.head.spans) != 0 {
 				t.Errorf("%d accesses to what was cut are kept", f.spans)
 			}
 			f.see(2*blocks+1, 0, access(event.OpPread64, size, size))
