@@ -285,6 +285,7 @@ func (f *files) extent(m mark, ev *event.Event, file *event.File, from, to int64
 		u.wrote = note(u.wrote, m, maxWriters)
 	}
 	s := span{from, to, m, write}
+	f.meet(&u.whole, s)
 	first, last := from/partBytes, (to-1)/partBytes
 	if last-first >= partsAtOnce {
 		f.meet(&u.head, s)
@@ -295,18 +296,13 @@ func (f *files) extent(m mark, ev *event.Event, file *event.File, from, to int64
 				}
 			}
 		}
-		f.meet(&u.whole, s)
 		f.keep(&u.whole, s)
-		f.bound(m.event)
-		return
-	}
-	if len(u.whole.spans) > 0 {
-		f.meet(&u.whole, s)
-	}
-	for n := first; n <= last; n++ {
-		p := u.part(n)
-		f.meet(p, s)
-		f.keep(p, span{max(from, n*partBytes), min(to, (n+1)*partBytes), m, write})
+	} else {
+		for n := first; n <= last; n++ {
+			p := u.part(n)
+			f.meet(p, s)
+			f.keep(p, span{max(from, n*partBytes), min(to, (n+1)*partBytes), m, write})
+		}
 	}
 	f.bound(m.event)
 }
