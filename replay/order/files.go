@@ -222,6 +222,6 @@ type pipe struct {
 }
 
 type written struct {
-	end int64 // of the bytes, counted from the first
-	by  Ref
+	begin, end int64 // of the bytes, counted from the first
+	by         Ref
 }

@@ -205,6 +205,8 @@ func TestResource(t *testing.T) {
 		{"synced by two", both, act{op: event.OpFsync, ino: 5, open: 3}, act{op: event.OpFsync, ino: 5, open: 4}, false},
 		// Pipes
 		{"written to a pipe, and read", nil, act{op: event.OpWrite, ino: 40, open: 10, n: 5, mode: syscall.S_IFIFO}, act{op: event.OpRead, ino: 40, open: 11, n: 5, mode: syscall.S_IFIFO}, true},
+		{"written behind what is read", []act{{op: event.OpWrite, ino: 40, open: 10, n: 5, mode: syscall.S_IFIFO}}, act{op: event.OpWrite, ino: 40, open: 10, n: 5, mode: syscall.S_IFIFO}, act{op: event.OpRead, ino: 40, open: 11, n: 5, mode: syscall.S_IFIFO}, false},
+		{"written, and read in part", []act{{op: event.OpWrite, ino: 40, open: 10, n: 5, mode: syscall.S_IFIFO}}, act{op: event.OpWrite, ino: 40, open: 10, n: 5, mode: syscall.S_IFIFO}, act{op: event.OpRead, ino: 40, open: 11, n: 6, mode: syscall.S_IFIFO}, true},
 		{"other pipes", nil, act{op: event.OpWrite, ino: 40, open: 10, n: 5, mode: syscall.S_IFIFO}, act{op: event.OpRead, ino: 41, open: 11, n: 5, mode: syscall.S_IFIFO}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

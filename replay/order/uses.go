@@ -552,8 +552,8 @@ func (o *Order) piped(ev *event.Event, fd *event.File) bool {
 	}
 	switch ev.Op {
 	case event.OpWrite, event.OpWritev:
+		p.writes = append(p.writes, written{p.wrote, p.wrote + ev.Ret, o.self})
 		p.wrote += ev.Ret
-		p.writes = append(p.writes, written{p.wrote, o.self})
 	case event.OpRead, event.OpReadv:
 		p.read += ev.Ret
 		k := 0
@@ -561,7 +561,7 @@ func (o *Order) piped(ev *event.Event, fd *event.File) bool {
 			o.wait(p.writes[k].by)
 			k++
 		}
-		if k < len(p.writes) && ev.Ret > 0 {
+		if k < len(p.writes) && p.writes[k].begin < p.read {
 			o.wait(p.writes[k].by)
 		}
 		p.writes = append(p.writes[:0], p.writes[k:]...)
