@@ -561,7 +561,7 @@ func (o *Order) piped(ev *event.Event, fd *event.File) bool {
 			o.wait(p.writes[k].by)
 			k++
 		}
-		if k < len(p.writes) && p.writes[k].begin < p.read {
+		if k < len(p.writes) && ev.Ret > 0 && p.writes[k].begin < p.read {
 			o.wait(p.writes[k].by)
 		}
 		p.writes = append(p.writes[:0], p.writes[k:]...)
