@@ -14,7 +14,8 @@ import (
 // annotated is what a tape's annotations say of who waits for whom (package causal).
 type annotated struct {
 	notes *causal.Cursor
-	tasks map[uint64]source // that others will wait for, by the event's number
+	an    *causal.Annotation // of the event at hand
+	tasks map[uint64]source  // that others will wait for, by the event's number
 	seen  int
 }
 
@@ -44,14 +45,26 @@ func readAnnotations(t *trace.Tape) (*annotated, error) {
 	return &annotated{notes: notes.Cursor(), tasks: map[uint64]source{}}, nil
 }
 
-// apply takes what an event's annotation says into its task, and remembers the task if
+// read goes on to a task's event, and returns how long its thread computed before it, ns.
+func (a *annotated) read(t *task) int64 {
+	if t.Rest { // the open that it is of has waited
+		a.an = new(causal.Annotation)
+	} else {
+		a.an = a.notes.At(t.ev.Seq)
+	}
+	return int64(a.an.Compute)
+}
+
+// idle reports whether the event at hand neither waits nor is waited for.
+func (a *annotated) idle(t *task) bool {
+	return len(a.an.Waits) == 0 && a.an.Sleep == 0 && a.an.Until <= t.ev.Seq
+}
+
+// apply takes the waits of the event at hand into its task, and remembers the task if
 // others wait for it.
 func (a *annotated) apply(t *task) {
-	if t.Rest {
-		return // the open that it is of has waited
-	}
-	an := a.notes.At(t.ev.Seq)
-	t.think, t.sleep = int64(an.Compute), int64(an.Sleep)
+	an := a.an
+	t.sleep = int64(an.Sleep)
 	for _, w := range an.Waits {
 		// One that comes later in the order that explains the results cannot be waited for.
 		if s, ok := a.tasks[w.Event]; ok && s.ref.Slot != t.ref.Slot {

@@ -86,7 +86,11 @@ func (p *planner) next(t *task) error {
 	effect.AsCall(ev)
 	t.part = p.division.member(ev)
 	n := p.node(ev.TID, t.part)
-	n.compute(ev)
+	if p.notes == nil {
+		n.compute(ev)
+	} else {
+		n.thought += p.notes.read(t)
+	}
 	if p.plain(t) {
 		p.place(t, n, true)
 		t.step.h.users = use(t.step.h.users, t.ref)
@@ -124,7 +128,7 @@ func (p *planner) next(t *task) error {
 		}
 	}
 	p.unlocks(t)
-	t.idle = t.action == emulate && len(t.closes) == 0 && len(t.unlock) == 0 && !t.publish && !p.orders(ev) && p.notes == nil
+	t.idle = t.action == emulate && len(t.closes) == 0 && len(t.unlock) == 0 && !t.publish && !p.orders(ev) && (p.notes == nil || n.begun && p.notes.idle(t))
 	if !t.idle {
 		p.order.Closing(t.Released, len(t.unlock) > 0)
 		p.place(t, n, t.action != emulate || p.orders(ev))

@@ -2,14 +2,33 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"iotape/causal"
 	"iotape/event"
 	"iotape/replay/effect"
 	"iotape/replay/order"
 )
+
+// rest plans all that is left.
+func (p *planner) rest(t *testing.T) (tasks []*task) {
+	t.Helper()
+	for {
+		u := new(task)
+		if err := p.next(u); errors.Is(err, io.EOF) {
+			return tasks
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		tasks = append(tasks, u)
+	}
+}
 
 // A thread that did nothing but make another one leads from that one to its own maker: what
 // its maker published, a working directory, is there before it is used.
@@ -30,13 +49,7 @@ func TestThreadOfAnIdleThread(t *testing.T) {
 	p := newPlanner(tape, true, newMadeUp(tape, nil, false), nil, nil, order.Resource)
 	published := order.Ref{}
 	var last *task
-	for {
-		u := new(task)
-		if err := p.next(u); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for _, u := range p.rest(t) {
 		if u.ev.TID == 2 && u.publish {
 			published = u.ref
 		}
@@ -85,18 +98,52 @@ func TestPlainWithDelays(t *testing.T) {
 	tape := s.close()
 	p := newPlanner(tape, true, newMadeUp(tape, nil, false), nil, nil, order.Resource)
 	var plain []int64
-	for {
-		u := new(task)
-		if err := p.next(u); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for _, u := range p.rest(t) {
 		if u.step.kind != stepTask {
 			plain = append(plain, u.think)
 		}
 	}
 	if len(plain) != 4 || plain[1] != 7*ms || plain[2] != 0 || plain[3] != 5*ms+maxTickNS {
 		t.Errorf("plain steps after computing %v ns", plain)
+	}
+}
+
+// An event that does nothing, waits for nothing and is waited for by nobody is no task: what
+// the thread computed before it counts for its next one.
+func TestIdleEventsCompute(t *testing.T) {
+	s := newScript(t)
+	s.call(event.OpMkdirat, 0, 0, [6]uint64{at(), 0, 0o755}, "a")
+	for range 3 {
+		s.add(event.Event{Op: event.OpGetpid})
+	}
+	s.call(event.OpMkdirat, 0, 0, [6]uint64{at(), 0, 0o755}, "b")
+	s.add(event.Event{PID: 2, TID: 2, Op: event.OpMkdirat, Args: [6]uint64{at(), 0x1000, 0o755}, Paths: []event.Path{{Arg: 1, Raw: "c"}}})
+	tape := s.close()
+	notes, err := causal.ReadText(strings.NewReader(`EVENTS(7)
+COMPUTE(1ms)
+2 1 getpid
+COMPUTE(2ms)
+3 1 getpid
+SIGNAL(6)
+COMPUTE(4ms)
+4 1 getpid
+COMPUTE(8ms)
+5 1 mkdirat
+WAIT(3)
+6 2 mkdirat
+`), tape.Events())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlanner(tape, true, newMadeUp(tape, nil, false), nil, nil, order.Resource)
+	p.notes = &annotated{notes: notes.Cursor(), tasks: map[uint64]source{}}
+	var got []string
+	for _, u := range p.rest(t) {
+		if !u.idle && u.ev.Seq > 1 {
+			got = append(got, fmt.Sprintf("%d after %v, %d waits", u.ev.Seq, time.Duration(u.think), len(u.awaits)))
+		}
+	}
+	if want := []string{"3 after 3ms, 0 waits", "5 after 12ms, 0 waits", "6 after 0s, 1 waits"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
