@@ -56,6 +56,7 @@ type annotator struct {
 	end     int64
 	wakes   []woken
 	polls   []poll
+	looks   []*looks // that found something
 	sleeps  []sleep
 	// broadcasts are the calls that woke all who slept on a word.
 	broadcasts []broadcast
@@ -80,6 +81,7 @@ type node struct {
 	inCall   []*wakeup // that it got since its last call returned
 	given    []*wakeup // that it gave, in a call that has not returned
 	poll     int       // index into polls, of the last call, -1: none
+	looks    *looks    // that it is about; nil: it does something else
 	ended    bool
 }
 
@@ -276,6 +278,11 @@ func (a *annotator) call(n *node, i int, ev *event.Event) {
 	if slept == 0 && n.stirred < max(ev.Enter, 1) { // nor waited for a page
 		n.clock.ran(took)
 	}
+	if own || slept > 0 {
+		n.looks = nil
+	} else {
+		a.look(n, i, ev)
+	}
 	if on, all := broadcasts(ev); all {
 		a.broadcasts = append(a.broadcasts, broadcast{i, on})
 	}
@@ -348,6 +355,7 @@ func (a *annotator) finish(more *Evidence) (*Annotations, *Summary) {
 	}
 	var arrivals []waitFor
 	if !more.alone() {
+		a.looked(links)
 		arrivals = a.arrivals()
 	}
 	sleeps := more.bound(a, a.slept(links, more.alone()))
