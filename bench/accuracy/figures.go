@@ -168,7 +168,7 @@ func (r *Report) errors() Figure {
 			"Does: calls with data, flushes, and bytes, of the application there, of those recorded. %d ranks, of spin and mpi %d; mean and worst are over the other storage systems.", r.Traced, r.Ranks, r.Polling)}
 	modes := r.modes()
 	if i := slices.IndexFunc(modes, func(m string) bool { return strings.HasPrefix(m, "throttle ") }); i >= 0 {
-		modes = modes[:i+1] // the other periods are Figure 9
+		modes = modes[:i+1] // with what discover says before it; the other periods are Figure 9
 	}
 	t := &page.Table{Head: append([]string{"application", "storage", "does", "runs for"}, modes...), Left: 2}
 	for _, row := range r.Rows {
@@ -202,7 +202,7 @@ func (r *Report) allNotes(app string) (list []*Notes) {
 	return list
 }
 
-// notes are those that were made by holding nodes.
+// notes are those that were made by holding nodes alone.
 func (r *Report) notes(app string) []*Notes {
 	return slices.DeleteFunc(r.allNotes(app), func(n *Notes) bool { return n.Period == 0 })
 }
@@ -210,8 +210,8 @@ func (r *Report) notes(app string) []*Notes {
 // periods is Figure 9.
 func (r *Report) periods() Figure {
 	f := Figure{Name: "figure-9", Title: "Sampling calls: error and tracing time by period",
-		Note: "All nodes are held, each in a run of its own, at each P-th call. Tracing time is that of all runs, as a multiple of the application's own."}
-	t := &page.Table{Head: []string{"application", "period", "nodes", "dependencies", "tracing", "multiple", "mean error", "worst"}, Left: 1}
+		Note: "All nodes are held, each in a run of its own, at each P-th call. Tracing time is that of all runs, as a multiple of the application's own. In the last two columns the replay also knows what one recording shows: discover, without --alone."}
+	t := &page.Table{Head: []string{"application", "period", "nodes", "dependencies", "tracing", "multiple", "mean error", "worst", "discover", "worst"}, Left: 1}
 	var labels []string
 	byKind := curves{}
 	for _, app := range r.apps() {
@@ -221,7 +221,8 @@ func (r *Report) periods() Figure {
 				continue
 			}
 			a, b, count := r.mean(app, n.Mode)
-			t.Add(app, report.Count(uint64(n.Period)), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
+			both, most, rows := r.mean(app, discoverMode(n.Period))
+			t.Add(app, report.Count(uint64(n.Period)), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count), percent(both, rows), percent(most, rows))
 			label := fmt.Sprint(n.Period)
 			if !slices.Contains(labels, label) {
 				labels = append(labels, label)

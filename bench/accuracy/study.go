@@ -30,7 +30,8 @@ type Mode struct {
 }
 
 // Modes are the ways to replay, from the one that knows least of the application. Beside
-// them there is one for each period with which nodes are held, "throttle P".
+// them there are two for each period with which nodes are held: "throttle P" knows only what
+// that shows, "discover P" what the recording shows as well.
 var Modes = []Mode{
 	{"afap", "as fast as possible, in the recorded order where calls did not overlap", []string{"--order", "overlap", "--pace", "afap"}},
 	{"think", "the same, with the computing between calls", []string{"--order", "overlap", "--pace", "think"}},

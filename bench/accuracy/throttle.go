@@ -14,7 +14,7 @@ import (
 // Notes are annotations of the application's tape, made in one way.
 type Notes struct {
 	Mode    string  `json:"mode"`
-	Period  int     `json:"period,omitempty"` // with which nodes were held
+	Period  int     `json:"period,omitempty"` // with which nodes were held; 0: there is more in them than that
 	Held    int     `json:"held,omitempty"`   // how many of Nodes
 	Nodes   int     `json:"nodes,omitempty"`
 	TraceNS int64   `json:"trace_ns"` // of all runs that were made for them
@@ -66,7 +66,12 @@ func (s *study) throttle(ctx context.Context, m *mounted, app App, tape string) 
 			s.report.LeftOut = append(s.report.LeftOut, fmt.Sprintf("holding nodes of %s with period %d", app.Title(), period))
 			continue
 		}
-		d, err := s.discover(ctx, m, app, tape, dir, strconv.Itoa(s.o.Nodes), period)
+		both, err := s.discovered(ctx, m, app, tape, dir, period)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, both)
+		d, err := s.discover(ctx, m, app, tape, dir, strconv.Itoa(s.o.Nodes), period, "--alone")
 		if err != nil {
 			return list, err
 		}
@@ -85,7 +90,7 @@ func (s *study) throttle(ctx context.Context, m *mounted, app App, tape string) 
 			if err := takeSome(dir, some, held[:k]); err != nil {
 				return list, err
 			}
-			part, err := s.discover(ctx, m, app, tape, some, held[0], period)
+			part, err := s.discover(ctx, m, app, tape, some, held[0], period, "--alone")
 			if err != nil {
 				return list, err
 			}
@@ -99,6 +104,19 @@ func (s *study) throttle(ctx context.Context, m *mounted, app App, tape string) 
 	}
 	return list, nil
 }
+
+// discovered holds all nodes, and takes what that shows together with what the recording
+// itself does.
+func (s *study) discovered(ctx context.Context, m *mounted, app App, tape, runs string, period int) (*Notes, error) {
+	d, err := s.discover(ctx, m, app, tape, runs, strconv.Itoa(s.o.Nodes), period)
+	if err != nil {
+		return nil, err
+	}
+	return s.notes(tape, discoverMode(period), d)
+}
+
+// discoverMode is the mode of a replay that knows what discover finds.
+func discoverMode(period int) string { return fmt.Sprintf("discover %d", period) }
 
 // copyQuiet begins a directory of runs with the one in which nobody was held, which is the
 // same for all.
@@ -137,10 +155,11 @@ func takeSome(from, to string, nodes []string) error {
 }
 
 // discover runs iotape discover.
-func (s *study) discover(ctx context.Context, m *mounted, app App, tape, runs, nodes string, period int) (*discovered, error) {
+func (s *study) discover(ctx context.Context, m *mounted, app App, tape, runs, nodes string, period int, flags ...string) (*discovered, error) {
 	dir := filepath.Join(m.dir, "app")
-	args := []string{s.o.Iotape, "discover", "-o", tape, "--runs", runs, "--alone", "--json", "--nodes", nodes, "--period", strconv.Itoa(period),
-		"--under", dir, "--budget", runLimit.String(), "--prepare", s.prepare(app, dir), "--"}
+	args := append([]string{s.o.Iotape, "discover", "-o", tape, "--runs", runs, "--json", "--nodes", nodes, "--period", strconv.Itoa(period),
+		"--under", dir, "--budget", runLimit.String(), "--prepare", s.prepare(app, dir)}, flags...)
+	args = append(args, "--")
 	out, err := s.command(ctx, m, append(args, s.arguments(app, dir)...)...)
 	var d discovered
 	if bad := json.Unmarshal(out, &d); bad != nil {
