@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,6 +68,11 @@ func waitFor(t *testing.T, file string) {
 }
 
 func TestRecorderSignals(t *testing.T) {
+	// Under nohup hang-ups are ignored, also by what is started from here, unless somebody
+	// listens.
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangUps) })
 	// Counts SIGTERM, SIGHUP and SIGINT, for a while.
 	const count = `n=0; trap 'n=$((n+1))' TERM HUP INT; : > READY; i=0; while [ $i -lt 40 ]; do sleep .02; i=$((i+1)); done; exit $n`
 	for _, c := range []struct {
