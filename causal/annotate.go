@@ -377,14 +377,23 @@ func sortLinks(links []link) {
 	})
 }
 
+// linksTo returns the links that lead to an event, of sorted ones.
+func linksTo(links []link, to uint32) []link {
+	from, _ := slices.BinarySearchFunc(links, to, func(l link, to uint32) int { return cmp.Compare(l.to, to) })
+	end := from
+	for end < len(links) && links[end].to == to {
+		end++
+	}
+	return links[from:end]
+}
+
 // polled returns what the calls waited for that waited until something could be read:
 // what made it so while they waited.
 func (a *annotator) polled(links []link) (more []link) {
 	for _, p := range a.polls {
 		for _, r := range p.readers {
-			at, _ := slices.BinarySearchFunc(links, r, func(l link, r uint32) int { return cmp.Compare(l.to, r) })
-			for ; at < len(links) && links[at].to == r; at++ {
-				if l := links[at]; (l.why == Bytes || l.why == Connect) && a.exit[l.from] > p.enter {
+			for _, l := range linksTo(links, r) {
+				if (l.why == Bytes || l.why == Connect) && a.exit[l.from] > p.enter {
 					more = append(more, link{uint32(p.event), l.from, l.why})
 				}
 			}
@@ -400,10 +409,9 @@ func (a *annotator) slept(links []link, timed bool) []timeAt {
 	var out []timeAt
 	for _, s := range a.sleeps {
 		node := &a.sum.Nodes[a.b.line[s.event]]
-		at, _ := slices.BinarySearchFunc(links, uint32(s.event), func(l link, r uint32) int { return cmp.Compare(l.to, r) })
 		alone := true
-		for ; at < len(links) && int(links[at].to) == s.event; at++ {
-			alone = alone && a.exit[links[at].from] <= s.enter
+		for _, l := range linksTo(links, uint32(s.event)) {
+			alone = alone && a.exit[l.from] <= s.enter
 		}
 		if s.timed || alone && !timed {
 			out = append(out, timeAt{uint32(s.event), s.ns})

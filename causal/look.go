@@ -1,11 +1,6 @@
 package causal
 
-import (
-	"cmp"
-	"slices"
-
-	"iotape/event"
-)
+import "iotape/event"
 
 // A thread can wait by looking again and again whether something has come, as MPI libraries
 // do with sockets: it polls without waiting, or reads where that returns at once. It never
@@ -70,9 +65,8 @@ func nothingYet(ev *event.Event) bool {
 // the links say another thread sent meanwhile.
 func (a *annotator) looked(links []link) {
 	for _, l := range a.looks {
-		at, _ := slices.BinarySearchFunc(links, l.reader, func(l link, r uint32) int { return cmp.Compare(l.to, r) })
-		for ; at < len(links) && links[at].to == l.reader; at++ {
-			if k := links[at]; (k.why == Bytes || k.why == Connect) && a.exit[k.from] > l.begin && a.b.line[k.from] != a.b.line[l.reader] {
+		for _, k := range linksTo(links, l.reader) {
+			if (k.why == Bytes || k.why == Connect) && a.exit[k.from] > l.begin && a.b.line[k.from] != a.b.line[l.reader] {
 				a.waitedBy(l)
 				break
 			}
