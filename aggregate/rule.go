@@ -148,7 +148,7 @@ func (p ruleParser) what(r *Rule) error {
 		op := event.ByName(strings.ToLower(w))
 		if !isCall(event.Lookup(op)) {
 			names := []string{"any", "class"}
-			for _, s := range event.Catalogue() {
+			for _, s := range event.Specs() {
 				if isCall(&s) {
 					names = append(names, s.Name)
 				}
@@ -173,7 +173,7 @@ func (p ruleParser) class(r *Rule) error {
 		return p.Unexpected("a class (such as data)")
 	}
 	var names []string
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		names = append(names, s.Class.String())
 		if strings.EqualFold(s.Class.String(), w) && isCall(&s) {
 			r.Ops = append(r.Ops, s.Op)

@@ -132,10 +132,10 @@ type Result struct {
 	WriteErr error
 }
 
-// Source is a back end. Run records until the last followed process has ended.
+// Backend is a back end. Run records until the last followed process has ended.
 // It passes nothing to the program but what the program would have got without
 // it; when ctx is cancelled it stops recording and leaves the programs running.
-type Source interface {
+type Backend interface {
 	Name() string
 	Run(ctx context.Context, o *Options, sw *trace.StreamWriter) (*Result, error)
 }

@@ -54,7 +54,7 @@ type reader struct {
 // read makes sequences of the threads of a tape.
 func read(ctx context.Context, t *trace.Tape, o *Options, seed maphash.Seed, progress func(done uint64)) (*side, error) {
 	r := reader{
-		side:  &side{tape: t, root: &thread{}, files: map[string]uint64{}, ops: make([]OpSum, len(event.Catalogue()))},
+		side:  &side{tape: t, root: &thread{}, files: map[string]uint64{}, ops: make([]OpSum, len(event.Specs()))},
 		sign:  newSigner(t, o.Content, seed),
 		alive: map[threadKey]*thread{}, want: o.classes(),
 	}

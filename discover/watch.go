@@ -53,7 +53,7 @@ type watch struct {
 	o    *Options
 	run  *Run
 	ops  map[int]event.Op
-	tr   *ptracer.Tracer
+	tr   *ptracer.Engine
 	want map[string]*expected
 
 	mu       sync.Mutex

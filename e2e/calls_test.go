@@ -73,7 +73,7 @@ func TestCalls(t *testing.T) {
 	if t.Failed() || testing.Short() {
 		return
 	}
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		if event.Number(arch, s.Op) >= 0 && !made[s.Op] && notMade[s.Name] == "" {
 			t.Errorf("no program calls %s", s.Name)
 		}

@@ -25,7 +25,7 @@ func (op Op) Known() bool { return op > OpUnknown && Lookup(op).Op == op }
 
 // Catalogue returns all rows, OpUnknown first, in the order of their numbers. The
 // caller must not change them.
-func Catalogue() []Spec { return catalogue }
+func Specs() []Spec { return catalogue }
 
 var catalogue = func() []Spec {
 	all := append([]Spec(nil), table[:]...)

@@ -19,7 +19,7 @@ func TestRequestRows(t *testing.T) {
 			t.Errorf("command %d is %v", i, op)
 		}
 	}
-	for _, s := range Catalogue() {
+	for _, s := range Specs() {
 		if !s.Op.IsUring() && !s.Op.IsAIO() {
 			if s.Op.Like() != s.Op {
 				t.Errorf("%s is like %v", s.Name, s.Op.Like())

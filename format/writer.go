@@ -48,7 +48,7 @@ func (im *Import) Host(name string) (*Writer, error) {
 	w := &Writer{
 		// Times are the wall clock's, unless the format knows better: both clocks of
 		// the anchor are the same.
-		Head: trace.Head{Program: im.Program, Host: name, Arch: "amd64", Content: "full", Overflow: "block", Shards: 1, Ops: len(event.Catalogue())},
+		Head: trace.Head{Program: im.Program, Host: name, Arch: "amd64", Content: "full", Overflow: "block", Shards: 1, Ops: len(event.Specs())},
 		file: f,
 	}
 	im.hosts[name] = w

@@ -159,13 +159,13 @@ func (s *strace) trace(w word, set string) error {
 			hint := suggest(name, straceNames(name))
 			return s.fail(w, hint, "%s", err)
 		}
-		for _, spec := range event.Catalogue() {
+		for _, spec := range event.Specs() {
 			if spec.Op != event.OpUnknown && spec.Op.Like() == spec.Op && !spec.NoCall && fits(&spec) {
 				picked[spec.Name] = true
 			}
 		}
 	}
-	for _, spec := range event.Catalogue() {
+	for _, spec := range event.Specs() {
 		if spec.Op != event.OpUnknown && spec.Op.Like() == spec.Op && !spec.NoCall && picked[spec.Name] != inverted {
 			s.ops[spec.Name] = true
 		}
@@ -182,7 +182,7 @@ func straceNames(name string) []string {
 		slices.Sort(names)
 		return names
 	}
-	for _, spec := range event.Catalogue() {
+	for _, spec := range event.Specs() {
 		names = append(names, spec.Name)
 	}
 	return names
@@ -266,7 +266,7 @@ func (s *strace) filter() string {
 	parts := []string{"kind = call"}
 	if s.ops != nil {
 		var names []string
-		for _, spec := range event.Catalogue() {
+		for _, spec := range event.Specs() {
 			if s.ops[spec.Name] {
 				names = append(names, spec.Name)
 			}

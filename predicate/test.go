@@ -268,7 +268,7 @@ func maskText(m flagMask) string {
 // String writes the shorter one of what is in the set and what is not.
 func (s *opSet) String() string {
 	var in, out []string
-	for _, spec := range event.Catalogue() {
+	for _, spec := range event.Specs() {
 		name := spec.Name
 		if spec.Op == event.OpUnknown {
 			continue

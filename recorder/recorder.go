@@ -173,7 +173,7 @@ func (s *Source) Record(ctx context.Context, r *agent.Record, level agent.Level,
 	if err != nil {
 		return err
 	}
-	src := ebpf.Source{}
+	src := ebpf.Backend{}
 	h := head(s.Program, src.Name(), o)
 	h.Shards, h.Filter = ebpf.Shards(o), r.Filter
 	switch {
@@ -209,7 +209,7 @@ func streamID() uint64 {
 func head(program, backend string, o *capture.Options) *trace.Head {
 	h := &trace.Head{
 		Program: program, Arch: runtime.GOARCH, Backend: backend, Command: o.Command, UID: os.Getuid(), GID: os.Getgid(),
-		Content: o.Content.String(), Overflow: string(o.Overflow), Shards: 1, Ops: len(event.Catalogue()),
+		Content: o.Content.String(), Overflow: string(o.Overflow), Shards: 1, Ops: len(event.Specs()),
 	}
 	capture.DescribeHost(h)
 	return h

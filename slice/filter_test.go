@@ -336,7 +336,7 @@ func TestRecordingByNames(t *testing.T) {
 
 // Operations that a slice may need are not left out.
 func TestMayLeaveOut(t *testing.T) {
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		if MayLeaveOut(s.Op) && posix.MayChange(s.Op) {
 			t.Errorf("%s changes the state", s.Name)
 		}

@@ -147,7 +147,7 @@ var errnoNames = func() []string {
 
 // opNames has the names of operations, and opIndex the position of each.
 var opNames, opIndex = func() (names []string, index []int) {
-	for i, s := range event.Catalogue() {
+	for i, s := range event.Specs() {
 		for int(s.Op) >= len(index) {
 			index = append(index, 0) // OpUnknown
 		}

@@ -85,7 +85,7 @@ func New(c capture.Content) *Rewriter {
 	if !c.Hashes() {
 		return nil
 	}
-	specs := event.Catalogue()
+	specs := event.Specs()
 	ops := 0
 	for i := range specs {
 		ops = max(ops, int(specs[i].Op)+1)

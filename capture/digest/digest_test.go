@@ -148,7 +148,7 @@ func TestOthersStay(t *testing.T) {
 // A call's content is read when it returns: what is read before is in a record that
 // does not say of which operation it is.
 func TestNoContentAtEntry(t *testing.T) {
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		for i := range s.Args {
 			if s.IsContent(i) && s.Args[i].When == event.AtEntry {
 				t.Errorf("%s: content %s is read at entry, where no policy reaches it", s.Name, s.Args[i].Name)

@@ -81,7 +81,7 @@ func attach(t *testing.T, ctx context.Context, o *capture.Options, begun func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Source{}.Run(ctx, o, sw)
+	res, err := Backend{}.Run(ctx, o, sw)
 	if err != nil {
 		t.Fatal(err)
 	}

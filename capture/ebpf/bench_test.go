@@ -71,7 +71,7 @@ func timed(b *testing.B, content capture.Content, sink string, argv []string) []
 	if err != nil {
 		b.Fatal(err)
 	}
-	res, err := Source{}.Run(context.Background(), o, sw)
+	res, err := Backend{}.Run(context.Background(), o, sw)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -41,7 +41,7 @@ type drain struct {
 	p      *programs
 	sw     *trace.StreamWriter
 	digest *digest.Rewriter // nil if nothing is hashed
-	tr     *ptracer.Tracer
+	tr     *ptracer.Engine
 
 	content capture.Content
 

@@ -207,7 +207,7 @@ func recordTo(t testing.TB, o *capture.Options, w io.Writer, b *bytes.Buffer, ar
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Source{}.Run(context.Background(), o, sw)
+	res, err := Backend{}.Run(context.Background(), o, sw)
 	if err != nil {
 		t.Fatal(err)
 	}

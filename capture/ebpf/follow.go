@@ -40,7 +40,7 @@ type follower struct {
 	d  *drain
 	o  *capture.Options
 	c  *config
-	tr *ptracer.Tracer
+	tr *ptracer.Engine
 
 	guardian *guardian
 

@@ -193,7 +193,7 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o.Started = func(int) { time.AfterFunc(300*time.Millisecond, cancel) }
-	res, err := Source{}.Run(ctx, o, sw)
+	res, err := Backend{}.Run(ctx, o, sw)
 	if err != nil {
 		t.Fatal(err)
 	}

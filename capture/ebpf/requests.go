@@ -29,7 +29,7 @@ const (
 // programs' table.
 func requestTable(arch event.Arch, content capture.Content) map[uint32]iotapeRequestRow {
 	t := map[uint32]iotapeRequestRow{}
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		switch {
 		case s.Op.IsUring() && s.Op-event.OpUring < uringRows:
 			t[uint32(s.Op-event.OpUring)] = requestRow(&s, arch, content)

@@ -46,7 +46,7 @@ const (
 // rows returns the programs' table for an architecture.
 func rows(arch event.Arch, content capture.Content) []iotapeSpec {
 	t := make([]iotapeSpec, specCount)
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		if nr := event.Number(arch, s.Op); nr >= 0 && nr < compatRow-1 {
 			t[nr] = row(&s, arch, content)
 		}

@@ -118,7 +118,7 @@ func BenchmarkWakeups(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if res, err := (Source{}).Run(context.Background(), o, sw); err != nil || res.Lost != 0 {
+				if res, err := (Backend{}).Run(context.Background(), o, sw); err != nil || res.Lost != 0 {
 					b.Fatalf("%+v, %v", res, err)
 				}
 				pw.Close()

@@ -129,8 +129,8 @@ func ended(t *testing.T, m *Mount) {
 	}
 }
 
-// tracer returns a tracer into a file, and the file's name.
-func tracer(t *testing.T) (*Tracer, string) {
+// recording returns a recording into a file, and the file's name.
+func recording(t *testing.T) (*Recording, string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "stream")
 	f, err := os.Create(name)
@@ -142,7 +142,7 @@ func tracer(t *testing.T) (*Tracer, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Tracer{Stream: sw}, name
+	return &Recording{Stream: sw}, name
 }
 
 // A program that the serving one starts must not keep the mount from ending with it.

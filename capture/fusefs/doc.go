@@ -5,7 +5,7 @@
 // anybody.
 //
 //	program ─▶ kernel ─▶ /dev/fuse ─▶ FS ─▶ lower directory
-//	                                   └──▶ records ─▶ frames, of each tracer
+//	                                   └──▶ records ─▶ frames, of each recording
 //
 // It keeps the contract of package capture for records, and knows nothing of tapes. What
 // differs from the other back ends is in docs/mount.md; in short:
@@ -22,6 +22,6 @@
 //
 // # Locks
 //
-// recorder.mu is taken before nodes.mu; every other lock is taken alone, but for
+// dispatcher.mu is taken before nodes.mu; every other lock is taken alone, but for
 // handle.mu, which is held over calls on the handle and their records.
 package fusefs

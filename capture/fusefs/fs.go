@@ -26,7 +26,7 @@ type FS struct {
 	nodes              nodes
 	files              files
 	who                callers
-	rec                recorder
+	rec                dispatcher
 	act                *actors
 	xattrExt           bool // setting an attribute has flags (CAP_SETXATTR_EXT)
 	// direct is set if reads and writes are requests as the callers made them. Kernels

@@ -14,8 +14,8 @@ import (
 // TestFsx does what fsx does: random operations on a file, each checked against a shadow
 // of it in memory; through mappings, too, of which a second one stays all the time.
 func TestFsx(t *testing.T) {
-	tr, _ := tracer(t)
-	m := mounted(t, Options{Tracers: []*Tracer{tr}})
+	tr, _ := recording(t)
+	m := mounted(t, Options{Recordings: []*Recording{tr}})
 	var ops int
 	child(t, "fsx", m.Mountpoint, &ops)
 	if ops != fsxSeeds*fsxOps {

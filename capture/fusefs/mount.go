@@ -28,8 +28,8 @@ type Options struct {
 	// Cache is how long the kernel may keep names and attributes. 0 has it ask each
 	// time, so that every look is recorded and changes made beneath the mount are seen
 	// at once.
-	Cache   time.Duration
-	Tracers []*Tracer // that record from the first request on; there may be none
+	Cache      time.Duration
+	Recordings []*Recording // that record from the first request on; there may be none
 }
 
 // A Mount is a mounted file system that is being served.
@@ -83,7 +83,7 @@ func New(o *Options) (*Mount, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	for _, t := range o.Tracers {
+	for _, t := range o.Recordings {
 		if err := fs.rec.attach(fs, t); err != nil {
 			fs.close()
 			return nil, err
@@ -102,7 +102,7 @@ func New(o *Options) (*Mount, error) {
 		options.DisabledCapabilities = fuse.CAP_READDIRPLUS_AUTO
 	}
 	if m.server, err = fuse.NewServer(fs, mountpoint, options); err != nil {
-		for _, t := range o.Tracers {
+		for _, t := range o.Recordings {
 			fs.rec.detach(t)
 		}
 		fs.close()
@@ -177,11 +177,11 @@ func (m *Mount) panicked(what any) fuse.Status {
 	return fuse.EIO
 }
 
-// Attach begins to record with one more tracer.
-func (m *Mount) Attach(t *Tracer) error { return m.fs.rec.attach(m.fs, t) }
+// Attach begins to record with one more recording.
+func (m *Mount) Attach(t *Recording) error { return m.fs.rec.attach(m.fs, t) }
 
-// Detach ends a tracer's recording and says what it has. Its stream can be closed then.
-func (m *Mount) Detach(t *Tracer) Counts { return m.fs.rec.detach(t) }
+// Detach ends a recording and says what it has. Its stream can be closed then.
+func (m *Mount) Detach(t *Recording) Counts { return m.fs.rec.detach(t) }
 
 // Ended is closed when the file system is unmounted and no program uses it any more.
 func (m *Mount) Ended() <-chan struct{} { return m.ended }

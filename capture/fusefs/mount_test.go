@@ -100,8 +100,8 @@ func ops(all []trace.Record, path string) (names []string) {
 }
 
 func TestRecordsWhatCallersDo(t *testing.T) {
-	tr, stream := tracer(t)
-	m := mounted(t, Options{Tracers: []*Tracer{tr}})
+	tr, stream := recording(t)
+	m := mounted(t, Options{Recordings: []*Recording{tr}})
 	sh(t, m.Mountpoint, "umask 077; printf hello >f; cat f; mv f g; rm g; mkdir d; exec 3<d; :")
 	ended(t, m)
 	c := m.Detach(tr)
@@ -160,8 +160,8 @@ func summary(ops []string) string {
 
 // Each caller is known by name and number, before its first call.
 func TestCallers(t *testing.T) {
-	tr, stream := tracer(t)
-	m := mounted(t, Options{Tracers: []*Tracer{tr}})
+	tr, stream := recording(t)
+	m := mounted(t, Options{Recordings: []*Recording{tr}})
 	sh(t, m.Mountpoint, "for i in 1 2 3; do cat nothing || :; done; chown 1000:1000 .; setpriv --reuid 1000 --regid 1000 --clear-groups touch mine")
 	ended(t, m)
 	m.Detach(tr)
@@ -197,8 +197,8 @@ func TestCallers(t *testing.T) {
 
 func TestMapped(t *testing.T) {
 	testenv.NeedProgram(t, "python3")
-	tr, stream := tracer(t)
-	m := mounted(t, Options{Tracers: []*Tracer{tr}})
+	tr, stream := recording(t)
+	m := mounted(t, Options{Recordings: []*Recording{tr}})
 	sh(t, m.Mountpoint, `python3 -c '
 import mmap
 f = open("f", "w+b"); f.truncate(8192)
@@ -226,18 +226,18 @@ assert f.read(6) == b"stored"
 	}
 }
 
-// Several tracers record one mount, each what it wants; one comes later, while a file is
+// Several recordings of one mount, each what it wants; one comes later, while a file is
 // open.
-func TestTracers(t *testing.T) {
+func TestRecordings(t *testing.T) {
 	needFUSE(t)
-	whole, wholeStream := tracer(t)
-	lengths, lengthsStream := tracer(t)
+	whole, wholeStream := recording(t)
+	lengths, lengthsStream := recording(t)
 	lengths.Content = capture.Everywhere(capture.KeepNone)
-	ones, onesStream := tracer(t)
+	ones, onesStream := recording(t)
 	ones.Want = func(o *Operation) bool {
 		return o.Op == event.OpMkdirat && o.UID == 0 && strings.HasPrefix(o.Path, "d/1")
 	}
-	m := mounted(t, Options{Tracers: []*Tracer{whole, lengths, ones}})
+	m := mounted(t, Options{Recordings: []*Recording{whole, lengths, ones}})
 	cat := command(m.Mountpoint, "sh", "-c", "mkdir d d/1 d/2; cat >d/file")
 	in, err := cat.StdinPipe()
 	if err != nil {
@@ -248,7 +248,7 @@ func TestTracers(t *testing.T) {
 	}
 	io.WriteString(in, "first")
 	until(t, func() bool { b, _ := os.ReadFile(filepath.Join(m.Lower, "d/file")); return len(b) == 5 })
-	late, lateStream := tracer(t)
+	late, lateStream := recording(t)
 	if err := m.Attach(late); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestTracers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, m)
-	for _, tr := range []*Tracer{whole, ones, late} {
+	for _, tr := range []*Recording{whole, ones, late} {
 		m.Detach(tr)
 	}
 	wrote := func(stream string) (text string, n int64) {
@@ -464,8 +464,8 @@ func TestOverItself(t *testing.T) {
 }
 
 func TestUnmountWhileInUse(t *testing.T) {
-	tr, _ := tracer(t)
-	m := mounted(t, Options{Tracers: []*Tracer{tr}})
+	tr, _ := recording(t)
+	m := mounted(t, Options{Recordings: []*Recording{tr}})
 	cmd := command(m.Mountpoint, "sh", "-c", "exec 3>>f; echo one >&3; read line; echo two >&3; cat f >g")
 	in, _ := cmd.StdinPipe()
 	if err := cmd.Start(); err != nil {
@@ -582,8 +582,8 @@ rsync -a repo/ synced/; rm -rf repo/d2; diff -r copy tarred/repo`)
 // Names and attributes may be cached; the calls are fewer, the files the same.
 func TestCache(t *testing.T) {
 	count := func(cache time.Duration) uint64 {
-		tr, _ := tracer(t)
-		m := mounted(t, Options{Cache: cache, Tracers: []*Tracer{tr}})
+		tr, _ := recording(t)
+		m := mounted(t, Options{Cache: cache, Recordings: []*Recording{tr}})
 		sh(t, m.Mountpoint, "mkdir -p a/b/c; for i in 1 2 3 4 5; do echo $i >a/b/c/$i; done; for i in 1 2 3; do cat a/b/c/*; ls -lR; done")
 		ended(t, m)
 		return m.Detach(tr).Events

@@ -15,19 +15,19 @@ import (
 	"iotape/trace"
 )
 
-// A Tracer records what is done through a mount into a stream of its own. Its fields
+// A Recording takes what is done through a mount into a stream of its own. Its fields
 // do not change while it is attached.
-type Tracer struct {
+type Recording struct {
 	Stream  *trace.StreamWriter
 	Content capture.Content
 	// Want, if set, says which operations are recorded. It is called in the operation's
 	// way, from several goroutines.
 	Want func(*Operation) bool
 
-	state *tracing // while attached
+	state *attached // while attached
 }
 
-// Operation is what a tracer may choose by.
+// Operation is what a recording may choose by.
 type Operation struct {
 	Op       event.Op
 	Path     string // below the lower directory, "." for itself; "" for an operation on a descriptor
@@ -35,7 +35,7 @@ type Operation struct {
 	UID, GID uint32
 }
 
-// Counts says what a tracer recorded.
+// Counts says what a recording has.
 type Counts struct {
 	Events uint64 // calls
 	Lost   uint64 // records that could not be written
@@ -47,19 +47,19 @@ const (
 	flushEvery = 100 * time.Millisecond // and at least so often
 )
 
-// recorder gives finished calls to the tracers, one after the other: so the stream has
+// dispatcher gives finished calls to the recordings, one after the other: so the stream has
 // them in the order of their returns.
-type recorder struct {
-	mu      sync.Mutex
-	tracers []*tracing
-	pieces  []trace.Piece // of the record at hand, as one tracer wants them
-	start   time.Time     // at baseNS
-	baseNS  uint64
+type dispatcher struct {
+	mu         sync.Mutex
+	recordings []*attached
+	pieces     []trace.Piece // of the record at hand, as one recording wants them
+	start      time.Time     // at baseNS
+	baseNS     uint64
 }
 
-// tracing is the state of an attached Tracer.
-type tracing struct {
-	*Tracer
+// attached is the state of an attached Recording.
+type attached struct {
+	*Recording
 	digest *digest.Rewriter // nil if nothing is hashed
 	known  map[uint32]version
 	buf    []byte
@@ -71,14 +71,14 @@ type tracing struct {
 // version tells what a stream says of a thread from what has to be said.
 type version struct{ birth, task uint64 }
 
-func (r *recorder) init() {
+func (r *dispatcher) init() {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	r.baseNS, r.start = uint64(ts.Nano()), time.Now()
 }
 
 // now returns the time of CLOCK_MONOTONIC in ns, without a system call.
-func (r *recorder) now() uint64 { return r.baseNS + uint64(time.Since(r.start)) }
+func (r *dispatcher) now() uint64 { return r.baseNS + uint64(time.Since(r.start)) }
 
 // call is an operation from its request to its record.
 type call struct {
@@ -215,18 +215,18 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-func (r *recorder) put(c *call) {
+func (r *dispatcher) put(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.rec.Exit = max(r.now(), c.rec.Enter+1)
 	if c.after != nil {
 		defer c.after()
 	}
-	if len(r.tracers) == 0 {
+	if len(r.recordings) == 0 {
 		return
 	}
 	path := c.resolve()
-	for _, t := range r.tracers {
+	for _, t := range r.recordings {
 		if t.Want != nil && !t.Want(&Operation{Op: event.Op(c.rec.Op), Path: path, PID: c.who.pid, TID: c.who.tid, UID: c.who.uid, GID: c.who.gid}) {
 			continue
 		}
@@ -239,8 +239,8 @@ func (r *recorder) put(c *call) {
 	}
 }
 
-// wanted returns the pieces of a record as far as a tracer keeps them.
-func (r *recorder) wanted(t *tracing, rec *trace.Record) []trace.Piece {
+// wanted returns the pieces of a record as far as a recording keeps them.
+func (r *dispatcher) wanted(t *attached, rec *trace.Record) []trace.Piece {
 	if t.Content == (capture.Content{}) {
 		return rec.Pieces
 	}
@@ -250,7 +250,7 @@ func (r *recorder) wanted(t *tracing, rec *trace.Record) []trace.Piece {
 
 // introduce records the caller if the stream does not know it as it is. All callers
 // share the mount's descriptors and working directory, as if it had cloned them so.
-func (t *tracing) introduce(c *call) {
+func (t *attached) introduce(c *call) {
 	who := &c.who
 	old := t.known[who.tid]
 	if old == who.version {
@@ -267,7 +267,7 @@ func (t *tracing) introduce(c *call) {
 	t.known[who.tid] = who.version
 }
 
-func (t *tracing) put(rec *trace.Record) {
+func (t *attached) put(rec *trace.Record) {
 	if t.counts.Err != nil {
 		t.counts.Lost++
 		return
@@ -280,7 +280,7 @@ func (t *tracing) put(rec *trace.Record) {
 }
 
 // flush writes what was recorded until a time.
-func (t *tracing) flush(until uint64) {
+func (t *attached) flush(until uint64) {
 	if len(t.buf) == 0 {
 		return
 	}
@@ -292,23 +292,23 @@ func (t *tracing) flush(until uint64) {
 	t.buf, t.inBuf = t.buf[:0], 0
 }
 
-// flush writes what all tracers have.
-func (r *recorder) flush() {
+// flush writes what all recordings have.
+func (r *dispatcher) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range r.tracers {
+	for _, t := range r.recordings {
 		t.flush(r.now())
 	}
 }
 
-// attach begins to record with a tracer: with what is open now.
-func (r *recorder) attach(fs *FS, t *Tracer) error {
+// attach begins a recording: with what is open now.
+func (r *dispatcher) attach(fs *FS, t *Recording) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.state != nil {
-		return errors.New("attach a tracer: it is attached already")
+		return errors.New("attach a recording: it is attached already")
 	}
-	s := &tracing{Tracer: t, digest: digest.New(t.Content), known: map[uint32]version{}}
+	s := &attached{Recording: t, digest: digest.New(t.Content), known: map[uint32]version{}}
 	t.state = s
 	now := r.now()
 	s.put(fs.self.record(now))
@@ -325,14 +325,14 @@ func (r *recorder) attach(fs *FS, t *Tracer) error {
 			Objects: []trace.Object{h.object(0, &st)}, Pieces: []trace.Piece{textPiece(fs.lowerName(path))},
 		})
 	})
-	r.tracers = append(r.tracers, s)
+	r.recordings = append(r.recordings, s)
 	return nil
 }
 
 func textPiece(s string) trace.Piece { return trace.Piece{Len: uint32(len(s)), Data: []byte(s)} }
 
-// detach ends the recording of a tracer. The stream is its owner's again.
-func (r *recorder) detach(t *Tracer) Counts {
+// detach ends a recording. The stream is its owner's again.
+func (r *dispatcher) detach(t *Recording) Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := t.state
@@ -341,9 +341,9 @@ func (r *recorder) detach(t *Tracer) Counts {
 	}
 	s.flush(r.now())
 	t.state = nil
-	for i, other := range r.tracers {
+	for i, other := range r.recordings {
 		if other == s {
-			r.tracers = append(r.tracers[:i:i], r.tracers[i+1:]...)
+			r.recordings = append(r.recordings[:i:i], r.recordings[i+1:]...)
 			break
 		}
 	}
@@ -351,11 +351,11 @@ func (r *recorder) detach(t *Tracer) Counts {
 }
 
 // gone records that threads have ended, which is noticed late.
-func (r *recorder) gone(ids []identity) {
+func (r *dispatcher) gone(ids []identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	for _, t := range r.tracers {
+	for _, t := range r.recordings {
 		for i := range ids {
 			if t.known[ids[i].tid].birth != ids[i].birth {
 				continue

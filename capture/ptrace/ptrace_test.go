@@ -298,7 +298,7 @@ func TestErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Source{}.Run(t.Context(), &capture.Options{Command: []string{c.command}}, sw)
+		res, err := Backend{}.Run(t.Context(), &capture.Options{Command: []string{c.command}}, sw)
 		if !errors.Is(err, c.want) || res != nil {
 			t.Errorf("%s: %v, %v", c.command, res, err)
 		}
@@ -321,7 +321,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Source{}.Run(t.Context(), &capture.Options{Command: []string{program(t, "content"), dir}}, sw)
+	res, err := Backend{}.Run(t.Context(), &capture.Options{Command: []string{program(t, "content"), dir}}, sw)
 	if err != nil || res.ExitStatus != 9 || res.Lost == 0 || !errors.Is(res.WriteErr, syscall.ENOSPC) {
 		t.Errorf("result %+v, %v", res, err)
 	}
@@ -340,7 +340,7 @@ func TestCancel(t *testing.T) {
 		Command: []string{"sh", "-c", "echo 1 > one; sleep 1; echo 2 > two; exit 3"}, Dir: dir,
 		Started: func(int) { time.AfterFunc(500*time.Millisecond, cancel) },
 	}
-	res, err := Source{}.Run(ctx, o, sw)
+	res, err := Backend{}.Run(ctx, o, sw)
 	if err != nil || res.ExitStatus != 3 {
 		t.Fatalf("result %+v, %v", res, err)
 	}
@@ -374,7 +374,7 @@ func TestQuietProgram(t *testing.T) {
 	o := &capture.Options{Command: []string{"cat"}, Stdin: r, Started: func(int) {
 		time.AfterFunc(time.Second, func() { wrote <- n.Load(); w.Close() })
 	}}
-	if _, err := (Source{}).Run(t.Context(), o, sw); err != nil {
+	if _, err := (Backend{}).Run(t.Context(), o, sw); err != nil {
 		t.Fatal(err)
 	}
 	if n := <-wrote; n < 2000 {

@@ -49,7 +49,7 @@ func helper() int {
 	sw, err := trace.NewStreamWriter(stream, 1, &trace.Head{Backend: "ptrace"})
 	if err == nil {
 		var res *capture.Result
-		if res, err = (Source{}).Run(context.Background(), &capture.Options{Command: os.Args[1:]}, sw); err == nil {
+		if res, err = (Backend{}).Run(context.Background(), &capture.Options{Command: os.Args[1:]}, sw); err == nil {
 			if err = sw.Close(&trace.End{}); err == nil {
 				err = json.NewEncoder(result).Encode(res)
 			}
@@ -91,7 +91,7 @@ func record(t *testing.T, o *capture.Options) *recording {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	res, err := Source{}.Run(ctx, o, sw)
+	res, err := Backend{}.Run(ctx, o, sw)
 	if err != nil {
 		t.Fatal(err)
 	}

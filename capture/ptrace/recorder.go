@@ -18,7 +18,7 @@ import (
 type recorder struct {
 	o    *capture.Options
 	arch event.Arch
-	tr   *ptracer.Tracer
+	tr   *ptracer.Engine
 	out  output
 
 	through [512]bool // native calls that stop and are not recorded

@@ -10,15 +10,15 @@ import (
 
 // backend is a way to record.
 type backend struct {
-	capture.Source
+	capture.Backend
 	shards func(o *capture.Options) int // of its streams
 }
 
 // backends are all ways, the best first.
 func backends() []backend {
 	return []backend{
-		{ebpf.Source{}, ebpf.Shards},
-		{ptrace.Source{}, func(*capture.Options) int { return 1 }},
+		{ebpf.Backend{}, ebpf.Shards},
+		{ptrace.Backend{}, func(*capture.Options) int { return 1 }},
 	}
 }
 

@@ -48,8 +48,8 @@ func (r *running) Info() control.Info {
 	return info
 }
 
-func (t *tracing) info() control.Tracer {
-	i := control.Tracer{
+func (t *tracing) info() control.TracerStatus {
+	i := control.TracerStatus{
 		Name: t.cfg.Name, State: string(t.state), Input: inputText(t.group.input), Filter: t.filter.Text(), Driver: "stream",
 		Content: t.verbosity.Content.String(), Omit: t.verbosity.Omit.Names(), Resolution: t.cfg.Resolution.String(),
 		Layers: []string{}, Output: t.plan.to, Recordings: t.part, Since: t.began, Last: t.last,

@@ -150,7 +150,7 @@ func explain(w *bufio.Writer, g *predicate.Graph, asJSON bool) error {
 func (e *explained) screen(g *predicate.Graph) {
 	s := g.Screen(slice.MayLeaveOut)
 	e.Refused, e.Asked, e.Steps = []string{}, []string{}, len(s.Steps)
-	for _, spec := range event.Catalogue() {
+	for _, spec := range event.Specs() {
 		entry, ok := s.Entries[spec.Op]
 		switch {
 		case !ok:

@@ -19,7 +19,7 @@ import (
 
 func newMount(c *console) *cobra.Command {
 	var p recordPlan
-	var source fusefs.Source
+	var source fusefs.Backend
 	var content, sealing, tracers string
 	var noIndex, before bool
 	var filter filterFlags
@@ -128,19 +128,19 @@ With --tracers there are several tracers, as a configuration of iotape run says
 
 // mounting says when the mount is there.
 type mounting struct {
-	fusefs.Source
+	fusefs.Backend
 	c *console
 	p *recordPlan
 }
 
-// Run is that of capture.Source.
+// Run is that of capture.Backend.
 func (m mounting) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
 	options := *o
 	options.Started = func(pid int) {
 		o.Started(pid)
 		m.c.say("%s shows %s, recorded to %s until it is unmounted", m.Mountpoint, m.Lower, m.p.out)
 	}
-	return m.Source.Run(ctx, &options, sw)
+	return m.Backend.Run(ctx, &options, sw)
 }
 
 // secondSignal returns a context that ends with a signal after the one that ended ctx.

@@ -55,7 +55,7 @@ func writeOps(w *bufio.Writer, asJSON bool) error {
 		}
 		return strconv.Itoa(n)
 	}
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		o := opJSON{int(s.Op), s.Name, s.Class.String(), []string{}, event.Number(event.AMD64, s.Op), event.Number(event.ARM64, s.Op), s.Replay.String(), s.Why, append([]string{}, s.Captured()...)}
 		for _, a := range s.Args {
 			o.Args = append(o.Args, a.Name)

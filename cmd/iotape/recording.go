@@ -320,7 +320,7 @@ func (p *recordPlan) head(b *backend) *trace.Head {
 	h := &trace.Head{
 		Program: program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.capture.Command, Target: p.target,
 		UID: os.Getuid(), GID: os.Getgid(), Content: p.capture.Content.String(), Overflow: string(p.capture.Overflow),
-		Shards: b.shards(&p.capture), Ops: len(event.Catalogue()),
+		Shards: b.shards(&p.capture), Ops: len(event.Specs()),
 	}
 	if p.filter != nil {
 		h.Filter = p.filter.String()

@@ -161,7 +161,7 @@ func describe(w *bufio.Writer, cfg *config.Config) error {
 	return nil
 }
 
-func outputName(t *config.Tracer) string {
+func outputName(t *config.TracerSpec) string {
 	switch {
 	case t.Output.To != "":
 		return t.Output.To

@@ -93,7 +93,7 @@ func mountsItself(cfg *config.Config, in *config.Input) (errs config.Errors) {
 
 // warnOfItself warns of targets that iotape is a part of, and of listeners that are a part
 // of the target.
-func warnOfItself(cfg *config.Config, group []*config.Tracer) {
+func warnOfItself(cfg *config.Config, group []*config.TracerSpec) {
 	in := group[0].Input
 	mine := ancestors()
 	for i, pid := range in.PIDs {

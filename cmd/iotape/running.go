@@ -129,7 +129,7 @@ func (r *running) status(results []*capture.Result) error {
 }
 
 // newGroup plans the capture of a target.
-func (r *running) newGroup(tracers []*config.Tracer) (*targetGroup, error) {
+func (r *running) newGroup(tracers []*config.TracerSpec) (*targetGroup, error) {
 	in, own := tracers[0].Input, &r.cfg.Capture
 	g := &targetGroup{run: r, input: in}
 	p := &g.plan
@@ -173,7 +173,7 @@ func (r *running) newGroup(tracers []*config.Tracer) (*targetGroup, error) {
 }
 
 // wants plans what the capture has to record for its tracers: what one of them wants.
-func (g *targetGroup) wants(tracers []*config.Tracer) {
+func (g *targetGroup) wants(tracers []*config.TracerSpec) {
 	o, own := &g.plan.capture, &g.run.cfg.Capture
 	o.Content, o.Wakeups = tracers[0].Verbosity.Content, own.Wakeups
 	for _, t := range tracers {
@@ -203,7 +203,7 @@ func (g *targetGroup) wants(tracers []*config.Tracer) {
 // planMount plans the capture of a mount.
 func (r *running) planMount(g *targetGroup) {
 	in := g.input
-	source := fusefs.Source{Lower: in.Mount.Lower, Mountpoint: in.Mount.At, Cache: in.Mount.Cache, Leave: r.leave}
+	source := fusefs.Backend{Lower: in.Mount.Lower, Mountpoint: in.Mount.At, Cache: in.Mount.Cache, Leave: r.leave}
 	g.plan.name, g.plan.target = "mount", source.Lower+" mounted at "+source.Mountpoint
 	g.plan.duration = in.Duration
 	g.plan.capture.Started = func(int) { r.c.say("%s shows %s, recorded until it is unmounted", in.Mount.At, in.Mount.Lower) }

@@ -194,7 +194,7 @@ func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 	}
 }
 
-func showTracer(w io.Writer, x *control.Tracer) error {
+func showTracer(w io.Writer, x *control.TracerStatus) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {

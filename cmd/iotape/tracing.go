@@ -24,7 +24,7 @@ import (
 type tracing struct {
 	run   *running
 	group *targetGroup
-	cfg   *config.Tracer
+	cfg   *config.TracerSpec
 	t     *tracer.Tracer
 	plan  recordPlan // of its output
 
@@ -53,7 +53,7 @@ const (
 	stateFailed  tracingState = "failed"
 )
 
-func newTracing(r *running, g *targetGroup, t *config.Tracer) *tracing {
+func newTracing(r *running, g *targetGroup, t *config.TracerSpec) *tracing {
 	tr := &tracing{run: r, group: g, cfg: t, state: stateWaiting}
 	if tr.verbosity = t.Verbosity; t.Filter != nil {
 		tr.filter = liveFilter(t.Filter)

@@ -24,11 +24,11 @@ func newVersion(c *console) *cobra.Command {
 				if asJSON {
 					return json.NewEncoder(w).Encode(map[string]any{
 						"version": version(), "go": runtime.Version(), "arch": runtime.GOARCH,
-						"stream_version": trace.StreamVersion, "tape_version": trace.TapeVersion, "operations": len(event.Catalogue()),
+						"stream_version": trace.StreamVersion, "tape_version": trace.TapeVersion, "operations": len(event.Specs()),
 					})
 				}
 				_, err := fmt.Fprintf(w, "iotape %s (%s, %s); streams up to version %d, tapes up to %d, %d operations\n",
-					version(), runtime.Version(), runtime.GOARCH, trace.StreamVersion, trace.TapeVersion, len(event.Catalogue()))
+					version(), runtime.Version(), runtime.GOARCH, trace.StreamVersion, trace.TapeVersion, len(event.Specs()))
 				return err
 			})
 		},

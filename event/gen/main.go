@@ -108,7 +108,7 @@ func readNumbers() (map[event.Arch]map[string]string, error) {
 func numbers() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "package event\n\n// %s\n\n// numbers holds the call numbers per architecture (amd64, arm64); -1 is none.\nvar numbers = [numOps][numArch]int16{\n", generated)
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		if s.Op.IsUring() || s.Op.IsAIO() {
 			continue
 		}
@@ -170,7 +170,7 @@ func page() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<!-- %s -->\n# The catalogue of operations\n\nEvery operation that iotape knows by its arguments. Any other system call is recorded as `syscall`, with its number and raw arguments.\n\n", generated)
 	b.WriteString("| # | operation | class | x86-64 | arm64 | captured | replay |\n|--:|---|---|--:|--:|---|---|\n")
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		replay := s.Replay.String()
 		if s.Why != "" {
 			replay += ": " + s.Why

@@ -37,7 +37,7 @@ var calls = sync.OnceValue(func() map[string]*call {
 		}
 	}
 	m := map[string]*call{}
-	for _, s := range event.Catalogue()[1:] {
+	for _, s := range event.Specs()[1:] {
 		if s.NoCall || s.Op.IsUring() || s.Op.IsAIO() {
 			continue
 		}

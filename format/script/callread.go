@@ -29,8 +29,8 @@ type call struct {
 // operations are those of the catalogue by name.
 var operations = sync.OnceValue(func() map[string]event.Op {
 	m := map[string]event.Op{}
-	for i := range event.Catalogue() {
-		if op := event.Catalogue()[i].Op; op != event.OpUnknown {
+	for i := range event.Specs() {
+		if op := event.Specs()[i].Op; op != event.OpUnknown {
 			m[op.String()] = op
 		}
 	}

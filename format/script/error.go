@@ -35,8 +35,8 @@ func didYouMean(word string, list []string) string {
 
 func opNames() []string {
 	var list []string
-	for i := range event.Catalogue() {
-		if op := event.Catalogue()[i].Op; op != event.OpUnknown {
+	for i := range event.Specs() {
+		if op := event.Specs()[i].Op; op != event.OpUnknown {
 			list = append(list, op.String())
 		}
 	}

@@ -169,8 +169,8 @@ func lookup(name string) (op event.Op, nr uint32, ok bool) {
 // ops are the operations by name; otherNames the numbers of calls that are none.
 var ops, otherNames = func() (map[string]event.Op, map[string]uint32) {
 	m, others := map[string]event.Op{}, map[string]uint32{}
-	for i := range event.Catalogue() {
-		if s := &event.Catalogue()[i]; s.Op != event.OpUnknown {
+	for i := range event.Specs() {
+		if s := &event.Specs()[i]; s.Op != event.OpUnknown {
 			m[s.Name] = s.Op
 		}
 	}

@@ -315,7 +315,7 @@ func TestCSV(t *testing.T) {
 // which fit nothing.
 func TestEveryOperation(t *testing.T) {
 	p := testPrinter(Options{})
-	for _, s := range event.Catalogue() {
+	for _, s := range event.Specs() {
 		e := call(s.Op, 0, ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0))
 		if line := p.Append(nil, &e); bytes.Count(line, []byte("\n")) != 1 {
 			t.Errorf("%v: not one line: %q", e.Op, line)
@@ -348,7 +348,7 @@ func FuzzBuffers(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, op uint16, arg uint64, data []byte, n int64) {
-		e := call(event.Catalogue()[int(op)%len(event.Catalogue())].Op, n, arg, arg, arg, arg, arg, arg)
+		e := call(event.Specs()[int(op)%len(event.Specs())].Op, n, arg, arg, arg, arg, arg, arg)
 		for i := range e.Spec().Args {
 			if e.Spec().Args[i].Kind == event.KindPath {
 				e = withPath(e, i, string(data), string(data))

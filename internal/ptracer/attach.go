@@ -16,7 +16,7 @@ const followOptions = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.
 const idlePause = 100 * time.Millisecond
 
 // attach follows threads that run already.
-func (tr *Tracer) attach(ctx context.Context) (Status, error) {
+func (tr *Engine) attach(ctx context.Context) (Status, error) {
 	tr.phase = running
 	if err := tr.cmd.Attach(); err != nil {
 		return tr.status, err // what was seized is let go with the thread
@@ -26,7 +26,7 @@ func (tr *Tracer) attach(ctx context.Context) (Status, error) {
 }
 
 // linger reports whether the loop goes on without threads; it rests a while first.
-func (tr *Tracer) linger() bool {
+func (tr *Engine) linger() bool {
 	if tr.cmd.Attach == nil || tr.cmd.Idle != nil && tr.cmd.Idle() {
 		return false
 	}
@@ -42,7 +42,7 @@ func (tr *Tracer) linger() bool {
 // Seize follows a running thread and all that it will make, without stopping it. It
 // is for Command.Attach and Do. Threads that the kernel handed over already, because
 // their maker is followed, are no error.
-func (tr *Tracer) Seize(pid, tid int) error {
+func (tr *Engine) Seize(pid, tid int) error {
 	if tr.tracees[tid] != nil {
 		return nil
 	}

@@ -5,7 +5,7 @@
 // holds threads.
 //
 //	recorder ──fork──▶ stub (the recorder's own binary) ──execve──▶ command
-//	   └ Tracer.Run: seize the stub, step it to its execve, Gate, then follow
+//	   └ Engine.Run: seize the stub, step it to its execve, Gate, then follow
 //
 // The stub is the recorder's own program, started again: its main must call Stub
 // first of all (a test binary's TestMain too). It inherits descriptors, process
@@ -17,7 +17,7 @@
 //   - Every callback runs on the one thread that does all ptrace calls, with the
 //     thread it is about stopped. A callback that waits holds that thread, and
 //     all others as soon as they stop. Work from other goroutines goes through
-//     Tracer.Do.
+//     Engine.Do.
 //   - Run waits with wait4(-1, __WALL): meanwhile the recorder must have no other
 //     children, and there is one Run per process at a time.
 //   - Any thread may be killed at any moment. A callback must take every failed

@@ -20,7 +20,7 @@ type Launched struct {
 // Launch starts a command that nobody traces. Its gate is called while the stub still has
 // a few calls to make before its execve, which is the command's first. Of the fields of
 // Command only those that say what to run and Gate count. Any number of commands may be
-// launched, but not beside a Tracer.Run, which waits for all children.
+// launched, but not beside a Engine.Run, which waits for all children.
 //
 // Until Close, the terminal's signals are handled as in a Run; cancel is called
 // for one that comes when the command has ended.

@@ -46,7 +46,7 @@ func begins(stops []stop, i int) bool {
 }
 
 // loop handles stops until nothing is left to follow.
-func (tr *Tracer) loop() error {
+func (tr *Engine) loop() error {
 	stops := make([]stop, 0, batch)
 	for {
 		tr.runQueue()
@@ -101,20 +101,20 @@ func (tr *Tracer) loop() error {
 	}
 }
 
-func (tr *Tracer) add(tid, pid int) *Tracee {
+func (tr *Engine) add(tid, pid int) *Tracee {
 	t := &Tracee{TID: tid, PID: pid, tr: tr}
 	tr.tracees[tid] = t
 	return t
 }
 
-func (tr *Tracer) clock() uint64 {
+func (tr *Engine) clock() uint64 {
 	if tr.h.Clock == nil {
 		return 0
 	}
 	return tr.h.Clock()
 }
 
-func (tr *Tracer) handle(tid int, ws unix.WaitStatus, seen uint64) {
+func (tr *Engine) handle(tid int, ws unix.WaitStatus, seen uint64) {
 	t := tr.tracees[tid]
 	if t != nil {
 		t.Seen = seen
@@ -133,7 +133,7 @@ func (tr *Tracer) handle(tid int, ws unix.WaitStatus, seen uint64) {
 	}
 }
 
-func (tr *Tracer) stopped(t *Tracee, ws unix.WaitStatus) {
+func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
 	t.stopped, t.sig = true, 0
 	sig := ws.StopSignal()
 	switch ev := event(ws); {
@@ -181,7 +181,7 @@ func park(t *Tracee) {
 }
 
 // resume lets a stopped thread go on, with the signal that is due.
-func (tr *Tracer) resume(t *Tracee) {
+func (tr *Engine) resume(t *Tracee) {
 	request := unix.PTRACE_CONT
 	if t.wantExit || tr.cmd.EveryCall || t.PID == tr.root && tr.phase != running {
 		request = unix.PTRACE_SYSCALL
@@ -192,7 +192,7 @@ func (tr *Tracer) resume(t *Tracee) {
 }
 
 // filtered handles a stop of the seccomp filter.
-func (tr *Tracer) filtered(t *Tracee) {
+func (tr *Engine) filtered(t *Tracee) {
 	var i syscallInfo
 	if i.get(t.TID) == nil && i.op == unix.PTRACE_SYSCALL_INFO_SECCOMP {
 		tr.enter(t, &i)
@@ -200,7 +200,7 @@ func (tr *Tracer) filtered(t *Tracee) {
 }
 
 // enter handles the begin of a call.
-func (tr *Tracer) enter(t *Tracee, i *syscallInfo) {
+func (tr *Engine) enter(t *Tracee, i *syscallInfo) {
 	if tr.phase == inStub || tr.phase == stubDead || tr.h.Enter == nil {
 		return
 	}
@@ -210,7 +210,7 @@ func (tr *Tracer) enter(t *Tracee, i *syscallInfo) {
 
 // syscallStop handles the end of a call, the steps of the stub, and, without a filter,
 // the begin of calls.
-func (tr *Tracer) syscallStop(t *Tracee) {
+func (tr *Engine) syscallStop(t *Tracee) {
 	var i syscallInfo
 	if i.get(t.TID) != nil {
 		return
@@ -237,7 +237,7 @@ func (tr *Tracer) syscallStop(t *Tracee) {
 }
 
 // gate opens the way to the stub's execve.
-func (tr *Tracer) gate() {
+func (tr *Engine) gate() {
 	if tr.cmd.Gate == nil {
 		return
 	}
@@ -248,7 +248,7 @@ func (tr *Tracer) gate() {
 	}
 }
 
-func (tr *Tracer) forked(parent *Tracee, ev int) {
+func (tr *Engine) forked(parent *Tracee, ev int) {
 	tid, err := eventMessage(parent.TID)
 	if err != nil || tr.tracees[tid] != nil {
 		return // killed; or adopted already
@@ -257,7 +257,7 @@ func (tr *Tracer) forked(parent *Tracee, ev int) {
 }
 
 // addChild starts to follow a new thread, whatever of it was seen already.
-func (tr *Tracer) addChild(parent *Tracee, tid int, mayBeThread bool) {
+func (tr *Engine) addChild(parent *Tracee, tid int, mayBeThread bool) {
 	pid := tid
 	if mayBeThread {
 		pid = threadGroup(tid)
@@ -279,7 +279,7 @@ func (tr *Tracer) addChild(parent *Tracee, tid int, mayBeThread bool) {
 
 // adoptStale takes up stopped threads whose parent did not report them: it was
 // killed inside fork.
-func (tr *Tracer) adoptStale() {
+func (tr *Engine) adoptStale() {
 	for tid, e := range tr.early {
 		if time.Since(e.since) < adoptAfter {
 			continue
@@ -288,7 +288,7 @@ func (tr *Tracer) adoptStale() {
 	}
 }
 
-func (tr *Tracer) guessParent(tid int) *Tracee {
+func (tr *Engine) guessParent(tid int) *Tracee {
 	pid := threadGroup(tid)
 	if pid == tid {
 		pid = parentProcess(tid)
@@ -306,7 +306,7 @@ func (tr *Tracer) guessParent(tid int) *Tracee {
 
 // execed handles a successful execve. It returns the thread that did it, which
 // by now has its group's number.
-func (tr *Tracer) execed(leader *Tracee) *Tracee {
+func (tr *Engine) execed(leader *Tracee) *Tracee {
 	if leader.TID == tr.root && tr.phase == inExec {
 		tr.phase = running
 	}
@@ -328,7 +328,7 @@ func (tr *Tracer) execed(leader *Tracee) *Tracee {
 	return t
 }
 
-func (tr *Tracer) signalled(t *Tracee, sig syscall.Signal) Verdict {
+func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 	t.sig = sig
 	if t.PID == tr.root {
 		tr.jobs.delivered(sig)
@@ -348,7 +348,7 @@ func (tr *Tracer) signalled(t *Tracee, sig syscall.Signal) Verdict {
 	return v
 }
 
-func (tr *Tracer) ended(t *Tracee, ws unix.WaitStatus) {
+func (tr *Engine) ended(t *Tracee, ws unix.WaitStatus) {
 	t.gone, t.stopped, t.held = true, false, false
 	delete(tr.tracees, t.TID)
 	if t.TID == tr.root {
@@ -369,7 +369,7 @@ func (tr *Tracer) ended(t *Tracee, ws unix.WaitStatus) {
 }
 
 // leaveWhen leaves when ctx is cancelled, unless stop is called before.
-func (tr *Tracer) leaveWhen(ctx context.Context) (stop func() bool) {
+func (tr *Engine) leaveWhen(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if tr.cmd.Leaving != nil {
 			tr.cmd.Leaving()
@@ -380,7 +380,7 @@ func (tr *Tracer) leaveWhen(ctx context.Context) (stop func() bool) {
 
 // leave stops the recording: without a filter by ending the loop, with one by no
 // longer looking, because the filter needs a tracer to its end.
-func (tr *Tracer) leave() {
+func (tr *Engine) leave() {
 	if len(tr.cmd.Filter) > 0 {
 		tr.h = &Handler{}
 		for _, t := range tr.tracees {

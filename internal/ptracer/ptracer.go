@@ -47,7 +47,7 @@ type Command struct {
 	Keep []syscall.Signal
 
 	// Attach, if set, is called instead of starting a command: it follows threads
-	// that run already (Tracer.Seize). Of the other fields only Keep and Leaving count. Run
+	// that run already (Engine.Seize). Of the other fields only Keep and Leaving count. Run
 	// goes on, whether threads are followed or not, until ctx is cancelled, or until
 	// Idle, if set, says that none is to come; it is asked again and again while none
 	// is followed.
@@ -78,7 +78,7 @@ type Tracee struct {
 	// Handler.Clock: the callback itself may come after those of up to 31 others.
 	Seen uint64
 
-	tr       *Tracer
+	tr       *Engine
 	stopped  bool           // in a ptrace stop that nobody has resumed
 	held     bool           // stopped until Resume
 	sig      syscall.Signal // to deliver on resume
@@ -144,8 +144,8 @@ type Handler struct {
 	Exit func(t *Tracee, status unix.WaitStatus)
 }
 
-// Tracer runs one command.
-type Tracer struct {
+// Engine runs one command.
+type Engine struct {
 	cmd Command
 	h   *Handler
 
@@ -185,8 +185,8 @@ type earlyStop struct {
 }
 
 // New returns a tracer for a command. h may be changed until Run is called.
-func New(cmd *Command, h *Handler) *Tracer {
-	return &Tracer{
+func New(cmd *Command, h *Handler) *Engine {
+	return &Engine{
 		cmd: *cmd, h: h, kick: make(chan struct{}, 1), called: make(chan struct{}, 1),
 		tracees: map[int]*Tracee{}, early: map[int]earlyStop{}, dead: map[int]unix.WaitStatus{},
 	}
@@ -214,7 +214,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // It traces on a thread that ends before it returns, and lets go of what is still
 // followed by that: the kernel then detaches from threads wherever they are, where
 // PTRACE_DETACH would have to stop them first, and so interrupt calls.
-func (tr *Tracer) Run(ctx context.Context) (st Status, err error) {
+func (tr *Engine) Run(ctx context.Context) (st Status, err error) {
 	if tr.cmd.Attach == nil {
 		if !busy.TryLock() {
 			return Status{}, ErrBusy
@@ -249,7 +249,7 @@ func onThread(f func()) {
 	}
 }
 
-func (tr *Tracer) run(ctx context.Context) (Status, error) {
+func (tr *Engine) run(ctx context.Context) (Status, error) {
 	tr.tid = unix.Gettid()
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -286,7 +286,7 @@ func (tr *Tracer) run(ctx context.Context) (Status, error) {
 // Do runs f on the tracing thread, soon: between two stops, also while all
 // programs run. It does not wait. It is safe from any goroutine; after Run has
 // returned f is not called.
-func (tr *Tracer) Do(f func()) {
+func (tr *Engine) Do(f func()) {
 	tr.mu.Lock()
 	tr.queue = append(tr.queue, f)
 	tr.mu.Unlock()
@@ -299,7 +299,7 @@ func (tr *Tracer) Do(f func()) {
 }
 
 // Threads calls f for each followed thread. For callbacks and Do.
-func (tr *Tracer) Threads(f func(*Tracee)) {
+func (tr *Engine) Threads(f func(*Tracee)) {
 	for _, t := range tr.tracees {
 		f(t)
 	}

@@ -149,7 +149,7 @@ func TestJobControl(t *testing.T) {
 
 // TestHold holds a thread on a signal and lets it go from another goroutine.
 func TestHold(t *testing.T) {
-	var tr *Tracer
+	var tr *Engine
 	var at time.Time
 	var info Siginfo
 	held := make(chan *Tracee, 1)

@@ -9,7 +9,7 @@ import (
 )
 
 // start makes the stub, seizes it and sets it going towards its execve.
-func (tr *Tracer) start() (*stub, error) {
+func (tr *Engine) start() (*stub, error) {
 	s, err := startStub(&tr.cmd)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (tr *Tracer) start() (*stub, error) {
 }
 
 // seize attaches to the stub, which waits for a byte, and stops it.
-func (tr *Tracer) seize(s *stub) error {
+func (tr *Engine) seize(s *stub) error {
 	tr.options = followOptions
 	if len(tr.cmd.Filter) > 0 {
 		tr.options |= unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL

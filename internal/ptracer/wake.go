@@ -30,7 +30,7 @@ func rtSigaction(set, old *sigaction) error {
 
 // startWaking makes Do effective. The Go runtime's signal handlers restart
 // interrupted calls; this one's must not, so its flag is cleared.
-func (tr *Tracer) startWaking() (stop func(), err error) {
+func (tr *Engine) startWaking() (stop func(), err error) {
 	if err := waking.begin(); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (w *wakeAction) end() {
 
 // wake signals until the queue was taken: a signal between the tracer's look at
 // the queue and its wait4 is lost.
-func (tr *Tracer) wake(done chan struct{}) {
+func (tr *Engine) wake(done chan struct{}) {
 	for {
 		select {
 		case <-done:
@@ -103,13 +103,13 @@ func (tr *Tracer) wake(done chan struct{}) {
 	}
 }
 
-func (tr *Tracer) queued() bool {
+func (tr *Engine) queued() bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return len(tr.queue) > 0
 }
 
-func (tr *Tracer) runQueue() {
+func (tr *Engine) runQueue() {
 	tr.mu.Lock()
 	q := tr.queue
 	tr.queue = nil

@@ -213,8 +213,8 @@ func (p *parser) input(path string, t *inputTable) *Input {
 	return in
 }
 
-func (p *parser) tracer(path string, t *tracerTable, common *Input) *Tracer {
-	out := &Tracer{Path: path, Name: t.Name, Input: common, Start: yes(t.Start, true), Resolution: 1}
+func (p *parser) tracer(path string, t *tracerTable, common *Input) *TracerSpec {
+	out := &TracerSpec{Path: path, Name: t.Name, Input: common, Start: yes(t.Start, true), Resolution: 1}
 	switch {
 	case t.Name == "":
 		p.errorf(path, "the tracer has no name").Hint = `give it one: name = "writes"`
@@ -285,7 +285,7 @@ func (p *parser) inFilter(path string, err error) {
 	}
 }
 
-func (p *parser) stream(path string, t *streamTable, out *Tracer) {
+func (p *parser) stream(path string, t *streamTable, out *TracerSpec) {
 	v := &out.Verbosity
 	v.Wakeups = t.Wakeups
 	if t.Content != "" {

@@ -19,7 +19,7 @@ type Config struct {
 	File    string
 	Capture Capture
 	Control Control
-	Tracers []*Tracer // at least one
+	Tracers []*TracerSpec // at least one
 	// Warnings are what is odd, and not wrong.
 	Warnings Errors
 
@@ -44,8 +44,8 @@ type Control struct {
 	Late bool   // tracers can be added, stopped and started again
 }
 
-// Tracer is a tracer as it was configured.
-type Tracer struct {
+// TracerSpec is a tracer as it was configured.
+type TracerSpec struct {
 	Path   string // in the document: tracer[0]
 	Name   string
 	Input  *Input
@@ -158,8 +158,8 @@ func newError(file string, doc []byte, places places, path, what string) *Error 
 }
 
 // Groups returns the tracers by what they record, in order: those of a group share a capture.
-func (c *Config) Groups() [][]*Tracer {
-	var groups [][]*Tracer
+func (c *Config) Groups() [][]*TracerSpec {
+	var groups [][]*TracerSpec
 next:
 	for _, t := range c.Tracers {
 		for i, g := range groups {
@@ -168,7 +168,7 @@ next:
 				continue next
 			}
 		}
-		groups = append(groups, []*Tracer{t})
+		groups = append(groups, []*TracerSpec{t})
 	}
 	return groups
 }

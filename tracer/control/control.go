@@ -21,15 +21,15 @@ import (
 
 // Info says what a running iotape records.
 type Info struct {
-	PID     int      `json:"pid"`
-	Name    string   `json:"name"`
-	Config  string   `json:"config"` // the file, as it was named
-	Dir     string   `json:"dir"`    // the working directory, where tapes go
-	Tracers []Tracer `json:"tracers"`
+	PID     int            `json:"pid"`
+	Name    string         `json:"name"`
+	Config  string         `json:"config"` // the file, as it was named
+	Dir     string         `json:"dir"`    // the working directory, where tapes go
+	Tracers []TracerStatus `json:"tracers"`
 }
 
-// Tracer says what a tracer is and has.
-type Tracer struct {
+// TracerStatus says what a tracer is and has.
+type TracerStatus struct {
 	Name       string    `json:"name"`
 	State      string    `json:"state"` // waiting, running, sealing, stopped or failed
 	Input      string    `json:"input"`

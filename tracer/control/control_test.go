@@ -34,7 +34,7 @@ func (r *recorded) do(format string, args ...any) (string, error) {
 }
 
 func (r *recorded) Info() Info {
-	return Info{PID: os.Getpid(), Name: "n", Tracers: []Tracer{{Name: "a b/c", State: "running"}}}
+	return Info{PID: os.Getpid(), Name: "n", Tracers: []TracerStatus{{Name: "a b/c", State: "running"}}}
 }
 func (r *recorded) Start(name string) (string, error)  { return r.do("start %q", name) }
 func (r *recorded) Stop(name string) (string, error)   { return r.do("stop %q", name) }

@@ -18,13 +18,13 @@ import (
 
 const name = "ebpf"
 
-// Source is the back end. Its zero value is ready.
-type Source struct{}
+// Backend is the eBPF back end. Its zero value is ready.
+type Backend struct{}
 
-var _ capture.Source = Source{}
+var _ capture.Backend = Backend{}
 
 // Name returns "ebpf".
-func (Source) Name() string { return name }
+func (Backend) Name() string { return name }
 
 // Shards returns how many shards a recording has, the recorder's own included.
 func Shards(o *capture.Options) int {
@@ -36,7 +36,7 @@ func Shards(o *capture.Options) int {
 }
 
 // Run records what o says.
-func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
 	if err := probeFeatures(); err != nil {
 		return nil, err
 	}

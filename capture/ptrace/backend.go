@@ -14,17 +14,17 @@ import (
 	"iotape/trace"
 )
 
-// Source is the back end. The zero value is ready to use. The program's main
+// Backend is the ptrace back end. The zero value is ready to use. The program's main
 // must call ptracer.Stub first.
-type Source struct{}
+type Backend struct{}
 
-var _ capture.Source = Source{}
+var _ capture.Backend = Backend{}
 
 // Name returns "ptrace".
-func (Source) Name() string { return "ptrace" }
+func (Backend) Name() string { return "ptrace" }
 
-// Run records a command; see capture.Source and the package's page.
-func (Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+// Run records a command; see capture.Backend and the package's page.
+func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
 	arch, ok := event.ParseArch(runtime.GOARCH)
 	if !ok {
 		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "a catalogue for " + runtime.GOARCH}

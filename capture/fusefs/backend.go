@@ -12,8 +12,8 @@ import (
 // Name is the back end's in recordings.
 const Name = "fuse"
 
-// Source records a mount, as a back end: from when it is mounted to when it has ended.
-type Source struct {
+// Backend records a mount, as a back end: from when it is mounted to when it has ended.
+type Backend struct {
 	Lower, Mountpoint string
 	Cache             time.Duration
 	// Leave, when it is done, ends the recording although programs still use the mount.
@@ -22,14 +22,14 @@ type Source struct {
 }
 
 // Name returns "fuse".
-func (Source) Name() string { return Name }
+func (Backend) Name() string { return Name }
 
 // Run mounts, and records until the file system is unmounted, by ctx or by anybody else.
 // Of the options it knows Content, Started and Note.
-func (s Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+func (s Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
 	begun := time.Now()
-	t := &Tracer{Stream: sw, Content: o.Content}
-	m, err := New(&Options{Lower: s.Lower, Mountpoint: s.Mountpoint, Cache: s.Cache, Tracers: []*Tracer{t}})
+	t := &Recording{Stream: sw, Content: o.Content}
+	m, err := New(&Options{Lower: s.Lower, Mountpoint: s.Mountpoint, Cache: s.Cache, Recordings: []*Recording{t}})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s Source) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWri
 }
 
 // wait returns when the mount has ended, or is left to end with the process.
-func (s Source) wait(ctx context.Context, m *Mount, note func(string)) (left bool) {
+func (s Backend) wait(ctx context.Context, m *Mount, note func(string)) (left bool) {
 	if note == nil {
 		note = func(string) {}
 	}
