@@ -12,7 +12,7 @@ type By uint8
 
 // The dimensions. Their numbers are those of the kernel's programs, too.
 const (
-	ByOp        By = 1 << iota // operation of the catalogue
+	ByOp        By = 1 << iota // operation
 	ByUser                     // user id that files are accessed as
 	ByProcess                  // process id and the name of the calling thread
 	ByExtension                // what stands behind the last dot of a name
@@ -73,7 +73,7 @@ const (
 
 // Key says which calls a row is of. Fields of other dimensions than the table's are zero.
 type Key struct {
-	Op     event.Op // 0: not in the catalogue
+	Op     event.Op // 0: not in the operation table
 	UID    uint32
 	PID    uint32
 	Comm   string // hostile: programs choose it

@@ -162,7 +162,7 @@ func (p ruleParser) what(r *Rule) error {
 	}
 }
 
-// isCall reports whether an operation of the catalogue is a system call, and so counted.
+// isCall reports whether an operation is a system call, and so counted.
 func isCall(s *event.Spec) bool {
 	return s.Op != event.OpUnknown && !s.NoCall && !s.Op.IsUring() && !s.Op.IsAIO()
 }

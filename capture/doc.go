@@ -1,7 +1,7 @@
 // Package capture says what a recording is, whichever back end makes it: what to
 // record and how (Options), what came of it (Result), and the contract that the
 // back ends capture/ebpf and capture/ptrace keep. Both drive their work from the
-// event catalogue and write the same records for the same program. (capture/fusefs
+// operation table and write the same records for the same program. (capture/fusefs
 // records a directory and no program; its package page says what of this it keeps.)
 //
 // # The contract
@@ -16,7 +16,7 @@
 //   - a RecFork when a thread is made, before the first record of the child, and a
 //     RecExit when one ends;
 //   - a RecCall for each system call of a followed thread, including those that
-//     the catalogue does not know (Op 0). A call that never returns (exit_group, a
+//     the operation table does not know (Op 0). A call that never returns (exit_group, a
 //     successful execve by another thread of the process) has CallInterrupted or,
 //     for Spec.NoReturn, an Exit equal to its Enter. With eBPF it says how long its
 //     thread waited for a processor (CallDelays); accesses to mapped files and requests

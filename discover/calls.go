@@ -19,7 +19,7 @@ var ops = []event.Op{
 func numbers() (map[int]event.Op, error) {
 	arch, ok := event.ParseArch(runtime.GOARCH)
 	if !ok {
-		return nil, fmt.Errorf("there is no catalogue of calls for %s", runtime.GOARCH)
+		return nil, fmt.Errorf("there is no operation table for %s", runtime.GOARCH)
 	}
 	list := map[int]event.Op{}
 	for _, op := range ops {

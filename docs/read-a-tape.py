@@ -53,7 +53,7 @@ def calls(tape, ops):
                        offset if offset >= 0 else "", count if count >= 0 else "", content.hex())
 
 assert json.load(open(sys.argv[1] + "/manifest.json"))["version"] == 1
-catalogue = open(os.path.dirname(os.path.abspath(__file__)) + "/ops.md").read()
+operations = open(os.path.dirname(os.path.abspath(__file__)) + "/ops.md").read()
 out = csv.writer(sys.stdout, lineterminator="\n")
 out.writerow("seq op pid tid comm enter_ns exit_ns ret errno path abs path2 abs2 offset count content".split())
-out.writerows(calls(sys.argv[1], {int(n): op for n, *op in re.findall(r"^\| (\d+) \| `(\w+)\(.*\)` \| (\w+) ", catalogue, re.M)}))
+out.writerows(calls(sys.argv[1], {int(n): op for n, *op in re.findall(r"^\| (\d+) \| `(\w+)\(.*\)` \| (\w+) ", operations, re.M)}))

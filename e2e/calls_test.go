@@ -35,7 +35,7 @@ type expected struct {
 	fds   []int32
 }
 
-// TestCalls records programs that make every call of the catalogue that can be made
+// TestCalls records programs that make every call of the operation table that can be made
 // without harm, with both back ends, and compares each event with what the program
 // says: operation, arguments, result, paths, memory byte for byte, and descriptors
 // in memory. Both agree with the program, so they agree with each other.
@@ -81,7 +81,7 @@ func TestCalls(t *testing.T) {
 }
 
 // TestCalls32 does the same with a 32-bit program, whose calls are those of the
-// catalogue as far as they can be told by its rows.
+// operation table as far as they can be told by its rows.
 func TestCalls32(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the 32-bit calls of this architecture have no rows")

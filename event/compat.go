@@ -7,7 +7,7 @@ import (
 
 // 32-bit programs on x86-64 make i386 calls: with other numbers, with 64-bit
 // arguments in two registers, and with structures that partly differ. Most of their
-// calls are those of the catalogue once that is undone. The others, and all 32-bit
+// calls are those of the operation table once that is undone. The others, and all 32-bit
 // calls on arm64, have a name and raw arguments.
 
 // Name32 returns the kernel's name of a 32-bit call, "" if there is none.

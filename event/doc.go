@@ -1,9 +1,9 @@
-// Package event is iotape's vocabulary: the catalogue of operations, what each
+// Package event is iotape's vocabulary: the operation table, what each
 // argument means, which user memory belongs to a call and when it can be read,
 // how an operation is replayed, and the Event that everything after sealing
 // works with.
 //
-// The catalogue (table.go) is data. Capture back ends interpret it, the printer
+// The operation table (table.go) is data. Capture back ends interpret it, the printer
 // formats by it, the posix model and the replayer look up their cases by it, and
 // event/gen writes the C header, the system-call numbers and docs/ops.md from
 // it. Adding a call means adding a row; a case elsewhere is needed only where

@@ -110,7 +110,7 @@ func appendHex(dst []byte, v uint64) []byte {
 }
 
 // OpenFlags returns open flags that were recorded on an architecture in the bits
-// of x86-64, which is what the catalogue's names stand for.
+// of x86-64, which is what the operation table's names stand for.
 func OpenFlags(a Arch, v uint64) uint64 {
 	if a != ARM64 {
 		return v

@@ -4,7 +4,7 @@ package event
 // format.
 type Layout uint8
 
-// The layouts that the catalogue uses.
+// The layouts that the operation table uses.
 const (
 	LayoutNone Layout = iota
 	LayoutStat

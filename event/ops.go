@@ -1,8 +1,8 @@
 package event
 
-// The catalogue numbers. They are part of the formats: append only.
+// The operation numbers. They are part of the formats: append only.
 const (
-	OpUnknown Op = iota // not in the catalogue
+	OpUnknown Op = iota // not in the operation table
 	OpRead
 	OpWrite
 	OpPread64
@@ -393,5 +393,5 @@ const (
 	numOps
 )
 
-// NumOps is how many operations the catalogue has; Op values are below it.
+// NumOps is how many operations the operation table has; Op values are below it.
 const NumOps = int(numOps)

@@ -8,7 +8,7 @@ import (
 
 // ParseValue reads what AppendFlags or AppendEnum wrote, and the other ways in which
 // strace(1) writes a number: names of this set joined with "|", or of another set of
-// the catalogue where there is only one such name, signals, and what ParseNumber reads. The
+// the operation table where there is only one such name, signals, and what ParseNumber reads. The
 // set may be nil.
 func (s *Set) ParseValue(text string) (v uint64, ok bool) {
 	for more := true; more; {
@@ -115,7 +115,7 @@ type namedValue struct {
 	ambiguous bool
 }
 
-// named holds the values of all names of the catalogue's sets.
+// named holds the values of all names of the operation table's sets.
 var named = sync.OnceValue(func() map[string]namedValue {
 	m := map[string]namedValue{}
 	add := func(s *Set) {
@@ -130,9 +130,9 @@ var named = sync.OnceValue(func() map[string]namedValue {
 	for _, s := range [...]*Set{ioprioClasses, quotaNames, quotaKinds} { // parts of values
 		add(s)
 	}
-	for i := range catalogue {
-		for j := range catalogue[i].Args {
-			add(catalogue[i].Args[j].Set)
+	for i := range specs {
+		for j := range specs[i].Args {
+			add(specs[i].Args[j].Set)
 		}
 	}
 	for _, list := range meanings {

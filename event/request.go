@@ -76,10 +76,10 @@ func (op Op) IsUring() bool { return op >= firstUring && op < firstAIO }
 func (op Op) IsAIO() bool { return op >= firstAIO }
 
 // UringOp returns the operation of an opcode (enum io_uring_op), OpUring if the
-// catalogue has none.
+// operation table has none.
 func UringOp(opcode uint8) Op { return row(OpUringNop+Op(opcode), uringTable[:], firstUring) }
 
-// AIOOp returns the operation of a command (IOCB_CMD_…), OpAIO if the catalogue has
+// AIOOp returns the operation of a command (IOCB_CMD_…), OpAIO if the operation table has
 // none.
 func AIOOp(command uint16) Op { return row(OpAIOPread+Op(min(command, 1000)), aioTable[:], firstAIO) }
 

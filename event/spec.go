@@ -1,6 +1,6 @@
 package event
 
-// Op is the catalogue number of an operation. Numbers are part of the stream
+// Op is the operation number of an operation. Numbers are part of the stream
 // and tape formats: they are only ever appended, never reused.
 type Op uint16
 
@@ -9,7 +9,7 @@ type Class uint8
 
 // The classes.
 const (
-	Raw        Class = iota // not in the catalogue: number and raw arguments only
+	Raw        Class = iota // not in the operation table: number and raw arguments only
 	Data                    // moves file content
 	Descriptor              // makes, duplicates or ends descriptors
 	Meta                    // reads or changes attributes
@@ -145,7 +145,7 @@ const (
 // with the NUL (PATH_MAX, linux/limits.h).
 const MaxPath = 4096
 
-// Limits of the catalogue, fixed in the C side too.
+// Limits of the operation table, fixed in the C side too.
 const (
 	MaxArgs = 6 // arguments of a system call
 	MaxCaps = 6 // memory arguments of one operation
@@ -164,7 +164,7 @@ const NoArg = 0xff
 // Arch is an instruction-set architecture with its own call numbers.
 type Arch uint8
 
-// The architectures of the catalogue.
+// The architectures of the operation table.
 const (
 	AMD64 Arch = iota
 	ARM64
@@ -244,7 +244,7 @@ const (
 
 func (r Replay) String() string { return [...]string{"native", "emulated", "skipped"}[r] }
 
-// Spec is one row of the catalogue.
+// Spec is one row of the operation table.
 type Spec struct {
 	Op     Op
 	Name   string // the kernel's name for it, also on architectures without the call

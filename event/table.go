@@ -1,8 +1,8 @@
 package event
 
-// table is the catalogue, in the order of the numbers.
+// table is the operation table, in the order of the numbers.
 var table = [...]Spec{
-	{Op: OpUnknown, Name: "syscall", Class: Raw, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the call is not in the catalogue"},
+	{Op: OpUnknown, Name: "syscall", Class: Raw, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the call is not in the operation table"},
 	{Op: OpRead, Name: "read", Class: Data, Args: args(fd("fd"), out("buf", 2), size("count")), Result: KindSize},
 	{Op: OpWrite, Name: "write", Class: Data, Args: args(fd("fd"), in("buf", 2), size("count")), Result: KindSize},
 	{Op: OpPread64, Name: "pread64", Class: Data, Args: args(fd("fd"), out("buf", 2), size("count"), off("offset")), Result: KindSize},

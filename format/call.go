@@ -11,7 +11,7 @@ import (
 
 // Call is a system call as a foreign trace tells it.
 type Call struct {
-	Op          event.Op // 0: one that the catalogue lacks
+	Op          event.Op // 0: one that the operation table lacks
 	NR          uint32   // its number, if Op is 0
 	PID, TID    uint32
 	Enter, Exit uint64 // ns

@@ -97,7 +97,7 @@ const (
 
 // fields is the table. Its order is that of fieldID.
 var fields = [numFields]field{
-	fieldOp:          {name: "op", aliases: []string{"call", "syscall"}, typ: typeOp, every: true, cost: 1, about: "operation, by its name in the catalogue (iotape ops)"},
+	fieldOp:          {name: "op", aliases: []string{"call", "syscall"}, typ: typeOp, every: true, cost: 1, about: "operation, by its name in the operation table (iotape ops)"},
 	fieldClass:       {name: "class", typ: typeClass, every: true, cost: 1, about: "data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait or raw"},
 	fieldKind:        {name: "kind", typ: typeKind, every: true, cost: 1, about: "call, exited, loss, note, forked, started, inherited or woken"},
 	fieldNR:          {name: "nr", typ: typeNumber, hi: maxU32, cost: 1, about: "system-call number on the recorded architecture"},

@@ -156,7 +156,7 @@ func newScreener(g *Graph) screener {
 // Exact returns the screen that decides the whole filter, for all system calls, if a
 // capture can do that: then it accepts what it does not refuse. A capture that does not
 // know what a name ends in has to take it for ending in nothing. Otherwise undecided are
-// the operations that the screen cannot decide, in the catalogue's order; OpUnknown is
+// the operations that the screen cannot decide, in the operation table's order; OpUnknown is
 // among them if calls that are not in it are.
 func (g *Graph) Exact() (s *Screen, undecided []event.Op) {
 	b := newScreener(g)

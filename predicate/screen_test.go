@@ -213,7 +213,7 @@ func TestExactSaysWhatItCannot(t *testing.T) {
 			t.Errorf("%s: undecided %v, want %v", src, undecided, want)
 		}
 		if want == nil && s.Entries[event.OpUnknown] == ScreenLet && !strings.HasPrefix(src, "uid") {
-			t.Errorf("%s: calls that are not in the catalogue are let through", src)
+			t.Errorf("%s: calls that are not in the operation table are let through", src)
 		}
 	}
 	g, _ := New("op = exit_group and latency < 1s", nil)

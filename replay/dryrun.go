@@ -24,9 +24,9 @@ func (r reason) String() string { return reasons[r] }
 
 const (
 	whyNone        reason = iota
-	whyModelled           // the catalogue's: its effect is modelled, or it has none here
+	whyModelled           // the operation table's: its effect is modelled, or it has none here
 	whyOwn                // the replayer does it in its own time
-	whyUnknown            // not in the catalogue
+	whyUnknown            // not in the operation table
 	whyUnexplained        // no order of the calls that it overlapped with makes it fail
 	whyInterrupted        // its return was not seen
 	whyEnvironment        // failed for what the recorded machine was like
@@ -38,7 +38,7 @@ const (
 )
 
 var reasons = [...]string{
-	whyModelled: "modelled", whyOwn: "the replayer does this itself, when it is due", whyUnknown: "not in the catalogue", whyUnexplained: "no order of the calls that it overlapped with makes it fail", whyInterrupted: "its return was not recorded",
+	whyModelled: "modelled", whyOwn: "the replayer does this itself, when it is due", whyUnknown: "not in the operation table", whyUnexplained: "no order of the calls that it overlapped with makes it fail", whyInterrupted: "its return was not recorded",
 	whyEnvironment: "failed for what the recorded machine was like", whySimulated: "on what is simulated: a pipe, a socket, a terminal",
 	whyPath: "in /proc, /sys or /dev, or without a recorded name", whySpecial: "opens a FIFO, a device or a socket",
 	whyCommand: "a command that is modelled, or not about files", whyRuns: "a page that was read to be executed",

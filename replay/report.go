@@ -13,7 +13,7 @@ type Report struct {
 	Events    uint64 `json:"events"`
 	Replayed  uint64 `json:"replayed"`   // by making the call
 	Emulated  uint64 `json:"emulated"`   // modelled only
-	Skipped   uint64 `json:"skipped"`    // not in the catalogue
+	Skipped   uint64 `json:"skipped"`    // not in the operation table
 	ElapsedNS int64  `json:"elapsed_ns"` // of the run alone
 	Different uint64 `json:"different"`  // calls' results that differ
 	Following uint64 `json:"following"`  // of these, that follow from others

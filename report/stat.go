@@ -22,7 +22,7 @@ type Options struct {
 	MaxFiles int
 	// MaxProcesses likewise. 0 is 256 Ki.
 	MaxProcesses int
-	// CallName names calls that are not in the catalogue. It may be nil.
+	// CallName names calls that are not in the operation table. It may be nil.
 	CallName func(a event.Arch, nr uint32) string
 	// Manifest is the tape's, for losses and the description of the recording.
 	Manifest *trace.Manifest
@@ -127,7 +127,7 @@ type Quality struct {
 	Incomplete     uint64       `json:"incomplete"`           // events without some of their content
 	Interrupted    uint64       `json:"interrupted"`          // calls whose return was not seen
 	Late           uint64       `json:"late"`                 // events out of order
-	UnknownCalls   uint64       `json:"unknown_calls"`        // not in the catalogue: raw arguments only
+	UnknownCalls   uint64       `json:"unknown_calls"`        // not in the operation table: raw arguments only
 	Unfinished     string       `json:"unfinished,omitempty"` // why the recording is not whole
 	DamagedBlocks  uint64       `json:"damaged_blocks"`       // could not be read
 	FirstDamage    string       `json:"first_damage,omitempty"`
@@ -167,7 +167,7 @@ type processKey struct{ host, pid uint32 }
 
 type opKey struct {
 	op event.Op
-	nr uint32 // for operations that are not in the catalogue
+	nr uint32 // for operations that are not in the operation table
 }
 
 type opTally struct {
@@ -324,7 +324,7 @@ func (c *collector) op(e *event.Event) *opTally {
 	return t
 }
 
-// rawName names a call that is not in the catalogue.
+// rawName names a call that is not in the operation table.
 func (c *collector) rawName(e *event.Event) string {
 	if m := c.o.Manifest; c.o.CallName != nil && m != nil && int(e.Host) < len(m.Hosts) {
 		if a, ok := event.ParseArch(m.Hosts[e.Host].Arch); ok {

@@ -128,7 +128,7 @@ func (q *Quality) Line() string {
 	}
 	add(q.Interrupted, "call without a return", "calls without a return")
 	add(q.Late, "event out of order", "events out of order")
-	add(q.UnknownCalls, "call that is not in the catalogue", "calls that are not in the catalogue")
+	add(q.UnknownCalls, "call that is not in the operation table", "calls that are not in the operation table")
 	if q.Unfinished != "" && (q.LostRecords == 0 || !strings.HasSuffix(q.Unfinished, "records were lost")) {
 		parts = append(parts, Printable(q.Unfinished))
 	}

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 want_clang=14
 
 sums() {
-	find event/numbers_gen.go capture/ebpf/bpf/catalogue.gen.h docs/ops.md \
+	find event/numbers_gen.go capture/ebpf/bpf/operations.gen.h docs/ops.md \
 		capture/ebpf \( -name '*_bpf*.go' -o -name '*_bpf*.o' -o -name '*.gen.h' -o -name '*_gen.go' -o -name ops.md \) -type f -print0 2>/dev/null |
 		LC_ALL=C sort -zu | xargs -0r sha256sum || true
 }

@@ -168,7 +168,7 @@ func (p *Piece) dataBytes() uint64 {
 // Decode, Data slices point into the decoded bytes.
 type Record struct {
 	Type     RecordType
-	Op       uint16 // catalogue number (RecCall); 0 when the catalogue lacks the call
+	Op       uint16 // operation number (RecCall); 0 when the operation table lacks the call
 	PID, TID uint32
 	Flags    uint32
 

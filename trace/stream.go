@@ -31,7 +31,7 @@ type Head struct {
 	ClockNS int64 `json:"clock_ns"`
 	WallNS  int64 `json:"wall_ns"`
 	Shards  int   `json:"shards"`
-	Ops     int   `json:"ops"` // size of the recorder's catalogue
+	Ops     int   `json:"ops"` // size of the recorder's operation table
 	// Window is set if the stream is only a part of a recording.
 	Window *Window `json:"window,omitempty"`
 	// ResolutionNS is what the times of events are rounded down to when they are sealed; 0

@@ -25,7 +25,7 @@ const (
 	requestRows = 160
 )
 
-// requestTable returns the rows of the catalogue's requests, by their places in the
+// requestTable returns the rows of the operation table's requests, by their places in the
 // programs' table.
 func requestTable(arch event.Arch, content capture.Content) map[uint32]iotapeRequestRow {
 	t := map[uint32]iotapeRequestRow{}

@@ -37,7 +37,7 @@ const (
 )
 
 // The table has a row for each call number, then one for each of 32-bit calls; the
-// last of both halves stands for all that are not in the catalogue.
+// last of both halves stands for all that are not in the operation table.
 const (
 	specCount = 1024
 	compatRow = specCount / 2

@@ -27,7 +27,7 @@ func (Backend) Name() string { return "ptrace" }
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
 	arch, ok := event.ParseArch(runtime.GOARCH)
 	if !ok {
-		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "a catalogue for " + runtime.GOARCH}
+		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "an operation table for " + runtime.GOARCH}
 	}
 	through := Untraced()
 	if o.EveryCall {

@@ -147,7 +147,7 @@ func checkContent(t *testing.T, rec *recording, dir string) {
 		}
 	}
 	if !unknown {
-		t.Error("call 500, which the catalogue does not have, is not recorded")
+		t.Error("call 500, which the operation table does not have, is not recorded")
 	}
 }
 

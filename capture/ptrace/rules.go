@@ -16,7 +16,7 @@ const (
 	maxCount = 1 << 20       // elements of an array
 )
 
-// planArg adds the memory of argument i to the plan, by the catalogue's rule.
+// planArg adds the memory of argument i to the plan, by the operation table's rule.
 func (r *recorder) planArg(th *thread, i int, ret int64) {
 	c := &th.call
 	a := &c.spec.Args[i]

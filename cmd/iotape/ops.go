@@ -17,7 +17,7 @@ func newOps(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "List the operations that iotape knows",
-		Long: `Ops lists the catalogue: every system call that iotape knows by its arguments, which
+		Long: `Ops lists the operation table: every system call that iotape knows by its arguments, which
 memory of it is recorded, and what a replay does with it. Any other call is recorded
 with its number and raw arguments.`,
 		Example: `  iotape ops

@@ -188,7 +188,7 @@ func exactScreen(c *console, filter *filterFlags) (*predicate.Screen, error) {
 	var names []string
 	for _, op := range undecided[:min(len(undecided), 3)] {
 		if op == event.OpUnknown {
-			names = append(names, "calls that are not in the catalogue")
+			names = append(names, "calls that are not in the operation table")
 		} else {
 			names = append(names, op.String())
 		}

@@ -1,4 +1,4 @@
-// Command gen writes what is derived from the event catalogue: the system-call
+// Command gen writes what is derived from the operation table: the system-call
 // numbers of each architecture (from golang.org/x/sys/unix), the C header of the
 // eBPF programs, and the reference page docs/ops.md.
 package main
@@ -36,7 +36,7 @@ func main() {
 		make func() ([]byte, error)
 	}{
 		{"event/numbers_gen.go", numbers},
-		{"capture/ebpf/bpf/catalogue.gen.h", header},
+		{"capture/ebpf/bpf/operations.gen.h", header},
 		{"docs/ops.md", page},
 	} {
 		b, err := out.make()
@@ -168,7 +168,7 @@ func header() ([]byte, error) {
 // page is the reference of all operations.
 func page() ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "<!-- %s -->\n# The catalogue of operations\n\nEvery operation that iotape knows by its arguments. Any other system call is recorded as `syscall`, with its number and raw arguments.\n\n", generated)
+	fmt.Fprintf(&b, "<!-- %s -->\n# The operation table\n\nEvery operation that iotape knows by its arguments. Any other system call is recorded as `syscall`, with its number and raw arguments.\n\n", generated)
 	b.WriteString("| # | operation | class | x86-64 | arm64 | captured | replay |\n|--:|---|---|--:|--:|---|---|\n")
 	for _, s := range event.Specs() {
 		replay := s.Replay.String()

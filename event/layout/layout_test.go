@@ -188,7 +188,7 @@ func placesInC(t *testing.T, c string, headers, fields []string) [][2]int {
 	return places
 }
 
-// TestForms checks that the tables fit the catalogue's sizes, and that every layout is
+// TestForms checks that the tables fit the operation table's sizes, and that every layout is
 // known.
 func TestForms(t *testing.T) {
 	args := [event.MaxArgs]uint64{}

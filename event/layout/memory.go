@@ -136,7 +136,7 @@ func (f *form) decode(b []byte, a event.Arch, before []byte) (Value, bool) {
 }
 
 // forms holds the layouts whose structures have one size, on each architecture. The
-// sizes are the catalogue's.
+// sizes are the operation table's.
 var forms = func() (t [event.LayoutMountAttr + 1][2]*form) {
 	for l, f := range map[event.Layout]form{
 		event.LayoutStat:        {record: stat(event.AMD64)},

@@ -21,7 +21,7 @@ type call struct {
 	op   event.Op
 	nr   uint32
 	args []string // names of the arguments, by position
-	also []string // the catalogue's
+	also []string // the operation table's
 }
 
 // kernelNames are of functions that are not called like their system calls.

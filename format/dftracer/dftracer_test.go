@@ -59,7 +59,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-func TestCallsAreInTheCatalogue(t *testing.T) {
+func TestCallsAreInTheOperationTable(t *testing.T) {
 	for name, c := range calls {
 		if spec := event.Lookup(c.op); len(strings.Fields(c.args)) > len(spec.Args) {
 			t.Errorf("%s has more arguments than %s", name, spec.Name)

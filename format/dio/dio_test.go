@@ -28,7 +28,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestEveryCall wants the names of all calls that DIO traces in the catalogue.
+// TestEveryCall wants the names of all calls that DIO traces in the operation table.
 func TestEveryCall(t *testing.T) {
 	const calls = `accept accept4 bind close connect creat fdatasync fgetxattr flistxattr fremovexattr fsetxattr fstat fstatfs fsync
 		ftruncate getsockopt getxattr lgetxattr listen listxattr llistxattr lremovexattr lseek lsetxattr lstat mknod mknodat open openat
@@ -36,7 +36,7 @@ func TestEveryCall(t *testing.T) {
 		setsockopt setxattr socket socketpair stat newfstatat truncate unlink unlinkat write writev`
 	for _, name := range strings.Fields(calls) {
 		if event.ByName(name) == event.OpUnknown {
-			t.Errorf("%s is not in the catalogue", name)
+			t.Errorf("%s is not in the operation table", name)
 		}
 	}
 }

@@ -159,7 +159,7 @@ var errnos = func() map[string]syscall.Errno {
 	return m
 }()
 
-// arguments gives a call its arguments, by their names in the catalogue, and removes
+// arguments gives a call its arguments, by their names in the operation table, and removes
 // from the event what they say.
 func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 	a := r.Args
@@ -220,12 +220,12 @@ func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 }
 
 // fields are DIO's names for arguments that are numbers or flags, where they differ from
-// the catalogue's.
+// the operation table's.
 var fields = map[string]string{
 	"domain": "addr_family", "type": "socket_type", "optname": "optnamem", "len": "bytes_requested", "count": "bytes_requested",
 }
 
-// words are values that DIO calls by other names than the catalogue, or that have none
+// words are values that DIO calls by other names than the operation table, or that have none
 // there.
 var words = map[string]uint64{"IPPROTO_IP": 0, "IPPROTO_ICMP": 1, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17, "IPPROTO_IPV6": 41, "IPPROTO_RAW": 255}
 

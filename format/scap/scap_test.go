@@ -286,14 +286,14 @@ func TestNotScap(t *testing.T) {
 	}
 }
 
-// TestEveryEventIsKnown holds the table to the catalogue.
+// TestEveryEventIsKnown holds the table to the operation table.
 func TestEveryEventIsKnown(t *testing.T) {
 	for n, k := range kinds() {
 		if k.side != 'e' && k.side != 'x' || k.name == "procexit" {
 			continue
 		}
 		if !k.op.Known() {
-			t.Errorf("event %d: the catalogue has no %s", n, k.name)
+			t.Errorf("event %d: the operation table has no %s", n, k.name)
 		}
 		for _, p := range k.params {
 			switch p.what {

@@ -26,7 +26,7 @@ type call struct {
 	interrupted bool
 }
 
-// operations are those of the catalogue by name.
+// operations are those of the operation table by name.
 var operations = sync.OnceValue(func() map[string]event.Op {
 	m := map[string]event.Op{}
 	for i := range event.Specs() {
@@ -107,7 +107,7 @@ func (x *call) list(p *scanner) error {
 	return nil
 }
 
-// unknown writes a call that the catalogue does not have.
+// unknown writes a call that the operation table does not have.
 func (c *compiler) unknown(p *scanner, x *call) error {
 	if len(x.args) < 1 || len(x.args) > 1+event.MaxArgs {
 		return p.fail(x.at, "the call's number and up to six arguments were expected", "it is unknown(NUMBER, ARGUMENT, …)")

@@ -17,7 +17,7 @@ const (
 	resultWord  = "result"  // the descriptor that a call made, if its number is not the result: a slot of an io_uring
 	addressWord = "address" // of memory that a mapping is known by
 	fileWord    = "file"    // of an argument that is no descriptor
-	unknownWord = "unknown" // a call that is not in the catalogue; its number is the first argument
+	unknownWord = "unknown" // a call that is not in the operation table; its number is the first argument
 )
 
 // appendCall writes name(arguments) = result and what stands behind it.

@@ -152,7 +152,7 @@ func (p *notation) result(r *result) error {
 	return nil
 }
 
-// lookup returns the operation of a call's name, and the call's number if the catalogue
+// lookup returns the operation of a call's name, and the call's number if the operation table
 // does not have it.
 func lookup(name string) (op event.Op, nr uint32, ok bool) {
 	if op, ok := ops[name]; ok {

@@ -3,7 +3,7 @@
 //
 //	line ─prefix─▶ thread, time ─notation─▶ values ─call, memory─▶ format.Call
 //
-// What an argument is says the event catalogue; its names and structures become numbers
+// What an argument is says the operation table; its names and structures become numbers
 // and bytes by event.Set.ParseValue and layout.Memory.Encode, the inverse of what
 // package stracetext prints. What strace does not say (times without -t, the content of
 // buffers beyond -s, fields of structures without -v, the umask) is not made up, but

@@ -3,7 +3,7 @@ package stracetext
 import "iotape/event"
 
 // CallName returns the kernel's name for a system call that is not in the
-// catalogue, "" for a number without one.
+// operation table, "" for a number without one.
 func CallName(a event.Arch, nr uint32) string {
 	switch a {
 	case event.AMD64:

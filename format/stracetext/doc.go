@@ -5,7 +5,7 @@
 //	            ─▶ Printer.AppendJSON  {"seq":7,"op":"openat",…}
 //	            ─▶ Printer.AppendCSV   7,0,1234,…
 //
-// What an argument is comes from the event catalogue, what the memory behind it holds
+// What an argument is comes from the operation table, what the memory behind it holds
 // from event/layout; the package writes both down. Few calls are special (special.go):
 // clone, whose arguments have names, and those that wait, whose lines say behind the
 // result what happened. The field names of JSON and CSV are documented in

@@ -9,7 +9,7 @@ import (
 // JSON is appended to bytes: an event has too many fields for reflection.
 
 // key begins a field of an object, or an element of an array where the name is "".
-// Names are the catalogue's and need no escapes.
+// Names are the operation table's and need no escapes.
 func key(dst []byte, name string) []byte {
 	if last := dst[len(dst)-1]; last != '{' && last != '[' {
 		dst = append(dst, ',')

@@ -69,7 +69,7 @@ func (p *Printer) appendArgs(dst []byte, e *event.Event, spec *event.Spec) []byt
 	return p.appendRequest(dst, e, first)
 }
 
-// rawName names a call that is not in the catalogue.
+// rawName names a call that is not in the operation table.
 func (p *Printer) rawName(e *event.Event) string {
 	name := CallName(p.archOf(e), e.NR)
 	if e.Flags&event.Compat != 0 {

@@ -311,7 +311,7 @@ func TestCSV(t *testing.T) {
 	golden(t, "amd64.csv", got)
 }
 
-// TestEveryOperation prints each row of the catalogue with arguments of all ones,
+// TestEveryOperation prints each row of the operation table with arguments of all ones,
 // which fit nothing.
 func TestEveryOperation(t *testing.T) {
 	p := testPrinter(Options{})

@@ -314,7 +314,7 @@ func (w *walk) call(m *history.Moment, th *thread) error {
 	return w.sink.Slice(s)
 }
 
-// name returns the name of a call, be it in the catalogue or not.
+// name returns the name of a call, be it in the operation table or not.
 func (w *walk) name(ev *event.Event) string {
 	if ev.Op != event.OpUnknown {
 		return ev.Spec().Name

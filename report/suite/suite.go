@@ -24,7 +24,7 @@ type Options struct {
 	MaxFiles, MaxProcesses int
 	// Sessions say what is a session.
 	Sessions SessionOptions
-	// CallName names calls that are not in the catalogue. It may be nil.
+	// CallName names calls that are not in the operation table. It may be nil.
 	CallName func(a event.Arch, nr uint32) string
 	// Progress is called now and then with events. It may be nil.
 	Progress func(done uint64)

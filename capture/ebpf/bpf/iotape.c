@@ -3,7 +3,7 @@
 /* iotape's programs: every system call of the followed threads, with its content,
  * into ring buffers, as records of the stream (trace/record.go).
  *
- * The programs interpret the catalogue's rows (map "table"): adding a call needs no
+ * The programs interpret the operation table's rows (map "table"): adding a call needs no
  * change here. A thread that is not followed has no task storage and leaves at
  * once. */
 #include "emit.h"

@@ -1,4 +1,4 @@
-/* The memory of one argument, by the catalogue's rules. The frequent ones are in
+/* The memory of one argument, by the operation table's rules. The frequent ones are in
  * put_capture; all others in put_rare and what it calls. */
 #pragma once
 

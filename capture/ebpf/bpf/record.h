@@ -3,7 +3,7 @@
  * pending.go). Sizes are asserted on both sides. */
 #pragma once
 
-#include "catalogue.gen.h"
+#include "operations.gen.h"
 
 /* Stream records. */
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11 };
@@ -79,7 +79,7 @@ _Static_assert(sizeof(struct rec_wake) == 32, "rec_wake");
 _Static_assert(sizeof(struct object) == 64, "object");
 _Static_assert(sizeof(struct piece) == 16, "piece");
 
-/* One row of the catalogue, by system-call number (specs.go). */
+/* One row of the operation table, by system-call number (specs.go). */
 enum {
 	CAP_MADE = 2,    /* of a command: the result is a descriptor */
 	CAP_FDS = 4,     /* the memory is two descriptors */
@@ -128,7 +128,7 @@ enum { MOVES_READ = 1, MOVES_WRITTEN = 2, MOVES_MESSAGES = 4 };
 _Static_assert(sizeof(struct cap) == 40, "cap");
 _Static_assert(sizeof(struct spec) == 24 + 6 * 40, "spec");
 
-/* One row of the catalogue for requests (requests.go): what a call's has, and where
+/* One row of the operation table for requests (requests.go): what a call's has, and where
  * in the program's 64 bytes its arguments stand. */
 struct field {
 	u8 off, size, sign, alt, alt_size, zero[3];

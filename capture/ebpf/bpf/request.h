@@ -291,7 +291,7 @@ static __noinline s64 full_result(struct work *w, struct request *r, struct requ
 #define INTERRUPTED_LEN 0x7ffff000 /* MAX_RW_COUNT: the buffer's own length bounds it */
 
 /* put_result composes or plans what the kernel wrote to an argument other than the
- * content: the simpler of the catalogue's rules. */
+ * content: the simpler of the operation table's rules. */
 static __always_inline void put_result(struct work *w, struct request *r, struct cap *c, s64 ret)
 {
 	u64 addr = r->t.args[c->arg < 6 ? c->arg : 0], v = r->t.args[c->len_arg < 6 ? c->len_arg : 0], n = 0;

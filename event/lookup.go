@@ -1,7 +1,7 @@
 package event
 
 // Lookup returns the row of an operation; the row of OpUnknown when the number
-// is not in this version's catalogue, which is how a reader meets a newer trace.
+// is not in this version's operation table, which is how a reader meets a newer trace.
 func Lookup(op Op) *Spec {
 	var s *Spec
 	switch {
@@ -20,14 +20,14 @@ func Lookup(op Op) *Spec {
 
 func (op Op) String() string { return Lookup(op).Name }
 
-// Known reports whether this version's catalogue has the operation.
+// Known reports whether this version's operation table has the operation.
 func (op Op) Known() bool { return op > OpUnknown && Lookup(op).Op == op }
 
-// Catalogue returns all rows, OpUnknown first, in the order of their numbers. The
+// Specs returns all rows, OpUnknown first, in the order of their numbers. The
 // caller must not change them.
-func Specs() []Spec { return catalogue }
+func Specs() []Spec { return specs }
 
-var catalogue = func() []Spec {
+var specs = func() []Spec {
 	all := append([]Spec(nil), table[:]...)
 	for _, requests := range [][]Spec{uringTable[:], aioTable[:]} {
 		for _, s := range requests {
@@ -40,7 +40,7 @@ var catalogue = func() []Spec {
 }()
 
 // ByNumber returns the operation of a system-call number, OpUnknown if the
-// catalogue has none.
+// operation table has none.
 func ByNumber(a Arch, nr int) Op {
 	if a >= numArch || nr < 0 || nr >= len(byNumber[a]) {
 		return OpUnknown
@@ -59,9 +59,9 @@ func Number(a Arch, op Op) int {
 
 // ByName returns the operation with a kernel name, OpUnknown if there is none.
 func ByName(name string) Op {
-	for i := range catalogue {
-		if catalogue[i].Name == name && i > 0 {
-			return catalogue[i].Op
+	for i := range specs {
+		if specs[i].Name == name && i > 0 {
+			return specs[i].Op
 		}
 	}
 	return OpUnknown
