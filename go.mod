@@ -1,4 +1,4 @@
-module iotape
+module github.com/iotape/iotape
 
 go 1.26.0
 

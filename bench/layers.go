@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
 )
 
 // What the layers are measured with. These keys protect nothing: nobody has the secret

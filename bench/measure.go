@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // runLimit ends a run that hangs.

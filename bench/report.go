@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
 )
 
 // ReportVersion is the version of the JSON that a Report is written as.

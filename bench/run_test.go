@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // options are for runs that take no time.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
 )
 
 // A table is a result for people: on a terminal, or in Markdown.

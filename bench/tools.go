@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"iotape/workload"
+	"github.com/iotape/iotape/bench/workload"
 )
 
 //go:embed src/timer.c

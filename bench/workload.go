@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
 )
 
 // A Class says which goals a workload has.

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // maxEvents bounds what is annotated: events are numbered in 32 bits here.

@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 const ms = int64(time.Millisecond)

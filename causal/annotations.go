@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // Dependency is a WAIT: the event can be made when another one is done, and the lag has gone

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // A barrier is passed when all have arrived. Those that arrive before the last one sleep,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // futex makes a call one on the word at an address: 0 sleeps on it, 1 wakes n who do.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Reason says why an event comes before another.
@@ -23,7 +23,7 @@ const (
 	Name                   // made, used or removed the name
 	Content                // wrote or read the same bytes of a file
 	Barrier                // arrived at a barrier (barrier.go)
-	Throttle               // was held, and the later one did not happen (package discover)
+	Throttle               // was held, and the later one did not happen (package causal/throttle)
 	numReasons
 )
 

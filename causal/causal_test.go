@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // tape builds events from a few words a line: thread, enter, exit, what.

@@ -3,7 +3,7 @@ package causal
 import (
 	"math"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // tickNS is how far a thread's CPU clock may be behind: the kernel brings it up to date

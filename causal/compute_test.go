@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // TestDelay has two threads on one processor, by turns: what one waits for the other is

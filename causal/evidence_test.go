@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // TestEvidence: thread 2 spins until thread 1 has written, which nothing in the tape shows,

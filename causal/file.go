@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // files follows what threads did to names and to bytes of files: a name is used after it

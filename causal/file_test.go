@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // access is an access of a line to bytes of file 5.

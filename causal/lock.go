@@ -3,7 +3,7 @@ package causal
 import (
 	"encoding/binary"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // locks follows who holds which lock on a file (flock(2), fcntl(2)). A lock that is

@@ -1,6 +1,6 @@
 package causal
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // A thread can wait by looking again and again whether something has come, as MPI libraries
 // do with sockets: it polls without waiting, or reads where that returns at once. It never

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Who looks again and again for what another thread then writes was waiting, unless he

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // mailbox is the datagrams to one address.

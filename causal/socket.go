@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Recordings do not name the ends of sockets. What is connected to what follows from the

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // stream is what is written to one end and read from another: bytes, or messages that

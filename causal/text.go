@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // The text form is that of //TRACE's annotated traces (Mesnier et al., FAST 2007, Figure

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"iotape/fleet/staging"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // collected is a collector's directory with streams of real recordings.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // deterministic are programs that make the same calls each time. They run in a copy

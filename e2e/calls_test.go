@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // families are the programs of testdata/calls. Each makes calls and says what a

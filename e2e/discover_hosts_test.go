@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/causal"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // TestDiscoverHosts finds that two processes on two hosts write in turn, which they tell

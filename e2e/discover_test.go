@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // nodes builds testdata/nodes.c, as a static program: nothing is preloaded.

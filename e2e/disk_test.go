@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestFullDisk records onto a disk that fills up: the command goes on, and the tape

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // compiled builds a C program of testdata/harm.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestReplayHosts replays on several hosts what two processes did in turn, each reading

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestReplayMachines replays what ran on two machines that share one directory: in it they

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // mount is an iotape mount at work, of lower at mnt in the environment's directory, to

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // ganesha is a configuration of an NFS server in user space that finds files by their

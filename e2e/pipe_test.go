@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // receiver is an iotape receive that can be killed and started again.

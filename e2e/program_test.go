@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // ways are how a program is recorded: the back ends, and ptrace without a filter.

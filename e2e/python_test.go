@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // docs/read-a-tape.py reads a tape with what docs/format.md says, and finds in it what

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestReplayDatabases records database servers and libraries with several threads and

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // fileSystems are those that a tape is recorded on, and replayed on.

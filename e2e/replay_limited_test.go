@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // limits are targets that lack what a tape needs.

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/internal/testenv"
-	"iotape/tree"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/tree"
 )
 
 // A row is a real program that is recorded once and replayed in every order.

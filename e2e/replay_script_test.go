@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/internal/testenv"
-	"iotape/workload"
+	"github.com/iotape/iotape/bench/workload"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestReplayScript replays recordings of threads that race as tapes and as text: all that

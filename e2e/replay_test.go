@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/internal/testenv"
-	"iotape/tree"
-	"iotape/workload"
+	"github.com/iotape/iotape/bench/workload"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/tree"
 )
 
 // inShort are the programs that run under -short too.

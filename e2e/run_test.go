@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // runEnv is a directory with a configuration and an environment of its own, so that iotape

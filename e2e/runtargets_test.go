@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // newCgroup makes a control group of version 2 for the test. Who removes it earlier may.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestScripts runs testdata/*.txtar with the real program. Beside testscript's own

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"iotape/internal/testenv"
-	"iotape/workload"
+	"github.com/iotape/iotape/bench/workload"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestReplayOfScript writes the recording of each program as a script, which replays to

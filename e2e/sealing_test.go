@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // A sealing that is killed has changed nothing: the next one makes the tape.

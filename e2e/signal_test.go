@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // process is a running iotape in a process group of its own, as a shell gives it

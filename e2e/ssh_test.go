@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestSSH has the members of a team launched by ssh, as on different machines: each host is

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestPrintIsStrace holds what print writes against what strace writes of the same

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // TestStraceImported turns strace's output into a tape and holds what print writes of

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestThrottledSpool has 16 threads make calls of one byte and of 1 MiB as fast as they

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/workload"
+	"github.com/iotape/iotape/bench/workload"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // counted is a row of iotape top --json, and its key.

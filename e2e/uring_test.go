@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/trace"
-	"iotape/workload"
+	"github.com/iotape/iotape/bench/workload"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected text in testdata")
@@ -98,7 +98,7 @@ func content(t *testing.T, tape *trace.Tape, ev *event.Event) []byte {
 	return data
 }
 
-// pattern is what the programs write at an offset (fill in workload/src).
+// pattern is what the programs write at an offset (fill in bench/workload/src).
 func pattern(at, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

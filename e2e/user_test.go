@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestNoPermission records as an ordinary user: with ptrace, and a line says why;

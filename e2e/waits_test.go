@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // TestWaits records a program that waits in all the ways that the kernel has, and looks

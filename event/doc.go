@@ -13,4 +13,4 @@
 // library.
 package event
 
-//go:generate go run iotape/event/gen
+//go:generate go run github.com/iotape/iotape/event/gen

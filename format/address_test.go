@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"iotape/event"
-	"iotape/event/layout"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
 )
 
 func TestSockaddr(t *testing.T) {

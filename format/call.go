@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // Call is a system call as a foreign trace tells it.

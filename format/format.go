@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is a foreign trace format: how it is recognised, read and written.

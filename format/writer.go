@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // Import takes what a foreign file says. Most files are of one host; those of several

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"iotape/pipe"
-	"iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/chain"
 )
 
 // A stream through two layers and back; then one of its blocks is changed.

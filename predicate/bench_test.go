@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // manyTests returns a filter of n predicates about different things, which are joined by

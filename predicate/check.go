@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Limits of what a filter may ask for.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // DFSTrace translates a filter file of DFSTrace's library (Trace_SetFilter(3), 1992; the

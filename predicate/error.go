@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"iotape/internal/spell"
+	"github.com/iotape/iotape/internal/spell"
 )
 
 // Error is what is wrong with a filter, or with another text that a Scanner reads, and

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Options say what is known of the events. Nil is nothing.

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Matcher evaluates a filter on the events of one trace, in their order. It belongs to

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // The naive evaluator: it follows the tree as it was written, one event at a time, and

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // past is what a filter needs of earlier events: who descends from whom, what a process

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Screen is the part of a filter that a capture can decide before it records a call: a

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // some are the operations that events of drawEvent have.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // stracePrefix marks a filter in strace's words.

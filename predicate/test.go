@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // testCode is the kind of a test.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 var byteUnits = map[string]int64{

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"sync/atomic"
 
-	"iotape/causal"
-	"iotape/replay/order"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/trace"
 )
 
 // annotated is what a tape's annotations say of who waits for whom (package causal).

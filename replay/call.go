@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // noFD is a number that is never open: what the recording passed was not, either.

@@ -4,7 +4,7 @@ import (
 	"path"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // causes is which results differed first on what: what differs later on the same is

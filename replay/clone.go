@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // planShare plans an ioctl with which files share content, and binds the files that stand

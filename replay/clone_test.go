@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // handle is a descriptor of the file that was opened last.

@@ -15,11 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/internal/sysmon"
-	"iotape/replay/effect"
-	"iotape/replay/feed"
-	"iotape/replay/order"
-	"iotape/trace"
+	"github.com/iotape/iotape/internal/sysmon"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/trace"
 )
 
 // confined is what the child process is told.

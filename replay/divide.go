@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/feed"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/trace"
 )
 
 // Processes are told apart by the event that made them, and else by their number: numbers

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/feed"
-	"iotape/replay/order"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/trace"
 )
 
 // reason says why a call is not made.

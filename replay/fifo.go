@@ -3,8 +3,8 @@ package replay
 import (
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // A FIFO waits for somebody at its other end, who need not come: a tape can say of one

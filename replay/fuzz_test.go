@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/order"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/trace"
 )
 
 // fuzzEvents bounds the events of one input: what goes wrong, goes wrong with few.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // What an immutable file refused is not done to the one here, which is not immutable.

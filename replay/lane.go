@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // stepKind is how a worker does a step.

@@ -3,8 +3,8 @@ package replay
 import (
 	"path"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // recent is which names came and went in directories lately. A directory that is listed

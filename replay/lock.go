@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/order"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/order"
 )
 
 // Locks of fcntl belong to a process and a file, and a replay is one process. Each

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // TestLocksOfProcesses: a process keeps what it locked by fcntl until it loses a descriptor

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // LogLevel is how much a replay writes into its log.

@@ -8,12 +8,12 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/feed"
-	"iotape/replay/order"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // host makes the script go on on a host, of machines with these names.

@@ -5,11 +5,11 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/settle"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // madeUp is which ranges of files hold, at one moment of the replay, what the tape

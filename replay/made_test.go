@@ -8,8 +8,8 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // kept adds a read or write of which the tape keeps the first bytes, or hashes.

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/queue"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/queue"
 )
 
 // Native says what is repeated in the way that it was done, where another way does the

@@ -3,8 +3,8 @@ package replay
 import (
 	"golang.org/x/sys/unix"
 
-	"iotape/replay/effect"
-	"iotape/tree"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
 )
 
 // planOpen plans to open what was open at the start.

@@ -7,14 +7,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/replay/effect"
-	"iotape/replay/feed"
-	"iotape/replay/order"
-	"iotape/replay/settle"
-	"iotape/replay/skeleton"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/trace"
 )
 
 // planner turns events into tasks, in an order that explains their results.

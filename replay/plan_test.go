@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/order"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/order"
 )
 
 // rest plans all that is left.

@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/replay/effect"
-	"iotape/replay/feed"
-	"iotape/replay/order"
-	"iotape/replay/skeleton"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // Options say how to replay. Into is needed.

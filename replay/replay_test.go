@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/skeleton"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/trace"
 )
 
 func TestMain(m *testing.M) {

@@ -1,8 +1,8 @@
 package replay
 
 import (
-	"iotape/event"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/tree"
 )
 
 // MaxMismatches limits the differences, and the kinds of them, that a Report lists.

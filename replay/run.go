@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/feed"
-	"iotape/replay/skeleton"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/trace"
 )
 
 // maxLanes is how many threads of the recording are replayed by a thread each.

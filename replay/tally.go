@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"iotape/event"
-	"iotape/internal/histogram"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/histogram"
 )
 
 // tally counts what calls did, and how long they took.

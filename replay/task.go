@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"iotape/event"
-	"iotape/replay/feed"
-	"iotape/replay/order"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/order"
 )
 
 // action is what a worker does with a task.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"slices"
 
-	"iotape/replay/feed"
-	"iotape/trace"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/trace"
 )
 
 // Team makes the calls of a replay in several processes, on one host or on many that have

@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/settle"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/tree"
 )
 
 // check compares what a call gave with what it gave in the recording.

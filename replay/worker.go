@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/order"
-	"iotape/replay/queue"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/replay/queue"
 )
 
 // worker does the tasks of one lane, on a thread of its own: working directory, umask

@@ -19,7 +19,7 @@ tmp=${TMPDIR:-/dev/shm}
 work=$(mktemp -d "$tmp/bench-aggregate.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-gcc -O2 -o "$work/loop" capture/ebpf/testdata/loop.c
+gcc -O2 -o "$work/loop" record/capture/ebpf/testdata/loop.c
 calls=$((300000 * size)) # of each of the three
 cat >"$work/calls.sh" <<END
 "$work/loop" "\$1/file" $calls 100 >/dev/null

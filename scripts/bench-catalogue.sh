@@ -9,4 +9,4 @@
 #   text  hot contains t77.ibd                         (a list of names in every row)
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-CATALOGUE_ROWS=${1:-100000} go test ./catalogue -run '^$' -bench '^BenchmarkFind$' -benchtime 5x -timeout 60m
+CATALOGUE_ROWS=${1:-100000} go test ./store/catalogue -run '^$' -bench '^BenchmarkFind$' -benchtime 5x -timeout 60m

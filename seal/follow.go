@@ -1,9 +1,9 @@
 package seal
 
 import (
-	"iotape/event"
-	"iotape/posix"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/trace"
 )
 
 // Follower applies a stream to the model as Seal does, but keeps no events: only

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"iotape/seal"
-	"iotape/trace"
-	"iotape/trace/raw"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/trace/raw"
 )
 
 // FuzzSeal seals records of which nothing can be trusted but that their frame's

@@ -1,6 +1,6 @@
 package seal
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // pages is where the content of files' pages stands that were read through mappings:
 // a capture does not repeat a page whose content it has recorded and that cannot

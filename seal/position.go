@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // positions puts calls that moved one file position, or appended to one file, at

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Threads append to one file. Each call is seen to have ended where the file ended

@@ -3,8 +3,8 @@ package seal
 import (
 	"container/heap"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // item is an event that waits for its place.

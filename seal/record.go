@@ -6,9 +6,9 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/trace"
 )
 
 // maxInline is the largest content that stands in the event itself: below it, a

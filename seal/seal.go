@@ -10,9 +10,9 @@ import (
 	"slices"
 	"syscall"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/trace"
 )
 
 // Options for Seal. Nil and zero values are the defaults.

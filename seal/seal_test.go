@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"iotape/event"
-	"iotape/seal"
-	"iotape/trace"
-	"iotape/trace/raw"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/trace/raw"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/trace"
 )
 
 // AppendState appends, as records, the state after all events that were applied:

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/event"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // Touched is what the calls of a recording named and changed: the paths whose

@@ -6,9 +6,9 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // The state afterwards has the content of what the events do not tell all of.

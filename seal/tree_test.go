@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // A tree whose content is not in the tape is damage, although every hash is right.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // watchIdle is how long nothing may come before what waits for its order is shown: by

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // TestWatch sees the events of a stream in the order of sealing, before its end is there,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // chunkFunction is the engine's function that reads content: of tape k, chunk id, from

@@ -6,8 +6,8 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // column is a column of a table of rows of type R.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // piece is a row of the table content: bytes that an event moved and that the tape

@@ -1,6 +1,6 @@
 package store
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // row is an event with what several columns need of it.
 type row struct {

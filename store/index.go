@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/event"
-	"iotape/history"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/history"
+	"github.com/iotape/iotape/trace"
 )
 
 // IndexVersion is the version of the derived tables. An index of another version

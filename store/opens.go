@@ -1,8 +1,8 @@
 package store
 
 import (
-	"iotape/history"
-	"iotape/trace"
+	"github.com/iotape/iotape/model/history"
+	"github.com/iotape/iotape/trace"
 )
 
 // openRow is a row of the table opens: an open file from its open to the end of its

@@ -12,7 +12,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // ErrNotAllowed is wrapped by Query for statements that do more than select.

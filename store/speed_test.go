@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/internal/busytape"
-	"iotape/trace"
+	"github.com/iotape/iotape/internal/busytape"
+	"github.com/iotape/iotape/trace"
 )
 
 var (

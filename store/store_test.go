@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // sample is two programs: a shell that runs a copy.

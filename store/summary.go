@@ -3,8 +3,8 @@ package store
 import (
 	"strings"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // totals are the sums that processes and files have in common.

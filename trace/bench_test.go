@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 func BenchmarkWrite(b *testing.B) {

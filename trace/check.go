@@ -13,7 +13,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Damage is one thing that is wrong with a tape.

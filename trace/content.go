@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // packCacheBytes bounds the decompressed packs that a Tape keeps.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Copier carries the content of events from a tape to one that is being written,

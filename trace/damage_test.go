@@ -13,7 +13,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // defined reports whether an error is one that callers can branch on.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"syscall"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // blockDecoder holds the columns of one block and hands out its events.

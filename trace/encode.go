@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Limits of a block of events. They are part of the tape format.

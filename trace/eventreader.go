@@ -8,7 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // EventReader reads events in order. Several may read one tape at a time.

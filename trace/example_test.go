@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // Which calls wrote or read a text, and where in the file.

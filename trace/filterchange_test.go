@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"iotape/predicate"
-	"iotape/trace"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
 )
 
 // TestChangeFilter changes a head's filter several times: at each time the right one holds.

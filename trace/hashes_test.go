@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // A HashReader says what ChunkHash says, and fails where a pack's head is damaged.

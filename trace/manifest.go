@@ -24,7 +24,7 @@ const (
 	IndexName    = "index.json"  // describes the derived files
 
 	AnnotationsName = "annotations" // what package causal derived: dependencies, compute times
-	TimelineName    = "timeline"    // what package scene derived: an index of the lanes of its threads
+	TimelineName    = "timeline"    // what package web/viewmodel derived: an index of the lanes of its threads
 )
 
 // TapeVersion is the tape format that this program writes, and the newest that

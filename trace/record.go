@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Errors that readers of streams and tapes wrap.

@@ -1,6 +1,6 @@
 package trace
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // tally counts what passes by. Distinct things are remembered in sets; a small
 // cache in front of each takes the repetitions.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // ChunkBytes is the usual size of a chunk: content is cut at multiples of it in

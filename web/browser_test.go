@@ -16,11 +16,11 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"iotape/internal/testenv"
-	"iotape/report/suite"
-	"iotape/scene/scenetest"
-	"iotape/trace"
-	"iotape/web"
+	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/web"
+	"github.com/iotape/iotape/web/viewmodel/viewmodeltest"
 )
 
 var chromium struct {
@@ -196,7 +196,7 @@ func TestOwnNetwork(t *testing.T) {
 }
 
 func TestPage(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 2000, "db"))
+	server := serve(t, viewmodeltest.Tape(t, 2000, "db"))
 	b := newTab(t)
 	b.open(server)
 	if labels := ask[string](b, `document.getElementById("labels").innerText`); !strings.Contains(labels, "db 100") || !strings.Contains(labels, "reader 200") {
@@ -246,7 +246,7 @@ func TestPage(t *testing.T) {
 
 // From the whole to all that is known of one call, with the keyboard alone.
 func TestSelect(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 200, "db"))
+	server := serve(t, viewmodeltest.Tape(t, 200, "db"))
 	b := newTab(t)
 	b.open(server)
 	b.do(chromedp.Focus(chromedp.CSS("#port")))
@@ -280,7 +280,7 @@ func TestSelect(t *testing.T) {
 }
 
 func TestSearchAndTable(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 200, "db"))
+	server := serve(t, viewmodeltest.Tape(t, 200, "db"))
 	b := newTab(t)
 	b.open(server)
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "op = fsync\r"))
@@ -305,8 +305,8 @@ func TestSearchAndTable(t *testing.T) {
 
 // Whatever things are called, the page shows it and runs nothing.
 func TestHostileNames(t *testing.T) {
-	tape := scenetest.Tape(t, 100, scenetest.Hostile)
-	server := serve(t, tape, scenetest.Tape(t, 100, "other"))
+	tape := viewmodeltest.Tape(t, 100, viewmodeltest.Hostile)
+	server := serve(t, tape, viewmodeltest.Tape(t, 100, "other"))
 	b := newTab(t)
 	b.open(server)
 	for seq := range 5 { // names in paths, content, hosts, comm
@@ -328,7 +328,7 @@ func TestHostileNames(t *testing.T) {
 
 // A file shows the same without a server.
 func TestFileInBrowser(t *testing.T) {
-	for name, tape := range map[string]*trace.Tape{"hostile": scenetest.Tape(t, 500, scenetest.Hostile)} {
+	for name, tape := range map[string]*trace.Tape{"hostile": viewmodeltest.Tape(t, 500, viewmodeltest.Hostile)} {
 		s := openScene(t, tape)
 		if err := s.Order(); err != nil {
 			t.Fatal(err)
@@ -381,7 +381,7 @@ func (b *tab) emulate(p emulation.SetEmulatedMediaParams) {
 
 // Light, dark, printed.
 func TestLooks(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 200, "a rather long name of a program that nobody would give"))
+	server := serve(t, viewmodeltest.Tape(t, 200, "a rather long name of a program that nobody would give"))
 	b := newTab(t)
 	b.open(server)
 	centre := `(c => { const g = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true }); g.drawImage(c, 0, 0); return [...g.getImageData(c.width / 2, c.height - 8, 1, 1).data].join(); })(document.getElementById("overview"))`
@@ -399,7 +399,7 @@ func TestLooks(t *testing.T) {
 
 // A small window shows it, too.
 func TestSmall(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 200, "a rather long name of a program that nobody would give"))
+	server := serve(t, viewmodeltest.Tape(t, 200, "a rather long name of a program that nobody would give"))
 	for _, width := range []int64{320, 640} {
 		b := newTab(t)
 		b.do(chromedp.EmulateViewport(width, 500), chromedp.Navigate(server.URL+"/?token="+token))
@@ -416,7 +416,7 @@ func TestSmall(t *testing.T) {
 
 // Everything that can be used can be reached and has a name.
 func TestAccessible(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 50, "db"))
+	server := serve(t, viewmodeltest.Tape(t, 50, "db"))
 	b := newTab(t)
 	b.open(server)
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "op = read\r"))

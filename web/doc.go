@@ -6,7 +6,7 @@
 //	Scene, page.Page ─▶ WriteFile ─▶ one HTML file
 //
 // Both are the same page: markup, style and script of ui/, written into the page of
-// package report/page. Its content security policy names the script by its hash, so that
+// package analyze/report/page. Its content security policy names the script by its hash, so that
 // nothing else runs; all text comes from recordings, and is put into the page as text.
 //
 // Server answers who shows its token, and asks it by a name that is its own, so that

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"iotape/report/page"
-	"iotape/scene"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/web/viewmodel"
 )
 
 //go:embed ui
@@ -49,14 +49,14 @@ const (
 
 // embedded is what a page in a file knows.
 type embedded struct {
-	About   *scene.About   `json:"about"`
-	Picture *scene.Picture `json:"picture"`
+	About   *viewmodel.About   `json:"about"`
+	Picture *viewmodel.Picture `json:"picture"`
 }
 
 // WriteFile writes a report with the picture of a scene as one file, which is self-contained
 // and of a bounded size: of what is too much, the picture shows rows together, and larger
 // parts of the time.
-func WriteFile(w io.Writer, p *page.Page, s *scene.Scene) error {
+func WriteFile(w io.Writer, p *page.Page, s *viewmodel.Scene) error {
 	d, err := shrink(s)
 	if err != nil {
 		return err

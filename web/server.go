@@ -17,9 +17,9 @@ import (
 	"sync"
 	"time"
 
-	"iotape/predicate"
-	"iotape/report/page"
-	"iotape/scene"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/web/viewmodel"
 )
 
 // Report is a part of the page below the picture. It is computed once, after the page is
@@ -50,7 +50,7 @@ const (
 
 // Server answers requests for the page and its data.
 type Server struct {
-	scene   *scene.Scene
+	scene   *viewmodel.Scene
 	o       Options
 	cookie  string // its name
 	session string // and value, which does not tell the token
@@ -72,7 +72,7 @@ type reportState struct {
 }
 
 // NewServer returns a Server, and an error if there is no token.
-func NewServer(s *scene.Scene, o *Options) (*Server, error) {
+func NewServer(s *viewmodel.Scene, o *Options) (*Server, error) {
 	if o.Token == "" {
 		return nil, errors.New("a server needs a token")
 	}
@@ -246,13 +246,13 @@ func (x *Server) serve(w http.ResponseWriter, r *http.Request, f answer) {
 	v, err := f(ctx, query{r.URL.Query(), &bad})
 	var filter *predicate.Error
 	switch {
-	case bad || errors.Is(err, scene.ErrWindow) || errors.As(err, &filter):
+	case bad || errors.Is(err, viewmodel.ErrWindow) || errors.As(err, &filter):
 		text := "a number in the address is missing or wrong"
 		if err != nil {
 			text = err.Error()
 		}
 		http.Error(w, text, http.StatusBadRequest)
-	case errors.Is(err, scene.ErrNoEvent):
+	case errors.Is(err, viewmodel.ErrNoEvent):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case errors.Is(err, context.DeadlineExceeded):
 		http.Error(w, "it takes too long: ask for less", http.StatusServiceUnavailable)
@@ -294,8 +294,8 @@ func (q query) signed(name string) int64 {
 }
 
 // view reads a window: rows are numbers, with + for all that is below.
-func (q query) view() *scene.Window {
-	w := &scene.Window{FromNS: q.signed("from"), ToNS: q.signed("to"), Columns: q.int("columns"), Arrows: q.Get("arrows") == "1"}
+func (q query) view() *viewmodel.Window {
+	w := &viewmodel.Window{FromNS: q.signed("from"), ToNS: q.signed("to"), Columns: q.int("columns"), Arrows: q.Get("arrows") == "1"}
 	if rows := q.Get("rows"); rows != "" {
 		for text := range strings.SplitSeq(rows, ",") {
 			number, all := strings.CutSuffix(text, "+")
@@ -304,7 +304,7 @@ func (q query) view() *scene.Window {
 				*q.bad = true
 				break
 			}
-			w.Rows = append(w.Rows, scene.RowRef{Row: int(n), All: all})
+			w.Rows = append(w.Rows, viewmodel.RowRef{Row: int(n), All: all})
 		}
 	}
 	return w
@@ -330,7 +330,7 @@ func (x *Server) sections(_ context.Context, q query) (any, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if i >= len(x.reports) || !x.reports[i].Ready {
-		return nil, scene.ErrNoEvent
+		return nil, viewmodel.ErrNoEvent
 	}
 	return map[string]string{"html": x.reports[i].html}, nil
 }

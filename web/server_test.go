@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/predicate"
-	"iotape/report/page"
-	"iotape/report/suite"
-	"iotape/scene"
-	"iotape/scene/scenetest"
-	"iotape/trace"
-	"iotape/web"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/web"
+	"github.com/iotape/iotape/web/viewmodel"
+	"github.com/iotape/iotape/web/viewmodel/viewmodeltest"
 )
 
 const token = "0123456789abcdef"
@@ -45,9 +45,9 @@ func serve(t *testing.T, tapes ...*trace.Tape) *httptest.Server {
 	return server
 }
 
-func openScene(t *testing.T, tapes ...*trace.Tape) *scene.Scene {
+func openScene(t *testing.T, tapes ...*trace.Tape) *viewmodel.Scene {
 	t.Helper()
-	s, err := scene.Open(t.Context(), tapes, &scene.Options{Filter: func(_ *trace.Tape, text string) (func(*event.Event) bool, error) {
+	s, err := viewmodel.Open(t.Context(), tapes, &viewmodel.Options{Filter: func(_ *trace.Tape, text string) (func(*event.Event) bool, error) {
 		g, err := predicate.New(text, nil)
 		if err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func get(t *testing.T, server *httptest.Server, path string, change func(*http.R
 
 // Who may ask: only who has the token, by a name of the server's own, from its own page.
 func TestWhoMayAsk(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 5, "db"))
+	server := serve(t, viewmodeltest.Tape(t, 5, "db"))
 	for _, c := range []struct {
 		name   string
 		path   string
@@ -142,7 +142,7 @@ func TestWhoMayAsk(t *testing.T) {
 
 // No address leads to a file, in a tape or elsewhere.
 func TestNoFiles(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 5, "db"))
+	server := serve(t, viewmodeltest.Tape(t, 5, "db"))
 	for _, path := range []string{
 		"/manifest.json", "/../manifest.json", "/api/../manifest.json", "/%2e%2e/manifest.json", "/..%2fmanifest.json", "/etc/passwd", "//etc/passwd",
 		"/api/../../../../../../etc/passwd", "/%2e%2e/%2e%2e/%2e%2e/etc/passwd", "/ui/main.js", "/web/ui/main.js", "/api/", "/api/window/../about/x", "/debug/pprof/",
@@ -175,7 +175,7 @@ func TestNoFiles(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	server := serve(t, scenetest.Tape(t, 100, "db"))
+	server := serve(t, viewmodeltest.Tape(t, 100, "db"))
 	for _, c := range []struct {
 		path   string
 		status int
@@ -216,7 +216,7 @@ func TestAnswers(t *testing.T) {
 
 // A report in a file is bounded, whatever there is to show, and its policy lets nothing in.
 func TestFile(t *testing.T) {
-	tape := scenetest.Tape(t, 5000, scenetest.Hostile)
+	tape := viewmodeltest.Tape(t, 5000, viewmodeltest.Hostile)
 	s := openScene(t, tape)
 	if err := s.Order(); err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestFile(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	if _, err := web.NewServer(openScene(t, scenetest.Tape(t, 1, "db")), &web.Options{}); err == nil {
+	if _, err := web.NewServer(openScene(t, viewmodeltest.Tape(t, 1, "db")), &web.Options{}); err == nil {
 		t.Error("a server without a token")
 	}
 }

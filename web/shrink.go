@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 
-	"iotape/scene"
+	"github.com/iotape/iotape/web/viewmodel"
 )
 
 // shrink makes a picture of all of a scene that is small enough for a file.
-func shrink(s *scene.Scene) (*embedded, error) {
+func shrink(s *viewmodel.Scene) (*embedded, error) {
 	about := s.About()
-	w := &scene.Window{FromNS: about.FromNS, ToNS: about.ToNS, Columns: fileColumns, Arrows: true}
+	w := &viewmodel.Window{FromNS: about.FromNS, ToNS: about.ToNS, Columns: fileColumns, Arrows: true}
 	about.Rows, w.Rows = pruned(about.Rows)
 	for {
 		p, err := s.Window(context.Background(), w)
@@ -33,14 +33,14 @@ func shrink(s *scene.Scene) (*embedded, error) {
 
 // pruned returns at most fileRows rows, and what each of them shows: those that are
 // deepest are left out, and shown with the rows above them; then the last.
-func pruned(rows []scene.Row) ([]scene.Row, []scene.RowRef) {
+func pruned(rows []viewmodel.Row) ([]viewmodel.Row, []viewmodel.RowRef) {
 	depth := 0
 	for _, r := range rows {
 		depth = max(depth, r.Depth)
 	}
 	for ; ; depth-- {
-		kept := []scene.Row{}
-		refs := []scene.RowRef{}
+		kept := []viewmodel.Row{}
+		refs := []viewmodel.RowRef{}
 		number := map[int]int{-1: -1} // new by old
 		for i, r := range rows {
 			if r.Depth > depth {
@@ -48,7 +48,7 @@ func pruned(rows []scene.Row) ([]scene.Row, []scene.RowRef) {
 			}
 			number[i] = len(kept)
 			r.Parent = number[r.Parent]
-			kept, refs = append(kept, r), append(refs, scene.RowRef{Row: i, All: r.Depth == depth && r.Below > 0})
+			kept, refs = append(kept, r), append(refs, viewmodel.RowRef{Row: i, All: r.Depth == depth && r.Below > 0})
 		}
 		if len(kept) > fileRows && depth > 0 {
 			continue

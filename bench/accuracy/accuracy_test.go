@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/internal/testenv"
-	"iotape/report/page"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestSmallStudy makes a study that is too small to say anything, but runs everything.

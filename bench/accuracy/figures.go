@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/report"
-	"iotape/report/page"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/page"
 )
 
 // Figure is one of the paper's, as a table and, if it can be drawn, pictures.

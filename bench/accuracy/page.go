@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/report"
-	"iotape/report/page"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/page"
 )
 
 // Page is the report as a page.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/report/page"
+	"github.com/iotape/iotape/analyze/report/page"
 )
 
 // kind is what an application waits by, or programs.

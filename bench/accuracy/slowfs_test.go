@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestModel checks when the modelled device has done requests: one arm seeks and does one

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // TestErrorsOfTurns: a row's error is the median of its turns' errors. The machine of this

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // Work is what an application asked of the storage system in one run.

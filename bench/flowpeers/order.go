@@ -14,11 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/causal/happens"
-	"iotape/format"
-	"iotape/format/catlog"
-	"iotape/seal"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal/happens"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/catlog"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
 )
 
 // solverTime is how long the solver may take.

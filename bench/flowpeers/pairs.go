@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"iotape/similar"
+	"github.com/iotape/iotape/analyze/similar"
 )
 
 const threshold = 0.8

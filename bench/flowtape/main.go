@@ -18,8 +18,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 const (

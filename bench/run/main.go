@@ -17,7 +17,7 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/bench"
+	"github.com/iotape/iotape/bench"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestMain lets the test binary be the program, for a run as another user.

@@ -15,11 +15,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/format/catlog"
-	"iotape/format/formattest"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/catlog"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/trace"
 )
 
 // write makes a tape of the events of some hosts.

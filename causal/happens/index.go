@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"iotape/causal"
+	"github.com/iotape/iotape/causal"
 )
 
 // index answers whether one event happened before another. An event that has

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	"iotape/causal"
-	"iotape/event"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
 )
 
 // logs is what imported logs say beyond calls, for the constraints of Falcon's model

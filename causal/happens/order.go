@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // Order is the order of the events of some tapes. Events have positions, from 0: those of

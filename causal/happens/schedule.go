@@ -3,7 +3,7 @@ package happens
 import (
 	"container/heap"
 
-	"iotape/causal"
+	"github.com/iotape/iotape/causal"
 )
 
 // arrange makes the schedule and the logical clocks.

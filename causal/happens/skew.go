@@ -3,7 +3,7 @@ package happens
 import (
 	"math"
 
-	"iotape/causal"
+	"github.com/iotape/iotape/causal"
 )
 
 // Skew is how much the clock of a host is ahead of that of the first host: what

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/fleet/agent"
-	"iotape/fleet/key"
+	"github.com/iotape/iotape/fleet/agent"
+	"github.com/iotape/iotape/fleet/key"
 )
 
 // unitFile is where the unit goes: /etc is the administrator's (systemd.unit(5)).

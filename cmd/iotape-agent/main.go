@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/capture/ebpf"
-	"iotape/fleet/agent"
-	"iotape/internal/ptracer"
-	"iotape/recorder"
+	"github.com/iotape/iotape/fleet/agent"
+	"github.com/iotape/iotape/fleet/source"
+	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture/ebpf"
 )
 
 // Exit statuses.
@@ -109,7 +109,7 @@ func newCheck(config, cpu *string) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			c, err := readConfig(*config, *cpu)
 			if err == nil {
-				err = source(c).Check(&c.Record)
+				err = newSource(c).Check(&c.Record)
 			}
 			if err != nil {
 				return usageError{err}
@@ -120,15 +120,15 @@ func newCheck(config, cpu *string) *cobra.Command {
 	}
 }
 
-func source(c *agent.Config) *recorder.Source {
-	return &recorder.Source{Program: program(), MemoryBytes: int64(c.Limits.Memory), Block: c.Overflow == "block", Note: func(line string) { say("%s", line) }}
+func newSource(c *agent.Config) *source.Source {
+	return &source.Source{Program: program(), MemoryBytes: int64(c.Limits.Memory), Block: c.Overflow == "block", Note: func(line string) { say("%s", line) }}
 }
 
 // run runs one agent until it is told to stop.
 func run(ctx context.Context, c *agent.Config, boot string, reread func() (*agent.Config, error)) error {
 	// A quarter is for the rings; the Go runtime keeps within what else there is.
 	debug.SetMemoryLimit(int64(c.Limits.Memory) * 3 / 8)
-	a, err := agent.New(c, &agent.Options{Version: program(), Source: source(c), BootID: boot, Note: func(line string) { say("%s", line) }})
+	a, err := agent.New(c, &agent.Options{Version: program(), Source: newSource(c), BootID: boot, Note: func(line string) { say("%s", line) }})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/fleet/agent"
+	"github.com/iotape/iotape/fleet/agent"
 )
 
 // newSimulate runs many agents with made-up events in one process: for tests, and to
@@ -48,7 +48,7 @@ func simulate(ctx context.Context, dir string, wait time.Duration, clock func() 
 		if c.Record.Synthetic == "" {
 			return usageError{fmt.Errorf("%s: record.synthetic is not set", name)}
 		}
-		a, err := agent.New(c, &agent.Options{Version: program(), Source: source(c), Clock: clock, StopWait: wait, Note: func(line string) { say("%s: %s", c.Host, line) }})
+		a, err := agent.New(c, &agent.Options{Version: program(), Source: newSource(c), Clock: clock, StopWait: wait, Note: func(line string) { say("%s: %s", c.Host, line) }})
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/format/stracetext"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // annotating is what to do with the annotations of a tape.

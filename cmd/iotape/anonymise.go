@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/anon"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/anon"
 )
 
 // masking is what anonymise and reveal have in common.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/archive"
-	"iotape/catalogue"
-	"iotape/pipe/chain"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/fleet/archive"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/store/catalogue"
 )
 
 // archiving is what to archive, where to, and what stays there.

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 
-	"iotape/capture"
-	"iotape/trace"
-	"iotape/tracer"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/tracer"
+	"github.com/iotape/iotape/trace"
 )
 
 // assembling is an assembly driver at work: stream is a tracerOutput.

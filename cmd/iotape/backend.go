@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 
-	"iotape/capture"
-	"iotape/capture/ebpf"
-	"iotape/capture/ptrace"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/record/capture/ptrace"
 )
 
 // backend is a way to record.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/catalogue"
-	"iotape/format/stracetext"
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/report/suite"
-	"iotape/store"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/store"
+	"github.com/iotape/iotape/store/catalogue"
+	"github.com/iotape/iotape/trace"
 )
 
 // catalogueVariable names the catalogue where --catalogue does not.

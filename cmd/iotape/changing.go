@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/capture"
-	"iotape/internal/spell"
-	"iotape/pipe/chain"
-	"iotape/predicate"
-	"iotape/trace"
-	"iotape/tracer"
-	"iotape/tracer/config"
-	"iotape/tracer/control"
+	"github.com/iotape/iotape/internal/spell"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/tracer"
+	"github.com/iotape/iotape/record/tracer/config"
+	"github.com/iotape/iotape/record/tracer/control"
+	"github.com/iotape/iotape/trace"
 )
 
 // listen takes requests of iotape tracers, until stop is called.

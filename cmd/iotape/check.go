@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/report"
-	"iotape/seal"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
 )
 
 func newCheck(c *console) *cobra.Command {

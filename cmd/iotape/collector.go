@@ -16,10 +16,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"iotape/fleet/broker"
-	"iotape/fleet/collector"
-	"iotape/fleet/key"
-	"iotape/pipe/wire"
+	"github.com/iotape/iotape/fleet/broker"
+	"github.com/iotape/iotape/fleet/collector"
+	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/pipe/wire"
 )
 
 // defaultPage is where the collector shows the fleet.

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"iotape/replay"
-	"iotape/report"
-	"iotape/report/compare"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/compare"
+	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/trace"
 )
 
 // comparing is what compare was asked for.

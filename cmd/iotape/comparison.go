@@ -9,11 +9,11 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/replay"
-	"iotape/report"
-	"iotape/report/compare"
-	"iotape/report/page"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/compare"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/trace"
 )
 
 // newComparison begins the report of replays of a tape.

@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/capture"
-	"iotape/internal/term"
-	"iotape/pipe/checksum"
-	"iotape/pipe/encrypt"
-	"iotape/predicate"
-	"iotape/replay"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/term"
+	"github.com/iotape/iotape/pipe/checksum"
+	"github.com/iotape/iotape/pipe/encrypt"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/trace"
 )
 
 // console is where a command reads, prints results and says everything else.

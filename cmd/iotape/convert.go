@@ -18,10 +18,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/format"
-	"iotape/format/all"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/trace"
 )
 
 // converted is what a conversion says.

@@ -13,15 +13,15 @@ import (
 	"sync"
 	"time"
 
-	"iotape/aggregate"
-	"iotape/aggregate/meter"
-	"iotape/aggregate/view"
-	"iotape/capture"
-	"iotape/event"
-	"iotape/predicate"
-	"iotape/seal"
-	"iotape/trace"
-	"iotape/tracer"
+	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/aggregate/meter"
+	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/tracer"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
 )
 
 // counting is the assembly driver aggregate: what a tracer gets is resolved, as sealing

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/diff"
-	"iotape/event"
-	"iotape/format/stracetext"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/diff"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 func newDiff(c *console) *cobra.Command {

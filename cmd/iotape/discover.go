@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"iotape/capture"
-	"iotape/causal"
-	"iotape/discover"
-	"iotape/discover/hosts"
-	"iotape/internal/team"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/causal/throttle"
+	"github.com/iotape/iotape/causal/throttle/hosts"
+	"github.com/iotape/iotape/internal/team"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
 )
 
 // discovering is what iotape discover is told.
@@ -46,9 +46,9 @@ type discovering struct {
 	deadline time.Time
 	reserve  time.Duration // that merging may take
 
-	scope  discover.Scope
+	scope  throttle.Scope
 	serial string
-	known  []*discover.Run // the first one is that in which nobody was held
+	known  []*throttle.Run // the first one is that in which nobody was held
 	failed []string        // runs of which there is nothing, and why
 }
 
@@ -114,8 +114,8 @@ In the end a line says which would be worth the time.`,
 	f.IntVar(&d.period, "period", 1, "hold each `P`th call of a node; more are quicker, and find less")
 	f.DurationVar(&d.budget, "budget", 30*time.Minute, "be done after `TIME`: what is not held by then is not held; the last of it is for putting together what was found")
 	f.DurationVar(&d.each, "each", 5*time.Minute, "end a run that takes longer than `TIME`")
-	f.DurationVar(&d.most, "hold", discover.DefaultMost, "hold a call no longer than `TIME`, whoever goes on")
-	f.DurationVar(&d.patience, "patience", discover.DefaultPatience, "a node is stuck when it is `TIME` over twice what it took when nobody was held")
+	f.DurationVar(&d.most, "hold", throttle.DefaultMost, "hold a call no longer than `TIME`, whoever goes on")
+	f.DurationVar(&d.patience, "patience", throttle.DefaultPatience, "a node is stuck when it is `TIME` over twice what it took when nobody was held")
 	f.StringVar(&d.runs, "runs", "", "keep the runs in `DIR`, and use those that are there")
 	f.StringVar(&d.prepare, "prepare", "", "run this shell `COMMAND` before each run")
 	f.StringArrayVar(&d.under, "under", nil, "only calls on files below `DIR` count; repeatable. If not given, all but those of the system")
@@ -195,7 +195,7 @@ func (d *discovering) run(ctx context.Context, c *console) error {
 		return err
 	}
 	began := time.Now()
-	first, err := discover.Merge(d.within(tape.Events()), &d.scope, d.team.Names, d.known[:1], d.alone)
+	first, err := throttle.Merge(d.within(tape.Events()), &d.scope, d.team.Names, d.known[:1], d.alone)
 	if err != nil {
 		return err
 	}
@@ -224,20 +224,20 @@ func (d *discovering) run(ctx context.Context, c *console) error {
 }
 
 // pick returns the nodes that are to be held.
-func (d *discovering) pick(first *discover.Result) ([]string, error) {
+func (d *discovering) pick(first *throttle.Result) ([]string, error) {
 	if d.suggest {
 		return nil, nil
 	}
 	var names []string
 	byCalls := slices.Clone(first.Nodes)
-	slices.SortStableFunc(byCalls, func(a, b discover.NodeResult) int { return b.Calls - a.Calls })
+	slices.SortStableFunc(byCalls, func(a, b throttle.NodeResult) int { return b.Calls - a.Calls })
 	n, err := strconv.Atoi(d.nodes)
 	switch {
 	case d.nodes == "all":
 		n = len(byCalls)
 	case err != nil:
 		for name := range strings.SplitSeq(strings.TrimSuffix(d.nodes, ","), ",") {
-			known := slices.ContainsFunc(first.Nodes, func(n discover.NodeResult) bool { return n.Name == name })
+			known := slices.ContainsFunc(first.Nodes, func(n throttle.NodeResult) bool { return n.Name == name })
 			if !known {
 				return nil, fmt.Errorf("--nodes %s: there is no node %q; there are %s", d.nodes, name, nodeNames(first))
 			}
@@ -251,7 +251,7 @@ func (d *discovering) pick(first *discover.Result) ([]string, error) {
 	return names, nil
 }
 
-func nodeNames(r *discover.Result) string {
+func nodeNames(r *throttle.Result) string {
 	const most = 20
 	var names []string
 	for i, n := range r.Nodes {
@@ -272,7 +272,7 @@ func (d *discovering) keep() error {
 	return os.MkdirAll(d.runs, 0o777)
 }
 
-func (d *discovering) store(name string, r *discover.Run) error {
+func (d *discovering) store(name string, r *throttle.Run) error {
 	if d.runs == "" {
 		return nil
 	}
@@ -284,7 +284,7 @@ func (d *discovering) store(name string, r *discover.Run) error {
 }
 
 // load reads a run that was kept; nil if there is none.
-func (d *discovering) load(name string) (*discover.Run, error) {
+func (d *discovering) load(name string) (*throttle.Run, error) {
 	if d.runs == "" {
 		return nil, nil
 	}
@@ -297,8 +297,8 @@ func (d *discovering) load(name string) (*discover.Run, error) {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := discover.ReadRun(f, d.serial)
-	if errors.Is(err, discover.ErrMixed) {
+	r, err := throttle.ReadRun(f, d.serial)
+	if errors.Is(err, throttle.ErrMixed) {
 		return nil, withHint(fmt.Errorf("%s: %w than %s", name, err, d.plan.out), "give each tape a directory of its own with --runs")
 	}
 	if err != nil {
@@ -331,7 +331,7 @@ func (d *discovering) others() error {
 
 // merge stores what all runs say, and sums it up.
 func (d *discovering) merge(c *console, t *trace.Tape) error {
-	res, err := discover.Merge(d.within(t.Events()), &d.scope, d.team.Names, d.known, d.alone)
+	res, err := throttle.Merge(d.within(t.Events()), &d.scope, d.team.Names, d.known, d.alone)
 	if err != nil {
 		return err
 	}
@@ -344,7 +344,7 @@ func (d *discovering) merge(c *console, t *trace.Tape) error {
 			return err
 		}
 	}
-	next := discover.Suggest(res, d.known, sum)
+	next := throttle.Suggest(res, d.known, sum)
 	err = c.print(func(w *bufio.Writer) error {
 		if d.json {
 			return d.writeJSON(w, res, sum, next)
@@ -357,7 +357,7 @@ func (d *discovering) merge(c *console, t *trace.Tape) error {
 	return err
 }
 
-func (d *discovering) writeText(w *bufio.Writer, r *discover.Result, s *causal.Summary, next *discover.Suggestion) error {
+func (d *discovering) writeText(w *bufio.Writer, r *throttle.Result, s *causal.Summary, next *throttle.Suggestion) error {
 	fmt.Fprintf(w, "%s: %s between calls, %s contradicted; with what the tape proves, %s in %s\n", report.Plural(len(d.known)-1, "node was held", "nodes were held"),
 		report.Plural(r.Found, "dependency", "dependencies"), report.Count(uint64(r.Refuted)), report.Plural(s.Waits, "wait", "waits"), d.plan.out)
 	if s.ElapsedNS > 0 {

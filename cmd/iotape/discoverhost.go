@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"iotape/capture"
-	"iotape/discover/hosts"
+	"github.com/iotape/iotape/causal/throttle/hosts"
+	"github.com/iotape/iotape/record/capture"
 )
 
 func newDiscoverHost(c *console) *cobra.Command {

@@ -17,14 +17,14 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/capture"
-	"iotape/discover"
-	"iotape/discover/hosts"
-	"iotape/event"
-	"iotape/internal/ptracer"
-	"iotape/merge"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/causal/throttle"
+	"github.com/iotape/iotape/causal/throttle/hosts"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/merge"
 )
 
 // tape records the application, or opens the tape that was made when the runs began.
@@ -77,7 +77,7 @@ func (d *discovering) fits(m *trace.Manifest) error {
 		}
 	}
 	if m.Signal != 0 || m.ExitStatus != 0 {
-		return fmt.Errorf("%s is of a run that failed, with %s: there is nothing to compare others with", d.plan.out, ending(&discover.Run{Exit: m.ExitStatus, Signal: m.Signal}))
+		return fmt.Errorf("%s is of a run that failed, with %s: there is nothing to compare others with", d.plan.out, ending(&throttle.Run{Exit: m.ExitStatus, Signal: m.Signal}))
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func recordBounded(ctx context.Context, c *console, plan *recordPlan, limit time
 			tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 			for _, task := range tasks {
 				if tid, err := strconv.Atoi(filepath.Base(task)); err == nil {
-					calls[uint32(tid)] = discover.CallOf(tid)
+					calls[uint32(tid)] = throttle.CallOf(tid)
 				}
 			}
 		})
@@ -321,7 +321,7 @@ func (d *discovering) prepared(ctx context.Context) error {
 }
 
 // watch runs the command with a node held, or nobody.
-func (d *discovering) watch(ctx context.Context, node string) (*discover.Run, error) {
+func (d *discovering) watch(ctx context.Context, node string) (*throttle.Run, error) {
 	if err := d.prepared(ctx); err != nil {
 		return nil, err
 	}
@@ -334,7 +334,7 @@ func (d *discovering) watch(ctx context.Context, node string) (*discover.Run, er
 		return nil, fmt.Errorf("no time was left for another run of the command (--budget)")
 	}
 	o := &d.plan.capture
-	opt := &discover.Options{
+	opt := &throttle.Options{
 		Command: ptracer.Command{Argv: o.Command, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{null, null, os.Stderr}},
 		Scope:   d.scope, Serial: d.serial, Hold: node, Period: d.period, Known: d.known,
 		Patience: d.patience, Most: d.most, Budget: d.left(),
@@ -348,7 +348,7 @@ func (d *discovering) watch(ctx context.Context, node string) (*discover.Run, er
 		defer cancel()
 		return d.peers.Watch(ctx, opt, wd)
 	}
-	r, err := discover.Watch(ctx, opt)
+	r, err := throttle.Watch(ctx, opt)
 	if err != nil {
 		return nil, runError(o.Command[0], err)
 	}
@@ -381,7 +381,7 @@ func (d *discovering) quiet(ctx context.Context, c *console) error {
 	return nil
 }
 
-func ending(r *discover.Run) string {
+func ending(r *throttle.Run) string {
 	if r.Signal != 0 {
 		return fmt.Sprintf("signal %d", r.Signal)
 	}

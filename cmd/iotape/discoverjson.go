@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"encoding/json"
 
-	"iotape/causal"
-	"iotape/discover"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/causal/throttle"
 )
 
 // writeJSON writes what was found; version is that of its fields, which are only ever
 // added to.
-func (d *discovering) writeJSON(w *bufio.Writer, r *discover.Result, s *causal.Summary, next *discover.Suggestion) error {
+func (d *discovering) writeJSON(w *bufio.Writer, r *throttle.Result, s *causal.Summary, next *throttle.Suggestion) error {
 	type runJSON struct {
 		Held      string `json:"held"`
 		Period    int    `json:"period"`
@@ -26,11 +26,11 @@ func (d *discovering) writeJSON(w *bufio.Writer, r *discover.Result, s *causal.S
 		Elapsed  int64                 `json:"elapsed_ns"`
 		Explain  int64                 `json:"explained_ns"`
 		Path     pathJSON              `json:"path"`
-		Nodes    []discover.NodeResult `json:"nodes"`
+		Nodes    []throttle.NodeResult `json:"nodes"`
 		Runs     []runJSON             `json:"runs"`
 		Differ   []string              `json:"differ"`
 		Problems []string              `json:"problems"`
-		Next     *discover.Suggestion  `json:"next"`
+		Next     *throttle.Suggestion  `json:"next"`
 	}{Version: 1, Found: r.Found, Refuted: r.Refuted, Waits: s.Waits, Barriers: len(r.Barriers), Elapsed: s.ElapsedNS, Explain: s.ExplainedNS, Path: pathJSON(s.Path),
 		Nodes: r.Nodes, Differ: []string{}, Problems: append([]string{}, append(r.GaveUp, d.failed...)...), Next: next}
 	for _, run := range d.known {

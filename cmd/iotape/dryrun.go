@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"iotape/replay"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/trace"
 )
 
 // dryRun says what a replay would do.

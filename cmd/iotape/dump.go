@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/flight"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/record/flight"
 )
 
 func newDump(c *console) *cobra.Command {

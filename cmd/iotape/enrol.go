@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/fleet/broker"
-	"iotape/fleet/key"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/fleet/broker"
+	"github.com/iotape/iotape/fleet/key"
 )
 
 func newEnrol(c *console, p *collectorPlan) *cobra.Command {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/event"
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/slice"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 // explained is a filter, taken apart.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"iotape/event"
-	"iotape/predicate"
-	"iotape/slice"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 // filterFlags are --filter and --filter-file.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/fleet/collector"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/fleet/collector"
 )
 
 func newFleet(c *console) *cobra.Command {

@@ -19,10 +19,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/capture"
-	"iotape/flight"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/flight"
+	"github.com/iotape/iotape/trace"
 )
 
 // flightPlan is what a flight recorder keeps, and when it writes that out.

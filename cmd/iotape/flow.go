@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/flow"
-	"iotape/flow/show"
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/flow"
+	"github.com/iotape/iotape/analyze/flow/show"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
 )
 
 // following is what to follow, and how to show it.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/chain"
 )
 
 func newKeygen(c *console) *cobra.Command {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/chain"
 )
 
 // readsStreams reports whether a command opens streams, or what can be made tapes.

@@ -5,9 +5,9 @@ package main
 import (
 	"os"
 
-	"iotape/capture/ebpf"
-	"iotape/internal/ptracer"
-	"iotape/replay"
+	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/replay"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 func TestSizeFlag(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // making is a tape that is made of something else than a recording. Until it is

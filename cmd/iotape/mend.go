@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // mendStream ends a stream in order whose writer failed: it cuts what was written

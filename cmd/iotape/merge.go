@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/merge"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/merge"
 )
 
 func newMerge(c *console) *cobra.Command {

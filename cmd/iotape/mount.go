@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/capture"
-	"iotape/capture/fusefs"
-	"iotape/trace"
-	"iotape/tracer/config"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/fusefs"
+	"github.com/iotape/iotape/record/tracer/config"
+	"github.com/iotape/iotape/trace"
 )
 
 func newMount(c *console) *cobra.Command {

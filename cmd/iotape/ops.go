@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/event"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/event"
 )
 
 func newOps(c *console) *cobra.Command {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/causal/happens"
-	"iotape/event"
-	"iotape/format/stracetext"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/causal/happens"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // ordering is what to say of the order of events.

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/capture"
-	"iotape/pipe"
-	"iotape/pipe/chain"
-	"iotape/pipe/sink"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/sink"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
 )
 
 // outputFlags say through what a recording passes, and where it goes.

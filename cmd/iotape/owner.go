@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/capture"
+	"github.com/iotape/iotape/record/capture"
 )
 
 // owner is the user for whom root records: as whom the command runs, and to whom the

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"iotape/capture"
-	"iotape/event"
-	"iotape/predicate"
-	"iotape/slice"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 // recordFilter compiles the filter of a recording that is to be made.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/pipe"
-	"iotape/pipe/chain"
-	"iotape/pipe/sink"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/sink"
 )
 
 // piping is what to do to a stream.

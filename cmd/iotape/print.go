@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/event"
-	"iotape/format/stracetext"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // printing is what to print of a tape, and how.

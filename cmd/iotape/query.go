@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/report"
-	"iotape/store"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/store"
+	"github.com/iotape/iotape/trace"
 )
 
 // querying is what to ask, and where the answer goes.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/pipe/chain"
-	"iotape/trace/raw"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/trace/raw"
 )
 
 func newRaw(c *console) *cobra.Command {

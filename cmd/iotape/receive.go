@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"iotape/pipe/wire"
+	"github.com/iotape/iotape/pipe/wire"
 )
 
 // listenFlags say where and how to listen.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/capture"
+	"github.com/iotape/iotape/record/capture"
 )
 
 func newRecord(c *console) *cobra.Command {

@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"iotape/capture"
-	"iotape/event"
-	"iotape/pipe/chain"
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
 )
 
 // recordPlan is what to record, how, and where to.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/repair"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/repair"
 )
 
 func newRepair(c *console) *cobra.Command {

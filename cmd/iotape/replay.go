@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"iotape/internal/term"
-	"iotape/replay"
-	"iotape/replay/feed"
-	"iotape/replay/hosts"
-	"iotape/replay/order"
-	"iotape/report"
-	"iotape/report/compare"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/compare"
+	"github.com/iotape/iotape/internal/term"
+	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/hosts"
+	"github.com/iotape/iotape/replay/order"
 )
 
 // maxShown is how many differences the table lists; --json has all that were kept.

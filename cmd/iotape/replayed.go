@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 
-	"iotape/replay"
-	"iotape/report/compare"
-	"iotape/report/page"
-	"iotape/tree"
+	"github.com/iotape/iotape/analyze/report/compare"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/tree"
 )
 
 // maxReplayed bounds a file that --replay reads, and maxRate the steps of its curves.

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"iotape/replay/hosts"
+	"github.com/iotape/iotape/replay/hosts"
 )
 
 func newReplayHost() *cobra.Command {

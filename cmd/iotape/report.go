@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/report/page"
-	"iotape/report/suite"
-	"iotape/trace"
-	"iotape/web"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/web"
 )
 
 func newReport(c *console) *cobra.Command {

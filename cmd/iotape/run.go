@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/predicate"
-	"iotape/tracer/config"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/tracer/config"
 )
 
 func newRun(c *console) *cobra.Command {

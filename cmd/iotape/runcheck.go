@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/capture/fusefs"
-	"iotape/tracer/config"
+	"github.com/iotape/iotape/record/capture/fusefs"
+	"github.com/iotape/iotape/record/tracer/config"
 )
 
 // checkTargets says what the machine makes wrong or odd about a configuration: above all

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/capture"
-	"iotape/capture/fusefs"
-	"iotape/predicate"
-	"iotape/slice"
-	"iotape/trace"
-	"iotape/tracer"
-	"iotape/tracer/config"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/fusefs"
+	"github.com/iotape/iotape/record/tracer"
+	"github.com/iotape/iotape/record/tracer/config"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 // running is one iotape run.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/format/script"
-	"iotape/replay/skeleton"
-	"iotape/report"
-	"iotape/seal"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/format/script"
+	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 func newScript(c *console) *cobra.Command {

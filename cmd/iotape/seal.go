@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
 )
 
 func newSeal(c *console) *cobra.Command {

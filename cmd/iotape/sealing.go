@@ -14,12 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/capture"
-	"iotape/pipe/chain"
-	"iotape/report"
-	"iotape/seal"
-	"iotape/slice"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 // sealing turns a stream into a tape.

@@ -17,15 +17,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/event"
-	"iotape/format/stracetext"
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/report/page"
-	"iotape/report/suite"
-	"iotape/scene"
-	"iotape/trace"
-	"iotape/web"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/web"
+	"github.com/iotape/iotape/web/viewmodel"
 )
 
 // serving is what to show, and to whom.
@@ -220,10 +220,10 @@ func title(tapes []*trace.Tape) string {
 }
 
 // openScene makes the picture of tapes.
-func openScene(ctx context.Context, c *console, tapes []*trace.Tape, inMemory bool) (*scene.Scene, error) {
+func openScene(ctx context.Context, c *console, tapes []*trace.Tape, inMemory bool) (*viewmodel.Scene, error) {
 	progress := c.progress(report.Count)
 	defer progress.Done()
-	return scene.Open(ctx, tapes, &scene.Options{
+	return viewmodel.Open(ctx, tapes, &viewmodel.Options{
 		InMemory: inMemory,
 		Progress: func(done, total uint64) { progress.Update("reading", int64(done), int64(total)) },
 		Filter: func(t *trace.Tape, text string) (func(*event.Event) bool, error) {

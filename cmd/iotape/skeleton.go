@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/replay"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/replay"
 )
 
 func newSkeleton(c *console) *cobra.Command {

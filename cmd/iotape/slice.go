@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"iotape/event"
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/slice"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 // slicing is what to cut out of a tape.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/format/stracetext"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/format/stracetext"
 )
 
 func newStat(c *console) *cobra.Command {

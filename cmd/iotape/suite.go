@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/format/stracetext"
-	"iotape/report"
-	"iotape/report/page"
-	"iotape/report/suite"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // sections computes sections of a tape.

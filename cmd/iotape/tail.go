@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/event"
-	"iotape/format/stracetext"
-	"iotape/pipe"
-	"iotape/pipe/chain"
-	"iotape/pipe/wire"
-	"iotape/predicate"
-	"iotape/seal"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/wire"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
 )
 
 // tailing prints events as they come.

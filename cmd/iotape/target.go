@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/capture"
+	"github.com/iotape/iotape/record/capture"
 )
 
 // targetFlags say what to record other than a command.

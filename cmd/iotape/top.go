@@ -15,16 +15,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/aggregate"
-	"iotape/aggregate/meter"
-	"iotape/aggregate/view"
-	"iotape/capture"
-	"iotape/capture/ebpf"
-	"iotape/event"
-	"iotape/internal/term"
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/trace"
+	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/aggregate/meter"
+	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/term"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/trace"
 )
 
 // topPlan is what to count, and what to do with it.

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/aggregate"
-	"iotape/aggregate/meter"
-	"iotape/capture"
+	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/aggregate/meter"
+	"github.com/iotape/iotape/record/capture"
 )
 
 // detailPlan is what an alarm does.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"sync"
 
-	"iotape/aggregate"
-	"iotape/aggregate/view"
+	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/aggregate/view"
 )
 
 // topOutput is where read-outs and alarms go: to tables, to JSON, or to a screen.

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"iotape/aggregate"
-	"iotape/aggregate/view"
-	"iotape/report"
+	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/report"
 )
 
 // topScreen is the live screen. A command that is counted does not get the terminal: its

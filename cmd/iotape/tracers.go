@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/predicate"
-	"iotape/report"
-	"iotape/tracer/config"
-	"iotape/tracer/control"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/tracer/config"
+	"github.com/iotape/iotape/record/tracer/control"
 )
 
 // tracersFlags are those of all commands about running tracers.

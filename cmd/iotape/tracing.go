@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"iotape/capture"
-	"iotape/pipe/chain"
-	"iotape/pipe/sink"
-	"iotape/report"
-	"iotape/trace"
-	"iotape/tracer"
-	"iotape/tracer/config"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/sink"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/tracer"
+	"github.com/iotape/iotape/record/tracer/config"
+	"github.com/iotape/iotape/trace"
 )
 
 // tracing is a tracer of iotape run. Its fields but for part belong to run.mu.

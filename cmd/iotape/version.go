@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 func newVersion(c *console) *cobra.Command {

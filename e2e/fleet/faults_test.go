@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"iotape/fleet/staging"
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // finish stops the agents, lets them send what is left, and waits for it to be stored.

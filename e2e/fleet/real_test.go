@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
-	"iotape/fleet/broker"
-	"iotape/fleet/key"
-	"iotape/fleet/spool"
-	"iotape/fleet/staging"
-	"iotape/internal/testenv"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/fleet/broker"
+	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/fleet/spool"
+	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // TestRealAgents: five agents that record real programs with eBPF, to a collector that is
@@ -49,7 +49,7 @@ func TestRealAgents(t *testing.T) {
 	rebooted, upgraded := writer("rebooted"), writer("upgraded")
 	path := filepath.Join(w.dir, "iotape-agent")
 	replace := func(ldflags string) {
-		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", ldflags, "-o", path+".new", "iotape/cmd/iotape-agent")
+		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", ldflags, "-o", path+".new", "github.com/iotape/iotape/cmd/iotape-agent")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build the agent: %v: %s", err, out)

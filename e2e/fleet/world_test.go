@@ -20,14 +20,14 @@ import (
 	"testing"
 	"time"
 
-	"iotape/fleet/broker"
-	"iotape/fleet/collector"
-	"iotape/fleet/key"
-	"iotape/fleet/spool"
-	"iotape/fleet/staging"
-	"iotape/internal/testenv"
-	"iotape/recorder"
-	"iotape/trace"
+	"github.com/iotape/iotape/fleet/broker"
+	"github.com/iotape/iotape/fleet/collector"
+	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/fleet/source"
+	"github.com/iotape/iotape/fleet/spool"
+	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/trace"
 )
 
 // fleetAgents is how many agents there are.
@@ -443,7 +443,7 @@ func readStream(s *staging.Stream, f func(n uint64)) (events uint64, err error) 
 		if frame.Kind != trace.FrameRecords {
 			continue
 		}
-		if err := recorder.Numbers(payload, func(n uint64) { events++; f(n) }); err != nil {
+		if err := source.Numbers(payload, func(n uint64) { events++; f(n) }); err != nil {
 			return events, fmt.Errorf("%s: %w", s.Dir, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 		make func() ([]byte, error)
 	}{
 		{"event/numbers_gen.go", numbers},
-		{"capture/ebpf/bpf/operations.gen.h", header},
+		{"record/capture/ebpf/bpf/operations.gen.h", header},
 		{"docs/ops.md", page},
 	} {
 		b, err := out.make()

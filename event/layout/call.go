@@ -1,6 +1,6 @@
 package layout
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Structures that have no layout of their own: what they are depends on the call, and
 // on a command or a request among its arguments.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	gotime "time"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // ToldKind says what a text has in the place of a value.

@@ -3,7 +3,7 @@ package layout
 import (
 	"encoding/binary"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // encodeSockaddr stores a socket address of size bytes; 0 is as many as it takes.

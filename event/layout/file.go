@@ -3,7 +3,7 @@ package layout
 import (
 	"encoding/binary"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Structures of calls on files (stat(2), statx(2), statfs(2), fcntl(2), openat2(2),

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // declared are the records and the declarations that they are of. Fields that the

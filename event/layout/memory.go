@@ -1,6 +1,6 @@
 package layout
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Memory is what an argument of a call points to, and what that points to.
 type Memory struct {

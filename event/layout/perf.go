@@ -1,6 +1,6 @@
 package layout
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // struct perf_event_attr (linux/perf_event.h), as far as it is recorded.
 

@@ -1,6 +1,6 @@
 package layout
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Structures of calls on processes, signals and time (sigaction(2), wait(2),
 // getrusage(2), clone3(2), sched_setattr(2), capget(2), adjtimex(2) …).

@@ -1,6 +1,6 @@
 package layout
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Request returns what a request's head says beyond the arguments; ok is false where
 // there is none.

@@ -1,6 +1,6 @@
 package layout
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Names of values in structures.
 

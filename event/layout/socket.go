@@ -3,7 +3,7 @@ package layout
 import (
 	"encoding/binary"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Structures of socket calls (unix(7), ip(7), ipv6(7), netlink(7), packet(7),

@@ -3,7 +3,7 @@ package layout
 import (
 	"encoding/binary"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Kind says what a Value is.

@@ -1,6 +1,6 @@
 package layout
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Structures of calls that wait, and of asynchronous requests (poll(2),
 // epoll_ctl(2), futex_waitv(2), io_submit(2), io_uring_setup(2)).

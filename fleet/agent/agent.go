@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/spool"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/spool"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // Options are what an agent needs besides its configuration.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/spool"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/spool"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 const boot = "2f5a6f2e-6f0b-4b2a-9d5e-0a1b2c3d4e5f"

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"iotape/fleet/spool"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/spool"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // Config is an agent's configuration, a TOML file. The zero value of a field is its
@@ -46,7 +46,7 @@ type Record struct {
 	Verbosity string   `toml:"verbosity"` // the level to begin with: content (the default), hashes, metadata or counters
 	Content   string   `toml:"content"`   // what is kept of content at the level of that name: none (the default), full, head:N, hash
 	Mmap      string   `toml:"mmap"`      // what is recorded of mapped files; "" is "data"
-	Synthetic string   `toml:"synthetic"` // for tests: made-up events, see package recorder
+	Synthetic string   `toml:"synthetic"` // for tests: made-up events, see package fleet/source
 }
 
 // Limits bound what the agent uses.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // part is a stream as its parcels make it.

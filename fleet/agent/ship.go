@@ -16,9 +16,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"iotape/fleet/key"
-	"iotape/fleet/parcel"
-	"iotape/fleet/spool"
+	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/spool"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/spool"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/spool"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // reserve is room in the spool that frames do not get: for beginnings and ends.

@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/parcel"
 )
 
 // Options of a broker.

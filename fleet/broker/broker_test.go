@@ -21,11 +21,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"iotape/fleet/agent"
-	"iotape/fleet/collector"
-	"iotape/fleet/key"
-	"iotape/fleet/parcel"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/agent"
+	"github.com/iotape/iotape/fleet/collector"
+	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // lines is what a program said.

@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"iotape/fleet/collector"
-	"iotape/fleet/key"
-	"iotape/fleet/parcel"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/collector"
+	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // TestHostile: who has the key of one host tries to make up, spoil and remove what is of

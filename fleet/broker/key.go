@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // Role is what the owner of a key may do.

@@ -19,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // Options of a collector. Zero values are the defaults.

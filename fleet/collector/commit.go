@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // A commit record is appended to a stream's commits when data was appended to it:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/parcel"
 )
 
 // door is where hellos are answered: at once, whatever Run does meanwhile. A commit can take

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // Fleet is how all hosts are, at a moment: what `iotape fleet` shows.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // maxClosed is how many finished streams of a host are remembered by name. What comes

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // asideDir is where what cannot be read is put, below a collector's data.

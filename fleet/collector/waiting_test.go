@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"iotape/fleet/parcel"
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // TestDamaged: a stream's directory, a host's file and a position that cannot be read are

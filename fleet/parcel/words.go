@@ -1,7 +1,7 @@
 package parcel
 
 import (
-	"iotape/fleet/staging"
+	"github.com/iotape/iotape/fleet/staging"
 )
 
 // Subjects of NATS. Those of a host end in its name, and only its agent may use them.

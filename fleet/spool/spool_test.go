@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 func open(t *testing.T, dir string, max int64) *Spool {

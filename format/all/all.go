@@ -1,7 +1,7 @@
 // Package all knows the foreign trace formats, and opens their files as tapes. A
 // program that imports it, be it for its side effect alone, can trace.Open them:
 //
-//	import _ "iotape/format/all"
+//	import _ "github.com/iotape/iotape/format/all"
 package all
 
 import (
@@ -14,27 +14,27 @@ import (
 	"path/filepath"
 	"strings"
 
-	"iotape/format"
-	"iotape/format/babeltrace"
-	"iotape/format/blkparse"
-	"iotape/format/catlog"
-	"iotape/format/chrometrace"
-	"iotape/format/dftracer"
-	"iotape/format/dio"
-	"iotape/format/dxt"
-	"iotape/format/fiolog"
-	"iotape/format/otlp"
-	"iotape/format/perfetto"
-	"iotape/format/rows"
-	"iotape/format/scap"
-	"iotape/format/shiviz"
-	"iotape/format/snia"
-	"iotape/format/straceread"
-	"iotape/merge"
-	"iotape/pipe"
-	"iotape/pipe/chain"
-	"iotape/seal"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/babeltrace"
+	"github.com/iotape/iotape/format/blkparse"
+	"github.com/iotape/iotape/format/catlog"
+	"github.com/iotape/iotape/format/chrometrace"
+	"github.com/iotape/iotape/format/dftracer"
+	"github.com/iotape/iotape/format/dio"
+	"github.com/iotape/iotape/format/dxt"
+	"github.com/iotape/iotape/format/fiolog"
+	"github.com/iotape/iotape/format/otlp"
+	"github.com/iotape/iotape/format/perfetto"
+	"github.com/iotape/iotape/format/rows"
+	"github.com/iotape/iotape/format/scap"
+	"github.com/iotape/iotape/format/shiviz"
+	"github.com/iotape/iotape/format/snia"
+	"github.com/iotape/iotape/format/straceread"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/merge"
 )
 
 // formats is in the order in which files are matched: those with a sure mark come

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // A foreign file of several hosts becomes one tape: in the order of the wall clock,

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/format/stracetext"
-	"iotape/trace"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -10,7 +10,7 @@ import (
 	"os"
 	"regexp"
 
-	"iotape/format"
+	"github.com/iotape/iotape/format"
 )
 
 // Format is how the program finds this package.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/format"
-	"iotape/format/formattest"
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // variants are ways to print the sample, with the time of its first event.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/stracetext"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 //go:embed names.txt

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/format"
+	"github.com/iotape/iotape/format"
 )
 
 func TestParse(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is how the program finds this package.

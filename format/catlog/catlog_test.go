@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/formattest"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/trace"
 )
 
 func TestGoldens(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/format/formattest"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/formattest"
 )
 
 // TestCausalAgreesWithFalcon compares what package causal proves of the log that Falcon

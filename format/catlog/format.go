@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"iotape/format"
+	"github.com/iotape/iotape/format"
 )
 
 // Format is how the program finds this package.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // FirstMadeUp is the first number of the descriptors that stand for files and

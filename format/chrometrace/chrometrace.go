@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"iotape/format"
-	"iotape/format/timeline"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/timeline"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is how the program finds this package.

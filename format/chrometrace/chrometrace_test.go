@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/event"
-	"iotape/format/formattest"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/formattest"
 )
 
 // document is the JSON as the format's description has it.

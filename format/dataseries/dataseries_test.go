@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	ds "iotape/format/dataseries"
+	ds "github.com/iotape/iotape/format/dataseries"
 )
 
 // samples returns the files that the C++ tools wrote: those kept here, and, where

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // call says which call a function is, and what its arguments are called in the trace.

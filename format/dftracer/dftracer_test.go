@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
 )
 
 const sample = `[

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/formattest"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
 )
 
 func TestGoldens(t *testing.T) {

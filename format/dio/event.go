@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // record is one line: an event, or the path of a file.

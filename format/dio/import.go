@@ -8,8 +8,8 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/event"
-	"iotape/format"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
 )
 
 // Note is the text of a note: what an event says beyond its call, in DIO's own fields.

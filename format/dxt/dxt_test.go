@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/format"
+	"github.com/iotape/iotape/format"
 )
 
 const block = `# darshan log version: 3.21

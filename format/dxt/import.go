@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
 )
 
 // Format is how the program finds this package.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // Export writes what a tape's calls did to the content of files: what was read and

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/format"
-	_ "iotape/format/all"
-	"iotape/format/fiolog"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	_ "github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/format/fiolog"
+	"github.com/iotape/iotape/trace"
 )
 
 // open opens a log as a tape.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"os"
 
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is how the program finds this package.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"iotape/event"
-	"iotape/format"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
 )
 
 // maxLine is fio's own limit.

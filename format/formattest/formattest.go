@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/stracetext"
-	"iotape/seal"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
 )
 
 // Import makes a tape of each host in a file, and fails the test if that cannot be done.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"testing"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // Hosts returns a tape of several hosts, each booted once, with two calls on each.

@@ -3,9 +3,9 @@ package formattest
 import (
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // Pipeline returns a tape of what viewers show: a shell (10) forks a child (11) that

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"syscall"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/history"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/model/history"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is how the program finds this package.

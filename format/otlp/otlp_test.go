@@ -15,11 +15,11 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"iotape/format"
-	"iotape/format/dio"
-	"iotape/format/formattest"
-	"iotape/history"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/dio"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/model/history"
+	"github.com/iotape/iotape/trace"
 )
 
 func export(t *testing.T, tape *trace.Tape) []byte {
@@ -94,7 +94,7 @@ func attributes(s *tracepb.Span) map[string]any {
 
 // TestSpans compares spans with the processes and open files of a tape.
 func TestSpans(t *testing.T) {
-	tape, err := trace.OpenTape("../../history/testdata/make.tape")
+	tape, err := trace.OpenTape("../../model/history/testdata/make.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

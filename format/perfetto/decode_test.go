@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // A node is a message of protobuf's text format.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/event"
-	"iotape/format/formattest"
-	"iotape/format/timeline"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/format/timeline"
+	"github.com/iotape/iotape/trace"
 )
 
 // schemas are those to decode with: what this package writes and, where it is at hand,

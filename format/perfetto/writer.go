@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"iotape/format/timeline"
-	"iotape/trace"
+	"github.com/iotape/iotape/format/timeline"
+	"github.com/iotape/iotape/trace"
 )
 
 // writer writes a trace. It is a timeline.Sink.

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/stracetext"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // CSV has one line per event, with the columns of stracetext.CSVHeader: no arguments

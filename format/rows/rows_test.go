@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/all"
-	"iotape/format/formattest"
-	"iotape/format/rows"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/format/rows"
+	"github.com/iotape/iotape/trace"
 )
 
 // tape returns one with a write of 100 bytes to a file whose name wants quotes.

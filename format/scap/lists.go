@@ -3,7 +3,7 @@ package scap
 import (
 	"encoding/binary"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // cursor reads the fields of a block. After one that is not there all are zero.

@@ -11,7 +11,7 @@ import (
 	"io"
 	"os"
 
-	"iotape/format"
+	"github.com/iotape/iotape/format"
 )
 
 // Format is how the program finds this package.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/format"
-	"iotape/format/formattest"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
 )
 
 // TestRealCaptures reads captures that sysdig made.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 //go:embed events.txt

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/trace"
 )
 
 // call is a line of a call as it is read.

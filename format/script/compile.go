@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/seal"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/trace"
 )
 
 // Compile makes a tape of a script: its events, the skeleton as trace.SnapshotName and

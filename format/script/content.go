@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // Names of the files in a script's directory.

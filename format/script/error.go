@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"iotape/event"
-	"iotape/internal/spell"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/spell"
 )
 
 // Error is what is wrong with a script, and where. Line and Column count from 1, the

@@ -3,7 +3,7 @@ package script
 import (
 	"strconv"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // facts are what the kernel said of an open file, besides the position. A line says

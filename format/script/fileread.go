@@ -6,8 +6,8 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 func errnoOf(n int) syscall.Errno { return syscall.Errno(n) }

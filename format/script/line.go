@@ -3,8 +3,8 @@ package script
 import (
 	"strconv"
 
-	"iotape/event"
-	"iotape/format/stracetext"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
 )
 
 // What stands behind a call's result: memory that is not what an argument points to, by

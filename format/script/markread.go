@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // marks are the lines that are no calls.

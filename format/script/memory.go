@@ -7,9 +7,9 @@ import (
 	"math"
 	"strings"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/trace"
 )
 
 // address is what stands for that of memory whose content is known.

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/format/straceread"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format/straceread"
 )
 
 // maxLine is the longest line that is read, in bytes.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format/script"
-	"iotape/format/stracetext"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/script"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // head is what each file of a script begins with.
@@ -81,7 +81,7 @@ func rows(t *testing.T, tape *trace.Tape) []string {
 
 // A tape that is written as a script and compiled has the same events.
 func TestRoundTrip(t *testing.T) {
-	tape, err := trace.OpenTape("../../history/testdata/make.tape")
+	tape, err := trace.OpenTape("../../model/history/testdata/make.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

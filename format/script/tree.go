@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"iotape/format/stracetext"
-	"iotape/tree"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/tree"
 )
 
 // treeWords are the commands of a tree by the type of what they make. A link is another

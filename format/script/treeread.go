@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // treeReader makes a manifest of a tree's commands.

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"strconv"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/format/straceread"
-	"iotape/format/stracetext"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format/straceread"
+	"github.com/iotape/iotape/format/stracetext"
 )
 
 // nothing stands for an argument that does not matter, or has its default.

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"iotape/event"
-	"iotape/format/stracetext"
-	"iotape/posix"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // version is that of the text; the first line says it.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"unicode"
 
-	"iotape/causal"
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/stracetext"
-	"iotape/trace"
+	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is how the program finds this package.

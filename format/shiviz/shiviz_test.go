@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/format"
-	"iotape/format/catlog"
-	"iotape/format/formattest"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/catlog"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/trace"
 )
 
 func export(t *testing.T, tape *trace.Tape) (string, *format.Done) {
@@ -57,7 +57,7 @@ func read(t *testing.T, log string) (list []logged) {
 // TestClocks checks what ShiViz wants of clocks (js/model/modelGraph.js): each time line
 // counts from 1 by 1, and what an event knows of another includes what that knew.
 func TestClocks(t *testing.T) {
-	tape, err := trace.OpenTape("../../history/testdata/make.tape")
+	tape, err := trace.OpenTape("../../model/history/testdata/make.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

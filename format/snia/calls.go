@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/event"
-	"iotape/format/dataseries"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/dataseries"
 )
 
 // callsText says which operation a call of the schema is, and which of its fields

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/dataseries"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/dataseries"
+	"github.com/iotape/iotape/trace"
 )
 
 // ExportOptions are for Export. The zero value writes what the newest tools read.

@@ -8,9 +8,9 @@ import (
 	"io"
 	"os"
 
-	"iotape/format"
-	"iotape/format/dataseries"
-	"iotape/trace"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/dataseries"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is how the program finds this package.

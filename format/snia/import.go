@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/dataseries"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/dataseries"
+	"github.com/iotape/iotape/trace"
 )
 
 // ErrNotSyscalls is returned for DataSeries files that hold something else.

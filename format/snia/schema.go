@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"iotape/format/dataseries"
+	"github.com/iotape/iotape/format/dataseries"
 )
 
 // schemaText has a line for each call: its name and its own fields, each as

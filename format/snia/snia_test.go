@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/dataseries"
-	"iotape/format/formattest"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/dataseries"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/trace"
 )
 
 // sample returns a file that Re-Animator's tools wrote.

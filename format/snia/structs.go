@@ -3,7 +3,7 @@ package snia
 import (
 	"encoding/binary"
 
-	"iotape/format"
+	"github.com/iotape/iotape/format"
 )
 
 // member is a number of a structure as it lies in memory on x86-64, and the field

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // TestBounds: what a hostile line has a million of becomes a tape that can be read, or

@@ -6,11 +6,11 @@ import (
 	"path"
 	"strings"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/format"
-	"iotape/format/stracetext"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // field is an argument as the line tells it.

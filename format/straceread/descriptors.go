@@ -4,9 +4,9 @@ import (
 	"math"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // openFile is what is known of an open file, which descriptors share.

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/stracetext"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 // Format is how the program finds this package.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/format"
+	"github.com/iotape/iotape/format"
 )
 
 // FuzzImport: any text is refused, or becomes a stream.

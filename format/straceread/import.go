@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // What is left out, by the names that a user sees.

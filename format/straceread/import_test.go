@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/formattest"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/trace"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -4,9 +4,9 @@ import (
 	"math"
 	"strings"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/trace"
 )
 
 // mark takes a line that is no call: signals, and what writeFile writes of a tape's

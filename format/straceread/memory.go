@@ -3,10 +3,10 @@ package straceread
 import (
 	"strings"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/format"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
 )
 
 // cloneArguments are the places of clone's arguments, which have names.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event/layout"
+	"github.com/iotape/iotape/event/layout"
 )
 
 // notation reads the values in a line.

@@ -1,9 +1,9 @@
 package straceread
 
 import (
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/format"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format"
 )
 
 // vector rebuilds an iovec array and what it points to.

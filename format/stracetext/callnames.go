@@ -1,6 +1,6 @@
 package stracetext
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // CallName returns the kernel's name for a system call that is not in the
 // operation table, "" for a number without one.

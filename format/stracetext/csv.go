@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // CSVHeader is the first line of the CSV form (RFC 4180, lines end in LF). The

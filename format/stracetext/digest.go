@@ -3,7 +3,7 @@ package stracetext
 import (
 	"encoding/hex"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Hashes that a line shows: so many of a buffer, with so many digits. Verbose

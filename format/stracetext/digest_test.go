@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Content that the policy kept in part or as hashes.

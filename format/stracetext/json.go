@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"time"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited", "woken"}

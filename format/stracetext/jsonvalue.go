@@ -3,8 +3,8 @@ package stracetext
 import (
 	"strconv"
 
-	"iotape/event"
-	"iotape/event/layout"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
 )
 
 // jsonValue writes a Value under a name, as an element of an array without one:

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // Append writes an event as one line, with its newline.

@@ -3,8 +3,8 @@ package stracetext
 import (
 	"bytes"
 
-	"iotape/event"
-	"iotape/event/layout"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
 )
 
 // maxStructs is how many bytes of structures, directory entries and control

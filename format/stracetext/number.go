@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // fileTypes are the types in a mode (inode(7)).

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"time"
 
-	"iotape/event"
-	"iotape/event/layout"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/trace"
 )
 
 // Clock says which time stands in front of a line.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -1,8 +1,8 @@
 package stracetext
 
 import (
-	"iotape/event"
-	"iotape/event/layout"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
 )
 
 // appendRequest writes a request's head as a last argument.

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"iotape/event"
-	"iotape/event/layout"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
 )
 
 // What strace writes in another way than the rest: clone's arguments have names, and

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // half makes numbers of 4 bytes.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"iotape/event"
-	"iotape/event/layout"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
 )
 
 const (

@@ -3,8 +3,8 @@ package timeline
 import (
 	"strings"
 
-	"iotape/event"
-	"iotape/history"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/history"
 )
 
 // arrows finds what leads from one call to another. Both of an arrow's calls get its

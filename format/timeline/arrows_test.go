@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"iotape/event"
-	"iotape/history"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/history"
 )
 
 // TestPipe: who gets an arrow from whom, whatever the sizes and the order of returns.

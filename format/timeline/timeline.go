@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 
-	"iotape/event"
-	"iotape/format"
-	"iotape/format/stracetext"
-	"iotape/history"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/model/history"
+	"github.com/iotape/iotape/trace"
 )
 
 // Process is a process of the host.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"iotape/format"
-	"iotape/format/formattest"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
 )
 
 // script writes down what it is told.

@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"syscall"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // load makes the events of a busy machine: processes that come and go, of which some

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 const maxLines = 900
@@ -74,8 +74,47 @@ func TestImports(t *testing.T) {
 	if pkgs[module+"/event"] == nil {
 		t.Fatal("go list does not know the package event: these tests see nothing")
 	}
-	for _, b := range check(pkgs) {
+	for _, b := range slices.Concat(check(pkgs), checkFloors(pkgs)) {
 		t.Error(b)
+	}
+	testRuleNames(t, pkgs)
+}
+
+// testRuleNames finds rules that hold nobody: of packages that there are no longer.
+func testRuleNames(t *testing.T, pkgs map[string]*pkg) {
+	var ours []*pkg
+	for _, p := range pkgs {
+		if p.ours() {
+			ours = append(ours, p)
+		}
+	}
+	for _, r := range rules {
+		for _, pattern := range slices.Concat(r.of, r.only, r.never) {
+			if strings.Contains(pattern, ":") {
+				continue
+			}
+			if !slices.ContainsFunc(ours, func(p *pkg) bool { return match(p.name(), []string{pattern}) }) {
+				t.Errorf("a rule names %q, and there is no such package (%s)", pattern, r.why)
+			}
+		}
+	}
+}
+
+// TestFloors breaks the order of floors in packages that there are not.
+func TestFloors(t *testing.T) {
+	for _, c := range []struct{ from, imports, want string }{
+		{"seal", "trace", ""},
+		{"seal/x", "seal", ""},
+		{"cmd/iotape", "internal/term", ""},
+		{"trace", "seal", "trace imports seal: seal is not on a floor below trace"},
+		{"event", "tree", "event imports tree: tree is not on a floor below event"},
+		{"garage", "event", "garage: its folder is on no floor (internal/lint/rules.go)"},
+	} {
+		from, to := module+"/"+c.from, module+"/"+c.imports
+		got := strings.Join(checkFloors(map[string]*pkg{from: {path: from, imports: []string{to}}, to: {path: to}}), "; ")
+		if got != c.want {
+			t.Errorf("%s that imports %s: got %q, want %q", c.from, c.imports, got, c.want)
+		}
 	}
 }
 
@@ -157,29 +196,29 @@ func TestCheck(t *testing.T) {
 	}{
 		{"stdlib", "event", "fmt", "", ""},
 		{"event and a library", "event", "golang.org/x/sys/unix", "", "event imports other:golang.org/x/sys/unix"},
-		{"event and ours", "event", "iotape/pipe", "", "event imports pipe"},
+		{"event and ours", "event", "github.com/iotape/iotape/pipe", "", "event imports pipe"},
 		{"generator of event", "event/gen", "golang.org/x/sys/unix", "", ""},
-		{"trace and event", "trace", "iotape/event", "", ""},
-		{"trace and internal", "trace", "iotape/internal/vfs", "", ""},
+		{"trace and event", "trace", "github.com/iotape/iotape/event", "", ""},
+		{"trace and internal", "trace", "github.com/iotape/iotape/internal/vfs", "", ""},
 		{"trace and codec", "trace", "github.com/klauspost/compress/zstd", "", ""},
-		{"trace and tree", "trace", "iotape/tree", "", "trace imports tree"},
-		{"trace and more of tree", "trace", "iotape/internal/x", "iotape/tree", ""},
-		{"pipe and event", "pipe", "iotape/internal/x", "iotape/event", "pipe imports event"},
-		{"pure and os", "posix", "os", "", "posix imports std:os"},
-		{"pure and os below", "similar/lsh", "os/exec", "", "similar/lsh imports std:os/exec"},
+		{"trace and tree", "trace", "github.com/iotape/iotape/tree", "", "trace imports tree"},
+		{"trace and more of tree", "trace", "github.com/iotape/iotape/internal/x", "github.com/iotape/iotape/tree", ""},
+		{"pipe and event", "pipe", "github.com/iotape/iotape/internal/x", "github.com/iotape/iotape/event", "pipe imports event"},
+		{"pure and os", "model/posix", "os", "", "model/posix imports std:os"},
+		{"pure and os below", "analyze/similar/lsh", "os/exec", "", "analyze/similar/lsh imports std:os/exec"},
 		{"pure and net", "causal", "net/http", "", "causal imports std:net/http"},
-		{"pure and errno", "posix", "syscall", "os", ""},
+		{"pure and errno", "model/posix", "syscall", "os", ""},
 		{"throttle is not pure", "causal/throttle", "os", "", ""},
-		{"capture and seal", "capture/ptrace", "iotape/trace", "iotape/seal", "capture/ptrace imports seal"},
-		{"capture and posix", "capture", "iotape/posix", "", "capture imports posix"},
-		{"replay and capture", "replay/exec", "iotape/capture/ebpf", "", "replay/exec imports capture/ebpf"},
+		{"capture and seal", "record/capture/ptrace", "github.com/iotape/iotape/trace", "github.com/iotape/iotape/seal", "record/capture/ptrace imports seal"},
+		{"capture and posix", "record/capture", "github.com/iotape/iotape/model/posix", "", "record/capture imports model/posix"},
+		{"replay and capture", "replay/exec", "github.com/iotape/iotape/record/capture/ebpf", "", "replay/exec imports record/capture/ebpf"},
 		{"store and DuckDB", "store", "github.com/duckdb/duckdb-go/v2", "", ""},
-		{"seal and DuckDB", "seal", "iotape/store", "github.com/duckdb/duckdb-go/v2", ""},
+		{"seal and DuckDB", "seal", "github.com/iotape/iotape/store", "github.com/duckdb/duckdb-go/v2", ""},
 		{"seal and DuckDB itself", "seal", "github.com/duckdb/duckdb-go/v2", "", "seal imports other:github.com/duckdb/duckdb-go/v2"},
-		{"command", "cmd/iotape", "iotape/seal", "", ""},
-		{"library and command", "seal", "iotape/cmd/iotape", "", "seal imports cmd/iotape"},
-		{"similar names", "replayer", "iotape/capture", "", ""},
-		{"test package", "seal", "iotape/internal/testenv", "", "seal imports internal/testenv"},
+		{"command", "cmd/iotape", "github.com/iotape/iotape/seal", "", ""},
+		{"library and command", "seal", "github.com/iotape/iotape/cmd/iotape", "", "seal imports cmd/iotape"},
+		{"similar names", "replayer", "github.com/iotape/iotape/record/capture", "", ""},
+		{"test package", "seal", "github.com/iotape/iotape/internal/testenv", "", "seal imports internal/testenv"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &pkg{path: module + "/" + c.from, imports: []string{c.imports}, deps: []string{c.imports}}
@@ -187,7 +226,7 @@ func TestCheck(t *testing.T) {
 			for _, path := range []string{c.imports, c.reaches} {
 				if path != "" {
 					first, _, _ := strings.Cut(path, "/")
-					pkgs[path] = &pkg{path: path, standard: first != module && !strings.Contains(first, ".")}
+					pkgs[path] = &pkg{path: path, standard: !strings.Contains(first, ".")}
 				}
 			}
 			if c.reaches != "" {

@@ -6,7 +6,54 @@ import (
 	"strings"
 )
 
-const module = "iotape"
+const module = "github.com/iotape/iotape"
+
+// floors are the folders of the module, from the ground up. A package imports packages of
+// its own folder and of folders on lower floors, so that no import runs upwards.
+var floors = [][]string{
+	{"event", "pipe", "tree"},
+	{"trace"},
+	{"internal"},
+	{"causal", "model", "predicate"},
+	{"analyze", "replay", "seal"},
+	{"record", "store", "transform"},
+	{"fleet", "format"},
+	{"bench", "web"},
+	{"cmd", "e2e"},
+}
+
+// floor returns the floor of a package, -1 if its folder is on none.
+func (p *pkg) floor() int {
+	return slices.IndexFunc(floors, func(folders []string) bool { return slices.Contains(folders, p.folder()) })
+}
+
+// folder returns the first element of the package's name.
+func (p *pkg) folder() string {
+	folder, _, _ := strings.Cut(p.name(), "/")
+	return folder
+}
+
+// checkFloors returns the imports between folders that do not run downwards.
+func checkFloors(pkgs map[string]*pkg) []string {
+	var broken []string
+	for _, p := range pkgs {
+		if !p.ours() {
+			continue
+		}
+		if p.floor() < 0 {
+			broken = append(broken, fmt.Sprintf("%s: its folder is on no floor (internal/lint/rules.go)", p.name()))
+			continue
+		}
+		for _, path := range p.imports {
+			d := pkgs[path]
+			if d != nil && d.ours() && d.folder() != p.folder() && d.floor() >= p.floor() {
+				broken = append(broken, fmt.Sprintf("%s imports %s: %s is not on a floor below %s", p.name(), d.name(), d.folder(), p.folder()))
+			}
+		}
+	}
+	slices.Sort(broken)
+	return broken
+}
 
 // A rule says what the packages of some names may import. Names are written
 // without the module's own ("trace", "capture/ptrace"), with "std:" for the
@@ -55,34 +102,34 @@ var rules = []rule{
 		why:  "a language over events",
 	},
 	{
-		of:    []string{"posix", "causal", "causal/happens", "similar/..."},
-		only:  []string{"event", "trace", "causal", "similar/..."},
+		of:    []string{"model/posix", "causal", "causal/happens", "analyze/similar/..."},
+		only:  []string{"event", "trace", "causal", "analyze/similar/..."},
 		never: []string{"std:os/...", "std:net/...", "other:golang.org/x/sys/..."},
 		why:   "pure: the same answer for the same trace on every machine (syscall is for Errno)",
 	},
 	{
-		of:    []string{"discover"},
+		of:    []string{"causal/throttle"},
 		only:  []string{"event", "causal", "internal/ptracer"},
 		never: []string{"std:net/..."},
 		why:   "it runs programs and reads events, whoever records and replays them",
 	},
 	{
-		of:   []string{"discover/hosts"},
-		only: []string{"discover", "internal/ptracer", "internal/team"},
+		of:   []string{"causal/throttle/hosts"},
+		only: []string{"causal/throttle", "internal/ptracer", "internal/team"},
 		why:  "runs on several hosts, whoever records them",
 	},
 	{
-		of:    []string{"capture/..."},
-		never: []string{"store", "fleet/...", "replay/...", "web/...", "seal", "posix"},
+		of:    []string{"record/capture/..."},
+		never: []string{"store", "fleet/...", "replay/...", "web/...", "seal", "model/posix"},
 		why:   "capture carries, and does not interpret",
 	},
 	{
-		of:   []string{"capture/fusefs"},
-		only: []string{"capture", "capture/digest", "event", "similar", "trace", "internal/..."},
+		of:   []string{"record/capture/fusefs"},
+		only: []string{"record/capture", "record/capture/digest", "event", "analyze/similar", "trace", "internal/..."},
 		why:  "a file system of its own: it takes nothing from the other back ends",
 	},
 	{
-		of:    []string{"fleet/..."},
+		of:    []string{"fleet/agent", "fleet/broker", "fleet/collector", "fleet/key", "fleet/parcel", "fleet/spool", "fleet/staging"},
 		never: []string{"event"},
 		why:   "agents and collectors do not look inside what they ship",
 	},
@@ -92,108 +139,108 @@ var rules = []rule{
 		why:  "what runs on every host knows neither the collector nor the capture",
 	},
 	{
-		of:    []string{"recorder"},
+		of:    []string{"fleet/source"},
 		never: []string{"store", "replay/...", "fleet/broker", "fleet/collector"},
 		why:   "where capture meets fleet, on the agent's side",
 	},
 	{
-		of:    []string{"flight"},
-		never: []string{"capture/...", "replay/...", "store"},
+		of:    []string{"record/flight"},
+		never: []string{"record/capture/...", "replay/...", "store"},
 		why:   "it keeps frames and their state, whoever captured them",
 	},
 	{
-		of:    []string{"tracer"},
-		never: []string{"capture/ebpf", "capture/ptrace", "capture/fusefs", "pipe/...", "replay/...", "store", "cmd/..."},
+		of:    []string{"record/tracer"},
+		never: []string{"record/capture/ebpf", "record/capture/ptrace", "record/capture/fusefs", "pipe/...", "replay/...", "store", "cmd/..."},
 		why:   "records from whatever captured them to whoever takes them",
 	},
 	{
-		of:    []string{"tracer/config"},
-		only:  []string{"capture", "pipe/chain", "predicate", "tracer", "internal/spell"},
+		of:    []string{"record/tracer/config"},
+		only:  []string{"record/capture", "pipe/chain", "predicate", "record/tracer", "internal/spell"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "a text and what it means, whatever the machine",
 	},
 	{
-		of:   []string{"tracer/control"},
+		of:   []string{"record/tracer/control"},
 		only: []string{"internal/rundir"},
 		why:  "requests and answers: it does not know what tracers are",
 	},
 	{
-		of:    []string{"history"},
-		only:  []string{"event", "posix", "trace", "internal/..."},
+		of:    []string{"model/history"},
+		only:  []string{"event", "model/posix", "trace", "internal/..."},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "the library's analyses: a tape, and nothing else",
 	},
 	{
-		of:    []string{"flow"},
-		only:  []string{"causal", "causal/happens", "event", "predicate", "similar", "trace", "internal/...", "pipe/..."},
-		never: []string{"std:os/...", "std:net/...", "cmd/...", "report/..."},
+		of:    []string{"analyze/flow"},
+		only:  []string{"causal", "causal/happens", "event", "predicate", "analyze/similar", "trace", "internal/...", "pipe/..."},
+		never: []string{"std:os/...", "std:net/...", "cmd/...", "analyze/report/..."},
 		why:   "an analysis: tapes in, answers out; flow/show writes them",
 	},
 	{
-		of:    []string{"flow/show"},
-		never: []string{"std:os/...", "std:net/...", "cmd/...", "replay/...", "capture/...", "seal"},
+		of:    []string{"analyze/flow/show"},
+		never: []string{"std:os/...", "std:net/...", "cmd/...", "replay/...", "record/capture/...", "seal"},
 		why:   "it writes what flow found",
 	},
 	{
-		of:    []string{"aggregate"},
+		of:    []string{"analyze/aggregate"},
 		only:  []string{"event", "predicate"},
 		never: []string{"std:os/...", "std:net/...", "other:..."},
 		why:   "sums of calls: the same of a kernel's and of a tape's, whoever counts",
 	},
 	{
-		of:   []string{"aggregate/..."},
-		only: []string{"aggregate", "event", "predicate", "report"},
+		of:   []string{"analyze/aggregate/..."},
+		only: []string{"analyze/aggregate", "event", "predicate", "analyze/report"},
 		why:  "what is done with counts does not know who counted",
 	},
 	{
-		of:    []string{"report/..."},
-		only:  []string{"event", "history", "posix", "trace", "internal/...", "report/...", "report"},
+		of:    []string{"analyze/report/..."},
+		only:  []string{"event", "model/history", "model/posix", "trace", "internal/...", "analyze/report/...", "analyze/report"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "numbers and their pictures: whoever measured, and wherever they are shown",
 	},
 	{
-		of:    []string{"catalogue"},
-		only:  []string{"predicate", "report/...", "store", "trace"},
-		never: []string{"capture/...", "replay/...", "seal", "fleet/...", "web/...", "cmd/..."},
+		of:    []string{"store/catalogue"},
+		only:  []string{"predicate", "analyze/report/...", "store", "trace"},
+		never: []string{"record/capture/...", "replay/...", "seal", "fleet/...", "web/...", "cmd/..."},
 		why:   "a table of tapes, wherever they come from",
 	},
 	{
-		of:    []string{"archive/..."},
-		only:  []string{"archive", "fleet/staging", "pipe/chain", "seal", "trace"},
-		never: []string{"capture/...", "replay/...", "store", "catalogue", "web/...", "cmd/..."},
+		of:    []string{"fleet/archive/..."},
+		only:  []string{"fleet/archive", "fleet/staging", "pipe/chain", "seal", "trace"},
+		never: []string{"record/capture/...", "replay/...", "store", "store/catalogue", "web/...", "cmd/..."},
 		why:   "streams to tapes, and tapes to where they are kept; who else wants to know of them is told",
 	},
 	{
-		of:    []string{"timeline"},
+		of:    []string{"web/spanindex"},
 		only:  []string{"trace"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "spans of time, whatever they are of",
 	},
 	{
-		of:    []string{"scene"},
-		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "report", "similar", "timeline", "trace", "internal/..."},
-		never: []string{"std:net/...", "capture/...", "replay/...", "store", "seal"},
+		of:    []string{"web/viewmodel"},
+		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "analyze/report", "analyze/similar", "web/spanindex", "trace", "internal/..."},
+		never: []string{"std:net/...", "record/capture/...", "replay/...", "store", "seal"},
 		why:   "what there is to see of tapes, whoever shows it",
 	},
 	{
 		of:    []string{"web"},
-		only:  []string{"predicate", "report/page", "scene"},
-		never: []string{"capture/...", "replay/...", "store", "seal", "std:os/...", "other:..."},
+		only:  []string{"predicate", "analyze/report/page", "web/viewmodel"},
+		never: []string{"record/capture/...", "replay/...", "store", "seal", "std:os/...", "other:..."},
 		why:   "it can show what its scene has, and read no file",
 	},
 	{
-		of:    []string{"merge", "slice", "diff", "repair", "anon"},
-		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/...", "format/...", "cmd/..."},
+		of:    []string{"transform/merge", "transform/slice", "analyze/diff", "transform/repair", "transform/anon"},
+		never: []string{"record/capture/...", "replay/...", "store", "fleet/...", "web/...", "format/...", "cmd/..."},
 		why:   "tapes to tapes, whoever made them",
 	},
 	{
 		of:    []string{"format/..."},
-		never: []string{"capture/...", "replay/...", "store", "fleet/...", "web/..."},
+		never: []string{"record/capture/...", "replay/...", "store", "fleet/...", "web/..."},
 		why:   "formats convert; what they read is a file, whoever made it",
 	},
 	{
 		of:    []string{"replay/..."},
-		never: []string{"capture/...", "seal"},
+		never: []string{"record/capture/...", "seal"},
 		why:   "a replay needs a tape, not what made it",
 	},
 	{
@@ -208,13 +255,13 @@ var rules = []rule{
 		why:   "the agent is small and static",
 	},
 	{
-		of:   []string{"bench", "bench/accuracy", "bench/accuracy/run", "bench/accuracy/slowfs", "bench/flowtape", "bench/run", "bench/zoom"},
-		only: []string{"bench", "bench/accuracy", "trace", "event", "report", "report/page", "workload"},
+		of:   []string{"bench", "bench/accuracy", "bench/accuracy/run", "bench/flowtape", "bench/run", "bench/zoom"},
+		only: []string{"bench", "bench/accuracy", "trace", "event", "analyze/report", "analyze/report/page", "bench/workload"},
 		why:  "measures the program from outside, and reads its tapes",
 	},
 	{
 		of:    []string{"bench/flowpeers"},
-		never: []string{"flow", "capture/...", "replay/...", "store", "web/..."},
+		never: []string{"analyze/flow", "record/capture/...", "replay/...", "store", "web/..."},
 		why:   "measures two libraries beside other ways to compute the same",
 	},
 	{
@@ -230,11 +277,11 @@ var owners = []struct {
 	what, owner, why string
 }{
 	{"other:github.com/duckdb/...", "store", "each program that links it grows by 60 MB"},
-	{"other:github.com/hanwen/go-fuse/...", "capture/fusefs", "there is one file system"},
-	{"other:github.com/prometheus/client_golang/...", "aggregate/meter fleet/collector", "what has counters hands them over"},
-	{"other:charm.land/...", "aggregate/view", "there is one live screen"},
+	{"other:github.com/hanwen/go-fuse/...", "record/capture/fusefs", "there is one file system"},
+	{"other:github.com/prometheus/client_golang/...", "analyze/aggregate/meter fleet/collector", "what has counters hands them over"},
+	{"other:charm.land/...", "analyze/aggregate/view", "there is one live screen"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
-	{"other:github.com/pelletier/...", "tracer/config fleet/agent", "configurations are of tracers and agents"},
+	{"other:github.com/pelletier/...", "record/tracer/config fleet/agent", "configurations are of tracers and agents"},
 	{"cmd/...", "", "programs are not libraries"},
 	{"internal/testenv", "", "it is for tests"},
 }

@@ -1,7 +1,7 @@
 // Package ptracer runs a command under PTRACE_SEIZE and follows every process and
 // thread that comes of it, until the last one has ended. It says what happens
-// (Handler) and decides nothing about recording: capture/ptrace asks for
-// system-call stops by a seccomp filter, capture/ebpf asks for none and only
+// (Handler) and decides nothing about recording: record/capture/ptrace asks for
+// system-call stops by a seccomp filter, record/capture/ebpf asks for none and only
 // holds threads.
 //
 //	recorder ──fork──▶ stub (the recorder's own binary) ──execve──▶ command

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/internal/sysmon"
+	"github.com/iotape/iotape/internal/sysmon"
 )
 
 // Command is what to run.

@@ -249,7 +249,7 @@ func TestKilledAnywhere(t *testing.T) {
 func TestManyThreads(t *testing.T) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "threads")
-	if out, err := exec.Command("gcc", "-w", "-pthread", "-o", bin, "../../capture/ptrace/testdata/threads.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-w", "-pthread", "-o", bin, "../../record/capture/ptrace/testdata/threads.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, filter := range [][]unix.SockFilter{nil, traceAll()} {

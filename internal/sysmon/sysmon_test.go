@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/internal/testenv"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // The monitor is the only thread of a Go program that sleeps for a time (nanosleep(2)):

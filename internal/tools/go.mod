@@ -1,5 +1,5 @@
 // The linters and the runner of the tests, apart from the product's own dependencies.
-module iotape/internal/tools
+module github.com/iotape/iotape/internal/tools
 
 go 1.26.0
 

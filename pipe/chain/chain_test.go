@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"iotape/pipe"
-	"iotape/pipe/checksum"
-	"iotape/pipe/encrypt"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/checksum"
+	"github.com/iotape/iotape/pipe/encrypt"
 )
 
 // keyring is files with keys, and what reads with them.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // FuzzRead reads anything as a stream: it ends, takes bounded memory, and a strict reader

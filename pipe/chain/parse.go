@@ -12,10 +12,10 @@ import (
 
 	"filippo.io/age"
 
-	"iotape/pipe"
-	"iotape/pipe/checksum"
-	"iotape/pipe/compress"
-	"iotape/pipe/encrypt"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/checksum"
+	"github.com/iotape/iotape/pipe/compress"
+	"github.com/iotape/iotape/pipe/encrypt"
 )
 
 // Spec is a chain and its options, ready for pipe.NewWriter.

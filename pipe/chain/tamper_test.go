@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // blocksOf cuts a stream into its header and blocks.

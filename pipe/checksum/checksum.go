@@ -7,7 +7,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // KeyBytes is the length of a key.

@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // The first byte of a block says how the rest is.

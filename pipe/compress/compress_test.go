@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // TestSizes compresses what does and what does not compress: the one becomes small, the

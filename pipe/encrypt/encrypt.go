@@ -13,7 +13,7 @@ import (
 
 	"filippo.io/age"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 
 	"filippo.io/age"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 func newEncoder(t *testing.T) (*encoder, *age.X25519Identity, []byte) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"iotape/pipe/wire"
+	"github.com/iotape/iotape/pipe/wire"
 )
 
 // Options for Open. Nil and zero values are the defaults.

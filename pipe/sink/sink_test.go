@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/testenv"
-	"iotape/pipe"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/pipe"
 )
 
 // write sends random bytes through a sink, as a stream, and returns them.

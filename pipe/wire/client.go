@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // Options for Dial. Nil and zero values are the defaults.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // Dir is a Store that keeps each stream in a file of a directory, named by its serial.

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // TestHostilePeers does to a server what it must not mind, while an honest client sends.

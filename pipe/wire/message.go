@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // A hello is sent once, when a client has connected; the stream's header follows, which

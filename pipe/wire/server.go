@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // A Store keeps the streams that a Server gets.

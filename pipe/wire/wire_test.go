@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"iotape/pipe"
+	"github.com/iotape/iotape/pipe"
 )
 
 // listening is a server that can go away and come back at the same address.

@@ -1,6 +1,6 @@
 package effect
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // CopySides returns the arguments of a copy's source and target.
 func CopySides(op event.Op) (src, dst int) {

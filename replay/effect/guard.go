@@ -3,7 +3,7 @@ package effect
 import (
 	"encoding/binary"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Guards reports whether a call made a file immutable or append-only (ioctl_iflags(2)).

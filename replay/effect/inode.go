@@ -1,6 +1,6 @@
 package effect
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Inode is a file's identity: device and inode number, as stat gives them.
 type Inode struct{ Dev, Ino uint64 }

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"iotape/event"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/tree"
 )
 
 // Stat is what a replay compares of struct stat and struct statx.

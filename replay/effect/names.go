@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 const (

@@ -1,8 +1,8 @@
 package effect
 
 import (
-	"iotape/event"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/tree"
 )
 
 // Runs reports whether pages were read to be executed: they are not part of the tree.

@@ -1,6 +1,6 @@
 package effect
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // Ranges are parts of files: those, for example, that hold what the tape does not have,
 // because the recording kept no bytes of what was read or written there.

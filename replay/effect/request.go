@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // AsCall turns a request into the system call that does the same, after the model has

@@ -3,7 +3,7 @@ package effect
 import (
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 func TestAsCall(t *testing.T) {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/replay/effect"
-	"iotape/replay/settle"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/trace"
 )
 
 // State is what the thread of an event has around it, as the tape tells.

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/replay/effect"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/trace"
 )
 
 // Layout says where a replay puts what was recorded, by the tape's hosts, in their order.

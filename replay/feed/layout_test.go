@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/trace"
 )
 
 // tape returns one with these hosts, each "NAME BOOT", and events.

@@ -5,8 +5,8 @@ import (
 	"path"
 	"strings"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // Renames puts what a recording did below some directories below others.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"iotape/internal/team"
-	"iotape/replay"
+	"github.com/iotape/iotape/internal/team"
+	"github.com/iotape/iotape/replay"
 )
 
 // speaker is a member that says what a test wants.

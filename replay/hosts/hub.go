@@ -11,8 +11,8 @@ import (
 	"slices"
 	"sync"
 
-	"iotape/internal/team"
-	"iotape/replay"
+	"github.com/iotape/iotape/internal/team"
+	"github.com/iotape/iotape/replay"
 )
 
 // Team is the hub. It makes one replay.

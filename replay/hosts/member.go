@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/internal/team"
-	"iotape/replay"
+	"github.com/iotape/iotape/internal/team"
+	"github.com/iotape/iotape/replay"
 )
 
 // Join makes this process a member of the team whose hub is at an address, and does its

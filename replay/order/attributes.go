@@ -3,8 +3,8 @@ package order
 import (
 	"syscall"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // looks is a look at attributes.

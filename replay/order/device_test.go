@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // btrfs tells stat another device than the one that open files are known to be on: what

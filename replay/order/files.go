@@ -1,8 +1,8 @@
 package order
 
 import (
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // file is one inode, of one generation: a number that is given again is another file.

@@ -1,6 +1,6 @@
 package order
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // horizon is how many tasks a task is compared with, by time; it waits for all that
 // are further back.

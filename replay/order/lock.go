@@ -1,6 +1,6 @@
 package order
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // locks takes or gives back a lock on a whole file.
 func (o *Order) locks(ev *event.Event) {

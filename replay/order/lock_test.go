@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // TestLocks has calls of several threads on the locks of one file, in the plan's order, and

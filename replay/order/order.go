@@ -1,8 +1,8 @@
 package order
 
 import (
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // Order places tasks. It is used by one goroutine.

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 const (

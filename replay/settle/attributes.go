@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"syscall"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // attribute is an extended attribute of a file. The value of its cell is absent, or says

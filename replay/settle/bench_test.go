@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/settle"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/settle"
 )
 
 // lender gives events over and over as a tape's reader does: into the caller's memory, with

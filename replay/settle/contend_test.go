@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"iotape/event"
-	"iotape/internal/testenv"
-	"iotape/replay/settle"
-	"iotape/trace"
-	"iotape/workload"
+	"github.com/iotape/iotape/bench/workload"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/trace"
 )
 
 // TestContend records four threads that race for the same names and files, and makes

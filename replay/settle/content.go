@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // span is the range of a file that a call reads or writes, to excluded.

@@ -1,6 +1,6 @@
 package settle
 
-import "iotape/event"
+import "github.com/iotape/iotape/event"
 
 // read explains how much was read, and where.
 func (s *state) read(ev *event.Event, sub *subject) bool {

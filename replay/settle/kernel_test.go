@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/trace"
 )
 
 // kernel makes the calls of a tape one after the other, those about files in one

@@ -3,8 +3,8 @@ package settle
 import (
 	"slices"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // maxListed bounds the names of a directory that a listing is compared with: those that

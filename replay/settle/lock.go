@@ -5,7 +5,7 @@ import (
 	"slices"
 	"syscall"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // A lock is what a call asks of a file: to lock, or give back, a range of it.

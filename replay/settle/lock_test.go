@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // lockCall is a call on locks of one of four open files of one file.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // world is a file system in a few lines: what calls return when they are made one after

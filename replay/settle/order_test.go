@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/settle"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/settle"
 )
 
 // The constructors of the tables below. Every call is made by the thread of its number in

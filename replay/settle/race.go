@@ -3,8 +3,8 @@ package settle
 import (
 	"syscall"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // touch is how a call concerns a cell.

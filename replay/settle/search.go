@@ -3,7 +3,7 @@ package settle
 import (
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // search looks for an order of calls in which each has the result that was recorded. It

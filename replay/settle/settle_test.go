@@ -12,9 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/settle"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/settle"
 )
 
 // call is a call of a history: when it was made, took effect and returned.

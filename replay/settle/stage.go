@@ -4,7 +4,7 @@ import (
 	"io"
 	"slices"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // Doubt says what of an event's result no order of the calls explains, as far as

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // A cell is one piece of the shared state: what a name stands for, where a file ends.

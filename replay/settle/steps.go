@@ -1,8 +1,8 @@
 package settle
 
 import (
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // Two calls find a file by its name and do something to it a moment later, when the name

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/settle"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/settle"
 )
 
 // stepped is a call that looks its file up at one moment and does the rest at another, as

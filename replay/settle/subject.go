@@ -1,8 +1,8 @@
 package settle
 
 import (
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // class is what the model knows of a call: which of the functions in names.go and

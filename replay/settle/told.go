@@ -1,7 +1,7 @@
 package settle
 
 import (
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // told returns the size that the capture found the call's file to have when it returned,

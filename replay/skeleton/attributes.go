@@ -1,9 +1,9 @@
 package skeleton
 
 import (
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
 )
 
 // attributes notes mode and owner that were seen before the trace changed them.

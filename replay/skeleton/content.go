@@ -4,9 +4,9 @@ import (
 	"slices"
 	"syscall"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
 )
 
 // readCall learns content.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/tree"
+	"github.com/iotape/iotape/tree"
 )
 
 // Entries returns the initial tree in the order of a manifest. An entry is valid until

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"iotape/event"
-	"iotape/replay/effect"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // extents is what is known of a file's initial content: the pieces that were read

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/event"
+	"github.com/iotape/iotape/event"
 )
 
 // What is settled by reads and writes of a file, against a map of its bytes.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"syscall"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
 )
 
 // failed learns from a call that failed because of what was there.

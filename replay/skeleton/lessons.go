@@ -3,10 +3,10 @@ package skeleton
 import (
 	"strings"
 
-	"iotape/event"
-	"iotape/posix"
-	"iotape/replay/effect"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
 )
 
 // see learns from one event.

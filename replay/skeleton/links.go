@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"iotape/tree"
+	"github.com/iotape/iotape/tree"
 )
 
 // knowTarget finds where a symbolic link leads that was only seen in a listing.

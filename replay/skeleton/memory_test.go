@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"testing"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // BenchmarkInferManyFiles looks at many files that nothing made, each in the way of a

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"iotape/replay/effect"
-	"iotape/tree"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
 )
 
 // names is the directory tree as the recording saw it at one moment, known in

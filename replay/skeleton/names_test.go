@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"iotape/tree"
+	"github.com/iotape/iotape/tree"
 )
 
 // skeletonOf is what an inference with these names alone would give.

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	"iotape/event"
-	"iotape/replay/effect"
-	"iotape/replay/feed"
-	"iotape/trace"
-	"iotape/tree"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
 )
 
 // Skeleton is the initial tree that a replay needs, with paths relative to the

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // maxData bounds generated data, in bytes.

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strconv"
 
-	"iotape/trace"
+	"github.com/iotape/iotape/trace"
 )
 
 // Dump writes a stream as text. Of a damaged stream it writes what is good, and

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"iotape/event"
-	"iotape/trace"
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
 )
 
 // field is a number of a record, an object or a piece. Only fields that differ

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"iotape/trace"
-	"iotape/trace/raw"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/trace/raw"
 )
 
 const sample = `head stream=0x1234 {"version":1,"arch":"amd64"}

@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"iotape/bench/accuracy"
-	"iotape/report/page"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/bench/accuracy"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -1,0 +1,11 @@
+// Package meter lets counting go on, and does with what is counted what needs a clock, a
+// network or commands: it shows each read-out, offers the sums to Prometheus, and raises
+// the alarms of rules.
+//
+//	Counting ──read-outs──▶ Meter ──▶ Options.Show   a screen, a table, JSON
+//	                          ├─────▶ Listen         GET /metrics
+//	                          └─────▶ rules ──▶ Options.Alarm, Exec, Detail
+//
+// It does not know who counts (Counting: record/capture/ebpf.Count), how anything is shown, or
+// what a detailed recording is (Options.Detail).
+package meter

@@ -1,0 +1,50 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/report"
+)
+
+// AlarmLine says in one line what an alarm is of.
+func (o *Options) AlarmLine(a *aggregate.Alarm) string {
+	who := "in all"
+	if a.Rule.By != 0 {
+		who = strings.Join(o.names(a.Rule.By, a.Key), " ")
+	}
+	state := "ALARM"
+	if !a.On {
+		state = "over"
+	}
+	return fmt.Sprintf("%s %s: %s: %s %s, the limit is %s, since %s", a.At.Local().Format("15:04:05"), state, report.Printable(a.Rule.Source), who,
+		quantity(a.Rule.Measure, a.Value), quantity(a.Rule.Measure, a.Limit), a.Since.Local().Format("15:04:05"))
+}
+
+// quantity writes a number of a measure's unit.
+func quantity(m aggregate.Measure, v float64) string {
+	n := uint64(max(v, 0) + 0.5)
+	switch m {
+	case aggregate.MeasureCalls, aggregate.MeasureFailures:
+		if v < 10 {
+			return strconv.FormatFloat(v, 'f', 1, 64) + "/s"
+		}
+		return report.Count(n) + "/s"
+	case aggregate.MeasureBytes, aggregate.MeasureRead, aggregate.MeasureWritten:
+		return report.Bytes(n) + "/s"
+	case aggregate.MeasureTime:
+		return report.Duration(int64(n)) + "/s"
+	}
+	return report.Duration(int64(n))
+}
+
+// Heading says in one line what an interval had.
+func Heading(r *aggregate.ReadOut) string {
+	c := r.Total()
+	return fmt.Sprintf("%s  %s: %s calls/s, %s failed/s, read %s/s, wrote %s/s, %s",
+		r.At.Local().Format("15:04:05"), r.Elapsed.Round(time.Millisecond), report.Count(uint64(r.Rate(c.Calls)+0.5)), report.Count(uint64(r.Rate(c.Failed)+0.5)),
+		report.Bytes(uint64(r.Rate(c.Read))), report.Bytes(uint64(r.Rate(c.Written))), report.Plural(uint64(r.Len()), "row", "rows"))
+}

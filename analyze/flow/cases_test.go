@@ -1,0 +1,628 @@
+package flow_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/iotape/iotape/analyze/flow"
+	"github.com/iotape/iotape/internal/testenv"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
+)
+
+// scene is programs that are recorded beside each other.
+type scene struct {
+	t           *testing.T
+	dir, iotape string
+	args        []string // of iotape record
+	tapes       []string
+}
+
+func newScene(t *testing.T, args ...string) *scene {
+	t.Helper()
+	if len(args) == 0 {
+		args = []string{"--backend", "ptrace"} // it starts in no time
+	}
+	if !slices.Contains(args, "ptrace") {
+		testenv.NeedBPF(t)
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &scene{t: t, dir: dir, iotape: testenv.Iotape(t), args: args}
+}
+
+var cases struct {
+	once sync.Once
+	path string
+	out  []byte
+	err  error
+}
+
+// program returns the program of testdata/cases.
+func program(t *testing.T) string {
+	t.Helper()
+	testenv.NeedProgram(t, "go")
+	cases.once.Do(func() {
+		var dir string
+		if dir, cases.err = os.MkdirTemp("", "iotape-flow-"); cases.err != nil {
+			return
+		}
+		cases.path = filepath.Join(dir, "cases")
+		cases.out, cases.err = exec.Command("go", "build", "-buildvcs=false", "-o", cases.path, "./testdata/cases").CombinedOutput()
+	})
+	if cases.err != nil {
+		t.Fatalf("build the cases: %v\n%s", cases.err, cases.out)
+	}
+	return cases.path
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if cases.path != "" {
+		os.RemoveAll(filepath.Dir(cases.path))
+	}
+	os.Exit(status)
+}
+
+// running is a program that is recorded.
+type running struct {
+	cmd   *exec.Cmd
+	stdin *os.File
+	err   bytes.Buffer
+	out   *bufio.Reader
+}
+
+// start records a program to a tape. Words in front are run by it: ip netns exec x.
+func (s *scene) start(tape string, argv ...string) *running {
+	s.t.Helper()
+	s.tapes = append(s.tapes, filepath.Join(s.dir, tape+".tape"))
+	r := &running{cmd: exec.CommandContext(s.t.Context(), s.iotape, append(append([]string{"record", "--no-index", "-o", tape + ".tape"}, s.args...), append([]string{"--"}, argv...)...)...)}
+	r.cmd.Dir, r.cmd.Stderr = s.dir, &r.err
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.cmd.Stdin, r.stdin, r.out = in, stdin, bufio.NewReader(out)
+	if err := r.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	in.Close()
+	s.t.Cleanup(func() { stdin.Close() })
+	return r
+}
+
+// server is start, and waits until the program is ready.
+func (s *scene) server(tape string, argv ...string) *running {
+	s.t.Helper()
+	r := s.start(tape, argv...)
+	if line, err := r.out.ReadString('\n'); err != nil || line != "ready\n" {
+		s.t.Fatalf("%q: %q, %v\n%s", argv, line, err, r.err.String())
+	}
+	return r
+}
+
+// end waits for a program, and its tape.
+func (s *scene) end(r *running) {
+	s.t.Helper()
+	r.stdin.Close()
+	_, _ = r.out.WriteTo(&bytes.Buffer{})
+	if err := r.cmd.Wait(); err != nil {
+		s.t.Fatalf("%q: %v\n%s", r.cmd.Args, err, r.err.String())
+	}
+}
+
+// load reads the tapes of a scene.
+func (s *scene) load(o *flow.Options) *flow.Flow {
+	s.t.Helper()
+	return load(s.t, o, s.tapes...)
+}
+
+func load(t *testing.T, o *flow.Options, names ...string) *flow.Flow {
+	t.Helper()
+	var tapes []*trace.Tape
+	for _, name := range names {
+		tape, err := trace.OpenTape(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tape.Close() })
+		tapes = append(tapes, tape)
+	}
+	f, err := flow.Load(t.Context(), tapes, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// expect fails the test unless an expression holds.
+func expect(t *testing.T, f *flow.Flow, p *flow.Path, expr string) {
+	t.Helper()
+	x, err := predicate.Parse(expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok, err := f.Expect(x, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		var b strings.Builder
+		for _, n := range f.Numbers(p) {
+			fmt.Fprintf(&b, "%s=%d ", n.Name, n.Value)
+		}
+		for _, x := range f.Findings() {
+			fmt.Fprintf(&b, "\n%s: %s", x.Problem, x.Text)
+		}
+		t.Errorf("not so: %s\n%s", expr, b.String())
+	}
+}
+
+// path follows what moved at one place to another.
+func path(t *testing.T, f *flow.Flow, from, to string) *flow.Path {
+	t.Helper()
+	var ids [2][]int
+	for i, what := range []string{from, to} {
+		if what == "" {
+			continue
+		}
+		var err error
+		if ids[i], err = f.Select(what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := f.Path(t.Context(), ids[0], ids[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// steps writes a path in short: the object of each move, and whether it was written.
+func steps(f *flow.Flow, p *flow.Path) string {
+	var out []string
+	for _, id := range p.Moves {
+		m := f.Move(id)
+		arrow := "<"
+		if m.Write {
+			arrow = ">"
+		}
+		out = append(out, arrow+filepath.Base(m.Object.Name))
+	}
+	return strings.Join(out, " ")
+}
+
+// port returns one that is free.
+func port(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// write makes a file of random bytes, which are like nothing else.
+func (s *scene) write(name string, n int, seed byte) string {
+	s.t.Helper()
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// TestEcho is Figure 1 of CAT's paper: a service that stores what it gets and returns it,
+// and one that returns something else.
+func TestEcho(t *testing.T) {
+	prog := program(t)
+	const text = "the quick brown fox jumps over the lazy dog"
+	for _, c := range []struct {
+		name   string
+		more   []string
+		expect string
+	}{
+		{"right", nil, "wrong == 0 and unmatched == 0"},
+		{"wrong", []string{"spoil"}, "changed == 1 and wrong == 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			addr := "127.0.0.1:" + port(t)
+			server := s.server("server", append([]string{prog, "echo-server", addr, "store.db"}, c.more...)...)
+			s.end(s.start("client", prog, "echo-client", addr, text))
+			s.end(server)
+			f := s.load(nil)
+			expect(t, f, nil, c.expect)
+			p := path(t, f, "to "+addr, "from "+addr)
+			base := filepath.Base(addr)
+			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base, base, base); got != want {
+				t.Errorf("the way is\n%s, want\n%s", got, want)
+			}
+			want := "similarity == 100"
+			if c.more != nil {
+				want = "similarity == 97" // 42 of 43 bytes
+			}
+			expect(t, f, p, want)
+			if c.more != nil {
+				x := f.Findings()[0]
+				if d := x.Diff; d == nil || d.First != len(text)/2 || d.Differ != 1 || d.Before[d.Context] != text[len(text)/2] || d.After[d.Context] != text[len(text)/2]^0x20 {
+					t.Errorf("%+v %+v", x, x.Diff)
+				}
+			}
+		})
+	}
+}
+
+// TestReplicas is three replicas that pass on what they get (Figure 9 of CAT's paper):
+// as they should; with the disk of one changed behind its back; and with one byte changed
+// by the network, whose checksum is put right.
+func TestReplicas(t *testing.T) {
+	prog := program(t)
+	const size = 100_000
+	t.Run("right", func(t *testing.T) {
+		s, f := replicas(t, prog, size, nil)
+		expect(t, f, nil, "replicas == 3 and wrong == 0")
+		p := path(t, f, filepath.Join(s.dir, "source"), "")
+		expect(t, f, p, "replicas == 3 and path_hosts == 1")
+	})
+	t.Run("disk", func(t *testing.T) {
+		_, f := replicas(t, prog, size, func(s *scene) {
+			file, err := os.OpenFile(filepath.Join(s.dir, "two.db"), os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			if _, err := file.WriteAt([]byte("spoiled"), 50_000); err != nil {
+				t.Fatal(err)
+			}
+		})
+		expect(t, f, nil, "replicas == 3 and corrupted == 1 and wrong == 1")
+		x := f.Findings()[0]
+		if x.Diff == nil || string(x.Diff.After[x.Diff.Context:][:7]) != "spoiled" || !strings.Contains(x.Text, "two.db at 50000 ") {
+			t.Errorf("%+v %+v", x, x.Diff)
+		}
+	})
+	t.Run("network", func(t *testing.T) {
+		testenv.NeedRoot(t)
+		testenv.NeedProgram(t, "ip")
+		s := newScene(t)
+		between(t, func(payload []byte, at int) {
+			if i := 60_000 - at; i >= 0 && i < len(payload) {
+				payload[i] ^= 0xff
+			}
+		})
+		in := func(argv ...string) []string { return append([]string{"ip", "netns", "exec", spaces[1]}, argv...) }
+		file := s.write("source", size, 1)
+		three := s.server("three", in(prog, "replica", addrs[1]+":4003", "three.db")...)
+		two := s.server("two", in(prog, "replica", addrs[1]+":4002", "two.db", addrs[1]+":4003")...)
+		one := s.server("one", "ip", "netns", "exec", spaces[0], prog, "replica", addrs[0]+":4001", "one.db", addrs[1]+":4002")
+		client := s.start("client", "ip", "netns", "exec", spaces[0], prog, "send", addrs[0]+":4001", file)
+		for _, r := range []*running{client, one, two, three} {
+			s.end(r)
+		}
+		f := s.load(nil)
+		expect(t, f, nil, "replicas == 3 and altered == 1 and differing >= 1 and corrupted == 0 and changed == 0")
+		for _, x := range f.Findings() {
+			if x.Problem == flow.Differing && !strings.Contains(x.Text, "one.db is not like") {
+				t.Errorf("two have the altered byte, one has not: %s", x.Text)
+			}
+			if x.Problem == flow.Altered && (x.Bytes != 1 || x.Diff.Before[x.Diff.Context] != x.Diff.After[x.Diff.Context]^0xff) {
+				t.Errorf("%+v %+v", x, x.Diff)
+			}
+		}
+	})
+}
+
+// replicas runs a client and three replicas, and does something before they read back
+// what they have.
+func replicas(t *testing.T, prog string, size int, meanwhile func(s *scene)) (*scene, *flow.Flow) {
+	t.Helper()
+	s := newScene(t)
+	a, b, c := "127.0.0.1:"+port(t), "127.0.0.1:"+port(t), "127.0.0.1:"+port(t)
+	file := s.write("source", size, 1)
+	three := s.server("three", prog, "replica", c, "three.db")
+	two := s.server("two", prog, "replica", b, "two.db", c)
+	one := s.server("one", prog, "replica", a, "one.db", b)
+	s.end(s.start("client", prog, "send", a, file))
+	if meanwhile != nil {
+		meanwhile(s)
+	}
+	for _, r := range []*running{one, two, three} {
+		s.end(r)
+	}
+	return s, s.load(nil)
+}
+
+// TestTraining is Figure 8 of CAT's paper: a program that reads the records of a file
+// several times, in the same order or shuffled.
+func TestTraining(t *testing.T) {
+	prog := program(t)
+	for _, c := range []struct {
+		name, expect string
+		more         []string
+	}{
+		{"in order", "same_order == 1 and shuffled == 0 and wrong == 0", nil},
+		{"shuffled", "same_order == 0 and shuffled == 1 and wrong == 0", []string{"shuffle"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			file := s.write("records", 64*1000, 2)
+			s.end(s.start("train", append([]string{prog, "train", file, "1000", "3"}, c.more...)...))
+			f := s.load(nil)
+			expect(t, f, nil, c.expect)
+			for _, x := range f.Findings() {
+				if (x.Problem == flow.Shuffled || x.Problem == flow.SameOrder) && !strings.Contains(x.Text, "64 parts of "+file+" 3 times") {
+					t.Error(x.Text)
+				}
+			}
+		})
+	}
+}
+
+// TestTLS has the same data in two files, and something else on the wire; and the same
+// without TLS, where nothing should be readable.
+func TestTLS(t *testing.T) {
+	prog := program(t)
+	for _, c := range []struct{ name, server, client, expect string }{
+		{"tls", "tls-server", "tls-send", "plaintext == 0 and wrong == 0"},
+		{"plain", "replica", "send", "plaintext > 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			addr := "127.0.0.1:" + port(t)
+			source := s.write("source", 40_000, 3)
+			server := s.server("server", prog, c.server, addr, "stored")
+			s.end(s.start("client", prog, c.client, addr, source))
+			s.end(server)
+			f := s.load(&flow.Options{Encrypted: []string{addr}})
+			expect(t, f, nil, c.expect)
+			if c.server != "tls-server" {
+				return
+			}
+			// What was sent is like nothing that was read, but what was stored is.
+			sent, err := f.Select("to " + addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range sent {
+				if m := f.Move(id); m.Write {
+					for _, e := range f.Before(id) {
+						t.Errorf("%d bytes of ciphertext came from %s", e.Bytes, f.Move(e.From).Object.Name)
+					}
+				}
+			}
+			p := path(t, f, source, filepath.Join(s.dir, "stored"))
+			if got := steps(f, p); !strings.HasPrefix(got, "<source >stored") {
+				t.Errorf("the way is %s", got)
+			}
+			for _, e := range p.Edges {
+				if e.Why != flow.Elsewhere {
+					t.Errorf("%+v", e)
+				}
+			}
+		})
+	}
+}
+
+// TestPostgres follows the log of a PostgreSQL server to its standby and onto its disk.
+func TestPostgres(t *testing.T) {
+	testenv.Short(t, "it runs two servers")
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "psql", "runuser")
+	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if len(bins) == 0 {
+		testenv.NeedProgram(t, "/usr/lib/postgresql/15/bin/postgres")
+	}
+	bin := bins[len(bins)-1]
+	s := newScene(t, "--backend", "ebpf")
+	dir, err := os.MkdirTemp("", "iotape-pg-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s.dir = dir
+	ports := [2]string{port(t), port(t)}
+	as := func(argv ...string) []string { return append([]string{"runuser", "-u", "postgres", "--"}, argv...) }
+	run := func(argv ...string) string {
+		t.Helper()
+		argv = as(argv...)
+		cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", argv, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	primary, standby := filepath.Join(dir, "primary"), filepath.Join(dir, "standby")
+	run(filepath.Join(bin, "initdb"), "-D", primary, "-A", "trust", "-U", "postgres", "-N", "--no-instructions", "--wal-segsize=1")
+	conf := fmt.Sprintf("listen_addresses='127.0.0.1'\nport=%s\nunix_socket_directories='%s'\nshared_buffers=1MB\nfsync=off\nautovacuum=off\nwal_level=replica\nmax_wal_senders=3\nfull_page_writes=off\n"+
+		"min_wal_size=2MB\nmax_wal_size=8MB\n", ports[0], dir)
+	if err := os.WriteFile(filepath.Join(primary, "postgresql.auto.conf"), []byte(conf), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run(filepath.Join(bin, "pg_ctl"), "-s", "-w", "-D", primary, "-l", filepath.Join(dir, "log0"), "start")
+	run(filepath.Join(bin, "pg_basebackup"), "-h", "127.0.0.1", "-p", ports[0], "-U", "postgres", "-D", standby, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	run(filepath.Join(bin, "pg_ctl"), "-s", "-w", "-D", primary, "-m", "fast", "stop")
+	f, err := os.OpenFile(filepath.Join(standby, "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(f, "port=%s\n", ports[1])
+	f.Close()
+
+	psql := func(which int, sql string) string {
+		return run("psql", "-h", "127.0.0.1", "-p", ports[which], "-U", "postgres", "-X", "-q", "-A", "-t", "-c", sql)
+	}
+	ready := func(which int) {
+		t.Helper()
+		for range 300 {
+			if exec.Command("runuser", "-u", "postgres", "--", filepath.Join(bin, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", ports[which]).Run() == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Fatal("the server does not answer")
+	}
+	servers := [2]*running{}
+	for i, data := range []string{primary, standby} {
+		servers[i] = s.start([]string{"p", "s"}[i], as(filepath.Join(bin, "postgres"), "-D", data)...)
+		ready(i)
+	}
+	psql(0, "CREATE TABLE t (x text); INSERT INTO t SELECT 'row of the flow test ' || i || md5(i::text) FROM generate_series(1, 400) i; SELECT pg_switch_wal()")
+	for range 300 {
+		if psql(1, "SELECT count(*) FROM pg_tables WHERE tablename = 't'") == "1" && psql(1, "SELECT count(*) FROM t") == "400" {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for i, data := range []string{primary, standby} {
+		b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.SplitN(string(b), "\n", 2)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		s.end(servers[i])
+	}
+
+	fl := s.load(nil)
+	expect(t, fl, nil, "altered == 0 and corrupted == 0 and contradictions == 0")
+	// Of what the primary wrote to its log with the rows in it, find the way to the
+	// standby's log.
+	var rows []int
+	for id := range fl.Len() {
+		m := fl.Move(id)
+		if !m.Write || !strings.HasPrefix(m.Object.Name, filepath.Join(primary, "pg_wal")) {
+			continue
+		}
+		if b, err := fl.Bytes(id); err != nil {
+			t.Fatal(err)
+		} else if bytes.Contains(b, []byte("row of the flow test 200")) {
+			rows = append(rows, id)
+		}
+	}
+	if len(rows) == 0 {
+		t.Fatal("the primary's log does not have the row")
+	}
+	p, err := fl.Path(t.Context(), rows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := map[string]bool{}
+	for _, id := range p.Moves {
+		m := fl.Move(id)
+		switch {
+		case m.Object.Kind == flow.Stream && m.Write:
+			reached["sent"] = true
+		case m.Object.Kind == flow.Stream:
+			reached["received"] = true
+		case m.Write && strings.HasPrefix(m.Object.Name, filepath.Join(standby, "pg_wal")):
+			reached["stored"] = true
+			b, err := fl.Bytes(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reached["row"] = reached["row"] || bytes.Contains(b, []byte("row of the flow test 200"))
+		}
+	}
+	for _, want := range []string{"sent", "received", "stored", "row"} {
+		if !reached[want] {
+			t.Errorf("the rows are not %s: %s", want, steps(fl, p))
+		}
+	}
+}
+
+// TestSignatures has no content in the tapes, and not in the streams that they are made
+// of: the ways are the same, and what was changed is found.
+func TestSignatures(t *testing.T) {
+	prog := program(t)
+	text := "the quick brown fox jumps over the lazy dog, and then it goes home and sleeps all of the night and half the day"
+	for _, c := range []struct {
+		name, expect string
+		more         []string
+	}{
+		{"right", "wrong == 0 and unknown == 0", nil},
+		{"wrong", "changed == 1 and wrong == 1", []string{"spoil"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, "--backend", "ptrace", "--content", "signature", "--keep-stream")
+			addr := "127.0.0.1:" + port(t)
+			server := s.server("server", append([]string{prog, "echo-server", addr, "store.db"}, c.more...)...)
+			s.end(s.start("client", prog, "echo-client", addr, text))
+			s.end(server)
+			for _, name := range []string{"server.stream", "server.tape/events", "server.tape/content"} {
+				b, err := os.ReadFile(filepath.Join(s.dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bytes.Contains(b, []byte("jumps over")) {
+					t.Errorf("%s has the content", name)
+				}
+			}
+			f := s.load(nil)
+			expect(t, f, nil, c.expect)
+			p := path(t, f, "to "+addr, "from "+addr)
+			base := filepath.Base(addr)
+			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base, base, base); got != want {
+				t.Errorf("the way is\n%s, want\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestDatagrams has each datagram come from the one that was sent with its bytes.
+func TestDatagrams(t *testing.T) {
+	prog := program(t)
+	s := newScene(t)
+	addr := "127.0.0.1:" + port(t)
+	server := s.server("server", prog, "udp-server", addr, "store")
+	s.end(s.start("client", prog, "udp-send", addr, "pack-my-box with-five-dozen pack-my-box liquor-jugs"))
+	s.end(server)
+	f := s.load(nil)
+	var words []string
+	p := path(t, f, "", filepath.Join(s.dir, "store"))
+	for _, e := range p.Edges {
+		if e.Why == flow.Sent {
+			b, err := f.Bytes(e.To)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words = append(words, string(b))
+		}
+	}
+	if got := strings.Join(words, " "); got != "pack-my-box with-five-dozen pack-my-box liquor-jugs" {
+		t.Errorf("datagrams that came from somewhere: %s", got)
+	}
+	expect(t, f, p, "similarity == 100 and wrong == 0 and path == 12")
+}

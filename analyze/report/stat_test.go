@@ -1,0 +1,151 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"iter"
+	"math"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func events(list ...any) iter.Seq2[*event.Event, error] {
+	return func(yield func(*event.Event, error) bool) {
+		for i, v := range list {
+			switch v := v.(type) {
+			case event.Event:
+				v.Seq = uint64(i)
+				if !yield(&v, nil) {
+					return
+				}
+			case error:
+				if !yield(nil, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func call(op event.Op, pid, tid uint32, took, ret int64, files ...event.File) event.Event {
+	return event.Event{Op: op, PID: pid, TID: tid, PPID: 1, Comm: "prog", Enter: 1000, Exit: 1000 + took, Ret: ret, Files: files, Offset: -1, Count: -1}
+}
+
+func file(arg int8, ino uint64, path string) event.File {
+	return event.File{Arg: arg, FD: 3, Known: true, Dev: 1, Ino: ino, Mode: syscall.S_IFREG | 0o644, Path: path}
+}
+
+func sample() iter.Seq2[*event.Event, error] {
+	open := call(event.OpOpenat, 10, 10, 5000, 3, file(event.ResultArg, 7, "/d/a"))
+	open.Paths = []event.Path{{Arg: 1, Raw: "a", Abs: "/d/a"}}
+	gone := call(event.OpOpenat, 10, 11, 2000, -1)
+	gone.Errno = syscall.ENOENT
+	copied := call(event.OpSendfile, 20, 20, 9000, 300, file(0, 8, "/d/b"), file(1, 7, "/d/a"))
+	unwanted := call(event.OpWrite, 20, 20, 1500, 100, file(0, 8, "/d/b"))
+	unwanted.Bufs = []event.Buf{{Arg: 1, Len: 100, Omitted: true}}
+	missing := call(event.OpRead, 10, 10, 1000, 50, file(0, 7, "/d/a"))
+	missing.Bufs = []event.Buf{{Arg: 1, Len: 50, Missing: 20}}
+	missing.Flags = event.Incomplete
+	raw := call(event.OpUnknown, 20, 20, 100, 0)
+	raw.NR = 0x1c7
+	cut := call(event.OpRead, 20, 20, 100, 0)
+	cut.Flags = event.Interrupted
+	loss := event.Event{Kind: event.LossMark, Ret: 17, Enter: 1000, Exit: 1000}
+	return events(open, gone, missing, copied, errors.New("block 3: checksum differs"), unwanted, raw, cut, loss,
+		event.Event{Kind: event.Exited, PID: 20, TID: 20, PPID: 10, Comm: "prog", Enter: 90000, Exit: 90000})
+}
+
+func TestCollect(t *testing.T) {
+	s := Collect(sample(), &Options{Manifest: &trace.Manifest{
+		Hosts:   []trace.Host{{Head: trace.Head{Host: "alpha", Kernel: "6.1", Arch: "amd64", Backend: "ebpf", Content: "full", Command: []string{"prog", "a\x1bb"}}}},
+		Losses:  []trace.Loss{{Reason: "the ring was full", Records: 17}},
+		Content: trace.ContentTotals{MovedBytes: 9000, UniqueBytes: 5000, StoredBytes: 3000, Chunks: 2},
+	}})
+	for _, tt := range []struct {
+		name   string
+		render func(*bytes.Buffer) error
+	}{
+		{"stat.txt", func(b *bytes.Buffer) error { return s.Text(b) }},
+		{"stat.json", func(b *bytes.Buffer) error { return s.JSON(b) }},
+	} {
+		var got bytes.Buffer
+		if err := tt.render(&got); err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile("testdata/"+tt.name, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile("testdata/" + tt.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got.String()); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, d)
+		}
+	}
+	var back Stat
+	b, _ := json.Marshal(s)
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(s, &back); d != "" {
+		t.Errorf("JSON loses something:\n%s", d)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	var list []any
+	for i := range 100 {
+		list = append(list, call(event.OpWrite, uint32(i+1), uint32(i+1), 10, 1, file(0, uint64(i), "/f")))
+	}
+	s := Collect(events(list...), &Options{MaxFiles: 10, MaxProcesses: 10, Top: -1})
+	if len(s.Files) != 11 || len(s.Processes) != 11 {
+		t.Fatalf("%d files and %d processes, want 11 each", len(s.Files), len(s.Processes))
+	}
+	if f := s.Files[0]; f.Path != otherFiles || f.WrittenBytes != 90 {
+		t.Errorf("first file is %+v, want 90 bytes of %s", f, otherFiles)
+	}
+	if p := s.Processes[0]; p.Comm != otherProcesses || p.Calls != 90 || p.PID != 0 {
+		t.Errorf("first process is %+v, want 90 calls of %s", p, otherProcesses)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	s := Collect(events(), nil)
+	if !s.Quality.Perfect() || s.Calls != 0 {
+		t.Errorf("%+v", s)
+	}
+	if err := s.Text(new(bytes.Buffer)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 10 << 20: "10.0 MiB", 999 << 20: "999 MiB", 1 << 40: "1.00 TiB", math.MaxUint64: "16.0 EiB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 1_234_567: "1.23 ms", 999_700_000: "1.00 s", 3_600_000_000_000: "3,600 s"} {
+		if got := Duration(n); got != want {
+			t.Errorf("Duration(%d) = %q, want %q", n, got, want)
+		}
+	}
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := Count(n); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

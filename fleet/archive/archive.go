@@ -1,0 +1,462 @@
+package archive
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zeebo/blake3"
+
+	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/trace"
+)
+
+// Options for Run.
+type Options struct {
+	Data  string // the collector's directory
+	Store Store
+	// Seal makes a tape. ErrNothing says that there is nothing to be kept of the streams.
+	// An error of this machine's (of a file, of the context) leaves them for another run;
+	// all others put them aside.
+	Seal func(ctx context.Context, s *Sealing) error
+	// Stored is told of each tape that is in the store, of one perhaps twice if a run was
+	// killed. An error keeps the tape waiting for the next run. Nil tells nobody.
+	Stored func(ctx context.Context, t *Stored) error
+	// Settle is how long a stream that may be gone on with has to have ended. 0 is a
+	// minute, less than 0 is none.
+	Settle time.Duration
+	Clock  func() time.Time        // nil is time.Now
+	Note   func(line string)       // of what people should know; nil is nobody
+	After  func(step string) error // of each step, for tests; nil is nothing
+}
+
+// Sealing says what tape is to be made.
+type Sealing struct {
+	Streams    []string // files, one after the other
+	Bytes      []int64  // up to where the frames of each are whole; of one that is the last it is its size
+	Assembly   *trace.Assembly
+	Incomplete string // what is declared missing, "" if nothing is
+	Work       string // a directory for what is unfinished, which goes with it
+	Out        string // the tape, on the same file system
+}
+
+// Stored is a tape that is in the store.
+type Stored struct {
+	Dir      string // the same tape here, for the moment
+	Location string
+	Bytes    int64
+}
+
+// ErrNothing says that nothing of a stream is to be kept.
+var ErrNothing = errors.New("there is nothing to keep")
+
+// Result is what a run did.
+type Result struct {
+	Tapes, Streams int
+	Bytes          int64 // of the tapes
+	Refused        int   // streams that were put aside
+	Waiting        int   // streams that may be gone on with
+}
+
+// stateName is the directory of jobs in the collector's data.
+const stateName = "archive"
+
+const (
+	jobsName    = "jobs"
+	refusedName = "refused"
+	lockName    = "lock"
+)
+
+// run is one Run.
+type run struct {
+	Options
+	result Result
+}
+
+// Run makes tapes of what is staged and finished, and stores them. First it goes on with
+// what an earlier run left. What cannot be read in the staging area is noted and left.
+func Run(ctx context.Context, o *Options) (Result, error) {
+	r := &run{Options: *o}
+	if r.Clock == nil {
+		r.Clock = time.Now
+	}
+	if r.Note == nil {
+		r.Note = func(string) {}
+	}
+	if r.After == nil {
+		r.After = func(string) error { return nil }
+	}
+	switch {
+	case r.Settle == 0:
+		r.Settle = time.Minute
+	case r.Settle < 0:
+		r.Settle = 0
+	}
+	if err := os.MkdirAll(r.jobs(), 0o777); err != nil {
+		return r.result, err
+	}
+	unlock, err := r.lock()
+	if err != nil {
+		return r.result, err
+	}
+	defer unlock()
+	return r.result, r.all(ctx)
+}
+
+func (r *run) state() string { return filepath.Join(r.Data, stateName) }
+func (r *run) jobs() string  { return filepath.Join(r.state(), jobsName) }
+
+func (r *run) lock() (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(r.state(), lockName), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s is being archived by another iotape", r.Data)
+	}
+	return func() { f.Close() }, nil
+}
+
+// all goes on with what there is, and begins what is new. A job that fails does not keep
+// the others from their end, unless it was the store: then all would.
+func (r *run) all(ctx context.Context) error {
+	entries, err := os.ReadDir(r.jobs())
+	if err != nil {
+		return err
+	}
+	var errs []error
+	taken := map[string]bool{} // streams of jobs that failed
+	end := func(j *job) (stop bool) {
+		err := r.finish(ctx, j)
+		if err == nil {
+			return false
+		}
+		errs = append(errs, fmt.Errorf("%s of %s: %w", j.Plan.Streams[0], j.Plan.Assembly.Host, err))
+		for _, name := range j.Plan.Streams {
+			taken[r.streamDir(j, name)] = true
+		}
+		return ctx.Err() != nil || errors.As(err, new(storeError))
+	}
+	for _, e := range entries {
+		dir := filepath.Join(r.jobs(), e.Name())
+		j, err := openJob(dir)
+		switch {
+		case err != nil:
+			return err // whose streams it has is not known
+		case j == nil: // not begun, or ended
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+		case end(j):
+			return errors.Join(errs...)
+		}
+	}
+	streams, damaged, err := staging.Find(r.Data)
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			r.Note(line)
+		}
+	}
+	for i := range damaged {
+		errs = append(errs, r.putAside(&damaged[i]))
+	}
+	for _, g := range groups(streams, taken, r.Clock(), r.Settle) {
+		if !g.ready {
+			r.result.Waiting += len(g.streams)
+			continue
+		}
+		j, err := r.begin(&g)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if end(j) {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// putAside takes a directory away that cannot be read, if it is not the collector's.
+func (r *run) putAside(d *staging.Damaged) error {
+	why := strings.ReplaceAll(d.Err.Error(), "\n", "; ")
+	if !d.Finished {
+		r.Note(fmt.Sprintf("%s; it is left to the collector, which puts it aside when it starts", why))
+		return nil
+	}
+	to, err := staging.SetAside(d.Dir, filepath.Join(r.state(), refusedName), why)
+	if err != nil {
+		return fmt.Errorf("put stream %s of %s aside: %w", d.Stream, d.Host, err)
+	}
+	r.result.Refused++
+	r.Note(fmt.Sprintf("stream %s of %s cannot be read, and is put aside in %s: %s", d.Stream, d.Host, to, why))
+	return nil
+}
+
+// storeError is of the store: no other job will fare better.
+type storeError struct{ error }
+
+func (e storeError) Unwrap() error { return e.error }
+
+// begin writes the plan of a job. All streams of earlier jobs are gone by then.
+func (r *run) begin(g *group) (*job, error) {
+	p := g.plan()
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	j := &job{dir: filepath.Join(r.jobs(), p.Assembly.Host+"-"+p.Streams[0]), Plan: p}
+	if err := os.MkdirAll(j.dir, 0o777); err != nil {
+		return nil, err
+	}
+	if err := staging.WriteFile(filepath.Join(j.dir, planName), &p); err != nil {
+		return nil, err
+	}
+	return j, r.After("plan")
+}
+
+// finish takes a job from where it is to its end.
+func (r *run) finish(ctx context.Context, j *job) error {
+	steps := []struct {
+		done string // the file that says that the step was done
+		do   func(context.Context, *job) error
+	}{{tapeName, r.seal}, {storedName, r.store}, {toldName, r.tell}}
+	at := 0
+	for i, s := range steps {
+		if _, err := os.Lstat(filepath.Join(j.dir, s.done)); err == nil {
+			at = i + 1
+		}
+	}
+	if b, err := readFile(filepath.Join(j.dir, refusedName), maxPlan); err == nil {
+		return r.refuse(j, strings.TrimSpace(string(b)))
+	}
+	if why := j.Plan.Headless; why != "" {
+		return r.refuse(j, why)
+	}
+	for _, s := range steps[at:] {
+		err := s.do(ctx, j)
+		switch {
+		case errors.Is(err, ErrNothing):
+			r.Note(fmt.Sprintf("%s: %v", j.Plan.Streams[0], err))
+			return r.remove(j)
+		case s.done == tapeName && unreadable(err):
+			return r.refuse(j, err.Error())
+		case err != nil:
+			return err
+		}
+		if err := r.After(s.done); err != nil {
+			return err
+		}
+	}
+	return r.remove(j)
+}
+
+// unreadable reports whether it is the streams that cannot be sealed, and not this machine
+// that cannot do it now.
+func unreadable(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	return !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError)) && !errors.As(err, new(syscall.Errno))
+}
+
+func (r *run) streamDir(j *job, stream string) string {
+	return staging.Dir(r.Data, j.Plan.Assembly.Host, stream)
+}
+
+func (r *run) seal(ctx context.Context, j *job) error {
+	s := &Sealing{Assembly: &j.Plan.Assembly, Incomplete: j.Plan.Incomplete, Work: filepath.Join(j.dir, workName), Out: filepath.Join(j.dir, tapeName)}
+	for i, name := range j.Plan.Streams {
+		file := filepath.Join(r.streamDir(j, name), staging.StreamFile)
+		fi, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		n := fi.Size()
+		if i < len(j.Plan.Streams)-1 { // a frame that breaks off would hide those of the next
+			if _, n, err = whole(file, false); err != nil && !errors.Is(err, trace.ErrTruncated) && !errors.Is(err, errNoFrame) {
+				return err
+			}
+		}
+		s.Streams, s.Bytes = append(s.Streams, file), append(s.Bytes, n)
+	}
+	if err := os.RemoveAll(s.Work); err != nil {
+		return err
+	}
+	if err := r.Seal(ctx, s); err != nil {
+		return err
+	}
+	return syncDirs(j.dir, j.dir)
+}
+
+// manifestOf reads the manifest of a local tape and returns what its files are to be: by
+// name, with the manifest's own.
+func manifestOf(dir string) (map[string]trace.FileSum, error) {
+	b, err := os.ReadFile(filepath.Join(dir, trace.ManifestName))
+	if err != nil {
+		return nil, err
+	}
+	m, err := trace.ParseManifest(b)
+	if err != nil {
+		return nil, err
+	}
+	files := maps.Clone(m.Files)
+	if files == nil {
+		files = map[string]trace.FileSum{}
+	}
+	files[trace.ManifestName] = sumOf(b)
+	return files, nil
+}
+
+func sumOf(b []byte) trace.FileSum {
+	h := blake3.Sum256(b)
+	return trace.FileSum{Bytes: int64(len(b)), BLAKE3: hex.EncodeToString(h[:])}
+}
+
+// order puts the manifest last.
+func order(files map[string]trace.FileSum) []string {
+	names := slices.Sorted(maps.Keys(files))
+	names = slices.DeleteFunc(names, func(s string) bool { return s == trace.ManifestName })
+	return append(names, trace.ManifestName)
+}
+
+// store puts a tape into the store, and reads it back.
+func (r *run) store(ctx context.Context, j *job) error {
+	dir := filepath.Join(j.dir, tapeName)
+	files, err := manifestOf(dir)
+	if err != nil {
+		return err
+	}
+	t := Stored{Location: r.Store.Location(j.Plan.Key)}
+	for _, name := range order(files) {
+		key := j.Plan.Key + "/" + name
+		if compare(ctx, r.Store, key, files[name]) != nil { // not there yet, or not whole
+			if err := r.Store.Put(ctx, key, filepath.Join(dir, name)); err != nil {
+				return storeError{err}
+			}
+			if err := compare(ctx, r.Store, key, files[name]); err != nil {
+				return storeError{fmt.Errorf("read back what was stored: %w", err)}
+			}
+		}
+		t.Bytes += files[name].Bytes
+		if err := r.After("put"); err != nil {
+			return err
+		}
+	}
+	return staging.WriteFile(filepath.Join(j.dir, storedName), &t)
+}
+
+// compare reads a file of a store and says how it is not what it is to be.
+func compare(ctx context.Context, s Store, key string, want trace.FileSum) error {
+	in, err := s.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return copySum(ctx, io.Discard, in, s.Location(key), want)
+}
+
+// copySum copies a file, and says how it is not what it is to be.
+func copySum(ctx context.Context, out io.Writer, in io.Reader, name string, want trace.FileSum) error {
+	h := blake3.New()
+	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(contextReader{ctx, in}, want.Bytes+1))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if n != want.Bytes || hex.EncodeToString(h.Sum(nil)) != want.BLAKE3 {
+		return fmt.Errorf("%s is not what the tape's manifest says: %w", name, trace.ErrCorrupt)
+	}
+	return nil
+}
+
+// tell tells of a tape that is stored.
+func (r *run) tell(ctx context.Context, j *job) error {
+	t := &Stored{Dir: filepath.Join(j.dir, tapeName), Location: r.Store.Location(j.Plan.Key)}
+	files, err := manifestOf(t.Dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		t.Bytes += f.Bytes
+	}
+	if r.Stored != nil {
+		if err := r.Stored(ctx, t); err != nil {
+			return err
+		}
+	}
+	if err := staging.WriteFile(filepath.Join(j.dir, toldName), t); err != nil {
+		return err
+	}
+	r.result.Tapes++
+	r.result.Bytes += t.Bytes
+	return nil
+}
+
+// remove takes the streams of a job away, and then the job.
+func (r *run) remove(j *job) error {
+	if _, err := os.Lstat(filepath.Join(j.dir, toldName)); errors.Is(err, fs.ErrNotExist) { // nothing was to be kept
+		if err := staging.WriteFile(filepath.Join(j.dir, toldName), struct{}{}); err != nil {
+			return err
+		}
+	}
+	gone := filepath.Join(j.dir, removedName)
+	if err := r.move(j, gone); err != nil {
+		return err
+	}
+	r.result.Streams += len(j.Plan.Streams)
+	return r.drop(j)
+}
+
+// move takes the streams of a job to another directory.
+func (r *run) move(j *job, to string) error {
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return err
+	}
+	for _, name := range j.Plan.Streams {
+		err := ignoreGone(os.Rename(r.streamDir(j, name), filepath.Join(to, name)))
+		if err != nil {
+			return err
+		}
+		if err := r.After("move"); err != nil {
+			return err
+		}
+	}
+	return syncDirs(to, to)
+}
+
+// drop ends a job: without a plan it is none.
+func (r *run) drop(j *job) error {
+	if err := ignoreGone(os.Remove(filepath.Join(j.dir, planName))); err != nil {
+		return err
+	}
+	if err := r.After("drop"); err != nil {
+		return err
+	}
+	return os.RemoveAll(j.dir)
+}
+
+// refuse puts the streams of a job aside, with a file that says why.
+func (r *run) refuse(j *job, why string) error {
+	if err := os.WriteFile(filepath.Join(j.dir, refusedName), []byte(why+"\n"), 0o666); err != nil {
+		return err
+	}
+	aside := filepath.Join(r.state(), refusedName, j.Plan.Assembly.Host)
+	if err := r.move(j, aside); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(aside, j.Plan.Streams[0]+".why"), []byte(why+"\n"), 0o666); err != nil {
+		return err
+	}
+	r.result.Refused += len(j.Plan.Streams)
+	r.Note(fmt.Sprintf("stream %s of %s cannot be sealed, and is put aside in %s: %s", j.Plan.Streams[0], j.Plan.Assembly.Host, aside, why))
+	return r.drop(j)
+}

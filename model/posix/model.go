@@ -1,0 +1,345 @@
+package posix
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
+
+// Model is the state of all followed threads. The zero value is not usable; New
+// makes one.
+type Model struct {
+	threads  map[uint32]*Thread
+	given    map[event.OpenID]*OpenFile // of the Inherited events, by what these call them
+	opens    map[event.OpenID]*OpenFile // those with descriptors, or in messages
+	flights  []*OpenFile                // in messages, in the order of sending
+	early    []early                    // those received before they were sent
+	last     *event.OpenID              // identity that was given out
+	released []event.OpenID
+	lost     []*OpenFile            // by a descriptor, to the last event
+	byFile   map[fileID][]*OpenFile // those that are mapped
+}
+
+// New returns a model without threads.
+func New() *Model {
+	return &Model{last: new(event.OpenID), threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}}
+}
+
+// Beside makes a model of another host, whose open files and working directories have
+// identities that this one's do not have.
+func (m *Model) Beside() *Model {
+	other := New()
+	other.last = m.last
+	return other
+}
+
+// Thread is one node: a sequential line of execution.
+type Thread struct {
+	TID, PID uint32
+	FS       *FS    // shared by threads, and by clone(CLONE_FS)
+	Table    *Table // shared by threads, and by clone(CLONE_FILES)
+	Space    *Space // shared by threads, and by clone(CLONE_VM)
+}
+
+// FS is where relative names start and what modes are masked with.
+type FS struct {
+	Cwd   string // absolute; "" if unknown
+	Root  string // what chroot made of "/"; "" if nothing
+	Umask uint32
+	// CwdID changes with every successful chdir or fchdir and is unique within
+	// the model, so that equal ids mean the same directory.
+	CwdID uint64
+	users int
+}
+
+// Shared reports whether several threads have it.
+func (fs *FS) Shared() bool { return fs.users > 1 }
+
+// OpenFile is an open file description.
+type OpenFile struct {
+	ID    event.OpenID
+	Path  string // absolute name at the time of open; "" if unknown
+	Flags uint32 // open flags, without those that act only at open
+	Mode  uint32 // type and permissions; 0 if unknown
+	Dev   uint64
+	Ino   uint64
+	PID   uint32 // process that a pidfd stands for; 0 if unknown
+	// Given is set if it was passed in from outside at the start.
+	Given bool
+	refs  int    // descriptors, mappings, and messages on their way
+	most  int    // refs at their most
+	files *Table // of an io_uring
+
+	mappings int
+}
+
+// Descriptor is a slot of a table.
+type Descriptor struct {
+	Open    *OpenFile
+	CloExec bool
+	since   int64 // ns; return of the call that made it
+}
+
+// Table is a process's descriptors.
+type Table struct {
+	slots map[int32]*Descriptor
+	users int
+	ring  bool // of an io_uring
+}
+
+// Lookup returns the descriptor with a number, nil if it is not known to be open.
+func (t *Table) Lookup(fd int32) *Descriptor { return t.slots[fd] }
+
+// Thread returns a followed thread. A thread that was never announced, as in a
+// trace with gaps, is made on the spot with an empty table.
+func (m *Model) Thread(pid, tid uint32) *Thread {
+	t := m.threads[tid]
+	if t == nil {
+		// Another thread of the process, if there is one, has what it shares.
+		if p := m.threads[pid]; p != nil {
+			t = &Thread{TID: tid, PID: pid, FS: p.FS, Table: p.Table, Space: p.Space}
+		} else {
+			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}}, Space: &Space{}}
+		}
+		t.FS.users++
+		t.Table.users++
+		t.Space.users++
+		m.threads[tid] = t
+	}
+	return t
+}
+
+// Apply resolves an event against the state before it and then applies its
+// effect. It fills Files[].Open and Path, Paths[].Abs, Offset and Count. It
+// returns the open files whose last descriptor or mapping the event ended, in no
+// particular order; the slice is valid until the next call.
+func (m *Model) Apply(ev *event.Event) []event.OpenID {
+	m.released, m.lost = m.released[:0], m.lost[:0]
+	t := m.Thread(ev.PID, ev.TID)
+	switch ev.Kind {
+	case event.Call:
+		m.resolve(t, ev)
+		if ev.Flags&event.Interrupted == 0 {
+			if h := effects[ev.Op.Like()]; h != nil {
+				h(m, t, ev)
+			} else if h := requestEffects[ev.Op]; h != nil {
+				h(m, t, ev)
+			}
+		}
+	case event.Forked:
+		m.fork(t, ev)
+	case event.Exited:
+		m.exit(t)
+	case event.Started:
+		if len(ev.Paths) > 0 {
+			m.setCwd(t, ev.Paths[0].Abs)
+		}
+		t.FS.Umask = uint32(ev.Args[0])
+	case event.Inherited:
+		for i := range ev.Files {
+			m.inherit(t, ev, &ev.Files[i])
+		}
+	}
+	return m.released
+}
+
+// Closed returns the open files of which the last event that was applied closed a
+// descriptor, in no particular order: by a close, by giving its number to another one, by
+// an execve or with the last thread of a process. That ends the process's fcntl locks on
+// the file (fcntl(2)). The slice is valid until the next Apply.
+func (m *Model) Closed() []*OpenFile { return m.lost }
+
+// inherit gives a thread's table a descriptor that was open at the start, or its memory
+// a mapping. Events that give the same open file share it. Calls that began before the
+// start may close it.
+func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
+	key := f.Open
+	o := m.given[key]
+	switch known := key != 0 && o != nil && o.refs > 0; {
+	case f.FD == event.MappedFD:
+		if !known {
+			o = m.made(f)
+		}
+		m.hold(t.Space, mapping{ev.Args[1], ev.Args[2], o})
+		f.Open, f.Path = o.ID, o.Path
+	case known:
+		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, 0)
+		f.Open, f.Path = o.ID, o.Path
+	default:
+		o = m.open(t.Table, f, 0)
+	}
+	o.Given = ev.Args[0] != event.OwnFile
+	if key != 0 {
+		m.given[key] = o
+	}
+}
+
+// fork makes the child of a Forked event.
+func (m *Model) fork(t *Thread, ev *event.Event) {
+	share := ev.Args[0]
+	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table, Space: t.Space}
+	if share&event.ShareFS == 0 {
+		fs := *t.FS
+		fs.users = 0
+		c.FS = &fs
+	}
+	if share&event.ShareFiles == 0 {
+		c.Table = t.Table.clone()
+	}
+	if share&event.ShareVM == 0 {
+		c.Space = m.cloneSpace(t.Space)
+	}
+	c.FS.users++
+	c.Table.users++
+	c.Space.users++
+	if old := m.threads[c.TID]; old != nil {
+		m.exit(old) // the number was used again and the end of the first was lost
+	}
+	m.threads[c.TID] = c
+}
+
+func (t *Table) clone() *Table {
+	c := &Table{slots: make(map[int32]*Descriptor, len(t.slots))}
+	for n, d := range t.slots {
+		copied := *d
+		c.slots[n] = &copied
+		d.Open.ref()
+	}
+	return c
+}
+
+// exit removes a thread and, with the last user of its table, its descriptors.
+func (m *Model) exit(t *Thread) {
+	delete(m.threads, t.TID)
+	t.FS.users--
+	if t.Table.users--; t.Table.users == 0 {
+		m.clear(t.Table)
+	}
+	m.leave(t.Space)
+}
+
+// clear empties a table.
+func (m *Model) clear(tab *Table) {
+	for n := range tab.slots {
+		m.drop(tab, n)
+	}
+}
+
+// open gives a table a new open file for a descriptor.
+func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
+	o := m.made(f)
+	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
+	f.Open = o.ID
+	return o
+}
+
+// made returns a new open file, which nobody uses yet.
+func (m *Model) made(f *event.File) *OpenFile {
+	*m.last++
+	if f.Path == "" && f.Known {
+		f.Path = kernelName(f)
+	}
+	o := &OpenFile{ID: *m.last, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	m.opens[o.ID] = o
+	return o
+}
+
+// kernelName is how the kernel calls a pipe or a socket (proc(5), "fd").
+func kernelName(f *event.File) string {
+	const fifo, socket = 0o010000, 0o140000
+	switch f.Mode & typeMask {
+	case fifo:
+		return "pipe:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	case socket:
+		return "socket:[" + strconv.FormatUint(f.Ino, 10) + "]"
+	}
+	return ""
+}
+
+// install puts an open file into a slot. What is in the slot was closed by a
+// call whose return has not been seen yet.
+func (m *Model) install(tab *Table, fd int32, o *OpenFile, cloexec bool, since int64) {
+	o.ref() // first, for dup2(fd, fd)
+	m.drop(tab, fd)
+	tab.slots[fd] = &Descriptor{Open: o, CloExec: cloexec, since: since}
+}
+
+// drop empties a slot.
+func (m *Model) drop(tab *Table, fd int32) {
+	d := tab.slots[fd]
+	if d == nil {
+		return
+	}
+	delete(tab.slots, fd)
+	if !tab.ring {
+		m.lost = append(m.lost, d.Open)
+	}
+	m.unref(d.Open)
+}
+
+// ref adds a use of an open file.
+func (o *OpenFile) ref() {
+	o.refs++
+	o.most = max(o.most, o.refs)
+}
+
+// Shared returns how many descriptors, mappings and messages had the open file at a
+// time, at most.
+func (o *OpenFile) Shared() int { return o.most }
+
+// Open returns the open file with a number that Apply gave it, nil if it has ended.
+func (m *Model) Open(id event.OpenID) *OpenFile { return m.opens[id] }
+
+// unref ends one use of an open file.
+func (m *Model) unref(o *OpenFile) {
+	if o.refs--; o.refs == 0 {
+		delete(m.opens, o.ID)
+		m.released = append(m.released, o.ID)
+		if o.files != nil {
+			m.clear(o.files)
+		}
+	}
+}
+
+// nextCwd numbers working directories.
+func (m *Model) setCwd(t *Thread, dir string) {
+	*m.last++ // one counter for all identities keeps them unique
+	t.FS.Cwd, t.FS.CwdID = dir, uint64(*m.last)
+}
+
+// Abs returns the absolute form of a name as a thread would use it, cleaned of
+// ".", ".." and doubled slashes by their text alone; "" if the directory that it
+// starts from is not known. Below a chroot it begins with that directory.
+func (t *Thread) Abs(dirfd int32, name string) string {
+	base := t.FS.Cwd
+	switch {
+	case strings.HasPrefix(name, "/"):
+		return t.FS.inRoot(name)
+	case dirfd != event.AtFDCWD:
+		d := t.Table.Lookup(dirfd)
+		if d == nil {
+			return ""
+		}
+		base = d.Open.Path
+	}
+	if base == "" || base[0] != '/' {
+		return ""
+	}
+	if name == "" {
+		return base
+	}
+	if inside, ok := strings.CutPrefix(base, t.FS.Root); ok && t.FS.Root != "" && (inside == "" || inside[0] == '/') {
+		return t.FS.inRoot(path.Join("/", inside, name)) // ".." does not leave it
+	}
+	return path.Join(base, name)
+}
+
+// inRoot returns the name of what a process calls name, which begins with "/".
+func (fs *FS) inRoot(name string) string {
+	if fs.Root == "" {
+		return path.Clean(name)
+	}
+	return path.Join(fs.Root, path.Clean(name))
+}

@@ -1,0 +1,488 @@
+package posix
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
+
+// Open flags that the model needs (fcntl.h; the same on x86-64 and arm64).
+const (
+	oCreat   = 0o100
+	oAppend  = 0o2000
+	oCloexec = 0o2000000
+)
+
+// resolve fills what an event's descriptors and names stand for.
+func (m *Model) resolve(t *Thread, ev *event.Event) {
+	spec := ev.Spec()
+	for i := range ev.Files {
+		f := &ev.Files[i]
+		if f.Arg == event.ResultArg || f.Arg == event.MemoryArg && makesInMemory(ev.Op.Like()) {
+			continue // its effect makes it
+		}
+		if spec.NoCall {
+			if o := m.mapped(t, ev, f); o != nil {
+				f.Open, f.Path = o.ID, o.Path
+			}
+			continue
+		}
+		tab := m.tableOf(t, ev, int(f.Arg))
+		d := tab.Lookup(f.FD)
+		if d == nil {
+			f.Open = 0
+			if f.Known { // opened where the trace did not see it
+				f.Open = m.open(tab, f, ev.Enter).ID
+			}
+			continue
+		}
+		o := d.Open
+		if f.Known && o.Ino != 0 && (f.Ino != o.Ino || f.Dev != o.Dev) {
+			// The kernel says that the number stands for another file: the calls
+			// in between were lost, or have not been seen yet.
+			o = m.open(tab, f, ev.Enter)
+		}
+		if f.Known && o.Ino == 0 {
+			o.Dev, o.Ino, o.Mode = f.Dev, f.Ino, f.Mode
+		}
+		f.Open, f.Path = o.ID, o.Path
+	}
+	for i := range ev.Paths {
+		p := &ev.Paths[i]
+		dirfd := int32(event.AtFDCWD)
+		if a := int(p.Arg) - 1; a >= 0 && a < len(spec.Args) && spec.Args[a].Kind == event.KindDirFD {
+			dirfd = int32(ev.Args[a])
+		}
+		p.Abs = t.Abs(dirfd, p.Raw)
+		if fd, rest, ok := DescriptorPath(p.Raw, ev.PID); ok && !namesLink(ev.Op.Like()) {
+			if d := t.Table.Lookup(fd); d != nil && strings.HasPrefix(d.Open.Path, "/") {
+				p.Abs = path.Join(d.Open.Path, rest)
+			}
+		}
+	}
+	ev.Offset, ev.Count = Extent(ev)
+}
+
+// makesInMemory reports whether the descriptors in a call's memory are new ones.
+func makesInMemory(op event.Op) bool {
+	switch op {
+	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg:
+		return true
+	}
+	return false
+}
+
+// DescriptorPath takes apart a name that goes through a process's own descriptors,
+// such as /proc/self/fd/7/x: the C library makes them where the kernel has no call
+// on a descriptor (proc(5)).
+func DescriptorPath(name string, pid uint32) (fd int32, rest string, ok bool) {
+	tail, ok := strings.CutPrefix(name, "/proc/self/fd/")
+	for _, prefix := range []string{"/proc/thread-self/fd/", "/dev/fd/", "/proc/" + strconv.FormatUint(uint64(pid), 10) + "/fd/"} {
+		if !ok {
+			tail, ok = strings.CutPrefix(name, prefix)
+		}
+	}
+	digits, rest, _ := strings.Cut(tail, "/")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return int32(n), rest, ok && err == nil
+}
+
+// namesLink reports whether a call is about a symbolic link itself.
+func namesLink(op event.Op) bool {
+	switch op {
+	case event.OpReadlink, event.OpReadlinkat, event.OpLstat, event.OpUnlink, event.OpUnlinkat, event.OpLchown:
+		return true
+	}
+	return false
+}
+
+// Extent returns the file offset that a data operation started at and the bytes
+// that it asked for; -1 where there is none.
+func Extent(ev *event.Event) (offset, count int64) {
+	offset, count = -1, -1
+	spec := ev.Spec()
+	if spec.Class != event.Data {
+		return offset, count
+	}
+	for i := range spec.Args {
+		switch a := &spec.Args[i]; {
+		case a.Kind == event.KindSize && count < 0:
+			count = int64(ev.Args[i])
+		case a.Kind == event.KindVec:
+			if b := ev.BufArg(i); b != nil {
+				count = 0
+				for _, n := range b.Parts {
+					count += n
+				}
+			}
+		}
+	}
+	switch ev.Op.Like() {
+	case event.OpPreadv, event.OpPwritev, event.OpMmapPread, event.OpMmapPwrite:
+		return int64(ev.Args[3]), count
+	case event.OpPread64, event.OpPwrite64:
+		if ev.Op.Like() == ev.Op || int64(ev.Args[3]) != -1 { // to io_uring, -1 is the file's position
+			return int64(ev.Args[3]), count
+		}
+	case event.OpPreadv2, event.OpPwritev2:
+		if int64(ev.Args[3]) != -1 {
+			return int64(ev.Args[3]), count
+		}
+	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
+	case event.OpFallocate:
+		return int64(ev.Args[2]), int64(ev.Args[3])
+	case event.OpTruncate, event.OpFtruncate:
+		return int64(ev.Args[1]), -1
+	case event.OpFadvise64:
+		return int64(ev.Args[1]), int64(ev.Args[2])
+	case event.OpReadahead:
+		return int64(ev.Args[1]), count
+	default:
+		return -1, count
+	}
+	if f := ev.FileArg(0); f != nil && f.Known && ev.OK() && isRegular(f.Mode) && f.Pos >= ev.Ret {
+		return f.Pos - ev.Ret, count
+	}
+	return -1, count
+}
+
+const (
+	typeMask = 0o170000
+	typeReg  = 0o100000
+)
+
+func isRegular(mode uint32) bool { return mode&typeMask == typeReg }
+
+// effects are the operations that change the model, after they succeeded unless
+// the handler says otherwise.
+var effects = map[event.Op]func(*Model, *Thread, *event.Event){
+	event.OpOpen:           (*Model).opened,
+	event.OpOpenat:         (*Model).opened,
+	event.OpOpenat2:        (*Model).opened,
+	event.OpCreat:          (*Model).opened,
+	event.OpOpenByHandleAt: (*Model).opened,
+	event.OpMemfdCreate:    (*Model).opened,
+	event.OpSocket:         (*Model).opened,
+	event.OpAccept:         (*Model).opened,
+	event.OpAccept4:        (*Model).opened,
+	event.OpEventfd:        (*Model).opened,
+	event.OpEventfd2:       (*Model).opened,
+	event.OpEpollCreate:    (*Model).opened,
+	event.OpEpollCreate1:   (*Model).opened,
+	event.OpSignalfd4:      (*Model).opened,
+	event.OpTimerfdCreate:  (*Model).opened,
+	event.OpInotifyInit:    (*Model).opened,
+	event.OpInotifyInit1:   (*Model).opened,
+	event.OpIoUringSetup:   (*Model).opened,
+	event.OpPidfdOpen:      (*Model).openedProcess,
+	event.OpPidfdGetfd:     (*Model).fetched,
+	event.OpSendmsg:        (*Model).sent,
+	event.OpSendmmsg:       (*Model).sent,
+	event.OpRecvmsg:        (*Model).received,
+	event.OpRecvmmsg:       (*Model).received,
+	event.OpFsopen:         (*Model).opened,
+	event.OpFsmount:        (*Model).opened,
+	event.OpFspick:         (*Model).opened,
+	event.OpOpenTree:       (*Model).opened,
+	event.OpOpenTreeAttr:   (*Model).opened,
+	event.OpMqOpen:         (*Model).opened,
+	event.OpSignalfd:       (*Model).opened,
+	event.OpFanotifyInit:   (*Model).opened,
+	event.OpUserfaultfd:    (*Model).opened,
+	event.OpPerfEventOpen:  (*Model).opened,
+	event.OpMemfdSecret:    (*Model).opened,
+	event.OpPipe:           (*Model).pair,
+	event.OpPipe2:          (*Model).pair,
+	event.OpSocketpair:     (*Model).pair,
+	event.OpDup:            (*Model).duplicated,
+	event.OpDup2:           (*Model).duplicated,
+	event.OpDup3:           (*Model).duplicated,
+	event.OpFcntl:          (*Model).controlled,
+	event.OpIoctl:          (*Model).ioctl,
+	event.OpClose:          (*Model).closed,
+	event.OpCloseRange:     (*Model).closedRange,
+	event.OpChdir:          (*Model).changedDir,
+	event.OpFchdir:         (*Model).changedDir,
+	event.OpGetcwd:         (*Model).toldCwd,
+	event.OpChroot:         (*Model).changedRoot,
+	event.OpUmask:          (*Model).masked,
+	event.OpExecve:         (*Model).executed,
+	event.OpExecveat:       (*Model).executed,
+	event.OpUnshare:        (*Model).unshared,
+	event.OpMmap:           (*Model).mmapped,
+	event.OpMunmap:         (*Model).munmapped,
+	event.OpMremap:         (*Model).mremapped,
+
+	event.OpIoUringRegister: (*Model).registered,
+}
+
+// requestEffects are those of requests that no call does.
+var requestEffects = map[event.Op]func(*Model, *Thread, *event.Event){
+	event.OpUringFilesUpdate:    (*Model).registered,
+	event.OpUringFixedFDInstall: (*Model).installed,
+}
+
+func (m *Model) opened(t *Thread, ev *event.Event) {
+	if !ev.OK() {
+		return
+	}
+	tab, fd := m.resultTable(t, ev)
+	f := ev.FileArg(event.ResultArg)
+	if f == nil {
+		ev.Files = append(ev.Files, event.File{Arg: event.ResultArg, FD: fd})
+		f = &ev.Files[len(ev.Files)-1]
+	}
+	if len(ev.Paths) > 0 && f.Path == "" {
+		f.Path = ev.Paths[0].Abs
+	}
+	m.open(tab, f, ev.Exit)
+}
+
+// pair installs the two descriptors of pipe, pipe2 and socketpair.
+func (m *Model) pair(t *Thread, ev *event.Event) {
+	if !ev.OK() {
+		return
+	}
+	known := false
+	for i := range ev.Files {
+		if f := &ev.Files[i]; f.Arg == event.MemoryArg {
+			m.open(t.Table, f, ev.Exit)
+			known = true
+		}
+	}
+	if known {
+		return
+	}
+	for _, fd := range PairFDs(ev) {
+		f := event.File{FD: fd}
+		if ev.Op.Like() == event.OpPipe2 && ev.Args[1]&oCloexec != 0 || ev.Op == event.OpSocketpair && ev.Args[1]&oCloexec != 0 {
+			f.Flags = oCloexec
+		}
+		m.open(t.Table, &f, ev.Exit)
+	}
+}
+
+// PairFDs returns the descriptors that a successful pipe, pipe2 or socketpair
+// made, none if they were not recorded.
+func PairFDs(ev *event.Event) []int32 {
+	for i := range ev.Bufs {
+		if b := ev.Bufs[i].Inline; ev.Bufs[i].Kind == event.KindStruct && ev.Bufs[i].Arg != event.RequestArg && len(b) >= 8 {
+			return []int32{le32(b), le32(b[4:])}
+		}
+	}
+	return nil
+}
+
+func le32(b []byte) int32 {
+	return int32(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24)
+}
+
+func (m *Model) duplicated(t *Thread, ev *event.Event) {
+	if ev.OK() {
+		m.duplicate(t, ev, ev.Op == event.OpDup3 && ev.Args[2]&oCloexec != 0)
+	}
+}
+
+// duplicate lets the result stand for the open file of argument 0.
+func (m *Model) duplicate(t *Thread, ev *event.Event, cloexec bool) {
+	d := t.Table.Lookup(int32(ev.Args[0]))
+	if d == nil {
+		return
+	}
+	fd := int32(ev.Ret)
+	if fd != int32(ev.Args[0]) {
+		m.install(t.Table, fd, d.Open, cloexec, ev.Exit)
+	}
+	stands(ev, fd, d.Open)
+}
+
+// stands says that a call's result is a descriptor of an open file.
+func stands(ev *event.Event, fd int32, o *OpenFile) {
+	f := ev.FileArg(event.ResultArg)
+	if f == nil {
+		ev.Files = append(ev.Files, event.File{Arg: event.ResultArg, FD: fd})
+		f = &ev.Files[len(ev.Files)-1]
+	}
+	f.Open, f.Path = o.ID, o.Path
+}
+
+// fcntl commands.
+const (
+	fDupFD        = 0
+	fSetFD        = 2
+	fSetFL        = 4
+	fDupFDCloexec = 1030
+)
+
+func (m *Model) controlled(t *Thread, ev *event.Event) {
+	if !ev.OK() {
+		return
+	}
+	switch ev.Args[1] {
+	case fDupFD, fDupFDCloexec:
+		m.duplicate(t, ev, ev.Args[1] == fDupFDCloexec)
+	case fSetFD:
+		if d := t.Table.Lookup(int32(ev.Args[0])); d != nil {
+			d.CloExec = ev.Args[2]&1 != 0
+		}
+	case fSetFL:
+		if d := t.Table.Lookup(int32(ev.Args[0])); d != nil {
+			const settable = 0o66000 // O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT
+			d.Open.Flags = d.Open.Flags&^settable | uint32(ev.Args[2])&settable
+		}
+	}
+}
+
+// ioctl commands that act on the descriptor itself.
+const (
+	fionclex = 0x5450
+	fioclex  = 0x5451
+)
+
+func (m *Model) ioctl(t *Thread, ev *event.Event) {
+	if d := t.Table.Lookup(int32(ev.Args[0])); d != nil && ev.OK() {
+		switch ev.Args[1] {
+		case fioclex:
+			d.CloExec = true
+		case fionclex:
+			d.CloExec = false
+		}
+	}
+}
+
+// closed empties the slot, also after an error other than EBADF: Linux frees the
+// number first (close(2), Notes). A close that began before the slot's present
+// owner was made ended an earlier one.
+func (m *Model) closed(t *Thread, ev *event.Event) {
+	if r, ok := ev.Request(); ok {
+		if slot, ok := r.Slot(0); ok {
+			m.closedSlot(t, ev, &r, slot)
+			return
+		}
+	}
+	fd := int32(ev.Args[0])
+	d := t.Table.Lookup(fd)
+	if d == nil || ev.Errno == ebadf {
+		return
+	}
+	f := ev.FileArg(0)
+	if f == nil {
+		ev.Files = append(ev.Files, event.File{Arg: 0, FD: fd})
+		f = &ev.Files[len(ev.Files)-1]
+	}
+	if d.since > ev.Enter {
+		return
+	}
+	f.Open, f.Path = d.Open.ID, d.Open.Path
+	m.drop(t.Table, fd)
+}
+
+const ebadf = 9
+
+func (m *Model) closedRange(t *Thread, ev *event.Event) {
+	const unshareFlag, cloexecFlag = 2, 4
+	if !ev.OK() {
+		return
+	}
+	if ev.Args[2]&unshareFlag != 0 {
+		m.ownTable(t)
+	}
+	for fd, d := range t.Table.slots {
+		if uint32(fd) < uint32(ev.Args[0]) || uint32(fd) > uint32(ev.Args[1]) {
+			continue
+		}
+		if ev.Args[2]&cloexecFlag != 0 {
+			d.CloExec = true
+		} else {
+			m.drop(t.Table, fd)
+		}
+	}
+}
+
+func (m *Model) changedDir(t *Thread, ev *event.Event) {
+	if !ev.OK() {
+		return
+	}
+	dir := ""
+	if ev.Op == event.OpChdir && len(ev.Paths) > 0 {
+		dir = ev.Paths[0].Abs
+	} else if d := t.Table.Lookup(int32(ev.Args[0])); d != nil {
+		dir = d.Open.Path
+	}
+	m.setCwd(t, dir)
+}
+
+// toldCwd believes getcwd: it is the kernel's own answer.
+func (m *Model) toldCwd(t *Thread, ev *event.Event) {
+	if !ev.OK() || len(ev.Bufs) == 0 {
+		return
+	}
+	b := ev.Bufs[0].Inline
+	if n := len(b); n > 1 && b[0] == '/' {
+		t.FS.Cwd = t.FS.inRoot(string(b[:n-1]))
+	}
+}
+
+func (m *Model) changedRoot(t *Thread, ev *event.Event) {
+	if ev.OK() && len(ev.Paths) > 0 {
+		t.FS.Root = strings.TrimSuffix(ev.Paths[0].Abs, "/")
+	}
+}
+
+func (m *Model) masked(t *Thread, ev *event.Event) { t.FS.Umask = uint32(ev.Args[0]) & 0o777 }
+
+// executed closes what is marked so, in a table of its own.
+func (m *Model) executed(t *Thread, ev *event.Event) {
+	if !ev.OK() {
+		return
+	}
+	m.ownTable(t)
+	m.leave(t.Space)
+	t.Space = &Space{users: 1}
+	for fd, d := range t.Table.slots {
+		if d.CloExec {
+			m.drop(t.Table, fd)
+		}
+	}
+	if t.TID != t.PID {
+		m.lead(t)
+	}
+}
+
+// lead gives a thread the number of its process's first one, which ended when this one
+// executed a program: execve(2), "Effect on other threads". Its own number is nobody's.
+func (m *Model) lead(t *Thread) {
+	if first := m.threads[t.PID]; first != nil {
+		m.exit(first)
+	}
+	delete(m.threads, t.TID)
+	t.TID = t.PID
+	m.threads[t.TID] = t
+}
+
+func (m *Model) unshared(t *Thread, ev *event.Event) {
+	if !ev.OK() {
+		return
+	}
+	if ev.Args[0]&event.ShareFiles != 0 {
+		m.ownTable(t)
+	}
+	if ev.Args[0]&event.ShareFS != 0 && t.FS.users > 1 {
+		fs := *t.FS
+		t.FS.users--
+		fs.users = 1
+		t.FS = &fs
+	}
+}
+
+// ownTable gives a thread a copy of a shared table.
+func (m *Model) ownTable(t *Thread) {
+	if t.Table.users > 1 {
+		c := t.Table.clone()
+		t.Table.users--
+		c.users = 1
+		t.Table = c
+	}
+}

@@ -1,0 +1,157 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/trace"
+)
+
+// Mmap is the policy for files that programs map into memory.
+type Mmap string
+
+// The policies.
+const (
+	// MmapData records pages read through mappings, with content, and what is stored
+	// through shared ones. Of programs and libraries, only that a page was used for
+	// the first time in the recording, without its content.
+	MmapData    Mmap = "data"
+	MmapFull    Mmap = "full"    // programs and libraries like other files
+	MmapWritten Mmap = "written" // stores only
+	MmapOff     Mmap = "off"
+)
+
+// ParseMmap checks a policy's name.
+func ParseMmap(s string) (Mmap, error) {
+	switch m := Mmap(s); m {
+	case MmapData, MmapFull, MmapWritten, MmapOff:
+		return m, nil
+	}
+	return "", fmt.Errorf("mmap %q is none of data, full, written and off", s)
+}
+
+// Overflow is what happens when a program produces faster than the recorder
+// writes.
+type Overflow string
+
+// The choices.
+const (
+	OverflowBlock Overflow = "block" // the producing thread is held; nothing is lost
+	OverflowDrop  Overflow = "drop"  // records are dropped, counted, and the loss is written where it happened
+)
+
+// ParseOverflow checks a choice's name.
+func ParseOverflow(s string) (Overflow, error) {
+	switch o := Overflow(s); o {
+	case OverflowBlock, OverflowDrop:
+		return o, nil
+	}
+	return "", fmt.Errorf("on-overflow %q is neither block nor drop", s)
+}
+
+// Options says what to record and how: a command, or what runs already, and then
+// one of PIDs, Cgroup and All. The zero value of each other field is its default.
+type Options struct {
+	Command []string
+	PIDs    []int  // processes, with all that descend from them
+	Cgroup  string // directory of a version 2 control group, with those below it
+	All     bool   // the whole machine but for the recorder
+
+	Dir string   // working directory; "" is the recorder's own
+	Env []string // environment; nil is the recorder's own
+	// Credential is who the command runs as; nil is the recorder's own user.
+	Credential *syscall.Credential
+
+	Content  Content
+	Overflow Overflow // "" is block
+	// EveryCall makes a back end that lets frequent calls without meaning for storage
+	// through record them too.
+	EveryCall bool
+	// Survive makes a back end whose programs would end with a killed recorder record
+	// in another way, slower, in which they do not.
+	Survive bool
+	Mmap    Mmap // "" is data
+	// Screen, if set, says which calls need not be recorded: a back end may leave out
+	// what it refuses. It refuses no call that others need to be understood.
+	Screen *predicate.Screen
+	// RingBytes is the total size of the buffers between kernel and recorder,
+	// rounded up to what the kernel takes. 0 is 128 MiB.
+	RingBytes int
+	// Latency is how long a record may stay in these buffers while they have room: each look
+	// at them costs processor time. 0 is 20 ms.
+	Latency time.Duration
+	// Keep are signals to the recorder that its caller takes itself: they neither end the
+	// recording nor reach the command.
+	Keep []syscall.Signal
+	// Wakeups records who woke whom.
+	Wakeups bool
+	Stdin   *os.File // nil is the recorder's own
+	Stdout  *os.File
+	Stderr  *os.File
+	// Started, if set, is called with the command's process id once it runs; with 0
+	// when processes that run already are followed.
+	Started func(pid int)
+	// Control, if set, is called before Started with what changes the recording while it
+	// goes on. A back end that cannot be changed does not call it.
+	Control func(Control)
+	// Note, if set, is called with a line about something that the user should know
+	// while the recording goes on.
+	Note func(line string)
+}
+
+// Running reports whether the recording is of what runs already. Such a recording is
+// ended by the recorder's own signals, and ends by itself with the last process of
+// PIDs or with Cgroup.
+func (o *Options) Running() bool { return len(o.PIDs) > 0 || o.Cgroup != "" || o.All }
+
+// Control changes a recording that is under way. It may be used from any goroutine until
+// Run returns; then it does nothing.
+type Control interface {
+	// Open makes the recording have all calls that are made when it returns and after,
+	// whatever Options.Screen or Narrow's refuses.
+	Open() error
+	// Narrow lets the recording leave out what a screen refuses, of calls that begin when
+	// it is called or after. It may leave out less. nil is as Open.
+	Narrow(s *predicate.Screen) error
+}
+
+// Result is what came of a recording.
+type Result struct {
+	ExitStatus int    // of the command
+	Signal     int    // that ended the command; 0 if it exited
+	Events     uint64 // calls recorded
+	Lost       uint64 // records
+	Stops      uint64 // times that a thread was held back
+	Elapsed    time.Duration
+	// WriteErr is the first error of the stream's writer, if recording had to go
+	// on without one (a full disk): what came after is lost, and counted.
+	WriteErr error
+}
+
+// Backend is a back end. Run records until the last followed process has ended.
+// It passes nothing to the program but what the program would have got without
+// it; when ctx is cancelled it stops recording and leaves the programs running.
+type Backend interface {
+	Name() string
+	Run(ctx context.Context, o *Options, sw *trace.StreamWriter) (*Result, error)
+}
+
+// UnsupportedError says which feature a back end lacks on this machine.
+type UnsupportedError struct {
+	Backend string
+	Feature string // what is missing, as a noun phrase
+	Reason  error
+}
+
+func (e *UnsupportedError) Error() string {
+	if e.Reason != nil {
+		return fmt.Sprintf("%s capture needs %s: %v", e.Backend, e.Feature, e.Reason)
+	}
+	return fmt.Sprintf("%s capture needs %s", e.Backend, e.Feature)
+}
+
+func (e *UnsupportedError) Unwrap() error { return e.Reason }

@@ -1,0 +1,138 @@
+package ebpf
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
+)
+
+const name = "ebpf"
+
+// Backend is the eBPF back end. Its zero value is ready.
+type Backend struct{}
+
+var _ capture.Backend = Backend{}
+
+// Name returns "ebpf".
+func (Backend) Name() string { return name }
+
+// Shards returns how many shards a recording has, the recorder's own included.
+func Shards(o *capture.Options) int {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		cpus = 1
+	}
+	return newConfig(o, cpus).shards + 1
+}
+
+// Run records what o says.
+func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	if err := probeFeatures(); err != nil {
+		return nil, err
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		cpus = 1
+	}
+	c := newConfig(o, cpus)
+	if o.Cgroup != "" {
+		if c.cgroup, err = cgroupID(o.Cgroup); err != nil {
+			return nil, err
+		}
+	}
+	p, err := load(&c)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	d, err := newDrain(p, sw, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	if !o.All {
+		if err := p.attach(p.optional(o)...); err != nil {
+			return nil, err
+		}
+	}
+	f := &follower{p: p, d: d, o: o, c: &c, over: make(chan struct{})}
+	defer f.dismiss()
+	defer close(f.over)
+	if o.Control != nil {
+		w := &opener{p: p, c: &c, open: o.Screen == nil}
+		defer w.end()
+		o.Control(w)
+	}
+	cmd := &ptracer.Command{Keep: o.Keep, Leaving: f.leaving}
+	if o.Running() {
+		cmd.Attach, cmd.Idle = f.attach, f.idle
+	} else {
+		cmd.Argv, cmd.Dir, cmd.Env, cmd.Files = o.Command, o.Dir, o.Env, [3]*os.File{o.Stdin, o.Stdout, o.Stderr}
+		cmd.Credential = o.Credential
+		cmd.Gate = f.command
+	}
+	f.tr = ptracer.New(cmd, &ptracer.Handler{Signal: d.signalled})
+	d.tr = f.tr
+
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		runtime.LockOSThread() // and not unlocked: the thread ends here
+		hurry()
+		d.run()
+	}()
+	began := time.Now()
+	st, err := f.tr.Run(ctx)
+	elapsed := time.Since(began)
+	p.detach()
+	d.finish()
+	<-drained
+	if err != nil {
+		var se *ptracer.SetupError
+		if errors.As(err, &se) {
+			return nil, unsupported(se.Feature, se.Err)
+		}
+		return nil, err
+	}
+	return &capture.Result{
+		ExitStatus: st.Exit, Signal: int(st.Signal),
+		Events: d.events, Lost: d.lost, Stops: d.stops.Load(),
+		Elapsed: elapsed, WriteErr: d.err,
+	}, nil
+}
+
+// hurry lets the calling thread run before programs: what it does is short, and
+// threads may be waiting for it. Without the right to do so it goes on as it was.
+func hurry() {
+	const nice = -10
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
+}
+
+// signalled sees each signal before its thread: those of the programs stay here. A
+// thread that a program told to stop is listed with its signal.
+func (d *drain) signalled(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Siginfo) ptracer.Verdict {
+	if info.Code != ptracer.SIKernel {
+		return ptracer.Deliver
+	}
+	var h iotapeHeld
+	tid := uint32(t.TID)
+	if d.p.Holding.Lookup(tid, &h) != nil || h.Sig != uint32(sig) {
+		return ptracer.Deliver
+	}
+	stops := sig == syscall.SIGSTOP // it is still about to be delivered
+	if !stops {
+		_ = d.p.Holding.Delete(tid)
+	}
+	d.hold(t, stops)
+	return ptracer.Hold
+}

@@ -1,0 +1,337 @@
+/* Stores to files through shared mappings leave no trace of their own. A file that
+ * such a mapping of a followed thread can reach is in "stores"; the recorder, for
+ * which the thread is held, opens it. From then on it is told (ring "touches")
+ * which folios become dirty, and at the calls that make their content matter it
+ * looks at it, while the thread is held (record/capture/ebpf/stores.go). */
+#pragma once
+
+#include "mapped.h"
+
+/* Processes that have, or may have, such mappings. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u32);
+} storers SEC(".maps");
+
+/* What the recorder is told (stores.go). */
+enum { TOUCH_DIRTY = 1, TOUCH_WRITEBACK, TOUCH_EXIT };
+struct touch {
+	u64 time;
+	struct file_key key;
+	u64 off, len; /* bytes of the file; off is the time of an exit */
+	u32 kind, pid, tid, zero;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} touches SEC(".maps");
+const struct touch *touch_type __attribute__((unused));
+
+static __always_inline void tell(struct touch *t, bool now)
+{
+	t->time = bpf_ktime_get_ns();
+	if (bpf_ringbuf_output(&touches, t, sizeof(*t), now ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&shared.untold, 1);
+}
+
+
+/* What calls have to do with mapped files (specs.go). */
+enum {
+	USE_NONE,
+	USE_MMAP,
+	USE_MPROTECT,
+	USE_MUNMAP, /* and mremap: ends a mapping of argument 0, of argument 1 bytes */
+	USE_MSYNC,
+	USE_READ,  /* of the descriptor, at its position */
+	USE_PREAD, /* of the descriptor, at argument 3 */
+	USE_COPY,  /* of the descriptors, anywhere */
+	USE_SYNC,  /* of the descriptor */
+	USE_SYNC_ALL,
+	USE_EXEC,
+};
+#define MAP_TYPE 0xf
+#define MAP_SHARED 1
+#define MAP_SHARED_VALIDATE 3
+#define MAP_FIXED 0x10
+#define MAP_ANONYMOUS 0x20
+#define MAP_DENYWRITE 0x800 /* of ld.so, for libraries; without meaning for the kernel */
+#define PROT_WRITE 2
+#define PROT_EXEC 4
+#define MS_SYNC 4
+#define STORED_CLEAN 1 /* part.flags: what is dirty from now on was stored later */
+
+static __always_inline bool can_store(struct area *a)
+{
+	return a->key.ino && (a->flags & (VM_SHARED | VM_MAYWRITE)) == (VM_SHARED | VM_MAYWRITE);
+}
+
+/* note_use remembers which stored-to file lies in the range of memory that a call is
+ * about to change: afterwards it may not be there any more. */
+__noinline int note_use(struct task *st, struct spec *s)
+{
+	if (!st || !s)
+		return 0;
+	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+	u64 at = st->args[0], end = at + st->args[1];
+	u32 i;
+
+	if (!f)
+		return 0;
+	f->use_files = 0;
+	if (!shared.mapped)
+		return 0;
+	if (s->use != USE_MUNMAP && s->use != USE_MSYNC && !(s->use == USE_MMAP && st->args[3] & MAP_FIXED))
+		return 0;
+	for (i = 0; i < 8; i++) {
+		struct area a = {};
+		if (at >= end)
+			break;
+		if (find_area(at, &a)) { /* a hole, or a lock that is taken */
+			f->use_files = 2;
+			break;
+		}
+		if (can_store(&a) && bpf_map_lookup_elem(&stores, &a.key)) {
+			u64 to = a.to < end ? a.to : end;
+			f->use_files++;
+			f->use_ino = a.key.ino;
+			f->use_dev = a.key.dev;
+			f->use_off = (a.first << page_shift) + (at - a.from);
+			f->use_len = to - at;
+		}
+		at = a.to;
+	}
+	if (f->use_files)
+		__sync_fetch_and_add(&shared.unmapping, 1);
+	return 0;
+}
+
+/* put_stored has the recorder look at a file before the call's return is recorded:
+ * at all of them, if the inode is 0. */
+static __always_inline void put_stored(struct work *w, struct file_key *k, u64 off, u64 len, u32 flags)
+{
+	u32 n = w->pend.nparts;
+
+	if (add_part(w, NO_CONTENT, PART_STORED, k->ino, len, off, k->dev) && n < MAX_PARTS)
+		w->pend.parts[n].flags = flags;
+}
+
+static __always_inline void put_stored_all(struct work *w, u32 flags)
+{
+	struct file_key none = {};
+	put_stored(w, &none, 0, ~0ull, flags);
+}
+
+/* key_of finds the file of a descriptor among those that are stored to. */
+static __always_inline bool key_of(s32 fd, struct file_key *k)
+{
+	struct file *f = file_of(fd);
+
+	if (!f)
+		return false;
+	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
+	k->ino = f->f_inode->i_ino;
+	k->dev = f->f_inode->i_sb->s_dev;
+	k->zero = 0;
+	return bpf_map_lookup_elem(&stores, k);
+}
+
+/* now_mapped looks at a mapping that can be stored to from now on. */
+static __always_inline void now_mapped(struct work *w, u64 addr)
+{
+	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
+	struct area a = {};
+
+	if (find_area(addr, &a) || !can_store(&a))
+		return;
+	bpf_map_update_elem(&storers, &pid, &one, BPF_ANY);
+	if (bpf_map_lookup_elem(&stores, &a.key))
+		return;
+	struct stored s = {.mapping = a.mapping, .key = a.key, .pages = a.pages};
+	if (!blocking())
+		return;
+	bpf_map_update_elem(&stores, &a.key, &s, BPF_ANY);
+	if (a.pages.ino != a.key.ino || a.pages.dev != a.key.dev)
+		bpf_map_update_elem(&stores, &a.pages, &s, BPF_ANY);
+	__sync_fetch_and_add(&shared.mapped, 1);
+	add_part(w, NO_CONTENT, PART_MAPPING, addr, a.key.ino, a.mapping, a.key.dev);
+}
+
+/* use_mapped adds what the recorder has to do for a call that returns. */
+__noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
+{
+	if (!w || !st || !s)
+		return 0;
+	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
+	struct fault *f;
+	struct file_key k = {};
+	u32 i;
+
+	if (st->flags & TASK_LATE) {
+		st->flags &= ~TASK_LATE;
+		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+		bool gone = s->flags & SPEC_NO_RETURN || (s->use == USE_EXEC && !failed(ret));
+		for (i = 0; f && i < MAX_LATE; i++) {
+			u64 n = f->lates;
+			if (!n || n > MAX_LATE)
+				break;
+			if (gone) { /* the address space that they were in */
+				lose(st->shard);
+			} else if (w->pend.nparts + w->nbulk + 2 > MAX_PARTS || !add_pages(w, &f->late[n - 1], NO_CONTENT)) {
+				st->flags |= TASK_LATE; /* with the next call */
+				break;
+			}
+			f->lates = n - 1;
+		}
+	}
+	if (s->use == USE_MMAP && !failed(ret) && !(st->args[3] & MAP_ANONYMOUS)) {
+		__sync_fetch_and_add(&shared.mappings, 1);
+		struct file *file = file_of(st->args[4]);
+		if (file && (st->args[2] & PROT_EXEC || st->args[3] & MAP_DENYWRITE)) {
+			file = bpf_rdonly_cast(file, bpf_core_type_id_kernel(struct file));
+			k.ino = file->f_inode->i_ino;
+			k.dev = file->f_inode->i_sb->s_dev;
+			if (!bpf_map_lookup_elem(&code, &k))
+				bpf_map_update_elem(&code, &k, &one, BPF_ANY);
+		}
+		u32 type = st->args[3] & MAP_TYPE;
+		if ((type == MAP_SHARED || type == MAP_SHARED_VALIDATE) && st->args[2] & PROT_WRITE)
+			now_mapped(w, ret);
+	}
+	if (s->use == USE_MPROTECT && !failed(ret) && st->args[2] & PROT_WRITE)
+		now_mapped(w, st->args[0]);
+	if (!shared.mapped && s->use != USE_MMAP && s->use != USE_MUNMAP && s->use != USE_MSYNC)
+		return 0;
+	switch (s->use) {
+	case USE_MMAP:
+	case USE_MUNMAP:
+	case USE_MSYNC:
+		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+		if (!f || !f->use_files)
+			break;
+		if (failed(ret) || !blocking()) {
+			__sync_fetch_and_add(&shared.unmapping, -1);
+			break;
+		}
+		k.ino = f->use_ino;
+		k.dev = f->use_dev;
+		u32 clean = s->use == USE_MSYNC && st->args[2] & MS_SYNC ? STORED_CLEAN : 0;
+		if (f->use_files > 1)
+			put_stored_all(w, 0);
+		else
+			put_stored(w, &k, f->use_off, f->use_len, clean);
+		break;
+	case USE_READ:
+		if (ret > 0 && key_of(st->args[0], &k))
+			put_stored(w, &k, st->start, ret, 0);
+		break;
+	case USE_PREAD:
+		if (ret > 0 && key_of(st->args[0], &k))
+			put_stored(w, &k, st->args[3], ret, 0);
+		break;
+	case USE_COPY:
+		if (ret > 0 && (key_of(st->args[0], &k) || key_of(st->args[1], &k)))
+			put_stored_all(w, 0);
+		break;
+	case USE_SYNC:
+		if (ret == 0 && key_of(st->args[0], &k))
+			put_stored(w, &k, 0, ~0ull, STORED_CLEAN);
+		break;
+	case USE_SYNC_ALL:
+		put_stored_all(w, 0);
+		break;
+	case USE_EXEC:
+		if (failed(ret) || !bpf_map_lookup_elem(&storers, &pid))
+			break;
+		bpf_map_delete_elem(&storers, &pid);
+		put_stored_all(w, 0);
+		break;
+	}
+	return 0;
+}
+
+/* mapped_fork: a child has its parent's mappings. */
+static __always_inline void mapped_fork(struct task_struct *parent, struct task_struct *child)
+{
+	u32 pid = parent->tgid, kid = child->tgid, one = 1;
+
+	if (mmap_mode == MMAP_OFF)
+		return;
+	bpf_task_storage_get(&faults, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (shared.mapped && pid != kid && bpf_map_lookup_elem(&storers, &pid))
+		bpf_map_update_elem(&storers, &kid, &one, BPF_ANY);
+}
+
+/* mapped_exec forgets a fault of the memory that is gone. */
+static __always_inline void mapped_exec(struct task *st)
+{
+	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+
+	if (!f)
+		return;
+	f->addr = 0;
+	f->anon_bytes[0] = f->anon_bytes[1] = 0;
+	st->flags &= ~TASK_FAULT;
+}
+
+/* mapped_exit tells of the end of a process that had something to store to. */
+static __always_inline void mapped_exit(struct task_struct *t, u64 now)
+{
+	u32 pid = t->tgid;
+
+	if (!shared.mapped || t->signal->live.counter > 0 || !bpf_map_lookup_elem(&storers, &pid))
+		return;
+	bpf_map_delete_elem(&storers, &pid);
+	struct touch m = {.kind = TOUCH_EXIT, .pid = pid, .tid = t->pid, .off = now};
+	tell(&m, true);
+}
+
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
+{
+	struct file_key k = {};
+
+	if (!shared.mapped || released() || !mapping || mapping->i_mmap_writable.counter <= 0)
+		return 0;
+	k.ino = mapping->host->i_ino;
+	k.dev = mapping->host->i_sb->s_dev;
+	struct stored *s = bpf_map_lookup_elem(&stores, &k);
+	if (!s)
+		return 0;
+	u64 pages = 1, flags = word_at(folio);
+	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)
+		pages = 1ull << (folio->_flags_1 & 0xff);
+	struct touch m = {.kind = TOUCH_DIRTY, .key = s->key, .off = folio->index << page_shift, .len = pages << page_shift};
+	tell(&m, false);
+	return 0;
+}
+
+SEC("tp_btf/writeback_single_inode_start")
+int BPF_PROG(on_writeback, struct inode *inode)
+{
+	struct file_key k = {};
+
+	if (!shared.mapped || released())
+		return 0;
+	k.ino = inode->i_ino;
+	k.dev = inode->i_sb->s_dev;
+	struct stored *s = bpf_map_lookup_elem(&stores, &k);
+	if (!s)
+		return 0;
+	struct touch m = {.kind = TOUCH_WRITEBACK, .key = s->key, .len = ~0ull};
+	tell(&m, true);
+	return 0;
+}
+
+/* count_mappings returns how many mappings can store to a file, for the recorder. */
+struct mapping_count {
+	u64 mapping;
+};
+SEC("syscall")
+int count_mappings(struct mapping_count *c)
+{
+	struct address_space *m = bpf_rdonly_cast((void *)c->mapping, bpf_core_type_id_kernel(struct address_space));
+	return m->i_mmap_writable.counter;
+}

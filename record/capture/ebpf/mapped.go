@@ -1,0 +1,253 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
+)
+
+// mmapMode is the programs' number of a policy (bpf/mapped.h).
+func mmapMode(m capture.Mmap) uint32 {
+	switch m {
+	case capture.MmapOff:
+		return 0
+	case capture.MmapWritten:
+		return 1
+	case capture.MmapFull:
+		return 3
+	}
+	return 2
+}
+
+// readKeep returns how many bytes of a page that is read are wanted.
+func readKeep(content capture.Content) uint32 {
+	return content.Of(event.Lookup(event.OpMmapPread), mappedArg).Bytes()
+}
+
+// mappedArg is the argument of mmap_pread and mmap_pwrite that stands for the pages.
+const mappedArg = 1
+
+// What calls have to do with mapped files (bpf/stores.h).
+const (
+	useNone = iota
+	useMmap
+	useMprotect
+	useMunmap
+	useMsync
+	useRead
+	usePread
+	useCopy
+	useSync
+	useSyncAll
+	useExec
+)
+
+func mappedUse(op event.Op) uint8 {
+	switch op {
+	case event.OpMmap:
+		return useMmap
+	case event.OpMprotect, event.OpPkeyMprotect:
+		return useMprotect
+	case event.OpMunmap, event.OpMremap:
+		return useMunmap
+	case event.OpMsync:
+		return useMsync
+	case event.OpRead, event.OpReadv:
+		return useRead
+	case event.OpPread64, event.OpPreadv, event.OpPreadv2:
+		return usePread
+	case event.OpSendfile, event.OpCopyFileRange, event.OpSplice:
+		return useCopy
+	case event.OpFsync, event.OpFdatasync, event.OpSyncFileRange:
+		return useSync
+	case event.OpSync, event.OpSyncfs:
+		return useSyncAll
+	case event.OpExecve, event.OpExecveat:
+		return useExec
+	}
+	return useNone
+}
+
+// faultHooks are the programs that record reads through mappings, by the kernel's
+// tracepoint. Only x86 has those of page faults.
+var faultHooks = map[string]string{
+	"on_page_fault_user": "page_fault_user", "on_page_fault_kernel": "page_fault_kernel",
+	"on_map_pages": "mm_filemap_map_pages", "on_filemap_fault": "mm_filemap_fault",
+}
+
+// dropMissing empties the programs whose tracepoints this kernel lacks, and those that
+// the policy does without. noUring says that those of io_uring are among the former.
+func dropMissing(spec *ebpf.CollectionSpec, mmap capture.Mmap) (noUring bool, err error) {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return false, unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+	}
+	for _, hook := range uringHooks {
+		noUring = noUring || !hasTracepoint(kernel, hook)
+	}
+	drop := func(name string) {
+		if prog := spec.Programs[name]; prog != nil {
+			prog.AttachTo = "sys_enter"
+			prog.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
+		}
+	}
+	for name, hook := range faultHooks {
+		if mmap == capture.MmapOff || mmap == capture.MmapWritten || !hasTracepoint(kernel, hook) {
+			drop(name)
+		}
+	}
+	for name := range uringHooks {
+		if noUring {
+			drop(name)
+		}
+	}
+	return noUring, nil
+}
+
+func hasTracepoint(kernel *btf.Spec, name string) bool {
+	var t *btf.Typedef
+	return kernel.TypeByName("btf_trace_"+name, &t) == nil
+}
+
+// prepareMapped maps the ring of touches, if mappings are recorded.
+func (p *programs) prepareMapped() error {
+	if p.mmap == capture.MmapOff {
+		return nil
+	}
+	m, err := p.Touches.Clone()
+	if err != nil {
+		return fmt.Errorf("share the ring of stores: %w", err)
+	}
+	p.touches, err = mapRing(m)
+	return err
+}
+
+// mappedPrograms are those to be attached for the policy.
+func (p *programs) mappedPrograms() []*ebpf.Program {
+	var all []*ebpf.Program
+	if p.mmap == capture.MmapOff {
+		return nil
+	}
+	if p.mmap != capture.MmapWritten {
+		all = append(all, p.faultPrograms()...)
+	}
+	return append(all, p.OnDirtyFolio, p.OnWriteback)
+}
+
+// errNotMapped is returned where nothing is mapped from a file.
+var errNotMapped = errors.New("no file is mapped there")
+
+// openMapped opens for reading the file that a thread has mapped at an address.
+func openMapped(tid int, addr uint64) (int, area, error) {
+	dir := "/proc/" + strconv.Itoa(tid)
+	maps, err := os.ReadFile(dir + "/maps")
+	if err != nil {
+		return -1, area{}, err
+	}
+	a, ok := areaAt(maps, addr)
+	if !ok {
+		return -1, area{}, errNotMapped
+	}
+	fd, err := openQuietly(fmt.Sprintf("%s/map_files/%x-%x", dir, a.from, a.to))
+	return fd, a, err
+}
+
+// area is what a process has mapped at [from, to).
+type area struct {
+	from, to     uint64
+	off          uint64 // in the file
+	exec, shared bool
+}
+
+// areaAt finds the line of an address in a maps file (proc_pid_maps(5)).
+func areaAt(maps []byte, addr uint64) (area, bool) {
+	for len(maps) > 0 {
+		var from, to uint64
+		i := 0
+		for ; i < len(maps) && maps[i] != '-'; i++ {
+			from = from<<4 | uint64(hexDigit(maps[i]))
+		}
+		j := min(i+1, len(maps))
+		for ; j < len(maps) && maps[j] != ' '; j++ {
+			to = to<<4 | uint64(hexDigit(maps[j]))
+		}
+		if from <= addr && addr < to {
+			a := area{from: from, to: to}
+			if f := maps[min(j+1, len(maps)):]; len(f) > len("r-xp ") {
+				a.exec, a.shared = f[2] == 'x', f[3] == 's'
+				for _, c := range f[len("r-xp "):] {
+					if c == ' ' {
+						break
+					}
+					a.off = a.off<<4 | uint64(hexDigit(c))
+				}
+			}
+			return a, true
+		}
+		for ; j < len(maps) && maps[j] != '\n'; j++ {
+		}
+		maps = maps[min(j+1, len(maps)):]
+	}
+	return area{}, false
+}
+
+func hexDigit(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
+}
+
+// openQuietly opens a file for reading without changing its access time and, if the
+// kernel allows it, through a mount of its own, so that the file system that it is
+// on can be unmounted meanwhile.
+func openQuietly(path string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC
+	if tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err == nil {
+		defer unix.Close(tree)
+		own := "/proc/self/fd/" + strconv.Itoa(tree)
+		if fd, err := unix.Open(own, flags|unix.O_NOATIME, 0); err == nil {
+			return fd, nil
+		}
+	}
+	fd, err := unix.Open(path, flags|unix.O_NOATIME, 0)
+	if err != nil {
+		fd, err = unix.Open(path, flags, 0)
+	}
+	return fd, err
+}
+
+// pages writes the content of n bytes of pages, as far as it is there and wanted.
+func (w *dataWriter) pages(data []byte, n uint64) {
+	for _, p := range pagePieces(nil, w.d.content, event.OpMmapPread, data, n) {
+		w.off = p.Off
+		w.put(p.Flags, uint64(p.Len), p.Data)
+	}
+}
+
+// pagePieces returns n bytes of pages as pieces, as far as their content is there and
+// wanted.
+func pagePieces(to []trace.Piece, content capture.Content, op event.Op, data []byte, n uint64) []trace.Piece {
+	got := uint64(len(data))
+	keep := min(got, uint64(content.Of(event.Lookup(op), mappedArg).Bytes()))
+	if keep > 0 {
+		to = append(to, trace.Piece{Arg: mappedArg, Len: uint32(keep), Data: data[:keep]})
+	}
+	if keep < got {
+		to = append(to, trace.Piece{Arg: mappedArg, Flags: trace.PieceOmitted, Len: uint32(got - keep), Off: keep})
+	}
+	if got < n {
+		to = append(to, trace.Piece{Arg: mappedArg, Flags: trace.PieceMissing, Len: uint32(n - got), Off: got})
+	}
+	return to
+}

@@ -1,0 +1,97 @@
+package ptrace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
+)
+
+// Backend is the ptrace back end. The zero value is ready to use. The program's main
+// must call ptracer.Stub first.
+type Backend struct{}
+
+var _ capture.Backend = Backend{}
+
+// Name returns "ptrace".
+func (Backend) Name() string { return "ptrace" }
+
+// Run records a command; see capture.Backend and the package's page.
+func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	arch, ok := event.ParseArch(runtime.GOARCH)
+	if !ok {
+		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "an operation table for " + runtime.GOARCH}
+	}
+	through := Untraced()
+	if o.EveryCall {
+		through = nil
+	}
+	const most = 250 // that a filter can let through
+	for _, e := range refused(o.Screen, arch) {
+		if known := slices.ContainsFunc(through, func(x Exempt) bool { return x.NR == e.NR }); !known && len(through) < most {
+			through = append(through, e)
+		}
+	}
+	r := newRecorder(o, arch, sw)
+	cmd := &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
+	if o.Survive {
+		cmd.EveryCall = true
+		r.letThrough(through)
+	} else {
+		var err error
+		if cmd.Filter, err = filter(through); err != nil {
+			return nil, err
+		}
+	}
+	r.tr = ptracer.New(cmd, r.handler())
+
+	begin := time.Now()
+	stopFlushing := r.flushRegularly()
+	stopWatching := context.AfterFunc(ctx, func() { r.tr.Do(r.stop) })
+	st, err := r.tr.Run(ctx)
+	stopWatching()
+	stopFlushing()
+	r.close()
+	if err != nil {
+		var setup *ptracer.SetupError
+		if errors.As(err, &setup) {
+			return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: setup.Feature, Reason: setup.Err}
+		}
+		return nil, err
+	}
+	return &capture.Result{
+		ExitStatus: st.Exit, Signal: int(st.Signal), Events: r.events,
+		Lost: r.out.lost, Elapsed: time.Since(begin), WriteErr: r.out.err,
+	}, nil
+}
+
+// flushRegularly writes what is buffered while programs are quiet.
+func (r *recorder) flushRegularly() (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(flushEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				if r.out.pending.CompareAndSwap(true, false) {
+					r.tr.Do(func() { r.out.flush(now()) })
+				}
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}

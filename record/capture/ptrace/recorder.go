@@ -1,0 +1,358 @@
+package ptrace
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/digest"
+	"github.com/iotape/iotape/trace"
+)
+
+// recorder turns what the tracer tells into records. It lives on the tracing
+// thread.
+type recorder struct {
+	o    *capture.Options
+	arch event.Arch
+	tr   *ptracer.Engine
+	out  output
+
+	through [512]bool // native calls that stop and are not recorded
+	started bool      // the command's first call was seen
+	events  uint64    // calls recorded
+	began   uint64    // when a call was let go last, ns
+
+	rec     trace.Record // reused
+	plan    []segment
+	scratch []byte // content of one record
+	proc    procReader
+	turns   turns
+	aio     map[aioKey]*aioRequest
+	live    int // threads
+}
+
+// thread is the state of a followed thread (Tracee.Data).
+type thread struct {
+	t     *ptracer.Tracee
+	tid   uint32 // number that its records have; differs from t.TID between exec and its end
+	task  task
+	stat  int // descriptor of its schedstat, -1 if there is none
+	inUse bool
+	call  call
+	turn  *turn // that its call has, or waits for
+}
+
+// call is a call that a thread is in.
+type call struct {
+	spec   *event.Spec
+	nr     uint32
+	args   [6]uint64
+	enter  uint64 // ns
+	cpu    uint64 // ns
+	compat bool
+	// offered is the room that a call was told of (Spec.Offer), MaxUint64 if unknown.
+	offered uint64
+}
+
+func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *recorder {
+	return &recorder{
+		o: o, arch: arch, out: output{sw: sw, digest: digest.New(o.Content)},
+		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
+	}
+}
+
+func (r *recorder) handler() *ptracer.Handler {
+	return &ptracer.Handler{Clock: now, Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit}
+}
+
+// of returns the state of a thread. A thread without one is the command's first,
+// at its first call.
+func (r *recorder) of(t *ptracer.Tracee) *thread {
+	if th, ok := t.Data.(*thread); ok {
+		return th
+	}
+	th := r.newThread(t)
+	r.identify(th)
+	if !r.started {
+		r.started = true
+		r.startRecords(th)
+		if r.o.Started != nil {
+			r.o.Started(t.PID)
+		}
+	}
+	return th
+}
+
+func (r *recorder) newThread(t *ptracer.Tracee) *thread {
+	th := &thread{t: t, tid: uint32(t.TID), stat: -1}
+	t.Data = th
+	r.live++
+	return th
+}
+
+func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
+	if !c.Compat && c.NR < uint64(len(r.through)) && r.through[c.NR] {
+		return false
+	}
+	th := r.of(t)
+	spec := event.Lookup(event.OpUnknown)
+	switch {
+	case c.Compat:
+		spec = event.Spec32(r.arch, uint32(c.NR))
+	case c.NR < 1<<15:
+		spec = event.Lookup(event.ByNumber(r.arch, int(c.NR)))
+	}
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, compat: c.Compat, cpu: r.cpu(th)}
+	th.inUse = true
+	if r.live > 1 && takesTurns(spec.Op) {
+		r.turns.take(th, r.file(th))
+	}
+	// It begins when the thread goes on: the later that is told, the fewer calls seem to
+	// have overlapped.
+	th.call.enter = now()
+	r.began = th.call.enter
+	r.noteOffer(th)
+	r.enterRecord(th)
+	r.requestsEnter(th)
+	if th.call.spec.NoReturn {
+		r.begin(th, th.call.enter, 0, 0)
+		r.finish(th)
+		return false
+	}
+	return true
+}
+
+// enterRecord writes the memory that has to be read before the call.
+func (r *recorder) enterRecord(th *thread) {
+	r.plan = r.plan[:0]
+	for i := range th.call.spec.Args {
+		a := &th.call.spec.Args[i]
+		switch {
+		case !a.Kind.IsMemory():
+		case a.When == event.AtEntry:
+			r.planArg(th, i, 0)
+		case a.When == event.AtBoth:
+			r.planBefore(th, i)
+		}
+	}
+	if len(r.plan) == 0 {
+		return
+	}
+	r.rec = trace.Record{
+		Type: trace.RecEnter, PID: uint32(th.t.PID), TID: th.tid, Enter: th.call.enter,
+		Objects: r.rec.Objects[:0], Pieces: r.rec.Pieces[:0],
+	}
+	for i := range r.plan {
+		s := &r.plan[i]
+		if s.data == nil {
+			r.rec.Pieces = append(r.rec.Pieces, trace.Piece{Arg: s.arg, Flags: s.flags, Len: uint32(s.n), Off: s.pos})
+			continue
+		}
+		r.addPieces(s.arg, s.flags, s.data)
+	}
+	r.out.put(&r.rec)
+}
+
+// addPieces adds bytes that were read already.
+func (r *recorder) addPieces(arg, flags uint8, b []byte) {
+	off := 0
+	for {
+		n := min(len(b)-off, recordBytes)
+		r.rec.Pieces = append(r.rec.Pieces, trace.Piece{Arg: arg, Flags: flags, Len: uint32(n), Off: uint64(off), Data: b[off : off+n]})
+		if off += n; off == len(b) {
+			return
+		}
+	}
+}
+
+// begin fills r.rec with the call that a thread is in.
+func (r *recorder) begin(th *thread, exit uint64, ret int64, flags uint32) {
+	c := &th.call
+	if c.compat {
+		flags |= trace.CallCompat
+	}
+	r.rec = trace.Record{
+		Type: trace.RecCall, Op: uint16(c.spec.Op), PID: uint32(th.t.PID), TID: th.tid, Flags: flags,
+		Enter: c.enter, Exit: exit, CPU: c.cpu, Ret: ret, Args: c.args, NR: c.nr,
+		Objects: r.rec.Objects[:0], Pieces: r.rec.Pieces[:0],
+	}
+	r.plan = r.plan[:0]
+}
+
+// finish writes r.rec and the planned memory, and ends the call.
+func (r *recorder) finish(th *thread) {
+	r.emit(th)
+	r.events++
+	th.inUse = false
+	r.pass(th)
+}
+
+// pass ends a thread's turn.
+func (r *recorder) pass(th *thread) {
+	if next := r.turns.pass(th); next != nil {
+		r.began = next.call.enter
+	}
+}
+
+func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
+	th := r.of(t)
+	if !th.inUse {
+		return
+	}
+	c := &th.call
+	exit := t.Seen // it had returned by then, whatever was handled since
+	r.out.seen = exit
+	if r.began >= exit {
+		exit = now() // what is looked up of files now may be that call's work
+	}
+	if r.refuses(th, exit, ret) {
+		th.inUse = false
+		r.pass(th)
+		return
+	}
+	r.requestsLeave(th, ret)
+	r.begin(th, exit, ret, 0)
+	r.objects(th, ret)
+	for i := range c.spec.Args {
+		a := &c.spec.Args[i]
+		if a.Kind.IsMemory() && a.When != event.AtEntry {
+			r.planArg(th, i, ret)
+		}
+	}
+	r.planOffer(th, ret)
+	if c.spec.Hold && ret > 0 {
+		held := r.planHeld(th, ret)
+		defer held.close()
+	}
+	r.finish(th)
+	if th.tid != uint32(t.TID) {
+		r.renamed(th)
+	}
+	if c.spec.Identity && !failed(ret) {
+		r.identityChanged(th)
+	}
+}
+
+// failed reports whether a raw result is an error number.
+func failed(ret int64) bool { return ret < 0 && ret >= -4095 }
+
+// interrupt ends the call of a thread that never returned from it, at a time.
+func (r *recorder) interrupt(th *thread, at uint64) {
+	if !th.inUse {
+		return
+	}
+	r.begin(th, at, 0, trace.CallInterrupted)
+	for i := range th.call.spec.Args {
+		a := &th.call.spec.Args[i]
+		if a.When == event.AtExit && (a.Kind == event.KindPath || a.Kind == event.KindText) && th.call.args[i] != 0 {
+			r.plan = append(r.plan, segment{arg: uint8(i), flags: trace.PieceMissing})
+		}
+	}
+	r.finish(th)
+}
+
+func (r *recorder) fork(parent, child *ptracer.Tracee) {
+	th := r.newThread(child)
+	var from *thread
+	if parent != nil {
+		from = r.of(parent)
+		rec := trace.Record{
+			Type: trace.RecFork, PID: uint32(parent.PID), TID: from.tid, Exit: now(),
+			Child: uint32(child.PID), ChildTID: uint32(child.TID), Share: r.shared(from, child),
+		}
+		r.out.put(&rec)
+	}
+	if !r.identify(th) && from != nil {
+		th.task = from.task // killed and reaped before it could be looked at
+		th.task.ppid = uint32(parent.PID)
+		r.taskRecord(th)
+	}
+}
+
+// shared returns what a new thread shares with the one that made it.
+func (r *recorder) shared(parent *thread, child *ptracer.Tracee) uint64 {
+	const mask = trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread
+	if parent.inUse && !parent.call.compat {
+		switch parent.call.spec.Op {
+		case event.OpFork:
+			return 0
+		case event.OpVfork:
+			return trace.ShareVM
+		case event.OpClone:
+			return parent.call.args[0] & mask
+		case event.OpClone3:
+			var b [8]byte
+			if readMemory(parent.t.TID, parent.call.args[0], b[:]) == len(b) {
+				return binary.LittleEndian.Uint64(b[:]) & mask
+			}
+		}
+	}
+	if child.PID == parent.t.PID {
+		return mask
+	}
+	return 0
+}
+
+func (r *recorder) exec(t *ptracer.Tracee, _ int, replaced *ptracer.Tracee) {
+	if replaced != nil {
+		if th, ok := replaced.Data.(*thread); ok {
+			r.interrupt(th, now())
+			r.closeThread(th)
+			r.live--
+		}
+	}
+	if th, ok := t.Data.(*thread); ok {
+		r.closeThread(th) // its schedstat may be another number's
+	}
+}
+
+// renamed ends the number of a thread that took over its process's by execve.
+func (r *recorder) renamed(th *thread) {
+	rec := trace.Record{Type: trace.RecExit, PID: uint32(th.t.PID), TID: th.tid, Exit: now()}
+	r.out.put(&rec)
+	th.tid = uint32(th.t.TID)
+}
+
+func (r *recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
+	th, ok := t.Data.(*thread)
+	if !ok {
+		return
+	}
+	// Its parent may have heard of the end since, and have returned from wait4.
+	at := max(t.Seen, r.out.seen)
+	r.interrupt(th, at)
+	if t.TID == t.PID {
+		r.abandon(th, func(*aioRequest) bool { return true })
+	}
+	if th.tid != uint32(t.TID) {
+		r.renamed(th)
+	}
+	rec := trace.Record{Type: trace.RecExit, PID: uint32(t.PID), TID: th.tid, Exit: at, Ret: int64(status)}
+	r.out.put(&rec)
+	r.closeThread(th)
+	r.live--
+}
+
+func (r *recorder) closeThread(th *thread) {
+	if th.stat >= 0 {
+		syscall.Close(th.stat)
+		th.stat = -1
+	}
+}
+
+// stop ends the recording while the programs go on.
+func (r *recorder) stop() {
+	r.tr.Threads(func(t *ptracer.Tracee) {
+		if th, ok := t.Data.(*thread); ok {
+			r.interrupt(th, now())
+			r.closeThread(th)
+		}
+	})
+	r.out.flush(now())
+}
+
+func (r *recorder) close() { r.out.flush(now()) }

@@ -1,0 +1,38 @@
+package ptrace
+
+import (
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+)
+
+// refused lists the calls that need no stop because the filter refuses them whatever
+// they do: but for those that move a file's position, which take turns with others.
+func refused(s *predicate.Screen, arch event.Arch) (list []Exempt) {
+	if s == nil {
+		return nil
+	}
+	for op, entry := range s.Entries {
+		if nr := event.Number(arch, op); entry == predicate.ScreenRefuse && nr >= 0 && !takesTurns(op) {
+			list = append(list, Exempt{NR: nr, Name: op.String(), Reason: "the filter refuses it"})
+		}
+	}
+	return list
+}
+
+// refuses reports whether the filter refuses a call that has returned. What has been
+// written of it at its entry cannot be taken back.
+func (r *recorder) refuses(th *thread, exit uint64, ret int64) bool {
+	c := &th.call
+	if r.o.Screen == nil || c.compat {
+		return false
+	}
+	for i := range c.spec.Args {
+		if a := &c.spec.Args[i]; a.Kind.IsMemory() && a.When != event.AtExit {
+			return false
+		}
+	}
+	return r.o.Screen.Refuses(c.spec.Op, &predicate.ScreenCall{
+		PID: uint32(th.t.PID), TID: th.tid, PPID: th.task.ppid, PGRP: th.task.pgid, SID: th.task.sid, UID: th.task.uid, GID: th.task.gid,
+		NR: c.nr, Latency: int64(exit - c.enter), Raw: ret, Args: c.args, Comm: th.task.comm,
+	})
+}

@@ -1,0 +1,108 @@
+package slice
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+)
+
+// before follows what comes before a slice.
+type before struct {
+	hosts map[uint32]*host
+	ids   []event.OpenID
+}
+
+// host is the state of one host.
+type host struct {
+	model   *posix.Model
+	facts   *posix.Facts
+	opens   map[event.OpenID]event.OpenID // the tape's numbers by the model's
+	threads map[uint32]identity
+}
+
+// identity is what events say of who made them.
+type identity struct {
+	ppid, pgid, sid, uid, gid, nspid, nstid uint32
+	comm                                    string
+}
+
+func newBefore() *before { return &before{hosts: map[uint32]*host{}} }
+
+func (b *before) see(ev *event.Event) {
+	h := b.hosts[ev.Host]
+	if h == nil {
+		h = &host{model: posix.New(), facts: posix.NewFacts(), opens: map[event.OpenID]event.OpenID{}, threads: map[uint32]identity{}}
+		b.hosts[ev.Host] = h
+	}
+	if ev.Kind == event.LossMark || ev.Kind == event.NoteMark {
+		return
+	}
+	h.identify(ev)
+	b.ids = b.ids[:0]
+	for i := range ev.Files {
+		b.ids = append(b.ids, ev.Files[i].Open)
+	}
+	released := h.model.Apply(ev)
+	for i, id := range b.ids {
+		if f := &ev.Files[i]; f.Open != 0 && id != 0 {
+			h.opens[f.Open] = id
+		}
+	}
+	h.facts.See(ev, released)
+	for _, id := range released {
+		delete(h.opens, id)
+	}
+}
+
+// identify notes who a thread is.
+func (h *host) identify(ev *event.Event) {
+	me := identity{ev.PPID, ev.PGID, ev.SID, ev.UID, ev.GID, ev.NSPID, ev.NSTID, ev.Comm}
+	switch ev.Kind {
+	case event.Exited:
+		delete(h.threads, ev.TID)
+		return
+	case event.Forked:
+		child := me
+		child.nspid, child.nstid = 0, 0
+		if ev.Args[0]&event.ShareThread == 0 {
+			child.ppid = ev.PID
+		}
+		if _, known := h.threads[ev.Child]; !known {
+			h.threads[ev.Child] = child
+		}
+	}
+	h.threads[ev.TID] = me
+}
+
+// unknownOpen marks the numbers of open files that the tape has none for.
+const unknownOpen = 1 << 63
+
+// state iterates over the events of all hosts' states. They have no times.
+func (b *before) state() iter.Seq[*event.Event] {
+	return func(yield func(*event.Event) bool) {
+		for _, n := range slices.Sorted(maps.Keys(b.hosts)) {
+			h := b.hosts[n]
+			for ev := range h.model.State(h.facts) {
+				ev.Host = n
+				if me, ok := h.threads[ev.TID]; ok {
+					ev.PPID, ev.PGID, ev.SID, ev.UID, ev.GID = me.ppid, me.pgid, me.sid, me.uid, me.gid
+					ev.NSPID, ev.NSTID, ev.Comm = me.nspid, me.nstid, me.comm
+				}
+				for i := range ev.Files {
+					f := &ev.Files[i]
+					if id, ok := h.opens[f.Open]; ok {
+						f.Open = id
+					} else {
+						f.Open |= unknownOpen | event.OpenID(n)<<40
+					}
+				}
+				if !yield(ev) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package slice
+
+import (
+	"github.com/iotape/iotape/event"
+)
+
+// positions follows where the kept events of a slice leave the positions of open files,
+// and makes up for the calls that are left out and moved them.
+type positions struct {
+	at      map[event.OpenID]int64
+	standIn event.Event
+}
+
+const (
+	oAppend = 0o2000
+	seekCur = 1
+)
+
+// movesPosition reports whether a call uses the position of an open file, and moves it.
+func movesPosition(ev *event.Event) bool {
+	if !ev.OK() {
+		return false
+	}
+	switch ev.Op.Like() {
+	case event.OpLseek, event.OpGetdents, event.OpGetdents64, event.OpSendfile, event.OpSplice, event.OpCopyFileRange:
+		return true
+	}
+	return transfers(ev)
+}
+
+// transfers reports whether a call reads or writes at the position of its descriptor.
+func transfers(ev *event.Event) bool {
+	switch ev.Op.Like() {
+	case event.OpRead, event.OpReadv, event.OpWrite, event.OpWritev:
+		return true
+	case event.OpPreadv2, event.OpPwritev2:
+		return int64(ev.Args[3]) == -1
+	case event.OpPread64, event.OpPwrite64:
+		return ev.Op.IsUring() && int64(ev.Args[3]) == -1
+	}
+	return false
+}
+
+// replaceable reports whether a call that moved a position can be left out where only
+// the position counts: where the next kept one begins is known from itself.
+func replaceable(ev *event.Event) bool { return transfers(ev) && ev.Op.Like() == ev.Op }
+
+// positioned reports whether a file has a position that counts.
+func positioned(f *event.File) bool {
+	const typeMask, typeDir, typeReg = 0o170000, 0o040000, 0o100000
+	return f.Known && (f.Mode&typeMask == typeReg || f.Mode&typeMask == typeDir)
+}
+
+// startOf returns the position that a file had when a call began; ok is false if it is
+// not known, or does not matter.
+func startOf(ev *event.Event, f *event.File) (start int64, ok bool) {
+	if !movesPosition(ev) || !positioned(f) || f.Open == 0 {
+		return 0, false
+	}
+	appends := f.Flags&oAppend != 0
+	switch op := ev.Op.Like(); {
+	case transfers(ev):
+		writes := op == event.OpWrite || op == event.OpWritev || op == event.OpPwritev2 || op == event.OpPwrite64
+		return ev.Offset, f.Arg == 0 && ev.Offset >= 0 && !(writes && appends)
+	case op == event.OpLseek:
+		return ev.Ret - int64(ev.Args[1]), ev.Args[2] == seekCur
+	case op == event.OpSendfile && f.Arg == 1 && ev.Args[2] == 0, op == event.OpSendfile && f.Arg == 0 && !appends,
+		(op == event.OpSplice || op == event.OpCopyFileRange) && (f.Arg == 0 && ev.Args[1] == 0 || f.Arg == 2 && ev.Args[3] == 0 && !appends):
+		return f.Pos - ev.Ret, f.Pos >= ev.Ret
+	}
+	return 0, false
+}
+
+// before returns the call that has to stand in front of an event, so that a file is where
+// the event found it: an lseek that stands for what was left out; nil if none has to.
+func (p *positions) before(ev *event.Event, arch event.Arch) *event.Event {
+	if ev.Kind != event.Call {
+		return nil
+	}
+	for i := range ev.Files {
+		f := &ev.Files[i]
+		start, ok := startOf(ev, f)
+		if at, known := p.at[f.Open]; !ok || !known || at == start {
+			continue
+		}
+		p.at[f.Open] = start
+		files := append(p.standIn.Files[:0], *f)
+		files[0].Arg, files[0].Pos = 0, start
+		p.standIn = event.Event{
+			Kind: event.Call, Op: event.OpLseek, NR: uint32(event.Number(arch, event.OpLseek)), Host: ev.Host,
+			PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGID: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID, NSPID: ev.NSPID, NSTID: ev.NSTID, Comm: ev.Comm,
+			Enter: ev.Enter, Exit: ev.Enter, CPU: ev.CPU, Ret: start, Args: [event.MaxArgs]uint64{uint64(f.FD), uint64(start)},
+			Files: files, Offset: -1, Count: -1, Flags: event.StandIn,
+		}
+		return &p.standIn
+	}
+	return nil
+}
+
+// after notes where a kept event left positions.
+func (p *positions) after(ev *event.Event) {
+	moves := ev.Kind == event.Call && movesPosition(ev)
+	for i := range ev.Files {
+		f := &ev.Files[i]
+		if f.Open == 0 || !positioned(f) {
+			continue
+		}
+		_, known := p.at[f.Open]
+		switch {
+		case moves && transfers(ev) && f.Arg == 0 && ev.Offset >= 0:
+			p.at[f.Open] = ev.Offset + ev.Ret
+		case moves, !known && (ev.Kind == event.Inherited || f.Arg == event.ResultArg):
+			p.at[f.Open] = f.Pos
+		}
+	}
+}
