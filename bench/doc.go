@@ -18,4 +18,6 @@
 //
 // The package measures the iotape program from outside, as a user would, and opens
 // the tapes that it makes. Package main in bench/run binds flags.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package bench

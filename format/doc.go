@@ -11,4 +11,6 @@
 // counted in Done, never dropped in silence.
 //
 // The package does not seal, resolve or order beyond return times.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package format

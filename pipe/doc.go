@@ -18,4 +18,6 @@
 //
 // The package does not know what the bytes are: nothing of events or traces.
 // docs/pipes.md has the format.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package pipe

@@ -20,4 +20,6 @@
 // allocate once it is warm, and keeps what the language needs of earlier events.
 //
 // The package knows events and nothing else: no tape, no file, no kernel.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package predicate

@@ -36,4 +36,6 @@
 // sizes of directories cannot be reproduced and are not compared.
 //
 // The package knows nothing of capture or sealing.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package replay

@@ -17,4 +17,6 @@
 // stream is sealed up to its last good frame, and the tape says so.
 //
 // The package knows nothing of capture back ends, of SQL or of replay.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package seal

@@ -20,4 +20,6 @@
 // A query is the user's, its tapes may be a stranger's: Query runs a single SELECT
 // in an engine that may open the Parquet files of the given tapes and nothing else,
 // with limited memory. Export may also write the one file that it was given.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package store

@@ -64,4 +64,6 @@
 // target64, name64, root64), as base64. Times are nanoseconds since 1970, modes
 // octal, hashes BLAKE3-256 in hexadecimal of the whole content with holes read as
 // zeros.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package tree

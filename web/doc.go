@@ -14,4 +14,6 @@
 // reads what its Scene and Reports read, and no file of a name that a request has.
 //
 // The package listens to nothing, and knows no tapes but through its Scene.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package web

@@ -16,4 +16,6 @@
 //
 // The package is pure. It knows events and the grammar of filters, and no kernel, no
 // clock, no file and no network; analyze/aggregate/meter does what needs those.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package aggregate

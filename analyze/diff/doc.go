@@ -31,4 +31,6 @@
 // aligned by Myers' algorithm in linear space. Of a stretch that takes more than about
 // two thousand edits the shortest alignment is not looked for, only a good one, and
 // ThreadDiff.Coarse says so.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package diff

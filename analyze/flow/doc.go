@@ -21,4 +21,6 @@
 // memory are linear in moves and different content.
 //
 // The package reads tapes. It knows no command, page or picture (analyze/flow/show).
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package flow

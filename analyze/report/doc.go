@@ -7,4 +7,6 @@
 // It is pure: it reads no files and no clock. Its memory is bounded by the number
 // of operations, by Options.MaxFiles and by Options.MaxProcesses, not by the length
 // of the trace.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package report

@@ -25,4 +25,6 @@
 // The package is pure: the same answer for the same content everywhere. It reads no tapes,
 // keeps no goroutines and judges nothing: who calls it computes signatures once per
 // chunk, and says what a pair means. Nothing is safe for concurrent use but what says so.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package similar

@@ -20,4 +20,6 @@
 // The storage systems are made on one machine (store.go): its disk, the disk with a limit
 // of requests, and models of a disk with one arm and of a drive with many channels: a
 // file system in user space (src/slowfs.c) that holds requests.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package accuracy

@@ -13,4 +13,6 @@
 //
 // The package embeds the files, so that a test can use them from any directory.
 // It knows nothing of recording or replaying.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package workload

@@ -13,4 +13,6 @@
 // is ordered all the same.
 //
 // The package is pure. It does not look at content, nor decide what is similar.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package happens

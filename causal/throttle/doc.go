@@ -29,4 +29,6 @@
 // preloaded, so programs may be static. Every wait has a bound: each hold, and each run.
 //
 // The package knows nothing of how tapes are recorded or replayed.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package throttle

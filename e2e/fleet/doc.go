@@ -5,4 +5,6 @@
 //
 // IOTAPE_FLEET_AGENTS=1000 has them run with so many agents; scripts/fleet-faults.sh
 // does that.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package fleet

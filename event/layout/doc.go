@@ -14,4 +14,6 @@
 //
 // The package knows what things are, not how they are written: format/stracetext
 // makes text and JSON of Values.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package layout

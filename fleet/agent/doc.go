@@ -14,4 +14,6 @@
 //     all others.
 //
 // It does not know what frames are: Source is its border to capture.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package agent

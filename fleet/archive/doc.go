@@ -34,4 +34,6 @@
 //
 // The package does not know how a tape is sealed, nor of catalogues: it is told by
 // functions.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package archive

@@ -6,4 +6,6 @@
 //	DATA/broker/          what the server keeps until the collector has it
 //
 // The package knows the subjects of package parcel, and nothing of what is sent.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package broker

@@ -27,4 +27,6 @@
 //
 // One goroutine owns all state (Run); others hand it functions. Payloads are never
 // looked into.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package collector

@@ -1,6 +1,8 @@
 // Package key makes and reads the secret keys with which agents, readers and
 // collectors show who they are: nkeys (Ed25519), each in a file of its own that only
 // its owner can read. Secrets leave a file for signing, and no other way.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package key
 
 import (

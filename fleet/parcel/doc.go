@@ -16,4 +16,6 @@
 //
 // The counts make every loss a number: a parcel says how many events came before it,
 // whatever became of the parcels that had them.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package parcel

@@ -10,4 +10,6 @@
 // kernel had not written is not, and a torn item ends the spool.
 //
 // A Spool is for one process: Open takes a lock. It starts no goroutines.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package spool

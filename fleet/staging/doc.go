@@ -14,4 +14,6 @@
 //
 // The bytes are opaque: nothing here knows what a frame or an event is. Names come
 // from hosts that may be hostile, so all are checked before they become paths.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package staging

@@ -2,6 +2,8 @@
 // program that imports it, be it for its side effect alone, can trace.Open them:
 //
 //	import _ "github.com/iotape/iotape/format/all"
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package all
 
 import (

@@ -11,4 +11,6 @@
 //
 // LTTng does not record content: buffers are marked as left out. names.txt has what the
 // kernel calls the arguments.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package babeltrace

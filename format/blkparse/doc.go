@@ -5,4 +5,6 @@
 // fallocate for a discard. It began when it was issued to the driver (D) or, with
 // devices that have no such queue, when it was queued (Q), and is of the process that
 // queued its first part. What happens between (merges, plugs, remaps) is counted.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package blkparse

@@ -11,4 +11,6 @@
 //
 // The formats say neither flags of opens, nor results of calls that failed, and often no
 // descriptors: those that are missing are numbered from FirstMadeUp on.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package catlog

@@ -9,4 +9,6 @@
 //
 // The format is "Trace Event Format" by N. Duca and D. Sinclair (docs.google.com,
 // document 1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package chrometrace

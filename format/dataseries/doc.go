@@ -14,4 +14,6 @@
 // Everything read is hostile: sizes are checked against what is there before
 // memory is taken, every checksum is verified, damage is an error that wraps
 // ErrDamaged. The package knows nothing of system calls; package dssyscall does.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package dataseries

@@ -6,4 +6,6 @@
 // results of some functions only, and never errno: a call without result is one whose
 // return was not seen, and one that failed has errno 4095, which is none. Regions
 // become notes.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package dftracer

@@ -10,4 +10,6 @@
 // DIO says what a program did, not all of how: names behind a directory's descriptor are
 // taken as if from the working directory, a vector is one element, sizes and permissions
 // of files are unknown.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package dio

@@ -7,4 +7,6 @@
 //
 // Segments of MPI-IO are calls of the layer above: those of files of which the text
 // has POSIX segments too are counted and not imported, as they would count twice.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package dxt

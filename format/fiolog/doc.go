@@ -6,4 +6,6 @@
 //
 // An iolog knows names, offsets and lengths of files: no processes, no content, no
 // results, and nothing of directories. What Export leaves out it counts.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package fiolog

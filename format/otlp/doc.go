@@ -6,4 +6,6 @@
 //	session   from open to the last close: a span, the child of its opener's
 //
 // Each host is a trace. Calls are not spans: there are too many; they are counted.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package otlp

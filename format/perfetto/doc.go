@@ -10,4 +10,6 @@
 // numbers of interned strings, of which there are a limited number at a time. Field
 // numbers are those of protos/perfetto/trace in Perfetto's sources (fields.go), the
 // manifest is docs/reference/perfetto-manifest.md.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package perfetto

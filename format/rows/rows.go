@@ -1,5 +1,7 @@
 // Package rows writes the events of a tape as rows for other programs, CSV and NDJSON:
 // what iotape print shows with --csv and --json, as formats of iotape convert.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package rows
 
 import (

@@ -17,4 +17,6 @@
 // Captures hold the first bytes of buffers only (80, unless sysdig -s asked for more):
 // the rest is marked as left out. Of processes the umask is not known, and taken to be
 // 022.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package scap

@@ -27,4 +27,6 @@
 //   - A text of a stranger is hostile: every number and length is bounded before use.
 //
 // The package infers no trees and replays nothing.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package script

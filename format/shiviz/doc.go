@@ -8,4 +8,6 @@
 //
 // Each thread is a time line. Its clock counts its own events and knows of those of
 // others what package causal proves.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package shiviz

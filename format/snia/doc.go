@@ -9,4 +9,6 @@
 // users but as numbers, no sockets' peers. What it cannot hold is counted by Export
 // and named. What its files hold wrongly (flags that are all true, calls' ids that
 // are garbage; see import.go) Import does not use.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package snia

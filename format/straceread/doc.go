@@ -10,4 +10,6 @@
 // for the order of lines without times, and the umask 022.
 //
 // The package does not read files of several processes (strace -ff) together.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package straceread

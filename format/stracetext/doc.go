@@ -12,4 +12,6 @@
 // docs/print.md and only ever added to.
 //
 // The package reads no tapes: content comes through Options.Content.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package stracetext

@@ -15,4 +15,6 @@
 //
 // What Walk holds grows with the threads, the open files and the pipes that are in use
 // at a time, not with the number of events.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package timeline

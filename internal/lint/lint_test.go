@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -150,6 +152,83 @@ func TestPackageComments(t *testing.T) {
 			t.Errorf("%s has no package comment", l.ImportPath)
 		case len(files) > 1 && l.Name != "main" && !slices.Contains(files, "doc.go"):
 			t.Errorf("%s has several files and no doc.go", l.ImportPath)
+		}
+	}
+}
+
+// TestStableAPI holds docs/library.md, which lists the packages whose API is stable, to the
+// packages' comments: each of the others says that its own is not.
+func TestStableAPI(t *testing.T) {
+	const notice = "The API of this package is not stable; docs/library.md lists the packages whose API is."
+	page, err := os.ReadFile("../../docs/library.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stable := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `("+regexp.QuoteMeta(module)+"/[a-z/]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		stable[m[1]] = false
+	}
+	if len(stable) == 0 {
+		t.Fatal("docs/library.md lists no package")
+	}
+	for _, l := range packages(t) {
+		if !l.ours() || l.Name == "main" || len(l.GoFiles)+len(l.CgoFiles) == 0 || slices.Contains(strings.Split(l.ImportPath, "/"), "internal") {
+			continue
+		}
+		says := strings.Contains(strings.ReplaceAll(docOf(t, &l), "\n", " "), notice)
+		if _, ok := stable[l.ImportPath]; ok {
+			stable[l.ImportPath] = true
+		} else if !says {
+			t.Errorf("%s is not in docs/library.md, and its package comment lacks the line %q", l.ImportPath, notice)
+			continue
+		}
+		if stable[l.ImportPath] && says {
+			t.Errorf("%s is in docs/library.md, and its package comment says that it is not stable", l.ImportPath)
+		}
+	}
+	for path, found := range stable {
+		if !found {
+			t.Errorf("docs/library.md lists %s, which there is not", path)
+		}
+	}
+}
+
+// docOf returns a package's comment, of which the go command gives the first sentence alone.
+func docOf(t *testing.T, l *listed) string {
+	var doc strings.Builder
+	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles) {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(l.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Error(err)
+		} else {
+			doc.WriteString(f.Doc.Text())
+		}
+	}
+	return doc.String()
+}
+
+// TestArchitecture holds ARCHITECTURE.md to the tree: what it names is there, and each
+// folder at the top is named.
+func TestArchitecture(t *testing.T) {
+	const root = "../.."
+	page, err := os.ReadFile(root + "/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z][a-zA-Z0-9_./-]*/[a-zA-Z0-9_./-]*)`").FindAllStringSubmatch(string(page), -1) {
+		named[strings.TrimSuffix(m[1], "/")] = true
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+			t.Errorf("ARCHITECTURE.md names %s: %v", m[1], err)
+		}
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" && !named[e.Name()] {
+			t.Errorf("ARCHITECTURE.md does not name the folder `%s/`", e.Name())
 		}
 	}
 }

@@ -10,4 +10,6 @@
 // The model is pure: it does no I/O, reads no clock and starts no goroutines.
 // It believes what the kernel said (results, objects) over what it expects, so a
 // trace with gaps leaves it with gaps, never with an error.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package posix

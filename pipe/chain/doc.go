@@ -4,4 +4,6 @@
 //
 // Secrets are never in the text: it names files, whose mode has to keep others from
 // reading them, or variables of the environment.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package chain

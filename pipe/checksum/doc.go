@@ -12,4 +12,6 @@
 //
 // Whoever can write with the key can also make a new stream: the key shows that the
 // stream is as some holder of the key wrote it.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package checksum

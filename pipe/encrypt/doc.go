@@ -18,4 +18,6 @@
 //
 // The nonce is the block's number; associated data is the block's pipe.Place, so that a
 // block is good in its own place and stream only.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package encrypt

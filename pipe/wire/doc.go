@@ -13,4 +13,6 @@
 // memory and, if it is asked to, in a file; the server its connections, streams, bytes,
 // and the time that a peer may take for a hello or a block. Blocks are opaque: no key
 // is needed, and what was encrypted stays so, also in a spool.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package wire

@@ -44,4 +44,6 @@
 //     is the source descriptor's argument.
 //
 // The package knows nothing of tapes, models or replay.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package capture

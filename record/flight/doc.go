@@ -33,4 +33,6 @@
 //
 // A running flight recorder listens on a socket in a directory that only its user
 // can enter (Listen), where iotape dump finds it (Running).
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package flight

@@ -17,4 +17,6 @@
 //
 // The package does not know configurations (record/tracer/config), sockets (record/tracer/control), files
 // or back ends.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package tracer

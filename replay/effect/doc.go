@@ -4,4 +4,6 @@
 // what it needs, reads events through it.
 //
 // It is pure: it looks at an event, and at nothing else.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package effect

@@ -4,4 +4,6 @@
 //
 // The state is of the tape's own order, in which the kernel handed out descriptors; the
 // order of the events is not.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package feed

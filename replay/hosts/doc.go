@@ -14,4 +14,6 @@
 // error names the member that was waited for. When one fails, all are ended.
 //
 // The package knows nothing of tapes: package replay does a member's part (RunPart).
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package hosts

@@ -17,4 +17,6 @@
 //
 // The package is pure and knows nothing of threads, system calls or time but what an
 // event says.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package order

@@ -3,4 +3,6 @@
 // repeat requests as such uses one of each for every thread.
 //
 // It knows nothing of events.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package queue

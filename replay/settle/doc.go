@@ -59,4 +59,6 @@
 //
 // The package is pure: it sees events and, through Options.Content, the bytes that they
 // moved.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package settle

@@ -4,4 +4,6 @@
 // it was written.
 //
 // It reads a tape and makes nothing: a Skeleton is a manifest for package tree.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package skeleton

@@ -15,4 +15,6 @@
 //
 // What tapes say is hostile: names become paths only by an encoding, lists have limits,
 // and filters become statements with parameters.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package catalogue

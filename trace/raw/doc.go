@@ -26,4 +26,6 @@
 // Build(Dump(s)) is s for every stream that Dump accepts, but for records that
 // were discarded and for what no reader sees (the spare half of record words).
 // The package knows no operation but by its name, and nothing of tapes.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package raw

@@ -34,4 +34,6 @@
 //
 // What survives, and what follows from it, is in docs/anonymise.md. The package does not
 // judge whether a tape is anonymous: Survey counts what still tells things apart.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package anon

@@ -14,4 +14,6 @@
 // refer; so times can be compared, and trace.Host.Wall says the same as before.
 //
 // Memory is bounded by the number of tapes, and by 31 bytes per chunk of content.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package merge

@@ -9,4 +9,6 @@
 // Nothing is lost silently: a loss mark stands where events are gone, bytes that are gone
 // are missing in their buffers, and the new manifest says that the tape is incomplete and
 // why. The old tape is only read.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package repair

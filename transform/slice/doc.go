@@ -30,4 +30,6 @@
 //
 // The snapshots of the recording's beginning are kept by slices that begin there and
 // select nothing, the final state by those that are the whole of a host.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package slice

@@ -24,4 +24,6 @@
 // what is damaged gives an error that wraps trace.ErrCorrupt.
 //
 // The package knows nothing of calls and draws nothing. It opens no files.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package spanindex

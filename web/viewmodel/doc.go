@@ -16,4 +16,6 @@
 // who shows it.
 //
 // The package draws nothing and knows no network.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package viewmodel

@@ -8,4 +8,6 @@
 //
 // It does not know who counts (Counting: record/capture/ebpf.Count), how anything is shown, or
 // what a detailed recording is (Options.Detail).
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package meter

@@ -6,4 +6,6 @@
 //
 // What programs chose (their names, extensions) is made safe for terminals. The package
 // does not count, and knows neither kernels nor alarms' consequences.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package view

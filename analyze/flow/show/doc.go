@@ -4,4 +4,6 @@
 //	flow.Flow, flow.Path ─▶ Text · JSON · Dot · SVG
 //
 // It computes nothing, and knows no command.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package show

@@ -6,4 +6,6 @@
 //	Run (what one replay gave) ─▶ Comparison ─▶ page.Page ─▶ text, JSON, HTML
 //
 // The package is numbers only. Who replayed, how often, and where, is its caller's.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package compare

@@ -10,4 +10,6 @@
 //
 // Every string comes from a trace and is hostile: it is escaped in each form. The
 // package knows nothing of traces.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package page

@@ -12,4 +12,6 @@
 // limits is summed up under one name, and the section says so.
 //
 // The package reads a tape and nothing else: no clock, no machine.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package suite

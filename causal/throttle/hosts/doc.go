@@ -17,4 +17,6 @@
 // a bound; an error names the host that was waited for.
 //
 // The package knows nothing of how a part is recorded: its user does.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package hosts

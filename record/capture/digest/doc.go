@@ -7,4 +7,6 @@
 // it is missing.
 //
 // Both back ends pass the payloads of their frames through a Rewriter.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package digest

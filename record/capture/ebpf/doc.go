@@ -20,4 +20,6 @@
 // recorder must run.
 //
 // The package decides nothing about streams' heads, tapes or what calls mean.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package ebpf

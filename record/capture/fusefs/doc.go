@@ -24,4 +24,6 @@
 //
 // dispatcher.mu is taken before nodes.mu; every other lock is taken alone, but for
 // handle.mu, which is held over calls on the handle and their records.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package fusefs

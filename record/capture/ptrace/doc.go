@@ -38,4 +38,6 @@
 //   - If a thread that is not its process's first calls execve, the call keeps the
 //     thread's number, a RecExit with status 0 ends that number after it, and the
 //     process goes on under the first thread's.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package ptrace

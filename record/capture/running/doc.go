@@ -10,4 +10,6 @@
 //
 // The package follows nothing and stops nothing. A process that ends or that may
 // not be looked at has no records, or fewer.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package running

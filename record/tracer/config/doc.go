@@ -7,4 +7,6 @@
 // It looks at no process, directory or socket, and opens no file but those with keys that a
 // chain of layers names: what the machine has to say is its caller's, who can have a place
 // of the text named with Config.Errorf.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package config

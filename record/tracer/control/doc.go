@@ -11,4 +11,6 @@
 //
 // What went wrong is an Answer with Error, and a status of 400 or more. The package does not
 // know what tracers are.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package control

@@ -1,4 +1,6 @@
 // Package viewmodeltest makes tapes for the tests of what shows them.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package viewmodeltest
 
 import (
