@@ -1,6 +1,7 @@
 package settle_test
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -220,7 +221,7 @@ func show(order []event.Event) string {
 // after that. So it is held to real time always, to results in histories that fit into it,
 // and in all others to going wrong in one of a hundred at most (2 of 10,000 were seen).
 func TestHistories(t *testing.T) {
-	defer setHistories(t)()
+	defer setHistories(t, "100")()
 	long, wrong := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
@@ -250,12 +251,10 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// setHistories has rapid check so many histories as IOTAPE_HISTORIES says, until undone.
-func setHistories(t *testing.T) (undo func()) {
-	n := os.Getenv("IOTAPE_HISTORIES")
-	if n == "" {
-		return func() {}
-	}
+// setHistories has rapid check as many histories as IOTAPE_HISTORIES says, n if it is not
+// set, until undone. With -short rapid checks a fifth of them.
+func setHistories(t *testing.T, n string) (undo func()) {
+	n = cmp.Or(os.Getenv("IOTAPE_HISTORIES"), n)
 	checks := flag.Lookup("rapid.checks")
 	was := checks.Value.String()
 	if err := checks.Value.Set(n); err != nil {
