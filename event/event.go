@@ -160,7 +160,7 @@ type Ref struct {
 	Len   uint32 // bytes
 }
 
-// Spec returns the row in the operation table of the event.
+// Spec returns the event's row in the operation table.
 func (e *Event) Spec() *Spec { return Lookup(e.Op) }
 
 // FileArg returns the descriptor in argument position arg (or ResultArg), nil if

@@ -1,6 +1,6 @@
 package event
 
-// Op is the operation number of an operation. Numbers are part of the stream
+// Op is the number of an operation. Numbers are part of the stream
 // and tape formats: they are only ever appended, never reused.
 type Op uint16
 

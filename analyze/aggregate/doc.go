@@ -2,7 +2,7 @@
 // latencies for each operation, user, process, extension or latency, whichever of these
 // rows are to be told apart by.
 //
-//	kernel (record/capture/ebpf) ─┐                      ┌─▶ rates, percentiles, tables
+//	kernel (capture/ebpf) ─┐                      ┌─▶ rates, percentiles, tables
 //	                       ├─▶ Table ─▶ ReadOut ──┤
 //	tape (Table.Count) ────┘                      └─▶ Watch: rules that raise alarms
 //

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io"
@@ -207,8 +208,8 @@ func docOf(t *testing.T, l *listed) string {
 	return doc.String()
 }
 
-// TestArchitecture holds ARCHITECTURE.md to the tree: what it names is there, and each
-// folder at the top is named.
+// TestArchitecture holds ARCHITECTURE.md to the tree: what it names is there, each folder at
+// the top is named, and folders stand on the floors of the rules.
 func TestArchitecture(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(root + "/ARCHITECTURE.md")
@@ -221,6 +222,18 @@ func TestArchitecture(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
 			t.Errorf("ARCHITECTURE.md names %s: %v", m[1], err)
 		}
+	}
+	var got, want []string
+	for _, m := range regexp.MustCompile("(?m)^\\| (\\d+ \\| `[a-z0-9]+)/` \\|").FindAllStringSubmatch(string(page), -1) {
+		got = append(got, m[1])
+	}
+	for i, folders := range slices.Backward(floors) {
+		for _, folder := range folders {
+			want = append(want, fmt.Sprintf("%d | `%s", i, folder))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("ARCHITECTURE.md has the floors and folders %q, want %q as in rules.go", got, want)
 	}
 	entries, err := os.ReadDir(root)
 	if err != nil {

@@ -56,7 +56,7 @@ func checkFloors(pkgs map[string]*pkg) []string {
 }
 
 // A rule says what the packages of some names may import. Names are written
-// without the module's own ("trace", "capture/ptrace"), with "std:" for the
+// without the module's own ("trace", "record/capture"), with "std:" for the
 // standard library's and "other:" for everybody else's; "x/..." is x and all below.
 //
 // Of what a rule forbids, our own packages must not be reached at all, through
@@ -174,7 +174,7 @@ var rules = []rule{
 		of:    []string{"analyze/flow"},
 		only:  []string{"causal", "causal/happens", "event", "predicate", "analyze/similar", "trace", "internal/...", "pipe/..."},
 		never: []string{"std:os/...", "std:net/...", "cmd/...", "analyze/report/..."},
-		why:   "an analysis: tapes in, answers out; flow/show writes them",
+		why:   "an analysis: tapes in, answers out; analyze/flow/show writes them",
 	},
 	{
 		of:    []string{"analyze/flow/show"},
