@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/anon"
 )
@@ -109,7 +110,7 @@ func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (
 		return nil, usageError{fmt.Errorf("--fields: %w", err)}
 	}
 	o.Fields = fields
-	if err := mustNotExist(mk.out, "choose another name, or remove it"); err != nil {
+	if err := sealing.MustNotExist(mk.out, "choose another name, or remove it"); err != nil {
 		return nil, err
 	}
 	keys, shared, err := anon.ReadKeyFile(mk.keys)
@@ -196,17 +197,17 @@ func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *ano
 		return nil, err
 	}
 	defer t.Close()
-	made, err := startTape(mk.out, !mk.noIndex)
+	made, err := c.stage(mk.out, !mk.noIndex)
 	if err != nil {
 		return nil, err
 	}
-	defer made.abandon()
+	defer made.Abandon()
 	progress := c.progress(report.Count)
 	defer progress.Done()
 	o.Program = program()
 	o.Progress = func(done, total uint64) { progress.Update(doing, int64(done), int64(total)) }
 	var res *anon.Result
-	err = made.write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
+	err = made.Write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
 		if res, err = run(ctx, tw, t, o); err != nil {
 			return nil, err
 		}
@@ -216,13 +217,13 @@ func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *ano
 	if err != nil {
 		return nil, err
 	}
-	size, err := made.finish(ctx, c)
+	size, err := made.Publish(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(res.LeftOut) > 0 {
 		c.say("left out: %s", strings.Join(res.LeftOut, ", "))
 	}
-	c.say("%s events, %s of content, %s: %s", report.Count(made.m.Counts.Events), report.Bytes(made.m.Content.MovedBytes), res.Fields, report.Bytes(uint64(size)))
+	c.say("%s events, %s of content, %s: %s", report.Count(made.Manifest().Counts.Events), report.Bytes(made.Manifest().Content.MovedBytes), res.Fields, report.Bytes(uint64(size)))
 	return res, nil
 }

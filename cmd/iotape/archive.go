@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/fleet/archive"
-	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/store/catalogue"
 )
 
@@ -117,8 +116,7 @@ func (a *archiving) once(ctx context.Context, c *console, store archive.Store, c
 		if settle <= 0 {
 			settle = -1
 		}
-		o := &archive.Options{Data: a.data, Store: store, Settle: settle, Note: func(line string) { c.say("%s", line) },
-			Seal: func(ctx context.Context, s *archive.Sealing) error { return sealStreams(ctx, c, s) }}
+		o := &archive.Options{Data: a.data, Store: store, Settle: settle, Note: reporter{c}.Note, Program: program(), Reporter: sealing.Quiet(reporter{c})}
 		if cat != nil {
 			o.Stored = func(ctx context.Context, t *archive.Stored) error {
 				_, err := addToCatalogue(ctx, c, cat, t.Dir, t.Location)
@@ -173,38 +171,6 @@ func (a *archiving) prune(ctx context.Context, c *console, store archive.Store, 
 	}
 	if a.every <= 0 || len(gone) > 0 {
 		c.say("%s %s (%s)", report.Plural(len(gone), "tape", "tapes"), word, report.Bytes(uint64(total)))
-	}
-	return err
-}
-
-// sealStreams seals streams that go on from one to the next. As iotape seal does, it makes
-// of a recording with a filter the tape of what that picks.
-func sealStreams(ctx context.Context, c *console, s *archive.Sealing) error {
-	seal := &sealing{stream: s.Streams[0], work: s.Work, out: s.Out, assembly: s.Assembly, missing: s.Incomplete}
-	var parts []io.Reader
-	for i, name := range s.Streams {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		plain, _, err := chain.Plain(ctx, bufio.NewReaderSize(io.LimitReader(f, s.Bytes[i]), 1<<20))
-		if err != nil {
-			return err
-		}
-		parts = append(parts, plain)
-	}
-	u, err := seal.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer u.abandon()
-	if err := u.seal(ctx, io.MultiReader(parts...), nil); err != nil {
-		return err
-	}
-	_, err = u.finish(ctx, c)
-	if errors.Is(err, errNothingFits) {
-		return archive.ErrNothing
 	}
 	return err
 }

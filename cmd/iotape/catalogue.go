@@ -17,6 +17,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/suite"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/store/catalogue"
@@ -165,7 +166,7 @@ func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) 
 	}
 	rows, err := cat.Find(ctx, filter, &q.o)
 	if errors.Is(err, catalogue.ErrNone) {
-		return withHint(err, "iotape catalogue add makes it")
+		return hint.With(err, "iotape catalogue add makes it")
 	}
 	if err != nil {
 		return err
@@ -257,7 +258,7 @@ point, as ops.fsync or p99.read. docs/catalogue.md has examples.`,
 func catalogueFilterError(err error) error {
 	var filter *predicate.Error
 	if errors.As(err, &filter) {
-		return withHint(err, "iotape catalogue find --fields lists what can be asked for")
+		return hint.With(err, "iotape catalogue find --fields lists what can be asked for")
 	}
 	return err
 }

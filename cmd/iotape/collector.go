@@ -19,6 +19,7 @@ import (
 	"github.com/iotape/iotape/fleet/broker"
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe/wire"
 )
 
@@ -111,7 +112,7 @@ func (p *collectorPlan) reachable(address string, secure bool, how string) error
 	if secure || p.open || host == "" || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return withHint(fmt.Errorf("%s can be reached by others", address), "%s, or --open if that is meant", how)
+	return hint.With(fmt.Errorf("%s can be reached by others", address), "%s, or --open if that is meant", how)
 }
 
 func (p *collectorPlan) run(ctx context.Context, c *console) error {
@@ -169,7 +170,7 @@ func (p *collectorPlan) run(ctx context.Context, c *console) error {
 
 func brokerFailure(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, broker.ErrNotWorking) {
-		return withHint(err, "make room and start the collector again: agents keep what they have")
+		return hint.With(err, "make room and start the collector again: agents keep what they have")
 	}
 	return nil
 }

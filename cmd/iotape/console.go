@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/pipe/checksum"
 	"github.com/iotape/iotape/pipe/encrypt"
@@ -84,18 +85,6 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.Err }
 
-// hintedError adds what to do about an error.
-type hintedError struct {
-	error
-	hint string
-}
-
-func (e hintedError) Unwrap() error { return e.error }
-
-func withHint(err error, format string, args ...any) error {
-	return hintedError{err, fmt.Sprintf(format, args...)}
-}
-
 // finish says what went wrong and returns the exit status.
 func (c *console) finish(cmd *cobra.Command, err error) int {
 	if err == nil {
@@ -128,15 +117,14 @@ func (c *console) finish(cmd *cobra.Command, err error) int {
 
 // hintFor returns what can be done about an error, "" if there is nothing to say.
 func hintFor(cmd *cobra.Command, err error) string {
-	var hinted hintedError
 	var usage usageError
 	var filter *predicate.Error
 	var unsupported *capture.UnsupportedError
 	var recipient *encrypt.RecipientError
 	var key *checksum.KeyError
 	switch {
-	case errors.As(err, &hinted):
-		return hinted.hint
+	case hint.Of(err) != "":
+		return hint.Of(err)
 	case errors.As(err, &filter) && filter.What == "alarm":
 		return "docs/top.md says what an alarm's rule is"
 	case errors.As(err, &filter):
@@ -185,7 +173,7 @@ func openTape(ctx context.Context, path string) (*trace.Tape, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if file && t.Host(0).Filter != "" {
-		return pickedStream(ctx, t)
+		return filteredStream(ctx, t)
 	}
 	return t, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -130,7 +131,7 @@ type conversion struct {
 }
 
 func (cv *conversion) run(ctx context.Context, c *console) (*converted, error) {
-	if err := mustNotExist(cv.out, "choose another name, or remove it"); err != nil {
+	if err := sealing.MustNotExist(cv.out, "choose another name, or remove it"); err != nil {
 		return nil, err
 	}
 	if cv.to == nil && filepath.Ext(cv.out) == ".tape" {
@@ -225,26 +226,26 @@ func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, e
 	case cv.from.Read == nil:
 		return nil, usageError{fmt.Errorf("%s is written, but not read", cv.from.Name)}
 	}
-	mk, err := startTape(cv.out, cv.index)
+	mk, err := c.stage(cv.out, cv.index)
 	if err != nil {
 		return nil, err
 	}
-	defer mk.abandon()
-	streams, done, err := all.Read(ctx, f, cv.from, mk.work, program())
+	defer mk.Abandon()
+	streams, done, err := all.Read(ctx, f, cv.from, mk.Work, program())
 	if err != nil {
 		return nil, err
 	}
 	progress := c.progress(report.Bytes)
 	defer progress.Done()
-	total := dirBytes(mk.work)
-	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+	total := sealing.DirBytes(mk.Work)
+	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
 		return all.Seal(ctx, streams, tw, program(), func(done int64) { progress.Update("sealing", done, total) })
 	})
 	progress.Done()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := mk.finish(ctx, c); err != nil {
+	if _, err := mk.Publish(ctx); err != nil {
 		return nil, err
 	}
 	return &converted{cv.from.Name, "tape", *done}, nil

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/causal/throttle/hosts"
-	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/throttlerun"
 )
 
 func newDiscoverHost(c *console) *cobra.Command {
@@ -37,22 +37,10 @@ on all hosts.`,
 			}
 			defer os.RemoveAll(dir)
 			return hosts.Join(cmd.Context(), hub, secret, name, func(ctx context.Context, t *hosts.Task) (string, error) {
-				return recordPart(ctx, c, t, filepath.Join(dir, "part.tape"))
+				return throttlerun.RecordPart(ctx, reporter{c}, program(), t, filepath.Join(dir, "part.tape"))
 			})
 		},
 	}
 	teamFlags(cmd, "discover", &hub, &secret, &name)
 	return cmd
-}
-
-// recordPart records a host's part of a run, and returns its tape.
-func recordPart(ctx context.Context, c *console, t *hosts.Task, out string) (string, error) {
-	b, err := parseBackend(t.Backend)
-	if err != nil {
-		return "", err
-	}
-	p := &recordPlan{out: out, backend: b, seal: sealAfter, name: filepath.Base(t.Argv[0])}
-	p.capture = capture.Options{Command: t.Argv, Overflow: capture.OverflowBlock, Mmap: capture.MmapData}
-	p.capture.Content, _ = capture.ParseContent("full")
-	return out, recordBounded(ctx, c, p, t.Budget)
 }

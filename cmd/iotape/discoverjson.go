@@ -3,14 +3,16 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"slices"
 
-	"github.com/iotape/iotape/causal"
 	"github.com/iotape/iotape/causal/throttle"
+	"github.com/iotape/iotape/record/throttlerun"
 )
 
-// writeJSON writes what was found; version is that of its fields, which are only ever
+// writeDiscoveredJSON writes what was found; version is that of its fields, which are only ever
 // added to.
-func (d *discovering) writeJSON(w *bufio.Writer, r *throttle.Result, s *causal.Summary, next *throttle.Suggestion) error {
+func writeDiscoveredJSON(w *bufio.Writer, o *throttlerun.Outcome) error {
+	r, s := o.Result, o.Summary
 	type runJSON struct {
 		Held      string `json:"held"`
 		Period    int    `json:"period"`
@@ -32,8 +34,8 @@ func (d *discovering) writeJSON(w *bufio.Writer, r *throttle.Result, s *causal.S
 		Problems []string              `json:"problems"`
 		Next     *throttle.Suggestion  `json:"next"`
 	}{Version: 1, Found: r.Found, Refuted: r.Refuted, Waits: s.Waits, Barriers: len(r.Barriers), Elapsed: s.ElapsedNS, Explain: s.ExplainedNS, Path: pathJSON(s.Path),
-		Nodes: r.Nodes, Differ: []string{}, Problems: append([]string{}, append(r.GaveUp, d.failed...)...), Next: next}
-	for _, run := range d.known {
+		Nodes: r.Nodes, Differ: []string{}, Problems: slices.Concat([]string{}, r.GaveUp, o.Failed), Next: o.Next}
+	for _, run := range o.Runs {
 		v.Runs = append(v.Runs, runJSON{run.Held, run.Period, run.Elapsed, run.Abandoned})
 	}
 	for _, diff := range r.Differ {

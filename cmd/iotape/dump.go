@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/record/flight"
+	"github.com/iotape/iotape/record/sealing"
 )
 
 func newDump(c *console) *cobra.Command {
@@ -62,7 +64,7 @@ are several, they are listed. SIGUSR1 to the recorder does the same.`,
 func pickRunning(c *console, all []*flight.Remote, args []string) (*flight.Remote, error) {
 	var fit []*flight.Remote
 	for _, r := range all {
-		if len(args) == 0 || args[0] == strconv.Itoa(r.PID) || trimTape(args[0]) == r.Name {
+		if len(args) == 0 || args[0] == strconv.Itoa(r.PID) || sealing.TrimTape(args[0]) == r.Name {
 			fit = append(fit, r)
 		}
 	}
@@ -70,14 +72,14 @@ func pickRunning(c *console, all []*flight.Remote, args []string) (*flight.Remot
 	case len(fit) == 1:
 		return fit[0], nil
 	case len(all) == 0:
-		return nil, withHint(errors.New("no flight recorder of this user runs"), "iotape record --last 30s -- COMMAND starts one")
+		return nil, hint.With(errors.New("no flight recorder of this user runs"), "iotape record --last 30s -- COMMAND starts one")
 	case len(fit) == 0:
-		return nil, withHint(fmt.Errorf("no flight recorder %s runs", args[0]), "iotape dump --list says which do")
+		return nil, hint.With(fmt.Errorf("no flight recorder %s runs", args[0]), "iotape dump --list says which do")
 	}
 	if err := c.print(func(w *bufio.Writer) error { return writeRunning(w, fit) }); err != nil {
 		return nil, err
 	}
-	return nil, withHint(fmt.Errorf("%d flight recorders run", len(fit)), "name one by its process: iotape dump %d", fit[0].PID)
+	return nil, hint.With(fmt.Errorf("%d flight recorders run", len(fit)), "name one by its process: iotape dump %d", fit[0].PID)
 }
 
 func writeRunning(w *bufio.Writer, all []*flight.Remote) error {

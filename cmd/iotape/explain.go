@@ -67,7 +67,7 @@ when the recording is sealed. Several expressions have to fit all.`,
 				if err != nil {
 					return err
 				}
-				o = tapeOptions(t)
+				o = slice.FilterOptions(t)
 				t.Close()
 			}
 			g, err := predicate.Compile(x, o)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/sealing"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
 )
@@ -99,7 +101,7 @@ func (f *filterFlags) graph(c *console, t *trace.Tape) (*predicate.Graph, error)
 	if x == nil || err != nil {
 		return nil, err
 	}
-	return compileFilter(c, x, tapeOptions(t))
+	return compileFilter(c, x, slice.FilterOptions(t))
 }
 
 func compileFilter(c *console, x *predicate.Expr, o *predicate.Options) (*predicate.Graph, error) {
@@ -107,22 +109,31 @@ func compileFilter(c *console, x *predicate.Expr, o *predicate.Options) (*predic
 	if err != nil {
 		return nil, usageError{err}
 	}
-	for _, w := range g.Warnings() {
-		c.say("filter: %s", w.Message)
-	}
+	c.warn(g)
 	return g, nil
 }
 
-// tapeOptions says what a filter can know of a tape.
-func tapeOptions(t *trace.Tape) *predicate.Options {
-	m := t.Manifest()
-	o := &predicate.Options{StartNS: t.Host(0).Wall(m.FirstNS)}
-	for i := range m.Hosts {
-		h := &m.Hosts[i]
-		arch, _ := event.ParseArch(h.Arch)
-		o.Hosts = append(o.Hosts, predicate.Host{Name: h.Host, Arch: arch, WallNS: h.Wall(0)})
+// warn says what is odd about a filter.
+func (c *console) warn(g *predicate.Graph) {
+	for _, w := range g.Warnings() {
+		c.say("filter: %s", w.Message)
 	}
-	return o
+}
+
+// recordFilter compiles the filter of a recording that is to be made.
+func recordFilter(c *console, x *predicate.Expr) (*predicate.Graph, error) {
+	return compileFilter(c, x, session.FilterOptions())
+}
+
+// filteredStream makes, for the moment, the tape of what the filter of a recording picks
+// that was opened as a stream. It closes that.
+func filteredStream(ctx context.Context, t *trace.Tape) (*trace.Tape, error) {
+	defer t.Close()
+	g, err := sealing.RecordingFilter(t)
+	if err != nil {
+		return nil, err
+	}
+	return slicedTape(ctx, t, g, "")
 }
 
 // filtered iterates over the events that a filter accepts; over all if it is nil.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/fleet/collector"
+	"github.com/iotape/iotape/internal/hint"
 )
 
 func newFleet(c *console) *cobra.Command {
@@ -37,7 +38,7 @@ at the collector's --page, and metrics for Prometheus at its /metrics.`,
 			}
 			f, err := collector.Get(cmd.Context(), strings.TrimRight(address, "/"))
 			if err != nil {
-				return withHint(err, "a collector shows the fleet at its --page")
+				return hint.With(err, "a collector shows the fleet at its --page")
 			}
 			if err := c.print(func(w *bufio.Writer) error {
 				if asJSON {
@@ -117,7 +118,7 @@ follow. See iotape agent --help, and docs/fleet.md.`,
 			}
 			if _, err := os.Stat(name); err != nil {
 				if name, err = exec.LookPath("iotape-agent"); err != nil {
-					return withHint(err, "make build makes it, beside iotape")
+					return hint.With(err, "make build makes it, beside iotape")
 				}
 			}
 			return fmt.Errorf("%s: %w", name, syscall.Exec(name, append([]string{name}, args...), os.Environ()))

@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/analyze/flow"
 	"github.com/iotape/iotape/analyze/flow/show"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
 )
@@ -141,7 +142,7 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 	for _, x := range exprs {
 		ok, err := f.Expect(x, path)
 		if err != nil {
-			return withHint(fmt.Errorf("--expect: %w", err), "iotape flow --numbers lists what it can ask for")
+			return hint.With(fmt.Errorf("--expect: %w", err), "iotape flow --numbers lists what it can ask for")
 		}
 		if !ok {
 			return &statusError{exitFound, fmt.Errorf("not as expected: %s", x)}

@@ -5,14 +5,12 @@ package main
 import (
 	"os"
 
-	"github.com/iotape/iotape/internal/ptracer"
-	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/replay"
 )
 
 func main() {
-	ptracer.Stub() // does not return in a process that becomes a recorded command
-	replay.Stub()  // likewise in one that replays
-	ebpf.Stub()    // likewise in one that watches over a recording
+	session.Helper() // does not return in a process that is a part of a recording
+	replay.Stub()    // likewise in one that replays
 	os.Exit(run(os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }

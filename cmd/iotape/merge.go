@@ -48,14 +48,14 @@ func mergeTapes(ctx context.Context, c *console, names []string, out string, ind
 		defer t.Close()
 		tapes = append(tapes, t)
 	}
-	mk, err := startTape(out, index)
+	mk, err := c.stage(out, index)
 	if err != nil {
 		return err
 	}
-	defer mk.abandon()
+	defer mk.Abandon()
 	progress := c.progress(report.Count)
 	defer progress.Done()
-	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
 		return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program(), Progress: func(done, total uint64) {
 			progress.Update("merging", int64(done), int64(total))
 		}})
@@ -64,14 +64,14 @@ func mergeTapes(ctx context.Context, c *console, names []string, out string, ind
 	if err != nil {
 		return err
 	}
-	if mk.m.Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil }) {
+	if mk.Manifest().Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil }) {
 		c.say("the tapes are not anonymised in the same way, so what is made of them cannot be revealed")
 	}
-	size, err := mk.finish(ctx, c)
+	size, err := mk.Publish(ctx)
 	if err != nil {
 		return err
 	}
-	c.say("%s of %s: %s, %s", report.Plural(len(mk.m.Hosts), "recording", "recordings"), report.Plural(len(tapes), "tape", "tapes"),
-		report.Count(mk.m.Counts.Events)+" events", report.Bytes(uint64(size)))
+	c.say("%s of %s: %s, %s", report.Plural(len(mk.Manifest().Hosts), "recording", "recordings"), report.Plural(len(tapes), "tape", "tapes"),
+		report.Count(mk.Manifest().Counts.Events)+" events", report.Bytes(uint64(size)))
 	return nil
 }

@@ -4,21 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/fusefs"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/trace"
 )
 
 func newMount(c *console) *cobra.Command {
-	var p recordPlan
+	p := c.plan()
 	var source fusefs.Backend
 	var content, sealing, tracers string
 	var noIndex, before bool
@@ -68,7 +66,7 @@ With --tracers there are several tracers, as a configuration of iotape run says
 				if err != nil {
 					return err
 				}
-				err = runTracers(cmd.Context(), c, cfg)
+				err = c.runTracers(cmd.Context(), cfg)
 				var status *statusError
 				if errors.As(err, &status) && status.Status == exitRecord {
 					status.Status = exitFailed // there is no command whose status it could be
@@ -76,52 +74,52 @@ With --tracers there are several tracers, as a configuration of iotape run says
 				return err
 			}
 			var err error
-			if p.capture.Content, err = capture.ParseContent(content); err != nil {
+			if p.Capture.Content, err = capture.ParseContent(content); err != nil {
 				return usageError{err}
 			}
-			if p.seal, err = parseSealWhen(sealing); err != nil {
+			if p.Seal, err = session.ParseWhen(sealing); err != nil {
 				return usageError{err}
 			}
-			if p.filter, err = filter.expr(); err != nil {
+			if p.Filter, err = filter.expr(); err != nil {
 				return err
 			}
-			if p.filter != nil {
-				if _, err := recordFilter(c, p.filter); err != nil {
+			if p.Filter != nil {
+				if _, err := recordFilter(c, p.Filter); err != nil {
 					return err
 				}
 			}
-			p.index, p.until = !noIndex, cmd.Context()
-			p.name, p.target = "mount", source.Lower+" mounted at "+source.Mountpoint
+			p.Index, p.Until = c.indexer(!noIndex), cmd.Context()
+			p.Name, p.Target = "mount", source.Lower+" mounted at "+source.Mountpoint
 			if abs, err := filepath.Abs(source.Lower); err == nil {
-				p.name, p.target = filepath.Base(abs), abs+" mounted at "+source.Mountpoint
+				p.Name, p.Target = filepath.Base(abs), abs+" mounted at "+source.Mountpoint
 			}
 			if before {
-				p.snapshots = []string{source.Lower}
+				p.Snapshots = []string{source.Lower}
 			}
-			if err := p.check(); err != nil {
+			if err := p.Check(); err != nil {
 				return err
 			}
 			for _, dir := range args {
-				if inside, err := fusefs.Within(p.out, dir); err == nil && inside {
-					return fmt.Errorf("the tape %s would be inside %s, and the recording would record itself: name another place with -o", p.out, dir)
+				if inside, err := fusefs.Within(p.Tape, dir); err == nil && inside {
+					return fmt.Errorf("the tape %s would be inside %s, and the recording would record itself: name another place with -o", p.Tape, dir)
 				}
 			}
-			leave, stop := secondSignal(cmd.Context())
+			leave, stop := session.SecondSignal(cmd.Context())
 			defer stop()
 			source.Leave = leave
-			p.backend = []backend{{mounting{source, c, &p}, func(*capture.Options) int { return 1 }}}
-			return record(context.WithoutCancel(cmd.Context()), c, &p)
+			p.Backends = []session.Backend{{Backend: mounting{source, c, &p}, Shards: func(*capture.Options) int { return 1 }}}
+			return record(context.WithoutCancel(cmd.Context()), &p)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; LOWER-TIME.tape if not given")
+	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make; LOWER-TIME.tape if not given")
 	f.DurationVar(&source.Cache, "cache", 0, "let the kernel keep names and attributes for `TIME`: faster, but what it answers itself is not recorded, and changes made in LOWER are seen later")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that are read and written to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
 	filter.add(f)
 	f.BoolVar(&before, "snapshot", false, "store the state of LOWER before it is mounted")
 	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
-	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
+	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	f.StringVar(&tracers, "tracers", "", "record with the tracers of the configuration `FILE`, instead of one")
 	return cmd
 }
@@ -130,7 +128,7 @@ With --tracers there are several tracers, as a configuration of iotape run says
 type mounting struct {
 	fusefs.Backend
 	c *console
-	p *recordPlan
+	p *session.Plan
 }
 
 // Run is that of capture.Backend.
@@ -138,27 +136,7 @@ func (m mounting) Run(ctx context.Context, o *capture.Options, sw *trace.StreamW
 	options := *o
 	options.Started = func(pid int) {
 		o.Started(pid)
-		m.c.say("%s shows %s, recorded to %s until it is unmounted", m.Mountpoint, m.Lower, m.p.out)
+		m.c.say("%s shows %s, recorded to %s until it is unmounted", m.Mountpoint, m.Lower, m.p.Tape)
 	}
 	return m.Backend.Run(ctx, &options, sw)
-}
-
-// secondSignal returns a context that ends with a signal after the one that ended ctx.
-func secondSignal(ctx context.Context) (context.Context, func()) {
-	second, cancel := context.WithCancel(context.Background())
-	ch := make(chan os.Signal, 1)
-	go func() {
-		select {
-		case <-second.Done():
-			return
-		case <-ctx.Done():
-		}
-		signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-		select {
-		case <-second.Done():
-		case <-ch:
-			cancel()
-		}
-	}()
-	return second, func() { cancel(); signal.Stop(ch) }
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/sink"
@@ -157,7 +158,7 @@ func (p *piping) runUndo(ctx context.Context, c *console, in io.Reader) error {
 	if _, err := io.Copy(out, contextReader{ctx, r}); err != nil {
 		var fault *pipe.Fault
 		if errors.As(err, &fault) {
-			return &statusError{exitFound, withHint(fault, "--salvage goes on behind what is bad; what was written until here is good")}
+			return &statusError{exitFound, hint.With(fault, "--salvage goes on behind what is bad; what was written until here is good")}
 		}
 		return err
 	}
@@ -174,7 +175,7 @@ func (p *piping) runUndo(ctx context.Context, c *console, in io.Reader) error {
 func (p *piping) runCopy(ctx context.Context, c *console, in io.Reader) error {
 	s, err := pipe.NewScanner(in)
 	if err != nil {
-		return withHint(err, "--apply makes a piped stream")
+		return hint.With(err, "--apply makes a piped stream")
 	}
 	out, err := p.open(ctx, c)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe/wire"
 )
 
@@ -70,7 +71,7 @@ func (l *listenFlags) listen(ctx context.Context, address string) (net.Listener,
 	}
 	if a := ln.Addr().(*net.TCPAddr); !a.IP.IsLoopback() && !l.open {
 		ln.Close()
-		return nil, withHint(fmt.Errorf("%s can be reached by others, and %s", address, cmp.Or(l.risk, "whoever does can send")), "use tls://, with --client-ca to know who it is, or --open if that is meant")
+		return nil, hint.With(fmt.Errorf("%s can be reached by others, and %s", address, cmp.Or(l.risk, "whoever does can send")), "use tls://, with --client-ca to know who it is, or --open if that is meant")
 	}
 	return ln, nil
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/session"
 )
 
 func newRecord(c *console) *cobra.Command {
-	var p recordPlan
+	p := c.plan()
 	var noIndex bool
 	var backend, content, overflow, mmap, last, user, sealing string
 	var dumpOn []string
@@ -78,84 +79,90 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 			"127  the command was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if p.backend, err = parseBackend(backend); err != nil {
+			if p.Backends, err = session.ParseBackends(backend); err != nil {
 				return usageError{err}
 			}
-			if p.capture.Content, err = capture.ParseContent(content); err != nil {
+			if p.Capture.Content, err = capture.ParseContent(content); err != nil {
 				return usageError{err}
 			}
 			full, err := capture.ParseOverflow(overflow)
 			if err != nil {
 				return usageError{err}
 			}
-			if err = target.plan(&p, args, full, cmd.Flags().Changed("on-overflow")); err != nil {
+			if cmd.Flags().Changed("on-overflow") {
+				p.Capture.Overflow = full
+			}
+			if err = target.plan(&p, args); err != nil {
 				return usageError{err}
 			}
 			if err = out.plan(&p, cmd.Flags().Changed); err != nil {
 				return usageError{err}
 			}
-			if p.owner, err = findOwner(user); err != nil {
+			if p.Owner, err = session.FindOwner(user); err != nil {
 				return usageError{err}
 			}
-			p.owner.plan(&p.capture)
-			if p.capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
+			p.Owner.Apply(&p.Capture)
+			if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
 				c.say("--on-overflow block with --all can stop the machine: whoever is held may be whom the recorder waits for")
 			}
-			if p.capture.Mmap, err = capture.ParseMmap(mmap); err != nil {
+			if p.Capture.Mmap, err = capture.ParseMmap(mmap); err != nil {
 				return usageError{err}
 			}
-			if p.flight, err = newFlightPlan(last, dumpOn); err != nil {
+			if p.Flight, err = newFlightPlan(last, dumpOn); err != nil {
 				return usageError{err}
 			}
-			if p.flight != nil && !cmd.Flags().Changed("mmap") {
-				p.capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
+			if p.Flight != nil && !cmd.Flags().Changed("mmap") {
+				p.Capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
 			}
-			if p.seal, err = parseSealWhen(sealing); err != nil {
+			if p.Seal, err = session.ParseWhen(sealing); err != nil {
 				return usageError{err}
 			}
-			if p.flight != nil && p.seal != sealAfter {
+			if p.Flight != nil && len(p.Snapshots) > 0 {
+				return usageError{errors.New("--snapshot is the state before the first event, which --last does not keep")}
+			}
+			if p.Flight != nil && p.Seal != session.SealAfter {
 				return usageError{errors.New("--seal is for recordings that are written as they are made, not for --last")}
 			}
-			if p.filter, err = filter.expr(); err != nil {
+			if p.Filter, err = filter.expr(); err != nil {
 				return err
 			}
-			if p.filter != nil {
-				g, err := recordFilter(c, p.filter)
+			if p.Filter != nil {
+				g, err := recordFilter(c, p.Filter)
 				if err != nil {
 					return err
 				}
-				if p.flight == nil { // its conditions look at all calls
-					screenRecording(&p, g, cmd.Flags().Changed("mmap"))
+				if p.Flight == nil { // its conditions look at all calls
+					p.Prefilter(g, cmd.Flags().Changed("mmap"))
 				}
 			}
 			if err = out.agree(&p, cmd.Flags().Changed); err != nil {
 				return usageError{err}
 			}
-			p.capture.RingBytes = int(ring)
-			p.index = !noIndex
-			return record(cmd.Context(), c, &p)
+			p.Capture.RingBytes = int(ring)
+			p.Index = c.indexer(!noIndex)
+			return record(cmd.Context(), &p)
 		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
-	f.StringVarP(&p.out, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
+	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make; COMMAND-TIME.tape if not given")
 	target.add(cmd, "record")
 	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`, to whom the tape belongs; under sudo, who called it")
-	f.BoolVar(&p.capture.Wakeups, "wakeups", false, "also record who woke up whom; needs eBPF")
+	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record who woke up whom; needs eBPF")
 	f.StringVar(&backend, "backend", "auto", "`HOW` to record: auto, ebpf or ptrace")
-	f.BoolVar(&p.capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
-	f.BoolVar(&p.capture.Survive, "survive", false, "with ptrace, let the command live when the recorder is killed, which is slower; with eBPF it always does")
+	f.BoolVar(&p.Capture.EveryCall, "every-call", false, "with ptrace, also record the frequent calls without meaning for storage (waits, clocks, …) that it lets through; eBPF always does")
+	f.BoolVar(&p.Capture.Survive, "survive", false, "with ptrace, let the command live when the recorder is killed, which is slower; with eBPF it always does")
 	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that calls move to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
 	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of files that are mapped into memory: data (reads and stores; of programs and libraries only that a page was used), full (those like other files), written (stores only) or off")
 	filter.add(f)
 	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block it, or drop events and count them, which is the default of --all")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 is 128M")
-	f.StringArrayVar(&p.snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
+	f.StringArrayVar(&p.Snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	f.StringVar(&last, "last", "", "flight recorder: keep only the last `TIME`, or SIZE, or both with a comma, in memory; 30s, 512M")
 	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when `THIS` happens; repeatable")
 	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")
-	f.BoolVar(&p.keepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
+	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	out.add(cmd)
 	return cmd
 }

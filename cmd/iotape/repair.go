@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/repair"
 )
@@ -43,21 +45,20 @@ The damaged tape is kept.`,
 			if isTape(args[0]) {
 				return repairTape(cmd.Context(), c, args[0], out, !noIndex)
 			}
-			s, err := planSealing(args[0], out)
+			s, err := c.sealingJob(args[0], out, !noIndex)
 			if err != nil {
 				return err
 			}
-			s.index = !noIndex
-			fi, err := os.Stat(s.stream)
+			fi, err := os.Stat(s.Stream)
 			if err != nil {
 				return err
 			}
-			done, err := s.run(cmd.Context(), c)
+			done, err := s.Run(cmd.Context())
 			if err != nil {
 				return err
 			}
 			complete := c.sayDamage(done, fi.Size())
-			c.say("%s", done.line(nil))
+			c.say("%s", done.Summary())
 			if !complete {
 				return &statusError{Status: exitFound}
 			}
@@ -72,9 +73,9 @@ The damaged tape is kept.`,
 
 // sayDamage says what a recording lacks that did not end in order, and reports whether
 // it lacks nothing. size is its stream's, in bytes.
-func (c *console) sayDamage(done *sealed, size int64) (complete bool) {
-	st := done.stats
-	if done.piped {
+func (c *console) sayDamage(done *sealing.Result, size int64) (complete bool) {
+	st := done.Stats
+	if done.Piped {
 		size = st.Stream // what was cut off is not known, but the block is
 		if st.Damage != nil {
 			c.say("cut the stream after %s of its plain bytes: %v", report.Bytes(uint64(st.Stream)), st.Damage)
@@ -100,7 +101,7 @@ func (c *console) sayDamage(done *sealed, size int64) (complete bool) {
 
 // isTape reports whether a directory has a tape's files, and no stream to make one of.
 func isTape(path string) bool {
-	if _, err := os.Stat(filepath.Join(path, streamName)); err == nil {
+	if _, err := os.Stat(filepath.Join(path, sealing.StreamName)); err == nil {
 		return false
 	}
 	for _, name := range []string{trace.ManifestName, trace.EventsName} {
@@ -127,20 +128,20 @@ func repairTape(ctx context.Context, c *console, path, out string, index bool) e
 		return nil
 	}
 	if !slices.ContainsFunc(rep.Damage, func(d trace.Damage) bool { return !d.Derived }) {
-		return withHint(fmt.Errorf("of %s only files are damaged that can be made again", path), "iotape index %s", path)
+		return hint.With(fmt.Errorf("of %s only files are damaged that can be made again", path), "iotape index %s", path)
 	}
 	if out == "" {
-		out = trimTape(filepath.Clean(path)) + ".repaired.tape"
+		out = sealing.TrimTape(filepath.Clean(path)) + ".repaired.tape"
 	}
-	mk, err := startTape(out, index)
+	mk, err := c.stage(out, index)
 	if err != nil {
 		return err
 	}
-	defer mk.abandon()
+	defer mk.Abandon()
 	counting := c.progress(report.Count)
 	defer counting.Done()
 	var res *repair.Result
-	err = mk.write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
+	err = mk.Write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
 		o := &repair.Options{Program: program(), Progress: func(done, total uint64) { counting.Update("repairing", int64(done), int64(total)) }}
 		if res, err = repair.Tape(ctx, tw, t, o); err != nil {
 			return nil, err
@@ -151,11 +152,11 @@ func repairTape(ctx context.Context, c *console, path, out string, index bool) e
 	if err != nil {
 		return err
 	}
-	size, err := mk.finish(ctx, c)
+	size, err := mk.Publish(ctx)
 	if err != nil {
 		return err
 	}
-	c.say("%s: %s events, %s", mk.out, report.Count(res.Events), report.Bytes(uint64(size)))
+	c.say("%s: %s events, %s", mk.Tape, report.Count(res.Events), report.Bytes(uint64(size)))
 	if !res.OK() {
 		c.say("%s", res.Manifest.Reason)
 		return &statusError{Status: exitFound}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/tree"
 )
@@ -35,7 +36,7 @@ func readReplayed(name string) (*page.Page, error) {
 	}
 	c, err := parseReplayed(b)
 	if err != nil {
-		return nil, withHint(fmt.Errorf("%s: %w", name, err), "--replay takes what iotape replay --json or iotape compare --json printed")
+		return nil, hint.With(fmt.Errorf("%s: %w", name, err), "--replay takes what iotape replay --json or iotape compare --json printed")
 	}
 	c.Title = name
 	return c.Page(), nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
+	"github.com/iotape/iotape/record/tracer/tracerun"
 )
 
 func newRun(c *console) *cobra.Command {
@@ -64,7 +67,7 @@ While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
 			if check {
 				return c.print(func(w *bufio.Writer) error { return describe(w, cfg) })
 			}
-			return runTracers(cmd.Context(), c, cfg)
+			return c.runTracers(cmd.Context(), cfg)
 		},
 	}
 	f := cmd.Flags()
@@ -82,7 +85,7 @@ func (c *console) readConfig(name string, input *config.Input, check bool) (*con
 	}
 	cfg, err := c.parseConfig(name, doc, input)
 	if err == nil {
-		err = checkTargets(cfg)
+		err = tracerun.CheckTargets(cfg)
 	}
 	if err != nil {
 		return nil, c.sayErrors(err, check)
@@ -101,10 +104,10 @@ func (c *console) parseConfig(name, doc string, input *config.Input) (*config.Co
 			if err != nil {
 				return nil, err
 			}
-			return predicate.Compile(x, hostOptions())
+			return predicate.Compile(x, session.FilterOptions())
 		},
 		FilterFile: readFilter,
-		Aggregate:  aggregateDriver.parse,
+		Aggregate:  tracerun.ParseAggregate,
 	})
 }
 
@@ -133,13 +136,13 @@ func (c *console) sayErrors(err error, check bool) error {
 func describe(w *bufio.Writer, cfg *config.Config) error {
 	for _, group := range cfg.Groups() {
 		in := group[0].Input
-		fmt.Fprintf(w, "%s\n", inputText(in))
+		fmt.Fprintf(w, "%s\n", in.String())
 		for _, t := range group {
 			filter := "all events"
 			if t.Filter != nil {
 				filter = t.Filter.Expr().String()
 			}
-			driver, to := "stream, content "+t.Verbosity.Content.String(), outputName(t)
+			driver, to := "stream, content "+t.Verbosity.Content.String(), t.OutputName()
 			if t.Aggregate != nil {
 				driver = "aggregate"
 			}
@@ -161,26 +164,16 @@ func describe(w *bufio.Writer, cfg *config.Config) error {
 	return nil
 }
 
-func outputName(t *config.TracerSpec) string {
+// runTracers records with all tracers of a configuration, to the end.
+func (c *console) runTracers(ctx context.Context, cfg *config.Config) error {
+	res, err := tracerun.Run(ctx, cfg, &tracerun.Options{
+		Program: program(), Index: c.indexer(true), Reporter: reporter{c}, Messages: c.err, Stdout: c.out, Parse: c.parseConfig,
+	})
 	switch {
-	case t.Output.To != "":
-		return t.Output.To
-	case t.Output.Tape != "":
-		return t.Output.Tape
+	case errors.Is(err, tracerun.ErrFailed):
+		return &statusError{Status: exitRecord}
+	case err != nil:
+		return commandError(c.sayErrors(err, false))
 	}
-	return t.Name + ".tape"
-}
-
-func inputText(in *config.Input) string {
-	switch {
-	case len(in.Command) > 0:
-		return "command " + strings.Join(in.Command, " ")
-	case len(in.PIDs) > 0:
-		return "process " + strings.Trim(fmt.Sprint(in.PIDs), "[]")
-	case in.Cgroup != "":
-		return "control group " + in.Cgroup
-	case in.Mount != nil:
-		return in.Mount.Lower + " mounted at " + in.Mount.At
-	}
-	return "the whole machine"
+	return commandStatus(res)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/script"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/replay/skeleton"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
@@ -122,18 +123,18 @@ func tapeTrees(t *trace.Tape) (snapshots []*tree.Manifest, final *tree.Manifest,
 
 // compileTo makes a tape of a script.
 func compileTo(ctx context.Context, c *console, dir, out string) error {
-	mk, err := startTape(out, true)
+	mk, err := c.stage(out, true)
 	if err != nil {
 		return err
 	}
-	defer mk.abandon()
-	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+	defer mk.Abandon()
+	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
 		return script.Compile(ctx, dir, tw, program())
 	})
 	if err != nil {
 		return scriptError(dir, err)
 	}
-	_, err = mk.finish(ctx, c)
+	_, err = mk.Publish(ctx)
 	return err
 }
 
@@ -142,7 +143,7 @@ func scriptError(dir string, err error) error {
 	if e := (*script.Error)(nil); errors.As(err, &e) {
 		at := fmt.Errorf("%s:%d:%d: %s", filepath.Join(dir, e.File), e.Line, e.Column, e.What)
 		if e.Hint != "" {
-			return withHint(at, "%s", e.Hint)
+			return hint.With(at, "%s", e.Hint)
 		}
 		return at
 	}

@@ -2,14 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/record/sealing"
 )
 
 func newSeal(c *console) *cobra.Command {
@@ -28,19 +25,19 @@ is sealed; a stream file is kept.`,
   iotape seal git.stream -o git.tape`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := planSealing(args[0], out)
+			j, err := c.sealingJob(args[0], out, !noIndex)
 			if err != nil {
 				return err
 			}
-			s.final, s.index = final, !noIndex
-			done, err := s.run(cmd.Context(), c)
+			j.Final = final
+			done, err := j.Run(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if done.stats.Damage != nil {
-				c.say("%s: read up to %s: %v", args[0], report.Bytes(uint64(done.stats.Stream)), done.stats.Damage)
+			if done.Stats.Damage != nil {
+				c.say("%s: read up to %s: %v", args[0], report.Bytes(uint64(done.Stats.Stream)), done.Stats.Damage)
 			}
-			c.say("%s", done.line(nil))
+			c.say("%s", done.Summary())
 			return nil
 		},
 	}
@@ -51,30 +48,15 @@ is sealed; a stream file is kept.`,
 	return cmd
 }
 
-// planSealing finds out what to seal and where to.
-func planSealing(path, out string) (*sealing, error) {
-	path = strings.TrimRight(path, "/")
-	fi, err := os.Stat(path)
+// sealingJob finds out what to seal and where to.
+func (c *console) sealingJob(path, out string, index bool) (*sealing.Job, error) {
+	j, err := sealing.Plan(path, out)
+	if errors.Is(err, sealing.ErrNoName) {
+		err = usageError{err}
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &sealing{stream: path, out: out}
-	if fi.IsDir() {
-		s.stream, s.before, s.work = filepath.Join(path, streamName), filepath.Join(path, beforeName), path
-		if _, err := os.Stat(s.stream); err != nil {
-			return nil, withHint(fmt.Errorf("%s has no stream to seal", path), "it is a tape already? iotape check %s", path)
-		}
-		if s.out == "" {
-			s.out = strings.TrimSuffix(path, partialSuffix)
-		}
-		if s.out == path {
-			return nil, usageError{errors.New("where to? name a tape with -o")}
-		}
-	} else {
-		if s.out == "" {
-			s.out = strings.TrimSuffix(path, ".stream") + ".tape"
-		}
-		s.work = s.out + partialSuffix
-	}
-	return s, mustNotExist(s.out, "choose another name with -o, or remove it")
+	j.Index, j.Program, j.Reporter, j.Messages = c.indexer(index), program(), reporter{c}, c.err
+	return j, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 	"github.com/iotape/iotape/web"
 	"github.com/iotape/iotape/web/viewmodel"
 )
@@ -228,7 +229,7 @@ func openScene(ctx context.Context, c *console, tapes []*trace.Tape, inMemory bo
 		Progress: func(done, total uint64) { progress.Update("reading", int64(done), int64(total)) },
 		Filter: func(t *trace.Tape, text string) (func(*event.Event) bool, error) {
 			// Only the language itself: what else --filter takes reads files.
-			g, err := predicate.New(text, tapeOptions(t))
+			g, err := predicate.New(text, slice.FilterOptions(t))
 			if err != nil {
 				return nil, err
 			}

@@ -108,13 +108,13 @@ func (s *slicing) temporary(ctx context.Context, c *console, t *trace.Tape) (*tr
 		return nil, nil, fmt.Errorf("make a place for the part that is replayed: %w", err)
 	}
 	remove := func() { os.RemoveAll(dir) }
-	mk, err := startTape(filepath.Join(dir, "part.tape"), false)
+	mk, err := c.stage(filepath.Join(dir, "part.tape"), false)
 	if err != nil {
 		remove()
 		return nil, nil, err
 	}
-	defer mk.abandon()
-	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
+	defer mk.Abandon()
+	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
 		res, err := slice.Tape(ctx, tw, t, o)
 		if err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func (s *slicing) temporary(ctx context.Context, c *console, t *trace.Tape) (*tr
 		return res.Manifest, nil
 	})
 	if err == nil {
-		_, err = mk.finish(ctx, c)
+		_, err = mk.Publish(ctx)
 	}
 	var part *trace.Tape
 	if err == nil {
@@ -157,16 +157,16 @@ func (s *slicing) run(ctx context.Context, c *console) error {
 	if err := s.pickHost(t, o); err != nil {
 		return err
 	}
-	mk, err := startTape(s.out, !s.noIndex)
+	mk, err := c.stage(s.out, !s.noIndex)
 	if err != nil {
 		return err
 	}
-	defer mk.abandon()
+	defer mk.Abandon()
 	progress := c.progress(report.Count)
 	defer progress.Done()
 	o.Progress = func(phase string, done, total uint64) { progress.Update(phase, int64(done), int64(total)) }
 	var res *slice.Result
-	err = mk.write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
+	err = mk.Write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
 		if res, err = slice.Tape(ctx, tw, t, o); err != nil {
 			return nil, err
 		}
@@ -179,7 +179,7 @@ func (s *slicing) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	size, err := mk.finish(ctx, c)
+	size, err := mk.Publish(ctx)
 	if err != nil {
 		return err
 	}

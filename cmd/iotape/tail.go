@@ -19,8 +19,10 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/wire"
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 // tailing prints events as they come.
@@ -76,20 +78,18 @@ them can arrive, and blocks until they are full, for 200 ms (flush:TIME in --pip
 
 func (t *tailing) fromFile(ctx context.Context, c *console, path string) error {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
-		path = filepath.Join(path, streamName)
+		path = filepath.Join(path, sealing.StreamName)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	growing := &tail{f: f, closed: make(chan struct{})}
-	var once sync.Once
-	stop := func() { once.Do(func() { close(growing.closed) }) }
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
+	growing := sealing.NewGrowing(f)
+	defer growing.Close()
+	defer context.AfterFunc(ctx, growing.Close)()
 	if t.end {
-		stop()
+		growing.Close()
 	}
 	complete, err := t.print(ctx, c, growing)
 	if err == nil && !complete {
@@ -166,28 +166,14 @@ func (t *tailing) matcher(c *console, h *trace.Head) (*predicate.Matcher, error)
 	if err != nil {
 		return nil, err
 	}
-	return matcherOf(c, h, x)
-}
-
-// matcherOf returns what picks the events of a stream that x, if it is given, and the
-// recording's own filter want. It is nil if both want all.
-func matcherOf(c *console, h *trace.Head, x *predicate.Expr) (*predicate.Matcher, error) {
-	if h.Filter != "" {
-		own, err := predicate.Parse(h.Filter)
-		if err != nil {
-			return nil, err
-		}
-		x = predicate.And(x, own)
+	g, err := slice.StreamFilter(h, x)
+	if err != nil {
+		return nil, usageError{err}
 	}
-	if x == nil {
+	if g == nil {
 		return nil, nil
 	}
-	host := trace.Host{Head: *h}
-	arch, _ := event.ParseArch(h.Arch)
-	g, err := compileFilter(c, x, &predicate.Options{StartNS: h.WallNS, Hosts: []predicate.Host{{Name: h.Host, Arch: arch, WallNS: host.Wall(0)}}})
-	if err != nil {
-		return nil, err
-	}
+	c.warn(g)
 	return g.NewMatcher(), nil
 }
 

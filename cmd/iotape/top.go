@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,18 +15,19 @@ import (
 	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/aggregate/view"
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/trace"
 )
 
 // topPlan is what to count, and what to do with it.
 type topPlan struct {
-	record recordPlan // of which only the target, the filter's screen and the owner count
+	record session.Plan // of which only the target, the filter's screen and the owner count
 	meter  meter.Options
 	view   view.Options
 	json   bool
@@ -100,20 +98,21 @@ process in detail from then on, for a while:
 				}
 				return p.ofTape(cmd.Context(), c, &filter)
 			}
-			if p.record.backend, err = parseBackend("ebpf"); err != nil {
+			if p.record.Backends, err = session.ParseBackends("ebpf"); err != nil {
 				return err
 			}
-			if err := target.plan(&p.record, args, capture.OverflowDrop, true); err != nil {
+			p.record.Capture.Overflow = capture.OverflowDrop
+			if err := target.plan(&p.record, args); err != nil {
 				return usageError{err}
 			}
 			if err := p.check(&target); err != nil {
 				return usageError{err}
 			}
-			if p.record.owner, err = findOwner(user); err != nil {
+			if p.record.Owner, err = session.FindOwner(user); err != nil {
 				return usageError{err}
 			}
-			p.record.owner.plan(&p.record.capture)
-			if p.record.capture.Screen, err = exactScreen(c, &filter); err != nil {
+			p.record.Owner.Apply(&p.record.Capture)
+			if p.record.Capture.Screen, err = exactScreen(c, &filter); err != nil {
 				return err
 			}
 			if term.IsTerminal(c.out) {
@@ -162,7 +161,7 @@ func (p *topPlan) check(target *targetFlags) error {
 		return fmt.Errorf("interval %s is not from %s to %s", p.meter.Interval, ebpf.MinInterval, ebpf.MaxInterval)
 	case p.count < 0 || p.view.Rows < 0 || p.rows < 0 || p.meter.Series < 0:
 		return errors.New("less than 0 of something cannot be had")
-	case p.count > 0 && !p.record.capture.Running():
+	case p.count > 0 && !p.record.Capture.Running():
 		return errors.New("--count is for --pid, --cgroup and --all: a command is counted to its end")
 	case len(p.meter.Rules) == 0 && (p.detail.exec != "" || p.detail.dir != ""):
 		return errors.New("--alarm-exec and --detail need an --alarm")
@@ -196,7 +195,7 @@ func exactScreen(c *console, filter *filterFlags) (*predicate.Screen, error) {
 	if n := len(undecided) - len(names); n > 0 {
 		names = append(names, fmt.Sprintf("%d others", n))
 	}
-	return nil, withHint(usageError{fmt.Errorf("the kernel alone cannot decide this filter, of %s", strings.Join(names, ", "))},
+	return nil, hint.With(usageError{fmt.Errorf("the kernel alone cannot decide this filter, of %s", strings.Join(names, ", "))},
 		"docs/filters.md says which tests are decided at capture; add one of op to leave out what cannot be")
 }
 
@@ -218,13 +217,13 @@ func (p *topPlan) ofTape(ctx context.Context, c *console, filter *filterFlags) e
 		}
 		table.Count(ev)
 	}
-	p.view.UserName = userNames()
+	p.view.UserName = view.UserNames()
 	return c.print(func(w *bufio.Writer) error {
 		if p.json {
 			m := t.Manifest()
 			return p.view.JSON(w, &aggregate.ReadOut{Table: table, At: tapeEnd(t), Elapsed: time.Duration(max(m.LastNS-m.FirstNS, 1)), Last: true})
 		}
-		fmt.Fprintln(w, heading(table))
+		fmt.Fprintln(w, view.TotalText(table))
 		return p.view.Text(w, table, 0)
 	})
 }
@@ -236,12 +235,12 @@ var errEnough = errors.New("enough")
 
 // top counts.
 func top(ctx context.Context, c *console, p *topPlan) error {
-	p.view.UserName = userNames()
-	if !p.record.capture.Running() {
+	p.view.UserName = view.UserNames()
+	if !p.record.Capture.Running() {
 		ctx = context.WithoutCancel(ctx) // the terminal's signals are for the command
 	}
-	p.record.until = ctx
-	ctx, cancel := p.record.context()
+	p.record.Until = ctx
+	ctx, cancel := p.record.Context()
 	defer cancel()
 	out := newTopOutput(c, p, cancel)
 	p.meter.Show, p.meter.Alarm, p.meter.Say = out.show, out.alarm, out.say
@@ -258,45 +257,18 @@ func top(ctx context.Context, c *console, p *topPlan) error {
 		return err
 	}
 	var res capture.Result
-	err = m.Run(ctx, ebpf.Counting(&p.record.capture, p.rows, &res))
+	err = m.Run(ctx, ebpf.Counting(&p.record.Capture, p.rows, &res))
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
 	endErr := out.end(m.Sum(), err == nil)
 	switch {
-	case err != nil && len(p.record.capture.Command) > 0:
-		return runError(p.record.capture.Command[0], err)
+	case err != nil && len(p.record.Capture.Command) > 0:
+		return commandError(session.StartError(p.record.Capture.Command[0], err))
 	case err != nil:
 		return err
 	case endErr != nil:
 		return endErr
 	}
 	return commandStatus(&res)
-}
-
-// userNames returns a function that names users, and remembers them.
-func userNames() func(uid uint32) string {
-	var mu sync.Mutex
-	known := map[uint32]string{}
-	return func(uid uint32) string {
-		mu.Lock()
-		defer mu.Unlock()
-		name, ok := known[uid]
-		if !ok {
-			if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
-				name = u.Username
-			}
-			if len(known) < 1<<16 {
-				known[uid] = name
-			}
-		}
-		return name
-	}
-}
-
-// heading says what a table of sums is of.
-func heading(sum *aggregate.Table) string {
-	c := sum.Total()
-	return fmt.Sprintf("in all: %s, %s failed, read %s, wrote %s",
-		report.Plural(c.Calls, "call", "calls"), report.Count(c.Failed), report.Bytes(c.Read), report.Bytes(c.Written))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/session"
 )
 
 // detailPlan is what an alarm does.
@@ -54,16 +55,16 @@ func (d *detailPlan) check(target *targetFlags) error {
 }
 
 // plan has the meter do it.
-func (d *detailPlan) plan(m *meter.Options, p *recordPlan) {
+func (d *detailPlan) plan(m *meter.Options, p *session.Plan) {
 	m.Exec = strings.Fields(d.exec)
 	d.say = m.Say
 	if d.dir == "" {
 		return
 	}
 	m.Detail = d.record
-	if !p.capture.Running() {
-		started := p.capture.Started
-		p.capture.Started = func(pid int) {
+	if !p.Capture.Running() {
+		started := p.Capture.Started
+		p.Capture.Started = func(pid int) {
 			d.command.Store(int64(pid))
 			if started != nil {
 				started(pid)

@@ -93,7 +93,7 @@ func (o *topOutput) end(sum *aggregate.Table, well bool) error {
 		return err
 	}
 	return errors.Join(err, o.c.print(func(w *bufio.Writer) error {
-		fmt.Fprintln(w, heading(sum))
+		fmt.Fprintln(w, view.TotalText(sum))
 		return o.p.view.Text(w, sum, 0)
 	}))
 }

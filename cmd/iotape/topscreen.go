@@ -30,16 +30,16 @@ const shownOutput = 64 << 10
 
 func newTopScreen(o *topOutput) *topScreen {
 	r := &o.p.record
-	title := r.target
+	title := r.Target
 	if title == "" {
-		title = strings.Join(r.capture.Command, " ")
+		title = strings.Join(r.Capture.Command, " ")
 	}
 	return &topScreen{o: o, live: view.NewLive(&view.LiveOptions{Options: o.p.view, Title: report.Printable(title), In: o.c.in, Out: o.c.out})}
 }
 
 // start takes the terminal.
 func (s *topScreen) start() error {
-	if r := &s.o.p.record.capture; !r.Running() {
+	if r := &s.o.p.record.Capture; !r.Running() {
 		var err error
 		if s.output, err = os.CreateTemp("", "iotape-top-*"); err != nil {
 			return fmt.Errorf("keep the command's output: %w", err)

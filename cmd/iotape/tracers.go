@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/control"
 )
@@ -88,11 +90,11 @@ func (f *tracersFlags) remote(ctx context.Context) (*control.Remote, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return nil, withHint(errors.New("no iotape run of this user is running"), "as root, those of root are found; sudo iotape tracers …")
+		return nil, hint.With(errors.New("no iotape run of this user is running"), "as root, those of root are found; sudo iotape tracers …")
 	case len(found) == 0:
 		return nil, fmt.Errorf("no iotape run is called %s; there are: %s", f.run, strings.Join(names, ", "))
 	case len(found) > 1:
-		return nil, withHint(fmt.Errorf("several are running: %s", strings.Join(names, ", ")), "choose one with --run")
+		return nil, hint.With(fmt.Errorf("several are running: %s", strings.Join(names, ", ")), "choose one with --run")
 	}
 	return found[0], nil
 }
@@ -274,7 +276,7 @@ happens at that moment is in both.`,
 			if filter != "" { // to show what is wrong where it was written
 				x, err := parseFilter(filter)
 				if err == nil {
-					_, err = predicate.Compile(x, hostOptions())
+					_, err = predicate.Compile(x, session.FilterOptions())
 				}
 				if err != nil {
 					return usageError{err}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,4 +37,24 @@ func newVersion(c *console) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
+}
+
+// program is the name and version that goes into recordings.
+func program() string { return "iotape " + version() }
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+			v = s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	if v == "" {
+		return "devel"
+	}
+	return strings.Trim(v, "()")
 }

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bufio"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -18,17 +19,18 @@ import (
 	"github.com/zeebo/blake3"
 
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
 
 // Options for Run.
 type Options struct {
-	Data  string // the collector's directory
-	Store Store
-	// Seal makes a tape. ErrNothing says that there is nothing to be kept of the streams.
-	// An error of this machine's (of a file, of the context) leaves them for another run;
-	// all others put them aside.
-	Seal func(ctx context.Context, s *Sealing) error
+	Data    string // the collector's directory
+	Store   Store
+	Program string // name and version of the sealing program, for the tapes
+	// Reporter is told of what is left out of tapes that have a filter. Nil is told nothing.
+	Reporter sealing.Reporter
 	// Stored is told of each tape that is in the store, of one perhaps twice if a run was
 	// killed. An error keeps the tape waiting for the next run. Nil tells nobody.
 	Stored func(ctx context.Context, t *Stored) error
@@ -38,10 +40,12 @@ type Options struct {
 	Clock  func() time.Time        // nil is time.Now
 	Note   func(line string)       // of what people should know; nil is nobody
 	After  func(step string) error // of each step, for tests; nil is nothing
+
+	sealWith func(ctx context.Context, s *sealRequest) error // for tests; nil is sealStreams
 }
 
-// Sealing says what tape is to be made.
-type Sealing struct {
+// sealRequest says what tape is to be made.
+type sealRequest struct {
 	Streams    []string // files, one after the other
 	Bytes      []int64  // up to where the frames of each are whole; of one that is the last it is its size
 	Assembly   *trace.Assembly
@@ -56,9 +60,6 @@ type Stored struct {
 	Location string
 	Bytes    int64
 }
-
-// ErrNothing says that nothing of a stream is to be kept.
-var ErrNothing = errors.New("there is nothing to keep")
 
 // Result is what a run did.
 type Result struct {
@@ -87,6 +88,9 @@ type run struct {
 // what an earlier run left. What cannot be read in the staging area is noted and left.
 func Run(ctx context.Context, o *Options) (Result, error) {
 	r := &run{Options: *o}
+	if r.sealWith == nil {
+		r.sealWith = r.sealStreams
+	}
 	if r.Clock == nil {
 		r.Clock = time.Now
 	}
@@ -245,7 +249,7 @@ func (r *run) finish(ctx context.Context, j *job) error {
 	for _, s := range steps[at:] {
 		err := s.do(ctx, j)
 		switch {
-		case errors.Is(err, ErrNothing):
+		case errors.Is(err, sealing.ErrNothingFits):
 			r.Note(fmt.Sprintf("%s: %v", j.Plan.Streams[0], err))
 			return r.remove(j)
 		case s.done == tapeName && unreadable(err):
@@ -263,7 +267,7 @@ func (r *run) finish(ctx context.Context, j *job) error {
 // unreadable reports whether it is the streams that cannot be sealed, and not this machine
 // that cannot do it now.
 func unreadable(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sealing.ErrStopped) {
 		return false
 	}
 	return !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError)) && !errors.As(err, new(syscall.Errno))
@@ -274,7 +278,7 @@ func (r *run) streamDir(j *job, stream string) string {
 }
 
 func (r *run) seal(ctx context.Context, j *job) error {
-	s := &Sealing{Assembly: &j.Plan.Assembly, Incomplete: j.Plan.Incomplete, Work: filepath.Join(j.dir, workName), Out: filepath.Join(j.dir, tapeName)}
+	s := &sealRequest{Assembly: &j.Plan.Assembly, Incomplete: j.Plan.Incomplete, Work: filepath.Join(j.dir, workName), Out: filepath.Join(j.dir, tapeName)}
 	for i, name := range j.Plan.Streams {
 		file := filepath.Join(r.streamDir(j, name), staging.StreamFile)
 		fi, err := os.Stat(file)
@@ -292,10 +296,42 @@ func (r *run) seal(ctx context.Context, j *job) error {
 	if err := os.RemoveAll(s.Work); err != nil {
 		return err
 	}
-	if err := r.Seal(ctx, s); err != nil {
+	if err := r.sealWith(ctx, s); err != nil {
 		return err
 	}
 	return syncDirs(j.dir, j.dir)
+}
+
+// sealStreams seals streams that go on from one to the next. An error of this machine's (of
+// a file, of the context) leaves them for another run; all others put them aside.
+func (r *run) sealStreams(ctx context.Context, s *sealRequest) error {
+	job := &sealing.Job{
+		Stream: s.Streams[0], Work: s.Work, Out: s.Out, Assembly: s.Assembly, Missing: s.Incomplete,
+		Program: r.Program, Reporter: r.Reporter,
+	}
+	var parts []io.Reader
+	for i, name := range s.Streams {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		plain, _, err := chain.Plain(ctx, bufio.NewReaderSize(io.LimitReader(f, s.Bytes[i]), 1<<20))
+		if err != nil {
+			return err
+		}
+		parts = append(parts, plain)
+	}
+	u, err := job.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer u.Abandon()
+	if err := u.Seal(ctx, io.MultiReader(parts...), nil); err != nil {
+		return err
+	}
+	_, err = u.Finish(ctx)
+	return err
 }
 
 // manifestOf reads the manifest of a local tape and returns what its files are to be: by

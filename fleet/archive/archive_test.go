@@ -67,7 +67,7 @@ func write(t *testing.T, name, text string) {
 }
 
 // seal makes a tape whose only file has the bytes of the streams.
-func seal(_ context.Context, s *Sealing) error {
+func seal(_ context.Context, s *sealRequest) error {
 	if err := os.MkdirAll(s.Work, 0o777); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func TestAssembly(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			data, store := t.TempDir(), directory{t.TempDir()}
 			c.make(data)
-			res, err := Run(context.Background(), &Options{Data: data, Store: store, Seal: seal, Clock: func() time.Time { return noon.Add(24 * time.Hour) }})
+			res, err := Run(context.Background(), &Options{Data: data, Store: store, sealWith: seal, Clock: func() time.Time { return noon.Add(24 * time.Hour) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +241,7 @@ func TestHeadless(t *testing.T) {
 	gone := staging.StreamName{BootID: boot, StartNS: 1000, Serial: 1}.String()
 	name := stage(t, data, "a", 2, 7, 3, 2, staging.ReasonStop, func(a *staging.About, _ *staging.End) { a.Continues, a.Previous = true, gone })
 	stage(t, data, "a", 3, 8, 0, 2, staging.ReasonStop)
-	res, err := Run(t.Context(), &Options{Data: data, Store: store, Seal: seal})
+	res, err := Run(t.Context(), &Options{Data: data, Store: store, sealWith: seal})
 	if err != nil || res.Refused != 1 || res.Tapes != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -261,7 +261,7 @@ func TestDamaged(t *testing.T) {
 	write(t, filepath.Join(staging.Dir(data, "a", bad), staging.EndFile), "{garbage")
 	write(t, filepath.Join(staging.Dir(data, "b", open), staging.AboutFile), "{garbage")
 	var said []string
-	res, err := Run(t.Context(), &Options{Data: data, Store: store, Seal: seal, Note: func(line string) { said = append(said, line) }})
+	res, err := Run(t.Context(), &Options{Data: data, Store: store, sealWith: seal, Note: func(line string) { said = append(said, line) }})
 	if err != nil || res.Refused != 1 || res.Tapes != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -283,7 +283,7 @@ func TestManifest(t *testing.T) {
 		a.Reason, a.Detail, a.GapNS = staging.ReasonLoss, "why", 5
 		e.Complete, e.Detail, e.Losses = false, "power", []staging.Loss{{Reason: "the spool was full", Events: 3}}
 	})
-	if _, err := Run(context.Background(), &Options{Data: data, Store: store, Seal: seal}); err != nil {
+	if _, err := Run(context.Background(), &Options{Data: data, Store: store, sealWith: seal}); err != nil {
 		t.Fatal(err)
 	}
 	list := kept(t, store)
@@ -313,7 +313,7 @@ func TestKilled(t *testing.T) {
 		o := &Options{Data: data, Store: store, Stored: func(_ context.Context, s *Stored) error {
 			told[s.Location] = true
 			return nil
-		}, Seal: func(ctx context.Context, s *Sealing) error {
+		}, sealWith: func(ctx context.Context, s *sealRequest) error {
 			if strings.Contains(s.Streams[0], bad) {
 				return fmt.Errorf("stream without a head: %w", trace.ErrTruncated)
 			}
@@ -405,7 +405,7 @@ func TestStoreFails(t *testing.T) {
 			stage(t, data, "a", 1, 7, 0, 3, staging.ReasonStop)
 			stage(t, data, "b", 1, 8, 0, 3, staging.ReasonStop)
 			left := n
-			o := &Options{Data: data, Store: faulty{store, &left, torn}, Seal: seal}
+			o := &Options{Data: data, Store: faulty{store, &left, torn}, sealWith: seal}
 			if _, err := Run(context.Background(), o); err == nil {
 				t.Errorf("torn %t, %d: the run says nothing", torn, n)
 			}
@@ -427,7 +427,7 @@ func TestOneFails(t *testing.T) {
 	data, store := t.TempDir(), directory{t.TempDir()}
 	stage(t, data, "a", 1, 7, 0, 3, staging.ReasonStop)
 	stage(t, data, "b", 1, 8, 0, 3, staging.ReasonStop)
-	o := &Options{Data: data, Store: store, Seal: seal, Stored: func(_ context.Context, s *Stored) error {
+	o := &Options{Data: data, Store: store, sealWith: seal, Stored: func(_ context.Context, s *Stored) error {
 		if strings.Contains(s.Location, "host=a") {
 			return errors.New("no room in the catalogue")
 		}
@@ -449,7 +449,7 @@ func TestPrune(t *testing.T) {
 		for day := range 4 {
 			stage(t, data, "a", uint64(day+1), uint64(day+1), 0, 3, staging.ReasonStop, func(a *staging.About, _ *staging.End) { a.StartNS += int64(day) * 86400e9 })
 		}
-		if _, err := Run(ctx, &Options{Data: data, Store: store, Seal: seal}); err != nil {
+		if _, err := Run(ctx, &Options{Data: data, Store: store, sealWith: seal}); err != nil {
 			t.Fatal(err)
 		}
 		day := 0
@@ -524,7 +524,7 @@ func TestPrune(t *testing.T) {
 func TestGet(t *testing.T) {
 	ctx, data, store, dir := context.Background(), t.TempDir(), directory{t.TempDir()}, t.TempDir()
 	stage(t, data, "a", 1, 7, 0, 3, staging.ReasonStop)
-	if _, err := Run(ctx, &Options{Data: data, Store: store, Seal: seal}); err != nil {
+	if _, err := Run(ctx, &Options{Data: data, Store: store, sealWith: seal}); err != nil {
 		t.Fatal(err)
 	}
 	var tape *Tape

@@ -158,7 +158,7 @@ func TestArchiveInS3(t *testing.T) {
 	stage(t, data, "a", 1, 7, 0, 3, staging.ReasonAge)
 	stage(t, data, "a", 2, 7, 3, 2000, staging.ReasonStop)
 	stage(t, data, "b", 1, 8, 0, 3, staging.ReasonStop)
-	o := &Options{Data: data, Store: s, Seal: seal}
+	o := &Options{Data: data, Store: s, sealWith: seal}
 	res, err := Run(ctx, o)
 	if err != nil || res.Tapes != 2 || res.Streams != 3 {
 		t.Fatalf("%+v, %v", res, err)

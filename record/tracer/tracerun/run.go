@@ -1,30 +1,43 @@
-package main
+package tracerun
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/fusefs"
+	"github.com/iotape/iotape/record/sealing"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
 )
 
-// running is one iotape run.
+// Options for Run.
+type Options struct {
+	Program  string           // name and version of the recording program
+	Index    sealing.Indexer  // of tapes whose configuration wants it
+	Reporter sealing.Reporter // nil: sealing.Silent
+	Messages *os.File         // that the Reporter writes to, see sealing.Job
+	Stdout   *os.File         // where a tracer's output "-" goes
+	// Parse reads the configuration of tracers that are added while others run. input is
+	// what tracers record that do not say it; it may be nil.
+	Parse func(name, doc string, input *config.Input) (*config.Config, error)
+}
+
+// running is one run of several tracers.
 type running struct {
-	c      *console
-	cfg    *config.Config
-	groups []*targetGroup
-	sig    *signals
-	leave  context.Context // ends with a second signal: mounts that are in use are left
+	Options
+	cfg     *config.Config
+	groups  []*targetGroup
+	signals *session.Signals
+	leave   context.Context // ends with a second signal: mounts that are in use are left
 	// clockNS and wallNS are one moment: the anchor of all recordings, so that filters with
 	// times mean the same in each.
 	clockNS, wallNS int64
@@ -37,21 +50,30 @@ type running struct {
 type targetGroup struct {
 	run   *running
 	input *config.Input
-	plan  recordPlan // of the capture
+	plan  session.Plan // of the capture
 	fan   *tracer.Fan
 
 	// Of running.mu:
-	backend *backend        // that records now; nil before and after
-	control capture.Control // of it; nil if it cannot be changed
+	backend *session.Backend // that records now; nil before and after
+	control capture.Control  // of it; nil if it cannot be changed
 	ended   bool
 	res     *capture.Result
 }
 
-// runTracers records with all tracers of a configuration, to the end.
-func runTracers(ctx context.Context, c *console, cfg *config.Config) error {
-	r := &running{c: c, cfg: cfg}
+// ErrFailed is returned by Run if a tracer failed. The Reporter was told which, and why.
+var ErrFailed = errors.New("a tracer failed")
+
+// Run records with all tracers of a configuration, to the end. Signals are the command's
+// while it runs, see session.Plan.Signals; without a command ctx ends the recording. The
+// result is that of the command, nil if there is none. An error of type config.Errors or
+// *config.Error says what is wrong with the configuration.
+func Run(ctx context.Context, cfg *config.Config, o *Options) (*capture.Result, error) {
+	r := &running{Options: *o, cfg: cfg}
+	if r.Reporter == nil {
+		r.Reporter = sealing.Silent{}
+	}
 	var stop func()
-	r.leave, stop = secondSignal(ctx)
+	r.leave, stop = session.SecondSignal(ctx)
 	defer stop()
 	r.clockNS, r.wallNS = capture.Clocks()
 	for _, t := range cfg.Tracers {
@@ -65,20 +87,20 @@ func runTracers(ctx context.Context, c *console, cfg *config.Config) error {
 	for _, tracers := range cfg.Groups() {
 		g, err := r.newGroup(tracers)
 		if err != nil {
-			return c.sayErrors(err, false)
+			return nil, err
 		}
 		r.groups = append(r.groups, g)
 	}
 	for _, t := range r.tracers {
-		if t.plan.to == "" {
-			t.plan.out = t.name()
-			if err := t.plan.check(); err != nil {
-				return c.sayErrors(cfg.Errorf(t.cfg.Path+".output", "tracer %q: %v", t.cfg.Name, err), false)
+		if t.plan.To == "" {
+			t.plan.Tape = t.name()
+			if err := t.plan.CheckTape(); err != nil {
+				return nil, cfg.Errorf(t.cfg.Path+".output", "tracer %q: %v", t.cfg.Name, err)
 			}
 		}
 	}
-	r.sig = catchSignals() // from here on they are the command's; see package internal/ptracer
-	defer r.sig.stop()
+	r.signals = session.CatchSignals() // from here on they are the command's; see package internal/ptracer
+	defer r.signals.Stop()
 	if !cfg.Control.Off {
 		stop := r.listen()
 		defer stop()
@@ -92,9 +114,9 @@ func runTracers(ctx context.Context, c *console, cfg *config.Config) error {
 	}
 	var all sync.WaitGroup
 	for i, g := range r.groups {
-		g.plan.until = rest
+		g.plan.Until = rest
 		if len(g.input.Command) > 0 {
-			g.plan.until = context.WithoutCancel(ctx)
+			g.plan.Until = context.WithoutCancel(ctx)
 		}
 		all.Go(func() {
 			results[i], errs[i] = g.record()
@@ -106,9 +128,9 @@ func runTracers(ctx context.Context, c *console, cfg *config.Config) error {
 	all.Wait()
 	r.finish()
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, err
 	}
-	return r.status(results)
+	return r.result(results)
 }
 
 // command returns the group that has a command, -1 if none has.
@@ -116,54 +138,51 @@ func (r *running) command() int {
 	return slices.IndexFunc(r.groups, func(g *targetGroup) bool { return len(g.input.Command) > 0 })
 }
 
-func (r *running) status(results []*capture.Result) error {
+func (r *running) result(results []*capture.Result) (*capture.Result, error) {
 	for _, t := range r.tracers {
 		if t.state == stateFailed {
-			return &statusError{Status: exitRecord}
+			return nil, ErrFailed
 		}
 	}
-	if i := r.command(); i >= 0 && results[i] != nil {
-		return commandStatus(results[i])
+	if i := r.command(); i >= 0 {
+		return results[i], nil
 	}
-	return nil
+	return nil, nil
 }
+
+func (r *running) note(format string, args ...any) { r.Reporter.Note(fmt.Sprintf(format, args...)) }
 
 // newGroup plans the capture of a target.
 func (r *running) newGroup(tracers []*config.TracerSpec) (*targetGroup, error) {
 	in, own := tracers[0].Input, &r.cfg.Capture
 	g := &targetGroup{run: r, input: in}
 	p := &g.plan
+	p.Program, p.Reporter = r.Program, r.Reporter
 	wrong := func(err error) error { return r.cfg.Errorf(in.Path(), "%v", err) }
 	var err error
-	if p.backend, err = parseBackend(own.Backend); err != nil {
+	if p.Backends, err = session.ParseBackends(own.Backend); err != nil {
 		return nil, wrong(err)
 	}
 	if in.Mount != nil {
 		r.planMount(g)
 	} else {
-		pids := make([]string, len(in.PIDs))
-		for i, pid := range in.PIDs {
-			pids[i] = strconv.Itoa(pid)
-		}
-		flags := targetFlags{pids: strings.Join(pids, ","), cgroup: in.Cgroup, all: in.All, duration: in.Duration}
-		overflow := own.Overflow
-		if overflow == "" {
-			overflow = capture.OverflowBlock
-		}
-		if err := flags.plan(p, in.Command, overflow, own.Overflow != ""); err != nil {
+		o := &p.Capture
+		o.Command, o.PIDs, o.Cgroup, o.All, o.Overflow = in.Command, in.PIDs, in.Cgroup, in.All, own.Overflow
+		p.Duration = in.Duration
+		if err := p.Resolve(); err != nil {
 			return nil, wrong(err)
 		}
 	}
-	if p.owner, err = findOwner(in.User); err != nil {
+	if p.Owner, err = session.FindOwner(in.User); err != nil {
 		return nil, wrong(err)
 	}
-	p.owner.plan(&p.capture)
-	p.capture.RingBytes, p.capture.Mmap = int(own.Ring), own.Mmap
-	if p.capture.Mmap == "" {
-		p.capture.Mmap = capture.MmapData
+	p.Owner.Apply(&p.Capture)
+	p.Capture.RingBytes, p.Capture.Mmap = int(own.Ring), own.Mmap
+	if p.Capture.Mmap == "" {
+		p.Capture.Mmap = capture.MmapData
 	}
 	g.wants(tracers)
-	if g.fan, err = tracer.NewFan(&tracer.Options{Content: p.capture.Content, Wakeups: p.capture.Wakeups, Late: r.cfg.Control.Late}); err != nil {
+	if g.fan, err = tracer.NewFan(&tracer.Options{Content: p.Capture.Content, Wakeups: p.Capture.Wakeups, Late: r.cfg.Control.Late}); err != nil {
 		return nil, err
 	}
 	for _, t := range tracers {
@@ -174,7 +193,7 @@ func (r *running) newGroup(tracers []*config.TracerSpec) (*targetGroup, error) {
 
 // wants plans what the capture has to record for its tracers: what one of them wants.
 func (g *targetGroup) wants(tracers []*config.TracerSpec) {
-	o, own := &g.plan.capture, &g.run.cfg.Capture
+	o, own := &g.plan.Capture, &g.run.cfg.Capture
 	o.Content, o.Wakeups = tracers[0].Verbosity.Content, own.Wakeups
 	for _, t := range tracers {
 		o.Content = o.Content.Union(t.Verbosity.Content)
@@ -192,22 +211,22 @@ func (g *targetGroup) wants(tracers []*config.TracerSpec) {
 	for _, t := range tracers[1:] {
 		any = predicate.Or(any, t.Filter.Expr())
 	}
-	union, err := predicate.Compile(any, hostOptions())
+	union, err := predicate.Compile(any, session.FilterOptions())
 	if err != nil {
 		return // together they are too long
 	}
 	// What programs do with mapped files is recorded if filters may change.
-	screenRecording(&g.plan, union, own.Mmap != "" || !g.run.cfg.Control.Off)
+	g.plan.Prefilter(union, own.Mmap != "" || !g.run.cfg.Control.Off)
 }
 
 // planMount plans the capture of a mount.
 func (r *running) planMount(g *targetGroup) {
 	in := g.input
 	source := fusefs.Backend{Lower: in.Mount.Lower, Mountpoint: in.Mount.At, Cache: in.Mount.Cache, Leave: r.leave}
-	g.plan.name, g.plan.target = "mount", source.Lower+" mounted at "+source.Mountpoint
-	g.plan.duration = in.Duration
-	g.plan.capture.Started = func(int) { r.c.say("%s shows %s, recorded until it is unmounted", in.Mount.At, in.Mount.Lower) }
-	g.plan.backend = []backend{{source, func(*capture.Options) int { return 1 }}}
+	g.plan.Name, g.plan.Target = "mount", source.Lower+" mounted at "+source.Mountpoint
+	g.plan.Duration = in.Duration
+	g.plan.Capture.Started = func(int) { r.note("%s shows %s, recorded until it is unmounted", in.Mount.At, in.Mount.Lower) }
+	g.plan.Backends = []session.Backend{{Backend: source, Shards: func(*capture.Options) int { return 1 }}}
 }
 
 // liveFilter is a filter with what of it can be decided of records. What programs do with
@@ -219,15 +238,14 @@ func liveFilter(g *predicate.Graph) tracer.Filter {
 // record records the target with the first back end that can, to its end.
 func (g *targetGroup) record() (*capture.Result, error) {
 	r := g.run
-	note := func(line string) { r.c.say("%s", line) }
-	g.plan.capture.Note = note
-	res, err := anyBackend(r.c, &g.plan, g.recordWith, func() error {
+	g.plan.Capture.Note = r.Reporter.Note
+	res, err := g.plan.AnyBackend(g.recordWith, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for t := range g.tracers() {
 			if t.state == stateRunning {
 				g.fan.Detach(t.t, &trace.End{})
-				t.out.discard()
+				t.out.Discard()
 				t.state, t.part = stateWaiting, t.part-1
 			}
 		}
@@ -248,9 +266,9 @@ func (g *targetGroup) tracers() func(yield func(*tracing) bool) {
 	}
 }
 
-func (g *targetGroup) recordWith(b *backend) (*capture.Result, error) {
+func (g *targetGroup) recordWith(b *session.Backend) (*capture.Result, error) {
 	r := g.run
-	o := g.plan.capture
+	o := g.plan.Capture
 	o.Control = func(control capture.Control) {
 		r.mu.Lock()
 		g.control = control
@@ -271,11 +289,11 @@ func (g *targetGroup) recordWith(b *backend) (*capture.Result, error) {
 	}
 	g.backend = b
 	r.mu.Unlock()
-	sw, err := trace.NewStreamWriterTo(g.fan, 0, g.plan.head(b))
+	sw, err := trace.NewStreamWriterTo(g.fan, 0, g.plan.Head(b))
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := g.plan.context()
+	ctx, cancel := g.plan.Context()
 	defer cancel()
 	return b.Run(ctx, &o, sw)
 }
@@ -292,11 +310,11 @@ func (g *targetGroup) end(res *capture.Result, err error) {
 		}
 		if res == nil { // nothing was recorded
 			g.fan.Detach(t.t, &trace.End{})
-			t.out.discard()
+			t.out.Discard()
 			t.state, t.err = stateFailed, err
 			continue
 		}
-		end := endOf(res)
+		end := session.EndOf(res)
 		end.Lost = 0 // the frames say it
 		t.detached(g.fan.Detach(t.t, end))
 	}
@@ -312,7 +330,7 @@ func (r *running) finish() {
 	for _, g := range r.groups {
 		_ = g.fan.Close()
 	}
-	ctx := r.sig.context() // from here on signals mean us
+	ctx := r.signals.Sealing() // from here on signals mean us
 	r.mu.Lock()
 	list := slices.Clone(r.tracers)
 	r.mu.Unlock()
@@ -324,31 +342,25 @@ func (r *running) finish() {
 		case state == stateSealing && t.ending:
 			<-t.sealed // by iotape tracers stop
 		case state == stateSealing:
-			t.seal(ctx, t.group.res, true)
+			t.seal(ctx, true)
 		}
 		if state == stateWaiting {
-			r.c.say("%s: was not started", t.cfg.Name)
+			r.note("%s: was not started", t.cfg.Name)
 		}
 	}
 }
 
 // seal makes what is to be made of a stream that was closed, and says what came of it.
-func (t *tracing) seal(ctx context.Context, res *capture.Result, final bool) {
-	if res == nil {
-		res = &capture.Result{}
-	}
-	line, err := t.out.finish(ctx, res, t.counts, final)
+func (t *tracing) seal(ctx context.Context, final bool) {
+	line, err := t.out.Finish(ctx, t.counts.Lost, t.counts.Err, final)
 	r := t.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.state, t.last, t.err = stateStopped, line, err
 	if err != nil {
 		t.state = stateFailed
-		r.c.say("%s: %v", t.cfg.Name, err)
-		if h := hintFor(newRun(r.c), err); h != "" {
-			r.c.hint("%s", h)
-		}
+		r.Reporter.Problem(fmt.Errorf("%s: %w", t.cfg.Name, err))
 		return
 	}
-	r.c.say("%s: %s", t.cfg.Name, line)
+	r.note("%s: %s", t.cfg.Name, line)
 }

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bufio"
@@ -11,9 +11,9 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// mendStream ends a stream in order whose writer failed: it cuts what was written
+// endStream ends a stream in order whose writer failed: it cuts what was written
 // in part, marks the loss and writes the end frame.
-func mendStream(f *os.File, end *trace.End) error {
+func endStream(f *os.File, end *trace.End) error {
 	last, lost, off, err := goodFrames(f)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package tracerun
 
 import (
 	"fmt"
@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/record/capture/fusefs"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 )
 
-// checkTargets says what the machine makes wrong or odd about a configuration: above all
+// CheckTargets says what the machine makes wrong or odd about a configuration: above all
 // that iotape would record itself.
-func checkTargets(cfg *config.Config) error {
+func CheckTargets(cfg *config.Config) error {
 	var errs config.Errors
 	kinds := map[string]*config.Input{}
 	for _, group := range cfg.Groups() {
@@ -68,7 +69,7 @@ func mountsItself(cfg *config.Config, in *config.Input) (errs config.Errors) {
 		return nil
 	}
 	for _, t := range cfg.Tracers {
-		path, key := outputName(t), ".output.tape"
+		path, key := t.OutputName(), ".output.tape"
 		if t.Output.To != "" {
 			key = ".output.to"
 			scheme, rest, ok := strings.Cut(path, ":")
@@ -102,7 +103,7 @@ func warnOfItself(cfg *config.Config, group []*config.TracerSpec) {
 		}
 	}
 	if in.Cgroup != "" {
-		if dir, err := findCgroup(in.Cgroup); err == nil && slices.Contains(cgroupsOf(os.Getpid()), dir) {
+		if dir, err := session.FindCgroup(in.Cgroup); err == nil && slices.Contains(cgroupsOf(os.Getpid()), dir) {
 			cfg.Warn(in.Path()+".cgroup", "iotape itself runs in control group %s: it and what it starts are left out", dir)
 		}
 	}
@@ -132,7 +133,7 @@ func isLocal(to string) bool {
 // cgroupsOf returns the directories of a process's version 2 control group and of those
 // above it.
 func cgroupsOf(pid int) (dirs []string) {
-	root, err := cgroupRoot()
+	root, err := session.CgroupRoot()
 	b, err2 := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil || err2 != nil {
 		return nil

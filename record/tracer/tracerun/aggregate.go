@@ -1,4 +1,4 @@
-package main
+package tracerun
 
 import (
 	"bufio"
@@ -18,18 +18,17 @@ import (
 	"github.com/iotape/iotape/analyze/aggregate/view"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/predicate"
-	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/record/tracer"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
-// counting is the assembly driver aggregate: what a tracer gets is resolved, as sealing
+// aggregateStream is the assembly driver aggregate: what a tracer gets is resolved, as sealing
 // does it, summed up, and forgotten. (iotape top has the kernel count, without records;
 // here they are there already, for the other tracers.)
-type counting struct {
+type aggregateStream struct {
 	*trace.StreamWriter
-	c      *console
+	note   func(line string)
 	in     *io.PipeReader
 	out    *io.PipeWriter
 	meter  *meter.Meter
@@ -42,8 +41,8 @@ type counting struct {
 	since time.Time
 }
 
-// countingPlan is [tracer.aggregate].
-type countingPlan struct {
+// aggregateSettings is [tracer.aggregate].
+type aggregateSettings struct {
 	meter meter.Options
 	file  string
 }
@@ -58,9 +57,10 @@ func (e *keyError) Error() string { return e.err.Error() }
 func (e *keyError) Key() string   { return e.key }
 func (e *keyError) Unwrap() error { return e.err }
 
-// parseCounting reads [tracer.aggregate].
-func parseCounting(table map[string]any) (any, error) {
-	p := &countingPlan{}
+// ParseAggregate reads [tracer.aggregate]. An error with a method Key() string is shown at
+// that key.
+func ParseAggregate(table map[string]any) (any, error) {
+	p := &aggregateSettings{}
 	for key, v := range table {
 		if err := p.set(key, v); err != nil {
 			return nil, &keyError{key, err}
@@ -72,7 +72,7 @@ func parseCounting(table map[string]any) (any, error) {
 	return p, nil
 }
 
-func (p *countingPlan) set(key string, v any) error {
+func (p *aggregateSettings) set(key string, v any) error {
 	texts, err := textsOf(v)
 	if err != nil {
 		return err
@@ -125,14 +125,13 @@ func textsOf(v any) ([]string, error) {
 	return nil, fmt.Errorf("%v is neither a text nor a list of texts", v)
 }
 
-// openCounting begins to count.
-func openCounting(job *assemblyJob) (assembling, error) {
-	p := job.settings.(*countingPlan)
-	a := &counting{c: job.c, done: make(chan error, 1), since: time.Now()}
+// openAggregate begins to count for a tracer. What it returns gets records without content.
+func openAggregate(r *running, name string, p *aggregateSettings, head *trace.Head) (assembly, error) {
+	a := &aggregateStream{note: func(line string) { r.note("%s: %s", name, line) }, done: make(chan error, 1), since: time.Now()}
 	a.in, a.out = io.Pipe()
 	o := p.meter
-	o.Say = func(line string) { a.c.say("%s: %s", job.name, line) }
-	shown := &view.Options{UserName: userNames()}
+	o.Say = a.note
+	shown := &view.Options{UserName: view.UserNames()}
 	o.Alarm = func(al *aggregate.Alarm) { o.Say(shown.AlarmLine(al)) }
 	if p.file != "" {
 		f, err := os.OpenFile(p.file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
@@ -162,22 +161,29 @@ func openCounting(job *assemblyJob) (assembling, error) {
 	}()
 	var id [8]byte
 	rand.Read(id[:])
-	if a.StreamWriter, err = trace.NewStreamWriter(a.out, binary.LittleEndian.Uint64(id[:]), job.head); err != nil {
-		a.discard()
+	if a.StreamWriter, err = trace.NewStreamWriter(a.out, binary.LittleEndian.Uint64(id[:]), head); err != nil {
+		a.Discard()
 		return nil, err
 	}
 	return a, nil
 }
 
 // count is a meter.Counting of the stream.
-func (a *counting) count(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error {
+func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error {
 	a.table = aggregate.NewTable(by, 0)
 	ended := make(chan error, 1)
 	go func() {
 		var m *predicate.Matcher
 		_, err := seal.Watch(ctx, a.in, func(h *trace.Head) (err error) {
-			m, err = matcherOf(a.c, h, nil)
-			return err
+			g, err := slice.StreamFilter(h, nil)
+			if g == nil {
+				return err
+			}
+			for _, w := range g.Warnings() {
+				a.note("filter: " + w.Message)
+			}
+			m = g.NewMatcher()
+			return nil
 		}, func(ev *event.Event) error {
 			if m == nil || m.Match(ev) {
 				a.mu.Lock()
@@ -203,7 +209,7 @@ func (a *counting) count(ctx context.Context, by aggregate.By, interval time.Dur
 }
 
 // take returns what was counted since it was last called.
-func (a *counting) take(last bool) *aggregate.ReadOut {
+func (a *aggregateStream) take(last bool) *aggregate.ReadOut {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -213,11 +219,12 @@ func (a *counting) take(last bool) *aggregate.ReadOut {
 }
 
 // Close implements tracer.Assembly.
-func (a *counting) Close(end *trace.End) error {
+func (a *aggregateStream) Close(end *trace.End) error {
 	return errors.Join(a.StreamWriter.Close(end), a.out.Close())
 }
 
-func (a *counting) discard() {
+// Discard implements assembly.
+func (a *aggregateStream) Discard() {
 	a.cancel()
 	a.out.CloseWithError(io.ErrUnexpectedEOF)
 	<-a.done
@@ -225,21 +232,21 @@ func (a *counting) discard() {
 	a.closeFile()
 }
 
-func (a *counting) closeFile() {
+func (a *aggregateStream) closeFile() {
 	if a.file != nil {
 		_ = a.file.Close() // each line was written
 	}
 }
 
-// finish waits until all is counted.
-func (a *counting) finish(_ context.Context, _ *capture.Result, counts tracer.Counts, _ bool) (string, error) {
+// Finish waits until all is counted.
+func (a *aggregateStream) Finish(_ context.Context, lost uint64, writeErr error, _ bool) (string, error) {
 	err := <-a.done
 	a.cancel()
-	line := heading(a.meter.Sum())
-	if counts.Lost > 0 {
-		line += fmt.Sprintf("; LOST %d records", counts.Lost)
+	line := view.TotalText(a.meter.Sum())
+	if lost > 0 {
+		line += fmt.Sprintf("; LOST %d records", lost)
 	}
-	err = errors.Join(err, counts.Err, a.meter.Close())
+	err = errors.Join(err, writeErr, a.meter.Close())
 	a.closeFile()
 	return line, err
 }

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"fmt"
@@ -8,23 +8,23 @@ import (
 	"github.com/iotape/iotape/record/capture/ptrace"
 )
 
-// backend is a way to record.
-type backend struct {
+// Backend is a way to record.
+type Backend struct {
 	capture.Backend
-	shards func(o *capture.Options) int // of its streams
+	Shards func(o *capture.Options) int // of its streams
 }
 
-// backends are all ways, the best first.
-func backends() []backend {
-	return []backend{
+// Backends returns all ways, the best first.
+func Backends() []Backend {
+	return []Backend{
 		{ebpf.Backend{}, ebpf.Shards},
 		{ptrace.Backend{}, func(*capture.Options) int { return 1 }},
 	}
 }
 
-// parseBackend checks a name; "auto" is all of them.
-func parseBackend(name string) ([]backend, error) {
-	all := backends()
+// ParseBackends checks a name; "auto" is all of them.
+func ParseBackends(name string) ([]Backend, error) {
+	all := Backends()
 	if name == "auto" {
 		return all, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -15,15 +15,15 @@ import (
 	"github.com/iotape/iotape/record/capture"
 )
 
-// owner is the user for whom root records: as whom the command runs, and to whom the
+// Owner is the user for whom root records: as whom the command runs, and to whom the
 // tape belongs. Its methods do nothing when it is nil.
-type owner struct {
+type Owner struct {
 	name, home string
 	cred       syscall.Credential
 }
 
-// findOwner returns the user of --user, the one who called sudo, or nil.
-func findOwner(name string) (*owner, error) {
+// FindOwner returns the user of --user, the one who called sudo, or nil.
+func FindOwner(name string) (*Owner, error) {
 	root := os.Geteuid() == 0
 	if name == "" && root {
 		if name = os.Getenv("SUDO_UID"); name == "" || name == "0" {
@@ -51,7 +51,7 @@ func findOwner(name string) (*owner, error) {
 	case !root:
 		return nil, fmt.Errorf("only root can record as %s", u.Username)
 	}
-	o := &owner{name: u.Username, home: u.HomeDir, cred: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	o := &Owner{name: u.Username, home: u.HomeDir, cred: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	ids, err := u.GroupIds()
 	if err != nil {
 		return nil, fmt.Errorf("groups of %s: %w", u.Username, err)
@@ -64,8 +64,8 @@ func findOwner(name string) (*owner, error) {
 	return o, nil
 }
 
-// plan has the command run as the user, in an environment that says so.
-func (o *owner) plan(c *capture.Options) {
+// Apply has the command run as the user, in an environment that says so.
+func (o *Owner) Apply(c *capture.Options) {
 	if o == nil || c.Running() {
 		return
 	}
@@ -81,9 +81,9 @@ func (o *owner) plan(c *capture.Options) {
 	}
 }
 
-// give makes files and directories, as far as they are there, the user's. Links are
+// Give makes files and directories, as far as they are there, the user's. Links are
 // not followed.
-func (o *owner) give(names ...string) {
+func (o *Owner) Give(names ...string) {
 	if o == nil {
 		return
 	}

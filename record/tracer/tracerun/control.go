@@ -1,4 +1,4 @@
-package main
+package tracerun
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/control"
@@ -21,7 +22,7 @@ import (
 func (r *running) listen() (stop func()) {
 	s, err := control.Listen(r)
 	if err != nil {
-		r.c.say("tracers cannot be changed while they run: %v", err)
+		r.note("tracers cannot be changed while they run: %v", err)
 		return func() {}
 	}
 	return func() { _ = s.Close() }
@@ -50,18 +51,18 @@ func (r *running) Info() control.Info {
 
 func (t *tracing) info() control.TracerStatus {
 	i := control.TracerStatus{
-		Name: t.cfg.Name, State: string(t.state), Input: inputText(t.group.input), Filter: t.filter.Text(), Driver: "stream",
+		Name: t.cfg.Name, State: string(t.state), Input: t.group.input.String(), Filter: t.filter.Text(), Driver: "stream",
 		Content: t.verbosity.Content.String(), Omit: t.verbosity.Omit.Names(), Resolution: t.cfg.Resolution.String(),
-		Layers: []string{}, Output: t.plan.to, Recordings: t.part, Since: t.began, Last: t.last,
+		Layers: []string{}, Output: t.plan.To, Recordings: t.part, Since: t.began, Last: t.last,
 	}
 	if t.cfg.Aggregate != nil {
 		i.Driver = "aggregate"
 	}
-	if t.plan.to == "" {
+	if t.plan.To == "" {
 		i.Output = t.name()
 	}
-	if t.plan.pipe != nil {
-		for _, l := range t.plan.pipe.Layers {
+	if t.plan.Pipe != nil {
+		for _, l := range t.plan.Pipe.Layers {
 			i.Layers = append(i.Layers, l.Name())
 		}
 	}
@@ -123,12 +124,12 @@ func (g *targetGroup) narrow() {
 	if any == nil {
 		return
 	}
-	union, err := predicate.Compile(any, hostOptions())
+	union, err := predicate.Compile(any, session.FilterOptions())
 	if err != nil {
 		return // together they are too long
 	}
-	if err := g.control.Narrow(screenOf(union)); err != nil {
-		g.run.c.say("more is recorded than the tracers want: %v", err)
+	if err := g.control.Narrow(session.ScreenOf(union)); err != nil {
+		g.run.note("more is recorded than the tracers want: %v", err)
 	}
 }
 
@@ -192,7 +193,7 @@ func (t *tracing) detach() {
 // sealNow seals what detach has ended. Who waits for the end of it all waits for that, too.
 func (t *tracing) sealNow() (string, error) {
 	defer close(t.sealed)
-	t.seal(t.run.sig.ctx, nil, false)
+	t.seal(t.run.signals.Context(), false)
 	t.run.mu.Lock()
 	defer t.run.mu.Unlock()
 	return fmt.Sprintf("%s: %s", t.cfg.Name, t.last), t.err
@@ -236,7 +237,7 @@ func (r *running) Add(toml string) (string, error) {
 	if len(r.groups) == 1 {
 		input = r.groups[0].input
 	}
-	cfg, err := r.c.parseConfig("added", toml, input)
+	cfg, err := r.Parse("added", toml, input)
 	if err != nil {
 		return "", err
 	}
@@ -252,7 +253,7 @@ func (r *running) Add(toml string) (string, error) {
 		}
 		i := slices.IndexFunc(r.groups, func(g *targetGroup) bool { return g.input.Same(t.Input) })
 		if i < 0 {
-			return "", cfg.Errorf(t.Path+".input", "tracer %q: nothing records %s; a run keeps the targets that it began with", t.Name, inputText(t.Input))
+			return "", cfg.Errorf(t.Path+".input", "tracer %q: nothing records %s; a run keeps the targets that it began with", t.Name, t.Input.String())
 		}
 		if err := r.groups[i].fan.Covers(&t.Verbosity); err != nil {
 			return "", cfg.Errorf(t.Path+".stream", "tracer %q: %v", t.Name, err)
@@ -360,7 +361,7 @@ func (t *tracing) setFilter(filter tracer.Filter) error {
 	}
 	head := *t.head
 	head.ChangeFilter(&trace.FilterChange{SinceNS: now(), Filter: filter.Text()})
-	if _, err := predicate.New(head.Filter, hostOptions()); err != nil {
+	if _, err := predicate.New(head.Filter, session.FilterOptions()); err != nil {
 		return fmt.Errorf("tracer %s: with its earlier filters this one is too long: stop the tracer and start it again", t.cfg.Name)
 	}
 	change, err := t.group.fan.SetFilter(t.t, filter, now)
@@ -376,7 +377,7 @@ func (t *tracing) setFilter(filter tracer.Filter) error {
 
 // swap gives a tracer another output, and what else may change. If it runs, the new
 // recording begins before the old one ends: what happens meanwhile is in both.
-func (t *tracing) swap(filter tracer.Filter, v tracer.Verbosity, plan recordPlan, tape string, part int) (*tracing, error) {
+func (t *tracing) swap(filter tracer.Filter, v tracer.Verbosity, plan session.Plan, tape string, part int) (*tracing, error) {
 	before := *t
 	cfg := *t.cfg
 	cfg.Output.Tape = tape
@@ -397,23 +398,23 @@ func (t *tracing) swap(filter tracer.Filter, v tracer.Verbosity, plan recordPlan
 }
 
 // newOutputPlan changes where a stream goes. It returns the tape's name.
-func newOutputPlan(p *recordPlan, tape string, c *control.Change) (string, error) {
+func newOutputPlan(p *session.Plan, tape string, c *control.Change) (string, error) {
 	switch {
 	case c.Tape != nil && c.To != nil:
 		return "", errors.New("a stream goes to a tape, or to somewhere else")
 	case c.Tape != nil:
-		tape, p.to = strings.TrimRight(*c.Tape, "/"), ""
+		tape, p.To = strings.TrimRight(*c.Tape, "/"), ""
 	case c.To != nil:
-		p.to = *c.To
+		p.To = *c.To
 	}
 	if c.Pipe != nil {
 		spec, err := chain.Parse(*c.Pipe)
 		if err != nil {
 			return "", fmt.Errorf("pipe: %w", err)
 		}
-		p.pipe, p.seal = spec, sealAfter
+		p.Pipe, p.Seal = spec, session.SealAfter
 		if spec.Encrypted {
-			p.seal = sealNever
+			p.Seal = session.SealNever
 		}
 	}
 	return tape, nil
@@ -427,7 +428,7 @@ func readLiveFilter(text string) (f tracer.Filter, err error) {
 	if err != nil {
 		return f, err
 	}
-	g, err := predicate.Compile(x, hostOptions())
+	g, err := predicate.Compile(x, session.FilterOptions())
 	if err != nil {
 		return f, err
 	}

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bytes"
@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// findCgroup returns the directory of a version 2 control group: a path, absolute or
+// FindCgroup returns the directory of a version 2 control group: a path, absolute or
 // below the hierarchy's root, or the one group that has the text in its name.
 // Containers and services have groups that are named after them (docker-ID.scope,
 // libpod-ID.scope, NAME.service).
-func findCgroup(name string) (string, error) {
-	root, err := cgroupRoot()
+func FindCgroup(name string) (string, error) {
+	root, err := CgroupRoot()
 	if err != nil {
 		return "", err
 	}
@@ -59,8 +59,8 @@ func findCgroup(name string) (string, error) {
 	return found[0], nil
 }
 
-// cgroupRoot returns where the hierarchy of version 2 is mounted (cgroups(7)).
-func cgroupRoot() (string, error) {
+// CgroupRoot returns where the hierarchy of version 2 is mounted (cgroups(7)).
+func CgroupRoot() (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return "", err

@@ -1,0 +1,38 @@
+package view
+
+import (
+	"fmt"
+	"os/user"
+	"strconv"
+	"sync"
+
+	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/report"
+)
+
+// UserNames returns a function that names users, and remembers them.
+func UserNames() func(uid uint32) string {
+	var mu sync.Mutex
+	known := map[uint32]string{}
+	return func(uid uint32) string {
+		mu.Lock()
+		defer mu.Unlock()
+		name, ok := known[uid]
+		if !ok {
+			if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
+				name = u.Username
+			}
+			if len(known) < 1<<16 {
+				known[uid] = name
+			}
+		}
+		return name
+	}
+}
+
+// TotalText says what a table of sums is of.
+func TotalText(sum *aggregate.Table) string {
+	c := sum.Total()
+	return fmt.Sprintf("in all: %s, %s failed, read %s, wrote %s",
+		report.Plural(c.Calls, "call", "calls"), report.Count(c.Failed), report.Bytes(c.Read), report.Bytes(c.Written))
+}

@@ -1,0 +1,294 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/sealing"
+	"github.com/iotape/iotape/trace"
+)
+
+// Plan says what to record, how, and where to. The zero value of each field is its default;
+// Capture names the target: a command, processes, a control group or the whole machine.
+type Plan struct {
+	Capture  capture.Options
+	Backends []Backend       // tried in this order; nil: Backends
+	Filter   *predicate.Expr // what the tape has; nil: all calls
+	Duration time.Duration   // of a recording of what runs already; 0: to its end
+	Until    context.Context // ends the recording, too; nil: nothing else does
+
+	Tape       string   // its name; "" is Name with the time
+	Snapshots  []string // directories whose state is stored before the first event
+	Seal       When     // "" is SealAfter
+	KeepStream bool     // beside the tape
+	Index      sealing.Indexer
+	Owner      *Owner // of the command and the tape; nil: the user of this process
+
+	Pipe *chain.Spec // layers that the stream passes through; nil: it is written as it is
+	To   string      // where the stream goes instead of a tape (package sink); "": nowhere else
+
+	Flight *Flight // not nil: record into memory
+
+	// Signals gives the signals that reach this process while it records (SIGINT, SIGQUIT,
+	// SIGTERM, SIGHUP) to the recorded command, or has them end the recording of what runs
+	// already. Afterwards a second SIGINT, or any of the others, stops sealing. The context
+	// of Record does not end the recording then.
+	Signals bool
+
+	Program  string           // name and version of the recording program; "" is "iotape"
+	Reporter sealing.Reporter // nil: sealing.Silent
+	Messages *os.File         // that the Reporter writes to, see sealing.Job
+	Stdout   *os.File         // To "-"; nil is os.Stdout
+
+	// Of the target; Resolve sets what is empty.
+	Name   string // what the tape is called after
+	Target string // what is recorded, if it is not a command
+}
+
+// When is when a recording is made a tape.
+type When string
+
+// The times.
+const (
+	SealAfter When = "after" // the target has ended
+	SealLive  When = "live"  // while it runs, too
+	SealNever When = "never" // by another program later
+)
+
+// ParseWhen checks a time's name.
+func ParseWhen(s string) (When, error) {
+	switch w := When(s); w {
+	case SealAfter, SealLive, SealNever:
+		return w, nil
+	}
+	return "", fmt.Errorf("--seal %s: it is live, after or never", s)
+}
+
+// Resolve makes the target and the back ends definite, or says what is wrong with them. It
+// changes nothing outside the plan; Record calls it.
+func (p *Plan) Resolve() error {
+	if p.Backends == nil {
+		p.Backends = Backends()
+	}
+	o := &p.Capture
+	if err := p.checkTarget(); err != nil {
+		return err
+	}
+	name, target := "", ""
+	switch {
+	case len(o.PIDs) > 0:
+		pids := make([]string, len(o.PIDs))
+		for i, pid := range o.PIDs {
+			pids[i] = strconv.Itoa(pid)
+		}
+		name, target = "pid-"+pids[0], "process "+strings.Join(pids, ", ")
+	case o.Cgroup != "":
+		dir, err := FindCgroup(o.Cgroup)
+		if err != nil {
+			return err
+		}
+		o.Cgroup, name, target = dir, filepath.Base(dir), "control group "+dir
+	case o.All:
+		name, target = "all", "the whole machine"
+		if o.Overflow == "" {
+			o.Overflow = capture.OverflowDrop // whoever is held could be who the recorder needs
+		}
+	case len(o.Command) > 0:
+		name = strings.TrimLeft(filepath.Base(o.Command[0]), ".")
+	}
+	if o.Overflow == "" {
+		o.Overflow = capture.OverflowBlock
+	}
+	if p.Name == "" {
+		p.Name = name
+	}
+	if p.Target == "" {
+		p.Target = target
+	}
+	if o.Running() && len(o.PIDs) == 0 {
+		i := slices.IndexFunc(p.Backends, func(b Backend) bool { return b.Name() == "ebpf" })
+		if i < 0 {
+			return errors.New("--cgroup and --all need eBPF")
+		}
+		p.Backends = p.Backends[i : i+1]
+	}
+	return nil
+}
+
+func (p *Plan) checkTarget() error {
+	o, given := &p.Capture, 0
+	for _, is := range []bool{len(o.Command) > 0, len(o.PIDs) > 0, o.Cgroup != "", o.All} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given == 0 && p.Target == "": // a mount has none of them
+		return errors.New("say what to record: a command, --pid, --cgroup or --all")
+	case given > 1:
+		return errors.New("only one of a command, --pid, --cgroup and --all can be recorded")
+	case len(o.Command) > 0 && p.Duration != 0:
+		return errors.New("--duration is for --pid, --cgroup and --all: a command is recorded to its end")
+	case p.Duration < 0:
+		return fmt.Errorf("duration %s is less than nothing", p.Duration)
+	}
+	return nil
+}
+
+// Check resolves the plan and makes the tape's name definite, or says what is wrong. It
+// changes nothing outside the plan; Record calls it.
+func (p *Plan) Check() error {
+	if err := p.Resolve(); err != nil {
+		return err
+	}
+	if len(p.Capture.Command) > 0 {
+		if _, err := exec.LookPath(p.Capture.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+			return newCommandError(p.Capture.Command[0], err)
+		}
+	}
+	if err := p.CheckTape(); err != nil {
+		return err
+	}
+	for i, dir := range p.Snapshots {
+		abs, err := filepath.Abs(dir)
+		if err == nil {
+			abs, err = filepath.EvalSymlinks(abs)
+		}
+		if err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		if fi, err := os.Stat(abs); err != nil || !fi.IsDir() {
+			return fmt.Errorf("snapshot %s: not a directory", dir)
+		}
+		p.Snapshots[i] = abs
+	}
+	return nil
+}
+
+// CheckTape makes the tape's name definite, and sees to it that it is free.
+func (p *Plan) CheckTape() error {
+	if p.Tape == "" {
+		name := strings.Map(func(r rune) rune {
+			if r <= ' ' || r == '/' || r == 0x7f {
+				return '-'
+			}
+			return r
+		}, p.Name)
+		p.Tape = name + time.Now().Format("-20060102-150405") + ".tape"
+	}
+	p.Tape = strings.TrimRight(p.Tape, "/")
+	if p.Tape == "" {
+		return errors.New("the tape cannot be the root directory")
+	}
+	const rename = "choose another name with -o, or remove it"
+	if err := sealing.MustNotExist(p.Tape, rename); err != nil {
+		return err
+	}
+	if p.KeepStream && p.Seal != SealNever {
+		if err := sealing.MustNotExist(p.keptStream(), rename); err != nil {
+			return err
+		}
+	}
+	partial := p.partial()
+	return sealing.MustNotExist(partial, fmt.Sprintf("it is a recording that was not sealed: iotape repair %s, or remove it", partial))
+}
+
+// partial is the directory of the recording while it is made.
+func (p *Plan) partial() string { return p.Tape + sealing.PartialSuffix }
+
+// keptStream is where KeepStream leaves the stream.
+func (p *Plan) keptStream() string { return streamBeside(p.Tape) }
+
+func streamBeside(tape string) string { return sealing.TrimTape(tape) + ".stream" }
+
+// Context is the recording's: it ends with Duration.
+func (p *Plan) Context() (context.Context, context.CancelFunc) {
+	ctx := p.Until
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if p.Duration > 0 {
+		return context.WithTimeout(ctx, p.Duration)
+	}
+	return context.WithCancel(ctx)
+}
+
+// Head describes the recording for the beginning of its stream.
+func (p *Plan) Head(b *Backend) *trace.Head {
+	h := &trace.Head{
+		Program: p.program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.Capture.Command, Target: p.Target,
+		UID: os.Getuid(), GID: os.Getgid(), Content: p.Capture.Content.String(), Overflow: string(p.Capture.Overflow),
+		Shards: b.Shards(&p.Capture), Ops: len(event.Specs()),
+	}
+	if p.Filter != nil {
+		h.Filter = p.Filter.String()
+	}
+	if o := p.Capture.Credential; o != nil {
+		h.UID, h.GID = int(o.Uid), int(o.Gid)
+	}
+	capture.DescribeHost(h)
+	return h
+}
+
+func (p *Plan) program() string {
+	if p.Program == "" {
+		return "iotape"
+	}
+	return p.Program
+}
+
+func (p *Plan) reporter() sealing.Reporter {
+	if p.Reporter == nil {
+		return sealing.Silent{}
+	}
+	return p.Reporter
+}
+
+func (p *Plan) note(format string, args ...any) { p.reporter().Note(fmt.Sprintf(format, args...)) }
+
+// job plans the sealing of a stream that was recorded to a tape.
+func (p *Plan) job(tape string) *sealing.Job {
+	work := tape + sealing.PartialSuffix
+	j := &sealing.Job{
+		Stream: filepath.Join(work, sealing.StreamName), Before: filepath.Join(work, sealing.BeforeName), Work: work, Out: tape,
+		Index: p.Index, Program: p.program(), Reporter: p.Reporter, Messages: p.Messages,
+	}
+	if p.Pipe != nil {
+		j.Keys = &p.Pipe.Keys
+	}
+	if p.KeepStream {
+		j.StreamTo = streamBeside(tape)
+	}
+	return j
+}
+
+// unsealed says how a recording is sealed that was left as it is.
+func (p *Plan) unsealed() string {
+	keys := ""
+	if p.Pipe != nil && p.Pipe.Encrypted {
+		keys += " --identity FILE"
+	}
+	if p.Pipe != nil && len(p.Pipe.Keys.Checksum) > 0 {
+		keys += " --key FILE"
+	}
+	return fmt.Sprintf("to seal it: iotape seal --final%s %s", keys, p.partial())
+}
+
+// kept adds to an error of sealing what can be done about it.
+func kept(err error, what, partial string) error {
+	return hint.With(err, "%s; to seal it later: iotape seal %s", what, partial)
+}

@@ -1,0 +1,215 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/sealing"
+	"github.com/iotape/iotape/trace"
+)
+
+// Result is what came of a Plan.
+type Result struct {
+	Capture *capture.Result // how the command ended, and what was recorded
+	Tape    string          // that was made; "" if there is none
+	Partial string          // the directory of a recording that was not sealed; "" if it was
+	Dumps   []string        // tapes of the flight recorder
+	Sealed  *sealing.Result // nil if no tape was made here
+}
+
+// Record carries out a plan. An error says that the recording failed, or that the command
+// was not executed (CommandError); how the command ended is in the Result. ctx ends the
+// recording, which is sealed all the same; see Plan.Signals.
+func Record(ctx context.Context, p *Plan) (*Result, error) {
+	if !p.Signals && p.Until == nil {
+		own := *p
+		own.Until = ctx
+		p, ctx = &own, context.WithoutCancel(ctx)
+	}
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	p.Capture.Note = p.reporter().Note
+	switch {
+	case p.Flight != nil:
+		return recordFlight(p)
+	case p.To != "":
+		return recordTo(ctx, p)
+	}
+	return recordTape(ctx, p)
+}
+
+// recordTape records to a tape.
+func recordTape(ctx context.Context, p *Plan) (*Result, error) {
+	partial := p.partial()
+	if err := os.Mkdir(partial, 0o777); err != nil {
+		return nil, err
+	}
+	started := false
+	defer func() {
+		if !started {
+			os.RemoveAll(partial)
+		}
+		p.Owner.Give(partial, p.Tape, p.keptStream())
+	}()
+	if len(p.Snapshots) > 0 {
+		if err := sealing.Snapshot(ctx, p.Reporter, filepath.Join(partial, sealing.BeforeName), p.Snapshots, p.program()); err != nil {
+			return nil, err
+		}
+	}
+	// From here on signals are the command's; see package internal/ptracer.
+	sig := p.signals()
+	defer sig.Stop()
+	job := p.job(p.Tape)
+	job.Final = true
+	live := sealing.NewLive(job)
+	defer live.Abandon()
+	done := p.Capture.Started
+	p.Capture.Started = func(pid int) {
+		started = true
+		if p.Seal == SealLive {
+			if err := live.Start(); err != nil {
+				p.reporter().Problem(err)
+			}
+		}
+		if done != nil {
+			done(pid)
+		}
+	}
+	res, err := p.capture(partial)
+	var never *CommandError // it was not executed
+	started = (started || res != nil) && !errors.As(err, &never)
+	if err != nil {
+		if started {
+			return nil, hint.With(err, "what was recorded is kept: iotape seal %s", partial)
+		}
+		return nil, err
+	}
+	if res.WriteErr != nil {
+		p.note("the recording is not whole: %v", res.WriteErr)
+		live.Abandon() // the stream's end was written anew
+	}
+	if p.Seal == SealNever {
+		p.note("%s recorded; %s", report.Bytes(uint64(sealing.DirBytes(partial))), p.unsealed())
+		return &Result{Capture: res, Partial: partial}, nil
+	}
+	return p.finish(sig.Sealing(), live, res)
+}
+
+// finish seals what was recorded.
+func (p *Plan) finish(ctx context.Context, live *sealing.Live, res *capture.Result) (*Result, error) {
+	sealed, err := live.Finish(ctx)
+	if errors.Is(err, sealing.ErrNothingFits) {
+		p.note("%v", err)
+		return &Result{Capture: res}, os.RemoveAll(p.partial())
+	}
+	if err != nil {
+		return nil, kept(err, "the recording is kept", p.partial())
+	}
+	if n := sealed.Stats.Refused; n > 0 {
+		p.note("%s: recorded programs have iotape for their tracer, and there can be only one", report.Plural(n, "request to trace a program was refused", "requests to trace programs were refused"))
+	}
+	p.note("%s", sealed.Summary())
+	return &Result{Capture: res, Tape: p.Tape, Sealed: sealed}, nil
+}
+
+// capture records with the first back end that can, and ends the stream.
+func (p *Plan) capture(partial string) (*capture.Result, error) {
+	guard, err := guardStream(partial)
+	if err != nil {
+		return nil, err
+	}
+	defer guard.f.Close()
+	defer guard.release()
+	f, out := guard.f, newOutput(p.Pipe, guard)
+	return p.AnyBackend(func(b *Backend) (*capture.Result, error) { return p.captureWith(b, out) }, func() error {
+		out.abort()
+		guard.written, guard.next, guard.err = 0, 0, nil
+		_, err := f.Seek(0, 0)
+		return errors.Join(err, f.Truncate(0))
+	})
+}
+
+// guardStream makes the stream of a recording in its directory.
+func guardStream(partial string) (*spaceGuard, error) {
+	f, err := os.OpenFile(filepath.Join(partial, sealing.StreamName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	guard := (*spaceGuard)(nil)
+	if err = sealing.Claim(f); err == nil {
+		guard, err = newSpaceGuard(f, filepath.Join(partial, sealing.HoldName))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return guard, nil
+}
+
+// AnyBackend records with the first back end that can. Before it tries another one it
+// calls again.
+func (p *Plan) AnyBackend(record func(*Backend) (*capture.Result, error), again func() error) (*capture.Result, error) {
+	for i := range p.Backends {
+		last := i == len(p.Backends)-1
+		res, err := record(&p.Backends[i])
+		if err == nil || res != nil {
+			return res, err
+		}
+		var unsupported *capture.UnsupportedError
+		if last || !errors.As(err, &unsupported) {
+			if len(p.Capture.Command) == 0 {
+				return nil, err
+			}
+			return nil, StartError(p.Capture.Command[0], err)
+		}
+		p.note("recording with %s: %v", p.Backends[i+1].Name(), err)
+		if err := again(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("no way to record")
+}
+
+func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
+	sw, err := trace.NewStreamWriter(out.writer(), newSerial(), p.Head(b))
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.run(b, sw)
+	if err != nil {
+		return nil, err
+	}
+	writeErr, err := out.end(sw, EndOf(res))
+	if res.WriteErr == nil {
+		res.WriteErr = writeErr
+	}
+	return res, err
+}
+
+// run runs a back end until the recording's context ends.
+func (p *Plan) run(b *Backend, sw *trace.StreamWriter) (*capture.Result, error) {
+	ctx, cancel := p.Context()
+	defer cancel()
+	return b.Run(ctx, &p.Capture, sw)
+}
+
+// newSerial returns a random number for a stream.
+func newSerial() uint64 {
+	var id [8]byte
+	rand.Read(id[:])
+	return binary.LittleEndian.Uint64(id[:])
+}
+
+// EndOf describes the end of a recording that ends now.
+func EndOf(res *capture.Result) *trace.End {
+	clock, wall := capture.Clocks()
+	return &trace.End{Lost: res.Lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall}
+}
