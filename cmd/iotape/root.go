@@ -37,6 +37,7 @@ func signalContext() (context.Context, func()) {
 }
 
 func newRoot(c *console) *cobra.Command {
+	cobra.EnableCommandSorting = false // groups have the main path first
 	root := &cobra.Command{
 		Use:   "iotape",
 		Short: "Record what programs do to their storage, and play it back",
@@ -49,6 +50,9 @@ ordinary user with ptrace.`,
   iotape print git.tape
   iotape stat git.tape
   iotape replay git.tape --into again --verify`,
+		Args:              unknownCommand,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -56,56 +60,21 @@ ordinary user with ptrace.`,
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(
-		newRecord(c),
-		newRun(c),
-		newTracers(c),
-		newTop(c),
-		newMount(c),
-		newDump(c),
-		newSeal(c),
-		newRepair(c),
-		newMerge(c),
-		newSlice(c),
-		newDiff(c),
-		newAnonymise(c),
-		newReveal(c),
-		newRaw(c),
-		newPrint(c),
-		newStat(c),
-		newAnnotate(c),
-		newDiscover(c),
-		newDiscoverHost(c),
-		newOrder(c),
-		newFlow(c),
-		newReport(c),
-		newServe(c),
-		newReplay(c),
-		newReplayHost(),
-		newCompare(c),
-		newSkeleton(c),
-		newScript(c),
-		newCheck(c),
-		newConvert(c),
-		newQuery(c),
-		newIndex(c),
-		newCatalogue(c),
-		newArchive(c),
-		newPipe(c),
-		newKeygen(c),
-		newReceive(c),
-		newAgent(c),
-		newCollector(c),
-		newFleet(c),
-		newTail(c),
-		newExplainFilter(c),
-		newOps(c),
-		newCompletion(c),
-		newMan(c),
-		newVersion(c),
-	)
-	root.AddCommand(newSuite(c)...)
+	root.SetFlagErrorFunc(flagError)
+	root.Flags().SetInterspersed(false) // "iotape ls -l" is about ls
+	root.SetVersionTemplate("iotape {{.Version}}\n")
+	root.SetHelpCommandGroupID(toolsGroup)
+	for _, g := range groups(c) {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	for _, cmd := range []*cobra.Command{newDiscoverHost(c), newReplayHost()} {
+		cmd.Hidden = true // iotape starts them itself
+		root.AddCommand(cmd)
+	}
 	for _, cmd := range root.Commands() {
 		if readsStreams(cmd.Name()) {
 			takeKeys(cmd)
@@ -113,6 +82,29 @@ ordinary user with ptrace.`,
 		finishCommand(cmd)
 	}
 	return root
+}
+
+// toolsGroup is the group of the commands that serve the others.
+const toolsGroup = "tools"
+
+// group is a part of the list of commands.
+type group struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+// groups returns all commands as iotape --help lists them, the main path first.
+func groups(c *console) []group {
+	return []group{
+		{"record", "Record:", []*cobra.Command{newRecord(c), newSeal(c), newRepair(c), newDump(c), newTail(c), newTop(c), newMount(c), newRun(c), newTracers(c)}},
+		{"look", "Look at a tape:", append([]*cobra.Command{newPrint(c), newStat(c), newReport(c), newServe(c)}, newSuite(c)...)},
+		{"ask", "Ask:", []*cobra.Command{newQuery(c), newIndex(c), newCatalogue(c), newExplainFilter(c)}},
+		{"replay", "Replay:", []*cobra.Command{newReplay(c), newCompare(c), newSkeleton(c), newScript(c)}},
+		{"tapes", "Compare and change tapes:", []*cobra.Command{newDiff(c), newSlice(c), newMerge(c), newAnonymise(c), newReveal(c), newConvert(c), newCheck(c)}},
+		{"distributed", "Parallel and distributed programs:", []*cobra.Command{newAnnotate(c), newDiscover(c), newOrder(c), newFlow(c)}},
+		{"fleet", "Fleet:", []*cobra.Command{newAgent(c), newCollector(c), newFleet(c), newArchive(c), newReceive(c)}},
+		{toolsGroup, "Tools:", []*cobra.Command{newPipe(c), newKeygen(c), newRaw(c), newOps(c), newCompletion(c), newMan(c), newVersion(c)}},
+	}
 }
 
 // exitStatus is the annotation that holds a command's exit statuses, one a line.
@@ -126,6 +118,9 @@ func exits(lines ...string) map[string]string {
 // finishCommand makes wrong arguments usage errors and puts the exit statuses into
 // the help.
 func finishCommand(cmd *cobra.Command) {
+	if cmd.HasSubCommands() {
+		cmd.Args = unknownCommand
+	}
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, a []string) error {
 			if err := args(cmd, a); err != nil {

@@ -43,6 +43,7 @@ call that began before: nothing is lost, and it is one tape.`,
   iotape tracers set writes --filter 'op = write and latency > 10ms'
   iotape tracers stop writes
   iotape tracers add more.toml`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	pf := cmd.PersistentFlags()
 	pf.StringVar(&flags.run, "run", "", "the iotape run with this `NAME` or process number")
