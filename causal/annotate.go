@@ -56,7 +56,7 @@ type annotator struct {
 	end     int64
 	wakes   []woken
 	polls   []poll
-	looks   []*looks // that found something
+	looks   []*pollLoop // that found something
 	sleeps  []sleep
 	// broadcasts are the calls that woke all who slept on a word.
 	broadcasts []broadcast
@@ -72,17 +72,17 @@ type node struct {
 	clock   cpuClock
 	// measured says that its calls tell how long it waited for a processor. untold are the
 	// events since the last that did, and their computing; guessed is the delay before them.
-	measured bool
-	untold   []timeAt
-	guessed  int64
-	cpu      int64     // ns; its clock at the last call
-	stirred  int64     // when it was last woken up outside of calls
-	carry    int64     // ns in calls since that a replay does not make
-	inCall   []*wakeup // that it got since its last call returned
-	given    []*wakeup // that it gave, in a call that has not returned
-	poll     int       // index into polls, of the last call, -1: none
-	looks    *looks    // that it is about; nil: it does something else
-	ended    bool
+	measured     bool
+	unattributed []timeAt
+	guessed      int64
+	cpu          int64     // ns; its clock at the last call
+	lastWakeup   int64     // when it was last woken up outside of calls
+	carry        int64     // ns in calls since that a replay does not make
+	inCall       []*wakeup // that it got since its last call returned
+	given        []*wakeup // that it gave, in a call that has not returned
+	poll         int       // index into polls, of the last call, -1: none
+	loop         *pollLoop // that it is about; nil: it does something else
+	ended        bool
 }
 
 // wakeup is one wake-up: its giver is known when the call in which it was given returns.
@@ -193,7 +193,7 @@ func (a *annotator) woken(n *node, i int, ev *event.Event) {
 		if n.last < 0 {
 			n.lastEnd = max(n.lastEnd, ev.Exit)
 		}
-		n.stirred = ev.Exit
+		n.lastWakeup = ev.Exit
 		return
 	}
 	w := &wakeup{event: i, at: ev.Exit, giver: outside}
@@ -275,11 +275,11 @@ func (a *annotator) call(n *node, i int, ev *event.Event) {
 	default:
 		n.carry = took
 	}
-	if slept == 0 && n.stirred < max(ev.Enter, 1) { // nor waited for a page
+	if slept == 0 && n.lastWakeup < max(ev.Enter, 1) { // nor waited for a page
 		n.clock.ran(took)
 	}
 	if own || slept > 0 {
-		n.looks = nil
+		n.loop = nil
 	} else {
 		a.look(n, i, ev)
 	}
@@ -363,7 +363,7 @@ func (a *annotator) finish(more *Evidence) (*Annotations, *Summary) {
 	slices.SortStableFunc(waits, func(a, b waitFor) int { return cmp.Compare(a.to, b.to) })
 	waits = reduce(b.line, len(b.lines), waits)
 	for i, n := range a.sum.Nodes {
-		n.Line = b.lines[i]
+		n.ThreadLifetime = b.lines[i]
 	}
 	a.sum.Events, a.sum.Waits = uint64(len(a.exit)), uint64(len(waits))
 	a.sum.ElapsedNS = a.end - a.begin

@@ -37,22 +37,22 @@ type Edge struct {
 	Why  Reason
 }
 
-// Line is a thread from its first event to its last. A number that is used again is
+// ThreadLifetime is a thread from its first event to its last. A number that is used again is
 // another line.
-type Line struct {
+type ThreadLifetime struct {
 	Host     uint32
 	PID, TID uint32
 	Comm     string // of its last event that has one
 }
 
-// none reports whether it is no thread: its events have no order.
-func (l *Line) none() bool { return *l == Line{} }
+// isZero reports whether it is no thread: its events have no order.
+func (l *ThreadLifetime) isZero() bool { return *l == ThreadLifetime{} }
 
 // Builder collects events. Its memory is a few words for each.
 type Builder struct {
 	links    []link
 	line     []uint32 // of events
-	lines    []Line
+	lines    []ThreadLifetime
 	nobody   int // the line of events that are no thread's, plus 1
 	threads  map[thread]*threadState
 	ended    map[child]int       // last end of a thread of the process
@@ -130,7 +130,7 @@ func (b *Builder) Add(ev *event.Event) {
 	}
 	if t.line < 0 {
 		t.line = len(b.lines)
-		b.lines = append(b.lines, Line{Host: ev.Host, PID: ev.PID, TID: ev.TID})
+		b.lines = append(b.lines, ThreadLifetime{Host: ev.Host, PID: ev.PID, TID: ev.TID})
 		if t.born >= 0 {
 			b.edge(i, t.born, Fork)
 		}
@@ -165,7 +165,7 @@ func (b *Builder) Add(ev *event.Event) {
 // none is the line of events that are no thread's.
 func (b *Builder) none() uint32 {
 	if b.nobody == 0 {
-		b.lines = append(b.lines, Line{})
+		b.lines = append(b.lines, ThreadLifetime{})
 		b.nobody = len(b.lines)
 	}
 	return uint32(b.nobody - 1)
@@ -252,7 +252,7 @@ func (b *Builder) Before() [][]Edge {
 	before, last := make([][]Edge, len(g.Line)), make([]int, len(g.Lines))
 	for i, line := range g.Line {
 		from, why := g.Before(i)
-		if last[line] > 0 && !g.Lines[line].none() {
+		if last[line] > 0 && !g.Lines[line].isZero() {
 			before[i] = append(make([]Edge, 0, len(from)+1), Edge{last[line] - 1, Program})
 		}
 		for k := range from {

@@ -57,18 +57,18 @@ func (a *annotator) delayed(n *node, ev *event.Event, i int, gap int64) (delay i
 		delay = a.told(n, ev, gap)
 		// What it slept meanwhile (held by the recorder, waiting for a page) is not told.
 		// There is nothing of that where wake-ups were recorded and it got none.
-		if slept := n.clock.gap(gap-delay, ev.CPU); n.stirred > n.lastEnd || a.sum.Woken == 0 {
+		if slept := n.clock.gap(gap-delay, ev.CPU); n.lastWakeup > n.lastEnd || a.sum.Woken == 0 {
 			delay += slept
 		}
 	case n.measured: // the next call that tells it tells it for this one, too
-		n.untold = append(n.untold, timeAt{uint32(i), gap})
+		n.unattributed = append(n.unattributed, timeAt{uint32(i), gap})
 		n.clock.gap(gap, ev.CPU)
 	case ev.Spec().NoCall:
 		delay = n.clock.gap(gap, ev.CPU)
-		n.untold, n.guessed = append(n.untold, timeAt{uint32(i), gap - delay}), n.guessed+delay
+		n.unattributed, n.guessed = append(n.unattributed, timeAt{uint32(i), gap - delay}), n.guessed+delay
 	default:
 		delay = n.clock.gap(gap, ev.CPU)
-		n.untold, n.guessed = n.untold[:0], 0
+		n.unattributed, n.guessed = n.unattributed[:0], 0
 	}
 	n.cpu = ev.CPU
 	return delay
@@ -85,15 +85,15 @@ func (a *annotator) told(n *node, ev *event.Event, gap int64) (delay int64) {
 	left = max(left-n.guessed, 0)
 	delay = min(left, gap)
 	left -= delay
-	for k := len(n.untold) - 1; k >= 0 && left > 0; k-- {
-		u := n.untold[k]
+	for k := len(n.unattributed) - 1; k >= 0 && left > 0; k-- {
+		u := n.unattributed[k]
 		ns := min(left, u.ns)
 		a.compute[u.event] -= ns
 		n.total.Compute -= ns
 		n.total.Delay += ns
 		left -= ns
 	}
-	n.untold, n.guessed = n.untold[:0], 0
+	n.unattributed, n.guessed = n.unattributed[:0], 0
 	return delay
 }
 

@@ -3,9 +3,9 @@ package causal
 // Graph is the order that a Builder found: of the events of each thread, which come one
 // after the other, and between threads. Events are numbered in the order of Add.
 type Graph struct {
-	Line  []uint32 // of events: index into Lines
-	Lines []Line   // the zero Line is no thread: its events have no order
-	first []uint32 // of events: index into from and why; one more than there are events
+	Line  []uint32         // of events: index into Lines
+	Lines []ThreadLifetime // the zero Line is no thread: its events have no order
+	first []uint32         // of events: index into from and why; one more than there are events
 	from  []uint32
 	why   []Reason
 	Faults

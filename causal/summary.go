@@ -80,7 +80,7 @@ func (s *Summary) Reasons(yield func(Reason, uint64) bool) {
 
 // NodeTotal says what a thread did with its time, in ns.
 type NodeTotal struct {
-	Line
+	ThreadLifetime
 	Compute int64 // used a processor, in calls that a replay does not make, too
 	Storage int64 // in calls that a replay makes
 	Sync    int64 // slept until another thread of the tape did something

@@ -13,7 +13,7 @@ type Matcher struct {
 	g     *Graph
 	seed  maphash.Seed
 	cache [cacheSize]cached
-	past  past
+	past  matchState
 }
 
 // cacheSize is how many results of costly comparisons of texts are remembered.

@@ -67,7 +67,7 @@ run() {
 	sleep "$seconds"
 	f1=$(ask) c1=$(cpu $collector) a1=$(cpu $agents) t1=$(date +%s%N)
 	awk -v n="$n" -v rate="$rate" -v size="$size" -v t=$(((t1 - t0) / 1000)) -v c=$((c1 - c0)) -v a=$((a1 - a0)) -v rss="$(rss $collector)" -v arss="$(rss $agents)" \
-		-v p=$(($(field parcels <<<"$f1") - $(field parcels <<<"$f0"))) -v e=$(($(field events <<<"$f1") - $(field events <<<"$f0"))) \
+		-v p=$(($(field batches <<<"$f1") - $(field batches <<<"$f0"))) -v e=$(($(field events <<<"$f1") - $(field events <<<"$f0"))) \
 		-v b=$(($(field bytes <<<"$f1") - $(field bytes <<<"$f0"))) '
 		function commas(v,    s, n) { s = sprintf("%.0f", v); for (n = length(s) - 3; n > 0; n -= 3) s = substr(s, 1, n) "," substr(s, n + 1); return s }
 		BEGIN {
@@ -83,10 +83,10 @@ run() {
 
 echo "$(nproc) processors, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1); load $(cut -d' ' -f1 /proc/loadavg) at the start; $seconds s for each line"
 echo
-echo "| agents × events/s × bytes | parcels/s | events/s | MB/s | collector and broker: CPUs | µs per parcel | MB per CPU second | their memory, MiB | an agent: % of a CPU | its memory, kB |"
+echo "| agents × events/s × bytes | batches/s | events/s | MB/s | collector and broker: CPUs | µs per batch | MB per CPU second | their memory, MiB | an agent: % of a CPU | its memory, kB |"
 echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-run 10 10000 100   # large parcels: bytes count
+run 10 10000 100   # large batches: bytes count
 run 2 100000 1000
-run 100 100 100    # small parcels: their number counts
+run 100 100 100    # small batches: their number counts
 run 500 100 100
 run 1000 10 100

@@ -322,7 +322,7 @@ func openJSON(b []byte, v any) error {
 	return nil
 }
 
-// check returns the checksum of an encoded document, which identifies it.
+// sealOf returns the checksum of an encoded document, which identifies it.
 func sealOf(b []byte) string {
 	if len(b) < sealBytes {
 		return ""

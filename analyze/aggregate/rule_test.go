@@ -101,6 +101,6 @@ func FuzzParseRule(f *testing.F) {
 		w := NewWatch(r)
 		tab := NewTable(r.Needs(), 0)
 		tab.Add(Key{Op: event.OpUnlink, PID: 1}, &Counts{Calls: 1, NS: 10})
-		w.Look(&ReadOut{Table: tab, At: time.Unix(1, 0), Elapsed: time.Second})
+		w.Look(&IntervalSnapshot{Table: tab, At: time.Unix(1, 0), Elapsed: time.Second})
 	})
 }

@@ -157,8 +157,8 @@ func (k Key) compare(o Key) int {
 		strings.Compare(k.Op.String(), o.Op.String()), strings.Compare(k.Ext, o.Ext), cmp.Compare(k.Octave, o.Octave))
 }
 
-// ReadOut is what was counted in an interval.
-type ReadOut struct {
+// IntervalSnapshot has what was counted in an interval.
+type IntervalSnapshot struct {
 	*Table
 	At      time.Time     // the interval's end
 	Elapsed time.Duration // its length, more than 0
@@ -169,4 +169,4 @@ type ReadOut struct {
 }
 
 // Rate returns how many of n there were in a second.
-func (r *ReadOut) Rate(n uint64) float64 { return float64(n) / r.Elapsed.Seconds() }
+func (r *IntervalSnapshot) Rate(n uint64) float64 { return float64(n) / r.Elapsed.Seconds() }

@@ -57,7 +57,7 @@ func NewWatch(r *Rule) *Watch { return &Watch{Rule: r, keys: map[Key]*watched{}}
 // for as long as the rule says; it ends with the first read-out in which it is not. A key
 // has a rate of 0, and no latency, in a read-out without its calls. The row for the rest
 // is looked at only if the rule looks at all together.
-func (w *Watch) Look(r *ReadOut) []Alarm {
+func (w *Watch) Look(r *IntervalSnapshot) []Alarm {
 	sums := NewTable(w.Rule.By, maxWatched)
 	for k, c := range r.rows {
 		if w.Rule.Ops != nil && (k.Other || !slices.Contains(w.Rule.Ops, k.Op)) {
@@ -113,7 +113,7 @@ func (w *Watch) Look(r *ReadOut) []Alarm {
 }
 
 // look takes the value of one key.
-func (w *Watch) look(alarms []Alarm, k Key, s *watched, c *Counts, r *ReadOut) []Alarm {
+func (w *Watch) look(alarms []Alarm, k Key, s *watched, c *Counts, r *IntervalSnapshot) []Alarm {
 	value, ok := w.Rule.value(c, r.Elapsed)
 	limit, known := w.limit(s)
 	abnormal := ok && known && (w.Rule.Above && value > limit || !w.Rule.Above && value < limit)

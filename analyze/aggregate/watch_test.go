@@ -23,7 +23,7 @@ func looked(t *testing.T, rule string, seconds ...map[uint32]uint64) (alarms [][
 			tab.Add(Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 6}, &Counts{Calls: n})
 			tab.Add(Key{Op: event.OpRead, PID: pid, Comm: "rm"}, &Counts{Calls: 1e9})
 		}
-		alarms = append(alarms, w.Look(&ReadOut{Table: tab, At: time.Unix(int64(i)+1, 0), Elapsed: time.Second}))
+		alarms = append(alarms, w.Look(&IntervalSnapshot{Table: tab, At: time.Unix(int64(i)+1, 0), Elapsed: time.Second}))
 	}
 	return alarms
 }
@@ -90,7 +90,7 @@ func TestKeysAreBounded(t *testing.T) {
 	for pid := range uint32(2 * maxWatched) {
 		tab.Add(Key{PID: pid}, &Counts{Calls: 5})
 	}
-	if n := len(w.Look(&ReadOut{Table: tab, Elapsed: time.Second})); n != maxWatched || w.Unwatched == 0 {
+	if n := len(w.Look(&IntervalSnapshot{Table: tab, Elapsed: time.Second})); n != maxWatched || w.Unwatched == 0 {
 		t.Errorf("%d alarms, %d not watched", n, w.Unwatched)
 	}
 }

@@ -90,7 +90,7 @@ func (t *tally) add(id int, n int64) {
 	}
 }
 
-// of returns the tally of a key.
+// tallyOf returns the tally of a key.
 func tallyOf(m map[uint32]*tally, key uint32) *tally {
 	t := m[key]
 	if t == nil {

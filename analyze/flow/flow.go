@@ -216,7 +216,7 @@ func (f *Flow) Len() int { return len(f.moves) }
 // Bytes returns the content of a move; nil if it is not in the tapes.
 func (f *Flow) Bytes(id int) ([]byte, error) { return f.contents.bytes(f.moves[id].class) }
 
-// group of moves, by what they have in common.
+// groups are those of moves, by what they have in common.
 type groups struct {
 	first []uint32
 	list  []uint32

@@ -36,7 +36,7 @@ func (x *index) build(o *Order) {
 	for _, i := range o.order[:len(o.order)-len(o.left)] {
 		from, _ := o.graph.Before(int(i))
 		line := o.graph.Line[i]
-		if len(from) == 0 || o.graph.Lines[line] == (causal.Line{}) {
+		if len(from) == 0 || o.graph.Lines[line] == (causal.ThreadLifetime{}) {
 			continue
 		}
 		c := x.at(o, i)
@@ -95,7 +95,7 @@ func merge(a, b []tick, t tick) []tick {
 // order in their threads.
 func (o *Order) HappenedBefore(a, b int) bool {
 	if o.graph.Line[a] == o.graph.Line[b] {
-		return o.graph.Lines[o.graph.Line[a]] != (causal.Line{}) && o.serial[a] < o.serial[b]
+		return o.graph.Lines[o.graph.Line[a]] != (causal.ThreadLifetime{}) && o.serial[a] < o.serial[b]
 	}
 	n := o.index.upTo(o, uint32(b))
 	if n == 0 || o.clock[a] > o.clock[b] {

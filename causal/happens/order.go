@@ -157,7 +157,7 @@ func (o *Order) Len() int { return len(o.enter) }
 func (o *Order) Edges() int { return o.graph.Edges() }
 
 // Lines returns the threads.
-func (o *Order) Lines() []causal.Line { return o.graph.Lines }
+func (o *Order) Lines() []causal.ThreadLifetime { return o.graph.Lines }
 
 // Line returns the thread of an event, as an index into Lines.
 func (o *Order) Line(i int) int { return int(o.graph.Line[i]) }

@@ -20,7 +20,7 @@ func (o *Order) arrange() {
 		for _, f := range from {
 			afterAt[f+1]++
 		}
-		if o.graph.Lines[line] == (causal.Line{}) {
+		if o.graph.Lines[line] == (causal.ThreadLifetime{}) {
 			continue
 		}
 		if before[i] = last[line]; before[i] > 0 {
@@ -117,7 +117,7 @@ func (o *Order) byTime(yield func(uint32) bool) {
 // offset returns how much the clock of an event's host is ahead of the first host's.
 func (o *Order) offset(i int) int64 {
 	l := &o.graph.Lines[o.graph.Line[i]]
-	if *l == (causal.Line{}) || len(o.skew) == 0 {
+	if *l == (causal.ThreadLifetime{}) || len(o.skew) == 0 {
 		return 0
 	}
 	return o.skew[l.Host].NS

@@ -80,21 +80,21 @@ func readTape(events iter.Seq2[*event.Event, error], scope *Scope, hosts []strin
 	for _, op := range ops {
 		isIO[op] = true
 	}
-	families, nodes := map[uint32]family{}, map[string]*recordedNode{}
+	families, nodes := map[uint32]processTree{}, map[string]*recordedNode{}
 	for ev, err := range events {
 		if err != nil {
 			return nil, err
 		}
 		f := families[ev.Host]
 		if f == nil {
-			f = family{}
+			f = processTree{}
 			families[ev.Host] = f
 		}
 		switch ev.Kind {
 		case event.LossMark:
 			return nil, errors.New("events were lost: the calls of the recorded run cannot be counted")
 		case event.Forked:
-			f.born(ev.TID, ev.Child, ev.Args[0]&event.ShareThread != 0)
+			f.onFork(ev.TID, ev.Child, ev.Args[0]&event.ShareThread != 0)
 		case event.Call:
 			if !isIO[ev.Op] || ev.Flags&(event.Interrupted|event.Compat) != 0 || f[ev.TID] == nil && len(f) > 0 {
 				continue

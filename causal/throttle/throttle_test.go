@@ -171,13 +171,13 @@ func TestBarrier(t *testing.T) {
 }
 
 func TestFamily(t *testing.T) {
-	f := family{}
+	f := processTree{}
 	for _, b := range []struct {
 		parent, child uint32
 		sibling       bool
 		want          string
 	}{{7, 8, false, "1.1"}, {7, 9, true, "1/1"}, {9, 10, false, "1.2"}, {10, 11, true, "1.2/1"}, {11, 12, true, "1.2/2"}, {12, 13, false, "1.2.1"}, {7, 8, false, "1.3"}} {
-		if got := f.born(b.parent, b.child, b.sibling).name; got != b.want {
+		if got := f.onFork(b.parent, b.child, b.sibling).name; got != b.want {
 			t.Errorf("%+v: %s", b, got)
 		}
 	}

@@ -57,7 +57,7 @@ type watch struct {
 	want map[string]*expected
 
 	mu       sync.Mutex
-	family   family
+	family   processTree
 	threads  map[uint32]*thread // that live
 	names    map[string]*thread // nodes, also such that have ended
 	held     []*thread          // in the order in which they are let go on
@@ -90,7 +90,7 @@ func Watch(ctx context.Context, o *Options) (*Run, error) {
 	}
 	w := &watch{
 		o: o, ops: ops, run: &Run{Version: runVersion, Serial: o.Serial, Command: o.Command.Argv, Held: o.Hold, Period: o.Period},
-		family: family{}, threads: map[uint32]*thread{}, names: map[string]*thread{}, want: expectations(o.Known),
+		family: processTree{}, threads: map[uint32]*thread{}, names: map[string]*thread{}, want: expectations(o.Known),
 	}
 	list := make([]int, 0, len(ops))
 	for nr := range ops {
@@ -243,7 +243,7 @@ func (w *watch) of(t *ptracer.Tracee) *thread {
 	return w.add(t, w.family.first(uint32(t.TID)))
 }
 
-func (w *watch) add(t *ptracer.Tracee, k *kin) *thread {
+func (w *watch) add(t *ptracer.Tracee, k *processNode) *thread {
 	th := &thread{t: t, tid: uint32(t.TID), name: k.name, wall: now()}
 	t.Data = th
 	w.threads[th.tid] = th
@@ -261,7 +261,7 @@ func (w *watch) fork(parent, child *ptracer.Tracee) {
 		return // its maker was killed: its place in the family is not known
 	}
 	from := w.of(parent)
-	w.add(child, w.family.born(from.tid, uint32(child.TID), child.PID == parent.PID))
+	w.add(child, w.family.onFork(from.tid, uint32(child.TID), child.PID == parent.PID))
 }
 
 // exec is told of a program that is executed. A thread that is not its process's first

@@ -61,7 +61,7 @@ the configuration says overflow = "block": what there is no room for is counted,
 declared lost in the recording itself.
 
 SIGHUP reads the configuration again, SIGUSR1 sends at once what waits to become a
-whole parcel, SIGTERM and SIGINT end the recording in order.`,
+whole batch, SIGTERM and SIGINT end the recording in order.`,
 		Example: `  iotape-agent check --config /etc/iotape/agent.toml
   sudo iotape-agent install --print
   sudo iotape-agent --config /etc/iotape/agent.toml --cpu 3%`,

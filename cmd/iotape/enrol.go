@@ -23,7 +23,7 @@ func newEnrol(c *console, p *collectorPlan) *cobra.Command {
 host. With -o it makes the pair here, and writes the secret to a file that is to be taken
 to the host. A collector that runs takes the key within seconds.
 
-An agent may send the parcels of the host NAME, and no more. A reader may read what all
+An agent may send the batches of the host NAME, and no more. A reader may read what all
 agents send; a collector, for --nats, may do everything.`,
 		Example: `  iotape collector enrol db7 --data /srv/iotape --public UABC...
   iotape collector enrol db7 --data /srv/iotape -o db7.nk

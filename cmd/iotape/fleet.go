@@ -85,7 +85,7 @@ func writeFleet(w *bufio.Writer, f *collector.Fleet) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s; refused: %d connections, %d requests, %d damaged, %d forged, %d twins\n", report.Plural(len(f.Hosts), "host", "hosts"), f.Refusals.Connections, f.Refusals.Requests, f.Refusals.Damaged, f.Refusals.Forged, f.Refusals.Twins)
+	fmt.Fprintf(w, "\n%s; refused: %d connections, %d requests, %d damaged, %d forged, %d duplicate identities\n", report.Plural(len(f.Hosts), "host", "hosts"), f.Refusals.Connections, f.Refusals.Requests, f.Refusals.Damaged, f.Refusals.Forged, f.Refusals.Duplicates)
 	for i := range f.Hosts {
 		if h := &f.Hosts[i]; h.Problem != "" {
 			fmt.Fprintf(w, "%s: a stream cannot be written, and waits in the broker: %s\n", h.Host, report.Printable(h.Problem))

@@ -221,7 +221,7 @@ func (p *topPlan) ofTape(ctx context.Context, c *console, filter *filterFlags) e
 	return c.print(func(w *bufio.Writer) error {
 		if p.json {
 			m := t.Manifest()
-			return p.view.JSON(w, &aggregate.ReadOut{Table: table, At: tapeEnd(t), Elapsed: time.Duration(max(m.LastNS-m.FirstNS, 1)), Last: true})
+			return p.view.JSON(w, &aggregate.IntervalSnapshot{Table: table, At: tapeEnd(t), Elapsed: time.Duration(max(m.LastNS-m.FirstNS, 1)), Last: true})
 		}
 		fmt.Fprintln(w, view.TotalText(table))
 		return p.view.Text(w, table, 0)

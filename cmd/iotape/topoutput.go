@@ -57,7 +57,7 @@ func (o *topOutput) alarm(a *aggregate.Alarm) {
 }
 
 // show shows a read-out. Its error ends counting.
-func (o *topOutput) show(r *aggregate.ReadOut, _ *aggregate.Table) error {
+func (o *topOutput) show(r *aggregate.IntervalSnapshot, _ *aggregate.Table) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seen++

@@ -84,8 +84,8 @@ func (s *topScreen) say(line string) bool {
 	return true
 }
 
-func (s *topScreen) show(r *aggregate.ReadOut) { s.live.Show(r) }
-func (s *topScreen) alarm(a *aggregate.Alarm)  { s.live.Alarm(a) }
+func (s *topScreen) show(r *aggregate.IntervalSnapshot) { s.live.Show(r) }
+func (s *topScreen) alarm(a *aggregate.Alarm)           { s.live.Alarm(a) }
 
 // end gives the terminal back, and shows what the command wrote.
 func (s *topScreen) end() error {

@@ -332,7 +332,7 @@ func (w *world) settled() {
 			}
 		}
 		f := w.fleet()
-		far := fmt.Sprintf("%d of %d, of %d of %d hosts, after %d parcels, %d of them not durable", ended, len(streams), len(hosts), len(w.hosts), f.Parcels, f.Behind)
+		far := fmt.Sprintf("%d of %d, of %d of %d hosts, after %d batches, %d of them not durable", ended, len(streams), len(hosts), len(w.hosts), f.Batches, f.Behind)
 		return far, ended == len(streams) && len(hosts) == len(w.hosts) && f.Behind == 0
 	})
 }

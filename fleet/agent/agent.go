@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/spool"
 	"github.com/iotape/iotape/fleet/staging"
 )
@@ -113,8 +113,8 @@ func usedCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func (a *Agent) hello() *parcel.Hello {
-	return &parcel.Hello{Version: parcel.Version, AgentVersion: a.o.Version, BootID: a.o.BootID, AgentStartNS: a.start, ClockNS: a.o.Clock().UnixNano()}
+func (a *Agent) hello() *batch.Hello {
+	return &batch.Hello{Version: batch.Version, AgentVersion: a.o.Version, BootID: a.o.BootID, AgentStartNS: a.start, ClockNS: a.o.Clock().UnixNano()}
 }
 
 // Run records and sends until ctx is done, or what is recorded has ended, and then
@@ -124,7 +124,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	// What an earlier agent left is looked at before any of it is sent, and goes.
-	left, err := a.left()
+	left, err := a.recover()
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *Agent) drain(most time.Duration) {
 }
 
 // record makes stream after stream.
-func (a *Agent) record(ctx context.Context, left *remains) error {
+func (a *Agent) record(ctx context.Context, left *recoveredState) error {
 	why := left.why
 	if left.stream != nil {
 		if err := a.persist(ctx, func() error { return left.stream.end(why.reason, why.detail) }); err != nil {
@@ -165,7 +165,7 @@ func (a *Agent) record(ctx context.Context, left *remains) error {
 	}
 	about := staging.About{Reason: why.reason, Detail: why.detail, Previous: left.previous, GapNS: -1}
 	for ctx.Err() == nil {
-		name, why, ended, err := a.one(ctx, &about)
+		name, why, ended, err := a.recordOnce(ctx, &about)
 		if err != nil {
 			return err
 		}
@@ -177,22 +177,22 @@ func (a *Agent) record(ctx context.Context, left *remains) error {
 	return nil
 }
 
-// remains are what an earlier agent left.
-type remains struct {
+// recoveredState is what an earlier agent left.
+type recoveredState struct {
 	previous string // its last stream, "" if there was none
 	why      rotation
 	stream   *stream // to be ended, because the agent did not come to do it; or nil
 }
 
-// left finds what an earlier agent left.
-func (a *Agent) left() (*remains, error) {
+// recover finds what an earlier agent left.
+func (a *Agent) recover() (*recoveredState, error) {
 	st := a.ledger.State()
-	r := &remains{previous: st.Stream, why: rotation{staging.ReasonStop, ""}}
+	r := &recoveredState{previous: st.Stream, why: rotation{staging.ReasonStop, ""}}
 	last, err := latest(a.spool)
 	if err != nil {
 		return nil, err
 	}
-	if n, err := staging.ParseStream(last.Stream); last.Kind == parcel.About && (last.Stream != st.Stream || st.Ended) && err == nil && n.BootID == a.o.BootID {
+	if n, err := staging.ParseStream(last.Stream); last.Kind == batch.About && (last.Stream != st.Stream || st.Ended) && err == nil && n.BootID == a.o.BootID {
 		// It was killed while it noted that it goes on in another stream. Of that nothing else
 		// is there, and nothing is missing in it.
 		r.previous, r.why.reason = last.Stream, staging.ReasonKilled
@@ -253,9 +253,9 @@ func (a *Agent) describe(about *staging.About, c *Config, level Level) {
 	about.ConfigHash, about.Level, about.SkewNS = c.Hash(), level.String(), a.ship.skew()
 }
 
-// one makes one recording: a stream, and those that go on from it. It returns the name of
+// recordOnce makes one recording: a stream, and those that go on from it. It returns the name of
 // the last.
-func (a *Agent) one(ctx context.Context, about *staging.About) (name string, why rotation, ended time.Time, err error) {
+func (a *Agent) recordOnce(ctx context.Context, about *staging.About) (name string, why rotation, ended time.Time, err error) {
 	recording, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a.mu.Lock()
@@ -358,7 +358,7 @@ func (a *Agent) tick(ctx context.Context) {
 	}
 }
 
-// Flush sends what waits to become a whole parcel.
+// Flush sends what waits to become a whole batch.
 func (a *Agent) Flush() {
 	a.mu.Lock()
 	s := a.current
@@ -392,9 +392,9 @@ func (a *Agent) Reload(c *Config) error {
 }
 
 // state is what the agent says of itself.
-func (a *Agent) state() *parcel.Report {
+func (a *Agent) state() *batch.Report {
 	a.mu.Lock()
-	r := &parcel.Report{
+	r := &batch.Report{
 		AgentVersion: a.o.Version, BootID: a.o.BootID, AgentStartNS: a.start, ConfigHash: a.config.Hash(), Level: a.governor.level.String(),
 		ClockNS: a.o.Clock().UnixNano(), Produced: a.produced, CPUNS: a.o.CPU().Nanoseconds(), RSSBytes: resident(),
 	}

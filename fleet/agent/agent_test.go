@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/spool"
 	"github.com/iotape/iotape/fleet/staging"
 )
@@ -82,8 +82,8 @@ func runs(t *testing.T, c *Config, s Source, bootID string, most time.Duration) 
 	}
 }
 
-// spooled returns the parcels in a spool.
-func spooled(t *testing.T, c *Config) (all []parcel.Parcel) {
+// spooled returns the batches in a spool.
+func spooled(t *testing.T, c *Config) (all []batch.Batch) {
 	t.Helper()
 	s, err := spool.Open(c.Spool, int64(c.Limits.Spool))
 	if err != nil {
@@ -95,7 +95,7 @@ func spooled(t *testing.T, c *Config) (all []parcel.Parcel) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := parcel.Decode(b)
+		p, err := batch.Decode(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,10 +104,10 @@ func spooled(t *testing.T, c *Config) (all []parcel.Parcel) {
 	return all
 }
 
-func end(t *testing.T, p *parcel.Parcel) (e staging.End) {
+func end(t *testing.T, p *batch.Batch) (e staging.End) {
 	t.Helper()
-	if p.Kind != parcel.End {
-		t.Fatalf("parcel %d of %s is of kind %d", p.Number, p.Stream, p.Kind)
+	if p.Kind != batch.End {
+		t.Fatalf("batch %d of %s is of kind %d", p.Number, p.Stream, p.Kind)
 	}
 	if err := json.Unmarshal(p.Data, &e); err != nil {
 		t.Fatal(err)
@@ -115,10 +115,10 @@ func end(t *testing.T, p *parcel.Parcel) (e staging.End) {
 	return e
 }
 
-// TestStream: frames of all sizes make a stream whose parcels are numbered and counted,
-// and only a frame that is larger than a parcel is divided.
+// TestStream: frames of all sizes make a stream whose batches are numbered and counted,
+// and only a frame that is larger than a batch is divided.
 func TestStream(t *testing.T) {
-	sizes := []int{1, 100, parcel.MaxData - 4, parcel.MaxData, 3*parcel.MaxData + 5, 7}
+	sizes := []int{1, 100, batch.MaxData - 4, batch.MaxData, 3*batch.MaxData + 5, 7}
 	want := strings.Builder{}
 	s := &source{frame: func(n int) ([]byte, uint64) {
 		if n == len(sizes) {
@@ -136,21 +136,21 @@ func TestStream(t *testing.T) {
 	all := spooled(t, c)
 	for i, p := range all {
 		if p.Number != uint64(i+1) || p.Before != events || p.Lost != 0 {
-			t.Errorf("parcel %d has number %d, %d events before it, and %d lost", i, p.Number, p.Before, p.Lost)
+			t.Errorf("batch %d has number %d, %d events before it, and %d lost", i, p.Number, p.Before, p.Lost)
 		}
-		if begins := p.Flags&parcel.Within != 0; p.Kind == parcel.Data && begins != within {
-			t.Errorf("parcel %d begins within a frame: %v", i, begins)
+		if begins := p.Flags&batch.Within != 0; p.Kind == batch.Data && begins != within {
+			t.Errorf("batch %d begins within a frame: %v", i, begins)
 		}
-		if p.Kind == parcel.Data {
+		if p.Kind == batch.Data {
 			got.Write(p.Data)
-			within = p.Flags&parcel.More != 0
+			within = p.Flags&batch.More != 0
 		}
 		events += p.Events
 	}
 	if got.String() != want.String() || events != 21 || within {
-		t.Errorf("the parcels have %d bytes and %d events, want %d and 21", got.Len(), events, want.Len())
+		t.Errorf("the batches have %d bytes and %d events, want %d and 21", got.Len(), events, want.Len())
 	}
-	if e := end(t, &all[len(all)-1]); e.Events != 21 || !e.Complete || e.Reason != staging.ReasonFinished || e.LastParcel != uint64(len(all)) {
+	if e := end(t, &all[len(all)-1]); e.Events != 21 || !e.Complete || e.Reason != staging.ReasonFinished || e.LastBatch != uint64(len(all)) {
 		t.Errorf("it ended so: %+v", e)
 	}
 }

@@ -1,7 +1,7 @@
 // Package agent is what runs beside the programs of a host: it takes frames from a
 // Source, keeps them in a spool, and sends them to a collector in the background.
 //
-//	Source ─▶ stream: parcels ─▶ spool ─▶ shipper ─▶ NATS JetStream
+//	Source ─▶ stream: batches ─▶ spool ─▶ shipper ─▶ NATS JetStream
 //	   ▲                           │
 //	   └── level ◀── governor      └ full: the source is told no, and the events are counted
 //
@@ -10,7 +10,7 @@
 //     stream. By default the host never waits for the agent.
 //   - Every event that a Source hands over is sent, or declared lost with a reason; of
 //     an agent that was killed the next one declares what was in its memory.
-//   - A parcel is sent until the broker has taken it, with an id that tells it from
+//   - A batch is sent until the broker has taken it, with an id that tells it from
 //     all others.
 //
 // It does not know what frames are: Source is its border to capture.

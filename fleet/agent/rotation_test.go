@@ -8,22 +8,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
-// part is a stream as its parcels make it.
+// part is a stream as its batches make it.
 type part struct {
 	about staging.About
 	end   *staging.End
 	data  string
 }
 
-// parts puts the parcels of a spool together.
+// parts puts the batches of a spool together.
 func parts(t *testing.T, c *Config) (list []part) {
 	t.Helper()
 	for _, p := range spooled(t, c) {
-		if p.Kind == parcel.About {
+		if p.Kind == batch.About {
 			list = append(list, part{})
 			if err := json.Unmarshal(p.Data, &list[len(list)-1].about); err != nil {
 				t.Fatal(err)
@@ -31,12 +31,12 @@ func parts(t *testing.T, c *Config) (list []part) {
 		}
 		last := &list[len(list)-1]
 		if last.about.Stream != p.Stream {
-			t.Fatalf("a parcel of %s is among those of %s", p.Stream, last.about.Stream)
+			t.Fatalf("a batch of %s is among those of %s", p.Stream, last.about.Stream)
 		}
 		switch p.Kind {
-		case parcel.Data:
+		case batch.Data:
 			last.data += string(p.Data)
-		case parcel.End:
+		case batch.End:
 			e := end(t, &p)
 			last.end = &e
 		}
@@ -211,8 +211,8 @@ func TestKilledGoingOn(t *testing.T) {
 		if !st.flush() {
 			t.Fatal("no room")
 		}
-		last := parcel.Parcel{Kind: parcel.End, Stream: name(1), Number: 3, Before: 7, Data: []byte(`{"continued":true}`)}
-		first := parcel.Parcel{Kind: parcel.About, Stream: name(2), Number: 1, Data: []byte("{}")}
+		last := batch.Batch{Kind: batch.End, Stream: name(1), Number: 3, Before: 7, Data: []byte(`{"continued":true}`)}
+		first := batch.Batch{Kind: batch.About, Stream: name(2), Number: 1, Data: []byte("{}")}
 		steps := []func(){func() { l.Spooled(3, 7, 0) }, l.End, func() { l.Begin(name(2)) }}
 		if err := sp.PutAll([][]byte{last.Append(nil), first.Append(nil)}, func() {
 			for _, f := range steps[:step] {

@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/key"
-	"github.com/iotape/iotape/fleet/parcel"
 	"github.com/iotape/iotape/fleet/spool"
 )
 
@@ -47,7 +47,7 @@ func backoff(n int) time.Duration {
 type shipper struct {
 	spool *spool.Spool
 	host  string
-	hello func() *parcel.Hello
+	hello func() *batch.Hello
 	sign  func(digest []byte) ([]byte, error) // nil without a key
 	note  func(line string)
 
@@ -86,7 +86,7 @@ func (s *shipper) connect(c *Config) error {
 			return fmt.Errorf("key: %w", err)
 		}
 		s.sign = pair.Sign
-		opts = append(opts, nats.Nkey(public, pair.Sign), nats.CustomInboxPrefix(parcel.Inbox(public)))
+		opts = append(opts, nats.Nkey(public, pair.Sign), nats.CustomInboxPrefix(batch.Inbox(public)))
 	}
 	if c.CA != "" {
 		if _, err := os.ReadFile(c.CA); err != nil {
@@ -137,7 +137,7 @@ func (s *shipper) run(ctx context.Context) {
 			pause(ctx, 20*time.Millisecond)
 			continue
 		}
-		err := s.greet(ctx)
+		err := s.sendHello(ctx)
 		progress := false
 		if err == nil {
 			progress, err = s.send(ctx, js)
@@ -165,14 +165,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// greet says hello. A collector that is away does not matter once one was there: the
+// sendHello sends a Hello. A collector that is away does not matter once one was there: the
 // broker keeps what is sent.
-func (s *shipper) greet(ctx context.Context) error {
+func (s *shipper) sendHello(ctx context.Context) error {
 	b, err := json.Marshal(s.hello())
 	if err != nil {
 		return err
 	}
-	asking, err := s.message(parcel.Hellos, b, "")
+	asking, err := s.message(batch.Hellos, b, "")
 	if err != nil {
 		return err
 	}
@@ -189,15 +189,15 @@ func (s *shipper) greet(ctx context.Context) error {
 		}
 		return fmt.Errorf("no collector answers: %w", err)
 	}
-	var a parcel.Answer
-	if err := json.Unmarshal(m.Data, &a); err != nil || len(m.Data) > parcel.MaxWords {
+	var a batch.Answer
+	if err := json.Unmarshal(m.Data, &a); err != nil || len(m.Data) > batch.MaxWords {
 		return errors.New("the collector's answer is not one")
 	}
 	if a.Refused != "" {
 		return fmt.Errorf("the collector refuses this agent: %.300s", a.Refused)
 	}
-	if a.Version != parcel.Version {
-		return fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one", a.Version, parcel.Version)
+	if a.Version != batch.Version {
+		return fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one", a.Version, batch.Version)
 	}
 	s.mu.Lock()
 	s.welcome = true
@@ -209,7 +209,7 @@ func (s *shipper) greet(ctx context.Context) error {
 	return nil
 }
 
-// sent is a parcel that the broker has not confirmed.
+// sent is a batch that the broker has not confirmed.
 type sent struct {
 	item   uint64
 	bytes  int
@@ -235,7 +235,7 @@ func (s *shipper) send(ctx context.Context, js jetstream.JetStream) (progress bo
 				break
 			}
 			w, err := s.publish(js, next, buf)
-			if errors.Is(err, parcel.ErrDamaged) {
+			if errors.Is(err, batch.ErrDamaged) {
 				s.failed("spool", err)
 				next++
 				continue
@@ -272,7 +272,7 @@ func (s *shipper) send(ctx context.Context, js jetstream.JetStream) (progress bo
 
 // publish sends one item.
 func (s *shipper) publish(js jetstream.JetStream, item uint64, b []byte) (sent, error) {
-	p, err := parcel.Decode(b)
+	p, err := batch.Decode(b)
 	if err != nil {
 		return sent{}, fmt.Errorf("item %d: %w", item, err)
 	}
@@ -287,8 +287,8 @@ func (s *shipper) publish(js jetstream.JetStream, item uint64, b []byte) (sent, 
 	}
 	s.mu.Unlock()
 	// It has no id by which the broker drops repetitions: ids are of all agents, and
-	// another could use up ours. The collector knows parcels by their numbers.
-	m, err := s.message(parcel.Parcels, b, floor)
+	// another could use up ours. The collector knows batches by their numbers.
+	m, err := s.message(batch.Batches, b, floor)
 	if err != nil {
 		return sent{}, err
 	}
@@ -300,7 +300,7 @@ func (s *shipper) publish(js jetstream.JetStream, item uint64, b []byte) (sent, 
 }
 
 // report tells the collector how the agent is. Nobody keeps it.
-func (s *shipper) report(r *parcel.Report) {
+func (s *shipper) report(r *batch.Report) {
 	s.mu.Lock()
 	nc := s.nc
 	r.Errors, r.LastError, r.SkewNS = s.errors, s.last, s.skewNS
@@ -309,7 +309,7 @@ func (s *shipper) report(r *parcel.Report) {
 	if err != nil || !nc.IsConnected() {
 		return
 	}
-	if m, err := s.message(parcel.Reports, b, ""); err == nil {
+	if m, err := s.message(batch.Reports, b, ""); err == nil {
 		_ = nc.PublishMsg(m)
 	}
 }
@@ -319,14 +319,14 @@ func (s *shipper) message(subject string, b []byte, floor string) (*nats.Msg, er
 	m := nats.NewMsg(subject + s.host)
 	m.Data = b
 	if floor != "" {
-		m.Header.Set(parcel.FloorHeader, floor)
+		m.Header.Set(batch.FloorHeader, floor)
 	}
 	if s.sign != nil {
-		signature, err := s.sign(parcel.Digest(m.Subject, floor, b))
+		signature, err := s.sign(batch.Digest(m.Subject, floor, b))
 		if err != nil {
 			return nil, fmt.Errorf("sign: %w", err)
 		}
-		m.Header.Set(parcel.SignatureHeader, base64.RawStdEncoding.EncodeToString(signature))
+		m.Header.Set(batch.SignatureHeader, base64.RawStdEncoding.EncodeToString(signature))
 	}
 	return m, nil
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/spool"
 	"github.com/iotape/iotape/fleet/staging"
 )
@@ -16,8 +16,8 @@ import (
 // reserve is room in the spool that frames do not get: for beginnings and ends.
 const reserve = 256 << 10
 
-// overhead is what a parcel takes in the spool beside its data.
-const overhead = parcel.MaxBytes - parcel.MaxData + 8
+// overhead is what a batch takes in the spool beside its data.
+const overhead = batch.MaxBytes - batch.MaxData + 8
 
 // maxParts bounds the streams of one recording.
 const maxParts = 1000
@@ -44,11 +44,11 @@ type stream struct {
 	over     bool           // the source has ended
 	batch    []byte         // whole frames, accepted
 	events   uint64         // in it
-	number   uint64         // of the last parcel
-	before   uint64         // events in parcels
+	number   uint64         // of the last batch
+	before   uint64         // events in batches
 	bytes    int64
 	losses   map[string]uint64
-	lossy    bool // since the last parcel that was taken
+	lossy    bool // since the last batch that was taken
 	broken   bool
 	encoded  []byte
 	produced uint64
@@ -89,14 +89,14 @@ func (s *stream) Put(header, payload []byte, events uint64) (bool, string) {
 			return s.drop(LossSpool, events)
 		}
 	}
-	if len(s.batch)+n > parcel.MaxData && !s.flush() {
+	if len(s.batch)+n > batch.MaxData && !s.flush() {
 		return s.drop(LossSpool, events)
 	}
 	s.batch = append(append(s.batch, header...), payload...)
 	s.events += events
 	s.bytes += int64(n)
 	s.total += int64(n)
-	if len(s.batch) > parcel.MaxData {
+	if len(s.batch) > batch.MaxData {
 		if !s.split() {
 			return s.drop(LossBroken, events)
 		}
@@ -120,7 +120,7 @@ func (s *stream) room(n int, small bool) bool {
 		keep /= 2
 	}
 	all := int64(len(s.batch) + n)
-	return used+all+(all/parcel.MaxData+2)*overhead <= max-keep
+	return used+all+(all/batch.MaxData+2)*overhead <= max-keep
 }
 
 func (s *stream) drop(reason string, events uint64) (bool, string) {
@@ -206,8 +206,8 @@ func (s *stream) goOn(why staging.Reason) error {
 	if err != nil {
 		return err
 	}
-	end := parcel.Parcel{Kind: parcel.End, Stream: s.name, Number: s.number + 1, Before: s.before, Lost: s.lost(), Data: last}
-	begin := parcel.Parcel{Kind: parcel.About, Stream: about.Stream, Number: 1, Data: first}
+	end := batch.Batch{Kind: batch.End, Stream: s.name, Number: s.number + 1, Before: s.before, Lost: s.lost(), Data: last}
+	begin := batch.Batch{Kind: batch.About, Stream: about.Stream, Number: 1, Data: first}
 	err = s.spool.PutAll([][]byte{end.Append(nil), begin.Append(nil)}, func() {
 		s.ledger.Spooled(end.Number, end.Before, end.Lost)
 		s.ledger.End()
@@ -225,7 +225,7 @@ func (s *stream) goOn(why staging.Reason) error {
 // Handed returns how many events the agent, and those before it, were given.
 func (s *stream) Handed() uint64 { return s.ledger.Handed() }
 
-// Flush makes a parcel of what there is.
+// Flush makes a batch of what there is.
 func (s *stream) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,44 +237,44 @@ func (s *stream) flush() bool {
 	if len(s.batch) == 0 {
 		return true
 	}
-	if s.parcel(parcel.Data, 0, s.batch, s.events) != nil {
+	if s.spoolBatch(batch.Data, 0, s.batch, s.events) != nil {
 		return false
 	}
 	s.batch, s.events = s.batch[:0], 0
 	return true
 }
 
-// split puts a frame that is larger than a parcel into several. The events are in the
+// split puts a frame that is larger than a batch into several. The events are in the
 // last, where the frame is whole. There was room; if the disk has none all the same, the
 // stream ends here.
 func (s *stream) split() bool {
 	all, events := s.batch, s.events
 	s.batch, s.events = nil, 0
-	flags := parcel.More
-	for part := range slices.Chunk(all, parcel.MaxData) {
+	flags := batch.More
+	for part := range slices.Chunk(all, batch.MaxData) {
 		n := uint64(0)
 		if &part[len(part)-1] == &all[len(all)-1] {
-			n, flags = events, flags&^parcel.More
+			n, flags = events, flags&^batch.More
 		}
-		if s.parcel(parcel.Data, flags, part, n) != nil {
+		if s.spoolBatch(batch.Data, flags, part, n) != nil {
 			s.broken = true
 			s.rotate(staging.ReasonLoss, LossBroken)
 			return false
 		}
-		flags = parcel.Within | parcel.More
+		flags = batch.Within | batch.More
 	}
 	return true
 }
 
-// parcel puts one into the spool.
-func (s *stream) parcel(kind parcel.Kind, flags uint8, data []byte, events uint64) error {
-	p := parcel.Parcel{Kind: kind, Flags: flags, Stream: s.name, Number: s.number + 1, Before: s.before, Events: events, Lost: s.lost(), Data: data}
+// spoolBatch puts a batch into the spool.
+func (s *stream) spoolBatch(kind batch.Kind, flags uint8, data []byte, events uint64) error {
+	p := batch.Batch{Kind: kind, Flags: flags, Stream: s.name, Number: s.number + 1, Before: s.before, Events: events, Lost: s.lost(), Data: data}
 	s.encoded = p.Append(s.encoded[:0])
 	// The ledger has it before the shipper can: else an agent that is killed in between,
-	// when the parcel was sent already, would be thought to have lost it.
+	// when the batch was sent already, would be thought to have lost it.
 	err := s.spool.Put(s.encoded, func() {
 		s.ledger.Spooled(p.Number, p.Before+events, p.Lost)
-		if kind == parcel.End {
+		if kind == batch.End {
 			s.ledger.End()
 		}
 	})
@@ -292,7 +292,7 @@ func (s *stream) lost() (n uint64) {
 	return n
 }
 
-// begin puts the stream's first parcel into the spool.
+// begin puts the stream's first batch into the spool.
 func (s *stream) begin(about *staging.About) error {
 	b, err := json.Marshal(about)
 	if err != nil {
@@ -300,10 +300,10 @@ func (s *stream) begin(about *staging.About) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.parcel(parcel.About, 0, b, 0)
+	return s.spoolBatch(batch.About, 0, b, 0)
 }
 
-// end puts the last parcel into the spool. It can be tried again.
+// end puts the last batch into the spool. It can be tried again.
 func (s *stream) end(reason staging.Reason, detail string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,23 +315,23 @@ func (s *stream) end(reason staging.Reason, detail string) error {
 	if err != nil {
 		return err
 	}
-	return s.parcel(parcel.End, 0, b, 0)
+	return s.spoolBatch(batch.End, 0, b, 0)
 }
 
 // declare says how the stream ends.
 func (s *stream) declare(reason staging.Reason, detail string) *staging.End {
-	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastParcel: s.number + 1, Events: s.before, Complete: len(s.losses) == 0}
+	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastBatch: s.number + 1, Events: s.before, Complete: len(s.losses) == 0}
 	for _, r := range slices.Sorted(maps.Keys(s.losses)) {
 		e.Losses = append(e.Losses, staging.Loss{Reason: r, Events: s.losses[r]})
 	}
 	return e
 }
 
-// errEnded says that the last parcel of a killed agent's stream is in the spool already.
+// errEnded says that the last batch of a killed agent's stream is in the spool already.
 var errEnded = errors.New("the stream has its end")
 
-// latest returns the last parcel in a spool; its kind is 0 if there is none.
-func latest(sp *spool.Spool) (p parcel.Parcel, err error) {
+// latest returns the last batch in a spool; its kind is 0 if there is none.
+func latest(sp *spool.Spool) (p batch.Batch, err error) {
 	first, next := sp.Bounds()
 	if next == first {
 		return p, nil
@@ -340,21 +340,21 @@ func latest(sp *spool.Spool) (p parcel.Parcel, err error) {
 	if err != nil || !ok {
 		return p, err
 	}
-	if p, err = parcel.Decode(b); err != nil {
-		return parcel.Parcel{}, nil // it is not sent either
+	if p, err = batch.Decode(b); err != nil {
+		return batch.Batch{}, nil // it is not sent either
 	}
 	return p, nil
 }
 
-// resumed returns the stream that a killed agent left, to be ended. p is the last parcel in
+// resumed returns the stream that a killed agent left, to be ended. p is the last batch in
 // the spool.
-func resumed(sp *spool.Spool, l *spool.Ledger, p *parcel.Parcel) (*stream, error) {
+func resumed(sp *spool.Spool, l *spool.Ledger, p *batch.Batch) (*stream, error) {
 	st := l.State()
-	s := &stream{spool: sp, ledger: l, name: st.Stream, number: st.Parcels, before: st.Events, losses: map[string]uint64{}}
+	s := &stream{spool: sp, ledger: l, name: st.Stream, number: st.Batches, before: st.Events, losses: map[string]uint64{}}
 	// It may be one that the ledger has not.
 	if p.Kind != 0 && p.Stream == s.name && p.Number >= s.number {
 		s.number, s.before = p.Number, p.Before+p.Events
-		if p.Kind == parcel.End {
+		if p.Kind == batch.End {
 			return nil, errEnded
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 )
 
 // Options of a broker.
@@ -78,7 +78,7 @@ func Start(o *Options) (*Broker, error) {
 	so := &server.Options{
 		ServerName: "iotape", Host: host, Port: port, NoSigs: true, NoSystemAccount: false,
 		JetStream: true, StoreDir: filepath.Join(o.Data, "broker"), SyncInterval: o.Sync,
-		MaxPayload: parcel.MaxBytes + 4096, MaxControlLine: 4096, MaxPending: 64 << 20,
+		MaxPayload: batch.MaxBytes + 4096, MaxControlLine: 4096, MaxPending: 64 << 20,
 		TLSConfig: o.TLS, TLS: o.TLS != nil, TLSTimeout: 5, AuthTimeout: 10, Nkeys: users,
 		PingInterval: 20 * time.Second, MaxPingsOut: 2, WriteDeadline: 10 * time.Second,
 	}

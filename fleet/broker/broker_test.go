@@ -22,9 +22,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/iotape/iotape/fleet/agent"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/key"
-	"github.com/iotape/iotape/fleet/parcel"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
@@ -176,7 +176,7 @@ func (s *site) connect(t *testing.T, secret string, errs *lines) *nats.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc, err := nats.Connect(s.b.Address(), nats.Nkey(public, pair.Sign), nats.CustomInboxPrefix(parcel.Inbox(public)),
+	nc, err := nats.Connect(s.b.Address(), nats.Nkey(public, pair.Sign), nats.CustomInboxPrefix(batch.Inbox(public)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs.note(err.Error()) }))
 	if err != nil {
 		t.Fatal(err)
@@ -223,11 +223,11 @@ func TestOnlyItsOwn(t *testing.T) {
 	thief, reader := s.enrol(t, "thief", Agent), s.enrol(t, "viewer", Reader)
 	var errs lines
 	nc := s.connect(t, thief, &errs)
-	p := parcel.Parcel{Kind: parcel.About, Number: 1, Stream: staging.StreamName{BootID: strings.Repeat("0", 8) + "-0000-0000-0000-" + strings.Repeat("0", 12), StartNS: 1, Serial: 1}.String(), Data: []byte("{}")}
-	if err := nc.Publish(parcel.Parcels+"db7", p.Append(nil)); err != nil {
+	p := batch.Batch{Kind: batch.About, Number: 1, Stream: staging.StreamName{BootID: strings.Repeat("0", 8) + "-0000-0000-0000-" + strings.Repeat("0", 12), StartNS: 1, Serial: 1}.String(), Data: []byte("{}")}
+	if err := nc.Publish(batch.Batches+"db7", p.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	for _, subject := range []string{parcel.Parcels + ">", parcel.Parcels + "thief", ">", "_INBOX.>"} {
+	for _, subject := range []string{batch.Batches + ">", batch.Batches + "thief", ">", "_INBOX.>"} {
 		if _, err := nc.SubscribeSync(subject); err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestOnlyItsOwn(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := js.Stream(ctx, parcel.Bucket); err == nil {
+	if _, err := js.Stream(ctx, batch.Bucket); err == nil {
 		t.Error("an agent can ask for the stream")
 	}
 	f := s.c.Fleet()
@@ -259,7 +259,7 @@ func TestOnlyItsOwn(t *testing.T) {
 	if js, err = jetstream.New(viewer); err != nil {
 		t.Fatal(err)
 	}
-	bucket, err := js.Stream(t.Context(), parcel.Bucket)
+	bucket, err := js.Stream(t.Context(), batch.Bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,14 +274,14 @@ func TestOnlyItsOwn(t *testing.T) {
 	}
 	defer consume.Stop()
 	time.Sleep(100 * time.Millisecond) // the consumer is made in the background
-	if err := sending.Publish(parcel.Parcels+"db7", []byte("x")); err != nil {
+	if err := sending.Publish(batch.Batches+"db7", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if subject := <-got; subject != parcel.Parcels+"db7" {
+	if subject := <-got; subject != batch.Batches+"db7" {
 		t.Errorf("read from %s", subject)
 	}
 	before := errs.count("Permissions Violation for Publish")
-	if err := viewer.Publish(parcel.Parcels+"db7", []byte("x")); err != nil {
+	if err := viewer.Publish(batch.Batches+"db7", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, "a refusal", &errs, func() bool { return errs.count("Permissions Violation for Publish") > before })

@@ -5,7 +5,7 @@
 //	DATA/keys/NAME.json   Key: a public key, and what its owner may do
 //	DATA/broker/          what the server keeps until the collector has it
 //
-// The package knows the subjects of package parcel, and nothing of what is sent.
+// The package knows the subjects of package batch, and nothing of what is sent.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package broker

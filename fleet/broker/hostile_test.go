@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/key"
-	"github.com/iotape/iotape/fleet/parcel"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
@@ -47,9 +47,9 @@ func TestHostile(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			m.Header.Set(header[i], header[i+1])
 		}
-		signature, err := pair.Sign(parcel.Digest(m.Subject, m.Header.Get(parcel.FloorHeader), data))
+		signature, err := pair.Sign(batch.Digest(m.Subject, m.Header.Get(batch.FloorHeader), data))
 		if err == nil {
-			m.Header.Set(parcel.SignatureHeader, base64.RawStdEncoding.EncodeToString(signature))
+			m.Header.Set(batch.SignatureHeader, base64.RawStdEncoding.EncodeToString(signature))
 			err = nc.PublishMsg(m)
 		}
 		if err != nil {
@@ -66,15 +66,15 @@ func TestHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := func() jetstream.StreamState {
-		bucket, err := js.Stream(t.Context(), parcel.Bucket)
+		bucket, err := js.Stream(t.Context(), batch.Bucket)
 		if err != nil {
 			t.Fatalf("the broker's stream: %v", err)
 		}
 		return bucket.CachedInfo().State
 	}
 	// last returns what the agent of the other host sent last.
-	last := func() parcel.Parcel {
-		bucket, err := js.Stream(t.Context(), parcel.Bucket)
+	last := func() batch.Batch {
+		bucket, err := js.Stream(t.Context(), batch.Bucket)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,42 +83,42 @@ func TestHostile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p, err := parcel.Decode(m.Data); err == nil && m.Subject == parcel.Parcels+"db7" {
+			if p, err := batch.Decode(m.Data); err == nil && m.Subject == batch.Batches+"db7" {
 				return p
 			}
 		}
 		t.Fatal("the broker has nothing of db7")
-		return parcel.Parcel{}
+		return batch.Batch{}
 	}
 
 	// Answers that are to be words of another host, or orders to the broker.
-	hello, err := json.Marshal(&parcel.Hello{Version: parcel.Version, AgentVersion: "thief", ClockNS: time.Now().UnixNano(), BootID: strings.Repeat("0", 36), AgentStartNS: 1})
+	hello, err := json.Marshal(&batch.Hello{Version: batch.Version, AgentVersion: "thief", ClockNS: time.Now().UnixNano(), BootID: strings.Repeat("0", 36), AgentStartNS: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const api = "$JS.API."
 	for _, reply := range []string{
-		parcel.Parcels + "db7", parcel.Hellos + "db7", parcel.Reports + "db7", api + "STREAM.PURGE." + parcel.Bucket, api + "STREAM.DELETE." + parcel.Bucket,
-		api + "STREAM.MSG.DELETE." + parcel.Bucket, api + "STREAM.UPDATE." + parcel.Bucket, api + "CONSUMER.CREATE." + parcel.Bucket + ".x", "$JS.ACK.IOTAPE.x.1.1.1.1.1",
+		batch.Batches + "db7", batch.Hellos + "db7", batch.Reports + "db7", api + "STREAM.PURGE." + batch.Bucket, api + "STREAM.DELETE." + batch.Bucket,
+		api + "STREAM.MSG.DELETE." + batch.Bucket, api + "STREAM.UPDATE." + batch.Bucket, api + "CONSUMER.CREATE." + batch.Bucket + ".x", "$JS.ACK.IOTAPE.x.1.1.1.1.1",
 	} {
 		for range 50 {
-			send(parcel.Parcels, reply, []byte("not a parcel"))
+			send(batch.Batches, reply, []byte("not a batch"))
 		}
-		send(parcel.Hellos, reply, hello)
+		send(batch.Hellos, reply, hello)
 	}
 	// Ids that the broker takes for repetitions, and headers that would remove what is there.
 	latest := last().Stream
 	for n := range uint64(200) {
 		id := fmt.Sprintf("db7/%s/%d", latest, n)
-		send(parcel.Parcels, "", []byte("x"), jetstream.MsgIDHeader, id)
+		send(batch.Batches, "", []byte("x"), jetstream.MsgIDHeader, id)
 	}
-	send(parcel.Parcels, "", []byte("x"), "Nats-Rollup", "all")
-	send(parcel.Parcels, "", []byte("x"), "Nats-Rollup", "sub")
-	send(parcel.Parcels, "", []byte("x"), "Nats-TTL", "1s")
-	send(parcel.Parcels, "", []byte("x"), "Nats-Trace-Dest", parcel.Reports+"db7")
+	send(batch.Batches, "", []byte("x"), "Nats-Rollup", "all")
+	send(batch.Batches, "", []byte("x"), "Nats-Rollup", "sub")
+	send(batch.Batches, "", []byte("x"), "Nats-TTL", "1s")
+	send(batch.Batches, "", []byte("x"), "Nats-Trace-Dest", batch.Reports+"db7")
 	// The stream of the other host, under the own name: it is another one.
-	p := parcel.Parcel{Kind: parcel.End, Number: 9999, Before: 1 << 40, Lost: 1 << 40, Stream: latest, Data: []byte(`{"version":1,"reason":"agent stop"}`)}
-	send(parcel.Parcels, "", p.Append(nil), parcel.FloorHeader, "9998")
+	p := batch.Batch{Kind: batch.End, Number: 9999, Before: 1 << 40, Lost: 1 << 40, Stream: latest, Data: []byte(`{"version":1,"reason":"agent stop"}`)}
+	send(batch.Batches, "", p.Append(nil), batch.FloorHeader, "9998")
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +132,8 @@ func TestHostile(t *testing.T) {
 	stop()
 	end := last()
 	var says staging.End
-	if err := json.Unmarshal(end.Data, &says); err != nil || end.Kind != parcel.End || !says.Complete {
-		t.Fatalf("the last parcel of db7 is %+v, %v", end, err)
+	if err := json.Unmarshal(end.Data, &says); err != nil || end.Kind != batch.End || !says.Complete {
+		t.Fatalf("the last batch of db7 is %+v, %v", end, err)
 	}
 	wait(t, "its end", said, func() bool { return host("db7").Stored >= says.Events })
 	if h := host("db7"); h.Stored != says.Events || h.Lost != 0 || h.Damaged != 0 || h.Foreign != 0 || h.Reordered != 0 || h.Duplicates != 0 || h.AgentVersion != "test" {

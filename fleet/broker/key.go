@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
@@ -23,7 +23,7 @@ type Role string
 
 // The roles.
 const (
-	Agent     Role = "agent"     // send the parcels of its own host, and no more
+	Agent     Role = "agent"     // send the batches of its own host, and no more
 	Reader    Role = "reader"    // read what all agents send
 	Collector Role = "collector" // everything
 )
@@ -51,16 +51,16 @@ func (k *Key) check() error {
 
 // Allowed returns the subjects that the owner may publish to and subscribe to.
 func (k *Key) Allowed() (publish, subscribe []string) {
-	inbox := parcel.Inbox(k.Public) + ".>"
+	inbox := batch.Inbox(k.Public) + ".>"
 	const js = "$JS.API."
 	switch k.Role {
 	case Agent:
-		return []string{parcel.Parcels + k.Name, parcel.Hellos + k.Name, parcel.Reports + k.Name}, []string{inbox}
+		return []string{batch.Batches + k.Name, batch.Hellos + k.Name, batch.Reports + k.Name}, []string{inbox}
 	case Reader:
 		return []string{
-			js + "STREAM.INFO." + parcel.Bucket, js + "STREAM.MSG.GET." + parcel.Bucket, js + "DIRECT.GET." + parcel.Bucket,
-			js + "CONSUMER.CREATE." + parcel.Bucket + ".>", js + "CONSUMER.INFO." + parcel.Bucket + ".>", js + "CONSUMER.MSG.NEXT." + parcel.Bucket + ".>",
-		}, []string{inbox, parcel.Reports + ">"}
+			js + "STREAM.INFO." + batch.Bucket, js + "STREAM.MSG.GET." + batch.Bucket, js + "DIRECT.GET." + batch.Bucket,
+			js + "CONSUMER.CREATE." + batch.Bucket + ".>", js + "CONSUMER.INFO." + batch.Bucket + ".>", js + "CONSUMER.MSG.NEXT." + batch.Bucket + ".>",
+		}, []string{inbox, batch.Reports + ">"}
 	}
 	return []string{">"}, []string{">"}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
@@ -70,12 +70,12 @@ type Collector struct {
 	saved    time.Time
 
 	started                        time.Time
-	parcels, events, bytes, stalls uint64
-	aside                          uint64 // files and streams that could not be read at the start
+	batches, events, bytes, stalls uint64
+	quarantine                     uint64 // files and streams that could not be read at the start
 	refused                        func() (connections, requests uint64)
 
 	// What follows may be used from anywhere.
-	door            door
+	handshakes      handshakes
 	damaged, forged atomic.Uint64 // forged: not signed by whom they are said to be of
 	saying          sync.Mutex
 	said            map[string]time.Time
@@ -92,7 +92,7 @@ func positionFile(data string) string { return filepath.Join(data, "position.jso
 // New prepares a collector that gets messages from nc. refused, if it is not nil, says
 // what the broker refused.
 func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connections, requests uint64)) (*Collector, error) {
-	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{}, started: time.Now(), refused: refused, door: door{hosts: map[string]*visitor{}}}
+	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{}, started: time.Now(), refused: refused, handshakes: handshakes{hosts: map[string]*peer{}}}
 	c.o.Replicas = cmp.Or(c.o.Replicas, 1)
 	c.o.BrokerBytes = cmp.Or(c.o.BrokerBytes, 4<<30)
 	c.o.MinFree = cmp.Or(c.o.MinFree, 64<<20)
@@ -162,8 +162,8 @@ func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo,
 	for {
 		once, cancel := context.WithTimeout(ctx, 5*time.Second)
 		c.bucket, err = c.js.CreateOrUpdateStream(once, jetstream.StreamConfig{
-			Name: parcel.Bucket, Subjects: []string{parcel.Parcels + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-			MaxBytes: c.o.BrokerBytes, MaxMsgSize: parcel.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
+			Name: batch.Bucket, Subjects: []string{batch.Batches + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
+			MaxBytes: c.o.BrokerBytes, MaxMsgSize: batch.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
 			Duplicates: 2 * time.Minute, AllowDirect: true,
 		})
 		if err == nil {
@@ -189,7 +189,7 @@ func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo,
 func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	defer c.disk.Close()
 	defer close(c.over)
-	for subject, handle := range map[string]func(string, *nats.Msg){parcel.Hellos: c.answer, parcel.Reports: c.reported} {
+	for subject, handle := range map[string]func(string, *nats.Msg){batch.Hellos: c.answer, batch.Reports: c.reported} {
 		sub, err := nc.Subscribe(subject+">", func(m *nats.Msg) {
 			if host := strings.TrimPrefix(m.Subject, subject); c.genuine(host, m.Subject, m.Header, m.Data) {
 				handle(host, m)
@@ -263,7 +263,7 @@ func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.
 		if err != nil {
 			return
 		}
-		host := strings.TrimPrefix(m.Subject(), parcel.Parcels)
+		host := strings.TrimPrefix(m.Subject(), batch.Batches)
 		// Signatures are looked at here, and not where commits would have to wait for it.
 		next := &message{host, m.Headers(), m.Data(), meta.Sequence.Stream, c.genuine(host, m.Subject(), m.Headers(), m.Data())}
 		select {
@@ -397,7 +397,7 @@ func (c *Collector) writeStreams(abouts *staging.Batch) (written bool, err error
 					c.wait(h, o, why)
 				}
 			} else if o.why != nil && o.end == nil {
-				c.goesOn(h, o)
+				c.streamRecovered(h, o)
 			}
 			left += len(o.chunk)
 		}
@@ -448,7 +448,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 
 // watch looks for hosts that are silent, and keeps rates.
 func (c *Collector) watch() {
-	c.visited()
+	c.syncPeers()
 	now := c.o.Clock().UnixNano()
 	for _, h := range c.hosts {
 		h.now.tick(now)

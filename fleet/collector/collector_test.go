@@ -19,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/broker"
-	"github.com/iotape/iotape/fleet/parcel"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
@@ -115,13 +115,13 @@ func (s *bench) run(change func(*Options)) {
 	}
 }
 
-// publish sends bytes as a host's parcel.
+// publish sends bytes as a host's batch.
 func (s *bench) publish(host string, b []byte, floor uint64) {
 	s.t.Helper()
-	m := nats.NewMsg(parcel.Parcels + host)
+	m := nats.NewMsg(batch.Batches + host)
 	m.Data = b
 	if floor > 0 {
-		m.Header.Set(parcel.FloorHeader, strconv.FormatUint(floor, 10))
+		m.Header.Set(batch.FloorHeader, strconv.FormatUint(floor, 10))
 	}
 	if _, err := s.js.PublishMsg(s.t.Context(), m); err != nil {
 		s.t.Fatal(err)
@@ -141,21 +141,21 @@ func (s *bench) wait(what string, ok func() bool) {
 	s.t.Fatalf("%s did not happen; the collector said:\n%s", what, strings.Join(s.said, "\n"))
 }
 
-// sequence makes a whole stream: its parcels, and the bytes that are to be stored. Each
-// parcel of data has ten events.
-func sequence(serial uint64, parcels int) (name string, all []parcel.Parcel, want []byte) {
+// sequence makes a whole stream: its batches, and the bytes that are to be stored. Each
+// batch of data has ten events.
+func sequence(serial uint64, batches int) (name string, all []batch.Batch, want []byte) {
 	name = staging.StreamName{BootID: boot, StartNS: 1000, Serial: serial}.String()
 	about, _ := json.Marshal(&staging.About{Version: 1, Host: "somebody-else", Stream: name, Reason: staging.ReasonStart, AgentVersion: "test"})
-	all = append(all, parcel.Parcel{Kind: parcel.About, Stream: name, Number: 1, Data: about})
+	all = append(all, batch.Batch{Kind: batch.About, Stream: name, Number: 1, Data: about})
 	before := uint64(0)
-	for i := range parcels {
+	for i := range batches {
 		data := bytes.Repeat([]byte(fmt.Sprintf("<%d.%d>", serial, i)), 50)
-		all = append(all, parcel.Parcel{Kind: parcel.Data, Stream: name, Number: uint64(i + 2), Before: before, Events: 10, Data: data})
+		all = append(all, batch.Batch{Kind: batch.Data, Stream: name, Number: uint64(i + 2), Before: before, Events: 10, Data: data})
 		before += 10
 		want = append(want, data...)
 	}
-	end, _ := json.Marshal(&staging.End{Version: 1, Reason: staging.ReasonStop, LastParcel: uint64(parcels + 2), Events: before, Complete: true})
-	all = append(all, parcel.Parcel{Kind: parcel.End, Stream: name, Number: uint64(parcels + 2), Before: before, Data: end})
+	end, _ := json.Marshal(&staging.End{Version: 1, Reason: staging.ReasonStop, LastBatch: uint64(batches + 2), Events: before, Complete: true})
+	all = append(all, batch.Batch{Kind: batch.End, Stream: name, Number: uint64(batches + 2), Before: before, Data: end})
 	return name, all, want
 }
 
@@ -188,13 +188,13 @@ func (s *bench) host(name string) Host {
 	return Host{}
 }
 
-// TestEachOnce: parcels that come twice, in any order, with the collector stopped and
+// TestEachOnce: batches that come twice, in any order, with the collector stopped and
 // started in between, make the same stream.
 func TestEachOnce(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.run(nil)
-	var sent []parcel.Parcel
+	var sent []batch.Batch
 	want := map[string][]byte{}
 	for serial := uint64(1); serial <= 3; serial++ {
 		name, all, bytes := sequence(serial, 30)
@@ -244,14 +244,14 @@ func TestEachOnce(t *testing.T) {
 	}
 }
 
-// TestHole: parcels that the broker had and lost are a number in the stream's end, and
+// TestHole: batches that the broker had and lost are a number in the stream's end, and
 // what follows them begins with a whole frame.
 func TestHole(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.run(nil)
 	name, all, _ := sequence(1, 9)
-	all[5].Flags |= parcel.Within // the rest of a frame that began in all[4]
+	all[5].Flags |= batch.Within // the rest of a frame that began in all[4]
 	for i, p := range all {
 		if i == 3 || i == 4 {
 			continue
@@ -269,7 +269,7 @@ func TestHole(t *testing.T) {
 
 	// A frame whose rest is missing ends the stream: nothing after it could be read.
 	name, all, _ = sequence(2, 6)
-	all[3].Flags |= parcel.More
+	all[3].Flags |= batch.More
 	for i, p := range all {
 		if i != 4 {
 			s.publish("db7", p.Append(nil), p.Number-1)
@@ -285,9 +285,9 @@ func TestHole(t *testing.T) {
 	}
 }
 
-// TestBadParcels: what is no parcel, or of a stream that is none, or claims another host,
+// TestBadBatches: what is no batch, or of a stream that is none, or claims another host,
 // is counted and does no harm.
-func TestBadParcels(t *testing.T) {
+func TestBadBatches(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.run(nil)
@@ -313,8 +313,8 @@ func TestBadParcels(t *testing.T) {
 	if h := s.host("db7"); h.Damaged != 4 || h.Foreign != 1 || h.Stored != 30 {
 		t.Errorf("the host is shown as %+v", h)
 	}
-	if !s.heard("db7: a parcel was refused") {
-		t.Error("the collector did not say that it refused parcels")
+	if !s.heard("db7: a batch was refused") {
+		t.Error("the collector did not say that it refused batches")
 	}
 }
 
@@ -323,21 +323,21 @@ func TestHello(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.run(nil)
-	ask := func(host string, h *parcel.Hello) *parcel.Answer {
+	ask := func(host string, h *batch.Hello) *batch.Answer {
 		t.Helper()
 		b, _ := json.Marshal(h)
-		m, err := s.nc.Request(parcel.Hellos+host, b, 5*time.Second)
+		m, err := s.nc.Request(batch.Hellos+host, b, 5*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &parcel.Answer{}
+		a := &batch.Answer{}
 		if err := json.Unmarshal(m.Data, a); err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
 	now := time.Now().UnixNano()
-	good := parcel.Hello{Version: parcel.Version, AgentVersion: "a", BootID: boot, AgentStartNS: 5, ClockNS: now}
+	good := batch.Hello{Version: batch.Version, AgentVersion: "a", BootID: boot, AgentStartNS: 5, ClockNS: now}
 	if a := ask("db7", &good); a.Refused != "" {
 		t.Errorf("a good agent is refused: %s", a.Refused)
 	}
@@ -361,7 +361,7 @@ func TestHello(t *testing.T) {
 	if a := ask("db9", &wrong); a.Refused != "" || !s.heard("db9: its clock is 2h0m0s off") {
 		t.Errorf("a wrong clock: %+v", a)
 	}
-	if f := s.c.Fleet(); f.Refusals.Twins != 1 || f.Refusals.Skewed != 1 || f.Hosts[1].Foreign != 1 {
+	if f := s.c.Fleet(); f.Refusals.Duplicates != 1 || f.Refusals.Skewed != 1 || f.Hosts[1].Foreign != 1 {
 		t.Errorf("counted are %+v", f.Refusals)
 	}
 }
@@ -377,15 +377,15 @@ func TestHelloMeanwhile(t *testing.T) {
 		close(over)
 	}()
 	<-begun
-	b, err := json.Marshal(&parcel.Hello{Version: parcel.Version, AgentVersion: "a", BootID: boot, AgentStartNS: 5, ClockNS: time.Now().UnixNano()})
+	b, err := json.Marshal(&batch.Hello{Version: batch.Version, AgentVersion: "a", BootID: boot, AgentStartNS: 5, ClockNS: time.Now().UnixNano()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.nc.Request(parcel.Hellos+"db7", b, time.Minute)
+	m, err := s.nc.Request(batch.Hellos+"db7", b, time.Minute)
 	close(resume)
 	<-over
-	var a parcel.Answer
-	if err != nil || json.Unmarshal(m.Data, &a) != nil || a.Refused != "" || a.Version != parcel.Version {
+	var a batch.Answer
+	if err != nil || json.Unmarshal(m.Data, &a) != nil || a.Refused != "" || a.Version != batch.Version {
 		t.Fatalf("the answer is %+v, %v", a, err)
 	}
 	if h := s.host("db7"); h.AgentStartNS != 5 || h.LastContactNS == 0 {
@@ -445,8 +445,8 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.run(nil)
-	report, _ := json.Marshal(&parcel.Report{AgentVersion: "<script>alert(1)</script>", Losses: []staging.Loss{{Reason: `a"b`, Events: 7}}})
-	if err := s.nc.Publish(parcel.Reports+"db7", report); err != nil {
+	report, _ := json.Marshal(&batch.Report{AgentVersion: "<script>alert(1)</script>", Losses: []staging.Loss{{Reason: `a"b`, Events: 7}}})
+	if err := s.nc.Publish(batch.Reports+"db7", report); err != nil {
 		t.Fatal(err)
 	}
 	s.wait("the report", func() bool { return len(s.c.Fleet().Hosts) == 1 })

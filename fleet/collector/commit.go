@@ -16,7 +16,7 @@ import (
 
 // A commit record is appended to a stream's commits when data was appended to it:
 //
-//	 0 u64 number of the next parcel   32 u64 events declared lost by the agent
+//	 0 u64 number of the next batch   32 u64 events declared lost by the agent
 //	 8 u64 length of the stream        40 u64 events that did not arrive
 //	16 u64 length of what was appended 48 u32 flags
 //	24 u64 events in the stream        52 u32 CRC-32C of what was appended
@@ -27,7 +27,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // progress is how far a stream is.
 type progress struct {
-	next   uint64 // number of the next parcel
+	next   uint64 // number of the next batch
 	length int64
 	events uint64
 	lost   uint64 // declared by the agent
@@ -118,7 +118,7 @@ type open struct {
 	committed progress
 	chunk     []byte // after committed.length
 	held      map[uint64]uint64
-	floor     uint64 // the broker had taken parcels up to it
+	floor     uint64 // the broker had taken batches up to it
 	lastNS    int64  // when something came
 	end       *staging.End
 	endSeq    uint64 // of the message that has it
@@ -130,7 +130,7 @@ type open struct {
 	unknown bool // it is not known how far it is
 }
 
-// taken is a parcel that was taken, and is not committed.
+// taken is a batch that was taken, and is not committed.
 type taken struct{ number, seq uint64 }
 
 // dirty reports whether there is something to commit: what came before the stream's

@@ -1,11 +1,11 @@
-// Package collector puts what agents send into staging, each parcel once, and knows
+// Package collector puts what agents send into staging, each batch once, and knows
 // how the fleet is.
 //
 //	JetStream ──in order──▶ intake: by host and stream ──▶ commit: staging ──▶ position ──▶ purge
 //
 // The collector keeps its own place in the broker's stream: everything up to the
 // position is on the disk, and only then does the broker forget it. After a kill at
-// any point it reads again from the position, and drops by their numbers the parcels
+// any point it reads again from the position, and drops by their numbers the batches
 // that are in staging already. A commit is:
 //
 //  1. append to the streams, and to each a record of what was appended (commit.go)
@@ -14,7 +14,7 @@
 //  4. write the position
 //  5. have the broker purge what is before it
 //
-// A parcel that comes before its turn stays in the broker, and the position before
+// A batch that comes before its turn stays in the broker, and the position before
 // it, until those that are missing have come, or the agent says that the broker had
 // taken them: then they are lost, and how many events they had is known from the
 // counts of the next.

@@ -17,8 +17,8 @@ type Fleet struct {
 	Storing    bool   `json:"storing"`   // false: the collector cannot write
 	Problem    string `json:"problem,omitempty"`
 	Hosts      []Host `json:"hosts"`
-	Behind     uint64 `json:"behind"` // parcels that were delivered and are not durable
-	Parcels    uint64 `json:"parcels"`
+	Behind     uint64 `json:"behind"` // batches that were delivered and are not durable
+	Batches    uint64 `json:"batches"`
 	Events     uint64 `json:"events"` // stored since the collector's start
 	Bytes      uint64 `json:"bytes"`
 	Refusals   `json:"refusals"`
@@ -32,10 +32,10 @@ type Fleet struct {
 type Refusals struct {
 	Connections uint64 `json:"connections"` // without a valid key or certificate
 	Requests    uint64 `json:"requests"`    // for what a key is not for
-	Damaged     uint64 `json:"damaged"`     // parcels and words that are none
+	Damaged     uint64 `json:"damaged"`     // batches and words that are none
 	Forged      uint64 `json:"forged"`      // messages that were not signed by the host they are said to be of
 	Aside       uint64 `json:"aside"`       // files and streams that could not be read at the start, and were put aside
-	Twins       uint64 `json:"twins"`       // agents with the key of another
+	Duplicates  uint64 `json:"duplicate_identities"`       // agents with the key of another
 	Skewed      uint64 `json:"skewed"`      // hellos of hosts whose clock is off; taken all the same
 }
 
@@ -58,7 +58,7 @@ type Host struct {
 	Open           int            `json:"open"`
 	Lost           uint64         `json:"lost"` // events, ever
 	Losses         []staging.Loss `json:"losses,omitempty"`
-	Duplicates     uint64         `json:"duplicates"` // parcels that came again
+	Duplicates     uint64         `json:"duplicates"` // batches that came again
 	Reordered      uint64         `json:"reordered"`
 	Damaged        uint64         `json:"damaged"`
 	Foreign        uint64         `json:"foreign"` // of another protocol
@@ -78,15 +78,15 @@ func (c *Collector) Fleet() (f *Fleet) {
 }
 
 func (c *Collector) fleet() *Fleet {
-	c.visited()
+	c.syncPeers()
 	now := c.o.Clock().UnixNano()
 	f := &Fleet{
 		Version: 1, TimeNS: now, UptimeNS: time.Since(c.started).Nanoseconds(), Storing: c.stuck == nil, Behind: c.last - min(c.last, c.position.Seq),
-		Parcels: c.parcels, Events: c.events, Bytes: c.bytes, Stalls: c.stalls, BrokerMax: c.o.BrokerBytes,
-		Refusals: Refusals{Damaged: c.damaged.Load(), Forged: c.forged.Load(), Aside: c.aside},
+		Batches: c.batches, Events: c.events, Bytes: c.bytes, Stalls: c.stalls, BrokerMax: c.o.BrokerBytes,
+		Refusals: Refusals{Damaged: c.damaged.Load(), Forged: c.forged.Load(), Aside: c.quarantine},
 	}
 	f.Refusals.Connections, f.Refusals.Requests = c.refused()
-	f.Refusals.Twins, f.Refusals.Skewed = c.door.refusals()
+	f.Refusals.Duplicates, f.Refusals.Skewed = c.handshakes.refusals()
 	if c.stuck != nil {
 		f.Problem = c.stuck.Error()
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
@@ -46,12 +46,12 @@ type record struct {
 	Events     uint64            `json:"events"`  // in these
 	Bytes      int64             `json:"bytes"`
 	Losses     map[string]uint64 `json:"losses"`
-	Duplicates uint64            `json:"duplicates"` // parcels
+	Duplicates uint64            `json:"duplicates"` // batches
 	Reordered  uint64            `json:"reordered"`
 	Damaged    uint64            `json:"damaged"`
 	Foreign    uint64            `json:"foreign"` // of another protocol
 	SkewNS     int64             `json:"skew_ns"` // the host's clock ahead of ours
-	Report     parcel.Report     `json:"report"`
+	Report     batch.Report      `json:"report"`
 	ReportNS   int64             `json:"report_ns"` // when it came
 	Closed     []closed          `json:"closed"`
 }
@@ -64,7 +64,7 @@ type host struct {
 	due   bool // and has something that is nowhere else: it is written with the next commit
 	now   rate
 	alarm bool // it was told that the host is silent
-	hello parcel.Hello
+	hello batch.Hello
 }
 
 // rate is of the last seconds.
@@ -130,7 +130,7 @@ func (h *host) lose(reason string, events uint64) {
 
 // finish makes the end of a stream, from what its agent said and from what came.
 func (o *open) finish(said *staging.End, reason staging.Reason, detail string, nowNS int64) {
-	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastParcel: o.next - 1, Bytes: o.length, Events: o.events, EndNS: nowNS}
+	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastBatch: o.next - 1, Bytes: o.length, Events: o.events, EndNS: nowNS}
 	declared := uint64(0)
 	if said != nil {
 		e.Reason, e.Detail, e.Complete = staging.Reason(limit(string(said.Reason))), limit(said.Detail), said.Complete

@@ -69,7 +69,7 @@ th:first-child,td:first-child,.l{text-align:left}.silent{background:#fdd}.bad{co
 <h1>Fleet</h1>
 <p>{{len .Hosts}} host{{if ne (len .Hosts) 1}}s{{end}}; {{.Events}} events and {{.Bytes}} bytes stored since the collector started.
 {{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}
-Refused: {{.Refusals.Connections}} connections, {{.Refusals.Requests}} requests, {{.Refusals.Damaged}} damaged, {{.Refusals.Forged}} forged, {{.Refusals.Aside}} put aside, {{.Refusals.Twins}} twins.</p>
+Refused: {{.Refusals.Connections}} connections, {{.Refusals.Requests}} requests, {{.Refusals.Damaged}} damaged, {{.Refusals.Forged}} forged, {{.Refusals.Aside}} put aside, {{.Refusals.Duplicates}} duplicate identities.</p>
 <table><tr><th>host<th class="l">state<th>heard of<th>events/s<th>bytes/s<th>stored<th>lost<th>% lost<th class="l">why<th class="l">level<th>spooled<th>clock off<th class="l">agent</tr>
 {{$f := .}}{{range .Hosts}}<tr{{if eq .State "silent"}} class="silent"{{end}}><td>{{.Host}}<td class="l">{{.State}}<td>{{ago $f .LastContactNS}}<td>{{rate .EventsRate}}<td>{{rate .BytesRate}}
 <td>{{.Stored}}<td>{{.Lost}}<td>{{percent .}}<td class="l">{{range .Losses}}{{.Reason}}: {{.Events}}<br>{{end}}{{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}<td class="l">{{.Level}}<td>{{.Spooled}}<td>{{skew .SkewNS}}<td class="l">{{.AgentVersion}}</tr>
@@ -94,8 +94,8 @@ var (
 	hostSkew     = desc("host_clock_skew_seconds", "How far the host's clock is ahead of the collector's.", "host")
 	hostCPU      = desc("host_agent_cpu_seconds_total", "Processor time of the agent.", "host")
 	hostResident = desc("host_agent_resident_bytes", "Memory of the agent.", "host")
-	hostParcels  = desc("host_parcels_refused_total", "Parcels that were not appended, or not in their order.", "host", "why")
-	parcelsTotal = desc("parcels_total", "Parcels delivered since the collector's start.")
+	hostBatches  = desc("host_batches_refused_total", "Batches that were not appended, or not in their order.", "host", "why")
+	batchesTotal = desc("batches_total", "Batches delivered since the collector's start.")
 	eventsTotal  = desc("events_total", "Events stored since the collector's start.")
 	bytesTotal   = desc("bytes_total", "Bytes stored since the collector's start.")
 	refusedTotal = desc("refused_total", "What was not taken.", "what")
@@ -106,7 +106,7 @@ var (
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{hostUp, hostSilent, hostContact, hostStored, hostBytes, hostLost, hostSpool, hostSkew, hostCPU, hostResident,
-		hostParcels, parcelsTotal, eventsTotal, bytesTotal, refusedTotal, storing, stallsTotal} {
+		hostBatches, batchesTotal, eventsTotal, bytesTotal, refusedTotal, storing, stallsTotal} {
 		ch <- d
 	}
 }
@@ -143,12 +143,12 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(hostSkew, float64(h.SkewNS)/1e9, h.Host)
 		count(hostCPU, float64(h.CPUNS)/1e9, h.Host)
 		gauge(hostResident, float64(h.ResidentBytes), h.Host)
-		count(hostParcels, float64(h.Duplicates), h.Host, "duplicate")
-		count(hostParcels, float64(h.Reordered), h.Host, "reordered")
-		count(hostParcels, float64(h.Damaged), h.Host, "damaged")
-		count(hostParcels, float64(h.Foreign), h.Host, "foreign")
+		count(hostBatches, float64(h.Duplicates), h.Host, "duplicate")
+		count(hostBatches, float64(h.Reordered), h.Host, "reordered")
+		count(hostBatches, float64(h.Damaged), h.Host, "damaged")
+		count(hostBatches, float64(h.Foreign), h.Host, "foreign")
 	}
-	count(parcelsTotal, float64(f.Parcels))
+	count(batchesTotal, float64(f.Batches))
 	count(eventsTotal, float64(f.Events))
 	count(bytesTotal, float64(f.Bytes))
 	count(refusedTotal, float64(f.Refusals.Connections), "connection")
@@ -156,7 +156,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	count(refusedTotal, float64(f.Refusals.Damaged), "damaged")
 	count(refusedTotal, float64(f.Refusals.Forged), "forged")
 	count(refusedTotal, float64(f.Refusals.Aside), "aside")
-	count(refusedTotal, float64(f.Refusals.Twins), "twin")
+	count(refusedTotal, float64(f.Refusals.Duplicates), "duplicate identity")
 	gauge(storing, one(f.Storing))
 	count(stallsTotal, float64(f.Stalls))
 }

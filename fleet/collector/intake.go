@@ -14,13 +14,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/key"
-	"github.com/iotape/iotape/fleet/parcel"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
 const (
-	maxHeld  = 4096    // parcels of a stream that came before their turn
+	maxHeld  = 4096    // batches of a stream that came before their turn
 	chunkMax = 4 << 20 // bytes of a stream that are taken out of the broker again at a time
 )
 
@@ -36,7 +36,7 @@ type message struct {
 // deliver takes a message. What is wrong with one is counted, and not an error.
 func (c *Collector) deliver(m *message) {
 	c.last = m.seq
-	c.parcels++
+	c.batches++
 	if !m.genuine {
 		return
 	}
@@ -44,8 +44,8 @@ func (c *Collector) deliver(m *message) {
 	h := c.host(name)
 	now := c.o.Clock().UnixNano()
 	h.LastNS, h.dirty = now, true
-	c.door.heard(name, now)
-	p, err := parcel.Decode(m.data)
+	c.handshakes.heard(name, now)
+	p, err := batch.Decode(m.data)
 	if err != nil {
 		c.refuse(h, err)
 		return
@@ -72,7 +72,7 @@ func (c *Collector) deliver(m *message) {
 		h.open[p.Stream] = o
 	}
 	o.lastNS = now
-	if f, err := strconv.ParseUint(m.header.Get(parcel.FloorHeader), 10, 64); err == nil && f < p.Number {
+	if f, err := strconv.ParseUint(m.header.Get(batch.FloorHeader), 10, 64); err == nil && f < p.Number {
 		o.floor = max(o.floor, f)
 	}
 	switch {
@@ -108,8 +108,8 @@ func (c *Collector) genuine(host, subject string, header nats.Header, data []byt
 	if public == "" {
 		return true
 	}
-	signature, err := base64.RawStdEncoding.DecodeString(header.Get(parcel.SignatureHeader))
-	if err == nil && key.Verify(public, parcel.Digest(subject, header.Get(parcel.FloorHeader), data), signature) {
+	signature, err := base64.RawStdEncoding.DecodeString(header.Get(batch.SignatureHeader))
+	if err == nil && key.Verify(public, batch.Digest(subject, header.Get(batch.FloorHeader), data), signature) {
 		return true
 	}
 	c.forged.Add(1)
@@ -117,19 +117,19 @@ func (c *Collector) genuine(host, subject string, header nats.Header, data []byt
 	return false
 }
 
-// refuse counts what is no parcel.
+// refuse counts what is no batch.
 func (c *Collector) refuse(h *host, err error) {
-	if errors.Is(err, parcel.ErrVersion) {
+	if errors.Is(err, batch.ErrVersion) {
 		h.Foreign++
 	} else {
 		h.Damaged++
 	}
 	c.damaged.Add(1)
-	c.say("%s: a parcel was refused: %v", h.Host, err)
+	c.say("%s: a batch was refused: %v", h.Host, err)
 }
 
-// late counts what a parcel of a finished stream has, and what must have come before it.
-func late(h *host, done *closed, p *parcel.Parcel) {
+// late counts what a batch of a finished stream has, and what must have come before it.
+func late(h *host, done *closed, p *batch.Batch) {
 	until := p.Before + p.Events
 	if until <= done.Known && p.Lost <= done.Lost {
 		h.Duplicates++
@@ -143,11 +143,11 @@ func late(h *host, done *closed, p *parcel.Parcel) {
 		h.lose(LossDeclared, p.Lost-done.Lost)
 		done.Lost = p.Lost
 	}
-	h.dirty, h.due = true, true // the broker forgets the parcel
+	h.dirty, h.due = true, true // the broker forgets the batch
 }
 
-// take appends the parcel whose turn it is.
-func (c *Collector) take(h *host, o *open, p *parcel.Parcel, seq uint64) {
+// take appends the batch whose turn it is.
+func (c *Collector) take(h *host, o *open, p *batch.Batch, seq uint64) {
 	o.taken = append(o.taken, taken{p.Number, seq})
 	o.next++
 	if missing := p.Before - min(p.Before, o.events+o.gap); missing > 0 {
@@ -155,7 +155,7 @@ func (c *Collector) take(h *host, o *open, p *parcel.Parcel, seq uint64) {
 	}
 	o.lost = max(o.lost, p.Lost)
 	switch p.Kind {
-	case parcel.About:
+	case batch.About:
 		var a staging.About
 		if err := json.Unmarshal(p.Data, &a); err != nil {
 			c.refuse(h, fmt.Errorf("the beginning of %s: %w", p.Stream, err))
@@ -168,7 +168,7 @@ func (c *Collector) take(h *host, o *open, p *parcel.Parcel, seq uint64) {
 		if !o.made {
 			o.about = a
 		}
-	case parcel.End:
+	case batch.End:
 		var e staging.End
 		if err := json.Unmarshal(p.Data, &e); err != nil {
 			c.refuse(h, fmt.Errorf("the end of %s: %w", p.Stream, err))
@@ -180,11 +180,11 @@ func (c *Collector) take(h *host, o *open, p *parcel.Parcel, seq uint64) {
 		o.next--
 		o.endSeq = seq
 	default:
-		if o.skip && p.Flags&parcel.Within != 0 {
+		if o.skip && p.Flags&batch.Within != 0 {
 			o.gap += p.Events // the rest of a frame whose beginning is missing
 			return
 		}
-		o.skip, o.within = false, p.Flags&parcel.More != 0
+		o.skip, o.within = false, p.Flags&batch.More != 0
 		o.chunk = append(o.chunk, p.Data...)
 		o.length += int64(len(p.Data))
 		o.events += p.Events
@@ -215,10 +215,10 @@ func (c *Collector) resume(h *host, o *open) {
 			}
 			if o.within {
 				// A frame is torn: what follows would not be read.
-				o.finish(nil, staging.ReasonLoss, "a parcel within a frame did not arrive", c.o.Clock().UnixNano())
+				o.finish(nil, staging.ReasonLoss, "a batch within a frame did not arrive", c.o.Clock().UnixNano())
 				return
 			}
-			c.say("%s: parcels %d to %d of stream %s were lost between the broker and here", h.Host, o.next, first-1, o.about.Stream)
+			c.say("%s: batches %d to %d of stream %s were lost between the broker and here", h.Host, o.next, first-1, o.about.Stream)
 			if o.next == 1 {
 				o.about.Reason, o.about.Detail = staging.ReasonLoss, "its beginning did not arrive"
 			}
@@ -227,9 +227,9 @@ func (c *Collector) resume(h *host, o *open) {
 		}
 		p, err := c.fetch(seq)
 		if err != nil {
-			c.say("%s: parcel %d cannot be read from the broker: %v", h.Host, o.next, err)
-			if !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, parcel.ErrDamaged) {
-				return // it is tried again with the next parcel
+			c.say("%s: batch %d cannot be read from the broker: %v", h.Host, o.next, err)
+			if !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, batch.ErrDamaged) {
+				return // it is tried again with the next batch
 			}
 			delete(o.held, o.next)
 			o.floor = max(o.floor, o.next)
@@ -243,15 +243,15 @@ func (c *Collector) resume(h *host, o *open) {
 	}
 }
 
-// fetch reads a parcel again that came before its turn.
-func (c *Collector) fetch(seq uint64) (*parcel.Parcel, error) {
+// fetch reads a batch again that came before its turn.
+func (c *Collector) fetch(seq uint64) (*batch.Batch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	m, err := c.bucket.GetMsg(ctx, seq)
 	if err != nil {
 		return nil, err
 	}
-	p, err := parcel.Decode(m.Data)
+	p, err := batch.Decode(m.Data)
 	return &p, err
 }
 
@@ -267,8 +267,8 @@ func (c *Collector) host(name string) *host {
 
 // reported takes what an agent says of itself.
 func (c *Collector) reported(name string, m *nats.Msg) {
-	var r parcel.Report
-	if len(m.Data) > parcel.MaxWords || json.Unmarshal(m.Data, &r) != nil {
+	var r batch.Report
+	if len(m.Data) > batch.MaxWords || json.Unmarshal(m.Data, &r) != nil {
 		c.damaged.Add(1)
 		return
 	}
@@ -283,6 +283,6 @@ func (c *Collector) reported(name string, m *nats.Msg) {
 		h, now := c.host(name), c.o.Clock().UnixNano()
 		h.SkewNS = r.SkewNS
 		h.Report, h.ReportNS, h.LastNS, h.dirty = r, now, now, true
-		c.door.heard(name, now)
+		c.handshakes.heard(name, now)
 	})
 }

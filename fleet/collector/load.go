@@ -24,7 +24,7 @@ func (c *Collector) setFileAside(name string, why error, follows string) error {
 	if err := os.Rename(name, name+damagedSuffix); err != nil {
 		return errors.Join(why, err)
 	}
-	c.aside++
+	c.quarantine++
 	c.o.Note(fmt.Sprintf("%s cannot be read, and is now %s%s: %v; %s", name, filepath.Base(name), damagedSuffix, why, follows))
 	return nil
 }
@@ -170,7 +170,7 @@ func unwritable(err error) bool {
 // the stream begins a directory of its own, and says that its beginning is missing.
 func (c *Collector) setAside(host, stream, dir string, why error) {
 	text := strings.ReplaceAll(why.Error(), "\n", "; ")
-	c.aside++
+	c.quarantine++
 	to, err := staging.SetAside(dir, asideDir(c.o.Data), text)
 	if err != nil {
 		c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and cannot be put aside: %s; %v", stream, host, text, err))

@@ -38,8 +38,8 @@ func (c *Collector) wait(h *host, o *open, why error) {
 	o.why, o.tried = why, c.o.Clock()
 }
 
-// goesOn says that a stream can be written again.
-func (c *Collector) goesOn(h *host, o *open) {
+// streamRecovered says that a stream can be written again.
+func (c *Collector) streamRecovered(h *host, o *open) {
 	o.why = nil
 	c.o.Note(fmt.Sprintf("stream %s of %s is written again", o.about.Stream, h.Host))
 }

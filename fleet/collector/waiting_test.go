@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 )
 
@@ -108,9 +108,9 @@ func TestUnwritable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	send := func(parcels []parcel.Parcel) {
+	send := func(batches []batch.Batch) {
 		for _, host := range hosts {
-			for _, p := range parcels {
+			for _, p := range batches {
 				s.publish(host, p.Append(nil), p.Number-1)
 			}
 		}
@@ -162,8 +162,8 @@ func TestUnwritable(t *testing.T) {
 	s.wait("purging", func() bool { return s.c.Fleet().Behind == 0 })
 }
 
-// TestEndAgain: when the collector is killed after a stream's last parcel was committed, and
-// before the end was written, that parcel is taken again.
+// TestEndAgain: when the collector is killed after a stream's last batch was committed, and
+// before the end was written, that batch is taken again.
 func TestEndAgain(t *testing.T) {
 	_, all, _ := sequence(1, 3)
 	c := &Collector{o: Options{Clock: time.Now, Note: func(string) {}}, hosts: map[string]*host{}}
@@ -171,7 +171,7 @@ func TestEndAgain(t *testing.T) {
 	for i := range all {
 		c.take(c.host("db7"), o, &all[i], uint64(i+1))
 	}
-	if o.end == nil || o.end.LastParcel != 5 || !o.end.Complete {
+	if o.end == nil || o.end.LastBatch != 5 || !o.end.Complete {
 		t.Fatalf("the end is %+v", o.end)
 	}
 	if err := o.commit(nil); err != nil {

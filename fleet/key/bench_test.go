@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkVerify is what a collector does more for a parcel because it is signed.
+// BenchmarkVerify is what a collector does more for a batch because it is signed.
 func BenchmarkVerify(b *testing.B) {
 	name := filepath.Join(b.TempDir(), "k")
 	public, err := Create(name)

@@ -28,7 +28,7 @@ type counters struct {
 	Handed  atomic.Uint64 // events that this agent and those before it were given
 	Dropped atomic.Uint64 // of these, events that it declared lost
 	Started atomic.Int64  // ns; the latest start of an agent
-	Parcels atomic.Uint64 // number of the last parcel in the spool
+	Batches atomic.Uint64 // number of the last batch in the spool
 	Events  atomic.Uint64 // in these
 	Lost    atomic.Uint64 // declared in these
 	Ended   atomic.Uint64 // 1: the stream was ended in order
@@ -88,7 +88,7 @@ type State struct {
 	StartedNS                     int64
 	Handed                        uint64 // events that agents were given since the ledger was made
 	Taken, Dropped                uint64 // of these, the stream's, and those that were declared lost
-	Parcels, Events, DeclaredLost uint64
+	Batches, Events, DeclaredLost uint64
 }
 
 // State returns what is in the ledger.
@@ -100,7 +100,7 @@ func (l *Ledger) State() State {
 	}
 	return State{
 		Stream: string(c.Name[:n]), Ended: c.Ended.Load() != 0, StartedNS: c.Started.Load(),
-		Handed: c.Handed.Load(), Taken: c.Handed.Load() - c.Base.Load(), Dropped: c.Dropped.Load(), Parcels: c.Parcels.Load(), Events: c.Events.Load(), DeclaredLost: c.Lost.Load(),
+		Handed: c.Handed.Load(), Taken: c.Handed.Load() - c.Base.Load(), Dropped: c.Dropped.Load(), Batches: c.Batches.Load(), Events: c.Events.Load(), DeclaredLost: c.Lost.Load(),
 	}
 }
 
@@ -112,7 +112,7 @@ func (l *Ledger) Begin(stream string) {
 	c := l.c
 	c.Ended.Store(1)
 	c.Base.Store(c.Handed.Load())
-	for _, v := range []*atomic.Uint64{&c.Dropped, &c.Parcels, &c.Events, &c.Lost} {
+	for _, v := range []*atomic.Uint64{&c.Dropped, &c.Batches, &c.Events, &c.Lost} {
 		v.Store(0)
 	}
 	clear(c.Name[:])
@@ -130,10 +130,10 @@ func (l *Ledger) Handed() uint64 { return l.c.Handed.Load() }
 // Drop counts events among them that the agent declared lost.
 func (l *Ledger) Drop(events uint64) { l.c.Dropped.Add(events) }
 
-// Spooled notes what is in the spool: parcels up to a number, with events, and the
+// Spooled notes what is in the spool: batches up to a number, with events, and the
 // losses that they declare.
-func (l *Ledger) Spooled(parcels, events, lost uint64) {
-	l.c.Parcels.Store(parcels)
+func (l *Ledger) Spooled(batches, events, lost uint64) {
+	l.c.Batches.Store(batches)
 	l.c.Events.Store(events)
 	l.c.Lost.Store(lost)
 }

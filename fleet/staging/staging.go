@@ -76,13 +76,13 @@ type Loss struct {
 
 // End says how a stream ended. It does not change once written.
 type End struct {
-	Version    int    `json:"version"`
-	Reason     Reason `json:"reason"`
-	Detail     string `json:"detail,omitempty"`
-	LastParcel uint64 `json:"last_parcel"` // number of the last parcel in the stream; parcels count from 1
-	Bytes      int64  `json:"bytes"`       // of the stream
-	Events     uint64 `json:"events"`      // in the stream, as its agent counted them
-	Losses     []Loss `json:"losses,omitempty"`
+	Version   int    `json:"version"`
+	Reason    Reason `json:"reason"`
+	Detail    string `json:"detail,omitempty"`
+	LastBatch uint64 `json:"last_parcel"` // number of the last parcel in the stream; parcels count from 1
+	Bytes     int64  `json:"bytes"`       // of the stream
+	Events    uint64 `json:"events"`      // in the stream, as its agent counted them
+	Losses    []Loss `json:"losses,omitempty"`
 	// Complete: the stream ends where its agent ended it, and nothing is known to be
 	// missing.
 	Complete bool `json:"complete"`

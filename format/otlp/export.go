@@ -68,7 +68,7 @@ func write(ctx context.Context, out io.Writer, t *trace.Tape, _ *format.Options)
 }
 
 // moment counts an event, and writes what it ended.
-func (x *exporter) moment(m *history.Moment) error {
+func (x *exporter) moment(m *history.EventContext) error {
 	p := x.processes[m.Process]
 	if p == nil {
 		p = &process{}

@@ -62,7 +62,7 @@ func (a *arrows) exit(tid uint32) {
 }
 
 // of adds to a slice the arrows that its call has.
-func (a *arrows) of(m *history.Moment, s *Slice) {
+func (a *arrows) of(m *history.EventContext, s *Slice) {
 	if n := a.born[m.TID]; n != 0 {
 		s.In = append(s.In, n)
 		delete(a.born, m.TID)
@@ -148,7 +148,7 @@ func (a *arrows) closed(o *history.Open) {
 
 // pipe returns the pipe that a call read or wrote, nil if it is none of which the
 // order of bytes is known.
-func (a *arrows) pipe(m *history.Moment, f *event.File) *pipe {
+func (a *arrows) pipe(m *history.EventContext, f *event.File) *pipe {
 	if f == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (a *arrows) pipe(m *history.Moment, f *event.File) *pipe {
 	return nil
 }
 
-func (a *arrows) read(p *pipe, m *history.Moment, n int64, s *Slice) {
+func (a *arrows) read(p *pipe, m *history.EventContext, n int64, s *Slice) {
 	from, to := p.read, p.read+n
 	p.read = to
 	for i := range p.writes {
@@ -190,7 +190,7 @@ func (a *arrows) read(p *pipe, m *history.Moment, n int64, s *Slice) {
 	}
 }
 
-func (a *arrows) write(p *pipe, m *history.Moment, n int64, s *Slice) {
+func (a *arrows) write(p *pipe, m *history.EventContext, n int64, s *Slice) {
 	w := span{p.written, p.written + n, m.Enter, m.Exit, a.next()}
 	p.written = w.to
 	for i := range p.reads {

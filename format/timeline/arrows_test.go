@@ -37,7 +37,7 @@ func TestPipe(t *testing.T) {
 			if p.unsure {
 				break
 			}
-			m := &history.Moment{Event: &event.Event{Enter: x.enter, Exit: x.exit}}
+			m := &history.EventContext{Event: &event.Event{Enter: x.enter, Exit: x.exit}}
 			s := &Slice{}
 			if x.write {
 				a.write(p, m, x.n, s)

@@ -180,7 +180,7 @@ func (w *walk) id() uint64 {
 	return w.ids
 }
 
-func (w *walk) step(m *history.Moment) error {
+func (w *walk) step(m *history.EventContext) error {
 	switch m.Kind {
 	case event.LossMark:
 		return w.sink.Mark(&Mark{Time: m.Exit, Name: "events lost", Args: []Arg{{Name: "events", Number: m.Ret}}})
@@ -254,7 +254,7 @@ func sameList(a, b []string) bool {
 }
 
 // thread returns who made an event, and tells of the thread if it is new or renamed.
-func (w *walk) thread(m *history.Moment, p *process) (*thread, error) {
+func (w *walk) thread(m *history.EventContext, p *process) (*thread, error) {
 	th := w.threads[m.TID]
 	if th == nil || th.of != p {
 		th = &thread{of: p, lanes: []*lane{newLane(Track{ID: w.id(), Process: &p.Process, TID: m.TID})}}
@@ -267,7 +267,7 @@ func (w *walk) thread(m *history.Moment, p *process) (*thread, error) {
 }
 
 // lane returns the track of a thread on which a slice fits, nil if there are too many.
-func (w *walk) lane(m *history.Moment, th *thread) (*lane, error) {
+func (w *walk) lane(m *history.EventContext, th *thread) (*lane, error) {
 	first := 0
 	if request(m.Op) {
 		first = 1
@@ -296,7 +296,7 @@ func request(op event.Op) bool { return op.IsUring() || op.IsAIO() }
 
 func newLane(t Track) *lane { return &lane{Track: t, forgotten: math.MinInt64} }
 
-func (w *walk) call(m *history.Moment, th *thread) error {
+func (w *walk) call(m *history.EventContext, th *thread) error {
 	l, err := w.lane(m, th)
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (w *walk) name(ev *event.Event) string {
 }
 
 // args lists what a viewer shows of a call.
-func (w *walk) args(m *history.Moment, s *Slice) {
+func (w *walk) args(m *history.EventContext, s *Slice) {
 	num := func(name string, v int64) { s.Args = append(s.Args, Arg{Name: name, Number: v}) }
 	text := func(name, v string) {
 		if v != "" {
@@ -369,7 +369,7 @@ func (w *walk) args(m *history.Moment, s *Slice) {
 }
 
 // traffic tells what a call adds to its process's sums.
-func (w *walk) traffic(m *history.Moment, p *process) error {
+func (w *walk) traffic(m *history.EventContext, p *process) error {
 	io := m.Traffic()
 	if err := w.add(p, BytesRead, io.Read, m.Exit); err != nil {
 		return err
@@ -378,7 +378,7 @@ func (w *walk) traffic(m *history.Moment, p *process) error {
 }
 
 // opened tells how an event changed what is open.
-func (w *walk) opened(m *history.Moment) error {
+func (w *walk) opened(m *history.EventContext) error {
 	for i := range m.Files {
 		o := m.OpenOf(&m.Files[i])
 		if o == nil || w.open[o] {

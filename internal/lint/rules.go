@@ -130,13 +130,13 @@ var rules = []rule{
 		why:  "a file system of its own: it takes nothing from the other back ends",
 	},
 	{
-		of:    []string{"fleet/agent", "fleet/broker", "fleet/collector", "fleet/key", "fleet/parcel", "fleet/spool", "fleet/staging"},
+		of:    []string{"fleet/agent", "fleet/broker", "fleet/collector", "fleet/key", "fleet/batch", "fleet/spool", "fleet/staging"},
 		never: []string{"event"},
 		why:   "agents and collectors do not look inside what they ship",
 	},
 	{
 		of:   []string{"fleet/agent"},
-		only: []string{"fleet/key", "fleet/parcel", "fleet/spool", "fleet/staging"},
+		only: []string{"fleet/key", "fleet/batch", "fleet/spool", "fleet/staging"},
 		why:  "what runs on every host knows neither the collector nor the capture",
 	},
 	{

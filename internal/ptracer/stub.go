@@ -19,7 +19,7 @@ import (
 // stubName is argv[0] of the stub; argv[1] is the number of its socket.
 const stubName = "iotape-exec-stub"
 
-// On the stub's socket: the recorder sends an order; the stub answers with one
+// order is what the recorder sends on the stub's socket; the stub answers with one
 // byte when it has read it; the recorder seizes it and sends one byte; the stub
 // calls execve. A closed socket is success, a report is failure.
 type order struct {

@@ -4,7 +4,7 @@
 // written with, after DFSTrace's (Mummert and Satyanarayanan, SP&E 26(6), 1996, Figure
 // 8): one loop, and the same few words for all calls.
 //
-//	tape ──Events──▶ Moment { Event, Process, Open(), Ended }
+//	tape ──Events──▶ EventContext { Event, Process, Open(), Ended }
 //
 // State is that at the event: counters include it. Memory is that of what is open and
 // of all processes; it does not grow with the number of events.

@@ -12,9 +12,9 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// Moment is an event with its history. It and its Event are reused by the iteration;
+// EventContext is an event with its history. It and its Event are reused by the iteration;
 // its Process and open files live on and change.
-type Moment struct {
+type EventContext struct {
 	*event.Event
 	Process *Process // that made the event
 	// Ended are the open files whose last descriptor or mapping the event ended: their
@@ -26,10 +26,10 @@ type Moment struct {
 
 // Open returns the open file of the event's subject (event.Event.Subject), nil if it
 // has none.
-func (m *Moment) Open() *Open { return m.OpenOf(m.Subject()) }
+func (m *EventContext) Open() *Open { return m.OpenOf(m.Subject()) }
 
 // OpenOf returns the open file of one of the event's Files, nil if it was not open.
-func (m *Moment) OpenOf(f *event.File) *Open {
+func (m *EventContext) OpenOf(f *event.File) *Open {
 	for i := range m.Files {
 		if f == &m.Files[i] {
 			return m.opens[i]
@@ -143,8 +143,8 @@ func (p *Process) In(root *Process) bool {
 
 // Events iterates over all events of a tape in order, with their history. Errors are
 // those of trace.Tape.Events; after one the history has a gap and goes on.
-func Events(t *trace.Tape) iter.Seq2[*Moment, error] {
-	return func(yield func(*Moment, error) bool) {
+func Events(t *trace.Tape) iter.Seq2[*EventContext, error] {
+	return func(yield func(*EventContext, error) bool) {
 		h := New(t)
 		for ev, err := range t.Events() {
 			if err != nil {
@@ -165,8 +165,8 @@ func Events(t *trace.Tape) iter.Seq2[*Moment, error] {
 type History struct {
 	tape   *trace.Tape
 	hosts  map[uint32]*host
-	moment Moment
-	told   told
+	moment EventContext
+	told   savedFields
 	buf    []byte
 }
 
@@ -192,16 +192,16 @@ type host struct {
 
 // Step applies the next event and returns it with its history. What the tape says of
 // the event stays as it is.
-func (w *History) Step(ev *event.Event) *Moment {
+func (w *History) Step(ev *event.Event) *EventContext {
 	h := w.hosts[ev.Host]
 	if h == nil {
 		h = &host{model: posix.New(), opens: map[event.OpenID]*Open{}, processes: map[uint32]*Process{}}
 		w.hosts[ev.Host] = h
 	}
 	m := &w.moment
-	*m = Moment{Event: ev, Process: w.process(h, ev), Ended: m.Ended[:0], opens: m.opens[:0]}
+	*m = EventContext{Event: ev, Process: w.process(h, ev), Ended: m.Ended[:0], opens: m.opens[:0]}
 
-	w.told.keep(ev)
+	w.told.save(ev)
 	ended := h.model.Apply(ev)
 	for i := range ev.Files {
 		f := &ev.Files[i]
@@ -227,7 +227,7 @@ func (w *History) Step(ev *event.Event) *Moment {
 	m.opens = m.opens[:len(ev.Files)]
 	for i, o := range m.opens {
 		if o != nil {
-			o.see(&ev.Files[i])
+			o.observe(&ev.Files[i])
 		}
 	}
 	m.count()
@@ -244,15 +244,15 @@ func (w *History) Step(ev *event.Event) *Moment {
 	return m
 }
 
-// told is what a tape says of an event and the model would say in its own way: it
+// savedFields has the fields of an event that the model would overwrite with its own: it
 // numbers open files anew, and does not know what happened in front of a slice.
-type told struct {
+type savedFields struct {
 	ids           []event.OpenID
 	names         []string // of Files, then of Paths
 	offset, count int64
 }
 
-func (t *told) keep(ev *event.Event) {
+func (t *savedFields) save(ev *event.Event) {
 	t.ids, t.names = t.ids[:0], t.names[:0]
 	for i := range ev.Files {
 		t.ids, t.names = append(t.ids, ev.Files[i].Open), append(t.names, ev.Files[i].Path)
@@ -265,7 +265,7 @@ func (t *told) keep(ev *event.Event) {
 
 // restore makes the event what it was; names that the tape does not have are the
 // model's.
-func (t *told) restore(ev *event.Event) {
+func (t *savedFields) restore(ev *event.Event) {
 	ev.Files = ev.Files[:min(len(ev.Files), len(t.ids))]
 	for i := range ev.Files {
 		f := &ev.Files[i]
@@ -281,8 +281,8 @@ func (t *told) restore(ev *event.Event) {
 	ev.Offset, ev.Count = t.offset, t.count
 }
 
-// see takes over what an event says of an open file.
-func (o *Open) see(f *event.File) {
+// observe updates the open file with what an event says of it.
+func (o *Open) observe(f *event.File) {
 	if f.Path != "" && o.Path == "" {
 		o.Path = f.Path
 	}
@@ -296,7 +296,7 @@ func (o *Open) see(f *event.File) {
 }
 
 // count adds the event to the counters of its open files.
-func (m *Moment) count() {
+func (m *EventContext) count() {
 	if m.Kind != event.Call {
 		return
 	}

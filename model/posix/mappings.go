@@ -107,7 +107,7 @@ func (m *Model) unmap(s *Space, from, to uint64) {
 	}
 }
 
-// clone gives a child of fork its own memory.
+// cloneSpace gives a child of fork its own memory.
 func (m *Model) cloneSpace(s *Space) *Space {
 	c := &Space{}
 	for _, p := range s.mappings {

@@ -303,7 +303,7 @@ func (m *Model) unref(o *OpenFile) {
 	}
 }
 
-// nextCwd numbers working directories.
+// setCwd numbers working directories.
 func (m *Model) setCwd(t *Thread, dir string) {
 	*m.last++ // one counter for all identities keeps them unique
 	t.FS.Cwd, t.FS.CwdID = dir, uint64(*m.last)

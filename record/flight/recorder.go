@@ -91,7 +91,7 @@ func start(o *Options) (*Recorder, error) {
 		return nil, err
 	}
 	r.follower = seal.NewFollower(r.applied)
-	go r.forget()
+	go r.evict()
 	return r, nil
 }
 
@@ -149,14 +149,14 @@ func (r *Recorder) WriteFrame(f *trace.Frame, payload []byte) error {
 			}
 			block, lost = off, 0
 		}
-		r.look(body)
+		r.inspect(body)
 		off = next
 	}
 	return r.add(f, lost, payload[block:])
 }
 
-// look counts a call, and tells of what matches a trigger.
-func (r *Recorder) look(body []byte) {
+// inspect counts a call, and reports what matches a trigger.
+func (r *Recorder) inspect(body []byte) {
 	c, ok := readCall(body)
 	if !ok {
 		return
@@ -242,9 +242,9 @@ func (r *Recorder) short() bool {
 	return !ok
 }
 
-// forget applies what is not to be kept to the state, and gives its memory back. It
+// evict applies what is not to be kept to the state, and frees its memory. It
 // is a goroutine.
-func (r *Recorder) forget() {
+func (r *Recorder) evict() {
 	defer close(r.done)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -272,7 +272,7 @@ func (r *Recorder) forget() {
 			r.cond.Wait()
 			continue
 		}
-		r.giveBack()
+		r.release()
 	}
 }
 
@@ -303,8 +303,8 @@ func (r *Recorder) applied(at uint64) {
 	trace.Discard(r.ring.payload(f), int(at-f.at))
 }
 
-// giveBack frees the oldest frames that nobody needs.
-func (r *Recorder) giveBack() {
+// release frees the oldest frames that nobody needs.
+func (r *Recorder) release() {
 	n := 0
 	for r.next > 0 && r.ring.frames[0].applied && r.ring.frames[0].live == 0 {
 		r.since = r.ring.frames[0].Until

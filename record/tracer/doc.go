@@ -3,7 +3,7 @@
 // (The words are those of Tracefs, FAST 2004: a tracer is an input filter, an assembly
 // driver, output filters and an output driver.)
 //
-//	capture ──frames──▶ Fan ──▶ Tracer: filter, verbosity ──▶ Assembly ──▶ pipe, sink, tape
+//	capture ──frames──▶ Fanout ──▶ Tracer: filter, verbosity ──▶ Assembly ──▶ pipe, sink, tape
 //	                     │
 //	                     ├────▶ Tracer …
 //	                     └────▶ flight.Recorder: what a tracer that joins later begins with

@@ -97,7 +97,7 @@ type Counts struct {
 	Err   error  // the first of its output; what came after is lost
 }
 
-// A Tracer picks of a capture's records. Its methods are the Fan's, which it is attached to.
+// A Tracer picks of a capture's records. Its methods are the Fanout's, which it is attached to.
 type Tracer struct {
 	Name string
 
@@ -161,7 +161,7 @@ func New(name string, filter Filter, v Verbosity) *Tracer {
 }
 
 // reset readies a tracer for a recording.
-func (t *Tracer) reset(f *Fan) {
+func (t *Tracer) reset(f *Fanout) {
 	t.refused = map[callKey]struct{}{}
 	t.delays = map[uint32]uint64{}
 	t.counts.bytes.Store(0)
@@ -171,7 +171,7 @@ func (t *Tracer) reset(f *Fan) {
 	t.prepare(f)
 }
 
-func (t *Tracer) prepare(f *Fan) {
+func (t *Tracer) prepare(f *Fanout) {
 	v := &t.verbosity
 	t.plain = v.Content == f.o.Content && v.Omit == 0 && v.Wakeups == f.o.Wakeups
 	t.digest = nil

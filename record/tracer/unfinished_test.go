@@ -19,8 +19,8 @@ func parts(enter uint64) (more, first, last trace.Record) {
 	return more, first, last
 }
 
-// detach detaches in the background, and returns when the Fan knows of it.
-func detach(t *testing.T, f *Fan, tr *Tracer) <-chan Counts {
+// detach detaches in the background, and returns when the Fanout knows of it.
+func detach(t *testing.T, f *Fanout, tr *Tracer) <-chan Counts {
 	t.Helper()
 	done := make(chan Counts, 1)
 	go func() { done <- f.Detach(tr, &trace.End{Running: true}) }()

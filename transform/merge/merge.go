@@ -38,7 +38,7 @@ func Tapes(ctx context.Context, tw *trace.TapeWriter, tapes []*trace.Tape, o *Op
 		o = &Options{}
 	}
 	m := &trace.Manifest{Program: o.Program}
-	j := joint{tw: tw, step: uint64(len(tapes))}
+	j := merger{tw: tw, step: uint64(len(tapes))}
 	total := uint64(0)
 	for i, t := range tapes {
 		j.sources = append(j.sources, &source{
@@ -90,8 +90,8 @@ func describe(m *trace.Manifest, tapes []*trace.Tape) {
 	m.Incomplete, m.Reason = len(reasons) > 0, strings.Join(reasons, "; ")
 }
 
-// joint is a merge under way: a heap of tapes by the time of their next event.
-type joint struct {
+// merger is a merge under way: a heap of tapes by the time of their next event.
+type merger struct {
 	tw      *trace.TapeWriter
 	sources []*source
 	step    uint64 // number of tapes: what the numbers of open files are multiplied with
@@ -111,7 +111,7 @@ type source struct {
 
 // clock puts all hosts on one clock: that which is furthest ahead of the wall clock,
 // so that no time becomes negative.
-func (j *joint) clock(hosts []trace.Host) {
+func (j *merger) clock(hosts []trace.Host) {
 	if len(hosts) == 0 {
 		return
 	}
@@ -135,7 +135,7 @@ func (j *joint) clock(hosts []trace.Host) {
 	}
 }
 
-func (j *joint) run(ctx context.Context, total uint64, progress func(done, total uint64)) error {
+func (j *merger) run(ctx context.Context, total uint64, progress func(done, total uint64)) error {
 	live := j.sources
 	j.sources = nil
 	for _, s := range live {
@@ -168,7 +168,7 @@ func (j *joint) run(ctx context.Context, total uint64, progress func(done, total
 }
 
 // advance reads the next event of a tape and puts it into the heap.
-func (j *joint) advance(s *source) error {
+func (j *merger) advance(s *source) error {
 	ev := &s.next
 	if err := s.events.Next(ev); err == io.EOF {
 		return nil
@@ -190,20 +190,20 @@ func (j *joint) advance(s *source) error {
 	return nil
 }
 
-func (j *joint) Len() int { return len(j.sources) }
+func (j *merger) Len() int { return len(j.sources) }
 
-func (j *joint) Less(a, b int) bool {
+func (j *merger) Less(a, b int) bool {
 	x, y := j.sources[a], j.sources[b]
 	return x.key < y.key || x.key == y.key && x.index < y.index
 }
 
-func (j *joint) Swap(a, b int) { j.sources[a], j.sources[b] = j.sources[b], j.sources[a] }
+func (j *merger) Swap(a, b int) { j.sources[a], j.sources[b] = j.sources[b], j.sources[a] }
 
 // Push is heap.Interface's.
-func (j *joint) Push(x any) { j.sources = append(j.sources, x.(*source)) }
+func (j *merger) Push(x any) { j.sources = append(j.sources, x.(*source)) }
 
 // Pop is heap.Interface's.
-func (j *joint) Pop() any {
+func (j *merger) Pop() any {
 	s := j.sources[len(j.sources)-1]
 	j.sources = j.sources[:len(j.sources)-1]
 	return s

@@ -10,8 +10,8 @@ import (
 
 type process struct{ host, pid uint32 }
 
-// choice is what a filter picks, and what that needs.
-type choice struct {
+// selection is what a filter picks, and what that needs.
+type selection struct {
 	filter    *predicate.Graph
 	matcher   *predicate.Matcher // of the present reading of the tape
 	processes map[process]bool   // whose life is told
@@ -21,15 +21,15 @@ type choice struct {
 	everyone  bool                  // it was too much to find out: all that Changes
 }
 
-func newChoice(filter *predicate.Graph) *choice {
-	return &choice{filter: filter, processes: map[process]bool{}, parents: map[process]uint32{}, opens: map[event.OpenID]bool{}, positions: map[event.OpenID]bool{}}
+func newSelection(filter *predicate.Graph) *selection {
+	return &selection{filter: filter, processes: map[process]bool{}, parents: map[process]uint32{}, opens: map[event.OpenID]bool{}, positions: map[event.OpenID]bool{}}
 }
 
 // maxRounds bounds how often the tape is read to find what is needed by what is needed.
 const maxRounds = 8
 
 // choose finds out what the picked calls need.
-func (c *cut) choose() error {
+func (c *slicer) choose() error {
 	ch := c.chosen
 	ch.matcher = ch.filter.NewMatcher()
 	err := c.events("selecting", func(ev *event.Event, in bool) error {
@@ -59,14 +59,14 @@ func (c *cut) choose() error {
 }
 
 // follow keeps who made which process.
-func (c *choice) follow(ev *event.Event) {
+func (c *selection) follow(ev *event.Event) {
 	if ev.Kind == event.Forked && uint32(ev.Ret) != ev.PID {
 		c.parents[process{ev.Host, uint32(ev.Ret)}] = ev.PID
 	}
 }
 
 // tell makes everything about an event needed.
-func (c *choice) tell(ev *event.Event) {
+func (c *selection) tell(ev *event.Event) {
 	for p := (process{ev.Host, ev.PID}); !c.processes[p]; {
 		c.processes[p] = true
 		parent, ok := c.parents[p]
@@ -87,7 +87,7 @@ func (c *choice) tell(ev *event.Event) {
 }
 
 // picks reports whether an event is wanted. It has to see all events.
-func (c *choice) picks(ev *event.Event) bool {
+func (c *selection) picks(ev *event.Event) bool {
 	if c == nil {
 		return true
 	}
@@ -102,7 +102,7 @@ func (c *choice) picks(ev *event.Event) bool {
 }
 
 // needs reports whether an event says what others mean.
-func (c *choice) needs(ev *event.Event) bool {
+func (c *selection) needs(ev *event.Event) bool {
 	if c == nil {
 		return true
 	}

@@ -47,9 +47,9 @@ var ErrEmpty = errors.New("no events are in the slice")
 
 // Tape writes a slice of a tape. The caller closes tw with the Result's Manifest.
 func Tape(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *Options) (*Result, error) {
-	c := &cut{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint64]uint64{}, positions: positions{at: map[event.OpenID]int64{}}}
+	c := &slicer{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint64]uint64{}, positions: positions{at: map[event.OpenID]int64{}}}
 	if o.Filter != nil {
-		c.chosen = newChoice(o.Filter)
+		c.chosen = newSelection(o.Filter)
 		if err := c.choose(); err != nil {
 			return nil, err
 		}
@@ -67,14 +67,14 @@ func Tape(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *Options) 
 	return &c.res, c.trees()
 }
 
-// cut is one slice under way.
-type cut struct {
+// slicer is one slice under way.
+type slicer struct {
 	ctx    context.Context
 	t      *trace.Tape
 	tw     *trace.TapeWriter
 	o      *Options
 	copier *trace.Copier
-	chosen *choice // nil: all
+	chosen *selection // nil: all
 	res    Result
 	losses map[uint64]uint64 // records, by reason
 
@@ -87,7 +87,7 @@ type cut struct {
 
 // events iterates over the tape up to the end of the slice. in says whether the slice
 // has begun.
-func (c *cut) events(phase string, each func(ev *event.Event, in bool) error) error {
+func (c *slicer) events(phase string, each func(ev *event.Event, in bool) error) error {
 	var ev event.Event
 	r := c.t.NewEventReader()
 	in, total := false, c.t.Manifest().Counts.Events
@@ -123,8 +123,8 @@ func (c *cut) events(phase string, each func(ev *event.Event, in bool) error) er
 	}
 }
 
-func (c *cut) write() error {
-	var before *before
+func (c *slicer) write() error {
+	var before *priorState
 	if c.chosen != nil {
 		c.chosen.matcher = c.chosen.filter.NewMatcher()
 	}
@@ -175,7 +175,7 @@ func (c *cut) write() error {
 }
 
 // state writes the events of the state.
-func (c *cut) state(b *before) error {
+func (c *slicer) state(b *priorState) error {
 	for ev := range b.state() {
 		if !c.chosen.needs(ev) {
 			continue
@@ -190,7 +190,7 @@ func (c *cut) state(b *before) error {
 	return nil
 }
 
-func (c *cut) put(ev *event.Event) error {
+func (c *slicer) put(ev *event.Event) error {
 	if c.o.OneHost {
 		ev.Host = 0
 	}
@@ -198,7 +198,7 @@ func (c *cut) put(ev *event.Event) error {
 }
 
 // describe makes the manifest.
-func (c *cut) describe() {
+func (c *slicer) describe() {
 	old := c.t.Manifest()
 	m := &trace.Manifest{Program: c.o.Program, Hosts: slices.Clone(old.Hosts), ExitStatus: old.ExitStatus, Signal: old.Signal, Anonymised: old.Anonymised.Unsigned()}
 	if c.o.OneHost {
@@ -222,7 +222,7 @@ func (c *cut) describe() {
 }
 
 // trees copies the trees that fit.
-func (c *cut) trees() error {
+func (c *slicer) trees() error {
 	start := c.first == 0 && c.chosen == nil
 	whole := start && c.end == c.t.Manifest().Counts.Events
 	for _, name := range slices.Sorted(maps.Keys(c.t.Manifest().Files)) {

@@ -16,7 +16,7 @@ import (
 
 // Counting counts until ctx is done or what is counted has ended, and hands each read-out,
 // at least one, to each, whose error ends it.
-type Counting func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error
+type Counting func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.IntervalSnapshot) error) error
 
 // Options says what is done with what is counted. The zero value of a field is its
 // default.
@@ -26,7 +26,7 @@ type Options struct {
 
 	// Show, if set, is called with each read-out, which is told apart by By, and with the
 	// sums since the beginning, which are the Meter's: they are not to be kept or changed.
-	Show func(r *aggregate.ReadOut, sum *aggregate.Table) error
+	Show func(r *aggregate.IntervalSnapshot, sum *aggregate.Table) error
 
 	Rules []*aggregate.Rule
 	Alarm func(a *aggregate.Alarm) // is called with each alarm, if set, before what follows
@@ -135,7 +135,7 @@ func (m *Meter) Close() error {
 func (m *Meter) Run(ctx context.Context, count Counting) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err := count(ctx, m.needs, m.o.Interval, func(r *aggregate.ReadOut) error { return m.take(ctx, r) })
+	err := count(ctx, m.needs, m.o.Interval, func(r *aggregate.IntervalSnapshot) error { return m.take(ctx, r) })
 	cancel()
 	done := make(chan struct{})
 	go func() {
@@ -157,7 +157,7 @@ func (m *Meter) say(format string, args ...any) {
 }
 
 // take does with a read-out what is to be done.
-func (m *Meter) take(ctx context.Context, r *aggregate.ReadOut) error {
+func (m *Meter) take(ctx context.Context, r *aggregate.IntervalSnapshot) error {
 	if r.Lost > 0 || r.Untracked > 0 {
 		m.say("%d calls were not counted, and %d threads not followed: the kernel has no memory for them", r.Lost, r.Untracked)
 	}

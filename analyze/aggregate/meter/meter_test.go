@@ -24,9 +24,9 @@ import (
 
 // counting hands out tables as read-outs of a second, and calls between after each.
 func counting(between func(i int), tables ...*aggregate.Table) Counting {
-	return func(ctx context.Context, by aggregate.By, _ time.Duration, each func(*aggregate.ReadOut) error) error {
+	return func(ctx context.Context, by aggregate.By, _ time.Duration, each func(*aggregate.IntervalSnapshot) error) error {
 		for i, t := range tables {
-			r := &aggregate.ReadOut{Table: t.Project(by), At: time.Unix(int64(i)+1, 0), Elapsed: time.Second, Last: i == len(tables)-1}
+			r := &aggregate.IntervalSnapshot{Table: t.Project(by), At: time.Unix(int64(i)+1, 0), Elapsed: time.Second, Last: i == len(tables)-1}
 			if err := each(r); err != nil {
 				return err
 			}
@@ -224,7 +224,7 @@ func TestWrongOptions(t *testing.T) {
 
 func TestErrorsEndCounting(t *testing.T) {
 	enough := errors.New("enough")
-	m, err := New(&Options{Show: func(*aggregate.ReadOut, *aggregate.Table) error { return enough }})
+	m, err := New(&Options{Show: func(*aggregate.IntervalSnapshot, *aggregate.Table) error { return enough }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func labelValues(by aggregate.By, k aggregate.Key) []string {
 	return values
 }
 
-func (m *metrics) add(r *aggregate.ReadOut) {
+func (m *metrics) add(r *aggregate.IntervalSnapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sum.Merge(r.Table)

@@ -42,7 +42,7 @@ func quantity(m aggregate.Measure, v float64) string {
 }
 
 // Heading says in one line what an interval had.
-func Heading(r *aggregate.ReadOut) string {
+func Heading(r *aggregate.IntervalSnapshot) string {
 	c := r.Total()
 	return fmt.Sprintf("%s  %s: %s calls/s, %s failed/s, read %s/s, wrote %s/s, %s",
 		r.At.Local().Format("15:04:05"), r.Elapsed.Round(time.Millisecond), report.Count(uint64(r.Rate(c.Calls)+0.5)), report.Count(uint64(r.Rate(c.Failed)+0.5)),

@@ -53,7 +53,7 @@ type bucket struct {
 }
 
 // JSON writes a read-out as one object in one line.
-func (o *Options) JSON(w io.Writer, r *aggregate.ReadOut) error {
+func (o *Options) JSON(w io.Writer, r *aggregate.IntervalSnapshot) error {
 	x := object{
 		Version: 1, Time: r.At, ElapsedNS: int64(r.Elapsed), Last: r.Last, Lost: r.Lost, Untracked: r.Untracked,
 		By: r.By.Names(), Total: rowOf(0, aggregate.Row{Counts: r.Total()}), Rows: []row{},

@@ -53,7 +53,7 @@ func (l *Live) Start() {
 func (l *Live) Quit() <-chan struct{} { return l.quit }
 
 // Show shows a read-out, which is the screen's from then on.
-func (l *Live) Show(r *aggregate.ReadOut) { l.p.Send(r) }
+func (l *Live) Show(r *aggregate.IntervalSnapshot) { l.p.Send(r) }
 
 // Say shows a line at the bottom.
 func (l *Live) Say(line string) { l.p.Send(note(line)) }
@@ -79,7 +79,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case *aggregate.ReadOut:
+	case *aggregate.IntervalSnapshot:
 		m.take(msg)
 	case *aggregate.Alarm:
 		m.note(m.o.AlarmLine(msg), msg.On)

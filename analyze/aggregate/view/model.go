@@ -16,9 +16,9 @@ type model struct {
 
 	width, height int
 
-	last   *aggregate.ReadOut // shown
-	sum    *aggregate.Table   // since the beginning
-	rates  []float64          // calls in a second, of the last read-outs
+	last   *aggregate.IntervalSnapshot // shown
+	sum    *aggregate.Table            // since the beginning
+	rates  []float64                   // calls in a second, of the last read-outs
 	paused bool
 
 	by     aggregate.By // shown, of the table's
@@ -52,7 +52,7 @@ func newModel(o Options, title string) *model {
 }
 
 // take takes a read-out.
-func (m *model) take(r *aggregate.ReadOut) {
+func (m *model) take(r *aggregate.IntervalSnapshot) {
 	if m.sum == nil {
 		m.sum, m.by = aggregate.NewTable(r.By, 0), r.By
 	}

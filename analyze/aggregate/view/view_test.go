@@ -58,7 +58,7 @@ db[7]                  fsync         10       –  40.0 KiB        –  50.0 ms 
 
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
-	r := &aggregate.ReadOut{Table: some(), At: time.Unix(5, 0).UTC(), Elapsed: 2 * time.Second, Lost: 4}
+	r := &aggregate.IntervalSnapshot{Table: some(), At: time.Unix(5, 0).UTC(), Elapsed: 2 * time.Second, Lost: 4}
 	if err := (&Options{Rows: 4}).JSON(&b, r); err != nil || strings.Count(b.String(), "\n") != 1 {
 		t.Fatalf("%v %q", err, b.String())
 	}
@@ -122,7 +122,7 @@ func TestScreenFits(t *testing.T) {
 			m := screen(width, height)
 			shown(m)
 			for i := range 5 {
-				m.take(&aggregate.ReadOut{Table: some(), At: time.Unix(int64(i), 0), Elapsed: time.Second})
+				m.take(&aggregate.IntervalSnapshot{Table: some(), At: time.Unix(int64(i), 0), Elapsed: time.Second})
 				m.note("a note with \x1b[2J in it, and "+strings.Repeat("long ", 50), true)
 			}
 			for _, keys := range [][]string{nil, {"down", "down"}, {"t"}, {"o"}, {"pgdown", "end", "up", "home"}, {"?"}, {"?", "/", "d", "b"}, {"enter", "s", "S"}, {"esc", "esc"}} {
@@ -143,8 +143,8 @@ func TestScreenFits(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	m := screen(120, 40)
-	m.take(&aggregate.ReadOut{Table: some(), At: time.Unix(1, 0), Elapsed: time.Second})
-	m.take(&aggregate.ReadOut{Table: some(), At: time.Unix(2, 0), Elapsed: time.Second})
+	m.take(&aggregate.IntervalSnapshot{Table: some(), At: time.Unix(1, 0), Elapsed: time.Second})
+	m.take(&aggregate.IntervalSnapshot{Table: some(), At: time.Unix(2, 0), Elapsed: time.Second})
 	row := func(n int) string { return strings.Join(strings.Fields(shown(m)[3+n]), " ") }
 	if r := row(0); !strings.HasPrefix(r, "db[7] read 1,000") {
 		t.Errorf("by calls: %s", r)
@@ -170,12 +170,12 @@ func TestKeys(t *testing.T) {
 		t.Errorf("filtered: %d rows, %s", len(m.visible), r)
 	}
 	press(m, "esc", "space")
-	m.take(&aggregate.ReadOut{Table: aggregate.NewTable(by, 0), At: time.Unix(3, 0), Elapsed: time.Second})
+	m.take(&aggregate.IntervalSnapshot{Table: aggregate.NewTable(by, 0), At: time.Unix(3, 0), Elapsed: time.Second})
 	if r := row(0); !strings.HasPrefix(r, "db[7]") || !strings.Contains(shown(m)[0], "PAUSED") {
 		t.Errorf("held: %s", r)
 	}
 	press(m, "space", "down", "down")
-	m.take(&aggregate.ReadOut{Table: some(), At: time.Unix(4, 0), Elapsed: time.Second})
+	m.take(&aggregate.IntervalSnapshot{Table: some(), At: time.Unix(4, 0), Elapsed: time.Second})
 	shown(m)
 	press(m, "up")
 	if m.selected.Op != event.OpFsync || !strings.Contains(strings.Join(shown(m), "\n"), "p50    4.72 ms") {

@@ -60,7 +60,7 @@ const otherOp = 0xffff
 // Nobody is traced with ptrace: what is counted can be recorded or debugged meanwhile,
 // and any number of Counts go on side by side. If each returns an error, counting ends
 // with it. Result.Events is the number of calls.
-func Count(ctx context.Context, o *capture.Options, co *CountOptions, each func(*aggregate.ReadOut) error) (*capture.Result, error) {
+func Count(ctx context.Context, o *capture.Options, co *CountOptions, each func(*aggregate.IntervalSnapshot) error) (*capture.Result, error) {
 	if err := probeFeatures(); err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func Count(ctx context.Context, o *capture.Options, co *CountOptions, each func(
 
 // Counting returns Count with its options bound, as package analyze/aggregate/meter takes it. What
 // comes of it is put into res.
-func Counting(o *capture.Options, rows int, res *capture.Result) func(context.Context, aggregate.By, time.Duration, func(*aggregate.ReadOut) error) error {
-	return func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error {
+func Counting(o *capture.Options, rows int, res *capture.Result) func(context.Context, aggregate.By, time.Duration, func(*aggregate.IntervalSnapshot) error) error {
+	return func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.IntervalSnapshot) error) error {
 		r, err := Count(ctx, o, &CountOptions{By: by, Interval: interval, Rows: rows}, each)
 		if r != nil {
 			*res = *r
@@ -260,7 +260,7 @@ func (c *counter) close() {
 }
 
 // run counts to the end, or until ctx is done.
-func (c *counter) run(ctx context.Context, each func(*aggregate.ReadOut) error) (*capture.Result, error) {
+func (c *counter) run(ctx context.Context, each func(*aggregate.IntervalSnapshot) error) (*capture.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began := time.Now()
@@ -402,13 +402,13 @@ func (c *counter) idle() bool {
 }
 
 // readOut puts the other map to use, and returns what this one has.
-func (c *counter) readOut(last bool) (*aggregate.ReadOut, error) {
+func (c *counter) readOut(last bool) (*aggregate.IntervalSnapshot, error) {
 	old := c.maps[c.using]
 	if err := c.use(1 - c.using); err != nil {
 		return nil, err
 	}
 	at := time.Now()
-	r := &aggregate.ReadOut{Table: aggregate.NewTable(c.co.By, c.rows), At: at, Elapsed: max(at.Sub(c.since), 1), Last: last}
+	r := &aggregate.IntervalSnapshot{Table: aggregate.NewTable(c.co.By, c.rows), At: at, Elapsed: max(at.Sub(c.since), 1), Last: last}
 	c.since = at
 	if err := c.clear(old, r.Table); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func counted(t testing.TB, o *capture.Options, co *CountOptions) (sum *aggregate
 	need(t)
 	sum = aggregate.NewTable(co.By, 1<<20)
 	last := false
-	res, err := Count(t.Context(), o, co, func(r *aggregate.ReadOut) error {
+	res, err := Count(t.Context(), o, co, func(r *aggregate.IntervalSnapshot) error {
 		if last || r.Elapsed <= 0 || r.Lost > 0 || r.Untracked > 0 {
 			t.Errorf("read-out %d: %+v", readOuts, r)
 		}
@@ -173,7 +173,7 @@ i=0; while [ $i -lt 300 ]; do echo x >>f.txt; i=$((i+1)); done; (echo y >>f.txt)
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Count(t.Context(), &capture.Options{PIDs: []int{gone.Process.Pid}}, &CountOptions{}, func(*aggregate.ReadOut) error { return nil }); !errors.Is(err, os.ErrProcessDone) {
+	if _, err := Count(t.Context(), &capture.Options{PIDs: []int{gone.Process.Pid}}, &CountOptions{}, func(*aggregate.IntervalSnapshot) error { return nil }); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("of a process that has ended: %v", err)
 	}
 }
@@ -197,7 +197,7 @@ func TestCountOfAll(t *testing.T) {
 	}
 	defer os.WriteFile(filepath.Join(dir, "done"), nil, 0o600)
 	seen := false
-	_, err := Count(ctx, &capture.Options{All: true}, &CountOptions{By: aggregate.ByProcess, Interval: 200 * time.Millisecond}, func(r *aggregate.ReadOut) error {
+	_, err := Count(ctx, &capture.Options{All: true}, &CountOptions{By: aggregate.ByProcess, Interval: 200 * time.Millisecond}, func(r *aggregate.IntervalSnapshot) error {
 		for k := range r.Rows() {
 			seen = seen || k.Comm == stranger
 			if int(k.PID) == os.Getpid() || k.Comm == "own"+stranger {
@@ -217,12 +217,12 @@ func TestCountOfAll(t *testing.T) {
 // TestCountOfCommandsThatAreNone says why, and leaves nothing.
 func TestCountOfCommandsThatAreNone(t *testing.T) {
 	need(t)
-	each := func(*aggregate.ReadOut) error { return nil }
+	each := func(*aggregate.IntervalSnapshot) error { return nil }
 	if _, err := Count(t.Context(), &capture.Options{Command: []string{"/dev/null"}}, &CountOptions{}, each); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("a device: %v", err)
 	}
 	enough := errors.New("enough")
-	if _, err := Count(t.Context(), &capture.Options{Command: []string{"true"}}, &CountOptions{}, func(*aggregate.ReadOut) error { return enough }); !errors.Is(err, enough) {
+	if _, err := Count(t.Context(), &capture.Options{Command: []string{"true"}}, &CountOptions{}, func(*aggregate.IntervalSnapshot) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("an error of who reads: %v", err)
 	}
 	for _, interval := range []time.Duration{time.Millisecond, time.Hour, -1} {

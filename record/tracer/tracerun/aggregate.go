@@ -139,7 +139,7 @@ func openAggregate(r *running, name string, p *aggregateSettings, head *trace.He
 			return nil, err
 		}
 		a.file = f
-		o.Show = func(r *aggregate.ReadOut, _ *aggregate.Table) error {
+		o.Show = func(r *aggregate.IntervalSnapshot, _ *aggregate.Table) error {
 			w := bufio.NewWriter(f)
 			return errors.Join(shown.JSON(w, r), w.Flush())
 		}
@@ -169,7 +169,7 @@ func openAggregate(r *running, name string, p *aggregateSettings, head *trace.He
 }
 
 // count is a meter.Counting of the stream.
-func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error {
+func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.IntervalSnapshot) error) error {
 	a.table = aggregate.NewTable(by, 0)
 	ended := make(chan error, 1)
 	go func() {
@@ -209,11 +209,11 @@ func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval t
 }
 
 // take returns what was counted since it was last called.
-func (a *aggregateStream) take(last bool) *aggregate.ReadOut {
+func (a *aggregateStream) take(last bool) *aggregate.IntervalSnapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	r := &aggregate.ReadOut{Table: a.table, At: now, Elapsed: max(now.Sub(a.since), 1), Last: last}
+	r := &aggregate.IntervalSnapshot{Table: a.table, At: now, Elapsed: max(now.Sub(a.since), 1), Last: last}
 	a.table, a.since = aggregate.NewTable(a.table.By, 0), now
 	return r
 }

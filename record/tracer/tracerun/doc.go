@@ -1,6 +1,6 @@
 // Package tracerun records with several tracers at once, as a configuration says.
 //
-//	config.Config ──▶ Run ──▶ one capture per target ──▶ tracer.Fan ──▶ each tracer's output:
+//	config.Config ──▶ Run ──▶ one capture per target ──▶ tracer.Fanout ──▶ each tracer's output:
 //	                   ▲                                    a session.Stream (tape or sink), or
 //	                   │                                    an aggregate
 //	        requests of iotape tracers (package control)

@@ -51,7 +51,7 @@ type targetGroup struct {
 	run   *running
 	input *config.Input
 	plan  session.Plan // of the capture
-	fan   *tracer.Fan
+	fan   *tracer.Fanout
 
 	// Of running.mu:
 	backend *session.Backend // that records now; nil before and after
@@ -182,7 +182,7 @@ func (r *running) newGroup(tracers []*config.TracerSpec) (*targetGroup, error) {
 		p.Capture.Mmap = capture.MmapData
 	}
 	g.wants(tracers)
-	if g.fan, err = tracer.NewFan(&tracer.Options{Content: p.Capture.Content, Wakeups: p.Capture.Wakeups, Late: r.cfg.Control.Late}); err != nil {
+	if g.fan, err = tracer.NewFanout(&tracer.Options{Content: p.Capture.Content, Wakeups: p.Capture.Wakeups, Late: r.cfg.Control.Late}); err != nil {
 		return nil, err
 	}
 	for _, t := range tracers {

@@ -14,7 +14,7 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// Options say what a Fan gets, and whether tracers may come later.
+// Options say what a Fanout gets, and whether tracers may come later.
 type Options struct {
 	Content capture.Content // of the capture: tracers keep as much, or less
 	Wakeups bool            // the capture records them
@@ -23,9 +23,9 @@ type Options struct {
 	Late bool
 }
 
-// A Fan gives the frames of one capture to tracers. It is a trace.FrameSink. WriteFrame is
+// A Fanout gives the frames of one capture to tracers. It is a trace.FrameSink. WriteFrame is
 // called by one goroutine at a time, all else from anywhere.
-type Fan struct {
+type Fanout struct {
 	o Options
 
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ type Fan struct {
 	rec     trace.Record
 }
 
-var _ trace.FrameSink = (*Fan)(nil)
+var _ trace.FrameSink = (*Fanout)(nil)
 
 // keepBytes and keepAge bound what is kept for tracers that come later: what is older is
 // only known as state.
@@ -47,9 +47,9 @@ const (
 	keepAge   = 10 * time.Millisecond
 )
 
-// NewFan returns a Fan without tracers. Close frees it.
-func NewFan(o *Options) (*Fan, error) {
-	f := &Fan{o: *o, parts: newUnfinished(), threads: map[uint32]*predicate.ScreenCall{}}
+// NewFanout returns a Fanout without tracers. Close frees it.
+func NewFanout(o *Options) (*Fanout, error) {
+	f := &Fanout{o: *o, parts: newUnfinished(), threads: map[uint32]*predicate.ScreenCall{}}
 	if o.Late {
 		var err error
 		if f.keep, err = flight.New(&flight.Options{Bytes: keepBytes, Age: keepAge}); err != nil {
@@ -59,8 +59,8 @@ func NewFan(o *Options) (*Fan, error) {
 	return f, nil
 }
 
-// Close frees what the Fan has. Tracers are closed by Detach.
-func (f *Fan) Close() error {
+// Close frees what the Fanout has. Tracers are closed by Detach.
+func (f *Fanout) Close() error {
 	if f.keep == nil {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (f *Fan) Close() error {
 }
 
 // Covers reports whether the capture has what a verbosity asks for.
-func (f *Fan) Covers(v *Verbosity) error {
+func (f *Fanout) Covers(v *Verbosity) error {
 	switch {
 	case !f.o.Content.Covers(v.Content):
 		return fmt.Errorf("content %s: the capture keeps %s, and that cannot be changed while it runs", v.Content, f.o.Content)
@@ -85,7 +85,7 @@ var ErrTooLate = errors.New("the recording has begun, and is not followed for tr
 // Attach makes t one of the tracers. open makes its assembly; if the recording has begun,
 // window says from when on it has what is recorded, and the assembly begins with the state
 // at that time.
-func (f *Fan) Attach(t *Tracer, open func(window *trace.Window) (Assembly, error)) error {
+func (f *Fanout) Attach(t *Tracer, open func(window *trace.Window) (Assembly, error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t.out != nil {
@@ -108,7 +108,7 @@ func (f *Fan) Attach(t *Tracer, open func(window *trace.Window) (Assembly, error
 				return nil, err
 			}
 			return func(h trace.Frame, payload []byte) error {
-				f.give(&h, payload, []*Tracer{t})
+				f.dispatch(&h, payload, []*Tracer{t})
 				return t.counts.failed()
 			}, nil
 		})
@@ -124,7 +124,7 @@ func (f *Fan) Attach(t *Tracer, open func(window *trace.Window) (Assembly, error
 // Detach takes a tracer away and closes its assembly, after end's Lost was filled in. While
 // the recording goes on it waits for the content of calls whose records the tracer has, for
 // some milliseconds as a rule; from the beginning on the tracer gets nothing else.
-func (f *Fan) Detach(t *Tracer, end *trace.End) Counts {
+func (f *Fanout) Detach(t *Tracer, end *trace.End) Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.awaitContent(t)
@@ -141,7 +141,7 @@ func (f *Fan) Detach(t *Tracer, end *trace.End) Counts {
 
 // awaitContent waits until a tracer has all content of the calls that it has. f.mu is held,
 // but not while it waits.
-func (f *Fan) awaitContent(t *Tracer) {
+func (f *Fanout) awaitContent(t *Tracer) {
 	if f.ended || t.out == nil || t.closing != nil || t.counts.failed() != nil {
 		return
 	}
@@ -166,7 +166,7 @@ func (f *Fan) awaitContent(t *Tracer) {
 // SetFilter has another filter hold for calls that begin from now on, and says when that is.
 // The capture has to record what the filter may want already. now reads the recording's
 // clock (monotonic, ns): here, where no record of a later call has been judged yet.
-func (f *Fan) SetFilter(t *Tracer, filter Filter, now func() int64) (*trace.FilterChange, error) {
+func (f *Fanout) SetFilter(t *Tracer, filter Filter, now func() int64) (*trace.FilterChange, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t.out == nil {
@@ -182,7 +182,7 @@ func (f *Fan) SetFilter(t *Tracer, filter Filter, now func() int64) (*trace.Filt
 }
 
 // SetVerbosity has a tracer keep more or less, from the next records on.
-func (f *Fan) SetVerbosity(t *Tracer, v Verbosity) error {
+func (f *Fanout) SetVerbosity(t *Tracer, v Verbosity) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.Covers(&v); err != nil {
@@ -193,9 +193,9 @@ func (f *Fan) SetVerbosity(t *Tracer, v Verbosity) error {
 	return nil
 }
 
-// WriteFrame implements trace.FrameSink. Its errors are those of the Fan itself: one of a
+// WriteFrame implements trace.FrameSink. Its errors are those of the Fanout itself: one of a
 // tracer's output is the tracer's.
-func (f *Fan) WriteFrame(h *trace.Frame, payload []byte) error {
+func (f *Fanout) WriteFrame(h *trace.Frame, payload []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.keep != nil {
@@ -207,7 +207,7 @@ func (f *Fan) WriteFrame(h *trace.Frame, payload []byte) error {
 	case trace.FrameRecords:
 		f.begun = true
 		f.parts.see(payload)
-		f.give(h, payload, f.tracers)
+		f.dispatch(h, payload, f.tracers)
 	case trace.FrameEnd:
 		f.ended = true
 	}
@@ -222,14 +222,14 @@ func (f *Fan) WriteFrame(h *trace.Frame, payload []byte) error {
 	return nil
 }
 
-// give gives a frame to tracers. It is looked into only if one of them does not want all.
-func (f *Fan) give(h *trace.Frame, payload []byte, tracers []*Tracer) {
-	choosy := false
+// dispatch gives a frame to tracers. It decodes the records only if a tracer has a filter.
+func (f *Fanout) dispatch(h *trace.Frame, payload []byte, tracers []*Tracer) {
+	filtered := false
 	for _, t := range tracers {
-		t.buf, choosy = t.buf[:0], choosy || !t.takesAll()
+		t.buf, filtered = t.buf[:0], filtered || !t.takesAll()
 	}
-	if choosy {
-		f.choose(payload, tracers)
+	if filtered {
+		f.applyFilters(payload, tracers)
 	} else if len(f.threads) > 0 {
 		clear(f.threads) // they would not be what they are when it is looked at again
 	}
@@ -248,8 +248,8 @@ func (f *Fan) give(h *trace.Frame, payload []byte, tracers []*Tracer) {
 	}
 }
 
-// choose puts what each choosy tracer wants of a frame into its buffer.
-func (f *Fan) choose(payload []byte, tracers []*Tracer) {
+// applyFilters puts what each tracer with a filter wants of a frame into its buffer.
+func (f *Fanout) applyFilters(payload []byte, tracers []*Tracer) {
 	for body, err := range trace.Records(payload) {
 		if err != nil || len(body) < 16 {
 			return // no back end writes such
@@ -277,7 +277,7 @@ func (f *Fan) choose(payload []byte, tracers []*Tracer) {
 }
 
 // follow keeps what a filter may ask of threads as their last identity records say it.
-func (f *Fan) follow(r *trace.Record) {
+func (f *Fanout) follow(r *trace.Record) {
 	switch r.Type {
 	case trace.RecTask:
 		f.threads[r.TID] = &predicate.ScreenCall{PID: r.PID, TID: r.TID, PPID: r.PPID, PGRP: r.PGID, SID: r.SID, UID: r.UID, GID: r.GID, Comm: r.Comm}

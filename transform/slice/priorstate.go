@@ -9,8 +9,8 @@ import (
 	"github.com/iotape/iotape/model/posix"
 )
 
-// before follows what comes before a slice.
-type before struct {
+// priorState follows what comes before a slice.
+type priorState struct {
 	hosts map[uint32]*host
 	ids   []event.OpenID
 }
@@ -29,9 +29,9 @@ type identity struct {
 	comm                                    string
 }
 
-func newBefore() *before { return &before{hosts: map[uint32]*host{}} }
+func newBefore() *priorState { return &priorState{hosts: map[uint32]*host{}} }
 
-func (b *before) see(ev *event.Event) {
+func (b *priorState) see(ev *event.Event) {
 	h := b.hosts[ev.Host]
 	if h == nil {
 		h = &host{model: posix.New(), facts: posix.NewFacts(), opens: map[event.OpenID]event.OpenID{}, threads: map[uint32]identity{}}
@@ -81,7 +81,7 @@ func (h *host) identify(ev *event.Event) {
 const unknownOpen = 1 << 63
 
 // state iterates over the events of all hosts' states. They have no times.
-func (b *before) state() iter.Seq[*event.Event] {
+func (b *priorState) state() iter.Seq[*event.Event] {
 	return func(yield func(*event.Event) bool) {
 		for _, n := range slices.Sorted(maps.Keys(b.hosts)) {
 			h := b.hosts[n]

@@ -65,9 +65,9 @@ func (c *collected) calls(op event.Op) (enters []uint64) {
 	return enters
 }
 
-func newFan(t *testing.T, o Options) (*Fan, *trace.StreamWriter) {
+func newFan(t *testing.T, o Options) (*Fanout, *trace.StreamWriter) {
 	t.Helper()
-	f, err := NewFan(&o)
+	f, err := NewFanout(&o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func filterOf(t *testing.T, text string) Filter {
 }
 
 // attach attaches a tracer with an assembly that collects.
-func attach(t *testing.T, f *Fan, filter string, v Verbosity) (*Tracer, *collected) {
+func attach(t *testing.T, f *Fanout, filter string, v Verbosity) (*Tracer, *collected) {
 	t.Helper()
 	with := Filter{}
 	if filter != "" {

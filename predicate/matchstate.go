@@ -8,9 +8,9 @@ import (
 	"github.com/iotape/iotape/event"
 )
 
-// past is what a filter needs of earlier events: who descends from whom, what a process
+// matchState is what a filter needs of earlier events: who descends from whom, what a process
 // runs, and which addresses a socket has.
-type past struct {
+type matchState struct {
 	g        *Graph
 	kin      map[process]uint64 // bits of the roots that a process descends from
 	programs map[process]string
@@ -43,7 +43,7 @@ const (
 // sockets, and two in its memory.
 const maxAddresses = 6
 
-func (p *past) init(g *Graph) {
+func (p *matchState) init(g *Graph) {
 	p.g = g
 	if g.follows.kin {
 		p.kin = map[process]uint64{}
@@ -56,7 +56,7 @@ func (p *past) init(g *Graph) {
 	}
 }
 
-func (p *past) see(ev *event.Event) {
+func (p *matchState) see(ev *event.Event) {
 	if p.kin != nil || p.programs != nil {
 		p.processes(ev)
 	}
@@ -65,7 +65,7 @@ func (p *past) see(ev *event.Event) {
 	}
 }
 
-func (p *past) processes(ev *event.Event) {
+func (p *matchState) processes(ev *event.Event) {
 	switch {
 	case ev.Kind == event.Forked && uint32(ev.Ret) != ev.PID:
 		parent, child := process{ev.Host, ev.PID}, process{ev.Host, uint32(ev.Ret)}
@@ -91,7 +91,7 @@ func (p *past) processes(ev *event.Event) {
 }
 
 // own returns the bit of a process that is a root.
-func (p *past) own(pid uint32) (bits uint64) {
+func (p *matchState) own(pid uint32) (bits uint64) {
 	for i, root := range p.g.roots {
 		if root == pid {
 			bits |= 1 << i
@@ -102,7 +102,7 @@ func (p *past) own(pid uint32) (bits uint64) {
 
 // kinOf returns the roots that a process descends from. Of one that was not seen to be
 // made, its parent tells.
-func (p *past) kinOf(host, pid, ppid uint32) uint64 {
+func (p *matchState) kinOf(host, pid, ppid uint32) uint64 {
 	key := process{host, pid}
 	bits, ok := p.kin[key]
 	if !ok {
@@ -113,7 +113,7 @@ func (p *past) kinOf(host, pid, ppid uint32) uint64 {
 }
 
 // program returns what the process of an event runs, "" if that is not known.
-func (p *past) program(ev *event.Event) string {
+func (p *matchState) program(ev *event.Event) string {
 	key := process{ev.Host, ev.PID}
 	exe := p.programs[key]
 	if exe == "" && ev.PID != 0 {
@@ -123,7 +123,7 @@ func (p *past) program(ev *event.Event) string {
 }
 
 // ends notes the addresses that a call gave a socket.
-func (p *past) ends(ev *event.Event) {
+func (p *matchState) ends(ev *event.Event) {
 	end, arg := peerEnd, 0
 	switch ev.Op.Like() {
 	case event.OpBind:
@@ -161,7 +161,7 @@ func (p *past) ends(ev *event.Event) {
 
 // addresses appends the addresses that an event is about: those of its sockets, and
 // those in its memory.
-func (p *past) addresses(ev *event.Event, list []socketAddress) []socketAddress {
+func (p *matchState) addresses(ev *event.Event, list []socketAddress) []socketAddress {
 	for i := range ev.Files {
 		if ends := p.sockets[socketID{ev.Host, ev.Files[i].Open}]; ends != nil && ev.Files[i].Open != 0 && len(list)+2 <= maxAddresses-2 {
 			for _, a := range ends {
@@ -175,7 +175,7 @@ func (p *past) addresses(ev *event.Event, list []socketAddress) []socketAddress 
 }
 
 // inMemory appends the addresses in an event's memory.
-func (p *past) inMemory(ev *event.Event, list []socketAddress) []socketAddress {
+func (p *matchState) inMemory(ev *event.Event, list []socketAddress) []socketAddress {
 	if ev.Kind != event.Call {
 		return list
 	}
@@ -196,7 +196,7 @@ func (p *past) inMemory(ev *event.Event, list []socketAddress) []socketAddress {
 }
 
 // decode reads a struct sockaddr of a family that filters know (ip(7), ipv6(7), unix(7)).
-func (p *past) decode(b []byte) (a socketAddress, ok bool) {
+func (p *matchState) decode(b []byte) (a socketAddress, ok bool) {
 	const unix, inet, inet6 = 1, 2, 10
 	if len(b) < 3 {
 		return a, false
@@ -220,7 +220,7 @@ func (p *past) decode(b []byte) (a socketAddress, ok bool) {
 const maxPaths = 1 << 16
 
 // path returns the name of a local socket, of which it keeps each once.
-func (p *past) path(b []byte) string {
+func (p *matchState) path(b []byte) string {
 	if name, ok := p.paths[string(b)]; ok {
 		return name
 	}

@@ -1,4 +1,4 @@
-package parcel
+package batch
 
 import (
 	"github.com/iotape/iotape/fleet/staging"
@@ -8,15 +8,15 @@ import (
 const (
 	prefix = "iotape.v1."
 
-	Parcels = prefix + "parcel." // + host: parcels, kept by JetStream
+	Batches = prefix + "parcel." // + host: batches, kept by JetStream; the name is that of version 0.1
 	Hellos  = prefix + "hello."  // + host: Hello, answered with Answer
 	Reports = prefix + "report." // + host: Report, from time to time
 
-	// Bucket is the JetStream stream that keeps parcels until a collector has them.
+	// Bucket is the JetStream stream that keeps batches until a collector has them.
 	Bucket = "IOTAPE"
 
-	// FloorHeader says, of a message with a parcel, up to which number the broker has
-	// taken the stream's parcels: one of these that a collector does not get is lost.
+	// FloorHeader says, of a message with a batch, up to which number the broker has
+	// taken the stream's batches: one of these that a collector does not get is lost.
 	FloorHeader = "Iotape-Floor"
 )
 

@@ -2,12 +2,13 @@ package throttle
 
 import "strconv"
 
-// family gives the threads of a run names that are the same in the next one, as long as
+// processTree gives the threads of a run names that are the same in the next one, as long as
 // processes are made in the same order: the command is 1, the second child that it makes
 // 1.2, and the third thread that that one makes 1.2/3.
-type family map[uint32]*kin // by thread
+type processTree map[uint32]*processNode // by thread
 
-type kin struct {
+// processNode is a thread and its process.
+type processNode struct {
 	name string
 	proc *process
 }
@@ -18,20 +19,20 @@ type process struct {
 }
 
 // first names the command.
-func (f family) first(tid uint32) *kin {
-	k := &kin{"1", &process{name: "1"}}
+func (f processTree) first(tid uint32) *processNode {
+	k := &processNode{"1", &process{name: "1"}}
 	f[tid] = k
 	return k
 }
 
-// born names a new thread; sibling: it is of its maker's process.
-func (f family) born(parent, child uint32, sibling bool) *kin {
+// onFork names a new thread; sibling: it belongs to the process of its parent.
+func (f processTree) onFork(parent, child uint32, sibling bool) *processNode {
 	from := f[parent]
 	if from == nil {
 		from = f.first(parent)
 	}
 	p := from.proc
-	k := &kin{}
+	k := &processNode{}
 	if sibling {
 		p.threads++
 		k.name, k.proc = p.name+"/"+strconv.Itoa(p.threads), p

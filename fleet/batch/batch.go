@@ -1,4 +1,4 @@
-package parcel
+package batch
 
 import (
 	"encoding/binary"
@@ -9,19 +9,19 @@ import (
 
 const (
 	magic = 0x70746f69 // "iotp"
-	// Version is the protocol's: of parcels, subjects and words.
+	// Version is the protocol's: of batches, subjects and words.
 	Version = 1
 
 	headBytes = 48
 	maxName   = 128
 
-	// MaxData bounds a parcel's data, in bytes.
+	// MaxData bounds a batch's data, in bytes.
 	MaxData = 512 << 10
-	// MaxBytes bounds an encoded parcel.
+	// MaxBytes bounds an encoded batch.
 	MaxBytes = headBytes + maxName + MaxData + 4
 )
 
-// Kind says what a parcel's data is.
+// Kind says what a batch's data is.
 type Kind uint8
 
 // The kinds.
@@ -39,26 +39,26 @@ const (
 
 // Errors that Decode wraps.
 var (
-	ErrDamaged = errors.New("not a parcel, or a damaged one")
+	ErrDamaged = errors.New("not a batch, or a damaged one")
 	ErrVersion = errors.New("a protocol that this program does not speak")
 )
 
-// Parcel is a piece of a stream.
-type Parcel struct {
+// Batch is a piece of a stream.
+type Batch struct {
 	Kind   Kind
 	Flags  uint8
 	Stream string // its name; not checked here
 	Number uint64 // from 1, without gaps
-	Before uint64 // events in the stream's earlier parcels
+	Before uint64 // events in the stream's earlier batches
 	Events uint64 // in this one
-	Lost   uint64 // events that the agent declared lost so far, this parcel's included
+	Lost   uint64 // events that the agent declared lost so far, this batch's included
 	Data   []byte
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Append encodes the parcel. Stream and Data have to be within their limits.
-func (p *Parcel) Append(b []byte) []byte {
+// Append encodes the batch. Stream and Data have to be within their limits.
+func (p *Batch) Append(b []byte) []byte {
 	start := len(b)
 	le := binary.LittleEndian
 	b = le.AppendUint32(b, magic)
@@ -75,33 +75,33 @@ func (p *Parcel) Append(b []byte) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// Decode reads a parcel. Its Data is part of b.
-func Decode(b []byte) (Parcel, error) {
+// Decode reads a batch. Its Data is part of b.
+func Decode(b []byte) (Batch, error) {
 	le := binary.LittleEndian
 	if len(b) < headBytes+4 || le.Uint32(b) != magic {
-		return Parcel{}, fmt.Errorf("%d bytes without a head: %w", len(b), ErrDamaged)
+		return Batch{}, fmt.Errorf("%d bytes without a head: %w", len(b), ErrDamaged)
 	}
 	if v := le.Uint16(b[4:]); v != Version {
-		return Parcel{}, fmt.Errorf("version %d, and this is %d: %w", v, Version, ErrVersion)
+		return Batch{}, fmt.Errorf("version %d, and this is %d: %w", v, Version, ErrVersion)
 	}
 	data, name := uint64(le.Uint32(b[40:])), uint64(le.Uint32(b[44:]))
 	if data > MaxData || name > maxName || headBytes+name+data+4 != uint64(len(b)) {
-		return Parcel{}, fmt.Errorf("lengths %d and %d in %d bytes: %w", name, data, len(b), ErrDamaged)
+		return Batch{}, fmt.Errorf("lengths %d and %d in %d bytes: %w", name, data, len(b), ErrDamaged)
 	}
 	body := b[:len(b)-4]
 	if crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
-		return Parcel{}, fmt.Errorf("checksum differs: %w", ErrDamaged)
+		return Batch{}, fmt.Errorf("checksum differs: %w", ErrDamaged)
 	}
-	p := Parcel{
+	p := Batch{
 		Kind: Kind(b[6]), Flags: b[7], Number: le.Uint64(b[8:]), Before: le.Uint64(b[16:]), Events: le.Uint64(b[24:]), Lost: le.Uint64(b[32:]),
 		Stream: string(body[headBytes : headBytes+name]), Data: body[headBytes+name:],
 	}
 	first := p.Number == 1
 	switch {
 	case p.Kind < Data || p.Kind > End, p.Number == 0, first != (p.Kind == About), p.Flags&^(Within|More) != 0:
-		return Parcel{}, fmt.Errorf("kind %d with number %d: %w", p.Kind, p.Number, ErrDamaged)
+		return Batch{}, fmt.Errorf("kind %d with number %d: %w", p.Kind, p.Number, ErrDamaged)
 	case p.Kind != Data && p.Events != 0, p.Before+p.Events < p.Before:
-		return Parcel{}, fmt.Errorf("kind %d with %d and %d events: %w", p.Kind, p.Before, p.Events, ErrDamaged)
+		return Batch{}, fmt.Errorf("kind %d with %d and %d events: %w", p.Kind, p.Before, p.Events, ErrDamaged)
 	}
 	return p, nil
 }

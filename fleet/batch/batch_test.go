@@ -1,4 +1,4 @@
-package parcel
+package batch
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func sample() *Parcel {
-	return &Parcel{Kind: Data, Flags: Within, Stream: "s", Number: 7, Before: 100, Events: 3, Lost: 2, Data: []byte("opaque")}
+func sample() *Batch {
+	return &Batch{Kind: Data, Flags: Within, Stream: "s", Number: 7, Before: 100, Events: 3, Lost: 2, Data: []byte("opaque")}
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -39,16 +39,16 @@ func TestEveryByte(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for name, change := range map[string]func(*Parcel){
-		"no number":             func(p *Parcel) { p.Number = 0 },
-		"first is not about":    func(p *Parcel) { p.Number = 1 },
-		"about is not first":    func(p *Parcel) { p.Kind, p.Events = About, 0 },
-		"unknown kind":          func(p *Parcel) { p.Kind = 9 },
-		"unknown flag":          func(p *Parcel) { p.Flags = 4 },
-		"events of an end":      func(p *Parcel) { p.Kind = End },
-		"too many events":       func(p *Parcel) { p.Before, p.Events = 1<<63, 1<<63 },
-		"too long":              func(p *Parcel) { p.Data = make([]byte, MaxData+1) },
-		"a name that is no end": func(p *Parcel) { p.Stream = string(make([]byte, 4096)) },
+	for name, change := range map[string]func(*Batch){
+		"no number":             func(p *Batch) { p.Number = 0 },
+		"first is not about":    func(p *Batch) { p.Number = 1 },
+		"about is not first":    func(p *Batch) { p.Kind, p.Events = About, 0 },
+		"unknown kind":          func(p *Batch) { p.Kind = 9 },
+		"unknown flag":          func(p *Batch) { p.Flags = 4 },
+		"events of an end":      func(p *Batch) { p.Kind = End },
+		"too many events":       func(p *Batch) { p.Before, p.Events = 1<<63, 1<<63 },
+		"too long":              func(p *Batch) { p.Data = make([]byte, MaxData+1) },
+		"a name that is no end": func(p *Batch) { p.Stream = string(make([]byte, 4096)) },
 	} {
 		p := sample()
 		change(p)
@@ -65,14 +65,14 @@ func TestRefused(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(sample().Append(nil))
-	f.Add((&Parcel{Kind: About, Stream: "s", Number: 1, Data: []byte("{}")}).Append(nil))
+	f.Add((&Batch{Kind: About, Stream: "s", Number: 1, Data: []byte("{}")}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := Decode(b)
 		if err != nil {
 			return
 		}
 		if !bytes.Equal(p.Append(nil), b) {
-			t.Error("a parcel is not what its bytes were")
+			t.Error("a batch is not what its bytes were")
 		}
 	})
 }

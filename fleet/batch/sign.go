@@ -1,4 +1,4 @@
-package parcel
+package batch
 
 import "crypto/sha256"
 

@@ -14,9 +14,9 @@ import "github.com/iotape/iotape/event"
 // nothing else.
 const againNS = 10_000
 
-// looks are those of a thread that found nothing, one after the other, and the one that
+// pollLoop has the polls of a thread that found nothing, one after the other, and the one that
 // found something.
-type looks struct {
+type pollLoop struct {
 	begin  int64 // ns, when the first was over
 	again  []timeAt
 	found  bool
@@ -26,10 +26,10 @@ type looks struct {
 // look takes a call that did not sleep, and is not the storage system's, if it is a look or
 // ends them.
 func (a *annotator) look(n *node, i int, ev *event.Event) {
-	l := n.looks
+	l := n.loop
 	switch {
 	case nothingYet(ev) && l == nil:
-		n.looks = &looks{begin: ev.Exit}
+		n.loop = &pollLoop{begin: ev.Exit}
 	case nothingYet(ev) && !l.found, l != nil && isPoll(ev.Op) && ev.OK():
 		l.more(i, a.compute[i])
 		l.found = !nothingYet(ev)
@@ -38,15 +38,15 @@ func (a *annotator) look(n *node, i int, ev *event.Event) {
 		if l.reader = uint32(i); !l.found { // it looked itself
 			l.more(i, a.compute[i])
 		}
-		a.looks, n.looks = append(a.looks, l), nil
+		a.looks, n.loop = append(a.looks, l), nil
 	default:
-		n.looks = nil
+		n.loop = nil
 	}
 }
 
 // more adds that the thread computed for so many ns before it looked again, if it did
 // nothing else.
-func (l *looks) more(i int, ns int64) {
+func (l *pollLoop) more(i int, ns int64) {
 	if ns <= againNS {
 		l.again = append(l.again, timeAt{uint32(i), ns})
 	}
@@ -75,7 +75,7 @@ func (a *annotator) looked(links []link) {
 }
 
 // waitedBy notes that looks were waiting.
-func (a *annotator) waitedBy(l *looks) {
+func (a *annotator) waitedBy(l *pollLoop) {
 	total := a.sum.Nodes[a.b.line[l.reader]]
 	for _, t := range l.again {
 		a.compute[t.event] -= t.ns
