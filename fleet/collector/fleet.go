@@ -30,13 +30,13 @@ type Fleet struct {
 
 // Refusals count what was not taken, since the collector's start.
 type Refusals struct {
-	Connections uint64 `json:"connections"` // without a valid key or certificate
-	Requests    uint64 `json:"requests"`    // for what a key is not for
-	Damaged     uint64 `json:"damaged"`     // batches and words that are none
-	Forged      uint64 `json:"forged"`      // messages that were not signed by the host they are said to be of
-	Aside       uint64 `json:"aside"`       // files and streams that could not be read at the start, and were put aside
-	Duplicates  uint64 `json:"duplicate_identities"`       // agents with the key of another
-	Skewed      uint64 `json:"skewed"`      // hellos of hosts whose clock is off; taken all the same
+	Connections uint64 `json:"connections"`          // without a valid key or certificate
+	Requests    uint64 `json:"requests"`             // for what a key is not for
+	Damaged     uint64 `json:"damaged"`              // batches and words that are none
+	Forged      uint64 `json:"forged"`               // messages that were not signed by the host they are said to be of
+	Aside       uint64 `json:"aside"`                // files and streams that could not be read at the start, and were put aside
+	Duplicates  uint64 `json:"duplicate_identities"` // agents with the key of another
+	Skewed      uint64 `json:"skewed"`               // hellos of hosts whose clock is off; taken all the same
 }
 
 // Host is how one is.
