@@ -29,6 +29,10 @@ endif
 
 generate: ## writes what is generated: tables, documents, eBPF objects (needs clang 14)
 	$(GO) generate ./event/... ./record/capture/ebpf/...
+	@$(MAKE) --no-print-directory THIRD_PARTY_NOTICES
+
+THIRD_PARTY_NOTICES: go.mod internal/notices/native.txt
+	$(GO) run $(VCS) ./internal/notices >$@.new && mv $@.new $@
 
 generate-check: ## fails if the committed generated files are not what generating gives
 	@scripts/generate-check.sh
