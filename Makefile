@@ -7,6 +7,9 @@ GO ?= go
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 TEST_TIMEOUT ?= 35m
 FUZZ_SECONDS ?= 8
+# Set by hand, as the go command stamps no program that is built in a git worktree.
+REVISION := $(shell git describe --always --exclude='*' --abbrev=12 --dirty=.modified 2>/dev/null)
+STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinfo.revision=$(REVISION)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -22,13 +25,15 @@ setup-test:
 	@scripts/setup.sh --test
 
 build: setup ## bin/iotape
-	$(GO) build $(VCS) -o bin/iotape ./cmd/iotape
-ifneq ($(wildcard cmd/iotape-agent),)
-	CGO_ENABLED=0 $(GO) build $(VCS) -o bin/iotape-agent ./cmd/iotape-agent
-endif
+	$(GO) build $(STAMP) -o bin/iotape ./cmd/iotape
+	CGO_ENABLED=0 $(GO) build $(STAMP) -o bin/iotape-agent ./cmd/iotape-agent
 
 generate: ## writes what is generated: tables, documents, eBPF objects (needs clang 14)
 	$(GO) generate ./event/... ./record/capture/ebpf/...
+	@$(MAKE) --no-print-directory THIRD_PARTY_NOTICES
+
+THIRD_PARTY_NOTICES: go.mod internal/notices/native.txt
+	$(GO) run $(VCS) ./internal/notices >$@.new && mv $@.new $@
 
 generate-check: ## fails if the committed generated files are not what generating gives
 	@scripts/generate-check.sh

@@ -17,6 +17,7 @@ import (
 
 	"github.com/iotape/iotape/fleet/agent"
 	"github.com/iotape/iotape/fleet/source"
+	"github.com/iotape/iotape/internal/buildinfo"
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture/ebpf"
 )
@@ -83,8 +84,11 @@ whole batch, SIGTERM and SIGINT end the recording in order.`,
 	_ = cmd.Flags().MarkHidden("boot-id")
 	cmd.AddCommand(newInstall(&config), newCheck(&config, &cpu), newKey(), newSimulate(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(*cobra.Command, []string) { fmt.Println(program()) },
+		Run: func(*cobra.Command, []string) { fmt.Println(buildinfo.Line("iotape-agent")) },
 	})
+	cmd.Version = buildinfo.Line("iotape-agent")
+	cmd.Flags().Bool("version", false, "print the version")
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	return cmd
 }
 
@@ -169,21 +173,4 @@ func run(ctx context.Context, c *agent.Config, boot string, reread func() (*agen
 	return err
 }
 
-// version is set by the linker for releases: -ldflags "-X main.version=1.4".
-var version string
-
-func program() string {
-	v := version
-	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
-		v = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
-				v = s.Value[:min(len(s.Value), 12)]
-			}
-		}
-	}
-	if v = strings.Trim(v, "()"); v == "" {
-		v = "devel"
-	}
-	return "iotape-agent " + v
-}
+func program() string { return buildinfo.Program("iotape-agent") }

@@ -52,7 +52,6 @@ ordinary user with ptrace.`,
   iotape replay git.tape --into again --verify`,
 		Args:              unknownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -62,7 +61,7 @@ ordinary user with ptrace.`,
 	root.SetErr(c.err)
 	root.SetFlagErrorFunc(flagError)
 	root.Flags().SetInterspersed(false) // "iotape ls -l" is about ls
-	root.SetVersionTemplate("iotape {{.Version}}\n")
+	takeVersion(root)
 	root.SetHelpCommandGroupID(toolsGroup)
 	for _, g := range groups(c) {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/iotape/iotape/internal/buildinfo"
 )
 
 func newCompletion(c *console) *cobra.Command {
@@ -47,7 +49,7 @@ func newMan(c *console) *cobra.Command {
 					sub.Long += "\n\nExit status:\n\n" + s
 				}
 			}
-			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "IOTAPE", Section: "1", Source: "iotape " + version()}, args[0]); err != nil {
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "IOTAPE", Section: "1", Source: buildinfo.Program("iotape")}, args[0]); err != nil {
 				return fmt.Errorf("write manual pages: %w", err)
 			}
 			return nil

@@ -5,32 +5,51 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/buildinfo"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )
+
+// formats are the versions of the formats that this program writes, and the newest that it reads.
+var formats = []struct {
+	name    string // as in docs/compatibility.md
+	version int
+}{
+	{"stream", trace.StreamVersion},
+	{"tape", trace.TapeVersion},
+	{"piped stream", pipe.Version},
+	{"index", store.IndexVersion},
+	{"staged stream", staging.Version},
+	{"fleet protocol", parcel.Version},
+}
 
 func newVersion(c *console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version, and those of the formats",
-		Example: "  iotape version",
-		Args:    cobra.NoArgs,
+		Use:   "version",
+		Short: "Print the version, and those of the formats",
+		Example: `  iotape version
+  iotape version --json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.print(func(w *bufio.Writer) error {
 				if asJSON {
-					return json.NewEncoder(w).Encode(map[string]any{
-						"version": version(), "go": runtime.Version(), "arch": runtime.GOARCH,
-						"stream_version": trace.StreamVersion, "tape_version": trace.TapeVersion, "operations": len(event.Specs()),
-					})
+					return json.NewEncoder(w).Encode(versions())
 				}
-				_, err := fmt.Fprintf(w, "iotape %s (%s, %s); streams up to version %d, tapes up to %d, %d operations\n",
-					version(), runtime.Version(), runtime.GOARCH, trace.StreamVersion, trace.TapeVersion, len(event.Specs()))
+				var list []string
+				for _, f := range formats {
+					list = append(list, fmt.Sprintf("%s %d", f.name, f.version))
+				}
+				_, err := fmt.Fprintf(w, "%s; streams up to version %d, tapes up to %d, %d operations\nformats: %s\n",
+					buildinfo.Line("iotape"), trace.StreamVersion, trace.TapeVersion, len(event.Specs()), strings.Join(list, ", "))
 				return err
 			})
 		},
@@ -40,21 +59,23 @@ func newVersion(c *console) *cobra.Command {
 }
 
 // program is the name and version that goes into recordings.
-func program() string { return "iotape " + version() }
+func program() string { return buildinfo.Program("iotape") }
 
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+func versions() map[string]any {
+	byName := map[string]int{}
+	for _, f := range formats {
+		byName[strings.ReplaceAll(f.name, " ", "_")] = f.version
 	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
-			v = s.Value[:min(len(s.Value), 12)]
-		}
+	return map[string]any{
+		"version": buildinfo.Version, "revision": buildinfo.Revision(), "go": runtime.Version(), "arch": runtime.GOARCH,
+		"stream_version": trace.StreamVersion, "tape_version": trace.TapeVersion, "formats": byName, "operations": len(event.Specs()),
 	}
-	if v == "" {
-		return "devel"
-	}
-	return strings.Trim(v, "()")
+}
+
+// takeVersion gives a program's root command the flag --version. It has no letter: -v is for
+// the flags of commands.
+func takeVersion(root *cobra.Command) {
+	root.Version = buildinfo.Line("iotape")
+	root.Flags().Bool("version", false, "print the version")
+	root.SetVersionTemplate("{{.Version}}\n")
 }

@@ -58,7 +58,7 @@ func TestRealAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	replace("-X main.version=old")
+	replace("-X github.com/iotape/iotape/internal/buildinfo.revision=old")
 
 	first := w.start(w.there, path, "--config", rebooted)
 	w.hands("rebooted", 500)
@@ -72,7 +72,7 @@ func TestRealAgents(t *testing.T) {
 	}
 	w.hands("upgraded", 500)
 	c.kill()
-	replace("-X main.version=new") // under the running ones
+	replace("-X github.com/iotape/iotape/internal/buildinfo.revision=new") // under the running ones
 	c = w.collect()
 	if err := old.stop(); err != nil {
 		t.Errorf("the agent that is upgraded: %v", err)

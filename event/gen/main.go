@@ -137,7 +137,7 @@ func numbers() ([]byte, error) {
 // its table: the meaning of the numbers, and the limits.
 func header() ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "/* %s */\n#pragma once\n\n", generated)
+	fmt.Fprintf(&b, "// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause\n/* %s */\n#pragma once\n\n", generated)
 	def := func(prefix, name string, v any) { fmt.Fprintf(&b, "#define %s%s %d\n", prefix, name, v) }
 	for name, v := range ordered(
 		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg,

@@ -21,7 +21,7 @@ import (
 
 // Options are what an agent needs besides its configuration.
 type Options struct {
-	Version string // such as "iotape-agent 1.4"
+	Version string // such as "iotape-agent 0.2.0"
 	Source  Source
 	Note    func(line string) // is told what a person should know; not nil
 	BootID  string            // "" is the kernel's

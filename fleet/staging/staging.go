@@ -49,7 +49,7 @@ type About struct {
 	Host         string `json:"host"`          // checked by CheckHost
 	Stream       string `json:"stream"`        // checked by ParseStream
 	BootID       string `json:"boot_id"`       // of the kernel, as in the stream's name
-	AgentVersion string `json:"agent_version"` // such as "iotape-agent 1.4"
+	AgentVersion string `json:"agent_version"` // such as "iotape-agent 0.2.0"
 	AgentStartNS int64  `json:"agent_start_ns"`
 	StartNS      int64  `json:"start_ns"` // of this stream: ns since 1970 by the host's clock
 	ConfigHash   string `json:"config_hash"`

@@ -217,7 +217,7 @@ func TestArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([a-z][a-zA-Z0-9_./-]*/[a-zA-Z0-9_./-]*)`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`([a-zA-Z][a-zA-Z0-9_./-]*/[a-zA-Z0-9_./-]*)`").FindAllStringSubmatch(string(page), -1) {
 		named[strings.TrimSuffix(m[1], "/")] = true
 		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
 			t.Errorf("ARCHITECTURE.md names %s: %v", m[1], err)

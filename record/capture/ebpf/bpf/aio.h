@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Linux AIO. Control blocks are read when io_submit is called, since another thread
  * may be told of the completion before it returns; completions are what io_getevents
  * gives. A program that takes completions from the mapped ring itself is not seen to

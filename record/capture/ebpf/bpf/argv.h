@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What is read at the entry of a call: what it will overwrite, and of execve the path and the argument vector, in a
  * RecEnter. Their pages may not be resident, since the kernel has not read them
  * yet; then they come from the kernel's own copies when the new program is in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A call as its thread makes it: its row of the table, its arguments, and who makes it. */
 #pragma once
 

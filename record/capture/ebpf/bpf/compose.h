@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Composing a record in the work space: objects, strings, structures, vectors, and
  * the plan of what content is copied from the program. */
 #pragma once

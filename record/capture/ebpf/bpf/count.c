@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //go:build ignore
 
 /* Counting programs: what followed threads call is summed up here, and nothing of a call
@@ -11,7 +12,7 @@
 #include "screen.h"
 #include "call.h"
 
-char _license[] SEC("license") = "GPL";
+char _license[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void joined(struct task_struct *t) {}
 #include "follow.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Writing a composed call: in one record, or, when its content is large, in one
  * and then RecData records, or, as far as it does not fit or cannot be read now,
  * as pending work for the recorder while the thread is held. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Who is followed, when that is not a command and what comes of it alone: threads
  * that ran before, those of a cgroup, or all of the machine. */
 #pragma once

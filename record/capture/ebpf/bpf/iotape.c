@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //go:build ignore
 
 /* iotape's programs: every system call of the followed threads, with its content,
@@ -9,7 +10,7 @@
 #include "emit.h"
 #include "call.h"
 
-char _license[] SEC("license") = "GPL";
+char _license[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_struct *t)
 {

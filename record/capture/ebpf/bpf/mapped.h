@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Files that are mapped into memory: which of their pages programs fault in, and
  * which they can have stored to.
  *

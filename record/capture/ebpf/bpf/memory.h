@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The memory of one argument, by the operation table's rules. The frequent ones are in
  * put_capture; all others in put_rare and what it calls. */
 #pragma once

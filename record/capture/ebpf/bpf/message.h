@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Messages of sockets, and the descriptors that stand in memory. */
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What the programs and the Go side share: the stream's records (trace/record.go)
  * and the tables that user space fills or reads (record/capture/ebpf/specs.go,
  * pending.go). Sizes are asserted on both sides. */

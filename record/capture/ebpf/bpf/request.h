@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Requests: what a program asks for in a structure of 64 bytes rather than by a
  * system call, and whose completion comes later, perhaps elsewhere. Between the two
  * a request is in the map "requests". It becomes one call in the stream, from its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Calls that the filter refuses whatever else they are: a table of steps that user space
  * makes of it (predicate.Screen, screen.go) says so. */
 #pragma once

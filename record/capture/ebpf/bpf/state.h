@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Maps, constants and the small helpers that everything uses. */
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Stores to files through shared mappings leave no trace of their own. A file that
  * such a mapping of a followed thread can reach is in "stores"; the recorder, for
  * which the thread is held, opens it. From then on it is told (ring "touches")

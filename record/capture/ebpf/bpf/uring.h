@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* io_uring. A request is seen when the kernel has taken it from the submission queue,
  * in the thread that enters or in the ring's own (SQPOLL), and at each completion,
  * before the program can see that: in the thread, in a worker, or in the ring's own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The kernel types that the programs use, and of each only the members that they
  * read. Offsets are relocated at load against the running kernel's BTF, so this
  * file says names and types, not layouts. */

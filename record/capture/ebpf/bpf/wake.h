@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Wake-ups of followed threads: who made them go on (programs of --wakeups). */
 #pragma once
 
