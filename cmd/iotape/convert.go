@@ -21,6 +21,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -238,7 +239,7 @@ func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, e
 	defer progress.Done()
 	total := dirBytes(mk.work)
 	err = mk.write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
-		return all.Seal(ctx, streams, tw, program(), func(done int64) { progress.Update("sealing", done, total) })
+		return open.Seal(ctx, streams, tw, program(), func(done int64) { progress.Update("sealing", done, total) })
 	})
 	progress.Done()
 	if err != nil {

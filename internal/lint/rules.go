@@ -239,6 +239,11 @@ var rules = []rule{
 		why:   "formats convert; what they read is a file, whoever made it",
 	},
 	{
+		of:   []string{"format/all"},
+		only: []string{"format/...", "trace"},
+		why:  "foreign files to streams; format/open makes tapes of them",
+	},
+	{
 		of:    []string{"replay/..."},
 		never: []string{"record/capture/...", "seal"},
 		why:   "a replay needs a tape, not what made it",
