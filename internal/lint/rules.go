@@ -102,8 +102,8 @@ var rules = []rule{
 		why:  "a language over events",
 	},
 	{
-		of:    []string{"model/posix", "causal", "causal/happens", "analyze/similar/..."},
-		only:  []string{"event", "trace", "causal", "analyze/similar/..."},
+		of:    []string{"model/posix", "causal", "causal/happens", "model/similar/..."},
+		only:  []string{"event", "trace", "causal", "model/similar/..."},
 		never: []string{"std:os/...", "std:net/...", "other:golang.org/x/sys/..."},
 		why:   "pure: the same answer for the same trace on every machine (syscall is for Errno)",
 	},
@@ -125,7 +125,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"record/capture/fusefs"},
-		only: []string{"record/capture", "record/capture/digest", "event", "analyze/similar", "trace", "internal/..."},
+		only: []string{"record/capture", "record/capture/digest", "event", "model/similar", "trace", "internal/..."},
 		why:  "a file system of its own: it takes nothing from the other back ends",
 	},
 	{
@@ -172,7 +172,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"analyze/flow"},
-		only:  []string{"causal", "causal/happens", "event", "predicate", "analyze/similar", "trace", "internal/...", "pipe/..."},
+		only:  []string{"causal", "causal/happens", "event", "predicate", "model/similar", "trace", "internal/...", "pipe/..."},
 		never: []string{"std:os/...", "std:net/...", "cmd/...", "analyze/report/..."},
 		why:   "an analysis: tapes in, answers out; analyze/flow/show writes them",
 	},
@@ -218,7 +218,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"web/viewmodel"},
-		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "analyze/report", "analyze/similar", "web/spanindex", "trace", "internal/..."},
+		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "analyze/report", "model/similar", "web/spanindex", "trace", "internal/..."},
 		never: []string{"std:net/...", "record/capture/...", "replay/...", "store", "seal"},
 		why:   "what there is to see of tapes, whoever shows it",
 	},
