@@ -13,10 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/tracer"
@@ -90,7 +91,7 @@ func (p *countingPlan) set(key string, v any) error {
 		p.meter.Listen = one
 	case "alarm":
 		for _, text := range texts {
-			r, err := aggregate.ParseRule(text)
+			r, err := alarm.ParseRule(text)
 			if err != nil {
 				return err
 			}
@@ -133,7 +134,7 @@ func openCounting(job *assemblyJob) (assembling, error) {
 	o := p.meter
 	o.Say = func(line string) { a.c.say("%s: %s", job.name, line) }
 	shown := &view.Options{UserName: userNames()}
-	o.Alarm = func(al *aggregate.Alarm) { o.Say(shown.AlarmLine(al)) }
+	o.Alarm = func(al *alarm.Alarm) { o.Say(shown.AlarmLine(al)) }
 	if p.file != "" {
 		f, err := os.OpenFile(p.file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 		if err != nil {

@@ -15,12 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/term"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/ebpf"
@@ -88,7 +89,7 @@ process in detail from then on, for a while:
 				return usageError{fmt.Errorf("sort %q is none of %s", order, orderNames())}
 			}
 			for _, text := range alarms {
-				r, err := aggregate.ParseRule(text)
+				r, err := alarm.ParseRule(text)
 				if err != nil {
 					return usageError{err}
 				}

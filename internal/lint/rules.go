@@ -182,14 +182,20 @@ var rules = []rule{
 		why:   "it writes what flow found",
 	},
 	{
-		of:    []string{"analyze/aggregate"},
-		only:  []string{"event", "predicate"},
+		of:    []string{"model/aggregate"},
+		only:  []string{"event"},
 		never: []string{"std:os/...", "std:net/...", "other:..."},
 		why:   "sums of calls: the same of a kernel's and of a tape's, whoever counts",
 	},
 	{
+		of:    []string{"analyze/alarm"},
+		only:  []string{"event", "model/aggregate", "predicate"},
+		never: []string{"std:os/...", "std:net/...", "other:..."},
+		why:   "rules over sums, whoever counted and whoever is told",
+	},
+	{
 		of:   []string{"analyze/aggregate/..."},
-		only: []string{"analyze/aggregate", "event", "predicate", "analyze/report"},
+		only: []string{"analyze/alarm", "event", "model/aggregate", "predicate", "analyze/report"},
 		why:  "what is done with counts does not know who counted",
 	},
 	{

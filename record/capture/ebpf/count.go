@@ -16,9 +16,9 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/running"

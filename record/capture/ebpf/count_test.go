@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 )

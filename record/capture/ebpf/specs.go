@@ -4,7 +4,6 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
 )
@@ -94,7 +93,7 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
 			r.OfferOff = namelenOffset
 		}
 	}
-	r.Name = uint8(aggregate.NameArg(s) + 1)
+	r.Name = uint8(s.NameArg() + 1)
 	reads, writes := s.Moves()
 	if reads {
 		r.Moves |= movesRead

@@ -1,4 +1,4 @@
-package aggregate
+package alarm
 
 import (
 	"errors"
@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 )
 
 func TestParseRule(t *testing.T) {
 	for src, want := range map[string]Rule{
-		"unlink by process > 100/s for 3s":      {Measure: MeasureCalls, Ops: []event.Op{event.OpUnlink}, By: ByProcess, Above: true, Limit: 100, For: 3 * time.Second},
+		"unlink by process > 100/s for 3s":      {Measure: MeasureCalls, Ops: []event.Op{event.OpUnlink}, By: aggregate.ByProcess, Above: true, Limit: 100, For: 3 * time.Second},
 		"calls of any < 1/s for 1m":             {Measure: MeasureCalls, Limit: 1, For: time.Minute},
-		"written of any by user above 1.5MiB/s": {Measure: MeasureWritten, By: ByUser, Above: true, Limit: 1.5 * (1 << 20)},
+		"written of any by user above 1.5MiB/s": {Measure: MeasureWritten, By: aggregate.ByUser, Above: true, Limit: 1.5 * (1 << 20)},
 		"p99 of fsync,fdatasync > 50 ms":        {Measure: MeasureP99, Ops: []event.Op{event.OpFsync, event.OpFdatasync}, Above: true, Limit: 50e6},
 		"read > 5/s":                            {Measure: MeasureCalls, Ops: []event.Op{event.OpRead}, Above: true, Limit: 5},
 		"read of read > 5B/s":                   {Measure: MeasureRead, Ops: []event.Op{event.OpRead}, Above: true, Limit: 5},
-		"time of any by process,op > 900ms/s":   {Measure: MeasureTime, By: ByProcess | ByOp, Above: true, Limit: 900e6},
-		"failures of any by ext > 6 sigma":      {Measure: MeasureFailures, By: ByExtension, Above: true, Limit: 6, Sigmas: true},
+		"time of any by process,op > 900ms/s":   {Measure: MeasureTime, By: aggregate.ByProcess | aggregate.ByOp, Above: true, Limit: 900e6},
+		"failures of any by ext > 6 sigma":      {Measure: MeasureFailures, By: aggregate.ByExtension, Above: true, Limit: 6, Sigmas: true},
 	} {
 		got, err := ParseRule(src)
 		if err != nil {
@@ -99,8 +100,8 @@ func FuzzParseRule(f *testing.F) {
 			t.Fatalf("%q: read again: %+v, %v", src, again, err)
 		}
 		w := NewWatch(r)
-		tab := NewTable(r.Needs(), 0)
-		tab.Add(Key{Op: event.OpUnlink, PID: 1}, &Counts{Calls: 1, NS: 10})
-		w.Look(&ReadOut{Table: tab, At: time.Unix(1, 0), Elapsed: time.Second})
+		tab := aggregate.NewTable(r.Needs(), 0)
+		tab.Add(aggregate.Key{Op: event.OpUnlink, PID: 1}, &aggregate.Counts{Calls: 1, NS: 10})
+		w.Look(&aggregate.ReadOut{Table: tab, At: time.Unix(1, 0), Elapsed: time.Second})
 	})
 }

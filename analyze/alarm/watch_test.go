@@ -1,4 +1,4 @@
-package aggregate
+package alarm
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // looked holds read-outs of one second each against a rule: calls of unlink by process.
@@ -17,13 +18,13 @@ func looked(t *testing.T, rule string, seconds ...map[uint32]uint64) (alarms [][
 	}
 	w := NewWatch(r)
 	for i, calls := range seconds {
-		tab := NewTable(r.Needs()|ByUser, 0) // more than needed does no harm
+		tab := aggregate.NewTable(r.Needs()|aggregate.ByUser, 0) // more than needed does no harm
 		for pid, n := range calls {
-			tab.Add(Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 5}, &Counts{Calls: n, NS: n * 1000, MaxNS: 1000})
-			tab.Add(Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 6}, &Counts{Calls: n})
-			tab.Add(Key{Op: event.OpRead, PID: pid, Comm: "rm"}, &Counts{Calls: 1e9})
+			tab.Add(aggregate.Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 5}, &aggregate.Counts{Calls: n, NS: n * 1000, MaxNS: 1000})
+			tab.Add(aggregate.Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 6}, &aggregate.Counts{Calls: n})
+			tab.Add(aggregate.Key{Op: event.OpRead, PID: pid, Comm: "rm"}, &aggregate.Counts{Calls: 1e9})
 		}
-		alarms = append(alarms, w.Look(&ReadOut{Table: tab, At: time.Unix(int64(i)+1, 0), Elapsed: time.Second}))
+		alarms = append(alarms, w.Look(&aggregate.ReadOut{Table: tab, At: time.Unix(int64(i)+1, 0), Elapsed: time.Second}))
 	}
 	return alarms
 }
@@ -47,7 +48,7 @@ func TestAlarmIsRaisedOnceAndEnds(t *testing.T) {
 		t.Fatalf("alarms %v: %+v", lengths, got)
 	}
 	on, off := got[2][0], got[4][0]
-	if !on.On || on.Key != (Key{PID: 1, Comm: "rm"}) || on.Value != 120 || on.Limit != 100 || !on.Since.Equal(time.Unix(0, 0)) {
+	if !on.On || on.Key != (aggregate.Key{PID: 1, Comm: "rm"}) || on.Value != 120 || on.Limit != 100 || !on.Since.Equal(time.Unix(0, 0)) {
 		t.Errorf("raised: %+v", on)
 	}
 	if off.On || off.Key != on.Key || off.Value != 80 {
@@ -86,11 +87,11 @@ func TestKeysAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := NewWatch(r)
-	tab := NewTable(ByProcess, 3*maxWatched)
+	tab := aggregate.NewTable(aggregate.ByProcess, 3*maxWatched)
 	for pid := range uint32(2 * maxWatched) {
-		tab.Add(Key{PID: pid}, &Counts{Calls: 5})
+		tab.Add(aggregate.Key{PID: pid}, &aggregate.Counts{Calls: 5})
 	}
-	if n := len(w.Look(&ReadOut{Table: tab, Elapsed: time.Second})); n != maxWatched || w.Unwatched == 0 {
+	if n := len(w.Look(&aggregate.ReadOut{Table: tab, Elapsed: time.Second})); n != maxWatched || w.Unwatched == 0 {
 		t.Errorf("%d alarms, %d not watched", n, w.Unwatched)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // system call: marks, requests to io_uring and of Linux AIO, and what happened through
 // mappings are not counted in the kernel either.
 func (t *Table) Count(ev *event.Event) bool {
-	if ev.Kind != event.Call || ev.Op != event.OpUnknown && !isCall(ev.Spec()) || ev.Flags&event.StandIn != 0 {
+	if ev.Kind != event.Call || ev.Op != event.OpUnknown && !ev.Spec().IsCall() || ev.Flags&event.StandIn != 0 {
 		return false
 	}
 	c := t.row(keyOf(ev, t.By))
@@ -49,22 +49,11 @@ func keyOf(ev *event.Event, by By) Key {
 	return k
 }
 
-// NameArg returns the argument that is an operation's first name and still stands in
-// memory when it returns; -1 if there is none.
-func NameArg(s *event.Spec) int {
-	for i := range s.Args {
-		if a := &s.Args[i]; a.Kind == event.KindPath && a.Dir == event.In && a.When == event.AtExit {
-			return i
-		}
-	}
-	return -1
-}
-
 // extensionOf returns the extension of what an event is about: of the name that it has,
 // or else of the name that its first descriptor was opened by.
 func extensionOf(ev *event.Event) string {
 	s := ev.Spec()
-	if i := NameArg(s); i >= 0 {
+	if i := s.NameArg(); i >= 0 {
 		if p := ev.PathArg(i); p != nil && p.Raw != "" {
 			return Extension(p.Raw)
 		}

@@ -129,7 +129,7 @@ func (t *Table) Sorted(o Order) []Row {
 			}
 			return -1
 		}
-		return cmp.Or(cmp.Compare(weights[b.Key], weights[a.Key]), a.Key.compare(b.Key))
+		return cmp.Or(cmp.Compare(weights[b.Key], weights[a.Key]), a.Key.Compare(b.Key))
 	})
 	return rows
 }
@@ -152,7 +152,8 @@ func (c *Counts) weight(o Order) uint64 {
 	return 0
 }
 
-func (k Key) compare(o Key) int {
+// Compare orders keys by the columns that tables show them in: negative if k comes first.
+func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Comm, o.Comm), cmp.Compare(k.PID, o.PID), cmp.Compare(k.UID, o.UID),
 		strings.Compare(k.Op.String(), o.Op.String()), strings.Compare(k.Ext, o.Ext), cmp.Compare(k.Octave, o.Octave))
 }

@@ -1,4 +1,4 @@
-package aggregate
+package alarm
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 )
 
@@ -53,9 +54,9 @@ func (m Measure) unit() string {
 type Rule struct {
 	Source  string // as it was written
 	Measure Measure
-	Ops     []event.Op // nil: any
-	By      By         // of what each is looked at by itself; 0: all together
-	Above   bool       // the measure is abnormal above the limit, else below it
+	Ops     []event.Op   // nil: any
+	By      aggregate.By // of what each is looked at by itself; 0: all together
+	Above   bool         // the measure is abnormal above the limit, else below it
 	// Limit is a number of the measure's unit (calls, bytes or ns; of rates: in a second),
 	// or, if Sigmas is set, of standard deviations from the moving mean.
 	Limit  float64
@@ -64,9 +65,9 @@ type Rule struct {
 }
 
 // Needs returns the dimensions that a table must have for the rule.
-func (r *Rule) Needs() By {
+func (r *Rule) Needs() aggregate.By {
 	if r.Ops != nil {
-		return r.By | ByOp
+		return r.By | aggregate.ByOp
 	}
 	return r.By
 }
@@ -146,10 +147,10 @@ func (p ruleParser) what(r *Rule) error {
 			return p.Unexpected(`an operation, "any" or "class"`)
 		}
 		op := event.ByName(strings.ToLower(w))
-		if !isCall(event.Lookup(op)) {
+		if !event.Lookup(op).IsCall() {
 			names := []string{"any", "class"}
 			for _, s := range event.Specs() {
-				if isCall(&s) {
+				if s.IsCall() {
 					names = append(names, s.Name)
 				}
 			}
@@ -162,11 +163,6 @@ func (p ruleParser) what(r *Rule) error {
 	}
 }
 
-// isCall reports whether an operation is a system call, and so counted.
-func isCall(s *event.Spec) bool {
-	return s.Op != event.OpUnknown && !s.NoCall && !s.Op.IsUring() && !s.Op.IsAIO()
-}
-
 func (p ruleParser) class(r *Rule) error {
 	w, pos, end := p.word()
 	if w == "" {
@@ -175,7 +171,7 @@ func (p ruleParser) class(r *Rule) error {
 	var names []string
 	for _, s := range event.Specs() {
 		names = append(names, s.Class.String())
-		if strings.EqualFold(s.Class.String(), w) && isCall(&s) {
+		if strings.EqualFold(s.Class.String(), w) && s.IsCall() {
 			r.Ops = append(r.Ops, s.Op)
 		}
 	}
@@ -191,14 +187,14 @@ func (p ruleParser) by(r *Rule) error {
 	}
 	for {
 		w, pos, end := p.word()
-		one := dimension(strings.ToLower(w))
+		one := aggregate.Dimension(strings.ToLower(w))
 		if w == "" || one == 0 {
 			if w == "" {
 				return p.Unexpected("op, user, process or extension")
 			}
 			return p.Fail(pos, end, predicate.Suggest(w, []string{"op", "user", "process", "extension"}), "%s is none of op, user, process and extension", predicate.Quote(w))
 		}
-		if one == ByLatency {
+		if one == aggregate.ByLatency {
 			return p.Fail(pos, end, "ask for p99 or max", "an alarm cannot tell calls apart by latency")
 		}
 		r.By |= one

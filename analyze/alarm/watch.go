@@ -1,16 +1,18 @@
-package aggregate
+package alarm
 
 import (
 	"math"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // Alarm says that a measure became abnormal, or normal again.
 type Alarm struct {
 	Rule  *Rule
-	Key   Key
+	Key   aggregate.Key
 	On    bool // it became abnormal
 	Value float64
 	// Limit is what Value was compared with, in the same unit: for rules in sigmas what
@@ -35,7 +37,7 @@ const (
 type Watch struct {
 	Rule      *Rule
 	Unwatched uint64 // values that were not looked at because too many keys are watched
-	keys      map[Key]*watched
+	keys      map[aggregate.Key]*watched
 }
 
 // watched is what is known of a key.
@@ -48,7 +50,7 @@ type watched struct {
 }
 
 // NewWatch returns the watch of a rule.
-func NewWatch(r *Rule) *Watch { return &Watch{Rule: r, keys: map[Key]*watched{}} }
+func NewWatch(r *Rule) *Watch { return &Watch{Rule: r, keys: map[aggregate.Key]*watched{}} }
 
 // Look holds a read-out, of at least the dimensions that the rule needs, against the rule,
 // and returns the alarms that it raises or ends, the highest value first.
@@ -57,25 +59,25 @@ func NewWatch(r *Rule) *Watch { return &Watch{Rule: r, keys: map[Key]*watched{}}
 // for as long as the rule says; it ends with the first read-out in which it is not. A key
 // has a rate of 0, and no latency, in a read-out without its calls. The row for the rest
 // is looked at only if the rule looks at all together.
-func (w *Watch) Look(r *ReadOut) []Alarm {
-	sums := NewTable(w.Rule.By, maxWatched)
-	for k, c := range r.rows {
+func (w *Watch) Look(r *aggregate.ReadOut) []Alarm {
+	sums := aggregate.NewTable(w.Rule.By, maxWatched)
+	for k, c := range r.Rows() {
 		if w.Rule.Ops != nil && (k.Other || !slices.Contains(w.Rule.Ops, k.Op)) {
 			continue
 		}
 		if k.Other && w.Rule.By == 0 {
-			k = Key{}
+			k = aggregate.Key{}
 		}
 		sums.Add(k, c)
 	}
-	if other := sums.Row(Key{Other: true}); other != nil {
+	if other := sums.Row(aggregate.Key{Other: true}); other != nil {
 		w.Unwatched++
 	}
 	if w.Rule.By == 0 {
-		sums.row(Key{})
+		sums.Add(aggregate.Key{}, &aggregate.Counts{})
 	}
 	var alarms []Alarm
-	for k, c := range sums.rows {
+	for k, c := range sums.Rows() {
 		if k.Other {
 			continue
 		}
@@ -92,10 +94,10 @@ func (w *Watch) Look(r *ReadOut) []Alarm {
 		alarms = w.look(alarms, k, s, c, r)
 	}
 	for k, s := range w.keys {
-		if sums.rows[k] != nil {
+		if sums.Row(k) != nil {
 			continue
 		}
-		alarms = w.look(alarms, k, s, &Counts{}, r)
+		alarms = w.look(alarms, k, s, &aggregate.Counts{}, r)
 		if s.absent++; s.absent > forget && !s.on {
 			delete(w.keys, k)
 		}
@@ -107,13 +109,13 @@ func (w *Watch) Look(r *ReadOut) []Alarm {
 			}
 			return 1
 		}
-		return a.Key.compare(b.Key)
+		return a.Key.Compare(b.Key)
 	})
 	return alarms
 }
 
 // look takes the value of one key.
-func (w *Watch) look(alarms []Alarm, k Key, s *watched, c *Counts, r *ReadOut) []Alarm {
+func (w *Watch) look(alarms []Alarm, k aggregate.Key, s *watched, c *aggregate.Counts, r *aggregate.ReadOut) []Alarm {
 	value, ok := w.Rule.value(c, r.Elapsed)
 	limit, known := w.limit(s)
 	abnormal := ok && known && (w.Rule.Above && value > limit || !w.Rule.Above && value < limit)
@@ -144,7 +146,7 @@ func (w *Watch) look(alarms []Alarm, k Key, s *watched, c *Counts, r *ReadOut) [
 }
 
 // value returns the measure; false if there is none: no call, no latency.
-func (r *Rule) value(c *Counts, elapsed time.Duration) (float64, bool) {
+func (r *Rule) value(c *aggregate.Counts, elapsed time.Duration) (float64, bool) {
 	rate := func(n uint64) (float64, bool) { return float64(n) / elapsed.Seconds(), true }
 	switch r.Measure {
 	case MeasureCalls:
@@ -213,16 +215,16 @@ func (a *Alarm) Env() []string {
 		"IOTAPE_ALARM_VALUE=" + number(a.Value), "IOTAPE_ALARM_LIMIT=" + number(a.Limit), "IOTAPE_ALARM_UNIT=" + a.Rule.Measure.unit(),
 		"IOTAPE_ALARM_TIME=" + a.At.UTC().Format(time.RFC3339Nano), "IOTAPE_ALARM_SINCE=" + a.Since.UTC().Format(time.RFC3339Nano),
 	}
-	if a.Rule.By&ByProcess != 0 {
+	if a.Rule.By&aggregate.ByProcess != 0 {
 		env = append(env, "IOTAPE_ALARM_PID="+strconv.FormatUint(uint64(a.Key.PID), 10), "IOTAPE_ALARM_COMM="+a.Key.Comm)
 	}
-	if a.Rule.By&ByUser != 0 {
+	if a.Rule.By&aggregate.ByUser != 0 {
 		env = append(env, "IOTAPE_ALARM_UID="+strconv.FormatUint(uint64(a.Key.UID), 10))
 	}
-	if a.Rule.By&ByOp != 0 {
+	if a.Rule.By&aggregate.ByOp != 0 {
 		env = append(env, "IOTAPE_ALARM_OP="+a.Key.Op.String())
 	}
-	if a.Rule.By&ByExtension != 0 {
+	if a.Rule.By&aggregate.ByExtension != 0 {
 		env = append(env, "IOTAPE_ALARM_EXTENSION="+a.Key.Ext)
 	}
 	return env

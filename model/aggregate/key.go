@@ -29,7 +29,7 @@ var dimensions = []struct {
 func ParseBy(text string) (By, error) {
 	var by By
 	for name := range strings.SplitSeq(text, ",") {
-		one := dimension(strings.TrimSpace(name))
+		one := Dimension(strings.TrimSpace(name))
 		if one == 0 {
 			return 0, fmt.Errorf("%q is none of op, user, process, extension and latency", strings.TrimSpace(name))
 		}
@@ -38,8 +38,8 @@ func ParseBy(text string) (By, error) {
 	return by, nil
 }
 
-// dimension returns the dimension of a name, 0 if there is none.
-func dimension(name string) By {
+// Dimension returns the dimension of a name, 0 if there is none; "ext" is extension.
+func Dimension(name string) By {
 	if name == "ext" {
 		return ByExtension
 	}
