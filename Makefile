@@ -28,7 +28,7 @@ ifneq ($(wildcard cmd/iotape-agent),)
 endif
 
 generate: ## writes what is generated: tables, documents, eBPF objects (needs clang 14)
-	$(GO) generate ./event/... ./record/capture/ebpf/...
+	$(GO) generate ./event/... ./record/...
 
 generate-check: ## fails if the committed generated files are not what generating gives
 	@scripts/generate-check.sh

@@ -24,7 +24,7 @@ import (
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/record/count"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -159,8 +159,8 @@ func orderNames() string {
 // check says what is wrong with the plan.
 func (p *topPlan) check(target *targetFlags) error {
 	switch {
-	case p.meter.Interval < ebpf.MinInterval || p.meter.Interval > ebpf.MaxInterval:
-		return fmt.Errorf("interval %s is not from %s to %s", p.meter.Interval, ebpf.MinInterval, ebpf.MaxInterval)
+	case p.meter.Interval < count.MinInterval || p.meter.Interval > count.MaxInterval:
+		return fmt.Errorf("interval %s is not from %s to %s", p.meter.Interval, count.MinInterval, count.MaxInterval)
 	case p.count < 0 || p.view.Rows < 0 || p.rows < 0 || p.meter.Series < 0:
 		return errors.New("less than 0 of something cannot be had")
 	case p.count > 0 && !p.record.capture.Running():
@@ -259,7 +259,7 @@ func top(ctx context.Context, c *console, p *topPlan) error {
 		return err
 	}
 	var res capture.Result
-	err = m.Run(ctx, ebpf.Counting(&p.record.capture, p.rows, &res))
+	err = m.Run(ctx, count.Counting(&p.record.capture, p.rows, &res))
 	if errors.Is(err, errEnough) {
 		err = nil
 	}

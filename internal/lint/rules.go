@@ -15,9 +15,9 @@ var floors = [][]string{
 	{"trace"},
 	{"internal"},
 	{"causal", "model", "predicate"},
-	{"analyze", "replay", "seal"},
-	{"record", "store", "transform"},
-	{"fleet", "format"},
+	{"replay", "seal"},
+	{"analyze", "record", "transform"},
+	{"fleet", "format", "store"},
 	{"bench", "web"},
 	{"cmd", "e2e"},
 }
@@ -122,6 +122,29 @@ var rules = []rule{
 		of:    []string{"record/capture/..."},
 		never: []string{"store", "fleet/...", "replay/...", "web/...", "seal", "model/posix"},
 		why:   "capture carries, and does not interpret",
+	},
+	{
+		of:    []string{"record/..."},
+		never: []string{"analyze/...", "fleet/...", "format/...", "replay/...", "store", "transform/...", "web/..."},
+		why:   "what records does not know what is made of it",
+	},
+	{
+		of:    []string{"record/capture/ebpf"},
+		only:  []string{"event", "internal/...", "predicate", "record/capture", "record/capture/digest", "record/capture/running", "record/internal/bpf", "trace"},
+		never: []string{"record/count"},
+		why:   "a back end: it takes nothing from the others, and does not count",
+	},
+	{
+		of:    []string{"record/count"},
+		only:  []string{"event", "internal/ptracer", "model/aggregate", "record/capture", "record/capture/running", "record/internal/bpf"},
+		never: []string{"record/capture/ebpf", "record/capture/ptrace", "record/capture/fusefs", "seal", "model/posix"},
+		why:   "counting is apart from recording",
+	},
+	{
+		of:    []string{"record/internal/bpf"},
+		only:  []string{"event", "predicate", "record/capture", "record/capture/running"},
+		never: []string{"seal", "model/..."},
+		why:   "what the programs of recording and of counting have in common",
 	},
 	{
 		of:   []string{"record/capture/fusefs"},

@@ -38,7 +38,7 @@ static __always_inline void tell(struct touch *t, bool now)
 }
 
 
-/* What calls have to do with mapped files (specs.go). */
+/* What calls have to do with mapped files (record/internal/bpf/table.go). */
 enum {
 	USE_NONE,
 	USE_MMAP,

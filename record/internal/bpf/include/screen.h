@@ -15,11 +15,7 @@ enum {
 	SCREEN_PID, SCREEN_TID, SCREEN_PPID, SCREEN_PGRP, SCREEN_SID, SCREEN_UID, SCREEN_GID, SCREEN_NR, SCREEN_LATENCY,
 	SCREEN_RESULT, SCREEN_ERRNO, SCREEN_ARG0, SCREEN_ARG1, SCREEN_ARG2, SCREEN_ARG3, SCREEN_COMM, SCREEN_SUFFIX,
 };
-/* Ends of names that the filter asks for: of the last 16 bytes, those in the mask. */
 enum { SUFFIXES = 16 };
-struct suffix {
-	u64 value[2], mask[2];
-};
 const volatile struct suffix suffix[SUFFIXES] = {};
 const volatile u32 suffixes = 0;
 const volatile bool exact = false; /* a name that is not known ends in none of them */

@@ -1,4 +1,4 @@
-package ebpf
+package count
 
 import (
 	"context"
@@ -13,18 +13,43 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
+func TestMain(m *testing.M) {
+	ptracer.Stub()
+	os.Exit(m.Run())
+}
+
+// need skips a test where nothing can be counted.
+func need(t testing.TB) {
+	t.Helper()
+	if err := bpf.Check(); err != nil {
+		t.Skipf("skipped: %v", err)
+	}
+}
+
+// build returns a compiled test program.
+func build(t testing.TB, source string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
+	if b, err := exec.Command("cc", "-O1", "-o", out, source, "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, b)
+	}
+	return out
+}
+
 // counted counts, and returns the sum of all read-outs and how many there were.
-func counted(t testing.TB, o *capture.Options, co *CountOptions) (sum *aggregate.Table, res *capture.Result, readOuts int) {
+func counted(t testing.TB, o *capture.Options, co *Options) (sum *aggregate.Table, res *capture.Result, readOuts int) {
 	t.Helper()
 	need(t)
 	sum = aggregate.NewTable(co.By, 1<<20)
 	last := false
-	res, err := Count(t.Context(), o, co, func(r *aggregate.ReadOut) error {
+	res, err := Run(t.Context(), o, co, func(r *aggregate.ReadOut) error {
 		if last || r.Elapsed <= 0 || r.Lost > 0 || r.Untracked > 0 {
 			t.Errorf("read-out %d: %+v", readOuts, r)
 		}
@@ -55,11 +80,11 @@ func quiet(t testing.TB) *os.File {
 // TestCountLosesNothing changes maps often while threads of all CPUs call all the time.
 func TestCountLosesNothing(t *testing.T) {
 	const n = 60_000
-	loop := build(t, "loop")
+	loop := build(t, "../capture/ebpf/testdata/loop.c")
 	dir := t.TempDir()
 	command := fmt.Sprintf("for i in 1 2 3; do %s %s/$i.dat %d 100 & done; wait", loop, dir, n)
 	sum, res, readOuts := counted(t, &capture.Options{Command: []string{"sh", "-c", command}, Stdout: quiet(t)},
-		&CountOptions{By: aggregate.ByOp | aggregate.ByExtension, Interval: MinInterval})
+		&Options{By: aggregate.ByOp | aggregate.ByExtension, Interval: MinInterval})
 	for op, want := range map[event.Op]aggregate.Counts{
 		event.OpPwrite64: {Calls: 3 * (n + 256), Written: 3 * (n + 256) * 100},
 		event.OpPread64:  {Calls: 3 * n, Read: 3 * n * 100},
@@ -88,8 +113,8 @@ func TestCountLosesNothing(t *testing.T) {
 // row.
 func TestCountWithoutRoom(t *testing.T) {
 	command := []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8; do cat /dev/null; done"}
-	whole, _, _ := counted(t, &capture.Options{Command: command}, &CountOptions{By: aggregate.ByOp})
-	few, _, _ := counted(t, &capture.Options{Command: command}, &CountOptions{By: aggregate.ByOp | aggregate.ByProcess, Rows: 20})
+	whole, _, _ := counted(t, &capture.Options{Command: command}, &Options{By: aggregate.ByOp})
+	few, _, _ := counted(t, &capture.Options{Command: command}, &Options{By: aggregate.ByOp | aggregate.ByProcess, Rows: 20})
 	other := few.Row(aggregate.Key{Other: true})
 	if other == nil || other.Calls == 0 || few.Len() != 21 {
 		t.Fatalf("%d rows, for the rest %+v", few.Len(), other)
@@ -111,7 +136,7 @@ func TestCountOfFilter(t *testing.T) {
 		t.Fatalf("undecided: %v", undecided)
 	}
 	command := []string{"sh", "-c", "dd if=/dev/zero of=/dev/null bs=1 count=500 status=none; cat /no/such/file; echo written"}
-	sum, _, _ := counted(t, &capture.Options{Command: command, Stdout: quiet(t), Stderr: quiet(t), Screen: screen}, &CountOptions{By: aggregate.ByOp})
+	sum, _, _ := counted(t, &capture.Options{Command: command, Stdout: quiet(t), Stderr: quiet(t), Screen: screen}, &Options{By: aggregate.ByOp})
 	writes, opens, exits := sum.Row(aggregate.Key{Op: event.OpWrite}), sum.Row(aggregate.Key{Op: event.OpOpenat}), sum.Row(aggregate.Key{Op: event.OpExitGroup})
 	if sum.Len() != 3 || writes.Calls != 500 || writes.Written != 500 || opens.Failed != opens.Calls || opens.Calls == 0 || exits.Calls != 1 {
 		t.Errorf("%d rows: %+v, %+v, %+v", sum.Len(), writes, opens, exits)
@@ -124,7 +149,7 @@ func TestCountOfNames(t *testing.T) {
 exec 6>&3; echo 4444 >&6; mkdir d.dir; cd d.dir; ln -s ../a.long.txt l.sym; cat l.sym; rm l.sym; echo 55555 >..toolongextension`
 	dir := t.TempDir()
 	written := func(screen *predicate.Screen) map[string]uint64 {
-		sum, _, _ := counted(t, &capture.Options{Command: []string{"bash", "-c", script}, Dir: dir, Stdout: quiet(t), Screen: screen}, &CountOptions{By: aggregate.ByExtension})
+		sum, _, _ := counted(t, &capture.Options{Command: []string{"bash", "-c", script}, Dir: dir, Stdout: quiet(t), Screen: screen}, &Options{By: aggregate.ByExtension})
 		os.RemoveAll(filepath.Join(dir, "d.dir"))
 		got := map[string]uint64{}
 		for k, c := range sum.Rows() {
@@ -164,7 +189,7 @@ i=0; while [ $i -lt 300 ]; do echo x >>f.txt; i=$((i+1)); done; (echo y >>f.txt)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 	}
 	o := &capture.Options{PIDs: []int{pid}, Started: func(int) { _ = os.WriteFile(filepath.Join(dir, "go"), nil, 0o600) }}
-	sum, _, _ := counted(t, o, &CountOptions{By: aggregate.ByOp | aggregate.ByExtension | aggregate.ByUser})
+	sum, _, _ := counted(t, o, &Options{By: aggregate.ByOp | aggregate.ByExtension | aggregate.ByUser})
 	c := sum.Row(aggregate.Key{Op: event.OpOpenat, Ext: "txt", UID: uint32(os.Getuid())})
 	if c == nil || c.Calls != 301 || c.Failed > 0 {
 		t.Errorf("opened f.txt: %+v", c)
@@ -173,7 +198,7 @@ i=0; while [ $i -lt 300 ]; do echo x >>f.txt; i=$((i+1)); done; (echo y >>f.txt)
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Count(t.Context(), &capture.Options{PIDs: []int{gone.Process.Pid}}, &CountOptions{}, func(*aggregate.ReadOut) error { return nil }); !errors.Is(err, os.ErrProcessDone) {
+	if _, err := Run(t.Context(), &capture.Options{PIDs: []int{gone.Process.Pid}}, &Options{}, func(*aggregate.ReadOut) error { return nil }); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("of a process that has ended: %v", err)
 	}
 }
@@ -197,7 +222,7 @@ func TestCountOfAll(t *testing.T) {
 	}
 	defer os.WriteFile(filepath.Join(dir, "done"), nil, 0o600)
 	seen := false
-	_, err := Count(ctx, &capture.Options{All: true}, &CountOptions{By: aggregate.ByProcess, Interval: 200 * time.Millisecond}, func(r *aggregate.ReadOut) error {
+	_, err := Run(ctx, &capture.Options{All: true}, &Options{By: aggregate.ByProcess, Interval: 200 * time.Millisecond}, func(r *aggregate.ReadOut) error {
 		for k := range r.Rows() {
 			seen = seen || k.Comm == stranger
 			if int(k.PID) == os.Getpid() || k.Comm == "own"+stranger {
@@ -218,15 +243,15 @@ func TestCountOfAll(t *testing.T) {
 func TestCountOfCommandsThatAreNone(t *testing.T) {
 	need(t)
 	each := func(*aggregate.ReadOut) error { return nil }
-	if _, err := Count(t.Context(), &capture.Options{Command: []string{"/dev/null"}}, &CountOptions{}, each); !errors.Is(err, os.ErrPermission) {
+	if _, err := Run(t.Context(), &capture.Options{Command: []string{"/dev/null"}}, &Options{}, each); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("a device: %v", err)
 	}
 	enough := errors.New("enough")
-	if _, err := Count(t.Context(), &capture.Options{Command: []string{"true"}}, &CountOptions{}, func(*aggregate.ReadOut) error { return enough }); !errors.Is(err, enough) {
+	if _, err := Run(t.Context(), &capture.Options{Command: []string{"true"}}, &Options{}, func(*aggregate.ReadOut) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("an error of who reads: %v", err)
 	}
 	for _, interval := range []time.Duration{time.Millisecond, time.Hour, -1} {
-		if _, err := Count(t.Context(), &capture.Options{Command: []string{"true"}}, &CountOptions{Interval: interval}, each); err == nil {
+		if _, err := Run(t.Context(), &capture.Options{Command: []string{"true"}}, &Options{Interval: interval}, each); err == nil {
 			t.Errorf("an interval of %s is taken", interval)
 		}
 	}
@@ -235,13 +260,13 @@ func TestCountOfCommandsThatAreNone(t *testing.T) {
 // TestCountOfMessages: calls that return a number of messages are counted with the bytes of
 // these.
 func TestCountOfMessages(t *testing.T) {
-	program, out := build(t, "messages"), filepath.Join(t.TempDir(), "out")
+	program, out := build(t, "testdata/messages.c"), filepath.Join(t.TempDir(), "out")
 	to, err := os.Create(out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	sum, _, _ := counted(t, &capture.Options{Command: []string{program, "60"}, Stdout: to}, &CountOptions{By: aggregate.ByOp})
+	sum, _, _ := counted(t, &capture.Options{Command: []string{program, "60"}, Stdout: to}, &Options{By: aggregate.ByOp})
 	b, err := os.ReadFile(out)
 	var sent, got uint64
 	if _, scanErr := fmt.Sscan(string(b), &sent, &got); err != nil || scanErr != nil || sent == 0 || sent != got {

@@ -1,4 +1,4 @@
-package ebpf
+package count
 
 import (
 	"bytes"
@@ -19,13 +19,13 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/model/aggregate"
-	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/running"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
-// CountOptions says what is counted, and when it is read out.
-type CountOptions struct {
+// Options says what is counted, and when it is read out.
+type Options struct {
 	By aggregate.By
 	// Interval is the time between two read-outs, from MinInterval to MaxInterval; 0 is
 	// one second.
@@ -36,7 +36,7 @@ type CountOptions struct {
 	Rows int
 }
 
-// Limits of CountOptions.Interval. The kernel counts the calls of a bucket with 32 bits.
+// Limits of Options.Interval. The kernel counts the calls of a bucket with 32 bits.
 const (
 	MinInterval = 100 * time.Millisecond
 	MaxInterval = time.Minute
@@ -45,23 +45,22 @@ const (
 	maxCountRows = 16384
 	minCountRows = 256
 	countBatch   = 4 << 20 // bytes of a map that are read at a time
-)
 
-// countBefore is a flag of a thread that is about to become the command (bpf/record.h).
-const countBefore = 1 << 12
+	idlePause = 100 * time.Millisecond // between two looks at whether there is an end
+)
 
 // otherOp is the operation of the row for the rest (bpf/count.c).
 const otherOp = 0xffff
 
-// Count counts the calls of what o says instead of recording them, and hands each
+// Run counts the calls of what o says instead of recording them, and hands each
 // read-out to each, the last one when all has ended. Of o, Content, Overflow, Mmap,
 // RingBytes and Wakeups do not matter; Screen has to be exact (predicate.Graph.Exact).
 //
 // Nobody is traced with ptrace: what is counted can be recorded or debugged meanwhile,
-// and any number of Counts go on side by side. If each returns an error, counting ends
+// and any number of Runs go on side by side. If each returns an error, counting ends
 // with it. Result.Events is the number of calls.
-func Count(ctx context.Context, o *capture.Options, co *CountOptions, each func(*aggregate.ReadOut) error) (*capture.Result, error) {
-	if err := probeFeatures(); err != nil {
+func Run(ctx context.Context, o *capture.Options, co *Options, each func(*aggregate.ReadOut) error) (*capture.Result, error) {
+	if err := bpf.Check(); err != nil {
 		return nil, err
 	}
 	c := &counter{o: o, co: *co}
@@ -78,11 +77,11 @@ func Count(ctx context.Context, o *capture.Options, co *CountOptions, each func(
 	return c.run(ctx, each)
 }
 
-// Counting returns Count with its options bound, as package analyze/aggregate/meter takes it. What
+// Counting returns Run with its options bound, as package analyze/aggregate/meter takes it. What
 // comes of it is put into res.
 func Counting(o *capture.Options, rows int, res *capture.Result) func(context.Context, aggregate.By, time.Duration, func(*aggregate.ReadOut) error) error {
 	return func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.ReadOut) error) error {
-		r, err := Count(ctx, o, &CountOptions{By: by, Interval: interval, Rows: rows}, each)
+		r, err := Run(ctx, o, &Options{By: by, Interval: interval, Rows: rows}, each)
 		if r != nil {
 			*res = *r
 		}
@@ -90,14 +89,14 @@ func Counting(o *capture.Options, rows int, res *capture.Result) func(context.Co
 	}
 }
 
-// counter is a Count under way.
+// counter is a Run under way.
 type counter struct {
 	o       *capture.Options
-	co      CountOptions
+	co      Options
 	objects countingObjects
 	links   []link.Link
 	bss     []byte
-	shared  *iotapeCommon
+	shared  *bpf.Common
 	cpus    int
 	rows    int
 	maps    [2]*ebpf.Map // take turns
@@ -136,13 +135,14 @@ func (c *counter) load() error {
 	}
 	var cgroup uint64
 	if c.o.Cgroup != "" {
-		if cgroup, err = cgroupID(c.o.Cgroup); err != nil {
+		if cgroup, err = bpf.CgroupID(c.o.Cgroup); err != nil {
 			return err
 		}
 	}
+	suffixes, n := bpf.Suffixes(c.o.Screen)
 	for name, v := range map[string]any{
-		countVarRecorder: uint32(os.Getpid()), countVarWholeHost: c.o.All, countVarBegan: now(), countVarCgroupId: cgroup,
-		countVarSuffix: screenSuffixes(c.o.Screen), countVarSuffixes: suffixCount(c.o.Screen),
+		countVarRecorder: uint32(os.Getpid()), countVarWholeHost: c.o.All, countVarBegan: bpf.Now(), countVarCgroupId: cgroup,
+		countVarSuffix: suffixes, countVarSuffixes: n,
 		countVarExact: true, countVarBy: uint32(c.co.By),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
@@ -153,7 +153,7 @@ func (c *counter) load() error {
 	if c.co.By&aggregate.ByExtension == 0 {
 		spec.Maps[countMapExtensions].MaxEntries = 1
 	}
-	if suffixCount(c.o.Screen) == 0 {
+	if n == 0 {
 		spec.Maps[countMapNames].MaxEntries = 1
 		if c.co.By&aggregate.ByExtension == 0 {
 			spec.Maps[countMapWorks].MaxEntries = 1
@@ -174,25 +174,20 @@ func (c *counter) load() error {
 		}
 	}
 	if err := spec.LoadAndAssign(&c.objects, nil); err != nil {
-		var ve *ebpf.VerifierError
-		if errors.As(err, &ve) {
-			err = fmt.Errorf("%+v", ve)
-		}
-		return unsupported("its programs to be accepted by the kernel", err)
+		return bpf.Rejected(err)
 	}
-	if c.bss, c.shared, err = mapShared(c.objects.Bss); err != nil {
+	if c.bss, c.shared, err = bpf.MapShared(c.objects.Bss); err != nil {
 		return err
 	}
-	putScreen(c.shared, c.o.Screen, suffixesOf(c.o.Screen))
+	bpf.PutScreen(c.shared, c.o.Screen, c.o.Screen)
 	return c.fill()
 }
 
 // fill fills the table of calls, and puts the first map to use.
 func (c *counter) fill() error {
-	arch, _ := nativeArch()
-	for nr, r := range rows(arch, capture.Content{}) {
-		op := event.Op(r.Op)
-		r.Screen, r.Opens = exactRow(c.o, op), opensBy(op)
+	arch, _ := bpf.Arch()
+	for nr, r := range bpf.Rows(arch, capture.Content{}) {
+		r.Screen = bpf.ExactRow(c.o.Screen, event.Op(r.Op))
 		if err := c.objects.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
 		}
@@ -210,32 +205,15 @@ func (c *counter) use(i int) error {
 	return nil
 }
 
-// exactRow returns what the table says of a call: all of the filter.
-func exactRow(o *capture.Options, op event.Op) uint16 {
-	if o.Screen == nil {
-		return rowLet
-	}
-	switch entry, ok := o.Screen.Entries[op]; {
-	case ok && entry >= 0:
-		return rowSteps + uint16(entry)
-	case ok && entry == predicate.ScreenRefuse:
-		return rowRefuse
-	}
-	return rowLet
-}
-
 // attach hooks the programs in, those first that end what others begin.
 func (c *counter) attach() error {
 	programs := []*ebpf.Program{c.objects.CountEnd, c.objects.CountFork, c.objects.CountExit, c.objects.CountEnter}
 	if c.o.Cgroup != "" {
 		programs = append(programs, c.objects.OnCgroupAttach)
 	}
-	for _, prog := range programs {
-		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
-		if err != nil {
-			return unsupported("tracepoints with types (tp_btf)", err)
-		}
-		c.links = append(c.links, l)
+	links, err := bpf.Attach(nil, programs)
+	if c.links = links; err != nil {
+		return err
 	}
 	c.since = time.Now()
 	return nil
@@ -284,7 +262,7 @@ func (c *counter) run(ctx context.Context, each func(*aggregate.ReadOut) error) 
 	res := &capture.Result{}
 	tick := time.NewTicker(c.co.Interval)
 	defer tick.Stop()
-	look := time.NewTicker(countPause)
+	look := time.NewTicker(idlePause)
 	defer look.Stop()
 	for done, running := false, !c.o.Running(); ; {
 		due := false
@@ -328,7 +306,7 @@ type ending struct {
 func launchError(err error) error {
 	var se *ptracer.SetupError
 	if errors.As(err, &se) {
-		return unsupported(se.Feature, se.Err)
+		return bpf.Unsupported(se.Feature, se.Err)
 	}
 	return err
 }
@@ -338,7 +316,7 @@ func (c *counter) launch(cancel func()) (*ptracer.Launched, error) {
 	l, err := ptracer.Launch(&ptracer.Command{
 		Argv: c.o.Command, Dir: c.o.Dir, Env: c.o.Env, Files: [3]*os.File{c.o.Stdin, c.o.Stdout, c.o.Stderr}, Credential: c.o.Credential,
 		Gate: func(pid int) error {
-			if err := keepOf(c.objects.Tasks, pid, iotapeTask{Flags: countBefore}); err != nil {
+			if err := bpf.Follow(c.objects.Tasks, pid, bpf.Task{Flags: bpf.TaskBeforeExec}); err != nil {
 				return fmt.Errorf("follow process %d: %w", pid, err)
 			}
 			return nil
@@ -358,9 +336,9 @@ func (c *counter) launch(cancel func()) (*ptracer.Launched, error) {
 // themselves.
 func (c *counter) join() error {
 	if c.o.All {
-		for _, pid := range ownProcesses() {
+		for _, pid := range bpf.OwnProcesses() {
 			for _, tid := range running.Threads(pid) {
-				_ = keepOf(c.objects.Tasks, tid, iotapeTask{Flags: taskExcluded}) // ended
+				_ = bpf.Follow(c.objects.Tasks, tid, bpf.Task{Flags: bpf.TaskExcluded}) // ended
 			}
 		}
 	}
@@ -370,11 +348,11 @@ func (c *counter) join() error {
 	c.known = map[int]bool{}
 	for fresh := !c.o.All; fresh; {
 		fresh = false
-		for _, pid := range targets(c.o) {
+		for _, pid := range bpf.Targets(c.o) {
 			for _, tid := range running.Threads(pid) {
 				if !c.known[tid] {
 					c.known[tid], fresh = true, true
-					_ = keepOf(c.objects.Tasks, tid, iotapeTask{Flags: taskJoined, Enter: now()}) // ended
+					_ = bpf.Follow(c.objects.Tasks, tid, bpf.Task{Flags: bpf.TaskJoined, Enter: bpf.Now()}) // ended
 				}
 			}
 		}
@@ -397,7 +375,7 @@ func (c *counter) idle() bool {
 		_, err := os.Stat(c.o.Cgroup)
 		return errors.Is(err, os.ErrNotExist)
 	}
-	n, err := countFollowed(c.objects.CountFollowed, &c.shared.Followed)
+	n, err := bpf.CountFollowed(c.objects.CountFollowed, &c.shared.Followed)
 	return err == nil && n == 0
 }
 

@@ -1,14 +1,13 @@
-package ebpf
+package bpf
 
 import (
 	"os"
-	"runtime"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
 )
 
-// Flags of the programs' table (bpf/record.h).
+// Flags of the programs' table (include/record.h).
 const (
 	capMade   = 2
 	capFDs    = 4
@@ -39,27 +38,28 @@ const (
 // last of both halves stands for all that are not in the operation table.
 const (
 	specCount = 1024
-	compatRow = specCount / 2
+	CompatRow = specCount / 2 // the first row of 32-bit calls
 )
 
-// rows returns the programs' table for an architecture.
-func rows(arch event.Arch, content capture.Content) []iotapeSpec {
-	t := make([]iotapeSpec, specCount)
+// Rows returns the programs' table for an architecture.
+func Rows(arch event.Arch, content capture.Content) []Spec {
+	t := make([]Spec, specCount)
 	for _, s := range event.Specs() {
-		if nr := event.Number(arch, s.Op); nr >= 0 && nr < compatRow-1 {
+		if nr := event.Number(arch, s.Op); nr >= 0 && nr < CompatRow-1 {
 			t[nr] = row(&s, arch, content)
+			t[nr].Opens = opensBy(s.Op)
 		}
 	}
-	for nr := range compatRow - 1 {
+	for nr := range CompatRow - 1 {
 		if s := event.Spec32(arch, uint32(nr)); s.Op != event.OpUnknown {
-			t[compatRow+nr] = row(s, arch, content)
+			t[CompatRow+nr] = row(s, arch, content)
 		}
 	}
 	return t
 }
 
-func row(s *event.Spec, arch event.Arch, content capture.Content) iotapeSpec {
-	r := iotapeSpec{Op: uint16(s.Op), Use: mappedUse(s.Op)}
+func row(s *event.Spec, arch event.Arch, content capture.Content) Spec {
+	r := Spec{Op: uint16(s.Op), Use: mappedUse(s.Op)}
 	for flag, set := range map[uint16]bool{
 		specFDResult: s.Result == event.KindFD,
 		specFcntl:    s.Op == event.OpFcntl,
@@ -135,8 +135,8 @@ func keep(s *event.Spec, i int, content capture.Content) uint32 {
 const namelenOffset = 8
 
 // memoryOf returns the programs' form of a memory argument.
-func memoryOf(a *event.Arg, i int, arch event.Arch) iotapeCap {
-	c := iotapeCap{
+func memoryOf(a *event.Arg, i int, arch event.Arch) Cap {
+	c := Cap{
 		Arg: uint8(i), Kind: uint8(a.Kind), Dir: uint8(a.Dir), When: uint8(a.When), Len: uint8(a.Len), LenArg: a.LenArg,
 		CondArg: a.Cond.Arg, CondBits: a.Cond.Bits, CondMask: a.Cond.Mask, Bytes: a.Bytes(arch),
 		TailOff: a.Tail.Off, TailWidth: a.Tail.Width, TailMax: a.Tail.Max, TailPtr: a.Tail.Ptr, TailElem: a.Tail.Elem,
@@ -169,8 +169,8 @@ func inner(s *event.Spec) bool {
 	return false
 }
 
-// commandRows returns the table of commands by its keys.
-func commandRows(arch event.Arch) (keys []uint64, rows []iotapeCap) {
+// CommandRows returns the table of commands by its keys.
+func CommandRows(arch event.Arch) (keys []uint64, rows []Cap) {
 	for _, c := range event.Commands() {
 		row := memoryOf(&c.Arg, 0, arch)
 		if c.Made {
@@ -190,5 +190,57 @@ func movesPosition(op event.Op) bool {
 	return false
 }
 
-// nativeArch returns the architecture of this program.
-func nativeArch() (event.Arch, bool) { return event.ParseArch(runtime.GOARCH) }
+// What calls have to do with mapped files (record/capture/ebpf/bpf/stores.h).
+const (
+	useNone = iota
+	useMmap
+	useMprotect
+	useMunmap
+	useMsync
+	useRead
+	usePread
+	useCopy
+	useSync
+	useSyncAll
+	useExec
+)
+
+func mappedUse(op event.Op) uint8 {
+	switch op {
+	case event.OpMmap:
+		return useMmap
+	case event.OpMprotect, event.OpPkeyMprotect:
+		return useMprotect
+	case event.OpMunmap, event.OpMremap:
+		return useMunmap
+	case event.OpMsync:
+		return useMsync
+	case event.OpRead, event.OpReadv:
+		return useRead
+	case event.OpPread64, event.OpPreadv, event.OpPreadv2:
+		return usePread
+	case event.OpSendfile, event.OpCopyFileRange, event.OpSplice:
+		return useCopy
+	case event.OpFsync, event.OpFdatasync, event.OpSyncFileRange:
+		return useSync
+	case event.OpSync, event.OpSyncfs:
+		return useSyncAll
+	case event.OpExecve, event.OpExecveat:
+		return useExec
+	}
+	return useNone
+}
+
+// opensBy says in which arguments a call has the name and the flags of what it opens
+// (struct spec, opens); 0 if it does not open by a name.
+func opensBy(op event.Op) uint16 {
+	switch op {
+	case event.OpOpen:
+		return 1 | 2<<8
+	case event.OpOpenat:
+		return 2 | 3<<8
+	case event.OpCreat:
+		return 1
+	}
+	return 0
+}

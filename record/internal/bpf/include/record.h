@@ -1,6 +1,6 @@
 /* What the programs and the Go side share: the stream's records (trace/record.go)
- * and the tables that user space fills or reads (record/capture/ebpf/specs.go,
- * pending.go). Sizes are asserted on both sides. */
+ * and the tables that user space fills or reads (table.go, requests.go; of
+ * record/capture/ebpf: held.go). Sizes are asserted on both sides. */
 #pragma once
 
 #include "operations.gen.h"
@@ -79,7 +79,7 @@ _Static_assert(sizeof(struct rec_wake) == 32, "rec_wake");
 _Static_assert(sizeof(struct object) == 64, "object");
 _Static_assert(sizeof(struct piece) == 16, "piece");
 
-/* One row of the operation table, by system-call number (specs.go). */
+/* One row of the operation table, by system-call number (table.go). */
 enum {
 	CAP_MADE = 2,    /* of a command: the result is a descriptor */
 	CAP_FDS = 4,     /* the memory is two descriptors */
@@ -153,7 +153,7 @@ enum { URING_ROWS = 128, REQUEST_ROWS = 160 }; /* rows of AIO begin at URING_ROW
 _Static_assert(sizeof(struct field) == 8, "field");
 _Static_assert(sizeof(struct request_row) == sizeof(struct spec) + 56, "request_row");
 
-/* What the recorder reads while a thread is held, by thread (pending.go). */
+/* What the recorder reads while a thread is held, by thread (held.go). */
 struct pending_key {
 	u32 tid, n; /* from 0 */
 };
@@ -196,7 +196,7 @@ enum {
 	TASK_EXCLUDED = 1 << 9,  /* not to be followed: the recorder's */
 	TASK_REQUESTS = 1 << 10, /* has submitted some */
 	TASK_AIO_LATE = 1 << 11, /* not all of its control blocks could be read at entry */
-	TASK_BEFORE_EXEC = 1 << 12, /* it is the stub that will become the command (aggregate.c) */
+	TASK_BEFORE_EXEC = 1 << 12, /* it is the stub that will become the command (count.c) */
 };
 struct task {
 	u64 enter, cpu;
@@ -237,6 +237,10 @@ struct screen_step {
 };
 _Static_assert(sizeof(struct screen_step) == 24, "screen_step");
 enum { SCREEN_STEPS = 256 };
+/* An end of names that the filter asks for: of the last 16 bytes, those in the mask. */
+struct suffix {
+	u64 value[2], mask[2];
+};
 
 struct common {
 	u64 lost[MAX_SHARDS]; /* records, by shard */
