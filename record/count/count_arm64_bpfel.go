@@ -40,13 +40,9 @@ type countCounts struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	countMapCommands        = "commands"
 	countMapExtensions      = "extensions"
-	countMapHolding         = "holding"
 	countMapInUse           = "in_use"
 	countMapNames           = "names"
-	countMapPendings        = "pendings"
-	countMapRings           = "rings"
 	countMapTable           = "table"
 	countMapTasks           = "tasks"
 	countMapWorks           = "works"
@@ -57,15 +53,12 @@ const (
 	countProgCountFork      = "count_fork"
 	countProgOnCgroupAttach = "on_cgroup_attach"
 	countVarBegan           = "began"
-	countVarBlock           = "block"
 	countVarBy              = "by"
 	countVarCgroupId        = "cgroup_id"
 	countVarCountKeyType    = "count_key_type"
 	countVarExact           = "exact"
-	countVarInlineMax       = "inline_max"
 	countVarNothing         = "nothing"
 	countVarRecorder        = "recorder"
-	countVarRingBytes       = "ring_bytes"
 	countVarShardMask       = "shard_mask"
 	countVarShared          = "shared"
 	countVarSuffix          = "suffix"
@@ -127,13 +120,9 @@ type countProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type countMapSpecs struct {
-	Commands   *ebpf.MapSpec `ebpf:"commands"`
 	Extensions *ebpf.MapSpec `ebpf:"extensions"`
-	Holding    *ebpf.MapSpec `ebpf:"holding"`
 	InUse      *ebpf.MapSpec `ebpf:"in_use"`
 	Names      *ebpf.MapSpec `ebpf:"names"`
-	Pendings   *ebpf.MapSpec `ebpf:"pendings"`
-	Rings      *ebpf.MapSpec `ebpf:"rings"`
 	Table      *ebpf.MapSpec `ebpf:"table"`
 	Tasks      *ebpf.MapSpec `ebpf:"tasks"`
 	Works      *ebpf.MapSpec `ebpf:"works"`
@@ -144,15 +133,12 @@ type countMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type countVariableSpecs struct {
 	Began        *ebpf.VariableSpec `ebpf:"began"`
-	Block        *ebpf.VariableSpec `ebpf:"block"`
 	By           *ebpf.VariableSpec `ebpf:"by"`
 	CgroupId     *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	CountKeyType *ebpf.VariableSpec `ebpf:"count_key_type"`
 	Exact        *ebpf.VariableSpec `ebpf:"exact"`
-	InlineMax    *ebpf.VariableSpec `ebpf:"inline_max"`
 	Nothing      *ebpf.VariableSpec `ebpf:"nothing"`
 	Recorder     *ebpf.VariableSpec `ebpf:"recorder"`
-	RingBytes    *ebpf.VariableSpec `ebpf:"ring_bytes"`
 	ShardMask    *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared       *ebpf.VariableSpec `ebpf:"shared"`
 	Suffix       *ebpf.VariableSpec `ebpf:"suffix"`
@@ -180,13 +166,9 @@ func (o *countObjects) Close() error {
 //
 // It can be passed to loadCountObjects or ebpf.CollectionSpec.LoadAndAssign.
 type countMaps struct {
-	Commands   *ebpf.Map `ebpf:"commands"`
 	Extensions *ebpf.Map `ebpf:"extensions"`
-	Holding    *ebpf.Map `ebpf:"holding"`
 	InUse      *ebpf.Map `ebpf:"in_use"`
 	Names      *ebpf.Map `ebpf:"names"`
-	Pendings   *ebpf.Map `ebpf:"pendings"`
-	Rings      *ebpf.Map `ebpf:"rings"`
 	Table      *ebpf.Map `ebpf:"table"`
 	Tasks      *ebpf.Map `ebpf:"tasks"`
 	Works      *ebpf.Map `ebpf:"works"`
@@ -194,13 +176,9 @@ type countMaps struct {
 
 func (m *countMaps) Close() error {
 	return _CountClose(
-		m.Commands,
 		m.Extensions,
-		m.Holding,
 		m.InUse,
 		m.Names,
-		m.Pendings,
-		m.Rings,
 		m.Table,
 		m.Tasks,
 		m.Works,
@@ -212,15 +190,12 @@ func (m *countMaps) Close() error {
 // It can be passed to loadCountObjects or ebpf.CollectionSpec.LoadAndAssign.
 type countVariables struct {
 	Began        *ebpf.Variable `ebpf:"began"`
-	Block        *ebpf.Variable `ebpf:"block"`
 	By           *ebpf.Variable `ebpf:"by"`
 	CgroupId     *ebpf.Variable `ebpf:"cgroup_id"`
 	CountKeyType *ebpf.Variable `ebpf:"count_key_type"`
 	Exact        *ebpf.Variable `ebpf:"exact"`
-	InlineMax    *ebpf.Variable `ebpf:"inline_max"`
 	Nothing      *ebpf.Variable `ebpf:"nothing"`
 	Recorder     *ebpf.Variable `ebpf:"recorder"`
-	RingBytes    *ebpf.Variable `ebpf:"ring_bytes"`
 	ShardMask    *ebpf.Variable `ebpf:"shard_mask"`
 	Shared       *ebpf.Variable `ebpf:"shared"`
 	Suffix       *ebpf.Variable `ebpf:"suffix"`

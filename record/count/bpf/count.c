@@ -8,13 +8,10 @@
  * read-out user space puts an empty one in the place of the one in use, and, once the
  * programs that run have ended, which the kernel waits for, has the old one to itself.
  * So every call is in exactly one read-out, and what ended needs no removing. */
+#include "follow.h"
 #include "screen.h"
-#include "call.h"
 
 char _license[] SEC("license") = "GPL";
-
-static __always_inline void joined(struct task_struct *t) {}
-#include "follow.h"
 
 #if defined(__TARGET_ARCH_arm64)
 #define EXECVE_NR 221
@@ -284,9 +281,9 @@ int BPF_PROG(count_enter, struct pt_regs *regs, long nr)
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}
-	if (!(st->flags & TASK_ANNOUNCED)) {
+	if (!(st->flags & TASK_IDENTIFIED)) {
 		identify(st, self());
-		st->flags |= TASK_ANNOUNCED;
+		st->flags |= TASK_IDENTIFIED;
 	}
 	st->enter = bpf_ktime_get_ns();
 	if (s->flags & SPEC_NO_RETURN) {
@@ -308,7 +305,7 @@ int BPF_PROG(count_exit, struct pt_regs *regs, long ret)
 	if (st->flags & TASK_JOINED) {
 		join_call(st, regs);
 		identify(st, self());
-		st->flags |= TASK_ANNOUNCED;
+		st->flags |= TASK_IDENTIFIED;
 	}
 	struct spec *s = spec_of(st);
 	st->flags &= ~TASK_IN_CALL;
@@ -352,4 +349,17 @@ int BPF_PROG(count_end, struct task_struct *t)
 		count(st, s, 0, false);
 	bpf_task_storage_delete(&tasks, t);
 	return 0;
+}
+
+/* Threads that are followed otherwise than from a command on (follow.h). */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task_struct *leader, bool threadgroup)
+{
+	return cgroup_attached(dst, leader, threadgroup);
+}
+
+SEC("iter/task")
+int count_followed(struct bpf_iter__task *ctx)
+{
+	return count_thread(ctx);
 }

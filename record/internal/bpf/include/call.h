@@ -57,3 +57,14 @@ static __always_inline void identify(struct task *st, struct task_struct *t)
 	st->gid = t->cred->fsgid.val;
 	bpf_probe_read_kernel(st->comm, sizeof(st->comm), &t->comm);
 }
+
+/* file_of returns the calling thread's open file of a descriptor, 0 if there is none. */
+static __always_inline struct file *file_of(s32 fd)
+{
+	struct task_struct *t = self();
+	struct fdtable *fdt = t->files->fdt;
+
+	if (fd < 0 || (u32)fd >= fdt->max_fds)
+		return 0;
+	return pointer_at(fdt->fd + (u32)fd);
+}

@@ -3,15 +3,13 @@
 #pragma once
 
 #include "call.h"
+#include "joined.h" /* of the programs that include this */
 
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
 
 const volatile bool whole_host = false;
 const volatile u64 began = 0;     /* ns; no call that is under way began to be recorded before */
 const volatile u64 cgroup_id = 0; /* processes in it, or below it, are followed; 0: none */
-
-/* joined is the includer's: it readies what else it keeps of a thread. */
-static __always_inline void joined(struct task_struct *t);
 
 /* join follows a thread that runs already. */
 static __always_inline struct task *join(struct task_struct *t, u32 flags)
@@ -93,9 +91,9 @@ static __always_inline void fork_unfollowed(struct task_struct *parent, struct t
 		join(child, TASK_EXCLUDED);
 }
 
-/* A process was moved into a cgroup, with all its threads or alone. */
-SEC("tp_btf/cgroup_attach_task")
-int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task_struct *leader, bool threadgroup)
+/* cgroup_attached follows a process that was moved into a cgroup, with all its threads or
+ * alone. */
+static __always_inline int cgroup_attached(struct cgroup *dst, struct task_struct *leader, bool threadgroup)
 {
 	struct bpf_iter_task it;
 	struct task_struct *t;
@@ -112,9 +110,8 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	return 0;
 }
 
-/* count_followed counts the threads that are followed. */
-SEC("iter/task")
-int count_followed(struct bpf_iter__task *ctx)
+/* count_thread counts a thread if it is followed. */
+static __always_inline int count_thread(struct bpf_iter__task *ctx)
 {
 	struct task_struct *t = ctx->task;
 

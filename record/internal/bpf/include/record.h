@@ -185,7 +185,7 @@ _Static_assert(sizeof(struct pending) == 24 + 48 + 8 + 16 + 8 + 7 * 32 + 8, "pen
 
 /* A followed thread: the value in its task storage (follow.go writes the first). */
 enum {
-	TASK_ANNOUNCED = 1,
+	TASK_IDENTIFIED = 1,
 	TASK_IN_CALL = 2,
 	TASK_PENDING = 4,
 	TASK_EXEC_LATE = 8,

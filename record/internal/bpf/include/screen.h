@@ -3,7 +3,6 @@
 #pragma once
 
 #include "call.h"
-#include "compose.h"
 
 enum { SCREEN_LET = -1, SCREEN_REFUSE = -2 };
 enum { /* spec.screen */
@@ -117,7 +116,7 @@ static __always_inline bool screenable(struct task *st, struct spec *s)
 {
 	u32 not_now = TASK_PENDING | TASK_HELD | TASK_LATE | TASK_JOINED | TASK_EXEC_LATE | TASK_REQUESTS | TASK_COMPAT;
 
-	return (st->flags & (TASK_ANNOUNCED | not_now)) == TASK_ANNOUNCED && !(s->use && shared.mapped);
+	return (st->flags & (TASK_IDENTIFIED | not_now)) == TASK_IDENTIFIED && !(s->use && shared.mapped);
 }
 
 static __always_inline s64 screen_value(struct task *st, u32 field, s64 ret, u64 now)
