@@ -29,7 +29,7 @@ build: setup ## bin/iotape
 	CGO_ENABLED=0 $(GO) build $(STAMP) -o bin/iotape-agent ./cmd/iotape-agent
 
 generate: ## writes what is generated: tables, documents, eBPF objects (needs clang 14)
-	$(GO) generate ./event/... ./record/capture/ebpf/...
+	$(GO) generate ./event/... ./record/...
 	@$(MAKE) --no-print-directory THIRD_PARTY_NOTICES
 
 THIRD_PARTY_NOTICES: go.mod internal/notices/native.txt

@@ -128,3 +128,20 @@ func (s *Spec) Captured() []string {
 	}
 	return names
 }
+
+// IsCall reports whether the operation is a system call of the table: not a request to
+// io_uring or of Linux AIO, and not what happened through a mapping.
+func (s *Spec) IsCall() bool {
+	return s.Op != OpUnknown && !s.NoCall && !s.Op.IsUring() && !s.Op.IsAIO()
+}
+
+// NameArg returns the argument that is the operation's first name and still stands in
+// memory when it returns; -1 if there is none.
+func (s *Spec) NameArg() int {
+	for i := range s.Args {
+		if a := &s.Args[i]; a.Kind == KindPath && a.Dir == In && a.When == AtExit {
+			return i
+		}
+	}
+	return -1
+}

@@ -10,8 +10,8 @@ cd "$(dirname "$0")/.."
 want_clang=14
 
 sums() {
-	find event/numbers_gen.go record/capture/ebpf/bpf/operations.gen.h docs/ops.md \
-		record/capture/ebpf \( -name '*_bpf*.go' -o -name '*_bpf*.o' -o -name '*.gen.h' -o -name '*_gen.go' -o -name ops.md \) -type f -print0 2>/dev/null |
+	find event/numbers_gen.go record/internal/bpf/include/operations.gen.h docs/ops.md \
+		record \( -name '*_bpf*.go' -o -name '*_bpf*.o' -o -name '*.gen.h' -o -name '*_gen.go' -o -name ops.md \) -type f -print0 2>/dev/null |
 		LC_ALL=C sort -zu | xargs -0r sha256sum || true
 }
 
@@ -22,7 +22,7 @@ if ! command -v clang >/dev/null; then
 elif ! clang --version | grep -q "version $want_clang\."; then
 	echo "generate-check: eBPF objects not compared: they were made with clang $want_clang, here is $(clang --version | sed -n 's/.*clang version \([0-9.]*\).*/\1/p')"
 else
-	packages+=" ./record/capture/ebpf/..."
+	packages+=" ./record/..."
 fi
 # shellcheck disable=SC2086
 go generate $packages

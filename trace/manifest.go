@@ -22,6 +22,7 @@ const (
 	FinalName    = "final"       // the file tree after the last event, if taken
 	HeadName     = "stream-head" // the heads of the hosts' streams, for Salvage
 	IndexName    = "index.json"  // describes the derived files
+	StreamName   = "stream"      // in the directory of a recording that is not sealed: its stream
 
 	AnnotationsName = "annotations" // what package causal derived: dependencies, compute times
 	TimelineName    = "timeline"    // what package web/viewmodel derived: an index of the lanes of its threads

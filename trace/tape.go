@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -17,8 +18,14 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// ErrNotSealed is wrapped by Open for a stream, which has to be sealed first.
-var ErrNotSealed = errors.New("an unsealed stream; run: iotape seal")
+// Errors of Open for what is not a tape, but can be made one: by the named command, and by
+// open.Any of package format/open.
+var (
+	// ErrNotSealed is wrapped for a recording that is not sealed: a stream, or the directory of one.
+	ErrNotSealed = errors.New("an unsealed stream; run: iotape seal")
+	// ErrForeign is wrapped for a file that iotape did not write. It is an ErrNotATrace.
+	ErrForeign = fmt.Errorf("%w; if it is another tool's trace, run: iotape convert", ErrNotATrace)
+)
 
 // Tape is an open tape. It is safe for concurrent use, its EventReaders are not.
 type Tape struct {
@@ -35,43 +42,24 @@ type Tape struct {
 	onClose  func() error
 }
 
-// Open opens the trace at path: a tape and, in a program that imports
-// iotape/format/all, a stream or a file of any foreign format that is known there.
-// Those are made into a tape in os.TempDir that is removed by Close. If path holds
-// something else, the error says what.
-func Open(path string) (*Tape, error) { return OpenContext(context.Background(), path) }
-
-// OpenContext is Open, and stops when the context ends: a large foreign file takes its
-// time.
-func OpenContext(ctx context.Context, path string) (*Tape, error) {
+// Open opens the tape in the directory at path. If path holds something else, the error
+// says what: it wraps ErrNotSealed or ErrForeign for what can be made into a tape, and
+// ErrNotATrace for the rest.
+func Open(path string) (*Tape, error) {
 	st, err := os.Stat(path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("open tape: %w", err)
-	}
-	if st.IsDir() {
+	case st.IsDir():
 		return OpenTape(path)
-	}
-	if !st.Mode().IsRegular() {
+	case !st.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is %s: %w", path, st.Mode().Type(), ErrNotATrace)
 	}
-	err = identify(path)
-	if opener == nil || errors.Is(err, errNoForeign) {
-		return nil, err
-	}
-	t, err := opener(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	t.name = path
-	return t, nil
+	return nil, identify(path)
 }
 
-// opener opens what is no tape.
-var opener func(ctx context.Context, path string) (*Tape, error)
-
-// RegisterOpener makes Open open files that are no tapes. It is called once, while a
-// program initialises.
-func RegisterOpener(open func(ctx context.Context, path string) (*Tape, error)) { opener = open }
+// SetName sets what Name returns, for a tape that was made of something else.
+func (t *Tape) SetName(name string) { t.name = name }
 
 // OnClose makes Close call f at its end.
 func (t *Tape) OnClose(f func() error) { t.onClose = f }
@@ -83,8 +71,9 @@ func IsStream(f io.ReaderAt) bool {
 	return err == nil && binary.LittleEndian.Uint32(b[:]) == frameMagic
 }
 
-// errNoForeign marks files that are no foreign ones for sure.
-var errNoForeign = fmt.Errorf("%w", ErrNotATrace)
+// pipedMagic is what a piped stream begins with: pipe.Magic, without the package. Who
+// writes streams need not link it.
+const pipedMagic = "iotape P"
 
 // identify says what a file is instead of a tape.
 func identify(path string) error {
@@ -99,17 +88,19 @@ func identify(path string) error {
 	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
 		return fmt.Errorf("read %s: %w", path, err)
 	case n == 0:
-		return fmt.Errorf("%s is empty: %w", path, errNoForeign)
+		return fmt.Errorf("%s is empty: %w", path, ErrNotATrace)
 	case n >= 8 && (string(b[:8]) == "iotape E" || string(b[:8]) == "iotape C"):
-		return fmt.Errorf("%s is a file within a tape; open its directory %s: %w", path, filepath.Dir(path), errNoForeign)
+		return fmt.Errorf("%s is a file within a tape; open its directory %s: %w", path, filepath.Dir(path), ErrNotATrace)
+	case bytes.HasPrefix(b[:n], []byte(pipedMagic)):
+		return fmt.Errorf("%s is %w", path, ErrNotSealed)
 	case n < 4 || binary.LittleEndian.Uint32(b[:]) != frameMagic:
-		return fmt.Errorf("%s: %w", path, ErrNotATrace)
+		return fmt.Errorf("%s: %w", path, ErrForeign)
 	case n < FrameHeaderBytes:
-		return fmt.Errorf("%s is a stream cut off within its first frame: %w", path, ErrTruncated)
+		return fmt.Errorf("%s is %w: it is cut off within its first frame: %w", path, ErrNotSealed, ErrTruncated)
 	}
 	var fr Frame
 	if err := fr.parse(b[:]); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s is %w: %w", path, ErrNotSealed, err)
 	}
 	return fmt.Errorf("%s is %w", path, ErrNotSealed)
 }
@@ -120,6 +111,9 @@ func OpenTape(dir string) (*Tape, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(dir, EventsName)); err == nil {
 			return nil, fmt.Errorf("%s has no %s, so its sealing did not finish: %w", dir, ManifestName, ErrTruncated)
+		}
+		if _, err := os.Stat(filepath.Join(dir, StreamName)); err == nil {
+			return nil, fmt.Errorf("%s has %w", dir, ErrNotSealed)
 		}
 		return nil, fmt.Errorf("%s is a directory without %s: %w", dir, ManifestName, ErrNotATrace)
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 
-	"github.com/iotape/iotape/analyze/similar"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/similar"
 )
 
 // catNote is what counts of the note that an imported event of CAT's logs has behind it.

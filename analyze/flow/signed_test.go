@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/iotape/iotape/analyze/similar"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/similar"
 	"github.com/iotape/iotape/trace"
 )
 

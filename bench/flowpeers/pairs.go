@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/iotape/iotape/analyze/similar"
+	"github.com/iotape/iotape/model/similar"
 )
 
 const threshold = 0.8

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/pipe/checksum"
@@ -155,24 +157,23 @@ func hintFor(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// openTape opens the tape that an argument names, or what can be made one for the
-// moment.
+// openTape opens the tape that an argument names, or a temporary one of what it names.
 func openTape(ctx context.Context, path string) (*trace.Tape, error) {
-	file := false
-	if st, err := os.Stat(path); err == nil && !st.IsDir() {
-		file = true
+	_, err := os.Stat(filepath.Join(path, trace.ManifestName))
+	sealed := err == nil
+	if !sealed {
 		// With a reader that goes away, head(1) say, writing is to fail instead of
-		// killing: the moment's tape has to be removed.
+		// killing: the temporary tape has to be removed.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	}
-	t, err := trace.OpenContext(ctx, path)
+	t, err := open.Any(ctx, path)
 	if err != nil {
 		if strings.Contains(err.Error(), path) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if file && t.Host(0).Filter != "" {
+	if !sealed && t.Host(0).Filter != "" {
 		return filteredStream(ctx, t)
 	}
 	return t, nil

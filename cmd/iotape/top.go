@@ -12,15 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/term"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/record/count"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/trace"
 )
@@ -86,7 +87,7 @@ process in detail from then on, for a while:
 				return usageError{fmt.Errorf("sort %q is none of %s", order, orderNames())}
 			}
 			for _, text := range alarms {
-				r, err := aggregate.ParseRule(text)
+				r, err := alarm.ParseRule(text)
 				if err != nil {
 					return usageError{err}
 				}
@@ -157,8 +158,8 @@ func orderNames() string {
 // check says what is wrong with the plan.
 func (p *topPlan) check(target *targetFlags) error {
 	switch {
-	case p.meter.Interval < ebpf.MinInterval || p.meter.Interval > ebpf.MaxInterval:
-		return fmt.Errorf("interval %s is not from %s to %s", p.meter.Interval, ebpf.MinInterval, ebpf.MaxInterval)
+	case p.meter.Interval < count.MinInterval || p.meter.Interval > count.MaxInterval:
+		return fmt.Errorf("interval %s is not from %s to %s", p.meter.Interval, count.MinInterval, count.MaxInterval)
 	case p.count < 0 || p.view.Rows < 0 || p.rows < 0 || p.meter.Series < 0:
 		return errors.New("less than 0 of something cannot be had")
 	case p.count > 0 && !p.record.Capture.Running():
@@ -257,7 +258,7 @@ func top(ctx context.Context, c *console, p *topPlan) error {
 		return err
 	}
 	var res capture.Result
-	err = m.Run(ctx, ebpf.Counting(&p.record.Capture, p.rows, &res))
+	err = m.Run(ctx, count.Counting(&p.record.Capture, p.rows, &res))
 	if errors.Is(err, errEnough) {
 		err = nil
 	}

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/meter"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/session"
 )
@@ -76,7 +76,7 @@ func (d *detailPlan) plan(m *meter.Options, p *session.Plan) {
 // record makes a detailed recording of what raised an alarm: with this program, started
 // again, which counting does not see. It ends after its time, with its processes, or with
 // ctx.
-func (d *detailPlan) record(ctx context.Context, a *aggregate.Alarm) error {
+func (d *detailPlan) record(ctx context.Context, a *alarm.Alarm) error {
 	if err := os.MkdirAll(d.dir, 0o777); err != nil {
 		return err
 	}

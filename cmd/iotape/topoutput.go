@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // topOutput is where read-outs and alarms go: to tables, to JSON, or to a screen.
@@ -43,7 +44,7 @@ func (o *topOutput) say(line string) {
 	o.c.say("%s", line)
 }
 
-func (o *topOutput) alarm(a *aggregate.Alarm) {
+func (o *topOutput) alarm(a *alarm.Alarm) {
 	switch {
 	case o.screen != nil:
 		o.screen.alarm(a)

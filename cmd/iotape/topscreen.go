@@ -9,9 +9,10 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // topScreen is the live screen. A command that is counted does not get the terminal: its
@@ -85,7 +86,7 @@ func (s *topScreen) say(line string) bool {
 }
 
 func (s *topScreen) show(r *aggregate.IntervalSnapshot) { s.live.Show(r) }
-func (s *topScreen) alarm(a *aggregate.Alarm)           { s.live.Alarm(a) }
+func (s *topScreen) alarm(a *alarm.Alarm)               { s.live.Alarm(a) }
 
 // end gives the terminal back, and shows what the command wrote.
 func (s *topScreen) end() error {

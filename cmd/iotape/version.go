@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/internal/buildinfo"
 	"github.com/iotape/iotape/pipe"
@@ -28,7 +28,7 @@ var formats = []struct {
 	{"piped stream", pipe.Version},
 	{"index", store.IndexVersion},
 	{"staged stream", staging.Version},
-	{"fleet protocol", parcel.Version},
+	{"fleet protocol", batch.Version},
 }
 
 func newVersion(c *console) *cobra.Command {

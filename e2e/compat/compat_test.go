@@ -20,7 +20,7 @@ import (
 	"github.com/iotape/iotape/causal/throttle"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/fleet/agent"
-	"github.com/iotape/iotape/fleet/parcel"
+	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/spool"
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/format/script"
@@ -326,12 +326,12 @@ func TestSpool(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("item %d: there %v, %v", n, ok, err)
 		}
-		p, err := parcel.Decode(b)
+		p, err := batch.Decode(b)
 		if err != nil {
 			t.Fatalf("item %d: %v", n, err)
 		}
 		fmt.Fprintf(&text, "item %d: kind %d flags %d number %d before %d events %d lost %d stream %s: %d bytes, sum %x\n", n, p.Kind, p.Flags, p.Number, p.Before, p.Events, p.Lost, p.Stream, len(p.Data), sum(p.Data))
-		if p.Kind == parcel.Data {
+		if p.Kind == batch.Data {
 			stream = append(stream, p.Data...)
 		}
 	}

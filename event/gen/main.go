@@ -36,7 +36,7 @@ func main() {
 		make func() ([]byte, error)
 	}{
 		{"event/numbers_gen.go", numbers},
-		{"record/capture/ebpf/bpf/operations.gen.h", header},
+		{"record/internal/bpf/include/operations.gen.h", header},
 		{"docs/ops.md", page},
 	} {
 		b, err := out.make()

@@ -1,19 +1,15 @@
-// Package all knows the foreign trace formats, and opens their files as tapes. A
-// program that imports it, be it for its side effect alone, can trace.Open them:
-//
-//	import _ "github.com/iotape/iotape/format/all"
+// Package all lists the foreign trace formats, identifies files of them and reads them
+// into streams. Package format/open makes tapes of those.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package all
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/iotape/iotape/format"
@@ -32,11 +28,7 @@ import (
 	"github.com/iotape/iotape/format/shiviz"
 	"github.com/iotape/iotape/format/snia"
 	"github.com/iotape/iotape/format/straceread"
-	"github.com/iotape/iotape/pipe"
-	"github.com/iotape/iotape/pipe/chain"
-	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
-	"github.com/iotape/iotape/transform/merge"
 )
 
 // formats is in the order in which files are matched: those with a sure mark come
@@ -59,6 +51,9 @@ var formats = []*format.Format{
 	&chrometrace.Format,
 	&straceread.Format,
 }
+
+// ErrUnknownFormat is wrapped by Read for a file that no format matches.
+var ErrUnknownFormat = fmt.Errorf("%w, and no other format that is known", trace.ErrNotATrace)
 
 // Formats returns what is known. The caller must not change it.
 func Formats() []*format.Format { return formats }
@@ -107,15 +102,15 @@ func Identify(f *os.File) (*format.Format, error) {
 	return nil, nil
 }
 
-// Read makes streams of a foreign file, in files in dir: one for each host. from may be
-// nil; then the file is identified. program is who converts, with its version.
+// Read makes streams of a foreign file, in files in dir: one for each host. open.Seal makes
+// a tape of them. from may be nil; then the file is identified. program is who converts, with its version.
 func Read(ctx context.Context, in *os.File, from *format.Format, dir, program string) (streams []string, done *format.Done, err error) {
 	if from == nil {
 		if from, err = Identify(in); err != nil {
 			return nil, nil, err
 		}
 		if from == nil {
-			return nil, nil, fmt.Errorf("%s: %w, and no other format that is known", in.Name(), trace.ErrNotATrace)
+			return nil, nil, fmt.Errorf("%s: %w", in.Name(), ErrUnknownFormat)
 		}
 	}
 	im := format.NewImport(dir, program)
@@ -131,139 +126,4 @@ func Read(ctx context.Context, in *os.File, from *format.Format, dir, program st
 		return nil, nil, fmt.Errorf("%s: %s: %w", in.Name(), from.Name, err)
 	}
 	return streams, &im.Done, nil
-}
-
-func init() { trace.RegisterOpener(open) }
-
-// open opens a stream, which may be piped, or a foreign file as a tape that is gone when it is closed.
-func open(ctx context.Context, path string) (_ *trace.Tape, err error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	dir, err := os.MkdirTemp("", "iotape-open-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(dir)
-		}
-	}()
-	tape := filepath.Join(dir, "open.tape")
-	if err := makeTape(ctx, in, dir, tape); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	t, err := trace.OpenTape(tape)
-	if err != nil {
-		return nil, err
-	}
-	t.OnClose(func() error { return os.RemoveAll(dir) })
-	return t, nil
-}
-
-// makeTape makes a tape of a stream, or of a foreign file.
-func makeTape(ctx context.Context, in *os.File, dir, tape string) error {
-	const program = "iotape"
-	tw, err := trace.CreateTape(tape)
-	if err != nil {
-		return err
-	}
-	defer tw.Abort()
-	var m *trace.Manifest
-	if trace.IsStream(in) || pipe.Is(in) {
-		m, err = sealFile(ctx, in, tw, program, nil)
-	} else {
-		var streams []string
-		if streams, _, err = Read(ctx, in, nil, dir, program); err != nil {
-			return err
-		}
-		m, err = Seal(ctx, streams, tw, program, nil)
-	}
-	if err != nil {
-		return err
-	}
-	return tw.Close(m)
-}
-
-// Seal writes what Read made to a tape, with all its hosts, and removes the streams. It
-// returns the manifest for tw.Close. progress, if it is not nil, is called now and then
-// with bytes of the streams.
-func Seal(ctx context.Context, streams []string, tw *trace.TapeWriter, program string, progress func(done int64)) (*trace.Manifest, error) {
-	if len(streams) == 1 {
-		m, _, err := sealStream(ctx, streams[0], tw, program, progress)
-		return m, err
-	}
-	var tapes []*trace.Tape
-	defer func() {
-		for _, t := range tapes {
-			t.Close()
-		}
-	}()
-	done := int64(0)
-	for _, s := range streams {
-		t, n, err := sealHost(ctx, s, program, func(n int64) {
-			if progress != nil {
-				progress(done + n)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		tapes = append(tapes, t)
-		done += n
-	}
-	return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program})
-}
-
-// sealHost seals the stream of one host of several, beside it, to a tape that is gone
-// when it is closed. n is the size of the stream.
-func sealHost(ctx context.Context, stream, program string, progress func(int64)) (t *trace.Tape, n int64, err error) {
-	dir := stream + ".tape"
-	tw, err := trace.CreateTape(dir)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer tw.Abort()
-	m, n, err := sealStream(ctx, stream, tw, program, progress)
-	if err == nil {
-		err = tw.Close(m)
-	}
-	if err == nil {
-		t, err = trace.OpenTape(dir)
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	t.OnClose(func() error { return os.RemoveAll(dir) })
-	return t, n, nil
-}
-
-// sealStream seals a stream and removes it.
-func sealStream(ctx context.Context, stream string, tw *trace.TapeWriter, program string, progress func(int64)) (m *trace.Manifest, n int64, err error) {
-	in, err := os.Open(stream)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer in.Close()
-	if m, err = sealFile(ctx, in, tw, program, progress); err != nil {
-		return nil, 0, err
-	}
-	if n, err = in.Seek(0, io.SeekEnd); err != nil {
-		return nil, 0, err
-	}
-	return m, n, os.Remove(stream)
-}
-
-func sealFile(ctx context.Context, in *os.File, tw *trace.TapeWriter, program string, progress func(int64)) (*trace.Manifest, error) {
-	stream, _, err := chain.Plain(ctx, bufio.NewReaderSize(in, 1<<20))
-	if err != nil {
-		return nil, err
-	}
-	stats, err := seal.Seal(ctx, stream, tw, &seal.Options{Progress: progress})
-	if err != nil {
-		return nil, err
-	}
-	return stats.Manifest(program), nil
 }

@@ -1,4 +1,4 @@
-package all
+package all_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
@@ -56,7 +58,7 @@ func read(t *testing.T, path string) []byte {
 	}
 	defer f.Close()
 	dir := t.TempDir()
-	streams, done, err := Read(context.Background(), f, nil, dir, "test")
+	streams, done, err := all.Read(context.Background(), f, nil, dir, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func read(t *testing.T, path string) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, _, err := sealStream(t.Context(), s, tw, "test", nil)
+		m, err := open.Seal(t.Context(), []string{s}, tw, "test", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,19 +12,19 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/format"
-	_ "github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/fiolog"
+	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/trace"
 )
 
-// open opens a log as a tape.
-func open(t *testing.T, log string) *trace.Tape {
+// openLog opens a log as a tape.
+func openLog(t *testing.T, log string) *trace.Tape {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.fio")
 	if err := os.WriteFile(path, []byte(log), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.Open(path)
+	tape, err := open.Any(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ const log = `fio version 3 iolog
 
 func TestRoundTrip(t *testing.T) {
 	var out bytes.Buffer
-	done, err := fiolog.Export(&out, open(t, log))
+	done, err := fiolog.Export(&out, openLog(t, log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestFio(t *testing.T) {
 	var out bytes.Buffer
 	// Trims are not for fio 3.33, which says of each that it does not know them.
 	text := strings.ReplaceAll(strings.Replace(log, "50 /data/a trim 4096 4096\n", "", 1), "/data/", dir+"/")
-	if _, err := fiolog.Export(&out, open(t, text)); err != nil {
+	if _, err := fiolog.Export(&out, openLog(t, text)); err != nil {
 		t.Fatal(err)
 	}
 	iolog := filepath.Join(dir, "iolog")
@@ -113,7 +113,7 @@ func TestFio(t *testing.T) {
 
 func TestLeftOut(t *testing.T) {
 	long := "/" + strings.Repeat("x", 300)
-	tape := open(t, fmt.Sprintf("fio version 2 iolog\n/proc/x open\n/proc/x read 0 9\n%s open\n%s write 0 9\n/ok open\n/ok read 0 0\n", long, long))
+	tape := openLog(t, fmt.Sprintf("fio version 2 iolog\n/proc/x open\n/proc/x read 0 9\n%s open\n%s write 0 9\n/ok open\n/ok read 0 0\n", long, long))
 	var out bytes.Buffer
 	done, err := fiolog.Export(&out, tape)
 	if err != nil {

@@ -297,7 +297,7 @@ func TestCheck(t *testing.T) {
 		{"trace and more of tree", "trace", "github.com/iotape/iotape/internal/x", "github.com/iotape/iotape/tree", ""},
 		{"pipe and event", "pipe", "github.com/iotape/iotape/internal/x", "github.com/iotape/iotape/event", "pipe imports event"},
 		{"pure and os", "model/posix", "os", "", "model/posix imports std:os"},
-		{"pure and os below", "analyze/similar/lsh", "os/exec", "", "analyze/similar/lsh imports std:os/exec"},
+		{"pure and os below", "model/similar/lsh", "os/exec", "", "model/similar/lsh imports std:os/exec"},
 		{"pure and net", "causal", "net/http", "", "causal imports std:net/http"},
 		{"pure and errno", "model/posix", "syscall", "os", ""},
 		{"throttle is not pure", "causal/throttle", "os", "", ""},

@@ -15,10 +15,10 @@ var floors = [][]string{
 	{"trace"},
 	{"internal"},
 	{"causal", "model", "predicate"},
-	{"analyze", "replay", "seal"},
-	{"store", "transform"},
+	{"replay", "seal"},
+	{"analyze", "transform"},
 	{"record"},
-	{"fleet", "format"},
+	{"fleet", "format", "store"},
 	{"bench", "web"},
 	{"cmd", "e2e"},
 }
@@ -103,8 +103,8 @@ var rules = []rule{
 		why:  "a language over events",
 	},
 	{
-		of:    []string{"model/posix", "causal", "causal/happens", "analyze/similar/..."},
-		only:  []string{"event", "trace", "causal", "analyze/similar/..."},
+		of:    []string{"model/posix", "causal", "causal/happens", "model/similar/..."},
+		only:  []string{"event", "trace", "causal", "model/similar/..."},
 		never: []string{"std:os/...", "std:net/...", "other:golang.org/x/sys/..."},
 		why:   "pure: the same answer for the same trace on every machine (syscall is for Errno)",
 	},
@@ -125,8 +125,31 @@ var rules = []rule{
 		why:   "capture carries, and does not interpret",
 	},
 	{
+		of:    []string{"record/capture/...", "record/count", "record/flight", "record/tracer", "record/tracer/config", "record/tracer/control"},
+		never: []string{"analyze/...", "fleet/...", "format/...", "replay/...", "store", "transform/...", "web/..."},
+		why:   "what records does not know what is made of it",
+	},
+	{
+		of:    []string{"record/capture/ebpf"},
+		only:  []string{"event", "internal/...", "predicate", "record/capture", "record/capture/digest", "record/capture/running", "record/internal/bpf", "trace"},
+		never: []string{"record/count"},
+		why:   "a back end: it takes nothing from the others, and does not count",
+	},
+	{
+		of:    []string{"record/count"},
+		only:  []string{"event", "internal/ptracer", "model/aggregate", "record/capture", "record/capture/running", "record/internal/bpf"},
+		never: []string{"record/capture/ebpf", "record/capture/ptrace", "record/capture/fusefs", "seal", "model/posix"},
+		why:   "counting is apart from recording",
+	},
+	{
+		of:    []string{"record/internal/bpf"},
+		only:  []string{"event", "predicate", "record/capture", "record/capture/running"},
+		never: []string{"seal", "model/..."},
+		why:   "what the programs of recording and of counting have in common",
+	},
+	{
 		of:   []string{"record/capture/fusefs"},
-		only: []string{"record/capture", "record/capture/digest", "event", "analyze/similar", "trace", "internal/..."},
+		only: []string{"record/capture", "record/capture/digest", "event", "model/similar", "trace", "internal/..."},
 		why:  "a file system of its own: it takes nothing from the other back ends",
 	},
 	{
@@ -173,7 +196,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"analyze/flow"},
-		only:  []string{"causal", "causal/happens", "event", "predicate", "analyze/similar", "trace", "internal/...", "pipe/..."},
+		only:  []string{"causal", "causal/happens", "event", "predicate", "model/similar", "trace", "internal/...", "pipe/..."},
 		never: []string{"std:os/...", "std:net/...", "cmd/...", "analyze/report/..."},
 		why:   "an analysis: tapes in, answers out; analyze/flow/show writes them",
 	},
@@ -183,14 +206,20 @@ var rules = []rule{
 		why:   "it writes what flow found",
 	},
 	{
-		of:    []string{"analyze/aggregate"},
-		only:  []string{"event", "predicate"},
+		of:    []string{"model/aggregate"},
+		only:  []string{"event"},
 		never: []string{"std:os/...", "std:net/...", "other:..."},
 		why:   "sums of calls: the same of a kernel's and of a tape's, whoever counts",
 	},
 	{
+		of:    []string{"analyze/alarm"},
+		only:  []string{"event", "model/aggregate", "predicate"},
+		never: []string{"std:os/...", "std:net/...", "other:..."},
+		why:   "rules over sums, whoever counted and whoever is told",
+	},
+	{
 		of:   []string{"analyze/aggregate/..."},
-		only: []string{"analyze/aggregate", "event", "predicate", "analyze/report"},
+		only: []string{"analyze/alarm", "event", "model/aggregate", "predicate", "analyze/report"},
 		why:  "what is done with counts does not know who counted",
 	},
 	{
@@ -229,7 +258,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"web/viewmodel"},
-		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "analyze/report", "analyze/similar", "web/spanindex", "trace", "internal/..."},
+		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "analyze/report", "model/similar", "web/spanindex", "trace", "internal/..."},
 		never: []string{"std:net/...", "record/capture/...", "replay/...", "store", "seal"},
 		why:   "what there is to see of tapes, whoever shows it",
 	},
@@ -248,6 +277,11 @@ var rules = []rule{
 		of:    []string{"format/..."},
 		never: []string{"record/capture/...", "replay/...", "store", "fleet/...", "web/..."},
 		why:   "formats convert; what they read is a file, whoever made it",
+	},
+	{
+		of:   []string{"format/all"},
+		only: []string{"format/...", "trace"},
+		why:  "foreign files to streams; format/open makes tapes of them",
 	},
 	{
 		of:    []string{"replay/..."},

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	_ "github.com/iotape/iotape/format/all" // trace.Open opens foreign files, too
 	"github.com/iotape/iotape/model/history"
 	"github.com/iotape/iotape/trace"
 )

@@ -1,7 +1,6 @@
 package throttlerun
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +17,7 @@ import (
 // whatThreadsWereAt says of a command that was ended in what calls its threads were, and
 // since when: as its tape has it, and, for calls that are not recorded, as they were seen.
 func whatThreadsWereAt(name string, calls map[uint32]string) string {
-	t, err := trace.OpenContext(context.Background(), name)
+	t, err := trace.Open(name)
 	if err != nil {
 		return ": nothing is known of it"
 	}

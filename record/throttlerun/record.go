@@ -36,7 +36,7 @@ func (e *experiment) tape(ctx context.Context) (*trace.Tape, error) {
 	} else if e.Runs == "" {
 		return nil, hint.With(fmt.Errorf("%s exists", e.Plan.Tape), "choose another name with -o, or name the directory of its runs with --runs")
 	}
-	t, err := trace.OpenContext(ctx, e.Plan.Tape)
+	t, err := trace.Open(e.Plan.Tape)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (e *experiment) recordParts(ctx context.Context) error {
 	clock, wall := capture.Clocks()
 	var tapes []*trace.Tape
 	for _, p := range parts {
-		t, err := trace.OpenContext(ctx, p.Dir)
+		t, err := trace.Open(p.Dir)
 		if err != nil {
 			return fmt.Errorf("host %s: its tape: %w", p.Host, err)
 		}

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/analyze/similar"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/similar"
 	"github.com/iotape/iotape/trace"
 )
 

@@ -6,7 +6,7 @@
 //	                          ├─────▶ Listen         GET /metrics
 //	                          └─────▶ rules ──▶ Options.Alarm, Exec, Detail
 //
-// It does not know who counts (Counting: record/capture/ebpf.Count), how anything is shown, or
+// It does not know who counts (Counting: record/count.Run), how anything is shown, or
 // what a detailed recording is (Options.Detail).
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // Counting counts until ctx is done or what is counted has ended, and hands each read-out,
@@ -28,16 +29,16 @@ type Options struct {
 	// sums since the beginning, which are the Meter's: they are not to be kept or changed.
 	Show func(r *aggregate.IntervalSnapshot, sum *aggregate.Table) error
 
-	Rules []*aggregate.Rule
-	Alarm func(a *aggregate.Alarm) // is called with each alarm, if set, before what follows
+	Rules []*alarm.Rule
+	Alarm func(a *alarm.Alarm) // is called with each alarm, if set, before what follows
 	// Exec is a command that is run for each alarm, argument by argument, without a shell,
-	// with what aggregate.Alarm.Env says in its environment. At most maxCommands run at a
+	// with what alarm.Alarm.Env says in its environment. At most maxCommands run at a
 	// time; further alarms run none, and are said.
 	Exec []string
 	// Detail, if set, records in detail what raised an alarm. It is called in a goroutine
 	// for each alarm that begins, with a context that ends with Run; at most maxDetails
 	// are under way, and one for a process.
-	Detail func(ctx context.Context, a *aggregate.Alarm) error
+	Detail func(ctx context.Context, a *alarm.Alarm) error
 
 	// Listen is the address, HOST:PORT, at which the sums are offered to Prometheus.
 	// Without a host it is that of the loopback device. "" is nowhere.
@@ -65,7 +66,7 @@ const (
 type Meter struct {
 	o       Options
 	needs   aggregate.By // all that anybody wants to be told apart
-	watches []*aggregate.Watch
+	watches []*alarm.Watch
 	sum     *aggregate.Table
 	metrics *metrics
 	server  *server
@@ -99,7 +100,7 @@ func New(o *Options) (*Meter, error) {
 	m.needs = m.o.By
 	for _, r := range m.o.Rules {
 		m.needs |= r.Needs()
-		m.watches = append(m.watches, aggregate.NewWatch(r))
+		m.watches = append(m.watches, alarm.NewWatch(r))
 	}
 	m.sum = aggregate.NewTable(m.o.By, 0)
 	if m.o.Listen != "" {
@@ -179,7 +180,7 @@ func (m *Meter) take(ctx context.Context, r *aggregate.IntervalSnapshot) error {
 }
 
 // alarm tells of an alarm, and does what is to be done.
-func (m *Meter) alarm(ctx context.Context, a *aggregate.Alarm) {
+func (m *Meter) alarm(ctx context.Context, a *alarm.Alarm) {
 	if m.o.Alarm != nil {
 		m.o.Alarm(a)
 	}
@@ -195,7 +196,7 @@ func (m *Meter) alarm(ctx context.Context, a *aggregate.Alarm) {
 }
 
 // command runs the alarms' command. It is left to end when counting does.
-func (m *Meter) command(ctx context.Context, a *aggregate.Alarm) {
+func (m *Meter) command(ctx context.Context, a *alarm.Alarm) {
 	select {
 	case m.commands <- struct{}{}:
 	default:
@@ -238,7 +239,7 @@ func (l *limited) Write(b []byte) (int, error) {
 }
 
 // detail begins a detailed recording.
-func (m *Meter) detail(ctx context.Context, a *aggregate.Alarm) {
+func (m *Meter) detail(ctx context.Context, a *alarm.Alarm) {
 	pid := a.Key.PID // 0 if the rule does not tell processes apart
 	m.mu.Lock()
 	defer m.mu.Unlock()

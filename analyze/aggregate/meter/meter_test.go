@@ -18,8 +18,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // counting hands out tables as read-outs of a second, and calls between after each.
@@ -72,11 +73,11 @@ func labels(m *dto.Metric) string {
 }
 
 func TestScrape(t *testing.T) {
-	rule, err := aggregate.ParseRule("unlink > 5/s")
+	rule, err := alarm.ParseRule("unlink > 5/s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(&Options{By: aggregate.ByOp | aggregate.ByProcess, Listen: ":0", Rules: []*aggregate.Rule{rule}})
+	m, err := New(&Options{By: aggregate.ByOp | aggregate.ByProcess, Listen: ":0", Rules: []*alarm.Rule{rule}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestSeriesAreBounded(t *testing.T) {
 }
 
 func TestAlarmsRunCommandsAndRecordings(t *testing.T) {
-	rule, err := aggregate.ParseRule("unlink by process > 100/s")
+	rule, err := alarm.ParseRule("unlink by process > 100/s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +166,8 @@ func TestAlarmsRunCommandsAndRecordings(t *testing.T) {
 	var mu sync.Mutex
 	var recorded, said []string
 	m, err := New(&Options{
-		Rules: []*aggregate.Rule{rule}, Exec: []string{script, "a b"},
-		Detail: func(ctx context.Context, a *aggregate.Alarm) error {
+		Rules: []*alarm.Rule{rule}, Exec: []string{script, "a b"},
+		Detail: func(ctx context.Context, a *alarm.Alarm) error {
 			mu.Lock()
 			recorded = append(recorded, fmt.Sprint(a.Key.PID))
 			mu.Unlock()
@@ -208,9 +209,9 @@ func TestAlarmsRunCommandsAndRecordings(t *testing.T) {
 }
 
 func TestWrongOptions(t *testing.T) {
-	rule, _ := aggregate.ParseRule("unlink > 1/s")
+	rule, _ := alarm.ParseRule("unlink > 1/s")
 	for name, o := range map[string]Options{
-		"no such command":      {Rules: []*aggregate.Rule{rule}, Exec: []string{"/no/such/command"}},
+		"no such command":      {Rules: []*alarm.Rule{rule}, Exec: []string{"/no/such/command"}},
 		"command without rule": {Exec: []string{"true"}},
 		"no port":              {Listen: "127.0.0.1"},
 		"no such host":         {Listen: "256.0.0.1:1"},

@@ -14,7 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // metrics offers sums to Prometheus. Rows are admitted as they come until there are as
@@ -33,7 +34,7 @@ type metrics struct {
 // otherLabel is the value of all labels of the row for the rest.
 const otherLabel = "(other)"
 
-func newMetrics(by aggregate.By, series int, rules []*aggregate.Rule) *metrics {
+func newMetrics(by aggregate.By, series int, rules []*alarm.Rule) *metrics {
 	m := &metrics{sum: aggregate.NewTable(by, series), alarms: map[string]uint64{}}
 	for _, r := range rules {
 		m.alarms[r.Source] = 0
@@ -106,7 +107,7 @@ func (m *metrics) add(r *aggregate.IntervalSnapshot) {
 	m.lost[1] += r.Untracked
 }
 
-func (m *metrics) alarm(r *aggregate.Rule) {
+func (m *metrics) alarm(r *alarm.Rule) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.alarms[r.Source]++

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // AlarmLine says in one line what an alarm is of.
-func (o *Options) AlarmLine(a *aggregate.Alarm) string {
+func (o *Options) AlarmLine(a *alarm.Alarm) string {
 	who := "in all"
 	if a.Rule.By != 0 {
 		who = strings.Join(o.names(a.Rule.By, a.Key), " ")
@@ -25,17 +26,17 @@ func (o *Options) AlarmLine(a *aggregate.Alarm) string {
 }
 
 // quantity writes a number of a measure's unit.
-func quantity(m aggregate.Measure, v float64) string {
+func quantity(m alarm.Measure, v float64) string {
 	n := uint64(max(v, 0) + 0.5)
 	switch m {
-	case aggregate.MeasureCalls, aggregate.MeasureFailures:
+	case alarm.MeasureCalls, alarm.MeasureFailures:
 		if v < 10 {
 			return strconv.FormatFloat(v, 'f', 1, 64) + "/s"
 		}
 		return report.Count(n) + "/s"
-	case aggregate.MeasureBytes, aggregate.MeasureRead, aggregate.MeasureWritten:
+	case alarm.MeasureBytes, alarm.MeasureRead, alarm.MeasureWritten:
 		return report.Bytes(n) + "/s"
-	case aggregate.MeasureTime:
+	case alarm.MeasureTime:
 		return report.Duration(int64(n)) + "/s"
 	}
 	return report.Duration(int64(n))

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // Escapes of the terminal. The renderer leaves out what the terminal cannot do.

@@ -5,7 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // object is what JSON writes of a read-out. Fields are only ever added.
@@ -105,8 +106,8 @@ func rowOf(by aggregate.By, r aggregate.Row) row {
 	return x
 }
 
-// alarm is what AlarmJSON writes.
-type alarm struct {
+// alarmObject is what AlarmJSON writes.
+type alarmObject struct {
 	Version int       `json:"version"` // 1
 	Alarm   string    `json:"alarm"`   // on, over
 	Rule    string    `json:"rule"`
@@ -122,8 +123,8 @@ type alarm struct {
 }
 
 // AlarmJSON writes an alarm as one object in one line.
-func AlarmJSON(w io.Writer, a *aggregate.Alarm) error {
-	x := alarm{Version: 1, Alarm: "over", Rule: a.Rule.Source, Time: a.At, Since: a.Since, Value: a.Value, Limit: a.Limit}
+func AlarmJSON(w io.Writer, a *alarm.Alarm) error {
+	x := alarmObject{Version: 1, Alarm: "over", Rule: a.Rule.Source, Time: a.At, Since: a.Since, Value: a.Value, Limit: a.Limit}
 	if a.On {
 		x.Alarm = "on"
 	}

@@ -6,7 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // Live is a screen that shows read-outs as they come. Its methods may be called from any
@@ -59,7 +60,7 @@ func (l *Live) Show(r *aggregate.IntervalSnapshot) { l.p.Send(r) }
 func (l *Live) Say(line string) { l.p.Send(note(line)) }
 
 // Alarm shows an alarm at the bottom.
-func (l *Live) Alarm(a *aggregate.Alarm) { l.p.Send(a) }
+func (l *Live) Alarm(a *alarm.Alarm) { l.p.Send(a) }
 
 // Close gives the terminal back.
 func (l *Live) Close() error {
@@ -81,7 +82,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case *aggregate.IntervalSnapshot:
 		m.take(msg)
-	case *aggregate.Alarm:
+	case *alarm.Alarm:
 		m.note(m.o.AlarmLine(msg), msg.On)
 	case note:
 		m.note(string(msg), false)

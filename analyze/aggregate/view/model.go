@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/iotape/iotape/analyze/aggregate"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // model is what the screen shows, and how.

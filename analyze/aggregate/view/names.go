@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // UserNames returns a function that names users, and remembers them.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 // Options says how tables are shown.

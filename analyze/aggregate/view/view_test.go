@@ -9,8 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 )
 
 const by = aggregate.ByOp | aggregate.ByProcess

@@ -9,8 +9,8 @@ import (
 	"github.com/zeebo/blake3"
 	"pgregory.net/rapid"
 
-	"github.com/iotape/iotape/analyze/similar"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/similar"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )

@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -37,7 +38,7 @@ func Shards(o *capture.Options) int {
 
 // Run records what o says.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
-	if err := probeFeatures(); err != nil {
+	if err := bpf.Check(); err != nil {
 		return nil, err
 	}
 	cpus, err := ebpf.PossibleCPU()
@@ -46,7 +47,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	}
 	c := newConfig(o, cpus)
 	if o.Cgroup != "" {
-		if c.cgroup, err = cgroupID(o.Cgroup); err != nil {
+		if c.cgroup, err = bpf.CgroupID(o.Cgroup); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +101,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	if err != nil {
 		var se *ptracer.SetupError
 		if errors.As(err, &se) {
-			return nil, unsupported(se.Feature, se.Err)
+			return nil, bpf.Unsupported(se.Feature, se.Err)
 		}
 		return nil, err
 	}

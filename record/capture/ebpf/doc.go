@@ -5,7 +5,7 @@
 //	   ▲                                │ ring half full, or memory not resident
 //	   └── resumed by internal/ptracer ◀┴ SIGSTOP, seen by the recorder alone
 //
-// The programs are interpreters of the operation table: specs.go fills their table.
+// The programs are interpreters of the operation table: record/internal/bpf fills theirs.
 // A record is composed once, in the ring, in the stream's own format; the drain
 // hands ring memory to the stream's writer as it is (ring.go, drain.go).
 //

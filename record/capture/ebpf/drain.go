@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/digest"
+	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -247,7 +248,7 @@ func (d *drain) pass() (moved uint64, busy bool) {
 
 // clock returns a time before which every record was in a ring when it was read.
 func (d *drain) clock() uint64 {
-	until := now() - clockMargin
+	until := bpf.Now() - clockMargin
 	for i := range d.p.shared.Cpus {
 		c := &d.p.shared.Cpus[i]
 		if atomic.LoadUint64(&c.Active) != 0 {
@@ -328,7 +329,7 @@ func (d *drain) countTasks() {
 	}
 	d.tasks += n
 	d.lost += n
-	d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: now(), Count: n, Reason: trace.LossTasks}))
+	d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: n, Reason: trace.LossTasks}))
 }
 
 // serve does what the first n held threads wait for, and lets them go on.
@@ -354,11 +355,4 @@ func (d *drain) serve(n int) {
 			}
 		})
 	}
-}
-
-// now reads CLOCK_MONOTONIC in ns.
-func now() uint64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return uint64(ts.Nano())
 }

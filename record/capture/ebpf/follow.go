@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -16,12 +15,7 @@ import (
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/running"
-)
-
-// taskJoined is a flag of a followed thread (bpf/record.h).
-const (
-	taskJoined   = 1 << 8
-	taskExcluded = 1 << 9
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
 // delayUnknown says of a followed thread that it has made no call that was recorded
@@ -56,7 +50,7 @@ func (f *follower) command(pid int) error {
 	if err := f.prepare(); err != nil {
 		return err
 	}
-	f.d.begin(running.AppendCommand(nil, pid, now()))
+	f.d.begin(running.AppendCommand(nil, pid, bpf.Now()))
 	if err := f.p.follow(pid, f.task(pid, 0)); err != nil {
 		return err
 	}
@@ -87,8 +81,8 @@ func (f *follower) started(pid int) {
 	}
 }
 
-func (f *follower) task(tid int, flags uint32) iotapeTask {
-	return iotapeTask{Shard: uint32(tid) & uint32(f.c.shards-1), Flags: flags, Enter: now(), Returned: delayUnknown}
+func (f *follower) task(tid int, flags uint32) bpf.Task {
+	return bpf.Task{Shard: uint32(tid) & uint32(f.c.shards-1), Flags: flags, Enter: bpf.Now(), Returned: delayUnknown}
 }
 
 // attach follows what runs already. It is called on the tracing thread.
@@ -97,7 +91,7 @@ func (f *follower) attach() error {
 		return err
 	}
 	f.known = map[int]bool{}
-	f.d.describing.Store(now())
+	f.d.describing.Store(bpf.Now())
 	f.entered = atomic.LoadUint64(&f.p.shared.Entered)
 	if err := f.find(); err != nil {
 		return err
@@ -105,7 +99,7 @@ func (f *follower) attach() error {
 	if len(f.known) == 0 && len(f.o.PIDs) > 0 {
 		return fmt.Errorf("record process %v: %w", f.o.PIDs, os.ErrProcessDone)
 	}
-	f.d.begin(f.state.AppendChanges(nil, now()))
+	f.d.begin(f.state.AppendChanges(nil, bpf.Now()))
 	f.d.describing.Store(0)
 	if f.o.Cgroup != "" {
 		go f.watch()
@@ -130,7 +124,7 @@ func (f *follower) find() error {
 	unheld, why := 0, error(nil)
 	attached := !f.o.All
 	for {
-		at := now()
+		at := bpf.Now()
 		processes := f.strangers()
 		if len(processes) == 0 {
 			break
@@ -160,15 +154,12 @@ func (f *follower) find() error {
 
 // exclude keeps the recorder's children out of a recording of the whole machine.
 func (f *follower) exclude() {
-	for _, pid := range ownProcesses() {
+	for _, pid := range bpf.OwnProcesses() {
 		for _, tid := range running.Threads(pid) {
-			_ = f.p.follow(tid, f.task(tid, taskExcluded)) // ended
+			_ = f.p.follow(tid, f.task(tid, bpf.TaskExcluded)) // ended
 		}
 	}
 }
-
-// ownProcesses returns the recorder's processes.
-func ownProcesses() []int { return running.Tree([]int{os.Getpid()}) }
 
 // watch takes up processes that enter the cgroup. The programs follow them at once;
 // here they are described and held.
@@ -189,7 +180,7 @@ func (f *follower) watch() {
 		done := make(chan struct{})
 		f.tr.Do(func() {
 			defer close(done)
-			f.d.describing.Store(now())
+			f.d.describing.Store(bpf.Now())
 			_ = f.find() // attached already
 			f.d.describing.Store(0)
 		})
@@ -204,7 +195,7 @@ func (f *follower) watch() {
 // strangers returns the threads that are not followed yet.
 func (f *follower) strangers() []running.Process {
 	var list []running.Process
-	for _, pid := range targets(f.o) {
+	for _, pid := range bpf.Targets(f.o) {
 		p := running.Process{PID: pid}
 		for _, tid := range running.Threads(pid) {
 			if !f.known[tid] {
@@ -218,27 +209,12 @@ func (f *follower) strangers() []running.Process {
 	return list
 }
 
-// targets returns the processes that run and are to be recorded now.
-func targets(o *capture.Options) []int {
-	var list []int
-	switch {
-	case o.All:
-		list = running.All()
-	case o.Cgroup != "":
-		list = running.InCgroup(o.Cgroup)
-	default:
-		list = running.Tree(o.PIDs)
-	}
-	own := ownProcesses()
-	return slices.DeleteFunc(list, func(pid int) bool { return slices.Contains(own, pid) })
-}
-
 // join follows a thread. It fails only if the thread cannot be held, though it should.
 func (f *follower) join(pid, tid int) error {
 	if f.o.All && !f.c.block {
 		return nil
 	}
-	if err := f.p.follow(tid, f.task(tid, taskJoined)); err != nil || !f.c.block {
+	if err := f.p.follow(tid, f.task(tid, bpf.TaskJoined)); err != nil || !f.c.block {
 		return nil // ended
 	}
 	if err := f.tr.Seize(pid, tid); err != nil && unix.Tgkill(pid, tid, 0) == nil {
@@ -260,7 +236,7 @@ func (f *follower) idle() bool {
 		_, err := os.Stat(f.o.Cgroup)
 		return errors.Is(err, os.ErrNotExist)
 	}
-	n, err := countFollowed(f.p.CountFollowed, &f.p.shared.Followed)
+	n, err := bpf.CountFollowed(f.p.CountFollowed, &f.p.shared.Followed)
 	return err == nil && n == 0
 }
 
@@ -300,21 +276,4 @@ func (d *drain) hooksRun() bool {
 		}
 	}
 	return false
-}
-
-// cgroupID returns the kernel's number of a version 2 control group, which is that of
-// its directory.
-func cgroupID(dir string) (uint64, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return 0, &os.PathError{Op: "look at control group", Path: dir, Err: err}
-	}
-	if fs.Type != unix.CGROUP2_SUPER_MAGIC {
-		return 0, fmt.Errorf("%s is not a control group of version 2", dir)
-	}
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return 0, &os.PathError{Op: "look at control group", Path: dir, Err: err}
-	}
-	return st.Ino, nil
 }

@@ -13,62 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type iotapeCap struct {
-	_         structs.HostLayout
-	Arg       uint8
-	Kind      uint8
-	Dir       uint8
-	When      uint8
-	Len       uint8
-	LenArg    uint8
-	Flags     uint8
-	CondArg   uint8
-	Bytes     uint32
-	CondBits  uint32
-	CondMask  uint64
-	TailOff   uint8
-	TailWidth uint8
-	TailMax   uint8
-	TailPtr   uint8
-	TailElem  uint16
-	Zero      uint16
-	Keep      uint32
-	Zero2     uint32
-}
-
-type iotapeCommon struct {
-	_         structs.HostLayout
-	Lost      [8]uint64
-	Untracked uint64
-	Stops     uint64
-	Release   uint64
-	Mapped    uint64
-	Mappings  uint64
-	Untold    uint64
-	Unmapping uint64
-	Followed  uint64
-	Entered   uint64
-	Screened  uint64
-	Zero      [6]uint64
-	LostAt    [8]uint64
-	Cpus      [1024]struct {
-		_          structs.HostLayout
-		Active     uint64
-		Since      uint64
-		Interrupts uint64
-		Zero       [5]uint64
-	}
-	Screen [256]struct {
-		_     structs.HostLayout
-		Field uint8
-		Zero  [3]uint8
-		Yes   int16
-		No    int16
-		Lo    int64
-		Hi    int64
-	}
-}
-
 type iotapeFault struct {
 	_         structs.HostLayout
 	Addr      uint64
@@ -119,21 +63,6 @@ type iotapeMappingCount struct {
 	Mapping uint64
 }
 
-type iotapeNamed struct {
-	_     structs.HostLayout
-	Inode uint64
-	Ends  uint32
-	Zero  uint32
-}
-
-type iotapePagesKey struct {
-	_    structs.HostLayout
-	Ino  uint64
-	Word uint64
-	Dev  uint32
-	Zero uint32
-}
-
 type iotapePart struct {
 	_     structs.HostLayout
 	Addr  uint64
@@ -162,162 +91,11 @@ type iotapePending struct {
 	Exit   uint64
 }
 
-type iotapePendingKey struct {
-	_   structs.HostLayout
-	Tid uint32
-	N   uint32
-}
-
-type iotapeRequest struct {
-	_     structs.HostLayout
-	T     iotapeTask
-	Mm    uint64
-	Ctx   uint64
-	Prev  uint64
-	Kreq  uint64
-	Kfile uint64
-	Ret   int64
-	Pid   uint32
-	Row   uint32
-	State uint32
-	Niov  uint32
-	Iov   [4]struct {
-		_    structs.HostLayout
-		Base uint64
-		Len  uint64
-	}
-	File struct {
-		_     structs.HostLayout
-		Ino   uint64
-		Size  uint64
-		Pos   uint64
-		Dev   uint32
-		Rdev  uint32
-		Mode  uint32
-		Flags uint32
-		Nlink uint32
-		Uid   uint32
-		Gid   uint32
-		Fd    uint32
-		Arg   int8
-		Zero  [3]int8
-		Past  uint32
-	}
-	Head  [64]uint8
-	Queue uint64
-	Extra uint64
-}
-
-type iotapeRequestKey struct {
-	_     structs.HostLayout
-	Id    uint64
-	Owner uint64
-}
-
-type iotapeRequestRow struct {
-	_      structs.HostLayout
-	S      iotapeSpec
-	Fields [6]struct {
-		_       structs.HostLayout
-		Off     uint8
-		Size    uint8
-		Sign    uint8
-		Alt     uint8
-		AltSize uint8
-		Zero    [3]uint8
-	}
-	FdArg uint8
-	Flags uint8
-	Zero  [6]uint8
-}
-
-type iotapeRequestWork struct {
-	_     structs.HostLayout
-	R     iotapeRequest
-	Sweep struct {
-		_        structs.HostLayout
-		Owner    uint64
-		Ctx      uint64
-		UserData uint64
-		Before   uint64
-		Tid      uint32
-		What     uint32
-		N        uint32
-		Zero     uint32
-		Found    [64]iotapeRequestKey
-	}
-}
-
-type iotapeScreenStep struct {
-	_     structs.HostLayout
-	Field uint8
-	Zero  [3]uint8
-	Yes   int16
-	No    int16
-	Lo    int64
-	Hi    int64
-}
-
-type iotapeShotKey struct {
-	_        structs.HostLayout
-	Ctx      uint64
-	UserData uint64
-}
-
-type iotapeSpec struct {
-	_        structs.HostLayout
-	Op       uint16
-	Flags    uint16
-	Ncaps    uint8
-	Nobjects uint8
-	Objects  [2]uint8
-	HoldArg  uint8
-	OfferArg uint8
-	OfferOff uint8
-	Use      uint8
-	HoldKeep uint32
-	Screen   uint16
-	Opens    uint16
-	Name     uint8
-	Moves    uint8
-	Zero     uint16
-	Caps     [6]iotapeCap
-}
-
 type iotapeStored struct {
 	_       structs.HostLayout
 	Mapping uint64
 	Key     iotapeFileKey
 	Pages   iotapeFileKey
-}
-
-type iotapeSuffix struct {
-	_     structs.HostLayout
-	Value [2]uint64
-	Mask  [2]uint64
-}
-
-type iotapeTask struct {
-	_        structs.HostLayout
-	Enter    uint64
-	Cpu      uint64
-	Args     [6]uint64
-	Nr       uint32
-	Tid      uint32
-	Flags    uint32
-	Shard    uint32
-	File     uint64
-	Start    int64
-	Offered  uint64
-	Npending uint32
-	Ppid     uint32
-	Pgid     uint32
-	Sid      uint32
-	Uid      uint32
-	Gid      uint32
-	Comm     [2]uint64
-	Delay    uint64
-	Returned uint64
 }
 
 type iotapeTouch struct {
@@ -330,60 +108,6 @@ type iotapeTouch struct {
 	Pid  uint32
 	Tid  uint32
 	Zero uint32
-}
-
-type iotapeUring struct {
-	_       structs.HostLayout
-	Pid     uint32
-	Tid     uint32
-	Shard   uint32
-	Fd      int32
-	Silent  uint32
-	Crowded uint32
-}
-
-type iotapeVector struct {
-	_   structs.HostLayout
-	Iov [1024]struct {
-		_    structs.HostLayout
-		Base uint64
-		Len  uint64
-	}
-}
-
-type iotapeWork struct {
-	_        structs.HostLayout
-	Len      uint64
-	Avail    uint64
-	Npieces  uint32
-	Nobjects uint32
-	Nbulk    uint32
-	Failed   uint32
-	Adrift   uint64
-	Kept     uint64
-	Want     uint64
-	Done     uint64
-	Skip     uint64
-	Names    uint64
-	Controls uint64
-	Shapes   uint64
-	Data     uint64
-	Niov     uint64
-	Bulk     [4]struct {
-		_     structs.HostLayout
-		Addr  uint64
-		Len   uint64
-		Off   uint64
-		Count uint32
-		Arg   uint32
-	}
-	Pend iotapePending
-	Iov  [1024]struct {
-		_    structs.HostLayout
-		Base uint64
-		Len  uint64
-	}
-	Buf [131072]uint8
 }
 
 // Names of all BPF objects in the ELF.

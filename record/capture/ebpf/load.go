@@ -2,9 +2,7 @@ package ebpf
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/bits"
 	"os"
@@ -13,17 +11,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
-	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
 const (
@@ -40,7 +36,7 @@ type programs struct {
 	links   []link.Link
 	rings   []*ring
 	touches *ring // what is stored to mapped files (stores.go); nil if that is not wanted
-	shared  *iotapeCommon
+	shared  *bpf.Common
 	mmap    capture.Mmap
 	noUring bool // the kernel has no io_uring
 	bss     []byte
@@ -80,7 +76,7 @@ func (c *config) inlineBytes() uint64 { return uint64(min(inlineMax, c.ringBytes
 
 // Probe says whether this back end works here: nil, or a *capture.UnsupportedError.
 func Probe() error {
-	if err := probeFeatures(); err != nil {
+	if err := bpf.Check(); err != nil {
 		return err
 	}
 	p, err := load(&config{options: &capture.Options{}, block: true, shards: 1, ringBytes: minRingBytes})
@@ -91,36 +87,6 @@ func Probe() error {
 	return nil
 }
 
-func unsupported(feature string, err error) error {
-	return &capture.UnsupportedError{Backend: name, Feature: feature, Reason: err}
-}
-
-func probeFeatures() error {
-	if _, ok := nativeArch(); !ok {
-		return unsupported("an x86-64 or arm64 machine", nil)
-	}
-	if err := features.HaveMapType(ebpf.RingBuf); err != nil {
-		if errors.Is(err, unix.EPERM) {
-			return unsupported("root's right to load programs into the kernel (CAP_BPF)", err)
-		}
-		return unsupported("ring buffers (Linux 5.8)", err)
-	}
-	if err := features.HaveMapType(ebpf.TaskStorage); err != nil {
-		return unsupported("storage per thread in the kernel (Linux 5.11)", err)
-	}
-	spec, err := btf.LoadKernelSpec()
-	if err != nil {
-		return unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
-	}
-	for _, kfunc := range []string{"bpf_probe_read_user_dynptr", "bpf_probe_read_user_str_dynptr", "bpf_rdonly_cast"} {
-		var f *btf.Func
-		if err := spec.TypeByName(kfunc, &f); err != nil {
-			return unsupported("the kernel function "+kfunc+" (Linux 6.16)", err)
-		}
-	}
-	return nil
-}
-
 // load loads the programs and makes the rings. Nothing is attached.
 func load(c *config) (*programs, error) {
 	_ = rlimit.RemoveMemlock() // matters before Linux 5.11 only
@@ -128,6 +94,7 @@ func load(c *config) (*programs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the programs: %w", err)
 	}
+	suffixes, n := bpf.Suffixes(c.options.Screen)
 	for name, v := range map[string]any{
 		iotapeVarShardMask: uint32(c.shards - 1),
 		iotapeVarRingBytes: uint64(c.ringBytes),
@@ -139,10 +106,10 @@ func load(c *config) (*programs, error) {
 		iotapeVarReadKeep:  readKeep(c.content),
 		iotapeVarRecorder:  uint32(os.Getpid()),
 		iotapeVarWholeHost: c.all,
-		iotapeVarBegan:     now(),
+		iotapeVarBegan:     bpf.Now(),
 		iotapeVarCgroupId:  c.cgroup,
-		iotapeVarSuffix:    screenSuffixes(c.options.Screen),
-		iotapeVarSuffixes:  suffixCount(c.options.Screen),
+		iotapeVarSuffix:    suffixes,
+		iotapeVarSuffixes:  n,
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
@@ -164,11 +131,7 @@ func load(c *config) (*programs, error) {
 		coll.Close() // what has no field
 	}
 	if err != nil {
-		var ve *ebpf.VerifierError
-		if errors.As(err, &ve) {
-			err = fmt.Errorf("%+v", ve)
-		}
-		return nil, unsupported("its programs to be accepted by the kernel", err)
+		return nil, bpf.Rejected(err)
 	}
 	if err := p.prepare(c); err != nil {
 		p.close()
@@ -236,21 +199,21 @@ func shares(programs map[string]*ebpf.ProgramSpec, n int) []map[string]*ebpf.Pro
 
 // prepare fills the tables, makes the rings and maps what is shared.
 func (p *programs) prepare(c *config) error {
-	arch, _ := nativeArch()
-	for nr, r := range rows(arch, c.content) {
-		if nr < compatRow {
-			r.Screen, r.Opens = screenRow(c.options.Screen, c.options.Wakeups, event.Op(r.Op), r.Flags), opensBy(event.Op(r.Op))
+	arch, _ := bpf.Arch()
+	for nr, r := range bpf.Rows(arch, c.content) {
+		if nr < bpf.CompatRow {
+			r.Screen = bpf.ScreenRow(c.options.Screen, c.options.Wakeups, event.Op(r.Op), r.Flags)
 		}
 		if err := p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
 		}
 	}
-	for i, r := range requestTable(arch, c.content) {
+	for i, r := range bpf.Requests(arch, c.content) {
 		if err := p.RequestTable.Put(i, r); err != nil {
 			return fmt.Errorf("fill the table of requests: %w", err)
 		}
 	}
-	keys, caps := commandRows(arch)
+	keys, caps := bpf.CommandRows(arch)
 	for i, key := range keys {
 		if err := p.Commands.Put(key, caps[i]); err != nil {
 			return fmt.Errorf("fill the table of commands: %w", err)
@@ -267,35 +230,20 @@ func (p *programs) prepare(c *config) error {
 		}
 	}
 	var err error
-	if p.bss, p.shared, err = mapShared(p.Bss); err != nil {
+	if p.bss, p.shared, err = bpf.MapShared(p.Bss); err != nil {
 		return err
 	}
-	putScreen(p.shared, c.options.Screen, suffixesOf(c.options.Screen))
+	bpf.PutScreen(p.shared, c.options.Screen, c.options.Screen)
 	p.mmap = c.mmap
 	return p.prepareMapped()
 }
 
-// mapShared maps the memory that the programs share.
-func mapShared(m *ebpf.Map) ([]byte, *iotapeCommon, error) {
-	b, err := unix.Mmap(m.FD(), 0, int(unsafe.Sizeof(iotapeCommon{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, nil, fmt.Errorf("map shared memory: %w", err)
-	}
-	return b, (*iotapeCommon)(unsafe.Pointer(&b[0])), nil
-}
-
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
-func (p *programs) attach(more ...*ebpf.Program) error {
-	for _, prog := range slices.Concat(more, p.mappedPrograms(), p.requestPrograms(),
-		[]*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}) {
-		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
-		if err != nil {
-			return unsupported("tracepoints with types (tp_btf)", err)
-		}
-		p.links = append(p.links, l)
-	}
-	return nil
+func (p *programs) attach(more ...*ebpf.Program) (err error) {
+	p.links, err = bpf.Attach(p.links, slices.Concat(more, p.mappedPrograms(), p.requestPrograms(),
+		[]*ebpf.Program{p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}))
+	return err
 }
 
 // optional are the programs that not every recording needs.
@@ -336,47 +284,14 @@ func (p *programs) close() {
 }
 
 // follow makes a thread a followed one, unless it is already.
-func (p *programs) follow(tid int, st iotapeTask) error {
-	if err := keepOf(p.Tasks, tid, st); err != nil {
+func (p *programs) follow(tid int, st bpf.Task) error {
+	if err := bpf.Follow(p.Tasks, tid, st); err != nil {
 		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}
-	if err := keepOf(p.Faults, tid, iotapeFault{}); err != nil {
+	if err := bpf.Follow(p.Faults, tid, iotapeFault{}); err != nil {
 		return fmt.Errorf("follow the page faults of thread %d: %w", tid, err)
 	}
 	return nil
-}
-
-// keepOf puts a value into a thread's storage, unless it has one.
-func keepOf(m *ebpf.Map, tid int, value any) error {
-	fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := m.Update(uint32(fd), value, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
-		return err
-	}
-	return nil
-}
-
-// countFollowed returns how many threads are followed, which a program counts in shared
-// memory.
-func countFollowed(counter *ebpf.Program, followed *uint64) (uint64, error) {
-	l, err := link.AttachIter(link.IterOptions{Program: counter})
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	r, err := l.Open()
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
-	atomic.StoreUint64(followed, 0)
-	if _, err := io.Copy(io.Discard, r); err != nil {
-		return 0, err
-	}
-	return atomic.LoadUint64(followed), nil
 }
 
 // release makes the programs record nothing more, and hold no more threads.

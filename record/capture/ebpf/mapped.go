@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -37,47 +38,6 @@ func readKeep(content capture.Content) uint32 {
 // mappedArg is the argument of mmap_pread and mmap_pwrite that stands for the pages.
 const mappedArg = 1
 
-// What calls have to do with mapped files (bpf/stores.h).
-const (
-	useNone = iota
-	useMmap
-	useMprotect
-	useMunmap
-	useMsync
-	useRead
-	usePread
-	useCopy
-	useSync
-	useSyncAll
-	useExec
-)
-
-func mappedUse(op event.Op) uint8 {
-	switch op {
-	case event.OpMmap:
-		return useMmap
-	case event.OpMprotect, event.OpPkeyMprotect:
-		return useMprotect
-	case event.OpMunmap, event.OpMremap:
-		return useMunmap
-	case event.OpMsync:
-		return useMsync
-	case event.OpRead, event.OpReadv:
-		return useRead
-	case event.OpPread64, event.OpPreadv, event.OpPreadv2:
-		return usePread
-	case event.OpSendfile, event.OpCopyFileRange, event.OpSplice:
-		return useCopy
-	case event.OpFsync, event.OpFdatasync, event.OpSyncFileRange:
-		return useSync
-	case event.OpSync, event.OpSyncfs:
-		return useSyncAll
-	case event.OpExecve, event.OpExecveat:
-		return useExec
-	}
-	return useNone
-}
-
 // faultHooks are the programs that record reads through mappings, by the kernel's
 // tracepoint. Only x86 has those of page faults.
 var faultHooks = map[string]string{
@@ -90,7 +50,7 @@ var faultHooks = map[string]string{
 func dropMissing(spec *ebpf.CollectionSpec, mmap capture.Mmap) (noUring bool, err error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
-		return false, unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+		return false, bpf.Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
 	}
 	for _, hook := range uringHooks {
 		noUring = noUring || !hasTracepoint(kernel, hook)

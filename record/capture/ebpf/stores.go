@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -547,7 +548,7 @@ func (s *stores) reap(at moment) {
 				s.turn++
 				continue
 			}
-			last = moment{f.pid, f.pid, now()}
+			last = moment{f.pid, f.pid, bpf.Now()}
 		}
 		s.look(f, 0, 1<<62, last)
 		var v iotapeStored
@@ -587,7 +588,7 @@ func (s *stores) finish() {
 	}
 	s.listen()
 	for key, f := range s.files {
-		s.look(f, 0, 1<<62, moment{f.pid, f.pid, now()})
+		s.look(f, 0, 1<<62, moment{f.pid, f.pid, bpf.Now()})
 		s.forget(key)
 		unix.Close(f.fd)
 	}

@@ -13,10 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/iotape/iotape/analyze/aggregate"
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/aggregate/view"
+	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
@@ -90,7 +91,7 @@ func (p *aggregateSettings) set(key string, v any) error {
 		p.meter.Listen = one
 	case "alarm":
 		for _, text := range texts {
-			r, err := aggregate.ParseRule(text)
+			r, err := alarm.ParseRule(text)
 			if err != nil {
 				return err
 			}
@@ -132,7 +133,7 @@ func openAggregate(r *running, name string, p *aggregateSettings, head *trace.He
 	o := p.meter
 	o.Say = a.note
 	shown := &view.Options{UserName: view.UserNames()}
-	o.Alarm = func(al *aggregate.Alarm) { o.Say(shown.AlarmLine(al)) }
+	o.Alarm = func(al *alarm.Alarm) { o.Say(shown.AlarmLine(al)) }
 	if p.file != "" {
 		f, err := os.OpenFile(p.file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 		if err != nil {

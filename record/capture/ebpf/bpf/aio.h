@@ -88,7 +88,7 @@ __noinline int end_aio(struct work *w, struct request_key *k, u64 now, s64 res, 
 		begin_end(w, r, row, now, flags);
 		finish_end(w, r, row, k, flags);
 	}
-	forget_request(k, r->niov);
+	delete_request(k, r->niov);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ __noinline int aio_leave(struct work *w, struct task *st, s64 ret)
 			if (late && !mine)
 				submit_aio(w, st, k.id, st->enter + 1 + i);
 		} else if (mine) {
-			forget_request(&k, r->niov);
+			delete_request(&k, r->niov);
 		}
 	}
 	return 0;

@@ -5,6 +5,8 @@
  * place, or from the program after a call that failed. */
 #pragma once
 
+#include "bytes.h"
+
 #define MAX_ARGV (1 << 18)
 #define ARGV_BIG (3 << 20)
 

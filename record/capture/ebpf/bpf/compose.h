@@ -3,22 +3,64 @@
  * the plan of what content is copied from the program. */
 #pragma once
 
-#include "state.h"
+#include "call.h"
+#include "hold.h"
 
 #define O_CLOEXEC 02000000
 #define O_CREAT 0100
 #define O_APPEND 02000
 #define FMODE_CREATED (1u << 20) /* linux/fs.h */
 
-/* file_of returns the calling thread's open file of a descriptor, 0 if there is none. */
-static __always_inline struct file *file_of(s32 fd)
+/* set_prefix fills in what every record begins with, for a thread. */
+static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_struct *t)
 {
-	struct task_struct *t = self();
-	struct fdtable *fdt = t->files->fdt;
+	p->type = type;
+	p->op = 0;
+	p->pid = t->tgid;
+	p->tid = t->pid;
+	p->flags = 0;
+}
 
-	if (fd < 0 || (u32)fd >= fdt->max_fds)
-		return 0;
-	return pointer_at(fdt->fd + (u32)fd);
+/* compose_call starts a RecCall in the work space. */
+static __always_inline void compose_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct rec_call *r = (struct rec_call *)w->buf;
+	u32 i;
+
+	set_prefix(&r->p, REC_CALL, t);
+	r->p.tid = st->tid;
+	r->p.op = s->op;
+	r->p.flags = flags | (st->flags & TASK_COMPAT ? CALL_COMPAT : 0);
+	r->enter = st->enter;
+	r->exit = now;
+	r->cpu = st->cpu;
+	r->ret = ret;
+	for (i = 0; i < IOT_MAX_ARGS; i++)
+		r->args[i] = st->args[i];
+	r->nr = st->nr;
+	r->zero = 0;
+	w->len = sizeof(*r);
+	w->npieces = w->nobjects = w->nbulk = w->failed = 0;
+	w->pend.nparts = 0;
+	w->no_tracee = w->kept = false;
+}
+
+/* put_delays says of a call of the thread, which compose_call has just started, how long
+ * it waited for a processor. */
+static __always_inline void put_delays(struct work *w, struct task *st)
+{
+	struct rec_call *r = (struct rec_call *)w->buf;
+	struct delays *d = (struct delays *)(r + 1);
+
+	if (!has_delays())
+		return;
+	u64 now = waited(bpf_get_current_task_btf());
+	d->before = delay_between(st->returned, st->delay);
+	d->within = delay_between(st->delay, now);
+	st->returned = now;
+	r->p.flags |= CALL_DELAYS;
+	w->len += sizeof(*d);
 }
 
 /* note_position remembers, at the entry of a call that moves a file's position,
@@ -122,7 +164,7 @@ static __always_inline void put_piece(struct work *w, u8 arg, u8 flags, u32 len,
 static __always_inline bool add_part(struct work *w, u8 arg, u8 kind, u64 addr, u64 len, u64 pos, u32 count)
 {
 	u32 n = w->pend.nparts;
-	if (!blocking() || w->adrift || n >= MAX_PARTS)
+	if (!blocking() || w->no_tracee || n >= MAX_PARTS)
 		return false;
 	struct part *p = &w->pend.parts[n];
 	p->addr = addr;
@@ -266,4 +308,17 @@ __noinline int put_vector(struct work *w, struct cap *c, u64 addr, u64 count, s6
 		return 1;
 	}
 	return plan_vector(w, c, addr, count, ret);
+}
+
+/* moved records the content of a call that moved it inside the kernel. */
+static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
+{
+	u64 n = ret, keep = s->hold_keep;
+
+	if (n > keep)
+		put_piece(w, s->hold_arg, PIECE_OMITTED, n - keep, keep);
+	else
+		keep = n;
+	if (keep && !add_part(w, s->hold_arg, PART_MOVED, 0, keep, 0, 0))
+		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
 }

@@ -4,7 +4,7 @@
  * as pending work for the recorder while the thread is held. */
 #pragma once
 
-#include "memory.h"
+#include "compose.h"
 
 /* copy_range copies bytes [from, from+n) of a bulk to d at an offset. */
 static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf_dynptr *d, u64 at, u64 from, u64 n)
@@ -223,7 +223,7 @@ __noinline int write_data(struct work *w, u32 shard)
 {
 	if (!w)
 		return 0;
-	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
+	u64 limit = block && !w->no_tracee ? ring_bytes / 4 * 3 : ring_bytes;
 	u32 i, k;
 
 	for (i = 0; i < MAX_BULKS; i++) {
@@ -306,7 +306,7 @@ __noinline int write_call(struct work *w, struct task *st, s64 ret)
 		r->p.flags |= CALL_MORE;
 	if (!content)
 		goto small;
-	u64 limit = block && !w->adrift ? ring_bytes / 4 * 3 : ring_bytes;
+	u64 limit = block && !w->no_tracee ? ring_bytes / 4 * 3 : ring_bytes;
 	if (content > inline_max || (block && w->avail + total > limit)) {
 		if (!block && w->avail + total > ring_bytes) {
 			lose(shard);
@@ -354,7 +354,7 @@ more:
 	w->pend.ret = ret;
 	for (i = 0; i < IOT_MAX_ARGS; i++)
 		w->pend.args[i] = st->args[i];
-	if (blocking() && !w->adrift && w->pend.nparts && !leave_pending(w))
+	if (blocking() && !w->no_tracee && w->pend.nparts && !leave_pending(w))
 		return 0;
 	finish_data(w, &w->pend, shard);
 	return 0;

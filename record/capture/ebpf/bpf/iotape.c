@@ -6,208 +6,13 @@
  *
  * The programs interpret the operation table's rows (map "table"): adding a call needs no
  * change here. A thread that is not followed has no task storage and leaves at
- * once. */
-#include "emit.h"
-#include "call.h"
-
-char _license[] SEC("license") = "Dual BSD/GPL";
-
-static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_struct *t)
-{
-	p->type = type;
-	p->op = 0;
-	p->pid = t->tgid;
-	p->tid = t->pid;
-	p->flags = 0;
-}
-
-/* number_inside is what a process or thread is called in its own pid namespace; 0 if
- * that is the first of all. */
-static __always_inline u32 number_inside(struct pid *p)
-{
-	u32 level = BPF_CORE_READ(p, level), nr = 0;
-
-	if (level)
-		bpf_probe_read_kernel(&nr, sizeof(nr), (void *)p + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid));
-	return nr;
-}
-
-/* announce writes the thread's identity. If it cannot, the next call tries again
- * first, and is lost if it fails too. */
-__noinline int announce(struct work *w, struct task *st, u64 now)
-{
-	if (!w || !st)
-		return 0;
-	struct task_struct *t = self();
-	struct rec_task r = {};
-
-	set_prefix(&r.p, REC_TASK, t);
-	r.time = now;
-	identify(st, t);
-	r.ppid = st->ppid;
-	r.pgid = st->pgid;
-	r.sid = st->sid;
-	r.uid = st->uid;
-	r.gid = st->gid;
-	__builtin_memcpy(r.comm, st->comm, sizeof(r.comm));
-	r.nstid = number_inside(t->thread_pid);
-	r.nspid = number_inside(BPF_CORE_READ(t, signal, pids[1]));
-	st->flags &= ~TASK_ANNOUNCED;
-	if (!try_small(w, st->shard, &r, sizeof(r)))
-		st->flags |= TASK_ANNOUNCED;
-	return 0;
-}
-
-/* pressure holds the thread if its ring is half full. */
-static __always_inline void pressure(struct work *w, struct task *st)
-{
-	if (w->avail > ring_bytes / 2 && blocking())
-		hold(st);
-}
-
-/* compose_call starts a RecCall in the work space. */
-static __always_inline void compose_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret, u32 flags)
-{
-	struct task_struct *t = bpf_get_current_task_btf();
-	struct rec_call *r = (struct rec_call *)w->buf;
-	u32 i;
-
-	set_prefix(&r->p, REC_CALL, t);
-	r->p.tid = st->tid;
-	r->p.op = s->op;
-	r->p.flags = flags | (st->flags & TASK_COMPAT ? CALL_COMPAT : 0);
-	r->enter = st->enter;
-	r->exit = now;
-	r->cpu = st->cpu;
-	r->ret = ret;
-	for (i = 0; i < IOT_MAX_ARGS; i++)
-		r->args[i] = st->args[i];
-	r->nr = st->nr;
-	r->zero = 0;
-	w->len = sizeof(*r);
-	w->npieces = w->nobjects = w->nbulk = w->failed = 0;
-	w->pend.nparts = 0;
-	w->adrift = w->kept = false;
-}
-
-/* put_delays says of a call of the thread, which compose_call has just started, how long
- * it waited for a processor. */
-static __always_inline void put_delays(struct work *w, struct task *st)
-{
-	struct rec_call *r = (struct rec_call *)w->buf;
-	struct delays *d = (struct delays *)(r + 1);
-
-	if (!has_delays())
-		return;
-	u64 now = waited(bpf_get_current_task_btf());
-	d->before = delay_between(st->returned, st->delay);
-	d->within = delay_between(st->delay, now);
-	st->returned = now;
-	r->p.flags |= CALL_DELAYS;
-	w->len += sizeof(*d);
-}
-
-/* moved records the content of a call that moved it inside the kernel. */
-static __always_inline void moved(struct work *w, struct spec *s, s64 ret)
-{
-	u64 n = ret, keep = s->hold_keep;
-
-	if (n > keep)
-		put_piece(w, s->hold_arg, PIECE_OMITTED, n - keep, keep);
-	else
-		keep = n;
-	if (keep && !add_part(w, s->hold_arg, PART_MOVED, 0, keep, 0, 0))
-		put_piece(w, s->hold_arg, PIECE_MISSING, keep, 0);
-}
-
-int put_registered(struct work *w, struct task *st, s64 ret);
-#include "stores.h"
-
-static __always_inline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
-{
-	u32 i;
-
-	if (!(st->flags & TASK_ANNOUNCED))
-		announce(w, st, now);
-	if (!(st->flags & TASK_ANNOUNCED)) {
-		lose(st->shard);
-		return 0;
-	}
-	compose_call(w, st, s, now, ret, 0);
-	put_delays(w, st);
-	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
-		if (i >= s->nobjects)
-			break;
-		u32 a = s->objects[i];
-		if (a < IOT_MAX_ARGS)
-			put_object(w, st->args[a], a);
-	}
-	if (st->file)
-		settle_position(w, st, ret);
-	if (s->flags & SPEC_INNER && !failed(ret)) {
-		for (i = 0; i < IOT_MAX_CAPS; i++) {
-			if (i >= s->ncaps)
-				break;
-			put_inner(w, st, &s->caps[i], ret);
-		}
-	}
-	if (!failed(ret) && (s->flags & SPEC_FD_RESULT ||
-			     (s->flags & SPEC_FCNTL && (st->args[1] == 0 || st->args[1] == 1030))))
-		put_object(w, ret, -1);
-	for (i = 0; i < IOT_MAX_CAPS; i++) {
-		if (i >= s->ncaps)
-			break;
-		struct cap *c = &s->caps[i];
-		if (c->when != IOT_AT_ENTRY)
-			put_capture(w, st, c, ret);
-	}
-	if (s->flags & SPEC_OFFER && !failed(ret))
-		put_offer(w, st, s);
-	if (s->flags & SPEC_SLOTS && !failed(ret))
-		put_registered(w, st, ret);
-	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
-		moved(w, s, ret);
-	if (mmap_mode && (s->use || st->flags & TASK_LATE))
-		use_mapped(w, st, s, ret);
-	write_call(w, st, ret);
-	return 0;
-}
-
-/* orphan closes pending work that the recorder will not do: the thread was not
- * held, or has ended. */
-__noinline int orphan(struct work *w, struct task *st)
-{
-	if (!w || !st)
-		return 0;
-	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
-	u32 i;
-
-	st->flags &= ~TASK_PENDING;
-	repeat(i, st->npending) {
-		k.n = i;
-		struct pending *p = bpf_map_lookup_elem(&pendings, &k);
-		if (!p)
-			break;
-		finish_data(w, p, st->shard);
-		bpf_map_delete_elem(&pendings, &k);
-	}
-	st->npending = 0;
-	return 0;
-}
-
-#include "argv.h"
+ * once. What the programs do is in the headers; here is where they are attached. */
+#include "record_call.h"
 #include "screen.h"
-
-/* joined: page faults of the thread are followed, too. */
-static __always_inline void joined(struct task_struct *t)
-{
-	if (mmap_mode >= MMAP_DATA)
-		bpf_task_storage_get(&faults, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-#include "follow.h"
 #include "uring.h"
 #include "wake.h"
+
+char _license[] SEC("license") = "GPL";
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
@@ -239,7 +44,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (s->flags & SPEC_OFFER)
 		note_offer(st, s);
 	bool ends = s->flags & SPEC_NO_RETURN;
-	if ((st->flags & (TASK_ANNOUNCED | TASK_PENDING | TASK_HELD)) == TASK_ANNOUNCED && !ends && !(s->flags & SPEC_AT_ENTRY)) {
+	if ((st->flags & (TASK_IDENTIFIED | TASK_PENDING | TASK_HELD)) == TASK_IDENTIFIED && !ends && !(s->flags & SPEC_AT_ENTRY)) {
 		st->enter = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -248,10 +53,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	if (!w)
 		return 0;
 	st->enter = now;
-	if (!(st->flags & TASK_ANNOUNCED))
-		announce(w, st, now);
+	if (!(st->flags & TASK_IDENTIFIED))
+		emit_task(w, st, now);
 	if (st->flags & TASK_PENDING)
-		orphan(w, st);
+		flush_pending(w, st);
 	if (st->flags & TASK_HELD)
 		unlist(st);
 	if (s->flags & SPEC_ENTRY)
@@ -298,12 +103,12 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (suffixes && s->flags & SPEC_FD_RESULT && !failed(ret))
 		name_file(w, st, s, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
-		announce(w, st, now);
+		emit_task(w, st, now);
 	st->flags &= ~TASK_IN_CALL;
 	if (!(st->flags & TASK_PENDING))
 		pressure(w, st);
 	else if (hold(st))
-		orphan(w, st);
+		flush_pending(w, st);
 	/* What this took of the thread's time between its calls is no computing of its own. */
 	st->returned -= bpf_ktime_get_ns() - now;
 	end();
@@ -393,8 +198,8 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	struct work *w = begin(&now);
 	if (!w)
 		return 0;
-	if (!(st->flags & TASK_ANNOUNCED))
-		announce(w, st, now);
+	if (!(st->flags & TASK_IDENTIFIED))
+		emit_task(w, st, now);
 	if (st->flags & TASK_HELD)
 		unlist(st);
 	struct spec *s = spec_of(st);
@@ -407,11 +212,11 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	if (!BPF_CORE_READ(t, signal, live.counter))
 		end_process(w, 0, now);
 	if (st->flags & TASK_PENDING)
-		orphan(w, st);
+		flush_pending(w, st);
 	set_prefix(&r.p, REC_EXIT, t);
 	r.time = now;
 	r.status = t->exit_code;
-	if (st->flags & TASK_ANNOUNCED)
+	if (st->flags & TASK_IDENTIFIED)
 		put_small(w, st->shard, &r, sizeof(r));
 	else
 		lose(st->shard);
@@ -419,4 +224,127 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	mapped_exit(t, now);
 	end();
 	return 0;
+}
+
+/* Threads that are followed otherwise than from a command on (follow.h). */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task_struct *leader, bool threadgroup)
+{
+	return cgroup_attached(dst, leader, threadgroup);
+}
+
+SEC("iter/task")
+int count_followed(struct bpf_iter__task *ctx)
+{
+	return count_thread(ctx);
+}
+
+/* Files that are mapped into memory (mapped.h). The tracepoints of page faults are those of
+ * x86. */
+#if !defined(__TARGET_ARCH_arm64)
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(on_page_fault_user, unsigned long addr, struct pt_regs *regs, unsigned long error)
+{
+	return on_fault(addr, error, 0);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(on_page_fault_kernel, unsigned long addr, struct pt_regs *regs, unsigned long error)
+{
+	return on_fault(addr, error, FAULT_IN_CALL);
+}
+
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	return pages_mapped(mapping, first, last);
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(on_filemap_fault, struct address_space *mapping, unsigned long index)
+{
+	return page_missed();
+}
+#endif
+
+/* Stores to files through shared mappings (stores.h). */
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
+{
+	return folio_dirtied(folio, mapping);
+}
+
+SEC("tp_btf/writeback_single_inode_start")
+int BPF_PROG(on_writeback, struct inode *inode)
+{
+	return inode_written_back(inode);
+}
+
+SEC("syscall")
+int count_mappings(struct mapping_count *c)
+{
+	return writable_mappings(c);
+}
+
+/* io_uring (uring.h). */
+SEC("tp_btf/io_uring_create")
+int BPF_PROG(on_uring_create, int fd, void *ring)
+{
+	return uring_created(fd, ring);
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(on_uring_submit, struct io_kiocb *req)
+{
+	return uring_submitted(req);
+}
+
+SEC("tp_btf/io_uring_req_failed")
+int BPF_PROG(on_uring_refused, const struct io_uring_sqe *sqe, struct io_kiocb *req)
+{
+	return uring_refused(sqe, req);
+}
+
+SEC("tp_btf/io_uring_link")
+int BPF_PROG(on_uring_link, struct io_kiocb *req, struct io_kiocb *prev)
+{
+	return uring_linked(req, prev);
+}
+
+SEC("tp_btf/io_uring_fail_link")
+int BPF_PROG(on_uring_fail_link, struct io_kiocb *req, struct io_kiocb *link)
+{
+	return uring_link_failed(link);
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(on_uring_complete, struct io_ring_ctx *ring, void *req, struct io_uring_cqe *cqe)
+{
+	return uring_completed(ring, req, cqe);
+}
+
+SEC("tp_btf/io_uring_cqe_overflow")
+int BPF_PROG(on_uring_overflow, void *queue, u64 user_data, s32 res, u32 cqe_flags)
+{
+	return uring_overflowed(queue, user_data, res, cqe_flags);
+}
+
+/* Wake-ups of followed threads: who made them go on (wake.h). */
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_entry) { return interrupt_begins(); }
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(on_irq_exit) { return interrupt_ends(); }
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry) { return interrupt_begins(); }
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(on_softirq_exit) { return interrupt_ends(); }
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_timer_entry) { return interrupt_begins(); }
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(on_timer_exit) { return interrupt_ends(); }
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *t)
+{
+	return thread_woken(t);
 }

@@ -12,8 +12,10 @@
  * Stores: see stores.h. */
 #pragma once
 
-enum { MMAP_OFF, MMAP_WRITTEN, MMAP_DATA, MMAP_FULL };
-const volatile u32 mmap_mode = MMAP_OFF;
+#include "emit.h"
+#include "fault.h"
+#include "task.h"
+
 const volatile u64 started = 0;     /* s: a file that was last changed before is as it was */
 const volatile u32 page_shift = 12;
 const volatile u32 read_keep = 0;   /* bytes of content that are wanted of one record */
@@ -30,39 +32,6 @@ const volatile u32 read_keep = 0;   /* bytes of content that are wanted of one r
 #define TMPFS_MAGIC 0x01021994
 #define HUGE_PAGES 512 /* pages under one entry of a page middle directory */
 #define EBUSY 16
-
-/* Pages whose content the recorder reads from the file when the call under way
- * returns: they were faulted in by the kernel, which cannot be held. Or, without ino,
- * what a fault mapped while the address space was being changed, so that nothing could
- * be looked up in it: the recorder finds out what addr is. */
-struct late {
-	u64 ino, off, len, addr, fault, time;
-	u32 dev, flags;
-};
-#define MAX_LATE 8
-
-/* What a thread's last fault was, and, of the call under way, what it unmaps. */
-enum { FAULT_STORE = 1, FAULT_IN_CALL = 2, FAULT_PAGE = 4, FAULT_AROUND = 8 };
-struct fault {
-	u64 addr; /* 0: none, or it is recorded */
-	u64 time;
-	u64 lo, hi; /* file pages that were mapped (FAULT_AROUND) */
-	u64 flags;
-	u64 held; /* page that the thread was last held for; it will fault again */
-	/* Areas of anonymous memory, found since mappings was as it is. */
-	u64 anon[2], anon_bytes[2], anon_at, turn;
-	/* The stored-to file whose mapping the call under way affects. */
-	u64 use_ino, use_off, use_len;
-	u32 use_dev, use_files;
-	u64 lates;
-	struct late late[MAX_LATE];
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct fault);
-} faults SEC(".maps");
 
 struct file_key {
 	u64 ino;
@@ -544,9 +513,9 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 		if (w) {
 			a.hold = hold;
 			a.last = how & LAST && !hold;
-			if (!(st->flags & TASK_ANNOUNCED))
-				announce(w, st, a.now);
-			if (st->flags & TASK_ANNOUNCED)
+			if (!(st->flags & TASK_IDENTIFIED))
+				emit_task(w, st, a.now);
+			if (st->flags & TASK_IDENTIFIED)
 				take(w, st, f, &a);
 			else
 				lose(st->shard);
@@ -605,21 +574,8 @@ static __always_inline int on_fault(u64 addr, u64 error, u64 flags)
 	return 0;
 }
 
-#if !defined(__TARGET_ARCH_arm64)
-SEC("tp_btf/page_fault_user")
-int BPF_PROG(on_page_fault_user, unsigned long addr, struct pt_regs *regs, unsigned long error)
-{
-	return on_fault(addr, error, 0);
-}
-
-SEC("tp_btf/page_fault_kernel")
-int BPF_PROG(on_page_fault_kernel, unsigned long addr, struct pt_regs *regs, unsigned long error)
-{
-	return on_fault(addr, error, FAULT_IN_CALL);
-}
-
-SEC("tp_btf/mm_filemap_map_pages")
-int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
+/* pages_mapped: the fault under way has mapped pages that are in the page cache. */
+static __always_inline int pages_mapped(struct address_space *mapping, u64 first, u64 last)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct fault *f = bpf_task_storage_get(&faults, t, 0, 0);
@@ -635,8 +591,8 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 	return resolve(st, f, (u64)mapping, f->flags & FAULT_IN_CALL ? 0 : HOLD);
 }
 
-SEC("tp_btf/mm_filemap_fault")
-int BPF_PROG(on_filemap_fault, struct address_space *mapping, unsigned long index)
+/* page_missed: the page cache is asked for the one page of the fault under way. */
+static __always_inline int page_missed(void)
 {
 	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
 
@@ -644,4 +600,3 @@ int BPF_PROG(on_filemap_fault, struct address_space *mapping, unsigned long inde
 		f->flags |= FAULT_PAGE;
 	return 0;
 }
-#endif

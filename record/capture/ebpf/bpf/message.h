@@ -2,6 +2,8 @@
 /* Messages of sockets, and the descriptors that stand in memory. */
 #pragma once
 
+#include "bytes.h"
+
 #define NAME_BYTES 128          /* sizeof(struct sockaddr_storage) */
 #define CONTROL_BYTES (1 << 20) /* more than net.core.optmem_max lets pass */
 

@@ -9,6 +9,10 @@
  * the completion, and is read just before that. */
 #pragma once
 
+#include "argv.h"
+#include "emit.h"
+#include "memory.h"
+
 #define SMALL_IOVECS 4
 #define HEAD_BYTES 64
 #define MAX_BLOCK 65536 /* XATTR_SIZE_MAX */
@@ -212,7 +216,7 @@ static __noinline int begin_request(struct work *w, struct request *r, struct re
 	return 0;
 }
 
-static __always_inline void forget_request(struct request_key *k, u32 niov)
+static __always_inline void delete_request(struct request_key *k, u32 niov)
 {
 	if (niov > SMALL_IOVECS)
 		bpf_map_delete_elem(&vectors, k);
@@ -418,7 +422,7 @@ static __always_inline int begin_end(struct work *w, struct request *r, struct r
 
 	compose_call(w, &r->t, s, now, flags & CALL_INTERRUPTED ? 0 : r->ret, flags);
 	c->p.pid = r->pid;
-	w->adrift = !bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	w->no_tracee = !bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
 		if (i >= s->nobjects)
 			break;
@@ -446,7 +450,7 @@ static __always_inline void finish_end(struct work *w, struct request *r, struct
 	if (row->s.flags & SPEC_HOLD && r->ret > 0 && !failed(r->ret) && !(flags & CALL_INTERRUPTED))
 		moved(w, &row->s, r->ret);
 	write_call(w, &r->t, flags & CALL_INTERRUPTED ? -1 : r->ret);
-	if (w->adrift)
+	if (w->no_tracee)
 		press(w, r->t.tid);
 }
 

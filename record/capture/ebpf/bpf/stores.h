@@ -39,7 +39,7 @@ static __always_inline void tell(struct touch *t, bool now)
 }
 
 
-/* What calls have to do with mapped files (specs.go). */
+/* What calls have to do with mapped files (record/internal/bpf/table.go). */
 enum {
 	USE_NONE,
 	USE_MMAP,
@@ -289,8 +289,8 @@ static __always_inline void mapped_exit(struct task_struct *t, u64 now)
 	tell(&m, true);
 }
 
-SEC("tp_btf/writeback_dirty_folio")
-int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
+/* folio_dirtied tells of the first store to a folio since it was last written back. */
+static __always_inline int folio_dirtied(struct folio *folio, struct address_space *mapping)
 {
 	struct file_key k = {};
 
@@ -309,8 +309,8 @@ int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
 	return 0;
 }
 
-SEC("tp_btf/writeback_single_inode_start")
-int BPF_PROG(on_writeback, struct inode *inode)
+/* inode_written_back: the kernel begins to write back a file. */
+static __always_inline int inode_written_back(struct inode *inode)
 {
 	struct file_key k = {};
 
@@ -326,12 +326,11 @@ int BPF_PROG(on_writeback, struct inode *inode)
 	return 0;
 }
 
-/* count_mappings returns how many mappings can store to a file, for the recorder. */
+/* writable_mappings returns how many mappings can store to a file, for the recorder. */
 struct mapping_count {
 	u64 mapping;
 };
-SEC("syscall")
-int count_mappings(struct mapping_count *c)
+static __always_inline int writable_mappings(struct mapping_count *c)
 {
 	struct address_space *m = bpf_rdonly_cast((void *)c->mapping, bpf_core_type_id_kernel(struct address_space));
 	return m->i_mmap_writable.counter;

@@ -6,6 +6,8 @@
 #pragma once
 
 #include "aio.h"
+#include "follow.h"
+#include "slots.h"
 
 #define IORING_SETUP_SQPOLL (1u << 1)
 #define IORING_SETUP_SQE128 (1u << 10)
@@ -46,69 +48,13 @@ struct {
 	__type(value, u64);
 } shots SEC(".maps");
 
-#define MAX_SLOTS 8192
-/* put_slots appends the list of descriptors that a table of files is filled with. */
-static __noinline int put_slots(struct work *w, u32 arg, u64 addr, u32 first, u32 n)
-{
-	u64 off = w->len, bytes = 4ull * n, last;
-
-	if (bytes > 4 * MAX_SLOTS)
-		bytes = 4 * MAX_SLOTS;
-	asm volatile("" : "+r"(bytes));
-	if (off > COMPOSE_MAX || !n || bytes > 4 * MAX_SLOTS)
-		return 0;
-	off += sizeof(struct piece);
-	last = (off + 8 + bytes) & ~7ull;
-	if (last <= BUF_BYTES - 8)
-		*(u64 *)(w->buf + last) = 0;
-	*(u32 *)(w->buf + off) = first;
-	*(u32 *)(w->buf + off + 4) = n;
-	if (!addr || bpf_probe_read_user(w->buf + off + 8, bytes, (void *)addr))
-		bytes = 0;
-	put_piece(w, arg, addr && !bytes ? PIECE_TRUNCATED : 0, 8 + bytes, 0);
-	w->len += pad8(8 + bytes);
-	return 0;
-}
-
-/* put_registered does so for io_uring_register (linux/io_uring.h). */
-__noinline int put_registered(struct work *w, struct task *st, s64 ret)
-{
-	if (!w || !st)
-		return 0;
-	struct {
-		u32 word[2];
-		u64 data, tags;
-		u32 nr, zero;
-	} u = {};
-	u64 addr = st->args[2];
-
-	switch ((u32)st->args[1]) {
-	case 2: /* IORING_REGISTER_FILES */
-		put_slots(w, 2, addr, 0, st->args[3]);
-		return 0;
-	case 6: /* IORING_REGISTER_FILES_UPDATE: struct io_uring_files_update */
-		if (!bpf_probe_read_user(&u, 16, (void *)addr))
-			put_slots(w, 2, u.data, u.word[0], ret);
-		return 0;
-	case 13: /* IORING_REGISTER_FILES2: struct io_uring_rsrc_register */
-		if (!bpf_probe_read_user(&u, 24, (void *)addr))
-			put_slots(w, 2, u.word[1] & 1 ? 0 : u.tags, 0, u.word[0]);
-		return 0;
-	case 14: /* IORING_REGISTER_FILES_UPDATE2: struct io_uring_rsrc_update2 */
-		if (!bpf_probe_read_user(&u, 32, (void *)addr))
-			put_slots(w, 2, u.data, u.word[0], ret);
-		return 0;
-	}
-	return 0;
-}
-
-static __always_inline void forget_uring(struct request *r, struct request_key *k)
+static __always_inline void delete_uring(struct request *r, struct request_key *k)
 {
 	if (r->state & REQUEST_NAMED) {
 		struct shot_key sk = {r->ctx, word(r, 32, 8)};
 		bpf_map_delete_elem(&shots, &sk);
 	}
-	forget_request(k, r->niov);
+	delete_request(k, r->niov);
 }
 
 /* select_buffer finds which provided buffer was taken. */
@@ -211,7 +157,7 @@ static __always_inline int end_silent(struct work *w, struct request_key *k, u64
 	else if (row && row->flags & ROW_FULL)
 		r->ret = full_result(w, r, row, k);
 	end_uring(w, k, now, r->state & (REQUEST_SILENT | REQUEST_CANCELLED) ? 0 : CALL_INTERRUPTED);
-	forget_uring(r, k);
+	delete_uring(r, k);
 	return 0;
 }
 
@@ -391,8 +337,8 @@ out:
 	return 0;
 }
 
-SEC("tp_btf/io_uring_create")
-int BPF_PROG(on_uring_create, int fd, void *ring)
+/* uring_created notes whose a new ring is. */
+static __always_inline int uring_created(int fd, void *ring)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task *st = followed(t);
@@ -405,8 +351,8 @@ int BPF_PROG(on_uring_create, int fd, void *ring)
 	return 0;
 }
 
-SEC("tp_btf/io_uring_submit_req")
-int BPF_PROG(on_uring_submit, struct io_kiocb *req)
+/* uring_submitted: the kernel has taken a request from the submission queue. */
+static __always_inline int uring_submitted(struct io_kiocb *req)
 {
 	struct io_ring_ctx *ring = req->ctx;
 	u32 mask = ring->sq_entries - 1, head = (ring->cached_sq_head - 1) & mask;
@@ -422,15 +368,13 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 }
 
 /* A request that the kernel refused at once: on_uring_submit is not called. */
-SEC("tp_btf/io_uring_req_failed")
-int BPF_PROG(on_uring_refused, const struct io_uring_sqe *sqe, struct io_kiocb *req)
+static __always_inline int uring_refused(const struct io_uring_sqe *sqe, struct io_kiocb *req)
 {
 	return submit_uring((u64)req, (u64)req->ctx, (u64)sqe, req->opcode, req->cqe.user_data, true);
 }
 
 /* The kernel puts a request behind another one of a chain. */
-SEC("tp_btf/io_uring_link")
-int BPF_PROG(on_uring_link, struct io_kiocb *req, struct io_kiocb *prev)
+static __always_inline int uring_linked(struct io_kiocb *req, struct io_kiocb *prev)
 {
 	struct request_key k = {(u64)req, 0}, pk = {(u64)prev, 0};
 	struct request *r = bpf_map_lookup_elem(&requests, &k), *p = bpf_map_lookup_elem(&requests, &pk);
@@ -441,8 +385,7 @@ int BPF_PROG(on_uring_link, struct io_kiocb *req, struct io_kiocb *prev)
 }
 
 /* A chain is broken before a request of it, which may not be told either. */
-SEC("tp_btf/io_uring_fail_link")
-int BPF_PROG(on_uring_fail_link, struct io_kiocb *req, struct io_kiocb *link)
+static __always_inline int uring_link_failed(struct io_kiocb *link)
 {
 	struct request_key k = {(u64)link, 0};
 	struct request *r = bpf_map_lookup_elem(&requests, &k);
@@ -490,13 +433,14 @@ static __always_inline int complete_uring(struct request_key *k, s32 res, u32 cq
 	if (cqe_flags & IORING_CQE_F_MORE && row && !(row->flags & ROW_ZC))
 		r->t.enter = now + 1; /* of the next */
 	else
-		forget_uring(r, k);
+		delete_uring(r, k);
 	end();
 	return 0;
 }
 
-SEC("tp_btf/io_uring_complete")
-int BPF_PROG(on_uring_complete, struct io_ring_ctx *ring, void *req, struct io_uring_cqe *cqe)
+/* uring_completed: a completion is about to be shown to the program; req is 0 if more of
+ * the same request will come. */
+static __always_inline int uring_completed(struct io_ring_ctx *ring, void *req, struct io_uring_cqe *cqe)
 {
 	struct request_key k = {(u64)req, 0};
 
@@ -519,8 +463,7 @@ static __always_inline bool has_result(u64 kreq, u64 user_data, s32 res)
 
 /* A completion that finds no room in the queue is kept by the kernel. Only what it
  * says tells which request it is of. */
-SEC("tp_btf/io_uring_cqe_overflow")
-int BPF_PROG(on_uring_overflow, void *queue, u64 user_data, s32 res, u32 cqe_flags)
+static __always_inline int uring_overflowed(void *queue, u64 user_data, s32 res, u32 cqe_flags)
 {
 	struct shot_key sk = {(u64)queue, user_data};
 	u64 *id = bpf_map_lookup_elem(&shots, &sk);

@@ -2,7 +2,8 @@
 /* Wake-ups of followed threads: who made them go on (programs of --wakeups). */
 #pragma once
 
-#include "state.h"
+#include "call.h"
+#include "ring.h"
 
 /* Whether an interrupt runs on a CPU rather than its current thread. The kernel's own
  * count is out of reach; that of the handlers for devices and timers, and of what
@@ -24,23 +25,9 @@ static __always_inline int interrupt_ends(void)
 	return 0;
 }
 
-SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(on_irq_entry) { return interrupt_begins(); }
-SEC("tp_btf/irq_handler_exit")
-int BPF_PROG(on_irq_exit) { return interrupt_ends(); }
-SEC("tp_btf/softirq_entry")
-int BPF_PROG(on_softirq_entry) { return interrupt_begins(); }
-SEC("tp_btf/softirq_exit")
-int BPF_PROG(on_softirq_exit) { return interrupt_ends(); }
-SEC("tp_btf/hrtimer_expire_entry")
-int BPF_PROG(on_timer_entry) { return interrupt_begins(); }
-SEC("tp_btf/hrtimer_expire_exit")
-int BPF_PROG(on_timer_exit) { return interrupt_ends(); }
-
 /* The hook runs in the middle of anything, also of another hook on this CPU, whose
  * work space and mark it leaves alone. */
-SEC("tp_btf/sched_waking")
-int BPF_PROG(on_waking, struct task_struct *t)
+static __always_inline int thread_woken(struct task_struct *t)
 {
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	struct rec_wake r = {};

@@ -1,0 +1,95 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/trace"
+)
+
+// ErrUnknownFormat is wrapped by Any for a file that is neither iotape's nor of a foreign
+// format that is known. It is a trace.ErrNotATrace.
+var ErrUnknownFormat = all.ErrUnknownFormat
+
+// program is what the manifest of a temporary tape names as its maker.
+const program = "iotape"
+
+// Any opens the trace at path. What is no tape is made into one in os.TempDir, which Close
+// of the returned tape removes; its Name is path. That takes the time of reading all of it,
+// and stops when the context ends. A piped stream is read with the keys of the context (see
+// chain.WithKeys). A recording's directory gives the events of its stream, without the file
+// trees that iotape seal adds to them; a stream that is cut off gives the events before the
+// cut, and a manifest that is Incomplete.
+//
+// If nothing can be made of it, the error wraps ErrUnknownFormat or one of package trace.
+func Any(ctx context.Context, path string) (*trace.Tape, error) {
+	t, err := trace.Open(path)
+	if !errors.Is(err, trace.ErrNotSealed) && !errors.Is(err, trace.ErrForeign) {
+		return t, err
+	}
+	file := path
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		file = filepath.Join(path, trace.StreamName)
+	}
+	if t, err = temporary(ctx, file); err != nil {
+		return nil, err
+	}
+	t.SetName(path)
+	return t, nil
+}
+
+// temporary makes a tape of a file. The tape is removed when it is closed.
+func temporary(ctx context.Context, path string) (_ *trace.Tape, err error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	dir, err := os.MkdirTemp("", "iotape-open-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(dir)
+		}
+	}()
+	tape := filepath.Join(dir, "open.tape")
+	if err := makeTape(ctx, in, dir, tape); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	t, err := trace.OpenTape(tape)
+	if err != nil {
+		return nil, err
+	}
+	t.OnClose(func() error { return os.RemoveAll(dir) })
+	return t, nil
+}
+
+// makeTape makes a tape of a stream, or of a foreign file.
+func makeTape(ctx context.Context, in *os.File, dir, tape string) error {
+	tw, err := trace.CreateTape(tape)
+	if err != nil {
+		return err
+	}
+	defer tw.Abort()
+	var m *trace.Manifest
+	if trace.IsStream(in) || pipe.Is(in) {
+		m, err = sealFile(ctx, in, tw, program, nil)
+	} else {
+		var streams []string
+		if streams, _, err = all.Read(ctx, in, nil, dir, program); err != nil {
+			return err
+		}
+		m, err = Seal(ctx, streams, tw, program, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return tw.Close(m)
+}

@@ -1,0 +1,78 @@
+package aggregate
+
+import (
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
+
+// Count counts an event of a tape. It returns false, and counts nothing, of what is no
+// system call: marks, requests to io_uring and of Linux AIO, and what happened through
+// mappings are not counted in the kernel either.
+func (t *Table) Count(ev *event.Event) bool {
+	if ev.Kind != event.Call || ev.Op != event.OpUnknown && !ev.Spec().IsCall() || ev.Flags&event.StandIn != 0 {
+		return false
+	}
+	c := t.row(keyOf(ev, t.By))
+	c.Calls++
+	if !returns(ev) {
+		c.Unfinished++
+		return true
+	}
+	ns := latency(ev)
+	c.NS += ns
+	c.MaxNS = max(c.MaxNS, ns)
+	c.Latency[BucketOf(ns)]++
+	if ev.Errno != 0 {
+		c.Failed++
+	}
+	moved := ev.Traffic()
+	c.Read += uint64(moved.Read)
+	c.Written += uint64(moved.Written)
+	return true
+}
+
+func returns(ev *event.Event) bool {
+	return ev.Flags&event.Interrupted == 0 && !ev.Spec().NoReturn
+}
+
+func latency(ev *event.Event) uint64 { return uint64(max(ev.Exit-ev.Enter, 0)) }
+
+func keyOf(ev *event.Event, by By) Key {
+	k := Key{Op: ev.Op, UID: ev.UID, PID: ev.PID, Comm: ev.Comm}
+	if by&ByExtension != 0 {
+		k.Ext = extensionOf(ev)
+	}
+	if returns(ev) {
+		k.Octave = Octave(latency(ev))
+	}
+	return k
+}
+
+// extensionOf returns the extension of what an event is about: of the name that it has,
+// or else of the name that its first descriptor was opened by.
+func extensionOf(ev *event.Event) string {
+	s := ev.Spec()
+	if i := s.NameArg(); i >= 0 {
+		if p := ev.PathArg(i); p != nil && p.Raw != "" {
+			return Extension(p.Raw)
+		}
+	}
+	if objects := s.Objects(); len(objects) > 0 {
+		if f := ev.FileArg(objects[0]); f != nil {
+			return Extension(f.Path)
+		}
+	}
+	return ""
+}
+
+// Extension returns what stands behind the last dot of a name's last part; "" if there is
+// no dot, nothing behind it, or more than MaxExtension bytes.
+func Extension(name string) string {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	ext := base[strings.LastIndexByte(base, '.')+1:]
+	if len(ext) == len(base) || len(ext) > MaxExtension {
+		return ""
+	}
+	return ext
+}

@@ -1,0 +1,122 @@
+package aggregate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
+
+// By is a set of dimensions: what rows are told apart by.
+type By uint8
+
+// The dimensions. Their numbers are those of the kernel's programs, too.
+const (
+	ByOp        By = 1 << iota // operation
+	ByUser                     // user id that files are accessed as
+	ByProcess                  // process id and the name of the calling thread
+	ByExtension                // what stands behind the last dot of a name
+	ByLatency                  // power of two of the latency
+)
+
+// dimensions are their names, in the order in which tables show them.
+var dimensions = []struct {
+	by   By
+	name string
+}{{ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"}, {ByExtension, "extension"}, {ByLatency, "latency"}}
+
+// ParseBy reads names of dimensions with commas between them; "ext" is extension.
+func ParseBy(text string) (By, error) {
+	var by By
+	for name := range strings.SplitSeq(text, ",") {
+		one := Dimension(strings.TrimSpace(name))
+		if one == 0 {
+			return 0, fmt.Errorf("%q is none of op, user, process, extension and latency", strings.TrimSpace(name))
+		}
+		by |= one
+	}
+	return by, nil
+}
+
+// Dimension returns the dimension of a name, 0 if there is none; "ext" is extension.
+func Dimension(name string) By {
+	if name == "ext" {
+		return ByExtension
+	}
+	for _, d := range dimensions {
+		if d.name == name {
+			return d.by
+		}
+	}
+	return 0
+}
+
+// Names returns the names of the dimensions, in the order in which tables show them.
+func (b By) Names() []string {
+	var names []string
+	for _, d := range dimensions {
+		if b&d.by != 0 {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}
+
+// String returns what ParseBy reads.
+func (b By) String() string { return strings.Join(b.Names(), ",") }
+
+// Limits of what keys have.
+const (
+	MaxComm      = 15 // bytes of a thread's name
+	MaxExtension = 15 // bytes; longer ones count as none
+)
+
+// Key says which calls a row is of. Fields of other dimensions than the table's are zero.
+type Key struct {
+	Op     event.Op // 0: not in the operation table
+	UID    uint32
+	PID    uint32
+	Comm   string // hostile: programs choose it
+	Ext    string // hostile; "" if the name has none, or is not known
+	Octave uint8  // 1 + the power of two of the latency in ns; 0: the call did not return
+	Other  bool   // not one row but all calls that found no room; no other field is set
+}
+
+// In returns the key with the fields of the given dimensions alone.
+func (k Key) In(by By) Key {
+	if k.Other {
+		return k
+	}
+	var p Key
+	if by&ByOp != 0 {
+		p.Op = k.Op
+	}
+	if by&ByUser != 0 {
+		p.UID = k.UID
+	}
+	if by&ByProcess != 0 {
+		p.PID, p.Comm = k.PID, k.Comm
+	}
+	if by&ByExtension != 0 {
+		p.Ext = k.Ext
+	}
+	if by&ByLatency != 0 {
+		p.Octave = k.Octave
+	}
+	return p
+}
+
+// Octave returns Key.Octave of a latency in ns.
+func Octave(ns uint64) uint8 { return 1 + uint8(log2(ns)) }
+
+// OctaveRange returns the latencies of an octave, from low to before high, in ns.
+func OctaveRange(octave uint8) (low, high uint64) {
+	if octave <= 1 {
+		return 0, 2
+	}
+	o := min(octave, 64) - 1
+	if o == 63 {
+		return 1 << 63, 1<<64 - 1
+	}
+	return 1 << o, 2 << o
+}

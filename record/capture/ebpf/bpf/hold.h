@@ -1,0 +1,97 @@
+/* Holding a thread, and what is left for the recorder to do while it is held. */
+#pragma once
+
+#include "ring.h"
+
+const volatile bool block = false; /* hold threads rather than lose records */
+
+#define SIGCHLD 17
+#define SIGSTOP 19
+#define SIGURG 23
+#define SIGWINCH 28
+#define SA_RESTART 0x10000000
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct pending_key);
+	__type(value, struct pending);
+} pendings SEC(".maps");
+
+/* Threads that were told to stop and that the recorder has not seen yet. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct held);
+} holding SEC(".maps");
+
+/* blocking says whether the thread may be held: only its tracer sees that it stopped,
+ * and that is the recorder unless it could not or may no longer trace it. */
+static __always_inline bool blocking(void)
+{
+	struct task_struct *t = self();
+	return block && !released() && t->ptrace && t->parent->tgid == recorder;
+}
+
+/* is_idle says whether a signal would reach the thread and then do nothing, or, with
+ * handled, only run a handler that restarts calls. */
+static __always_inline bool is_idle(struct task_struct *t, int sig, bool handled)
+{
+	void *a = (void *)t->sighand + bpf_core_field_offset(struct sighand_struct, action) +
+		  (sig - 1) * bpf_core_type_size(struct k_sigaction) + bpf_core_field_offset(struct k_sigaction, sa);
+
+	if (t->blocked.sig[0] >> (sig - 1) & 1)
+		return false;
+	if (handled)
+		return word_at(a + bpf_core_field_offset(struct sigaction, sa_flags)) & SA_RESTART;
+	return word_at(a + bpf_core_field_offset(struct sigaction, sa_handler)) <= 1; /* SIG_DFL, SIG_IGN */
+}
+
+/* hold_signal chooses the signal that stops the thread for its tracer. If the tracer
+ * dies, the signal is delivered: then it had better mean nothing. SIGSTOP, which
+ * stops the process, is for threads that let nothing else through. */
+static __always_inline int hold_signal(struct task_struct *t)
+{
+	if (is_idle(t, SIGWINCH, false))
+		return SIGWINCH;
+	if (is_idle(t, SIGURG, false))
+		return SIGURG;
+	if (is_idle(t, SIGCHLD, false))
+		return SIGCHLD;
+	return is_idle(t, SIGURG, true) ? SIGURG : SIGSTOP;
+}
+
+/* hold stops the thread on its way back to the program, for the recorder, which finds
+ * it listed. Should the recorder die, the guardian lets those go on that are (guard.go). */
+static __noinline int hold(struct task *st)
+{
+	struct task_struct *t = self();
+	struct held h = { .pid = t->tgid, .sig = hold_signal(t), .start = t->start_boottime };
+	u32 tid = t->pid;
+
+	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))
+		return -1;
+	st->flags |= TASK_HELD;
+	if (bpf_send_signal_thread(h.sig))
+		return -1;
+	__sync_fetch_and_add(&shared.stops, 1);
+	return 0;
+}
+
+static __always_inline void unlist(struct task *st)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+
+	st->flags &= ~TASK_HELD;
+	bpf_map_delete_elem(&holding, &tid);
+}
+
+/* pressure holds the thread if its ring is half full. */
+static __always_inline void pressure(struct work *w, struct task *st)
+{
+	if (w->avail > ring_bytes / 2 && blocking())
+		hold(st);
+}

@@ -1,0 +1,79 @@
+/* The record of a call that has returned. */
+#pragma once
+
+#include "memory.h"
+#include "slots.h"
+#include "stores.h"
+
+/* record_call composes and writes the record. */
+static __always_inline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
+{
+	u32 i;
+
+	if (!(st->flags & TASK_IDENTIFIED))
+		emit_task(w, st, now);
+	if (!(st->flags & TASK_IDENTIFIED)) {
+		lose(st->shard);
+		return 0;
+	}
+	compose_call(w, st, s, now, ret, 0);
+	put_delays(w, st);
+	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
+		if (i >= s->nobjects)
+			break;
+		u32 a = s->objects[i];
+		if (a < IOT_MAX_ARGS)
+			put_object(w, st->args[a], a);
+	}
+	if (st->file)
+		settle_position(w, st, ret);
+	if (s->flags & SPEC_INNER && !failed(ret)) {
+		for (i = 0; i < IOT_MAX_CAPS; i++) {
+			if (i >= s->ncaps)
+				break;
+			put_inner(w, st, &s->caps[i], ret);
+		}
+	}
+	if (!failed(ret) && (s->flags & SPEC_FD_RESULT ||
+			     (s->flags & SPEC_FCNTL && (st->args[1] == 0 || st->args[1] == 1030))))
+		put_object(w, ret, -1);
+	for (i = 0; i < IOT_MAX_CAPS; i++) {
+		if (i >= s->ncaps)
+			break;
+		struct cap *c = &s->caps[i];
+		if (c->when != IOT_AT_ENTRY)
+			put_capture(w, st, c, ret);
+	}
+	if (s->flags & SPEC_OFFER && !failed(ret))
+		put_offer(w, st, s);
+	if (s->flags & SPEC_SLOTS && !failed(ret))
+		put_registered(w, st, ret);
+	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
+		moved(w, s, ret);
+	if (mmap_mode && (s->use || st->flags & TASK_LATE))
+		use_mapped(w, st, s, ret);
+	write_call(w, st, ret);
+	return 0;
+}
+
+/* flush_pending writes the records of pending work that the recorder will not do, with the
+ * content as missing: the thread was not held, or has ended. */
+__noinline int flush_pending(struct work *w, struct task *st)
+{
+	if (!w || !st)
+		return 0;
+	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
+	u32 i;
+
+	st->flags &= ~TASK_PENDING;
+	repeat(i, st->npending) {
+		k.n = i;
+		struct pending *p = bpf_map_lookup_elem(&pendings, &k);
+		if (!p)
+			break;
+		finish_data(w, p, st->shard);
+		bpf_map_delete_elem(&pendings, &k);
+	}
+	st->npending = 0;
+	return 0;
+}

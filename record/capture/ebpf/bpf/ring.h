@@ -1,0 +1,65 @@
+/* The rings that records are written to, and the mark of a hook that is at work. */
+#pragma once
+
+#include "state.h"
+
+const volatile u64 ring_bytes = 0; /* of one ring */
+const volatile u64 inline_max = 0; /* content bytes of one record */
+
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_SHARDS);
+	__type(key, u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+/* begin returns the CPU's work space. Until end, the recorder takes no clock
+ * reading as "all before this was seen" that is after the one that follows. */
+static __always_inline struct work *begin(u64 *now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_slot *s = &shared.cpus[cpu & (MAX_CPUS - 1)];
+	*(volatile u64 *)&s->active = 1;
+	s->interrupts = 0; /* threads alone come here: should the count have gone wrong */
+	*now = bpf_ktime_get_ns();
+	*(volatile u64 *)&s->since = *now;
+	return bpf_map_lookup_elem(&works, &cpu);
+}
+
+static __always_inline void end(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	*(volatile u64 *)&shared.cpus[cpu & (MAX_CPUS - 1)].active = 0;
+}
+
+/* wakeup says whether a record that takes n bytes wakes the recorder: when it
+ * brings a ring past a quarter. It looks by itself every few ms. */
+static __always_inline u64 wakeup(struct work *w, u64 n)
+{
+	u64 quarter = ring_bytes / 4;
+	return w->avail < quarter && w->avail + n >= quarter ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* try_small writes a record that stands in memory as a whole. */
+static __always_inline int try_small(struct work *w, u32 shard, void *rec, u64 n)
+{
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+	if (!rb)
+		return -1;
+	w->avail = bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA);
+	if (bpf_ringbuf_output(rb, rec, n, wakeup(w, n)))
+		return -1;
+	w->avail += n + 8;
+	return 0;
+}
+
+/* put_small does the same, or counts the record as lost. */
+static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 n)
+{
+	if (try_small(w, shard, rec, n))
+		lose(shard);
+}

@@ -1,0 +1,6 @@
+/* What else is kept of a thread that is followed from now on, for follow.h: nothing. */
+#pragma once
+
+#include "state.h"
+
+static __always_inline void joined(struct task_struct *t) {}

@@ -1,0 +1,74 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture"
+)
+
+// Arch returns the architecture of this program; false if there are no programs for it.
+func Arch() (event.Arch, bool) { return event.ParseArch(runtime.GOARCH) }
+
+// Unsupported returns the error of a machine that lacks a feature.
+func Unsupported(feature string, err error) error {
+	return &capture.UnsupportedError{Backend: "ebpf", Feature: feature, Reason: err}
+}
+
+// Check says whether the kernel can load the programs: nil, or a *capture.UnsupportedError.
+func Check() error {
+	if _, ok := Arch(); !ok {
+		return Unsupported("an x86-64 or arm64 machine", nil)
+	}
+	if err := features.HaveMapType(ebpf.RingBuf); err != nil {
+		if errors.Is(err, unix.EPERM) {
+			return Unsupported("root's right to load programs into the kernel (CAP_BPF)", err)
+		}
+		return Unsupported("ring buffers (Linux 5.8)", err)
+	}
+	if err := features.HaveMapType(ebpf.TaskStorage); err != nil {
+		return Unsupported("storage per thread in the kernel (Linux 5.11)", err)
+	}
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+	}
+	for _, kfunc := range []string{"bpf_probe_read_user_dynptr", "bpf_probe_read_user_str_dynptr", "bpf_rdonly_cast"} {
+		var f *btf.Func
+		if err := spec.TypeByName(kfunc, &f); err != nil {
+			return Unsupported("the kernel function "+kfunc+" (Linux 6.16)", err)
+		}
+	}
+	return nil
+}
+
+// Rejected returns the error of programs that the kernel did not load. It says what the
+// verifier said.
+func Rejected(err error) error {
+	var ve *ebpf.VerifierError
+	if errors.As(err, &ve) {
+		err = fmt.Errorf("%+v", ve)
+	}
+	return Unsupported("its programs to be accepted by the kernel", err)
+}
+
+// Attach attaches programs to their tracepoints, in order, and appends the links. After an
+// error the caller has to close those that it got, too.
+func Attach(links []link.Link, programs []*ebpf.Program) ([]link.Link, error) {
+	for _, prog := range programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
+		if err != nil {
+			return links, Unsupported("tracepoints with types (tp_btf)", err)
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}

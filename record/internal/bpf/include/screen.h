@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Calls that the filter refuses whatever else they are: a table of steps that user space
+ * makes of it (predicate.Screen, screen.go) says so. */
+#pragma once
+
+#include "call.h"
+
+enum { SCREEN_LET = -1, SCREEN_REFUSE = -2 };
+enum { /* spec.screen */
+	ROW_LET,   /* record it */
+	ROW_REFUSE,
+	ROW_STEPS, /* + the step to begin at */
+};
+enum {
+	SCREEN_PID, SCREEN_TID, SCREEN_PPID, SCREEN_PGRP, SCREEN_SID, SCREEN_UID, SCREEN_GID, SCREEN_NR, SCREEN_LATENCY,
+	SCREEN_RESULT, SCREEN_ERRNO, SCREEN_ARG0, SCREEN_ARG1, SCREEN_ARG2, SCREEN_ARG3, SCREEN_COMM, SCREEN_SUFFIX,
+};
+enum { SUFFIXES = 16 };
+const volatile struct suffix suffix[SUFFIXES] = {};
+const volatile u32 suffixes = 0;
+const volatile bool exact = false; /* a name that is not known ends in none of them */
+
+/* What the names of open files end in, by the address of the struct file (the cache of
+ * Tracefs, FAST 2004, section 3, but of open files: a name is that of the open, and one
+ * inode can have several). The inode tells when an address is used again. */
+struct named {
+	u64 inode;
+	u32 ends, zero;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct named);
+} names SEC(".maps");
+
+#define O_TMPFILE 020000000
+#define NAME_MAX_BYTES 4096
+
+static __always_inline u64 inode_of(struct file *f)
+{
+	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
+	return (u64)f->f_inode;
+}
+
+/* first_fd is the first descriptor that the call has, -1 if there is none. */
+static __always_inline s32 first_fd(struct task *st, struct spec *s)
+{
+	u32 arg = s->objects[0];
+
+	return s->nobjects && arg < IOT_MAX_ARGS ? (s32)st->args[arg & 7] : -1;
+}
+
+/* name_tail reads the last 16 bytes of a name, with NULs before a shorter one. It returns
+ * false if that says nothing, as of names that end in a slash. */
+static __always_inline bool name_tail(struct work *w, u64 addr, u64 tail[2])
+{
+	__builtin_memset(w->buf, 0, 16);
+	long n = bpf_probe_read_user_str(w->buf + 16, NAME_MAX_BYTES, (void *)addr);
+
+	n--; /* the NUL */
+	if (n <= 0 || n >= NAME_MAX_BYTES - 1)
+		return false;
+	bpf_probe_read_kernel(tail, 16, w->buf + n);
+	u8 last = tail[1] >> 56;
+	return last && last != '/' && last != '.';
+}
+
+/* name_file notes what the name ends in that a descriptor was just opened by. Names that
+ * may stand for something else, as those below /proc and /dev do, are not noted. */
+__noinline int name_file(struct work *w, struct task *st, struct spec *s, s64 ret)
+{
+	if (!w || !st || !s)
+		return 0;
+	struct file *f = file_of(ret);
+	u64 key = (u64)f, tail[2] = {};
+	struct named v = {};
+	u32 name = s->opens & 0xff, flags = s->opens >> 8, i;
+	bool known = false;
+
+	if (!f)
+		return 0;
+	if (name && name <= IOT_MAX_ARGS && (!flags || flags > IOT_MAX_ARGS || !(st->args[flags - 1] & O_TMPFILE)))
+		known = name_tail(w, st->args[name - 1], tail);
+	u8 *b = w->buf + 16;
+	bool magic = b[0] == '/' && ((b[1] == 'p' && b[2] == 'r' && b[3] == 'o' && b[4] == 'c') || (b[1] == 'd' && b[2] == 'e' && b[3] == 'v'));
+	if (!known || magic) {
+		if (file_of(first_fd(st, s)) != f) /* it is not the same file again, as of dup */
+			bpf_map_delete_elem(&names, &key);
+		return 0;
+	}
+	for (i = 0; i < SUFFIXES; i++) {
+		if (i < suffixes && (tail[0] & suffix[i].mask[0]) == suffix[i].value[0] && (tail[1] & suffix[i].mask[1]) == suffix[i].value[1])
+			v.ends |= 1u << i;
+	}
+	v.inode = inode_of(f);
+	bpf_map_update_elem(&names, &key, &v, BPF_ANY);
+	return 0;
+}
+
+/* ends_of returns what the name of a descriptor's file ends in; -1 if that is not known. */
+static __always_inline s64 ends_of(s32 fd)
+{
+	struct file *f = file_of(fd);
+	u64 key = (u64)f;
+
+	if (!f)
+		return -1;
+	struct named *v = bpf_map_lookup_elem(&names, &key);
+	return v && v->inode == inode_of(f) ? (s64)v->ends : -1;
+}
+
+/* screenable says whether the call is like any other: nothing has to be made up for at
+ * its record, no request of the thread may need it, and no file that programs store to
+ * through mappings may be looked at because of it. */
+static __always_inline bool screenable(struct task *st, struct spec *s)
+{
+	u32 not_now = TASK_PENDING | TASK_HELD | TASK_LATE | TASK_JOINED | TASK_EXEC_LATE | TASK_REQUESTS | TASK_COMPAT;
+
+	return (st->flags & (TASK_IDENTIFIED | not_now)) == TASK_IDENTIFIED && !(s->use && shared.mapped);
+}
+
+static __always_inline s64 screen_value(struct task *st, u32 field, s64 ret, u64 now)
+{
+	switch (field) {
+	case SCREEN_PID:
+		return bpf_get_current_pid_tgid() >> 32;
+	case SCREEN_TID:
+		return st->tid;
+	case SCREEN_PPID:
+		return st->ppid;
+	case SCREEN_PGRP:
+		return st->pgid;
+	case SCREEN_SID:
+		return st->sid;
+	case SCREEN_UID:
+		return st->uid;
+	case SCREEN_GID:
+		return st->gid;
+	case SCREEN_NR:
+		return st->nr;
+	case SCREEN_LATENCY:
+		return now - st->enter;
+	case SCREEN_RESULT:
+		return failed(ret) ? -1 : ret;
+	case SCREEN_ERRNO:
+		return failed(ret) ? -ret : 0;
+	case SCREEN_ARG0:
+		return st->args[0];
+	case SCREEN_ARG1:
+		return st->args[1];
+	case SCREEN_ARG2:
+		return st->args[2];
+	case SCREEN_ARG3:
+		return st->args[3];
+	}
+	return 0;
+}
+
+/* screen_step makes the test of step n and returns where to go on. */
+static __always_inline short screen_step(struct task *st, u32 n, s64 ret, s32 fd, u64 now)
+{
+	struct screen_step *p = &shared.screen[n & (SCREEN_STEPS - 1)];
+	bool holds;
+
+	if (p->field == SCREEN_SUFFIX) {
+		s64 ends = ends_of(fd);
+		if (ends < 0 && !exact)
+			return SCREEN_LET;
+		holds = ends >= 0 && ends >> (p->lo & (SUFFIXES - 1)) & 1;
+	} else if (p->field == SCREEN_COMM) {
+		holds = st->comm[0] == (u64)p->lo && st->comm[1] == (u64)p->hi;
+	} else {
+		s64 v = screen_value(st, p->field, ret, now);
+		holds = v >= p->lo && v <= p->hi;
+	}
+	return holds ? p->yes : p->no;
+}
+
+/* screened walks the steps of a call that has returned, four in each round, since a
+ * round costs as much as a step. It returns 1 if the filter refuses the call. */
+__noinline int screened(struct task *st, u32 begin, s64 ret, s32 fd)
+{
+	if (!st)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u32 n = begin, i __attribute__((unused));
+
+	repeat(i, SCREEN_STEPS / 4) {
+		short next = screen_step(st, n, ret, fd, now);
+		if (next >= 0)
+			next = screen_step(st, next, ret, fd, now);
+		if (next >= 0)
+			next = screen_step(st, next, ret, fd, now);
+		if (next >= 0)
+			next = screen_step(st, next, ret, fd, now);
+		if (next < 0)
+			return next == SCREEN_REFUSE;
+		n = next;
+	}
+	return 0;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the programs of recording and of counting have in common: maps, the work space, and
+ * small helpers. */
+#pragma once
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "record.h"
+
+extern int bpf_probe_read_user_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
+extern int bpf_probe_read_user_str_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
+extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
+extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+extern void bpf_task_release(struct task_struct *p) __ksym;
+extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type, u64 value) __ksym;
+extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
+extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
+extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
+extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *t, unsigned int flags) __ksym;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
+
+/* repeat runs its body for i = 0 … n-1, n unknown to the verifier. (The mention of
+ * bpf_iter_num_destroy makes clang emit its type, which cleanup alone does not.) */
+#define repeat(i, n) \
+	for (struct bpf_iter_num _it __attribute__((aligned(8), cleanup(bpf_iter_num_destroy))), \
+	     *_p __attribute__((unused)) = \
+		     (bpf_iter_num_new(&_it, 0, (n)), (void)bpf_iter_num_destroy, (struct bpf_iter_num *)0); \
+	     ({ int *_n = bpf_iter_num_next(&_it); bool _go = _n != 0; i = _go ? *_n : 0; _go; });)
+
+const volatile u32 shard_mask = 0;
+const volatile u32 recorder = 0; /* its process */
+
+struct common shared;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, struct spec);
+} table SEC(".maps");
+#define UNKNOWN_NR 511
+#define COMPAT_NR 512 /* where the rows of 32-bit calls begin */
+
+/* Work space of the hook that runs on a CPU: system-call tracepoints run with
+ * preemption off. (A per-CPU map's value ends at 32 KiB.) */
+#define MAX_IOVECS 1024
+#define IOVEC_BYTES 16
+#define ARGV_SMALL 32768              /* argument vectors up to this are composed in buf */
+#define COMPOSE_MAX 40960             /* where the last string may begin */
+#define BUF_BYTES (128 << 10)
+struct iovec {
+	u64 base, len;
+};
+#define MAX_BULKS 4
+/* Content that is copied from the program straight into the ring. */
+struct bulk {
+	u64 addr;
+	u64 len;
+	u64 off;   /* how much of it is done */
+	u32 count; /* elements in work.iov; 0: addr is the bytes */
+	u32 arg;   /* with the piece's flags << 8, and the kind of a struct part << 16 */
+};
+struct work {
+	u64 len;   /* composed bytes in buf */
+	u64 avail; /* bytes in the ring that the recorder has not taken */
+	u32 npieces, nobjects, nbulk, failed;
+	u64 no_tracee; /* the hook runs in a thread that is not followed, and cannot be held */
+	u64 kept;   /* iov was read from the program some time ago */
+	u64 want, done, skip; /* of the copy under way */
+	u64 names, controls, shapes, data; /* bytes of the messages so far */
+	u64 niov;
+	struct bulk bulk[MAX_BULKS];
+	struct pending pend;
+	struct iovec iov[MAX_IOVECS];
+	u8 buf[BUF_BYTES];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+static __always_inline u64 pad8(u64 n) { return (n + 7) & ~7ull; }
+static __always_inline bool failed(s64 ret) { return ret < 0 && ret >= -4095; }
+
+/* has_delays says whether the kernel counts how long threads wait for a processor
+ * (CONFIG_SCHED_INFO). It is known when the programs are loaded. */
+static __always_inline bool has_delays(void)
+{
+	return bpf_core_field_exists(struct task_struct, sched_info.run_delay);
+}
+
+/* waited is how many ns a thread has waited for a processor so far: from when it could
+ * run to when it did, as /proc/PID/schedstat says. */
+static __always_inline u64 waited(struct task_struct *t)
+{
+	return has_delays() ? t->sched_info.run_delay : 0;
+}
+
+/* delay_between fits a difference into 32 bits. */
+static __always_inline u32 delay_between(u64 from, u64 to)
+{
+	s64 ns = to - from;
+
+	return ns < 0 ? 0 : ns > ~0u ? ~0u : ns;
+}
+
+static __noinline int lose(u32 shard)
+{
+	shard &= MAX_SHARDS - 1;
+	if (!shared.lost_at[shard])
+		shared.lost_at[shard] = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&shared.lost[shard], 1);
+	return 0;
+}
+
+/* released says that the recording was cancelled, blocking that threads may be held. */
+static __always_inline bool released(void) { return *(volatile u64 *)&shared.release; }
+
+/* self is the current thread, to look at. To the verifier it is memory that may be read
+ * with checks, as the memory that its pointers lead to: for a trusted pointer it looks
+ * the name of each of its fields' types up among all the kernel's, which took half of
+ * the time to load the programs. */
+static __always_inline struct task_struct *self(void)
+{
+	return bpf_rdonly_cast(bpf_get_current_task_btf(), bpf_core_type_id_kernel(struct task_struct));
+}
+
+/* pointer_at and word_at load from kernel memory by one checked instruction, where
+ * bpf_probe_read_kernel costs two calls: by casting to a type that begins with a
+ * pointer or a word. */
+static __always_inline void *pointer_at(const void *p)
+{
+	struct list_head *l = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct list_head));
+	return l->next;
+}
+static __always_inline unsigned long word_at(const void *p)
+{
+	struct thread_info *t = bpf_rdonly_cast(p, bpf_core_type_id_kernel(struct thread_info));
+	return t->flags;
+}

@@ -1,0 +1,91 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
+)
+
+// What a row of the programs' table says of the filter (include/screen.h).
+const (
+	rowLet    = 0
+	rowRefuse = 1
+	rowSteps  = 2 // + the step to begin at
+)
+
+// PutScreen writes a screen's steps where the programs walk them. No row of the table may
+// lead to them. loaded is the screen that the programs were loaded with: what the names of
+// open files end in is known of its suffixes only, so a test of another lets the call through.
+func PutScreen(shared *Common, s, loaded *predicate.Screen) {
+	if s == nil {
+		return
+	}
+	for i, st := range s.Steps {
+		p := ScreenStep{Field: uint8(st.Field), Yes: st.Yes, No: st.No, Lo: st.Lo, Hi: st.Hi}
+		if st.Field == predicate.ScreenSuffix {
+			k := slices.Index(suffixesOf(loaded), s.Suffixes[st.Lo])
+			if p.Lo = int64(k); k < 0 {
+				p = ScreenStep{Field: uint8(predicate.ScreenPID), Yes: predicate.ScreenLet, No: predicate.ScreenLet}
+			}
+		}
+		shared.Screen[i] = p
+	}
+}
+
+// Suffixes returns the programs' form of a screen's suffixes, and how many there are: each
+// is at the end of 16 bytes, as two words.
+func Suffixes(s *predicate.Screen) (list [predicate.MaxScreenSuffixes]Suffix, n uint32) {
+	for i, text := range suffixesOf(s) {
+		var value, mask [16]byte
+		for k := range len(text) {
+			at := len(value) - len(text) + k
+			value[at], mask[at] = text[k], 0xff
+		}
+		le := binary.LittleEndian
+		list[i].Value = [2]uint64{le.Uint64(value[:]), le.Uint64(value[8:])}
+		list[i].Mask = [2]uint64{le.Uint64(mask[:]), le.Uint64(mask[8:])}
+		n++
+	}
+	return list, n
+}
+
+func suffixesOf(s *predicate.Screen) []string {
+	if s == nil {
+		return nil
+	}
+	return s.Suffixes
+}
+
+// ScreenRow returns what the table says of a call that is recorded (Spec.Screen). What has been written of it at its
+// entry cannot be taken back, and who was woken up has to be in a call.
+func ScreenRow(s *predicate.Screen, wakeups bool, op event.Op, flags uint16) uint16 {
+	if s == nil {
+		return rowLet
+	}
+	entry, ok := s.Entries[op]
+	const atEntry = specEntry | specBefore | specAIOSubmit | specAIOEnd
+	switch {
+	case !ok || entry == predicate.ScreenLet:
+	case entry == predicate.ScreenRefuse && !wakeups:
+		return rowRefuse
+	case entry >= 0 && flags&atEntry == 0:
+		return rowSteps + uint16(entry)
+	}
+	return rowLet
+}
+
+// ExactRow returns what the table says of a call that is counted: all of the filter.
+func ExactRow(s *predicate.Screen, op event.Op) uint16 {
+	if s == nil {
+		return rowLet
+	}
+	switch entry, ok := s.Entries[op]; {
+	case ok && entry >= 0:
+		return rowSteps + uint16(entry)
+	case ok && entry == predicate.ScreenRefuse:
+		return rowRefuse
+	}
+	return rowLet
+}
