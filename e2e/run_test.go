@@ -222,10 +222,12 @@ func (e *env) startRun(t *testing.T, args ...string) *runningTest {
 func (r *runningTest) start(t *testing.T) {
 	t.Helper()
 	r.cmd.Dir, r.cmd.Stderr = r.dir, &r.stderr
+	r.cmd.WaitDelay = 5 * time.Second // what it records has its standard error, and may outlive it
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		_ = os.WriteFile(filepath.Join(r.dir, "stop"), nil, 0o600) // ends churn.sh
 		_ = r.cmd.Process.Kill()
 		_ = r.cmd.Wait() // an error if the test has waited already
 		if t.Failed() {
