@@ -2,18 +2,15 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/waits"
 	"github.com/iotape/iotape/causal"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
@@ -82,9 +79,9 @@ func (a *annotating) run(c *console, t *trace.Tape) error {
 	}
 	err = c.print(func(w *bufio.Writer) error {
 		if a.json {
-			return annotateJSON(w, t, sum)
+			return waits.WriteJSON(w, t, sum)
 		}
-		return annotateText(w, t, sum)
+		return waits.WriteText(w, t, sum)
 	})
 	if err != nil {
 		return err
@@ -140,87 +137,4 @@ func (a *annotating) print(c *console, t *trace.Tape) error {
 		return len(a.pids) == 0 || slices.Contains(a.pids, uint(e.PID)) || slices.Contains(a.pids, uint(e.TID))
 	}
 	return c.print(func(w *bufio.Writer) error { return notes.WriteText(w, t.Events(), wanted, pr.Append) })
-}
-
-type nodeJSON struct {
-	Host      string `json:"host"`
-	PID       uint32 `json:"pid"`
-	TID       uint32 `json:"tid"`
-	Comm      string `json:"comm"`
-	ComputeNS int64  `json:"compute_ns"`
-	StorageNS int64  `json:"storage_ns"`
-	SyncNS    int64  `json:"sync_ns"`
-	SleepNS   int64  `json:"sleep_ns"`
-	DelayNS   int64  `json:"delay_ns"`
-}
-
-func annotateJSON(w *bufio.Writer, t *trace.Tape, s *causal.Summary) error {
-	v := struct {
-		Version int               `json:"version"`
-		Events  uint64            `json:"events"`
-		Found   map[string]uint64 `json:"found"`
-		Waits   uint64            `json:"waits"`
-		Losses  uint64            `json:"loss_marks"`
-		Elapsed int64             `json:"elapsed_ns"`
-		Explain int64             `json:"explained_ns"`
-		Path    pathJSON          `json:"path"`
-		Nodes   []nodeJSON        `json:"nodes"`
-	}{1, s.Events, map[string]uint64{}, s.Waits, s.Losses, s.ElapsedNS, s.ExplainedNS, pathJSON(s.Path), []nodeJSON{}}
-	for r, n := range s.Reasons {
-		v.Found[r.String()] = n
-	}
-	for _, n := range s.Nodes {
-		v.Nodes = append(v.Nodes, nodeJSON{t.Host(n.Host).Host, n.PID, n.TID, n.Comm, n.Compute, n.Storage, n.Sync, n.Sleep, n.Delay})
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// pathJSON is what the explained time is made of.
-type pathJSON struct {
-	Compute int64 `json:"compute_ns"`
-	Storage int64 `json:"storage_ns"`
-	Sleep   int64 `json:"sleep_ns"`
-}
-
-// writeExplained says how much of the run's time the annotations explain, and by what.
-func writeExplained(w io.Writer, s *causal.Summary) {
-	p := &s.Path
-	fmt.Fprintf(w, "they explain %s of the %s that the run took: %s of computing, %s of storage and %s of sleep, one after the other\n",
-		report.Duration(s.ExplainedNS), report.Duration(s.ElapsedNS), report.Duration(p.Compute), report.Duration(p.Storage), report.Duration(p.Sleep))
-}
-
-func annotateText(w *bufio.Writer, t *trace.Tape, s *causal.Summary) error {
-	found, why := uint64(0), ""
-	for r, n := range s.Reasons {
-		found += n
-		why += fmt.Sprintf(", %s %s", report.Count(n), r)
-	}
-	if why != "" {
-		why = " (" + why[2:] + ")"
-	}
-	fmt.Fprintf(w, "%s events of %s: %s between them%s, %s after the reduction\n", report.Count(s.Events), report.Plural(len(s.Nodes), "thread", "threads"),
-		report.Plural(found, "dependency", "dependencies"), why, report.Count(s.Waits))
-	if s.ElapsedNS > 0 {
-		writeExplained(w, s)
-	}
-	if s.Losses > 0 {
-		fmt.Fprintf(w, "events were lost in %s: dependencies may be missing\n", report.Plural(s.Losses, "place", "places"))
-	}
-	w.WriteByte('\n')
-	table := report.Table{Head: []string{"pid", "tid", "computing", "storage", "waiting", "asleep", "delayed", "command"}, Right: 7}
-	if len(t.Manifest().Hosts) > 1 {
-		table.Head[7] = "host: command"
-	}
-	for _, n := range s.Nodes {
-		name := report.Printable(n.Comm)
-		if len(t.Manifest().Hosts) > 1 {
-			name = report.Printable(t.Host(n.Host).Host) + ": " + name
-		}
-		table.Add(strconv.Itoa(int(n.PID)), strconv.Itoa(int(n.TID)), report.Duration(n.Compute), report.Duration(n.Storage),
-			report.Duration(n.Sync), report.Duration(n.Sleep), report.Duration(n.Delay), name)
-	}
-	return table.Write(w)
 }

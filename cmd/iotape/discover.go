@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/causal/throttle"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/session"
@@ -147,49 +145,12 @@ func (c *console) discover(ctx context.Context, o *throttlerun.Options, asJSON b
 	}
 	err = c.print(func(w *bufio.Writer) error {
 		if asJSON {
-			return writeDiscoveredJSON(w, found)
+			return found.WriteJSON(w)
 		}
-		return writeDiscovered(w, o.Plan.Tape, found)
+		return found.WriteText(w, o.Plan.Tape)
 	})
 	if err == nil && !found.Whole() {
 		return &statusError{Status: exitFound}
 	}
 	return err
-}
-
-func writeDiscovered(w *bufio.Writer, tape string, o *throttlerun.Outcome) error {
-	r, s := o.Result, o.Summary
-	fmt.Fprintf(w, "%s: %s between calls, %s contradicted; with what the tape proves, %s in %s\n", report.Plural(len(o.Runs)-1, "node was held", "nodes were held"),
-		report.Plural(r.Found, "dependency", "dependencies"), report.Count(uint64(r.Refuted)), report.Plural(s.Waits, "wait", "waits"), tape)
-	if s.ElapsedNS > 0 {
-		writeExplained(w, s)
-	}
-	if n := len(r.Barriers); n > 0 {
-		fmt.Fprintf(w, "%s recognised: all nodes wait for all\n", report.Plural(n, "barrier", "barriers"))
-	}
-	w.WriteByte('\n')
-	table := report.Table{Head: []string{"node", "calls", "held", "for", "waited for", "waits", "command"}, Left: 1, Right: 6}
-	for _, n := range r.Nodes {
-		held, took := "–", "–"
-		if n.Period > 0 {
-			held, took = report.Count(uint64(n.Holds)), report.Duration(n.HeldNS)
-		}
-		table.Add(n.Name, report.Count(uint64(n.Calls)), held, took, report.Count(uint64(n.WaitedFor)), report.Count(uint64(n.Waits)), report.Printable(n.Comm))
-	}
-	if err := table.Write(w); err != nil {
-		return err
-	}
-	w.WriteByte('\n')
-	for i, diff := range r.Differ {
-		if i == maxShown {
-			more(w, len(r.Differ)-i)
-			break
-		}
-		fmt.Fprintf(w, "the runs differ: %s\n", report.Printable(diff.String()))
-	}
-	for _, s := range slices.Concat(r.GaveUp, o.Failed) {
-		fmt.Fprintln(w, report.Printable(s))
-	}
-	fmt.Fprintf(w, "next: %s\n", o.Next)
-	return nil
 }

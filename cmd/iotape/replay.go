@@ -3,16 +3,14 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/internal/term"
@@ -21,9 +19,6 @@ import (
 	"github.com/iotape/iotape/replay/hosts"
 	"github.com/iotape/iotape/replay/order"
 )
-
-// maxShown is how many differences the table lists; --json has all that were kept.
-const maxShown = 20
 
 func newReplay(c *console) *cobra.Command {
 	var o replay.Options
@@ -146,25 +141,25 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 			o.Progress = func(phase string, done, total uint64) {
 				progress.Update(cmp.Or(phases[phase], phase), int64(done), int64(total))
 			}
-			before := childUsage()
+			before := replayed.ChildUsage()
 			rep, err := replay.Run(cmd.Context(), t, &o)
 			progress.Done()
 			if err != nil {
-				return replayError(cmd.Context(), err)
+				return replayed.Interrupted(cmd.Context(), err)
 			}
 			if html != "" {
-				r := newComparison(t)
+				r := replayed.NewComparison(t)
 				var run compare.Run
-				run, r.Recorded = runOf(rep, &o, before)
+				run, r.Recorded = replayed.RunOf(rep, &o, before)
 				r.Targets = []compare.Target{{Name: "replayed", Runs: []compare.Run{run}}}
 				if err := writePage(r.Page(), html); err != nil {
 					return err
 				}
 			}
 			if asJSON {
-				err = c.print(func(w *bufio.Writer) error { return writeReplayJSON(w, rep) })
+				err = c.print(func(w *bufio.Writer) error { return replayed.WriteJSON(w, rep) })
 			} else {
-				err = c.print(func(w *bufio.Writer) error { return writeReplay(w, rep, &o, term.StyleOf(c.out)) })
+				err = c.print(func(w *bufio.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.out)) })
 			}
 			if err == nil && !rep.OK() {
 				return &statusError{Status: exitFound}
@@ -213,140 +208,4 @@ func oneOf(flag, value, first, second string) (bool, error) {
 		return false, usageError{fmt.Errorf("%s %s: it is %s or %s", flag, value, first, second)}
 	}
 	return value == second, nil
-}
-
-func replayError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errors.New("replay was interrupted; the directory holds what was replayed so far")
-	}
-	return err
-}
-
-// writeReplay writes the verdict and the first differences.
-func writeReplay(w io.Writer, r *replay.Report, o *replay.Options, style term.Style) error {
-	fmt.Fprintf(w, "replayed %s events in %s: %s calls made, %s modelled, %s skipped\n",
-		report.Count(r.Events), report.Duration(r.ElapsedNS), report.Count(r.Replayed), report.Count(r.Emulated), report.Count(r.Skipped))
-	for _, p := range r.Problems {
-		fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
-	}
-	if t := r.Timing; t != nil && t.Pace == replay.PaceRecorded {
-		fmt.Fprintf(w, "%s as recorded, %s here (%+.2f %% of the schedule); calls were %s late on average, %s at most\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS),
-			100*(float64(t.ReplayedNS)*t.Speed/float64(max(t.RecordedNS, 1))-1), report.Duration(t.LagMeanNS), report.Duration(t.LagMaxNS))
-	} else if t != nil {
-		fmt.Fprintf(w, "calls went on for %s as recorded, and for %s here\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS))
-	}
-	for _, m := range r.Members {
-		fmt.Fprintf(w, "host %s made %s calls\n", report.Printable(m.Name), report.Count(m.Replayed))
-	}
-	if r.Aborted {
-		fmt.Fprintln(w, style.Bad("stopped at the first difference"))
-	}
-	if o.Checks == replay.CheckNone && r.OK() {
-		return nil
-	}
-	if r.OK() {
-		verdict := "all results agree"
-		if r.TreePaths > 0 {
-			verdict += fmt.Sprintf(", and so do all %s paths", report.Count(uint64(r.TreePaths)))
-		}
-		fmt.Fprintln(w, style.Good(verdict))
-		return writeUncompared(w, r)
-	}
-	if err := writeUncompared(w, r); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))))
-	if m := r.First; m != nil {
-		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID, report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
-	}
-	if r.Machines > 1 && len(o.Shared) == 0 {
-		fmt.Fprintf(w, "each of %d machines has files of its own here; if they share some, --shared says where\n", r.Machines)
-	}
-	if r.Following > 0 {
-		fmt.Fprintf(w, "%s of them follow from others: on what these left otherwise than it was\n", report.Count(r.Following))
-	}
-	writeMismatches(w, r)
-	if len(r.Tree) > 0 {
-		t := report.Table{Head: []string{"path", "what", "expected", "got"}, Left: 4}
-		for _, d := range r.Tree[:min(len(r.Tree), maxShown)] {
-			t.Add(report.Printable(d.Path), report.Printable(d.Field), report.Printable(d.Want), report.Printable(d.Got))
-		}
-		t.Write(w)
-		more(w, len(r.Tree)-min(len(r.Tree), maxShown))
-	}
-	return nil
-}
-
-func follow(n uint64) string {
-	if n == 0 {
-		return ""
-	}
-	return report.Count(n)
-}
-
-// writeMismatches lists the results that differ one by one if they are few, else their
-// kinds.
-func writeMismatches(w io.Writer, r *replay.Report) {
-	kinds := r.Kinds
-	if len(r.Mismatches) <= maxShown {
-		kinds = nil
-		for _, m := range r.Mismatches {
-			kinds = append(kinds, replay.Kind{Mismatch: m, Count: 1})
-		}
-	}
-	if len(kinds) == 0 {
-		return
-	}
-	t := report.Table{Head: []string{"count", "first event", "thread", "call", "what", "expected", "got", "path", "follow"}, Right: 3}
-	for _, k := range kinds[:min(len(kinds), maxShown)] {
-		t.Add(report.Count(k.Count), fmt.Sprint(k.Seq), fmt.Sprint(k.TID), k.Op, report.Printable(k.Field), report.Printable(k.Expected), report.Printable(k.Got), report.Printable(k.Path), follow(k.Followers))
-	}
-	t.Write(w)
-	more(w, len(kinds)-min(len(kinds), maxShown))
-}
-
-// writeUncompared says what could not be compared, because the recording did not
-// keep it.
-func writeUncompared(w io.Writer, r *replay.Report) error {
-	var err error
-	if r.Uncompared > 0 {
-		_, err = fmt.Fprintf(w, "not compared: the bytes of %s reads, which the tape does not have or which depend on such\n", report.Count(r.Uncompared))
-	}
-	if r.Unexplained > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "not compared: %s results of calls that overlapped and that no order of them explains\n", report.Count(r.Unexplained))
-	}
-	if r.TreeMadeUp > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "not compared: the content of %s files in the end, for the same reason\n", report.Count(uint64(r.TreeMadeUp)))
-	}
-	return err
-}
-
-func more(w io.Writer, n int) {
-	if n > 0 {
-		fmt.Fprintf(w, "and %s more\n", report.Count(uint64(n)))
-	}
-}
-
-// writeReplayJSON writes the report; version is that of its fields, which are only
-// ever added to.
-func writeReplayJSON(w io.Writer, r *replay.Report) error {
-	type difference struct {
-		Path     string `json:"path"`
-		Field    string `json:"field"`
-		Expected string `json:"expected"`
-		Got      string `json:"got"`
-	}
-	v := struct {
-		Version int  `json:"version"`
-		OK      bool `json:"ok"`
-		*replay.Report
-		Tree []difference `json:"tree"`
-	}{Version: 1, OK: r.OK(), Report: r, Tree: []difference{}}
-	for _, d := range r.Tree {
-		v.Tree = append(v.Tree, difference{d.Path, d.Field, d.Want, d.Got})
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

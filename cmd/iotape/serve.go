@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/analyze/report/suite"
@@ -93,7 +94,7 @@ func (x *serving) run(ctx context.Context, c *console, tapes []*trace.Tape) erro
 	}
 	o := &web.Options{Token: token, Names: x.names, Title: title(tapes)}
 	for _, name := range x.replays {
-		p, err := readReplayed(name)
+		p, err := replayed.ReadPage(name)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package replayed
 
 import (
 	"encoding/json"
@@ -20,8 +20,8 @@ const (
 	maxRate     = 1 << 20
 )
 
-// readReplayed reads what iotape replay --json or iotape compare --json wrote, as a page.
-func readReplayed(name string) (*page.Page, error) {
+// ReadPage reads what iotape replay --json or iotape compare --json wrote, as a page.
+func ReadPage(name string) (*page.Page, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

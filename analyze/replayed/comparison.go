@@ -1,23 +1,19 @@
-package main
+package replayed
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"syscall"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/compare"
-	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/trace"
 )
 
-// newComparison begins the report of replays of a tape.
-func newComparison(t *trace.Tape) *compare.Comparison {
+// NewComparison begins the report of replays of a tape.
+func NewComparison(t *trace.Tape) *compare.Comparison {
 	m, h := t.Manifest(), t.Host(0)
 	c := &compare.Comparison{Title: cmp.Or(strings.Join(h.Command, " "), h.Target, t.Name())}
 	c.Lines = append(c.Lines, fmt.Sprintf("%s of %s and %s, recorded on %s (Linux %s, %s) with %s, content %s", report.Plural(m.Counts.Events, "event", "events"),
@@ -25,20 +21,21 @@ func newComparison(t *trace.Tape) *compare.Comparison {
 	return c
 }
 
-// usage is the CPU time that a process's ended children have used, ns.
-type usage struct{ user, system int64 }
+// Usage is the CPU time that a process's ended children have used, ns.
+type Usage struct{ user, system int64 }
 
-func childUsage() usage {
+// ChildUsage returns that of this process.
+func ChildUsage() Usage {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r) != nil {
-		return usage{}
+		return Usage{}
 	}
-	return usage{r.Utime.Nano(), r.Stime.Nano()}
+	return Usage{r.Utime.Nano(), r.Stime.Nano()}
 }
 
-// runOf turns the report of a replay into a run. before is childUsage from before it.
-func runOf(rep *replay.Report, o *replay.Options, before usage) (run compare.Run, recorded compare.Side) {
-	now := childUsage()
+// RunOf turns the report of a replay into a run. before is ChildUsage from before it.
+func RunOf(rep *replay.Report, o *replay.Options, before Usage) (run compare.Run, recorded compare.Side) {
+	now := ChildUsage()
 	run, recorded = reported(rep, o.Checks != replay.CheckNone)
 	run.UserNS, run.SystemNS = now.user-before.user, now.system-before.system
 	return run, recorded
@@ -81,30 +78,4 @@ func opOf(name string, l *replay.Latency) compare.Op {
 
 func rate(r *replay.Rate) *compare.Series {
 	return &compare.Series{BinNS: r.BinNS, Bytes: r.Bytes}
-}
-
-// writePage writes a page as one file, whole or not at all.
-func writePage(p *page.Page, name string) error {
-	return writeHTML(name, func(w io.Writer) error { return p.HTML(w, nil) })
-}
-
-// writeHTML writes a file, whole or not at all.
-func writeHTML(name string, write func(w io.Writer) error) (err error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			os.Remove(name)
-		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<20)
-	if err := write(w); err != nil {
-		return err
-	}
-	return w.Flush()
 }
