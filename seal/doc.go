@@ -3,8 +3,11 @@
 // names through the posix model, stores content once, and takes the state that
 // the recording left on disk.
 //
-//	frames ─▶ records ─▶ assemble (per thread) ─▶ order (by return) ─▶ posix.Model ─▶ tape
-//	                        └─▶ content chunks, at once, so that memory stays flat
+//	frames ──▶ assembler ──────▶ resolver ─────▶ sink ─┬▶ tape      Seal
+//	           records to        descriptors           ├▶ Follower  the state alone
+//	           events, by        and names, by         └▶ viewer    Watch
+//	           return time       posix.Model
+//	             └─ content ─▶ store: chunks of the tape, at once, so that memory stays flat
 //
 // # Order
 //

@@ -14,9 +14,10 @@ import (
 // Events are applied in their order, which may be some frames after their records
 // were read. Until then the records are still needed.
 type Follower struct {
-	s       sealer
-	applied func(at uint64)
-	facts   *posix.Facts
+	assembler *assembler
+	resolver  *resolver
+	applied   func(at uint64)
+	facts     *posix.Facts
 }
 
 // followSlackNS is slackNS for a Follower, for which less time is less memory. What
@@ -30,19 +31,17 @@ const noRecord = ^uint64(0)
 // event was applied: where its record was, as passed to Frame.
 func NewFollower(applied func(at uint64)) *Follower {
 	f := &Follower{applied: applied, facts: posix.NewFacts()}
-	f.s = sealer{
-		slack: followSlackNS, model: posix.New(), stats: &Stats{Head: &trace.Head{}, nLosses: map[uint32]uint64{}},
-		threads: map[uint32]*thread{}, requests: map[callKey]request{}, open: map[callKey]*item{}, positions: newPositions(),
-		applied: f.apply,
-	}
+	f.resolver = newResolver(f)
+	f.assembler = newAssembler(followSlackNS, noContent{}, f.resolver.resolve)
 	return f
 }
 
 // Frame reads the next frame of records, whose payload begins at a place of the
 // caller's numbering. It returns how many events it will report as applied.
 func (f *Follower) Frame(h *trace.Frame, payload []byte, at uint64) (events int, err error) {
-	f.s.at = noRecord
-	if err := f.s.begin(h); err != nil {
+	a := f.assembler
+	a.at = noRecord
+	if err := a.begin(h); err != nil {
 		return 0, err
 	}
 	for off := 0; off < len(payload); {
@@ -51,17 +50,17 @@ func (f *Follower) Frame(h *trace.Frame, payload []byte, at uint64) (events int,
 			return events, err
 		}
 		if body != nil {
-			before := f.s.order
-			f.s.at = at + uint64(off)
-			if err := f.s.rec.Decode(body); err != nil {
+			before := a.order
+			a.at = at + uint64(off)
+			if err := a.rec.Decode(body); err != nil {
 				return events, err
 			}
-			if err := f.s.record(&f.s.rec); err != nil {
+			if err := a.record(&a.rec); err != nil {
 				return events, err
 			}
-			f.s.at = noRecord
-			if f.s.rec.Type != trace.RecLoss {
-				events += int(f.s.order - before)
+			a.at = noRecord
+			if a.rec.Type != trace.RecLoss {
+				events += int(a.order - before)
 			}
 		}
 		off = next
@@ -73,18 +72,29 @@ func (f *Follower) Frame(h *trace.Frame, payload []byte, at uint64) (events int,
 // place. If records of the same time are still to come, those are out of order.
 func (f *Follower) Flush(before uint64) error {
 	until := uint64(0)
-	for _, it := range f.s.queue.h {
+	for _, it := range f.assembler.queue.h {
 		if it.at < before {
 			until = max(until, it.key)
 		}
 	}
-	return f.s.emit(until, true)
+	return f.assembler.emit(until, true)
 }
 
-// apply follows an event that the model has applied.
-func (f *Follower) apply(it *item, released []event.OpenID) {
-	f.facts.See(&it.ev, released)
+// event follows an event that the model has applied.
+func (f *Follower) event(it *item, closed []event.OpenID) error {
+	f.facts.See(&it.ev, closed)
 	if it.at != noRecord && it.ev.Kind != event.LossMark {
 		f.applied(it.at)
 	}
+	return nil
 }
+
+// noContent is the store of who needs no content but what stands in events.
+type noContent struct{}
+
+func (noContent) spill(b *event.Buf, _ int64) error {
+	b.Inline = nil
+	return nil
+}
+
+func (c noContent) add(b *event.Buf, base int64, _ *trace.Piece) error { return c.spill(b, base) }

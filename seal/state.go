@@ -17,15 +17,15 @@ import (
 // and last what was read at the entry of calls that have not returned. All have one
 // time, just before the first event that may follow.
 func (f *Follower) AppendState(b []byte) []byte {
-	if f.s.sealed == 0 {
+	if f.assembler.sealed == 0 {
 		return b
 	}
-	w := stateWriter{f: f, b: b, at: f.s.sealed - min(f.s.sealed-1, followSlackNS), waiting: f.waiting()}
-	threads := f.s.model.Threads()
+	w := stateWriter{f: f, b: b, at: f.assembler.sealed - min(f.assembler.sealed-1, followSlackNS), waiting: f.waiting()}
+	threads := f.resolver.model.Threads()
 	for _, t := range threads {
 		w.task(t)
 	}
-	for ev := range f.s.model.State(f.facts) {
+	for ev := range f.resolver.model.State(f.facts) {
 		w.state(ev)
 	}
 	w.entries(threads)
@@ -33,11 +33,11 @@ func (f *Follower) AppendState(b []byte) []byte {
 }
 
 // Time returns the time of the state: no event after it was applied.
-func (f *Follower) Time() uint64 { return f.s.sealed }
+func (f *Follower) Time() uint64 { return f.assembler.sealed }
 
 // waiting returns the events that are read and not applied, in order.
 func (f *Follower) waiting() []*item {
-	list := slices.Clone(f.s.queue.h)
+	list := slices.Clone(f.assembler.queue.h)
 	slices.SortFunc(list, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.arrival, b.arrival))
 	})
@@ -64,7 +64,7 @@ func (w *stateWriter) put(r *trace.Record) {
 func (w *stateWriter) task(t *posix.Thread) {
 	r := trace.Record{Type: trace.RecTask, PID: t.PID, TID: t.TID}
 	i := slices.IndexFunc(w.waiting, func(it *item) bool { return it.ev.TID == t.TID && it.ev.Kind != event.LossMark })
-	k := w.f.s.threads[t.TID]
+	k := w.f.assembler.threads[t.TID]
 	switch {
 	case i >= 0:
 		ev := &w.waiting[i].ev
@@ -130,13 +130,13 @@ func (w *stateWriter) entries(threads []*posix.Thread) {
 		}
 	}
 	for _, t := range threads {
-		if k := w.f.s.threads[t.TID]; k != nil {
+		if k := w.f.assembler.threads[t.TID]; k != nil {
 			for _, e := range k.entries {
 				put(t.PID, t.TID, 0, e.time, e.pieces)
 			}
 		}
 	}
-	for k, q := range w.f.s.requests {
+	for k, q := range w.f.assembler.requests {
 		put(q.pid, k.tid, q.op, k.enter, q.pieces)
 	}
 }

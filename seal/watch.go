@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"time"
@@ -14,48 +15,81 @@ import (
 // then all that returned before has come, but for what a recorder was kept from writing.
 const watchIdle = 200 * time.Millisecond
 
-// Watch reads a stream as Seal does and makes no tape: it calls started with the head, again
-// whenever the filter in it changes, and then seen with each event, resolved and in order, valid until it returns, and idle when
-// there are no more at the moment. Of buffers only the first 64 bytes are there. It ends
-// with the stream, or with what a function returned; a Read that waits then is left to
-// the caller, who closes what it reads from.
-func Watch(ctx context.Context, in io.Reader, started func(*trace.Head) error, seen func(*event.Event) error, idle func() error) (*Stats, error) {
-	s := newSealer(nil)
-	first := true
-	s.watched = func(ev *event.Event) error {
-		if first {
-			first = false
-			if err := started(s.stats.Head); err != nil {
-				return err
-			}
-		}
-		return seen(ev)
-	}
-	s.refiltered = func(h *trace.Head) error {
-		if first {
-			return nil
-		}
-		return started(h)
-	}
+// Watch reads a stream as Seal does and makes no tape. It calls started with the head,
+// before the first event and whenever the filter in it changes; seen with each event,
+// resolved and in order, valid until it returns; and idle when there are no more at the
+// moment. Of buffers only the first 64 bytes are there. Watch ends with the stream, or with
+// the first error of a function; a Read that waits then is left to the caller, who closes
+// what it reads from.
+func Watch(
+	ctx context.Context, in io.Reader,
+	started func(*trace.Head) error, seen func(*event.Event) error, idle func() error,
+) (*Stats, error) {
+	stats := newStats()
+	s := newStream(&viewer{started: started, seen: seen, stats: stats}, stats)
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watched{s: s, ctx: ctx, idle: idle, frames: make(chan readFrame)}
+	w := &awaited{
+		idle: idle, ctx: ctx, frames: make(chan readFrame),
+		quiet: func() error { return s.assembler.emit(^uint64(0), false) },
+	}
 	defer cancel()
 	go w.read(trace.NewFrameReader(in))
-	stats, err := s.read(ctx, w, &Options{})
-	if w.err != nil {
-		return nil, w.err
+	err := s.read(ctx, w, nil)
+	if err = cmp.Or(w.err, err); err != nil {
+		return nil, err
 	}
-	return stats, err
+	return stats, nil
 }
 
-// watched has frames read ahead, to find out when none come.
-type watched struct {
-	s      *sealer
+// viewer is the sink that shows events. It keeps no content but what stands in them.
+type viewer struct {
+	noContent
+	started func(*trace.Head) error
+	seen    func(*event.Event) error
+	stats   *Stats
+	any     bool // an event was seen
+}
+
+var _ streamSink = (*viewer)(nil)
+
+// head does nothing: started is told with the first event.
+func (v *viewer) head(*trace.Head) error { return nil }
+
+func (v *viewer) filterChanged(h *trace.Head) error {
+	if !v.any {
+		return nil
+	}
+	return v.started(h)
+}
+
+func (v *viewer) event(it *item, _ []event.OpenID) error {
+	v.stats.count(&it.ev)
+	if !v.any {
+		v.any = true
+		if err := v.started(v.stats.Head); err != nil {
+			return err
+		}
+	}
+	return v.seen(&it.ev)
+}
+
+// add keeps the first bytes of a large buffer.
+func (v *viewer) add(b *event.Buf, base int64, p *trace.Piece) error {
+	if isInline(b, p) { // what comes before it is missing
+		return v.spill(b, base)
+	}
+	b.Inline = append(b.Inline, p.Data[:min(len(p.Data), max(maxInline-len(b.Inline), 0))]...)
+	return nil
+}
+
+// awaited has frames read ahead, to find out when none come.
+type awaited struct {
 	ctx    context.Context
 	idle   func() error
+	quiet  func() error // nothing came for watchIdle
 	frames chan readFrame
 	offset int64
-	err    error // of idle
+	err    error // of idle or quiet
 }
 
 type readFrame struct {
@@ -66,7 +100,7 @@ type readFrame struct {
 }
 
 // read passes frames on, up to the first error or the recording's end.
-func (w *watched) read(fr *trace.FrameReader) {
+func (w *awaited) read(fr *trace.FrameReader) {
 	for {
 		f, payload, err := fr.Next()
 		select {
@@ -81,7 +115,7 @@ func (w *watched) read(fr *trace.FrameReader) {
 }
 
 // Next returns the next frame. While it waits it lets go of what is in order.
-func (w *watched) Next() (trace.Frame, []byte, error) {
+func (w *awaited) Next() (trace.Frame, []byte, error) {
 	select {
 	case r := <-w.frames:
 		return w.take(r)
@@ -98,17 +132,17 @@ func (w *watched) Next() (trace.Frame, []byte, error) {
 			w.err = w.ctx.Err()
 			return trace.Frame{}, nil, w.err
 		case <-time.After(watchIdle):
-			if w.err = w.s.emit(^uint64(0), false); w.err != nil {
+			if w.err = w.quiet(); w.err != nil {
 				return trace.Frame{}, nil, w.err
 			}
 		}
 	}
 }
 
-func (w *watched) take(r readFrame) (trace.Frame, []byte, error) {
+func (w *awaited) take(r readFrame) (trace.Frame, []byte, error) {
 	w.offset = r.offset
 	return r.f, r.payload, r.err
 }
 
 // Offset returns the position after the last frame.
-func (w *watched) Offset() int64 { return w.offset }
+func (w *awaited) Offset() int64 { return w.offset }

@@ -90,7 +90,8 @@ const (
 // Without a measure, calls are meant. Numbers have the units of filters; rates need "/s".
 func ParseRule(src string) (*Rule, error) {
 	if len(src) > MaxRule {
-		return nil, &predicate.Error{What: "alarm", Source: src[:64], Message: fmt.Sprintf("the alarm has %d bytes, at most %d", len(src), MaxRule)}
+		text := fmt.Sprintf("the alarm has %d bytes, at most %d", len(src), MaxRule)
+		return nil, &predicate.Error{What: "alarm", Source: src[:64], Message: text}
 	}
 	p := ruleParser{predicate.NewScanner("alarm", src)}
 	r := &Rule{Source: strings.TrimSpace(src)}
@@ -192,7 +193,8 @@ func (p ruleParser) by(r *Rule) error {
 			if w == "" {
 				return p.Unexpected("op, user, process or extension")
 			}
-			return p.Fail(pos, end, predicate.Suggest(w, []string{"op", "user", "process", "extension"}), "%s is none of op, user, process and extension", predicate.Quote(w))
+			hint := predicate.Suggest(w, []string{"op", "user", "process", "extension"})
+			return p.Fail(pos, end, hint, "%s is none of op, user, process and extension", predicate.Quote(w))
 		}
 		if one == aggregate.ByLatency {
 			return p.Fail(pos, end, "ask for p99 or max", "an alarm cannot tell calls apart by latency")

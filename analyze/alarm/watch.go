@@ -212,8 +212,10 @@ func (a *Alarm) Env() []string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	env := []string{
 		"IOTAPE_ALARM=" + state, "IOTAPE_ALARM_RULE=" + a.Rule.Source,
-		"IOTAPE_ALARM_VALUE=" + number(a.Value), "IOTAPE_ALARM_LIMIT=" + number(a.Limit), "IOTAPE_ALARM_UNIT=" + a.Rule.Measure.unit(),
-		"IOTAPE_ALARM_TIME=" + a.At.UTC().Format(time.RFC3339Nano), "IOTAPE_ALARM_SINCE=" + a.Since.UTC().Format(time.RFC3339Nano),
+		"IOTAPE_ALARM_VALUE=" + number(a.Value), "IOTAPE_ALARM_LIMIT=" + number(a.Limit),
+		"IOTAPE_ALARM_UNIT=" + a.Rule.Measure.unit(),
+		"IOTAPE_ALARM_TIME=" + a.At.UTC().Format(time.RFC3339Nano),
+		"IOTAPE_ALARM_SINCE=" + a.Since.UTC().Format(time.RFC3339Nano),
 	}
 	if a.Rule.By&aggregate.ByProcess != 0 {
 		env = append(env, "IOTAPE_ALARM_PID="+strconv.FormatUint(uint64(a.Key.PID), 10), "IOTAPE_ALARM_COMM="+a.Key.Comm)

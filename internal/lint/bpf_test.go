@@ -145,7 +145,8 @@ func TestBPFHeaderRules(t *testing.T) {
 	}{
 		{"in order", map[string]string{
 			"p.c": "/* a */\n#include \"a.h\"\n#include <linux/bpf.h>\nSEC(\"tp_btf/x\")\nint x(void) { return f(); }\n",
-			"a.h": "#pragma once\n\n#include \"b.h\" /* for g */\nextern int k(void) __ksym;\nstatic int f(void) { return g(); }\n",
+			"a.h": "#pragma once\n\n#include \"b.h\" /* for g */\nextern int k(void) __ksym;\n" +
+				"static int f(void) { return g(); }\n",
 			"b.h": "#pragma once\nstatic int g(void) { return 1; }\n",
 		}, nil},
 		{"circle", map[string]string{
@@ -159,7 +160,9 @@ func TestBPFHeaderRules(t *testing.T) {
 		}, []string{"a.h defines a program: programs are in .c files"}},
 		{"forward declaration", map[string]string{
 			"p.c": "int f(struct work *w,\n      int n);\n",
-		}, []string{`p.c declares "int f(struct work *w,\n      int n)" before its definition: include the header that has it`}},
+		}, []string{
+			`p.c declares "int f(struct work *w,\n      int n)" before its definition: include the header that has it`,
+		}},
 		{"nothing there, and twice", map[string]string{
 			"p.c": "#include \"no.h\"\n#include \"a.h\"\n", "a.h": "int a;\n",
 		}, []string{`p.c includes "no.h", which is in none of ["."]`, "a.h has no #pragma once"}},

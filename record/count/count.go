@@ -59,7 +59,9 @@ const otherOp = 0xffff
 // Nobody is traced with ptrace: what is counted can be recorded or debugged meanwhile,
 // and any number of Runs go on side by side. If each returns an error, counting ends
 // with it. Result.Events is the number of calls.
-func Run(ctx context.Context, o *capture.Options, co *Options, each func(*aggregate.IntervalSnapshot) error) (*capture.Result, error) {
+func Run(
+	ctx context.Context, o *capture.Options, co *Options, each func(*aggregate.IntervalSnapshot) error,
+) (*capture.Result, error) {
 	if err := bpf.Check(); err != nil {
 		return nil, err
 	}
@@ -79,7 +81,9 @@ func Run(ctx context.Context, o *capture.Options, co *Options, each func(*aggreg
 
 // Counting returns Run with its options bound, as package analyze/aggregate/meter takes it. What
 // comes of it is put into res.
-func Counting(o *capture.Options, rows int, res *capture.Result) func(context.Context, aggregate.By, time.Duration, func(*aggregate.IntervalSnapshot) error) error {
+func Counting(
+	o *capture.Options, rows int, res *capture.Result,
+) func(context.Context, aggregate.By, time.Duration, func(*aggregate.IntervalSnapshot) error) error {
 	return func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.IntervalSnapshot) error) error {
 		r, err := Run(ctx, o, &Options{By: by, Interval: interval, Rows: rows}, each)
 		if r != nil {
@@ -229,7 +233,10 @@ func (c *counter) close() {
 	if c.bss != nil {
 		_ = unix.Munmap(c.bss)
 	}
-	for _, p := range []*ebpf.Program{c.objects.CountEnter, c.objects.CountExit, c.objects.CountFork, c.objects.CountEnd, c.objects.CountFollowed, c.objects.OnCgroupAttach} {
+	for _, p := range []*ebpf.Program{
+		c.objects.CountEnter, c.objects.CountExit, c.objects.CountFork,
+		c.objects.CountEnd, c.objects.CountFollowed, c.objects.OnCgroupAttach,
+	} {
 		p.Close()
 	}
 	for _, m := range []*ebpf.Map{c.objects.InUse, c.objects.Table, c.objects.Tasks, c.objects.Bss} {
@@ -314,7 +321,8 @@ func launchError(err error) error {
 // launch starts the command.
 func (c *counter) launch(cancel func()) (*ptracer.Launched, error) {
 	l, err := ptracer.Launch(&ptracer.Command{
-		Argv: c.o.Command, Dir: c.o.Dir, Env: c.o.Env, Files: [3]*os.File{c.o.Stdin, c.o.Stdout, c.o.Stderr}, Credential: c.o.Credential,
+		Argv: c.o.Command, Dir: c.o.Dir, Env: c.o.Env, Credential: c.o.Credential,
+		Files: [3]*os.File{c.o.Stdin, c.o.Stdout, c.o.Stderr},
 		Gate: func(pid int) error {
 			if err := bpf.Follow(c.objects.Tasks, pid, bpf.Task{Flags: bpf.TaskBeforeExec}); err != nil {
 				return fmt.Errorf("follow process %d: %w", pid, err)
@@ -386,7 +394,10 @@ func (c *counter) readOut(last bool) (*aggregate.IntervalSnapshot, error) {
 		return nil, err
 	}
 	at := time.Now()
-	r := &aggregate.IntervalSnapshot{Table: aggregate.NewTable(c.co.By, c.rows), At: at, Elapsed: max(at.Sub(c.since), 1), Last: last}
+	r := &aggregate.IntervalSnapshot{
+		Table: aggregate.NewTable(c.co.By, c.rows),
+		At:    at, Elapsed: max(at.Sub(c.since), 1), Last: last,
+	}
 	c.since = at
 	if err := c.clear(old, r.Table); err != nil {
 		return nil, err
@@ -453,7 +464,10 @@ func (c *counter) take(t *aggregate.Table, k *countCountKey, cpus []countCounts)
 		return // the row for the rest, unused
 	}
 	c.calls += sum.Calls
-	key := aggregate.Key{Op: event.Op(k.Op), UID: k.Uid, PID: k.Pid, Comm: words(k.Comm), Ext: words(k.Ext), Octave: k.Octave}
+	key := aggregate.Key{
+		Op: event.Op(k.Op), UID: k.Uid, PID: k.Pid,
+		Comm: words(k.Comm), Ext: words(k.Ext), Octave: k.Octave,
+	}
 	if k.Op == otherOp {
 		key = aggregate.Key{Other: true}
 	}
