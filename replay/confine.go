@@ -40,7 +40,7 @@ type confined struct {
 	log       *logger
 	notes     *annotated
 	FIFOs     bool     // there may be some in the target
-	Elsewhere []string // see skeleton.Skeleton
+	Elsewhere []string // see initialtree.Tree
 	Part      *Part    // of a team; nil: all
 	Made      []effect.FileRanges
 }

@@ -1,7 +1,7 @@
 // Package replay repeats what a tape recorded, inside one directory, and checks
 // that it came out the same.
 //
-//	tape ─▶ skeleton.Infer ─▶ tree.Restore                               prepare
+//	tape ─▶ initialtree.Infer ─▶ tree.Restore                               prepare
 //	tape ─▶ feed (posix, settle) ─▶ planner ─▶ order ─▶ lanes ─▶ check   run
 //	final ─▶ tree.TakePaths + tree.Compare                               verify
 //

@@ -11,9 +11,9 @@ import (
 	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/replay/settle"
-	"github.com/iotape/iotape/replay/skeleton"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -66,7 +66,7 @@ func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, layou
 	return &planner{
 		elsewhere: names, owners: map[ownerKey]*owner{}, recent: recent{},
 		made: made, taken: map[string]effect.Inode{},
-		tape: t, source: feed.NewReader(t, skeleton.Arch(t), layout), root: root,
+		tape: t, source: feed.NewReader(t, initialtree.Arch(t), layout), root: root,
 		handles: map[event.OpenID]*handle{}, order: order.New(mode),
 		nodes: map[uint32]*node{}, cwds: map[uint64]*cwd{}, free: map[int][]uint32{},
 	}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/replay/order"
-	"github.com/iotape/iotape/replay/skeleton"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
 )
@@ -84,24 +84,24 @@ func Restore(ctx context.Context, t *trace.Tape, dir string, force bool, shared 
 	if err != nil {
 		return 0, nil, err
 	}
-	return makeSkeleton(ctx, sk, into, true)
+	return makeInitialTree(ctx, sk, into, true)
 }
 
 // infer finds the initial tree, and reads the final one; nil if the tape has none.
-func infer(ctx context.Context, t *trace.Tape, layout feed.Layout) (*skeleton.Skeleton, *tree.Manifest, error) {
+func infer(ctx context.Context, t *trace.Tape, layout feed.Layout) (*initialtree.Tree, *tree.Manifest, error) {
 	snapshots, final, err := trees(t, layout)
 	if err != nil {
 		return nil, nil, err
 	}
-	sk, err := skeleton.Infer(ctx, t, snapshots, final, layout)
+	sk, err := initialtree.Infer(ctx, t, snapshots, final, layout)
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the initial tree: %w", err)
 	}
 	return sk, final, nil
 }
 
-// makeSkeleton makes the initial tree.
-func makeSkeleton(ctx context.Context, sk *skeleton.Skeleton, into string, devices bool) (entries int, problems []string, err error) {
+// makeInitialTree makes the initial tree.
+func makeInitialTree(ctx context.Context, sk *initialtree.Tree, into string, devices bool) (entries int, problems []string, err error) {
 	made, err := tree.RestoreEntries(ctx, sk.Entries(), into, sk.Content, &tree.RestoreOptions{BlankDevices: !devices})
 	if err != nil {
 		return 0, nil, fmt.Errorf("make the initial tree: %w", err)
@@ -133,13 +133,13 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, problems, err := makeSkeleton(ctx, sk, into, o.Devices)
+	entries, problems, err := makeInitialTree(ctx, sk, into, o.Devices)
 	if err != nil {
 		return nil, err
 	}
 	if o.Abort && len(problems) > 0 {
 		rep := newReport()
-		rep.Skeleton, rep.Problems, rep.Aborted = entries, problems, true
+		rep.InitialEntries, rep.Problems, rep.Aborted = entries, problems, true
 		return rep, nil
 	}
 	pace := cmp.Or(o.Pace, PaceAFAP)
@@ -171,7 +171,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	}
 	rep.ElapsedNS, rep.Machines = time.Since(start).Nanoseconds(), layout.Machines()
 	slices.SortFunc(rep.Kinds, func(a, b Kind) int { return cmp.Compare(a.Seq, b.Seq) })
-	rep.Skeleton, rep.Problems = entries, append(rep.Problems, problems...)
+	rep.InitialEntries, rep.Problems = entries, append(rep.Problems, problems...)
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
 		if err := compareTree(ctx, rep, into, final, sk, effect.NewRanges(answer.Made), t, o.Devices); err != nil {
@@ -332,7 +332,7 @@ func rename(m *tree.Manifest, h *feed.Host) {
 }
 
 // compareTree compares what the recording left with what the replay did.
-func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *skeleton.Skeleton, made effect.Ranges, t *trace.Tape, devices bool) error {
+func compareTree(ctx context.Context, rep *Report, into string, final *tree.Manifest, sk *initialtree.Tree, made effect.Ranges, t *trace.Tape, devices bool) error {
 	content, several := contentOf(t), len(t.Manifest().Hosts) > 1
 	want := &tree.Manifest{}
 	var paths []string
@@ -341,7 +341,7 @@ func compareTree(ctx context.Context, rep *Report, into string, final *tree.Mani
 		e := final.Entries[i]
 		// What was only looked for, or run, is not part of what the replay makes; nor what
 		// others removed after the recording that found it had ended.
-		if effect.Virtual("/"+e.Path) || !sk.Left(e.Path) && (several || !e.Has(tree.KnownHash)) {
+		if effect.Virtual("/"+e.Path) || !sk.Remains(e.Path) && (several || !e.Has(tree.KnownHash)) {
 			continue
 		}
 		if e.Has(tree.KnownHash) && (made[effect.Inode{Dev: e.Dev, Ino: e.Ino}] != nil || !hashHolds(content, &e)) {
@@ -371,7 +371,7 @@ func compareTree(ctx context.Context, rep *Report, into string, final *tree.Mani
 
 // findExtra looks for names that the recording did not leave, in directories where
 // it is known which it did.
-func findExtra(rep *Report, into string, sk *skeleton.Skeleton) error {
+func findExtra(rep *Report, into string, sk *initialtree.Tree) error {
 	root, err := os.OpenRoot(into)
 	if err != nil {
 		return fmt.Errorf("look at the replayed tree: %w", err)
@@ -391,7 +391,7 @@ func findExtra(rep *Report, into string, sk *skeleton.Skeleton) error {
 			continue // no directory: likewise
 		}
 		for _, e := range entries {
-			if p := path.Join(dir, e.Name()); !sk.Left(p) {
+			if p := path.Join(dir, e.Name()); !sk.Remains(p) {
 				rep.Tree = append(rep.Tree, tree.Difference{Path: p, Field: "entry", Want: "absent", Got: "present"})
 			}
 		}

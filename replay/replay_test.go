@@ -12,7 +12,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -271,7 +271,7 @@ func TestSkeleton(t *testing.T) {
 	s.call(event.OpRename, -1, syscall.EISDIR, [6]uint64{}, "/over/file", "/over/dir")
 	s.call(event.OpRenameat2, -1, syscall.EINVAL, [6]uint64{0, 0, 0, 0, 99}, "/flags/bad", "/flags/to")
 	tape := s.close()
-	sk, err := skeleton.Infer(t.Context(), tape, nil, nil, nil)
+	sk, err := initialtree.Infer(t.Context(), tape, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,15 +26,15 @@ type Report struct {
 	Mismatches  []Mismatch `json:"mismatches"`
 	// Kinds says once what differed in one way, however often it did: a target that has no
 	// extended attributes is one line. They stand in the order of their first events.
-	Kinds      []Kind            `json:"kinds"`
-	Tree       []tree.Difference `json:"tree"`         // final tree against the recording's
-	TreePaths  int               `json:"tree_paths"`   // compared
-	TreeMadeUp int               `json:"tree_made_up"` // of these, without their content, for the same reason
-	Skeleton   int               `json:"skeleton"`     // entries made before the first event
-	Problems   []string          `json:"problems"`     // what the target did not allow
-	Aborted    bool              `json:"aborted"`      // at the first difference, as asked
-	Machines   int               `json:"machines"`     // that have trees of their own
-	Timing     *Timing           `json:"timing"`
+	Kinds          []Kind            `json:"kinds"`
+	Tree           []tree.Difference `json:"tree"`         // final tree against the recording's
+	TreePaths      int               `json:"tree_paths"`   // compared
+	TreeMadeUp     int               `json:"tree_made_up"` // of these, without their content, for the same reason
+	InitialEntries int               `json:"skeleton"`     // entries made before the first event
+	Problems       []string          `json:"problems"`     // what the target did not allow
+	Aborted        bool              `json:"aborted"`      // at the first difference, as asked
+	Machines       int               `json:"machines"`     // that have trees of their own
+	Timing         *Timing           `json:"timing"`
 	// Ops are the operations of which calls were made, by the time that they took when
 	// they were recorded.
 	Ops []OpTiming `json:"ops"`

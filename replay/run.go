@@ -14,7 +14,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/feed"
-	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -72,7 +72,7 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	heap := limitHeap()
 	defer heap.release()
 	r := &runner{
-		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: skeleton.Arch(t), uid: uint32(unix.Geteuid()),
+		root: unix.Geteuid() == 0, checks: c.Checks, abort: c.Abort, arch: initialtree.Arch(t), uid: uint32(unix.Geteuid()),
 		procFD: procFD, report: newReport(), causes: newCauses(), data: newFiller(c.Data), log: c.log, native: c.Native, devices: c.Devices, cwds: map[uint64]int{}, begin: make(chan struct{}), known: newKnown(),
 		tasks: sync.Pool{New: func() any { return new(task) }},
 	}

@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"maps"
@@ -11,14 +11,14 @@ import (
 	"github.com/iotape/iotape/tree"
 )
 
-// skeletonOf is what an inference with these names alone would give.
-func skeletonOf(n *names) *Skeleton {
-	in := &inference{sk: &Skeleton{}, names: n}
+// treeOf is what an inference with these names alone would give.
+func treeOf(n *names) *Tree {
+	in := &inference{result: &Tree{}, names: n}
 	in.finish()
-	return in.sk
+	return in.result
 }
 
-func paths(s *Skeleton) (all []string) {
+func paths(s *Tree) (all []string) {
 	for e := range s.Entries() {
 		all = append(all, e.Path)
 	}
@@ -96,11 +96,11 @@ func TestNamesAgainstPaths(t *testing.T) {
 			case "made":
 				forget(p)
 				now[p] = &file{}
-				n.gone(c)
-				n.put(c, n.newObject(tree.Dir))
+				n.unlink(c)
+				n.assign(c, n.newObject(tree.Dir))
 			case "removed":
 				forget(p)
-				n.gone(c)
+				n.unlink(c)
 			case "renamed":
 				q := path.Draw(t, "to")
 				dir, _ := parent(q)
@@ -120,7 +120,7 @@ func TestNamesAgainstPaths(t *testing.T) {
 				maps.Copy(now, moved)
 			}
 		}
-		sk := skeletonOf(n)
+		sk := treeOf(n)
 		got := paths(sk)
 		if !slices.IsSortedFunc(got, tree.ComparePaths) {
 			t.Errorf("not in the order of a manifest: %q", got)
@@ -130,9 +130,9 @@ func TestNamesAgainstPaths(t *testing.T) {
 			t.Errorf("initial\n got %q\nwant %q", got, want)
 		}
 		left := map[string]bool{}
-		for p := range n.now() {
+		for p := range n.current() {
 			left[p] = true
-			if !sk.Left(p) {
+			if !sk.Remains(p) {
 				t.Errorf("%s is there, and Left does not know", p)
 			}
 		}
@@ -148,7 +148,7 @@ func TestLinkLearntLate(t *testing.T) {
 	n := newNames(nil)
 	n.exist(n.lookup("/lib/sub/file", true), tree.File)
 	n.becomeLink(n.lookup("/lib", false), "usr/lib")
-	got := strings.Join(paths(skeletonOf(n)), " ")
+	got := strings.Join(paths(treeOf(n)), " ")
 	if want := "lib usr usr/lib usr/lib/sub usr/lib/sub/file"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -165,7 +165,7 @@ func TestLiesEnd(t *testing.T) {
 	n.move(s, n.lookup("/t", false))
 	n.becomeLink(a, "t/x2")
 	n.becomeLink(n.lookup("/t", false), "t")
-	sk := skeletonOf(n)
+	sk := treeOf(n)
 	for e := range sk.Entries() {
 		if err := tree.ValidPath(e.Path); err != nil {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"strings"
@@ -24,21 +24,21 @@ func (in *inference) failed(ev *event.Event) {
 		if ev.Op == event.OpMkdir || ev.Op == event.OpMkdirat {
 			typ = tree.Dir // nearly always; any type gives the same answer
 		}
-		if c := in.at(ev, last, false); c != nil {
+		if c := in.nodeOf(ev, last, false); c != nil {
 			in.names.exist(c, typ)
 		}
 	case syscall.EISDIR:
-		if c := in.at(ev, last, true); c != nil {
+		if c := in.nodeOf(ev, last, true); c != nil {
 			in.names.exist(c, tree.Dir)
 		}
 	case syscall.EINVAL:
 		if ev.Op == event.OpReadlink || ev.Op == event.OpReadlinkat {
-			if c := in.at(ev, 0, false); c != nil { // exists, and is no link
+			if c := in.nodeOf(ev, 0, false); c != nil { // exists, and is no link
 				in.names.exist(c, 0)
 			}
 		}
 	case syscall.ENOTDIR:
-		if c := in.at(ev, last, true); c != nil && !c.seen {
+		if c := in.nodeOf(ev, last, true); c != nil && !c.seen {
 			in.names.exist(c, 0)
 		}
 	case syscall.EACCES, syscall.EPERM:
@@ -47,17 +47,17 @@ func (in *inference) failed(ev *event.Event) {
 		}
 		fallthrough
 	case syscall.ENODATA, syscall.ERANGE, syscall.ETXTBSY:
-		if c := in.at(ev, 0, effect.FollowsLast(ev)); c != nil {
+		if c := in.nodeOf(ev, 0, effect.FollowsLast(ev)); c != nil {
 			in.names.exist(c, 0)
 		}
 	case syscall.ELOOP:
 		// A link of which nothing else is known may as well lead to itself.
-		if c := in.at(ev, last, false); c != nil && (!c.seen || c.obj != nil && c.obj.typ == 0 && c.obj.initial) {
+		if c := in.nodeOf(ev, last, false); c != nil && (!c.seen || c.obj != nil && c.obj.typ == 0 && c.obj.initial) {
 			in.names.exist(c, tree.Symlink).detail().target = c.name
 		}
 	case syscall.ENOTEMPTY:
 		// Of a rename, the directory that was to be replaced.
-		if c := in.at(ev, last, false); c != nil {
+		if c := in.nodeOf(ev, last, false); c != nil {
 			in.names.exist(c, tree.Dir)
 			in.names.fill(c)
 		}
@@ -84,10 +84,10 @@ func (in *inference) failedPair(ev *event.Event) {
 		in.failed(ev)
 		return
 	}
-	if from := in.at(ev, 0, ev.Op == event.OpLinkat && effect.FollowsLast(ev)); from != nil {
+	if from := in.nodeOf(ev, 0, ev.Op == event.OpLinkat && effect.FollowsLast(ev)); from != nil {
 		in.names.exist(from, typ)
 	}
-	if to := in.at(ev, 1, false); to != nil {
+	if to := in.nodeOf(ev, 1, false); to != nil {
 		in.names.existAbove(to)
 	}
 	in.failed(ev)

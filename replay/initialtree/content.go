@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"slices"
@@ -31,8 +31,8 @@ func (in *inference) readCall(ev *event.Event) {
 	for i := range ev.Bufs {
 		if b := &ev.Bufs[i]; int(b.Arg) == effect.ContentArg(ev.Op) && !effect.Runs(ev) {
 			content.read(off, b, func(data []byte) uint64 {
-				in.sk.inline = append(in.sk.inline, slices.Clone(data))
-				return uint64(len(in.sk.inline)-1) | inlineBit
+				in.result.inline = append(in.result.inline, slices.Clone(data))
+				return uint64(len(in.result.inline)-1) | inlineBit
 			})
 		}
 	}
@@ -51,7 +51,7 @@ func (o *object) before() *extents {
 	return &d.content
 }
 
-// cloned notes that a file took over a part of another, which nobody read.
+// cloned notes that a file took over a part of another without a read of it.
 func (in *inference) cloned(ev *event.Event) {
 	c, ok := ev.Cloned()
 	if !ok {

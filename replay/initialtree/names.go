@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"hash/maphash"
@@ -12,7 +12,7 @@ import (
 
 // names is the directory tree as the recording saw it at one moment, known in
 // part: what a call proved to exist before anything in the trace made it goes into
-// the skeleton.
+// the initial tree.
 type names struct {
 	root *node
 	// hint describes objects as they were after the recording, by path without the
@@ -51,12 +51,12 @@ type dir struct {
 	kernel bool
 }
 
-// object is a file, directory, …, with one or more names.
+// object is a file, directory or other inode, with one or more names.
 type object struct {
 	id    effect.Inode
 	below *dir     // of a directory
 	first *node    // its initial name, of several the first; nil if it was made, or is not known to have one
-	more  *details // what few have
+	more  *details // nil for most
 
 	// As they were before the first event, as far as known tells.
 	size           int64
@@ -74,7 +74,7 @@ type object struct {
 	modeSet, ownerSet, xattrsSet, linksSet bool
 }
 
-// details is what is known of few objects.
+// details is what is known of few objects only; most have none, which saves memory.
 type details struct {
 	target    string // of a symbolic link
 	length    int64  // of the target, in bytes; 0 if it was not seen
@@ -84,13 +84,13 @@ type details struct {
 	others    []*node // further initial names
 	content   extents
 	entry     *tree.Entry // of a snapshot
-	from, end int         // its pieces in the skeleton
+	from, end int         // its pieces in the initial tree
 }
 
-// none is what is known of most.
+// none are the details of objects that have none.
 var none details
 
-// detail returns details to change, known those to look at.
+// detail returns an object's details for a change. See details for reading.
 func (o *object) detail() *details {
 	if o.more == nil {
 		o.more = &details{}
@@ -113,7 +113,7 @@ func newNames(hint *tree.Manifest) *names {
 	o.initial = true
 	n.root.was = o
 	o.first = n.root
-	n.put(n.root, o)
+	n.assign(n.root, o)
 	return n
 }
 
@@ -130,8 +130,8 @@ func (n *names) newFile() *object {
 	return o
 }
 
-// put gives a name an object, nil for nothing.
-func (n *names) put(c *node, o *object) {
+// assign gives a name an object, nil for nothing.
+func (n *names) assign(c *node, o *object) {
 	if o == nil && c == n.root {
 		return // whatever a tape says: it cannot be removed or renamed
 	}
@@ -158,11 +158,11 @@ func (c *node) initialPath() string {
 	return join(c, func(d *dir) *node { return d.of.first })
 }
 
-// deepest bounds the directories above a name: a tape of lies could lead in a circle.
+// deepest bounds the directories above a name: a hostile tape could lead in a circle.
 const deepest = 4096
 
-// join puts together the names from the root to a node; above says where a directory
-// is. It is "" if one of them is nowhere.
+// join concatenates the names from the root to a node; above returns the name of a
+// directory. The result is "" if one of the directories has no name.
 func join(c *node, above func(*dir) *node) string {
 	var parts []string
 	for ; c != nil && c.in != nil; c = above(c.in) {
@@ -181,7 +181,7 @@ func (d *dir) hash(name string) uint64 {
 	return maphash.String(seed, name) + uint64(d.id)*0x9e3779b97f4a7c15
 }
 
-// look returns a name of a directory if there is something that is known of it.
+// look returns a name of a directory, nil if nothing is known of it.
 func (n *names) look(d *dir, name string) *node {
 	if d == nil {
 		return nil
@@ -214,8 +214,8 @@ func (n *names) child(c *node, name string) *node {
 		k.kernel = effect.Virtual("/" + c.name + "/" + name) // but for /dev/shm
 	}
 	d.first = k
-	// What the trace made has only what the trace put there; what was listed had
-	// only what the list said.
+	// A directory that the trace made holds only what the trace put there; one that
+	// was listed held only what the listing had.
 	k.seen = d.listed || !d.of.initial && d.of.typ == tree.Dir
 	n.byName.put(k, func(k *node) uint64 { return k.in.hash(k.name) }, func(*node) bool { return false })
 	return k
@@ -292,9 +292,9 @@ func (n *names) find(p string) *node {
 	return at
 }
 
-// guess decides on a name that a path goes through: a directory or, if the hint
-// says so, a symbolic link. The last name of a path is only a guess when it is a
-// link, because what the call did tells the rest.
+// guess decides what a name is that a path goes through: a directory or, if the hint
+// says so, a symbolic link. The last name of a path is guessed only to be a link:
+// the call's result says the rest.
 func (n *names) guess(c *node, middle bool) {
 	if n.hint != nil {
 		if e := n.hint.Lookup(c.path()); e != nil && (e.Type == tree.Symlink || middle && e.Type == tree.Dir) {
@@ -315,14 +315,14 @@ func (n *names) exist(c *node, typ tree.Type) *object {
 	if c.obj == nil {
 		o := n.newObject(typ)
 		if c.seen {
-			// The trace says that it did not exist, and now it does: somebody
-			// outside made it. It is treated as made here.
+			// The trace says that it did not exist, and now it does: a process
+			// outside the trace made it. It is treated as made here.
 			o.changed = true
-			n.put(c, o)
+			n.assign(c, o)
 			return o
 		}
 		o.initial, o.first, c.was = true, c, o
-		n.put(c, o)
+		n.assign(c, o)
 		n.existAbove(c)
 	}
 	if c.obj.typ == 0 {
@@ -368,7 +368,7 @@ func (n *names) known(o *object) {
 
 func hashInode(id effect.Inode) uint64 { return maphash.Comparable(seed, id) }
 
-// addNames gives an object the initial names of another, which has them no more.
+// addNames moves the initial names of another object to this one.
 func (o *object) addNames(from *object) {
 	all := from.details().others
 	if from.first != nil {
@@ -400,7 +400,7 @@ func (o *object) dropName(c *node) {
 	}
 }
 
-// fill puts something into a directory of which nothing is known but that it was
+// fill puts an entry into a directory of which nothing is known but that it was
 // not empty.
 func (n *names) fill(c *node) {
 	o := c.obj
@@ -418,12 +418,12 @@ func (n *names) fill(c *node) {
 	}
 }
 
-// gone empties a name.
-func (n *names) gone(c *node) {
+// unlink empties a name.
+func (n *names) unlink(c *node) {
 	if o := c.obj; o != nil && o.below != nil && o.below.owner == c {
 		o.below.owner = nil
 	}
-	n.put(c, nil)
+	n.assign(c, nil)
 }
 
 // move takes everything below one name to another, which is not below it.
@@ -432,9 +432,9 @@ func (n *names) move(from, to *node) {
 		return
 	}
 	o := from.obj
-	n.gone(to)
-	n.put(from, nil)
-	n.put(to, o)
+	n.unlink(to)
+	n.assign(from, nil)
+	n.assign(to, o)
 }
 
 // swap exchanges what two names hold.
@@ -443,8 +443,8 @@ func (n *names) swap(a, b *node) {
 		return
 	}
 	x, y := a.obj, b.obj
-	n.put(a, y)
-	n.put(b, x)
+	n.assign(a, y)
+	n.assign(b, x)
 }
 
 // inside reports whether a node lies below another.

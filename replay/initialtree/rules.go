@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"strings"
@@ -9,16 +9,16 @@ import (
 	"github.com/iotape/iotape/tree"
 )
 
-// see learns from one event.
-func (in *inference) see(ev *event.Event) {
+// observe learns from one event.
+func (in *inference) observe(ev *event.Event) {
 	switch ev.Kind {
 	case event.Started:
-		if c := in.at(ev, 0, true); c != nil {
+		if c := in.nodeOf(ev, 0, true); c != nil {
 			in.names.exist(c, tree.Dir)
 		}
 		return
 	case event.Inherited:
-		if effect.OpenAtStart(ev, in.taken) {
+		if effect.OpenAtStart(ev, in.openedAtStart) {
 			in.opened(ev, ev.FileArg(0), true)
 		}
 		return
@@ -29,7 +29,7 @@ func (in *inference) see(ev *event.Event) {
 	if ev.Flags&event.Interrupted != 0 {
 		return
 	}
-	if h := lessons[ev.Op]; h != nil {
+	if h := inferenceRules[ev.Op]; h != nil {
 		h(in, ev)
 	} else if ev.OK() && len(ev.Paths) == 1 && ev.Spec().Replay == event.Native {
 		in.found(ev, effect.FollowsLast(ev))
@@ -49,26 +49,26 @@ func (in *inference) lookup(abs string, follow bool) *node {
 	return c
 }
 
-// at returns the node of path argument i as it was passed, before cleaning, so
+// nodeOf returns the node of path argument i as it was passed, before cleaning, so
 // that ".." behind a symbolic link goes where it went.
-func (in *inference) at(ev *event.Event, i int, follow bool) *node {
+func (in *inference) nodeOf(ev *event.Event, i int, follow bool) *node {
 	if i >= len(ev.Paths) {
 		return nil
 	}
 	return in.lookup(ev.Paths[i].Abs, follow)
 }
 
-// found: the call succeeded, so the name existed.
+// found notes that a name existed, because the call succeeded.
 func (in *inference) found(ev *event.Event, follow bool) *object {
-	c := in.at(ev, 0, follow)
+	c := in.nodeOf(ev, 0, follow)
 	if c == nil {
 		return nil
 	}
 	return in.names.exist(c, 0)
 }
 
-// lessons are the operations that say more than that a name existed.
-var lessons = map[event.Op]func(*inference, *event.Event){
+// inferenceRules say, by operation, what a call proves beyond that a name existed.
+var inferenceRules = map[event.Op]func(*inference, *event.Event){
 	event.OpOpen:          (*inference).openCall,
 	event.OpOpenat:        (*inference).openCall,
 	event.OpOpenat2:       (*inference).openCall,
@@ -145,7 +145,7 @@ var lessons = map[event.Op]func(*inference, *event.Event){
 }
 
 func (in *inference) dirCall(ev *event.Event) {
-	if c := in.at(ev, 0, true); c != nil && ev.OK() {
+	if c := in.nodeOf(ev, 0, true); c != nil && ev.OK() {
 		in.names.exist(c, tree.Dir)
 	}
 }
@@ -165,7 +165,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 	}
 	flags := effect.OpenFlags(ev)
 	if flags&effect.OTmpfile == effect.OTmpfile {
-		if c := in.at(ev, 0, true); c != nil {
+		if c := in.nodeOf(ev, 0, true); c != nil {
 			in.names.exist(c, tree.Dir)
 		}
 		in.open[f.Open] = in.names.newFile()
@@ -184,7 +184,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 	if created {
 		o := in.names.newFile()
 		o.id = effect.InodeOf(f)
-		in.names.put(c, o)
+		in.names.assign(c, o)
 		in.names.known(o)
 	}
 	in.names.exist(c, typ)
@@ -226,11 +226,11 @@ func (in *inference) statCall(ev *event.Event) {
 			o = in.open[f.Open]
 		}
 		if o == nil && len(ev.Paths) > 0 && ok {
-			if c := in.at(ev, 0, true); c != nil { // AT_EMPTY_PATH on the working directory
+			if c := in.nodeOf(ev, 0, true); c != nil { // AT_EMPTY_PATH on the working directory
 				o = in.names.exist(c, effect.TypeOf(st.Mode))
 			}
 		}
-	} else if c := in.at(ev, 0, effect.FollowsLast(ev)); c != nil {
+	} else if c := in.nodeOf(ev, 0, effect.FollowsLast(ev)); c != nil {
 		typ := tree.Type(0)
 		if ok {
 			typ = effect.TypeOf(st.Mode)
@@ -258,7 +258,7 @@ func (in *inference) statCall(ev *event.Event) {
 	}
 	if o.typ == tree.Symlink && effect.TypeOf(st.Mode) == tree.Symlink {
 		o.detail().length = st.Size
-		if c := in.at(ev, 0, false); o.guessed && int64(len(o.more.target)) != st.Size && c != nil && c.obj == o {
+		if c := in.nodeOf(ev, 0, false); o.guessed && int64(len(o.more.target)) != st.Size && c != nil && c.obj == o {
 			in.names.leadTo(c, strings.Repeat("?", int(min(max(st.Size, 1), 255))))
 			o.guessed = true
 		}
@@ -282,18 +282,18 @@ func (in *inference) accessCall(ev *event.Event) {
 	}
 }
 
-// made: a directory, link or node of the trace's own.
+// made notes a directory, link or node that the trace made.
 func (in *inference) made(ev *event.Event) {
 	if !ev.OK() {
 		in.failed(ev)
 		return
 	}
-	c := in.at(ev, 0, false)
+	c := in.nodeOf(ev, 0, false)
 	if c == nil {
 		return
 	}
 	in.names.existAbove(c)
-	in.names.gone(c)
+	in.names.unlink(c)
 	o := in.names.newFile()
 	switch ev.Op {
 	case event.OpMkdir, event.OpMkdirat:
@@ -308,20 +308,20 @@ func (in *inference) made(ev *event.Event) {
 	case event.OpMknodat:
 		o.typ = effect.TypeOf(uint32(ev.Args[2]))
 	}
-	in.names.put(c, o)
+	in.names.assign(c, o)
 }
 
-// boundCall: a socket that got a name made that.
+// boundCall notes the name that a bind made for a socket.
 func (in *inference) boundCall(ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) == 0 {
 		return
 	}
-	if c := in.at(ev, 0, false); c != nil {
+	if c := in.nodeOf(ev, 0, false); c != nil {
 		in.names.existAbove(c)
-		in.names.gone(c)
+		in.names.unlink(c)
 		o := in.names.newFile()
 		o.typ = tree.Socket
-		in.names.put(c, o)
+		in.names.assign(c, o)
 	}
 }
 
@@ -331,17 +331,17 @@ func (in *inference) linked(ev *event.Event) {
 		return
 	}
 	o := in.throughDescriptor(ev)
-	if from := in.at(ev, 0, effect.FollowsLast(ev) && ev.Op == event.OpLinkat); o == nil && from != nil {
+	if from := in.nodeOf(ev, 0, effect.FollowsLast(ev) && ev.Op == event.OpLinkat); o == nil && from != nil {
 		o = in.names.exist(from, 0)
 	}
 	if o == nil || o.typ == tree.Dir { // which has no second name
 		o = in.names.newFile()
 	}
 	o.linksSet = true
-	if to := in.at(ev, 1, false); to != nil {
+	if to := in.nodeOf(ev, 1, false); to != nil {
 		in.names.existAbove(to)
-		in.names.gone(to)
-		in.names.put(to, o)
+		in.names.unlink(to)
+		in.names.assign(to, o)
 	}
 }
 
@@ -357,7 +357,7 @@ func (in *inference) throughDescriptor(ev *event.Event) *object {
 	if _, rest, ok := posix.DescriptorPath(ev.Paths[0].Raw, ev.PID); !ok || rest != "" {
 		return nil
 	}
-	return in.open[in.around.Through[0]]
+	return in.open[in.state.Through[0]]
 }
 
 func (in *inference) removed(ev *event.Event) {
@@ -365,7 +365,7 @@ func (in *inference) removed(ev *event.Event) {
 		in.failed(ev)
 		return
 	}
-	c := in.at(ev, 0, false)
+	c := in.nodeOf(ev, 0, false)
 	if c == nil {
 		return
 	}
@@ -374,7 +374,7 @@ func (in *inference) removed(ev *event.Event) {
 		typ = tree.Dir
 	}
 	in.names.exist(c, typ).linksSet = true
-	in.names.gone(c)
+	in.names.unlink(c)
 }
 
 const renameExchange = 2
@@ -384,16 +384,16 @@ func (in *inference) renamed(ev *event.Event) {
 		in.failedPair(ev)
 		return
 	}
-	from, to := in.at(ev, 0, false), in.at(ev, 1, false)
+	from, to := in.nodeOf(ev, 0, false), in.nodeOf(ev, 1, false)
 	if from != nil {
 		in.names.exist(from, 0)
 	}
 	switch {
 	case from == nil && to == nil || from == to:
 	case from == nil:
-		in.names.gone(to)
+		in.names.unlink(to)
 	case to == nil:
-		in.names.gone(from)
+		in.names.unlink(from)
 	case ev.Op == event.OpRenameat2 && ev.Args[4]&renameExchange != 0:
 		in.names.exist(to, 0)
 		in.names.swap(from, to)
@@ -402,7 +402,7 @@ func (in *inference) renamed(ev *event.Event) {
 		if to.obj != nil {
 			to.obj.linksSet = true
 		}
-		in.names.gone(to)
+		in.names.unlink(to)
 		in.names.move(from, to)
 	}
 }
@@ -412,14 +412,14 @@ func (in *inference) readlinkCall(ev *event.Event) {
 		in.failed(ev)
 		return
 	}
-	c := in.at(ev, 0, false)
+	c := in.nodeOf(ev, 0, false)
 	if c == nil || ev.Paths[0].Raw == "" {
 		return
 	}
 	target := ""
 	for i := range ev.Bufs {
 		if ev.Bufs[i].Kind == event.KindBuf {
-			if b, err := in.sk.tape.Content(&ev.Bufs[i], nil); err == nil {
+			if b, err := in.result.tape.Content(&ev.Bufs[i], nil); err == nil {
 				target = string(b)
 			}
 		}
@@ -457,7 +457,7 @@ func (in *inference) listed(ev *event.Event) {
 	if o == nil || b == nil {
 		return
 	}
-	data, err := in.sk.tape.Content(b, nil)
+	data, err := in.result.tape.Content(b, nil)
 	if err != nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"github.com/iotape/iotape/tree"
 )
 
-// knowTarget finds where a symbolic link leads that was only seen in a listing.
+// knowTarget finds the target of a symbolic link that only a listing showed.
 func (n *names) knowTarget(c *node) bool {
 	d := c.obj.detail()
 	if d.target == "" && n.hint != nil {
@@ -16,7 +16,7 @@ func (n *names) knowTarget(c *node) bool {
 		}
 	}
 	if d.target == "" && c.obj.initial {
-		// Somebody followed it: it led somewhere, and wherever that was will do.
+		// A call followed it, so it had a target; any target gives the same results.
 		n.made++
 		d.target = fmt.Sprintf("/.iotape/%0*d", int(min(max(d.length, 10), 255))-len("/.iotape/"), n.made)
 		c.obj.guessed = true
@@ -35,8 +35,8 @@ func (n *names) becomeLink(c *node, target string) {
 	link := n.newObject(tree.Symlink)
 	link.initial, link.first, c.was = true, c, link
 	link.detail().target = target
-	n.put(c, link)
-	n.settle(c, o)
+	n.assign(c, link)
+	n.moveToTarget(c, o)
 }
 
 // leadTo gives a symbolic link its target, in place of one that was made up.
@@ -56,12 +56,12 @@ func (n *names) leadTo(c *node, target string) {
 	o := was.obj
 	o.dropName(was)
 	was.obj, was.seen = nil, false
-	n.settle(c, o)
+	n.moveToTarget(c, o)
 }
 
-// settle puts what is known of a link's target where that is, unless it is known
-// by itself.
-func (n *names) settle(c *node, o *object) {
+// moveToTarget assigns what is known of a link's target to the name that the link
+// leads to, unless something is known of that name already.
+func (n *names) moveToTarget(c *node, o *object) {
 	target := c.obj.details().target
 	if !strings.HasPrefix(target, "/") {
 		target = c.in.owner.path() + "/" + target
@@ -70,7 +70,7 @@ func (n *names) settle(c *node, o *object) {
 	if to == nil || to.seen {
 		return
 	}
-	n.put(to, o)
+	n.assign(to, o)
 	n.existAbove(to)
 	to.was = o
 	if o.first == nil {

@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"github.com/iotape/iotape/event"
@@ -33,7 +33,7 @@ func (in *inference) xattrCall(ev *event.Event) {
 	if o == nil || !o.initial || o.changed || o.xattrsSet || name == nil || value == nil || o.details().entry != nil {
 		return
 	}
-	data, err := in.sk.tape.Content(value, nil)
+	data, err := in.result.tape.Content(value, nil)
 	if err != nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (in *inference) xattrCall(ev *event.Event) {
 	o.known |= tree.KnownXattrs
 }
 
-// touched: times are not compared, so nothing comes of a change but the name.
+// touched learns that the name existed; times are not compared.
 func (in *inference) touched(ev *event.Event) { in.subject(ev) }
 
 // subject returns the object of a call that changes an attribute, nil if it failed.
@@ -57,7 +57,7 @@ func (in *inference) subject(ev *event.Event) *object {
 	return in.object(ev)
 }
 
-// From now on the mode, the owner, the extended attributes are the trace's.
+// After these calls the mode, the owner or the extended attributes are not initial.
 
 func (in *inference) chmodCall(ev *event.Event) {
 	if o := in.subject(ev); o != nil {

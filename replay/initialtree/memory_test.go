@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func BenchmarkInferManyFiles(b *testing.B) {
 		}
 		during := heap()
 		in.finish()
-		sk := in.sk
+		sk := in.result
 		*in = inference{}
 		after := heap()
 		b.ReportMetric(float64(during-before)/files, "B/file")

@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"iter"
@@ -10,7 +10,7 @@ import (
 
 // Entries returns the initial tree in the order of a manifest. An entry is valid until
 // the next one. There may be millions: they are made as they are asked for.
-func (s *Skeleton) Entries() iter.Seq[*tree.Entry] {
+func (s *Tree) Entries() iter.Seq[*tree.Entry] {
 	return func(yield func(*tree.Entry) bool) {
 		w := walk{s: s, yield: yield, firsts: map[*object]string{}}
 		w.below(s.names.root, "")
@@ -18,7 +18,7 @@ func (s *Skeleton) Entries() iter.Seq[*tree.Entry] {
 }
 
 // Manifest returns all entries at once.
-func (s *Skeleton) Manifest() *tree.Manifest {
+func (s *Tree) Manifest() *tree.Manifest {
 	m := &tree.Manifest{Root: "/"}
 	for e := range s.Entries() {
 		m.Entries = append(m.Entries, *e)
@@ -27,7 +27,7 @@ func (s *Skeleton) Manifest() *tree.Manifest {
 }
 
 // FIFOs reports whether the initial tree may have any.
-func (s *Skeleton) FIFOs() bool {
+func (s *Tree) FIFOs() bool {
 	for _, block := range s.names.objects.blocks {
 		for i := range block {
 			if block[i].initial && block[i].typ == tree.FIFO {
@@ -38,17 +38,17 @@ func (s *Skeleton) FIFOs() bool {
 	return false
 }
 
-// Left reports whether a path exists after the last event, as far as the trace tells:
+// Remains reports whether a path exists after the last event, as far as the trace tells:
 // whether a replay of all events should leave it.
-func (s *Skeleton) Left(path string) bool {
+func (s *Tree) Remains(path string) bool {
 	c := s.names.find(path)
 	return c != nil && c.obj != nil
 }
 
-// Listed returns the directories of whose entries Left knows every one.
-func (s *Skeleton) Listed() iter.Seq[string] {
+// Listed returns the directories of whose entries Remains knows every one.
+func (s *Tree) Listed() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for p, c := range s.names.now() {
+		for p, c := range s.names.current() {
 			if o := c.obj; o.typ == tree.Dir && (o.below != nil && o.below.listed || !o.initial) && !yield(p) {
 				return
 			}
@@ -56,8 +56,8 @@ func (s *Skeleton) Listed() iter.Seq[string] {
 	}
 }
 
-// now returns every name that exists at present and its path, but for the root.
-func (n *names) now() iter.Seq2[string, *node] {
+// current returns every name that exists now, with its path, except the root.
+func (n *names) current() iter.Seq2[string, *node] {
 	return func(yield func(string, *node) bool) {
 		var below func(c *node, prefix string) bool
 		below = func(c *node, prefix string) bool {
@@ -81,7 +81,7 @@ func (n *names) now() iter.Seq2[string, *node] {
 
 // walk is one iteration over the initial tree.
 type walk struct {
-	s      *Skeleton
+	s      *Tree
 	yield  func(*tree.Entry) bool
 	firsts map[*object]string // the first of an object's several names
 	entry  tree.Entry
@@ -141,7 +141,7 @@ func (w *walk) fill(o *object, path string) {
 	case tree.CharDev, tree.BlkDev:
 		e.Rdev = d.rdev
 	case tree.Symlink:
-		// If nobody followed it, its length may have been seen.
+		// If no call followed it, its length may have been seen.
 		if e.Target = d.target; e.Target == "" {
 			e.Target = strings.Repeat("?", int(min(max(d.length, 1), 4095)))
 		}

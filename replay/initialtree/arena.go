@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"hash/maphash"

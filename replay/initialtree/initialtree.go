@@ -1,4 +1,4 @@
-package skeleton
+package initialtree
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/iotape/iotape/tree"
 )
 
-// Skeleton is the initial tree that a replay needs, with paths relative to the
+// Tree is the initial tree that a replay needs, with paths relative to the
 // replay's root.
-type Skeleton struct {
+type Tree struct {
 	// Made are the files with content that was read and that the tape does not have:
 	// they have zeros there.
 	Made []effect.FileRanges
@@ -35,9 +35,9 @@ type Skeleton struct {
 const inlineBit = 1 << 63
 
 // Content returns the bytes of one of the manifest's chunks.
-func (s *Skeleton) Content(id uint64) ([]byte, error) {
+func (s *Tree) Content(id uint64) ([]byte, error) {
 	if id == 0 || id > uint64(len(s.pieces)) {
-		return nil, fmt.Errorf("skeleton chunk %d of %d: %w", id, len(s.pieces), trace.ErrCorrupt)
+		return nil, fmt.Errorf("chunk %d of %d of the initial tree: %w", id, len(s.pieces), trace.ErrCorrupt)
 	}
 	p := s.pieces[id-1]
 	b, err := s.stored(p.chunk)
@@ -50,7 +50,7 @@ func (s *Skeleton) Content(id uint64) ([]byte, error) {
 	return b[p.skip : p.skip+p.len], nil
 }
 
-func (s *Skeleton) stored(chunk uint64) ([]byte, error) {
+func (s *Tree) stored(chunk uint64) ([]byte, error) {
 	if chunk&inlineBit != 0 && chunk&^inlineBit < uint64(len(s.inline)) {
 		return s.inline[chunk&^inlineBit], nil
 	}
@@ -62,7 +62,7 @@ func (s *Skeleton) stored(chunk uint64) ([]byte, error) {
 // content that was read before it was written. final, which may be nil, is the
 // state after the recording; it decides only what the trace leaves open. All names are
 // those of the layout.
-func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, layout feed.Layout) (*Skeleton, error) {
+func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, layout feed.Layout) (*Tree, error) {
 	in := newInference(t, final)
 	in.layout = layout
 	for _, s := range snapshots {
@@ -72,20 +72,20 @@ func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final
 		return nil, err
 	}
 	in.finish()
-	return in.sk, nil
+	return in.result, nil
 }
 
 func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 	return &inference{
-		sk:    &Skeleton{tape: t},
-		names: newNames(final), final: final,
-		arch: Arch(t), open: map[event.OpenID]*object{}, taken: map[string]effect.Inode{}, elsewhere: map[string]bool{},
+		result: &Tree{tape: t},
+		names:  newNames(final), final: final,
+		arch: Arch(t), open: map[event.OpenID]*object{}, openedAtStart: map[string]effect.Inode{}, elsewhere: map[string]bool{},
 	}
 }
 
 // readAll learns from all events.
 func (in *inference) readAll(ctx context.Context) error {
-	er := feed.NewReader(in.sk.tape, in.arch, in.layout)
+	er := feed.NewReader(in.result.tape, in.arch, in.layout)
 	var ev event.Event
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -98,8 +98,8 @@ func (in *inference) readAll(ctx context.Context) error {
 			return err
 		}
 		effect.AsCall(&ev)
-		in.around = s
-		in.see(&ev)
+		in.state = s
+		in.observe(&ev)
 		for _, id := range s.Released {
 			delete(in.open, id)
 		}
@@ -117,14 +117,14 @@ func Arch(t *trace.Tape) event.Arch {
 }
 
 type inference struct {
-	layout feed.Layout
-	around *feed.State // of the event that is looked at
-	sk     *Skeleton
-	names  *names
-	final  *tree.Manifest
-	arch   event.Arch
-	open   map[event.OpenID]*object
-	taken  map[string]effect.Inode // see ownFile
+	layout        feed.Layout
+	state         *feed.State // of the present event
+	result        *Tree
+	names         *names
+	final         *tree.Manifest
+	arch          event.Arch
+	open          map[event.OpenID]*object
+	openedAtStart map[string]effect.Inode // names of files that were open at the start
 	// elsewhere are names that lead to what the kernel makes up.
 	elsewhere map[string]bool
 }
@@ -153,7 +153,7 @@ func (in *inference) snapshot(m *tree.Manifest) {
 	}
 }
 
-// finish settles what the trace left open.
+// finish decides what the trace left open.
 func (in *inference) finish() {
 	n := in.names
 	if in.final != nil {
@@ -173,9 +173,9 @@ func (in *inference) finish() {
 			}
 		}
 	}
-	sk := in.sk
+	sk := in.result
 	sk.names, sk.living = n, map[*object]int{}
-	for _, c := range n.now() {
+	for _, c := range n.current() {
 		if several && len(c.obj.details().others) > 0 {
 			sk.living[c.obj]++
 		}
@@ -201,7 +201,7 @@ func (in *inference) complete(o *object) {
 	}
 	d := o.more
 	if made := d.content.made(); len(made) > 0 && o.id.Ino != 0 {
-		in.sk.Made = append(in.sk.Made, effect.Ranges{o.id: &made}.List()...)
+		in.result.Made = append(in.result.Made, effect.Ranges{o.id: &made}.List()...)
 	}
 	if u := d.content.unknown; len(u) > 0 {
 		o.size = max(o.size, u[len(u)-1].To)
@@ -216,13 +216,13 @@ func (in *inference) complete(o *object) {
 			pieces = append(pieces, piece{off: c.Off, chunk: c.ID, len: c.Len})
 		}
 	}
-	d.from = len(in.sk.pieces)
-	in.sk.pieces = append(in.sk.pieces, pieces...)
-	d.end = len(in.sk.pieces)
+	d.from = len(in.result.pieces)
+	in.result.pieces = append(in.result.pieces, pieces...)
+	d.end = len(in.result.pieces)
 	d.content = extents{}
 }
 
-// fill takes what the trace left open from the state after it.
+// fill takes what the trace left open from the state after the trace.
 func (o *object) fill(last *tree.Entry) {
 	if o.details().entry != nil && o.known&tree.KnownContent != 0 {
 		return // from a snapshot
