@@ -17,7 +17,7 @@ import (
 
 	"github.com/iotape/iotape/internal/sysmon"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
 )
@@ -34,7 +34,7 @@ type confined struct {
 	Native    Native
 	Devices   bool // see Options
 	Sleep     bool // see Options
-	Layout    feed.Layout
+	Layout    eventsource.Layout
 	Data      Data
 	LogLevel  LogLevel // "" without a log
 	log       *logger

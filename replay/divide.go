@@ -6,7 +6,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -44,7 +44,7 @@ type division struct {
 // its host, if the tape has several and there is one, and of all others those with the most
 // calls on files first, each to the member that has the fewest. Processes that share an
 // open file stay together, for its position is one.
-func divide(t *trace.Tape, layout feed.Layout, members []string) (*division, error) {
+func divide(t *trace.Tape, layout eventsource.Layout, members []string) (*division, error) {
 	numbers, homes := layout.Numbers(), map[processID]int{}
 	procs, sets := processes{}, map[processID]processID{}
 	var root func(id processID) processID

@@ -2,10 +2,10 @@
 // that it came out the same.
 //
 //	tape ─▶ initialtree.Infer ─▶ tree.Restore                               prepare
-//	tape ─▶ feed (posix, settle) ─▶ planner ─▶ order ─▶ lanes ─▶ check   run
+//	tape ─▶ eventsource (posix, settle) ─▶ planner ─▶ order ─▶ lanes ─▶ check   run
 //	final ─▶ tree.TakePaths + tree.Compare                               verify
 //
-// Package feed reads the events in an order that explains their results, each with the
+// Package eventsource reads the events in an order that explains their results, each with the
 // state of its thread; of a tape of several hosts it tells threads, files and names apart,
 // and nobody behind it knows of hosts. The planner makes a task of each event: what to do,
 // with which open files, and, from package order, which tasks have to be done before. Tasks

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
 )
@@ -72,7 +72,7 @@ type Plan struct {
 // are count. If Into is not "", it is looked at for what the tape needs; it must exist, and
 // nothing of it remains changed.
 func DryRun(ctx context.Context, t *trace.Tape, o *Options) (*Plan, error) {
-	layout, err := feed.NewLayout(t, o.Renames, o.Shared)
+	layout, err := eventsource.NewLayout(t, o.Renames, o.Shared)
 	if err != nil {
 		return nil, err
 	}

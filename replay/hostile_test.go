@@ -16,7 +16,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
@@ -490,7 +490,7 @@ func TestHostileTapes(t *testing.T) {
 			s.call(event.OpUnlink, 0, 0, [6]uint64{}, "/work/"+up+c.victim[1:])
 			s.store(trace.FinalName, tree.Entry{Path: "work", Type: tree.Dir, Known: tree.KnownListing}, tree.Entry{Path: "work/victim", Type: tree.File, Known: tree.KnownHash})
 		}, more: func(o *Options) {
-			o.Renames = feed.Renames{{Old: "/work", New: "/proc/self/root"}, {Old: "/", New: "/x"}}
+			o.Renames = eventsource.Renames{{Old: "/work", New: "/proc/self/root"}, {Old: "/", New: "/x"}}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // process of the recording that locks a file therefore gets an open file of its own for
 // that, and its locks are locks of that open file (F_OFD_SETLK, fcntl(2)): these
 // conflict with others' as the process's did. They go when the process loses any
-// descriptor of the file, however that is (feed.State.Closed).
+// descriptor of the file, however that is (eventsource.State.Closed).
 
 // owner is a process's locks on a file.
 type owner struct {

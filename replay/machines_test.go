@@ -10,7 +10,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
@@ -182,7 +182,7 @@ func TestMachinesWithHostileNames(t *testing.T) {
 // A member of a team that is called as a host makes the calls of that host's processes.
 func TestDivideByHost(t *testing.T) {
 	tape := twoMachines(t, "a", "b").close()
-	layout, err := feed.NewLayout(tape, nil, nil)
+	layout, err := eventsource.NewLayout(tape, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

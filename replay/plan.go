@@ -10,7 +10,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/replay/settle"
@@ -20,7 +20,7 @@ import (
 // planner turns events into tasks, in an order that explains their results.
 type planner struct {
 	tape     *trace.Tape
-	source   *feed.Reader
+	source   *eventsource.Reader
 	handles  map[event.OpenID]*handle
 	order    *order.Order
 	n        uint64 // events
@@ -58,7 +58,7 @@ type cwd struct {
 	published bool
 }
 
-func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, layout feed.Layout, mode order.Mode) *planner {
+func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, layout eventsource.Layout, mode order.Mode) *planner {
 	names := make(map[string]bool, len(elsewhere))
 	for _, n := range elsewhere {
 		names[n] = true
@@ -66,7 +66,7 @@ func newPlanner(t *trace.Tape, root bool, made madeUp, elsewhere []string, layou
 	return &planner{
 		elsewhere: names, owners: map[ownerKey]*owner{}, recent: recent{},
 		made: made, taken: map[string]effect.Inode{},
-		tape: t, source: feed.NewReader(t, initialtree.Arch(t), layout), root: root,
+		tape: t, source: eventsource.NewReader(t, initialtree.Arch(t), layout), root: root,
 		handles: map[event.OpenID]*handle{}, order: order.New(mode),
 		nodes: map[uint32]*node{}, cwds: map[uint64]*cwd{}, free: map[int][]uint32{},
 	}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
@@ -48,7 +48,7 @@ type Options struct {
 	// Order is how much of the recorded order is kept; the zero value keeps all.
 	Order order.Mode
 	// Renames puts what was done below some directories below others.
-	Renames feed.Renames
+	Renames eventsource.Renames
 	// Shared are directories whose files the machines of a tape have in common; of what is
 	// not below one, each machine has its own.
 	Shared []string
@@ -72,7 +72,7 @@ var ErrNotEmpty = errors.New("directory is not empty")
 // else: what a replay begins with. It returns how many entries were made and what the
 // target did not allow. shared is as in Options.
 func Restore(ctx context.Context, t *trace.Tape, dir string, force bool, shared []string) (entries int, problems []string, err error) {
-	layout, err := feed.NewLayout(t, nil, shared)
+	layout, err := eventsource.NewLayout(t, nil, shared)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -88,7 +88,7 @@ func Restore(ctx context.Context, t *trace.Tape, dir string, force bool, shared 
 }
 
 // infer finds the initial tree, and reads the final one; nil if the tape has none.
-func infer(ctx context.Context, t *trace.Tape, layout feed.Layout) (*initialtree.Tree, *tree.Manifest, error) {
+func infer(ctx context.Context, t *trace.Tape, layout eventsource.Layout) (*initialtree.Tree, *tree.Manifest, error) {
 	snapshots, final, err := trees(t, layout)
 	if err != nil {
 		return nil, nil, err
@@ -115,7 +115,7 @@ func makeInitialTree(ctx context.Context, sk *initialtree.Tree, into string, dev
 // Run replays a tape into a directory. The Report says whether everything agreed;
 // an error means that it could not be run.
 func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
-	layout, err := feed.NewLayout(t, o.Renames, o.Shared)
+	layout, err := eventsource.NewLayout(t, o.Renames, o.Shared)
 	if err != nil {
 		return nil, err
 	}
@@ -228,14 +228,14 @@ func prepareTarget(dir string, force bool) (string, error) {
 // trees reads the tape's snapshots and its final tree; nil if it has none. Of several
 // recordings of one tree of files, the snapshot of that which began first says what it
 // began with, and of a file in the end that which ended last.
-func trees(t *trace.Tape, layout feed.Layout) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
+func trees(t *trace.Tape, layout eventsource.Layout) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
 	hosts := make([][]string, len(layout)) // names of their trees
 	for _, name := range slices.Sorted(maps.Keys(t.Manifest().Files)) {
 		if host, file := trace.SplitHostFile(name); host < len(layout) && (file == trace.SnapshotName || strings.HasPrefix(file, trace.SnapshotName+"-") || file == trace.FinalName) {
 			hosts[host] = append(hosts[host], name)
 		}
 	}
-	byTime := func(when func(*feed.Host) int64) []int {
+	byTime := func(when func(*eventsource.Host) int64) []int {
 		list := make([]int, len(layout))
 		for i := range list {
 			list[i] = i
@@ -244,7 +244,7 @@ func trees(t *trace.Tape, layout feed.Layout) (snapshots []*tree.Manifest, final
 		return list
 	}
 	begun := map[int]bool{} // machines
-	for _, i := range byTime(func(h *feed.Host) int64 { return h.Begun }) {
+	for _, i := range byTime(func(h *eventsource.Host) int64 { return h.Begun }) {
 		h := &layout[i]
 		for _, name := range hosts[i] {
 			if begun[h.Machine] || isFinal(name) {
@@ -261,7 +261,7 @@ func trees(t *trace.Tape, layout feed.Layout) (snapshots []*tree.Manifest, final
 		}
 		begun[h.Machine] = true
 	}
-	for _, i := range byTime(func(h *feed.Host) int64 { return -h.Ended }) {
+	for _, i := range byTime(func(h *eventsource.Host) int64 { return -h.Ended }) {
 		for _, name := range hosts[i] {
 			if !isFinal(name) {
 				continue
@@ -291,7 +291,7 @@ func isFinal(name string) bool {
 	return file == trace.FinalName
 }
 
-func readTree(t *trace.Tape, name string, h *feed.Host) (*tree.Manifest, error) {
+func readTree(t *trace.Tape, name string, h *eventsource.Host) (*tree.Manifest, error) {
 	r, err := t.OpenFile(name)
 	if err != nil {
 		return nil, err
@@ -306,7 +306,7 @@ func readTree(t *trace.Tape, name string, h *feed.Host) (*tree.Manifest, error) 
 }
 
 // rename gives what is in a host's tree the names, and devices, of the replay.
-func rename(m *tree.Manifest, h *feed.Host) {
+func rename(m *tree.Manifest, h *eventsource.Host) {
 	if len(h.Renames) == 0 {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/trace"
 )
@@ -80,7 +80,7 @@ func run(ctx context.Context, t *trace.Tape, procFD int, c *confined, progress f
 	r.plan.pace, r.plan.speed, r.plan.halted, r.plan.sleep = c.Pace, c.Speed, &r.halted, c.Sleep
 	r.planner = newPlanner(t, r.root, newMadeUp(t, c.Made, c.Data.Made), c.Elsewhere, c.Layout, c.Order)
 	r.planner.native = c.Native
-	r.renamed = slices.ContainsFunc(c.Layout, func(h feed.Host) bool { return len(h.Renames) > 0 })
+	r.renamed = slices.ContainsFunc(c.Layout, func(h eventsource.Host) bool { return len(h.Renames) > 0 })
 	r.planner.notes = c.notes
 	r.fifos.Store(c.FIFOs)
 	if err := r.join(t, c.Layout, c.Part); err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/order"
 )
 
@@ -52,7 +52,7 @@ type task struct {
 	idle   bool // there is nothing to be done, or to be waited for
 	lane   int  // its slot
 
-	feed.State
+	eventsource.State
 	fds [event.MaxArgs]*handle
 	// through are the open files that a path argument goes through, as in
 	// /proc/self/fd/7.
@@ -84,12 +84,12 @@ type task struct {
 
 func (t *task) reset() {
 	*t = task{
-		ev: t.ev, State: feed.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], others: t.others[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0], parts: t.parts[:0],
+		ev: t.ev, State: eventsource.State{Released: t.Released[:0]}, deps: t.deps[:0], awaits: t.awaits[:0], closes: t.closes[:0], others: t.others[:0], inline: t.inline[:0], data: t.data[:0], want: t.want[:0], parts: t.parts[:0],
 	}
 }
 
 // take copies the state around a task's event, which the reader only lends.
-func (t *task) take(s *feed.State) {
+func (t *task) take(s *eventsource.State) {
 	released := append(t.Released, s.Released...)
 	t.State = *s
 	t.Released = released

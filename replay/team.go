@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -131,7 +131,7 @@ func (m *message) join(o *message, member string) {
 }
 
 // join makes this the replay of a part, if there is one.
-func (r *runner) join(t *trace.Tape, layout feed.Layout, p *Part) (err error) {
+func (r *runner) join(t *trace.Tape, layout eventsource.Layout, p *Part) (err error) {
 	if p == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/replay"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/hosts"
 	"github.com/iotape/iotape/replay/order"
 )
@@ -86,7 +86,7 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 				return err
 			}
 			for _, s := range renames {
-				r, err := feed.ParseRename(s)
+				r, err := eventsource.ParseRename(s)
 				if err != nil {
 					return usageError{fmt.Errorf("--map: %w", err)}
 				}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
 )
@@ -62,7 +62,7 @@ func (s *Tree) stored(chunk uint64) ([]byte, error) {
 // content that was read before it was written. final, which may be nil, is the
 // state after the recording; it decides only what the trace leaves open. All names are
 // those of the layout.
-func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, layout feed.Layout) (*Tree, error) {
+func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, layout eventsource.Layout) (*Tree, error) {
 	in := newInference(t, final)
 	in.layout = layout
 	for _, s := range snapshots {
@@ -85,7 +85,7 @@ func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 
 // readAll learns from all events.
 func (in *inference) readAll(ctx context.Context) error {
-	er := feed.NewReader(in.result.tape, in.arch, in.layout)
+	er := eventsource.NewReader(in.result.tape, in.arch, in.layout)
 	var ev event.Event
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -117,8 +117,8 @@ func Arch(t *trace.Tape) event.Arch {
 }
 
 type inference struct {
-	layout        feed.Layout
-	state         *feed.State // of the present event
+	layout        eventsource.Layout
+	state         *eventsource.State // of the present event
 	result        *Tree
 	names         *names
 	final         *tree.Manifest

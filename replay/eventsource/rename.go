@@ -1,4 +1,4 @@
-package feed
+package eventsource
 
 import (
 	"fmt"
@@ -73,8 +73,8 @@ func (rs Renames) From(dir, name string) string {
 	return to
 }
 
-// event renames what an event names, and what it says that names are. Relative names of
-// its paths begin at bases.
+// event renames the paths of an event and the names in its buffers. Relative paths begin
+// at bases.
 func (rs Renames) event(ev *event.Event, bases []string) {
 	switch ev.Op.Like() {
 	case event.OpSymlink, event.OpSymlinkat:

@@ -1,9 +1,10 @@
-package feed
+package eventsource
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ import (
 // each has a directory of its own that stands for its root; but what is below a directory
 // that all share is where it is, once for all.
 //
-// Beyond the feed nobody knows of hosts: names, threads and files are told apart there.
+// No package above this one knows of hosts: names, threads and files get identities here
+// that are unique among all hosts.
 type Layout []Host
 
 // Host is where the files of one of a tape's hosts are.
@@ -33,7 +35,7 @@ type Host struct {
 	Ended   int64
 }
 
-// Device is one that other machines have, too.
+// Device is a device that other machines have mounted, too.
 type Device struct {
 	Dev  uint64 // as recorded
 	Tree uint64 // the same on all machines
@@ -79,7 +81,7 @@ func (l Layout) Host(i uint32) *Host {
 	if uint64(i) < uint64(len(l)) {
 		return &l[i]
 	}
-	return &l[0] // a tape of lies
+	return &l[0] // only a hostile tape names another host
 }
 
 // Machines returns how many machines there are.
@@ -171,16 +173,13 @@ func below(name, dir string) bool {
 	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
 }
 
-// survey finds out when each host ended, and which of its devices has what is shared: of
-// each shared directory that which is met below it most. Two on one device are one tree.
+// survey finds when each host ended, and which of its devices holds each shared directory:
+// the device that most files below the directory are on. Two directories on one device are
+// one tree.
 func (l Layout) survey(t *trace.Tape, shared []string) error {
-	type place struct {
-		machine int
-		dev     uint64
-	}
-	met := make([]map[place]int, len(shared))
-	for i := range met {
-		met[i] = map[place]int{}
+	counts := make([]map[mounted]int, len(shared))
+	for i := range counts {
+		counts[i] = map[mounted]int{}
 	}
 	arch, _ := event.ParseArch(t.Host(0).Arch)
 	for ev, err := range t.Events() {
@@ -192,27 +191,54 @@ func (l Layout) survey(t *trace.Tape, shared []string) error {
 		}
 		h := l.Host(ev.Host)
 		h.Ended = max(h.Ended, ev.Exit)
-		meet := func(name string, dev uint64) {
+		for name, dev := range devicesOf(ev, arch) {
 			if i := slices.IndexFunc(shared, func(dir string) bool { return below(name, dir) }); i >= 0 {
-				met[i][place{h.Machine, dev}]++
-			}
-		}
-		for i := range ev.Files {
-			if f := &ev.Files[i]; f.Known && strings.HasPrefix(f.Path, "/") {
-				meet(f.Path, f.Dev)
-			}
-		}
-		if len(ev.Paths) > 0 && ev.Kind == event.Call && ev.OK() {
-			if st, ok := effect.DecodeStat(ev, arch); ok && ev.Paths[0].Abs != "" {
-				meet(ev.Paths[0].Abs, st.Dev)
+				counts[i][mounted{h.Machine, dev}]++
 			}
 		}
 	}
-	trees := map[place]int{}
-	for i := range met {
-		most := map[int]place{}
-		for p, n := range met[i] {
-			if m, ok := most[p.machine]; !ok || n > met[i][m] || n == met[i][m] && p.dev < m.dev {
+	trees := sharedTrees(counts)
+	for i := range l {
+		for p, tree := range trees {
+			if p.machine == l[i].Machine {
+				l[i].Shared = append(l[i].Shared, Device{p.dev, maxMachines<<machineShift | uint64(tree)})
+			}
+		}
+	}
+	return nil
+}
+
+// mounted is a device of a machine.
+type mounted struct {
+	machine int
+	dev     uint64
+}
+
+// devicesOf yields the absolute names in an event of which it says the device.
+func devicesOf(ev *event.Event, arch event.Arch) iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		for i := range ev.Files {
+			if f := &ev.Files[i]; f.Known && strings.HasPrefix(f.Path, "/") && !yield(f.Path, f.Dev) {
+				return
+			}
+		}
+		if len(ev.Paths) == 0 || ev.Kind != event.Call || !ev.OK() {
+			return
+		}
+		if st, ok := effect.DecodeStat(ev, arch); ok && ev.Paths[0].Abs != "" {
+			yield(ev.Paths[0].Abs, st.Dev)
+		}
+	}
+}
+
+// sharedTrees returns the devices that hold shared directories, each with the number of its
+// tree. counts has, for each directory, how often names below it were on a device.
+func sharedTrees(counts []map[mounted]int) map[mounted]int {
+	trees := map[mounted]int{}
+	for i, count := range counts {
+		most := map[int]mounted{} // by machine
+		for p, n := range count {
+			if m, ok := most[p.machine]; !ok || n > count[m] || n == count[m] && p.dev < m.dev {
 				most[p.machine] = p
 			}
 		}
@@ -226,14 +252,7 @@ func (l Layout) survey(t *trace.Tape, shared []string) error {
 			trees[p] = tree
 		}
 	}
-	for i := range l {
-		for p, tree := range trees {
-			if p.machine == l[i].Machine {
-				l[i].Shared = append(l[i].Shared, Device{p.dev, maxMachines<<machineShift | uint64(tree)})
-			}
-		}
-	}
-	return nil
+	return trees
 }
 
 // Numbers of devices have the machine above the 32 bits that the kernel uses, and as many
@@ -260,7 +279,7 @@ func (h *Host) Device(dev uint64) uint64 {
 // Own reports whether a name of the replay is in the tree of the host's machine alone.
 func (h *Host) Own(name string) bool { return below(name, h.Dir) }
 
-// devices has an event of a host tell of devices by the numbers of the replay.
+// devices replaces the device numbers in an event of a host by those of the replay.
 func (h *Host) devices(ev *event.Event) {
 	if h.Machine == 0 && len(h.Shared) == 0 {
 		return
@@ -275,13 +294,13 @@ func (h *Host) devices(ev *event.Event) {
 	}
 }
 
-// Numbers gives the threads and processes of several hosts numbers of their own. Those who
-// read the same events give the same.
+// Numbers gives the threads and processes of several hosts numbers that are unique among
+// all hosts. Two that get the same events in the same order give the same numbers.
 type Numbers map[numbered]uint32
 
 type numbered struct{ host, id uint32 }
 
-// Numbers returns what tells the threads apart, nil if there is one host.
+// Numbers returns new Numbers, nil if there is one host.
 func (l Layout) Numbers() Numbers {
 	if len(l) <= 1 {
 		return nil
@@ -289,7 +308,7 @@ func (l Layout) Numbers() Numbers {
 	return Numbers{}
 }
 
-// Event numbers those that an event tells of.
+// Event replaces the numbers of the processes and threads in an event.
 func (n Numbers) Event(ev *event.Event) {
 	if n == nil {
 		return

@@ -1,4 +1,4 @@
-package feed
+package eventsource
 
 import (
 	"fmt"
@@ -96,7 +96,7 @@ func (r *Reader) next(ev *event.Event) error {
 	} else if ev.Op == event.OpMsync {
 		synced(th, ev)
 	} else if len(ev.Paths) > 0 || ev.Op == event.OpIoctl {
-		s.look(th, ev)
+		s.findDescriptors(th, ev)
 	}
 	renamed := len(host.Renames) > 0
 	if renamed {
@@ -180,8 +180,8 @@ func synced(th *posix.Thread, ev *event.Event) {
 	}
 }
 
-// look finds the descriptors that an event names without having them as arguments.
-func (s *State) look(th *posix.Thread, ev *event.Event) {
+// findDescriptors finds the descriptors that an event names without having them as arguments.
+func (s *State) findDescriptors(th *posix.Thread, ev *event.Event) {
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		if p.Arg < 0 || !strings.HasPrefix(p.Raw, "/proc/") && !strings.HasPrefix(p.Raw, "/dev/fd/") {

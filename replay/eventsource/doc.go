@@ -1,4 +1,4 @@
-// Package feed reads a tape's events for what repeats them: in an order that explains
+// Package eventsource reads a tape's events for a replay: in an order that explains
 // their results (package settle), each with the state of its thread around it (package
 // posix).
 //
@@ -6,4 +6,4 @@
 // order of the events is not.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
-package feed
+package eventsource
