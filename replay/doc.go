@@ -2,7 +2,7 @@
 // that it came out the same.
 //
 //	tape ─▶ initialtree.Infer ─▶ tree.Restore                               prepare
-//	tape ─▶ eventsource (posix, settle) ─▶ planner ─▶ order ─▶ lanes ─▶ check   run
+//	tape ─▶ eventsource (posix, linearize) ─▶ planner ─▶ order ─▶ lanes ─▶ check   run
 //	final ─▶ tree.TakePaths + tree.Compare                               verify
 //
 // Package eventsource reads the events in an order that explains their results, each with the

@@ -80,7 +80,7 @@ func (p *planner) unlocks(t *task) {
 }
 
 // lockPatience is how long a lock is waited for that was granted in the recording. The
-// settled order has whoever gave it back before whoever got it, wherever an order explains
+// linear order has whoever gave it back before whoever got it, wherever an order explains
 // that. Where none does, or where locks were taken that are not followed (SEEK_END), it may
 // be given back in a moment; if not, the call goes without the lock, and is counted.
 const lockPatience = 2 * time.Millisecond

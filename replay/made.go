@@ -7,7 +7,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
 )
@@ -187,7 +187,7 @@ func prefix(b *event.Buf) event.Buf {
 
 // checkContent compares what a call read with what the tape has of it.
 func (w *worker) checkContent(t *task, b *event.Buf, got []byte) {
-	if t.Doubt&settle.DoubtContent != 0 {
+	if t.Unexplained&linearize.UnexplainedContent != 0 {
 		w.doubted()
 		return
 	}

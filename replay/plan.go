@@ -12,8 +12,8 @@ import (
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/initialtree"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/replay/order"
-	"github.com/iotape/iotape/replay/settle"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -322,7 +322,7 @@ func (p *planner) plain(t *task) bool {
 	if p.native.Requests && t.isRequest() {
 		return false
 	}
-	if ev.Kind != event.Call || ev.Errno != 0 || t.Doubt != 0 || !ordinary(ev.Flags) || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
+	if ev.Kind != event.Call || ev.Errno != 0 || t.Unexplained != 0 || !ordinary(ev.Flags) || ev.Ret < 0 || len(ev.Files) == 0 || len(t.Released) > 0 || ev.Args[2] > maxScratch || ev.Args[1] == 0 {
 		return false
 	}
 	f := &ev.Files[0]
@@ -352,7 +352,7 @@ func (p *planner) plan(t *task) {
 	ev, spec := &t.ev, t.ev.Spec()
 	real := p.bind(t)
 	switch {
-	case t.Doubt&settle.DoubtResult != 0 && ev.Errno != 0:
+	case t.Unexplained&linearize.UnexplainedResult != 0 && ev.Errno != 0:
 		t.why = whyUnexplained // it might succeed here, and leave something
 	case ev.Flags&event.Interrupted != 0:
 		t.why = whyInterrupted

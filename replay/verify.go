@@ -12,13 +12,13 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/tree"
 )
 
 // check compares what a call gave with what it gave in the recording.
 func (w *worker) check(t *task, ret int64, errno syscall.Errno, outs *[event.MaxArgs][]byte) {
-	if t.Doubt&settle.DoubtResult != 0 {
+	if t.Unexplained&linearize.UnexplainedResult != 0 {
 		w.doubted()
 		return
 	}
@@ -122,15 +122,15 @@ func (w *worker) checkStat(t *task, out []byte) {
 	if typ == 'c' || typ == 'b' {
 		return // device nodes are not made for everyone
 	}
-	if want.Mode != got.Mode && t.Doubt&settle.DoubtMode == 0 {
+	if want.Mode != got.Mode && t.Unexplained&linearize.UnexplainedMode == 0 {
 		w.mismatch(t, "st_mode", fmt.Sprintf("%#o", want.Mode), fmt.Sprintf("%#o", got.Mode))
 	}
 	// Where links lead to has another length if it is renamed.
-	if (typ == 'f' || typ == 'l' && !w.renamed) && want.Size != got.Size && t.Doubt&settle.DoubtSize == 0 {
+	if (typ == 'f' || typ == 'l' && !w.renamed) && want.Size != got.Size && t.Unexplained&linearize.UnexplainedSize == 0 {
 		w.mismatch(t, "st_size", fmt.Sprint(want.Size), fmt.Sprint(got.Size))
 	}
 	// More names than the trace mentions cannot be known; fewer would be a fault.
-	if typ == 'f' && want.Nlink <= 1 && want.Nlink != got.Nlink && t.Doubt&settle.DoubtLinks == 0 {
+	if typ == 'f' && want.Nlink <= 1 && want.Nlink != got.Nlink && t.Unexplained&linearize.UnexplainedLinks == 0 {
 		w.mismatch(t, "st_nlink", fmt.Sprint(want.Nlink), fmt.Sprint(got.Nlink))
 	}
 	if w.root && (want.UID != got.UID || want.GID != got.GID) {

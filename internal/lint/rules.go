@@ -244,7 +244,7 @@ var rules = []rule{
 		why:   "a replay needs a tape, not what made it",
 	},
 	{
-		of:    []string{"replay/settle"},
+		of:    []string{"replay/linearize"},
 		only:  []string{"event", "replay/effect"},
 		never: []string{"std:os/...", "other:..."},
 		why:   "pure: an order found from events alone",

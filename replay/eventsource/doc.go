@@ -1,5 +1,5 @@
 // Package eventsource reads a tape's events for a replay: in an order that explains
-// their results (package settle), each with the state of its thread around it (package
+// their results (package linearize), each with the state of its thread around it (package
 // posix).
 //
 // The state is of the tape's own order, in which the kernel handed out descriptors; the

@@ -7,7 +7,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -25,17 +25,17 @@ type State struct {
 	// /proc/self/fd/7; 0 where none is known.
 	Through [event.MaxArgs]event.OpenID
 	// Doubt says what of the result no order of the calls explains.
-	Doubt settle.Doubt
+	Unexplained linearize.Unexplained
 	// Rest says that the event is what remained of the open of the same number, given
 	// before, that emptied its file after others had used it.
 	Rest bool
 }
 
-// Reader reads a tape's events in settled order. It is used by one goroutine.
+// Reader reads a tape's events in linear order. It is used by one goroutine.
 type Reader struct {
 	events  *trace.EventReader
 	models  []*posix.Model // of the hosts
-	stage   *settle.Stage
+	stage   *linearize.Stage
 	states  []State // of the last events, by number
 	layout  Layout
 	numbers Numbers
@@ -44,7 +44,7 @@ type Reader struct {
 
 // kept is how many events' states are kept: settling holds back fewer. It is a power of
 // two.
-const kept = 2 * settle.DefaultMaxWindow
+const kept = 2 * linearize.DefaultMaxWindow
 
 // NewReader returns a reader at the first event. arch is the recording's; names are those
 // of the layout, nil for one host whose names are kept.
@@ -56,7 +56,7 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
 	for range layout[1:] {
 		r.models = append(r.models, r.models[0].Beside())
 	}
-	r.stage = settle.New(r.next, &settle.Options{Arch: arch, Content: t.Content})
+	r.stage = linearize.New(r.next, &linearize.Options{Arch: arch, Content: t.Content})
 	return r
 }
 
@@ -68,7 +68,7 @@ func (r *Reader) Next(ev *event.Event) (*State, error) {
 		return nil, err
 	}
 	s := &r.states[ev.Seq%kept]
-	s.Doubt = r.stage.Doubt()
+	s.Unexplained = r.stage.Unexplained()
 	if s.Rest = ev.Op == event.OpFtruncate && ev.Flags&event.StandIn != 0; s.Rest {
 		s.Released = s.Released[:0]
 	}

@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"hash/maphash"
@@ -21,7 +21,7 @@ const permissions = 0o7777
 
 // findAttribute is of calls on a file's mode or an extended attribute, of a descriptor or
 // of a name.
-func (st *Stage) findAttribute(ev *event.Event, s *subject) bool {
+func (st *Stage) findAttribute(ev *event.Event, s *footprint) bool {
 	if s.file < 0 {
 		return s.names[0] >= 0
 	}
@@ -60,16 +60,16 @@ func (st *Stage) findAttribute(ev *event.Event, s *subject) bool {
 }
 
 // sets and removes report whether an extended attribute is given a value, or taken away.
-func (s *subject) sets() bool {
+func (s *footprint) sets() bool {
 	return s.op == event.OpSetxattr || s.op == event.OpLsetxattr || s.op == event.OpFsetxattr
 }
 
-func (s *subject) removes() bool {
+func (s *footprint) removes() bool {
 	return s.op == event.OpRemovexattr || s.op == event.OpLremovexattr || s.op == event.OpFremovexattr
 }
 
 // changesMode reports whether the call is a chmod.
-func (s *subject) changesMode() bool {
+func (s *footprint) changesMode() bool {
 	switch s.op {
 	case event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2:
 		return true
@@ -78,12 +78,12 @@ func (s *subject) changesMode() bool {
 }
 
 // attribute explains a call on a file's mode or an extended attribute.
-func (s *state) attribute(ev *event.Event, sub *subject) bool {
+func (s *state) attribute(ev *event.Event, sub *footprint) bool {
 	if sub.names[0] >= 0 {
 		if ev.Errno == syscall.ENOENT {
 			return s.missing(ev, sub)
 		}
-		if n := s.resolve(sub.names[0], sub.follow); ev.Errno == 0 && n >= 0 && !s.there(n, kindUnknown) {
+		if n := s.resolve(sub.names[0], sub.follow); ev.Errno == 0 && n >= 0 && !s.mustExist(n, kindUnknown) {
 			return false
 		}
 	}
@@ -96,12 +96,12 @@ func (s *state) attribute(ev *event.Event, sub *subject) bool {
 	case ev.Errno == 0 && sub.changesMode():
 		s.set(sub.attr, sub.value)
 	case ev.Errno == syscall.ENODATA:
-		return s.is(sub.attr, absent, DoubtResult)
+		return s.mustEqual(sub.attr, absent, UnexplainedResult)
 	case ev.Errno == syscall.EEXIST:
 		return s.present(v)
 	case ev.Errno != 0:
 	case sub.sets():
-		if ev.Args[4]&create != 0 && !s.is(sub.attr, absent, DoubtResult) || ev.Args[4]&replace != 0 && !s.present(v) {
+		if ev.Args[4]&create != 0 && !s.mustEqual(sub.attr, absent, UnexplainedResult) || ev.Args[4]&replace != 0 && !s.present(v) {
 			return false
 		}
 		s.set(sub.attr, sub.value)
@@ -113,20 +113,20 @@ func (s *state) attribute(ev *event.Event, sub *subject) bool {
 	case sub.value == unknown:
 		return s.present(v)
 	default:
-		return s.is(sub.attr, sub.value, DoubtContent)
+		return s.mustEqual(sub.attr, sub.value, UnexplainedContent)
 	}
 	return true
 }
 
 // present reports whether an attribute with a value can be there.
 func (s *state) present(v int64) bool {
-	return v != absent || s.mode == believe || s.overlooks(DoubtResult)
+	return v != absent || s.mode == believe || s.tolerates(UnexplainedResult)
 }
 
 // findAccess finds the permissions that an access(2) of the superuser asks: it may do all,
-// but executes what nobody may only if that is a directory. What others may depends on more
+// but executes a file that nobody may execute only if it is a directory. Others' rights depend on more
 // than is followed.
-func (st *Stage) findAccess(ev *event.Event, s *subject) {
+func (st *Stage) findAccess(ev *event.Event, s *footprint) {
 	const execute = 1
 	mode := 1
 	switch s.op {
@@ -137,14 +137,14 @@ func (st *Stage) findAccess(ev *event.Event, s *subject) {
 		if s.names[0] < 0 || ev.UID != 0 || ev.Args[mode]&execute == 0 {
 			return
 		}
-		if s.file = st.state.names[s.names[0]].stood; s.file >= 0 {
+		if s.file = st.state.names[s.names[0]].target; s.file >= 0 {
 			s.attr = st.state.files[s.file].mode
 		}
 	}
 }
 
-// executable reports whether somebody may execute what an access asked about.
-func (s *state) executable(sub *subject, want bool) bool {
+// executable reports whether any user may execute the file that an access asked about.
+func (s *state) executable(sub *footprint, want bool) bool {
 	const anybody = 0o111
 	if sub.attr < 0 {
 		return true
@@ -153,23 +153,23 @@ func (s *state) executable(sub *subject, want bool) bool {
 	if v == unknown || v&anybody != 0 == want || want && s.files[sub.file].kind.fits(kindDir) {
 		return true
 	}
-	return s.mode == believe || s.overlooks(DoubtResult)
+	return s.mode == believe || s.tolerates(UnexplainedResult)
 }
 
-// permits reports whether a file can have the permissions that stat told.
-func (s *state) permits(sub *subject) bool {
+// modeMatches reports whether a file can have the permissions that stat reported.
+func (s *state) modeMatches(sub *footprint) bool {
 	if sub.file < 0 || sub.mode < 0 || s.files[sub.file].mode < 0 {
 		return true
 	}
-	return s.is(s.files[sub.file].mode, sub.mode, DoubtMode)
+	return s.mustEqual(s.files[sub.file].mode, sub.mode, UnexplainedMode)
 }
 
-// attribute notes what a call on an attribute concerns.
-func (t *toucher) attribute(ev *event.Event, s *subject) {
-	h := looks
+// attributeAccess notes what a call on an attribute concerns.
+func (t *accessCollector) attributeAccess(ev *event.Event, s *footprint) {
+	h := accessRead
 	if ev.Errno == 0 && (s.changesMode() || s.sets() || s.removes()) {
-		h = changes
+		h = accessWrite
 	}
-	t.touch(s.attr, h)
-	t.name(s.names[0], looks, s.follow, false)
+	t.add(s.attr, h)
+	t.nameAccess(s.names[0], accessRead, s.follow, false)
 }

@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 )
 
 // stepped is a call that looks its file up at one moment and does the rest at another, as
@@ -77,9 +77,9 @@ func runSteps(h history, inSteps []*stepped) []event.Event {
 	return h.tape()
 }
 
-// redo makes the calls of a settled order as they were given, and says which give something
-// else without a doubt. A call that failed and has a doubt is not made, as in a replay.
-func (h history) redo(order []event.Event, doubts map[uint64]settle.Doubt) error {
+// redo makes the calls of a linear order as they were given, and says which give something
+// else, although that call is explained. A call that failed and is not explained is not made, as in a replay.
+func (h history) redo(order []event.Event, unexplained map[uint64]linearize.Unexplained) error {
 	var wrong []string
 	w := newWorld()
 	for i := range order {
@@ -89,7 +89,7 @@ func (h history) redo(order []event.Event, doubts map[uint64]settle.Doubt) error
 		}
 		c := h[ev.Seq]
 		o, want := c.op, c.want
-		if doubts[ev.Seq] != 0 && want.errno != 0 {
+		if unexplained[ev.Seq] != 0 && want.errno != 0 {
 			continue
 		}
 		switch {
@@ -100,7 +100,7 @@ func (h history) redo(order []event.Event, doubts map[uint64]settle.Doubt) error
 		case ev.Op == event.OpLink:
 			o.a = ev.Paths[0].Abs
 		}
-		if d := same(&o, want, w.do(&o)); d != "" && doubts[ev.Seq] == 0 {
+		if d := same(&o, want, w.do(&o)); d != "" && unexplained[ev.Seq] == 0 {
 			wrong = append(wrong, fmt.Sprintf("event %d, %v %s %s: %s", ev.Seq, ev.Op, o.a, o.b, d))
 		}
 	}
@@ -123,7 +123,7 @@ func TestSteps(t *testing.T) {
 		steps   op   // its lookup comes before those between, the rest after
 		between []op // by another thread, one after the other
 		after   []op
-		doubts  int
+		unexplained  int
 	}{
 		{
 			name: "a file that is written before the open empties it", before: []op{make("/w/x", 1), make("/w/y", 2)},
@@ -143,7 +143,7 @@ func TestSteps(t *testing.T) {
 		{
 			name: "a link to a file that lost its last name", before: []op{make("/w/x", 1), make("/w/y", 2)},
 			steps: op{op: event.OpLink, a: "/w/x", b: "/w/z"}, between: []op{{op: event.OpRename, a: "/w/y", b: "/w/x"}, stat("/w/x")},
-			after: []op{stat("/w/x"), stat("/w/z")}, doubts: 1, // which is not made
+			after: []op{stat("/w/x"), stat("/w/z")}, unexplained: 1, // which is not made
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -164,37 +164,37 @@ func TestSteps(t *testing.T) {
 			now += 10
 			add(1, c.after)
 			tape := runSteps(h, []*stepped{{call: long, lookup: long.enter + 1}})
-			order, doubts := settled(t, tape, nil)
-			if err := h.redo(order, doubts); err != nil || len(doubts) != c.doubts {
-				t.Errorf("%v; doubts: %v; tape:\n%sorder:\n%s", err, doubts, show(tape), show(order))
+			order, unexplained := linearized(t, tape, nil)
+			if err := h.redo(order, unexplained); err != nil || len(unexplained) != c.unexplained {
+				t.Errorf("%v; unexplained: %v; tape:\n%sorder:\n%s", err, unexplained, show(tape), show(order))
 			}
 		})
 	}
 }
 
-// TestStepHistories settles random histories with such calls. About one call in 8,000 has
-// a doubt (333 of 2,754,022 were seen); the limit of one in 1,000 needs so many histories
+// TestStepHistories orders random histories with such calls. About one call in 8,000 has
+// an unexplained result (333 of 2,754,022 were seen); the limit of one in 1,000 needs so many histories
 // that chance cannot reach it.
 func TestStepHistories(t *testing.T) {
 	defer setHistories(t, "4000")()
-	calls, doubtful := 0, 0
+	calls, unexplainedCalls := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		h, inSteps := drawSteps(t)
 		tape := runSteps(h, inSteps)
-		order, doubts := settled(t, tape, nil)
-		for seq := range doubts {
+		order, unexplained := linearized(t, tape, nil)
+		for seq := range unexplained {
 			if c := h[seq]; c.op.op != event.OpLink || c.want.errno != syscall.ENOENT {
-				doubtful++
+				unexplainedCalls++
 			}
 		}
 		calls += len(h)
-		if err := h.redo(order, doubts); err != nil && len(doubts) == 0 {
-			t.Fatalf("%v; doubts: %v; tape:\n%s\norder:\n%s", err, doubts, show(tape), show(order))
+		if err := h.redo(order, unexplained); err != nil && len(unexplained) == 0 {
+			t.Fatalf("%v; unexplained: %v; tape:\n%s\norder:\n%s", err, unexplained, show(tape), show(order))
 		}
 	})
-	t.Logf("%d calls, %d with a doubt", calls, doubtful)
-	if most := calls / 1000; doubtful > most {
-		t.Errorf("%d of %d calls have a doubt, want at most %d", doubtful, calls, most)
+	t.Logf("%d calls, %d unexplained", calls, unexplainedCalls)
+	if most := calls / 1000; unexplainedCalls > most {
+		t.Errorf("%d of %d calls are unexplained, want at most %d", unexplainedCalls, calls, most)
 	}
 }
 

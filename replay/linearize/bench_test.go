@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 )
 
 // lender gives events over and over as a tape's reader does: into the caller's memory, with
@@ -87,9 +87,9 @@ func BenchmarkNext(b *testing.B) {
 			l := lender{tape: tape, n: b.N}
 			spend(b, l.next)
 		})
-		b.Run(c.name+"/settle", func(b *testing.B) {
+		b.Run(c.name+"/linearize", func(b *testing.B) {
 			l := lender{tape: tape, n: b.N}
-			s := settle.New(l.next, nil)
+			s := linearize.New(l.next, nil)
 			spend(b, s.Next)
 		})
 	}

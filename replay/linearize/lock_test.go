@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"encoding/binary"
@@ -93,7 +93,7 @@ func (c *lockCall) event() event.Event {
 }
 
 // TestLocks lets the kernel say what calls on locks return, one after the other, and
-// settles them as if they had overlapped: made in the settled order, all return the same.
+// orders them as if they had overlapped: made in the linear order, all return the same.
 func TestLocks(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -112,9 +112,9 @@ func TestLocks(t *testing.T) {
 			ev.Seq = uint64(i)
 			tape = append(tape, ev)
 		}
-		order, doubts := settled(t, tape, nil)
-		if len(doubts) > 0 {
-			t.Errorf("doubts: %v\n%s", doubts, show(tape))
+		order, unexplained := linearized(t, tape, nil)
+		if len(unexplained) > 0 {
+			t.Errorf("unexplained: %v\n%s", unexplained, show(tape))
 		}
 		again := newLocker(t, filepath.Clean(dir))
 		defer again.close()
@@ -194,15 +194,15 @@ func TestLocksOfProcesses(t *testing.T) {
 				ev.Seq = uint64(i)
 				tape = append(tape, ev)
 			}
-			order, doubts := settled(t, tape, nil)
+			order, unexplained := linearized(t, tape, nil)
 			var got []uint64
 			for _, ev := range order {
 				if ev.Kind == event.Call {
 					got = append(got, ev.Seq)
 				}
 			}
-			if !slices.Equal(got, c.want) || len(doubts) > 0 {
-				t.Errorf("order %v, doubts %v; want %v and none", got, doubts, c.want)
+			if !slices.Equal(got, c.want) || len(unexplained) > 0 {
+				t.Errorf("order %v, unexplained %v; want %v and none", got, unexplained, c.want)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ const fullListing = 288
 // findListing finds which of the names that are followed a listing had. The kernel holds
 // a directory while it lists it, so that no name comes or goes within one call; what many
 // calls list together is not of one moment.
-func (st *Stage) findListing(ev *event.Event, s *subject) bool {
+func (st *Stage) findListing(ev *event.Event, s *footprint) bool {
 	const typeMask, typeDir = 0o170000, 0o040000
 	f := ev.FileArg(0)
 	if f == nil || !f.Known || f.Mode&typeMask != typeDir || !ev.OK() || ev.Ret <= 0 {
@@ -58,14 +58,14 @@ func (st *Stage) findListing(ev *event.Event, s *subject) bool {
 	return true
 }
 
-// lists reports whether the names in a directory can be those that a listing had. Where
-// nobody races for them it teaches only what is there: what it did not have may have gone
-// unseen.
-func (s *state) lists(sub *subject) bool {
+// listingMatches reports whether the names in a directory can be those that a listing had. Where
+// they are not raced for, it only proves what exists: a name that it lacks may exist in a
+// part of the listing that the trace does not have.
+func (s *state) listingMatches(sub *footprint) bool {
 	left := maxListed
 	for n := s.names[sub.names[0]].child; n >= 0 && left > 0; n = s.names[n].sibling {
 		left--
-		at := s.names[n].at
+		at := s.names[n].value
 		_, there := slices.BinarySearch(sub.listed, n)
 		switch {
 		case s.names[n].skip || s.searching && !s.raced(at):
@@ -73,18 +73,18 @@ func (s *state) lists(sub *subject) bool {
 			if v := s.get(at); there && (v == unknown || v == absent) {
 				s.learn(n, some)
 			}
-		case there && !s.there(n, kindUnknown), !there && sub.whole && !s.vacant(n):
+		case there && !s.mustExist(n, kindUnknown), !there && sub.whole && !s.mustBeAbsent(n):
 			return false
 		}
 	}
 	return true
 }
 
-// listing notes what a listing concerns.
-func (t *toucher) listing(dir int32) {
+// listingAccess notes what a listing concerns.
+func (t *accessCollector) listingAccess(dir int32) {
 	left := maxListed
 	for n := t.names[dir].child; n >= 0 && left > 0; n = t.names[n].sibling {
 		left--
-		t.list = append(t.list, touch{cell: t.names[n].at, how: looks})
+		t.list = append(t.list, access{cell: t.names[n].value, mode: accessRead})
 	}
 }

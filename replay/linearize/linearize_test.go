@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 )
 
 // call is a call of a history: when it was made, took effect and returned.
@@ -67,21 +67,21 @@ func source(tape []event.Event) func(*event.Event) error {
 	}
 }
 
-// settled returns the events in their settled order, and those with a doubt.
-func settled(t interface{ Fatal(...any) }, tape []event.Event, o *settle.Options) (order []event.Event, doubts map[uint64]settle.Doubt) {
-	s := settle.New(source(tape), o)
-	doubts = map[uint64]settle.Doubt{}
+// linearized returns the events in their linear order, and those that are not explained.
+func linearized(t interface{ Fatal(...any) }, tape []event.Event, o *linearize.Options) (order []event.Event, unexplained map[uint64]linearize.Unexplained) {
+	s := linearize.New(source(tape), o)
+	unexplained = map[uint64]linearize.Unexplained{}
 	for {
 		var ev event.Event
 		err := s.Next(&ev)
 		if err == io.EOF {
-			return order, doubts
+			return order, unexplained
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Doubt() != 0 {
-			doubts[ev.Seq] = s.Doubt()
+		if s.Unexplained() != 0 {
+			unexplained[ev.Seq] = s.Unexplained()
 		}
 		order = append(order, ev)
 	}
@@ -194,9 +194,9 @@ func TestRaces(t *testing.T) {
 				h = append(h, &call{op: o, tid: uint32(1 + i), enter: now + int64(i), effect: now + 100 + int64(i), exit: now + 200 - int64(i)})
 			}
 			tape := h.run(newWorld())
-			order, doubts := settled(t, tape, nil)
-			if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
-				t.Errorf("%v; doubts: %v; order:\n%s", err, doubts, show(order))
+			order, unexplained := linearized(t, tape, nil)
+			if err := h.check(order, newWorld()); err != nil || len(unexplained) > 0 {
+				t.Errorf("%v; unexplained: %v; order:\n%s", err, unexplained, show(order))
 			}
 		})
 	}
@@ -211,15 +211,15 @@ func show(order []event.Event) string {
 	return b.String()
 }
 
-// TestHistories settles random histories of several threads, in which every call took
+// TestHistories orders random histories of several threads, in which every call took
 // effect at once at some moment between its beginning and its return. IOTAPE_HISTORIES is
 // how many, 100 if it is not set.
 //
-// The default window sees a whole history: then every result is explained, and none has a
-// doubt. One of 64 events cannot know everything: it has to give a call when it has seen
-// 16 behind it, and what tells which of two calls came first may be a size or a listing
-// after that. So it is held to real time always, to results in histories that fit into it,
-// and in all others to going wrong in one of a hundred at most (2 of 10,000 were seen).
+// The default window holds a whole history: then every result is explained. A window of 64
+// events cannot: it returns a call when it has read 16 behind it, and the size or listing
+// that proves which of two calls came first may come after that. So it must respect real
+// time always and results in histories that fit into it; of all others one of a hundred may
+// be wrong (2 of 10,000 were seen).
 func TestHistories(t *testing.T) {
 	defer setHistories(t, "100")()
 	long, wrong := 0, 0
@@ -227,11 +227,11 @@ func TestHistories(t *testing.T) {
 		h := drawHistory(t)
 		tape := h.run(newWorld())
 		small := rapid.Bool().Draw(t, "small window")
-		o := &settle.Options{}
+		o := &linearize.Options{}
 		if small {
 			o.Window = smallWindow
 		}
-		order, doubts := settled(t, tape, o)
+		order, unexplained := linearized(t, tape, o)
 		if small && len(tape) > smallWindow-smallWindow/4 {
 			if err := h.inTime(order); err != nil {
 				t.Fatalf("%v; tape:\n%s\norder:\n%s", err, show(tape), show(order))
@@ -241,8 +241,8 @@ func TestHistories(t *testing.T) {
 			}
 			return
 		}
-		if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
-			t.Fatalf("%v; doubts: %v; tape:\n%s\norder:\n%s", err, doubts, show(tape), show(order))
+		if err := h.check(order, newWorld()); err != nil || len(unexplained) > 0 {
+			t.Fatalf("%v; unexplained: %v; tape:\n%s\norder:\n%s", err, unexplained, show(tape), show(order))
 		}
 	})
 	t.Logf("%d histories longer than a window, %d with a result that their order does not explain", long, wrong)

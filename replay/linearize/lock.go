@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"encoding/binary"
@@ -28,7 +28,7 @@ const (
 // ofProcess marks an owner that is a process.
 const ofProcess = 1 << 63
 
-// hold is a lock that somebody has. since is when it was granted at the latest.
+// hold is a lock that an owner has. since is when it was granted at the latest.
 type hold struct {
 	owner     uint64
 	from, to  int64
@@ -44,15 +44,15 @@ type hold struct {
 type lockTable struct {
 	sets  [][]hold
 	known map[string]int64
-	// gone is when a process ended, or did something that closes descriptors which it does
+	// released is when a process ended, or did something that closes descriptors which it does
 	// not name: the last times. Its locks may be gone since.
-	gone map[uint32][]int64
-	key  []byte
-	used bool // somebody locked a file
+	released map[uint32][]int64
+	key      []byte
+	used     bool // a call has locked a file
 }
 
 func (t *lockTable) forget() {
-	t.sets, t.known, t.gone = append(t.sets[:0], nil), map[string]int64{"": 0}, map[uint32][]int64{}
+	t.sets, t.known, t.released = append(t.sets[:0], nil), map[string]int64{"": 0}, map[uint32][]int64{}
 	t.used = false
 }
 
@@ -102,7 +102,7 @@ const (
 )
 
 // findLock finds what a call does to the locks of a file.
-func (st *Stage) findLock(ev *event.Event, s *subject) bool {
+func (st *Stage) findLock(ev *event.Event, s *footprint) bool {
 	f := ev.FileArg(0)
 	if f == nil || ev.Op == event.OpClose && !st.state.locks.used {
 		return false
@@ -140,13 +140,13 @@ func (st *Stage) findLock(ev *event.Event, s *subject) bool {
 	if *cell < 0 {
 		*cell = st.state.newCell()
 		st.state.locks.used = true
-		st.state.cells[*cell].value = 0 // nobody is taken to have one, until a call says otherwise
+		st.state.cells[*cell].value = 0 // assumed to be free, until a call says otherwise
 	}
 	s.attr = *cell
 	return true
 }
 
-// refused reports whether a lock was not granted because somebody else has it.
+// refused reports whether a lock was not granted because another owner has it.
 func refused(ev *event.Event) bool {
 	return ev.Errno == syscall.EAGAIN || ev.Errno == syscall.EACCES
 }
@@ -190,7 +190,7 @@ func (l *lock) ofRange(ev *event.Event, f *event.File) bool {
 }
 
 // locks explains a call on locks.
-func (s *state) locking(ev *event.Event, sub *subject) bool {
+func (s *state) locking(ev *event.Event, sub *footprint) bool {
 	if sub.lock.what == lockClose {
 		s.closing(sub.attr, &sub.lock)
 		s.closing(sub.ranges, &sub.lock)
@@ -215,7 +215,7 @@ func (s *state) locking(ev *event.Event, sub *subject) bool {
 		case !h.conflicts(&sub.lock):
 			left = append(left, h)
 		case s.certain(&h, ev):
-			if s.mode != believe && !s.overlooks(DoubtResult) {
+			if s.mode != believe && !s.tolerates(UnexplainedResult) {
 				return false
 			}
 			if s.mode != believe {
@@ -231,13 +231,13 @@ func (s *state) locking(ev *event.Event, sub *subject) bool {
 }
 
 // refusing explains a lock that was not granted.
-func (s *state) refusing(ev *event.Event, sub *subject, holds []hold) bool {
+func (s *state) refusing(ev *event.Event, sub *footprint, holds []hold) bool {
 	taken := slices.ContainsFunc(holds, func(h hold) bool { return h.owner != sub.lock.owner && h.conflicts(&sub.lock) })
 	switch {
 	case !taken && s.mode == believe:
-		s.set(sub.attr, unknown) // somebody has it of whom the trace does not tell
+		s.set(sub.attr, unknown) // a process outside the trace has it
 	case !taken:
-		return s.overlooks(DoubtResult)
+		return s.tolerates(UnexplainedResult)
 	case sub.op == event.OpFlock:
 		// The kernel lets go of the lock that was to be another before it tries (flock(2)).
 		left := slices.DeleteFunc(slices.Clone(holds), func(h hold) bool {
@@ -266,7 +266,7 @@ func (l *lock) hold(ev *event.Event) hold {
 	return hold{owner: l.owner, from: l.from, to: l.to, since: ev.Exit, pid: l.pid, exclusive: l.what == lockExclusive}
 }
 
-// conflicts reports whether a hold of somebody else is in a lock's way.
+// conflicts reports whether another owner's hold prevents a lock.
 func (h *hold) conflicts(l *lock) bool {
 	return l.what != lockBack && h.from < l.to && l.from < h.to && (h.exclusive || l.what == lockExclusive)
 }
@@ -288,13 +288,13 @@ func (h hold) without(l *lock) (left []hold) {
 	return left
 }
 
-// certain reports whether somebody certainly has a lock still when a call is made.
+// certain reports whether a lock is certainly still held when a call is made.
 func (s *state) certain(h *hold, ev *event.Event) bool {
-	return !h.perhaps && !slices.ContainsFunc(s.locks.gone[h.pid], func(at int64) bool { return at >= h.since && at <= ev.Exit })
+	return !h.perhaps && !slices.ContainsFunc(s.locks.released[h.pid], func(at int64) bool { return at >= h.since && at <= ev.Exit })
 }
 
-// leaves notes what may take a process's locks along; ended says that it is its end.
-func (t *lockTable) leaves(ev *event.Event, ended bool) {
+// noteRelease notes an event that may release a process's locks; ended says that the process ended.
+func (t *lockTable) noteRelease(ev *event.Event, ended bool) {
 	if !t.used {
 		return
 	}
@@ -305,11 +305,11 @@ func (t *lockTable) leaves(ev *event.Event, ended bool) {
 		return
 	}
 	const most = 64
-	times := t.gone[ev.PID]
+	times := t.released[ev.PID]
 	if len(times) == most {
 		times = slices.Delete(times, 0, most/2)
 	}
-	t.gone[ev.PID] = append(times, ev.Exit)
+	t.released[ev.PID] = append(times, ev.Exit)
 }
 
 // lockOf gives fcntl a class if it is about locks.
@@ -320,12 +320,12 @@ func lockOf(ev *event.Event) class {
 	return classNone
 }
 
-// locking notes what a call on locks concerns.
-func (t *toucher) locking(ev *event.Event, s *subject) {
-	h := changes
+// lockAccess notes what a call on locks concerns.
+func (t *accessCollector) lockAccess(ev *event.Event, s *footprint) {
+	h := accessWrite
 	if refused(ev) && s.op != event.OpFlock {
-		h = looks
+		h = accessRead
 	}
-	t.touch(s.attr, h)
-	t.touch(s.ranges, h)
+	t.add(s.attr, h)
+	t.add(s.ranges, h)
 }

@@ -1,9 +1,9 @@
-package settle
+package linearize
 
 import "github.com/iotape/iotape/event"
 
 // read explains how much was read, and where.
-func (s *state) read(ev *event.Event, sub *subject) bool {
+func (s *state) read(ev *event.Event, sub *footprint) bool {
 	if ev.Errno != 0 || sub.off < 0 {
 		return true
 	}
@@ -11,15 +11,15 @@ func (s *state) read(ev *event.Event, sub *subject) bool {
 	switch {
 	case ev.Ret == 0 && ev.Count == 0:
 	case ev.Ret == 0:
-		if !s.atMost(size, sub.off, DoubtResult) {
+		if !s.atMost(size, sub.off, UnexplainedResult) {
 			return false
 		}
 	case ev.Count > ev.Ret:
-		if !s.is(size, end, DoubtResult) {
+		if !s.mustEqual(size, end, UnexplainedResult) {
 			return false
 		}
 	default:
-		if !s.atLeast(size, end, DoubtResult) {
+		if !s.atLeast(size, end, UnexplainedResult) {
 			return false
 		}
 	}
@@ -31,7 +31,7 @@ func (s *state) advance(pos int32, from, to int64) bool {
 	if pos < 0 {
 		return true
 	}
-	if !s.is(pos, from, DoubtContent) {
+	if !s.mustEqual(pos, from, UnexplainedContent) {
 		return false
 	}
 	s.set(pos, to)
@@ -39,7 +39,7 @@ func (s *state) advance(pos int32, from, to int64) bool {
 }
 
 // write explains where an append went, and extends the file.
-func (s *state) write(ev *event.Event, sub *subject) bool {
+func (s *state) write(ev *event.Event, sub *footprint) bool {
 	if ev.Errno != 0 || ev.Ret <= 0 || sub.op == event.OpMmapPwrite { // which changes no size
 		return true
 	}
@@ -51,7 +51,7 @@ func (s *state) write(ev *event.Event, sub *subject) bool {
 			}
 			return true
 		}
-		if !s.is(size, sub.off, DoubtContent) {
+		if !s.mustEqual(size, sub.off, UnexplainedContent) {
 			return false
 		}
 		if sub.pos >= 0 {
@@ -81,7 +81,7 @@ const (
 	seekEnd
 )
 
-func (s *state) seek(ev *event.Event, sub *subject) bool {
+func (s *state) seek(ev *event.Event, sub *footprint) bool {
 	if ev.Errno != 0 {
 		return true
 	}
@@ -89,7 +89,7 @@ func (s *state) seek(ev *event.Event, sub *subject) bool {
 	case seekCur:
 		return s.advance(sub.pos, ev.Ret-int64(ev.Args[1]), ev.Ret)
 	case seekEnd:
-		if !s.is(s.files[sub.file].size, ev.Ret-int64(ev.Args[1]), DoubtResult) {
+		if !s.mustEqual(s.files[sub.file].size, ev.Ret-int64(ev.Args[1]), UnexplainedResult) {
 			return false
 		}
 	}
@@ -104,7 +104,7 @@ const (
 	fallocInsert   = 32
 )
 
-func (s *state) resize(ev *event.Event, sub *subject) bool {
+func (s *state) resize(ev *event.Event, sub *footprint) bool {
 	if ev.Errno != 0 {
 		return true
 	}
@@ -122,12 +122,12 @@ func (s *state) resize(ev *event.Event, sub *subject) bool {
 
 // copied explains a copy inside the kernel. How much was copied may have other reasons
 // than the end of the file.
-func (s *state) copied(ev *event.Event, sub *subject) bool {
+func (s *state) copied(ev *event.Event, sub *footprint) bool {
 	if ev.Errno != 0 || ev.Ret < 0 {
 		return true
 	}
 	if sub.file >= 0 && sub.off >= 0 {
-		if ev.Ret > 0 && !s.atLeast(s.files[sub.file].size, sub.off+ev.Ret, DoubtResult) {
+		if ev.Ret > 0 && !s.atLeast(s.files[sub.file].size, sub.off+ev.Ret, UnexplainedResult) {
 			return false
 		}
 		if !s.advance(sub.pos, sub.off, sub.off+ev.Ret) {

@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"io"
@@ -10,13 +10,13 @@ import (
 	"github.com/iotape/iotape/bench/workload"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/testenv"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/trace"
 )
 
 // TestContend records four threads that race for the same names and files, and makes
 // their calls again one after the other, on a real file system: in the tape's order, and
-// in the settled one, in which all results are to agree.
+// in the linear one, in which all results are to agree.
 //
 // Some calls take effect in steps that the model does not follow (see the package's page). No
 // order explains what others see between them: such recordings are made again.
@@ -30,11 +30,11 @@ func TestContend(t *testing.T) {
 			return
 		}
 	}
-	t.Log("no recording without doubts") // of a machine where threads often stop within calls
+	t.Log("no recording without unexplained results") // of a machine where threads often stop within calls
 }
 
-// recordContend returns how many calls have a doubt.
-func recordContend(t *testing.T, iotape, dir string) (doubts int) {
+// recordContend returns how many calls have an unexplained result.
+func recordContend(t *testing.T, iotape, dir string) (unexplained int) {
 	t.Helper()
 	work, tape := filepath.Join(dir, "work"), filepath.Join(dir, "x.tape")
 	run(t, "mkdir", work)
@@ -48,7 +48,7 @@ func recordContend(t *testing.T, iotape, dir string) (doubts int) {
 	return compareOrders(t, readTape(t, tape), work)
 }
 
-func compareOrders(t *testing.T, tape *trace.Tape, work string) (doubts int) {
+func compareOrders(t *testing.T, tape *trace.Tape, work string) (unexplained int) {
 	t.Helper()
 	before := newKernel(t, tape, work, t.TempDir())
 	var ev event.Event
@@ -57,7 +57,7 @@ func compareOrders(t *testing.T, tape *trace.Tape, work string) (doubts int) {
 	}
 	after := newKernel(t, tape, work, t.TempDir())
 	last, lastSeq := int64(0), uint64(0)
-	s := settle.New(tape.NewEventReader().Next, &settle.Options{Content: tape.Content})
+	s := linearize.New(tape.NewEventReader().Next, &linearize.Options{Content: tape.Content})
 	for next(t, s.Next, &ev) {
 		if ev.Exit < last && ev.Seq < lastSeq { // else the tape has it so
 			t.Errorf("event %d stands behind one that was made after its return", ev.Seq)
@@ -65,22 +65,22 @@ func compareOrders(t *testing.T, tape *trace.Tape, work string) (doubts int) {
 		if ev.Enter > last {
 			last, lastSeq = ev.Enter, ev.Seq
 		}
-		if s.Doubt() != 0 {
-			doubts++
+		if s.Unexplained() != 0 {
+			unexplained++
 		}
-		after.do(&ev, s.Doubt() != 0)
+		after.do(&ev, s.Unexplained() != 0)
 	}
-	t.Logf("%d calls; %d differ in the tape's order, %d in the settled order, where %d have doubts", after.made, len(before.differ), len(after.differ), doubts)
+	t.Logf("%d calls; %d differ in the tape's order, %d in the linear order, where %d are unexplained", after.made, len(before.differ), len(after.differ), unexplained)
 	if after.made < 3000 {
 		t.Errorf("%d calls made", after.made)
 	}
-	if doubts > after.made/100 || doubts == 0 && len(after.differ) > after.made/1000 {
+	if unexplained > after.made/100 || unexplained == 0 && len(after.differ) > after.made/1000 {
 		for _, d := range after.differ {
 			t.Error(d)
 		}
-		t.Errorf("%d doubts, %d of %d calls differ", doubts, len(after.differ), after.made)
+		t.Errorf("%d unexplained, %d of %d calls differ", unexplained, len(after.differ), after.made)
 	}
-	return doubts
+	return unexplained
 }
 
 func next(t *testing.T, f func(*event.Event) error, ev *event.Event) bool {
@@ -94,7 +94,7 @@ func next(t *testing.T, f func(*event.Event) error, ev *event.Event) bool {
 
 // shm is a directory on tmpfs.
 func shm(t *testing.T) string {
-	dir, err := os.MkdirTemp("/dev/shm", "settle")
+	dir, err := os.MkdirTemp("/dev/shm", "linearize")
 	if err != nil {
 		t.Skipf("skipped: no /dev/shm: %v", err)
 	}

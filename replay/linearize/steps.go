@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"github.com/iotape/iotape/event"
@@ -9,16 +9,16 @@ import (
 // may stand for another file, or for none: an open with O_TRUNC empties what it opened
 // (do_open, after the lookup), and link makes the new name (vfs_link, with the directory
 // locked). Where a search leaves something unexplained, it is made again with these two
-// taken apart: each has a slot more, for its lookup, which comes before it.
+// split: each gets an additional slot for its lookup, which comes before it.
 //
-// An open that came out in two places is given as an open without O_TRUNC and an ftruncate,
-// so that a replay does each in its place. A link is given where it made its name, with
-// another name of the file that it found if the old one is another's by then.
+// An open with two places is returned as an open without O_TRUNC and an ftruncate, so that a
+// replay does each in its place. A link is returned where it made its name, with another
+// name of the file that it found if the old name stands for another file by then.
 
 // inSteps reports whether a call may have found its file before others changed what it did
 // the rest on.
 func (s *state) inSteps(sl *slot) bool {
-	ev, sub := &sl.ev, &sl.subject
+	ev, sub := &sl.ev, &sl.footprint
 	if !ev.OK() || ev.Op != sub.op { // of a request nothing is changed
 		return false
 	}
@@ -26,72 +26,72 @@ func (s *state) inSteps(sl *slot) bool {
 	case classOpen:
 		return (sub.op == event.OpOpen || sub.op == event.OpOpenat) && sub.file >= 0 && s.raced(s.files[sub.file].size) && truncates(ev, sub)
 	case classLink:
-		return s.raced(s.names[sub.names[0]].at)
+		return s.raced(s.names[sub.names[0]].value)
 	}
 	return false
 }
 
 // truncates reports whether an open emptied a file that was there, and that an ftruncate
 // could empty as well.
-func truncates(ev *event.Event, sub *subject) bool {
+func truncates(ev *event.Event, sub *footprint) bool {
 	const accessMode, readOnly = 3, 0
 	f := ev.FileArg(event.ResultArg)
 	return sub.kind == kindOther && sub.flags&effect.OTrunc != 0 && sub.flags&effect.OExcl == 0 && sub.flags&accessMode != readOnly && f.Flags&effect.OCreat == 0
 }
 
-// apart returns the calls of a search with the lookups of those that take effect in steps.
-func (r *search) apart(s *state, calls []*slot) []*slot {
+// splitSteps returns the calls of a search with the lookups of those that take effect in steps.
+func (r *search) splitSteps(s *state, calls []*slot) []*slot {
 	r.parts = r.parts[:0]
 	for _, sl := range calls {
 		if !s.inSteps(sl) {
 			r.parts = append(r.parts, sl)
 			continue
 		}
-		first := &slot{n: sl.n, ev: sl.ev, exit: sl.exit, pos: sl.pos, told: -1, span: span{file: -1}, subject: sl.subject, touching: true, of: sl, found: unknown}
-		if sl.subject.class == classOpen {
-			first.subject.flags &^= effect.OTrunc
+		first := &slot{n: sl.n, ev: sl.ev, exit: sl.exit, pos: sl.pos, observed: -1, span: span{file: -1}, footprint: sl.footprint, tracked: true, of: sl, found: unknown}
+		if sl.footprint.class == classOpen {
+			first.footprint.flags &^= effect.OTrunc
 		} else {
-			first.subject.class = classFind
+			first.footprint.class = classFind
 			c := s.newCell()
 			s.cells[c].racing = s.oldest // it counts
-			first.subject.found, sl.subject.found = c, c
+			first.footprint.found, sl.footprint.found = c, c
 		}
 		r.parts = append(r.parts, first, sl)
-		sl.subject.rest = true
+		sl.footprint.secondStep = true
 	}
 	return r.parts
 }
 
-// places returns the order that a search found: without what is no call, and with the
-// lookups that have places of their own.
-func (r *search) places(s *state) []*slot {
+// finalOrder returns the order that a search found: without observations, and with the
+// lookups that were split from their calls and stay so.
+func (r *search) finalOrder(s *state) []*slot {
 	r.order = r.order[:0]
 	for i, st := range r.path {
 		sl := r.calls[st.call]
 		switch {
-		case sl.look:
+		case sl.observation:
 		case sl.of != nil:
 			call := sl.of
-			call.doubt |= sl.doubt
+			call.unexplained |= sl.unexplained
 			call.found = sl.found
-			call.subject.rest, call.subject.found = false, -1
-			if call.subject.class == classLink {
+			call.footprint.secondStep, call.footprint.found = false, -1
+			if call.footprint.class == classLink {
 				break
 			}
-			if r.between(i, call, s.files[call.subject.file].size) {
+			if r.between(i, call, s.files[call.footprint.file].size) {
 				r.order = append(r.order, sl)
 				break
 			}
 			r.order = append(r.order, call)
-			call.taken = false // and is not once more
-		case sl.taken:
+			call.placed = false // so that it is appended once only
+		case sl.placed:
 			r.order = append(r.order, sl)
 		}
 	}
 	return r.order
 }
 
-// between reports whether calls that concern a file's size have places between a lookup, the
+// between reports whether calls that access a file's size have places between a lookup, the
 // i-th of a path, and its call.
 func (r *search) between(i int, call *slot, size int32) bool {
 	for _, st := range r.path[i+1:] {
@@ -99,7 +99,7 @@ func (r *search) between(i int, call *slot, size int32) bool {
 		if sl == call {
 			return false
 		}
-		for _, t := range sl.touches {
+		for _, t := range sl.accesses {
 			if t.cell == size {
 				return true
 			}
@@ -108,14 +108,14 @@ func (r *search) between(i int, call *slot, size int32) bool {
 	return false
 }
 
-// finds looks up the file that a link is to be of.
-func (s *state) finds(sub *subject) bool {
+// lookUpSource looks up the file that a link gives a name.
+func (s *state) lookUpSource(sub *footprint) bool {
 	from, v := s.resolve(sub.names[0], sub.follow), int64(someFile)
 	if from >= 0 {
-		if !s.there(from, kindNotDir) {
+		if !s.mustExist(from, kindNotDir) {
 			return false
 		}
-		if at := s.peek(s.names[from].at); exists(at) {
+		if at := s.peek(s.names[from].value); exists(at) {
 			v = at
 		}
 	}
@@ -123,20 +123,20 @@ func (s *state) finds(sub *subject) bool {
 	return true
 }
 
-// renamed lets a link that is given its place go by another name of the file that it found,
+// resolveLinkName lets a link that is given its place go by another name of the file that it found,
 // if its old name is not one any more. It returns false if no such name is known.
-func (st *Stage) renamed(sl *slot) bool {
+func (st *Stage) resolveLinkName(sl *slot) bool {
 	s, v := st.state, sl.found
-	from := s.resolve(sl.subject.names[0], sl.subject.follow)
+	from := s.resolve(sl.footprint.names[0], sl.footprint.follow)
 	if !identified(v) || from < 0 {
 		return true
 	}
-	if is := s.get(s.names[from].at); is != absent && !differ(is, v) {
+	if is := s.get(s.names[from].value); is != absent && !differ(is, v) {
 		return true
 	}
 	for n := range s.names {
-		if same(s.get(s.names[n].at), v) {
-			sl.subject.names[0], sl.subject.follow = int32(n), false
+		if same(s.get(s.names[n].value), v) {
+			sl.footprint.names[0], sl.footprint.follow = int32(n), false
 			p := &sl.ev.Paths[0]
 			p.Raw, p.Abs = s.names[n].path, s.names[n].path
 			return true
@@ -145,15 +145,15 @@ func (st *Stage) renamed(sl *slot) bool {
 	return false
 }
 
-// giveLookup gives an open that comes before what it emptied, and leaves in its slot the
-// ftruncate that does that.
-func (st *Stage) giveLookup(first *slot, ev *event.Event) {
+// emitLookup returns an open that has a place before its truncation, and leaves the
+// ftruncate in its slot.
+func (st *Stage) emitLookup(first *slot, ev *event.Event) {
 	sl := first.of
-	if !st.do(&first.ev, &first.subject, strict) {
-		st.do(&first.ev, &first.subject, believe)
+	if !st.apply(&first.ev, &first.footprint, strict) {
+		st.apply(&first.ev, &first.footprint, believe)
 	}
-	first.given = true
-	st.doubt = sl.doubt
+	first.emitted = true
+	st.unexplained = sl.unexplained
 	*ev, sl.ev = sl.ev, *ev
 	f := ev.FileArg(event.ResultArg)
 	rest := &sl.ev
@@ -165,13 +165,13 @@ func (st *Stage) giveLookup(first *slot, ev *event.Event) {
 		Enter: ev.Enter, Exit: ev.Exit, CPU: ev.CPU, Args: [event.MaxArgs]uint64{uint64(f.FD)},
 		Files: files, Count: -1, Flags: event.StandIn,
 	}
-	f.Size = -1 // which it was told after that
+	f.Size = -1 // it was recorded after the truncation
 	flags := &ev.Args[1]
 	if ev.Op == event.OpOpenat {
 		flags = &ev.Args[2]
 	}
 	*flags &^= effect.OTrunc
-	sl.touching = sl.subject.about(rest) && st.find(rest, &sl.subject)
-	sl.span = sl.subject.spanOf(rest)
-	st.state.touches(sl)
+	sl.tracked = sl.footprint.classify(rest) && st.findFootprint(rest, &sl.footprint)
+	sl.span = sl.footprint.spanOf(rest)
+	st.state.findAccesses(sl)
 }

@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"github.com/iotape/iotape/event"
@@ -10,7 +10,7 @@ import (
 type class uint8
 
 const (
-	classNone class = iota // touches nothing that is followed
+	classNone class = iota // accesses nothing that is modelled
 	classOpen
 	classStat      // of a name
 	classLookup    // a name must exist, that is all
@@ -74,39 +74,39 @@ var classes = func() (t [512]class) {
 	return t
 }()
 
-// subject is what an event is about, in the terms of the state: found once in each
+// footprint is what an event is about, in the terms of the state: found once in each
 // round, before anything is asked of the model.
-type subject struct {
-	class  class
-	op     event.Op // the call, also of a request
-	follow bool     // a symbolic link at the end of the first path is followed
-	flags  uint64   // of an open
-	kind   kind     // of what was opened, looked at or made
-	names  [2]int32 // of the paths, in their order; -1: not followed
-	file   int32    // inode that the event tells of, -1 if it does not
-	to     int32    // inode that a copy writes to, -1
-	pos    int32    // cell of a position that is used or moved, -1
-	toPos  int32    // the same of a copy's target
-	off    int64    // where a transfer began, -1 if that is not known
-	toOff  int64    // the same of a copy's target
-	size   int64    // what stat said, -1 if it said nothing
-	made   int64    // value of what a call made
-	number int64    // of what it made, 0 if none; it stays over the rounds
-	mode   int64    // permissions that stat said, -1 if it said nothing
-	links  int64    // names that stat said the file has, -1 if it said nothing
-	listed []int32  // names that a listing had, of those that are followed, in their order
-	whole  bool     // it had all that there were
-	attr   int32    // cell of an attribute, or of locks, -1
-	ranges int32    // of a close: cell of locks on ranges, -1
-	lock   lock     // of a call on locks
-	value  int64    // that the attribute was given, or had; unknown
-	leads  int32    // name that a symbolic link was read to lead to, -1
-	rest   bool     // its lookup is a slot of its own (see steps.go)
-	found  int32    // cell of what that found for a link, -1
+type footprint struct {
+	class      class
+	op         event.Op // the call, also of a request
+	follow     bool     // a symbolic link at the end of the first path is followed
+	flags      uint64   // of an open
+	kind       kind     // of what was opened, looked at or made
+	names      [2]int32 // of the paths, in their order; -1: not followed
+	file       int32    // inode that the event tells of, -1 if it does not
+	to         int32    // inode that a copy writes to, -1
+	pos        int32    // cell of a position that is used or moved, -1
+	toPos      int32    // the same of a copy's target
+	off        int64    // where a transfer began, -1 if that is not known
+	toOff      int64    // the same of a copy's target
+	size       int64    // what stat said, -1 if it said nothing
+	made       int64    // value of what a call made
+	number     int64    // of what it made, 0 if none; it stays over the rounds
+	mode       int64    // permissions that stat said, -1 if it said nothing
+	links      int64    // names that stat said the file has, -1 if it said nothing
+	listed     []int32  // names that a listing had, of those that are followed, in their order
+	whole      bool     // it had all that there were
+	attr       int32    // cell of an attribute, or of locks, -1
+	ranges     int32    // of a close: cell of locks on ranges, -1
+	lock       lock     // of a call on locks
+	value      int64    // that the attribute was given, or had; unknown
+	leads      int32    // name that a symbolic link was read to lead to, -1
+	secondStep bool     // its lookup is a slot of its own (see steps.go)
+	found      int32    // cell of what that found for a link, -1
 }
 
-// about finds out the class of an event. It returns false if that is none.
-func (s *subject) about(ev *event.Event) bool {
+// classify finds the class of an event. It returns false if it has none.
+func (s *footprint) classify(ev *event.Event) bool {
 	s.class = classNone
 	if ev.Kind == event.Call && ev.Flags&event.Interrupted == 0 {
 		if s.op = ev.Op.Like(); int(s.op) < len(classes) {
@@ -123,26 +123,26 @@ func (s *subject) about(ev *event.Event) bool {
 // alone.
 func (c class) moves() bool { return c >= classRead }
 
-// find says what an event with a class is about. It returns false if that is nothing
-// which calls can race for.
-func (st *Stage) find(ev *event.Event, s *subject) bool {
-	*s = subject{
+// findFootprint finds the footprint of an event that has a class. It returns false if the
+// event accesses nothing that calls can race for.
+func (st *Stage) findFootprint(ev *event.Event, s *footprint) bool {
+	*s = footprint{
 		class: s.class, op: s.op, number: s.number,
 		listed: s.listed[:0], links: -1,
 		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1, found: -1,
 	}
 	if s.op != ev.Op {
-		// What follows reads a request as the call that it is like.
+		// The functions below read a request as the call that it is like.
 		op := ev.Op
 		ev.Op = s.op
-		ok := st.findCall(ev, s)
+		ok := st.findCallFootprint(ev, s)
 		ev.Op = op
 		return ok
 	}
-	return st.findCall(ev, s)
+	return st.findCallFootprint(ev, s)
 }
 
-func (st *Stage) findCall(ev *event.Event, s *subject) bool {
+func (st *Stage) findCallFootprint(ev *event.Event, s *footprint) bool {
 	switch s.class {
 	case classRead, classWrite, classSeek, classResize, classFstat:
 		return st.findFile(ev, s)
@@ -191,7 +191,7 @@ const (
 	virtual
 )
 
-func (st *Stage) findFile(ev *event.Event, s *subject) bool {
+func (st *Stage) findFile(ev *event.Event, s *footprint) bool {
 	if s.class == classFstat {
 		return st.findFstat(ev, s)
 	}
@@ -230,13 +230,13 @@ func atPosition(ev *event.Event) bool {
 }
 
 // appends reports whether a write goes to the end of the file, wherever that is.
-func appends(ev *event.Event, s *subject) bool {
+func appends(ev *event.Event, s *footprint) bool {
 	const rwfAppend = 16
 	f := ev.FileArg(0)
 	return f != nil && f.Flags&effect.OAppend != 0 || s.op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
 }
 
-func (st *Stage) findCopy(ev *event.Event, s *subject) bool {
+func (st *Stage) findCopy(ev *event.Event, s *footprint) bool {
 	src, dst := effect.CopySides(s.op)
 	from, to := ev.FileArg(src), ev.FileArg(dst)
 	s.file, s.to = st.regular(from), st.regular(to)
@@ -259,7 +259,7 @@ func (st *Stage) findCopy(ev *event.Event, s *subject) bool {
 	return s.file >= 0 || s.to >= 0
 }
 
-func (st *Stage) findNames(ev *event.Event, s *subject) bool {
+func (st *Stage) findNames(ev *event.Event, s *footprint) bool {
 	if len(ev.Paths) == 0 {
 		return false
 	}
@@ -278,9 +278,9 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 		s.follow = s.op == event.OpLinkat && ev.Args[4]&effect.AtFollow != 0
 		if ev.OK() {
 			for _, f := range st.state.names[s.names[0]].files {
-				st.state.stood(s.names[1], f)
+				st.state.noteTarget(s.names[1], f)
 			}
-			st.state.stood(s.names[1], st.state.names[s.names[0]].stood)
+			st.state.noteTarget(s.names[1], st.state.names[s.names[0]].target)
 		}
 		return true
 	case classOpen:
@@ -292,7 +292,7 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 			if s.kind == kindOther {
 				s.pos = st.state.position(f.Open, s.file)
 			}
-			st.stood(s)
+			st.noteTarget(s)
 		}
 	case classStat:
 		s.follow = effect.FollowsLast(ev)
@@ -302,7 +302,7 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 			if effect.TypeOf(d.Mode) == 'f' {
 				s.size, s.links = d.Size, int64(d.Nlink)
 			}
-			st.stood(s)
+			st.noteTarget(s)
 		}
 	case classMake:
 		if s.names[0] >= 0 && ev.OK() {
@@ -316,17 +316,17 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 	case classTruncate:
 		s.follow = true
 		if s.names[0] >= 0 && ev.OK() {
-			s.file = st.state.names[s.names[0]].stood
+			s.file = st.state.names[s.names[0]].target
 		}
 	case classReadlink:
 		if b := ev.BufArg(len(ev.Spec().Args) - 2); b != nil && s.names[0] >= 0 && ev.OK() && int64(len(b.Inline)) == ev.Ret {
 			s.leads = st.state.target(s.names[0], string(b.Inline))
-			st.state.lead(s.names[0], s.leads)
+			st.state.noteLinkTarget(s.names[0], s.leads)
 		}
 	case classAttribute:
 		s.follow = effect.FollowsLast(ev)
 		if s.names[0] >= 0 {
-			s.file = st.state.names[s.names[0]].stood
+			s.file = st.state.names[s.names[0]].target
 		}
 		return st.findAttribute(ev, s)
 	case classLookup:
@@ -339,7 +339,7 @@ func (st *Stage) findNames(ev *event.Event, s *subject) bool {
 }
 
 // findFstat takes the file's identity from what fstat said: it has no facts of its own.
-func (st *Stage) findFstat(ev *event.Event, s *subject) bool {
+func (st *Stage) findFstat(ev *event.Event, s *footprint) bool {
 	d, ok := effect.DecodeStat(ev, st.arch)
 	if !ok || !ev.OK() || effect.TypeOf(d.Mode) != 'f' {
 		return false
@@ -352,9 +352,9 @@ func (st *Stage) findFstat(ev *event.Event, s *subject) bool {
 	return s.file >= 0
 }
 
-// findMade gives a new file an identity. It keeps it for good, as events are looked at
-// in every round that they are in the window for.
-func (st *Stage) findMade(ev *event.Event, s *subject) {
+// findMade gives a new file an identity. The identity stays with the event, which is
+// analyzed in every round that it is in the window for.
+func (st *Stage) findMade(ev *event.Event, s *footprint) {
 	k, leads := kindOther, int32(-1)
 	switch s.op {
 	case event.OpMkdir, event.OpMkdirat:
@@ -363,7 +363,7 @@ func (st *Stage) findMade(ev *event.Event, s *subject) {
 		k = kindLink
 		if b := ev.BufArg(0); b != nil {
 			leads = st.state.target(s.names[0], effect.CString(b.Inline))
-			st.state.lead(s.names[0], leads)
+			st.state.noteLinkTarget(s.names[0], leads)
 		}
 	}
 	if s.number == 0 {
@@ -373,11 +373,11 @@ func (st *Stage) findMade(ev *event.Event, s *subject) {
 	s.kind, s.made = k, newValue(s.number, k, leads)
 }
 
-// stood notes which file a name stood for, and of which kind that is, for calls on the
+// noteTarget notes which file a name stood for, and of which kind that is, for calls on the
 // name that do not say it.
-func (st *Stage) stood(s *subject) {
+func (st *Stage) noteTarget(s *footprint) {
 	if s.names[0] >= 0 {
-		st.state.stood(s.names[0], s.file)
+		st.state.noteTarget(s.names[0], s.file)
 		if s.file >= 0 {
 			st.state.files[s.file].kind = s.kind
 		}

@@ -1,14 +1,14 @@
-package settle
+package linearize
 
-// has reports whether a file can have as many names as stat told.
-func (s *state) has(sub *subject) bool {
-	return sub.links < 0 || sub.file < 0 || s.is(s.files[sub.file].links, sub.links, DoubtLinks)
+// linksMatch reports whether a file can have as many names as stat reported.
+func (s *state) linksMatch(sub *footprint) bool {
+	return sub.links < 0 || sub.file < 0 || s.mustEqual(s.files[sub.file].links, sub.links, UnexplainedLinks)
 }
 
 // linked counts a name of a file more or less: of the one that a name stands for. If that
 // is not known, it may be any of those that it was seen to stand for.
 func (s *state) linked(n int32, by int64) {
-	at := s.names[n].at
+	at := s.names[n].value
 	s.named(n, s.peek(at), s.cells[at].value >= madeTag && s.cells[at].value&perhaps != 0, by)
 }
 
@@ -16,7 +16,7 @@ func (s *state) linked(n int32, by int64) {
 // unless unsure.
 func (s *state) named(n int32, v int64, unsure bool, by int64) {
 	if k := kindOf(v); k == kindLink || k == kindDir {
-		return // whose names nobody counts; files that it was seen to stand for are where it led
+		return // their names are not counted; for a link, name.files are the files that it led to
 	}
 	f := fileOf(v)
 	if f < 0 || unsure {
@@ -44,11 +44,11 @@ func (s *state) revived(f int32) {
 	}
 }
 
-// links notes that a call gives one of the files a name, or takes one, that a name was
+// linkCountAccess notes that a call gives one of the files a name, or takes one, that a name was
 // seen to stand for.
-func (t *toucher) links(n int32) {
+func (t *accessCollector) linkCountAccess(n int32) {
 	for _, f := range t.names[n].files {
-		t.touch(t.files[f].links, adds)
-		t.tie(t.files[f].links) // whose it is depends on what the name stands for
+		t.add(t.files[f].links, accessCommute)
+		t.couple(t.files[f].links) // whose it is depends on what the name stands for
 	}
 }

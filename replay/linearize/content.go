@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ const endless = 1 << 62
 
 // spanOf returns what a call reads or writes of a file's content. What it copies from is
 // not followed.
-func (s *subject) spanOf(ev *event.Event) span {
+func (s *footprint) spanOf(ev *event.Event) span {
 	if ev.Errno == 0 {
 		switch {
 		case s.class == classRead && s.off >= 0 && ev.Ret > 0:
@@ -46,7 +46,7 @@ func (a *span) meets(b *span) bool {
 }
 
 // collide finds out whether a call and one that returned before it, but not before it was
-// made, read or wrote the same bytes. Only the last calls on the file are looked at.
+// made, read or wrote the same bytes. Only the last calls on the file are compared.
 func (s *state) collide(sl *slot) {
 	const most = 64
 	f := &s.files[sl.span.file]
@@ -93,8 +93,8 @@ func (c *contents) begin() {
 	clear(c.known)
 }
 
-// wrote makes a new version of what a call writes.
-func (c *contents) wrote(s *state, sl *slot) {
+// addVersion makes a new version of what a call writes.
+func (c *contents) addVersion(s *state, sl *slot) {
 	cell := s.files[sl.span.file].content
 	v := version{write: sl}
 	if was := s.get(cell); was > 0 {
@@ -109,9 +109,9 @@ func (c *contents) wrote(s *state, sl *slot) {
 	s.set(cell, n)
 }
 
-// sees reports whether what a call read can have been there: of each byte what was
+// matches reports whether what a call read can have been there: of each byte what was
 // written last, as far as it was raced for.
-func (c *contents) sees(s *state, sl *slot) bool {
+func (c *contents) matches(s *state, sl *slot) bool {
 	const most = 256
 	left := [8]span{sl.span}
 	parts := left[:1]
@@ -128,7 +128,7 @@ func (c *contents) sees(s *state, sl *slot) bool {
 				continue
 			}
 			from, to := max(p.from, v.write.span.from), min(p.to, v.write.span.to)
-			if (v.write.racy || sl.racy) && c.differ(sl, v.write, from, to) {
+			if (v.write.racy || sl.racy) && c.differs(sl, v.write, from, to) {
 				return false
 			}
 			// What is left of the part, if that can be said.
@@ -145,8 +145,8 @@ func (c *contents) sees(s *state, sl *slot) bool {
 	return true
 }
 
-// differ reports whether two calls moved different bytes in a range, as far as is known.
-func (c *contents) differ(a, b *slot, from, to int64) bool {
+// differs reports whether two calls moved different bytes in a range, as far as is known.
+func (c *contents) differs(a, b *slot, from, to int64) bool {
 	x, y := c.bytes(a), c.bytes(b)
 	lo, hi := from-a.span.from, to-a.span.from
 	if lo < 0 || hi > int64(len(x)) {
@@ -165,7 +165,7 @@ func (c *contents) bytes(sl *slot) []byte {
 		return sl.data
 	}
 	sl.loaded, sl.data = true, sl.data[:0]
-	b := sl.ev.BufArg(contentArg(&sl.subject))
+	b := sl.ev.BufArg(contentArg(&sl.footprint))
 	if b == nil || c.loaded+b.Len > maxLoaded {
 		return nil
 	}
@@ -183,22 +183,22 @@ func (c *contents) bytes(sl *slot) []byte {
 	return sl.data
 }
 
-func contentArg(s *subject) int { return effect.ContentArg(s.op) }
+func contentArg(s *footprint) int { return effect.ContentArg(s.op) }
 
 // premature reports whether a read saw what a write holds that has no place yet: most
 // likely it came after it.
 func (r *search) premature(s *state, sl *slot) bool {
-	if !sl.racy || sl.span.writes || !s.counts(s.files[sl.span.file].content) {
+	if !sl.racy || sl.span.writes || !s.participates(s.files[sl.span.file].content) {
 		return false
 	}
 	const most = 256
 	for i := r.first; i < min(len(r.calls), r.first+most) && r.early[i] <= sl.exit; i++ {
 		w := r.calls[i]
-		if w.taken || !w.span.writes || w.ev.Enter > sl.exit || !w.span.meets(&sl.span) {
+		if w.placed || !w.span.writes || w.ev.Enter > sl.exit || !w.span.meets(&sl.span) {
 			continue
 		}
 		from, to := max(w.span.from, sl.span.from), min(w.span.to, sl.span.to)
-		if w.span.to < endless && len(r.content.bytes(sl)) > 0 && len(r.content.bytes(w)) > 0 && !r.content.differ(sl, w, from, to) {
+		if w.span.to < endless && len(r.content.bytes(sl)) > 0 && len(r.content.bytes(w)) > 0 && !r.content.differs(sl, w, from, to) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"slices"
@@ -11,24 +11,24 @@ import (
 // Gong, Testing and verifying concurrent objects, JPDC 1993; with the memory of
 // Lowe, Testing for linearizability, 2017).
 type search struct {
-	calls []*slot
-	first int     // the first call, in the tape's order, that has no place yet
-	early []int64 // of each call, when the first of it and those behind it began
-	prev  []int32 // of each call, the number of the one that its thread made before, -1 if there is none
-	lasts map[uint32]int32
-	path  []step
-	best  []int32 // the order that was found to explain the most, in the tape's order
-	got   int     // first, after best
-	order []*slot
-	list  []*slot // calls, with looks
-	looks []slot
-	parts []*slot             // calls, with lookups that have places of their own
-	dead  map[uint64]struct{} // calls placed and the state after them, from which nothing leads on
-	done  uint64              // hash of the calls that are placed
+	calls        []*slot
+	first        int     // the first call, in the tape's order, that has no place yet
+	early        []int64 // of each call, when the first of it and those behind it began
+	prev         []int32 // of each call, the number of the one that its thread made before, -1 if there is none
+	lasts        map[uint32]int32
+	path         []step
+	best         []int32 // the order that was found to explain the most, in the tape's order
+	reached      int     // first, after best
+	order        []*slot
+	list         []*slot // calls, with observations
+	observations []slot
+	parts        []*slot             // calls, with the lookups that were split from them
+	dead         map[uint64]struct{} // calls placed and the state after them, from which nothing leads on
+	done         uint64              // hash of the calls that are placed
 
-	content  contents
-	racy     bool // some raced for content
-	doubtful bool // some have a doubt
+	content    contents
+	racy       bool // some raced for content
+	incomplete bool // some are not explained
 }
 
 // step is a call that was given a place.
@@ -47,48 +47,47 @@ const (
 	maxBack  = 256
 )
 
-// run returns an order of the calls, in which those that it does not explain have a
-// Doubt, and with them the lookups that have places of their own. It leaves the state as it
-// was.
+// run returns an order of the calls, with the lookups that were split from them. Calls that
+// it does not explain are marked. It leaves the state as it was.
 func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
 	order := r.find(s, calls, marks)
-	if !r.doubtful {
+	if !r.incomplete {
 		return order
 	}
-	all := r.apart(s, calls)
+	all := r.splitSteps(s, calls)
 	if len(all) == len(calls) {
 		return order
 	}
-	was := doubts(calls)
-	unsettle(calls)
-	if order = r.find(s, all, marks); doubts(calls) > was {
-		unsettle(calls)
+	was := countUnexplained(calls)
+	resetOrder(calls)
+	if order = r.find(s, all, marks); countUnexplained(calls) > was {
+		resetOrder(calls)
 		order = r.find(s, calls, marks)
 	}
 	return order
 }
 
-// doubts counts the calls that have one.
-func doubts(calls []*slot) (n int) {
+// countUnexplained counts the calls that are not explained.
+func countUnexplained(calls []*slot) (n int) {
 	for _, sl := range calls {
-		if sl.doubt != 0 {
+		if sl.unexplained != 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// unsettle forgets what a search found.
-func unsettle(slots []*slot) {
+// resetOrder clears the results of a search.
+func resetOrder(slots []*slot) {
 	for _, sl := range slots {
-		sl.before, sl.found, sl.doubt = nil, unknown, 0
+		sl.before, sl.found, sl.unexplained = nil, unknown, 0
 	}
 }
 
 // find returns an order of calls, or of calls and lookups.
 func (r *search) find(s *state, calls []*slot, marks bool) []*slot {
 	r.begin(calls)
-	if with := r.withTold(s, calls); len(with) > len(calls) {
+	if with := r.insertObservations(s, calls); len(with) > len(calls) {
 		calls = with
 		r.begin(calls)
 	}
@@ -101,29 +100,29 @@ func (r *search) find(s *state, calls []*slot, marks bool) []*slot {
 			continue
 		}
 		left--
-		if tries++; r.first > r.got {
-			r.remember()
+		if tries++; r.first > r.reached {
+			r.saveBest()
 			tries = 0
 		}
 		if len(r.path) > base && len(r.path) > len(r.best)-maxBack && tries < max(minTries, min(maxTries, left)) {
-			r.bury(s)
+			r.markDead(s)
 			next = r.undo(s).choice + 1
 			continue
 		}
 		r.resume(s, base, marks)
-		r.forced(s, marks)
+		r.force(s, marks)
 		base, tries, next = len(r.path), 0, r.first
 		clear(r.dead)
 	}
-	s.back(0)
+	s.rollback(0)
 	s.searching = false
-	return r.places(s)
+	return r.finalOrder(s)
 }
 
 func (r *search) begin(calls []*slot) {
-	r.calls, r.first, r.done, r.doubtful, r.racy = calls, 0, 0, false, false
+	r.calls, r.first, r.done, r.incomplete, r.racy = calls, 0, 0, false, false
 	r.content.begin()
-	r.path, r.best, r.got = r.path[:0], r.best[:0], -1
+	r.path, r.best, r.reached = r.path[:0], r.best[:0], -1
 	if r.dead == nil {
 		r.dead, r.lasts = map[uint64]struct{}{}, map[uint32]int32{}
 	}
@@ -143,7 +142,7 @@ func (r *search) begin(calls []*slot) {
 	r.early = slices.Grow(r.early[:0], len(calls)+1)[:len(calls)+1]
 	r.early[len(calls)] = 1<<63 - 1
 	for i := len(calls) - 1; i >= 0; i-- {
-		calls[i].taken = false
+		calls[i].placed = false
 		r.racy = r.racy || calls[i].racy
 		r.early[i] = min(r.early[i+1], calls[i].ev.Enter)
 	}
@@ -151,8 +150,8 @@ func (r *search) begin(calls []*slot) {
 
 // try gives the next place to a call that may have it, the first of those that were not
 // tried before: choices from next on. It returns the choice, -1 if there is none. A choice
-// is a call's number; or that and the number of calls, for reads that look as if another
-// call came first: they are tried last.
+// is a call's number; or that plus the number of calls, for premature reads: they are tried
+// last.
 func (r *search) try(s *state, next int, marks bool) int {
 	n := len(r.calls)
 	if next < n {
@@ -174,83 +173,83 @@ func (r *search) tryFrom(s *state, i int, premature, marks bool) int {
 	limit := r.calls[r.first].exit
 	for ; i < len(r.calls) && r.early[i] <= limit; i++ {
 		sl := r.calls[i]
-		if sl.taken || sl.ev.Enter > limit || !r.inTurn(i) || r.racy && r.premature(s, sl) != premature {
+		if sl.placed || sl.ev.Enter > limit || !r.predecessorPlaced(i) || r.racy && r.premature(s, sl) != premature {
 			continue
 		}
 		mark := len(s.log)
 		if r.explain(s, sl, marks) {
-			r.take(i, mark)
+			r.place(i, mark)
 			if len(r.dead) == 0 {
 				return i
 			}
 			if _, dead := r.dead[s.hash^r.done]; !dead {
 				return i
 			}
-			r.untake()
+			r.unplace()
 		}
-		s.back(mark)
+		s.rollback(mark)
 	}
 	return -1
 }
 
 // explain does a call on the state and the content of its file.
 func (r *search) explain(s *state, sl *slot, marks bool) bool {
-	if !s.explain(&sl.ev, &sl.subject, marks) {
+	if !s.explain(&sl.ev, &sl.footprint, marks) {
 		return false
 	}
-	if sl.of != nil && sl.subject.found >= 0 {
-		sl.found = s.get(sl.subject.found)
+	if sl.of != nil && sl.footprint.found >= 0 {
+		sl.found = s.get(sl.footprint.found)
 	}
-	if sl.told >= 0 && !sl.later && s.counts(s.files[sl.subject.file].size) && !s.is(s.files[sl.subject.file].size, sl.told, DoubtSize) {
+	if sl.observed >= 0 && !sl.deferred && s.participates(s.files[sl.footprint.file].size) && !s.mustEqual(s.files[sl.footprint.file].size, sl.observed, UnexplainedSize) {
 		return false
 	}
 	switch {
-	case sl.span.file < 0 || !s.counts(s.files[sl.span.file].content):
+	case sl.span.file < 0 || !s.participates(s.files[sl.span.file].content):
 	case sl.span.writes:
-		r.content.wrote(s, sl)
-	case !r.content.sees(s, sl):
-		return s.overlooks(DoubtContent)
+		r.content.addVersion(s, sl)
+	case !r.content.matches(s, sl):
+		return s.tolerates(UnexplainedContent)
 	}
 	return true
 }
 
-// inTurn reports whether the call that the thread made before has a place.
-func (r *search) inTurn(i int) bool { return r.prev[i] < 0 || r.calls[r.prev[i]].taken }
+// predecessorPlaced reports whether the thread's previous call has a place.
+func (r *search) predecessorPlaced(i int) bool { return r.prev[i] < 0 || r.calls[r.prev[i]].placed }
 
 // requests is the first operation that a thread has under way beside others.
 const requests = event.Op(1024)
 
-func (r *search) take(i, mark int) {
+func (r *search) place(i, mark int) {
 	r.path = append(r.path, step{int32(i), i, r.first, mark})
-	r.calls[i].taken = true
+	r.calls[i].placed = true
 	r.done ^= mix(uint64(i)+1, 0)
-	for r.first < len(r.calls) && r.calls[r.first].taken {
+	for r.first < len(r.calls) && r.calls[r.first].placed {
 		r.first++
 	}
 }
 
-func (r *search) untake() step {
+func (r *search) unplace() step {
 	st := r.path[len(r.path)-1]
 	r.path = r.path[:len(r.path)-1]
-	r.calls[st.call].taken = false
+	r.calls[st.call].placed = false
 	r.done ^= mix(uint64(st.call)+1, 0)
 	r.first = st.first
 	return st
 }
 
-// bury notes that nothing leads on from here.
-func (r *search) bury(s *state) { r.dead[s.hash^r.done] = struct{}{} }
+// markDead notes that no order continues from here.
+func (r *search) markDead(s *state) { r.dead[s.hash^r.done] = struct{}{} }
 
 // undo takes the last call's place away.
 func (r *search) undo(s *state) step {
-	st := r.untake()
-	s.back(st.mark)
+	st := r.unplace()
+	s.rollback(st.mark)
 	return st
 }
 
-// remember keeps the order found so far as the best.
-func (r *search) remember() {
-	r.best, r.got = r.best[:0], r.first
+// saveBest keeps the present order as the best one.
+func (r *search) saveBest() {
+	r.best, r.reached = r.best[:0], r.first
 	for _, st := range r.path {
 		r.best = append(r.best, st.call)
 	}
@@ -260,7 +259,7 @@ func (r *search) remember() {
 // explain the one which it does not get past. The first base steps are not to be changed
 // any more.
 func (r *search) resume(s *state, base int, marks bool) {
-	for len(r.best) > base && int(r.best[len(r.best)-1]) > r.got {
+	for len(r.best) > base && int(r.best[len(r.best)-1]) > r.reached {
 		r.best = r.best[:len(r.best)-1]
 	}
 	same := base
@@ -273,19 +272,19 @@ func (r *search) resume(s *state, base int, marks bool) {
 	for _, i := range r.best[min(same, len(r.best)):] {
 		mark := len(s.log)
 		r.explain(s, r.calls[i], marks)
-		r.take(int(i), mark)
+		r.place(int(i), mark)
 	}
 }
 
-// forced gives the next place to the first call in the tape's order, although its
+// force gives the next place to the first call in the tape's order, although its
 // result is not what it would be.
-func (r *search) forced(s *state, marks bool) {
+func (r *search) force(s *state, marks bool) {
 	sl, mark := r.calls[r.first], len(s.log)
-	s.mode, s.doubt = overlook, 0
+	s.mode, s.unexplained = tolerate, 0
 	r.explain(s, sl, marks)
 	s.mode = strict
-	sl.doubt = s.doubt
-	r.doubtful = r.doubtful || s.doubt != 0
-	r.take(r.first, mark)
-	r.remember()
+	sl.unexplained = s.unexplained
+	r.incomplete = r.incomplete || s.unexplained != 0
+	r.place(r.first, mark)
+	r.saveBest()
 }

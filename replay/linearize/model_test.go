@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"path"
@@ -26,7 +26,7 @@ type cell struct {
 	component int32  // of the root: number of the component, -1 if it has none yet
 }
 
-// unknown is the value of a cell that no call has told about; never is before all times.
+// unknown is the value of a cell that no call has reported; never is before all times.
 const (
 	unknown = -1 << 63
 	never   = -1 << 63
@@ -122,11 +122,11 @@ func identified(v int64) bool { return v >= madeTag }
 // directory, how many names are in it (see kids).
 type name struct {
 	path           string
-	at, kids       int32   // cells
+	value, kids    int32   // cells
 	parent         int32   // -1 of the root
 	child, sibling int32   // -1 if there is none
-	leads          []int32 // where symbolic links here led, the last ones
-	stood          int32   // the last file that it was seen to stand for, -1 if none
+	linkTargets    []int32 // where symbolic links here led, the last ones
+	target         int32   // the last file that it was seen to stand for, -1 if none
 	files          []int32 // those that it stood for, the last ones
 	listed         uint64  // of a directory: the last call that listed it
 	skip           bool    // the kernel makes it up: not followed
@@ -143,7 +143,7 @@ type file struct {
 	flocks, ranges        int32 // locks (see lockTable); -1 while there are none
 	epoch                 uint32
 	virtual               uint8
-	kind                  kind  // as the calls told that named it
+	kind                  kind  // as calls reported that used its name
 	last                  *slot // the last call that read or wrote it
 	lastN                 uint64
 }
@@ -158,25 +158,25 @@ type state struct {
 	names []name
 	files []file
 
-	byPath  map[string]int32
-	byInode map[effect.Inode]int32
-	devices effect.Devices
-	byOpen  map[event.OpenID]openFile
-	byAttr  map[attribute]int32 // cells: see attributes.go
-	locks   lockTable
-	near    [64]int32 // numbers of files used lately and 1, by inode
-	epoch   uint32    // sizes and positions learnt in an earlier one may have changed
-	made    int64     // files that were given an identity
+	byPath      map[string]int32
+	byInode     map[effect.Inode]int32
+	devices     effect.Devices
+	byOpen      map[event.OpenID]openFile
+	byAttr      map[attribute]int32 // cells: see attributes.go
+	locks       lockTable
+	recentFiles [64]int32 // numbers of files used lately and 1, by inode
+	epoch       uint32    // sizes and positions learnt in an earlier one may have changed
+	made        int64     // files that were given an identity
 
-	searching bool   // what is set is logged, and only cells that are raced for count
-	round     uint32 // number of the search
-	oldest    uint64 // the first call of the window
-	racing    uint64 // the last call that raced for something
-	more      bool   // something came up that calls of the window may touch as well
-	mode      mode
-	doubt     Doubt
-	log       []change
-	hash      uint64 // of what was changed since the search began
+	searching   bool   // what is set is logged, and only cells that are raced for count
+	round       uint32 // number of the search
+	oldest      uint64 // the first call of the window
+	racing      uint64 // the last call that raced for something
+	more        bool   // a cell is new that calls of the window may access as well
+	mode        mode
+	unexplained Unexplained
+	log         []change
+	hash        uint64 // of what was changed since the search began
 }
 
 type change struct {
@@ -201,13 +201,13 @@ func (s *state) forget() {
 	clear(s.byAttr)
 	s.locks.forget()
 	clear(s.names)
-	s.near = [64]int32{}
+	s.recentFiles = [64]int32{}
 	clear(s.files)
 	s.cells, s.names, s.files = s.cells[:0], s.names[:0], s.files[:0]
 }
 
 func (s *state) full() bool {
-	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown || len(s.locks.sets) > maxKnown || len(s.locks.gone) > maxKnown
+	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown || len(s.locks.sets) > maxKnown || len(s.locks.released) > maxKnown
 }
 
 func (s *state) newCell() int32 {
@@ -232,13 +232,13 @@ func (s *state) name(path string) int32 {
 		parent = s.addName(path[:max(i, 1)])
 	}
 	n := int32(len(s.names))
-	s.names = append(s.names, name{path: path, at: s.newCell(), kids: s.newCell(), parent: parent, child: -1, sibling: -1, stood: -1, skip: effect.Virtual(path)})
+	s.names = append(s.names, name{path: path, value: s.newCell(), kids: s.newCell(), parent: parent, child: -1, sibling: -1, target: -1, skip: effect.Virtual(path)})
 	s.byPath[path] = n
 	if parent >= 0 {
 		p := &s.names[parent]
 		s.names[n].sibling, p.child = p.child, n
 		if p.listed >= s.oldest && p.listed > 0 {
-			s.more = true // the listing told of this name, too
+			s.more = true // the listing reported this name, too
 		}
 	}
 	if s.names[n].skip {
@@ -258,7 +258,7 @@ func (s *state) file(id effect.Inode) int32 {
 	if id.Ino == 0 {
 		return -1
 	}
-	near := &s.near[id.Ino%uint64(len(s.near))]
+	near := &s.recentFiles[id.Ino%uint64(len(s.recentFiles))]
 	if f := *near; f > 0 && s.files[f-1].id == id {
 		return s.current(f - 1)
 	}
@@ -281,10 +281,10 @@ func (s *state) current(n int32) int32 {
 	return n
 }
 
-// stood notes that a name was seen to stand for a file.
-func (s *state) stood(n, f int32) {
+// noteTarget notes that a name was seen to stand for a file.
+func (s *state) noteTarget(n, f int32) {
 	m := &s.names[n]
-	m.stood = f
+	m.target = f
 	if f < 0 || slices.Contains(m.files, f) {
 		return
 	}
@@ -342,9 +342,9 @@ func fileOf(v int64) int32 {
 	return -1
 }
 
-// counts reports whether a cell takes part: in a search those that nobody races for
-// are as they should be.
-func (s *state) counts(c int32) bool {
+// participates reports whether a cell takes part: in a search only raced cells do; all
+// others have the right values.
+func (s *state) participates(c int32) bool {
 	if c < 0 {
 		return false
 	}
@@ -353,7 +353,7 @@ func (s *state) counts(c int32) bool {
 
 // get returns a cell's value, unknown if it takes no part.
 func (s *state) get(c int32) int64 {
-	if !s.counts(c) {
+	if !s.participates(c) {
 		return unknown
 	}
 	return s.plain(s.cells[c].value)
@@ -378,7 +378,7 @@ func (s *state) peek(c int32) int64 {
 }
 
 func (s *state) set(c int32, v int64) {
-	if !s.counts(c) || s.cells[c].value == v {
+	if !s.participates(c) || s.cells[c].value == v {
 		return
 	}
 	if s.searching {
@@ -389,8 +389,8 @@ func (s *state) set(c int32, v int64) {
 	s.cells[c].value = v
 }
 
-// back undoes changes, up to the first mark of them.
-func (s *state) back(mark int) {
+// rollback undoes changes, up to the first mark of them.
+func (s *state) rollback(mark int) {
 	for i := len(s.log) - 1; i >= mark; i-- {
 		ch := s.log[i]
 		s.hash ^= mix(uint64(ch.cell), uint64(s.cells[ch.cell].value)) ^ mix(uint64(ch.cell), uint64(ch.was))
@@ -407,41 +407,41 @@ func mix(a, b uint64) uint64 {
 	return x ^ x>>31
 }
 
-// mode is what is done where the result of a call contradicts the state.
+// mode says what to do where the result of a call contradicts the state.
 type mode uint8
 
 const (
 	strict   mode = iota // the call is not explained
-	overlook             // it is noted in doubt, and the state stays
+	tolerate             // it is noted as unexplained, and the state stays
 	believe              // the state was wrong
 )
 
-// overlooks is for contradictions that are not believed.
-func (s *state) overlooks(d Doubt) bool {
-	s.doubt |= d
-	return s.mode == overlook
+// tolerates notes a contradiction, and reports whether the call goes on in spite of it.
+func (s *state) tolerates(d Unexplained) bool {
+	s.unexplained |= d
+	return s.mode == tolerate
 }
 
-// is reports whether a cell can have a value, which it then has.
-func (s *state) is(c int32, want int64, d Doubt) bool {
+// mustEqual reports whether a cell can have a value, and sets it.
+func (s *state) mustEqual(c int32, want int64, d Unexplained) bool {
 	if v := s.get(c); v != want && v != unknown && s.mode != believe {
-		return s.overlooks(d)
+		return s.tolerates(d)
 	}
 	s.set(c, want)
 	return true
 }
 
-// atLeast and atMost report whether a cell's value can be so; it is not learnt.
-func (s *state) atLeast(c int32, low int64, d Doubt) bool {
+// atLeast and atMost report whether a cell's value can be in a range; they do not set it.
+func (s *state) atLeast(c int32, low int64, d Unexplained) bool {
 	if v := s.get(c); v != unknown && v < low && s.mode != believe {
-		return s.overlooks(d)
+		return s.tolerates(d)
 	}
 	return true
 }
 
-func (s *state) atMost(c int32, high int64, d Doubt) bool {
+func (s *state) atMost(c int32, high int64, d Unexplained) bool {
 	if v := s.get(c); v > high && s.mode != believe {
-		return s.overlooks(d)
+		return s.tolerates(d)
 	}
 	return true
 }
@@ -449,16 +449,16 @@ func (s *state) atMost(c int32, high int64, d Doubt) bool {
 // maxLeads bounds name.leads.
 const maxLeads = 8
 
-// lead notes where a symbolic link leads.
-func (s *state) lead(link, target int32) {
+// noteLinkTarget notes where a symbolic link leads.
+func (s *state) noteLinkTarget(link, target int32) {
 	n := &s.names[link]
-	if target < 0 || slices.Contains(n.leads, target) {
+	if target < 0 || slices.Contains(n.linkTargets, target) {
 		return
 	}
-	if len(n.leads) == maxLeads {
-		n.leads = slices.Delete(n.leads, 0, 1)
+	if len(n.linkTargets) == maxLeads {
+		n.linkTargets = slices.Delete(n.linkTargets, 0, 1)
 	}
-	n.leads = append(n.leads, target)
+	n.linkTargets = append(n.linkTargets, target)
 	s.more = true
 }
 

@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
-	"github.com/iotape/iotape/replay/settle"
+	"github.com/iotape/iotape/replay/linearize"
 )
 
 // The constructors of the tables below. Every call is made by the thread of its number in
@@ -100,7 +100,7 @@ func TestOrder(t *testing.T) {
 		name   string
 		tape   []event.Event
 		want   []uint64
-		doubts map[uint64]settle.Doubt
+		unexplained map[uint64]linearize.Unexplained
 	}{
 		{name: "nothing shared", want: []uint64{0, 1, 2}, tape: []event.Event{
 			at(named(event.OpUnlink, 0, "/w/x"), 0, 10), at(named(event.OpUnlink, 0, "/w/y"), 1, 11), at(moved(event.OpPwrite64, 0, "a", 1), 2, 12)}},
@@ -112,9 +112,9 @@ func TestOrder(t *testing.T) {
 			at(moved(event.OpPwrite64, 0, "aaaaaa", 6), 0, 10), at(moved(event.OpPwrite64, 2, "bbbbbb", 6), 1, 11), at(moved(event.OpPread64, 0, "aaaaaabb", 8), 20, 30)}},
 		{name: "other bytes of the file", want: []uint64{0, 1}, tape: []event.Event{
 			at(moved(event.OpPread64, 100, "x", 1), 0, 10), at(moved(event.OpPwrite64, 0, "x", 1), 1, 11)}},
-		{name: "a read in the middle of a write", want: []uint64{0, 1, 2}, doubts: map[uint64]settle.Doubt{1: settle.DoubtContent}, tape: []event.Event{
+		{name: "a read in the middle of a write", want: []uint64{0, 1, 2}, unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedContent}, tape: []event.Event{
 			at(moved(event.OpPwrite64, 0, "oldold", 6), -20, -10), at(moved(event.OpPread64, 0, "newold", 6), 0, 10), at(moved(event.OpPwrite64, 0, "newnew", 6), -1, 11)}},
-		{name: "a size within a write", want: []uint64{0, 1, 2, 3}, doubts: map[uint64]settle.Doubt{1: settle.DoubtSize}, tape: []event.Event{
+		{name: "a size within a write", want: []uint64{0, 1, 2, 3}, unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedSize}, tape: []event.Event{
 			at(statted(100, 0o100644), -20, -10), at(statted(4096, 0o100644), 0, 10), at(moved(event.OpPwrite64, 100, "long", 4), -1, 11), at(statted(104, 0o100644), 20, 30)}},
 		{name: "permissions", want: []uint64{0, 2, 1}, tape: []event.Event{
 			at(chmod(0o600), -20, -10), at(chmod(0o640), 0, 10), at(statted(1, 0o100600), 1, 11)}},
@@ -143,7 +143,7 @@ func TestOrder(t *testing.T) {
 			at(locks(2, 5, 0), -20, -10), at(closes, 1, 9), at(locks(6, 6, syscall.EAGAIN), 0, 10)}},
 		{name: "a lock that went with its process", want: []uint64{0, 2}, tape: []event.Event{
 			at(locks(2, 5, 0), -20, -10), at(ends, -5, -5), at(locks(2, 6, 0), 0, 10)}},
-		{name: "a lock that nobody has is refused", want: []uint64{0, 1}, doubts: map[uint64]settle.Doubt{1: settle.DoubtResult}, tape: []event.Event{
+		{name: "a lock that nobody has is refused", want: []uint64{0, 1}, unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedResult}, tape: []event.Event{
 			at(locks(8, 5, 0), 0, 9), at(locks(6, 6, syscall.EAGAIN), 1, 10)}},
 		{name: "what came too late keeps its place", want: []uint64{0, 1}, tape: []event.Event{
 			at(named(event.OpStat, syscall.ENOENT, "/w/z"), 25, 30), late}},
@@ -162,15 +162,15 @@ func TestOrder(t *testing.T) {
 				}
 				tape = append(tape, ev)
 			}
-			order, doubts := settled(t, tape, nil)
+			order, unexplained := linearized(t, tape, nil)
 			var got []uint64
 			for _, ev := range order {
 				if ev.Kind == event.Call {
 					got = append(got, ev.Seq)
 				}
 			}
-			if !slices.Equal(got, c.want) || fmt.Sprint(doubts) != fmt.Sprint(c.doubts) {
-				t.Errorf("order %v with doubts %v, want %v and %v", got, doubts, c.want, c.doubts)
+			if !slices.Equal(got, c.want) || fmt.Sprint(unexplained) != fmt.Sprint(c.unexplained) {
+				t.Errorf("order %v, unexplained %v, want %v and %v", got, unexplained, c.want, c.unexplained)
 			}
 		})
 	}
@@ -195,14 +195,14 @@ func TestLongCall(t *testing.T) {
 		h = append(h, &call{op: op{op: event.OpStat, a: "/w/x"}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
 	}
 	tape := h.run(newWorld())
-	order, doubts := settled(t, tape, &settle.Options{Window: 64})
-	if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
-		t.Errorf("%v; %d doubts", err, len(doubts))
+	order, unexplained := linearized(t, tape, &linearize.Options{Window: 64})
+	if err := h.check(order, newWorld()); err != nil || len(unexplained) > 0 {
+		t.Errorf("%v; %d unexplained", err, len(unexplained))
 	}
 	// Not farther than it may.
-	order, doubts = settled(t, tape, &settle.Options{Window: 64, MaxWindow: 1024})
-	if len(order) != len(tape) || len(doubts) == 0 {
-		t.Errorf("%d events of %d, %d doubts", len(order), len(tape), len(doubts))
+	order, unexplained = linearized(t, tape, &linearize.Options{Window: 64, MaxWindow: 1024})
+	if len(order) != len(tape) || len(unexplained) == 0 {
+		t.Errorf("%d events of %d, %d unexplained", len(order), len(tape), len(unexplained))
 	}
 }
 
@@ -221,9 +221,9 @@ func TestGrowsBehindAListing(t *testing.T) {
 		}
 		h = append(h, &call{op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
 	}
-	order, doubts := settled(t, h.run(newWorld()), &settle.Options{Window: 64})
-	if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
-		t.Errorf("%v; %d doubts", err, len(doubts))
+	order, unexplained := linearized(t, h.run(newWorld()), &linearize.Options{Window: 64})
+	if err := h.check(order, newWorld()); err != nil || len(unexplained) > 0 {
+		t.Errorf("%v; %d unexplained", err, len(unexplained))
 	}
 }
 
@@ -242,9 +242,9 @@ func TestGrowsBehindARace(t *testing.T) {
 		}
 		h = append(h, &call{op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
 	}
-	order, doubts := settled(t, h.run(newWorld()), &settle.Options{Window: 64})
-	if err := h.check(order, newWorld()); err != nil || len(doubts) > 0 {
-		t.Errorf("%v; %d doubts", err, len(doubts))
+	order, unexplained := linearized(t, h.run(newWorld()), &linearize.Options{Window: 64})
+	if err := h.check(order, newWorld()); err != nil || len(unexplained) > 0 {
+		t.Errorf("%v; %d unexplained", err, len(unexplained))
 	}
 }
 
@@ -257,7 +257,7 @@ func TestLent(t *testing.T) {
 	}
 	tape := h.run(newWorld())
 	i, lent := 0, make([]byte, 256)
-	s := settle.New(func(ev *event.Event) error {
+	s := linearize.New(func(ev *event.Event) error {
 		if i == len(tape) {
 			return io.EOF
 		}
@@ -270,7 +270,7 @@ func TestLent(t *testing.T) {
 			ev.Bufs[b].Inline = lent[:copy(lent, ev.Bufs[b].Inline)]
 		}
 		return nil
-	}, &settle.Options{Window: 64})
+	}, &linearize.Options{Window: 64})
 	var ev event.Event
 	for n := 0; ; n++ {
 		if err := s.Next(&ev); err == io.EOF {
@@ -299,7 +299,7 @@ func TestDamage(t *testing.T) {
 	}
 	first, second := source(append(forks(), tape[:50]...)), source(tape[50:])
 	broken := false
-	s := settle.New(func(ev *event.Event) error {
+	s := linearize.New(func(ev *event.Event) error {
 		if err := first(ev); err != io.EOF {
 			return err
 		}
@@ -337,7 +337,7 @@ func TestAllocations(t *testing.T) {
 		return op{op: []event.Op{event.OpPwrite64, event.OpPread64, event.OpFstat, event.OpFtruncate}[i%4], open: event.OpenID(1 + tid%2), off: int64(i%50) * 10, len: 10}
 	})
 	l := lender{tape: tape, n: 1 << 40}
-	s := settle.New(l.next, nil)
+	s := linearize.New(l.next, nil)
 	var ev event.Event
 	some := func() {
 		for range 5000 {

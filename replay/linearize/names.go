@@ -1,4 +1,4 @@
-package settle
+package linearize
 
 import (
 	"syscall"
@@ -7,9 +7,9 @@ import (
 	"github.com/iotape/iotape/replay/effect"
 )
 
-// explain does a call on the state. It returns false if what the call returned
-// contradicts the state; in part of it may have been done then.
-func (s *state) explain(ev *event.Event, sub *subject, marks bool) bool {
+// explain applies a call to the state. It returns false if the call's result contradicts
+// the state; part of the call may have been applied then.
+func (s *state) explain(ev *event.Event, sub *footprint, marks bool) bool {
 	switch sub.class {
 	case classRead:
 		return s.read(ev, sub)
@@ -20,13 +20,13 @@ func (s *state) explain(ev *event.Event, sub *subject, marks bool) bool {
 	case classResize:
 		return s.resize(ev, sub)
 	case classFstat:
-		return s.is(s.files[sub.file].size, sub.size, DoubtSize) && s.permits(sub) && s.has(sub)
+		return s.mustEqual(s.files[sub.file].size, sub.size, UnexplainedSize) && s.modeMatches(sub) && s.linksMatch(sub)
 	case classAttribute:
 		return s.attribute(ev, sub)
 	case classCopy:
 		return s.copied(ev, sub)
 	case classList:
-		return s.lists(sub)
+		return s.listingMatches(sub)
 	case classLock:
 		return s.locking(ev, sub)
 	}
@@ -40,17 +40,17 @@ func (s *state) explain(ev *event.Event, sub *subject, marks bool) bool {
 		return s.stat(sub)
 	case classLookup:
 		n := s.resolve(sub.names[0], sub.follow)
-		return (n < 0 || s.there(n, kindUnknown)) && s.executable(sub, true)
+		return (n < 0 || s.mustExist(n, kindUnknown)) && s.executable(sub, true)
 	case classReadlink:
 		return s.readlink(sub)
 	case classUnlink:
 		return s.unlink(sub)
 	case classMake:
-		return s.vacant(sub.names[0]) && s.within(sub.names[0]) && s.create(sub.names[0], sub.made)
+		return s.mustBeAbsent(sub.names[0]) && s.parentMustExist(sub.names[0]) && s.create(sub.names[0], sub.made)
 	case classLink:
 		return s.link(sub)
 	case classFind:
-		return s.finds(sub)
+		return s.lookUpSource(sub)
 	case classRename:
 		return s.rename(ev, sub)
 	case classTruncate:
@@ -69,7 +69,7 @@ func (s *state) resolve(n int32, follow bool) int32 {
 		if n < 0 || !follow {
 			return n
 		}
-		v := s.peek(s.names[n].at)
+		v := s.peek(s.names[n].value)
 		if kindOf(v) != kindLink {
 			return n
 		}
@@ -84,10 +84,10 @@ func (s *state) circular(n int32) bool {
 		if n < 0 || s.names[n].skip {
 			return true
 		}
-		v := s.peek(s.names[n].at)
+		v := s.peek(s.names[n].value)
 		switch k := kindOf(v); {
 		case v == absent || !k.fits(kindLink):
-			return s.mode == believe || s.overlooks(DoubtResult)
+			return s.mode == believe || s.tolerates(UnexplainedResult)
 		case k != kindLink: // unknown, or it may be one
 			return true
 		}
@@ -108,9 +108,9 @@ func (s *state) leadsTo(v int64) int32 {
 	return int32(uint32(v & lowMask))
 }
 
-// there reports whether a name can stand for something of a kind.
-func (s *state) there(n int32, k kind) bool {
-	v := s.get(s.names[n].at)
+// mustExist reports whether a name can stand for a file of a kind.
+func (s *state) mustExist(n int32, k kind) bool {
+	v := s.get(s.names[n].value)
 	if v != unknown && exists(v) && kindOf(v).fits(k) {
 		if kindOf(v) == kindUnknown && k != kindUnknown && !identified(v) {
 			s.learn(n, someOf(k))
@@ -118,7 +118,7 @@ func (s *state) there(n int32, k kind) bool {
 		return true
 	}
 	if v != unknown && s.mode != believe {
-		return s.overlooks(DoubtResult)
+		return s.tolerates(UnexplainedResult)
 	}
 	s.learn(n, someOf(k))
 	return true
@@ -135,32 +135,32 @@ func someOf(k kind) int64 {
 	return someFile
 }
 
-// vacant reports whether a name can stand for nothing.
-func (s *state) vacant(n int32) bool {
-	v := s.get(s.names[n].at)
+// mustBeAbsent reports whether a name can be absent.
+func (s *state) mustBeAbsent(n int32) bool {
+	v := s.get(s.names[n].value)
 	if v != unknown && v != absent && s.mode != believe {
-		return s.overlooks(DoubtResult)
+		return s.tolerates(UnexplainedResult)
 	}
 	s.learn(n, absent)
 	return true
 }
 
-// within reports whether the directory that a name is in can exist.
-func (s *state) within(n int32) bool {
+// parentMustExist reports whether a name's directory can exist.
+func (s *state) parentMustExist(n int32) bool {
 	p := s.names[n].parent
-	return p < 0 || s.there(p, kindDir)
+	return p < 0 || s.mustExist(p, kindDir)
 }
 
-// stands reports whether a name can stand for a file. If the call followed symbolic
-// links, it may be one where nothing was known.
-func (s *state) stands(n int32, f int32, k kind, followed bool) bool {
-	v := s.get(s.names[n].at)
+// mustBeFile reports whether a name can stand for a certain file. If the call followed
+// symbolic links, the name may be a link where nothing was known.
+func (s *state) mustBeFile(n int32, f int32, k kind, followed bool) bool {
+	v := s.get(s.names[n].value)
 	known := v < madeTag || v&perhaps == 0
 	switch {
 	case v == unknown:
 	case v == absent || known && (!kindOf(v).fits(k) || fileOf(v) >= 0 && fileOf(v) != f) || !known && followed && fileOf(v) != f:
 		if s.mode != believe {
-			return s.overlooks(DoubtResult)
+			return s.tolerates(UnexplainedResult)
 		}
 	case fileOf(v) == f && (followed || known && (k == kindUnknown || kindOf(v) == k)):
 		return true
@@ -175,10 +175,10 @@ func (s *state) stands(n int32, f int32, k kind, followed bool) bool {
 	return true
 }
 
-// learn says what a name stands for, as a call found it.
+// learn sets what a name stands for, as a call found it.
 func (s *state) learn(n int32, v int64) {
-	at := s.names[n].at
-	if p := s.names[n].parent; p >= 0 && s.counts(at) {
+	at := s.names[n].value
+	if p := s.names[n].parent; p >= 0 && s.participates(at) {
 		if was, is := exists(s.cells[at].value), exists(v); is != was {
 			s.count(p, is)
 		}
@@ -188,10 +188,10 @@ func (s *state) learn(n int32, v int64) {
 
 // create makes a name that stood for nothing stand for v; remove is the opposite.
 func (s *state) create(n int32, v int64) bool {
-	if at, p := s.names[n].at, s.names[n].parent; p >= 0 && (!s.counts(at) || !exists(s.cells[at].value)) {
+	if at, p := s.names[n].value, s.names[n].parent; p >= 0 && (!s.participates(at) || !exists(s.cells[at].value)) {
 		s.count(p, true)
 	}
-	s.set(s.names[n].at, v)
+	s.set(s.names[n].value, v)
 	if v >= madeTag && v < inodeTag && kindOf(v) == kindDir {
 		s.set(s.names[n].kids, 1)
 		if !s.searching {
@@ -202,10 +202,10 @@ func (s *state) create(n int32, v int64) bool {
 }
 
 func (s *state) remove(n int32) bool {
-	if at, p := s.names[n].at, s.names[n].parent; p >= 0 && (!s.counts(at) || exists(s.cells[at].value)) {
+	if at, p := s.names[n].value, s.names[n].parent; p >= 0 && (!s.participates(at) || exists(s.cells[at].value)) {
 		s.count(p, false)
 	}
-	s.set(s.names[n].at, absent)
+	s.set(s.names[n].value, absent)
 	return true
 }
 
@@ -216,7 +216,7 @@ func (s *state) count(dir int32, more bool) {
 	c := s.names[dir].kids
 	v := s.get(c)
 	switch {
-	case !s.counts(c):
+	case !s.participates(c):
 		return
 	case v == unknown:
 		v = 0
@@ -229,19 +229,19 @@ func (s *state) count(dir int32, more bool) {
 	s.set(c, v)
 }
 
-// empty reports whether a directory can be, or not be, without names.
-func (s *state) empty(n int32, want bool) bool {
+// mustBeEmpty reports whether a directory can be, or not be, without names.
+func (s *state) mustBeEmpty(n int32, want bool) bool {
 	v := s.get(s.names[n].kids)
 	if v == unknown || want && v <= 1 || !want && v != 1 {
 		return true
 	}
-	return s.mode == believe || s.overlooks(DoubtResult)
+	return s.mode == believe || s.tolerates(UnexplainedResult)
 }
 
 // emptied says of a directory that the trace made: nothing was in it then.
 func (s *state) emptied(n int32) {
 	for c := s.names[n].child; c >= 0; c = s.names[c].sibling {
-		s.cells[s.names[c].at].value = absent
+		s.cells[s.names[c].value].value = absent
 	}
 }
 
@@ -249,7 +249,7 @@ func (s *state) emptied(n int32) {
 func (s *state) moved(n int32, depth int) {
 	s.set(s.names[n].kids, unknown)
 	for c := s.names[n].child; c >= 0 && depth < maxDepth; c = s.names[c].sibling {
-		s.set(s.names[c].at, unknown)
+		s.set(s.names[c].value, unknown)
 		s.moved(c, depth+1)
 	}
 }
@@ -257,11 +257,11 @@ func (s *state) moved(n int32, depth int) {
 // maxDepth bounds how far below a directory names are followed that move with it.
 const maxDepth = 64
 
-func (s *state) open(ev *event.Event, sub *subject, marks bool) bool {
+func (s *state) open(ev *event.Event, sub *footprint, marks bool) bool {
 	if sub.flags&effect.OTmpfile == effect.OTmpfile {
 		return true
 	}
-	if sub.rest {
+	if sub.secondStep {
 		s.set(s.files[sub.file].size, 0)
 		return true
 	}
@@ -275,16 +275,16 @@ func (s *state) open(ev *event.Event, sub *subject, marks bool) bool {
 	f := ev.FileArg(event.ResultArg)
 	created := sub.flags&effect.OCreat != 0 && (sub.flags&effect.OExcl != 0 || f != nil && f.Flags&effect.OCreat != 0)
 	if sub.flags&effect.OCreat != 0 && !created && !marks {
-		created = s.get(s.names[n].at) == absent // the capture does not tell
+		created = s.get(s.names[n].value) == absent // the capture does not tell
 	}
-	if created && !(s.vacant(n) && s.within(n)) {
+	if created && !(s.mustBeAbsent(n) && s.parentMustExist(n)) {
 		return false
 	}
 	switch {
 	case sub.file < 0 && created:
 		return s.create(n, someFile)
 	case sub.file < 0:
-		return s.there(n, kindUnknown)
+		return s.mustExist(n, kindUnknown)
 	case created:
 		s.create(n, inodeValue(sub.file, sub.kind))
 		s.set(s.files[sub.file].size, 0)
@@ -292,7 +292,7 @@ func (s *state) open(ev *event.Event, sub *subject, marks bool) bool {
 		s.set(s.files[sub.file].links, 1)
 		return true
 	}
-	if !s.stands(n, sub.file, sub.kind, sub.follow) {
+	if !s.mustBeFile(n, sub.file, sub.kind, sub.follow) {
 		return false
 	}
 	s.revived(sub.file)
@@ -302,40 +302,40 @@ func (s *state) open(ev *event.Event, sub *subject, marks bool) bool {
 	return true
 }
 
-func (s *state) stat(sub *subject) bool {
+func (s *state) stat(sub *footprint) bool {
 	n := s.resolve(sub.names[0], sub.follow)
 	switch {
 	case n < 0:
 		return true
 	case sub.file < 0:
-		return s.there(n, sub.kind)
+		return s.mustExist(n, sub.kind)
 	}
-	if !s.stands(n, sub.file, sub.kind, sub.follow) {
+	if !s.mustBeFile(n, sub.file, sub.kind, sub.follow) {
 		return false
 	}
 	s.revived(sub.file)
-	return s.has(sub) && (sub.size < 0 || s.is(s.files[sub.file].size, sub.size, DoubtSize)) && s.permits(sub)
+	return s.linksMatch(sub) && (sub.size < 0 || s.mustEqual(s.files[sub.file].size, sub.size, UnexplainedSize)) && s.modeMatches(sub)
 }
 
-func (s *state) readlink(sub *subject) bool {
+func (s *state) readlink(sub *footprint) bool {
 	n := sub.names[0]
-	if !s.there(n, kindLink) {
+	if !s.mustExist(n, kindLink) {
 		return false
 	}
-	v := s.get(s.names[n].at)
+	v := s.get(s.names[n].value)
 	switch {
 	case sub.leads < 0 || !identified(v):
 	case fileOf(v) >= 0:
-		return s.is(s.files[fileOf(v)].target, int64(sub.leads), DoubtContent)
+		return s.mustEqual(s.files[fileOf(v)].target, int64(sub.leads), UnexplainedContent)
 	case s.leadsTo(v) >= 0 && s.leadsTo(v) != sub.leads:
-		return s.mode == believe || s.overlooks(DoubtContent)
+		return s.mode == believe || s.tolerates(UnexplainedContent)
 	}
 	return true
 }
 
-func (s *state) unlink(sub *subject) bool {
+func (s *state) unlink(sub *footprint) bool {
 	n := sub.names[0]
-	if !s.there(n, sub.kind) || sub.kind == kindDir && !s.empty(n, true) {
+	if !s.mustExist(n, sub.kind) || sub.kind == kindDir && !s.mustBeEmpty(n, true) {
 		return false
 	}
 	if sub.kind != kindDir {
@@ -344,15 +344,15 @@ func (s *state) unlink(sub *subject) bool {
 	return s.remove(n)
 }
 
-func (s *state) link(sub *subject) bool {
+func (s *state) link(sub *footprint) bool {
 	from, to := s.resolve(sub.names[0], sub.follow), sub.names[1]
-	if !s.vacant(to) || !s.within(to) {
+	if !s.mustBeAbsent(to) || !s.parentMustExist(to) {
 		return false
 	}
-	if sub.rest {
+	if sub.secondStep {
 		v := s.get(sub.found)
 		if f := fileOf(v); f >= 0 && s.get(s.files[f].links) == 0 {
-			return s.overlooks(DoubtResult) // which had failed
+			return s.tolerates(UnexplainedResult) // which had failed
 		}
 		s.named(sub.names[0], v, false, +1)
 		return s.create(to, v)
@@ -360,11 +360,11 @@ func (s *state) link(sub *subject) bool {
 	if from < 0 {
 		return s.create(to, someFile)
 	}
-	if !s.there(from, kindNotDir) {
+	if !s.mustExist(from, kindNotDir) {
 		return false
 	}
 	s.linked(from, +1)
-	v := s.peek(s.names[from].at)
+	v := s.peek(s.names[from].value)
 	if !exists(v) {
 		v = someFile
 	}
@@ -377,19 +377,19 @@ const (
 	renameExchange  = 2
 )
 
-func (s *state) rename(ev *event.Event, sub *subject) bool {
+func (s *state) rename(ev *event.Event, sub *footprint) bool {
 	from, to := sub.names[0], sub.names[1]
 	flags := uint64(0)
 	if sub.op == event.OpRenameat2 {
 		flags = ev.Args[4]
 	}
-	if !s.there(from, kindUnknown) {
+	if !s.mustExist(from, kindUnknown) {
 		return false
 	}
 	if from == to {
 		return true
 	}
-	v, old := s.peek(s.names[from].at), s.peek(s.names[to].at)
+	v, old := s.peek(s.names[from].value), s.peek(s.names[to].value)
 	if !exists(v) {
 		v = some
 	}
@@ -399,27 +399,27 @@ func (s *state) rename(ev *event.Event, sub *subject) bool {
 	}
 	switch {
 	case flags&renameExchange != 0:
-		if !s.there(to, kindUnknown) {
+		if !s.mustExist(to, kindUnknown) {
 			return false
 		}
-		s.learn(from, s.peek(s.names[to].at))
+		s.learn(from, s.peek(s.names[to].value))
 		s.learn(to, v)
 		return true
 	case flags&renameNoReplace != 0:
-		if !s.vacant(to) {
+		if !s.mustBeAbsent(to) {
 			return false
 		}
 	case same(v, old):
 		return true // two names of one file: nothing is done (rename(2))
 	case exists(old):
-		if kindOf(v) == kindDir && (!s.there(to, kindDir) || !s.empty(to, true)) {
+		if kindOf(v) == kindDir && (!s.mustExist(to, kindDir) || !s.mustBeEmpty(to, true)) {
 			return false
 		}
-		if k := kindOf(v); k != kindDir && k != kindUnknown && !s.there(to, kindNotDir) {
+		if k := kindOf(v); k != kindDir && k != kindUnknown && !s.mustExist(to, kindNotDir) {
 			return false
 		}
 	}
-	if !s.within(to) {
+	if !s.parentMustExist(to) {
 		return false
 	}
 	if old != absent && flags&renameNoReplace == 0 {
@@ -440,15 +440,15 @@ func (s *state) rename(ev *event.Event, sub *subject) bool {
 	return true
 }
 
-func (s *state) truncate(ev *event.Event, sub *subject) bool {
+func (s *state) truncate(ev *event.Event, sub *footprint) bool {
 	n := s.resolve(sub.names[0], sub.follow)
 	if n < 0 {
 		return true
 	}
-	if !s.there(n, kindOther) {
+	if !s.mustExist(n, kindOther) {
 		return false
 	}
-	f := fileOf(s.peek(s.names[n].at))
+	f := fileOf(s.peek(s.names[n].value))
 	if f < 0 && s.searching {
 		f = sub.file
 	}
@@ -460,7 +460,7 @@ func (s *state) truncate(ev *event.Event, sub *subject) bool {
 
 // failed explains an error by what the names stood for. Errors with other reasons say
 // nothing.
-func (s *state) failed(ev *event.Event, sub *subject) bool {
+func (s *state) failed(ev *event.Event, sub *footprint) bool {
 	n, last := sub.names[0], sub.names[0]
 	if sub.class == classLink || sub.class == classRename {
 		last = sub.names[1]
@@ -471,45 +471,45 @@ func (s *state) failed(ev *event.Event, sub *subject) bool {
 	case syscall.EEXIST, syscall.ENOTEMPTY:
 		switch sub.class {
 		case classUnlink:
-			return s.there(n, kindDir) && s.empty(n, false)
+			return s.mustExist(n, kindDir) && s.mustBeEmpty(n, false)
 		case classOpen, classMake:
-			return s.there(n, kindUnknown)
+			return s.mustExist(n, kindUnknown)
 		case classLink:
-			return s.there(n, kindUnknown) && s.there(last, kindUnknown)
+			return s.mustExist(n, kindUnknown) && s.mustExist(last, kindUnknown)
 		case classRename:
 			if ev.Errno == syscall.EEXIST && sub.op == event.OpRenameat2 && ev.Args[4]&renameNoReplace != 0 {
-				return s.there(n, kindUnknown) && s.there(last, kindUnknown)
+				return s.mustExist(n, kindUnknown) && s.mustExist(last, kindUnknown)
 			}
-			return s.there(n, kindDir) && s.there(last, kindDir) && s.empty(last, false)
+			return s.mustExist(n, kindDir) && s.mustExist(last, kindDir) && s.mustBeEmpty(last, false)
 		}
 	case syscall.EACCES:
 		return s.executable(sub, false)
 	case syscall.EISDIR:
 		switch sub.class {
 		case classUnlink:
-			return s.there(n, kindDir)
+			return s.mustExist(n, kindDir)
 		case classRename:
-			return s.there(n, kindNotDir) && s.there(last, kindDir)
+			return s.mustExist(n, kindNotDir) && s.mustExist(last, kindDir)
 		case classOpen:
 			r := s.resolve(n, sub.follow)
-			return r < 0 || s.there(r, kindDir)
+			return r < 0 || s.mustExist(r, kindDir)
 		}
 	case syscall.ENOTDIR:
 		// Or something on the way is none.
-		if v := s.get(s.names[n].at); sub.class == classUnlink && exists(v) {
-			return s.there(n, kindNotDir)
+		if v := s.get(s.names[n].value); sub.class == classUnlink && exists(v) {
+			return s.mustExist(n, kindNotDir)
 		}
 	case syscall.EINVAL:
 		if sub.class == classReadlink {
-			if v := s.get(s.names[n].at); kindOf(v) == kindLink {
-				return s.mode == believe || s.overlooks(DoubtResult)
+			if v := s.get(s.names[n].value); kindOf(v) == kindLink {
+				return s.mode == believe || s.tolerates(UnexplainedResult)
 			}
-			return s.there(n, kindUnknown)
+			return s.mustExist(n, kindUnknown)
 		}
 	case syscall.ELOOP:
 		switch {
 		case sub.class == classOpen && sub.flags&effect.ONoFollow != 0:
-			return s.there(n, kindLink)
+			return s.mustExist(n, kindLink)
 		case sub.follow:
 			return s.circular(n)
 		}
@@ -519,42 +519,42 @@ func (s *state) failed(ev *event.Event, sub *subject) bool {
 
 // missing explains ENOENT: a name that is to be found is not there, or the directory
 // that one is to be made in.
-func (s *state) missing(ev *event.Event, sub *subject) bool {
+func (s *state) missing(ev *event.Event, sub *footprint) bool {
 	switch sub.class {
 	case classMake:
-		return s.lost(sub.names[0])
+		return s.parentMustBeAbsent(sub.names[0])
 	case classOpen:
 		n := s.resolve(sub.names[0], sub.follow)
 		if n < 0 {
 			return true
 		}
 		if sub.flags&effect.OCreat != 0 {
-			return s.lost(n)
+			return s.parentMustBeAbsent(n)
 		}
-		return s.vacant(n)
+		return s.mustBeAbsent(n)
 	case classLink, classRename:
 		from, to := s.resolve(sub.names[0], sub.follow), sub.names[1]
 		exchange := sub.op == event.OpRenameat2 && ev.Args[4]&renameExchange != 0
 		if from < 0 {
 			return true
 		}
-		if v := s.peek(s.names[from].at); !exists(v) {
-			return s.vacant(from)
+		if v := s.peek(s.names[from].value); !exists(v) {
+			return s.mustBeAbsent(from)
 		}
 		if exchange {
-			return s.vacant(to)
+			return s.mustBeAbsent(to)
 		}
-		return s.lost(to)
+		return s.parentMustBeAbsent(to)
 	}
 	n := s.resolve(sub.names[0], sub.follow)
-	return n < 0 || s.vacant(n)
+	return n < 0 || s.mustBeAbsent(n)
 }
 
-// lost reports whether the directory that a name is in can be missing.
-func (s *state) lost(n int32) bool {
+// parentMustBeAbsent reports whether a name's directory can be missing.
+func (s *state) parentMustBeAbsent(n int32) bool {
 	p := s.names[n].parent
-	if p < 0 || s.counts(s.names[p].at) {
-		return p < 0 || s.vacant(p)
+	if p < 0 || s.participates(s.names[p].value) {
+		return p < 0 || s.mustBeAbsent(p)
 	}
-	return !exists(s.peek(s.names[p].at)) || s.overlooks(DoubtResult)
+	return !exists(s.peek(s.names[p].value)) || s.tolerates(UnexplainedResult)
 }

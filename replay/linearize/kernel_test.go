@@ -1,4 +1,4 @@
-package settle_test
+package linearize_test
 
 import (
 	"bytes"
@@ -42,11 +42,11 @@ func (k *kernel) path(abs string) (string, bool) {
 }
 
 // do makes a call, if it is one of those, and notes how it differs.
-func (k *kernel) do(ev *event.Event, doubt bool) {
+func (k *kernel) do(ev *event.Event, unexplained bool) {
 	if ev.Kind != event.Call || ev.Flags&event.Interrupted != 0 {
 		return
 	}
-	if doubt && ev.Errno != 0 {
+	if unexplained && ev.Errno != 0 {
 		return // it had no effect, and might have one now
 	}
 	var names [2]string
@@ -92,7 +92,7 @@ func (k *kernel) do(ev *event.Event, doubt bool) {
 		}
 		got.ret = ev.Ret
 	}
-	if (got.errno != ev.Errno || got.ret != ev.Ret || got.what != "") && !doubt {
+	if (got.errno != ev.Errno || got.ret != ev.Ret || got.what != "") && !unexplained {
 		k.differ = append(k.differ, fmt.Sprintf("event %d: tid %d %s %s: want %d %v, got %d %v %s", ev.Seq, ev.TID, ev.Op, ev.Name(), ev.Ret, ev.Errno, got.ret, got.errno, got.what))
 	}
 }
