@@ -20,25 +20,37 @@ const endless = 1 << 62
 // spanOf returns what a call reads or writes of a file's content. What it copies from is
 // not followed.
 func (s *footprint) spanOf(ev *event.Event) span {
-	if ev.Errno == 0 {
-		switch {
-		case s.class == classRead && s.off >= 0 && ev.Ret > 0:
-			return span{s.file, s.off, s.off + ev.Ret, false}
-		case s.class == classWrite && s.off >= 0 && ev.Ret > 0:
-			return span{s.file, s.off, s.off + ev.Ret, true}
-		case s.class == classCopy && s.to >= 0 && s.toOff >= 0 && ev.Ret > 0:
+	none := span{file: -1}
+	if ev.Errno != 0 {
+		return none
+	}
+	moved := ev.Ret > 0
+	switch s.class {
+	case classRead, classWrite:
+		if moved && s.off >= 0 {
+			return span{s.file, s.off, s.off + ev.Ret, s.class == classWrite}
+		}
+	case classCopy:
+		if moved && s.to >= 0 && s.toOff >= 0 {
 			return span{s.to, s.toOff, s.toOff + ev.Ret, true}
-		case s.class == classResize && s.op == event.OpFtruncate:
+		}
+	case classResize:
+		if s.op == event.OpFtruncate {
 			return span{s.file, int64(ev.Args[1]), endless, true}
-		case s.class == classTruncate && s.file >= 0:
-			return span{s.file, int64(ev.Args[1]), endless, true}
-		case s.class == classOpen && s.file >= 0 && s.flags&effect.OTrunc != 0:
-			return span{s.file, 0, endless, true}
-		case s.class == classResize && ev.Args[1]&^fallocKeepSize != 0:
+		}
+		if ev.Args[1]&^fallocKeepSize != 0 {
 			return span{s.file, int64(ev.Args[2]), endless, true} // what is behind may move
 		}
+	case classTruncate:
+		if s.file >= 0 {
+			return span{s.file, int64(ev.Args[1]), endless, true}
+		}
+	case classOpen:
+		if s.file >= 0 && s.flags&effect.OTrunc != 0 {
+			return span{s.file, 0, endless, true}
+		}
 	}
-	return span{file: -1}
+	return none
 }
 
 func (a *span) meets(b *span) bool {

@@ -140,3 +140,8 @@ func (s *state) copied(ev *event.Event, sub *footprint) bool {
 	}
 	return true
 }
+
+// fstat explains what fstat reported.
+func (s *state) fstat(_ *event.Event, sub *footprint) bool {
+	return s.mustEqual(s.files[sub.file].size, sub.size, UnexplainedSize) && s.modeMatches(sub) && s.linksMatch(sub)
+}

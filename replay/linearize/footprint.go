@@ -259,6 +259,25 @@ func (st *Stage) findCopy(ev *event.Event, s *footprint) bool {
 	return s.file >= 0 || s.to >= 0
 }
 
+// A finder completes the footprint of a call on names. It returns false if the call accesses
+// nothing that calls can race for.
+type finder func(*Stage, *event.Event, *footprint) bool
+
+// finders are by class; other calls only look a name up.
+var finders = [numClasses]finder{
+	classLink:      (*Stage).findPair,
+	classRename:    (*Stage).findPair,
+	classOpen:      (*Stage).findOpen,
+	classStat:      (*Stage).findStat,
+	classMake:      (*Stage).findMade,
+	classUnlink:    (*Stage).findUnlink,
+	classTruncate:  (*Stage).findTruncate,
+	classReadlink:  (*Stage).findReadlink,
+	classAttribute: (*Stage).findNamedAttribute,
+	classLookup:    (*Stage).findLookup,
+}
+
+// findNames finds the footprint of a call on names.
 func (st *Stage) findNames(ev *event.Event, s *footprint) bool {
 	if len(ev.Paths) == 0 {
 		return false
@@ -270,71 +289,92 @@ func (st *Stage) findNames(ev *event.Event, s *footprint) bool {
 	for i := range min(len(ev.Paths), 2) {
 		s.names[i] = st.state.name(ev.Paths[i].Abs)
 	}
-	switch s.class {
-	case classLink, classRename:
-		if len(ev.Paths) < 2 || s.names[0] < 0 || s.names[1] < 0 {
-			return false
-		}
-		s.follow = s.op == event.OpLinkat && ev.Args[4]&effect.AtFollow != 0
-		if ev.OK() {
-			for _, f := range st.state.names[s.names[0]].files {
-				st.state.noteTarget(s.names[1], f)
-			}
-			st.state.noteTarget(s.names[1], st.state.names[s.names[0]].target)
-		}
-		return true
-	case classOpen:
-		s.flags = effect.OpenFlags(ev)
-		s.follow = s.flags&effect.ONoFollow == 0 && s.flags&(effect.OCreat|effect.OExcl) != effect.OCreat|effect.OExcl
-		if f := ev.FileArg(event.ResultArg); f != nil && f.Known && ev.OK() {
-			s.file, s.kind = st.state.file(effect.InodeOf(f)), kindOfMode(f.Mode)
-			st.marks = st.marks || f.Flags&effect.OCreat != 0
-			if s.kind == kindOther {
-				s.pos = st.state.position(f.Open, s.file)
-			}
-			st.noteTarget(s)
-		}
-	case classStat:
-		s.follow = effect.FollowsLast(ev)
-		if d, ok := effect.DecodeStat(ev, st.arch); ok && ev.OK() {
-			s.file, s.kind = st.state.file(st.state.devices.Inode(d)), kindOfMode(d.Mode)
-			s.mode = int64(d.Mode & permissions)
-			if effect.TypeOf(d.Mode) == 'f' {
-				s.size, s.links = d.Size, int64(d.Nlink)
-			}
-			st.noteTarget(s)
-		}
-	case classMake:
-		if s.names[0] >= 0 && ev.OK() {
-			st.findMade(ev, s)
-		}
-	case classUnlink:
-		s.kind = kindNotDir
-		if s.op == event.OpRmdir || s.op == event.OpUnlinkat && ev.Args[2]&effect.AtRemoveDir != 0 {
-			s.kind = kindDir
-		}
-	case classTruncate:
-		s.follow = true
-		if s.names[0] >= 0 && ev.OK() {
-			s.file = st.state.names[s.names[0]].target
-		}
-	case classReadlink:
-		if b := ev.BufArg(len(ev.Spec().Args) - 2); b != nil && s.names[0] >= 0 && ev.OK() && int64(len(b.Inline)) == ev.Ret {
-			s.leads = st.state.target(s.names[0], string(b.Inline))
-			st.state.noteLinkTarget(s.names[0], s.leads)
-		}
-	case classAttribute:
-		s.follow = effect.FollowsLast(ev)
-		if s.names[0] >= 0 {
-			s.file = st.state.names[s.names[0]].target
-		}
-		return st.findAttribute(ev, s)
-	case classLookup:
-		s.follow = effect.FollowsLast(ev)
-		st.findAccess(ev, s)
-	default:
-		s.follow = effect.FollowsLast(ev)
+	if f := finders[s.class]; f != nil {
+		return f(st, ev, s)
 	}
+	s.follow = effect.FollowsLast(ev)
+	return s.names[0] >= 0
+}
+
+// findPair finds the footprint of a link or rename.
+func (st *Stage) findPair(ev *event.Event, s *footprint) bool {
+	if len(ev.Paths) < 2 || s.names[0] < 0 || s.names[1] < 0 {
+		return false
+	}
+	s.follow = s.op == event.OpLinkat && ev.Args[4]&effect.AtFollow != 0
+	if ev.OK() {
+		for _, f := range st.state.names[s.names[0]].files {
+			st.state.noteTarget(s.names[1], f)
+		}
+		st.state.noteTarget(s.names[1], st.state.names[s.names[0]].target)
+	}
+	return true
+}
+
+func (st *Stage) findOpen(ev *event.Event, s *footprint) bool {
+	const both = effect.OCreat | effect.OExcl
+	s.flags = effect.OpenFlags(ev)
+	s.follow = s.flags&effect.ONoFollow == 0 && s.flags&both != both
+	if f := ev.FileArg(event.ResultArg); f != nil && f.Known && ev.OK() {
+		s.file, s.kind = st.state.file(effect.InodeOf(f)), kindOfMode(f.Mode)
+		st.state.marks = st.state.marks || f.Flags&effect.OCreat != 0
+		if s.kind == kindOther {
+			s.pos = st.state.position(f.Open, s.file)
+		}
+		st.noteTarget(s)
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findStat(ev *event.Event, s *footprint) bool {
+	s.follow = effect.FollowsLast(ev)
+	if d, ok := effect.DecodeStat(ev, st.arch); ok && ev.OK() {
+		s.file, s.kind = st.state.file(st.state.devices.Inode(d)), kindOfMode(d.Mode)
+		s.mode = int64(d.Mode & permissions)
+		if effect.TypeOf(d.Mode) == 'f' {
+			s.size, s.links = d.Size, int64(d.Nlink)
+		}
+		st.noteTarget(s)
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findUnlink(ev *event.Event, s *footprint) bool {
+	s.kind = kindNotDir
+	if s.op == event.OpRmdir || s.op == event.OpUnlinkat && ev.Args[2]&effect.AtRemoveDir != 0 {
+		s.kind = kindDir
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findTruncate(ev *event.Event, s *footprint) bool {
+	s.follow = true
+	if s.names[0] >= 0 && ev.OK() {
+		s.file = st.state.names[s.names[0]].target
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findReadlink(ev *event.Event, s *footprint) bool {
+	b := ev.BufArg(len(ev.Spec().Args) - 2)
+	if b != nil && s.names[0] >= 0 && ev.OK() && int64(len(b.Inline)) == ev.Ret {
+		s.leads = st.state.target(s.names[0], string(b.Inline))
+		st.state.noteLinkTarget(s.names[0], s.leads)
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findNamedAttribute(ev *event.Event, s *footprint) bool {
+	s.follow = effect.FollowsLast(ev)
+	if s.names[0] >= 0 {
+		s.file = st.state.names[s.names[0]].target
+	}
+	return st.findAttribute(ev, s)
+}
+
+func (st *Stage) findLookup(ev *event.Event, s *footprint) bool {
+	s.follow = effect.FollowsLast(ev)
+	st.findAccess(ev, s)
 	return s.names[0] >= 0
 }
 
@@ -354,7 +394,10 @@ func (st *Stage) findFstat(ev *event.Event, s *footprint) bool {
 
 // findMade gives a new file an identity. The identity stays with the event, which is
 // analyzed in every round that it is in the window for.
-func (st *Stage) findMade(ev *event.Event, s *footprint) {
+func (st *Stage) findMade(ev *event.Event, s *footprint) bool {
+	if s.names[0] < 0 || !ev.OK() {
+		return s.names[0] >= 0
+	}
 	k, leads := kindOther, int32(-1)
 	switch s.op {
 	case event.OpMkdir, event.OpMkdirat:
@@ -371,6 +414,7 @@ func (st *Stage) findMade(ev *event.Event, s *footprint) {
 		s.number = st.state.made
 	}
 	s.kind, s.made = k, newValue(s.number, k, leads)
+	return true
 }
 
 // noteTarget notes which file a name stood for, and of which kind that is, for calls on the

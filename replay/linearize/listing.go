@@ -61,7 +61,7 @@ func (st *Stage) findListing(ev *event.Event, s *footprint) bool {
 // listingMatches reports whether the names in a directory can be those that a listing had. Where
 // they are not raced for, it only proves what exists: a name that it lacks may exist in a
 // part of the listing that the trace does not have.
-func (s *state) listingMatches(sub *footprint) bool {
+func (s *state) listingMatches(_ *event.Event, sub *footprint) bool {
 	left := maxListed
 	for n := s.names[sub.names[0]].child; n >= 0 && left > 0; n = s.names[n].sibling {
 		left--
@@ -80,10 +80,10 @@ func (s *state) listingMatches(sub *footprint) bool {
 	return true
 }
 
-// listingAccess notes what a listing concerns.
-func (t *accessCollector) listingAccess(dir int32) {
+// listingAccess adds the accesses of a listing.
+func (t *accessCollector) listingAccess(_ *event.Event, s *footprint) {
 	left := maxListed
-	for n := t.names[dir].child; n >= 0 && left > 0; n = t.names[n].sibling {
+	for n := t.names[s.names[0]].child; n >= 0 && left > 0; n = t.names[n].sibling {
 		left--
 		t.list = append(t.list, access{cell: t.names[n].value, mode: accessRead})
 	}

@@ -1,62 +1,58 @@
 package linearize
 
 import (
-	"syscall"
-
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
 )
 
-// explain applies a call to the state. It returns false if the call's result contradicts
-// the state; part of the call may have been applied then.
-func (s *state) explain(ev *event.Event, sub *footprint, marks bool) bool {
-	switch sub.class {
-	case classRead:
-		return s.read(ev, sub)
-	case classWrite:
-		return s.write(ev, sub)
-	case classSeek:
-		return s.seek(ev, sub)
-	case classResize:
-		return s.resize(ev, sub)
-	case classFstat:
-		return s.mustEqual(s.files[sub.file].size, sub.size, UnexplainedSize) && s.modeMatches(sub) && s.linksMatch(sub)
-	case classAttribute:
-		return s.attribute(ev, sub)
-	case classCopy:
-		return s.copied(ev, sub)
-	case classList:
-		return s.listingMatches(sub)
-	case classLock:
-		return s.locking(ev, sub)
-	}
-	if ev.Errno != 0 {
+// An explainer applies a call to the state. It returns false if the call's result
+// contradicts the state; part of the call may have been applied then.
+type explainer func(*state, *event.Event, *footprint) bool
+
+// explainers are by class. Those of calls on names are only for calls that succeeded.
+var explainers = [numClasses]explainer{
+	classOpen:      (*state).open,
+	classStat:      (*state).stat,
+	classLookup:    (*state).lookup,
+	classAttribute: (*state).attribute,
+	classReadlink:  (*state).readlink,
+	classUnlink:    (*state).unlink,
+	classMake:      (*state).makeName,
+	classLink:      (*state).link,
+	classFind:      (*state).lookUpSource,
+	classRename:    (*state).rename,
+	classTruncate:  (*state).truncate,
+	classList:      (*state).listingMatches,
+	classLock:      (*state).locking,
+	classRead:      (*state).read,
+	classWrite:     (*state).write,
+	classSeek:      (*state).seek,
+	classResize:    (*state).resize,
+	classFstat:     (*state).fstat,
+	classCopy:      (*state).copied,
+}
+
+// explain applies a call to the state, as an explainer does.
+func (s *state) explain(ev *event.Event, sub *footprint) bool {
+	if ev.Errno != 0 && sub.class < classList && sub.class != classAttribute {
 		return s.failed(ev, sub)
 	}
-	switch sub.class {
-	case classOpen:
-		return s.open(ev, sub, marks)
-	case classStat:
-		return s.stat(sub)
-	case classLookup:
-		n := s.resolve(sub.names[0], sub.follow)
-		return (n < 0 || s.mustExist(n, kindUnknown)) && s.executable(sub, true)
-	case classReadlink:
-		return s.readlink(sub)
-	case classUnlink:
-		return s.unlink(sub)
-	case classMake:
-		return s.mustBeAbsent(sub.names[0]) && s.parentMustExist(sub.names[0]) && s.create(sub.names[0], sub.made)
-	case classLink:
-		return s.link(sub)
-	case classFind:
-		return s.lookUpSource(sub)
-	case classRename:
-		return s.rename(ev, sub)
-	case classTruncate:
-		return s.truncate(ev, sub)
+	if f := explainers[sub.class]; f != nil {
+		return f(s, ev, sub)
 	}
 	return true
+}
+
+// lookup explains that a name could be looked up.
+func (s *state) lookup(_ *event.Event, sub *footprint) bool {
+	n := s.resolve(sub.names[0], sub.follow)
+	return (n < 0 || s.mustExist(n, kindUnknown)) && s.executable(sub, true)
+}
+
+// makeName explains mkdir, symlink and mknod.
+func (s *state) makeName(_ *event.Event, sub *footprint) bool {
+	n := sub.names[0]
+	return s.mustBeAbsent(n) && s.parentMustExist(n) && s.create(n, sub.made)
 }
 
 // maxLinks is the kernel's limit for one lookup (MAXSYMLINKS).
@@ -155,24 +151,34 @@ func (s *state) parentMustExist(n int32) bool {
 // symbolic links, the name may be a link where nothing was known.
 func (s *state) mustBeFile(n int32, f int32, k kind, followed bool) bool {
 	v := s.get(s.names[n].value)
-	known := v < madeTag || v&perhaps == 0
+	certain := v < madeTag || v&perhaps == 0
 	switch {
 	case v == unknown:
-	case v == absent || known && (!kindOf(v).fits(k) || fileOf(v) >= 0 && fileOf(v) != f) || !known && followed && fileOf(v) != f:
+	case v == absent || !mayBe(v, f, k, certain, followed):
 		if s.mode != believe {
 			return s.tolerates(UnexplainedResult)
 		}
-	case fileOf(v) == f && (followed || known && (k == kindUnknown || kindOf(v) == k)):
+	case fileOf(v) == f && (followed || certain && (k == kindUnknown || kindOf(v) == k)):
 		return true
 	case v >= madeTag && v < inodeTag && k == kindLink:
-		return true // where it leads is worth more than which inode it is
+		return true // the target of a link matters more than its inode
 	}
 	want := inodeValue(f, k)
-	if followed && !s.searching && !(known && identified(v)) {
+	if followed && !s.searching && !(certain && identified(v)) {
 		want |= perhaps
 	}
 	s.learn(n, want)
 	return true
+}
+
+// mayBe reports whether what a name stands for, which is known for certain or not, may be
+// a certain file.
+func mayBe(v int64, f int32, k kind, certain, followed bool) bool {
+	is := fileOf(v)
+	if certain {
+		return kindOf(v).fits(k) && (is < 0 || is == f)
+	}
+	return !followed || is == f
 }
 
 // learn sets what a name stands for, as a call found it.
@@ -257,7 +263,7 @@ func (s *state) moved(n int32, depth int) {
 // maxDepth bounds how far below a directory names are followed that move with it.
 const maxDepth = 64
 
-func (s *state) open(ev *event.Event, sub *footprint, marks bool) bool {
+func (s *state) open(ev *event.Event, sub *footprint) bool {
 	if sub.flags&effect.OTmpfile == effect.OTmpfile {
 		return true
 	}
@@ -272,25 +278,11 @@ func (s *state) open(ev *event.Event, sub *footprint, marks bool) bool {
 	if n < 0 {
 		return true
 	}
-	f := ev.FileArg(event.ResultArg)
-	created := sub.flags&effect.OCreat != 0 && (sub.flags&effect.OExcl != 0 || f != nil && f.Flags&effect.OCreat != 0)
-	if sub.flags&effect.OCreat != 0 && !created && !marks {
-		created = s.get(s.names[n].value) == absent // the capture does not tell
+	if s.createdBy(ev, sub, n) {
+		return s.mustBeAbsent(n) && s.parentMustExist(n) && s.createFile(n, sub)
 	}
-	if created && !(s.mustBeAbsent(n) && s.parentMustExist(n)) {
-		return false
-	}
-	switch {
-	case sub.file < 0 && created:
-		return s.create(n, someFile)
-	case sub.file < 0:
+	if sub.file < 0 {
 		return s.mustExist(n, kindUnknown)
-	case created:
-		s.create(n, inodeValue(sub.file, sub.kind))
-		s.set(s.files[sub.file].size, 0)
-		s.set(s.files[sub.file].mode, unknown) // of the file that had the inode before
-		s.set(s.files[sub.file].links, 1)
-		return true
 	}
 	if !s.mustBeFile(n, sub.file, sub.kind, sub.follow) {
 		return false
@@ -302,7 +294,32 @@ func (s *state) open(ev *event.Event, sub *footprint, marks bool) bool {
 	return true
 }
 
-func (s *state) stat(sub *footprint) bool {
+// createdBy reports whether an open made its file.
+func (s *state) createdBy(ev *event.Event, sub *footprint, n int32) bool {
+	if sub.flags&effect.OCreat == 0 {
+		return false
+	}
+	f := ev.FileArg(event.ResultArg)
+	if sub.flags&effect.OExcl != 0 || f != nil && f.Flags&effect.OCreat != 0 {
+		return true
+	}
+	return !s.marks && s.get(s.names[n].value) == absent
+}
+
+// createFile makes the file of an open.
+func (s *state) createFile(n int32, sub *footprint) bool {
+	if sub.file < 0 {
+		return s.create(n, someFile)
+	}
+	s.create(n, inodeValue(sub.file, sub.kind))
+	f := &s.files[sub.file]
+	s.set(f.size, 0)
+	s.set(f.mode, unknown) // of the file that had the inode before
+	s.set(f.links, 1)
+	return true
+}
+
+func (s *state) stat(_ *event.Event, sub *footprint) bool {
 	n := s.resolve(sub.names[0], sub.follow)
 	switch {
 	case n < 0:
@@ -317,7 +334,7 @@ func (s *state) stat(sub *footprint) bool {
 	return s.linksMatch(sub) && (sub.size < 0 || s.mustEqual(s.files[sub.file].size, sub.size, UnexplainedSize)) && s.modeMatches(sub)
 }
 
-func (s *state) readlink(sub *footprint) bool {
+func (s *state) readlink(_ *event.Event, sub *footprint) bool {
 	n := sub.names[0]
 	if !s.mustExist(n, kindLink) {
 		return false
@@ -333,7 +350,7 @@ func (s *state) readlink(sub *footprint) bool {
 	return true
 }
 
-func (s *state) unlink(sub *footprint) bool {
+func (s *state) unlink(_ *event.Event, sub *footprint) bool {
 	n := sub.names[0]
 	if !s.mustExist(n, sub.kind) || sub.kind == kindDir && !s.mustBeEmpty(n, true) {
 		return false
@@ -344,7 +361,7 @@ func (s *state) unlink(sub *footprint) bool {
 	return s.remove(n)
 }
 
-func (s *state) link(sub *footprint) bool {
+func (s *state) link(_ *event.Event, sub *footprint) bool {
 	from, to := s.resolve(sub.names[0], sub.follow), sub.names[1]
 	if !s.mustBeAbsent(to) || !s.parentMustExist(to) {
 		return false
@@ -389,7 +406,7 @@ func (s *state) rename(ev *event.Event, sub *footprint) bool {
 	if from == to {
 		return true
 	}
-	v, old := s.peek(s.names[from].value), s.peek(s.names[to].value)
+	v := s.peek(s.names[from].value)
 	if !exists(v) {
 		v = some
 	}
@@ -406,35 +423,45 @@ func (s *state) rename(ev *event.Event, sub *footprint) bool {
 		s.learn(to, v)
 		return true
 	case flags&renameNoReplace != 0:
-		if !s.mustBeAbsent(to) {
+		if !s.mustBeAbsent(to) || !s.parentMustExist(to) {
 			return false
 		}
+		s.remove(from)
+		return s.create(to, v)
+	}
+	return s.replace(from, to, v)
+}
+
+// replace is a rename without flags, of a name that stands for v.
+func (s *state) replace(from, to int32, v int64) bool {
+	old := s.peek(s.names[to].value)
+	switch k := kindOf(v); {
 	case same(v, old):
-		return true // two names of one file: nothing is done (rename(2))
-	case exists(old):
-		if kindOf(v) == kindDir && (!s.mustExist(to, kindDir) || !s.mustBeEmpty(to, true)) {
+		return true // two names of one file: rename(2) does nothing
+	case !exists(old):
+	case k == kindDir:
+		if !s.mustExist(to, kindDir) || !s.mustBeEmpty(to, true) {
 			return false
 		}
-		if k := kindOf(v); k != kindDir && k != kindUnknown && !s.mustExist(to, kindNotDir) {
+	case k != kindUnknown:
+		if !s.mustExist(to, kindNotDir) {
 			return false
 		}
 	}
 	if !s.parentMustExist(to) {
 		return false
 	}
-	if old != absent && flags&renameNoReplace == 0 {
+	distinct := differ(v, old)
+	if old != absent {
 		s.linked(to, -1)
-		if !differ(v, old) {
+		if !distinct {
 			s.blur(to)
 		}
 	}
-	if exists(old) && !differ(v, old) && flags&renameNoReplace == 0 {
+	if exists(old) && !distinct {
 		s.learn(from, unknown) // they may have been two names of one file
 	} else {
 		s.remove(from)
-	}
-	if flags&renameNoReplace != 0 {
-		return s.create(to, v)
 	}
 	s.learn(to, v)
 	return true
@@ -456,105 +483,4 @@ func (s *state) truncate(ev *event.Event, sub *footprint) bool {
 		s.set(s.files[f].size, int64(ev.Args[1]))
 	}
 	return true
-}
-
-// failed explains an error by what the names stood for. Errors with other reasons say
-// nothing.
-func (s *state) failed(ev *event.Event, sub *footprint) bool {
-	n, last := sub.names[0], sub.names[0]
-	if sub.class == classLink || sub.class == classRename {
-		last = sub.names[1]
-	}
-	switch ev.Errno {
-	case syscall.ENOENT:
-		return s.missing(ev, sub)
-	case syscall.EEXIST, syscall.ENOTEMPTY:
-		switch sub.class {
-		case classUnlink:
-			return s.mustExist(n, kindDir) && s.mustBeEmpty(n, false)
-		case classOpen, classMake:
-			return s.mustExist(n, kindUnknown)
-		case classLink:
-			return s.mustExist(n, kindUnknown) && s.mustExist(last, kindUnknown)
-		case classRename:
-			if ev.Errno == syscall.EEXIST && sub.op == event.OpRenameat2 && ev.Args[4]&renameNoReplace != 0 {
-				return s.mustExist(n, kindUnknown) && s.mustExist(last, kindUnknown)
-			}
-			return s.mustExist(n, kindDir) && s.mustExist(last, kindDir) && s.mustBeEmpty(last, false)
-		}
-	case syscall.EACCES:
-		return s.executable(sub, false)
-	case syscall.EISDIR:
-		switch sub.class {
-		case classUnlink:
-			return s.mustExist(n, kindDir)
-		case classRename:
-			return s.mustExist(n, kindNotDir) && s.mustExist(last, kindDir)
-		case classOpen:
-			r := s.resolve(n, sub.follow)
-			return r < 0 || s.mustExist(r, kindDir)
-		}
-	case syscall.ENOTDIR:
-		// Or something on the way is none.
-		if v := s.get(s.names[n].value); sub.class == classUnlink && exists(v) {
-			return s.mustExist(n, kindNotDir)
-		}
-	case syscall.EINVAL:
-		if sub.class == classReadlink {
-			if v := s.get(s.names[n].value); kindOf(v) == kindLink {
-				return s.mode == believe || s.tolerates(UnexplainedResult)
-			}
-			return s.mustExist(n, kindUnknown)
-		}
-	case syscall.ELOOP:
-		switch {
-		case sub.class == classOpen && sub.flags&effect.ONoFollow != 0:
-			return s.mustExist(n, kindLink)
-		case sub.follow:
-			return s.circular(n)
-		}
-	}
-	return true
-}
-
-// missing explains ENOENT: a name that is to be found is not there, or the directory
-// that one is to be made in.
-func (s *state) missing(ev *event.Event, sub *footprint) bool {
-	switch sub.class {
-	case classMake:
-		return s.parentMustBeAbsent(sub.names[0])
-	case classOpen:
-		n := s.resolve(sub.names[0], sub.follow)
-		if n < 0 {
-			return true
-		}
-		if sub.flags&effect.OCreat != 0 {
-			return s.parentMustBeAbsent(n)
-		}
-		return s.mustBeAbsent(n)
-	case classLink, classRename:
-		from, to := s.resolve(sub.names[0], sub.follow), sub.names[1]
-		exchange := sub.op == event.OpRenameat2 && ev.Args[4]&renameExchange != 0
-		if from < 0 {
-			return true
-		}
-		if v := s.peek(s.names[from].value); !exists(v) {
-			return s.mustBeAbsent(from)
-		}
-		if exchange {
-			return s.mustBeAbsent(to)
-		}
-		return s.parentMustBeAbsent(to)
-	}
-	n := s.resolve(sub.names[0], sub.follow)
-	return n < 0 || s.mustBeAbsent(n)
-}
-
-// parentMustBeAbsent reports whether a name's directory can be missing.
-func (s *state) parentMustBeAbsent(n int32) bool {
-	p := s.names[n].parent
-	if p < 0 || s.participates(s.names[p].value) {
-		return p < 0 || s.mustBeAbsent(p)
-	}
-	return !exists(s.peek(s.names[p].value)) || s.tolerates(UnexplainedResult)
 }

@@ -97,9 +97,9 @@ func TestOrder(t *testing.T) {
 	late := at(named(event.OpUnlink, 0, "/w/x"), 5, 20)
 	late.Flags = event.Late
 	for _, c := range []struct {
-		name   string
-		tape   []event.Event
-		want   []uint64
+		name        string
+		tape        []event.Event
+		want        []uint64
 		unexplained map[uint64]linearize.Unexplained
 	}{
 		{name: "nothing shared", want: []uint64{0, 1, 2}, tape: []event.Event{

@@ -49,8 +49,8 @@ const (
 
 // run returns an order of the calls, with the lookups that were split from them. Calls that
 // it does not explain are marked. It leaves the state as it was.
-func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
-	order := r.find(s, calls, marks)
+func (r *search) run(s *state, calls []*slot) []*slot {
+	order := r.find(s, calls)
 	if !r.incomplete {
 		return order
 	}
@@ -60,9 +60,9 @@ func (r *search) run(s *state, calls []*slot, marks bool) []*slot {
 	}
 	was := countUnexplained(calls)
 	resetOrder(calls)
-	if order = r.find(s, all, marks); countUnexplained(calls) > was {
+	if order = r.find(s, all); countUnexplained(calls) > was {
 		resetOrder(calls)
-		order = r.find(s, calls, marks)
+		order = r.find(s, calls)
 	}
 	return order
 }
@@ -85,7 +85,7 @@ func resetOrder(slots []*slot) {
 }
 
 // find returns an order of calls, or of calls and lookups.
-func (r *search) find(s *state, calls []*slot, marks bool) []*slot {
+func (r *search) find(s *state, calls []*slot) []*slot {
 	r.begin(calls)
 	if with := r.insertObservations(s, calls); len(with) > len(calls) {
 		calls = with
@@ -94,7 +94,7 @@ func (r *search) find(s *state, calls []*slot, marks bool) []*slot {
 	s.searching, s.mode, s.hash = true, strict, 0
 	next, base, tries, left := 0, 0, 0, 8*maxTries
 	for len(r.path) < len(calls) {
-		if c := r.try(s, next, marks); c >= 0 {
+		if c := r.try(s, next); c >= 0 {
 			r.path[len(r.path)-1].choice = c
 			next = r.first
 			continue
@@ -109,8 +109,8 @@ func (r *search) find(s *state, calls []*slot, marks bool) []*slot {
 			next = r.undo(s).choice + 1
 			continue
 		}
-		r.resume(s, base, marks)
-		r.force(s, marks)
+		r.resume(s, base)
+		r.force(s)
 		base, tries, next = len(r.path), 0, r.first
 		clear(r.dead)
 	}
@@ -152,23 +152,23 @@ func (r *search) begin(calls []*slot) {
 // tried before: choices from next on. It returns the choice, -1 if there is none. A choice
 // is a call's number; or that plus the number of calls, for premature reads: they are tried
 // last.
-func (r *search) try(s *state, next int, marks bool) int {
+func (r *search) try(s *state, next int) int {
 	n := len(r.calls)
 	if next < n {
-		if c := r.tryFrom(s, next, false, marks); c >= 0 {
+		if c := r.tryFrom(s, next, false); c >= 0 {
 			return c
 		}
 		next = n + r.first
 	}
 	if r.racy {
-		if c := r.tryFrom(s, next-n, true, marks); c >= 0 {
+		if c := r.tryFrom(s, next-n, true); c >= 0 {
 			return n + c
 		}
 	}
 	return -1
 }
 
-func (r *search) tryFrom(s *state, i int, premature, marks bool) int {
+func (r *search) tryFrom(s *state, i int, premature bool) int {
 	// Nothing may come before a call that had returned when it was made.
 	limit := r.calls[r.first].exit
 	for ; i < len(r.calls) && r.early[i] <= limit; i++ {
@@ -177,7 +177,7 @@ func (r *search) tryFrom(s *state, i int, premature, marks bool) int {
 			continue
 		}
 		mark := len(s.log)
-		if r.explain(s, sl, marks) {
+		if r.explain(s, sl) {
 			r.place(i, mark)
 			if len(r.dead) == 0 {
 				return i
@@ -193,8 +193,8 @@ func (r *search) tryFrom(s *state, i int, premature, marks bool) int {
 }
 
 // explain does a call on the state and the content of its file.
-func (r *search) explain(s *state, sl *slot, marks bool) bool {
-	if !s.explain(&sl.ev, &sl.footprint, marks) {
+func (r *search) explain(s *state, sl *slot) bool {
+	if !s.explain(&sl.ev, &sl.footprint) {
 		return false
 	}
 	if sl.of != nil && sl.footprint.found >= 0 {
@@ -258,7 +258,7 @@ func (r *search) saveBest() {
 // resume goes back to the best order found, without the calls at its end that were to
 // explain the one which it does not get past. The first base steps are not to be changed
 // any more.
-func (r *search) resume(s *state, base int, marks bool) {
+func (r *search) resume(s *state, base int) {
 	for len(r.best) > base && int(r.best[len(r.best)-1]) > r.reached {
 		r.best = r.best[:len(r.best)-1]
 	}
@@ -271,17 +271,17 @@ func (r *search) resume(s *state, base int, marks bool) {
 	}
 	for _, i := range r.best[min(same, len(r.best)):] {
 		mark := len(s.log)
-		r.explain(s, r.calls[i], marks)
+		r.explain(s, r.calls[i])
 		r.place(int(i), mark)
 	}
 }
 
 // force gives the next place to the first call in the tape's order, although its
 // result is not what it would be.
-func (r *search) force(s *state, marks bool) {
+func (r *search) force(s *state) {
 	sl, mark := r.calls[r.first], len(s.log)
 	s.mode, s.unexplained = tolerate, 0
-	r.explain(s, sl, marks)
+	r.explain(s, sl)
 	s.mode = strict
 	sl.unexplained = s.unexplained
 	r.incomplete = r.incomplete || s.unexplained != 0

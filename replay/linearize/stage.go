@@ -44,7 +44,6 @@ type Stage struct {
 	arch event.Arch
 
 	state *state
-	marks bool // the capture tells whether an open made its file
 
 	threads         event.Threads
 	seen            map[uint32]struct{} // threads seen since something
@@ -328,7 +327,7 @@ func (st *Stage) emit(ev *event.Event) bool {
 // recorded result contradicts the state.
 func (st *Stage) apply(ev *event.Event, s *footprint, m mode) bool {
 	st.state.mode = m
-	return st.state.explain(ev, s, st.marks)
+	return st.state.explain(ev, s)
 }
 
 // learn takes the size that was recorded with a call into the state, if no other call can
@@ -469,7 +468,7 @@ func (st *Stage) components() {
 	}
 	for i := range st.comps {
 		if calls := st.comps[i].calls; len(calls) > 1 {
-			st.place(st.search.run(s, calls, st.marks))
+			st.place(st.search.run(s, calls))
 			st.incomplete = st.incomplete || st.search.incomplete
 		}
 	}

@@ -177,6 +177,8 @@ type state struct {
 	unexplained Unexplained
 	log         []change
 	hash        uint64 // of what was changed since the search began
+	collector   accessCollector
+	marks       bool // the capture reports whether an open made its file
 }
 
 type change struct {

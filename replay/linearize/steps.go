@@ -109,7 +109,7 @@ func (r *search) between(i int, call *slot, size int32) bool {
 }
 
 // lookUpSource looks up the file that a link gives a name.
-func (s *state) lookUpSource(sub *footprint) bool {
+func (s *state) lookUpSource(_ *event.Event, sub *footprint) bool {
 	from, v := s.resolve(sub.names[0], sub.follow), int64(someFile)
 	if from >= 0 {
 		if !s.mustExist(from, kindNotDir) {

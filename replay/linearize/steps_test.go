@@ -118,12 +118,12 @@ func TestSteps(t *testing.T) {
 	}
 	stat := func(name string) op { return op{op: event.OpStat, a: name} }
 	for _, c := range []struct {
-		name    string
-		before  []op
-		steps   op   // its lookup comes before those between, the rest after
-		between []op // by another thread, one after the other
-		after   []op
-		unexplained  int
+		name        string
+		before      []op
+		steps       op   // its lookup comes before those between, the rest after
+		between     []op // by another thread, one after the other
+		after       []op
+		unexplained int
 	}{
 		{
 			name: "a file that is written before the open empties it", before: []op{make("/w/x", 1), make("/w/y", 2)},
