@@ -20,22 +20,12 @@ func (in *inference) failed(ev *event.Event) {
 		// Directories on the way are not made for a name that was not there.
 		in.names.absent(ev.Paths[last].Abs)
 	case syscall.EEXIST:
-		typ := tree.Type(0)
-		if ev.Op == event.OpMkdir || ev.Op == event.OpMkdirat {
-			typ = tree.Dir // nearly always; any type gives the same answer
-		}
-		if c := in.nodeOf(ev, last, false); c != nil {
-			in.names.exist(c, typ)
-		}
+		in.existed(ev, last, false, typeInTheWay(ev.Op))
 	case syscall.EISDIR:
-		if c := in.nodeOf(ev, last, true); c != nil {
-			in.names.exist(c, tree.Dir)
-		}
+		in.existed(ev, last, true, tree.Dir)
 	case syscall.EINVAL:
 		if ev.Op == event.OpReadlink || ev.Op == event.OpReadlinkat {
-			if c := in.nodeOf(ev, 0, false); c != nil { // exists, and is no link
-				in.names.exist(c, 0)
-			}
+			in.existed(ev, 0, false, 0) // and is no link
 		}
 	case syscall.ENOTDIR:
 		if c := in.nodeOf(ev, last, true); c != nil && !c.seen {
@@ -45,14 +35,12 @@ func (in *inference) failed(ev *event.Event) {
 		if ev.UID != 0 {
 			return // perhaps of a directory on the way
 		}
-		fallthrough
+		in.existed(ev, 0, effect.FollowsLast(ev), 0)
 	case syscall.ENODATA, syscall.ERANGE, syscall.ETXTBSY:
-		if c := in.nodeOf(ev, 0, effect.FollowsLast(ev)); c != nil {
-			in.names.exist(c, 0)
-		}
+		in.existed(ev, 0, effect.FollowsLast(ev), 0)
 	case syscall.ELOOP:
 		// A link of which nothing else is known may as well lead to itself.
-		if c := in.nodeOf(ev, last, false); c != nil && (!c.seen || c.obj != nil && c.obj.typ == 0 && c.obj.initial) {
+		if c := in.nodeOf(ev, last, false); c != nil && c.mayBeLink() {
 			in.names.exist(c, tree.Symlink).detail().target = c.name
 		}
 	case syscall.ENOTEMPTY:
@@ -62,6 +50,27 @@ func (in *inference) failed(ev *event.Event) {
 			in.names.fill(c)
 		}
 	}
+}
+
+// typeInTheWay returns the type of what was in the way of a call that makes a name: any gives
+// the same error, and a directory is in the way of mkdir nearly always.
+func typeInTheWay(op event.Op) tree.Type {
+	if op == event.OpMkdir || op == event.OpMkdirat {
+		return tree.Dir
+	}
+	return 0
+}
+
+// existed notes that a path argument stood for something, of a type unless that is 0.
+func (in *inference) existed(ev *event.Event, arg int, follow bool, typ tree.Type) {
+	if c := in.nodeOf(ev, arg, follow); c != nil {
+		in.names.exist(c, typ)
+	}
+}
+
+// mayBeLink reports whether a name may have been a symbolic link from the start.
+func (c *node) mayBeLink() bool {
+	return !c.seen || c.obj != nil && c.obj.typ == 0 && c.obj.initial
 }
 
 // failedPair learns from a rename or link that failed. The kernel looks up the old

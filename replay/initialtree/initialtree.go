@@ -232,20 +232,7 @@ func (o *object) fill(last *tree.Entry) {
 		o.detail().target = last.Target
 	}
 	if !o.changed {
-		if last.Has(tree.KnownMode) && o.known&tree.KnownMode == 0 && !o.modeSet {
-			o.mode, o.known = last.Mode, o.known|tree.KnownMode
-		}
-		if last.Has(tree.KnownOwner) && o.known&tree.KnownOwner == 0 && !o.ownerSet {
-			o.uid, o.gid, o.known = last.UID, last.GID, o.known|tree.KnownOwner
-		}
-		if last.Has(tree.KnownXattrs) && o.known&tree.KnownXattrs == 0 && !o.xattrsSet {
-			if o.known |= tree.KnownXattrs; len(last.Xattrs) > 0 {
-				o.detail().xattrs = last.Xattrs
-			}
-		}
-		if last.Rdev != 0 {
-			o.detail().rdev = last.Rdev
-		}
+		o.fillAttributes(last)
 	}
 	if last.Type != tree.File {
 		return
@@ -259,8 +246,30 @@ func (o *object) fill(last *tree.Entry) {
 	for _, c := range last.Chunks {
 		x := &o.detail().content
 		for _, s := range x.settled.Missing(c.Off, c.Off+int64(c.Len)) {
-			x.pieces = append(x.pieces, piece{off: s.From, chunk: c.ID, skip: uint32(s.From - c.Off), len: uint32(s.To - s.From)})
+			x.pieces = append(x.pieces, piece{
+				off: s.From, chunk: c.ID, skip: uint32(s.From - c.Off), len: uint32(s.To - s.From),
+			})
 		}
 		x.settled.Add(c.Off, c.Off+int64(c.Len))
+	}
+}
+
+// fillAttributes takes mode, owner, extended attributes and device from the state after
+// the trace, where the trace neither changed nor reported them.
+func (o *object) fillAttributes(last *tree.Entry) {
+	missing := func(k tree.Known, set bool) bool { return last.Has(k) && o.known&k == 0 && !set }
+	if missing(tree.KnownMode, o.modeSet) {
+		o.mode, o.known = last.Mode, o.known|tree.KnownMode
+	}
+	if missing(tree.KnownOwner, o.ownerSet) {
+		o.uid, o.gid, o.known = last.UID, last.GID, o.known|tree.KnownOwner
+	}
+	if missing(tree.KnownXattrs, o.xattrsSet) {
+		if o.known |= tree.KnownXattrs; len(last.Xattrs) > 0 {
+			o.detail().xattrs = last.Xattrs
+		}
+	}
+	if last.Rdev != 0 {
+		o.detail().rdev = last.Rdev
 	}
 }

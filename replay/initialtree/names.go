@@ -244,15 +244,16 @@ func (n *names) lookup(abs string, follow bool) *node {
 			}
 			continue
 		}
-		more := strings.Trim(rest, "/") != ""
 		if at.obj == nil {
 			return nil // what ".." leads to is gone
 		}
+		more := strings.Trim(rest, "/") != ""
 		c := n.child(at, name)
 		if !c.seen && (more || follow) {
 			n.guess(c, more)
 		}
-		if c.obj != nil && c.obj.typ == tree.Symlink && (more || follow) {
+		switch {
+		case (more || follow) && c.obj != nil && c.obj.typ == tree.Symlink:
 			if links++; links > maxLinks || !n.knowTarget(c) {
 				return nil
 			}
@@ -261,17 +262,24 @@ func (n *names) lookup(abs string, follow bool) *node {
 				at = n.root
 			}
 			rest = target + "/" + rest
-			continue
-		}
-		if more && c.obj != nil && c.obj.typ == 0 {
-			c.obj.typ = tree.Dir
-		}
-		if more && (c.obj == nil || c.obj.typ != tree.Dir) {
+		case more && !c.enterable():
 			return nil
+		default:
+			at = c
 		}
-		at = c
 	}
 	return at
+}
+
+// enterable reports whether a name is a directory, as far as is known.
+func (c *node) enterable() bool {
+	if c.obj == nil {
+		return false
+	}
+	if c.obj.typ == 0 {
+		c.obj.typ = tree.Dir // because a path went through it
+	}
+	return c.obj.typ == tree.Dir
 }
 
 // find returns the node of a path without the leading slash, following nothing, if

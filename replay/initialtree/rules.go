@@ -219,28 +219,8 @@ func (in *inference) statCall(ev *event.Event) {
 		in.failed(ev)
 		return
 	}
-	var o *object
 	st, ok := effect.DecodeStat(ev, in.arch)
-	if f := ev.FileArg(0); len(ev.Paths) == 0 || ev.Paths[0].Raw == "" && f != nil {
-		if f != nil {
-			o = in.open[f.Open]
-		}
-		if o == nil && len(ev.Paths) > 0 && ok {
-			if c := in.nodeOf(ev, 0, true); c != nil { // AT_EMPTY_PATH on the working directory
-				o = in.names.exist(c, effect.TypeOf(st.Mode))
-			}
-		}
-	} else if c := in.nodeOf(ev, 0, effect.FollowsLast(ev)); c != nil {
-		typ := tree.Type(0)
-		if ok {
-			typ = effect.TypeOf(st.Mode)
-		}
-		in.names.exist(c, typ)
-		if ok {
-			in.names.identify(c, effect.Inode{Dev: st.Dev, Ino: st.Ino})
-		}
-		o = c.obj
-	}
+	o := in.statted(ev, &st, ok)
 	if o == nil || !ok || !o.initial {
 		return
 	}
@@ -258,12 +238,44 @@ func (in *inference) statCall(ev *event.Event) {
 	}
 	if o.typ == tree.Symlink && effect.TypeOf(st.Mode) == tree.Symlink {
 		o.detail().length = st.Size
-		if c := in.nodeOf(ev, 0, false); o.guessed && int64(len(o.more.target)) != st.Size && c != nil && c.obj == o {
+		c := in.nodeOf(ev, 0, false)
+		if c != nil && c.obj == o && o.guessed && int64(len(o.more.target)) != st.Size {
 			in.names.leadTo(c, strings.Repeat("?", int(min(max(st.Size, 1), 255))))
 			o.guessed = true
 		}
 	}
 	o.hadSize(st.Size)
+}
+
+// statted returns the object that a stat found. ok says that st is known.
+func (in *inference) statted(ev *event.Event, st *effect.Stat, ok bool) *object {
+	typ := tree.Type(0)
+	if ok {
+		typ = effect.TypeOf(st.Mode)
+	}
+	f := ev.FileArg(0)
+	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || f == nil) {
+		c := in.nodeOf(ev, 0, effect.FollowsLast(ev))
+		if c == nil {
+			return nil
+		}
+		in.names.exist(c, typ)
+		if ok {
+			in.names.identify(c, effect.Inode{Dev: st.Dev, Ino: st.Ino})
+		}
+		return c.obj
+	}
+	if f != nil {
+		if o := in.open[f.Open]; o != nil {
+			return o
+		}
+	}
+	if len(ev.Paths) > 0 && ok {
+		if c := in.nodeOf(ev, 0, true); c != nil { // AT_EMPTY_PATH on the working directory
+			return in.names.exist(c, typ)
+		}
+	}
+	return nil
 }
 
 // accessCall learns whether something can be executed.

@@ -68,15 +68,7 @@ func (k *kernel) do(ev *event.Event, unexplained bool) {
 	} else if len(ev.Paths) == 0 {
 		return
 	}
-	var got outcome
-	switch ev.Op {
-	case event.OpFstat, event.OpNewfstatat, event.OpStat, event.OpLstat:
-		got = k.stat(ev, fd, names[0])
-	case event.OpRead, event.OpPread64, event.OpWrite, event.OpPwrite64:
-		got = k.transfer(ev, fd)
-	default:
-		got = k.other(ev, fd, names)
-	}
+	got := k.make(ev, fd, names)
 	if got.skip {
 		return
 	}
@@ -84,17 +76,36 @@ func (k *kernel) do(ev *event.Event, unexplained bool) {
 	if got.errno != 0 {
 		got.ret = -1
 	}
-	if f := ev.FileArg(event.ResultArg); f != nil && ev.Spec().Result == event.KindFD && got.errno == 0 {
-		if ev.OK() {
-			k.fds[f.Open] = int(got.ret)
-		} else {
-			unix.Close(int(got.ret))
-		}
-		got.ret = ev.Ret
-	}
+	k.keep(ev, &got)
 	if (got.errno != ev.Errno || got.ret != ev.Ret || got.what != "") && !unexplained {
-		k.differ = append(k.differ, fmt.Sprintf("event %d: tid %d %s %s: want %d %v, got %d %v %s", ev.Seq, ev.TID, ev.Op, ev.Name(), ev.Ret, ev.Errno, got.ret, got.errno, got.what))
+		k.differ = append(k.differ, fmt.Sprintf("event %d: tid %d %s %s: want %d %v, got %d %v %s",
+			ev.Seq, ev.TID, ev.Op, ev.Name(), ev.Ret, ev.Errno, got.ret, got.errno, got.what))
 	}
+}
+
+// make makes the call of an event on a descriptor or on names.
+func (k *kernel) make(ev *event.Event, fd int, names [2]string) outcome {
+	switch ev.Op {
+	case event.OpFstat, event.OpNewfstatat, event.OpStat, event.OpLstat:
+		return k.stat(ev, fd, names[0])
+	case event.OpRead, event.OpPread64, event.OpWrite, event.OpPwrite64:
+		return k.transfer(ev, fd)
+	}
+	return k.other(ev, fd, names)
+}
+
+// keep takes the descriptor that a call made for the one that was recorded.
+func (k *kernel) keep(ev *event.Event, got *outcome) {
+	f := ev.FileArg(event.ResultArg)
+	if f == nil || ev.Spec().Result != event.KindFD || got.errno != 0 {
+		return
+	}
+	if ev.OK() {
+		k.fds[f.Open] = int(got.ret)
+	} else {
+		unix.Close(int(got.ret))
+	}
+	got.ret = ev.Ret
 }
 
 type outcome struct {

@@ -90,23 +90,7 @@ func (w *world) do(o *op) (r answer) {
 	}
 	switch o.op {
 	case event.OpOpen:
-		r := answer{ret: int64(o.open)}
-		switch {
-		case n == nil && o.flags&effect.OCreat == 0:
-			return fail(syscall.ENOENT)
-		case n == nil:
-			n = w.fresh(false)
-			w.names[o.a], r.created = n, true
-		case o.flags&effect.OExcl != 0:
-			return fail(syscall.EEXIST)
-		case n.dir:
-			return fail(syscall.EISDIR)
-		case o.flags&effect.OTrunc != 0:
-			n.size = 0
-		}
-		w.opens[o.open] = &opened{inode: n, append: o.flags&effect.OAppend != 0}
-		r.ino, r.size = n.ino, n.size
-		return r
+		return w.openName(o, n)
 	case event.OpMkdir:
 		if n != nil {
 			return fail(syscall.EEXIST)
@@ -147,6 +131,29 @@ func (w *world) do(o *op) (r answer) {
 	return answer{}
 }
 
+// openName opens a name that stands for n, nil if it is absent.
+func (w *world) openName(o *op, n *inode) answer {
+	fail := func(e syscall.Errno) answer { return answer{ret: -1, errno: e} }
+	r := answer{ret: int64(o.open)}
+	switch {
+	case n == nil && o.flags&effect.OCreat == 0:
+		return fail(syscall.ENOENT)
+	case n == nil:
+		n = w.fresh(false)
+		w.names[o.a], r.created = n, true
+	case o.flags&effect.OExcl != 0:
+		return fail(syscall.EEXIST)
+	case n.dir:
+		return fail(syscall.EISDIR)
+	case o.flags&effect.OTrunc != 0:
+		n.size = 0
+	}
+	w.opens[o.open] = &opened{inode: n, append: o.flags&effect.OAppend != 0}
+	r.ino, r.size = n.ino, n.size
+	return r
+}
+
+// pair makes a call on two names, of which the first stands for n.
 func (w *world) pair(o *op, n *inode) answer {
 	to := w.names[o.b]
 	fail := func(e syscall.Errno) answer { return answer{ret: -1, errno: e} }

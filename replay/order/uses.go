@@ -313,26 +313,54 @@ func (o *Order) syncsAll(ev *event.Event) {
 
 // opensName is an open by name, which may make the file or empty it.
 func (o *Order) opensName(ev *event.Event) {
+	const exclusive = effect.OCreat | effect.OExcl
 	fd := ev.FileArg(event.ResultArg)
 	flags := effect.OpenFlags(ev)
 	temporary := flags&effect.OTmpfile == effect.OTmpfile
-	follow := flags&(effect.ONoFollow) == 0 && flags&(effect.OCreat|effect.OExcl) != effect.OCreat|effect.OExcl
-	switch n := o.path(ev, 0, follow); {
+	n := o.path(ev, 0, flags&effect.ONoFollow == 0 && flags&exclusive != exclusive)
+	switch {
 	case n == nil:
-	case temporary || flags&effect.OCreat == 0 || !ev.OK() && ev.Errno != syscall.EEXIST && !canMake(ev.Errno):
-		n.what.touch(o, look)
-		if !ev.OK() && ofAttributes(ev.Errno) {
-			n.known().touch(o, attr, look)
-		}
 	case !ev.OK():
+		o.failedOpen(ev, n, flags&effect.OCreat != 0 && !temporary)
+	case temporary || flags&effect.OCreat == 0:
 		n.what.touch(o, look)
-		if n.parent != nil && ev.Errno != syscall.EEXIST {
+	default:
+		o.createsName(n, fd)
+	}
+	if !ev.OK() || fd == nil {
+		return
+	}
+	o.opened(ev, fd)
+	if f := o.fileOf(fd); f != nil && !temporary {
+		f.touch(o, attr, look)
+		if flags&effect.OTrunc != 0 {
+			o.resized(f, ev)
+		}
+	}
+}
+
+// failedOpen is an open that failed. creates says that it was to make the file.
+func (o *Order) failedOpen(ev *event.Event, n *name, creates bool) {
+	n.what.touch(o, look)
+	switch {
+	case creates && canMake(ev.Errno):
+		if n.parent != nil {
 			n.parent.list.touch(o, update)
 		}
-	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
+	case creates && ev.Errno == syscall.EEXIST:
+	case ofAttributes(ev.Errno):
+		n.known().touch(o, attr, look)
+	}
+}
+
+// createsName is an open with O_CREAT that succeeded, of a name that may have been there.
+func (o *Order) createsName(n *name, fd *event.File) {
+	found := fd != nil && fd.Known && fd.Flags&effect.OCreat == 0
+	switch {
+	case found && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
 		n.what.touch(o, look) // it was there
-	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && fd.Size+int64(fd.Nlink) > 1:
-		// It was there; or, if the capture does not tell who made a file, another call has
+	case found && fd.Size+int64(fd.Nlink) > 1:
+		// It was there; or, if the capture does not report who made a file, another call has
 		// given it content or a name before this one returned.
 		n.what.touch(o, change)
 		if n.parent != nil {
@@ -340,15 +368,6 @@ func (o *Order) opensName(ev *event.Event) {
 		}
 	default:
 		n.made(o, o.newFile(fd))
-	}
-	if ev.OK() && fd != nil {
-		o.opened(ev, fd)
-		if f := o.fileOf(fd); f != nil && !temporary {
-			f.touch(o, attr, look)
-			if flags&effect.OTrunc != 0 {
-				o.resized(f, ev)
-			}
-		}
 	}
 }
 
