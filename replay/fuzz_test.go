@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/internal/tapescript"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
 )
@@ -95,7 +96,7 @@ func (n *numbers) event(clock *int64) event.Event {
 			continue
 		case event.KindFD, event.KindDirFD:
 			if n.next()&1 == 0 && spec.Args[i].Kind == event.KindDirFD {
-				ev.Args[i] = at()
+				ev.Args[i] = tapescript.AtFDCWD()
 			} else {
 				file(int8(i), v)
 			}
