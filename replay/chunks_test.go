@@ -52,7 +52,8 @@ func TestReadsOfChunks(t *testing.T) {
 			t.Errorf("difference %d: %s is %s, not %s; want %q", i, m.Field, m.Got, m.Expected, want[i])
 		}
 	}
-	if rep, err := Run(t.Context(), tape, &Options{Into: t.TempDir(), Checks: CheckReturns}); err != nil || rep.Different != 0 {
+	if rep, err := Run(t.Context(), tape, &Options{Into: t.TempDir(), Checks: CheckReturns}); err != nil ||
+		rep.Different != 0 {
 		t.Errorf("content that nobody asked for: %v, %+v", err, rep.Mismatches)
 	}
 }

@@ -38,15 +38,19 @@ func TestClones(t *testing.T) {
 				text = "abcdefghijklmnop"[:10] + "fghijk"
 			}
 			w := s.Handle(4)
-			s.Add(event.Event{Op: event.OpPwrite64, Ret: int64(len(text)), Count: int64(len(text)), Args: [6]uint64{4, 0x1000, uint64(len(text))}, Files: []event.File{w},
+			s.Add(event.Event{Op: event.OpPwrite64, Ret: int64(len(text)), Count: int64(len(text)),
+				Args: [6]uint64{4, 0x1000, uint64(len(text))}, Files: []event.File{w},
 				Bufs: []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
 			numbers := append([]int64{3}, c.numbers...)
 			s.Shares(4, c.cmd, &w, from, numbers...)
 			// Where the source is read from next has not changed.
-			s.Add(event.Event{Op: event.OpLseek, Args: [6]uint64{3, 0, 1}, Files: []event.File{from}, Offset: -1, Count: -1})
+			s.Add(event.Event{
+				Op: event.OpLseek, Args: [6]uint64{3, 0, 1}, Files: []event.File{from}, Offset: -1, Count: -1,
+			})
 			n := int64(len(c.want))
-			s.Add(event.Event{Op: event.OpPread64, Ret: n, Count: n, Args: [6]uint64{4, 0x1000, uint64(n)}, Files: []event.File{w},
-				Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: n, Inline: []byte(c.want)}}})
+			s.Add(event.Event{Op: event.OpPread64, Ret: n, Count: n, Args: [6]uint64{4, 0x1000, uint64(n)},
+				Files: []event.File{w},
+				Bufs:  []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: n, Inline: []byte(c.want)}}})
 			into := filepath.Join(t.TempDir(), "out")
 			rep, err := Run(context.Background(), s.Close(), &Options{Into: into, Checks: CheckAll})
 			if err != nil {

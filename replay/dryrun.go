@@ -54,7 +54,9 @@ func DryRun(ctx context.Context, t *trace.Tape, o *Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.New(t, &plan.Config{Layout: layout, Made: initial.Made, Elsewhere: initial.Elsewhere, Order: order.Resource})
+	p, err := plan.New(t, &plan.Config{
+		Layout: layout, Made: initial.Made, Elsewhere: initial.Elsewhere, Order: order.Resource,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +166,10 @@ const (
 )
 
 func (s *requirements) needs() []Need {
-	list := []Need{{What: needSpace, Count: uint64(s.bytes)}, {What: needNames, Count: uint64(s.longest)}, {What: needOpen, Count: uint64(s.open)}}
-	for _, n := range []Need{{What: needDirect, Count: s.direct}, {What: needXattrs, Count: s.xattrs}, {What: needNodes, Count: s.devices}} {
+	list := []Need{{What: needSpace, Count: uint64(s.bytes)}, {What: needNames, Count: uint64(s.longest)},
+		{What: needOpen, Count: uint64(s.open)}}
+	for _, n := range []Need{{What: needDirect, Count: s.direct}, {What: needXattrs, Count: s.xattrs},
+		{What: needNodes, Count: s.devices}} {
 		if n.Count > 0 {
 			list = append(list, n)
 		}

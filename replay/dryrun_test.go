@@ -31,7 +31,8 @@ func TestDryRun(t *testing.T) {
 			got[op.Op] = "made"
 		}
 	}
-	for op, want := range map[string]string{"openat": "made", "pwrite64": "made", "close": "itself", "mkdir": "machine", "access": "/proc", "syscall": "operation table"} {
+	for op, want := range map[string]string{"openat": "made", "pwrite64": "made", "close": "itself", "mkdir": "machine",
+		"access": "/proc", "syscall": "operation table"} {
 		if !strings.Contains(got[op], want) {
 			t.Errorf("%s: %q, want %q", op, got[op], want)
 		}

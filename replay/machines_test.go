@@ -18,7 +18,9 @@ func TestMachines(t *testing.T) {
 	tape := tapescript.TwoMachines(t, "a", "b").Close()
 	for _, mode := range []order.Mode{order.Recorded, order.Overlap, order.Resource} {
 		into := filepath.Join(t.TempDir(), "into")
-		rep, err := Run(t.Context(), tape, &Options{Into: into, Checks: CheckAll, Order: mode, Shared: []string{"/net"}})
+		rep, err := Run(t.Context(), tape, &Options{
+			Into: into, Checks: CheckAll, Order: mode, Shared: []string{"/net"},
+		})
 		if err != nil || !rep.OK() || rep.Unexplained > 0 {
 			t.Fatalf("%v: %v, %+v", mode, err, rep)
 		}
@@ -34,11 +36,14 @@ func TestMachines(t *testing.T) {
 			t.Errorf("%v: the link leads to %q", mode, link)
 		}
 	}
-	if p, err := DryRun(t.Context(), tape, &Options{Shared: []string{"/net"}}); err != nil || p.Events != tape.Manifest().Counts.Events {
+	if p, err := DryRun(t.Context(), tape, &Options{Shared: []string{"/net"}}); err != nil ||
+		p.Events != tape.Manifest().Counts.Events {
 		t.Errorf("%+v, %v", p, err)
 	}
 	into := t.TempDir()
-	if n, problems, err := Restore(t.Context(), tape, into, false, []string{"/net"}); err != nil || len(problems) > 0 || n != 7 { // a, a/work, a/work/old, b, b/work, b/work/old, net
+	// a, a/work, a/work/old, b, b/work, b/work/old, net
+	if n, problems, err := Restore(t.Context(), tape, into, false, []string{"/net"}); err != nil || len(problems) > 0 ||
+		n != 7 {
 		t.Errorf("%d entries, %v, %v", n, problems, err)
 	}
 	// If they share nothing, what b read was there in the beginning.
@@ -52,13 +57,17 @@ func TestMachines(t *testing.T) {
 // A directory that has a shared one still has it in listings.
 func TestSharedIsListed(t *testing.T) {
 	s := tapescript.New(t).Host(1, "a", "b")
-	s.Store(trace.HostFile(1, trace.SnapshotName), tree.Entry{Path: ".", Type: tree.Dir, Known: tree.KnownListing}, tree.Entry{Path: "net", Type: tree.Dir}, tree.Entry{Path: "net/f", Type: tree.File}, tree.Entry{Path: "work", Type: tree.Dir})
+	s.Store(trace.HostFile(1, trace.SnapshotName), tree.Entry{Path: ".", Type: tree.Dir, Known: tree.KnownListing},
+		tree.Entry{Path: "net", Type: tree.Dir}, tree.Entry{Path: "net/f", Type: tree.File},
+		tree.Entry{Path: "work", Type: tree.Dir})
 	s.Add(event.Event{Kind: event.Started, Args: [6]uint64{0o22}, Paths: []event.Path{{Raw: "/work", Abs: "/work"}}})
 	into := t.TempDir()
-	if _, problems, err := Restore(t.Context(), s.Close(), into, false, []string{"/net"}); err != nil || len(problems) > 0 {
+	if _, problems, err := Restore(t.Context(), s.Close(), into, false, []string{"/net"}); err != nil ||
+		len(problems) > 0 {
 		t.Fatal(problems, err)
 	}
-	for name, there := range map[string]bool{"b/net": true, "b/net/f": false, "net": false} { // of what is shared, only a's snapshot would count
+	// of what is shared, only a's snapshot would count
+	for name, there := range map[string]bool{"b/net": true, "b/net/f": false, "net": false} {
 		if _, err := os.Stat(filepath.Join(into, name)); (err == nil) != there {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -85,7 +94,9 @@ func TestTreesOfOneMachine(t *testing.T) {
 		}
 		s.Store(trace.HostFile(0, trace.FinalName), entry("work/f", 3), entry("work/before", 3))
 		s.Host(1).Store(trace.HostFile(1, trace.SnapshotName), entry("work/f", 3), entry("work/late", 5))
-		s.Add(event.Event{Kind: event.Started, Args: [6]uint64{0o22}, Paths: []event.Path{{Raw: "/work", Abs: "/work"}}})
+		s.Add(event.Event{
+			Kind: event.Started, Args: [6]uint64{0o22}, Paths: []event.Path{{Raw: "/work", Abs: "/work"}},
+		})
 		s.File(8, 7, 3).Open(3, "f", 2)
 		s.Move(event.OpPwrite64, 3, 3, " and two")
 		s.Store(trace.HostFile(1, trace.FinalName), entry("work/f", 11))
@@ -108,10 +119,13 @@ func TestTreesOfOneMachine(t *testing.T) {
 
 // What machines are called does not lead out of the target.
 func TestMachinesWithHostileNames(t *testing.T) {
-	for _, names := range [][2]string{{"../..", ""}, {"a/b", "a/b"}, {"..", "../../../../../tmp"}, {"net", "proc"}, {"/etc", "\x00"}} {
+	for _, names := range [][2]string{{"../..", ""}, {"a/b", "a/b"}, {"..", "../../../../../tmp"}, {"net", "proc"},
+		{"/etc", "\x00"}} {
 		top := t.TempDir()
 		into := filepath.Join(top, "x", "into")
-		rep, err := Run(t.Context(), tapescript.TwoMachines(t, names[0], names[1]).Close(), &Options{Into: into, Checks: CheckAll, Shared: []string{"/net"}})
+		rep, err := Run(t.Context(), tapescript.TwoMachines(t, names[0], names[1]).Close(), &Options{
+			Into: into, Checks: CheckAll, Shared: []string{"/net"},
+		})
 		if err != nil || !rep.OK() {
 			t.Errorf("%q: %v, %+v", names, err, rep)
 		}

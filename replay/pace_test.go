@@ -40,17 +40,21 @@ func TestPace(t *testing.T) {
 		{PaceThink, 1, 60 * time.Millisecond},
 		{PaceThink, 0.5, 120 * time.Millisecond},
 	} {
-		rep, err := Run(t.Context(), tape, &Options{Into: t.TempDir(), Checks: CheckAll, Pace: tt.pace, Speed: tt.speed})
+		rep, err := Run(t.Context(), tape, &Options{
+			Into: t.TempDir(), Checks: CheckAll, Pace: tt.pace, Speed: tt.speed,
+		})
 		if err != nil || !rep.OK() {
 			t.Fatalf("%v, %+v", err, rep)
 		}
 		got := rep.Timing
-		if got.Pace != tt.pace || got.Speed != tt.speed || time.Duration(got.RecordedNS) < 119*time.Millisecond || time.Duration(got.RecordedNS) > 121*time.Millisecond {
+		if got.Pace != tt.pace || got.Speed != tt.speed || time.Duration(got.RecordedNS) < 119*time.Millisecond ||
+			time.Duration(got.RecordedNS) > 121*time.Millisecond {
 			t.Errorf("%s × %g: %+v", tt.pace, tt.speed, got)
 		}
 		// The first call may come late, and then the time counts from there.
 		if time.Duration(got.ReplayedNS) < tt.least/2 {
-			t.Errorf("%s × %g took %v, want %v or so at least", tt.pace, tt.speed, time.Duration(got.ReplayedNS), tt.least)
+			t.Errorf("%s × %g took %v, want %v or so at least", tt.pace, tt.speed, time.Duration(got.ReplayedNS),
+				tt.least)
 		}
 	}
 }

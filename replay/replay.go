@@ -28,7 +28,9 @@ var ErrNotEmpty = errors.New("directory is not empty")
 // Restore makes in a directory the tree that a tape's events need to find, and nothing
 // else: what a replay begins with. It returns how many entries were made and what the
 // target did not allow. shared is as in Options.
-func Restore(ctx context.Context, t *trace.Tape, dir string, force bool, shared []string) (entries int, problems []string, err error) {
+func Restore(
+	ctx context.Context, t *trace.Tape, dir string, force bool, shared []string,
+) (entries int, problems []string, err error) {
 	layout, err := eventsource.NewLayout(t, nil, shared)
 	if err != nil {
 		return 0, nil, err
@@ -58,8 +60,12 @@ func infer(ctx context.Context, t *trace.Tape, layout eventsource.Layout) (*init
 }
 
 // makeInitialTree makes the initial tree.
-func makeInitialTree(ctx context.Context, sk *initialtree.Tree, into string, devices bool) (entries int, problems []string, err error) {
-	made, err := tree.RestoreEntries(ctx, sk.Entries(), into, sk.Content, &tree.RestoreOptions{BlankDevices: !devices})
+func makeInitialTree(
+	ctx context.Context, initial *initialtree.Tree, into string, devices bool,
+) (entries int, problems []string, err error) {
+	made, err := tree.RestoreEntries(ctx, initial.Entries(), into, initial.Content, &tree.RestoreOptions{
+		BlankDevices: !devices,
+	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("make the initial tree: %w", err)
 	}
@@ -117,7 +123,8 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
 		trees := verify.Trees{
-			Into: into, Final: final, Initial: initial, Tainted: effect.NewRanges(answer.Made), Tape: t, Devices: o.Devices,
+			Into: into, Final: final, Initial: initial, Tainted: effect.NewRanges(answer.Made), Tape: t,
+			Devices: o.Devices,
 		}
 		return rep, trees.Compare(ctx, rep)
 	}
@@ -125,7 +132,9 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 }
 
 // config returns what the process is told that makes the calls.
-func (o *Options) config(t *trace.Tape, layout eventsource.Layout, initial *initialtree.Tree, into string) *execute.Config {
+func (o *Options) config(
+	t *trace.Tape, layout eventsource.Layout, initial *initialtree.Tree, into string,
+) *execute.Config {
 	c := &execute.Config{
 		Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort,
 		Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Sleep: o.Sleep,

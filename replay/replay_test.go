@@ -51,10 +51,16 @@ func TestWorkingDirectoriesInTurn(t *testing.T) {
 			continue
 		}
 		s.Add(event.Event{Kind: event.Forked, Child: uint32(pid + 1), Ret: int64(pid + 1)})
-		s.Add(event.Event{Op: event.OpChdir, PID: uint32(pid + 1), TID: uint32(pid + 1), Args: [6]uint64{0x1000}, Paths: []event.Path{{Raw: dir}}})
+		s.Add(event.Event{
+			Op: event.OpChdir, PID: uint32(pid + 1), TID: uint32(pid + 1), Args: [6]uint64{0x1000},
+			Paths: []event.Path{{Raw: dir}},
+		})
 	}
 	for pid := range uint32(2) {
-		s.Add(event.Event{Op: event.OpMkdir, PID: pid + 2, TID: pid + 2, Args: [6]uint64{0x1000, 0o755}, Paths: []event.Path{{Raw: "d"}}})
+		s.Add(event.Event{
+			Op: event.OpMkdir, PID: pid + 2, TID: pid + 2, Args: [6]uint64{0x1000, 0o755},
+			Paths: []event.Path{{Raw: "d"}},
+		})
 	}
 	into := t.TempDir()
 	rep, err := Run(t.Context(), s.Close(), &Options{Into: into, Checks: CheckAll})
@@ -81,7 +87,8 @@ func TestReplayReportsTheFirstDifference(t *testing.T) {
 	if rep.OK() || len(rep.Mismatches) != 2 {
 		t.Fatalf("want two differences: %+v", rep)
 	}
-	if m := rep.Mismatches[0]; m.Seq != 3 || m.Op != "pread64" || m.Field != "content" || !strings.Contains(m.Got, "lo") {
+	if m := rep.Mismatches[0]; m.Seq != 3 || m.Op != "pread64" || m.Field != "content" ||
+		!strings.Contains(m.Got, "lo") {
 		t.Errorf("first difference: %+v", m)
 	}
 }
@@ -96,13 +103,15 @@ func TestHostileTapeStaysInItsTarget(t *testing.T) {
 	s := tapescript.New(t)
 	up := strings.Repeat("../", 30)
 	link := func(target, path string) {
-		s.Add(event.Event{Op: event.OpSymlink, Args: [6]uint64{0x1000, 0x1000}, Paths: []event.Path{{Arg: 1, Raw: path}},
-			Bufs: []event.Buf{{Arg: 0, Kind: event.KindText, Len: int64(len(target)), Inline: []byte(target)}}})
+		s.Add(event.Event{Op: event.OpSymlink, Args: [6]uint64{0x1000, 0x1000},
+			Paths: []event.Path{{Arg: 1, Raw: path}},
+			Bufs:  []event.Buf{{Arg: 0, Kind: event.KindText, Len: int64(len(target)), Inline: []byte(target)}}})
 	}
 	link(outside, "/work/absolute")
 	link(up+outside[1:], "/work/relative")
 	link("/", "/work/root")
-	for i, p := range []string{victim, up + victim[1:], "/work/absolute/victim", "/work/relative/victim", "/work/root" + victim, "/proc/self/root" + victim, "/proc/1/cwd" + victim} {
+	for i, p := range []string{victim, up + victim[1:], "/work/absolute/victim", "/work/relative/victim",
+		"/work/root" + victim, "/proc/self/root" + victim, "/proc/1/cwd" + victim} {
 		s.Open(int64(10+i), p, effect.OCreat|effect.OTrunc|1)
 		s.Move(event.OpWrite, int64(10+i), 0, "owned")
 		s.Call(event.OpUnlink, 0, 0, [6]uint64{}, p)
@@ -155,8 +164,9 @@ func TestInitialTree(t *testing.T) {
 	binary.LittleEndian.PutUint64(statbuf[8:], 77)
 	binary.LittleEndian.PutUint32(statbuf[24:], syscall.S_IFREG|0o640)
 	binary.LittleEndian.PutUint64(statbuf[48:], 5000)
-	s.Add(event.Event{Op: event.OpStat, Args: [6]uint64{0x1000, 0x1000}, Paths: []event.Path{{Arg: 0, Raw: "/etc/conf"}},
-		Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindStruct, Len: 144, Inline: statbuf}}})
+	s.Add(event.Event{Op: event.OpStat, Args: [6]uint64{0x1000, 0x1000},
+		Paths: []event.Path{{Arg: 0, Raw: "/etc/conf"}},
+		Bufs:  []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindStruct, Len: 144, Inline: statbuf}}})
 	s.Call(event.OpChmod, 0, 0, [6]uint64{0, 0o777}, "/etc/conf")
 	s.Call(event.OpAccess, -1, syscall.ENOENT, [6]uint64{}, "/nowhere/at/all")
 	s.Call(event.OpMkdir, -1, syscall.EEXIST, [6]uint64{}, "/var/lib")
@@ -185,7 +195,9 @@ func TestInitialTree(t *testing.T) {
 		e := &m.Entries[i]
 		got = append(got, string(rune(e.Type))+" "+e.Path)
 	}
-	want := "d etc|f etc/conf|d home|d home/user|f home/user/rel|d into|d into/it|d new|d old|d old/dir|f old/dir/inner|d over|d over/dir|f over/file|d var|d var/lib|d work|f work/data"
+	want := "d etc|f etc/conf|d home|d home/user|f home/user/rel|" +
+		"d into|d into/it|d new|d old|d old/dir|f old/dir/inner|d over|d over/dir|f over/file|" +
+		"d var|d var/lib|d work|f work/data"
 	if g := strings.Join(got, "|"); g != want {
 		t.Errorf("initial tree\n got %s\nwant %s", g, want)
 	}

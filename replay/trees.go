@@ -19,7 +19,8 @@ import (
 func trees(t *trace.Tape, layout eventsource.Layout) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
 	hosts := make([][]string, len(layout)) // names of their trees
 	for _, name := range slices.Sorted(maps.Keys(t.Manifest().Files)) {
-		if host, file := trace.SplitHostFile(name); host < len(layout) && (file == trace.SnapshotName || strings.HasPrefix(file, trace.SnapshotName+"-") || file == trace.FinalName) {
+		if host, file := trace.SplitHostFile(name); host < len(layout) &&
+			(file == trace.SnapshotName || strings.HasPrefix(file, trace.SnapshotName+"-") || file == trace.FinalName) {
 			hosts[host] = append(hosts[host], name)
 		}
 	}
@@ -110,7 +111,8 @@ func rename(m *tree.Manifest, h *eventsource.Host) {
 		dir, name := path.Split("/" + e.Path)
 		e.Target = h.Renames.From(path.Clean(dir), e.Target)
 		e.Path, e.Link, e.Dev = relative(e.Path), relative(e.Link), h.Device(e.Dev)
-		if at := path.Join(h.Renames.Path(path.Clean(dir)), name); e.Type == tree.Dir && h.Own(at) && !h.Own("/"+e.Path) {
+		if at := path.Join(h.Renames.Path(path.Clean(dir)), name); e.Type == tree.Dir && h.Own(at) &&
+			!h.Own("/"+e.Path) {
 			left = append(left, tree.Entry{Path: at[1:], Type: tree.Dir}) // a listing shows what is shared where it was
 		}
 	}

@@ -30,13 +30,18 @@ func TestContentThatWasNotKept(t *testing.T) {
 		{"what was written is read", []step{{w, 0, "hello", 5, false}, {r, 0, "hello", 5, false}}, 0, 0},
 		{"by its hash", []step{{w, 0, "hello", 5, false}, {r, 0, "hello", 0, true}}, 0, 0},
 		{"another hash", []step{{w, 0, "hello", 5, false}, {r, 0, "hullo", 0, true}}, 0, 1},
-		{"writes without content", []step{{w, 0, "hello", 0, false}, {r, 0, "hello", 5, false}, {r, 4, "o", 0, true}}, 2, 0},
+		{"writes without content", []step{{w, 0, "hello", 0, false}, {r, 0, "hello", 5, false}, {r, 4, "o", 0, true}},
+			2, 0},
 		{"hashed writes", []step{{w, 0, "hello", 0, true}, {r, 0, "hello", 0, true}}, 1, 0},
-		{"overwritten with content", []step{{w, 0, "hello", 0, false}, {w, 0, "HELLO", 5, false}, {r, 0, "HELLO", 0, true}}, 0, 0},
-		{"beside it", []step{{w, 0, "hello", 0, false}, {w, 5, "world", 5, false}, {r, 5, "world", 5, false}, {r, 4, "ow", 2, false}}, 1, 0},
-		{"beside it, different", []step{{w, 0, "hello", 0, false}, {w, 5, "world", 5, false}, {r, 5, "World", 5, false}}, 0, 1},
+		{"overwritten with content", []step{{w, 0, "hello", 0, false}, {w, 0, "HELLO", 5, false},
+			{r, 0, "HELLO", 0, true}}, 0, 0},
+		{"beside it", []step{{w, 0, "hello", 0, false}, {w, 5, "world", 5, false}, {r, 5, "world", 5, false},
+			{r, 4, "ow", 2, false}}, 1, 0},
+		{"beside it, different", []step{{w, 0, "hello", 0, false}, {w, 5, "world", 5, false},
+			{r, 5, "World", 5, false}}, 0, 1},
 		{"the head is known", []step{{w, 0, "hello", 2, false}, {r, 0, "he", 2, false}, {r, 0, "hel", 3, false}}, 1, 0},
-		{"the head is compared", []step{{w, 0, "hello", 5, false}, {r, 0, "hexlo", 2, false}, {r, 0, "hxllo", 2, false}}, 2, 1},
+		{"the head is compared", []step{{w, 0, "hello", 5, false}, {r, 0, "hexlo", 2, false},
+			{r, 0, "hxllo", 2, false}}, 2, 1},
 		{"reads without content", []step{{w, 0, "hello", 5, false}, {r, 0, "hello", 0, false}}, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,12 +50,15 @@ func TestContentThatWasNotKept(t *testing.T) {
 			for _, c := range tt.steps {
 				s.Kept(c.op, c.off, c.text, c.head, c.hash)
 			}
-			rep, err := Run(context.Background(), s.Close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll})
+			rep, err := Run(context.Background(), s.Close(), &Options{
+				Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if rep.Uncompared != tt.uncompared || rep.Different != tt.different {
-				t.Errorf("%d not compared, %d different, want %d and %d: %+v", rep.Uncompared, rep.Different, tt.uncompared, tt.different, rep.Mismatches)
+				t.Errorf("%d not compared, %d different, want %d and %d: %+v", rep.Uncompared, rep.Different,
+					tt.uncompared, tt.different, rep.Mismatches)
 			}
 		})
 	}
@@ -64,7 +72,9 @@ func TestInitialContentThatWasNotKept(t *testing.T) {
 	s.Kept(event.OpPread64, 6, "world", 5, false)
 	s.Kept(event.OpPread64, 6, "world", 0, true)
 	s.Kept(event.OpPread64, 4, "o w", 0, true)
-	rep, err := Run(context.Background(), s.Close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll})
+	rep, err := Run(context.Background(), s.Close(), &Options{
+		Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +100,9 @@ func TestMadeUpContentMoves(t *testing.T) {
 	s.Shares(4, event.FiClone, &g, f)
 	s.Add(event.Event{Op: event.OpPread64, Ret: 5, Count: 5, Args: [6]uint64{4, 0x1000, 5}, Files: []event.File{g},
 		Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: 5, Inline: []byte("hello")}}})
-	rep, err := Run(context.Background(), s.Close(), &Options{Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll})
+	rep, err := Run(context.Background(), s.Close(), &Options{
+		Into: filepath.Join(t.TempDir(), "out"), Checks: CheckAll,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,9 @@ import (
 func TestHashCache(t *testing.T) {
 	k := NewHashCache()
 	data := []byte("0123456789abcdefghijklmnopqrstuvwxyz")
-	k.Observe(&event.Buf{Len: 36, Inline: data[:4], Refs: []event.Ref{{Chunk: 0, Len: 2}, {Chunk: 5, Len: 10}, {Chunk: 6, Off: 3, Len: 10}, {Chunk: 7, Len: 99}}}, data)
+	k.Observe(&event.Buf{Len: 36, Inline: data[:4],
+		Refs: []event.Ref{{Chunk: 0, Len: 2}, {Chunk: 5, Len: 10}, {Chunk: 6, Off: 3, Len: 10}, {Chunk: 7, Len: 99}}},
+		data)
 	for _, tt := range []struct {
 		ref  event.Ref
 		want []byte
@@ -37,7 +39,8 @@ func TestHashCache(t *testing.T) {
 	// All that is known: nothing is taken out of a tape, of which there is none here.
 	sums, ok := k.Sums(nil, &event.Buf{Len: 20, Refs: []event.Ref{{Chunk: 5, Len: 10}, {Chunk: 5, Len: 10}}}, nil)
 	twice := append(bytes.Clone(data[6:16]), data[6:16]...)
-	if !ok || !Same(sums, twice) || Same(sums, twice[:19]) || Same(sums, twice[:10]) || Same(sums, append(twice, 'x')) || Same(sums, data[:20]) {
+	if !ok || !Same(sums, twice) || Same(sums, twice[:19]) || Same(sums, twice[:10]) ||
+		Same(sums, append(twice, 'x')) || Same(sums, data[:20]) {
 		t.Errorf("two of a chunk: %v, %+v", ok, sums)
 	}
 	for _, b := range []event.Buf{

@@ -69,7 +69,8 @@ func ParseStat(b []byte, arch event.Arch) (Stat, bool) {
 	le := binary.LittleEndian
 	s := Stat{Dev: le.Uint64(b), Ino: le.Uint64(b[8:])}
 	if arch == event.AMD64 {
-		s.Nlink, s.Mode, s.UID, s.GID = uint32(le.Uint64(b[16:])), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:])
+		s.Nlink, s.Mode = uint32(le.Uint64(b[16:])), le.Uint32(b[24:])
+		s.UID, s.GID = le.Uint32(b[28:]), le.Uint32(b[32:])
 	} else {
 		s.Mode, s.Nlink, s.UID, s.GID = le.Uint32(b[16:]), le.Uint32(b[20:]), le.Uint32(b[24:]), le.Uint32(b[28:])
 	}

@@ -52,7 +52,10 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
 	if len(layout) == 0 {
 		layout = make(Layout, 1)
 	}
-	r := &Reader{layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), models: []*posix.Model{posix.New()}, states: make([]State, kept)}
+	r := &Reader{
+		layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), models: []*posix.Model{posix.New()},
+		states: make([]State, kept),
+	}
 	for range layout[1:] {
 		r.models = append(r.models, r.models[0].Beside())
 	}
@@ -151,7 +154,8 @@ func arguments(ev *event.Event) error {
 			return wrong("path", ev.Paths[i].Arg)
 		}
 		if n := len(ev.Paths[i].Raw); n > event.MaxPath {
-			return fmt.Errorf("event %d: %v with a path of %d bytes, at most %d: %w", ev.Seq, ev.Op, n, event.MaxPath, trace.ErrCorrupt)
+			return fmt.Errorf("event %d: %v with a path of %d bytes, at most %d: %w", ev.Seq, ev.Op, n, event.MaxPath,
+				trace.ErrCorrupt)
 		}
 		if len(ev.Paths[i].Abs) > maxAbs {
 			ev.Paths[i].Abs = "" // as one that could not be resolved
@@ -176,7 +180,9 @@ func bound(th *posix.Thread, ev *event.Event) {
 // synced gives an msync the file that is mapped where it begins, as its first argument.
 func synced(th *posix.Thread, ev *event.Event) {
 	if o := th.Space.At(ev.Args[0]); o != nil {
-		ev.Files = append(ev.Files[:0], event.File{Arg: 0, FD: -1, Open: o.ID, Dev: o.Dev, Ino: o.Ino, Mode: o.Mode, Path: o.Path, Known: o.Ino != 0})
+		ev.Files = append(ev.Files[:0], event.File{
+			Arg: 0, FD: -1, Open: o.ID, Dev: o.Dev, Ino: o.Ino, Mode: o.Mode, Path: o.Path, Known: o.Ino != 0,
+		})
 	}
 }
 

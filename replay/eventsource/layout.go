@@ -96,7 +96,8 @@ func (l Layout) Machines() int {
 // machines finds out which hosts are one machine, and returns the first host of each.
 func (l Layout) machines(hosts []trace.Host) (first []int) {
 	for i := range hosts {
-		same := slices.IndexFunc(first, func(k int) bool { return hosts[i].BootID != "" && hosts[k].BootID == hosts[i].BootID })
+		boot := hosts[i].BootID
+		same := slices.IndexFunc(first, func(k int) bool { return boot != "" && hosts[k].BootID == boot })
 		if same < 0 {
 			same = len(first)
 			first = append(first, i)
@@ -323,7 +324,8 @@ func (n Numbers) Event(ev *event.Event) {
 		return number
 	}
 	for i := range ev.Paths { // which knows the process by its number
-		if fd, rest, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID); ok && strings.HasPrefix(ev.Paths[i].Raw, "/proc/") {
+		if fd, rest, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID); ok &&
+			strings.HasPrefix(ev.Paths[i].Raw, "/proc/") {
 			ev.Paths[i].Raw = strings.TrimSuffix(fmt.Sprintf("/proc/self/fd/%d/%s", fd, rest), "/")
 		}
 	}

@@ -56,8 +56,10 @@ func TestLayout(t *testing.T) {
 		{[]string{"a 1", "b 2", "a 1"}, nil, "/a/x/f /b/x/f /a/x/f"},
 		{[]string{"a", "a"}, nil, "/a/x/f /a-2/x/f"}, // nothing says that they are one
 		{[]string{"web 1", "web 2", "web-2 3"}, nil, "/web/x/f /web-2/x/f /web-2-2/x/f"},
-		{[]string{"../.. 1", " 2", "a/b 3", ".. 4", ". 5", "\x00\n 6"}, nil, "/.._../x/f /host/x/f /a_b/x/f /host-2/x/f /host-3/x/f /__/x/f"},
-		{[]string{"proc 1", "x 2", "dev 3"}, nil, "/proc-2/x/f /x/x/f /dev-2/x/f"}, // the kernel's names are left out of a replay
+		{[]string{"../.. 1", " 2", "a/b 3", ".. 4", ". 5", "\x00\n 6"}, nil,
+			"/.._../x/f /host/x/f /a_b/x/f /host-2/x/f /host-3/x/f /__/x/f"},
+		// the kernel's names are left out of a replay
+		{[]string{"proc 1", "x 2", "dev 3"}, nil, "/proc-2/x/f /x/x/f /dev-2/x/f"},
 		{[]string{"a 1", "b 2"}, []string{"/y"}, "/a/x/f /b/x/f"},
 		{[]string{"a 1", "x 2"}, []string{"/x/"}, "/x/f /x/f"},
 		{[]string{"a 1", "b 2"}, []string{"/"}, "/x/f /x/f"},
@@ -84,11 +86,13 @@ func TestLayout(t *testing.T) {
 		t.Error("x is no absolute name")
 	}
 	// --map renames what each machine has, and what they share.
-	l, err := NewLayout(tape(t, []string{"a 1", "b 2"}), Renames{{"/home/u", "/u"}, {"/net/v", "/v"}}, []string{"/net", "/home/u/net"})
+	l, err := NewLayout(tape(t, []string{"a 1", "b 2"}), Renames{{"/home/u", "/u"}, {"/net/v", "/v"}},
+		[]string{"/net", "/home/u/net"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"/home/u/f": "/b/u/f", "/net/f": "/net/f", "/net/v/f": "/v/f", "/home/u/net/f": "/u/net/f", "/etc": "/b/etc", "/proc/1/maps": "/proc/1/maps"} {
+	for name, want := range map[string]string{"/home/u/f": "/b/u/f", "/net/f": "/net/f", "/net/v/f": "/v/f",
+		"/home/u/net/f": "/u/net/f", "/etc": "/b/etc", "/proc/1/maps": "/proc/1/maps"} {
 		if got := l[1].Renames.Path(name); got != want {
 			t.Errorf("%s of b is %s, want %s", name, got, want)
 		}
@@ -102,7 +106,8 @@ func TestDevices(t *testing.T) {
 		return event.Event{Op: event.OpFsync, Host: host, PID: 1, TID: 1, Offset: -1, Count: -1,
 			Files: []event.File{{FD: 3, Known: true, Mode: 0o100644, Dev: dev, Ino: 7, Path: path}}}
 	}
-	tp := tape(t, []string{"a 1", "b 2", "b 2"}, file(0, 40, "/net/f"), file(1, 41, "/net/f"), file(1, 41, "/net/g"), file(1, 8, "/net/link/f"), file(0, 50, "/scratch/f"))
+	tp := tape(t, []string{"a 1", "b 2", "b 2"}, file(0, 40, "/net/f"), file(1, 41, "/net/f"), file(1, 41, "/net/g"),
+		file(1, 8, "/net/link/f"), file(0, 50, "/scratch/f"))
 	l, err := NewLayout(tp, nil, []string{"/net", "/scratch"})
 	if err != nil {
 		t.Fatal(err)
@@ -112,14 +117,17 @@ func TestDevices(t *testing.T) {
 		t.Errorf("what is shared is on %#x, %#x and %#x", a(40), b(41), again(41))
 	}
 	all := map[uint64]string{}
-	for name, dev := range map[string]uint64{"a's 8": a(8), "b's 8": b(8), "net": a(40), "scratch": a(50), "a's 41": a(41), "b's 40": b(40)} {
+	for name, dev := range map[string]uint64{"a's 8": a(8), "b's 8": b(8), "net": a(40), "scratch": a(50),
+		"a's 41": a(41), "b's 40": b(40)} {
 		if other := all[dev]; other != "" {
 			t.Errorf("%s and %s are both %#x", name, other, dev)
 		}
 		all[dev] = name
 	}
 	// Statx has fewer bits for it.
-	ev := event.Event{Op: event.OpStatx, Host: 1, Bufs: []event.Buf{{Arg: 4, Kind: event.KindStruct, Inline: make([]byte, 256)}}}
+	ev := event.Event{
+		Op: event.OpStatx, Host: 1, Bufs: []event.Buf{{Arg: 4, Kind: event.KindStruct, Inline: make([]byte, 256)}},
+	}
 	for _, dev := range []byte{8, 41} {
 		ev.Bufs[0].Inline = make([]byte, 256)
 		ev.Bufs[0].Inline[140] = dev // minor number
@@ -132,8 +140,12 @@ func TestDevices(t *testing.T) {
 
 // A tape of lies is refused, as by what reads it next.
 func TestLayoutOfLies(t *testing.T) {
-	lie := event.Event{Op: event.OpStat, PID: 1, TID: 1, Offset: -1, Count: -1, Paths: []event.Path{{Raw: "/x", Abs: "/x"}}, Bufs: []event.Buf{{Arg: -1, Kind: event.KindStruct}}}
-	if _, err := NewLayout(tape(t, []string{"a 1", "b 2"}, lie), nil, []string{"/x"}); !errors.Is(err, trace.ErrCorrupt) {
+	lie := event.Event{
+		Op: event.OpStat, PID: 1, TID: 1, Offset: -1, Count: -1, Paths: []event.Path{{Raw: "/x", Abs: "/x"}},
+		Bufs: []event.Buf{{Arg: -1, Kind: event.KindStruct}},
+	}
+	if _, err := NewLayout(tape(t, []string{"a 1", "b 2"}, lie), nil, []string{"/x"}); !errors.Is(err,
+		trace.ErrCorrupt) {
 		t.Error(err)
 	}
 }
@@ -153,7 +165,8 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("host %d: %s, then %s", host, was, numbers)
 		}
 		seen[fmt.Sprint(host)] = numbers
-		if a, b := strings.Fields(seen["0"]), strings.Fields(seen["1"]); slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) }) {
+		if a, b := strings.Fields(seen["0"]),
+			strings.Fields(seen["1"]); slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) }) {
 			t.Errorf("hosts have numbers %v and %v", a, b)
 		}
 	}

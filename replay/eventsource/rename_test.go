@@ -12,8 +12,10 @@ func TestRenames(t *testing.T) {
 		rs = append(rs, r)
 	}
 	for name, want := range map[string]string{
-		"/etc/../home/u/x": "/data/x", "//home/u/x": "/data/x", "/home/u/../v": "/home/v", "/home/u/d/../x": "/data/d/../x", "/home/u/x/": "/data/x/",
-		"/home/u/x": "/data/x", "/home/u": "/data", "/home/user": "/home/user", "/tmp/x/y": "/x/y", "/a/b": "/b/c/b", "a/b": "a/b", "": "", "/tmp": "/",
+		"/etc/../home/u/x": "/data/x", "//home/u/x": "/data/x", "/home/u/../v": "/home/v",
+		"/home/u/d/../x": "/data/d/../x", "/home/u/x/": "/data/x/",
+		"/home/u/x": "/data/x", "/home/u": "/data", "/home/user": "/home/user", "/tmp/x/y": "/x/y", "/a/b": "/b/c/b",
+		"a/b": "a/b", "": "", "/tmp": "/",
 	} {
 		if got := rs.Path(name); got != want {
 			t.Errorf("%s becomes %s, want %s", name, got, want)
@@ -21,7 +23,8 @@ func TestRenames(t *testing.T) {
 	}
 	// A relative name stays if it leads to the right place.
 	for _, c := range [][3]string{
-		{"/home/u", "x", "x"}, {"/home/u/d", "../x", "../x"}, {"/home/u", "../v", "/home/v"}, {"/", "home/u/x", "/data/x"}, {"/etc", "x", "x"}, {"/etc", "../tmp/x", "/x"},
+		{"/home/u", "x", "x"}, {"/home/u/d", "../x", "../x"}, {"/home/u", "../v", "/home/v"},
+		{"/", "home/u/x", "/data/x"}, {"/etc", "x", "x"}, {"/etc", "../tmp/x", "/x"},
 		{"", "x", "x"}, {"/a", "", ""}, {"/etc", "/a", "/b/c"},
 	} {
 		if got := rs.From(c[0], c[1]); got != c[2] {
@@ -29,7 +32,8 @@ func TestRenames(t *testing.T) {
 		}
 	}
 	root, _ := ParseRename("/=/sub")
-	for name, want := range map[string]string{"/": "/sub", "/x": "/sub/x", "/../x": "/sub/x", "/x/../../y": "/sub/y", "/proc/self/fd/3": "/proc/self/fd/3", "/dev/shm/x": "/sub/dev/shm/x"} {
+	for name, want := range map[string]string{"/": "/sub", "/x": "/sub/x", "/../x": "/sub/x", "/x/../../y": "/sub/y",
+		"/proc/self/fd/3": "/proc/self/fd/3", "/dev/shm/x": "/sub/dev/shm/x"} {
 		if got := (Renames{root}).Path(name); got != want {
 			t.Errorf("%s becomes %s, want %s", name, got, want)
 		}

@@ -45,7 +45,8 @@ func explicitTarget(ev *event.Event) bool { return ev.Op != event.OpSendfile && 
 func (w *worker) copyOut(t *plan.Task) {
 	src, _ := effect.CopySides(t.Event.Op)
 	h := t.Files.FDs[src]
-	explicit := t.Event.Args[1] != 0 && t.Event.Op != event.OpSendfile || t.Event.Op == event.OpSendfile && t.Event.Args[2] != 0
+	explicit := t.Event.Args[1] != 0 && t.Event.Op != event.OpSendfile ||
+		t.Event.Op == event.OpSendfile && t.Event.Args[2] != 0
 	want := int(max(0, min(t.Event.Ret, maxMoved)))
 	buf := t.Event.BufArg(effect.ContentArg(t.Event.Op))
 	compare := buf != nil && w.env.checks&options.CheckData != 0

@@ -29,7 +29,8 @@ const lockPatience = 2 * time.Millisecond
 func (w *worker) tryLock(t *plan.Task, attempt func() error) error {
 	for end := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Microsecond) {
 		err := attempt()
-		if err != unix.EAGAIN && err != unix.EACCES || !t.Event.OK() || time.Now().After(end) || w.env.halted() || w.env.single {
+		if err != unix.EAGAIN && err != unix.EACCES || !t.Event.OK() || time.Now().After(end) || w.env.halted() ||
+			w.env.single {
 			return err
 		}
 	}

@@ -204,8 +204,9 @@ func grow(m *[]byte, n int) []byte {
 			unix.Munmap(*m)
 		}
 		size := max(64<<10, (n+0xffff)&^0xffff)
+		const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
 		var err error
-		if *m, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
+		if *m, err = unix.Mmap(-1, 0, size, prot, flags); err != nil {
 			*m = nil
 			return make([]byte, n)
 		}

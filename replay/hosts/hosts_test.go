@@ -35,7 +35,9 @@ func hub(t *testing.T, names ...string) (join func(name string) speaker, result 
 	}
 	addr, secret := l.Addr().String(), secretFile(t)
 	l.Close()
-	tm, err := New(&Options{Names: names, Launch: "sh -c exec${IFS}sleep${IFS}60 {command}", Listen: addr, Secret: secret})
+	tm, err := New(&Options{
+		Names: names, Launch: "sh -c exec${IFS}sleep${IFS}60 {command}", Listen: addr, Secret: secret,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +117,10 @@ func TestFailures(t *testing.T) {
 	}{
 		{"fails", func(t *testing.T, a, b speaker) { b.Send(kindFail, []byte("no room")) }, "host b: no room"},
 		{"goes away", func(t *testing.T, a, b speaker) { a.Close() }, "host a: it ended without a report"},
-		{"babbles", func(t *testing.T, a, b speaker) { a.Send('?', nil) }, "host a: it said something that makes no sense"},
-		{"cuts", func(t *testing.T, a, b speaker) { a.Send(kindSignal, make([]byte, schedule.RecordBytes-1)) }, "host a: it said something that makes no sense"},
+		{"babbles", func(t *testing.T, a, b speaker) { a.Send('?', nil) },
+			"host a: it said something that makes no sense"},
+		{"cuts", func(t *testing.T, a, b speaker) { a.Send(kindSignal, make([]byte, schedule.RecordBytes-1)) },
+			"host a: it said something that makes no sense"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			join, result, _ := hub(t, "a", "b")

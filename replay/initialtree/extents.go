@@ -39,7 +39,9 @@ func (x *extents) read(off int64, b *event.Buf, inline func([]byte) uint64) {
 			x.unread(at, end)
 		} else {
 			for _, s := range x.settled.Missing(at, end) {
-				x.pieces = append(x.pieces, piece{off: s.From, chunk: r.Chunk, skip: r.Off + uint32(s.From-at), len: uint32(s.To - s.From)})
+				x.pieces = append(x.pieces, piece{
+					off: s.From, chunk: r.Chunk, skip: r.Off + uint32(s.From-at), len: uint32(s.To - s.From),
+				})
 			}
 			x.settled.Add(at, end)
 		}
@@ -75,7 +77,9 @@ func (x *extents) data() []piece {
 	var out []piece
 	for _, p := range x.pieces {
 		for _, s := range x.holes.Missing(p.off, p.off+int64(p.len)) {
-			out = append(out, piece{off: s.From, chunk: p.chunk, skip: p.skip + uint32(s.From-p.off), len: uint32(s.To - s.From)})
+			out = append(out, piece{
+				off: s.From, chunk: p.chunk, skip: p.skip + uint32(s.From-p.off), len: uint32(s.To - s.From),
+			})
 		}
 	}
 	return out

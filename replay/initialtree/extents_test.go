@@ -34,10 +34,11 @@ func TestExtentsAgainstBytes(t *testing.T) {
 				x.wrote(int64(from), int64(to))
 				continue
 			}
-			x.read(int64(from), &event.Buf{Len: int64(to - from), Inline: append([]byte(nil), now[from:to]...)}, func(b []byte) uint64 {
-				inline = append(inline, append([]byte(nil), b...))
-				return uint64(len(inline) - 1)
-			})
+			x.read(int64(from), &event.Buf{Len: int64(to - from), Inline: append([]byte(nil), now[from:to]...)},
+				func(b []byte) uint64 {
+					inline = append(inline, append([]byte(nil), b...))
+					return uint64(len(inline) - 1)
+				})
 		}
 		got := make([]byte, size)
 		have := make([]bool, size)

@@ -62,7 +62,9 @@ func (s *Tree) stored(chunk uint64) ([]byte, error) {
 // content that was read before it was written. final, which may be nil, is the
 // state after the recording; it decides only what the trace leaves open. All names are
 // those of the layout.
-func Infer(ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, layout eventsource.Layout) (*Tree, error) {
+func Infer(
+	ctx context.Context, t *trace.Tape, snapshots []*tree.Manifest, final *tree.Manifest, layout eventsource.Layout,
+) (*Tree, error) {
 	in := newInference(t, final)
 	in.layout = layout
 	for _, s := range snapshots {
@@ -79,7 +81,8 @@ func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 	return &inference{
 		result: &Tree{tape: t},
 		names:  newNames(final), final: final,
-		arch: Arch(t), open: map[event.OpenID]*object{}, openedAtStart: map[string]effect.Inode{}, elsewhere: map[string]bool{},
+		arch: Arch(t), open: map[event.OpenID]*object{}, openedAtStart: map[string]effect.Inode{},
+		elsewhere: map[string]bool{},
 	}
 }
 
@@ -159,7 +162,8 @@ func (in *inference) finish() {
 	if in.final != nil {
 		for i := range in.final.Entries {
 			last := &in.final.Entries[i]
-			if c := n.find(last.Path); c != nil && c.obj != nil && c.obj.initial && (c.obj.typ == 0 || c.obj.typ == last.Type) {
+			if c := n.find(last.Path); c != nil && c.obj != nil && c.obj.initial &&
+				(c.obj.typ == 0 || c.obj.typ == last.Type) {
 				c.obj.fill(last)
 			}
 		}

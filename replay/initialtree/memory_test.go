@@ -61,14 +61,16 @@ func manyFiles(b *testing.B, n int) *trace.Tape {
 	for i := range n {
 		name := fmt.Sprintf("/srv/backup/data/directory-%04d/file-with-a-usual-name-%04d.dat", i/1000, i%1000)
 		stat[8], stat[9], stat[10], stat[48] = byte(i), byte(i>>8), byte(i>>16), byte(i)
-		ev := event.Event{Op: event.OpLstat, PID: 1, TID: 1, Enter: int64(i) * 10, Exit: int64(i)*10 + 5, Args: [6]uint64{0x1000, 0x2000}, Offset: -1, Count: -1,
+		ev := event.Event{Op: event.OpLstat, PID: 1, TID: 1, Enter: int64(i) * 10, Exit: int64(i)*10 + 5,
+			Args: [6]uint64{0x1000, 0x2000}, Offset: -1, Count: -1,
 			Paths: []event.Path{{Arg: 0, Raw: name}},
 			Bufs:  []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindStruct, Len: int64(len(stat)), Inline: stat}}}
 		if err := w.Write(&ev); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if err := w.Close(&trace.Manifest{Program: "test", Hosts: []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}}); err != nil {
+	if err := w.Close(&trace.Manifest{Program: "test",
+		Hosts: []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}}); err != nil {
 		b.Fatal(err)
 	}
 	t, err := trace.OpenTape(dir)

@@ -209,7 +209,9 @@ func (n *names) child(c *node, name string) *node {
 		return k
 	}
 	k := n.nodes.make()
-	*k = node{name: n.texts.keep(name), in: d, next: d.first, kernel: d.kernel || c.in == nil && effect.Virtual("/"+name)}
+	*k = node{
+		name: n.texts.keep(name), in: d, next: d.first, kernel: d.kernel || c.in == nil && effect.Virtual("/"+name),
+	}
 	if d.kernel && c.in != nil && c.in.owner == n.root {
 		k.kernel = effect.Virtual("/" + c.name + "/" + name) // but for /dev/shm
 	}

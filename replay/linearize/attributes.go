@@ -53,7 +53,8 @@ func (st *Stage) findAttribute(ev *event.Event, s *footprint) bool {
 		st.state.byAttr[key] = c
 	}
 	s.attr = c
-	if b := ev.BufArg(2); b != nil && len(b.Refs) == 0 && int64(len(b.Inline)) == b.Len && (s.sets() || int64(len(b.Inline)) == ev.Ret) {
+	if b := ev.BufArg(2); b != nil && len(b.Refs) == 0 && int64(len(b.Inline)) == b.Len &&
+		(s.sets() || int64(len(b.Inline)) == ev.Ret) {
 		s.value = int64(maphash.Bytes(attributeSeed, b.Inline)&(1<<55-1) | 1)
 	}
 	return true
@@ -101,7 +102,8 @@ func (s *state) attribute(ev *event.Event, sub *footprint) bool {
 		return s.present(v)
 	case ev.Errno != 0:
 	case sub.sets():
-		if ev.Args[4]&create != 0 && !s.mustEqual(sub.attr, absent, UnexplainedResult) || ev.Args[4]&replace != 0 && !s.present(v) {
+		if ev.Args[4]&create != 0 && !s.mustEqual(sub.attr, absent, UnexplainedResult) ||
+			ev.Args[4]&replace != 0 && !s.present(v) {
 			return false
 		}
 		s.set(sub.attr, sub.value)

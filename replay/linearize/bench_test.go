@@ -24,7 +24,8 @@ func (l *lender) next(ev *event.Event) error {
 		return io.EOF
 	}
 	from := &l.tape[l.i%len(l.tape)]
-	files, paths, bufs := append(ev.Files[:0], from.Files...), append(ev.Paths[:0], from.Paths...), append(ev.Bufs[:0], from.Bufs...)
+	files, paths, bufs := append(ev.Files[:0], from.Files...), append(ev.Paths[:0], from.Paths...),
+		append(ev.Bufs[:0], from.Bufs...)
 	*ev = *from
 	ev.Files, ev.Paths, ev.Bufs = files, paths, bufs
 	ev.Seq = uint64(l.i)
@@ -41,13 +42,18 @@ func threadsTape(threads, calls int, makes func(tid, i int) op) []event.Event {
 	for i := range calls {
 		for tid := range threads {
 			at := int64(i*threads*10 + tid*10)
-			h = append(h, &call{op: makes(tid, i), tid: uint32(tid + 1), enter: at, effect: at + 1, exit: at + int64(threads)*10 - 1})
+			h = append(h, &call{
+				op: makes(tid, i), tid: uint32(tid + 1), enter: at, effect: at + 1, exit: at + int64(threads)*10 - 1,
+			})
 		}
 	}
 	w := newWorld()
 	for tid := range threads {
 		for f := range threads {
-			o := op{op: event.OpOpen, a: fmt.Sprintf("/w/%d", f), flags: effect.OCreat | 2, open: event.OpenID(1 + tid*threads + f)}
+			o := op{
+				op: event.OpOpen, a: fmt.Sprintf("/w/%d", f), flags: effect.OCreat | 2,
+				open: event.OpenID(1 + tid*threads + f),
+			}
 			w.do(&o)
 			w.do(&op{op: event.OpPwrite64, open: o.open, off: 1 << 20, len: 1})
 		}
@@ -58,7 +64,10 @@ func threadsTape(threads, calls int, makes func(tid, i int) op) []event.Event {
 func BenchmarkNext(b *testing.B) {
 	random := func(tid, i int) int64 { return int64(uint32(i*2654435761+tid*40503)%256) * 4096 }
 	own := func(tid, i int) op {
-		return op{op: []event.Op{event.OpPread64, event.OpPwrite64}[i%2], open: event.OpenID(1 + tid*4 + tid), off: random(tid, i), len: 4096}
+		return op{
+			op: []event.Op{event.OpPread64, event.OpPwrite64}[i%2], open: event.OpenID(1 + tid*4 + tid),
+			off: random(tid, i), len: 4096,
+		}
 	}
 	for _, c := range []struct {
 		name    string
@@ -73,10 +82,17 @@ func BenchmarkNext(b *testing.B) {
 			return o
 		}},
 		{"four/names of their own", 4, func(tid, i int) op {
-			return op{op: []event.Op{event.OpOpen, event.OpStat, event.OpUnlink}[i%3], a: fmt.Sprintf("/w/dir%d/name%d", tid, i/3%50), flags: effect.OCreat | 2, open: event.OpenID(100 + tid*10000 + i)}
+			return op{
+				op: []event.Op{event.OpOpen, event.OpStat, event.OpUnlink}[i%3],
+				a:  fmt.Sprintf("/w/dir%d/name%d", tid, i/3%50), flags: effect.OCreat | 2,
+				open: event.OpenID(100 + tid*10000 + i),
+			}
 		}},
 		{"four/sizes", 4, func(tid, i int) op {
-			return op{op: []event.Op{event.OpPwrite64, event.OpFstat, event.OpFtruncate}[i%3], open: event.OpenID(1 + tid*4), off: int64(i) * 10, len: 10}
+			return op{
+				op: []event.Op{event.OpPwrite64, event.OpFstat, event.OpFtruncate}[i%3], open: event.OpenID(1 + tid*4),
+				off: int64(i) * 10, len: 10,
+			}
 		}},
 	} {
 		tape := threadsTape(c.threads, 3000, c.makes)

@@ -44,7 +44,8 @@ func recordContend(t *testing.T, iotape, dir string) (unexplained int) {
 	}
 	p := workload.Program{Name: "contend"}
 	run(t, p.Command(install, work, workload.Prep)...)
-	run(t, append([]string{iotape, "record", "--backend", "ebpf", "-o", tape, "--"}, p.Command(install, work, workload.Run)...)...)
+	run(t, append([]string{iotape, "record", "--backend", "ebpf", "-o", tape, "--"},
+		p.Command(install, work, workload.Run)...)...)
 	return compareOrders(t, readTape(t, tape), work)
 }
 
@@ -70,7 +71,8 @@ func compareOrders(t *testing.T, tape *trace.Tape, work string) (unexplained int
 		}
 		after.do(&ev, s.Unexplained() != 0)
 	}
-	t.Logf("%d calls; %d differ in the tape's order, %d in the linear order, where %d are unexplained", after.made, len(before.differ), len(after.differ), unexplained)
+	t.Logf("%d calls; %d differ in the tape's order, %d in the linear order, where %d are unexplained", after.made,
+		len(before.differ), len(after.differ), unexplained)
 	if after.made < 3000 {
 		t.Errorf("%d calls made", after.made)
 	}

@@ -210,7 +210,8 @@ func (r *search) premature(s *state, sl *slot) bool {
 			continue
 		}
 		from, to := max(w.span.from, sl.span.from), min(w.span.to, sl.span.to)
-		if w.span.to < endless && len(r.content.bytes(sl)) > 0 && len(r.content.bytes(w)) > 0 && !r.content.differs(sl, w, from, to) {
+		if w.span.to < endless && len(r.content.bytes(sl)) > 0 && len(r.content.bytes(w)) > 0 &&
+			!r.content.differs(sl, w, from, to) {
 			return true
 		}
 	}

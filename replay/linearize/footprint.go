@@ -41,17 +41,20 @@ var classes = func() (t [512]class) {
 		classFstat:    {event.OpFstat},
 		classReadlink: {event.OpReadlink, event.OpReadlinkat},
 		classLookup: {
-			event.OpAccess, event.OpFaccessat, event.OpFaccessat2,
-			event.OpChown, event.OpLchown, event.OpFchownat, event.OpUtime, event.OpUtimes, event.OpFutimesat, event.OpUtimensat,
-			event.OpListxattr, event.OpLlistxattr, event.OpStatfs, event.OpChdir,
+			event.OpAccess, event.OpFaccessat, event.OpFaccessat2, event.OpChown, event.OpLchown, event.OpFchownat,
+			event.OpUtime, event.OpUtimes, event.OpFutimesat, event.OpUtimensat, event.OpListxattr,
+			event.OpLlistxattr, event.OpStatfs, event.OpChdir,
 		},
 		classAttribute: {
-			event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2,
-			event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr,
-			event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr,
+			event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpSetxattr, event.OpLsetxattr,
+			event.OpFsetxattr, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr, event.OpRemovexattr,
+			event.OpLremovexattr, event.OpFremovexattr,
 		},
-		classUnlink:   {event.OpUnlink, event.OpUnlinkat, event.OpRmdir},
-		classMake:     {event.OpMkdir, event.OpMkdirat, event.OpSymlink, event.OpSymlinkat, event.OpMknod, event.OpMknodat, event.OpBind},
+		classUnlink: {event.OpUnlink, event.OpUnlinkat, event.OpRmdir},
+		classMake: {
+			event.OpMkdir, event.OpMkdirat, event.OpSymlink, event.OpSymlinkat, event.OpMknod, event.OpMknodat,
+			event.OpBind,
+		},
 		classLink:     {event.OpLink, event.OpLinkat},
 		classRename:   {event.OpRename, event.OpRenameat, event.OpRenameat2},
 		classTruncate: {event.OpTruncate},
@@ -129,7 +132,8 @@ func (st *Stage) findFootprint(ev *event.Event, s *footprint) bool {
 	*s = footprint{
 		class: s.class, op: s.op, number: s.number,
 		listed: s.listed[:0], links: -1,
-		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1, mode: -1, attr: -1, value: unknown, leads: -1, found: -1,
+		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1,
+		mode: -1, attr: -1, value: unknown, leads: -1, found: -1,
 	}
 	if s.op != ev.Op {
 		// The functions below read a request as the call that it is like.
@@ -199,7 +203,8 @@ func (st *Stage) findFile(ev *event.Event, s *footprint) bool {
 	if s.file = st.regular(f); s.file < 0 {
 		return false
 	}
-	if s.class == classRead && f.Size == 0 && ev.Ret > 0 && f.Dev>>8&0xfff == 0 && st.state.cells[st.state.files[s.file].size].value <= 0 {
+	if s.class == classRead && f.Size == 0 && ev.Ret > 0 && f.Dev>>8&0xfff == 0 &&
+		st.state.cells[st.state.files[s.file].size].value <= 0 {
 		st.state.files[s.file].virtual = virtual // no file of a disk, and it has no size
 		return false
 	}

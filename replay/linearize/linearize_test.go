@@ -68,7 +68,8 @@ func source(tape []event.Event) func(*event.Event) error {
 }
 
 // linearized returns the events in their linear order, and those that are not explained.
-func linearized(t interface{ Fatal(...any) }, tape []event.Event, o *linearize.Options) (order []event.Event, unexplained map[uint64]linearize.Unexplained) {
+func linearized(t interface{ Fatal(...any) }, tape []event.Event, o *linearize.Options) (order []event.Event,
+	unexplained map[uint64]linearize.Unexplained) {
 	s := linearize.New(source(tape), o)
 	unexplained = map[uint64]linearize.Unexplained{}
 	for {
@@ -113,7 +114,8 @@ func (h history) inTime(order []event.Event) error {
 			continue
 		}
 		if ev.Exit < latest {
-			wrong = append(wrong, fmt.Errorf("event %d stands behind one that was made at %d, it returned at %d", ev.Seq, latest, ev.Exit))
+			wrong = append(wrong, fmt.Errorf("event %d stands behind one that was made at %d, it returned at %d",
+				ev.Seq, latest, ev.Exit))
 		}
 		latest = max(latest, ev.Enter)
 		seen[ev.Seq] = true
@@ -141,47 +143,69 @@ func TestRaces(t *testing.T) {
 		{"open and unlink", []op{{op: event.OpOpen, a: "/w/x", flags: creat}},
 			[]op{{op: event.OpOpen, a: "/w/x", open: 7}, {op: event.OpUnlink, a: "/w/x"}}},
 		{"two exclusive opens", nil,
-			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 7}, {op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 8}}},
+			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 7},
+				{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 8}}},
 		{"who creates", nil,
-			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 7}, {op: event.OpOpen, a: "/w/x", flags: creat, open: 8}}},
+			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 7},
+				{op: event.OpOpen, a: "/w/x", flags: creat, open: 8}}},
 		{"two unlinks", []op{{op: event.OpOpen, a: "/w/x", flags: creat}},
 			[]op{{op: event.OpUnlink, a: "/w/x"}, {op: event.OpUnlink, a: "/w/x"}}},
 		{"unlink, create, open", []op{{op: event.OpOpen, a: "/w/x", flags: creat}},
-			[]op{{op: event.OpUnlink, a: "/w/x"}, {op: event.OpOpen, a: "/w/x", flags: creat, open: 8}, {op: event.OpOpen, a: "/w/x", open: 9}}},
+			[]op{{op: event.OpUnlink, a: "/w/x"}, {op: event.OpOpen, a: "/w/x", flags: creat, open: 8},
+				{op: event.OpOpen, a: "/w/x", open: 9}}},
 		{"rename and stat of both", []op{{op: event.OpOpen, a: "/w/x", flags: creat}},
-			[]op{{op: event.OpRename, a: "/w/x", b: "/w/y"}, {op: event.OpStat, a: "/w/x"}, {op: event.OpStat, a: "/w/y"}}},
-		{"rename over what is opened", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/y", flags: creat, open: 2}},
-			[]op{{op: event.OpOpen, a: "/w/y", open: 7}, {op: event.OpRename, a: "/w/x", b: "/w/y"}, {op: event.OpOpen, a: "/w/y", open: 8}}},
+			[]op{{op: event.OpRename, a: "/w/x", b: "/w/y"}, {op: event.OpStat, a: "/w/x"},
+				{op: event.OpStat, a: "/w/y"}}},
+		{"rename over what is opened", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1},
+			{op: event.OpOpen, a: "/w/y", flags: creat, open: 2}},
+			[]op{{op: event.OpOpen, a: "/w/y", open: 7}, {op: event.OpRename, a: "/w/x", b: "/w/y"},
+				{op: event.OpOpen, a: "/w/y", open: 8}}},
 		{"link and unlink", []op{{op: event.OpOpen, a: "/w/x", flags: creat}},
-			[]op{{op: event.OpLink, a: "/w/x", b: "/w/y"}, {op: event.OpUnlink, a: "/w/x"}, {op: event.OpStat, a: "/w/y"}}},
+			[]op{{op: event.OpLink, a: "/w/x", b: "/w/y"}, {op: event.OpUnlink, a: "/w/x"},
+				{op: event.OpStat, a: "/w/y"}}},
 		{"mkdir within a directory that goes", []op{{op: event.OpMkdir, a: "/w/d"}},
 			[]op{{op: event.OpRmdir, a: "/w/d"}, {op: event.OpMkdir, a: "/w/d/e"}}},
 		{"rmdir of a directory that fills", []op{{op: event.OpMkdir, a: "/w/d"}},
 			[]op{{op: event.OpMkdir, a: "/w/d/e"}, {op: event.OpRmdir, a: "/w/d"}}},
 		{"rmdir of a directory that empties", []op{{op: event.OpMkdir, a: "/w/d"}, {op: event.OpMkdir, a: "/w/d/e"}},
 			[]op{{op: event.OpRmdir, a: "/w/d/e"}, {op: event.OpRmdir, a: "/w/d"}}},
-		{"size seen before a write", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 10}},
+		{"size seen before a write", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1},
+			{op: event.OpPwrite64, open: 1, len: 10}},
 			[]op{{op: event.OpFstat, open: 1}, {op: event.OpPwrite64, open: 1, off: 100, len: 10}}},
-		{"size seen after a write", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 10}},
+		{"size seen after a write", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1},
+			{op: event.OpPwrite64, open: 1, len: 10}},
 			[]op{{op: event.OpPwrite64, open: 1, off: 100, len: 10}, {op: event.OpFstat, open: 1}}},
-		{"short read before a truncation by name", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
-			[]op{{op: event.OpPread64, open: 1, off: 50, len: 100}, {op: event.OpTruncate, a: "/w/x", off: 60}, {op: event.OpPread64, open: 1, off: 50, len: 100}}},
+		{"short read before a truncation by name",
+			[]op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
+			[]op{{op: event.OpPread64, open: 1, off: 50, len: 100}, {op: event.OpTruncate, a: "/w/x", off: 60},
+				{op: event.OpPread64, open: 1, off: 50, len: 100}}},
 		{"full read after a write", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}},
 			[]op{{op: event.OpPwrite64, open: 1, off: 0, len: 100}, {op: event.OpPread64, open: 1, off: 0, len: 100}}},
-		{"truncating open", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
+		{"truncating open", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1},
+			{op: event.OpPwrite64, open: 1, len: 100}},
 			[]op{{op: event.OpOpen, a: "/w/x", flags: effect.OTrunc | oWrite, open: 7}, {op: event.OpFstat, open: 1}}},
-		{"a lock is granted before the call that gave it back has returned", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpFlock, open: 1, flags: 2}},
+		{"a lock is granted before the call that gave it back has returned",
+			[]op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2},
+				{op: event.OpFlock, open: 1, flags: 2}},
 			[]op{{op: event.OpFlock, open: 1, flags: 8}, {op: event.OpFlock, open: 2, flags: 2}}},
 		{"a lock between two others", []op{
-			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpOpen, a: "/w/x", open: 3}, {op: event.OpFlock, open: 1, flags: 2}},
-			[]op{{op: event.OpFlock, open: 2, flags: 1}, {op: event.OpFlock, open: 1, flags: 8}, {op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 3, flags: 1}}},
+			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2},
+			{op: event.OpOpen, a: "/w/x", open: 3}, {op: event.OpFlock, open: 1, flags: 2}},
+			[]op{{op: event.OpFlock, open: 2, flags: 1}, {op: event.OpFlock, open: 1, flags: 8},
+				{op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 3, flags: 1}}},
 		{"a shared lock that loses itself", []op{
-			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2}, {op: event.OpFlock, open: 1, flags: 1}, {op: event.OpFlock, open: 2, flags: 1}},
-			[]op{{op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 1, flags: 2}, {op: event.OpFlock, open: 2, flags: 1}}},
-		{"appends", []op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OAppend, open: 1}, {op: event.OpOpen, a: "/w/x", flags: oWrite | effect.OAppend, open: 2}},
-			[]op{{op: event.OpWrite, open: 1, len: 10}, {op: event.OpWrite, open: 2, len: 20}, {op: event.OpLseek, open: 1, flags: 2}}},
-		{"seek and read at one position", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpPwrite64, open: 1, len: 100}},
-			[]op{{op: event.OpLseek, open: 1, off: 40}, {op: event.OpRead, open: 1, len: 10}, {op: event.OpRead, open: 1, len: 20}}},
+			{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2},
+			{op: event.OpFlock, open: 1, flags: 1}, {op: event.OpFlock, open: 2, flags: 1}},
+			[]op{{op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 1, flags: 2},
+				{op: event.OpFlock, open: 2, flags: 1}}},
+		{"appends", []op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OAppend, open: 1},
+			{op: event.OpOpen, a: "/w/x", flags: oWrite | effect.OAppend, open: 2}},
+			[]op{{op: event.OpWrite, open: 1, len: 10}, {op: event.OpWrite, open: 2, len: 20},
+				{op: event.OpLseek, open: 1, flags: 2}}},
+		{"seek and read at one position", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1},
+			{op: event.OpPwrite64, open: 1, len: 100}},
+			[]op{{op: event.OpLseek, open: 1, off: 40}, {op: event.OpRead, open: 1, len: 10},
+				{op: event.OpRead, open: 1, len: 20}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h history
@@ -191,7 +215,10 @@ func TestRaces(t *testing.T) {
 				now += 10
 			}
 			for i, o := range c.race {
-				h = append(h, &call{op: o, tid: uint32(1 + i), enter: now + int64(i), effect: now + 100 + int64(i), exit: now + 200 - int64(i)})
+				h = append(h, &call{
+					op: o, tid: uint32(1 + i), enter: now + int64(i), effect: now + 100 + int64(i),
+					exit: now + 200 - int64(i),
+				})
 			}
 			tape := h.run(newWorld())
 			order, unexplained := linearized(t, tape, nil)
@@ -206,7 +233,8 @@ func show(order []event.Event) string {
 	var b strings.Builder
 	for i := range order {
 		ev := &order[i]
-		fmt.Fprintf(&b, "  %d tid %d [%d %d] %v %s %x = %d %v\n", ev.Seq, ev.TID, ev.Enter, ev.Exit, ev.Op, ev.Name(), ev.Args[1], ev.Ret, ev.Errno)
+		fmt.Fprintf(&b, "  %d tid %d [%d %d] %v %s %x = %d %v\n", ev.Seq, ev.TID, ev.Enter, ev.Exit, ev.Op, ev.Name(),
+			ev.Args[1], ev.Ret, ev.Errno)
 	}
 	return b.String()
 }
@@ -276,7 +304,10 @@ func drawHistory(t *rapid.T) (h history) {
 			flags |= effect.OAppend
 		}
 		at := int64(10 * i)
-		h = append(h, &call{op: op{op: event.OpOpen, a: fmt.Sprintf("/w/f%d", i/2), flags: flags, open: event.OpenID(i + 1)}, tid: 1, enter: at, effect: at + 1, exit: at + 2})
+		h = append(h, &call{
+			op: op{op: event.OpOpen, a: fmt.Sprintf("/w/f%d", i/2), flags: flags, open: event.OpenID(i + 1)}, tid: 1,
+			enter: at, effect: at + 1, exit: at + 2,
+		})
 	}
 	// What is there in the beginning is known: otherwise more than one order may explain
 	// the answers, each from another beginning.
@@ -291,11 +322,17 @@ func drawHistory(t *rapid.T) (h history) {
 			var o op
 			name := func() string { return rapid.SampledFrom(names).Draw(t, "name") }
 			switch k := rapid.SampledFrom([]event.Op{
-				event.OpOpen, event.OpUnlink, event.OpRename, event.OpLink, event.OpStat, event.OpGetdents64, event.OpMkdir, event.OpRmdir, event.OpTruncate,
-				event.OpFlock, event.OpPwrite64, event.OpPread64, event.OpWrite, event.OpRead, event.OpLseek, event.OpFtruncate, event.OpFstat,
+				event.OpOpen, event.OpUnlink, event.OpRename, event.OpLink, event.OpStat, event.OpGetdents64,
+				event.OpMkdir, event.OpRmdir, event.OpTruncate,
+				event.OpFlock, event.OpPwrite64, event.OpPread64, event.OpWrite, event.OpRead, event.OpLseek,
+				event.OpFtruncate, event.OpFstat,
 			}).Draw(t, "op"); k {
 			case event.OpOpen:
-				o = op{op: k, a: name(), flags: rapid.SampledFrom([]uint64{0, effect.OCreat | 2, effect.OCreat | effect.OExcl | 2, effect.OCreat | effect.OTrunc | 2}).Draw(t, "flags"), open: next}
+				o = op{
+					op: k, a: name(), flags: rapid.SampledFrom([]uint64{0, effect.OCreat | 2,
+						effect.OCreat | effect.OExcl | 2, effect.OCreat | effect.OTrunc | 2}).Draw(t, "flags"),
+					open: next,
+				}
 				next++
 			case event.OpUnlink, event.OpStat:
 				o = op{op: k, a: name()}
@@ -309,7 +346,9 @@ func drawHistory(t *rapid.T) (h history) {
 				o = op{op: k, a: "/w/f0", off: int64(rapid.IntRange(0, 8).Draw(t, "size")) * 10}
 			default:
 				o = op{
-					op: k, open: event.OpenID(rapid.IntRange(1, 3).Draw(t, "file")), off: int64(rapid.IntRange(0, 8).Draw(t, "off")) * 10, len: int64(rapid.IntRange(1, 30).Draw(t, "len")),
+					op: k, open: event.OpenID(rapid.IntRange(1, 3).Draw(t, "file")),
+					off: int64(rapid.IntRange(0, 8).Draw(t, "off")) * 10,
+					len: int64(rapid.IntRange(1, 30).Draw(t, "len")),
 				}
 				if k == event.OpFlock {
 					o.flags = rapid.SampledFrom([]uint64{1, 2, 8, 8}).Draw(t, "lock")

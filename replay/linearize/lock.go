@@ -232,7 +232,10 @@ func (s *state) locking(ev *event.Event, sub *footprint) bool {
 
 // refusing explains a lock that was not granted.
 func (s *state) refusing(ev *event.Event, sub *footprint, holds []hold) bool {
-	taken := slices.ContainsFunc(holds, func(h hold) bool { return h.owner != sub.lock.owner && h.conflicts(&sub.lock) })
+	taken := slices.ContainsFunc(holds, func(h hold) bool {
+		return h.owner != sub.lock.owner &&
+			h.conflicts(&sub.lock)
+	})
 	switch {
 	case !taken && s.mode == believe:
 		s.set(sub.attr, unknown) // a process outside the trace has it
@@ -290,7 +293,8 @@ func (h hold) without(l *lock) (left []hold) {
 
 // certain reports whether a lock is certainly still held when a call is made.
 func (s *state) certain(h *hold, ev *event.Event) bool {
-	return !h.perhaps && !slices.ContainsFunc(s.locks.released[h.pid], func(at int64) bool { return at >= h.since && at <= ev.Exit })
+	return !h.perhaps && !slices.ContainsFunc(s.locks.released[h.pid],
+		func(at int64) bool { return at >= h.since && at <= ev.Exit })
 }
 
 // noteRelease notes an event that may release a process's locks; ended says that the process ended.
@@ -300,7 +304,8 @@ func (t *lockTable) noteRelease(ev *event.Event, ended bool) {
 	}
 	switch {
 	case ended:
-	case ev.Kind == event.Call && ev.OK() && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat || ev.Op == event.OpDup2 || ev.Op == event.OpDup3 || ev.Op == event.OpCloseRange):
+	case ev.Kind == event.Call && ev.OK() && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat ||
+		ev.Op == event.OpDup2 || ev.Op == event.OpDup3 || ev.Op == event.OpCloseRange):
 	default:
 		return
 	}

@@ -65,7 +65,9 @@ func (l *locker) do(c *lockCall) syscall.Errno {
 	if c.op == event.OpFlock {
 		err = unix.Flock(l.fds[c.open], int(c.how)|unix.LOCK_NB)
 	} else {
-		err = unix.FcntlFlock(uintptr(l.fds[c.open]), ofdSetLk, &unix.Flock_t{Type: c.how, Start: c.start, Len: c.length})
+		err = unix.FcntlFlock(uintptr(l.fds[c.open]), ofdSetLk, &unix.Flock_t{
+			Type: c.how, Start: c.start, Len: c.length,
+		})
 	}
 	e, _ := err.(syscall.Errno)
 	return e
@@ -122,7 +124,8 @@ func TestLocks(t *testing.T) {
 			if ev := &order[i]; ev.Kind == event.Call {
 				c := calls[ev.Seq]
 				if got := again.do(c); got != c.errno {
-					t.Errorf("event %d: %v of open file %d, %d [%d +%d]: %v, not %v\n%s\n%s", ev.Seq, c.op, c.open, c.how, c.start, c.length, got, c.errno, show(tape), show(order))
+					t.Errorf("event %d: %v of open file %d, %d [%d +%d]: %v, not %v\n%s\n%s", ev.Seq, c.op, c.open,
+						c.how, c.start, c.length, got, c.errno, show(tape), show(order))
 				}
 			}
 		}
@@ -135,12 +138,17 @@ func drawLocks(t *rapid.T) (calls []*lockCall) {
 	for tid := range lockFiles {
 		now := int64(10)
 		for i := range rapid.IntRange(1, 12).Draw(t, "calls") {
-			c := &lockCall{tid: uint32(tid + 1), open: tid, start: int64(rapid.IntRange(0, 3).Draw(t, "start")) * 10, length: int64(rapid.IntRange(0, 3).Draw(t, "length")) * 10}
+			c := &lockCall{
+				tid: uint32(tid + 1), open: tid, start: int64(rapid.IntRange(0, 3).Draw(t, "start")) * 10,
+				length: int64(rapid.IntRange(0, 3).Draw(t, "length")) * 10,
+			}
 			switch rapid.IntRange(0, 8).Draw(t, fmt.Sprint("kind ", i)) {
 			case 0, 1, 2, 3:
-				c.op, c.how = event.OpFlock, rapid.SampledFrom([]int16{unix.LOCK_SH, unix.LOCK_EX, unix.LOCK_UN, unix.LOCK_UN}).Draw(t, "flock")
+				c.op, c.how = event.OpFlock, rapid.SampledFrom([]int16{unix.LOCK_SH, unix.LOCK_EX, unix.LOCK_UN,
+					unix.LOCK_UN}).Draw(t, "flock")
 			default:
-				c.op, c.how = event.OpFcntl, rapid.SampledFrom([]int16{unix.F_RDLCK, unix.F_WRLCK, unix.F_UNLCK, unix.F_UNLCK}).Draw(t, "fcntl")
+				c.op, c.how = event.OpFcntl, rapid.SampledFrom([]int16{unix.F_RDLCK, unix.F_WRLCK, unix.F_UNLCK,
+					unix.F_UNLCK}).Draw(t, "fcntl")
 			}
 			at := func(x int64) int64 { return x*8 + int64(tid) }
 			c.enter = at(now + int64(rapid.IntRange(1, 5).Draw(t, "think")))
@@ -157,7 +165,10 @@ func drawLocks(t *rapid.T) (calls []*lockCall) {
 // be another one than the first.
 func TestLocksOfProcesses(t *testing.T) {
 	setLk := func(pid, tid uint32, enter, exit int64, errno syscall.Errno) event.Event {
-		c := lockCall{op: event.OpFcntl, open: int(pid), how: unix.F_WRLCK, length: 10, tid: tid, enter: enter, exit: exit, errno: errno}
+		c := lockCall{
+			op: event.OpFcntl, open: int(pid), how: unix.F_WRLCK, length: 10, tid: tid, enter: enter, exit: exit,
+			errno: errno,
+		}
 		ev := c.event()
 		ev.PID, ev.Args[1] = pid, unix.F_SETLK
 		return ev
@@ -179,12 +190,15 @@ func TestLocksOfProcesses(t *testing.T) {
 		{"another thread ended, so the first one's close gave it back", []event.Event{
 			setLk(1, 1, -20, -10, 0), ends(2, -5), setLk(8, 8, 0, 10, 0), closes(1, 1, 11)}, []uint64{0, 3, 2}},
 		{"its last thread ended", []event.Event{
-			ends(1, -25), setLk(1, 2, -20, -10, 0), ends(2, -5), setLk(8, 8, 0, 10, 0), setLk(9, 9, 1, 11, syscall.EAGAIN)}, []uint64{1, 3, 4}},
+			ends(1, -25), setLk(1, 2, -20, -10, 0), ends(2, -5), setLk(8, 8, 0, 10, 0),
+			setLk(9, 9, 1, 11, syscall.EAGAIN)}, []uint64{1, 3, 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var tape []event.Event
 			for _, child := range []uint32{2, 8, 9} {
-				ev := event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: child, Ret: int64(child), Enter: -100, Exit: -100}
+				ev := event.Event{
+					Kind: event.Forked, PID: 1, TID: 1, Child: child, Ret: int64(child), Enter: -100, Exit: -100,
+				}
 				if child == 2 {
 					ev.Ret, ev.Args[0] = 1, event.ShareThread|event.ShareFiles
 				}

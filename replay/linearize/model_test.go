@@ -54,7 +54,10 @@ type answer struct {
 }
 
 func newWorld() *world {
-	return &world{names: map[string]*inode{"/": {ino: 1, dir: true}, "/w": {ino: 2, dir: true}}, next: 3, opens: map[event.OpenID]*opened{}}
+	return &world{
+		names: map[string]*inode{"/": {ino: 1, dir: true}, "/w": {ino: 2, dir: true}}, next: 3,
+		opens: map[event.OpenID]*opened{},
+	}
 }
 
 func (w *world) fresh(dir bool) *inode {
@@ -239,7 +242,9 @@ func (n *inode) flock(o *op) answer {
 
 // event writes a call and what it returned as a tape has it.
 func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
-	ev := event.Event{Op: o.op, PID: 1, TID: tid, Enter: enter, Exit: exit, Ret: r.ret, Errno: r.errno, Offset: -1, Count: -1}
+	ev := event.Event{
+		Op: o.op, PID: 1, TID: tid, Enter: enter, Exit: exit, Ret: r.ret, Errno: r.errno, Offset: -1, Count: -1,
+	}
 	if o.op == event.OpGetdents64 {
 		ev.Args[2] = 32768
 		ev.Files = []event.File{{Open: 1000, Known: true, Dev: 9, Ino: r.ino, Mode: 0o40755, Path: o.a}}

@@ -331,7 +331,8 @@ func (s *state) stat(_ *event.Event, sub *footprint) bool {
 		return false
 	}
 	s.revived(sub.file)
-	return s.linksMatch(sub) && (sub.size < 0 || s.mustEqual(s.files[sub.file].size, sub.size, UnexplainedSize)) && s.modeMatches(sub)
+	return s.linksMatch(sub) && (sub.size < 0 || s.mustEqual(s.files[sub.file].size, sub.size, UnexplainedSize)) &&
+		s.modeMatches(sub)
 }
 
 func (s *state) readlink(_ *event.Event, sub *footprint) bool {

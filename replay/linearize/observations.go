@@ -33,7 +33,9 @@ func (r *search) insertObservations(s *state, calls []*slot) []*slot {
 		if sl.deferred = sl.observed >= 0 && s.overlapped(calls, r.early, i); !sl.deferred {
 			continue
 		}
-		r.observations = append(r.observations, slot{n: sl.n, exit: sl.exit, pos: sl.pos, observed: -1, span: span{file: -1}, observation: true})
+		r.observations = append(r.observations, slot{
+			n: sl.n, exit: sl.exit, pos: sl.pos, observed: -1, span: span{file: -1}, observation: true,
+		})
 		look := &r.observations[len(r.observations)-1]
 		look.ev.Enter, look.ev.Exit, look.ev.TID = sl.ev.Enter, sl.ev.Exit, sl.ev.TID
 		look.footprint = footprint{class: classFstat, file: sl.footprint.file, size: sl.observed, mode: -1, links: -1}

@@ -34,13 +34,15 @@ func moved(op event.Op, off int64, content string, count int) event.Event {
 	ev := event.Event{Op: op, Offset: off, Count: int64(count), Ret: int64(len(content))}
 	ev.Args[2], ev.Args[3] = uint64(count), uint64(off)
 	ev.Files = []event.File{{Open: 5, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644, Size: -1}}
-	ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: int64(len(content)), Inline: []byte(content)}}
+	ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: int64(len(content)),
+		Inline: []byte(content)}}
 	return ev
 }
 
 func statted(size int64, mode uint32) event.Event {
 	ev := event.Event{Op: event.OpFstat, Offset: -1, Count: -1}
-	ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindStruct, Inline: statOf(answer{ino: testInode, size: size}, mode)}}
+	ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindStruct,
+		Inline: statOf(answer{ino: testInode, size: size}, mode)}}
 	return ev
 }
 
@@ -87,7 +89,10 @@ func TestOrder(t *testing.T) {
 	link.Bufs = []event.Buf{{Arg: 0, Kind: event.KindText, Inline: []byte("x\x00")}}
 	link.Paths[0].Arg = 1
 	locks := func(how uint64, open event.OpenID, errno syscall.Errno) event.Event {
-		ev := event.Event{Op: event.OpFlock, Errno: errno, Offset: -1, Count: -1, Files: []event.File{{Open: open, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644}}}
+		ev := event.Event{
+			Op: event.OpFlock, Errno: errno, Offset: -1, Count: -1,
+			Files: []event.File{{Open: open, Known: true, Dev: 9, Ino: testInode, Mode: 0o100644}},
+		}
 		ev.Args[1] = how
 		return ev
 	}
@@ -103,52 +108,67 @@ func TestOrder(t *testing.T) {
 		unexplained map[uint64]linearize.Unexplained
 	}{
 		{name: "nothing shared", want: []uint64{0, 1, 2}, tape: []event.Event{
-			at(named(event.OpUnlink, 0, "/w/x"), 0, 10), at(named(event.OpUnlink, 0, "/w/y"), 1, 11), at(moved(event.OpPwrite64, 0, "a", 1), 2, 12)}},
+			at(named(event.OpUnlink, 0, "/w/x"), 0, 10), at(named(event.OpUnlink, 0, "/w/y"), 1, 11),
+			at(moved(event.OpPwrite64, 0, "a", 1), 2, 12)}},
 		{name: "a read saw a write that returned later", want: []uint64{1, 0}, tape: []event.Event{
 			at(moved(event.OpPread64, 0, "newnew", 6), 0, 10), at(moved(event.OpPwrite64, 0, "newnew", 6), 1, 11)}},
 		{name: "a read did not see a write that returned earlier", want: []uint64{1, 0}, tape: []event.Event{
 			at(moved(event.OpPwrite64, 0, "newnew", 6), 0, 10), at(moved(event.OpPread64, 0, "oldold", 6), 1, 11)}},
 		{name: "a later read tells which write was the last", want: []uint64{1, 0, 2}, tape: []event.Event{
-			at(moved(event.OpPwrite64, 0, "aaaaaa", 6), 0, 10), at(moved(event.OpPwrite64, 2, "bbbbbb", 6), 1, 11), at(moved(event.OpPread64, 0, "aaaaaabb", 8), 20, 30)}},
+			at(moved(event.OpPwrite64, 0, "aaaaaa", 6), 0, 10), at(moved(event.OpPwrite64, 2, "bbbbbb", 6), 1, 11),
+			at(moved(event.OpPread64, 0, "aaaaaabb", 8), 20, 30)}},
 		{name: "other bytes of the file", want: []uint64{0, 1}, tape: []event.Event{
 			at(moved(event.OpPread64, 100, "x", 1), 0, 10), at(moved(event.OpPwrite64, 0, "x", 1), 1, 11)}},
-		{name: "a read in the middle of a write", want: []uint64{0, 1, 2}, unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedContent}, tape: []event.Event{
-			at(moved(event.OpPwrite64, 0, "oldold", 6), -20, -10), at(moved(event.OpPread64, 0, "newold", 6), 0, 10), at(moved(event.OpPwrite64, 0, "newnew", 6), -1, 11)}},
-		{name: "a size within a write", want: []uint64{0, 1, 2, 3}, unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedSize}, tape: []event.Event{
-			at(statted(100, 0o100644), -20, -10), at(statted(4096, 0o100644), 0, 10), at(moved(event.OpPwrite64, 100, "long", 4), -1, 11), at(statted(104, 0o100644), 20, 30)}},
+		{name: "a read in the middle of a write", want: []uint64{0, 1, 2},
+			unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedContent}, tape: []event.Event{
+				at(moved(event.OpPwrite64, 0, "oldold", 6), -20, -10),
+				at(moved(event.OpPread64, 0, "newold", 6), 0, 10),
+				at(moved(event.OpPwrite64, 0, "newnew", 6), -1, 11)}},
+		{name: "a size within a write", want: []uint64{0, 1, 2, 3},
+			unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedSize}, tape: []event.Event{
+				at(statted(100, 0o100644), -20, -10), at(statted(4096, 0o100644), 0, 10),
+				at(moved(event.OpPwrite64, 100, "long", 4), -1, 11), at(statted(104, 0o100644), 20, 30)}},
 		{name: "permissions", want: []uint64{0, 2, 1}, tape: []event.Event{
 			at(chmod(0o600), -20, -10), at(chmod(0o640), 0, 10), at(statted(1, 0o100600), 1, 11)}},
 		{name: "nobody may execute yet", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
-			at(opened("/w/x", 0, testInode, false), -40, -30), at(chmod(0o644), -20, -10), at(chmod(0o755), 0, 5), at(executes(syscall.EACCES), 1, 6)}},
+			at(opened("/w/x", 0, testInode, false), -40, -30), at(chmod(0o644), -20, -10), at(chmod(0o755), 0, 5),
+			at(executes(syscall.EACCES), 1, 6)}},
 		{name: "somebody may execute already", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
-			at(opened("/w/x", 0, testInode, false), -40, -30), at(chmod(0o644), -20, -10), at(executes(0), 0, 5), at(chmod(0o755), 1, 6)}},
+			at(opened("/w/x", 0, testInode, false), -40, -30), at(chmod(0o644), -20, -10), at(executes(0), 0, 5),
+			at(chmod(0o755), 1, 6)}},
 		{name: "an attribute is set and looked at", want: []uint64{0, 2, 1}, tape: []event.Event{
-			at(attribute(event.OpFremovexattr, 0, ""), -20, -10), at(attribute(event.OpFgetxattr, 0, "v"), 0, 10), at(attribute(event.OpFsetxattr, 0, "v"), 1, 11)}},
+			at(attribute(event.OpFremovexattr, 0, ""), -20, -10), at(attribute(event.OpFgetxattr, 0, "v"), 0, 10),
+			at(attribute(event.OpFsetxattr, 0, "v"), 1, 11)}},
 		{name: "an attribute is looked for and set", want: []uint64{1, 0}, tape: []event.Event{
-			at(attribute(event.OpFsetxattr, 0, "v"), 0, 10), at(attribute(event.OpFgetxattr, syscall.ENODATA, ""), 1, 11)}},
+			at(attribute(event.OpFsetxattr, 0, "v"), 0, 10),
+			at(attribute(event.OpFgetxattr, syscall.ENODATA, ""), 1, 11)}},
 		{name: "through a symbolic link", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
-			at(named(event.OpUnlink, 0, "/w/x"), -20, -15), at(link, -10, -5), at(named(event.OpStat, 0, "/w/x"), 5, 10), at(opened("/w/l", effect.OCreat, 3, true), 1, 11)}},
+			at(named(event.OpUnlink, 0, "/w/x"), -20, -15), at(link, -10, -5),
+			at(named(event.OpStat, 0, "/w/x"), 5, 10), at(opened("/w/l", effect.OCreat, 3, true), 1, 11)}},
 		{name: "one name of a file that replaces another", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
 			at(opened("/w/x", effect.OCreat, 3, true), -40, -30), at(opened("/w/y", effect.OCreat, 4, true), -20, -10),
 			at(opened("/w/y", 0, 3, false), 0, 10), at(named(event.OpRename, 0, "/w/x", "/w/y"), 1, 11)}},
-		{name: "an exclusive open that found something was before the unlink", want: []uint64{1, 0}, tape: []event.Event{
-			at(named(event.OpUnlink, 0, "/w/x"), 0, 10), func() event.Event {
-				ev := at(named(event.OpOpen, syscall.EEXIST, "/w/x"), 1, 11)
-				ev.Args[1] = effect.OCreat | effect.OExcl
-				return ev
-			}()}},
+		{name: "an exclusive open that found something was before the unlink", want: []uint64{1, 0},
+			tape: []event.Event{
+				at(named(event.OpUnlink, 0, "/w/x"), 0, 10), func() event.Event {
+					ev := at(named(event.OpOpen, syscall.EEXIST, "/w/x"), 1, 11)
+					ev.Args[1] = effect.OCreat | effect.OExcl
+					return ev
+				}()}},
 		{name: "a lock that a close gave back", want: []uint64{0, 2, 1}, tape: []event.Event{
 			at(locks(2, 5, 0), -20, -10), at(locks(2, 6, 0), 0, 10), at(closes, 1, 11)}},
 		{name: "a close that may have left the lock", want: []uint64{0, 1, 2}, tape: []event.Event{
 			at(locks(2, 5, 0), -20, -10), at(closes, 1, 9), at(locks(6, 6, syscall.EAGAIN), 0, 10)}},
 		{name: "a lock that went with its process", want: []uint64{0, 2}, tape: []event.Event{
 			at(locks(2, 5, 0), -20, -10), at(ends, -5, -5), at(locks(2, 6, 0), 0, 10)}},
-		{name: "a lock that nobody has is refused", want: []uint64{0, 1}, unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedResult}, tape: []event.Event{
-			at(locks(8, 5, 0), 0, 9), at(locks(6, 6, syscall.EAGAIN), 1, 10)}},
+		{name: "a lock that nobody has is refused", want: []uint64{0, 1},
+			unexplained: map[uint64]linearize.Unexplained{1: linearize.UnexplainedResult}, tape: []event.Event{
+				at(locks(8, 5, 0), 0, 9), at(locks(6, 6, syscall.EAGAIN), 1, 10)}},
 		{name: "what came too late keeps its place", want: []uint64{0, 1}, tape: []event.Event{
 			at(named(event.OpStat, syscall.ENOENT, "/w/z"), 25, 30), late}},
 		{name: "requests of one thread overlap", want: []uint64{1, 0}, tape: func() []event.Event {
-			a, b := at(moved(event.OpAIOPread, 0, "newnew", 6), 0, 10), at(moved(event.OpAIOPwrite, 0, "newnew", 6), 1, 11)
+			a, b := at(moved(event.OpAIOPread, 0, "newnew", 6), 0, 10),
+				at(moved(event.OpAIOPwrite, 0, "newnew", 6), 1, 11)
 			a.TID, b.TID = 9, 9
 			return []event.Event{a, b}
 		}()},
@@ -192,7 +212,10 @@ func TestLongCall(t *testing.T) {
 		{op: op{op: event.OpUnlink, a: "/w/x"}, tid: 2, enter: 10, effect: 11, exit: 1 << 40},
 	}
 	for i := range int64(5000) {
-		h = append(h, &call{op: op{op: event.OpStat, a: "/w/x"}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
+		h = append(h, &call{
+			op: op{op: event.OpStat, a: "/w/x"}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10,
+			exit: 102 + i*10,
+		})
 	}
 	tape := h.run(newWorld())
 	order, unexplained := linearized(t, tape, &linearize.Options{Window: 64})
@@ -219,7 +242,10 @@ func TestGrowsBehindAListing(t *testing.T) {
 		if i%50 == 49 {
 			name = fmt.Sprintf("/w/%d", i)
 		}
-		h = append(h, &call{op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
+		h = append(h, &call{
+			op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10,
+			exit: 102 + i*10,
+		})
 	}
 	order, unexplained := linearized(t, h.run(newWorld()), &linearize.Options{Window: 64})
 	if err := h.check(order, newWorld()); err != nil || len(unexplained) > 0 {
@@ -240,7 +266,10 @@ func TestGrowsBehindARace(t *testing.T) {
 		if i > 125 {
 			name = "/w/d"
 		}
-		h = append(h, &call{op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10, exit: 102 + i*10})
+		h = append(h, &call{
+			op: op{op: event.OpStat, a: name}, tid: uint32(1 + i%2*2), enter: 100 + i*10, effect: 101 + i*10,
+			exit: 102 + i*10,
+		})
 	}
 	order, unexplained := linearized(t, h.run(newWorld()), &linearize.Options{Window: 64})
 	if err := h.check(order, newWorld()); err != nil || len(unexplained) > 0 {
@@ -251,9 +280,14 @@ func TestGrowsBehindARace(t *testing.T) {
 // TestLent has a source that overwrites what it lent when it is called again.
 func TestLent(t *testing.T) {
 	var h history
-	h = append(h, &call{op: op{op: event.OpOpen, a: "/w/x", flags: effect.OCreat | 2, open: 1}, tid: 1, enter: 0, effect: 1, exit: 2})
+	h = append(h, &call{
+		op: op{op: event.OpOpen, a: "/w/x", flags: effect.OCreat | 2, open: 1}, tid: 1, enter: 0, effect: 1, exit: 2,
+	})
 	for i := range int64(3000) {
-		h = append(h, &call{op: op{op: event.OpFstat, open: 1}, tid: uint32(1 + i%3), enter: 10 + i*10, effect: 20 + i*10, exit: 35 + i*10})
+		h = append(h, &call{
+			op: op{op: event.OpFstat, open: 1}, tid: uint32(1 + i%3), enter: 10 + i*10, effect: 20 + i*10,
+			exit: 35 + i*10,
+		})
 	}
 	tape := h.run(newWorld())
 	i, lent := 0, make([]byte, 256)
@@ -334,7 +368,10 @@ func TestDamage(t *testing.T) {
 // TestAllocations holds a stage to the memory that it has.
 func TestAllocations(t *testing.T) {
 	tape := threadsTape(4, 3000, func(tid, i int) op {
-		return op{op: []event.Op{event.OpPwrite64, event.OpPread64, event.OpFstat, event.OpFtruncate}[i%4], open: event.OpenID(1 + tid%2), off: int64(i%50) * 10, len: 10}
+		return op{
+			op:   []event.Op{event.OpPwrite64, event.OpPread64, event.OpFstat, event.OpFtruncate}[i%4],
+			open: event.OpenID(1 + tid%2), off: int64(i%50) * 10, len: 10,
+		}
 	})
 	l := lender{tape: tape, n: 1 << 40}
 	s := linearize.New(l.next, nil)

@@ -200,7 +200,8 @@ func (r *search) explain(s *state, sl *slot) bool {
 	if sl.of != nil && sl.footprint.found >= 0 {
 		sl.found = s.get(sl.footprint.found)
 	}
-	if sl.observed >= 0 && !sl.deferred && s.participates(s.files[sl.footprint.file].size) && !s.mustEqual(s.files[sl.footprint.file].size, sl.observed, UnexplainedSize) {
+	if sl.observed >= 0 && !sl.deferred && s.participates(s.files[sl.footprint.file].size) &&
+		!s.mustEqual(s.files[sl.footprint.file].size, sl.observed, UnexplainedSize) {
 		return false
 	}
 	switch {

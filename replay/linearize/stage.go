@@ -102,7 +102,9 @@ func New(next func(*event.Event) error, o *Options) *Stage {
 	if o == nil {
 		o = &Options{}
 	}
-	st := &Stage{next: next, arch: o.Arch, state: newState(), seen: map[uint32]struct{}{}, size: o.Window, most: o.MaxWindow}
+	st := &Stage{
+		next: next, arch: o.Arch, state: newState(), seen: map[uint32]struct{}{}, size: o.Window, most: o.MaxWindow,
+	}
 	if st.size == 0 {
 		st.size = DefaultWindow
 	}

@@ -191,7 +191,10 @@ type change struct {
 const maxKnown = 1 << 17
 
 func newState() *state {
-	s := &state{byPath: map[string]int32{}, byInode: map[effect.Inode]int32{}, devices: effect.Devices{}, byOpen: map[event.OpenID]openFile{}, byAttr: map[attribute]int32{}}
+	s := &state{
+		byPath: map[string]int32{}, byInode: map[effect.Inode]int32{}, devices: effect.Devices{},
+		byOpen: map[event.OpenID]openFile{}, byAttr: map[attribute]int32{},
+	}
 	s.forget()
 	return s
 }
@@ -209,7 +212,8 @@ func (s *state) forget() {
 }
 
 func (s *state) full() bool {
-	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown || len(s.locks.sets) > maxKnown || len(s.locks.released) > maxKnown
+	return len(s.names) > maxKnown || len(s.files) > maxKnown || len(s.cells) > 6*maxKnown ||
+		len(s.locks.sets) > maxKnown || len(s.locks.released) > maxKnown
 }
 
 func (s *state) newCell() int32 {
@@ -234,7 +238,10 @@ func (s *state) name(path string) int32 {
 		parent = s.addName(path[:max(i, 1)])
 	}
 	n := int32(len(s.names))
-	s.names = append(s.names, name{path: path, value: s.newCell(), kids: s.newCell(), parent: parent, child: -1, sibling: -1, target: -1, skip: effect.Virtual(path)})
+	s.names = append(s.names, name{
+		path: path, value: s.newCell(), kids: s.newCell(), parent: parent, child: -1, sibling: -1, target: -1,
+		skip: effect.Virtual(path),
+	})
 	s.byPath[path] = n
 	if parent >= 0 {
 		p := &s.names[parent]
@@ -267,7 +274,10 @@ func (s *state) file(id effect.Inode) int32 {
 	n, ok := s.byInode[id]
 	if !ok {
 		n = int32(len(s.files))
-		s.files = append(s.files, file{id: id, size: s.newCell(), target: s.newCell(), content: s.newCell(), links: s.newCell(), mode: -1, flocks: -1, ranges: -1, epoch: s.epoch})
+		s.files = append(s.files, file{
+			id: id, size: s.newCell(), target: s.newCell(), content: s.newCell(), links: s.newCell(), mode: -1,
+			flocks: -1, ranges: -1, epoch: s.epoch,
+		})
 		s.byInode[id] = n
 	}
 	*near = n + 1

@@ -24,7 +24,8 @@ func (s *state) inSteps(sl *slot) bool {
 	}
 	switch sub.class {
 	case classOpen:
-		return (sub.op == event.OpOpen || sub.op == event.OpOpenat) && sub.file >= 0 && s.raced(s.files[sub.file].size) && truncates(ev, sub)
+		return (sub.op == event.OpOpen || sub.op == event.OpOpenat) && sub.file >= 0 &&
+			s.raced(s.files[sub.file].size) && truncates(ev, sub)
 	case classLink:
 		return s.raced(s.names[sub.names[0]].value)
 	}
@@ -36,7 +37,8 @@ func (s *state) inSteps(sl *slot) bool {
 func truncates(ev *event.Event, sub *footprint) bool {
 	const accessMode, readOnly = 3, 0
 	f := ev.FileArg(event.ResultArg)
-	return sub.kind == kindOther && sub.flags&effect.OTrunc != 0 && sub.flags&effect.OExcl == 0 && sub.flags&accessMode != readOnly && f.Flags&effect.OCreat == 0
+	return sub.kind == kindOther && sub.flags&effect.OTrunc != 0 && sub.flags&effect.OExcl == 0 &&
+		sub.flags&accessMode != readOnly && f.Flags&effect.OCreat == 0
 }
 
 // splitSteps returns the calls of a search with the lookups of those that take effect in steps.
@@ -47,7 +49,10 @@ func (r *search) splitSteps(s *state, calls []*slot) []*slot {
 			r.parts = append(r.parts, sl)
 			continue
 		}
-		first := &slot{n: sl.n, ev: sl.ev, exit: sl.exit, pos: sl.pos, observed: -1, span: span{file: -1}, footprint: sl.footprint, tracked: true, of: sl, found: unknown}
+		first := &slot{
+			n: sl.n, ev: sl.ev, exit: sl.exit, pos: sl.pos, observed: -1, span: span{file: -1}, footprint: sl.footprint,
+			tracked: true, of: sl, found: unknown,
+		}
 		if sl.footprint.class == classOpen {
 			first.footprint.flags &^= effect.OTrunc
 		} else {
@@ -160,8 +165,10 @@ func (st *Stage) emitLookup(first *slot, ev *event.Event) {
 	files := append(rest.Files[:0], *f)
 	files[0].Arg = 0
 	*rest = event.Event{
-		Seq: ev.Seq, Kind: event.Call, Op: event.OpFtruncate, NR: uint32(event.Number(st.arch, event.OpFtruncate)), Host: ev.Host,
-		PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGID: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID, NSPID: ev.NSPID, NSTID: ev.NSTID, Comm: ev.Comm,
+		Seq: ev.Seq, Kind: event.Call, Op: event.OpFtruncate, NR: uint32(event.Number(st.arch, event.OpFtruncate)),
+		Host: ev.Host, PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGID: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID,
+		NSPID: ev.NSPID,
+		NSTID: ev.NSTID, Comm: ev.Comm,
 		Enter: ev.Enter, Exit: ev.Exit, CPU: ev.CPU, Args: [event.MaxArgs]uint64{uint64(f.FD)},
 		Files: files, Count: -1, Flags: event.StandIn,
 	}

@@ -127,23 +127,29 @@ func TestSteps(t *testing.T) {
 	}{
 		{
 			name: "a file that is written before the open empties it", before: []op{make("/w/x", 1), make("/w/y", 2)},
-			steps: op{op: event.OpOpen, a: "/w/x", flags: trunc, open: 7}, between: []op{{op: event.OpRename, a: "/w/y", b: "/w/x"}, {op: event.OpPwrite64, open: 1, len: 50}, {op: event.OpFstat, open: 1}, stat("/w/x")},
+			steps: op{op: event.OpOpen, a: "/w/x", flags: trunc, open: 7},
+			between: []op{{op: event.OpRename, a: "/w/y", b: "/w/x"}, {op: event.OpPwrite64, open: 1, len: 50},
+				{op: event.OpFstat, open: 1}, stat("/w/x")},
 			after: []op{{op: event.OpFstat, open: 1}, {op: event.OpFstat, open: 7}, stat("/w/x")},
 		},
 		{
 			name: "a link to a file that another name has by then", before: []op{make("/w/x", 1), make("/w/y", 2)},
-			steps: op{op: event.OpLink, a: "/w/x", b: "/w/z"}, between: []op{{op: event.OpRename, a: "/w/x", b: "/w/u"}, {op: event.OpRename, a: "/w/y", b: "/w/x"}, stat("/w/z"), stat("/w/x")},
+			steps: op{op: event.OpLink, a: "/w/x", b: "/w/z"},
+			between: []op{{op: event.OpRename, a: "/w/x", b: "/w/u"}, {op: event.OpRename, a: "/w/y", b: "/w/x"},
+				stat("/w/z"), stat("/w/x")},
 			after: []op{stat("/w/z"), stat("/w/u"), stat("/w/x")},
 		},
 		{
 			name: "a link in place of its own name", before: []op{make("/w/x", 1)},
-			steps: op{op: event.OpLink, a: "/w/x", b: "/w/x"}, between: []op{{op: event.OpRename, a: "/w/x", b: "/w/y"}, stat("/w/x")},
-			after: []op{stat("/w/x"), stat("/w/y")},
+			steps:   op{op: event.OpLink, a: "/w/x", b: "/w/x"},
+			between: []op{{op: event.OpRename, a: "/w/x", b: "/w/y"}, stat("/w/x")},
+			after:   []op{stat("/w/x"), stat("/w/y")},
 		},
 		{
 			name: "a link to a file that lost its last name", before: []op{make("/w/x", 1), make("/w/y", 2)},
-			steps: op{op: event.OpLink, a: "/w/x", b: "/w/z"}, between: []op{{op: event.OpRename, a: "/w/y", b: "/w/x"}, stat("/w/x")},
-			after: []op{stat("/w/x"), stat("/w/z")}, unexplained: 1, // which is not made
+			steps:   op{op: event.OpLink, a: "/w/x", b: "/w/z"},
+			between: []op{{op: event.OpRename, a: "/w/y", b: "/w/x"}, stat("/w/x")},
+			after:   []op{stat("/w/x"), stat("/w/z")}, unexplained: 1, // which is not made
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,7 +208,10 @@ func drawSteps(t *rapid.T) (h history, inSteps []*stepped) {
 	names := []string{"/w/a", "/w/b", "/w/c"}
 	for i, name := range names {
 		at := int64(10 * i)
-		h = append(h, &call{op: op{op: event.OpOpen, a: name, flags: effect.OCreat | 2, open: event.OpenID(1 + i)}, tid: 1, enter: at, effect: at + 1, exit: at + 2})
+		h = append(h, &call{
+			op: op{op: event.OpOpen, a: name, flags: effect.OCreat | 2, open: event.OpenID(1 + i)}, tid: 1, enter: at,
+			effect: at + 1, exit: at + 2,
+		})
 	}
 	next := event.OpenID(10)
 	for tid := range rapid.IntRange(2, 4).Draw(t, "threads") {
@@ -210,16 +219,23 @@ func drawSteps(t *rapid.T) (h history, inSteps []*stepped) {
 		for range rapid.IntRange(1, 20).Draw(t, "calls") {
 			name := func() string { return rapid.SampledFrom(names).Draw(t, "name") }
 			var o op
-			switch k := rapid.SampledFrom([]event.Op{event.OpOpen, event.OpLink, event.OpRename, event.OpUnlink, event.OpStat, event.OpPwrite64, event.OpFstat}).Draw(t, "op"); k {
+			switch k := rapid.SampledFrom([]event.Op{event.OpOpen, event.OpLink, event.OpRename, event.OpUnlink,
+				event.OpStat, event.OpPwrite64, event.OpFstat}).Draw(t, "op"); k {
 			case event.OpOpen:
-				o = op{op: k, a: name(), flags: rapid.SampledFrom([]uint64{effect.OTrunc | 2, effect.OCreat | effect.OTrunc | 2, effect.OCreat | 2}).Draw(t, "flags"), open: next}
+				o = op{
+					op: k, a: name(), flags: rapid.SampledFrom([]uint64{effect.OTrunc | 2,
+						effect.OCreat | effect.OTrunc | 2, effect.OCreat | 2}).Draw(t, "flags"), open: next,
+				}
 				next++
 			case event.OpUnlink, event.OpStat:
 				o = op{op: k, a: name()}
 			case event.OpRename, event.OpLink:
 				o = op{op: k, a: name(), b: name()}
 			default:
-				o = op{op: k, open: event.OpenID(rapid.IntRange(1, 3).Draw(t, "file")), off: int64(rapid.IntRange(0, 3).Draw(t, "off")) * 10, len: 5}
+				o = op{
+					op: k, open: event.OpenID(rapid.IntRange(1, 3).Draw(t, "file")),
+					off: int64(rapid.IntRange(0, 3).Draw(t, "off")) * 10, len: 5,
+				}
 			}
 			at := func(x int64) int64 { return x*8 + int64(tid) } // no two at one moment
 			enter := now + int64(rapid.IntRange(1, 5).Draw(t, "think"))

@@ -23,7 +23,8 @@ const (
 var checkNames = []struct {
 	name string
 	c    Checks
-}{{"returns", CheckReturns}, {"data", CheckData}, {"stat", CheckStat}, {"dirs", CheckDirs}, {"tree", CheckTree}, {"all", CheckAll}, {"none", CheckNone}}
+}{{"returns", CheckReturns}, {"data", CheckData}, {"stat", CheckStat}, {"dirs", CheckDirs}, {"tree", CheckTree},
+	{"all", CheckAll}, {"none", CheckNone}}
 
 // ParseChecks reads names with commas between them: returns, data, stat, dirs, tree,
 // all and none.
@@ -37,7 +38,8 @@ names:
 				continue names
 			}
 		}
-		return 0, fmt.Errorf("%q cannot be verified: returns, data, stat, dirs and tree can, and all or none of them", name)
+		return 0, fmt.Errorf("%q cannot be verified: returns, data, stat, dirs and tree can, and all or none of them",
+			name)
 	}
 	return c, nil
 }

@@ -43,8 +43,12 @@ func init() {
 		use func(*Order, *event.Event)
 		ops []event.Op
 	}{
-		{(*Order).reads, []event.Op{event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2, event.OpMmapPread}},
-		{(*Order).writes, []event.Op{event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite}},
+		{(*Order).reads, []event.Op{
+			event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2, event.OpMmapPread,
+		}},
+		{(*Order).writes, []event.Op{
+			event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite,
+		}},
 		{(*Order).copies, []event.Op{event.OpSendfile, event.OpCopyFileRange, event.OpSplice}},
 		{(*Order).seeks, []event.Op{event.OpLseek}},
 		{(*Order).truncates, []event.Op{event.OpTruncate, event.OpFtruncate}},
@@ -53,12 +57,21 @@ func init() {
 		{(*Order).syncsAll, []event.Op{event.OpSync, event.OpSyncfs}},
 		{(*Order).advises, []event.Op{event.OpFadvise64, event.OpReadahead}},
 		{(*Order).opensName, []event.Op{event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat}},
-		{(*Order).looks, []event.Op{event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx, event.OpAccess, event.OpFaccessat,
-			event.OpFaccessat2, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr, event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr}},
-		{(*Order).setsAttributes, []event.Op{event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpChown, event.OpFchown, event.OpLchown,
-			event.OpFchownat, event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr,
-			event.OpUtime, event.OpUtimes, event.OpFutimesat, event.OpUtimensat}},
-		{(*Order).makes, []event.Op{event.OpMkdir, event.OpMkdirat, event.OpMknod, event.OpMknodat, event.OpSymlink, event.OpSymlinkat, event.OpBind}},
+		{(*Order).looks, []event.Op{
+			event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx, event.OpAccess,
+			event.OpFaccessat, event.OpFaccessat2, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr,
+			event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr,
+		}},
+		{(*Order).setsAttributes, []event.Op{
+			event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpChown, event.OpFchown,
+			event.OpLchown, event.OpFchownat, event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr,
+			event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr, event.OpUtime, event.OpUtimes,
+			event.OpFutimesat, event.OpUtimensat,
+		}},
+		{(*Order).makes, []event.Op{
+			event.OpMkdir, event.OpMkdirat, event.OpMknod, event.OpMknodat, event.OpSymlink, event.OpSymlinkat,
+			event.OpBind,
+		}},
 		{(*Order).linksName, []event.Op{event.OpLink, event.OpLinkat}},
 		{(*Order).removes, []event.Op{event.OpUnlink, event.OpUnlinkat, event.OpRmdir}},
 		{(*Order).renames, []event.Op{event.OpRename, event.OpRenameat, event.OpRenameat2}},

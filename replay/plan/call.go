@@ -201,8 +201,9 @@ func environmental(ev *event.Event) bool {
 		return false // another owner has the lock
 	}
 	switch ev.Errno {
-	case syscall.EFAULT, syscall.EINTR, syscall.EAGAIN, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EXDEV, syscall.EROFS,
-		syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS,
+	case syscall.EFAULT, syscall.EINTR, syscall.EAGAIN, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EXDEV,
+		syscall.EROFS, syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS,
 		syscall.EDEADLK, syscall.ECANCELED: // a request behind one that failed, or that was taken back
 		return true
 	}

@@ -16,7 +16,8 @@ func TestDivideByHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for members, want := range map[string]string{"b a": "1 0", "a b": "0 1", "x b": "0 1", "b x": "1 0", "b": "0 0", "x y": "0 1"} {
+	for members, want := range map[string]string{"b a": "1 0", "a b": "0 1", "x b": "0 1", "b x": "1 0", "b": "0 0",
+		"x y": "0 1"} {
 		d, err := divide(tape, layout, strings.Fields(members))
 		if err != nil {
 			t.Fatal(err)

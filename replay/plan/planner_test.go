@@ -55,7 +55,10 @@ func TestThreadOfAnIdleThread(t *testing.T) {
 	by(2, 2, event.Event{Op: event.OpChdir, Args: [6]uint64{0x1000}, Paths: []event.Path{{Raw: "d"}}})
 	by(2, 2, event.Event{Kind: event.Forked, Child: 3, Ret: 2, Args: [6]uint64{all}})
 	by(2, 3, event.Event{Kind: event.Forked, Child: 4, Ret: 2, Args: [6]uint64{all}})
-	by(2, 4, event.Event{Op: event.OpMkdirat, Args: [6]uint64{tapescript.AtFDCWD(), 0x1000, 0o755}, Paths: []event.Path{{Arg: 1, Raw: "x"}}})
+	by(2, 4, event.Event{
+		Op: event.OpMkdirat, Args: [6]uint64{tapescript.AtFDCWD(), 0x1000, 0o755},
+		Paths: []event.Path{{Arg: 1, Raw: "x"}},
+	})
 	tape := s.Close()
 	p := newPlanner(t, tape, &Config{Order: order.Resource})
 	published := order.Ref{}
@@ -80,7 +83,8 @@ func TestThreadOfAnIdleThread(t *testing.T) {
 // Flags that say how a call was measured leave it what it is.
 func TestOrdinary(t *testing.T) {
 	const unknown = event.EventFlags(1 << 15)
-	for f, want := range map[event.EventFlags]bool{0: true, unknown: true, event.Interrupted: false, event.Compat: false, event.Late | unknown: false, event.Incomplete: false, event.StandIn: false} {
+	for f, want := range map[event.EventFlags]bool{0: true, unknown: true, event.Interrupted: false,
+		event.Compat: false, event.Late | unknown: false, event.Incomplete: false, event.StandIn: false} {
 		if got := ordinary(f); got != want {
 			t.Errorf("flags %#x: %v, want %v", f, got, want)
 		}
@@ -94,10 +98,12 @@ func TestPlainWithDelays(t *testing.T) {
 	s.Open(3, "f", effect.OCreat|2)
 	const text = "hello"
 	add := func(op event.Op, enter, cpu int64, flags event.EventFlags, before uint32) {
-		ev := event.Event{Op: op, Enter: enter, Exit: enter + 10, CPU: cpu, Flags: flags, DelayBefore: before, Ret: int64(len(text)), Count: int64(len(text)),
+		ev := event.Event{Op: op, Enter: enter, Exit: enter + 10, CPU: cpu, Flags: flags, DelayBefore: before,
+			Ret: int64(len(text)), Count: int64(len(text)),
 			Args:  [6]uint64{3, 0x1000, uint64(len(text)), 0},
 			Files: []event.File{{Arg: 0, FD: 3, Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.Ino}},
-			Bufs:  []event.Buf{{Arg: 1, Dir: event.Lookup(op).Args[1].Dir, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}}
+			Bufs: []event.Buf{{Arg: 1, Dir: event.Lookup(op).Args[1].Dir, Kind: event.KindBuf, Len: int64(len(text)),
+				Inline: []byte(text)}}}
 		s.Add(ev)
 	}
 	const ms = 1_000_000
@@ -128,7 +134,10 @@ func TestIdleEventsCompute(t *testing.T) {
 		s.Add(event.Event{Op: event.OpGetpid})
 	}
 	s.Call(event.OpMkdirat, 0, 0, [6]uint64{tapescript.AtFDCWD(), 0, 0o755}, "b")
-	s.Add(event.Event{PID: 2, TID: 2, Op: event.OpMkdirat, Args: [6]uint64{tapescript.AtFDCWD(), 0x1000, 0o755}, Paths: []event.Path{{Arg: 1, Raw: "c"}}})
+	s.Add(event.Event{
+		PID: 2, TID: 2, Op: event.OpMkdirat, Args: [6]uint64{tapescript.AtFDCWD(), 0x1000, 0o755},
+		Paths: []event.Path{{Arg: 1, Raw: "c"}},
+	})
 	tape := s.Close()
 	notes, err := causal.ReadText(strings.NewReader(`EVENTS(7)
 COMPUTE(1ms)
@@ -150,10 +159,12 @@ WAIT(3)
 	var got []string
 	for _, u := range planAll(t, p) {
 		if !u.Order.Idle && u.Event.Seq > 1 {
-			got = append(got, fmt.Sprintf("%d after %v, %d waits", u.Event.Seq, time.Duration(u.Time.Think), len(u.Order.Waits)))
+			got = append(got, fmt.Sprintf("%d after %v, %d waits", u.Event.Seq, time.Duration(u.Time.Think),
+				len(u.Order.Waits)))
 		}
 	}
-	if want := []string{"3 after 3ms, 0 waits", "5 after 12ms, 0 waits", "6 after 0s, 1 waits"}; !slices.Equal(got, want) {
+	if want := []string{"3 after 3ms, 0 waits", "5 after 12ms, 0 waits", "6 after 0s, 1 waits"}; !slices.Equal(got,
+		want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -28,10 +28,17 @@ const (
 )
 
 var reasons = [...]string{
-	whyModelled: "modelled", whyOwn: "the replayer does this itself, when it is due", whyUnknown: "not in the operation table", whyUnexplained: "no order of the calls that it overlapped with makes it fail", whyInterrupted: "its return was not recorded",
-	whyEnvironment: "failed for what the recorded machine was like", whySimulated: "on what is simulated: a pipe, a socket, a terminal",
-	whyPath: "in /proc, /sys or /dev, or without a recorded name", whySpecial: "opens a FIFO, a device or a socket",
-	whyCommand: "a command that is modelled, or not about files", whyRuns: "a page that was read to be executed",
+	whyModelled:    "modelled",
+	whyOwn:         "the replayer does this itself, when it is due",
+	whyUnknown:     "not in the operation table",
+	whyUnexplained: "no order of the calls that it overlapped with makes it fail",
+	whyInterrupted: "its return was not recorded",
+	whyEnvironment: "failed for what the recorded machine was like",
+	whySimulated:   "on what is simulated: a pipe, a socket, a terminal",
+	whyPath:        "in /proc, /sys or /dev, or without a recorded name",
+	whySpecial:     "opens a FIFO, a device or a socket",
+	whyCommand:     "a command that is modelled, or not about files",
+	whyRuns:        "a page that was read to be executed",
 }
 
 // Explain returns why the task makes no call, in more detail if the operation table has it.

@@ -161,7 +161,8 @@ func (m taintedRanges) cloned(c *event.Cloned) {
 func (m taintedRanges) observePlain(t *Task) {
 	ev := &t.Event
 	untainted := len(m.Ranges) == 0 && !m.generated && !m.encrypted
-	if untainted && (t.Step.Kind == StepRead || len(ev.Bufs) == 1 && content.KnownPrefix(&ev.Bufs[0]) == ev.Bufs[0].Len) {
+	if untainted && (t.Step.Kind == StepRead ||
+		len(ev.Bufs) == 1 && content.KnownPrefix(&ev.Bufs[0]) == ev.Bufs[0].Len) {
 		return
 	}
 	m.observe(t)

@@ -12,7 +12,8 @@ func (r *Report) Join(part *Report, member string) {
 	t.RecordedNS = max(t.RecordedNS, part.Timing.RecordedNS)
 	t.LagMaxNS, t.Lagging = max(t.LagMaxNS, part.Timing.LagMaxNS), t.Lagging+part.Timing.Lagging
 	r.Members = append(r.Members, Member{
-		Name: member, Replayed: part.Replayed, Different: part.Different, ReplayedNS: part.Timing.ReplayedNS, Ops: part.Ops,
+		Name: member, Replayed: part.Replayed, Different: part.Different, ReplayedNS: part.Timing.ReplayedNS,
+		Ops: part.Ops,
 	})
 	r.Events += part.Events
 	r.Replayed += part.Replayed

@@ -46,7 +46,8 @@ func (l *Log) Mismatch(m *Mismatch) {
 	if m.Because != nil {
 		because = " because of " + strconv.FormatUint(*m.Because-1, 10)
 	}
-	l.line("%d %d differs %s %q %s: expected %s, got %s%s", m.Seq, m.TID, m.Op, m.Path, m.Field, m.Expected, m.Got, because)
+	l.line("%d %d differs %s %q %s: expected %s, got %s%s", m.Seq, m.TID, m.Op, m.Path, m.Field, m.Expected, m.Got,
+		because)
 }
 
 // Skips reports whether the log wants calls that are not made.

@@ -121,7 +121,10 @@ func (r *Report) OK() bool { return r.Different == 0 && len(r.Tree) == 0 && !r.A
 
 // New returns a report of nothing.
 func New() *Report {
-	return &Report{kinds: map[Mismatch]int{}, Kinds: []Kind{}, Mismatches: []Mismatch{}, Tree: []tree.Difference{}, Problems: []string{}, Ops: []OpTiming{}}
+	return &Report{
+		kinds: map[Mismatch]int{}, Kinds: []Kind{}, Mismatches: []Mismatch{}, Tree: []tree.Difference{},
+		Problems: []string{}, Ops: []OpTiming{},
+	}
 }
 
 // Add adds a difference to those that are listed, and to its kind.

@@ -52,7 +52,10 @@ type completion struct {
 
 // NewLink returns a link over a socket. It does nothing before Run.
 func NewLink(f *os.File) *Link {
-	k := &Link{f: f, begun: make(chan struct{}), gone: make(chan struct{}), sent: make(chan struct{}), mirrors: map[uint32]*remoteQueue{}}
+	k := &Link{
+		f: f, begun: make(chan struct{}), gone: make(chan struct{}), sent: make(chan struct{}),
+		mirrors: map[uint32]*remoteQueue{},
+	}
 	k.cond.L = &k.mu
 	return k
 }

@@ -145,7 +145,8 @@ func (p *Pacer) Merge(o *Pacer) {
 // Timing returns the times of the calls of all threads, whose pacers were merged into total.
 func (b *Timebase) Timing(total *Pacer) *result.Timing {
 	t := &result.Timing{
-		Pace: b.pace, Speed: b.speed, ReplayedNS: total.end - total.begin, LagMaxNS: total.lagMax, Lagging: total.lagging,
+		Pace: b.pace, Speed: b.speed, ReplayedNS: total.end - total.begin, LagMaxNS: total.lagMax,
+		Lagging: total.lagging,
 	}
 	if total.calls > 0 {
 		t.LagMeanNS = total.lagSum / int64(total.calls)

@@ -63,7 +63,8 @@ const (
 // park returns when the word is not 0, after timeoutNS, or for no reason.
 func (b *parker) park() {
 	ts := unix.NsecToTimespec(b.timeoutNS)
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.word)), futexWaitPrivate, 0, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.word)), futexWaitPrivate, 0,
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 // unpark wakes the worker that is parked.

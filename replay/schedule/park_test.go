@@ -69,7 +69,8 @@ func TestSleep(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		for i, l := range lanes {
 			l.waiters.mu.Lock()
-			t.Errorf("lane %d: %d of %d steps, wanted %d, waited for by %d", i, l.done.Load(), len(plan[i]), l.waiters.next.Load(), len(l.waiters.list))
+			t.Errorf("lane %d: %d of %d steps, wanted %d, waited for by %d", i, l.done.Load(), len(plan[i]),
+				l.waiters.next.Load(), len(l.waiters.list))
 			l.waiters.mu.Unlock()
 		}
 		t.FailNow()

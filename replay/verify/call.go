@@ -93,7 +93,8 @@ func isList(spec *event.Spec) bool {
 // sortedNames brings a list of NUL-terminated names into one order. XFS lists access
 // lists a second time, under names of its own.
 func sortedNames(b []byte) []byte {
-	names := slices.DeleteFunc(bytes.SplitAfter(b, []byte{0}), func(n []byte) bool { return bytes.HasPrefix(n, []byte("trusted.SGI_ACL_")) })
+	names := slices.DeleteFunc(bytes.SplitAfter(b, []byte{0}),
+		func(n []byte) bool { return bytes.HasPrefix(n, []byte("trusted.SGI_ACL_")) })
 	slices.SortFunc(names, bytes.Compare)
 	return bytes.Join(names, nil)
 }
@@ -136,7 +137,8 @@ func (c *Checker) stat(t *plan.Task, out []byte) {
 		c.Mismatch(t, "st_mode", fmt.Sprintf("%#o", want.Mode), fmt.Sprintf("%#o", got.Mode))
 	}
 	// Where links lead to has another length if it is renamed.
-	if (typ == 'f' || typ == 'l' && !c.Renamed) && want.Size != got.Size && t.Unexplained&linearize.UnexplainedSize == 0 {
+	if (typ == 'f' || typ == 'l' && !c.Renamed) && want.Size != got.Size &&
+		t.Unexplained&linearize.UnexplainedSize == 0 {
 		c.Mismatch(t, "st_size", fmt.Sprint(want.Size), fmt.Sprint(got.Size))
 	}
 	// More names than the trace mentions cannot be known; fewer would be a fault.

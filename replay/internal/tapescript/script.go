@@ -87,7 +87,8 @@ func (s *Script) Opened(fd int64, path string, mode uint32, flags uint64) {
 	s.Ino++
 	s.Add(event.Event{Op: event.OpOpenat, Ret: fd, Args: [6]uint64{AtFDCWD(), 0x1000, flags, 0o644},
 		Paths: []event.Path{{Arg: 1, Raw: path}},
-		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Known: true, Mode: mode, Ino: s.Ino, Nlink: 1, Flags: uint32(flags)}}})
+		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Known: true, Mode: mode, Ino: s.Ino, Nlink: 1,
+			Flags: uint32(flags)}}})
 }
 
 // Symlink adds a symlink.
@@ -189,7 +190,8 @@ func TwoMachines(t *testing.T, a, b string) *Script {
 	s.Call(event.OpUnlink, -1, syscall.ENOENT, [6]uint64{}, "g")
 	s.Host(0).File(40, 9, 0).Open(4, "/net/s", effect.OCreat|2)
 	s.Move(event.OpWrite, 4, 0, "one")
-	for fd, name := range map[int64]string{4: "../net/s", 5: "link/s"} { // neither says by its text alone what is shared
+	// neither says by its text alone what is shared
+	for fd, name := range map[int64]string{4: "../net/s", 5: "link/s"} {
 		s.Host(1).File(41, 9, 3).Open(fd, name, 2)
 		s.Move(event.OpPread64, fd, 0, "one")
 	}
@@ -210,9 +212,11 @@ func (s *Script) Kept(op event.Op, off int64, text string, head int, hash bool) 
 	if hash {
 		b.Hashes = []event.Digest{blake3.Sum256([]byte(text))}
 	}
-	s.Add(event.Event{Op: op, Ret: int64(len(text)), Offset: off, Count: int64(len(text)), Args: [6]uint64{3, 0x1000, uint64(len(text)), uint64(off)},
-		Files: []event.File{{Arg: 0, FD: 3, Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.Ino, Pos: off + int64(len(text))}},
-		Bufs:  []event.Buf{b}})
+	s.Add(event.Event{Op: op, Ret: int64(len(text)), Offset: off, Count: int64(len(text)),
+		Args: [6]uint64{3, 0x1000, uint64(len(text)), uint64(off)},
+		Files: []event.File{{Arg: 0, FD: 3, Known: true, Mode: syscall.S_IFREG | 0o644, Ino: s.Ino,
+			Pos: off + int64(len(text))}},
+		Bufs: []event.Buf{b}})
 }
 
 // Add adds an event. What it does not say is filled in.
@@ -261,17 +265,21 @@ func (s *Script) Open(fd int64, path string, flags uint64) {
 	s.Ino++
 	s.Add(event.Event{Op: event.OpOpenat, Ret: fd, Args: [6]uint64{AtFDCWD(), 0x1000, flags, 0o644},
 		Paths: []event.Path{{Arg: 1, Raw: path}},
-		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Open: event.OpenID(100*uint64(s.from) + uint64(fd)), Known: true, Mode: syscall.S_IFREG | 0o644, Dev: s.dev, Ino: s.Ino, Nlink: 1,
-			Size: s.Size, Flags: uint32(flags &^ (effect.OCreat | effect.OTrunc)), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}})
+		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Open: event.OpenID(100*uint64(s.from) + uint64(fd)),
+			Known: true, Mode: syscall.S_IFREG | 0o644, Dev: s.dev, Ino: s.Ino, Nlink: 1,
+			Size: s.Size, Flags: uint32(flags &^ (effect.OCreat | effect.OTrunc)), UID: uint32(os.Geteuid()),
+			GID: uint32(os.Getegid())}}})
 }
 
 // Move adds a read or write of text at an offset.
 func (s *Script) Move(op event.Op, fd, off int64, text string) {
 	s.t.Helper()
 	a := event.Lookup(op).Args[1]
-	s.Add(event.Event{Op: op, Ret: int64(len(text)), Offset: off, Count: int64(len(text)), Args: [6]uint64{uint64(fd), 0x1000, uint64(len(text)), uint64(off)},
-		Files: []event.File{{Arg: 0, FD: int32(fd), Open: event.OpenID(100*uint64(s.from) + uint64(fd)), Known: true, Mode: syscall.S_IFREG | 0o644, Dev: s.dev, Ino: s.Ino, Pos: off + int64(len(text))}},
-		Bufs:  []event.Buf{{Arg: 1, Dir: a.Dir, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
+	s.Add(event.Event{Op: op, Ret: int64(len(text)), Offset: off, Count: int64(len(text)),
+		Args: [6]uint64{uint64(fd), 0x1000, uint64(len(text)), uint64(off)},
+		Files: []event.File{{Arg: 0, FD: int32(fd), Open: event.OpenID(100*uint64(s.from) + uint64(fd)), Known: true,
+			Mode: syscall.S_IFREG | 0o644, Dev: s.dev, Ino: s.Ino, Pos: off + int64(len(text))}},
+		Bufs: []event.Buf{{Arg: 1, Dir: a.Dir, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
 }
 
 // Close ends the tape and opens it.
