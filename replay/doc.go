@@ -28,7 +28,7 @@
 //	options       the values of Options
 //	effect        what calls do to names and bytes
 //
-// Package eventsource tells the threads, files and names of several hosts apart, and no
+// Package eventsource makes the threads, files and names of several hosts unique, and no
 // package above it knows of hosts. A Task of package plan has all that is needed to do what
 // an event did. Reads and writes of one buffer, which tapes consist of mostly, are a Step in a
 // batch and no more. The tasks of a thread go into a queue, whose worker does them one after

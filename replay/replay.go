@@ -131,7 +131,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	return rep, nil
 }
 
-// config returns what the process is told that makes the calls.
+// config returns the configuration of the process that makes the calls.
 func (o *Options) config(
 	t *trace.Tape, layout eventsource.Layout, initial *initialtree.Tree, into string,
 ) *execute.Config {

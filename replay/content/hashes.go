@@ -75,7 +75,7 @@ func (k *HashCache) add(r event.Ref, sum xxh3.Uint128) {
 	c.sum, c.len = sum, r.Len
 }
 
-// see remembers the hashes of a buffer's chunks, whose bytes are data.
+// Observe remembers the hashes of a buffer's chunks, whose bytes are data.
 func (k *HashCache) Observe(b *event.Buf, data []byte) {
 	data = data[min(len(b.Inline), len(data)):]
 	for _, r := range b.Refs {

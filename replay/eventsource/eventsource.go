@@ -11,7 +11,7 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// State is what the thread of an event has around it, as the tape tells.
+// State is what the thread of an event has around it, as recorded.
 type State struct {
 	TID       uint32 // as recorded: the event's is one among all hosts
 	Umask     uint32
@@ -63,7 +63,7 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
 	return r
 }
 
-// Next puts the next event into ev, whose memory it takes in exchange, and returns the
+// Next puts the next event into ev, reuses the memory that ev had, and returns the
 // state around it. Both, but for strings, are valid until the next call. It returns
 // io.EOF at the end.
 func (r *Reader) Next(ev *event.Event) (*State, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/iotape/iotape/replay/result"
 )
 
-// Config is what the child process is told, as JSON.
+// Config is the configuration of the child process, as JSON.
 type Config struct {
 	Tape     string // its directory
 	Into     string // the target, absolute

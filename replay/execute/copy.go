@@ -38,7 +38,7 @@ func (w *worker) copyIn(t *plan.Task) {
 	}
 }
 
-// explicitTarget reports whether a copy was told where to write.
+// explicitTarget reports whether a copy had an offset to write at.
 func explicitTarget(ev *event.Event) bool { return ev.Op != event.OpSendfile && ev.Args[3] != 0 }
 
 // copyOut reads what the recording copied to a pipe or socket, and checks it.

@@ -19,10 +19,10 @@ import (
 // Types of locks (asm-generic/fcntl.h).
 const lockRead, lockWrite, lockNone = 0, 1, 2
 
-// lockPatience is how long a lock is waited for that was granted in the recording. The
-// linear order has whoever gave it back before whoever got it, wherever an order explains
-// that. Where none does, or where locks were taken that are not followed (SEEK_END), it may
-// be given back in a moment; if not, the call goes without the lock, and is counted.
+// lockPatience is how long a worker waits for a lock that was granted in the recording. The
+// linear order has the release of a lock before the call that got it next, if an order
+// explains that. If none does, or if locks were taken that are not modelled (SEEK_END), it
+// may be released in a moment; if not, the call goes on without the lock, and is counted.
 const lockPatience = 2 * time.Millisecond
 
 // tryLock repeats an attempt that found the lock taken, if it had been granted.
@@ -62,7 +62,7 @@ func (w *worker) lockRange(t *plan.Task) {
 		}
 	}
 	if plan.AsksForLock(t.Event.Args[1]) {
-		// What was asked for was overwritten with the answer: any lock that conflicts is
+		// The query was overwritten with the answer: any lock that conflicts is
 		// as good, and that there is none is known by asking for a lock on all.
 		if l.Type != lockNone && t.Event.OK() {
 			want := l.Type

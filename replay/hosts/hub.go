@@ -56,7 +56,7 @@ const (
 	kindFail   = 'F' // member: why there is none
 )
 
-// task is what a member is told.
+// task is what the hub sends a member to do.
 type task struct {
 	Part    int             `json:"part"`
 	Members []string        `json:"members"` // all parts', in their order

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A tape may tell of millions of files. What is known of them is kept in blocks, found
+// A tape may have millions of files. What is known of them is kept in blocks, found
 // through tables of pointers, and costs about 200 bytes a file (BenchmarkInferManyFiles).
 
 // arena makes values in blocks: no allocation, and no header, for each.

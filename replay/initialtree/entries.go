@@ -38,7 +38,7 @@ func (s *Tree) FIFOs() bool {
 	return false
 }
 
-// Remains reports whether a path exists after the last event, as far as the trace tells:
+// Remains reports whether a path exists after the last event, as far as the trace proves:
 // whether a replay of all events should leave it.
 func (s *Tree) Remains(path string) bool {
 	c := s.names.find(path)

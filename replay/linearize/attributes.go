@@ -126,8 +126,8 @@ func (s *state) present(v int64) bool {
 }
 
 // findAccess finds the permissions that an access(2) of the superuser asks: it may do all,
-// but executes a file that nobody may execute only if it is a directory. Others' rights depend on more
-// than is followed.
+// but executes a file without execute permission only if it is a directory. The rights of
+// other users depend on more than is modelled.
 func (st *Stage) findAccess(ev *event.Event, s *footprint) {
 	const execute = 1
 	mode := 1
@@ -145,7 +145,7 @@ func (st *Stage) findAccess(ev *event.Event, s *footprint) {
 	}
 }
 
-// executable reports whether any user may execute the file that an access asked about.
+// executable reports whether the file of an access(2) has an execute permission.
 func (s *state) executable(sub *footprint, want bool) bool {
 	const anybody = 0o111
 	if sub.attr < 0 {

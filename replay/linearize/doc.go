@@ -10,9 +10,9 @@
 //
 //   - respects real time: a call that had returned when another was made comes before
 //     it, and so do the calls of one thread;
-//   - explains what the calls returned, wherever some such order does: each gets, from a
-//     small model of the files that is done call by call, the errno, sizes, counts and
-//     identities that were recorded;
+//   - explains what the calls returned, if some such order does: a small model of the files
+//     that applies the calls in this order gives the errno, sizes, counts and identities
+//     that were recorded;
 //   - is the tape's otherwise. Events move to an earlier place only, and only past
 //     events that they overlap with.
 //

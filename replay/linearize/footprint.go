@@ -77,8 +77,8 @@ var classes = func() (t [512]class) {
 	return t
 }()
 
-// footprint is what an event is about, in the terms of the state: found once in each
-// round, before anything is asked of the model.
+// footprint is what an event accesses, in the terms of the state: found once in each
+// round, before the model is used.
 type footprint struct {
 	class      class
 	op         event.Op // the call, also of a request
@@ -86,7 +86,7 @@ type footprint struct {
 	flags      uint64   // of an open
 	kind       kind     // of what was opened, looked at or made
 	names      [2]int32 // of the paths, in their order; -1: not followed
-	file       int32    // inode that the event tells of, -1 if it does not
+	file       int32    // inode in the event, -1 if there is none
 	to         int32    // inode that a copy writes to, -1
 	pos        int32    // cell of a position that is used or moved, -1
 	toPos      int32    // the same of a copy's target
@@ -122,7 +122,7 @@ func (s *footprint) classify(ev *event.Event) bool {
 	return s.class != classNone
 }
 
-// moves reports whether calls of a class change or tell sizes, positions and content
+// moves reports whether calls of a class change or report sizes, positions and content
 // alone.
 func (c class) moves() bool { return c >= classRead }
 
@@ -188,7 +188,7 @@ func (st *Stage) regular(f *event.File) int32 {
 	return n
 }
 
-// Whether the kernel makes a file up, as its name tells.
+// Whether the kernel makes a file up, by its name.
 const (
 	unseen = iota
 	real

@@ -49,6 +49,6 @@ func (s *state) revived(f int32) {
 func (t *accessCollector) linkCountAccess(n int32) {
 	for _, f := range t.names[n].files {
 		t.add(t.files[f].links, accessCommute)
-		t.couple(t.files[f].links) // whose it is depends on what the name stands for
+		t.couple(t.files[f].links) // the file depends on what the name stands for
 	}
 }

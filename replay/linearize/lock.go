@@ -151,7 +151,7 @@ func refused(ev *event.Event) bool {
 	return ev.Errno == syscall.EAGAIN || ev.Errno == syscall.EACCES
 }
 
-// ofRange takes what fcntl was asked for.
+// ofRange takes a lock from the argument of fcntl.
 func (l *lock) ofRange(ev *event.Event, f *event.File) bool {
 	b := ev.BufArg(2)
 	if b == nil || len(b.Inline) < 32 {
@@ -189,7 +189,7 @@ func (l *lock) ofRange(ev *event.Event, f *event.File) bool {
 	return l.from >= 0 && l.to > l.from
 }
 
-// locks explains a call on locks.
+// locking explains a call on locks.
 func (s *state) locking(ev *event.Event, sub *footprint) bool {
 	if sub.lock.what == lockClose {
 		s.closing(sub.attr, &sub.lock)

@@ -309,7 +309,7 @@ func (s *state) noteTarget(n, f int32) {
 }
 
 // position returns the cell of an open file's position. file is its inode, -1 if the event
-// does not tell.
+// does not have it.
 func (s *state) position(open event.OpenID, file int32) int32 {
 	o, ok := s.byOpen[open]
 	if !ok {

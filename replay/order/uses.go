@@ -142,8 +142,8 @@ func (n *name) isFile(o *Order, id effect.Inode) *file {
 
 func whole(f *file) *resource { return &f.whole }
 
-// known returns the file that a name stands for, one that nothing is known of if
-// nobody said.
+// known returns the file that a name stands for: one of which nothing is known, if that
+// is unknown.
 func (n *name) known() *file {
 	if n.file == nil {
 		n.file = &file{names: 1}
@@ -187,7 +187,7 @@ func (o *Order) reads(ev *event.Event) {
 	switch {
 	case ev.Ret < ev.Count:
 		f.touch(o, size, look)
-	case f.alone == shared: // what it read may be there because somebody wrote behind it
+	case f.alone == shared: // what it read may be there because of a write behind it
 		f.growth.await(o, ev.Offset+ev.Ret)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// Processes are told apart by the event that made them, and else by their number: numbers
+// processID identifies a process by the event that made it, and else by its number: numbers
 // are used again.
 type processID uint64
 

@@ -40,7 +40,7 @@ const (
 	fOFDGetLk, fOFDSetLk, fOFDSetLkw = 36, 37, 38
 )
 
-// AsksForLock reports whether a command of fcntl only asks who has a lock.
+// AsksForLock reports whether a command of fcntl only queries a lock (F_GETLK).
 func AsksForLock(cmd uint64) bool { return cmd == fGetLk || cmd == fOFDGetLk }
 
 // isLock reports whether an fcntl is about locks on ranges.

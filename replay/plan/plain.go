@@ -59,8 +59,8 @@ func succeeded(t *Task) bool {
 		t.Unexplained == 0 && len(t.Released) == 0
 }
 
-// ofPlainFile reports whether a read or write has one buffer, whose content the tape has or
-// has not, and a file of which nothing is special.
+// ofPlainFile reports whether a read or write has one buffer, of whose content the tape has
+// all or nothing, and an ordinary file.
 func ofPlainFile(ev *event.Event) bool {
 	if len(ev.Files) == 0 || ev.Args[1] == 0 || ev.Args[2] > maxPlainBytes {
 		return false

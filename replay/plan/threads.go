@@ -23,7 +23,7 @@ type thread struct {
 	exit     int64 // ns; of its last event
 	cpu      int64 // ns; at the entry of its last event
 	computed int64 // ns of computing since its last task
-	// measured says that its calls tell how long it waited for a processor.
+	// measured says that its events have the time that it waited for a processor.
 	measured bool
 }
 

@@ -60,7 +60,7 @@ type Dispatcher struct {
 	workers int
 	tasks   sync.Pool
 
-	halted  atomic.Bool // nobody waits any longer
+	halted  atomic.Bool // all waits end
 	mu      sync.Mutex
 	stopped error // why it was halted, with mu
 }
@@ -215,8 +215,8 @@ func (d *Dispatcher) addTimes(b *Batch, s *plan.Step, t *plan.Task) {
 	s.Deps = uint32(len(t.Order.Deps) + len(t.Order.Waits))
 }
 
-// watch notes a task of another member of the team: that member will say when it is done, and
-// is told when what it waits for here is done.
+// watch notes a task of another member of the team: that member sends a record when it is
+// done, and gets one when what it waits for here is done.
 func (d *Dispatcher) watch(q *Queue, t *plan.Task) {
 	d.link.watch(q, t.Order.Ref.Pos, t.Order.Done)
 	for _, r := range t.Order.Deps {

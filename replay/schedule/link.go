@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// RecordBytes is the length of what members of a team tell each other: a lane (u32), and
-// how many of its tasks are done (u64), both little-endian. Lane ControlLane says Ready or
-// Go.
+// RecordBytes is the length of the records that members of a team send each other: a slot
+// (u32), and how many tasks of its queue are done (u64), both little-endian. A record of the
+// slot ControlQueue is Ready or Go.
 const (
 	RecordBytes  = 12
 	ControlQueue = 1<<32 - 1

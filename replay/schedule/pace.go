@@ -21,7 +21,7 @@ type Timebase struct {
 	sleep bool // in place of computing
 	// first is the recorded time of the first event, ns, and start is when it is here.
 	first, start int64
-	halted       *atomic.Bool // nobody waits any longer
+	halted       *atomic.Bool // all waits end
 }
 
 // paced reports whether calls have times of their own.
