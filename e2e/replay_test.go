@@ -43,7 +43,7 @@ func TestReplay(t *testing.T) {
 	}
 	for _, p := range workload.Programs() {
 		if p.Name == "contend" {
-			continue // some of its results no order of calls explains; replay/settle tests it
+			continue // some of its results no order of calls explains; replay/linearize tests it
 		}
 		for _, v := range variants {
 			if p.Kernel && v.backend != "ebpf" {

@@ -2,43 +2,14 @@ package replay
 
 import (
 	"context"
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/internal/tapescript"
 )
-
-// handle is a descriptor of the file that was opened last.
-func (s *script) handle(fd int32) event.File {
-	return event.File{FD: fd, Known: true, Mode: isFile, Ino: s.ino}
-}
-
-// shares adds an ioctl on a file that names another one, with the numbers that stand in its
-// argument; none stand for FICLONE.
-func (s *script) shares(fd int64, cmd uint64, on *event.File, other event.File, numbers ...int64) {
-	s.t.Helper()
-	f := s.handle(int32(fd))
-	if on != nil {
-		f = *on
-	}
-	other.Arg = event.MemoryArg
-	ev := event.Event{Op: event.OpIoctl, Args: [6]uint64{uint64(fd), cmd, 0x1000}, Offset: -1, Count: -1}
-	if cmd == event.FiClone {
-		other.Arg, ev.Args[2] = 2, uint64(other.FD)
-	} else {
-		b := event.Buf{Arg: 2, Kind: event.KindStruct}
-		for _, n := range numbers {
-			b.Inline = binary.LittleEndian.AppendUint64(b.Inline, uint64(n))
-		}
-		b.Len = int64(len(b.Inline))
-		ev.Bufs = append(ev.Bufs, b)
-	}
-	ev.Files = []event.File{f, other}
-	s.add(ev)
-}
 
 // Files that took over content of another have it, also where the file system cannot have
 // them share it, and keep what is beside it.
@@ -56,28 +27,32 @@ func TestClones(t *testing.T) {
 		{"over the end", event.FiCloneRange, []int64{0, 10, 12}, "ABCDEFGHIJKL0123456789"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newScript(t)
-			s.open(3, "from", effect.OCreat|2)
-			s.kept(event.OpPwrite64, 0, "0123456789", 10, false)
-			from := s.handle(3)
+			s := tapescript.New(t)
+			s.Open(3, "from", effect.OCreat|2)
+			s.Kept(event.OpPwrite64, 0, "0123456789", 10, false)
+			from := s.Handle(3)
 			from.Size = 10
-			s.opened(4, "to", isFile, effect.OCreat|2)
+			s.Opened(4, "to", tapescript.IsFile, effect.OCreat|2)
 			text := "ABCDEFGHIJKLMNOP"
 			if c.cmd == event.FiClone {
 				text = "abcdefghijklmnop"[:10] + "fghijk"
 			}
-			w := s.handle(4)
-			s.add(event.Event{Op: event.OpPwrite64, Ret: int64(len(text)), Count: int64(len(text)), Args: [6]uint64{4, 0x1000, uint64(len(text))}, Files: []event.File{w},
+			w := s.Handle(4)
+			s.Add(event.Event{Op: event.OpPwrite64, Ret: int64(len(text)), Count: int64(len(text)),
+				Args: [6]uint64{4, 0x1000, uint64(len(text))}, Files: []event.File{w},
 				Bufs: []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: int64(len(text)), Inline: []byte(text)}}})
 			numbers := append([]int64{3}, c.numbers...)
-			s.shares(4, c.cmd, &w, from, numbers...)
+			s.Shares(4, c.cmd, &w, from, numbers...)
 			// Where the source is read from next has not changed.
-			s.add(event.Event{Op: event.OpLseek, Args: [6]uint64{3, 0, 1}, Files: []event.File{from}, Offset: -1, Count: -1})
+			s.Add(event.Event{
+				Op: event.OpLseek, Args: [6]uint64{3, 0, 1}, Files: []event.File{from}, Offset: -1, Count: -1,
+			})
 			n := int64(len(c.want))
-			s.add(event.Event{Op: event.OpPread64, Ret: n, Count: n, Args: [6]uint64{4, 0x1000, uint64(n)}, Files: []event.File{w},
-				Bufs: []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: n, Inline: []byte(c.want)}}})
+			s.Add(event.Event{Op: event.OpPread64, Ret: n, Count: n, Args: [6]uint64{4, 0x1000, uint64(n)},
+				Files: []event.File{w},
+				Bufs:  []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: n, Inline: []byte(c.want)}}})
 			into := filepath.Join(t.TempDir(), "out")
-			rep, err := Run(context.Background(), s.close(), &Options{Into: into, Checks: CheckAll})
+			rep, err := Run(context.Background(), s.Close(), &Options{Into: into, Checks: CheckAll})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,31 +1,51 @@
 // Package replay repeats what a tape recorded, inside one directory, and checks
 // that it came out the same.
 //
-//	tape ─▶ skeleton.Infer ─▶ tree.Restore                               prepare
-//	tape ─▶ feed (posix, settle) ─▶ planner ─▶ order ─▶ lanes ─▶ check   run
-//	final ─▶ tree.TakePaths + tree.Compare                               verify
+// Run replays, DryRun says what a replay would do, Restore only makes the files that it begins
+// with. A program that calls Run calls execute.Stub first in its main function: the calls are
+// made by a child process, which is the same program.
 //
-// Package feed reads the events in an order that explains their results, each with the
-// state of its thread; of a tape of several hosts it tells threads, files and names apart,
-// and nobody behind it knows of hosts. The planner makes a task of each event: what to do,
-// with which open files, and, from package order, which tasks have to be done before. Tasks
-// of a thread of the recording go into a lane, whose worker does them one after the other,
-// on a thread of its own. A task waits for lanes to get so far, by their counters: there is
-// no lock on the way of a call, and who has to wait for long sleeps until its number has
-// come (sleep.go). Reads and writes of one buffer, which tapes are full of, are nothing but
-// a step in a batch; planning goes on ahead of the calls by so many bytes (stock.go). What
-// reads give is compared with hashes where these are known (known.go).
+// # Packages
+//
+//	tape ─▶ initialtree ─▶ tree.Restore                                  prepare
+//	tape ─▶ eventsource (posix, linearize) ─▶ plan ─▶ schedule ─▶ execute  run
+//	                                          order      hosts    verify
+//	final ─▶ verify                                                      compare
+//
+// Imports run from the right to the left, and downwards:
+//
+//	replay        Options, Run, DryRun, Report: what users need
+//	execute       the child process and its workers: makes calls
+//	schedule      queues of steps, waits, pace, look-ahead; links to other members of a team
+//	verify        compares results, content and final trees
+//	plan          events to tasks: what to do, with which files, after which tasks
+//	initialtree   the files that a tape's events need to find
+//	eventsource   events in an order that explains their results, with their threads' state
+//	linearize     finds that order
+//	order         which task has to wait for which
+//	content       the bytes that are written, and those that should be read
+//	result        the report and the log
+//	options       the values of Options
+//	effect        what calls do to names and bytes
+//
+// Package eventsource makes the threads, files and names of several hosts unique, and no
+// package above it knows of hosts. A Task of package plan has all that is needed to do what
+// an event did. Reads and writes of one buffer, which tapes consist of mostly, are a Step in a
+// batch and no more. The tasks of a thread go into a queue, whose worker does them one after
+// the other on a thread of its own. A task waits for queues to reach a position; no lock is on
+// the way of a call. Planning goes on ahead of the calls, up to a number of bytes. What reads
+// give is compared with hashes where these are known.
 //
 // # Order
 //
 // See package order and docs/replay.md. Every task waits for earlier ones only, in one
-// order for all, so that nobody waits in a circle.
+// order for all, so that no circle of waits can come about.
 //
 // # Confinement
 //
 // The calls run in a child process with mount and, for ordinary users, user
 // namespaces of its own, whose root directory is the target, mounted nodev and
-// nosuid. Nothing that a tape says can name anything outside.
+// nosuid. Nothing in a tape can name anything outside.
 //
 // # What is not repeated
 //

@@ -12,37 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/feed"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/replay/plan"
 	"github.com/iotape/iotape/trace"
 )
-
-// reason says why a call is not made.
-type reason uint8
-
-func (r reason) String() string { return reasons[r] }
-
-const (
-	whyNone        reason = iota
-	whyModelled           // the operation table's: its effect is modelled, or it has none here
-	whyOwn                // the replayer does it in its own time
-	whyUnknown            // not in the operation table
-	whyUnexplained        // no order of the calls that it overlapped with makes it fail
-	whyInterrupted        // its return was not seen
-	whyEnvironment        // failed for what the recorded machine was like
-	whySimulated          // on a pipe, a socket, a terminal or what else is not made
-	whyPath               // its name is in /proc, /sys or /dev, or was not recorded
-	whySpecial            // opens a FIFO, a device or a socket
-	whyCommand            // a command of ioctl or fcntl that files do not have, or that is modelled
-	whyRuns               // the page was read to be executed
-)
-
-var reasons = [...]string{
-	whyModelled: "modelled", whyOwn: "the replayer does this itself, when it is due", whyUnknown: "not in the operation table", whyUnexplained: "no order of the calls that it overlapped with makes it fail", whyInterrupted: "its return was not recorded",
-	whyEnvironment: "failed for what the recorded machine was like", whySimulated: "on what is simulated: a pipe, a socket, a terminal",
-	whyPath: "in /proc, /sys or /dev, or without a recorded name", whySpecial: "opens a FIFO, a device or a socket",
-	whyCommand: "a command that is modelled, or not about files", whyRuns: "a page that was read to be executed",
-}
 
 // PlannedOp is what would be done with some of the calls of an operation.
 type PlannedOp struct {
@@ -72,44 +46,49 @@ type Plan struct {
 // are count. If Into is not "", it is looked at for what the tape needs; it must exist, and
 // nothing of it remains changed.
 func DryRun(ctx context.Context, t *trace.Tape, o *Options) (*Plan, error) {
-	layout, err := feed.NewLayout(t, o.Renames, o.Shared)
+	layout, err := eventsource.NewLayout(t, o.Renames, o.Shared)
 	if err != nil {
 		return nil, err
 	}
-	sk, _, err := infer(ctx, t, layout)
+	initial, _, err := infer(ctx, t, layout)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlanner(t, os.Geteuid() == 0, newMadeUp(t, sk.Made, false), sk.Elsewhere, layout, order.Resource)
-	s := survey{users: map[uint32]uint64{}, ops: map[PlannedOp]uint64{}}
-	for e := range sk.Entries() {
+	p, err := plan.New(t, &plan.Config{
+		Layout: layout, Made: initial.Made, Elsewhere: initial.Elsewhere, Order: order.Resource,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := requirements{users: map[uint32]uint64{}, ops: map[PlannedOp]uint64{}}
+	for e := range initial.Entries() {
 		s.bytes += max(e.Size, 0)
 		s.name(filepath.Base(e.Path))
 	}
-	var tk task
+	var tk plan.Task
 	for n := uint64(0); ; n++ {
 		if n%4096 == 0 {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			p.order.AllDone()
+			p.AllDone()
 		}
-		if err := p.next(&tk); err == io.EOF {
+		if err := p.Next(&tk); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		s.see(&tk, len(p.handles))
+		s.observe(&tk, p.OpenFiles())
 	}
-	plan := &Plan{Events: p.n, Ops: s.list(), Needs: s.needs()}
+	pl := &Plan{Events: p.Events(), Ops: s.list(), Needs: s.needs()}
 	if o.Into != "" {
-		err = plan.look(o.Into, &s)
+		err = pl.check(o.Into)
 	}
-	return plan, err
+	return pl, err
 }
 
-// survey is what a tape's calls need.
-type survey struct {
+// requirements are what a tape's calls need.
+type requirements struct {
 	ops            map[PlannedOp]uint64
 	users          map[uint32]uint64 // calls by identity
 	direct, xattrs uint64
@@ -119,46 +98,45 @@ type survey struct {
 	bytes          int64 // of files: of the initial tree, and what files grow to
 }
 
-func (s *survey) name(name string) { s.longest = max(s.longest, len(name)) }
+func (s *requirements) name(name string) { s.longest = max(s.longest, len(name)) }
 
 const oDirect = 0o40000
 
-func (s *survey) see(t *task, open int) {
-	if t.ev.Kind != event.Call {
+// observe adds what a task needs. open is how many files are open.
+func (s *requirements) observe(t *plan.Task, open int) {
+	if t.Event.Kind != event.Call {
 		return
 	}
-	op := PlannedOp{Op: t.op.String(), Made: t.action != emulate}
+	op := PlannedOp{Op: t.Op.String(), Made: t.Action != plan.Emulate}
 	if !op.Made {
-		if op.Reason = reasons[t.why]; t.why == whyModelled {
-			op.Reason = cmp.Or(event.Lookup(t.op).Why, op.Reason)
-		}
+		op.Reason = t.Explain()
 	}
 	s.ops[op]++
 	if !op.Made {
 		return
 	}
-	s.users[t.ev.UID]++
+	s.users[t.Event.UID]++
 	s.open = max(s.open, open)
-	if f := t.ev.FileArg(event.ResultArg); f != nil && f.Flags&oDirect != 0 {
+	if f := t.Event.FileArg(event.ResultArg); f != nil && f.Flags&oDirect != 0 {
 		s.direct++
 	}
-	for i := range t.ev.Paths {
-		if abs := t.ev.Paths[i].Abs; abs != "" && t.ev.OK() {
+	for i := range t.Event.Paths {
+		if abs := t.Event.Paths[i].Abs; abs != "" && t.Event.OK() {
 			s.name(filepath.Base(abs))
 		}
 	}
-	switch t.op {
+	switch t.Op {
 	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr:
 		s.xattrs++
 	case event.OpMknod, event.OpMknodat:
 		s.devices++
 	}
-	if io := t.ev.Traffic(); io.To != nil && io.To.Known && t.ev.Offset >= 0 {
+	if io := t.Event.Traffic(); io.To != nil && io.To.Known && t.Event.Offset >= 0 {
 		s.bytes += io.Written // an upper bound: what is written twice counts twice
 	}
 }
 
-func (s *survey) list() []PlannedOp {
+func (s *requirements) list() []PlannedOp {
 	list := []PlannedOp{}
 	for op, n := range s.ops {
 		op.Count = n
@@ -187,9 +165,11 @@ const (
 	needNodes  = "special files made"
 )
 
-func (s *survey) needs() []Need {
-	list := []Need{{What: needSpace, Count: uint64(s.bytes)}, {What: needNames, Count: uint64(s.longest)}, {What: needOpen, Count: uint64(s.open)}}
-	for _, n := range []Need{{What: needDirect, Count: s.direct}, {What: needXattrs, Count: s.xattrs}, {What: needNodes, Count: s.devices}} {
+func (s *requirements) needs() []Need {
+	list := []Need{{What: needSpace, Count: uint64(s.bytes)}, {What: needNames, Count: uint64(s.longest)},
+		{What: needOpen, Count: uint64(s.open)}}
+	for _, n := range []Need{{What: needDirect, Count: s.direct}, {What: needXattrs, Count: s.xattrs},
+		{What: needNodes, Count: s.devices}} {
 		if n.Count > 0 {
 			list = append(list, n)
 		}
@@ -200,8 +180,8 @@ func (s *survey) needs() []Need {
 	return list
 }
 
-// look compares the needs with what a directory and this process have.
-func (p *Plan) look(dir string, s *survey) error {
+// check compares the needs with what a directory and this process have.
+func (p *Plan) check(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("look at %s: %w", dir, err)

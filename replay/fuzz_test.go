@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/internal/tapescript"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
 )
@@ -20,19 +21,27 @@ const fuzzEvents = 64
 // fuzzOps are what an input picks from: what is replayed, and what changes what names and
 // descriptors stand for.
 var fuzzOps = []event.Op{
-	event.OpOpenat, event.OpOpen, event.OpCreat, event.OpOpenat2, event.OpClose, event.OpDup, event.OpDup2, event.OpCloseRange, event.OpRead, event.OpWrite,
-	event.OpPread64, event.OpPwrite64, event.OpReadv, event.OpWritev, event.OpLseek, event.OpFtruncate, event.OpTruncate, event.OpMkdir, event.OpMkdirat,
-	event.OpRmdir, event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat2, event.OpLink, event.OpLinkat, event.OpSymlink, event.OpReadlink,
-	event.OpMknod, event.OpChdir, event.OpFchdir, event.OpGetcwd, event.OpGetdents64, event.OpStat, event.OpFstat, event.OpStatx, event.OpChmod, event.OpFcntl,
-	event.OpFlock, event.OpIoctl, event.OpSendfile, event.OpCopyFileRange, event.OpSplice, event.OpMmap, event.OpMunmap, event.OpMmapPread, event.OpMmapPwrite,
-	event.OpMsync, event.OpSetxattr, event.OpGetxattr, event.OpSetxattrat, event.OpBind, event.OpChroot, event.OpMount, event.OpUringRead, event.OpUringSplice,
+	event.OpOpenat, event.OpOpen, event.OpCreat, event.OpOpenat2, event.OpClose, event.OpDup, event.OpDup2,
+	event.OpCloseRange, event.OpRead, event.OpWrite,
+	event.OpPread64, event.OpPwrite64, event.OpReadv, event.OpWritev, event.OpLseek, event.OpFtruncate,
+	event.OpTruncate, event.OpMkdir, event.OpMkdirat,
+	event.OpRmdir, event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat2, event.OpLink, event.OpLinkat,
+	event.OpSymlink, event.OpReadlink,
+	event.OpMknod, event.OpChdir, event.OpFchdir, event.OpGetcwd, event.OpGetdents64, event.OpStat, event.OpFstat,
+	event.OpStatx, event.OpChmod, event.OpFcntl,
+	event.OpFlock, event.OpIoctl, event.OpSendfile, event.OpCopyFileRange, event.OpSplice, event.OpMmap, event.OpMunmap,
+	event.OpMmapPread, event.OpMmapPwrite,
+	event.OpMsync, event.OpSetxattr, event.OpGetxattr, event.OpSetxattrat, event.OpBind, event.OpChroot, event.OpMount,
+	event.OpUringRead, event.OpUringSplice,
 	event.OpAIOPwritev, event.OpUnknown,
 }
 
-var fuzzNames = []string{"a", "b", "a/b", "a/../b", "/", "..", "/work/a", "../../../../../../outside", "/proc/self/fd/3", "/proc/self/fd/3/../x", "/proc/self/root/a", "a\x00b", "", "/dev/fd/4/c", "a/b/c"}
+var fuzzNames = []string{"a", "b", "a/b", "a/../b", "/", "..", "/work/a", "../../../../../../outside",
+	"/proc/self/fd/3", "/proc/self/fd/3/../x", "/proc/self/root/a", "a\x00b", "", "/dev/fd/4/c", "a/b/c"}
 
 // Bits of a file's mode that are types of files, and one that is none.
-var fuzzModes = []uint32{syscall.S_IFREG, syscall.S_IFDIR, syscall.S_IFIFO, syscall.S_IFLNK, syscall.S_IFSOCK, syscall.S_IFCHR, 0}
+var fuzzModes = []uint32{syscall.S_IFREG, syscall.S_IFDIR, syscall.S_IFIFO, syscall.S_IFLNK, syscall.S_IFSOCK,
+	syscall.S_IFCHR, 0}
 
 // numbers decodes an input.
 type numbers []byte
@@ -60,7 +69,10 @@ func (n *numbers) value() int64 {
 func (n *numbers) event(clock *int64) event.Event {
 	pid := uint32(n.next()%4) + 1
 	*clock += int64(n.next())
-	ev := event.Event{PID: pid, TID: pid, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Enter: *clock, Exit: *clock + int64(n.next()) - 4, Offset: n.value(), Count: n.value()}
+	ev := event.Event{
+		PID: pid, TID: pid, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Enter: *clock,
+		Exit: *clock + int64(n.next()) - 4, Offset: n.value(), Count: n.value(),
+	}
 	switch k := n.next(); {
 	case k < 8:
 		ev.Kind, ev.Child, ev.Ret = event.Forked, uint32(n.next()%4)+1, n.value()
@@ -72,7 +84,9 @@ func (n *numbers) event(clock *int64) event.Event {
 	case k < 16:
 		ev.Kind = event.Inherited
 		ev.Args[0] = event.OwnFile
-		ev.Files = []event.File{{FD: int32(n.value()), Known: true, Mode: fuzzModes[int(n.next())%len(fuzzModes)] | 0o644, Ino: uint64(n.next() % 8), Nlink: 1, Path: fuzzNames[int(n.next())%len(fuzzNames)]}}
+		ev.Files = []event.File{{FD: int32(n.value()), Known: true,
+			Mode: fuzzModes[int(n.next())%len(fuzzModes)] | 0o644, Ino: uint64(n.next() % 8), Nlink: 1,
+			Path: fuzzNames[int(n.next())%len(fuzzNames)]}}
 		return ev
 	}
 	ev.Op = fuzzOps[int(n.next())%len(fuzzOps)]
@@ -82,7 +96,11 @@ func (n *numbers) event(clock *int64) event.Event {
 		ev.Errno, ev.Ret = syscall.Errno(b>>3), -1
 	}
 	file := func(arg int8, fd int64) {
-		ev.Files = append(ev.Files, event.File{Arg: arg, FD: int32(fd), Known: true, Mode: fuzzModes[int(n.next())%len(fuzzModes)] | 0o644, Ino: uint64(n.next() % 8), Nlink: uint32(n.next() % 3), Size: n.value(), Pos: n.value(), Flags: uint32(n.next())})
+		ev.Files = append(ev.Files, event.File{
+			Arg: arg, FD: int32(fd), Known: true, Mode: fuzzModes[int(n.next())%len(fuzzModes)] | 0o644,
+			Ino: uint64(n.next() % 8), Nlink: uint32(n.next() % 3), Size: n.value(), Pos: n.value(),
+			Flags: uint32(n.next()),
+		})
 	}
 	for i := range spec.Args {
 		v := n.value()
@@ -95,7 +113,7 @@ func (n *numbers) event(clock *int64) event.Event {
 			continue
 		case event.KindFD, event.KindDirFD:
 			if n.next()&1 == 0 && spec.Args[i].Kind == event.KindDirFD {
-				ev.Args[i] = at()
+				ev.Args[i] = tapescript.AtFDCWD()
 			} else {
 				file(int8(i), v)
 			}
@@ -124,7 +142,8 @@ func (n *numbers) event(clock *int64) event.Event {
 // rights to, without a crash, a hang, or a change outside.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte{0, 5, 9, 0, 0, 20, 0, 3, 1, 0, 0, 0, 0, 0x42, 0}, byte(0))
-	f.Add([]byte("\x00\x05\x09\x00\x00\x20\x08\x00\x01\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08\xff\xf8\xf9\x01\x02\x03\x20\x21\x22\x23"), byte(1))
+	f.Add([]byte("\x00\x05\x09\x00\x00\x20\x08\x00\x01\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"+
+		"\xff\xf8\xf9\x01\x02\x03\x20\x21\x22\x23"), byte(1))
 	f.Add([]byte(strings.Repeat("\x01\x02\x03\x04\x05\x06\xf7", 60)), byte(2))
 	f.Add([]byte(strings.Repeat("\x05\x02\x03\x01\x05\x06\xf7", 60)), byte(17))
 	f.Fuzz(func(t *testing.T, data []byte, how byte) {
@@ -159,14 +178,18 @@ func FuzzPlan(f *testing.F) {
 		defer tape.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), hostilePatience)
 		defer cancel()
-		if _, err := DryRun(ctx, tape, &Options{Shared: []string{"/work"}}); err != nil && !errors.Is(err, trace.ErrCorrupt) {
+		if _, err := DryRun(ctx, tape, &Options{Shared: []string{"/work"}}); err != nil &&
+			!errors.Is(err, trace.ErrCorrupt) {
 			t.Fatalf("dry run: %v", err)
 		}
 		if os.Geteuid() != 0 {
 			return
 		}
 		modes := [...]order.Mode{order.Recorded, order.Overlap, order.Resource}
-		_, err = Run(ctx, tape, &Options{Into: t.TempDir(), Checks: CheckAll, Shared: []string{"/work"}, Order: modes[how%3], Native: Native{Mmap: how&4 != 0, Requests: how&8 != 0}})
+		_, err = Run(ctx, tape, &Options{
+			Into: t.TempDir(), Checks: CheckAll, Shared: []string{"/work"}, Order: modes[how%3],
+			Native: Native{Mmap: how&4 != 0, Requests: how&8 != 0},
+		})
 		if err != nil && (ctx.Err() != nil || strings.Contains(err.Error(), "ended without a report")) {
 			t.Fatal(err)
 		}

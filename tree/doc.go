@@ -3,7 +3,7 @@
 // tree from one.
 //
 // A manifest may be complete (a snapshot of a directory), partial (the paths that
-// a recording touched) or inferred (the skeleton that a replay needs before its
+// a recording touched) or inferred (the initial tree that a replay needs before its
 // first event). Each entry therefore says which of its attributes are known; an
 // attribute that is not known is zero, is not encoded, not restored and not
 // compared.

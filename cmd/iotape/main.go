@@ -11,6 +11,6 @@ import (
 
 func main() {
 	session.Helper() // does not return in a process that is a part of a recording
-	replay.Stub()    // likewise in one that replays
+	replay.Helper()  // likewise in one that replays
 	os.Exit(run(os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }

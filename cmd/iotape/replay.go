@@ -15,9 +15,7 @@ import (
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/replay"
-	"github.com/iotape/iotape/replay/feed"
 	"github.com/iotape/iotape/replay/hosts"
-	"github.com/iotape/iotape/replay/order"
 )
 
 func newReplay(c *console) *cobra.Command {
@@ -65,7 +63,7 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 			if o.Pace, err = replay.ParsePace(pace); err != nil {
 				return usageError{fmt.Errorf("--pace: %w", err)}
 			}
-			if o.Order, err = order.ParseMode(mode); err != nil {
+			if o.Order, err = replay.ParseOrder(mode); err != nil {
 				return usageError{fmt.Errorf("--order: %w", err)}
 			}
 			if o.Data, err = replay.ParseData(data); err != nil {
@@ -81,7 +79,7 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 				return err
 			}
 			for _, s := range renames {
-				r, err := feed.ParseRename(s)
+				r, err := replay.ParseRename(s)
 				if err != nil {
 					return usageError{fmt.Errorf("--map: %w", err)}
 				}

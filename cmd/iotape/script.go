@@ -14,7 +14,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/script"
 	"github.com/iotape/iotape/internal/hint"
-	"github.com/iotape/iotape/replay/skeleton"
+	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
@@ -85,7 +85,7 @@ func writeScript(ctx context.Context, tape, out string) (*script.Written, error)
 	if err != nil {
 		return nil, err
 	}
-	sk, err := skeleton.Infer(ctx, t, snapshots, final, nil)
+	sk, err := initialtree.Infer(ctx, t, snapshots, final, nil)
 	if err != nil {
 		return nil, fmt.Errorf("find the initial tree: %w", err)
 	}

@@ -289,10 +289,48 @@ var rules = []rule{
 		why:   "a replay needs a tape, not what made it",
 	},
 	{
-		of:    []string{"replay/settle"},
+		of:    []string{"replay/linearize"},
 		only:  []string{"event", "replay/effect"},
 		never: []string{"std:os/...", "other:..."},
 		why:   "pure: an order found from events alone",
+	},
+	{
+		of:    []string{"replay/options"},
+		only:  []string{},
+		never: []string{"std:os/...", "other:..."},
+		why:   "values and their names",
+	},
+	{
+		of:    []string{"replay/content"},
+		only:  []string{"event", "replay/options", "trace", "tree"},
+		never: []string{"std:os/..."},
+		why:   "bytes, whatever calls move them",
+	},
+	{
+		of:   []string{"replay/result"},
+		only: []string{"event", "internal/histogram", "replay/options", "tree"},
+		why:  "what came of a replay, whoever did it",
+	},
+	{
+		of: []string{"replay/plan"},
+		only: []string{"causal", "event", "model/posix", "replay/content", "replay/effect", "replay/eventsource",
+			"replay/initialtree", "replay/linearize", "replay/options", "replay/order", "trace", "tree"},
+		why: "what is to be done, whoever does it",
+	},
+	{
+		of:   []string{"replay/schedule"},
+		only: []string{"event", "replay/content", "replay/options", "replay/plan", "replay/result"},
+		why:  "it hands out steps, and makes no call",
+	},
+	{
+		of:    []string{"replay/verify"},
+		never: []string{"replay/schedule", "replay/execute", "replay/hosts"},
+		why:   "it compares what it is given, whoever made the calls",
+	},
+	{
+		of:    []string{"replay/execute"},
+		never: []string{"replay", "replay/hosts"},
+		why:   "the child process knows neither its parent's options nor how a team is connected",
 	},
 	{
 		of:    []string{"cmd/iotape-agent"},

@@ -1,8 +1,8 @@
 package effect
 
-// Devices tells the device that stat says from the one that an open file is known to be on:
-// btrfs gives each subvolume a number of its own, which its super block does not have. It is
-// learnt from calls that say both. The zero value is not usable.
+// Devices maps the device number that stat reports to the one that an open file is recorded
+// with: btrfs gives each subvolume a number of its own, which its super block does not have.
+// It learns from calls that have both. The zero value is not usable.
 type Devices map[uint64]uint64
 
 // Learn takes what stat said of an open file. It reports whether that is something new.
@@ -14,7 +14,7 @@ func (d Devices) Learn(s Stat, open Inode) bool {
 	return true
 }
 
-// Inode returns the file that stat told of, as an open file would be of it.
+// Inode returns the file that stat reported, as an open file of it would be recorded.
 func (d Devices) Inode(s Stat) Inode {
 	if dev, ok := d[s.Dev]; ok {
 		return Inode{dev, s.Ino}

@@ -18,5 +18,6 @@ func Guards(ev *event.Event) bool {
 		return false
 	}
 	flags := binary.LittleEndian.Uint32(b.Inline)
-	return ev.Args[1] == setFlags && flags&(immutable|appendOnly) != 0 || ev.Args[1] == setXattr && flags&(xImmutable|xAppendOnly) != 0
+	return ev.Args[1] == setFlags && flags&(immutable|appendOnly) != 0 ||
+		ev.Args[1] == setXattr && flags&(xImmutable|xAppendOnly) != 0
 }

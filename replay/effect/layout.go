@@ -34,8 +34,7 @@ func DecodeStat(ev *event.Event, arch event.Arch) (Stat, bool) {
 	return Stat{}, false
 }
 
-// MapDevice has the structure that a call of the stat family filled in tell of another
-// device.
+// MapDevice replaces the device in the structure that a call of the stat family filled in.
 func MapDevice(ev *event.Event, device func(uint64) uint64) {
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
@@ -69,7 +68,8 @@ func ParseStat(b []byte, arch event.Arch) (Stat, bool) {
 	le := binary.LittleEndian
 	s := Stat{Dev: le.Uint64(b), Ino: le.Uint64(b[8:])}
 	if arch == event.AMD64 {
-		s.Nlink, s.Mode, s.UID, s.GID = uint32(le.Uint64(b[16:])), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:])
+		s.Nlink, s.Mode = uint32(le.Uint64(b[16:])), le.Uint32(b[24:])
+		s.UID, s.GID = le.Uint32(b[28:]), le.Uint32(b[32:])
 	} else {
 		s.Mode, s.Nlink, s.UID, s.GID = le.Uint32(b[16:]), le.Uint32(b[20:]), le.Uint32(b[24:]), le.Uint32(b[28:])
 	}
@@ -153,8 +153,7 @@ func ContentArg(op event.Op) int {
 	return 1
 }
 
-// SourceOffset returns where a copy inside the kernel began to read, TargetOffset
-// where it began to write; -1 if that is not known.
+// SourceOffset returns where a copy inside the kernel began to read; -1 if that is not known.
 func SourceOffset(ev *event.Event) int64 {
 	if ev.Op == event.OpSendfile {
 		return movedFrom(ev, 2, 1)
@@ -162,6 +161,7 @@ func SourceOffset(ev *event.Event) int64 {
 	return movedFrom(ev, 1, 0)
 }
 
+// TargetOffset returns where a copy inside the kernel began to write; -1 if that is not known.
 func TargetOffset(ev *event.Event) int64 {
 	if ev.Op == event.OpSendfile {
 		return movedFrom(ev, -1, 0)

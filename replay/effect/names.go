@@ -42,8 +42,8 @@ func OpenFlags(ev *event.Event) uint64 {
 // FollowsLast reports whether a call follows a symbolic link that its path names.
 func FollowsLast(ev *event.Event) bool {
 	switch ev.Op {
-	case event.OpLstat, event.OpReadlink, event.OpReadlinkat, event.OpLchown, event.OpUnlink, event.OpUnlinkat, event.OpRmdir,
-		event.OpLsetxattr, event.OpLgetxattr, event.OpLlistxattr, event.OpLremovexattr:
+	case event.OpLstat, event.OpReadlink, event.OpReadlinkat, event.OpLchown, event.OpUnlink, event.OpUnlinkat,
+		event.OpRmdir, event.OpLsetxattr, event.OpLgetxattr, event.OpLlistxattr, event.OpLremovexattr:
 		return false
 	}
 	spec := ev.Spec()
@@ -79,7 +79,8 @@ func Virtual(abs string) bool {
 func BoundName(ev *event.Event) (string, bool) {
 	const unix = 1 // AF_UNIX
 	b := ev.BufArg(1)
-	if ev.Op != event.OpBind || !ev.OK() || b == nil || len(b.Inline) < 3 || binary.LittleEndian.Uint16(b.Inline) != unix {
+	if ev.Op != event.OpBind || !ev.OK() || b == nil || len(b.Inline) < 3 ||
+		binary.LittleEndian.Uint16(b.Inline) != unix {
 		return "", false
 	}
 	name := CString(b.Inline[2:])

@@ -16,6 +16,7 @@ func (m Ranges) Add(id Inode, from, to int64) {
 	s.Add(from, to)
 }
 
+// Remove takes a range out.
 func (m Ranges) Remove(id Inode, from, to int64) {
 	if s := m[id]; s != nil {
 		if s.Remove(from, to); len(*s) == 0 {
@@ -42,8 +43,7 @@ func CloneEnd(c *event.Cloned, from int64) int64 {
 	return WholeFile
 }
 
-// FileRanges are ranges of one file, as the confined child is told of it,
-// and tells.
+// FileRanges are ranges of one file, in the form that the confined child gets and returns.
 type FileRanges struct {
 	Dev, Ino uint64
 	Spans    [][2]int64 `json:",omitempty"`

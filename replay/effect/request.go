@@ -66,6 +66,7 @@ func offsetArg(ev *event.Event, i int) {
 		off += ev.Ret
 	}
 	ev.Bufs = append(ev.Bufs, event.Buf{
-		Arg: int8(i), Dir: event.Out, Kind: event.KindStruct, Len: 8, Inline: binary.LittleEndian.AppendUint64(nil, uint64(off)),
+		Arg: int8(i), Dir: event.Out, Kind: event.KindStruct, Len: 8,
+		Inline: binary.LittleEndian.AppendUint64(nil, uint64(off)),
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/iotape/iotape/internal/team"
 	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/replay/schedule"
 )
 
 // speaker is a member that says what a test wants.
@@ -34,7 +35,9 @@ func hub(t *testing.T, names ...string) (join func(name string) speaker, result 
 	}
 	addr, secret := l.Addr().String(), secretFile(t)
 	l.Close()
-	tm, err := New(&Options{Names: names, Launch: "sh -c exec${IFS}sleep${IFS}60 {command}", Listen: addr, Secret: secret})
+	tm, err := New(&Options{
+		Names: names, Launch: "sh -c exec${IFS}sleep${IFS}60 {command}", Listen: addr, Secret: secret,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +72,8 @@ func (s speaker) wants(t *testing.T, kind byte) []byte {
 	return b
 }
 
-func record(lane uint32, pos uint64) []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, lane), pos)
+func record(slot uint32, pos uint64) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, slot), pos)
 }
 
 // TestRelay has two members tell each other how far they are, once both are ready.
@@ -82,17 +85,17 @@ func TestRelay(t *testing.T) {
 	}
 	b.wants(t, kindPart)
 	// A record may come with others.
-	if err := a.Send(kindSignal, append(record(7, 3), record(replay.ControlLane, replay.Ready)...)); err != nil {
+	if err := a.Send(kindSignal, append(record(7, 3), record(schedule.ControlQueue, schedule.Ready)...)); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.wants(t, kindSignal); string(got) != string(record(7, 3)) {
 		t.Errorf("%x", got)
 	}
-	if err := b.Send(kindSignal, record(replay.ControlLane, replay.Ready)); err != nil {
+	if err := b.Send(kindSignal, record(schedule.ControlQueue, schedule.Ready)); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []speaker{a, b} {
-		if got := s.wants(t, kindSignal); string(got) != string(record(replay.ControlLane, replay.Go)) {
+		if got := s.wants(t, kindSignal); string(got) != string(record(schedule.ControlQueue, schedule.Go)) {
 			t.Errorf("%x", got)
 		}
 	}
@@ -114,8 +117,10 @@ func TestFailures(t *testing.T) {
 	}{
 		{"fails", func(t *testing.T, a, b speaker) { b.Send(kindFail, []byte("no room")) }, "host b: no room"},
 		{"goes away", func(t *testing.T, a, b speaker) { a.Close() }, "host a: it ended without a report"},
-		{"babbles", func(t *testing.T, a, b speaker) { a.Send('?', nil) }, "host a: it said something that makes no sense"},
-		{"cuts", func(t *testing.T, a, b speaker) { a.Send(kindSignal, make([]byte, replay.RecordBytes-1)) }, "host a: it said something that makes no sense"},
+		{"babbles", func(t *testing.T, a, b speaker) { a.Send('?', nil) },
+			"host a: it said something that makes no sense"},
+		{"cuts", func(t *testing.T, a, b speaker) { a.Send(kindSignal, make([]byte, schedule.RecordBytes-1)) },
+			"host a: it said something that makes no sense"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			join, result, _ := hub(t, "a", "b")

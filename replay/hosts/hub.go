@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/internal/team"
 	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/replay/schedule"
 )
 
 // Team is the hub. It makes one replay.
@@ -50,12 +51,12 @@ type member struct {
 // What is sent, beside what package team sends.
 const (
 	kindPart   = 'C' // hub: what to do, JSON
-	kindSignal = 'S' // both: records of replay.RecordBytes
+	kindSignal = 'S' // both: records of schedule.RecordBytes
 	kindAnswer = 'A' // member: its report
 	kindFail   = 'F' // member: why there is none
 )
 
-// task is what a member is told.
+// task is what the hub sends a member to do.
 type task struct {
 	Part    int             `json:"part"`
 	Members []string        `json:"members"` // all parts', in their order
@@ -118,7 +119,7 @@ func (t *Team) relay(ctx context.Context, members []*member, cancel context.Canc
 					return
 				case kind == kindAnswer:
 					m.answer = b
-				case kind == kindSignal && len(b)%replay.RecordBytes == 0:
+				case kind == kindSignal && len(b)%schedule.RecordBytes == 0:
 					if b = t.control(&mu, members, m, b); len(b) == 0 {
 						continue
 					}
@@ -143,8 +144,8 @@ func (t *Team) relay(ctx context.Context, members []*member, cancel context.Canc
 
 // control acts on the records that are for the hub, and returns the others.
 func (t *Team) control(mu *sync.Mutex, members []*member, m *member, b []byte) (rest []byte) {
-	for r := range slices.Chunk(b, replay.RecordBytes) {
-		if binary.LittleEndian.Uint32(r) != replay.ControlLane {
+	for r := range slices.Chunk(b, schedule.RecordBytes) {
+		if binary.LittleEndian.Uint32(r) != schedule.ControlQueue {
 			rest = append(rest, r...)
 			continue
 		}
@@ -153,8 +154,8 @@ func (t *Team) control(mu *sync.Mutex, members []*member, m *member, b []byte) (
 		all := !slices.ContainsFunc(members, func(m *member) bool { return !m.ready })
 		mu.Unlock()
 		if all {
-			begin := binary.LittleEndian.AppendUint32(nil, replay.ControlLane)
-			begin = binary.LittleEndian.AppendUint64(begin, replay.Go)
+			begin := binary.LittleEndian.AppendUint32(nil, schedule.ControlQueue)
+			begin = binary.LittleEndian.AppendUint64(begin, schedule.Go)
 			for _, o := range members {
 				_ = o.Send(kindSignal, begin)
 			}

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/team"
-	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/replay/execute"
+	"github.com/iotape/iotape/replay/schedule"
 )
 
 // Join makes this process a member of the team whose hub is at an address, and does its
@@ -72,7 +73,7 @@ func (t *task) do(ctx context.Context, w *team.Wire, ended chan<- struct{}) ([]b
 	passedOn := make(chan struct{})
 	go func() {
 		defer close(passedOn)
-		b := make([]byte, 1024*replay.RecordBytes)
+		b := make([]byte, 1024*schedule.RecordBytes)
 		have := 0
 		for {
 			n, err := mine.Read(b[have:])
@@ -80,14 +81,14 @@ func (t *task) do(ctx context.Context, w *team.Wire, ended chan<- struct{}) ([]b
 				return
 			}
 			have += n
-			whole := have - have%replay.RecordBytes
+			whole := have - have%schedule.RecordBytes
 			if whole > 0 && w.Send(kindSignal, b[:whole]) != nil {
 				return
 			}
 			have = copy(b, b[whole:have])
 		}
 	}()
-	answer, err := replay.RunPart(ctx, t.Config, replay.Part{Index: t.Part, Members: t.Members, Link: theirs})
+	answer, err := execute.RunPart(ctx, t.Config, execute.Part{Index: t.Part, Members: t.Members, Link: theirs})
 	if err != nil {
 		return nil, errors.Join(context.Cause(ctx), err)
 	}

@@ -16,7 +16,9 @@ func TestSubvolume(t *testing.T) {
 		b := make([]byte, 144) // struct stat of x86-64
 		binary.LittleEndian.PutUint64(b, tells)
 		binary.LittleEndian.PutUint64(b[8:], 5)
-		ev.Bufs = append(ev.Bufs, event.Buf{Arg: 1, Dir: event.Out, Kind: event.KindStruct, Len: int64(len(b)), Inline: b})
+		ev.Bufs = append(ev.Bufs, event.Buf{
+			Arg: 1, Dir: event.Out, Kind: event.KindStruct, Len: int64(len(b)), Inline: b,
+		})
 		return ev
 	}
 	lstat := func() *event.Event {
@@ -27,7 +29,8 @@ func TestSubvolume(t *testing.T) {
 	o := New(Resource)
 	var writer Ref
 	for _, ev := range []*event.Event{
-		create("/f", 5, 3).event(1, 0, 1), stat(act{op: event.OpFstat, open: 3}), lstat(), at(event.OpWrite, 5, 3, 0, 10, 10).event(1, 0, 1),
+		create("/f", 5, 3).event(1, 0, 1), stat(act{op: event.OpFstat, open: 3}), lstat(),
+		at(event.OpWrite, 5, 3, 0, 10, 10).event(1, 0, 1),
 	} {
 		writer, _ = o.Place(0, ev, true, nil)
 	}

@@ -8,14 +8,14 @@ import (
 // file is one inode, of one generation: a number that is given again is another file.
 type file struct {
 	same  *file        // what it turned out to be, if it was known by a name only
-	id    effect.Inode // zero while nobody said
+	id    effect.Inode // zero while unknown
 	names int          // that are known
 	// alone is the slot + 1 of the only tasks that touched the file, up to number last.
 	// While there is one, the resources say nothing.
 	alone   uint32
 	last    uint64
 	changed bool // by one of these
-	locked  bool // somebody ever locked it
+	locked  bool // a task has locked it
 	looked  Ref  // the last of these, if they all looked at content only
 	growth  growth
 
@@ -25,7 +25,7 @@ type file struct {
 	attr  resource // mode, owner, times, extended attributes
 	links resource // how many names it has
 	locks resource
-	tried []Ref // who was refused one, the last of each slot
+	tried []Ref // tasks that were refused one, the last of each slot
 	sync  syncPoint
 }
 
@@ -43,8 +43,8 @@ func (f *file) real() *file {
 	return f
 }
 
-// Content is told apart by pages (x86-64's and most file systems' block), that of
-// larger accesses by large parts.
+// Content is divided into pages (x86-64's and most file systems' block), for larger
+// accesses into large parts.
 const (
 	pageBytes = 1 << 12
 	bigBytes  = 1 << 20

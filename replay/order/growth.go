@@ -5,7 +5,7 @@ package order
 // needs the one write that made it so, and no other.
 type growth struct {
 	safe  int64   // bytes that it has whatever is done: it had them first, and was not cut
-	least int64   // bytes that it has, at least; whoever writes behind them makes it longer
+	least int64   // bytes that it has, at least; a write behind them makes it longer
 	cut   Ref     // the last task that changed its size in another way
 	steps []grown // each to more bytes than the one before, since then
 }
@@ -19,10 +19,10 @@ type grown struct {
 // maxGrown is how many steps of a file are remembered one by one.
 const maxGrown = 4096
 
-// begins says how many bytes a file has that nobody touched so far.
+// begins says how many bytes a file has before its first task.
 func (g *growth) begins(size int64) { g.safe, g.least = size, size }
 
-// changed says that the present task changes the size, who knows to what.
+// changed says that the present task changes the size, to an unknown one.
 func (g *growth) changed(o *Order) { g.safe, g.least, g.cut, g.steps = 0, 0, o.self, g.steps[:0] }
 
 // grows says that the present task makes the file longer, if that is so.
@@ -74,9 +74,9 @@ func (g *growth) await(o *Order, bytes int64) {
 	}
 }
 
-// writesWithin makes a write that ends within what the file has by now wait for those who
-// saw it shorter. For the one that made it longer it need not wait: if it is done before
-// that, nobody sees it.
+// writesWithin makes a write that ends within what the file has by now wait for the tasks
+// that saw it shorter. It need not wait for the task that made the file longer: if it is
+// done before that, no result depends on it.
 func (f *file) writesWithin(o *Order, end int64) {
 	switch {
 	case end <= f.growth.safe:

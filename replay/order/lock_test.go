@@ -26,16 +26,20 @@ func TestLocks(t *testing.T) {
 		waits map[[2]int]bool // of the first, for the second
 	}{
 		{"two that share, and one that has it alone then",
-			[]step{does(flock(0, shared, 0)), does(flock(1, shared, 0)), does(flock(0, back, 0)), does(flock(1, back, 0)), does(flock(2, exclusive, 0))},
+			[]step{does(flock(0, shared, 0)), does(flock(1, shared, 0)), does(flock(0, back, 0)),
+				does(flock(1, back, 0)), does(flock(2, exclusive, 0))},
 			map[[2]int]bool{{4, 2}: true, {4, 3}: true, {3, 2}: false}},
 		{"refused before others were granted one, and given back",
-			[]step{does(flock(0, shared, 0)), does(flock(1, exclusive, syscall.EAGAIN)), does(flock(2, shared, 0)), does(flock(3, shared, 0)), does(flock(0, back, 0))},
+			[]step{does(flock(0, shared, 0)), does(flock(1, exclusive, syscall.EAGAIN)), does(flock(2, shared, 0)),
+				does(flock(3, shared, 0)), does(flock(0, back, 0))},
 			map[[2]int]bool{{4, 1}: true, {4, 3}: false}},
 		{"granted in the plan before it was given back",
-			[]step{does(flock(0, exclusive, 0)), does(flock(1, exclusive, 0)), does(flock(0, back, 0)), does(flock(2, exclusive, 0))},
+			[]step{does(flock(0, exclusive, 0)), does(flock(1, exclusive, 0)), does(flock(0, back, 0)),
+				does(flock(2, exclusive, 0))},
 			map[[2]int]bool{{2, 1}: false, {3, 1}: true, {3, 2}: true}},
 		{"refused, and given back",
-			[]step{does(flock(0, exclusive, 0)), does(flock(1, exclusive, syscall.EAGAIN)), does(flock(0, back, 0)), does(flock(1, exclusive, 0))},
+			[]step{does(flock(0, exclusive, 0)), does(flock(1, exclusive, syscall.EAGAIN)), does(flock(0, back, 0)),
+				does(flock(1, exclusive, 0))},
 			map[[2]int]bool{{1, 0}: true, {2, 1}: true, {3, 2}: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -44,7 +48,8 @@ func TestLocks(t *testing.T) {
 			after := map[Ref]map[Ref]bool{}
 			last := map[uint32]Ref{}
 			place := func(slot int, a act) Ref {
-				ref, deps := o.Place(uint32(slot), a.event(uint32(slot), int64(len(refs)), int64(len(refs)+100)), true, nil)
+				ref, deps := o.Place(uint32(slot), a.event(uint32(slot), int64(len(refs)), int64(len(refs)+100)), true,
+					nil)
 				after[ref] = map[Ref]bool{}
 				for _, d := range append([]Ref{last[ref.Slot]}, deps...) {
 					after[ref][d] = true

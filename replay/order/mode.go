@@ -21,6 +21,7 @@ const (
 
 var modeNames = [...]string{"recorded", "overlap", "resource", "causal"}
 
+// String returns the mode's name.
 func (m Mode) String() string { return modeNames[m] }
 
 // ParseMode returns the mode with a name.

@@ -12,7 +12,7 @@ type name struct {
 	what   resource // what the name stands for
 	list   resource // which names are in it
 	target string   // of a symbolic link
-	file   *file    // what it stands for; nil while nobody said
+	file   *file    // what it stands for; nil while unknown
 }
 
 // cached is what a path led to, as long as no directory or link was moved since.
@@ -25,8 +25,8 @@ type cached struct {
 // maxLinks is the kernel's limit for one lookup (MAXSYMLINKS).
 const maxLinks = 40
 
-// maxNames is how many names are remembered before those are dropped that nobody
-// waits for.
+// maxNames is how many names are remembered before those are dropped that no task
+// has to wait for.
 const maxNames = 1 << 17
 
 // lookup returns the name that an absolute path stands for, following symbolic links
@@ -189,7 +189,7 @@ func (n *name) within(m *name) bool {
 	return false
 }
 
-// forget drops names that nobody waits for any more.
+// forget drops names that no later task has to wait for.
 func (o *Order) forget() {
 	o.names = 0
 	o.prune(&o.root)

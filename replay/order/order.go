@@ -37,7 +37,8 @@ type slot struct {
 // New returns an order in which nothing is placed yet.
 func New(m Mode) *Order {
 	o := &Order{
-		mode: m, enough: maxNames, devices: effect.Devices{}, byPath: map[string]cached{}, files: map[effect.Inode]*file{}, opens: map[event.OpenID]*open{},
+		mode: m, enough: maxNames, devices: effect.Devices{}, byPath: map[string]cached{},
+		files: map[effect.Inode]*file{}, opens: map[event.OpenID]*open{},
 		pipes: map[effect.Inode]*pipe{},
 	}
 	o.root.label = "/"

@@ -36,8 +36,8 @@ func (r *resource) touch(o *Order, a access) {
 }
 
 // release is a change that waits for looks alone, the last of each slot, and is in one
-// phase with the changes and releases before it. Locks are given back so: if no order
-// explains who was granted one, it may stand behind what needs it.
+// phase with the changes and releases before it. Locks are released so: if no order
+// explains which task was granted one, the release may stand behind a task that needs it.
 func (r *resource) release(o *Order, looks []Ref) {
 	if len(r.cur) > 0 && r.kind == look {
 		r.prev, r.cur = r.cur, r.prev[:0]
@@ -63,7 +63,7 @@ func (r *resource) await(o *Order) {
 	o.waitAll(r.prev)
 }
 
-// done reports whether nobody need wait for the resource any more: whether
+// done reports whether no task has to wait for the resource any more: whether
 // all that touched it are done.
 func (r *resource) done(o *Order) bool { return o.allDone(r.cur) && o.allDone(r.prev) }
 

@@ -43,8 +43,12 @@ func init() {
 		use func(*Order, *event.Event)
 		ops []event.Op
 	}{
-		{(*Order).reads, []event.Op{event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2, event.OpMmapPread}},
-		{(*Order).writes, []event.Op{event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite}},
+		{(*Order).reads, []event.Op{
+			event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2, event.OpMmapPread,
+		}},
+		{(*Order).writes, []event.Op{
+			event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite,
+		}},
 		{(*Order).copies, []event.Op{event.OpSendfile, event.OpCopyFileRange, event.OpSplice}},
 		{(*Order).seeks, []event.Op{event.OpLseek}},
 		{(*Order).truncates, []event.Op{event.OpTruncate, event.OpFtruncate}},
@@ -53,12 +57,21 @@ func init() {
 		{(*Order).syncsAll, []event.Op{event.OpSync, event.OpSyncfs}},
 		{(*Order).advises, []event.Op{event.OpFadvise64, event.OpReadahead}},
 		{(*Order).opensName, []event.Op{event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat}},
-		{(*Order).looks, []event.Op{event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx, event.OpAccess, event.OpFaccessat,
-			event.OpFaccessat2, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr, event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr}},
-		{(*Order).setsAttributes, []event.Op{event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpChown, event.OpFchown, event.OpLchown,
-			event.OpFchownat, event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr,
-			event.OpUtime, event.OpUtimes, event.OpFutimesat, event.OpUtimensat}},
-		{(*Order).makes, []event.Op{event.OpMkdir, event.OpMkdirat, event.OpMknod, event.OpMknodat, event.OpSymlink, event.OpSymlinkat, event.OpBind}},
+		{(*Order).looks, []event.Op{
+			event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx, event.OpAccess,
+			event.OpFaccessat, event.OpFaccessat2, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr,
+			event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr,
+		}},
+		{(*Order).setsAttributes, []event.Op{
+			event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpChown, event.OpFchown,
+			event.OpLchown, event.OpFchownat, event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr,
+			event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr, event.OpUtime, event.OpUtimes,
+			event.OpFutimesat, event.OpUtimensat,
+		}},
+		{(*Order).makes, []event.Op{
+			event.OpMkdir, event.OpMkdirat, event.OpMknod, event.OpMknodat, event.OpSymlink, event.OpSymlinkat,
+			event.OpBind,
+		}},
 		{(*Order).linksName, []event.Op{event.OpLink, event.OpLinkat}},
 		{(*Order).removes, []event.Op{event.OpUnlink, event.OpUnlinkat, event.OpRmdir}},
 		{(*Order).renames, []event.Op{event.OpRename, event.OpRenameat, event.OpRenameat2}},
@@ -129,8 +142,8 @@ func (n *name) isFile(o *Order, id effect.Inode) *file {
 
 func whole(f *file) *resource { return &f.whole }
 
-// known returns the file that a name stands for, one that nothing is known of if
-// nobody said.
+// known returns the file that a name stands for: one of which nothing is known, if that
+// is unknown.
 func (n *name) known() *file {
 	if n.file == nil {
 		n.file = &file{names: 1}
@@ -174,7 +187,7 @@ func (o *Order) reads(ev *event.Event) {
 	switch {
 	case ev.Ret < ev.Count:
 		f.touch(o, size, look)
-	case f.alone == shared: // what it read may be there because somebody wrote behind it
+	case f.alone == shared: // what it read may be there because of a write behind it
 		f.growth.await(o, ev.Offset+ev.Ret)
 	}
 }
@@ -313,26 +326,54 @@ func (o *Order) syncsAll(ev *event.Event) {
 
 // opensName is an open by name, which may make the file or empty it.
 func (o *Order) opensName(ev *event.Event) {
+	const exclusive = effect.OCreat | effect.OExcl
 	fd := ev.FileArg(event.ResultArg)
 	flags := effect.OpenFlags(ev)
 	temporary := flags&effect.OTmpfile == effect.OTmpfile
-	follow := flags&(effect.ONoFollow) == 0 && flags&(effect.OCreat|effect.OExcl) != effect.OCreat|effect.OExcl
-	switch n := o.path(ev, 0, follow); {
+	n := o.path(ev, 0, flags&effect.ONoFollow == 0 && flags&exclusive != exclusive)
+	switch {
 	case n == nil:
-	case temporary || flags&effect.OCreat == 0 || !ev.OK() && ev.Errno != syscall.EEXIST && !canMake(ev.Errno):
-		n.what.touch(o, look)
-		if !ev.OK() && ofAttributes(ev.Errno) {
-			n.known().touch(o, attr, look)
-		}
 	case !ev.OK():
+		o.failedOpen(ev, n, flags&effect.OCreat != 0 && !temporary)
+	case temporary || flags&effect.OCreat == 0:
 		n.what.touch(o, look)
-		if n.parent != nil && ev.Errno != syscall.EEXIST {
+	default:
+		o.createsName(n, fd)
+	}
+	if !ev.OK() || fd == nil {
+		return
+	}
+	o.opened(ev, fd)
+	if f := o.fileOf(fd); f != nil && !temporary {
+		f.touch(o, attr, look)
+		if flags&effect.OTrunc != 0 {
+			o.resized(f, ev)
+		}
+	}
+}
+
+// failedOpen is an open that failed. creates says that it was to make the file.
+func (o *Order) failedOpen(ev *event.Event, n *name, creates bool) {
+	n.what.touch(o, look)
+	switch {
+	case creates && canMake(ev.Errno):
+		if n.parent != nil {
 			n.parent.list.touch(o, update)
 		}
-	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
+	case creates && ev.Errno == syscall.EEXIST:
+	case ofAttributes(ev.Errno):
+		n.known().touch(o, attr, look)
+	}
+}
+
+// createsName is an open with O_CREAT that succeeded, of a name that may have been there.
+func (o *Order) createsName(n *name, fd *event.File) {
+	found := fd != nil && fd.Known && fd.Flags&effect.OCreat == 0
+	switch {
+	case found && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
 		n.what.touch(o, look) // it was there
-	case fd != nil && fd.Known && fd.Flags&effect.OCreat == 0 && fd.Size+int64(fd.Nlink) > 1:
-		// It was there; or, if the capture does not tell who made a file, another call has
+	case found && fd.Size+int64(fd.Nlink) > 1:
+		// It was there; or, if the capture does not report who made a file, another call has
 		// given it content or a name before this one returned.
 		n.what.touch(o, change)
 		if n.parent != nil {
@@ -340,15 +381,6 @@ func (o *Order) opensName(ev *event.Event) {
 		}
 	default:
 		n.made(o, o.newFile(fd))
-	}
-	if ev.OK() && fd != nil {
-		o.opened(ev, fd)
-		if f := o.fileOf(fd); f != nil && !temporary {
-			f.touch(o, attr, look)
-			if flags&effect.OTrunc != 0 {
-				o.resized(f, ev)
-			}
-		}
 	}
 }
 

@@ -86,8 +86,9 @@ func NewRing() (*Ring, error) {
 	size := max(int(p.sq.array)+int(p.sqEntries)*4, int(p.cq.cqes)+int(p.cqEntries)*int(unsafe.Sizeof(cqe{})))
 	var err error
 	const offEntries = 0x10000000 // IORING_OFF_SQES
-	if r.rings, err = unix.Mmap(r.fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err == nil {
-		r.entries, err = unix.Mmap(r.fd, offEntries, int(p.sqEntries)*int(unsafe.Sizeof(sqe{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_SHARED | unix.MAP_POPULATE
+	if r.rings, err = unix.Mmap(r.fd, 0, size, prot, flags); err == nil {
+		r.entries, err = unix.Mmap(r.fd, offEntries, int(p.sqEntries)*int(unsafe.Sizeof(sqe{})), prot, flags)
 	}
 	if err != nil {
 		r.Close()

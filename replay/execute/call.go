@@ -1,0 +1,146 @@
+package execute
+
+import (
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/plan"
+)
+
+// closedFD is a number that is never open: what the recording passed was not, either.
+const closedFD = 1 << 30
+
+// call makes the recorded call with this replay's descriptors, names and memory,
+// and checks what it gives.
+func (w *worker) call(t *plan.Task) {
+	ev := &t.Event
+	nr := plan.NativeNumber(ev.Op)
+	if nr < 0 {
+		w.env.check.Mismatch(t, "call", ev.Op.String(), "this architecture has no such call")
+		return
+	}
+	if !w.enterBase(t) {
+		return
+	}
+	w.applyCredentials(t)
+	if ev.Op == event.OpGetdents64 || ev.Op == event.OpGetdents {
+		w.env.check.Listing(t, w.buffer(64<<10))
+		return
+	}
+	var args [event.MaxArgs]uintptr
+	var outs [event.MaxArgs][]byte
+	spec := ev.Spec()
+	for i := range spec.Args {
+		args[i] = w.argument(t, spec, i, &outs)
+	}
+	left := w.redirectPaths(t, &args)
+	if w.env.fifos.Load() {
+		nr = withoutWaiting(t, nr, &args)
+	}
+	ret, errno := w.makeCall(t, nr, &args)
+	w.pacer.EndCall()
+	if left {
+		w.restoreDirectory(ev.Op == event.OpChdir && errno == 0)
+	}
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(w)
+	if w.env.log.Calls() {
+		w.env.log.Call(ev.Seq, t.TID, t.Op, ev.Name(), ret, errno)
+	}
+	if spec.Result == event.KindFD {
+		w.keepResult(t, int(ret), errno == 0)
+	}
+	w.env.check.Call(t, ret, errno, &outs)
+}
+
+// keepResult keeps the descriptor that a call returned, if the recorded one succeeded as well.
+func (w *worker) keepResult(t *plan.Task, fd int, ok bool) {
+	h := t.Files.Result
+	if h == nil {
+		if ok {
+			unix.Close(fd) // the recording's open failed
+		}
+		return
+	}
+	if ok && w.env.fifos.Load() {
+		h.FIFO = isFIFO(fd, effect.OpenFlags(&t.Event))
+	}
+	h.FD, h.Broken = fd, !ok
+}
+
+// makeCall makes a call, in the way that it was made if that is asked for.
+func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (int64, syscall.Errno) {
+	switch {
+	case w.env.native.Requests && t.IsRequest():
+		if ret, errno, ok := w.asRequest(t, args); ok {
+			return ret, errno
+		}
+	case w.env.native.Mmap && t.Event.Spec().NoCall:
+		if ret, errno, ok := w.throughMapping(t, args); ok {
+			return ret, errno
+		}
+	}
+	for {
+		r, _, errno := unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
+		switch errno {
+		case 0:
+			return int64(r), 0
+		case syscall.EINTR:
+		default:
+			return -1, errno
+		}
+	}
+}
+
+// redirectPaths lets names that went through the recorded process's descriptors start
+// from this process's: its /proc/self/fd was opened before the target became the
+// root, and leads nowhere but to open files.
+//
+// It reports whether it changed the working directory.
+func (w *worker) redirectPaths(t *plan.Task, args *[event.MaxArgs]uintptr) (left bool) {
+	spec := t.Event.Spec()
+	for i, h := range t.Files.Through {
+		switch {
+		case h == nil:
+		case i > 0 && spec.Args[i-1].Kind == event.KindDirFD:
+			args[i-1] = uintptr(w.env.procFD)
+		default:
+			if !left {
+				left = w.enterProcFD()
+			}
+			if !left {
+				args[i] = 0 // the call fails: it must not find the name elsewhere
+			}
+		}
+	}
+	return left
+}
+
+// enterProcFD goes to /proc/self/fd, if there will be a way back.
+func (w *worker) enterProcFD() bool {
+	back, err := unix.Open(".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	if unix.Fchdir(w.env.procFD) != nil {
+		unix.Close(back)
+		return false
+	}
+	w.back = back
+	return true
+}
+
+// restoreDirectory returns to the working directory before redirectPaths, unless the call went to
+// another.
+func (w *worker) restoreDirectory(moved bool) {
+	if !moved && unix.Fchdir(w.back) != nil {
+		w.cwd = 0
+		_ = unix.Chdir("/")
+	}
+	unix.Close(w.back)
+	w.back = -1
+}

@@ -1,0 +1,223 @@
+package execute
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/internal/sysmon"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/replay/plan"
+	"github.com/iotape/iotape/replay/result"
+	"github.com/iotape/iotape/trace"
+)
+
+// stubEnv marks the child process.
+const stubEnv = "IOTAPE_REPLAY_CHILD"
+
+// Descriptors of the child.
+const (
+	configFD = 3
+	answerFD = 4
+	logFD    = 5
+	linkFD   = 5 // a member of a team has no log
+)
+
+// message is what the child writes, one JSON object a line: how far it is, and at last an
+// answer or an error.
+type message struct {
+	Done  uint64 `json:"done,omitempty"`
+	Error string `json:"error,omitempty"`
+	Answer
+}
+
+// Run runs a tape's events in a child process that can see nothing but the target. progress
+// gets the number of events planned. The answer is never nil.
+func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*Answer, error) {
+	config, err := json.Marshal(c)
+	if err != nil {
+		return new(Answer), err
+	}
+	configR, configW, err := os.Pipe()
+	if err != nil {
+		return new(Answer), err
+	}
+	answerR, answerW, err := os.Pipe()
+	if err != nil {
+		return new(Answer), err
+	}
+	defer answerR.Close()
+	cmd := childCommand(ctx)
+	cmd.ExtraFiles = []*os.File{configR, answerW}
+	switch {
+	case c.Part != nil:
+		cmd.ExtraFiles = append(cmd.ExtraFiles, c.Part.Link)
+	case log != nil:
+		cmd.ExtraFiles = append(cmd.ExtraFiles, log)
+	}
+	if err := cmd.Start(); err != nil {
+		configR.Close()
+		configW.Close()
+		answerW.Close()
+		return new(Answer), fmt.Errorf("start the confined replay (namespaces): %w", err)
+	}
+	configR.Close()
+	answerW.Close()
+	_, werr := configW.Write(config)
+	configW.Close()
+	m, err := readAnswer(answerR, progress)
+	waitErr := cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return &m.Answer, ctx.Err()
+	case err != nil:
+		return &m.Answer, err
+	case m.Report == nil:
+		return &m.Answer, fmt.Errorf("the confined replay ended without a report: %w", errors.Join(waitErr, werr))
+	}
+	return &m.Answer, nil
+}
+
+// childCommand returns the command of the child process, in namespaces of its own.
+func childCommand(ctx context.Context) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env = append(os.Environ(), stubEnv+"=1")
+	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		// The same user inside, so that permissions mean what they meant, with just
+		// the two rights that the confinement itself needs, and that of sysmon.Calm.
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_NICE}
+	}
+	return cmd
+}
+
+// readAnswer reads messages up to the one with the report; an empty one stands for
+// an end without.
+func readAnswer(r io.Reader, progress func(uint64)) (*message, error) {
+	dec := json.NewDecoder(bufio.NewReader(r))
+	for {
+		m := new(message)
+		if err := dec.Decode(m); err != nil {
+			return new(message), nil // the caller says what that means
+		}
+		switch {
+		case m.Error != "":
+			return m, errors.New(m.Error)
+		case m.Report != nil:
+			return m, nil
+		}
+		progress(m.Done)
+	}
+}
+
+// Stub runs the confined part of a replay and exits, if this process is the child of one;
+// else it returns at once. Programs that replay call it first in their main function.
+func Stub() {
+	if os.Getenv(stubEnv) == "" {
+		return
+	}
+	os.Unsetenv(stubEnv)
+	answer := os.NewFile(answerFD, "answer")
+	enc := json.NewEncoder(answer)
+	m, err := child(func(done uint64) { _ = enc.Encode(message{Done: done}) })
+	if err != nil {
+		m.Error = err.Error()
+	}
+	if enc.Encode(m) != nil || err != nil {
+		os.Exit(2)
+	}
+	os.Exit(0)
+}
+
+// child confines itself and replays.
+func child(progress func(uint64)) (m message, err error) {
+	config := os.NewFile(configFD, "config")
+	var c Config
+	if err := json.NewDecoder(config).Decode(&c); err != nil {
+		return m, fmt.Errorf("read the configuration: %w", err)
+	}
+	config.Close()
+	tape, err := trace.OpenTape(c.Tape)
+	if err != nil {
+		return m, err
+	}
+	defer tape.Close()
+	var in inside
+	if c.Order == order.Causal { // while the tape's directory can be reached
+		if in.annotations, err = plan.ReadAnnotations(tape); err != nil {
+			return m, err
+		}
+	}
+	if c.Part != nil {
+		c.Part.Link = os.NewFile(linkFD, "link")
+	}
+	_ = sysmon.Calm(0) // while /proc can be reached; to the end of this process
+	// A mount of its own that nothing is above: a name that begins here, or a thread that
+	// is here, could else leave by way of "..", which stops only at the root directory.
+	in.procFD, err = unix.OpenTree(unix.AT_FDCWD, "/proc/self/fd", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return m, fmt.Errorf("mount /proc/self/fd apart: %w", err)
+	}
+	if err := confine(c.Into); err != nil {
+		return m, err
+	}
+	// The terminal's interrupt reaches the whole foreground group; the parent says
+	// when to stop.
+	signal.Ignore(syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	raiseLimits()
+	if c.LogLevel != "" {
+		in.log = result.NewLog(os.NewFile(logFD, "log"), c.LogLevel)
+	}
+	m.Answer, err = run(ctx, tape, &c, &in, progress)
+	return m, errors.Join(err, in.log.Close())
+}
+
+// confine makes dir the root of this process, without devices or set-id programs,
+// in a mount namespace that nothing comes out of.
+func confine(dir string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount the target: %w", err)
+	}
+	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_NODEV | unix.MS_NOSUID
+	if err := unix.Mount("", dir, "", flags, ""); err != nil {
+		return fmt.Errorf("mount the target without devices: %w", err)
+	}
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("enter the target: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("make the target the root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+// raiseLimits lets the replay have as many files open as all recorded processes
+// had together, as far as that is allowed.
+func raiseLimits() {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {
+		l.Cur = l.Max
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &l)
+	}
+}

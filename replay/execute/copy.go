@@ -1,0 +1,81 @@
+package execute
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/options"
+	"github.com/iotape/iotape/replay/plan"
+	"github.com/iotape/iotape/replay/result"
+)
+
+// copyIn writes what the recording copied from a pipe or socket.
+func (w *worker) copyIn(t *plan.Task) {
+	_, dst := effect.CopySides(t.Event.Op)
+	h := t.Files.FDs[dst]
+	off := int64(-1)
+	if explicitTarget(&t.Event) {
+		off = effect.TargetOffset(&t.Event)
+	}
+	data := t.Content.Data
+	for len(data) > 0 {
+		var n int
+		var err error
+		if off >= 0 {
+			n, err = unix.Pwrite(h.FD, data, off)
+			off += int64(n)
+		} else {
+			n, err = unix.Write(h.FD, data)
+		}
+		if err != nil {
+			w.env.check.Mismatch(t, "errno", "0", result.ErrorName(err))
+			return
+		}
+		data = data[n:]
+	}
+}
+
+// explicitTarget reports whether a copy had an offset to write at.
+func explicitTarget(ev *event.Event) bool { return ev.Op != event.OpSendfile && ev.Args[3] != 0 }
+
+// copyOut reads what the recording copied to a pipe or socket, and checks it.
+func (w *worker) copyOut(t *plan.Task) {
+	src, _ := effect.CopySides(t.Event.Op)
+	h := t.Files.FDs[src]
+	explicit := t.Event.Args[1] != 0 && t.Event.Op != event.OpSendfile ||
+		t.Event.Op == event.OpSendfile && t.Event.Args[2] != 0
+	want := int(max(0, min(t.Event.Ret, maxMoved)))
+	buf := t.Event.BufArg(effect.ContentArg(t.Event.Op))
+	compare := buf != nil && w.env.checks&options.CheckData != 0
+	room := min(want, maxScratch)
+	if compare {
+		room = want
+	}
+	b := w.buffer(room)
+	got := 0
+	for got < want && !w.env.halted() {
+		part := b[:min(room, want-got)]
+		if compare {
+			part = b[got:]
+		}
+		var n int
+		var err error
+		if explicit {
+			n, err = unix.Pread(h.FD, part, effect.SourceOffset(&t.Event)+int64(got))
+		} else {
+			n, err = unix.Read(h.FD, part)
+		}
+		if err != nil || n == 0 {
+			break
+		}
+		got += n
+	}
+	if got != want {
+		w.env.check.Mismatch(t, "result", fmt.Sprint(want), fmt.Sprint(got))
+	} else if compare {
+		w.env.check.Content(t, buf, b)
+	}
+}

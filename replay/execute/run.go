@@ -1,0 +1,151 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/eventsource"
+	"github.com/iotape/iotape/replay/initialtree"
+	"github.com/iotape/iotape/replay/options"
+	"github.com/iotape/iotape/replay/order"
+	"github.com/iotape/iotape/replay/plan"
+	"github.com/iotape/iotape/replay/result"
+	"github.com/iotape/iotape/replay/schedule"
+	"github.com/iotape/iotape/replay/verify"
+	"github.com/iotape/iotape/trace"
+)
+
+// inside is what the child process has beside its configuration.
+type inside struct {
+	procFD      int // /proc/self/fd
+	log         *result.Log
+	annotations *plan.Annotations // nil: they do not count
+}
+
+// errAborted stops a replay at its first difference.
+var errAborted = errors.New("a result differs")
+
+// run does all events of a tape in the present root directory.
+func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress func(events uint64)) (Answer, error) {
+	planned := &plan.Config{
+		Layout: c.Layout, Made: c.Made, Generated: c.Data.Made, Elsewhere: c.Elsewhere, Order: c.Order,
+		Native: c.Native, Annotations: in.annotations,
+	}
+	config := &schedule.Config{Pace: c.Pace, Speed: c.Speed, Sleep: c.Sleep, Progress: progress}
+	if c.Part != nil {
+		planned.Team = c.Part.Members
+		config.Team, config.Member = c.Part.Link, c.Part.Index
+	}
+	planner, err := plan.New(t, planned)
+	if err != nil {
+		return Answer{}, err
+	}
+	var d *schedule.Dispatcher
+	checks := &verify.Config{
+		Tape: t, Arch: initialtree.Arch(t), Checks: c.Checks, Root: unix.Geteuid() == 0, Log: in.log,
+		Renamed: slices.ContainsFunc(c.Layout, func(h eventsource.Host) bool { return len(h.Renames) > 0 }),
+	}
+	if c.Abort {
+		checks.Difference = func() { d.Stop(errAborted) }
+	}
+	report := result.New()
+	checker := verify.NewChecker(checks, report)
+	x := &executor{report: report, env: environment{
+		root: checks.Root, single: c.Order == order.Recorded, devices: c.Devices, native: c.Native,
+		checks: c.Checks, procFD: in.procFD, check: checker, log: in.log, dirs: directories{fds: map[uint64]int{}},
+		stop: func(err error) { d.Stop(err) }, halted: func() bool { return d.Halted() },
+	}}
+	x.env.fifos.Store(c.FIFOs)
+	config.Planner, config.Executor = planner, x
+	config.Loader = plan.NewLoader(t, c.Data, c.Checks&options.CheckData != 0, checker.Uncompared)
+	d = schedule.NewDispatcher(config)
+	err = d.Run(ctx)
+	x.env.dirs.close()
+	if err == errAborted {
+		report.Aborted, err = true, nil
+	}
+	x.tally.Fill(report, d.Timebase().Timing(&x.total))
+	return Answer{Report: report, Made: planner.Tainted(), BeganNS: d.Timebase().Began(&x.total)}, err
+}
+
+// executor does the tasks of a replay.
+type executor struct {
+	env    environment
+	report *result.Report // its counts of events are used by the dispatcher's goroutine
+	mu     sync.Mutex     // of merging what the workers have
+	tally  result.Tally   // by the dispatcher's goroutine first, which hands out the last step after it
+	total  schedule.Pacer
+}
+
+var _ schedule.Executor = (*executor)(nil)
+
+// Planned counts a task.
+func (x *executor) Planned(t *plan.Task, here bool) {
+	if here {
+		x.count(t)
+	}
+	switch {
+	case t.Action != plan.Emulate:
+		if makesFIFO(&t.Event) {
+			x.env.fifos.Store(true)
+		}
+	case t.Event.Kind == event.Call && x.env.log.Skips():
+		x.env.log.Skipped(t.Event.Seq, t.TID, t.Op, t.Event.Name(), t.Why.String())
+	}
+	if here && t.MakesCall() && !t.Order.Idle {
+		x.tally.Recorded(t.Op, t.Bytes(), t.Event.Enter, t.Event.Exit)
+	}
+}
+
+// count counts an event.
+func (x *executor) count(t *plan.Task) {
+	r := x.report
+	if !t.Rest {
+		r.Events++
+	}
+	switch {
+	case t.Action != plan.Emulate:
+		r.Replayed++
+	case t.Op == event.OpUnknown && t.Event.Kind == event.Call:
+		r.Skipped++
+	default:
+		r.Emulated++
+	}
+}
+
+// Remote notes the working directory that a task of another member goes to.
+func (x *executor) Remote(t *plan.Task) {
+	if t.Dir.Sets == 0 {
+		return
+	}
+	dir := ""
+	if len(t.Event.Paths) > 0 {
+		dir = t.Event.Paths[0].Abs
+	} else if len(t.Event.Files) > 0 {
+		dir = t.Event.Files[0].Path
+	}
+	x.env.dirs.name(t.Dir.Sets, dir)
+}
+
+// Work does the steps of a queue.
+func (x *executor) Work(c *schedule.Consumer) {
+	// Not unlocked: the thread's file-system state is its own and ends with it.
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		x.env.stop(fmt.Errorf("separate a thread's working directory: %w", err))
+	}
+	w := newWorker(&x.env, c)
+	c.Run(w.step)
+	w.close()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.tally.Merge(&w.tally)
+	x.total.Merge(&c.Pacer)
+}

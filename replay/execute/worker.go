@@ -1,0 +1,215 @@
+package execute
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/options"
+	"github.com/iotape/iotape/replay/plan"
+	"github.com/iotape/iotape/replay/queue"
+	"github.com/iotape/iotape/replay/result"
+	"github.com/iotape/iotape/replay/schedule"
+	"github.com/iotape/iotape/replay/verify"
+)
+
+// environment is what all workers of a replay share.
+type environment struct {
+	root    bool // may change owners and identities
+	single  bool // one worker makes the calls of all threads
+	devices bool // device nodes have their numbers
+	native  options.Native
+	checks  options.Checks
+	procFD  int // /proc/self/fd
+	check   *verify.Checker
+	log     *result.Log
+	dirs    directories
+	fifos   atomic.Bool // there may be FIFOs in the target
+	// lockRaces are the files (effect.Inode) of which a lock could not be had that had been
+	// granted: what follows on them is not explained.
+	lockRaces sync.Map
+	stop      func(error) // stops the replay
+	halted    func() bool // reports whether it was stopped
+}
+
+// worker does the steps of one queue, on a thread of its own: working directory, umask and
+// identity belong to threads here.
+type worker struct {
+	env      *environment
+	consumer *schedule.Consumer
+	pacer    *schedule.Pacer // of the consumer
+	tally    result.Tally
+	untimed  int // plain steps since the last one that was timed
+
+	cwd   uint64
+	umask uint32
+	uid   uint32
+	gid   uint32
+	back  int // where redirectPaths left; see restoreDirectory
+
+	scratch []byte // page-aligned, for O_DIRECT
+	zeros   []byte // page-aligned, never written to
+	iov     []unix.Iovec
+	ring    *queue.Ring
+	aio     *queue.AIO
+	strings [event.MaxArgs][]byte
+	small   [event.MaxArgs][256]byte
+}
+
+func newWorker(env *environment, c *schedule.Consumer) *worker {
+	const none = ^uint32(0)
+	return &worker{
+		env: env, consumer: c, pacer: &c.Pacer, untimed: sampled, back: -1, umask: none, uid: none, gid: none,
+	}
+}
+
+// close gives back what the worker has.
+func (w *worker) close() {
+	if w.ring != nil {
+		w.ring.Close()
+	}
+	if w.aio != nil {
+		w.aio.Close()
+	}
+	for _, m := range [...][]byte{w.scratch, w.zeros} {
+		if m != nil {
+			unix.Munmap(m)
+		}
+	}
+}
+
+// step does one step.
+func (w *worker) step(s *plan.Step, b *schedule.Batch) {
+	switch {
+	case w.env.halted():
+		if s.Task != nil {
+			w.consumer.Recycle(s.Task)
+		}
+	case s.Kind == plan.StepTask:
+		w.task(s.Task)
+	default:
+		w.plainStep(s, b)
+	}
+}
+
+// task does what is more than a plain step.
+func (w *worker) task(t *plan.Task) {
+	if t.MakesCall() {
+		from := w.pacer.BeginCall()
+		w.do(t)
+		w.tally.Replayed(t.Op, t.Bytes(), from, w.pacer.Returned())
+	} else { // it makes no recorded call
+		w.do(t)
+		if w.pacer.Paced() {
+			w.pacer.EndStep()
+		}
+	}
+	w.consumer.Recycle(t)
+}
+
+// do performs a task and closes what it ends.
+func (w *worker) do(t *plan.Task) {
+	if t.Dir.Sets != 0 && w.cwd != t.Cwd {
+		w.keepDirectory()
+	}
+	w.act(t)
+	if t.Dir.Sets != 0 && t.Action == plan.MakeCall {
+		w.cwd = t.Dir.Sets
+	}
+	if t.Dir.Publish {
+		w.publishDirectory(t)
+	}
+	for _, o := range t.Locks.Ends {
+		o.Release()
+	}
+	for _, h := range t.Files.Closes {
+		h.Close()
+	}
+}
+
+// act performs a task's action.
+func (w *worker) act(t *plan.Task) {
+	switch t.Action {
+	case plan.MakeCall:
+		w.call(t)
+	case plan.CopyIn:
+		w.copyIn(t)
+	case plan.CopyOut:
+		w.copyOut(t)
+	case plan.CloneRange:
+		w.clone(t)
+	case plan.DedupeRange:
+		w.dedupe(t)
+	case plan.OpenAtStart:
+		w.openAtStart(t)
+	case plan.SyncMapped:
+		w.syncMapping(t)
+	case plan.LockFile:
+		w.flock(t)
+	case plan.LockRange:
+		w.lockRange(t)
+	case plan.NameSocket:
+		w.nameSocket(t)
+	case plan.EnterDir:
+		dir := t.Event.Paths[0].Abs
+		if err := unix.Chdir(dir); err != nil {
+			w.env.check.Mismatch(t, "working directory", dir, err.Error())
+		}
+		w.cwd = t.Dir.Sets
+	}
+}
+
+// lacks notes once what the machine lacks, and what is done about it.
+func (w *worker) lacks(err error, instead string) {
+	w.env.check.Problem(fmt.Sprintf("%v: %s", err, instead))
+}
+
+// applyCredentials gives the thread the umask and identity that the recorded one had at the call.
+func (w *worker) applyCredentials(t *plan.Task) {
+	if t.Umask != w.umask {
+		unix.Umask(int(t.Umask))
+		w.umask = t.Umask
+	}
+	if !w.env.root || t.Event.UID == w.uid && t.Event.GID == w.gid {
+		return
+	}
+	// The group first: without root's identity it could not be changed.
+	if w.uid != 0 && w.uid != ^uint32(0) {
+		setfsid(unix.SYS_SETFSUID, 0)
+	}
+	setfsid(unix.SYS_SETFSGID, t.Event.GID)
+	setfsid(unix.SYS_SETFSUID, t.Event.UID)
+	w.uid, w.gid = t.Event.UID, t.Event.GID
+}
+
+// setfsid changes one thread's identity for file access; the kernel reports no
+// errors here (setfsuid(2)).
+func setfsid(trap uintptr, id uint32) {
+	_, _, _ = unix.RawSyscall(trap, uintptr(id), 0, 0)
+}
+
+// buffer returns page-aligned scratch memory of at least n bytes.
+func (w *worker) buffer(n int) []byte { return grow(&w.scratch, n) }
+
+// zeroBuffer returns n zero bytes, page-aligned.
+func (w *worker) zeroBuffer(n int) []byte { return grow(&w.zeros, n) }
+
+// grow makes page-aligned memory at least n bytes large.
+func grow(m *[]byte, n int) []byte {
+	if n > len(*m) {
+		if *m != nil {
+			unix.Munmap(*m)
+		}
+		size := max(64<<10, (n+0xffff)&^0xffff)
+		const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
+		var err error
+		if *m, err = unix.Mmap(-1, 0, size, prot, flags); err != nil {
+			*m = nil
+			return make([]byte, n)
+		}
+	}
+	return (*m)[:n]
+}

@@ -1,9 +1,0 @@
-// Package feed reads a tape's events for what repeats them: in an order that explains
-// their results (package settle), each with the state of its thread around it (package
-// posix).
-//
-// The state is of the tape's own order, in which the kernel handed out descriptors; the
-// order of the events is not.
-//
-// The API of this package is not stable; docs/library.md lists the packages whose API is.
-package feed

@@ -1,0 +1,149 @@
+package initialtree
+
+import (
+	"slices"
+	"syscall"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
+)
+
+// readCall learns content.
+func (in *inference) readCall(ev *event.Event) {
+	src := 0
+	if ev.Op == event.OpSendfile {
+		src = 1
+	}
+	off := ev.Offset
+	if ev.Spec().Hold {
+		off = effect.SourceOffset(ev)
+		in.copied(ev)
+	}
+	f := ev.FileArg(src)
+	if !ev.OK() || f == nil || off < 0 || ev.Ret <= 0 {
+		return
+	}
+	content := in.open[f.Open].before()
+	if content == nil {
+		return
+	}
+	for i := range ev.Bufs {
+		if b := &ev.Bufs[i]; int(b.Arg) == effect.ContentArg(ev.Op) && !effect.Runs(ev) {
+			content.read(off, b, func(data []byte) uint64 {
+				in.result.inline = append(in.result.inline, slices.Clone(data))
+				return uint64(len(in.result.inline)-1) | inlineBit
+			})
+		}
+	}
+}
+
+// before returns what is known of the initial content of a file that is about to be read,
+// nil if that does not matter.
+func (o *object) before() *extents {
+	if o == nil || !o.initial || o.details().entry != nil {
+		return nil
+	}
+	d := o.detail()
+	if o.known&tree.KnownSize != 0 {
+		d.content.wrote(o.size, d.written) // holes that the trace made are not initial
+	}
+	return &d.content
+}
+
+// cloned notes that a file took over a part of another without a read of it.
+func (in *inference) cloned(ev *event.Event) {
+	c, ok := ev.Cloned()
+	if !ok {
+		return
+	}
+	var from *object
+	if c.From != nil {
+		from = in.open[c.From.Open]
+	}
+	if content := from.before(); content != nil && c.Bytes() >= 0 {
+		content.unread(c.Off, effect.CloneEnd(&c, c.Off))
+	}
+	if to := in.open[c.To.Open]; to != nil {
+		to.wrote(c.At, effect.CloneEnd(&c, c.At))
+		to.grown = true
+	}
+}
+
+// soughtCall learns which parts of a file were holes.
+func (in *inference) soughtCall(ev *event.Event) {
+	const seekData = 3
+	f := ev.FileArg(0)
+	if f == nil || ev.Args[2] != seekData || !ev.OK() && ev.Errno != syscall.ENXIO {
+		return
+	}
+	o := in.open[f.Open]
+	if o == nil || !o.initial || o.grown || o.details().entry != nil {
+		return
+	}
+	to := ev.Ret
+	if !ev.OK() {
+		to = effect.WholeFile
+	}
+	o.detail().content.holes.Add(int64(ev.Args[1]), to)
+}
+
+// copied notes the destination of a copy inside the kernel.
+func (in *inference) copied(ev *event.Event) {
+	dst := 2
+	if ev.Op == event.OpSendfile {
+		dst = 0
+	}
+	f := ev.FileArg(dst)
+	if !ev.OK() || f == nil || ev.Ret <= 0 {
+		return
+	}
+	if o := in.open[f.Open]; o != nil {
+		if end := effect.TargetOffset(ev) + ev.Ret; end >= ev.Ret {
+			o.wrote(end-ev.Ret, end)
+		}
+		o.grown = true
+	}
+}
+
+// wroteCall notes what is the trace's own content from now on.
+func (in *inference) wroteCall(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	o := in.object(ev)
+	if o == nil {
+		return
+	}
+	o.grown = o.grown || ev.Op != event.OpMmapPwrite // a store never changes the size
+	switch ev.Op {
+	case event.OpTruncate, event.OpFtruncate:
+		o.wrote(ev.Offset, effect.WholeFile)
+	case event.OpFallocate:
+		const keepSize = 1
+		if ev.Args[1]&^keepSize != 0 { // everything but plain allocation moves or clears content
+			o.wrote(ev.Offset, effect.WholeFile)
+		}
+	default:
+		if ev.Offset >= 0 {
+			o.wrote(ev.Offset, ev.Offset+ev.Ret)
+			if o.more != nil {
+				o.more.written = max(o.more.written, ev.Offset+ev.Ret)
+			}
+		}
+	}
+}
+
+// wrote notes that a range is the trace's own from now on, where that matters.
+func (o *object) wrote(from, to int64) {
+	if o.initial && o.details().entry == nil {
+		o.detail().content.wrote(from, to)
+	}
+}
+
+// cut notes that a file ended somewhere.
+func (o *object) cut(size int64) {
+	o.detail().content.wrote(size, effect.WholeFile)
+	o.grown = true
+}

@@ -1,0 +1,484 @@
+package initialtree
+
+import (
+	"strings"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
+)
+
+// observe learns from one event.
+func (in *inference) observe(ev *event.Event) {
+	switch ev.Kind {
+	case event.Started:
+		if c := in.nodeOf(ev, 0, true); c != nil {
+			in.names.exist(c, tree.Dir)
+		}
+		return
+	case event.Inherited:
+		if effect.OpenAtStart(ev, in.openedAtStart) {
+			in.opened(ev, ev.FileArg(0), true)
+		}
+		return
+	case event.Call:
+	default:
+		return
+	}
+	if ev.Flags&event.Interrupted != 0 {
+		return
+	}
+	if h := inferenceRules[ev.Op]; h != nil {
+		h(in, ev)
+	} else if ev.OK() && len(ev.Paths) == 1 && ev.Spec().Replay == event.Native {
+		in.found(ev, effect.FollowsLast(ev))
+	}
+}
+
+// lookup is names.lookup for what a replay repeats.
+func (in *inference) lookup(abs string, follow bool) *node {
+	if abs == "" || effect.Virtual(abs) {
+		return nil
+	}
+	c := in.names.lookup(abs, follow)
+	if c != nil && c.kernel {
+		in.elsewhere[abs] = true
+		return nil
+	}
+	return c
+}
+
+// nodeOf returns the node of path argument i as it was passed, before cleaning, so
+// that ".." behind a symbolic link goes where it went.
+func (in *inference) nodeOf(ev *event.Event, i int, follow bool) *node {
+	if i >= len(ev.Paths) {
+		return nil
+	}
+	return in.lookup(ev.Paths[i].Abs, follow)
+}
+
+// found notes that a name existed, because the call succeeded.
+func (in *inference) found(ev *event.Event, follow bool) *object {
+	c := in.nodeOf(ev, 0, follow)
+	if c == nil {
+		return nil
+	}
+	return in.names.exist(c, 0)
+}
+
+// inferenceRules say, by operation, what a call proves beyond that a name existed.
+var inferenceRules = map[event.Op]func(*inference, *event.Event){
+	event.OpOpen:          (*inference).openCall,
+	event.OpOpenat:        (*inference).openCall,
+	event.OpOpenat2:       (*inference).openCall,
+	event.OpCreat:         (*inference).openCall,
+	event.OpStat:          (*inference).statCall,
+	event.OpLstat:         (*inference).statCall,
+	event.OpFstat:         (*inference).statCall,
+	event.OpNewfstatat:    (*inference).statCall,
+	event.OpStatx:         (*inference).statCall,
+	event.OpAccess:        (*inference).accessCall,
+	event.OpFaccessat:     (*inference).accessCall,
+	event.OpFaccessat2:    (*inference).accessCall,
+	event.OpMkdir:         (*inference).made,
+	event.OpMkdirat:       (*inference).made,
+	event.OpSymlink:       (*inference).made,
+	event.OpSymlinkat:     (*inference).made,
+	event.OpMknod:         (*inference).made,
+	event.OpMknodat:       (*inference).made,
+	event.OpLink:          (*inference).linked,
+	event.OpLinkat:        (*inference).linked,
+	event.OpRead:          (*inference).readCall,
+	event.OpPread64:       (*inference).readCall,
+	event.OpReadv:         (*inference).readCall,
+	event.OpPreadv:        (*inference).readCall,
+	event.OpPreadv2:       (*inference).readCall,
+	event.OpMmapPread:     (*inference).readCall,
+	event.OpSendfile:      (*inference).readCall,
+	event.OpCopyFileRange: (*inference).readCall,
+	event.OpSplice:        (*inference).readCall,
+	event.OpWrite:         (*inference).wroteCall,
+	event.OpPwrite64:      (*inference).wroteCall,
+	event.OpWritev:        (*inference).wroteCall,
+	event.OpPwritev:       (*inference).wroteCall,
+	event.OpPwritev2:      (*inference).wroteCall,
+	event.OpMmapPwrite:    (*inference).wroteCall,
+	event.OpTruncate:      (*inference).wroteCall,
+	event.OpFtruncate:     (*inference).wroteCall,
+	event.OpFallocate:     (*inference).wroteCall,
+	event.OpIoctl:         (*inference).cloned,
+	event.OpChmod:         (*inference).chmodCall,
+	event.OpFchmod:        (*inference).chmodCall,
+	event.OpFchmodat:      (*inference).chmodCall,
+	event.OpFchmodat2:     (*inference).chmodCall,
+	event.OpChown:         (*inference).chownCall,
+	event.OpFchown:        (*inference).chownCall,
+	event.OpLchown:        (*inference).chownCall,
+	event.OpFchownat:      (*inference).chownCall,
+	event.OpSetxattr:      (*inference).setxattrCall,
+	event.OpLsetxattr:     (*inference).setxattrCall,
+	event.OpFsetxattr:     (*inference).setxattrCall,
+	event.OpRemovexattr:   (*inference).setxattrCall,
+	event.OpLremovexattr:  (*inference).setxattrCall,
+	event.OpFremovexattr:  (*inference).setxattrCall,
+	event.OpUtime:         (*inference).touched,
+	event.OpUtimes:        (*inference).touched,
+	event.OpFutimesat:     (*inference).touched,
+	event.OpUtimensat:     (*inference).touched,
+	event.OpUnlink:        (*inference).removed,
+	event.OpUnlinkat:      (*inference).removed,
+	event.OpRmdir:         (*inference).removed,
+	event.OpRename:        (*inference).renamed,
+	event.OpRenameat:      (*inference).renamed,
+	event.OpRenameat2:     (*inference).renamed,
+	event.OpReadlink:      (*inference).readlinkCall,
+	event.OpReadlinkat:    (*inference).readlinkCall,
+	event.OpGetdents:      (*inference).listed,
+	event.OpGetdents64:    (*inference).listed,
+	event.OpGetxattr:      (*inference).xattrCall,
+	event.OpLgetxattr:     (*inference).xattrCall,
+	event.OpFgetxattr:     (*inference).xattrCall,
+	event.OpChdir:         (*inference).dirCall,
+	event.OpLseek:         (*inference).soughtCall,
+	event.OpBind:          (*inference).boundCall,
+}
+
+func (in *inference) dirCall(ev *event.Event) {
+	if c := in.nodeOf(ev, 0, true); c != nil && ev.OK() {
+		in.names.exist(c, tree.Dir)
+	}
+}
+
+// openCall learns from an open, which may have made the file.
+func (in *inference) openCall(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	in.opened(ev, ev.FileArg(event.ResultArg), false)
+}
+
+func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
+	if f == nil || f.Path == "" || effect.Virtual(f.Path) || f.Path[0] != '/' {
+		return
+	}
+	flags := effect.OpenFlags(ev)
+	if flags&effect.OTmpfile == effect.OTmpfile {
+		if c := in.nodeOf(ev, 0, true); c != nil {
+			in.names.exist(c, tree.Dir)
+		}
+		in.open[f.Open] = in.names.newFile()
+		return
+	}
+	c := in.lookup(f.Path, flags&effect.ONoFollow == 0)
+	if c == nil {
+		return
+	}
+	typ := tree.Type(0)
+	if f.Known {
+		typ = effect.TypeOf(f.Mode)
+	}
+	created := flags&effect.OCreat != 0 && c.obj == nil && !existed &&
+		(c.seen || f.Flags&effect.OCreat != 0 || flags&effect.OExcl != 0 || !in.preexisted(c, f, flags))
+	if created {
+		o := in.names.newFile()
+		o.id = effect.InodeOf(f)
+		in.names.assign(c, o)
+		in.names.known(o)
+	}
+	in.names.exist(c, typ)
+	in.names.identify(c, effect.InodeOf(f))
+	o := c.obj
+	if f.Known && o.initial {
+		if !o.changed {
+			o.attributes(f.Mode, f.UID, f.GID)
+		}
+		if flags&effect.OTrunc != 0 {
+			o.cut(0)
+		} else {
+			o.hadSize(f.Size)
+		}
+	}
+	in.open[f.Open] = o
+}
+
+// preexisted guesses, from what the kernel said after an open with O_CREAT,
+// whether the file had been there before. Where both are possible either way gives
+// the same tree.
+func (in *inference) preexisted(c *node, f *event.File, flags uint64) bool {
+	if !f.Known || f.Size > 0 || f.Nlink > 1 {
+		return f.Known
+	}
+	return false
+}
+
+// statCall learns type, attributes and size.
+func (in *inference) statCall(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	st, ok := effect.DecodeStat(ev, in.arch)
+	o := in.statted(ev, &st, ok)
+	if o == nil || !ok || !o.initial {
+		return
+	}
+	if o.typ == 0 {
+		o.typ = effect.TypeOf(st.Mode)
+	}
+	if !o.changed {
+		o.attributes(st.Mode, st.UID, st.GID)
+		if st.Rdev != 0 {
+			o.detail().rdev = st.Rdev
+		}
+		if !o.linksSet {
+			o.links = st.Nlink
+		}
+	}
+	if o.typ == tree.Symlink && effect.TypeOf(st.Mode) == tree.Symlink {
+		o.detail().length = st.Size
+		c := in.nodeOf(ev, 0, false)
+		if c != nil && c.obj == o && o.guessed && int64(len(o.more.target)) != st.Size {
+			in.names.leadTo(c, strings.Repeat("?", int(min(max(st.Size, 1), 255))))
+			o.guessed = true
+		}
+	}
+	o.hadSize(st.Size)
+}
+
+// statted returns the object that a stat found. ok says that st is known.
+func (in *inference) statted(ev *event.Event, st *effect.Stat, ok bool) *object {
+	typ := tree.Type(0)
+	if ok {
+		typ = effect.TypeOf(st.Mode)
+	}
+	f := ev.FileArg(0)
+	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || f == nil) {
+		c := in.nodeOf(ev, 0, effect.FollowsLast(ev))
+		if c == nil {
+			return nil
+		}
+		in.names.exist(c, typ)
+		if ok {
+			in.names.identify(c, effect.Inode{Dev: st.Dev, Ino: st.Ino})
+		}
+		return c.obj
+	}
+	if f != nil {
+		if o := in.open[f.Open]; o != nil {
+			return o
+		}
+	}
+	if len(ev.Paths) > 0 && ok {
+		if c := in.nodeOf(ev, 0, true); c != nil { // AT_EMPTY_PATH on the working directory
+			return in.names.exist(c, typ)
+		}
+	}
+	return nil
+}
+
+// accessCall learns whether something can be executed.
+func (in *inference) accessCall(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	const execute = 1
+	mode := ev.Args[2]
+	if ev.Op == event.OpAccess {
+		mode = ev.Args[1]
+	}
+	if o := in.found(ev, effect.FollowsLast(ev)); o != nil && mode&execute != 0 && !o.changed {
+		o.enters = true
+	}
+}
+
+// made notes a directory, link or node that the trace made.
+func (in *inference) made(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	c := in.nodeOf(ev, 0, false)
+	if c == nil {
+		return
+	}
+	in.names.existAbove(c)
+	in.names.unlink(c)
+	o := in.names.newFile()
+	switch ev.Op {
+	case event.OpMkdir, event.OpMkdirat:
+		o.typ = tree.Dir
+	case event.OpSymlink, event.OpSymlinkat:
+		o.typ = tree.Symlink
+		if b := ev.BufArg(0); b != nil {
+			o.detail().target = effect.CString(b.Inline)
+		}
+	case event.OpMknod:
+		o.typ = effect.TypeOf(uint32(ev.Args[1]))
+	case event.OpMknodat:
+		o.typ = effect.TypeOf(uint32(ev.Args[2]))
+	}
+	in.names.assign(c, o)
+}
+
+// boundCall notes the name that a bind made for a socket.
+func (in *inference) boundCall(ev *event.Event) {
+	if !ev.OK() || len(ev.Paths) == 0 {
+		return
+	}
+	if c := in.nodeOf(ev, 0, false); c != nil {
+		in.names.existAbove(c)
+		in.names.unlink(c)
+		o := in.names.newFile()
+		o.typ = tree.Socket
+		in.names.assign(c, o)
+	}
+}
+
+func (in *inference) linked(ev *event.Event) {
+	if !ev.OK() {
+		in.failedPair(ev)
+		return
+	}
+	o := in.throughDescriptor(ev)
+	if from := in.nodeOf(ev, 0, effect.FollowsLast(ev) && ev.Op == event.OpLinkat); o == nil && from != nil {
+		o = in.names.exist(from, 0)
+	}
+	if o == nil || o.typ == tree.Dir { // which has no second name
+		o = in.names.newFile()
+	}
+	o.linksSet = true
+	if to := in.nodeOf(ev, 1, false); to != nil {
+		in.names.existAbove(to)
+		in.names.unlink(to)
+		in.names.assign(to, o)
+	}
+}
+
+// throughDescriptor returns the file that the old name of a link leads to when it goes
+// through a descriptor: one without a name (O_TMPFILE) gets its first so.
+func (in *inference) throughDescriptor(ev *event.Event) *object {
+	if len(ev.Paths) == 0 {
+		return nil
+	}
+	if f := ev.FileArg(0); ev.Paths[0].Raw == "" && f != nil {
+		return in.open[f.Open]
+	}
+	if _, rest, ok := posix.DescriptorPath(ev.Paths[0].Raw, ev.PID); !ok || rest != "" {
+		return nil
+	}
+	return in.open[in.state.Through[0]]
+}
+
+func (in *inference) removed(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	c := in.nodeOf(ev, 0, false)
+	if c == nil {
+		return
+	}
+	typ := tree.Type(0)
+	if ev.Op == event.OpRmdir || ev.Op == event.OpUnlinkat && ev.Args[2]&effect.AtRemoveDir != 0 {
+		typ = tree.Dir
+	}
+	in.names.exist(c, typ).linksSet = true
+	in.names.unlink(c)
+}
+
+const renameExchange = 2
+
+func (in *inference) renamed(ev *event.Event) {
+	if !ev.OK() {
+		in.failedPair(ev)
+		return
+	}
+	from, to := in.nodeOf(ev, 0, false), in.nodeOf(ev, 1, false)
+	if from != nil {
+		in.names.exist(from, 0)
+	}
+	switch {
+	case from == nil && to == nil || from == to:
+	case from == nil:
+		in.names.unlink(to)
+	case to == nil:
+		in.names.unlink(from)
+	case ev.Op == event.OpRenameat2 && ev.Args[4]&renameExchange != 0:
+		in.names.exist(to, 0)
+		in.names.swap(from, to)
+	case from.obj == to.obj: // two names of one file: rename(2) does nothing
+	default:
+		if to.obj != nil {
+			to.obj.linksSet = true
+		}
+		in.names.unlink(to)
+		in.names.move(from, to)
+	}
+}
+
+func (in *inference) readlinkCall(ev *event.Event) {
+	if !ev.OK() {
+		in.failed(ev)
+		return
+	}
+	c := in.nodeOf(ev, 0, false)
+	if c == nil || ev.Paths[0].Raw == "" {
+		return
+	}
+	target := ""
+	for i := range ev.Bufs {
+		if ev.Bufs[i].Kind == event.KindBuf {
+			if b, err := in.result.tape.Content(&ev.Bufs[i], nil); err == nil {
+				target = string(b)
+			}
+		}
+	}
+	if o := in.names.exist(c, tree.Symlink); o.typ != tree.Symlink {
+		in.names.becomeLink(c, target)
+	} else if o.details().target == "" || o.guessed {
+		in.names.leadTo(c, target)
+	}
+}
+
+// object returns the object that a call acts on, by descriptor or by name.
+func (in *inference) object(ev *event.Event) *object {
+	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || ev.FileArg(0) == nil) {
+		return in.found(ev, effect.FollowsLast(ev))
+	}
+	if f := ev.FileArg(0); f != nil {
+		return in.open[f.Open]
+	}
+	return nil
+}
+
+// listed learns the names in a directory.
+func (in *inference) listed(ev *event.Event) {
+	f := ev.FileArg(0)
+	if !ev.OK() || f == nil || f.Path == "" || ev.Op == event.OpGetdents {
+		return
+	}
+	c := in.lookup(f.Path, true)
+	if c == nil {
+		return
+	}
+	o := in.names.exist(c, tree.Dir)
+	b := ev.BufArg(1)
+	if o == nil || b == nil {
+		return
+	}
+	data, err := in.result.tape.Content(b, nil)
+	if err != nil {
+		return
+	}
+	for _, e := range effect.Dirents(data) {
+		if e.Name == "" || e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/") {
+			continue
+		}
+		if k := in.names.child(c, e.Name); !k.seen {
+			in.names.exist(k, e.Type)
+		}
+	}
+}

@@ -1,0 +1,434 @@
+package linearize
+
+import (
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+)
+
+// class is what the model knows of a call: which of the functions in names.go and
+// files.go explains it.
+type class uint8
+
+const (
+	classNone class = iota // accesses nothing that is modelled
+	classOpen
+	classStat      // of a name
+	classLookup    // a name must exist, that is all
+	classAttribute // chmod, extended attributes
+	classReadlink
+	classUnlink // and rmdir
+	classMake   // mkdir, symlink, mknod, bind to a name
+	classLink
+	classFind // the lookup of a link (see steps.go)
+	classRename
+	classTruncate // of a name
+	classList     // of the names in a directory
+	classLock     // flock, fcntl, and close
+	classRead
+	classWrite
+	classSeek
+	classResize // ftruncate, fallocate
+	classFstat
+	classCopy
+	numClasses
+)
+
+// classes is by operation; requests have that of the call which they are like.
+var classes = func() (t [512]class) {
+	for c, ops := range [numClasses][]event.Op{
+		classOpen:     {event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat},
+		classStat:     {event.OpStat, event.OpLstat, event.OpNewfstatat, event.OpStatx},
+		classFstat:    {event.OpFstat},
+		classReadlink: {event.OpReadlink, event.OpReadlinkat},
+		classLookup: {
+			event.OpAccess, event.OpFaccessat, event.OpFaccessat2, event.OpChown, event.OpLchown, event.OpFchownat,
+			event.OpUtime, event.OpUtimes, event.OpFutimesat, event.OpUtimensat, event.OpListxattr,
+			event.OpLlistxattr, event.OpStatfs, event.OpChdir,
+		},
+		classAttribute: {
+			event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpSetxattr, event.OpLsetxattr,
+			event.OpFsetxattr, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr, event.OpRemovexattr,
+			event.OpLremovexattr, event.OpFremovexattr,
+		},
+		classUnlink: {event.OpUnlink, event.OpUnlinkat, event.OpRmdir},
+		classMake: {
+			event.OpMkdir, event.OpMkdirat, event.OpSymlink, event.OpSymlinkat, event.OpMknod, event.OpMknodat,
+			event.OpBind,
+		},
+		classLink:     {event.OpLink, event.OpLinkat},
+		classRename:   {event.OpRename, event.OpRenameat, event.OpRenameat2},
+		classTruncate: {event.OpTruncate},
+		classList:     {event.OpGetdents64},
+		classLock:     {event.OpFlock, event.OpFcntl, event.OpClose},
+		classRead: {
+			event.OpRead, event.OpReadv, event.OpPread64, event.OpPreadv, event.OpPreadv2, event.OpMmapPread,
+		},
+		classWrite: {
+			event.OpWrite, event.OpWritev, event.OpPwrite64, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite,
+		},
+		classSeek:   {event.OpLseek},
+		classResize: {event.OpFtruncate, event.OpFallocate},
+		classCopy:   {event.OpCopyFileRange, event.OpSendfile, event.OpSplice},
+	} {
+		for _, op := range ops {
+			t[op] = class(c)
+		}
+	}
+	return t
+}()
+
+// footprint is what an event accesses, in the terms of the state: found once in each
+// round, before the model is used.
+type footprint struct {
+	class      class
+	op         event.Op // the call, also of a request
+	follow     bool     // a symbolic link at the end of the first path is followed
+	flags      uint64   // of an open
+	kind       kind     // of what was opened, looked at or made
+	names      [2]int32 // of the paths, in their order; -1: not followed
+	file       int32    // inode in the event, -1 if there is none
+	to         int32    // inode that a copy writes to, -1
+	pos        int32    // cell of a position that is used or moved, -1
+	toPos      int32    // the same of a copy's target
+	off        int64    // where a transfer began, -1 if that is not known
+	toOff      int64    // the same of a copy's target
+	size       int64    // what stat said, -1 if it said nothing
+	made       int64    // value of what a call made
+	number     int64    // of what it made, 0 if none; it stays over the rounds
+	mode       int64    // permissions that stat said, -1 if it said nothing
+	links      int64    // names that stat said the file has, -1 if it said nothing
+	listed     []int32  // names that a listing had, of those that are followed, in their order
+	whole      bool     // it had all that there were
+	attr       int32    // cell of an attribute, or of locks, -1
+	ranges     int32    // of a close: cell of locks on ranges, -1
+	lock       lock     // of a call on locks
+	value      int64    // that the attribute was given, or had; unknown
+	leads      int32    // name that a symbolic link was read to lead to, -1
+	secondStep bool     // its lookup is a slot of its own (see steps.go)
+	found      int32    // cell of what that found for a link, -1
+}
+
+// classify finds the class of an event. It returns false if it has none.
+func (s *footprint) classify(ev *event.Event) bool {
+	s.class = classNone
+	if ev.Kind == event.Call && ev.Flags&event.Interrupted == 0 {
+		if s.op = ev.Op.Like(); int(s.op) < len(classes) {
+			s.class = classes[s.op]
+		}
+		if s.op == event.OpFcntl {
+			s.class = lockOf(ev)
+		}
+	}
+	return s.class != classNone
+}
+
+// moves reports whether calls of a class change or report sizes, positions and content
+// alone.
+func (c class) moves() bool { return c >= classRead }
+
+// findFootprint finds the footprint of an event that has a class. It returns false if the
+// event accesses nothing that calls can race for.
+func (st *Stage) findFootprint(ev *event.Event, s *footprint) bool {
+	*s = footprint{
+		class: s.class, op: s.op, number: s.number,
+		listed: s.listed[:0], links: -1,
+		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1,
+		mode: -1, attr: -1, value: unknown, leads: -1, found: -1,
+	}
+	if s.op != ev.Op {
+		// The functions below read a request as the call that it is like.
+		op := ev.Op
+		ev.Op = s.op
+		ok := st.findCallFootprint(ev, s)
+		ev.Op = op
+		return ok
+	}
+	return st.findCallFootprint(ev, s)
+}
+
+func (st *Stage) findCallFootprint(ev *event.Event, s *footprint) bool {
+	switch s.class {
+	case classRead, classWrite, classSeek, classResize, classFstat:
+		return st.findFile(ev, s)
+	case classCopy:
+		return st.findCopy(ev, s)
+	case classList:
+		return st.findListing(ev, s)
+	case classLock:
+		return st.findLock(ev, s)
+	case classAttribute:
+		if len(ev.Paths) == 0 {
+			s.file = st.state.fileOfOpen(ev.FileArg(0))
+			return st.findAttribute(ev, s)
+		}
+	}
+	return st.findNames(ev, s)
+}
+
+// regular returns the inode of a descriptor that is an ordinary file's, -1 of others.
+func (st *Stage) regular(f *event.File) int32 {
+	const typeMask, typeRegular = 0o170000, 0o100000
+	if f == nil || !f.Known || f.Mode&typeMask != typeRegular {
+		return -1
+	}
+	n := st.state.file(effect.InodeOf(f))
+	if n < 0 {
+		return -1
+	}
+	file := &st.state.files[n]
+	if file.virtual == unseen {
+		file.virtual = real
+		if effect.Virtual(f.Path) {
+			file.virtual = virtual
+		}
+	}
+	if file.virtual == virtual {
+		return -1
+	}
+	return n
+}
+
+// Whether the kernel makes a file up, by its name.
+const (
+	unseen = iota
+	real
+	virtual
+)
+
+func (st *Stage) findFile(ev *event.Event, s *footprint) bool {
+	if s.class == classFstat {
+		return st.findFstat(ev, s)
+	}
+	f := ev.FileArg(0)
+	if s.file = st.regular(f); s.file < 0 {
+		return false
+	}
+	if s.class == classRead && f.Size == 0 && ev.Ret > 0 && f.Dev>>8&0xfff == 0 &&
+		st.state.cells[st.state.files[s.file].size].value <= 0 {
+		st.state.files[s.file].virtual = virtual // no file of a disk, and it has no size
+		return false
+	}
+	s.kind, s.off = kindOther, ev.Offset
+	switch s.class {
+	case classSeek:
+		s.pos = st.state.position(f.Open, s.file)
+	case classRead, classWrite:
+		if atPosition(ev) {
+			s.pos = st.state.position(f.Open, s.file)
+		}
+		if s.class == classWrite && s.pos < 0 && f.Flags&effect.OAppend != 0 {
+			s.off = -1 // it is appended all the same (pwrite(2), Bugs)
+		}
+	}
+	return true
+}
+
+// atPosition reports whether a transfer uses the file's position.
+func atPosition(ev *event.Event) bool {
+	switch ev.Op {
+	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
+		return true
+	case event.OpPread64, event.OpPwrite64, event.OpPreadv2, event.OpPwritev2:
+		return int64(ev.Args[3]) == -1 // only requests and the second pair have this
+	}
+	return false
+}
+
+// appends reports whether a write goes to the end of the file, wherever that is.
+func appends(ev *event.Event, s *footprint) bool {
+	const rwfAppend = 16
+	f := ev.FileArg(0)
+	return f != nil && f.Flags&effect.OAppend != 0 || s.op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
+}
+
+func (st *Stage) findCopy(ev *event.Event, s *footprint) bool {
+	src, dst := effect.CopySides(s.op)
+	from, to := ev.FileArg(src), ev.FileArg(dst)
+	s.file, s.to = st.regular(from), st.regular(to)
+	offArgs := [2]int{1, 3}
+	if s.op == event.OpSendfile {
+		offArgs = [2]int{2, -1}
+	}
+	if s.file >= 0 {
+		s.off = effect.SourceOffset(ev)
+		if ev.Args[offArgs[0]] == 0 {
+			s.pos = st.state.position(from.Open, s.file)
+		}
+	}
+	if s.to >= 0 {
+		s.toOff = effect.TargetOffset(ev)
+		if offArgs[1] < 0 || ev.Args[offArgs[1]] == 0 {
+			s.toPos = st.state.position(to.Open, s.to)
+		}
+	}
+	return s.file >= 0 || s.to >= 0
+}
+
+// A finder completes the footprint of a call on names. It returns false if the call accesses
+// nothing that calls can race for.
+type finder func(*Stage, *event.Event, *footprint) bool
+
+// finders are by class; other calls only look a name up.
+var finders = [numClasses]finder{
+	classLink:      (*Stage).findPair,
+	classRename:    (*Stage).findPair,
+	classOpen:      (*Stage).findOpen,
+	classStat:      (*Stage).findStat,
+	classMake:      (*Stage).findMade,
+	classUnlink:    (*Stage).findUnlink,
+	classTruncate:  (*Stage).findTruncate,
+	classReadlink:  (*Stage).findReadlink,
+	classAttribute: (*Stage).findNamedAttribute,
+	classLookup:    (*Stage).findLookup,
+}
+
+// findNames finds the footprint of a call on names.
+func (st *Stage) findNames(ev *event.Event, s *footprint) bool {
+	if len(ev.Paths) == 0 {
+		return false
+	}
+	if ev.Paths[0].Raw == "" {
+		s.class = classFstat // on a descriptor in place of a name (AT_EMPTY_PATH)
+		return st.findFstat(ev, s)
+	}
+	for i := range min(len(ev.Paths), 2) {
+		s.names[i] = st.state.name(ev.Paths[i].Abs)
+	}
+	if f := finders[s.class]; f != nil {
+		return f(st, ev, s)
+	}
+	s.follow = effect.FollowsLast(ev)
+	return s.names[0] >= 0
+}
+
+// findPair finds the footprint of a link or rename.
+func (st *Stage) findPair(ev *event.Event, s *footprint) bool {
+	if len(ev.Paths) < 2 || s.names[0] < 0 || s.names[1] < 0 {
+		return false
+	}
+	s.follow = s.op == event.OpLinkat && ev.Args[4]&effect.AtFollow != 0
+	if ev.OK() {
+		for _, f := range st.state.names[s.names[0]].files {
+			st.state.noteTarget(s.names[1], f)
+		}
+		st.state.noteTarget(s.names[1], st.state.names[s.names[0]].target)
+	}
+	return true
+}
+
+func (st *Stage) findOpen(ev *event.Event, s *footprint) bool {
+	const both = effect.OCreat | effect.OExcl
+	s.flags = effect.OpenFlags(ev)
+	s.follow = s.flags&effect.ONoFollow == 0 && s.flags&both != both
+	if f := ev.FileArg(event.ResultArg); f != nil && f.Known && ev.OK() {
+		s.file, s.kind = st.state.file(effect.InodeOf(f)), kindOfMode(f.Mode)
+		st.state.marks = st.state.marks || f.Flags&effect.OCreat != 0
+		if s.kind == kindOther {
+			s.pos = st.state.position(f.Open, s.file)
+		}
+		st.noteTarget(s)
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findStat(ev *event.Event, s *footprint) bool {
+	s.follow = effect.FollowsLast(ev)
+	if d, ok := effect.DecodeStat(ev, st.arch); ok && ev.OK() {
+		s.file, s.kind = st.state.file(st.state.devices.Inode(d)), kindOfMode(d.Mode)
+		s.mode = int64(d.Mode & permissions)
+		if effect.TypeOf(d.Mode) == 'f' {
+			s.size, s.links = d.Size, int64(d.Nlink)
+		}
+		st.noteTarget(s)
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findUnlink(ev *event.Event, s *footprint) bool {
+	s.kind = kindNotDir
+	if s.op == event.OpRmdir || s.op == event.OpUnlinkat && ev.Args[2]&effect.AtRemoveDir != 0 {
+		s.kind = kindDir
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findTruncate(ev *event.Event, s *footprint) bool {
+	s.follow = true
+	if s.names[0] >= 0 && ev.OK() {
+		s.file = st.state.names[s.names[0]].target
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findReadlink(ev *event.Event, s *footprint) bool {
+	b := ev.BufArg(len(ev.Spec().Args) - 2)
+	if b != nil && s.names[0] >= 0 && ev.OK() && int64(len(b.Inline)) == ev.Ret {
+		s.leads = st.state.target(s.names[0], string(b.Inline))
+		st.state.noteLinkTarget(s.names[0], s.leads)
+	}
+	return s.names[0] >= 0
+}
+
+func (st *Stage) findNamedAttribute(ev *event.Event, s *footprint) bool {
+	s.follow = effect.FollowsLast(ev)
+	if s.names[0] >= 0 {
+		s.file = st.state.names[s.names[0]].target
+	}
+	return st.findAttribute(ev, s)
+}
+
+func (st *Stage) findLookup(ev *event.Event, s *footprint) bool {
+	s.follow = effect.FollowsLast(ev)
+	st.findAccess(ev, s)
+	return s.names[0] >= 0
+}
+
+// findFstat takes the file's identity from what fstat said: it has no facts of its own.
+func (st *Stage) findFstat(ev *event.Event, s *footprint) bool {
+	d, ok := effect.DecodeStat(ev, st.arch)
+	if !ok || !ev.OK() || effect.TypeOf(d.Mode) != 'f' {
+		return false
+	}
+	if f := st.state.fileOfOpen(ev.FileArg(0)); f >= 0 {
+		st.state.devices.Learn(d, st.state.files[f].id)
+	}
+	s.file, s.kind, s.size = st.state.file(st.state.devices.Inode(d)), kindOther, d.Size
+	s.mode, s.links = int64(d.Mode&permissions), int64(d.Nlink)
+	return s.file >= 0
+}
+
+// findMade gives a new file an identity. The identity stays with the event, which is
+// analyzed in every round that it is in the window for.
+func (st *Stage) findMade(ev *event.Event, s *footprint) bool {
+	if s.names[0] < 0 || !ev.OK() {
+		return s.names[0] >= 0
+	}
+	k, leads := kindOther, int32(-1)
+	switch s.op {
+	case event.OpMkdir, event.OpMkdirat:
+		k = kindDir
+	case event.OpSymlink, event.OpSymlinkat:
+		k = kindLink
+		if b := ev.BufArg(0); b != nil {
+			leads = st.state.target(s.names[0], effect.CString(b.Inline))
+			st.state.noteLinkTarget(s.names[0], leads)
+		}
+	}
+	if s.number == 0 {
+		st.state.made++
+		s.number = st.state.made
+	}
+	s.kind, s.made = k, newValue(s.number, k, leads)
+	return true
+}
+
+// noteTarget notes which file a name stood for, and of which kind that is, for calls on the
+// name that do not say it.
+func (st *Stage) noteTarget(s *footprint) {
+	if s.names[0] >= 0 {
+		st.state.noteTarget(s.names[0], s.file)
+		if s.file >= 0 {
+			st.state.files[s.file].kind = s.kind
+		}
+	}
+}

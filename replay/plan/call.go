@@ -1,0 +1,285 @@
+package plan
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/linearize"
+)
+
+// planCall decides what is done for a call.
+func (p *Planner) planCall(t *Task) {
+	ev, spec := &t.Event, t.Event.Spec()
+	p.chooseAction(t, p.bind(t))
+	if t.Action != Emulate {
+		p.findBaseDir(t)
+	}
+	f := ev.FileArg(event.ResultArg)
+	if f != nil && ev.OK() && spec.Result == event.KindFD && spec.Class == event.Descriptor && !duplicates(ev.Op) {
+		if t.Action == MakeCall {
+			t.Files.Result = NewHandle(f.Path)
+			p.handles[f.Open] = t.Files.Result
+		} else {
+			p.handles[f.Open] = nil
+		}
+	}
+	if t.Action == Emulate {
+		return
+	}
+	if t.Action == CopyIn {
+		p.loader.load(t) // whether the tape has it makes a difference for later reads
+	}
+	p.tainted.observe(t)
+	p.recent.observe(ev)
+	p.recent.findUnsure(t)
+}
+
+// bind finds the replay's descriptors of a call. It reports false if one of them
+// is simulated.
+func (p *Planner) bind(t *Task) (real bool) {
+	real = true
+	for i := range t.Event.Files {
+		f := &t.Event.Files[i]
+		if f.Arg < 0 || f.Open == 0 {
+			continue
+		}
+		h := p.handles[f.Open]
+		if h == nil {
+			real = false
+			continue
+		}
+		t.Files.FDs[f.Arg] = h
+	}
+	return real
+}
+
+// simulate notes an open file that the replay does not have.
+func (p *Planner) simulate(f *event.File) {
+	if f.Open != 0 {
+		p.handles[f.Open] = nil
+	}
+}
+
+// A chooser decides what is done for the calls of an operation that need more than the
+// system call itself. real says that none of their descriptors is simulated. It reports false
+// if the call is an ordinary one after all.
+type chooser func(p *Planner, t *Task, real bool) bool
+
+// choosers are by operation.
+var choosers = map[event.Op]chooser{
+	event.OpIoctl: (*Planner).chooseIoctl,
+	event.OpMsync: (*Planner).chooseMsync,
+	event.OpFcntl: (*Planner).chooseFcntl,
+	event.OpFlock: (*Planner).chooseFlock,
+	event.OpBind:  (*Planner).chooseBind,
+}
+
+// chooseAction chooses the action for a call, or the reason why it is not made.
+func (p *Planner) chooseAction(t *Task, real bool) {
+	ev := &t.Event
+	switch {
+	case t.Unexplained&linearize.UnexplainedResult != 0 && ev.Errno != 0:
+		t.Why = whyUnexplained // it might succeed here, and leave something
+	case ev.Flags&event.Interrupted != 0:
+		t.Why = whyInterrupted
+	case ev.Op == event.OpUnknown:
+		t.Why = whyUnknown
+	case ev.Spec().NoCall:
+		p.chooseMapped(t, real)
+	default:
+		if choose := choosers[ev.Op]; choose == nil || !choose(p, t, real) {
+			p.chooseOrdinary(t, real)
+		}
+	}
+}
+
+// chooseMapped is for accesses to mapped files.
+func (p *Planner) chooseMapped(t *Task, real bool) {
+	switch {
+	case effect.Runs(&t.Event):
+		t.Why = whyRuns
+	case !real || t.Files.FDs[0] == nil:
+		t.Why = whySimulated
+	default:
+		t.Action = MakeCall
+	}
+}
+
+func (p *Planner) chooseIoctl(t *Task, _ bool) bool {
+	if t.Why = whyCommand; t.Event.OK() {
+		p.guarded = p.guarded || effect.Guards(&t.Event)
+		p.planShare(t)
+	}
+	return true
+}
+
+func (p *Planner) chooseMsync(t *Task, real bool) bool {
+	const sync = 4 // MS_SYNC
+	if t.Why = whyModelled; t.Event.OK() && real && t.Files.FDs[0] != nil && t.Event.Args[2]&sync != 0 {
+		t.Action = SyncMapped
+	}
+	return true
+}
+
+func (p *Planner) chooseFcntl(t *Task, real bool) bool {
+	switch {
+	case isLock(&t.Event):
+		if t.Why = whySimulated; real && !environmental(&t.Event) {
+			p.planLock(t)
+		}
+	case t.Event.Args[1] != GetFL && t.Event.Args[1] != SetFL:
+		t.Why = whyCommand
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Planner) chooseFlock(t *Task, real bool) bool {
+	if t.Why = whySimulated; real && !environmental(&t.Event) && t.Files.FDs[0] != nil {
+		t.Action = LockFile
+	}
+	return true
+}
+
+func (p *Planner) chooseBind(t *Task, _ bool) bool {
+	if len(t.Event.Paths) == 0 || effect.Virtual(t.Event.Paths[0].Abs) {
+		return false
+	}
+	t.Action = NameSocket
+	return true
+}
+
+// chooseOrdinary is for calls that are made as they are, if they are made.
+func (p *Planner) chooseOrdinary(t *Task, real bool) {
+	ev, spec := &t.Event, t.Event.Spec()
+	switch {
+	case spec.Replay != event.Native:
+		t.Why = whyModelled
+	case modelled(ev.Op):
+		t.Why = whyOwn
+	case environmental(ev) || p.guarded && ev.Errno == syscall.EPERM:
+		t.Why = whyEnvironment
+	case spec.Hold && ev.OK():
+		t.Why = whySimulated
+		p.planCopy(t)
+	case !real:
+		t.Why = whySimulated
+	case !p.pathsReal(t):
+		t.Why = whyPath
+	case opensSpecial(ev):
+		t.Why = whySpecial
+	default:
+		t.Action = MakeCall
+	}
+}
+
+// modelled reports whether an operation's effect is the model's alone.
+func modelled(op event.Op) bool {
+	switch op {
+	case event.OpDup, event.OpDup2, event.OpDup3, event.OpClose, event.OpCloseRange, event.OpUmask, event.OpMemfdCreate:
+		return true
+	}
+	return false
+}
+
+func duplicates(op event.Op) bool {
+	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3 || op == event.OpPidfdGetfd
+}
+
+// Commands of fcntl that are repeated as they are (asm-generic/fcntl.h): they read and set
+// status flags.
+const GetFL, SetFL = 3, 4
+
+// environmental reports whether a call failed, or would come out differently,
+// for a reason that lies in the recorded machine and not in its files.
+func environmental(ev *event.Event) bool {
+	if (ev.Errno == syscall.EAGAIN || ev.Errno == syscall.EACCES) && (ev.Op == event.OpFlock || isLock(ev)) {
+		return false // another owner has the lock
+	}
+	switch ev.Errno {
+	case syscall.EFAULT, syscall.EINTR, syscall.EAGAIN, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EXDEV,
+		syscall.EROFS, syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS,
+		syscall.EDEADLK, syscall.ECANCELED: // a request behind one that failed, or that was taken back
+		return true
+	}
+	if ev.Errno == syscall.EACCES || ev.Errno == syscall.EPERM {
+		// Files of other users are the replaying user's own here.
+		return ev.UID != 0
+	}
+	return ev.Errno >= 512 // restarted by the kernel
+}
+
+// pathsReal reports whether all names of a call lie in the replay's tree.
+func (p *Planner) pathsReal(t *Task) bool {
+	ev, spec := &t.Event, t.Event.Spec()
+	want := 0
+	for i := range spec.Args {
+		if spec.Args[i].Kind == event.KindPath && ev.Args[i] != 0 {
+			want++
+		}
+	}
+	if len(ev.Paths) < want {
+		return false // a name could not be recorded
+	}
+	for i := range ev.Paths {
+		if effect.Virtual(ev.Paths[i].Abs) || p.elsewhere[ev.Paths[i].Abs] {
+			return false
+		}
+		id := t.State.Through[max(ev.Paths[i].Arg, 0)]
+		if id == 0 {
+			if _, _, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID); ok {
+				return false
+			}
+			continue
+		}
+		h := p.handles[id]
+		if h == nil {
+			return false
+		}
+		t.Files.Through[ev.Paths[i].Arg] = h
+	}
+	return true
+}
+
+// opensSpecial reports whether an open gave something that is neither file nor
+// directory: opening a FIFO would wait for the other side.
+func opensSpecial(ev *event.Event) bool {
+	if f := ev.FileArg(event.ResultArg); f != nil && f.Known && ev.OK() {
+		const oPath = 0o10000000
+		t := effect.TypeOf(f.Mode)
+		return t != 'f' && t != 'd' && f.Flags&oPath == 0
+	}
+	return ev.Errno == syscall.ENXIO
+}
+
+// findBaseDir notes which working directory a call depends on.
+func (p *Planner) findBaseDir(t *Task) {
+	spec := t.Event.Spec()
+	relative := t.Event.Op == event.OpGetcwd
+	for i := range t.Event.Paths {
+		a := int(t.Event.Paths[i].Arg)
+		fromDir := a > 0 && spec.Args[a-1].Kind == event.KindDirFD && int32(t.Event.Args[a-1]) != event.AtFDCWD
+		relative = relative || !strings.HasPrefix(t.Event.Paths[i].Raw, "/") && !fromDir
+	}
+	if relative && p.cwds[t.Cwd] != nil {
+		t.Dir.From = t.Cwd
+	}
+}
+
+// planCopy plans a copy inside the kernel by which of its sides are real.
+func (p *Planner) planCopy(t *Task) {
+	src, dst := effect.CopySides(t.Event.Op)
+	switch in, out := t.Files.FDs[src], t.Files.FDs[dst]; {
+	case in != nil && out != nil:
+		t.Action = MakeCall
+	case out != nil:
+		t.Action = CopyIn
+	case in != nil:
+		t.Action = CopyOut
+	}
+}

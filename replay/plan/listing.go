@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"path"
+	"sync"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
+)
+
+// recentChanges are the names that came and went in directories lately. A directory that is listed
+// meanwhile may show such a name or not (readdir(3)).
+type recentChanges map[string][]nameChange
+
+type nameChange struct {
+	name string
+	exit int64 // ns; return of the call
+}
+
+// maxRecentChanges is how many are remembered of a directory.
+const maxRecentChanges = 64
+
+// observe notes what a task's call adds to directories or takes from them.
+func (r recentChanges) observe(ev *event.Event) {
+	if !ev.OK() || len(ev.Paths) == 0 {
+		return
+	}
+	if ev.Spec().Class != event.Namespace && effect.OpenFlags(ev)&effect.OCreat == 0 && ev.Op != event.OpBind {
+		return
+	}
+	for i := range ev.Paths {
+		abs := ev.Paths[i].Abs
+		if abs == "" {
+			continue
+		}
+		dir := path.Dir(abs)
+		list := r[dir]
+		if len(list) >= maxRecentChanges {
+			list = append(list[:0], list[maxRecentChanges/2:]...)
+		}
+		r[dir] = append(list, nameChange{path.Base(abs), ev.Exit})
+	}
+	if len(r) > 1<<16 {
+		clear(r)
+	}
+}
+
+// findUnsure gives a task that lists a directory the names that came or went since the
+// listing began.
+func (r recentChanges) findUnsure(t *Task) {
+	ev := &t.Event
+	if ev.Op != event.OpGetdents64 && ev.Op != event.OpGetdents || len(ev.Files) == 0 || t.Files.FDs[0] == nil {
+		return
+	}
+	h := t.Files.FDs[0]
+	if h.listedFrom == 0 {
+		h.listedFrom = ev.Enter
+	}
+	for _, c := range r[path.Clean(ev.Files[0].Path)] {
+		if c.exit >= h.listedFrom {
+			t.Unsure = append(t.Unsure, c.name)
+		}
+	}
+	if ev.Ret == 0 {
+		h.listedFrom = 0
+	}
+}
+
+// Listing is what a directory stream has given so far, since file systems differ in the
+// order of names and in how many fit into one call.
+type Listing struct {
+	Mu     sync.Mutex
+	Begun  bool                 // before the recording: its first names are not in the tape
+	Want   map[string]tree.Type // as recorded, so far
+	Unsure map[string]bool      // names that came or went meanwhile
+	First  map[string]tree.Type // in the target when the stream was first read
+}

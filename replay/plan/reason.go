@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"cmp"
+
+	"github.com/iotape/iotape/event"
+)
+
+// Reason says why a call is not made.
+type Reason uint8
+
+// String returns the reason as a user reads it.
+func (r Reason) String() string { return reasons[r] }
+
+const (
+	whyNone        Reason = iota
+	whyModelled           // the operation table's: its effect is modelled, or it has none here
+	whyOwn                // the replayer does it in its own time
+	whyUnknown            // not in the operation table
+	whyUnexplained        // no order of the calls that it overlapped with makes it fail
+	whyInterrupted        // its return was not seen
+	whyEnvironment        // failed for what the recorded machine was like
+	whySimulated          // on a pipe, a socket, a terminal or what else is not made
+	whyPath               // its name is in /proc, /sys or /dev, or was not recorded
+	whySpecial            // opens a FIFO, a device or a socket
+	whyCommand            // a command of ioctl or fcntl that files do not have, or that is modelled
+	whyRuns               // the page was read to be executed
+)
+
+var reasons = [...]string{
+	whyModelled:    "modelled",
+	whyOwn:         "the replayer does this itself, when it is due",
+	whyUnknown:     "not in the operation table",
+	whyUnexplained: "no order of the calls that it overlapped with makes it fail",
+	whyInterrupted: "its return was not recorded",
+	whyEnvironment: "failed for what the recorded machine was like",
+	whySimulated:   "on what is simulated: a pipe, a socket, a terminal",
+	whyPath:        "in /proc, /sys or /dev, or without a recorded name",
+	whySpecial:     "opens a FIFO, a device or a socket",
+	whyCommand:     "a command that is modelled, or not about files",
+	whyRuns:        "a page that was read to be executed",
+}
+
+// Explain returns why the task makes no call, in more detail if the operation table has it.
+func (t *Task) Explain() string {
+	if t.Why == whyModelled {
+		return cmp.Or(event.Lookup(t.Op).Why, t.Why.String())
+	}
+	return t.Why.String()
+}

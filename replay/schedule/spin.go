@@ -1,0 +1,5 @@
+package schedule
+
+// pause tells the processor that this loop waits for another thread's store. It takes some ten
+// nanoseconds.
+func pause()

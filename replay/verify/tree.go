@@ -1,0 +1,104 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"syscall"
+
+	"github.com/iotape/iotape/replay/content"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/initialtree"
+	"github.com/iotape/iotape/replay/result"
+	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/tree"
+)
+
+// Trees are what a final tree is compared with.
+type Trees struct {
+	Into    string // the target
+	Final   *tree.Manifest
+	Initial *initialtree.Tree // of the same tape
+	Tainted effect.Ranges     // content that the replay made up
+	Tape    *trace.Tape
+	Devices bool // device nodes have their numbers
+}
+
+// Compare compares what the recording left with what the replay did, and adds the differences
+// to a report.
+func (x *Trees) Compare(ctx context.Context, rep *result.Report) error {
+	want, hash := x.wanted(rep)
+	paths := make([]string, len(want.Entries))
+	for i := range want.Entries {
+		paths[i] = want.Entries[i].Path
+	}
+	want.Sort()
+	got, err := tree.TakePaths(ctx, x.Into, paths, func(p string) bool { return hash[p] }, nil)
+	if err != nil {
+		return fmt.Errorf("look at the replayed tree: %w", err)
+	}
+	opt := &tree.CompareOptions{Ignore: tree.KnownListing}
+	if os.Geteuid() != 0 {
+		opt.Ignore |= tree.KnownOwner
+	}
+	rep.TreePaths = len(paths)
+	rep.Tree = append(rep.Tree, tree.Compare(want, got, opt)...)
+	return x.findExtra(rep)
+}
+
+// wanted returns the entries of the final tree that the replay should have made, and of which
+// of them the content is compared.
+func (x *Trees) wanted(rep *result.Report) (want *tree.Manifest, hash map[string]bool) {
+	want, hash = &tree.Manifest{}, map[string]bool{}
+	anonymised, several := content.AnonymisedContent(x.Tape), len(x.Tape.Manifest().Hosts) > 1
+	for i := range x.Final.Entries {
+		e := x.Final.Entries[i]
+		// Files that were only looked up, or executed, are not part of what the replay makes;
+		// nor are those that others removed after the recording that found them had ended.
+		if effect.Virtual("/"+e.Path) || !x.Initial.Remains(e.Path) && (several || !e.Has(tree.KnownHash)) {
+			continue
+		}
+		tainted := x.Tainted[effect.Inode{Dev: e.Dev, Ino: e.Ino}] != nil
+		if e.Has(tree.KnownHash) && (tainted || !content.HashHolds(anonymised, &e)) {
+			e.Known &^= tree.KnownHash
+			rep.TreeMadeUp++
+		}
+		if !x.Devices {
+			e.Rdev = 0
+		}
+		hash[e.Path] = e.Has(tree.KnownHash)
+		want.Entries = append(want.Entries, e)
+	}
+	return want, hash
+}
+
+// findExtra looks for names that the recording did not leave, in directories where
+// it is known which it did.
+func (x *Trees) findExtra(rep *result.Report) error {
+	root, err := os.OpenRoot(x.Into)
+	if err != nil {
+		return fmt.Errorf("look at the replayed tree: %w", err)
+	}
+	defer root.Close()
+	for dir := range x.Initial.Listed() {
+		if effect.Virtual("/" + dir) {
+			continue
+		}
+		d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) // a FIFO would wait
+		if err != nil {
+			continue // missing: reported already
+		}
+		entries, err := d.ReadDir(-1)
+		d.Close()
+		if err != nil {
+			continue // no directory: reported already
+		}
+		for _, e := range entries {
+			if p := path.Join(dir, e.Name()); !x.Initial.Remains(p) {
+				rep.Tree = append(rep.Tree, tree.Difference{Path: p, Field: "entry", Want: "absent", Got: "present"})
+			}
+		}
+	}
+	return nil
+}
