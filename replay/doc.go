@@ -57,5 +57,5 @@
 //
 // The package knows nothing of capture or sealing.
 //
-// The API of this package is not stable; docs/library.md lists the packages whose API is.
+// The API of this package is stable; see docs/library.md.
 package replay
