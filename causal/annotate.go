@@ -155,7 +155,7 @@ func (a *annotator) add(ev *event.Event) {
 			break // it is under way beside the thread's calls
 		}
 		a.call(n, i, ev)
-		if ev.TakesLead() {
+		if ev.IsNonLeaderExec() {
 			a.nodes[thread{ev.Host, ev.PID}] = n
 			delete(a.nodes, thread{ev.Host, ev.TID})
 		}

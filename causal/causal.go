@@ -155,7 +155,7 @@ func (b *Builder) Add(ev *event.Event) {
 		}
 	case event.Call:
 		b.call(i, ev)
-		if ev.TakesLead() {
+		if ev.IsNonLeaderExec() {
 			b.threads[thread{ev.Host, ev.PID}] = t // the end of its own number may follow
 		}
 	}

@@ -18,8 +18,8 @@ func TestRowsAreSound(t *testing.T) {
 		if (s.Replay == Native) != (s.Why == "") {
 			t.Errorf("%s: replay %s, because %q", s.Name, s.Replay, s.Why)
 		}
-		if s.Offer > 0 && int(s.Offer) > len(s.Args) {
-			t.Errorf("%s: argument %d offers", s.Name, s.Offer-1)
+		if s.ValueResultArg > 0 && int(s.ValueResultArg) > len(s.Args) {
+			t.Errorf("%s: argument %d offers", s.Name, s.ValueResultArg-1)
 		}
 		for k := range s.Args {
 			checkArg(t, s, &s.Args[k])
@@ -110,7 +110,7 @@ func TestCallsOf32BitPrograms(t *testing.T) {
 		if name, op := Name32(AMD64, c.nr), Spec32(AMD64, c.nr).Op; name != c.name || op != c.op {
 			t.Errorf("call %d is %q, operation %v; want %q, %v", c.nr, name, op, c.name, c.op)
 		}
-		if Widen(AMD64, c.nr, &c.raw); c.raw != c.want {
+		if TranslateCompat(AMD64, c.nr, &c.raw); c.raw != c.want {
 			t.Errorf("arguments of %s are %x, want %x", c.name, c.raw, c.want)
 		}
 	}

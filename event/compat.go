@@ -83,7 +83,7 @@ const (
 func (s *Spec) narrow(time64 bool) *Spec {
 	n := *s
 	n.Args = append([]Arg(nil), s.Args...)
-	n.Offer = 0
+	n.ValueResultArg = 0
 	for i := range n.Args {
 		a := &n.Args[i]
 		switch {
@@ -95,8 +95,8 @@ func (s *Spec) narrow(time64 bool) *Spec {
 		case a.Len == LenCommand && s.Op == OpIoctl:
 		case a.Len == LenMsg, a.Len == LenMsgs, a.Len == LenRef, a.Len == LenCommand, a.Len == LenBits, !alike(a.Layout, time64):
 			*a = hex(a.Name)
-		case s.Offer > 0 && i == int(s.Offer)-1:
-			n.Offer = s.Offer
+		case s.ValueResultArg > 0 && i == int(s.ValueResultArg)-1:
+			n.ValueResultArg = s.ValueResultArg
 		}
 	}
 	return &n
@@ -117,7 +117,7 @@ func alike(l Layout, time64 bool) bool {
 
 // Widen makes the arguments of a 32-bit call those of its operation: what stood in two
 // registers stands in one, and "unchanged" of 16-bit ids is that of 32-bit ones.
-func Widen(a Arch, nr uint32, args *[MaxArgs]uint64) {
+func TranslateCompat(a Arch, nr uint32, args *[MaxArgs]uint64) {
 	v := *args
 	long := func(low int) uint64 { return v[low]&0xffffffff | v[low+1]<<32 }
 	switch Name32(a, nr) {

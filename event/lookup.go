@@ -116,14 +116,14 @@ func (s *Spec) Captured() []string {
 		a := &s.Args[i]
 		arrow := "→"
 		switch {
-		case a.When == AtBoth || s.Offer > 0 && i == int(s.Offer)-1 || a.Len == LenCommand:
+		case a.When == AtBoth || s.ValueResultArg > 0 && i == int(s.ValueResultArg)-1 || a.Len == LenCommand:
 			arrow = "↔"
 		case a.Dir == Out:
 			arrow = "←"
 		}
 		names = append(names, a.Name+" "+arrow)
 	}
-	if s.Hold {
+	if s.NeedsStop {
 		names = append(names, s.Args[s.MovedFrom()].Name+" ←") // content, read from the file
 	}
 	return names

@@ -259,11 +259,11 @@ type Spec struct {
 	Identity bool
 	// Hold is set where content moves inside the kernel, so that no buffer of
 	// the caller shows it: the thread is held until the recorder read it.
-	Hold bool
+	NeedsStop bool
 	// Offer is the argument that points to a u32 which says, before the call, how much
 	// room there is for what LenPtr counts afterwards, plus 1. For LenMsg it is the
 	// message, of which msg_namelen says so. 0 is none.
-	Offer uint8
+	ValueResultArg uint8
 	// NoCall is set where the operation is no system call, but what a program did
 	// with a file through a mapping of it.
 	NoCall bool

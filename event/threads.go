@@ -29,7 +29,7 @@ func (t *Threads) Follow(ev *Event) (ended bool) {
 	case Exited:
 		return t.ends(id)
 	case Call:
-		if ev.TakesLead() {
+		if ev.IsNonLeaderExec() {
 			t.ends(id)
 			t.born(threadID{ev.Host, ev.PID}, ev.PID)
 		}

@@ -186,7 +186,7 @@ func addRequest(t []Spec, first Op, s Spec, fields []Field) {
 	}
 	if s.Like != OpUnknown {
 		call := &table[s.Like]
-		s.Class, s.Result, s.Replay, s.Why, s.Hold = call.Class, call.Result, call.Replay, call.Why, call.Hold
+		s.Class, s.Result, s.Replay, s.Why, s.NeedsStop = call.Class, call.Result, call.Replay, call.Why, call.NeedsStop
 		own := s.Args
 		s.Args = append([]Arg(nil), call.Args[:min(len(call.Args), len(fields)-len(own))]...)
 		s.Args = append(s.Args, own...)

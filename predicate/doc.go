@@ -1,7 +1,7 @@
 // Package predicate is iotape's filter language: boolean expressions over events.
 //
 //	text ──Parse──▶ Expr ──Compile──▶ Graph ──NewMatcher──▶ Matcher.Match(event)
-//	                                    └──Screen──▶ table for the capture's hooks
+//	                                    └──Prefilter──▶ table for the capture's hooks
 //
 // An Expr is the tree as it was written, with positions. Compile checks names, types
 // and units, folds what belongs together (comparisons of one number become one set of

@@ -251,7 +251,7 @@ func (a *assembler) widen(ev *event.Event) {
 	if ev.Op == event.OpUnknown {
 		return
 	}
-	event.Widen(a.arch, ev.NR, &ev.Args)
+	event.TranslateCompat(a.arch, ev.NR, &ev.Args)
 	if f := ev.FileArg(0); event.Name32(a.arch, ev.NR) == "_llseek" && ev.Errno == 0 && f != nil && f.Known {
 		ev.Ret = f.Pos // the call says it in memory
 	}

@@ -148,13 +148,13 @@ func explain(w *bufio.Writer, g *predicate.Graph, asJSON bool) error {
 
 // screen says what a recording does.
 func (e *explained) screen(g *predicate.Graph) {
-	s := g.Screen(slice.MayLeaveOut)
+	s := g.Prefilter(slice.MayLeaveOut)
 	e.Refused, e.Asked, e.Steps = []string{}, []string{}, len(s.Steps)
 	for _, spec := range event.Specs() {
 		entry, ok := s.Entries[spec.Op]
 		switch {
 		case !ok:
-		case entry == predicate.ScreenRefuse:
+		case entry == predicate.PrefilterDrop:
 			e.Refused = append(e.Refused, spec.Name)
 		default:
 			e.Asked = append(e.Asked, spec.Name)

@@ -113,7 +113,7 @@ process in detail from then on, for a while:
 				return usageError{err}
 			}
 			p.record.Owner.Apply(&p.record.Capture)
-			if p.record.Capture.Screen, err = exactScreen(c, &filter); err != nil {
+			if p.record.Capture.Prefilter, err = exactScreen(c, &filter); err != nil {
 				return err
 			}
 			if term.IsTerminal(c.out) {
@@ -172,7 +172,7 @@ func (p *topPlan) check(target *targetFlags) error {
 
 // exactScreen returns the screen of a filter, nil if none is given. The kernel has to
 // decide all of it: of what is counted nothing is left to be asked later.
-func exactScreen(c *console, filter *filterFlags) (*predicate.Screen, error) {
+func exactScreen(c *console, filter *filterFlags) (*predicate.Prefilter, error) {
 	x, err := filter.expr()
 	if x == nil || err != nil {
 		return nil, err

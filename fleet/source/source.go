@@ -68,9 +68,9 @@ func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, 
 	}
 	switch level {
 	case agent.Hashes: // never more than what is configured
-		for _, k := range []*capture.Keep{&o.Content.Read, &o.Content.Write} {
+		for _, k := range []*capture.Policy{&o.Content.Read, &o.Content.Write} {
 			if k.Rule != capture.KeepNone {
-				*k = capture.Keep{Rule: capture.KeepHash}
+				*k = capture.Policy{Rule: capture.KeepHash}
 			}
 		}
 	case agent.Metadata, agent.Counters:
@@ -103,7 +103,7 @@ func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, 
 		if err != nil {
 			return nil, fmt.Errorf("filter: %w", err)
 		}
-		o.Screen = g.Screen(func(op event.Op) bool {
+		o.Prefilter = g.Prefilter(func(op event.Op) bool {
 			return op == event.OpMmapPread || op == event.OpMmapPwrite || slice.MayLeaveOut(op)
 		})
 	}

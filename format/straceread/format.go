@@ -112,7 +112,7 @@ func writeFile(_ context.Context, out io.Writer, t *trace.Tape, o *format.Option
 			done.LeftOut("wake-ups", 1)
 			continue
 		case event.Call:
-			held := ev.Spec().Hold
+			held := ev.Spec().NeedsStop
 			for i := range ev.Bufs {
 				b := &ev.Bufs[i]
 				done.Missing += b.Missing

@@ -10,7 +10,7 @@ import (
 // system call: marks, requests to io_uring and of Linux AIO, and what happened through
 // mappings are not counted in the kernel either.
 func (t *Table) Count(ev *event.Event) bool {
-	if ev.Kind != event.Call || ev.Op != event.OpUnknown && !ev.Spec().IsCall() || ev.Flags&event.StandIn != 0 {
+	if ev.Kind != event.Call || ev.Op != event.OpUnknown && !ev.Spec().IsCall() || ev.Flags&event.Synthetic != 0 {
 		return false
 	}
 	c := t.row(keyOf(ev, t.By))

@@ -75,9 +75,9 @@ type Options struct {
 	// in another way, slower, in which they do not.
 	Survive bool
 	Mmap    Mmap // "" is data
-	// Screen, if set, says which calls need not be recorded: a back end may leave out
+	// Prefilter, if set, says which calls need not be recorded: a back end may leave out
 	// what it refuses. It refuses no call that others need to be understood.
-	Screen *predicate.Screen
+	Prefilter *predicate.Prefilter
 	// RingBytes is the total size of the buffers between kernel and recorder,
 	// rounded up to what the kernel takes. 0 is 128 MiB.
 	RingBytes int
@@ -112,11 +112,11 @@ func (o *Options) Running() bool { return len(o.PIDs) > 0 || o.Cgroup != "" || o
 // Run returns; then it does nothing.
 type Control interface {
 	// Open makes the recording have all calls that are made when it returns and after,
-	// whatever Options.Screen or Narrow's refuses.
+	// whatever Options.Prefilter or Narrow's refuses.
 	Open() error
-	// Narrow lets the recording leave out what a screen refuses, of calls that begin when
+	// Narrow lets the recording leave out what a prefilter refuses, of calls that begin when
 	// it is called or after. It may leave out less. nil is as Open.
-	Narrow(s *predicate.Screen) error
+	Narrow(s *predicate.Prefilter) error
 }
 
 // Result is what came of a recording.

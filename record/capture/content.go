@@ -14,11 +14,11 @@ import (
 // files, sockets and pipes) and what they write. The zero value keeps everything.
 // Paths, structures, addresses and argument vectors are always kept.
 type Content struct {
-	Read, Write Keep
+	Read, Write Policy
 }
 
 // Keep says what is kept of the bytes of one argument.
-type Keep struct {
+type Policy struct {
 	Rule Rule
 	Head uint32 // KeepHead: so many bytes from the first on, at least 1
 }
@@ -36,7 +36,7 @@ const (
 )
 
 // Everywhere returns the policy that has one rule for both directions.
-func Everywhere(r Rule) Content { return Content{Keep{Rule: r}, Keep{Rule: r}} }
+func Everywhere(r Rule) Content { return Content{Policy{Rule: r}, Policy{Rule: r}} }
 
 // ParseContent reads a policy: full, head:N, signature, hash or none, for both directions or,
 // with read= or write= in front, for one; several are separated by commas. N may
@@ -71,27 +71,27 @@ func ParseContent(s string) (Content, error) {
 	return c, nil
 }
 
-func parseKeep(s string) (Keep, error) {
+func parseKeep(s string) (Policy, error) {
 	switch s {
 	case "full":
-		return Keep{}, nil
+		return Policy{}, nil
 	case "signature":
-		return Keep{Rule: KeepSignature}, nil
+		return Policy{Rule: KeepSignature}, nil
 	case "hash":
-		return Keep{Rule: KeepHash}, nil
+		return Policy{Rule: KeepHash}, nil
 	case "none":
-		return Keep{Rule: KeepNone}, nil
+		return Policy{Rule: KeepNone}, nil
 	}
 	if n, ok := strings.CutPrefix(s, "head:"); ok {
 		digits := strings.TrimRight(n, "KMG")
 		shift, known := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[n[len(digits):]]
 		v, err := strconv.ParseUint(digits, 10, 32)
 		if err == nil && known && v > 0 && v<<shift < math.MaxUint32 {
-			return Keep{Rule: KeepHead, Head: uint32(v << shift)}, nil
+			return Policy{Rule: KeepHead, Head: uint32(v << shift)}, nil
 		}
-		return Keep{}, fmt.Errorf("content head:%s: wants a number of bytes, 1 or more, such as 4096 or 64K", n)
+		return Policy{}, fmt.Errorf("content head:%s: wants a number of bytes, 1 or more, such as 4096 or 64K", n)
 	}
-	return Keep{}, fmt.Errorf("content %q is neither full, head:N, signature, hash nor none", s)
+	return Policy{}, fmt.Errorf("content %q is neither full, head:N, signature, hash nor none", s)
 }
 
 // String returns the policy as ParseContent reads it.
@@ -102,7 +102,7 @@ func (c Content) String() string {
 	return "read=" + c.Read.String() + ",write=" + c.Write.String()
 }
 
-func (k Keep) String() string {
+func (k Policy) String() string {
 	switch k.Rule {
 	case KeepHead:
 		return "head:" + strconv.FormatUint(uint64(k.Head), 10)
@@ -118,7 +118,7 @@ func (k Keep) String() string {
 
 // Bytes returns how many bytes of an argument have to be read from the program:
 // all of them to hash or sign them.
-func (k Keep) Bytes() uint32 {
+func (k Policy) Bytes() uint32 {
 	switch k.Rule {
 	case KeepHead:
 		return k.Head
@@ -133,7 +133,7 @@ func (c Content) Covers(want Content) bool {
 	return c.Read.covers(want.Read) && c.Write.covers(want.Write)
 }
 
-func (k Keep) covers(want Keep) bool {
+func (k Policy) covers(want Policy) bool {
 	switch k.Rule {
 	case KeepFull:
 		return true
@@ -148,14 +148,14 @@ func (c Content) Union(d Content) Content {
 	return Content{c.Read.union(d.Read), c.Write.union(d.Write)}
 }
 
-func (k Keep) union(l Keep) Keep {
+func (k Policy) union(l Policy) Policy {
 	switch {
 	case k.covers(l):
 		return k
 	case l.covers(k):
 		return l
 	}
-	return Keep{}
+	return Policy{}
 }
 
 // Trim appends the pieces of a call's record, or of a data record, as far as the policy
@@ -186,22 +186,22 @@ func (c Content) Trim(to []trace.Piece, s *event.Spec, pieces []trace.Piece) []t
 // Hashes reports whether some content is hashed or signed.
 func (c Content) Hashes() bool { return c.Read.hashes() || c.Write.hashes() }
 
-func (k Keep) hashes() bool { return k.Rule == KeepHash || k.Rule == KeepSignature }
+func (k Policy) hashes() bool { return k.Rule == KeepHash || k.Rule == KeepSignature }
 
 // Of returns what is kept of argument arg of an operation, or of a part of it
 // (event.Part.Of). What moves inside the
 // kernel (event.Spec.Hold) is both read and written: it is kept as far as either
 // rule says.
-func (c Content) Of(s *event.Spec, arg int) Keep {
+func (c Content) Of(s *event.Spec, arg int) Policy {
 	_, base := event.SplitPart(arg)
 	switch {
-	case s.Hold && arg == s.MovedFrom():
+	case s.NeedsStop && arg == s.MovedFrom():
 		if c.Write.Rule < c.Read.Rule || c.Write.Rule == c.Read.Rule && c.Write.Head > c.Read.Head {
 			return c.Write
 		}
 		return c.Read
 	case !s.IsContent(arg):
-		return Keep{}
+		return Policy{}
 	case s.Args[base].Dir == event.Out:
 		return c.Read
 	}

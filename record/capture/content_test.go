@@ -53,7 +53,7 @@ func TestParseContent(t *testing.T) {
 
 // What is content, and which way it goes.
 func TestContentOf(t *testing.T) {
-	c := Content{Read: Keep{Rule: KeepHash}, Write: Keep{Rule: KeepNone}}
+	c := Content{Read: Policy{Rule: KeepHash}, Write: Policy{Rule: KeepNone}}
 	for _, k := range []struct {
 		op   event.Op
 		arg  int

@@ -54,7 +54,7 @@ const otherOp = 0xffff
 
 // Run counts the calls of what o says instead of recording them, and hands each
 // read-out to each, the last one when all has ended. Of o, Content, Overflow, Mmap,
-// RingBytes and Wakeups do not matter; Screen has to be exact (predicate.Graph.Exact).
+// RingBytes and Wakeups do not matter; Prefilter has to be exact (predicate.Graph.Exact).
 //
 // Nobody is traced with ptrace: what is counted can be recorded or debugged meanwhile,
 // and any number of Runs go on side by side. If each returns an error, counting ends
@@ -143,7 +143,7 @@ func (c *counter) load() error {
 			return err
 		}
 	}
-	suffixes, n := bpf.Suffixes(c.o.Screen)
+	suffixes, n := bpf.Suffixes(c.o.Prefilter)
 	for name, v := range map[string]any{
 		countVarRecorder: uint32(os.Getpid()), countVarWholeHost: c.o.All, countVarBegan: bpf.Now(), countVarCgroupId: cgroup,
 		countVarSuffix: suffixes, countVarSuffixes: n,
@@ -183,7 +183,7 @@ func (c *counter) load() error {
 	if c.bss, c.shared, err = bpf.MapShared(c.objects.Bss); err != nil {
 		return err
 	}
-	bpf.PutScreen(c.shared, c.o.Screen, c.o.Screen)
+	bpf.PutPrefilter(c.shared, c.o.Prefilter, c.o.Prefilter)
 	return c.fill()
 }
 
@@ -191,7 +191,7 @@ func (c *counter) load() error {
 func (c *counter) fill() error {
 	arch, _ := bpf.Arch()
 	for nr, r := range bpf.Rows(arch, capture.Content{}) {
-		r.Screen = bpf.ExactRow(c.o.Screen, event.Op(r.Op))
+		r.Prefilter = bpf.ExactRow(c.o.Prefilter, event.Op(r.Op))
 		if err := c.objects.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
 		}

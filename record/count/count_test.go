@@ -131,12 +131,12 @@ func TestCountOfFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	screen, undecided := g.Exact()
+	prefilter, undecided := g.Exact()
 	if len(undecided) > 0 {
 		t.Fatalf("undecided: %v", undecided)
 	}
 	command := []string{"sh", "-c", "dd if=/dev/zero of=/dev/null bs=1 count=500 status=none; cat /no/such/file; echo written"}
-	sum, _, _ := counted(t, &capture.Options{Command: command, Stdout: quiet(t), Stderr: quiet(t), Screen: screen}, &Options{By: aggregate.ByOp})
+	sum, _, _ := counted(t, &capture.Options{Command: command, Stdout: quiet(t), Stderr: quiet(t), Prefilter: prefilter}, &Options{By: aggregate.ByOp})
 	writes, opens, exits := sum.Row(aggregate.Key{Op: event.OpWrite}), sum.Row(aggregate.Key{Op: event.OpOpenat}), sum.Row(aggregate.Key{Op: event.OpExitGroup})
 	if sum.Len() != 3 || writes.Calls != 500 || writes.Written != 500 || opens.Failed != opens.Calls || opens.Calls == 0 || exits.Calls != 1 {
 		t.Errorf("%d rows: %+v, %+v, %+v", sum.Len(), writes, opens, exits)
@@ -148,8 +148,8 @@ func TestCountOfNames(t *testing.T) {
 	const script = `exec 3>a.long.txt 4<>.rc 5>noext; echo 1 >&3; echo 22 >&4; echo 333 >&5
 exec 6>&3; echo 4444 >&6; mkdir d.dir; cd d.dir; ln -s ../a.long.txt l.sym; cat l.sym; rm l.sym; echo 55555 >..toolongextension`
 	dir := t.TempDir()
-	written := func(screen *predicate.Screen) map[string]uint64 {
-		sum, _, _ := counted(t, &capture.Options{Command: []string{"bash", "-c", script}, Dir: dir, Stdout: quiet(t), Screen: screen}, &Options{By: aggregate.ByExtension})
+	written := func(prefilter *predicate.Prefilter) map[string]uint64 {
+		sum, _, _ := counted(t, &capture.Options{Command: []string{"bash", "-c", script}, Dir: dir, Stdout: quiet(t), Prefilter: prefilter}, &Options{By: aggregate.ByExtension})
 		os.RemoveAll(filepath.Join(dir, "d.dir"))
 		got := map[string]uint64{}
 		for k, c := range sum.Rows() {
@@ -166,8 +166,8 @@ exec 6>&3; echo 4444 >&6; mkdir d.dir; cd d.dir; ln -s ../a.long.txt l.sym; cat 
 	if err != nil {
 		t.Fatal(err)
 	}
-	screen, _ := g.Exact()
-	if got := fmt.Sprint(written(screen)); got != "map[txt:7]" {
+	prefilter, _ := g.Exact()
+	if got := fmt.Sprint(written(prefilter)); got != "map[txt:7]" {
 		t.Errorf("written of one extension: %s", got)
 	}
 }

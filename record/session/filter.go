@@ -22,9 +22,9 @@ func FilterOptions() *predicate.Options {
 // files through mappings of them is left out as a whole, or not at all; keepMmap leaves
 // that as it is.
 func (p *Plan) Prefilter(g *predicate.Graph, keepMmap bool) {
-	s := ScreenOf(g)
-	never := func(op event.Op) bool { return s.Entries[op] == predicate.ScreenRefuse }
-	p.Capture.Screen = s
+	s := PrefilterOf(g)
+	never := func(op event.Op) bool { return s.Entries[op] == predicate.PrefilterDrop }
+	p.Capture.Prefilter = s
 	switch {
 	case keepMmap || p.Capture.Running() || !never(event.OpMmapPread):
 	case never(event.OpMmapPwrite):
@@ -34,9 +34,9 @@ func (p *Plan) Prefilter(g *predicate.Graph, keepMmap bool) {
 	}
 }
 
-// ScreenOf is what of a filter can be decided where calls are recorded.
-func ScreenOf(g *predicate.Graph) *predicate.Screen {
-	return g.Screen(func(op event.Op) bool {
+// PrefilterOf is what of a filter can be decided where calls are recorded.
+func PrefilterOf(g *predicate.Graph) *predicate.Prefilter {
+	return g.Prefilter(func(op event.Op) bool {
 		return op == event.OpMmapPread || op == event.OpMmapPwrite || slice.MayLeaveOut(op)
 	})
 }

@@ -34,7 +34,7 @@ type Fanout struct {
 	begun   bool             // there were records
 	ended   bool             // there will be no more
 	parts   unfinished
-	threads map[uint32]*predicate.ScreenCall
+	threads map[uint32]*predicate.PrefilterCall
 	rec     trace.Record
 }
 
@@ -49,7 +49,7 @@ const (
 
 // NewFanout returns a Fanout without tracers. Close frees it.
 func NewFanout(o *Options) (*Fanout, error) {
-	f := &Fanout{o: *o, parts: newUnfinished(), threads: map[uint32]*predicate.ScreenCall{}}
+	f := &Fanout{o: *o, parts: newUnfinished(), threads: map[uint32]*predicate.PrefilterCall{}}
 	if o.Late {
 		var err error
 		if f.keep, err = flight.New(&flight.Options{Bytes: keepBytes, Age: keepAge}); err != nil {
@@ -176,7 +176,7 @@ func (f *Fanout) SetFilter(t *Tracer, filter Filter, now func() int64) (*trace.F
 	if err := t.out.ChangeFilter(c); err != nil {
 		return nil, err
 	}
-	t.screens = append(t.screens, screen{uint64(c.SinceNS), filter.Screen})
+	t.prefilters = append(t.prefilters, prefilter{uint64(c.SinceNS), filter.Prefilter})
 	t.filter = filter
 	return c, nil
 }
@@ -263,7 +263,7 @@ func (f *Fanout) applyFilters(payload []byte, tracers []*Tracer) {
 		default:
 			r = nil // all tracers want it
 		}
-		var thread *predicate.ScreenCall
+		var thread *predicate.PrefilterCall
 		if r != nil {
 			f.follow(r)
 			thread = f.threads[r.TID]
@@ -280,7 +280,7 @@ func (f *Fanout) applyFilters(payload []byte, tracers []*Tracer) {
 func (f *Fanout) follow(r *trace.Record) {
 	switch r.Type {
 	case trace.RecTask:
-		f.threads[r.TID] = &predicate.ScreenCall{PID: r.PID, TID: r.TID, PPID: r.PPID, PGRP: r.PGID, SID: r.SID, UID: r.UID, GID: r.GID, Comm: r.Comm}
+		f.threads[r.TID] = &predicate.PrefilterCall{PID: r.PID, TID: r.TID, PPID: r.PPID, PGRP: r.PGID, SID: r.SID, UID: r.UID, GID: r.GID, Comm: r.Comm}
 	case trace.RecExit:
 		delete(f.threads, r.TID)
 	}

@@ -85,7 +85,7 @@ func filterOf(t *testing.T, text string) Filter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Filter{Expr: g.Expr(), Screen: g.Screen(func(op event.Op) bool { return op == event.OpRead || op == event.OpWrite })}
+	return Filter{Expr: g.Expr(), Prefilter: g.Prefilter(func(op event.Op) bool { return op == event.OpRead || op == event.OpWrite })}
 }
 
 // attach attaches a tracer with an assembly that collects.

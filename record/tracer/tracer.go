@@ -35,8 +35,8 @@ var _ Assembly = (*trace.StreamWriter)(nil)
 // Filter is what a tracer records. The zero value is all.
 type Filter struct {
 	Expr *predicate.Expr
-	// Screen is what can be decided of it at a record; nil is nothing.
-	Screen *predicate.Screen
+	// Prefilter is what can be decided of it at a record; nil is nothing.
+	Prefilter *predicate.Prefilter
 }
 
 // Text returns the expression, "" for all.
@@ -101,18 +101,18 @@ type Counts struct {
 type Tracer struct {
 	Name string
 
-	filter    Filter
-	verbosity Verbosity
-	plain     bool // the verbosity is the capture's
-	screens   []screen
-	digest    *digest.Rewriter
-	refused   map[callKey]struct{} // calls whose data records are to come
-	delays    map[uint32]uint64    // ns that threads waited for a processor in calls that were refused since the last that was not
-	out       Assembly             // nil: not attached
-	closing   *closing             // nil: not being detached
-	buf       []byte
-	pieces    []trace.Piece
-	counts    counts
+	filter     Filter
+	verbosity  Verbosity
+	plain      bool // the verbosity is the capture's
+	prefilters []prefilter
+	digest     *digest.Rewriter
+	refused    map[callKey]struct{} // calls whose data records are to come
+	delays     map[uint32]uint64    // ns that threads waited for a processor in calls that were refused since the last that was not
+	out        Assembly             // nil: not attached
+	closing    *closing             // nil: not being detached
+	buf        []byte
+	pieces     []trace.Piece
+	counts     counts
 }
 
 // counts are read while records are written.
@@ -140,10 +140,10 @@ func (t *Tracer) Counts() Counts {
 	return Counts{Bytes: t.counts.bytes.Load(), Lost: t.counts.lost.Load(), Err: t.counts.failed()}
 }
 
-// screen holds for calls that begin at a time or later.
-type screen struct {
+// prefilter holds for calls that begin at a time or later.
+type prefilter struct {
 	since uint64
-	*predicate.Screen
+	*predicate.Prefilter
 }
 
 type callKey struct {
@@ -167,7 +167,7 @@ func (t *Tracer) reset(f *Fanout) {
 	t.counts.bytes.Store(0)
 	t.counts.lost.Store(0)
 	t.counts.err.Store(nil)
-	t.screens, t.closing = []screen{{0, t.filter.Screen}}, nil
+	t.prefilters, t.closing = []prefilter{{0, t.filter.Prefilter}}, nil
 	t.prepare(f)
 }
 
@@ -182,12 +182,12 @@ func (t *Tracer) prepare(f *Fanout) {
 
 // takesAll reports whether frames go to the tracer as they are.
 func (t *Tracer) takesAll() bool {
-	return t.plain && t.closing == nil && len(t.screens) == 1 && t.screens[0].Screen == nil
+	return t.plain && t.closing == nil && len(t.prefilters) == 1 && t.prefilters[0].Prefilter == nil
 }
 
 // wants reports whether the tracer needs a record; r is nil if all do. thread is what is known
 // of its thread, nil if that is nothing.
-func (t *Tracer) wants(r *trace.Record, thread *predicate.ScreenCall) bool {
+func (t *Tracer) wants(r *trace.Record, thread *predicate.PrefilterCall) bool {
 	if t.closing != nil && !t.closing.wants(r) {
 		return false
 	}
@@ -229,11 +229,11 @@ func (t *Tracer) wants(r *trace.Record, thread *predicate.ScreenCall) bool {
 // refuses reports whether the filter that held when a call began cannot pick it, and
 // nothing needs it. What was written at its entry cannot be taken back, and who was woken up
 // has to be in a call.
-func (t *Tracer) refuses(r *trace.Record, thread *predicate.ScreenCall) bool {
-	s := t.screens[0].Screen
-	for _, later := range t.screens[1:] {
+func (t *Tracer) refuses(r *trace.Record, thread *predicate.PrefilterCall) bool {
+	s := t.prefilters[0].Prefilter
+	for _, later := range t.prefilters[1:] {
 		if r.Enter >= later.since {
-			s = later.Screen
+			s = later.Prefilter
 		}
 	}
 	if s == nil || thread == nil || t.verbosity.Wakeups || r.Flags&(trace.CallCompat|trace.CallInterrupted) != 0 {
@@ -245,7 +245,7 @@ func (t *Tracer) refuses(r *trace.Record, thread *predicate.ScreenCall) bool {
 	}
 	c := *thread
 	c.NR, c.Latency, c.Raw, c.Args = r.NR, int64(r.Exit-r.Enter), r.Ret, r.Args
-	return s.Refuses(op, &c)
+	return s.Drops(op, &c)
 }
 
 // readAtEntry reports whether memory of an operation is read before the call.

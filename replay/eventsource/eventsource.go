@@ -72,7 +72,7 @@ func (r *Reader) Next(ev *event.Event) (*State, error) {
 	}
 	s := &r.states[ev.Seq%kept]
 	s.Unexplained = r.stage.Unexplained()
-	if s.Rest = ev.Op == event.OpFtruncate && ev.Flags&event.StandIn != 0; s.Rest {
+	if s.Rest = ev.Op == event.OpFtruncate && ev.Flags&event.Synthetic != 0; s.Rest {
 		s.Released = s.Released[:0]
 	}
 	return s, nil

@@ -16,7 +16,7 @@ func (in *inference) readCall(ev *event.Event) {
 		src = 1
 	}
 	off := ev.Offset
-	if ev.Spec().Hold {
+	if ev.Spec().NeedsStop {
 		off = effect.SourceOffset(ev)
 		in.copied(ev)
 	}

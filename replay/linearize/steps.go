@@ -170,7 +170,7 @@ func (st *Stage) emitLookup(first *slot, ev *event.Event) {
 		NSPID: ev.NSPID,
 		NSTID: ev.NSTID, Comm: ev.Comm,
 		Enter: ev.Enter, Exit: ev.Exit, CPU: ev.CPU, Args: [event.MaxArgs]uint64{uint64(f.FD)},
-		Files: files, Count: -1, Flags: event.StandIn,
+		Files: files, Count: -1, Flags: event.Synthetic,
 	}
 	f.Size = -1 // it was recorded after the truncation
 	flags := &ev.Args[1]

@@ -93,7 +93,7 @@ func (h history) redo(order []event.Event, unexplained map[uint64]linearize.Unex
 			continue
 		}
 		switch {
-		case ev.Flags&event.StandIn != 0:
+		case ev.Flags&event.Synthetic != 0:
 			o, want = op{op: ev.Op, open: ev.Files[0].Open, off: int64(ev.Args[1])}, answer{}
 		case ev.Op == event.OpOpen:
 			o.flags = ev.Args[1]

@@ -163,7 +163,7 @@ func (p *Planner) chooseOrdinary(t *Task, real bool) {
 		t.Why = whyOwn
 	case environmental(ev) || p.guarded && ev.Errno == syscall.EPERM:
 		t.Why = whyEnvironment
-	case spec.Hold && ev.OK():
+	case spec.NeedsStop && ev.OK():
 		t.Why = whySimulated
 		p.planCopy(t)
 	case !real:

@@ -40,7 +40,7 @@ func (l *Loader) loadTask(t *Task) {
 	switch b := t.contentBuf(event.Out); {
 	case t.Action == CopyIn: // the planner had to
 		return
-	case t.Action == MakeCall && t.Event.Spec().Hold: // the kernel copies it
+	case t.Action == MakeCall && t.Event.Spec().NeedsStop: // the kernel copies it
 		return
 	case b == nil:
 	case !l.compare || t.Content.Tainted:
@@ -76,7 +76,7 @@ func (t *Task) contentBuf(d event.Dir) *event.Buf {
 		found = b
 	}
 	// What moves inside the kernel is read where it is copied out.
-	if found == nil || (found.Dir == event.In && !ev.Spec().Hold) != (d == event.In) {
+	if found == nil || (found.Dir == event.In && !ev.Spec().NeedsStop) != (d == event.In) {
 		return nil
 	}
 	return found
@@ -169,7 +169,7 @@ func (l bufferLoader) load(t *Task) {
 			continue
 		}
 		dst := &c.Want
-		if b.Dir == event.In && !ev.Spec().Hold {
+		if b.Dir == event.In && !ev.Spec().NeedsStop {
 			dst = &c.Data
 		}
 		data, err := l.tape.Content(b, (*dst)[:0])

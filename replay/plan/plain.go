@@ -16,7 +16,7 @@ const shortCallNS = 50_000
 // came back, and the tape has all that it gave. Flags that are not named here say something
 // of how it was measured, and make no difference to what is done.
 func ordinary(f event.EventFlags) bool {
-	return f&(event.Interrupted|event.Incomplete|event.Late|event.Compat|event.StandIn) == 0
+	return f&(event.Interrupted|event.Incomplete|event.Late|event.Compat|event.Synthetic) == 0
 }
 
 // maxPlainBytes bounds what a plain read or write moves; larger ones are tasks.

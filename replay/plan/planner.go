@@ -190,7 +190,7 @@ func (p *Planner) followThreads(t *Task, th *thread) {
 	case event.Exited:
 		p.threads.remove(ev.TID, t.Order.Member)
 	case event.Call:
-		if ev.TakesLead() {
+		if ev.IsNonLeaderExec() {
 			p.threads.rename(ev.TID, ev.PID, p.division.member(ev))
 		}
 	}

@@ -84,7 +84,7 @@ func TestThreadOfAnIdleThread(t *testing.T) {
 func TestOrdinary(t *testing.T) {
 	const unknown = event.EventFlags(1 << 15)
 	for f, want := range map[event.EventFlags]bool{0: true, unknown: true, event.Interrupted: false,
-		event.Compat: false, event.Late | unknown: false, event.Incomplete: false, event.StandIn: false} {
+		event.Compat: false, event.Late | unknown: false, event.Incomplete: false, event.Synthetic: false} {
 		if got := ordinary(f); got != want {
 			t.Errorf("flags %#x: %v, want %v", f, got, want)
 		}

@@ -37,7 +37,7 @@ func (m taintedRanges) observe(t *Task) {
 		return
 	}
 	t.Content.Tainted = t.Content.Tainted || m.encrypted
-	if spec.Hold {
+	if spec.NeedsStop {
 		m.copied(t)
 		return
 	}

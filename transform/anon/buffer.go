@@ -385,7 +385,7 @@ func (m *mapper) bytesAt(b []byte, off int64) {
 // is none.
 func contentOffset(ev *event.Event) int64 {
 	spec := ev.Spec()
-	if !spec.Hold {
+	if !spec.NeedsStop {
 		return max(ev.Offset, 0)
 	}
 	file := spec.MovedFrom()

@@ -20,7 +20,7 @@
 // ancestors, start and end, forks, exec, chdir, umask and the like; and whatever makes,
 // duplicates, passes on, maps or ends an open file that a picked call used, or one of
 // those did. Where a call used the position of a file, whatever else moved that comes too,
-// but for plain reads and writes: an lseek with the flag event.StandIn takes their place
+// but for plain reads and writes: an lseek with the flag event.Synthetic takes their place
 // where a call that is kept would begin elsewhere without them.
 //
 // Calls that are left out may have made what the picked ones found: a replay of such a

@@ -40,7 +40,7 @@ var filters = []string{
 // out, and returns the copy and how many those were.
 func withoutRefused(t *testing.T, tp *trace.Tape, g *predicate.Graph) (*trace.Tape, int) {
 	t.Helper()
-	screen := g.Screen(MayLeaveOut)
+	prefilter := g.Prefilter(MayLeaveOut)
 	dir := filepath.Join(t.TempDir(), "less.tape")
 	tw, err := trace.CreateTape(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func withoutRefused(t *testing.T, tp *trace.Tape, g *predicate.Graph) (*trace.Ta
 			t.Fatal(err)
 		}
 		if ev.Kind == event.Call && ev.Flags&(event.Interrupted|event.Compat) == 0 {
-			c := &predicate.ScreenCall{
+			c := &predicate.PrefilterCall{
 				PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGRP: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID, NR: ev.NR,
 				Latency: ev.Exit - ev.Enter, Raw: ev.Ret, Args: ev.Args,
 			}
@@ -64,13 +64,13 @@ func withoutRefused(t *testing.T, tp *trace.Tape, g *predicate.Graph) (*trace.Ta
 			}
 			copy(c.Comm[:], ev.Comm)
 			if c.Named = len(ev.Files) == 1 && ev.Files[0].Path != ""; c.Named {
-				for i, end := range screen.Suffixes {
+				for i, end := range prefilter.Suffixes {
 					if strings.HasSuffix(ev.Files[0].Path, end) {
 						c.Ends |= 1 << i
 					}
 				}
 			}
-			if screen.Refuses(ev.Op, c) {
+			if prefilter.Drops(ev.Op, c) {
 				left++
 				waited.leftOut(ev)
 				continue
@@ -179,7 +179,7 @@ func lines(t *testing.T, tp *trace.Tape, work string) (all []string) {
 		if k := ev.Spec().Result; k != event.KindPID && k != event.KindHex {
 			fmt.Fprintf(&b, " = %d", ev.Ret)
 		}
-		fmt.Fprintf(&b, " %v at %d of %d flags %d", ev.Errno, ev.Offset, ev.Count, ev.Flags&event.StandIn)
+		fmt.Fprintf(&b, " %v at %d of %d flags %d", ev.Errno, ev.Offset, ev.Count, ev.Flags&event.Synthetic)
 		for i := range ev.Files {
 			fmt.Fprintf(&b, " %d:%s", ev.Files[i].FD, ev.Files[i].Path)
 		}

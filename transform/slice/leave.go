@@ -10,7 +10,7 @@ import (
 // is that of the whole.
 func MayLeaveOut(op event.Op) bool {
 	s := event.Lookup(op)
-	if op == event.OpUnknown || op.Like() != op || s.NoCall || s.Identity || s.NoReturn || s.Hold || s.Result == event.KindFD || posix.MayChange(op) {
+	if op == event.OpUnknown || op.Like() != op || s.NoCall || s.Identity || s.NoReturn || s.NeedsStop || s.Result == event.KindFD || posix.MayChange(op) {
 		return false
 	}
 	switch op {

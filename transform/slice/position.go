@@ -8,7 +8,7 @@ import (
 // and makes up for the calls that are left out and moved them.
 type positions struct {
 	at      map[event.OpenID]int64
-	standIn event.Event
+	synthetic event.Event
 }
 
 const (
@@ -84,15 +84,15 @@ func (p *positions) before(ev *event.Event, arch event.Arch) *event.Event {
 			continue
 		}
 		p.at[f.Open] = start
-		files := append(p.standIn.Files[:0], *f)
+		files := append(p.synthetic.Files[:0], *f)
 		files[0].Arg, files[0].Pos = 0, start
-		p.standIn = event.Event{
+		p.synthetic = event.Event{
 			Kind: event.Call, Op: event.OpLseek, NR: uint32(event.Number(arch, event.OpLseek)), Host: ev.Host,
 			PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGID: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID, NSPID: ev.NSPID, NSTID: ev.NSTID, Comm: ev.Comm,
 			Enter: ev.Enter, Exit: ev.Enter, CPU: ev.CPU, Ret: start, Args: [event.MaxArgs]uint64{uint64(f.FD), uint64(start)},
-			Files: files, Offset: -1, Count: -1, Flags: event.StandIn,
+			Files: files, Offset: -1, Count: -1, Flags: event.Synthetic,
 		}
-		return &p.standIn
+		return &p.synthetic
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func records(t interface{ Fatal(...any) }, payload []byte) (all []trace.Record) 
 
 // What is not to be hashed stays as it is, byte for byte.
 func TestOthersStay(t *testing.T) {
-	w := New(capture.Content{Write: capture.Keep{Rule: capture.KeepHash}})
+	w := New(capture.Content{Write: capture.Policy{Rule: capture.KeepHash}})
 	var payload []byte
 	for _, r := range []trace.Record{
 		{Type: trace.RecTask, PID: 1, TID: 1},

@@ -70,7 +70,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	defer f.dismiss()
 	defer close(f.over)
 	if o.Control != nil {
-		w := &opener{p: p, c: &c, open: o.Screen == nil}
+		w := &opener{p: p, c: &c, open: o.Prefilter == nil}
 		defer w.end()
 		o.Control(w)
 	}

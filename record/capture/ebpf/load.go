@@ -94,7 +94,7 @@ func load(c *config) (*programs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the programs: %w", err)
 	}
-	suffixes, n := bpf.Suffixes(c.options.Screen)
+	suffixes, n := bpf.Suffixes(c.options.Prefilter)
 	for name, v := range map[string]any{
 		iotapeVarShardMask: uint32(c.shards - 1),
 		iotapeVarRingBytes: uint64(c.ringBytes),
@@ -202,7 +202,7 @@ func (p *programs) prepare(c *config) error {
 	arch, _ := bpf.Arch()
 	for nr, r := range bpf.Rows(arch, c.content) {
 		if nr < bpf.CompatRow {
-			r.Screen = bpf.ScreenRow(c.options.Screen, c.options.Wakeups, event.Op(r.Op), r.Flags)
+			r.Prefilter = bpf.PrefilterRow(c.options.Prefilter, c.options.Wakeups, event.Op(r.Op), r.Flags)
 		}
 		if err := p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("fill the table of calls: %w", err)
@@ -233,7 +233,7 @@ func (p *programs) prepare(c *config) error {
 	if p.bss, p.shared, err = bpf.MapShared(p.Bss); err != nil {
 		return err
 	}
-	bpf.PutScreen(p.shared, c.options.Screen, c.options.Screen)
+	bpf.PutPrefilter(p.shared, c.options.Prefilter, c.options.Prefilter)
 	p.mmap = c.mmap
 	return p.prepareMapped()
 }

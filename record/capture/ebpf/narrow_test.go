@@ -16,13 +16,13 @@ import (
 	"github.com/iotape/iotape/record/capture"
 )
 
-func screenOf(t *testing.T, filter string) *predicate.Screen {
+func prefilterOf(t *testing.T, filter string) *predicate.Prefilter {
 	t.Helper()
 	g, err := predicate.New(filter, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g.Screen(func(op event.Op) bool {
+	return g.Prefilter(func(op event.Op) bool {
 		return op == event.OpRead || op == event.OpPread64 || op == event.OpLseek || op == event.OpWrite
 	})
 }
@@ -42,14 +42,14 @@ func TestNarrow(t *testing.T) {
 	initial := "op in {read, write}"
 	changes := []func() error{
 		func() error { return control.Open() },
-		func() error { return control.Narrow(screenOf(t, "op = write")) },
-		func() error { return control.Narrow(screenOf(t, steps)) },
-		func() error { return control.Narrow(screenOf(t, steps)) },
+		func() error { return control.Narrow(prefilterOf(t, "op = write")) },
+		func() error { return control.Narrow(prefilterOf(t, steps)) },
+		func() error { return control.Narrow(prefilterOf(t, steps)) },
 		func() error { return control.Open() },
-		func() error { return control.Narrow(screenOf(t, initial)) },
+		func() error { return control.Narrow(prefilterOf(t, initial)) },
 	}
 	o := &capture.Options{
-		Dir: dir, Mmap: capture.MmapOff, Stdin: in, Stdout: out, Screen: screenOf(t, initial),
+		Dir: dir, Mmap: capture.MmapOff, Stdin: in, Stdout: out, Prefilter: prefilterOf(t, initial),
 		Control: func(c capture.Control) { control = c },
 	}
 	o.Started = func(pid int) {
@@ -108,7 +108,7 @@ func TestNarrow(t *testing.T) {
 	if got.String() != want {
 		t.Errorf("recorded:\n%s, want\n%s", &got, want)
 	}
-	if err := control.Narrow(screenOf(t, steps)); err != nil { // it has ended
+	if err := control.Narrow(prefilterOf(t, steps)); err != nil { // it has ended
 		t.Error(err)
 	}
 }

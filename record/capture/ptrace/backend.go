@@ -34,7 +34,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		through = nil
 	}
 	const most = 250 // that a filter can let through
-	for _, e := range refused(o.Screen, arch) {
+	for _, e := range refused(o.Prefilter, arch) {
 		if known := slices.ContainsFunc(through, func(x Exempt) bool { return x.NR == e.NR }); !known && len(through) < most {
 			through = append(through, e)
 		}

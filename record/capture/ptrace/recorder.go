@@ -224,7 +224,7 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 		}
 	}
 	r.planOffer(th, ret)
-	if c.spec.Hold && ret > 0 {
+	if c.spec.NeedsStop && ret > 0 {
 		held := r.planHeld(th, ret)
 		defer held.close()
 	}

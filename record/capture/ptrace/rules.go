@@ -203,14 +203,14 @@ func bitsBytes(bits uint64) uint64 {
 func (r *recorder) noteOffer(th *thread) {
 	c := &th.call
 	c.offered = math.MaxUint64
-	if c.spec.Offer == 0 {
+	if c.spec.ValueResultArg == 0 {
 		return
 	}
-	addr := c.args[c.spec.Offer-1]
+	addr := c.args[c.spec.ValueResultArg-1]
 	if addr == 0 {
 		return
 	}
-	if c.spec.Args[c.spec.Offer-1].Len == event.LenMsg {
+	if c.spec.Args[c.spec.ValueResultArg-1].Len == event.LenMsg {
 		addr += 8 // msg_namelen
 	}
 	var b [4]byte
@@ -222,11 +222,11 @@ func (r *recorder) noteOffer(th *thread) {
 // planOffer adds that, of a call that overwrote it.
 func (r *recorder) planOffer(th *thread, ret int64) {
 	c := &th.call
-	if c.spec.Offer == 0 || c.offered == math.MaxUint64 || failed(ret) {
+	if c.spec.ValueResultArg == 0 || c.offered == math.MaxUint64 || failed(ret) {
 		return
 	}
 	r.plan = append(r.plan, segment{
-		arg: uint8(event.PartBefore.Of(int(c.spec.Offer - 1))), n: 4, data: binary.LittleEndian.AppendUint32(nil, uint32(c.offered)),
+		arg: uint8(event.PartBefore.Of(int(c.spec.ValueResultArg - 1))), n: 4, data: binary.LittleEndian.AppendUint32(nil, uint32(c.offered)),
 	})
 }
 

@@ -189,7 +189,7 @@ func (v *validator) complete(s *threadState) {
 			v.t.Errorf("%s = %d: argument %s has %d bytes, want %d", spec.Name, r.Ret, a.Name, s.moved[i], want)
 		}
 	}
-	if spec.Hold && r.Ret > 0 {
+	if spec.NeedsStop && r.Ret > 0 {
 		src := 0
 		if spec.Op == event.OpSendfile {
 			src = 1

@@ -2,7 +2,7 @@
 //go:build ignore
 
 /* Counting programs: what followed threads call is summed up here, and nothing of a call
- * is written down. They know calls as the recording programs do (call.h, screen.h) and
+ * is written down. They know calls as the recording programs do (call.h, prefilter.h) and
  * follow threads as these do (follow.h), but are far fewer, so that they load quickly.
  *
  * The sums are in a hash map of this CPU's own values. Two such maps take turns: at a
@@ -10,7 +10,7 @@
  * programs that run have ended, which the kernel waits for, has the old one to itself.
  * So every call is in exactly one read-out, and what ended needs no removing. */
 #include "follow.h"
-#include "screen.h"
+#include "prefilter.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -258,7 +258,7 @@ static __noinline int count(struct task *st, struct spec *s, s64 ret, bool retur
 
 static __always_inline bool refused(struct task *st, struct spec *s, s64 ret)
 {
-	return s->screen == ROW_REFUSE || (s->screen >= ROW_STEPS && screened(st, s->screen - ROW_STEPS, ret, first_fd(st, s)));
+	return s->prefilter == ROW_DROP || (s->prefilter >= ROW_STEPS && prefiltered(st, s->prefilter - ROW_STEPS, ret, first_fd(st, s)));
 }
 
 SEC("tp_btf/sys_enter")
@@ -278,7 +278,7 @@ int BPF_PROG(count_enter, struct pt_regs *regs, long nr)
 	struct spec *s = spec_of(st);
 	if (!s)
 		return 0;
-	if (s->screen == ROW_REFUSE && !(s->flags & (SPEC_FD_RESULT | SPEC_IDENTITY))) {
+	if (s->prefilter == ROW_DROP && !(s->flags & (SPEC_FD_RESULT | SPEC_IDENTITY))) {
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}

@@ -4,7 +4,7 @@
 //	include/*.h    what threads are followed, what a call is, which calls a filter refuses
 //	table.go       the table that tells the programs of each call, from package event
 //	requests.go    the same of requests to io_uring and of Linux AIO
-//	screen.go      a filter as the programs walk it
+//	prefilter.go      a filter as the programs walk it
 //	features.go    whether this kernel can do all that; attaching
 //	threads.go     threads that are followed from user space
 //	shared.go      the memory and the types that both sides share

@@ -26,11 +26,11 @@ const (
 
 // The types that the programs and Go code share (include/record.h).
 type (
-	Common     = sharedCommon     // the memory that the programs share with the recorder
-	Task       = sharedTask       // what is kept of a followed thread
-	Spec       = sharedSpec       // a row of the table of calls
-	Cap        = sharedCap        // a memory argument of a row
-	RequestRow = sharedRequestRow // a row of the table of requests
-	Suffix     = sharedSuffix     // an end of names that a filter asks for
-	ScreenStep = sharedScreenStep // a test of a filter
+	Common        = sharedCommon        // the memory that the programs share with the recorder
+	Task          = sharedTask          // what is kept of a followed thread
+	Spec          = sharedSpec          // a row of the table of calls
+	Cap           = sharedCap           // a memory argument of a row
+	RequestRow    = sharedRequestRow    // a row of the table of requests
+	Suffix        = sharedSuffix        // an end of names that a filter asks for
+	PrefilterStep = sharedPrefilterStep // a test of a filter
 )

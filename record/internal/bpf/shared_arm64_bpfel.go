@@ -37,28 +37,38 @@ type sharedCap struct {
 }
 
 type sharedCommon struct {
-	_         structs.HostLayout
-	Lost      [8]uint64
-	Untracked uint64
-	Stops     uint64
-	Release   uint64
-	Mapped    uint64
-	Mappings  uint64
-	Untold    uint64
-	Unmapping uint64
-	Followed  uint64
-	Entered   uint64
-	Screened  uint64
-	Zero      [6]uint64
-	LostAt    [8]uint64
-	Cpus      [1024]struct {
+	_           structs.HostLayout
+	Lost        [8]uint64
+	Untracked   uint64
+	Stops       uint64
+	Release     uint64
+	Mapped      uint64
+	Mappings    uint64
+	Untold      uint64
+	Unmapping   uint64
+	Followed    uint64
+	Entered     uint64
+	Prefiltered uint64
+	Zero        [6]uint64
+	LostAt      [8]uint64
+	Cpus        [1024]struct {
 		_          structs.HostLayout
 		Active     uint64
 		Since      uint64
 		Interrupts uint64
 		Zero       [5]uint64
 	}
-	Screen [256]sharedScreenStep
+	Prefilter [256]sharedPrefilterStep
+}
+
+type sharedPrefilterStep struct {
+	_     structs.HostLayout
+	Field uint8
+	Zero  [3]uint8
+	Yes   int16
+	No    int16
+	Lo    int64
+	Hi    int64
 }
 
 type sharedRequestRow struct {
@@ -78,34 +88,24 @@ type sharedRequestRow struct {
 	Zero  [6]uint8
 }
 
-type sharedScreenStep struct {
-	_     structs.HostLayout
-	Field uint8
-	Zero  [3]uint8
-	Yes   int16
-	No    int16
-	Lo    int64
-	Hi    int64
-}
-
 type sharedSpec struct {
-	_        structs.HostLayout
-	Op       uint16
-	Flags    uint16
-	Ncaps    uint8
-	Nobjects uint8
-	Objects  [2]uint8
-	HoldArg  uint8
-	OfferArg uint8
-	OfferOff uint8
-	Use      uint8
-	HoldKeep uint32
-	Screen   uint16
-	Opens    uint16
-	Name     uint8
-	Moves    uint8
-	Zero     uint16
-	Caps     [6]sharedCap
+	_         structs.HostLayout
+	Op        uint16
+	Flags     uint16
+	Ncaps     uint8
+	Nobjects  uint8
+	Objects   [2]uint8
+	HoldArg   uint8
+	OfferArg  uint8
+	OfferOff  uint8
+	Use       uint8
+	HoldKeep  uint32
+	Prefilter uint16
+	Opens     uint16
+	Name      uint8
+	Moves     uint8
+	Zero      uint16
+	Caps      [6]sharedCap
 }
 
 type sharedSuffix struct {

@@ -64,10 +64,10 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) Spec {
 		specFDResult: s.Result == event.KindFD,
 		specFcntl:    s.Op == event.OpFcntl,
 		specIdentity: s.Identity,
-		specHold:     s.Hold,
+		specHold:     s.NeedsStop,
 		specNoReturn: s.NoReturn,
 		specPosition: movesPosition(s.Op),
-		specOffer:    s.Offer > 0,
+		specOffer:    s.ValueResultArg > 0,
 		specInner:    inner(s),
 		specSlots:    s.Op == event.OpIoUringRegister,
 
@@ -83,12 +83,12 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) Spec {
 		r.Objects[i] = uint8(arg)
 		r.Nobjects++
 	}
-	if s.Hold {
+	if s.NeedsStop {
 		r.HoldArg = uint8(s.MovedFrom())
 		r.HoldKeep = content.Of(s, s.MovedFrom()).Bytes()
 	}
-	if s.Offer > 0 {
-		r.OfferArg = s.Offer - 1
+	if s.ValueResultArg > 0 {
+		r.OfferArg = s.ValueResultArg - 1
 		if s.Args[r.OfferArg].Len == event.LenMsg {
 			r.OfferOff = namelenOffset
 		}

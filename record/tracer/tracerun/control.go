@@ -128,7 +128,7 @@ func (g *targetGroup) narrow() {
 	if err != nil {
 		return // together they are too long
 	}
-	if err := g.control.Narrow(session.ScreenOf(union)); err != nil {
+	if err := g.control.Narrow(session.PrefilterOf(union)); err != nil {
 		g.run.note("more is recorded than the tracers want: %v", err)
 	}
 }

@@ -232,7 +232,7 @@ func (r *running) planMount(g *targetGroup) {
 // liveFilter is a filter with what of it can be decided of records. What programs do with
 // mapped files is left to sealing: what one record has of a page others refer to.
 func liveFilter(g *predicate.Graph) tracer.Filter {
-	return tracer.Filter{Expr: g.Expr(), Screen: g.Screen(slice.MayLeaveOut)}
+	return tracer.Filter{Expr: g.Expr(), Prefilter: g.Prefilter(slice.MayLeaveOut)}
 }
 
 // record records the target with the first back end that can, to its end.
@@ -275,7 +275,7 @@ func (g *targetGroup) recordWith(b *session.Backend) (*capture.Result, error) {
 		r.mu.Unlock()
 	}
 	if !r.cfg.Control.Off && b.Name() != "ebpf" {
-		o.Screen = nil // it could not be taken back
+		o.Prefilter = nil // it could not be taken back
 	}
 	r.mu.Lock()
 	for t := range g.tracers() {

@@ -8,7 +8,7 @@
  * change here. A thread that is not followed has no task storage and leaves at
  * once. What the programs do is in the headers; here is where they are attached. */
 #include "record_call.h"
-#include "screen.h"
+#include "prefilter.h"
 #include "uring.h"
 #include "wake.h"
 
@@ -33,7 +33,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		return 0;
 	if (st->flags & TASK_FAULT)
 		settle(st, s->flags & SPEC_NO_RETURN ? LAST | ENDS : 0);
-	if (s->screen == ROW_REFUSE && screenable(st, s)) {
+	if (s->prefilter == ROW_DROP && prefilterable(st, s)) {
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}
@@ -88,7 +88,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (st->flags & TASK_JOINED)
 		join_call(st, regs);
 	struct spec *s = spec_of(st);
-	if (s && s->screen >= ROW_STEPS && st->enter >= shared.screened && screenable(st, s) && screened(st, s->screen - ROW_STEPS, ret, first_fd(st, s))) {
+	if (s && s->prefilter >= ROW_STEPS && st->enter >= shared.prefiltered && prefilterable(st, s) && prefiltered(st, s->prefilter - ROW_STEPS, ret, first_fd(st, s))) {
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}

@@ -118,7 +118,7 @@ struct spec {
 	u8 hold_arg, offer_arg, offer_off;
 	u8 use;        /* what the call has to do with mapped files (mapped.h) */
 	u32 hold_keep; /* of the content of a held call, so many bytes are wanted */
-	u16 screen;    /* what the filter says of it (screen.h) */
+	u16 prefilter;    /* what the filter says of it (prefilter.h) */
 	u16 opens;     /* what opens by a name: 1 + the argument that it is in, and 256 * (1 + that of the flags) */
 	u8 name;       /* 1 + the argument that is its first name and still there when it returns; 0: none */
 	u8 moves;      /* which way it moves the bytes that it returns the number of, or of messages */
@@ -230,14 +230,14 @@ struct cpu_slot {
 	u64 interrupts; /* that are being handled, see wake.h */
 	u64 zero[5];
 };
-/* A test of the filter (screen.h). */
-struct screen_step {
+/* A test of the filter (prefilter.h). */
+struct prefilter_step {
 	u8 field, zero[3];
 	short yes, no; /* always further up, or an end */
 	s64 lo, hi;
 };
-_Static_assert(sizeof(struct screen_step) == 24, "screen_step");
-enum { SCREEN_STEPS = 256 };
+_Static_assert(sizeof(struct prefilter_step) == 24, "prefilter_step");
+enum { PREFILTER_STEPS = 256 };
 /* An end of names that the filter asks for: of the last 16 bytes, those in the mask. */
 struct suffix {
 	u64 value[2], mask[2];
@@ -254,10 +254,10 @@ struct common {
 	u64 unmapping;        /* calls under way that change mappings of such files */
 	u64 followed;         /* counted by count_followed */
 	u64 entered;          /* processes that entered the cgroup */
-	u64 screened;         /* calls that began earlier are not judged when they return */
+	u64 prefiltered;         /* calls that began earlier are not judged when they return */
 	u64 zero[6];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
-	struct screen_step screen[SCREEN_STEPS]; /* changed only while no row of the table leads to it */
+	struct prefilter_step prefilter[PREFILTER_STEPS]; /* changed only while no row of the table leads to it */
 };
-_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS + 24 * SCREEN_STEPS, "common");
+_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS + 24 * PREFILTER_STEPS, "common");

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Calls that the filter refuses whatever else they are: a table of steps that user space
- * makes of it (predicate.Screen, screen.go) says so. */
+ * makes of it (predicate.Prefilter, prefilter.go) says so. */
 #pragma once
 
 #include "call.h"
 
-enum { SCREEN_LET = -1, SCREEN_REFUSE = -2 };
-enum { /* spec.screen */
+enum { PREFILTER_LET = -1, PREFILTER_REFUSE = -2 };
+enum { /* spec.prefilter */
 	ROW_LET,   /* record it */
-	ROW_REFUSE,
+	ROW_DROP,
 	ROW_STEPS, /* + the step to begin at */
 };
 enum {
-	SCREEN_PID, SCREEN_TID, SCREEN_PPID, SCREEN_PGRP, SCREEN_SID, SCREEN_UID, SCREEN_GID, SCREEN_NR, SCREEN_LATENCY,
-	SCREEN_RESULT, SCREEN_ERRNO, SCREEN_ARG0, SCREEN_ARG1, SCREEN_ARG2, SCREEN_ARG3, SCREEN_COMM, SCREEN_SUFFIX,
+	PREFILTER_PID, PREFILTER_TID, PREFILTER_PPID, PREFILTER_PGRP, PREFILTER_SID, PREFILTER_UID, PREFILTER_GID, PREFILTER_NR, PREFILTER_LATENCY,
+	PREFILTER_RESULT, PREFILTER_ERRNO, PREFILTER_ARG0, PREFILTER_ARG1, PREFILTER_ARG2, PREFILTER_ARG3, PREFILTER_COMM, PREFILTER_SUFFIX,
 };
 enum { SUFFIXES = 16 };
 const volatile struct suffix suffix[SUFFIXES] = {};
@@ -110,92 +110,92 @@ static __always_inline s64 ends_of(s32 fd)
 	return v && v->inode == inode_of(f) ? (s64)v->ends : -1;
 }
 
-/* screenable says whether the call is like any other: nothing has to be made up for at
+/* prefilterable says whether the call is like any other: nothing has to be made up for at
  * its record, no request of the thread may need it, and no file that programs store to
  * through mappings may be looked at because of it. */
-static __always_inline bool screenable(struct task *st, struct spec *s)
+static __always_inline bool prefilterable(struct task *st, struct spec *s)
 {
 	u32 not_now = TASK_PENDING | TASK_HELD | TASK_LATE | TASK_JOINED | TASK_EXEC_LATE | TASK_REQUESTS | TASK_COMPAT;
 
 	return (st->flags & (TASK_IDENTIFIED | not_now)) == TASK_IDENTIFIED && !(s->use && shared.mapped);
 }
 
-static __always_inline s64 screen_value(struct task *st, u32 field, s64 ret, u64 now)
+static __always_inline s64 prefilter_value(struct task *st, u32 field, s64 ret, u64 now)
 {
 	switch (field) {
-	case SCREEN_PID:
+	case PREFILTER_PID:
 		return bpf_get_current_pid_tgid() >> 32;
-	case SCREEN_TID:
+	case PREFILTER_TID:
 		return st->tid;
-	case SCREEN_PPID:
+	case PREFILTER_PPID:
 		return st->ppid;
-	case SCREEN_PGRP:
+	case PREFILTER_PGRP:
 		return st->pgid;
-	case SCREEN_SID:
+	case PREFILTER_SID:
 		return st->sid;
-	case SCREEN_UID:
+	case PREFILTER_UID:
 		return st->uid;
-	case SCREEN_GID:
+	case PREFILTER_GID:
 		return st->gid;
-	case SCREEN_NR:
+	case PREFILTER_NR:
 		return st->nr;
-	case SCREEN_LATENCY:
+	case PREFILTER_LATENCY:
 		return now - st->enter;
-	case SCREEN_RESULT:
+	case PREFILTER_RESULT:
 		return failed(ret) ? -1 : ret;
-	case SCREEN_ERRNO:
+	case PREFILTER_ERRNO:
 		return failed(ret) ? -ret : 0;
-	case SCREEN_ARG0:
+	case PREFILTER_ARG0:
 		return st->args[0];
-	case SCREEN_ARG1:
+	case PREFILTER_ARG1:
 		return st->args[1];
-	case SCREEN_ARG2:
+	case PREFILTER_ARG2:
 		return st->args[2];
-	case SCREEN_ARG3:
+	case PREFILTER_ARG3:
 		return st->args[3];
 	}
 	return 0;
 }
 
-/* screen_step makes the test of step n and returns where to go on. */
-static __always_inline short screen_step(struct task *st, u32 n, s64 ret, s32 fd, u64 now)
+/* prefilter_step makes the test of step n and returns where to go on. */
+static __always_inline short prefilter_step(struct task *st, u32 n, s64 ret, s32 fd, u64 now)
 {
-	struct screen_step *p = &shared.screen[n & (SCREEN_STEPS - 1)];
+	struct prefilter_step *p = &shared.prefilter[n & (PREFILTER_STEPS - 1)];
 	bool holds;
 
-	if (p->field == SCREEN_SUFFIX) {
+	if (p->field == PREFILTER_SUFFIX) {
 		s64 ends = ends_of(fd);
 		if (ends < 0 && !exact)
-			return SCREEN_LET;
+			return PREFILTER_LET;
 		holds = ends >= 0 && ends >> (p->lo & (SUFFIXES - 1)) & 1;
-	} else if (p->field == SCREEN_COMM) {
+	} else if (p->field == PREFILTER_COMM) {
 		holds = st->comm[0] == (u64)p->lo && st->comm[1] == (u64)p->hi;
 	} else {
-		s64 v = screen_value(st, p->field, ret, now);
+		s64 v = prefilter_value(st, p->field, ret, now);
 		holds = v >= p->lo && v <= p->hi;
 	}
 	return holds ? p->yes : p->no;
 }
 
-/* screened walks the steps of a call that has returned, four in each round, since a
+/* prefiltered walks the steps of a call that has returned, four in each round, since a
  * round costs as much as a step. It returns 1 if the filter refuses the call. */
-__noinline int screened(struct task *st, u32 begin, s64 ret, s32 fd)
+__noinline int prefiltered(struct task *st, u32 begin, s64 ret, s32 fd)
 {
 	if (!st)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u32 n = begin, i __attribute__((unused));
 
-	repeat(i, SCREEN_STEPS / 4) {
-		short next = screen_step(st, n, ret, fd, now);
+	repeat(i, PREFILTER_STEPS / 4) {
+		short next = prefilter_step(st, n, ret, fd, now);
 		if (next >= 0)
-			next = screen_step(st, next, ret, fd, now);
+			next = prefilter_step(st, next, ret, fd, now);
 		if (next >= 0)
-			next = screen_step(st, next, ret, fd, now);
+			next = prefilter_step(st, next, ret, fd, now);
 		if (next >= 0)
-			next = screen_step(st, next, ret, fd, now);
+			next = prefilter_step(st, next, ret, fd, now);
 		if (next < 0)
-			return next == SCREEN_REFUSE;
+			return next == PREFILTER_REFUSE;
 		n = next;
 	}
 	return 0;

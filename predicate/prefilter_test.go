@@ -16,9 +16,9 @@ func some(op event.Op) bool {
 	return op == event.OpRead || op == event.OpWrite || op == event.OpOpenat || op == event.OpClose || op == event.OpStat
 }
 
-// screened returns what a capture knows of a call.
-func screened(ev *event.Event) *ScreenCall {
-	c := &ScreenCall{PID: ev.PID, TID: ev.TID, PPID: ev.PPID, UID: ev.UID, Latency: ev.Exit - ev.Enter, Raw: ev.Ret, Args: ev.Args}
+// prefiltered returns what a capture knows of a call.
+func prefiltered(ev *event.Event) *PrefilterCall {
+	c := &PrefilterCall{PID: ev.PID, TID: ev.TID, PPID: ev.PPID, UID: ev.UID, Latency: ev.Exit - ev.Enter, Raw: ev.Ret, Args: ev.Args}
 	if ev.Errno != 0 {
 		c.Raw = -int64(ev.Errno)
 	}
@@ -46,7 +46,7 @@ func returned(ev *event.Event) *event.Event {
 	return ev
 }
 
-func TestScreenRefusesNothingThatIsWanted(t *testing.T) {
+func TestPrefilterRefusesNothingThatIsWanted(t *testing.T) {
 	let := 0
 	rapid.Check(t, func(t *rapid.T) {
 		src := drawFilter(t, 3)
@@ -54,7 +54,7 @@ func TestScreenRefusesNothingThatIsWanted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := g.Screen(some)
+		s := g.Prefilter(some)
 		for i := range s.Steps {
 			if st := &s.Steps[i]; st.Yes >= 0 && int(st.Yes) <= i || st.No >= 0 && int(st.No) <= i {
 				t.Fatalf("%s: step %d goes back: %+v", src, i, s.Steps)
@@ -63,9 +63,9 @@ func TestScreenRefusesNothingThatIsWanted(t *testing.T) {
 		m := g.NewMatcher()
 		for range 20 {
 			ev := returned(drawEvent(t))
-			want, refused := m.Match(ev), s.Refuses(ev.Op, screened(ev))
+			want, refused := m.Match(ev), s.Drops(ev.Op, prefiltered(ev))
 			if want && refused {
-				t.Fatalf("%s: the screen refuses %+v\n%+v", src, ev, s.Steps)
+				t.Fatalf("%s: the prefilter refuses %+v\n%+v", src, ev, s.Steps)
 			}
 			if !refused {
 				let++
@@ -77,7 +77,7 @@ func TestScreenRefusesNothingThatIsWanted(t *testing.T) {
 	}
 }
 
-func TestScreenDecides(t *testing.T) {
+func TestPrefilterDecides(t *testing.T) {
 	for _, src := range []string{
 		"uid = 3", "uid != 3 and pid in {1, 3, 7}", "latency > 1ms or failed", "errno in {ENOENT, EIO}", "comm in {make, cc1}", "op = read and count >= 7",
 		"result > 100 and not (comm = make or uid < 3)", "class = data and tid = 4", "op != read", "op = read or op = write and uid = 2", "op = write and result = -1 and latency < 2ms",
@@ -86,21 +86,21 @@ func TestScreenDecides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := g.Screen(some)
+		s := g.Prefilter(some)
 		m := g.NewMatcher()
 		rapid.Check(t, func(t *rapid.T) {
 			ev := returned(drawEvent(t))
 			if ev.Comm == "" {
 				ev.Comm = "x"
 			}
-			if want, refused := m.Match(ev), s.Refuses(ev.Op, screened(ev)); want == refused {
-				t.Fatalf("%s: %t, and the screen refuses: %t, of %+v\n%+v", src, want, refused, ev, s.Steps)
+			if want, refused := m.Match(ev), s.Drops(ev.Op, prefiltered(ev)); want == refused {
+				t.Fatalf("%s: %t, and the prefilter refuses: %t, of %+v\n%+v", src, want, refused, ev, s.Steps)
 			}
 		})
 	}
 }
 
-func TestScreenOfNames(t *testing.T) {
+func TestPrefilterOfNames(t *testing.T) {
 	for _, c := range []struct {
 		src      string
 		suffixes int
@@ -112,17 +112,17 @@ func TestScreenOfNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := g.Screen(func(op event.Op) bool { return op == event.OpPread64 || op == event.OpStat })
+		s := g.Prefilter(func(op event.Op) bool { return op == event.OpPread64 || op == event.OpStat })
 		if len(s.Suffixes) != c.suffixes {
 			t.Errorf("%s: suffixes %q, want %d", c.src, s.Suffixes, c.suffixes)
 		}
 		if c.suffixes == 0 {
 			continue
 		}
-		if s.Refuses(event.OpPread64, &ScreenCall{}) {
+		if s.Drops(event.OpPread64, &PrefilterCall{}) {
 			t.Errorf("%s: refuses a call whose file is not known", c.src)
 		}
-		if !s.Refuses(event.OpPread64, &ScreenCall{Named: true}) || s.Refuses(event.OpPread64, &ScreenCall{Named: true, Ends: 1}) {
+		if !s.Drops(event.OpPread64, &PrefilterCall{Named: true}) || s.Drops(event.OpPread64, &PrefilterCall{Named: true, Ends: 1}) {
 			t.Errorf("%s: %+v", c.src, s)
 		}
 		if _, ok := s.Entries[event.OpStat]; ok && s.Entries[event.OpStat] >= 0 {
@@ -131,13 +131,13 @@ func TestScreenOfNames(t *testing.T) {
 	}
 }
 
-func TestScreenHasRoom(t *testing.T) {
+func TestPrefilterHasRoom(t *testing.T) {
 	g, err := New(manyTests(2000, " and ", true)+" and uid = 7", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := g.Screen(some)
-	if len(s.Steps) > MaxScreenSteps {
+	s := g.Prefilter(some)
+	if len(s.Steps) > MaxPrefilterSteps {
 		t.Errorf("%d steps", len(s.Steps))
 	}
 	src := "uid = 1"
@@ -147,24 +147,24 @@ func TestScreenHasRoom(t *testing.T) {
 	if g, err = New(src, nil); err != nil {
 		t.Fatal(err)
 	}
-	s = g.Screen(some)
-	if len(s.Steps) > MaxScreenSteps || s.Refuses(event.OpRead, &ScreenCall{UID: 601, PID: 299}) {
+	s = g.Prefilter(some)
+	if len(s.Steps) > MaxPrefilterSteps || s.Drops(event.OpRead, &PrefilterCall{UID: 601, PID: 299}) {
 		t.Errorf("%d steps, or it refuses what is wanted", len(s.Steps))
 	}
 }
 
-func TestScreenLeavesOthersAlone(t *testing.T) {
+func TestPrefilterLeavesOthersAlone(t *testing.T) {
 	g, err := New("uid = 5", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := g.Screen(func(op event.Op) bool { return op == event.OpRead })
-	if s.Refuses(event.OpOpenat, &ScreenCall{UID: 6}) || !s.Refuses(event.OpRead, &ScreenCall{UID: 6}) || s.Refuses(event.OpRead, &ScreenCall{UID: 5}) {
+	s := g.Prefilter(func(op event.Op) bool { return op == event.OpRead })
+	if s.Drops(event.OpOpenat, &PrefilterCall{UID: 6}) || !s.Drops(event.OpRead, &PrefilterCall{UID: 6}) || s.Drops(event.OpRead, &PrefilterCall{UID: 5}) {
 		t.Errorf("%+v", s)
 	}
 }
 
-// TestExactDecidesAll holds screens that are said to be exact against the filter.
+// TestExactDecidesAll holds prefilters that are said to be exact against the filter.
 func TestExactDecidesAll(t *testing.T) {
 	decided, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -185,8 +185,8 @@ func TestExactDecidesAll(t *testing.T) {
 			if !want {
 				refused++
 			}
-			if got := !s.Refuses(ev.Op, screened(ev)); got != want {
-				t.Fatalf("%s: the filter says %v, the screen %v of %+v\n%+v", src, want, got, ev, s.Steps)
+			if got := !s.Drops(ev.Op, prefiltered(ev)); got != want {
+				t.Fatalf("%s: the filter says %v, the prefilter %v of %+v\n%+v", src, want, got, ev, s.Steps)
 			}
 		}
 	})
@@ -212,12 +212,12 @@ func TestExactSaysWhatItCannot(t *testing.T) {
 		if !slices.Equal(undecided, want) {
 			t.Errorf("%s: undecided %v, want %v", src, undecided, want)
 		}
-		if want == nil && s.Entries[event.OpUnknown] == ScreenLet && !strings.HasPrefix(src, "uid") {
+		if want == nil && s.Entries[event.OpUnknown] == PrefilterPass && !strings.HasPrefix(src, "uid") {
 			t.Errorf("%s: calls that are not in the operation table are let through", src)
 		}
 	}
 	g, _ := New("op = exit_group and latency < 1s", nil)
-	if s, undecided := g.Exact(); len(undecided) > 0 || s.Entries[event.OpExitGroup] != ScreenRefuse {
+	if s, undecided := g.Exact(); len(undecided) > 0 || s.Entries[event.OpExitGroup] != PrefilterDrop {
 		t.Error("what does not return has a latency")
 	}
 }

@@ -7,12 +7,12 @@ import (
 
 // refused lists the calls that need no stop because the filter refuses them whatever
 // they do: but for those that move a file's position, which take turns with others.
-func refused(s *predicate.Screen, arch event.Arch) (list []Exempt) {
+func refused(s *predicate.Prefilter, arch event.Arch) (list []Exempt) {
 	if s == nil {
 		return nil
 	}
 	for op, entry := range s.Entries {
-		if nr := event.Number(arch, op); entry == predicate.ScreenRefuse && nr >= 0 && !takesTurns(op) {
+		if nr := event.Number(arch, op); entry == predicate.PrefilterDrop && nr >= 0 && !takesTurns(op) {
 			list = append(list, Exempt{NR: nr, Name: op.String(), Reason: "the filter refuses it"})
 		}
 	}
@@ -23,7 +23,7 @@ func refused(s *predicate.Screen, arch event.Arch) (list []Exempt) {
 // written of it at its entry cannot be taken back.
 func (r *recorder) refuses(th *thread, exit uint64, ret int64) bool {
 	c := &th.call
-	if r.o.Screen == nil || c.compat {
+	if r.o.Prefilter == nil || c.compat {
 		return false
 	}
 	for i := range c.spec.Args {
@@ -31,7 +31,7 @@ func (r *recorder) refuses(th *thread, exit uint64, ret int64) bool {
 			return false
 		}
 	}
-	return r.o.Screen.Refuses(c.spec.Op, &predicate.ScreenCall{
+	return r.o.Prefilter.Drops(c.spec.Op, &predicate.PrefilterCall{
 		PID: uint32(th.t.PID), TID: th.tid, PPID: th.task.ppid, PGRP: th.task.pgid, SID: th.task.sid, UID: th.task.uid, GID: th.task.gid,
 		NR: c.nr, Latency: int64(exit - c.enter), Raw: ret, Args: c.args, Comm: th.task.comm,
 	})

@@ -9,71 +9,71 @@ import (
 	"github.com/iotape/iotape/event"
 )
 
-// Screen is the part of a filter that a capture can decide before it records a call: a
+// Prefilter is the part of a filter that a capture can decide before it records a call: a
 // table of steps that a program in the kernel walks with bounded work. What it refuses,
 // the filter refuses; what it lets through is still to be asked. It has an entry for
 // each operation, of the steps that are left when the operation is known and when every
 // test that a capture cannot make may have either result.
-type Screen struct {
-	Steps []ScreenStep // at most MaxScreenSteps
-	// Entries are where the walk begins, by operation: ScreenLet, ScreenRefuse or the
+type Prefilter struct {
+	Steps []PrefilterStep // at most MaxPrefilterSteps
+	// Entries are where the walk begins, by operation: PrefilterPass, PrefilterDrop or the
 	// number of a step. Operations that are not in it are let through.
 	Entries map[event.Op]int16
-	// Suffixes are ends of names that ScreenSuffix tests, at most MaxScreenSuffixes, each
+	// Suffixes are ends of names that PrefilterSuffix tests, at most MaxPrefilterSuffixes, each
 	// of 1 to MaxSuffix bytes without a slash.
 	Suffixes []string
 }
 
-// Limits of a screen: what does not fit is let through.
+// Limits of a prefilter: what does not fit is let through.
 const (
-	MaxScreenSteps    = 256
-	MaxScreenSuffixes = 16
-	MaxSuffix         = 16
+	MaxPrefilterSteps    = 256
+	MaxPrefilterSuffixes = 16
+	MaxSuffix            = 16
 )
 
-// The ends of a screen's walk.
+// The ends of a prefilter's walk.
 const (
-	ScreenLet    int16 = -1
-	ScreenRefuse int16 = -2
+	PrefilterPass int16 = -1
+	PrefilterDrop int16 = -2
 )
 
-// ScreenField is what a step looks at.
-type ScreenField uint8
+// PrefilterField is what a step looks at.
+type PrefilterField uint8
 
 // The fields. Those of the thread are as its last identity record says.
 const (
-	ScreenPID ScreenField = iota
-	ScreenTID
-	ScreenPPID
-	ScreenPGRP
-	ScreenSID
-	ScreenUID
-	ScreenGID
-	ScreenNR
-	ScreenLatency // ns
-	ScreenResult  // -1 if the call failed
-	ScreenErrno
-	ScreenArg0 // arguments, as signed numbers
-	ScreenArg1
-	ScreenArg2
-	ScreenArg3
-	ScreenComm // equality of all 16 bytes: Lo and Hi are the first and the last 8
-	// ScreenSuffix is whether the name that the file of the call's one descriptor was
+	PrefilterPID PrefilterField = iota
+	PrefilterTID
+	PrefilterPPID
+	PrefilterPGRP
+	PrefilterSID
+	PrefilterUID
+	PrefilterGID
+	PrefilterNR
+	PrefilterLatency // ns
+	PrefilterResult  // -1 if the call failed
+	PrefilterErrno
+	PrefilterArg0 // arguments, as signed numbers
+	PrefilterArg1
+	PrefilterArg2
+	PrefilterArg3
+	PrefilterComm // equality of all 16 bytes: Lo and Hi are the first and the last 8
+	// PrefilterSuffix is whether the name that the file of the call's one descriptor was
 	// opened by ends in Suffixes[Lo]. Where a capture does not know that, it has to let
 	// the call through.
-	ScreenSuffix
+	PrefilterSuffix
 )
 
-// ScreenStep is a test: whether a number is from Lo to Hi, and where to go on. It always
+// PrefilterStep is a test: whether a number is from Lo to Hi, and where to go on. It always
 // goes on to a step with a higher number, or to an end.
-type ScreenStep struct {
-	Field   ScreenField
+type PrefilterStep struct {
+	Field   PrefilterField
 	Yes, No int16
 	Lo, Hi  int64
 }
 
-// ScreenCall is what a step can ask of a call that has returned.
-type ScreenCall struct {
+// PrefilterCall is what a step can ask of a call that has returned.
+type PrefilterCall struct {
 	PID, TID, PPID, PGRP, SID, UID, GID uint32
 	NR                                  uint32
 	Latency                             int64 // ns
@@ -85,15 +85,15 @@ type ScreenCall struct {
 	Named bool
 }
 
-// Refuses reports whether the filter cannot accept a call, whatever else it is.
-func (s *Screen) Refuses(op event.Op, c *ScreenCall) bool {
+// Drops reports whether the filter cannot accept a call, whatever else it is.
+func (s *Prefilter) Drops(op event.Op, c *PrefilterCall) bool {
 	n, ok := s.Entries[op]
 	if !ok {
 		return false
 	}
 	for n >= 0 {
 		st := &s.Steps[n]
-		if st.Field == ScreenSuffix && !c.Named {
+		if st.Field == PrefilterSuffix && !c.Named {
 			return false
 		}
 		if st.Holds(c) {
@@ -102,64 +102,64 @@ func (s *Screen) Refuses(op event.Op, c *ScreenCall) bool {
 			n = st.No
 		}
 	}
-	return n == ScreenRefuse
+	return n == PrefilterDrop
 }
 
 // Holds makes the test of a step.
-func (s *ScreenStep) Holds(c *ScreenCall) bool {
+func (s *PrefilterStep) Holds(c *PrefilterCall) bool {
 	failed := c.Raw < 0 && c.Raw >= -4095
 	var v int64
 	switch s.Field {
-	case ScreenPID:
+	case PrefilterPID:
 		v = int64(c.PID)
-	case ScreenTID:
+	case PrefilterTID:
 		v = int64(c.TID)
-	case ScreenPPID:
+	case PrefilterPPID:
 		v = int64(c.PPID)
-	case ScreenPGRP:
+	case PrefilterPGRP:
 		v = int64(c.PGRP)
-	case ScreenSID:
+	case PrefilterSID:
 		v = int64(c.SID)
-	case ScreenUID:
+	case PrefilterUID:
 		v = int64(c.UID)
-	case ScreenGID:
+	case PrefilterGID:
 		v = int64(c.GID)
-	case ScreenNR:
+	case PrefilterNR:
 		v = int64(c.NR)
-	case ScreenLatency:
+	case PrefilterLatency:
 		v = c.Latency
-	case ScreenResult:
+	case PrefilterResult:
 		if v = c.Raw; failed {
 			v = -1
 		}
-	case ScreenErrno:
+	case PrefilterErrno:
 		if failed {
 			v = -c.Raw
 		}
-	case ScreenArg0, ScreenArg1, ScreenArg2, ScreenArg3:
-		v = int64(c.Args[s.Field-ScreenArg0])
-	case ScreenSuffix:
+	case PrefilterArg0, PrefilterArg1, PrefilterArg2, PrefilterArg3:
+		v = int64(c.Args[s.Field-PrefilterArg0])
+	case PrefilterSuffix:
 		return c.Ends>>s.Lo&1 != 0
-	case ScreenComm:
+	case PrefilterComm:
 		return binary.LittleEndian.Uint64(c.Comm[:]) == uint64(s.Lo) && binary.LittleEndian.Uint64(c.Comm[8:]) == uint64(s.Hi)
 	}
 	return v >= s.Lo && v <= s.Hi
 }
 
-func newScreener(g *Graph) screener {
-	return screener{
-		g: g, f: newFormulas(), s: &Screen{Entries: map[event.Op]int16{}},
+func newPrefilterBuilder(g *Graph) prefilterBuilder {
+	return prefilterBuilder{
+		g: g, f: newFormulas(), s: &Prefilter{Entries: map[event.Op]int16{}},
 		restricted: map[restriction]ref{}, entries: map[ref]int16{}, unsure: always,
 	}
 }
 
-// Exact returns the screen that decides the whole filter, for all system calls, if a
+// Exact returns the prefilter that decides the whole filter, for all system calls, if a
 // capture can do that: then it accepts what it does not refuse. A capture that does not
 // know what a name ends in has to take it for ending in nothing. Otherwise undecided are
-// the operations that the screen cannot decide, in the operation table's order; OpUnknown is
+// the operations that the prefilter cannot decide, in the operation table's order; OpUnknown is
 // among them if calls that are not in it are.
-func (g *Graph) Exact() (s *Screen, undecided []event.Op) {
-	b := newScreener(g)
+func (g *Graph) Exact() (s *Prefilter, undecided []event.Op) {
+	b := newPrefilterBuilder(g)
 	b.exact = true
 	for slot := range uint(kindSlot) {
 		op := event.Op(slot)
@@ -172,14 +172,14 @@ func (g *Graph) Exact() (s *Screen, undecided []event.Op) {
 		b.unsure = always
 		most := b.restrict(op, g.root)
 		clear(b.restricted)
-		entry := ScreenLet
+		entry := PrefilterPass
 		if least == most {
 			entry = b.entry(op)
 		}
 		switch {
-		case least != most, entry == ScreenLet && most != always:
+		case least != most, entry == PrefilterPass && most != always:
 			undecided = append(undecided, op)
-		case entry != ScreenLet:
+		case entry != PrefilterPass:
 			b.s.Entries[op] = entry
 		}
 	}
@@ -187,15 +187,15 @@ func (g *Graph) Exact() (s *Screen, undecided []event.Op) {
 	return b.s, undecided
 }
 
-// Screen returns the screen for the operations that a capture may leave out.
-func (g *Graph) Screen(mayDrop func(op event.Op) bool) *Screen {
-	b := newScreener(g)
+// Prefilter returns the prefilter for the operations that a capture may leave out.
+func (g *Graph) Prefilter(mayDrop func(op event.Op) bool) *Prefilter {
+	b := newPrefilterBuilder(g)
 	for slot := range uint(kindSlot) {
 		op := event.Op(slot)
 		if op == event.OpUnknown || !op.Known() || !mayDrop(op) {
 			continue
 		}
-		if entry := b.entry(op); entry != ScreenLet {
+		if entry := b.entry(op); entry != PrefilterPass {
 			b.s.Entries[op] = entry
 		}
 	}
@@ -203,11 +203,11 @@ func (g *Graph) Screen(mayDrop func(op event.Op) bool) *Screen {
 	return b.s
 }
 
-// screener makes a screen.
-type screener struct {
+// prefilterer makes a prefilter.
+type prefilterBuilder struct {
 	g          *Graph
 	f          formulas // of what is left for an operation
-	s          *Screen
+	s          *Prefilter
 	restricted map[restriction]ref
 	entries    map[ref]int16
 	unsure     ref  // what a test is that a capture cannot make
@@ -220,13 +220,13 @@ type restriction struct {
 }
 
 // entry returns where the walk of an operation begins.
-func (b *screener) entry(op event.Op) int16 {
+func (b *prefilterBuilder) entry(op event.Op) int16 {
 	r := b.restrict(op, b.g.root)
 	switch r {
 	case always:
-		return ScreenLet
+		return PrefilterPass
 	case never:
-		return ScreenRefuse
+		return PrefilterDrop
 	}
 	if n, ok := b.entries[r]; ok {
 		return n
@@ -241,7 +241,7 @@ func (b *screener) entry(op event.Op) int16 {
 
 // restrict returns the formula that is left of one in negation normal form when the
 // operation is known and tests that cannot be made may hold or not.
-func (b *screener) restrict(op event.Op, r ref) ref {
+func (b *prefilterBuilder) restrict(op event.Op, r ref) ref {
 	key := restriction{op, r}
 	if x, ok := b.restricted[key]; ok {
 		return x
@@ -296,36 +296,36 @@ func ofReturn(t *test) bool {
 	return false
 }
 
-// screenFields are the fields of numbers that are the same for every operation.
-var screenFields = map[fieldID]ScreenField{
-	fieldPID: ScreenPID, fieldTID: ScreenTID, fieldPPID: ScreenPPID, fieldPGRP: ScreenPGRP, fieldSID: ScreenSID, fieldUID: ScreenUID, fieldGID: ScreenGID,
-	fieldLatency: ScreenLatency, fieldResult: ScreenResult, fieldErrno: ScreenErrno,
+// prefilterFields are the fields of numbers that are the same for every operation.
+var prefilterFields = map[fieldID]PrefilterField{
+	fieldPID: PrefilterPID, fieldTID: PrefilterTID, fieldPPID: PrefilterPPID, fieldPGRP: PrefilterPGRP, fieldSID: PrefilterSID, fieldUID: PrefilterUID, fieldGID: PrefilterGID,
+	fieldLatency: PrefilterLatency, fieldResult: PrefilterResult, fieldErrno: PrefilterErrno,
 }
 
-// lowered returns what a test is in a screen: steps of which one has to hold, without
+// lowered returns what a test is in a prefilter: steps of which one has to hold, without
 // their ends; nil if a capture cannot make it.
 func lowered(t *test, op event.Op) []loweredStep {
 	switch t.code {
 	case testNumber, testAny:
-		field, ok := screenFields[t.field.id]
+		field, ok := prefilterFields[t.field.id]
 		switch {
 		case ok:
 		case t.field.id == fieldNR:
-			field = ScreenNR
+			field = PrefilterNR
 		case t.field.id == fieldCount && (op == event.OpRead || op == event.OpWrite || op == event.OpPread64 || op == event.OpPwrite64):
-			field = ScreenArg2
+			field = PrefilterArg2
 		case t.field.id == fieldOffset && (op == event.OpPread64 || op == event.OpPwrite64):
-			field = ScreenArg3
+			field = PrefilterArg3
 		default:
 			return nil
 		}
-		if gap := t.set.complement(t.field.lo, t.field.hi); len(gap) == 1 && len(t.set) == 2 && field < ScreenArg0 {
+		if gap := t.set.complement(t.field.lo, t.field.hi); len(gap) == 1 && len(t.set) == 2 && field < PrefilterArg0 {
 			// One step where the number is in the gap; arguments can be beyond the field.
-			return []loweredStep{{ScreenStep: ScreenStep{Field: field, Lo: gap[0].lo, Hi: gap[0].hi}, inverted: true}}
+			return []loweredStep{{PrefilterStep: PrefilterStep{Field: field, Lo: gap[0].lo, Hi: gap[0].hi}, inverted: true}}
 		}
 		var steps []loweredStep
 		for _, i := range t.set {
-			steps = append(steps, loweredStep{ScreenStep: ScreenStep{Field: field, Lo: i.lo, Hi: i.hi}})
+			steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: field, Lo: i.lo, Hi: i.hi}})
 		}
 		return steps
 	case testText:
@@ -344,13 +344,13 @@ func lowered(t *test, op event.Op) []loweredStep {
 			if len(name) <= maxComm {
 				var b [16]byte
 				copy(b[:], name)
-				steps = append(steps, loweredStep{ScreenStep: ScreenStep{Field: ScreenComm, Lo: int64(binary.LittleEndian.Uint64(b[:])), Hi: int64(binary.LittleEndian.Uint64(b[8:]))}})
+				steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: PrefilterComm, Lo: int64(binary.LittleEndian.Uint64(b[:])), Hi: int64(binary.LittleEndian.Uint64(b[8:]))}})
 			}
 		}
 		return steps
 	case testMark:
 		if t.field.id == fieldFailed {
-			return []loweredStep{{ScreenStep: ScreenStep{Field: ScreenErrno, Lo: 1, Hi: 4095}}}
+			return []loweredStep{{PrefilterStep: PrefilterStep{Field: PrefilterErrno, Lo: 1, Hi: 4095}}}
 		}
 	}
 	return nil
@@ -358,8 +358,8 @@ func lowered(t *test, op event.Op) []loweredStep {
 
 // loweredStep is a step that has not got its place yet.
 type loweredStep struct {
-	ScreenStep
-	suffix   string // of ScreenSuffix
+	PrefilterStep
+	suffix   string // of PrefilterSuffix
 	inverted bool   // the test holds if the step does not
 }
 
@@ -400,16 +400,16 @@ func loweredSuffixes(t *test, op event.Op) (steps []loweredStep) {
 		if end == "" || len(end) > MaxSuffix || strings.ContainsAny(end, "/\x00") {
 			return nil
 		}
-		steps = append(steps, loweredStep{ScreenStep: ScreenStep{Field: ScreenSuffix}, suffix: end})
+		steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: PrefilterSuffix}, suffix: end})
 	}
 	return steps
 }
 
 // suffix returns the number of an end of names, -1 if there is no room for it.
-func (b *screener) suffix(end string) int64 {
+func (b *prefilterBuilder) suffix(end string) int64 {
 	i := slices.Index(b.s.Suffixes, end)
 	if i < 0 {
-		if i = len(b.s.Suffixes); i == MaxScreenSuffixes {
+		if i = len(b.s.Suffixes); i == MaxPrefilterSuffixes {
 			return -1
 		}
 		b.s.Suffixes = append(b.s.Suffixes, end)
@@ -418,30 +418,30 @@ func (b *screener) suffix(end string) int64 {
 }
 
 // lower adds a graph's steps, whose targets are made before themselves, and returns where
-// it begins; ScreenLet if there is no room.
-func (b *screener) lower(steps []step, entry int32) int16 {
+// it begins; PrefilterLet if there is no room.
+func (b *prefilterBuilder) lower(steps []step, entry int32) int16 {
 	begin := len(b.s.Steps)
-	at := map[int32]int16{accepted: ScreenLet, refused: ScreenRefuse}
+	at := map[int32]int16{accepted: PrefilterPass, refused: PrefilterDrop}
 	for n := range steps {
 		s := &steps[n]
 		yes, no := at[s.yes], at[s.no]
 		parts := lowered(s.test, event.OpPread64) // whatever the operation: what is left is lowered
-		if len(b.s.Steps)+len(parts) > MaxScreenSteps {
+		if len(b.s.Steps)+len(parts) > MaxPrefilterSteps {
 			b.s.Steps = b.s.Steps[:begin]
-			return ScreenLet
+			return PrefilterPass
 		}
 		for _, p := range parts { // one after the other, the last one first
-			if p.Field == ScreenSuffix {
+			if p.Field == PrefilterSuffix {
 				if p.Lo = b.suffix(p.suffix); p.Lo < 0 {
 					b.s.Steps = b.s.Steps[:begin]
-					return ScreenLet
+					return PrefilterPass
 				}
 			}
 			if p.Yes, p.No = yes, no; p.inverted {
 				p.Yes, p.No = no, yes
 			}
 			no = int16(len(b.s.Steps))
-			b.s.Steps = append(b.s.Steps, p.ScreenStep)
+			b.s.Steps = append(b.s.Steps, p.PrefilterStep)
 		}
 		at[int32(n)] = no
 	}
@@ -449,7 +449,7 @@ func (b *screener) lower(steps []step, entry int32) int16 {
 }
 
 // reverse turns the steps around, so that the walk goes up.
-func (b *screener) reverse() {
+func (b *prefilterBuilder) reverse() {
 	last := int16(len(b.s.Steps)) - 1
 	turn := func(n int16) int16 {
 		if n < 0 {
@@ -457,7 +457,7 @@ func (b *screener) reverse() {
 		}
 		return last - n
 	}
-	steps := make([]ScreenStep, len(b.s.Steps))
+	steps := make([]PrefilterStep, len(b.s.Steps))
 	for i, s := range b.s.Steps {
 		s.Yes, s.No = turn(s.Yes), turn(s.No)
 		steps[int(last)-i] = s

@@ -8,35 +8,35 @@ import (
 	"github.com/iotape/iotape/predicate"
 )
 
-// What a row of the programs' table says of the filter (include/screen.h).
+// What a row of the programs' table says of the filter (include/prefilter.h).
 const (
 	rowLet    = 0
 	rowRefuse = 1
 	rowSteps  = 2 // + the step to begin at
 )
 
-// PutScreen writes a screen's steps where the programs walk them. No row of the table may
-// lead to them. loaded is the screen that the programs were loaded with: what the names of
+// PutPrefilter writes a prefilter's steps where the programs walk them. No row of the table may
+// lead to them. loaded is the prefilter that the programs were loaded with: what the names of
 // open files end in is known of its suffixes only, so a test of another lets the call through.
-func PutScreen(shared *Common, s, loaded *predicate.Screen) {
+func PutPrefilter(shared *Common, s, loaded *predicate.Prefilter) {
 	if s == nil {
 		return
 	}
 	for i, st := range s.Steps {
-		p := ScreenStep{Field: uint8(st.Field), Yes: st.Yes, No: st.No, Lo: st.Lo, Hi: st.Hi}
-		if st.Field == predicate.ScreenSuffix {
+		p := PrefilterStep{Field: uint8(st.Field), Yes: st.Yes, No: st.No, Lo: st.Lo, Hi: st.Hi}
+		if st.Field == predicate.PrefilterSuffix {
 			k := slices.Index(suffixesOf(loaded), s.Suffixes[st.Lo])
 			if p.Lo = int64(k); k < 0 {
-				p = ScreenStep{Field: uint8(predicate.ScreenPID), Yes: predicate.ScreenLet, No: predicate.ScreenLet}
+				p = PrefilterStep{Field: uint8(predicate.PrefilterPID), Yes: predicate.PrefilterPass, No: predicate.PrefilterPass}
 			}
 		}
-		shared.Screen[i] = p
+		shared.Prefilter[i] = p
 	}
 }
 
-// Suffixes returns the programs' form of a screen's suffixes, and how many there are: each
+// Suffixes returns the programs' form of a prefilter's suffixes, and how many there are: each
 // is at the end of 16 bytes, as two words.
-func Suffixes(s *predicate.Screen) (list [predicate.MaxScreenSuffixes]Suffix, n uint32) {
+func Suffixes(s *predicate.Prefilter) (list [predicate.MaxPrefilterSuffixes]Suffix, n uint32) {
 	for i, text := range suffixesOf(s) {
 		var value, mask [16]byte
 		for k := range len(text) {
@@ -51,24 +51,24 @@ func Suffixes(s *predicate.Screen) (list [predicate.MaxScreenSuffixes]Suffix, n 
 	return list, n
 }
 
-func suffixesOf(s *predicate.Screen) []string {
+func suffixesOf(s *predicate.Prefilter) []string {
 	if s == nil {
 		return nil
 	}
 	return s.Suffixes
 }
 
-// ScreenRow returns what the table says of a call that is recorded (Spec.Screen). What has been written of it at its
+// PrefilterRow returns what the table says of a call that is recorded (Spec.Prefilter). What has been written of it at its
 // entry cannot be taken back, and who was woken up has to be in a call.
-func ScreenRow(s *predicate.Screen, wakeups bool, op event.Op, flags uint16) uint16 {
+func PrefilterRow(s *predicate.Prefilter, wakeups bool, op event.Op, flags uint16) uint16 {
 	if s == nil {
 		return rowLet
 	}
 	entry, ok := s.Entries[op]
 	const atEntry = specEntry | specBefore | specAIOSubmit | specAIOEnd
 	switch {
-	case !ok || entry == predicate.ScreenLet:
-	case entry == predicate.ScreenRefuse && !wakeups:
+	case !ok || entry == predicate.PrefilterPass:
+	case entry == predicate.PrefilterDrop && !wakeups:
 		return rowRefuse
 	case entry >= 0 && flags&atEntry == 0:
 		return rowSteps + uint16(entry)
@@ -77,14 +77,14 @@ func ScreenRow(s *predicate.Screen, wakeups bool, op event.Op, flags uint16) uin
 }
 
 // ExactRow returns what the table says of a call that is counted: all of the filter.
-func ExactRow(s *predicate.Screen, op event.Op) uint16 {
+func ExactRow(s *predicate.Prefilter, op event.Op) uint16 {
 	if s == nil {
 		return rowLet
 	}
 	switch entry, ok := s.Entries[op]; {
 	case ok && entry >= 0:
 		return rowSteps + uint16(entry)
-	case ok && entry == predicate.ScreenRefuse:
+	case ok && entry == predicate.PrefilterDrop:
 		return rowRefuse
 	}
 	return rowLet

@@ -46,24 +46,24 @@ func (w *opener) letAll() error {
 // Narrow implements capture.Control. What is refused by its operation alone is left at its
 // entry, so that is a call of later. All else is judged when it returns: there the programs
 // let pass what began before.
-func (w *opener) Narrow(s *predicate.Screen) error {
+func (w *opener) Narrow(s *predicate.Prefilter) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.letAll(); err != nil || w.p == nil || s == nil {
 		return err
 	}
 	w.open = false
-	bpf.PutScreen(w.p.shared, s, w.c.options.Screen)
-	atomic.StoreUint64(&w.p.shared.Screened, bpf.Now())
+	bpf.PutPrefilter(w.p.shared, s, w.c.options.Prefilter)
+	atomic.StoreUint64(&w.p.shared.Prefiltered, bpf.Now())
 	return w.rows(s)
 }
 
-// rows has the table of calls leave out what a screen refuses.
-func (w *opener) rows(s *predicate.Screen) error {
+// rows has the table of calls leave out what a prefilter refuses.
+func (w *opener) rows(s *predicate.Prefilter) error {
 	arch, _ := bpf.Arch()
 	for nr, r := range bpf.Rows(arch, w.c.content) {
 		if nr < bpf.CompatRow {
-			r.Screen = bpf.ScreenRow(s, w.c.options.Wakeups, event.Op(r.Op), r.Flags)
+			r.Prefilter = bpf.PrefilterRow(s, w.c.options.Wakeups, event.Op(r.Op), r.Flags)
 		}
 		if err := w.p.Table.Put(uint32(nr), r); err != nil {
 			return fmt.Errorf("change what is recorded: %w", err)
