@@ -13,7 +13,7 @@ STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinf
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum check test demo bench accuracy fuzz clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum check test demo bench accuracy fuzz dist test-dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -73,5 +73,12 @@ accuracy: build ## how long replays take against the application, on storage of 
 	@scripts/setup.sh --accuracy
 	@$(GO) run $(VCS) ./bench/accuracy/run $(ACCURACY)
 
-clean: ## removes bin/
-	rm -rf bin
+dist: ## archives, .deb and .rpm for amd64 and arm64, in dist/ (docs/packaging.md)
+	@scripts/setup.sh --dist
+	@scripts/dist.sh dist
+
+test-dist: dist ## installs the .deb in fresh Debian 12 and 13, and records and replays there; as root
+	@scripts/test-dist.sh dist
+
+clean: ## removes bin/ and dist/
+	rm -rf bin dist

@@ -1,5 +1,5 @@
 #!/bin/bash
-# setup.sh [--test] [--bench] [--accuracy]: installs with apt what is missing, and only that.
+# setup.sh [--test] [--bench] [--accuracy] [--dist]: installs with apt what is missing, and only that.
 #
 #   (nothing)  what building iotape needs
 #   --test     also what `make test` needs: programs to record, clang to prove
@@ -8,6 +8,8 @@
 #   --bench    also what `make bench` needs: other tracers, programs to measure;
 #              builds db_bench too, gets the sources of Lua
 #   --accuracy also what `make accuracy` needs: MPI, PostgreSQL, RocksDB
+#   --dist     also what `make dist` and `make test-dist` need: a compiler for the other
+#              architecture, debootstrap, lintian
 #
 # Without root and without sudo it says what is missing and goes on: what can run
 # without it will.
@@ -29,7 +31,13 @@ for arg; do
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;
 	--accuracy) want+=" openmpi-bin libopenmpi-dev postgresql rocksdb-tools" ;;
-	*) echo "usage: $0 [--test] [--bench] [--accuracy]" >&2; exit 2 ;;
+	--dist)
+		want+=" binutils debootstrap lintian"
+		case $(dpkg --print-architecture 2>/dev/null) in
+		amd64) want+=" g++-aarch64-linux-gnu binutils-aarch64-linux-gnu" ;;
+		arm64) want+=" g++-x86-64-linux-gnu binutils-x86-64-linux-gnu" ;;
+		esac ;;
+	*) echo "usage: $0 [--test] [--bench] [--accuracy] [--dist]" >&2; exit 2 ;;
 	esac
 done
 

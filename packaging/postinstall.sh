@@ -1,0 +1,4 @@
+#!/bin/sh
+# After an installation or an upgrade. Nothing is started: that is the administrator's.
+set -e
+[ ! -d /run/systemd/system ] || systemctl daemon-reload
