@@ -21,7 +21,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
-	"github.com/iotape/iotape/format/open"
+	"github.com/iotape/iotape/format/tapes"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
@@ -240,7 +240,7 @@ func (cv *conversion) importTape(ctx context.Context, c *console) (*converted, e
 	defer progress.Done()
 	total := sealing.DirBytes(mk.Work)
 	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
-		return open.Seal(ctx, streams, tw, program(), func(done int64) { progress.Update("sealing", done, total) })
+		return tapes.Hosts(ctx, streams, tw, program(), func(done int64) { progress.Update("sealing", done, total) })
 	})
 	progress.Done()
 	if err != nil {

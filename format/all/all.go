@@ -1,5 +1,5 @@
 // Package all lists the foreign trace formats, identifies files of them and reads them
-// into streams. Package format/open makes tapes of those.
+// into streams. Package format/tapes makes tapes of those.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package all
@@ -102,8 +102,8 @@ func Identify(f *os.File) (*format.Format, error) {
 	return nil, nil
 }
 
-// Read makes streams of a foreign file, in files in dir: one for each host. open.Seal makes
-// a tape of them. from may be nil; then the file is identified. program is who converts, with its version.
+// Read makes streams of a foreign file, in files in dir: one for each host. tapes.Hosts
+// makes a tape of them. from may be nil; then the file is identified. program is who converts, with its version.
 func Read(ctx context.Context, in *os.File, from *format.Format, dir, program string) (streams []string, done *format.Done, err error) {
 	if from == nil {
 		if from, err = Identify(in); err != nil {

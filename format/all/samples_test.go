@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/format/all"
-	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/format/tapes"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -73,7 +73,7 @@ func read(t *testing.T, path string) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := open.Seal(t.Context(), []string{s}, tw, "test", nil)
+		m, err := tapes.Hosts(t.Context(), []string{s}, tw, "test", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

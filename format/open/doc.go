@@ -4,8 +4,8 @@
 //
 //	path ──▶ tape directory ─────────────────────────────────────▶ trace.Open
 //	     ├─▶ directory of a recording ──▶ its stream ─┐
-//	     ├─▶ stream, piped or not ────────────────────┼─▶ seal ──▶ tape in os.TempDir
-//	     └─▶ foreign file ──▶ format/all.Read ────────┘   merge, if it is of several hosts
+//	     ├─▶ stream, piped or not ────────────────────┼─▶ format/tapes ──▶ tape in os.TempDir
+//	     └─▶ foreign file ──▶ format/all.Read ────────┘
 //
 // A tape in os.TempDir is as large as what it is made of, or larger, and Tape.Close removes
 // it. A program that reads only tapes needs trace.Open alone, and links none of the formats.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/format/tapes"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/trace"
 )
@@ -80,13 +81,13 @@ func makeTape(ctx context.Context, in *os.File, dir, tape string) error {
 	defer tw.Abort()
 	var m *trace.Manifest
 	if trace.IsStream(in) || pipe.Is(in) {
-		m, err = sealFile(ctx, in, tw, program, nil)
+		m, err = tapes.Stream(ctx, in, tw, program, nil)
 	} else {
 		var streams []string
 		if streams, _, err = all.Read(ctx, in, nil, dir, program); err != nil {
 			return err
 		}
-		m, err = Seal(ctx, streams, tw, program, nil)
+		m, err = tapes.Hosts(ctx, streams, tw, program, nil)
 	}
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/open"
+	"github.com/iotape/iotape/format/tapes"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/trace"
@@ -75,7 +76,7 @@ func fixtures(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer tw.Abort()
-	m, err := open.Seal(t.Context(), streams, tw, "test", nil)
+	m, err := tapes.Hosts(t.Context(), streams, tw, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

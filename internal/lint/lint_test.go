@@ -303,6 +303,8 @@ func TestCheck(t *testing.T) {
 		{"throttle is not pure", "causal/throttle", "os", "", ""},
 		{"capture and seal", "record/capture/ptrace", "github.com/iotape/iotape/trace", "github.com/iotape/iotape/seal", "record/capture/ptrace imports seal"},
 		{"capture and posix", "record/capture", "github.com/iotape/iotape/model/posix", "", "record/capture imports model/posix"},
+		{"recording and analysis", "record/flight", "github.com/iotape/iotape/analyze/report", "", "record/flight imports analyze/report"},
+		{"counting and recording", "record/count", "github.com/iotape/iotape/record/capture/ebpf", "", "record/count imports record/capture/ebpf"},
 		{"replay and capture", "replay/exec", "github.com/iotape/iotape/record/capture/ebpf", "", "replay/exec imports record/capture/ebpf"},
 		{"store and DuckDB", "store", "github.com/duckdb/duckdb-go/v2", "", ""},
 		{"seal and DuckDB", "seal", "github.com/iotape/iotape/store", "github.com/duckdb/duckdb-go/v2", ""},

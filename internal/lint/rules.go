@@ -279,9 +279,15 @@ var rules = []rule{
 		why:   "formats convert; what they read is a file, whoever made it",
 	},
 	{
-		of:   []string{"format/all"},
-		only: []string{"format/...", "trace"},
-		why:  "foreign files to streams; format/open makes tapes of them",
+		of:    []string{"format/all"},
+		only:  []string{"format/...", "trace"},
+		never: []string{"seal", "transform/..."},
+		why:   "foreign files to streams; format/tapes makes tapes of them",
+	},
+	{
+		of:   []string{"format/open"},
+		only: []string{"format/all", "format/tapes", "pipe", "trace"},
+		why:  "the front door: what a file is, and who opens it",
 	},
 	{
 		of:    []string{"replay/..."},

@@ -1,4 +1,4 @@
-package open
+package tapes
 
 import (
 	"bufio"
@@ -12,10 +12,14 @@ import (
 	"github.com/iotape/iotape/transform/merge"
 )
 
-// Seal writes the streams that all.Read made to a tape, with all its hosts, and removes the streams. It
-// returns the manifest for tw.Close. progress, if it is not nil, is called now and then
-// with bytes of the streams.
-func Seal(ctx context.Context, streams []string, tw *trace.TapeWriter, program string, progress func(done int64)) (*trace.Manifest, error) {
+// Progress is called now and then with the bytes of the streams that were read.
+type Progress func(done int64)
+
+// Hosts writes the streams that all.Read made to a tape, with all its hosts, and removes the streams. It
+// returns the manifest for tw.Close. progress may be nil.
+func Hosts(
+	ctx context.Context, streams []string, tw *trace.TapeWriter, program string, progress Progress,
+) (*trace.Manifest, error) {
 	if len(streams) == 1 {
 		m, _, err := sealStream(ctx, streams[0], tw, program, progress)
 		return m, err
@@ -44,7 +48,9 @@ func Seal(ctx context.Context, streams []string, tw *trace.TapeWriter, program s
 
 // sealHost seals the stream of one host of several, beside it, to a tape that is gone
 // when it is closed. n is the size of the stream.
-func sealHost(ctx context.Context, stream, program string, progress func(int64)) (t *trace.Tape, n int64, err error) {
+func sealHost(
+	ctx context.Context, stream, program string, progress Progress,
+) (t *trace.Tape, n int64, err error) {
 	dir := stream + ".tape"
 	tw, err := trace.CreateTape(dir)
 	if err != nil {
@@ -66,13 +72,15 @@ func sealHost(ctx context.Context, stream, program string, progress func(int64))
 }
 
 // sealStream seals a stream and removes it.
-func sealStream(ctx context.Context, stream string, tw *trace.TapeWriter, program string, progress func(int64)) (m *trace.Manifest, n int64, err error) {
+func sealStream(
+	ctx context.Context, stream string, tw *trace.TapeWriter, program string, progress Progress,
+) (m *trace.Manifest, n int64, err error) {
 	in, err := os.Open(stream)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer in.Close()
-	if m, err = sealFile(ctx, in, tw, program, progress); err != nil {
+	if m, err = Stream(ctx, in, tw, program, progress); err != nil {
 		return nil, 0, err
 	}
 	if n, err = in.Seek(0, io.SeekEnd); err != nil {
@@ -81,7 +89,12 @@ func sealStream(ctx context.Context, stream string, tw *trace.TapeWriter, progra
 	return m, n, os.Remove(stream)
 }
 
-func sealFile(ctx context.Context, in *os.File, tw *trace.TapeWriter, program string, progress func(int64)) (*trace.Manifest, error) {
+// Stream writes a stream, which may be piped, to a tape. A piped one is read with the keys
+// of the context (see chain.WithKeys). It returns the manifest for tw.Close. progress may
+// be nil.
+func Stream(
+	ctx context.Context, in *os.File, tw *trace.TapeWriter, program string, progress Progress,
+) (*trace.Manifest, error) {
 	stream, _, err := chain.Plain(ctx, bufio.NewReaderSize(in, 1<<20))
 	if err != nil {
 		return nil, err

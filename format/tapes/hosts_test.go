@@ -1,4 +1,4 @@
-package open
+package tapes
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func TestSealHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tw.Abort()
-	m, err := Seal(context.Background(), streams, tw, "test", nil)
+	m, err := Hosts(context.Background(), streams, tw, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
