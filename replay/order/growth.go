@@ -1,7 +1,7 @@
 package order
 
 // growth is how a file came to be as long as it is: by writes behind its end, which need
-// not be done in the order in which they were recorded. Whoever finds the file so long
+// not be done in the order in which they were recorded. A call that found the file so long
 // needs the one write that made it so, and no other.
 type growth struct {
 	safe  int64   // bytes that it has whatever is done: it had them first, and was not cut
