@@ -9,7 +9,7 @@ import (
 
 // looks is a look at attributes.
 func (o *Order) looks(ev *event.Event) {
-	f, n := o.subject(ev)
+	f, n := o.fileOrName(ev)
 	if st, ok := effect.DecodeStat(ev, event.AMD64); ok && ev.OK() {
 		if n != nil {
 			f = n.isFile(o, o.devices.Inode(st))
@@ -44,7 +44,7 @@ func ofAttributes(e syscall.Errno) bool {
 // setsAttributes is a change of attributes; of a directory's, with consequences for all
 // that is in it.
 func (o *Order) setsAttributes(ev *event.Event) {
-	f, n := o.subject(ev)
+	f, n := o.fileOrName(ev)
 	if n == nil && (len(ev.Paths) == 0 || ev.Paths[0].Raw == "") {
 		if p := o.openOf(ev.FileArg(0)); p != nil {
 			n = p.dir

@@ -58,7 +58,7 @@ type open struct {
 	dir  *name // of a directory
 }
 
-// use returns a file's resources for the present task, or nil if nobody else ever
+// use returns a file's resources for the present task, or nil if no other slot ever
 // touched it, so that there is nothing to wait for.
 func (f *file) use(o *Order, a access) *file {
 	switch f.alone {

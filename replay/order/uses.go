@@ -152,9 +152,9 @@ func (n *name) known() *file {
 	return n.file
 }
 
-// subject returns the file that a call is about, by descriptor or by name; the name
+// fileOrName returns the file that a call is about, by descriptor or by name; the name
 // is looked at.
-func (o *Order) subject(ev *event.Event) (*file, *name) {
+func (o *Order) fileOrName(ev *event.Event) (*file, *name) {
 	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || ev.FileArg(0) == nil) {
 		n := o.named(ev, 0, effect.FollowsLast(ev))
 		if n == nil {
@@ -282,7 +282,7 @@ func (o *Order) seeks(ev *event.Event) {
 }
 
 func (o *Order) truncates(ev *event.Event) {
-	f, _ := o.subject(ev)
+	f, _ := o.fileOrName(ev)
 	o.resized(f, ev)
 }
 
