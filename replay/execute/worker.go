@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/asyncio"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/plan"
-	"github.com/iotape/iotape/replay/queue"
 	"github.com/iotape/iotape/replay/result"
 	"github.com/iotape/iotape/replay/schedule"
 	"github.com/iotape/iotape/replay/verify"
@@ -53,8 +53,8 @@ type worker struct {
 	scratch []byte // page-aligned, for O_DIRECT
 	zeros   []byte // page-aligned, never written to
 	iov     []unix.Iovec
-	ring    *queue.Ring
-	aio     *queue.AIO
+	ring    *asyncio.Ring
+	aio     *asyncio.AIO
 	strings [event.MaxArgs][]byte
 	small   [event.MaxArgs][256]byte
 }
