@@ -80,9 +80,9 @@ func (g *growth) await(o *Order, bytes int64) {
 func (f *file) writesWithin(o *Order, end int64) {
 	switch {
 	case end <= f.growth.safe:
-	case f.size.kind == update:
+	case f.size.kind == accessCommute:
 		o.waitAll(f.size.prev)
-	case f.size.kind == change:
+	case f.size.kind == accessWrite:
 		o.waitAll(f.size.cur)
 	default: // they saw it as long as that, or longer
 		f.growth.await(o, end)
