@@ -7,16 +7,17 @@
 //
 // # Packages
 //
-//	tape ─▶ initialtree ─▶ tree.Restore                                  prepare
-//	tape ─▶ eventsource (posix, linearize) ─▶ plan ─▶ schedule ─▶ execute  run
-//	                                          order      hosts    verify
-//	final ─▶ verify                                                      compare
+//	tape ─▶ initialtree ─▶ tree.Restore                        prepare
+//	tape ─▶ eventsource ─▶ plan ─▶ schedule ─▶ execute         run
+//	         linearize      order    hosts       verify ─▶ result
+//	final tree ─▶ verify ─▶ result                             compare
 //
-// Imports run from the right to the left, and downwards:
+// A package imports only packages that stand below it:
 //
+//	hosts         a team of processes on several hosts
 //	replay        Options, Run, DryRun, Report: what users need
-//	execute       the child process and its workers: makes calls
-//	schedule      queues of steps, waits, pace, look-ahead; links to other members of a team
+//	execute       the child process and its workers: makes the calls
+//	schedule      queues of steps, waits, pace, look-ahead, the link to a team
 //	verify        compares results, content and final trees
 //	plan          events to tasks: what to do, with which files, after which tasks
 //	initialtree   the files that a tape's events need to find
@@ -24,6 +25,7 @@
 //	linearize     finds that order
 //	order         which task has to wait for which
 //	content       the bytes that are written, and those that should be read
+//	asyncio       single requests to io_uring and AIO
 //	result        the report and the log
 //	options       the values of Options
 //	effect        what calls do to names and bytes

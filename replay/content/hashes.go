@@ -22,7 +22,7 @@ import (
 // HashCache has the hashes of chunks that were taken out of a tape. It is used by one
 // goroutine.
 type HashCache struct {
-	pages map[uint64]*hashPage // by chunk / knownChunks
+	pages map[uint64]*hashPage // by chunk / chunksPerPage
 	order []uint64             // of the pages, the oldest at next
 	next  int
 	space []byte

@@ -69,7 +69,7 @@ func (w *worker) keepResult(t *plan.Task, fd int, ok bool) {
 	if ok && w.env.fifos.Load() {
 		h.FIFO = isFIFO(fd, effect.OpenFlags(&t.Event))
 	}
-	h.FD, h.Broken = fd, !ok
+	h.FD = fd
 }
 
 // makeCall makes a call, in the way that it was made if that is asked for.

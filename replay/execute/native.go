@@ -8,34 +8,34 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/asyncio"
 	"github.com/iotape/iotape/replay/plan"
-	"github.com/iotape/iotape/replay/queue"
 	"github.com/iotape/iotape/replay/result"
 )
 
 // asRequest makes the call of a request as a request. ok is false if it cannot be one.
 func (w *worker) asRequest(t *plan.Task, args *[event.MaxArgs]uintptr) (ret int64, errno syscall.Errno, ok bool) {
-	q := queue.Request{FD: int32(args[0]), Addr: uint64(args[1]), Len: uint32(args[2]), Off: int64(args[3])}
+	q := asyncio.Request{FD: int32(args[0]), Addr: uint64(args[1]), Len: uint32(args[2]), Off: int64(args[3])}
 	var ring, aio uint8
 	switch t.Event.Op {
 	case event.OpPread64:
-		ring, aio = queue.RingRead, queue.AIORead
+		ring, aio = asyncio.RingRead, asyncio.AIORead
 	case event.OpPwrite64:
-		ring, aio = queue.RingWrite, queue.AIOWrite
+		ring, aio = asyncio.RingWrite, asyncio.AIOWrite
 	case event.OpRead, event.OpWrite:
-		ring, q.Off = queue.RingRead, -1
+		ring, q.Off = asyncio.RingRead, -1
 		if t.Event.Op == event.OpWrite {
-			ring = queue.RingWrite
+			ring = asyncio.RingWrite
 		}
 	case event.OpPreadv2:
-		ring, aio, q.Flags = queue.RingReadv, queue.AIOReadv, uint32(args[5])
+		ring, aio, q.Flags = asyncio.RingReadv, asyncio.AIOReadv, uint32(args[5])
 	case event.OpPwritev2:
-		ring, aio, q.Flags = queue.RingWritev, queue.AIOWritev, uint32(args[5])
+		ring, aio, q.Flags = asyncio.RingWritev, asyncio.AIOWritev, uint32(args[5])
 	case event.OpFsync:
-		ring, aio, q = queue.RingFsync, queue.AIOFsync, queue.Request{FD: q.FD}
+		ring, aio, q = asyncio.RingFsync, asyncio.AIOFsync, asyncio.Request{FD: q.FD}
 	case event.OpFdatasync:
 		const datasync = 1
-		ring, aio, q = queue.RingFsync, queue.AIOFdatasync, queue.Request{FD: q.FD}
+		ring, aio, q = asyncio.RingFsync, asyncio.AIOFdatasync, asyncio.Request{FD: q.FD}
 		if q.Flags = datasync; isAIO(t.Op) {
 			q.Flags = 0
 		}
@@ -45,7 +45,7 @@ func (w *worker) asRequest(t *plan.Task, args *[event.MaxArgs]uintptr) (ret int6
 	var err error
 	if isAIO(t.Op) {
 		if w.aio == nil {
-			if w.aio, err = queue.NewAIO(); err != nil {
+			if w.aio, err = asyncio.NewAIO(); err != nil {
 				w.lacks(err, byCalls)
 				return 0, 0, false
 			}
@@ -54,7 +54,7 @@ func (w *worker) asRequest(t *plan.Task, args *[event.MaxArgs]uintptr) (ret int6
 		ret, errno = w.aio.Do(&q)
 	} else {
 		if w.ring == nil {
-			if w.ring, err = queue.NewRing(); err != nil {
+			if w.ring, err = asyncio.NewRing(); err != nil {
 				w.lacks(err, byCalls)
 				return 0, 0, false
 			}

@@ -31,7 +31,7 @@ func (w *worker) openAtStart(t *plan.Task) {
 	if err == nil && effect.TypeOf(f.Mode) == tree.File && f.Pos > 0 {
 		_, err = unix.Seek(fd, f.Pos, unix.SEEK_SET)
 	}
-	t.Files.Result.FD, t.Files.Result.Broken = fd, err != nil
+	t.Files.Result.FD = fd
 	if err != nil {
 		w.env.check.Mismatch(t, "open at the start", "0", result.ErrorName(err))
 	}

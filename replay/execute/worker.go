@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/asyncio"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/plan"
-	"github.com/iotape/iotape/replay/queue"
 	"github.com/iotape/iotape/replay/result"
 	"github.com/iotape/iotape/replay/schedule"
 	"github.com/iotape/iotape/replay/verify"
@@ -53,8 +53,8 @@ type worker struct {
 	scratch []byte // page-aligned, for O_DIRECT
 	zeros   []byte // page-aligned, never written to
 	iov     []unix.Iovec
-	ring    *queue.Ring
-	aio     *queue.AIO
+	ring    *asyncio.Ring
+	aio     *asyncio.AIO
 	strings [event.MaxArgs][]byte
 	small   [event.MaxArgs][256]byte
 }
@@ -83,14 +83,9 @@ func (w *worker) close() {
 
 // step does one step.
 func (w *worker) step(s *plan.Step, b *schedule.Batch) {
-	switch {
-	case w.env.halted():
-		if s.Task != nil {
-			w.consumer.Recycle(s.Task)
-		}
-	case s.Kind == plan.StepTask:
+	if s.Kind == plan.StepTask {
 		w.task(s.Task)
-	default:
+	} else {
 		w.plainStep(s, b)
 	}
 }
@@ -123,10 +118,18 @@ func (w *worker) do(t *plan.Task) {
 		w.publishDirectory(t)
 	}
 	for _, o := range t.Locks.Ends {
-		o.Release()
+		closeFD(&o.FD)
 	}
 	for _, h := range t.Files.Closes {
-		h.Close()
+		closeFD(&h.FD)
+	}
+}
+
+// closeFD closes a descriptor, if it is open.
+func closeFD(fd *int) {
+	if *fd >= 0 {
+		unix.Close(*fd)
+		*fd = -1
 	}
 }
 

@@ -46,10 +46,10 @@ func (in *inference) xattrCall(ev *event.Event) {
 }
 
 // touched learns that the name existed; times are not compared.
-func (in *inference) touched(ev *event.Event) { in.subject(ev) }
+func (in *inference) touched(ev *event.Event) { in.changedObject(ev) }
 
-// subject returns the object of a call that changes an attribute, nil if it failed.
-func (in *inference) subject(ev *event.Event) *object {
+// changedObject returns the object of a call that changes an attribute, nil if it failed.
+func (in *inference) changedObject(ev *event.Event) *object {
 	if !ev.OK() {
 		in.failed(ev)
 		return nil
@@ -60,19 +60,19 @@ func (in *inference) subject(ev *event.Event) *object {
 // After these calls the mode, the owner or the extended attributes are not initial.
 
 func (in *inference) chmodCall(ev *event.Event) {
-	if o := in.subject(ev); o != nil {
+	if o := in.changedObject(ev); o != nil {
 		o.modeSet = true
 	}
 }
 
 func (in *inference) chownCall(ev *event.Event) {
-	if o := in.subject(ev); o != nil {
+	if o := in.changedObject(ev); o != nil {
 		o.ownerSet = true
 	}
 }
 
 func (in *inference) setxattrCall(ev *event.Event) {
-	if o := in.subject(ev); o != nil {
+	if o := in.changedObject(ev); o != nil {
 		o.xattrsSet = true
 	}
 }

@@ -334,9 +334,9 @@ func (st *Stage) apply(ev *event.Event, s *footprint, m mode) bool {
 
 // learn takes the size that was recorded with a call into the state, if no other call can
 // have changed it between the call's effect and its return. accesses are those of the call.
-func (st *Stage) learn(ev *event.Event, s *footprint, touches []access) {
-	told := s.observedSize(ev)
-	if told < 0 {
+func (st *Stage) learn(ev *event.Event, s *footprint, accesses []access) {
+	observed := s.observedSize(ev)
+	if observed < 0 {
 		return
 	}
 	size := st.state.files[s.file].size
@@ -344,8 +344,8 @@ func (st *Stage) learn(ev *event.Event, s *footprint, touches []access) {
 	if c.racing >= st.state.oldest && c.racing > 0 {
 		return
 	}
-	if c.changed < st.state.oldest || slices.ContainsFunc(touches, func(t access) bool { return t.cell == size }) {
-		c.value = told
+	if c.changed < st.state.oldest || slices.ContainsFunc(accesses, func(t access) bool { return t.cell == size }) {
+		c.value = observed
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/iotape/iotape/replay/effect"
 )
 
-// looks is a look at attributes.
-func (o *Order) looks(ev *event.Event) {
-	f, n := o.subject(ev)
+// statsOrAccesses reads attributes.
+func (o *Order) statsOrAccesses(ev *event.Event) {
+	f, n := o.fileOrName(ev)
 	if st, ok := effect.DecodeStat(ev, event.AMD64); ok && ev.OK() {
 		if n != nil {
 			f = n.isFile(o, o.devices.Inode(st))
@@ -20,14 +20,14 @@ func (o *Order) looks(ev *event.Event) {
 	if f == nil || !ev.OK() && !ofAttributes(ev.Errno) {
 		return
 	}
-	f.touch(o, attr, look)
+	f.access(o, attr, accessRead)
 	if !ev.OK() {
 		return
 	}
 	switch ev.Op {
 	case event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx:
-		f.touch(o, size, look)
-		f.touch(o, links, look)
+		f.access(o, size, accessRead)
+		f.access(o, links, accessRead)
 	}
 }
 
@@ -44,17 +44,17 @@ func ofAttributes(e syscall.Errno) bool {
 // setsAttributes is a change of attributes; of a directory's, with consequences for all
 // that is in it.
 func (o *Order) setsAttributes(ev *event.Event) {
-	f, n := o.subject(ev)
+	f, n := o.fileOrName(ev)
 	if n == nil && (len(ev.Paths) == 0 || ev.Paths[0].Raw == "") {
 		if p := o.openOf(ev.FileArg(0)); p != nil {
 			n = p.dir
 		}
 	}
 	if f != nil {
-		f.touch(o, attr, change)
+		f.access(o, attr, accessWrite)
 	}
 	if n != nil && len(n.kids) > 0 {
-		n.what.touch(o, change)
+		n.what.access(o, accessWrite)
 		n.below(o)
 	}
 }

@@ -7,10 +7,11 @@
 //
 // What is shared is a resource: a name, the list of names in a directory, a file's
 // content by range, its size, attributes, links and locks, an open file's position,
-// the bytes in a pipe. A task looks at a resource, updates it (updates commute: two
-// files made in one directory), or changes it. Tasks that follow each other on a
-// resource form phases: looks are one phase together, updates are, each change is one
-// of its own; a task waits for all of the phase before its own. These are ROOT's stage,
+// the bytes in a pipe. A task reads a resource, changes it so that the order among such
+// changes does not matter (two files made in one directory), or writes it. Tasks that
+// follow each other on a resource form phases: reads are one phase together, commuting
+// changes are, each write is one of its own; a task waits for all of the phase before
+// its own. These are ROOT's stage,
 // sequential and name rules (Weiss et al., "ROOT: Replaying Multithreaded Traces with
 // Resource-Oriented Ordering", SOSP 2013, section 3), with what it leaves out: failed
 // calls, hard links, directories as lists, shared positions, locks, pipes and sync.

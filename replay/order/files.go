@@ -10,16 +10,16 @@ type file struct {
 	same  *file        // what it turned out to be, if it was known by a name only
 	id    effect.Inode // zero while unknown
 	names int          // that are known
-	// alone is the slot + 1 of the only tasks that touched the file, up to number last.
+	// alone is the slot + 1 of the only tasks that accessed the file, up to number last.
 	// While there is one, the resources say nothing.
-	alone   uint32
-	last    uint64
-	changed bool // by one of these
-	locked  bool // a task has locked it
-	looked  Ref  // the last of these, if they all looked at content only
-	growth  growth
+	alone    uint32
+	last     uint64
+	changed  bool // by one of these
+	locked   bool // a task has locked it
+	lastRead Ref  // the last of these, if they all only read content
+	growth   growth
 
-	whole resource // all of the content: updated by whatever touches a part
+	whole resource // all of the content: changed, in commuting order, by every access to a part
 	parts map[part]*resource
 	size  resource
 	attr  resource // mode, owner, times, extended attributes
@@ -58,8 +58,8 @@ type open struct {
 	dir  *name // of a directory
 }
 
-// use returns a file's resources for the present task, or nil if nobody else ever
-// touched it, so that there is nothing to wait for.
+// use returns a file's resources for the present task, or nil if no other slot ever
+// accessed it, so that there is nothing to wait for.
 func (f *file) use(o *Order, a access) *file {
 	switch f.alone {
 	case 0:
@@ -67,7 +67,7 @@ func (f *file) use(o *Order, a access) *file {
 		fallthrough
 	case o.self.Slot + 1:
 		f.last = o.self.Pos
-		f.changed = f.changed || a != look
+		f.changed = f.changed || a != accessRead
 		return nil
 	case shared:
 		return f
@@ -82,11 +82,11 @@ func (f *file) share() *file {
 		before := Ref{f.alone - 1, f.last}
 		for _, r := range [...]*resource{&f.whole, &f.size, &f.attr, &f.links, &f.locks} {
 			if r.since(before); !f.changed {
-				r.kind = look
+				r.kind = accessRead
 			}
 		}
 		if !f.changed {
-			f.whole, f.looked = resource{}, before
+			f.whole, f.lastRead = resource{}, before
 		}
 	}
 	f.alone = shared
@@ -157,10 +157,10 @@ func (f *file) content(o *Order, a access, from, to int64) {
 		f.everything(o)
 		return
 	}
-	if a != look {
-		o.wait(f.looked)
+	if a != accessRead {
+		o.wait(f.lastRead)
 	}
-	f.whole.touch(o, update)
+	f.whole.access(o, accessCommute)
 	first, last := from/bigBytes, (to-1)/bigBytes
 	if last-first > maxPages {
 		f.everything(o)
@@ -169,14 +169,14 @@ func (f *file) content(o *Order, a access, from, to int64) {
 	pages := (to-1)/pageBytes - from/pageBytes + 1
 	for n := first; n <= last; n++ {
 		if pages <= maxPages {
-			f.part(part{true, n}).touch(o, update)
+			f.part(part{true, n}).access(o, accessCommute)
 		} else {
-			f.part(part{true, n}).touch(o, a)
+			f.part(part{true, n}).access(o, a)
 		}
 	}
 	if pages <= maxPages {
 		for n := from / pageBytes; n <= (to-1)/pageBytes; n++ {
-			f.part(part{false, n}).touch(o, a)
+			f.part(part{false, n}).access(o, a)
 		}
 	}
 }
@@ -195,17 +195,17 @@ func (f *file) part(p part) *resource {
 
 // everything is an access to all content, which commutes with no other.
 func (f *file) everything(o *Order) {
-	if f = f.use(o, change); f != nil {
-		o.wait(f.looked)
-		f.whole.touch(o, change)
+	if f = f.use(o, accessWrite); f != nil {
+		o.wait(f.lastRead)
+		f.whole.access(o, accessWrite)
 		clear(f.parts)
 	}
 }
 
-// touch is an access to another property of the file.
-func (f *file) touch(o *Order, which func(*file) *resource, a access) {
+// access is an access to another property of the file.
+func (f *file) access(o *Order, which func(*file) *resource, a access) {
 	if f = f.use(o, a); f != nil {
-		which(f).touch(o, a)
+		which(f).access(o, a)
 	}
 }
 

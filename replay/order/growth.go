@@ -1,7 +1,7 @@
 package order
 
 // growth is how a file came to be as long as it is: by writes behind its end, which need
-// not be done in the order in which they were recorded. Whoever finds the file so long
+// not be done in the order in which they were recorded. A call that found the file so long
 // needs the one write that made it so, and no other.
 type growth struct {
 	safe  int64   // bytes that it has whatever is done: it had them first, and was not cut
@@ -80,9 +80,9 @@ func (g *growth) await(o *Order, bytes int64) {
 func (f *file) writesWithin(o *Order, end int64) {
 	switch {
 	case end <= f.growth.safe:
-	case f.size.kind == update:
+	case f.size.kind == accessCommute:
 		o.waitAll(f.size.prev)
-	case f.size.kind == change:
+	case f.size.kind == accessWrite:
 		o.waitAll(f.size.cur)
 	default: // they saw it as long as that, or longer
 		f.growth.await(o, end)

@@ -10,13 +10,13 @@ func (o *Order) locks(ev *event.Event) {
 	}
 	f.locked = true
 	if ev.OK() && unlocks(ev) {
-		if f = f.use(o, change); f != nil {
-			f.locks.release(o, f.tried)
+		if f = f.use(o, accessWrite); f != nil {
+			f.locks.releaseLock(o, f.tried)
 		}
 	} else if ev.OK() {
-		f.touch(o, locks, change)
+		f.access(o, locks, accessWrite)
 	} else {
-		f.touch(o, locks, look)
+		f.access(o, locks, accessRead)
 		f.tried = latest(f.tried, o.self)
 	}
 }
@@ -38,17 +38,17 @@ func (o *Order) controls(ev *event.Event) {
 	switch ev.Args[1] {
 	case getFL:
 		if p := o.openOf(fd); p != nil {
-			p.pos.touch(o, look)
+			p.pos.access(o, accessRead)
 		}
 	case setFL:
 		if p := o.openOf(fd); p != nil {
-			p.pos.touch(o, change)
+			p.pos.access(o, accessWrite)
 		}
 	case setLk, setLkw, ofdSetLk, ofdSetLkw:
 		o.locks(ev)
 	case getLk, ofdGetLk:
 		if f := o.fileOf(fd); f != nil {
-			f.touch(o, locks, look)
+			f.access(o, locks, accessRead)
 		}
 	}
 }

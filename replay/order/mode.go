@@ -11,7 +11,7 @@ const (
 	Recorded Mode = iota
 	// Overlap begins a task when all that had returned before it was made are done, as
 	// Re-Animator does (Akgun et al., SYSTOR 2020, section 4.3); of tasks that overlapped, those
-	// that touch one resource keep the plan's order.
+	// that access one resource keep the plan's order.
 	Overlap
 	// Resource keeps the order of a thread, and on each resource.
 	Resource

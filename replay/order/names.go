@@ -95,14 +95,14 @@ func (o *Order) find(path string, follow bool) *name {
 		c = cached{at: o.moved}
 		if c.leaf = o.lookup(path, follow, &c.links); c.leaf == nil { // in circles
 			for _, l := range c.links {
-				l.what.touch(o, look)
+				l.what.access(o, accessRead)
 			}
 			return nil
 		}
 		o.byPath[key] = c
 	}
 	for _, l := range c.links {
-		l.what.touch(o, look)
+		l.what.access(o, accessRead)
 	}
 	for n := c.leaf.parent; n != nil; n = n.parent {
 		n.what.awaitChange(o)
@@ -110,7 +110,7 @@ func (o *Order) find(path string, follow bool) *name {
 	return c.leaf
 }
 
-// below makes the task wait for everything that touched a name in a directory, however
+// below makes the task wait for every access to a name in a directory, however
 // deep.
 func (n *name) below(o *Order) {
 	for _, k := range n.kids {
@@ -122,10 +122,10 @@ func (n *name) below(o *Order) {
 
 // changed is a change of what a name stands for: paths through it are others now.
 func (n *name) changed(o *Order) {
-	n.what.touch(o, change)
+	n.what.access(o, accessWrite)
 	n.below(o)
 	if n.parent != nil {
-		n.parent.list.touch(o, update)
+		n.parent.list.access(o, accessCommute)
 	}
 }
 
@@ -133,7 +133,7 @@ func (n *name) changed(o *Order) {
 func (n *name) made(o *Order, f *file) {
 	n.changed(o)
 	if n.parent != nil { // what is new has its group, its access list and its flags
-		n.parent.known().touch(o, attr, look)
+		n.parent.known().access(o, attr, accessRead)
 	}
 	n.file = f
 	if len(n.kids) > 0 || n.target != "" {

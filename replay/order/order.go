@@ -68,12 +68,12 @@ func (o *Order) Place(slotNumber uint32, ev *event.Event, made bool, deps []Ref)
 	}
 	for _, id := range o.closing {
 		if p := o.opens[id]; p != nil && p.file != nil && p.file.locked {
-			p.file.touch(o, locks, change)
+			p.file.access(o, locks, accessWrite)
 		}
 	}
 	if o.unlocks && len(ev.Files) > 0 {
 		if f := o.fileOf(&ev.Files[0]); f != nil {
-			f.touch(o, locks, change)
+			f.access(o, locks, accessWrite)
 		}
 	}
 	o.closing, o.unlocks = nil, false

@@ -17,7 +17,7 @@ func (o *Order) uses(ev *event.Event) {
 	case event.Started:
 		if len(ev.Paths) > 0 {
 			if n := o.find(ev.Paths[0].Abs, true); n != nil {
-				n.what.touch(o, look)
+				n.what.access(o, accessRead)
 			}
 		}
 	case event.Inherited:
@@ -57,7 +57,7 @@ func init() {
 		{(*Order).syncsAll, []event.Op{event.OpSync, event.OpSyncfs}},
 		{(*Order).advises, []event.Op{event.OpFadvise64, event.OpReadahead}},
 		{(*Order).opensName, []event.Op{event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat}},
-		{(*Order).looks, []event.Op{
+		{(*Order).statsOrAccesses, []event.Op{
 			event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx, event.OpAccess,
 			event.OpFaccessat, event.OpFaccessat2, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr,
 			event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr,
@@ -86,15 +86,15 @@ func init() {
 	}
 }
 
-// named is a look at the name that a path argument stands for. It returns it, nil if
-// there is none.
+// named reads the name that a path argument stands for. It returns it, nil if there is
+// none.
 func (o *Order) named(ev *event.Event, i int, follow bool) *name {
 	if i >= len(ev.Paths) {
 		return nil
 	}
 	n := o.find(ev.Paths[i].Abs, follow)
 	if n != nil {
-		n.what.touch(o, look)
+		n.what.access(o, accessRead)
 	}
 	return n
 }
@@ -152,9 +152,9 @@ func (n *name) known() *file {
 	return n.file
 }
 
-// subject returns the file that a call is about, by descriptor or by name; the name
-// is looked at.
-func (o *Order) subject(ev *event.Event) (*file, *name) {
+// fileOrName returns the file that a call is about, by descriptor or by name; the name
+// is read.
+func (o *Order) fileOrName(ev *event.Event) (*file, *name) {
 	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || ev.FileArg(0) == nil) {
 		n := o.named(ev, 0, effect.FollowsLast(ev))
 		if n == nil {
@@ -174,7 +174,7 @@ func (o *Order) reads(ev *event.Event) {
 	}
 	if usesPosition(ev) {
 		if p := o.openOf(fd); p != nil {
-			p.pos.touch(o, change)
+			p.pos.access(o, accessWrite)
 		}
 	}
 	if !ev.OK() || ev.Offset < 0 {
@@ -182,11 +182,11 @@ func (o *Order) reads(ev *event.Event) {
 		return
 	}
 	if ev.Ret > 0 {
-		f.content(o, look, ev.Offset, ev.Offset+ev.Ret)
+		f.content(o, accessRead, ev.Offset, ev.Offset+ev.Ret)
 	}
 	switch {
 	case ev.Ret < ev.Count:
-		f.touch(o, size, look)
+		f.access(o, size, accessRead)
 	case f.alone == shared: // what it read may be there because of a write behind it
 		f.growth.await(o, ev.Offset+ev.Ret)
 	}
@@ -201,12 +201,12 @@ func (o *Order) writes(ev *event.Event) {
 	}
 	if usesPosition(ev) {
 		if p := o.openOf(fd); p != nil {
-			p.pos.touch(o, change)
+			p.pos.access(o, accessWrite)
 		}
 	}
 	appends := appended(ev, fd)
 	if appends {
-		f.touch(o, size, change)
+		f.access(o, size, accessWrite)
 	}
 	f.sync.pass(o, ev)
 	if !ev.OK() || ev.Offset < 0 || appends && !usesPosition(ev) { // which says where it was to write, not where it did
@@ -215,11 +215,11 @@ func (o *Order) writes(ev *event.Event) {
 	}
 	end := ev.Offset + ev.Ret
 	if ev.Ret > 0 {
-		f.content(o, change, ev.Offset, end)
+		f.content(o, accessWrite, ev.Offset, end)
 	}
 	switch {
 	case end > f.growth.least || !fd.Known || fd.Size <= end:
-		f.touch(o, size, update)
+		f.access(o, size, accessCommute)
 		f.growth.grows(o, end)
 	case f.alone == shared:
 		f.writesWithin(o, end)
@@ -238,30 +238,30 @@ func (o *Order) copies(ev *event.Event) {
 	in, out := ev.FileArg(src), ev.FileArg(dst)
 	if from := o.fileOf(in); from != nil && !o.pipe(in) {
 		if p := o.openOf(in); p != nil {
-			p.pos.touch(o, change)
+			p.pos.access(o, accessWrite)
 		}
 		at := effect.SourceOffset(ev)
 		if ev.OK() && ev.Ret > 0 && at >= 0 {
-			from.content(o, look, at, at+ev.Ret)
+			from.content(o, accessRead, at, at+ev.Ret)
 		} else {
 			from.everything(o)
 		}
 		if ev.Ret < ev.Count {
-			from.touch(o, size, look)
+			from.access(o, size, accessRead)
 		}
 	}
 	if to := o.fileOf(out); to != nil && !o.pipe(out) {
 		if p := o.openOf(out); p != nil {
-			p.pos.touch(o, change)
+			p.pos.access(o, accessWrite)
 		}
 		at := effect.TargetOffset(ev)
 		if ev.OK() && at >= 0 {
-			to.content(o, change, at, at+max(ev.Ret, 1))
+			to.content(o, accessWrite, at, at+max(ev.Ret, 1))
 		} else {
 			to.everything(o)
 		}
 		to.growth.changed(o)
-		to.touch(o, size, change)
+		to.access(o, size, accessWrite)
 	}
 }
 
@@ -269,20 +269,20 @@ func (o *Order) seeks(ev *event.Event) {
 	const set, cur, end = 0, 1, 2
 	fd := ev.FileArg(0)
 	if p := o.openOf(fd); p != nil {
-		p.pos.touch(o, change)
+		p.pos.access(o, accessWrite)
 	}
 	f := o.fileOf(fd)
 	switch {
 	case f == nil || ev.Args[2] == set || ev.Args[2] == cur:
 	case ev.Args[2] == end:
-		f.touch(o, size, look)
+		f.access(o, size, accessRead)
 	default: // data and holes
 		f.everything(o)
 	}
 }
 
 func (o *Order) truncates(ev *event.Event) {
-	f, _ := o.subject(ev)
+	f, _ := o.fileOrName(ev)
 	o.resized(f, ev)
 }
 
@@ -292,7 +292,7 @@ func (o *Order) resized(f *file, ev *event.Event) {
 		f.growth.changed(o)
 		f.sync.pass(o, ev)
 		f.everything(o)
-		f.touch(o, size, change)
+		f.access(o, size, accessWrite)
 	}
 }
 
@@ -336,7 +336,7 @@ func (o *Order) opensName(ev *event.Event) {
 	case !ev.OK():
 		o.failedOpen(ev, n, flags&effect.OCreat != 0 && !temporary)
 	case temporary || flags&effect.OCreat == 0:
-		n.what.touch(o, look)
+		n.what.access(o, accessRead)
 	default:
 		o.createsName(n, fd)
 	}
@@ -345,7 +345,7 @@ func (o *Order) opensName(ev *event.Event) {
 	}
 	o.opened(ev, fd)
 	if f := o.fileOf(fd); f != nil && !temporary {
-		f.touch(o, attr, look)
+		f.access(o, attr, accessRead)
 		if flags&effect.OTrunc != 0 {
 			o.resized(f, ev)
 		}
@@ -354,15 +354,15 @@ func (o *Order) opensName(ev *event.Event) {
 
 // failedOpen is an open that failed. creates says that it was to make the file.
 func (o *Order) failedOpen(ev *event.Event, n *name, creates bool) {
-	n.what.touch(o, look)
+	n.what.access(o, accessRead)
 	switch {
 	case creates && canMake(ev.Errno):
 		if n.parent != nil {
-			n.parent.list.touch(o, update)
+			n.parent.list.access(o, accessCommute)
 		}
 	case creates && ev.Errno == syscall.EEXIST:
 	case ofAttributes(ev.Errno):
-		n.known().touch(o, attr, look)
+		n.known().access(o, attr, accessRead)
 	}
 }
 
@@ -371,13 +371,13 @@ func (o *Order) createsName(n *name, fd *event.File) {
 	found := fd != nil && fd.Known && fd.Flags&effect.OCreat == 0
 	switch {
 	case found && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
-		n.what.touch(o, look) // it was there
+		n.what.access(o, accessRead) // it was there
 	case found && fd.Size+int64(fd.Nlink) > 1:
 		// It was there; or, if the capture does not report who made a file, another call has
 		// given it content or a name before this one returned.
-		n.what.touch(o, change)
+		n.what.access(o, accessWrite)
 		if n.parent != nil {
-			n.parent.list.touch(o, update)
+			n.parent.list.access(o, accessCommute)
 		}
 	default:
 		n.made(o, o.newFile(fd))
@@ -427,7 +427,7 @@ func (o *Order) makes(ev *event.Event) {
 	switch {
 	case n == nil:
 	case !ev.OK():
-		n.what.touch(o, look)
+		n.what.access(o, accessRead)
 	default:
 		n.made(o, o.newFile(nil))
 		if ev.Op == event.OpSymlink || ev.Op == event.OpSymlinkat {
@@ -443,7 +443,7 @@ func (o *Order) linksName(ev *event.Event) {
 	from, to := o.named(ev, 0, ev.Op == event.OpLinkat && effect.FollowsLast(ev)), o.path(ev, 1, false)
 	if !ev.OK() {
 		if to != nil {
-			to.what.touch(o, look)
+			to.what.access(o, accessRead)
 		}
 		return
 	}
@@ -453,7 +453,7 @@ func (o *Order) linksName(ev *event.Event) {
 	} else if f = o.fileOf(ev.FileArg(0)); f == nil {
 		f = &file{}
 	}
-	f.touch(o, links, update)
+	f.access(o, links, accessCommute)
 	if to != nil {
 		f.names++
 		to.made(o, f)
@@ -470,12 +470,12 @@ func (o *Order) removes(ev *event.Event) {
 		return
 	}
 	if !ev.OK() {
-		n.what.touch(o, look)
-		n.list.touch(o, look) // it may not have been empty
+		n.what.access(o, accessRead)
+		n.list.access(o, accessRead) // it may not have been empty
 		return
 	}
 	if n.file != nil {
-		n.file.touch(o, links, update)
+		n.file.access(o, links, accessCommute)
 		n.file.names--
 	}
 	n.gone(o)
@@ -488,13 +488,13 @@ func (o *Order) renames(ev *event.Event) {
 	case !ev.OK():
 		for _, n := range [...]*name{from, to} {
 			if n != nil {
-				n.what.touch(o, look)
-				n.list.touch(o, look)
+				n.what.access(o, accessRead)
+				n.list.access(o, accessRead)
 			}
 		}
 	case from == nil && to == nil:
 	case from == to:
-		from.what.touch(o, look) // it is there
+		from.what.access(o, accessRead) // it is there
 	case from == nil:
 		to.gone(o)
 		to.file = nil
@@ -516,26 +516,26 @@ func (o *Order) renames(ev *event.Event) {
 		from.changed(o)
 		to.changed(o)
 		if to.file != nil && to.file != from.file {
-			to.file.touch(o, links, update)
+			to.file.access(o, links, accessCommute)
 			to.file.names--
 		}
 		from.move(o, to)
 	}
 }
 
-// lists is a look at the names in a directory, going on from where the last one ended.
+// lists reads the names in a directory, going on from where the last call ended.
 func (o *Order) lists(ev *event.Event) {
 	fd := ev.FileArg(0)
 	p := o.openOf(fd)
 	if p == nil {
 		return
 	}
-	p.pos.touch(o, change)
+	p.pos.access(o, accessWrite)
 	if p.dir == nil && fd.Path != "" && fd.Path[0] == '/' {
 		p.dir = o.lookup(fd.Path, true, nil)
 	}
 	if p.dir != nil {
-		p.dir.list.touch(o, look)
+		p.dir.list.access(o, accessRead)
 	}
 }
 

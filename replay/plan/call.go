@@ -63,21 +63,8 @@ func (p *Planner) simulate(f *event.File) {
 	}
 }
 
-// A chooser decides what is done for the calls of an operation that need more than the
-// system call itself. real says that none of their descriptors is simulated. It reports false
-// if the call is an ordinary one after all.
-type chooser func(p *Planner, t *Task, real bool) bool
-
-// choosers are by operation.
-var choosers = map[event.Op]chooser{
-	event.OpIoctl: (*Planner).chooseIoctl,
-	event.OpMsync: (*Planner).chooseMsync,
-	event.OpFcntl: (*Planner).chooseFcntl,
-	event.OpFlock: (*Planner).chooseFlock,
-	event.OpBind:  (*Planner).chooseBind,
-}
-
-// chooseAction chooses the action for a call, or the reason why it is not made.
+// chooseAction chooses the action for a call, or the reason why it is not made. real says that
+// none of its descriptors is simulated.
 func (p *Planner) chooseAction(t *Task, real bool) {
 	ev := &t.Event
 	switch {
@@ -90,10 +77,30 @@ func (p *Planner) chooseAction(t *Task, real bool) {
 	case ev.Spec().NoCall:
 		p.chooseMapped(t, real)
 	default:
-		if choose := choosers[ev.Op]; choose == nil || !choose(p, t, real) {
+		if !p.chooseSpecial(t, real) {
 			p.chooseOrdinary(t, real)
 		}
 	}
+}
+
+// chooseSpecial is for operations that need more than the system call itself. It reports false
+// for ordinary calls.
+func (p *Planner) chooseSpecial(t *Task, real bool) bool {
+	switch t.Event.Op {
+	case event.OpIoctl:
+		p.chooseIoctl(t)
+	case event.OpMsync:
+		p.chooseMsync(t, real)
+	case event.OpFcntl:
+		return p.chooseFcntl(t, real)
+	case event.OpFlock:
+		p.chooseFlock(t, real)
+	case event.OpBind:
+		return p.chooseBind(t)
+	default:
+		return false
+	}
+	return true
 }
 
 // chooseMapped is for accesses to mapped files.
@@ -108,22 +115,21 @@ func (p *Planner) chooseMapped(t *Task, real bool) {
 	}
 }
 
-func (p *Planner) chooseIoctl(t *Task, _ bool) bool {
+func (p *Planner) chooseIoctl(t *Task) {
 	if t.Why = whyCommand; t.Event.OK() {
 		p.guarded = p.guarded || effect.Guards(&t.Event)
 		p.planShare(t)
 	}
-	return true
 }
 
-func (p *Planner) chooseMsync(t *Task, real bool) bool {
+func (p *Planner) chooseMsync(t *Task, real bool) {
 	const sync = 4 // MS_SYNC
 	if t.Why = whyModelled; t.Event.OK() && real && t.Files.FDs[0] != nil && t.Event.Args[2]&sync != 0 {
 		t.Action = SyncMapped
 	}
-	return true
 }
 
+// chooseFcntl reports false for commands that are repeated as they are.
 func (p *Planner) chooseFcntl(t *Task, real bool) bool {
 	switch {
 	case isLock(&t.Event):
@@ -138,14 +144,14 @@ func (p *Planner) chooseFcntl(t *Task, real bool) bool {
 	return true
 }
 
-func (p *Planner) chooseFlock(t *Task, real bool) bool {
+func (p *Planner) chooseFlock(t *Task, real bool) {
 	if t.Why = whySimulated; real && !environmental(&t.Event) && t.Files.FDs[0] != nil {
 		t.Action = LockFile
 	}
-	return true
 }
 
-func (p *Planner) chooseBind(t *Task, _ bool) bool {
+// chooseBind reports false for sockets without a name in the replay's tree.
+func (p *Planner) chooseBind(t *Task) bool {
 	if len(t.Event.Paths) == 0 || effect.Virtual(t.Event.Paths[0].Abs) {
 		return false
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/iotape/iotape/tree"
 )
 
-// recentChanges are the names that came and went in directories lately. A directory that is listed
-// meanwhile may show such a name or not (readdir(3)).
+// recentChanges are the names that came and went in directories lately. A directory that is
+// listed meanwhile may show such a name or not (readdir(3)).
 type recentChanges map[string][]nameChange
 
 type nameChange struct {
@@ -70,7 +70,7 @@ func (r recentChanges) findUnsure(t *Task) {
 // Listing is what a directory stream has given so far, since file systems differ in the
 // order of names and in how many fit into one call.
 type Listing struct {
-	Mu     sync.Mutex
+	Mu     sync.Mutex           // of what follows; held for a whole getdents
 	Begun  bool                 // before the recording: its first names are not in the tape
 	Want   map[string]tree.Type // as recorded, so far
 	Unsure map[string]bool      // names that came or went meanwhile

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/order"
@@ -18,14 +16,6 @@ import (
 type LockOwner struct {
 	FD    int // -1 until the first lock
 	users []order.Ref
-}
-
-// Release ends the locks.
-func (o *LockOwner) Release() {
-	if o.FD >= 0 {
-		unix.Close(o.FD)
-		o.FD = -1
-	}
 }
 
 type lockKey struct {

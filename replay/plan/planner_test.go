@@ -125,7 +125,7 @@ func TestPlainWithDelays(t *testing.T) {
 	}
 }
 
-// An event that does nothing, waits for nothing and is waited for by nobody is no task: what
+// An event that does nothing, waits for nothing and is waited for by no task is no task: what
 // the thread computed before it counts for its next one.
 func TestIdleEventsCompute(t *testing.T) {
 	s := tapescript.New(t)

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/content"
 	"github.com/iotape/iotape/replay/eventsource"
@@ -35,7 +33,6 @@ const (
 // descriptor for it.
 type Handle struct {
 	FD      int    // set by the task that opens it, before any task that uses it; -1: none
-	Broken  bool   // the open failed; set like FD
 	FIFO    bool   // set like FD, where there may be FIFOs
 	Path    string // as recorded
 	Listing Listing
@@ -47,14 +44,6 @@ type Handle struct {
 
 // NewHandle returns the handle of a file that is not open yet.
 func NewHandle(path string) *Handle { return &Handle{FD: -1, Path: path} }
-
-// Close closes the replay's descriptor.
-func (h *Handle) Close() {
-	if h.FD >= 0 {
-		unix.Close(h.FD)
-		h.FD = -1
-	}
-}
 
 // Task is what is done for one event. It owns everything that it points to, but for handles
 // and lock owners.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Once calls are made, no more is planned than caches hold, except for lanes that have
+// Once calls are made, no more is planned than caches hold, except for queues that have
 // nothing to do; of these one is forgotten for which nothing comes.
-func TestStock(t *testing.T) {
+func TestBudget(t *testing.T) {
 	var halted atomic.Bool
 	k := new(lookaheadBudget)
 	k.init(&halted)
@@ -28,7 +28,7 @@ func TestStock(t *testing.T) {
 	l := newQueue(1, nil, nil)
 	k.markIdle(l)
 	if give(nearBytes) || !give(aheadBytes) {
-		t.Error("a lane has nothing to do: there is room for more")
+		t.Error("a queue has nothing to do: there is room for more")
 	}
 	k.used, k.content = aheadBytes-1, nearBytes-1
 	if give(0) {
@@ -37,26 +37,26 @@ func TestStock(t *testing.T) {
 	k.used, k.content = nearBytes, nearBytes
 	k.markBusy(l)
 	if !give(0) {
-		t.Error("the lane has something to do again")
+		t.Error("the queue has something to do again")
 	}
 	k.markIdle(l)
 	for range idleBatches {
 		if give(0) {
-			t.Fatal("the lane is forgotten too soon")
+			t.Fatal("the queue is forgotten too soon")
 		}
 	}
 	if !give(0) || len(k.idle) != 0 {
-		t.Error("the lane is not forgotten")
+		t.Error("the queue is not forgotten")
 	}
 	k.markBusy(l) // it was
 }
 
-// The planner goes on when there is room, when a lane has nothing to do, and when the
+// The planner goes on when there is room, when a queue has nothing to do, and when the
 // replay is stopped.
-func TestStockWait(t *testing.T) {
+func TestBudgetWait(t *testing.T) {
 	for name, wake := range map[string]func(k *lookaheadBudget, b *Batch, halted *atomic.Bool){
 		"room":    func(k *lookaheadBudget, b *Batch, _ *atomic.Bool) { k.release(b) },
-		"a lane":  func(k *lookaheadBudget, _ *Batch, _ *atomic.Bool) { k.markIdle(newQueue(1, nil, nil)) },
+		"a queue": func(k *lookaheadBudget, _ *Batch, _ *atomic.Bool) { k.markIdle(newQueue(1, nil, nil)) },
 		"stopped": func(k *lookaheadBudget, _ *Batch, halted *atomic.Bool) { halted.Store(true); k.halt() },
 	} {
 		var halted atomic.Bool

@@ -18,8 +18,8 @@ type Consumer struct {
 }
 
 // Run calls do for each step of the queue until it ends, when the step is due and all is done
-// that it waits for: or earlier, when the replay was stopped. The calling goroutine is locked
-// to its thread. do gets the step's batch, which has its content.
+// that it waits for. When the replay was stopped, it drops the steps that are left. The calling
+// goroutine must be locked to its thread. do gets the step's batch, which has its content.
 func (c *Consumer) Run(do func(*plan.Step, *Batch)) {
 	if c.Pacer.Paced() {
 		sleepExactly()
@@ -34,7 +34,11 @@ func (c *Consumer) Run(do func(*plan.Step, *Batch)) {
 			}
 			c.wait(s, deps[:s.Deps])
 			deps = deps[s.Deps:]
-			do(s, b)
+			if !c.Pacer.base.halted.Load() {
+				do(s, b)
+			} else if s.Task != nil {
+				c.Recycle(s.Task)
+			}
 			if at := c.Pacer.step.done; at != nil {
 				at.Store(c.Pacer.done)
 			}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Lanes that wait for each other all the time come to their ends, though nobody looks
+// Queues that wait for each other all the time come to their ends, though no worker polls
 // again for ten minutes: no wake-up is lost.
-func TestSleep(t *testing.T) {
+func TestPark(t *testing.T) {
 	const n, steps = 8, 3000
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * n))
 	type wait struct {
-		lane int
-		pos  uint64
+		queue int
+		pos   uint64
 	}
 	// One order of all steps; each waits for one or two that come shortly before it.
 	rng := rand.New(rand.NewPCG(5, 8))
@@ -31,13 +31,13 @@ func TestSleep(t *testing.T) {
 		}
 		plan[i] = append(plan[i], waits)
 	}
-	lanes := make([]*Queue, n)
-	for i := range lanes {
-		lanes[i] = newQueue(uint32(i), nil, nil)
+	queues := make([]*Queue, n)
+	for i := range queues {
+		queues[i] = newQueue(uint32(i), nil, nil)
 	}
 	var halted atomic.Bool
 	var all sync.WaitGroup
-	value := make([]uint64, n) // of each lane, written with each step; read by those who waited for it
+	value := make([]uint64, n) // of each queue, written with each step; read by those who waited for it
 	var slept atomic.Int64
 	for i := range n {
 		all.Go(func() {
@@ -46,11 +46,11 @@ func TestSleep(t *testing.T) {
 			b.timeoutNS = int64(10 * time.Minute)
 			for k, waits := range plan[i] {
 				for _, w := range waits {
-					if lanes[w.lane].done.Load() < w.pos {
+					if queues[w.queue].done.Load() < w.pos {
 						slept.Add(1)
-						lanes[w.lane].await(w.pos, b, &halted)
-						if got := lanes[w.lane].done.Load(); got < w.pos {
-							t.Errorf("lane %d woke at step %d of lane %d, and not at %d", i, got, w.lane, w.pos)
+						queues[w.queue].await(w.pos, b, &halted)
+						if got := queues[w.queue].done.Load(); got < w.pos {
+							t.Errorf("queue %d woke at step %d of queue %d, and not at %d", i, got, w.queue, w.pos)
 						}
 					}
 				}
@@ -58,7 +58,7 @@ func TestSleep(t *testing.T) {
 					time.Sleep(10 * time.Microsecond)
 				}
 				value[i]++
-				lanes[i].Finish(uint64(k + 1))
+				queues[i].Finish(uint64(k + 1))
 			}
 		})
 	}
@@ -67,38 +67,38 @@ func TestSleep(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(2 * time.Minute):
-		for i, l := range lanes {
+		for i, l := range queues {
 			l.waiters.mu.Lock()
-			t.Errorf("lane %d: %d of %d steps, wanted %d, waited for by %d", i, l.done.Load(), len(plan[i]),
+			t.Errorf("queue %d: %d of %d steps, wanted %d, waited for by %d", i, l.done.Load(), len(plan[i]),
 				l.waiters.next.Load(), len(l.waiters.list))
 			l.waiters.mu.Unlock()
 		}
 		t.FailNow()
 	}
-	for i, l := range lanes {
+	for i, l := range queues {
 		if l.waiters.next.Load() != noPosition || len(l.waiters.list) > 0 {
-			t.Errorf("lane %d: %d wait for step %d after the end", i, len(l.waiters.list), l.waiters.next.Load())
+			t.Errorf("queue %d: %d wait for step %d after the end", i, len(l.waiters.list), l.waiters.next.Load())
 		}
 		if value[i] != uint64(len(plan[i])) {
-			t.Errorf("lane %d: %d steps, want %d", i, value[i], len(plan[i]))
+			t.Errorf("queue %d: %d steps, want %d", i, value[i], len(plan[i]))
 		}
 	}
 	if slept.Load() == 0 {
-		t.Error("nobody ever waited")
+		t.Error("no worker ever waited")
 	}
 }
 
-// A lane wakes those whose step has come, and no others.
-func TestSleepWakes(t *testing.T) {
+// A queue wakes those whose step has come, and no others.
+func TestWakeUp(t *testing.T) {
 	l := newQueue(0, nil, nil)
-	bunks := map[uint64]*parker{}
+	parkers := map[uint64]*parker{}
 	for _, pos := range []uint64{7, 3, 5, 9, 4} {
-		bunks[pos] = newParker()
-		l.waiters.add(pos, bunks[pos])
+		parkers[pos] = newParker()
+		l.waiters.add(pos, parkers[pos])
 	}
 	woken := func() (list []uint64) {
 		for pos := range uint64(10) {
-			if b := bunks[pos]; b != nil && b.word.Load() != 0 {
+			if b := parkers[pos]; b != nil && b.word.Load() != 0 {
 				list = append(list, pos)
 			}
 		}
@@ -116,7 +116,7 @@ func TestSleepWakes(t *testing.T) {
 			t.Errorf("at %d is wanted: %d, want %d", tt.done, got, tt.wanted)
 		}
 	}
-	l.waiters.remove(bunks[7])
+	l.waiters.remove(parkers[7])
 	if got := l.waiters.next.Load(); got != 9 {
 		t.Errorf("after one left is wanted: %d, want 9", got)
 	}
@@ -127,7 +127,7 @@ func TestSleepWakes(t *testing.T) {
 }
 
 // One that waits hears that the replay was stopped.
-func TestSleepHalted(t *testing.T) {
+func TestParkHalted(t *testing.T) {
 	l, b := newQueue(0, nil, nil), newParker()
 	var halted atomic.Bool
 	ended := make(chan struct{})
