@@ -31,6 +31,16 @@ func (c Class) String() string {
 	return "raw"
 }
 
+// ClassByName returns the class with a name, as String writes it.
+func ClassByName(name string) (c Class, ok bool) {
+	for i, s := range classNames {
+		if s == name {
+			return Class(i), true
+		}
+	}
+	return Raw, false
+}
+
 // Kind is what an argument or a result means.
 type Kind uint8
 

@@ -197,33 +197,20 @@ func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *ano
 		return nil, err
 	}
 	defer t.Close()
-	made, err := c.stage(mk.out, !mk.noIndex)
-	if err != nil {
-		return nil, err
-	}
-	defer made.Abandon()
-	progress := c.progress(report.Count)
-	defer progress.Done()
-	o.Program = program()
-	o.Progress = func(done, total uint64) { progress.Update(doing, int64(done), int64(total)) }
 	var res *anon.Result
-	err = made.Write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
+	made, err := sealing.Make(ctx, mk.out, c.making(!mk.noIndex, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
+		o.Program, o.Progress = program(), func(done, total uint64) { update(doing, done, total) }
 		if res, err = run(ctx, tw, t, o); err != nil {
 			return nil, err
 		}
 		return res.Manifest, nil
 	})
-	progress.Done()
-	if err != nil {
-		return nil, err
-	}
-	size, err := made.Publish(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(res.LeftOut) > 0 {
 		c.say("left out: %s", strings.Join(res.LeftOut, ", "))
 	}
-	c.say("%s events, %s of content, %s: %s", report.Count(made.Manifest().Counts.Events), report.Bytes(made.Manifest().Content.MovedBytes), res.Fields, report.Bytes(uint64(size)))
+	c.say("%s events, %s of content, %s: %s", report.Count(made.Manifest.Counts.Events), report.Bytes(made.Manifest.Content.MovedBytes), res.Fields, report.Bytes(uint64(made.Bytes)))
 	return res, nil
 }

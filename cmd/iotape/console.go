@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -52,6 +53,15 @@ func (c *console) print(f func(w *bufio.Writer) error) error {
 	return err
 }
 
+// result prints a result. The exit status says whether all is as it should be.
+func (c *console) result(write func(w io.Writer) error, good bool) error {
+	err := c.print(func(w *bufio.Writer) error { return write(w) })
+	if err == nil && !good {
+		return &statusError{Status: exitFound}
+	}
+	return err
+}
+
 // oneLine keeps a message on one line and safe for a terminal.
 func oneLine(s string) string {
 	return report.Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
@@ -86,6 +96,14 @@ func (e *statusError) Error() string {
 }
 
 func (e *statusError) Unwrap() error { return e.Err }
+
+// found gives an error of some kind the status of what was done and found something.
+func found(err, kind error) error {
+	if errors.Is(err, kind) {
+		return &statusError{exitFound, err}
+	}
+	return err
+}
 
 // finish says what went wrong and returns the exit status.
 func (c *console) finish(cmd *cobra.Command, err error) int {

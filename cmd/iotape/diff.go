@@ -46,7 +46,7 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 					}
 					continue
 				}
-				class, ok := classByName(name)
+				class, ok := event.ClassByName(name)
 				if !ok {
 					return usageError{fmt.Errorf("--class %s: there is no such class", name)}
 				}

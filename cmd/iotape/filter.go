@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -169,35 +168,9 @@ func (c *console) showPlace(err error) {
 
 // slicedTape makes a tape for the moment, in a directory, of what a filter picks.
 func slicedTape(ctx context.Context, t *trace.Tape, g *predicate.Graph, dir string) (*trace.Tape, error) {
-	work, err := os.MkdirTemp(dir, "iotape-filter-*.partial")
-	if err != nil {
-		return nil, err
-	}
-	remove := func() error { return os.RemoveAll(work) }
-	part, err := sliceInto(ctx, t, g, work)
-	if err != nil {
-		return nil, errors.Join(err, remove())
-	}
-	part.OnClose(remove)
-	return part, nil
-}
-
-func sliceInto(ctx context.Context, t *trace.Tape, g *predicate.Graph, dir string) (*trace.Tape, error) {
-	dir = filepath.Join(dir, filepath.Base(t.Name()))
-	tw, err := trace.CreateTape(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer tw.Abort()
-	res, err := slice.Tape(ctx, tw, t, &slice.Options{Filter: g, Program: program()})
+	part, err := slice.Temporary(ctx, t, dir, &slice.Options{Filter: g, Program: program()})
 	if errors.Is(err, slice.ErrEmpty) {
 		return nil, fmt.Errorf("%s has no events that fit the filter", t.Name())
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := tw.Close(res.Manifest); err != nil {
-		return nil, err
-	}
-	return trace.OpenTape(dir)
+	return part, err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/merge"
 )
@@ -48,30 +49,17 @@ func mergeTapes(ctx context.Context, c *console, names []string, out string, ind
 		defer t.Close()
 		tapes = append(tapes, t)
 	}
-	mk, err := c.stage(out, index)
-	if err != nil {
-		return err
-	}
-	defer mk.Abandon()
-	progress := c.progress(report.Count)
-	defer progress.Done()
-	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
-		return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program(), Progress: func(done, total uint64) {
-			progress.Update("merging", int64(done), int64(total))
-		}})
+	made, err := sealing.Make(ctx, out, c.making(index, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (*trace.Manifest, error) {
+		return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program(), Progress: func(done, total uint64) { update("merging", done, total) }})
 	})
-	progress.Done()
 	if err != nil {
 		return err
 	}
-	if mk.Manifest().Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil }) {
+	m := made.Manifest
+	if m.Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil }) {
 		c.say("the tapes are not anonymised in the same way, so what is made of them cannot be revealed")
 	}
-	size, err := mk.Publish(ctx)
-	if err != nil {
-		return err
-	}
-	c.say("%s of %s: %s, %s", report.Plural(len(mk.Manifest().Hosts), "recording", "recordings"), report.Plural(len(tapes), "tape", "tapes"),
-		report.Count(mk.Manifest().Counts.Events)+" events", report.Bytes(uint64(size)))
+	c.say("%s of %s: %s, %s", report.Plural(len(m.Hosts), "recording", "recordings"), report.Plural(len(tapes), "tape", "tapes"),
+		report.Count(m.Counts.Events)+" events", report.Bytes(uint64(made.Bytes)))
 	return nil
 }

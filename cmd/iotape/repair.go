@@ -133,30 +133,18 @@ func repairTape(ctx context.Context, c *console, path, out string, index bool) e
 	if out == "" {
 		out = sealing.TrimTape(filepath.Clean(path)) + ".repaired.tape"
 	}
-	mk, err := c.stage(out, index)
-	if err != nil {
-		return err
-	}
-	defer mk.Abandon()
-	counting := c.progress(report.Count)
-	defer counting.Done()
 	var res *repair.Result
-	err = mk.Write(func(tw *trace.TapeWriter) (_ *trace.Manifest, err error) {
-		o := &repair.Options{Program: program(), Progress: func(done, total uint64) { counting.Update("repairing", int64(done), int64(total)) }}
+	made, err := sealing.Make(ctx, out, c.making(index, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
+		o := &repair.Options{Program: program(), Progress: func(done, total uint64) { update("repairing", done, total) }}
 		if res, err = repair.Tape(ctx, tw, t, o); err != nil {
 			return nil, err
 		}
 		return res.Manifest, nil
 	})
-	counting.Done()
 	if err != nil {
 		return err
 	}
-	size, err := mk.Publish(ctx)
-	if err != nil {
-		return err
-	}
-	c.say("%s: %s events, %s", mk.Tape, report.Count(res.Events), report.Bytes(uint64(size)))
+	c.say("%s: %s events, %s", made.Tape, report.Count(res.Events), report.Bytes(uint64(made.Bytes)))
 	if !res.OK() {
 		c.say("%s", res.Manifest.Reason)
 		return &statusError{Status: exitFound}

@@ -107,12 +107,10 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 			}
 			defer t.Close()
 			if part.picks() {
-				whole := t
-				var remove func()
-				if t, remove, err = part.temporary(cmd.Context(), c, whole); err != nil {
+				if t, err = part.temporary(cmd.Context(), c, t); err != nil {
 					return err
 				}
-				defer remove()
+				defer t.Close()
 			}
 			if log != "" {
 				if o.Log, err = os.Create(log); err != nil {

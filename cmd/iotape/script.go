@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/script"
-	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
@@ -123,63 +121,15 @@ func tapeTrees(t *trace.Tape) (snapshots []*tree.Manifest, final *tree.Manifest,
 
 // compileTo makes a tape of a script.
 func compileTo(ctx context.Context, c *console, dir, out string) error {
-	mk, err := c.stage(out, true)
-	if err != nil {
-		return err
-	}
-	defer mk.Abandon()
-	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
-		return script.Compile(ctx, dir, tw, program())
+	var wrong error
+	_, err := sealing.Make(ctx, out, c.making(true, report.Count), func(tw *trace.TapeWriter, _ sealing.Update) (m *trace.Manifest, err error) {
+		m, wrong = script.Compile(ctx, dir, tw, program())
+		return m, wrong
 	})
-	if err != nil {
-		return scriptError(dir, err)
+	if wrong != nil {
+		return script.Locate(dir, wrong)
 	}
-	_, err = mk.Publish(ctx)
 	return err
-}
-
-// scriptError puts the directory in front of what is wrong with a script.
-func scriptError(dir string, err error) error {
-	if e := (*script.Error)(nil); errors.As(err, &e) {
-		at := fmt.Errorf("%s:%d:%d: %s", filepath.Join(dir, e.File), e.Line, e.Column, e.What)
-		if e.Hint != "" {
-			return hint.With(at, "%s", e.Hint)
-		}
-		return at
-	}
-	return fmt.Errorf("%s: %w", dir, err)
-}
-
-// openScript compiles a script into a tape that is gone when it is closed.
-func openScript(ctx context.Context, dir string) (_ *trace.Tape, err error) {
-	work, err := os.MkdirTemp("", "iotape-script-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(work)
-		}
-	}()
-	name := filepath.Join(work, "script.tape")
-	tw, err := trace.CreateTape(name)
-	if err != nil {
-		return nil, err
-	}
-	defer tw.Abort()
-	m, err := script.Compile(ctx, dir, tw, program())
-	if err != nil {
-		return nil, scriptError(dir, err)
-	}
-	if err := tw.Close(m); err != nil {
-		return nil, err
-	}
-	t, err := trace.OpenTape(name)
-	if err != nil {
-		return nil, err
-	}
-	t.OnClose(func() error { return os.RemoveAll(work) })
-	return t, nil
 }
 
 // openTapeOrScript opens the tape that a command names as its argument, or the script
@@ -189,7 +139,7 @@ func openTapeOrScript(ctx context.Context, args []string, dir string) (*trace.Ta
 	case dir != "" && len(args) > 0:
 		return nil, usageError{errors.New("a TAPE or --script DIR, not both")}
 	case dir != "":
-		return openScript(ctx, dir)
+		return script.Open(ctx, dir, program())
 	case len(args) == 0:
 		return nil, usageError{errors.New("a TAPE is needed, or --script DIR")}
 	}

@@ -41,13 +41,9 @@ func (c *console) plan() session.Plan {
 	return session.Plan{Signals: true, Program: program(), Reporter: reporter{c}, Messages: c.err, Stdout: c.out}
 }
 
-// stage begins a tape that is made of something else than a recording.
-func (c *console) stage(name string, index bool) (*sealing.Staged, error) {
-	s, err := sealing.Stage(name)
-	if err == nil {
-		s.Index, s.Reporter = c.indexer(index), reporter{c}
-	}
-	return s, err
+// making returns the options for a tape that is made of something else than a recording.
+func (c *console) making(index bool, unit func(uint64) string) *sealing.MakeOptions {
+	return &sealing.MakeOptions{Index: c.indexer(index), Reporter: reporter{c}, Unit: unit}
 }
 
 // record carries out a plan. The error has the status of the recorded command.

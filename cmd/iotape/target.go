@@ -44,3 +44,16 @@ func (t *targetFlags) plan(p *session.Plan, command []string) error {
 	}
 	return p.Resolve()
 }
+
+// flags returns the flags of iotape record for the same target, nil if that is a command.
+func (t *targetFlags) flags() []string {
+	switch {
+	case t.pids != "":
+		return []string{"--pid", t.pids}
+	case t.cgroup != "":
+		return []string{"--cgroup", t.cgroup}
+	case t.all:
+		return []string{"--all"}
+	}
+	return nil
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,35 +12,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/aggregate/meter"
-	"github.com/iotape/iotape/analyze/aggregate/view"
 	"github.com/iotape/iotape/analyze/alarm"
-	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/record/count"
 	"github.com/iotape/iotape/record/session"
-	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/record/top"
 )
 
-// topPlan is what to count, and what to do with it.
-type topPlan struct {
-	record session.Plan // of which only the target, the filter's screen and the owner count
-	meter  meter.Options
-	view   view.Options
-	json   bool
-	live   bool   // on a screen of its own
-	count  int    // read-outs; 0: until the end
-	rows   int    // of the kernel's tables
-	tape   string // count this instead
-	detail detailPlan
-}
-
 func newTop(c *console) *cobra.Command {
-	var p topPlan
-	var by, order, user string
+	var o top.Options
+	var by, order, user, tape string
 	var alarms []string
 	var plain bool
 	var target targetFlags
@@ -80,10 +62,11 @@ process in detail from then on, for a while:
 		Annotations: exits("N  what the command returned; 128+N if signal N ended it", "0  done", "2  could not be done", "126, 127  the command cannot be executed, was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if p.meter.By, err = aggregate.ParseBy(by); err != nil {
+			o.In, o.Out, o.Note = c.in, c.out, reporter{c}.Note
+			if o.Meter.By, err = aggregate.ParseBy(by); err != nil {
 				return usageError{err}
 			}
-			if p.view.Order = aggregate.Order(order); !slices.Contains(aggregate.Orders(), p.view.Order) {
+			if o.View.Order = aggregate.Order(order); !slices.Contains(aggregate.Orders(), o.View.Order) {
 				return usageError{fmt.Errorf("sort %q is none of %s", order, orderNames())}
 			}
 			for _, text := range alarms {
@@ -91,36 +74,41 @@ process in detail from then on, for a while:
 				if err != nil {
 					return usageError{err}
 				}
-				p.meter.Rules = append(p.meter.Rules, r)
+				o.Meter.Rules = append(o.Meter.Rules, r)
 			}
-			if p.tape != "" {
-				if len(args) > 0 || target != (targetFlags{}) || len(alarms) > 0 || p.meter.Listen != "" {
+			if tape != "" {
+				if len(args) > 0 || target != (targetFlags{}) || len(alarms) > 0 || o.Meter.Listen != "" {
 					return usageError{errors.New("--tape is for what was recorded: no command, target, alarm or address goes with it")}
 				}
-				return p.ofTape(cmd.Context(), c, &filter)
+				return topOfTape(cmd.Context(), c, tape, &filter, &o)
 			}
-			if p.record.Backends, err = session.ParseBackends("ebpf"); err != nil {
+			if o.Record.Backends, err = session.ParseBackends("ebpf"); err != nil {
 				return err
 			}
-			p.record.Capture.Overflow = capture.OverflowDrop
-			if err := target.plan(&p.record, args); err != nil {
+			o.Record.Capture.Overflow = capture.OverflowDrop
+			if err := target.plan(&o.Record, args); err != nil {
 				return usageError{err}
 			}
-			if err := p.check(&target); err != nil {
+			o.Detail.Target = target.flags()
+			if err := o.Check(); err != nil {
 				return usageError{err}
 			}
-			if p.record.Owner, err = session.FindOwner(user); err != nil {
+			if o.Record.Owner, err = session.FindOwner(user); err != nil {
 				return usageError{err}
 			}
-			p.record.Owner.Apply(&p.record.Capture)
-			if p.record.Capture.Prefilter, err = exactScreen(c, &filter); err != nil {
+			o.Record.Owner.Apply(&o.Record.Capture)
+			if o.Record.Capture.Prefilter, err = exactScreen(c, &filter); err != nil {
 				return err
 			}
 			if term.IsTerminal(c.out) {
-				p.view.Width = term.Width(c.out)
+				o.View.Width = term.Width(c.out)
 			}
-			p.live = !plain && !p.json && term.IsTerminal(c.out) && term.IsTerminal(c.in) && os.Getenv("TERM") != "dumb"
-			return top(cmd.Context(), c, &p)
+			o.Live = !plain && !o.JSON && term.IsTerminal(c.out) && term.IsTerminal(c.in) && os.Getenv("TERM") != "dumb"
+			res, err := top.Run(cmd.Context(), &o)
+			if err != nil {
+				return commandError(err)
+			}
+			return commandStatus(res)
 		},
 	}
 	f := cmd.Flags()
@@ -129,21 +117,21 @@ process in detail from then on, for a while:
 	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`; under sudo, who called it")
 	f.StringVar(&by, "by", "op", "tell calls apart by `WHAT`: op, user, process, extension, latency, with commas")
 	filter.add(f)
-	f.DurationVar(&p.meter.Interval, "interval", time.Second, "`TIME` between two read-outs, from 100ms to 1m")
+	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "`TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+orderNames())
-	f.IntVar(&p.view.Rows, "rows", 30, "show `N` rows; 0 is all (not on a screen, which has what fits)")
-	f.IntVar(&p.count, "count", 0, "with --pid, --cgroup and --all: stop after `N` read-outs")
-	f.BoolVar(&p.json, "json", false, "one JSON object for each interval, in a line")
+	f.IntVar(&o.View.Rows, "rows", 30, "show `N` rows; 0 is all (not on a screen, which has what fits)")
+	f.IntVar(&o.Count, "count", 0, "with --pid, --cgroup and --all: stop after `N` read-outs")
+	f.BoolVar(&o.JSON, "json", false, "one JSON object for each interval, in a line")
 	f.BoolVar(&plain, "plain", false, "tables, one below the other, on a terminal too; the command keeps the terminal")
-	f.IntVar(&p.rows, "kernel-rows", 0, "room for `N` rows in an interval, further calls are counted in one; 0 is what fits into 64 MiB, at most 16384")
-	f.StringVar(&p.tape, "tape", "", "count the events of a `TAPE` instead")
-	f.StringVar(&p.meter.Listen, "listen", "", "offer the sums to Prometheus at http://`HOST:PORT`/metrics; on the loopback device if HOST is empty")
-	f.IntVar(&p.meter.Series, "series", meter.DefaultSeries, "with --listen: `N` rows at most, the others are one more")
+	f.IntVar(&o.KernelRows, "kernel-rows", 0, "room for `N` rows in an interval, further calls are counted in one; 0 is what fits into 64 MiB, at most 16384")
+	f.StringVar(&tape, "tape", "", "count the events of a `TAPE` instead")
+	f.StringVar(&o.Meter.Listen, "listen", "", "offer the sums to Prometheus at http://`HOST:PORT`/metrics; on the loopback device if HOST is empty")
+	f.IntVar(&o.Meter.Series, "series", meter.DefaultSeries, "with --listen: `N` rows at most, the others are one more")
 	f.StringArrayVar(&alarms, "alarm", nil, "raise an alarm when `RULE` holds, such as 'unlink by process > 100/s for 3s'; repeatable")
-	f.StringVar(&p.detail.exec, "alarm-exec", "", "run `COMMAND` when an alarm begins and when it ends: words with spaces between them, no shell; the values are in IOTAPE_ALARM…")
-	f.StringVar(&p.detail.dir, "detail", "", "when an alarm begins, record its process (or, if its rule has none, what is counted) into `DIR`")
-	f.DurationVar(&p.detail.duration, "detail-for", 10*time.Second, "with --detail: record for `TIME`")
-	f.StringVar(&p.detail.content, "detail-content", "full", "with --detail: `WHICH` content to keep, as in record --content")
+	f.StringVar(&o.Detail.Exec, "alarm-exec", "", "run `COMMAND` when an alarm begins and when it ends: words with spaces between them, no shell; the values are in IOTAPE_ALARM…")
+	f.StringVar(&o.Detail.Dir, "detail", "", "when an alarm begins, record its process (or, if its rule has none, what is counted) into `DIR`")
+	f.DurationVar(&o.Detail.Duration, "detail-for", 10*time.Second, "with --detail: record for `TIME`")
+	f.StringVar(&o.Detail.Content, "detail-content", "full", "with --detail: `WHICH` content to keep, as in record --content")
 	return cmd
 }
 
@@ -155,23 +143,21 @@ func orderNames() string {
 	return strings.Join(names, ", ")
 }
 
-// check says what is wrong with the plan.
-func (p *topPlan) check(target *targetFlags) error {
-	switch {
-	case p.meter.Interval < count.MinInterval || p.meter.Interval > count.MaxInterval:
-		return fmt.Errorf("interval %s is not from %s to %s", p.meter.Interval, count.MinInterval, count.MaxInterval)
-	case p.count < 0 || p.view.Rows < 0 || p.rows < 0 || p.meter.Series < 0:
-		return errors.New("less than 0 of something cannot be had")
-	case p.count > 0 && !p.record.Capture.Running():
-		return errors.New("--count is for --pid, --cgroup and --all: a command is counted to its end")
-	case len(p.meter.Rules) == 0 && (p.detail.exec != "" || p.detail.dir != ""):
-		return errors.New("--alarm-exec and --detail need an --alarm")
+// topOfTape counts what a tape has.
+func topOfTape(ctx context.Context, c *console, name string, filter *filterFlags, o *top.Options) error {
+	t, err := openTape(ctx, name)
+	if err != nil {
+		return err
 	}
-	return p.detail.check(target)
+	defer t.Close()
+	g, err := filter.graph(c, t)
+	if err != nil {
+		return err
+	}
+	return top.Tape(t, filtered(c, t, g), o)
 }
 
-// exactScreen returns the screen of a filter, nil if none is given. The kernel has to
-// decide all of it: of what is counted nothing is left to be asked later.
+// exactScreen returns the screen of a filter, nil if none is given.
 func exactScreen(c *console, filter *filterFlags) (*predicate.Prefilter, error) {
 	x, err := filter.expr()
 	if x == nil || err != nil {
@@ -181,95 +167,5 @@ func exactScreen(c *console, filter *filterFlags) (*predicate.Prefilter, error) 
 	if err != nil {
 		return nil, err
 	}
-	s, undecided := g.Exact()
-	if len(undecided) == 0 {
-		return s, nil
-	}
-	var names []string
-	for _, op := range undecided[:min(len(undecided), 3)] {
-		if op == event.OpUnknown {
-			names = append(names, "calls that are not in the operation table")
-		} else {
-			names = append(names, op.String())
-		}
-	}
-	if n := len(undecided) - len(names); n > 0 {
-		names = append(names, fmt.Sprintf("%d others", n))
-	}
-	return nil, hint.With(usageError{fmt.Errorf("the kernel alone cannot decide this filter, of %s", strings.Join(names, ", "))},
-		"docs/filters.md says which tests are decided at capture; add one of op to leave out what cannot be")
-}
-
-// ofTape counts what a tape has.
-func (p *topPlan) ofTape(ctx context.Context, c *console, filter *filterFlags) error {
-	t, err := openTape(ctx, p.tape)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	g, err := filter.graph(c, t)
-	if err != nil {
-		return err
-	}
-	table := aggregate.NewTable(p.meter.By, p.rows)
-	for ev, err := range filtered(c, t, g) {
-		if err != nil {
-			return err
-		}
-		table.Count(ev)
-	}
-	p.view.UserName = view.UserNames()
-	return c.print(func(w *bufio.Writer) error {
-		if p.json {
-			m := t.Manifest()
-			return p.view.JSON(w, &aggregate.IntervalSnapshot{Table: table, At: tapeEnd(t), Elapsed: time.Duration(max(m.LastNS-m.FirstNS, 1)), Last: true})
-		}
-		fmt.Fprintln(w, view.TotalText(table))
-		return p.view.Text(w, table, 0)
-	})
-}
-
-func tapeEnd(t *trace.Tape) time.Time { return time.Unix(0, t.Host(0).Wall(t.Manifest().LastNS)) }
-
-// errEnough ends counting after so many read-outs.
-var errEnough = errors.New("enough")
-
-// top counts.
-func top(ctx context.Context, c *console, p *topPlan) error {
-	p.view.UserName = view.UserNames()
-	if !p.record.Capture.Running() {
-		ctx = context.WithoutCancel(ctx) // the terminal's signals are for the command
-	}
-	p.record.Until = ctx
-	ctx, cancel := p.record.Context()
-	defer cancel()
-	out := newTopOutput(c, p, cancel)
-	p.meter.Show, p.meter.Alarm, p.meter.Say = out.show, out.alarm, out.say
-	p.detail.plan(&p.meter, &p.record)
-	m, err := meter.New(&p.meter)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	if a := m.Addr(); a != nil {
-		out.say("metrics are at http://" + a.String() + "/metrics")
-	}
-	if err := out.start(); err != nil {
-		return err
-	}
-	var res capture.Result
-	err = m.Run(ctx, count.Counting(&p.record.Capture, p.rows, &res))
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	endErr := out.end(m.Sum(), err == nil)
-	switch {
-	case err != nil && len(p.record.Capture.Command) > 0:
-		return commandError(session.StartError(p.record.Capture.Command[0], err))
-	case err != nil:
-		return err
-	case endErr != nil:
-		return endErr
-	}
-	return commandStatus(&res)
+	return top.Screen(g)
 }

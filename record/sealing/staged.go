@@ -95,3 +95,44 @@ func DirBytes(dir string) (n int64) {
 	})
 	return n
 }
+
+// MakeOptions for Make.
+type MakeOptions struct {
+	Index    Indexer                    // see Staged
+	Reporter Reporter                   // nil: Silent
+	Unit     func(amount uint64) string // writes the amounts of the progress
+}
+
+// A Made tape is what Make made.
+type Made struct {
+	Tape     string // its name
+	Manifest *trace.Manifest
+	Bytes    int64 // of its files
+}
+
+// An Update says how far some work is, see Progress.
+type Update = func(what string, done, total uint64)
+
+// Make makes a tape of something else than a recording, by a function that fills it and
+// returns its manifest. If that fails there is no tape.
+func Make(ctx context.Context, name string, o *MakeOptions, fill func(tw *trace.TapeWriter, update Update) (*trace.Manifest, error)) (*Made, error) {
+	s, err := Stage(name)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Abandon()
+	s.Index, s.Reporter = o.Index, orSilent(o.Reporter)
+	progress := s.Reporter.Progress(o.Unit)
+	defer progress.Done()
+	update := func(what string, done, total uint64) { progress.Update(what, int64(done), int64(total)) }
+	err = s.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) { return fill(tw, update) })
+	progress.Done()
+	if err != nil {
+		return nil, err
+	}
+	size, err := s.Publish(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Made{Tape: s.Tape, Manifest: s.Manifest(), Bytes: size}, nil
+}

@@ -41,7 +41,7 @@ func TestRows(t *testing.T) {
 
 // A test of a suffix is made only if the programs were loaded with it: else the call passes.
 func TestPutScreenOfOtherSuffixes(t *testing.T) {
-	screen := func(text string) *predicate.Screen {
+	screen := func(text string) *predicate.Prefilter {
 		g, err := predicate.New(text, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestPutScreenOfOtherSuffixes(t *testing.T) {
 	if n != 1 || list[0].Mask[1]>>32 != 0xffffffff || list[0].Mask[0] != 0 {
 		t.Errorf("got %d suffixes, the first %+v, want one of 4 bytes at the end", n, list[0])
 	}
-	fields := func(s *predicate.Screen) map[predicate.ScreenField]int {
+	fields := func(s *predicate.Prefilter) map[predicate.ScreenField]int {
 		var shared Common
 		PutScreen(&shared, s, loaded)
 		m := map[predicate.ScreenField]int{}

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"bytes"
@@ -20,14 +20,14 @@ import (
 	"github.com/iotape/iotape/record/session"
 )
 
-// detailPlan is what an alarm does.
-type detailPlan struct {
-	exec     string
-	dir      string
-	duration time.Duration
-	content  string
+// Detail is what an alarm does besides being shown.
+type Detail struct {
+	Exec     string        // the command to run, in words; "": none
+	Dir      string        // where detailed recordings go; "": there are none
+	Duration time.Duration // of a recording
+	Content  string        // which content it keeps, as for iotape record --content
+	Target   []string      // flags of iotape record for what is counted; nil: the command
 
-	target  []string     // flags of record for what is counted; nil: the command
 	command atomic.Int64 // its process
 	number  atomic.Int64
 	say     func(line string)
@@ -36,29 +36,19 @@ type detailPlan struct {
 // maxDetail bounds a recording that an alarm begins.
 const maxDetail = 10 * time.Minute
 
-func (d *detailPlan) check(target *targetFlags) error {
-	if d.duration <= 0 || d.duration > maxDetail {
-		return fmt.Errorf("detail-for %s is not from 0 to %s", d.duration, maxDetail)
+func (d *Detail) check() error {
+	if d.Duration <= 0 || d.Duration > maxDetail {
+		return fmt.Errorf("detail-for %s is not from 0 to %s", d.Duration, maxDetail)
 	}
-	if _, err := capture.ParseContent(d.content); err != nil {
-		return err
-	}
-	switch {
-	case target.pids != "":
-		d.target = []string{"--pid", target.pids}
-	case target.cgroup != "":
-		d.target = []string{"--cgroup", target.cgroup}
-	case target.all:
-		d.target = []string{"--all"}
-	}
-	return nil
+	_, err := capture.ParseContent(d.Content)
+	return err
 }
 
 // plan has the meter do it.
-func (d *detailPlan) plan(m *meter.Options, p *session.Plan) {
-	m.Exec = strings.Fields(d.exec)
+func (d *Detail) plan(m *meter.Options, p *session.Plan) {
+	m.Exec = strings.Fields(d.Exec)
 	d.say = m.Say
-	if d.dir == "" {
+	if d.Dir == "" {
 		return
 	}
 	m.Detail = d.record
@@ -76,24 +66,24 @@ func (d *detailPlan) plan(m *meter.Options, p *session.Plan) {
 // record makes a detailed recording of what raised an alarm: with this program, started
 // again, which counting does not see. It ends after its time, with its processes, or with
 // ctx.
-func (d *detailPlan) record(ctx context.Context, a *alarm.Alarm) error {
-	if err := os.MkdirAll(d.dir, 0o777); err != nil {
+func (d *Detail) record(ctx context.Context, a *alarm.Alarm) error {
+	if err := os.MkdirAll(d.Dir, 0o777); err != nil {
 		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	target, name := d.target, "alarm"
+	target, name := d.Target, "alarm"
 	switch pid := a.Key.PID; {
 	case pid != 0:
 		target, name = []string{"--pid", strconv.FormatUint(uint64(pid), 10)}, fileName(a.Key.Comm)+"-"+strconv.FormatUint(uint64(pid), 10)
 	case target == nil:
 		target = []string{"--pid", strconv.FormatInt(d.command.Load(), 10)}
 	}
-	tape := filepath.Join(d.dir, fmt.Sprintf("%s-%s-%d.tape", name, a.At.UTC().Format("20060102T150405Z"), d.number.Add(1)))
+	tape := filepath.Join(d.Dir, fmt.Sprintf("%s-%s-%d.tape", name, a.At.UTC().Format("20060102T150405Z"), d.number.Add(1)))
 	args := append([]string{"record"}, target...)
-	args = append(args, "--duration", d.duration.String(), "--content", d.content, "--no-index", "-o", tape)
+	args = append(args, "--duration", d.Duration.String(), "--content", d.Content, "--no-index", "-o", tape)
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it seals what it has
 	cmd.WaitDelay = 20 * time.Second

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 	"github.com/iotape/iotape/model/aggregate"
 )
 
-// topScreen is the live screen. A command that is counted does not get the terminal: its
+// liveScreen is the live screen. A command that is counted does not get the terminal: its
 // output goes to a file, and is shown when the screen has ended.
-type topScreen struct {
-	o       *topOutput
+type liveScreen struct {
+	out     *output
 	live    *view.Live
 	output  *os.File // of the command; nil: there is none
 	input   *os.File
@@ -29,18 +29,20 @@ type topScreen struct {
 // shownOutput is how much of a command's output is shown at the end.
 const shownOutput = 64 << 10
 
-func newTopScreen(o *topOutput) *topScreen {
-	r := &o.p.record
+func newLiveScreen(out *output) *liveScreen {
+	o := out.o
+	r := &o.Record
 	title := r.Target
 	if title == "" {
 		title = strings.Join(r.Capture.Command, " ")
 	}
-	return &topScreen{o: o, live: view.NewLive(&view.LiveOptions{Options: o.p.view, Title: report.Printable(title), In: o.c.in, Out: o.c.out})}
+	live := view.NewLive(&view.LiveOptions{Options: o.View, Title: report.Printable(title), In: o.In, Out: o.Out})
+	return &liveScreen{out: out, live: live}
 }
 
 // start takes the terminal.
-func (s *topScreen) start() error {
-	if r := &s.o.p.record.Capture; !r.Running() {
+func (s *liveScreen) start() error {
+	if r := &s.out.o.Record.Capture; !r.Running() {
 		var err error
 		if s.output, err = os.CreateTemp("", "iotape-top-*"); err != nil {
 			return fmt.Errorf("keep the command's output: %w", err)
@@ -66,18 +68,18 @@ func (s *topScreen) start() error {
 
 // quit ends what is counted when the user asks for it: the command first, with SIGTERM, as
 // counting then ends by itself; when asked again, counting.
-func (s *topScreen) quit() {
+func (s *liveScreen) quit() {
 	if _, ok := <-s.live.Quit(); ok {
 		if pid := s.command.Load(); pid != 0 && syscall.Kill(int(pid), syscall.SIGTERM) == nil {
 			s.live.Say("the command was told to end; q again ends counting, whatever still runs")
 			<-s.live.Quit()
 		}
 	}
-	s.o.cancel()
+	s.out.cancel()
 }
 
 // say shows a line, and returns false if the screen is gone.
-func (s *topScreen) say(line string) bool {
+func (s *liveScreen) say(line string) bool {
 	if s.ended.Load() {
 		return false
 	}
@@ -85,11 +87,11 @@ func (s *topScreen) say(line string) bool {
 	return true
 }
 
-func (s *topScreen) show(r *aggregate.IntervalSnapshot) { s.live.Show(r) }
-func (s *topScreen) alarm(a *alarm.Alarm)               { s.live.Alarm(a) }
+func (s *liveScreen) show(r *aggregate.IntervalSnapshot) { s.live.Show(r) }
+func (s *liveScreen) alarm(a *alarm.Alarm)               { s.live.Alarm(a) }
 
 // end gives the terminal back, and shows what the command wrote.
-func (s *topScreen) end() error {
+func (s *liveScreen) end() error {
 	s.ended.Store(true)
 	err := s.live.Close()
 	if s.output == nil {
@@ -103,8 +105,8 @@ func (s *topScreen) end() error {
 	}
 	from := max(st.Size()-shownOutput, 0)
 	if from > 0 {
-		s.o.c.say("the command wrote %s, of which the end is:", report.Bytes(uint64(st.Size())))
+		s.out.o.Note(fmt.Sprintf("the command wrote %s, of which the end is:", report.Bytes(uint64(st.Size()))))
 	}
-	_, copyErr := io.Copy(s.o.c.out, io.NewSectionReader(s.output, from, shownOutput))
+	_, copyErr := io.Copy(s.out.o.Out, io.NewSectionReader(s.output, from, shownOutput))
 	return errors.Join(err, copyErr)
 }
