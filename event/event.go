@@ -98,7 +98,7 @@ const (
 	Incomplete                         // some bytes of its content could not be recorded
 	Late                               // came out of order by more than the sorting window
 	Compat                             // made by a 32-bit program: NR is a number of its calls, pointers have 32 bits
-	Synthetic                            // not made by the program: an lseek that stands for calls that a slice left out and that moved the position; an ftruncate for what an open did after others had used its file (replay/linearize)
+	Synthetic                          // not made by the program: an lseek that stands for calls that a slice left out and that moved the position; an ftruncate for what an open did after others had used its file (replay/linearize)
 	Delays                             // DelayBefore and DelayWithin are known; nothing else is special because of it
 )
 

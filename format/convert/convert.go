@@ -19,6 +19,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/format/tapes"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )

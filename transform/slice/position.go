@@ -7,7 +7,7 @@ import (
 // positions follows where the kept events of a slice leave the positions of open files,
 // and makes up for the calls that are left out and moved them.
 type positions struct {
-	at      map[event.OpenID]int64
+	at        map[event.OpenID]int64
 	synthetic event.Event
 }
 

@@ -40,8 +40,8 @@ func TestRows(t *testing.T) {
 }
 
 // A test of a suffix is made only if the programs were loaded with it: else the call passes.
-func TestPutScreenOfOtherSuffixes(t *testing.T) {
-	screen := func(text string) *predicate.Prefilter {
+func TestPutPrefilterOfOtherSuffixes(t *testing.T) {
+	prefilter := func(text string) *predicate.Prefilter {
 		g, err := predicate.New(text, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -52,24 +52,24 @@ func TestPutScreenOfOtherSuffixes(t *testing.T) {
 		}
 		return s
 	}
-	loaded, other := screen("op = write and ext = txt"), screen("op = write and ext = log")
+	loaded, other := prefilter("op = write and ext = txt"), prefilter("op = write and ext = log")
 	list, n := Suffixes(loaded)
 	if n != 1 || list[0].Mask[1]>>32 != 0xffffffff || list[0].Mask[0] != 0 {
 		t.Errorf("got %d suffixes, the first %+v, want one of 4 bytes at the end", n, list[0])
 	}
-	fields := func(s *predicate.Prefilter) map[predicate.ScreenField]int {
+	fields := func(s *predicate.Prefilter) map[predicate.PrefilterField]int {
 		var shared Common
-		PutScreen(&shared, s, loaded)
-		m := map[predicate.ScreenField]int{}
+		PutPrefilter(&shared, s, loaded)
+		m := map[predicate.PrefilterField]int{}
 		for i := range s.Steps {
-			m[predicate.ScreenField(shared.Screen[i].Field)]++
+			m[predicate.PrefilterField(shared.Prefilter[i].Field)]++
 		}
 		return m
 	}
-	if got := fields(loaded)[predicate.ScreenSuffix]; got != 1 {
+	if got := fields(loaded)[predicate.PrefilterSuffix]; got != 1 {
 		t.Errorf("got %d tests of the suffix that was loaded, want 1", got)
 	}
-	if got := fields(other)[predicate.ScreenSuffix]; got != 0 {
+	if got := fields(other)[predicate.PrefilterSuffix]; got != 0 {
 		t.Errorf("got %d tests of a suffix that was not loaded, want none", got)
 	}
 }
