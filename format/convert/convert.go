@@ -172,7 +172,7 @@ func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
 	defer progress.Done()
 	total := sealing.DirBytes(mk.Work)
 	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
-		return tapes.Seal(ctx, streams, tw, cv.Program, func(done int64) { progress.Update("sealing", done, total) })
+		return tapes.Hosts(ctx, streams, tw, cv.Program, func(done int64) { progress.Update("sealing", done, total) })
 	})
 	progress.Done()
 	if err != nil {
