@@ -115,7 +115,7 @@ func alike(l Layout, time64 bool) bool {
 	return false
 }
 
-// Widen makes the arguments of a 32-bit call those of its operation: what stood in two
+// TranslateCompat makes the arguments of a 32-bit call those of its operation: what stood in two
 // registers stands in one, and "unchanged" of 16-bit ids is that of 32-bit ones.
 func TranslateCompat(a Arch, nr uint32, args *[MaxArgs]uint64) {
 	v := *args

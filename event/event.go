@@ -75,7 +75,7 @@ const OwnFile = 1
 // mapped at addresses from Args[1] to before Args[2].
 const MappedFD = -1
 
-// TakesLead reports whether the event is the execve of a thread that is not its process's
+// IsNonLeaderExec reports whether the event is the execve of a thread that is not its process's
 // first: what it does from now on it does under the number of that one, which is gone.
 func (ev *Event) IsNonLeaderExec() bool {
 	return ev.Kind == Call && (ev.Op == OpExecve || ev.Op == OpExecveat) && ev.TID != ev.PID && ev.Errno == 0 && ev.Flags&Interrupted == 0

@@ -203,7 +203,7 @@ func (g *Graph) Prefilter(mayDrop func(op event.Op) bool) *Prefilter {
 	return b.s
 }
 
-// prefilterer makes a prefilter.
+// prefilterBuilder makes a prefilter.
 type prefilterBuilder struct {
 	g          *Graph
 	f          formulas // of what is left for an operation

@@ -17,7 +17,7 @@ type Content struct {
 	Read, Write Policy
 }
 
-// Keep says what is kept of the bytes of one argument.
+// Policy says what is kept of the bytes of one argument.
 type Policy struct {
 	Rule Rule
 	Head uint32 // KeepHead: so many bytes from the first on, at least 1
@@ -29,7 +29,7 @@ type Rule uint8
 // The rules, from the one that keeps most.
 const (
 	KeepFull      Rule = iota
-	KeepHead           // the first Keep.Head bytes
+	KeepHead           // the first Policy.Head bytes
 	KeepSignature      // of each event.HashBytes a similar.Digest: what it equals, and resembles
 	KeepHash           // a hash of each event.HashBytes
 	KeepNone           // lengths only

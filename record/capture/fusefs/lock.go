@@ -12,7 +12,7 @@ import (
 	"github.com/iotape/iotape/event"
 )
 
-// Locks are taken on the lower file, so those who use it without the mount see them:
+// locks are those of an open file. They are taken on the lower file, so those who use it without the mount see them:
 // flock's by the open file of the handle, POSIX locks by an open file for each owner
 // (fcntl(2), "Open file description locks"), which has what a process's locks have: they
 // merge, they split, and all go at once.
