@@ -55,7 +55,7 @@ func DryRun(ctx context.Context, t *trace.Tape, o *Options) (*Plan, error) {
 		return nil, err
 	}
 	p, err := plan.New(t, &plan.Config{
-		Layout: layout, Made: initial.Made, Elsewhere: initial.Elsewhere, Order: order.Resource,
+		Layout: layout, Tainted: initial.Tainted, Elsewhere: initial.Elsewhere, Order: order.Resource,
 	})
 	if err != nil {
 		return nil, err

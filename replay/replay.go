@@ -123,7 +123,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
 		trees := verify.Trees{
-			Into: into, Final: final, Initial: initial, Tainted: effect.NewRanges(answer.Made), Tape: t,
+			Into: into, Final: final, Initial: initial, Tainted: effect.NewRanges(answer.Tainted), Tape: t,
 			Devices: o.Devices,
 		}
 		return rep, trees.Compare(ctx, rep)
@@ -139,7 +139,7 @@ func (o *Options) config(
 		Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort,
 		Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Sleep: o.Sleep,
 		Order: o.Order, Native: o.Native, Devices: o.Devices, Layout: layout, Data: o.Data,
-		FIFOs: o.Force || initial.FIFOs(), Elsewhere: initial.Elsewhere, Made: initial.Made,
+		FIFOs: o.Force || initial.FIFOs(), Elsewhere: initial.Elsewhere, Tainted: initial.Tainted,
 	}
 	if o.Log != nil {
 		c.LogLevel = cmp.Or(o.LogLevel, LogDifferences)

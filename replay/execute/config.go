@@ -24,9 +24,9 @@ type Config struct {
 	Data     options.Data
 	LogLevel options.LogLevel // "" without a log
 	FIFOs    bool             // there may be some in the target
-	// Elsewhere and Made are those of initialtree.Tree.
+	// Elsewhere and Tainted are those of initialtree.Tree.
 	Elsewhere []string
-	Made      []effect.FileRanges
+	Tainted   []effect.FileRanges
 	// Part of a team; nil: all.
 	Part *Part
 }
@@ -34,8 +34,8 @@ type Config struct {
 // Answer is what came of a run.
 type Answer struct {
 	Report *result.Report `json:"report,omitempty"`
-	// Made are the files that have made-up content in the end.
-	Made []effect.FileRanges `json:"made,omitempty"`
+	// Tainted are the files that have made-up content in the end.
+	Tainted []effect.FileRanges `json:"tainted,omitempty"`
 	// BeganNS is when the first call was made, from the moment when calls might be.
 	BeganNS int64 `json:"began,omitempty"`
 
@@ -52,5 +52,5 @@ func (a *Answer) Join(o *Answer, member string) {
 	}
 	a.Report.Join(o.Report, member)
 	a.Report.Timing.ReplayedNS = max(a.endNS-a.BeganNS, 0)
-	a.Made = append(a.Made, o.Made...)
+	a.Tainted = append(a.Tainted, o.Tainted...)
 }

@@ -35,7 +35,7 @@ var errAborted = errors.New("a result differs")
 // run does all events of a tape in the present root directory.
 func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress func(events uint64)) (Answer, error) {
 	planned := &plan.Config{
-		Layout: c.Layout, Made: c.Made, Generated: c.Data.Made, Elsewhere: c.Elsewhere, Order: c.Order,
+		Layout: c.Layout, Tainted: c.Tainted, Generated: c.Data.Made, Elsewhere: c.Elsewhere, Order: c.Order,
 		Native: c.Native, Annotations: in.annotations,
 	}
 	config := &schedule.Config{Pace: c.Pace, Speed: c.Speed, Sleep: c.Sleep, Progress: progress}
@@ -72,7 +72,7 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 		report.Aborted, err = true, nil
 	}
 	x.tally.Fill(report, d.Timebase().Timing(&x.total))
-	return Answer{Report: report, Made: planner.Tainted(), BeganNS: d.Timebase().Began(&x.total)}, err
+	return Answer{Report: report, Tainted: planner.Tainted(), BeganNS: d.Timebase().Began(&x.total)}, err
 }
 
 // executor does the tasks of a replay.

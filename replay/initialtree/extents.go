@@ -58,8 +58,8 @@ func (x *extents) unread(from, to int64) {
 	}
 }
 
-// made returns the initial content that a replay has to make up.
-func (x *extents) made() effect.Spans {
+// tainted returns the initial content that a replay has to make up.
+func (x *extents) tainted() effect.Spans {
 	m := slices.Clone(x.unknown)
 	for _, p := range x.pieces {
 		m.Remove(p.off, p.off+int64(p.len))

@@ -17,9 +17,9 @@ import (
 // Tree is the initial tree that a replay needs, with paths relative to the
 // replay's root.
 type Tree struct {
-	// Made are the files with content that was read and that the tape does not have:
+	// Tainted are the files with content that was read and that the tape does not have:
 	// they have zeros there.
-	Made []effect.FileRanges
+	Tainted []effect.FileRanges
 	// Elsewhere are recorded names, absolute and sorted, that led into what the kernel
 	// makes up, through a symbolic link: /etc/mtab leads to /proc/mounts. A replay cannot
 	// follow them.
@@ -204,8 +204,8 @@ func (in *inference) complete(o *object) {
 		return
 	}
 	d := o.more
-	if made := d.content.made(); len(made) > 0 && o.id.Ino != 0 {
-		in.result.Made = append(in.result.Made, effect.Ranges{o.id: &made}.List()...)
+	if tainted := d.content.tainted(); len(tainted) > 0 && o.id.Ino != 0 {
+		in.result.Tainted = append(in.result.Tainted, effect.Ranges{o.id: &tainted}.List()...)
 	}
 	if u := d.content.unknown; len(u) > 0 {
 		o.size = max(o.size, u[len(u)-1].To)

@@ -13,7 +13,7 @@ import (
 // Config says how a tape is planned. The zero value keeps all of the recorded order.
 type Config struct {
 	Layout    eventsource.Layout  // of the tape
-	Made      []effect.FileRanges // content of the initial tree that the tape does not have
+	Tainted   []effect.FileRanges // content of the initial tree that the tape does not have
 	Generated bool                // what is written is not as recorded
 	Elsewhere []string            // see initialtree.Tree
 	Order     order.Mode
@@ -59,7 +59,7 @@ func New(t *trace.Tape, c *Config) (*Planner, error) {
 		source: eventsource.NewReader(t, initialtree.Arch(t), c.Layout), native: c.Native,
 		order: order.New(c.Order), annotations: c.Annotations, loader: bufferLoader{t},
 		handles: map[event.OpenID]*Handle{}, threads: newThreads(c.Order == order.Recorded), cwds: map[uint64]*cwd{},
-		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Made, c.Generated), recent: recentChanges{},
+		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated), recent: recentChanges{},
 		openedAtStart: map[string]effect.Inode{}, elsewhere: map[string]bool{},
 	}
 	for _, name := range c.Elsewhere {

@@ -103,9 +103,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		d.link.Run(d.Stop)
 	}
 	stop := context.AfterFunc(ctx, func() { d.Stop(ctx.Err()) })
+	defer stop() // not before the workers have ended: all may be planned long before that
 	d.planAll(heap)
 	d.end()
-	stop()
 	d.live.Wait()
 	if d.link != nil {
 		d.link.Close()
