@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/analyze/report/suite"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web"
+	"github.com/iotape/iotape/web/serve"
 )
 
 func newReport(c *console) *cobra.Command {
@@ -71,7 +73,10 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 
 // writeReport writes a report with the picture of its tape.
 func (c *console) writeReport(ctx context.Context, t *trace.Tape, p *page.Page, name string) error {
-	s, err := openScene(ctx, c, []*trace.Tape{t}, true)
+	progress := c.progress(report.Count)
+	defer progress.Done()
+	s, err := serve.Scene(ctx, []*trace.Tape{t}, true, func(done, total uint64) { progress.Update("reading", int64(done), int64(total)) })
+	progress.Done()
 	if err != nil {
 		return err
 	}
