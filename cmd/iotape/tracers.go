@@ -115,7 +115,7 @@ func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Rem
 			return json.NewEncoder(w).Encode(control.Answer{Text: text})
 		}
 		for line := range strings.SplitSeq(text, "\n") {
-			fmt.Fprintln(w, oneLine(line))
+			fmt.Fprintln(w, report.OneLine(line))
 		}
 		return nil
 	})
