@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -71,23 +69,11 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 			if err != nil {
 				return err
 			}
-			err = c.print(func(w *bufio.Writer) error {
-				if !asJSON {
-					return rep.Text(w)
-				}
-				enc := json.NewEncoder(w)
-				enc.SetEscapeHTML(false)
-				enc.SetIndent("", "  ")
-				return enc.Encode(struct {
-					Version int  `json:"version"`
-					Same    bool `json:"same"`
-					*diff.Report
-				}{1, rep.Same(), rep})
-			})
-			if err == nil && !rep.Same() {
-				return &statusError{Status: exitFound}
+			write := rep.Text
+			if asJSON {
+				write = rep.JSON
 			}
-			return err
+			return c.result(write, rep.Same())
 		},
 	}
 	f := cmd.Flags()

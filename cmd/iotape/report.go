@@ -11,6 +11,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/internal/wholefile"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web"
 	"github.com/iotape/iotape/web/serve"
@@ -50,7 +51,7 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 			case html != "" && !noPicture:
 				err = c.writeReport(cmd.Context(), t, p, html)
 			case html != "":
-				err = writePage(p, html)
+				err = wholefile.Write(html, func(w io.Writer) error { return p.HTML(w, nil) })
 			case asJSON:
 				err = c.print(func(w *bufio.Writer) error { return p.JSON(w) })
 			default:
@@ -82,5 +83,5 @@ func (c *console) writeReport(ctx context.Context, t *trace.Tape, p *page.Page, 
 	}
 	defer s.Close()
 	_ = s.Order() // the picture says why there are no arrows
-	return writeHTML(name, func(w io.Writer) error { return web.WriteFile(w, p, s) })
+	return wholefile.Write(name, func(w io.Writer) error { return web.WriteFile(w, p, s) })
 }
