@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -134,4 +135,16 @@ func (t *ThreadDiff) text(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// JSON writes the report as one object.
+func (r *Report) JSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		Version int  `json:"version"`
+		Same    bool `json:"same"`
+		*Report
+	}{1, r.Same(), r})
 }

@@ -196,6 +196,11 @@ func Printable(s string) string {
 	return strings.ReplaceAll(q, `\"`, `"`)
 }
 
+// OneLine puts text that may have several lines on one, and makes it Printable.
+func OneLine(s string) string {
+	return Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
+}
+
 // Count writes a number with thousands apart.
 func Count(n uint64) string {
 	s := strconv.FormatUint(n, 10)

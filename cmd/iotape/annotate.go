@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/analyze/waits"
 	"github.com/iotape/iotape/causal"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
@@ -128,11 +129,7 @@ func (a *annotating) print(c *console, t *trace.Tape) error {
 		return err
 	}
 	m := t.Manifest()
-	var scratch []byte
-	pr := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: m.Hosts, StartNS: m.FirstNS, MaxBytes: 32, Content: func(b *event.Buf, n int) []byte {
-		scratch = content(t, b, n, scratch[:0])
-		return scratch
-	}})
+	pr := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: m.Hosts, StartNS: m.FirstNS, MaxBytes: 32, Content: printtape.Content(t)})
 	wanted := func(e *event.Event) bool {
 		return len(a.pids) == 0 || slices.Contains(a.pids, uint(e.PID)) || slices.Contains(a.pids, uint(e.TID))
 	}

@@ -3,34 +3,29 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/fleet/archive"
+	"github.com/iotape/iotape/fleet/archiverun"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/store/catalogue"
 )
 
 // archiving is what to archive, where to, and what stays there.
 type archiving struct {
-	data, to string
-	where    catalogueFlag
-	every    time.Duration
-	settle   time.Duration
-	keep     daysFlag
-	size     sizeFlag
-	dryRun   bool
+	archiverun.Options
+	where catalogueFlag
+	keep  daysFlag
+	size  sizeFlag
 }
 
 func newArchive(c *console) *cobra.Command {
-	a := archiving{settle: time.Minute}
+	var a archiving
 	cmd := &cobra.Command{
 		Use:   "archive --to WHERE",
 		Short: "Make tapes of what a collector has, and keep them",
@@ -53,14 +48,14 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 		RunE:        func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), c) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&a.data, "data", "", "the collector's `DIR`")
-	f.StringVar(&a.to, "to", "", "where tapes are kept, `WHERE`: a directory, or s3://BUCKET/PREFIX")
+	f.StringVar(&a.Archive.Data, "data", "", "the collector's `DIR`")
+	f.StringVar(&a.To, "to", "", "where tapes are kept, `WHERE`: a directory, or s3://BUCKET/PREFIX")
 	a.where.add(cmd)
-	f.DurationVar(&a.every, "every", 0, "go on, and look again after so long")
-	f.DurationVar(&a.settle, "settle", time.Minute, "a stream that another one may go on with waits for so long")
+	f.DurationVar(&a.Every, "every", 0, "go on, and look again after so long")
+	f.DurationVar(&a.Archive.Settle, "settle", time.Minute, "a stream that another one may go on with waits for so long")
 	f.Var(&a.keep, "keep", "remove tapes that were stored so long ago: 365d, 12h")
 	f.Var(&a.size, "keep-size", "remove the oldest tapes beyond so much: 500G, 20T")
-	f.BoolVar(&a.dryRun, "dry-run", false, "with --keep and --keep-size: say what would be removed, and do nothing")
+	f.BoolVar(&a.Keep.DryRun, "dry-run", false, "with --keep and --keep-size: say what would be removed, and do nothing")
 	_ = cmd.MarkFlagRequired("to")
 	for _, sub := range []*cobra.Command{newArchiveList(c), newArchiveGet(c)} {
 		finishCommand(sub)
@@ -70,84 +65,22 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 }
 
 func (a *archiving) run(ctx context.Context, c *console) error {
-	prunes := a.keep > 0 || a.size > 0
-	switch {
-	case a.data == "" && !prunes:
-		return usageError{errors.New("what is to be archived? name the collector's directory with --data, or say with --keep what stays")}
-	case a.dryRun && !prunes:
-		return usageError{errors.New("--dry-run is for --keep and --keep-size")}
-	case a.dryRun && a.every > 0:
-		return usageError{errors.New("--dry-run is done once: it cannot go with --every")}
+	o := &a.Options
+	o.Keep.Age, o.Keep.Bytes = time.Duration(a.keep), int64(a.size)
+	if err := o.Check(); err != nil {
+		return usageError{err}
 	}
-	if a.data != "" {
-		if _, err := os.Stat(a.data); err != nil {
+	o.Out, o.Note = c.out, reporter{c}.Note
+	if o.Archive.Settle <= 0 {
+		o.Archive.Settle = -1
+	}
+	o.Archive.Note, o.Archive.Program, o.Archive.Reporter = o.Note, program(), sealing.Quiet(reporter{c})
+	if cat, err := a.where.open(); err == nil { // or none is asked for
+		o.Archive.Stored = func(ctx context.Context, t *archive.Stored) error {
+			_, err := addToCatalogue(ctx, c, cat, t.Dir, t.Location)
 			return err
 		}
-	}
-	store, err := archive.OpenStore(ctx, a.to)
-	if err != nil {
-		return err
-	}
-	cat, err := a.where.open()
-	if err != nil { // none is asked for
-		cat = nil
-	}
-	for {
-		err := a.once(ctx, c, store, cat)
-		if a.every <= 0 || ctx.Err() != nil {
-			return err
-		}
-		if err != nil && !errors.As(err, new(*statusError)) {
-			c.say("%v; trying again in %s", err, a.every)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(a.every):
-		}
-	}
-}
-
-// once archives what there is, and removes what is not to be kept.
-func (a *archiving) once(ctx context.Context, c *console, store archive.Store, cat *catalogue.Catalogue) error {
-	refused := 0
-	if a.data != "" && !a.dryRun {
-		settle := a.settle
-		if settle <= 0 {
-			settle = -1
-		}
-		o := &archive.Options{Data: a.data, Store: store, Settle: settle, Note: reporter{c}.Note, Program: program(), Reporter: sealing.Quiet(reporter{c})}
-		if cat != nil {
-			o.Stored = func(ctx context.Context, t *archive.Stored) error {
-				_, err := addToCatalogue(ctx, c, cat, t.Dir, t.Location)
-				return err
-			}
-		}
-		res, err := archive.Run(ctx, o)
-		if a.every <= 0 || res.Tapes+res.Refused > 0 {
-			c.say("%s of %s stored in %s (%s); %d put aside, %d waiting", report.Plural(res.Tapes, "tape", "tapes"), report.Plural(res.Streams, "stream", "streams"), a.to,
-				report.Bytes(uint64(res.Bytes)), res.Refused, res.Waiting)
-		}
-		if err != nil {
-			return err
-		}
-		refused = res.Refused
-	}
-	if a.keep > 0 || a.size > 0 {
-		if err := a.prune(ctx, c, store, cat); err != nil {
-			return err
-		}
-	}
-	if refused > 0 {
-		return &statusError{Status: exitFound}
-	}
-	return nil
-}
-
-func (a *archiving) prune(ctx context.Context, c *console, store archive.Store, cat *catalogue.Catalogue) error {
-	k := &archive.Keep{Age: time.Duration(a.keep), Bytes: int64(a.size), DryRun: a.dryRun}
-	if cat != nil {
-		k.Removed = func(ctx context.Context, location string) error {
+		o.Keep.Removed = func(ctx context.Context, location string) error {
 			_, err := cat.Remove(ctx, []string{location})
 			if errors.Is(err, catalogue.ErrNone) {
 				err = nil
@@ -155,22 +88,9 @@ func (a *archiving) prune(ctx context.Context, c *console, store archive.Store, 
 			return err
 		}
 	}
-	gone, err := archive.Prune(ctx, store, k)
-	word := "removed"
-	if a.dryRun {
-		word = "would be removed"
-	}
-	total := int64(0)
-	for _, t := range gone {
-		total += t.Bytes
-		if a.dryRun {
-			if _, err := fmt.Fprintln(c.out, report.Printable(store.Location(t.Key))); err != nil {
-				return err
-			}
-		}
-	}
-	if a.every <= 0 || len(gone) > 0 {
-		c.say("%s %s (%s)", report.Plural(len(gone), "tape", "tapes"), word, report.Bytes(uint64(total)))
+	refused, err := archiverun.Run(ctx, o)
+	if err == nil && refused > 0 {
+		return &statusError{Status: exitFound}
 	}
 	return err
 }
@@ -190,41 +110,11 @@ catalogue says: iotape catalogue find.`,
 			if err != nil {
 				return err
 			}
-			return c.print(func(w *bufio.Writer) error { return listTapes(cmd.Context(), w, store, asJSON) })
+			return c.print(func(w *bufio.Writer) error { return archiverun.List(cmd.Context(), w, store, asJSON) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return cmd
-}
-
-func listTapes(ctx context.Context, w *bufio.Writer, store archive.Store, asJSON bool) error {
-	n := 0
-	enc := json.NewEncoder(w)
-	for t, err := range archive.Tapes(ctx, store, "") {
-		if err != nil {
-			return err
-		}
-		if !t.Complete {
-			continue
-		}
-		n++
-		if asJSON {
-			err = enc.Encode(struct {
-				Location string    `json:"location"`
-				Bytes    int64     `json:"bytes"`
-				Stored   time.Time `json:"stored"`
-			}{store.Location(t.Key), t.Bytes, t.Stored.UTC()})
-		} else {
-			_, err = fmt.Fprintf(w, "%s  %10s  %s\n", t.Stored.UTC().Format("2006-01-02 15:04"), report.Bytes(uint64(t.Bytes)), report.Printable(store.Location(t.Key)))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !asJSON {
-		fmt.Fprintln(w, report.Plural(n, "tape", "tapes"))
-	}
-	return nil
 }
 
 func newArchiveGet(c *console) *cobra.Command {

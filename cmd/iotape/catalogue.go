@@ -5,12 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +16,6 @@ import (
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/store/catalogue"
-	"github.com/iotape/iotape/trace"
 )
 
 // catalogueVariable names the catalogue where --catalogue does not.
@@ -112,27 +106,11 @@ added by it.`,
 
 // addToCatalogue adds the row of a tape, and says how many are new.
 func addToCatalogue(ctx context.Context, c *console, cat *catalogue.Catalogue, path, location string) (int, error) {
-	if location == "" {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			return 0, err
-		}
-		location = abs
-	}
-	t, err := trace.OpenTape(path)
-	if err != nil {
-		return 0, err
-	}
-	defer t.Close()
 	progress := c.progress(report.Count)
 	defer progress.Done()
-	r, err := catalogue.OfTape(ctx, t, location, &suite.Options{CallName: stracetext.CallName, Progress: func(done uint64) {
-		progress.Update("reading "+path, int64(done), int64(t.Manifest().Counts.Events))
-	}})
-	if err != nil {
-		return 0, err
-	}
-	return cat.Add(ctx, r)
+	return cat.AddTape(ctx, path, location, suite.Options{CallName: stracetext.CallName}, func(done, total uint64) {
+		progress.Update("reading "+path, int64(done), int64(total))
+	})
 }
 
 // finding is what to look for and how to show it.
@@ -162,7 +140,7 @@ func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) 
 	}
 	people := !q.csv && !q.json && q.o.Columns == nil
 	if people {
-		q.o.Columns = []string{"start", "host", "duration_ns", "calls", "failed", "read", "written", "lost", "begins", "ends", "location"}
+		q.o.Columns = catalogue.TableColumns()
 	}
 	rows, err := cat.Find(ctx, filter, &q.o)
 	if errors.Is(err, catalogue.ErrNone) {
@@ -174,7 +152,7 @@ func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) 
 	defer rows.Close()
 	return c.print(func(w *bufio.Writer) error {
 		if people {
-			return tapesTable(w, rows)
+			return catalogue.WriteTable(w, rows)
 		}
 		format := store.Table
 		switch {
@@ -186,39 +164,6 @@ func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) 
 		_, err := store.Render(w, rows, format)
 		return err
 	})
-}
-
-// tapesTable prints rows for people.
-func tapesTable(w *bufio.Writer, rows *store.Rows) error {
-	t := report.Table{Head: []string{"start", "host", "length", "calls", "failed", "read", "written", "lost", "begins", "ends", "tape"}, Left: 2}
-	text := func(v any) string {
-		s, _ := v.(string)
-		return report.Printable(s)
-	}
-	number := func(v any, unit func(uint64) string) string {
-		if n, _ := v.(uint64); n > 0 {
-			return unit(n)
-		}
-		return "–"
-	}
-	n := 0
-	for ; rows.Next(); n++ {
-		v := rows.Values()
-		start, _ := v[0].(time.Time)
-		length, _ := v[2].(int64)
-		t.Add(start.UTC().Format("2006-01-02 15:04:05"), text(v[1]), report.Duration(length), number(v[3], report.Count), number(v[4], report.Count), number(v[5], report.Bytes),
-			number(v[6], report.Bytes), number(v[7], report.Count), text(v[8]), text(v[9]), text(v[10]))
-	}
-	if rows.Err() != nil {
-		return rows.Err()
-	}
-	var b strings.Builder
-	if n > 0 {
-		t.Write(&b)
-	}
-	fmt.Fprintf(&b, "%s\n", report.Plural(n, "tape", "tapes"))
-	_, err := w.WriteString(b.String())
-	return err
 }
 
 func newCatalogueFind(c *console) *cobra.Command {
@@ -237,7 +182,7 @@ point, as ops.fsync or p99.read. docs/catalogue.md has examples.`,
 		Annotations: exits("0  done", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if fields {
-				return c.print(writeCatalogueFields)
+				return c.result(catalogue.WriteFields, true)
 			}
 			if len(args) == 0 {
 				return usageError{errors.New("what is to be found? give a filter")}
@@ -261,18 +206,6 @@ func catalogueFilterError(err error) error {
 		return hint.With(err, "iotape catalogue find --fields lists what can be asked for")
 	}
 	return err
-}
-
-func writeCatalogueFields(w *bufio.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, f := range catalogue.Fields() {
-		name := f.Name
-		if f.Keyed {
-			name += ".NAME"
-		}
-		fmt.Fprintf(t, "%s\t%s\n", strings.Join(append([]string{name}, f.Aliases...), ", "), f.About)
-	}
-	return t.Flush()
 }
 
 func newCatalogueList(c *console) *cobra.Command {

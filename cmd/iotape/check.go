@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/analyze/checked"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
@@ -39,13 +38,11 @@ are told apart (iotape index does that).`,
 			if err != nil {
 				return err
 			}
-			if err := c.print(func(w *bufio.Writer) error { return writeCheck(w, rep, asJSON) }); err != nil {
-				return err
+			write := checked.WriteText
+			if asJSON {
+				write = checked.WriteJSON
 			}
-			if !rep.OK() {
-				return &statusError{Status: exitFound}
-			}
-			return nil
+			return c.result(func(w io.Writer) error { return write(w, rep) }, rep.OK())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
@@ -61,66 +58,4 @@ func (c *console) check(ctx context.Context, t *trace.Tape) (*trace.CheckReport,
 		return nil, err
 	}
 	return rep, seal.CheckTrees(ctx, t, rep)
-}
-
-// checkJSON is the output of check --json; fields are only ever added.
-type checkJSON struct {
-	Version      int          `json:"version"`
-	OK           bool         `json:"ok"`
-	Files        int          `json:"files"`
-	Bytes        int64        `json:"bytes"`
-	Events       uint64       `json:"events"`
-	Chunks       uint64       `json:"chunks"`
-	MissingBytes int64        `json:"missing_bytes"`
-	Notes        []string     `json:"notes"`
-	Damage       []damageJSON `json:"damage"`
-	More         uint64       `json:"more"`
-}
-
-type damageJSON struct {
-	File    string `json:"file"`
-	Offset  int64  `json:"offset"`
-	Derived bool   `json:"derived"`
-	Error   string `json:"error"`
-}
-
-func writeCheck(w *bufio.Writer, r *trace.CheckReport, asJSON bool) error {
-	if asJSON {
-		v := checkJSON{1, r.OK(), r.Files, r.Bytes, r.Events, r.Chunks, r.Missing, append([]string{}, r.Notes...), []damageJSON{}, r.More}
-		for _, d := range r.Damage {
-			v.Damage = append(v.Damage, damageJSON{d.File, d.Offset, d.Derived, d.Err.Error()})
-		}
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	}
-	fmt.Fprintf(w, "%d files, %s, %s events, %s chunks of content\n", r.Files, report.Bytes(uint64(r.Bytes)), report.Count(r.Events), report.Count(r.Chunks))
-	if r.Missing > 0 {
-		fmt.Fprintf(w, "%s of content were not recorded\n", report.Bytes(uint64(r.Missing)))
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintf(w, "note: %s\n", oneLine(n))
-	}
-	for _, d := range r.Damage {
-		where := d.File
-		if d.Offset >= 0 {
-			where += fmt.Sprintf(" at %d", d.Offset)
-		}
-		derived := ""
-		switch {
-		case d.File == trace.AnnotationsName:
-			derived = " (iotape annotate makes it anew)"
-		case d.Derived:
-			derived = " (iotape index rebuilds it)"
-		}
-		fmt.Fprintf(w, "damaged: %s: %s%s\n", report.Printable(where), oneLine(d.Err.Error()), derived)
-	}
-	if r.More > 0 {
-		fmt.Fprintf(w, "damaged: %s more\n", report.Count(r.More))
-	}
-	if r.OK() {
-		fmt.Fprintln(w, "ok")
-	}
-	return nil
 }

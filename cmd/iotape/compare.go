@@ -1,17 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
-	"syscall"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/wholefile"
 	"github.com/iotape/iotape/replay"
 )
 
@@ -46,7 +44,9 @@ table has the median with the least and the largest. Run it on an idle machine.`
 			if x.Runs < 1 || x.Runs > 1000 {
 				return usageError{errors.New("--runs: it is a number from 1 to 1000")}
 			}
-			if x.Targets, err = places(on); err != nil {
+			if x.Targets, err = replayed.ParseTargets(on); errors.As(err, new(*replayed.TargetError)) {
+				return usageError{err}
+			} else if err != nil {
 				return err
 			}
 			t, err := openTape(cmd.Context(), args[0])
@@ -63,7 +63,7 @@ table has the median with the least and the largest. Run it on an idle machine.`
 			}
 			p := r.Page()
 			if html != "" {
-				if err := writePage(p, html); err != nil {
+				if err := wholefile.Write(html, func(w io.Writer) error { return p.HTML(w, nil) }); err != nil {
 					return err
 				}
 			}
@@ -71,11 +71,7 @@ table has the median with the least and the largest. Run it on an idle machine.`
 			if asJSON {
 				render = p.JSON
 			}
-			err = c.print(func(w *bufio.Writer) error { return render(w) })
-			if err == nil && !r.OK() {
-				return &statusError{Status: exitFound}
-			}
-			return err
+			return c.result(render, r.OK())
 		},
 	}
 	f := cmd.Flags()
@@ -89,31 +85,4 @@ table has the median with the least and the largest. Run it on an idle machine.`
 	f.StringVar(&html, "html", "", "write a page with pictures to `FILE`, too")
 	f.BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
 	return cmd
-}
-
-// places reads the targets of the command line.
-func places(on []string) (list []replayed.Target, err error) {
-	if len(on) == 0 {
-		return nil, usageError{errors.New("a target is needed: --on NAME=DIR")}
-	}
-	for _, s := range on {
-		name, dir, ok := strings.Cut(s, "=")
-		if !ok || name == "" || dir == "" {
-			return nil, usageError{fmt.Errorf("--on %s: it is NAME=DIR", s)}
-		}
-		for _, p := range list {
-			if p.Name == name {
-				return nil, usageError{fmt.Errorf("--on %s: there is a target of that name already", s)}
-			}
-		}
-		st, err := os.Stat(dir)
-		if err != nil {
-			return nil, err
-		}
-		if !st.IsDir() {
-			return nil, fmt.Errorf("%s: %w", dir, syscall.ENOTDIR)
-		}
-		list = append(list, replayed.Target{Name: name, Dir: dir})
-	}
-	return list, nil
 }

@@ -31,11 +31,11 @@ type console struct{ in, out, err *os.File }
 
 // say writes a line for people.
 func (c *console) say(format string, args ...any) {
-	fmt.Fprintf(c.err, "iotape: %s\n", oneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(c.err, "iotape: %s\n", report.OneLine(fmt.Sprintf(format, args...)))
 }
 
 func (c *console) hint(format string, args ...any) {
-	fmt.Fprintf(c.err, "hint: %s\n", oneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(c.err, "hint: %s\n", report.OneLine(fmt.Sprintf(format, args...)))
 }
 
 // progress returns a progress whose amounts are written by unit.
@@ -60,11 +60,6 @@ func (c *console) result(write func(w io.Writer) error, good bool) error {
 		return &statusError{Status: exitFound}
 	}
 	return err
-}
-
-// oneLine keeps a message on one line and safe for a terminal.
-func oneLine(s string) string {
-	return report.Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
 }
 
 // The exit statuses; docs/exit-codes.md.

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/diff"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -67,29 +63,17 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 			progress := c.progress(report.Count)
 			defer progress.Done()
 			o.Progress = func(phase string, done, total uint64) { progress.Update(phase, int64(done), int64(total)) }
-			o.Render = renderer()
+			o.Render = printtape.Calls()
 			rep, err := diff.Tapes(cmd.Context(), tapes[0], tapes[1], &o)
 			progress.Done()
 			if err != nil {
 				return err
 			}
-			err = c.print(func(w *bufio.Writer) error {
-				if !asJSON {
-					return rep.Text(w)
-				}
-				enc := json.NewEncoder(w)
-				enc.SetEscapeHTML(false)
-				enc.SetIndent("", "  ")
-				return enc.Encode(struct {
-					Version int  `json:"version"`
-					Same    bool `json:"same"`
-					*diff.Report
-				}{1, rep.Same(), rep})
-			})
-			if err == nil && !rep.Same() {
-				return &statusError{Status: exitFound}
+			write := rep.Text
+			if asJSON {
+				write = rep.JSON
 			}
-			return err
+			return c.result(write, rep.Same())
 		},
 	}
 	f := cmd.Flags()
@@ -99,29 +83,4 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 	f.IntVar(&o.MaxCalls, "max-calls", 1000, "show at most `N` calls that differ; 0 is all")
 	f.BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
-}
-
-// outcome is what a printed line has in front of the call and behind it: the thread,
-// and the time that it took.
-var outcome = regexp.MustCompile(`^[0-9]+ +(.*?)( <[0-9.]+>)?$`)
-
-// renderer writes events as iotape print does, without what differs from run to run.
-func renderer() func(t *trace.Tape, ev *event.Event) string {
-	printers := map[*trace.Tape]*stracetext.Printer{}
-	var scratch []byte
-	return func(t *trace.Tape, ev *event.Event) string {
-		p := printers[t]
-		if p == nil {
-			p = stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: t.Manifest().Hosts, Content: func(b *event.Buf, n int) []byte {
-				scratch = content(t, b, n, scratch[:0])
-				return scratch
-			}})
-			printers[t] = p
-		}
-		line := strings.TrimRight(string(p.Append(nil, ev)), "\n")
-		if m := outcome.FindStringSubmatch(line); m != nil {
-			return m[1]
-		}
-		return line
-	}
 }

@@ -2,17 +2,16 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/record/flight"
-	"github.com/iotape/iotape/record/sealing"
+	"github.com/iotape/iotape/record/flight/show"
 )
 
 func newDump(c *console) *cobra.Command {
@@ -37,12 +36,20 @@ are several, they are listed. SIGUSR1 to the recorder does the same.`,
 				return err
 			}
 			if list {
-				return c.print(func(w *bufio.Writer) error { return writeRunning(w, all) })
+				return c.result(func(w io.Writer) error { return show.Running(w, all) }, true)
 			}
-			r, err := pickRunning(c, all, args)
+			which := ""
+			if len(args) > 0 {
+				which = args[0]
+			}
+			fit, err := show.Pick(all, which)
+			if errors.Is(err, show.ErrSeveral) {
+				err = cmp.Or(c.result(func(w io.Writer) error { return show.Running(w, fit) }, true), err)
+			}
 			if err != nil {
 				return err
 			}
+			r := fit[0]
 			tape, err := r.Dump(cmd.Context())
 			if errors.Is(err, context.Canceled) {
 				return err
@@ -58,43 +65,4 @@ are several, they are listed. SIGUSR1 to the recorder does the same.`,
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the flight recorders that run")
 	return cmd
-}
-
-// pickRunning finds the flight recorder that is meant.
-func pickRunning(c *console, all []*flight.Remote, args []string) (*flight.Remote, error) {
-	var fit []*flight.Remote
-	for _, r := range all {
-		if len(args) == 0 || args[0] == strconv.Itoa(r.PID) || sealing.TrimTape(args[0]) == r.Name {
-			fit = append(fit, r)
-		}
-	}
-	switch {
-	case len(fit) == 1:
-		return fit[0], nil
-	case len(all) == 0:
-		return nil, hint.With(errors.New("no flight recorder of this user runs"), "iotape record --last 30s -- COMMAND starts one")
-	case len(fit) == 0:
-		return nil, hint.With(fmt.Errorf("no flight recorder %s runs", args[0]), "iotape dump --list says which do")
-	}
-	if err := c.print(func(w *bufio.Writer) error { return writeRunning(w, fit) }); err != nil {
-		return nil, err
-	}
-	return nil, hint.With(fmt.Errorf("%d flight recorders run", len(fit)), "name one by its process: iotape dump %d", fit[0].PID)
-}
-
-func writeRunning(w *bufio.Writer, all []*flight.Remote) error {
-	t := report.Table{Head: []string{"process", "name", "back", "bytes", "dumps", "directory", "command"}, Right: 1}
-	for _, r := range all {
-		command := ""
-		for i, arg := range r.Command {
-			if i > 0 {
-				command += " "
-			}
-			command += arg
-		}
-		t.Add(strconv.Itoa(r.PID), report.Printable(r.Name), report.Duration(r.BackNS), report.Bytes(uint64(max(r.Bytes, 0))), strconv.Itoa(r.Dumps),
-			report.Printable(r.Dir), report.Printable(command))
-	}
-	t.Write(w)
-	return nil
 }

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/fleet/broker"
-	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/fleet/service"
 )
 
-func newEnrol(c *console, p *collectorPlan) *cobra.Command {
+func newEnrol(c *console, p *service.Options) *cobra.Command {
 	var public, out, role string
 	cmd := &cobra.Command{
 		Use:   "enrol NAME",
@@ -36,18 +32,9 @@ agents send; a collector, for --nats, may do everything.`,
 			}
 			k := &broker.Key{Name: args[0], Role: broker.Role(role), Public: public}
 			if out != "" {
-				var err error
-				if k.Public, err = key.Create(out); err != nil {
-					return err
-				}
+				return service.EnrolNew(p.Data, k, out)
 			}
-			if err := broker.Enrol(p.Data, k); err != nil {
-				if out != "" {
-					os.Remove(out)
-				}
-				return err
-			}
-			return nil
+			return broker.Enrol(p.Data, k)
 		},
 	}
 	cmd.Flags().StringVar(&public, "public", "", "the public `KEY`, which begins with U")
@@ -56,7 +43,7 @@ agents send; a collector, for --nats, may do everything.`,
 	return cmd
 }
 
-func newRevoke(_ *console, p *collectorPlan) *cobra.Command {
+func newRevoke(_ *console, p *service.Options) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Short: "Take a key away",
 		Long:        "Revoke takes the key of a host, or of a reader, away. A collector that runs disconnects its\nowner within seconds. What was sent stays.",
@@ -67,7 +54,7 @@ func newRevoke(_ *console, p *collectorPlan) *cobra.Command {
 	}
 }
 
-func newKeys(c *console, p *collectorPlan) *cobra.Command {
+func newKeys(c *console, p *service.Options) *cobra.Command {
 	var asJSON, config bool
 	cmd := &cobra.Command{
 		Use: "keys", Short: "List who may connect",
@@ -80,27 +67,14 @@ func newKeys(c *console, p *collectorPlan) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.print(func(w *bufio.Writer) error {
-				if config {
-					_, err := fmt.Fprint(w, broker.Config(keys))
-					return err
-				}
-				enc := json.NewEncoder(w)
-				t := report.Table{Head: []string{"name", "role", "public key"}, Left: 3}
-				for i := range keys {
-					if asJSON {
-						if err := enc.Encode(&keys[i]); err != nil {
-							return err
-						}
-						continue
-					}
-					t.Add(keys[i].Name, string(keys[i].Role), keys[i].Public)
-				}
-				if asJSON {
-					return nil
-				}
-				return t.Write(w)
-			})
+			write := service.WriteKeys
+			switch {
+			case config:
+				write = service.WriteConfig
+			case asJSON:
+				write = service.WriteKeysJSON
+			}
+			return c.result(func(w io.Writer) error { return write(w, keys) }, true)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/iotape/iotape/analyze/flow"
 	"github.com/iotape/iotape/analyze/flow/show"
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
@@ -115,7 +114,10 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	path, err := r.path(ctx, f)
+	path, err := f.Find(ctx, r.from, r.to, r.same)
+	if errors.As(err, new(*flow.SelectError)) {
+		err = usageError{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -128,11 +130,7 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 		case r.svg:
 			return show.SVG(w, f, path)
 		case r.numbers:
-			t := report.Table{Head: []string{"value", "name", "what it is"}, Right: 1}
-			for _, n := range f.Numbers(path) {
-				t.Add(fmt.Sprint(n.Value), n.Name, n.About)
-			}
-			return t.Write(w)
+			return show.Numbers(w, f, path)
 		}
 		return show.Text(w, f, path)
 	})
@@ -149,25 +147,4 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 		}
 	}
 	return nil
-}
-
-// path finds the ways that are asked for; nil if none are.
-func (r *following) path(ctx context.Context, f *flow.Flow) (*flow.Path, error) {
-	var ids [3][]int
-	for i, what := range []string{r.from, r.to, r.same} {
-		if what == "" {
-			continue
-		}
-		var err error
-		if ids[i], err = f.Select(what); err != nil {
-			return nil, usageError{err}
-		}
-	}
-	switch {
-	case r.same != "":
-		return &flow.Path{Start: ids[2], Moves: f.Same(ids[2])}, nil
-	case r.from == "" && r.to == "":
-		return nil, nil
-	}
-	return f.Path(ctx, ids[0], ids[1])
 }

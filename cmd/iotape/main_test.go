@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/record/session"
 )
 
@@ -29,7 +30,7 @@ func TestSizeFlag(t *testing.T) {
 }
 
 func TestOneLine(t *testing.T) {
-	if got := oneLine("a\nb\x1b[31m\xff\n"); got != `a; b\x1b[31m\xff` {
+	if got := report.OneLine("a\nb\x1b[31m\xff\n"); got != `a; b\x1b[31m\xff` {
 		t.Errorf("%q", got)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/order"
-	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -86,7 +85,7 @@ func (r *ordering) run(c *console, tapes []*trace.Tape) error {
 		case r.events && r.json:
 			return o.WriteEvents(w, nil)
 		case r.events:
-			return o.WriteEvents(w, eventPrinter())
+			return o.WriteEvents(w, printtape.Lines())
 		case r.json:
 			return o.WriteJSON(w)
 		}
@@ -96,18 +95,4 @@ func (r *ordering) run(c *console, tapes []*trace.Tape) error {
 		return &statusError{Status: exitFound}
 	}
 	return err
-}
-
-// eventPrinter returns what prints events without their times.
-func eventPrinter() order.Printer {
-	var scratch []byte
-	var of *trace.Tape
-	pr := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, MaxBytes: 32, Content: func(b *event.Buf, n int) []byte {
-		scratch = content(of, b, n, scratch[:0])
-		return scratch
-	}})
-	return func(dst []byte, t *trace.Tape, ev *event.Event) []byte {
-		of = t
-		return pr.Append(dst, ev)
-	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/sink"
+	"github.com/iotape/iotape/pipe/tool"
 )
 
 // piping is what to do to a stream.
@@ -88,14 +88,33 @@ func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
 	case p.json && !p.check:
 		return usageError{errors.New("--json goes with --check")}
 	case p.check:
-		return p.runCheck(ctx, c, in)
+		res, err := tool.Check(ctx, in)
+		if err != nil {
+			return err
+		}
+		write := func(w io.Writer) error { return writeChecked(w, res) }
+		if p.json {
+			write = res.WriteJSON
+		}
+		return c.result(write, res.Found == 0)
 	case p.undo:
 		return p.runUndo(ctx, c, in)
 	case p.apply != "":
-		return p.runApply(ctx, c, in)
-	}
-	if p.to != "-" {
-		return p.runCopy(ctx, c, in)
+		spec, err := chain.Parse(p.apply)
+		if err != nil {
+			return usageError{fmt.Errorf("--apply: %w", err)}
+		}
+		return p.write(ctx, c, func(w io.Writer) error { return tool.Apply(ctx, w, in, spec) })
+	case p.to != "-":
+		s, err := pipe.NewScanner(in)
+		if err != nil {
+			return hint.With(err, "--apply makes a piped stream")
+		}
+		err = p.write(ctx, c, func(w io.Writer) error { return tool.Copy(w, s) })
+		if errors.As(err, new(*tool.BlockError)) {
+			return &statusError{exitFound, err}
+		}
+		return err
 	}
 	h, err := pipe.ReadHeader(in)
 	if err != nil {
@@ -112,25 +131,13 @@ func (p *piping) open(ctx context.Context, c *console) (io.WriteCloser, error) {
 	return sink.Open(ctx, p.to, &sink.Options{Stdout: c.out, New: true})
 }
 
-func (p *piping) runApply(ctx context.Context, c *console, in io.Reader) error {
-	spec, err := chain.Parse(p.apply)
-	if err != nil {
-		return usageError{fmt.Errorf("--apply: %w", err)}
-	}
+func (p *piping) write(ctx context.Context, c *console, f func(w io.Writer) error) error {
 	out, err := p.open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	w, err := pipe.NewWriter(out, spec.Layers, &spec.Options)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(w, contextReader{ctx, in}); err != nil {
-		w.Abort()
-		return err
-	}
-	if err := w.Close(); err != nil {
+	if err := f(out); err != nil {
 		return err
 	}
 	return out.Close()
@@ -138,138 +145,29 @@ func (p *piping) runApply(ctx context.Context, c *console, in io.Reader) error {
 
 func (p *piping) runUndo(ctx context.Context, c *console, in io.Reader) error {
 	faults := 0
-	var o pipe.ReadOptions
+	var told func(*pipe.Fault)
 	if p.salvage {
-		o.OnFault = func(f *pipe.Fault) error {
+		told = func(f *pipe.Fault) {
 			faults++
 			c.say("%v", f)
-			return nil
 		}
 	}
-	r, err := pipe.NewReader(in, chain.KeysOf(ctx).Open, &o)
-	if err != nil {
-		return err
-	}
-	out, err := p.open(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if _, err := io.Copy(out, contextReader{ctx, r}); err != nil {
-		var fault *pipe.Fault
-		if errors.As(err, &fault) {
-			return &statusError{exitFound, hint.With(fault, "--salvage goes on behind what is bad; what was written until here is good")}
-		}
-		return err
-	}
-	if err := out.Close(); err != nil {
-		return err
-	}
-	if faults > 0 {
-		return &statusError{Status: exitFound}
-	}
-	return nil
-}
-
-// runCopy brings the blocks of a piped stream somewhere else.
-func (p *piping) runCopy(ctx context.Context, c *console, in io.Reader) error {
-	s, err := pipe.NewScanner(in)
-	if err != nil {
-		return hint.With(err, "--apply makes a piped stream")
-	}
-	out, err := p.open(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if _, err := out.Write(s.Encoded()); err != nil {
-		return err
-	}
-	var block []byte
-	for {
-		h, payload, err := s.Next()
-		if err == io.EOF {
-			return out.Close()
-		}
-		if err != nil {
-			return &statusError{exitFound, fmt.Errorf("at offset %d: %w", s.Offset(), err)}
-		}
-		block = append(append(block[:0], make([]byte, pipe.BlockHeaderBytes)...), payload...)
-		h.Put(block)
-		if _, err := out.Write(block); err != nil {
-			return err
-		}
-	}
-}
-
-// checked is what --check found.
-type checked struct {
-	Serial  string        `json:"serial"`
-	Chain   string        `json:"chain"`
-	Good    uint64        `json:"good"`
-	Bad     uint64        `json:"bad"`
-	Bytes   int64         `json:"bytes"` // plain ones, of good blocks, if all layers could be undone
-	Faults  []faultLine   `json:"faults"`
-	Lacking string        `json:"lacking,omitempty"` // why not all layers were looked at
-	faults  []*pipe.Fault // for people
-}
-
-type faultLine struct {
-	Kind   string `json:"kind"`
-	Block  uint64 `json:"block"`
-	Last   uint64 `json:"last,omitempty"`
-	Offset int64  `json:"offset"`
-	Text   string `json:"text"`
-}
-
-// maxFaults bounds what is listed.
-const maxFaults = 10000
-
-func (p *piping) runCheck(ctx context.Context, c *console, in *os.File) error {
-	res := &checked{Faults: []faultLine{}}
-	open := func(h *pipe.Header) ([]pipe.Decoder, error) {
-		d, lacking, err := chain.KeysOf(ctx).OpenSome(h)
-		if lacking != nil {
-			res.Lacking = lacking.Error()
-		}
-		return d, err
-	}
-	found := 0
-	o := &pipe.ReadOptions{Rest: !isDevice(in), OnFault: func(f *pipe.Fault) error {
-		if found++; found <= maxFaults {
-			res.faults = append(res.faults, f)
-			res.Faults = append(res.Faults, faultLine{f.Kind.String(), f.Block, f.Last, f.Offset, f.Error()})
-		}
-		return ctx.Err()
-	}}
-	r, err := pipe.NewReader(contextReader{ctx, in}, open, o)
-	if err != nil {
-		return err
-	}
-	if err := r.Discard(); err != nil {
-		return err
-	}
-	res.Serial, res.Chain = fmt.Sprintf("%016x", r.Header().Serial), r.Header().Chain()
-	res.Good, res.Bad, res.Bytes = r.Counts()
-	err = c.print(func(w *bufio.Writer) error {
-		if p.json {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(res)
-		}
-		return res.text(w)
-	})
-	if err == nil && found > 0 {
+	err := tool.Undo(ctx, in, func() (io.WriteCloser, error) { return p.open(ctx, c) }, told)
+	var fault *pipe.Fault
+	switch {
+	case errors.As(err, &fault):
+		return &statusError{exitFound, hint.With(fault, "--salvage goes on behind what is bad; what was written until here is good")}
+	case err == nil && faults > 0:
 		return &statusError{Status: exitFound}
 	}
 	return err
 }
 
-func (res *checked) text(w *bufio.Writer) error {
-	for _, f := range res.faults {
-		fmt.Fprintln(w, oneLine(f.Error()))
+func writeChecked(w io.Writer, res *tool.Checked) error {
+	for _, f := range res.Faults {
+		fmt.Fprintln(w, report.OneLine(f.Text))
 	}
-	if len(res.faults) == maxFaults {
+	if len(res.Faults) == tool.MaxFaults {
 		fmt.Fprintln(w, "… and more")
 	}
 	if res.Lacking != "" {
@@ -277,23 +175,4 @@ func (res *checked) text(w *bufio.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "stream %s, layers %s: %s good, %s bad\n", res.Serial, res.Chain, report.Plural(int(res.Good), "block", "blocks"), report.Count(res.Bad))
 	return err
-}
-
-// isDevice reports whether a file is longer than what is on it.
-func isDevice(f *os.File) bool {
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeDevice != 0
-}
-
-// contextReader stops reading when the context ends.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r contextReader) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(b)
 }

@@ -2,31 +2,27 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
 
 // printing is what to print of a tape, and how.
 type printing struct {
-	json, csv bool
-	clock     string
-	from, to  uint64
-	pids      []uint
-	filter    filterFlags
-	o         stracetext.Options
+	pids   []uint
+	filter filterFlags
+	o      printtape.Options
 }
 
 func newPrint(c *console) *cobra.Command {
 	var p printing
+	var clock string
 	cmd := &cobra.Command{
 		Use:   "print TAPE",
 		Short: "Print the events, like strace does",
@@ -41,11 +37,11 @@ object per line and --csv a table; their fields are described in docs/print.md.
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  printed", "1  printed but for damaged parts", "2  could not be printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p.o.Clock = stracetext.Clock(p.clock)
-			switch p.o.Clock {
+			p.o.Text.Clock = stracetext.Clock(clock)
+			switch p.o.Text.Clock {
 			case stracetext.Elapsed, stracetext.Wall, stracetext.Unix, stracetext.NoClock:
 			default:
-				return usageError{fmt.Errorf("time %q is neither elapsed, wall, unix nor none", p.clock)}
+				return usageError{fmt.Errorf("time %q is neither elapsed, wall, unix nor none", clock)}
 			}
 			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {
@@ -56,13 +52,13 @@ object per line and --csv a table; their fields are described in docs/print.md.
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&p.json, "json", false, "one JSON object per line")
-	f.BoolVar(&p.csv, "csv", false, "a table of comma-separated values")
-	f.IntVar(&p.o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer; -1 is all")
-	f.BoolVarP(&p.o.Verbose, "verbose", "v", false, "show all fields of structures, all entries of directories")
-	f.StringVar(&p.clock, "time", "elapsed", "`WHICH` time stands at the start of a line: elapsed, wall, unix or none")
-	f.Uint64Var(&p.from, "from", 0, "first event, by its `SEQ`uence number")
-	f.Uint64Var(&p.to, "to", math.MaxUint64, "last event, by its `SEQ`uence number")
+	f.BoolVar(&p.o.JSON, "json", false, "one JSON object per line")
+	f.BoolVar(&p.o.CSV, "csv", false, "a table of comma-separated values")
+	f.IntVar(&p.o.Text.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer; -1 is all")
+	f.BoolVarP(&p.o.Text.Verbose, "verbose", "v", false, "show all fields of structures, all entries of directories")
+	f.StringVar(&clock, "time", "elapsed", "`WHICH` time stands at the start of a line: elapsed, wall, unix or none")
+	f.Uint64Var(&p.o.From, "from", 0, "first event, by its `SEQ`uence number")
+	f.Uint64Var(&p.o.To, "to", math.MaxUint64, "last event, by its `SEQ`uence number")
 	f.Lookup("to").DefValue = ""
 	f.UintSliceVar(&p.pids, "pid", nil, "only these processes or threads")
 	p.filter.add(f)
@@ -71,23 +67,8 @@ object per line and --csv a table; their fields are described in docs/print.md.
 }
 
 func (p *printing) run(c *console, t *trace.Tape) error {
-	m := t.Manifest()
-	p.o.Hosts, p.o.StartNS = m.Hosts, m.FirstNS
-	if p.o.MaxBytes == 0 {
-		p.o.MaxBytes = 1
-	}
-	var scratch []byte
-	p.o.Content = func(b *event.Buf, n int) []byte {
-		scratch = content(t, b, n, scratch[:0])
-		return scratch
-	}
-	pr := stracetext.New(&p.o)
-	write := pr.Append
-	switch {
-	case p.json:
-		write = pr.AppendJSON
-	case p.csv:
-		write = pr.AppendCSV
+	if p.o.Text.MaxBytes == 0 {
+		p.o.Text.MaxBytes = 1
 	}
 	if len(p.pids) > 0 {
 		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.pids), " ", ", "), "[]")
@@ -97,61 +78,18 @@ func (p *printing) run(c *console, t *trace.Tape) error {
 	if err != nil {
 		return err
 	}
-	wanted := func(*event.Event) bool { return true }
-	follows := false
 	if graph != nil {
-		m := graph.NewMatcher()
-		defer func() { c.unknownPrograms(m) }()
-		wanted, follows = m.Match, graph.Follows()
+		p.o.Filter, p.o.Follows = graph.NewMatcher(), graph.Follows()
+		defer func() { c.unknownPrograms(p.o.Filter) }()
 	}
+	p.o.Damaged = func(err error) { c.say("%v", err) }
 	damaged := 0
-	err = c.print(func(w *bufio.Writer) error {
-		if p.csv {
-			w.WriteString(stracetext.CSVHeader)
-		}
-		r := t.NewEventReader()
-		if p.from > 0 && !follows {
-			if err := r.Seek(p.from); err != nil {
-				return err
-			}
-		}
-		var e event.Event
-		var line []byte
-		for {
-			switch err := r.Next(&e); {
-			case err == io.EOF:
-				return nil
-			case errors.Is(err, trace.ErrCorrupt) || errors.Is(err, trace.ErrTruncated):
-				if err := w.Flush(); err != nil {
-					return err
-				}
-				damaged++
-				c.say("%v", err)
-				continue
-			case err != nil:
-				return err
-			}
-			if e.Seq > p.to {
-				return nil
-			}
-			if !wanted(&e) || e.Seq < p.from {
-				continue
-			}
-			line = write(line[:0], &e)
-			if _, err := w.Write(line); err != nil {
-				return err
-			}
-		}
+	err = c.print(func(w *bufio.Writer) (err error) {
+		damaged, err = printtape.Tape(w, t, &p.o)
+		return err
 	})
 	if err == nil && damaged > 0 {
 		return &statusError{Status: exitFound}
 	}
 	return err
-}
-
-// content returns the first n bytes of a buffer, zeros where they are missing or
-// damaged.
-func content(t *trace.Tape, b *event.Buf, n int, dst []byte) []byte {
-	dst, _ = t.ContentRange(b, 0, n, dst)
-	return dst
 }

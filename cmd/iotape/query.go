@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/wholefile"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )
@@ -86,28 +86,7 @@ func (q *querying) run(ctx context.Context, c *console, tapes []*trace.Tape, que
 	if q.output == "" {
 		return c.print(func(w *bufio.Writer) error { return render(w) })
 	}
-	return writeFile(q.output, render)
-}
-
-// writeFile gives a file what write writes, all or nothing. What is no regular file, as
-// a pipe, is written as it goes.
-func writeFile(path string, write func(io.Writer) error) error {
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	f, err := os.OpenFile(path+".partial", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		os.Remove(f.Name())
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Write(q.output, render)
 }
 
 func indexIfNeeded(ctx context.Context, c *console, t *trace.Tape) error {

@@ -2,107 +2,38 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe/wire"
 )
 
 // listenFlags say where and how to listen.
-type listenFlags struct {
-	tls  wire.Files
-	open bool
-	risk string // what others could do; "" is to send
-}
+type listenFlags struct{ wire.ListenOptions }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&l.tls.Cert, "tls-cert", "", "with tls://: the certificate in `FILE`")
-	f.StringVar(&l.tls.Key, "tls-key", "", "with tls://: the certificate's key in `FILE`")
-	f.StringVar(&l.tls.CA, "client-ca", "", "with tls://: only take clients with a certificate of those in `FILE`")
-	f.BoolVar(&l.open, "open", false, "listen on an address that others can reach without TLS")
+	f.StringVar(&l.TLS.Cert, "tls-cert", "", "with tls://: the certificate in `FILE`")
+	f.StringVar(&l.TLS.Key, "tls-key", "", "with tls://: the certificate's key in `FILE`")
+	f.StringVar(&l.TLS.CA, "client-ca", "", "with tls://: only take clients with a certificate of those in `FILE`")
+	f.BoolVar(&l.Open, "open", false, "listen on an address that others can reach without TLS")
 }
 
-// listen opens an address: unix:PATH, tcp://HOST:PORT, tls://HOST:PORT or HOST:PORT.
-// Without a host it is this machine only.
+// listen opens an address, see wire.Listen.
 func (l *listenFlags) listen(ctx context.Context, address string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return listenUnix(ctx, path)
+	ln, err := wire.Listen(ctx, address, &l.ListenOptions)
+	switch {
+	case errors.As(err, new(*wire.AddressError)):
+		return nil, usageError{err}
+	case errors.As(err, new(*wire.ExposedError)):
+		return nil, hint.With(err, "use tls://, with --client-ca to know who it is, or --open if that is meant")
 	}
-	scheme, hostPort, ok := strings.Cut(address, "://")
-	if !ok {
-		scheme, hostPort = "tcp", address
-	}
-	if scheme != "tcp" && scheme != "tls" {
-		return nil, usageError{fmt.Errorf("%s: an address is unix:PATH, tcp://HOST:PORT or tls://HOST:PORT", address)}
-	}
-	host, port, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", address, err)}
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	var config *tls.Config
-	if scheme == "tls" {
-		if config, err = wire.ServerTLS(l.tls); err != nil {
-			return nil, err
-		}
-	} else if l.tls != (wire.Files{}) {
-		return nil, usageError{errors.New("--tls-cert, --tls-key and --client-ca are for tls://")}
-	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return nil, err
-	}
-	if config != nil {
-		return tls.NewListener(ln, config), nil
-	}
-	if a := ln.Addr().(*net.TCPAddr); !a.IP.IsLoopback() && !l.open {
-		ln.Close()
-		return nil, hint.With(fmt.Errorf("%s can be reached by others, and %s", address, cmp.Or(l.risk, "whoever does can send")), "use tls://, with --client-ca to know who it is, or --open if that is meant")
-	}
-	return ln, nil
-}
-
-// listenUnix makes a socket that only its owner can use. One that nobody listens to any
-// more is replaced.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
-	if st, err := os.Lstat(path); err == nil && st.Mode()&os.ModeSocket != 0 {
-		conn, err := net.DialTimeout("unix", path, time.Second)
-		if err == nil {
-			conn.Close()
-			return nil, fmt.Errorf("%s: somebody listens there already", path)
-		}
-		if errors.Is(err, unix.ECONNREFUSED) {
-			os.Remove(path)
-		}
-	}
-	old := unix.Umask(0o077)
-	defer unix.Umask(old)
-	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
-}
-
-// addressOf returns an address in the form that record --to takes.
-func addressOf(ln net.Listener, address string) string {
-	switch scheme, _, ok := strings.Cut(address, "://"); {
-	case ln.Addr().Network() == "unix":
-		return "unix:" + ln.Addr().String()
-	case ok:
-		return scheme + "://" + ln.Addr().String()
-	}
-	return "tcp://" + ln.Addr().String()
+	return ln, err
 }
 
 func newReceive(c *console) *cobra.Command {
@@ -142,7 +73,7 @@ and runs until SIGINT or SIGTERM.`,
 				return err
 			}
 			defer ln.Close()
-			if err := c.print(func(w *bufio.Writer) error { _, err := fmt.Fprintln(w, addressOf(ln, args[0])); return err }); err != nil {
+			if err := c.print(func(w *bufio.Writer) error { _, err := fmt.Fprintln(w, wire.AddressOf(ln, args[0])); return err }); err != nil {
 				return err
 			}
 			s := &wire.Server{Store: d, Limits: wire.Limits{Conns: conns}, Note: func(line string) { c.say("%s", line) }}

@@ -108,7 +108,7 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 			if p.Capture.Mmap, err = capture.ParseMmap(mmap); err != nil {
 				return usageError{err}
 			}
-			if p.Flight, err = newFlightPlan(last, dumpOn); err != nil {
+			if p.Flight, err = session.ParseFlight(last, dumpOn); err != nil {
 				return usageError{err}
 			}
 			if p.Flight != nil && !cmd.Flags().Changed("mmap") {

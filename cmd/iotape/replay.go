@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/internal/term"
+	"github.com/iotape/iotape/internal/wholefile"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/replay/hosts"
 )
@@ -148,7 +150,7 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 				var run compare.Run
 				run, r.Recorded = replayed.RunOf(rep, &o, before)
 				r.Targets = []compare.Target{{Name: "replayed", Runs: []compare.Run{run}}}
-				if err := writePage(r.Page(), html); err != nil {
+				if err := wholefile.Write(html, func(w io.Writer) error { return r.Page().HTML(w, nil) }); err != nil {
 					return err
 				}
 			}

@@ -8,10 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/internal/wholefile"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web"
+	"github.com/iotape/iotape/web/serve"
 )
 
 func newReport(c *console) *cobra.Command {
@@ -48,7 +51,7 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 			case html != "" && !noPicture:
 				err = c.writeReport(cmd.Context(), t, p, html)
 			case html != "":
-				err = writePage(p, html)
+				err = wholefile.Write(html, func(w io.Writer) error { return p.HTML(w, nil) })
 			case asJSON:
 				err = c.print(func(w *bufio.Writer) error { return p.JSON(w) })
 			default:
@@ -71,11 +74,14 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 
 // writeReport writes a report with the picture of its tape.
 func (c *console) writeReport(ctx context.Context, t *trace.Tape, p *page.Page, name string) error {
-	s, err := openScene(ctx, c, []*trace.Tape{t}, true)
+	progress := c.progress(report.Count)
+	defer progress.Done()
+	s, err := serve.Scene(ctx, []*trace.Tape{t}, true, func(done, total uint64) { progress.Update("reading", int64(done), int64(total)) })
+	progress.Done()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	_ = s.Order() // the picture says why there are no arrows
-	return writeHTML(name, func(w io.Writer) error { return web.WriteFile(w, p, s) })
+	return wholefile.Write(name, func(w io.Writer) error { return web.WriteFile(w, p, s) })
 }

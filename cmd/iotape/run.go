@@ -4,8 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +64,7 @@ While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
 				return err
 			}
 			if check {
-				return c.print(func(w *bufio.Writer) error { return describe(w, cfg) })
+				return c.result(func(w io.Writer) error { return tracerun.Describe(w, cfg) }, true)
 			}
 			return c.runTracers(cmd.Context(), cfg)
 		},
@@ -130,38 +129,6 @@ func (c *console) sayErrors(err error, check bool) error {
 		return err
 	}
 	return &statusError{Status: status}
-}
-
-// describe says what a configuration means.
-func describe(w *bufio.Writer, cfg *config.Config) error {
-	for _, group := range cfg.Groups() {
-		in := group[0].Input
-		fmt.Fprintf(w, "%s\n", in.String())
-		for _, t := range group {
-			filter := "all events"
-			if t.Filter != nil {
-				filter = t.Filter.Expr().String()
-			}
-			driver, to := "stream, content "+t.Verbosity.Content.String(), t.OutputName()
-			if t.Aggregate != nil {
-				driver = "aggregate"
-			}
-			layers := ""
-			if p := t.Output.Pipe; p != nil {
-				var names []string
-				for _, l := range p.Layers {
-					names = append(names, l.Name())
-				}
-				layers = " through " + strings.Join(names, ", ")
-			}
-			waits := ""
-			if !t.Start {
-				waits = "; waits to be started"
-			}
-			fmt.Fprintf(w, "  %s: %s; %s%s to %s%s\n", t.Name, filter, driver, layers, to, waits)
-		}
-	}
-	return nil
 }
 
 // runTracers records with all tracers of a configuration, to the end.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
@@ -45,13 +43,7 @@ and what the recording lacks.`,
 			if asJSON {
 				render = s.JSON
 			}
-			if err := c.print(func(w *bufio.Writer) error { return render(w) }); err != nil {
-				return err
-			}
-			if s.Quality.DamagedBlocks > 0 {
-				return &statusError{Status: exitFound}
-			}
-			return nil
+			return c.result(render, s.Quality.DamagedBlocks == 0)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -41,16 +40,11 @@ func newSuite(c *console) []*cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = c.print(func(w *bufio.Writer) error {
-				if asJSON {
-					return p.JSON(w)
-				}
-				return p.Text(w)
-			})
-			if err == nil && damaged > 0 {
-				return &statusError{Status: exitFound}
+			write := p.Text
+			if asJSON {
+				write = p.JSON
 			}
-			return err
+			return c.result(write, damaged == 0)
 		}
 		cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object with the section's numbers, times in ns")
 		return cmd

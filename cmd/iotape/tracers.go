@@ -7,18 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/control"
+	"github.com/iotape/iotape/record/tracer/tracerun"
 )
 
 // tracersFlags are those of all commands about running tracers.
@@ -81,23 +79,7 @@ func (f *tracersFlags) remote(ctx context.Context) (*control.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []*control.Remote
-	var names []string
-	for _, r := range all {
-		names = append(names, fmt.Sprintf("%s (%d)", report.Printable(r.Name), r.PID))
-		if f.run == "" || f.run == r.Name || f.run == strconv.Itoa(r.PID) {
-			found = append(found, r)
-		}
-	}
-	switch {
-	case len(all) == 0:
-		return nil, hint.With(errors.New("no iotape run of this user is running"), "as root, those of root are found; sudo iotape tracers …")
-	case len(found) == 0:
-		return nil, fmt.Errorf("no iotape run is called %s; there are: %s", f.run, strings.Join(names, ", "))
-	case len(found) > 1:
-		return nil, hint.With(fmt.Errorf("several are running: %s", strings.Join(names, ", ")), "choose one with --run")
-	}
-	return found[0], nil
+	return tracerun.Pick(all, f.run)
 }
 
 // do asks for something, and says what came of it.
@@ -115,7 +97,7 @@ func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Rem
 			return json.NewEncoder(w).Encode(control.Answer{Text: text})
 		}
 		for line := range strings.SplitSeq(text, "\n") {
-			fmt.Fprintln(w, oneLine(line))
+			fmt.Fprintln(w, report.OneLine(line))
 		}
 		return nil
 	})
@@ -134,42 +116,17 @@ func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
 			}
 			list := []control.Info{}
 			for _, r := range all {
-				if flags.run == "" || flags.run == r.Name || flags.run == strconv.Itoa(r.PID) {
+				if tracerun.Named(r, flags.run) {
 					list = append(list, r.Info)
 				}
 			}
-			return c.print(func(w *bufio.Writer) error {
-				if flags.json {
-					return writeJSON(w, list)
-				}
-				return listTracers(w, list)
-			})
+			write := tracerun.WriteList
+			if flags.json {
+				write = tracerun.WriteListJSON
+			}
+			return c.result(func(w io.Writer) error { return write(w, list) }, true)
 		},
 	}
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-func listTracers(w io.Writer, list []control.Info) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RUN\tPID\tTRACER\tSTATE\tBYTES\tLOST\tOUTPUT\tFILTER")
-	for _, run := range list {
-		for i := range run.Tracers {
-			x := &run.Tracers[i]
-			filter := x.Filter
-			if filter == "" {
-				filter = "(all)"
-			}
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", report.Printable(run.Name), run.PID, report.Printable(x.Name), report.Printable(x.State),
-				report.Bytes(x.Bytes), x.Lost, report.Printable(x.Output), report.Printable(filter))
-		}
-	}
-	return t.Flush()
 }
 
 func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
@@ -184,49 +141,16 @@ func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 			}
 			for i := range r.Tracers {
 				if x := &r.Tracers[i]; x.Name == args[0] {
-					return c.print(func(w *bufio.Writer) error {
-						if flags.json {
-							return writeJSON(w, x)
-						}
-						return showTracer(w, x)
-					})
+					write := tracerun.WriteTracer
+					if flags.json {
+						write = tracerun.WriteTracerJSON
+					}
+					return c.result(func(w io.Writer) error { return write(w, x) }, true)
 				}
 			}
 			return fmt.Errorf("there is no tracer %q", args[0])
 		},
 	}
-}
-
-func showTracer(w io.Writer, x *control.TracerStatus) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(t, "%s\t%s\n", name, report.Printable(value))
-		}
-	}
-	row("tracer", x.Name)
-	row("state", x.State)
-	row("input", x.Input)
-	filter := x.Filter
-	if filter == "" {
-		filter = "(all)"
-	}
-	row("filter", filter)
-	row("driver", x.Driver)
-	row("content", x.Content)
-	row("omit", strings.Join(x.Omit, ", "))
-	row("resolution", x.Resolution)
-	row("layers", strings.Join(x.Layers, ", "))
-	row("output", x.Output)
-	row("recordings", strconv.Itoa(x.Recordings))
-	if !x.Since.IsZero() {
-		row("since", x.Since.Format("2006-01-02 15:04:05"))
-	}
-	row("records", report.Bytes(x.Bytes))
-	row("lost", strconv.FormatUint(x.Lost, 10))
-	row("error", x.Error)
-	row("last", x.Last)
-	return t.Flush()
 }
 
 func newTracersAdd(c *console, flags *tracersFlags) *cobra.Command {

@@ -40,6 +40,15 @@ func Text(w io.Writer, f *flow.Flow, p *flow.Path) error {
 }
 
 // pathText writes a line for each move.
+// Numbers writes a table of what can be asked for, with the values.
+func Numbers(w io.Writer, f *flow.Flow, p *flow.Path) error {
+	t := report.Table{Head: []string{"value", "name", "what it is"}, Right: 1}
+	for _, n := range f.Numbers(p) {
+		t.Add(fmt.Sprint(n.Value), n.Name, n.About)
+	}
+	return t.Write(w)
+}
+
 func pathText(b *strings.Builder, f *flow.Flow, p *flow.Path) error {
 	edges := map[int][]flow.Edge{}
 	for _, e := range p.Edges {

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -7,25 +7,25 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/bytesize"
 	"github.com/iotape/iotape/record/flight"
-	"github.com/iotape/iotape/record/session"
 )
 
-// newFlightPlan reads --last and --dump-on; nil if neither is given.
-func newFlightPlan(last string, dumpOn []string) (*session.Flight, error) {
+// ParseFlight reads what the flags --last and --dump-on of iotape record say. It returns nil
+// if neither is given.
+func ParseFlight(last string, dumpOn []string) (*Flight, error) {
 	if last == "" {
 		if len(dumpOn) > 0 {
 			return nil, errors.New("--dump-on goes with --last")
 		}
 		return nil, nil
 	}
-	p := &session.Flight{}
+	p := &Flight{}
 	for item := range strings.SplitSeq(last, ",") {
-		var size sizeFlag
 		if d, err := time.ParseDuration(item); err == nil && d > 0 && p.Options.Age == 0 {
 			p.Options.Age = d
-		} else if size.Set(item) == nil && size > 0 && p.Options.Bytes == 0 {
-			p.Options.Bytes = int64(size)
+		} else if size, err := bytesize.Parse(item); err == nil && size > 0 && p.Options.Bytes == 0 {
+			p.Options.Bytes = size
 		} else {
 			return nil, fmt.Errorf("last %q is neither a time such as 30s, nor a size such as 512M, nor both with a comma", last)
 		}

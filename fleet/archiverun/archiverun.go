@@ -1,0 +1,144 @@
+package archiverun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/fleet/archive"
+)
+
+// Options for Run.
+type Options struct {
+	// Archive says what to archive, and who is told; Run sets its Store. Without Data
+	// nothing is archived.
+	Archive archive.Options
+	// Keep says what stays; with neither an age nor a size all does. With DryRun nothing is
+	// archived or removed.
+	Keep  archive.Keep
+	To    string        // where tapes are kept, see archive.OpenStore
+	Every time.Duration // between two times; 0: it is done once
+	Out   io.Writer     // takes the places of the tapes that DryRun would remove
+	Note  func(line string)
+}
+
+func (o *Options) prunes() bool { return o.Keep.Age > 0 || o.Keep.Bytes > 0 }
+
+// Check returns what is wrong with the options.
+func (o *Options) Check() error {
+	switch {
+	case o.Archive.Data == "" && !o.prunes():
+		return errors.New("what is to be archived? name the collector's directory with --data, or say with --keep what stays")
+	case o.Keep.DryRun && !o.prunes():
+		return errors.New("--dry-run is for --keep and --keep-size")
+	case o.Keep.DryRun && o.Every > 0:
+		return errors.New("--dry-run is done once: it cannot go with --every")
+	}
+	return nil
+}
+
+// Run archives and prunes. It returns how many streams were put aside, as they could not be
+// sealed; with Every, when ctx ends, of the last time.
+func Run(ctx context.Context, o *Options) (refused int, err error) {
+	if o.Archive.Data != "" {
+		if _, err := os.Stat(o.Archive.Data); err != nil {
+			return 0, err
+		}
+	}
+	store, err := archive.OpenStore(ctx, o.To)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		refused, err = o.once(ctx, store)
+		if o.Every <= 0 || ctx.Err() != nil {
+			return refused, err
+		}
+		if err != nil {
+			o.Note(fmt.Sprintf("%v; trying again in %s", err, o.Every))
+		}
+		select {
+		case <-ctx.Done():
+			return 0, nil
+		case <-time.After(o.Every):
+		}
+	}
+}
+
+// once archives what there is, and removes what is not to be kept.
+func (o *Options) once(ctx context.Context, store archive.Store) (refused int, err error) {
+	if o.Archive.Data != "" && !o.Keep.DryRun {
+		what := o.Archive
+		what.Store = store
+		res, err := archive.Run(ctx, &what)
+		if o.Every <= 0 || res.Tapes+res.Refused > 0 {
+			o.Note(fmt.Sprintf("%s of %s stored in %s (%s); %d put aside, %d waiting", report.Plural(res.Tapes, "tape", "tapes"),
+				report.Plural(res.Streams, "stream", "streams"), o.To, report.Bytes(uint64(res.Bytes)), res.Refused, res.Waiting))
+		}
+		if err != nil {
+			return 0, err
+		}
+		refused = res.Refused
+	}
+	if o.prunes() {
+		err = o.prune(ctx, store)
+	}
+	return refused, err
+}
+
+func (o *Options) prune(ctx context.Context, store archive.Store) error {
+	gone, err := archive.Prune(ctx, store, &o.Keep)
+	word := "removed"
+	if o.Keep.DryRun {
+		word = "would be removed"
+	}
+	total := int64(0)
+	for _, t := range gone {
+		total += t.Bytes
+		if o.Keep.DryRun {
+			if _, err := fmt.Fprintln(o.Out, report.Printable(store.Location(t.Key))); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Every <= 0 || len(gone) > 0 {
+		o.Note(fmt.Sprintf("%s %s (%s)", report.Plural(len(gone), "tape", "tapes"), word, report.Bytes(uint64(total))))
+	}
+	return err
+}
+
+// List writes the tapes of a store, one a line, for people or as JSON.
+func List(ctx context.Context, w io.Writer, store archive.Store, asJSON bool) error {
+	n := 0
+	enc := json.NewEncoder(w)
+	for t, err := range archive.Tapes(ctx, store, "") {
+		if err != nil {
+			return err
+		}
+		if !t.Complete {
+			continue
+		}
+		n++
+		if asJSON {
+			err = enc.Encode(struct {
+				Location string    `json:"location"`
+				Bytes    int64     `json:"bytes"`
+				Stored   time.Time `json:"stored"`
+			}{store.Location(t.Key), t.Bytes, t.Stored.UTC()})
+		} else {
+			_, err = fmt.Fprintf(w, "%s  %10s  %s\n", t.Stored.UTC().Format("2006-01-02 15:04"), report.Bytes(uint64(t.Bytes)), report.Printable(store.Location(t.Key)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !asJSON {
+		fmt.Fprintln(w, report.Plural(n, "tape", "tapes"))
+	}
+	return nil
+}

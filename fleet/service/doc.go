@@ -1,0 +1,8 @@
+// Package service runs a collector as a service: with the broker that agents connect to or
+// with somebody else's, and with a page that shows the fleet.
+//
+//	agents ──▶ fleet/broker ──▶ fleet/collector ──▶ DATA/staging
+//	                                  └──▶ page, metrics
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
+package service

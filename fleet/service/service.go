@@ -1,0 +1,223 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/iotape/iotape/fleet/broker"
+	"github.com/iotape/iotape/fleet/collector"
+	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/pipe/wire"
+)
+
+// DefaultPage is where the fleet is shown unless it is said.
+const DefaultPage = "127.0.0.1:7073"
+
+// Options for Run. Data and Note of the collector's options are the broker's, too.
+type Options struct {
+	collector.Options
+	Listen     string        // the broker's address, HOST:PORT
+	Page       string        // where the fleet is shown, HOST:PORT; "-": nowhere
+	TLS        wire.Files    // of the broker; CA is for NATS
+	Open       bool          // addresses that others can reach are meant, without TLS too
+	NATS       string        // URL of brokers to use; "": one is started
+	Seed       string        // file with the collector's nkey seed for them
+	Program    string        // run with the host and the seconds when a host is silent; "": none
+	Sync       time.Duration // between syncs of the broker's file
+	BrokerOnly bool          // collect nothing
+	Name       string        // of this broker in its cluster
+	Cluster    string        // where its other brokers connect to, HOST:PORT; "": there is no cluster
+	Peers      []string      // other brokers, HOST:PORT
+	ClusterTLS wire.Files
+	// Ready is told where agents connect and where the page is.
+	Ready func(addresses ...string) error
+}
+
+// A UsageError says that the options do not fit together.
+type UsageError struct{ Err error }
+
+// Error returns the message of Err.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// reachable refuses an address that others can reach, without TLS.
+func (p *Options) reachable(address string, secure bool, how string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return &UsageError{err}
+	}
+	ip := net.ParseIP(host)
+	if secure || p.Open || host == "" || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return hint.With(fmt.Errorf("%s can be reached by others", address), "%s, or --open if that is meant", how)
+}
+
+// Run takes what agents send until ctx ends.
+func Run(ctx context.Context, p *Options) error {
+	if err := p.reachable(p.Listen, p.TLS.Cert != "", "use --tls-cert and --tls-key"); err != nil {
+		return err
+	}
+	if p.Page != "-" {
+		if err := p.reachable(p.Page, false, "the page has neither TLS nor passwords: put a proxy in front of it"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(p.Data, 0o755); err != nil {
+		return err
+	}
+	if p.Program != "" {
+		p.Alarm = func(host string, silent time.Duration) {
+			cmd := exec.Command(p.Program, host, fmt.Sprint(int(silent.Seconds())))
+			go func() {
+				if out, err := cmd.CombinedOutput(); err != nil {
+					p.Note(fmt.Sprintf("--alarm %s: %v: %s", p.Program, err, out))
+				}
+			}()
+		}
+	}
+	if p.NATS != "" {
+		nc, err := p.dial()
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		return p.collect(ctx, nc, p.NATS, nil)
+	}
+	b, err := p.start()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go keepKeys(ctx, p.Note, b, stop)
+	if p.BrokerOnly {
+		if err := p.Ready(b.Address()); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return brokerFailure(ctx)
+	}
+	nc, err := b.Connect()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return errors.Join(p.collect(ctx, nc, b.Address(), b.Refused), brokerFailure(ctx))
+}
+
+func brokerFailure(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, broker.ErrNotWorking) {
+		return hint.With(err, "make room and start the collector again: agents keep what they have")
+	}
+	return nil
+}
+
+// start starts the broker.
+func (p *Options) start() (*broker.Broker, error) {
+	o := &broker.Options{Data: p.Data, Listen: p.Listen, Sync: p.Sync, Note: p.Note}
+	var err error
+	if p.TLS.Cert != "" || p.TLS.Key != "" {
+		if o.TLS, err = wire.ServerTLS(wire.Files{Cert: p.TLS.Cert, Key: p.TLS.Key}); err != nil {
+			return nil, err
+		}
+	}
+	if p.Cluster != "" {
+		if p.Name == "" {
+			return nil, &UsageError{errors.New("--cluster needs a --name for this broker")}
+		}
+		if err := p.reachable(p.Cluster, p.ClusterTLS.CA != "", "use --cluster-cert, --cluster-key and --cluster-ca"); err != nil {
+			return nil, err
+		}
+		o.Cluster = &broker.Cluster{Name: p.Name, Listen: p.Cluster, Peers: p.Peers}
+		if p.ClusterTLS != (wire.Files{}) {
+			var t *tls.Config
+			if t, err = wire.ServerTLS(p.ClusterTLS); err != nil {
+				return nil, err
+			}
+			t.RootCAs = t.ClientCAs // brokers are each other's clients
+			o.Cluster.TLS = t
+		}
+	}
+	return broker.Start(o)
+}
+
+// keepKeys takes changes of the keys, and ends the collector with its broker.
+func keepKeys(ctx context.Context, note func(string), b *broker.Broker, stop context.CancelCauseFunc) {
+	every := time.NewTicker(2 * time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		if changed, err := b.Refresh(); err != nil {
+			note(fmt.Sprintf("keys: %v", err))
+		} else if changed {
+			note("keys: taken")
+		}
+		if !b.Working() {
+			stop(broker.ErrNotWorking)
+		}
+	}
+}
+
+// dial connects to somebody else's brokers.
+func (p *Options) dial() (*nats.Conn, error) {
+	opts := []nats.Option{nats.Name("iotape collector"), nats.MaxReconnects(-1), nats.Timeout(10 * time.Second), nats.IgnoreAuthErrorAbort()}
+	if p.Seed != "" {
+		pair, public, err := key.Read(p.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("--key: %w", err)
+		}
+		opts = append(opts, nats.Nkey(public, pair.Sign))
+	}
+	if p.TLS.CA != "" {
+		opts = append(opts, nats.RootCAs(p.TLS.CA))
+	}
+	nc, err := nats.Connect(p.NATS, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("--nats %s: %w", p.NATS, err)
+	}
+	return nc, nil
+}
+
+// collect runs the collector.
+func (p *Options) collect(ctx context.Context, nc *nats.Conn, address string, refused func() (uint64, uint64)) error {
+	p.Options.Key = broker.NewKeyring(p.Data).Public
+	making, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	col, err := collector.New(making, nc, &p.Options, refused)
+	cancel()
+	if err != nil {
+		return err
+	}
+	lines := []string{address}
+	if p.Page != "-" {
+		ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.Page)
+		if err != nil {
+			return fmt.Errorf("--page: %w", err)
+		}
+		srv := &http.Server{Handler: col.Handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+		go func() { _ = srv.Serve(ln) }()
+		defer srv.Close()
+		lines = append(lines, "http://"+ln.Addr().String())
+	}
+	if err := p.Ready(lines...); err != nil {
+		return err
+	}
+	return col.Run(ctx, nc)
+}
