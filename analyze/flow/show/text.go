@@ -39,7 +39,6 @@ func Text(w io.Writer, f *flow.Flow, p *flow.Path) error {
 	return err
 }
 
-// pathText writes a line for each move.
 // Numbers writes a table of what can be asked for, with the values.
 func Numbers(w io.Writer, f *flow.Flow, p *flow.Path) error {
 	t := report.Table{Head: []string{"value", "name", "what it is"}, Right: 1}
