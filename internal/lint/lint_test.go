@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
 	"github.com/iotape/iotape/internal/testenv"
 )
@@ -217,10 +218,10 @@ func TestArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([a-zA-Z][a-zA-Z0-9_./-]*/[a-zA-Z0-9_./-]*)`").FindAllStringSubmatch(string(page), -1) {
-		named[strings.TrimSuffix(m[1], "/")] = true
-		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
-			t.Errorf("ARCHITECTURE.md names %s: %v", m[1], err)
+	for _, path := range pathsIn(page) {
+		named[strings.TrimSuffix(path, "/")] = true
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			t.Errorf("ARCHITECTURE.md names %s: %v", path, err)
 		}
 	}
 	var got, want []string
@@ -243,6 +244,36 @@ func TestArchitecture(t *testing.T) {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" && !named[e.Name()] {
 			t.Errorf("ARCHITECTURE.md does not name the folder `%s/`", e.Name())
 		}
+	}
+}
+
+// pathsIn returns what a page writes as paths of files and folders.
+func pathsIn(page []byte) (paths []string) {
+	for _, m := range regexp.MustCompile("`([a-zA-Z][a-zA-Z0-9_./-]*/[a-zA-Z0-9_./-]*)`").FindAllStringSubmatch(string(page), -1) {
+		paths = append(paths, m[1])
+	}
+	return paths
+}
+
+// TestContributing checks that the check-lists of CONTRIBUTING.md name files that there are.
+// A capital stands for what the reader chooses, as in format/NAME/.
+func TestContributing(t *testing.T) {
+	page, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, path := range pathsIn(page) {
+		if strings.ContainsFunc(path, unicode.IsUpper) {
+			continue
+		}
+		checked++
+		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+			t.Errorf("CONTRIBUTING.md names %s: %v", path, err)
+		}
+	}
+	if checked == 0 {
+		t.Error("CONTRIBUTING.md names no files")
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -25,8 +26,10 @@ import (
 const (
 	licence    = "Apache-2.0"
 	licenceBPF = "GPL-2.0-only OR BSD-2-Clause"
-	folderBPF  = "record/capture/ebpf/bpf"
 )
+
+// foldersBPF have the sources of eBPF programs.
+var foldersBPF = []string{"record/capture/ebpf/bpf/", "record/count/bpf/", "record/internal/bpf/include/"}
 
 func main() {
 	fix := flag.Bool("fix", false, "add the lines that are missing")
@@ -112,7 +115,7 @@ func withLine(name string, text []byte) []byte {
 		first, text = text[:n:n], text[n:]
 	}
 	id := licence
-	if strings.HasPrefix(name, folderBPF+"/") {
+	if slices.ContainsFunc(foldersBPF, func(folder string) bool { return strings.HasPrefix(name, folder) }) {
 		id = licenceBPF
 	}
 	line := []byte(open + " SPDX-License-Identifier: " + id + end + "\n")
