@@ -45,12 +45,7 @@ to the end of: events that wait for each other are named.`,
   iotape annotate app.tape --from app.txt`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing", "2  could not be done; the tape is as it was"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer t.Close()
+		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			switch {
 			case a.from != "":
 				return a.read(c, t)
@@ -58,7 +53,7 @@ to the end of: events that wait for each other are named.`,
 				return a.print(c, t)
 			}
 			return a.run(c, t)
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&a.text, "text", false, "write the annotations that are stored, or those that were, as text")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/tracerun"
@@ -78,7 +79,7 @@ While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
 
 // readConfig reads and checks a configuration, and says what is odd about it.
 func (c *console) readConfig(name string, input *config.Input, check bool) (*config.Config, error) {
-	doc, err := readLimited(name, config.MaxBytes)
+	doc, err := source.Limited(name, config.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (c *console) parseConfig(name, doc string, input *config.Input) (*config.Co
 			}
 			return predicate.Compile(x, session.FilterOptions())
 		},
-		FilterFile: readFilter,
+		FilterFile: source.Read,
 		Aggregate:  tracerun.ParseAggregate,
 	})
 }
