@@ -171,20 +171,3 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 func sharedFlag(f *pflag.FlagSet, to *[]string) {
 	f.StringArrayVar(to, "shared", nil, "of a tape of several machines: all have the same files below `/PATH`, as on a network's file system; DIR/PATH has them, and DIR/HOST what each has for itself")
 }
-
-// oneOf says whether a flag has the second of two values.
-func oneOf(to *bool, flag, value, first, second string) error {
-	if value != first && value != second {
-		return usageError{fmt.Errorf("%s %s: it is %s or %s", flag, value, first, second)}
-	}
-	*to = value == second
-	return nil
-}
-
-// parseFlag reads the value of a flag.
-func parseFlag[T any](to *T, flag, text string, parse func(string) (T, error)) (err error) {
-	if *to, err = parse(text); err != nil {
-		return usageError{fmt.Errorf("--%s: %w", flag, err)}
-	}
-	return nil
-}
