@@ -2,19 +2,13 @@ package main
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"slices"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/waits"
 	"github.com/iotape/iotape/causal"
-	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/printtape"
-	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -45,20 +39,19 @@ to the end of: events that wait for each other are named.`,
   iotape annotate app.tape --from app.txt`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing", "2  could not be done; the tape is as it was"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer t.Close()
+		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			switch {
 			case a.from != "":
-				return a.read(c, t)
+				notes, err := waits.ReadFile(t, a.from)
+				if err != nil {
+					return err
+				}
+				return storeNotes(c, t, notes)
 			case a.text:
-				return a.print(c, t)
+				return c.print(func(w *bufio.Writer) error { return waits.WriteNotes(w, t, a.pids, printtape.Line(t)) })
 			}
 			return a.run(c, t)
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&a.text, "text", false, "write the annotations that are stored, or those that were, as text")
@@ -78,12 +71,8 @@ func (a *annotating) run(c *console, t *trace.Tape) error {
 	if err := storeNotes(c, t, notes); err != nil {
 		return err
 	}
-	err = c.print(func(w *bufio.Writer) error {
-		if a.json {
-			return waits.WriteJSON(w, t, sum)
-		}
-		return waits.WriteText(w, t, sum)
-	})
+	write := either(a.json, waits.WriteJSON, waits.WriteText)
+	err = c.result(func(w io.Writer) error { return write(w, t, sum) }, true)
 	if err != nil {
 		return err
 	}
@@ -98,40 +87,9 @@ func (a *annotating) run(c *console, t *trace.Tape) error {
 
 // storeNotes writes annotations to the tape, unless it is one for the moment.
 func storeNotes(c *console, t *trace.Tape, notes *causal.Annotations) error {
-	if st, err := os.Stat(t.Name()); err == nil && !st.IsDir() {
+	stored, err := waits.Store(t, notes)
+	if err == nil && !stored {
 		c.say("%s is no tape: the annotations are not stored", t.Name())
-		return nil
 	}
-	return notes.Write(t)
-}
-
-// read stores annotations that stand in a text.
-func (a *annotating) read(c *console, t *trace.Tape) error {
-	f, err := os.Open(a.from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	notes, err := causal.ReadText(f, t.Events())
-	if err != nil {
-		return fmt.Errorf("%s: %w", a.from, err)
-	}
-	return storeNotes(c, t, notes)
-}
-
-// print writes the annotations as text.
-func (a *annotating) print(c *console, t *trace.Tape) error {
-	notes, err := causal.Read(t)
-	if errors.Is(err, fs.ErrNotExist) {
-		notes, _, err = causal.Annotate(t.Events())
-	}
-	if err != nil {
-		return err
-	}
-	m := t.Manifest()
-	pr := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: m.Hosts, StartNS: m.FirstNS, MaxBytes: 32, Content: printtape.Content(t)})
-	wanted := func(e *event.Event) bool {
-		return len(a.pids) == 0 || slices.Contains(a.pids, uint(e.PID)) || slices.Contains(a.pids, uint(e.TID))
-	}
-	return c.print(func(w *bufio.Writer) error { return notes.WriteText(w, t.Events(), wanted, pr.Append) })
+	return err
 }

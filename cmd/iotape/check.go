@@ -38,10 +38,7 @@ are told apart (iotape index does that).`,
 			if err != nil {
 				return err
 			}
-			write := checked.WriteText
-			if asJSON {
-				write = checked.WriteJSON
-			}
+			write := either(asJSON, checked.WriteJSON, checked.WriteText)
 			return c.result(func(w io.Writer) error { return write(w, rep) }, rep.OK())
 		},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -42,10 +41,7 @@ connect, and runs until SIGINT or SIGTERM.`,
 			}
 			p.BrokerBytes, p.MinFree = int64(brokerMax), int64(spare)
 			err := service.Run(cmd.Context(), p)
-			if errors.As(err, new(*service.UsageError)) {
-				return usageError{err}
-			}
-			return err
+			return usageIf[*service.UsageError](err)
 		},
 	}
 	cmd.PersistentFlags().StringVar(&p.Data, "data", "", "the collector's directory is `DIR`")

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -34,12 +34,11 @@ table has the median with the least and the largest. Run it on an idle machine.`
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  done; all calls succeeded or failed as recorded and, with --verify, everything agreed", "1  something differed somewhere", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if x.Options.Checks, err = replay.ParseChecks(checks); err != nil {
-				return usageError{fmt.Errorf("--verify: %w", err)}
-			}
-			if x.Options.Pace, err = replay.ParsePace(pace); err != nil {
-				return usageError{fmt.Errorf("--pace: %w", err)}
+			err := cmp.Or(
+				parseFlag(&x.Options.Checks, "verify", checks, replay.ParseChecks),
+				parseFlag(&x.Options.Pace, "pace", pace, replay.ParsePace))
+			if err != nil {
+				return err
 			}
 			if x.Runs < 1 || x.Runs > 1000 {
 				return usageError{errors.New("--runs: it is a number from 1 to 1000")}
@@ -67,11 +66,7 @@ table has the median with the least and the largest. Run it on an idle machine.`
 					return err
 				}
 			}
-			render := p.Text
-			if asJSON {
-				render = p.JSON
-			}
-			return c.result(render, r.OK())
+			return c.result(either(asJSON, p.JSON, p.Text), r.OK())
 		},
 	}
 	f := cmd.Flags()

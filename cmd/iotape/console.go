@@ -191,3 +191,49 @@ func openTape(ctx context.Context, path string) (*trace.Tape, error) {
 	}
 	return t, nil
 }
+
+// openTapes opens several tapes. closeAll closes those that it returns, after an error too.
+func openTapes(ctx context.Context, names []string) (tapes []*trace.Tape, closeAll func(), err error) {
+	closeAll = func() {
+		for _, t := range tapes {
+			t.Close()
+		}
+	}
+	for _, name := range names {
+		t, err := openTape(ctx, name)
+		if err != nil {
+			return tapes, closeAll, err
+		}
+		tapes = append(tapes, t)
+	}
+	return tapes, closeAll, nil
+}
+
+// withTape returns what a command does that works on the tape of its first argument.
+func withTape(do func(cmd *cobra.Command, t *trace.Tape) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		t, err := openTape(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		return do(cmd, t)
+	}
+}
+
+// usageIf makes a usage error of an error of type T.
+func usageIf[T error](err error) error {
+	var wrong T
+	if errors.As(err, &wrong) {
+		return usageError{err}
+	}
+	return err
+}
+
+// either returns a or b.
+func either[T any](first bool, a, b T) T {
+	if first {
+		return a
+	}
+	return b
+}

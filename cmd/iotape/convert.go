@@ -50,17 +50,10 @@ descriptors and names stand for.`,
 				return usageError{errors.New("--filter picks events of a tape: convert all, and then iotape slice --filter")}
 			}
 			done, err := convert.File(cmd.Context(), args[0], args[1], o)
-			if errors.As(err, new(*convert.RequestError)) {
-				err = usageError{err}
-			}
 			if err != nil {
-				return err
+				return usageIf[*convert.RequestError](err)
 			}
-			write := done.WriteText
-			if asJSON {
-				write = done.WriteJSON
-			}
-			return c.result(write, !done.Lossy())
+			return c.result(either(asJSON, done.WriteJSON, done.WriteText), !done.Lossy())
 		},
 	}
 	f := cmd.Flags()

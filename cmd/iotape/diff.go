@@ -9,7 +9,6 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/printtape"
-	"github.com/iotape/iotape/trace"
 )
 
 func newDiff(c *console) *cobra.Command {
@@ -51,14 +50,10 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 			if o.Context < 0 {
 				return usageError{fmt.Errorf("--unified %d: less than none", o.Context)}
 			}
-			var tapes [2]*trace.Tape
-			for i, name := range args {
-				t, err := openTape(cmd.Context(), name)
-				if err != nil {
-					return err
-				}
-				defer t.Close()
-				tapes[i] = t
+			tapes, closeAll, err := openTapes(cmd.Context(), args)
+			defer closeAll()
+			if err != nil {
+				return err
 			}
 			progress := c.progress(report.Count)
 			defer progress.Done()
@@ -69,11 +64,7 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 			if err != nil {
 				return err
 			}
-			write := rep.Text
-			if asJSON {
-				write = rep.JSON
-			}
-			return c.result(write, rep.Same())
+			return c.result(either(asJSON, rep.JSON, rep.Text), rep.Same())
 		},
 	}
 	f := cmd.Flags()

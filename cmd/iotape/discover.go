@@ -3,16 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/causal/throttle"
-	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/throttlerun"
 )
@@ -68,7 +63,7 @@ In the end a line says which would be worth the time.`,
 			if d.Plan.Owner, err = session.FindOwner(user); err != nil {
 				return usageError{err}
 			}
-			if err := planDiscover(&d, args, under); err != nil {
+			if err := d.Complete(args, under); err != nil {
 				return usageError{err}
 			}
 			return c.discover(cmd.Context(), &d, asJSON)
@@ -96,45 +91,6 @@ In the end a line says which would be worth the time.`,
 	f.StringVar(&d.Team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts; if not given, one is made up, see iotape replay")
 	f.BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
 	return cmd
-}
-
-// planDiscover makes the flags definite. Its errors are the user's.
-func planDiscover(d *throttlerun.Options, args, under []string) error {
-	switch {
-	case len(args) == 0:
-		return errors.New("say what to run: a command")
-	case d.Plan.Tape == "":
-		return errors.New(`required flag(s) "output" not set`)
-	case d.Period < 1:
-		return fmt.Errorf("--period %d: it is to be 1, for each call, or more", d.Period)
-	case d.Budget <= 0 || d.Each <= 0 || d.Hold <= 0 || d.Patience <= 0:
-		return errors.New("--budget, --each, --hold and --patience are to be more than 0")
-	case len(d.Team.Names) == 0 && d.Team.Launch+d.Team.Listen+d.Team.Secret != "":
-		return errors.New("--launch, --listen and --secret are for --hosts")
-	case len(d.Team.Names) > 0 && d.Plan.Owner != nil:
-		return errors.New("--hosts: the command runs as who the launcher makes it, there is no --user")
-	case d.Suggest && d.Runs == "":
-		return errors.New("--suggest looks at the runs that --runs keeps")
-	}
-	if n, err := strconv.Atoi(d.Nodes); err == nil && n < 1 {
-		return fmt.Errorf("--nodes %d: it is to be 1 or more", n)
-	}
-	for _, dir := range under {
-		abs, err := filepath.Abs(dir)
-		if err != nil {
-			return err
-		}
-		d.Scope.Under = append(d.Scope.Under, abs)
-		if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
-			d.Scope.Under = append(d.Scope.Under, real)
-		}
-	}
-	p := &d.Plan
-	p.Capture = capture.Options{Command: args, Overflow: capture.OverflowBlock, Mmap: capture.MmapData}
-	p.Capture.Content, _ = capture.ParseContent("full")
-	p.Seal, p.Name = session.SealAfter, filepath.Base(args[0])
-	p.Owner.Apply(&p.Capture)
-	return nil
 }
 
 // discover runs the experiment and prints what was found.

@@ -55,11 +55,8 @@ when the recording is sealed. Several expressions have to fit all.`,
 			if err != nil {
 				return usageError{err}
 			}
-			write := explain.New(g, slice.MayLeaveOut).WriteText
-			if asJSON {
-				write = explain.New(g, slice.MayLeaveOut).WriteJSON
-			}
-			return c.result(write, true)
+			e := explain.New(g, slice.MayLeaveOut)
+			return c.result(either(asJSON, e.WriteJSON, e.WriteText), true)
 		},
 	}
 	f := cmd.Flags()

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/trace"
@@ -34,63 +33,14 @@ func (f *filterFlags) given() bool { return len(f.texts) > 0 || f.file != "" }
 
 // expr returns the filter, nil if none is given.
 func (f *filterFlags) expr() (*predicate.Expr, error) {
-	texts := f.texts
-	if f.file != "" {
-		b, err := readFilter(f.file)
-		if err != nil {
-			return nil, err
-		}
-		texts = append(texts[:len(texts):len(texts)], b)
-	}
-	var all *predicate.Expr
-	for _, text := range texts {
-		x, err := parseFilter(text)
-		if err != nil {
-			return nil, err
-		}
-		all = predicate.And(all, x)
-	}
-	return all, nil
+	x, err := source.All(f.texts, f.file)
+	return x, usageIf[*source.Error](err)
 }
 
-// dfstracePrefix is of filter files of DFSTrace.
-const dfstracePrefix = "dfstrace:"
-
-// parseFilter reads an expression, or what else --filter takes.
+// parseFilter reads one expression.
 func parseFilter(text string) (*predicate.Expr, error) {
-	if file, ok := strings.CutPrefix(text, dfstracePrefix); ok {
-		b, err := readFilter(file)
-		if err != nil {
-			return nil, err
-		}
-		if text, err = predicate.DFSTrace(b); err != nil {
-			return nil, usageError{err}
-		}
-	}
-	x, err := predicate.Parse(text)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return x, nil
-}
-
-// readFilter reads a file with a filter.
-func readFilter(name string) (string, error) {
-	return readLimited(name, predicate.MaxSource)
-}
-
-// readLimited reads a file, and of one that is longer than most bytes that and one more.
-func readLimited(name string, most int64) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	return string(b), nil
+	x, err := source.Parse(text)
+	return x, usageIf[*source.Error](err)
 }
 
 // graph compiles the filter for a tape, and says what is odd about it. It is nil if none

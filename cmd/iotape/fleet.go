@@ -38,10 +38,7 @@ at the collector's --page, and metrics for Prometheus at its /metrics.`,
 			if err != nil {
 				return hint.With(err, "a collector shows the fleet at its --page")
 			}
-			write := service.WriteFleet
-			if asJSON {
-				write = service.WriteFleetJSON
-			}
+			write := either(asJSON, service.WriteFleetJSON, service.WriteFleet)
 			return c.result(func(w io.Writer) error { return write(w, f) }, service.Well(f))
 		},
 	}

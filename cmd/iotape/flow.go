@@ -14,7 +14,6 @@ import (
 	"github.com/iotape/iotape/analyze/flow/show"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
-	"github.com/iotape/iotape/trace"
 )
 
 // following is what to follow, and how to show it.
@@ -92,14 +91,10 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 		}
 		exprs = append(exprs, x)
 	}
-	var tapes []*trace.Tape
-	for _, name := range args {
-		t, err := openTape(ctx, name)
-		if err != nil {
-			return err
-		}
-		defer t.Close()
-		tapes = append(tapes, t)
+	tapes, closeAll, err := openTapes(ctx, args)
+	defer closeAll()
+	if err != nil {
+		return err
 	}
 	if r.timing {
 		begin, last := time.Now(), "open"
@@ -115,11 +110,8 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 		return err
 	}
 	path, err := f.Find(ctx, r.from, r.to, r.same)
-	if errors.As(err, new(*flow.SelectError)) {
-		err = usageError{err}
-	}
 	if err != nil {
-		return err
+		return usageIf[*flow.SelectError](err)
 	}
 	err = c.print(func(w *bufio.Writer) error {
 		switch {

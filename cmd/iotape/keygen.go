@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -27,25 +26,8 @@ same.`,
 		Args:        cobra.NoArgs,
 		Annotations: exits("0  made", "2  not made"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, public := "", ""
-			if sum {
-				text, public = chain.NewChecksumKey()
-			} else {
-				var err error
-				if text, public, err = chain.NewIdentity(); err != nil {
-					return err
-				}
-			}
-			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			public, err := chain.CreateKeyFile(out, sum)
 			if err != nil {
-				return err
-			}
-			defer f.Close()
-			if _, err := f.WriteString(text); err != nil {
-				os.Remove(out)
-				return err
-			}
-			if err := f.Close(); err != nil {
 				return err
 			}
 			return c.print(func(w *bufio.Writer) error { _, err := fmt.Fprintln(w, public); return err })

@@ -40,14 +40,10 @@ are ordered depends on how well the clocks of these hosts agree.`,
 }
 
 func mergeTapes(ctx context.Context, c *console, names []string, out string, index bool) error {
-	var tapes []*trace.Tape
-	for _, name := range names {
-		t, err := openTape(ctx, name)
-		if err != nil {
-			return err
-		}
-		defer t.Close()
-		tapes = append(tapes, t)
+	tapes, closeAll, err := openTapes(ctx, names)
+	defer closeAll()
+	if err != nil {
+		return err
 	}
 	made, err := sealing.Make(ctx, out, c.making(index, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (*trace.Manifest, error) {
 		return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program(), Progress: func(done, total uint64) { update("merging", done, total) }})

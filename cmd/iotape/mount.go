@@ -1,18 +1,17 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/fusefs"
+	"github.com/iotape/iotape/record/mountrun"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
-	"github.com/iotape/iotape/trace"
 )
 
 func newMount(c *console) *cobra.Command {
@@ -73,12 +72,9 @@ With --tracers there are several tracers, as a configuration of iotape run says
 				}
 				return err
 			}
-			var err error
-			if p.Capture.Content, err = capture.ParseContent(content); err != nil {
-				return usageError{err}
-			}
-			if p.Seal, err = session.ParseWhen(sealing); err != nil {
-				return usageError{err}
+			err := cmp.Or(parseValue(&p.Capture.Content, content, capture.ParseContent), parseValue(&p.Seal, sealing, session.ParseWhen))
+			if err != nil {
+				return err
 			}
 			if p.Filter, err = filter.expr(); err != nil {
 				return err
@@ -88,27 +84,12 @@ With --tracers there are several tracers, as a configuration of iotape run says
 					return err
 				}
 			}
-			p.Index, p.Until = c.indexer(!noIndex), cmd.Context()
-			p.Name, p.Target = "mount", source.Lower+" mounted at "+source.Mountpoint
-			if abs, err := filepath.Abs(source.Lower); err == nil {
-				p.Name, p.Target = filepath.Base(abs), abs+" mounted at "+source.Mountpoint
+			p.Index = c.indexer(!noIndex)
+			res, err := mountrun.Run(cmd.Context(), &p, source, before)
+			if err != nil {
+				return commandError(err)
 			}
-			if before {
-				p.Snapshots = []string{source.Lower}
-			}
-			if err := p.Check(); err != nil {
-				return err
-			}
-			for _, dir := range args {
-				if inside, err := fusefs.Within(p.Tape, dir); err == nil && inside {
-					return fmt.Errorf("the tape %s would be inside %s, and the recording would record itself: name another place with -o", p.Tape, dir)
-				}
-			}
-			leave, stop := session.SecondSignal(cmd.Context())
-			defer stop()
-			source.Leave = leave
-			p.Backends = []session.Backend{{Backend: mounting{source, c, &p}, Shards: func(*capture.Options) int { return 1 }}}
-			return record(context.WithoutCancel(cmd.Context()), &p)
+			return commandStatus(res.Capture)
 		},
 	}
 	f := cmd.Flags()
@@ -122,21 +103,4 @@ With --tracers there are several tracers, as a configuration of iotape run says
 	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	f.StringVar(&tracers, "tracers", "", "record with the tracers of the configuration `FILE`, instead of one")
 	return cmd
-}
-
-// mounting says when the mount is there.
-type mounting struct {
-	fusefs.Backend
-	c *console
-	p *session.Plan
-}
-
-// Run is that of capture.Backend.
-func (m mounting) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
-	options := *o
-	options.Started = func(pid int) {
-		o.Started(pid)
-		m.c.say("%s shows %s, recorded to %s until it is unmounted", m.Mountpoint, m.Lower, m.p.Tape)
-	}
-	return m.Backend.Run(ctx, &options, sw)
 }

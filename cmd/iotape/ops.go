@@ -18,11 +18,7 @@ with its number and raw arguments.`,
   iotape ops --json | jq -r 'select(.replay != "native") | "\(.name): \(.why)"'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write := optable.WriteText
-			if asJSON {
-				write = optable.WriteJSON
-			}
-			return c.result(write, true)
+			return c.result(either(asJSON, optable.WriteJSON, optable.WriteText), true)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

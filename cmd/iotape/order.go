@@ -40,14 +40,10 @@ iotape merge joins tapes by their clocks, iotape convert writes one for ShiViz.`
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: exits("0  ordered, and nothing contradicts itself; with --before: it happened before", "1  something contradicts itself; with --before: it did not", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var tapes []*trace.Tape
-			for _, name := range args {
-				t, err := openTape(cmd.Context(), name)
-				if err != nil {
-					return err
-				}
-				defer t.Close()
-				tapes = append(tapes, t)
+			tapes, closeAll, err := openTapes(cmd.Context(), args)
+			defer closeAll()
+			if err != nil {
+				return err
 			}
 			return r.run(c, tapes)
 		},

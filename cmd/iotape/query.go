@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -37,17 +36,15 @@ columns, and has examples.`,
   iotape query --parquet opens.parquet a.tape "SELECT * FROM opens WHERE NOT sequential"`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var tapes []*trace.Tape
-			for _, path := range args[:len(args)-1] {
-				t, err := openTape(cmd.Context(), path)
-				if err != nil {
-					return err
-				}
-				defer t.Close()
+			tapes, closeAll, err := openTapes(cmd.Context(), args[:len(args)-1])
+			defer closeAll()
+			if err != nil {
+				return err
+			}
+			for _, t := range tapes {
 				if err := indexIfNeeded(cmd.Context(), c, t); err != nil {
 					return err
 				}
-				tapes = append(tapes, t)
 			}
 			return q.run(cmd.Context(), c, tapes, args[len(args)-1])
 		},
@@ -84,7 +81,7 @@ func (q *querying) run(ctx context.Context, c *console, tapes []*trace.Tape, que
 		return err
 	}
 	if q.output == "" {
-		return c.print(func(w *bufio.Writer) error { return render(w) })
+		return c.result(render, true)
 	}
 	return wholefile.Write(q.output, render)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -78,16 +79,15 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 			"126  the command cannot be executed",
 			"127  the command was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if p.Backends, err = session.ParseBackends(backend); err != nil {
-				return usageError{err}
-			}
-			if p.Capture.Content, err = capture.ParseContent(content); err != nil {
-				return usageError{err}
-			}
-			full, err := capture.ParseOverflow(overflow)
+			var full capture.Overflow
+			err := cmp.Or(
+				parseValue(&p.Backends, backend, session.ParseBackends),
+				parseValue(&p.Capture.Content, content, capture.ParseContent),
+				parseValue(&full, overflow, capture.ParseOverflow),
+				parseValue(&p.Capture.Mmap, mmap, capture.ParseMmap),
+				parseValue(&p.Seal, sealing, session.ParseWhen))
 			if err != nil {
-				return usageError{err}
+				return err
 			}
 			if cmd.Flags().Changed("on-overflow") {
 				p.Capture.Overflow = full
@@ -105,17 +105,11 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 			if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
 				c.say("--on-overflow block with --all can stop the machine: whoever is held may be whom the recorder waits for")
 			}
-			if p.Capture.Mmap, err = capture.ParseMmap(mmap); err != nil {
-				return usageError{err}
-			}
 			if p.Flight, err = session.ParseFlight(last, dumpOn); err != nil {
 				return usageError{err}
 			}
 			if p.Flight != nil && !cmd.Flags().Changed("mmap") {
 				p.Capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
-			}
-			if p.Seal, err = session.ParseWhen(sealing); err != nil {
-				return usageError{err}
 			}
 			if p.Flight != nil && len(p.Snapshots) > 0 {
 				return usageError{errors.New("--snapshot is the state before the first event, which --last does not keep")}

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +40,7 @@ The damaged tape is kept.`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  a tape was made, and it is complete; or nothing was wrong with TAPE", "1  a tape was made; it says that it is incomplete, and why", "2  no tape could be made; what there was is unchanged"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if isTape(args[0]) {
+			if sealing.IsTape(args[0]) {
 				return repairTape(cmd.Context(), c, args[0], out, !noIndex)
 			}
 			s, err := c.sealingJob(args[0], out, !noIndex)
@@ -57,7 +55,10 @@ The damaged tape is kept.`,
 			if err != nil {
 				return err
 			}
-			complete := c.sayDamage(done, fi.Size())
+			lacks, complete := done.Lacks(fi.Size(), program())
+			for _, line := range lacks {
+				c.say("%s", line)
+			}
 			c.say("%s", done.Summary())
 			if !complete {
 				return &statusError{Status: exitFound}
@@ -69,47 +70,6 @@ The damaged tape is kept.`,
 	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make; the name of what is repaired, with .tape or .repaired.tape, if not given")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	return cmd
-}
-
-// sayDamage says what a recording lacks that did not end in order, and reports whether
-// it lacks nothing. size is its stream's, in bytes.
-func (c *console) sayDamage(done *sealing.Result, size int64) (complete bool) {
-	st := done.Stats
-	if done.Piped {
-		size = st.Stream // what was cut off is not known, but the block is
-		if st.Damage != nil {
-			c.say("cut the stream after %s of its plain bytes: %v", report.Bytes(uint64(st.Stream)), st.Damage)
-		}
-	}
-	if cut := size - st.Stream; cut > 0 {
-		why := "it ends in the middle of a frame"
-		if st.Damage != nil && !errors.Is(st.Damage, trace.ErrTruncated) {
-			why = st.Damage.Error()
-		}
-		c.say("cut %s from the end of the stream: %s", report.Bytes(uint64(cut)), why)
-	}
-	if st.End == nil {
-		at := time.Unix(0, st.Head.WallNS+max(st.Until-st.Head.ClockNS, 0))
-		c.say("it breaks off at %s; %s running", at.Format("2006-01-02 15:04:05.000"), report.Plural(st.Running, "thread was", "threads were"))
-	}
-	m := st.Manifest(program())
-	if m.Incomplete {
-		c.say("the tape is incomplete: %s", m.Reason)
-	}
-	return !m.Incomplete
-}
-
-// isTape reports whether a directory has a tape's files, and no stream to make one of.
-func isTape(path string) bool {
-	if _, err := os.Stat(filepath.Join(path, sealing.StreamName)); err == nil {
-		return false
-	}
-	for _, name := range []string{trace.ManifestName, trace.EventsName} {
-		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // repairTape makes a sound tape of a damaged one.

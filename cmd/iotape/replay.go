@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -58,47 +57,28 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: exits("0  replayed; all calls succeeded or failed as recorded and, with --verify, everything agreed; with --dry-run, nothing is lacking", "1  something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if o.Checks, err = replay.ParseChecks(checks); err != nil {
-				return usageError{fmt.Errorf("--verify: %w", err)}
-			}
-			if o.Pace, err = replay.ParsePace(pace); err != nil {
-				return usageError{fmt.Errorf("--pace: %w", err)}
-			}
-			if o.Order, err = replay.ParseOrder(mode); err != nil {
-				return usageError{fmt.Errorf("--order: %w", err)}
-			}
-			if o.Data, err = replay.ParseData(data); err != nil {
-				return usageError{fmt.Errorf("--data: %w", err)}
-			}
-			if o.Sleep, err = oneOf("--compute", compute, "spin", "sleep"); err != nil {
-				return err
-			}
-			if o.Native.Mmap, err = oneOf("--mmap", mmap, "emulate", "native"); err != nil {
-				return err
-			}
-			if o.Native.Requests, err = oneOf("--uring", uring, "sync", "native"); err != nil {
+			err := cmp.Or(
+				parseFlag(&o.Checks, "verify", checks, replay.ParseChecks),
+				parseFlag(&o.Pace, "pace", pace, replay.ParsePace),
+				parseFlag(&o.Order, "order", mode, replay.ParseOrder),
+				parseFlag(&o.Data, "data", data, replay.ParseData),
+				parseFlag(&o.LogLevel, "log-level", level, replay.ParseLogLevel),
+				oneOf(&o.Sleep, "--compute", compute, "spin", "sleep"),
+				oneOf(&o.Native.Mmap, "--mmap", mmap, "emulate", "native"),
+				oneOf(&o.Native.Requests, "--uring", uring, "sync", "native"),
+				oneOf(&o.Abort, "--on-mismatch", mismatch, "warn", "abort"))
+			if err != nil {
 				return err
 			}
 			for _, s := range renames {
-				r, err := replay.ParseRename(s)
-				if err != nil {
-					return usageError{fmt.Errorf("--map: %w", err)}
+				var r replay.Rename
+				if err := parseFlag(&r, "map", s, replay.ParseRename); err != nil {
+					return err
 				}
 				o.Renames = append(o.Renames, r)
 			}
-			if o.LogLevel, err = replay.ParseLogLevel(level); err != nil {
-				return usageError{fmt.Errorf("--log-level: %w", err)}
-			}
 			if o.Speed <= 0 {
 				return usageError{errors.New("--speed: it is to be greater than 0")}
-			}
-			switch mismatch {
-			case "warn":
-			case "abort":
-				o.Abort = true
-			default:
-				return usageError{fmt.Errorf("--on-mismatch %s: it is warn or abort", mismatch)}
 			}
 			if o.Into == "" && !dry {
 				return usageError{errors.New(`required flag(s) "into" not set`)}
@@ -154,15 +134,7 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 					return err
 				}
 			}
-			if asJSON {
-				err = c.print(func(w *bufio.Writer) error { return replayed.WriteJSON(w, rep) })
-			} else {
-				err = c.print(func(w *bufio.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.out)) })
-			}
-			if err == nil && !rep.OK() {
-				return &statusError{Status: exitFound}
-			}
-			return err
+			return c.result(either(asJSON, func(w io.Writer) error { return replayed.WriteJSON(w, rep) }, func(w io.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.out)) }), rep.OK())
 		},
 	}
 	f := cmd.Flags()
@@ -198,12 +170,4 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 // sharedFlag adds what the machines of a tape have in common.
 func sharedFlag(f *pflag.FlagSet, to *[]string) {
 	f.StringArrayVar(to, "shared", nil, "of a tape of several machines: all have the same files below `/PATH`, as on a network's file system; DIR/PATH has them, and DIR/HOST what each has for itself")
-}
-
-// oneOf reports whether a flag has the second of two values.
-func oneOf(flag, value, first, second string) (bool, error) {
-	if value != first && value != second {
-		return false, usageError{fmt.Errorf("%s %s: it is %s or %s", flag, value, first, second)}
-	}
-	return value == second, nil
 }

@@ -37,12 +37,7 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
   iotape report db.tape --section access --json | jq .access.all`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer t.Close()
+		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			p, damaged, err := sections(cmd.Context(), c, t, &o)
 			if err != nil {
 				return err
@@ -61,7 +56,7 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 				return &statusError{Status: exitFound}
 			}
 			return err
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&html, "output", "o", "", "write a page to `FILE`")

@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/predicate"
-	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/tracerun"
 )
@@ -78,14 +76,7 @@ While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
 
 // readConfig reads and checks a configuration, and says what is odd about it.
 func (c *console) readConfig(name string, input *config.Input, check bool) (*config.Config, error) {
-	doc, err := readLimited(name, config.MaxBytes)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := c.parseConfig(name, doc, input)
-	if err == nil {
-		err = tracerun.CheckTargets(cfg)
-	}
+	cfg, err := tracerun.ReadConfig(name, input)
 	if err != nil {
 		return nil, c.sayErrors(err, check)
 	}
@@ -93,21 +84,6 @@ func (c *console) readConfig(name string, input *config.Input, check bool) (*con
 		c.say("%v", w)
 	}
 	return cfg, nil
-}
-
-func (c *console) parseConfig(name, doc string, input *config.Input) (*config.Config, error) {
-	return config.Parse(name, []byte(doc), &config.Options{
-		Input: input,
-		Filter: func(text string) (*predicate.Graph, error) {
-			x, err := parseFilter(text)
-			if err != nil {
-				return nil, err
-			}
-			return predicate.Compile(x, session.FilterOptions())
-		},
-		FilterFile: readFilter,
-		Aggregate:  tracerun.ParseAggregate,
-	})
 }
 
 // sayErrors says all that is wrong, each with its place, and returns the status.
@@ -134,7 +110,7 @@ func (c *console) sayErrors(err error, check bool) error {
 // runTracers records with all tracers of a configuration, to the end.
 func (c *console) runTracers(ctx context.Context, cfg *config.Config) error {
 	res, err := tracerun.Run(ctx, cfg, &tracerun.Options{
-		Program: program(), Index: c.indexer(true), Reporter: reporter{c}, Messages: c.err, Stdout: c.out, Parse: c.parseConfig,
+		Program: program(), Index: c.indexer(true), Reporter: reporter{c}, Messages: c.err, Stdout: c.out, Parse: tracerun.ParseConfig,
 	})
 	switch {
 	case errors.Is(err, tracerun.ErrFailed):

@@ -13,9 +13,7 @@ import (
 	"github.com/iotape/iotape/format/script"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/replay/initialtree"
-	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
-	"github.com/iotape/iotape/tree"
 )
 
 func newScript(c *console) *cobra.Command {
@@ -79,44 +77,11 @@ func writeScript(ctx context.Context, tape, out string) (*script.Written, error)
 		return nil, err
 	}
 	defer t.Close()
-	snapshots, final, err := tapeTrees(t)
+	sk, err := initialtree.OfTape(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	sk, err := initialtree.Infer(ctx, t, snapshots, final, nil)
-	if err != nil {
-		return nil, fmt.Errorf("find the initial tree: %w", err)
-	}
 	return script.Write(ctx, t, script.Tree{Entries: sk.Entries(), Content: sk.Content}, out)
-}
-
-// tapeTrees reads the snapshots of a tape and its final tree, nil if it has none.
-func tapeTrees(t *trace.Tape) (snapshots []*tree.Manifest, final *tree.Manifest, err error) {
-	read := func(name string) (*tree.Manifest, error) {
-		r, err := t.OpenFile(name)
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		return tree.Decode(r)
-	}
-	for n := 0; ; n++ {
-		name := seal.SnapshotFile(n)
-		if _, ok := t.Manifest().Files[name]; !ok {
-			break
-		}
-		m, err := read(name)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", name, err)
-		}
-		snapshots = append(snapshots, m)
-	}
-	if _, ok := t.Manifest().Files[trace.FinalName]; ok {
-		if final, err = read(trace.FinalName); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", trace.FinalName, err)
-		}
-	}
-	return snapshots, final, nil
 }
 
 // compileTo makes a tape of a script.

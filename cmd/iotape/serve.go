@@ -45,16 +45,12 @@ written; the next time the page is there at once.`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: exits("0  interrupted", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var tapes []*trace.Tape
-			for _, name := range args {
-				t, err := openTape(cmd.Context(), name)
-				if err != nil {
-					return err
-				}
-				defer t.Close()
-				tapes = append(tapes, t)
+			tapes, closeAll, err := openTapes(cmd.Context(), args)
+			defer closeAll()
+			if err != nil {
+				return err
 			}
-			err := x.run(cmd.Context(), c, tapes)
+			err = x.run(cmd.Context(), c, tapes)
 			if errors.Is(err, context.Canceled) {
 				return nil
 			}
@@ -73,10 +69,7 @@ written; the next time the page is there at once.`,
 func (x *serving) run(ctx context.Context, c *console, tapes []*trace.Tape) (err error) {
 	o := &x.Options
 	if o.Token, err = serve.Token(x.tokenFile); err != nil {
-		if errors.As(err, new(*serve.TokenError)) {
-			return usageError{err}
-		}
-		return err
+		return usageIf[*serve.TokenError](err)
 	}
 	o.TLS = strings.HasPrefix(x.address, "tls://")
 	ln, err := x.listen.listen(ctx, x.address)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/trace"
 )
 
 func newStat(c *console) *cobra.Command {
@@ -24,12 +25,7 @@ and what the recording lacks.`,
   iotape stat git.tape --json | jq '.ops[] | select(.errors > 0)'`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer t.Close()
+		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			o.Manifest, o.CallName = t.Manifest(), stracetext.CallName
 			g, err := filter.graph(c, t)
 			if err != nil {
@@ -39,12 +35,8 @@ and what the recording lacks.`,
 				o.Filter = g.Expr().String()
 			}
 			s := report.Collect(filtered(c, t, g), &o)
-			render := s.Text
-			if asJSON {
-				render = s.JSON
-			}
-			return c.result(render, s.Quality.DamagedBlocks == 0)
-		},
+			return c.result(either(asJSON, s.JSON, s.Text), s.Quality.DamagedBlocks == 0)
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
 	cmd.Flags().IntVar(&o.Top, "top", 10, "list the first `N` files and processes; -1 is all")

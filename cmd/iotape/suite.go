@@ -40,11 +40,7 @@ func newSuite(c *console) []*cobra.Command {
 			if err != nil {
 				return err
 			}
-			write := p.Text
-			if asJSON {
-				write = p.JSON
-			}
-			return c.result(write, damaged == 0)
+			return c.result(either(asJSON, p.JSON, p.Text), damaged == 0)
 		}
 		cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object with the section's numbers, times in ns")
 		return cmd

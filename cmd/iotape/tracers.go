@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/control"
@@ -120,10 +121,7 @@ func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
 					list = append(list, r.Info)
 				}
 			}
-			write := tracerun.WriteList
-			if flags.json {
-				write = tracerun.WriteListJSON
-			}
+			write := either(flags.json, tracerun.WriteListJSON, tracerun.WriteList)
 			return c.result(func(w io.Writer) error { return write(w, list) }, true)
 		},
 	}
@@ -141,10 +139,7 @@ func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 			}
 			for i := range r.Tracers {
 				if x := &r.Tracers[i]; x.Name == args[0] {
-					write := tracerun.WriteTracer
-					if flags.json {
-						write = tracerun.WriteTracerJSON
-					}
+					write := either(flags.json, tracerun.WriteTracerJSON, tracerun.WriteTracer)
 					return c.result(func(w io.Writer) error { return write(w, x) }, true)
 				}
 			}
@@ -161,7 +156,7 @@ start = false. Without an input of their own they record what the run records; o
 targets than those that it has cannot be added, nor more content than it records.`,
 		Example: "  iotape tracers add more.toml",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := readLimited(args[0], config.MaxBytes)
+			doc, err := source.Limited(args[0], config.MaxBytes)
 			if err != nil {
 				return err
 			}

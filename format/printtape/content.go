@@ -19,8 +19,16 @@ func Content(t *trace.Tape) func(b *event.Buf, n int) []byte {
 	}
 }
 
-// Lines returns what appends the line of an event, without its time and with the first 32
-// bytes of its buffers.
+// Line returns what appends the line of an event of a tape, without its time and with the
+// first 32 bytes of its buffers.
+func Line(t *trace.Tape) func(dst []byte, ev *event.Event) []byte {
+	m := t.Manifest()
+	return stracetext.New(&stracetext.Options{
+		Clock: stracetext.NoClock, Hosts: m.Hosts, StartNS: m.FirstNS, MaxBytes: 32, Content: Content(t),
+	}).Append
+}
+
+// Lines is like Line for the events of several tapes, without what differs between hosts.
 func Lines() func(dst []byte, t *trace.Tape, ev *event.Event) []byte {
 	var scratch []byte
 	var of *trace.Tape

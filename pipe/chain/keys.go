@@ -207,3 +207,25 @@ func Plain(ctx context.Context, r io.Reader) (plain io.Reader, piped bool, err e
 	pr, err := pipe.NewReader(b, KeysOf(ctx).Open, nil)
 	return pr, true, err
 }
+
+// CreateKeyFile makes a key and writes its secret to a new file that only its owner can
+// read: an identity for encryption, or a key for checksums. It returns what may be public:
+// the recipient, or the ID of the key.
+func CreateKeyFile(name string, checksum bool) (public string, err error) {
+	text := ""
+	if checksum {
+		text, public = NewChecksumKey()
+	} else if text, public, err = NewIdentity(); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(name)
+		return "", err
+	}
+	return public, nil
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+)
+
+// parseValue reads the value of a flag that its error names.
+func parseValue[T any](to *T, text string, parse func(string) (T, error)) (err error) {
+	if *to, err = parse(text); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// parseFlag reads the value of a flag.
+func parseFlag[T any](to *T, flag, text string, parse func(string) (T, error)) (err error) {
+	if *to, err = parse(text); err != nil {
+		return usageError{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	return nil
+}
+
+// oneOf says whether a flag has the second of two values.
+func oneOf(to *bool, flag, value, first, second string) error {
+	if value != first && value != second {
+		return usageError{fmt.Errorf("%s %s: it is %s or %s", flag, value, first, second)}
+	}
+	*to = value == second
+	return nil
+}
