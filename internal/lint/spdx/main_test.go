@@ -59,3 +59,15 @@ func TestFind(t *testing.T) {
 		t.Errorf("after -fix: got %q, %v, want no file", got, err)
 	}
 }
+
+// TestTree holds the source files of this repository to the rule.
+func TestTree(t *testing.T) {
+	missing, err := find("../../..", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missing) > 0 {
+		t.Errorf("%d files do not name their licence in the first line, such as %s: go run ./internal/lint/spdx -fix",
+			len(missing), missing[0])
+	}
+}
