@@ -48,8 +48,9 @@ func newVersion(c *console) *cobra.Command {
 				for _, f := range formats {
 					list = append(list, fmt.Sprintf("%s %d", f.name, f.version))
 				}
-				_, err := fmt.Fprintf(w, "%s; streams up to version %d, tapes up to %d, %d operations\nformats: %s\n",
-					buildinfo.Line("iotape"), trace.StreamVersion, trace.TapeVersion, len(event.Specs()), strings.Join(list, ", "))
+				fmt.Fprintf(w, "%s; streams up to version %d, tapes up to %d, %d operations\n",
+					buildinfo.Line("iotape"), trace.StreamVersion, trace.TapeVersion, len(event.Specs()))
+				_, err := fmt.Fprintf(w, "formats: %s\n", strings.Join(list, ", "))
 				return err
 			})
 		},
@@ -68,7 +69,8 @@ func versions() map[string]any {
 	}
 	return map[string]any{
 		"version": buildinfo.Version, "revision": buildinfo.Revision(), "go": runtime.Version(), "arch": runtime.GOARCH,
-		"stream_version": trace.StreamVersion, "tape_version": trace.TapeVersion, "formats": byName, "operations": len(event.Specs()),
+		"stream_version": trace.StreamVersion, "tape_version": trace.TapeVersion,
+		"formats": byName, "operations": len(event.Specs()),
 	}
 }
 

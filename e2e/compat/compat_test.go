@@ -3,7 +3,6 @@ package compat
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -181,7 +180,8 @@ func TestPiped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("got %d bytes with sum %x, want the %d bytes with sum %x that were piped", len(got), sha256.Sum256(got), len(want), sha256.Sum256(want))
+		t.Errorf("got %d bytes with sum %x, want the %d bytes with sum %x that were piped",
+			len(got), sum(got), len(want), sum(want))
 	}
 }
 
@@ -288,7 +288,8 @@ func TestConfigurations(t *testing.T) {
 	var got strings.Builder
 	fmt.Fprintf(&got, "capture %s\ncontrol %s\nwarnings %v\n", asJSON(t, c.Capture), asJSON(t, c.Control), c.Warnings)
 	for _, s := range c.Tracers {
-		fmt.Fprintf(&got, "tracer %s: input %s filter %v output %s\n", s.Name, asJSON(t, s.Input), s.Filter != nil, asJSON(t, s.Output))
+		fmt.Fprintf(&got, "tracer %s: input %s filter %v output %s\n",
+			s.Name, asJSON(t, s.Input), s.Filter != nil, asJSON(t, s.Output))
 	}
 	golden(t, "tracers.toml.txt", got.String())
 }
@@ -330,7 +331,8 @@ func TestSpool(t *testing.T) {
 		if err != nil {
 			t.Fatalf("item %d: %v", n, err)
 		}
-		fmt.Fprintf(&text, "item %d: kind %d flags %d number %d before %d events %d lost %d stream %s: %d bytes, sum %x\n", n, p.Kind, p.Flags, p.Number, p.Before, p.Events, p.Lost, p.Stream, len(p.Data), sum(p.Data))
+		const line = "item %d: kind %d flags %d number %d before %d events %d lost %d stream %s: %d bytes, sum %x\n"
+		fmt.Fprintf(&text, line, n, p.Kind, p.Flags, p.Number, p.Before, p.Events, p.Lost, p.Stream, len(p.Data), sum(p.Data))
 		if p.Kind == batch.Data {
 			stream = append(stream, p.Data...)
 		}

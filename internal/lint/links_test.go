@@ -70,7 +70,8 @@ func anchors(page string) map[string]bool {
 			switch {
 			case r == ' ':
 				b.WriteByte('-')
-			case r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r > 127 && r != '→' && r != '–':
+			case r == '-' || r == '_' || r > 127 && r != '→' && r != '–',
+				r >= '0' && r <= '9', r >= 'a' && r <= 'z':
 				b.WriteRune(r)
 			}
 		}

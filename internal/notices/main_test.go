@@ -33,8 +33,10 @@ func TestNativeVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.TrimSpace(string(out)), "v0.105"; !strings.HasPrefix(got, want) || !strings.Contains(native, "DuckDB 1.5 ") {
-		t.Errorf("the bindings of DuckDB are %s, native.txt is of DuckDB 1.5 (%s…): look at its third_party folder, and mend both", got, want)
+	got, want := strings.TrimSpace(string(out)), "v0.105"
+	if !strings.HasPrefix(got, want) || !strings.Contains(native, "DuckDB 1.5 ") {
+		t.Errorf("the bindings of DuckDB are %s, want %s…, as native.txt is of DuckDB 1.5: "+
+			"look at DuckDB's folder third_party, and mend both", got, want)
 	}
 }
 

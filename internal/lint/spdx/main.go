@@ -140,7 +140,8 @@ func comment(name string, text []byte) (open, end string) {
 	case ".sh", ".py":
 		return "#", ""
 	}
-	if line, _, _ := bytes.Cut(text, []byte("\n")); bytes.HasPrefix(line, []byte("#!")) && bytes.HasSuffix(line, []byte("sh")) {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	if bytes.HasPrefix(line, []byte("#!")) && bytes.HasSuffix(line, []byte("sh")) {
 		return "#", ""
 	}
 	return "", ""
