@@ -39,7 +39,7 @@ func (f *Filler) Fill(b []byte, off int64, seq uint64) {
 		clear(b)
 		return
 	}
-	at := f.at(off, seq)
+	at := f.offset(off, seq)
 	for len(b) > 0 {
 		n := copy(b, f.bytes[at:])
 		b, at = b[n:], 0
@@ -55,15 +55,15 @@ func (f *Filler) Part(n int, off int64, seq uint64) ([]byte, bool) {
 	if len(f.bytes) == 0 {
 		return nil, true
 	}
-	at := f.at(off, seq)
+	at := f.offset(off, seq)
 	if at+n > len(f.bytes) {
 		return nil, false
 	}
 	return f.bytes[at : at+n : at+n], true
 }
 
-// at is where in the made-up content a write begins.
-func (f *Filler) at(off int64, seq uint64) int {
+// offset is where in the made-up content a write begins.
+func (f *Filler) offset(off int64, seq uint64) int {
 	if f.data.Random {
 		return int(seq * 0x9e3779b97f4a7c15 >> 42 & (fillerBytes - 1))
 	}

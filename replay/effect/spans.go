@@ -8,8 +8,8 @@ type Span struct{ From, To int64 }
 // Spans is a sorted list of ranges that neither touch nor overlap.
 type Spans []Span
 
-// at returns the index of the first span that ends at or after off.
-func (s Spans) at(off int64) int {
+// search returns the index of the first span that ends at or after off.
+func (s Spans) search(off int64) int {
 	i, _ := slices.BinarySearchFunc(s, off, func(e Span, off int64) int {
 		if e.To < off {
 			return -1
@@ -24,7 +24,7 @@ func (s *Spans) Add(from, to int64) {
 	if to <= from {
 		return
 	}
-	i := s.at(from)
+	i := s.search(from)
 	j := i
 	for j < len(*s) && (*s)[j].From <= to {
 		from, to = min(from, (*s)[j].From), max(to, (*s)[j].To)
@@ -38,7 +38,7 @@ func (s *Spans) Remove(from, to int64) {
 	if to <= from {
 		return
 	}
-	i := s.at(from)
+	i := s.search(from)
 	if i < len(*s) && (*s)[i].To == from {
 		i++
 	}
@@ -57,7 +57,7 @@ func (s *Spans) Remove(from, to int64) {
 
 // Overlaps reports whether a part of a range is in the list.
 func (s Spans) Overlaps(from, to int64) bool {
-	i := s.at(from)
+	i := s.search(from)
 	if i < len(s) && s[i].To == from {
 		i++
 	}
@@ -67,7 +67,7 @@ func (s Spans) Overlaps(from, to int64) bool {
 // Missing returns the parts of a range that are not in the list.
 func (s Spans) Missing(from, to int64) []Span {
 	var out []Span
-	for i := s.at(from); i < len(s) && s[i].From < to; i++ {
+	for i := s.search(from); i < len(s) && s[i].From < to; i++ {
 		if s[i].From > from {
 			out = append(out, Span{from, s[i].From})
 		}

@@ -29,7 +29,7 @@ func (a *arena[T]) make() *T {
 // texts keeps strings in blocks.
 type texts struct{ b strings.Builder }
 
-func (t *texts) keep(s string) string {
+func (t *texts) intern(s string) string {
 	const block = 64 << 10
 	if t.b.Cap()-t.b.Len() < len(s) {
 		t.b.Reset() // which leaves the old block to the strings in it
@@ -59,9 +59,9 @@ func (x *index[T]) slot(hash uint64, same func(*T) bool) **T {
 	}
 }
 
-// put adds v, in place of the one that is the same, if there is one. hash is that of
+// insert adds v, in place of the one that is the same, if there is one. hash is that of
 // any value.
-func (x *index[T]) put(v *T, hash func(*T) uint64, same func(*T) bool) {
+func (x *index[T]) insert(v *T, hash func(*T) uint64, same func(*T) bool) {
 	if 4*(x.used+1) > 3*len(x.slots) {
 		old := x.slots
 		x.slots = make([]*T, max(64, 2*len(old)))

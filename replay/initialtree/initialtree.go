@@ -73,7 +73,7 @@ func Infer(
 	if err := in.readAll(ctx); err != nil {
 		return nil, err
 	}
-	in.finish()
+	in.decide()
 	return in.result, nil
 }
 
@@ -156,8 +156,8 @@ func (in *inference) snapshot(m *tree.Manifest) {
 	}
 }
 
-// finish decides what the trace left open.
-func (in *inference) finish() {
+// decide decides what the trace left open.
+func (in *inference) decide() {
 	n := in.names
 	if in.final != nil {
 		for i := range in.final.Entries {

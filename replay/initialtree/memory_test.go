@@ -23,7 +23,7 @@ func BenchmarkInferManyFiles(b *testing.B) {
 			b.Fatal(err)
 		}
 		during := heap()
-		in.finish()
+		in.decide()
 		sk := in.result
 		*in = inference{}
 		after := heap()

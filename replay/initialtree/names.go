@@ -181,8 +181,8 @@ func (d *dir) hash(name string) uint64 {
 	return maphash.String(seed, name) + uint64(d.id)*0x9e3779b97f4a7c15
 }
 
-// look returns a name of a directory, nil if nothing is known of it.
-func (n *names) look(d *dir, name string) *node {
+// findChild returns a name of a directory, nil if nothing is known of it.
+func (n *names) findChild(d *dir, name string) *node {
 	if d == nil {
 		return nil
 	}
@@ -205,12 +205,12 @@ func (n *names) below(c *node) *dir {
 // child returns a name in a node that has an object.
 func (n *names) child(c *node, name string) *node {
 	d := n.below(c)
-	if k := n.look(d, name); k != nil {
+	if k := n.findChild(d, name); k != nil {
 		return k
 	}
 	k := n.nodes.make()
 	*k = node{
-		name: n.texts.keep(name), in: d, next: d.first, kernel: d.kernel || c.in == nil && effect.Virtual("/"+name),
+		name: n.texts.intern(name), in: d, next: d.first, kernel: d.kernel || c.in == nil && effect.Virtual("/"+name),
 	}
 	if d.kernel && c.in != nil && c.in.owner == n.root {
 		k.kernel = effect.Virtual("/" + c.name + "/" + name) // but for /dev/shm
@@ -219,7 +219,7 @@ func (n *names) child(c *node, name string) *node {
 	// A directory that the trace made holds only what the trace put there; one that
 	// was listed held only what the listing had.
 	k.seen = d.listed || !d.of.initial && d.of.typ == tree.Dir
-	n.byName.put(k, func(k *node) uint64 { return k.in.hash(k.name) }, func(*node) bool { return false })
+	n.byName.insert(k, func(k *node) uint64 { return k.in.hash(k.name) }, func(*node) bool { return false })
 	return k
 }
 
@@ -295,7 +295,7 @@ func (n *names) find(p string) *node {
 		if at.obj == nil {
 			return nil
 		}
-		if at = n.look(at.obj.below, name); at == nil {
+		if at = n.findChild(at.obj.below, name); at == nil {
 			return nil
 		}
 	}
@@ -368,12 +368,12 @@ func (n *names) identify(c *node, id effect.Inode) {
 			return
 		}
 	}
-	n.known(o)
+	n.indexInode(o)
 }
 
-// known makes an object the one that its inode number stands for.
-func (n *names) known(o *object) {
-	n.byIno.put(o, func(o *object) uint64 { return hashInode(o.id) }, func(k *object) bool { return k.id == o.id })
+// indexInode makes an object the one that its inode number stands for.
+func (n *names) indexInode(o *object) {
+	n.byIno.insert(o, func(o *object) uint64 { return hashInode(o.id) }, func(k *object) bool { return k.id == o.id })
 }
 
 func hashInode(id effect.Inode) uint64 { return maphash.Comparable(seed, id) }

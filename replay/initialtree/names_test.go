@@ -14,7 +14,7 @@ import (
 // treeOf is what an inference with these names alone would give.
 func treeOf(n *names) *Tree {
 	in := &inference{result: &Tree{}, names: n}
-	in.finish()
+	in.decide()
 	return in.result
 }
 

@@ -32,7 +32,7 @@ func (in *inference) observe(ev *event.Event) {
 	if h := inferenceRules[ev.Op]; h != nil {
 		h(in, ev)
 	} else if ev.OK() && len(ev.Paths) == 1 && ev.Spec().Replay == event.Native {
-		in.found(ev, effect.FollowsLast(ev))
+		in.nameExists(ev, effect.FollowsLast(ev))
 	}
 }
 
@@ -58,8 +58,8 @@ func (in *inference) nodeOf(ev *event.Event, i int, follow bool) *node {
 	return in.lookup(ev.Paths[i].Abs, follow)
 }
 
-// found notes that a name existed, because the call succeeded.
-func (in *inference) found(ev *event.Event, follow bool) *object {
+// nameExists notes that a name existed, because the call succeeded.
+func (in *inference) nameExists(ev *event.Event, follow bool) *object {
 	c := in.nodeOf(ev, 0, follow)
 	if c == nil {
 		return nil
@@ -81,12 +81,12 @@ var inferenceRules = map[event.Op]func(*inference, *event.Event){
 	event.OpAccess:        (*inference).accessCall,
 	event.OpFaccessat:     (*inference).accessCall,
 	event.OpFaccessat2:    (*inference).accessCall,
-	event.OpMkdir:         (*inference).made,
-	event.OpMkdirat:       (*inference).made,
-	event.OpSymlink:       (*inference).made,
-	event.OpSymlinkat:     (*inference).made,
-	event.OpMknod:         (*inference).made,
-	event.OpMknodat:       (*inference).made,
+	event.OpMkdir:         (*inference).nodeMade,
+	event.OpMkdirat:       (*inference).nodeMade,
+	event.OpSymlink:       (*inference).nodeMade,
+	event.OpSymlinkat:     (*inference).nodeMade,
+	event.OpMknod:         (*inference).nodeMade,
+	event.OpMknodat:       (*inference).nodeMade,
 	event.OpLink:          (*inference).linked,
 	event.OpLinkat:        (*inference).linked,
 	event.OpRead:          (*inference).readCall,
@@ -185,7 +185,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		o := in.names.newFile()
 		o.id = effect.InodeOf(f)
 		in.names.assign(c, o)
-		in.names.known(o)
+		in.names.indexInode(o)
 	}
 	in.names.exist(c, typ)
 	in.names.identify(c, effect.InodeOf(f))
@@ -289,13 +289,13 @@ func (in *inference) accessCall(ev *event.Event) {
 	if ev.Op == event.OpAccess {
 		mode = ev.Args[1]
 	}
-	if o := in.found(ev, effect.FollowsLast(ev)); o != nil && mode&execute != 0 && !o.changed {
+	if o := in.nameExists(ev, effect.FollowsLast(ev)); o != nil && mode&execute != 0 && !o.changed {
 		o.enters = true
 	}
 }
 
-// made notes a directory, link or node that the trace made.
-func (in *inference) made(ev *event.Event) {
+// nodeMade notes a directory, link or node that the trace made.
+func (in *inference) nodeMade(ev *event.Event) {
 	if !ev.OK() {
 		in.failed(ev)
 		return
@@ -446,7 +446,7 @@ func (in *inference) readlinkCall(ev *event.Event) {
 // object returns the object that a call acts on, by descriptor or by name.
 func (in *inference) object(ev *event.Event) *object {
 	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || ev.FileArg(0) == nil) {
-		return in.found(ev, effect.FollowsLast(ev))
+		return in.nameExists(ev, effect.FollowsLast(ev))
 	}
 	if f := ev.FileArg(0); f != nil {
 		return in.open[f.Open]

@@ -251,12 +251,12 @@ func (s *state) emptied(n int32) {
 	}
 }
 
-// moved says of the names in a directory that has another name now: nothing is known.
-func (s *state) moved(n int32, depth int) {
+// forgetBelow says of the names in a directory that has another name now: nothing is known.
+func (s *state) forgetBelow(n int32, depth int) {
 	s.set(s.names[n].kids, unknown)
 	for c := s.names[n].child; c >= 0 && depth < maxDepth; c = s.names[c].sibling {
 		s.set(s.names[c].value, unknown)
-		s.moved(c, depth+1)
+		s.forgetBelow(c, depth+1)
 	}
 }
 
@@ -412,8 +412,8 @@ func (s *state) rename(ev *event.Event, sub *footprint) bool {
 		v = some
 	}
 	if k := kindOf(v); k == kindDir || k == kindUnknown {
-		defer s.moved(from, 0)
-		defer s.moved(to, 0)
+		defer s.forgetBelow(from, 0)
+		defer s.forgetBelow(to, 0)
 	}
 	switch {
 	case flags&renameExchange != 0:

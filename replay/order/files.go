@@ -35,8 +35,8 @@ type part struct {
 	n   int64
 }
 
-// real returns what a file turned out to be.
-func (f *file) real() *file {
+// resolved returns what a file turned out to be.
+func (f *file) resolved() *file {
 	for f.same != nil {
 		f = f.same
 	}
@@ -109,7 +109,7 @@ func (o *Order) fileOf(f *event.File) *file {
 	}
 	if f.Open != 0 {
 		if p := o.opens[f.Open]; p != nil && p.file != nil {
-			p.file = p.file.real()
+			p.file = p.file.resolved()
 			return p.file
 		}
 	}

@@ -129,11 +129,11 @@ func (n *name) changed(o *Order) {
 	}
 }
 
-// made is a change that put something new there.
-func (n *name) made(o *Order, f *file) {
+// setFile is a write that made the name stand for another file.
+func (n *name) setFile(o *Order, f *file) {
 	n.changed(o)
 	if n.parent != nil { // what is new has its group, its access list and its flags
-		n.parent.known().access(o, attr, accessRead)
+		n.parent.fileOrNew().access(o, attr, accessRead)
 	}
 	n.file = f
 	if len(n.kids) > 0 || n.target != "" {
@@ -144,8 +144,8 @@ func (n *name) made(o *Order, f *file) {
 	n.list.since(o.self)
 }
 
-// gone is a change after which nothing is there.
-func (n *name) gone(o *Order) {
+// remove is a write after which the name stands for nothing.
+func (n *name) remove(o *Order) {
 	n.changed(o)
 	n.file = nil
 	if n.target != "" {

@@ -115,7 +115,7 @@ func (n *name) isFile(o *Order, id effect.Inode) *file {
 	}
 	f := o.byInode(id)
 	if n.file != nil {
-		n.file = n.file.real()
+		n.file = n.file.resolved()
 	}
 	if old := n.file; old != nil && old != f {
 		if old.last != 0 || old.alone == shared {
@@ -142,13 +142,13 @@ func (n *name) isFile(o *Order, id effect.Inode) *file {
 
 func whole(f *file) *resource { return &f.whole }
 
-// known returns the file that a name stands for: one of which nothing is known, if that
+// fileOrNew returns the file that a name stands for: one of which nothing is known, if that
 // is unknown.
-func (n *name) known() *file {
+func (n *name) fileOrNew() *file {
 	if n.file == nil {
 		n.file = &file{names: 1}
 	}
-	n.file = n.file.real()
+	n.file = n.file.resolved()
 	return n.file
 }
 
@@ -160,7 +160,7 @@ func (o *Order) fileOrName(ev *event.Event) (*file, *name) {
 		if n == nil {
 			return nil, nil
 		}
-		return n.known(), n
+		return n.fileOrNew(), n
 	}
 	return o.fileOf(ev.FileArg(0)), nil
 }
@@ -362,7 +362,7 @@ func (o *Order) failedOpen(ev *event.Event, n *name, creates bool) {
 		}
 	case creates && ev.Errno == syscall.EEXIST:
 	case ofAttributes(ev.Errno):
-		n.known().access(o, attr, accessRead)
+		n.fileOrNew().access(o, attr, accessRead)
 	}
 }
 
@@ -370,7 +370,7 @@ func (o *Order) failedOpen(ev *event.Event, n *name, creates bool) {
 func (o *Order) createsName(n *name, fd *event.File) {
 	found := fd != nil && fd.Known && fd.Flags&effect.OCreat == 0
 	switch {
-	case found && n.file != nil && n.file.real() == o.files[effect.InodeOf(fd)]:
+	case found && n.file != nil && n.file.resolved() == o.files[effect.InodeOf(fd)]:
 		n.what.access(o, accessRead) // it was there
 	case found && fd.Size+int64(fd.Nlink) > 1:
 		// It was there; or, if the capture does not report who made a file, another call has
@@ -380,7 +380,7 @@ func (o *Order) createsName(n *name, fd *event.File) {
 			n.parent.list.access(o, accessCommute)
 		}
 	default:
-		n.made(o, o.newFile(fd))
+		n.setFile(o, o.newFile(fd))
 	}
 }
 
@@ -410,7 +410,7 @@ func (o *Order) opened(ev *event.Event, fd *event.File) {
 			if fd.Known && fd.Nlink > 0 && effect.OpenFlags(ev)&effect.OTmpfile != effect.OTmpfile {
 				p.file = n.isFile(o, effect.InodeOf(fd))
 			} else if p.file == nil {
-				p.file = n.known()
+				p.file = n.fileOrNew()
 			}
 		}
 	}
@@ -429,7 +429,7 @@ func (o *Order) makes(ev *event.Event) {
 	case !ev.OK():
 		n.what.access(o, accessRead)
 	default:
-		n.made(o, o.newFile(nil))
+		n.setFile(o, o.newFile(nil))
 		if ev.Op == event.OpSymlink || ev.Op == event.OpSymlinkat {
 			if b := ev.BufArg(0); b != nil {
 				n.target = effect.CString(b.Inline)
@@ -449,14 +449,14 @@ func (o *Order) linksName(ev *event.Event) {
 	}
 	var f *file
 	if from != nil {
-		f = from.known()
+		f = from.fileOrNew()
 	} else if f = o.fileOf(ev.FileArg(0)); f == nil {
 		f = &file{}
 	}
 	f.access(o, links, accessCommute)
 	if to != nil {
 		f.names++
-		to.made(o, f)
+		to.setFile(o, f)
 		if from != nil && from.target != "" {
 			to.target = from.target
 			o.moved++
@@ -478,7 +478,7 @@ func (o *Order) removes(ev *event.Event) {
 		n.file.access(o, links, accessCommute)
 		n.file.names--
 	}
-	n.gone(o)
+	n.remove(o)
 }
 
 func (o *Order) renames(ev *event.Event) {
@@ -496,11 +496,11 @@ func (o *Order) renames(ev *event.Event) {
 	case from == to:
 		from.what.access(o, accessRead) // it is there
 	case from == nil:
-		to.gone(o)
+		to.remove(o)
 		to.file = nil
 	case to == nil:
-		from.gone(o)
-	case from.file != nil && to.file != nil && from.file.real() == to.file.real():
+		from.remove(o)
+	case from.file != nil && to.file != nil && from.file.resolved() == to.file.resolved():
 		from.changed(o)
 		to.changed(o)
 		// Two names of one file, and both stay (rename(2)).
@@ -559,44 +559,4 @@ func usesPosition(ev *event.Event) bool {
 		return int64(ev.Args[3]) == -1
 	}
 	return false
-}
-
-const (
-	typeMask = 0o170000
-	fifo     = 0o010000
-)
-
-func (o *Order) pipe(fd *event.File) bool { return fd != nil && fd.Known && fd.Mode&typeMask == fifo }
-
-// piped orders what goes through a pipe: a read waits for the writes of its bytes. It
-// reports whether the call is of a pipe.
-func (o *Order) piped(ev *event.Event, fd *event.File) bool {
-	if !o.pipe(fd) {
-		return false
-	}
-	if !ev.OK() {
-		return true
-	}
-	p := o.pipes[effect.InodeOf(fd)]
-	if p == nil {
-		p = &pipe{}
-		o.pipes[effect.InodeOf(fd)] = p
-	}
-	switch ev.Op {
-	case event.OpWrite, event.OpWritev:
-		p.writes = append(p.writes, written{p.wrote, p.wrote + ev.Ret, o.self})
-		p.wrote += ev.Ret
-	case event.OpRead, event.OpReadv:
-		p.read += ev.Ret
-		k := 0
-		for k < len(p.writes) && p.writes[k].end <= p.read {
-			o.wait(p.writes[k].by)
-			k++
-		}
-		if k < len(p.writes) && ev.Ret > 0 && p.writes[k].begin < p.read {
-			o.wait(p.writes[k].by)
-		}
-		p.writes = append(p.writes[:0], p.writes[k:]...)
-	}
-	return true
 }

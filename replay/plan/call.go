@@ -196,8 +196,8 @@ func duplicates(op event.Op) bool {
 	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3 || op == event.OpPidfdGetfd
 }
 
-// Commands of fcntl that are repeated as they are (asm-generic/fcntl.h): they read and set
-// status flags.
+// GetFL and SetFL are the commands of fcntl that are repeated as they are: they read and set
+// status flags (asm-generic/fcntl.h).
 const GetFL, SetFL = 3, 4
 
 // environmental reports whether a call failed, or would come out differently,

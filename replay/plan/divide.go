@@ -17,7 +17,7 @@ type processID uint64
 // processes follows which process a thread belongs to.
 type processes map[uint32]processID
 
-func (p processes) of(ev *event.Event) processID {
+func (p processes) process(ev *event.Event) processID {
 	id, ok := p[ev.TID]
 	if !ok {
 		id = processID(1<<63 | uint64(ev.PID))
@@ -27,7 +27,7 @@ func (p processes) of(ev *event.Event) processID {
 }
 
 func (p processes) forked(ev *event.Event) {
-	if parent := p.of(ev); ev.Args[0]&event.ShareThread != 0 {
+	if parent := p.process(ev); ev.Args[0]&event.ShareThread != 0 {
 		p[ev.Child] = parent
 	} else {
 		p[ev.Child] = processID(ev.Seq + 1)
@@ -81,7 +81,7 @@ func groupProcesses(t *trace.Tape, layout eventsource.Layout, members []string) 
 		if ev.Kind == event.LossMark {
 			continue
 		}
-		id := procs.of(ev)
+		id := procs.process(ev)
 		if _, known := g.sets[id]; !known {
 			g.list = append(g.list, g.root(id))
 			if home := slices.Index(members, layout.Host(ev.Host).Name); len(layout) > 1 && home >= 0 {
@@ -166,7 +166,7 @@ func (d *division) member(ev *event.Event) int {
 	if d == nil {
 		return 0
 	}
-	return d.part[d.of(ev)]
+	return d.part[d.process(ev)]
 }
 
 // child returns the part of a new thread.

@@ -98,7 +98,7 @@ func (p *Planner) Next(t *Task) error {
 	t.Op = ev.Op
 	effect.AsCall(ev)
 	t.Order.Member = p.division.member(ev)
-	th := p.threads.of(ev.TID, t.Order.Member)
+	th := p.threads.get(ev.TID, t.Order.Member)
 	if p.annotations == nil {
 		th.compute(ev)
 	} else {

@@ -31,8 +31,8 @@ func newThreads(single bool) threads {
 	return threads{byTID: map[uint32]*thread{}, free: map[int][]uint32{}, single: single}
 }
 
-// of returns the state of a thread, whose calls a member of the team makes.
-func (s *threads) of(tid uint32, member int) *thread {
+// get returns the state of a thread, whose calls a member of the team makes.
+func (s *threads) get(tid uint32, member int) *thread {
 	if th := s.byTID[tid]; th != nil {
 		return th
 	}
@@ -52,7 +52,7 @@ func (s *threads) of(tid uint32, member int) *thread {
 // add returns the state of a new thread. Its number may have been another's.
 func (s *threads) add(tid uint32, member int) *thread {
 	delete(s.byTID, tid)
-	return s.of(tid, member)
+	return s.get(tid, member)
 }
 
 // remove ends a thread.

@@ -105,7 +105,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { d.Stop(ctx.Err()) })
 	defer stop() // not before the workers have ended: all may be planned long before that
 	d.planAll(heap)
-	d.end()
+	d.finishQueues()
 	d.live.Wait()
 	if d.link != nil {
 		d.link.Close()
@@ -196,7 +196,7 @@ func (d *Dispatcher) assign(t *plan.Task) bool {
 		d.Loader.Step(t, s, &b.Arena)
 	}
 	if b.full() {
-		d.hand(q)
+		d.handOverAndWait(q)
 	}
 	return isTask
 }
@@ -251,8 +251,8 @@ func growProcessors(workers int) {
 	}
 }
 
-// give hands a queue what was planned for it. It reports whether there is no room for more.
-func (d *Dispatcher) give(q *Queue) (full bool) {
+// handOver hands a queue what was planned for it. It reports whether there is no room for more.
+func (d *Dispatcher) handOver(q *Queue) (full bool) {
 	b := q.fill
 	if b == nil {
 		return false
@@ -263,9 +263,9 @@ func (d *Dispatcher) give(q *Queue) (full bool) {
 	return full
 }
 
-// hand is give, but waits where too much is planned.
-func (d *Dispatcher) hand(q *Queue) {
-	if d.give(q) {
+// handOverAndWait is handOver, but waits where too much is planned.
+func (d *Dispatcher) handOverAndWait(q *Queue) {
+	if d.handOver(q) {
 		d.flush()
 		d.waitForRoom()
 	}
@@ -274,7 +274,7 @@ func (d *Dispatcher) hand(q *Queue) {
 // flush hands over all that is planned. It reports whether there is no room for more.
 func (d *Dispatcher) flush() (full bool) {
 	for _, q := range d.dirty {
-		full = d.give(q) || full
+		full = d.handOver(q) || full
 	}
 	d.dirty = d.dirty[:0]
 	return full
@@ -307,8 +307,8 @@ func (d *Dispatcher) start() {
 	close(d.begin)
 }
 
-// end hands over the rest, and tells the workers that it is the last.
-func (d *Dispatcher) end() {
+// finishQueues hands over the rest, and tells the workers that it is the last.
+func (d *Dispatcher) finishQueues() {
 	d.flush()
 	for _, q := range d.queues {
 		q.push(&Batch{last: true})

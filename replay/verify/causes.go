@@ -42,8 +42,8 @@ func (c *causes) find(names []string, handles []*plan.Handle) uint64 {
 	return first
 }
 
-// note remembers what a difference was on.
-func (c *causes) note(number uint64, names []string, handles []*plan.Handle) {
+// remember notes what a difference was on.
+func (c *causes) remember(number uint64, names []string, handles []*plan.Handle) {
 	if len(c.names)+len(c.handles) > maxCauses {
 		return
 	}

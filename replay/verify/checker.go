@@ -77,7 +77,7 @@ func (c *Checker) Mismatch(t *plan.Task, field, want, got string) {
 			handles, names = append(handles, h), append(names, h.Path)
 		}
 	}
-	c.note(&m, alters(&t.Event, field), names, handles)
+	c.addAndNotify(&m, alters(&t.Event, field), names, handles)
 }
 
 // StepMismatch is Mismatch for a plain step.
@@ -86,12 +86,12 @@ func (c *Checker) StepMismatch(s *plan.Step, field, want, got string) {
 		Seq: s.Seq, TID: s.TID, Op: s.Op.String(), Field: field, Expected: want, Got: got, Path: s.Handle.Path,
 	}
 	alters := s.Kind == plan.StepWrite || !s.HasOffset && field != "content"
-	c.note(&m, alters, []string{s.Handle.Path}, []*plan.Handle{s.Handle})
+	c.addAndNotify(&m, alters, []string{s.Handle.Path}, []*plan.Handle{s.Handle})
 }
 
-// note adds a difference, or puts it down to an earlier one. alters says that others may
+// addAndNotify adds a difference, or puts it down to an earlier one. alters says that others may
 // follow from it.
-func (c *Checker) note(m *result.Mismatch, alters bool, names []string, handles []*plan.Handle) {
+func (c *Checker) addAndNotify(m *result.Mismatch, alters bool, names []string, handles []*plan.Handle) {
 	c.add(m, alters, names, handles)
 	if c.Difference != nil {
 		c.Difference()
@@ -115,11 +115,11 @@ func (c *Checker) add(m *result.Mismatch, alters bool, names []string, handles [
 			rep.Mismatches[i].Followers++
 		}
 		if alters {
-			c.causes.note(cause+1, nil, handles)
+			c.causes.remember(cause+1, nil, handles)
 		}
 	} else {
 		if alters {
-			c.causes.note(m.Seq+1, names, handles)
+			c.causes.remember(m.Seq+1, names, handles)
 		}
 		rep.Add(m)
 	}

@@ -1,0 +1,46 @@
+package order
+
+import (
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+)
+
+const (
+	typeMask = 0o170000
+	fifo     = 0o010000
+)
+
+func (o *Order) pipe(fd *event.File) bool { return fd != nil && fd.Known && fd.Mode&typeMask == fifo }
+
+// piped orders what goes through a pipe: a read waits for the writes of its bytes. It
+// reports whether the call is of a pipe.
+func (o *Order) piped(ev *event.Event, fd *event.File) bool {
+	if !o.pipe(fd) {
+		return false
+	}
+	if !ev.OK() {
+		return true
+	}
+	p := o.pipes[effect.InodeOf(fd)]
+	if p == nil {
+		p = &pipe{}
+		o.pipes[effect.InodeOf(fd)] = p
+	}
+	switch ev.Op {
+	case event.OpWrite, event.OpWritev:
+		p.writes = append(p.writes, written{p.wrote, p.wrote + ev.Ret, o.self})
+		p.wrote += ev.Ret
+	case event.OpRead, event.OpReadv:
+		p.read += ev.Ret
+		k := 0
+		for k < len(p.writes) && p.writes[k].end <= p.read {
+			o.wait(p.writes[k].by)
+			k++
+		}
+		if k < len(p.writes) && ev.Ret > 0 && p.writes[k].begin < p.read {
+			o.wait(p.writes[k].by)
+		}
+		p.writes = append(p.writes[:0], p.writes[k:]...)
+	}
+	return true
+}
