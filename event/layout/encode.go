@@ -43,41 +43,61 @@ func (m *Memory) Encode(t *Told, size int64) (b []byte, lost int, ok bool) {
 	if m.Arch > event.ARM64 || size < 0 || size > maxTold {
 		return nil, 0, false
 	}
-	switch m.Layout {
-	case event.LayoutSockaddr:
-		return encodeSockaddr(t, size)
-	case event.LayoutDirents64:
-		return encodeDirents(t)
-	case event.LayoutNames:
-		return encodeNames(t)
-	case event.LayoutFDSet, event.LayoutCPUSet:
-		return encodeBits(t, size)
-	case event.LayoutSigset:
-		set, ok := signalSet(t)
-		return binary.LittleEndian.AppendUint64(nil, set), 0, ok
-	case event.LayoutSockopt:
-		return m.encodeOption(t, size)
-	case event.LayoutOffset:
-		if t.Kind == ToldItems && len(t.Parts) == 1 {
-			v, ok := event.ParseNumber(t.Parts[0].Text)
-			if t.Was == nil && t.Parts[0].Was == nil && m.Result > 0 { // only what it was before the call
-				v += uint64(m.Result)
-			}
-			return binary.LittleEndian.AppendUint64(nil, v), 0, ok
-		}
-		return nil, 0, false
-	case event.LayoutNone, event.LayoutIoctl, event.LayoutU32:
-		if m.Op == event.OpMsgsnd || m.Op == event.OpMsgrcv {
-			return encodeMsgbuf(t)
-		}
-		f, ok := callForms[callKey{m.Op, m.Arg}]
-		if !ok {
-			f, ok = m.commandForm()
-		}
-		if ok {
-			return f.encode(t, m.Arch, false, size)
-		}
+	if int(m.Layout) < len(encoders) && encoders[m.Layout] != nil {
+		return encoders[m.Layout](m, t, size)
 	}
+	return m.encodeForm(t, size)
+}
+
+// encoders holds the layouts that are not just a form.
+var encoders = [...]func(m *Memory, t *Told, size int64) (b []byte, lost int, ok bool){
+	event.LayoutNone:      (*Memory).encodeByCall,
+	event.LayoutSockaddr:  func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeSockaddr(t, size) },
+	event.LayoutDirents64: func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeDirents(t) },
+	event.LayoutNames:     func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeNames(t) },
+	event.LayoutFDSet:     func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
+	event.LayoutCPUSet:    func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
+	event.LayoutSigset:    func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeSignals(t) },
+	event.LayoutSockopt:   (*Memory).encodeOption,
+	event.LayoutIoctl:     (*Memory).encodeByCall,
+	event.LayoutOffset:    func(m *Memory, t *Told, _ int64) ([]byte, int, bool) { return m.encodeOffset(t) },
+	event.LayoutU32:       (*Memory).encodeByCall,
+}
+
+func encodeSignals(t *Told) (b []byte, lost int, ok bool) {
+	set, ok := signalSet(t)
+	return binary.LittleEndian.AppendUint64(nil, set), 0, ok
+}
+
+// encodeOffset stores a loff_t as it is after the call.
+func (m *Memory) encodeOffset(t *Told) (b []byte, lost int, ok bool) {
+	if t.Kind != ToldItems || len(t.Parts) != 1 {
+		return nil, 0, false
+	}
+	v, ok := event.ParseNumber(t.Parts[0].Text)
+	if t.Was == nil && t.Parts[0].Was == nil && m.Result > 0 { // only what it was before the call
+		v += uint64(m.Result)
+	}
+	return binary.LittleEndian.AppendUint64(nil, v), 0, ok
+}
+
+// encodeByCall is the inverse of unnamed, byCall and word.
+func (m *Memory) encodeByCall(t *Told, size int64) (b []byte, lost int, ok bool) {
+	if m.Op == event.OpMsgsnd || m.Op == event.OpMsgrcv {
+		return encodeMsgbuf(t)
+	}
+	f, ok := callForms[callKey{m.Op, m.Arg}]
+	if !ok {
+		f, ok = m.commandForm()
+	}
+	if ok {
+		return f.encode(t, m.Arch, false, size)
+	}
+	return m.encodeForm(t, size)
+}
+
+// encodeForm is the inverse of form.
+func (m *Memory) encodeForm(t *Told, size int64) (b []byte, lost int, ok bool) {
 	if int(m.Layout) >= len(forms) {
 		return nil, 0, false
 	}
@@ -178,21 +198,7 @@ func (f *field) put(b []byte, t *Told) (lost int) {
 	case Time, TimeMicros:
 		return f.putTime(b, t)
 	case Text, Bytes, Bits:
-		if t.Kind == ToldText {
-			copy(at, t.Data)
-			return count(t.Cut)
-		}
-		if t.Kind == ToldItems { // bytes one by one, such as f_fsid or c_cc
-			for i := range t.Parts {
-				v, ok := event.ParseNumber(t.Parts[i].Text)
-				if !ok || i >= len(at) {
-					return 1
-				}
-				at[i] = byte(v)
-			}
-			return 0
-		}
-		return 1
+		return putBytes(at, t)
 	case IP:
 		ip, ok := address4or6(t)
 		if !ok || copy(at, ip) != len(ip) {
@@ -207,6 +213,30 @@ func (f *field) put(b []byte, t *Told) (lost int) {
 	case List:
 		return f.putList(at, t)
 	}
+	return f.putNumber(at, t)
+}
+
+// putBytes stores text, or bytes one by one, such as f_fsid or c_cc.
+func putBytes(b []byte, t *Told) (lost int) {
+	switch t.Kind {
+	case ToldText:
+		copy(b, t.Data)
+		return count(t.Cut)
+	case ToldItems:
+		for i := range t.Parts {
+			v, ok := event.ParseNumber(t.Parts[i].Text)
+			if !ok || i >= len(b) {
+				return 1
+			}
+			b[i] = byte(v)
+		}
+		return 0
+	}
+	return 1
+}
+
+// putNumber stores a number, or its bytes as they lie in memory.
+func (f *field) putNumber(at []byte, t *Told) (lost int) {
 	if t.Kind == ToldText && len(t.Data) == len(at) { // as it lies in memory: -X raw
 		copy(at, t.Data)
 		return 0

@@ -22,32 +22,11 @@ func encodeSockaddr(t *Told, size int64) (b []byte, lost int, ok bool) {
 	r := families[family]
 	switch {
 	case family == afUnix:
-		for i := range rest.Parts {
-			if p := &rest.Parts[i]; (p.Name == "sun_path" || p.Name == "path") && p.Kind == ToldText {
-				used = 2 + copy(b[2:], p.Data)
-				if len(p.Data) > 0 && p.Data[0] != 0 {
-					used = min(used+1, len(b))
-				}
-			}
-		}
+		used = putUnixPath(b, rest.Parts)
 	case r != nil && len(rest.Parts) == 1 && rest.Parts[0].Name == "sa_data": // not all of it
 		used = 2 + copy(b[2:], rest.Parts[0].Data)
 	case r != nil:
-		for i := range rest.Parts {
-			if p := &rest.Parts[i]; p.Name == "sll_addr" && p.Kind == ToldText {
-				copy(b[12:], p.Data)
-			} else {
-				lost += r.encode(b, &Told{Kind: ToldFields, Parts: rest.Parts[i : i+1]})
-			}
-		}
-		last := r.fields[len(r.fields)-1]
-		used = int(last.off + last.size)
-		switch family {
-		case afInet:
-			used = 16 // with sin_zero
-		case afPacket:
-			used = 20
-		}
+		used, lost = r.putAddress(b, rest.Parts, family)
 	default:
 		for i := range rest.Parts {
 			if p := &rest.Parts[i]; p.Name == "sa_data" && p.Kind == ToldText {
@@ -61,6 +40,39 @@ func encodeSockaddr(t *Told, size int64) (b []byte, lost int, ok bool) {
 		used = int(size)
 	}
 	return b[:used], lost, true
+}
+
+// putUnixPath stores the path of a sockaddr_un and returns how long the address is.
+func putUnixPath(b []byte, fields []Told) (used int) {
+	used = 2
+	for i := range fields {
+		if p := &fields[i]; (p.Name == "sun_path" || p.Name == "path") && p.Kind == ToldText {
+			used = 2 + copy(b[2:], p.Data)
+			if len(p.Data) > 0 && p.Data[0] != 0 {
+				used = min(used+1, len(b))
+			}
+		}
+	}
+	return used
+}
+
+// putAddress stores the fields of an address and returns how long it is.
+func (r *record) putAddress(b []byte, fields []Told, family uint64) (used, lost int) {
+	for i := range fields {
+		if p := &fields[i]; p.Name == "sll_addr" && p.Kind == ToldText {
+			copy(b[12:], p.Data)
+		} else {
+			lost += r.encode(b, &Told{Kind: ToldFields, Parts: fields[i : i+1]})
+		}
+	}
+	switch family {
+	case afInet:
+		return 16, lost // with sin_zero
+	case afPacket:
+		return 20, lost
+	}
+	last := r.fields[len(r.fields)-1]
+	return int(last.off + last.size), lost
 }
 
 // encodeOption stores the value of a socket option.
@@ -151,15 +163,20 @@ func EncodeMessage(t *Told) (m Message, ok bool) {
 	}
 	if control != nil && control.Kind == ToldItems {
 		m.controls(control)
-		if n := uint64(len(m.Control)); controlLen <= maxControl && n < controlLen {
-			m.Control = append(m.Control, make([]byte, controlLen-n)...)
-		}
-		m.Control = m.Control[:min(uint64(len(m.Control)), controlLen)]
+		m.resizeControl(controlLen)
 	}
 	return m, true
 }
 
 const maxControl = 1 << 20
+
+// resizeControl makes Control as long as msg_controllen says, if that is possible.
+func (m *Message) resizeControl(size uint64) {
+	if n := uint64(len(m.Control)); size <= maxControl && n < size {
+		m.Control = append(m.Control, make([]byte, size-n)...)
+	}
+	m.Control = m.Control[:min(uint64(len(m.Control)), size)]
+}
 
 // controls stores control messages.
 func (m *Message) controls(t *Told) {

@@ -37,54 +37,73 @@ func (m *Memory) Decode() (Value, bool) {
 	if m.Arch > event.ARM64 {
 		return Value{}, false
 	}
-	switch m.Layout {
-	case event.LayoutNone:
-		if m.Op == event.OpMsgsnd || m.Op == event.OpMsgrcv {
-			return msgbuf(m.Bytes, m.Moved)
-		}
-		return m.byCall()
-	case event.LayoutSockaddr:
-		return sockaddr(m.Bytes)
-	case event.LayoutMsghdr:
-		return m.message()
-	case event.LayoutMmsghdr:
-		return m.messages()
-	case event.LayoutCmsgs:
-		return controls(m.Bytes), true
-	case event.LayoutSockopt:
-		return m.option()
-	case event.LayoutDirents, event.LayoutDirents64:
-		return dirents(m.Bytes, m.Layout == event.LayoutDirents64), true
-	case event.LayoutNames:
-		return names(m.Bytes), true
-	case event.LayoutFDSet, event.LayoutCPUSet:
-		return Value{Kind: Bits, Data: m.Bytes}, true
-	case event.LayoutSigset:
-		if len(m.Bytes) > 8 {
-			return Value{}, false
-		}
-		return Value{Kind: Signals, Num: number(m.Bytes)}, true
-	case event.LayoutSigsetRef, event.LayoutXattrArgs, event.LayoutFprog:
-		return m.pointer()
-	case event.LayoutFileHandle:
-		return handle(m.Bytes)
-	case event.LayoutDedupeRange, event.LayoutFiemap:
-		return counted(m.Bytes, tails[m.Layout])
-	case event.LayoutIoctl:
-		return m.byCall()
-	case event.LayoutOffset:
-		return m.offset()
-	case event.LayoutU32:
-		if v, ok := m.byCall(); ok {
-			return v, true
-		}
-	case event.LayoutCapData:
-		return capabilityData(m.Bytes)
-	case event.LayoutSiginfo:
-		return siginfo(m.Bytes)
-	case event.LayoutSlots:
-		return slots(m.Bytes)
+	if int(m.Layout) < len(decoders) && decoders[m.Layout] != nil {
+		return decoders[m.Layout](m)
 	}
+	return m.form()
+}
+
+// decoders holds the layouts that are not just a form.
+var decoders = [...]func(m *Memory) (Value, bool){
+	event.LayoutNone:        (*Memory).unnamed,
+	event.LayoutSockaddr:    func(m *Memory) (Value, bool) { return sockaddr(m.Bytes) },
+	event.LayoutMsghdr:      (*Memory).message,
+	event.LayoutMmsghdr:     (*Memory).messages,
+	event.LayoutCmsgs:       func(m *Memory) (Value, bool) { return controls(m.Bytes), true },
+	event.LayoutSockopt:     (*Memory).option,
+	event.LayoutDirents:     func(m *Memory) (Value, bool) { return dirents(m.Bytes, false), true },
+	event.LayoutDirents64:   func(m *Memory) (Value, bool) { return dirents(m.Bytes, true), true },
+	event.LayoutNames:       func(m *Memory) (Value, bool) { return names(m.Bytes), true },
+	event.LayoutFDSet:       (*Memory).bits,
+	event.LayoutCPUSet:      (*Memory).bits,
+	event.LayoutSigset:      (*Memory).signals,
+	event.LayoutSigsetRef:   (*Memory).pointer,
+	event.LayoutXattrArgs:   (*Memory).pointer,
+	event.LayoutFprog:       (*Memory).pointer,
+	event.LayoutFileHandle:  func(m *Memory) (Value, bool) { return handle(m.Bytes) },
+	event.LayoutDedupeRange: (*Memory).counted,
+	event.LayoutFiemap:      (*Memory).counted,
+	event.LayoutIoctl:       (*Memory).byCall,
+	event.LayoutOffset:      (*Memory).offset,
+	event.LayoutU32:         (*Memory).word,
+	event.LayoutCapData:     func(m *Memory) (Value, bool) { return capabilityData(m.Bytes) },
+	event.LayoutSiginfo:     func(m *Memory) (Value, bool) { return siginfo(m.Bytes) },
+	event.LayoutSlots:       func(m *Memory) (Value, bool) { return slots(m.Bytes) },
+}
+
+// unnamed decodes memory without a layout: the call says what it is.
+func (m *Memory) unnamed() (Value, bool) {
+	if m.Op == event.OpMsgsnd || m.Op == event.OpMsgrcv {
+		return msgbuf(m.Bytes, m.Moved)
+	}
+	return m.byCall()
+}
+
+func (m *Memory) bits() (Value, bool) {
+	return Value{Kind: Bits, Data: m.Bytes}, true
+}
+
+func (m *Memory) signals() (Value, bool) {
+	if len(m.Bytes) > 8 {
+		return Value{}, false
+	}
+	return Value{Kind: Signals, Num: number(m.Bytes)}, true
+}
+
+func (m *Memory) counted() (Value, bool) {
+	return counted(m.Bytes, tails[m.Layout])
+}
+
+// word decodes 32 bits: what the call has there, else a number.
+func (m *Memory) word() (Value, bool) {
+	if v, ok := m.byCall(); ok {
+		return v, true
+	}
+	return m.form()
+}
+
+// form decodes a structure of one size, or an array of them.
+func (m *Memory) form() (Value, bool) {
 	if int(m.Layout) >= len(forms) {
 		return Value{}, false
 	}

@@ -77,8 +77,6 @@ func siginfo(b []byte) (Value, bool) {
 	if len(b) < event.LayoutSiginfo.Bytes(event.AMD64) {
 		return Value{}, false
 	}
-	const sigill, sigtrap, sigbus, sigfpe, sigsegv, sigchld, sigio, sigsys = 4, 5, 7, 8, 11, 17, 29, 31
-	const siUser, siKernel, siQueue, siTimer, siTkill = 0, 0x80, -1, -2, -6
 	signal, code := number(b[:4]), int32(number(b[8:12]))
 	codes := signalCodes[signal]
 	if codes == nil || code <= 0 || code == siKernel {
@@ -89,30 +87,52 @@ func siginfo(b []byte) (Value, bool) {
 		v.values = append(v.values, Value{Name: "si_errno", Kind: Int, Num: errno, Brief: true})
 	}
 	v.values = append(v.values, Value{Name: "si_code", Kind: Enum, Num: uint64(uint32(code)), Set: codes, Brief: true})
-	r := sentBy
+	if r := siginfoForm(signal, code); r != nil {
+		form := Value{Kind: Struct, Data: b[16:], record: r}
+		v.values = append(v.values, fieldsOf(&form)...)
+	}
+	return v, true
+}
+
+// Values of si_code for all signals (sigaction(2)).
+const (
+	siUser   = 0
+	siKernel = 0x80
+	siQueue  = -1
+	siTimer  = -2
+	siTkill  = -6
+)
+
+// siginfoForm returns what siginfo_t has from offset 16, nil if it has nothing there.
+func siginfoForm(signal uint64, code int32) *record {
+	const sigill, sigtrap, sigbus, sigfpe, sigsegv, sigchld, sigio, sigsys = 4, 5, 7, 8, 11, 17, 29, 31
 	switch {
 	case code == siTimer:
-		r = fromTimer
+		return fromTimer
 	case code == siQueue || code < siTkill:
-		r = queued
+		return queued
 	case code == siUser || code == siTkill:
-	case signal == sigchld && code > 0 && code != siKernel:
-		r = fromChild
-		if code == 1 { // CLD_EXITED: a number, not a signal
-			r = fromExit
-		}
-	case signal == sigsegv || signal == sigbus || signal == sigill || signal == sigfpe || signal == sigtrap:
-		r = fromFault
-	case signal == sigio:
-		r = fromIO
-	case signal == sigsys:
-		r = fromSeccomp
-	case code == siKernel || signal == 0:
-		return v, true
+		return sentBy
 	}
-	form := Value{Kind: Struct, Data: b[16:], record: r}
-	v.values = append(v.values, fieldsOf(&form)...)
-	return v, true
+	switch signal {
+	case sigchld:
+		switch {
+		case code == 1: // CLD_EXITED: a number, not a signal
+			return fromExit
+		case code > 0 && code != siKernel:
+			return fromChild
+		}
+	case sigsegv, sigbus, sigill, sigfpe, sigtrap:
+		return fromFault
+	case sigio:
+		return fromIO
+	case sigsys:
+		return fromSeccomp
+	}
+	if code == siKernel || signal == 0 {
+		return nil
+	}
+	return sentBy
 }
 
 // The forms of siginfo_t, from offset 16.

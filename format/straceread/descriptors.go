@@ -122,6 +122,15 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 	if a := spec.Returns(&c.Args); a.Kind != event.KindFD || c.Op == event.OpUnknown {
 		return
 	}
+	f := p.returned(c, r, args)
+	if spec.Class == event.Descriptor {
+		p.opens = true
+	}
+	p.set(c.Ret, f)
+}
+
+// returned returns the file of the descriptor that a call returned.
+func (p *process) returned(c *format.Call, r *result, args []*field) *openFile {
 	f := &openFile{name: strings.Clone(r.note), pos: -1}
 	switch c.Op {
 	case event.OpOpen:
@@ -134,13 +143,10 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 		f.opened(1, args, 0)
 	case event.OpDup, event.OpDup2, event.OpDup3, event.OpFcntl:
 		if old := p.fds[int32(c.Args[0])]; old != nil {
-			f = old
+			return old
 		}
 	}
-	if spec.Class == event.Descriptor {
-		p.opens = true
-	}
-	p.set(c.Ret, f)
+	return f
 }
 
 // opened says how a file was opened, by the name in argument i.

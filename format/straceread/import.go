@@ -157,15 +157,21 @@ func (x *importer) line(s string) error {
 	case c == '>':
 		x.done.LeftOut(stacks, 1)
 		return nil
-	case strings.HasPrefix(p.body, "strace: ") || strings.HasPrefix(p.body, "Process ") || strings.HasPrefix(p.body, "[ Process PID="):
+	case strings.HasPrefix(p.body, "strace: ") || strings.HasPrefix(p.body, "Process ") ||
+		strings.HasPrefix(p.body, "[ Process PID="):
 		return nil
 	}
+	return x.begun(&p, at)
+}
+
+// begun takes a line that begins a call, and may end it.
+func (x *importer) begun(p *prefix, at uint64) error {
 	name, _, ok := strings.Cut(p.body, "(")
 	if !ok || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 		x.done.LeftOut(notUnderstood, 1)
 		return nil
 	}
-	t, err := x.thread(&p)
+	t, err := x.thread(p)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,22 @@ type prefix struct {
 
 // parsePrefix takes the thread and the time off a line.
 func parsePrefix(s string) (p prefix) {
-	s = strings.TrimRight(s, "\r")
+	s = p.takeThread(strings.TrimRight(s, "\r"))
+	s = p.takeStamp(s)
+	// -n: the call's number; -i: the instruction pointer.
+	for strings.HasPrefix(s, "[") {
+		inside, after, ok := strings.Cut(s[1:], "] ")
+		if !ok || strings.Trim(inside, " 0123456789abcdef?") != "" {
+			break
+		}
+		s = strings.TrimLeft(after, " ")
+	}
+	p.body = s
+	return p
+}
+
+// takeThread takes the thread off a line.
+func (p *prefix) takeThread(s string) string {
 	if rest, ok := strings.CutPrefix(s, "[pid "); ok {
 		if inside, after, ok := strings.Cut(rest, "] "); ok {
 			if tid, comm, ok := parseThread(strings.TrimLeft(inside, " ")); ok {
@@ -89,7 +104,11 @@ func parsePrefix(s string) (p prefix) {
 			p.tid, p.comm, s = tid, comm, after
 		}
 	}
-	s = strings.TrimLeft(s, " ")
+	return strings.TrimLeft(s, " ")
+}
+
+// takeStamp takes the time off a line without its thread.
+func (p *prefix) takeStamp(s string) string {
 	if first, after, ok := strings.Cut(s, " "); ok && first != "" && (digit(first[0]) || first[0] == '-') {
 		if ns, kind, whole, ok := parseStamp(first); ok {
 			p.stamp, p.kind, p.whole = ns, kind, whole
@@ -97,26 +116,22 @@ func parsePrefix(s string) (p prefix) {
 		}
 	}
 	// -r behind another time; it says no more than that.
-	if rest, ok := strings.CutPrefix(s, "(+"); ok {
-		if inside, after, ok := strings.Cut(rest, ") "); ok {
-			if ns, _, _, ok := parseStamp(strings.TrimSpace(inside)); ok {
-				s = strings.TrimLeft(after, " ")
-				if p.kind == noStamp {
-					p.kind, p.stamp = sinceLine, ns
-				}
-			}
-		}
+	rest, ok := strings.CutPrefix(s, "(+")
+	if !ok {
+		return s
 	}
-	// -n: the call's number; -i: the instruction pointer.
-	for strings.HasPrefix(s, "[") {
-		inside, after, ok := strings.Cut(s[1:], "] ")
-		if !ok || strings.Trim(inside, " 0123456789abcdef?") != "" {
-			break
-		}
-		s = strings.TrimLeft(after, " ")
+	inside, after, ok := strings.Cut(rest, ") ")
+	if !ok {
+		return s
 	}
-	p.body = s
-	return p
+	ns, _, _, ok := parseStamp(strings.TrimSpace(inside))
+	if !ok {
+		return s
+	}
+	if p.kind == noStamp {
+		p.kind, p.stamp = sinceLine, ns
+	}
+	return strings.TrimLeft(after, " ")
 }
 
 // maxPID is the largest number of a thread (PID_MAX_LIMIT); a larger one is a time.

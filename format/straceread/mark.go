@@ -20,55 +20,100 @@ func (x *importer) mark(p *prefix, at uint64, what string) error {
 	if err != nil {
 		return err
 	}
-	n := notation{s: what}
-	number := func() (uint64, string, bool) {
-		v, err := n.word()
-		if err != nil {
-			return 0, "", false
+	for i := range marks {
+		m := &marks[i]
+		rest, ok := strings.CutPrefix(what, m.word)
+		if !ok {
+			continue
 		}
-		u, ok := event.ParseNumber(v.Text)
-		return u, strings.Clone(v.Note), ok
+		understood, err := m.take(x, t, &notation{s: rest}, at)
+		if understood || err != nil {
+			x.done.Records++
+			return err
+		}
+		break
 	}
-	x.done.Records++
-	switch {
-	case n.has("new thread "), n.has("new process "):
-		tid, _, ok := number()
-		if !ok || tid == 0 || tid > math.MaxUint32 {
-			break
-		}
-		if x.threads[uint32(tid)] == nil { // the record comes with the call
-			_, err = x.newThread(uint32(tid), t, strings.HasPrefix(what, "new thread"))
-		}
-		return err
-	case n.has("started in "):
-		v, err := n.value()
-		if err != nil || v.Kind != layout.ToldText || !n.has(", umask ") {
-			break
-		}
-		if mask, _, ok := number(); ok && mask <= 0o777 {
-			t.p.cwd = true
-			return x.w.Start(t.p.pid, string(v.Data), uint32(mask), at)
-		}
-	case n.has("inherited "):
-		fd, note, ok := number()
-		if !ok || fd > math.MaxInt32 || len(t.p.fds) >= maxFDs {
-			break
-		}
-		t.p.set(int64(fd), &openFile{name: note, pos: -1})
-		o, name := object(note)
-		o.FD = int32(fd)
-		return x.w.Open(t.p.pid, o, name, at)
-	case n.has("lost "):
-		if lost, _, ok := number(); ok {
-			return x.w.Record(&trace.Record{Type: trace.RecLoss, PID: t.p.pid, TID: t.tid, Exit: at, Count: lost, Reason: trace.LossKilled})
-		}
-	case n.has("note "):
-		if v, err := n.value(); err == nil && v.Kind == layout.ToldText {
-			return x.w.Record(&trace.Record{Type: trace.RecNote, PID: t.p.pid, TID: t.tid, Exit: at,
-				Pieces: []trace.Piece{{Len: uint32(len(v.Data)), Data: v.Data}}})
-		}
-	}
-	x.done.Records--
 	x.done.LeftOut(notUnderstood, 1)
 	return nil
+}
+
+// marks are the events that writeFile writes, by what their lines begin with. take adds
+// the event to a thread's process; understood is false if the rest of the line is not one.
+var marks = []struct {
+	word string
+	take func(x *importer, t *thread, n *notation, at uint64) (understood bool, err error)
+}{
+	{"new thread ", func(x *importer, t *thread, n *notation, _ uint64) (bool, error) {
+		return x.markForked(t, n, true)
+	}},
+	{"new process ", func(x *importer, t *thread, n *notation, _ uint64) (bool, error) {
+		return x.markForked(t, n, false)
+	}},
+	{"started in ", (*importer).markStarted},
+	{"inherited ", (*importer).markInherited},
+	{"lost ", (*importer).markLost},
+	{"note ", (*importer).markNote},
+}
+
+func (x *importer) markForked(t *thread, n *notation, shares bool) (understood bool, err error) {
+	tid, _, ok := n.number()
+	if !ok || tid == 0 || tid > math.MaxUint32 {
+		return false, nil
+	}
+	if x.threads[uint32(tid)] == nil { // the record comes with the call
+		_, err = x.newThread(uint32(tid), t, shares)
+	}
+	return true, err
+}
+
+func (x *importer) markStarted(t *thread, n *notation, at uint64) (understood bool, err error) {
+	v, err := n.value()
+	if err != nil || v.Kind != layout.ToldText || !n.has(", umask ") {
+		return false, nil
+	}
+	mask, _, ok := n.number()
+	if !ok || mask > 0o777 {
+		return false, nil
+	}
+	t.p.cwd = true
+	return true, x.w.Start(t.p.pid, string(v.Data), uint32(mask), at)
+}
+
+func (x *importer) markInherited(t *thread, n *notation, at uint64) (understood bool, err error) {
+	fd, note, ok := n.number()
+	if !ok || fd > math.MaxInt32 || len(t.p.fds) >= maxFDs {
+		return false, nil
+	}
+	t.p.set(int64(fd), &openFile{name: note, pos: -1})
+	o, name := object(note)
+	o.FD = int32(fd)
+	return true, x.w.Open(t.p.pid, o, name, at)
+}
+
+func (x *importer) markLost(t *thread, n *notation, at uint64) (understood bool, err error) {
+	lost, _, ok := n.number()
+	if !ok {
+		return false, nil
+	}
+	r := trace.Record{Type: trace.RecLoss, PID: t.p.pid, TID: t.tid, Exit: at, Count: lost, Reason: trace.LossKilled}
+	return true, x.w.Record(&r)
+}
+
+func (x *importer) markNote(t *thread, n *notation, at uint64) (understood bool, err error) {
+	v, err := n.value()
+	if err != nil || v.Kind != layout.ToldText {
+		return false, nil
+	}
+	return true, x.w.Record(&trace.Record{Type: trace.RecNote, PID: t.p.pid, TID: t.tid, Exit: at,
+		Pieces: []trace.Piece{{Len: uint32(len(v.Data)), Data: v.Data}}})
+}
+
+// number reads a number and what stands behind it in angle brackets.
+func (p *notation) number() (v uint64, note string, ok bool) {
+	t, err := p.word()
+	if err != nil {
+		return 0, "", false
+	}
+	v, ok = event.ParseNumber(t.Text)
+	return v, strings.Clone(t.Note), ok
 }

@@ -187,16 +187,18 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		}
 		return
 	}
-	if (a.Len == event.LenRet || a.Len == event.LenVec || a.Len == event.LenMsg && a.Dir == event.Out) && (c.Ret < 0 || c.Interrupted) {
-		return // of what did not happen, a recording has nothing either
-	}
-	if a.Len == event.LenRet && n == 0 {
-		return // nothing
+	if unmoved(c, a) || a.Len == event.LenRet && n == 0 { // a recording has nothing either
+		return
 	}
 	if _, ok := unsaid(t.Comment); ok && t.Kind == layout.ToldText { // zeros stand for some of it
 		c.Bytes(i, nil, int64(len(t.Data)))
 		return
 	}
+	x.content(c, spec, a, i, t, r)
+}
+
+// content rebuilds what an argument points to from its text.
+func (x *importer) content(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field, r *result) {
 	switch {
 	case a.Kind == event.KindStrings:
 		x.strings(c, spec, a, i, t)
@@ -215,22 +217,35 @@ func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 	case a.Layout == event.LayoutSigsetRef:
 		x.sigmask(c, spec, a, i, t)
 	case t.Kind == layout.ToldText && a.Kind == event.KindBuf:
-		data, total := t.Data, int64(len(t.Data))
-		if c.Op == event.OpGetcwd {
-			data, total = append(data, 0), total+1
-		}
-		switch {
-		case counted && a.Len == event.LenRet:
-			data, total = data[:min(int64(len(data)), n)], min(n, max(total, count(t.Cut, n)))
-		case counted && t.Cut:
-			total = max(n, total)
-		case t.Cut:
-			x.lost(c, spec, a.Name+"'s rest")
-		}
-		c.Bytes(i, data, total)
+		x.buffer(c, spec, a, i, t)
 	default:
 		x.structure(c, spec, a, i, t, r)
 	}
+}
+
+// unmoved reports whether an argument's memory holds what a call moves, and the call
+// moved nothing.
+func unmoved(c *format.Call, a *event.Arg) bool {
+	moved := a.Len == event.LenRet || a.Len == event.LenVec || a.Len == event.LenMsg && a.Dir == event.Out
+	return moved && (c.Ret < 0 || c.Interrupted)
+}
+
+// buffer rebuilds bytes, of which the text may have only the first.
+func (x *importer) buffer(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field) {
+	n, counted := length(c, a)
+	data, total := t.Data, int64(len(t.Data))
+	if c.Op == event.OpGetcwd {
+		data, total = append(data, 0), total+1
+	}
+	switch {
+	case counted && a.Len == event.LenRet:
+		data, total = data[:min(int64(len(data)), n)], min(n, max(total, count(t.Cut, n)))
+	case counted && t.Cut:
+		total = max(n, total)
+	case t.Cut:
+		x.lost(c, spec, a.Name+"'s rest")
+	}
+	c.Bytes(i, data, total)
 }
 
 // unsaid returns how many bytes print says that a tape does not have: "12 bytes, not
@@ -302,19 +317,15 @@ func (x *importer) was(c *format.Call, i int, t *field) {
 
 // structure rebuilds a structure.
 func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field, r *result) {
-	m := layout.Memory{Arch: event.AMD64, Layout: a.Layout, Op: c.Op, Arg: i, Args: &c.Args, One: a.Len == event.LenConst}
+	m := layout.Memory{
+		Arch: event.AMD64, Layout: a.Layout, Op: c.Op, Arg: i, Args: &c.Args, One: a.Len == event.LenConst,
+	}
 	if c.Op == event.OpGetdents64 {
 		m.Layout = event.LayoutDirents64
 	}
 	n, _ := length(c, a)
-	if a.Len == event.LenPtr && int(a.LenArg) < len(x.fields) && x.fields[a.LenArg] != nil && len(x.fields[a.LenArg].Parts) == 1 {
-		room := &x.fields[a.LenArg].Parts[0]
-		v, _ := event.ParseNumber(room.Text)
-		if room.Was != nil {
-			was, _ := event.ParseNumber(room.Was.Text)
-			v = min(v, was)
-		}
-		n = int64(min(v, 1<<16))
+	if room, ok := x.room(a); ok {
+		n = room
 	}
 	switch m.Layout {
 	case event.LayoutPollfd:
@@ -340,20 +351,43 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 	case m.Layout == event.LayoutU32 && len(t.Parts) == 1 && t.Parts[0].Was != nil:
 		x.was(c, i, t.Parts[0].Was)
 	case m.Layout == event.LayoutFDPair && t.Kind == layout.ToldItems:
-		passed(c, t.Parts)
-		for j := range c.Objects { // O_RDONLY and O_WRONLY, or O_RDWR
-			if o := &c.Objects[j]; c.Op == event.OpSocketpair {
-				o.Mode, o.Flags = 0o140777, 2
-			} else {
-				o.Mode, o.Flags = 0o010600, uint32(j&1)
-			}
-		}
+		paired(c, t.Parts)
 	case m.Layout == event.LayoutCloneArgs:
 		for j := range t.Parts {
 			if p := &t.Parts[j]; p.Name == "flags" {
 				v, _ := x.value(event.CloneNames, p.Text)
 				c.Share = v & (trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread)
 			}
+		}
+	}
+}
+
+// room returns how many bytes an argument's memory has where another argument points to
+// that number: of a socket's address, the smaller one of the room for it and its length.
+func (x *importer) room(a *event.Arg) (n int64, ok bool) {
+	if a.Len != event.LenPtr || int(a.LenArg) >= len(x.fields) {
+		return 0, false
+	}
+	t := x.fields[a.LenArg]
+	if t == nil || len(t.Parts) != 1 {
+		return 0, false
+	}
+	v, _ := event.ParseNumber(t.Parts[0].Text)
+	if before := t.Parts[0].Was; before != nil {
+		was, _ := event.ParseNumber(before.Text)
+		v = min(v, was)
+	}
+	return int64(min(v, 1<<16)), true
+}
+
+// paired adds the two ends that pipe or socketpair made.
+func paired(c *format.Call, fds []layout.Told) {
+	passed(c, fds)
+	for j := range c.Objects { // O_RDONLY and O_WRONLY, or O_RDWR
+		if o := &c.Objects[j]; c.Op == event.OpSocketpair {
+			o.Mode, o.Flags = 0o140777, 2
+		} else {
+			o.Mode, o.Flags = 0o010600, uint32(j&1)
 		}
 	}
 }

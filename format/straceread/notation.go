@@ -94,29 +94,21 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			}
 			between = true
 			continue
-		case c == ')' || c == ']' || c == '}':
+		case strings.IndexByte(")]}", c) >= 0:
 			return nil, false, p.fail("no " + string(end))
 		}
 		if p.has("...") {
 			cut = true
 			continue
 		}
-		if len(list) > 0 && p.has("=> ") {
-			was := list[len(list)-1]
-			now, err := p.value()
+		if len(list) > 0 {
+			amended, err := p.amend(&list[len(list)-1], between)
 			if err != nil {
 				return nil, false, err
 			}
-			list[len(list)-1] = became(was, now)
-			continue
-		}
-		if p.s[p.i] == '|' && !between { // of a status: {WIFSTOPPED(s) …} | 1<<8
-			p.i++
-			p.space()
-			if _, err := p.value(); err != nil {
-				return nil, false, err
+			if amended {
+				continue
 			}
-			continue
 		}
 		name, elements := p.label()
 		v, err := p.value()
@@ -128,6 +120,26 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			list = append(list, layout.Told{Name: name + "len", Text: elements})
 		}
 	}
+}
+
+// amend reads what belongs to the value before it: "=> " and what the call made of it, or
+// the rest of a status: {WIFSTOPPED(s) …} | 1<<8. between is set behind a comma.
+func (p *notation) amend(last *layout.Told, between bool) (amended bool, err error) {
+	if p.has("=> ") {
+		now, err := p.value()
+		if err != nil {
+			return false, err
+		}
+		*last = became(*last, now)
+		return true, nil
+	}
+	if p.s[p.i] == '|' && !between {
+		p.i++
+		p.space()
+		_, err := p.value()
+		return true, err
+	}
+	return false, nil
 }
 
 // became returns a value that a call changed. Of a structure, strace shows only those

@@ -24,13 +24,7 @@ func (p *Printer) jsonValue(dst []byte, name string, v *layout.Value) []byte {
 	case layout.TimeMicros:
 		return jsonClock(key(dst, name), v, "tv_usec")
 	case layout.Signals:
-		dst = append(key(dst, name), '[')
-		for i := range 64 {
-			if v.Num>>i&1 != 0 {
-				dst = putWord(dst, "", event.SignalName(i+1))
-			}
-		}
-		return append(dst, ']')
+		return append(jsonSignals(append(key(dst, name), '['), v.Num), ']')
 	case layout.Status:
 		return append(jsonStatus(append(key(dst, name), '{'), uint32(v.Num)), '}')
 	case layout.IP:
@@ -39,10 +33,7 @@ func (p *Printer) jsonValue(dst []byte, name string, v *layout.Value) []byte {
 	case layout.Text:
 		return putText(dst, name, v.Data)
 	case layout.UnixPath:
-		if len(v.Data) > 0 && v.Data[0] == 0 {
-			return putText(dst, name, append([]byte{'@'}, v.Data[1:]...))
-		}
-		return putText(dst, name, v.Data)
+		return putText(dst, name, socketName(v.Data))
 	case layout.Bytes:
 		data := v.Data[:min(len(v.Data), p.max)]
 		dst = putText(dst, name, data)
@@ -51,31 +42,11 @@ func (p *Printer) jsonValue(dst []byte, name string, v *layout.Value) []byte {
 		}
 		return dst
 	case layout.Bits:
-		dst = append(key(dst, name), '[')
-		for i, c := range v.Data {
-			for bit := range 8 {
-				if c>>bit&1 != 0 {
-					dst = putInt(dst, "", int64(8*i+bit))
-				}
-			}
-		}
-		return append(dst, ']')
+		return append(jsonBits(append(key(dst, name), '['), v.Data), ']')
 	case layout.Struct:
-		dst = append(key(dst, name), '{')
-		var f layout.Value // not in the loop, where it would be allocated
-		for i := range v.Len() {
-			f = v.At(i)
-			dst = p.jsonValue(dst, f.Name, &f)
-		}
-		return append(dst, '}')
+		return append(p.jsonFields(append(key(dst, name), '{'), v), '}')
 	case layout.List:
-		dst = append(key(dst, name), '[')
-		var f layout.Value
-		for i := range v.Len() {
-			f = v.At(i)
-			dst = p.jsonValue(dst, "", &f)
-		}
-		dst = append(dst, ']')
+		dst = append(p.jsonElements(append(key(dst, name), '['), v), ']')
 		if v.Len() == 1 { // a number that the argument points to
 			f := v.At(0)
 			return jsonBeforeValue(dst, name, &f)
@@ -93,6 +64,54 @@ func jsonBeforeValue(dst []byte, name string, v *layout.Value) []byte {
 	}
 	dst = key(dst, name+"_before")
 	return strconv.AppendUint(dst, v.Before, 10)
+}
+
+func (p *Printer) jsonFields(dst []byte, v *layout.Value) []byte {
+	var f layout.Value // not in the loop, where it would be allocated
+	for i := range v.Len() {
+		f = v.At(i)
+		dst = p.jsonValue(dst, f.Name, &f)
+	}
+	return dst
+}
+
+func (p *Printer) jsonElements(dst []byte, v *layout.Value) []byte {
+	var f layout.Value // as in jsonFields
+	for i := range v.Len() {
+		f = v.At(i)
+		dst = p.jsonValue(dst, "", &f)
+	}
+	return dst
+}
+
+// socketName returns a Unix socket's address with @ for the NUL of an abstract one.
+func socketName(path []byte) []byte {
+	if len(path) > 0 && path[0] == 0 {
+		return append([]byte{'@'}, path[1:]...)
+	}
+	return path
+}
+
+// jsonSignals writes the names of a set of signals.
+func jsonSignals(dst []byte, set uint64) []byte {
+	for i := range 64 {
+		if set>>i&1 != 0 {
+			dst = putWord(dst, "", event.SignalName(i+1))
+		}
+	}
+	return dst
+}
+
+// jsonBits writes the numbers of the bits that are set.
+func jsonBits(dst, bits []byte) []byte {
+	for i, c := range bits {
+		for bit := range 8 {
+			if c>>bit&1 != 0 {
+				dst = putInt(dst, "", int64(8*i+bit))
+			}
+		}
+	}
+	return dst
 }
 
 func jsonClock(dst []byte, v *layout.Value, fraction string) []byte {

@@ -173,19 +173,7 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 	case event.KindOff:
 		return strconv.AppendInt(dst, int64(v), 10)
 	case event.KindFD, event.KindDirFD:
-		fd := int32(v)
-		if fd == event.AtFDCWD && a.Kind == event.KindDirFD {
-			return append(dst, "AT_FDCWD"...)
-		}
-		f := e.FileArg(i)
-		if fd < 0 && f != nil { // a mapped file
-			if f.Path == "" {
-				return append(strconv.AppendUint(append(dst, "<inode "...), f.Ino, 10), '>')
-			}
-			return appendObject(dst, f)
-		}
-		dst = strconv.AppendInt(dst, int64(fd), 10)
-		return appendObject(dst, f)
+		return appendFD(dst, e, a, i)
 	case event.KindMode:
 		return appendMode(dst, v&0xffffffff)
 	case event.KindFlags:
@@ -206,16 +194,8 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 		if b := p.shown(e, i); b != nil {
 			return p.appendBuf(dst, e, a, i, b)
 		}
-		if v != 0 && e.OK() && e.Ret == 0 {
-			switch {
-			case a.Len == event.LenRetArray || a.Len == event.LenRet && (a.Layout != event.LayoutNone || isDirents(e.Op)):
-				return append(dst, "[]"...)
-			case a.Len == event.LenRet:
-				return append(dst, `""`...)
-			}
-		}
-		if v != 0 && a.Kind == event.KindBuf && a.Len == event.LenArg && e.Args[a.LenArg] == 0 {
-			return append(dst, `""`...)
+		if empty := emptyMemory(e, a, v); empty != "" {
+			return append(dst, empty...)
 		}
 	}
 	if a.Kind.IsMemory() {
@@ -225,6 +205,43 @@ func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []b
 		return appendEnum(dst, a.Set, v)
 	}
 	return appendHex(dst, v)
+}
+
+// appendFD writes a descriptor as a number, with what it stands for.
+func appendFD(dst []byte, e *event.Event, a *event.Arg, i int) []byte {
+	fd := int32(e.Args[i])
+	if fd == event.AtFDCWD && a.Kind == event.KindDirFD {
+		return append(dst, "AT_FDCWD"...)
+	}
+	f := e.FileArg(i)
+	if fd < 0 && f != nil { // a mapped file
+		if f.Path == "" {
+			return append(strconv.AppendUint(append(dst, "<inode "...), f.Ino, 10), '>')
+		}
+		return appendObject(dst, f)
+	}
+	dst = strconv.AppendInt(dst, int64(fd), 10)
+	return appendObject(dst, f)
+}
+
+// emptyMemory returns the text of memory at an address of which the call used no bytes,
+// "" if it may have used some.
+func emptyMemory(e *event.Event, a *event.Arg, address uint64) string {
+	if address == 0 {
+		return ""
+	}
+	if e.OK() && e.Ret == 0 {
+		switch {
+		case a.Len == event.LenRetArray || a.Len == event.LenRet && (a.Layout != event.LayoutNone || isDirents(e.Op)):
+			return "[]"
+		case a.Len == event.LenRet:
+			return `""`
+		}
+	}
+	if a.Kind == event.KindBuf && a.Len == event.LenArg && e.Args[a.LenArg] == 0 {
+		return `""`
+	}
+	return ""
 }
 
 // shown returns the memory that stands in the place of an argument: what the call

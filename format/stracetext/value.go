@@ -25,6 +25,31 @@ const (
 // call's memory, in order; nil where they are not known.
 func (p *Printer) appendValue(dst []byte, v *layout.Value, w *wording) []byte {
 	switch v.Kind {
+	case layout.IP:
+		dst = append(dst, `inet_addr("`...)
+		return append(appendIP(dst, v.Data), `")`...)
+	case layout.Text:
+		return appendQuoted(dst, v.Data)
+	case layout.UnixPath:
+		if len(v.Data) > 0 && v.Data[0] == 0 {
+			return appendQuoted(append(dst, '@'), v.Data[1:])
+		}
+		return appendQuoted(dst, v.Data)
+	case layout.Bytes:
+		return p.appendCut(dst, v.Data[:min(len(v.Data), p.max)], int64(v.Num))
+	case layout.Bits:
+		return appendBits(dst, v.Data)
+	case layout.Struct:
+		return p.appendStruct(dst, v, w)
+	case layout.List:
+		return p.appendList(dst, v, w)
+	}
+	return p.appendNumber(dst, v, w)
+}
+
+// appendNumber writes a Value that is a number, or a time of two.
+func (p *Printer) appendNumber(dst []byte, v *layout.Value, w *wording) []byte {
+	switch v.Kind {
 	case layout.Int, layout.ID:
 		dst = strconv.AppendInt(appendBefore(dst, v), int64(v.Num), 10)
 		if v.Date {
@@ -67,24 +92,6 @@ func (p *Printer) appendValue(dst []byte, v *layout.Value, w *wording) []byte {
 	case layout.Port:
 		dst = append(dst, "htons("...)
 		return append(strconv.AppendUint(dst, v.Num, 10), ')')
-	case layout.IP:
-		dst = append(dst, `inet_addr("`...)
-		return append(appendIP(dst, v.Data), `")`...)
-	case layout.Text:
-		return appendQuoted(dst, v.Data)
-	case layout.UnixPath:
-		if len(v.Data) > 0 && v.Data[0] == 0 {
-			return appendQuoted(append(dst, '@'), v.Data[1:])
-		}
-		return appendQuoted(dst, v.Data)
-	case layout.Bytes:
-		return p.appendCut(dst, v.Data[:min(len(v.Data), p.max)], int64(v.Num))
-	case layout.Bits:
-		return appendBits(dst, v.Data)
-	case layout.Struct:
-		return p.appendStruct(dst, v, w)
-	case layout.List:
-		return p.appendList(dst, v, w)
 	}
 	return dst
 }
