@@ -71,9 +71,14 @@ func whatThreadsWereAt(name string, calls map[uint32]string) string {
 	return ": " + strings.Join(said, "; ")
 }
 
-// killAll ends what a process has started.
+// killAll ends what a process has started, parents before their children: a parent whose
+// child was killed first could end by itself, as if all were well.
 func killAll(pid int) {
-	descendants(pid, func(child int) { _ = syscall.Kill(child, syscall.SIGKILL) })
+	var all []int
+	descendants(pid, func(child int) { all = append(all, child) })
+	for _, child := range slices.Backward(all) {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
 }
 
 // descendants calls f for what a process has started, children before their parents.
