@@ -13,8 +13,8 @@ func parseValue[T any](to *T, text string, parse func(string) (T, error)) (err e
 }
 
 // parseFlag reads the value of a flag.
-func parseFlag[T any](to *T, flag, text string, parse func(string) (T, error)) (err error) {
-	if *to, err = parse(text); err != nil {
+func parseFlag[T, V any](to *T, flag string, value V, parse func(V) (T, error)) (err error) {
+	if *to, err = parse(value); err != nil {
 		return usageError{fmt.Errorf("--%s: %w", flag, err)}
 	}
 	return nil

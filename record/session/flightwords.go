@@ -49,3 +49,15 @@ func ParseFlight(last string, dumpOn []string) (*Flight, error) {
 	}
 	return p, nil
 }
+
+// CheckFlight returns what of the plan does not go with a flight recorder, if it has one.
+func (p *Plan) CheckFlight() error {
+	switch {
+	case p.Flight == nil:
+	case len(p.Snapshots) > 0:
+		return errors.New("--snapshot is the state before the first event, which --last does not keep")
+	case p.Seal != SealAfter:
+		return errors.New("--seal is for recordings that are written as they are made, not for --last")
+	}
+	return nil
+}
