@@ -12,7 +12,8 @@ import (
 func TestWrite(t *testing.T) {
 	sound := &trace.CheckReport{Files: 7, Bytes: 123_456, Events: 1000, Chunks: 20}
 	damaged := &trace.CheckReport{
-		Files: 7, Bytes: 123_456, Events: 1000, Chunks: 20, Missing: 4096, More: 3, Notes: []string{"a note\nof two lines"},
+		Files: 7, Bytes: 123_456, Events: 1000, Chunks: 20, Missing: 4096, More: 3,
+		Notes: []string{"a note\nof two lines"},
 		Damage: []trace.Damage{
 			{File: "events", Offset: 4711, Err: errors.New("checksum")},
 			{File: "files.parquet", Offset: -1, Derived: true, Err: errors.New("gone")},
@@ -81,7 +82,8 @@ damaged: 3 more
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var text, json strings.Builder
-			if err := errors.Join(checked.WriteText(&text, tt.report), checked.WriteJSON(&json, tt.report)); err != nil {
+			if err := errors.Join(checked.WriteText(&text, tt.report),
+				checked.WriteJSON(&json, tt.report)); err != nil {
 				t.Fatal(err)
 			}
 			if text.String() != tt.text {

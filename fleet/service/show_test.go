@@ -10,7 +10,8 @@ import (
 
 func TestWriteFleet(t *testing.T) {
 	f := &collector.Fleet{TimeNS: 100e9, Storing: true, Hosts: []collector.Host{
-		{Host: "db7", State: "ok", LastContactNS: 98e9, EventsRate: 1234.4, BytesRate: 4096, Stored: 2000, Level: "full", AgentVersion: "iotape-agent 1.0"},
+		{Host: "db7", State: "ok", LastContactNS: 98e9, EventsRate: 1234.4, BytesRate: 4096, Stored: 2000,
+			Level: "full", AgentVersion: "iotape-agent 1.0"},
 		{Host: "db8", State: "silent", LastContactNS: 1e9, Stored: 999, Lost: 1, Problem: "no room"},
 	}}
 	if service.Well(f) {

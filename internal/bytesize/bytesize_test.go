@@ -8,7 +8,8 @@ import (
 
 func TestParse(t *testing.T) {
 	sizes := map[string]int64{
-		"0": 0, "4096": 4096, "64K": 64 << 10, "64k": 64 << 10, "256M": 256 << 20, "256MiB": 256 << 20, "1G": 1 << 30, "2GB": 2 << 30, "3T": 3 << 40,
+		"0": 0, "4096": 4096, "64K": 64 << 10, "64k": 64 << 10, "256M": 256 << 20, "256MiB": 256 << 20, "1G": 1 << 30,
+		"2GB": 2 << 30, "3T": 3 << 40,
 	}
 	for text, want := range sizes {
 		got, err := bytesize.Parse(text)
@@ -28,7 +29,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	for size, want := range map[int64]string{0: "0", 1: "1", 1023: "1023", 1024: "1K", 1536: "1536", 64 << 20: "64M", 5 << 50: "5120T"} {
+	for size, want := range map[int64]string{0: "0", 1: "1", 1023: "1023", 1024: "1K", 1536: "1536", 64 << 20: "64M",
+		5 << 50: "5120T"} {
 		if got := bytesize.Format(size); got != want {
 			t.Errorf("Format(%d) = %q, want %q", size, got, want)
 		}

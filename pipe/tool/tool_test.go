@@ -80,12 +80,14 @@ func TestDamage(t *testing.T) {
 	}
 	var out bytes.Buffer
 	open := func() (io.WriteCloser, error) { return unclosed{&out}, nil }
-	if err := tool.Undo(t.Context(), bytes.NewReader(stream), open, nil); err == nil || !strings.HasPrefix(plain, out.String()) {
+	err := tool.Undo(t.Context(), bytes.NewReader(stream), open, nil)
+	if err == nil || !strings.HasPrefix(plain, out.String()) {
 		t.Errorf("Undo of a damaged stream gives %d bytes, %v; want an error, and only what is good", out.Len(), err)
 	}
 	out.Reset()
 	told := 0
-	if err := tool.Undo(t.Context(), bytes.NewReader(stream), open, func(*pipe.Fault) { told++ }); err != nil || told == 0 {
+	err = tool.Undo(t.Context(), bytes.NewReader(stream), open, func(*pipe.Fault) { told++ })
+	if err != nil || told == 0 {
 		t.Errorf("Undo tells of %d faults, %v; want to go on", told, err)
 	}
 }

@@ -27,7 +27,8 @@ func ParseFlight(last string, dumpOn []string) (*Flight, error) {
 		} else if size, err := bytesize.Parse(item); err == nil && size > 0 && p.Options.Bytes == 0 {
 			p.Options.Bytes = size
 		} else {
-			return nil, fmt.Errorf("last %q is neither a time such as 30s, nor a size such as 512M, nor both with a comma", last)
+			return nil, fmt.Errorf("last %q is neither a time such as 30s, nor a size such as 512M, "+
+				"nor both with a comma", last)
 		}
 	}
 	if b := p.Options.Bytes; b != 0 && b < flight.MinBytes {

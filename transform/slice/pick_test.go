@@ -15,9 +15,11 @@ func TestPickFilters(t *testing.T) {
 	}{
 		{name: "all"},
 		{name: "pids", pick: Pick{PIDs: []uint{1, 22}}, want: []string{"pid in {1, 22}"}},
-		{name: "descendants", pick: Pick{PIDs: []uint{1, 22}, Tree: true}, want: []string{"descendant of 1 or descendant of 22"}},
+		{name: "descendants", pick: Pick{PIDs: []uint{1, 22}, Tree: true},
+			want: []string{"descendant of 1 or descendant of 22"}},
 		{
-			name: "calls", pick: Pick{Paths: []string{"*-wal"}, Ops: []string{"read"}, Classes: []string{"data", "sync"}},
+			name: "calls", pick: Pick{Paths: []string{"*-wal"}, Ops: []string{"read"},
+				Classes: []string{"data", "sync"}},
 			want: []string{`path glob {"*-wal"}`, "op in {read}", "class in {data, sync}"},
 		},
 		{name: "nobody's descendants", pick: Pick{Tree: true}, err: "--tree is for the processes of --pid"},

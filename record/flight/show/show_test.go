@@ -43,7 +43,8 @@ func TestPick(t *testing.T) {
 }
 
 func TestRunning(t *testing.T) {
-	r := &flight.Remote{Info: flight.Info{PID: 12, Name: "db", BackNS: 30e9, Bytes: 512 << 20, Dumps: 2, Dir: "/srv", Command: []string{"./server", "-v"}}}
+	r := &flight.Remote{Info: flight.Info{PID: 12, Name: "db", BackNS: 30e9, Bytes: 512 << 20, Dumps: 2, Dir: "/srv",
+		Command: []string{"./server", "-v"}}}
 	var b strings.Builder
 	if err := show.Running(&b, []*flight.Remote{r}); err != nil {
 		t.Fatal(err)

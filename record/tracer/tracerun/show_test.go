@@ -21,8 +21,9 @@ func TestPick(t *testing.T) {
 	if got, err := tracerun.Pick(both, ""); err == nil || hint.Of(err) != "choose one with --run" {
 		t.Errorf("Pick of two = %v, %v; want a hint to --run", got, err)
 	}
-	if got, err := tracerun.Pick(both, "c"); err == nil || err.Error() != "no iotape run is called c; there are: a (12), b (13)" {
-		t.Errorf("Pick(c) = %v, %v", got, err)
+	const want = "no iotape run is called c; there are: a (12), b (13)"
+	if got, err := tracerun.Pick(both, "c"); err == nil || err.Error() != want {
+		t.Errorf("Pick(c) = %v, %v; want %s", got, err, want)
 	}
 	if got, err := tracerun.Pick(nil, ""); err == nil {
 		t.Errorf("Pick of none = %v", got)
