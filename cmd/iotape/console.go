@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -172,24 +170,12 @@ func hintFor(cmd *cobra.Command, err error) string {
 
 // openTape opens the tape that an argument names, or a temporary one of what it names.
 func openTape(ctx context.Context, path string) (*trace.Tape, error) {
-	_, err := os.Stat(filepath.Join(path, trace.ManifestName))
-	sealed := err == nil
-	if !sealed {
+	if !open.Sealed(path) {
 		// With a reader that goes away, head(1) say, writing is to fail instead of
 		// killing: the temporary tape has to be removed.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	}
-	t, err := open.Any(ctx, path)
-	if err != nil {
-		if strings.Contains(err.Error(), path) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if !sealed && t.Host(0).Filter != "" {
-		return filteredStream(ctx, t)
-	}
-	return t, nil
+	return open.Recorded(ctx, path, program())
 }
 
 // openTapes opens several tapes. closeAll closes those that it returns, after an error too.

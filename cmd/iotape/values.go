@@ -28,3 +28,23 @@ func oneOf(to *bool, flag, value, first, second string) error {
 	*to = value == second
 	return nil
 }
+
+// optional is a text that is nil unless its flag is given.
+type optional struct{ to **string }
+
+// String implements pflag.Value.
+func (o optional) String() string {
+	if o.to == nil || *o.to == nil {
+		return ""
+	}
+	return **o.to
+}
+
+// Type names the kind of value in the help.
+func (optional) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (o optional) Set(text string) error {
+	*o.to = &text
+	return nil
+}
