@@ -125,7 +125,7 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 					p.Prefilter(g, cmd.Flags().Changed("mmap"))
 				}
 			}
-			if err = out.agree(&p, cmd.Flags().Changed); err != nil {
+			if err = p.CheckOutput(cmd.Flags().Changed); err != nil {
 				return usageError{err}
 			}
 			p.Capture.RingBytes = int(ring)
