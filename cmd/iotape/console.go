@@ -53,7 +53,12 @@ func (c *console) print(f func(w *bufio.Writer) error) error {
 
 // result prints a result. The exit status says whether all is as it should be.
 func (c *console) result(write func(w io.Writer) error, good bool) error {
-	err := c.print(func(w *bufio.Writer) error { return write(w) })
+	return ended(c.print(func(w *bufio.Writer) error { return write(w) }), good)
+}
+
+// ended returns how a command ended: by an error, or, unless all is as it should be, with
+// the status that says so.
+func ended(err error, good bool) error {
 	if err == nil && !good {
 		return &statusError{Status: exitFound}
 	}
