@@ -123,3 +123,16 @@ type Rename = eventsource.Rename
 
 // ParseRename reads /OLD=/NEW.
 func ParseRename(s string) (Rename, error) { return eventsource.ParseRename(s) }
+
+// ParseRenames reads several, each as ParseRename does.
+func ParseRenames(list []string) (Renames, error) {
+	var renames Renames
+	for _, s := range list {
+		r, err := ParseRename(s)
+		if err != nil {
+			return nil, err
+		}
+		renames = append(renames, r)
+	}
+	return renames, nil
+}

@@ -36,7 +36,8 @@ type damage struct {
 
 // WriteJSON writes a report as one object.
 func WriteJSON(w io.Writer, r *trace.CheckReport) error {
-	v := output{1, r.OK(), r.Files, r.Bytes, r.Events, r.Chunks, r.Missing, append([]string{}, r.Notes...), []damage{}, r.More}
+	v := output{1, r.OK(), r.Files, r.Bytes, r.Events, r.Chunks, r.Missing, append([]string{}, r.Notes...), []damage{},
+		r.More}
 	for _, d := range r.Damage {
 		v.Damage = append(v.Damage, damage{d.File, d.Offset, d.Derived, d.Err.Error()})
 	}
@@ -49,7 +50,8 @@ func WriteJSON(w io.Writer, r *trace.CheckReport) error {
 // WriteText writes a report for people.
 func WriteText(w io.Writer, r *trace.CheckReport) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d files, %s, %s events, %s chunks of content\n", r.Files, report.Bytes(uint64(r.Bytes)), report.Count(r.Events), report.Count(r.Chunks))
+	fmt.Fprintf(&b, "%d files, %s, %s events, %s chunks of content\n", r.Files, report.Bytes(uint64(r.Bytes)),
+		report.Count(r.Events), report.Count(r.Chunks))
 	if r.Missing > 0 {
 		fmt.Fprintf(&b, "%s of content were not recorded\n", report.Bytes(uint64(r.Missing)))
 	}

@@ -56,7 +56,8 @@ func WriteJSON(w io.Writer) error {
 
 // WriteText writes the table for people.
 func WriteText(w io.Writer) error {
-	t := report.Table{Head: []string{"operation", "class", "amd64", "arm64", "replay", "captured", "arguments"}, Left: 7}
+	t := report.Table{Head: []string{"operation", "class", "amd64", "arm64", "replay", "captured", "arguments"},
+		Left: 7}
 	number := func(n int) string {
 		if n < 0 {
 			return "–"
@@ -64,7 +65,8 @@ func WriteText(w io.Writer) error {
 		return strconv.Itoa(n)
 	}
 	for _, o := range rows() {
-		t.Add(o.Name, o.Class, number(o.AMD64), number(o.ARM64), o.Replay, strings.Join(o.Captured, ", "), strings.Join(o.Args, ", "))
+		t.Add(o.Name, o.Class, number(o.AMD64), number(o.ARM64), o.Replay, strings.Join(o.Captured, ", "),
+			strings.Join(o.Args, ", "))
 	}
 	return t.Write(w)
 }

@@ -142,8 +142,16 @@ func WriteJSON(w io.Writer, r *replay.Report) error {
 	return enc.Encode(v)
 }
 
+// WritePlanJSON writes what a replay would do as one JSON object.
+func WritePlanJSON(w io.Writer, p *replay.Plan) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(p)
+}
+
 // WritePlan writes what a replay would do.
-func WritePlan(w io.Writer, p *replay.Plan) {
+func WritePlan(w io.Writer, p *replay.Plan) error {
 	t := report.Table{Head: []string{"calls", "operation", "", "why not"}, Right: 1}
 	var made uint64
 	for _, op := range p.Ops {
@@ -161,5 +169,5 @@ func WritePlan(w io.Writer, p *replay.Plan) {
 	for _, need := range p.Needs {
 		n.Add(report.Count(need.Count), need.What, report.Printable(need.Lacks))
 	}
-	n.Write(w)
+	return n.Write(w)
 }

@@ -79,10 +79,7 @@ func (a *annotating) run(c *console, t *trace.Tape) error {
 	if sum.Woken == 0 {
 		c.hint("there are no wake-ups in the tape; iotape record --wakeups records them")
 	}
-	if sum.Losses > 0 || len(t.Manifest().Losses) > 0 {
-		return &statusError{Status: exitFound}
-	}
-	return nil
+	return ended(nil, sum.Losses == 0 && len(t.Manifest().Losses) == 0)
 }
 
 // storeNotes writes annotations to the tape, unless it is one for the moment.

@@ -4,9 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,8 +63,7 @@ Then it tells what may still identify: docs/anonymise.md says what to make of it
 		Annotations: exits("0  done", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m.in, m.out = args[0], args[1]
-			var err error
-			if o.Content, err = contentMode(content); err != nil {
+			if err := parseValue(&o.Content, content, anon.ParseContent); err != nil {
 				return err
 			}
 			s, err := m.anonymise(cmd.Context(), c, &o)
@@ -92,32 +88,14 @@ Then it tells what may still identify: docs/anonymise.md says what to make of it
 	return cmd
 }
 
-func contentMode(s string) (trace.AnonymisedContent, error) {
-	switch s {
-	case "encrypt":
-		return trace.ContentEncrypted, nil
-	case "substitute":
-		return trace.ContentSubstituted, nil
-	case "remove":
-		return trace.ContentRemoved, nil
-	}
-	return "", usageError{fmt.Errorf("--content %s: neither encrypt, substitute nor remove", s)}
-}
-
 func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (*anon.Survey, error) {
-	fields, err := anon.ParseFields(mk.fields)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--fields: %w", err)}
+	if err := parseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
+		return nil, err
 	}
-	o.Fields = fields
 	if err := sealing.MustNotExist(mk.out, "choose another name, or remove it"); err != nil {
 		return nil, err
 	}
-	keys, shared, err := anon.ReadKeyFile(mk.keys)
-	made := errors.Is(err, fs.ErrNotExist)
-	if made {
-		keys, err = anon.CreateKeyFile(mk.keys)
-	}
+	keys, made, shared, err := anon.OpenKeyFile(mk.keys)
 	if err != nil {
 		return nil, err
 	}
@@ -168,15 +146,16 @@ was made with, nothing is revealed.`,
 }
 
 func (mk *masking) reveal(ctx context.Context, c *console) error {
-	fields, err := anon.ParseFields(mk.fields)
-	if err != nil {
-		return usageError{fmt.Errorf("--fields: %w", err)}
+	var o anon.Options
+	if err := parseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
+		return err
 	}
-	keys, _, err := anon.ReadKeyFile(mk.keys)
+	var err error
+	o.Keys, _, err = anon.ReadKeyFile(mk.keys)
 	if err != nil {
 		return err
 	}
-	res, err := mk.rewrite(ctx, c, "revealing", &anon.Options{Fields: fields, Keys: keys}, anon.Reveal)
+	res, err := mk.rewrite(ctx, c, "revealing", &o, anon.Reveal)
 	if err != nil {
 		return err
 	}

@@ -89,10 +89,7 @@ func (a *archiving) run(ctx context.Context, c *console) error {
 		}
 	}
 	refused, err := archiverun.Run(ctx, o)
-	if err == nil && refused > 0 {
-		return &statusError{Status: exitFound}
-	}
-	return err
+	return ended(err, refused == 0)
 }
 
 func newArchiveList(c *console) *cobra.Command {

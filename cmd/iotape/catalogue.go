@@ -241,10 +241,7 @@ func newCatalogueRemove(c *console) *cobra.Command {
 				return err
 			}
 			c.say("%s removed", report.Plural(n, "row", "rows"))
-			if n == 0 {
-				return &statusError{Status: exitFound}
-			}
-			return nil
+			return ended(nil, n != 0)
 		},
 	}
 	where.add(cmd)
@@ -301,10 +298,7 @@ Tapes in an object store are not looked at.`,
 				c.say("%s", p)
 			}
 			c.say("%s in %s, %d not looked at; %s", report.Plural(k.Rows, "tape", "tapes"), report.Plural(k.Files, "file", "files"), k.Elsewhere, report.Plural(len(k.Problems), "problem", "problems"))
-			if len(k.Problems) > 0 {
-				return &statusError{Status: exitFound}
-			}
-			return nil
+			return ended(nil, len(k.Problems) == 0)
 		},
 	}
 	where.add(cmd)

@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -55,7 +53,12 @@ func (c *console) print(f func(w *bufio.Writer) error) error {
 
 // result prints a result. The exit status says whether all is as it should be.
 func (c *console) result(write func(w io.Writer) error, good bool) error {
-	err := c.print(func(w *bufio.Writer) error { return write(w) })
+	return ended(c.print(func(w *bufio.Writer) error { return write(w) }), good)
+}
+
+// ended returns how a command ended: by an error, or, unless all is as it should be, with
+// the status that says so.
+func ended(err error, good bool) error {
 	if err == nil && !good {
 		return &statusError{Status: exitFound}
 	}
@@ -172,24 +175,12 @@ func hintFor(cmd *cobra.Command, err error) string {
 
 // openTape opens the tape that an argument names, or a temporary one of what it names.
 func openTape(ctx context.Context, path string) (*trace.Tape, error) {
-	_, err := os.Stat(filepath.Join(path, trace.ManifestName))
-	sealed := err == nil
-	if !sealed {
+	if !open.Sealed(path) {
 		// With a reader that goes away, head(1) say, writing is to fail instead of
 		// killing: the temporary tape has to be removed.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	}
-	t, err := open.Any(ctx, path)
-	if err != nil {
-		if strings.Contains(err.Error(), path) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if !sealed && t.Host(0).Filter != "" {
-		return filteredStream(ctx, t)
-	}
-	return t, nil
+	return open.Recorded(ctx, path, program())
 }
 
 // openTapes opens several tapes. closeAll closes those that it returns, after an error too.

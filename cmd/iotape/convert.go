@@ -11,6 +11,7 @@ import (
 	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/convert"
 	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/transform/slice"
 )
 
 func newConvert(c *console) *cobra.Command {
@@ -88,7 +89,7 @@ func (c *console) converting(o *format.Options, filter *filterFlags, index bool)
 			if g == nil || err != nil {
 				return nil, err
 			}
-			return slicedTape(ctx, t, g, dir)
+			return slice.Fitting(ctx, t, dir, g, program())
 		},
 	}
 }

@@ -105,8 +105,5 @@ func (c *console) discover(ctx context.Context, o *throttlerun.Options, asJSON b
 		}
 		return found.WriteText(w, o.Plan.Tape)
 	})
-	if err == nil && !found.Whole() {
-		return &statusError{Status: exitFound}
-	}
-	return err
+	return ended(err, found.Whole())
 }

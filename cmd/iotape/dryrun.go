@@ -1,9 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"io"
 
 	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/replay"
@@ -16,18 +15,6 @@ func dryRun(ctx context.Context, c *console, t *trace.Tape, o *replay.Options, a
 	if err != nil {
 		return err
 	}
-	err = c.print(func(w *bufio.Writer) error {
-		if asJSON {
-			enc := json.NewEncoder(w)
-			enc.SetEscapeHTML(false)
-			enc.SetIndent("", "  ")
-			return enc.Encode(p)
-		}
-		replayed.WritePlan(w, p)
-		return nil
-	})
-	if err == nil && p.Lacking() {
-		return &statusError{Status: exitFound}
-	}
-	return err
+	write := either(asJSON, replayed.WritePlanJSON, replayed.WritePlan)
+	return c.result(func(w io.Writer) error { return write(w, p) }, !p.Lacking())
 }

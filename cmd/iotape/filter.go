@@ -1,9 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -11,7 +11,6 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/predicate/source"
-	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
@@ -74,31 +73,9 @@ func recordFilter(c *console, x *predicate.Expr) (*predicate.Graph, error) {
 	return compileFilter(c, x, session.FilterOptions())
 }
 
-// filteredStream makes, for the moment, the tape of what the filter of a recording picks
-// that was opened as a stream. It closes that.
-func filteredStream(ctx context.Context, t *trace.Tape) (*trace.Tape, error) {
-	defer t.Close()
-	g, err := sealing.RecordingFilter(t)
-	if err != nil {
-		return nil, err
-	}
-	return slicedTape(ctx, t, g, "")
-}
-
 // filtered iterates over the events that a filter accepts; over all if it is nil.
-func filtered(c *console, t *trace.Tape, g *predicate.Graph) func(yield func(*event.Event, error) bool) {
-	if g == nil {
-		return t.Events()
-	}
-	return func(yield func(*event.Event, error) bool) {
-		m := g.NewMatcher()
-		defer func() { c.unknownPrograms(m) }()
-		for ev, err := range t.Events() {
-			if (err != nil || m.Match(ev)) && !yield(ev, err) {
-				return
-			}
-		}
-	}
+func filtered(c *console, t *trace.Tape, g *predicate.Graph) iter.Seq2[*event.Event, error] {
+	return slice.Events(t, g, c.unknownPrograms)
 }
 
 // unknownPrograms says for how many processes a filter with exe had no answer.
@@ -114,13 +91,4 @@ func (c *console) showPlace(err error) {
 	if errors.As(err, &e) {
 		fmt.Fprintf(c.err, "    %s\n", strings.ReplaceAll(e.Shown(), "\n", "\n    "))
 	}
-}
-
-// slicedTape makes a tape for the moment, in a directory, of what a filter picks.
-func slicedTape(ctx context.Context, t *trace.Tape, g *predicate.Graph, dir string) (*trace.Tape, error) {
-	part, err := slice.Temporary(ctx, t, dir, &slice.Options{Filter: g, Program: program()})
-	if errors.Is(err, slice.ErrEmpty) {
-		return nil, fmt.Errorf("%s has no events that fit the filter", t.Name())
-	}
-	return part, err
 }

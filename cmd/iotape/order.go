@@ -87,8 +87,5 @@ func (r *ordering) run(c *console, tapes []*trace.Tape) error {
 		}
 		return o.WriteText(w)
 	})
-	if err == nil && wrong {
-		return &statusError{Status: exitFound}
-	}
-	return err
+	return ended(err, !wrong)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -31,37 +30,5 @@ func (o *outputFlags) plan(p *session.Plan, _ func(string) bool) (err error) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	return nil
-}
-
-// agree sees to it that the other flags fit. It comes after them.
-func (o *outputFlags) agree(p *session.Plan, given func(string) bool) error {
-	if o.pipe == "" && o.to == "" {
-		return nil
-	}
-	if p.Flight != nil {
-		return errors.New("--pipe and --to are for recordings that are written as they are made, not for --last")
-	}
-	if o.to != "" {
-		for _, flag := range []string{"output", "seal", "keep-stream", "snapshot", "no-index"} {
-			if given(flag) {
-				return fmt.Errorf("--%s is for a tape, and --to makes none", flag)
-			}
-		}
-		if o.to == "-" && !p.Capture.Running() {
-			return errors.New("--to -: standard output is the command's")
-		}
-		return nil
-	}
-	if !p.Pipe.Encrypted {
-		return nil
-	}
-	switch {
-	case len(p.Snapshots) > 0:
-		return errors.New("--snapshot writes clear text to the disk, and --pipe is to encrypt")
-	case given("seal") && p.Seal != session.SealNever:
-		return errors.New("a recording that is encrypted cannot be sealed while or after it is made: here is no key to read it")
-	}
-	p.Seal = session.SealNever
 	return nil
 }

@@ -88,8 +88,5 @@ func (p *printing) run(c *console, t *trace.Tape) error {
 		damaged, err = printtape.Tape(w, t, &p.o)
 		return err
 	})
-	if err == nil && damaged > 0 {
-		return &statusError{Status: exitFound}
-	}
-	return err
+	return ended(err, damaged == 0)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -111,11 +110,8 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 			if p.Flight != nil && !cmd.Flags().Changed("mmap") {
 				p.Capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
 			}
-			if p.Flight != nil && len(p.Snapshots) > 0 {
-				return usageError{errors.New("--snapshot is the state before the first event, which --last does not keep")}
-			}
-			if p.Flight != nil && p.Seal != session.SealAfter {
-				return usageError{errors.New("--seal is for recordings that are written as they are made, not for --last")}
+			if err := p.CheckFlight(); err != nil {
+				return usageError{err}
 			}
 			if p.Filter, err = filter.expr(); err != nil {
 				return err
@@ -129,7 +125,7 @@ sealed here: iotape seal --identity does that where the secret key is.`,
 					p.Prefilter(g, cmd.Flags().Changed("mmap"))
 				}
 			}
-			if err = out.agree(&p, cmd.Flags().Changed); err != nil {
+			if err = p.CheckOutput(cmd.Flags().Changed); err != nil {
 				return usageError{err}
 			}
 			p.Capture.RingBytes = int(ring)

@@ -60,10 +60,7 @@ The damaged tape is kept.`,
 				c.say("%s", line)
 			}
 			c.say("%s", done.Summary())
-			if !complete {
-				return &statusError{Status: exitFound}
-			}
-			return nil
+			return ended(nil, complete)
 		},
 	}
 	f := cmd.Flags()

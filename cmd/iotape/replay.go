@@ -66,16 +66,10 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 				oneOf(&o.Sleep, "--compute", compute, "spin", "sleep"),
 				oneOf(&o.Native.Mmap, "--mmap", mmap, "emulate", "native"),
 				oneOf(&o.Native.Requests, "--uring", uring, "sync", "native"),
+				parseFlag(&o.Renames, "map", renames, replay.ParseRenames),
 				oneOf(&o.Abort, "--on-mismatch", mismatch, "warn", "abort"))
 			if err != nil {
 				return err
-			}
-			for _, s := range renames {
-				var r replay.Rename
-				if err := parseFlag(&r, "map", s, replay.ParseRename); err != nil {
-					return err
-				}
-				o.Renames = append(o.Renames, r)
 			}
 			if o.Speed <= 0 {
 				return usageError{errors.New("--speed: it is to be greater than 0")}

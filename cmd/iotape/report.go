@@ -52,10 +52,7 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 			default:
 				err = c.print(func(w *bufio.Writer) error { return p.Text(w) })
 			}
-			if err == nil && damaged > 0 {
-				return &statusError{Status: exitFound}
-			}
-			return err
+			return ended(err, damaged == 0)
 		}),
 	}
 	f := cmd.Flags()

@@ -40,10 +40,7 @@ with. A path /home/u/x of the recording is DIR/home/u/x.`,
 				}
 				return nil
 			})
-			if err == nil && len(problems) > 0 {
-				return &statusError{Status: exitFound}
-			}
-			return err
+			return ended(err, len(problems) == 0)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "make it in a directory that is not empty")

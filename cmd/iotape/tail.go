@@ -54,10 +54,7 @@ them can arrive, and blocks until they are full, for 200 ms (flush:TIME in --pip
 			} else {
 				complete, err = tail.File(cmd.Context(), args[0], !noWait, &o)
 			}
-			if err == nil && !complete {
-				return &statusError{Status: exitFound}
-			}
-			return err
+			return ended(err, complete)
 		},
 	}
 	f := cmd.Flags()

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,15 +29,9 @@ func (t *targetFlags) add(cmd *cobra.Command, verb string) {
 func (t *targetFlags) plan(p *session.Plan, command []string) error {
 	o := &p.Capture
 	o.Command, o.Cgroup, o.All, p.Duration = command, t.cgroup, t.all, t.duration
-	for s := range strings.SplitSeq(t.pids, ",") {
-		if t.pids == "" {
-			break
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || pid <= 0 {
-			return fmt.Errorf("pid %q is not the number of a process", s)
-		}
-		o.PIDs = append(o.PIDs, pid)
+	var err error
+	if o.PIDs, err = session.ParsePIDs(t.pids); err != nil {
+		return err
 	}
 	return p.Resolve()
 }

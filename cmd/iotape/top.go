@@ -1,12 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,13 +59,10 @@ process in detail from then on, for a while:
   iotape top --tape db.tape --by process,op`,
 		Annotations: exits("N  what the command returned; 128+N if signal N ended it", "0  done", "2  could not be done", "126, 127  the command cannot be executed, was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
 			o.In, o.Out, o.Note = c.in, c.out, reporter{c}.Note
-			if o.Meter.By, err = aggregate.ParseBy(by); err != nil {
-				return usageError{err}
-			}
-			if o.View.Order = aggregate.Order(order); !slices.Contains(aggregate.Orders(), o.View.Order) {
-				return usageError{fmt.Errorf("sort %q is none of %s", order, orderNames())}
+			err := cmp.Or(parseValue(&o.Meter.By, by, aggregate.ParseBy), parseValue(&o.View.Order, order, top.ParseOrder))
+			if err != nil {
+				return err
 			}
 			for _, text := range alarms {
 				r, err := alarm.ParseRule(text)
@@ -82,22 +77,7 @@ process in detail from then on, for a while:
 				}
 				return topOfTape(cmd.Context(), c, tape, &filter, &o)
 			}
-			if o.Record.Backends, err = session.ParseBackends("ebpf"); err != nil {
-				return err
-			}
-			o.Record.Capture.Overflow = capture.OverflowDrop
-			if err := target.plan(&o.Record, args); err != nil {
-				return usageError{err}
-			}
-			o.Detail.Target = target.flags()
-			if err := o.Check(); err != nil {
-				return usageError{err}
-			}
-			if o.Record.Owner, err = session.FindOwner(user); err != nil {
-				return usageError{err}
-			}
-			o.Record.Owner.Apply(&o.Record.Capture)
-			if o.Record.Capture.Prefilter, err = exactScreen(c, &filter); err != nil {
+			if err := planTop(c, &o, &target, &filter, args, user); err != nil {
 				return err
 			}
 			if term.IsTerminal(c.out) {
@@ -118,7 +98,7 @@ process in detail from then on, for a while:
 	f.StringVar(&by, "by", "op", "tell calls apart by `WHAT`: op, user, process, extension, latency, with commas")
 	filter.add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "`TIME` between two read-outs, from 100ms to 1m")
-	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+orderNames())
+	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())
 	f.IntVar(&o.View.Rows, "rows", 30, "show `N` rows; 0 is all (not on a screen, which has what fits)")
 	f.IntVar(&o.Count, "count", 0, "with --pid, --cgroup and --all: stop after `N` read-outs")
 	f.BoolVar(&o.JSON, "json", false, "one JSON object for each interval, in a line")
@@ -135,12 +115,25 @@ process in detail from then on, for a while:
 	return cmd
 }
 
-func orderNames() string {
-	var names []string
-	for _, o := range aggregate.Orders() {
-		names = append(names, string(o))
+// planTop puts the flags and a command into the options.
+func planTop(c *console, o *top.Options, target *targetFlags, filter *filterFlags, command []string, user string) (err error) {
+	if o.Record.Backends, err = session.ParseBackends("ebpf"); err != nil {
+		return err
 	}
-	return strings.Join(names, ", ")
+	o.Record.Capture.Overflow = capture.OverflowDrop
+	if err := target.plan(&o.Record, command); err != nil {
+		return usageError{err}
+	}
+	o.Detail.Target = target.flags()
+	if err := o.Check(); err != nil {
+		return usageError{err}
+	}
+	if o.Record.Owner, err = session.FindOwner(user); err != nil {
+		return usageError{err}
+	}
+	o.Record.Owner.Apply(&o.Record.Capture)
+	o.Record.Capture.Prefilter, err = exactScreen(c, filter)
+	return err
 }
 
 // topOfTape counts what a tape has.

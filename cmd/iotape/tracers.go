@@ -166,7 +166,7 @@ targets than those that it has cannot be added, nor more content than it records
 }
 
 func newTracersSet(c *console, flags *tracersFlags) *cobra.Command {
-	var filter, content, tape, to, pipe string
+	var change control.Change
 	var omit []string
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Change a tracer", Args: cobra.ExactArgs(1),
@@ -177,41 +177,31 @@ happens at that moment is in both.`,
   iotape tracers set writes --filter ''              # all events
   iotape tracers set writes --content hash --tape /srv/writes-2.tape`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var change control.Change
-			given := cmd.Flags().Changed
-			for flag, field := range map[string]struct {
-				to    **string
-				value *string
-			}{"filter": {&change.Filter, &filter}, "content": {&change.Content, &content}, "tape": {&change.Tape, &tape}, "to": {&change.To, &to}, "pipe": {&change.Pipe, &pipe}} {
-				if given(flag) {
-					*field.to = field.value
-				}
-			}
-			if given("omit") {
+			if cmd.Flags().Changed("omit") {
 				change.Omit = &omit
 			}
 			if change == (control.Change{}) {
 				return usageError{errors.New("nothing is to be changed: give --filter, --content, --omit, --tape, --to or --pipe")}
 			}
-			if filter != "" { // to show what is wrong where it was written
-				x, err := parseFilter(filter)
+			if f := change.Filter; f != nil && *f != "" { // to show what is wrong where it was written
+				x, err := parseFilter(*f)
 				if err == nil {
 					_, err = predicate.Compile(x, session.FilterOptions())
 				}
 				if err != nil {
 					return usageError{err}
 				}
-				filter = x.String() // of one in another language, too
+				*f = x.String() // of one in another language, too
 			}
 			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) { return r.Set(cmd.Context(), args[0], &change) })
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&filter, "filter", "", "pick only events that fit `EXPR`; '' is all")
-	f.StringVar(&content, "content", "", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; not more than the run records")
+	f.Var(optional{&change.Filter}, "filter", "pick only events that fit `EXPR`; '' is all")
+	f.Var(optional{&change.Content}, "content", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; not more than the run records")
 	f.StringSliceVar(&omit, "omit", nil, "leave out `GROUPS`: cpu, attributes, listings; '' is none")
-	f.StringVar(&tape, "tape", "", "write to the tape `TAPE` from now on")
-	f.StringVar(&to, "to", "", "write to `WHERE`, as iotape record --to does, from now on")
-	f.StringVar(&pipe, "pipe", "", "write through the layers of `CHAIN` from now on")
+	f.Var(optional{&change.Tape}, "tape", "write to the tape `TAPE` from now on")
+	f.Var(optional{&change.To}, "to", "write to `WHERE`, as iotape record --to does, from now on")
+	f.Var(optional{&change.Pipe}, "pipe", "write through the layers of `CHAIN` from now on")
 	return cmd
 }

@@ -33,7 +33,8 @@ func (o *Options) prunes() bool { return o.Keep.Age > 0 || o.Keep.Bytes > 0 }
 func (o *Options) Check() error {
 	switch {
 	case o.Archive.Data == "" && !o.prunes():
-		return errors.New("what is to be archived? name the collector's directory with --data, or say with --keep what stays")
+		return errors.New("what is to be archived? name the collector's directory with --data, " +
+			"or say with --keep what stays")
 	case o.Keep.DryRun && !o.prunes():
 		return errors.New("--dry-run is for --keep and --keep-size")
 	case o.Keep.DryRun && o.Every > 0:
@@ -77,8 +78,10 @@ func (o *Options) once(ctx context.Context, store archive.Store) (refused int, e
 		what.Store = store
 		res, err := archive.Run(ctx, &what)
 		if o.Every <= 0 || res.Tapes+res.Refused > 0 {
-			o.Note(fmt.Sprintf("%s of %s stored in %s (%s); %d put aside, %d waiting", report.Plural(res.Tapes, "tape", "tapes"),
-				report.Plural(res.Streams, "stream", "streams"), o.To, report.Bytes(uint64(res.Bytes)), res.Refused, res.Waiting))
+			o.Note(fmt.Sprintf("%s of %s stored in %s (%s); %d put aside, %d waiting",
+				report.Plural(res.Tapes, "tape", "tapes"),
+				report.Plural(res.Streams, "stream", "streams"), o.To, report.Bytes(uint64(res.Bytes)),
+				res.Refused, res.Waiting))
 		}
 		if err != nil {
 			return 0, err
@@ -131,7 +134,8 @@ func List(ctx context.Context, w io.Writer, store archive.Store, asJSON bool) er
 				Stored   time.Time `json:"stored"`
 			}{store.Location(t.Key), t.Bytes, t.Stored.UTC()})
 		} else {
-			_, err = fmt.Fprintf(w, "%s  %10s  %s\n", t.Stored.UTC().Format("2006-01-02 15:04"), report.Bytes(uint64(t.Bytes)), report.Printable(store.Location(t.Key)))
+			_, err = fmt.Fprintf(w, "%s  %10s  %s\n", t.Stored.UTC().Format("2006-01-02 15:04"),
+				report.Bytes(uint64(t.Bytes)), report.Printable(store.Location(t.Key)))
 		}
 		if err != nil {
 			return err

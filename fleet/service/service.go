@@ -71,7 +71,8 @@ func Run(ctx context.Context, p *Options) error {
 		return err
 	}
 	if p.Page != "-" {
-		if err := p.reachable(p.Page, false, "the page has neither TLS nor passwords: put a proxy in front of it"); err != nil {
+		if err := p.reachable(p.Page, false,
+			"the page has neither TLS nor passwords: put a proxy in front of it"); err != nil {
 			return err
 		}
 	}
@@ -139,7 +140,8 @@ func (p *Options) start() (*broker.Broker, error) {
 		if p.Name == "" {
 			return nil, &UsageError{errors.New("--cluster needs a --name for this broker")}
 		}
-		if err := p.reachable(p.Cluster, p.ClusterTLS.CA != "", "use --cluster-cert, --cluster-key and --cluster-ca"); err != nil {
+		if err := p.reachable(p.Cluster, p.ClusterTLS.CA != "",
+			"use --cluster-cert, --cluster-key and --cluster-ca"); err != nil {
 			return nil, err
 		}
 		o.Cluster = &broker.Cluster{Name: p.Name, Listen: p.Cluster, Peers: p.Peers}
@@ -178,7 +180,8 @@ func keepKeys(ctx context.Context, note func(string), b *broker.Broker, stop con
 
 // dial connects to somebody else's brokers.
 func (p *Options) dial() (*nats.Conn, error) {
-	opts := []nats.Option{nats.Name("iotape collector"), nats.MaxReconnects(-1), nats.Timeout(10 * time.Second), nats.IgnoreAuthErrorAbort()}
+	opts := []nats.Option{nats.Name("iotape collector"), nats.MaxReconnects(-1), nats.Timeout(10 * time.Second),
+		nats.IgnoreAuthErrorAbort()}
 	if p.Seed != "" {
 		pair, public, err := key.Read(p.Seed)
 		if err != nil {
@@ -211,7 +214,8 @@ func (p *Options) collect(ctx context.Context, nc *nats.Conn, address string, re
 		if err != nil {
 			return fmt.Errorf("--page: %w", err)
 		}
-		srv := &http.Server{Handler: col.Handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+		srv := &http.Server{Handler: col.Handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute,
+			MaxHeaderBytes: 16 << 10}
 		go func() { _ = srv.Serve(ln) }()
 		defer srv.Close()
 		lines = append(lines, "http://"+ln.Addr().String())

@@ -17,7 +17,8 @@ import (
 
 // Well reports whether the collector stores, and every host that is expected to is heard.
 func Well(f *collector.Fleet) bool {
-	return f.Storing && !slices.ContainsFunc(f.Hosts, func(h collector.Host) bool { return h.State == "silent" || h.Problem != "" })
+	return f.Storing && !slices.ContainsFunc(f.Hosts,
+		func(h collector.Host) bool { return h.State == "silent" || h.Problem != "" })
 }
 
 // WriteFleetJSON writes the fleet as one object.
@@ -29,7 +30,8 @@ func WriteFleetJSON(w io.Writer, f *collector.Fleet) error {
 
 // WriteFleet writes the fleet for people: a table of its hosts, and what is wrong.
 func WriteFleet(w io.Writer, f *collector.Fleet) error {
-	t := report.Table{Head: []string{"host", "state", "heard", "events/s", "bytes/s", "stored", "lost", "% lost", "level", "spooled", "agent", "why lost"}, Left: 1}
+	t := report.Table{Head: []string{"host", "state", "heard", "events/s", "bytes/s", "stored", "lost", "% lost",
+		"level", "spooled", "agent", "why lost"}, Left: 1}
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		heard := time.Duration(f.TimeNS - h.LastContactNS).Round(time.Second)
@@ -41,20 +43,27 @@ func WriteFleet(w io.Writer, f *collector.Fleet) error {
 		for _, l := range h.Losses {
 			why = append(why, fmt.Sprintf("%s: %s", l.Reason, report.Count(l.Events)))
 		}
-		t.Add(h.Host, h.State, heard.String(), fmt.Sprintf("%.0f", h.EventsRate), report.Bytes(uint64(max(h.BytesRate, 0))), report.Count(h.Stored), report.Count(h.Lost),
-			percent, h.Level, report.Bytes(uint64(max(h.Spooled, 0))), strings.TrimPrefix(report.Printable(h.AgentVersion), "iotape-agent "), report.Printable(strings.Join(why, ", ")))
+		t.Add(h.Host, h.State, heard.String(), fmt.Sprintf("%.0f", h.EventsRate),
+			report.Bytes(uint64(max(h.BytesRate, 0))), report.Count(h.Stored), report.Count(h.Lost),
+			percent, h.Level, report.Bytes(uint64(max(h.Spooled, 0))),
+			strings.TrimPrefix(report.Printable(h.AgentVersion), "iotape-agent "),
+			report.Printable(strings.Join(why, ", ")))
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s; refused: %d connections, %d requests, %d damaged, %d forged, %d duplicate identities\n", report.Plural(len(f.Hosts), "host", "hosts"), f.Refusals.Connections, f.Refusals.Requests, f.Refusals.Damaged, f.Refusals.Forged, f.Refusals.Duplicates)
+	fmt.Fprintf(w, "\n%s; refused: %d connections, %d requests, %d damaged, %d forged, %d duplicate identities\n",
+		report.Plural(len(f.Hosts), "host", "hosts"), f.Refusals.Connections, f.Refusals.Requests,
+		f.Refusals.Damaged, f.Refusals.Forged, f.Refusals.Duplicates)
 	for i := range f.Hosts {
 		if h := &f.Hosts[i]; h.Problem != "" {
-			fmt.Fprintf(w, "%s: a stream cannot be written, and waits in the broker: %s\n", h.Host, report.Printable(h.Problem))
+			fmt.Fprintf(w, "%s: a stream cannot be written, and waits in the broker: %s\n", h.Host,
+				report.Printable(h.Problem))
 		}
 	}
 	if f.Refusals.Aside > 0 {
-		fmt.Fprintf(w, "%s could not be read when the collector started, and is put aside\n", report.Plural(int(f.Refusals.Aside), "file or stream", "files and streams"))
+		fmt.Fprintf(w, "%s could not be read when the collector started, and is put aside\n",
+			report.Plural(int(f.Refusals.Aside), "file or stream", "files and streams"))
 	}
 	if f.Problem != "" {
 		fmt.Fprintf(w, "nothing is stored: %s\n", report.Printable(f.Problem))

@@ -201,7 +201,9 @@ func (d *Result) WriteText(w io.Writer) error {
 	if d.Missing > 0 {
 		fmt.Fprintf(&b, "%s of content are not in the tape\n", report.Bytes(uint64(d.Missing)))
 	}
-	names := slices.SortedFunc(maps.Keys(d.Left), func(a, b string) int { return cmp.Or(-cmp.Compare(d.Left[a], d.Left[b]), strings.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(d.Left), func(a, b string) int {
+		return cmp.Or(-cmp.Compare(d.Left[a], d.Left[b]), strings.Compare(a, b))
+	})
 	for _, n := range names {
 		fmt.Fprintf(&b, "left out: %s %s\n", report.Count(d.Left[n]), n)
 	}

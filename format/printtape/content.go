@@ -32,10 +32,11 @@ func Line(t *trace.Tape) func(dst []byte, ev *event.Event) []byte {
 func Lines() func(dst []byte, t *trace.Tape, ev *event.Event) []byte {
 	var scratch []byte
 	var of *trace.Tape
-	pr := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, MaxBytes: 32, Content: func(b *event.Buf, n int) []byte {
-		scratch, _ = of.ContentRange(b, 0, n, scratch[:0])
-		return scratch
-	}})
+	pr := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, MaxBytes: 32,
+		Content: func(b *event.Buf, n int) []byte {
+			scratch, _ = of.ContentRange(b, 0, n, scratch[:0])
+			return scratch
+		}})
 	return func(dst []byte, t *trace.Tape, ev *event.Event) []byte {
 		of = t
 		return pr.Append(dst, ev)
@@ -53,7 +54,8 @@ func Calls() func(t *trace.Tape, ev *event.Event) string {
 	return func(t *trace.Tape, ev *event.Event) string {
 		p := printers[t]
 		if p == nil {
-			p = stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: t.Manifest().Hosts, Content: Content(t)})
+			p = stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: t.Manifest().Hosts,
+				Content: Content(t)})
 			printers[t] = p
 		}
 		line := strings.TrimRight(string(p.Append(nil, ev)), "\n")

@@ -83,7 +83,8 @@ func print(ctx context.Context, in io.Reader, o *Options) (complete bool, err er
 	var line []byte
 	stats, err := seal.Watch(ctx, stream, func(h *trace.Head) (err error) {
 		m, err = matcher(h, o)
-		pr = stracetext.New(&stracetext.Options{MaxBytes: o.MaxBytes, Clock: stracetext.Elapsed, Hosts: []trace.Host{{Head: *h}}, StartNS: h.ClockNS})
+		pr = stracetext.New(&stracetext.Options{MaxBytes: o.MaxBytes, Clock: stracetext.Elapsed,
+			Hosts: []trace.Host{{Head: *h}}, StartNS: h.ClockNS})
 		return err
 	}, func(ev *event.Event) error {
 		if m != nil && !m.Match(ev) {

@@ -103,6 +103,16 @@ var rules = []rule{
 		why:  "a language over events",
 	},
 	{
+		of:   []string{"predicate/source"},
+		only: []string{"predicate"},
+		why:  "where filters are written, whatever they are for",
+	},
+	{
+		of:    []string{"analyze/checked", "analyze/explain", "analyze/optable"},
+		never: []string{"std:os/...", "std:net/...", "replay/...", "seal"},
+		why:   "they write what they are given",
+	},
+	{
 		of:    []string{"model/posix", "causal", "causal/happens", "model/similar/..."},
 		only:  []string{"event", "trace", "causal", "model/similar/..."},
 		never: []string{"std:os/...", "std:net/...", "other:golang.org/x/sys/..."},
@@ -240,9 +250,14 @@ var rules = []rule{
 		why:   "streams to tapes, whoever captured them",
 	},
 	{
-		of:    []string{"record/session", "record/tracer/tracerun", "record/throttlerun"},
+		of:    []string{"record/session", "record/tracer/tracerun", "record/throttlerun", "record/top", "record/mountrun", "record/flight/show"},
 		never: []string{"store", "replay/...", "web/...", "fleet/...", "other:github.com/spf13/..."},
 		why:   "what a recording program needs, without the command line",
+	},
+	{
+		of:    []string{"fleet/service", "fleet/archiverun"},
+		never: []string{"record/capture/...", "replay/...", "web/...", "other:github.com/spf13/..."},
+		why:   "what a program of the fleet needs, without the command line",
 	},
 	{
 		of:    []string{"fleet/archive/..."},
@@ -286,7 +301,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"format/open"},
-		only: []string{"format/all", "format/tapes", "pipe", "trace"},
+		only: []string{"format/all", "format/tapes", "pipe", "record/sealing", "trace", "transform/slice"},
 		why:  "the front door: what a file is, and who opens it",
 	},
 	{

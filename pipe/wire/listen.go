@@ -49,7 +49,8 @@ func Listen(ctx context.Context, address string, o *ListenOptions) (net.Listener
 		scheme, hostPort = "tcp", address
 	}
 	if scheme != "tcp" && scheme != "tls" {
-		return nil, &AddressError{fmt.Errorf("%s: an address is unix:PATH, tcp://HOST:PORT or tls://HOST:PORT", address)}
+		return nil, &AddressError{fmt.Errorf("%s: an address is unix:PATH, tcp://HOST:PORT or tls://HOST:PORT",
+			address)}
 	}
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {

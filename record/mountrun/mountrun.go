@@ -31,7 +31,8 @@ func Run(ctx context.Context, p *session.Plan, source fusefs.Backend, before boo
 	}
 	for _, dir := range []string{source.Lower, source.Mountpoint} {
 		if inside, err := fusefs.Within(p.Tape, dir); err == nil && inside {
-			return nil, fmt.Errorf("the tape %s would be inside %s, and the recording would record itself: name another place with -o", p.Tape, dir)
+			return nil, fmt.Errorf("the tape %s would be inside %s, and the recording would record itself: "+
+				"name another place with -o", p.Tape, dir)
 		}
 	}
 	leave, stop := session.SecondSignal(ctx)
@@ -52,7 +53,8 @@ func (m mounting) Run(ctx context.Context, o *capture.Options, sw *trace.StreamW
 	options := *o
 	options.Started = func(pid int) {
 		o.Started(pid)
-		m.p.Reporter.Note(fmt.Sprintf("%s shows %s, recorded to %s until it is unmounted", m.Mountpoint, m.Lower, m.p.Tape))
+		m.p.Reporter.Note(fmt.Sprintf("%s shows %s, recorded to %s until it is unmounted", m.Mountpoint, m.Lower,
+			m.p.Tape))
 	}
 	return m.Backend.Run(ctx, &options, sw)
 }

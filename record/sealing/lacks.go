@@ -31,7 +31,8 @@ func (r *Result) Lacks(size int64, program string) (lines []string, complete boo
 	}
 	if st.End == nil {
 		at := time.Unix(0, st.Head.WallNS+max(st.Until-st.Head.ClockNS, 0))
-		say("it breaks off at %s; %s running", at.Format("2006-01-02 15:04:05.000"), report.Plural(st.Running, "thread was", "threads were"))
+		say("it breaks off at %s; %s running", at.Format("2006-01-02 15:04:05.000"),
+			report.Plural(st.Running, "thread was", "threads were"))
 	}
 	m := st.Manifest(program)
 	if m.Incomplete {

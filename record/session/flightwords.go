@@ -27,7 +27,8 @@ func ParseFlight(last string, dumpOn []string) (*Flight, error) {
 		} else if size, err := bytesize.Parse(item); err == nil && size > 0 && p.Options.Bytes == 0 {
 			p.Options.Bytes = size
 		} else {
-			return nil, fmt.Errorf("last %q is neither a time such as 30s, nor a size such as 512M, nor both with a comma", last)
+			return nil, fmt.Errorf("last %q is neither a time such as 30s, nor a size such as 512M, "+
+				"nor both with a comma", last)
 		}
 	}
 	if b := p.Options.Bytes; b != 0 && b < flight.MinBytes {
@@ -48,4 +49,16 @@ func ParseFlight(last string, dumpOn []string) (*Flight, error) {
 		}
 	}
 	return p, nil
+}
+
+// CheckFlight returns what of the plan does not go with a flight recorder, if it has one.
+func (p *Plan) CheckFlight() error {
+	switch {
+	case p.Flight == nil:
+	case len(p.Snapshots) > 0:
+		return errors.New("--snapshot is the state before the first event, which --last does not keep")
+	case p.Seal != SealAfter:
+		return errors.New("--seal is for recordings that are written as they are made, not for --last")
+	}
+	return nil
 }

@@ -77,11 +77,13 @@ func (d *Detail) record(ctx context.Context, a *alarm.Alarm) error {
 	target, name := d.Target, "alarm"
 	switch pid := a.Key.PID; {
 	case pid != 0:
-		target, name = []string{"--pid", strconv.FormatUint(uint64(pid), 10)}, fileName(a.Key.Comm)+"-"+strconv.FormatUint(uint64(pid), 10)
+		number := strconv.FormatUint(uint64(pid), 10)
+		target, name = []string{"--pid", number}, fileName(a.Key.Comm)+"-"+number
 	case target == nil:
 		target = []string{"--pid", strconv.FormatInt(d.command.Load(), 10)}
 	}
-	tape := filepath.Join(d.Dir, fmt.Sprintf("%s-%s-%d.tape", name, a.At.UTC().Format("20060102T150405Z"), d.number.Add(1)))
+	tape := filepath.Join(d.Dir, fmt.Sprintf("%s-%s-%d.tape", name, a.At.UTC().Format("20060102T150405Z"),
+		d.number.Add(1)))
 	args := append([]string{"record"}, target...)
 	args = append(args, "--duration", d.Duration.String(), "--content", d.Content, "--no-index", "-o", tape)
 	cmd := exec.CommandContext(ctx, self, args...)

@@ -50,7 +50,8 @@ func (out *output) alarm(a *alarm.Alarm) {
 	case out.o.JSON:
 		out.mu.Lock()
 		defer out.mu.Unlock()
-		_ = buffered(out.o.Out, func(w *bufio.Writer) error { return view.AlarmJSON(w, a) }) // the next read-out says it
+		_ = buffered(out.o.Out,
+			func(w *bufio.Writer) error { return view.AlarmJSON(w, a) }) // the next read-out says it
 	default:
 		out.o.Note(out.o.View.AlarmLine(a))
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/iotape/iotape/analyze/aggregate/meter"
@@ -36,6 +38,23 @@ type Options struct {
 	KernelRows int           // of the tables in the kernel; 0: what fits
 	In, Out    *os.File
 	Note       func(line string) // takes what people should know, apart from Out
+}
+
+// ParseOrder reads the order of the rows, one of OrderNames.
+func ParseOrder(text string) (aggregate.Order, error) {
+	if o := aggregate.Order(text); slices.Contains(aggregate.Orders(), o) {
+		return o, nil
+	}
+	return "", fmt.Errorf("sort %q is none of %s", text, OrderNames())
+}
+
+// OrderNames lists the orders of the rows, with commas.
+func OrderNames() string {
+	var names []string
+	for _, o := range aggregate.Orders() {
+		names = append(names, string(o))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Check returns what is wrong with the options of Run.

@@ -11,7 +11,9 @@ import (
 // AddTape reads the tape in the directory path and adds its row. location is where the tape
 // is kept, "": at path. progress, which may
 // be nil, is told how many of how many events are read. It returns how many rows are new, 0 or 1.
-func (c *Catalogue) AddTape(ctx context.Context, path, location string, o suite.Options, progress func(done, total uint64)) (added int, err error) {
+func (c *Catalogue) AddTape(
+	ctx context.Context, path, location string, o suite.Options, progress func(done, total uint64),
+) (added int, err error) {
 	if location == "" {
 		if location, err = filepath.Abs(path); err != nil {
 			return 0, err

@@ -13,12 +13,14 @@ import (
 
 // TableColumns are the columns that WriteTable needs, in this order.
 func TableColumns() []string {
-	return []string{"start", "host", "duration_ns", "calls", "failed", "read", "written", "lost", "begins", "ends", "location"}
+	return []string{"start", "host", "duration_ns", "calls", "failed", "read", "written", "lost", "begins", "ends",
+		"location"}
 }
 
 // WriteTable writes rows of TableColumns for people, in their units.
 func WriteTable(w io.Writer, rows *store.Rows) error {
-	t := report.Table{Head: []string{"start", "host", "length", "calls", "failed", "read", "written", "lost", "begins", "ends", "tape"}, Left: 2}
+	t := report.Table{Head: []string{"start", "host", "length", "calls", "failed", "read", "written", "lost", "begins",
+		"ends", "tape"}, Left: 2}
 	text := func(v any) string {
 		s, _ := v.(string)
 		return report.Printable(s)
@@ -34,7 +36,8 @@ func WriteTable(w io.Writer, rows *store.Rows) error {
 		v := rows.Values()
 		start, _ := v[0].(time.Time)
 		length, _ := v[2].(int64)
-		t.Add(start.UTC().Format("2006-01-02 15:04:05"), text(v[1]), report.Duration(length), number(v[3], report.Count), number(v[4], report.Count), number(v[5], report.Bytes),
+		t.Add(start.UTC().Format("2006-01-02 15:04:05"), text(v[1]), report.Duration(length),
+			number(v[3], report.Count), number(v[4], report.Count), number(v[5], report.Bytes),
 			number(v[6], report.Bytes), number(v[7], report.Count), text(v[8]), text(v[9]), text(v[10]))
 	}
 	if rows.Err() != nil {

@@ -107,7 +107,8 @@ func bound(t *trace.Tape, flag, text string, past uint64, seq *uint64, ns *int64
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return fmt.Errorf("--%s %s: neither the number of an event, nor 2.5s, nor a time as 2026-05-01T12:00:00Z", flag, text)
+		return fmt.Errorf("--%s %s: neither the number of an event, nor 2.5s, nor a time as 2026-05-01T12:00:00Z", flag,
+			text)
 	}
 	*ns = at.UnixNano()
 	return nil

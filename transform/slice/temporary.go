@@ -3,9 +3,13 @@ package slice
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -43,4 +47,32 @@ func into(ctx context.Context, t *trace.Tape, name string, o *Options) (*trace.T
 		return nil, err
 	}
 	return trace.OpenTape(name)
+}
+
+// Fitting makes a temporary slice of what a filter picks. It is an error if that is nothing.
+func Fitting(ctx context.Context, t *trace.Tape, dir string, g *predicate.Graph, program string) (*trace.Tape, error) {
+	part, err := Temporary(ctx, t, dir, &Options{Filter: g, Program: program})
+	if errors.Is(err, ErrEmpty) {
+		return nil, fmt.Errorf("%s has no events that fit the filter", t.Name())
+	}
+	return part, err
+}
+
+// Events iterates over the events of a tape that a filter accepts; over all if it is nil.
+// done, which may be nil, is called with the filter's matcher when the iteration has ended.
+func Events(t *trace.Tape, g *predicate.Graph, done func(*predicate.Matcher)) iter.Seq2[*event.Event, error] {
+	if g == nil {
+		return t.Events()
+	}
+	return func(yield func(*event.Event, error) bool) {
+		m := g.NewMatcher()
+		if done != nil {
+			defer done(m)
+		}
+		for ev, err := range t.Events() {
+			if (err != nil || m.Match(ev)) && !yield(ev, err) {
+				return
+			}
+		}
+	}
 }

@@ -48,7 +48,8 @@ func Run(ctx context.Context, ln net.Listener, tapes []*trace.Tape, x *Options, 
 		if err != nil {
 			return err
 		}
-		o.Reports = append(o.Reports, web.Report{Name: "Replayed: " + filepath.Base(name), Load: func(context.Context) (*page.Page, error) { return p, nil }})
+		o.Reports = append(o.Reports, web.Report{Name: "Replayed: " + filepath.Base(name),
+			Load: func(context.Context) (*page.Page, error) { return p, nil }})
 	}
 	for _, t := range tapes {
 		r := web.Report{Load: func(ctx context.Context) (*page.Page, error) {
@@ -85,7 +86,8 @@ func Run(ctx context.Context, ln net.Listener, tapes []*trace.Tape, x *Options, 
 
 // answer serves until the context ends.
 func answer(ctx context.Context, ln net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(ln) }()
 	select {
@@ -175,7 +177,9 @@ func title(tapes []*trace.Tape) string {
 }
 
 // Scene makes the picture of tapes. progress is told of the events that were read.
-func Scene(ctx context.Context, tapes []*trace.Tape, inMemory bool, progress func(done, total uint64)) (*viewmodel.Scene, error) {
+func Scene(
+	ctx context.Context, tapes []*trace.Tape, inMemory bool, progress func(done, total uint64),
+) (*viewmodel.Scene, error) {
 	return viewmodel.Open(ctx, tapes, &viewmodel.Options{
 		InMemory: inMemory,
 		Progress: progress,

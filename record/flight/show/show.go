@@ -32,18 +32,21 @@ func Pick(all []*flight.Remote, which string) ([]*flight.Remote, error) {
 	case len(fit) == 1:
 		return fit, nil
 	case len(all) == 0:
-		return nil, hint.With(errors.New("no flight recorder of this user runs"), "iotape record --last 30s -- COMMAND starts one")
+		return nil, hint.With(errors.New("no flight recorder of this user runs"),
+			"iotape record --last 30s -- COMMAND starts one")
 	case len(fit) == 0:
 		return nil, hint.With(fmt.Errorf("no flight recorder %s runs", which), "iotape dump --list says which do")
 	}
-	return fit, hint.With(fmt.Errorf("%d %w", len(fit), ErrSeveral), "name one by its process: iotape dump %d", fit[0].PID)
+	return fit, hint.With(fmt.Errorf("%d %w", len(fit), ErrSeveral), "name one by its process: iotape dump %d",
+		fit[0].PID)
 }
 
 // Running writes a table of flight recorders.
 func Running(w io.Writer, all []*flight.Remote) error {
 	t := report.Table{Head: []string{"process", "name", "back", "bytes", "dumps", "directory", "command"}, Right: 1}
 	for _, r := range all {
-		t.Add(strconv.Itoa(r.PID), report.Printable(r.Name), report.Duration(r.BackNS), report.Bytes(uint64(max(r.Bytes, 0))), strconv.Itoa(r.Dumps),
+		t.Add(strconv.Itoa(r.PID), report.Printable(r.Name), report.Duration(r.BackNS),
+			report.Bytes(uint64(max(r.Bytes, 0))), strconv.Itoa(r.Dumps),
 			report.Printable(r.Dir), report.Printable(strings.Join(r.Command, " ")))
 	}
 	return t.Write(w)

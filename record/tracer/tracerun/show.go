@@ -32,7 +32,8 @@ func Pick(all []*control.Remote, run string) (*control.Remote, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return nil, hint.With(errors.New("no iotape run of this user is running"), "as root, those of root are found; sudo iotape tracers …")
+		return nil, hint.With(errors.New("no iotape run of this user is running"),
+			"as root, those of root are found; sudo iotape tracers …")
 	case len(found) == 0:
 		return nil, fmt.Errorf("no iotape run is called %s; there are: %s", run, strings.Join(names, ", "))
 	case len(found) > 1:
@@ -65,7 +66,8 @@ func WriteList(w io.Writer, list []control.Info) error {
 			if filter == "" {
 				filter = "(all)"
 			}
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", report.Printable(run.Name), run.PID, report.Printable(x.Name), report.Printable(x.State),
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", report.Printable(run.Name), run.PID,
+				report.Printable(x.Name), report.Printable(x.State),
 				report.Bytes(x.Bytes), x.Lost, report.Printable(x.Output), report.Printable(filter))
 		}
 	}

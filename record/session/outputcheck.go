@@ -1,0 +1,57 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParsePIDs reads numbers of processes with commas between them; "" is none.
+func ParsePIDs(text string) (pids []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for s := range strings.SplitSeq(text, ",") {
+		pid, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || pid <= 0 {
+			return nil, fmt.Errorf("pid %q is not the number of a process", s)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// CheckOutput returns what of the plan does not go with where its recording goes (Pipe and
+// To). given reports whether a flag of iotape record was given. A recording that is encrypted
+// is not sealed: it sets Seal.
+func (p *Plan) CheckOutput(given func(flag string) bool) error {
+	if p.Pipe == nil && p.To == "" {
+		return nil
+	}
+	if p.Flight != nil {
+		return errors.New("--pipe and --to are for recordings that are written as they are made, not for --last")
+	}
+	if p.To != "" {
+		for _, flag := range []string{"output", "seal", "keep-stream", "snapshot", "no-index"} {
+			if given(flag) {
+				return fmt.Errorf("--%s is for a tape, and --to makes none", flag)
+			}
+		}
+		if p.To == "-" && !p.Capture.Running() {
+			return errors.New("--to -: standard output is the command's")
+		}
+		return nil
+	}
+	if !p.Pipe.Encrypted {
+		return nil
+	}
+	switch {
+	case len(p.Snapshots) > 0:
+		return errors.New("--snapshot writes clear text to the disk, and --pipe is to encrypt")
+	case given("seal") && p.Seal != SealNever:
+		return errors.New("a recording that is encrypted cannot be sealed while or after it is made: here is no key to read it")
+	}
+	p.Seal = SealNever
+	return nil
+}
