@@ -49,16 +49,13 @@ func (d *dfstrace) fail(w word, hint, format string, args ...any) error {
 	return &Error{Source: d.source, Pos: w.pos, End: w.end, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-var dfstraceCommands = []string{"start", "end", "opcode", "pid", "path", "error", "type", "matchfds", "inodetype", "refcount"}
-
-// line translates a command that begins at a byte of the file.
-func (d *dfstrace) line(start int, text string) error {
-	var words []word
+// wordsOf divides a text that begins at a byte of the file.
+func wordsOf(start int, text string) (words []word) {
 	for pos := 0; ; {
 		rest := strings.TrimLeft(text[pos:], " \t\r\n")
 		pos = len(text) - len(rest)
 		if rest == "" {
-			break
+			return words
 		}
 		end := strings.IndexAny(rest, " \t\r\n")
 		if end < 0 {
@@ -67,6 +64,13 @@ func (d *dfstrace) line(start int, text string) error {
 		words = append(words, word{rest[:end], start + pos, start + pos + end})
 		pos += end
 	}
+}
+
+var dfstraceCommands = []string{"start", "end", "opcode", "pid", "path", "error", "type", "matchfds", "inodetype", "refcount"}
+
+// line translates a command that begins at a byte of the file.
+func (d *dfstrace) line(start int, text string) error {
+	words := wordsOf(start, text)
 	command, list := words[0], words[1:]
 	exclude := false
 	if len(list) > 0 && slices.Contains([]string{"opcode", "pid", "path"}, command.text) {

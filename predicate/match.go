@@ -127,6 +127,11 @@ func (m *Matcher) number(f fieldID, ev *event.Event) (v int64, ok bool) {
 	if ev.Kind != event.Call {
 		return 0, false
 	}
+	return callNumber(f, ev)
+}
+
+// callNumber returns the value of a field that only calls have.
+func callNumber(f fieldID, ev *event.Event) (v int64, ok bool) {
 	returned := ev.Flags&event.Interrupted == 0
 	switch f {
 	case fieldNR:

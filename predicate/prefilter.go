@@ -307,53 +307,73 @@ var prefilterFields = map[fieldID]PrefilterField{
 func lowered(t *test, op event.Op) []loweredStep {
 	switch t.code {
 	case testNumber, testAny:
-		field, ok := prefilterFields[t.field.id]
-		switch {
-		case ok:
-		case t.field.id == fieldNR:
-			field = PrefilterNR
-		case t.field.id == fieldCount && (op == event.OpRead || op == event.OpWrite || op == event.OpPread64 || op == event.OpPwrite64):
-			field = PrefilterArg2
-		case t.field.id == fieldOffset && (op == event.OpPread64 || op == event.OpPwrite64):
-			field = PrefilterArg3
-		default:
-			return nil
-		}
-		if gap := t.set.complement(t.field.lo, t.field.hi); len(gap) == 1 && len(t.set) == 2 && field < PrefilterArg0 {
-			// One step where the number is in the gap; arguments can be beyond the field.
-			return []loweredStep{{PrefilterStep: PrefilterStep{Field: field, Lo: gap[0].lo, Hi: gap[0].hi}, inverted: true}}
-		}
-		var steps []loweredStep
-		for _, i := range t.set {
-			steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: field, Lo: i.lo, Hi: i.hi}})
-		}
-		return steps
+		return loweredNumber(t, op)
 	case testText:
-		w := t.words
-		if t.field.id == fieldPath || t.field.id == fieldName || t.field.id == fieldExt {
+		switch t.field.id {
+		case fieldPath, fieldName, fieldExt:
 			return loweredSuffixes(t, op)
+		case fieldComm:
+			return loweredComm(t.words)
 		}
-		if t.field.id != fieldComm || w.any || len(w.prefixes)+len(w.suffixes)+len(w.within)+len(w.under)+len(w.globs)+len(w.regexps) > 0 {
-			return nil
-		}
-		var steps []loweredStep
-		for _, name := range slices.Sorted(maps.Keys(w.equal)) {
-			if name == "" {
-				return nil // the field is missing then
-			}
-			if len(name) <= maxComm {
-				var b [16]byte
-				copy(b[:], name)
-				steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: PrefilterComm, Lo: int64(binary.LittleEndian.Uint64(b[:])), Hi: int64(binary.LittleEndian.Uint64(b[8:]))}})
-			}
-		}
-		return steps
 	case testMark:
 		if t.field.id == fieldFailed {
 			return []loweredStep{{PrefilterStep: PrefilterStep{Field: PrefilterErrno, Lo: 1, Hi: 4095}}}
 		}
 	}
 	return nil
+}
+
+// loweredNumber does the same for a test of a number.
+func loweredNumber(t *test, op event.Op) (steps []loweredStep) {
+	field, ok := prefilterField(t.field.id, op)
+	if !ok {
+		return nil
+	}
+	if gap := t.set.complement(t.field.lo, t.field.hi); len(gap) == 1 && len(t.set) == 2 && field < PrefilterArg0 {
+		// One step where the number is in the gap; arguments can be beyond the field.
+		step := PrefilterStep{Field: field, Lo: gap[0].lo, Hi: gap[0].hi}
+		return []loweredStep{{PrefilterStep: step, inverted: true}}
+	}
+	for _, i := range t.set {
+		steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: field, Lo: i.lo, Hi: i.hi}})
+	}
+	return steps
+}
+
+// prefilterField returns where a capture finds the number of a field in calls of op.
+func prefilterField(id fieldID, op event.Op) (f PrefilterField, ok bool) {
+	if f, ok = prefilterFields[id]; ok {
+		return f, true
+	}
+	positioned := op == event.OpPread64 || op == event.OpPwrite64
+	switch {
+	case id == fieldNR:
+		return PrefilterNR, true
+	case id == fieldCount && (positioned || op == event.OpRead || op == event.OpWrite):
+		return PrefilterArg2, true
+	case id == fieldOffset && positioned:
+		return PrefilterArg3, true
+	}
+	return 0, false
+}
+
+// loweredComm does the same for a test of threads' names, if it is of whole names.
+func loweredComm(w *words) (steps []loweredStep) {
+	if w.any || len(w.prefixes)+len(w.suffixes)+len(w.within)+len(w.under)+len(w.globs)+len(w.regexps) > 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.equal)) {
+		if name == "" {
+			return nil // the field is missing then
+		}
+		if len(name) <= maxComm {
+			var b [16]byte
+			copy(b[:], name)
+			lo, hi := int64(binary.LittleEndian.Uint64(b[:])), int64(binary.LittleEndian.Uint64(b[8:]))
+			steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: PrefilterComm, Lo: lo, Hi: hi}})
+		}
+	}
+	return steps
 }
 
 // loweredStep is a step that has not got its place yet.
@@ -376,25 +396,12 @@ func loweredSuffixes(t *test, op event.Op) (steps []loweredStep) {
 		}
 	}
 	w := t.words
-	if descriptors != 1 || w.any || len(w.prefixes)+len(w.within)+len(w.under)+len(w.regexps) > 0 || t.field.id != fieldExt && len(w.equal) > 0 {
+	if descriptors != 1 || w.any || len(w.prefixes)+len(w.within)+len(w.under)+len(w.regexps) > 0 {
 		return nil
 	}
-	ends := slices.Clone(w.suffixes)
-	if t.field.id == fieldExt && len(ends)+len(w.globs) > 0 {
+	ends, ok := endings(w, t.field.id == fieldExt)
+	if !ok {
 		return nil
-	}
-	for _, ext := range slices.Sorted(maps.Keys(w.equal)) {
-		if ext == "" || strings.Contains(ext, ".") {
-			return nil
-		}
-		ends = append(ends, "."+ext)
-	}
-	for i := range w.globs {
-		end, ok := strings.CutPrefix(w.globs[i].text, "*")
-		if !ok || strings.ContainsAny(end, `*?[\`) {
-			return nil
-		}
-		ends = append(ends, end)
 	}
 	for _, end := range ends {
 		if end == "" || len(end) > MaxSuffix || strings.ContainsAny(end, "/\x00") {
@@ -403,6 +410,30 @@ func loweredSuffixes(t *test, op event.Op) (steps []loweredStep) {
 		steps = append(steps, loweredStep{PrefilterStep: PrefilterStep{Field: PrefilterSuffix}, suffix: end})
 	}
 	return steps
+}
+
+// endings returns what names, or extensions, that match end in; ok is false if the words
+// ask for more than an end.
+func endings(w *words, extensions bool) (ends []string, ok bool) {
+	switch {
+	case extensions && len(w.suffixes)+len(w.globs) > 0, !extensions && len(w.equal) > 0:
+		return nil, false
+	}
+	ends = slices.Clone(w.suffixes)
+	for _, ext := range slices.Sorted(maps.Keys(w.equal)) {
+		if ext == "" || strings.Contains(ext, ".") {
+			return nil, false
+		}
+		ends = append(ends, "."+ext)
+	}
+	for i := range w.globs {
+		end, ok := strings.CutPrefix(w.globs[i].text, "*")
+		if !ok || strings.ContainsAny(end, `*?[\`) {
+			return nil, false
+		}
+		ends = append(ends, end)
+	}
+	return ends, true
 }
 
 // suffix returns the number of an end of names, -1 if there is no room for it.

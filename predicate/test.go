@@ -267,26 +267,8 @@ func maskText(m flagMask) string {
 
 // String writes the shorter one of what is in the set and what is not.
 func (s *opSet) String() string {
-	var in, out []string
-	for _, spec := range event.Specs() {
-		name := spec.Name
-		if spec.Op == event.OpUnknown {
-			continue
-		}
-		if s.has(opSlot(spec.Op)) {
-			in = append(in, name)
-		} else {
-			out = append(out, name)
-		}
-	}
-	var kinds, others []string
-	for k := event.Exited; k <= event.Woken; k++ {
-		if s.has(kindSlot + uint(k)) {
-			kinds = append(kinds, kindNames[k])
-		} else {
-			others = append(others, kindNames[k])
-		}
-	}
+	in, out := s.ops()
+	kinds, others := s.kinds()
 	unknown := s.has(0)
 	var text string
 	if classes := s.classes(); len(kinds) == 0 && len(classes) > 0 && len(in) > 1 && len(out) > 0 {
@@ -319,6 +301,32 @@ func (s *opSet) String() string {
 		text += " or kind in {" + strings.Join(kinds, ", ") + "}"
 	}
 	return text
+}
+
+// ops returns the names of the operations that are in the set, and of those that are not.
+func (s *opSet) ops() (in, out []string) {
+	for _, spec := range event.Specs() {
+		switch {
+		case spec.Op == event.OpUnknown:
+		case s.has(opSlot(spec.Op)):
+			in = append(in, spec.Name)
+		default:
+			out = append(out, spec.Name)
+		}
+	}
+	return in, out
+}
+
+// kinds returns the same of the kinds of events that are no calls.
+func (s *opSet) kinds() (in, out []string) {
+	for k := event.Exited; k <= event.Woken; k++ {
+		if s.has(kindSlot + uint(k)) {
+			in = append(in, kindNames[k])
+		} else {
+			out = append(out, kindNames[k])
+		}
+	}
+	return in, out
 }
 
 // classes returns the classes whose operations are the calls of the set, nil if it is

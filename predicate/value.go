@@ -43,64 +43,86 @@ func (c *checker) wrong(v *value, hint, format string, args ...any) error {
 
 // number reads a number of a field, with its unit.
 func (c *checker) number(f *field, v *value, text string) (int64, error) {
-	if f.typ == typeDevice {
-		if major, minor, ok := strings.Cut(text, ":"); ok {
-			a, err1 := strconv.ParseUint(major, 10, 32)
-			b, err2 := strconv.ParseUint(minor, 10, 32)
-			if err1 != nil || err2 != nil {
-				return 0, c.wrong(v, "", "%s is no device such as 8:1", Quote(text))
-			}
-			return unsigned(makeDevice(a, b)), nil
+	if major, minor, ok := strings.Cut(text, ":"); ok && f.typ == typeDevice {
+		a, err1 := strconv.ParseUint(major, 10, 32)
+		b, err2 := strconv.ParseUint(minor, 10, 32)
+		if err1 != nil || err2 != nil {
+			return 0, c.wrong(v, "", "%s is no device such as 8:1", Quote(text))
 		}
+		return unsigned(makeDevice(a, b)), nil
 	}
-	sign, digits := text, text
-	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
-		digits = text[1:]
-	}
-	sign = sign[:len(text)-len(digits)]
-	end := 0
-	hexadecimal := strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X")
-	for end < len(digits) && (isDigit(digits[end]) || digits[end] == '.' || digits[end] == '_' || hexadecimal && isLetter(digits[end])) {
-		end++
-	}
-	if !hexadecimal {
-		end += exponent(digits[end:])
-	}
-	digits, unit := digits[:end], digits[end:]
+	sign, digits, unit := divide(text)
 	if digits == "" {
 		return 0, c.wrong(v, "", "%s is compared with a number, and %s is none", f.name, Quote(text))
 	}
-	scale := int64(1)
-	if unit != "" {
-		size, isBytes := byteUnits[unit]
-		span, isTime := timeUnits[unit]
-		switch timed := f.typ == typeSpan || f.typ == typeTime; {
-		case timed && isTime:
-			scale = span
-		case timed:
-			if d, err := time.ParseDuration(text); err == nil {
-				return int64(d), nil // 1m30s
-			}
-			return 0, c.wrong(v, "", "%s is a time: ns, us, ms, s, m, h or d stand behind its number, not %s", f.name, Quote(unit))
-		case f.typ == typeBytes && isBytes:
-			scale = size
-		case f.typ == typeBytes:
-			return 0, c.wrong(v, "", "%s is a number of bytes: B, KiB, MiB, GiB, kB, MB, … can stand behind it, not %s", f.name, Quote(unit))
-		default:
-			return 0, c.wrong(v, "", "%s is a plain number: %s cannot stand behind it", f.name, Quote(unit))
+	if f.isTime() && unit != "" && timeUnits[unit] == 0 {
+		if d, err := time.ParseDuration(text); err == nil {
+			return int64(d), nil // 1m30s
 		}
-	} else if (f.typ == typeSpan || f.typ == typeTime) && strings.Trim(digits, "0.") != "" {
+	}
+	scale, err := c.scale(f, v, unit)
+	if err != nil {
+		return 0, err
+	}
+	if unit == "" && f.isTime() && strings.Trim(digits, "0.") != "" {
 		return 0, c.wrong(v, "write "+text+"ns, "+text+"us, "+text+"ms or "+text+"s", "%s needs a unit of time", f.name)
 	}
 	wide := f.id == fieldIno || f.id == fieldDev // of 64 bits without a sign
-	n, err := scaled(sign, digits, scale, wide)
-	if err != "" {
-		return 0, c.wrong(v, "", "%s %s", Quote(text), err)
+	n, wrong := scaled(sign, digits, scale, wide)
+	if wrong != "" {
+		return 0, c.wrong(v, "", "%s %s", Quote(text), wrong)
 	}
 	if wide {
 		return unsigned(uint64(n)), nil
 	}
 	return n, nil
+}
+
+// divide takes a number apart; digits is "" if it is none.
+func divide(text string) (sign, digits, unit string) {
+	digits = text
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
+		digits = text[1:]
+	}
+	sign = text[:len(text)-len(digits)]
+	end := 0
+	hexadecimal := strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X")
+	for end < len(digits) {
+		c := digits[end]
+		if !isDigit(c) && c != '.' && c != '_' && !(hexadecimal && isLetter(c)) {
+			break
+		}
+		end++
+	}
+	if !hexadecimal {
+		end += exponent(digits[end:])
+	}
+	return sign, digits[:end], digits[end:]
+}
+
+// isTime reports whether the numbers of a field are times, in ns.
+func (f *field) isTime() bool { return f.typ == typeSpan || f.typ == typeTime }
+
+// scale returns how much one of a unit is, in the unit of a field.
+func (c *checker) scale(f *field, v *value, unit string) (int64, error) {
+	if unit == "" {
+		return 1, nil
+	}
+	size, isBytes := byteUnits[unit]
+	span, isTime := timeUnits[unit]
+	switch {
+	case f.isTime() && isTime:
+		return span, nil
+	case f.isTime():
+		return 0, c.wrong(v, "", "%s is a time: ns, us, ms, s, m, h or d stand behind its number, not %s",
+			f.name, Quote(unit))
+	case f.typ == typeBytes && isBytes:
+		return size, nil
+	case f.typ == typeBytes:
+		return 0, c.wrong(v, "", "%s is a number of bytes: B, KiB, MiB, GiB, kB, MB, … can stand behind it, not %s",
+			f.name, Quote(unit))
+	}
+	return 0, c.wrong(v, "", "%s is a plain number: %s cannot stand behind it", f.name, Quote(unit))
 }
 
 // exponent returns how many bytes of text are one, as in 1e6: behind e stands a digit, so

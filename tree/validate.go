@@ -126,13 +126,25 @@ func (c *checker) place(e *Entry) error {
 
 // attributes checks that the values are possible, and that what is not known is zero.
 func (e *Entry) attributes() error {
-	has := e.Has
+	if err := e.kind(); err != nil {
+		return err
+	}
+	if err := e.values(); err != nil {
+		return err
+	}
+	if err := e.target(); err != nil {
+		return err
+	}
+	return e.xattrs()
+}
+
+// kind checks that the type is one, and that what is known is of this type.
+func (e *Entry) kind() error {
 	switch e.Type {
 	case File, Dir, Symlink, FIFO, Socket, CharDev, BlkDev:
 	default:
 		return fmt.Errorf("type %q is not one of f d l p s c b", string(rune(e.Type)))
 	}
-	device := e.Type == CharDev || e.Type == BlkDev
 	switch {
 	case (e.Path == "." || e.Path == "/") && e.Type != Dir:
 		return fmt.Errorf("the root is a %s", e.Type)
@@ -140,10 +152,18 @@ func (e *Entry) attributes() error {
 		return fmt.Errorf("known attributes %#x do not exist", uint(e.Known&^allKnown))
 	case e.Type != File && e.Known&fileOnly != 0:
 		return fmt.Errorf("a %s has no %s", e.Type, e.Known&fileOnly)
-	case e.Type != Dir && has(KnownListing):
+	case e.Type != Dir && e.Has(KnownListing):
 		return fmt.Errorf("a %s has no listing", e.Type)
-	case e.Type == Dir && has(KnownLinks):
+	case e.Type == Dir && e.Has(KnownLinks):
 		return errors.New("a directory has no hard links")
+	}
+	return nil
+}
+
+// values checks the numbers and the hash.
+func (e *Entry) values() error {
+	has, device := e.Has, e.Type == CharDev || e.Type == BlkDev
+	switch {
 	case e.Mode&^modeMask != 0 || !has(KnownMode) && e.Mode != 0:
 		return fmt.Errorf("mode %#o is impossible", e.Mode)
 	case !has(KnownOwner) && (e.UID != 0 || e.GID != 0):
@@ -159,14 +179,20 @@ func (e *Entry) attributes() error {
 	case !has(KnownLinks) && e.Nlink != 0:
 		return errors.New("has a link count that is not marked as known")
 	}
-	if e.Type == Symlink {
-		if e.Target == "" || len(e.Target) > maxTargetBytes || strings.IndexByte(e.Target, 0) >= 0 {
-			return fmt.Errorf("symlink target %s is impossible", clip(e.Target))
-		}
-	} else if e.Target != "" {
+	return nil
+}
+
+// target checks what a symlink contains.
+func (e *Entry) target() error {
+	switch {
+	case e.Type != Symlink && e.Target != "":
 		return fmt.Errorf("a %s has no target", e.Type)
+	case e.Type != Symlink:
+		return nil
+	case e.Target == "", len(e.Target) > maxTargetBytes, strings.IndexByte(e.Target, 0) >= 0:
+		return fmt.Errorf("symlink target %s is impossible", clip(e.Target))
 	}
-	return e.xattrs()
+	return nil
 }
 
 func (e *Entry) xattrs() error {

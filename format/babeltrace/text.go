@@ -48,32 +48,12 @@ const maxDepth = 16
 
 // parseLine parses an event. It returns what is wrong, "" if nothing is.
 func parseLine(s string) (l line, wrong string) {
-	stamp, rest, ok := "", "", false
+	stamp := ""
+	p := parser{s: s} // --names=all
 	if strings.HasPrefix(s, "[") {
-		if stamp, rest, ok = strings.Cut(s[1:], "] "); !ok {
-			return l, "no end of the time"
+		if stamp, p.s, wrong = l.head(s); wrong != "" {
+			return l, wrong
 		}
-		if strings.HasPrefix(rest, "(") {
-			if _, rest, ok = strings.Cut(rest, ") "); !ok {
-				return l, "no end of the delta"
-			}
-		}
-		var head string
-		if head, rest, ok = cutFields(rest); !ok {
-			return l, "no fields"
-		}
-		words := strings.Fields(head)
-		if len(words) == 0 || len(words) > 8 {
-			return l, "no name of an event"
-		}
-		l.name = words[len(words)-1]
-		if len(words) > 1 {
-			l.host, _, _ = strings.Cut(words[0], ":")
-		}
-	}
-	p := parser{s: rest}
-	if !ok { // --names=all
-		p.s = s
 	}
 	scopes := p.members("")
 	if p.wrong != "" {
@@ -96,10 +76,38 @@ func parseLine(s string) (l line, wrong string) {
 	if l.name == "" {
 		return l, "no name of an event"
 	}
+	ok := false
 	if l.time, l.daytime, ok = parseTime(stamp); !ok {
 		return l, "the time is not understood"
 	}
 	return l, ""
+}
+
+// head parses what stands before the fields of an event and has no names: its time, its
+// host and its own name.
+func (l *line) head(s string) (stamp, fields, wrong string) {
+	stamp, rest, ok := strings.Cut(s[1:], "] ")
+	if !ok {
+		return "", "", "no end of the time"
+	}
+	if strings.HasPrefix(rest, "(") {
+		if _, rest, ok = strings.Cut(rest, ") "); !ok {
+			return "", "", "no end of the delta"
+		}
+	}
+	head, fields, ok := cutFields(rest)
+	if !ok {
+		return "", "", "no fields"
+	}
+	words := strings.Fields(head)
+	if len(words) == 0 || len(words) > 8 {
+		return "", "", "no name of an event"
+	}
+	l.name = words[len(words)-1]
+	if len(words) > 1 {
+		l.host, _, _ = strings.Cut(words[0], ":")
+	}
+	return stamp, fields, ""
 }
 
 // cutFields divides a line into who and what, and the fields.

@@ -114,24 +114,7 @@ func (e *occurrence) take(f Fields) {
 	}
 	if raw, ok := f["data"]; ok && json.Unmarshal(raw, &e.data) == nil && e.data != nil {
 		delete(f, "data")
-		if h, ok := e.data.text("host"); ok && h == e.host {
-			delete(e.data, "host")
-		}
-		if c, ok := e.data.text("comm"); ok {
-			if e.comm = c; len(c) <= maxComm {
-				delete(e.data, "comm")
-			}
-		}
-		if v, ok := e.data.integer("fd"); ok && v >= 0 && v < 1<<31 {
-			e.fd = v
-		}
-		// A string of JSON holds any bytes only if they are text.
-		if s, ok := e.data.text("msg"); ok && s != "" && !strings.ContainsRune(s, '\ufffd') {
-			e.content = []byte(s)
-			delete(e.data, "msg")
-		}
-		e.enter, _ = e.data.number("enter_timestamp")
-		e.exit, _ = e.data.number("exit_timestamp")
+		e.takeData()
 	}
 	if v, ok := f.integer("fd"); ok && v >= 0 && v < 1<<31 {
 		e.fd = v
@@ -151,6 +134,28 @@ func (e *occurrence) take(f Fields) {
 	e.sock, _ = f.text("socket")
 	e.proto, _ = f.text("socket_type")
 	e.src, e.dst = f.address("src"), f.address("dst")
+}
+
+// takeData does the same for the fields in data.
+func (e *occurrence) takeData() {
+	if h, ok := e.data.text("host"); ok && h == e.host {
+		delete(e.data, "host")
+	}
+	if c, ok := e.data.text("comm"); ok {
+		if e.comm = c; len(c) <= maxComm {
+			delete(e.data, "comm")
+		}
+	}
+	if v, ok := e.data.integer("fd"); ok && v >= 0 && v < 1<<31 {
+		e.fd = v
+	}
+	// A string of JSON holds any bytes only if they are text.
+	if s, ok := e.data.text("msg"); ok && s != "" && !strings.ContainsRune(s, '\ufffd') {
+		e.content = []byte(s)
+		delete(e.data, "msg")
+	}
+	e.enter, _ = e.data.number("enter_timestamp")
+	e.exit, _ = e.data.number("exit_timestamp")
 }
 
 const maxComm = 15 // bytes of a thread's name that the kernel keeps

@@ -178,107 +178,156 @@ func (h *host) note(e *occurrence, c *format.Call, isCall bool) error {
 // call makes the call that an event stands for; false if it is none. It takes out of
 // the event's fields what the call says.
 func (h *host) call(e *occurrence, c *format.Call) (bool, error) {
-	took := func(names ...string) {
-		for _, n := range names {
-			delete(e.rest, n)
-		}
-	}
-	moved := func() {
-		if c.Ret = max(e.size, 0); e.hasRet {
-			c.Ret = e.returned
-			took("returned_value")
-		}
-		c.Args[2] = uint64(max(e.size, c.Ret, 0))
-		if e.size >= 0 {
-			took("size")
-		}
-		c.Bytes(1, e.content[:min(int64(len(e.content)), max(c.Ret, 0))], max(c.Ret, 0))
-	}
-	var err error
-	switch e.kind {
-	case "SND", "RCV":
-		e.message(c)
-		c.Args[0], err = h.descriptor(e, c)
-		moved()
-	case "CONNECT":
-		c.Op = event.OpConnect
-		c.Args[0], err = h.descriptor(e, c)
-		c.Sockaddr(1, 2, format.Sockaddr(e.dst))
-	case "ACCEPT":
-		c.Op = event.OpAccept
-		t := h.table(c.PID)
-		c.Args[0], err = h.open(c, -1, e.listener(), sIFSOCK)
-		c.Sockaddr(1, 2, format.Sockaddr(e.src))
-		fd := e.fd
-		if fd < 0 {
-			fd = int64(t.number(e.connection(false)))
-		}
-		t.names[int32(fd)] = ""
-		c.Ret = fd
-	case "CLOSE":
-		c.Op = event.OpClose
-		c.Args[0], err = h.descriptor(e, c)
-		h.table(c.PID).close(int32(c.Args[0]))
-		took("filename")
-	case "SHUTDOWN":
-		c.Op = event.OpShutdown
-		c.Args[0], err = h.descriptor(e, c)
-		c.Args[1] = 2 // SHUT_RDWR: the event does not say how
-	case "RD", "WR":
-		c.Op = map[bool]event.Op{true: event.OpRead, false: event.OpWrite}[e.kind == "RD"]
-		if e.offset >= 0 {
-			c.Op = map[bool]event.Op{true: event.OpPread64, false: event.OpPwrite64}[e.kind == "RD"]
-			c.Args[3] = uint64(e.offset)
-			took("offset")
-		}
-		c.Args[0], err = h.descriptor(e, c)
-		moved()
-		took("filename")
-	case "FSYNC":
-		c.Op = event.OpFsync
-		c.Args[0], err = h.descriptor(e, c)
-		took("filename")
-	case "OPEN":
-		c.Op = event.OpOpenat
-		cwd := int64(event.AtFDCWD)
-		c.Args[0] = uint64(cwd)
-		c.Text(1, e.file, false)
-		t := h.table(c.PID)
-		if c.Ret = e.fd; e.fd < 0 {
-			c.Ret = int64(t.number(e.file))
-		}
-		if e.hasRet && e.returned < 0 {
-			c.Ret = e.returned
-		} else {
-			t.names[int32(c.Ret)] = e.file
-		}
-		took("filename")
-		if e.hasRet && e.returned == c.Ret {
-			took("returned_value")
-		}
-	case "CREATE", "JOIN":
-		_, where, at := strings.Cut(e.child, "@")
-		if e.child == "" || at && where != e.host {
-			return false, nil // of another host: it is no clone
-		}
-		child := h.tid(e.child)
-		c.Ret = int64(child)
-		if e.kind == "CREATE" {
-			c.Op = event.OpClone
-			h.parents[child] = c.PID
-		} else {
-			c.Op = event.OpWait4
-			c.Args[0] = uint64(child)
-		}
-		if fmt.Sprintf("%d@%s", child, e.host) == e.child {
-			took("child")
-		}
-	case "END":
-		c.Op = event.OpExit
-	default:
+	take := calls[e.kind]
+	if take == nil {
 		return false, nil
 	}
+	return take(h, e, c)
+}
+
+// calls has how to make the call of an event, by its type.
+var calls = map[string]func(h *host, e *occurrence, c *format.Call) (bool, error){
+	"SND":      (*host).transfer,
+	"RCV":      (*host).transfer,
+	"CONNECT":  (*host).connect,
+	"ACCEPT":   (*host).accept,
+	"CLOSE":    (*host).closing,
+	"SHUTDOWN": (*host).shutdown,
+	"RD":       (*host).fileTransfer,
+	"WR":       (*host).fileTransfer,
+	"FSYNC":    (*host).fsync,
+	"OPEN":     (*host).opening,
+	"CREATE":   (*host).child,
+	"JOIN":     (*host).child,
+	"END": func(_ *host, _ *occurrence, c *format.Call) (bool, error) {
+		c.Op = event.OpExit
+		return true, nil
+	},
+}
+
+// took removes fields that the call says.
+func (e *occurrence) took(names ...string) {
+	for _, n := range names {
+		delete(e.rest, n)
+	}
+}
+
+// moved gives a call the content that it moved.
+func (e *occurrence) moved(c *format.Call) {
+	if c.Ret = max(e.size, 0); e.hasRet {
+		c.Ret = e.returned
+		e.took("returned_value")
+	}
+	c.Args[2] = uint64(max(e.size, c.Ret, 0))
+	if e.size >= 0 {
+		e.took("size")
+	}
+	c.Bytes(1, e.content[:min(int64(len(e.content)), max(c.Ret, 0))], max(c.Ret, 0))
+}
+
+func (h *host) transfer(e *occurrence, c *format.Call) (_ bool, err error) {
+	e.message(c)
+	c.Args[0], err = h.descriptor(e, c)
+	e.moved(c)
 	return true, err
+}
+
+func (h *host) connect(e *occurrence, c *format.Call) (_ bool, err error) {
+	c.Op = event.OpConnect
+	c.Args[0], err = h.descriptor(e, c)
+	c.Sockaddr(1, 2, format.Sockaddr(e.dst))
+	return true, err
+}
+
+func (h *host) accept(e *occurrence, c *format.Call) (_ bool, err error) {
+	c.Op = event.OpAccept
+	t := h.table(c.PID)
+	c.Args[0], err = h.open(c, -1, e.listener(), sIFSOCK)
+	c.Sockaddr(1, 2, format.Sockaddr(e.src))
+	fd := e.fd
+	if fd < 0 {
+		fd = int64(t.number(e.connection(false)))
+	}
+	t.names[int32(fd)] = ""
+	c.Ret = fd
+	return true, err
+}
+
+func (h *host) closing(e *occurrence, c *format.Call) (_ bool, err error) {
+	c.Op = event.OpClose
+	c.Args[0], err = h.descriptor(e, c)
+	h.table(c.PID).close(int32(c.Args[0]))
+	e.took("filename")
+	return true, err
+}
+
+func (h *host) shutdown(e *occurrence, c *format.Call) (_ bool, err error) {
+	c.Op = event.OpShutdown
+	c.Args[0], err = h.descriptor(e, c)
+	c.Args[1] = 2 // SHUT_RDWR: the event does not say how
+	return true, err
+}
+
+func (h *host) fileTransfer(e *occurrence, c *format.Call) (_ bool, err error) {
+	c.Op = map[bool]event.Op{true: event.OpRead, false: event.OpWrite}[e.kind == "RD"]
+	if e.offset >= 0 {
+		c.Op = map[bool]event.Op{true: event.OpPread64, false: event.OpPwrite64}[e.kind == "RD"]
+		c.Args[3] = uint64(e.offset)
+		e.took("offset")
+	}
+	c.Args[0], err = h.descriptor(e, c)
+	e.moved(c)
+	e.took("filename")
+	return true, err
+}
+
+func (h *host) fsync(e *occurrence, c *format.Call) (_ bool, err error) {
+	c.Op = event.OpFsync
+	c.Args[0], err = h.descriptor(e, c)
+	e.took("filename")
+	return true, err
+}
+
+func (h *host) opening(e *occurrence, c *format.Call) (bool, error) {
+	c.Op = event.OpOpenat
+	cwd := int64(event.AtFDCWD)
+	c.Args[0] = uint64(cwd)
+	c.Text(1, e.file, false)
+	t := h.table(c.PID)
+	if c.Ret = e.fd; e.fd < 0 {
+		c.Ret = int64(t.number(e.file))
+	}
+	if e.hasRet && e.returned < 0 {
+		c.Ret = e.returned
+	} else {
+		t.names[int32(c.Ret)] = e.file
+	}
+	e.took("filename")
+	if e.hasRet && e.returned == c.Ret {
+		e.took("returned_value")
+	}
+	return true, nil
+}
+
+// child makes the clone or the wait4 of an event about another thread of this host.
+func (h *host) child(e *occurrence, c *format.Call) (bool, error) {
+	_, where, at := strings.Cut(e.child, "@")
+	if e.child == "" || at && where != e.host {
+		return false, nil // of another host: it is no clone
+	}
+	child := h.tid(e.child)
+	c.Ret = int64(child)
+	if e.kind == "CREATE" {
+		c.Op = event.OpClone
+		h.parents[child] = c.PID
+	} else {
+		c.Op = event.OpWait4
+		c.Args[0] = uint64(child)
+	}
+	if fmt.Sprintf("%d@%s", child, e.host) == e.child {
+		e.took("child")
+	}
+	return true, nil
 }
 
 // message says which call sent or received.

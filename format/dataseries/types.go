@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -177,9 +178,32 @@ func (t *Type) head(attrs []xml.Attr) error {
 
 func badAttr(a xml.Attr) error { return damaged("%s=%q", a.Name.Local, a.Value) }
 
+// field adds a field to the type.
 func (t *Type) field(attrs []xml.Attr) error {
-	f := Field{}
-	kind := ""
+	f, kind, err := fieldOf(attrs)
+	if err != nil {
+		return err
+	}
+	k, ok := kindNames[kind]
+	f.Kind = k
+	switch {
+	case !ok:
+		return damaged("field %q of type %q", f.Name, kind)
+	case len(f.Name) < 1 || len(f.Name) > 255 || f.Name[0] == ' ' || t.Index(f.Name) >= 0:
+		return damaged("field name %q", f.Name)
+	case len(t.Fields) == maxFields:
+		return damaged("more than %d fields", maxFields)
+	case (k == FixedWidth) != (f.Size != 0) || f.Size < 0 || f.Size > maxSize:
+		return damaged("field %q of %d bytes", f.Name, f.Size)
+	case f.Scale != 0 && k != Double, f.Unique && k != Variable32:
+		return damaged("packing of field %q", f.Name)
+	}
+	t.Fields = append(t.Fields, f)
+	return t.relative(&t.Fields[len(t.Fields)-1])
+}
+
+// fieldOf reads the attributes of a field; kind is the name of its type.
+func fieldOf(attrs []xml.Attr) (f Field, kind string, err error) {
 	for _, a := range attrs {
 		yes := a.Value == "yes"
 		var err error
@@ -203,33 +227,18 @@ func (t *Type) field(attrs []xml.Attr) error {
 		case "opt_doublebase", "pack_scale_warn":
 		default:
 			if strings.HasPrefix(a.Name.Local, "pack_") || strings.HasPrefix(a.Name.Local, "opt_") {
-				return badAttr(a)
+				return f, "", badAttr(a)
 			}
 		}
 		if err != nil {
-			return badAttr(a)
+			return f, "", badAttr(a)
 		}
 		if f.Attr == nil {
 			f.Attr = map[string]string{}
 		}
 		f.Attr[a.Name.Local] = a.Value
 	}
-	k, ok := kindNames[kind]
-	f.Kind = k
-	switch {
-	case !ok:
-		return damaged("field %q of type %q", f.Name, kind)
-	case len(f.Name) < 1 || len(f.Name) > 255 || f.Name[0] == ' ' || t.Index(f.Name) >= 0:
-		return damaged("field name %q", f.Name)
-	case len(t.Fields) == maxFields:
-		return damaged("more than %d fields", maxFields)
-	case (k == FixedWidth) != (f.Size != 0) || f.Size < 0 || f.Size > maxSize:
-		return damaged("field %q of %d bytes", f.Name, f.Size)
-	case f.Scale != 0 && k != Double, f.Unique && k != Variable32:
-		return damaged("packing of field %q", f.Name)
-	}
-	t.Fields = append(t.Fields, f)
-	return t.relative(&t.Fields[len(t.Fields)-1])
+	return f, kind, nil
 }
 
 // relative checks what a field is relative to.
@@ -258,76 +267,80 @@ type layout struct {
 	moved bool  // some field is relative or scaled
 }
 
+// placer lays out a record from its begin on.
+type placer struct {
+	t      *Type
+	off    int // bytes that have been laid out
+	widest int // field, bytes
+}
+
+// group places the fields of some kinds, of width bytes each or of their own size.
+func (p *placer) group(width int, kinds ...Kind) {
+	for i := range p.t.Fields {
+		if f := &p.t.Fields[i]; slices.Contains(kinds, f.Kind) {
+			p.t.layout.at[i] = p.off
+			p.off += max(width, f.Size)
+			p.widest = max(p.widest, width)
+		}
+	}
+}
+
+// bits places the fields of one bit, and the bits that say that a field is null.
+func (p *placer) bits() {
+	l := &p.t.layout
+	for i := range p.t.Fields {
+		f := &p.t.Fields[i]
+		if f.Kind == Bool {
+			l.at[i] = p.off*8 + l.bits
+			l.bits++
+		}
+		l.null[i] = -1
+		if f.Nullable {
+			l.null[i] = p.off*8 + l.bits
+			l.bits++
+		}
+	}
+	p.off += (l.bits + 7) / 8
+}
+
+// pad makes the offset a multiple of n.
+func (p *placer) pad(n int) { p.off = (p.off + n - 1) / n * n }
+
+func (t *Type) has(kinds ...Kind) bool {
+	return slices.ContainsFunc(t.Fields, func(f Field) bool { return slices.Contains(kinds, f.Kind) })
+}
+
 // place lays out a record: by default the bits, then bytes, 4-byte fields, strings
 // and 8-byte fields, each group in the order of the type.
 func (t *Type) place() error {
 	l := &t.layout
 	l.at, l.null = make([]int, len(t.Fields)), make([]int, len(t.Fields))
-	off, widest := 0, 1
-	group := func(match func(*Field) bool, width int) {
-		for i := range t.Fields {
-			if f := &t.Fields[i]; match(f) {
-				l.at[i] = off
-				off += max(width, f.Size)
-				widest = max(widest, width)
-			}
-		}
-	}
-	has := func(kinds ...Kind) bool {
-		for i := range t.Fields {
-			for _, k := range kinds {
-				if t.Fields[i].Kind == k {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	bits := func() {
-		for i := range t.Fields {
-			f := &t.Fields[i]
-			if f.Kind == Bool {
-				l.at[i] = off*8 + l.bits
-				l.bits++
-			}
-			l.null[i] = -1
-			if f.Nullable {
-				l.null[i] = off*8 + l.bits
-				l.bits++
-			}
-		}
-		off += (l.bits + 7) / 8
-	}
-	bytes := func() { group(func(f *Field) bool { return f.Kind == Byte || f.Kind == FixedWidth }, 1) }
-	words := func() { group(func(f *Field) bool { return f.Kind == Int32 }, 4) }
-	strs := func() { group(func(f *Field) bool { return f.Kind == Variable32 }, 4) }
-	longs := func() { group(func(f *Field) bool { return f.Kind == Int64 || f.Kind == Double }, 8) }
-	pad := func(n int) { off = (off + n - 1) / n * n }
+	p := placer{t: t, widest: 1}
 	if t.bigFirst {
-		longs()
-		words()
-		strs()
-		bytes()
-		bits()
+		p.group(8, Int64, Double)
+		p.group(4, Int32)
+		p.group(4, Variable32)
+		p.group(1, Byte, FixedWidth)
+		p.bits()
 		if t.tight {
-			pad(widest)
+			p.pad(p.widest)
 		} else {
-			pad(8)
+			p.pad(8)
 		}
 	} else {
-		bits()
-		bytes()
-		if !t.tight || has(Int32, Variable32) {
-			pad(4)
+		p.bits()
+		p.group(1, Byte, FixedWidth)
+		if !t.tight || t.has(Int32, Variable32) {
+			p.pad(4)
 		}
-		words()
-		strs()
-		if !t.tight || has(Int64, Double) {
-			pad(8)
+		p.group(4, Int32)
+		p.group(4, Variable32)
+		if !t.tight || t.has(Int64, Double) {
+			p.pad(8)
 		}
-		longs()
+		p.group(8, Int64, Double)
 	}
-	l.size = off
+	l.size = p.off
 	for i := range t.Fields {
 		f := &t.Fields[i]
 		if f.Kind == Variable32 {

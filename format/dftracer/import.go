@@ -256,21 +256,29 @@ func (x *importer) call(p *process, tid uint32, l *line, spec call) error {
 			c.Args[i] = openMode(l.string("mode"))
 			c.Args[i+1] = 0o666
 		default:
-			n, ok := l.int(name)
-			switch {
-			case !ok && arg != name:
+			n, ok := numberArg(l, name, result)
+			if !ok && arg != name {
 				x.im.LeftOut(fmt.Sprintf("calls of %s without %s", l.Name, name), 1)
 				return nil
-			case !ok && name == "count":
-				n = max(result, 0)
-			case name == "count" && l.Cat == "STDIO":
-				n = items(n, l)
 			}
 			c.Args[i] = uint64(n)
 		}
 	}
 	p.note(&c, path)
 	return p.w.Call(&c)
+}
+
+// numberArg returns an argument that is a number. If ok is false, the line does not have it,
+// and a count is taken from the result.
+func numberArg(l *line, name string, result int64) (n int64, ok bool) {
+	n, ok = l.int(name)
+	switch {
+	case !ok && name == "count":
+		n = max(result, 0)
+	case ok && name == "count" && l.Cat == "STDIO":
+		n = items(n, l)
+	}
+	return n, ok
 }
 
 // stdioResult returns the result of the call that a function of STDIO is like.

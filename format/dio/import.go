@@ -164,12 +164,7 @@ var errnos = func() map[string]syscall.Errno {
 func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 	a := r.Args
 	spec := event.Lookup(c.Op)
-	fd := int32(-1)
-	for _, name := range []string{"file_descriptor", "fd"} { // in detailed and in raw mode
-		if v, ok := a.number(name); ok {
-			fd = int32(v)
-		}
-	}
+	fd := a.descriptor()
 	names := 0
 	for i := range spec.Args {
 		arg := &spec.Args[i]
@@ -197,11 +192,7 @@ func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 		case event.KindStruct:
 			structure(a, c, i, arg.Layout, fd)
 		case event.KindMode:
-			if s, ok := a.take("mode"); ok {
-				c.Args[i] = mode(s)
-			} else if v, ok := a.number("mode"); ok {
-				c.Args[i] = v
-			}
+			c.Args[i] = a.mode()
 		default:
 			if c.Op == event.OpClose {
 				c.Args[i] = uint64(int64(fd))
@@ -217,6 +208,28 @@ func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 		im.result(h, r, c)
 	}
 	return nil
+}
+
+// descriptor takes the descriptor that a call is about, -1 if there is none.
+func (a rawFields) descriptor() int32 {
+	fd := int32(-1)
+	for _, name := range []string{"file_descriptor", "fd"} { // in detailed and in raw mode
+		if v, ok := a.number(name); ok {
+			fd = int32(v)
+		}
+	}
+	return fd
+}
+
+// mode takes the permissions of a new file, 0 if there are none.
+func (a rawFields) mode() uint64 {
+	if s, ok := a.take("mode"); ok {
+		return mode(s)
+	}
+	if v, ok := a.number("mode"); ok {
+		return v
+	}
+	return 0
 }
 
 // fields are DIO's names for arguments that are numbers or flags, where they differ from

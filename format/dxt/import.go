@@ -132,11 +132,10 @@ func (x *importer) segment(words [][]byte) error {
 		x.im.LeftOut(format.BadLines, 1)
 		return nil
 	}
-	offset, err := strconv.ParseInt(string(words[4]), 10, 64)
-	length, err2 := strconv.ParseInt(string(words[5]), 10, 64)
-	start, ok := seconds(words[6])
-	end, ok2 := seconds(words[7])
-	if err != nil || err2 != nil || !ok || !ok2 || offset < -1 || length < 0 || offset > maxOffset || length > maxBytes {
+	offset, length, ok := extent(words[4], words[5])
+	start, ok2 := seconds(words[6])
+	end, ok3 := seconds(words[7])
+	if !ok || !ok2 || !ok3 {
 		x.im.LeftOut(format.BadLines, 1)
 		return nil
 	}
@@ -182,6 +181,14 @@ func (x *importer) segment(words [][]byte) error {
 	c.Bytes(1, nil, length)
 	x.im.Records++
 	return r.w.Call(&c)
+}
+
+// extent reads the place of a segment in its file; offset is -1 if Darshan does not know it.
+func extent(at, size []byte) (offset, length int64, ok bool) {
+	offset, err := strconv.ParseInt(string(at), 10, 64)
+	length, err2 := strconv.ParseInt(string(size), 10, 64)
+	ok = err == nil && err2 == nil && offset >= -1 && length >= 0 && offset <= maxOffset && length <= maxBytes
+	return offset, length, ok
 }
 
 // seconds reads a time; it becomes ns.

@@ -181,43 +181,58 @@ func appendActions(acts []action, ev *event.Event, done *format.Done) []action {
 	}
 	t := ev.Traffic()
 	op := ev.Op.Like()
-	switch {
-	case t.Reads || t.Writes:
-	case op == event.OpClose, op == event.OpLseek, op == event.OpOpen, op == event.OpOpenat, op == event.OpOpenat2, op == event.OpCreat:
+	if t.Reads || t.Writes {
+		return appendTraffic(acts, ev, &t, done)
+	}
+	switch op {
+	case event.OpClose, event.OpLseek, event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat:
 		return acts // said by other lines, or nothing without them
-	case !ev.OK():
+	}
+	if !ev.OK() {
 		done.LeftOut("calls that failed", 1)
 		return acts
 	}
 	switch f := ev.FileArg(0); {
-	case t.Reads || t.Writes:
-		switch {
-		case !ev.OK():
-			done.LeftOut("calls that failed", 1)
-		case op == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0:
-			done.LeftOut("reads of program code that is mapped", 1)
-		case t.Bytes() == 0:
-			done.LeftOut("reads and writes of nothing, such as at the end of a file", 1)
-		default:
-			if t.Reads {
-				acts = appendMove(acts, ev, "read", t.From, t.Read, done)
-			}
-			if t.Writes {
-				acts = appendMove(acts, ev, "write", t.To, t.Written, done)
-			}
-		}
 	case op == event.OpFsync && f != nil:
 		acts = appendAction(acts, action{f, "sync", 0, 0}, done)
 	case op == event.OpFdatasync && f != nil:
 		acts = appendAction(acts, action{f, "datasync", 0, 0}, done)
-	case op == event.OpFallocate && f != nil && ev.Args[1] == punchHole && int64(ev.Args[2]) >= 0 && int64(ev.Args[3]) > 0:
+	case op == event.OpFallocate && f != nil && punchesHole(ev):
 		acts = appendAction(acts, action{f, "trim", int64(ev.Args[2]), int64(ev.Args[3])}, done)
 	case op == event.OpIoctl && f != nil && ev.Args[1] == blkDiscard:
 		if b := ev.BufArg(2); b != nil && len(b.Inline) >= 16 {
-			acts = appendAction(acts, action{f, "trim", int64(binary.LittleEndian.Uint64(b.Inline)), int64(binary.LittleEndian.Uint64(b.Inline[8:]))}, done)
+			offset, length := binary.LittleEndian.Uint64(b.Inline), binary.LittleEndian.Uint64(b.Inline[8:])
+			acts = appendAction(acts, action{f, "trim", int64(offset), int64(length)}, done)
 		}
 	default:
 		done.LeftOut(ev.Spec().Name, 1)
+	}
+	return acts
+}
+
+// punchesHole reports whether a fallocate takes the content of a range away.
+func punchesHole(ev *event.Event) bool {
+	return ev.Args[1] == punchHole && int64(ev.Args[2]) >= 0 && int64(ev.Args[3]) > 0
+}
+
+// appendTraffic appends what an event read and wrote.
+func appendTraffic(acts []action, ev *event.Event, t *event.Traffic, done *format.Done) []action {
+	switch {
+	case !ev.OK():
+		done.LeftOut("calls that failed", 1)
+		return acts
+	case ev.Op.Like() == event.OpMmapPread && ev.Args[4]&event.MappedCode != 0:
+		done.LeftOut("reads of program code that is mapped", 1)
+		return acts
+	case t.Bytes() == 0:
+		done.LeftOut("reads and writes of nothing, such as at the end of a file", 1)
+		return acts
+	}
+	if t.Reads {
+		acts = appendMove(acts, ev, "read", t.From, t.Read, done)
+	}
+	if t.Writes {
+		acts = appendMove(acts, ev, "write", t.To, t.Written, done)
 	}
 	return acts
 }

@@ -139,10 +139,7 @@ func cut(b []byte, n int) ([][]byte, bool) {
 // call takes one side of a call.
 func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params [][]byte) error {
 	if k.name == "procexit" {
-		if err := im.interrupted(th, time); err != nil {
-			return err
-		}
-		if err := im.tell(th, tid, time); err != nil {
+		if err := im.settle(th, tid, time); err != nil {
 			return err
 		}
 		status := uint64(0)
@@ -155,10 +152,7 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 	}
 	fc := th.pending
 	if k.side == 'e' {
-		if err := im.interrupted(th, time); err != nil {
-			return err
-		}
-		if err := im.tell(th, tid, time); err != nil {
+		if err := im.settle(th, tid, time); err != nil {
 			return err
 		}
 		fc = &format.Call{Op: k.op, PID: th.pid, TID: tid, Enter: time}
@@ -193,26 +187,38 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 		if fc.Ret > 0 {
 			im.made(uint32(fc.Ret), th, fc.Share)
 		}
-	case k.op == event.OpExecve || k.op == event.OpExecveat:
-		arg := 0
-		if k.op == event.OpExecveat {
-			arg = 1
-		}
-		if th.program != "" {
-			fc.Text(arg, th.program, false)
-		}
-		if len(argv) > 0 && argv[0] != "" {
-			fc.Strings(arg+1, argv)
-		}
-		if fc.Ret != 0 {
-			th.comm, th.uid, th.gid = before.comm, before.uid, before.gid
-		} else if th.comm == before.comm && th.program != "" {
-			th.comm = path.Base(th.program)
-		}
-		th.program = ""
-		th.told = th.told && th.comm == before.comm
+	case k.op == event.OpExecve:
+		th.executed(fc, 0, argv, &before)
+	case k.op == event.OpExecveat:
+		th.executed(fc, 1, argv, &before)
 	}
 	return im.w.Call(fc)
+}
+
+// executed completes an execve whose path is argument arg. before is the thread as it was.
+func (th *thread) executed(fc *format.Call, arg int, argv []string, before *thread) {
+	if th.program != "" {
+		fc.Text(arg, th.program, false)
+	}
+	if len(argv) > 0 && argv[0] != "" {
+		fc.Strings(arg+1, argv)
+	}
+	if fc.Ret != 0 {
+		th.comm, th.uid, th.gid = before.comm, before.uid, before.gid
+	} else if th.comm == before.comm && th.program != "" {
+		th.comm = path.Base(th.program)
+	}
+	th.program = ""
+	th.told = th.told && th.comm == before.comm
+}
+
+// settle writes what stands before an event that begins something new: a call of the
+// thread that did not return, and who the thread is.
+func (im *importer) settle(th *thread, tid uint32, time uint64) error {
+	if err := im.interrupted(th, time); err != nil {
+		return err
+	}
+	return im.tell(th, tid, time)
 }
 
 func isFork(op event.Op) bool {
@@ -240,7 +246,8 @@ func (im *importer) tell(th *thread, tid uint32, time uint64) error {
 		return nil
 	}
 	th.told = true
-	if err := im.w.Task(&format.Task{PID: th.pid, TID: tid, PPID: th.ppid, UID: th.uid, GID: th.gid, Comm: th.comm}, time); err != nil {
+	task := format.Task{PID: th.pid, TID: tid, PPID: th.ppid, UID: th.uid, GID: th.gid, Comm: th.comm}
+	if err := im.w.Task(&task, time); err != nil {
 		return err
 	}
 	main := im.threads[th.pid]
@@ -277,7 +284,6 @@ func number(b []byte, signed bool) uint64 {
 // take takes what an event's parameters say of a call and of its thread. argv is what
 // an execve says of the program's arguments.
 func (im *importer) take(k *kind, fc *format.Call, th *thread, params [][]byte) (argv []string) {
-	spec := event.Lookup(k.op)
 	for i, b := range params {
 		if i >= len(k.params) || len(b) == 0 {
 			continue
@@ -286,56 +292,59 @@ func (im *importer) take(k *kind, fc *format.Call, th *thread, params [][]byte) 
 		switch p.what {
 		case "ret":
 			fc.Ret = int64(number(b, true))
-			continue
 		case "exe":
 			argv = append([]string{cString(b)}, argv...)
-			continue
 		case "args":
 			argv = append(argv, strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")...)
-			continue
 		case "pid", "ppid", "uid", "gid", "comm", "cwd", "share":
 			im.process(p.what, b, fc, th, k.op)
-			continue
 		case "ino":
 			for n := range fc.Objects {
 				fc.Objects[n].Ino, fc.Objects[n].Mode = number(b, false), modeFIFO
 			}
-			continue
-		}
-		if p.arg < 0 || p.arg >= len(fc.Args) {
-			continue
-		}
-		a := &spec.Args[p.arg]
-		switch {
-		case p.what == "path" && (k.op == event.OpExecve || k.op == event.OpExecveat):
-			th.program = cmp.Or(text(b), th.program) // written at the end, once
-		case p.code == "fd": // of a pair
-			fd := int32(number(b, true))
-			fc.Objects = append(fc.Objects, trace.Object{Arg: event.MemoryArg, FD: fd})
-			if len(fc.Objects) == 2 {
-				pair := binary.LittleEndian.AppendUint32(nil, uint32(fc.Objects[0].FD))
-				fc.Bytes(p.arg, binary.LittleEndian.AppendUint32(pair, uint32(fd)), 0)
-			}
-		case p.code == "addr":
-			if s := sockaddr(b); s != nil && fc.Args[p.arg] == 0 {
-				fc.Bytes(p.arg, s, 0)
-				fc.Args[p.arg+1] = uint64(len(s))
-			}
-		case a.Kind == event.KindPath || a.Kind == event.KindText:
-			if s := text(b); s != "" && fc.Args[p.arg] == 0 { // or the entry said it
-				fc.Text(p.arg, s, false)
-			}
-		case a.Kind == event.KindBuf:
-			fc.Bytes(p.arg, b, max(fc.Ret, 0))
-		case a.Kind == event.KindVec:
-			fc.Shape(p.arg, []int64{max(fc.Ret, int64(len(b)))})
-			fc.Bytes(p.arg, b, max(fc.Ret, 0))
-			fc.Args[2] = 1 // its elements are not known, only what they hold together
 		default:
-			fc.Args[p.arg] = decoded(number(b, a.Kind == event.KindFD || a.Kind == event.KindDirFD || a.Kind == event.KindInt), p.code)
+			if p.arg < 0 || p.arg >= len(fc.Args) {
+				continue
+			}
+			if p.what == "path" && (k.op == event.OpExecve || k.op == event.OpExecveat) {
+				th.program = cmp.Or(text(b), th.program) // written at the end, once
+				continue
+			}
+			p.argument(fc, &event.Lookup(k.op).Args[p.arg], b)
 		}
 	}
 	return argv
+}
+
+// argument gives a call the argument that a parameter is.
+func (p *param) argument(fc *format.Call, a *event.Arg, b []byte) {
+	switch {
+	case p.code == "fd": // of a pair
+		fd := int32(number(b, true))
+		fc.Objects = append(fc.Objects, trace.Object{Arg: event.MemoryArg, FD: fd})
+		if len(fc.Objects) == 2 {
+			pair := binary.LittleEndian.AppendUint32(nil, uint32(fc.Objects[0].FD))
+			fc.Bytes(p.arg, binary.LittleEndian.AppendUint32(pair, uint32(fd)), 0)
+		}
+	case p.code == "addr":
+		if s := sockaddr(b); s != nil && fc.Args[p.arg] == 0 {
+			fc.Bytes(p.arg, s, 0)
+			fc.Args[p.arg+1] = uint64(len(s))
+		}
+	case a.Kind == event.KindPath || a.Kind == event.KindText:
+		if s := text(b); s != "" && fc.Args[p.arg] == 0 { // or the entry said it
+			fc.Text(p.arg, s, false)
+		}
+	case a.Kind == event.KindBuf:
+		fc.Bytes(p.arg, b, max(fc.Ret, 0))
+	case a.Kind == event.KindVec:
+		fc.Shape(p.arg, []int64{max(fc.Ret, int64(len(b)))})
+		fc.Bytes(p.arg, b, max(fc.Ret, 0))
+		fc.Args[2] = 1 // its elements are not known, only what they hold together
+	default:
+		signed := a.Kind == event.KindFD || a.Kind == event.KindDirFD || a.Kind == event.KindInt
+		fc.Args[p.arg] = decoded(number(b, signed), p.code)
+	}
 }
 
 // process takes what a fork or an execve says of its process.

@@ -53,13 +53,7 @@ func (w *writer) appendFacts(dst []byte, f *event.File, made bool) []byte {
 	if !known || was.mode != now.mode {
 		dst = strconv.AppendUint(append(dst, " mode=0"...), uint64(now.mode), 8)
 	}
-	if !known || was.dev != now.dev || was.ino != now.ino {
-		dst = appendDevice(append(dst, " dev="...), now.dev)
-		dst = strconv.AppendUint(append(dst, " ino="...), now.ino, 10)
-	}
-	if now.rdev != was.rdev || !known && now.rdev != 0 {
-		dst = appendDevice(append(dst, " rdev="...), now.rdev)
-	}
+	dst = appendInode(dst, &was, &now, known)
 	if !known || was.nlink != now.nlink {
 		dst = strconv.AppendUint(append(dst, " links="...), uint64(now.nlink), 10)
 	}
@@ -71,6 +65,18 @@ func (w *writer) appendFacts(dst []byte, f *event.File, made bool) []byte {
 	}
 	if f.Open != 0 {
 		w.files[f.Open] = now
+	}
+	return dst
+}
+
+// appendInode writes which inode a file has, and which device it is, where that changed.
+func appendInode(dst []byte, was, now *facts, known bool) []byte {
+	if !known || was.dev != now.dev || was.ino != now.ino {
+		dst = appendDevice(append(dst, " dev="...), now.dev)
+		dst = strconv.AppendUint(append(dst, " ino="...), now.ino, 10)
+	}
+	if now.rdev != was.rdev || !known && now.rdev != 0 {
+		dst = appendDevice(append(dst, " rdev="...), now.rdev)
 	}
 	return dst
 }

@@ -102,34 +102,71 @@ func (w *writer) appendResult(dst []byte, ev *event.Event, spec *event.Spec) []b
 
 // appendRest writes what is in neither the arguments nor the result.
 func (w *writer) appendRest(dst []byte, ev *event.Event, spec *event.Spec) ([]byte, error) {
-	separator := " with "
-	label := func(word string, n int) {
-		dst = append(append(dst, separator...), word...)
-		if n >= 0 {
-			dst = strconv.AppendInt(dst, int64(n), 10)
-		}
-		dst = append(dst, '=')
-		separator = ", "
-	}
+	r := rest{dst: dst, separator: " with "}
 	if f := ev.FileArg(event.ResultArg); f != nil && int64(f.FD) != ev.Ret && ev.Errno == 0 {
-		label(resultWord, -1)
-		dst = w.appendNote(strconv.AppendInt(dst, int64(f.FD), 10), f, true)
+		r.label(resultWord, -1)
+		r.dst = w.appendNote(strconv.AppendInt(r.dst, int64(f.FD), 10), f, true)
 	}
 	if spec.NoCall {
 		for i := range spec.Args {
 			if spec.Args[i].Kind.IsMemory() {
-				label(addressWord, i)
-				dst = appendHex(dst, ev.Args[i])
+				r.label(addressWord, i)
+				r.dst = appendHex(r.dst, ev.Args[i])
 			}
 		}
 	}
+	if err := w.restOfBuffers(&r, ev, spec); err != nil {
+		return r.dst, err
+	}
+	for i := range ev.Paths { // through an argument that is no path
+		p := &ev.Paths[i]
+		if p.Arg < 0 || int(p.Arg) >= len(spec.Args) {
+			continue
+		}
+		if spec.Argument(int(p.Arg), &ev.Args).Kind != event.KindPath {
+			r.label(partWords[event.PartWhole], int(p.Arg))
+			r.dst = stracetext.AppendQuoted(r.dst, []byte(p.Raw))
+		}
+	}
+	w.restInMemory(&r, ev)
+	for i := range ev.Files {
+		f := &ev.Files[i]
+		if f.Arg < 0 || int(f.Arg) >= len(spec.Args) || !f.Known {
+			continue
+		}
+		if a := spec.Argument(int(f.Arg), &ev.Args); a.Kind != event.KindFD && a.Kind != event.KindDirFD {
+			r.label(fileWord, int(f.Arg))
+			r.dst = w.appendNote(strconv.AppendInt(r.dst, int64(f.FD), 10), f, false)
+		}
+	}
+	return r.dst, nil
+}
+
+// rest is a list of what stands behind a call, as it is written.
+type rest struct {
+	dst       []byte
+	separator string // before the next item
+}
+
+// label begins an item. n is the number of its argument, -1 if it is of none.
+func (r *rest) label(word string, n int) {
+	r.dst = append(append(r.dst, r.separator...), word...)
+	if n >= 0 {
+		r.dst = strconv.AppendInt(r.dst, int64(n), 10)
+	}
+	r.dst = append(r.dst, '=')
+	r.separator = ", "
+}
+
+// restOfBuffers writes the memory that is not an argument's own.
+func (w *writer) restOfBuffers(r *rest, ev *event.Event, spec *event.Spec) (err error) {
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
 		part, arg := event.SplitPart(int(b.Arg))
 		var a event.Arg
 		switch {
 		case int(b.Arg) == event.RequestArg:
-			label(requestWord, -1)
+			r.label(requestWord, -1)
 		case arg >= len(spec.Args) || int(part) >= len(partWords):
 			continue
 		default:
@@ -137,52 +174,37 @@ func (w *writer) appendRest(dst []byte, ev *event.Event, spec *event.Spec) ([]by
 			if part == event.PartWhole && a.Kind.IsMemory() {
 				continue
 			}
-			label(partWords[part], arg)
+			r.label(partWords[part], arg)
 		}
-		var err error
-		if dst, err = w.appendBuf(dst, ev, &a, arg, b); err != nil {
-			return dst, err
-		}
-	}
-	for i := range ev.Paths { // through an argument that is no path
-		if p := &ev.Paths[i]; p.Arg >= 0 && int(p.Arg) < len(spec.Args) && spec.Argument(int(p.Arg), &ev.Args).Kind != event.KindPath {
-			label(partWords[event.PartWhole], int(p.Arg))
-			dst = stracetext.AppendQuoted(dst, []byte(p.Raw))
+		if r.dst, err = w.appendBuf(r.dst, ev, &a, arg, b); err != nil {
+			return err
 		}
 	}
-	inMemory := false
+	return nil
+}
+
+// restInMemory writes the descriptors in the call's memory, which follow each other.
+func (w *writer) restInMemory(r *rest, ev *event.Event) {
+	open := false
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		switch {
 		case f.Arg == event.MemoryArg:
-			if inMemory {
-				dst = append(dst, ", "...)
+			if open {
+				r.dst = append(r.dst, ", "...)
 			} else {
-				label(fdsWord, -1)
-				dst = append(dst, '[')
-				inMemory = true
+				r.label(fdsWord, -1)
+				r.dst = append(r.dst, '[')
+				open = true
 			}
-			dst = strconv.AppendInt(dst, int64(f.FD), 10)
-			dst = w.appendNote(dst, f, true)
-		case inMemory:
-			dst, inMemory = append(dst, ']'), false
+			r.dst = w.appendNote(strconv.AppendInt(r.dst, int64(f.FD), 10), f, true)
+		case open:
+			r.dst, open = append(r.dst, ']'), false
 		}
 	}
-	if inMemory {
-		dst = append(dst, ']')
+	if open {
+		r.dst = append(r.dst, ']')
 	}
-	for i := range ev.Files {
-		f := &ev.Files[i]
-		if f.Arg < 0 || int(f.Arg) >= len(spec.Args) || !f.Known {
-			continue
-		}
-		if a := spec.Argument(int(f.Arg), &ev.Args); a.Kind != event.KindFD && a.Kind != event.KindDirFD {
-			label(fileWord, int(f.Arg))
-			dst = strconv.AppendInt(dst, int64(f.FD), 10)
-			dst = w.appendNote(dst, f, false)
-		}
-	}
-	return dst, nil
 }
 
 // appendMark writes an event that is no call.

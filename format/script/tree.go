@@ -124,21 +124,9 @@ func (w *writer) appendFile(dst []byte, e *tree.Entry, content func(uint64) ([]b
 		}
 		return dst, nil
 	}
-	var parts []placed
-	for _, c := range e.Chunks {
-		b, err := content(c.ID)
-		if err != nil {
-			return dst, err
-		}
-		at, err := w.content.add(b)
-		if err != nil {
-			return dst, err
-		}
-		if k := len(parts) - 1; k >= 0 && parts[k].off+parts[k].n == c.Off && parts[k].at+parts[k].n == at {
-			parts[k].n += int64(c.Len)
-			continue
-		}
-		parts = append(parts, placed{c.Off, at, int64(c.Len)})
+	parts, err := w.place(e.Chunks, content)
+	if err != nil {
+		return dst, err
 	}
 	if !e.Has(tree.KnownContent) {
 		dst = append(dst, " partial"...)
@@ -156,6 +144,27 @@ func (w *writer) appendFile(dst []byte, e *tree.Entry, content func(uint64) ([]b
 		dst = append(spans{{at: p.at, n: p.n}}.append(dst), '}')
 	}
 	return append(dst, ']'), nil
+}
+
+// place adds a file's chunks to the content file. Those that follow each other there too
+// are one part.
+func (w *writer) place(chunks []tree.Chunk, content func(uint64) ([]byte, error)) (parts []placed, err error) {
+	for _, c := range chunks {
+		b, err := content(c.ID)
+		if err != nil {
+			return nil, err
+		}
+		at, err := w.content.add(b)
+		if err != nil {
+			return nil, err
+		}
+		if k := len(parts) - 1; k >= 0 && parts[k].off+parts[k].n == c.Off && parts[k].at+parts[k].n == at {
+			parts[k].n += int64(c.Len)
+			continue
+		}
+		parts = append(parts, placed{c.Off, at, int64(c.Len)})
+	}
+	return parts, nil
 }
 
 // placed is a part of a file, and where it stands in the content file.

@@ -172,64 +172,90 @@ func (r *treeReader) link(p *scanner, e *tree.Entry) error {
 	return nil
 }
 
+// attribute sets an attribute of an entry. Keys without a place in it are ignored.
 func (r *treeReader) attribute(p *scanner, e *tree.Entry, key string, v *told) error {
-	ok, hint := true, ""
-	var n uint64
-	switch key {
-	case "listed":
-		e.Known |= tree.KnownListing
-	case "noxattrs":
-		e.Known |= tree.KnownXattrs
-	case "to":
-		e.Link = string(v.Data)
-	case "target":
-		e.Target = string(v.Data)
-	case "type":
-		ok, hint = false, "it is fifo, socket, char or block"
-		for t, w := range nodeWords {
-			if w == v.Text {
-				e.Type, ok = t, true
-			}
-		}
-	case "rdev":
-		e.Rdev, ok = device(v.Text)
-		hint = "it is MAJOR:MINOR"
-	case "dev":
-		e.Dev, ok = device(v.Text)
-		hint = "it is MAJOR:MINOR"
-	case "ino":
-		e.Ino, ok = event.ParseNumber(v.Text)
-	case "mode":
-		n, ok = event.ParseNumber(v.Text)
-		ok, hint = ok && n <= 0o7777, "it is octal with a leading 0: 0644"
-		e.Mode, e.Known = uint32(n), e.Known|tree.KnownMode
-	case "owner":
-		e.UID, e.GID, ok = owner(v.Text)
-		e.Known, hint = e.Known|tree.KnownOwner, "it is UID:GID"
-	case "mtime":
-		n, ok = event.ParseNumber(v.Text)
-		e.MTime, e.Known, hint = int64(n), e.Known|tree.KnownMTime, "it is in ns since 1970"
-	case "links":
-		n, ok = event.ParseNumber(v.Text)
-		ok = ok && n <= math.MaxUint32
-		e.Nlink, e.Known = uint32(n), e.Known|tree.KnownLinks
-	case "size":
-		n, ok = event.ParseNumber(v.Text)
-		ok = ok && n < 1<<62
-		e.Size, e.Known, hint = int64(n), e.Known|tree.KnownSize, "it is in bytes"
-	case "blake3":
-		var b []byte
-		b, err := hex.DecodeString(v.Text)
-		ok, hint = err == nil && len(b) == len(e.Hash), "it has 64 hexadecimal digits"
-		e.Known |= tree.KnownHash
-		copy(e.Hash[:], b)
-	case "content":
+	if key == "content" {
 		return r.content(p, e, v)
 	}
-	if !ok {
-		return p.fail(v.at, fmt.Sprintf("%s: %q is not understood", key, first(v.Text)), hint)
+	if a, ok := attributes[key]; ok && !a.set(e, v) {
+		return p.fail(v.at, fmt.Sprintf("%s: %q is not understood", key, first(v.Text)), a.hint)
 	}
 	return nil
+}
+
+// attributes are what a line says of an entry, by key. set is false if the value cannot be.
+var attributes = map[string]struct {
+	hint string
+	set  func(e *tree.Entry, v *told) bool
+}{
+	"listed": {"", func(e *tree.Entry, _ *told) bool {
+		e.Known |= tree.KnownListing
+		return true
+	}},
+	"noxattrs": {"", func(e *tree.Entry, _ *told) bool {
+		e.Known |= tree.KnownXattrs
+		return true
+	}},
+	"to": {"", func(e *tree.Entry, v *told) bool {
+		e.Link = string(v.Data)
+		return true
+	}},
+	"target": {"", func(e *tree.Entry, v *told) bool {
+		e.Target = string(v.Data)
+		return true
+	}},
+	"type": {"it is fifo, socket, char or block", func(e *tree.Entry, v *told) bool {
+		for t, w := range nodeWords {
+			if w == v.Text {
+				e.Type = t
+				return true
+			}
+		}
+		return false
+	}},
+	"rdev": {"it is MAJOR:MINOR", func(e *tree.Entry, v *told) (ok bool) {
+		e.Rdev, ok = device(v.Text)
+		return ok
+	}},
+	"dev": {"it is MAJOR:MINOR", func(e *tree.Entry, v *told) (ok bool) {
+		e.Dev, ok = device(v.Text)
+		return ok
+	}},
+	"ino": {"", func(e *tree.Entry, v *told) (ok bool) {
+		e.Ino, ok = event.ParseNumber(v.Text)
+		return ok
+	}},
+	"mode": {"it is octal with a leading 0: 0644", func(e *tree.Entry, v *told) bool {
+		n, ok := event.ParseNumber(v.Text)
+		e.Mode, e.Known = uint32(n), e.Known|tree.KnownMode
+		return ok && n <= 0o7777
+	}},
+	"owner": {"it is UID:GID", func(e *tree.Entry, v *told) (ok bool) {
+		e.UID, e.GID, ok = owner(v.Text)
+		e.Known |= tree.KnownOwner
+		return ok
+	}},
+	"mtime": {"it is in ns since 1970", func(e *tree.Entry, v *told) bool {
+		n, ok := event.ParseNumber(v.Text)
+		e.MTime, e.Known = int64(n), e.Known|tree.KnownMTime
+		return ok
+	}},
+	"links": {"", func(e *tree.Entry, v *told) bool {
+		n, ok := event.ParseNumber(v.Text)
+		e.Nlink, e.Known = uint32(n), e.Known|tree.KnownLinks
+		return ok && n <= math.MaxUint32
+	}},
+	"size": {"it is in bytes", func(e *tree.Entry, v *told) bool {
+		n, ok := event.ParseNumber(v.Text)
+		e.Size, e.Known = int64(n), e.Known|tree.KnownSize
+		return ok && n < 1<<62
+	}},
+	"blake3": {"it has 64 hexadecimal digits", func(e *tree.Entry, v *told) bool {
+		b, err := hex.DecodeString(v.Text)
+		e.Known |= tree.KnownHash
+		copy(e.Hash[:], b)
+		return err == nil && len(b) == len(e.Hash)
+	}},
 }
 
 // content stores a file's bytes: a string, a place in the content file, or a list of
