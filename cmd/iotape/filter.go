@@ -24,8 +24,8 @@ type filterFlags struct {
 }
 
 func (f *filterFlags) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.texts, "filter", nil, "only events that fit `EXPR`, such as 'path glob *.sst and latency > 10ms'; docs/filters.md; or strace:OPTIONS, dfstrace:FILE. Of several all have to fit")
-	flags.StringVar(&f.file, "filter-file", "", "read such an expression from `FILE`")
+	flags.StringArrayVar(&f.texts, "filter", nil, "only events that match `EXPR`, such as 'path glob *.sst and latency > 10ms' (docs/filters.md), or strace:OPTIONS, or dfstrace:FILE; repeatable: an event must match all")
+	flags.StringVar(&f.file, "filter-file", "", "read a filter expression from `FILE`")
 }
 
 // given reports whether there is a filter.
