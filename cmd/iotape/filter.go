@@ -104,7 +104,7 @@ func filtered(c *console, t *trace.Tape, g *predicate.Graph) func(yield func(*ev
 // unknownPrograms says for how many processes a filter with exe had no answer.
 func (c *console) unknownPrograms(m *predicate.Matcher) {
 	if n := m.Unknown(); n > 0 {
-		c.say("filter: which program runs is not in the tape before a process's first execve: exe fits nothing of %d of them until then", n)
+		c.say("filter: the tape does not have the program of %d processes before their first execve: exe does not match them until then", n)
 	}
 }
 
@@ -120,7 +120,7 @@ func (c *console) showPlace(err error) {
 func slicedTape(ctx context.Context, t *trace.Tape, g *predicate.Graph, dir string) (*trace.Tape, error) {
 	part, err := slice.Temporary(ctx, t, dir, &slice.Options{Filter: g, Program: program()})
 	if errors.Is(err, slice.ErrEmpty) {
-		return nil, fmt.Errorf("%s has no events that fit the filter", t.Name())
+		return nil, fmt.Errorf("%s has no events that match the filter", t.Name())
 	}
 	return part, err
 }

@@ -40,16 +40,16 @@ func (o *outputFlags) agree(p *session.Plan, given func(string) bool) error {
 		return nil
 	}
 	if p.Flight != nil {
-		return errors.New("--pipe and --to are for recordings that are written as they are made, not for --last")
+		return errors.New("--pipe and --to cannot be used with --last, which keeps the recording in memory")
 	}
 	if o.to != "" {
 		for _, flag := range []string{"output", "seal", "keep-stream", "snapshot", "no-index"} {
 			if given(flag) {
-				return fmt.Errorf("--%s is for a tape, and --to makes none", flag)
+				return fmt.Errorf("--%s applies to a tape, and --to makes no tape", flag)
 			}
 		}
 		if o.to == "-" && !p.Capture.Running() {
-			return errors.New("--to -: standard output is the command's")
+			return errors.New("--to -: the command uses standard output")
 		}
 		return nil
 	}
@@ -58,9 +58,9 @@ func (o *outputFlags) agree(p *session.Plan, given func(string) bool) error {
 	}
 	switch {
 	case len(p.Snapshots) > 0:
-		return errors.New("--snapshot writes clear text to the disk, and --pipe is to encrypt")
+		return errors.New("--snapshot writes clear text to the disk, but --pipe encrypts")
 	case given("seal") && p.Seal != session.SealNever:
-		return errors.New("a recording that is encrypted cannot be sealed while or after it is made: here is no key to read it")
+		return errors.New("an encrypted recording cannot be sealed here: there is no key to read it")
 	}
 	p.Seal = session.SealNever
 	return nil

@@ -103,7 +103,7 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 			}
 			p.Owner.Apply(&p.Capture)
 			if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
-				c.say("--on-overflow block with --all can stop the machine: whoever is held may be whom the recorder waits for")
+				c.say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that it holds")
 			}
 			if p.Flight, err = session.ParseFlight(last, dumpOn); err != nil {
 				return usageError{err}
@@ -112,10 +112,10 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 				p.Capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
 			}
 			if p.Flight != nil && len(p.Snapshots) > 0 {
-				return usageError{errors.New("--snapshot is the state before the first event, which --last does not keep")}
+				return usageError{errors.New("--snapshot cannot be used with --last, which does not keep the first event")}
 			}
 			if p.Flight != nil && p.Seal != session.SealAfter {
-				return usageError{errors.New("--seal is for recordings that are written as they are made, not for --last")}
+				return usageError{errors.New("--seal cannot be used with --last, which keeps the recording in memory")}
 			}
 			if p.Filter, err = filter.expr(); err != nil {
 				return err
