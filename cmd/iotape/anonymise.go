@@ -24,7 +24,7 @@ type masking struct {
 
 func (mk *masking) flags(cmd *cobra.Command, fields string) {
 	f := cmd.Flags()
-	f.StringVar(&mk.keys, "keys", "", "the `FILE` of keys, one a line")
+	f.StringVar(&mk.keys, "keys", "", "the `FILE` with the keys, one per line")
 	f.StringSliceVar(&mk.fields, "fields", nil, fields+": "+anon.AllFields.String())
 	f.BoolVar(&mk.noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	_ = cmd.MarkFlagRequired("keys")
@@ -37,24 +37,26 @@ func newAnonymise(c *console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "anonymise IN OUT --keys FILE",
-		Short: "Replace what identifies people and data in a tape",
+		Short: "Replace the data in a tape that identifies people and systems",
 		Long: `Anonymise makes the tape OUT of the tape IN, with the values of some fields replaced:
-names of files, users, hosts, addresses, arguments, content … Equal values stay
-equal, lengths stay, and each field has a key of its own, so values of different
-fields cannot be matched. OUT can be replayed, and has the same statistics.
+names of files, users, hosts, addresses, arguments, content and others. Equal values
+stay equal, and values keep their lengths. Each field has its own key, so values of
+different fields cannot be matched. You can replay OUT. It has the same statistics.
 
-The keys are in FILE; if there is none it is made, for your eyes only. Whoever has a
-line of it opens that field with iotape reveal. Without the keys nobody does.
+FILE has the keys. If FILE does not exist, anonymise makes it, readable only by you. The
+key of a field is needed to restore the field with iotape reveal. You can give parts of
+FILE to others.
 
---content says what becomes of content:
+--content selects how content is replaced:
 
   encrypt      each chunk as a whole: equal chunks stay equal. A replay does not
                compare content
-  substitute   byte by byte, so that a replay verifies content. It cannot be read, but
-               it does not withstand analysis
-  remove       it is left out, and cannot be revealed
+  substitute   byte by byte, so that a replay verifies content. The content cannot be
+               read, but it does not withstand analysis
+  remove       content is omitted, and cannot be restored
 
-Then it tells what may still identify: docs/anonymise.md says what to make of it.`,
+At the end, anonymise prints what may still identify people and systems.
+docs/anonymise.md explains this output.`,
 		Example: `  iotape anonymise db.tape public.tape --keys db.keys
   iotape anonymise db.tape public.tape --keys db.keys --content remove --keep-extensions
   iotape anonymise db.tape team.tape --keys db.keys --fields path,comm,arg,host
@@ -82,9 +84,9 @@ Then it tells what may still identify: docs/anonymise.md says what to make of it
 	}
 	m.flags(cmd, "only these `FIELDS`")
 	f := cmd.Flags()
-	f.StringVar(&content, "content", "encrypt", "`encrypt`, substitute or remove content, if it is among the fields")
-	f.BoolVar(&o.KeepExtensions, "keep-extensions", false, "leave extensions of file names, such as .jpg")
-	f.BoolVar(&asJSON, "json", false, "tell what may still identify as one JSON object")
+	f.StringVar(&content, "content", "encrypt", "how to replace content, if it is among the fields: `encrypt`, substitute or remove")
+	f.BoolVar(&o.KeepExtensions, "keep-extensions", false, "keep the extensions of file names, such as .jpg")
+	f.BoolVar(&asJSON, "json", false, "print what may still identify people and systems as one JSON object")
 	return cmd
 }
 
@@ -125,12 +127,12 @@ func newReveal(c *console) *cobra.Command {
 	var m masking
 	cmd := &cobra.Command{
 		Use:   "reveal IN OUT --keys FILE",
-		Short: "Undo iotape anonymise, as far as the keys go",
-		Long: `Reveal makes the tape OUT of the anonymised tape IN, with the values put back of those
+		Short: "Restore the fields of an anonymised tape for which there are keys",
+		Long: `Reveal makes the tape OUT of the anonymised tape IN. It restores the values of the
 fields whose keys are in FILE.
 
-The keys vouch for the tape: if it was changed since, or a key is not the one that it
-was made with, nothing is revealed.`,
+The keys authenticate the tape. If the tape was changed after anonymise, or a key is not
+the one that made the tape, reveal restores nothing.`,
 		Example: `  iotape reveal public.tape again.tape --keys db.keys
   iotape reveal public.tape named.tape --keys names.keys
   iotape reveal public.tape times.tape --keys db.keys --fields time`,

@@ -25,13 +25,13 @@ const catalogueVariable = "IOTAPE_CATALOGUE"
 type catalogueFlag struct{ dir string }
 
 func (f *catalogueFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dir, "catalogue", "", "the `DIR` of the catalogue; $"+catalogueVariable+" if not given")
+	cmd.Flags().StringVar(&f.dir, "catalogue", "", "the `DIR` of the catalogue (default $"+catalogueVariable+")")
 }
 
 func (f *catalogueFlag) open() (*catalogue.Catalogue, error) {
 	dir := cmp.Or(f.dir, os.Getenv(catalogueVariable))
 	if dir == "" {
-		return nil, usageError{errors.New("which catalogue? name its directory with --catalogue")}
+		return nil, usageError{errors.New("no catalogue is given: name its directory with --catalogue")}
 	}
 	return catalogue.Open(dir), nil
 }
@@ -39,11 +39,11 @@ func (f *catalogueFlag) open() (*catalogue.Catalogue, error) {
 func newCatalogue(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalogue",
-		Short: "Find tapes among many",
+		Short: "Find tapes among many, by their numbers",
 		Long: `Catalogue keeps a row for each tape: its host, start and length, calls by operation,
-bytes, failures, losses, users, accesses, sessions, times and habits. The rows are Parquet
-files by month, day and host, which other engines read too; docs/catalogue.md describes
-them. A catalogue is made by the first tape that is added.`,
+bytes, failures, losses, users, accesses, sessions, times and habits. The rows are
+Parquet files by month, day and host, which other engines can read. docs/catalogue.md
+describes them. The first iotape catalogue add makes the catalogue.`,
 		Example: `  iotape catalogue add --catalogue /srv/catalogue *.tape
   iotape catalogue find --catalogue /srv/catalogue 'host == "db7" && ops.fsync > 1e6 && duration > 1h'`,
 		Args: cobra.NoArgs,
@@ -62,13 +62,13 @@ func newCatalogueAdd(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add TAPE...",
 		Short: "Add tapes to a catalogue",
-		Long: `Add reads each TAPE once, and adds its row. A tape that is in the catalogue already is
-left as it is; another tape that was at the same place goes. What iotape archive makes is
-added by it.`,
+		Long: `Add reads each TAPE once, and adds its row. It does not change the row of a tape that is
+in the catalogue. If another tape was at the same place before, add removes its row.
+iotape archive adds the tapes that it makes.`,
 		Example: `  iotape catalogue add --catalogue /srv/catalogue /srv/tapes/*.tape
   iotape catalogue add --catalogue /srv/catalogue --location s3://tapes/db7.tape ./db7.tape`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  added, or there already", "1  some tapes could not be added", "2  could not be done"),
+		Annotations: exits("0  the tapes are in the catalogue", "1  some tapes could not be added", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cat, err := where.open()
 			if err != nil {
@@ -100,7 +100,7 @@ added by it.`,
 		},
 	}
 	where.add(cmd)
-	cmd.Flags().StringVar(&location, "location", "", "the tape is kept at `WHERE`; its path if not given")
+	cmd.Flags().StringVar(&location, "location", "", "where the tape is kept, `WHERE` (default: its path)")
 	return cmd
 }
 
@@ -123,12 +123,12 @@ type finding struct {
 func (q *finding) add(cmd *cobra.Command) {
 	q.where.add(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&q.o.Columns, "columns", nil, "show the columns `NAME,…`, as they are in the files")
-	f.StringVar(&q.o.Sort, "sort", "start", "order by the `COLUMN`")
-	f.BoolVar(&q.o.Reverse, "reverse", false, "the last first")
-	f.IntVar(&q.o.Limit, "limit", 0, "show the first `N`; 0 is all")
-	f.BoolVar(&q.csv, "csv", false, "comma-separated values with a header")
-	f.BoolVar(&q.json, "json", false, "one JSON object per line")
+	f.StringSliceVar(&q.o.Columns, "columns", nil, "show the columns `NAME,…`, with the values of the files")
+	f.StringVar(&q.o.Sort, "sort", "start", "sort by this `COLUMN`")
+	f.BoolVar(&q.o.Reverse, "reverse", false, "reverse the order")
+	f.IntVar(&q.o.Limit, "limit", 0, "show the first `N` tapes; 0 means all")
+	f.BoolVar(&q.csv, "csv", false, "print comma-separated values with a header")
+	f.BoolVar(&q.json, "json", false, "print one JSON object per line")
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
 }
 
@@ -171,10 +171,10 @@ func newCatalogueFind(c *console) *cobra.Command {
 	var fields bool
 	cmd := &cobra.Command{
 		Use:   "find EXPR",
-		Short: "Find the tapes that fit a filter",
-		Long: `Find shows the tapes that fit a filter, whose language is that of iotape print --filter
-with the fields of the catalogue: --fields lists them. Values by name are written with a
-point, as ops.fsync or p99.read. docs/catalogue.md has examples.`,
+		Short: "Find the tapes that match a filter",
+		Long: `Find shows the tapes that match a filter. The filter language is that of iotape print
+--filter, with the fields of the catalogue: --fields lists them. Write values by name
+with a point, as in ops.fsync or p99.read. docs/catalogue.md has examples.`,
 		Example: `  iotape catalogue find 'host == "db7" && ops.fsync > 1e6 && duration > 1h'
   iotape catalogue find 'start >= 2026-05-01 and (lost > 0 or p99.fsync > 100ms)' --json
   iotape catalogue find 'comm = mysqld and patterns.read_only_random > 1000' --columns location`,
@@ -185,7 +185,7 @@ point, as ops.fsync or p99.read. docs/catalogue.md has examples.`,
 				return c.result(catalogue.WriteFields, true)
 			}
 			if len(args) == 0 {
-				return usageError{errors.New("what is to be found? give a filter")}
+				return usageError{errors.New("a filter is needed: name the tapes to find")}
 			}
 			x, err := predicate.Parse(args[0])
 			if err != nil {
@@ -195,7 +195,7 @@ point, as ops.fsync or p99.read. docs/catalogue.md has examples.`,
 		},
 	}
 	q.add(cmd)
-	cmd.Flags().BoolVar(&fields, "fields", false, "list the fields, and what they are")
+	cmd.Flags().BoolVar(&fields, "fields", false, "list and explain the fields")
 	return cmd
 }
 
@@ -203,7 +203,7 @@ point, as ops.fsync or p99.read. docs/catalogue.md has examples.`,
 func catalogueFilterError(err error) error {
 	var filter *predicate.Error
 	if errors.As(err, &filter) {
-		return hint.With(err, "iotape catalogue find --fields lists what can be asked for")
+		return hint.With(err, "iotape catalogue find --fields lists the fields")
 	}
 	return err
 }
@@ -213,7 +213,7 @@ func newCatalogueList(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the tapes of a catalogue",
-		Long:    `List shows all tapes, as find does those that fit.`,
+		Long:    `List shows all tapes, in the form of iotape catalogue find.`,
 		Example: `  iotape catalogue list --sort duration_ns --reverse --limit 10`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return q.show(cmd.Context(), c, nil) },
@@ -226,11 +226,11 @@ func newCatalogueRemove(c *console) *cobra.Command {
 	var where catalogueFlag
 	cmd := &cobra.Command{
 		Use:         "rm TAPE...",
-		Short:       "Take tapes out of a catalogue",
-		Long:        `Rm removes the rows of tapes: by ID, name, or where they are kept. The tapes stay.`,
+		Short:       "Remove tapes from a catalogue",
+		Long:        `Rm removes the rows of tapes: by ID, name, or location. It does not remove the tapes.`,
 		Example:     `  iotape catalogue rm --catalogue /srv/catalogue db7.tape`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  removed", "1  there was none", "2  could not be done"),
+		Annotations: exits("0  removed", "1  no row matched", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cat, err := where.open()
 			if err != nil {
@@ -252,9 +252,9 @@ func newCatalogueCompact(c *console) *cobra.Command {
 	var where catalogueFlag
 	cmd := &cobra.Command{
 		Use:   "compact",
-		Short: "Make few files of many",
-		Long: `Compact makes one file of the rows of each month. Adding does so with a month that has
-many files; finding is faster when all have been compacted.`,
+		Short: "Join the files of each month into one",
+		Long: `Compact makes one file of the rows of each month. This makes find faster. Add also
+compacts a month that has many files.`,
 		Example: `  iotape catalogue compact --catalogue /srv/catalogue`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -279,12 +279,12 @@ func newCatalogueCheck(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Compare a catalogue with its tapes",
-		Long: `Check reads every file of the catalogue, and says which cannot be read, which tapes are
-there twice, and which tapes on this machine are gone or are not those that were added.
-Tapes in an object store are not looked at.`,
+		Long: `Check reads every file of the catalogue. It reports files that cannot be read, tapes
+that are there twice, and tapes on this machine that are missing or differ from those
+that were added. It does not read tapes in an object store.`,
 		Example:     `  iotape catalogue check --catalogue /srv/catalogue`,
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  all is as it should be", "1  something is not", "2  could not be done"),
+		Annotations: exits("0  no problem was found", "1  problems were found", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cat, err := where.open()
 			if err != nil {

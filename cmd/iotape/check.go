@@ -17,14 +17,14 @@ func newCheck(c *console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check TAPE",
-		Short: "Verify a tape: every checksum, count and reference",
-		Long: `Check reads a whole tape and verifies every checksum, hash, count and reference in
-it. It prints what is damaged and where; files that can be rebuilt from the others
-are told apart (iotape index does that).`,
+		Short: "Verify every checksum, count and reference of a tape",
+		Long: `Check reads a whole tape and verifies every checksum, hash, count and reference in it.
+It prints what is damaged and where. It lists separately the derived files, which iotape
+index can make again.`,
 		Example: `  iotape check git.tape
   iotape check git.tape --json | jq .damage`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  nothing is wrong", "1  the tape is damaged", "2  could not be checked"),
+		Annotations: exits("0  the tape is not damaged", "1  the tape is damaged", "2  could not be checked"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := openTape(cmd.Context(), args[0])
 			if errors.Is(err, trace.ErrCorrupt) || errors.Is(err, trace.ErrTruncated) {
@@ -42,7 +42,7 @@ are told apart (iotape index does that).`,
 			return c.result(func(w io.Writer) error { return write(w, rep) }, rep.OK())
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 

@@ -20,19 +20,19 @@ func newCompare(c *console) *cobra.Command {
 	var html, checks, pace string
 	cmd := &cobra.Command{
 		Use:   "compare TAPE --on NAME=DIR --on NAME=DIR …",
-		Short: "Replay a tape on several file systems and put the results side by side",
-		Long: `Compare replays a tape below each DIR in turn, in a new directory that is removed
-afterwards, and prints elapsed time, system and user time, the space that is used, and
-the latencies of each operation, beside each other and beside the recording.
+		Short: "Replay a tape on several file systems, and compare the results",
+		Long: `Compare replays a tape below each DIR in turn, in a new directory that it removes
+afterwards. It prints elapsed time, system and user time, used space, and the latencies of
+each operation, side by side and beside the recording.
 
-Before each run all is written back and, as root, the page cache is dropped, unless
---warm is given. With --runs N, each target is replayed on N times, in turn, and the
-table has the median with the least and the largest. Run it on an idle machine.`,
+Before each run, compare writes back all dirty data. As root, it also drops the page
+cache, unless --warm is given. With --runs N, compare replays N times on each target, in
+turn. The table then has the median, the least and the largest value. Use an idle machine.`,
 		Example: `  iotape compare db.tape --on ext4=/mnt/a --on xfs=/mnt/b --on btrfs=/mnt/c
   iotape compare db.tape --on ext4=/mnt/a --on xfs=/mnt/b --runs 5 --html fs.html
   iotape compare db.tape --on ssd=/mnt/ssd --verify --json | jq .targets.targets`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done; all calls succeeded or failed as recorded and, with --verify, everything agreed", "1  something differed somewhere", "2  could not be done"),
+		Annotations: exits("0  done; all calls succeeded or failed as recorded; with --verify, all results agreed", "1  something differed somewhere", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := cmp.Or(
 				parseFlag(&x.Options.Checks, "verify", checks, replay.ParseChecks),
@@ -41,7 +41,7 @@ table has the median with the least and the largest. Run it on an idle machine.`
 				return err
 			}
 			if x.Runs < 1 || x.Runs > 1000 {
-				return usageError{errors.New("--runs: it is a number from 1 to 1000")}
+				return usageError{errors.New("--runs: the value must be from 1 to 1000")}
 			}
 			if x.Targets, err = replayed.ParseTargets(on); errors.As(err, new(*replayed.TargetError)) {
 				return usageError{err}
@@ -70,14 +70,14 @@ table has the median with the least and the largest. Run it on an idle machine.`
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&on, "on", nil, "a target: `NAME=DIR`; may be given several times")
+	f.StringArrayVar(&on, "on", nil, "a target, `NAME=DIR`; repeatable")
 	f.IntVar(&x.Runs, "runs", 1, "replay `N` times on each target, in turn")
-	f.BoolVar(&x.Warm, "warm", false, "leave the page cache as it is before each run")
-	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap, think or recorded, as of iotape replay")
-	f.StringVar(&checks, "verify", "none", "compare with the recording, as of iotape replay; it takes time of its own")
+	f.BoolVar(&x.Warm, "warm", false, "do not drop the page cache before each run")
+	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap, think or recorded, as with iotape replay")
+	f.StringVar(&checks, "verify", "none", "compare with the recording, as with iotape replay; this takes additional time")
 	f.Lookup("verify").NoOptDefVal = "all"
 	sharedFlag(f, &x.Options.Shared)
-	f.StringVar(&html, "html", "", "write a page with pictures to `FILE`, too")
-	f.BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
+	f.StringVar(&html, "html", "", "also write a page with pictures to `FILE`")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object, with times in ns")
 	return cmd
 }

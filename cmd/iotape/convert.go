@@ -21,15 +21,16 @@ func newConvert(c *console) *cobra.Command {
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "convert IN OUT",
-		Short: "Turn a tape into another format, or another format into a tape",
-		Long: `Convert reads IN and writes OUT. One of them is a tape (.tape), the other one of:
+		Short: "Convert a tape into another format, or another format into a tape",
+		Long: `Convert reads IN and writes OUT. One of them is a tape (.tape). The other one has one of
+these formats:
 
 ` + convert.Table() + `
-What a file is that is read is seen in its first bytes, and if not, in its suffix;
---from and --to say it where neither tells. An OUT whose name ends in .gz is
-compressed. What OUT cannot hold is counted. With --filter OUT has what iotape slice
---filter makes of the tape: the calls that fit, and those that say what their
-descriptors and names stand for.`,
+Convert recognises the format of IN by its first bytes, otherwise by its suffix, and the
+format of OUT by its suffix. Use --from and --to if these do not show the format. If the
+name of OUT ends in .gz, OUT is compressed. Convert counts what OUT cannot hold. With
+--filter, convert uses the tape that iotape slice --filter would make: the calls that
+match, and the calls that explain their descriptors and names.`,
 		Example: `  iotape convert db.tape db.ds
   iotape convert --codec zlib --for-replayer db.tape db.ds
   iotape convert trace.ds trace.tape && iotape stat trace.tape
@@ -37,7 +38,7 @@ descriptors and names stand for.`,
   strace -f -ttt -T -y -yy -s 1000000 -xx -v -o make.strace make && iotape convert make.strace make.tape
   iotape convert --content-bytes 64 db.tape db.strace`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  converted, and nothing was left out", "1  converted; something was left out, and is listed", "2  failed"),
+		Annotations: exits("0  converted, and nothing was left out", "1  converted, except the parts that are listed", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := c.converting(&options, &filter, !noIndex)
 			var err error
@@ -48,7 +49,7 @@ descriptors and names stand for.`,
 				return err
 			}
 			if o.ToTape(args[1]) && filter.given() {
-				return usageError{errors.New("--filter picks events of a tape: convert all, and then iotape slice --filter")}
+				return usageError{errors.New("--filter selects events of a tape: convert all, then use iotape slice --filter")}
 			}
 			done, err := convert.File(cmd.Context(), args[0], args[1], o)
 			if err != nil {
@@ -58,14 +59,14 @@ descriptors and names stand for.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "", "the `FORMAT` of IN, by its word in the list above")
+	f.StringVar(&from, "from", "", "the `FORMAT` of IN, a word of the list above")
 	f.StringVar(&to, "to", "", "the `FORMAT` of OUT")
-	f.StringVar(&options.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; every tool reads the first three")
-	f.BoolVar(&options.ForReplayer, "for-replayer", false, "leave out of a .ds file what Re-Animator's replayer crashes on")
-	f.Int64Var(&options.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 is all")
+	f.StringVar(&options.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; all tools can read the first three")
+	f.BoolVar(&options.ForReplayer, "for-replayer", false, "omit the parts of a .ds file on which Re-Animator's replayer crashes")
+	f.Int64Var(&options.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 means all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
 	filter.add(f)
-	f.BoolVar(&asJSON, "json", false, "one JSON object")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
@@ -77,7 +78,7 @@ func formatFlag(flag, id string) (*format.Format, error) {
 	if f := all.ByID(id); f != nil {
 		return f, nil
 	}
-	return nil, usageError{fmt.Errorf("--%s %s: there is no such format; iotape convert --help lists them", flag, id)}
+	return nil, usageError{fmt.Errorf("--%s %s: this format does not exist; iotape convert --help lists all formats", flag, id)}
 }
 
 // converting returns what is the same for all conversions.

@@ -18,21 +18,22 @@ func newDiff(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two tapes call by call",
-		Long: `Diff says what has changed between two recordings of a program: of two versions of
-it, or of two runs. It writes how calls, bytes, time and errors differ by operation,
-the first call that differs, the files that only one of them used, and the calls that
-differ, thread by thread, as diff -u does with lines.
+		Long: `Diff shows the changes between two recordings of a program: of two versions, or of two
+runs. It prints how calls, bytes, time and errors differ by operation, the first call
+that differs, and the files that only one of the recordings used. Then it prints the
+calls that differ, thread by thread, as diff -u does with lines.
 
-Calls are the same if operation, error, names, flags, sizes and offsets are, and what
-their descriptors stand for. Numbers of processes and descriptors, addresses, times
-and the random part of temporary names do not count, nor does what is in buffers
-without --content. Names in the directory where the command was started are taken
-relative to it. Of pipes and sockets it does not count in what pieces bytes arrive.`,
+Two calls are the same if they have the same operation, error, names, flags, sizes,
+offsets and objects of their descriptors. Diff ignores the numbers of processes and
+descriptors, addresses, times, the random part of temporary names and, without
+--content, the bytes in buffers. It compares names below the initial working directory
+relative to that directory. For pipes and sockets, it ignores how the bytes are split
+into calls.`,
 		Example: `  iotape diff old.tape new.tape
   iotape diff --content --unified 0 old.tape new.tape
   iotape diff --class data,sync --json old.tape new.tape | jq .ops`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  all calls that are compared are the same", "1  some differ", "2  failed"),
+		Annotations: exits("0  all compared calls are the same", "1  some calls differ", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range classes {
 				if name == "all" {
@@ -43,12 +44,12 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 				}
 				class, ok := event.ClassByName(name)
 				if !ok {
-					return usageError{fmt.Errorf("--class %s: there is no such class", name)}
+					return usageError{fmt.Errorf("--class %s: this class does not exist", name)}
 				}
 				o.Classes = append(o.Classes, class)
 			}
 			if o.Context < 0 {
-				return usageError{fmt.Errorf("--unified %d: less than none", o.Context)}
+				return usageError{fmt.Errorf("--unified %d: the value is negative", o.Context)}
 			}
 			tapes, closeAll, err := openTapes(cmd.Context(), args)
 			defer closeAll()
@@ -68,10 +69,10 @@ relative to it. Of pipes and sockets it does not count in what pieces bytes arri
 		},
 	}
 	f := cmd.Flags()
-	f.IntVarP(&o.Context, "unified", "U", 3, "show `N` calls that are the same around those that differ")
-	f.BoolVar(&o.Content, "content", false, "compare the bytes that were moved, too")
-	f.StringSliceVar(&classes, "class", nil, "compare only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait or all; all but memory and wait if not given")
-	f.IntVar(&o.MaxCalls, "max-calls", 1000, "show at most `N` calls that differ; 0 is all")
-	f.BoolVar(&asJSON, "json", false, "one JSON object")
+	f.IntVarP(&o.Context, "unified", "U", 3, "show `N` equal calls around the calls that differ")
+	f.BoolVar(&o.Content, "content", false, "also compare the content of calls")
+	f.StringSliceVar(&classes, "class", nil, "compare only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait or all (default: all except memory and wait)")
+	f.IntVar(&o.MaxCalls, "max-calls", 1000, "show at most `N` calls that differ; 0 means all")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

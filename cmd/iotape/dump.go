@@ -18,13 +18,13 @@ func newDump(c *console) *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use:   "dump [PID|NAME]",
-		Short: "Have a running flight recorder write its memory to a tape",
-		Long: `Dump asks an iotape record --last that runs to write what it has in memory to the
-next tape, NAME-1.tape, NAME-2.tape and so on in its working directory. It waits
-until the tape is there and prints its path. The recording goes on.
+		Short: "Make a running flight recorder write its memory to a tape",
+		Long: `Dump makes a running iotape record --last write its memory to the next tape in its
+working directory: NAME-1.tape, NAME-2.tape and so on. Dump waits until the tape exists
+and prints its path. The recording continues.
 
-Without an argument it is the one flight recorder of this user that runs; if there
-are several, they are listed. SIGUSR1 to the recorder does the same.`,
+Without an argument, dump uses the only flight recorder of this user. If there are
+several, dump lists them. SIGUSR1 to the recorder has the same effect.`,
 		Example: `  iotape record --last 30s,512M -o server.tape -- ./server &
   iotape dump
   iotape dump server
@@ -63,6 +63,6 @@ are several, they are listed. SIGUSR1 to the recorder does the same.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&list, "list", false, "list the flight recorders that run")
+	cmd.Flags().BoolVar(&list, "list", false, "list the running flight recorders")
 	return cmd
 }

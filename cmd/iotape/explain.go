@@ -20,15 +20,16 @@ func newExplainFilter(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain-filter [EXPR...]",
 		Short: "Show how a filter is evaluated",
-		Long: `Explain-filter checks a filter and shows what becomes of it: the expression after
-folding, and the graph of tests that is walked for each event. For each test it shows
-about how long it takes, where the walk goes on if it holds and if not, and whether
-iotape record --filter makes it where calls are recorded (with eBPF in the kernel), or
-when the recording is sealed. Several expressions have to fit all.`,
+		Long: `Explain-filter checks a filter and shows how it is evaluated: the expression after
+simplification, and the graph of tests for each event. For each test it shows the
+approximate time, and the next test if it is true and if it is false. It also shows
+where iotape record --filter makes the test: in the back end during the recording (with
+eBPF in the kernel), or at sealing. If there are several expressions, an event must
+match all.`,
 		Example: `  iotape explain-filter 'path glob *.sst and (latency > 10ms or failed)'
   iotape explain-filter 'strace:-e trace=%file -P /etc/passwd'
   iotape explain-filter --fields`,
-		Annotations: exits("0  shown", "2  the filter is wrong"),
+		Annotations: exits("0  shown", "2  the filter has an error"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if fields {
 				return c.print(func(w *bufio.Writer) error { return explain.WriteFields(w) })
@@ -61,8 +62,8 @@ when the recording is sealed. Several expressions have to fit all.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&filter.file, "filter-file", "", "read an expression from `FILE`")
-	f.StringVar(&tape, "tape", "", "the `TAPE` that the filter is for: for names of hosts")
-	f.BoolVar(&fields, "fields", false, "list the fields, and what they are")
-	f.BoolVar(&asJSON, "json", false, "one JSON object")
+	f.StringVar(&tape, "tape", "", "the `TAPE` to which the filter applies; needed for names of hosts")
+	f.BoolVar(&fields, "fields", false, "list and explain the fields")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -23,8 +23,8 @@ type filterFlags struct {
 }
 
 func (f *filterFlags) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.texts, "filter", nil, "only events that fit `EXPR`, such as 'path glob *.sst and latency > 10ms'; docs/filters.md; or strace:OPTIONS, dfstrace:FILE. Of several all have to fit")
-	flags.StringVar(&f.file, "filter-file", "", "read such an expression from `FILE`")
+	flags.StringArrayVar(&f.texts, "filter", nil, "only events that match `EXPR`, such as 'path glob *.sst and latency > 10ms' (docs/filters.md), or strace:OPTIONS, or dfstrace:FILE; repeatable: an event must match all")
+	flags.StringVar(&f.file, "filter-file", "", "read a filter expression from `FILE`")
 }
 
 // given reports whether there is a filter.
@@ -81,7 +81,7 @@ func filtered(c *console, t *trace.Tape, g *predicate.Graph) iter.Seq2[*event.Ev
 // unknownPrograms says for how many processes a filter with exe had no answer.
 func (c *console) unknownPrograms(m *predicate.Matcher) {
 	if n := m.Unknown(); n > 0 {
-		c.say("filter: which program runs is not in the tape before a process's first execve: exe fits nothing of %d of them until then", n)
+		c.say("filter: the tape does not have the program of %d processes before their first execve: exe does not match them until then", n)
 	}
 }
 

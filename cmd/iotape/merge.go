@@ -18,12 +18,12 @@ func newMerge(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge -o OUT TAPE...",
 		Short: "Join the tapes of several hosts into one",
-		Long: `Merge writes the events of all TAPEs to one tape, ordered by the wall clock when
-they returned. Content that several of them have is stored once.
+		Long: `Merge writes the events of all TAPEs to one tape, ordered by the time of the wall clock
+at which they returned. It stores equal content once.
 
-Every recording stays a host of its own in the new tape, also where two of them were
-made on one machine. Times are put on one clock; how well events of different hosts
-are ordered depends on how well the clocks of these hosts agree.`,
+Each recording becomes a host of the new tape, even if several recordings are from one
+machine. All times are on one clock. The order of events of different hosts is as exact
+as the clocks of these hosts.`,
 		Example: `  iotape merge -o all.tape client.tape server.tape
   iotape query all.tape "SELECT host, count(*) FROM events GROUP BY host"`,
 		Args:        cobra.MinimumNArgs(1),

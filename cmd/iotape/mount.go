@@ -22,42 +22,43 @@ func newMount(c *console) *cobra.Command {
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "mount LOWER MOUNTPOINT [-o TAPE] [flags]",
-		Short: "Show a directory at another place, and record what is done there",
+		Short: "Show a directory at another place, and record all operations there",
 		Long: `Mount shows the directory LOWER at MOUNTPOINT and records every operation on the files
-there, whoever makes it, until it is unmounted: by Ctrl-C, by SIGTERM, or by umount (an
-ordinary user: fusermount3 -u). Then the recording is sealed to a tape.
+there, by all programs, until it is unmounted. Unmount it with Ctrl-C, SIGTERM or umount
+(as an ordinary user: fusermount3 -u). Then iotape seals the recording to a tape.
 
-Files are LOWER's own, with their owners, permissions, attributes and locks, and what is
-done to them is done at once. MOUNTPOINT is an existing directory; it may be LOWER.
+MOUNTPOINT is an existing directory. It can be LOWER itself. The files are those of
+LOWER, with their owners, permissions, attributes and locks. iotape makes all changes in
+LOWER immediately.
 
-The paths of the tape are those of LOWER, and so is the tree that a replay makes. Reads
-and writes of mapped files are recorded when the kernel makes them for the mapping. What
-differs from the other ways to record, and from the lower file system, is in
-docs/mount.md.
+The paths of the tape, and the tree that a replay makes, are those of LOWER. Reads and
+writes of mapped files are recorded when the kernel makes them for the mapping.
+docs/mount.md lists the differences from the other back ends and from the lower file
+system.
 
-As root the mount is for all users. If programs still use it when it is unmounted, it
-loses its name and goes on for them; a second Ctrl-C ends it. If iotape is killed,
-programs get errors, LOWER has all that was written, and iotape repair makes a tape of
-what was recorded until then.
+As root, the mount is for all users. If programs still use the mount when it is
+unmounted, it loses its name and continues for these programs. A second Ctrl-C ends it.
+If iotape is killed, programs get errors, LOWER has all that was written, and iotape
+repair makes a tape of what was recorded.
 
-With --tracers there are several tracers, as a configuration of iotape run says
-(docs/tracers.md), and iotape tracers changes them.`,
+With --tracers, several tracers record the mount, as a configuration of iotape run
+specifies (docs/tracers.md). iotape tracers changes them.`,
 		Example: `  sudo iotape mount /srv/data /mnt -o data.tape
   iotape mount src src -o build.tape &       # in its own place; then: make -C src; fusermount3 -u src
   iotape mount --snapshot repo /mnt/repo -o repo.tape
   iotape replay repo.tape --into again --verify
   sudo iotape mount /srv/data /mnt --tracers tracers.toml`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  recorded, and the tape is made", "2  could not be mounted, or the tape could not be made (then the recording is kept)"),
+		Annotations: exits("0  recorded, and the tape is made", "2  could not be mounted, or the tape could not be made; the recording is kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source.Lower, source.Mountpoint = args[0], args[1]
 			if source.Cache < 0 {
-				return usageError{fmt.Errorf("cache %s is less than nothing", source.Cache)}
+				return usageError{fmt.Errorf("--cache %s: the value is negative", source.Cache)}
 			}
 			if tracers != "" {
 				for _, flag := range []string{"output", "content", "filter", "filter-file", "snapshot", "seal", "no-index", "keep-stream"} {
 					if cmd.Flags().Changed(flag) {
-						return usageError{fmt.Errorf("--%s: with --tracers the configuration says that", flag)}
+						return usageError{fmt.Errorf("--%s: with --tracers, set this in the configuration", flag)}
 					}
 				}
 				mount := &config.Mount{Lower: source.Lower, At: source.Mountpoint, Cache: source.Cache}
@@ -93,12 +94,12 @@ With --tracers there are several tracers, as a configuration of iotape run says
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make; LOWER-TIME.tape if not given")
-	f.DurationVar(&source.Cache, "cache", 0, "let the kernel keep names and attributes for `TIME`: faster, but what it answers itself is not recorded, and changes made in LOWER are seen later")
-	f.StringVar(&content, "content", "full", "`WHICH` of the bytes that are read and written to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
+	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make (default LOWER-TIME.tape)")
+	f.DurationVar(&source.Cache, "cache", 0, "let the kernel keep names and attributes for `TIME`: faster, but calls that the kernel answers from memory are not recorded, and changes made in LOWER become visible later")
+	f.StringVar(&content, "content", "full", "`WHICH` content (bytes that are read and written) to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
 	filter.add(f)
-	f.BoolVar(&before, "snapshot", false, "store the state of LOWER before it is mounted")
-	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, while recording goes on; or never, which leaves TAPE.partial for iotape seal")
+	f.BoolVar(&before, "snapshot", false, "store the state of LOWER before the mount")
+	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for iotape seal")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	f.StringVar(&tracers, "tracers", "", "record with the tracers of the configuration `FILE`, instead of one")

@@ -25,17 +25,17 @@ func newPrint(c *console) *cobra.Command {
 	var clock string
 	cmd := &cobra.Command{
 		Use:   "print TAPE",
-		Short: "Print the events, like strace does",
-		Long: `Print writes the events of a tape, one a line, in the form of strace(1): thread,
-time, call with its arguments, result, and how long it took. --json writes one
-object per line and --csv a table; their fields are described in docs/print.md.
---filter picks events (docs/filters.md).`,
+		Short: "Print the events of a tape, in the form of strace",
+		Long: `Print writes the events of a tape in the form of strace(1), one event per line: thread,
+time, call with its arguments, result, and duration. --json writes one object per line,
+and --csv writes a table. docs/print.md describes their fields. --filter selects events
+(docs/filters.md).`,
 		Example: `  iotape print git.tape
   iotape print git.tape --from 1000 --to 1100 --max-bytes 200
   iotape print git.tape --filter 'class = namespace and failed'
   iotape print git.tape --json | jq -r 'select(.errno == "ENOENT") | .args.path'`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  printed", "1  printed but for damaged parts", "2  could not be printed"),
+		Annotations: exits("0  printed", "1  printed, except damaged parts", "2  could not be printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.o.Text.Clock = stracetext.Clock(clock)
 			switch p.o.Text.Clock {
@@ -52,15 +52,15 @@ object per line and --csv a table; their fields are described in docs/print.md.
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&p.o.JSON, "json", false, "one JSON object per line")
-	f.BoolVar(&p.o.CSV, "csv", false, "a table of comma-separated values")
-	f.IntVar(&p.o.Text.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer; -1 is all")
-	f.BoolVarP(&p.o.Text.Verbose, "verbose", "v", false, "show all fields of structures, all entries of directories")
-	f.StringVar(&clock, "time", "elapsed", "`WHICH` time stands at the start of a line: elapsed, wall, unix or none")
-	f.Uint64Var(&p.o.From, "from", 0, "first event, by its `SEQ`uence number")
-	f.Uint64Var(&p.o.To, "to", math.MaxUint64, "last event, by its `SEQ`uence number")
+	f.BoolVar(&p.o.JSON, "json", false, "print one JSON object per line")
+	f.BoolVar(&p.o.CSV, "csv", false, "print a table of comma-separated values")
+	f.IntVar(&p.o.Text.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer; -1 means all")
+	f.BoolVarP(&p.o.Text.Verbose, "verbose", "v", false, "show all fields of structures and all entries of directories")
+	f.StringVar(&clock, "time", "elapsed", "`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
+	f.Uint64Var(&p.o.From, "from", 0, "the first event, by its `SEQ`uence number")
+	f.Uint64Var(&p.o.To, "to", math.MaxUint64, "the last event, by its `SEQ`uence number")
 	f.Lookup("to").DefValue = ""
-	f.UintSliceVar(&p.pids, "pid", nil, "only these processes or threads")
+	f.UintSliceVar(&p.pids, "pid", nil, "only events of these processes or threads")
 	p.filter.add(f)
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
 	return cmd

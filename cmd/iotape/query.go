@@ -24,12 +24,12 @@ func newQuery(c *console) *cobra.Command {
 	var q querying
 	cmd := &cobra.Command{
 		Use:   "query TAPE... SQL",
-		Short: "Ask with SQL",
-		Long: `Query runs one SQL statement (of DuckDB) over the tables events, processes, files,
-opens and content of one or more tapes, or files of other formats. The tables are the
-Parquet files in the tape; they are made first if they are missing. Each has the
-column tape. The statement can read nothing else. docs/query.md describes the
-columns, and has examples.`,
+		Short: "Query tapes with SQL",
+		Long: `Query runs one SQL statement (of DuckDB) over one or more tapes, or files of other
+formats. The tables are events, processes, files, opens and content. They are the Parquet
+files of the tape (its index), which query makes first if they are missing. Each table has
+the column tape. The statement can read nothing else. docs/query.md describes the columns,
+and has examples.`,
 		Example: `  iotape query git.tape "SELECT op, count(*), sum(bytes) FROM events GROUP BY op ORDER BY 3 DESC"
   iotape query git.tape "DESCRIBE events"
   iotape query --csv -o files.csv a.tape b.tape "SELECT * FROM files"
@@ -50,10 +50,10 @@ columns, and has examples.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&q.csv, "csv", false, "comma-separated values with a header")
-	f.BoolVar(&q.json, "json", false, "one JSON object per line")
-	f.StringVar(&q.parquet, "parquet", "", "write the Parquet `FILE`, and print nothing")
-	f.StringVarP(&q.output, "output", "o", "", "write to `FILE`; it is replaced when all is written")
+	f.BoolVar(&q.csv, "csv", false, "print comma-separated values with a header")
+	f.BoolVar(&q.json, "json", false, "print one JSON object per line")
+	f.StringVar(&q.parquet, "parquet", "", "write the result to the Parquet file `FILE`, and print nothing")
+	f.StringVarP(&q.output, "output", "o", "", "write the result to `FILE`; query replaces FILE when the result is complete")
 	cmd.MarkFlagsMutuallyExclusive("json", "csv", "parquet")
 	cmd.MarkFlagsMutuallyExclusive("output", "parquet")
 	return cmd
@@ -107,10 +107,10 @@ func index(ctx context.Context, c *console, t *trace.Tape) error {
 func newIndex(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "index TAPE...",
-		Short: "Make or remake the Parquet files of a tape",
-		Long: `Index derives events.parquet, processes.parquet, files.parquet, opens.parquet and
-content.parquet from a tape, and replaces those that are there. iotape query reads them, and so does every
-program that reads Parquet.`,
+		Short: "Make or replace the Parquet files of a tape",
+		Long: `Index makes events.parquet, processes.parquet, files.parquet, opens.parquet and
+content.parquet of a tape, and replaces existing ones. iotape query reads these files. So
+can all programs that read Parquet.`,
 		Example: `  iotape index git.tape
   python3 -c 'import pandas; print(pandas.read_parquet("git.tape/files.parquet"))'`,
 		Args: cobra.MinimumNArgs(1),

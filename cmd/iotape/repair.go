@@ -21,24 +21,24 @@ func newRepair(c *console) *cobra.Command {
 	var noIndex bool
 	cmd := &cobra.Command{
 		Use:   "repair TAPE.partial|STREAM|TAPE",
-		Short: "Make a valid tape of a recording whose recorder was killed, or of a damaged tape",
-		Long: `Repair makes a tape of what a recorder left that was killed, or whose machine
-stopped: the directory TAPE.partial with its snapshots, or a stream. Everything up
-to the last whole frame is in the tape. Repair says what was cut off and when the
-recording breaks off, and the tape says that it is incomplete. The directory is
-removed when all is in the tape; a stream is kept.
+		Short: "Make a valid tape of an interrupted recording, or of a damaged tape",
+		Long: `Repair makes a tape of a recording whose recorder was killed, or whose machine stopped.
+The argument is the directory TAPE.partial with its snapshots, or a stream. The tape has
+everything up to the last complete frame, and says that it is incomplete. Repair prints
+what it cut off, and the time at which the recording stops. It removes the directory when
+the tape is made. It keeps a stream.
 
-A recording that is still being made is left alone.
+Repair does not touch a recording that is still in progress.
 
-Of a TAPE that is damaged, whose files were cut off or changed, or whose manifest is
-gone, repair makes another one, NAME.repaired.tape, of all that is sound, and says what
-is not. Marks stand in it where events are lost, and lost content is marked as missing.
-The damaged tape is kept.`,
+If the argument is a damaged TAPE (files truncated, changed, or no manifest), repair makes
+another tape, NAME.repaired.tape, of all sound data, and prints what is damaged. The new
+tape has a mark where events are lost, and marks lost content as missing. Repair keeps the
+damaged tape.`,
 		Example: `  iotape repair db.tape.partial
   iotape repair db.tape && iotape check db.repaired.tape
   iotape repair db.stream -o db.tape`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  a tape was made, and it is complete; or nothing was wrong with TAPE", "1  a tape was made; it says that it is incomplete, and why", "2  no tape could be made; what there was is unchanged"),
+		Annotations: exits("0  a complete tape was made, or TAPE was not damaged", "1  an incomplete tape was made; it has the reason", "2  no tape could be made; the input is unchanged"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sealing.IsTape(args[0]) {
 				return repairTape(cmd.Context(), c, args[0], out, !noIndex)
@@ -64,7 +64,7 @@ The damaged tape is kept.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make; the name of what is repaired, with .tape or .repaired.tape, if not given")
+	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make (default: the name of the input with .tape or .repaired.tape)")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
 	return cmd
 }

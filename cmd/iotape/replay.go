@@ -28,20 +28,21 @@ func newReplay(c *console) *cobra.Command {
 	var team hosts.Options
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
-		Short: "Repeat the recorded calls inside a directory",
-		Long: `Replay makes in DIR what the recording found before its first event, repeats its
-calls there, and touches nothing outside DIR, whatever the tape says: a path
-/home/u/x of the recording is DIR/home/u/x.
+		Short: "Repeat the recorded calls in a directory",
+		Long: `Replay makes the files that the recording found before its first event, in DIR, and
+repeats the calls there. A path /home/u/x of the recording becomes DIR/home/u/x. Replay
+touches nothing outside DIR, whatever the tape contains.
 
-With --verify it compares every result with the recorded one: return values and
-error numbers, the bytes of every read, what stat and directory listings said as
-far as it can be reproduced; and in the end the files with those that the
-recording left. What processes do with each other (pipes, sockets, signals) is
-modelled and not repeated; --dry-run says which calls of a tape these are, docs/ops.md
-which there are.
+With --verify, replay compares every result with the recorded result: return values,
+error numbers, the bytes of every read, and the results of stat and directory listings, as
+far as they can be reproduced. At the end it compares the files with those that the
+recording left.
 
-Of a tape of several machines, each has a directory of its own in DIR, but for what
---shared says that all have in common.`,
+Replay models the communication between processes (pipes, sockets, signals) and does not
+repeat it. --dry-run lists these calls of a tape, docs/ops.md lists all of them.
+
+If a tape has several machines, each machine has its own directory in DIR. The paths of
+--shared are common to all machines.`,
 		Example: `  iotape replay git.tape --into again --verify
   iotape replay git.tape --into again --verify --json | jq .different
   iotape replay db.tape --into again --verify=returns,data --on-mismatch abort
@@ -55,7 +56,7 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
   iotape replay app.tape --into /shared/x --order causal --pace think --hosts a,b,c \
     --launch 'ssh {host} {command}' --listen 10.0.0.1:7071 --secret /shared/secret`,
 		Args:        cobra.MaximumNArgs(1),
-		Annotations: exits("0  replayed; all calls succeeded or failed as recorded and, with --verify, everything agreed; with --dry-run, nothing is lacking", "1  something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
+		Annotations: exits("0  replayed; all calls succeeded or failed as recorded; with --verify, all results agreed; with --dry-run, the target lacks nothing", "1  something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := cmp.Or(
 				parseFlag(&o.Checks, "verify", checks, replay.ParseChecks),
@@ -72,7 +73,7 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 				return err
 			}
 			if o.Speed <= 0 {
-				return usageError{errors.New("--speed: it is to be greater than 0")}
+				return usageError{errors.New("--speed: the value must be greater than 0")}
 			}
 			if o.Into == "" && !dry {
 				return usageError{errors.New(`required flag(s) "into" not set`)}
@@ -132,36 +133,36 @@ Of a tape of several machines, each has a directory of its own in DIR, but for w
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Into, "into", "", "the `DIR` to replay into; made if it does not exist, else it must be empty")
-	f.StringVar(&checks, "verify", "none", "compare with the recording: all, which is what --verify alone means, or `WHAT` of returns, data, stat, dirs and tree, with commas")
+	f.StringVar(&o.Into, "into", "", "replay into `DIR`; replay creates it if it does not exist, otherwise it must be empty")
+	f.StringVar(&checks, "verify", "none", "compare with the recording: all (the same as --verify alone), none, or `WHAT` of returns, data, stat, dirs and tree, with commas")
 	f.Lookup("verify").NoOptDefVal = "all"
-	f.StringVar(&mismatch, "on-mismatch", "warn", "`WHAT` to do when a result differs: warn in the end, or abort")
-	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap (as fast as possible), think (with the computing between them) or recorded (at their times)")
-	f.StringVar(&mode, "order", "overlap", "`HOW` much of the recorded order to keep: recorded (all), overlap (of calls that did not overlap), resource (of each thread, and on each file, name and lock) or causal (and as iotape annotate found that threads waited for each other)")
-	f.Float64Var(&o.Speed, "speed", 1, "with --pace think or recorded: `F` times as fast as recorded")
-	f.StringVar(&data, "data", "recorded", "what to write: recorded (zeros for what the tape does not have), or `WHAT` of zero, random and pattern:HEX; then what is read is not compared")
-	f.StringVar(&compute, "compute", "spin", "with --pace think: `HOW` to let the time pass in which threads computed: spin or sleep")
-	f.StringVar(&mmap, "mmap", "emulate", "`HOW` to repeat what was read and stored through mappings: emulate (pread and pwrite) or native (mappings)")
+	f.StringVar(&mismatch, "on-mismatch", "warn", "`WHAT` to do when a result differs: warn (at the end) or abort")
+	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap (as fast as possible), think (with the recorded computing time between them) or recorded (at the recorded times)")
+	f.StringVar(&mode, "order", "overlap", "`HOW` much of the recorded order to keep: recorded (all), overlap (of calls that did not overlap), resource (of each thread, and on each file, name and lock) or causal (resource, and the dependencies between threads that iotape annotate found)")
+	f.Float64Var(&o.Speed, "speed", 1, "with --pace think or recorded: replay `F` times as fast as recorded")
+	f.StringVar(&data, "data", "recorded", "the bytes to write: recorded (zeros where the tape has no content), or `WHAT` of zero, random and pattern:HEX; then bytes that are read are not compared")
+	f.StringVar(&compute, "compute", "spin", "with --pace think: `HOW` to spend computing time: spin or sleep")
+	f.StringVar(&mmap, "mmap", "emulate", "`HOW` to repeat reads and stores through mappings: emulate (pread and pwrite) or native (mappings)")
 	f.StringVar(&uring, "uring", "sync", "`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for each thread)")
-	f.StringArrayVar(&renames, "map", nil, "replay what was done below /OLD below `/NEW` of the target: /OLD=/NEW")
+	f.StringArrayVar(&renames, "map", nil, "replay calls below /OLD in `/NEW` of the target: /OLD=/NEW")
 	sharedFlag(f, &o.Shared)
-	f.StringSliceVar(&team.Names, "hosts", nil, "have the calls made by a replayer on each of these `HOSTS`, of which all see TAPE and DIR by the same names; the processes of the recording are divided among them: those of one of its hosts are the host's of that name")
-	f.StringVar(&team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}'; 'mpirun -n {n} {command}' for all at once; if not given, all run here")
-	f.StringVar(&team.Listen, "listen", "", "with --hosts: where the hosts reach this one, `ADDRESS:PORT`; 127.0.0.1 if not given")
-	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, by which they know each other; if not given, one is made up and passed on the standard input of the command, or, with {n}, in memory: then all run on this machine")
+	f.StringSliceVar(&team.Names, "hosts", nil, "replay with one replayer on each of these `HOSTS`; all must see TAPE and DIR under the same names. The processes of a recorded host go to the host of the same name, all others are distributed")
+	f.StringVar(&team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}', or 'mpirun -n {n} {command}' for all at once (default: run all on this machine)")
+	f.StringVar(&team.Listen, "listen", "", "with --hosts: the address at which the hosts reach this machine, `ADDRESS:PORT` (default 127.0.0.1)")
+	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, with which they authenticate (default: a generated secret, passed on the standard input of the command; with {n} it is passed in memory, and all hosts run on this machine)")
 	part.add(f)
-	f.StringVar(&log, "log", "", "write differences, each with what it follows from, to `FILE`")
-	f.StringVar(&level, "log-level", "differences", "and more: skipped (calls that are not made, and why) or calls (`ALL` of them)")
-	f.StringVar(&fromScript, "script", "", "in place of TAPE: replay the script in `DIR` (iotape script)")
-	f.BoolVar(&o.Devices, "devices", false, "as root, make device nodes with their numbers; else they lead to no device")
+	f.StringVar(&log, "log", "", "write all differences, each with its cause, to `FILE`")
+	f.StringVar(&level, "log-level", "differences", "what to log: differences; skipped (also calls that are not made, and why); or calls (also `ALL` calls)")
+	f.StringVar(&fromScript, "script", "", "replay the script in `DIR` (of iotape script) instead of a TAPE")
+	f.BoolVar(&o.Devices, "devices", false, "as root: make device nodes with their numbers; without this flag they refer to no device")
 	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")
-	f.BoolVar(&asJSON, "json", false, "the report as one JSON object")
-	f.StringVar(&html, "html", "", "write a page that has the recording and the replay side by side to `FILE`, too")
-	f.BoolVar(&dry, "dry-run", false, "only say which calls would be made, and what of it DIR lacks, if --into names one")
+	f.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
+	f.StringVar(&html, "html", "", "also write a page that compares the recording with the replay to `FILE`")
+	f.BoolVar(&dry, "dry-run", false, "only report which calls a replay would make and, with --into, what DIR lacks for it")
 	return cmd
 }
 
 // sharedFlag adds what the machines of a tape have in common.
 func sharedFlag(f *pflag.FlagSet, to *[]string) {
-	f.StringArrayVar(to, "shared", nil, "of a tape of several machines: all have the same files below `/PATH`, as on a network's file system; DIR/PATH has them, and DIR/HOST what each has for itself")
+	f.StringArrayVar(to, "shared", nil, "for a tape of several machines: all machines have the same files below `/PATH`, as on a network file system; these are in DIR/PATH, the other files of each machine in DIR/HOST")
 }

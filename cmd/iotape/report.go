@@ -24,19 +24,20 @@ func newReport(c *console) *cobra.Command {
 	var noPicture bool
 	cmd := &cobra.Command{
 		Use:   "report TAPE",
-		Short: "What the programs did to their storage: a page of tables and pictures",
-		Long: `Report computes the views of a tape that docs/reports.md defines, in one pass: what ran
-and what the recording lacks, operations, cost, overlap with computing, bandwidth, heat
-maps, latency, sizes, access patterns, files, the most of everything, failures, work that
-was done again, durability, conflicts between processes, balance, phases, processes
-with what went from one to another, calls by file system, users, accesses, and sessions.
+		Short: "Make a page of tables and pictures about a tape",
+		Long: `Report shows what the recorded programs did to their storage. It computes the views that
+docs/reports.md defines, in one pass: what ran and what the recording lacks, operations,
+cost, overlap with computing, bandwidth, heat maps, latency, sizes, access patterns, files,
+rankings, failures, repeated work, durability, conflicts between processes, balance,
+phases, processes and the data that passed between them, calls by file system, users,
+accesses, and sessions.
 
-Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.`,
+Report prints text. With -o it writes a page of HTML. Sections are ` + strings.Join(suite.IDs(), ", ") + `.`,
 		Example: `  iotape report db.tape -o db.html
   iotape report db.tape --section durability,redundant
   iotape report db.tape --section access --json | jq .access.all`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
+		Annotations: exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done"),
 		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			p, damaged, err := sections(cmd.Context(), c, t, &o)
 			if err != nil {
@@ -56,11 +57,11 @@ Without -o it prints text. Sections are ` + strings.Join(suite.IDs(), ", ") + `.
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVarP(&html, "output", "o", "", "write a page to `FILE`")
-	f.BoolVar(&noPicture, "no-picture", false, "with -o: leave out the picture, for which the tape is read twice more")
-	f.StringSliceVar(&o.Sections, "section", nil, "only the sections `ID,…`")
-	f.IntVar(&o.Top, "top", 10, "tables that rank have `N` rows")
-	f.BoolVar(&asJSON, "json", false, "one JSON object with the sections' numbers, times in ns")
+	f.StringVarP(&html, "output", "o", "", "write a page of HTML to `FILE`")
+	f.BoolVar(&noPicture, "no-picture", false, "with -o: omit the picture, which needs two more passes over the tape")
+	f.StringSliceVar(&o.Sections, "section", nil, "show only the sections `ID,…`")
+	f.IntVar(&o.Top, "top", 10, "show `N` rows in tables that rank")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object with the numbers of the sections, times in ns")
 	return cmd
 }
 

@@ -40,12 +40,12 @@ func newRoot(c *console) *cobra.Command {
 	cobra.EnableCommandSorting = false // groups have the main path first
 	root := &cobra.Command{
 		Use:   "iotape",
-		Short: "Record what programs do to their storage, and play it back",
-		Long: `iotape records every storage call of a program with all its bytes, shows what
-happened, and repeats it elsewhere to the same result.
+		Short: "Record what programs do to their storage, and replay it",
+		Long: `iotape records every storage call of a program, with all bytes. It shows the recorded
+calls, and replays them elsewhere with the same results.
 
-A recording is a directory, NAME.tape. As root it is made with eBPF, as an
-ordinary user with ptrace.`,
+A recording is a directory, NAME.tape. iotape records with eBPF as root, and with
+ptrace as an ordinary user.`,
 		Example: `  iotape record -o git.tape -- git clone --no-hardlinks repo work
   iotape print git.tape
   iotape stat git.tape

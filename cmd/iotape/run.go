@@ -16,26 +16,26 @@ func newRun(c *console) *cobra.Command {
 	var check, example bool
 	cmd := &cobra.Command{
 		Use:   "run CONFIG [-- COMMAND [ARG...]]",
-		Short: "Record with several tracers at once, as a configuration says",
+		Short: "Record with several tracers at once, from a configuration",
 		Long: `Run reads a configuration in TOML (docs/tracers.md) and records with each of its
-tracers: what that one's filter picks, as much of it as it keeps, through its own layers,
-into a tape of its own or to where it says. Tracers of one target share one recording of
-it: a second one costs what it writes.
+tracers. A tracer has a filter, a choice of what to keep, its own layers, and its own
+tape or other output. Tracers of one target share one capture. A further tracer costs
+only what it writes.
 
-What is recorded is a command, processes that run already, a control group, the whole
-machine, or a directory while it is mounted elsewhere; the same for all tracers, or for
-each. A COMMAND on the command line is the target of tracers that name none.
+The target is a command, running processes, a control group, the whole machine, or a
+directory that is mounted elsewhere. The tracers can have a common target or a target
+each. A COMMAND on the command line is the target of the tracers that name none.
 
-With a command, run ends when that does, with its status. Otherwise it ends with the last
-target, on Ctrl-C, SIGTERM or SIGHUP. Then each tape is sealed.
+With a COMMAND, run ends when the command ends, with its exit status. Otherwise run ends
+with the last target, or on Ctrl-C, SIGTERM or SIGHUP. Then it seals each tape.
 
-While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
+During the run, iotape tracers lists, starts, stops and changes the tracers.`,
 		Example: `  iotape run tracers.toml
   iotape run writes.toml -- make -j8
   iotape run --check tracers.toml
   iotape run --example > tracers.toml`,
 		Annotations: exits(
-			"N    the command's own; 128+N if signal N ended it; 0 without a command",
+			"N    the exit status of the command; 128+N if signal N ended it; 0 without a command",
 			"125  iotape itself failed, or the configuration is wrong; with --check 2",
 			"126  the command cannot be executed",
 			"127  the command was not found"),
@@ -47,7 +47,7 @@ While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
 				})
 			}
 			if len(args) == 0 {
-				return usageError{errors.New("name a configuration; --example prints one")}
+				return usageError{errors.New("a configuration is needed; --example prints one")}
 			}
 			var input *config.Input
 			command := args[1:]
@@ -69,8 +69,8 @@ While it runs, iotape tracers lists, starts, stops and changes the tracers.`,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.BoolVar(&check, "check", false, "check the configuration, say what it means, and record nothing")
-	f.BoolVar(&example, "example", false, "print a configuration with all keys, each explained")
+	f.BoolVar(&check, "check", false, "check and explain the configuration, and record nothing")
+	f.BoolVar(&example, "example", false, "print a configuration that has and explains all keys")
 	return cmd
 }
 

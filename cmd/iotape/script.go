@@ -21,20 +21,20 @@ func newScript(c *console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "script TAPE -o DIR | --compile DIR -o TAPE",
-		Short: "Write a tape as text that can be edited and replayed",
-		Long: `Script writes a tape as the files of a directory: skeleton has the commands that make
-the tree that the recording found, replay one line for each event with its arguments
-and the expected result, final the tree that is expected in the end, and content the
-bytes that are too long for a line. They can be edited: lines can be removed, changed
-and added, and what is left out has a default. docs/script.md describes them.
+		Short: "Write a tape as text that you can edit and replay",
+		Long: `Script writes a tape as the files of a directory. skeleton has the commands that make
+the initial tree. replay has one line for each event, with its arguments and the
+expected result. final has the tree that is expected at the end. content has the bytes
+that are too long for a line. You can remove, change and add lines. Omitted parts have
+defaults. docs/script.md describes the files.
 
-iotape replay --script DIR runs them; --compile makes a tape of them.`,
+iotape replay --script DIR runs a script. iotape script --compile makes a tape of it.`,
 		Example: `  iotape script db.tape -o db.script
   sed -i 's/O_SYNC|//' db.script/replay
   iotape replay --script db.script --into again --verify
   iotape script --compile db.script -o nosync.tape`,
 		Args:        cobra.MaximumNArgs(1),
-		Annotations: exits("0  written", "2  failed; what is wrong with a text is said with file, line and column"),
+		Annotations: exits("0  written", "2  failed; errors in a script have file, line and column"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case out == "":
@@ -64,9 +64,9 @@ iotape replay --script DIR runs them; --compile makes a tape of them.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "output", "o", "", "the directory, or with --compile the tape, to make")
+	f.StringVarP(&out, "output", "o", "", "the directory to make, or with --compile the tape to make")
 	f.StringVar(&compile, "compile", "", "make a tape of the script in `DIR`")
-	f.BoolVar(&asJSON, "json", false, "what was written as one JSON object")
+	f.BoolVar(&asJSON, "json", false, "print a summary as one JSON object")
 	return cmd
 }
 

@@ -14,13 +14,13 @@ func newSeal(c *console) *cobra.Command {
 	var final, noIndex bool
 	cmd := &cobra.Command{
 		Use:   "seal STREAM|TAPE.partial",
-		Short: "Make a tape of a recording that was not sealed",
-		Long: `Seal makes a tape of a stream: of the directory TAPE.partial that an interrupted
-iotape record left, or of a stream file kept with --keep-stream.
+		Short: "Make a tape of an unsealed recording",
+		Long: `Seal makes a tape of a stream: of the directory TAPE.partial that an interrupted iotape
+record left, or of a stream file of iotape record --keep-stream.
 
-Of a recording that broke off, everything up to its last good frame is sealed, and
-the tape says that it is not complete. A directory TAPE.partial is removed when it
-is sealed; a stream file is kept.`,
+If the recording is incomplete, seal uses everything up to the last good frame, and the
+tape says that it is incomplete. Seal removes the directory TAPE.partial when the tape is
+made. It keeps a stream file.`,
 		Example: `  iotape seal git.tape.partial
   iotape seal git.stream -o git.tape`,
 		Args: cobra.ExactArgs(1),
@@ -42,9 +42,9 @@ is sealed; a stream file is kept.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make; the stream's name with .tape if not given")
+	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make (default: the name of the stream with .tape)")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
-	f.BoolVar(&final, "final", false, "the files are as the recording left them: store their state, for replay --verify")
+	f.BoolVar(&final, "final", false, "store the state of the files for replay --verify; use it only if the files are still as the recording left them")
 	return cmd
 }
 

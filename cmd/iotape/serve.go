@@ -26,21 +26,22 @@ func newServe(c *console) *cobra.Command {
 	x := serving{listen: listenFlags{wire.ListenOptions{Risk: "whoever sees a request can then read the tapes"}}}
 	cmd := &cobra.Command{
 		Use:   "serve TAPE...",
-		Short: "Show tapes in a browser: what ran when, every call, what caused it, and all reports",
-		Long: `Serve prints the address of a page with what TAPEs have, and answers it until it is
-interrupted. The page has a picture of all calls by thread over time, which can be zoomed
-from the whole to one call, with arrows for causes; of a call all fields, its content, and
-calls with similar content; and below the sections of iotape report.
+		Short: "Show tapes in a browser: a timeline of all calls, their causes, and all reports",
+		Long: `Serve prints the address of a page about the TAPEs, and serves the page until it is
+interrupted. The page has a picture of all calls by thread over time. You can zoom from
+the whole recording to one call. Arrows show causes. For a call, the page shows all
+fields, its content, and calls with similar content. Below are the sections of iotape
+report.
 
-The address has a token without which nothing is answered: a random one, or that of
---token-file. Without --listen only this machine is listened to. Others can be let in with
-tls://, or by ssh -L.
+The address contains a token: a random one, or the one in --token-file. Serve answers no
+request without it. By default serve listens on this machine only. To give others access,
+use --listen with tls://, or ssh -L.
 
-What it takes to draw is kept in each tape, in a file named timeline, if that can be
-written; the next time the page is there at once.`,
+Serve stores the data for drawing in each tape, in a file named timeline, if it can write
+there. The next start is then faster.`,
 		Example: `  iotape serve db.tape
   iotape serve client.tape server.tape
-  iotape serve db.tape --replay again.json        # of iotape replay --json
+  iotape serve db.tape --replay again.json        # from iotape replay --json
   iotape serve db.tape --listen tls://0.0.0.0:8443 --tls-cert c.pem --tls-key k.pem --name box.example.org`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: exits("0  interrupted", "2  could not be done"),
@@ -59,10 +60,10 @@ written; the next time the page is there at once.`,
 	}
 	f := cmd.Flags()
 	x.listen.add(cmd)
-	f.StringVar(&x.address, "listen", "127.0.0.1:0", "answer at `ADDRESS`: HOST:PORT, tls://HOST:PORT or unix:PATH; port 0 is any that is free")
-	f.StringVar(&x.tokenFile, "token-file", "", "ask for the token in `FILE`, of 16 characters and more")
-	f.StringSliceVar(&x.Names, "name", nil, "answer who asks for `HOST`, too; addresses, localhost and the machine's name always work")
-	f.StringArrayVar(&x.Replays, "replay", nil, "show a replay beside the recording: `FILE` is what iotape replay --json or iotape compare --json printed; repeatable")
+	f.StringVar(&x.address, "listen", "127.0.0.1:0", "listen on `ADDRESS`: HOST:PORT, tls://HOST:PORT or unix:PATH; port 0 means any free port")
+	f.StringVar(&x.tokenFile, "token-file", "", "require the token in `FILE`, which has at least 16 characters")
+	f.StringSliceVar(&x.Names, "name", nil, "also accept requests for `HOST`; addresses, localhost and the machine's name always work")
+	f.StringArrayVar(&x.Replays, "replay", nil, "show a replay beside the recording: `FILE` is the output of iotape replay --json or iotape compare --json; repeatable")
 	return cmd
 }
 

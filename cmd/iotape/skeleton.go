@@ -15,14 +15,14 @@ func newSkeleton(c *console) *cobra.Command {
 	var shared []string
 	cmd := &cobra.Command{
 		Use:   "skeleton TAPE DIR",
-		Short: "Make the files that the recording found before its first event",
-		Long: `Skeleton makes in DIR the tree that the recorded programs found: from the tape's
-snapshot, if it has one (record --snapshot), and from what their calls found although
-none of them had made it, with the content that they read. It is what a replay begins
-with. A path /home/u/x of the recording is DIR/home/u/x.`,
+		Short: "Make the initial tree: the files that the recorded programs found",
+		Long: `Skeleton makes the initial tree in DIR: the files that a replay needs before its first
+call. It takes them from the snapshot of the tape, if there is one (record --snapshot),
+and from calls that found files that no recorded call had made. Files have the content
+that the calls read. A path /home/u/x of the recording becomes DIR/home/u/x.`,
 		Example:     `  iotape skeleton git.tape before && find before`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  made", "1  made, but for what the target did not allow, which is listed", "2  failed"),
+		Annotations: exits("0  made", "1  made, except the listed files, which the target did not allow", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {
@@ -43,7 +43,7 @@ with. A path /home/u/x of the recording is DIR/home/u/x.`,
 			return ended(err, len(problems) == 0)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "make it in a directory that is not empty")
+	cmd.Flags().BoolVar(&force, "force", false, "use a directory that is not empty")
 	sharedFlag(cmd.Flags(), &shared)
 	return cmd
 }

@@ -26,34 +26,35 @@ func newSlice(c *console) *cobra.Command {
 		Short: "Cut a tape by time, process, path or call",
 		Long: `Slice makes the tape OUT of a part of the tape IN.
 
---from and --to cut by time. One of these is given:
+--from and --to cut by time. They have one of these forms:
 
-  1000                       the number of an event, as iotape print --json has it
-  2.5s, 1m30s                time since the recording's start
-  2026-05-01T12:00:00.5Z     time of the wall clock (RFC 3339)
+  1000                       the number of an event, as iotape print --json shows it
+  2.5s, 1m30s                the time since the start of the recording
+  2026-05-01T12:00:00.5Z     the time of the wall clock (RFC 3339)
 
-A slice begins with what the events in it need to be understood: the processes, what
-they had open and where they were. It can be replayed.
+A slice begins with the state that its events need: the processes, their open files
+and their working directories. You can replay it.
 
-The other flags pick calls; those of different flags have to fit all, those of one
-flag any. --filter picks by an expression (docs/filters.md). With the picked calls come those that say what their descriptors and
-relative names stand for. docs/tapes.md says which. A replay of such a slice finds the
-files as the first of its calls found them.`,
+The other flags select calls. A call must match all flags, and one value of each flag.
+--filter selects by an expression (docs/filters.md). The slice also has the calls that
+explain the descriptors and relative names of the selected calls. docs/tapes.md lists
+these calls. A replay of such a slice finds the files as the first of its calls found
+them.`,
 		Example: `  iotape slice db.tape last-minute.tape --from 9m
   iotape slice make.tape cc.tape --pid 4711 --tree
   iotape slice db.tape wal.tape --path '*-wal' --class data,sync
   iotape slice db.tape slow.tape --filter 'path glob *.sst and latency > 10ms'
   iotape slice all.tape server.tape --host server`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  sliced", "1  nothing is in the slice; there is no new tape", "2  failed; there is no new tape"),
+		Annotations: exits("0  sliced", "1  the slice would be empty; there is no new tape", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd.Context(), c, args[0], args[1], !noIndex)
 		},
 	}
 	f := cmd.Flags()
 	s.add(f)
-	f.StringSliceVar(&s.Paths, "path", nil, "only calls on files whose name fits `GLOB`: *, ?, [a-z]; ** fits slashes too. Without a slash it is for the last part of the name; a directory stands for what is in it")
-	f.StringSliceVar(&s.Ops, "op", nil, "only these calls, by `NAME` (iotape ops)")
+	f.StringSliceVar(&s.Paths, "path", nil, "only calls on files whose names match `GLOB`: *, ?, [a-z]; ** also matches slashes. A pattern without a slash applies to the last part of the name; a directory includes all files in it")
+	f.StringSliceVar(&s.Ops, "op", nil, "only calls of these operations, by `NAME` (iotape ops)")
 	f.StringSliceVar(&s.Classes, "class", nil, "only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
 	f.StringVar(&s.Host, "host", "", "only this host, by its name or its number from 0; a slice of one host of a merged tape can be replayed")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
@@ -65,7 +66,7 @@ func (s *slicing) add(f *pflag.FlagSet) {
 	f.StringVar(&s.From, "from", "", "the first event, by number or `TIME`")
 	f.StringVar(&s.To, "to", "", "the last event, by number or `TIME`")
 	f.UintSliceVar(&s.PIDs, "pid", nil, "only calls of these processes")
-	f.BoolVar(&s.Tree, "tree", false, "and of their descendants")
+	f.BoolVar(&s.Tree, "tree", false, "with --pid: also calls of the descendants of these processes")
 	s.filter.add(f)
 }
 

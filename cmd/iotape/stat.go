@@ -14,17 +14,17 @@ func newStat(c *console) *cobra.Command {
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "stat TAPE",
-		Short: "Sum up the events: calls, files, processes, losses",
-		Long: `Stat prints for each call how often it was made, how often it failed, the bytes
-that it moved, and the total, median, 99th percentile and longest time, within
-1 %; the files with the most bytes; the processes with the most time in calls;
+		Short: "Summarise the calls, files, processes and losses of a tape",
+		Long: `Stat prints for each operation how many calls were made, how many failed, the bytes that
+they moved, and the total, median, 99th percentile and longest time, accurate to 1 %.
+It also prints the files with the most bytes, the processes with the most time in calls,
 and what the recording lacks.`,
 		Example: `  iotape stat git.tape
   iotape stat git.tape --top 50
   iotape stat git.tape --filter 'path under /var/lib/db and class = data'
   iotape stat git.tape --json | jq '.ops[] | select(.errors > 0)'`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done"),
+		Annotations: exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done"),
 		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			o.Manifest, o.CallName = t.Manifest(), stracetext.CallName
 			g, err := filter.graph(c, t)
@@ -38,8 +38,8 @@ and what the recording lacks.`,
 			return c.result(either(asJSON, s.JSON, s.Text), s.Quality.DamagedBlocks == 0)
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
-	cmd.Flags().IntVar(&o.Top, "top", 10, "list the first `N` files and processes; -1 is all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, with times in ns")
+	cmd.Flags().IntVar(&o.Top, "top", 10, "list the first `N` files and processes; -1 means all")
 	filter.add(cmd.Flags())
 	return cmd
 }

@@ -28,7 +28,7 @@ func newSuite(c *console) []*cobra.Command {
 		var asJSON bool
 		cmd.Use = id + " TAPE"
 		cmd.Args = cobra.ExactArgs(1)
-		cmd.Annotations = exits("0  done", "1  done but for damaged parts of the tape", "2  could not be done")
+		cmd.Annotations = exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done")
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			o.Sections = []string{id}
 			t, err := openTape(cmd.Context(), args[0])
@@ -42,43 +42,44 @@ func newSuite(c *console) []*cobra.Command {
 			}
 			return c.result(either(asJSON, p.JSON, p.Text), damaged == 0)
 		}
-		cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object with the section's numbers, times in ns")
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the numbers of the section, times in ns")
 		return cmd
 	}
 	of := &suite.Options{}
 	sessions := view("sessions", of, &cobra.Command{
-		Short: "When the files of a tape were in use, and how much",
-		Long: `Sessions divides the time of a tape into intervals. One with enough calls of files is
-active; a session is a stretch of active intervals with short gaps in it, and its level is
-low, medium or high. It is the section sessions of iotape report; docs/reports.md has the
-definitions.`,
+		Short: "Show when the files of a tape were in use, and how much",
+		Long: `Sessions divides the time of a tape into intervals. An interval with enough calls on
+files is active. A session is a series of active intervals with short gaps. Its level is
+low, medium or high. The result is the section sessions of iotape report.
+docs/reports.md has the definitions.`,
 		Example: `  iotape sessions db7.tape
   iotape sessions db7.tape --interval 1m --activity 100 --gap 2 --transient 3`,
 	})
 	f := sessions.Flags()
-	f.DurationVar(&of.Sessions.Interval, "interval", 0, "how long an interval is; 15m if not given, or the sixteenth part of less than 4h")
-	f.Uint64Var(&of.Sessions.Activity, "activity", 16, "an interval is active that has `N` calls of files")
-	f.IntVar(&of.Sessions.Gap, "gap", 4, "a session has gaps of at most `N` intervals; -1 is none")
-	f.IntVar(&of.Sessions.Transient, "transient", 0, "a stretch of at most `N` active intervals is passing, and no session")
+	f.DurationVar(&of.Sessions.Interval, "interval", 0, "the length of an interval; 0 means 15m, or a sixteenth of a tape that is shorter than 4h")
+	f.Uint64Var(&of.Sessions.Activity, "activity", 16, "an interval with `N` calls on files is active")
+	f.IntVar(&of.Sessions.Gap, "gap", 4, "a session has gaps of at most `N` intervals; -1 means none")
+	f.IntVar(&of.Sessions.Transient, "transient", 0, "a series of at most `N` active intervals is transient: it is no session")
 	return []*cobra.Command{
 		view("tstat", &suite.Options{}, &cobra.Command{
-			Short: "How often each call was made and failed, by file system",
-			Long: `Tstat counts the calls of a tape by operation: how many, how many failed, and on which
-file system. It is the section tstat of iotape report; iotape stat has the times.`,
+			Short: "Count calls and failures by operation and file system",
+			Long: `Tstat counts the calls of a tape by operation: how many were made, how many failed, and
+on which file system. The result is the section tstat of iotape report. iotape stat has
+the times.`,
 			Example: `  iotape tstat db7.tape
   iotape tstat db7.tape --json | jq '.tstat.file_systems'`,
 		}),
 		view("users", &suite.Options{}, &cobra.Command{
-			Short: "Who used files, and how much",
-			Long: `Users sums up the calls of a tape by the user as whom files were accessed. It is the
-section users of iotape report.`,
+			Short: "Summarise the use of files by user",
+			Long: `Users sums up the calls of a tape by the user id with which files were accessed. The
+result is the section users of iotape report.`,
 			Example: `  iotape users db7.tape`,
 		}),
 		view("patterns", &suite.Options{}, &cobra.Command{
-			Short: "How files were accessed: read or written, whole, in order or at random",
-			Long: `Patterns counts the openings of files by what was done with them: read-only, write-only
-or read-write; the whole file, another part in order, or at random. It is the section
-patterns of iotape report; the section access has each file.`,
+			Short: "Count accesses to files by pattern: whole, sequential or random",
+			Long: `Patterns counts the openings of files by use (read-only, write-only or read-write) and
+by pattern: the whole file, another part in order, or at random. The result is the
+section patterns of iotape report. The section access has each file.`,
 			Example: `  iotape patterns db7.tape
   iotape patterns db7.tape --json | jq .patterns.uses.read_only.whole`,
 		}),

@@ -17,25 +17,26 @@ func newTail(c *console) *cobra.Command {
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "tail ADDRESS|STREAM|TAPE.partial",
-		Short: "Print events while they are recorded",
-		Long: `Tail prints the events of a recording that is being made, in the form of iotape print.
+		Short: "Print the events of a recording in progress",
+		Long: `Tail prints the events of a recording in progress, in the form of iotape print.
 
-With an ADDRESS, unix:PATH, tcp://HOST:PORT or tls://HOST:PORT, it listens there in the
-place of iotape receive, for iotape record --to, and keeps nothing. With a file it reads
-what is there and waits for more, until the recording ends; that can be a file of iotape
-record --to, of iotape receive, or the directory TAPE.partial of a recording.
+With a file, tail prints the existing events and waits for more, until the recording ends.
+The file is the output of iotape record --to or of iotape receive, or the directory
+TAPE.partial of a recording. With an ADDRESS (unix:PATH, tcp://HOST:PORT or
+tls://HOST:PORT), tail receives from iotape record --to, in place of iotape receive, and
+stores nothing.
 
-Of a buffer there are the first 64 bytes. Events wait until nothing that comes before
-them can arrive, and blocks until they are full, for 200 ms (flush:TIME in --pipe).`,
+Tail has the first 64 bytes of each buffer. It prints an event when no earlier event can
+arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in --pipe).`,
 		Example: `  iotape tail db.tape.partial
   iotape tail tcp://:7070 & iotape record --to tcp://127.0.0.1:7070 -- make
   iotape tail tcp://:7070 --filter 'latency > 10ms and class = data'
   iotape tail --identity reader.key streams/8f3e2a7c11d09b46.stream`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  the recording ended", "1  it broke off, or is damaged", "2  failed"),
+		Annotations: exits("0  the recording ended", "1  the recording is incomplete or damaged", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.MaxBytes < 1 || o.MaxBytes > 64 {
-				return usageError{fmt.Errorf("--max-bytes %d: there are 1 to 64", o.MaxBytes)}
+				return usageError{fmt.Errorf("--max-bytes %d: the value must be from 1 to 64", o.MaxBytes)}
 			}
 			var err error
 			if o.Filter, err = filter.expr(); err != nil {
@@ -58,8 +59,8 @@ them can arrive, and blocks until they are full, for 200 ms (flush:TIME in --pip
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.JSON, "json", false, "one JSON object per line")
-	f.BoolVar(&noWait, "no-wait", false, "print what is there of a file, and do not wait for more")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line")
+	f.BoolVar(&noWait, "no-wait", false, "print the events that a file has, and do not wait for more")
 	f.IntVar(&o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer, up to 64")
 	filter.add(f)
 	listen.add(cmd)

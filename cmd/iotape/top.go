@@ -28,27 +28,29 @@ func newTop(c *console) *cobra.Command {
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "top [flags] {[--] COMMAND [ARG...] | --pid PID | --cgroup PATH | --all | --tape TAPE}",
-		Short: "Count calls in the kernel, show them live, export them, raise alarms",
-		Long: `Top counts system calls without recording them: how many, how many failed, what
-they moved and how long they took, by operation, user, process, extension of the
-file's name, or latency. It shows what the last interval had, on a terminal as a
-screen that is drawn anew, elsewhere as a table for each interval and one of all at
-the end. It needs eBPF; docs/top.md says what is counted and where the limits are.
+		Short: "Count calls in the kernel, show and export the counters, raise alarms",
+		Long: `Top counts system calls in the kernel and does not record them. For each row it counts
+the calls, failures, bytes and time. The rows are operations, users, processes,
+extensions of file names, or latencies (--by). On a terminal, top shows a screen with
+the last interval. Elsewhere it prints a table for each interval and a total at the end.
+It needs eBPF. docs/top.md describes what is counted, and the limits.
 
-On a screen the command's output is kept, and shown at the end. Keys: q quits (and
-ends the command with SIGTERM), s sorts by the next column, t shows sums, / filters
-rows, ? says what else there is.
+With the screen, top keeps the command's output and shows it at the end. Keys: q quits
+(and ends the command with SIGTERM), s sorts by the next column, t shows totals,
+/ filters rows, ? lists all keys.
 
-With --listen the sums are offered to Prometheus. With --alarm a line says when a
-rate is abnormal, --alarm-exec runs a command for it, and --detail records the
-process in detail from then on, for a while:
+With --listen, Prometheus can read the totals. With --alarm, top prints a line when a
+rate is abnormal. --alarm-exec runs a command for each alarm. --detail records the
+process in detail for a limited time after the alarm.
 
-  what        an operation, several with commas, class NAME, or any
-  of          before it, what is measured: calls (if nothing is said), failures,
-              bytes, read, written, time; mean, p50, p90, p99, max
-  by          after it, for each what: process, user, op, extension
-  limit       > 100/s, < 1MiB/s, > 50ms; or > 6 sigma: from the moving mean
-  for         how long it has to be so`,
+A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are required:
+
+  MEASURE     calls (the default), failures, bytes, read, written, time; mean, p50, p90,
+              p99, max
+  WHAT        an operation, several with commas, class NAME, or any
+  KEYS        evaluate the rule for each process, user, op or extension
+  LIMIT       > 100/s, < 1MiB/s, > 50ms; or > 6 sigma, from the moving mean
+  TIME        how long the condition must hold`,
 		Example: `  iotape top -- dd if=/dev/zero of=x bs=4k count=100000
   sudo iotape top --all --by process
   sudo iotape top --pid 4711 --by op,extension --interval 5s --json
@@ -57,7 +59,7 @@ process in detail from then on, for a while:
   sudo iotape top --all --by process --alarm 'unlink,unlinkat by process > 100/s for 3s' \
       --alarm-exec 'logger -t iotape unlinks' --detail /var/tmp/alarms
   iotape top --tape db.tape --by process,op`,
-		Annotations: exits("N  what the command returned; 128+N if signal N ended it", "0  done", "2  could not be done", "126, 127  the command cannot be executed, was not found"),
+		Annotations: exits("N  the exit status of the command; 128+N if signal N ended it", "0  done", "2  could not be done", "126, 127  the command cannot be executed, or was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.In, o.Out, o.Note = c.in, c.out, reporter{c}.Note
 			err := cmp.Or(parseValue(&o.Meter.By, by, aggregate.ParseBy), parseValue(&o.View.Order, order, top.ParseOrder))
@@ -73,7 +75,7 @@ process in detail from then on, for a while:
 			}
 			if tape != "" {
 				if len(args) > 0 || target != (targetFlags{}) || len(alarms) > 0 || o.Meter.Listen != "" {
-					return usageError{errors.New("--tape is for what was recorded: no command, target, alarm or address goes with it")}
+					return usageError{errors.New("--tape counts a recording: it cannot be used with a command, a target, --alarm or --listen")}
 				}
 				return topOfTape(cmd.Context(), c, tape, &filter, &o)
 			}
@@ -94,24 +96,24 @@ process in detail from then on, for a while:
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
 	target.add(cmd, "count")
-	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`; under sudo, who called it")
-	f.StringVar(&by, "by", "op", "tell calls apart by `WHAT`: op, user, process, extension, latency, with commas")
+	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER` (default under sudo: the user who called sudo)")
+	f.StringVar(&by, "by", "op", "the keys of the rows, `WHAT` to count by: op, user, process, extension, latency, with commas")
 	filter.add(f)
-	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "`TIME` between two read-outs, from 100ms to 1m")
+	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())
-	f.IntVar(&o.View.Rows, "rows", 30, "show `N` rows; 0 is all (not on a screen, which has what fits)")
+	f.IntVar(&o.View.Rows, "rows", 30, "show `N` rows; 0 means all (a screen shows as many rows as fit)")
 	f.IntVar(&o.Count, "count", 0, "with --pid, --cgroup and --all: stop after `N` read-outs")
-	f.BoolVar(&o.JSON, "json", false, "one JSON object for each interval, in a line")
-	f.BoolVar(&plain, "plain", false, "tables, one below the other, on a terminal too; the command keeps the terminal")
-	f.IntVar(&o.KernelRows, "kernel-rows", 0, "room for `N` rows in an interval, further calls are counted in one; 0 is what fits into 64 MiB, at most 16384")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object for each interval, in one line")
+	f.BoolVar(&plain, "plain", false, "print one table after another, also on a terminal; the command keeps the terminal")
+	f.IntVar(&o.KernelRows, "kernel-rows", 0, "keep at most `N` rows for an interval in the kernel, and count further calls in one row; 0 means as many as fit into 64 MiB, at most 16384")
 	f.StringVar(&tape, "tape", "", "count the events of a `TAPE` instead")
-	f.StringVar(&o.Meter.Listen, "listen", "", "offer the sums to Prometheus at http://`HOST:PORT`/metrics; on the loopback device if HOST is empty")
-	f.IntVar(&o.Meter.Series, "series", meter.DefaultSeries, "with --listen: `N` rows at most, the others are one more")
+	f.StringVar(&o.Meter.Listen, "listen", "", "offer the totals to Prometheus at http://`HOST:PORT`/metrics; an empty HOST means the loopback device")
+	f.IntVar(&o.Meter.Series, "series", meter.DefaultSeries, "with --listen: offer at most `N` rows, and the sum of all others as one more")
 	f.StringArrayVar(&alarms, "alarm", nil, "raise an alarm when `RULE` holds, such as 'unlink by process > 100/s for 3s'; repeatable")
-	f.StringVar(&o.Detail.Exec, "alarm-exec", "", "run `COMMAND` when an alarm begins and when it ends: words with spaces between them, no shell; the values are in IOTAPE_ALARM…")
-	f.StringVar(&o.Detail.Dir, "detail", "", "when an alarm begins, record its process (or, if its rule has none, what is counted) into `DIR`")
+	f.StringVar(&o.Detail.Exec, "alarm-exec", "", "run `COMMAND` when an alarm starts and when it ends: words separated by spaces, without a shell; the values are in the variables IOTAPE_ALARM…")
+	f.StringVar(&o.Detail.Dir, "detail", "", "when an alarm starts, record its process into `DIR`; if its rule has no process, record all that is counted")
 	f.DurationVar(&o.Detail.Duration, "detail-for", 10*time.Second, "with --detail: record for `TIME`")
-	f.StringVar(&o.Detail.Content, "detail-content", "full", "with --detail: `WHICH` content to keep, as in record --content")
+	f.StringVar(&o.Detail.Content, "detail-content", "full", "with --detail: `WHICH` content to keep, as with record --content")
 	return cmd
 }
 

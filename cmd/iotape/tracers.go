@@ -30,14 +30,15 @@ func newTracers(c *console) *cobra.Command {
 	var flags tracersFlags
 	cmd := &cobra.Command{
 		Use:   "tracers",
-		Short: "List, start, stop and change the tracers of iotape run while they run",
-		Long: `Tracers asks the iotape run of this user (--run NAME or --run PID, if there are
-several) over a socket that only root and this user may use.
+		Short: "List, start, stop and change the tracers of a running iotape run",
+		Long: `Tracers controls the running iotape run of this user, over a socket that only root and
+this user can use. If there are several, select one with --run NAME or --run PID.
 
-A tracer that is stopped has its tape at once. One that is started again, or added, knows
-what its target's processes had open then, and makes another tape, NAME-2.tape. A filter
-that is changed holds for every call that begins after that, and the old one for every
-call that began before: nothing is lost, and it is one tape.`,
+iotape makes the tape of a tracer as soon as the tracer is stopped. A tracer that is
+started again, or added, knows what the processes of its target have open, and makes
+another tape, NAME-2.tape. A changed filter applies to every call that begins after the
+change. The old filter applies to every call that began before. No event is lost, and
+the tape stays the same.`,
 		Example: `  iotape tracers list
   iotape tracers set writes --filter 'op = write and latency > 10ms'
   iotape tracers stop writes
@@ -45,8 +46,8 @@ call that began before: nothing is lost, and it is one tape.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	pf := cmd.PersistentFlags()
-	pf.StringVar(&flags.run, "run", "", "the iotape run with this `NAME` or process number")
-	pf.BoolVar(&flags.json, "json", false, "one JSON object")
+	pf.StringVar(&flags.run, "run", "", "select the iotape run with this `NAME` or process number")
+	pf.BoolVar(&flags.json, "json", false, "print one JSON object")
 	one := func(use, short, long string, do func(ctx context.Context, r *control.Remote, name string) (string, error)) *cobra.Command {
 		verb, _, _ := strings.Cut(use, " ")
 		return &cobra.Command{
@@ -59,12 +60,12 @@ call that began before: nothing is lost, and it is one tape.`,
 	cmd.AddCommand(
 		newTracersList(c, &flags),
 		newTracersShow(c, &flags),
-		one("start NAME", "Start a tracer", "Start starts a tracer that waits or was stopped. What its target has open is known to it.",
+		one("start NAME", "Start a tracer", "Start starts a tracer that waits or was stopped. The tracer knows what its target has open.",
 			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Start(ctx, name) }),
-		one("stop NAME", "End the recording of a tracer, and make its tape", "Stop ends the recording of a tracer and seals it. The target and the other tracers go on.",
+		one("stop NAME", "End the recording of a tracer, and make its tape", "Stop ends the recording of a tracer and seals it. The target and the other tracers continue.",
 			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Stop(ctx, name) }),
 		newTracersAdd(c, &flags),
-		one("remove NAME", "Stop a tracer and forget it", "Remove stops a tracer, if it runs, seals its recording, and forgets the tracer.",
+		one("remove NAME", "Stop a tracer, and remove it from the run", "Remove stops a tracer, if it runs, seals its recording, and removes the tracer from the run.",
 			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Remove(ctx, name) }),
 		newTracersSet(c, &flags),
 	)
@@ -107,8 +108,8 @@ func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Rem
 
 func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the tracers that run", Args: cobra.NoArgs,
-		Long:    "List shows the tracers of every iotape run of this user: their states, what they record, what they have so far and have lost, and where it goes.",
+		Use: "list", Short: "List the tracers of all runs", Args: cobra.NoArgs,
+		Long:    "List shows the tracers of every iotape run of this user: their states, filters, bytes,\nlosses and outputs.",
 		Example: "  iotape tracers list\n  iotape tracers list --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := control.Running(cmd.Context())
@@ -129,8 +130,8 @@ func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
 
 func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: "Show all of one tracer", Args: cobra.ExactArgs(1),
-		Long:    "Show prints what a tracer records, how much of it, through which layers and where to, and what came of its last recording.",
+		Use: "show NAME", Short: "Show all details of one tracer", Args: cobra.ExactArgs(1),
+		Long:    "Show prints what a tracer records, how much of it, its layers and its output, and the\nresult of its last recording.",
 		Example: "  iotape tracers show writes\n  iotape tracers show writes --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := flags.remote(cmd.Context())
@@ -150,10 +151,10 @@ func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 
 func newTracersAdd(c *console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "add CONFIG", Short: "Add the tracers of a configuration", Args: cobra.ExactArgs(1),
-		Long: `Add adds the [[tracer]] tables of a file to a run, and starts them unless they say
-start = false. Without an input of their own they record what the run records; other
-targets than those that it has cannot be added, nor more content than it records.`,
+		Use: "add CONFIG", Short: "Add the tracers of a configuration to a run", Args: cobra.ExactArgs(1),
+		Long: `Add adds the [[tracer]] tables of a file to a run. It starts each tracer, unless the table
+has start = false. Tracers without an input record the target of the run. A tracer cannot
+have a target that the run does not have, nor more content than the run records.`,
 		Example: "  iotape tracers add more.toml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, err := source.Limited(args[0], config.MaxBytes)
@@ -170,9 +171,9 @@ func newTracersSet(c *console, flags *tracersFlags) *cobra.Command {
 	var omit []string
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Change a tracer", Args: cobra.ExactArgs(1),
-		Long: `Set changes a tracer. --filter, --content and --omit change the recording that it is at.
---tape, --to and --pipe begin a new one and end the old one, whose tape is made; what
-happens at that moment is in both.`,
+		Long: `Set changes a tracer. --filter, --content and --omit change the current recording.
+--tape, --to and --pipe end the current recording, make its tape, and begin a new
+recording. Events at the moment of the change are in both.`,
 		Example: `  iotape tracers set writes --filter 'op = write and latency > 10ms'
   iotape tracers set writes --filter ''              # all events
   iotape tracers set writes --content hash --tape /srv/writes-2.tape`,
@@ -181,7 +182,7 @@ happens at that moment is in both.`,
 				change.Omit = &omit
 			}
 			if change == (control.Change{}) {
-				return usageError{errors.New("nothing is to be changed: give --filter, --content, --omit, --tape, --to or --pipe")}
+				return usageError{errors.New("no change is given: use --filter, --content, --omit, --tape, --to or --pipe")}
 			}
 			if f := change.Filter; f != nil && *f != "" { // to show what is wrong where it was written
 				x, err := parseFilter(*f)
@@ -197,11 +198,11 @@ happens at that moment is in both.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(optional{&change.Filter}, "filter", "pick only events that fit `EXPR`; '' is all")
-	f.Var(optional{&change.Content}, "content", "`WHICH` of the bytes that calls move to keep: full, head:N, hash or none; not more than the run records")
-	f.StringSliceVar(&omit, "omit", nil, "leave out `GROUPS`: cpu, attributes, listings; '' is none")
-	f.Var(optional{&change.Tape}, "tape", "write to the tape `TAPE` from now on")
-	f.Var(optional{&change.To}, "to", "write to `WHERE`, as iotape record --to does, from now on")
-	f.Var(optional{&change.Pipe}, "pipe", "write through the layers of `CHAIN` from now on")
+	f.Var(optional{&change.Filter}, "filter", "only events that match `EXPR`; '' means all events")
+	f.Var(optional{&change.Content}, "content", "`WHICH` content (bytes that calls move) to keep: full, head:N, hash or none; at most what the run records")
+	f.StringSliceVar(&omit, "omit", nil, "omit `GROUPS`: cpu, attributes, listings; '' means none")
+	f.Var(optional{&change.Tape}, "tape", "from now on, write to the tape `TAPE`")
+	f.Var(optional{&change.To}, "to", "from now on, write to `WHERE`, as with iotape record --to")
+	f.Var(optional{&change.Pipe}, "pipe", "from now on, write through the layers of `CHAIN`")
 	return cmd
 }

@@ -75,7 +75,7 @@ type dumpAnswer struct {
 // recordFlight records into memory.
 func recordFlight(p *Plan) (*Result, error) {
 	if len(p.Snapshots) > 0 {
-		return nil, errors.New("--snapshot is the state before the first event, which --last does not keep")
+		return nil, errors.New("--snapshot cannot be used with --last, which does not keep the first event")
 	}
 	f := &flightRun{p: p, quiet: sealing.Quiet(p.reporter()), sig: p.signals(), requests: make(chan dumpRequest, 4), ended: make(chan struct{})}
 	defer f.sig.Stop()

@@ -56,9 +56,9 @@ func (p *Plan) CheckFlight() error {
 	switch {
 	case p.Flight == nil:
 	case len(p.Snapshots) > 0:
-		return errors.New("--snapshot is the state before the first event, which --last does not keep")
+		return errors.New("--snapshot cannot be used with --last, which does not keep the first event")
 	case p.Seal != SealAfter:
-		return errors.New("--seal is for recordings that are written as they are made, not for --last")
+		return errors.New("--seal cannot be used with --last, which keeps the recording in memory")
 	}
 	return nil
 }

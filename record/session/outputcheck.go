@@ -30,16 +30,16 @@ func (p *Plan) CheckOutput(given func(flag string) bool) error {
 		return nil
 	}
 	if p.Flight != nil {
-		return errors.New("--pipe and --to are for recordings that are written as they are made, not for --last")
+		return errors.New("--pipe and --to cannot be used with --last, which keeps the recording in memory")
 	}
 	if p.To != "" {
 		for _, flag := range []string{"output", "seal", "keep-stream", "snapshot", "no-index"} {
 			if given(flag) {
-				return fmt.Errorf("--%s is for a tape, and --to makes none", flag)
+				return fmt.Errorf("--%s applies to a tape, and --to makes no tape", flag)
 			}
 		}
 		if p.To == "-" && !p.Capture.Running() {
-			return errors.New("--to -: standard output is the command's")
+			return errors.New("--to -: the command uses standard output")
 		}
 		return nil
 	}
@@ -48,9 +48,9 @@ func (p *Plan) CheckOutput(given func(flag string) bool) error {
 	}
 	switch {
 	case len(p.Snapshots) > 0:
-		return errors.New("--snapshot writes clear text to the disk, and --pipe is to encrypt")
+		return errors.New("--snapshot writes clear text to the disk, but --pipe encrypts")
 	case given("seal") && p.Seal != SealNever:
-		return errors.New("a recording that is encrypted cannot be sealed while or after it is made: here is no key to read it")
+		return errors.New("an encrypted recording cannot be sealed here: there is no key to read it")
 	}
 	p.Seal = SealNever
 	return nil

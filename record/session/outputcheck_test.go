@@ -55,17 +55,17 @@ func TestCheckOutput(t *testing.T) {
 		{name: "nowhere else", given: []string{"seal"}},
 		{name: "to", plan: session.Plan{To: "x"}},
 		{name: "to and a tape", plan: session.Plan{To: "x"}, given: []string{"output"},
-			want: "--output is for a tape, and --to makes none"},
+			want: "--output applies to a tape, and --to makes no tape"},
 		{name: "to the command's output", plan: session.Plan{To: "-"},
-			want: "--to -: standard output is the command's"},
+			want: "--to -: the command uses standard output"},
 		{name: "pipe", plan: session.Plan{Pipe: plain, Snapshots: []string{"x"}}, given: []string{"seal"}},
 		{
 			name: "encrypted with a snapshot", plan: session.Plan{Pipe: secret, Snapshots: []string{"x"}},
-			want: "--snapshot writes clear text to the disk, and --pipe is to encrypt",
+			want: "--snapshot writes clear text to the disk, but --pipe encrypts",
 		},
 		{
 			name: "flight recorder", plan: session.Plan{Pipe: plain, Flight: &session.Flight{}},
-			want: "--pipe and --to are for recordings that are written as they are made, not for --last",
+			want: "--pipe and --to cannot be used with --last, which keeps the recording in memory",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
