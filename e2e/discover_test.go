@@ -236,6 +236,7 @@ func TestThreadExecutes(t *testing.T) {
 // TestDiscoverBad has applications that cannot be found out about, each of which is
 // explained, in bounded time.
 func TestDiscoverBad(t *testing.T) {
+	testenv.Short(t, "waits for the limits of time that it tests")
 	e := nodes(t)
 	out, _ := e.discovers(t, 1, "-o", "chance.tape", "--", "./nodes", "chance")
 	if !strings.Contains(out, "the runs differ: node 1, call 0: pwrite64(") || !strings.Contains(out, "when nobody was held\n") {

@@ -20,6 +20,9 @@ func TestFullDisk(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.fs != "ext4" {
+				testenv.Short(t, "fills a disk")
+			}
 			forBackends(t, func(t *testing.T, backend string) {
 				disk := testenv.MountImage(t, tt.fs, 24)
 				e := &env{iotape: testenv.Iotape(t), dir: disk}

@@ -74,13 +74,17 @@ func (g *spaceGuard) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// look holds as much room as a stream of total bytes needs. While there is plenty
-// it only looks.
+// look holds as much room as a stream of total bytes needs. While there is plenty it
+// holds only what a small stream needs: the recorded program can fill a small disk before
+// the next look.
 func (g *spaceGuard) look(total int64) error {
 	g.next = total + g.base/4
 	free, err := freeSpace(g.f)
-	if err != nil || free > 4*total+4*g.base {
+	if err != nil {
 		return nil // if the disk cannot be asked, it will say itself
+	}
+	if free > 4*total+4*g.base {
+		return g.reserve(min(total, maxReserve) + g.base)
 	}
 	return g.reserve(int64(float64(total)*g.compression()) + g.base)
 }
