@@ -227,18 +227,7 @@ func (p ruleParser) limit(r *Rule) error {
 		r.Limit, r.Sigmas = v, true
 		return nil
 	}
-	scale, hint := int64(1), ""
-	ok = unit == ""
-	switch r.Measure.unit() {
-	case "bytes":
-		hint = "B, KiB, MiB, GiB, kB, MB, …"
-		if unit != "" {
-			scale, ok = predicate.ByteUnit(unit)
-		}
-	case "ns":
-		hint = "ns, us, ms, s, m or h"
-		scale, ok = predicate.TimeUnit(unit)
-	}
+	scale, hint, ok := scaleOf(r.Measure, unit)
 	switch {
 	case !ok && hint == "":
 		return p.Fail(pos, end, "", "%s is a plain number: %s cannot stand behind it", r.Measure, predicate.Quote(unit))
@@ -259,6 +248,23 @@ func (p ruleParser) limit(r *Rule) error {
 		return p.Fail(pos, end, `write "/s" behind the number`, "%s is a rate", r.Measure)
 	}
 	return nil
+}
+
+// scaleOf returns how much one of a unit is, in the unit of a measure. ok is false if the
+// measure has no such unit; hint then names those that it has, "" if it is a plain number.
+func scaleOf(m Measure, unit string) (scale int64, hint string, ok bool) {
+	scale, ok = 1, unit == ""
+	switch m.unit() {
+	case "bytes":
+		hint = "B, KiB, MiB, GiB, kB, MB, …"
+		if unit != "" {
+			scale, ok = predicate.ByteUnit(unit)
+		}
+	case "ns":
+		hint = "ns, us, ms, s, m or h"
+		scale, ok = predicate.TimeUnit(unit)
+	}
+	return scale, hint, ok
 }
 
 func (p ruleParser) duration(r *Rule) error {

@@ -74,49 +74,85 @@ func (al *aligner) part(a0, a1, b0, b1 int) {
 // middle finds the middle of the shortest way from (a0, b0) to (a1, b1): it goes straight
 // from (x, y) to (u, v). The two sides differ in their first and in their last element.
 func (al *aligner) middle(a0, a1, b0, b1 int) (x, y, u, v int) {
-	n, m := a1-a0, b1-b0
-	most := min((n+m+1)/2, al.limit)
+	most := min((a1-a0+b1-b0+1)/2, al.limit)
 	zero := most + 1 // place of diagonal 0
 	if len(al.forward) < 2*zero+1 {
 		al.forward, al.backward = make([]int, 2*zero+1), make([]int, 2*zero+1)
 	}
-	fw, bw := al.forward[:2*zero+1], al.backward[:2*zero+1]
-	fw[zero+1], bw[zero+1] = 0, 0
-	delta := n - m
-	odd := delta&1 != 0
+	s := search{a: al.a[a0:a1], b: al.b[b0:b1], fw: al.forward[:2*zero+1], bw: al.backward[:2*zero+1], zero: zero}
+	s.fw[zero+1], s.bw[zero+1] = 0, 0
 	for d := 0; d <= most; d++ {
-		for k := -d; k <= d; k += 2 {
-			x = step(fw, zero+k, k == -d, k == d)
-			u, v = x, x-k
-			for u < n && v < m && v >= 0 && al.a[a0+u] == al.b[b0+v] {
-				u, v = u+1, v+1
-			}
-			fw[zero+k] = u
-			if r := delta - k; odd && r > -d && r < d && u+bw[zero+r] >= n {
-				return a0 + x, b0 + x - k, a0 + u, b0 + v
-			}
+		x, y, u, v, ok := s.forward(d)
+		if !ok {
+			x, y, u, v, ok = s.backward(d)
 		}
-		for k := -d; k <= d; k += 2 {
-			x = step(bw, zero+k, k == -d, k == d)
-			u, v = x, x-k
-			for u < n && v < m && v >= 0 && al.a[a1-u-1] == al.b[b1-v-1] {
-				u, v = u+1, v+1
-			}
-			bw[zero+k] = u
-			if r := delta - k; !odd && r >= -d && r <= d && u+fw[zero+r] >= n {
-				return a1 - u, b1 - v, a1 - x, b1 - x + k
-			}
+		if ok {
+			return a0 + x, b0 + y, a0 + u, b0 + v
 		}
 	}
 	// Too much: the furthest point from the start.
 	al.coarse = true
+	u, v = s.furthest(most)
+	return a0 + u, b0 + v, a0 + u, b0 + v
+}
+
+// search looks for the middle of the shortest way through two sequences. Diagonal k has
+// the points (x, x-k), as seen from the end that it is followed from.
+type search struct {
+	a, b   []uint64
+	fw, bw []int // how far each diagonal was followed, from the start and from the end
+	zero   int   // place of diagonal 0 in them
+}
+
+// forward follows the diagonals from the start by another edit. ok is true if a way from
+// the end meets: it goes straight from (x, y) to (u, v).
+func (s *search) forward(d int) (x, y, u, v int, ok bool) {
+	n, m := len(s.a), len(s.b)
+	delta := n - m
+	odd := delta&1 != 0
+	for k := -d; k <= d; k += 2 {
+		x = step(s.fw, s.zero+k, k == -d, k == d)
+		u, v = x, x-k
+		for u < n && v < m && v >= 0 && s.a[u] == s.b[v] {
+			u, v = u+1, v+1
+		}
+		s.fw[s.zero+k] = u
+		if r := delta - k; odd && r > -d && r < d && u+s.bw[s.zero+r] >= n {
+			return x, x - k, u, v, true
+		}
+	}
+	return 0, 0, 0, 0, false
+}
+
+// backward does the same from the end.
+func (s *search) backward(d int) (x, y, u, v int, ok bool) {
+	n, m := len(s.a), len(s.b)
+	delta := n - m
+	odd := delta&1 != 0
+	for k := -d; k <= d; k += 2 {
+		x = step(s.bw, s.zero+k, k == -d, k == d)
+		u, v = x, x-k
+		for u < n && v < m && v >= 0 && s.a[n-u-1] == s.b[m-v-1] {
+			u, v = u+1, v+1
+		}
+		s.bw[s.zero+k] = u
+		if r := delta - k; !odd && r >= -d && r <= d && u+s.fw[s.zero+r] >= n {
+			return n - u, m - v, n - x, m - x + k, true
+		}
+	}
+	return 0, 0, 0, 0, false
+}
+
+// furthest returns the furthest point from the start that was reached by most edits.
+func (s *search) furthest(most int) (u, v int) {
 	best := -1
 	for k := -most; k <= most; k += 2 {
-		if far := fw[zero+k]; far <= n && far-k <= m && far-k >= 0 && far+far-k > best {
+		far := s.fw[s.zero+k]
+		if far <= len(s.a) && far-k <= len(s.b) && far-k >= 0 && far+far-k > best {
 			best, u, v = far+far-k, far, far-k
 		}
 	}
-	return a0 + u, b0 + v, a0 + u, b0 + v
+	return u, v
 }
 
 // step returns where diagonal k is entered: from the one below or above, whichever got

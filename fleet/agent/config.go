@@ -186,17 +186,8 @@ func (c *Config) finish() error {
 	if err := staging.CheckHost(c.Host); err != nil {
 		return err
 	}
-	if len(c.Collectors) == 0 {
-		return errors.New(`collectors: there is none; such as collectors = ["tls://collector.example.com:4222"]`)
-	}
-	for _, s := range c.Collectors {
-		u, err := url.Parse(s)
-		if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" {
-			return fmt.Errorf("collectors: %.100q is not nats://HOST:PORT or tls://HOST:PORT", s)
-		}
-		if u.User != nil {
-			return fmt.Errorf("collectors: %s has a secret in it: the agent's is in the file of key", u.Host)
-		}
+	if err := checkCollectors(c.Collectors); err != nil {
+		return err
 	}
 	switch c.Overflow {
 	case "":
@@ -205,6 +196,31 @@ func (c *Config) finish() error {
 	default:
 		return fmt.Errorf("overflow: %.100q is neither drop nor block", c.Overflow)
 	}
+	if err := c.finishRecord(); err != nil {
+		return err
+	}
+	c.defaultLimits()
+	return c.checkLimits()
+}
+
+func checkCollectors(urls []string) error {
+	if len(urls) == 0 {
+		return errors.New(`collectors: there is none; such as collectors = ["tls://collector.example.com:4222"]`)
+	}
+	for _, s := range urls {
+		u, err := url.Parse(s)
+		if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" {
+			return fmt.Errorf("collectors: %.100q is not nats://HOST:PORT or tls://HOST:PORT", s)
+		}
+		if u.User != nil {
+			return fmt.Errorf("collectors: %s has a secret in it: the agent's is in the file of key", u.Host)
+		}
+	}
+	return nil
+}
+
+// finishRecord does the same for what is recorded.
+func (c *Config) finishRecord() error {
 	r := &c.Record
 	n := 0
 	for _, given := range []bool{r.All, r.Cgroup != "", len(r.PIDs) > 0, len(r.Command) > 0, r.Synthetic != ""} {
@@ -221,6 +237,10 @@ func (c *Config) finish() error {
 	if _, err := ParseLevel(r.Verbosity); err != nil {
 		return fmt.Errorf("record.verbosity: %w", err)
 	}
+	return nil
+}
+
+func (c *Config) defaultLimits() {
 	or(&c.Limits.Memory, defaultMemory)
 	or(&c.Limits.Spool, defaultSpool)
 	or(&c.Stream.Size, defaultSize)
@@ -228,6 +248,9 @@ func (c *Config) finish() error {
 	or(&c.Tape.Size, tapeSize)
 	or(&c.Tape.Age, Duration(tapeAge))
 	or(&c.Spool, DefaultDir)
+}
+
+func (c *Config) checkLimits() error {
 	switch {
 	case c.Limits.Memory < minMemory:
 		return fmt.Errorf("limits.memory: at least %d MiB are needed", minMemory>>20)

@@ -54,31 +54,13 @@ func (tr *Engine) loop() error {
 		if !tr.leaving && none && !tr.linger() {
 			return nil
 		}
-		stops = stops[:0]
-		flags := unix.WALL | unix.WNOTHREAD // other threads may be tracers of their own
-		// When leaving, once more for what has stopped already. Without threads, other
-		// children of the recorder must not keep it from looking whether that is the end.
-		if tr.leaving || none {
-			flags |= unix.WNOHANG
+		var err error
+		stops, err = tr.wait(stops[:0], none)
+		if err == unix.ECHILD {
+			return nil
 		}
-		for ; len(stops) < batch; flags |= unix.WNOHANG {
-			var ws unix.WaitStatus
-			tr.waiting.Store(len(stops) == 0)
-			tid, err := unix.Wait4(-1, &ws, flags, nil)
-			tr.waiting.Store(false)
-			if err == unix.EINTR || err == nil && tid == 0 {
-				break
-			}
-			if err == unix.ECHILD {
-				if len(stops) > 0 || tr.leaving || tr.linger() {
-					break
-				}
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("wait for traced programs: %w", err)
-			}
-			stops = append(stops, stop{tid, ws, tr.clock()})
+		if err != nil {
+			return fmt.Errorf("wait for traced programs: %w", err)
 		}
 		// First those that let no call begin: what a callback looks up at the end of a call
 		// is then as it was when the thread stopped, but for calls that were under way.
@@ -99,6 +81,33 @@ func (tr *Engine) loop() error {
 			return nil
 		}
 	}
+}
+
+// wait appends stops, up to a batch. It blocks for the first, unless the engine is leaving
+// or has no threads. The error is ECHILD if nothing is left to wait for.
+func (tr *Engine) wait(stops []stop, none bool) ([]stop, error) {
+	flags := unix.WALL | unix.WNOTHREAD // other threads may be tracers of their own
+	// When leaving, once more for what has stopped already. Without threads, other
+	// children of the recorder must not keep it from looking whether that is the end.
+	if tr.leaving || none {
+		flags |= unix.WNOHANG
+	}
+	for ; len(stops) < batch; flags |= unix.WNOHANG {
+		var ws unix.WaitStatus
+		tr.waiting.Store(len(stops) == 0)
+		tid, err := unix.Wait4(-1, &ws, flags, nil)
+		tr.waiting.Store(false)
+		switch {
+		case err == unix.EINTR || err == nil && tid == 0:
+			return stops, nil
+		case err == unix.ECHILD && (len(stops) > 0 || tr.leaving || tr.linger()):
+			return stops, nil
+		case err != nil:
+			return stops, err
+		}
+		stops = append(stops, stop{tid, ws, tr.clock()})
+	}
+	return stops, nil
 }
 
 func (tr *Engine) add(tid, pid int) *Tracee {

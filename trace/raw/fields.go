@@ -153,27 +153,32 @@ func format(p any, base int) string {
 		}
 		return strconv.Quote(string(p[:n]))
 	case *[6]uint64:
-		n := len(p)
-		for n > 0 && p[n-1] == 0 {
-			n--
-		}
-		s := ""
-		for i, v := range p[:n] {
-			if i > 0 {
-				s += ","
-			}
-			switch {
-			case v < 1<<16:
-				s += strconv.FormatUint(v, 10)
-			case int64(v) < 0 && int64(v) >= -1<<31:
-				s += strconv.FormatInt(int64(v), 10)
-			default:
-				s += "0x" + strconv.FormatUint(v, 16)
-			}
-		}
-		return s
+		return arguments(p[:])
 	}
 	panic(fmt.Sprintf("raw: field of type %T", p))
+}
+
+// arguments returns the text of arguments up to the last that is not zero.
+func arguments(args []uint64) string {
+	n := len(args)
+	for n > 0 && args[n-1] == 0 {
+		n--
+	}
+	s := ""
+	for i, v := range args[:n] {
+		if i > 0 {
+			s += ","
+		}
+		switch {
+		case v < 1<<16:
+			s += strconv.FormatUint(v, 10)
+		case int64(v) < 0 && int64(v) >= -1<<31:
+			s += strconv.FormatInt(int64(v), 10)
+		default:
+			s += "0x" + strconv.FormatUint(v, 16)
+		}
+	}
+	return s
 }
 
 func unsigned(v uint64, base int) string {

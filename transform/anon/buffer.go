@@ -42,23 +42,8 @@ func meaningOf(ev *event.Event, b *event.Buf) (meaning, Field) {
 		return asContent, 0
 	}
 	a := spec.Argument(arg, &ev.Args)
-	switch part {
-	case event.PartBefore:
-		return asIs, 0 // numbers, sets of descriptors, durations
-	case event.PartName:
-		return asAddresses, 0
-	case event.PartControl:
-		return asControl, 0
-	case event.PartTarget:
-		switch a.Layout {
-		case event.LayoutXattrArgs:
-			return asXattrValue, 0
-		case event.LayoutSigsetRef, event.LayoutFprog:
-			return asIs, 0
-		}
-		return asContent, 0
-	case event.PartData:
-		return asContent, 0
+	if part > event.PartWhole && part <= event.PartTarget {
+		return partMeaning(part, a.Layout), 0
 	}
 	switch b.Kind {
 	case event.KindStrings:
@@ -90,6 +75,26 @@ func meaningOf(ev *event.Event, b *event.Buf) (meaning, Field) {
 		}
 	}
 	return asContent, 0
+}
+
+// partMeaning says what a part of an argument is, that is not the argument's own memory.
+func partMeaning(part event.Part, l event.Layout) meaning {
+	switch part {
+	case event.PartBefore:
+		return asIs // numbers, sets of descriptors, durations
+	case event.PartName:
+		return asAddresses
+	case event.PartControl:
+		return asControl
+	case event.PartTarget:
+		switch l {
+		case event.LayoutXattrArgs:
+			return asXattrValue
+		case event.LayoutSigsetRef, event.LayoutFprog:
+			return asIs
+		}
+	}
+	return asContent
 }
 
 // textMeaning says what a string is that is an argument of a call.

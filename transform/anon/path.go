@@ -62,12 +62,10 @@ func (m *mapper) pathBytes(b []byte) {
 		if len(name) == 0 {
 			continue
 		}
-		inProc := rooted && n > 0 && string(above[0]) == "proc"
-		inDev := rooted && n == 1 && string(above[0]) == "dev"
-		switch {
-		case inProc && allDigits(name) && (n == 1 || string(before) == "task"):
+		switch inKernel := rooted && n > 0 && allDigits(name); {
+		case inKernel && isProcess(string(above[0]), string(before), n):
 			m.digits(PID, name)
-		case (inProc || inDev || rooted && n == 2 && string(above[0]) == "dev") && allDigits(name) && (string(before) == "fd" || string(before) == "fdinfo"):
+		case inKernel && isDescriptor(string(above[0]), string(before), n):
 		default:
 			m.name(name)
 		}
@@ -77,6 +75,18 @@ func (m *mapper) pathBytes(b []byte) {
 		before = name
 		n++
 	}
+}
+
+// isProcess reports whether a number in a path is one of a process or a thread, as in
+// /proc/1/task/2. top is the path's first name, before the one before the number, n how
+// many there are before it.
+func isProcess(top, before string, n int) bool {
+	return top == "proc" && (n == 1 || before == "task")
+}
+
+// isDescriptor does the same for one of a descriptor, as in /proc/self/fd/3 and /dev/fd/3.
+func isDescriptor(top, before string, n int) bool {
+	return (top == "proc" || top == "dev" && n <= 2) && (before == "fd" || before == "fdinfo")
 }
 
 // kernelName takes apart what the kernel calls a file that has no name: pipe:[4711]. inode

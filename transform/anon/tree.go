@@ -57,14 +57,7 @@ func (x *rewriter) entry(e *tree.Entry, hashes map[string][32]byte) error {
 		e.MTime = m.wallNS(e.MTime)
 	}
 	if len(e.Xattrs) > 0 {
-		mapped := make(map[string][]byte, len(e.Xattrs))
-		for name, value := range e.Xattrs {
-			b, v := []byte(name), append([]byte{}, value...)
-			m.xattrName(b)
-			m.xattrValue(name, v)
-			mapped[string(b)] = v
-		}
-		e.Xattrs = mapped
+		e.Xattrs = m.xattrs(e.Xattrs)
 	}
 	if m.fields.Has(Content) && m.content == trace.ContentRemoved {
 		for _, c := range e.Chunks {
@@ -74,7 +67,7 @@ func (x *rewriter) entry(e *tree.Entry, hashes map[string][32]byte) error {
 		e.Hash, e.Chunks = [32]byte{}, nil
 		return nil
 	}
-	whole := m.sub != nil && m.fields.Has(Content) && e.Has(tree.KnownHash|tree.KnownContent|tree.KnownSize) && e.Link == "" && e.Size <= maxHashed
+	whole := m.sub != nil && m.fields.Has(Content) && hashable(e)
 	h := newHoleHasher(x.ctx)
 	for k := range e.Chunks {
 		c := &e.Chunks[k]
@@ -101,6 +94,23 @@ func (x *rewriter) entry(e *tree.Entry, hashes map[string][32]byte) error {
 		m.opaque(Content, e.Hash[:])
 	}
 	return nil
+}
+
+// hashable reports whether an entry has all that its file's hash is made of.
+func hashable(e *tree.Entry) bool {
+	return e.Has(tree.KnownHash|tree.KnownContent|tree.KnownSize) && e.Link == "" && e.Size <= maxHashed
+}
+
+// xattrs returns extended attributes with mapped names and values.
+func (m *mapper) xattrs(list map[string][]byte) map[string][]byte {
+	mapped := make(map[string][]byte, len(list))
+	for name, value := range list {
+		b, v := []byte(name), append([]byte{}, value...)
+		m.xattrName(b)
+		m.xattrValue(name, v)
+		mapped[string(b)] = v
+	}
+	return mapped
 }
 
 // maxHashed is the largest file whose content is hashed anew, in bytes, holes included.

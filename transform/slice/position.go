@@ -64,11 +64,23 @@ func startOf(ev *event.Event, f *event.File) (start int64, ok bool) {
 		return ev.Offset, f.Arg == 0 && ev.Offset >= 0 && !(writes && appends)
 	case op == event.OpLseek:
 		return ev.Ret - int64(ev.Args[1]), ev.Args[2] == seekCur
-	case op == event.OpSendfile && f.Arg == 1 && ev.Args[2] == 0, op == event.OpSendfile && f.Arg == 0 && !appends,
-		(op == event.OpSplice || op == event.OpCopyFileRange) && (f.Arg == 0 && ev.Args[1] == 0 || f.Arg == 2 && ev.Args[3] == 0 && !appends):
+	case copiesAtPosition(ev, f):
 		return f.Pos - ev.Ret, f.Pos >= ev.Ret
 	}
 	return 0, false
+}
+
+// copiesAtPosition reports whether a call with two files used the position of this one, and
+// not an offset in its arguments.
+func copiesAtPosition(ev *event.Event, f *event.File) bool {
+	appends := f.Flags&oAppend != 0
+	switch ev.Op.Like() {
+	case event.OpSendfile:
+		return f.Arg == 1 && ev.Args[2] == 0 || f.Arg == 0 && !appends
+	case event.OpSplice, event.OpCopyFileRange:
+		return f.Arg == 0 && ev.Args[1] == 0 || f.Arg == 2 && ev.Args[3] == 0 && !appends
+	}
+	return false
 }
 
 // before returns the call that has to stand in front of an event, so that a file is where

@@ -31,53 +31,72 @@ type line struct {
 
 // Open opens the index in a file of size bytes.
 func Open(r io.ReaderAt, size int64) (*Index, error) {
-	bad := func(what string) error { return fmt.Errorf("index of the time line: %s: %w", what, trace.ErrCorrupt) }
-	if size < int64(len(magic)+trailerBytes) {
-		return nil, bad("it breaks off")
-	}
-	t := make([]byte, trailerBytes)
-	if _, err := r.ReadAt(t, size-trailerBytes); err != nil {
-		return nil, fmt.Errorf("read index of the time line: %w", err)
-	}
-	start, length := binary.LittleEndian.Uint64(t), binary.LittleEndian.Uint64(t[8:])
-	if string(t[20:]) != magic || start > uint64(size) || length != uint64(size)-trailerBytes-start {
-		return nil, bad("no trailer")
-	}
-	b := make([]byte, length)
-	if _, err := r.ReadAt(b, int64(start)); err != nil {
-		return nil, fmt.Errorf("read index of the time line: %w", err)
-	}
-	if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(t[16:]) {
-		return nil, bad("its directory is damaged")
+	b, start, err := readDirectory(r, size)
+	if err != nil {
+		return nil, err
 	}
 	x := &Index{r: r}
 	d := &decoder{b: b}
 	x.extra = d.take(int(min(d.uvarint(), uint64(len(d.b)+1))))
 	n := d.uvarint()
 	if n > MaxLines || n > uint64(len(d.b)) {
-		return nil, bad("too many lines")
+		return nil, damaged("too many lines")
 	}
 	x.lines = make([]line, n)
 	for i := range x.lines {
 		pages := d.uvarint()
 		if pages > uint64(len(d.b)/minEntryBytes) {
-			return nil, bad("too many pages")
+			return nil, damaged("too many pages")
 		}
 		l := &x.lines[i]
 		l.pages = make([]pageEntry, pages)
 		for k := range l.pages {
 			e := d.entry()
-			if d.bad || e.bytes > maxPageBytes || e.off < int64(len(magic)) || e.off > int64(start)-int64(e.bytes) || e.sum.To < e.sum.From || e.sum.N == 0 || e.sum.N > pageSpans || e.sum.Last < e.sum.First {
-				return nil, bad("a page that cannot be")
+			if d.bad || !e.possible(start) {
+				return nil, damaged("a page that cannot be")
 			}
 			l.pages[k] = e
 		}
 		l.sumUp()
 	}
 	if d.bad || len(d.b) > 0 {
-		return nil, bad("its directory is damaged")
+		return nil, damaged("its directory is damaged")
 	}
 	return x, nil
+}
+
+func damaged(what string) error {
+	return fmt.Errorf("index of the time line: %s: %w", what, trace.ErrCorrupt)
+}
+
+// readDirectory reads what stands behind the pages, and checks it. start is where the
+// pages end.
+func readDirectory(r io.ReaderAt, size int64) (directory []byte, start int64, err error) {
+	if size < int64(len(magic)+trailerBytes) {
+		return nil, 0, damaged("it breaks off")
+	}
+	t := make([]byte, trailerBytes)
+	if _, err := r.ReadAt(t, size-trailerBytes); err != nil {
+		return nil, 0, fmt.Errorf("read index of the time line: %w", err)
+	}
+	at, length := binary.LittleEndian.Uint64(t), binary.LittleEndian.Uint64(t[8:])
+	if string(t[20:]) != magic || at > uint64(size) || length != uint64(size)-trailerBytes-at {
+		return nil, 0, damaged("no trailer")
+	}
+	directory = make([]byte, length)
+	if _, err := r.ReadAt(directory, int64(at)); err != nil {
+		return nil, 0, fmt.Errorf("read index of the time line: %w", err)
+	}
+	if crc32.Checksum(directory, castagnoli) != binary.LittleEndian.Uint32(t[16:]) {
+		return nil, 0, damaged("its directory is damaged")
+	}
+	return directory, int64(at), nil
+}
+
+// possible reports whether a page can be in front of the byte end, and hold such spans.
+func (e *pageEntry) possible(end int64) bool {
+	return e.bytes <= maxPageBytes && e.off >= int64(len(magic)) && e.off <= end-int64(e.bytes) &&
+		e.sum.To >= e.sum.From && e.sum.N > 0 && e.sum.N <= pageSpans && e.sum.Last >= e.sum.First
 }
 
 // sumUp makes the levels over a line's pages.

@@ -85,47 +85,50 @@ func (m *model) key(name, text string) {
 		m.typed(name, text)
 		return
 	}
-	switch name {
-	case "q", "ctrl+c", "ctrl+d":
-		m.quit()
-	case "?", "h", "f1":
-		m.help = !m.help
-	case "esc":
-		switch {
-		case m.help:
-			m.help = false
-		case m.chosen:
-			m.chosen = false
-		default:
-			m.filter = ""
+	if act := keys[name]; act != nil {
+		act(m)
+		return
+	}
+	if d := toggles[name]; d != 0 && m.sum != nil && m.sum.By&d != 0 && m.by^d != 0 {
+		m.by ^= d
+		m.chosen = false
+	}
+}
+
+// keys are the other keys, by their names.
+var keys = func() map[string]func(m *model) {
+	table := map[string]func(m *model){}
+	on := func(act func(m *model), names ...string) {
+		for _, n := range names {
+			table[n] = act
 		}
-	case "s", "right":
-		m.sort(1)
-	case "S", "shift+s", "left":
-		m.sort(-1)
-	case "t":
-		m.totals = !m.totals
-	case "space", " ":
-		m.paused = !m.paused
-	case "/":
-		m.typing = true
-	case "down", "j":
-		m.move(1)
-	case "up", "k":
-		m.move(-1)
-	case "pgdown", "pgdn":
-		m.move(max(m.tableHeight()-1, 1))
-	case "pgup":
-		m.move(-max(m.tableHeight()-1, 1))
-	case "home", "g":
-		m.move(-len(m.visible))
-	case "end", "G", "shift+g":
-		m.move(len(m.visible))
+	}
+	on(func(m *model) { m.quit() }, "q", "ctrl+c", "ctrl+d")
+	on(func(m *model) { m.help = !m.help }, "?", "h", "f1")
+	on((*model).back, "esc")
+	on(func(m *model) { m.sort(1) }, "s", "right")
+	on(func(m *model) { m.sort(-1) }, "S", "shift+s", "left")
+	on(func(m *model) { m.totals = !m.totals }, "t")
+	on(func(m *model) { m.paused = !m.paused }, "space", " ")
+	on(func(m *model) { m.typing = true }, "/")
+	on(func(m *model) { m.move(1) }, "down", "j")
+	on(func(m *model) { m.move(-1) }, "up", "k")
+	on(func(m *model) { m.move(max(m.tableHeight()-1, 1)) }, "pgdown", "pgdn")
+	on(func(m *model) { m.move(-max(m.tableHeight()-1, 1)) }, "pgup")
+	on(func(m *model) { m.move(-len(m.visible)) }, "home", "g")
+	on(func(m *model) { m.move(len(m.visible)) }, "end", "G", "shift+g")
+	return table
+}()
+
+// back closes the help, or undoes the choice of a row, or the filter.
+func (m *model) back() {
+	switch {
+	case m.help:
+		m.help = false
+	case m.chosen:
+		m.chosen = false
 	default:
-		if d := toggles[name]; d != 0 && m.sum != nil && m.sum.By&d != 0 && m.by^d != 0 {
-			m.by ^= d
-			m.chosen = false
-		}
+		m.filter = ""
 	}
 }
 

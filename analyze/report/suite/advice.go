@@ -113,70 +113,95 @@ var sectionOf = map[string]string{"small-writes": "redundant", "partial-pages": 
 
 // findings returns what reached its limit, what takes the most time first.
 func (v *advice) findings(c *collector) []finding {
-	list := []finding{}
-	add := func(f finding) { list = append(list, f) }
 	var all redundantRow
-	most := func(value func(*redundantRow) uint64) (where string) {
-		best, at := uint64(0), -1
-		for id, r := range v.redundant.files {
-			if n := value(r); n > best || n == best && n > 0 && id < at {
-				best, at = n, id
-			}
-		}
-		if at >= 0 {
-			where = c.files.list[at].path
-		}
-		return where
-	}
 	for _, r := range v.redundant.files {
 		all.sum(r)
 	}
+	list := []finding{} // not null in the data
+	list = append(list, v.ofWrites(c, &all)...)
+	list = append(list, v.ofSyncs(c, &all)...)
+	list = append(list, v.ofContent(c, &all)...)
+	list = append(list, v.ofNames()...)
+	slices.SortStableFunc(list, func(a, b finding) int { return cmp.Compare(b.TimeNS, a.TimeNS) })
+	return list
+}
+
+// most returns the file with the most of something, "" if none has any of it.
+func (v *advice) most(c *collector, value func(*redundantRow) uint64) string {
+	best, at := uint64(0), -1
+	for id, r := range v.redundant.files {
+		if n := value(r); n > best || n == best && n > 0 && id < at {
+			best, at = n, id
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	return c.files.list[at].path
+}
+
+// ofWrites returns what writes have in common. all is the sum over the files.
+func (v *advice) ofWrites(c *collector, all *redundantRow) (list []finding) {
 	if n := all.SmallWrites; n >= leastCalls && share(float64(n), float64(v.writes)) >= leastShare {
-		add(finding{ID: "small-writes", Count: n, Share: share(float64(n), float64(v.writes)), Where: most(func(r *redundantRow) uint64 { return r.SmallWrites }),
+		list = append(list, finding{ID: "small-writes", Count: n, Share: share(float64(n), float64(v.writes)), Where: v.most(c, func(r *redundantRow) uint64 { return r.SmallWrites }),
 			What:   fmt.Sprintf("%s of %s have less than 4 KiB and follow the one before without a gap", report.Count(n), report.Plural(v.writes, "write", "writes")),
 			Advice: "collect them in a buffer of some pages, or write several with one writev"})
 	}
 	if n := all.Unaligned; n >= leastCalls && share(float64(n), float64(v.writes)) >= leastShare {
-		add(finding{ID: "partial-pages", Count: n, Share: share(float64(n), float64(v.writes)), Where: most(func(r *redundantRow) uint64 { return r.Unaligned }),
+		list = append(list, finding{ID: "partial-pages", Count: n, Share: share(float64(n), float64(v.writes)), Where: v.most(c, func(r *redundantRow) uint64 { return r.Unaligned }),
 			What:   fmt.Sprintf("%s of %s begin or end within a page that was there", report.Count(n), report.Plural(v.writes, "write", "writes")),
 			Advice: "write whole pages of 4096 bytes: what is not in memory has to be read first"})
 	}
+	return list
+}
+
+// ofSyncs returns what syncs cost.
+func (v *advice) ofSyncs(c *collector, all *redundantRow) (list []finding) {
 	if per := all.Written / max(all.Syncs, 1); all.Syncs >= leastCalls && per < smallCommit {
-		add(finding{ID: "small-commits", Count: all.Syncs, Bytes: per, TimeNS: v.syncNS, Where: most(func(r *redundantRow) uint64 { return r.Syncs }),
+		list = append(list, finding{ID: "small-commits", Count: all.Syncs, Bytes: per, TimeNS: v.syncNS, Where: v.most(c, func(r *redundantRow) uint64 { return r.Syncs }),
 			What:   fmt.Sprintf("%s for each of %s", report.Bytes(per), report.Plural(all.Syncs, "sync", "syncs")),
 			Advice: "let several changes share one sync (group commit), or use fdatasync and a file of fixed size, which leaves metadata alone"})
 	}
 	if part := share(float64(v.syncNS), float64(v.ioNS)); v.syncs > 0 && part >= 0.25 {
-		add(finding{ID: "sync-time", Count: v.syncs, TimeNS: v.syncNS, Share: part, Where: most(func(r *redundantRow) uint64 { return r.Syncs }),
+		list = append(list, finding{ID: "sync-time", Count: v.syncs, TimeNS: v.syncNS, Share: part, Where: v.most(c, func(r *redundantRow) uint64 { return r.Syncs }),
 			What:   fmt.Sprintf("syncs take %s, %.0f %% of the time in input and output; the longest took %s", report.Duration(v.syncNS), 100*part, report.Duration(v.syncMaxNS)),
 			Advice: "sync less often, in a thread of its own, or to a device with a cache that survives power loss"})
 	}
+	return list
+}
+
+// ofContent returns which content was moved again.
+func (v *advice) ofContent(c *collector, all *redundantRow) (list []finding) {
 	if part := share(float64(all.Reread), float64(all.Read)); all.Reread >= leastBytes && part >= leastShare {
-		add(finding{ID: "reread", Bytes: all.Reread, Share: part, Where: most(func(r *redundantRow) uint64 { return r.Reread }),
+		list = append(list, finding{ID: "reread", Bytes: all.Reread, Share: part, Where: v.most(c, func(r *redundantRow) uint64 { return r.Reread }),
 			What:   fmt.Sprintf("%s, %.0f %% of what was read, the same process had read before, and it was the same", report.Bytes(all.Reread), 100*part),
 			Advice: "keep it in memory, or read it through a mapping"})
 	}
 	if part := share(float64(all.Rewritten), float64(all.Written)); all.Rewritten >= leastBytes && part >= leastShare {
-		add(finding{ID: "rewritten", Bytes: all.Rewritten, Share: part, Where: most(func(r *redundantRow) uint64 { return r.Rewritten }),
+		list = append(list, finding{ID: "rewritten", Bytes: all.Rewritten, Share: part, Where: v.most(c, func(r *redundantRow) uint64 { return r.Rewritten }),
 			What:   fmt.Sprintf("%s, %.0f %% of what was written, was there already", report.Bytes(all.Rewritten), 100*part),
 			Advice: "write only what has changed"})
 	}
+	return list
+}
+
+// ofNames returns what was done with names: looked for and replaced.
+func (v *advice) ofNames() (list []finding) {
 	if r := v.mostAsked(); r != nil && r.Stats+r.Opens >= leastCalls {
-		add(finding{ID: "names", Count: r.Stats + r.Opens, TimeNS: r.TimeNS, Where: r.Name,
+		list = append(list, finding{ID: "names", Count: r.Stats + r.Opens, TimeNS: r.TimeNS, Where: r.Name,
 			What:   fmt.Sprintf("%s asked %s for the attributes of one name, and opened it %s", r.Process, report.Plural(r.Stats, "time", "times"), report.Plural(r.Opens, "time", "times")),
 			Advice: "keep the file open, and remember what it is; inotify says when it changes"})
 	}
 	if part := share(float64(v.failed), float64(v.looks)); v.failed >= leastCalls && part >= 0.25 {
-		add(finding{ID: "missing-names", Count: v.failed, TimeNS: v.failedNS, Share: part,
+		list = append(list, finding{ID: "missing-names", Count: v.failed, TimeNS: v.failedNS, Share: part,
 			What:   fmt.Sprintf("%s of %s for a name fail", report.Count(v.failed), report.Plural(v.looks, "look", "looks")),
 			Advice: "shorten the search path, or put first where most is found"})
 	}
 	if n := uint64(len(v.durability.warnings)) + v.durability.more; n > 0 {
-		add(finding{ID: "rename", Count: n, Where: v.durability.warnings[0].Name,
+		list = append(list, finding{ID: "rename", Count: n, Where: v.durability.warnings[0].Name,
 			What:   fmt.Sprintf("%s put in place before their data were synced", report.Plural(n, "file was", "files were")),
 			Advice: "fsync the file before rename, and its directory afterwards: a crash can leave an empty file"})
 	}
-	slices.SortStableFunc(list, func(a, b finding) int { return cmp.Compare(b.TimeNS, a.TimeNS) })
 	return list
 }
 

@@ -46,8 +46,7 @@ func (v *census) row(f *file) *censusRow {
 
 const (
 	oCreat = 0o100
-	oSync  = 0o4010000
-	oDsync = 0o10000
+	oDsync = 0o10000 // O_SYNC has this bit too
 )
 
 func (v *census) see(s *seen) {
@@ -115,20 +114,56 @@ type usageRow struct {
 	Highest int64  `json:"highest_offset"`
 }
 
+// add counts a file.
+func (u *usageRow) add(r *censusRow) {
+	u.Files++
+	u.Read += r.Read
+	u.Written += r.Written
+	u.Highest = max(u.Highest, r.Highest)
+}
+
+// What was done with a file.
+const (
+	useAny = iota
+	useRead
+	useWritten
+	useBoth
+	useOpened
+	useNone
+)
+
+var useNames = [...]string{
+	useAny:     "all",
+	useRead:    "only read",
+	useWritten: "only written",
+	useBoth:    "read and written",
+	useOpened:  "opened, neither read nor written",
+	useNone:    "neither opened nor used by descriptor",
+}
+
+// use returns what was done with a file, never useAny.
+func (r *censusRow) use() int {
+	switch {
+	case r.Read > 0 && r.Written > 0:
+		return useBoth
+	case r.Read > 0:
+		return useRead
+	case r.Written > 0:
+		return useWritten
+	case r.Opens > 0:
+		return useOpened
+	}
+	return useNone
+}
+
 func (v *census) section(c *collector) page.Section {
-	var uses [6]usageRow
-	for i, name := range []string{"all", "only read", "only written", "read and written", "opened, neither read nor written", "neither opened nor used by descriptor"} {
+	var uses [len(useNames)]usageRow
+	for i, name := range useNames {
 		uses[i].Use = name
 	}
 	devices := map[uint64]*usageRow{}
 	var small, unread, made, gone uint64
 	var churn, lives, wasted []censusRow
-	add := func(u *usageRow, r *censusRow) {
-		u.Files++
-		u.Read += r.Read
-		u.Written += r.Written
-		u.Highest = max(u.Highest, r.Highest)
-	}
 	for id, r := range v.rows {
 		if r == nil {
 			continue
@@ -138,25 +173,14 @@ func (v *census) section(c *collector) page.Section {
 		if g, ok := c.gone[id]; ok {
 			r.gone, r.GoneNS = true, g
 		}
-		k := 3
-		switch {
-		case r.Read == 0 && r.Written == 0 && r.Opens == 0:
-			k = 5
-		case r.Read == 0 && r.Written == 0:
-			k = 4
-		case r.Written == 0:
-			k = 1
-		case r.Read == 0:
-			k = 2
-		}
-		add(&uses[0], r)
-		add(&uses[k], r)
+		uses[useAny].add(r)
+		uses[r.use()].add(r)
 		d := devices[r.Device]
 		if d == nil {
 			d = &usageRow{Use: fmt.Sprintf("%d:%d", major(r.Device), minor(r.Device))}
 			devices[r.Device] = d
 		}
-		add(d, r)
+		d.add(r)
 		if r.Size < 4096 {
 			small++
 		}
@@ -196,12 +220,16 @@ func (v *census) section(c *collector) page.Section {
 	}
 	limit := func(list []censusRow) []censusRow { return list[:min(len(list), 1000)] }
 	s := page.Section{ID: "census", Title: "Files",
-		Note: "Regular files by what was done with them. Small files have less than 4096 bytes. A file lived from the call that made it to the one that removed its last name that is known.",
-		Data: map[string]any{"uses": uses, "devices": byDevice, "small": small, "made": made, "removed": gone, "written_and_never_read": unread, "lives": limit(lives), "never_read": limit(wasted), "reopened": limit(churn)}}
+		Note: "Regular files by what was done with them. Small files have less than 4096 bytes. " +
+			"A file lived from the call that made it to the one that removed its last name that is known.",
+		Data: map[string]any{"uses": uses, "devices": byDevice, "small": small, "made": made, "removed": gone,
+			"written_and_never_read": unread,
+			"lives":                  limit(lives), "never_read": limit(wasted), "reopened": limit(churn)}}
 	s.Blocks = []page.Block{
 		tableOf("By use", []string{"", "files", "read", "written", "highest offset"}, 1, uses[:], 0, cells),
 		tableOf("By device", []string{"device", "files", "read", "written", "highest offset"}, 1, byDevice, 0, cells),
-		page.Line(fmt.Sprintf("%s small, %s made, %s removed, %s written and not read afterwards", report.Plural(small, "file", "files"), report.Count(made), report.Count(gone), report.Count(unread))),
+		page.Line(fmt.Sprintf("%s small, %s made, %s removed, %s written and not read afterwards",
+			report.Plural(small, "file", "files"), report.Count(made), report.Count(gone), report.Count(unread))),
 		tableOf("Opened most often", []string{"opens", "closes", "read", "written", "file"}, 0, churn, c.o.Top, func(r *censusRow) []string {
 			return []string{count(r.Opens), count(r.Closes), size(r.Read), size(r.Written), r.File}
 		}),

@@ -83,24 +83,34 @@ func (v *durability) see(s *seen) {
 		v.entry(s.firstPath())
 		return
 	case event.OpClose:
-		if s.file != nil && v.files[s.file.id] != nil {
-			if r := v.row(s.file); r.dirty > 0 {
-				r.CloseGapNS = max(r.CloseGapNS, s.Enter-r.write)
-			}
-		}
+		v.closed(s)
 		return
 	}
 	if f := s.FileArg(event.ResultArg); f != nil && opensByName(s) {
-		if f.Flags&(oSync|oDsync) != 0 && f.Flags&oDsync != 0 && len(v.options) < maxAccess {
+		if f.Flags&oDsync != 0 && len(v.options) < maxAccess {
 			v.options[f.Open] = true
 		}
 		if s.creates() {
 			v.entry(f.Path)
 		}
 	}
-	if s.file == nil || !s.io.Writes || s.io.Written == 0 {
+	if s.file != nil && s.io.Writes && s.io.Written > 0 {
+		v.wrote(s)
+	}
+}
+
+// closed notes how long after the last write that was not synced a file is closed.
+func (v *durability) closed(s *seen) {
+	if s.file == nil || v.files[s.file.id] == nil {
 		return
 	}
+	if r := v.row(s.file); r.dirty > 0 {
+		r.CloseGapNS = max(r.CloseGapNS, s.Enter-r.write)
+	}
+}
+
+// wrote notes bytes that are not synced, if the file was not opened so that they are.
+func (v *durability) wrote(s *seen) {
 	r := v.row(s.file)
 	r.Written += uint64(s.io.Written)
 	if f := s.Subject(); f != nil && v.options[f.Open] {

@@ -44,7 +44,11 @@ func (r *recorder) planArg(th *thread, i int, ret int64) {
 func (r *recorder) planRule(th *thread, arg uint8, a *event.Arg, ret int64) {
 	c := &th.call
 	addr := c.args[arg]
-	if a.Dir == event.Out && failed(ret) && a.Len != event.LenInterrupted && a.Len != event.LenNUL {
+	if a.Len == event.LenNUL {
+		r.planString(th, arg, addr)
+		return
+	}
+	if failed(ret) && (a.Len == event.LenRet || a.Dir == event.Out && a.Len != event.LenInterrupted) {
 		return
 	}
 	v, n := uint64(0), uint64(0)
@@ -53,39 +57,14 @@ func (r *recorder) planRule(th *thread, arg uint8, a *event.Arg, ret int64) {
 	}
 	bytes := uint64(a.Bytes(r.arch))
 	switch a.Len {
-	case event.LenNUL:
-		r.planString(th, arg, addr)
-		return
 	case event.LenConst, event.LenRef:
 		n = bytes
 	case event.LenArg:
 		n = v + uint64(a.Const)
-	case event.LenRet:
-		if failed(ret) {
-			return
-		}
-		n = uint64(ret)
-		if a.LenArg != event.NoArg {
-			n = min(n, v)
-		}
-		n += uint64(a.Const)
-	case event.LenPositive:
-		if ret > 0 {
-			n = bytes
-		}
-	case event.LenInterrupted:
-		const eintr, restartBlock = -4, -516
-		if ret == eintr || ret == restartBlock {
-			n = bytes
-		}
+	case event.LenRet, event.LenRetArray, event.LenPositive, event.LenInterrupted:
+		n = returnedBytes(a, bytes, v, ret)
 	case event.LenArray:
 		n = min(uint64(uint32(v)), maxCount) * bytes
-	case event.LenRetArray:
-		n = uint64(ret)
-		if a.LenArg != event.NoArg {
-			n = min(n, uint64(uint32(v)))
-		}
-		n *= bytes
 	case event.LenBits:
 		n = bitsBytes(v)
 	case event.LenPages:
@@ -105,6 +84,34 @@ func (r *recorder) planRule(th *thread, arg uint8, a *event.Arg, ret int64) {
 	if a.Len == event.LenRef {
 		r.planTarget(th, arg, a, addr, ret)
 	}
+}
+
+// returnedBytes returns the length of memory that the result says: in bytes, in elements of
+// some bytes, or whether there is anything. limit is the value of the argument LenArg.
+func returnedBytes(a *event.Arg, bytes, limit uint64, ret int64) uint64 {
+	n := uint64(ret)
+	switch a.Len {
+	case event.LenRet:
+		if a.LenArg != event.NoArg {
+			n = min(n, limit)
+		}
+		return n + uint64(a.Const)
+	case event.LenRetArray:
+		if a.LenArg != event.NoArg {
+			n = min(n, uint64(uint32(limit)))
+		}
+		return n * bytes
+	case event.LenPositive:
+		if ret > 0 {
+			return bytes
+		}
+	case event.LenInterrupted:
+		const eintr, restartBlock = -4, -516
+		if ret == eintr || ret == restartBlock {
+			return bytes
+		}
+	}
+	return 0
 }
 
 // planMemory adds n bytes, or less of a length that the kernel refused.
