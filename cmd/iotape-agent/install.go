@@ -52,9 +52,9 @@ WantedBy=multi-user.target
 func newInstall(config *string) *cobra.Command {
 	var show bool
 	cmd := &cobra.Command{
-		Use: "install", Short: "Have systemd start the agent when the machine starts", Args: cobra.NoArgs,
-		Long: `Install writes a unit for systemd and starts it. The configuration has to be right.
-With --print it only writes the unit to standard output.`,
+		Use: "install", Short: "Make systemd start the agent when the machine starts", Args: cobra.NoArgs,
+		Long: `Install writes a systemd unit and starts it. The configuration must have no errors. With
+--print, install only writes the unit to standard output.`,
 		Example: "  iotape-agent install --print | less\n  sudo iotape-agent install --config /etc/iotape/agent.toml",
 		RunE: func(*cobra.Command, []string) error {
 			exe, err := os.Executable()
@@ -106,8 +106,8 @@ With --print it only writes the unit to standard output.`,
 func newKey() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use: "keygen -o FILE", Short: "Make the agent's key; its public part is for iotape collector enrol --public", Args: cobra.NoArgs,
-		Long:    "Keygen makes a secret key in a file that only you can read, and prints its public part,\nwhich whoever runs the collector enrols. So the secret never leaves the host.",
+		Use: "keygen -o FILE", Short: "Make the key of the agent, and print its public part", Args: cobra.NoArgs,
+		Long:    "Keygen makes a secret key in a file that only you can read, and prints its public part.\nRegister the public part at the collector, with iotape collector enrol --public. The\nsecret never leaves the host.",
 		Example: "  iotape-agent keygen -o /etc/iotape/agent.nk",
 		RunE: func(*cobra.Command, []string) error {
 			public, err := key.Create(out)

@@ -55,14 +55,14 @@ func newRoot() *cobra.Command {
 	var config, cpu, boot string
 	cmd := &cobra.Command{
 		Use:   "iotape-agent [--config FILE]",
-		Short: "Record what a host's programs do to their storage, and send it to a collector",
-		Long: `Iotape-agent records what its configuration says, keeps it in a spool of bounded size,
-and sends it to a collector in the background. It never makes programs wait, unless
-the configuration says overflow = "block": what there is no room for is counted, and
-declared lost in the recording itself.
+		Short: "Record the storage calls of a host, and send them to a collector",
+		Long: `Iotape-agent records what its configuration specifies, stores it in a spool of limited
+size, and sends it to a collector in the background. It never delays programs, unless
+the configuration has overflow = "block". It counts the events for which there is no
+room, and the recording has them as losses.
 
-SIGHUP reads the configuration again, SIGUSR1 sends at once what waits to become a
-whole batch, SIGTERM and SIGINT end the recording in order.`,
+SIGHUP reads the configuration again. SIGUSR1 sends an incomplete batch immediately.
+SIGTERM and SIGINT end the recording in order.`,
 		Example: `  iotape-agent check --config /etc/iotape/agent.toml
   sudo iotape-agent install --print
   sudo iotape-agent --config /etc/iotape/agent.toml --cpu 3%`,
@@ -78,9 +78,9 @@ whole batch, SIGTERM and SIGINT end the recording in order.`,
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.PersistentFlags().StringVar(&config, "config", agent.DefaultConfig, "the configuration is in `FILE`")
-	cmd.PersistentFlags().StringVar(&cpu, "cpu", "", "keep within `SHARE` of one processor, such as 3%, by keeping less; instead of limits.cpu")
-	cmd.Flags().StringVar(&boot, "boot-id", "", "this is boot `ID`, whatever the kernel says: to test what a reboot does")
+	cmd.PersistentFlags().StringVar(&config, "config", agent.DefaultConfig, "read the configuration from `FILE`")
+	cmd.PersistentFlags().StringVar(&cpu, "cpu", "", "use at most this `SHARE` of one processor, such as 3%, and keep less if necessary; overrides limits.cpu")
+	cmd.Flags().StringVar(&boot, "boot-id", "", "use boot `ID` instead of the kernel's, to test a reboot")
 	_ = cmd.Flags().MarkHidden("boot-id")
 	cmd.AddCommand(newInstall(&config), newCheck(&config, &cpu), newKey(), newSimulate(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
@@ -107,8 +107,8 @@ func readConfig(name, cpu string) (*agent.Config, error) {
 
 func newCheck(config, cpu *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "check", Short: "Say what is wrong with a configuration", Args: cobra.NoArgs,
-		Long:    "Check reads the configuration as the agent does, and says what is wrong with it.\n\nExit status:\n  0  it is right\n  2  it is not",
+		Use: "check", Short: "Check a configuration", Args: cobra.NoArgs,
+		Long:    "Check reads the configuration as the agent does, and reports its errors.\n\nExit status:\n  0  there are no errors\n  2  there are errors",
 		Example: "  iotape-agent check --config agent.toml",
 		RunE: func(*cobra.Command, []string) error {
 			c, err := readConfig(*config, *cpu)

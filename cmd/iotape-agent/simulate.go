@@ -21,7 +21,7 @@ func newSimulate() *cobra.Command {
 	var back, wait time.Duration
 	cmd := &cobra.Command{
 		Use: "simulate DIR", Short: "Run an agent for each configuration in a directory, with made-up events", Args: cobra.ExactArgs(1),
-		Long: "Simulate runs the agents of all DIR/*.toml in this process, each with its own spool, key and\nconnection. Their configurations have record.synthetic.",
+		Long: "Simulate runs the agents of all DIR/*.toml in this process, each with its own spool, key and\nconnection. Their configurations must have record.synthetic.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
@@ -29,8 +29,8 @@ func newSimulate() *cobra.Command {
 		},
 	}
 	cmd.Hidden = true
-	cmd.Flags().DurationVar(&back, "clock-back", 0, "the wall clock is `TIME` behind")
-	cmd.Flags().DurationVar(&wait, "stop-wait", 0, "try so long to send what is left")
+	cmd.Flags().DurationVar(&back, "clock-back", 0, "set the wall clock back by `TIME`")
+	cmd.Flags().DurationVar(&wait, "stop-wait", 0, "try for this time to send the remaining data at the end")
 	return cmd
 }
 

@@ -23,22 +23,22 @@ func newAnnotate(c *console) *cobra.Command {
 	var a annotating
 	cmd := &cobra.Command{
 		Use:   "annotate TAPE",
-		Short: "Find out which event had to wait for which, and how long threads computed",
-		Long: `Annotate finds in one recorded run what its threads waited for: wake-ups (record
---wakeups), the bytes of pipes and sockets, child processes, locks on files, names and
-bytes of files; and how long they computed and slept. What follows from the rest is
-left out. The annotations are stored in the tape, where replay --order causal finds
-them, and summed up.
+		Short: "Find what each event waited for, and how long threads computed",
+		Long: `Annotate finds in a recorded run what its threads waited for, and how long they computed
+and slept. Threads wait for wake-ups (record --wakeups), the bytes of pipes and sockets,
+child processes, locks on files, and names and bytes of files. Annotate omits the
+dependencies that follow from others. It stores the annotations in the tape, for iotape
+replay --order causal, and prints a summary.
 
---text writes them as text, which can be edited: COMPUTE, WAIT and SLEEP before an
-event, SIGNAL behind it. --from reads it back, and refuses what a replay could not come
-to the end of: events that wait for each other are named.`,
+--text writes the annotations as text that you can edit: COMPUTE, WAIT and SLEEP before
+an event, SIGNAL after it. --from reads this text. It refuses annotations with which a
+replay could not finish, and names the events that wait for each other.`,
 		Example: `  iotape record --wakeups -o app.tape -- ./app
   iotape annotate app.tape
   iotape annotate app.tape --text > app.txt
   iotape annotate app.tape --from app.txt`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing", "2  could not be done; the tape is as it was"),
+		Annotations: exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing", "2  could not be done; the tape is unchanged"),
 		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			switch {
 			case a.from != "":
@@ -54,10 +54,10 @@ to the end of: events that wait for each other are named.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&a.text, "text", false, "write the annotations that are stored, or those that were, as text")
-	f.StringVar(&a.from, "from", "", "take the annotations from `FILE`, text as --text writes it")
-	f.UintSliceVar(&a.pids, "pid", nil, "with --text, only the events of these processes or threads")
-	f.BoolVar(&a.json, "json", false, "one JSON object, with times in ns")
+	f.BoolVar(&a.text, "text", false, "write the stored annotations as text, or, if none are stored, those that annotate finds")
+	f.StringVar(&a.from, "from", "", "read the annotations from `FILE`, in the form of --text")
+	f.UintSliceVar(&a.pids, "pid", nil, "with --text: only the events of these processes or threads")
+	f.BoolVar(&a.json, "json", false, "print one JSON object, with times in ns")
 	cmd.MarkFlagsMutuallyExclusive("text", "json", "from")
 	return cmd
 }
@@ -77,7 +77,7 @@ func (a *annotating) run(c *console, t *trace.Tape) error {
 		return err
 	}
 	if sum.Woken == 0 {
-		c.hint("there are no wake-ups in the tape; iotape record --wakeups records them")
+		c.hint("the tape has no wake-ups; iotape record --wakeups records them")
 	}
 	return ended(nil, sum.Losses == 0 && len(t.Manifest().Losses) == 0)
 }
@@ -86,7 +86,7 @@ func (a *annotating) run(c *console, t *trace.Tape) error {
 func storeNotes(c *console, t *trace.Tape, notes *causal.Annotations) error {
 	stored, err := waits.Store(t, notes)
 	if err == nil && !stored {
-		c.say("%s is no tape: the annotations are not stored", t.Name())
+		c.say("%s is not a tape: the annotations are not stored", t.Name())
 	}
 	return err
 }

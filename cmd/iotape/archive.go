@@ -28,34 +28,34 @@ func newArchive(c *console) *cobra.Command {
 	var a archiving
 	cmd := &cobra.Command{
 		Use:   "archive --to WHERE",
-		Short: "Make tapes of what a collector has, and keep them",
-		Long: `Archive makes tapes of the streams that a collector has staged and that have ended,
-stores them in a directory or in a bucket that speaks S3, reads all of them back, and only
-then removes the streams. Streams whose frames go on from one to the next become one tape;
-the manifest says why it begins and ends there (iotape stat shows it). A run that was
-stopped anywhere is gone on with by the next one.
+		Short: "Make tapes of the streams of a collector, and store them",
+		Long: `Archive makes tapes of the ended streams that a collector has staged. It stores the
+tapes in a directory or in an S3 bucket, and reads all of them back. Only then does it
+remove the streams. Streams whose frames follow each other become one tape. The manifest
+has the reason why the tape begins and ends there (iotape stat shows it). If a run is
+interrupted, the next run continues it.
 
-With --keep or --keep-size it then removes the oldest tapes, by when they were stored;
-without --data, that is all it does. --dry-run says which.
+With --keep or --keep-size, archive then removes the oldest tapes, by the time of
+storing. Without --data, it does only this. --dry-run lists these tapes.
 
-The server of a bucket, and the keys for it, are in the environment: AWS_ENDPOINT_URL,
+The server and the keys of a bucket are in the environment: AWS_ENDPOINT_URL,
 AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE.`,
 		Example: `  iotape archive --data /var/lib/iotape --to /srv/tapes --catalogue /srv/catalogue
   iotape archive --data /var/lib/iotape --to s3://tapes/fleet --every 1m --keep 365d
   iotape archive --to s3://tapes/fleet --keep 365d --keep-size 20T --dry-run`,
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  done", "1  done, but some streams could not be sealed and are put aside", "2  could not be done, or not all of it; the streams are still there"),
+		Annotations: exits("0  done", "1  done, but some streams could not be sealed and are quarantined", "2  could not be done, or not completely; the streams are still there"),
 		RunE:        func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), c) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.Archive.Data, "data", "", "the collector's `DIR`")
-	f.StringVar(&a.To, "to", "", "where tapes are kept, `WHERE`: a directory, or s3://BUCKET/PREFIX")
+	f.StringVar(&a.To, "to", "", "the directory, or s3://BUCKET/PREFIX, `WHERE` tapes are stored")
 	a.where.add(cmd)
-	f.DurationVar(&a.Every, "every", 0, "go on, and look again after so long")
-	f.DurationVar(&a.Archive.Settle, "settle", time.Minute, "a stream that another one may go on with waits for so long")
-	f.Var(&a.keep, "keep", "remove tapes that were stored so long ago: 365d, 12h")
-	f.Var(&a.size, "keep-size", "remove the oldest tapes beyond so much: 500G, 20T")
-	f.BoolVar(&a.Keep.DryRun, "dry-run", false, "with --keep and --keep-size: say what would be removed, and do nothing")
+	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after this time; 0 means run once")
+	f.DurationVar(&a.Archive.Settle, "settle", time.Minute, "how long to wait for a stream that may continue an ended one")
+	f.Var(&a.keep, "keep", "remove tapes that were stored this long ago: 365d, 12h")
+	f.Var(&a.size, "keep-size", "remove the oldest tapes beyond this total size: 500G, 20T")
+	f.BoolVar(&a.Keep.DryRun, "dry-run", false, "with --keep and --keep-size: list what would be removed, and remove nothing")
 	_ = cmd.MarkFlagRequired("to")
 	for _, sub := range []*cobra.Command{newArchiveList(c), newArchiveGet(c)} {
 		finishCommand(sub)
@@ -97,8 +97,8 @@ func newArchiveList(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list WHERE",
 		Short: "List the tapes of an archive",
-		Long: `List shows the tapes that a directory or bucket has. Which of them are worth reading, a
-catalogue says: iotape catalogue find.`,
+		Long: `List shows the tapes of a directory or bucket. To find tapes by their numbers, use
+iotape catalogue find.`,
 		Example: `  iotape archive list s3://tapes/fleet
   iotape archive list /srv/tapes --json`,
 		Args: cobra.ExactArgs(1),
@@ -110,7 +110,7 @@ catalogue says: iotape catalogue find.`,
 			return c.print(func(w *bufio.Writer) error { return archiverun.List(cmd.Context(), w, store, asJSON) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -119,9 +119,9 @@ func newArchiveGet(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get --from WHERE TAPE...",
 		Short: "Copy tapes out of an archive",
-		Long: `Get copies tapes to the working directory, or to DIR, and compares every file with what
-its manifest says. A TAPE is named as iotape archive list or iotape catalogue find show it,
-or by the last part of that.`,
+		Long: `Get copies tapes to the working directory, or to DIR, and verifies every file by its
+manifest. Name a TAPE as iotape archive list or iotape catalogue find show it, or by the
+last part of that name.`,
 		Example: `  iotape archive get --from s3://tapes/fleet 20261122T101530Z-2f5a6f2e-6f0b-4b2a-9d5e-0a1b2c3d4e5f-1795331234567890123-7.tape
   iotape catalogue find 'ops.fsync > 1e6' --csv --columns location | tail -n +2 | xargs iotape archive get --from s3://tapes/fleet -o found`,
 		Args: cobra.MinimumNArgs(1),
@@ -145,8 +145,8 @@ or by the last part of that.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "", "where the tapes are kept, `WHERE`: a directory, or s3://BUCKET/PREFIX")
-	f.StringVarP(&out, "output", "o", "", "the `DIR` to copy to")
+	f.StringVar(&from, "from", "", "the directory, or s3://BUCKET/PREFIX, `WHERE` tapes are stored")
+	f.StringVarP(&out, "output", "o", "", "the `DIR` to copy to (default: the working directory)")
 	_ = cmd.MarkFlagRequired("from")
 	return cmd
 }

@@ -144,23 +144,23 @@ func hintFor(cmd *cobra.Command, err error) string {
 	case hint.Of(err) != "":
 		return hint.Of(err)
 	case errors.As(err, &filter) && filter.What == "alarm":
-		return "docs/top.md says what an alarm's rule is"
+		return "docs/top.md describes the rules of alarms"
 	case errors.As(err, &filter):
-		return "iotape explain-filter --fields lists what filters can ask for"
+		return "iotape explain-filter --fields lists the fields of filters"
 	case errors.As(err, &usage):
 		return cmd.CommandPath() + " --help"
 	case errors.Is(err, trace.ErrNotSealed), errors.Is(err, context.Canceled):
 		return ""
 	case errors.As(err, &recipient):
-		return "--identity FILE names the secret key that opens it"
+		return "use --identity FILE with the secret key"
 	case errors.As(err, &key):
-		return "--key FILE names the key of its checksums"
+		return "use --key FILE with the key of the checksums"
 	case errors.Is(err, trace.ErrNewer):
-		return "read it with a newer iotape"
+		return "use a newer iotape"
 	case errors.Is(err, replay.ErrNotEmpty):
-		return "name a new directory, or use one that has other things in it with --force"
+		return "name a new directory, or use --force for one that is not empty"
 	case errors.As(err, &unsupported) && cmd.Name() == "top":
-		return "docs/privileges.md says what counting needs; iotape top --tape counts what was recorded"
+		return "docs/privileges.md lists the rights that counting needs; iotape top --tape counts the events of a tape"
 	case errors.As(err, &unsupported) && unsupported.Backend == "ebpf":
 		return "record with --backend ptrace"
 	case errors.Is(err, trace.ErrCorrupt), errors.Is(err, trace.ErrTruncated):

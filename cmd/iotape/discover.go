@@ -19,29 +19,30 @@ func newDiscover(c *console) *cobra.Command {
 	var backend, user string
 	cmd := &cobra.Command{
 		Use:   "discover -o TAPE [flags] [--] COMMAND [ARG...]",
-		Short: "Find out by experiment which node of a parallel application waits for which",
-		Long: `Discover records a command once, and runs it again once for each of its nodes: the
-threads that make I/O calls, of a rank of MPI usually its first. Each time the calls of
-one node, or each P-th of them, are held until all other nodes have ended or are stuck.
-What those do next waits for the call that was held. What is found is stored as the
-annotations of TAPE, together with what the tape itself proves (iotape annotate), for
-iotape replay --order causal --pace think.
+		Short: "Find by experiment the dependencies between the nodes of a parallel application",
+		Long: `Discover records a command once. Then it runs the command again, once for each node. A
+node is a thread that makes I/O calls: usually the first thread of an MPI rank. In each
+run, discover holds the calls of one node (or every P-th of them) until all other nodes
+have ended or are stuck. The next call of a stuck node depends on the held call.
+Discover stores these dependencies as the annotations of TAPE, together with those that
+the tape itself proves (iotape annotate). Use them with iotape replay --order causal
+--pace think.
 
-That shows also what leaves no trace: ranks that wait for each other by looking at shared
-memory again and again. What they did meanwhile is told from computing, because a node
-that is held itself never has to wait.
+Discover also finds dependencies that leave no trace, such as ranks that poll shared
+memory. It separates polling from computing by the runs in which it held the polling
+node, because a held node never waits for others.
 
-Nodes are called by their place in the tree of processes: 1 is the command, 1.2 the second
-process that it starts, and 1.2/3 the third thread of that. The runs have to make the same
-calls: --prepare restores what the command changes. Where they differ, it is said where,
-and what came after that call is not used.
+A node is named by its place in the tree of processes: 1 is the command, 1.2 the second
+process that it starts, and 1.2/3 the third thread of that process. All runs must make
+the same calls: use --prepare to restore what the command changes. If a run makes other
+calls, discover reports where, and ignores what came after.
 
-With --hosts each run is one of several commands at a time, one on each host, and nodes
-have the names of their hosts before them: a:1.2. The tapes of the hosts are joined.
+With --hosts, each run starts one command on each host. The names of nodes then begin
+with the name of the host: a:1.2. Discover joins the tapes of the hosts.
 
-With --runs the runs are kept in a directory, and those that are there are not made again:
-call discover with the same TAPE and directory to hold more nodes, or more of their calls.
-In the end a line says which would be worth the time.`,
+With --runs, discover keeps the runs in a directory and does not repeat them. Use the
+same TAPE and directory to hold more nodes, or more of their calls. The last line of the
+output suggests what to hold next.`,
 		Example: `  iotape discover -o app.tape -- mpirun -n 4 ./app
   iotape discover -o app.tape --runs app.runs --nodes 1 --period 10 --prepare 'rm -f out' -- ./app
   iotape discover -o app.tape --runs app.runs --nodes 1.2,1.3 --period 10 --prepare 'rm -f out' -- ./app
@@ -51,8 +52,8 @@ In the end a line says which would be worth the time.`,
   iotape annotate app.tape --text
   iotape replay app.tape --into /mnt/x --order causal --pace think`,
 		Annotations: exits(
-			"0  found, and stored in the tape",
-			"1  found and stored, but runs differed, were ended, or a node never became stuck",
+			"0  the dependencies are stored in the tape",
+			"1  the dependencies are stored, but runs differed or were ended, or a node never became stuck",
 			"2  could not be done",
 			"126, 127  the command cannot be executed, or was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,25 +72,25 @@ In the end a line says which would be worth the time.`,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.StringVarP(&d.Plan.Tape, "output", "o", "", "the `TAPE` to make, or, with --runs, to go on with")
-	f.StringVar(&d.Nodes, "nodes", "all", "`WHICH` nodes to hold, each in a run of its own: all, a number (those with the most calls), or names such as 1.2,1.3; the name 1 alone is written 1,")
-	f.IntVar(&d.Period, "period", 1, "hold each `P`th call of a node; more are quicker, and find less")
-	f.DurationVar(&d.Budget, "budget", 30*time.Minute, "be done after `TIME`: what is not held by then is not held; the last of it is for putting together what was found")
+	f.StringVarP(&d.Plan.Tape, "output", "o", "", "the `TAPE` to make; with --runs, the tape to continue")
+	f.StringVar(&d.Nodes, "nodes", "all", "`WHICH` nodes to hold, each in its own run: all; a number N, for the N nodes with the most calls; or names, such as 1.2,1.3 (write the single name 1 as 1,)")
+	f.IntVar(&d.Period, "period", 1, "hold each `P`th call of a node; a larger P takes less time, and finds less")
+	f.DurationVar(&d.Budget, "budget", 30*time.Minute, "finish after `TIME`, including the final analysis; nodes that have no time left are not held")
 	f.DurationVar(&d.Each, "each", 5*time.Minute, "end a run that takes longer than `TIME`")
-	f.DurationVar(&d.Hold, "hold", throttle.DefaultMost, "hold a call no longer than `TIME`, whoever goes on")
-	f.DurationVar(&d.Patience, "patience", throttle.DefaultPatience, "a node is stuck when it is `TIME` over twice what it took when nobody was held")
-	f.StringVar(&d.Runs, "runs", "", "keep the runs in `DIR`, and use those that are there")
+	f.DurationVar(&d.Hold, "hold", throttle.DefaultMost, "hold a call for at most `TIME`, even if other nodes are still running")
+	f.DurationVar(&d.Patience, "patience", throttle.DefaultPatience, "a node is stuck when it takes `TIME` longer than twice its time without held nodes")
+	f.StringVar(&d.Runs, "runs", "", "keep the runs in `DIR`, and use the runs that are there")
 	f.StringVar(&d.Prepare, "prepare", "", "run this shell `COMMAND` before each run")
-	f.StringArrayVar(&under, "under", nil, "only calls on files below `DIR` count; repeatable. If not given, all but those of the system")
-	f.BoolVar(&d.Alone, "alone", false, "store only what holding nodes showed, not what the tape itself proves")
-	f.BoolVar(&d.Suggest, "suggest", false, "with --runs: run nothing, only say what to hold next")
-	f.StringVar(&backend, "backend", "auto", "`HOW` to record the first run: auto, ebpf or ptrace; nodes are always held by ptrace")
-	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`; under sudo, who called it")
-	f.StringSliceVar(&d.Team.Names, "hosts", nil, "run the command on each of these `HOSTS`, with a tracer of its own there; in the command {host} stands for the name")
-	f.StringVar(&d.Team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}'; 'mpirun -n {n} {command}' for all at once, whose ranks the hosts then are; if not given, all run here")
-	f.StringVar(&d.Team.Listen, "listen", "", "with --hosts: where the hosts reach this one, `ADDRESS:PORT`; 127.0.0.1 if not given")
-	f.StringVar(&d.Team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts; if not given, one is made up, see iotape replay")
-	f.BoolVar(&asJSON, "json", false, "one JSON object, with times in ns")
+	f.StringArrayVar(&under, "under", nil, "only calls on files below `DIR` count; repeatable (default: all files except those of the system)")
+	f.BoolVar(&d.Alone, "alone", false, "store only the dependencies from held nodes, not those that the tape proves")
+	f.BoolVar(&d.Suggest, "suggest", false, "with --runs: run nothing, only suggest what to hold next")
+	f.StringVar(&backend, "backend", "auto", "the back end, `HOW` to record the first run: auto, ebpf or ptrace; discover always holds nodes with ptrace")
+	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER` (default under sudo: the user who called sudo)")
+	f.StringSliceVar(&d.Team.Names, "hosts", nil, "run the command on each of these `HOSTS`, with its own recorder; {host} in the command stands for the name of the host")
+	f.StringVar(&d.Team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}', or 'mpirun -n {n} {command}' for all at once, where the hosts are the ranks (default: run all on this machine)")
+	f.StringVar(&d.Team.Listen, "listen", "", "with --hosts: the address at which the hosts reach this machine, `ADDRESS:PORT` (default 127.0.0.1)")
+	f.StringVar(&d.Team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts (default: a generated secret, see iotape replay)")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object, with times in ns")
 	return cmd
 }
 

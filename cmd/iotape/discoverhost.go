@@ -18,11 +18,10 @@ func newDiscoverHost(c *console) *cobra.Command {
 	var hub, secret, name string
 	cmd := &cobra.Command{
 		Use:   "discover-host --hub ADDRESS --secret FILE",
-		Short: "Run and trace a part of an application of several hosts",
-		Long: `Discover-host joins a run that iotape discover --hosts has begun: it starts the command
-on this host, records it or holds its calls as it is told, and ends. Discover --hosts
-launches it itself; by hand it is of use where only another program can start programs
-on all hosts.`,
+		Short: "Run and record a part of an application on several hosts",
+		Long: `Discover-host joins a run that iotape discover --hosts started. It starts the command on
+this host, records it or holds its calls as requested, and ends. iotape discover --hosts
+starts it. Start it by hand if only another program can start programs on all hosts.`,
 		Example:     `  iotape discover-host --hub 10.0.0.1:7072 --secret /shared/secret --name a`,
 		Args:        cobra.NoArgs,
 		Annotations: exits("0  its part is done", "2  could not be done"),

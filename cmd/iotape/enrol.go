@@ -14,13 +14,13 @@ func newEnrol(c *console, p *service.Options) *cobra.Command {
 	var public, out, role string
 	cmd := &cobra.Command{
 		Use:   "enrol NAME",
-		Short: "Let a host's agent, or a reader, connect",
-		Long: `Enrol takes the public key of a host's agent, which iotape-agent keygen printed on the
-host. With -o it makes the pair here, and writes the secret to a file that is to be taken
-to the host. A collector that runs takes the key within seconds.
+		Short: "Register the key of an agent or a reader",
+		Long: `Enrol registers the public key of a host's agent, which iotape-agent keygen printed on
+the host. With -o, enrol makes the key pair here, and writes the secret to a file that
+you must move to the host. A running collector accepts the key within seconds.
 
-An agent may send the batches of the host NAME, and no more. A reader may read what all
-agents send; a collector, for --nats, may do everything.`,
+An agent may only send the batches of the host NAME. A reader may read what all agents
+send. A collector (for --nats) may do everything.`,
 		Example: `  iotape collector enrol db7 --data /srv/iotape --public UABC...
   iotape collector enrol db7 --data /srv/iotape -o db7.nk
   iotape collector enrol viewer --role reader --data /srv/iotape -o viewer.nk`,
@@ -38,15 +38,15 @@ agents send; a collector, for --nats, may do everything.`,
 		},
 	}
 	cmd.Flags().StringVar(&public, "public", "", "the public `KEY`, which begins with U")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "make a key, and write its secret to `FILE`")
-	cmd.Flags().StringVar(&role, "role", string(broker.Agent), "what the owner may do: agent, reader or collector")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "make a key pair, and write the secret to `FILE`")
+	cmd.Flags().StringVar(&role, "role", string(broker.Agent), "what the owner of the key may do: agent, reader or collector")
 	return cmd
 }
 
 func newRevoke(_ *console, p *service.Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "Take a key away",
-		Long:        "Revoke takes the key of a host, or of a reader, away. A collector that runs disconnects its\nowner within seconds. What was sent stays.",
+		Use: "revoke NAME", Short: "Remove a key",
+		Long:        "Revoke removes the key of a host or of a reader. A running collector disconnects the owner\nof the key within seconds. The data that the owner sent stays.",
 		Example:     "  iotape collector revoke db7 --data /srv/iotape",
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  revoked", "2  failed"),
@@ -57,8 +57,8 @@ func newRevoke(_ *console, p *service.Options) *cobra.Command {
 func newKeys(c *console, p *service.Options) *cobra.Command {
 	var asJSON, config bool
 	cmd := &cobra.Command{
-		Use: "keys", Short: "List who may connect",
-		Long:        "Keys lists who may connect, and what for. With --nats-config it writes that as a NATS server's\nconfiguration has it, for --nats.",
+		Use: "keys", Short: "List the registered keys",
+		Long:        "Keys lists the registered keys and their roles. With --nats-config it writes them in the form\nof a NATS server's configuration, for --nats.",
 		Example:     "  iotape collector keys --data /srv/iotape\n  iotape collector keys --data /srv/iotape --nats-config > /etc/nats/iotape.conf",
 		Args:        cobra.NoArgs,
 		Annotations: exits("0  done", "2  failed"),
@@ -77,7 +77,7 @@ func newKeys(c *console, p *service.Options) *cobra.Command {
 			return c.result(func(w io.Writer) error { return write(w, keys) }, true)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
-	cmd.Flags().BoolVar(&config, "nats-config", false, "write the authorization of a NATS server's configuration")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().BoolVar(&config, "nats-config", false, "write the authorization part of the configuration of a NATS server")
 	return cmd
 }

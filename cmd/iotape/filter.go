@@ -81,7 +81,7 @@ func filtered(c *console, t *trace.Tape, g *predicate.Graph) iter.Seq2[*event.Ev
 // unknownPrograms says for how many processes a filter with exe had no answer.
 func (c *console) unknownPrograms(m *predicate.Matcher) {
 	if n := m.Unknown(); n > 0 {
-		c.say("filter: the tape does not have the program of %d processes before their first execve: exe does not match them until then", n)
+		c.say("filter: the tape does not name the program of a process before its first execve: until then, exe does not match %d of them", n)
 	}
 }
 

@@ -22,14 +22,15 @@ func newFleet(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Show the hosts that send to a collector, their rates and losses",
-		Long: `Fleet asks a collector on this machine how its hosts are: when each was last heard of,
-how much it sends, how much of it is stored, and what was lost and why. The same is a page
-at the collector's --page, and metrics for Prometheus at its /metrics.`,
+		Long: `Fleet shows the hosts of a collector on this machine: when the collector last heard each
+host, how much the host sends, how much of it is stored, and what was lost and why. The
+same data is a page at the collector's --page, and metrics for Prometheus at its
+/metrics.`,
 		Example: `  iotape fleet
   iotape fleet --json | jq -r '.hosts[] | select(.state == "silent") | .host'`,
 		Args: cobra.NoArgs,
-		Annotations: exits("0  every host that is expected to is heard, and the collector stores",
-			"1  a host is silent, or nothing is stored of one or of all", "2  the collector could not be asked"),
+		Annotations: exits("0  no expected host is silent, and the collector stores",
+			"1  a host is silent, or the collector stores nothing of one or of all hosts", "2  the collector did not answer"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !strings.Contains(address, "://") {
 				address = "http://" + address
@@ -42,8 +43,8 @@ at the collector's --page, and metrics for Prometheus at its /metrics.`,
 			return c.result(func(w io.Writer) error { return write(w, f) }, service.Well(f))
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object; times in ns, rates per second")
-	cmd.Flags().StringVar(&address, "collector", service.DefaultPage, "the collector's page is at `HOST:PORT`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object; times in ns, rates per second")
+	cmd.Flags().StringVar(&address, "collector", service.DefaultPage, "the address of the collector's page, `HOST:PORT`")
 	return cmd
 }
 
@@ -52,12 +53,12 @@ at the collector's --page, and metrics for Prometheus at its /metrics.`,
 func newAgent(*console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "agent [ARG...]",
-		Short: "Record this host, and send it to a collector: runs iotape-agent",
-		Long: `Agent runs iotape-agent, which is beside this program or in PATH, with the arguments that
-follow. See iotape agent --help, and docs/fleet.md.`,
+		Short: "Run iotape-agent: record this host, and send to a collector",
+		Long: `Agent runs iotape-agent with the arguments that follow. It finds iotape-agent beside
+this program or in PATH. See iotape agent --help and docs/fleet.md.`,
 		Example:            "  iotape agent --config /etc/iotape/agent.toml\n  iotape agent install --print",
 		DisableFlagParsing: true,
-		Annotations:        exits("N  that of iotape-agent", "2  it was not found"),
+		Annotations:        exits("N  the exit status of iotape-agent", "2  iotape-agent was not found"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := ""
 			if exe, err := os.Executable(); err == nil {

@@ -31,51 +31,53 @@ func newFlow(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flow TAPE...",
 		Short: "Follow data through processes, sockets and disks",
-		Long: `Flow finds out where data came from and went to, on all hosts whose TAPEs are given:
-what was sent is received (by the bytes of each connection), what was written to a file
-is read there (by offsets), and what a process took in it gives out again, whole, in
-part, or changed (by content). Order is that of cause, as in iotape order.
+		Long: `Flow finds where data came from and where it went, on all hosts whose TAPEs are given.
+It follows data from sender to receiver (by the bytes of each connection), from a write
+to a read of a file (by offsets), and through a process that forwards what it received,
+whole, in part or changed (by content). The order of events is causal, as in iotape
+order.
 
---from says where to begin: an event (12, or 2:12 of the second TAPE), a file by its
-path or the end of it, a connection by its address. --to says where to end; alone, it
-asks where that came from. --same lists who else read or wrote the same content.
+--from selects the start: an event (12, or 2:12 of the second TAPE), a file by its path
+or the end of its path, or a connection by its address. --to selects the end. With --to
+alone, flow shows where the data came from. --same lists all processes that read or
+wrote the same content.
 
-What data shows is reported in any case: content that was changed on the network
-(altered), on the disk (corrupted) or by a process between receiving and giving out
-(changed), replicas that differ, plaintext where nothing should be readable, sends of
-what was received nowhere, data written more than once, files read again in the same
-or another order. Without content in the tapes there are order and places only.
+Flow always reports its findings: content that was changed on the network (altered), on
+the disk (corrupted) or by a process between receiving and sending (changed); replicas
+that differ; plaintext that should not be readable; sent data that was not received
+before; data that was written more than once; and files that were read again in the same
+or another order. Without content in the tapes, flow has only order and places.
 
---expect asks whether something is so: 'replicas == 3', 'wrong == 0 and path >= 4';
---numbers lists what it can ask for.`,
+--expect tests a condition, such as 'replicas == 3' or 'wrong == 0 and path >= 4'.
+--numbers lists the numbers that it can use.`,
 		Example: `  iotape flow client.tape server.tape
   iotape flow client.tape server.tape --from 1:57
   iotape flow server.tape --to /srv/store.db --svg >store.svg
   iotape flow a.tape b.tape c.tape --expect 'replicas == 3 and wrong == 0'`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  done; with --expect: it is so", "1  with --expect: it is not so", "2  could not be done"),
+		Annotations: exits("0  done; with --expect: the expression is true", "1  with --expect: the expression is false", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd.Context(), c, args)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.from, "from", "", "follow what moved at `WHERE`: an event, a file, a connection")
-	f.StringVar(&r.to, "to", "", "show the ways that end at `WHERE`")
-	f.StringVar(&r.same, "same", "", "list all moves of the same content as at `WHERE`")
-	f.StringArrayVar(&r.expect, "expect", nil, "exit with 1 unless `EXPRESSION` holds; can be repeated")
-	f.StringArrayVar(&r.options.Encrypted, "encrypted", nil, "nothing may be readable in files and connections with `NAME` in their names; can be repeated")
-	f.Float64Var(&r.options.Threshold, "threshold", 0.8, "part of the bytes, 0 to 1, from which on content is the same, but changed")
-	f.BoolVar(&r.json, "json", false, "one JSON object")
-	f.BoolVar(&r.dot, "dot", false, "the path as a graph for Graphviz")
-	f.BoolVar(&r.svg, "svg", false, "the path as a picture")
-	f.BoolVar(&r.numbers, "numbers", false, "list what --expect can ask for, and the values")
-	f.BoolVar(&r.timing, "timing", false, "say what took how long, on standard error")
+	f.StringVar(&r.from, "from", "", "follow the data that moved at `WHERE`: an event, a file or a connection")
+	f.StringVar(&r.to, "to", "", "show the paths of data that end at `WHERE`")
+	f.StringVar(&r.same, "same", "", "list all moves of the content that moved at `WHERE`")
+	f.StringArrayVar(&r.expect, "expect", nil, "exit with status 1 unless `EXPRESSION` is true; repeatable")
+	f.StringArrayVar(&r.options.Encrypted, "encrypted", nil, "report readable data in files and connections with `NAME` in their names; repeatable")
+	f.Float64Var(&r.options.Threshold, "threshold", 0.8, "the share of equal bytes, from 0 to 1, from which content counts as the same, but changed")
+	f.BoolVar(&r.json, "json", false, "print one JSON object")
+	f.BoolVar(&r.dot, "dot", false, "print the path as a graph for Graphviz")
+	f.BoolVar(&r.svg, "svg", false, "print the path as a picture")
+	f.BoolVar(&r.numbers, "numbers", false, "list the numbers that --expect can use, with their values")
+	f.BoolVar(&r.timing, "timing", false, "print the time of each step on standard error")
 	cmd.MarkFlagsMutuallyExclusive("json", "dot", "svg", "numbers")
 	cmd.MarkFlagsMutuallyExclusive("same", "from")
 	cmd.MarkFlagsMutuallyExclusive("same", "to")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if (r.dot || r.svg) && r.from == "" && r.to == "" && r.same == "" {
-			return usageError{errors.New("--dot and --svg draw a path: say --from or --to")}
+			return usageError{errors.New("--dot and --svg draw a path: use --from, --to or --same")}
 		}
 		return nil
 	}
@@ -132,7 +134,7 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 	for _, x := range exprs {
 		ok, err := f.Expect(x, path)
 		if err != nil {
-			return hint.With(fmt.Errorf("--expect: %w", err), "iotape flow --numbers lists what it can ask for")
+			return hint.With(fmt.Errorf("--expect: %w", err), "iotape flow --numbers lists the numbers that it can use")
 		}
 		if !ok {
 			return &statusError{exitFound, fmt.Errorf("not as expected: %s", x)}

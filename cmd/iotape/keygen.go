@@ -14,17 +14,16 @@ func newKeygen(c *console) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "keygen -o FILE",
-		Short: "Make keys: a pair for encryption, or one for checksums",
-		Long: `Keygen writes a secret key to FILE, which must not exist and which only you can
-read, and prints what may be public: the recipient age1… to encrypt for, or with
---checksum the name of the key, as streams have it. Secret keys of age-keygen are the
-same.`,
+		Short: "Make a key pair for encryption, or a key for checksums",
+		Long: `Keygen writes a secret key to FILE, which must not exist, and which only you can read.
+It prints the public part: the recipient age1… to encrypt for, or with --checksum the
+name of the key, as streams have it. The secret keys have the format of age-keygen.`,
 		Example: `  iotape keygen -o reader.key > recipient
   iotape record -o db.tape --pipe zstd,encrypt:@recipient -- ./server
   iotape seal db.tape.partial --identity reader.key
   iotape keygen --checksum -o sum.key`,
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  made", "2  not made"),
+		Annotations: exits("0  the key is made", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			public, err := chain.CreateKeyFile(out, sum)
 			if err != nil {

@@ -17,7 +17,7 @@ func readsStreams(name string) bool {
 func takeKeys(cmd *cobra.Command) {
 	var identities, keys []string
 	f := cmd.Flags()
-	f.StringArrayVar(&identities, "identity", nil, "open encrypted streams with the secret keys in `FILE`, or in a variable as env:NAME; repeatable")
+	f.StringArrayVar(&identities, "identity", nil, "decrypt streams with the secret keys in `FILE`, or in a variable as env:NAME; repeatable")
 	f.StringArrayVar(&keys, "key", nil, "verify streams with the checksum keys in `FILE`, or in a variable as env:NAME; repeatable")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

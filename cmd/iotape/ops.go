@@ -11,9 +11,9 @@ func newOps(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "List the operations that iotape knows",
-		Long: `Ops lists the operation table: every system call that iotape knows by its arguments, which
-memory of it is recorded, and what a replay does with it. Any other call is recorded
-with its number and raw arguments.`,
+		Long: `Ops lists the operation table. It has every system call whose arguments iotape knows,
+the memory that iotape records for it, and what a replay does with it. iotape records
+all other calls with their numbers and raw arguments.`,
 		Example: `  iotape ops
   iotape ops --json | jq -r 'select(.replay != "native") | "\(.name): \(.why)"'`,
 		Args: cobra.NoArgs,
@@ -21,6 +21,6 @@ with its number and raw arguments.`,
 			return c.result(either(asJSON, optable.WriteJSON, optable.WriteText), true)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }

@@ -21,24 +21,25 @@ func newOrder(c *console) *cobra.Command {
 	var r ordering
 	cmd := &cobra.Command{
 		Use:   "order TAPE...",
-		Short: "Order the events of several hosts by cause, whatever their clocks say",
-		Long: `Order finds out which events of all TAPEs must have come before which: within a
-thread, from fork to start, from end to wait, from connect to accept, from the bytes
-that were sent to their receipt, from waker to woken. It says how far apart the clocks
-of the hosts are, and what contradicts itself: receipts of what nobody sent, events
-that come before themselves. A stream whose other side is in no tape is counted.
+		Short: "Order the events of several hosts by cause, without their clocks",
+		Long: `Order finds which events of all TAPEs must have come before which. It uses the order
+within a thread, and the order from fork to start, from end to wait, from connect to
+accept, from sending bytes to receiving them, and from waker to woken thread. It prints
+how far apart the clocks of the hosts are, and all contradictions: received data that
+was not sent, and events that come before themselves. It counts the streams whose other
+side is in no tape.
 
---events lists all events, each after all that it depends on, with its logical clock:
-the length of the longest chain of events before it. --before A,B says whether event A
-happened before event B. Events are numbers in their tape, as iotape print --json has
-them; 2:1000 is event 1000 of the second TAPE.
+--events lists all events, each after all events that it depends on, with its logical
+clock: the length of the longest chain of events before it. --before A,B prints whether
+event A happened before event B. Name an event by its number in its tape, as in iotape
+print --json; 2:1000 is event 1000 of the second TAPE.
 
-iotape merge joins tapes by their clocks, iotape convert writes one for ShiViz.`,
+iotape merge joins tapes by their clocks. iotape convert writes one for ShiViz.`,
 		Example: `  iotape order client.tape server.tape
   iotape order zookeeper.log --events
   iotape order client.tape server.tape --before 1:200,2:40`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  ordered, and nothing contradicts itself; with --before: it happened before", "1  something contradicts itself; with --before: it did not", "2  could not be done"),
+		Annotations: exits("0  ordered, without contradictions; with --before: A happened before B", "1  there are contradictions; with --before: A did not happen before B", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tapes, closeAll, err := openTapes(cmd.Context(), args)
 			defer closeAll()
@@ -49,16 +50,16 @@ iotape merge joins tapes by their clocks, iotape convert writes one for ShiViz.`
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&r.events, "events", false, "list the events in their order")
-	f.StringSliceVar(&r.before, "before", nil, "say whether event `A,B`: A happened before B")
-	f.BoolVar(&r.json, "json", false, "one JSON object; with --events, one for each event")
+	f.BoolVar(&r.events, "events", false, "list the events in causal order")
+	f.StringSliceVar(&r.before, "before", nil, "print whether, of the events `A,B`, A happened before B")
+	f.BoolVar(&r.json, "json", false, "print one JSON object; with --events, one for each event")
 	cmd.MarkFlagsMutuallyExclusive("events", "before")
 	return cmd
 }
 
 func (r *ordering) run(c *console, tapes []*trace.Tape) error {
 	if n := len(r.before); n != 0 && n != 2 {
-		return usageError{fmt.Errorf("--before wants two events, as in --before 1:200,2:40")}
+		return usageError{fmt.Errorf("--before needs two events, as in --before 1:200,2:40")}
 	}
 	o, err := order.Load(tapes)
 	if err != nil {

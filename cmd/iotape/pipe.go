@@ -32,31 +32,32 @@ func newPipe(c *console) *cobra.Command {
 	var p piping
 	cmd := &cobra.Command{
 		Use:   "pipe [--apply CHAIN | --undo | --check] [-o TO] [FILE]",
-		Short: "Compress, checksum, encrypt a stream; undo that; or check it block by block",
-		Long: `Pipe takes a file, or standard input, through a chain of layers in any order, as
-iotape record --pipe does while it records:
+		Short: "Apply layers to a stream, remove them, or check a stream block by block",
+		Long: `Pipe passes a file, or standard input, through a chain of layers, as iotape record --pipe
+does during a recording. The layers can be in any order:
 
   async[:BLOCKS]                a queue between the layers before and after it
   zstd[:LEVEL]                  compress; levels 1 to 22
-  s2[:better|:best]             compress, faster
+  s2[:better|:best]             compress in less time
   checksum[:@FILE|:env:NAME]    keyed checksums; without a key, against accidents only
-  encrypt:RECIPIENT[+…]         for the holders of secret keys: age1…, or @FILE
-  block:SIZE  flush:TIME        bytes of a block, and how long they wait for it
+  encrypt:RECIPIENT[+…]         for the owners of secret keys: age1…, or @FILE
+  block:SIZE  flush:TIME        the size of a block, and how long bytes wait for it
 
---undo takes all layers off again, with --identity and --key. --check reads a piped stream,
-names every block that was changed, replaced, removed, moved, replayed or is of another
-stream, and whether the end was cut off, and says how many blocks are good. For what it
-has no key it says so, and checks the rest. With neither, pipe says what the file is.
+--undo removes all layers, with --identity and --key. --check reads a piped stream and
+reports every block that was changed, replaced, removed, moved or replayed, or that is of
+another stream. It also reports whether the end was cut off, and the number of good
+blocks. If a key is missing, --check says so, and checks the rest. Without these flags,
+pipe describes the file.
 
-TO is a file, or what iotape record --to takes: docs/pipes.md. A piped FILE that goes
-there as it is keeps its blocks.`,
+TO is a file, or a destination of iotape record --to: see docs/pipes.md. A piped FILE that
+is written without a change of layers keeps its blocks.`,
 		Example: `  iotape keygen --checksum -o sum.key
   iotape pipe --apply zstd:3,checksum:@sum.key -o db.piped db.stream
   iotape pipe --check --key sum.key db.piped
   iotape pipe --undo --key sum.key db.piped | iotape raw /dev/stdin
   iotape pipe -o tcp://collector:7070 db.piped`,
 		Args:        cobra.MaximumNArgs(1),
-		Annotations: exits("0  done; with --check, nothing is wrong", "1  done, and something is wrong with the stream; it is named", "2  could not be done"),
+		Annotations: exits("0  done; with --check, the stream has no faults", "1  done, but the stream has the reported faults", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := c.in
 			if len(args) > 0 && args[0] != "-" {
@@ -71,12 +72,12 @@ there as it is keeps its blocks.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&p.apply, "apply", "", "take FILE through the layers of `CHAIN`")
-	f.BoolVar(&p.undo, "undo", false, "take the layers off")
-	f.BoolVar(&p.salvage, "salvage", false, "with --undo: name what is wrong, and go on with what is good")
-	f.BoolVar(&p.check, "check", false, "name what is wrong")
-	f.BoolVar(&p.json, "json", false, "with --check: one JSON object")
-	f.StringVarP(&p.to, "output", "o", "-", "write `TO` there; standard output if not given")
+	f.StringVar(&p.apply, "apply", "", "pass FILE through the layers of `CHAIN`")
+	f.BoolVar(&p.undo, "undo", false, "remove the layers")
+	f.BoolVar(&p.salvage, "salvage", false, "with --undo: report faults, and write the good blocks")
+	f.BoolVar(&p.check, "check", false, "report all faults")
+	f.BoolVar(&p.json, "json", false, "with --check: print one JSON object")
+	f.StringVarP(&p.to, "output", "o", "-", "write to `TO`; - means standard output")
 	cmd.MarkFlagsMutuallyExclusive("apply", "undo", "check")
 	return cmd
 }

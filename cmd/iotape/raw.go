@@ -14,16 +14,16 @@ func newRaw(c *console) *cobra.Command {
 	var build string
 	cmd := &cobra.Command{
 		Use:   "raw STREAM | raw --build STREAM TEXT",
-		Short: "Show an unsealed recording as text, or make one from text",
-		Long: `Raw prints what a recorder really wrote: every frame, record, object and piece of a
-stream, one a line, without interpreting them. With --build it makes a stream from
-such a text, broken ones too: that is how tests of iotape seal and bug reports of
-damaged recordings are made.`,
+		Short: "Print a stream as text, or make a stream from text",
+		Long: `Raw prints exactly what a recorder wrote: every frame, record, object and piece of a
+stream, one per line, without interpreting them. With --build, it makes a stream from
+such a text, also a damaged stream. Use it to test iotape seal, and to report bugs about
+damaged recordings.`,
 		Example: `  iotape record --keep-stream -o ls.tape -- ls
   iotape raw ls.stream | less
   iotape raw --build broken.stream broken.txt && iotape seal broken.stream`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done", "2  failed, or the stream is damaged: what is good of it was printed"),
+		Annotations: exits("0  done", "2  failed, or the stream is damaged; its good part was printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := os.Open(args[0])
 			if err != nil {

@@ -18,10 +18,10 @@ type listenFlags struct{ wire.ListenOptions }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&l.TLS.Cert, "tls-cert", "", "with tls://: the certificate in `FILE`")
-	f.StringVar(&l.TLS.Key, "tls-key", "", "with tls://: the certificate's key in `FILE`")
-	f.StringVar(&l.TLS.CA, "client-ca", "", "with tls://: only take clients with a certificate of those in `FILE`")
-	f.BoolVar(&l.Open, "open", false, "listen on an address that others can reach without TLS")
+	f.StringVar(&l.TLS.Cert, "tls-cert", "", "with tls://: a `FILE` with the certificate")
+	f.StringVar(&l.TLS.Key, "tls-key", "", "with tls://: a `FILE` with the certificate's key")
+	f.StringVar(&l.TLS.CA, "client-ca", "", "with tls://: accept only clients whose certificate is from an authority in `FILE`")
+	f.BoolVar(&l.Open, "open", false, "allow an address that other machines can reach, without TLS")
 }
 
 // listen opens an address, see wire.Listen.
@@ -44,18 +44,18 @@ func newReceive(c *console) *cobra.Command {
 	var bytes sizeFlag
 	cmd := &cobra.Command{
 		Use:   "receive ADDRESS -o DIR",
-		Short: "Take streams that recorders send, and keep them",
-		Long: `Receive listens at ADDRESS, which is unix:PATH, tcp://HOST:PORT or tls://HOST:PORT, for
-what iotape record --to and iotape pipe -o send. Each stream is a file in DIR, named by
-its serial; iotape seal and the other commands read it. Without a HOST, receive listens
-to this machine only.
+		Short: "Receive streams from recorders, and store them",
+		Long: `Receive listens at ADDRESS (unix:PATH, tcp://HOST:PORT or tls://HOST:PORT) for iotape
+record --to and iotape pipe -o. It stores each stream as a file in DIR, named by the
+serial of the stream. iotape seal and the other commands read these files. Without a
+HOST, receive listens on this machine only.
 
-Every block of a stream is kept once, and acknowledged when it is on the disk. A sender
-that was cut off connects again and goes on where it was. A disk that is full makes
-senders wait. Receive needs no keys: what is encrypted stays so.
+Receive stores every block of a stream once, and acknowledges it when it is on the disk.
+A sender that was disconnected connects again and continues where it was. If the disk is
+full, senders wait. Receive needs no keys: encrypted streams stay encrypted.
 
-It prints the address that it listens at, says on standard error what begins and ends,
-and runs until SIGINT or SIGTERM.`,
+Receive prints its address, reports the start and end of streams on standard error, and
+runs until SIGINT or SIGTERM.`,
 		Example: `  iotape receive :7070 -o streams
   iotape record --to tcp://127.0.0.1:7070 --pipe zstd -- make
   iotape receive tls://0.0.0.0:7070 --tls-cert c.pem --tls-key c.key --client-ca clients.pem -o streams
@@ -81,12 +81,12 @@ and runs until SIGINT or SIGTERM.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&dir, "output", "o", "", "the `DIR` for the streams; it is made if it is not there")
+	f.StringVarP(&dir, "output", "o", "", "the `DIR` for the streams; receive makes it if it does not exist")
 	l.add(cmd)
-	f.IntVar(&conns, "max-conns", 64, "take so many connections at a time")
-	f.IntVar(&streams, "max-streams", 10000, "keep so many streams in DIR")
-	f.Var(&bytes, "max-bytes", "keep so many bytes in DIR; 0 is as many as there is room for, but for 64M")
-	f.BoolVar(&noSync, "no-sync", false, "acknowledge what the kernel has, and the disk perhaps not")
+	f.IntVar(&conns, "max-conns", 64, "the most connections at a time")
+	f.IntVar(&streams, "max-streams", 10000, "the most streams in DIR")
+	f.Var(&bytes, "max-bytes", "the most bytes in DIR; 0 means as many as fit, with 64M left free")
+	f.BoolVar(&noSync, "no-sync", false, "acknowledge blocks before they are on the disk")
 	_ = cmd.MarkFlagRequired("output")
 	return cmd
 }

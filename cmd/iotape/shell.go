@@ -13,7 +13,7 @@ import (
 func newCompletion(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
-		Short: "Print a script that completes iotape's commands and flags",
+		Short: "Print a shell script that completes commands and flags",
 		Example: `  iotape completion bash > /etc/bash_completion.d/iotape
   source <(iotape completion zsh)`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),

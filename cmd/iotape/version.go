@@ -35,7 +35,7 @@ func newVersion(c *console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, and those of the formats",
+		Short: "Print the versions of iotape and of its formats",
 		Example: `  iotape version
   iotape version --json`,
 		Args: cobra.NoArgs,
@@ -55,7 +55,7 @@ func newVersion(c *console) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
