@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bench measures what recording costs: it runs workloads without a tracer
 // and in each way of recording, side by side in one run, and reports ratios.
 //

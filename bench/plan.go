@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package bench
 
 // A group is a workload of one size, recorded in several ways of which the first

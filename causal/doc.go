@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package causal says which events must have come before which, whatever the clocks say
 // (Lamport, CACM 21(7), 1978): what a tape proves.
 //

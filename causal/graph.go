@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package causal
 
 // Graph is the order that a Builder found: of the events of each thread, which come one

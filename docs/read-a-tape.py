@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """read-a-tape.py TAPE: prints the calls of a tape as CSV, what they moved in hexadecimal.
 It knows what docs/format.md (2) and docs/ops.md say, needs python3-zstandard, and checks nothing."""
 import csv, errno, io, json, os, re, struct, sys, zstandard

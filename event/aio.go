@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // The requests of Linux AIO: OpAIO stands for commands that this version does not

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Short constructors, so that the table reads like a manual page's synopsis.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Command says what the value of one argument, such as fcntl's command or ioctl's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // HashBytes is the size of the parts that content is hashed in: part i of an

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package event is iotape's vocabulary: the operation table, what each
 // argument means, which user memory belongs to a call and when it can be read,
 // how an operation is replayed, and the Event that everything after sealing

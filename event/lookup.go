@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Lookup returns the row of an operation; the row of OpUnknown when the number

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Flags of mmap_pread: what kind of mapping it was, and of access.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // A meaning is what the value of one argument makes of another, or of the result,

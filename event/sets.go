@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Names of flags and enumerated values (linux/fcntl.h, linux/fs.h, linux/stat.h,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Names of arguments of file and mount calls (linux/fcntl.h, linux/stat.h, linux/xattr.h, linux/mount.h,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Requests of ioctl (asm-generic/ioctls.h, linux/fs.h, linux/sockios.h, linux/loop.h, linux/btrfs.h,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Names of arguments of memory calls (linux/mman.h, linux/memfd.h, linux/mempolicy.h, sys/shm.h).

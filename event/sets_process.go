@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Names of arguments of process calls (linux/sched.h, linux/wait.h, linux/prctl.h, sys/resource.h,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Names of socket arguments (sys/socket.h, netinet/in.h, netinet/tcp.h, linux/netlink.h,

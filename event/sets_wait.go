@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // Names of arguments of calls that wait for events or time (sys/epoll.h, poll.h, sys/inotify.h,

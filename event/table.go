@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // table is the operation table, in the order of the numbers.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package event
 
 // The requests of io_uring: OpUring stands for opcodes that this version does not

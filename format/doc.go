@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package format is what the packages of foreign trace formats have in common: the
 // description by which the program finds them, and the way from what such a file says
 // of calls to streams, which package seal turns into tapes.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # After a removal. A purge (dpkg) also removes the configuration and the agent's spool. What a
 # collector has collected stays, unless there is nothing of it.
 set -e

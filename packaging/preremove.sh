@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Before a removal (dpkg: remove, rpm: 0), not before an upgrade.
 set -e
 case $1 in

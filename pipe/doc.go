@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pipe carries a byte stream as numbered blocks that pass through layers:
 // compression, checksums, encryption, queues, in any order. What comes out is a
 // stream of its own that says what it is made of, in which every block can be judged

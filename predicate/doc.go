@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package predicate is iotape's filter language: boolean expressions over events.
 //
 //	text ──Parse──▶ Expr ──Compile──▶ Graph ──NewMatcher──▶ Matcher.Match(event)

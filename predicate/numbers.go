@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package predicate
 
 // OfNumbers evaluates an expression over numbers that have names, in place of the fields

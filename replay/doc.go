@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replay repeats what a tape recorded, inside one directory, and checks
 // that it came out the same.
 //

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-agent.sh [ROUNDS [FILES]]: what an agent in its default configuration (the whole machine, no
 # content, 64 MiB) costs a build in the manner of the Andrew benchmark: make a tree, copy
 # files into it, look at all, read all, compile. Rounds without and with an agent take turns;

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-aggregate.sh [ROUNDS]: what counting calls in the kernel costs the program, beside a
 # recording without content and no tracing, on small calls (loop: pwrite, pread, lseek of
 # 100 bytes), PostMark and a C build. Prints a table in Markdown; needs root, postmark, gcc

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-catalogue.sh [TAPES]: how long finding takes in a catalogue of so many tapes
 # (100,000 if not given), each with 60 operations, of 300 hosts over three years. The rows
 # are made up; they are written, compacted by month, and found with the program's own code,

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-filter.sh [ROUNDS]: what record --filter costs the recorded program, with 1, 10
 # and 50 predicates, all true and all false, on PostMark and on a C build, beside no
 # tracing and full tracing. Prints a table in Markdown; needs root, postmark, gcc and

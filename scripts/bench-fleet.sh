@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-fleet.sh [SECONDS]: what one collector takes, and what a host costs, on this
 # machine; about five minutes with 20 seconds for each line. Each line is one run: simulated
 # agents in one process, the collector and its broker in another, on the same processors; so

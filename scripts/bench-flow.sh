@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-flow.sh [EVENTS]: how long iotape flow takes for so many events (10,000,000) of two
 # hosts that move records of 1 KiB, 5 % of them different: the order, the similarity, the
 # findings, in seconds, and the most memory. Makes the tapes first, which needs some 1.1 GB

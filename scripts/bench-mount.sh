@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-mount.sh [SECONDS]: what recording through a mount costs, beside eBPF, with
 # bin/iotape: PostMark and a build of C, on files in memory. Rounds of all ways, one after
 # the other, are begun until SECONDS (100) are over, at least one; then a table is written

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-pipe.sh [FLAG...]: measures what layers of a recording cost, one by one and
 # together, on PostMark and on a C build with all content recorded; prints a table in
 # Markdown, beside the figures of the Tracefs paper. Under 5 minutes on an idle machine.

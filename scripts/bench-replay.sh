@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-replay.sh [ROUNDS]: how fast tapes of random reads and writes are replayed in
 # memory, beside the program itself and, where it is installed, fio with the same trace,
 # in turn. Prints calls per second, the medians of so many rounds (5), and the ratio of

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-serve.sh [EVENTS]: measures how fast iotape serve answers a zoom, on a synthetic tape
 # of EVENTS (10,000,000): the windows alone, in the library, and as a browser gets them, from
 # iotape serve over HTTP; and what the index, the order and the reports of it take. Makes the

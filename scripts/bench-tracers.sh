@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench-tracers.sh [ROUNDS]: what several tracers over one target cost: 1, 2 and 5 of iotape
 # run that take everything, and as many with a filter each, beside iotape record, and beside
 # 2 recordings of their own (iotape record --pid, which may lose: only one can hold

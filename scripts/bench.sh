@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench.sh [FLAG...]: measures what recording costs, with bin/iotape; see
 # bench/run --help for the flags. Without any, everything is measured and the
 # tables are also written into docs/performance.md.

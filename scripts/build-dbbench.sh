@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # build-dbbench.sh DEST: puts LevelDB's own benchmark program, db_bench, at DEST.
 #
 # Debian has no package with it, so it is built from Debian's source package:

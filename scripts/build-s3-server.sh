@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # build-s3-server.sh DEST: puts the S3 server that the archive is tested with at DEST:
 # Versity's gateway, which serves a directory. It is no part of iotape's own module. The
 # result is kept in ~/.cache/iotape, so that only the first call builds (two minutes).

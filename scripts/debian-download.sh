@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # debian-download.sh DIR [src:]PACKAGE...: downloads Debian packages, or with src:
 # the original sources, as files into DIR.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # demo.sh: records a git clone, shows what happened, replays it into a fresh
 # directory and compares. Needs bin/iotape (make demo builds it) and git.
 set -eu -o pipefail

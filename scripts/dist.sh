@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # dist.sh [DIR]: builds the archives and packages of this revision for amd64 and arm64 into DIR
 # (dist). Two builds of one revision give the same bytes, wherever they are made; docs/packaging.md
 # says how, and on which systems the results run.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # fetch-lua.sh DEST: puts the original sources of Lua, as Debian ships them, at
 # DEST: 33 files of real C that the benchmark compiles. They are kept in
 # ~/.cache/iotape, so that only the first call downloads.

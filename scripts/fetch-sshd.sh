@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # fetch-sshd.sh DEST: puts Debian's sshd at DEST. The package is not installed: that would
 # have this machine let people in. It is kept in ~/.cache/iotape, so that only the first
 # call downloads.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # fleet-faults.sh [AGENTS [TESTS]]: what can go wrong in a fleet, with so many agents (1000 if not
 # given), and prints the balance after each fault. As root; make test runs it with 50.
 # IOTAPE_FLEET_LOG=DIR keeps what the programs said.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # fuzz.sh [SECONDS [TARGET...]]: fuzzes every parser for so long (60 if not given), two
 # at a time. A target is FuzzName or ./package:FuzzName; all if none is given. What is
 # found is in the package's testdata/fuzz, to be committed with what mends it.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # generate-check.sh: runs the generators and fails if that changes, adds or
 # leaves unexplained any generated file: then what is in the tree was not what
 # the sources say. The new files are left in place, ready to be committed.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # setup.sh [--test] [--bench] [--accuracy] [--dist]: installs with apt what is missing, and only that.
 #
 #   (nothing)  what building iotape needs

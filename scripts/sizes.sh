@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # sizes.sh [ENTRIES]: how large a recording of LevelDB's db_bench is, with all content,
 # as a tape, as DataSeries and as strace's text. Needs what scripts/setup.sh --bench
 # makes, and strace.

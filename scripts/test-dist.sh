@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # test-dist.sh DIR: installs the .deb of DIR (scripts/dist.sh) in fresh roots of Debian 12 and 13, and
 # records, prints and replays there, as root and as an ordinary user; then purges it, which has to
 # leave nothing. As root; the roots are made once, by debootstrap, in the cache directory.

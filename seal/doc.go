@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package seal turns a stream into a tape: it joins what capture recorded of each
 // call, puts the calls of all shards into one order, resolves descriptors and
 // names through the posix model, stores content once, and takes the state that

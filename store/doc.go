@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package store is SQL over tapes. It is the only importer of DuckDB, and it
 // interprets no system calls beyond what a row of a table needs: package posix and
 // the reports do that.

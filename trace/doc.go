@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package trace holds iotape's two containers: the stream, events in motion, and
 // the tape, a trace at rest. It is the library's front door: Open a tape, range
 // over its Events, read their Content.

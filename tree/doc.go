@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tree keeps manifests of directory trees: it takes them from a live
 // file system, encodes them as JSON lines, compares two of them, and recreates a
 // tree from one.

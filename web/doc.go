@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package web shows recordings in a browser: as a live page that asks a Server, and as one
 // file that has everything in it.
 //

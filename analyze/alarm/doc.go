@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package alarm holds counts of calls against rules, and says when a measure becomes
 // abnormal and when it is normal again.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package checked writes what checking a tape found, for people and for programs.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diff compares two tapes call by call: what has changed between two runs, or
 // two versions, of a program.
 //

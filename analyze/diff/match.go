@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package diff
 
 // pair is a thread of A and its counterpart in B; one of them may be nil.

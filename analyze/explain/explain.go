@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package explain shows how a filter is evaluated: what becomes of the expression, and the
 // graph of tests that is walked for each event.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package flow follows data through processes, sockets and disks, on one host or many:
 // who read or wrote the same bytes, in causal order, and where bytes changed on the way.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package optable writes the table of operations that iotape knows.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.

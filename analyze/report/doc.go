@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package report sums up a trace: per operation how often, how many errors, how
 // many bytes and how long; the files and the processes that moved most; and what
 // the recording is missing.

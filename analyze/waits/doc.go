@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package waits shows what annotating a tape found: what its threads waited for, how long
 // they computed and slept, and how much of the run's time that explains.
 //

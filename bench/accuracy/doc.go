@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package accuracy measures how well a replay on one storage system tells how long the
 // application would take there: the study of //TRACE (Mesnier et al., FAST 2007, section
 // 5). Each application is recorded on one storage system and replayed on the others, in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Flowpeers sets what iotape flow finds, and how long it takes, beside those who did it
 // before: CAT's index of similar content, and Falcon's solver for the order of events.
 //

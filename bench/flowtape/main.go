@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Flowtape makes the tapes that iotape flow is measured on, in seconds and a few hundred
 // megabytes of disk: a client and a server with eight connections between them, over
 // which records are sent, stored, read again, and answered.

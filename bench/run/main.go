@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Run measures what recording costs and prints it; see package bench.
 //
 //	run [flags]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // randrw THREADS CALLS SIZE BLOCK DIR: each thread makes so many random preads and pwrites
 // of BLOCK bytes in a file of its own of SIZE bytes, which it writes first, and the rate of
 // all these calls is printed. What a replay is measured against: it does them all, too.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timer RESULT LOG PID COMMAND [ARG...]: runs a command and writes to RESULT how
 // long it took, so that what a recorder does before and after is not counted.
 //

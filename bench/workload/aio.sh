@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Files through Linux AIO: single requests, batches, a thread that reaps what another
 # submits.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Four threads race for the same names and files.
 #
 # usage: contend.sh DIR prep|run

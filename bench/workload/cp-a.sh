@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # cp -a of a tree with every kind of file that an ordinary user can make.
 #
 # usage: cp-a.sh DIR prep|run

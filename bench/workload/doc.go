@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workload holds the programs that the end-to-end tests and the
 // benchmarks record: real ones (git, tar, make, sqlite3, …) driven by one script
 // each, and small C programs for what no program does on demand.

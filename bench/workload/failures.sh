@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Calls that fail on purpose, and reads that come short.
 #
 # usage: failures.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # git: init, add, commit, twice, then status and log.
 #
 # usage: git-basics.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # git: to a branch that moved, removed and added files, back, and there again.
 #
 # usage: git-checkout.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # git: a clone that copies instead of linking.
 #
 # usage: git-clone.sh DIR prep|run

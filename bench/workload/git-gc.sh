@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # git: gc packs the loose objects and removes them.
 #
 # usage: git-gc.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make -j2 with gcc: twelve C files, a library and a program.
 #
 # usage: make-gcc.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Files that are read and written through memory.
 #
 # usage: mapped.sh DIR prep|run

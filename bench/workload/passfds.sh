@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Two processes that pass open files to each other and write through both ends.
 #
 # usage: threads8.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A shell and its children: pipes, redirections, here-documents, appending, tee, subshells.
 #
 # usage: pipeline.sh DIR prep|run

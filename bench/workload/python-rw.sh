@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A Python script: reads, writes, seeks, appends, truncates, directories, links, attributes, copies.
 #
 # usage: python-rw.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # rsync -a into a new directory, then again after changes, with --delete.
 #
 # usage: rsync-a.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # sqlite3 with a rollback journal, in its three ways to end one.
 #
 # usage: sqlite-journal.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # sqlite3 with a write-ahead log: inserts, updates, rollback, recovery, checkpoint.
 #
 # usage: sqlite-wal.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # tar: archive of a tree of 5,000 files, and the tree back from it.
 #
 # usage: tar-tree.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Eight threads write one file through one descriptor, and appending.
 #
 # usage: threads8.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Eight threads write one file, each at its own positions.
 #
 # usage: threads8.sh DIR prep|run

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Files through io_uring: requests of most kinds, chains, fixed files and buffers, a
 # thread of the kernel that submits.
 #

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Zoom measures how long a browser waits when it zooms in a tape: it starts iotape serve,
 // asks for windows of all sizes in random places, as large as a large screen shows, and
 // prints the quantiles.

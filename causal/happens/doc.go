@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package happens orders the events of one or more tapes by cause (happened-before;
 // Lamport, CACM 21(7), 1978), whatever the clocks of their hosts say.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package throttle finds out which node of a parallel application waits for which, by
 // experiment: the throttling of //TRACE (Mesnier et al., "//TRACE: Parallel Trace Replay
 // with Approximate Causal Events", FAST 2007, section 4).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Iotape-agent records what the programs of a host do to their storage, and sends it
 // to a collector (iotape collector). See docs/fleet.md, or iotape-agent --help.
 package main

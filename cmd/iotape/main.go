@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Iotape records what programs do to their storage, shows it, and plays it back.
 // See README.md, or iotape --help.
 package main

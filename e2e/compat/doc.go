@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package compat has no code but tests: they read files that released versions of iotape
 // wrote, in every format that has a version. See docs/compatibility.md.
 //

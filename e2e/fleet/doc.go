@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fleet tests agents and collectors as a fleet: the programs themselves, in
 // network namespaces, and what goes wrong between them. After each fault the balance
 // has to close: events made up = events stored + events declared lost, and no event

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command gen writes what is derived from the operation table: the system-call
 // numbers of each architecture (from golang.org/x/sys/unix), the C header of the
 // eBPF programs, and the reference page docs/ops.md.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layout decodes structures of the kernel's interface as they lie in a
 // program's memory on each architecture: struct stat, struct msghdr with what it
 // points to, arrays of struct pollfd, directory entries, what an ioctl request has …

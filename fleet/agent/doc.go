@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package agent is what runs beside the programs of a host: it takes frames from a
 // Source, keeps them in a spool, and sends them to a collector in the background.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package archive makes tapes of staged streams (package fleet/staging) and moves them to
 // where they are kept for years: a directory, or a store that speaks S3.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package archiverun archives what a collector has staged, once or again and again, and
 // removes the tapes that are not to be kept.
 //

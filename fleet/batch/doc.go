@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package batch is what agents send: pieces of streams, numbered, counted and
 // checked, and the few words that agents and collectors exchange besides.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package broker is the NATS server within the collector, and who may do what with
 // one: the keys of agents, of readers and of collectors. It is the only package that
 // links the server.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package collector puts what agents send into staging, each batch once, and knows
 // how the fleet is.
 //

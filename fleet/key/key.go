@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package key makes and reads the secret keys with which agents, readers and
 // collectors show who they are: nkeys (Ed25519), each in a file of its own that only
 // its owner can read. Secrets leave a file for signing, and no other way.

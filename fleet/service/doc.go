@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package service runs a collector as a service: with the broker that agents connect to or
 // with somebody else's, and with a page that shows the fleet.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package source is what an agent records with: the capture with eBPF, or made-up
 // events for tests and simulations.
 //

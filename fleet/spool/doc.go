@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spool keeps what an agent has not sent yet in a bounded directory, in
 // order, and what it has counted in a file that survives the agent.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package staging is the border between the collector, which receives streams, and
 // the archive, which makes tapes of them: a directory of streams by host.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package all lists the foreign trace formats, identifies files of them and reads them
 // into streams. Package format/tapes makes tapes of those.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package babeltrace reads what babeltrace2 prints of LTTng's kernel traces (CTF): the
 // text of its sink.text.pretty, in all of its clock, delta, field and name variants but
 // --names=none, and babeltrace 1's, which is the same.

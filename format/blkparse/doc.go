@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package blkparse imports what blkparse(1) prints of a block device's trace
 // (blktrace(8)): its default text, with or without -t.
 //

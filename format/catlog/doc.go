@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package catlog imports the event logs of Falcon and CAT: one format in three stages.
 //
 //	CatLog    what CatBpf and CatStrace write, a JSON object a line

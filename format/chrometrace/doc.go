@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package chrometrace writes tapes in the Trace Event Format: the JSON of Chrome's
 // about:tracing, which Perfetto, speedscope and many others read.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package convert turns tapes into files of other formats, and such files into tapes.
 //
 //	file ──format.Read──▶ streams ──seal──▶ tape

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dataseries reads and writes DataSeries files, version DSv1: typed tables
 // in compressed extents, the format of SNIA's trace repository and of Re-Animator
 // (Arnold et al., "DataSeries: an efficient, flexible data format for structured

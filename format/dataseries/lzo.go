@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dataseries
 
 // decodeLZO decodes an LZO1X stream (Documentation/staging/lzo.rst of Linux).

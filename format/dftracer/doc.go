@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dftracer imports traces of DFTracer (.pfw and .pfw.gz): Chrome trace events,
 // one JSON object a line, of the POSIX and STDIO functions of programs and of regions
 // that programs name.

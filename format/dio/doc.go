@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dio imports the events of DIO (dsrhaslab/dio): JSON lines, as its file writer
 // makes them and as they lie in Elasticsearch.
 //

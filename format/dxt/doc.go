@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dxt imports what darshan-dxt-parser prints of a Darshan log: the reads and
 // writes that Darshan's extended tracing (DXT) kept, by file and rank of an MPI job.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fiolog converts between tapes and the iologs of fio, the flexible I/O
 // tester, versions 2 and 3 (HOWTO, "Trace file format").
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package formattest is for the tests of the formats: it makes tapes of foreign files
 // and prints them.
 //

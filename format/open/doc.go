@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package open opens whatever can be read as a tape: a tape, a recording that is not
 // sealed, a stream that was piped, and a file of each foreign format that package
 // format/all lists.

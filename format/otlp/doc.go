@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package otlp writes what a tape holds as coarse OpenTelemetry spans, in the JSON
 // encoding of OTLP's files: an ExportTraceServiceRequest a line (opentelemetry.io/docs/
 // specs/otel/protocol/file-exporter), which collectors read.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package perfetto writes tapes as Perfetto's protobuf traces, which ui.perfetto.dev and
 // trace_processor open.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rows writes the events of a tape as rows for other programs, CSV and NDJSON:
 // what iotape print shows with --csv and --json, as formats of iotape convert.
 //

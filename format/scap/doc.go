@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scap reads the capture files of sysdig and Falco (.scap), plain or in gzip.
 //
 // A file is blocks as in pcapng: a section header, the machine, its processes and their

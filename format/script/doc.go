@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package script writes a tape as text that a person can read and edit, and makes a tape
 // of such a text: the command files of DFSTrace's untrace (Mummert and Satyanarayanan,
 // "Long Term Distributed File Reference Tracing", Software: Practice and Experience

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shiviz writes the calls of a tape as a log for ShiViz, which draws who waited
 // for whom (Beschastnikh et al., CACM 59(8), 2016; bestchai.bitbucket.io/shiviz).
 //

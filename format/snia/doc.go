@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package snia converts between tapes and system-call traces in SNIA's schema for
 // DataSeries, as Re-Animator's tools write and replay it (SNIA/reanimator-library,
 // types IOTTAFSL::Trace::Syscall::*, version 1.00).

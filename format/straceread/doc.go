@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package straceread reads and writes the text of strace(1), from version 4 on: the
 // format "strace".
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stracetext writes events for people and for other programs: as lines
 // like those of strace(1), as one JSON object per line, and as CSV.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package stracetext
 
 // appendQuoted writes bytes as a C string the way strace does: letters as they

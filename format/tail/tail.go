@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tail prints the events of a recording while it is made.
 //
 //	file, growing ──▶ File ──┐

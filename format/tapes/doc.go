@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tapes makes tapes of streams in files, which readers of foreign formats and
 // recorders leave behind.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package timeline tells a tape as trace viewers show it: tracks of threads in
 // processes, slices on them, arrows between slices, marks and counters. The formats of
 // viewers write what it says.

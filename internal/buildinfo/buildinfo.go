@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package buildinfo says which version the programs are of, and of which revision of the
 // source they were built.
 package buildinfo

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package busytape makes tapes of a busy machine that never was, of any length, for
 // benchmarks of what reads tapes: eight processes at a time come and go, and open, read and
 // write files of which some are more popular. The same length is the same tape.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bytesize reads and writes numbers of bytes with units, powers of 1024: 4096, 64K,
 // 256MiB, 1G.
 package bytesize

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hint adds to an error what its reader can do about it.
 //
 // The message of the error stays as it is. A program that shows it to a person shows the

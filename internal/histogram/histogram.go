@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package histogram counts durations, so that quantiles of any number of them can be
 // told with little memory.
 package histogram

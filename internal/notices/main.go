@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command notices writes the licences of all that others wrote and that is linked into the
 // programs under cmd/, as their authors ask:
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ptracer runs a command under PTRACE_SEIZE and follows every process and
 // thread that comes of it, until the last one has ended. It says what happens
 // (Handler) and decides nothing about recording: record/capture/ptrace asks for

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spell finds what was meant by a misspelt name.
 package spell
 

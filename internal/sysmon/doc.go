@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sysmon makes the monitor thread of the Go runtime look less often at what the
 // other threads do.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package team starts one helper of this program on each of several hosts and connects
 // them to the process that did: its hub.
 //

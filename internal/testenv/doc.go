@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testenv says what a test needs from its machine, and skips the test
 // where that is absent: root, eBPF, a program, a loop device. Tests skip through
 // it and in no other way, each with one line that says why.

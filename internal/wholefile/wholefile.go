@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wholefile writes files as a whole or not at all.
 package wholefile
 

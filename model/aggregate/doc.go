@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package aggregate sums calls up instead of recording them: counters and a histogram of
 // latencies for each operation, user, process, extension or latency, whichever of these
 // rows are to be told apart by.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package history gives each event of a tape what came before it: the open file that a
 // descriptor stands for, with who opened it and what was moved through it so far, and
 // the process with its ancestors. It is the part of the library that analyses are

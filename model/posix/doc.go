@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package posix is the one model of what processes have open and where they
 // are: descriptor tables, open file descriptions, working directories, umasks,
 // and how fork, exec, dup, close and exit change them (POSIX.1-2017, 2.14 and

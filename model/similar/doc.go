@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package similar finds content that is the same in part: buffers that resemble each
 // other, and the bytes of one that stand in another.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package chain makes layers of a text, and finds the keys that undo them.
 //
 //	async,zstd:3,encrypt:age1…,checksum:@key,block:1M

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package checksum is the layer that makes changes of a stream seen: each block ends in
 // two checksums, keyed BLAKE3, of 16 bytes each.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package encrypt is the layer that makes blocks unreadable for all but the holders of
 // some secret keys, which the writer does not have.
 //

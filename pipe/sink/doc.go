@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sink opens the places that streams go to: files, which may be cut by size and
 // time, raw block devices, standard output, and listeners on sockets.
 //

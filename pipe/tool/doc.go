@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tool does to whole streams what iotape pipe does: it takes them through layers,
 // takes the layers off, copies and checks them, block by block.
 //

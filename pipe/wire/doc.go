@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wire carries streams of package pipe over connections, each block exactly once:
 // a Client keeps blocks until the listener has said that it has them, and connects again
 // when a connection is lost; a Server takes the blocks that it has not got yet, in order.

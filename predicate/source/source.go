@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package source reads filters from where users have them: texts and files, in the language
 // of package predicate, with the options of strace (strace:OPTIONS), or as a file of DFSTrace
 // (dfstrace:FILE).

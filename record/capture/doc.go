@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package capture says what a recording is, whichever back end makes it: what to
 // record and how (Options), what came of it (Result), and the contract that the
 // back ends record/capture/ebpf and record/capture/ptrace keep. Both drive their work from the

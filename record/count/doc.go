@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package count counts the system calls of a command, of running processes or of the whole
 // machine inside the kernel, instead of recording them.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package flight keeps the recent past of a recording in memory and writes it out
 // when asked: a flight recorder.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mountrun records what is done below a directory while it is shown at another place.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.

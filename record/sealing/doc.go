@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sealing makes the tape NAME.tape of a recorded stream.
 //
 //	NAME.tape.partial/stream ──▶ Job.Run ──▶ NAME.tape.partial/tape ──rename──▶ NAME.tape

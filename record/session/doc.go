@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package session records as a person means it: a Plan says what to record, how, and to
 // which tape; Record carries it out.
 //

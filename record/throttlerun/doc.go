@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package throttlerun finds the dependencies between the nodes of a parallel application by
 // experiment, as //TRACE does: it records the application once and runs it again for each
 // node with the calls of that node held (package throttle), and stores what that shows as

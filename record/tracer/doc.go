@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tracer has several tracers share one capture: each gets the records that its
 // filter may want, with as much of them as it keeps, and gives them to its assembly driver.
 // (The words are those of Tracefs, FAST 2004: a tracer is an input filter, an assembly

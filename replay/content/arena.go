@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package content
 
 // keptBytes is how much memory an Arena keeps for its next use.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package content has the bytes that a replay writes and those that it should read: which of
 // a buffer's bytes a tape has, what is written in place of recorded bytes, and how reads are
 // compared without taking their content out of the tape again.

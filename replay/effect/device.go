@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package effect
 
 // Devices maps the device number that stat reports to the one that an open file is recorded

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package eventsource reads a tape's events for a replay: in an order that explains
 // their results (package linearize), each with the state of its thread around it (package
 // posix).

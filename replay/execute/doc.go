@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package execute does the tasks of a replay: it makes the calls of a tape, in a child process
 // that can see nothing but the target.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hosts replays a tape by a team of processes, one on each host: SIGNALs go from
 // one to the others over TCP.
 //

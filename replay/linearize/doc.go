@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package linearize puts the events of a tape into an order that explains their results.
 //
 // A tape holds events in the order of their returns. Where calls of two threads

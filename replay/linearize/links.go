@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package linearize
 
 // linksMatch reports whether a file can have as many names as stat reported.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package options
 
 // Native says what is repeated in the way that it was done, where another way does the

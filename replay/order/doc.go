@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package order says which tasks of a replay must be done before another may begin.
 //
 // Tasks come in one order, the plan's, which explains the recorded results. Order

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package order
 
 // growth is how a file came to be as long as it is: by writes behind its end, which need

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package order
 
 // Ref names a task: it is the Pos-th, from 1, of those that slot Slot does one after

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package plan makes tasks of a tape's events: what a replay does for an event, with which
 // open files and which content, and which other tasks have to be done before.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package schedule hands planned tasks to the workers that do them, and says when.
 //
 //	Planner ─▶ Dispatcher ─▶ Queue of batches, one for each slot ─▶ worker

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package verify compares what a replay does with the recording: results and content of calls,
 // listings of directories, and the final tree.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package catalogue is a table of tapes: a row for each, with its summary (package
 // analyze/report/suite), so that among many the few are found that are worth reading. DFSTrace
 // had one for the traces of two years.

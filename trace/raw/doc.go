@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package raw turns a stream into text and text into a stream: the same frames,
 // records, objects and pieces, one a line, without judging whether they make
 // sense. People read what a recorder really wrote, tests write streams that no

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package anon makes tapes that others may see of tapes that they may not: it replaces
 // what identifies people, machines and data, field by field, and puts it back for who has
 // the keys.

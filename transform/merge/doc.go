@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package merge joins tapes into one, in the order of the wall clock.
 //
 //	tape ─┐ hosts 0…

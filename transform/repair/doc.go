@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package repair makes a sound tape of a damaged one: of one whose files were cut off,
 // changed or lost.
 //

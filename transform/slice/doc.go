@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package slice cuts a tape: by time, by host, and by what events are about.
 //
 // # By time

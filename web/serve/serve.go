@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package serve shows tapes in a browser: it makes the scene and the reports of tapes, and
 // answers requests with package web until it is stopped.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spanindex is an index of spans of time on lines, for pictures that can be
 // zoomed from the whole of a recording to one call of it without a noticeable wait.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws the picture on canvases. Colours are those of the style sheet.
 
 const ROW = 22, AXIS = 24;

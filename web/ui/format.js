@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How times, sizes and counts are written: as iotape's tables write them.
 
 /** Three digits. @param {number} v */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts the parts together: input, requests, and what is said.
 
 const $ = id => document.getElementById(id);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of the selected call, the list of calls, and the table of them.
 
 /** Make an element; children are nodes or text, never markup. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the picture's data come from: the server, or the page itself when it is a file.
 
 /** Ask the server. */

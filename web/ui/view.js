@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is shown: a window of time, rows, and what is selected. It draws nothing.
 
 const MIN_WINDOW = 100; // ns

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package viewmodel prepares recordings for their picture: lanes for threads, rows of lanes in
 // the tree of processes, what is on them in any window of time at any grain, arrows for
 // causes, and all that is known of one event.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package meter lets counting go on, and does with what is counted what needs a clock, a
 // network or commands: it shows each read-out, offers the sums to Prometheus, and raises
 // the alarms of rules.

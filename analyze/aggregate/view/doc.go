@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package view shows what was counted: as a table, as JSON, and live on a terminal.
 //
 //	ReadOut, Table ──▶ Options.Text   a table for people, of an interval or of all

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package show writes what package flow found: as text for people, as JSON, as a graph
 // for Graphviz, and as a picture of its own.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package compare is the report of replays: one beside the recording that it repeats, or
 // several, on several targets, beside each other and the recording. It is the table of
 // Re-Animator (Akgun et al., SYSTOR 2020, section 5): elapsed time, user and system time,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package page lays out a report: sections with tables and charts, as text for a
 // terminal, as JSON, and as one self-contained HTML page that loads nothing, runs no
 // script but that of a picture which its caller may add, is light or dark as its reader's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package suite computes the views of a tape that a storage engineer asks for: what ran
 // and what the recording lacks, operations, cost, overlap, bandwidth, latency, sizes,
 // access patterns, files, failures, redundant work, durability, conflicts, imbalance,

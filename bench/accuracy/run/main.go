@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Run makes an accuracy study and prints it; see package accuracy. It needs root, and a
 // machine on which nothing else runs.
 package main

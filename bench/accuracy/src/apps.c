@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The parallel applications of //TRACE's evaluation (Mesnier et al., FAST 2007, section
  * 5.1), in plain POSIX and, with -DMPI, in MPI. Ranks of the former wait for each other in
  * the kernel, so that they do not take the processor from each other as those of MPI do.

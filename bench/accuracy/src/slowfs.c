@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A file system of a speed that is chosen: it passes everything on to a directory, best
  * one in memory, and holds each read, write and flush for as long as a modelled device
  * would take.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Linux AIO by its system calls: single requests and batches, vectors, errors, and a
  * thread that reaps what another submits. Works in its working directory. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // contend [ROUNDS]: four threads race for six names and three files.
 //
 // Which of them comes first the kernel decides, call by call; only the results tell.

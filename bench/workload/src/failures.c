@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // failures: calls that fail, each for a known reason, and reads that come
 // short. Exits 1 if one of them does not do what it should. All of them fail for
 // root as well.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Files that are read and written through memory, in every way that leaves no trace
  * of its own: by one process and by several, with and without msync.
  *

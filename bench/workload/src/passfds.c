@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes open files between processes, by messages (SCM_RIGHTS), one at a time
 // and many in one sendmmsg, and by pidfd_getfd, and writes through both ends.
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pwriteloop FILE N: N times, writes 4 KiB at one of 256 places in turn and reads
 // it back. The benchmark's worst case: nothing but calls that move content.
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A ring of io_uring by its system calls alone. */
 #pragma once
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // threads8 MODE FILE: eight threads write one file at the same time.
 //
 //   pwrite  each at its own offsets, through one descriptor

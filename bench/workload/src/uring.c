@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* io_uring on files: most operations, fixed files and buffers, chains, a ring with a
  * thread of its own, provided buffers, results that are errors. Works in its working
  * directory. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* io_uring on sockets, pipes and attributes: what a replay models rather than makes.
  * Works in its working directory. */
 #include "ring.h"

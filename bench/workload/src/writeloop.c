@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // writeloop FILE N: writes N bytes, each with a call of its own. Nothing is cheaper
 // to do and dearer to trace: the worst case of what tracing costs per call.
 #include <err.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hosts runs an application on several hosts for discover: each host's part is
 // started, recorded and held by a helper there (iotape discover-host).
 //

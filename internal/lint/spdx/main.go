@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command spdx checks that every hand-written source file names its licence in its first
 // line, and adds the line with -fix:
 //

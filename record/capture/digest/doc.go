@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package digest replaces content in the records of a stream by hashes of it, for
 // recordings whose policy (capture.Content) says so: a piece becomes one
 // trace.PieceHash for each event.HashBytes of its argument's bytes, counted from

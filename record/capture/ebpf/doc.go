@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ebpf is the capture back end that records every system call of a command
 // and all that comes of it, with full content, from inside the kernel.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fusefs is the capture back end that stands between programs and a directory: a
 // stackable file system (FUSE) that passes each operation to the lower directory and
 // records it. It sees what reaches the file system, of all programs and of the kernel

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ptrace is the capture back end for ordinary users: it follows a command
 // with ptrace, stopping only at the calls that a seccomp filter selects, and
 // reads memory, descriptors and identity from the stopped threads. It keeps the

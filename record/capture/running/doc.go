@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package running describes processes that run already as the records that a
 // recording of them begins with: their threads, what these share, working
 // directories, masks, and what they have open, with names, flags and positions.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package show writes which flight recorders run, and picks one of them.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bpf has what the eBPF programs of recording (record/capture/ebpf) and of counting
 // (record/count) have in common, on both sides of the kernel's border.
 //

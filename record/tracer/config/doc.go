@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package config reads the configurations of iotape run: TOML with a table for each tracer.
 //
 // What it finds wrong it names with file, line, column, the reason and, for a misspelt key,

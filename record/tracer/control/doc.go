@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package control lets running tracers be looked at and changed from another process: HTTP
 // with JSON over a Unix socket, which has mode 0600, in a directory of mode 0700. A peer that
 // is neither root nor the socket's owner is refused whatever the modes say (SO_PEERCRED).

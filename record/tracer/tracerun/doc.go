@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tracerun records with several tracers at once, as a configuration says.
 //
 //	config.Config ──▶ Run ──▶ one capture per target ──▶ tracer.Fanout ──▶ each tracer's output:

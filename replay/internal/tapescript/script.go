@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tapescript makes tapes by hand, for tests: one call after the other.
 package tapescript
 

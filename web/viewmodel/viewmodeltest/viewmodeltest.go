@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package viewmodeltest makes tapes for the tests of what shows them.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.

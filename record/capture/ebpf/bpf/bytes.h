@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The memory of one argument whose length the call or the memory itself says: all rules of
  * the operation table but those of vectors and messages. */
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The last page fault of a thread (mapped.h). */
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Holding a thread, and what is left for the recorder to do while it is held. */
 #pragma once
 

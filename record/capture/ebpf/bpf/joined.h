@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What else is kept of a thread that is followed from now on, for follow.h. */
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The rings that records are written to, and the mark of a hook that is at work. */
 #pragma once
 

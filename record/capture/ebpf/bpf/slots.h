@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tables of files that io_uring's requests use instead of descriptors. */
 #pragma once
 
