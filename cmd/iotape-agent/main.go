@@ -160,7 +160,7 @@ func run(ctx context.Context, c *agent.Config, boot string, reread func() (*agen
 					err = a.Reload(next)
 				}
 				if err != nil {
-					say("the configuration stays as it was: %v", err)
+					say("the configuration is unchanged: %v", err)
 				} else {
 					say("configuration %s", next.Hash())
 				}

@@ -109,7 +109,7 @@ func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (
 		return nil, err
 	}
 	if made {
-		c.say("made %s: without it nothing can be revealed", mk.keys)
+		c.say("made %s: nothing can be revealed without this file", mk.keys)
 	}
 	if shared {
 		c.hint("others can read %s; chmod 600 it", mk.keys)
@@ -164,10 +164,10 @@ func (mk *masking) reveal(ctx context.Context, c *console) error {
 		return err
 	}
 	if res.Unsigned {
-		c.say("%s was made from an anonymised tape without all of its keys; nothing vouches that it is as it was", mk.in)
+		c.say("%s was made from an anonymised tape without all of its keys; changes to it cannot be detected", mk.in)
 	}
 	if a := res.Manifest.Anonymised; a != nil && a.Content == trace.ContentRemoved {
-		c.say("content was removed, and stays so")
+		c.say("content was removed, and cannot be restored")
 	}
 	return nil
 }

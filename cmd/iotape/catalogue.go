@@ -187,7 +187,7 @@ with a point, as in ops.fsync or p99.read. docs/catalogue.md has examples.`,
 				return c.result(catalogue.WriteFields, true)
 			}
 			if len(args) == 0 {
-				return usageError{errors.New("a filter is needed: name the tapes to find")}
+				return usageError{errors.New("a filter is needed; --fields lists the fields")}
 			}
 			x, err := predicate.Parse(args[0])
 			if err != nil {

@@ -55,7 +55,7 @@ addresses for agents, and runs until SIGINT or SIGTERM.`,
 	f.StringVar(&p.TLS.Cert, "tls-cert", "", "a `FILE` with the certificate")
 	f.StringVar(&p.TLS.Key, "tls-key", "", "a `FILE` with the certificate's key")
 	f.BoolVar(&p.Open, "open", false, "allow --listen without TLS on an address that other machines can reach")
-	f.StringVar(&p.Page, "page", service.DefaultPage, "show the fleet at `HOST:PORT`; - is nowhere")
+	f.StringVar(&p.Page, "page", service.DefaultPage, "show the fleet at `HOST:PORT`; - means no page")
 	f.StringVar(&p.NATS, "nats", "", "use the NATS servers at `URL`, several with commas, and start no broker")
 	f.StringVar(&p.Seed, "key", "", "with --nats: a `FILE` with the collector's nkey seed")
 	f.StringVar(&p.TLS.CA, "ca", "", "with --nats: a `FILE` with the authorities that check the servers' certificates")

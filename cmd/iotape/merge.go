@@ -55,7 +55,7 @@ func mergeTapes(ctx context.Context, c *console, names []string, out string, ind
 	}
 	m := made.Manifest
 	if m.Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil }) {
-		c.say("the tapes are not anonymised in the same way, so what is made of them cannot be revealed")
+		c.say("the tapes are not anonymised with the same keys and fields, so the new tape cannot be revealed")
 	}
 	c.say("%s of %s: %s, %s", report.Plural(len(m.Hosts), "recording", "recordings"), report.Plural(len(tapes), "tape", "tapes"),
 		report.Count(m.Counts.Events)+" events", report.Bytes(uint64(made.Bytes)))

@@ -87,9 +87,9 @@ is written without a change of layers keeps its blocks.`,
 func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
 	switch {
 	case p.salvage && !p.undo:
-		return usageError{errors.New("--salvage goes with --undo")}
+		return usageError{errors.New("--salvage needs --undo")}
 	case p.json && !p.check:
-		return usageError{errors.New("--json goes with --check")}
+		return usageError{errors.New("--json needs --check")}
 	case p.check:
 		res, err := tool.Check(ctx, in)
 		if err != nil {
@@ -159,7 +159,7 @@ func (p *piping) runUndo(ctx context.Context, c *console, in io.Reader) error {
 	var fault *pipe.Fault
 	switch {
 	case errors.As(err, &fault):
-		return &statusError{exitFound, hint.With(fault, "--salvage goes on behind what is bad; what was written until here is good")}
+		return &statusError{exitFound, hint.With(fault, "--salvage continues after the fault; the output so far is good")}
 	case err == nil && faults > 0:
 		return &statusError{Status: exitFound}
 	}

@@ -43,7 +43,7 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 			switch p.o.Text.Clock {
 			case stracetext.Elapsed, stracetext.Wall, stracetext.Unix, stracetext.NoClock:
 			default:
-				return usageError{fmt.Errorf("time %q is neither elapsed, wall, unix nor none", clock)}
+				return usageError{fmt.Errorf("--time %q: the value must be elapsed, wall, unix or none", clock)}
 			}
 			t, err := openTape(cmd.Context(), args[0])
 			if err != nil {

@@ -33,7 +33,7 @@ func (l *listenFlags) listen(ctx context.Context, address string) (net.Listener,
 	case errors.As(err, new(*wire.AddressError)):
 		return nil, usageError{err}
 	case errors.As(err, new(*wire.ExposedError)):
-		return nil, hint.With(err, "use tls://, with --client-ca to know who it is, or --open if that is meant")
+		return nil, hint.With(err, "use tls:// (and --client-ca to authenticate clients), or --open to allow it")
 	}
 	return ln, err
 }

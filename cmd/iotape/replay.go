@@ -99,7 +99,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			}
 			if len(team.Names) > 0 {
 				if o.Log != nil || dry || html != "" {
-					return usageError{errors.New("--hosts: there is no --log, no --html and no --dry-run of several hosts")}
+					return usageError{errors.New("--hosts cannot be used with --log, --html or --dry-run")}
 				}
 				hub, err := hosts.New(&team)
 				if err != nil {

@@ -25,7 +25,7 @@ type serving struct {
 }
 
 func newServe(c *console) *cobra.Command {
-	x := serving{listen: listenFlags{wire.ListenOptions{Risk: "whoever sees a request can then read the tapes"}}}
+	x := serving{listen: listenFlags{wire.ListenOptions{Risk: "anyone who sees a request can then read the tapes"}}}
 	cmd := &cobra.Command{
 		Use:   "serve TAPE...",
 		Short: "Show tapes in a browser: a timeline of all calls, their causes, and all reports",
