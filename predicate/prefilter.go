@@ -143,7 +143,8 @@ func (s *PrefilterStep) Holds(c *PrefilterCall) bool {
 	case PrefilterSuffix:
 		return c.Ends>>s.Lo&1 != 0
 	case PrefilterComm:
-		return binary.LittleEndian.Uint64(c.Comm[:]) == uint64(s.Lo) && binary.LittleEndian.Uint64(c.Comm[8:]) == uint64(s.Hi)
+		return binary.LittleEndian.Uint64(c.Comm[:]) == uint64(s.Lo) &&
+			binary.LittleEndian.Uint64(c.Comm[8:]) == uint64(s.Hi)
 	}
 	return v >= s.Lo && v <= s.Hi
 }
@@ -300,7 +301,8 @@ func ofReturn(t *test) bool {
 
 // prefilterFields are the fields of numbers that are the same for every operation.
 var prefilterFields = map[fieldID]PrefilterField{
-	fieldPID: PrefilterPID, fieldTID: PrefilterTID, fieldPPID: PrefilterPPID, fieldPGRP: PrefilterPGRP, fieldSID: PrefilterSID, fieldUID: PrefilterUID, fieldGID: PrefilterGID,
+	fieldPID: PrefilterPID, fieldTID: PrefilterTID, fieldPPID: PrefilterPPID,
+	fieldPGRP: PrefilterPGRP, fieldSID: PrefilterSID, fieldUID: PrefilterUID, fieldGID: PrefilterGID,
 	fieldLatency: PrefilterLatency, fieldResult: PrefilterResult, fieldErrno: PrefilterErrno,
 }
 

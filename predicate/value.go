@@ -259,7 +259,9 @@ var fileTypes = map[string]int64{
 
 // wallTime reads a wall-clock time, in ns since 1970.
 func wallTime(text string) (ns int64, ok bool) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02 15:04", "2006-01-02"} {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02 15:04", "2006-01-02",
+	} {
 		if t, err := time.Parse(layout, text); err == nil && t.Year() > 1700 && t.Year() < 2250 {
 			return t.UnixNano(), true
 		}

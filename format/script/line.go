@@ -11,7 +11,14 @@ import (
 
 // What stands behind a call's result: memory that is not what an argument points to, by
 // event.Part, with the argument's number; and descriptors that are no arguments.
-var partWords = [...]string{event.PartWhole: "moved", event.PartBefore: "before", event.PartName: "name", event.PartData: "iov", event.PartControl: "control", event.PartTarget: "target"}
+var partWords = [...]string{
+	event.PartWhole:   "moved",
+	event.PartBefore:  "before",
+	event.PartName:    "name",
+	event.PartData:    "iov",
+	event.PartControl: "control",
+	event.PartTarget:  "target",
+}
 
 const (
 	requestWord = "request" // event.RequestArg

@@ -158,7 +158,8 @@ func (f *openFile) opened(flags uint64, args []*field, i int) {
 	if i < len(args) && args[i] != nil && name == "" {
 		name = string(args[i].Data)
 	}
-	device := strings.HasSuffix(f.name, ">") || strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/")
+	device := strings.HasSuffix(f.name, ">") || strings.HasPrefix(name, "/dev/") ||
+		strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/")
 	f.regular = flags&oDirectory == 0 && !device
 }
 

@@ -172,7 +172,8 @@ func composed(t *field) (uint64, bool) {
 	return 0, false
 }
 
-var directions = event.Bits("ioc", "", event.Item{Name: "_IOC_NONE"}, event.Item{Name: "_IOC_WRITE", Value: 1}, event.Item{Name: "_IOC_READ", Value: 2})
+var directions = event.Bits("ioc", "",
+	event.Item{Name: "_IOC_NONE"}, event.Item{Name: "_IOC_WRITE", Value: 1}, event.Item{Name: "_IOC_READ", Value: 2})
 
 // memory rebuilds what an argument points to.
 func (x *importer) memory(c *format.Call, spec *event.Spec, a *event.Arg, i int, t *field, r *result) {

@@ -67,7 +67,9 @@ func own(f ...field[trace.Record]) []field[trace.Record] {
 }
 
 var (
-	callFlags = []flag{{trace.CallMore, "more"}, {trace.CallCompat, "compat"}, {trace.CallInterrupted, "interrupted"}, {trace.CallDelays, "delays"}}
+	callFlags = []flag{
+		{trace.CallMore, "more"}, {trace.CallCompat, "compat"}, {trace.CallInterrupted, "interrupted"}, {trace.CallDelays, "delays"},
+	}
 	dataFlags = []flag{{trace.DataLast, "last"}}
 	fileFlags = []flag{{trace.FileOwn, "own"}}
 	wakeFlags = []flag{{trace.WakeInterrupt, "interrupt"}}

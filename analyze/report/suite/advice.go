@@ -99,7 +99,9 @@ type finding struct {
 func (v *advice) section(c *collector) page.Section {
 	list := v.findings(c)
 	s := page.Section{ID: "advice", Title: "What could be better", Data: list,
-		Note: "What other sections show that a change of the program, or of its settings, may save. Each is said only from a limit on, which docs/reports.md names; nothing here means that none was reached."}
+		Note: "What other sections show that a change of the program, or of its settings, may save. " +
+			"Each is said only from a limit on, which docs/reports.md names; " +
+			"nothing here means that none was reached."}
 	t := &page.Table{Head: []string{"what", "what to do", "most of it in", "section"}, Left: 4}
 	for i := range list {
 		f := &list[i]
@@ -110,7 +112,8 @@ func (v *advice) section(c *collector) page.Section {
 }
 
 // sectionOf is where the numbers of a finding are.
-var sectionOf = map[string]string{"small-writes": "redundant", "partial-pages": "redundant", "small-commits": "redundant", "sync-time": "cost", "reread": "redundant", "rewritten": "redundant",
+var sectionOf = map[string]string{"small-writes": "redundant", "partial-pages": "redundant", "small-commits": "redundant", "sync-time": "cost",
+	"reread": "redundant", "rewritten": "redundant",
 	"names": "redundant", "missing-names": "failures", "rename": "durability"}
 
 // findings returns what reached its limit, what takes the most time first.
@@ -145,13 +148,17 @@ func (v *advice) most(c *collector, value func(*redundantRow) uint64) string {
 // ofWrites returns what writes have in common. all is the sum over the files.
 func (v *advice) ofWrites(c *collector, all *redundantRow) (list []finding) {
 	if n := all.SmallWrites; n >= leastCalls && share(float64(n), float64(v.writes)) >= leastShare {
-		list = append(list, finding{ID: "small-writes", Count: n, Share: share(float64(n), float64(v.writes)), Where: v.most(c, func(r *redundantRow) uint64 { return r.SmallWrites }),
-			What:   fmt.Sprintf("%s of %s have less than 4 KiB and follow the one before without a gap", report.Count(n), report.Plural(v.writes, "write", "writes")),
+		list = append(list, finding{ID: "small-writes", Count: n, Share: share(float64(n), float64(v.writes)),
+			Where: v.most(c, func(r *redundantRow) uint64 { return r.SmallWrites }),
+			What: fmt.Sprintf("%s of %s have less than 4 KiB and follow the one before without a gap",
+				report.Count(n), report.Plural(v.writes, "write", "writes")),
 			Advice: "collect them in a buffer of some pages, or write several with one writev"})
 	}
 	if n := all.Unaligned; n >= leastCalls && share(float64(n), float64(v.writes)) >= leastShare {
-		list = append(list, finding{ID: "partial-pages", Count: n, Share: share(float64(n), float64(v.writes)), Where: v.most(c, func(r *redundantRow) uint64 { return r.Unaligned }),
-			What:   fmt.Sprintf("%s of %s begin or end within a page that was there", report.Count(n), report.Plural(v.writes, "write", "writes")),
+		list = append(list, finding{ID: "partial-pages", Count: n, Share: share(float64(n), float64(v.writes)),
+			Where: v.most(c, func(r *redundantRow) uint64 { return r.Unaligned }),
+			What: fmt.Sprintf("%s of %s begin or end within a page that was there",
+				report.Count(n), report.Plural(v.writes, "write", "writes")),
 			Advice: "write whole pages of 4096 bytes: what is not in memory has to be read first"})
 	}
 	return list
@@ -160,13 +167,17 @@ func (v *advice) ofWrites(c *collector, all *redundantRow) (list []finding) {
 // ofSyncs returns what syncs cost.
 func (v *advice) ofSyncs(c *collector, all *redundantRow) (list []finding) {
 	if per := all.Written / max(all.Syncs, 1); all.Syncs >= leastCalls && per < smallCommit {
-		list = append(list, finding{ID: "small-commits", Count: all.Syncs, Bytes: per, TimeNS: v.syncNS, Where: v.most(c, func(r *redundantRow) uint64 { return r.Syncs }),
-			What:   fmt.Sprintf("%s for each of %s", report.Bytes(per), report.Plural(all.Syncs, "sync", "syncs")),
-			Advice: "let several changes share one sync (group commit), or use fdatasync and a file of fixed size, which leaves metadata alone"})
+		list = append(list, finding{ID: "small-commits", Count: all.Syncs, Bytes: per, TimeNS: v.syncNS,
+			Where: v.most(c, func(r *redundantRow) uint64 { return r.Syncs }),
+			What:  fmt.Sprintf("%s for each of %s", report.Bytes(per), report.Plural(all.Syncs, "sync", "syncs")),
+			Advice: "let several changes share one sync (group commit), " +
+				"or use fdatasync and a file of fixed size, which leaves metadata alone"})
 	}
 	if part := share(float64(v.syncNS), float64(v.ioNS)); v.syncs > 0 && part >= 0.25 {
-		list = append(list, finding{ID: "sync-time", Count: v.syncs, TimeNS: v.syncNS, Share: part, Where: v.most(c, func(r *redundantRow) uint64 { return r.Syncs }),
-			What:   fmt.Sprintf("syncs take %s, %.0f %% of the time in input and output; the longest took %s", report.Duration(v.syncNS), 100*part, report.Duration(v.syncMaxNS)),
+		list = append(list, finding{ID: "sync-time", Count: v.syncs, TimeNS: v.syncNS, Share: part,
+			Where: v.most(c, func(r *redundantRow) uint64 { return r.Syncs }),
+			What: fmt.Sprintf("syncs take %s, %.0f %% of the time in input and output; the longest took %s",
+				report.Duration(v.syncNS), 100*part, report.Duration(v.syncMaxNS)),
 			Advice: "sync less often, in a thread of its own, or to a device with a cache that survives power loss"})
 	}
 	return list
@@ -175,13 +186,17 @@ func (v *advice) ofSyncs(c *collector, all *redundantRow) (list []finding) {
 // ofContent returns which content was moved again.
 func (v *advice) ofContent(c *collector, all *redundantRow) (list []finding) {
 	if part := share(float64(all.Reread), float64(all.Read)); all.Reread >= leastBytes && part >= leastShare {
-		list = append(list, finding{ID: "reread", Bytes: all.Reread, Share: part, Where: v.most(c, func(r *redundantRow) uint64 { return r.Reread }),
-			What:   fmt.Sprintf("%s, %.0f %% of what was read, the same process had read before, and it was the same", report.Bytes(all.Reread), 100*part),
+		list = append(list, finding{ID: "reread", Bytes: all.Reread, Share: part,
+			Where: v.most(c, func(r *redundantRow) uint64 { return r.Reread }),
+			What: fmt.Sprintf("%s, %.0f %% of what was read, the same process had read before, and it was the same",
+				report.Bytes(all.Reread), 100*part),
 			Advice: "keep it in memory, or read it through a mapping"})
 	}
 	if part := share(float64(all.Rewritten), float64(all.Written)); all.Rewritten >= leastBytes && part >= leastShare {
-		list = append(list, finding{ID: "rewritten", Bytes: all.Rewritten, Share: part, Where: v.most(c, func(r *redundantRow) uint64 { return r.Rewritten }),
-			What:   fmt.Sprintf("%s, %.0f %% of what was written, was there already", report.Bytes(all.Rewritten), 100*part),
+		list = append(list, finding{ID: "rewritten", Bytes: all.Rewritten, Share: part,
+			Where: v.most(c, func(r *redundantRow) uint64 { return r.Rewritten }),
+			What: fmt.Sprintf("%s, %.0f %% of what was written, was there already",
+				report.Bytes(all.Rewritten), 100*part),
 			Advice: "write only what has changed"})
 	}
 	return list
@@ -191,17 +206,20 @@ func (v *advice) ofContent(c *collector, all *redundantRow) (list []finding) {
 func (v *advice) ofNames() (list []finding) {
 	if r := v.mostAsked(); r != nil && r.Stats+r.Opens >= leastCalls {
 		list = append(list, finding{ID: "names", Count: r.Stats + r.Opens, TimeNS: r.TimeNS, Where: r.Name,
-			What:   fmt.Sprintf("%s asked %s for the attributes of one name, and opened it %s", r.Process, report.Plural(r.Stats, "time", "times"), report.Plural(r.Opens, "time", "times")),
+			What: fmt.Sprintf("%s asked %s for the attributes of one name, and opened it %s",
+				r.Process, report.Plural(r.Stats, "time", "times"), report.Plural(r.Opens, "time", "times")),
 			Advice: "keep the file open, and remember what it is; inotify says when it changes"})
 	}
 	if part := share(float64(v.failed), float64(v.looks)); v.failed >= leastCalls && part >= 0.25 {
 		list = append(list, finding{ID: "missing-names", Count: v.failed, TimeNS: v.failedNS, Share: part,
-			What:   fmt.Sprintf("%s of %s for a name fail", report.Count(v.failed), report.Plural(v.looks, "look", "looks")),
+			What: fmt.Sprintf("%s of %s for a name fail",
+				report.Count(v.failed), report.Plural(v.looks, "look", "looks")),
 			Advice: "shorten the search path, or put first where most is found"})
 	}
 	if n := uint64(len(v.durability.warnings)) + v.durability.more; n > 0 {
 		list = append(list, finding{ID: "rename", Count: n, Where: v.durability.warnings[0].Name,
-			What:   fmt.Sprintf("%s put in place before their data were synced", report.Plural(n, "file was", "files were")),
+			What: fmt.Sprintf("%s put in place before their data were synced",
+				report.Plural(n, "file was", "files were")),
 			Advice: "fsync the file before rename, and its directory afterwards: a crash can leave an empty file"})
 	}
 	return list

@@ -95,7 +95,8 @@ func (v *census) file(s *seen, r *censusRow) {
 
 // opensByName reports whether a call made a descriptor of a file by its name.
 func opensByName(s *seen) bool {
-	return s.Kind == event.Call && s.OK() && s.spec.Class == event.Descriptor && len(s.Paths) > 0 && s.FileArg(event.ResultArg) != nil
+	return s.Kind == event.Call && s.OK() && s.spec.Class == event.Descriptor && len(s.Paths) > 0 &&
+		s.FileArg(event.ResultArg) != nil
 }
 
 // creates reports whether a call opened a file that it may have made: it asked for that,
@@ -205,7 +206,9 @@ func (v *census) section(c *collector) page.Section {
 			churn = append(churn, *r)
 		}
 	}
-	slices.SortFunc(churn, func(a, b censusRow) int { return cmp.Or(cmp.Compare(b.Opens, a.Opens), cmp.Compare(a.File, b.File)) })
+	slices.SortFunc(churn, func(a, b censusRow) int {
+		return cmp.Or(cmp.Compare(b.Opens, a.Opens), cmp.Compare(a.File, b.File))
+	})
 	slices.SortFunc(lives, func(a, b censusRow) int {
 		return cmp.Or(cmp.Compare(a.GoneNS-a.MadeNS, b.GoneNS-b.MadeNS), cmp.Compare(a.File, b.File))
 	})
@@ -216,7 +219,9 @@ func (v *census) section(c *collector) page.Section {
 	for _, d := range devices {
 		byDevice = append(byDevice, *d)
 	}
-	slices.SortFunc(byDevice, func(a, b usageRow) int { return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.Use, b.Use)) })
+	slices.SortFunc(byDevice, func(a, b usageRow) int {
+		return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.Use, b.Use))
+	})
 	cells := func(u *usageRow) []string {
 		return []string{u.Use, count(u.Files), size(u.Read), size(u.Written), size(uint64(max(u.Highest, 0)))}
 	}
