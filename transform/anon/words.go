@@ -21,7 +21,7 @@ func ParseContent(s string) (trace.AnonymisedContent, error) {
 	case "remove":
 		return trace.ContentRemoved, nil
 	}
-	return "", fmt.Errorf("--content %s: neither encrypt, substitute nor remove", s)
+	return "", fmt.Errorf("--content %s: the value must be encrypt, substitute or remove", s)
 }
 
 // OpenKeyFile reads a key file, or makes it with new keys for all fields if there is none.

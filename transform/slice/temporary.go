@@ -55,7 +55,7 @@ func into(ctx context.Context, t *trace.Tape, name string, o *Options) (*trace.T
 func Fitting(ctx context.Context, t *trace.Tape, dir string, g *predicate.Graph, program string) (*trace.Tape, error) {
 	part, err := Temporary(ctx, t, dir, &Options{Filter: g, Program: program})
 	if errors.Is(err, ErrEmpty) {
-		return nil, fmt.Errorf("%s has no events that fit the filter", t.Name())
+		return nil, fmt.Errorf("%s has no events that match the filter", t.Name())
 	}
 	return part, err
 }
