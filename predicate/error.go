@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/iotape/iotape/internal/spell"
 )
@@ -20,7 +21,8 @@ type Error struct {
 	Hint     string // what was perhaps meant, "" if that is unknown
 }
 
-// Error returns one line: place, message and hint.
+// Error returns one line: place, message and hint. What they quote of the text has its line
+// ends and other control characters escaped.
 func (e *Error) Error() string {
 	line, column := e.Place()
 	where := fmt.Sprintf("column %d", column)
@@ -31,7 +33,18 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		s += "; " + e.Hint
 	}
-	return s
+	if !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&b, "\\x%02x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Place returns the line and the column (in bytes) of Pos, from 1.

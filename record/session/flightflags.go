@@ -59,7 +59,7 @@ func (p *Plan) CheckFlight() error {
 	case p.Flight == nil:
 	case len(p.Snapshots) > 0:
 		return errors.New("--snapshot cannot be used with --last, which does not keep the first event")
-	case p.Seal != SealAfter:
+	case p.Seal != SealAfter && p.Seal != "":
 		return errors.New("--seal cannot be used with --last, which keeps the recording in memory")
 	}
 	return nil
