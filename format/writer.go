@@ -5,8 +5,6 @@ package format
 import (
 	"bufio"
 	"cmp"
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -126,10 +124,8 @@ func (w *Writer) start() {
 	if w.sw != nil || w.err != nil {
 		return
 	}
-	var id [8]byte
-	rand.Read(id[:])
 	w.buf = bufio.NewWriterSize(w.file, 1<<20)
-	w.sw, w.err = trace.NewStreamWriter(w.buf, binary.LittleEndian.Uint64(id[:]), &w.Head)
+	w.sw, w.err = trace.NewStreamWriter(w.buf, trace.NewStreamID(), &w.Head)
 }
 
 func (w *Writer) flush() {

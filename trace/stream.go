@@ -4,6 +4,8 @@ package trace
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -93,7 +95,15 @@ type StreamWriter struct {
 	err    error
 }
 
-// NewStreamWriter starts a stream with its head frame. The id should be random.
+// NewStreamID returns a random number for a stream.
+func NewStreamID() uint64 {
+	var id [8]byte
+	rand.Read(id[:])
+	return binary.LittleEndian.Uint64(id[:])
+}
+
+// NewStreamWriter starts a stream with its head frame. The id should be random, as that of
+// NewStreamID is.
 func NewStreamWriter(w io.Writer, id uint64, head *Head) (*StreamWriter, error) {
 	return NewStreamWriterTo(fileSink{w}, id, head)
 }

@@ -5,8 +5,6 @@ package source
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -186,7 +184,7 @@ func (s *Source) Record(ctx context.Context, r *agent.Record, level agent.Level,
 	case len(o.PIDs) > 0:
 		h.Target = fmt.Sprintf("processes %v", o.PIDs)
 	}
-	sw, err := trace.NewStreamWriterTo(f, streamID(), h)
+	sw, err := trace.NewStreamWriterTo(f, trace.NewStreamID(), h)
 	if err != nil {
 		return err
 	}
@@ -199,12 +197,6 @@ func (s *Source) Record(ctx context.Context, r *agent.Record, level agent.Level,
 	}
 	clock, wall := capture.Clocks()
 	return sw.Close(&trace.End{Lost: f.lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall})
-}
-
-func streamID() uint64 {
-	var id [8]byte
-	rand.Read(id[:])
-	return binary.LittleEndian.Uint64(id[:])
 }
 
 // head describes a recording.

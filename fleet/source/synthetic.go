@@ -63,7 +63,7 @@ func synthesize(ctx context.Context, text, program string, f *frames) error {
 		return err
 	}
 	h := head(program, "synthetic", &capture.Options{})
-	sw, err := trace.NewStreamWriterTo(f, streamID(), h)
+	sw, err := trace.NewStreamWriterTo(f, trace.NewStreamID(), h)
 	if err != nil {
 		return err
 	}

@@ -64,9 +64,7 @@ func File(ctx context.Context, in, out string, o *Options) (*Result, error) {
 		return nil, err
 	}
 	cv := &conversion{Options: *o, in: in, out: out}
-	if cv.Reporter == nil {
-		cv.Reporter = sealing.Silent{}
-	}
+	cv.Reporter = sealing.OrSilent(cv.Reporter)
 	if o.ToTape(out) {
 		return cv.importTape(ctx)
 	}

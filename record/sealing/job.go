@@ -99,10 +99,7 @@ type Result struct {
 
 // Summary describes the tape in a line.
 func (r *Result) Summary() string {
-	lost := "lost 0"
-	if r.Stats.Lost > 0 {
-		lost = "LOST " + report.Count(r.Stats.Lost)
-	}
+	lost := LostText(r.Stats.Lost)
 	took := "sealed in " + report.Duration(r.Took.Nanoseconds())
 	if r.Indexing > 0 {
 		took += ", indexed in " + report.Duration(r.Indexing.Nanoseconds())
@@ -113,6 +110,14 @@ func (r *Result) Summary() string {
 	}
 	return fmt.Sprintf("%s events, %s of content, %s; %s to %s (%s)",
 		report.Count(r.Stats.Events), report.Bytes(uint64(max(r.Stats.Bytes, 0))), lost, took, r.Tape, report.Bytes(uint64(r.Size)))
+}
+
+// LostText says how many records are lost, in capitals if there are any.
+func LostText(records uint64) string {
+	if records > 0 {
+		return "LOST " + report.Count(records)
+	}
+	return "lost 0"
 }
 
 // Run seals. When it fails the stream is as it was, and there is no tape.
@@ -167,7 +172,7 @@ type Unfinished struct {
 // Begin makes an unfinished tape with the snapshots in it.
 func (j *Job) Begin(ctx context.Context) (*Unfinished, error) {
 	u := &Unfinished{Job: *j, dir: filepath.Join(j.Work, tapeName), start: time.Now()}
-	u.Reporter = orSilent(u.Reporter)
+	u.Reporter = OrSilent(u.Reporter)
 	if err := os.RemoveAll(u.dir); err != nil {
 		return nil, err
 	}
@@ -276,7 +281,7 @@ func (j *Job) index(ctx context.Context) {
 		err = errors.Join(j.Index(ctx, t), t.Close())
 	}
 	if err != nil {
-		orSilent(j.Reporter).Problem(hint.With(err, "the tape is whole without; to make it later: iotape index %s", j.Out))
+		OrSilent(j.Reporter).Problem(hint.With(err, "the tape is whole without; to make it later: iotape index %s", j.Out))
 	}
 }
 

@@ -88,7 +88,7 @@ func (l *Live) Finish(ctx context.Context) (*Result, error) {
 	ended := time.Now()
 	u, err := l.end()
 	if err != nil {
-		orSilent(l.job.Reporter).Problem(fmt.Errorf("sealing while recording failed, and begins anew: %w", err))
+		OrSilent(l.job.Reporter).Problem(fmt.Errorf("sealing while recording failed, and begins anew: %w", err))
 	}
 	if u == nil {
 		return l.job.Run(ctx)

@@ -47,8 +47,8 @@ type quiet struct{ Reporter }
 
 func (quiet) Progress(func(uint64) string) Progress { return noProgress{} }
 
-// orSilent returns r, or Silent if it is nil.
-func orSilent(r Reporter) Reporter {
+// OrSilent returns r, or Silent if it is nil.
+func OrSilent(r Reporter) Reporter {
 	if r == nil {
 		return Silent{}
 	}

@@ -16,7 +16,7 @@ import (
 
 // Snapshot stores the state of directories in a tape without events.
 func Snapshot(ctx context.Context, r Reporter, name string, dirs []string, program string) error {
-	r = orSilent(r)
+	r = OrSilent(r)
 	progress := r.Progress(report.Bytes)
 	defer progress.Done()
 	tw, err := trace.CreateTape(name)

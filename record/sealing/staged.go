@@ -125,7 +125,7 @@ func Make(
 		return nil, err
 	}
 	defer s.Abandon()
-	s.Index, s.Reporter = o.Index, orSilent(o.Reporter)
+	s.Index, s.Reporter = o.Index, OrSilent(o.Reporter)
 	progress := s.Reporter.Progress(o.Unit)
 	defer progress.Done()
 	update := func(what string, done, total uint64) { progress.Update(what, int64(done), int64(total)) }

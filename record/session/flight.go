@@ -76,8 +76,8 @@ type dumpAnswer struct {
 
 // recordFlight records into memory.
 func recordFlight(p *Plan) (*Result, error) {
-	if len(p.Snapshots) > 0 {
-		return nil, errors.New("--snapshot cannot be used with --last, which does not keep the first event")
+	if err := p.CheckFlight(); err != nil {
+		return nil, err
 	}
 	f := &flightRun{p: p, quiet: sealing.Quiet(p.reporter()), sig: p.signals(), requests: make(chan dumpRequest, 4), ended: make(chan struct{})}
 	defer f.sig.Stop()
@@ -116,7 +116,7 @@ func recordFlight(p *Plan) (*Result, error) {
 
 // recordWith records with one back end.
 func (f *flightRun) recordWith(b *Backend) (*capture.Result, error) {
-	sw, err := trace.NewStreamWriterTo(f.rec, newSerial(), f.p.Head(b))
+	sw, err := trace.NewStreamWriterTo(f.rec, trace.NewStreamID(), f.p.Head(b))
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +271,7 @@ func (f *flightRun) write(name, reason string) (*flight.Dump, error) {
 	}
 	defer file.Close()
 	w := bufio.NewWriterSize(file, 256<<10)
-	d, err := f.rec.Dump(w, newSerial(), reason)
+	d, err := f.rec.Dump(w, trace.NewStreamID(), reason)
 	return d, errors.Join(err, w.Flush(), file.Close())
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/sink"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -152,7 +153,7 @@ func recordTo(ctx context.Context, p *Plan) (*Result, error) {
 	if res.WriteErr != nil {
 		p.note("the recording is not whole: %v", res.WriteErr)
 	}
-	p.note("%s calls, %s; %s written to %s", report.Count(res.Events), lostText(res.Lost), report.Bytes(uint64(counted.n)), p.To)
+	p.note("%s calls, %s; %s written to %s", report.Count(res.Events), sealing.LostText(res.Lost), report.Bytes(uint64(counted.n)), p.To)
 	return &Result{Capture: res}, nil
 }
 

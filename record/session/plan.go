@@ -254,10 +254,7 @@ func (p *Plan) program() string {
 }
 
 func (p *Plan) reporter() sealing.Reporter {
-	if p.Reporter == nil {
-		return sealing.Silent{}
-	}
-	return p.Reporter
+	return sealing.OrSilent(p.Reporter)
 }
 
 func (p *Plan) note(format string, args ...any) { p.reporter().Note(fmt.Sprintf(format, args...)) }

@@ -4,8 +4,6 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -30,10 +28,10 @@ type Result struct {
 // was not executed (CommandError); how the command ended is in the Result. ctx ends the
 // recording, which is sealed all the same; see Plan.Signals.
 func Record(ctx context.Context, p *Plan) (*Result, error) {
+	own := *p // the caller's plan stays as it is
+	p = &own
 	if !p.Signals && p.Until == nil {
-		own := *p
-		own.Until = ctx
-		p, ctx = &own, context.WithoutCancel(ctx)
+		p.Until, ctx = ctx, context.WithoutCancel(ctx)
 	}
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -181,7 +179,7 @@ func (p *Plan) AnyBackend(record func(*Backend) (*capture.Result, error), again 
 }
 
 func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
-	sw, err := trace.NewStreamWriter(out.writer(), newSerial(), p.Head(b))
+	sw, err := trace.NewStreamWriter(out.writer(), trace.NewStreamID(), p.Head(b))
 	if err != nil {
 		return nil, err
 	}
@@ -201,13 +199,6 @@ func (p *Plan) run(b *Backend, sw *trace.StreamWriter) (*capture.Result, error) 
 	ctx, cancel := p.Context()
 	defer cancel()
 	return b.Run(ctx, &p.Capture, sw)
-}
-
-// newSerial returns a random number for a stream.
-func newSerial() uint64 {
-	var id [8]byte
-	rand.Read(id[:])
-	return binary.LittleEndian.Uint64(id[:])
 }
 
 // EndOf describes the end of a recording that ends now.

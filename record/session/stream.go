@@ -74,7 +74,7 @@ func (s *Stream) openSink(part int) error {
 
 // Begin writes the head of the stream.
 func (s *Stream) Begin(head *trace.Head) (err error) {
-	s.StreamWriter, err = trace.NewStreamWriter(s.out.writer(), newSerial(), head)
+	s.StreamWriter, err = trace.NewStreamWriter(s.out.writer(), trace.NewStreamID(), head)
 	return err
 }
 
@@ -117,10 +117,10 @@ func (s *Stream) Finish(ctx context.Context, lost uint64, writeErr error, final 
 		s.p.note("%s: the recording is not whole: %v", s.p.Name, writeErr)
 	}
 	if s.p.To != "" {
-		return fmt.Sprintf("%s; %s written to %s", lostText(lost), report.Bytes(uint64(s.counted.n)), s.p.To), nil
+		return fmt.Sprintf("%s; %s written to %s", sealing.LostText(lost), report.Bytes(uint64(s.counted.n)), s.p.To), nil
 	}
 	if s.p.Seal == SealNever {
-		return fmt.Sprintf("%s recorded, %s; %s", report.Bytes(uint64(sealing.DirBytes(s.partial))), lostText(lost), s.p.unsealed()), nil
+		return fmt.Sprintf("%s recorded, %s; %s", report.Bytes(uint64(sealing.DirBytes(s.partial))), sealing.LostText(lost), s.p.unsealed()), nil
 	}
 	job := s.p.job(s.p.Tape)
 	job.Final = final
@@ -132,13 +132,6 @@ func (s *Stream) Finish(ctx context.Context, lost uint64, writeErr error, final 
 		return "", kept(err, "the recording is kept", s.partial)
 	}
 	return done.Summary(), nil
-}
-
-func lostText(lost uint64) string {
-	if lost > 0 {
-		return "LOST " + report.Count(lost)
-	}
-	return "lost 0"
 }
 
 // removeFiles removes the files of a sink.

@@ -70,9 +70,7 @@ type experiment struct {
 // held, and stores what was found as the annotations of the tape.
 func Run(ctx context.Context, o *Options) (*Outcome, error) {
 	e := &experiment{Options: *o}
-	if e.Plan.Reporter == nil {
-		e.Plan.Reporter = sealing.Silent{}
-	}
+	e.Plan.Reporter = sealing.OrSilent(e.Plan.Reporter)
 	e.Plan.Signals = true
 	return e.run(ctx)
 }

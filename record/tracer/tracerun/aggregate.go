@@ -5,8 +5,6 @@ package tracerun
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -162,9 +160,7 @@ func openAggregate(r *running, name string, p *aggregateSettings, head *trace.He
 		a.in.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 		a.done <- err
 	}()
-	var id [8]byte
-	rand.Read(id[:])
-	if a.StreamWriter, err = trace.NewStreamWriter(a.out, binary.LittleEndian.Uint64(id[:]), head); err != nil {
+	if a.StreamWriter, err = trace.NewStreamWriter(a.out, trace.NewStreamID(), head); err != nil {
 		a.Discard()
 		return nil, err
 	}

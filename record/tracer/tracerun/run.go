@@ -71,9 +71,7 @@ var ErrFailed = errors.New("a tracer failed")
 // *config.Error says what is wrong with the configuration.
 func Run(ctx context.Context, cfg *config.Config, o *Options) (*capture.Result, error) {
 	r := &running{Options: *o, cfg: cfg}
-	if r.Reporter == nil {
-		r.Reporter = sealing.Silent{}
-	}
+	r.Reporter = sealing.OrSilent(r.Reporter)
 	var stop func()
 	r.leave, stop = session.SecondSignal(ctx)
 	defer stop()
