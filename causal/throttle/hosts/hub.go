@@ -79,7 +79,7 @@ func (t *Team) begin(ctx context.Context, cancel context.CancelCauseFunc, task f
 		p := &part{Member: m}
 		if err := p.clock(); err != nil {
 			end()
-			return nil, nil, nil, p.failed(err)
+			return nil, nil, nil, p.failed(ctx, err)
 		}
 		parts = append(parts, p)
 	}
@@ -87,7 +87,7 @@ func (t *Team) begin(ctx context.Context, cancel context.CancelCauseFunc, task f
 	for _, p := range parts {
 		if err := send(p.Wire, kindTask, task(p.Name)); err != nil {
 			end()
-			return nil, nil, nil, p.failed(err)
+			return nil, nil, nil, p.failed(ctx, err)
 		}
 		go func() {
 			for {
@@ -106,7 +106,12 @@ func (t *Team) begin(ctx context.Context, cancel context.CancelCauseFunc, task f
 	return parts, said, end, nil
 }
 
-func (p *part) failed(err error) error {
+// failed says what went wrong with a member. Once ctx has ended its connection is closed, and
+// the cause of that is what went wrong.
+func (p *part) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	var late net.Error
 	switch {
 	case errors.As(err, &late) && late.Timeout():
@@ -179,7 +184,7 @@ func collect(ctx context.Context, parts []*part, said chan heard, budget time.Du
 			switch {
 			case h.from.answer != nil:
 			case h.err != nil:
-				return h.from.failed(h.err)
+				return h.from.failed(ctx, h.err)
 			case h.kind == kindFail:
 				return fmt.Errorf("host %s: %s", h.from.Name, h.b)
 			case h.kind == kindAnswer:
@@ -187,7 +192,7 @@ func collect(ctx context.Context, parts []*part, said chan heard, budget time.Du
 				tick()
 			default:
 				if err := other(&h); err != nil {
-					return h.from.failed(err)
+					return h.from.failed(ctx, err)
 				}
 			}
 		}
@@ -264,7 +269,7 @@ func (t *Team) Watch(ctx context.Context, o *throttle.Options, dir string) (*thr
 	for _, p := range parts {
 		r := new(throttle.Run)
 		if err := json.Unmarshal(p.answer, r); err != nil {
-			return nil, p.failed(errNonsense)
+			return nil, p.failed(ctx, errNonsense)
 		}
 		list = append(list, throttle.Host{Name: p.Name, Run: r, Ahead: p.ahead, Slack: p.slack})
 	}
