@@ -259,7 +259,7 @@ func (a *attempt) inspect(ctx context.Context, s *Sample) (err error) {
 		return err
 	}
 	name := filepath.Join(a.out, tapeName)
-	t, err := trace.OpenTape(name)
+	t, err := trace.Open(name)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (e *env) recordSame(t *testing.T, backend string, argv []string) (calls map
 	if err := cmd.Run(); err != nil && strings.Contains(stderr.String(), "hint:") {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
-	tape, err := trace.OpenTape(tapeDir)
+	tape, err := trace.Open(tapeDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func (e *env) recordCalls(t *testing.T, family, backend string, flags ...string)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
-	tape, err := trace.OpenTape(filepath.Join(e.dir, "x.tape"))
+	tape, err := trace.Open(filepath.Join(e.dir, "x.tape"))
 	if err != nil {
 		t.Fatal(err)
 	}

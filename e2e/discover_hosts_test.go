@@ -92,7 +92,7 @@ func (e *env) apart(t *testing.T, name, address string, flags ...string) {
 // may have been found, too, and then the call that received it is what waits.
 func (e *env) follows(t *testing.T, name string, notes *causal.Annotations, seq, before uint64) bool {
 	t.Helper()
-	tape, err := trace.OpenTape(filepath.Join(e.dir, name))
+	tape, err := trace.Open(filepath.Join(e.dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

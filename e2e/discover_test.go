@@ -62,7 +62,7 @@ func (e *env) tryDiscover(t *testing.T, args ...string) (stdout, stderr string, 
 // block, and what the annotations say they wait for.
 func (e *env) writes(t *testing.T, name string) (calls map[string]uint64, notes *causal.Annotations) {
 	t.Helper()
-	tape, err := trace.OpenTape(filepath.Join(e.dir, name))
+	tape, err := trace.Open(filepath.Join(e.dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (e *env) writes(t *testing.T, name string) (calls map[string]uint64, notes 
 // paths counts the pwrite64 calls of a tape by file.
 func (e *env) paths(t *testing.T, name string) map[string]int {
 	t.Helper()
-	tape, err := trace.OpenTape(filepath.Join(e.dir, name))
+	tape, err := trace.Open(filepath.Join(e.dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

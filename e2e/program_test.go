@@ -47,7 +47,7 @@ func forWays(t *testing.T, f func(t *testing.T, way string, args []string), exce
 // events calls f for each event of a tape.
 func (e *env) events(t *testing.T, tape string, f func(ev *event.Event)) {
 	t.Helper()
-	tp, err := trace.OpenTape(filepath.Join(e.dir, tape))
+	tp, err := trace.Open(filepath.Join(e.dir, tape))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func sum(v *verdict) (n uint64) {
 
 func events(t *testing.T, e *env, tape string) uint64 {
 	t.Helper()
-	tp, err := trace.OpenTape(tape)
+	tp, err := trace.Open(tape)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (e *env) linesOf(t *testing.T, tape string, args ...string) []string {
 // compares the two.
 func (e *env) sameAsSlice(t *testing.T, full, tape string) {
 	t.Helper()
-	tp, err := trace.OpenTape(filepath.Join(e.dir, tape))
+	tp, err := trace.Open(filepath.Join(e.dir, tape))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestRunScreened(t *testing.T) {
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
 	e.try(t, e.iotape, "record", "--no-index", "-o", "full.tape", "--", "sh", "churn.sh", "6")
-	full, err := trace.OpenTape(filepath.Join(e.dir, "full.tape"))
+	full, err := trace.Open(filepath.Join(e.dir, "full.tape"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +385,7 @@ func (e *env) fits(t *testing.T, tapes ...string) {
 	t.Helper()
 	for _, name := range tapes {
 		e.run(t, e.iotape, "check", name)
-		tp, err := trace.OpenTape(filepath.Join(e.dir, name))
+		tp, err := trace.Open(filepath.Join(e.dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

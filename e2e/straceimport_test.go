@@ -153,7 +153,7 @@ func factAt(list []string, i int) string {
 // straceFacts are what strace's text keeps of a tape.
 func straceFacts(t *testing.T, name string) []string {
 	t.Helper()
-	tape, err := trace.OpenTape(name)
+	tape, err := trace.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (e *env) recordSource(t *testing.T, name, backend string) *trace.Tape {
 	prog := filepath.Join(e.dir, name)
 	e.run(t, "gcc", "-O1", "-w", "-pthread", "-o", prog, workload.Source(install, name))
 	e.run(t, "sh", "-c", `cd work && exec "$@"`, "sh", e.iotape, "record", "--backend", backend, "-o", path, "--", prog)
-	tape, err := trace.OpenTape(path)
+	tape, err := trace.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func recordWaits(t *testing.T, name string) *trace.Tape {
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("record: %v\n%s", err, b)
 	}
-	tape, err := trace.OpenTape(path)
+	tape, err := trace.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestCheckTrees(t *testing.T) {
 		if err := tw.Close(&trace.Manifest{}); err != nil {
 			t.Fatal(err)
 		}
-		tp, err := trace.OpenTape(dir)
+		tp, err := trace.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func loadTape(b *testing.B) *trace.Tape {
 			b.Fatal(err)
 		}
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

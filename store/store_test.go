@@ -71,7 +71,7 @@ func makeTape(t testing.TB, name string, n int) string {
 
 func index(t testing.TB, dir string) {
 	t.Helper()
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestIndexAndQuery(t *testing.T) {
 func TestIndexIsRebuilt(t *testing.T) {
 	dir := makeTape(t, "a.tape", 3)
 	index(t, dir)
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestIndexOfDamagedTapeFails(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestIndexOfLongNames(t *testing.T) {
 
 func TestIndexCanBeStopped(t *testing.T) {
 	dir := makeTape(t, "a.tape", 5000)
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestQueryIsConfined(t *testing.T) {
 	if _, err := os.Stat(out); err == nil {
 		t.Error("something was written")
 	}
-	if err := func() error { tp, _ := trace.OpenTape(dir); defer tp.Close(); return Indexed(tp) }(); err != nil {
+	if err := func() error { tp, _ := trace.Open(dir); defer tp.Close(); return Indexed(tp) }(); err != nil {
 		t.Error(err)
 	}
 	for _, sql := range []string{"DESCRIBE events", "FROM events SELECT count(*)", "WITH x AS (SELECT * FROM files) SELECT count(*) FROM x", "SUMMARIZE processes"} {

@@ -38,7 +38,7 @@ func BenchmarkWrite(b *testing.B) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	tape, err := OpenTape(makeTape(b, 1<<20))
+	tape, err := Open(makeTape(b, 1<<20))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func BenchmarkChunk(b *testing.B) {
 	if err := w.Close(&Manifest{}); err != nil {
 		b.Fatal(err)
 	}
-	tape, err := OpenTape(dir)
+	tape, err := Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func stride() int {
 
 func TestEveryFlipIsFound(t *testing.T) {
 	dir := makeTape(t, 20)
-	tape, err := OpenTape(dir)
+	tape, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestSalvage(t *testing.T) {
 
 func TestDamagedBlockIsSkipped(t *testing.T) {
 	dir := makeTape(t, 3*maxBlockEvents)
-	tape, err := OpenTape(dir)
+	tape, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestDamagedBlockIsSkipped(t *testing.T) {
 	}
 	f.WriteAt([]byte("damage"), off)
 	f.Close()
-	if tape, err = OpenTape(dir); err != nil {
+	if tape, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
 	defer tape.Close()

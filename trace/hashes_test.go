@@ -31,7 +31,7 @@ func TestHashReader(t *testing.T) {
 	if err := w.Close(&Manifest{Hosts: []Host{{}}}); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := OpenTape(dir)
+	tape, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestPackMemory(t *testing.T) {
 	if err := w.Close(&Manifest{Hosts: []Host{{}}}); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := OpenTape(dir)
+	tape, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func TestEventsRoundTrip(t *testing.T) {
 		if err := w.Close(&Manifest{Hosts: make([]Host, 3)}); err != nil {
 			t.Fatal(err)
 		}
-		tape, err := OpenTape(dir)
+		tape, err := Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestTape(t *testing.T) {
 	if err := use(t, dir); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := OpenTape(dir)
+	tape, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestContent(t *testing.T) {
 	if _, err := CreateTape(dir); err == nil {
 		t.Error("tape is overwritten")
 	}
-	tape, err := OpenTape(dir)
+	tape, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestContent(t *testing.T) {
 }
 
 func TestNextDoesNotAllocate(t *testing.T) {
-	tape, err := OpenTape(makeTape(t, 50000))
+	tape, err := Open(makeTape(t, 50000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +377,7 @@ func TestOldTapesStayReadable(t *testing.T) {
 		if err := use(t, dir); err != nil {
 			t.Fatal(err)
 		}
-		tape, err := OpenTape(dir)
+		tape, err := Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func script(t *testing.T, base uint32, lines string) *trace.Tape {
 	if err := tw.Close(&trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Arch: "amd64", Dir: fmt.Sprintf("/home/%d", base)}}}}); err != nil {
 		t.Fatal(err)
 	}
-	tp, err := trace.OpenTape(dir)
+	tp, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (w *worker) rate() rate {
 
 // counted reads a tape and counts the work on files below a directory.
 func counted(tape, under string) (*worker, error) {
-	t, err := trace.OpenTape(tape)
+	t, err := trace.Open(tape)
 	if err != nil {
 		return nil, err
 	}

@@ -187,5 +187,5 @@ func sealed(stream, dir string) (*trace.Tape, error) {
 	if err := tw.Close(st.Manifest("flowpeers")); err != nil {
 		return nil, err
 	}
-	return trace.OpenTape(dir)
+	return trace.Open(dir)
 }

@@ -47,7 +47,7 @@ match all.`,
 			host, _ := os.Hostname()
 			o := &predicate.Options{Hosts: []predicate.Host{{Name: host}}}
 			if tape != "" {
-				t, err := trace.OpenTape(tape)
+				t, err := trace.Open(tape)
 				if err != nil {
 					return err
 				}

@@ -59,7 +59,7 @@ func golden(t *testing.T, name, got string) {
 
 func open(t *testing.T, dir string) *trace.Tape {
 	t.Helper()
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func sealed(t *testing.T, stream []byte) []*event.Event {
 	if err := tw.Close(st.Manifest("test")); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

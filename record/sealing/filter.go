@@ -20,7 +20,7 @@ const filteredName = "picked"
 // applyFilter makes of the sealed tape the one of what the recording's filter picks: what
 // iotape slice would make of the recording without one. It returns where that is.
 func (u *Unfinished) applyFilter(ctx context.Context, filter string) (dir string, res *slice.Result, err error) {
-	t, err := trace.OpenTape(u.dir)
+	t, err := trace.Open(u.dir)
 	if err != nil {
 		return "", nil, err
 	}

@@ -276,7 +276,7 @@ func (j *Job) index(ctx context.Context) {
 	if j.Index == nil {
 		return
 	}
-	t, err := trace.OpenTape(j.Out)
+	t, err := trace.Open(j.Out)
 	if err == nil {
 		err = errors.Join(j.Index(ctx, t), t.Close())
 	}

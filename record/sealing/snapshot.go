@@ -41,7 +41,7 @@ func copySnapshots(ctx context.Context, tw *trace.TapeWriter, name string) error
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) || name == "" {
 		return nil
 	}
-	t, err := trace.OpenTape(name)
+	t, err := trace.Open(name)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}

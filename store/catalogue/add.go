@@ -21,7 +21,7 @@ func (c *Catalogue) AddTape(
 			return 0, err
 		}
 	}
-	t, err := trace.OpenTape(path)
+	t, err := trace.Open(path)
 	if err != nil {
 		return 0, err
 	}

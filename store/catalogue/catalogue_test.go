@@ -179,7 +179,7 @@ func TestReadersAndWriters(t *testing.T) {
 // TestOfTape makes the row of a real recording, and reads it back.
 func TestOfTape(t *testing.T) {
 	ctx := context.Background()
-	tape, err := trace.OpenTape("../testdata/job.tape")
+	tape, err := trace.Open("../testdata/job.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestEveryBit(t *testing.T) {
 			if err := os.WriteFile(name, b, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			tp, err := trace.OpenTape(dir)
+			tp, err := trace.Open(dir)
 			if err == nil {
 				err = revealError(t, tp, keys)
 				tp.Close()

@@ -70,7 +70,7 @@ func (o *one) write(t *testing.T, dir string) *trace.Tape {
 
 func open(t *testing.T, path string) *trace.Tape {
 	t.Helper()
-	tp, err := trace.OpenTape(path)
+	tp, err := trace.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (r *Result) OK() bool {
 // Open opens a tape for repair: as it is if its manifest is sound, else by
 // trace.Salvage.
 func Open(dir string) (*trace.Tape, error) {
-	t, err := trace.OpenTape(dir)
+	t, err := trace.Open(dir)
 	if err == nil {
 		return t, nil
 	}

@@ -79,7 +79,7 @@ func repaired(t *testing.T, dir string) (*Result, *trace.Tape) {
 	if err := tw.Close(res.Manifest); err != nil {
 		t.Fatal(err)
 	}
-	tp, err := trace.OpenTape(out)
+	tp, err := trace.Open(out)
 	if err != nil {
 		t.Fatal(err)
 	}

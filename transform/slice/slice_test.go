@@ -72,7 +72,7 @@ func run(t *testing.T, argv ...string) {
 
 func open(t *testing.T, path string) *trace.Tape {
 	t.Helper()
-	tp, err := trace.OpenTape(path)
+	tp, err := trace.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

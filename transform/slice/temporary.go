@@ -48,7 +48,7 @@ func into(ctx context.Context, t *trace.Tape, name string, o *Options) (*trace.T
 	if err := tw.Close(res.Manifest); err != nil {
 		return nil, err
 	}
-	return trace.OpenTape(name)
+	return trace.Open(name)
 }
 
 // Fitting makes a temporary slice of what a filter picks. It is an error if that is nothing.

@@ -34,7 +34,7 @@ func busy(b *testing.B) *trace.Tape {
 			b.Fatal(err)
 		}
 	}
-	t, err := trace.OpenTape(dir)
+	t, err := trace.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -343,7 +343,7 @@ func TestEmpty(t *testing.T) {
 	if err := w.Close(&trace.Manifest{}); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // TestGolden computes all sections of real recordings.
 func TestGolden(t *testing.T) {
 	for name, dir := range map[string]string{"make": "../../../model/history/testdata/make.tape", "job": "../../../store/testdata/job.tape"} {
-		tape, err := trace.OpenTape(dir)
+		tape, err := trace.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func sectionWith(t *testing.T, id, lines string, o *suite.Options) map[string]an
 	if err := tw.Close(m); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(name)
+	tape, err := trace.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestUnknownSection(t *testing.T) {
-	tape, err := trace.OpenTape("../../../store/testdata/job.tape")
+	tape, err := trace.Open("../../../store/testdata/job.tape")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestUnknownSection(t *testing.T) {
 
 // Beyond its limits, a suite sums up under one name, and goes on.
 func TestLimits(t *testing.T) {
-	tape, err := trace.OpenTape("../../../model/history/testdata/make.tape")
+	tape, err := trace.Open("../../../model/history/testdata/make.tape")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestLimits(t *testing.T) {
 
 // TestSummary holds the summary of a real recording against the sections that it is of.
 func TestSummary(t *testing.T) {
-	tape, err := trace.OpenTape("../../../store/testdata/job.tape")
+	tape, err := trace.Open("../../../store/testdata/job.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

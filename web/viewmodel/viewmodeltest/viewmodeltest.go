@@ -83,7 +83,7 @@ func Tape(t testing.TB, rounds int, name string) *trace.Tape {
 	if err := w.Close(m); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
