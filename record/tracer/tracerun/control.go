@@ -305,23 +305,14 @@ func (r *running) Set(name string, c *control.Change) (string, error) {
 // set changes a tracer; all of it, or nothing. Where the output changes it returns the
 // recording that this ends, to be sealed. r.mu is held.
 func (t *tracing) set(c *control.Change) (old *tracing, err error) {
-	filter, v, plan := t.filter, t.verbosity, t.plan
+	filter, plan := t.filter, t.plan
 	if c.Filter != nil {
 		if filter, err = readLiveFilter(*c.Filter); err != nil {
 			return nil, err
 		}
 	}
-	if c.Content != nil {
-		if v.Content, err = capture.ParseContent(*c.Content); err != nil {
-			return nil, err
-		}
-	}
-	if c.Omit != nil {
-		if v.Omit, err = tracer.ParseGroups(*c.Omit); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.group.fan.Covers(&v); err != nil {
+	v, err := t.changedVerbosity(c)
+	if err != nil {
 		return nil, err
 	}
 	output := c.Tape != nil || c.To != nil || c.Pipe != nil
@@ -350,6 +341,23 @@ func (t *tracing) set(c *control.Change) (old *tracing, err error) {
 	}
 	t.verbosity = v
 	return nil, nil
+}
+
+// changedVerbosity returns what is recorded of each call after a change; an error if that is
+// more than the run records.
+func (t *tracing) changedVerbosity(c *control.Change) (v tracer.Verbosity, err error) {
+	v = t.verbosity
+	if c.Content != nil {
+		if v.Content, err = capture.ParseContent(*c.Content); err != nil {
+			return v, err
+		}
+	}
+	if c.Omit != nil {
+		if v.Omit, err = tracer.ParseGroups(*c.Omit); err != nil {
+			return v, err
+		}
+	}
+	return v, t.group.fan.Covers(&v)
 }
 
 // setFilter changes the filter of a tracer that runs, for calls from now on.
