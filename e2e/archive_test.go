@@ -113,6 +113,7 @@ func cut(t *testing.T, stream []byte, parts int) (list [][]byte) {
 // TestArchiveJoins: streams whose frames go on become the tape that the whole would have
 // been.
 func TestArchiveJoins(t *testing.T) {
+	t.Parallel()
 	c := newCollected(t)
 	whole := c.record("whole", "for i in 1 2 3 4 5 6 7 8; do echo $i > f$i; sleep 0.05; cat f$i; done")
 	parts := cut(t, whole, 4)
@@ -158,6 +159,7 @@ func TestArchiveJoins(t *testing.T) {
 // TestArchiveKilled kills the archive at any time, again and again, while streams come: in
 // the end each stream is in one tape, and each tape in the catalogue once.
 func TestArchiveKilled(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "starts a program many times")
 	c := newCollected(t)
 	stream := c.record("x", "echo x > f; cat f")

@@ -42,6 +42,7 @@ type expected struct {
 // says: operation, arguments, result, paths, memory byte for byte, and descriptors
 // in memory. Both agree with the program, so they agree with each other.
 func TestCalls(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "cc", "unshare")
 	iotape := testenv.Iotape(t)
@@ -85,6 +86,7 @@ func TestCalls(t *testing.T) {
 // TestCalls32 does the same with a 32-bit program, whose calls are those of the
 // operation table as far as they can be told by its rows.
 func TestCalls32(t *testing.T) {
+	t.Parallel()
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the 32-bit calls of this architecture have no rows")
 	}

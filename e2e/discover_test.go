@@ -192,6 +192,7 @@ func TestDiscoverBarrier(t *testing.T) {
 // kernel gives it the number of that one. Its files stay where they are, and the node is
 // the process's first.
 func TestThreadExecutes(t *testing.T) {
+	t.Parallel()
 	e := nodes(t)
 	for _, backend := range []string{"ptrace", "ebpf"} {
 		t.Run(backend, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // TestFullDisk records onto a disk that fills up: the command goes on, and the tape
 // is valid and says what is missing.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, fs, command string }{
 		{"random content", "tmpfs", "for i in 1 2 3 4; do head -c 8000000 /dev/urandom > /dev/shm/x.$$; done; rm /dev/shm/x.$$; echo finished"},
 		{"many zeros", "tmpfs", "head -c 100000000 /dev/zero > /dev/shm/x.$$; rm /dev/shm/x.$$; echo finished"},
@@ -61,6 +62,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestNoRoom records onto a disk without any room at all.
 func TestNoRoom(t *testing.T) {
+	t.Parallel()
 	disk := testenv.MountImage(t, "tmpfs", 2)
 	if err := os.WriteFile(filepath.Join(disk, "fill"), make([]byte, 2<<20-64<<10), 0o644); err != nil {
 		t.Fatal(err)

@@ -34,17 +34,18 @@ func early(t *testing.T) string {
 func newFlight(t *testing.T) *env {
 	t.Helper()
 	e := newEnv(t, testenv.Iotape(t), "", nil)
-	t.Setenv("XDG_RUNTIME_DIR", e.dir)
+	e.vars = []string{"XDG_RUNTIME_DIR=" + e.dir}
 	return e
 }
 
 // TestFlightCrash records a program that opens its files early, works for long and
 // crashes. The tape has the last of it, and can be replayed to the same files.
 func TestFlightCrash(t *testing.T) {
+	t.Parallel()
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
 		e := newFlight(t)
-		p := start(t, e.dir, "record", "--last", "20M", "-o", "a.tape", "--backend", backend, "--", program, "150", "crash")
+		p := e.launch(t, "record", "--last", "20M", "-o", "a.tape", "--backend", backend, "--", program, "150", "crash")
 		p.ends(t, 128+int(syscall.SIGABRT))
 		contains(t, p.stderr.String(), "was ended by SIGABRT: the last ")
 		contains(t, p.stderr.String(), "lost 0; dumps: a-1.tape\n")
@@ -127,10 +128,11 @@ func (e *env) fromTheMiddle(t *testing.T, tape string) {
 
 // TestFlightDumps asks for dumps in all ways while a program runs.
 func TestFlightDumps(t *testing.T) {
+	t.Parallel()
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
 		e := newFlight(t)
-		p := start(t, e.dir, "record", "--last", "1h,20M", "-o", "b.tape", "--backend", backend, "--dump-on", "errno=ENOTDIR",
+		p := e.launch(t, "record", "--last", "1h,20M", "-o", "b.tape", "--backend", backend, "--dump-on", "errno=ENOTDIR",
 			"--", program, "60", "wait")
 		p.until(t, "ready")
 
@@ -185,10 +187,11 @@ func TestFlightDumps(t *testing.T) {
 
 // TestFlightSlow makes a dump of a call that takes long.
 func TestFlightSlow(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "flock")
 	forBackends(t, func(t *testing.T, backend string) {
 		e := newFlight(t)
-		p := start(t, e.dir, "record", "--last", "1h", "-o", "c.tape", "--backend", backend, "--dump-on", "op=flock,slow=200ms", "--dump-on", "exit!=0",
+		p := e.launch(t, "record", "--last", "1h", "-o", "c.tape", "--backend", backend, "--dump-on", "op=flock,slow=200ms", "--dump-on", "exit!=0",
 			"--", "sh", "-c", "flock l true; (flock l sh -c 'echo > locked; sleep 0.6') & while [ ! -e locked ]; do :; done; flock l true; sleep 0.3; exit 3")
 		p.ends(t, 3)
 		contains(t, p.stderr.String(), "iotape: flock by thread ")
@@ -203,18 +206,19 @@ func TestFlightSlow(t *testing.T) {
 // TestFlightQuiet writes nothing when nothing happens, keeps no more than it was told
 // to, and says so.
 func TestFlightQuiet(t *testing.T) {
+	t.Parallel()
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
-		dir := newFlight(t).dir
+		e := newFlight(t)
 		mib := 1000
 		if testing.Short() {
 			mib = 200
 		}
-		p := start(t, dir, "record", "--last", "32M", "-o", "d.tape", "--backend", backend, "--", program, strconv.Itoa(mib), "end")
+		p := e.launch(t, "record", "--last", "32M", "-o", "d.tape", "--backend", backend, "--", program, strconv.Itoa(mib), "end")
 		peak := peakKiB(p.Process.Pid, func() bool { return true })
 		p.ends(t, 0)
 		contains(t, p.stderr.String(), "nothing asked for a dump, so nothing is written")
-		if left, err := filepath.Glob(filepath.Join(dir, "d.*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(e.dir, "d.*")); err != nil || len(left) > 0 {
 			t.Errorf("written: %v %v", left, err)
 		}
 		// Twice the calls' bytes went through: what was written and read.
@@ -229,8 +233,9 @@ func TestFlightQuiet(t *testing.T) {
 
 // TestFlightKilled kills the recorder: its socket is no longer taken for one.
 func TestFlightKilled(t *testing.T) {
+	t.Parallel()
 	e := newFlight(t)
-	p := start(t, e.dir, "record", "--last", "16M", "-o", "e.tape", "--backend", "ptrace", "--", "sh", "-c", "echo > ready; exec sleep 60")
+	p := e.launch(t, "record", "--last", "16M", "-o", "e.tape", "--backend", "ptrace", "--", "sh", "-c", "echo > ready; exec sleep 60")
 	p.until(t, "ready")
 	p.Process.Kill()
 	time.Sleep(50 * time.Millisecond)

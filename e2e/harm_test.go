@@ -36,6 +36,7 @@ const kills = 3
 // nearly all the time: the program goes on, notices nothing, and what was recorded
 // is repaired to a valid tape.
 func TestKilledRecorder(t *testing.T) {
+	t.Parallel()
 	testenv.NeedBPF(t)
 	testenv.Short(t, "kills many recordings")
 	flatout, forker := compiled(t, "flatout"), compiled(t, "forker")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/iotape/iotape/internal/testenv"
@@ -15,6 +16,7 @@ import (
 // TestReplayHosts replays on several hosts what two processes did in turn, each reading
 // what the other has written: a read that comes too early finds nothing, or something else.
 func TestReplayHosts(t *testing.T) {
+	t.Parallel()
 	e := nodes(t)
 	e.discovers(t, 0, "-o", "a.tape", "--", "./nodes", "read")
 	e.team(t, "local", "--hosts", "a,b")
@@ -83,8 +85,11 @@ func (e *env) fails(t *testing.T, args ...string) string {
 	return string(out)
 }
 
+// netnsLock is held by the test that has network namespaces.
+var netnsLock sync.Mutex
+
 // namespaces makes network namespaces that reach this one, and nobody else, over a bridge,
-// and returns its address on it.
+// and returns its address on it. Their names are the machine's: one test at a time has any.
 func namespaces(t *testing.T, names ...string) (here string) {
 	t.Helper()
 	ip := func(args ...string) {
@@ -94,8 +99,12 @@ func namespaces(t *testing.T, names ...string) (here string) {
 		}
 	}
 	const bridge = "iotape-tbr"
+	netnsLock.Lock()
+	t.Cleanup(netnsLock.Unlock)
+	veth := func(i int) string { return fmt.Sprintf("iotape-tv%d", i) }
 	remove := func() {
-		for _, name := range names {
+		for i, name := range names {
+			_ = exec.Command("ip", "link", "del", veth(i)).Run() // with the namespace it goes later
 			_ = exec.Command("ip", "netns", "del", name).Run()
 		}
 		_ = exec.Command("ip", "link", "del", bridge).Run()
@@ -107,9 +116,8 @@ func namespaces(t *testing.T, names ...string) (here string) {
 	ip("link", "set", bridge, "up")
 	for i, name := range names {
 		ip("netns", "add", name)
-		veth := fmt.Sprintf("iotape-tv%d", i)
-		ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", name)
-		ip("link", "set", veth, "master", bridge, "up")
+		ip("link", "add", veth(i), "type", "veth", "peer", "name", "eth0", "netns", name)
+		ip("link", "set", veth(i), "master", bridge, "up")
 		ip("-n", name, "addr", "add", fmt.Sprintf("10.213.77.%d/24", i+2), "dev", "eth0")
 		ip("-n", name, "link", "set", "eth0", "up")
 	}

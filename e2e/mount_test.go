@@ -136,6 +136,7 @@ P
 // TestMountReplay records a bit of everything through a mount: the tape prints, counts,
 // answers, and a replay makes the same tree with the same results.
 func TestMountReplay(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "git", "python3", "setfacl", "setfattr")
 	m := startMount(t, "--keep-stream")
 	m.sh(t, work)
@@ -160,6 +161,7 @@ func TestMountReplay(t *testing.T) {
 
 // TestMountEnds ends a mount in each way that there is.
 func TestMountEnds(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, how string
 		inUse     bool
@@ -210,6 +212,7 @@ func TestMountEnds(t *testing.T) {
 
 // A tape can have what fits a filter, as with record.
 func TestMountFilter(t *testing.T) {
+	t.Parallel()
 	m := startMount(t, "--filter", "path under / and op = pwrite64", "--no-index")
 	m.sh(t, "echo one >f; mkdir d; echo two >d/g; cat f d/g; rm f")
 	m.run(t, "umount", "mnt")
@@ -227,6 +230,7 @@ func TestMountFilter(t *testing.T) {
 
 // A second signal ends the recording of a mount that somebody does not let go of.
 func TestMountSecondSignal(t *testing.T) {
+	t.Parallel()
 	m := startMount(t, "--no-index")
 	user := exec.Command("sleep", "1000")
 	user.Dir = m.path("mnt")
@@ -246,6 +250,7 @@ func TestMountSecondSignal(t *testing.T) {
 // written is in the lower directory, the program gets an error and no hang, and the
 // recording becomes a tape.
 func TestMountKilled(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "python3")
 	for i := range kills {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -307,6 +312,7 @@ except OSError as e:
 
 // The tape must not be where it is recorded.
 func TestMountTapeInside(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedFUSE(t)
 	e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
@@ -328,6 +334,7 @@ func TestMountTapeInside(t *testing.T) {
 
 // An ordinary user mounts his own directory, where he may.
 func TestMountUser(t *testing.T) {
+	t.Parallel()
 	cred := testenv.NeedUser(t)
 	testenv.NeedProgram(t, "fusermount3")
 	f, err := os.Stat("/dev/fuse")

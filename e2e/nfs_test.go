@@ -46,6 +46,7 @@ done
 
 // TestMountNFS exports a mount by NFS: what its clients do is recorded, with names and bytes.
 func TestMountNFS(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "ganesha.nfsd", "nfs-ls", "nfs-cat", "nfs-cp", "unshare", "nsenter", "ip")
 	m := startMount(t)
 	m.run(t, "sh", "-ec", "mkdir state lower/d; echo hello > lower/a; seq 20000 > lower/d/large")

@@ -71,6 +71,7 @@ func (r *receiver) stream(t *testing.T) string {
 // TestReceiveKilled kills the listener while a recording goes to it, twice, and starts it
 // again: the tape that comes of it is whole.
 func TestReceiveKilled(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range []string{"tcp://127.0.0.1:0", "unix:"} {
 		t.Run(strings.Trim(scheme, ":/0127."), func(t *testing.T) {
 			e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
@@ -112,6 +113,7 @@ func TestReceiveKilled(t *testing.T) {
 // TestListenerGone has a listener that does not come back: the command runs to its end
 // all the same, with its own status, and iotape says that the recording is not whole.
 func TestListenerGone(t *testing.T) {
+	t.Parallel()
 	e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
 	r := e.receive(t, "tcp://127.0.0.1:0", filepath.Join(e.dir, "streams"))
 	cmd := exec.Command(e.iotape, "record", "--to", r.address+"?spool=64K&give-up=500ms", "--pipe", "block:4K", "--", "sh", "-c",
@@ -137,6 +139,7 @@ func TestListenerGone(t *testing.T) {
 // listener that goes away, through a spool. The text is nowhere on the disk. Without
 // encryption it is.
 func TestNoClearText(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	text := "known-" + strings.ToLower(rand.Text())
 	// The command keeps its own file elsewhere.
@@ -158,12 +161,12 @@ func TestNoClearText(t *testing.T) {
 		{"control of the spool", "async", true, "listener"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			if tt.clear {
 				testenv.Short(t, "shows that the test would find clear text")
 			}
 			disk := testenv.MountImage(t, "ext4", 64)
-			t.Setenv("TMPDIR", disk)
-			e := &env{iotape: testenv.Iotape(t), dir: disk}
+			e := &env{iotape: testenv.Iotape(t), dir: disk, vars: []string{"TMPDIR=" + disk}}
 			args := []string{e.iotape, "record", "--pipe", tt.chain}
 			switch tt.to {
 			case "":
@@ -207,6 +210,7 @@ func onDisk(t *testing.T, disk, text string) bool {
 
 // TestTailLive has events printed while the command still runs.
 func TestTailLive(t *testing.T) {
+	t.Parallel()
 	e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
 	fifo := filepath.Join(e.dir, "go-on")
 	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
@@ -221,12 +225,7 @@ func TestTailLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tail.Process.Kill() }()
-	for range 500 {
-		if _, err := os.Stat(filepath.Join(e.dir, "socket")); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(func() bool { _, err := os.Stat(filepath.Join(e.dir, "socket")); return err == nil })
 	record := exec.Command(e.iotape, "record", "--to", "unix:"+filepath.Join(e.dir, "socket"), "--pipe", "zstd", "--", "sh", "-c", "echo before > f; read x < go-on; echo after > f")
 	record.Dir = e.dir
 	if err := record.Start(); err != nil {
@@ -255,6 +254,7 @@ func TestTailLive(t *testing.T) {
 // TestFullDiskPiped records through layers onto a disk that fills up: the command goes
 // on, and a valid tape comes of what was written.
 func TestFullDiskPiped(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"-o", "a.tape", "--pipe", "async,s2,checksum"}, {"--to", "a.stream", "--pipe", "s2"}} {
 		t.Run(args[0], func(t *testing.T) {
 			disk := testenv.MountImage(t, "tmpfs", 24)

@@ -73,9 +73,13 @@ func (e *env) records(t *testing.T, args []string, command ...string) (stdout, s
 	return stdout, stderr, exitStatus(err)
 }
 
+// onlyTraced are the programs of TestPrograms that a tracer could disturb, and eBPF less so.
+var onlyTraced = []string{"job control", "calls that wait", "a segmentation fault", "a signal that is caught"}
+
 // TestPrograms runs programs that do unusual things with processes, signals and
 // privileges: recorded they write and end as they do alone.
 func TestPrograms(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	confined, jobs, flatout := compiled(t, "confined"), compiled(t, "jobs"), compiled(t, "flatout")
 	root := t.TempDir() // of a chroot
@@ -107,7 +111,11 @@ func TestPrograms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			forWays(t, func(t *testing.T, way string, args []string) {
+				if way == "ebpf" && slices.Contains(onlyTraced, tt.name) {
+					testenv.Short(t, "loads the eBPF programs for what they have no part in")
+				}
 				e := newEnv(t, testenv.Iotape(t), "", nil)
 				want, status := tt.stdout, tt.status
 				if other, ok := tt.differs[way]; ok {
@@ -134,6 +142,7 @@ func TestPrograms(t *testing.T) {
 
 // TestManyProcesses records 10,000 processes, each of which lives for a moment.
 func TestManyProcesses(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "makes 10,000 processes")
 	forker := compiled(t, "forker")
 	const n = 10_000
@@ -175,6 +184,7 @@ func TestManyProcesses(t *testing.T) {
 
 // TestProcessesAndThreads records fork, vfork, posix_spawn and threads, all at once.
 func TestProcessesAndThreads(t *testing.T) {
+	t.Parallel()
 	forker := compiled(t, "forker")
 	forWays(t, func(t *testing.T, way string, args []string) {
 		e := newEnv(t, testenv.Iotape(t), "", nil)
@@ -203,6 +213,7 @@ func TestProcessesAndThreads(t *testing.T) {
 // TestSetuid runs a setuid program: it has its privileges if the recorder may give
 // them, and not if an ordinary user traces it.
 func TestSetuid(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "setpriv")
 	cred := testenv.NeedUser(t)
@@ -239,6 +250,7 @@ func TestSetuid(t *testing.T) {
 // TestOutlives records a process tree whose first process ends before the others: the
 // recording lasts until the last has ended.
 func TestOutlives(t *testing.T) {
+	t.Parallel()
 	forWays(t, func(t *testing.T, way string, args []string) {
 		e := newEnv(t, testenv.Iotape(t), "", nil)
 		_, stderr, status := e.records(t, args, "sh", "-c", `setsid sh -c "sleep 1; echo late > late" >/dev/null 2>&1 & exit 5`)
@@ -258,6 +270,7 @@ func TestOutlives(t *testing.T) {
 // TestOutlivesInterrupted ends the recording of such a tree by Ctrl-C: what is left of
 // it lives on. Not with the filter of ptrace, which needs the recorder to the end.
 func TestOutlivesInterrupted(t *testing.T) {
+	t.Parallel()
 	forWays(t, func(t *testing.T, _ string, args []string) {
 		dir := t.TempDir()
 		p := start(t, dir, append(append([]string{"record", "-o", "a.tape"}, args...), "--",
@@ -277,6 +290,7 @@ func TestOutlivesInterrupted(t *testing.T) {
 // TestContainer records a program in namespaces of its own: process numbers in the
 // tape are those of the host.
 func TestContainer(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "unshare")
 	forWays(t, func(t *testing.T, way string, args []string) {
@@ -303,6 +317,7 @@ func TestContainer(t *testing.T) {
 // TestTracers records programs that trace others: the kernel has them refused, and
 // that is said.
 func TestTracers(t *testing.T) {
+	t.Parallel()
 	tracer := compiled(t, "tracer")
 	forWays(t, func(t *testing.T, way string, args []string) {
 		e := newEnv(t, testenv.Iotape(t), "", nil)
@@ -318,6 +333,7 @@ func TestTracers(t *testing.T) {
 
 // TestTraced records below another tracer.
 func TestTraced(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "strace")
 	forWays(t, func(t *testing.T, way string, args []string) {
 		e := newEnv(t, testenv.Iotape(t), "", nil)

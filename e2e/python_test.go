@@ -16,6 +16,7 @@ import (
 // docs/read-a-tape.py reads a tape with what docs/format.md says, and finds in it what
 // iotape query does: each call, its names, and every byte that it moved.
 func TestReadATapeWithoutUs(t *testing.T) {
+	t.Parallel()
 	python := "/usr/bin/python3" // Debian's modules are not those of another Python
 	if err := exec.Command(python, "-c", "import zstandard").Run(); err != nil {
 		t.Skip("needs python3-zstandard: scripts/setup.sh --test")

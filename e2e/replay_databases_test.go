@@ -12,6 +12,7 @@ import (
 // TestReplayDatabases records database servers and libraries with several threads and
 // processes, from the making of the database to its end, and replays them in every order.
 func TestReplayDatabases(t *testing.T) {
+	t.Parallel()
 	leveldb := filepath.Join(testenv.ModuleRoot(t), "bin", "db_bench")
 	runRows(t, []row{
 		{name: "leveldb", needs: []string{leveldb}, run: `

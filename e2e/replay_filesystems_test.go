@@ -24,6 +24,7 @@ var own = []string{"tar-formats", "fallocate-holes", "rsync-delta", "stress-ng-f
 // TestReplayFileSystems records on each file system and replays there and on the next
 // one, in the default order; with IOTAPE_REPEAT above 1 on all, in every order.
 func TestReplayFileSystems(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "records and replays programs on four file systems")
 	testenv.NeedBPF(t)
 	iotape := testenv.Iotape(t)

@@ -147,6 +147,7 @@ func events(t *testing.T, e *env, tape string) uint64 {
 // TestReplayLongNames replays a tape, made by hand, of a file system that has longer
 // names than this one.
 func TestReplayLongNames(t *testing.T) {
+	t.Parallel()
 	iotape := testenv.Iotape(t)
 	e := newEnv(t, iotape, "", nil)
 	tape := filepath.Join(e.dir, "x.tape")

@@ -14,6 +14,7 @@ import (
 // TestReplayScript replays recordings of threads that race as tapes and as text: all that
 // the order of calls is found by is in the text, so that the same comes out.
 func TestReplayScript(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "records and replays programs")
 	testenv.NeedProgram(t, "gcc")
 	testenv.NeedBPF(t)

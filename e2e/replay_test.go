@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,7 @@ var variants = []struct {
 // TestReplay records each program, replays it into an empty directory with
 // --verify, and compares the trees itself as well.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	iotape := testenv.Iotape(t)
 	install := filepath.Join(t.TempDir(), "workload")
 	if err := workload.Install(install); err != nil {
@@ -52,9 +54,10 @@ func TestReplay(t *testing.T) {
 				continue // which does not see all that the program does
 			}
 			t.Run(p.Name+"/"+v.name, func(t *testing.T) {
-				if !slices.Contains(inShort, p.Name) {
+				if !slices.Contains(inShort, p.Name) || v.snapshot && p.Name != "git-basics" {
 					testenv.Short(t, "records and replays a program")
 				}
+				t.Parallel()
 				testenv.NeedProgram(t, p.Needs...)
 				if v.backend == "ebpf" {
 					testenv.NeedBPF(t)
@@ -68,6 +71,7 @@ func TestReplay(t *testing.T) {
 
 // TestReplayAsUser does the same without root.
 func TestReplayAsUser(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "records and replays programs")
 	cred := testenv.NeedUser(t)
 	iotape := testenv.IotapeFor(t, cred)
@@ -92,6 +96,7 @@ type env struct {
 	iotape, install string
 	dir             string // around everything
 	cred            *syscall.Credential
+	vars            []string // of the environment of iotape, beside the test's own
 }
 
 func newEnv(t *testing.T, iotape, install string, cred *syscall.Credential) *env {
@@ -116,11 +121,19 @@ func (e *env) run(t *testing.T, argv ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
+// environ returns the environment of a command; nil is the test's own.
+func (e *env) environ() []string {
+	if e.vars == nil {
+		return nil
+	}
+	return append(os.Environ(), e.vars...)
+}
+
 func (e *env) try(t *testing.T, argv ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = e.dir, &out, &errs
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = e.dir, &out, &errs, e.environ()
 	if e.cred != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.cred}
 		cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + e.dir, "USER=user", "LANG=C.UTF-8"}

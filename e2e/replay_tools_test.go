@@ -10,6 +10,7 @@ import (
 // TestReplayTools records programs that people use on files, and those that test file
 // systems, and replays each in every order.
 func TestReplayTools(t *testing.T) {
+	t.Parallel()
 	rows := append(tools[:len(tools):len(tools)], fioRows()...)
 	runRows(t, append(rows, stressRows()...))
 }

@@ -32,8 +32,7 @@ func runEnv(t *testing.T) *env {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(runtime) })
-	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	t.Setenv("TMPDIR", e.dir)
+	e.vars = []string{"XDG_RUNTIME_DIR=" + runtime, "TMPDIR=" + e.dir}
 	return e
 }
 
@@ -112,6 +111,7 @@ func (e *env) sameAsSlice(t *testing.T, full, tape string) {
 // TestRun records one workload with several tracers, each with a filter of its own, beside
 // one that records everything: each tape is the slice of that.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	for _, backend := range []string{"ebpf", "ptrace"} {
 		t.Run(backend, func(t *testing.T) {
 			if backend == "ebpf" {
@@ -135,6 +135,7 @@ func TestRun(t *testing.T) {
 // TestRunScreened does the same without the one that records everything: what no filter
 // wants is not recorded. The slice is of a recording of another run of the workload.
 func TestRunScreened(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)
@@ -173,6 +174,7 @@ func TestRunScreened(t *testing.T) {
 // TestRunOpens changes a filter to what the kernel has left out until then, and back, for
 // which the kernel leaves it out again.
 func TestRunOpens(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)
@@ -223,7 +225,7 @@ func (e *env) startRun(t *testing.T, args ...string) *runningTest {
 
 func (r *runningTest) start(t *testing.T) {
 	t.Helper()
-	r.cmd.Dir, r.cmd.Stderr = r.dir, &r.stderr
+	r.cmd.Dir, r.cmd.Stderr, r.cmd.Env = r.dir, &r.stderr, r.environ()
 	r.cmd.WaitDelay = 5 * time.Second // what it records has its standard error, and may outlive it
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -300,6 +302,7 @@ func (r *runningTest) awaitBytes(t *testing.T, name string, more uint64) {
 
 // TestRunChanges changes tracers while they run: nothing is lost.
 func TestRunChanges(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)
@@ -412,6 +415,7 @@ func (e *env) fits(t *testing.T, tapes ...string) {
 // TestRunTargets records a command, a process that runs already and a directory at the same
 // time, with one configuration.
 func TestRunTargets(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	testenv.NeedFUSE(t)
@@ -470,6 +474,7 @@ mount = {lower = "lower", at = "mnt"}
 
 // TestMountTracers has several tracers at one mount, and changes one.
 func TestMountTracers(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedFUSE(t)
 	e := runEnv(t)
@@ -512,6 +517,7 @@ func TestMountTracers(t *testing.T) {
 // TestRunFailingOutput has tracers whose outputs fail: a listener that goes away, and a
 // listener that was never there. The others lose nothing.
 func TestRunFailingOutput(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)
@@ -555,6 +561,7 @@ to = "unix:`+e.dir+`/s?spool=1M&give-up=1s"
 
 // TestRunEnds ends runs without a command by a signal.
 func TestRunEnds(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)

@@ -48,6 +48,7 @@ func newCgroup(t *testing.T) string {
 // TestRunCgroup has several tracers over a control group: they have what runs in it, what
 // comes into it and nothing else, and end with it.
 func TestRunCgroup(t *testing.T) {
+	t.Parallel()
 	testenv.NeedBPF(t)
 	group := newCgroup(t)
 	e := runEnv(t)

@@ -22,6 +22,7 @@ import (
 //	flip FILE OFFSET       inverts a byte; a negative offset counts from the end
 //	shorten FILE N         cuts a file to N bytes; a negative N cuts off so many
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	if err := os.Symlink(testenv.Iotape(t), filepath.Join(bin, "iotape")); err != nil {
 		t.Fatal(err)

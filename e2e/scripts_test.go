@@ -5,7 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/iotape/iotape/bench/workload"
@@ -15,6 +14,7 @@ import (
 // TestReplayOfScript writes the recording of each program as a script, which replays to
 // the same verdict as the tape does.
 func TestReplayOfScript(t *testing.T) {
+	t.Parallel()
 	iotape := testenv.Iotape(t)
 	testenv.NeedBPF(t)
 	install := filepath.Join(t.TempDir(), "workload")
@@ -26,9 +26,10 @@ func TestReplayOfScript(t *testing.T) {
 			continue // see TestReplay
 		}
 		t.Run(p.Name, func(t *testing.T) {
-			if !slices.Contains(inShort, p.Name) {
+			if p.Name != "failures" && p.Name != "pipeline" {
 				testenv.Short(t, "records and replays a program")
 			}
+			t.Parallel()
 			testenv.NeedProgram(t, p.Needs...)
 			e := newEnv(t, iotape, install, nil)
 			work, tape, text := filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "x.script")

@@ -14,6 +14,7 @@ import (
 
 // A sealing that is killed has changed nothing: the next one makes the tape.
 func TestKilledSealing(t *testing.T) {
+	t.Parallel()
 	iotape := testenv.Iotape(t)
 	dir := t.TempDir()
 	run := func(argv ...string) string {
@@ -26,7 +27,7 @@ func TestKilledSealing(t *testing.T) {
 		}
 		return string(out)
 	}
-	run("record", "-o", "x.tape", "--seal", "never", "--", "dd", "if=/dev/urandom", "of=data", "bs=1M", "count=300")
+	run("record", "-o", "x.tape", "--seal", "never", "--", "dd", "if=/dev/urandom", "of=data", "bs=1M", "count=128")
 	partial := filepath.Join(dir, "x.tape.partial")
 	before, err := os.Stat(filepath.Join(partial, "stream"))
 	if err != nil {

@@ -25,8 +25,14 @@ type process struct {
 
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.CommandContext(t.Context(), testenv.Iotape(t), args...), dir: dir}
-	p.Dir, p.Stdout, p.Stderr = dir, &p.stdout, &p.stderr
+	return (&env{dir: dir}).launch(t, args...)
+}
+
+// launch starts iotape in the environment's directory.
+func (e *env) launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.CommandContext(t.Context(), testenv.Iotape(t), args...), dir: e.dir}
+	p.Dir, p.Env, p.Stdout, p.Stderr = e.dir, e.environ(), &p.stdout, &p.stderr
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -41,11 +47,8 @@ func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(-p.Process.Pid, s)
 // until waits for a file of the process's directory.
 func (p *process) until(t *testing.T, name string) {
 	t.Helper()
-	for range 1000 {
-		if _, err := os.Stat(filepath.Join(p.dir, name)); err == nil {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	if eventually(func() bool { _, err := os.Stat(filepath.Join(p.dir, name)); return err == nil }) {
+		return
 	}
 	p.signal(syscall.SIGKILL)
 	p.Wait()
@@ -78,6 +81,7 @@ func forBackends(t *testing.T, f func(t *testing.T, backend string)) {
 // TestInterruptRecord presses Ctrl-C while a command runs that dies of it, and one
 // that catches it: the command gets it, the tape is sealed.
 func TestInterruptRecord(t *testing.T) {
+	t.Parallel()
 	forBackends(t, func(t *testing.T, backend string) {
 		dir := t.TempDir()
 		p := start(t, dir, "record", "-o", "a.tape", "--backend", backend, "--", "sh", "-c", "echo > ready; sleep 60")
@@ -106,6 +110,7 @@ func TestInterruptRecord(t *testing.T) {
 
 // TestTerminateRecord sends SIGTERM to iotape alone: it passes it on.
 func TestTerminateRecord(t *testing.T) {
+	t.Parallel()
 	forBackends(t, func(t *testing.T, backend string) {
 		p := start(t, t.TempDir(), "record", "-o", "a.tape", "--backend", backend, "--", "sh", "-c", "echo > ready; exec sleep 60")
 		p.until(t, "ready")
@@ -117,6 +122,7 @@ func TestTerminateRecord(t *testing.T) {
 
 // TestKillRecord kills iotape itself: what was recorded can be sealed.
 func TestKillRecord(t *testing.T) {
+	t.Parallel()
 	forBackends(t, func(t *testing.T, backend string) {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "src"), 0o755); err != nil {
@@ -151,6 +157,7 @@ func TestKillRecord(t *testing.T) {
 
 // TestInterruptSealing presses Ctrl-C until a long sealing stops, and seals later.
 func TestInterruptSealing(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "records something long")
 	dir := t.TempDir()
 	p := start(t, dir, "record", "-o", "a.tape", "--backend", "ptrace", "--",
@@ -178,6 +185,7 @@ func TestInterruptSealing(t *testing.T) {
 
 // TestInterruptReplay presses Ctrl-C during a replay.
 func TestInterruptReplay(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "replays something long")
 	dir := t.TempDir()
 	e := &env{iotape: testenv.Iotape(t), dir: dir}

@@ -96,6 +96,7 @@ func ownKiB(pid int) (int, bool) {
 // TestRecordCgroup records what runs in a control group and what enters it later, and
 // ends with the group.
 func TestRecordCgroup(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := newEnv(t, testenv.Iotape(t), "", nil)

@@ -114,6 +114,7 @@ func pattern(at, n int) []byte {
 // the other as text, and those whose order the kernel chooses by what the program
 // recognises them by.
 func TestUring(t *testing.T) {
+	t.Parallel()
 	needUring(t)
 	e := newEnv(t, testenv.Iotape(t), "", nil)
 	tape := e.recordSource(t, "uring", "ebpf")
@@ -178,6 +179,7 @@ func TestUring(t *testing.T) {
 // TestUringSockets does the same with sockets and pipes, and several completions of
 // one request.
 func TestUringSockets(t *testing.T) {
+	t.Parallel()
 	needUring(t)
 	e := newEnv(t, testenv.Iotape(t), "", nil)
 	tape := e.recordSource(t, "uringnet", "ebpf")
@@ -245,6 +247,7 @@ func TestUringSockets(t *testing.T) {
 
 // TestAIO looks at requests of Linux AIO as both back ends record them.
 func TestAIO(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "gcc")
 	for _, backend := range []string{"ebpf", "ptrace"} {
@@ -299,6 +302,7 @@ func TestAIO(t *testing.T) {
 // TestFio records fio with its asynchronous engines, in rings that are far smaller than
 // what is under way, and replays that.
 func TestFio(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "records and replays fio")
 	needUring(t)
 	testenv.NeedProgram(t, "fio")

@@ -17,6 +17,7 @@ import (
 // TestNoPermission records as an ordinary user: with ptrace, and a line says why;
 // eBPF alone is refused.
 func TestNoPermission(t *testing.T) {
+	t.Parallel()
 	cred := testenv.NeedUser(t)
 	e := &env{iotape: testenv.IotapeFor(t, cred), dir: testenv.UserDir(t, cred), cred: cred}
 	stdout, stderr := e.run(t, e.iotape, "record", "-o", "a.tape", "--", "echo", "hello")
@@ -59,6 +60,7 @@ func TestNoPermission(t *testing.T) {
 // TestForUser records as root for another user, as under sudo: the command is the
 // user's, with both back ends, and so is all of the tape.
 func TestForUser(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	cred := testenv.NeedUser(t)

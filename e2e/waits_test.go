@@ -16,6 +16,7 @@ import (
 // TestWaits records a program that waits in all the ways that the kernel has, and looks
 // for each of them in the annotations: which call waited, and for which call.
 func TestWaits(t *testing.T) {
+	t.Parallel()
 	tape := recordWaits(t, "waits")
 	notes, _, err := causal.Annotate(tape.Events())
 	if err != nil {
@@ -73,6 +74,7 @@ func TestWaits(t *testing.T) {
 // TestBarriers records threads that pass a barrier of the C library, and looks that the
 // last one to come, whom nobody wakes, waits for the others.
 func TestBarriers(t *testing.T) {
+	t.Parallel()
 	const rounds, sleepers = 12, 3 // of barrier.c
 	tape := recordWaits(t, "barrier")
 	notes, sum, err := causal.Annotate(tape.Events())
