@@ -51,8 +51,10 @@ staticcheck:
 gotestsum:
 	@cd internal/tools && $(GO) build $(VCS) -o ../../bin/gotestsum gotest.tools/gotestsum
 
+# Many tests wait for programs, so more run at a time than there are processors. The packages
+# that take longest begin first. Vet was run above.
 check: setup fmt-check vet ## the fast lane, under three minutes: format, vet, short tests
-	$(GO) test -short ./...
+	$(GO) test -short -vet=off -p 3 -parallel 4 ./e2e/... ./record/capture/... ./...
 
 fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
