@@ -64,7 +64,8 @@ func (l *load) call(w *worker) error {
 		for range n / trace.ChunkBytes {
 			b.Refs = append(b.Refs, event.Ref{Chunk: l.chunks[l.rnd.IntN(loadChunks)], Len: trace.ChunkBytes})
 		}
-		ev.Args, ev.Bufs = [event.MaxArgs]uint64{uint64(w.fd), 0x7f0000000000 + l.rnd.Uint64N(1<<30), uint64(n)}, append(ev.Bufs, b)
+		ev.Args, ev.Bufs = [event.MaxArgs]uint64{uint64(w.fd), 0x7f0000000000 + l.rnd.Uint64N(1<<30), uint64(n)},
+			append(ev.Bufs, b)
 	}
 	switch {
 	case w.steps == 0 && w.left == 0:
@@ -79,7 +80,8 @@ func (l *load) call(w *worker) error {
 		}
 		l.open++
 		w.fd, w.left, w.steps = 3+int32(l.rnd.IntN(5)), w.left-1, 2+l.rnd.IntN(14)
-		*f = event.File{Arg: event.ResultArg, FD: w.fd, Open: l.open, Known: true, Dev: 0xfd00, Ino: 1000 + name, Mode: 0o100644, Flags: 2, Nlink: 1, UID: 1000, GID: 1000, Size: 4096 * int64(name%64), Path: l.files[name]}
+		*f = event.File{Arg: event.ResultArg, FD: w.fd, Open: l.open, Known: true, Dev: 0xfd00, Ino: 1000 + name,
+			Mode: 0o100644, Flags: 2, Nlink: 1, UID: 1000, GID: 1000, Size: 4096 * int64(name%64), Path: l.files[name]}
 		ev.Ret, ev.Files = int64(w.fd), append(ev.Files, *f)
 		f.Arg = 0
 		return l.w.Write(ev)

@@ -21,7 +21,8 @@ func TestComments(t *testing.T) {
 		}
 		for _, name := range slices.Concat(l.GoFiles, l.CgoFiles) {
 			set := token.NewFileSet()
-			f, err := parser.ParseFile(set, filepath.Join(l.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+			f, err := parser.ParseFile(set, filepath.Join(l.Dir, name), nil,
+				parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				t.Error(err)
 				continue
@@ -30,7 +31,8 @@ func TestComments(t *testing.T) {
 				continue
 			}
 			for _, stale := range staleComments(f) {
-				t.Errorf("%s: the comment of %s begins with %q", set.Position(stale.Pos()), stale.Name, firstWord(stale.doc))
+				t.Errorf("%s: the comment of %s begins with %q", set.Position(stale.Pos()),
+					stale.Name, firstWord(stale.doc))
 			}
 		}
 	}

@@ -40,7 +40,8 @@ func (l *listed) ours() bool { return (&pkg{path: l.ImportPath}).ours() }
 // the compiler's to say.
 var list = sync.OnceValues(func() ([]listed, error) {
 	cmd := exec.Command("go", "list", "-e", "-deps",
-		"-json=ImportPath,Name,Dir,Doc,Standard,Imports,Deps,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", module+"/...")
+		"-json=ImportPath,Name,Dir,Doc,Standard,Imports,Deps,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles",
+		module+"/...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -117,7 +118,8 @@ func TestFloors(t *testing.T) {
 		{"garage", "event", "garage: its folder is on no floor (internal/lint/rules.go)"},
 	} {
 		from, to := module+"/"+c.from, module+"/"+c.imports
-		got := strings.Join(checkFloors(map[string]*pkg{from: {path: from, imports: []string{to}}, to: {path: to}}), "; ")
+		got := strings.Join(checkFloors(map[string]*pkg{from: {path: from, imports: []string{to}}, to: {path: to}}),
+			"; ")
 		if got != c.want {
 			t.Errorf("%s that imports %s: got %q, want %q", c.from, c.imports, got, c.want)
 		}
@@ -169,14 +171,16 @@ func TestStableAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	stable := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `("+regexp.QuoteMeta(module)+"/[a-z/]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `("+regexp.QuoteMeta(module)+
+		"/[a-z/]+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		stable[m[1]] = false
 	}
 	if len(stable) == 0 {
 		t.Fatal("docs/library.md lists no package")
 	}
 	for _, l := range packages(t) {
-		if !l.ours() || l.Name == "main" || len(l.GoFiles)+len(l.CgoFiles) == 0 || slices.Contains(strings.Split(l.ImportPath, "/"), "internal") {
+		if !l.ours() || l.Name == "main" || len(l.GoFiles)+len(l.CgoFiles) == 0 ||
+			slices.Contains(strings.Split(l.ImportPath, "/"), "internal") {
 			continue
 		}
 		says := strings.Contains(strings.ReplaceAll(docOf(t, &l), "\n", " "), notice)
@@ -201,7 +205,8 @@ func TestStableAPI(t *testing.T) {
 func docOf(t *testing.T, l *listed) string {
 	var doc strings.Builder
 	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles) {
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(l.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(l.Dir, name), nil,
+			parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {
 			t.Error(err)
 		} else {
@@ -227,7 +232,8 @@ func TestArchitecture(t *testing.T) {
 		}
 	}
 	var got, want []string
-	for _, m := range regexp.MustCompile("(?m)^\\| (\\d+ \\| `[a-z0-9]+)/` \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| (\\d+ \\| `[a-z0-9]+)/` \\|").FindAllStringSubmatch(string(page),
+		-1) {
 		got = append(got, m[1])
 	}
 	for i, folders := range slices.Backward(floors) {
@@ -243,7 +249,8 @@ func TestArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" && e.Name() != "dist" && !named[e.Name()] {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" &&
+			e.Name() != "dist" && !named[e.Name()] {
 			t.Errorf("ARCHITECTURE.md does not name the folder `%s/`", e.Name())
 		}
 	}
@@ -251,7 +258,8 @@ func TestArchitecture(t *testing.T) {
 
 // pathsIn returns what a page writes as paths of files and folders.
 func pathsIn(page []byte) (paths []string) {
-	for _, m := range regexp.MustCompile("`([a-zA-Z][a-zA-Z0-9_./-]*/[a-zA-Z0-9_./-]*)`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`([a-zA-Z][a-zA-Z0-9_./-]*/[a-zA-Z0-9_./-]*)`").FindAllStringSubmatch(
+		string(page), -1) {
 		paths = append(paths, m[1])
 	}
 	return paths
@@ -291,7 +299,8 @@ func TestFileLengths(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			} else if lines > maxLines && !generated {
-				t.Errorf("%s/%s has %d lines, more than %d: it is about more than one thing", l.ImportPath, f, lines, maxLines)
+				t.Errorf("%s/%s has %d lines, more than %d: it is about more than one thing",
+					l.ImportPath, f, lines, maxLines)
 			}
 		}
 	}
@@ -361,7 +370,8 @@ func TestCheck(t *testing.T) {
 				p.deps = append(p.deps, c.reaches)
 			}
 			got := check(pkgs)
-			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want+": ")) {
+			if c.want == "" && len(got) > 0 || c.want != "" &&
+				(len(got) != 1 || !strings.HasPrefix(got[0], c.want+": ")) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

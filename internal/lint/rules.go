@@ -50,7 +50,8 @@ func checkFloors(pkgs map[string]*pkg) []string {
 		for _, path := range p.imports {
 			d := pkgs[path]
 			if d != nil && d.ours() && d.folder() != p.folder() && d.floor() >= p.floor() {
-				broken = append(broken, fmt.Sprintf("%s imports %s: %s is not on a floor below %s", p.name(), d.name(), d.folder(), p.folder()))
+				broken = append(broken, fmt.Sprintf("%s imports %s: %s is not on a floor below %s", p.name(),
+					d.name(), d.folder(), p.folder()))
 			}
 		}
 	}
@@ -454,7 +455,8 @@ func check(pkgs map[string]*pkg) []string {
 		}
 		for _, path := range p.imports {
 			for _, o := range owners {
-				if d := pkgs[path]; d != nil && match(d.name(), []string{o.what}) && !slices.Contains(strings.Fields(o.owner), p.name()) {
+				if d := pkgs[path]; d != nil && match(d.name(), []string{o.what}) &&
+					!slices.Contains(strings.Fields(o.owner), p.name()) {
 					complain(p, d.name(), o.why)
 				}
 			}

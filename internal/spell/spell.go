@@ -14,7 +14,8 @@ func Nearest(name string, names []string) string {
 	}
 	best, distance := "", min(1+len(name)/3, 3)
 	for _, n := range names {
-		if d := edits(strings.ToLower(name), strings.ToLower(n), distance); d < distance || d == distance && best == "" {
+		if d := edits(strings.ToLower(name), strings.ToLower(n), distance); d < distance ||
+			d == distance && best == "" {
 			best, distance = n, d
 		}
 	}

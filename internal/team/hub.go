@@ -176,7 +176,8 @@ type launcher struct {
 
 // launch starts the members. A launcher that fails before its time ends them all; one that
 // does not is told of.
-func (h *Hub) launch(ctx context.Context, hub string, running *sync.WaitGroup, cancel context.CancelCauseFunc) <-chan launcher {
+func (h *Hub) launch(ctx context.Context, hub string, running *sync.WaitGroup,
+	cancel context.CancelCauseFunc) <-chan launcher {
 	names := h.o.Names
 	if h.once {
 		names = names[:1]
@@ -300,10 +301,12 @@ func (h *Hub) joined(ctx context.Context, l net.Listener, left <-chan launcher) 
 		case gone := <-overdue:
 			ended[gone.host]++
 			if h.once {
-				return members, fmt.Errorf("%s has ended, and %s did not join%s", gone.host, h.missing(members), gone.said)
+				return members,
+					fmt.Errorf("%s has ended, and %s did not join%s", gone.host, h.missing(members), gone.said)
 			}
 			if countOf(members, func(m *Member) bool { return m.Name == gone.host }) < ended[gone.host] {
-				return members, fmt.Errorf("host %s: its %s did not join, and what launched it has ended%s", gone.host, h.o.Helper, gone.said)
+				return members, fmt.Errorf("host %s: its %s did not join, and what launched it has ended%s",
+					gone.host, h.o.Helper, gone.said)
 			}
 		case <-ctx.Done():
 			return members, context.Cause(ctx)

@@ -58,7 +58,9 @@ func readSecret(name string) ([]byte, error) {
 func lineSecret(from io.Reader) ([]byte, error) {
 	line, err := bufio.NewReader(io.LimitReader(from, maxSecret)).ReadString('\n')
 	if err != nil || len(line) <= minSecret {
-		return nil, errors.New("the team's secret did not come on the standard input: does the launcher pass that on? if not, name a file with --secret")
+		return nil, errors.New(
+			"the team's secret did not come on the standard input: does the launcher pass that on? if not, name a " +
+				"file with --secret")
 	}
 	return []byte(line[:len(line)-1]), nil
 }
@@ -86,7 +88,8 @@ func memorySecret(secret []byte) (f *os.File, name string, err error) {
 func tlsOf(secret []byte) (*tls.Config, error) {
 	seed := sha256.Sum256(append([]byte("iotape replay hosts 1\x00"), secret...))
 	key := ed25519.NewKeyFromSeed(seed[:])
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0),
+		NotAfter: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,8 @@ func gather(t *testing.T, wait time.Duration, names ...string) (addr, secret str
 	}
 	addr, secret = l.Addr().String(), secretFile(t, text)
 	l.Close()
-	h, err := New(&Options{Names: names, Launch: "sh -c exec${IFS}sleep${IFS}60 {command}", Listen: addr, Secret: secret, Wait: wait, Command: "none", Helper: "helper"})
+	h, err := New(&Options{Names: names, Launch: "sh -c exec${IFS}sleep${IFS}60 {command}", Listen: addr,
+		Secret: secret, Wait: wait, Command: "none", Helper: "helper"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,8 @@ func TestSecret(t *testing.T) {
 	if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
 		t.Errorf("%v is left, %v", list, err)
 	}
-	if _, err := lineSecret(strings.NewReader("")); err == nil || !strings.Contains(err.Error(), "did not come on the standard input") {
+	if _, err := lineSecret(strings.NewReader("")); err == nil ||
+		!strings.Contains(err.Error(), "did not come on the standard input") {
 		t.Error(err)
 	}
 }
@@ -183,7 +185,8 @@ func TestEnds(t *testing.T) {
 		{"did nothing for all", "sh -c : {n} {command}", "sh has ended, and 2 of 2 members did not join"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h, err := New(&Options{Names: []string{"a", "b"}, Launch: c.launch, Wait: time.Hour, Command: "none", Helper: "helper"})
+			h, err := New(&Options{Names: []string{"a", "b"}, Launch: c.launch, Wait: time.Hour,
+				Command: "none", Helper: "helper"})
 			if err != nil {
 				t.Fatal(err)
 			}

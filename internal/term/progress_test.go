@@ -14,7 +14,8 @@ import (
 func newTest(bar bool) (*Progress, *bytes.Buffer, func(time.Duration)) {
 	var b bytes.Buffer
 	now := time.Unix(1000, 0)
-	p := &Progress{w: &b, bar: bar, width: 60, prefix: "x: ", unit: func(n int64) string { return fmt.Sprint(n) }, now: func() time.Time { return now }}
+	p := &Progress{w: &b, bar: bar, width: 60, prefix: "x: ", unit: func(n int64) string { return fmt.Sprint(n) },
+		now: func() time.Time { return now }}
 	return p, &b, func(d time.Duration) { now = now.Add(d) }
 }
 

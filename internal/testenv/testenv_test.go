@@ -53,7 +53,8 @@ func TestSkip(t *testing.T) {
 			if p.ended != c.ended {
 				t.Errorf("ended by %q (%s), want %q", p.ended, p.why, c.ended)
 			}
-			if c.ended != "" && (!strings.Contains(p.why, "no-such-program, /no/such/file") || strings.Contains(p.why, "\n")) {
+			if c.ended != "" &&
+				(!strings.Contains(p.why, "no-such-program, /no/such/file") || strings.Contains(p.why, "\n")) {
 				t.Errorf("reason is %q", p.why)
 			}
 		})
