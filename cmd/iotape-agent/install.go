@@ -94,7 +94,8 @@ func newInstall(config *string) *cobra.Command {
 			}
 			for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", "iotape-agent.service"}} {
 				if out, err := exec.Command("systemctl", args...).CombinedOutput(); err != nil {
-					return fmt.Errorf("%s is written; systemctl %s: %w: %s", unitFile, strings.Join(args, " "), err, out)
+					return fmt.Errorf("%s is written; systemctl %s: %w: %s", unitFile,
+						strings.Join(args, " "), err, out)
 				}
 			}
 			say("installed %s", unitFile)
@@ -109,7 +110,9 @@ func newKey() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "keygen -o FILE", Short: "Make the key of the agent, and print its public part", Args: cobra.NoArgs,
-		Long:    "Keygen makes a secret key in a file that only you can read, and prints its public part.\nRegister the public part at the collector, with iotape collector enrol --public. The\nsecret never leaves the host.",
+		Long: "Keygen makes a secret key in a file that only you can read, and prints its public part.\n" +
+			"Register the public part at the collector, with iotape collector enrol --public. The\n" +
+			"secret never leaves the host.",
 		Example: "  iotape-agent keygen -o /etc/iotape/agent.nk",
 		RunE: func(*cobra.Command, []string) error {
 			public, err := key.Create(out)

@@ -81,7 +81,8 @@ SIGTERM and SIGINT end the recording in order.`,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.PersistentFlags().StringVar(&config, "config", agent.DefaultConfig, "read the configuration from `FILE`")
-	cmd.PersistentFlags().StringVar(&cpu, "cpu", "", "use at most this `SHARE` of one processor, such as 3%, and keep less if necessary; overrides limits.cpu")
+	cmd.PersistentFlags().StringVar(&cpu, "cpu", "",
+		"use at most this `SHARE` of one processor, such as 3%, and keep less if necessary; overrides limits.cpu")
 	cmd.Flags().StringVar(&boot, "boot-id", "", "use boot `ID` instead of the kernel's, to test a reboot")
 	_ = cmd.Flags().MarkHidden("boot-id")
 	cmd.AddCommand(newInstall(&config), newCheck(&config, &cpu), newKey(), newSimulate(), &cobra.Command{
@@ -110,7 +111,8 @@ func readConfig(name, cpu string) (*agent.Config, error) {
 func newCheck(config, cpu *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check a configuration", Args: cobra.NoArgs,
-		Long:    "Check reads the configuration as the agent does, and reports its errors.\n\nExit status:\n  0  there are no errors\n  2  there are errors",
+		Long: "Check reads the configuration as the agent does, and reports its errors.\n\nExit status:\n" +
+			"  0  there are no errors\n  2  there are errors",
 		Example: "  iotape-agent check --config agent.toml",
 		RunE: func(*cobra.Command, []string) error {
 			c, err := readConfig(*config, *cpu)
@@ -127,14 +129,16 @@ func newCheck(config, cpu *string) *cobra.Command {
 }
 
 func newSource(c *agent.Config) *source.Source {
-	return &source.Source{Program: program(), MemoryBytes: int64(c.Limits.Memory), Block: c.Overflow == "block", Note: func(line string) { say("%s", line) }}
+	return &source.Source{Program: program(), MemoryBytes: int64(c.Limits.Memory), Block: c.Overflow == "block",
+		Note: func(line string) { say("%s", line) }}
 }
 
 // run runs one agent until it is told to stop.
 func run(ctx context.Context, c *agent.Config, boot string, reread func() (*agent.Config, error)) error {
 	// A quarter is for the rings; the Go runtime keeps within what else there is.
 	debug.SetMemoryLimit(int64(c.Limits.Memory) * 3 / 8)
-	a, err := agent.New(c, &agent.Options{Version: program(), Source: newSource(c), BootID: boot, Note: func(line string) { say("%s", line) }})
+	a, err := agent.New(c, &agent.Options{Version: program(), Source: newSource(c), BootID: boot,
+		Note: func(line string) { say("%s", line) }})
 	if err != nil {
 		return err
 	}

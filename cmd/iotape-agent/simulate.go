@@ -22,8 +22,10 @@ import (
 func newSimulate() *cobra.Command {
 	var back, wait time.Duration
 	cmd := &cobra.Command{
-		Use: "simulate DIR", Short: "Run an agent for each configuration in a directory, with made-up events", Args: cobra.ExactArgs(1),
-		Long: "Simulate runs the agents of all DIR/*.toml in this process, each with its own spool, key and\nconnection. Their configurations must have record.synthetic.",
+		Use: "simulate DIR", Short: "Run an agent for each configuration in a directory, with made-up events",
+		Args: cobra.ExactArgs(1),
+		Long: "Simulate runs the agents of all DIR/*.toml in this process, each with its own spool, key and\n" +
+			"connection. Their configurations must have record.synthetic.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
@@ -50,7 +52,8 @@ func simulate(ctx context.Context, dir string, wait time.Duration, clock func() 
 		if c.Record.Synthetic == "" {
 			return usageError{fmt.Errorf("%s: record.synthetic is not set", name)}
 		}
-		a, err := agent.New(c, &agent.Options{Version: program(), Source: newSource(c), Clock: clock, StopWait: wait, Note: func(line string) { say("%s: %s", c.Host, line) }})
+		a, err := agent.New(c, &agent.Options{Version: program(), Source: newSource(c), Clock: clock, StopWait: wait,
+			Note: func(line string) { say("%s: %s", c.Host, line) }})
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -39,8 +39,9 @@ replay could not finish, and names the events that wait for each other.`,
   iotape annotate app.tape
   iotape annotate app.tape --text > app.txt
   iotape annotate app.tape --from app.txt`,
-		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing", "2  could not be done; the tape is unchanged"),
+		Args: cobra.ExactArgs(1),
+		Annotations: exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing",
+			"2  could not be done; the tape is unchanged"),
 		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			switch {
 			case a.from != "":
@@ -56,7 +57,8 @@ replay could not finish, and names the events that wait for each other.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&a.text, "text", false, "write the stored annotations as text, or, if none are stored, those that annotate finds")
+	f.BoolVar(&a.text, "text", false,
+		"write the stored annotations as text, or, if none are stored, those that annotate finds")
 	f.StringVar(&a.from, "from", "", "read the annotations from `FILE`, in the form of --text")
 	f.UintSliceVar(&a.pids, "pid", nil, "with --text: only the events of these processes or threads")
 	f.BoolVar(&a.json, "json", false, "print one JSON object, with times in ns")

@@ -28,7 +28,8 @@ func (mk *masking) flags(cmd *cobra.Command, fields string) {
 	f := cmd.Flags()
 	f.StringVar(&mk.keys, "keys", "", "the `FILE` with the keys, one per line")
 	f.StringSliceVar(&mk.fields, "fields", nil, fields+": "+anon.AllFields.String())
-	f.BoolVar(&mk.noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.BoolVar(&mk.noIndex, "no-index", false,
+		"do not make the tape's Parquet files; iotape query and iotape index make them later")
 	_ = cmd.MarkFlagRequired("keys")
 }
 
@@ -86,7 +87,8 @@ docs/anonymise.md explains this output.`,
 	}
 	m.flags(cmd, "only these `FIELDS`")
 	f := cmd.Flags()
-	f.StringVar(&content, "content", "encrypt", "how to replace content, if it is among the fields: `encrypt`, substitute or remove")
+	f.StringVar(&content, "content", "encrypt",
+		"how to replace content, if it is among the fields: `encrypt`, substitute or remove")
 	f.BoolVar(&o.KeepExtensions, "keep-extensions", false, "keep the extensions of file names, such as .jpg")
 	f.BoolVar(&asJSON, "json", false, "print what may still identify people and systems as one JSON object")
 	return cmd
@@ -174,26 +176,29 @@ func (mk *masking) reveal(ctx context.Context, c *console) error {
 
 // rewrite makes the tape OUT by Anonymise or Reveal.
 func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *anon.Options,
-	run func(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *anon.Options) (*anon.Result, error)) (*anon.Result, error) {
+	run func(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape,
+		o *anon.Options) (*anon.Result, error)) (*anon.Result, error) {
 	t, err := openTape(ctx, mk.in)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
 	var res *anon.Result
-	made, err := sealing.Make(ctx, mk.out, c.making(!mk.noIndex, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-		o.Program, o.Progress = program(), func(done, total uint64) { update(doing, done, total) }
-		if res, err = run(ctx, tw, t, o); err != nil {
-			return nil, err
-		}
-		return res.Manifest, nil
-	})
+	made, err := sealing.Make(ctx, mk.out, c.making(!mk.noIndex, report.Count),
+		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
+			o.Program, o.Progress = program(), func(done, total uint64) { update(doing, done, total) }
+			if res, err = run(ctx, tw, t, o); err != nil {
+				return nil, err
+			}
+			return res.Manifest, nil
+		})
 	if err != nil {
 		return nil, err
 	}
 	if len(res.LeftOut) > 0 {
 		c.say("left out: %s", strings.Join(res.LeftOut, ", "))
 	}
-	c.say("%s events, %s of content, %s: %s", report.Count(made.Manifest.Counts.Events), report.Bytes(made.Manifest.Content.MovedBytes), res.Fields, report.Bytes(uint64(made.Bytes)))
+	c.say("%s events, %s of content, %s: %s", report.Count(made.Manifest.Counts.Events),
+		report.Bytes(made.Manifest.Content.MovedBytes), res.Fields, report.Bytes(uint64(made.Bytes)))
 	return res, nil
 }

@@ -45,19 +45,22 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 		Example: `  iotape archive --data /var/lib/iotape --to /srv/tapes --catalogue /srv/catalogue
   iotape archive --data /var/lib/iotape --to s3://tapes/fleet --every 1m --keep 365d
   iotape archive --to s3://tapes/fleet --keep 365d --keep-size 20T --dry-run`,
-		Args:        cobra.NoArgs,
-		Annotations: exits("0  done", "1  done, but some streams could not be sealed and are quarantined", "2  could not be done, or not completely; the streams are still there"),
-		RunE:        func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), c) },
+		Args: cobra.NoArgs,
+		Annotations: exits("0  done", "1  done, but some streams could not be sealed and are quarantined",
+			"2  could not be done, or not completely; the streams are still there"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), c) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.Archive.Data, "data", "", "the collector's `DIR`")
 	f.StringVar(&a.To, "to", "", "the directory, or s3://BUCKET/PREFIX, `WHERE` tapes are stored")
 	a.where.add(cmd)
 	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after this time; 0 means run once")
-	f.DurationVar(&a.Archive.Settle, "settle", time.Minute, "how long to wait for a stream that may continue an ended one")
+	f.DurationVar(&a.Archive.Settle, "settle", time.Minute,
+		"how long to wait for a stream that may continue an ended one")
 	f.Var(&a.keep, "keep", "remove tapes that were stored this long ago: 365d, 12h")
 	f.Var(&a.size, "keep-size", "remove the oldest tapes beyond this total size: 500G, 20T")
-	f.BoolVar(&a.Keep.DryRun, "dry-run", false, "with --keep and --keep-size: list what would be removed, and remove nothing")
+	f.BoolVar(&a.Keep.DryRun, "dry-run", false,
+		"with --keep and --keep-size: list what would be removed, and remove nothing")
 	_ = cmd.MarkFlagRequired("to")
 	for _, sub := range []*cobra.Command{newArchiveList(c), newArchiveGet(c)} {
 		finishCommand(sub)

@@ -51,7 +51,8 @@ describes them. The first iotape catalogue add makes the catalogue.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, sub := range []*cobra.Command{newCatalogueAdd(c), newCatalogueFind(c), newCatalogueList(c), newCatalogueRemove(c), newCatalogueCompact(c), newCatalogueCheck(c)} {
+	for _, sub := range []*cobra.Command{newCatalogueAdd(c), newCatalogueFind(c), newCatalogueList(c),
+		newCatalogueRemove(c), newCatalogueCompact(c), newCatalogueCheck(c)} {
 		finishCommand(sub)
 		cmd.AddCommand(sub)
 	}
@@ -69,8 +70,9 @@ in the catalogue. If another tape was at the same place before, add removes its 
 iotape archive adds the tapes that it makes.`,
 		Example: `  iotape catalogue add --catalogue /srv/catalogue /srv/tapes/*.tape
   iotape catalogue add --catalogue /srv/catalogue --location s3://tapes/db7.tape ./db7.tape`,
-		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  the tapes are in the catalogue", "1  some tapes could not be added", "2  could not be done"),
+		Args: cobra.MinimumNArgs(1),
+		Annotations: exits("0  the tapes are in the catalogue", "1  some tapes could not be added",
+			"2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cat, err := where.open()
 			if err != nil {
@@ -299,7 +301,9 @@ that were added. It does not read tapes in an object store.`,
 			for _, p := range k.Problems {
 				c.say("%s", p)
 			}
-			c.say("%s in %s, %d not looked at; %s", report.Plural(k.Rows, "tape", "tapes"), report.Plural(k.Files, "file", "files"), k.Elsewhere, report.Plural(len(k.Problems), "problem", "problems"))
+			c.say("%s in %s, %d not looked at; %s", report.Plural(k.Rows, "tape", "tapes"),
+				report.Plural(k.Files, "file", "files"), k.Elsewhere,
+				report.Plural(len(k.Problems), "problem", "problems"))
 			return ended(nil, len(k.Problems) == 0)
 		},
 	}

@@ -41,7 +41,10 @@ addresses for agents, and runs until SIGINT or SIGTERM.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p.Note = reporter{c}.Note
 			p.Ready = func(addresses ...string) error {
-				return c.print(func(w *bufio.Writer) error { _, err := fmt.Fprintln(w, strings.Join(addresses, "\n")); return err })
+				return c.print(func(w *bufio.Writer) error {
+					_, err := fmt.Fprintln(w, strings.Join(addresses, "\n"))
+					return err
+				})
 			}
 			p.BrokerBytes, p.MinFree = int64(brokerMax), int64(spare)
 			err := service.Run(cmd.Context(), p)
@@ -72,7 +75,8 @@ addresses for agents, and runs until SIGINT or SIGTERM.`,
 	f.StringSliceVar(&p.Peers, "peer", nil, "with --cluster: the address of another broker, `HOST:PORT`; repeatable")
 	f.StringVar(&p.ClusterTLS.Cert, "cluster-cert", "", "with --cluster: a `FILE` with the certificate")
 	f.StringVar(&p.ClusterTLS.Key, "cluster-key", "", "with --cluster: a `FILE` with the certificate's key")
-	f.StringVar(&p.ClusterTLS.CA, "cluster-ca", "", "with --cluster: accept only brokers whose certificate is from an authority in `FILE`")
+	f.StringVar(&p.ClusterTLS.CA, "cluster-ca", "",
+		"with --cluster: accept only brokers whose certificate is from an authority in `FILE`")
 	cmd.AddCommand(newEnrol(c, p), newRevoke(c, p), newKeys(c, p))
 	for _, sub := range cmd.Commands() {
 		finishCommand(sub)

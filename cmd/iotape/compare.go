@@ -33,8 +33,9 @@ turn. The table then has the median, the least and the largest value. Use an idl
 		Example: `  iotape compare db.tape --on ext4=/mnt/a --on xfs=/mnt/b --on btrfs=/mnt/c
   iotape compare db.tape --on ext4=/mnt/a --on xfs=/mnt/b --runs 5 --html fs.html
   iotape compare db.tape --on ssd=/mnt/ssd --verify --json | jq .targets.targets`,
-		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done; all calls succeeded or failed as recorded; with --verify, all results agreed", "1  something differed somewhere", "2  could not be done"),
+		Args: cobra.ExactArgs(1),
+		Annotations: exits("0  done; all calls succeeded or failed as recorded; with --verify, all results agreed",
+			"1  something differed somewhere", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := cmp.Or(
 				parseFlag(&x.Options.Checks, "verify", checks, replay.ParseChecks),
@@ -76,7 +77,8 @@ turn. The table then has the median, the least and the largest value. Use an idl
 	f.IntVar(&x.Runs, "runs", 1, "replay `N` times on each target, in turn")
 	f.BoolVar(&x.Warm, "warm", false, "do not drop the page cache before each run")
 	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap, think or recorded, as with iotape replay")
-	f.StringVar(&checks, "verify", "none", "compare with the recording, as with iotape replay; this takes additional time")
+	f.StringVar(&checks, "verify", "none",
+		"compare with the recording, as with iotape replay; this takes additional time")
 	f.Lookup("verify").NoOptDefVal = "all"
 	sharedFlag(f, &x.Options.Shared)
 	f.StringVar(&html, "html", "", "also write a page with pictures to `FILE`")

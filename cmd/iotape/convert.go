@@ -39,8 +39,9 @@ match, and the calls that explain their descriptors and names.`,
   iotape convert build.tape build.pftrace
   strace -f -ttt -T -y -yy -s 1000000 -xx -v -o make.strace make && iotape convert make.strace make.tape
   iotape convert --content-bytes 64 db.tape db.strace`,
-		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  converted, and nothing was left out", "1  converted, except the parts that are listed", "2  failed"),
+		Args: cobra.ExactArgs(2),
+		Annotations: exits("0  converted, and nothing was left out", "1  converted, except the parts that are listed",
+			"2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := c.converting(&options, &filter, !noIndex)
 			var err error
@@ -51,7 +52,8 @@ match, and the calls that explain their descriptors and names.`,
 				return err
 			}
 			if o.ToTape(args[1]) && filter.given() {
-				return usageError{errors.New("--filter selects events of a tape: convert all, then use iotape slice --filter")}
+				return usageError{errors.New(
+					"--filter selects events of a tape: convert all, then use iotape slice --filter")}
 			}
 			done, err := convert.File(cmd.Context(), args[0], args[1], o)
 			if err != nil {
@@ -63,9 +65,12 @@ match, and the calls that explain their descriptors and names.`,
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "the `FORMAT` of IN, a word of the list above")
 	f.StringVar(&to, "to", "", "the `FORMAT` of OUT")
-	f.StringVar(&options.Codec, "codec", "none", "compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; all tools can read the first three")
-	f.BoolVar(&options.ForReplayer, "for-replayer", false, "omit the parts of a .ds file on which Re-Animator's replayer crashes")
-	f.Int64Var(&options.ContentBytes, "content-bytes", 0, "write at most the first `N` bytes of each buffer to a text format; 0 means all")
+	f.StringVar(&options.Codec, "codec", "none",
+		"compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; all tools can read the first three")
+	f.BoolVar(&options.ForReplayer, "for-replayer", false,
+		"omit the parts of a .ds file on which Re-Animator's replayer crashes")
+	f.Int64Var(&options.ContentBytes, "content-bytes", 0,
+		"write at most the first `N` bytes of each buffer to a text format; 0 means all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
 	filter.add(f)
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -80,7 +85,8 @@ func formatFlag(flag, id string) (*format.Format, error) {
 	if f := all.ByID(id); f != nil {
 		return f, nil
 	}
-	return nil, usageError{fmt.Errorf("--%s %s: this format does not exist; iotape convert --help lists all formats", flag, id)}
+	return nil, usageError{fmt.Errorf("--%s %s: this format does not exist; iotape convert --help lists all formats",
+		flag, id)}
 }
 
 // converting returns what is the same for all conversions.

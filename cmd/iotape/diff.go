@@ -73,7 +73,9 @@ into calls.`,
 	f := cmd.Flags()
 	f.IntVarP(&o.Context, "unified", "U", 3, "show `N` equal calls around the calls that differ")
 	f.BoolVar(&o.Content, "content", false, "also compare the content of calls")
-	f.StringSliceVar(&classes, "class", nil, "compare only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait or all (default: all except memory and wait)")
+	f.StringSliceVar(&classes, "class", nil,
+		"compare only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait "+
+			"or all (default: all except memory and wait)")
 	f.IntVar(&o.MaxCalls, "max-calls", 1000, "show at most `N` calls that differ; 0 means all")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -75,23 +75,37 @@ output suggests what to hold next.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.StringVarP(&d.Plan.Tape, "output", "o", "", "the `TAPE` to make; with --runs, the tape to continue")
-	f.StringVar(&d.Nodes, "nodes", "all", "`WHICH` nodes to hold, each in its own run: all; a number N, for the N nodes with the most calls; or names, such as 1.2,1.3 (write the single name 1 as 1,)")
+	f.StringVar(&d.Nodes, "nodes", "all",
+		"`WHICH` nodes to hold, each in its own run: all; a number N, for the N nodes with the most calls; or names, "+
+			"such as 1.2,1.3 (write the single name 1 as 1,)")
 	f.IntVar(&d.Period, "period", 1, "hold each `P`th call of a node; a larger P takes less time, and finds less")
-	f.DurationVar(&d.Budget, "budget", 30*time.Minute, "finish after `TIME`, including the final analysis; nodes that have no time left are not held")
+	f.DurationVar(&d.Budget, "budget", 30*time.Minute,
+		"finish after `TIME`, including the final analysis; nodes that have no time left are not held")
 	f.DurationVar(&d.Each, "each", 5*time.Minute, "end a run that takes longer than `TIME`")
-	f.DurationVar(&d.Hold, "hold", throttle.DefaultMost, "hold a call for at most `TIME`, even if other nodes are still running")
-	f.DurationVar(&d.Patience, "patience", throttle.DefaultPatience, "a node is stuck when it takes `TIME` longer than twice its time without held nodes")
+	f.DurationVar(&d.Hold, "hold", throttle.DefaultMost,
+		"hold a call for at most `TIME`, even if other nodes are still running")
+	f.DurationVar(&d.Patience, "patience", throttle.DefaultPatience,
+		"a node is stuck when it takes `TIME` longer than twice its time without held nodes")
 	f.StringVar(&d.Runs, "runs", "", "keep the runs in `DIR`, and use the runs that are there")
 	f.StringVar(&d.Prepare, "prepare", "", "run this shell `COMMAND` before each run")
-	f.StringArrayVar(&under, "under", nil, "only calls on files below `DIR` count; repeatable (default: all files except those of the system)")
+	f.StringArrayVar(&under, "under", nil,
+		"only calls on files below `DIR` count; repeatable (default: all files except those of the system)")
 	f.BoolVar(&d.Alone, "alone", false, "store only the dependencies from held nodes, not those that the tape proves")
 	f.BoolVar(&d.Suggest, "suggest", false, "with --runs: run nothing, only suggest what to hold next")
-	f.StringVar(&backend, "backend", "auto", "the back end, `HOW` to record the first run: auto, ebpf or ptrace; discover always holds nodes with ptrace")
-	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER` (default under sudo: the user who called sudo)")
-	f.StringSliceVar(&d.Team.Names, "hosts", nil, "run the command on each of these `HOSTS`, with its own recorder; {host} in the command stands for the name of the host")
-	f.StringVar(&d.Team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}', or 'mpirun -n {n} {command}' for all at once, where the hosts are the ranks (default: run all on this machine)")
-	f.StringVar(&d.Team.Listen, "listen", "", "with --hosts: the address at which the hosts reach this machine, `ADDRESS:PORT` (default 127.0.0.1)")
-	f.StringVar(&d.Team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts (default: a generated secret, see iotape replay)")
+	f.StringVar(&backend, "backend", "auto",
+		"the back end, `HOW` to record the first run: auto, ebpf or ptrace; discover always holds nodes with ptrace")
+	f.StringVarP(&user, "user", "u", "",
+		"as root: run the command as `USER` (default under sudo: the user who called sudo)")
+	f.StringSliceVar(&d.Team.Names, "hosts", nil,
+		"run the command on each of these `HOSTS`, with its own recorder; {host} in the command stands for the name "+
+			"of the host")
+	f.StringVar(&d.Team.Launch, "launch", "",
+		"with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}', or 'mpirun -n {n} "+
+			"{command}' for all at once, where the hosts are the ranks (default: run all on this machine)")
+	f.StringVar(&d.Team.Listen, "listen", "",
+		"with --hosts: the address at which the hosts reach this machine, `ADDRESS:PORT` (default 127.0.0.1)")
+	f.StringVar(&d.Team.Secret, "secret", "",
+		"with --hosts: a `FILE` with the same bytes on all hosts (default: a generated secret, see iotape replay)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object, with times in ns")
 	return cmd
 }

@@ -37,9 +37,10 @@ starts it. Start it by hand if only another program can start programs on all ho
 				return err
 			}
 			defer os.RemoveAll(dir)
-			return hosts.Join(cmd.Context(), hub, secret, name, func(ctx context.Context, t *hosts.Task) (string, error) {
-				return throttlerun.RecordPart(ctx, reporter{c}, program(), t, filepath.Join(dir, "part.tape"))
-			})
+			return hosts.Join(cmd.Context(), hub, secret, name,
+				func(ctx context.Context, t *hosts.Task) (string, error) {
+					return throttlerun.RecordPart(ctx, reporter{c}, program(), t, filepath.Join(dir, "part.tape"))
+				})
 		},
 	}
 	teamFlags(cmd, "discover", &hub, &secret, &name)

@@ -41,14 +41,16 @@ send. A collector (for --nats) may do everything.`,
 	}
 	cmd.Flags().StringVar(&public, "public", "", "the public `KEY`, which begins with U")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "make a key pair, and write the secret to `FILE`")
-	cmd.Flags().StringVar(&role, "role", string(broker.Agent), "what the owner of the key may do: agent, reader or collector")
+	cmd.Flags().StringVar(&role, "role", string(broker.Agent),
+		"what the owner of the key may do: agent, reader or collector")
 	return cmd
 }
 
 func newRevoke(_ *console, p *service.Options) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Short: "Remove a key",
-		Long:        "Revoke removes the key of a host or of a reader. A running collector disconnects the owner\nof the key within seconds. The data that the owner sent stays.",
+		Long: "Revoke removes the key of a host or of a reader. A running collector disconnects the owner\n" +
+			"of the key within seconds. The data that the owner sent stays.",
 		Example:     "  iotape collector revoke db7 --data /srv/iotape",
 		Args:        cobra.ExactArgs(1),
 		Annotations: exits("0  revoked", "2  failed"),
@@ -60,8 +62,10 @@ func newKeys(c *console, p *service.Options) *cobra.Command {
 	var asJSON, config bool
 	cmd := &cobra.Command{
 		Use: "keys", Short: "List the registered keys",
-		Long:        "Keys lists the registered keys and their roles. With --nats-config it writes them in the form\nof a NATS server's configuration, for --nats.",
-		Example:     "  iotape collector keys --data /srv/iotape\n  iotape collector keys --data /srv/iotape --nats-config > /etc/nats/iotape.conf",
+		Long: "Keys lists the registered keys and their roles. With --nats-config it writes them in the form\n" +
+			"of a NATS server's configuration, for --nats.",
+		Example: "  iotape collector keys --data /srv/iotape\n" +
+			"  iotape collector keys --data /srv/iotape --nats-config > /etc/nats/iotape.conf",
 		Args:        cobra.NoArgs,
 		Annotations: exits("0  done", "2  failed"),
 		RunE: func(*cobra.Command, []string) error {
@@ -80,6 +84,7 @@ func newKeys(c *console, p *service.Options) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	cmd.Flags().BoolVar(&config, "nats-config", false, "write the authorization part of the configuration of a NATS server")
+	cmd.Flags().BoolVar(&config, "nats-config", false,
+		"write the authorization part of the configuration of a NATS server")
 	return cmd
 }

@@ -25,7 +25,9 @@ type filterFlags struct {
 }
 
 func (f *filterFlags) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.texts, "filter", nil, "only events that match `EXPR`, such as 'path glob *.sst and latency > 10ms' (docs/filters.md), or strace:OPTIONS, or dfstrace:FILE; repeatable: an event must match all")
+	flags.StringArrayVar(&f.texts, "filter", nil,
+		"only events that match `EXPR`, such as 'path glob *.sst and latency > 10ms' (docs/filters.md), or "+
+			"strace:OPTIONS, or dfstrace:FILE; repeatable: an event must match all")
 	flags.StringVar(&f.file, "filter-file", "", "read a filter expression from `FILE`")
 }
 
@@ -83,7 +85,8 @@ func filtered(c *console, t *trace.Tape, g *predicate.Graph) iter.Seq2[*event.Ev
 // unknownPrograms says for how many processes a filter with exe had no answer.
 func (c *console) unknownPrograms(m *predicate.Matcher) {
 	if n := m.Unknown(); n > 0 {
-		c.say("filter: the tape does not name the program of a process before its first execve: until then, exe does not match %d of them", n)
+		c.say("filter: the tape does not name the program of a process before its first execve: until then, exe does "+
+			"not match %d of them", n)
 	}
 }
 

@@ -32,7 +32,8 @@ same data is a page at the collector's --page, and metrics for Prometheus at its
   iotape fleet --json | jq -r '.hosts[] | select(.state == "silent") | .host'`,
 		Args: cobra.NoArgs,
 		Annotations: exits("0  no expected host is silent, and the collector stores",
-			"1  a host is silent, or the collector stores nothing of one or of all hosts", "2  the collector did not answer"),
+			"1  a host is silent, or the collector stores nothing of one or of all hosts",
+			"2  the collector did not answer"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !strings.Contains(address, "://") {
 				address = "http://" + address
@@ -46,7 +47,8 @@ same data is a page at the collector's --page, and metrics for Prometheus at its
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object; times in ns, rates per second")
-	cmd.Flags().StringVar(&address, "collector", service.DefaultPage, "the address of the collector's page, `HOST:PORT`")
+	cmd.Flags().StringVar(&address, "collector", service.DefaultPage,
+		"the address of the collector's page, `HOST:PORT`")
 	return cmd
 }
 

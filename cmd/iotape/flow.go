@@ -56,8 +56,9 @@ or another order. Without content in the tapes, flow has only order and places.
   iotape flow client.tape server.tape --from 1:57
   iotape flow server.tape --to /srv/store.db --svg >store.svg
   iotape flow a.tape b.tape c.tape --expect 'replicas == 3 and wrong == 0'`,
-		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  done; with --expect: the expression is true", "1  with --expect: the expression is false", "2  could not be done"),
+		Args: cobra.MinimumNArgs(1),
+		Annotations: exits("0  done; with --expect: the expression is true",
+			"1  with --expect: the expression is false", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd.Context(), c, args)
 		},
@@ -67,8 +68,10 @@ or another order. Without content in the tapes, flow has only order and places.
 	f.StringVar(&r.to, "to", "", "show the paths of data that end at `WHERE`")
 	f.StringVar(&r.same, "same", "", "list all moves of the content that moved at `WHERE`")
 	f.StringArrayVar(&r.expect, "expect", nil, "exit with status 1 unless `EXPRESSION` is true; repeatable")
-	f.StringArrayVar(&r.options.Encrypted, "encrypted", nil, "report readable data in files and connections with `NAME` in their names; repeatable")
-	f.Float64Var(&r.options.Threshold, "threshold", 0.8, "the share of equal bytes, from 0 to 1, from which content counts as the same, but changed")
+	f.StringArrayVar(&r.options.Encrypted, "encrypted", nil,
+		"report readable data in files and connections with `NAME` in their names; repeatable")
+	f.Float64Var(&r.options.Threshold, "threshold", 0.8,
+		"the share of equal bytes, from 0 to 1, from which content counts as the same, but changed")
 	f.BoolVar(&r.json, "json", false, "print one JSON object")
 	f.BoolVar(&r.dot, "dot", false, "print the path as a graph for Graphviz")
 	f.BoolVar(&r.svg, "svg", false, "print the path as a picture")

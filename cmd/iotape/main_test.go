@@ -13,7 +13,8 @@ import (
 )
 
 func TestSizeFlag(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "4096": 4096, "64K": 64 << 10, "64k": 64 << 10, "256M": 256 << 20, "256MiB": 256 << 20, "1G": 1 << 30, "2GB": 2 << 30} {
+	for text, want := range map[string]int64{"0": 0, "4096": 4096, "64K": 64 << 10, "64k": 64 << 10, "256M": 256 << 20,
+		"256MiB": 256 << 20, "1G": 1 << 30, "2GB": 2 << 30} {
 		var s sizeFlag
 		if err := s.Set(text); err != nil || int64(s) != want {
 			t.Errorf("%q is %d, %v; want %d", text, s, err, want)
@@ -38,7 +39,8 @@ func TestOneLine(t *testing.T) {
 }
 
 func TestCommandError(t *testing.T) {
-	for err, want := range map[error]int{os.ErrNotExist: 127, os.ErrPermission: 126, errors.New("exec format error"): 126} {
+	for err, want := range map[error]int{os.ErrNotExist: 127, os.ErrPermission: 126,
+		errors.New("exec format error"): 126} {
 		path := &os.PathError{Op: "exec", Path: "x", Err: fmt.Errorf("wrapped: %w", err)}
 		var s *statusError
 		if e := commandError(session.StartError("x", path)); !errors.As(e, &s) || s.Status != want {

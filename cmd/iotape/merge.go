@@ -36,7 +36,8 @@ as the clocks of these hosts.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make")
-	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.BoolVar(&noIndex, "no-index", false,
+		"do not make the tape's Parquet files; iotape query and iotape index make them later")
 	_ = cmd.MarkFlagRequired("output")
 	return cmd
 }
@@ -47,17 +48,24 @@ func mergeTapes(ctx context.Context, c *console, names []string, out string, ind
 	if err != nil {
 		return err
 	}
-	made, err := sealing.Make(ctx, out, c.making(index, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (*trace.Manifest, error) {
-		return merge.Tapes(ctx, tw, tapes, &merge.Options{Program: program(), Progress: func(done, total uint64) { update("merging", done, total) }})
-	})
+	made, err := sealing.Make(ctx, out, c.making(index, report.Count),
+		func(tw *trace.TapeWriter, update sealing.Update) (*trace.Manifest, error) {
+			return merge.Tapes(ctx, tw, tapes,
+				&merge.Options{Program: program(), Progress: func(done, total uint64) {
+					update("merging", done, total)
+				}})
+		})
 	if err != nil {
 		return err
 	}
 	m := made.Manifest
-	if m.Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil }) {
+	if m.Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool {
+		return t.Manifest().Anonymised != nil
+	}) {
 		c.say("the tapes are not anonymised with the same keys and fields, so the new tape cannot be revealed")
 	}
-	c.say("%s of %s: %s, %s", report.Plural(len(m.Hosts), "recording", "recordings"), report.Plural(len(tapes), "tape", "tapes"),
+	c.say("%s of %s: %s, %s", report.Plural(len(m.Hosts), "recording", "recordings"),
+		report.Plural(len(tapes), "tape", "tapes"),
 		report.Count(m.Counts.Events)+" events", report.Bytes(uint64(made.Bytes)))
 	return nil
 }

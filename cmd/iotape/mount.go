@@ -50,15 +50,17 @@ specifies (docs/tracers.md). iotape tracers changes them.`,
   iotape mount --snapshot repo /mnt/repo -o repo.tape
   iotape replay repo.tape --into again --verify
   sudo iotape mount /srv/data /mnt --tracers tracers.toml`,
-		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  recorded, and the tape is made", "2  could not be mounted, or the tape could not be made; the recording is kept"),
+		Args: cobra.ExactArgs(2),
+		Annotations: exits("0  recorded, and the tape is made",
+			"2  could not be mounted, or the tape could not be made; the recording is kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source.Lower, source.Mountpoint = args[0], args[1]
 			if source.Cache < 0 {
 				return usageError{fmt.Errorf("--cache %s: the value is negative", source.Cache)}
 			}
 			if tracers != "" {
-				for _, flag := range []string{"output", "content", "filter", "filter-file", "snapshot", "seal", "no-index", "keep-stream"} {
+				for _, flag := range []string{"output", "content", "filter", "filter-file", "snapshot",
+					"seal", "no-index", "keep-stream"} {
 					if cmd.Flags().Changed(flag) {
 						return usageError{fmt.Errorf("--%s: with --tracers, set this in the configuration", flag)}
 					}
@@ -75,7 +77,8 @@ specifies (docs/tracers.md). iotape tracers changes them.`,
 				}
 				return err
 			}
-			err := cmp.Or(parseValue(&p.Capture.Content, content, capture.ParseContent), parseValue(&p.Seal, sealing, session.ParseWhen))
+			err := cmp.Or(parseValue(&p.Capture.Content, content, capture.ParseContent),
+				parseValue(&p.Seal, sealing, session.ParseWhen))
 			if err != nil {
 				return err
 			}
@@ -97,12 +100,19 @@ specifies (docs/tracers.md). iotape tracers changes them.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make (default LOWER-TIME.tape)")
-	f.DurationVar(&source.Cache, "cache", 0, "let the kernel keep names and attributes for `TIME`: faster, but calls that the kernel answers from memory are not recorded, and changes made in LOWER become visible later")
-	f.StringVar(&content, "content", "full", "`WHICH` content (bytes that are read and written) to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
+	f.DurationVar(&source.Cache, "cache", 0,
+		"let the kernel keep names and attributes for `TIME`: faster, but calls that the kernel answers from memory "+
+			"are not recorded, and changes made in LOWER become visible later")
+	f.StringVar(&content, "content", "full",
+		"`WHICH` content (bytes that are read and written) to keep: full, head:N, signature, hash or none; "+
+			"read=WHICH and write=WHICH for one direction")
 	filter.add(f)
 	f.BoolVar(&before, "snapshot", false, "store the state of LOWER before the mount")
-	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for iotape seal")
-	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.StringVar(&sealing, "seal", "after",
+		"`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for "+
+			"iotape seal")
+	f.BoolVar(&noIndex, "no-index", false,
+		"do not make the tape's Parquet files; iotape query and iotape index make them later")
 	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	f.StringVar(&tracers, "tracers", "", "record with the tracers of the configuration `FILE`, instead of one")
 	return cmd

@@ -40,8 +40,9 @@ iotape merge joins tapes by their clocks. iotape convert writes one for ShiViz.`
 		Example: `  iotape order client.tape server.tape
   iotape order zookeeper.log --events
   iotape order client.tape server.tape --before 1:200,2:40`,
-		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  ordered, without contradictions; with --before: A happened before B", "1  there are contradictions; with --before: A did not happen before B", "2  could not be done"),
+		Args: cobra.MinimumNArgs(1),
+		Annotations: exits("0  ordered, without contradictions; with --before: A happened before B",
+			"1  there are contradictions; with --before: A did not happen before B", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tapes, closeAll, err := openTapes(cmd.Context(), args)
 			defer closeAll()

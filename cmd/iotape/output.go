@@ -17,8 +17,11 @@ type outputFlags struct{ pipe, to string }
 
 func (o *outputFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.pipe, "pipe", "", "pass the recording through the layers of `CHAIN`, such as async,zstd:3,encrypt:age1…,checksum:@FILE")
-	f.StringVar(&o.to, "to", "", "write the recording to `WHERE`, and make no tape: a file, device:PATH, unix:PATH, tcp://HOST:PORT, tls://HOST:PORT, or - for standard output")
+	f.StringVar(&o.pipe, "pipe", "",
+		"pass the recording through the layers of `CHAIN`, such as async,zstd:3,encrypt:age1…,checksum:@FILE")
+	f.StringVar(&o.to, "to", "",
+		"write the recording to `WHERE`, and make no tape: a file, device:PATH, unix:PATH, tcp://HOST:PORT, "+
+			"tls://HOST:PORT, or - for standard output")
 }
 
 // plan reads the chain. The command does not get the variables that keys were in.

@@ -58,8 +58,9 @@ is written without a change of layers keeps its blocks.`,
   iotape pipe --check --key sum.key db.piped
   iotape pipe --undo --key sum.key db.piped | iotape raw /dev/stdin
   iotape pipe -o tcp://collector:7070 db.piped`,
-		Args:        cobra.MaximumNArgs(1),
-		Annotations: exits("0  done; with --check, the stream has no faults", "1  done, but the stream has the reported faults", "2  could not be done"),
+		Args: cobra.MaximumNArgs(1),
+		Annotations: exits("0  done; with --check, the stream has no faults",
+			"1  done, but the stream has the reported faults", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := c.in
 			if len(args) > 0 && args[0] != "-" {
@@ -124,7 +125,8 @@ func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
 		return err
 	}
 	return c.print(func(w *bufio.Writer) error {
-		_, err := fmt.Fprintf(w, "stream %016x, layers %s, blocks of %s\n", h.Serial, h.Chain(), report.Bytes(uint64(h.BlockBytes)))
+		_, err := fmt.Fprintf(w, "stream %016x, layers %s, blocks of %s\n", h.Serial, h.Chain(),
+			report.Bytes(uint64(h.BlockBytes)))
 		return err
 	})
 }
@@ -159,7 +161,8 @@ func (p *piping) runUndo(ctx context.Context, c *console, in io.Reader) error {
 	var fault *pipe.Fault
 	switch {
 	case errors.As(err, &fault):
-		return &statusError{exitFound, hint.With(fault, "--salvage continues after the fault; the output so far is good")}
+		return &statusError{exitFound,
+			hint.With(fault, "--salvage continues after the fault; the output so far is good")}
 	case err == nil && faults > 0:
 		return &statusError{Status: exitFound}
 	}
@@ -176,6 +179,7 @@ func writeChecked(w io.Writer, res *tool.Checked) error {
 	if res.Lacking != "" {
 		fmt.Fprintf(w, "not all was looked at: %s\n", res.Lacking)
 	}
-	_, err := fmt.Fprintf(w, "stream %s, layers %s: %s good, %s bad\n", res.Serial, res.Chain, report.Plural(int(res.Good), "block", "blocks"), report.Count(res.Bad))
+	_, err := fmt.Fprintf(w, "stream %s, layers %s: %s good, %s bad\n", res.Serial, res.Chain,
+		report.Plural(int(res.Good), "block", "blocks"), report.Count(res.Bad))
 	return err
 }

@@ -55,7 +55,8 @@ and has examples.`,
 	f.BoolVar(&q.csv, "csv", false, "print comma-separated values with a header")
 	f.BoolVar(&q.json, "json", false, "print one JSON object per line")
 	f.StringVar(&q.parquet, "parquet", "", "write the result to the Parquet file `FILE`, and print nothing")
-	f.StringVarP(&q.output, "output", "o", "", "write the result to `FILE`; query replaces FILE when the result is complete")
+	f.StringVarP(&q.output, "output", "o", "",
+		"write the result to `FILE`; query replaces FILE when the result is complete")
 	cmd.MarkFlagsMutuallyExclusive("json", "csv", "parquet")
 	cmd.MarkFlagsMutuallyExclusive("output", "parquet")
 	return cmd

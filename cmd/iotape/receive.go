@@ -22,7 +22,8 @@ func (l *listenFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.TLS.Cert, "tls-cert", "", "with tls://: a `FILE` with the certificate")
 	f.StringVar(&l.TLS.Key, "tls-key", "", "with tls://: a `FILE` with the certificate's key")
-	f.StringVar(&l.TLS.CA, "client-ca", "", "with tls://: accept only clients whose certificate is from an authority in `FILE`")
+	f.StringVar(&l.TLS.CA, "client-ca", "",
+		"with tls://: accept only clients whose certificate is from an authority in `FILE`")
 	f.BoolVar(&l.Open, "open", false, "allow an address that other machines can reach, without TLS")
 }
 
@@ -75,10 +76,14 @@ runs until SIGINT or SIGTERM.`,
 				return err
 			}
 			defer ln.Close()
-			if err := c.print(func(w *bufio.Writer) error { _, err := fmt.Fprintln(w, wire.AddressOf(ln, args[0])); return err }); err != nil {
+			if err := c.print(func(w *bufio.Writer) error {
+				_, err := fmt.Fprintln(w, wire.AddressOf(ln, args[0]))
+				return err
+			}); err != nil {
 				return err
 			}
-			s := &wire.Server{Store: d, Limits: wire.Limits{Conns: conns}, Note: func(line string) { c.say("%s", line) }}
+			s := &wire.Server{Store: d, Limits: wire.Limits{Conns: conns},
+				Note: func(line string) { c.say("%s", line) }}
 			return s.Serve(cmd.Context(), ln)
 		},
 	}

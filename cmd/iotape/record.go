@@ -104,7 +104,8 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 			}
 			p.Owner.Apply(&p.Capture)
 			if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
-				c.say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that it holds")
+				c.say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that " +
+					"it holds")
 			}
 			if p.Flight, err = session.ParseFlight(last, dumpOn); err != nil {
 				return usageError{err}
@@ -139,21 +140,36 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make (default COMMAND-TIME.tape)")
 	target.add(cmd, "record")
-	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
+	f.StringVarP(&user, "user", "u", "",
+		"as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
 	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")
 	f.StringVar(&backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf or ptrace")
-	f.BoolVar(&p.Capture.EveryCall, "every-call", false, "with ptrace: also record frequent calls that do not concern storage (waits, clocks, …); eBPF always records them")
-	f.BoolVar(&p.Capture.Survive, "survive", false, "with ptrace: let the command continue if the recorder is killed; this is slower. With eBPF the command always continues")
-	f.StringVar(&content, "content", "full", "`WHICH` content (bytes that calls move) to keep: full, head:N, signature, hash or none; read=WHICH and write=WHICH for one direction")
-	f.StringVar(&mmap, "mmap", "data", "`WHAT` to record of mapped files: data (reads and stores; of programs and libraries only the use of a page), full (programs and libraries like other files), written (stores only) or off")
+	f.BoolVar(&p.Capture.EveryCall, "every-call", false,
+		"with ptrace: also record frequent calls that do not concern storage (waits, clocks, …); eBPF always records "+
+			"them")
+	f.BoolVar(&p.Capture.Survive, "survive", false,
+		"with ptrace: let the command continue if the recorder is killed; this is slower. With eBPF the command "+
+			"always continues")
+	f.StringVar(&content, "content", "full",
+		"`WHICH` content (bytes that calls move) to keep: full, head:N, signature, hash or none; read=WHICH and "+
+			"write=WHICH for one direction")
+	f.StringVar(&mmap, "mmap", "data",
+		"`WHAT` to record of mapped files: data (reads and stores; of programs and libraries only the use of a "+
+			"page), full (programs and libraries like other files), written (stores only) or off")
 	filter.add(f)
-	f.StringVar(&overflow, "on-overflow", "block", "`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count them; drop is the default with --all")
+	f.StringVar(&overflow, "on-overflow", "block",
+		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
+			"them; drop is the default with --all")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 means 128M")
 	f.StringArrayVar(&p.Snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
-	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
-	f.StringVar(&last, "last", "", "flight recorder: keep only the last `TIME` or SIZE in memory, such as 30s, 512M, or both with a comma")
+	f.BoolVar(&noIndex, "no-index", false,
+		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.StringVar(&last, "last", "",
+		"flight recorder: keep only the last `TIME` or SIZE in memory, such as 30s, 512M, or both with a comma")
 	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when the condition `THIS` holds; repeatable")
-	f.StringVar(&sealing, "seal", "after", "`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for iotape seal")
+	f.StringVar(&sealing, "seal", "after",
+		"`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for "+
+			"iotape seal")
 	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	out.add(cmd)
 	return cmd

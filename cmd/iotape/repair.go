@@ -39,8 +39,9 @@ damaged tape.`,
 		Example: `  iotape repair db.tape.partial
   iotape repair db.tape && iotape check db.repaired.tape
   iotape repair db.stream -o db.tape`,
-		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  a complete tape was made, or TAPE was not damaged", "1  an incomplete tape was made; it has the reason", "2  no tape could be made; the input is unchanged"),
+		Args: cobra.ExactArgs(1),
+		Annotations: exits("0  a complete tape was made, or TAPE was not damaged",
+			"1  an incomplete tape was made; it has the reason", "2  no tape could be made; the input is unchanged"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sealing.IsTape(args[0]) {
 				return repairTape(cmd.Context(), c, args[0], out, !noIndex)
@@ -66,8 +67,10 @@ damaged tape.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make (default: the name of the input with .tape or .repaired.tape)")
-	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.StringVarP(&out, "output", "o", "",
+		"the `TAPE` to make (default: the name of the input with .tape or .repaired.tape)")
+	f.BoolVar(&noIndex, "no-index", false,
+		"do not make the tape's Parquet files; iotape query and iotape index make them later")
 	return cmd
 }
 
@@ -87,19 +90,23 @@ func repairTape(ctx context.Context, c *console, path, out string, index bool) e
 		return nil
 	}
 	if !slices.ContainsFunc(rep.Damage, func(d trace.Damage) bool { return !d.Derived }) {
-		return hint.With(fmt.Errorf("of %s only files are damaged that can be made again", path), "iotape index %s", path)
+		return hint.With(fmt.Errorf("of %s only files are damaged that can be made again", path),
+			"iotape index %s", path)
 	}
 	if out == "" {
 		out = sealing.TrimTape(filepath.Clean(path)) + ".repaired.tape"
 	}
 	var res *repair.Result
-	made, err := sealing.Make(ctx, out, c.making(index, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-		o := &repair.Options{Program: program(), Progress: func(done, total uint64) { update("repairing", done, total) }}
-		if res, err = repair.Tape(ctx, tw, t, o); err != nil {
-			return nil, err
-		}
-		return res.Manifest, nil
-	})
+	made, err := sealing.Make(ctx, out, c.making(index, report.Count),
+		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
+			o := &repair.Options{Program: program(), Progress: func(done, total uint64) {
+				update("repairing", done, total)
+			}}
+			if res, err = repair.Tape(ctx, tw, t, o); err != nil {
+				return nil, err
+			}
+			return res.Manifest, nil
+		})
 	if err != nil {
 		return err
 	}

@@ -57,8 +57,11 @@ If a tape has several machines, each machine has its own directory in DIR. The p
   iotape merge -o all.tape a.tape b.tape && iotape replay all.tape --into again --verify --shared /scratch
   iotape replay app.tape --into /shared/x --order causal --pace think --hosts a,b,c \
     --launch 'ssh {host} {command}' --listen 10.0.0.1:7071 --secret /shared/secret`,
-		Args:        cobra.MaximumNArgs(1),
-		Annotations: exits("0  replayed; all calls succeeded or failed as recorded; with --verify, all results agreed; with --dry-run, the target lacks nothing", "1  something differed; with --dry-run, the target lacks something", "2  could not be replayed, or was interrupted"),
+		Args: cobra.MaximumNArgs(1),
+		Annotations: exits("0  replayed; all calls succeeded or failed as recorded; with --verify, all results "+
+			"agreed; with --dry-run, the target lacks nothing",
+			"1  something differed; with --dry-run, the target lacks something",
+			"2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := cmp.Or(
 				parseFlag(&o.Checks, "verify", checks, replay.ParseChecks),
@@ -131,40 +134,67 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 					return err
 				}
 			}
-			return c.result(either(asJSON, func(w io.Writer) error { return replayed.WriteJSON(w, rep) }, func(w io.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.out)) }), rep.OK())
+			return c.result(either(asJSON, func(w io.Writer) error { return replayed.WriteJSON(w, rep) },
+				func(w io.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.out)) }), rep.OK())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Into, "into", "", "replay into `DIR`; replay creates it if it does not exist, otherwise it must be empty")
-	f.StringVar(&checks, "verify", "none", "compare with the recording: all (the same as --verify alone), none, or `WHAT` of returns, data, stat, dirs and tree, with commas")
+	f.StringVar(&o.Into, "into", "",
+		"replay into `DIR`; replay creates it if it does not exist, otherwise it must be empty")
+	f.StringVar(&checks, "verify", "none",
+		"compare with the recording: all (the same as --verify alone), none, or `WHAT` of returns, data, stat, dirs "+
+			"and tree, with commas")
 	f.Lookup("verify").NoOptDefVal = "all"
 	f.StringVar(&mismatch, "on-mismatch", "warn", "`WHAT` to do when a result differs: warn (at the end) or abort")
-	f.StringVar(&pace, "pace", "afap", "`WHEN` to make calls: afap (as fast as possible), think (with the recorded computing time between them) or recorded (at the recorded times)")
-	f.StringVar(&mode, "order", "overlap", "`HOW` much of the recorded order to keep: recorded (all), overlap (of calls that did not overlap), resource (of each thread, and on each file, name and lock) or causal (resource, and the dependencies between threads that iotape annotate found)")
+	f.StringVar(&pace, "pace", "afap",
+		"`WHEN` to make calls: afap (as fast as possible), think (with the recorded computing time between them) or "+
+			"recorded (at the recorded times)")
+	f.StringVar(&mode, "order", "overlap",
+		"`HOW` much of the recorded order to keep: recorded (all), overlap (of calls that did not overlap), resource "+
+			"(of each thread, and on each file, name and lock) or causal (resource, and the dependencies between "+
+			"threads that iotape annotate found)")
 	f.Float64Var(&o.Speed, "speed", 1, "with --pace think or recorded: replay `F` times as fast as recorded")
-	f.StringVar(&data, "data", "recorded", "the bytes to write: recorded (zeros where the tape has no content), or `WHAT` of zero, random and pattern:HEX; then bytes that are read are not compared")
+	f.StringVar(&data, "data", "recorded",
+		"the bytes to write: recorded (zeros where the tape has no content), or `WHAT` of zero, random and "+
+			"pattern:HEX; then bytes that are read are not compared")
 	f.StringVar(&compute, "compute", "spin", "with --pace think: `HOW` to spend computing time: spin or sleep")
-	f.StringVar(&mmap, "mmap", "emulate", "`HOW` to repeat reads and stores through mappings: emulate (pread and pwrite) or native (mappings)")
-	f.StringVar(&uring, "uring", "sync", "`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for each thread)")
+	f.StringVar(&mmap, "mmap", "emulate",
+		"`HOW` to repeat reads and stores through mappings: emulate (pread and pwrite) or native (mappings)")
+	f.StringVar(&uring, "uring", "sync",
+		"`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for "+
+			"each thread)")
 	f.StringArrayVar(&renames, "map", nil, "replay calls below /OLD in `/NEW` of the target: /OLD=/NEW")
 	sharedFlag(f, &o.Shared)
-	f.StringSliceVar(&team.Names, "hosts", nil, "replay with one replayer on each of these `HOSTS`; all must see TAPE and DIR under the same names. The processes of a recorded host go to the host of the same name, all others are distributed")
-	f.StringVar(&team.Launch, "launch", "", "with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}', or 'mpirun -n {n} {command}' for all at once (default: run all on this machine)")
-	f.StringVar(&team.Listen, "listen", "", "with --hosts: the address at which the hosts reach this machine, `ADDRESS:PORT` (default 127.0.0.1)")
-	f.StringVar(&team.Secret, "secret", "", "with --hosts: a `FILE` with the same bytes on all hosts, with which they authenticate (default: a generated secret, passed on the standard input of the command; with {n} it is passed in memory, and all hosts run on this machine)")
+	f.StringSliceVar(&team.Names, "hosts", nil,
+		"replay with one replayer on each of these `HOSTS`; all must see TAPE and DIR under the same names. The "+
+			"processes of a recorded host go to the host of the same name, all others are distributed")
+	f.StringVar(&team.Launch, "launch", "",
+		"with --hosts: how to run a command on a host, in `WORDS`: 'ssh {host} {command}', or 'mpirun -n {n} "+
+			"{command}' for all at once (default: run all on this machine)")
+	f.StringVar(&team.Listen, "listen", "",
+		"with --hosts: the address at which the hosts reach this machine, `ADDRESS:PORT` (default 127.0.0.1)")
+	f.StringVar(&team.Secret, "secret", "",
+		"with --hosts: a `FILE` with the same bytes on all hosts, with which they authenticate (default: a generated "+
+			"secret, passed on the standard input of the command; with {n} it is passed in memory, and all hosts run "+
+			"on this machine)")
 	part.add(f)
 	f.StringVar(&log, "log", "", "write all differences, each with its cause, to `FILE`")
-	f.StringVar(&level, "log-level", "differences", "what to log: differences; skipped (also calls that are not made, and why); or calls (also `ALL` calls)")
+	f.StringVar(&level, "log-level", "differences",
+		"what to log: differences; skipped (also calls that are not made, and why); or calls (also `ALL` calls)")
 	f.StringVar(&fromScript, "script", "", "replay the script in `DIR` (of iotape script) instead of a TAPE")
-	f.BoolVar(&o.Devices, "devices", false, "as root: make device nodes with their numbers; without this flag they refer to no device")
+	f.BoolVar(&o.Devices, "devices", false,
+		"as root: make device nodes with their numbers; without this flag they refer to no device")
 	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")
 	f.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
 	f.StringVar(&html, "html", "", "also write a page that compares the recording with the replay to `FILE`")
-	f.BoolVar(&dry, "dry-run", false, "only report which calls a replay would make and, with --into, what DIR lacks for it")
+	f.BoolVar(&dry, "dry-run", false,
+		"only report which calls a replay would make and, with --into, what DIR lacks for it")
 	return cmd
 }
 
 // sharedFlag adds what the machines of a tape have in common.
 func sharedFlag(f *pflag.FlagSet, to *[]string) {
-	f.StringArrayVar(to, "shared", nil, "for a tape of several machines: all machines have the same files below `/PATH`, as on a network file system; these are in DIR/PATH, the other files of each machine in DIR/HOST")
+	f.StringArrayVar(to, "shared", nil,
+		"for a tape of several machines: all machines have the same files below `/PATH`, as on a network file "+
+			"system; these are in DIR/PATH, the other files of each machine in DIR/HOST")
 }

@@ -71,7 +71,9 @@ Report prints text. With -o it writes a page of HTML. Sections are ` + strings.J
 func (c *console) writeReport(ctx context.Context, t *trace.Tape, p *page.Page, name string) error {
 	progress := c.progress(report.Count)
 	defer progress.Done()
-	s, err := serve.Scene(ctx, []*trace.Tape{t}, true, func(done, total uint64) { progress.Update("reading", int64(done), int64(total)) })
+	s, err := serve.Scene(ctx, []*trace.Tape{t}, true, func(done, total uint64) {
+		progress.Update("reading", int64(done), int64(total))
+	})
 	progress.Done()
 	if err != nil {
 		return err

@@ -112,7 +112,8 @@ func (c *console) sayErrors(err error, check bool) error {
 // runTracers records with all tracers of a configuration, to the end.
 func (c *console) runTracers(ctx context.Context, cfg *config.Config) error {
 	res, err := tracerun.Run(ctx, cfg, &tracerun.Options{
-		Program: program(), Index: c.indexer(true), Reporter: reporter{c}, Messages: c.err, Stdout: c.out, Parse: tracerun.ParseConfig,
+		Program: program(), Index: c.indexer(true), Reporter: reporter{c}, Messages: c.err, Stdout: c.out,
+		Parse: tracerun.ParseConfig,
 	})
 	switch {
 	case errors.Is(err, tracerun.ErrFailed):

@@ -56,7 +56,8 @@ iotape replay --script DIR runs a script. iotape script --compile makes a tape o
 				if asJSON {
 					return json.NewEncoder(w).Encode(done)
 				}
-				fmt.Fprintf(w, "%s and %s in %s, with %s of content\n", report.Plural(done.Entries, "entry", "entries"), report.Plural(int(done.Events), "event", "events"),
+				fmt.Fprintf(w, "%s and %s in %s, with %s of content\n", report.Plural(done.Entries, "entry", "entries"),
+					report.Plural(int(done.Events), "event", "events"),
 					report.Printable(out), report.Bytes(uint64(done.Bytes)))
 				if done.Missing > 0 {
 					fmt.Fprintf(w, "%s of content are not in the tape\n", report.Bytes(uint64(done.Missing)))
@@ -89,10 +90,11 @@ func writeScript(ctx context.Context, tape, out string) (*script.Written, error)
 // compileTo makes a tape of a script.
 func compileTo(ctx context.Context, c *console, dir, out string) error {
 	var wrong error
-	_, err := sealing.Make(ctx, out, c.making(true, report.Count), func(tw *trace.TapeWriter, _ sealing.Update) (m *trace.Manifest, err error) {
-		m, wrong = script.Compile(ctx, dir, tw, program())
-		return m, wrong
-	})
+	_, err := sealing.Make(ctx, out, c.making(true, report.Count),
+		func(tw *trace.TapeWriter, _ sealing.Update) (m *trace.Manifest, err error) {
+			m, wrong = script.Compile(ctx, dir, tw, program())
+			return m, wrong
+		})
 	if wrong != nil {
 		return script.Locate(dir, wrong)
 	}

@@ -62,10 +62,14 @@ there. The next start is then faster.`,
 	}
 	f := cmd.Flags()
 	x.listen.add(cmd)
-	f.StringVar(&x.address, "listen", "127.0.0.1:0", "listen on `ADDRESS`: HOST:PORT, tls://HOST:PORT or unix:PATH; port 0 means any free port")
+	f.StringVar(&x.address, "listen", "127.0.0.1:0",
+		"listen on `ADDRESS`: HOST:PORT, tls://HOST:PORT or unix:PATH; port 0 means any free port")
 	f.StringVar(&x.tokenFile, "token-file", "", "require the token in `FILE`, which has at least 16 characters")
-	f.StringSliceVar(&x.Names, "name", nil, "also accept requests for `HOST`; addresses, localhost and the machine's name always work")
-	f.StringArrayVar(&x.Replays, "replay", nil, "show a replay beside the recording: `FILE` is the output of iotape replay --json or iotape compare --json; repeatable")
+	f.StringSliceVar(&x.Names, "name", nil,
+		"also accept requests for `HOST`; addresses, localhost and the machine's name always work")
+	f.StringArrayVar(&x.Replays, "replay", nil,
+		"show a replay beside the recording: `FILE` is the output of iotape replay --json or iotape compare --json; "+
+			"repeatable")
 	return cmd
 }
 

@@ -51,7 +51,8 @@ func newMan(c *console) *cobra.Command {
 					sub.Long += "\n\nExit status:\n\n" + s
 				}
 			}
-			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "IOTAPE", Section: "1", Source: buildinfo.Program("iotape")}, args[0]); err != nil {
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "IOTAPE", Section: "1",
+				Source: buildinfo.Program("iotape")}, args[0]); err != nil {
 				return fmt.Errorf("write manual pages: %w", err)
 			}
 			return nil

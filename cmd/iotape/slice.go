@@ -47,19 +47,25 @@ them.`,
   iotape slice db.tape wal.tape --path '*-wal' --class data,sync
   iotape slice db.tape slow.tape --filter 'path glob *.sst and latency > 10ms'
   iotape slice all.tape server.tape --host server`,
-		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  sliced", "1  the slice would be empty; there is no new tape", "2  failed; there is no new tape"),
+		Args: cobra.ExactArgs(2),
+		Annotations: exits("0  sliced", "1  the slice would be empty; there is no new tape",
+			"2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd.Context(), c, args[0], args[1], !noIndex)
 		},
 	}
 	f := cmd.Flags()
 	s.add(f)
-	f.StringSliceVar(&s.Paths, "path", nil, "only calls on files whose names match `GLOB`: *, ?, [a-z]; ** also matches slashes. A pattern without a slash applies to the last part of the name; a directory includes all files in it")
+	f.StringSliceVar(&s.Paths, "path", nil,
+		"only calls on files whose names match `GLOB`: *, ?, [a-z]; ** also matches slashes. A pattern without a "+
+			"slash applies to the last part of the name; a directory includes all files in it")
 	f.StringSliceVar(&s.Ops, "op", nil, "only calls of these operations, by `NAME` (iotape ops)")
-	f.StringSliceVar(&s.Classes, "class", nil, "only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
-	f.StringVar(&s.Host, "host", "", "only this host, by its name or its number from 0; a slice of one host of a merged tape can be replayed")
-	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files; iotape query and iotape index make them later")
+	f.StringSliceVar(&s.Classes, "class", nil,
+		"only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
+	f.StringVar(&s.Host, "host", "",
+		"only this host, by its name or its number from 0; a slice of one host of a merged tape can be replayed")
+	f.BoolVar(&noIndex, "no-index", false,
+		"do not make the tape's Parquet files; iotape query and iotape index make them later")
 	return cmd
 }
 
@@ -125,20 +131,22 @@ func (s *slicing) run(ctx context.Context, c *console, in, out string, index boo
 		return err
 	}
 	var res *slice.Result
-	made, err := sealing.Make(ctx, out, c.making(index, report.Count), func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-		o.Progress = update
-		if res, err = slice.Tape(ctx, tw, t, o); err != nil {
-			return nil, err
-		}
-		return res.Manifest, nil
-	})
+	made, err := sealing.Make(ctx, out, c.making(index, report.Count),
+		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
+			o.Progress = update
+			if res, err = slice.Tape(ctx, tw, t, o); err != nil {
+				return nil, err
+			}
+			return res.Manifest, nil
+		})
 	if err != nil {
 		return found(err, slice.ErrEmpty)
 	}
 	for _, name := range res.LeftOut {
 		c.say("left out: %s, which is not that of the slice", name)
 	}
-	c.say("%s of %s events, %s with them and %s of the state before: %s", report.Count(res.Picked), report.Count(t.Manifest().Counts.Events),
+	c.say("%s of %s events, %s with them and %s of the state before: %s", report.Count(res.Picked),
+		report.Count(t.Manifest().Counts.Events),
 		report.Count(res.Context), report.Count(res.State), report.Bytes(uint64(made.Bytes)))
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // sections computes sections of a tape.
-func sections(ctx context.Context, c *console, t *trace.Tape, o *suite.Options) (p *page.Page, damaged uint64, err error) {
+func sections(ctx context.Context, c *console, t *trace.Tape,
+	o *suite.Options) (p *page.Page, damaged uint64, err error) {
 	progress := c.progress(report.Count)
 	defer progress.Done()
 	o.CallName = stracetext.CallName
@@ -44,7 +45,8 @@ func newSuite(c *console) []*cobra.Command {
 			}
 			return c.result(either(asJSON, p.JSON, p.Text), damaged == 0)
 		}
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the numbers of the section, times in ns")
+		cmd.Flags().BoolVar(&asJSON, "json", false,
+			"print one JSON object with the numbers of the section, times in ns")
 		return cmd
 	}
 	of := &suite.Options{}
@@ -58,10 +60,12 @@ docs/reports.md has the definitions.`,
   iotape sessions db7.tape --interval 1m --activity 100 --gap 2 --transient 3`,
 	})
 	f := sessions.Flags()
-	f.DurationVar(&of.Sessions.Interval, "interval", 0, "the length of an interval; 0 means 15m, or a sixteenth of a tape that is shorter than 4h")
+	f.DurationVar(&of.Sessions.Interval, "interval", 0,
+		"the length of an interval; 0 means 15m, or a sixteenth of a tape that is shorter than 4h")
 	f.Uint64Var(&of.Sessions.Activity, "activity", 16, "an interval with `N` calls on files is active")
 	f.IntVar(&of.Sessions.Gap, "gap", 4, "a session has gaps of at most `N` intervals; -1 means none")
-	f.IntVar(&of.Sessions.Transient, "transient", 0, "a series of at most `N` active intervals is transient: it is no session")
+	f.IntVar(&of.Sessions.Transient, "transient", 0,
+		"a series of at most `N` active intervals is transient: it is no session")
 	return []*cobra.Command{
 		view("tstat", &suite.Options{}, &cobra.Command{
 			Short: "Count calls and failures by operation and file system",

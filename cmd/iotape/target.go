@@ -21,8 +21,11 @@ type targetFlags struct {
 // add adds the flags; verb is what is done with the target.
 func (t *targetFlags) add(cmd *cobra.Command, verb string) {
 	f := cmd.Flags()
-	f.StringVarP(&t.pids, "pid", "p", "", verb+" the running process `PID`, or several with commas, with all threads and children, instead of a command")
-	f.StringVar(&t.cgroup, "cgroup", "", verb+" all present and future processes of a control group: its `PATH`, or a part of its name such as a container's ID")
+	f.StringVarP(&t.pids, "pid", "p", "",
+		verb+" the running process `PID`, or several with commas, with all threads and children, instead of a command")
+	f.StringVar(&t.cgroup, "cgroup", "",
+		verb+" all present and future processes of a control group: its `PATH`, or a part of its name such as a "+
+			"container's ID")
 	f.BoolVarP(&t.all, "all", "a", false, verb+" the whole machine, except iotape itself")
 	f.DurationVar(&t.duration, "duration", 0, "with --pid, --cgroup and --all: "+verb+" for `TIME`, then stop")
 }

@@ -61,10 +61,12 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
   sudo iotape top --all --by process --alarm 'unlink,unlinkat by process > 100/s for 3s' \
       --alarm-exec 'logger -t iotape unlinks' --detail /var/tmp/alarms
   iotape top --tape db.tape --by process,op`,
-		Annotations: exits("N  the exit status of the command; 128+N if signal N ended it", "0  done", "2  could not be done", "126, 127  the command cannot be executed, or was not found"),
+		Annotations: exits("N  the exit status of the command; 128+N if signal N ended it", "0  done",
+			"2  could not be done", "126, 127  the command cannot be executed, or was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.In, o.Out, o.Note = c.in, c.out, reporter{c}.Note
-			err := cmp.Or(parseValue(&o.Meter.By, by, aggregate.ParseBy), parseValue(&o.View.Order, order, top.ParseOrder))
+			err := cmp.Or(parseValue(&o.Meter.By, by, aggregate.ParseBy),
+				parseValue(&o.View.Order, order, top.ParseOrder))
 			if err != nil {
 				return err
 			}
@@ -77,7 +79,8 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 			}
 			if tape != "" {
 				if len(args) > 0 || target != (targetFlags{}) || len(alarms) > 0 || o.Meter.Listen != "" {
-					return usageError{errors.New("--tape counts a recording: it cannot be used with a command, a target, --alarm or --listen")}
+					return usageError{errors.New(
+						"--tape counts a recording: it cannot be used with a command, a target, --alarm or --listen")}
 				}
 				return topOfTape(cmd.Context(), c, tape, &filter, &o)
 			}
@@ -98,29 +101,42 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
 	target.add(cmd, "count")
-	f.StringVarP(&user, "user", "u", "", "as root: run the command as `USER` (default under sudo: the user who called sudo)")
-	f.StringVar(&by, "by", "op", "the keys of the rows, `WHAT` to count by: op, user, process, extension, latency, with commas")
+	f.StringVarP(&user, "user", "u", "",
+		"as root: run the command as `USER` (default under sudo: the user who called sudo)")
+	f.StringVar(&by, "by", "op",
+		"the keys of the rows, `WHAT` to count by: op, user, process, extension, latency, with commas")
 	filter.add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())
 	f.IntVar(&o.View.Rows, "rows", 30, "show `N` rows; 0 means all (a screen shows as many rows as fit)")
 	f.IntVar(&o.Count, "count", 0, "with --pid, --cgroup and --all: stop after `N` read-outs")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object for each interval, in one line")
-	f.BoolVar(&plain, "plain", false, "print one table after another, also on a terminal; the command keeps the terminal")
-	f.IntVar(&o.KernelRows, "kernel-rows", 0, "keep at most `N` rows for an interval in the kernel, and count further calls in one row; 0 means as many as fit into 64 MiB, at most 16384")
+	f.BoolVar(&plain, "plain", false,
+		"print one table after another, also on a terminal; the command keeps the terminal")
+	f.IntVar(&o.KernelRows, "kernel-rows", 0,
+		"keep at most `N` rows for an interval in the kernel, and count further calls in one row; 0 means as many as "+
+			"fit into 64 MiB, at most 16384")
 	f.StringVar(&tape, "tape", "", "count the events of a `TAPE` instead")
-	f.StringVar(&o.Meter.Listen, "listen", "", "offer the totals to Prometheus at http://`HOST:PORT`/metrics; an empty HOST means the loopback device")
-	f.IntVar(&o.Meter.Series, "series", meter.DefaultSeries, "with --listen: offer at most `N` rows, and the sum of all others as one more")
-	f.StringArrayVar(&alarms, "alarm", nil, "raise an alarm when `RULE` holds, such as 'unlink by process > 100/s for 3s'; repeatable")
-	f.StringVar(&o.Detail.Exec, "alarm-exec", "", "run `COMMAND` when an alarm starts and when it ends: words separated by spaces, without a shell; the values are in the variables IOTAPE_ALARM…")
-	f.StringVar(&o.Detail.Dir, "detail", "", "when an alarm starts, record its process into `DIR`; if its rule has no process, record all that is counted")
+	f.StringVar(&o.Meter.Listen, "listen", "",
+		"offer the totals to Prometheus at http://`HOST:PORT`/metrics; an empty HOST means the loopback device")
+	f.IntVar(&o.Meter.Series, "series", meter.DefaultSeries,
+		"with --listen: offer at most `N` rows, and the sum of all others as one more")
+	f.StringArrayVar(&alarms, "alarm", nil,
+		"raise an alarm when `RULE` holds, such as 'unlink by process > 100/s for 3s'; repeatable")
+	f.StringVar(&o.Detail.Exec, "alarm-exec", "",
+		"run `COMMAND` when an alarm starts and when it ends: words separated by spaces, without a shell; the values "+
+			"are in the variables IOTAPE_ALARM…")
+	f.StringVar(&o.Detail.Dir, "detail", "",
+		"when an alarm starts, record its process into `DIR`; if its rule has no process, record all that is counted")
 	f.DurationVar(&o.Detail.Duration, "detail-for", 10*time.Second, "with --detail: record for `TIME`")
-	f.StringVar(&o.Detail.Content, "detail-content", "full", "with --detail: `WHICH` content to keep, as with record --content")
+	f.StringVar(&o.Detail.Content, "detail-content", "full",
+		"with --detail: `WHICH` content to keep, as with record --content")
 	return cmd
 }
 
 // planTop puts the flags and a command into the options.
-func planTop(c *console, o *top.Options, target *targetFlags, filter *filterFlags, command []string, user string) (err error) {
+func planTop(c *console, o *top.Options, target *targetFlags, filter *filterFlags, command []string,
+	user string) (err error) {
 	if o.Record.Backends, err = session.ParseBackends("ebpf"); err != nil {
 		return err
 	}

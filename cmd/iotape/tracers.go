@@ -50,24 +50,31 @@ the tape stays the same.`,
 	pf := cmd.PersistentFlags()
 	pf.StringVar(&flags.run, "run", "", "select the iotape run with this `NAME` or process number")
 	pf.BoolVar(&flags.json, "json", false, "print one JSON object")
-	one := func(use, short, long string, do func(ctx context.Context, r *control.Remote, name string) (string, error)) *cobra.Command {
+	one := func(use, short, long string,
+		do func(ctx context.Context, r *control.Remote, name string) (string, error)) *cobra.Command {
 		verb, _, _ := strings.Cut(use, " ")
 		return &cobra.Command{
-			Use: use, Short: short, Long: long, Example: "  iotape tracers " + verb + " writes", Args: cobra.ExactArgs(1),
+			Use: use, Short: short, Long: long, Example: "  iotape tracers " + verb + " writes",
+			Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) { return do(cmd.Context(), r, args[0]) })
+				return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) {
+					return do(cmd.Context(), r, args[0])
+				})
 			},
 		}
 	}
 	cmd.AddCommand(
 		newTracersList(c, &flags),
 		newTracersShow(c, &flags),
-		one("start NAME", "Start a tracer", "Start starts a tracer that waits or was stopped. The tracer knows what its target has open.",
+		one("start NAME", "Start a tracer",
+			"Start starts a tracer that waits or was stopped. The tracer knows what its target has open.",
 			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Start(ctx, name) }),
-		one("stop NAME", "End the recording of a tracer, and make its tape", "Stop ends the recording of a tracer and seals it. The target and the other tracers continue.",
+		one("stop NAME", "End the recording of a tracer, and make its tape",
+			"Stop ends the recording of a tracer and seals it. The target and the other tracers continue.",
 			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Stop(ctx, name) }),
 		newTracersAdd(c, &flags),
-		one("remove NAME", "Stop a tracer, and remove it from the run", "Remove stops a tracer, if it runs, seals its recording, and removes the tracer from the run.",
+		one("remove NAME", "Stop a tracer, and remove it from the run",
+			"Remove stops a tracer, if it runs, seals its recording, and removes the tracer from the run.",
 			func(ctx context.Context, r *control.Remote, name string) (string, error) { return r.Remove(ctx, name) }),
 		newTracersSet(c, &flags),
 	)
@@ -111,7 +118,8 @@ func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Rem
 func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the tracers of all runs", Args: cobra.NoArgs,
-		Long:    "List shows the tracers of every iotape run of this user: their states, filters, bytes,\nlosses and outputs.",
+		Long: "List shows the tracers of every iotape run of this user: their states, filters, bytes,\n" +
+			"losses and outputs.",
 		Example: "  iotape tracers list\n  iotape tracers list --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := control.Running(cmd.Context())
@@ -133,7 +141,8 @@ func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
 func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show all details of one tracer", Args: cobra.ExactArgs(1),
-		Long:    "Show prints what a tracer records, how much of it, its layers and its output, and the\nresult of its last recording.",
+		Long: "Show prints what a tracer records, how much of it, its layers and its output, and the\n" +
+			"result of its last recording.",
 		Example: "  iotape tracers show writes\n  iotape tracers show writes --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := flags.remote(cmd.Context())
@@ -163,7 +172,9 @@ have a target that the run does not have, nor more content than the run records.
 			if err != nil {
 				return err
 			}
-			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) { return r.Add(cmd.Context(), doc) })
+			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) {
+				return r.Add(cmd.Context(), doc)
+			})
 		},
 	}
 }
@@ -184,7 +195,8 @@ recording. Events at the moment of the change are in both.`,
 				change.Omit = &omit
 			}
 			if change == (control.Change{}) {
-				return usageError{errors.New("no change is given: use --filter, --content, --omit, --tape, --to or --pipe")}
+				return usageError{errors.New(
+					"no change is given: use --filter, --content, --omit, --tape, --to or --pipe")}
 			}
 			if f := change.Filter; f != nil && *f != "" { // to show what is wrong where it was written
 				x, err := parseFilter(*f)
@@ -196,12 +208,15 @@ recording. Events at the moment of the change are in both.`,
 				}
 				*f = x.String() // of one in another language, too
 			}
-			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) { return r.Set(cmd.Context(), args[0], &change) })
+			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) {
+				return r.Set(cmd.Context(), args[0], &change)
+			})
 		},
 	}
 	f := cmd.Flags()
 	f.Var(optional{&change.Filter}, "filter", "only events that match `EXPR`; '' means all events")
-	f.Var(optional{&change.Content}, "content", "`WHICH` content (bytes that calls move) to keep: full, head:N, hash or none; at most what the run records")
+	f.Var(optional{&change.Content}, "content",
+		"`WHICH` content (bytes that calls move) to keep: full, head:N, hash or none; at most what the run records")
 	f.StringSliceVar(&omit, "omit", nil, "omit `GROUPS`: cpu, attributes, listings; '' means none")
 	f.Var(optional{&change.Tape}, "tape", "from now on, write to the tape `TAPE`")
 	f.Var(optional{&change.To}, "to", "from now on, write to `WHERE`, as with iotape record --to")
