@@ -86,7 +86,8 @@ func Run(
 func Counting(
 	o *capture.Options, rows int, res *capture.Result,
 ) func(context.Context, aggregate.By, time.Duration, func(*aggregate.IntervalSnapshot) error) error {
-	return func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.IntervalSnapshot) error) error {
+	return func(ctx context.Context, by aggregate.By, interval time.Duration,
+		each func(*aggregate.IntervalSnapshot) error) error {
 		r, err := Run(ctx, o, &Options{By: by, Interval: interval, Rows: rows}, each)
 		if r != nil {
 			*res = *r

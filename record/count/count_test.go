@@ -93,7 +93,8 @@ func TestCountLosesNothing(t *testing.T) {
 		event.OpLseek:    {Calls: 3 * n},
 	} {
 		c := sum.Row(aggregate.Key{Op: op, Ext: "dat"})
-		if c == nil || c.Calls != want.Calls || c.Written != want.Written || c.Read != want.Read || c.Failed+c.Unfinished > 0 {
+		if c == nil || c.Calls != want.Calls || c.Written != want.Written || c.Read != want.Read ||
+			c.Failed+c.Unfinished > 0 {
 			t.Errorf("%v: %+v, want %+v", op, c, want)
 			continue
 		}
@@ -102,7 +103,8 @@ func TestCountLosesNothing(t *testing.T) {
 			inBuckets += n
 		}
 		// A quantile is known to its bucket, a power of two.
-		if mean := c.MeanNS(); inBuckets != c.Calls || mean == 0 || c.MaxNS < mean || c.Quantile(0) > 2*mean || res.ExitStatus != 0 {
+		if mean := c.MeanNS(); inBuckets != c.Calls || mean == 0 || c.MaxNS < mean || c.Quantile(0) > 2*mean ||
+			res.ExitStatus != 0 {
 			t.Errorf("%v: %d calls in buckets, mean %d, max %d", op, inBuckets, mean, c.MaxNS)
 		}
 	}
@@ -116,14 +118,17 @@ func TestCountLosesNothing(t *testing.T) {
 func TestCountWithoutRoom(t *testing.T) {
 	command := []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8; do cat /dev/null; done"}
 	whole, _, _ := counted(t, &capture.Options{Command: command}, &Options{By: aggregate.ByOp})
-	few, _, _ := counted(t, &capture.Options{Command: command}, &Options{By: aggregate.ByOp | aggregate.ByProcess, Rows: 20})
+	few, _, _ := counted(t, &capture.Options{Command: command},
+		&Options{By: aggregate.ByOp | aggregate.ByProcess, Rows: 20})
 	other := few.Row(aggregate.Key{Other: true})
 	if other == nil || other.Calls == 0 || few.Len() != 21 {
 		t.Fatalf("%d rows, for the rest %+v", few.Len(), other)
 	}
 	a, b := whole.Total(), few.Total()
-	if a.Calls != b.Calls || a.Failed != b.Failed || a.Read != b.Read || a.Unfinished != b.Unfinished || b.Unfinished != 9 {
-		t.Errorf("with room %d calls, %d failed, %d read; without %d, %d, %d", a.Calls, a.Failed, a.Read, b.Calls, b.Failed, b.Read)
+	if a.Calls != b.Calls || a.Failed != b.Failed || a.Read != b.Read || a.Unfinished != b.Unfinished ||
+		b.Unfinished != 9 {
+		t.Errorf("with room %d calls, %d failed, %d read; without %d, %d, %d", a.Calls, a.Failed,
+			a.Read, b.Calls, b.Failed, b.Read)
 	}
 }
 
@@ -137,10 +142,14 @@ func TestCountOfFilter(t *testing.T) {
 	if len(undecided) > 0 {
 		t.Fatalf("undecided: %v", undecided)
 	}
-	command := []string{"sh", "-c", "dd if=/dev/zero of=/dev/null bs=1 count=500 status=none; cat /no/such/file; echo written"}
-	sum, _, _ := counted(t, &capture.Options{Command: command, Stdout: quiet(t), Stderr: quiet(t), Prefilter: prefilter}, &Options{By: aggregate.ByOp})
-	writes, opens, exits := sum.Row(aggregate.Key{Op: event.OpWrite}), sum.Row(aggregate.Key{Op: event.OpOpenat}), sum.Row(aggregate.Key{Op: event.OpExitGroup})
-	if sum.Len() != 3 || writes.Calls != 500 || writes.Written != 500 || opens.Failed != opens.Calls || opens.Calls == 0 || exits.Calls != 1 {
+	command := []string{"sh", "-c",
+		"dd if=/dev/zero of=/dev/null bs=1 count=500 status=none; cat /no/such/file; echo written"}
+	sum, _, _ := counted(t, &capture.Options{Command: command, Stdout: quiet(t), Stderr: quiet(t),
+		Prefilter: prefilter}, &Options{By: aggregate.ByOp})
+	writes, opens, exits := sum.Row(aggregate.Key{Op: event.OpWrite}), sum.Row(aggregate.Key{Op: event.OpOpenat}),
+		sum.Row(aggregate.Key{Op: event.OpExitGroup})
+	if sum.Len() != 3 || writes.Calls != 500 || writes.Written != 500 || opens.Failed != opens.Calls ||
+		opens.Calls == 0 || exits.Calls != 1 {
 		t.Errorf("%d rows: %+v, %+v, %+v", sum.Len(), writes, opens, exits)
 	}
 }
@@ -151,7 +160,8 @@ func TestCountOfNames(t *testing.T) {
 exec 6>&3; echo 4444 >&6; mkdir d.dir; cd d.dir; ln -s ../a.long.txt l.sym; cat l.sym; rm l.sym; echo 55555 >..toolongextension`
 	dir := t.TempDir()
 	written := func(prefilter *predicate.Prefilter) map[string]uint64 {
-		sum, _, _ := counted(t, &capture.Options{Command: []string{"bash", "-c", script}, Dir: dir, Stdout: quiet(t), Prefilter: prefilter}, &Options{By: aggregate.ByExtension})
+		sum, _, _ := counted(t, &capture.Options{Command: []string{"bash", "-c", script}, Dir: dir, Stdout: quiet(t),
+			Prefilter: prefilter}, &Options{By: aggregate.ByExtension})
 		os.RemoveAll(filepath.Join(dir, "d.dir"))
 		got := map[string]uint64{}
 		for k, c := range sum.Rows() {
@@ -186,11 +196,13 @@ i=0; while [ $i -lt 300 ]; do echo x >>f.txt; i=$((i+1)); done; (echo y >>f.txt)
 		t.Fatal(err)
 	}
 	pid := 0
-	for deadline := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); pid == 0 &&
+		time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		b, _ := os.ReadFile(filepath.Join(dir, "pid"))
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 	}
-	o := &capture.Options{PIDs: []int{pid}, Started: func(int) { _ = os.WriteFile(filepath.Join(dir, "go"), nil, 0o600) }}
+	o := &capture.Options{PIDs: []int{pid},
+		Started: func(int) { _ = os.WriteFile(filepath.Join(dir, "go"), nil, 0o600) }}
 	sum, _, _ := counted(t, o, &Options{By: aggregate.ByOp | aggregate.ByExtension | aggregate.ByUser})
 	c := sum.Row(aggregate.Key{Op: event.OpOpenat, Ext: "txt", UID: uint32(os.Getuid())})
 	if c == nil || c.Calls != 301 || c.Failed > 0 {
@@ -200,7 +212,8 @@ i=0; while [ $i -lt 300 ]; do echo x >>f.txt; i=$((i+1)); done; (echo y >>f.txt)
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), &capture.Options{PIDs: []int{gone.Process.Pid}}, &Options{}, func(*aggregate.IntervalSnapshot) error { return nil }); !errors.Is(err, os.ErrProcessDone) {
+	if _, err := Run(t.Context(), &capture.Options{PIDs: []int{gone.Process.Pid}}, &Options{},
+		func(*aggregate.IntervalSnapshot) error { return nil }); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("of a process that has ended: %v", err)
 	}
 }
@@ -218,24 +231,26 @@ func TestCountOfAll(t *testing.T) {
 		}
 	}
 	// Threads of the shell's session are strangers: setsid's child has no parent here.
-	other := fmt.Sprintf("for i in $(seq 1000); do [ -e %[1]s/done ] && exit; %[1]s/%[2]s /dev/null; sleep 0.05; done", dir, stranger)
+	other := fmt.Sprintf("for i in $(seq 1000); do [ -e %[1]s/done ] && exit; %[1]s/%[2]s /dev/null; sleep 0.05; done",
+		dir, stranger)
 	if err := exec.Command("setsid", "--fork", "sh", "-c", other).Run(); err != nil {
 		t.Fatal(err)
 	}
 	defer os.WriteFile(filepath.Join(dir, "done"), nil, 0o600)
 	seen := false
-	_, err := Run(ctx, &capture.Options{All: true}, &Options{By: aggregate.ByProcess, Interval: 200 * time.Millisecond}, func(r *aggregate.IntervalSnapshot) error {
-		for k := range r.Rows() {
-			seen = seen || k.Comm == stranger
-			if int(k.PID) == os.Getpid() || k.Comm == "own"+stranger {
-				t.Errorf("it counts itself: %+v", k)
+	_, err := Run(ctx, &capture.Options{All: true}, &Options{By: aggregate.ByProcess, Interval: 200 * time.Millisecond},
+		func(r *aggregate.IntervalSnapshot) error {
+			for k := range r.Rows() {
+				seen = seen || k.Comm == stranger
+				if int(k.PID) == os.Getpid() || k.Comm == "own"+stranger {
+					t.Errorf("it counts itself: %+v", k)
+				}
 			}
-		}
-		if seen {
-			cancel()
-		}
-		return exec.Command(filepath.Join(dir, "own"+stranger), "/dev/null").Run()
-	})
+			if seen {
+				cancel()
+			}
+			return exec.Command(filepath.Join(dir, "own"+stranger), "/dev/null").Run()
+		})
 	if err != nil || !seen {
 		t.Errorf("%v; the other one was seen: %v", err, seen)
 	}
@@ -245,15 +260,18 @@ func TestCountOfAll(t *testing.T) {
 func TestCountOfCommandsThatAreNone(t *testing.T) {
 	need(t)
 	each := func(*aggregate.IntervalSnapshot) error { return nil }
-	if _, err := Run(t.Context(), &capture.Options{Command: []string{"/dev/null"}}, &Options{}, each); !errors.Is(err, os.ErrPermission) {
+	if _, err := Run(t.Context(), &capture.Options{Command: []string{"/dev/null"}}, &Options{},
+		each); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("a device: %v", err)
 	}
 	enough := errors.New("enough")
-	if _, err := Run(t.Context(), &capture.Options{Command: []string{"true"}}, &Options{}, func(*aggregate.IntervalSnapshot) error { return enough }); !errors.Is(err, enough) {
+	if _, err := Run(t.Context(), &capture.Options{Command: []string{"true"}}, &Options{},
+		func(*aggregate.IntervalSnapshot) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("an error of who reads: %v", err)
 	}
 	for _, interval := range []time.Duration{time.Millisecond, time.Hour, -1} {
-		if _, err := Run(t.Context(), &capture.Options{Command: []string{"true"}}, &Options{Interval: interval}, each); err == nil {
+		if _, err := Run(t.Context(), &capture.Options{Command: []string{"true"}},
+			&Options{Interval: interval}, each); err == nil {
 			t.Errorf("an interval of %s is taken", interval)
 		}
 	}
@@ -268,14 +286,16 @@ func TestCountOfMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	sum, _, _ := counted(t, &capture.Options{Command: []string{program, "60"}, Stdout: to}, &Options{By: aggregate.ByOp})
+	sum, _, _ := counted(t, &capture.Options{Command: []string{program, "60"}, Stdout: to},
+		&Options{By: aggregate.ByOp})
 	b, err := os.ReadFile(out)
 	var sent, got uint64
 	if _, scanErr := fmt.Sscan(string(b), &sent, &got); err != nil || scanErr != nil || sent == 0 || sent != got {
 		t.Fatalf("%q: %v, %v", b, err, scanErr)
 	}
 	s, r := sum.Row(aggregate.Key{Op: event.OpSendmmsg}), sum.Row(aggregate.Key{Op: event.OpRecvmmsg})
-	if s == nil || r == nil || s.Calls != 120 || s.Failed != 60 || s.Written != sent || s.Read != 0 || r.Calls != 60 || r.Read != sent || r.Written != 0 {
+	if s == nil || r == nil || s.Calls != 120 || s.Failed != 60 || s.Written != sent || s.Read != 0 || r.Calls != 60 ||
+		r.Read != sent || r.Written != 0 {
 		t.Errorf("%d bytes went over: sendmmsg %+v, recvmmsg %+v", sent, s, r)
 	}
 }

@@ -27,13 +27,16 @@ func BenchmarkRecorder(b *testing.B) {
 			}
 			var payload []byte
 			var calls []int // offsets
-			payload = trace.AppendRecord(payload, &trace.Record{Type: trace.RecStart, PID: 7, TID: 7, Exit: 1, Pieces: []trace.Piece{{Len: 2, Data: []byte("/d")}}})
+			payload = trace.AppendRecord(payload, &trace.Record{Type: trace.RecStart, PID: 7, TID: 7, Exit: 1,
+				Pieces: []trace.Piece{{Len: 2, Data: []byte("/d")}}})
 			payload = trace.AppendRecord(payload, &trace.Record{Type: trace.RecFile, PID: 7, TID: 7, Exit: 1,
-				Objects: []trace.Object{{FD: 3, Ino: 9, Mode: 0o100644}}, Pieces: []trace.Piece{{Len: 4, Data: []byte("/d/f")}}})
+				Objects: []trace.Object{{FD: 3, Ino: 9, Mode: 0o100644}},
+				Pieces:  []trace.Piece{{Len: 4, Data: []byte("/d/f")}}})
 			for len(payload) < 1<<20 {
 				calls = append(calls, len(payload)+trace.WordBytes)
 				payload = trace.AppendRecord(payload, &trace.Record{
-					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: 7, TID: 7, Ret: int64(size), Args: [6]uint64{3, 4096, uint64(size), 4096},
+					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: 7, TID: 7, Ret: int64(size),
+					Args:    [6]uint64{3, 4096, uint64(size), 4096},
 					Objects: []trace.Object{{FD: 3, Ino: 9, Mode: 0o100644, Size: 1 << 20}},
 					Pieces:  []trace.Piece{{Arg: 1, Len: uint32(size), Data: make([]byte, size)}},
 				})

@@ -35,12 +35,14 @@ func feedRounds(t *testing.T, r *Recorder, n int, number func(int) uint32) {
 				call++
 				at := call * 10_000
 				payload = trace.AppendRecord(payload, &trace.Record{
-					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: 7, TID: 7 + shard, Enter: at - 5000, Exit: at, Ret: 8192, Args: [6]uint64{3, 0, 8192, call},
+					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: 7, TID: 7 + shard, Enter: at - 5000,
+					Exit: at, Ret: 8192, Args: [6]uint64{3, 0, 8192, call},
 					Objects: []trace.Object{{FD: 3, Ino: 9, Mode: 0o100644}},
 					Pieces:  []trace.Piece{{Arg: 1, Len: 8192, Data: bytes.Repeat([]byte{byte(call)}, 8192)}},
 				})
 			}
-			if err := sw.WriteRecords(trace.Frame{Shard: shard, Round: number(round), Until: call * 10_000}, payload); err != nil {
+			if err := sw.WriteRecords(trace.Frame{Shard: shard, Round: number(round), Until: call * 10_000},
+				payload); err != nil {
 				t.Error(err)
 				return
 			}
@@ -138,7 +140,8 @@ func checkBytes(t *testing.T, stream []byte) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rec.Type == trace.RecCall && !bytes.Equal(rec.Pieces[0].Data, bytes.Repeat([]byte{byte(rec.Args[3])}, 8192)) {
+			if rec.Type == trace.RecCall &&
+				!bytes.Equal(rec.Pieces[0].Data, bytes.Repeat([]byte{byte(rec.Args[3])}, 8192)) {
 				t.Fatalf("content of call %d", rec.Args[3])
 			}
 		}

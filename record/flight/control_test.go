@@ -56,7 +56,8 @@ func TestControl(t *testing.T) {
 	}
 	// Nonsense, and too much of it, ends the connection and nothing else.
 	for _, s := range []string{"{}\n", "\x00\xff\n", strings.Repeat(" ", 10000), `{"do":"leave"}` + "\n"} {
-		conn, err := net.Dial("unix", filepath.Join(dir, "iotape", all[0].path[strings.LastIndexByte(all[0].path, '/')+1:]))
+		conn, err := net.Dial("unix",
+			filepath.Join(dir, "iotape", all[0].path[strings.LastIndexByte(all[0].path, '/')+1:]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,8 @@ func TestDumpIsTheEndOfTheWhole(t *testing.T) {
 				}
 				run(t, p.Command(install, work, workload.Prep)...)
 				tape := filepath.Join(dir, "x.tape")
-				run(t, append([]string{iotape, "record", "-o", tape, "--keep-stream", "--no-index", "--mmap", "off", "--backend", backend, "--"},
+				run(t, append([]string{iotape, "record", "-o", tape, "--keep-stream", "--no-index", "--mmap",
+					"off", "--backend", backend, "--"},
 					p.Command(install, work, workload.Run)...)...)
 				stream, err := os.ReadFile(filepath.Join(dir, "x.stream"))
 				if err != nil {
@@ -241,7 +242,8 @@ func same(a, b *event.Event, opens, back map[event.OpenID]event.OpenID, moved ma
 		}
 		opens[f.Open], back[g.Open] = g.Open, f.Open
 		f.Open, g.Open = 0, 0
-		if f.Path != g.Path && (moved[f.Path] || slices.ContainsFunc(parents(f.Path), func(p string) bool { return moved[p] })) {
+		if f.Path != g.Path &&
+			(moved[f.Path] || slices.ContainsFunc(parents(f.Path), func(p string) bool { return moved[p] })) {
 			f.Path, g.Path = "", "" // a dump has the present name
 		}
 		if f != g {
@@ -250,7 +252,8 @@ func same(a, b *event.Event, opens, back map[event.OpenID]event.OpenID, moved ma
 	}
 	for i := range a.Bufs {
 		p, q := &a.Bufs[i], &b.Bufs[i]
-		if p.Arg != q.Arg || p.Len != q.Len || p.Missing != q.Missing || p.Omitted != q.Omitted || !bytes.Equal(p.Inline, q.Inline) || p.Kept() != q.Kept() {
+		if p.Arg != q.Arg || p.Len != q.Len || p.Missing != q.Missing || p.Omitted != q.Omitted ||
+			!bytes.Equal(p.Inline, q.Inline) || p.Kept() != q.Kept() {
 			return fmt.Errorf("buffer %+v is %+v", p, q)
 		}
 	}

@@ -32,7 +32,8 @@ type frame struct {
 func (f *frame) end() uint64 { return f.at + uint64(f.n) }
 
 func newRing(size int64) (*ring, error) {
-	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("allocate %d bytes for the flight recorder: %w", size, err)
 	}

@@ -42,7 +42,8 @@ func ParseTrigger(s string) (Trigger, error) {
 			return t, fmt.Errorf("%q is no condition such as errno=EIO, op=fsync or slow=50ms", item)
 		}
 		if !ok {
-			hint := map[string]string{"errno": "the name of an error", "op": "an operation of iotape ops", "slow": "a time such as 50ms"}
+			hint := map[string]string{"errno": "the name of an error", "op": "an operation of iotape ops",
+				"slow": "a time such as 50ms"}
 			return t, fmt.Errorf("%s=%s: wants %s", name, value, hint[name])
 		}
 	}

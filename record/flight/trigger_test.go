@@ -45,7 +45,8 @@ func TestParseTrigger(t *testing.T) {
 // What makes a trigger go off, told by records as back ends write them.
 func TestTriggers(t *testing.T) {
 	call := func(op event.Op, ret int64, took time.Duration, mode uint32) *trace.Record {
-		r := &trace.Record{Type: trace.RecCall, Op: uint16(op), PID: 1, TID: 2, Enter: 1000, Exit: 1000 + uint64(took), Ret: ret}
+		r := &trace.Record{Type: trace.RecCall, Op: uint16(op), PID: 1, TID: 2, Enter: 1000,
+			Exit: 1000 + uint64(took), Ret: ret}
 		if mode != 0 {
 			r.Objects = []trace.Object{{Mode: mode}}
 		}
@@ -92,7 +93,8 @@ func TestTriggers(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []Cause
-			r, err := start(&Options{Bytes: 1 << 20, Triggers: []Trigger{trigger}, Triggered: func(c Cause) { got = append(got, c) }})
+			r, err := start(&Options{Bytes: 1 << 20, Triggers: []Trigger{trigger},
+				Triggered: func(c Cause) { got = append(got, c) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +111,8 @@ func TestTriggers(t *testing.T) {
 				}
 				return
 			}
-			if len(got) != 1 || !strings.Contains(got[0].Reason, tt.want) || got[0].Crash != (tt.r.Type == trace.RecExit) || r.Ignored() != 1 {
+			if len(got) != 1 || !strings.Contains(got[0].Reason, tt.want) ||
+				got[0].Crash != (tt.r.Type == trace.RecExit) || r.Ignored() != 1 {
 				t.Fatalf("triggered: %+v, %d ignored, want one: %s", got, r.Ignored(), tt.want)
 			}
 			r.Arm(got[0].Crash)
@@ -130,7 +133,8 @@ func FuzzReadCall(f *testing.F) {
 		if !ok || r.Decode(b) != nil {
 			return
 		}
-		if r.Type != c.typ || r.PID != c.pid || r.TID != c.tid || r.Ret != c.ret || r.Exit != c.exit || r.Type == trace.RecCall && r.Enter != c.enter {
+		if r.Type != c.typ || r.PID != c.pid || r.TID != c.tid || r.Ret != c.ret || r.Exit != c.exit ||
+			r.Type == trace.RecCall && r.Enter != c.enter {
 			t.Errorf("%+v read as %+v", r, c)
 		}
 		if len(r.Objects) > 0 && r.Objects[0].Mode != c.mode {

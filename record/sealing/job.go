@@ -66,7 +66,8 @@ func Plan(path, out string) (*Job, error) {
 	if fi.IsDir() {
 		j.Stream, j.Before, j.Work = filepath.Join(path, StreamName), filepath.Join(path, BeforeName), path
 		if _, err := os.Stat(j.Stream); err != nil {
-			return nil, hint.With(fmt.Errorf("%s has no stream to seal", path), "it is a tape already? iotape check %s", path)
+			return nil, hint.With(fmt.Errorf("%s has no stream to seal", path),
+				"it is a tape already? iotape check %s", path)
 		}
 		if j.Out == "" {
 			j.Out = strings.TrimSuffix(path, PartialSuffix)
@@ -106,10 +107,12 @@ func (r *Result) Summary() string {
 	}
 	if p := r.Picked; p != nil {
 		return fmt.Sprintf("%s events fit the filter, %s with them of %s that were recorded, %s; %s to %s (%s)",
-			report.Count(p.Picked), report.Count(p.Context), report.Count(r.Stats.Events), lost, took, r.Tape, report.Bytes(uint64(r.Size)))
+			report.Count(p.Picked), report.Count(p.Context), report.Count(r.Stats.Events), lost, took,
+			r.Tape, report.Bytes(uint64(r.Size)))
 	}
 	return fmt.Sprintf("%s events, %s of content, %s; %s to %s (%s)",
-		report.Count(r.Stats.Events), report.Bytes(uint64(max(r.Stats.Bytes, 0))), lost, took, r.Tape, report.Bytes(uint64(r.Size)))
+		report.Count(r.Stats.Events), report.Bytes(uint64(max(r.Stats.Bytes, 0))), lost, took,
+		r.Tape, report.Bytes(uint64(r.Size)))
 }
 
 // LostText says how many records are lost, in capitals if there are any.
@@ -281,7 +284,8 @@ func (j *Job) index(ctx context.Context) {
 		err = errors.Join(j.Index(ctx, t), t.Close())
 	}
 	if err != nil {
-		OrSilent(j.Reporter).Problem(hint.With(err, "the tape is whole without; to make it later: iotape index %s", j.Out))
+		OrSilent(j.Reporter).Problem(hint.With(err, "the tape is whole without; to make it later: iotape index %s",
+			j.Out))
 	}
 }
 

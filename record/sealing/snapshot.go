@@ -25,7 +25,9 @@ func Snapshot(ctx context.Context, r Reporter, name string, dirs []string, progr
 	}
 	defer tw.Abort()
 	for i, dir := range dirs {
-		m, err := seal.Snapshot(ctx, tw, dir, i, func(_ int, bytes int64) { progress.Update("taking the snapshot of "+dir, bytes, 0) })
+		m, err := seal.Snapshot(ctx, tw, dir, i, func(_ int, bytes int64) {
+			progress.Update("taking the snapshot of "+dir, bytes, 0)
+		})
 		if err != nil {
 			return fmt.Errorf("snapshot %s: %w", dir, err)
 		}

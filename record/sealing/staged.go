@@ -118,7 +118,8 @@ type Update = func(what string, done, total uint64)
 // Make makes a tape of something else than a recording, by a function that fills it and
 // returns its manifest. If that fails there is no tape.
 func Make(
-	ctx context.Context, name string, o *MakeOptions, fill func(tw *trace.TapeWriter, update Update) (*trace.Manifest, error),
+	ctx context.Context, name string, o *MakeOptions,
+	fill func(tw *trace.TapeWriter, update Update) (*trace.Manifest, error),
 ) (*Made, error) {
 	s, err := Stage(name)
 	if err != nil {

@@ -56,7 +56,8 @@ func FindCgroup(name string) (string, error) {
 	case len(found) == 0:
 		return "", fmt.Errorf("no control group has %q in its name", name)
 	case len(found) > 1:
-		return "", fmt.Errorf("%d control groups have %q in their names, such as %s and %s", len(found), name, found[0], found[1])
+		return "", fmt.Errorf("%d control groups have %q in their names, such as %s and %s",
+			len(found), name, found[0], found[1])
 	}
 	return found[0], nil
 }

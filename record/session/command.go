@@ -35,7 +35,8 @@ func newCommandError(name string, err error) *CommandError {
 	case errors.As(err, &path):
 		err = path.Err
 	}
-	return &CommandError{Name: name, Found: !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist), Err: err}
+	return &CommandError{Name: name, Found: !errors.Is(err, exec.ErrNotFound) &&
+		!errors.Is(err, os.ErrNotExist), Err: err}
 }
 
 // StartError tells a command that could not be executed, as a CommandError, from a recorder

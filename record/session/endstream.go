@@ -26,13 +26,16 @@ func endStream(f *os.File, end *trace.End) error {
 	var tail []byte
 	frame := func(kind trace.FrameKind, payload []byte) {
 		last.Seq++
-		h := trace.Frame{Kind: kind, Stream: last.Stream, Seq: last.Seq, Round: last.Round + 1, Until: uint64(end.ClockNS)}
+		h := trace.Frame{Kind: kind, Stream: last.Stream, Seq: last.Seq, Round: last.Round + 1,
+			Until: uint64(end.ClockNS)}
 		var b [trace.FrameHeaderBytes]byte
 		h.Put(b[:], payload)
 		tail = append(append(tail, b[:]...), payload...)
 	}
 	if end.Lost > lost {
-		frame(trace.FrameRecords, trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: uint64(end.ClockNS), Count: end.Lost - lost, Reason: trace.LossDisk}))
+		frame(trace.FrameRecords,
+			trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: uint64(end.ClockNS),
+				Count: end.Lost - lost, Reason: trace.LossDisk}))
 	}
 	b, err := json.Marshal(end)
 	if err != nil {
@@ -56,7 +59,8 @@ func goodFrames(f *os.File) (last trace.Frame, lost uint64, off int64, err error
 	var rec trace.Record
 	for {
 		h, payload, err := fr.Next()
-		if err == io.EOF || errors.Is(err, trace.ErrTruncated) || errors.Is(err, trace.ErrCorrupt) || errors.Is(err, trace.ErrNotATrace) {
+		if err == io.EOF || errors.Is(err, trace.ErrTruncated) || errors.Is(err, trace.ErrCorrupt) ||
+			errors.Is(err, trace.ErrNotATrace) {
 			if fr.Offset() == 0 {
 				return last, 0, 0, fmt.Errorf("nothing of it was written: %w", trace.ErrTruncated)
 			}

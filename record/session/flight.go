@@ -79,7 +79,8 @@ func recordFlight(p *Plan) (*Result, error) {
 	if err := p.CheckFlight(); err != nil {
 		return nil, err
 	}
-	f := &flightRun{p: p, quiet: sealing.Quiet(p.reporter()), sig: p.signals(), requests: make(chan dumpRequest, 4), ended: make(chan struct{})}
+	f := &flightRun{p: p, quiet: sealing.Quiet(p.reporter()), sig: p.signals(), requests: make(chan dumpRequest, 4),
+		ended: make(chan struct{})}
 	defer f.sig.Stop()
 	var err error
 	p.Flight.Options.Triggered = f.trigger
@@ -243,7 +244,8 @@ func (f *flightRun) dump(reason string) (string, error) {
 		return "", kept(err, "what was in memory is kept", partial)
 	}
 	f.p.note("%s: the last %s, %s events, %s of content; %s (%s)", reason, report.Duration(d.Back.Nanoseconds()),
-		report.Count(done.Stats.Events), report.Bytes(uint64(max(done.Stats.Bytes, 0))), out, report.Bytes(uint64(done.Size)))
+		report.Count(done.Stats.Events), report.Bytes(uint64(max(done.Stats.Bytes, 0))), out,
+		report.Bytes(uint64(done.Size)))
 	f.mu.Lock()
 	f.tapes, f.calls = append(f.tapes, out), d.Calls
 	f.mu.Unlock()
@@ -304,7 +306,8 @@ func (f *flightRun) sum(res *capture.Result) {
 	if n := len(f.tapes); n > 0 {
 		text += fmt.Sprintf("; dumps: %s", strings.Join(f.tapes, " "))
 	} else {
-		text += fmt.Sprintf("; nothing asked for a dump, so nothing is written (the last %s, %s were kept)", report.Duration(back.Nanoseconds()), report.Bytes(uint64(kept)))
+		text += fmt.Sprintf("; nothing asked for a dump, so nothing is written (the last %s, %s were kept)",
+			report.Duration(back.Nanoseconds()), report.Bytes(uint64(kept)))
 	}
 	if n := f.rec.Ignored(); n > 0 {
 		text += fmt.Sprintf("; %s more triggers within %s of a dump", report.Count(n), rearm)

@@ -153,7 +153,8 @@ func recordTo(ctx context.Context, p *Plan) (*Result, error) {
 	if res.WriteErr != nil {
 		p.note("the recording is not whole: %v", res.WriteErr)
 	}
-	p.note("%s calls, %s; %s written to %s", report.Count(res.Events), sealing.LostText(res.Lost), report.Bytes(uint64(counted.n)), p.To)
+	p.note("%s calls, %s; %s written to %s", report.Count(res.Events), sealing.LostText(res.Lost),
+		report.Bytes(uint64(counted.n)), p.To)
 	return &Result{Capture: res}, nil
 }
 

@@ -206,7 +206,8 @@ func (p *Plan) CheckTape() error {
 		}
 	}
 	partial := p.partial()
-	return sealing.MustNotExist(partial, fmt.Sprintf("it is a recording that was not sealed: iotape repair %s, or remove it", partial))
+	return sealing.MustNotExist(partial,
+		fmt.Sprintf("it is a recording that was not sealed: iotape repair %s, or remove it", partial))
 }
 
 // partial is the directory of the recording while it is made.
@@ -263,7 +264,8 @@ func (p *Plan) note(format string, args ...any) { p.reporter().Note(fmt.Sprintf(
 func (p *Plan) job(tape string) *sealing.Job {
 	work := tape + sealing.PartialSuffix
 	j := &sealing.Job{
-		Stream: filepath.Join(work, sealing.StreamName), Before: filepath.Join(work, sealing.BeforeName), Work: work, Out: tape,
+		Stream: filepath.Join(work, sealing.StreamName), Before: filepath.Join(work, sealing.BeforeName),
+		Work: work, Out: tape,
 		Index: p.Index, Program: p.program(), Reporter: p.Reporter, Messages: p.Messages,
 	}
 	if p.Pipe != nil {

@@ -60,7 +60,8 @@ func recordTape(ctx context.Context, p *Plan) (*Result, error) {
 		p.Owner.Give(partial, p.Tape, p.keptStream())
 	}()
 	if len(p.Snapshots) > 0 {
-		if err := sealing.Snapshot(ctx, p.Reporter, filepath.Join(partial, sealing.BeforeName), p.Snapshots, p.program()); err != nil {
+		if err := sealing.Snapshot(ctx, p.Reporter, filepath.Join(partial, sealing.BeforeName),
+			p.Snapshots, p.program()); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +115,8 @@ func (p *Plan) finish(ctx context.Context, live *sealing.Live, res *capture.Resu
 		return nil, kept(err, "the recording is kept", p.partial())
 	}
 	if n := sealed.Stats.Refused; n > 0 {
-		p.note("%s: recorded programs have iotape for their tracer, and there can be only one", report.Plural(n, "request to trace a program was refused", "requests to trace programs were refused"))
+		p.note("%s: recorded programs have iotape for their tracer, and there can be only one",
+			report.Plural(n, "request to trace a program was refused", "requests to trace programs were refused"))
 	}
 	p.note("%s", sealed.Summary())
 	return &Result{Capture: res, Tape: p.Tape, Sealed: sealed}, nil

@@ -56,7 +56,8 @@ func TestEndStream(t *testing.T) {
 		good := (n - head) / frame // whole frames that are left
 		last, lost, off, err := goodFrames(f)
 		fi, _ := f.Stat()
-		if err != nil || last.Kind != trace.FrameEnd || last.Stream != 77 || last.Seq != uint64(good)+2 || lost != 100 || off != fi.Size() {
+		if err != nil || last.Kind != trace.FrameEnd || last.Stream != 77 || last.Seq != uint64(good)+2 ||
+			lost != 100 || off != fi.Size() {
 			t.Errorf("cut at %d: last frame %+v, lost %d, ends at %d of %d, %v", n, last, lost, off, fi.Size(), err)
 		}
 		f.Close()

@@ -59,7 +59,8 @@ func (s *Stream) openSink(part int) error {
 	if part > 1 && len(sink.Files(name)) > 0 {
 		name = sink.Numbered(name, part)
 	}
-	w, err := sink.Open(context.Background(), name, &sink.Options{Stdout: s.p.stdout(), New: true, Note: func(line string) { s.p.note("%s: %s", s.p.Name, line) }})
+	w, err := sink.Open(context.Background(), name,
+		&sink.Options{Stdout: s.p.stdout(), New: true, Note: func(line string) { s.p.note("%s: %s", s.p.Name, line) }})
 	if err != nil {
 		return err
 	}
@@ -117,10 +118,12 @@ func (s *Stream) Finish(ctx context.Context, lost uint64, writeErr error, final 
 		s.p.note("%s: the recording is not whole: %v", s.p.Name, writeErr)
 	}
 	if s.p.To != "" {
-		return fmt.Sprintf("%s; %s written to %s", sealing.LostText(lost), report.Bytes(uint64(s.counted.n)), s.p.To), nil
+		return fmt.Sprintf("%s; %s written to %s", sealing.LostText(lost), report.Bytes(uint64(s.counted.n)), s.p.To),
+			nil
 	}
 	if s.p.Seal == SealNever {
-		return fmt.Sprintf("%s recorded, %s; %s", report.Bytes(uint64(sealing.DirBytes(s.partial))), sealing.LostText(lost), s.p.unsealed()), nil
+		return fmt.Sprintf("%s recorded, %s; %s", report.Bytes(uint64(sealing.DirBytes(s.partial))),
+			sealing.LostText(lost), s.p.unsealed()), nil
 	}
 	job := s.p.job(s.p.Tape)
 	job.Final = final

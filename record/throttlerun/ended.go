@@ -47,7 +47,8 @@ func whatThreadsWereAt(name string, calls map[uint32]string) string {
 			order = append(order, k)
 		}
 		end = max(end, ev.Exit)
-		a := at{fmt.Sprintf("thread %d (%s)", ev.TID, report.Printable(ev.Comm)), ev.Exit, ev.Flags&event.Interrupted != 0}
+		a := at{fmt.Sprintf("thread %d (%s)", ev.TID, report.Printable(ev.Comm)), ev.Exit,
+			ev.Flags&event.Interrupted != 0}
 		switch call := calls[ev.TID]; {
 		case a.in:
 			a.what, a.since = a.what+" in "+ev.Op.String(), ev.Enter

@@ -111,7 +111,8 @@ func (e *experiment) run(ctx context.Context) (*Outcome, error) {
 	const passes = 4 // that the end takes, about, of what this one did
 	e.reserve = passes * time.Since(began)
 	if len(first.Nodes) == 0 {
-		return nil, errors.New("no thread made an I/O call that counts: there is nobody to hold (--under says on which files)")
+		return nil, errors.New(
+			"no thread made an I/O call that counts: there is nobody to hold (--under says on which files)")
 	}
 	names, err := e.pick(first)
 	if err != nil {
@@ -119,7 +120,8 @@ func (e *experiment) run(ctx context.Context) (*Outcome, error) {
 	}
 	for i, name := range names {
 		if e.left() <= 0 {
-			e.failed = append(e.failed, fmt.Sprintf("no time was left to hold node %s (--budget)", strings.Join(names[i:], ", ")))
+			e.failed = append(e.failed,
+				fmt.Sprintf("no time was left to hold node %s (--budget)", strings.Join(names[i:], ", ")))
 			break
 		}
 		if err := e.hold(ctx, name, fmt.Sprintf("run %d of %d", i+1, len(names))); err != nil {

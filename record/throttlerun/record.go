@@ -36,7 +36,8 @@ func (e *experiment) tape(ctx context.Context) (*trace.Tape, error) {
 			return nil, err
 		}
 	} else if e.Runs == "" {
-		return nil, hint.With(fmt.Errorf("%s exists", e.Plan.Tape), "choose another name with -o, or name the directory of its runs with --runs")
+		return nil, hint.With(fmt.Errorf("%s exists", e.Plan.Tape),
+			"choose another name with -o, or name the directory of its runs with --runs")
 	}
 	t, err := trace.Open(e.Plan.Tape)
 	if err != nil {
@@ -64,7 +65,8 @@ func (e *experiment) fits(m *trace.Manifest) error {
 		names = []string{""}
 	}
 	if len(m.Hosts) != len(names) {
-		return fmt.Errorf("%s is a recording of %s, not of %d", e.Plan.Tape, report.Plural(len(m.Hosts), "host", "hosts"), len(names))
+		return fmt.Errorf("%s is a recording of %s, not of %d", e.Plan.Tape,
+			report.Plural(len(m.Hosts), "host", "hosts"), len(names))
 	}
 	for i := range m.Hosts {
 		h, argv := &m.Hosts[i], command
@@ -79,7 +81,8 @@ func (e *experiment) fits(m *trace.Manifest) error {
 		}
 	}
 	if m.Signal != 0 || m.ExitStatus != 0 {
-		return fmt.Errorf("%s is of a run that failed, with %s: there is nothing to compare others with", e.Plan.Tape, ending(&throttle.Run{Exit: m.ExitStatus, Signal: m.Signal}))
+		return fmt.Errorf("%s is of a run that failed, with %s: there is nothing to compare others with", e.Plan.Tape,
+			ending(&throttle.Run{Exit: m.ExitStatus, Signal: m.Signal}))
 	}
 	return nil
 }
@@ -136,7 +139,8 @@ func recordBounded(ctx context.Context, plan *session.Plan, limit time.Duration)
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		return fmt.Errorf("the command was not at its end after %v, and was ended%s (--each, --budget)", limit.Round(time.Millisecond), whatThreadsWereAt(p.Tape, calls))
+		return fmt.Errorf("the command was not at its end after %v, and was ended%s (--each, --budget)",
+			limit.Round(time.Millisecond), whatThreadsWereAt(p.Tape, calls))
 	}
 	if err != nil {
 		return err
@@ -170,7 +174,8 @@ func (e *experiment) recordParts(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, e.deadline)
 	defer cancel()
 	parts, err := e.peers.Record(ctx, dir, e.left(), func(host string) *hosts.Task {
-		return &hosts.Task{Record: true, Argv: hosts.Argv(e.Plan.Capture.Command, host), Dir: wd, Backend: backend, Budget: e.left()}
+		return &hosts.Task{Record: true, Argv: hosts.Argv(e.Plan.Capture.Command, host), Dir: wd,
+			Backend: backend, Budget: e.left()}
 	})
 	if err != nil {
 		return err

@@ -32,8 +32,9 @@ func (e *experiment) watch(ctx context.Context, node string) (*throttle.Run, err
 	}
 	o := &e.Plan.Capture
 	opt := &throttle.Options{
-		Command: ptracer.Command{Argv: o.Command, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{null, null, os.Stderr}},
-		Scope:   e.Scope, Serial: e.serial, Hold: node, Period: e.Period, Known: e.known,
+		Command: ptracer.Command{Argv: o.Command, Env: o.Env, Credential: o.Credential,
+			Files: [3]*os.File{null, null, os.Stderr}},
+		Scope: e.Scope, Serial: e.serial, Hold: node, Period: e.Period, Known: e.known,
 		Patience: e.Patience, Most: e.Hold, Budget: e.left(),
 	}
 	if e.peers != nil {
@@ -65,7 +66,9 @@ func (e *experiment) quiet(ctx context.Context) error {
 			case r.Abandoned != "":
 				err = fmt.Errorf("the command was ended with nobody held: %s (--each, --budget)", r.Abandoned)
 			case r.Exit != 0 || r.Signal != 0:
-				err = fmt.Errorf("the command, run again with nobody held, failed with %s; is there anything that --prepare should restore?", ending(r))
+				err = fmt.Errorf(
+					"the command, run again with nobody held, failed with %s; is there anything that --prepare "+
+						"should restore?", ending(r))
 			default:
 				err = e.store("quiet.json", r)
 			}
@@ -141,7 +144,8 @@ func (e *experiment) load(name string) (*throttle.Run, error) {
 	defer f.Close()
 	r, err := throttle.ReadRun(f, e.serial)
 	if errors.Is(err, throttle.ErrMixed) {
-		return nil, hint.With(fmt.Errorf("%s: %w than %s", name, err, e.Plan.Tape), "give each tape a directory of its own with --runs")
+		return nil, hint.With(fmt.Errorf("%s: %w than %s", name, err, e.Plan.Tape),
+			"give each tape a directory of its own with --runs")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -19,8 +19,10 @@ const maxShown = 20
 // WriteText writes what the experiment on a tape found for people.
 func (o *Outcome) WriteText(w io.Writer, tape string) error {
 	r, s := o.Result, o.Summary
-	fmt.Fprintf(w, "%s: %s between calls, %s contradicted; with what the tape proves, %s in %s\n", report.Plural(len(o.Runs)-1, "node was held", "nodes were held"),
-		report.Plural(r.Found, "dependency", "dependencies"), report.Count(uint64(r.Refuted)), report.Plural(s.Waits, "wait", "waits"), tape)
+	fmt.Fprintf(w, "%s: %s between calls, %s contradicted; with what the tape proves, %s in %s\n",
+		report.Plural(len(o.Runs)-1, "node was held", "nodes were held"),
+		report.Plural(r.Found, "dependency", "dependencies"), report.Count(uint64(r.Refuted)),
+		report.Plural(s.Waits, "wait", "waits"), tape)
 	if s.ElapsedNS > 0 {
 		waits.WriteExplained(w, s)
 	}
@@ -28,13 +30,15 @@ func (o *Outcome) WriteText(w io.Writer, tape string) error {
 		fmt.Fprintf(w, "%s recognised: all nodes wait for all\n", report.Plural(n, "barrier", "barriers"))
 	}
 	fmt.Fprintln(w)
-	table := report.Table{Head: []string{"node", "calls", "held", "for", "waited for", "waits", "command"}, Left: 1, Right: 6}
+	table := report.Table{Head: []string{"node", "calls", "held", "for", "waited for", "waits", "command"},
+		Left: 1, Right: 6}
 	for _, n := range r.Nodes {
 		held, took := "–", "–"
 		if n.Period > 0 {
 			held, took = report.Count(uint64(n.Holds)), report.Duration(n.HeldNS)
 		}
-		table.Add(n.Name, report.Count(uint64(n.Calls)), held, took, report.Count(uint64(n.WaitedFor)), report.Count(uint64(n.Waits)), report.Printable(n.Comm))
+		table.Add(n.Name, report.Count(uint64(n.Calls)), held, took, report.Count(uint64(n.WaitedFor)),
+			report.Count(uint64(n.Waits)), report.Printable(n.Comm))
 	}
 	if err := table.Write(w); err != nil {
 		return err
@@ -78,7 +82,8 @@ func (o *Outcome) WriteJSON(w io.Writer) error {
 		Differ   []string              `json:"differ"`
 		Problems []string              `json:"problems"`
 		Next     *throttle.Suggestion  `json:"next"`
-	}{Version: 1, Found: r.Found, Refuted: r.Refuted, Waits: s.Waits, Barriers: len(r.Barriers), Elapsed: s.ElapsedNS, Explain: s.ExplainedNS, Path: waits.Path(s.Path),
+	}{Version: 1, Found: r.Found, Refuted: r.Refuted, Waits: s.Waits, Barriers: len(r.Barriers), Elapsed: s.ElapsedNS,
+		Explain: s.ExplainedNS, Path: waits.Path(s.Path),
 		Nodes: r.Nodes, Differ: []string{}, Problems: slices.Concat([]string{}, r.GaveUp, o.Failed), Next: o.Next}
 	for _, run := range o.Runs {
 		v.Runs = append(v.Runs, runJSON{run.Held, run.Period, run.Elapsed, run.Abandoned})

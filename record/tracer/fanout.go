@@ -73,7 +73,8 @@ func (f *Fanout) Close() error {
 func (f *Fanout) Covers(v *Verbosity) error {
 	switch {
 	case !f.o.Content.Covers(v.Content):
-		return fmt.Errorf("content %s: the capture keeps %s, and that cannot be changed while it runs", v.Content, f.o.Content)
+		return fmt.Errorf("content %s: the capture keeps %s, and that cannot be changed while it runs",
+			v.Content, f.o.Content)
 	case v.Wakeups && !f.o.Wakeups:
 		return errors.New("wakeups: the capture does not record them, and that cannot be changed while it runs")
 	}
@@ -106,7 +107,8 @@ func (f *Fanout) Attach(t *Tracer, open func(window *trace.Window) (Assembly, er
 	default:
 		err = f.keep.Replay(func(s *flight.State) (func(trace.Frame, []byte) error, error) {
 			var err error
-			if t.out, err = open(&trace.Window{SinceNS: s.SinceNS, Reason: "the tracer started when its target was running"}); err != nil {
+			if t.out, err = open(&trace.Window{SinceNS: s.SinceNS,
+				Reason: "the tracer started when its target was running"}); err != nil {
 				return nil, err
 			}
 			return func(h trace.Frame, payload []byte) error {
@@ -282,7 +284,8 @@ func (f *Fanout) applyFilters(payload []byte, tracers []*Tracer) {
 func (f *Fanout) follow(r *trace.Record) {
 	switch r.Type {
 	case trace.RecTask:
-		f.threads[r.TID] = &predicate.PrefilterCall{PID: r.PID, TID: r.TID, PPID: r.PPID, PGRP: r.PGID, SID: r.SID, UID: r.UID, GID: r.GID, Comm: r.Comm}
+		f.threads[r.TID] = &predicate.PrefilterCall{PID: r.PID, TID: r.TID, PPID: r.PPID, PGRP: r.PGID, SID: r.SID,
+			UID: r.UID, GID: r.GID, Comm: r.Comm}
 	case trace.RecExit:
 		delete(f.threads, r.TID)
 	}

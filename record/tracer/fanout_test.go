@@ -87,7 +87,8 @@ func filterOf(t *testing.T, text string) Filter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Filter{Expr: g.Expr(), Prefilter: g.Prefilter(func(op event.Op) bool { return op == event.OpRead || op == event.OpWrite })}
+	return Filter{Expr: g.Expr(),
+		Prefilter: g.Prefilter(func(op event.Op) bool { return op == event.OpRead || op == event.OpWrite })}
 }
 
 // attach attaches a tracer with an assembly that collects.
@@ -125,8 +126,10 @@ func task(uid uint32) trace.Record {
 }
 
 func call(op event.Op, enter uint64, data string) trace.Record {
-	return trace.Record{Type: trace.RecCall, Op: uint16(op), PID: tid, TID: tid, Enter: enter, Exit: enter + 5, CPU: 3, Ret: int64(len(data)),
-		Args: [6]uint64{3, 0x1000, uint64(len(data))}, Pieces: []trace.Piece{{Arg: 1, Len: uint32(len(data)), Data: []byte(data)}}}
+	return trace.Record{Type: trace.RecCall, Op: uint16(op), PID: tid, TID: tid, Enter: enter, Exit: enter + 5,
+		CPU: 3, Ret: int64(len(data)),
+		Args:   [6]uint64{3, 0x1000, uint64(len(data))},
+		Pieces: []trace.Piece{{Arg: 1, Len: uint32(len(data)), Data: []byte(data)}}}
 }
 
 func TestFilters(t *testing.T) {
@@ -136,7 +139,8 @@ func TestFilters(t *testing.T) {
 	_, mine := attach(t, f, "uid = 5", Verbosity{})
 	more := call(event.OpRead, 30, "abc")
 	more.Flags = trace.CallMore
-	rest := trace.Record{Type: trace.RecData, Op: uint16(event.OpRead), PID: tid, TID: tid, Enter: 30, Exit: 30, Flags: trace.DataLast, Pieces: []trace.Piece{{Arg: 1, Off: 3, Len: 2, Data: []byte("de")}}}
+	rest := trace.Record{Type: trace.RecData, Op: uint16(event.OpRead), PID: tid, TID: tid, Enter: 30, Exit: 30,
+		Flags: trace.DataLast, Pieces: []trace.Piece{{Arg: 1, Off: 3, Len: 2, Data: []byte("de")}}}
 	write(t, sw, task(5), call(event.OpRead, 10, "x"), call(event.OpWrite, 20, "y"), more, call(event.OpOpenat, 35, ""))
 	write(t, sw, rest, task(6), call(event.OpRead, 40, "x"), call(event.OpWrite, 50, "y"))
 	for _, k := range []struct {
@@ -210,8 +214,11 @@ func TestVerbosity(t *testing.T) {
 	_, short := attach(t, f, "", Verbosity{Content: head, Omit: GroupCPU | GroupAttributes})
 	_, hashed := attach(t, f, "", Verbosity{Content: capture.Everywhere(capture.KeepHash)})
 	_, none := attach(t, f, "", Verbosity{Content: capture.Everywhere(capture.KeepNone)})
-	stat := trace.Record{Type: trace.RecCall, Op: uint16(event.OpFstat), PID: tid, TID: tid, Enter: 40, Exit: 45, Flags: trace.CallDelays, DelayBefore: 6, DelayWithin: 7, Pieces: []trace.Piece{{Arg: 1, Len: 144, Data: make([]byte, 144)}}}
-	write(t, sw, task(5), call(event.OpWrite, 10, "0123456789"), stat, trace.Record{Type: trace.RecWake, PID: tid, TID: tid, Exit: 46})
+	stat := trace.Record{Type: trace.RecCall, Op: uint16(event.OpFstat), PID: tid, TID: tid, Enter: 40, Exit: 45,
+		Flags: trace.CallDelays, DelayBefore: 6, DelayWithin: 7,
+		Pieces: []trace.Piece{{Arg: 1, Len: 144, Data: make([]byte, 144)}}}
+	write(t, sw, task(5), call(event.OpWrite, 10, "0123456789"), stat,
+		trace.Record{Type: trace.RecWake, PID: tid, TID: tid, Exit: 46})
 	for _, k := range []struct {
 		name string
 		c    *collected
@@ -286,7 +293,8 @@ func TestLate(t *testing.T) {
 		t.Error(err)
 	}
 	f, sw = newFan(t, Options{Late: true})
-	write(t, sw, trace.Record{Type: trace.RecStart, PID: tid, TID: tid, Exit: 1, Pieces: []trace.Piece{{Len: 4, Data: []byte("/dir")}}}, task(5))
+	write(t, sw, trace.Record{Type: trace.RecStart, PID: tid, TID: tid, Exit: 1,
+		Pieces: []trace.Piece{{Len: 4, Data: []byte("/dir")}}}, task(5))
 	open := call(event.OpOpen, 10, "")
 	open.Pieces = []trace.Piece{{Len: 2, Data: []byte("f\x00")}}
 	open.Args, open.Ret = [6]uint64{0x1000}, 3
@@ -360,8 +368,10 @@ func TestDelays(t *testing.T) {
 		r.Flags, r.DelayBefore, r.DelayWithin = trace.CallDelays, before, within
 		return r
 	}
-	write(t, sw, task(5), delayed(event.OpRead, 10, 1, 20), delayed(event.OpRead, 20, 300, 0), call(event.OpWrite, 30, "y"),
-		delayed(event.OpWrite, 40, 4000, 7), delayed(event.OpWrite, 50, 5, 8), delayed(event.OpRead, 60, 1<<32-1, 0), delayed(event.OpWrite, 70, 1, 0))
+	write(t, sw, task(5), delayed(event.OpRead, 10, 1, 20), delayed(event.OpRead, 20, 300, 0),
+		call(event.OpWrite, 30, "y"),
+		delayed(event.OpWrite, 40, 4000, 7), delayed(event.OpWrite, 50, 5, 8), delayed(event.OpRead, 60, 1<<32-1, 0),
+		delayed(event.OpWrite, 70, 1, 0))
 	for _, k := range []struct {
 		c    *collected
 		want string

@@ -109,12 +109,13 @@ type Tracer struct {
 	prefilters []prefilter
 	digest     *digest.Rewriter
 	refused    map[callKey]struct{} // calls whose data records are to come
-	delays     map[uint32]uint64    // ns that threads waited for a processor in calls that were refused since the last that was not
-	out        Assembly             // nil: not attached
-	closing    *closing             // nil: not being detached
-	buf        []byte
-	pieces     []trace.Piece
-	counts     counts
+	// Ns that threads waited for a processor in calls that were refused since the last that was not.
+	delays  map[uint32]uint64
+	out     Assembly // nil: not attached
+	closing *closing // nil: not being detached
+	buf     []byte
+	pieces  []trace.Piece
+	counts  counts
 }
 
 // counts are read while records are written.

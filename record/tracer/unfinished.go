@@ -42,7 +42,8 @@ func (u *unfinished) see(payload []byte) {
 		switch typ {
 		case trace.RecCall:
 			if len(u.calls) > 0 || flags&trace.CallMore != 0 {
-				u.call(event.Op(le.Uint16(body[2:])), callKey{le.Uint32(body[8:]), le.Uint64(body[16:])}, flags&trace.CallMore != 0)
+				u.call(event.Op(le.Uint16(body[2:])), callKey{le.Uint32(body[8:]), le.Uint64(body[16:])},
+					flags&trace.CallMore != 0)
 			}
 		case trace.RecData:
 			if flags&trace.DataLast != 0 {

@@ -15,7 +15,8 @@ import (
 func parts(enter uint64) (more, first, last trace.Record) {
 	more = call(event.OpRead, enter, "abc")
 	more.Flags = trace.CallMore
-	first = trace.Record{Type: trace.RecData, Op: uint16(event.OpRead), PID: tid, TID: tid, Enter: enter, Exit: enter, Pieces: []trace.Piece{{Arg: 1, Off: 3, Len: 2, Data: []byte("de")}}}
+	first = trace.Record{Type: trace.RecData, Op: uint16(event.OpRead), PID: tid, TID: tid, Enter: enter, Exit: enter,
+		Pieces: []trace.Piece{{Arg: 1, Off: 3, Len: 2, Data: []byte("de")}}}
 	last = first
 	last.Flags = trace.DataLast
 	return more, first, last
@@ -63,13 +64,15 @@ func TestDetachBetweenCallAndContent(t *testing.T) {
 		// Another thread's call, a loss, and the rest.
 		late := call(event.OpRead, 30, "x")
 		late.TID, late.PID = 8, 8
-		if err := sw.WriteRecords(trace.Frame{Until: 40, Round: 40, Lost: 3}, trace.AppendRecord(nil, &late)); err != nil {
+		if err := sw.WriteRecords(trace.Frame{Until: 40, Round: 40, Lost: 3},
+			trace.AppendRecord(nil, &late)); err != nil {
 			t.Fatal(err)
 		}
 		write(t, sw, last)
 		counts := <-done
 		data := slices.DeleteFunc(slices.Clone(c.records), func(r trace.Record) bool { return r.Type != trace.RecData })
-		if got := c.calls(0); !slices.Equal(got, []uint64{10, 20}) || len(data) != 2 || data[1].Flags&trace.DataLast == 0 || c.end == nil || counts.Lost != 0 {
+		if got := c.calls(0); !slices.Equal(got, []uint64{10, 20}) || len(data) != 2 ||
+			data[1].Flags&trace.DataLast == 0 || c.end == nil || counts.Lost != 0 {
 			t.Errorf("%q: calls at %v with %d data records, %+v", filter, got, len(data), counts)
 		}
 		if got := other.calls(0); !slices.Equal(got, []uint64{10, 20, 30}) {

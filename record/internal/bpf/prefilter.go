@@ -29,7 +29,8 @@ func PutPrefilter(shared *Common, s, loaded *predicate.Prefilter) {
 		if st.Field == predicate.PrefilterSuffix {
 			k := slices.Index(suffixesOf(loaded), s.Suffixes[st.Lo])
 			if p.Lo = int64(k); k < 0 {
-				p = PrefilterStep{Field: uint8(predicate.PrefilterPID), Yes: predicate.PrefilterPass, No: predicate.PrefilterPass}
+				p = PrefilterStep{Field: uint8(predicate.PrefilterPID), Yes: predicate.PrefilterPass,
+					No: predicate.PrefilterPass}
 			}
 		}
 		shared.Prefilter[i] = p
@@ -60,8 +61,8 @@ func suffixesOf(s *predicate.Prefilter) []string {
 	return s.Suffixes
 }
 
-// PrefilterRow returns what the table says of a call that is recorded (Spec.Prefilter). What has been written of it at its
-// entry cannot be taken back, and who was woken up has to be in a call.
+// PrefilterRow returns what the table says of a call that is recorded (Spec.Prefilter). What has
+// been written of it at its entry cannot be taken back, and who was woken up has to be in a call.
 func PrefilterRow(s *predicate.Prefilter, wakeups bool, op event.Op, flags uint16) uint16 {
 	if s == nil {
 		return rowLet

@@ -177,7 +177,8 @@ func (p *parser) input(path string, t *inputTable) *Input {
 	for _, k := range []struct {
 		name string
 		is   bool
-	}{{"command", t.Command != nil}, {"pid", t.PID != nil}, {"cgroup", t.Cgroup != ""}, {"all", t.All}, {"mount", t.Mount != nil}} {
+	}{{"command", t.Command != nil}, {"pid", t.PID != nil}, {"cgroup", t.Cgroup != ""}, {"all", t.All},
+		{"mount", t.Mount != nil}} {
 		if k.is {
 			given = append(given, k.name)
 		}
@@ -187,7 +188,8 @@ func (p *parser) input(path string, t *inputTable) *Input {
 		p.errorf(path, "the input says nothing to record").Hint = "it needs one of command, pid, cgroup, all and mount"
 		return in
 	case len(given) > 1:
-		p.errorf(path+"."+given[1], "the input has %s and %s, and can have one of them", given[0], given[1]).Hint = "tracers can have an input each: [tracer.input]"
+		p.errorf(path+"."+given[1], "the input has %s and %s, and can have one of them", given[0],
+			given[1]).Hint = "tracers can have an input each: [tracer.input]"
 	}
 	if t.Command != nil && (len(t.Command) == 0 || t.Command[0] == "") {
 		p.errorf(path+".command", "the command is empty")
@@ -226,7 +228,9 @@ func (p *parser) tracer(path string, t *tracerTable, common *Input) *TracerSpec 
 	if t.Input != nil {
 		out.Input = p.input(path+".input", t.Input)
 	} else if common == nil {
-		p.errorf(path, "tracer %q has no input", t.Name).Hint = "say what to record in [tracer.input], in [input] for all tracers, or as iotape run CONFIG -- COMMAND"
+		p.errorf(path, "tracer %q has no input",
+			t.Name).Hint = "say what to record in [tracer.input], in [input] for all tracers, or as iotape run " +
+			"CONFIG -- COMMAND"
 	}
 	out.Filter = p.filter(path, t)
 	if _, given := p.places[path+".aggregate"]; given || t.Aggregate != nil { // perhaps without keys
@@ -366,7 +370,8 @@ func (p *parser) covered(c *Config) {
 	}
 	for _, t := range c.Tracers {
 		if !c.Capture.Content.Covers(t.Verbosity.Content) {
-			p.errorf(t.Path+".stream.content", "tracer %q asks for content %s, and capture.content keeps %s", t.Name, t.Verbosity.Content, c.Capture.Content)
+			p.errorf(t.Path+".stream.content", "tracer %q asks for content %s, and capture.content keeps %s", t.Name,
+				t.Verbosity.Content, c.Capture.Content)
 		}
 	}
 }

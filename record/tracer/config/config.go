@@ -114,7 +114,8 @@ func Parse(file string, doc []byte, o *Options) (*Config, error) {
 		p.o = &Options{}
 	}
 	if len(doc) > MaxBytes {
-		return nil, Errors{{File: file, Line: 1, Column: 1, What: fmt.Sprintf("a configuration has at most %d bytes", MaxBytes)}}
+		return nil, Errors{{File: file, Line: 1, Column: 1,
+			What: fmt.Sprintf("a configuration has at most %d bytes", MaxBytes)}}
 	}
 	var d document
 	dec := toml.NewDecoder(bytes.NewReader(doc)).DisallowUnknownFields()

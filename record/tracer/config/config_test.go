@@ -80,7 +80,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%q is taken", k.doc)
 			continue
 		}
-		if first := err.(Errors)[0].Error(); !strings.HasPrefix(first, k.want) && !(strings.HasPrefix(k.want, "a mount") && strings.Contains(first, k.want)) {
+		if first := err.(Errors)[0].Error(); !strings.HasPrefix(first, k.want) &&
+			!(strings.HasPrefix(k.want, "a mount") && strings.Contains(first, k.want)) {
 			t.Errorf("%q:\n     %s\nwant %s", k.doc, first, k.want)
 		}
 	}
@@ -88,7 +89,9 @@ func TestErrors(t *testing.T) {
 
 // TestAllErrors says everything that is wrong, from top to bottom.
 func TestAllErrors(t *testing.T) {
-	_, err := Parse("c.toml", []byte(head+"[[tracer]]\nname = 'a b'\nfilter = 'op = raed'\n[tracer.stream]\ncontent = 'half'\n[capture]\nring = '0'\n"), options())
+	_, err := Parse("c.toml", []byte(head+
+		"[[tracer]]\nname = 'a b'\nfilter = 'op = raed'\n[tracer.stream]\ncontent = 'half'\n[capture]\nring = '0'\n"),
+		options())
 	var list Errors
 	if !errors.As(err, &list) || len(list) != 4 {
 		t.Fatal(err)
@@ -109,7 +112,8 @@ func TestWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Warnings) == 0 || !strings.HasPrefix(c.Warnings[0].Error(), `c.toml:5:11: tracer "a": the filter is never true`) {
+	if len(c.Warnings) == 0 ||
+		!strings.HasPrefix(c.Warnings[0].Error(), `c.toml:5:11: tracer "a": the filter is never true`) {
 		t.Error(c.Warnings)
 	}
 }
@@ -121,8 +125,10 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := c.Tracers[0]
-	if w.Name != "writes" || w.Verbosity != (tracer.Verbosity{Content: capture.Everywhere(capture.KeepHash), Omit: tracer.GroupCPU | tracer.GroupAttributes | tracer.GroupListings}) ||
-		w.Resolution != time.Microsecond || w.Output.Tape != "writes.tape" || len(w.Output.Pipe.Layers) != 3 || w.Filter == nil || !w.Start {
+	if w.Name != "writes" || w.Verbosity != (tracer.Verbosity{Content: capture.Everywhere(capture.KeepHash),
+		Omit: tracer.GroupCPU | tracer.GroupAttributes | tracer.GroupListings}) ||
+		w.Resolution != time.Microsecond || w.Output.Tape != "writes.tape" || len(w.Output.Pipe.Layers) != 3 ||
+		w.Filter == nil || !w.Start {
 		t.Errorf("%+v", w)
 	}
 	if f := c.Tracers[1]; f.Start || f.Output.To == "" || f.Input != w.Input {
@@ -134,7 +140,8 @@ func TestExample(t *testing.T) {
 	// Every key is in it, if only in a comment.
 	for table, keys := range tables {
 		for _, key := range keys {
-			if !regexp.MustCompile(`(?m)(\b|\.)`+regexp.QuoteMeta(key)+`(\b|\])`).MatchString(Example) && key != "aggregate" {
+			if !regexp.MustCompile(`(?m)(\b|\.)`+regexp.QuoteMeta(key)+`(\b|\])`).MatchString(Example) &&
+				key != "aggregate" {
 				t.Errorf("the example lacks %s.%s", table, key)
 			}
 		}
@@ -174,7 +181,8 @@ func TestDocs(t *testing.T) {
 	}
 	o := options()
 	o.Input = &Input{Command: []string{"make"}}
-	if c, err := Parse("build.toml", []byte(regexp.MustCompile(`(?m)^    `).ReplaceAllString(string(shown[1]), "")), o); err != nil || len(c.Tracers) != 2 {
+	if c, err := Parse("build.toml", []byte(regexp.MustCompile(`(?m)^    `).ReplaceAllString(string(shown[1]), "")),
+		o); err != nil || len(c.Tracers) != 2 {
 		t.Error(err)
 	}
 }
@@ -225,14 +233,16 @@ func TestAggregate(t *testing.T) {
 		t.Error(err)
 	}
 	c, err := Parse("c.toml", []byte(strings.ReplaceAll(string(doc), "0s", "1s")), o)
-	if err != nil || c.Tracers[0].Aggregate != 2 || c.Tracers[0].Verbosity.Content != capture.Everywhere(capture.KeepNone) {
+	if err != nil || c.Tracers[0].Aggregate != 2 ||
+		c.Tracers[0].Verbosity.Content != capture.Everywhere(capture.KeepNone) {
 		t.Errorf("%v, %+v", err, c)
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(Example))
-	f.Add([]byte(head + "[[tracer]]\nname = 'a'\nfilter = '''\nuid = 1 and uid = 2'''\n[[tracer]]\nname=\"b\"\noutput={pipe=['zstd', 'x'], to=\"y\"}\nstream.omit=['cpu']"))
+	f.Add([]byte(head + "[[tracer]]\nname = 'a'\nfilter = '''\nuid = 1 and uid = 2'''\n[[tracer]]\nname=\"b\"\n" +
+		"output={pipe=['zstd', 'x'], to=\"y\"}\nstream.omit=['cpu']"))
 	f.Add([]byte("[tracer]\nname='x'\n[a.b.c]\nd=1\n[[a.b.c.e]]\n"))
 	f.Add([]byte("tracer = [{name='a', input={pid=[1]}, filter=\"\"\"\\\nop = x\"\"\"}]\n"))
 	f.Fuzz(func(t *testing.T, doc []byte) {

@@ -65,7 +65,8 @@ func newRemote(path string) *Remote {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	return &Remote{path: path, client: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &Remote{path: path,
+		client: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // Refresh asks for the Info again.
@@ -146,7 +147,8 @@ func (r *Remote) do(ctx context.Context, method, path string, body []byte) (*htt
 		err = outer.Err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reach the tracers of process %s: %w", strings.TrimSuffix(filepath.Base(r.path), suffix), err)
+		return nil, fmt.Errorf("reach the tracers of process %s: %w",
+			strings.TrimSuffix(filepath.Base(r.path), suffix), err)
 	}
 	return resp, nil
 }

@@ -108,7 +108,8 @@ func Listen(h Handler) (*Server, error) {
 		return nil, fmt.Errorf("listen for iotape tracers: %w", err)
 	}
 	s := &Server{server: &http.Server{
-		Handler: routes(h), ReadHeaderTimeout: patience, ReadTimeout: 2 * patience, IdleTimeout: patience, MaxHeaderBytes: 16 << 10,
+		Handler: routes(h), ReadHeaderTimeout: patience, ReadTimeout: 2 * patience, IdleTimeout: patience,
+		MaxHeaderBytes: 16 << 10,
 	}}
 	s.ended.Go(func() { _ = s.server.Serve(&checked{l, uint32(os.Geteuid())}) })
 	return s, nil
@@ -151,7 +152,9 @@ func peer(conn net.Conn) (uid uint32, err error) {
 		return 0, err
 	}
 	var cred *unix.Ucred
-	if ctlErr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); ctlErr != nil {
+	if ctlErr := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); ctlErr != nil {
 		return 0, ctlErr
 	}
 	if err != nil {

@@ -128,7 +128,8 @@ func textsOf(v any) ([]string, error) {
 
 // openAggregate begins to count for a tracer. What it returns gets records without content.
 func openAggregate(r *running, name string, p *aggregateSettings, head *trace.Head) (assembly, error) {
-	a := &aggregateStream{note: func(line string) { r.note("%s: %s", name, line) }, done: make(chan error, 1), since: time.Now()}
+	a := &aggregateStream{note: func(line string) { r.note("%s: %s", name, line) },
+		done: make(chan error, 1), since: time.Now()}
 	a.in, a.out = io.Pipe()
 	o := p.meter
 	o.Say = a.note
@@ -168,7 +169,8 @@ func openAggregate(r *running, name string, p *aggregateSettings, head *trace.He
 }
 
 // count is a meter.Counting of the stream.
-func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.IntervalSnapshot) error) error {
+func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval time.Duration,
+	each func(*aggregate.IntervalSnapshot) error) error {
 	a.table = aggregate.NewTable(by, 0)
 	ended := make(chan error, 1)
 	go func() {

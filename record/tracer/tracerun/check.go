@@ -38,7 +38,8 @@ func CheckTargets(cfg *config.Config) error {
 		warnOfItself(cfg, group)
 	}
 	if all, command := kinds["all"], kinds["command"]; all != nil && command != nil {
-		errs = append(errs, cfg.Errorf(all.Path(), "all and a command cannot be recorded by one iotape: to the one the command is a part of iotape; run two"))
+		errs = append(errs, cfg.Errorf(all.Path(),
+			"all and a command cannot be recorded by one iotape: to the one the command is a part of iotape; run two"))
 	}
 	if len(errs) > 0 {
 		return errs
@@ -84,7 +85,8 @@ func mountsItself(cfg *config.Config, in *config.Input) (errs config.Errors) {
 		}
 		for _, dir := range []string{in.Mount.Lower, in.Mount.At} {
 			if inside, err := fusefs.Within(path, dir); err == nil && inside {
-				e := cfg.Errorf(t.Path+key, "tracer %q would write to %s, inside %s, and the recording would record itself", t.Name, path, dir)
+				e := cfg.Errorf(t.Path+key,
+					"tracer %q would write to %s, inside %s, and the recording would record itself", t.Name, path, dir)
 				e.Hint = "name another place"
 				errs = append(errs, e)
 				break
@@ -101,12 +103,14 @@ func warnOfItself(cfg *config.Config, group []*config.TracerSpec) {
 	mine := ancestors()
 	for i, pid := range in.PIDs {
 		if mine[pid] {
-			cfg.Warn(fmt.Sprintf("%s.pid[%d]", in.Path(), i), "iotape itself descends from process %d: it and what it starts are left out", pid)
+			cfg.Warn(fmt.Sprintf("%s.pid[%d]", in.Path(), i),
+				"iotape itself descends from process %d: it and what it starts are left out", pid)
 		}
 	}
 	if in.Cgroup != "" {
 		if dir, err := session.FindCgroup(in.Cgroup); err == nil && slices.Contains(cgroupsOf(os.Getpid()), dir) {
-			cfg.Warn(in.Path()+".cgroup", "iotape itself runs in control group %s: it and what it starts are left out", dir)
+			cfg.Warn(in.Path()+".cgroup", "iotape itself runs in control group %s: it and what it starts are left out",
+				dir)
 		}
 	}
 	if !in.All && in.Cgroup == "" {
@@ -114,7 +118,9 @@ func warnOfItself(cfg *config.Config, group []*config.TracerSpec) {
 	}
 	for _, t := range group {
 		if isLocal(t.Output.To) {
-			cfg.Warn(t.Path+".output.to", "the listener at %s is on this machine, and what it does with the recording is recorded, too; a filter such as 'comm != iotape' leaves it out", t.Output.To)
+			cfg.Warn(t.Path+".output.to",
+				"the listener at %s is on this machine, and what it does with the recording is recorded, too; a "+
+					"filter such as 'comm != iotape' leaves it out", t.Output.To)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func (r *running) Info() control.Info {
 
 func (t *tracing) info() control.TracerStatus {
 	i := control.TracerStatus{
-		Name: t.cfg.Name, State: string(t.state), Input: t.group.input.String(), Filter: t.filter.Text(), Driver: "stream",
+		Name: t.cfg.Name, State: string(t.state), Input: t.group.input.String(),
+		Filter: t.filter.Text(), Driver: "stream",
 		Content: t.verbosity.Content.String(), Omit: t.verbosity.Omit.Names(), Resolution: t.cfg.Resolution.String(),
 		Layers: []string{}, Output: t.plan.To, Recordings: t.part, Since: t.began, Last: t.last,
 	}
@@ -245,7 +246,8 @@ func (r *running) Add(toml string) (string, error) {
 	}
 	for _, table := range []string{"capture", "control"} {
 		if cfg.Has(table) {
-			return "", cfg.Errorf(table, "[%s] is of the whole run, and cannot be changed: only [[tracer]] tables can be added", table)
+			return "", cfg.Errorf(table,
+				"[%s] is of the whole run, and cannot be changed: only [[tracer]] tables can be added", table)
 		}
 	}
 	var added []*tracing
@@ -255,7 +257,8 @@ func (r *running) Add(toml string) (string, error) {
 		}
 		i := slices.IndexFunc(r.groups, func(g *targetGroup) bool { return g.input.Same(t.Input) })
 		if i < 0 {
-			return "", cfg.Errorf(t.Path+".input", "tracer %q: nothing records %s; a run keeps the targets that it began with", t.Name, t.Input.String())
+			return "", cfg.Errorf(t.Path+".input",
+				"tracer %q: nothing records %s; a run keeps the targets that it began with", t.Name, t.Input.String())
 		}
 		if err := r.groups[i].fan.Covers(&t.Verbosity); err != nil {
 			return "", cfg.Errorf(t.Path+".stream", "tracer %q: %v", t.Name, err)
@@ -372,7 +375,8 @@ func (t *tracing) setFilter(filter tracer.Filter) error {
 	head := *t.head
 	head.ChangeFilter(&trace.FilterChange{SinceNS: now(), Filter: filter.Text()})
 	if _, err := predicate.New(head.Filter, session.FilterOptions()); err != nil {
-		return fmt.Errorf("tracer %s: with its earlier filters this one is too long: stop the tracer and start it again", t.cfg.Name)
+		return fmt.Errorf("tracer %s: with its earlier filters this one is too long: stop the tracer and start it "+
+			"again", t.cfg.Name)
 	}
 	change, err := t.group.fan.SetFilter(t.t, filter, now)
 	if err != nil {
@@ -387,7 +391,8 @@ func (t *tracing) setFilter(filter tracer.Filter) error {
 
 // swap gives a tracer another output, and what else may change. If it runs, the new
 // recording begins before the old one ends: what happens meanwhile is in both.
-func (t *tracing) swap(filter tracer.Filter, v tracer.Verbosity, plan session.Plan, tape string, part int) (*tracing, error) {
+func (t *tracing) swap(filter tracer.Filter, v tracer.Verbosity, plan session.Plan, tape string,
+	part int) (*tracing, error) {
 	before := *t
 	cfg := *t.cfg
 	cfg.Output.Tape = tape

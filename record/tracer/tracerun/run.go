@@ -182,7 +182,8 @@ func (r *running) newGroup(tracers []*config.TracerSpec) (*targetGroup, error) {
 		p.Capture.Mmap = capture.MmapData
 	}
 	g.wants(tracers)
-	if g.fan, err = tracer.NewFanout(&tracer.Options{Content: p.Capture.Content, Wakeups: p.Capture.Wakeups, Late: r.cfg.Control.Late}); err != nil {
+	if g.fan, err = tracer.NewFanout(&tracer.Options{Content: p.Capture.Content, Wakeups: p.Capture.Wakeups,
+		Late: r.cfg.Control.Late}); err != nil {
 		return nil, err
 	}
 	for _, t := range tracers {
@@ -225,7 +226,9 @@ func (r *running) planMount(g *targetGroup) {
 	source := fusefs.Backend{Lower: in.Mount.Lower, Mountpoint: in.Mount.At, Cache: in.Mount.Cache, Leave: r.leave}
 	g.plan.Name, g.plan.Target = "mount", source.Lower+" mounted at "+source.Mountpoint
 	g.plan.Duration = in.Duration
-	g.plan.Capture.Started = func(int) { r.note("%s shows %s, recorded until it is unmounted", in.Mount.At, in.Mount.Lower) }
+	g.plan.Capture.Started = func(int) {
+		r.note("%s shows %s, recorded until it is unmounted", in.Mount.At, in.Mount.Lower)
+	}
 	g.plan.Backends = []session.Backend{{Backend: source, Shards: func(*capture.Options) int { return 1 }}}
 }
 
