@@ -116,7 +116,8 @@ func usedCPU() time.Duration {
 }
 
 func (a *Agent) hello() *batch.Hello {
-	return &batch.Hello{Version: batch.Version, AgentVersion: a.o.Version, BootID: a.o.BootID, AgentStartNS: a.start, ClockNS: a.o.Clock().UnixNano()}
+	return &batch.Hello{Version: batch.Version, AgentVersion: a.o.Version, BootID: a.o.BootID, AgentStartNS: a.start,
+		ClockNS: a.o.Clock().UnixNano()}
 }
 
 // Run records and sends until ctx is done, or what is recorded has ended, and then
@@ -194,7 +195,8 @@ func (a *Agent) recover() (*recoveredState, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n, err := staging.ParseStream(last.Stream); last.Kind == batch.About && (last.Stream != st.Stream || st.Ended) && err == nil && n.BootID == a.o.BootID {
+	if n, err := staging.ParseStream(last.Stream); last.Kind == batch.About && (last.Stream != st.Stream || st.Ended) &&
+		err == nil && n.BootID == a.o.BootID {
 		// It was killed while it noted that it goes on in another stream. Of that nothing else
 		// is there, and nothing is missing in it.
 		r.previous, r.why.reason = last.Stream, staging.ReasonKilled
@@ -222,7 +224,8 @@ func (a *Agent) recover() (*recoveredState, error) {
 	}
 	r.why.reason = staging.ReasonKilled
 	if n.BootID != a.o.BootID {
-		r.why = rotation{staging.ReasonReboot, "what the kernel had not written to the spool is lost, too, and not counted"}
+		r.why = rotation{staging.ReasonReboot,
+			"what the kernel had not written to the spool is lost, too, and not counted"}
 	}
 	if s.number > 0 { // else it has not begun
 		r.stream = s
@@ -257,14 +260,17 @@ func (a *Agent) describe(about *staging.About, c *Config, level Level) {
 
 // recordOnce makes one recording: a stream, and those that go on from it. It returns the name of
 // the last.
-func (a *Agent) recordOnce(ctx context.Context, about *staging.About) (name string, why rotation, ended time.Time, err error) {
+func (a *Agent) recordOnce(ctx context.Context,
+	about *staging.About) (name string, why rotation, ended time.Time, err error) {
 	recording, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a.mu.Lock()
 	c, level := a.config, a.governor.level
 	s := &stream{
-		spool: a.spool, ledger: a.ledger, block: c.Overflow == "block", done: recording.Done(), size: int64(c.Stream.Size), whole: int64(c.Tape.Size),
-		losses: map[string]uint64{}, rotate: func(r staging.Reason, detail string) { cancel(&rotation{r, detail}) }, sparse: level == Counters,
+		spool: a.spool, ledger: a.ledger, block: c.Overflow == "block", done: recording.Done(),
+		size: int64(c.Stream.Size), whole: int64(c.Tape.Size),
+		losses: map[string]uint64{}, rotate: func(r staging.Reason, detail string) { cancel(&rotation{r, detail}) },
+		sparse: level == Counters,
 		next: func(previous string, why staging.Reason) *staging.About {
 			about := &staging.About{Reason: why, Previous: previous, Continues: true}
 			a.describe(about, c, level)
@@ -379,7 +385,8 @@ func (a *Agent) Reload(c *Config) error {
 	if err := a.o.Source.Check(&c.Record); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	if c.Host != a.config.Host || c.Spool != a.config.Spool || !slices.Equal(c.Collectors, a.config.Collectors) || c.Key != a.config.Key || c.CA != a.config.CA {
+	if c.Host != a.config.Host || c.Spool != a.config.Spool || !slices.Equal(c.Collectors, a.config.Collectors) ||
+		c.Key != a.config.Key || c.CA != a.config.CA {
 		return errors.New("host, collectors, key, ca and spool only change when the agent is started again")
 	}
 	if c.Hash() == a.config.Hash() {
@@ -397,7 +404,8 @@ func (a *Agent) Reload(c *Config) error {
 func (a *Agent) state() *batch.Report {
 	a.mu.Lock()
 	r := &batch.Report{
-		AgentVersion: a.o.Version, BootID: a.o.BootID, AgentStartNS: a.start, ConfigHash: a.config.Hash(), Level: a.governor.level.String(),
+		AgentVersion: a.o.Version, BootID: a.o.BootID, AgentStartNS: a.start, ConfigHash: a.config.Hash(),
+		Level:   a.governor.level.String(),
 		ClockNS: a.o.Clock().UnixNano(), Produced: a.produced, CPUNS: a.o.CPU().Nanoseconds(), RSSBytes: resident(),
 	}
 	losses := maps.Clone(a.losses)

@@ -60,7 +60,8 @@ func spooling(t *testing.T) (*Config, *spool.Spool, *spool.Ledger) {
 // config is one for an agent that reaches nobody.
 func config(t *testing.T, rest string) *Config {
 	t.Helper()
-	c, err := ParseConfig([]byte("host = \"db7\"\ncollectors = [\"nats://127.0.0.1:1\"]\nspool = \"" + t.TempDir() + "\"\n" + rest))
+	c, err := ParseConfig([]byte("host = \"db7\"\ncollectors = [\"nats://127.0.0.1:1\"]\nspool = \"" +
+		t.TempDir() + "\"\n" + rest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,8 @@ func config(t *testing.T, rest string) *Config {
 // runs runs an agent, until its source ends or for a time.
 func runs(t *testing.T, c *Config, s Source, bootID string, most time.Duration) {
 	t.Helper()
-	a, err := New(c, &Options{Version: "test", Source: s, Note: func(string) {}, BootID: bootID, StopWait: time.Millisecond})
+	a, err := New(c, &Options{Version: "test", Source: s, Note: func(string) {}, BootID: bootID,
+		StopWait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,8 @@ func TestStream(t *testing.T) {
 	if got.String() != want.String() || events != 21 || within {
 		t.Errorf("the batches have %d bytes and %d events, want %d and 21", got.Len(), events, want.Len())
 	}
-	if e := end(t, &all[len(all)-1]); e.Events != 21 || !e.Complete || e.Reason != staging.ReasonFinished || e.LastBatch != uint64(len(all)) {
+	if e := end(t, &all[len(all)-1]); e.Events != 21 || !e.Complete || e.Reason != staging.ReasonFinished ||
+		e.LastBatch != uint64(len(all)) {
 		t.Errorf("it ended so: %+v", e)
 	}
 }
@@ -176,7 +179,8 @@ func TestFull(t *testing.T) {
 			taken += 10
 		}
 	}
-	if taken == 0 || taken == 2000 || e.Events != taken || e.Lost() != 2000-taken || e.Complete || e.Losses[0].Reason != LossSpool {
+	if taken == 0 || taken == 2000 || e.Events != taken || e.Lost() != 2000-taken || e.Complete ||
+		e.Losses[0].Reason != LossSpool {
 		t.Errorf("of 2000 events %d were taken; the end says %+v", taken, e)
 	}
 }
@@ -203,7 +207,8 @@ func TestKilled(t *testing.T) {
 		name := staging.StreamName{BootID: boot, StartNS: 1 << 62, Serial: 1}.String() // its clock was ahead
 		l.Started(1 << 62)
 		l.Begin(name)
-		st := &stream{spool: sp, ledger: l, name: name, losses: map[string]uint64{}, size: 1 << 30, rotate: func(staging.Reason, string) {}}
+		st := &stream{spool: sp, ledger: l, name: name, losses: map[string]uint64{}, size: 1 << 30,
+			rotate: func(staging.Reason, string) {}}
 		if err := st.begin(&staging.About{}); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +227,8 @@ func TestKilled(t *testing.T) {
 		for _, x := range e.Losses {
 			lost[x.Reason] = x.Events
 		}
-		if all[2].Stream != name || e.Reason != next.want || e.Events != 7 || e.Lost() != 16 || lost[LossKilled] != 11 || lost[LossEarlier] != 5 || e.Complete {
+		if all[2].Stream != name || e.Reason != next.want || e.Events != 7 || e.Lost() != 16 ||
+			lost[LossKilled] != 11 || lost[LossEarlier] != 5 || e.Complete {
 			t.Errorf("the killed agent's stream ended so: %+v", e)
 		}
 		n, err := staging.ParseStream(all[3].Stream)
@@ -240,7 +246,8 @@ func TestKilled(t *testing.T) {
 func TestReload(t *testing.T) {
 	s := &source{frame: func(int) ([]byte, uint64) { return nil, 0 }, stay: true}
 	c := config(t, "")
-	a, err := New(c, &Options{Version: "test", Source: s, Note: func(string) {}, BootID: boot, StopWait: time.Millisecond})
+	a, err := New(c, &Options{Version: "test", Source: s, Note: func(string) {}, BootID: boot,
+		StopWait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +271,8 @@ func TestReload(t *testing.T) {
 		}
 	}
 	first := wait("")
-	text := "host = \"db7\"\ncollectors = [\"nats://127.0.0.1:1\"]\nspool = \"" + c.Spool + "\"\n[stream]\nage = \"2h\"\n"
+	text := "host = \"db7\"\ncollectors = [\"nats://127.0.0.1:1\"]\nspool = \"" + c.Spool +
+		"\"\n[stream]\nage = \"2h\"\n"
 	next, err := ParseConfig([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +302,8 @@ func TestReload(t *testing.T) {
 // TestConfig: each mistake has one line that says where.
 func TestConfig(t *testing.T) {
 	const good = "host = \"db7\"\ncollectors = [\"tls://c:4222\"]\n"
-	if c, err := ParseConfig([]byte(good)); err != nil || !c.Record.All || c.Limits.Memory != defaultMemory || c.Overflow != "drop" || len(c.Hash()) != 16 {
+	if c, err := ParseConfig([]byte(good)); err != nil || !c.Record.All || c.Limits.Memory != defaultMemory ||
+		c.Overflow != "drop" || len(c.Hash()) != 16 {
 		t.Errorf("the least configuration: %+v, %v", c, err)
 	}
 	for text, want := range map[string]string{
@@ -316,13 +325,15 @@ func TestConfig(t *testing.T) {
 }
 
 func FuzzConfig(f *testing.F) {
-	f.Add("host = \"db7\"\ncollectors = [\"tls://c:4222\"]\n[limits]\ncpu = \"3%\"\nmemory=\"64M\"\n[stream]\nage=\"1h\"")
+	f.Add("host = \"db7\"\ncollectors = [\"tls://c:4222\"]\n[limits]\ncpu = \"3%\"\nmemory=\"64M\"\n[stream]\n" +
+		"age=\"1h\"")
 	f.Fuzz(func(t *testing.T, s string) {
 		c, err := ParseConfig([]byte(s))
 		if (c == nil) == (err == nil) {
 			t.Fatalf("%v, %v", c, err)
 		}
-		if err == nil && (staging.CheckHost(c.Host) != nil || c.Limits.Memory < minMemory || c.Limits.Spool < spool.MinBytes) {
+		if err == nil && (staging.CheckHost(c.Host) != nil || c.Limits.Memory < minMemory ||
+			c.Limits.Spool < spool.MinBytes) {
 			t.Errorf("taken: %+v", c)
 		}
 	})

@@ -26,8 +26,9 @@ type Config struct {
 	Host       string   `toml:"host"`       // name of the host; "" is its own, in lower case
 	Collectors []string `toml:"collectors"` // nats:// or tls:// addresses, tried in random order
 	Key        string   `toml:"key"`        // file with the nkey seed
-	CA         string   `toml:"ca"`         // file with the certificates that collectors' are checked with; "" is the system's
-	Overflow   string   `toml:"overflow"`   // "drop", the default, or "block": programs wait while the spool is full
+	// File with the certificates that collectors' are checked with; "" is the system's.
+	CA       string `toml:"ca"`
+	Overflow string `toml:"overflow"` // "drop", the default, or "block": programs wait while the spool is full
 
 	Record Record `toml:"record"`
 	Limits Limits `toml:"limits"`
@@ -40,15 +41,17 @@ type Config struct {
 
 // Record says what is recorded. The agent hands it to its Source.
 type Record struct {
-	All       bool     `toml:"all"`       // the whole machine but for the agent; the default
-	Cgroup    string   `toml:"cgroup"`    // a control group
-	PIDs      []int    `toml:"pids"`      // processes
-	Command   []string `toml:"command"`   // a command; the agent ends with it
-	Filter    string   `toml:"filter"`    // docs/filters.md
-	Verbosity string   `toml:"verbosity"` // the level to begin with: content (the default), hashes, metadata or counters
-	Content   string   `toml:"content"`   // what is kept of content at the level of that name: none (the default), full, head:N, hash
-	Mmap      string   `toml:"mmap"`      // what is recorded of mapped files; "" is "data"
-	Synthetic string   `toml:"synthetic"` // for tests: made-up events, see package fleet/source
+	All     bool     `toml:"all"`     // the whole machine but for the agent; the default
+	Cgroup  string   `toml:"cgroup"`  // a control group
+	PIDs    []int    `toml:"pids"`    // processes
+	Command []string `toml:"command"` // a command; the agent ends with it
+	Filter  string   `toml:"filter"`  // docs/filters.md
+	// The level to begin with: content (the default), hashes, metadata or counters.
+	Verbosity string `toml:"verbosity"`
+	// What is kept of content at the level of that name: none (the default), full, head:N, hash.
+	Content   string `toml:"content"`
+	Mmap      string `toml:"mmap"`      // what is recorded of mapped files; "" is "data"
+	Synthetic string `toml:"synthetic"` // for tests: made-up events, see package fleet/source
 }
 
 // Limits bound what the agent uses.

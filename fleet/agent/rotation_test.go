@@ -80,7 +80,8 @@ func TestGoesOn(t *testing.T) {
 		if want := staging.ReasonSize; !last && p.end.Reason != want {
 			t.Errorf("stream %d ended because of %s", i, p.end.Reason)
 		}
-		if p.about.Continues != (i > 0) || i > 0 && (p.about.Previous != list[i-1].about.Stream || p.about.GapNS != 0 || p.about.Reason != staging.ReasonSize) {
+		if p.about.Continues != (i > 0) || i > 0 && (p.about.Previous != list[i-1].about.Stream || p.about.GapNS != 0 ||
+			p.about.Reason != staging.ReasonSize) {
 			t.Errorf("stream %d began so: %+v", i, p.about)
 		}
 	}
@@ -233,8 +234,10 @@ func TestKilledGoingOn(t *testing.T) {
 		if err := json.Unmarshal(list[5].Data, &about); err != nil {
 			t.Fatal(err)
 		}
-		if list[4].Stream != name(2) || list[4].Number != 2 || e.Reason != staging.ReasonKilled || e.Events != 0 || e.Lost() != 0 || about.Previous != name(2) {
-			t.Errorf("after step %d the second stream ended so: %+v, %+v; the next began so: %+v", step, list[4], e, about)
+		if list[4].Stream != name(2) || list[4].Number != 2 || e.Reason != staging.ReasonKilled || e.Events != 0 ||
+			e.Lost() != 0 || about.Previous != name(2) {
+			t.Errorf("after step %d the second stream ended so: %+v, %+v; the next began so: %+v",
+				step, list[4], e, about)
 		}
 	}
 }

@@ -129,7 +129,8 @@ func (s *shipper) failed(what string, err error) {
 // run sends until ctx is done.
 func (s *shipper) run(ctx context.Context) {
 	defer s.nc.Close()
-	js, err := jetstream.New(s.nc, jetstream.WithPublishAsyncMaxPending(2*windowItems), jetstream.WithPublishAsyncTimeout(ackWait))
+	js, err := jetstream.New(s.nc, jetstream.WithPublishAsyncMaxPending(2*windowItems),
+		jetstream.WithPublishAsyncTimeout(ackWait))
 	if err != nil {
 		s.failed("send", err)
 		return
@@ -199,7 +200,8 @@ func (s *shipper) sendHello(ctx context.Context) error {
 		return fmt.Errorf("the collector refuses this agent: %.300s", a.Refused)
 	}
 	if a.Version != batch.Version {
-		return fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one", a.Version, batch.Version)
+		return fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one",
+			a.Version, batch.Version)
 	}
 	s.mu.Lock()
 	s.welcome = true

@@ -208,7 +208,8 @@ func (s *stream) goOn(why staging.Reason) error {
 	if err != nil {
 		return err
 	}
-	end := batch.Batch{Kind: batch.End, Stream: s.name, Number: s.number + 1, Before: s.before, Lost: s.lost(), Data: last}
+	end := batch.Batch{Kind: batch.End, Stream: s.name, Number: s.number + 1, Before: s.before,
+		Lost: s.lost(), Data: last}
 	begin := batch.Batch{Kind: batch.About, Stream: about.Stream, Number: 1, Data: first}
 	err = s.spool.PutAll([][]byte{end.Append(nil), begin.Append(nil)}, func() {
 		s.ledger.Spooled(end.Number, end.Before, end.Lost)
@@ -270,7 +271,8 @@ func (s *stream) split() bool {
 
 // spoolBatch puts a batch into the spool.
 func (s *stream) spoolBatch(kind batch.Kind, flags uint8, data []byte, events uint64) error {
-	p := batch.Batch{Kind: kind, Flags: flags, Stream: s.name, Number: s.number + 1, Before: s.before, Events: events, Lost: s.lost(), Data: data}
+	p := batch.Batch{Kind: kind, Flags: flags, Stream: s.name, Number: s.number + 1, Before: s.before, Events: events,
+		Lost: s.lost(), Data: data}
 	s.encoded = p.Append(s.encoded[:0])
 	// The ledger has it before the shipper can: else an agent that is killed in between,
 	// when the batch was sent already, would be thought to have lost it.
@@ -322,7 +324,8 @@ func (s *stream) end(reason staging.Reason, detail string) error {
 
 // declare says how the stream ends.
 func (s *stream) declare(reason staging.Reason, detail string) *staging.End {
-	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastBatch: s.number + 1, Events: s.before, Complete: len(s.losses) == 0}
+	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastBatch: s.number + 1,
+		Events: s.before, Complete: len(s.losses) == 0}
 	for _, r := range slices.Sorted(maps.Keys(s.losses)) {
 		e.Losses = append(e.Losses, staging.Loss{Reason: r, Events: s.losses[r]})
 	}
@@ -352,7 +355,8 @@ func latest(sp *spool.Spool) (p batch.Batch, err error) {
 // the spool.
 func resumed(sp *spool.Spool, l *spool.Ledger, p *batch.Batch) (*stream, error) {
 	st := l.State()
-	s := &stream{spool: sp, ledger: l, name: st.Stream, number: st.Batches, before: st.Events, losses: map[string]uint64{}}
+	s := &stream{spool: sp, ledger: l, name: st.Stream, number: st.Batches, before: st.Events,
+		losses: map[string]uint64{}}
 	// It may be one that the ledger has not.
 	if p.Kind != 0 && p.Stream == s.name && p.Number >= s.number {
 		s.number, s.before = p.Number, p.Before+p.Events

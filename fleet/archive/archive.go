@@ -269,10 +269,12 @@ func (r *run) finish(ctx context.Context, j *job) error {
 // unreadable reports whether it is the streams that cannot be sealed, and not this machine
 // that cannot do it now.
 func unreadable(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sealing.ErrStopped) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, sealing.ErrStopped) {
 		return false
 	}
-	return !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError)) && !errors.As(err, new(syscall.Errno))
+	return !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError)) &&
+		!errors.As(err, new(syscall.Errno))
 }
 
 func (r *run) streamDir(j *job, stream string) string {
@@ -280,7 +282,8 @@ func (r *run) streamDir(j *job, stream string) string {
 }
 
 func (r *run) seal(ctx context.Context, j *job) error {
-	s := &sealRequest{Assembly: &j.Plan.Assembly, Incomplete: j.Plan.Incomplete, Work: filepath.Join(j.dir, workName), Out: filepath.Join(j.dir, tapeName)}
+	s := &sealRequest{Assembly: &j.Plan.Assembly, Incomplete: j.Plan.Incomplete, Work: filepath.Join(j.dir, workName),
+		Out: filepath.Join(j.dir, tapeName)}
 	for i, name := range j.Plan.Streams {
 		file := filepath.Join(r.streamDir(j, name), staging.StreamFile)
 		fi, err := os.Stat(file)
@@ -289,7 +292,8 @@ func (r *run) seal(ctx context.Context, j *job) error {
 		}
 		n := fi.Size()
 		if i < len(j.Plan.Streams)-1 { // a frame that breaks off would hide those of the next
-			if _, n, err = whole(file, false); err != nil && !errors.Is(err, trace.ErrTruncated) && !errors.Is(err, errNoFrame) {
+			if _, n, err = whole(file, false); err != nil && !errors.Is(err, trace.ErrTruncated) &&
+				!errors.Is(err, errNoFrame) {
 				return err
 			}
 		}
@@ -495,6 +499,7 @@ func (r *run) refuse(j *job, why string) error {
 		return err
 	}
 	r.result.Refused += len(j.Plan.Streams)
-	r.Note(fmt.Sprintf("stream %s of %s cannot be sealed, and is put aside in %s: %s", j.Plan.Streams[0], j.Plan.Assembly.Host, aside, why))
+	r.Note(fmt.Sprintf("stream %s of %s cannot be sealed, and is put aside in %s: %s", j.Plan.Streams[0],
+		j.Plan.Assembly.Host, aside, why))
 	return r.drop(j)
 }

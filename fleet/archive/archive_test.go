@@ -26,11 +26,13 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // stage makes a finished stream of so many frames, from number seq on of the recording id.
 // One from number 0 on has a head.
-func stage(t *testing.T, data, host string, serial, id, seq, frames uint64, end staging.Reason, change ...func(*staging.About, *staging.End)) string {
+func stage(t *testing.T, data, host string, serial, id, seq, frames uint64, end staging.Reason,
+	change ...func(*staging.About, *staging.End)) string {
 	t.Helper()
 	name := staging.StreamName{BootID: boot, StartNS: 1000, Serial: serial}.String()
 	dir := staging.Dir(data, host, name)
-	about := &staging.About{Version: staging.Version, Host: host, Stream: name, BootID: boot, AgentStartNS: 1000, StartNS: noon.UnixNano(), Level: "content", Reason: staging.ReasonStart, GapNS: -1}
+	about := &staging.About{Version: staging.Version, Host: host, Stream: name, BootID: boot, AgentStartNS: 1000,
+		StartNS: noon.UnixNano(), Level: "content", Reason: staging.ReasonStart, GapNS: -1}
 	ended := &staging.End{Version: staging.Version, Reason: end, Complete: true, EndNS: noon.Add(time.Hour).UnixNano()}
 	for _, f := range change {
 		f(about, ended)
@@ -157,7 +159,8 @@ func TestAssembly(t *testing.T) {
 		}
 	}
 	lossy := func(_ *staging.About, e *staging.End) {
-		e.Complete, e.Losses = false, []staging.Loss{{Reason: "the spool was full", Events: 3}, {Reason: "the ring was full", Events: 4}}
+		e.Complete, e.Losses = false,
+			[]staging.Loss{{Reason: "the spool was full", Events: 3}, {Reason: "the ring was full", Events: 4}}
 	}
 	continues := func(previous string) func(*staging.About, *staging.End) {
 		return func(a *staging.About, _ *staging.End) { a.Continues, a.Previous = true, previous }
@@ -183,15 +186,18 @@ func TestAssembly(t *testing.T) {
 		}, "a 1 | a 2 | ", 0},
 		{"said to go on, and torn", func(d string) {
 			a := stage(t, d, "a", 1, 7, 0, 3, staging.ReasonLoss, lossy)
-			if err := os.Truncate(filepath.Join(staging.Dir(d, "a", a), staging.StreamFile), 2*(trace.FrameHeaderBytes+64)+50); err != nil {
+			if err := os.Truncate(filepath.Join(staging.Dir(d, "a", a), staging.StreamFile),
+				2*(trace.FrameHeaderBytes+64)+50); err != nil {
 				t.Fatal(err)
 			}
-			b := stage(t, d, "a", 2, 7, 5, 2, staging.ReasonAge, later(1), continues(a), func(_ *staging.About, e *staging.End) { e.Continued = true })
+			b := stage(t, d, "a", 2, 7, 5, 2, staging.ReasonAge, later(1), continues(a),
+				func(_ *staging.About, e *staging.End) { e.Continued = true })
 			stage(t, d, "a", 3, 7, 7, 2, staging.ReasonStop, later(2), continues(b))
 			stage(t, d, "a", 4, 8, 0, 2, staging.ReasonStop, later(3))
 		}, "a 1 a 2 a 3 | a 4 | ", 0},
 		{"said to go on, later", func(d string) {
-			stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge, func(_ *staging.About, e *staging.End) { e.Continued = true })
+			stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge,
+				func(_ *staging.About, e *staging.End) { e.Continued = true })
 		}, "", 1},
 		{"said to go on in one that is not finished", func(d string) {
 			a := stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge)
@@ -204,7 +210,8 @@ func TestAssembly(t *testing.T) {
 		}, "a 1 | a 2 | ", 0},
 		{"another level", func(d string) {
 			stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge)
-			stage(t, d, "a", 2, 7, 3, 2, staging.ReasonStop, later(1), func(a *staging.About, _ *staging.End) { a.Level = "metadata" })
+			stage(t, d, "a", 2, 7, 3, 2, staging.ReasonStop, later(1),
+				func(a *staging.About, _ *staging.End) { a.Level = "metadata" })
 		}, "a 1 | a 2 | ", 0},
 		{"two hosts", func(d string) {
 			stage(t, d, "a", 1, 7, 0, 3, staging.ReasonAge)
@@ -226,7 +233,8 @@ func TestAssembly(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			data, store := t.TempDir(), directory{t.TempDir()}
 			c.make(data)
-			res, err := Run(context.Background(), &Options{Data: data, Store: store, sealWith: seal, Clock: func() time.Time { return noon.Add(24 * time.Hour) }})
+			res, err := Run(context.Background(), &Options{Data: data, Store: store, sealWith: seal,
+				Clock: func() time.Time { return noon.Add(24 * time.Hour) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +249,9 @@ func TestAssembly(t *testing.T) {
 func TestHeadless(t *testing.T) {
 	data, store := t.TempDir(), directory{t.TempDir()}
 	gone := staging.StreamName{BootID: boot, StartNS: 1000, Serial: 1}.String()
-	name := stage(t, data, "a", 2, 7, 3, 2, staging.ReasonStop, func(a *staging.About, _ *staging.End) { a.Continues, a.Previous = true, gone })
+	name := stage(t, data, "a", 2, 7, 3, 2, staging.ReasonStop, func(a *staging.About, _ *staging.End) {
+		a.Continues, a.Previous = true, gone
+	})
 	stage(t, data, "a", 3, 8, 0, 2, staging.ReasonStop)
 	res, err := Run(t.Context(), &Options{Data: data, Store: store, sealWith: seal})
 	if err != nil || res.Refused != 1 || res.Tapes != 1 {
@@ -263,17 +273,20 @@ func TestDamaged(t *testing.T) {
 	write(t, filepath.Join(staging.Dir(data, "a", bad), staging.EndFile), "{garbage")
 	write(t, filepath.Join(staging.Dir(data, "b", open), staging.AboutFile), "{garbage")
 	var said []string
-	res, err := Run(t.Context(), &Options{Data: data, Store: store, sealWith: seal, Note: func(line string) { said = append(said, line) }})
+	res, err := Run(t.Context(),
+		&Options{Data: data, Store: store, sealWith: seal, Note: func(line string) { said = append(said, line) }})
 	if err != nil || res.Refused != 1 || res.Tapes != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	for _, name := range []string{filepath.Join(data, "archive", "refused", "a", bad+".why"), filepath.Join(data, "archive", "refused", "a", bad, staging.StreamFile), staging.Dir(data, "b", open)} {
+	for _, name := range []string{filepath.Join(data, "archive", "refused", "a", bad+".why"),
+		filepath.Join(data, "archive", "refused", "a", bad, staging.StreamFile), staging.Dir(data, "b", open)} {
 		if _, err := os.Stat(name); err != nil {
 			t.Error(err)
 		}
 	}
 	all := strings.Join(said, "\n")
-	if !strings.Contains(all, "stream "+bad+" of a cannot be read, and is put aside in") || !strings.Contains(all, "it is left to the collector") {
+	if !strings.Contains(all, "stream "+bad+" of a cannot be read, and is put aside in") ||
+		!strings.Contains(all, "it is left to the collector") {
 		t.Errorf("it said:\n%s", all)
 	}
 }
@@ -294,8 +307,10 @@ func TestManifest(t *testing.T) {
 	}
 	m := list[0]
 	a := m.Assembly
-	if a.Begins != (trace.Boundary{Reason: "loss", Detail: "why", WallNS: noon.UnixNano(), GapNS: 5}) || a.Ends.Reason != "reboot" || a.Ends.Detail != "power" ||
-		len(a.Losses) != 1 || a.Losses[0] != (trace.Loss{Reason: "the spool was full", Records: 3}) || !m.Incomplete || m.Reason != "3 events were declared lost: the spool was full" {
+	if a.Begins != (trace.Boundary{Reason: "loss", Detail: "why", WallNS: noon.UnixNano(), GapNS: 5}) ||
+		a.Ends.Reason != "reboot" || a.Ends.Detail != "power" ||
+		len(a.Losses) != 1 || a.Losses[0] != (trace.Loss{Reason: "the spool was full", Records: 3}) || !m.Incomplete ||
+		m.Reason != "3 events were declared lost: the spool was full" {
 		t.Errorf("%+v, %v %q", a, m.Incomplete, m.Reason)
 	}
 }
@@ -449,7 +464,8 @@ func TestPrune(t *testing.T) {
 	setup := func() directory {
 		data, store := t.TempDir(), directory{t.TempDir()}
 		for day := range 4 {
-			stage(t, data, "a", uint64(day+1), uint64(day+1), 0, 3, staging.ReasonStop, func(a *staging.About, _ *staging.End) { a.StartNS += int64(day) * 86400e9 })
+			stage(t, data, "a", uint64(day+1), uint64(day+1), 0, 3, staging.ReasonStop,
+				func(a *staging.About, _ *staging.End) { a.StartNS += int64(day) * 86400e9 })
 		}
 		if _, err := Run(ctx, &Options{Data: data, Store: store, sealWith: seal}); err != nil {
 			t.Fatal(err)
@@ -515,10 +531,12 @@ func TestPrune(t *testing.T) {
 	if err := os.Remove(store.path(key + "/" + trace.ManifestName)); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := Prune(ctx, store, &Keep{Now: func() time.Time { return noon.Add(6 * 24 * time.Hour) }}); len(gone) != 0 || err != nil {
+	if gone, err := Prune(ctx, store,
+		&Keep{Now: func() time.Time { return noon.Add(6 * 24 * time.Hour) }}); len(gone) != 0 || err != nil {
 		t.Errorf("removed %v, %v", gone, err)
 	}
-	if gone, err := Prune(ctx, store, &Keep{Now: func() time.Time { return noon.Add(8 * 24 * time.Hour) }}); len(gone) != 1 || err != nil {
+	if gone, err := Prune(ctx, store,
+		&Keep{Now: func() time.Time { return noon.Add(8 * 24 * time.Hour) }}); len(gone) != 1 || err != nil {
 		t.Errorf("removed %v, %v", gone, err)
 	}
 }
@@ -532,7 +550,8 @@ func TestGet(t *testing.T) {
 	var tape *Tape
 	for tape = range Tapes(ctx, store, "") {
 	}
-	for _, name := range []string{tape.Key, tape.Name(), strings.TrimSuffix(tape.Name(), ".tape"), store.Location(tape.Key)} {
+	for _, name := range []string{tape.Key, tape.Name(), strings.TrimSuffix(tape.Name(), ".tape"),
+		store.Location(tape.Key)} {
 		if key, err := Find(ctx, store, name); key != tape.Key || err != nil {
 			t.Errorf("%s is %s, %v", name, key, err)
 		}

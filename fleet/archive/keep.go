@@ -98,7 +98,8 @@ func Prune(ctx context.Context, s Store, k *Keep) (gone []*Tape, err error) {
 	total := int64(0)
 	for _, t := range tapes {
 		age := now.Sub(t.Stored)
-		stays := t.Complete && (k.Age <= 0 || age < k.Age) && (k.Bytes <= 0 || total+t.Bytes <= k.Bytes) || !t.Complete && age < unfinishedAge
+		stays := t.Complete && (k.Age <= 0 || age < k.Age) && (k.Bytes <= 0 || total+t.Bytes <= k.Bytes) ||
+			!t.Complete && age < unfinishedAge
 		if stays {
 			total += t.Bytes
 			continue
@@ -127,7 +128,8 @@ func Prune(ctx context.Context, s Store, k *Keep) (gone []*Tape, err error) {
 
 // removeTape removes the manifest first: without it there is no tape.
 func removeTape(ctx context.Context, s Store, t *Tape) error {
-	names := append([]string{trace.ManifestName}, slices.DeleteFunc(slices.Clone(t.files), func(n string) bool { return n == trace.ManifestName })...)
+	names := append([]string{trace.ManifestName},
+		slices.DeleteFunc(slices.Clone(t.files), func(n string) bool { return n == trace.ManifestName })...)
 	for _, name := range names {
 		if err := s.Remove(ctx, t.Key+"/"+name); err != nil {
 			return err

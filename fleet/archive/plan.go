@@ -122,7 +122,8 @@ func goesOn(a, b *staging.Stream) bool {
 	if b.About.Continues {
 		return b.About.Previous == a.About.Stream
 	}
-	if a.About.BootID != b.About.BootID || a.About.AgentStartNS != b.About.AgentStartNS || a.About.Level != b.About.Level || a.About.ConfigHash != b.About.ConfigHash ||
+	if a.About.BootID != b.About.BootID || a.About.AgentStartNS != b.About.AgentStartNS ||
+		a.About.Level != b.About.Level || a.About.ConfigHash != b.About.ConfigHash ||
 		a.End == nil || !a.End.Complete {
 		return false
 	}
@@ -195,8 +196,9 @@ func (g *group) plan() Plan {
 	first, last := &g.streams[0], &g.streams[len(g.streams)-1]
 	p := Plan{Assembly: trace.Assembly{
 		Host: first.About.Host, Level: first.About.Level, Config: first.About.ConfigHash,
-		Begins: trace.Boundary{Reason: string(first.About.Reason), Detail: first.About.Detail, WallNS: first.About.StartNS, GapNS: first.About.GapNS},
-		Ends:   trace.Boundary{Reason: string(last.End.Reason), Detail: last.End.Detail, WallNS: last.End.EndNS},
+		Begins: trace.Boundary{Reason: string(first.About.Reason), Detail: first.About.Detail,
+			WallNS: first.About.StartNS, GapNS: first.About.GapNS},
+		Ends: trace.Boundary{Reason: string(last.End.Reason), Detail: last.End.Detail, WallNS: last.End.EndNS},
 	}}
 	lost := map[string]uint64{}
 	var reasons []string
@@ -236,7 +238,8 @@ const maxLosses = 64
 // checked, and no two streams have the same.
 func key(a *staging.About) string {
 	start := time.Unix(0, max(a.StartNS, 0)).UTC()
-	return fmt.Sprintf("day=%s/host=%s/%s-%s%s", start.Format("2006-01-02"), a.Host, start.Format("20060102T150405Z"), a.Stream, tapeSuffix)
+	return fmt.Sprintf("day=%s/host=%s/%s-%s%s", start.Format("2006-01-02"), a.Host, start.Format("20060102T150405Z"),
+		a.Stream, tapeSuffix)
 }
 
 const tapeSuffix = ".tape"
@@ -289,8 +292,10 @@ func (p *Plan) check() error {
 // checkKey refuses keys of tapes that this package does not make.
 func checkKey(key string) error {
 	parts := strings.Split(key, "/")
-	ok := len(parts) == 3 && strings.HasPrefix(parts[0], "day=") && strings.HasPrefix(parts[1], "host=") && strings.HasSuffix(key, tapeSuffix)
-	if !ok || len(key) > 512 || slices.ContainsFunc(parts, func(s string) bool { return strings.Contains(s, "..") || !validPart(s) }) {
+	ok := len(parts) == 3 && strings.HasPrefix(parts[0], "day=") && strings.HasPrefix(parts[1], "host=") &&
+		strings.HasSuffix(key, tapeSuffix)
+	if !ok || len(key) > 512 ||
+		slices.ContainsFunc(parts, func(s string) bool { return strings.Contains(s, "..") || !validPart(s) }) {
 		return fmt.Errorf("%q is no place of a tape", key)
 	}
 	return nil
@@ -298,7 +303,8 @@ func checkKey(key string) error {
 
 func validPart(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.=", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_.=", r))
 	}) < 0
 }
 

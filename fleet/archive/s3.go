@@ -45,7 +45,8 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 		return nil, fmt.Errorf("AWS_ENDPOINT_URL %q is no http:// or https:// address", endpoint)
 	}
 	if u.Scheme == "http" && !loopback(u.Hostname()) && os.Getenv("IOTAPE_S3_PLAIN") != "1" {
-		return nil, fmt.Errorf("AWS_ENDPOINT_URL %s would send tapes in clear text; use https://, or set IOTAPE_S3_PLAIN=1", endpoint)
+		return nil, fmt.Errorf(
+			"AWS_ENDPOINT_URL %s would send tapes in clear text; use https://, or set IOTAPE_S3_PLAIN=1", endpoint)
 	}
 	client, err := minio.New(u.Host, &minio.Options{
 		Secure: u.Scheme == "https", Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
@@ -75,14 +76,16 @@ func loopback(host string) bool {
 func (s *s3) Location(key string) string { return s3Scheme + s.bucket + "/" + s.prefix + key }
 
 func (s *s3) fail(verb, key string, err error) error {
-	if r := minio.ToErrorResponse(err); r.Code == minio.NoSuchKey || r.StatusCode == 404 && r.Code != minio.NoSuchBucket {
+	if r := minio.ToErrorResponse(err); r.Code == minio.NoSuchKey || r.StatusCode == 404 &&
+		r.Code != minio.NoSuchBucket {
 		err = fs.ErrNotExist
 	}
 	return fmt.Errorf("%s %s: %w", verb, s.Location(key), err)
 }
 
 func (s *s3) Put(ctx context.Context, key, file string) error {
-	if _, err := s.client.FPutObject(ctx, s.bucket, s.prefix+key, file, minio.PutObjectOptions{ContentType: "application/octet-stream"}); err != nil {
+	if _, err := s.client.FPutObject(ctx, s.bucket, s.prefix+key, file,
+		minio.PutObjectOptions{ContentType: "application/octet-stream"}); err != nil {
 		return s.fail("put", key, err)
 	}
 	return nil
@@ -106,7 +109,8 @@ func (s *s3) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		for o := range s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}) {
+		for o := range s.client.ListObjectsIter(ctx, s.bucket,
+			minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}) {
 			if o.Err != nil {
 				yield(Object{}, s.fail("list", prefix, o.Err))
 				return

@@ -111,7 +111,8 @@ func testStore(t *testing.T, where string) {
 	put("day=2026-11-22/host=a.b-c_d/x.tape/events", "second")
 	put("day=2026-11-22/host=a.b-c_d/x.tape/manifest.json", "")
 	put("day=2026-11-23/host=a/y.tape/events", strings.Repeat("x", 100_000))
-	want := []string{"day=2026-11-22/host=a.b-c_d/x.tape/events 6", "day=2026-11-22/host=a.b-c_d/x.tape/manifest.json 0", "day=2026-11-23/host=a/y.tape/events 100000"}
+	want := []string{"day=2026-11-22/host=a.b-c_d/x.tape/events 6",
+		"day=2026-11-22/host=a.b-c_d/x.tape/manifest.json 0", "day=2026-11-23/host=a/y.tape/events 100000"}
 	if got := list(""); !slices.Equal(got, want) {
 		t.Errorf("it has %q", got)
 	}
@@ -192,7 +193,8 @@ func TestWrongStores(t *testing.T) {
 	ctx := context.Background()
 	try := func(where, want string) {
 		t.Helper()
-		if _, err := OpenStore(ctx, where); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if _, err := OpenStore(ctx, where); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, not %s", where, err, want)
 		}
 	}

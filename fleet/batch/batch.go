@@ -95,7 +95,8 @@ func Decode(b []byte) (Batch, error) {
 		return Batch{}, fmt.Errorf("checksum differs: %w", ErrDamaged)
 	}
 	p := Batch{
-		Kind: Kind(b[6]), Flags: b[7], Number: le.Uint64(b[8:]), Before: le.Uint64(b[16:]), Events: le.Uint64(b[24:]), Lost: le.Uint64(b[32:]),
+		Kind: Kind(b[6]), Flags: b[7], Number: le.Uint64(b[8:]), Before: le.Uint64(b[16:]), Events: le.Uint64(b[24:]),
+		Lost:   le.Uint64(b[32:]),
 		Stream: string(body[headBytes : headBytes+name]), Data: body[headBytes+name:],
 	}
 	first := p.Number == 1

@@ -11,7 +11,8 @@ import (
 )
 
 func sample() *Batch {
-	return &Batch{Kind: Data, Flags: Within, Stream: "s", Number: 7, Before: 100, Events: 3, Lost: 2, Data: []byte("opaque")}
+	return &Batch{Kind: Data, Flags: Within, Stream: "s", Number: 7, Before: 100, Events: 3,
+		Lost: 2, Data: []byte("opaque")}
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -142,7 +142,8 @@ func (c *Cluster) apply(so *server.Options) error {
 		return err
 	}
 	so.ServerName = c.Name
-	so.Cluster = server.ClusterOpts{Name: "iotape", Host: host, Port: port, TLSConfig: c.TLS, TLSTimeout: 5, PoolSize: -1}
+	so.Cluster = server.ClusterOpts{Name: "iotape", Host: host, Port: port, TLSConfig: c.TLS,
+		TLSTimeout: 5, PoolSize: -1}
 	for _, p := range c.Peers {
 		if !strings.Contains(p, "://") {
 			p = "nats://" + p
@@ -200,7 +201,8 @@ func (b *Broker) newKeys() (keys []Key, changed bool, err error) {
 	case err != nil:
 		return nil, false, err
 	// What is changed right after it was read may have the same time.
-	case fi.ModTime().Equal(b.read.changed) && b.read.at.Sub(fi.ModTime()) > time.Second && now.Sub(b.read.at) < time.Minute:
+	case fi.ModTime().Equal(b.read.changed) && b.read.at.Sub(fi.ModTime()) > time.Second &&
+		now.Sub(b.read.at) < time.Minute:
 		return nil, false, nil
 	}
 	if keys, err = Keys(b.o.Data); err == nil {
@@ -224,7 +226,8 @@ func (b *Broker) Connect() (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nats.Connect("", nats.InProcessServer(b.server), nats.Nkey(public, b.root.Sign), nats.Name("iotape collector"),
+	return nats.Connect("", nats.InProcessServer(b.server), nats.Nkey(public, b.root.Sign),
+		nats.Name("iotape collector"),
 		nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.Timeout(10*time.Second))
 }
 
@@ -286,7 +289,8 @@ func (l *log) Tracef(string, ...any) {}
 func (l *log) pass(s string) {
 	lower := strings.ToLower(s)
 	switch {
-	case strings.Contains(lower, "authentication error"), strings.Contains(lower, "authorization"), strings.Contains(lower, "tls handshake"):
+	case strings.Contains(lower, "authentication error"), strings.Contains(lower, "authorization"),
+		strings.Contains(lower, "tls handshake"):
 		l.connections.Add(1)
 	case strings.Contains(lower, "violation"):
 		l.requests.Add(1)
@@ -297,7 +301,8 @@ func (l *log) pass(s string) {
 	}
 }
 
-var digits = strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "")
+var digits = strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "", "5", "",
+	"6", "", "7", "", "8", "", "9", "")
 
 // ErrNotWorking is what a broker says that has stopped to keep what is sent.
 var ErrNotWorking = errors.New("the broker has stopped: its disk is full, or damaged")

@@ -81,7 +81,8 @@ func newSite(t *testing.T, tls *tls.Config, change func(*collector.Options)) *si
 	t.Helper()
 	s := &site{data: t.TempDir()}
 	var err error
-	if s.b, err = Start(&Options{Data: s.data, Listen: "127.0.0.1:0", TLS: tls, Sync: time.Minute, Note: s.said.note}); err != nil {
+	if s.b, err = Start(&Options{Data: s.data, Listen: "127.0.0.1:0", TLS: tls, Sync: time.Minute,
+		Note: s.said.note}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.b.Close)
@@ -90,7 +91,8 @@ func newSite(t *testing.T, tls *tls.Config, change func(*collector.Options)) *si
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	o := &collector.Options{Data: s.data, MinFree: 1 << 20, Commit: 20 * time.Millisecond, Key: NewKeyring(s.data).Public, Note: s.said.note}
+	o := &collector.Options{Data: s.data, MinFree: 1 << 20, Commit: 20 * time.Millisecond,
+		Key: NewKeyring(s.data).Public, Note: s.said.note}
 	if change != nil {
 		change(o)
 	}
@@ -143,7 +145,8 @@ func (s source) Record(ctx context.Context, _ *agent.Record, _ agent.Level, out 
 // agentOf runs an agent until the test ends, or stop is called.
 func (s *site) agentOf(t *testing.T, host, settings string, size int) (said *lines, stop func()) {
 	t.Helper()
-	c, err := agent.ParseConfig([]byte("host = \"" + host + "\"\ncollectors = [\"" + s.b.Address() + "\"]\nspool = \"" + t.TempDir() + "\"\n" + settings))
+	c, err := agent.ParseConfig([]byte("host = \"" + host + "\"\ncollectors = [\"" + s.b.Address() + "\"]\nspool = \"" +
+		t.TempDir() + "\"\n" + settings))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +228,9 @@ func TestOnlyItsOwn(t *testing.T) {
 	thief, reader := s.enrol(t, "thief", Agent), s.enrol(t, "viewer", Reader)
 	var errs lines
 	nc := s.connect(t, thief, &errs)
-	p := batch.Batch{Kind: batch.About, Number: 1, Stream: staging.StreamName{BootID: strings.Repeat("0", 8) + "-0000-0000-0000-" + strings.Repeat("0", 12), StartNS: 1, Serial: 1}.String(), Data: []byte("{}")}
+	p := batch.Batch{Kind: batch.About, Number: 1,
+		Stream: staging.StreamName{BootID: strings.Repeat("0", 8) + "-0000-0000-0000-" + strings.Repeat("0", 12),
+			StartNS: 1, Serial: 1}.String(), Data: []byte("{}")}
 	if err := nc.Publish(batch.Batches+"db7", p.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +240,8 @@ func TestOnlyItsOwn(t *testing.T) {
 		}
 	}
 	wait(t, "refusals", &errs, func() bool {
-		return errs.count("Permissions Violation for Publish") == 1 && errs.count("Permissions Violation for Subscription") == 4
+		return errs.count("Permissions Violation for Publish") == 1 &&
+			errs.count("Permissions Violation for Subscription") == 4
 	})
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -265,7 +271,8 @@ func TestOnlyItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cons, err := bucket.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy})
+	cons, err := bucket.OrderedConsumer(t.Context(),
+		jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +328,8 @@ func newAuthority(t *testing.T) *authority {
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	if err != nil {
@@ -338,8 +346,10 @@ func newAuthority(t *testing.T) *authority {
 
 func (a *authority) server(t *testing.T, until time.Time) *tls.Config {
 	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "collector"}, NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "collector"},
+		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +358,8 @@ func (a *authority) server(t *testing.T, until time.Time) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: k}}}
+	return &tls.Config{MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: k}}}
 }
 
 // TestTLS: agents only send to who has a valid certificate of the authority that they
@@ -390,7 +401,8 @@ func TestEnrol(t *testing.T) {
 		t.Error("a key was overwritten")
 	}
 	good := Key{Name: "db7", Role: Agent, Public: public}
-	for _, bad := range []Key{{"../x", Agent, public}, {"db7", "king", public}, {"db7", Agent, "U" + strings.Repeat("A", 55)}, {"db7", Agent, public[:20]}, {">", Agent, public}} {
+	for _, bad := range []Key{{"../x", Agent, public}, {"db7", "king", public},
+		{"db7", Agent, "U" + strings.Repeat("A", 55)}, {"db7", Agent, public[:20]}, {">", Agent, public}} {
 		if err := Enrol(data, &bad); err == nil {
 			t.Errorf("enrolled: %+v", bad)
 		}

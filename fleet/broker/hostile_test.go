@@ -94,7 +94,8 @@ func TestHostile(t *testing.T) {
 	}
 
 	// Answers that are to be words of another host, or orders to the broker.
-	hello, err := json.Marshal(&batch.Hello{Version: batch.Version, AgentVersion: "thief", ClockNS: time.Now().UnixNano(), BootID: strings.Repeat("0", 36), AgentStartNS: 1})
+	hello, err := json.Marshal(&batch.Hello{Version: batch.Version, AgentVersion: "thief",
+		ClockNS: time.Now().UnixNano(), BootID: strings.Repeat("0", 36), AgentStartNS: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,8 @@ func TestHostile(t *testing.T) {
 	send(batch.Batches, "", []byte("x"), "Nats-TTL", "1s")
 	send(batch.Batches, "", []byte("x"), "Nats-Trace-Dest", batch.Reports+"db7")
 	// The stream of the other host, under the own name: it is another one.
-	p := batch.Batch{Kind: batch.End, Number: 9999, Before: 1 << 40, Lost: 1 << 40, Stream: latest, Data: []byte(`{"version":1,"reason":"agent stop"}`)}
+	p := batch.Batch{Kind: batch.End, Number: 9999, Before: 1 << 40, Lost: 1 << 40, Stream: latest,
+		Data: []byte(`{"version":1,"reason":"agent stop"}`)}
 	send(batch.Batches, "", p.Append(nil), batch.FloorHeader, "9998")
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
@@ -138,7 +140,8 @@ func TestHostile(t *testing.T) {
 		t.Fatalf("the last batch of db7 is %+v, %v", end, err)
 	}
 	wait(t, "its end", said, func() bool { return host("db7").Stored >= says.Events })
-	if h := host("db7"); h.Stored != says.Events || h.Lost != 0 || h.Damaged != 0 || h.Foreign != 0 || h.Reordered != 0 || h.Duplicates != 0 || h.AgentVersion != "test" {
+	if h := host("db7"); h.Stored != says.Events || h.Lost != 0 || h.Damaged != 0 || h.Foreign != 0 ||
+		h.Reordered != 0 || h.Duplicates != 0 || h.AgentVersion != "test" {
 		t.Errorf("the other host, which sent %d events, is %+v", says.Events, h)
 	}
 }

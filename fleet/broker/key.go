@@ -157,7 +157,8 @@ func ownAll(data string) error {
 		return err
 	}
 	for i := range keys {
-		if err := os.Symlink(keys[i].Name, filepath.Join(making, keys[i].Public)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(keys[i].Name, filepath.Join(making, keys[i].Public)); err != nil &&
+			!errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -274,7 +275,8 @@ func Config(keys []Key) string {
 	for i := range keys {
 		k := &keys[i]
 		publish, subscribe := k.Allowed()
-		fmt.Fprintf(&b, "    # %s %s\n    { nkey: %s, permissions: { publish: { allow: %s }, subscribe: { allow: %s } } }\n", k.Role, k.Name, k.Public, list(publish), list(subscribe))
+		fmt.Fprintf(&b, "    # %s %s\n    { nkey: %s, permissions: { publish: { allow: %s }, subscribe: { allow: %s "+
+			"} } }\n", k.Role, k.Name, k.Public, list(publish), list(subscribe))
 	}
 	b.WriteString("  ]\n}\n")
 	return b.String()

@@ -93,8 +93,10 @@ func positionFile(data string) string { return filepath.Join(data, "position.jso
 
 // New prepares a collector that gets messages from nc. refused, if it is not nil, says
 // what the broker refused.
-func New(ctx context.Context, nc *nats.Conn, o *Options, refused func() (connections, requests uint64)) (*Collector, error) {
-	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{}, started: time.Now(), refused: refused, handshakes: handshakes{hosts: map[string]*peer{}}}
+func New(ctx context.Context, nc *nats.Conn, o *Options,
+	refused func() (connections, requests uint64)) (*Collector, error) {
+	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{},
+		started: time.Now(), refused: refused, handshakes: handshakes{hosts: map[string]*peer{}}}
 	c.o.Replicas = cmp.Or(c.o.Replicas, 1)
 	c.o.BrokerBytes = cmp.Or(c.o.BrokerBytes, 4<<30)
 	c.o.MinFree = cmp.Or(c.o.MinFree, 64<<20)
@@ -147,7 +149,8 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	}
 	if created := info.Created.UnixNano(); c.position.CreatedNS != created || c.position.Seq > info.State.LastSeq {
 		if c.position.CreatedNS != 0 {
-			c.o.Note("the broker's stream is a new one: what the old one had and the collector had not is lost, and the agents' counts will say how much")
+			c.o.Note("the broker's stream is a new one: what the old one had and the collector had not is lost, and " +
+				"the agents' counts will say how much")
 		}
 		c.position = position{CreatedNS: created}
 	}
@@ -164,8 +167,10 @@ func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo,
 	for {
 		once, cancel := context.WithTimeout(ctx, 5*time.Second)
 		c.bucket, err = c.js.CreateOrUpdateStream(once, jetstream.StreamConfig{
-			Name: batch.Bucket, Subjects: []string{batch.Batches + ">"}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-			MaxBytes: c.o.BrokerBytes, MaxMsgSize: batch.MaxBytes + 1024, Storage: jetstream.FileStorage, Replicas: c.o.Replicas,
+			Name: batch.Bucket, Subjects: []string{batch.Batches + ">"}, Retention: jetstream.LimitsPolicy,
+			Discard:  jetstream.DiscardNew,
+			MaxBytes: c.o.BrokerBytes, MaxMsgSize: batch.MaxBytes + 1024, Storage: jetstream.FileStorage,
+			Replicas:   c.o.Replicas,
 			Duplicates: 2 * time.Minute, AllowDirect: true,
 		})
 		if err == nil {
@@ -173,7 +178,8 @@ func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo,
 		}
 		cancel()
 		var refused jetstream.JetStreamError
-		final := errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().Code < 500 && refused.APIError().ErrorCode != noPeers
+		final := errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().Code < 500 &&
+			refused.APIError().ErrorCode != noPeers
 		switch {
 		case err == nil:
 			return info, nil
@@ -267,7 +273,8 @@ func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.
 		}
 		host := strings.TrimPrefix(m.Subject(), batch.Batches)
 		// Signatures are looked at here, and not where commits would have to wait for it.
-		next := &message{host, m.Headers(), m.Data(), meta.Sequence.Stream, c.genuine(host, m.Subject(), m.Headers(), m.Data())}
+		next := &message{host, m.Headers(), m.Data(), meta.Sequence.Stream,
+			c.genuine(host, m.Subject(), m.Headers(), m.Data())}
 		select {
 		case to <- next:
 		case <-ctx.Done():
@@ -331,7 +338,8 @@ func (c *Collector) settled() uint64 {
 // file system is synced two or three times.
 func (c *Collector) makeDurable(everything bool) error {
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(c.disk.Fd()), &st); err == nil && int64(st.Bavail)*st.Bsize < c.o.MinFree+int64(c.buffered) {
+	if err := unix.Fstatfs(int(c.disk.Fd()), &st); err == nil &&
+		int64(st.Bavail)*st.Bsize < c.o.MinFree+int64(c.buffered) {
 		return fmt.Errorf("%s has %d MiB left: %w", c.o.Data, int64(st.Bavail)*st.Bsize>>20, syscall.ENOSPC)
 	}
 	var abouts, hosts, ends staging.Batch
@@ -465,7 +473,8 @@ func (c *Collector) watch() {
 			}
 		}
 		for _, o := range h.open {
-			if o.end == nil && o.why == nil && time.Duration(now-o.lastNS) >= c.o.Abandon && (silent >= c.o.Abandon || h.newer(o)) {
+			if o.end == nil && o.why == nil && time.Duration(now-o.lastNS) >= c.o.Abandon &&
+				(silent >= c.o.Abandon || h.newer(o)) {
 				o.finish(nil, staging.ReasonSilent, "", now)
 			}
 		}

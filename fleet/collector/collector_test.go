@@ -47,7 +47,8 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	s := &bench{t: t, data: t.TempDir()}
 	var err error
-	if s.b, err = broker.Start(&broker.Options{Data: s.data, Listen: "127.0.0.1:0", Sync: time.Minute, Note: s.note}); err != nil {
+	if s.b, err = broker.Start(&broker.Options{Data: s.data, Listen: "127.0.0.1:0", Sync: time.Minute,
+		Note: s.note}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.b.Close)
@@ -147,17 +148,21 @@ func (s *bench) wait(what string, ok func() bool) {
 // batch of data has ten events.
 func sequence(serial uint64, batches int) (name string, all []batch.Batch, want []byte) {
 	name = staging.StreamName{BootID: boot, StartNS: 1000, Serial: serial}.String()
-	about, _ := json.Marshal(&staging.About{Version: 1, Host: "somebody-else", Stream: name, Reason: staging.ReasonStart, AgentVersion: "test"})
+	about, _ := json.Marshal(&staging.About{Version: 1, Host: "somebody-else", Stream: name,
+		Reason: staging.ReasonStart, AgentVersion: "test"})
 	all = append(all, batch.Batch{Kind: batch.About, Stream: name, Number: 1, Data: about})
 	before := uint64(0)
 	for i := range batches {
 		data := bytes.Repeat([]byte(fmt.Sprintf("<%d.%d>", serial, i)), 50)
-		all = append(all, batch.Batch{Kind: batch.Data, Stream: name, Number: uint64(i + 2), Before: before, Events: 10, Data: data})
+		all = append(all, batch.Batch{Kind: batch.Data, Stream: name, Number: uint64(i + 2),
+			Before: before, Events: 10, Data: data})
 		before += 10
 		want = append(want, data...)
 	}
-	end, _ := json.Marshal(&staging.End{Version: 1, Reason: staging.ReasonStop, LastBatch: uint64(batches + 2), Events: before, Complete: true})
-	all = append(all, batch.Batch{Kind: batch.End, Stream: name, Number: uint64(batches + 2), Before: before, Data: end})
+	end, _ := json.Marshal(&staging.End{Version: 1, Reason: staging.ReasonStop, LastBatch: uint64(batches + 2),
+		Events: before, Complete: true})
+	all = append(all, batch.Batch{Kind: batch.End, Stream: name, Number: uint64(batches + 2),
+		Before: before, Data: end})
 	return name, all, want
 }
 
@@ -214,7 +219,8 @@ func TestEachOnce(t *testing.T) {
 	for name, bytes := range want {
 		s.wait("the end of "+name, func() bool { return s.ended("db7", name) != nil })
 		e := s.ended("db7", name)
-		if e.Events != 300 || !e.Complete || len(e.Losses) > 0 || e.Reason != staging.ReasonStop || e.Bytes != int64(len(bytes)) {
+		if e.Events != 300 || !e.Complete || len(e.Losses) > 0 || e.Reason != staging.ReasonStop ||
+			e.Bytes != int64(len(bytes)) {
 			t.Errorf("%s ended so: %+v", name, e)
 		}
 		if string(s.stored("db7", name)) != string(bytes) {
@@ -240,7 +246,9 @@ func TestEachOnce(t *testing.T) {
 	for _, p := range sent {
 		s.publish("db7", p.Append(nil), 0)
 	}
-	s.wait("the repetition", func() bool { return s.c.Fleet().Behind == 0 && s.host("db7").Duplicates > uint64(len(sent)) })
+	s.wait("the repetition", func() bool {
+		return s.c.Fleet().Behind == 0 && s.host("db7").Duplicates > uint64(len(sent))
+	})
 	if left, err := staging.List(s.data); err != nil || len(left) > 0 {
 		t.Errorf("streams came back: %v, %v", left, err)
 	}
@@ -265,7 +273,8 @@ func TestHole(t *testing.T) {
 	if e.Complete || e.Events != 60 || e.Lost() != 30 || e.Losses[0].Reason != LossGap {
 		t.Errorf("it ended so: %+v", e)
 	}
-	if b := string(s.stored("db7", name)); strings.Contains(b, "<1.2>") || strings.Contains(b, "<1.4>") || !strings.Contains(b, "<1.5>") || !strings.Contains(b, "<1.1>") {
+	if b := string(s.stored("db7", name)); strings.Contains(b, "<1.2>") || strings.Contains(b, "<1.4>") ||
+		!strings.Contains(b, "<1.5>") || !strings.Contains(b, "<1.1>") {
 		t.Errorf("stored are %.60s", b)
 	}
 
@@ -379,7 +388,8 @@ func TestHelloMeanwhile(t *testing.T) {
 		close(over)
 	}()
 	<-begun
-	b, err := json.Marshal(&batch.Hello{Version: batch.Version, AgentVersion: "a", BootID: boot, AgentStartNS: 5, ClockNS: time.Now().UnixNano()})
+	b, err := json.Marshal(&batch.Hello{Version: batch.Version, AgentVersion: "a", BootID: boot, AgentStartNS: 5,
+		ClockNS: time.Now().UnixNano()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +444,8 @@ func TestSilent(t *testing.T) {
 		t.Errorf("stored %d, lost %d", h.Stored, h.Lost)
 	}
 	// The broker has forgotten the late ones: a collector that is killed now must not.
-	if b, err := os.ReadFile(hostFile(s.data, "db7")); err != nil || !strings.Contains(string(b), `"`+LossLate+`": 20`) {
+	if b, err := os.ReadFile(hostFile(s.data, "db7")); err != nil ||
+		!strings.Contains(string(b), `"`+LossLate+`": 20`) {
 		t.Errorf("the host's file says %s, %v", b, err)
 	}
 	if len(alarms) > 0 {
@@ -447,7 +458,8 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.run(nil)
-	report, _ := json.Marshal(&batch.Report{AgentVersion: "<script>alert(1)</script>", Losses: []staging.Loss{{Reason: `a"b`, Events: 7}}})
+	report, _ := json.Marshal(&batch.Report{AgentVersion: "<script>alert(1)</script>",
+		Losses: []staging.Loss{{Reason: `a"b`, Events: 7}}})
 	if err := s.nc.Publish(batch.Reports+"db7", report); err != nil {
 		t.Fatal(err)
 	}
@@ -464,7 +476,8 @@ func TestPage(t *testing.T) {
 		var b bytes.Buffer
 		_, err = b.ReadFrom(resp.Body)
 		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(b.String(), want) || path == "/" && strings.Contains(b.String(), "<script>") {
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(b.String(), want) || path == "/" &&
+			strings.Contains(b.String(), "<script>") {
 			t.Errorf("%s: %s, %v:\n%.600s", path, resp.Status, err, b.String())
 		}
 	}
@@ -509,7 +522,8 @@ func TestCutAnywhere(t *testing.T) {
 			if err != nil || !states[p] || p.length > int64(cut) {
 				t.Fatalf("cut at %d and %d: %+v, %v", cut, torn, p, err)
 			}
-			if b, err := os.ReadFile(filepath.Join(again, staging.StreamFile)); err != nil || !bytes.Equal(b, stream[:p.length]) {
+			if b, err := os.ReadFile(filepath.Join(again, staging.StreamFile)); err != nil ||
+				!bytes.Equal(b, stream[:p.length]) {
 				t.Fatalf("cut at %d and %d: %d bytes, %v", cut, torn, len(b), err)
 			}
 		}

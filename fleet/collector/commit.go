@@ -64,7 +64,8 @@ func (p *progress) parse(b []byte) (appended uint64, check uint32, ok bool) {
 	}
 	flags := le.Uint32(b[48:])
 	*p = progress{
-		next: le.Uint64(b), length: int64(le.Uint64(b[8:])), events: le.Uint64(b[24:]), lost: le.Uint64(b[32:]), gap: le.Uint64(b[40:]),
+		next: le.Uint64(b), length: int64(le.Uint64(b[8:])), events: le.Uint64(b[24:]), lost: le.Uint64(b[32:]),
+		gap:    le.Uint64(b[40:]),
 		within: flags&1 != 0, skip: flags&2 != 0,
 	}
 	return le.Uint64(b[16:]), le.Uint32(b[52:]), true

@@ -32,45 +32,47 @@ type Fleet struct {
 
 // Refusals count what was not taken, since the collector's start.
 type Refusals struct {
-	Connections uint64 `json:"connections"`          // without a valid key or certificate
-	Requests    uint64 `json:"requests"`             // for what a key is not for
-	Damaged     uint64 `json:"damaged"`              // batches and words that are none
-	Forged      uint64 `json:"forged"`               // messages that were not signed by the host they are said to be of
-	Aside       uint64 `json:"aside"`                // files and streams that could not be read at the start, and were put aside
-	Duplicates  uint64 `json:"duplicate_identities"` // agents with the key of another
-	Skewed      uint64 `json:"skewed"`               // hellos of hosts whose clock is off; taken all the same
+	Connections uint64 `json:"connections"` // without a valid key or certificate
+	Requests    uint64 `json:"requests"`    // for what a key is not for
+	Damaged     uint64 `json:"damaged"`     // batches and words that are none
+	Forged      uint64 `json:"forged"`      // messages that were not signed by the host they are said to be of
+	// Files and streams that could not be read at the start, and were put aside.
+	Aside      uint64 `json:"aside"`
+	Duplicates uint64 `json:"duplicate_identities"` // agents with the key of another
+	Skewed     uint64 `json:"skewed"`               // hellos of hosts whose clock is off; taken all the same
 }
 
 // Host is how one is.
 type Host struct {
-	Host           string         `json:"host"`
-	State          string         `json:"state"` // "recording", "silent", or why it was stopped
-	LastContactNS  int64          `json:"last_contact_ns"`
-	AgentVersion   string         `json:"agent_version"`
-	AgentStartNS   int64          `json:"agent_start_ns"` // of the agent that last said hello; 0 if none has
-	ConfigHash     string         `json:"config_hash"`
-	Level          string         `json:"level"`
-	SkewNS         int64          `json:"skew_ns"`
-	Produced       uint64         `json:"produced"` // events since the agent's start, as it last reported
-	Stored         uint64         `json:"stored"`   // events, ever
-	StoredBytes    int64          `json:"stored_bytes"`
-	EventsRate     float64        `json:"events_per_second"`
-	BytesRate      float64        `json:"bytes_per_second"`
-	Streams        uint64         `json:"streams"` // finished
-	Open           int            `json:"open"`
-	Lost           uint64         `json:"lost"` // events, ever
-	Losses         []staging.Loss `json:"losses,omitempty"`
-	Duplicates     uint64         `json:"duplicates"` // batches that came again
-	Reordered      uint64         `json:"reordered"`
-	Damaged        uint64         `json:"damaged"`
-	Foreign        uint64         `json:"foreign"` // of another protocol
-	Spooled        int64          `json:"spooled"`
-	SpoolMax       int64          `json:"spool_max"`
-	CPUNS          int64          `json:"cpu_ns"` // of the agent
-	ResidentBytes  int64          `json:"resident_bytes"`
-	LastError      string         `json:"last_error,omitempty"`
-	Problem        string         `json:"problem,omitempty"` // why a stream of it cannot be written, and waits in the broker
-	FirstContactNS int64          `json:"first_contact_ns"`
+	Host          string         `json:"host"`
+	State         string         `json:"state"` // "recording", "silent", or why it was stopped
+	LastContactNS int64          `json:"last_contact_ns"`
+	AgentVersion  string         `json:"agent_version"`
+	AgentStartNS  int64          `json:"agent_start_ns"` // of the agent that last said hello; 0 if none has
+	ConfigHash    string         `json:"config_hash"`
+	Level         string         `json:"level"`
+	SkewNS        int64          `json:"skew_ns"`
+	Produced      uint64         `json:"produced"` // events since the agent's start, as it last reported
+	Stored        uint64         `json:"stored"`   // events, ever
+	StoredBytes   int64          `json:"stored_bytes"`
+	EventsRate    float64        `json:"events_per_second"`
+	BytesRate     float64        `json:"bytes_per_second"`
+	Streams       uint64         `json:"streams"` // finished
+	Open          int            `json:"open"`
+	Lost          uint64         `json:"lost"` // events, ever
+	Losses        []staging.Loss `json:"losses,omitempty"`
+	Duplicates    uint64         `json:"duplicates"` // batches that came again
+	Reordered     uint64         `json:"reordered"`
+	Damaged       uint64         `json:"damaged"`
+	Foreign       uint64         `json:"foreign"` // of another protocol
+	Spooled       int64          `json:"spooled"`
+	SpoolMax      int64          `json:"spool_max"`
+	CPUNS         int64          `json:"cpu_ns"` // of the agent
+	ResidentBytes int64          `json:"resident_bytes"`
+	LastError     string         `json:"last_error,omitempty"`
+	// Why a stream of it cannot be written, and waits in the broker.
+	Problem        string `json:"problem,omitempty"`
+	FirstContactNS int64  `json:"first_contact_ns"`
 }
 
 // Fleet returns how the fleet is. Without Run it is nil.
@@ -83,7 +85,8 @@ func (c *Collector) fleet() *Fleet {
 	c.syncPeers()
 	now := c.o.Clock().UnixNano()
 	f := &Fleet{
-		Version: 1, TimeNS: now, UptimeNS: time.Since(c.started).Nanoseconds(), Storing: c.stuck == nil, Behind: c.last - min(c.last, c.position.Seq),
+		Version: 1, TimeNS: now, UptimeNS: time.Since(c.started).Nanoseconds(), Storing: c.stuck == nil,
+		Behind:  c.last - min(c.last, c.position.Seq),
 		Batches: c.batches, Events: c.events, Bytes: c.bytes, Stalls: c.stalls, BrokerMax: c.o.BrokerBytes,
 		Refusals: Refusals{Damaged: c.damaged.Load(), Forged: c.forged.Load(), Aside: c.quarantine},
 	}
@@ -105,10 +108,14 @@ func (h *host) show(now int64, silent time.Duration) Host {
 	s := Host{
 		Host: h.Host, State: "recording", LastContactNS: h.LastNS, FirstContactNS: h.FirstNS,
 		AgentStartNS: h.hello.AgentStartNS,
-		AgentVersion: cmp.Or(h.Report.AgentVersion, limit(h.hello.AgentVersion)), ConfigHash: h.Report.ConfigHash, Level: h.Report.Level, SkewNS: h.SkewNS,
-		Produced: h.Report.Produced, Stored: h.Events, StoredBytes: h.Bytes, EventsRate: h.now.PerSecond.Events, BytesRate: h.now.PerSecond.Bytes,
-		Streams: h.Streams, Open: len(h.open), Duplicates: h.Duplicates, Reordered: h.Reordered, Damaged: h.Damaged, Foreign: h.Foreign,
-		Spooled: h.Report.Spooled, SpoolMax: h.Report.SpoolMax, CPUNS: h.Report.CPUNS, ResidentBytes: h.Report.RSSBytes, LastError: h.Report.LastError,
+		AgentVersion: cmp.Or(h.Report.AgentVersion, limit(h.hello.AgentVersion)), ConfigHash: h.Report.ConfigHash,
+		Level: h.Report.Level, SkewNS: h.SkewNS,
+		Produced: h.Report.Produced, Stored: h.Events, StoredBytes: h.Bytes, EventsRate: h.now.PerSecond.Events,
+		BytesRate: h.now.PerSecond.Bytes,
+		Streams:   h.Streams, Open: len(h.open), Duplicates: h.Duplicates, Reordered: h.Reordered,
+		Damaged: h.Damaged, Foreign: h.Foreign,
+		Spooled: h.Report.Spooled, SpoolMax: h.Report.SpoolMax, CPUNS: h.Report.CPUNS, ResidentBytes: h.Report.RSSBytes,
+		LastError: h.Report.LastError,
 	}
 	for _, o := range h.open {
 		if o.why != nil {

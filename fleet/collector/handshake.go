@@ -92,11 +92,15 @@ func (c *Collector) handleHello(host string, b []byte) *batch.Answer {
 	switch {
 	case hello.Version != batch.Version:
 		v.foreign++
-		a.Refused = fmt.Sprintf("it speaks version %d of the protocol, and the collector version %d: upgrade the older one", hello.Version, batch.Version)
+		a.Refused = fmt.Sprintf(
+			"it speaks version %d of the protocol, and the collector version %d: upgrade the older one",
+			hello.Version, batch.Version)
 	case v.hello.AgentStartNS != 0 && v.hello.BootID != hello.BootID && now-v.lastNS < duplicateWait.Nanoseconds():
 		// The same key on two machines: a clone, or a thief.
 		d.duplicateIdentities++
-		a.Refused = fmt.Sprintf("an agent of another machine, or of an earlier boot, is or was sending as %s less than %s ago", host, duplicateWait)
+		a.Refused = fmt.Sprintf(
+			"an agent of another machine, or of an earlier boot, is or was sending as %s less than %s ago",
+			host, duplicateWait)
 	}
 	if a.Refused != "" {
 		c.say("%s: refused: %s", host, a.Refused)

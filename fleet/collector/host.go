@@ -132,7 +132,8 @@ func (h *host) lose(reason string, events uint64) {
 
 // finish makes the end of a stream, from what its agent said and from what came.
 func (o *open) finish(said *staging.End, reason staging.Reason, detail string, nowNS int64) {
-	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastBatch: o.next - 1, Bytes: o.length, Events: o.events, EndNS: nowNS}
+	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastBatch: o.next - 1, Bytes: o.length,
+		Events: o.events, EndNS: nowNS}
 	declared := uint64(0)
 	if said != nil {
 		e.Reason, e.Detail, e.Complete = staging.Reason(limit(string(said.Reason))), limit(said.Detail), said.Complete

@@ -107,7 +107,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{hostUp, hostSilent, hostContact, hostStored, hostBytes, hostLost, hostSpool, hostSkew, hostCPU, hostResident,
+	for _, d := range []*prometheus.Desc{hostUp, hostSilent, hostContact, hostStored, hostBytes, hostLost, hostSpool,
+		hostSkew, hostCPU, hostResident,
 		hostBatches, batchesTotal, eventsTotal, bytesTotal, refusedTotal, storing, stallsTotal} {
 		ch <- d
 	}

@@ -69,7 +69,8 @@ func (c *Collector) deliver(m *message) {
 	if o == nil {
 		o = &open{
 			dir: staging.Dir(c.o.Data, name, p.Stream), held: map[uint64]uint64{}, progress: progress{next: 1},
-			about: staging.About{Version: staging.Version, Host: name, Stream: p.Stream, BootID: n.BootID, AgentStartNS: n.StartNS, GapNS: -1},
+			about: staging.About{Version: staging.Version, Host: name, Stream: p.Stream, BootID: n.BootID,
+				AgentStartNS: n.StartNS, GapNS: -1},
 		}
 		h.open[p.Stream] = o
 	}
@@ -164,7 +165,8 @@ func (c *Collector) take(h *host, o *open, p *batch.Batch, seq uint64) {
 			return
 		}
 		// What it says of itself counts as far as its name and its subject agree.
-		a.Version, a.Host, a.Stream, a.BootID, a.AgentStartNS = staging.Version, o.about.Host, o.about.Stream, o.about.BootID, o.about.AgentStartNS
+		a.Version, a.Host, a.Stream, a.BootID, a.AgentStartNS = staging.Version, o.about.Host, o.about.Stream,
+			o.about.BootID, o.about.AgentStartNS
 		a.AgentVersion, a.ConfigHash, a.Level = limit(a.AgentVersion), limit(a.ConfigHash), limit(a.Level)
 		a.Reason, a.Detail, a.Previous = staging.Reason(limit(string(a.Reason))), limit(a.Detail), previous(a.Previous)
 		if !o.made {
@@ -220,7 +222,8 @@ func (c *Collector) resume(h *host, o *open) {
 				o.finish(nil, staging.ReasonLoss, "a batch within a frame did not arrive", c.o.Clock().UnixNano())
 				return
 			}
-			c.say("%s: batches %d to %d of stream %s were lost between the broker and here", h.Host, o.next, first-1, o.about.Stream)
+			c.say("%s: batches %d to %d of stream %s were lost between the broker and here", h.Host,
+				o.next, first-1, o.about.Stream)
 			if o.next == 1 {
 				o.about.Reason, o.about.Detail = staging.ReasonLoss, "its beginning did not arrive"
 			}
@@ -274,7 +277,8 @@ func (c *Collector) reported(name string, m *nats.Msg) {
 		c.damaged.Add(1)
 		return
 	}
-	r.AgentVersion, r.Level, r.LastError, r.ConfigHash = limit(r.AgentVersion), limit(r.Level), limit(r.LastError), limit(r.ConfigHash)
+	r.AgentVersion, r.Level, r.LastError, r.ConfigHash = limit(r.AgentVersion), limit(r.Level),
+		limit(r.LastError), limit(r.ConfigHash)
 	if len(r.Losses) > maxReasons {
 		r.Losses = r.Losses[:maxReasons]
 	}

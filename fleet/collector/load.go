@@ -27,7 +27,8 @@ func (c *Collector) setFileAside(name string, why error, follows string) error {
 		return errors.Join(why, err)
 	}
 	c.quarantine++
-	c.o.Note(fmt.Sprintf("%s cannot be read, and is now %s%s: %v; %s", name, filepath.Base(name), damagedSuffix, why, follows))
+	c.o.Note(fmt.Sprintf("%s cannot be read, and is now %s%s: %v; %s", name, filepath.Base(name),
+		damagedSuffix, why, follows))
 	return nil
 }
 
@@ -46,7 +47,8 @@ func (c *Collector) loadPosition() error {
 		return nil
 	}
 	c.position = position{}
-	return c.setFileAside(name, err, "what the broker has is read from its beginning, and what is stored already is known by its numbers")
+	return c.setFileAside(name, err,
+		"what the broker has is read from its beginning, and what is stored already is known by its numbers")
 }
 
 // load reads what the collector knew, and finds the streams that are not finished. What
@@ -69,7 +71,8 @@ func (c *Collector) load() error {
 		case errors.As(err, &newer):
 			return err // an older program must not take its place
 		case err != nil:
-			if err := c.setFileAside(hostFile(c.o.Data, name), err, "its counts begin anew, with what is staged"); err != nil {
+			if err := c.setFileAside(hostFile(c.o.Data, name), err,
+				"its counts begin anew, with what is staged"); err != nil {
 				return err
 			}
 			lost[name] = true
@@ -106,7 +109,8 @@ func (c *Collector) loadHost(name string) (*host, error) {
 		return nil, err
 	}
 	if h.Version > 1 {
-		return nil, &newerError{fmt.Errorf("%s: of version %d, this program knows up to 1", hostFile(c.o.Data, name), h.Version)}
+		return nil, &newerError{fmt.Errorf("%s: of version %d, this program knows up to 1",
+			hostFile(c.o.Data, name), h.Version)}
 	}
 	if h.Host != name {
 		return nil, fmt.Errorf("it says that it is of host %.140q", h.Host)
@@ -175,7 +179,8 @@ func (c *Collector) setAside(host, stream, dir string, why error) {
 	c.quarantine++
 	to, err := staging.SetAside(dir, asideDir(c.o.Data), text)
 	if err != nil {
-		c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and cannot be put aside: %s; %v", stream, host, text, err))
+		c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and cannot be put aside: %s; %v",
+			stream, host, text, err))
 		return
 	}
 	c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and is put aside in %s: %s", stream, host, to, text))

@@ -35,7 +35,8 @@ func (c *Collector) wait(h *host, o *open, why error) {
 		o.next = 1
 	}
 	if o.why == nil {
-		c.o.Note(fmt.Sprintf("stream %s of %s cannot be written, and what comes of it waits in the broker: %v", o.about.Stream, h.Host, why))
+		c.o.Note(fmt.Sprintf("stream %s of %s cannot be written, and what comes of it waits in the broker: %v",
+			o.about.Stream, h.Host, why))
 	}
 	o.why, o.tried = why, c.o.Clock()
 }

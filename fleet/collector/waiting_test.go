@@ -34,7 +34,8 @@ func TestDamaged(t *testing.T) {
 		return f.Events == 120 && f.Behind == 0 && s.ended("db8", finished) != nil
 	})
 	s.stop()
-	for _, file := range []string{filepath.Join(staging.Dir(s.data, "db7", name), staging.AboutFile), hostFile(s.data, "db8"), positionFile(s.data)} {
+	for _, file := range []string{filepath.Join(staging.Dir(s.data, "db7", name), staging.AboutFile),
+		hostFile(s.data, "db8"), positionFile(s.data)} {
 		if err := os.WriteFile(file, []byte("{garbage"), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,8 @@ func TestDamaged(t *testing.T) {
 	if h := s.host("db8"); h.Stored != 90 || h.Streams != 2 || h.Lost != 0 {
 		t.Errorf("the host whose file was damaged is %+v", h)
 	}
-	for _, text := range []string{"position.json cannot be read", "db8.json cannot be read", "stream " + name + " of db7 cannot be read, and is put aside in "} {
+	for _, text := range []string{"position.json cannot be read", "db8.json cannot be read",
+		"stream " + name + " of db7 cannot be read, and is put aside in "} {
 		if !s.heard(text) {
 			t.Errorf("nobody said: %s", text)
 		}
@@ -91,7 +93,8 @@ func TestUnwritable(t *testing.T) {
 	}
 	s.wait("storing", func() bool { f := s.c.Fleet(); return f.Events == 270 && f.Behind == 0 })
 	s.stop()
-	obstacles := []string{filepath.Join(staging.Root(s.data), "begins"), filepath.Join(dir("middle"), staging.CommitsFile), filepath.Join(dir("ends"), staging.EndFile) + ".next"}
+	obstacles := []string{filepath.Join(staging.Root(s.data), "begins"),
+		filepath.Join(dir("middle"), staging.CommitsFile), filepath.Join(dir("ends"), staging.EndFile) + ".next"}
 	commits, err := os.ReadFile(obstacles[1])
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +157,8 @@ func TestUnwritable(t *testing.T) {
 	}
 	for _, host := range hosts {
 		s.wait("the end of "+host, func() bool { return s.ended(host, name) != nil })
-		if e := s.ended(host, name); !e.Complete || e.Events != 400 || e.Lost() != 0 || string(s.stored(host, name)) != string(want) {
+		if e := s.ended(host, name); !e.Complete || e.Events != 400 || e.Lost() != 0 ||
+			string(s.stored(host, name)) != string(want) {
 			t.Errorf("%s ended so: %+v", host, e)
 		}
 		if h := s.host(host); h.Stored != 400 || h.Lost != 0 || h.Problem != "" {

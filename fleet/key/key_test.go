@@ -32,7 +32,8 @@ func TestVerify(t *testing.T) {
 	if !Verify(public, digest, signature) {
 		t.Error("what was signed does not verify")
 	}
-	if Verify(other, digest, signature) || Verify(public, []byte("another"), signature) || Verify(public, digest, signature[1:]) || Verify("", digest, signature) || Verify("Ux", digest, nil) {
+	if Verify(other, digest, signature) || Verify(public, []byte("another"), signature) ||
+		Verify(public, digest, signature[1:]) || Verify("", digest, signature) || Verify("Ux", digest, nil) {
 		t.Error("what was not signed verifies")
 	}
 	if err := os.Chmod(filepath.Join(dir, "a"), 0o644); err != nil {

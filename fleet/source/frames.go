@@ -124,8 +124,10 @@ func (f *frames) declare(fr *trace.Frame) {
 		if n == 0 {
 			continue
 		}
-		f.own = trace.AppendRecord(f.own[:0], &trace.Record{Type: trace.RecLoss, Exit: fr.Until, Count: n, Reason: reason})
-		if taken, _ := f.put(trace.Frame{Kind: trace.FrameRecords, Stream: fr.Stream, Shard: fr.Shard, Round: fr.Round, Until: fr.Until}, f.own, 0); !taken {
+		f.own = trace.AppendRecord(f.own[:0],
+			&trace.Record{Type: trace.RecLoss, Exit: fr.Until, Count: n, Reason: reason})
+		if taken, _ := f.put(trace.Frame{Kind: trace.FrameRecords, Stream: fr.Stream, Shard: fr.Shard, Round: fr.Round,
+			Until: fr.Until}, f.own, 0); !taken {
 			return
 		}
 		f.owed[reason] = 0

@@ -53,11 +53,13 @@ const latency = 50 * time.Millisecond
 
 // options turns the configuration into the capture's.
 func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, error) {
-	o := &capture.Options{All: r.All, Cgroup: r.Cgroup, PIDs: r.PIDs, Command: r.Command, Overflow: capture.OverflowDrop, Latency: latency, Note: s.Note}
+	o := &capture.Options{All: r.All, Cgroup: r.Cgroup, PIDs: r.PIDs, Command: r.Command,
+		Overflow: capture.OverflowDrop, Latency: latency, Note: s.Note}
 	o.Keep = []syscall.Signal{syscall.SIGHUP} // the agent reads its configuration again
 	if s.Block {
 		if r.All {
-			return nil, errors.New("overflow block with all can stop the machine: whoever waits may be whom the agent waits for")
+			return nil, errors.New(
+				"overflow block with all can stop the machine: whoever waits may be whom the agent waits for")
 		}
 		o.Overflow = capture.OverflowBlock
 	}
@@ -99,7 +101,8 @@ func (s *Source) options(r *agent.Record, level agent.Level) (*capture.Options, 
 		host, _ := os.Hostname()
 		arch, _ := event.ParseArch(runtime.GOARCH)
 		clock, wall := capture.Clocks()
-		g, err := predicate.Compile(x, &predicate.Options{Hosts: []predicate.Host{{Name: host, Arch: arch, WallNS: wall - clock}}, StartNS: wall})
+		g, err := predicate.Compile(x,
+			&predicate.Options{Hosts: []predicate.Host{{Name: host, Arch: arch, WallNS: wall - clock}}, StartNS: wall})
 		if err != nil {
 			return nil, fmt.Errorf("filter: %w", err)
 		}
@@ -121,7 +124,9 @@ func notItself(o *capture.Options) error {
 	if o.Cgroup != "" {
 		own, err := ownCgroup()
 		if err == nil && within(own, o.Cgroup) {
-			return fmt.Errorf("cgroup %s has this agent in it: it would record its own recording; give the agent a group of its own", o.Cgroup)
+			return fmt.Errorf(
+				"cgroup %s has this agent in it: it would record its own recording; give the agent a group of its own",
+				o.Cgroup)
 		}
 	}
 	if len(o.Command) > 0 {
@@ -196,13 +201,15 @@ func (s *Source) Record(ctx context.Context, r *agent.Record, level agent.Level,
 		out.Lost("the capture's other losses", n)
 	}
 	clock, wall := capture.Clocks()
-	return sw.Close(&trace.End{Lost: f.lost, ExitStatus: res.ExitStatus, Signal: res.Signal, ClockNS: clock, WallNS: wall})
+	return sw.Close(&trace.End{Lost: f.lost, ExitStatus: res.ExitStatus, Signal: res.Signal,
+		ClockNS: clock, WallNS: wall})
 }
 
 // head describes a recording.
 func head(program, backend string, o *capture.Options) *trace.Head {
 	h := &trace.Head{
-		Program: program, Arch: runtime.GOARCH, Backend: backend, Command: o.Command, UID: os.Getuid(), GID: os.Getgid(),
+		Program: program, Arch: runtime.GOARCH, Backend: backend, Command: o.Command,
+		UID: os.Getuid(), GID: os.Getgid(),
 		Content: o.Content.String(), Overflow: string(o.Overflow), Shards: 1, Ops: len(event.Specs()),
 	}
 	capture.DescribeHost(h)

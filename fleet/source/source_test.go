@@ -98,8 +98,10 @@ func TestLossesAreInTheStream(t *testing.T) {
 		t.Fatalf("of %d events %d were taken, and %d not", made, s.events, lost)
 	}
 	st := sealed(t, s.stream.Bytes())
-	if st.Calls != s.events || st.Lost != lost || st.Damage != nil || len(st.Losses) != 1 || st.Losses[0].Reason != trace.LossReason(trace.LossSpool) {
-		t.Errorf("the tape has %d calls, %d lost %v, %v; taken were %d", st.Calls, st.Lost, st.Losses, st.Damage, s.events)
+	if st.Calls != s.events || st.Lost != lost || st.Damage != nil || len(st.Losses) != 1 ||
+		st.Losses[0].Reason != trace.LossReason(trace.LossSpool) {
+		t.Errorf("the tape has %d calls, %d lost %v, %v; taken were %d", st.Calls, st.Lost,
+			st.Losses, st.Damage, s.events)
 	}
 	var numbers []uint64
 	for fr := trace.NewFrameReader(bytes.NewReader(s.stream.Bytes())); ; {
@@ -149,7 +151,8 @@ func TestNotItself(t *testing.T) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
-	for text, want := range map[string]string{"rate=0": "rate", "size=1G": "size", "colour=red": "none of", "rate=NaN": "rate", "total=-1": "total"} {
+	for text, want := range map[string]string{"rate=0": "rate", "size=1G": "size", "colour=red": "none of",
+		"rate=NaN": "rate", "total=-1": "total"} {
 		if err := src.Check(&agent.Record{Synthetic: text}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("synthetic %s: %v", text, err)
 		}

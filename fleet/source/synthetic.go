@@ -87,8 +87,10 @@ func synthesize(ctx context.Context, text, program string, f *frames) error {
 			first := f.out.Handed()
 			for i := range part {
 				payload = trace.AppendRecord(payload, &trace.Record{
-					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: pid, TID: pid, Enter: uint64(clock), Exit: uint64(clock) + i, NR: 18,
-					Ret: int64(y.size), Args: [6]uint64{3, 0x1000, uint64(y.size), first + i}, Pieces: []trace.Piece{{Arg: 1, Len: uint32(y.size), Data: data}},
+					Type: trace.RecCall, Op: uint16(event.OpPwrite64), PID: pid, TID: pid, Enter: uint64(clock),
+					Exit: uint64(clock) + i, NR: 18,
+					Ret: int64(y.size), Args: [6]uint64{3, 0x1000, uint64(y.size), first + i},
+					Pieces: []trace.Piece{{Arg: 1, Len: uint32(y.size), Data: data}},
 				})
 			}
 			if err := sw.WriteRecords(trace.Frame{Round: round, Until: uint64(clock) + part}, payload); err != nil {

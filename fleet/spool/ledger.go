@@ -102,7 +102,8 @@ func (l *Ledger) State() State {
 	}
 	return State{
 		Stream: string(c.Name[:n]), Ended: c.Ended.Load() != 0, StartedNS: c.Started.Load(),
-		Handed: c.Handed.Load(), Taken: c.Handed.Load() - c.Base.Load(), Dropped: c.Dropped.Load(), Batches: c.Batches.Load(), Events: c.Events.Load(), DeclaredLost: c.Lost.Load(),
+		Handed: c.Handed.Load(), Taken: c.Handed.Load() - c.Base.Load(), Dropped: c.Dropped.Load(),
+		Batches: c.Batches.Load(), Events: c.Events.Load(), DeclaredLost: c.Lost.Load(),
 	}
 }
 

@@ -145,7 +145,8 @@ func (s *Spool) scan(seg *segment) error {
 			break
 		}
 		buf = slices.Grow(buf[:0], int(n))[:n]
-		if _, err := io.ReadFull(r, buf); err != nil || crc32.Checksum(buf, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		if _, err := io.ReadFull(r, buf); err != nil ||
+			crc32.Checksum(buf, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
 			break
 		}
 		s.items = append(s.items, item{seg, seg.size + itemHead, int32(n)})
@@ -162,7 +163,8 @@ func (s *Spool) scan(seg *segment) error {
 // extend begins a segment.
 func (s *Spool) extend() error {
 	next := s.first + uint64(len(s.items))
-	f, err := os.OpenFile(filepath.Join(s.dir, fmt.Sprintf("%016x%s", next, suffix)), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(filepath.Join(s.dir, fmt.Sprintf("%016x%s", next, suffix)),
+		os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -223,7 +223,8 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	want := State{Stream: "stream-7", StartedNS: 42, Handed: 10, Taken: 10, Dropped: 3, Batches: 2, Events: 5, DeclaredLost: 3}
+	want := State{Stream: "stream-7", StartedNS: 42, Handed: 10, Taken: 10, Dropped: 3,
+		Batches: 2, Events: 5, DeclaredLost: 3}
 	if s := again.State(); s != want {
 		t.Errorf("the ledger says %+v, want %+v", s, want)
 	}

@@ -107,7 +107,8 @@ var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9][a-z0-9-
 // up to 128 bytes.
 func CheckHost(host string) error {
 	if len(host) > 128 || !hostName.MatchString(host) {
-		return fmt.Errorf("host %.140q: a name is of a-z, 0-9, - and ., such as db7.example.com, and has up to 128 characters", host)
+		return fmt.Errorf("host %.140q: a name is of a-z, 0-9, - and ., such as db7.example.com, and has up to 128 "+
+			"characters", host)
 	}
 	return nil
 }
@@ -258,7 +259,8 @@ func Open(dir string) (*Stream, error) {
 		return nil, fmt.Errorf("%s: of version %d, this program knows up to %d", dir, s.About.Version, Version)
 	}
 	if s.About.Host != host || s.About.Stream != stream {
-		return nil, fmt.Errorf("%s: %s says that it is of stream %.100q of host %.140q", dir, AboutFile, s.About.Stream, s.About.Host)
+		return nil, fmt.Errorf("%s: %s says that it is of stream %.100q of host %.140q", dir,
+			AboutFile, s.About.Stream, s.About.Host)
 	}
 	var end End
 	switch err := readJSON(filepath.Join(dir, EndFile), &end); {

@@ -18,7 +18,8 @@ func stage(t *testing.T, data, host, stream string, end *End) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteFile(filepath.Join(dir, AboutFile), &About{Version: Version, Host: host, Stream: stream, BootID: boot, Reason: ReasonStart}); err != nil {
+	if err := WriteFile(filepath.Join(dir, AboutFile),
+		&About{Version: Version, Host: host, Stream: stream, BootID: boot, Reason: ReasonStart}); err != nil {
 		t.Fatal(err)
 	}
 	if end != nil {
@@ -38,7 +39,8 @@ func TestList(t *testing.T) {
 	second := stage(t, data, "db7", StreamName{boot, 1000, 2}.String(), nil)
 	tenth := stage(t, data, "db7", StreamName{boot, 1000, 10}.String(), nil)
 	first := stage(t, data, "db7", StreamName{boot, 999, 30}.String(),
-		&End{Version: Version, Reason: ReasonLoss, Events: 5, Losses: []Loss{{"the spool was full", 3}, {"the ring was full", 4}}})
+		&End{Version: Version, Reason: ReasonLoss, Events: 5,
+			Losses: []Loss{{"the spool was full", 3}, {"the ring was full", 4}}})
 	other := stage(t, data, "a.example.com", StreamName{boot, 1, 1}.String(), nil)
 	streams, err := List(data)
 	if err != nil {
@@ -100,7 +102,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("host %q: %v", c.host, err)
 		}
 	}
-	for _, s := range []string{"", "x", boot, boot + "-1", boot + "-1-0", boot + "-1-1-1", boot + "--1-1", boot + "-01-1", boot + "-1-+1",
+	for _, s := range []string{"", "x", boot, boot + "-1", boot + "-1-0", boot + "-1-1-1", boot + "--1-1",
+		boot + "-01-1", boot + "-1-+1",
 		strings.ToUpper(boot) + "-1-1", boot + "-1-1/..", "../../../../../../../../../../../etc/x-1-1"} {
 		if n, err := ParseStream(s); err == nil {
 			t.Errorf("stream %q is taken for %+v", s, n)
