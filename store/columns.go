@@ -116,9 +116,10 @@ func enumColumn[R any](name string, names []string, f func(*R) int) column[R] {
 	if len(names) <= 0xff {
 		fill = fillEnum[R, uint8]
 	}
-	return column[R]{name, func() mapping.LogicalType { return mapping.CreateEnumType(names) }, func(v *vector, rows []*R) {
-		fill(v, rows, len(names), f)
-	}}
+	return column[R]{name, func() mapping.LogicalType { return mapping.CreateEnumType(names) },
+		func(v *vector, rows []*R) {
+			fill(v, rows, len(names), f)
+		}}
 }
 
 func fillEnum[R any, V uint8 | uint16](v *vector, rows []*R, names int, f func(*R) int) {

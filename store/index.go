@@ -45,7 +45,8 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 	if err := writeEvents(ctx, w, t, hosts, sum, progress); err != nil {
 		return err
 	}
-	if err := writeTable(ctx, w, "processes", tmpPath(t, "processes"), processColumns(hosts), items(sum.processes)); err != nil {
+	if err := writeTable(ctx, w, "processes", tmpPath(t, "processes"), processColumns(hosts),
+		items(sum.processes)); err != nil {
 		return err
 	}
 	if err := writeTable(ctx, w, "files", tmpPath(t, "files"), fileColumns(hosts), items(sum.files)); err != nil {
@@ -84,7 +85,8 @@ type source struct {
 }
 
 // writeEvents writes the tables that grow with the events, and sums those up.
-func writeEvents(ctx context.Context, w *writer, t *trace.Tape, hosts []string, sum *summary, progress func(done, total int64)) error {
+func writeEvents(ctx context.Context, w *writer, t *trace.Tape, hosts []string, sum *summary,
+	progress func(done, total int64)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := &source{
@@ -192,7 +194,8 @@ func Indexed(t *trace.Tape) error {
 			return err
 		}
 		if st.Size() != sum.Bytes {
-			return fmt.Errorf("%s has %d bytes, wants %d: %w", parquetName(name), st.Size(), sum.Bytes, trace.ErrCorrupt)
+			return fmt.Errorf("%s has %d bytes, wants %d: %w", parquetName(name),
+				st.Size(), sum.Bytes, trace.ErrCorrupt)
 		}
 	}
 	return nil

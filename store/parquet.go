@@ -36,7 +36,8 @@ func Text(s string) string { return text(s) }
 // WriteParquet writes rows into a file, in the order that the columns in orderBy give
 // ("" is that of the rows). A value is what a column's type is in Go; see Map and Text.
 // The file appears whole or not at all.
-func WriteParquet(ctx context.Context, file string, columns []Column, orderBy string, rows iter.Seq2[[]any, error]) (err error) {
+func WriteParquet(ctx context.Context, file string, columns []Column, orderBy string,
+	rows iter.Seq2[[]any, error]) (err error) {
 	s, err := newSession(ctx, nil)
 	if err != nil {
 		return err
@@ -72,7 +73,8 @@ func WriteParquet(ctx context.Context, file string, columns []Column, orderBy st
 
 // JoinParquet writes the rows of several files with the same columns into one. Columns
 // that a file does not have are NULL.
-func JoinParquet(ctx context.Context, file string, columns []Column, orderBy, where string, args []any, from []string) (err error) {
+func JoinParquet(ctx context.Context, file string, columns []Column, orderBy, where string,
+	args []any, from []string) (err error) {
 	s, err := parquetSession(ctx, "rows", columns, from)
 	if err != nil {
 		return err
@@ -86,7 +88,8 @@ func JoinParquet(ctx context.Context, file string, columns []Column, orderBy, wh
 
 // QueryParquet runs one SELECT over a view of the rows of some files, which may lack
 // columns. What is not in the statement stands in args, for its ?.
-func QueryParquet(ctx context.Context, view string, columns []Column, from []string, query string, args ...any) (*Rows, error) {
+func QueryParquet(ctx context.Context, view string, columns []Column, from []string, query string,
+	args ...any) (*Rows, error) {
 	s, err := parquetSession(ctx, view, columns, from)
 	if err != nil {
 		return nil, err
@@ -160,7 +163,8 @@ func (s *session) copyTo(ctx context.Context, file, query string, args ...any) e
 		return err
 	}
 	tmp := path + ".tmp"
-	st := fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE %d, USE_TMP_FILE false)", query, quote(tmp), parquetRows)
+	st := fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE %d, USE_TMP_FILE false)",
+		query, quote(tmp), parquetRows)
 	if _, err := s.conn.ExecContext(ctx, st, args...); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", file, err), os.RemoveAll(tmp))
 	}

@@ -13,13 +13,15 @@ import (
 	"time"
 )
 
-var testColumns = []Column{{"name", "VARCHAR"}, {"at", "TIMESTAMP"}, {"n", "UBIGINT"}, {"ops", "MAP(VARCHAR, UBIGINT)"}, {"users", "UINTEGER[]"}, {"files", "VARCHAR[]"}, {"day", "DATE"}, {"ok", "BOOLEAN"}}
+var testColumns = []Column{{"name", "VARCHAR"}, {"at", "TIMESTAMP"}, {"n", "UBIGINT"}, {"ops", "MAP(VARCHAR, UBIGINT)"},
+	{"users", "UINTEGER[]"}, {"files", "VARCHAR[]"}, {"day", "DATE"}, {"ok", "BOOLEAN"}}
 
 func testRows(names ...string) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
 		for i, name := range names {
 			at := time.Date(2026, 11, 22, 10, 0, i, 0, time.UTC)
-			row := []any{Text(name), at, uint64(i), Map(map[string]uint64{"read": 7, "fsync\xff": uint64(i)}), []uint32{0, 1000}, []string{"/a'b"}, at, i == 0}
+			row := []any{Text(name), at, uint64(i), Map(map[string]uint64{"read": 7, "fsync\xff": uint64(i)}),
+				[]uint32{0, 1000}, []string{"/a'b"}, at, i == 0}
 			if !yield(row, nil) {
 				return
 			}
@@ -32,7 +34,8 @@ func TestParquet(t *testing.T) {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	one, two, both := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet"), filepath.Join(dir, "both.parquet")
+	one, two, both := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet"),
+		filepath.Join(dir, "both.parquet")
 	if err := WriteParquet(ctx, one, testColumns, "", testRows("b", "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +45,11 @@ func TestParquet(t *testing.T) {
 	if err := JoinParquet(ctx, both, testColumns, "name", "name <> ?", []any{"b"}, []string{one, two}); err != nil {
 		t.Fatal(err)
 	}
-	more := append(testColumns[:len(testColumns):len(testColumns)], Column{"later", "VARCHAR"}) // a column that files do not have yet
-	rows, err := QueryParquet(ctx, "tapes", more, []string{both}, "SELECT name, n, ops, users, files, day, later FROM tapes WHERE ops['read'] > ? AND list_contains(users, ?)", 6, 1000)
+	// A column that files do not have yet.
+	more := append(testColumns[:len(testColumns):len(testColumns)], Column{"later", "VARCHAR"})
+	rows, err := QueryParquet(ctx, "tapes", more, []string{both},
+		"SELECT name, n, ops, users, files, day, later FROM tapes WHERE ops['read'] > ? AND list_contains(users, ?)",
+		6, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,8 +144,8 @@ type Rows struct {
 
 // Query runs one SELECT over the views events, processes, files, opens and content of
 // the tapes, which must be indexed and stay open. Each view has the column tape, the
-// base name of what was opened, or the whole name if two have the same. The statement can read nothing else: no files, no
-// network. Rows are handed out as they are read; the engine holds the result within
+// base name of what was opened, or the whole name if two have the same. The statement can read
+// nothing else: no files, no network. Rows are handed out as they are read; the engine holds the result within
 // its memory limit.
 func Query(ctx context.Context, tapes []*trace.Tape, query string, o *QueryOptions) (*Rows, error) {
 	s, err := begin(ctx, tapes, "", o)
@@ -205,7 +205,9 @@ func Export(ctx context.Context, tapes []*trace.Tape, query, file string, o *Que
 	}
 	// The engine's function query takes one SELECT as a string: whatever is in it, it
 	// does not end this statement.
-	done, err := s.conn.ExecContext(ctx, fmt.Sprintf("COPY (SELECT * FROM query(%s)) TO %s (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)", quote(query), quote(tmp)))
+	done, err := s.conn.ExecContext(ctx,
+		fmt.Sprintf("COPY (SELECT * FROM query(%s)) TO %s (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
+			quote(query), quote(tmp)))
 	if err != nil {
 		return 0, fmt.Errorf("query: %w", err)
 	}
@@ -229,9 +231,12 @@ func setup(tapes []*trace.Tape, spill, out string) []string {
 			allowed = append(allowed, quote(path), quote(glob(path)))
 			columns := "*"
 			if name == "content" {
-				columns = fmt.Sprintf("* EXCLUDE (bytes), coalesce(bytes, %s(%d::UBIGINT, chunk::UBIGINT, chunk_offset::UBIGINT, length::UBIGINT)) AS data", chunkFunction, i)
+				columns = fmt.Sprintf(
+					"* EXCLUDE (bytes), coalesce(bytes, %s(%d::UBIGINT, chunk::UBIGINT, chunk_offset::UBIGINT, "+
+						"length::UBIGINT)) AS data", chunkFunction, i)
 			}
-			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, %s FROM read_parquet(%s)", quote(names[i]), columns, quote(glob(path))))
+			parts = append(parts, fmt.Sprintf("SELECT %s AS tape, %s FROM read_parquet(%s)", quote(names[i]),
+				columns, quote(glob(path))))
 		}
 		s = append(s, fmt.Sprintf("CREATE VIEW %s AS %s", name, strings.Join(parts, " UNION ALL BY NAME ")))
 	}

@@ -75,7 +75,9 @@ func BenchmarkQuery(b *testing.B) {
 	}
 	before := cpu(b)
 	for b.Loop() {
-		rows, err := Query(b.Context(), []*trace.Tape{tape}, "SELECT op, file, count(*), sum(bytes), sum(duration_ns) FROM events GROUP BY op, file ORDER BY 3 DESC LIMIT 10", nil)
+		rows, err := Query(b.Context(), []*trace.Tape{tape},
+			"SELECT op, file, count(*), sum(bytes), sum(duration_ns) FROM events GROUP BY op, file ORDER BY 3 DESC "+
+				"LIMIT 10", nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -21,7 +21,8 @@ import (
 // sample is two programs: a shell that runs a copy.
 func sample() []event.Event {
 	file := func(arg int8, fd int32, ino uint64, path string) event.File {
-		return event.File{Arg: arg, FD: fd, Open: event.OpenID(ino), Known: true, Dev: 2049, Ino: ino, Mode: 0o100644, Size: 100, Path: path}
+		return event.File{Arg: arg, FD: fd, Open: event.OpenID(ino), Known: true, Dev: 2049, Ino: ino,
+			Mode: 0o100644, Size: 100, Path: path}
 	}
 	evs := []event.Event{
 		{Op: event.OpExecve, Paths: []event.Path{{Arg: 0, Raw: "cp", Abs: "/bin/cp"}}, Bufs: []event.Buf{{Arg: 1, Kind: event.KindStrings, Len: 8, Inline: []byte("cp\x00a\x00b\xff\x00")}}},
@@ -63,7 +64,8 @@ func makeTape(t testing.TB, name string, n int) string {
 			evs[i].Exit += 10000
 		}
 	}
-	if err := w.Close(&trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Host: "h-" + name, WallNS: 1e18}}}}); err != nil {
+	if err := w.Close(&trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Host: "h-" + name,
+		WallNS: 1e18}}}}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -215,7 +217,8 @@ func TestIndexOfLongNames(t *testing.T) {
 	long := strings.Repeat("long/", 700)
 	for i := range n {
 		name := fmt.Sprint("/", i, long)
-		if err := w.Write(&event.Event{Op: event.OpStat, PID: 1, TID: 1, Paths: []event.Path{{Raw: name, Abs: name}}}); err != nil {
+		if err := w.Write(&event.Event{Op: event.OpStat, PID: 1, TID: 1,
+			Paths: []event.Path{{Raw: name, Abs: name}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +226,8 @@ func TestIndexOfLongNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	index(t, dir)
-	got := query(t, "SELECT count(*), max(length(file)), count(*) FILTER (seq <> before + 1) FROM (SELECT seq, file, lag(seq) OVER () AS before FROM events)", CSV, dir)
+	got := query(t, "SELECT count(*), max(length(file)), count(*) FILTER (seq <> before + 1) FROM (SELECT seq, file, "+
+		"lag(seq) OVER () AS before FROM events)", CSV, dir)
 	if want := fmt.Sprintf("%d,%d,0\n", n, len(long)+len("/59999")); !strings.HasSuffix(got, want) {
 		t.Error(got, want)
 	}
@@ -305,7 +309,8 @@ func TestQueryIsConfined(t *testing.T) {
 	if err := func() error { tp, _ := trace.Open(dir); defer tp.Close(); return Indexed(tp) }(); err != nil {
 		t.Error(err)
 	}
-	for _, sql := range []string{"DESCRIBE events", "FROM events SELECT count(*)", "WITH x AS (SELECT * FROM files) SELECT count(*) FROM x", "SUMMARIZE processes"} {
+	for _, sql := range []string{"DESCRIBE events", "FROM events SELECT count(*)",
+		"WITH x AS (SELECT * FROM files) SELECT count(*) FROM x", "SUMMARIZE processes"} {
 		if s := query(t, sql, CSV, dir); strings.Count(s, "\n") < 2 {
 			t.Errorf("%q: %q", sql, s)
 		}
@@ -315,7 +320,8 @@ func TestQueryIsConfined(t *testing.T) {
 func TestQueryLimitsMemory(t *testing.T) {
 	dir := makeTape(t, "a.tape", 1)
 	index(t, dir)
-	rows, err := Query(t.Context(), opened(t, dir), "SELECT list(i) FROM range(50000000) t(i)", &QueryOptions{MemoryBytes: 64 << 20})
+	rows, err := Query(t.Context(), opened(t, dir), "SELECT list(i) FROM range(50000000) t(i)",
+		&QueryOptions{MemoryBytes: 64 << 20})
 	if err == nil {
 		for rows.Next() {
 		}

@@ -106,7 +106,8 @@ type summary struct {
 }
 
 func newSummary(t *trace.Tape) *summary {
-	return &summary{tape: t, running: make(map[uint64]*process), byID: make(map[fileKey]*file), byPath: make(map[pathKey]*file)}
+	return &summary{tape: t, running: make(map[uint64]*process), byID: make(map[fileKey]*file),
+		byPath: make(map[pathKey]*file)}
 }
 
 func (s *summary) add(r *row) {

@@ -99,7 +99,8 @@ func TestExport(t *testing.T) {
 	}
 	defer db.Close()
 	var rows, bytes int
-	if err := db.QueryRow("SELECT count(*), sum(bytes) FROM read_parquet("+quote(out)+")").Scan(&rows, &bytes); err != nil || rows != 27 || bytes != 3*200 {
+	if err := db.QueryRow("SELECT count(*), sum(bytes) FROM read_parquet("+quote(out)+")").Scan(&rows,
+		&bytes); err != nil || rows != 27 || bytes != 3*200 {
 		t.Errorf("%d rows, %d bytes, %v", rows, bytes, err)
 	}
 	before, err := os.ReadFile(out)
@@ -151,7 +152,8 @@ func TestSeveralHostsAndTapes(t *testing.T) {
 	head := func(name string, wall int64) trace.Host {
 		return trace.Host{Head: trace.Head{Host: name, WallNS: wall}}
 	}
-	if err := w.Close(&trace.Manifest{Hosts: []trace.Host{head("node", 0), head("node", 1e18), head("", 2e18)}}); err != nil {
+	if err := w.Close(&trace.Manifest{Hosts: []trace.Host{head("node", 0), head("node", 1e18),
+		head("", 2e18)}}); err != nil {
 		t.Fatal(err)
 	}
 	index(t, dir)
@@ -197,7 +199,8 @@ func TestContentThatWasHashed(t *testing.T) {
 		t.Fatal(err)
 	}
 	index(t, dir)
-	got := query(t, "SELECT pos, file_offset, length, chunk, left(hash, 4) AS h, data FROM content ORDER BY pos", CSV, dir)
+	got := query(t, "SELECT pos, file_offset, length, chunk, left(hash, 4) AS h, data FROM content ORDER BY pos",
+		CSV, dir)
 	if want := "pos,file_offset,length,chunk,h,data\n0,100,65536,,0100,\n65536,65636,4464,,0200,\n"; got != want {
 		t.Error(got)
 	}
@@ -221,7 +224,8 @@ func TestExamplesOfTheManual(t *testing.T) {
 	}
 	// Each column is described.
 	for _, table := range tableNames {
-		for _, line := range strings.Split(strings.TrimSpace(query(t, "SELECT column_name FROM (DESCRIBE "+table+")", CSV, dir)), "\n")[1:] {
+		for _, line := range strings.Split(strings.TrimSpace(query(t, "SELECT column_name FROM (DESCRIBE "+table+")",
+			CSV, dir)), "\n")[1:] {
 			if !strings.Contains(string(b), "`"+line+"`") && !strings.HasPrefix(line, "arg") {
 				t.Errorf("column %s of %s is not described", line, table)
 			}

@@ -61,7 +61,8 @@ func encode(name string) string {
 		if b.Len() >= most {
 			break
 		}
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0 {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' ||
+			c == '_' || c == '.' && i > 0 {
 			b.WriteByte(c)
 		} else {
 			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
@@ -193,7 +194,8 @@ func (c *Catalogue) before(ctx context.Context, r *Row) (old []string, same bool
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := store.QueryParquet(ctx, tapesName, storeColumns(), files, "SELECT id, location FROM tapes WHERE id = ? OR location = ?", r.ID, store.Text(cut(r.Location)))
+	rows, err := store.QueryParquet(ctx, tapesName, storeColumns(), files,
+		"SELECT id, location FROM tapes WHERE id = ? OR location = ?", r.ID, store.Text(cut(r.Location)))
 	if err != nil {
 		return nil, false, err
 	}
@@ -232,7 +234,8 @@ func (c *Catalogue) remove(ctx context.Context, tapes []string) (removed int, er
 	if err != nil {
 		return 0, err
 	}
-	rows, err := store.QueryParquet(ctx, tapesName, storeColumns(), files, `SELECT strftime("start", '%Y-%m'), id FROM tapes WHERE `+named, tapes, tapes, tapes)
+	rows, err := store.QueryParquet(ctx, tapesName, storeColumns(), files,
+		`SELECT strftime("start", '%Y-%m'), id FROM tapes WHERE `+named, tapes, tapes, tapes)
 	if err != nil {
 		return 0, err
 	}
@@ -299,7 +302,8 @@ func (c *Catalogue) rewrite(ctx context.Context, month, where string, args []any
 	if err := os.MkdirAll(work, 0o777); err != nil {
 		return err
 	}
-	if err := store.JoinParquet(ctx, filepath.Join(work, rowsName), storeColumns(), sortBy, where, args, files); err != nil {
+	if err := store.JoinParquet(ctx, filepath.Join(work, rowsName), storeColumns(), sortBy,
+		where, args, files); err != nil {
 		return err
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, work, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE); err != nil {

@@ -26,7 +26,8 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // row is one of a host, hours after noon, that took some minutes.
 func row(id, host string, hours, minutes int, ops map[string]uint64) *Row {
 	start := noon.Add(time.Duration(hours) * time.Hour)
-	r := &Row{ID: id, Tape: id + ".tape", Location: "/tapes/" + id + ".tape", Host: host, Hosts: []string{host}, Start: start, End: start.Add(time.Duration(minutes) * time.Minute)}
+	r := &Row{ID: id, Tape: id + ".tape", Location: "/tapes/" + id + ".tape", Host: host, Hosts: []string{host},
+		Start: start, End: start.Add(time.Duration(minutes) * time.Minute)}
 	r.Ops = ops
 	return r
 }
@@ -63,7 +64,8 @@ func add(t *testing.T, c *Catalogue, want int, rows ...*Row) {
 func TestFind(t *testing.T) {
 	c := Open(t.TempDir())
 	a := row("a", "db7", 0, 90, map[string]uint64{"fsync": 2_000_000, "read": 5})
-	a.Users, a.Commands, a.HotFiles, a.P99NS = []uint32{0, 999}, []string{"mysqld"}, []string{"/var/lib/mysql/ibdata1"}, map[string]uint64{"fsync": 20e6}
+	a.Users, a.Commands, a.HotFiles, a.P99NS = []uint32{0, 999}, []string{"mysqld"}, []string{"/var/lib/mysql/ibdata1"},
+		map[string]uint64{"fsync": 20e6}
 	a.Bytes, a.Lost, a.Incomplete, a.Ends = 3<<20, 7, true, "loss"
 	b := row("b", "db7", 24, 30, map[string]uint64{"fsync": 2_000_000})
 	b.Command, b.Backend = "make -j8", "ptrace"
@@ -141,7 +143,8 @@ func TestChanges(t *testing.T) {
 	if len(outside) != 1 {
 		t.Errorf("a host's name led to %q", outside)
 	}
-	if err := os.MkdirAll(filepath.Join(c.dir, workName, "month=2026-05"), 0o777); err != nil { // of somebody who was killed
+	// Of somebody who was killed.
+	if err := os.MkdirAll(filepath.Join(c.dir, workName, "month=2026-05"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	add(t, c, 1, row("c", "h", 1, 1, nil))
@@ -190,7 +193,8 @@ func TestOfTape(t *testing.T) {
 	}
 	c := Open(t.TempDir())
 	add(t, c, 1, r)
-	for _, filter := range []string{"tape = job.tape", "ops.openat > 100", "ops_failed.openat > 100 and errors.ENOENT > 100", "comm = sort and comm = dd", "user = 0", "patterns.read_only_whole > 5",
+	for _, filter := range []string{"tape = job.tape", "ops.openat > 100",
+		"ops_failed.openat > 100 and errors.ENOENT > 100", "comm = sort and comm = dd", "user = 0", "patterns.read_only_whole > 5",
 		"made > 0 and files > 10", "hot endsWith data.txt", "written > 10KiB and read > 10KiB", "duration > 1ms and duration < 1s", "sessions = 1", "not incomplete", "syncs = 1", "max.wait4 > 1ms",
 		fmt.Sprintf("calls = %d and failed = %d", r.Calls, r.Failed)} {
 		if got := ids(t, c, filter); got != r.ID {
@@ -232,7 +236,9 @@ func synthetic(r *rand.Rand, i, month int) *Row {
 	x := row(fmt.Sprintf("%032x", i), host, hours, 1+r.IntN(1440), map[string]uint64{})
 	x.Failed, x.Read, x.Written, x.Events = r.Uint64N(1e5), r.Uint64N(1e11), r.Uint64N(1e11), r.Uint64N(1e8)
 	x.Users, x.Commands, x.Command = []uint32{0, r.Uint32N(2000)}, []string{"mysqld", "sh", "cron"}, "all"
-	x.OpsFailed, x.Errors, x.P50NS, x.P99NS, x.MaxNS, x.Patterns = map[string]uint64{}, map[string]uint64{"ENOENT": r.Uint64N(1e6)}, map[string]uint64{}, map[string]uint64{}, map[string]uint64{}, map[string]uint64{"read_only_whole": r.Uint64N(1e5)}
+	x.OpsFailed, x.Errors, x.P50NS, x.P99NS, x.MaxNS, x.Patterns = map[string]uint64{},
+		map[string]uint64{"ENOENT": r.Uint64N(1e6)}, map[string]uint64{}, map[string]uint64{}, map[string]uint64{},
+		map[string]uint64{"read_only_whole": r.Uint64N(1e5)}
 	for _, op := range syntheticOps {
 		n := r.Uint64N(3e6)
 		x.Ops[op], x.P50NS[op], x.P99NS[op], x.MaxNS[op] = n, r.Uint64N(1e5), r.Uint64N(1e8), r.Uint64N(1e10)
@@ -299,11 +305,13 @@ func BenchmarkFind(b *testing.B) {
 	}
 	c := Open(b.TempDir())
 	fill(b, c, n, func(*Row) {})
-	people := []string{"start", "host", "duration_ns", "calls", "failed", "read", "written", "lost", "begins", "ends", "location"}
+	people := []string{"start", "host", "duration_ns", "calls", "failed", "read", "written",
+		"lost", "begins", "ends", "location"}
 	for _, x := range []struct {
 		name, filter string
 		columns      []string
-	}{{"host", question, people}, {"host-json", question, nil}, {"all", `ops.fsync > 2.9e6 and duration > 23h`, people}, {"text", `hot contains t77.ibd`, people}} {
+	}{{"host", question, people}, {"host-json", question, nil}, {"all", `ops.fsync > 2.9e6 and duration > 23h`, people},
+		{"text", `hot contains t77.ibd`, people}} {
 		filter, err := predicate.Parse(x.filter)
 		if err != nil {
 			b.Fatal(err)

@@ -33,7 +33,8 @@ func textColumn(name, about string, f func(*Row) string) column {
 }
 
 func listColumn(name, alias, about string, f func(*Row) []string) column {
-	return column{name, listType, predicate.Column{Name: alias, Aliases: aliases(alias, name), Several: true, About: about}, func(r *Row) any {
+	return column{name, listType, predicate.Column{Name: alias, Aliases: aliases(alias, name), Several: true,
+		About: about}, func(r *Row) any {
 		list := []string{}
 		for _, s := range f(r)[:min(len(f(r)), maxEntries)] {
 			list = append(list, store.Text(cut(s)))
@@ -50,7 +51,8 @@ func aliases(name, other string) []string {
 }
 
 func countColumn(name, about string, f func(*Row) uint64) column {
-	return column{name, "UBIGINT", predicate.Column{Name: name, Kind: predicate.ColumnNumber, About: about}, func(r *Row) any { return f(r) }}
+	return column{name, "UBIGINT", predicate.Column{Name: name, Kind: predicate.ColumnNumber, About: about},
+		func(r *Row) any { return f(r) }}
 }
 
 func bytesColumn(name, about string, f func(*Row) uint64) column {
@@ -61,11 +63,13 @@ func bytesColumn(name, about string, f func(*Row) uint64) column {
 
 // spanColumn is called NAME in filters and NAME_ns in files.
 func spanColumn(name, about string, f func(*Row) int64) column {
-	return column{name + "_ns", "BIGINT", predicate.Column{Name: name, Aliases: []string{name + "_ns"}, Kind: predicate.ColumnSpan, About: about}, func(r *Row) any { return f(r) }}
+	return column{name + "_ns", "BIGINT", predicate.Column{Name: name, Aliases: []string{name + "_ns"},
+		Kind: predicate.ColumnSpan, About: about}, func(r *Row) any { return f(r) }}
 }
 
 func mapColumn(name, about string, f func(*Row) map[string]uint64) column {
-	c := column{name, mapType, predicate.Column{Name: name, Kind: predicate.ColumnNumber, Keyed: true, About: about}, func(r *Row) any { return store.Map(largest(f(r))) }}
+	c := column{name, mapType, predicate.Column{Name: name, Kind: predicate.ColumnNumber, Keyed: true, About: about},
+		func(r *Row) any { return store.Map(largest(f(r))) }}
 	if short, ok := strings.CutSuffix(name, "_ns"); ok {
 		c.field.Name, c.field.Aliases, c.field.Kind = short, []string{name}, predicate.ColumnSpan
 	}
@@ -80,7 +84,8 @@ func lossesColumn(name, about string, f func(*Row) map[string]uint64) column {
 }
 
 func flagColumn(name, about string, f func(*Row) bool) column {
-	return column{name, "BOOLEAN", predicate.Column{Name: name, Kind: predicate.ColumnFlag, About: about}, func(r *Row) any { return f(r) }}
+	return column{name, "BOOLEAN", predicate.Column{Name: name, Kind: predicate.ColumnFlag, About: about},
+		func(r *Row) any { return f(r) }}
 }
 
 func timeColumn(name, typ, about string, f func(*Row) any) column {
@@ -170,7 +175,8 @@ func sizesColumn(name string, f func(*Row) []uint64) column {
 }
 
 func usersColumn() column {
-	return column{"users", "UINTEGER[]", predicate.Column{Name: "user", Aliases: []string{"users"}, Kind: predicate.ColumnNumber, Several: true, About: "numbers of users (uid), up to 64"},
+	return column{"users", "UINTEGER[]", predicate.Column{Name: "user", Aliases: []string{"users"},
+		Kind: predicate.ColumnNumber, Several: true, About: "numbers of users (uid), up to 64"},
 		func(r *Row) any { return append([]uint32{}, r.Users...) }}
 }
 

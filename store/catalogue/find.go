@@ -148,7 +148,8 @@ func (s *statement) test(c *predicate.Condition) {
 	}
 	switch {
 	case c.Column.Keyed && c.Column.Kind == predicate.ColumnSpan:
-		value = func(s *statement) string { return name + "[" + s.param(c.Key) + "]" } // of what was not called there is no time
+		// Of what was not called there is no time.
+		value = func(s *statement) string { return name + "[" + s.param(c.Key) + "]" }
 	case c.Column.Keyed:
 		value = func(s *statement) string { return "coalesce(" + name + "[" + s.param(c.Key) + "], 0)" }
 	case c.Column.Several:
@@ -207,7 +208,8 @@ func (s *statement) match(how predicate.Match, value func(*statement) string, te
 	case predicate.Glob:
 		return value(s) + " GLOB " + s.param(text)
 	case predicate.Under:
-		return "(" + value(s) + " = " + s.param(text) + " OR " + call("starts_with", strings.TrimSuffix(text, "/")+"/") + ")"
+		return "(" + value(s) + " = " + s.param(text) + " OR " + call("starts_with",
+			strings.TrimSuffix(text, "/")+"/") + ")"
 	}
 	return value(s) + " = " + s.param(text)
 }
