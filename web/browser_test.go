@@ -164,7 +164,10 @@ func (b *tab) coloured() float64 {
 	b.Helper()
 	b.until(idle)
 	time.Sleep(50 * time.Millisecond) // a frame
-	return ask[float64](b, `(c => { const s = devicePixelRatio, g = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true }); g.drawImage(c, 0, 0); const d = g.getImageData(190 * s, 0, c.width - 190 * s, c.height).data; let n = 0; for (let i = 3; i < d.length; i += 4) if (d[i] > 128) n++; return n; })(document.getElementById("marks"))`)
+	return ask[float64](b, `(c => { const s = devicePixelRatio, g = new OffscreenCanvas(c.width, `+
+		`c.height).getContext("2d", { willReadFrequently: true }); g.drawImage(c, 0, 0); const d = `+
+		`g.getImageData(190 * s, 0, c.width - 190 * s, c.height).data; let n = 0; for (let i = 3; i < d.length; i += `+
+		`4) if (d[i] > 128) n++; return n; })(document.getElementById("marks"))`)
 }
 
 // quiet fails if the page complained, or asked anybody but its server.
@@ -201,7 +204,8 @@ func TestPage(t *testing.T) {
 	server := serve(t, viewmodeltest.Tape(t, 2000, "db"))
 	b := newTab(t)
 	b.open(server)
-	if labels := ask[string](b, `document.getElementById("labels").innerText`); !strings.Contains(labels, "db 100") || !strings.Contains(labels, "reader 200") {
+	if labels := ask[string](b, `document.getElementById("labels").innerText`); !strings.Contains(labels, "db 100") ||
+		!strings.Contains(labels, "reader 200") {
 		t.Errorf("labels: %q", labels)
 	}
 	if n := b.coloured(); n < 1000 {
@@ -226,7 +230,8 @@ func TestPage(t *testing.T) {
 	if got := b.shown(); got > whole*0.6 {
 		t.Errorf("a button zooms from %v to %v ns", whole, got)
 	}
-	ask[any](b, `void document.getElementById("port").dispatchEvent(new WheelEvent("wheel", { deltaY: -200, ctrlKey: true, clientX: 700, clientY: 300, bubbles: true, cancelable: true }))`)
+	ask[any](b, `void document.getElementById("port").dispatchEvent(new WheelEvent("wheel", { deltaY: -200, ctrlKey: `+
+		`true, clientX: 700, clientY: 300, bubbles: true, cancelable: true }))`)
 	wheel := b.shown()
 	if wheel > whole*0.3 {
 		t.Errorf("the wheel zooms to %v of %v ns", wheel, whole)
@@ -259,7 +264,8 @@ func TestSelect(t *testing.T) {
 	}
 	b.until(`!document.getElementById("event").hidden`)
 	b.do(chromedp.KeyEvent("]"))
-	b.until(`!!document.querySelector("#event pre.hex") && document.querySelector("#event pre.hex").textContent.includes("00000000  3c 62 3e 63")`)
+	b.until(`!!document.querySelector("#event pre.hex") && document.querySelector("#event ` +
+		`pre.hex").textContent.includes("00000000  3c 62 3e 63")`)
 	text := ask[string](b, `document.getElementById("event").textContent`)
 	for _, want := range []string{"write(3", "<b>content</b>", "All fields", "offset"} {
 		if !strings.Contains(text, want) {
@@ -267,7 +273,8 @@ func TestSelect(t *testing.T) {
 		}
 	}
 	first := ask[string](b, `document.getElementById("selected").textContent`)
-	ask[any](b, `void [...document.querySelectorAll("#event button")].find(x => x.textContent.includes("similar")).click()`)
+	ask[any](b, `void [...document.querySelectorAll("#event button")].find(x => `+
+		`x.textContent.includes("similar")).click()`)
 	b.until(`!!document.querySelector("#event table")`)
 	if n := ask[float64](b, `document.querySelectorAll("#event table tr").length`); n < 20 {
 		t.Errorf("%v similar events", n)
@@ -291,7 +298,8 @@ func TestSearchAndTable(t *testing.T) {
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "\r"))
 	b.until(fmt.Sprintf(`document.getElementById("selected").textContent !== %q`, first))
 	b.do(chromedp.SetValue(chromedp.CSS("#filter"), "op ="), chromedp.SendKeys(chromedp.CSS("#filter"), "\r"))
-	b.until(`document.getElementById("found").textContent.length > 10 && !document.getElementById("found").textContent.includes("looking")`)
+	b.until(`document.getElementById("found").textContent.length > 10 && ` +
+		`!document.getElementById("found").textContent.includes("looking")`)
 	b.do(chromedp.Click(chromedp.CSS("#table summary")))
 	b.until(`document.querySelectorAll("#calls tbody tr").length > 10`)
 	ask[any](b, `void document.querySelector("#calls tbody button").click()`)
@@ -319,10 +327,12 @@ func TestHostileNames(t *testing.T) {
 	ask[any](b, `void document.querySelectorAll("details").forEach(d => { d.open = true; })`)
 	b.until(`document.querySelectorAll("#calls tbody tr").length > 10`)
 	time.Sleep(200 * time.Millisecond)
-	if title := ask[string](b, "document.title"); strings.Contains(title, "owned") && !strings.Contains(title, "<script>") {
+	if title := ask[string](b, "document.title"); strings.Contains(title, "owned") &&
+		!strings.Contains(title, "<script>") {
 		t.Errorf("title: %q", title)
 	}
-	if ask[bool](b, `document.title === "owned" || !!document.querySelector("img") || document.querySelectorAll("script").length !== 2`) {
+	if ask[bool](b, `document.title === "owned" || !!document.querySelector("img") || `+
+		`document.querySelectorAll("script").length !== 2`) {
 		t.Error("names became markup")
 	}
 	b.quiet(server.URL)
@@ -353,7 +363,8 @@ func TestFileInBrowser(t *testing.T) {
 			t.Errorf("zoomed from %v to %v ns", whole, got)
 		}
 		b.until(`document.getElementById("event").textContent.includes("iotape serve")`)
-		if !ask[bool](b, `!!document.getElementById("durability") && document.title !== "owned" && !document.querySelector("img")`) {
+		if !ask[bool](b, `!!document.getElementById("durability") && document.title !== "owned" && `+
+			`!document.querySelector("img")`) {
 			t.Error("sections are missing, or names became markup")
 		}
 		b.quiet("file://")
@@ -386,14 +397,18 @@ func TestLooks(t *testing.T) {
 	server := serve(t, viewmodeltest.Tape(t, 200, "a rather long name of a program that nobody would give"))
 	b := newTab(t)
 	b.open(server)
-	centre := `(c => { const g = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true }); g.drawImage(c, 0, 0); return [...g.getImageData(c.width / 2, c.height - 8, 1, 1).data].join(); })(document.getElementById("overview"))`
+	centre := `(c => { const g = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true ` +
+		`}); g.drawImage(c, 0, 0); return [...g.getImageData(c.width / 2, c.height - 8, 1, 1).data].join(); ` +
+		`})(document.getElementById("overview"))`
 	background := `getComputedStyle(document.body).backgroundColor`
 	light, lit := ask[string](b, background), ask[string](b, centre)
-	b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+		Value: "dark"}}})
 	b.until(fmt.Sprintf("%s !== %q && %s !== %q", background, light, centre, lit))
 
 	b.emulate(emulation.SetEmulatedMediaParams{Media: "print"})
-	if ask[bool](b, `getComputedStyle(document.querySelector(".tools")).display !== "none" || getComputedStyle(document.getElementById("marks")).display === "none"`) {
+	if ask[bool](b, `getComputedStyle(document.querySelector(".tools")).display !== "none" || `+
+		`getComputedStyle(document.getElementById("marks")).display === "none"`) {
 		t.Error("printed, buttons are there or the picture is not")
 	}
 	b.quiet(server.URL)
@@ -423,14 +438,22 @@ func TestAccessible(t *testing.T) {
 	b.open(server)
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "op = read\r"))
 	b.until(`document.getElementById("event").textContent.includes("All fields")`)
-	nameless := ask[string](b, `[...document.querySelectorAll("button, input, select, summary, [tabindex='0']")].filter(e => !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels && e.labels.length && e.labels[0].textContent.trim())).map(e => e.outerHTML).join("\n")`)
+	nameless := ask[string](b,
+		`[...document.querySelectorAll("button, input, select, summary, [tabindex='0']")].filter(e => `+
+			`!(e.textContent.trim() || e.getAttribute("aria-label") || e.labels && e.labels.length && `+
+			`e.labels[0].textContent.trim())).map(e => e.outerHTML).join("\n")`)
 	if nameless != "" {
 		t.Errorf("without a name: %s", nameless)
 	}
-	if missing := ask[string](b, `[...document.querySelectorAll("[aria-labelledby], [aria-describedby]")].flatMap(e => [e.getAttribute("aria-labelledby"), e.getAttribute("aria-describedby")]).filter(id => id && !document.getElementById(id)).join()`); missing != "" {
+	if missing := ask[string](b,
+		`[...document.querySelectorAll("[aria-labelledby], [aria-describedby]")].flatMap(e => `+
+			`[e.getAttribute("aria-labelledby"), e.getAttribute("aria-describedby")]).filter(id => id && `+
+			`!document.getElementById(id)).join()`); missing != "" {
 		t.Errorf("labels that are not there: %s", missing)
 	}
-	if twice := ask[string](b, `(ids => ids.filter((x, i) => ids.indexOf(x) !== i).join())([...document.querySelectorAll("[id]")].map(e => e.id))`); twice != "" {
+	if twice := ask[string](b,
+		`(ids => ids.filter((x, i) => ids.indexOf(x) !== i).join())([...document.querySelectorAll("[id]")].map(e => `+
+			`e.id))`); twice != "" {
 		t.Errorf("ids that are there twice: %s", twice)
 	}
 	if ask[float64](b, `document.querySelectorAll("h1").length`) != 1 {
@@ -438,7 +461,8 @@ func TestAccessible(t *testing.T) {
 	}
 	// Text and what is below it, in both schemes: WCAG's 4.5 to 1.
 	for _, scheme := range []string{"light", "dark"} {
-		b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: scheme}}})
 		for _, name := range []string{"--fg", "--dim", "--c0", "--mark", "--failed"} {
 			if ratio := ask[float64](b, fmt.Sprintf(contrast, name)); ratio < 4.5 {
 				t.Errorf("%s, %s: a contrast of %.1f", scheme, name, ratio)

@@ -39,7 +39,8 @@ func picture(data any, live bool) (*page.Picture, error) {
 		script.WriteString(file(name))
 	}
 	script.WriteString("})();\n")
-	return &page.Picture{Markup: file("picture.html"), Style: file("picture.css"), Script: script.String(), Data: b, Live: live}, nil
+	return &page.Picture{Markup: file("picture.html"), Style: file("picture.css"), Script: script.String(),
+		Data: b, Live: live}, nil
 }
 
 // Limits of the picture in a file.

@@ -78,7 +78,8 @@ func NewServer(s *viewmodel.Scene, o *Options) (*Server, error) {
 	if o.Token == "" {
 		return nil, errors.New("a server needs a token")
 	}
-	x := &Server{scene: s, o: *o, running: make(chan struct{}, maxRunning), mux: http.NewServeMux(), reports: make([]reportState, len(o.Reports))}
+	x := &Server{scene: s, o: *o, running: make(chan struct{}, maxRunning), mux: http.NewServeMux(),
+		reports: make([]reportState, len(o.Reports))}
 	for i := range o.Reports {
 		x.reports[i].Name = o.Reports[i].Name
 	}
@@ -113,7 +114,8 @@ func (x *Server) Prepare(ctx context.Context) {
 		x.say(strings.TrimSpace("Computing the report " + r.Name + " …"))
 		p, err := r.Load(ctx)
 		if err != nil {
-			p = &page.Page{Sections: []page.Section{{ID: "error", Title: "No report", Blocks: []page.Block{page.Line(err.Error())}}}}
+			p = &page.Page{Sections: []page.Section{{ID: "error", Title: "No report",
+				Blocks: []page.Block{page.Line(err.Error())}}}}
 		}
 		if i > 0 { // links within the page
 			for k := range p.Sections {
@@ -152,13 +154,15 @@ func (x *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 	case !x.knows(r.Host):
-		http.Error(w, "this server has another name: use the address that iotape printed, or --name", http.StatusMisdirectedRequest)
+		http.Error(w, "this server has another name: use the address that iotape printed, or --name",
+			http.StatusMisdirectedRequest)
 	case !sameOrigin(r):
 		http.Error(w, "pages of other sites may not ask", http.StatusForbidden)
 	case r.URL.Path == "/favicon.ico":
 		w.WriteHeader(http.StatusNoContent)
 	case r.URL.Path == "/" && x.is(r.URL.Query().Get("token")):
-		http.SetCookie(w, &http.Cookie{Name: x.cookie, Value: x.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: x.cookie, Value: x.session, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	case !x.authorised(r):
 		http.Error(w, "use the address that iotape printed: it has a token", http.StatusUnauthorized)
@@ -175,12 +179,14 @@ func (x *Server) knows(host string) bool {
 		name = h
 	}
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	return net.ParseIP(name) != nil || strings.EqualFold(name, "localhost") || slices.ContainsFunc(x.o.Names, func(n string) bool { return strings.EqualFold(n, name) })
+	return net.ParseIP(name) != nil || strings.EqualFold(name, "localhost") ||
+		slices.ContainsFunc(x.o.Names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // sameOrigin reports whether a request comes from the server's own page, or from none.
 func sameOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" && r.URL.Path != "/" {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" &&
+		site != "none" && r.URL.Path != "/" {
 		return false
 	}
 	origin := r.Header.Get("Origin")
@@ -297,7 +303,8 @@ func (q query) signed(name string) int64 {
 
 // view reads a window: rows are numbers, with + for all that is below.
 func (q query) view() *viewmodel.Window {
-	w := &viewmodel.Window{FromNS: q.signed("from"), ToNS: q.signed("to"), Columns: q.int("columns"), Arrows: q.Get("arrows") == "1"}
+	w := &viewmodel.Window{FromNS: q.signed("from"), ToNS: q.signed("to"), Columns: q.int("columns"),
+		Arrows: q.Get("arrows") == "1"}
 	if rows := q.Get("rows"); rows != "" {
 		for text := range strings.SplitSeq(rows, ",") {
 			number, all := strings.CutSuffix(text, "+")
@@ -324,7 +331,8 @@ func (x *Server) list(ctx context.Context, q query) (any, error) {
 func (x *Server) state(context.Context, query) (any, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return map[string]any{"working": x.working, "ordered": x.ordered, "done": x.done, "reports": slices.Clone(x.reports)}, nil
+	return map[string]any{"working": x.working, "ordered": x.ordered, "done": x.done,
+		"reports": slices.Clone(x.reports)}, nil
 }
 
 func (x *Server) sections(_ context.Context, q query) (any, error) {

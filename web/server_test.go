@@ -32,10 +32,11 @@ func serve(t *testing.T, tapes ...*trace.Tape) *httptest.Server {
 	o := &web.Options{Title: "test", Token: token, Names: []string{"box.example"}}
 	for _, tape := range tapes {
 		o.Title = strings.Join(tape.Host(0).Command, " ")
-		o.Reports = append(o.Reports, web.Report{Name: tape.Name(), Load: func(ctx context.Context) (*page.Page, error) {
-			p, _, err := suite.Collect(ctx, tape, nil)
-			return p, err
-		}})
+		o.Reports = append(o.Reports,
+			web.Report{Name: tape.Name(), Load: func(ctx context.Context) (*page.Page, error) {
+				p, _, err := suite.Collect(ctx, tape, nil)
+				return p, err
+			}})
 	}
 	x, err := web.NewServer(s, o)
 	if err != nil {
@@ -49,13 +50,14 @@ func serve(t *testing.T, tapes ...*trace.Tape) *httptest.Server {
 
 func openScene(t *testing.T, tapes ...*trace.Tape) *viewmodel.Scene {
 	t.Helper()
-	s, err := viewmodel.Open(t.Context(), tapes, &viewmodel.Options{Filter: func(_ *trace.Tape, text string) (func(*event.Event) bool, error) {
-		g, err := predicate.New(text, nil)
-		if err != nil {
-			return nil, err
-		}
-		return g.NewMatcher().Match, nil
-	}})
+	s, err := viewmodel.Open(t.Context(), tapes,
+		&viewmodel.Options{Filter: func(_ *trace.Tape, text string) (func(*event.Event) bool, error) {
+			g, err := predicate.New(text, nil)
+			if err != nil {
+				return nil, err
+			}
+			return g.NewMatcher().Match, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,8 @@ func TestWhoMayAsk(t *testing.T) {
 		if c.status != 200 && (len(body) > 200 || strings.Contains(body, "db")) {
 			t.Errorf("%s: it says %q", c.name, body)
 		}
-		if answer.Header.Get("X-Content-Type-Options") != "nosniff" || answer.Header.Get("Access-Control-Allow-Origin") != "" {
+		if answer.Header.Get("X-Content-Type-Options") != "nosniff" ||
+			answer.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %v", c.name, answer.Header)
 		}
 	}
@@ -153,7 +156,8 @@ func TestNoFiles(t *testing.T) {
 	} {
 		for range 3 { // redirects to a cleaned address are followed, by hand
 			answer, body := get(t, server, path, nil)
-			if strings.Contains(body, "root:") || strings.Contains(body, "iotape.tape") || strings.Contains(body, "class View") {
+			if strings.Contains(body, "root:") || strings.Contains(body, "iotape.tape") ||
+				strings.Contains(body, "class View") {
 				t.Errorf("%s gives %.80q", path, body)
 			}
 			if answer.StatusCode == 200 {

@@ -162,7 +162,8 @@ func appendEntry(d []byte, e *pageEntry) []byte {
 // appendMark encodes a mark: its beginning and first ID as differences to others.
 func appendMark(d []byte, m *Mark, from int64, first uint64) []byte {
 	d = binary.AppendVarint(d, m.From-from)
-	for _, v := range []uint64{uint64(m.To - m.From), m.N, m.Failed, m.Bytes, m.First - first, m.Last - m.First, m.most} {
+	for _, v := range []uint64{uint64(m.To - m.From), m.N, m.Failed, m.Bytes, m.First - first,
+		m.Last - m.First, m.most} {
 		d = binary.AppendUvarint(d, v)
 	}
 	d = binary.LittleEndian.AppendUint32(d, m.Content)

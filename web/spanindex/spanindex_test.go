@@ -74,7 +74,8 @@ func TestMarks(t *testing.T) {
 				continue
 			}
 			first, last := spans[0].From, spans[len(spans)-1].To
-			w := spanindex.Window{From: rapid.Int64Range(first-5, last+5).Draw(t, "from"), Grain: rapid.SampledFrom([]int64{0, 10, 1e5, 1e9, 1e12}).Draw(t, "grain")}
+			w := spanindex.Window{From: rapid.Int64Range(first-5, last+5).Draw(t, "from"),
+				Grain: rapid.SampledFrom([]int64{0, 10, 1e5, 1e9, 1e12}).Draw(t, "grain")}
 			w.To = rapid.Int64Range(w.From, last+5).Draw(t, "to")
 			var got []spanindex.Mark
 			if err := x.Marks(i, w, func(m *spanindex.Mark) { got = append(got, *m) }); err != nil {
@@ -102,7 +103,8 @@ func TestMarks(t *testing.T) {
 					}
 					want.Add(&one)
 				}
-				if m.From != want.From || m.To != want.To || m.Failed != want.Failed || m.Bytes != want.Bytes || m.Busy != want.Busy || m.Last != want.Last {
+				if m.From != want.From || m.To != want.To || m.Failed != want.Failed || m.Bytes != want.Bytes ||
+					m.Busy != want.Busy || m.Last != want.Last {
 					t.Fatalf("%+v, not %+v", m, want)
 				}
 			}
@@ -113,7 +115,8 @@ func TestMarks(t *testing.T) {
 			}
 			k := rapid.IntRange(0, len(spans)-1).Draw(t, "near")
 			before, at, after, ok, err := x.Near(i, spans[k].ID)
-			if err != nil || ok != [3]bool{k > 0, true, k+1 < len(spans)} || at != spans[k] || ok[0] && before != spans[k-1] || ok[2] && after != spans[k+1] {
+			if err != nil || ok != [3]bool{k > 0, true, k+1 < len(spans)} || at != spans[k] || ok[0] &&
+				before != spans[k-1] || ok[2] && after != spans[k+1] {
 				t.Fatalf("near %d: %v %v %v %v %v", k, before, at, after, ok, err)
 			}
 		}
@@ -184,7 +187,8 @@ func TestRefused(t *testing.T) {
 
 // Damage is an error, never a panic or a great amount of memory.
 func FuzzOpen(f *testing.F) {
-	_, file := build(f, [][]spanindex.Span{{{From: 1, To: 5, ID: 1, Bytes: 7, Content: 9}, {From: 6, To: 6, ID: 2, Failed: true}}, nil, {{ID: 3}}}, "x")
+	_, file := build(f, [][]spanindex.Span{{{From: 1, To: 5, ID: 1, Bytes: 7, Content: 9},
+		{From: 6, To: 6, ID: 2, Failed: true}}, nil, {{ID: 3}}}, "x")
 	f.Add(file)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -91,10 +91,11 @@ func (s *Scene) read(tape int, seq uint64) (*event.Event, error) {
 func (s *Scene) printer(t *tape) *stracetext.Printer {
 	var scratch []byte
 	m := t.Manifest()
-	return stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, MaxBytes: lineBytes, Hosts: m.Hosts, Content: func(b *event.Buf, n int) []byte {
-		scratch, _ = t.ContentRange(b, 0, n, scratch[:0])
-		return scratch
-	}})
+	return stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, MaxBytes: lineBytes, Hosts: m.Hosts,
+		Content: func(b *event.Buf, n int) []byte {
+			scratch, _ = t.ContentRange(b, 0, n, scratch[:0])
+			return scratch
+		}})
 }
 
 // maxLine bounds a line, in bytes: a call may have very many arguments.
@@ -123,7 +124,9 @@ func (s *Scene) Event(tape int, seq uint64) (*Detail, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	t, io := s.tapes[tape], ev.Traffic()
-	d := &Detail{EventRef: s.ref(tape, ev), Fields: s.printer(t).AppendJSON(nil, ev), Row: -1, FromNS: ev.Enter + t.shift(ev.Host), ToNS: ev.Exit + t.shift(ev.Host), Work: report.WorkOf(ev, &io).String(), Contents: []Content{}, Before: []Cause{}, After: []Cause{}}
+	d := &Detail{EventRef: s.ref(tape, ev), Fields: s.printer(t).AppendJSON(nil, ev), Row: -1,
+		FromNS: ev.Enter + t.shift(ev.Host), ToNS: ev.Exit + t.shift(ev.Host), Work: report.WorkOf(ev, &io).String(),
+		Contents: []Content{}, Before: []Cause{}, After: []Cause{}}
 	if l, ok := t.laneOf(ev); ok && l < t.index.Lines() {
 		d.Row = t.rows[l]
 		before, _, after, ok, err := t.index.Near(l, seq)

@@ -97,8 +97,10 @@ func (s *Scene) List(ctx context.Context, w *Window) (list []Listed, more bool, 
 				continue
 			}
 			shift := t.shift(t.Lanes[l].Host)
-			err := t.index.Marks(l, spanindex.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: -1, Limit: maxList}, func(m *spanindex.Mark) {
-				list = append(list, Listed{t.rows[l], s.rows[r.Row].Tape, m.First, m.From + shift, m.To - m.From, m.Kind(), m.Failed > 0, clamp(m.Bytes)})
+			err := t.index.Marks(l, spanindex.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: -1,
+				Limit: maxList}, func(m *spanindex.Mark) {
+				list = append(list, Listed{t.rows[l], s.rows[r.Row].Tape, m.First, m.From + shift, m.To - m.From,
+					m.Kind(), m.Failed > 0, clamp(m.Bytes)})
 			})
 			if more = more || errors.Is(err, spanindex.ErrLimit); err != nil && !errors.Is(err, spanindex.ErrLimit) {
 				return nil, false, err

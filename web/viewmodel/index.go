@@ -134,7 +134,8 @@ func newTape(t *trace.Tape, r io.ReaderAt, size int64, closing func() error) (*t
 	if err := json.Unmarshal(index.Extra(), &x.contents); err != nil {
 		return nil, fmt.Errorf("index of the time line: %w: %w", err, trace.ErrCorrupt)
 	}
-	if x.Version != indexVersion || x.contents.Tape != t.Identity() || len(x.Lanes) < index.Lines() || len(x.Lanes) > maxLanes+1 || len(x.Places) > maxPlace {
+	if x.Version != indexVersion || x.contents.Tape != t.Identity() || len(x.Lanes) < index.Lines() ||
+		len(x.Lanes) > maxLanes+1 || len(x.Places) > maxPlace {
 		return nil, fmt.Errorf("the index of the time line is not the tape's: %w", trace.ErrCorrupt)
 	}
 	return x, nil

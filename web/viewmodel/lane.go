@@ -109,7 +109,8 @@ func (l *laner) see(ev *event.Event, number *contentNumber) (i int, s spanindex.
 		return 0, s, false
 	}
 	io := ev.Traffic()
-	s = spanindex.Span{From: ev.Enter, To: max(ev.Exit, ev.Enter), ID: ev.Seq, Kind: uint8(report.WorkOf(ev, &io)), Failed: ev.Errno != 0, Bytes: uint64(max(io.Bytes(), 0))}
+	s = spanindex.Span{From: ev.Enter, To: max(ev.Exit, ev.Enter), ID: ev.Seq, Kind: uint8(report.WorkOf(ev, &io)),
+		Failed: ev.Errno != 0, Bytes: uint64(max(io.Bytes(), 0))}
 	if s.Bytes > 0 {
 		s.Content = number.of(ev)
 	}

@@ -199,7 +199,8 @@ func (s *Scene) clocks() []string {
 			if by < 0 {
 				ahead, by = "behind", -by
 			}
-			list = append(list, fmt.Sprintf("%s: its clock is %s by %s, give or take %s; the picture puts it right", name, ahead, report.Duration(by), report.Duration((k.Max-k.Min+1)/2)))
+			list = append(list, fmt.Sprintf("%s: its clock is %s by %s, give or take %s; the picture puts it right",
+				name, ahead, report.Duration(by), report.Duration((k.Max-k.Min+1)/2)))
 		default:
 			list = append(list, fmt.Sprintf("%s: messages do not tell how its clock differs", name))
 		}

@@ -315,14 +315,17 @@ func (s *Scene) addProcesses(t *tape, roots []*process, parent, depth int, threa
 		if t.Others && p.lanes[0] == maxLanes {
 			name = "(other threads)"
 		}
-		row := s.addRow(Row{Parent: x.parent, Depth: x.depth, Kind: "process", Name: name, Tape: p.tape, PID: p.pid}, p.lanes)
+		row := s.addRow(Row{Parent: x.parent, Depth: x.depth, Kind: "process", Name: name, Tape: p.tape, PID: p.pid},
+			p.lanes)
 		for _, l := range p.lanes {
 			t.rows[l] = row
 		}
 		if len(p.lanes) > 1 && threads {
 			for _, l := range p.lanes {
 				tid := t.Lanes[l].TID
-				t.rows[l] = s.addRow(Row{Parent: row, Depth: x.depth + 1, Kind: "thread", Name: fmt.Sprintf("%s %d", cmp.Or(t.Lanes[l].Comm, "thread"), tid), Tape: p.tape, PID: p.pid, TID: tid}, []int{l})
+				t.rows[l] = s.addRow(Row{Parent: row, Depth: x.depth + 1, Kind: "thread",
+					Name: fmt.Sprintf("%s %d", cmp.Or(t.Lanes[l].Comm, "thread"), tid), Tape: p.tape,
+					PID: p.pid, TID: tid}, []int{l})
 			}
 		}
 		stack = append(stack, item{done: row})
@@ -388,10 +391,12 @@ type TapeAbout struct {
 func (s *Scene) About() *About {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	a := &About{FromNS: s.from, ToNS: s.to, Tapes: []TapeAbout{}, Rows: append([]Row{}, s.rows...), Places: append([]Place{}, s.places...), Order: s.state, Clocks: s.clocks()}
+	a := &About{FromNS: s.from, ToNS: s.to, Tapes: []TapeAbout{}, Rows: append([]Row{}, s.rows...),
+		Places: append([]Place{}, s.places...), Order: s.state, Clocks: s.clocks()}
 	var names []string
 	for _, t := range s.tapes {
-		x := TapeAbout{Name: t.Name(), Command: append([]string{}, t.Host(0).Command...), Hosts: []string{}, Events: t.Manifest().Counts.Events, Damaged: t.Damaged}
+		x := TapeAbout{Name: t.Name(), Command: append([]string{}, t.Host(0).Command...), Hosts: []string{},
+			Events: t.Manifest().Counts.Events, Damaged: t.Damaged}
 		for i := range t.Manifest().Hosts {
 			x.Hosts = append(x.Hosts, t.Host(uint32(i)).Host)
 		}

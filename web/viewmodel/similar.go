@@ -171,8 +171,10 @@ func (f *finding) look(ctx context.Context, k int, at uint64, notTape int, notSe
 			continue
 		}
 		io := ev.Traffic()
-		f.out.Found = append(f.out.Found, SimilarEvent{EventRef: EventRef{Tape: k, Seq: ev.Seq, AtNS: ev.Enter + t.shift(ev.Host)},
-			Equal: v.equal, Jaccard: v.jaccard, Shared: v.shared, Bytes: b.Len, Work: report.WorkOf(&ev, &io).String()})
+		f.out.Found = append(f.out.Found,
+			SimilarEvent{EventRef: EventRef{Tape: k, Seq: ev.Seq, AtNS: ev.Enter + t.shift(ev.Host)},
+				Equal: v.equal, Jaccard: v.jaccard, Shared: v.shared, Bytes: b.Len,
+				Work: report.WorkOf(&ev, &io).String()})
 	}
 	return nil
 }
@@ -181,7 +183,8 @@ func (f *finding) look(ctx context.Context, k int, at uint64, notTape int, notSe
 func (f *finding) judge(tape int, b *event.Buf) *verdict {
 	key := binary.AppendUvarint(nil, uint64(tape))
 	for _, r := range b.Refs {
-		key = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(key, r.Chunk), uint64(r.Off)), uint64(r.Len))
+		key = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(key, r.Chunk), uint64(r.Off)),
+			uint64(r.Len))
 	}
 	key = append(key, b.Inline...)
 	v := f.known[string(key)]

@@ -19,13 +19,14 @@ import (
 
 func open(t *testing.T, tapes ...*trace.Tape) *viewmodel.Scene {
 	t.Helper()
-	s, err := viewmodel.Open(t.Context(), tapes, &viewmodel.Options{Filter: func(_ *trace.Tape, text string) (func(*event.Event) bool, error) {
-		g, err := predicate.New(text, nil)
-		if err != nil {
-			return nil, err
-		}
-		return g.NewMatcher().Match, nil
-	}})
+	s, err := viewmodel.Open(t.Context(), tapes,
+		&viewmodel.Options{Filter: func(_ *trace.Tape, text string) (func(*event.Event) bool, error) {
+			g, err := predicate.New(text, nil)
+			if err != nil {
+				return nil, err
+			}
+			return g.NewMatcher().Match, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func TestRows(t *testing.T) {
 	if strings.Join(got, "\n") != want {
 		t.Errorf("rows:\n%s\nwant:\n%s", strings.Join(got, "\n"), want)
 	}
-	if a.Rows[0].Below != 3 || a.Rows[1].Calls != 102 || a.Rows[2].Calls != 106 || a.Rows[3].Calls != 100 || a.FromNS != 0 {
+	if a.Rows[0].Below != 3 || a.Rows[1].Calls != 102 || a.Rows[2].Calls != 106 ||
+		a.Rows[3].Calls != 100 || a.FromNS != 0 {
 		t.Errorf("%+v, from %d", a.Rows, a.FromNS)
 	}
 }
@@ -86,7 +88,8 @@ func TestWindow(t *testing.T) {
 				calls, failed, bytes = calls+1, failed+r.Spans[k+3], bytes+r.Spans[k+4]
 			}
 			if calls != want.calls || failed != want.failed || bytes != want.bytes {
-				t.Errorf("%d columns, row %d: %d calls, %d failed, %d bytes, want %v", columns, i, calls, failed, bytes, want)
+				t.Errorf("%d columns, row %d: %d calls, %d failed, %d bytes, want %v", columns,
+					i, calls, failed, bytes, want)
 			}
 		}
 	}
@@ -111,7 +114,8 @@ func TestOverview(t *testing.T) {
 // Zoomed in far enough, every call stands alone, at its place.
 func TestZoom(t *testing.T) {
 	s := open(t, viewmodeltest.Tape(t, 1000, "db"))
-	w := &viewmodel.Window{FromNS: 500 * viewmodeltest.StepNS, ToNS: 511 * viewmodeltest.StepNS, Columns: 600, Rows: []viewmodel.RowRef{{Row: 3}}}
+	w := &viewmodel.Window{FromNS: 500 * viewmodeltest.StepNS, ToNS: 511 * viewmodeltest.StepNS, Columns: 600,
+		Rows: []viewmodel.RowRef{{Row: 3}}}
 	p, err := s.Window(t.Context(), w)
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +315,8 @@ func TestIndexFile(t *testing.T) {
 	if err != nil || len(r.Damage) > 0 || len(r.Notes) > 0 {
 		t.Errorf("check: %+v %v", r, err)
 	}
-	s, err := viewmodel.Open(t.Context(), []*trace.Tape{viewmodeltest.Tape(t, 5, "memory")}, &viewmodel.Options{InMemory: true})
+	s, err := viewmodel.Open(t.Context(), []*trace.Tape{viewmodeltest.Tape(t, 5, "memory")},
+		&viewmodel.Options{InMemory: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +333,8 @@ func TestTwoTapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := s.About()
-	if len(a.Tapes) != 2 || a.Rows[0].Kind != "host" || a.Rows[0].Name != "one" || a.Rows[a.Rows[0].Below+1].Name != "two" || len(a.Clocks) != 1 {
+	if len(a.Tapes) != 2 || a.Rows[0].Kind != "host" || a.Rows[0].Name != "one" ||
+		a.Rows[a.Rows[0].Below+1].Name != "two" || len(a.Clocks) != 1 {
 		t.Errorf("%+v", a)
 	}
 }

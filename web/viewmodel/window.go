@@ -67,7 +67,8 @@ type RowMarks struct {
 }
 
 // ErrWindow says that a window cannot be.
-var ErrWindow = errors.New("a window has a beginning before its end, 1 to 4096 columns and at most 256 rows that there are")
+var ErrWindow = errors.New("a window has a beginning before its end, 1 to 4096 columns and at most 256 rows that " +
+	"there are")
 
 // Window returns what is to be seen in a window.
 func (s *Scene) Window(ctx context.Context, w *Window) (*Picture, error) {
@@ -76,7 +77,8 @@ func (s *Scene) Window(ctx context.Context, w *Window) (*Picture, error) {
 	}
 	s.mu.RLock() // times may be put right meanwhile
 	defer s.mu.RUnlock()
-	p := &Picture{FromNS: w.FromNS, ToNS: w.ToNS, GrainNS: w.grain(), Rows: make([]RowMarks, len(w.Rows)), Arrows: []int64{}}
+	p := &Picture{FromNS: w.FromNS, ToNS: w.ToNS, GrainNS: w.grain(), Rows: make([]RowMarks, len(w.Rows)),
+		Arrows: []int64{}}
 	for i, r := range w.Rows {
 		if err := s.rowMarks(ctx, w, r, &p.Rows[i]); err != nil {
 			return nil, err
@@ -134,13 +136,15 @@ func (s *Scene) rowMarks(ctx context.Context, w *Window, r RowRef, out *RowMarks
 			continue
 		}
 		shift := t.shift(t.Lanes[l].Host)
-		err := t.index.Marks(l, spanindex.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: grain}, func(m *spanindex.Mark) {
-			if m.N == 1 && len(lanes) == 1 && m.To-m.From >= wideColumns*grain {
-				out.Spans = append(out.Spans, m.From+shift, m.To-m.From, int64(m.Kind()), int64(m.Failed), clamp(m.Bytes), int64(m.Content), clamp(m.First))
-				return
-			}
-			c.add(m, shift)
-		})
+		err := t.index.Marks(l, spanindex.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: grain},
+			func(m *spanindex.Mark) {
+				if m.N == 1 && len(lanes) == 1 && m.To-m.From >= wideColumns*grain {
+					out.Spans = append(out.Spans, m.From+shift, m.To-m.From, int64(m.Kind()), int64(m.Failed),
+						clamp(m.Bytes), int64(m.Content), clamp(m.First))
+					return
+				}
+				c.add(m, shift)
+			})
 		if err != nil {
 			return err
 		}
@@ -164,12 +168,14 @@ func (s *Scene) Overview(ctx context.Context, n int) (*Picture, error) {
 				return nil, ctx.Err()
 			}
 			shift := t.shift(t.Lanes[l].Host)
-			if err := t.index.Marks(l, spanindex.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: c.grain}, func(m *spanindex.Mark) { c.add(m, shift) }); err != nil {
+			if err := t.index.Marks(l, spanindex.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: c.grain},
+				func(m *spanindex.Mark) { c.add(m, shift) }); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return &Picture{FromNS: w.FromNS, ToNS: w.ToNS, GrainNS: c.grain, Rows: []RowMarks{{Row: -1, Cells: c.numbers(), Spans: []int64{}}}, Arrows: []int64{}}, nil
+	return &Picture{FromNS: w.FromNS, ToNS: w.ToNS, GrainNS: c.grain,
+		Rows: []RowMarks{{Row: -1, Cells: c.numbers(), Spans: []int64{}}}, Arrows: []int64{}}, nil
 }
 
 // clamp makes a number one that JavaScript has exactly.
@@ -228,7 +234,8 @@ func (c *columns) numbers() []int64 {
 		for _, ns := range m.Busy {
 			busy += ns
 		}
-		list = append(list, int64(i), int64(m.Kind()), busy, clamp(m.N), clamp(m.Failed), clamp(m.Bytes), int64(m.Content), clamp(m.First))
+		list = append(list, int64(i), int64(m.Kind()), busy, clamp(m.N), clamp(m.Failed), clamp(m.Bytes),
+			int64(m.Content), clamp(m.First))
 	}
 	return list
 }
@@ -271,10 +278,12 @@ func (s *Scene) windowArrows(w *Window, p *Picture) error {
 				p.MoreArrows = true
 				break
 			}
-			err := s.arrows.index.Marks(v.pair, spanindex.Window{From: w.FromNS, To: w.ToNS, Grain: grain, Limit: room}, func(m *spanindex.Mark) {
-				tape, seq := s.order.Event(int(m.First))
-				p.Arrows = append(p.Arrows, int64(v.from), int64(v.to), m.From, m.To-m.From, clamp(m.N), int64(m.Kind()), int64(tape), clamp(seq))
-			})
+			err := s.arrows.index.Marks(v.pair, spanindex.Window{From: w.FromNS, To: w.ToNS, Grain: grain, Limit: room},
+				func(m *spanindex.Mark) {
+					tape, seq := s.order.Event(int(m.First))
+					p.Arrows = append(p.Arrows, int64(v.from), int64(v.to), m.From, m.To-m.From, clamp(m.N),
+						int64(m.Kind()), int64(tape), clamp(seq))
+				})
 			if errors.Is(err, spanindex.ErrLimit) {
 				p.MoreArrows = true
 				break

@@ -16,7 +16,8 @@ import (
 )
 
 // Hostile is what a traced program may call a file, a process or a host.
-const Hostile = `</script><script>document.title="owned"</script><img src=x onerror="document.title='owned'">"'&` + "\x1b[31m\u202e\u2028"
+const Hostile = `</script><script>document.title="owned"</script><img src=x onerror="document.title='owned'">"'&` +
+	"\x1b[31m\u202e\u2028"
 
 // Numbers in the tapes.
 const (
@@ -58,28 +59,40 @@ func Tape(t testing.TB, rounds int, name string) *trace.Tape {
 			t.Fatal(err)
 		}
 	}
-	file := event.File{Arg: 0, FD: 3, Open: 1, Known: true, Dev: 0x801, Ino: 7, Mode: 0o100644, Nlink: 1, Path: "/srv/" + name}
-	put(event.Event{Op: event.OpOpenat, PID: Parent, TID: Parent, Comm: short(name), Offset: -1, Ret: -1, Errno: syscall.ENOENT,
+	file := event.File{Arg: 0, FD: 3, Open: 1, Known: true, Dev: 0x801, Ino: 7, Mode: 0o100644,
+		Nlink: 1, Path: "/srv/" + name}
+	put(event.Event{Op: event.OpOpenat, PID: Parent, TID: Parent, Comm: short(name), Offset: -1,
+		Ret: -1, Errno: syscall.ENOENT,
 		Paths: []event.Path{{Arg: 1, Raw: name, Abs: "/srv/missing " + name}}})
 	put(event.Event{Kind: event.Forked, PID: Parent, TID: Parent, Child: Child, Offset: -1})
 	size := int64(0)
 	for i := range rounds {
-		data := event.Buf{Arg: 1, Dir: event.In, Kind: event.KindBuf, Len: trace.ChunkBytes, Refs: []event.Ref{{Chunk: page, Len: trace.ChunkBytes}}}
-		put(event.Event{Op: event.OpWrite, PID: Parent, TID: Parent, Comm: short(name), Offset: size, Count: trace.ChunkBytes, Ret: trace.ChunkBytes, Files: []event.File{file}, Bufs: []event.Buf{data}})
+		data := event.Buf{Arg: 1, Dir: event.In, Kind: event.KindBuf, Len: trace.ChunkBytes,
+			Refs: []event.Ref{{Chunk: page, Len: trace.ChunkBytes}}}
+		put(event.Event{Op: event.OpWrite, PID: Parent, TID: Parent, Comm: short(name), Offset: size,
+			Count: trace.ChunkBytes, Ret: trace.ChunkBytes, Files: []event.File{file}, Bufs: []event.Buf{data}})
 		size += trace.ChunkBytes
-		small := event.Buf{Arg: 1, Dir: event.In, Kind: event.KindBuf, Len: Record, Inline: append([]byte{byte(i), byte(i >> 8)}, record[2:]...)}
-		put(event.Event{Op: event.OpWrite, PID: Parent, TID: Thread, Comm: "log", Offset: size, Count: Record, Ret: Record, Files: []event.File{file}, Bufs: []event.Buf{small}})
+		small := event.Buf{Arg: 1, Dir: event.In, Kind: event.KindBuf, Len: Record,
+			Inline: append([]byte{byte(i), byte(i >> 8)}, record[2:]...)}
+		put(event.Event{Op: event.OpWrite, PID: Parent, TID: Thread, Comm: "log", Offset: size, Count: Record,
+			Ret: Record, Files: []event.File{file}, Bufs: []event.Buf{small}})
 		size += Record
 		read := data
 		read.Dir = event.Out
-		put(event.Event{Op: event.OpRead, PID: Child, TID: Child, PPID: Parent, Comm: "reader", Offset: size - Record - trace.ChunkBytes, Count: trace.ChunkBytes, Ret: trace.ChunkBytes, Files: []event.File{file}, Bufs: []event.Buf{read}})
+		put(event.Event{Op: event.OpRead, PID: Child, TID: Child, PPID: Parent, Comm: "reader",
+			Offset: size - Record - trace.ChunkBytes, Count: trace.ChunkBytes, Ret: trace.ChunkBytes,
+			Files: []event.File{file}, Bufs: []event.Buf{read}})
 		if i%16 == 15 {
-			put(event.Event{Op: event.OpFsync, PID: Parent, TID: Thread, Comm: "log", Offset: -1, Files: []event.File{file}})
+			put(event.Event{Op: event.OpFsync, PID: Parent, TID: Thread, Comm: "log",
+				Offset: -1, Files: []event.File{file}})
 		}
 	}
 	put(event.Event{Kind: event.Exited, PID: Child, TID: Child, PPID: Parent, Offset: -1})
-	put(event.Event{Op: event.OpWait4, PID: Parent, TID: Parent, Comm: short(name), Offset: -1, Ret: Child, Enter: at - 10*StepNS, Exit: at + StepNS})
-	m := &trace.Manifest{Program: "test", Hosts: []trace.Host{{Head: trace.Head{Host: name, Arch: "amd64", Command: []string{"sh", "-c", name}, BootID: name, ClockNS: 1, WallNS: 1e18}}}}
+	put(event.Event{Op: event.OpWait4, PID: Parent, TID: Parent, Comm: short(name), Offset: -1, Ret: Child,
+		Enter: at - 10*StepNS, Exit: at + StepNS})
+	m := &trace.Manifest{Program: "test",
+		Hosts: []trace.Host{{Head: trace.Head{Host: name, Arch: "amd64", Command: []string{"sh", "-c", name},
+			BootID: name, ClockNS: 1, WallNS: 1e18}}}}
 	if err := w.Close(m); err != nil {
 		t.Fatal(err)
 	}
