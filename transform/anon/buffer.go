@@ -102,7 +102,8 @@ func partMeaning(part event.Part, l event.Layout) meaning {
 // textMeaning says what a string is that is an argument of a call.
 func textMeaning(ev *event.Event, name string) (meaning, Field) {
 	switch op := ev.Op.Like(); op {
-	case event.OpSymlink, event.OpSymlinkat, event.OpMemfdCreate, event.OpMqOpen, event.OpMqUnlink, event.OpQuotactl, event.OpQuotactlFd:
+	case event.OpSymlink, event.OpSymlinkat, event.OpMemfdCreate, event.OpMqOpen, event.OpMqUnlink,
+		event.OpQuotactl, event.OpQuotactlFd:
 		return asPath, 0
 	case event.OpPrctl:
 		return asText, Comm
@@ -240,7 +241,8 @@ func (m *mapper) archOf(ev *event.Event) event.Arch {
 func (x *rewriter) addresses(ev *event.Event, data []byte) {
 	x.messages(ev, func(head []byte) {
 		const name, nameLen, longest = 0, 8, 128
-		if n := uint64(binary.LittleEndian.Uint32(head[nameLen:])); binary.LittleEndian.Uint64(head[name:]) != 0 && len(data) > 0 {
+		if n := uint64(binary.LittleEndian.Uint32(head[nameLen:])); binary.LittleEndian.Uint64(head[name:]) != 0 &&
+			len(data) > 0 {
 			one := data[:min(n, longest, uint64(len(data)))]
 			x.m.sockaddr(one)
 			data = data[len(one):]

@@ -35,7 +35,8 @@ func TestFeistelPermutes(t *testing.T) {
 	for _, d := range []struct {
 		a *alphabet
 		n int
-	}{{digits, 1}, {digits, 2}, {digits, 3}, {digits, 4}, {plain, 1}, {plain, 2}, {octets, 1}, {octets, 2}, {names, 1}} {
+	}{{digits, 1}, {digits, 2}, {digits, 3}, {digits, 4}, {plain, 1}, {plain, 2},
+		{octets, 1}, {octets, 2}, {names, 1}} {
 		seen, stayed := map[string]bool{}, 0
 		total := int(math.Pow(float64(len(d.a.bytes)), float64(d.n)))
 		for i := range total {
@@ -187,7 +188,8 @@ func TestPath(t *testing.T) {
 
 func TestKeepExtensions(t *testing.T) {
 	m, back := mappers(1<<Path, &trace.Anonymised{KeepExtensions: true})
-	for name, ext := range map[string]string{"notes.txt": ".txt", "a.tar.gz": ".gz", ".bashrc": "", "README": "", "x.verylongext": "", "a.": "", "b.c-d": ""} {
+	for name, ext := range map[string]string{"notes.txt": ".txt", "a.tar.gz": ".gz", ".bashrc": "", "README": "",
+		"x.verylongext": "", "a.": "", "b.c-d": ""} {
 		to := m.path(name)
 		if !strings.HasSuffix(to, ext) || to == name || back.path(to) != name || extension([]byte(to)) != len(ext) {
 			t.Errorf("%q becomes %q and comes back as %q", name, to, back.path(to))
@@ -200,14 +202,17 @@ func TestNamesComeBack(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		m, back := mappers(AllFields, &trace.Anonymised{KeepExtensions: keep})
 		rapid.Check(t, func(t *rapid.T) {
-			gen := rapid.OneOf(rapid.StringMatching(`[a-z]{1,3}(\.[a-z]{1,3})?`), rapid.StringMatching(`[0-9]{1,5}`), rapid.StringN(1, 20, 255),
-				rapid.SampledFrom([]string{"fd", "proc", "memfd:x", "a (deleted)", "pipe:[7]", "task", "\x00a", "\xff/"}), rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 30), func(b []byte) string { return string(b) }))
+			gen := rapid.OneOf(rapid.StringMatching(`[a-z]{1,3}(\.[a-z]{1,3})?`), rapid.StringMatching(`[0-9]{1,5}`),
+				rapid.StringN(1, 20, 255),
+				rapid.SampledFrom([]string{"fd", "proc", "memfd:x", "a (deleted)", "pipe:[7]", "task", "\x00a",
+					"\xff/"}), rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 30), func(b []byte) string { return string(b) }))
 			path := strings.Join(rapid.SliceOfN(gen, 1, 6).Draw(t, "names"), "/")
 			if rapid.Bool().Draw(t, "rooted") {
 				path = "/" + path
 			}
 			to := m.path(path)
-			if again := back.path(to); again != path || len(to) != len(path) || strings.Count(to, "/") != strings.Count(path, "/") {
+			if again := back.path(to); again != path || len(to) != len(path) ||
+				strings.Count(to, "/") != strings.Count(path, "/") {
 				t.Fatalf("%q becomes %q and comes back as %q", path, to, again)
 			}
 			text := rapid.String().Draw(t, "text")
@@ -243,12 +248,14 @@ func TestNumbersThatStay(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.Int64(), rapid.Int64Range(firstWall-5, firstWall+5), rapid.Int64Range(endWall-5, endWall+5)).Draw(t, "seconds")
+		s := rapid.OneOf(rapid.Int64(), rapid.Int64Range(firstWall-5, firstWall+5),
+			rapid.Int64Range(endWall-5, endWall+5)).Draw(t, "seconds")
 		if back.wall(m.wall(s)) != s {
 			t.Fatalf("%d becomes %d and comes back as %d", s, m.wall(s), back.wall(m.wall(s)))
 		}
 		ns := rapid.Int64().Draw(t, "ns")
-		if back.wallNS(m.wallNS(ns)) != ns || back.boot(m.boot(ns)) != ns || back.bootSeconds(m.bootSeconds(s, 1), 1) != s {
+		if back.wallNS(m.wallNS(ns)) != ns || back.boot(m.boot(ns)) != ns ||
+			back.bootSeconds(m.bootSeconds(s, 1), 1) != s {
 			t.Fatalf("%d ns becomes %d and comes back as %d", ns, m.wallNS(ns), back.wallNS(m.wallNS(ns)))
 		}
 		var v4 [4]byte
@@ -268,7 +275,8 @@ func TestNumbersThatStay(t *testing.T) {
 func TestFieldsDiffer(t *testing.T) {
 	m, _ := mappers(AllFields, &trace.Anonymised{})
 	seen := map[string]bool{"alice-the-great": true}
-	for _, to := range []string{m.path("alice-the-great"), m.string(Comm, "alice-the-great"), m.string(Arg, "alice-the-great"), m.string(Host, "alice-the-great"), m.string(Xattr, "alice-the-great")} {
+	for _, to := range []string{m.path("alice-the-great"), m.string(Comm, "alice-the-great"),
+		m.string(Arg, "alice-the-great"), m.string(Host, "alice-the-great"), m.string(Xattr, "alice-the-great")} {
 		if seen[to] {
 			t.Errorf("%q comes twice", to)
 		}

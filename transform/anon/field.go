@@ -29,7 +29,8 @@ const (
 	numFields
 )
 
-var fieldNames = [numFields]string{"path", "arg", "comm", "host", "uid", "gid", "pid", "inode", "address", "port", "xattr", "time", "content"}
+var fieldNames = [numFields]string{"path", "arg", "comm", "host", "uid", "gid", "pid", "inode", "address",
+	"port", "xattr", "time", "content"}
 
 func (f Field) String() string {
 	if f < numFields {

@@ -14,7 +14,8 @@ import (
 // FuzzNames checks that names and texts of any bytes come back, and keep their length and
 // their slashes.
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{"/home/alice/notes.txt", "/proc/4711/fd/7", "pipe:[4711]", "/memfd:x (deleted)", "a\x00b", "0", "..", "\xff\xfe/", "fd/63", "memfd:memfd:", " (deleted)"} {
+	for _, s := range []string{"/home/alice/notes.txt", "/proc/4711/fd/7", "pipe:[4711]", "/memfd:x (deleted)",
+		"a\x00b", "0", "..", "\xff\xfe/", "fd/63", "memfd:memfd:", " (deleted)"} {
 		f.Add([]byte(s), false)
 		f.Add([]byte(s), true)
 	}
@@ -30,11 +31,13 @@ func FuzzNames(f *testing.F) {
 			there, back = theres[1], backs[1]
 		}
 		to := there.path(string(b))
-		if again := back.path(to); again != string(b) || len(to) != len(b) || bytes.Count([]byte(to), []byte("/")) != bytes.Count(b, []byte("/")) {
+		if again := back.path(to); again != string(b) || len(to) != len(b) ||
+			bytes.Count([]byte(to), []byte("/")) != bytes.Count(b, []byte("/")) {
 			t.Fatalf("path %q becomes %q and comes back as %q", b, to, again)
 		}
 		text := there.string(Arg, string(b))
-		if again := back.string(Arg, text); again != string(b) || bytes.IndexByte([]byte(text), 0) >= 0 != (bytes.IndexByte(b, 0) >= 0) {
+		if again := back.string(Arg, text); again != string(b) ||
+			bytes.IndexByte([]byte(text), 0) >= 0 != (bytes.IndexByte(b, 0) >= 0) {
 			t.Fatalf("text %q becomes %q and comes back as %q", b, text, again)
 		}
 		if again := back.json(Arg, there.json(Arg, string(b))); again != string(b) {
@@ -45,7 +48,8 @@ func FuzzNames(f *testing.F) {
 
 // FuzzMemory checks that the memory of any call comes back, whatever bytes stand there.
 func FuzzMemory(f *testing.F) {
-	for _, op := range []event.Op{event.OpStat, event.OpStatx, event.OpGetdents64, event.OpConnect, event.OpSendmsg, event.OpIoctl, event.OpSetsockopt, event.OpWaitid, event.OpUname, event.OpTimerfdSettime, event.OpSetxattr} {
+	for _, op := range []event.Op{event.OpStat, event.OpStatx, event.OpGetdents64, event.OpConnect, event.OpSendmsg,
+		event.OpIoctl, event.OpSetsockopt, event.OpWaitid, event.OpUname, event.OpTimerfdSettime, event.OpSetxattr} {
 		f.Add(uint16(op), uint8(1), uint64(1), bytes.Repeat([]byte{2, 0, 0, 80, 127, 1, 2, 3, 9}, 30))
 	}
 	there, back := mappers(AllFields, &trace.Anonymised{Content: trace.ContentEncrypted})
@@ -55,7 +59,8 @@ func FuzzMemory(f *testing.F) {
 		}
 		// There and back, for which a structure that was mapped has to be read as before.
 		made := func() *event.Event {
-			ev := &event.Event{Op: event.Op(op), Offset: -1, Count: -1, Args: [event.MaxArgs]uint64{value, value, value, value, value, value}}
+			ev := &event.Event{Op: event.Op(op), Offset: -1, Count: -1,
+				Args: [event.MaxArgs]uint64{value, value, value, value, value, value}}
 			a := ev.Spec().Args
 			if int(arg) < len(a) {
 				kind := ev.Spec().Argument(int(arg), &ev.Args).Kind

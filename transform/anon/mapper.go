@@ -36,7 +36,8 @@ type mapper struct {
 }
 
 func newMapper(keys Keys, fields Fields, a *trace.Anonymised, back bool) *mapper {
-	m := &mapper{fields: fields, back: back, keepExtensions: a.KeepExtensions, content: a.Content, names: map[string]string{}, paths: map[string]string{}}
+	m := &mapper{fields: fields, back: back, keepExtensions: a.KeepExtensions, content: a.Content,
+		names: map[string]string{}, paths: map[string]string{}}
 	for _, f := range fields.List() {
 		key := keys[f]
 		derive := func(use string) Key { return key.derive(f, use) }

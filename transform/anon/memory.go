@@ -204,7 +204,8 @@ func (m *mapper) plainNumber() Field {
 		return Time
 	case event.OpIoctl:
 		switch uint32(ev.Args[1]) {
-		case 0x540f, 0x5410, 0x5429, 0x8901, 0x8902, 0x8903, 0x8904: // TIOCGPGRP, TIOCSPGRP, TIOCGSID, FIOSETOWN, SIOCSPGRP, FIOGETOWN, SIOCGPGRP
+		case 0x540f, 0x5410, 0x5429, 0x8901, 0x8902, 0x8903,
+			0x8904: // TIOCGPGRP, TIOCSPGRP, TIOCGSID, FIOSETOWN, SIOCSPGRP, FIOGETOWN, SIOCGPGRP
 			return PID
 		}
 	}
@@ -430,7 +431,8 @@ var mapped4 = []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}
 // and, of 16 bytes, those that hold one of 4.
 func reserved(b []byte) bool {
 	if len(b) == 4 {
-		return b[0] == 127 || b[0] >= 224 && b[0] < 240 || binary.BigEndian.Uint32(b) == 0 || binary.BigEndian.Uint32(b) == 1<<32-1
+		return b[0] == 127 || b[0] >= 224 && b[0] < 240 || binary.BigEndian.Uint32(b) == 0 ||
+			binary.BigEndian.Uint32(b) == 1<<32-1
 	}
 	return b[0] == 0xff || bytes.Equal(b[:12], mapped4) || bytes.Equal(b[:15], make([]byte, 15)) && b[15] <= 1
 }

@@ -29,13 +29,16 @@ func bytesOf(parts ...any) (b []byte) {
 // TestStructures checks of each structure that holds something what is replaced and what
 // stays, and that it comes back. Secrets are the texts and numbers that must be gone.
 func TestStructures(t *testing.T) {
-	stat := bytesOf(uint64(0xfe00), uint64(123456), uint64(1), uint32(0o100644), uint32(1000), uint32(100), uint32(0), uint64(0), int64(4321), int64(4096), int64(8),
+	stat := bytesOf(uint64(0xfe00), uint64(123456), uint64(1), uint32(0o100644), uint32(1000), uint32(100), uint32(0),
+		uint64(0), int64(4321), int64(4096), int64(8),
 		int64(1_700_000_001), int64(7), int64(1_700_000_002), int64(8), int64(1_700_000_003), int64(9), 24)
-	dirents := bytesOf(uint64(123456), int64(1), uint16(32), uint8(8), "alice.txt\x00PIN", uint64(2), int64(2), uint16(24), uint8(4), "..\x00", 2)
+	dirents := bytesOf(uint64(123456), int64(1), uint16(32), uint8(8), "alice.txt\x00PIN", uint64(2), int64(2),
+		uint16(24), uint8(4), "..\x00", 2)
 	inet := bytesOf(uint16(2), uint8(0x30), uint8(0x39), uint8(192), uint8(168), uint8(1), uint8(77), 8)
 	head := bytesOf(uint64(0x7000), uint32(16), 4, uint64(0x8000), uint64(1), uint64(0x9000), uint64(32), 8)
 	creds := bytesOf(uint64(28), uint32(1), uint32(2), uint32(4711), uint32(1000), uint32(100), 4)
-	acl := bytesOf(uint32(2), uint16(1), uint16(6), uint32(0xffffffff), uint16(2), uint16(6), uint32(1000), uint16(8), uint16(4), uint32(100))
+	acl := bytesOf(uint32(2), uint16(1), uint16(6), uint32(0xffffffff), uint16(2), uint16(6), uint32(1000),
+		uint16(8), uint16(4), uint32(100))
 	siginfo := bytesOf(uint32(17), uint32(0), uint32(1), 4, uint32(4711), uint32(1000), uint32(3), 100)
 	uname := append(bytesOf("Linux", 60, "alice-pc", 57, "6.18.44", 58), make([]byte, 195)...)
 	for _, c := range []struct {
@@ -86,7 +89,9 @@ func TestStructures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			there, back := mappers(AllFields, &trace.Anonymised{Content: trace.ContentEncrypted})
-			ev := &event.Event{Op: c.op, Args: c.args, Offset: -1, Count: -1, Bufs: append([]event.Buf{{Arg: int8(c.arg), Kind: c.kind, Len: int64(len(c.bytes)), Inline: bytes.Clone(c.bytes)}}, c.more...)}
+			ev := &event.Event{Op: c.op, Args: c.args, Offset: -1, Count: -1,
+				Bufs: append([]event.Buf{{Arg: int8(c.arg), Kind: c.kind, Len: int64(len(c.bytes)),
+					Inline: bytes.Clone(c.bytes)}}, c.more...)}
 			if err := (&rewriter{m: *there}).buffers(ev); err != nil {
 				t.Fatal(err)
 			}

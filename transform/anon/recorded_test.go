@@ -60,7 +60,8 @@ func recorded(t *testing.T, programs []string, f func(t *testing.T, iotape strin
 				backend = "ebpf"
 			}
 			tape := filepath.Join(t.TempDir(), "x.tape")
-			run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", backend, "--"}, p.Command(install, work, workload.Run)...)...)
+			run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", backend, "--"},
+				p.Command(install, work, workload.Run)...)...)
 			f(t, iotape, open(t, tape))
 		})
 	}
@@ -84,7 +85,8 @@ func open(t *testing.T, path string) *trace.Tape {
 }
 
 // made returns the tape that Anonymise or Reveal makes of another.
-func made(t *testing.T, run func(context.Context, *trace.TapeWriter, *trace.Tape, *Options) (*Result, error), tp *trace.Tape, o *Options) *trace.Tape {
+func made(t *testing.T, run func(context.Context, *trace.TapeWriter, *trace.Tape, *Options) (*Result, error),
+	tp *trace.Tape, o *Options) *trace.Tape {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "made.tape")
 	tw, err := trace.CreateTape(dir)
@@ -115,13 +117,15 @@ func made(t *testing.T, run func(context.Context, *trace.TapeWriter, *trace.Tape
 func TestRecorded(t *testing.T) {
 	recorded(t, programs, func(t *testing.T, iotape string, tp *trace.Tape) {
 		secrets := secretsOf(t, tp)
-		for _, o := range []Options{{Content: trace.ContentEncrypted}, {Content: trace.ContentSubstituted, KeepExtensions: true}, {Content: trace.ContentRemoved}} {
+		for _, o := range []Options{{Content: trace.ContentEncrypted},
+			{Content: trace.ContentSubstituted, KeepExtensions: true}, {Content: trace.ContentRemoved}} {
 			t.Run(string(o.Content), func(t *testing.T) {
 				o.Fields, o.Keys = AllFields, NewKeys()
 				out := made(t, Anonymise, tp, &o)
 				secrets.search(t, out)
 				sameStatistics(t, tp, out, o.Content)
-				cmd := exec.Command(iotape, "replay", out.Dir(), "--into", filepath.Join(t.TempDir(), "again"), "--verify")
+				cmd := exec.Command(iotape, "replay", out.Dir(), "--into",
+					filepath.Join(t.TempDir(), "again"), "--verify")
 				text, err := cmd.CombinedOutput()
 				if o.Content == trace.ContentRemoved && strings.HasSuffix(t.Name(), "cp-a/removed") {
 					err = nil // SEEK_HOLE finds others where there are only zeros, as in a recording without content
@@ -157,7 +161,8 @@ func TestParts(t *testing.T) {
 		// And in two steps there, with two key files.
 		first := made(t, Anonymise, tp, &Options{Fields: 1<<Path | 1<<UID, Keys: keys})
 		other := NewKeys()
-		second := made(t, Anonymise, first, &Options{Fields: AllFields &^ (1<<Path | 1<<UID), Keys: other, Content: trace.ContentSubstituted})
+		second := made(t, Anonymise, first,
+			&Options{Fields: AllFields &^ (1<<Path | 1<<UID), Keys: other, Content: trace.ContentSubstituted})
 		other[Path], other[UID] = keys[Path], keys[UID]
 		same(t, tp, made(t, Reveal, second, &Options{Fields: AllFields, Keys: other}), nil)
 	})
@@ -175,11 +180,13 @@ type secrets struct {
 }
 
 // public is what stays, for docs/anonymise.md says so.
-var public = []string{"/dev/null", "/dev/tty", "/dev/urandom", "/dev/shm/", "/dev/pts/", "/proc/self/task/fd/fdinfo/", "/tmp/tmp/", "anon_inode:[eventfd]", "anon_inode:[eventpoll]", "anon_inode:[io_uring]", "anon_inode:[timerfd]", "thread-self", "urandom", "system.posix_acl_access", "system.posix_acl_default",
+var public = []string{"/dev/null", "/dev/tty", "/dev/urandom", "/dev/shm/", "/dev/pts/", "/proc/self/task/fd/fdinfo/",
+	"/tmp/tmp/", "anon_inode:[eventfd]", "anon_inode:[eventpoll]", "anon_inode:[io_uring]", "anon_inode:[timerfd]", "thread-self", "urandom", "system.posix_acl_access", "system.posix_acl_default",
 	"security.capability", "security.selinux", "security.ima", "security.evm", "trusted.", "memfd:", " (deleted)", "GNU/Linux"}
 
 func secretsOf(t *testing.T, tp *trace.Tape) *secrets {
-	s := &secrets{names: map[string]bool{}, times: map[int64]bool{}, hashes: map[uint64]bool{}, extensions: map[string]bool{}}
+	s := &secrets{names: map[string]bool{}, times: map[int64]bool{}, hashes: map[uint64]bool{},
+		extensions: map[string]bool{}}
 	chunks := map[uint64]bool{}
 	h := tp.Host(0)
 	for name := range tp.Manifest().Files {
@@ -237,7 +244,10 @@ func secretsOf(t *testing.T, tp *trace.Tape) *secrets {
 	s.times[h.WallNS], s.times[h.ClockNS] = true, true
 	s.name(append([]string{h.BootID}, h.Command...)...)
 	// What is not secret, as it is everywhere.
-	m, _ := json.MarshalIndent(&trace.Manifest{Anonymised: &trace.Anonymised{KeepExtensions: true, Content: trace.ContentSubstituted, Fields: map[string]trace.FieldSeal{"x": {MAC: "x"}}}, Hosts: []trace.Host{{Head: trace.Head{Kernel: h.Kernel, Arch: h.Arch, Program: h.Program, Backend: h.Backend, Content: h.Content, Overflow: h.Overflow}}}}, "", "  ")
+	m, _ := json.MarshalIndent(&trace.Manifest{Anonymised: &trace.Anonymised{KeepExtensions: true,
+		Content: trace.ContentSubstituted, Fields: map[string]trace.FieldSeal{"x": {MAC: "x"}}},
+		Hosts: []trace.Host{{Head: trace.Head{Kernel: h.Kernel, Arch: h.Arch, Program: h.Program, Backend: h.Backend,
+			Content: h.Content, Overflow: h.Overflow}}}}, "", "  ")
 	for ev, err := range tp.Events() {
 		if err == nil && ev.Op == event.OpUname && len(ev.Bufs) > 0 && len(ev.Bufs[0].Inline) == 390 {
 			m = append(append(m, ev.Bufs[0].Inline[:65]...), ev.Bufs[0].Inline[130:325]...)
@@ -319,7 +329,8 @@ func (s *secrets) name(names ...string) {
 			s.extensions[ext[:5]] = true // a window may hold a part of it
 		}
 		// The namespace of an extended attribute stays; a letter or two may become themselves.
-		if own := strings.TrimPrefix(n, "user."); len(own)-extension([]byte(own)) >= 5 && !kept[n] && !allDigits([]byte(n)) {
+		if own := strings.TrimPrefix(n, "user."); len(own)-extension([]byte(own)) >= 5 &&
+			!kept[n] && !allDigits([]byte(n)) {
 			s.names[n] = true
 		}
 	}
@@ -334,7 +345,8 @@ func (s *secrets) search(t *testing.T, out *trace.Tape) {
 			for w := range windows(b) {
 				if s.has(w) && !(substituted && s.hashes[w]) && found < 5 {
 					found++
-					t.Errorf("%s has %q of the original, in %.300q", where, binary.LittleEndian.AppendUint64(nil, w), b[:min(len(b), 100)])
+					t.Errorf("%s has %q of the original, in %.300q", where, binary.LittleEndian.AppendUint64(nil, w),
+						b[:min(len(b), 100)])
 					break
 				}
 			}
@@ -485,7 +497,8 @@ func same(t *testing.T, a, b *trace.Tape, hide func(ev *event.Event)) {
 	}
 	if hide == nil {
 		sameTrees(t, a, b)
-		if m, n := a.Manifest(), b.Manifest(); !reflect.DeepEqual(m.Hosts, n.Hosts) || n.Anonymised != nil || m.Reason != n.Reason || m.Counts != n.Counts {
+		if m, n := a.Manifest(), b.Manifest(); !reflect.DeepEqual(m.Hosts, n.Hosts) || n.Anonymised != nil ||
+			m.Reason != n.Reason || m.Counts != n.Counts {
 			t.Errorf("hosts %+v\n%+v", m.Hosts, n.Hosts)
 		}
 	}

@@ -68,7 +68,8 @@ func mac(key *Key, f Field, text []byte) string {
 func verify(m *trace.Manifest, keys Keys, want Fields) (open Fields, unsigned bool, err error) {
 	a := m.Anonymised
 	if a.Version > formatVersion {
-		return 0, false, fmt.Errorf("anonymised with version %d, this program knows up to %d: %w", a.Version, formatVersion, trace.ErrNewer)
+		return 0, false, fmt.Errorf("anonymised with version %d, this program knows up to %d: %w", a.Version,
+			formatVersion, trace.ErrNewer)
 	}
 	text, err := signed(m)
 	if err != nil {
@@ -86,7 +87,8 @@ func verify(m *trace.Manifest, keys Keys, want Fields) (open Fields, unsigned bo
 		case s.MAC == "":
 			unsigned = true
 		case !hmac.Equal([]byte(mac(&key, f, text)), []byte(s.MAC)):
-			return 0, false, fmt.Errorf("the manifest was changed after it was signed with the key of %s: %w", f, trace.ErrCorrupt)
+			return 0, false, fmt.Errorf("the manifest was changed after it was signed with the key of %s: %w",
+				f, trace.ErrCorrupt)
 		}
 		open |= 1 << f
 	}

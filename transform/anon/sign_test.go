@@ -25,13 +25,17 @@ func small(t *testing.T) *trace.Tape {
 	}
 	defer tw.Abort()
 	for i := range int64(10) {
-		ev := &event.Event{Op: event.OpWrite, PID: 4711, TID: 4711, UID: 1000, Comm: "alice", Enter: 100 + 10*i, Exit: 105 + 10*i, Ret: 5, Offset: -1, Count: -1,
-			Files: []event.File{{FD: 3, Known: true, Ino: 77, Mode: 0o100644, Path: "/home/alice/notes"}}, Bufs: []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: 5, Inline: []byte("hello")}}}
+		ev := &event.Event{Op: event.OpWrite, PID: 4711, TID: 4711, UID: 1000, Comm: "alice", Enter: 100 + 10*i,
+			Exit: 105 + 10*i, Ret: 5, Offset: -1, Count: -1,
+			Files: []event.File{{FD: 3, Known: true, Ino: 77, Mode: 0o100644, Path: "/home/alice/notes"}},
+			Bufs:  []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: 5, Inline: []byte("hello")}}}
 		if err := tw.Write(ev); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := tw.Close(&trace.Manifest{Program: "test", Hosts: []trace.Host{{Head: trace.Head{Host: "alices", Arch: "amd64", Command: []string{"sh", "-c", "böse\n"}, ClockNS: 100, WallNS: 1_700_000_000_000_000_000}}}, Incomplete: true, Reason: "cut"}); err != nil {
+	if err := tw.Close(&trace.Manifest{Program: "test",
+		Hosts: []trace.Host{{Head: trace.Head{Host: "alices", Arch: "amd64", Command: []string{"sh", "-c", "böse\n"},
+			ClockNS: 100, WallNS: 1_700_000_000_000_000_000}}}, Incomplete: true, Reason: "cut"}); err != nil {
 		t.Fatal(err)
 	}
 	return open(t, dir)
@@ -83,13 +87,15 @@ func TestForged(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, trace.ManifestName), b, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := revealError(t, open(t, dir), keys); !errors.Is(err, trace.ErrCorrupt) || !strings.Contains(err.Error(), "signed with the key of ") {
+		if err := revealError(t, open(t, dir), keys); !errors.Is(err, trace.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "signed with the key of ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	other := NewKeys()
 	other[UID] = keys[UID]
-	if err := revealError(t, out, other); !errors.Is(err, ErrWrongKey) || !strings.Contains(err.Error(), "the key of path is ") {
+	if err := revealError(t, out, other); !errors.Is(err, ErrWrongKey) ||
+		!strings.Contains(err.Error(), "the key of path is ") {
 		t.Errorf("with another key: %v", err)
 	}
 }

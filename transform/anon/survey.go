@@ -113,7 +113,8 @@ func (s *Survey) count(t *trace.Tape) error {
 			return err
 		}
 		users[ev.UID] = true
-		if len(files) > maxSurveyed || len(processes) > maxSurveyed || len(durations) > maxSurveyed || len(users) > maxSurveyed {
+		if len(files) > maxSurveyed || len(processes) > maxSurveyed || len(durations) > maxSurveyed ||
+			len(users) > maxSurveyed {
 			s.Truncated = true
 			break
 		}
@@ -181,7 +182,8 @@ func (s *Survey) groups(files map[fileKey]*surveyedFile, processes map[processKe
 		depth, length int
 		links         uint32
 	}
-	sizes, shapes, uses, extensions := map[int64]uint64{}, map[shape]uint64{}, map[[2]int64]uint64{}, map[string]uint64{}
+	sizes, shapes, uses, extensions := map[int64]uint64{}, map[shape]uint64{},
+		map[[2]int64]uint64{}, map[string]uint64{}
 	for _, f := range files {
 		name := path.Base(f.name)
 		sizes[f.size]++
@@ -195,7 +197,8 @@ func (s *Survey) groups(files map[fileKey]*surveyedFile, processes map[processKe
 	for _, p := range processes {
 		calls[[2]uint64{p.calls, uint64(len(p.ops))}]++
 	}
-	s.BySize, s.ByShape, s.ByUse, s.Extensions, s.ByCalls = group(sizes), group(shapes), group(uses), group(extensions), group(calls)
+	s.BySize, s.ByShape, s.ByUse, s.Extensions, s.ByCalls = group(sizes), group(shapes), group(uses),
+		group(extensions), group(calls)
 	s.rare(extensions)
 }
 

@@ -37,7 +37,8 @@ func (s *Survey) Text(w io.Writer) error {
 	for _, k := range s.Kernels {
 		line("kernel", "%q", k)
 	}
-	line("files", "%d: %s by size; %s by size, depth, length of the name and links; %s by bytes read and written", s.Files, &s.BySize, &s.ByShape, &s.ByUse)
+	line("files", "%d: %s by size; %s by size, depth, length of the name and links; %s by bytes read and written",
+		s.Files, &s.BySize, &s.ByShape, &s.ByUse)
 	if s.Extensions.Groups > 0 {
 		var few []string
 		for _, r := range s.Rare[:min(len(s.Rare), 10)] {

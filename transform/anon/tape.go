@@ -43,7 +43,8 @@ type Result struct {
 // Anonymise writes to tw what t has, with the values of fields replaced. A tape that is
 // anonymised already can be anonymised in further fields.
 func Anonymise(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *Options) (*Result, error) {
-	a := &trace.Anonymised{Version: formatVersion, Fields: map[string]trace.FieldSeal{}, KeepExtensions: o.KeepExtensions, Content: o.Content}
+	a := &trace.Anonymised{Version: formatVersion, Fields: map[string]trace.FieldSeal{},
+		KeepExtensions: o.KeepExtensions, Content: o.Content}
 	if old := t.Manifest().Anonymised; old != nil {
 		a = old.Unsigned()
 		for _, f := range o.Fields.List() {

@@ -44,7 +44,8 @@ func Tapes(ctx context.Context, tw *trace.TapeWriter, tapes []*trace.Tape, o *Op
 	total := uint64(0)
 	for i, t := range tapes {
 		j.sources = append(j.sources, &source{
-			tape: t, index: i, host: uint32(len(m.Hosts)), events: t.NewEventReader(), copier: trace.NewCopier(t, tw), key: math.MinInt64,
+			tape: t, index: i, host: uint32(len(m.Hosts)), events: t.NewEventReader(), copier: trace.NewCopier(t, tw),
+			key: math.MinInt64,
 		})
 		m.Hosts = append(m.Hosts, t.Manifest().Hosts...)
 		total += t.Manifest().Counts.Events

@@ -52,12 +52,15 @@ func (o *one) write(t *testing.T, dir string) *trace.Tape {
 			t.Fatal(err)
 		}
 	}
-	root := &tree.Manifest{Root: "/", Entries: []tree.Entry{{Path: "f", Type: tree.File, Size: int64(len(o.content)), Known: tree.KnownSize | tree.KnownContent,
-		Chunks: []tree.Chunk{{Len: uint32(len(o.content)), ID: id}}}}}
+	root := &tree.Manifest{Root: "/",
+		Entries: []tree.Entry{{Path: "f", Type: tree.File, Size: int64(len(o.content)),
+			Known:  tree.KnownSize | tree.KnownContent,
+			Chunks: []tree.Chunk{{Len: uint32(len(o.content)), ID: id}}}}}
 	if err := seal.WriteTree(tw, trace.SnapshotName, root); err != nil {
 		t.Fatal(err)
 	}
-	m := &trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Host: o.name, Arch: "amd64", ClockNS: o.clock, WallNS: o.wall}}},
+	m := &trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Host: o.name, Arch: "amd64",
+		ClockNS: o.clock, WallNS: o.wall}}},
 		ExitStatus: o.status, Incomplete: o.incomplete != "", Reason: o.incomplete}
 	if o.lost > 0 {
 		m.Losses = []trace.Loss{{Reason: "lost", Records: o.lost}}

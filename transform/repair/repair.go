@@ -69,7 +69,8 @@ func Tape(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *Options) 
 	if err := f.events(old.Counts.Events); err != nil {
 		return nil, err
 	}
-	m := &trace.Manifest{Program: o.Program, Hosts: slices.Clone(old.Hosts), ExitStatus: old.ExitStatus, Signal: old.Signal, Losses: slices.Clone(old.Losses), Anonymised: old.Anonymised.Unsigned()}
+	m := &trace.Manifest{Program: o.Program, Hosts: slices.Clone(old.Hosts), ExitStatus: old.ExitStatus,
+		Signal: old.Signal, Losses: slices.Clone(old.Losses), Anonymised: old.Anonymised.Unsigned()}
 	if len(m.Hosts) < f.hosts {
 		f.res.Unknown = true
 		for len(m.Hosts) < f.hosts {

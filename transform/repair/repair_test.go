@@ -31,7 +31,8 @@ func sound(t *testing.T) string {
 	defer tw.Abort()
 	random := rand.New(rand.NewSource(1))
 	for i := range int64(calls) {
-		ev := event.Event{Op: event.OpWrite, PID: 1, TID: 1, Enter: i * 10, Exit: i*10 + 5, Ret: 500, Offset: i * 500, Count: 500}
+		ev := event.Event{Op: event.OpWrite, PID: 1, TID: 1, Enter: i * 10, Exit: i*10 + 5,
+			Ret: 500, Offset: i * 500, Count: 500}
 		if i%4 == 0 {
 			data := make([]byte, 500)
 			random.Read(data)
@@ -49,7 +50,8 @@ func sound(t *testing.T) string {
 	if err := trace.WriteHeads(tw, []trace.Host{host}); err != nil {
 		t.Fatal(err)
 	}
-	if err := seal.WriteTree(tw, trace.SnapshotName, &tree.Manifest{Root: "/", Entries: []tree.Entry{{Path: "d", Type: tree.Dir}}}); err != nil {
+	if err := seal.WriteTree(tw, trace.SnapshotName,
+		&tree.Manifest{Root: "/", Entries: []tree.Entry{{Path: "d", Type: tree.Dir}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tw.Close(&trace.Manifest{Hosts: []trace.Host{host}, ExitStatus: 3}); err != nil {
@@ -182,7 +184,8 @@ func TestDamages(t *testing.T) {
 			if h := tp.Host(0); !res.Unknown && (h.Host != "h" || len(h.Command) != 1) {
 				t.Errorf("host %+v", h)
 			}
-			if _, ok := tp.Manifest().Files[trace.SnapshotName]; ok == (len(res.Trees) > 0 || strings.HasPrefix(c.name, "nothing but")) {
+			if _, ok := tp.Manifest().Files[trace.SnapshotName]; ok == (len(res.Trees) > 0 ||
+				strings.HasPrefix(c.name, "nothing but")) {
 				t.Errorf("snapshot: %v", ok)
 			}
 		})

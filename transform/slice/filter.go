@@ -32,7 +32,8 @@ func StreamFilter(h *trace.Head, x *predicate.Expr) (*predicate.Graph, error) {
 	if x == nil {
 		return nil, nil
 	}
-	return predicate.Compile(x, &predicate.Options{StartNS: h.WallNS, Hosts: []predicate.Host{filterHost(&trace.Host{Head: *h})}})
+	return predicate.Compile(x,
+		&predicate.Options{StartNS: h.WallNS, Hosts: []predicate.Host{filterHost(&trace.Host{Head: *h})}})
 }
 
 func filterHost(h *trace.Host) predicate.Host {

@@ -58,7 +58,8 @@ func withoutRefused(t *testing.T, tp *trace.Tape, g *predicate.Graph) (*trace.Ta
 		}
 		if ev.Kind == event.Call && ev.Flags&(event.Interrupted|event.Compat) == 0 {
 			c := &predicate.PrefilterCall{
-				PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGRP: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID, NR: ev.NR,
+				PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGRP: ev.PGID, SID: ev.SID,
+				UID: ev.UID, GID: ev.GID, NR: ev.NR,
 				Latency: ev.Exit - ev.Enter, Raw: ev.Ret, Args: ev.Args,
 			}
 			if ev.Errno != 0 {
@@ -112,7 +113,9 @@ func TestLeftOutMakesNoDifference(t *testing.T) {
 		for _, src := range filters {
 			src = strings.ReplaceAll(src, "COMM", predicate.Quote(comm))
 			g := filter(t, src)
-			if !slices.ContainsFunc(slices.Collect(calls(t, tp)), func(ev *event.Event) bool { return g.NewMatcher().Match(ev) }) {
+			if !slices.ContainsFunc(slices.Collect(calls(t, tp)), func(ev *event.Event) bool {
+				return g.NewMatcher().Match(ev)
+			}) {
 				continue
 			}
 			less, left := withoutRefused(t, tp, g)
@@ -219,7 +222,8 @@ func TestRecordingWithFilter(t *testing.T) {
 	}
 	for _, backend := range []string{"ebpf", "ptrace"} {
 		for _, p := range workload.Programs() {
-			if !slices.Contains([]string{"failures", "sqlite-wal", "python-rw", "mapped"}, p.Name) || p.Name == "mapped" && backend == "ptrace" {
+			if !slices.Contains([]string{"failures", "sqlite-wal", "python-rw", "mapped"}, p.Name) ||
+				p.Name == "mapped" && backend == "ptrace" {
 				continue
 			}
 			t.Run(backend+"/"+p.Name, func(t *testing.T) {
@@ -249,7 +253,9 @@ func TestRecordingWithFilter(t *testing.T) {
 					}
 					src = strings.ReplaceAll(src, "COMM", predicate.Quote(commOf(t, full)))
 					g := filter(t, src)
-					if !slices.ContainsFunc(slices.Collect(calls(t, full)), func(ev *event.Event) bool { return g.NewMatcher().Match(ev) }) {
+					if !slices.ContainsFunc(slices.Collect(calls(t, full)), func(ev *event.Event) bool {
+						return g.NewMatcher().Match(ev)
+					}) {
 						continue
 					}
 					whole, _ := sliced(t, full, &Options{Filter: g})
@@ -262,7 +268,8 @@ func TestRecordingWithFilter(t *testing.T) {
 					got := lines(t, part, dir3)
 					for i := range max(len(want), len(got)) {
 						if i >= len(want) || i >= len(got) || want[i] != got[i] {
-							t.Errorf("%s: %d calls, want %d; the first that differs:\n%q\n%q", src, len(got), len(want), got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+							t.Errorf("%s: %d calls, want %d; the first that differs:\n%q\n%q", src, len(got), len(want),
+								got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
 							break
 						}
 					}
@@ -319,17 +326,20 @@ func TestRecordingByNames(t *testing.T) {
 		work := t.TempDir()
 		tape := filepath.Join(t.TempDir(), "x.tape")
 		script := fmt.Sprintf("import os; os.chdir(%q)\n%s", work, namesProgram)
-		run(t, slices.Concat([]string{iotape, "record", "-o", tape, "--no-index", "--backend", "ebpf"}, args, []string{"--", "python3", "-I", "-c", script})...)
+		run(t, slices.Concat([]string{iotape, "record", "-o", tape, "--no-index", "--backend", "ebpf"}, args,
+			[]string{"--", "python3", "-I", "-c", script})...)
 		return open(t, tape), work
 	}
 	full, dir := record()
-	for _, src := range []string{"ext = sst and class = data", "path glob *.log and op = read", "name endsWith n.log", "ext in {sst, log} and count = 3", "path endsWith z and op = pwrite64"} {
+	for _, src := range []string{"ext = sst and class = data", "path glob *.log and op = read", "name endsWith n.log",
+		"ext in {sst, log} and count = 3", "path endsWith z and op = pwrite64"} {
 		whole, _ := sliced(t, full, &Options{Filter: filter(t, src)})
 		part, dir2 := record("--filter", src)
 		want, got := lines(t, whole, dir), lines(t, part, dir2)
 		for i := range max(len(want), len(got)) {
 			if i >= len(want) || i >= len(got) || want[i] != got[i] {
-				t.Errorf("%s: %d calls, want %d; the first that differs:\n%q\n%q", src, len(got), len(want), got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+				t.Errorf("%s: %d calls, want %d; the first that differs:\n%q\n%q", src, len(got), len(want),
+					got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
 				break
 			}
 		}
@@ -343,12 +353,14 @@ func TestMayLeaveOut(t *testing.T) {
 			t.Errorf("%s changes the state", s.Name)
 		}
 	}
-	for _, op := range []event.Op{event.OpRead, event.OpWrite, event.OpPread64, event.OpStat, event.OpFsync, event.OpFutex, event.OpSendto} {
+	for _, op := range []event.Op{event.OpRead, event.OpWrite, event.OpPread64, event.OpStat, event.OpFsync,
+		event.OpFutex, event.OpSendto} {
 		if !MayLeaveOut(op) {
 			t.Errorf("%s may not be left out", op)
 		}
 	}
-	for _, op := range []event.Op{event.OpOpenat, event.OpClose, event.OpExecve, event.OpClone, event.OpLseek, event.OpRename, event.OpSendmsg, event.OpChdir, event.OpUringRead, event.OpMmap, event.OpConnect, event.OpUnknown} {
+	for _, op := range []event.Op{event.OpOpenat, event.OpClose, event.OpExecve, event.OpClone, event.OpLseek,
+		event.OpRename, event.OpSendmsg, event.OpChdir, event.OpUringRead, event.OpMmap, event.OpConnect, event.OpUnknown} {
 		if MayLeaveOut(op) {
 			t.Errorf("%s may be left out", op)
 		}

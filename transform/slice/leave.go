@@ -12,13 +12,15 @@ import (
 // is that of the whole.
 func MayLeaveOut(op event.Op) bool {
 	s := event.Lookup(op)
-	if op == event.OpUnknown || op.Like() != op || s.NoCall || s.Identity || s.NoReturn || s.NeedsStop || s.Result == event.KindFD || posix.MayChange(op) {
+	if op == event.OpUnknown || op.Like() != op || s.NoCall || s.Identity || s.NoReturn || s.NeedsStop ||
+		s.Result == event.KindFD || posix.MayChange(op) {
 		return false
 	}
 	switch op {
 	case event.OpLseek, event.OpGetdents, event.OpGetdents64:
 		return false // positions that cannot be made up for
-	case event.OpIoSubmit, event.OpIoGetevents, event.OpIoPgetevents, event.OpIoSetup, event.OpIoDestroy, event.OpIoCancel, event.OpIoUringEnter:
+	case event.OpIoSubmit, event.OpIoGetevents, event.OpIoPgetevents, event.OpIoSetup, event.OpIoDestroy,
+		event.OpIoCancel, event.OpIoUringEnter:
 		return false // requests
 	case event.OpBind, event.OpConnect:
 		return false // addresses of sockets (package predicate)

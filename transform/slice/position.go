@@ -102,8 +102,10 @@ func (p *positions) before(ev *event.Event, arch event.Arch) *event.Event {
 		files[0].Arg, files[0].Pos = 0, start
 		p.synthetic = event.Event{
 			Kind: event.Call, Op: event.OpLseek, NR: uint32(event.Number(arch, event.OpLseek)), Host: ev.Host,
-			PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGID: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID, NSPID: ev.NSPID, NSTID: ev.NSTID, Comm: ev.Comm,
-			Enter: ev.Enter, Exit: ev.Enter, CPU: ev.CPU, Ret: start, Args: [event.MaxArgs]uint64{uint64(f.FD), uint64(start)},
+			PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGID: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID,
+			NSPID: ev.NSPID, NSTID: ev.NSTID, Comm: ev.Comm,
+			Enter: ev.Enter, Exit: ev.Enter, CPU: ev.CPU, Ret: start,
+			Args:  [event.MaxArgs]uint64{uint64(f.FD), uint64(start)},
 			Files: files, Offset: -1, Count: -1, Flags: event.Synthetic,
 		}
 		return &p.synthetic

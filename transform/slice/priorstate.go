@@ -36,7 +36,8 @@ func newBefore() *priorState { return &priorState{hosts: map[uint32]*host{}} }
 func (b *priorState) see(ev *event.Event) {
 	h := b.hosts[ev.Host]
 	if h == nil {
-		h = &host{model: posix.New(), facts: posix.NewFacts(), opens: map[event.OpenID]event.OpenID{}, threads: map[uint32]identity{}}
+		h = &host{model: posix.New(), facts: posix.NewFacts(), opens: map[event.OpenID]event.OpenID{},
+			threads: map[uint32]identity{}}
 		b.hosts[ev.Host] = h
 	}
 	if ev.Kind == event.LossMark || ev.Kind == event.NoteMark {

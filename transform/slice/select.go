@@ -24,7 +24,8 @@ type selection struct {
 }
 
 func newSelection(filter *predicate.Graph) *selection {
-	return &selection{filter: filter, processes: map[process]bool{}, parents: map[process]uint32{}, opens: map[event.OpenID]bool{}, positions: map[event.OpenID]bool{}}
+	return &selection{filter: filter, processes: map[process]bool{}, parents: map[process]uint32{},
+		opens: map[event.OpenID]bool{}, positions: map[event.OpenID]bool{}}
 }
 
 // maxRounds bounds how often the tape is read to find what is needed by what is needed.
@@ -109,7 +110,8 @@ func (c *selection) needs(ev *event.Event) bool {
 		return true
 	}
 	if ev.Kind == event.Call && !posix.Changes(ev) {
-		return movesPosition(ev) && !replaceable(ev) && slices.ContainsFunc(ev.Files, func(f event.File) bool { return c.positions[f.Open] })
+		return movesPosition(ev) && !replaceable(ev) &&
+			slices.ContainsFunc(ev.Files, func(f event.File) bool { return c.positions[f.Open] })
 	}
 	if c.everyone {
 		return true
@@ -125,7 +127,8 @@ func (c *selection) needs(ev *event.Event) bool {
 		return false
 	}
 	switch ev.Op {
-	case event.OpChdir, event.OpFchdir, event.OpGetcwd, event.OpChroot, event.OpUmask, event.OpUnshare, event.OpExecve, event.OpExecveat, event.OpCloseRange:
+	case event.OpChdir, event.OpFchdir, event.OpGetcwd, event.OpChroot, event.OpUmask, event.OpUnshare, event.OpExecve,
+		event.OpExecveat, event.OpCloseRange:
 		return c.processes[p]
 	}
 	for i := range ev.Files {

@@ -49,7 +49,8 @@ var ErrEmpty = errors.New("no events are in the slice")
 
 // Tape writes a slice of a tape. The caller closes tw with the Result's Manifest.
 func Tape(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *Options) (*Result, error) {
-	c := &slicer{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint64]uint64{}, positions: positions{at: map[event.OpenID]int64{}}}
+	c := &slicer{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint64]uint64{},
+		positions: positions{at: map[event.OpenID]int64{}}}
 	if o.Filter != nil {
 		c.chosen = newSelection(o.Filter)
 		if err := c.choose(); err != nil {
@@ -202,7 +203,8 @@ func (c *slicer) put(ev *event.Event) error {
 // describe makes the manifest.
 func (c *slicer) describe() {
 	old := c.t.Manifest()
-	m := &trace.Manifest{Program: c.o.Program, Hosts: slices.Clone(old.Hosts), ExitStatus: old.ExitStatus, Signal: old.Signal, Anonymised: old.Anonymised.Unsigned()}
+	m := &trace.Manifest{Program: c.o.Program, Hosts: slices.Clone(old.Hosts), ExitStatus: old.ExitStatus,
+		Signal: old.Signal, Anonymised: old.Anonymised.Unsigned()}
 	if c.o.OneHost {
 		m.Hosts = []trace.Host{*c.t.Host(c.o.Host)}
 	}

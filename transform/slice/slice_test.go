@@ -24,7 +24,8 @@ import (
 
 // programs are what is recorded: between them they fork, exec, share, map, rename, and
 // move about.
-var programs = []string{"failures", "git-basics", "make-gcc", "mapped", "passfds", "pipeline", "rsync-a", "sqlite-wal", "threads8", "uring"}
+var programs = []string{"failures", "git-basics", "make-gcc", "mapped", "passfds", "pipeline", "rsync-a",
+	"sqlite-wal", "threads8", "uring"}
 
 // inShort are those that run under -short too.
 var inShort = []string{"pipeline", "sqlite-wal", "threads8"}
@@ -57,7 +58,8 @@ func recorded(t *testing.T, f func(t *testing.T, iotape string, tp *trace.Tape))
 				testenv.NeedBPF(t)
 				backend = "ebpf"
 			}
-			run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", backend, "--"}, p.Command(install, work, workload.Run)...)...)
+			run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", backend, "--"},
+				p.Command(install, work, workload.Run)...)...)
 			f(t, iotape, open(t, tape))
 		})
 	}
@@ -141,7 +143,8 @@ func TestTimes(t *testing.T) {
 	recorded(t, func(t *testing.T, iotape string, tp *trace.Tape) {
 		whole := events(t, tp)
 		n := uint64(len(whole))
-		for _, cut := range [][2]uint64{{0, n / 3}, {n / 50, n}, {n / 5, n / 2}, {n / 3, n}, {n / 2, n/2 + 1}, {n * 4 / 5, n}, {n - 10, n}} {
+		for _, cut := range [][2]uint64{{0, n / 3}, {n / 50, n}, {n / 5, n / 2}, {n / 3, n}, {n / 2, n/2 + 1},
+			{n * 4 / 5, n}, {n - 10, n}} {
 			t.Run(fmt.Sprintf("%d-%d", cut[0], cut[1]), func(t *testing.T) {
 				s, res := sliced(t, tp, &Options{From: cut[0], To: cut[1]})
 				part := events(t, s)
@@ -183,7 +186,9 @@ func TestProcesses(t *testing.T) {
 				want = append(want, ev)
 			}
 		}
-		part := slices.DeleteFunc(events(t, s), func(ev *event.Event) bool { return !family[ev.PID] || ev.Kind != event.Call })
+		part := slices.DeleteFunc(events(t, s), func(ev *event.Event) bool {
+			return !family[ev.PID] || ev.Kind != event.Call
+		})
 		t.Logf("%d calls of %d by %d processes, and %d events more", len(want), len(whole), len(family), res.Context)
 		compare(t, tp, s, want, part)
 		replays(t, iotape, s)
@@ -196,7 +201,8 @@ func TestPaths(t *testing.T) {
 		whole := events(t, tp)
 		name := ""
 		for _, ev := range whole[len(whole)/2:] {
-			if f := ev.Subject(); name == "" && f != nil && f.Known && f.Mode&0o170000 == 0o100000 && ev.Kind == event.Call && ev.Traffic().Written > 0 {
+			if f := ev.Subject(); name == "" && f != nil && f.Known && f.Mode&0o170000 == 0o100000 &&
+				ev.Kind == event.Call && ev.Traffic().Written > 0 {
 				name = f.Path
 			}
 		}
@@ -207,8 +213,9 @@ func TestPaths(t *testing.T) {
 			s, res := sliced(t, tp, &Options{From: from, Filter: filter(t, "path under "+predicate.Quote(name))})
 			under := func(path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
 			concerns := func(ev *event.Event) bool {
-				return ev.Kind == event.Call && (slices.ContainsFunc(ev.Files, func(f event.File) bool { return under(f.Path) }) ||
-					slices.ContainsFunc(ev.Paths, func(p event.Path) bool { return under(p.Abs) }))
+				return ev.Kind == event.Call &&
+					(slices.ContainsFunc(ev.Files, func(f event.File) bool { return under(f.Path) }) ||
+						slices.ContainsFunc(ev.Paths, func(p event.Path) bool { return under(p.Abs) }))
 			}
 			var want []*event.Event
 			for _, ev := range whole[from:] {
@@ -217,7 +224,8 @@ func TestPaths(t *testing.T) {
 				}
 			}
 			part := slices.DeleteFunc(events(t, s), func(ev *event.Event) bool { return !concerns(ev) })
-			t.Logf("%s: %d of %d events, %d with them, %d of state", name, len(want), len(whole), res.Context, res.State)
+			t.Logf("%s: %d of %d events, %d with them, %d of state", name, len(want),
+				len(whole), res.Context, res.State)
 			if uint64(len(want)) != res.Picked {
 				t.Errorf("picked %d", res.Picked)
 			}
@@ -236,11 +244,13 @@ func TestBounds(t *testing.T) {
 	}
 	defer tw.Abort()
 	for i := range int64(10) {
-		if err := tw.Write(&event.Event{Op: event.OpGetpid, PID: 1, TID: 1, Enter: 100 + 10*i, Exit: 105 + 10*i, Offset: -1, Count: -1}); err != nil {
+		if err := tw.Write(&event.Event{Op: event.OpGetpid, PID: 1, TID: 1, Enter: 100 + 10*i, Exit: 105 + 10*i,
+			Offset: -1, Count: -1}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m := &trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Arch: "amd64", ClockNS: 100, WallNS: 1000}}}, Incomplete: true, Reason: "torn"}
+	m := &trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Arch: "amd64", ClockNS: 100, WallNS: 1000}}},
+		Incomplete: true, Reason: "torn"}
 	if err := tw.Close(m); err != nil {
 		t.Fatal(err)
 	}
