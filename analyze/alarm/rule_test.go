@@ -34,7 +34,8 @@ func TestParseRule(t *testing.T) {
 			t.Errorf("%s: %+v", src, got)
 		}
 		got.Source, got.Ops, want.Ops = "", nil, nil
-		if g, w := *got, want; g.Measure != w.Measure || g.By != w.By || g.Above != w.Above || g.Limit != w.Limit || g.Sigmas != w.Sigmas || g.For != w.For {
+		if g, w := *got, want; g.Measure != w.Measure || g.By != w.By || g.Above != w.Above || g.Limit != w.Limit ||
+			g.Sigmas != w.Sigmas || g.For != w.For {
 			t.Errorf("%s: %+v, want %+v", src, g, w)
 		}
 	}
@@ -86,7 +87,8 @@ func TestRuleErrors(t *testing.T) {
 // FuzzParseRule: a rule or an error whose place is in the text, never both; and what is
 // read can be held against read-outs.
 func FuzzParseRule(f *testing.F) {
-	for _, src := range []string{"unlink by process > 100/s for 3s", "p99 of fsync, fdatasync > 50ms", "bytes of any by user,ext < 5 sigma", "class data above 1GiB/s # x", "time of any > .5s/s for"} {
+	for _, src := range []string{"unlink by process > 100/s for 3s", "p99 of fsync, fdatasync > 50ms",
+		"bytes of any by user,ext < 5 sigma", "class data above 1GiB/s # x", "time of any > .5s/s for"} {
 		f.Add(src)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
@@ -98,7 +100,8 @@ func FuzzParseRule(f *testing.F) {
 			}
 			return
 		}
-		if again, err := ParseRule(r.Source); err != nil || again.Limit != r.Limit || again.By != r.By || again.For != r.For {
+		if again, err := ParseRule(r.Source); err != nil || again.Limit != r.Limit ||
+			again.By != r.By || again.For != r.For {
 			t.Fatalf("%q: read again: %+v, %v", src, again, err)
 		}
 		w := NewWatch(r)

@@ -117,7 +117,8 @@ func (w *Watch) Look(r *aggregate.IntervalSnapshot) []Alarm {
 }
 
 // look takes the value of one key.
-func (w *Watch) look(alarms []Alarm, k aggregate.Key, s *watched, c *aggregate.Counts, r *aggregate.IntervalSnapshot) []Alarm {
+func (w *Watch) look(alarms []Alarm, k aggregate.Key, s *watched, c *aggregate.Counts,
+	r *aggregate.IntervalSnapshot) []Alarm {
 	value, ok := w.Rule.value(c, r.Elapsed)
 	limit, known := w.limit(s)
 	abnormal := ok && known && (w.Rule.Above && value > limit || !w.Rule.Above && value < limit)
@@ -220,7 +221,8 @@ func (a *Alarm) Env() []string {
 		"IOTAPE_ALARM_SINCE=" + a.Since.UTC().Format(time.RFC3339Nano),
 	}
 	if a.Rule.By&aggregate.ByProcess != 0 {
-		env = append(env, "IOTAPE_ALARM_PID="+strconv.FormatUint(uint64(a.Key.PID), 10), "IOTAPE_ALARM_COMM="+a.Key.Comm)
+		env = append(env, "IOTAPE_ALARM_PID="+strconv.FormatUint(uint64(a.Key.PID), 10),
+			"IOTAPE_ALARM_COMM="+a.Key.Comm)
 	}
 	if a.Rule.By&aggregate.ByUser != 0 {
 		env = append(env, "IOTAPE_ALARM_UID="+strconv.FormatUint(uint64(a.Key.UID), 10))

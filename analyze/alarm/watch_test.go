@@ -22,11 +22,13 @@ func looked(t *testing.T, rule string, seconds ...map[uint32]uint64) (alarms [][
 	for i, calls := range seconds {
 		tab := aggregate.NewTable(r.Needs()|aggregate.ByUser, 0) // more than needed does no harm
 		for pid, n := range calls {
-			tab.Add(aggregate.Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 5}, &aggregate.Counts{Calls: n, NS: n * 1000, MaxNS: 1000})
+			tab.Add(aggregate.Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 5},
+				&aggregate.Counts{Calls: n, NS: n * 1000, MaxNS: 1000})
 			tab.Add(aggregate.Key{Op: event.OpUnlink, PID: pid, Comm: "rm", UID: 6}, &aggregate.Counts{Calls: n})
 			tab.Add(aggregate.Key{Op: event.OpRead, PID: pid, Comm: "rm"}, &aggregate.Counts{Calls: 1e9})
 		}
-		alarms = append(alarms, w.Look(&aggregate.IntervalSnapshot{Table: tab, At: time.Unix(int64(i)+1, 0), Elapsed: time.Second}))
+		alarms = append(alarms,
+			w.Look(&aggregate.IntervalSnapshot{Table: tab, At: time.Unix(int64(i)+1, 0), Elapsed: time.Second}))
 	}
 	return alarms
 }
@@ -50,13 +52,15 @@ func TestAlarmIsRaisedOnceAndEnds(t *testing.T) {
 		t.Fatalf("alarms %v: %+v", lengths, got)
 	}
 	on, off := got[2][0], got[4][0]
-	if !on.On || on.Key != (aggregate.Key{PID: 1, Comm: "rm"}) || on.Value != 120 || on.Limit != 100 || !on.Since.Equal(time.Unix(0, 0)) {
+	if !on.On || on.Key != (aggregate.Key{PID: 1, Comm: "rm"}) || on.Value != 120 || on.Limit != 100 ||
+		!on.Since.Equal(time.Unix(0, 0)) {
 		t.Errorf("raised: %+v", on)
 	}
 	if off.On || off.Key != on.Key || off.Value != 80 {
 		t.Errorf("ended: %+v", off)
 	}
-	if env := on.Env(); !slices.Contains(env, "IOTAPE_ALARM_PID=1") || !slices.Contains(env, "IOTAPE_ALARM=on") || !slices.Contains(env, "IOTAPE_ALARM_VALUE=120") {
+	if env := on.Env(); !slices.Contains(env, "IOTAPE_ALARM_PID=1") || !slices.Contains(env, "IOTAPE_ALARM=on") ||
+		!slices.Contains(env, "IOTAPE_ALARM_VALUE=120") {
 		t.Errorf("environment %q", env)
 	}
 }
@@ -93,7 +97,8 @@ func TestKeysAreBounded(t *testing.T) {
 	for pid := range uint32(2 * maxWatched) {
 		tab.Add(aggregate.Key{PID: pid}, &aggregate.Counts{Calls: 5})
 	}
-	if n := len(w.Look(&aggregate.IntervalSnapshot{Table: tab, Elapsed: time.Second})); n != maxWatched || w.Unwatched == 0 {
+	if n := len(w.Look(&aggregate.IntervalSnapshot{Table: tab, Elapsed: time.Second})); n != maxWatched ||
+		w.Unwatched == 0 {
 		t.Errorf("%d alarms, %d not watched", n, w.Unwatched)
 	}
 }

@@ -43,9 +43,11 @@ func script(t *testing.T, base uint32, lines string) *trace.Tape {
 		}
 		fmt.Sscan(arg(2), &n)
 		now += 10
-		ev := event.Event{PID: tid + base, TID: tid + base, Enter: now, Exit: now + int64(base%7), Offset: -1, Count: -1}
+		ev := event.Event{PID: tid + base, TID: tid + base, Enter: now, Exit: now + int64(base%7),
+			Offset: -1, Count: -1}
 		file := func(at int8, p string, mode uint32) {
-			ev.Files = append(ev.Files, event.File{Arg: at, FD: int32(base%5) + 3, Open: 1, Known: true, Mode: mode, Ino: uint64(base), Path: p})
+			ev.Files = append(ev.Files, event.File{Arg: at, FD: int32(base%5) + 3, Open: 1, Known: true,
+				Mode: mode, Ino: uint64(base), Path: p})
 		}
 		path := func(at int8, p string) { ev.Paths = append(ev.Paths, event.Path{Arg: at, Raw: p, Abs: p}) }
 		switch words[1] {
@@ -74,7 +76,8 @@ func script(t *testing.T, base uint32, lines string) *trace.Tape {
 			fmt.Sscan(arg(3), &n)
 			ev.Op, ev.Args, ev.Ret = event.OpRead, [6]uint64{uint64(base%5) + 3, uint64(base), 4096}, int64(n)
 			file(0, arg(2), 0o100644)
-			ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: int64(n), Inline: []byte(arg(4)), Omitted: true}}
+			ev.Bufs = []event.Buf{{Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: int64(n),
+				Inline: []byte(arg(4)), Omitted: true}}
 		case "pipe":
 			ev.Op, ev.Args, ev.Ret = event.OpRead, [6]uint64{uint64(base%5) + 3, uint64(base), 4096}, int64(n)
 			file(0, fmt.Sprintf("pipe:[%d]", base), 0o010600)
@@ -83,7 +86,8 @@ func script(t *testing.T, base uint32, lines string) *trace.Tape {
 			t.Fatal(err)
 		}
 	}
-	if err := tw.Close(&trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Arch: "amd64", Dir: fmt.Sprintf("/home/%d", base)}}}}); err != nil {
+	if err := tw.Close(&trace.Manifest{Hosts: []trace.Host{{Head: trace.Head{Arch: "amd64",
+		Dir: fmt.Sprintf("/home/%d", base)}}}}); err != nil {
 		t.Fatal(err)
 	}
 	tp, err := trace.Open(dir)

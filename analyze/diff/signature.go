@@ -81,7 +81,8 @@ func (s *signer) argument(ev *event.Event, i int) {
 		} else {
 			s.number(0)
 		}
-	case event.KindInt, event.KindSize, event.KindOff, event.KindMode, event.KindFlags, event.KindEnum, event.KindSignal, event.KindID:
+	case event.KindInt, event.KindSize, event.KindOff, event.KindMode, event.KindFlags, event.KindEnum,
+		event.KindSignal, event.KindID:
 		s.number(v)
 	case event.KindPath:
 		if p := ev.PathArg(i); p != nil {
@@ -189,11 +190,13 @@ func (s *signer) name(host uint32, p string) string {
 			n = process.ReplaceAllString(n, "/proc/PID")
 		}
 		if int(host) < len(s.dirs) {
-			if dir := s.dirs[host]; len(dir) > 1 && strings.HasPrefix(n, dir) && (len(n) == len(dir) || n[len(dir)] == '/') {
+			if dir := s.dirs[host]; len(dir) > 1 && strings.HasPrefix(n, dir) &&
+				(len(n) == len(dir) || n[len(dir)] == '/') {
 				n = "." + n[len(dir):]
 			}
 		}
-	} else if kind, number, ok := strings.Cut(n, ":["); ok && strings.HasSuffix(number, "]") && !strings.Contains(kind, " ") {
+	} else if kind, number, ok := strings.Cut(n, ":["); ok && strings.HasSuffix(number, "]") &&
+		!strings.Contains(kind, " ") {
 		n = kind // pipe:[4711]
 	}
 	if len(s.known) >= maxNames {

@@ -46,9 +46,12 @@ func (r *Report) Text(w io.Writer) error {
 
 // sums writes what differs by operation.
 func (r *Report) sums(b *strings.Builder) {
-	fmt.Fprintf(b, "A: %s, %s by %s\n", report.Printable(r.A.Name), report.Plural(r.A.Calls, "call", "calls"), report.Plural(r.A.Threads, "thread", "threads"))
-	fmt.Fprintf(b, "B: %s, %s by %s\n\n", report.Printable(r.B.Name), report.Plural(r.B.Calls, "call", "calls"), report.Plural(r.B.Threads, "thread", "threads"))
-	t := report.Table{Head: []string{"operation", "calls A", "B", "", "bytes A", "B", "", "time A", "B", "errors A", "B"}, Left: 1}
+	fmt.Fprintf(b, "A: %s, %s by %s\n", report.Printable(r.A.Name), report.Plural(r.A.Calls, "call", "calls"),
+		report.Plural(r.A.Threads, "thread", "threads"))
+	fmt.Fprintf(b, "B: %s, %s by %s\n\n", report.Printable(r.B.Name), report.Plural(r.B.Calls, "call", "calls"),
+		report.Plural(r.B.Threads, "thread", "threads"))
+	t := report.Table{Head: []string{"operation", "calls A", "B", "", "bytes A", "B", "", "time A",
+		"B", "errors A", "B"}, Left: 1}
 	same := 0
 	for i := range r.Ops {
 		o := &r.Ops[i]
@@ -58,7 +61,8 @@ func (r *Report) sums(b *strings.Builder) {
 		}
 		t.Add(o.Op, report.Count(o.A.Count), report.Count(o.B.Count), delta(o.A.Count, o.B.Count, report.Count),
 			report.Bytes(o.A.Bytes), report.Bytes(o.B.Bytes), delta(o.A.Bytes, o.B.Bytes, report.Bytes),
-			report.Duration(o.A.TimeNS), report.Duration(o.B.TimeNS), report.Count(o.A.Errors), report.Count(o.B.Errors))
+			report.Duration(o.A.TimeNS), report.Duration(o.B.TimeNS), report.Count(o.A.Errors),
+			report.Count(o.B.Errors))
 	}
 	if t.Rows() > 0 {
 		t.Write(b)

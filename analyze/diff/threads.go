@@ -54,7 +54,8 @@ type reader struct {
 }
 
 // read makes sequences of the threads of a tape.
-func read(ctx context.Context, t *trace.Tape, o *Options, seed maphash.Seed, progress func(done uint64)) (*side, error) {
+func read(ctx context.Context, t *trace.Tape, o *Options, seed maphash.Seed,
+	progress func(done uint64)) (*side, error) {
 	r := reader{
 		side:  &side{tape: t, root: &thread{}, files: map[string]uint64{}, ops: make([]OpSum, len(event.Specs()))},
 		sign:  newSigner(t, o.Content, seed),
@@ -127,7 +128,8 @@ func (r *reader) add(parent, th *thread) {
 }
 
 func (r *reader) start(parent *thread, ev *event.Event) {
-	th := &thread{host: ev.Host, pid: uint32(ev.Ret), tid: ev.Child, own: uint32(ev.Ret) == ev.Child, comm: parent.comm, exe: parent.exe, argv: parent.argv}
+	th := &thread{host: ev.Host, pid: uint32(ev.Ret), tid: ev.Child, own: uint32(ev.Ret) == ev.Child, comm: parent.comm,
+		exe: parent.exe, argv: parent.argv}
 	r.add(parent, th)
 }
 

@@ -93,7 +93,8 @@ func (e *Filter) summary(w *strings.Builder) {
 
 func (e *Filter) table(w *strings.Builder) {
 	fmt.Fprintf(w, "record     leaves out %s; asks %s when they return, in %s\n",
-		report.Plural(len(e.Refused), "operation", "operations"), report.Plural(len(e.Asked), "operation", "operations"),
+		report.Plural(len(e.Refused), "operation", "operations"),
+		report.Plural(len(e.Asked), "operation", "operations"),
 		report.Plural(e.Steps, "step", "steps"))
 	fmt.Fprintln(w)
 	to := func(n int) string {

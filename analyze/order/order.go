@@ -79,7 +79,8 @@ func (r *Ordering) WriteRelation(w io.Writer, a, b int, asJSON bool) error {
 		relation = "same"
 	}
 	if asJSON {
-		return json.NewEncoder(w).Encode(map[string]any{"version": 1, "a": r.name(a), "b": r.name(b), "relation": relation})
+		return json.NewEncoder(w).Encode(map[string]any{"version": 1, "a": r.name(a),
+			"b": r.name(b), "relation": relation})
 	}
 	switch relation {
 	case "before", "after":
@@ -116,7 +117,8 @@ func (r *Ordering) WriteJSON(w io.Writer) error {
 		Circle   []string   `json:"circle"`
 		Unsent   int        `json:"receipts_without_send"`
 		Dangling int        `json:"one_sided_streams"`
-	}{Version: 1, Events: o.Len(), Threads: len(o.Lines()), Edges: o.Edges(), Circular: o.Circular(), Circle: []string{}, Unsent: f.Unsents, Dangling: f.Danglings, Skew: []skewJSON{}}
+	}{Version: 1, Events: o.Len(), Threads: len(o.Lines()), Edges: o.Edges(), Circular: o.Circular(),
+		Circle: []string{}, Unsent: f.Unsents, Dangling: f.Danglings, Skew: []skewJSON{}}
 	for i := range o.Len() {
 		if o.Counts(i) {
 			v.Own++
@@ -154,8 +156,10 @@ func (r *Ordering) WriteText(w io.Writer) error {
 			longest = max(longest, o.Clock(i))
 		}
 	}
-	fmt.Fprintf(w, "%s events of %s on %s; %s between threads; the longest chain has %s\n", report.Count(uint64(own)), report.Plural(len(o.Lines()), "thread", "threads"),
-		report.Plural(len(o.Hosts()), "host", "hosts"), report.Plural(o.Edges(), "dependency", "dependencies"), report.Plural(uint64(longest)+1, "event", "events"))
+	fmt.Fprintf(w, "%s events of %s on %s; %s between threads; the longest chain has %s\n", report.Count(uint64(own)),
+		report.Plural(len(o.Lines()), "thread", "threads"),
+		report.Plural(len(o.Hosts()), "host", "hosts"), report.Plural(o.Edges(), "dependency", "dependencies"),
+		report.Plural(uint64(longest)+1, "event", "events"))
 	if len(o.Hosts()) > 1 {
 		fmt.Fprintln(w)
 		t := report.Table{Head: []string{"host", "clock is ahead by", "at least", "at most"}, Left: 1}
@@ -167,15 +171,19 @@ func (r *Ordering) WriteText(w io.Writer) error {
 		}
 		for i, s := range o.Skews() {
 			if s.Drift {
-				fmt.Fprintf(w, "no difference of the clocks of %s fits all messages: they were not taken at the same moment, or drift\n", report.Printable(o.Hosts()[i].Host))
+				fmt.Fprintf(w,
+					"no difference of the clocks of %s fits all messages: they were not taken at the same moment, or "+
+						"drift\n", report.Printable(o.Hosts()[i].Host))
 			}
 		}
 	}
 	if f.Danglings > 0 {
-		fmt.Fprintf(w, "\n%s of which the other side is in no tape; the first at event %s\n", report.Plural(f.Danglings, "stream", "streams"), r.name(f.Dangling[0].Event))
+		fmt.Fprintf(w, "\n%s of which the other side is in no tape; the first at event %s\n",
+			report.Plural(f.Danglings, "stream", "streams"), r.name(f.Dangling[0].Event))
 	}
 	if f.Unsents > 0 {
-		fmt.Fprintf(w, "\n%s of what nobody sent: events are missing\n", report.Plural(f.Unsents, "receipt", "receipts"))
+		fmt.Fprintf(w, "\n%s of what nobody sent: events are missing\n",
+			report.Plural(f.Unsents, "receipt", "receipts"))
 		for _, u := range f.Unsent[:min(len(f.Unsent), 10)] {
 			fmt.Fprintf(w, "  event %s: %s\n", r.name(u.Event), report.Bytes(uint64(u.Bytes)))
 		}
@@ -188,7 +196,8 @@ func (r *Ordering) WriteText(w io.Writer) error {
 		if len(names) > most {
 			names, more = names[:most], " …"
 		}
-		fmt.Fprintf(w, "  a circle: each of the events %s%s comes after the next, the last after the first\n", strings.Join(names, ", "), more)
+		fmt.Fprintf(w, "  a circle: each of the events %s%s comes after the next, the last after the first\n",
+			strings.Join(names, ", "), more)
 	}
 	return nil
 }

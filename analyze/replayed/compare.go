@@ -61,7 +61,8 @@ func (x *Compare) Run(ctx context.Context, t *trace.Tape) (*compare.Comparison, 
 }
 
 // once replays on one target.
-func (x *Compare) once(ctx context.Context, t *trace.Tape, p Target) (run compare.Run, recorded compare.Side, err error) {
+func (x *Compare) once(ctx context.Context, t *trace.Tape,
+	p Target) (run compare.Run, recorded compare.Side, err error) {
 	dir, err := os.MkdirTemp(p.Dir, "iotape-compare-")
 	if err != nil {
 		return run, recorded, err

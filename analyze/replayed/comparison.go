@@ -18,8 +18,10 @@ import (
 func NewComparison(t *trace.Tape) *compare.Comparison {
 	m, h := t.Manifest(), t.Host(0)
 	c := &compare.Comparison{Title: cmp.Or(strings.Join(h.Command, " "), h.Target, t.Name())}
-	c.Lines = append(c.Lines, fmt.Sprintf("%s of %s and %s, recorded on %s (Linux %s, %s) with %s, content %s", report.Plural(m.Counts.Events, "event", "events"),
-		report.Plural(m.Counts.Processes, "process", "processes"), report.Plural(m.Counts.Threads, "thread", "threads"), cmp.Or(h.Head.Host, "an unknown host"), h.Kernel, h.Arch, h.Backend, h.Content))
+	c.Lines = append(c.Lines, fmt.Sprintf("%s of %s and %s, recorded on %s (Linux %s, %s) with %s, content %s",
+		report.Plural(m.Counts.Events, "event", "events"),
+		report.Plural(m.Counts.Processes, "process", "processes"), report.Plural(m.Counts.Threads, "thread", "threads"),
+		cmp.Or(h.Head.Host, "an unknown host"), h.Kernel, h.Arch, h.Backend, h.Content))
 	return c
 }
 
@@ -47,9 +49,11 @@ func RunOf(rep *replay.Report, o *replay.Options, before Usage) (run compare.Run
 func reported(rep *replay.Report, checked bool) (run compare.Run, recorded compare.Side) {
 	recorded, run.Side = sidesOf(rep)
 	run.Calls, run.Modelled, run.Skipped = rep.Replayed, rep.Emulated, rep.Skipped
-	run.Different, run.Uncompared, run.Checked, run.Paths, run.Problems = rep.Different, rep.Uncompared, checked || !rep.OK(), rep.TreePaths, rep.Problems
+	run.Different, run.Uncompared, run.Checked, run.Paths, run.Problems = rep.Different, rep.Uncompared, checked ||
+		!rep.OK(), rep.TreePaths, rep.Problems
 	for _, m := range rep.Mismatches {
-		run.Mismatches = append(run.Mismatches, compare.Difference{Event: m.Seq, Thread: m.TID, What: m.Op + ": " + m.Field, Path: m.Path, Want: m.Expected, Got: m.Got})
+		run.Mismatches = append(run.Mismatches, compare.Difference{Event: m.Seq, Thread: m.TID,
+			What: m.Op + ": " + m.Field, Path: m.Path, Want: m.Expected, Got: m.Got})
 	}
 	for _, d := range rep.Tree {
 		run.Tree = append(run.Tree, compare.Difference{What: d.Field, Path: d.Path, Want: d.Want, Got: d.Got})
@@ -75,7 +79,8 @@ func sidesOf(rep *replay.Report) (recorded, replayed compare.Side) {
 }
 
 func opOf(name string, l *replay.Latency) compare.Op {
-	return compare.Op{Op: name, Count: l.Count, Bytes: uint64(max(l.Bytes, 0)), TotalNS: l.TotalNS, P50NS: l.P50NS, P95NS: l.P95NS, P99NS: l.P99NS, MaxNS: l.MaxNS}
+	return compare.Op{Op: name, Count: l.Count, Bytes: uint64(max(l.Bytes, 0)), TotalNS: l.TotalNS, P50NS: l.P50NS,
+		P95NS: l.P95NS, P99NS: l.P99NS, MaxNS: l.MaxNS}
 }
 
 func rate(r *replay.Rate) *compare.Series {

@@ -38,7 +38,8 @@ func ReadPage(name string) (*page.Page, error) {
 	}
 	c, err := parseReplayed(b)
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("%s: %w", name, err), "--replay takes what iotape replay --json or iotape compare --json printed")
+		return nil, hint.With(fmt.Errorf("%s: %w", name, err),
+			"--replay takes what iotape replay --json or iotape compare --json printed")
 	}
 	c.Title = name
 	return c.Page(), nil
@@ -70,7 +71,8 @@ func parseReplayed(b []byte) (*compare.Comparison, error) {
 			return nil, err
 		}
 		for _, d := range r.Tree {
-			r.Report.Tree = append(r.Report.Tree, tree.Difference{Path: d.Path, Field: d.Field, Want: d.Expected, Got: d.Got})
+			r.Report.Tree = append(r.Report.Tree,
+				tree.Difference{Path: d.Path, Field: d.Field, Want: d.Expected, Got: d.Got})
 		}
 		run, recorded := reported(&r.Report, r.TreePaths > 0)
 		c.Recorded, c.Targets = recorded, []compare.Target{{Name: "replayed", Runs: []compare.Run{run}}}

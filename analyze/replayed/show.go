@@ -18,15 +18,19 @@ const maxShown = 20
 // WriteText writes the verdict and the first differences of a replay with options o.
 func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Style) error {
 	fmt.Fprintf(w, "replayed %s events in %s: %s calls made, %s modelled, %s skipped\n",
-		report.Count(r.Events), report.Duration(r.ElapsedNS), report.Count(r.Replayed), report.Count(r.Emulated), report.Count(r.Skipped))
+		report.Count(r.Events), report.Duration(r.ElapsedNS), report.Count(r.Replayed), report.Count(r.Emulated),
+		report.Count(r.Skipped))
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
 	}
 	if t := r.Timing; t != nil && t.Pace == replay.PaceRecorded {
-		fmt.Fprintf(w, "%s as recorded, %s here (%+.2f %% of the schedule); calls were %s late on average, %s at most\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS),
-			100*(float64(t.ReplayedNS)*t.Speed/float64(max(t.RecordedNS, 1))-1), report.Duration(t.LagMeanNS), report.Duration(t.LagMaxNS))
+		fmt.Fprintf(w, "%s as recorded, %s here (%+.2f %% of the schedule); calls were %s late on average, %s at "+
+			"most\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS),
+			100*(float64(t.ReplayedNS)*t.Speed/float64(max(t.RecordedNS, 1))-1), report.Duration(t.LagMeanNS),
+			report.Duration(t.LagMaxNS))
 	} else if t != nil {
-		fmt.Fprintf(w, "calls went on for %s as recorded, and for %s here\n", report.Duration(t.RecordedNS), report.Duration(t.ReplayedNS))
+		fmt.Fprintf(w, "calls went on for %s as recorded, and for %s here\n", report.Duration(t.RecordedNS),
+			report.Duration(t.ReplayedNS))
 	}
 	for _, m := range r.Members {
 		fmt.Fprintf(w, "host %s made %s calls\n", report.Printable(m.Name), report.Count(m.Replayed))
@@ -48,21 +52,26 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 	if err := writeUncompared(w, r); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))))
+	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different),
+		report.Count(uint64(len(r.Tree))))))
 	if m := r.First; m != nil {
-		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID, report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
+		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID,
+			report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
 	}
 	if r.Machines > 1 && len(o.Shared) == 0 {
-		fmt.Fprintf(w, "each of %d machines has files of its own here; if they share some, --shared says where\n", r.Machines)
+		fmt.Fprintf(w, "each of %d machines has files of its own here; if they share some, --shared says where\n",
+			r.Machines)
 	}
 	if r.Following > 0 {
-		fmt.Fprintf(w, "%s of them follow from others: on what these left otherwise than it was\n", report.Count(r.Following))
+		fmt.Fprintf(w, "%s of them follow from others: on what these left otherwise than it was\n",
+			report.Count(r.Following))
 	}
 	writeMismatches(w, r)
 	if len(r.Tree) > 0 {
 		t := report.Table{Head: []string{"path", "what", "expected", "got"}, Left: 4}
 		for _, d := range r.Tree[:min(len(r.Tree), maxShown)] {
-			t.Add(report.Printable(d.Path), report.Printable(d.Field), report.Printable(d.Want), report.Printable(d.Got))
+			t.Add(report.Printable(d.Path), report.Printable(d.Field), report.Printable(d.Want),
+				report.Printable(d.Got))
 		}
 		t.Write(w)
 		more(w, len(r.Tree)-min(len(r.Tree), maxShown))
@@ -90,9 +99,11 @@ func writeMismatches(w io.Writer, r *replay.Report) {
 	if len(kinds) == 0 {
 		return
 	}
-	t := report.Table{Head: []string{"count", "first event", "thread", "call", "what", "expected", "got", "path", "follow"}, Right: 3}
+	t := report.Table{Head: []string{"count", "first event", "thread", "call", "what", "expected",
+		"got", "path", "follow"}, Right: 3}
 	for _, k := range kinds[:min(len(kinds), maxShown)] {
-		t.Add(report.Count(k.Count), fmt.Sprint(k.Seq), fmt.Sprint(k.TID), k.Op, report.Printable(k.Field), report.Printable(k.Expected), report.Printable(k.Got), report.Printable(k.Path), follow(k.Followers))
+		t.Add(report.Count(k.Count), fmt.Sprint(k.Seq), fmt.Sprint(k.TID), k.Op, report.Printable(k.Field),
+			report.Printable(k.Expected), report.Printable(k.Got), report.Printable(k.Path), follow(k.Followers))
 	}
 	t.Write(w)
 	more(w, len(kinds)-min(len(kinds), maxShown))
@@ -103,13 +114,18 @@ func writeMismatches(w io.Writer, r *replay.Report) {
 func writeUncompared(w io.Writer, r *replay.Report) error {
 	var err error
 	if r.Uncompared > 0 {
-		_, err = fmt.Fprintf(w, "not compared: the bytes of %s reads, which the tape does not have or which depend on such\n", report.Count(r.Uncompared))
+		_, err = fmt.Fprintf(w,
+			"not compared: the bytes of %s reads, which the tape does not have or which depend on such\n",
+			report.Count(r.Uncompared))
 	}
 	if r.Unexplained > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "not compared: %s results of calls that overlapped and that no order of them explains\n", report.Count(r.Unexplained))
+		_, err = fmt.Fprintf(w,
+			"not compared: %s results of calls that overlapped and that no order of them explains\n",
+			report.Count(r.Unexplained))
 	}
 	if r.TreeMadeUp > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "not compared: the content of %s files in the end, for the same reason\n", report.Count(uint64(r.TreeMadeUp)))
+		_, err = fmt.Fprintf(w, "not compared: the content of %s files in the end, for the same reason\n",
+			report.Count(uint64(r.TreeMadeUp)))
 	}
 	return err
 }

@@ -138,7 +138,8 @@ type Quality struct {
 
 // Perfect reports whether nothing is missing that was asked for.
 func (q *Quality) Perfect() bool {
-	return q.LostRecords == 0 && q.LossMarks == 0 && q.MissingBytes == 0 && q.Incomplete == 0 && q.Unfinished == "" && q.DamagedBlocks == 0
+	return q.LostRecords == 0 && q.LossMarks == 0 && q.MissingBytes == 0 && q.Incomplete == 0 &&
+		q.Unfinished == "" && q.DamagedBlocks == 0
 }
 
 const (
@@ -209,7 +210,8 @@ func Collect(events iter.Seq2[*event.Event, error], o *Options) *Stat {
 }
 
 func newCollector(o *Options) *collector {
-	c := &collector{ops: map[opKey]*opTally{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{}, processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
+	c := &collector{ops: map[opKey]*opTally{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{},
+		processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
 	if o != nil {
 		c.o = *o
 	}
@@ -303,7 +305,8 @@ func (c *collector) quality(e *event.Event) {
 // Unwanted returns how many bytes of a buffer the policy left out. Pages of a mapped file
 // that an earlier event has are not among them, where the policy is to keep everything.
 func Unwanted(m *trace.Manifest, e *event.Event, b *event.Buf) uint64 {
-	if !b.Omitted || e.Op == event.OpMmapPread && m != nil && int(e.Host) < len(m.Hosts) && m.Hosts[e.Host].Content == "full" {
+	if !b.Omitted || e.Op == event.OpMmapPread && m != nil && int(e.Host) < len(m.Hosts) &&
+		m.Hosts[e.Host].Content == "full" {
 		return 0
 	}
 	return uint64(max(b.Len-b.Missing-b.Kept(), 0))
@@ -389,7 +392,8 @@ func (c *collector) file(e *event.Event, took int64) {
 		if f.Path != "" && t.Path != otherFiles {
 			t.Path = f.Path
 		}
-		if f.Arg == event.ResultArg && spec.Class == event.Descriptor && e.PathArg(0) != nil || f.Arg == event.ResultArg && e.PathArg(1) != nil {
+		if f.Arg == event.ResultArg && spec.Class == event.Descriptor && e.PathArg(0) != nil ||
+			f.Arg == event.ResultArg && e.PathArg(1) != nil {
 			t.Opens++
 		}
 		if f == io.From {
@@ -449,7 +453,8 @@ func (c *collector) finish() *Stat {
 	}
 	s.FilesTotal = len(s.Files)
 	slices.SortFunc(s.Files, func(a, b FileStat) int {
-		return cmp.Or(cmp.Compare(b.bytes(), a.bytes()), cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Ino, b.Ino))
+		return cmp.Or(cmp.Compare(b.bytes(), a.bytes()), cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Ino, b.Ino))
 	})
 	for _, t := range c.processes {
 		s.Processes = append(s.Processes, *t)
@@ -486,7 +491,9 @@ func (c *collector) describe() {
 	}
 	if len(m.Hosts) > 0 {
 		h := &m.Hosts[0]
-		c.stat.Recording = &Recording{Host: h.Host, Kernel: h.Kernel, Arch: h.Arch, Backend: h.Backend, Content: h.Content,
-			Command: h.Command, Target: h.Target, ExitStatus: m.ExitStatus, Signal: m.Signal, Window: h.Window, Assembly: m.Assembly}
+		c.stat.Recording = &Recording{Host: h.Host, Kernel: h.Kernel, Arch: h.Arch,
+			Backend: h.Backend, Content: h.Content,
+			Command: h.Command, Target: h.Target, ExitStatus: m.ExitStatus, Signal: m.Signal,
+			Window: h.Window, Assembly: m.Assembly}
 	}
 }

@@ -40,7 +40,8 @@ func events(list ...any) iter.Seq2[*event.Event, error] {
 }
 
 func call(op event.Op, pid, tid uint32, took, ret int64, files ...event.File) event.Event {
-	return event.Event{Op: op, PID: pid, TID: tid, PPID: 1, Comm: "prog", Enter: 1000, Exit: 1000 + took, Ret: ret, Files: files, Offset: -1, Count: -1}
+	return event.Event{Op: op, PID: pid, TID: tid, PPID: 1, Comm: "prog", Enter: 1000, Exit: 1000 + took, Ret: ret,
+		Files: files, Offset: -1, Count: -1}
 }
 
 func file(arg int8, ino uint64, path string) event.File {
@@ -69,7 +70,8 @@ func sample() iter.Seq2[*event.Event, error] {
 
 func TestCollect(t *testing.T) {
 	s := Collect(sample(), &Options{Manifest: &trace.Manifest{
-		Hosts:   []trace.Host{{Head: trace.Head{Host: "alpha", Kernel: "6.1", Arch: "amd64", Backend: "ebpf", Content: "full", Command: []string{"prog", "a\x1bb"}}}},
+		Hosts: []trace.Host{{Head: trace.Head{Host: "alpha", Kernel: "6.1", Arch: "amd64", Backend: "ebpf",
+			Content: "full", Command: []string{"prog", "a\x1bb"}}}},
 		Losses:  []trace.Loss{{Reason: "the ring was full", Records: 17}},
 		Content: trace.ContentTotals{MovedBytes: 9000, UniqueBytes: 5000, StoredBytes: 3000, Chunks: 2},
 	}})
@@ -135,12 +137,14 @@ func TestEmpty(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 10 << 20: "10.0 MiB", 999 << 20: "999 MiB", 1 << 40: "1.00 TiB", math.MaxUint64: "16.0 EiB"} {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 10 << 20: "10.0 MiB",
+		999 << 20: "999 MiB", 1 << 40: "1.00 TiB", math.MaxUint64: "16.0 EiB"} {
 		if got := Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 1_234_567: "1.23 ms", 999_700_000: "1.00 s", 3_600_000_000_000: "3,600 s"} {
+	for n, want := range map[int64]string{0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 1_234_567: "1.23 ms",
+		999_700_000: "1.00 s", 3_600_000_000_000: "3,600 s"} {
 		if got := Duration(n); got != want {
 			t.Errorf("Duration(%d) = %q, want %q", n, got, want)
 		}

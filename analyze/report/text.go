@@ -31,25 +31,29 @@ func (s *Stat) Text(w io.Writer) error {
 			fmt.Fprintf(&b, "a part of a recording: %s\n", Printable(v.Reason))
 		}
 		if a := r.Assembly; a != nil {
-			fmt.Fprintf(&b, "a part of what the agent on %s recorded: it begins with %s, and ends with %s\n", Printable(a.Host), boundary(&a.Begins), boundary(&a.Ends))
+			fmt.Fprintf(&b, "a part of what the agent on %s recorded: it begins with %s, and ends with %s\n",
+				Printable(a.Host), boundary(&a.Begins), boundary(&a.Ends))
 		}
 	}
 	if s.Filter != "" {
 		fmt.Fprintf(&b, "only what fits: %s\n", Printable(s.Filter))
 	}
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
-		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), Plural(s.ProcessesTotal, "process", "processes"), Plural(s.Threads, "thread", "threads"),
+		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), Plural(s.ProcessesTotal, "process", "processes"),
+		Plural(s.Threads, "thread", "threads"),
 		Bytes(s.ReadBytes), Bytes(s.WrittenBytes), Duration(s.TotalNS))
 	if c := s.Content; c != nil && c.UniqueBytes > 0 {
 		fmt.Fprintf(&b, "content: %s moved, %s of them different, stored in %s (%.1f : 1)\n",
-			Bytes(c.MovedBytes), Bytes(c.UniqueBytes), Bytes(c.StoredBytes), float64(c.MovedBytes)/float64(c.StoredBytes))
+			Bytes(c.MovedBytes), Bytes(c.UniqueBytes), Bytes(c.StoredBytes),
+			float64(c.MovedBytes)/float64(c.StoredBytes))
 	}
 	fmt.Fprintf(&b, "quality: %s\n\n", s.Quality.Line())
 
 	ops := Table{Head: []string{"operation", "count", "errors", "bytes", "total", "p50", "p99", "max"}, Left: 1}
 	for i := range s.Ops {
 		o := &s.Ops[i]
-		ops.Add(o.Op, Count(o.Count), dash(o.Errors, Count), dash(o.Bytes, Bytes), Duration(o.TotalNS), Duration(o.P50NS), Duration(o.P99NS), Duration(o.MaxNS))
+		ops.Add(o.Op, Count(o.Count), dash(o.Errors, Count), dash(o.Bytes, Bytes), Duration(o.TotalNS),
+			Duration(o.P50NS), Duration(o.P99NS), Duration(o.MaxNS))
 	}
 	ops.Write(&b)
 	if len(s.Files) > 0 {
@@ -61,16 +65,19 @@ func (s *Stat) Text(w io.Writer) error {
 			if name == "" {
 				name = fmt.Sprintf("dev %d ino %d", f.Dev, f.Ino)
 			}
-			t.Add(dash(f.ReadBytes, Bytes), dash(f.WrittenBytes, Bytes), Count(f.Calls), dash(f.Opens, Count), Duration(f.TotalNS), Printable(name))
+			t.Add(dash(f.ReadBytes, Bytes), dash(f.WrittenBytes, Bytes), Count(f.Calls), dash(f.Opens, Count),
+				Duration(f.TotalNS), Printable(name))
 		}
 		t.Write(&b)
 	}
 	if len(s.Processes) > 0 {
 		fmt.Fprintf(&b, "\nprocesses by time in calls%s\n", ofTotal(len(s.Processes), s.ProcessesTotal))
-		t := Table{Head: []string{"pid", "parent", "threads", "calls", "errors", "read", "written", "time", "command"}, Right: 8}
+		t := Table{Head: []string{"pid", "parent", "threads", "calls", "errors", "read", "written", "time", "command"},
+			Right: 8}
 		for i := range s.Processes {
 			p := &s.Processes[i]
-			t.Add(fmt.Sprint(p.PID), fmt.Sprint(p.PPID), fmt.Sprint(p.Threads), Count(p.Calls), dash(p.Errors, Count), dash(p.ReadBytes, Bytes), dash(p.WrittenBytes, Bytes), Duration(p.TotalNS), Printable(p.Comm))
+			t.Add(fmt.Sprint(p.PID), fmt.Sprint(p.PPID), fmt.Sprint(p.Threads), Count(p.Calls), dash(p.Errors, Count),
+				dash(p.ReadBytes, Bytes), dash(p.WrittenBytes, Bytes), Duration(p.TotalNS), Printable(p.Comm))
 		}
 		t.Write(&b)
 	}
@@ -135,7 +142,8 @@ func (q *Quality) Line() string {
 		parts = append(parts, Printable(q.Unfinished))
 	}
 	if n := q.DamagedBlocks; n > 0 {
-		parts = append(parts, Plural(n, "damaged part", "damaged parts")+" of the tape left out ("+Printable(q.FirstDamage)+")")
+		parts = append(parts, Plural(n, "damaged part", "damaged parts")+" of the tape left out ("+
+			Printable(q.FirstDamage)+")")
 	}
 	return strings.Join(parts, ", ")
 }

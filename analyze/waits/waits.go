@@ -42,7 +42,8 @@ func WriteJSON(w io.Writer, t *trace.Tape, s *causal.Summary) error {
 		v.Found[r.String()] = n
 	}
 	for _, n := range s.Nodes {
-		v.Nodes = append(v.Nodes, nodeJSON{t.Host(n.Host).Host, n.PID, n.TID, n.Comm, n.Compute, n.Storage, n.Sync, n.Sleep, n.Delay})
+		v.Nodes = append(v.Nodes,
+			nodeJSON{t.Host(n.Host).Host, n.PID, n.TID, n.Comm, n.Compute, n.Storage, n.Sync, n.Sleep, n.Delay})
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -60,8 +61,10 @@ type Path struct {
 // WriteExplained says how much of the run's time the annotations explain, and by what.
 func WriteExplained(w io.Writer, s *causal.Summary) {
 	p := &s.Path
-	fmt.Fprintf(w, "they explain %s of the %s that the run took: %s of computing, %s of storage and %s of sleep, one after the other\n",
-		report.Duration(s.ExplainedNS), report.Duration(s.ElapsedNS), report.Duration(p.Compute), report.Duration(p.Storage), report.Duration(p.Sleep))
+	fmt.Fprintf(w, "they explain %s of the %s that the run took: %s of computing, %s of storage and %s of sleep, one "+
+		"after the other\n",
+		report.Duration(s.ExplainedNS), report.Duration(s.ElapsedNS), report.Duration(p.Compute),
+		report.Duration(p.Storage), report.Duration(p.Sleep))
 }
 
 // WriteText writes what annotating found for people.
@@ -74,16 +77,19 @@ func WriteText(w io.Writer, t *trace.Tape, s *causal.Summary) error {
 	if why != "" {
 		why = " (" + why[2:] + ")"
 	}
-	fmt.Fprintf(w, "%s events of %s: %s between them%s, %s after the reduction\n", report.Count(s.Events), report.Plural(len(s.Nodes), "thread", "threads"),
+	fmt.Fprintf(w, "%s events of %s: %s between them%s, %s after the reduction\n", report.Count(s.Events),
+		report.Plural(len(s.Nodes), "thread", "threads"),
 		report.Plural(found, "dependency", "dependencies"), why, report.Count(s.Waits))
 	if s.ElapsedNS > 0 {
 		WriteExplained(w, s)
 	}
 	if s.Losses > 0 {
-		fmt.Fprintf(w, "events were lost in %s: dependencies may be missing\n", report.Plural(s.Losses, "place", "places"))
+		fmt.Fprintf(w, "events were lost in %s: dependencies may be missing\n",
+			report.Plural(s.Losses, "place", "places"))
 	}
 	fmt.Fprintln(w)
-	table := report.Table{Head: []string{"pid", "tid", "computing", "storage", "waiting", "asleep", "delayed", "command"}, Right: 7}
+	table := report.Table{Head: []string{"pid", "tid", "computing", "storage", "waiting", "asleep",
+		"delayed", "command"}, Right: 7}
 	if len(t.Manifest().Hosts) > 1 {
 		table.Head[7] = "host: command"
 	}
@@ -92,7 +98,8 @@ func WriteText(w io.Writer, t *trace.Tape, s *causal.Summary) error {
 		if len(t.Manifest().Hosts) > 1 {
 			name = report.Printable(t.Host(n.Host).Host) + ": " + name
 		}
-		table.Add(strconv.Itoa(int(n.PID)), strconv.Itoa(int(n.TID)), report.Duration(n.Compute), report.Duration(n.Storage),
+		table.Add(strconv.Itoa(int(n.PID)), strconv.Itoa(int(n.TID)), report.Duration(n.Compute),
+			report.Duration(n.Storage),
 			report.Duration(n.Sync), report.Duration(n.Sleep), report.Duration(n.Delay), name)
 	}
 	return table.Write(w)

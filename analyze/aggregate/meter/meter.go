@@ -19,7 +19,8 @@ import (
 
 // Counting counts until ctx is done or what is counted has ended, and hands each read-out,
 // at least one, to each, whose error ends it.
-type Counting func(ctx context.Context, by aggregate.By, interval time.Duration, each func(*aggregate.IntervalSnapshot) error) error
+type Counting func(ctx context.Context, by aggregate.By, interval time.Duration,
+	each func(*aggregate.IntervalSnapshot) error) error
 
 // Options says what is done with what is counted. The zero value of a field is its
 // default.
@@ -162,7 +163,8 @@ func (m *Meter) say(format string, args ...any) {
 // take does with a read-out what is to be done.
 func (m *Meter) take(ctx context.Context, r *aggregate.IntervalSnapshot) error {
 	if r.Lost > 0 || r.Untracked > 0 {
-		m.say("%d calls were not counted, and %d threads not followed: the kernel has no memory for them", r.Lost, r.Untracked)
+		m.say("%d calls were not counted, and %d threads not followed: the kernel has no memory for them",
+			r.Lost, r.Untracked)
 	}
 	own := *r
 	own.Table = r.Project(m.o.By)

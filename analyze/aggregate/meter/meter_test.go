@@ -27,9 +27,11 @@ import (
 
 // counting hands out tables as read-outs of a second, and calls between after each.
 func counting(between func(i int), tables ...*aggregate.Table) Counting {
-	return func(ctx context.Context, by aggregate.By, _ time.Duration, each func(*aggregate.IntervalSnapshot) error) error {
+	return func(ctx context.Context, by aggregate.By, _ time.Duration,
+		each func(*aggregate.IntervalSnapshot) error) error {
 		for i, t := range tables {
-			r := &aggregate.IntervalSnapshot{Table: t.Project(by), At: time.Unix(int64(i)+1, 0), Elapsed: time.Second, Last: i == len(tables)-1}
+			r := &aggregate.IntervalSnapshot{Table: t.Project(by), At: time.Unix(int64(i)+1, 0), Elapsed: time.Second,
+				Last: i == len(tables)-1}
 			if err := each(r); err != nil {
 				return err
 			}
@@ -162,7 +164,9 @@ func TestAlarmsRunCommandsAndRecordings(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	script := filepath.Join(t.TempDir(), "hook")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho said; echo \"$1 $IOTAPE_ALARM $IOTAPE_ALARM_PID $IOTAPE_ALARM_VALUE\" >> "+out+"\n"), 0o755); err != nil {
+	if err := os.WriteFile(script,
+		[]byte("#!/bin/sh\necho said; echo \"$1 $IOTAPE_ALARM $IOTAPE_ALARM_PID $IOTAPE_ALARM_VALUE\" >> "+out+"\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -205,7 +209,8 @@ func TestAlarmsRunCommandsAndRecordings(t *testing.T) {
 	if !slices.Equal(recorded, []string{"9"}) { // the first one went on
 		t.Errorf("recorded %q", recorded)
 	}
-	if !slices.Contains(said, "the recording that an alarm began: cut short") || !slices.Contains(said, script+": said") {
+	if !slices.Contains(said, "the recording that an alarm began: cut short") ||
+		!slices.Contains(said, script+": said") {
 		t.Errorf("said %q", said)
 	}
 }
@@ -231,7 +236,8 @@ func TestErrorsEndCounting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Run(t.Context(), counting(func(int) {}, unlinks(1, 1), unlinks(1, 1))); !errors.Is(err, enough) || m.Sum().Total().Calls != 1 {
+	if err := m.Run(t.Context(), counting(func(int) {}, unlinks(1, 1), unlinks(1, 1))); !errors.Is(err, enough) ||
+		m.Sum().Total().Calls != 1 {
 		t.Errorf("%v, %d calls", err, m.Sum().Total().Calls)
 	}
 }

@@ -23,7 +23,8 @@ func (o *Options) AlarmLine(a *alarm.Alarm) string {
 	if !a.On {
 		state = "over"
 	}
-	return fmt.Sprintf("%s %s: %s: %s %s, the limit is %s, since %s", a.At.Local().Format("15:04:05"), state, report.Printable(a.Rule.Source), who,
+	return fmt.Sprintf("%s %s: %s: %s %s, the limit is %s, since %s", a.At.Local().Format("15:04:05"), state,
+		report.Printable(a.Rule.Source), who,
 		quantity(a.Rule.Measure, a.Value), quantity(a.Rule.Measure, a.Limit), a.Since.Local().Format("15:04:05"))
 }
 
@@ -48,6 +49,8 @@ func quantity(m alarm.Measure, v float64) string {
 func Heading(r *aggregate.IntervalSnapshot) string {
 	c := r.Total()
 	return fmt.Sprintf("%s  %s: %s calls/s, %s failed/s, read %s/s, wrote %s/s, %s",
-		r.At.Local().Format("15:04:05"), r.Elapsed.Round(time.Millisecond), report.Count(uint64(r.Rate(c.Calls)+0.5)), report.Count(uint64(r.Rate(c.Failed)+0.5)),
-		report.Bytes(uint64(r.Rate(c.Read))), report.Bytes(uint64(r.Rate(c.Written))), report.Plural(uint64(r.Len()), "row", "rows"))
+		r.At.Local().Format("15:04:05"), r.Elapsed.Round(time.Millisecond), report.Count(uint64(r.Rate(c.Calls)+0.5)),
+		report.Count(uint64(r.Rate(c.Failed)+0.5)),
+		report.Bytes(uint64(r.Rate(c.Read))), report.Bytes(uint64(r.Rate(c.Written))),
+		report.Plural(uint64(r.Len()), "row", "rows"))
 }

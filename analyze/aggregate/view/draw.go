@@ -31,7 +31,8 @@ const (
 // draw returns the lines of the screen.
 func (m *model) draw() []string {
 	if m.last == nil {
-		return []string{bold + fit("iotape top: "+m.title, m.width) + normal, fit("waiting for the first read-out …", m.width)}
+		return []string{bold + fit("iotape top: "+m.title, m.width) + normal,
+			fit("waiting for the first read-out …", m.width)}
 	}
 	if m.help {
 		return m.drawHelp()
@@ -75,7 +76,8 @@ func (m *model) drawHead() []string {
 	}
 	title := fit("iotape top: "+m.title, max(m.width-runes(state)-1, 0))
 	first := bold + title + strings.Repeat(" ", max(m.width-runes(title)-runes(state), 1)) + state + normal
-	second := fmt.Sprintf("%s calls/s  %s failed/s  read %s/s  wrote %s/s ", report.Count(uint64(r.Rate(c.Calls)+0.5)), report.Count(uint64(r.Rate(c.Failed)+0.5)),
+	second := fmt.Sprintf("%s calls/s  %s failed/s  read %s/s  wrote %s/s ", report.Count(uint64(r.Rate(c.Calls)+0.5)),
+		report.Count(uint64(r.Rate(c.Failed)+0.5)),
 		report.Bytes(uint64(r.Rate(c.Read))), report.Bytes(uint64(r.Rate(c.Written))))
 	if room := m.width - runes(second) - 1; room > 8 {
 		second += dim + " " + history(m.rates, min(room-1, 60)) + normal
@@ -169,7 +171,8 @@ func (m *model) drawTable(t *aggregate.Table) []string {
 
 // marked makes the column bold that the rows are sorted by.
 func (m *model) marked(line string, head []string) string {
-	at := map[aggregate.Order]int{aggregate.OrderCalls: 0, aggregate.OrderFailed: 1, aggregate.OrderBytes: 2, aggregate.OrderTime: 4, aggregate.OrderP99: 6, aggregate.OrderMax: 7}
+	at := map[aggregate.Order]int{aggregate.OrderCalls: 0, aggregate.OrderFailed: 1, aggregate.OrderBytes: 2,
+		aggregate.OrderTime: 4, aggregate.OrderP99: 6, aggregate.OrderMax: 7}
 	name := head[0]
 	if i, ok := at[m.o.Order]; ok {
 		name = head[len(head)-9+i]
@@ -265,7 +268,8 @@ func histogram(c *aggregate.Counts, height int) []string {
 		lines = append(lines, b.String())
 	}
 	axis := []rune(strings.Repeat("─", 2*cells))
-	for ns, label := range map[time.Duration]string{64: "64ns", 1 << 10: "1µs", 1 << 14: "16µs", 1 << 17: "128µs", 1 << 20: "1ms", 1 << 24: "16ms", 1 << 27: "128ms", 1 << 30: "1s"} {
+	for ns, label := range map[time.Duration]string{64: "64ns", 1 << 10: "1µs", 1 << 14: "16µs", 1 << 17: "128µs",
+		1 << 20: "1ms", 1 << 24: "16ms", 1 << 27: "128ms", 1 << 30: "1s"} {
 		at := 2 * (int(aggregate.Octave(uint64(ns))) - 1 - firstCell)
 		copy(axis[at:], []rune(label))
 	}
@@ -276,7 +280,8 @@ func (m *model) drawFoot() string {
 	if m.typing {
 		return bold + fit("/"+m.filter+"█  (enter keeps it, esc ends it)", m.width) + normal
 	}
-	parts := []string{"q quit", "s sort: " + string(m.o.Order), "t " + map[bool]string{false: "sums", true: "rates"}[m.totals], "/ filter", "space pause", "↑↓ row", "? help"}
+	parts := []string{"q quit", "s sort: " + string(m.o.Order),
+		"t " + map[bool]string{false: "sums", true: "rates"}[m.totals], "/ filter", "space pause", "↑↓ row", "? help"}
 	if m.filter != "" {
 		parts[3] = "/ " + m.filter
 	}

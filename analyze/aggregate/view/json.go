@@ -76,7 +76,8 @@ func (o *Options) JSON(w io.Writer, r *aggregate.IntervalSnapshot) error {
 
 func rowOf(by aggregate.By, r aggregate.Row) row {
 	x := row{
-		Other: r.Key.Other, Calls: r.Calls, Failed: r.Failed, Unfinished: r.Unfinished, ReadBytes: r.Read, Written: r.Written,
+		Other: r.Key.Other, Calls: r.Calls, Failed: r.Failed, Unfinished: r.Unfinished,
+		ReadBytes: r.Read, Written: r.Written,
 		TotalNS: r.NS, P50NS: r.Quantile(0.5), P90NS: r.Quantile(0.9), P99NS: r.Quantile(0.99), MaxNS: r.MaxNS,
 	}
 	for i, n := range r.Latency {
@@ -126,7 +127,8 @@ type alarmObject struct {
 
 // AlarmJSON writes an alarm as one object in one line.
 func AlarmJSON(w io.Writer, a *alarm.Alarm) error {
-	x := alarmObject{Version: 1, Alarm: "over", Rule: a.Rule.Source, Time: a.At, Since: a.Since, Value: a.Value, Limit: a.Limit}
+	x := alarmObject{Version: 1, Alarm: "over", Rule: a.Rule.Source, Time: a.At, Since: a.Since,
+		Value: a.Value, Limit: a.Limit}
 	if a.On {
 		x.Alarm = "on"
 	}

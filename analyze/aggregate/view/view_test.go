@@ -30,7 +30,8 @@ func some() *aggregate.Table {
 	t.Add(aggregate.Key{Op: event.OpRead, PID: 7, Comm: "db"}, counts(1000, 3000))
 	t.Add(aggregate.Key{Op: event.OpFsync, PID: 7, Comm: "db"}, counts(10, 5e6))
 	t.Add(aggregate.Key{Op: event.OpRead, PID: 9, Comm: "e\x1b[31mvil\xff"}, counts(500, 900))
-	t.Add(aggregate.Key{Op: event.OpExitGroup, PID: 9, Comm: "e\x1b[31mvil\xff"}, &aggregate.Counts{Calls: 1, Unfinished: 1})
+	t.Add(aggregate.Key{Op: event.OpExitGroup, PID: 9, Comm: "e\x1b[31mvil\xff"},
+		&aggregate.Counts{Calls: 1, Unfinished: 1})
 	t.Add(aggregate.Key{Other: true}, counts(3, 100))
 	return t
 }
@@ -53,7 +54,8 @@ db[7]                  fsync         10       –  40.0 KiB        –  50.0 ms 
 	}
 	b.Reset()
 	o.Width = 90
-	if err := o.Text(&b, some(), 2*time.Second); err != nil || strings.Contains(b.String(), "1ms") || !strings.Contains(b.String(), "2.5 %") {
+	if err := o.Text(&b, some(), 2*time.Second); err != nil || strings.Contains(b.String(), "1ms") ||
+		!strings.Contains(b.String(), "2.5 %") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
@@ -77,7 +79,8 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := x.Rows[0]
-	if x.Version != 1 || x.Elapsed != 2e9 || x.Lost != 4 || x.More != 1 || len(x.By) != 2 || x.Total.Calls != 1514 || len(x.Rows) != 4 ||
+	if x.Version != 1 || x.Elapsed != 2e9 || x.Lost != 4 || x.More != 1 || len(x.By) != 2 ||
+		x.Total.Calls != 1514 || len(x.Rows) != 4 ||
 		first["pid"] != 7.0 || first["comm"] != "db" || first["op"] != "read" || first["read_bytes"] != 4096000.0 {
 		t.Errorf("%+v", x)
 	}
@@ -127,7 +130,8 @@ func TestScreenFits(t *testing.T) {
 				m.take(&aggregate.IntervalSnapshot{Table: some(), At: time.Unix(int64(i), 0), Elapsed: time.Second})
 				m.note("a note with \x1b[2J in it, and "+strings.Repeat("long ", 50), true)
 			}
-			for _, keys := range [][]string{nil, {"down", "down"}, {"t"}, {"o"}, {"pgdown", "end", "up", "home"}, {"?"}, {"?", "/", "d", "b"}, {"enter", "s", "S"}, {"esc", "esc"}} {
+			for _, keys := range [][]string{nil, {"down", "down"}, {"t"}, {"o"}, {"pgdown", "end", "up", "home"}, {"?"},
+				{"?", "/", "d", "b"}, {"enter", "s", "S"}, {"esc", "esc"}} {
 				press(m, keys...)
 				lines := shown(m)
 				if len(lines) > height {

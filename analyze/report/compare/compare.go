@@ -51,7 +51,8 @@ type Target struct {
 // Run is one replay.
 type Run struct {
 	Side
-	SyncNS     int64 `json:"sync_ns"`     // that it then took to write everything to the device; 0 if that was not asked for
+	// That it then took to write everything to the device; 0 if that was not asked for.
+	SyncNS     int64 `json:"sync_ns"`
 	SpaceBytes int64 `json:"space_bytes"` // allocated for the files in the end
 
 	Calls      uint64       `json:"calls"` // made

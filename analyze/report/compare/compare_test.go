@@ -23,16 +23,19 @@ func comparison() *compare.Comparison {
 		}, Rate: &compare.Series{BinNS: ms * 1e5, Bytes: []int64{0, 2048000, 0, 0, 1024000, 1024000, 0, 0, 0, 0}}}
 	}
 	run := func(ms int64) compare.Run {
-		return compare.Run{Side: side(ms, 50*ms), SyncNS: 2e6, SpaceBytes: 5 << 20, Calls: 1003, Modelled: 7, Checked: true, Paths: 4}
+		return compare.Run{Side: side(ms, 50*ms), SyncNS: 2e6, SpaceBytes: 5 << 20, Calls: 1003,
+			Modelled: 7, Checked: true, Paths: 4}
 	}
-	c := &compare.Comparison{Title: "db_bench --n 5", Lines: []string{"1,010 events"}, Recorded: side(10, 700), Targets: []compare.Target{
-		{Name: "ext4", Runs: []compare.Run{run(20), run(15), run(90)}},
-		{Name: "xfs", Runs: []compare.Run{run(12), run(11), run(13)}},
-	}}
+	c := &compare.Comparison{Title: "db_bench --n 5", Lines: []string{"1,010 events"}, Recorded: side(10, 700),
+		Targets: []compare.Target{
+			{Name: "ext4", Runs: []compare.Run{run(20), run(15), run(90)}},
+			{Name: "xfs", Runs: []compare.Run{run(12), run(11), run(13)}},
+		}}
 	c.Recorded.UserNS, c.Recorded.SystemNS = 0, 0
 	bad := &c.Targets[1].Runs[0]
 	bad.Different, bad.Uncompared = 2, 3
-	bad.Mismatches = []compare.Difference{{Event: 17, Thread: 5, What: "pwrite64: result", Path: "/db/a", Want: "4096", Got: "ENOSPC"}}
+	bad.Mismatches = []compare.Difference{{Event: 17, Thread: 5, What: "pwrite64: result", Path: "/db/a",
+		Want: "4096", Got: "ENOSPC"}}
 	bad.Tree = []compare.Difference{{Path: "db/a", What: "size", Want: "4096000", Got: "0"}}
 	bad.Problems = []string{"xattr user: operation not supported: db/a and 3 more"}
 	return c

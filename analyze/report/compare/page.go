@@ -30,7 +30,9 @@ const (
 
 func (c *Comparison) summary() page.Section {
 	s := page.Section{ID: "targets", Title: "Time and space", Data: c.summaryData()}
-	s.Note = "Elapsed is from the first call to the return of the last; user and system are the CPU time of the replaying process, which does not compute what the recorded program did. Space is what the files have allocated in the end."
+	s.Note = "Elapsed is from the first call to the return of the last; user and system are the CPU time of the " +
+		"replaying process, which does not compute what the recorded program did. Space is what the files have " +
+		"allocated in the end."
 	if len(c.Targets) > 0 && len(c.Targets[0].Runs) > 1 {
 		s.Note += " Of several runs: the median, and in parentheses the least and the largest."
 	}
@@ -57,12 +59,15 @@ func (c *Comparison) summary() page.Section {
 	}
 	count := func(n int64) string { return report.Count(uint64(n)) }
 	size := func(n int64) string { return report.Bytes(uint64(max(n, 0))) }
-	row("elapsed", report.Duration(c.Recorded.ElapsedNS), true, span(func(r *Run) int64 { return r.ElapsedNS }, report.Duration))
+	row("elapsed", report.Duration(c.Recorded.ElapsedNS), true,
+		span(func(r *Run) int64 { return r.ElapsedNS }, report.Duration))
 	row("of the recording", "100 %", true, func(t *Target) (string, bool) {
 		return share(t.spread(func(r *Run) int64 { return r.ElapsedNS }).Median, c.Recorded.ElapsedNS), true
 	})
-	row("system time", dash(c.Recorded.SystemNS, report.Duration), false, span(func(r *Run) int64 { return r.SystemNS }, report.Duration))
-	row("user time", dash(c.Recorded.UserNS, report.Duration), false, span(func(r *Run) int64 { return r.UserNS }, report.Duration))
+	row("system time", dash(c.Recorded.SystemNS, report.Duration), false,
+		span(func(r *Run) int64 { return r.SystemNS }, report.Duration))
+	row("user time", dash(c.Recorded.UserNS, report.Duration), false,
+		span(func(r *Run) int64 { return r.UserNS }, report.Duration))
 	row("writing it back", "–", false, span(func(r *Run) int64 { return r.SyncNS }, report.Duration))
 	row("space used", "–", false, span(func(r *Run) int64 { return r.SpaceBytes }, size))
 	row("calls made", "–", true, span(func(r *Run) int64 { return int64(r.Calls) }, count))
@@ -87,7 +92,9 @@ func (c *Comparison) summary() page.Section {
 			s.Blocks = append(s.Blocks, page.Line(c.Targets[i].Name+" did not allow: "+problem))
 		}
 		if n := c.Targets[i].typical().Uncompared; n > 0 {
-			s.Blocks = append(s.Blocks, page.Line(fmt.Sprintf("%s: the bytes of %s reads were not compared: the tape does not have them", c.Targets[i].Name, report.Count(n))))
+			s.Blocks = append(s.Blocks,
+				page.Line(fmt.Sprintf("%s: the bytes of %s reads were not compared: the tape does not have them",
+					c.Targets[i].Name, report.Count(n))))
 		}
 	}
 	return s
@@ -112,15 +119,19 @@ func (c *Comparison) summaryData() any {
 	for i := range c.Targets {
 		t := &c.Targets[i]
 		v.Targets = append(v.Targets, target{
-			t.Name, t.spread(func(r *Run) int64 { return r.ElapsedNS }), t.spread(func(r *Run) int64 { return r.UserNS }), t.spread(func(r *Run) int64 { return r.SystemNS }),
-			t.spread(func(r *Run) int64 { return r.SyncNS }), t.spread(func(r *Run) int64 { return r.SpaceBytes }), t.Runs})
+			t.Name, t.spread(func(r *Run) int64 { return r.ElapsedNS }),
+			t.spread(func(r *Run) int64 { return r.UserNS }), t.spread(func(r *Run) int64 { return r.SystemNS }),
+			t.spread(func(r *Run) int64 { return r.SyncNS }), t.spread(func(r *Run) int64 { return r.SpaceBytes }),
+			t.Runs})
 	}
 	return v
 }
 
 // operations are the calls by operation, each side beside the others.
 func (c *Comparison) operations() page.Section {
-	s := page.Section{ID: "ops", Title: "Operations", Note: "How often each operation was called, what it moved, and how long one call took: of the calls that a replay makes. As fast as possible, a replay times one in 16 plain reads and writes."}
+	s := page.Section{ID: "ops", Title: "Operations",
+		Note: "How often each operation was called, what it moved, and how long one call took: of the calls that a " +
+			"replay makes. As fast as possible, a replay times one in 16 plain reads and writes."}
 	if len(c.Targets) > 0 && len(c.Targets[0].Runs) > 1 {
 		s.Note += " Of each target the run is shown whose elapsed time is the median."
 	}
@@ -150,8 +161,11 @@ func (c *Comparison) operations() page.Section {
 		for _, x := range sides {
 			o := x.side.find(ops[i].Op)
 			r.Sides[x.name] = o
-			first = append(first, dash(int64(o.Count), func(n int64) string { return report.Count(uint64(n)) }), dash(int64(o.Bytes), func(n int64) string { return report.Bytes(uint64(n)) }), dash(o.TotalNS, report.Duration))
-			second = append(second, dash(o.P50NS, report.Duration), dash(o.P95NS, report.Duration), dash(o.P99NS, report.Duration), dash(o.MaxNS, report.Duration))
+			first = append(first, dash(int64(o.Count), func(n int64) string { return report.Count(uint64(n)) }),
+				dash(int64(o.Bytes), func(n int64) string { return report.Bytes(uint64(n)) }),
+				dash(o.TotalNS, report.Duration))
+			second = append(second, dash(o.P50NS, report.Duration), dash(o.P95NS, report.Duration),
+				dash(o.P99NS, report.Duration), dash(o.MaxNS, report.Duration))
 		}
 		data = append(data, r)
 		if i < maxOps {
@@ -165,7 +179,8 @@ func (c *Comparison) operations() page.Section {
 
 // throughput are the curves of bytes over time, in steps of one length.
 func (c *Comparison) throughput() (page.Section, bool) {
-	s := page.Section{ID: "throughput", Title: "Throughput over time", Note: "Bytes that the calls moved, by the time since the first of them."}
+	s := page.Section{ID: "throughput", Title: "Throughput over time",
+		Note: "Bytes that the calls moved, by the time since the first of them."}
 	names, rates := []string{"recorded"}, []*Series{c.Recorded.Rate}
 	for i := range c.Targets {
 		names, rates = append(names, c.Targets[i].Name), append(rates, c.Targets[i].typical().Rate)
@@ -211,7 +226,9 @@ func (s *Series) Over(step int64) []float64 {
 
 // differences are what was not as recorded.
 func (c *Comparison) differences() (page.Section, bool) {
-	s := page.Section{ID: "differences", Title: "Differences", Note: "What was not as in the recording. Calls that follow from a file that could not be opened are counted, not listed."}
+	s := page.Section{ID: "differences", Title: "Differences",
+		Note: "What was not as in the recording. Calls that follow from a file that could not be opened are counted, " +
+			"not listed."}
 	data, checked := map[string]any{}, false
 	for i := range c.Targets {
 		r := c.Targets[i].typical()
@@ -222,14 +239,18 @@ func (c *Comparison) differences() (page.Section, bool) {
 		name := c.Targets[i].Name
 		data[name] = map[string]any{"calls": r.Mismatches, "tree": r.Tree}
 		if r.Different == 0 && len(r.Tree) == 0 {
-			s.Blocks = append(s.Blocks, page.Line(fmt.Sprintf("%s: all results agree, and so do all %s paths", name, report.Count(uint64(r.Paths)))))
+			s.Blocks = append(s.Blocks,
+				page.Line(fmt.Sprintf("%s: all results agree, and so do all %s paths", name,
+					report.Count(uint64(r.Paths)))))
 			continue
 		}
-		calls := &page.Table{Title: name + ": results of calls", Head: []string{"event", "thread", "what", "expected", "got", "path"}, Right: 2, Of: int(r.Different)}
+		calls := &page.Table{Title: name + ": results of calls",
+			Head: []string{"event", "thread", "what", "expected", "got", "path"}, Right: 2, Of: int(r.Different)}
 		for _, d := range r.Mismatches[:min(len(r.Mismatches), maxDifferences)] {
 			calls.Add(fmt.Sprint(d.Event), fmt.Sprint(d.Thread), d.What, d.Want, d.Got, d.Path)
 		}
-		files := &page.Table{Title: name + ": files in the end", Head: []string{"path", "what", "expected", "got"}, Left: 4, Of: len(r.Tree)}
+		files := &page.Table{Title: name + ": files in the end", Head: []string{"path", "what", "expected", "got"},
+			Left: 4, Of: len(r.Tree)}
 		for _, d := range r.Tree[:min(len(r.Tree), maxDifferences)] {
 			files.Add(d.Path, d.What, d.Want, d.Got)
 		}

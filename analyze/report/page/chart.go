@@ -104,7 +104,8 @@ func (c *Chart) html(b *strings.Builder) {
 		y := func(v float64) float64 { return high - below - (high-below-above)*v/top }
 		for k := range 6 {
 			at := float64(n) * float64(k) / 5
-			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"%s\">%s</text>\n", x(at), high-6, anchor(k, 5), escape(c.X.Format(c.From+at*c.Step)))
+			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"%s\">%s</text>\n", x(at), high-6, anchor(k, 5),
+				escape(c.X.Format(c.From+at*c.Step)))
 		}
 		for k, s := range c.Series {
 			fmt.Fprintf(b, "<path class=\"line s%d d%d\" d=\"", k%6, k%6)
@@ -121,7 +122,8 @@ func (c *Chart) html(b *strings.Builder) {
 func axes(b *strings.Builder, top float64, u Unit) {
 	for k := range 5 {
 		y := high - below - (high-below-above)*float64(k)/4
-		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%g\" y=\"%.1f\" "+
+			"text-anchor=\"end\">%s</text>\n",
 			left, wide-8, y, y, left-6, y+4, escape(u.Format(top*float64(k)/4)))
 	}
 }
@@ -165,7 +167,8 @@ func (c *Chart) text(b *strings.Builder) {
 	if n == 0 || top <= 0 {
 		return
 	}
-	fmt.Fprintf(b, "%s: at most %s, over %s\n", report.Printable(c.Title), c.Y.Format(top), c.X.Format(float64(n)*c.Step))
+	fmt.Fprintf(b, "%s: at most %s, over %s\n", report.Printable(c.Title), c.Y.Format(top),
+		c.X.Format(float64(n)*c.Step))
 	width := 0
 	for _, s := range c.Series {
 		width = max(width, len([]rune(report.Printable(s.Name))))
@@ -216,15 +219,19 @@ func (c *Bars) html(b *strings.Builder) {
 		for i, label := range c.Labels {
 			x := left + slot*float64(i)
 			if len(c.Labels) <= 24 || i%(len(c.Labels)/12) == 0 {
-				fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", x+slot/2, high-6, escape(label))
+				fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
+					x+slot/2, high-6, escape(label))
 			}
 			for k, s := range c.Series {
 				if i >= len(s.Values) || s.Values[i] <= 0 {
 					continue
 				}
 				h := max((high-below-above)*s.Values[i]/top, 1)
-				fmt.Fprintf(b, "<rect class=\"f%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>%s %s: %s</title></rect>\n",
-					k%6, x+slot*.1+each*float64(k), high-below-h, max(each, .5), h, escape(s.Name), escape(label), escape(c.Unit.Format(s.Values[i])))
+				fmt.Fprintf(b,
+					"<rect class=\"f%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>%s %s: "+
+						"%s</title></rect>\n",
+					k%6, x+slot*.1+each*float64(k), high-below-h, max(each, .5), h, escape(s.Name), escape(label),
+					escape(c.Unit.Format(s.Values[i])))
 			}
 		}
 		b.WriteString("</svg>\n")
@@ -278,19 +285,24 @@ func (h *Heat) html(b *strings.Builder) {
 		cell := (wide - names - 8) / float64(n)
 		for k, r := range h.Rows {
 			y := row * float64(k)
-			fmt.Fprintf(b, "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", names-6, y+12, escape(ending(r.Name, 30)))
+			fmt.Fprintf(b, "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", names-6,
+				y+12, escape(ending(r.Name, 30)))
 			for i, v := range r.Values {
 				if v <= 0 {
 					continue
 				}
 				// The square root tells small values apart, which most are.
-				fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%g\" class=\"h\" fill-opacity=\"%.2f\"><title>%s, %s: %s</title></rect>\n",
-					names+cell*float64(i), y, cell+.2, row-1, .08+.92*math.Sqrt(v/top), escape(r.Name), escape(h.X.Format(h.From+float64(i)*h.Step)), escape(h.Unit.Format(v)))
+				fmt.Fprintf(b,
+					"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%g\" class=\"h\" "+
+						"fill-opacity=\"%.2f\"><title>%s, %s: %s</title></rect>\n",
+					names+cell*float64(i), y, cell+.2, row-1, .08+.92*math.Sqrt(v/top), escape(r.Name),
+					escape(h.X.Format(h.From+float64(i)*h.Step)), escape(h.Unit.Format(v)))
 			}
 		}
 		for k := range 6 {
 			at := float64(n) * float64(k) / 5
-			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", names+cell*at, total-6, anchor(k, 5), escape(h.X.Format(h.From+at*h.Step)))
+			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", names+cell*at, total-6,
+				anchor(k, 5), escape(h.X.Format(h.From+at*h.Step)))
 		}
 		b.WriteString("</svg>\n")
 		fmt.Fprintf(b, "<div class=\"key\"><span>strongest: %s</span></div>\n", escape(h.Unit.Format(top)))

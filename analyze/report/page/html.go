@@ -31,7 +31,8 @@ type Picture struct {
 // HTML writes the page as one file. Without a picture it runs no script.
 func (p *Page) HTML(w io.Writer, picture *Picture) error {
 	var b strings.Builder
-	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
+	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n" +
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
 	css, policy := style, "default-src 'none'; base-uri 'none'; form-action 'none'"
 	if picture != nil {
 		css += picture.Style
@@ -41,8 +42,10 @@ func (p *Page) HTML(w io.Writer, picture *Picture) error {
 		}
 	}
 	// Whatever a name in a trace manages to be, the page runs and loads nothing but its own.
-	b.WriteString("<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "; style-src " + hashOf(css) + "\">\n")
-	b.WriteString("<meta name=\"color-scheme\" content=\"light dark\">\n<title>" + escape(p.Title) + "</title>\n<style>" + css + "</style>\n</head>\n<body>\n")
+	b.WriteString("<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy +
+		"; style-src " + hashOf(css) + "\">\n")
+	b.WriteString("<meta name=\"color-scheme\" content=\"light dark\">\n<title>" + escape(p.Title) +
+		"</title>\n<style>" + css + "</style>\n</head>\n<body>\n")
 	b.WriteString("<header><h1>" + escape(p.Title) + "</h1>\n")
 	for _, l := range p.Lines {
 		b.WriteString("<p>" + escape(l) + "</p>\n")
@@ -55,7 +58,8 @@ func (p *Page) HTML(w io.Writer, picture *Picture) error {
 	if picture != nil {
 		var data bytes.Buffer
 		json.HTMLEscape(&data, picture.Data)
-		b.WriteString("<script type=\"application/json\" id=\"data\">" + data.String() + "</script>\n<script>" + picture.Script + "</script>\n")
+		b.WriteString("<script type=\"application/json\" id=\"data\">" + data.String() + "</script>\n<script>" +
+			picture.Script + "</script>\n")
 	}
 	b.WriteString("</body>\n</html>\n")
 	_, err := io.WriteString(w, b.String())
@@ -74,7 +78,8 @@ func (p *Page) Body() string {
 	if len(p.Sections) > 1 {
 		b.WriteString("<nav aria-label=\"sections\"><ul>\n")
 		for i := range p.Sections {
-			b.WriteString("<li><a href=\"#" + escape(p.Sections[i].ID) + "\">" + escape(p.Sections[i].Title) + "</a></li>\n")
+			b.WriteString("<li><a href=\"#" + escape(p.Sections[i].ID) + "\">" +
+				escape(p.Sections[i].Title) + "</a></li>\n")
 		}
 		b.WriteString("</ul></nav>\n")
 	}

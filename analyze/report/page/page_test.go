@@ -38,12 +38,14 @@ func TestHTML(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, bad := range []string{"<script", "http://", "https://", "\x1b", "\u202e", "<img", "<link", "url(", "@import"} {
+	for _, bad := range []string{"<script", "http://", "https://", "\x1b", "\u202e",
+		"<img", "<link", "url(", "@import"} {
 		if strings.Contains(text, bad) {
 			t.Errorf("%q is in it", bad)
 		}
 	}
-	for _, good := range []string{"&lt;script&gt;", "prefers-color-scheme:dark", "@media print", "Content-Security-Policy", "(1 of 5)", "<svg", "<path", "<rect", "nothing"} {
+	for _, good := range []string{"&lt;script&gt;", "prefers-color-scheme:dark", "@media print",
+		"Content-Security-Policy", "(1 of 5)", "<svg", "<path", "<rect", "nothing"} {
 		if !strings.Contains(text, good) {
 			t.Errorf("%q is not in it", good)
 		}
@@ -90,7 +92,8 @@ func TestJSON(t *testing.T) {
 		Version int
 		First   map[string]string
 	}
-	if err := json.Unmarshal(b.Bytes(), &v); err != nil || v.Version != 1 || !strings.HasPrefix(v.First["name"], "</td>") {
+	if err := json.Unmarshal(b.Bytes(), &v); err != nil || v.Version != 1 ||
+		!strings.HasPrefix(v.First["name"], "</td>") {
 		t.Errorf("%v %+v", err, v)
 	}
 }
@@ -100,7 +103,8 @@ func TestUnits(t *testing.T) {
 		u    page.Unit
 		v    float64
 		want string
-	}{{page.Plain, 9999, "9999"}, {page.Plain, 12345, "12.3 k"}, {page.Plain, 2.5e6, "2.5 M"}, {page.NS, 1500, "1.50 µs"}, {page.BytesRate, 2048, "2.00 KiB/s"}, {page.CountsRate, 3, "3/s"}} {
+	}{{page.Plain, 9999, "9999"}, {page.Plain, 12345, "12.3 k"}, {page.Plain, 2.5e6, "2.5 M"},
+		{page.NS, 1500, "1.50 µs"}, {page.BytesRate, 2048, "2.00 KiB/s"}, {page.CountsRate, 3, "3/s"}} {
 		if got := x.u.Format(x.v); got != x.want {
 			t.Errorf("%v: %q, not %q", x.v, got, x.want)
 		}

@@ -38,11 +38,15 @@ func SVG(w io.Writer, block Block) error {
 		if x > left && x+width > wide {
 			x, y = left, y+line
 		}
-		fmt.Fprintf(&names, "<rect class=\"f%d\" x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"5\"/><text x=\"%.1f\" y=\"%.1f\">%s</text>\n", k%6, x, y-6, x+18, y, escape(s.Name))
+		fmt.Fprintf(&names, "<rect class=\"f%d\" x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"5\"/><text x=\"%.1f\" "+
+			"y=\"%.1f\">%s</text>\n", k%6, x, y-6, x+18, y, escape(s.Name))
 		x += width + 12
 	}
-	_, err := fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n<style>\n%s</style>\n"+
-		"<rect width=\"100%%\" height=\"100%%\" style=\"fill:var(--bg)\"/>\n<text x=\"%g\" y=\"16\" style=\"fill:var(--fg);font-weight:600\">%s</text>\n<g transform=\"translate(0 %g)\">\n%s</g>\n%s</svg>\n",
+	_, err := fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\" "+
+		"aria-label=\"%s\">\n<style>\n%s</style>\n"+
+		"<rect width=\"100%%\" height=\"100%%\" style=\"fill:var(--bg)\"/>\n"+
+		"<text x=\"%g\" y=\"16\" style=\"fill:var(--fg);font-weight:600\">%s</text>\n"+
+		"<g transform=\"translate(0 %g)\">\n%s</g>\n%s</svg>\n",
 		wide, y+10, escape(title), style, left, escape(title), head, drawing, names.String())
 	return err
 }

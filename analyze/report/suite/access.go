@@ -65,7 +65,8 @@ func newAccess(c *collector) view {
 }
 
 func (v *access) see(s *seen) {
-	if s.file == nil || s.Offset < 0 || s.kind != report.Reading && s.kind != report.Writing || !s.OK() || s.io.Bytes() == 0 {
+	if s.file == nil || s.Offset < 0 || s.kind != report.Reading && s.kind != report.Writing ||
+		!s.OK() || s.io.Bytes() == 0 {
 		return
 	}
 	off, n := s.Offset, s.io.Bytes()
@@ -147,7 +148,8 @@ func (v *access) section(c *collector) page.Section {
 	for key, r := range v.rows {
 		r.File, r.Process = c.files.list[key.file].path, c.procs.list[key.proc].name()
 		all.Reads, all.Writes, all.Bytes = all.Reads+r.Reads, all.Writes+r.Writes, all.Bytes+r.Bytes
-		all.First, all.Consecutive, all.Sequential, all.Random = all.First+r.First, all.Consecutive+r.Consecutive, all.Sequential+r.Sequential, all.Random+r.Random
+		all.First, all.Consecutive, all.Sequential, all.Random = all.First+r.First, all.Consecutive+r.Consecutive,
+			all.Sequential+r.Sequential, all.Random+r.Random
 		all.Switches, all.Unaligned = all.Switches+r.Switches, all.Unaligned+r.Unaligned
 		list = append(list, *r)
 	}
@@ -163,7 +165,9 @@ func (v *access) section(c *collector) page.Section {
 	for n, k := range v.strides {
 		strides = append(strides, stride{n, k})
 	}
-	slices.SortFunc(strides, func(a, b stride) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Bytes, b.Bytes)) })
+	slices.SortFunc(strides, func(a, b stride) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Bytes, b.Bytes))
+	})
 	strides = strides[:min(len(strides), 4)]
 	reread := []rereadRow{}
 	for id, g := range v.segments {
@@ -176,22 +180,32 @@ func (v *access) section(c *collector) page.Section {
 	})
 	maps, where := v.offsets(c)
 	s := page.Section{ID: "access", Title: "Access patterns",
-		Note: "Of each process in each file, by the offsets of its reads and writes: consecutive begins where the one before ended; sequential begins behind where the one before began, and includes the consecutive; random is the rest. An access is unaligned if it begins or ends within a block of 4096 bytes. The reread factor is bytes read by distinct bytes read.",
-		Data: map[string]any{"all": all, "files": list[:min(len(list), 1000)], "strides": strides, "reread": reread[:min(len(reread), 1000)], "offsets": where}}
+		Note: "Of each process in each file, by the offsets of its reads and writes: consecutive begins where the " +
+			"one before ended; sequential begins behind where the one before began, and includes the consecutive; " +
+			"random is the rest. An access is unaligned if it begins or ends within a block of 4096 bytes. The " +
+			"reread factor is bytes read by distinct bytes read.",
+		Data: map[string]any{"all": all, "files": list[:min(len(list), 1000)], "strides": strides,
+			"reread": reread[:min(len(reread), 1000)], "offsets": where}}
 	rows := append([]accessRow{all}, list...)
-	s.Blocks = append(s.Blocks, tableOf("", []string{"reads", "writes", "bytes", "consecutive", "sequential", "random", "switches", "unaligned", "append only", "file", "process"}, -2, rows, c.o.Top+1, func(r *accessRow) []string {
-		of := float64(r.Consecutive + (r.Sequential - r.Consecutive) + r.Random)
-		only := ""
-		if r.AppendOnly {
-			only = "yes"
-		}
-		return []string{count(r.Reads), count(r.Writes), size(r.Bytes), percent(float64(r.Consecutive), of), percent(float64(r.Sequential), of), percent(float64(r.Random), of), count(r.Switches), percent(float64(r.Unaligned), float64(r.Reads+r.Writes)), only, r.File, r.Process}
-	}))
-	s.Blocks = append(s.Blocks, tableOf("The most common strides", []string{"bytes from end to beginning", "accesses"}, 0, strides, 0, func(x *stride) []string {
-		return []string{fmt.Sprint(x.Bytes), report.Count(x.Count)}
-	}), tableOf("Read more than once", []string{"read", "distinct", "factor", "file"}, 0, slices.DeleteFunc(slices.Clone(reread), func(r rereadRow) bool { return r.Factor < 1.005 }), c.o.Top, func(r *rereadRow) []string {
-		return []string{size(r.Bytes), size(r.Distinct), fmt.Sprintf("%.2f", r.Factor), r.File}
-	}))
+	s.Blocks = append(s.Blocks,
+		tableOf("", []string{"reads", "writes", "bytes", "consecutive", "sequential", "random", "switches", "unaligned",
+			"append only", "file", "process"}, -2, rows, c.o.Top+1, func(r *accessRow) []string {
+			of := float64(r.Consecutive + (r.Sequential - r.Consecutive) + r.Random)
+			only := ""
+			if r.AppendOnly {
+				only = "yes"
+			}
+			return []string{count(r.Reads), count(r.Writes), size(r.Bytes), percent(float64(r.Consecutive), of),
+				percent(float64(r.Sequential), of), percent(float64(r.Random), of), count(r.Switches), percent(float64(r.Unaligned), float64(r.Reads+r.Writes)), only, r.File, r.Process}
+		}))
+	s.Blocks = append(s.Blocks, tableOf("The most common strides", []string{"bytes from end to beginning", "accesses"},
+		0, strides, 0, func(x *stride) []string {
+			return []string{fmt.Sprint(x.Bytes), report.Count(x.Count)}
+		}), tableOf("Read more than once", []string{"read", "distinct", "factor", "file"}, 0,
+		slices.DeleteFunc(slices.Clone(reread), func(r rereadRow) bool { return r.Factor < 1.005 }),
+		c.o.Top, func(r *rereadRow) []string {
+			return []string{size(r.Bytes), size(r.Distinct), fmt.Sprintf("%.2f", r.Factor), r.File}
+		}))
 	for _, m := range maps {
 		s.Blocks = append(s.Blocks, m)
 	}

@@ -112,7 +112,8 @@ func (v *advice) section(c *collector) page.Section {
 }
 
 // sectionOf is where the numbers of a finding are.
-var sectionOf = map[string]string{"small-writes": "redundant", "partial-pages": "redundant", "small-commits": "redundant", "sync-time": "cost",
+var sectionOf = map[string]string{"small-writes": "redundant", "partial-pages": "redundant",
+	"small-commits": "redundant", "sync-time": "cost",
 	"reread": "redundant", "rewritten": "redundant",
 	"names": "redundant", "missing-names": "failures", "rename": "durability"}
 
@@ -228,7 +229,8 @@ func (v *advice) ofNames() (list []finding) {
 // mostAsked returns the name that one process asked for most often.
 func (v *advice) mostAsked() (best *nameRow) {
 	for _, r := range v.redundant.names {
-		if best == nil || cmp.Or(cmp.Compare(r.Stats+r.Opens, best.Stats+best.Opens), cmp.Compare(best.Name, r.Name), cmp.Compare(best.Process, r.Process)) > 0 {
+		if best == nil || cmp.Or(cmp.Compare(r.Stats+r.Opens, best.Stats+best.Opens), cmp.Compare(best.Name, r.Name),
+			cmp.Compare(best.Process, r.Process)) > 0 {
 			best = r
 		}
 	}
@@ -237,6 +239,7 @@ func (v *advice) mostAsked() (best *nameRow) {
 
 // sum adds another file's numbers.
 func (r *redundantRow) sum(o *redundantRow) {
-	r.Reread, r.Rewritten, r.Read, r.Written = r.Reread+o.Reread, r.Rewritten+o.Rewritten, r.Read+o.Read, r.Written+o.Written
+	r.Reread, r.Rewritten, r.Read, r.Written = r.Reread+o.Reread, r.Rewritten+o.Rewritten,
+		r.Read+o.Read, r.Written+o.Written
 	r.SmallWrites, r.Unaligned, r.Syncs = r.SmallWrites+o.SmallWrites, r.Unaligned+o.Unaligned, r.Syncs+o.Syncs
 }

@@ -155,7 +155,8 @@ func (f *sharedFile) fresh(from, to int64, me int, write bool, seq int64) part {
 func join(list []part) []part {
 	out := list[:0]
 	for _, p := range list {
-		if n := len(out) - 1; n >= 0 && out[n].to == p.from && out[n].writer == p.writer && out[n].reader == p.reader && out[n].wrote == p.wrote {
+		if n := len(out) - 1; n >= 0 && out[n].to == p.from && out[n].writer == p.writer && out[n].reader == p.reader &&
+			out[n].wrote == p.wrote {
 			out[n].to = p.to
 			continue
 		}
@@ -222,19 +223,26 @@ func (v *conflicts) section(c *collector) page.Section {
 		}
 	}
 	slices.SortFunc(list, func(a, b conflictRow) int {
-		return cmp.Or(cmp.Compare(b.NoCommit, a.NoCommit), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.File, b.File), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(b.NoCommit, a.NoCommit), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Kind, b.Kind))
 	})
 	s := page.Section{ID: "conflicts", Title: "Conflicts between processes",
-		Note: "Ranges of files that one process wrote and another one read or wrote before or after, in the order of the recording, which POSIX file systems keep. Under commit rules a write counts when its writer has synced or closed the file; under session rules when, after it was closed, the other one has opened the file. Whether messages between the processes order them is not looked at.",
-		Data: map[string]any{"files_of_several_processes": shared, "conflicts": list[:min(len(list), 1000)], "files_cut": v.cut}}
+		Note: "Ranges of files that one process wrote and another one read or wrote before or after, in the order of " +
+			"the recording, which POSIX file systems keep. Under commit rules a write counts when its writer has " +
+			"synced or closed the file; under session rules when, after it was closed, the other one has opened the " +
+			"file. Whether messages between the processes order them is not looked at.",
+		Data: map[string]any{"files_of_several_processes": shared, "conflicts": list[:min(len(list), 1000)],
+			"files_cut": v.cut}}
 	s.Blocks = []page.Block{
 		page.Line(fmt.Sprintf("%d files were used by several processes", shared)),
 		tableOf("", []string{"kind", "file", "times", "bytes", "not committed", "not in session", "first", "second", "event"}, 2, list, 2*c.o.Top, func(r *conflictRow) []string {
-			return []string{r.Kind, r.File, count(r.Count), size(r.Bytes), count(r.NoCommit), count(r.NoSession), r.From, r.To, fmt.Sprint(r.Seq)}
+			return []string{r.Kind, r.File, count(r.Count), size(r.Bytes), count(r.NoCommit), count(r.NoSession),
+				r.From, r.To, fmt.Sprint(r.Seq)}
 		}),
 	}
 	if v.cut > 0 {
-		s.Blocks = append(s.Blocks, page.Line(fmt.Sprintf("of %d files with very many parts, only the last parts were followed", v.cut)))
+		s.Blocks = append(s.Blocks,
+			page.Line(fmt.Sprintf("of %d files with very many parts, only the last parts were followed", v.cut)))
 	}
 	return s
 }

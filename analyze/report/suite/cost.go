@@ -46,15 +46,18 @@ func (cost) section(c *collector) page.Section {
 			continue
 		}
 		of := func(k report.Work) float64 { return share(float64(p.took[k]), float64(p.threadNS)) }
-		list = append(list, costRow{p.name(), p.threadNS, of(report.Reading), of(report.Writing), of(report.Metadata), of(report.Syncing), of(report.Network), share(float64(p.io()), float64(p.threadNS)), p.io()})
+		list = append(list, costRow{p.name(), p.threadNS, of(report.Reading), of(report.Writing), of(report.Metadata),
+			of(report.Syncing), of(report.Network), share(float64(p.io()), float64(p.threadNS)), p.io()})
 	}
 	slices.SortStableFunc(list, func(a, b costRow) int { return cmp.Compare(b.ioNS, a.ioNS) })
 	spread := map[string]costSpread{}
-	table := &page.Table{Title: "Over all processes", Head: []string{"share of run time", "mean", "least", "most", "standard deviation"}, Left: 1}
+	table := &page.Table{Title: "Over all processes",
+		Head: []string{"share of run time", "mean", "least", "most", "standard deviation"}, Left: 1}
 	for _, k := range []struct {
 		name  string
 		value func(*costRow) float64
-	}{{"read", func(r *costRow) float64 { return r.Read }}, {"write", func(r *costRow) float64 { return r.Write }}, {"metadata", func(r *costRow) float64 { return r.Metadata }},
+	}{{"read", func(r *costRow) float64 { return r.Read }}, {"write", func(r *costRow) float64 { return r.Write }},
+		{"metadata", func(r *costRow) float64 { return r.Metadata }},
 		{"sync", func(r *costRow) float64 { return r.Sync }}, {"all of these", func(r *costRow) float64 { return r.IO }}} {
 		var values []float64
 		for i := range list {
@@ -64,8 +67,11 @@ func (cost) section(c *collector) page.Section {
 		spread[k.name] = d
 		table.Add(k.name, percent(d.Mean, 1), percent(d.Least, 1), percent(d.Most, 1), percent(d.Deviation, 1))
 	}
-	s := page.Section{ID: "cost", Title: "Cost of input and output", Data: map[string]any{"processes": list, "spread": spread},
-		Note: "The share of its run time that a process spends in calls of each sort. The run time is that of all its threads together, from a thread's first event to its end. Waiting, memory and process calls are not input or output."}
+	s := page.Section{ID: "cost", Title: "Cost of input and output",
+		Data: map[string]any{"processes": list, "spread": spread},
+		Note: "The share of its run time that a process spends in calls of each sort. The run time is that of all " +
+			"its threads together, from a thread's first event to its end. Waiting, memory and process calls are not " +
+			"input or output."}
 	bars := &page.Bars{Title: "Share of run time, %"}
 	for i, name := range []string{"read", "write", "metadata", "sync"} {
 		series := page.Series{Name: name}
@@ -77,8 +83,10 @@ func (cost) section(c *collector) page.Section {
 	for _, r := range list[:min(len(list), c.o.Top)] {
 		bars.Labels = append(bars.Labels, r.Process)
 	}
-	rows := tableOf("By process", []string{"process", "run time", "read", "write", "metadata", "sync", "input and output", "network"}, 1, list, c.o.Top, func(r *costRow) []string {
-		return []string{r.Process, span(r.RunNS), percent(r.Read, 1), percent(r.Write, 1), percent(r.Metadata, 1), percent(r.Sync, 1), percent(r.IO, 1), percent(r.Network, 1)}
+	rows := tableOf("By process", []string{"process", "run time", "read", "write", "metadata", "sync",
+		"input and output", "network"}, 1, list, c.o.Top, func(r *costRow) []string {
+		return []string{r.Process, span(r.RunNS), percent(r.Read, 1), percent(r.Write, 1), percent(r.Metadata, 1),
+			percent(r.Sync, 1), percent(r.IO, 1), percent(r.Network, 1)}
 	})
 	s.Blocks = []page.Block{table, rows, bars}
 	return s
@@ -180,7 +188,8 @@ func (v *overlap) interval(s *seen, which int, from, to int64) {
 
 func (v *overlap) section(c *collector) page.Section {
 	row := func(name string, run int64, io, compute *intervals) overlapRow {
-		r := overlapRow{Name: name, RunNS: run, IONS: io.total(), ComputeNS: compute.total(), BothNS: io.common(compute)}
+		r := overlapRow{Name: name, RunNS: run, IONS: io.total(), ComputeNS: compute.total(),
+			BothNS: io.common(compute)}
 		r.Unoverlapped, r.InexactNS = r.IONS-r.BothNS, io.lost+compute.lost
 		return r
 	}
@@ -192,12 +201,18 @@ func (v *overlap) section(c *collector) page.Section {
 	}
 	slices.SortStableFunc(list[1:], func(a, b overlapRow) int { return cmp.Compare(b.Unoverlapped, a.Unoverlapped) })
 	s := page.Section{ID: "overlap", Title: "Overlap of input, output and computing", Data: list,
-		Note: "I/O is the time in which at least one thread is in a call that reads, writes, syncs or does metadata; computing the time in which at least one is in no call at all. Unoverlapped I/O is what nobody computes beside: the time that faster storage can save."}
-	s.Blocks = []page.Block{tableOf("", []string{"", "run time", "I/O", "computing", "both", "unoverlapped I/O", "of the run time"}, 1, list, c.o.Top+1, func(r *overlapRow) []string {
-		return []string{r.Name, span(r.RunNS), span(r.IONS), span(r.ComputeNS), span(r.BothNS), span(r.Unoverlapped), percent(float64(r.Unoverlapped), float64(r.RunNS))}
+		Note: "I/O is the time in which at least one thread is in a call that reads, writes, syncs or does metadata; " +
+			"computing the time in which at least one is in no call at all. Unoverlapped I/O is what nobody computes " +
+			"beside: the time that faster storage can save."}
+	s.Blocks = []page.Block{tableOf("", []string{"", "run time", "I/O", "computing", "both", "unoverlapped I/O",
+		"of the run time"}, 1, list, c.o.Top+1, func(r *overlapRow) []string {
+		return []string{r.Name, span(r.RunNS), span(r.IONS), span(r.ComputeNS), span(r.BothNS), span(r.Unoverlapped),
+			percent(float64(r.Unoverlapped), float64(r.RunNS))}
 	})}
 	if n := list[0].InexactNS; n > 0 {
-		s.Blocks = append(s.Blocks, page.Line("gaps of "+span(n)+" in all were closed to bound memory: the times of all are too large by at most that"))
+		s.Blocks = append(s.Blocks,
+			page.Line("gaps of "+span(n)+
+				" in all were closed to bound memory: the times of all are too large by at most that"))
 	}
 	return s
 }

@@ -24,14 +24,15 @@ type durability struct {
 }
 
 type durableRow struct {
-	File       string `json:"file"`
-	Written    uint64 `json:"written_bytes"`
-	Syncs      uint64 `json:"syncs"`
-	Unsynced   uint64 `json:"unsynced_bytes"` // in the end
-	GapMeanNS  int64  `json:"gap_mean_ns"`    // from the last write to the sync
-	GapMaxNS   int64  `json:"gap_max_ns"`
-	ExposedNS  int64  `json:"exposed_ns"`   // the longest time from the first write that was not synced to the sync, or the end
-	CloseGapNS int64  `json:"close_gap_ns"` // the longest time from the last write to a close
+	File      string `json:"file"`
+	Written   uint64 `json:"written_bytes"`
+	Syncs     uint64 `json:"syncs"`
+	Unsynced  uint64 `json:"unsynced_bytes"` // in the end
+	GapMeanNS int64  `json:"gap_mean_ns"`    // from the last write to the sync
+	GapMaxNS  int64  `json:"gap_max_ns"`
+	// The longest time from the first write that was not synced to the sync, or the end.
+	ExposedNS  int64 `json:"exposed_ns"`
+	CloseGapNS int64 `json:"close_gap_ns"` // the longest time from the last write to a close
 
 	dirty        uint64
 	first, write int64 // times of the first unsynced and the last write
@@ -217,7 +218,8 @@ func (v *durability) section(c *collector) page.Section {
 		list = append(list, *r)
 	}
 	slices.SortFunc(list, func(a, b durableRow) int {
-		return cmp.Or(cmp.Compare(b.Unsynced, a.Unsynced), cmp.Compare(b.ExposedNS, a.ExposedNS), cmp.Compare(a.File, b.File))
+		return cmp.Or(cmp.Compare(b.Unsynced, a.Unsynced), cmp.Compare(b.ExposedNS, a.ExposedNS),
+			cmp.Compare(a.File, b.File))
 	})
 	for dir, n := range v.made {
 		dirs = append(dirs, directoryRow{dir, n})
@@ -226,12 +228,17 @@ func (v *durability) section(c *collector) page.Section {
 		return cmp.Or(cmp.Compare(b.Names, a.Names), cmp.Compare(a.Directory, b.Directory))
 	})
 	s := page.Section{ID: "durability", Title: "Durability",
-		Note: "Data are safe when a sync of their file returns after the write, or the file was opened with O_SYNC or O_DSYNC. The gap is from the last write to that; exposed is the longest time from the first write that was not safe. A file that was removed is not counted as unsynced. sync_file_range counts as a sync, although it does not write metadata; syncfs counts for all file systems.",
-		Data: map[string]any{"files": list[:min(len(list), 1000)], "never_synced": never, "unsynced_bytes": unsynced, "warnings": v.warnings, "directories": dirs[:min(len(dirs), 1000)]}}
+		Note: "Data are safe when a sync of their file returns after the write, or the file was opened with O_SYNC " +
+			"or O_DSYNC. The gap is from the last write to that; exposed is the longest time from the first write " +
+			"that was not safe. A file that was removed is not counted as unsynced. sync_file_range counts as a " +
+			"sync, although it does not write metadata; syncfs counts for all file systems.",
+		Data: map[string]any{"files": list[:min(len(list), 1000)], "never_synced": never, "unsynced_bytes": unsynced,
+			"warnings": v.warnings, "directories": dirs[:min(len(dirs), 1000)]}}
 	s.Blocks = []page.Block{
 		page.Line(fmt.Sprintf("%s in the end not synced; %s of files that were written were never synced", size(unsynced), count(never))),
 		tableOf("By file", []string{"written", "syncs", "unsynced", "gap, mean", "gap, most", "exposed", "write to close", "file"}, 0, list, c.o.Top, func(r *durableRow) []string {
-			return []string{size(r.Written), count(r.Syncs), size(r.Unsynced), span(r.GapMeanNS), span(r.GapMaxNS), span(r.ExposedNS), span(r.CloseGapNS), r.File}
+			return []string{size(r.Written), count(r.Syncs), size(r.Unsynced), span(r.GapMeanNS), span(r.GapMaxNS),
+				span(r.ExposedNS), span(r.CloseGapNS), r.File}
 		}),
 		tableOf("Warnings", []string{"at", "event", "what", "file"}, 2, v.warnings, 2*c.o.Top, func(w *warning) []string {
 			return []string{span(w.AtNS), fmt.Sprint(w.Seq), w.What, w.Name}

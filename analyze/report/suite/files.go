@@ -44,7 +44,8 @@ func (x *files) of(ev *event.Event, s *seen) *file {
 	if f == nil {
 		f = ev.Subject()
 	}
-	if f != nil && f.Arg >= 0 && int(f.Arg) < len(s.spec.Args) && s.spec.Args[f.Arg].Kind == event.KindDirFD && len(ev.Paths) > 0 {
+	if f != nil && f.Arg >= 0 && int(f.Arg) < len(s.spec.Args) && s.spec.Args[f.Arg].Kind == event.KindDirFD &&
+		len(ev.Paths) > 0 {
 		return nil // the directory that a name is in
 	}
 	if f != nil && f.Known && s.creates() {

@@ -62,13 +62,16 @@ func (imbalance) section(c *collector) page.Section {
 		row("run time", func(p *process) float64 { return float64(p.last - p.first) }),
 	}
 	units := []page.Unit{page.Bytes, page.NS, page.Plain, page.NS}
-	t := &page.Table{Head: []string{"", "processes", "mean", "least", "", "most", "", "standard deviation", "Gini"}, Left: 1}
+	t := &page.Table{Head: []string{"", "processes", "mean", "least", "", "most", "", "standard deviation", "Gini"},
+		Left: 1}
 	for i, r := range rows {
 		f := units[i].Format
-		t.Add(r.What, count(uint64(r.Processes)), f(r.Mean), f(r.Least), r.LeastOf, f(r.Most), r.MostOf, f(r.Deviation), page.Plain.Format(math.Round(1000*r.Gini)/1000))
+		t.Add(r.What, count(uint64(r.Processes)), f(r.Mean), f(r.Least), r.LeastOf, f(r.Most), r.MostOf, f(r.Deviation),
+			page.Plain.Format(math.Round(1000*r.Gini)/1000))
 	}
 	return page.Section{ID: "imbalance", Title: "Balance between processes", Data: rows, Blocks: []page.Block{t},
-		Note: "Of the processes that made calls. The Gini coefficient is 0 if all do the same, and near 1 if one does it all; the process with the most time is the straggler."}
+		Note: "Of the processes that made calls. The Gini coefficient is 0 if all do the same, and near 1 if one " +
+			"does it all; the process with the most time is the straggler."}
 }
 
 // gini is half the mean difference of two values, by the mean.

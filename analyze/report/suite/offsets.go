@@ -75,7 +75,8 @@ func (m *offsetMap) picture(c *collector, name string) *page.Heat {
 		if some = some || b != nil; !some {
 			continue
 		}
-		h.Rows = append(h.Rows, page.Series{Name: "from " + report.Bytes(uint64(int64(i)*m.each)), Values: cmp.Or(b, empty).values})
+		h.Rows = append(h.Rows,
+			page.Series{Name: "from " + report.Bytes(uint64(int64(i)*m.each)), Values: cmp.Or(b, empty).values})
 	}
 	return h
 }

@@ -61,20 +61,25 @@ func (v *ops) section(c *collector) page.Section {
 	list := []opRow{}
 	for _, r := range v.by {
 		r.MeanNS = r.TotalNS / int64(r.Count)
-		r.P50NS, r.P90NS, r.P99NS, r.MaxNS = r.times.Quantile(.5), r.times.Quantile(.9), r.times.Quantile(.99), r.times.Max
+		r.P50NS, r.P90NS, r.P99NS, r.MaxNS = r.times.Quantile(.5), r.times.Quantile(.9),
+			r.times.Quantile(.99), r.times.Max
 		r.Wall = share(float64(r.TotalNS), float64(c.last-c.first))
 		list = append(list, *r)
 	}
 	slices.SortFunc(list, func(a, b opRow) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Op, b.Op))
 	})
-	s := page.Section{ID: "ops", Title: "Operations", Data: list, Note: "Times are from entry to return. The share of the wall time is of all threads together, so it can be more than 100 %. Quantiles are within 1 %."}
-	s.Blocks = []page.Block{tableOf("", []string{"operation", "class", "calls", "failed", "bytes", "time", "of wall", "mean", "p50", "p90", "p99", "max", "errors"}, 2, list, 0, func(r *opRow) []string {
+	s := page.Section{ID: "ops", Title: "Operations", Data: list,
+		Note: "Times are from entry to return. The share of the wall time is of all threads together, so it can be " +
+			"more than 100 %. Quantiles are within 1 %."}
+	s.Blocks = []page.Block{tableOf("", []string{"operation", "class", "calls", "failed", "bytes", "time", "of wall",
+		"mean", "p50", "p90", "p99", "max", "errors"}, 2, list, 0, func(r *opRow) []string {
 		failed := uint64(0)
 		for _, n := range r.Errors {
 			failed += n
 		}
-		return []string{r.Op, r.Class, count(r.Count), count(failed), size(r.Bytes), span(r.TotalNS), percent(r.Wall, 1), span(r.MeanNS), span(r.P50NS), span(r.P90NS), span(r.P99NS), span(r.MaxNS), errorsText(r.Errors)}
+		return []string{r.Op, r.Class, count(r.Count), count(failed), size(r.Bytes), span(r.TotalNS),
+			percent(r.Wall, 1), span(r.MeanNS), span(r.P50NS), span(r.P90NS), span(r.P99NS), span(r.MaxNS), errorsText(r.Errors)}
 	})}
 	return s
 }

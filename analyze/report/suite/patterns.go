@@ -97,10 +97,13 @@ func (v *patterns) section(*collector) page.Section {
 		data[use]["all"] = uses[i]
 		all.add(uses[i])
 	}
-	t := &page.Table{Head: []string{"use", "order", "accesses", "of all", "of the use", "read", "written", "of all bytes"}, Left: 2}
+	t := &page.Table{Head: []string{"use", "order", "accesses", "of all", "of the use", "read",
+		"written", "of all bytes"}, Left: 2}
 	bytes := func(c patternCell) float64 { return float64(c.Read) + float64(c.Written) }
 	row := func(use, order string, c, within patternCell) {
-		t.Add(use, order, count(c.Accesses), percent(float64(c.Accesses), float64(all.Accesses)), percent(float64(c.Accesses), float64(within.Accesses)), size(c.Read), size(c.Written), percent(bytes(c), bytes(all)))
+		t.Add(use, order, count(c.Accesses), percent(float64(c.Accesses), float64(all.Accesses)),
+			percent(float64(c.Accesses), float64(within.Accesses)), size(c.Read), size(c.Written),
+			percent(bytes(c), bytes(all)))
 	}
 	for i, use := range []string{"read-only", "write-only", "read-write"} {
 		row(use, "", uses[i], all)
@@ -109,7 +112,10 @@ func (v *patterns) section(*collector) page.Section {
 		}
 	}
 	return page.Section{ID: "patterns", Title: "Accesses of files",
-		Note: "An access is one opening of a regular file, until its last descriptor and mapping end; what shares it (dup, fork) is the same access. It is read-only, write-only or read-write by what was done, not by the flags of the open. It is sequential if each read or write began where the one before ended, of the whole file if it began at its start and ended at its end as well.",
+		Note: "An access is one opening of a regular file, until its last descriptor and mapping end; what shares it " +
+			"(dup, fork) is the same access. It is read-only, write-only or read-write by what was done, not by the " +
+			"flags of the open. It is sequential if each read or write began where the one before ended, of the " +
+			"whole file if it began at its start and ended at its end as well.",
 		Data: map[string]any{"all": all, "uses": data, "unused": v.unused, "unknown": v.unknown},
 		Blocks: []page.Block{t,
 			page.Line(count(v.unused) + " openings without a read or write; " + count(v.unknown) + " with some at places that the tape does not know")}}

@@ -87,7 +87,8 @@ func (v *phases) section(c *collector) page.Section {
 		}
 	}
 	s := page.Section{ID: "phases", Title: "Phases", Data: list,
-		Note: "Parts of the time with a similar mix of work. A share is the time in calls of a sort, of all threads, by the time that went by."}
+		Note: "Parts of the time with a similar mix of work. A share is the time in calls of a sort, of all threads, " +
+			"by the time that went by."}
 	chart := &page.Chart{Title: "Time in calls by sort of work, per time", X: page.NS, Step: float64(step)}
 	for k := range v.mix {
 		if report.Work(k) == report.OtherWork {
@@ -99,10 +100,12 @@ func (v *phases) section(c *collector) page.Section {
 		}
 		chart.Series = append(chart.Series, series)
 	}
-	s.Blocks = []page.Block{chart, tableOf("", []string{"from", "for", "calls", "read", "written", "reading", "writing", "metadata", "sync", "network", "mostly"}, 0, list, 0, func(p *phase) []string {
-		cell := func(k report.Work) string { return percent(p.mean[k], 1) }
-		return []string{span(p.FromNS), span(p.ToNS - p.FromNS), count(uint64(math.Round(p.Calls))), size(uint64(p.Read)), size(uint64(p.Written)), cell(report.Reading), cell(report.Writing), cell(report.Metadata), cell(report.Syncing), cell(report.Network), p.Mostly}
-	})}
+	s.Blocks = []page.Block{chart,
+		tableOf("", []string{"from", "for", "calls", "read", "written", "reading", "writing", "metadata", "sync", "network", "mostly"}, 0, list, 0, func(p *phase) []string {
+			cell := func(k report.Work) string { return percent(p.mean[k], 1) }
+			return []string{span(p.FromNS), span(p.ToNS - p.FromNS), count(uint64(math.Round(p.Calls))),
+				size(uint64(p.Read)), size(uint64(p.Written)), cell(report.Reading), cell(report.Writing), cell(report.Metadata), cell(report.Syncing), cell(report.Network), p.Mostly}
+		})}
 	return s
 }
 

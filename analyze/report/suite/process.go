@@ -53,7 +53,8 @@ func (x *processes) of(ev *event.Event) *process {
 		if len(x.list) > x.max {
 			return x.list[x.max]
 		}
-		p = &process{id: len(x.list), host: ev.Host, pid: ev.PID, ppid: ev.PPID, first: ev.Enter, threads: map[uint32]*lifetime{}}
+		p = &process{id: len(x.list), host: ev.Host, pid: ev.PID, ppid: ev.PPID, first: ev.Enter,
+			threads: map[uint32]*lifetime{}}
 		x.list = append(x.list, p)
 		if len(x.list) > x.max {
 			p.comm = otherProcesses

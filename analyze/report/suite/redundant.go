@@ -70,7 +70,8 @@ type nameRow struct {
 }
 
 func newRedundant(*collector) view {
-	return &redundant{seed: maphash.MakeSeed(), pages: map[pageKey]pageState{}, files: map[int]*redundantRow{}, names: map[nameKey]*nameRow{}}
+	return &redundant{seed: maphash.MakeSeed(), pages: map[pageKey]pageState{}, files: map[int]*redundantRow{},
+		names: map[nameKey]*nameRow{}}
 }
 
 func (v *redundant) see(s *seen) {
@@ -201,7 +202,8 @@ func (v *redundant) section(c *collector) page.Section {
 	}
 	all.File = "all"
 	slices.SortFunc(list, func(a, b redundantRow) int {
-		return cmp.Or(cmp.Compare(b.Reread+b.Rewritten, a.Reread+a.Rewritten), cmp.Compare(b.SmallWrites, a.SmallWrites), cmp.Compare(b.Syncs, a.Syncs), cmp.Compare(a.File, b.File))
+		return cmp.Or(cmp.Compare(b.Reread+b.Rewritten, a.Reread+a.Rewritten),
+			cmp.Compare(b.SmallWrites, a.SmallWrites), cmp.Compare(b.Syncs, a.Syncs), cmp.Compare(a.File, b.File))
 	})
 	names := []nameRow{}
 	for _, r := range v.names {
@@ -210,25 +212,33 @@ func (v *redundant) section(c *collector) page.Section {
 		}
 	}
 	slices.SortFunc(names, func(a, b nameRow) int {
-		return cmp.Or(cmp.Compare(b.Stats+b.Opens, a.Stats+a.Opens), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Process, b.Process))
+		return cmp.Or(cmp.Compare(b.Stats+b.Opens, a.Stats+a.Opens), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Process, b.Process))
 	})
 	s := page.Section{ID: "redundant", Title: "Work that was done again",
-		Note: "Reread: bytes that the process had read from the same place before, and that were still the same. Rewritten: bytes that were the same as what the recording last saw in that place. Small writes have less than 4096 bytes and follow each other without a gap: one call could do several. A partial page is overwritten in part, which the system has to read first if it is not in memory.",
-		Data: map[string]any{"all": all, "files": list[:min(len(list), 1000)], "names": names[:min(len(names), 1000)], "pages_not_followed": v.dropped}}
+		Note: "Reread: bytes that the process had read from the same place before, and that were still the same. " +
+			"Rewritten: bytes that were the same as what the recording last saw in that place. Small writes have " +
+			"less than 4096 bytes and follow each other without a gap: one call could do several. A partial page is " +
+			"overwritten in part, which the system has to read first if it is not in memory.",
+		Data: map[string]any{"all": all, "files": list[:min(len(list), 1000)], "names": names[:min(len(names), 1000)],
+			"pages_not_followed": v.dropped}}
 	s.Blocks = []page.Block{
 		tableOf("", []string{"reread", "of read", "rewritten", "of written", "small writes", "partial pages", "syncs", "written per sync", "file"}, 0, append([]redundantRow{all}, list...), c.o.Top+1, func(r *redundantRow) []string {
 			per := "–"
 			if r.Syncs > 0 {
 				per = size(r.Written / r.Syncs)
 			}
-			return []string{size(r.Reread), percent(float64(r.Reread), float64(r.Read)), size(r.Rewritten), percent(float64(r.Rewritten), float64(r.Written)), count(r.SmallWrites), count(r.Unaligned), count(r.Syncs), per, r.File}
+			return []string{size(r.Reread), percent(float64(r.Reread), float64(r.Read)), size(r.Rewritten),
+				percent(float64(r.Rewritten), float64(r.Written)), count(r.SmallWrites), count(r.Unaligned), count(r.Syncs), per, r.File}
 		}),
 		tableOf("Names that were asked for more than twice", []string{"attributes", "opens", "time", "process", "name"}, -2, names, c.o.Top, func(r *nameRow) []string {
 			return []string{count(r.Stats), count(r.Opens), span(r.TimeNS), r.Process, r.Name}
 		}),
 	}
 	if v.dropped > 0 {
-		s.Blocks = append(s.Blocks, page.Line(fmt.Sprintf("%s pieces of content beyond the first %s were not followed", count(v.dropped), count(maxPages))))
+		s.Blocks = append(s.Blocks,
+			page.Line(fmt.Sprintf("%s pieces of content beyond the first %s were not followed",
+				count(v.dropped), count(maxPages))))
 	}
 	return s
 }

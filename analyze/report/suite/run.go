@@ -59,7 +59,8 @@ type runData struct {
 }
 
 func newRun(c *collector) view {
-	return &run{stat: report.NewCollector(&report.Options{Top: 1, Manifest: c.tape.Manifest(), CallName: c.o.CallName}), byPID: map[int]*quality{}, manifest: c.tape.Manifest()}
+	return &run{stat: report.NewCollector(&report.Options{Top: 1, Manifest: c.tape.Manifest(), CallName: c.o.CallName}),
+		byPID: map[int]*quality{}, manifest: c.tape.Manifest()}
 }
 
 func (v *run) see(s *seen) {
@@ -85,8 +86,10 @@ func (v *run) see(s *seen) {
 
 func (v *run) section(c *collector) page.Section {
 	st := v.stat.Finish()
-	d := &runData{Recording: st.Recording, Events: st.Events, Calls: st.Calls, Errors: st.Errors, Processes: st.ProcessesTotal, Threads: st.Threads, Files: len(c.files.list),
-		ReadBytes: st.ReadBytes, Written: st.WrittenBytes, ElapsedNS: st.ElapsedNS, InCallsNS: st.TotalNS, ByKind: map[string]int64{}, Quality: st.Quality, Losses: c.lost}
+	d := &runData{Recording: st.Recording, Events: st.Events, Calls: st.Calls, Errors: st.Errors,
+		Processes: st.ProcessesTotal, Threads: st.Threads, Files: len(c.files.list),
+		ReadBytes: st.ReadBytes, Written: st.WrittenBytes, ElapsedNS: st.ElapsedNS, InCallsNS: st.TotalNS,
+		ByKind: map[string]int64{}, Quality: st.Quality, Losses: c.lost}
 	d.Quality.DamagedBlocks, d.Quality.FirstDamage = c.bad, c.badIs
 	for _, p := range c.procs.list {
 		for k, ns := range p.took {
@@ -98,31 +101,42 @@ func (v *run) section(c *collector) page.Section {
 		}
 	}
 	s := page.Section{ID: "run", Title: "The run", Data: d,
-		Note: "What was recorded, and what of it the recording does not have. A number in another section is of what is there."}
+		Note: "What was recorded, and what of it the recording does not have. A number in another section is of what " +
+			"is there."}
 	if r := d.Recording; r != nil {
-		s.Blocks = append(s.Blocks, page.Line(fmt.Sprintf("%s on %s (Linux %s, %s), recorded with %s, content %s", strings.Join(r.Command, " "), r.Host, r.Kernel, r.Arch, r.Backend, r.Content)))
+		s.Blocks = append(s.Blocks,
+			page.Line(fmt.Sprintf("%s on %s (Linux %s, %s), recorded with %s, content %s", strings.Join(r.Command, " "),
+				r.Host, r.Kernel, r.Arch, r.Backend, r.Content)))
 	}
 	s.Blocks = append(s.Blocks,
-		page.Line(fmt.Sprintf("%s calls (%s failed) by %s and %s on %s in %s", report.Count(d.Calls), report.Count(d.Errors), report.Plural(d.Processes, "process", "processes"),
-			report.Plural(d.Threads, "thread", "threads"), report.Plural(d.Files, "file", "files"), report.Duration(d.ElapsedNS))),
+		page.Line(fmt.Sprintf("%s calls (%s failed) by %s and %s on %s in %s", report.Count(d.Calls),
+			report.Count(d.Errors), report.Plural(d.Processes, "process", "processes"),
+			report.Plural(d.Threads, "thread", "threads"), report.Plural(d.Files, "file", "files"),
+			report.Duration(d.ElapsedNS))),
 		page.Line(fmt.Sprintf("read %s, wrote %s", report.Bytes(d.ReadBytes), report.Bytes(d.Written))),
 		page.Line("quality: "+d.Quality.Line()))
-	kinds := &page.Table{Title: "Time in calls, over all threads", Head: []string{"sort of work", "time", "of the time in calls"}, Left: 1}
+	kinds := &page.Table{Title: "Time in calls, over all threads",
+		Head: []string{"sort of work", "time", "of the time in calls"}, Left: 1}
 	for k := range report.Works {
 		kinds.Add(k.String(), span(d.ByKind[k.String()]), percent(float64(d.ByKind[k.String()]), float64(d.InCallsNS)))
 	}
 	s.Blocks = append(s.Blocks, kinds)
 	if len(d.PerProc) > 0 {
-		s.Blocks = append(s.Blocks, tableOf("What is missing, by process", []string{"process", "events", "content not recorded", "content left out as asked", "calls without a return", "unknown calls"}, 1, d.PerProc, c.o.Top, func(q *quality) []string {
-			return []string{q.Process, count(q.Events), size(q.Missing), size(q.Omitted), count(q.Interrupted), count(q.Unknown)}
-		}))
+		s.Blocks = append(s.Blocks,
+			tableOf("What is missing, by process",
+				[]string{"process", "events", "content not recorded", "content left out as asked",
+					"calls without a return", "unknown calls"}, 1, d.PerProc, c.o.Top, func(q *quality) []string {
+					return []string{q.Process, count(q.Events), size(q.Missing), size(q.Omitted),
+						count(q.Interrupted), count(q.Unknown)}
+				}))
 	}
 	if len(d.Losses) > 0 {
 		lost := newBins(c)
 		for _, l := range d.Losses {
 			lost.add(c.first+l.AtNS, float64(l.Events))
 		}
-		s.Blocks = append(s.Blocks, &page.Chart{Title: "Where events were lost", X: page.NS, Step: float64(lost.step), Series: []page.Series{{Name: "events", Values: lost.values}}})
+		s.Blocks = append(s.Blocks, &page.Chart{Title: "Where events were lost", X: page.NS, Step: float64(lost.step),
+			Series: []page.Series{{Name: "events", Values: lost.values}}})
 	}
 	return s
 }

@@ -162,11 +162,15 @@ func levelOf(calls, activity uint64) string {
 func (v *sessions) section(*collector) page.Section {
 	list, passing := v.find()
 	return page.Section{ID: "sessions", Title: "Sessions",
-		Note: "Time is divided into intervals; one with enough calls of files is active. A session is a stretch of active intervals with short gaps; a stretch with too few of them is passing. An interval is medium with 10 and high with 100 times the least activity, low below.",
-		Data: map[string]any{"interval_ns": v.step, "activity": v.o.Activity, "gap": v.o.Gap, "transient": v.o.Transient, "intervals": len(v.intervals), "passing": passing, "sessions": list},
+		Note: "Time is divided into intervals; one with enough calls of files is active. A session is a stretch of " +
+			"active intervals with short gaps; a stretch with too few of them is passing. An interval is medium with " +
+			"10 and high with 100 times the least activity, low below.",
+		Data: map[string]any{"interval_ns": v.step, "activity": v.o.Activity, "gap": v.o.Gap,
+			"transient": v.o.Transient, "intervals": len(v.intervals), "passing": passing, "sessions": list},
 		Blocks: []page.Block{
 			page.Line(fmt.Sprintf("intervals of %s, active with %s, gaps of at most %s; %s passing", report.Duration(v.step), report.Plural(v.o.Activity, "call", "calls"), report.Plural(v.o.Gap, "interval", "intervals"), count(uint64(passing)))),
 			tableOf("", []string{"start", "length", "level", "calls", "changes", "active", "low", "medium", "high"}, 0, list, 0, func(r *sessionRow) []string {
-				return []string{report.Duration(r.StartNS), span(r.LengthNS), r.Level, count(r.Calls), count(r.Changes), count(uint64(r.Active)), count(uint64(r.Low)), count(uint64(r.Medium)), count(uint64(r.High))}
+				return []string{report.Duration(r.StartNS), span(r.LengthNS), r.Level, count(r.Calls), count(r.Changes),
+					count(uint64(r.Active)), count(uint64(r.Low)), count(uint64(r.Medium)), count(uint64(r.High))}
 			})}}
 }

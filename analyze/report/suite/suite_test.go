@@ -24,7 +24,8 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // TestGolden computes all sections of real recordings.
 func TestGolden(t *testing.T) {
-	for name, dir := range map[string]string{"make": "../../../model/history/testdata/make.tape", "job": "../../../store/testdata/job.tape"} {
+	for name, dir := range map[string]string{"make": "../../../model/history/testdata/make.tape",
+		"job": "../../../store/testdata/job.tape"} {
 		tape, err := trace.Open(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +88,8 @@ func sectionWith(t *testing.T, id, lines string, o *suite.Options) map[string]an
 	t.Helper()
 	o.Sections = []string{id}
 	dir, name := t.TempDir(), filepath.Join(t.TempDir(), "x.tape")
-	if err := os.WriteFile(filepath.Join(dir, "replay"), []byte("iotape-script 1\nhost arch=\"amd64\" first=1000000000\n"+lines), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "replay"),
+		[]byte("iotape-script 1\nhost arch=\"amd64\" first=1000000000\n"+lines), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	tw, err := trace.CreateTape(name)
@@ -145,10 +147,14 @@ func at(v any, path string) string {
 
 // opens are lines that open /a and /b for reading and writing, each of a process.
 const (
-	openA  = `7 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3</a #1@0 flags=0x8042 mode=0100644 dev=8:1 ino=11 links=1 owner=0:0 size=0>` + "\n"
-	openB  = `8 openat(AT_FDCWD, "/a", O_RDWR) = 3</a #2@0 flags=0x8002 mode=0100644 dev=8:1 ino=11 links=1 owner=0:0 size=0>` + "\n"
-	openA0 = `7 openat(AT_FDCWD, "/a", O_RDWR|O_DSYNC) = 3</a #1@0 flags=0x9002 mode=0100644 dev=8:1 ino=11 links=1 owner=0:0 size=0>` + "\n"
-	openC  = `7 openat(AT_FDCWD, "/c", O_RDWR|O_CREAT, 0644) = 4</c #4@0 flags=0x8042 mode=0100644 dev=8:1 ino=13 links=1 owner=0:0 size=0>` + "\n"
+	openA = `7 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3</a #1@0 flags=0x8042 mode=0100644 dev=8:1 ino=11 ` +
+		`links=1 owner=0:0 size=0>` + "\n"
+	openB = `8 openat(AT_FDCWD, "/a", O_RDWR) = 3</a #2@0 flags=0x8002 mode=0100644 dev=8:1 ino=11 links=1 ` +
+		`owner=0:0 size=0>` + "\n"
+	openA0 = `7 openat(AT_FDCWD, "/a", O_RDWR|O_DSYNC) = 3</a #1@0 flags=0x9002 mode=0100644 dev=8:1 ino=11 links=1 ` +
+		`owner=0:0 size=0>` + "\n"
+	openC = `7 openat(AT_FDCWD, "/c", O_RDWR|O_CREAT, 0644) = 4</c #4@0 flags=0x8042 mode=0100644 dev=8:1 ino=13 ` +
+		`links=1 owner=0:0 size=0>` + "\n"
 )
 
 // smallWrites are lines that write two bytes n times; with 2 calls, each is synced.
@@ -267,7 +273,8 @@ func TestUnknownSection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tape.Close()
-	if _, _, err := suite.Collect(context.Background(), tape, &suite.Options{Sections: []string{"nothing"}}); err == nil || !strings.Contains(err.Error(), "durability") {
+	if _, _, err := suite.Collect(context.Background(), tape,
+		&suite.Options{Sections: []string{"nothing"}}); err == nil || !strings.Contains(err.Error(), "durability") {
 		t.Errorf("%v", err)
 	}
 }

@@ -67,7 +67,8 @@ func Summarise(ctx context.Context, t *trace.Tape, o *Options) (*Summary, error)
 		return nil, err
 	}
 	s := &Summary{Damaged: c.bad, Ops: map[string]uint64{}, OpsFailed: map[string]uint64{}, Errors: map[string]uint64{},
-		P50NS: map[string]uint64{}, P99NS: map[string]uint64{}, MaxNS: map[string]uint64{}, Patterns: map[string]uint64{}, PatternBytes: map[string]uint64{}}
+		P50NS: map[string]uint64{}, P99NS: map[string]uint64{}, MaxNS: map[string]uint64{},
+		Patterns: map[string]uint64{}, PatternBytes: map[string]uint64{}}
 	for _, v := range c.views {
 		if v, ok := v.(interface{ summarise(*collector, *Summary) }); ok {
 			v.summarise(c, s)
@@ -92,7 +93,8 @@ func Summarise(ctx context.Context, t *trace.Tape, o *Options) (*Summary, error)
 func (v *ops) summarise(_ *collector, s *Summary) {
 	for name, r := range v.by {
 		s.Ops[name] = r.Count
-		s.P50NS[name], s.P99NS[name], s.MaxNS[name] = uint64(r.times.Quantile(.5)), uint64(r.times.Quantile(.99)), uint64(r.times.Max)
+		s.P50NS[name], s.P99NS[name], s.MaxNS[name] = uint64(r.times.Quantile(.5)),
+			uint64(r.times.Quantile(.99)), uint64(r.times.Max)
 		for e, n := range r.Errors {
 			s.OpsFailed[name] += n
 			s.Errors[strings.TrimSpace(e)] += n

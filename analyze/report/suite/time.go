@@ -46,11 +46,16 @@ func (v *bandwidth) see(s *seen) {
 
 func (v *bandwidth) section(*collector) page.Section {
 	step := float64(v.read.step)
-	bytes := &page.Chart{Title: "Bandwidth", X: page.NS, Y: page.BytesRate, Step: step, Series: []page.Series{{Name: "read", Values: v.read.perSecond()}, {Name: "written", Values: v.written.perSecond()}, {Name: "sockets and pipes", Values: v.net.perSecond()}}}
-	calls := &page.Chart{Title: "Calls", X: page.NS, Y: page.CountsRate, Step: step, Series: []page.Series{{Name: "reads", Values: v.reads.perSecond()}, {Name: "writes", Values: v.writes.perSecond()}, {Name: "metadata", Values: v.meta.perSecond()}, {Name: "syncs", Values: v.sync.perSecond()}}}
+	bytes := &page.Chart{Title: "Bandwidth", X: page.NS, Y: page.BytesRate, Step: step,
+		Series: []page.Series{{Name: "read", Values: v.read.perSecond()},
+			{Name: "written", Values: v.written.perSecond()}, {Name: "sockets and pipes", Values: v.net.perSecond()}}}
+	calls := &page.Chart{Title: "Calls", X: page.NS, Y: page.CountsRate, Step: step,
+		Series: []page.Series{{Name: "reads", Values: v.reads.perSecond()},
+			{Name: "writes", Values: v.writes.perSecond()}, {Name: "metadata", Values: v.meta.perSecond()}, {Name: "syncs", Values: v.sync.perSecond()}}}
 	return page.Section{ID: "bandwidth", Title: "Bandwidth and calls over time", Blocks: []page.Block{bytes, calls},
 		Note: "The bytes of a call are spread evenly from its entry to its return. Calls count when they return.",
-		Data: map[string]any{"step_ns": v.read.step, "read_bytes": v.read.values, "written_bytes": v.written.values, "network_bytes": v.net.values, "reads": v.reads.values, "writes": v.writes.values, "metadata": v.meta.values, "syncs": v.sync.values}}
+		Data: map[string]any{"step_ns": v.read.step, "read_bytes": v.read.values, "written_bytes": v.written.values,
+			"network_bytes": v.net.values, "reads": v.reads.values, "writes": v.writes.values, "metadata": v.meta.values, "syncs": v.sync.values}}
 }
 
 // heat is who moved bytes when: by process, by file and, where there are several, by
@@ -117,14 +122,17 @@ func (v *heat) section(c *collector) page.Section {
 			}
 			list = append(list, r)
 		}
-		slices.SortFunc(list, func(a, b heatRow) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+		slices.SortFunc(list, func(a, b heatRow) int {
+			return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
+		})
 		return list[:min(len(list), 2*c.o.Top)]
 	}
 	procs := rows(v.procs, func(id int) string { return c.procs.list[id].name() })
 	files := rows(v.files, func(id int) string { return c.files.list[id].path })
 	hosts := rows(v.host, func(id int) string { return c.tape.Host(uint32(id)).Head.Host })
 	step := newBins(c).step
-	s := page.Section{ID: "heat", Title: "Who moved bytes when", Note: "Bytes of calls, spread over their time. The shade is the square root of the share of the strongest.",
+	s := page.Section{ID: "heat", Title: "Who moved bytes when",
+		Note: "Bytes of calls, spread over their time. The shade is the square root of the share of the strongest.",
 		Data: map[string]any{"step_ns": step, "processes": procs, "files": files, "hosts": hosts}}
 	total := newBins(c)
 	for _, b := range v.procs {
@@ -132,7 +140,8 @@ func (v *heat) section(c *collector) page.Section {
 			total.values[i] += n
 		}
 	}
-	s.Blocks = append(s.Blocks, &page.Chart{Title: "All processes", X: page.NS, Y: page.Bytes, Step: float64(step), Series: []page.Series{{Name: "bytes", Values: total.values}}})
+	s.Blocks = append(s.Blocks, &page.Chart{Title: "All processes", X: page.NS, Y: page.Bytes, Step: float64(step),
+		Series: []page.Series{{Name: "bytes", Values: total.values}}})
 	for _, h := range []struct {
 		title string
 		list  []heatRow
@@ -142,7 +151,8 @@ func (v *heat) section(c *collector) page.Section {
 		}
 		m := &page.Heat{Title: h.title, X: page.NS, Unit: page.Bytes, Step: float64(step)}
 		for _, r := range h.list {
-			m.Rows = append(m.Rows, page.Series{Name: r.Name + " (" + report.Bytes(uint64(r.Bytes)) + ")", Values: r.Over})
+			m.Rows = append(m.Rows,
+				page.Series{Name: r.Name + " (" + report.Bytes(uint64(r.Bytes)) + ")", Values: r.Over})
 		}
 		s.Blocks = append(s.Blocks, m)
 	}
@@ -181,7 +191,9 @@ func (v *latency) see(s *seen) {
 		return
 	}
 	x := slowCall{s.Seq, s.Enter - v.c.first, s.took, s.name, s.proc.name(), s.Name()}
-	at, _ := slices.BinarySearchFunc(v.slow, x, func(a, b slowCall) int { return cmp.Or(cmp.Compare(b.TookNS, a.TookNS), cmp.Compare(a.Seq, b.Seq)) })
+	at, _ := slices.BinarySearchFunc(v.slow, x, func(a, b slowCall) int {
+		return cmp.Or(cmp.Compare(b.TookNS, a.TookNS), cmp.Compare(a.Seq, b.Seq))
+	})
 	v.slow = slices.Insert(v.slow, at, x)
 	v.slow = v.slow[:min(len(v.slow), v.most)]
 }
@@ -205,18 +217,23 @@ func (v *latency) section(*collector) page.Section {
 			r.Calls += n
 		}
 		rows = append(rows, r)
-		m.Rows = append(m.Rows, page.Series{Name: fmt.Sprintf("from %s: %s", report.Duration(1<<k), report.Count(uint64(r.Calls))), Values: b.values})
+		m.Rows = append(m.Rows,
+			page.Series{Name: fmt.Sprintf("from %s: %s", report.Duration(1<<k), report.Count(uint64(r.Calls))),
+				Values: b.values})
 	}
 	spread := &page.Bars{Title: "Calls by how long they took", Unit: page.Plain, Series: []page.Series{{Name: "calls"}}}
 	for i := len(rows) - 1; i >= 0; i-- {
 		spread.Labels = append(spread.Labels, report.Duration(rows[i].From))
 		spread.Series[0].Values = append(spread.Series[0].Values, rows[i].Calls)
 	}
-	return page.Section{ID: "latency", Title: "Latency over time", Data: map[string]any{"step_ns": int64(m.Step), "rows": rows, "slowest": v.slow},
-		Note: "Calls of files, sockets and pipes. Each row has those that took from its time to twice that. The number of an event is that of iotape print.",
-		Blocks: []page.Block{spread, m, tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, -3, v.slow, 0, func(x *slowCall) []string {
-			return []string{span(x.TookNS), span(x.AtNS), fmt.Sprint(x.Seq), x.Op, x.Process, x.Name}
-		})}}
+	return page.Section{ID: "latency", Title: "Latency over time",
+		Data: map[string]any{"step_ns": int64(m.Step), "rows": rows, "slowest": v.slow},
+		Note: "Calls of files, sockets and pipes. Each row has those that took from its time to twice that. The " +
+			"number of an event is that of iotape print.",
+		Blocks: []page.Block{spread, m,
+			tableOf("The slowest calls", []string{"took", "at", "event", "operation", "process", "file"}, -3, v.slow, 0, func(x *slowCall) []string {
+				return []string{span(x.TookNS), span(x.AtNS), fmt.Sprint(x.Seq), x.Op, x.Process, x.Name}
+			})}}
 }
 
 // sizes are how large reads and writes are: the ten classes of Darshan, and the most
@@ -279,15 +296,22 @@ func (v *sizes) section(*collector) page.Section {
 		for n, k := range v.exact[which] {
 			list = append(list, sizeRow{way, n, k})
 		}
-		slices.SortFunc(list, func(a, b sizeRow) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Bytes, b.Bytes)) })
+		slices.SortFunc(list, func(a, b sizeRow) int {
+			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Bytes, b.Bytes))
+		})
 		common = append(common, list[:min(len(list), 4)]...)
 	}
-	bars := &page.Bars{Title: "Calls by bytes moved", Labels: sizeNames, Series: []page.Series{{Name: "reads", Values: floats(v.read[:])}, {Name: "writes", Values: floats(v.written[:])}}}
-	return page.Section{ID: "sizes", Title: "Sizes of reads and writes", Data: map[string]any{"classes": sizeNames, "reads": v.read, "writes": v.written, "common": common},
-		Note: "What calls moved, of those that succeeded. Sizes are in bytes, k, M and G are powers of 1000; a limit belongs to the class above it.",
-		Blocks: []page.Block{bars, tableOf("The most common sizes", []string{"", "bytes", "calls"}, 1, common, 0, func(r *sizeRow) []string {
-			return []string{r.Way, report.Count(uint64(r.Bytes)), report.Count(r.Count)}
-		})}}
+	bars := &page.Bars{Title: "Calls by bytes moved", Labels: sizeNames,
+		Series: []page.Series{{Name: "reads", Values: floats(v.read[:])},
+			{Name: "writes", Values: floats(v.written[:])}}}
+	return page.Section{ID: "sizes", Title: "Sizes of reads and writes",
+		Data: map[string]any{"classes": sizeNames, "reads": v.read, "writes": v.written, "common": common},
+		Note: "What calls moved, of those that succeeded. Sizes are in bytes, k, M and G are powers of 1000; a limit " +
+			"belongs to the class above it.",
+		Blocks: []page.Block{bars,
+			tableOf("The most common sizes", []string{"", "bytes", "calls"}, 1, common, 0, func(r *sizeRow) []string {
+				return []string{r.Way, report.Count(uint64(r.Bytes)), report.Count(r.Count)}
+			})}}
 }
 
 func floats(list []uint64) []float64 {

@@ -91,7 +91,8 @@ func (v *top) count(i int, name string, s *seen) {
 }
 
 func (v *top) section(c *collector) page.Section {
-	s := page.Section{ID: "top", Title: "The most of everything", Note: "Calls of files, sockets and pipes. Shares are of all that is of the same kind."}
+	s := page.Section{ID: "top", Title: "The most of everything",
+		Note: "Calls of files, sockets and pipes. Shares are of all that is of the same kind."}
 	data := map[string]any{}
 	orders := []struct {
 		name  string
@@ -136,9 +137,12 @@ func (v *top) section(c *collector) page.Section {
 			if len(first) == 0 || i > 0 && order.name != "bytes" && order.name != "time" {
 				continue
 			}
-			t := tableOf(fmt.Sprintf("%s by %s", title(kind), order.name), []string{"share", "bytes", "time", "calls", "errors", "opens", "name"}, 0, first, 0, func(r *topRow) []string {
-				return []string{percent(order.value(r), total), size(r.Bytes), span(r.TimeNS), count(r.Calls), count(r.Errors), count(r.Opens), r.Name}
-			})
+			t := tableOf(fmt.Sprintf("%s by %s", title(kind), order.name),
+				[]string{"share", "bytes", "time", "calls", "errors", "opens", "name"}, 0,
+				first, 0, func(r *topRow) []string {
+					return []string{percent(order.value(r), total), size(r.Bytes), span(r.TimeNS), count(r.Calls),
+						count(r.Errors), count(r.Opens), r.Name}
+				})
 			t.Of = len(list)
 			s.Blocks = append(s.Blocks, t)
 		}
@@ -217,7 +221,8 @@ func (v *failures) section(c *collector) page.Section {
 		}
 	}
 	slices.SortFunc(list, func(a, b failureRow) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Process, b.Process))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Op, b.Op), cmp.Compare(a.Process, b.Process))
 	})
 	searched := []stormRow{}
 	for _, r := range storms {
@@ -228,8 +233,11 @@ func (v *failures) section(c *collector) page.Section {
 	slices.SortFunc(searched, func(a, b stormRow) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Process, b.Process))
 	})
-	s := page.Section{ID: "failures", Title: "Failed calls", Note: "By error, operation, name and process. A search is for one name in several directories, or again and again.",
-		Data: map[string]any{"errors": v.errs, "calls": list[:min(len(list), 1000)], "searches": searched[:min(len(searched), 1000)], "not_told_apart": v.more}}
+	s := page.Section{ID: "failures", Title: "Failed calls",
+		Note: "By error, operation, name and process. A search is for one name in several directories, or again and " +
+			"again.",
+		Data: map[string]any{"errors": v.errs, "calls": list[:min(len(list), 1000)],
+			"searches": searched[:min(len(searched), 1000)], "not_told_apart": v.more}}
 	s.Blocks = []page.Block{page.Line("errors: " + errorsText(v.errs)),
 		tableOf("Calls", []string{"count", "time", "error", "operation", "process", "name"}, 0, list, 2*c.o.Top, func(r *failureRow) []string {
 			return []string{count(r.Count), span(r.TimeNS), r.Error, r.Op, r.Process, r.Name}

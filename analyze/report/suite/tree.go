@@ -95,19 +95,24 @@ func (v *lineage) section(c *collector) page.Section {
 		for w, written := range f.writers {
 			for r, read := range f.readers {
 				if w != r {
-					flows = append(flows, flowRow{c.procs.list[w].name(), c.files.list[id].path, c.procs.list[r].name(), written, read})
+					flows = append(flows,
+						flowRow{c.procs.list[w].name(), c.files.list[id].path, c.procs.list[r].name(), written, read})
 				}
 			}
 		}
 	}
 	slices.SortFunc(flows, func(a, b flowRow) int {
-		return cmp.Or(cmp.Compare(b.Read, a.Read), cmp.Compare(a.File, b.File), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+		return cmp.Or(cmp.Compare(b.Read, a.Read), cmp.Compare(a.File, b.File), cmp.Compare(a.From, b.From),
+			cmp.Compare(a.To, b.To))
 	})
-	s := page.Section{ID: "processes", Title: "Processes and provenance", Data: map[string]any{"processes": rows[:min(len(rows), 10000)], "flows": flows[:min(len(flows), 1000)]},
-		Note: "Who started whom, with what each process did itself, and bytes of it and all below it. Provenance is through files: one process wrote the file, another one read it afterwards."}
+	s := page.Section{ID: "processes", Title: "Processes and provenance",
+		Data: map[string]any{"processes": rows[:min(len(rows), 10000)], "flows": flows[:min(len(flows), 1000)]},
+		Note: "Who started whom, with what each process did itself, and bytes of it and all below it. Provenance is " +
+			"through files: one process wrote the file, another one read it afterwards."}
 	s.Blocks = []page.Block{
 		tableOf("Processes", []string{"process", "from", "for", "calls", "failed", "read", "written", "in input and output", "bytes with all below"}, 1, rows, maxTreeRows, func(r *processRow) []string {
-			return []string{strings.Repeat("  ", min(r.Depth, 20)) + r.Process, span(r.FromNS), span(r.ForNS), count(r.Calls), count(r.Errors), size(r.Read), size(r.Written), span(r.IONS), size(r.Below)}
+			return []string{strings.Repeat("  ", min(r.Depth, 20)) + r.Process, span(r.FromNS), span(r.ForNS),
+				count(r.Calls), count(r.Errors), size(r.Read), size(r.Written), span(r.IONS), size(r.Below)}
 		}),
 		tableOf("From process through file to process", []string{"written by", "file", "read by", "written", "read"}, 3, flows, 2*c.o.Top, func(r *flowRow) []string {
 			return []string{r.From, r.File, r.To, size(r.Written), size(r.Read)}
@@ -158,7 +163,8 @@ func (c *collector) tree() []processRow {
 			continue
 		}
 		top.row = len(rows)
-		rows = append(rows, processRow{Process: p.name(), PID: p.pid, PPID: p.ppid, Depth: top.depth, FromNS: p.first - c.first, ForNS: p.last - p.first,
+		rows = append(rows, processRow{Process: p.name(), PID: p.pid, PPID: p.ppid, Depth: top.depth,
+			FromNS: p.first - c.first, ForNS: p.last - p.first,
 			Calls: p.calls, Errors: p.errors, Read: p.read, Written: p.written, IONS: p.io()})
 		depth := top.depth + 1
 		for i := len(children[p.id]) - 1; i >= 0; i-- {

@@ -35,7 +35,8 @@ type tstatRow struct {
 
 // system is a file system: a device, and where its names begin.
 type system struct {
-	Device string `json:"device"`         // major:minor as stat has it; or what calls are about that are of no file system
+	// Major:minor as stat has it; or what calls are about that are of no file system.
+	Device string `json:"device"`
 	Under  string `json:"under"`          // the directory that all names seen on it are in; "" if there were none
 	Host   string `json:"host,omitempty"` // if the tape has several
 	Calls  uint64 `json:"calls"`
@@ -212,7 +213,9 @@ func (v *tstat) section(c *collector) page.Section {
 		r.On, r.Share = on, share(float64(r.Calls), float64(v.calls))
 		list = append(list, *r)
 	}
-	slices.SortFunc(list, func(a, b tstatRow) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Op, b.Op)) })
+	slices.SortFunc(list, func(a, b tstatRow) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Op, b.Op))
+	})
 	systems := []system{}
 	for _, fs := range order {
 		systems = append(systems, *fs)
@@ -223,11 +226,15 @@ func (v *tstat) section(c *collector) page.Section {
 		head = append(head, fs.Device)
 	}
 	return page.Section{ID: "tstat", Title: "Calls by file system",
-		Note: "How often each operation was called and how often it failed, in all and by the device of the file that it is about. A file system is told by its number (major:minor) and by the directory that all names seen on it are in. Where a call does not show the device, as a lookup by name, it is that of the nearest directory above that another call has shown.",
+		Note: "How often each operation was called and how often it failed, in all and by the device of the file " +
+			"that it is about. A file system is told by its number (major:minor) and by the directory that all names " +
+			"seen on it are in. Where a call does not show the device, as a lookup by name, it is that of the " +
+			"nearest directory above that another call has shown.",
 		Data: map[string]any{"calls": v.calls, "failed": v.failed, "file_systems": systems, "ops": list},
 		Blocks: []page.Block{
 			tableOf("", head, 1, list, 0, func(r *tstatRow) []string {
-				cells := []string{r.Op, count(r.Calls), percent(r.Share, 1), count(r.Failed), percent(float64(r.Failed), float64(r.Calls))}
+				cells := []string{r.Op, count(r.Calls), percent(r.Share, 1), count(r.Failed),
+					percent(float64(r.Failed), float64(r.Calls))}
 				for _, n := range r.On[:columns] {
 					cells = append(cells, count(n))
 				}

@@ -104,9 +104,11 @@ func (v *users) section(c *collector) page.Section {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Host, b.Host))
 	})
 	return page.Section{ID: "users", Title: "Users",
-		Note: "By the user as whom files were accessed (the file-system uid). First and last are counted from the first event.",
+		Note: "By the user as whom files were accessed (the file-system uid). First and last are counted from the " +
+			"first event.",
 		Data: map[string]any{"users": list},
-		Blocks: []page.Block{tableOf("", []string{"user", "calls", "of all", "failed", "read", "written", "in calls", "processes", "first", "last", "commands"}, 1, list, 5*c.o.Top, func(u *userRow) []string {
+		Blocks: []page.Block{tableOf("", []string{"user", "calls", "of all", "failed", "read", "written", "in calls",
+			"processes", "first", "last", "commands"}, 1, list, 5*c.o.Top, func(u *userRow) []string {
 			name := fmt.Sprint(u.UID)
 			if u.others {
 				name = "(others)"
@@ -114,6 +116,7 @@ func (v *users) section(c *collector) page.Section {
 			if u.Host != "" {
 				name += " of " + u.Host
 			}
-			return []string{name, count(u.Calls), percent(u.Share, 1), count(u.Failed), size(u.Read), size(u.Written), span(u.TookNS), count(uint64(u.Processes)), span(u.FirstNS), span(u.LastNS), strings.Join(u.Commands, " ")}
+			return []string{name, count(u.Calls), percent(u.Share, 1), count(u.Failed), size(u.Read), size(u.Written),
+				span(u.TookNS), count(uint64(u.Processes)), span(u.FirstNS), span(u.LastNS), strings.Join(u.Commands, " ")}
 		})}}
 }
