@@ -183,7 +183,8 @@ func (p *place) measure(ctx context.Context, g *group, r *Report, o *Options) er
 			}
 			s.Round = round
 			series[way].Samples = append(series[way].Samples, s)
-			o.Progress(fmt.Sprintf("%s, round %d of %d, %s: %s", g.workload.title(g.size), round+1, g.rounds, way.Name, s.line()))
+			o.Progress(fmt.Sprintf("%s, round %d of %d, %s: %s", g.workload.title(g.size), round+1,
+				g.rounds, way.Name, s.line()))
 		}
 	}
 	return nil

@@ -21,7 +21,8 @@ func (r random) fill(b []byte) {
 	}
 }
 
-var syllables = strings.Fields("ba be bi bo bu da de di do du ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu ra re ri ro ru sa se si so su ta te ti to tu")
+var syllables = strings.Fields(
+	"ba be bi bo bu da de di do du ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu ra re ri ro ru sa se si so su ta te ti to tu")
 
 // text returns words that compress about as well as text does.
 func (r random) text(words int) string {
@@ -43,7 +44,8 @@ func commits(n int) string {
 	r := newRandom()
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "commit refs/heads/main\ncommitter a <a@example.org> %d +0000\ndata <<.\ncommit %d\n.\n", 1_600_000_000+i, i)
+		fmt.Fprintf(&b, "commit refs/heads/main\ncommitter a <a@example.org> %d +0000\ndata <<.\ncommit %d\n.\n",
+			1_600_000_000+i, i)
 		for range 3 {
 			f := r.IntN(200)
 			text := strings.ReplaceAll(r.text(600), " su ", "\n") + "\n"

@@ -38,7 +38,8 @@ const said = "said"
 func layerWays() []*Way {
 	var ways []*Way
 	for _, l := range layers {
-		ways = append(ways, &Way{Name: l.name, Title: "iotape, all content, to a file through: " + l.title, kind: layered, lost: saidLost,
+		ways = append(ways, &Way{Name: l.name, Title: "iotape, all content, to a file through: " + l.title,
+			kind: layered, lost: saidLost,
 			wrap: func(t *tools, out string, argv []string) []string {
 				const script = `exec "$@" 2>"$0"` // stays one process, whose CPU time is measured
 				return append([]string{"env", "BENCH_KEY=" + benchKey, "sh", "-c", script, filepath.Join(out, said),
@@ -70,8 +71,10 @@ func saidLost(_ context.Context, out string) (uint64, error) {
 // layerTable compares the layers: each to a recording without any.
 func (r *Report) layerTable() *table {
 	t := &table{title: "What layers cost",
-		text: "Time of the command through each chain, as a ratio to the untraced run of the same round: median (least–greatest); and the CPU time of the recorder meanwhile, " +
-			"which other programs on the machine change less. Published is what the Tracefs paper adds to the time of a C build.",
+		text: "Time of the command through each chain, as a ratio to the untraced run of the same round: median " +
+			"(least–greatest); and the CPU time of the recorder meanwhile, " +
+			"which other programs on the machine change less. Published is what the Tracefs paper adds to the time " +
+			"of a C build.",
 		left: 2, head: []string{"workload", "layers", "time", "recorder's CPU", "CPU of both", "stream", "published"}}
 	for _, base := range r.workloads(false) {
 		for _, l := range layers {
@@ -79,7 +82,8 @@ func (r *Report) layerTable() *table {
 			if s == nil {
 				continue
 			}
-			t.add(base.Workload, l.title, s.ratio(), duration(s.Recorder.Median), s.cpu(), report.Bytes(uint64(s.Stream.Median)), text(l.published))
+			t.add(base.Workload, l.title, s.ratio(), duration(s.Recorder.Median), s.cpu(),
+				report.Bytes(uint64(s.Stream.Median)), text(l.published))
 		}
 	}
 	return t

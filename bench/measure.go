@@ -28,11 +28,13 @@ const runLimit = 15 * time.Minute
 type Sample struct {
 	Round     int   `json:"round"`
 	ElapsedNS int64 `json:"elapsed_ns"` // of the command
-	UserNS    int64 `json:"user_ns"`    // CPU time of the command and its children; 0 for a server, whose it is not known
-	SysNS     int64 `json:"sys_ns"`
+	// CPU time of the command and its children; 0 for a server, whose it is not known.
+	UserNS int64 `json:"user_ns"`
+	SysNS  int64 `json:"sys_ns"`
 
-	RecorderNS  int64  `json:"recorder_ns,omitempty"`  // CPU time of the recorder while the command ran, to 10 ms
-	StartNS     int64  `json:"start_ns,omitempty"`     // from the recorder's start to the command's; not known of a server
+	RecorderNS int64 `json:"recorder_ns,omitempty"` // CPU time of the recorder while the command ran, to 10 ms
+	// From the recorder's start to the command's; not known of a server.
+	StartNS     int64  `json:"start_ns,omitempty"`
 	AfterNS     int64  `json:"after_ns,omitempty"`     // from the command's end to the recorder's: iotape seals
 	Events      uint64 `json:"events,omitempty"`       // in the tape
 	Lost        uint64 `json:"lost,omitempty"`         // as the tape or the tracer says
@@ -80,7 +82,8 @@ func (p *place) run(ctx context.Context, g *group, way *Way, template string) (S
 		unix.Sync() // what was written until now is not this run's
 	}
 
-	a := attempt{tools: p.tools, way: way, job: g.workload.job(p.tools, data, g.size), data: data, out: out, notes: notes}
+	a := attempt{tools: p.tools, way: way, job: g.workload.job(p.tools, data, g.size),
+		data: data, out: out, notes: notes}
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
 	return a.run(ctx), nil
@@ -184,7 +187,8 @@ func (a *attempt) withIdle(ctx context.Context) error {
 
 // timed returns the command line that times argv, with the CPU time of pid.
 func (a *attempt) timed(pid int, argv []string) []string {
-	return append([]string{a.tools.timer(), filepath.Join(a.notes, "times"), filepath.Join(a.notes, "command.log"), fmt.Sprint(pid)}, argv...)
+	return append([]string{a.tools.timer(), filepath.Join(a.notes, "times"), filepath.Join(a.notes, "command.log"),
+		fmt.Sprint(pid)}, argv...)
 }
 
 // recorded returns the command that records argv.

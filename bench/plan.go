@@ -32,10 +32,12 @@ func plan(workloads []*Workload, ways []*Way, o *Options) []group {
 		}
 		// Alone, the untraced way is measured too, if there is nothing else.
 		if len(fast) > 0 || len(slow) == 0 {
-			groups = append(groups, group{w, scaled(w.size, o.Scale), o.Rounds, false, append([]*Way{untraced}, fast...)})
+			groups = append(groups,
+				group{w, scaled(w.size, o.Scale), o.Rounds, false, append([]*Way{untraced}, fast...)})
 		}
 		if len(slow) > 0 {
-			groups = append(groups, group{w, scaled(w.slowSize, o.Scale), o.SlowRounds, true, append([]*Way{untraced}, slow...)})
+			groups = append(groups,
+				group{w, scaled(w.slowSize, o.Scale), o.SlowRounds, true, append([]*Way{untraced}, slow...)})
 		}
 	}
 	return groups

@@ -41,14 +41,16 @@ var pgbench = &Workload{
 				return err
 			}
 		}
-		initdb := asPostgres(filepath.Join(postgresDir(), "initdb"), "-D", filepath.Join(dir, "db"), "-A", "trust", "-U", "postgres", "--no-instructions")
+		initdb := asPostgres(filepath.Join(postgresDir(), "initdb"), "-D", filepath.Join(dir, "db"), "-A", "trust",
+			"-U", "postgres", "--no-instructions")
 		if err := run(ctx, dir, initdb[0], initdb[1:]...); err != nil {
 			return err
 		}
 		return fillPostgres(ctx, dir)
 	},
 	job: func(_ *tools, dir string, size int) *job {
-		return &job{argv: server(dir), service: postgresService(dir, "-n", "-c", "4", "-j", "2", "-t", strconv.Itoa(size), "postgres")}
+		return &job{argv: server(dir),
+			service: postgresService(dir, "-n", "-c", "4", "-j", "2", "-t", strconv.Itoa(size), "postgres")}
 	},
 }
 
@@ -90,7 +92,8 @@ func (s *service) await(ctx context.Context, ended <-chan struct{}) error {
 }
 
 func server(dir string) []string {
-	return asPostgres(filepath.Join(postgresDir(), "postgres"), "-D", filepath.Join(dir, "db"), "-k", dir, "-c", "listen_addresses=")
+	return asPostgres(filepath.Join(postgresDir(), "postgres"), "-D", filepath.Join(dir, "db"),
+		"-k", dir, "-c", "listen_addresses=")
 }
 
 func postgresService(dir string, args ...string) *service {

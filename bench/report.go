@@ -125,14 +125,16 @@ func (r *Report) leaveOut(name, why string) bool {
 }
 
 func (r *Report) add(g *group, way *Way) *Series {
-	s := &Series{Workload: g.workload.Name, Title: g.workload.title(g.size), Class: g.workload.Class, Size: g.size, Slow: g.slow, Way: way.Name}
+	s := &Series{Workload: g.workload.Name, Title: g.workload.title(g.size), Class: g.workload.Class, Size: g.size,
+		Slow: g.slow, Way: way.Name}
 	r.Series = append(r.Series, s)
 	return s
 }
 
 // find returns the series of a workload and a way, nil if there is none.
 func (r *Report) find(workload, way string, slow bool) *Series {
-	i := slices.IndexFunc(r.Series, func(s *Series) bool { return s.Workload == workload && s.Way == way && s.Slow == slow })
+	i := slices.IndexFunc(r.Series,
+		func(s *Series) bool { return s.Workload == workload && s.Way == way && s.Slow == slow })
 	if i < 0 {
 		return nil
 	}
@@ -239,7 +241,8 @@ func ReadReport(in io.Reader) (*Report, error) {
 // the same workloads and sizes, and adds the rest.
 func (r *Report) Update(later *Report) {
 	r.Series = slices.DeleteFunc(r.Series, func(s *Series) bool {
-		return slices.ContainsFunc(later.Series, func(l *Series) bool { return l.Workload == s.Workload && l.Slow == s.Slow })
+		return slices.ContainsFunc(later.Series,
+			func(l *Series) bool { return l.Workload == s.Workload && l.Slow == s.Slow })
 	})
 	r.Series = append(r.Series, later.Series...)
 	for _, l := range later.LeftOut {

@@ -17,7 +17,8 @@ func sample(round int, ms int64) Sample {
 // recording, a build that lost an event, and strace.
 func measured() *Report {
 	series := func(workload string, class Class, way string, slow bool, samples ...Sample) *Series {
-		return &Series{Workload: workload, Title: "the " + workload, Class: class, Size: 10, Slow: slow, Way: way, Samples: samples}
+		return &Series{Workload: workload, Title: "the " + workload, Class: class, Size: 10,
+			Slow: slow, Way: way, Samples: samples}
 	}
 	lost := sample(1, 100)
 	lost.Lost, lost.Failed = 3, "lost 3 records"
@@ -81,7 +82,8 @@ func TestText(t *testing.T) {
 		}
 		t.Errorf("no line has %q in\n%s", words, b.String())
 	}
-	has("db_bench-1t-mmap", "100 ms (100–200)", "1.04 (1.04–1.30)", "≤ 1.05 ", "1.20 (1.15–1.20)", "≤ 1.15 missed", "1.8–2.3")
+	has("db_bench-1t-mmap", "100 ms (100–200)", "1.04 (1.04–1.30)", "≤ 1.05 ", "1.20 (1.15–1.20)",
+		"≤ 1.15 missed", "1.8–2.3")
 	has("make", "failed", "≤ 1.02")
 	has("make", "15 (15–15)")
 	has("median of the programs", "≤ 1.10 missed") // of those that did not fail

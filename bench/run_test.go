@@ -14,7 +14,8 @@ import (
 
 // options are for runs that take no time.
 func options(t *testing.T) *Options {
-	return &Options{Iotape: testenv.Iotape(t), Bin: t.TempDir(), Dir: t.TempDir(), Memory: t.TempDir(), Rounds: 2, SlowRounds: 1, Scale: 0.001, NoSync: true}
+	return &Options{Iotape: testenv.Iotape(t), Bin: t.TempDir(), Dir: t.TempDir(), Memory: t.TempDir(), Rounds: 2,
+		SlowRounds: 1, Scale: 0.001, NoSync: true}
 }
 
 // TestRun measures a loop for real: alone, with full content, beside a recorder,
@@ -53,7 +54,8 @@ func TestRun(t *testing.T) {
 		if s.Elapsed.Min <= 0 || s.Ratio.Median <= 0 {
 			t.Errorf("%s: took %v s, ratio %v", c.way, s.Elapsed.Min, s.Ratio.Median)
 		}
-		if s.Events.Min < c.events || c.events > 0 && (s.Tape.Min <= 0 || s.Stream.Min <= 0 || s.Start.Min <= 0 || s.After.Min <= 0) {
+		if s.Events.Min < c.events || c.events > 0 &&
+			(s.Tape.Min <= 0 || s.Stream.Min <= 0 || s.Start.Min <= 0 || s.After.Min <= 0) {
 			t.Errorf("%s: events %v, stream %v, tape %v, sealing %v", c.way, s.Events, s.Stream, s.Tape, s.After)
 		}
 	}
@@ -100,7 +102,10 @@ func TestService(t *testing.T) {
 				return &job{
 					argv: []string{"sh", "-c", "touch ready; until test -e stop; do sleep 0.01; done"},
 					service: &service{
-						ready:  func(context.Context) bool { _, err := os.Stat(filepath.Join(dir, "ready")); return err == nil },
+						ready: func(context.Context) bool {
+							_, err := os.Stat(filepath.Join(dir, "ready"))
+							return err == nil
+						},
 						client: []string{filepath.Join(tools.dir, "writeloop"), filepath.Join(dir, "file"), "50000"},
 						stop:   func() error { return os.WriteFile(stop, nil, 0o644) },
 					},

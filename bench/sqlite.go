@@ -23,7 +23,8 @@ func sqlite(name, journal string) *Workload {
 			return os.WriteFile(filepath.Join(dir, "script.sql"), []byte(speedtest(journal, size)), 0o644)
 		},
 		job: func(_ *tools, dir string, _ int) *job {
-			return &job{argv: []string{"sqlite3", "-batch", "-bail", "-init", filepath.Join(dir, "script.sql"), filepath.Join(dir, "test.db"), ".quit"}}
+			return &job{argv: []string{"sqlite3", "-batch", "-bail", "-init", filepath.Join(dir, "script.sql"),
+				filepath.Join(dir, "test.db"), ".quit"}}
 		},
 	}
 }

@@ -41,9 +41,12 @@ func (r *Report) workloads(slow bool) []*Series {
 
 func (r *Report) costs() *table {
 	t := &table{title: "What recording costs",
-		text: "Time of the command, as a ratio to the untraced run of the same round: median (least–greatest) of the rounds. " +
-			"The last columns are the same for the CPU time of command and recorder together, which other programs on the machine change less.",
-		left: 1, head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal", "published", "CPU, metadata", "CPU, full"}}
+		text: "Time of the command, as a ratio to the untraced run of the same round: median (least–greatest) of the " +
+			"rounds. " +
+			"The last columns are the same for the CPU time of command and recorder together, which other programs " +
+			"on the machine change less.",
+		left: 1, head: []string{"workload", "untraced", "metadata", "goal", "published", "full content", "goal",
+			"published", "CPU, metadata", "CPU, full"}}
 	medians := map[string][]float64{}
 	for _, base := range r.workloads(false) {
 		row := []string{base.Workload, base.time()}
@@ -75,22 +78,27 @@ func (r *Report) costs() *table {
 
 func (r *Report) recorded() *table {
 	t := &table{title: "What was recorded, with full content",
-		text: "Start is the time from the start of iotape to that of the command, sealing that from the command's end to iotape's. The recorder's CPU time is that while the command ran.",
-		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "start", "sealing", "stream a second", "recorder's CPU"}}
+		text: "Start is the time from the start of iotape to that of the command, sealing that from the command's " +
+			"end to iotape's. The recorder's CPU time is that while the command ran.",
+		left: 1, head: []string{"workload", "events", "lost", "stream", "tape", "start", "sealing",
+			"stream a second", "recorder's CPU"}}
 	for _, base := range r.workloads(false) {
 		s := r.find(base.Workload, "full", false)
 		if s == nil {
 			continue
 		}
-		t.add(base.Workload, report.Count(uint64(s.Events.Median)), report.Count(s.Lost), report.Bytes(uint64(s.Stream.Median)),
-			report.Bytes(uint64(s.Tape.Median)), known(s.Start.Median), duration(s.After.Median), rate(s.Stream.Median, s.After.Median), duration(s.Recorder.Median))
+		t.add(base.Workload, report.Count(uint64(s.Events.Median)), report.Count(s.Lost),
+			report.Bytes(uint64(s.Stream.Median)),
+			report.Bytes(uint64(s.Tape.Median)), known(s.Start.Median), duration(s.After.Median),
+			rate(s.Stream.Median, s.After.Median), duration(s.Recorder.Median))
 	}
 	return t
 }
 
 func (r *Report) peers() *table {
 	t := &table{title: "Other tracers, and iotape with ptrace",
-		text: "Ratios as above, at a smaller size. None of the others keeps the bytes that calls move (strace shows 32 of each buffer, perf and bpftrace none).",
+		text: "Ratios as above, at a smaller size. None of the others keeps the bytes that calls move (strace shows " +
+			"32 of each buffer, perf and bpftrace none).",
 		left: 1, head: []string{"workload", "untraced"}}
 	var ways []string
 	for _, w := range Ways() {
@@ -114,7 +122,9 @@ func (r *Report) peers() *table {
 		}
 		t.add(row...)
 	}
-	if len(t.rows) > 0 && slices.ContainsFunc(t.rows, func(row []string) bool { return strings.Contains(strings.Join(row, ""), "[") }) {
+	if len(t.rows) > 0 && slices.ContainsFunc(t.rows, func(row []string) bool {
+		return strings.Contains(strings.Join(row, ""), "[")
+	}) {
 		t.text += " In brackets what others have published: ratios, or time added to a call."
 	}
 	return t
@@ -160,7 +170,8 @@ func (r *Report) stages() []*table {
 			continue
 		}
 		t := &table{title: "Where the time goes: " + base.Title,
-			left: 1, head: []string{"way", "elapsed", "ratio", "added per call", "user", "system", "recorder's CPU", "stream"}}
+			left: 1, head: []string{"way", "elapsed", "ratio", "added per call", "user",
+				"system", "recorder's CPU", "stream"}}
 		calls := float64(base.Samples[0].Calls)
 		if s := r.find(w.Name, "metadata", false); calls == 0 && s.measured() {
 			calls = s.Events.Median
@@ -181,7 +192,8 @@ func (r *Report) stages() []*table {
 			if way.tape && !way.beside {
 				stream = report.Bytes(uint64(s.Stream.Median))
 			}
-			t.add(way.Title, duration(s.Elapsed.Median), s.ratio(), added, duration(s.User.Median), duration(s.Sys.Median), duration(s.Recorder.Median), stream)
+			t.add(way.Title, duration(s.Elapsed.Median), s.ratio(), added, duration(s.User.Median),
+				duration(s.Sys.Median), duration(s.Recorder.Median), stream)
 		}
 		if parts > 0 {
 			list = append(list, t)
@@ -313,7 +325,8 @@ func (r *Report) notes() []string {
 func (r *Report) about() string {
 	m := &r.Machine
 	s := fmt.Sprintf("%s, %s; Linux %s, %d CPUs (%s), %s of memory, %s, load before %.1f",
-		r.Time.Format("2006-01-02"), r.Iotape, m.Kernel, m.CPUs, m.CPU, report.Bytes(m.MemoryBytes), m.FileSystem, m.Load)
+		r.Time.Format("2006-01-02"), r.Iotape, m.Kernel, m.CPUs, m.CPU, report.Bytes(m.MemoryBytes),
+		m.FileSystem, m.Load)
 	rounds := [2]int{}
 	for _, x := range r.Series {
 		i := 0

@@ -56,7 +56,8 @@ func Ways() []*Way {
 		{Name: "strace-seccomp", Title: "strace -f --seccomp-bpf -e trace=%file,%desc", kind: peer, wrap: strace("-f", "--seccomp-bpf", "-e", "trace=%file,%desc")},
 		{Name: "perf", Title: "perf record -e raw_syscalls:*", kind: peer, lost: perfLost,
 			wrap: func(_ *tools, out string, argv []string) []string {
-				return append([]string{"perf", "record", "-q", "-o", filepath.Join(out, "perf.data"), "-e", "raw_syscalls:*", "--"}, argv...)
+				return append([]string{"perf", "record", "-q", "-o", filepath.Join(out, "perf.data"), "-e",
+					"raw_syscalls:*", "--"}, argv...)
 			}},
 		{Name: "bpftrace", Title: "bpftrace counting calls by number", kind: peer,
 			wrap: func(_ *tools, out string, argv []string) []string {
@@ -72,7 +73,8 @@ func Ways() []*Way {
 		// It records the whole host, so it runs beside the command.
 		{Name: "sysdig", Title: "sysdig -w", kind: peer, beside: true,
 			wrap: func(_ *tools, out string, argv []string) []string {
-				const script = `sysdig -w "$0" & p=$!; sleep 1; kill -0 $p 2>/dev/null || exit 1; "$@"; kill -INT $p; wait $p`
+				const script = `sysdig -w "$0" & p=$!; sleep 1; kill -0 $p 2>/dev/null || exit 1; "$@"; kill -INT ` +
+					`$p; wait $p`
 				return append([]string{"sh", "-c", script, filepath.Join(out, "sysdig.scap")}, argv...)
 			}},
 	}

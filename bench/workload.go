@@ -84,7 +84,8 @@ func needs(programs ...string) func(*tools) string {
 
 // dbPhases are db_bench's default ones but for crc32c and snappy, at its end, which
 // compute and make no call: they would only make every ratio look better.
-const dbPhases = "fillseq,fillsync,fillrandom,overwrite,readrandom,readrandom,readseq,readreverse,compact,readrandom,readseq,readreverse,fill100K"
+const dbPhases = "fillseq,fillsync,fillrandom,overwrite,readrandom,readrandom,readseq,readreverse," +
+	"compact,readrandom,readseq,readreverse,fill100K"
 
 func dbBench(name string, threads int, mmap bool, size int) *Workload {
 	how, limit := "pread", "0"
@@ -101,7 +102,8 @@ func dbBench(name string, threads int, mmap bool, size int) *Workload {
 		absent: func(t *tools) string { return missing(filepath.Join(t.bin, "db_bench")) },
 		job: func(t *tools, dir string, size int) *job {
 			return &job{
-				argv: []string{filepath.Join(t.bin, "db_bench"), "--db=" + filepath.Join(dir, "db"), "--benchmarks=" + dbPhases,
+				argv: []string{filepath.Join(t.bin, "db_bench"), "--db=" + filepath.Join(dir, "db"),
+					"--benchmarks=" + dbPhases,
 					"--num=" + strconv.Itoa(size), "--threads=" + strconv.Itoa(threads)},
 				env: []string{"LEVELDB_MMAP_LIMIT=" + limit}, // see src/leveldb_mmap.cc
 			}
@@ -127,7 +129,8 @@ func fio(name, engine string, direct bool, size int) *Workload {
 			return os.WriteFile(filepath.Join(dir, "file"), b, 0o644)
 		},
 		job: func(_ *tools, dir string, size int) *job {
-			return &job{argv: []string{"fio", "--name=rw", "--filename=" + filepath.Join(dir, "file"), "--size=" + strconv.Itoa(fioFileBytes),
+			return &job{argv: []string{"fio", "--name=rw", "--filename=" + filepath.Join(dir, "file"),
+				"--size=" + strconv.Itoa(fioFileBytes),
 				"--rw=randrw", "--bs=4k", "--io_size=" + strconv.Itoa(size*4096), "--ioengine=" + engine, "--iodepth=16", flag,
 				"--thread", "--invalidate=0", "--overwrite=1", "--eta=never", "--output-format=terse"}}
 		},
@@ -164,7 +167,8 @@ var makeLua = &Workload{
 		return missing("make", "gcc")
 	},
 	prepare: func(ctx context.Context, t *tools, dir string, _ int) error {
-		return run(ctx, dir, "tar", "-xf", filepath.Join(t.bin, "lua.tar.gz"), "--strip-components=1", "--no-same-owner")
+		return run(ctx, dir, "tar", "-xf", filepath.Join(t.bin, "lua.tar.gz"),
+			"--strip-components=1", "--no-same-owner")
 	},
 	job: func(_ *tools, dir string, _ int) *job {
 		return &job{argv: []string{"make", "-s", "-j2", "-C", filepath.Join(dir, "src"), "generic"}}
@@ -179,7 +183,8 @@ var gitGC = &Workload{
 		if err := run(ctx, dir, "git", "init", "-q", "-b", "main", "repo"); err != nil {
 			return err
 		}
-		return feed(ctx, dir, commits(size), "git", "-C", "repo", "-c", "fastimport.unpackLimit=1000000000", "fast-import", "--quiet")
+		return feed(ctx, dir, commits(size), "git", "-C", "repo", "-c", "fastimport.unpackLimit=1000000000",
+			"fast-import", "--quiet")
 	},
 	job: func(_ *tools, dir string, _ int) *job {
 		return &job{argv: []string{"git", "-C", filepath.Join(dir, "repo"), "gc", "--quiet", "--prune=now"}}
@@ -192,7 +197,8 @@ func loop(name, title string, size, slowSize, callsEach int) *Workload {
 		Class: Loop, size: size, slowSize: slowSize, stages: true, memory: true,
 		absent: needs(),
 		job: func(t *tools, dir string, size int) *job {
-			return &job{argv: []string{filepath.Join(t.dir, name), filepath.Join(dir, "file"), strconv.Itoa(size)}, calls: callsEach * size}
+			return &job{argv: []string{filepath.Join(t.dir, name), filepath.Join(dir, "file"), strconv.Itoa(size)},
+				calls: callsEach * size}
 		},
 	}
 }

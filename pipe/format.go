@@ -178,7 +178,8 @@ func ParseHeader(b []byte) (*Header, error) {
 		return nil, fmt.Errorf("%w: its checksum differs", ErrHeader)
 	}
 	layers := int(le.Uint16(b[10:]))
-	if layers > MaxLayers || h.BlockBytes < MinBlockBytes || h.BlockBytes > MaxBlockBytes || le.Uint16(b[8:]) == 0 || le.Uint32(b[28:]) != 0 {
+	if layers > MaxLayers || h.BlockBytes < MinBlockBytes || h.BlockBytes > MaxBlockBytes || le.Uint16(b[8:]) == 0 ||
+		le.Uint32(b[28:]) != 0 {
 		return nil, fmt.Errorf("%w: %d layers, blocks of %d bytes", ErrHeader, layers, h.BlockBytes)
 	}
 	for rest := body[headerFixed:]; ; layers-- {

@@ -78,7 +78,8 @@ const (
 	Unreadable                 // a layer cannot undo it, although none says that it was changed
 )
 
-var kindNames = [...]string{"", "changed", "replaced", "removed", "moved", "replayed", "foreign", "garbage", "truncated", "trailing", "unreadable"}
+var kindNames = [...]string{"", "changed", "replaced", "removed", "moved", "replayed", "foreign", "garbage",
+	"truncated", "trailing", "unreadable"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

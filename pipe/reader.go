@@ -149,7 +149,8 @@ func (r *Reader) end(at int64, err error) error {
 	case !r.order.ended:
 		return r.fault(&Fault{Kind: Truncated, Block: r.order.next, Offset: at})
 	case err == io.ErrUnexpectedEOF:
-		return r.fault(&Fault{Kind: Trailing, Block: r.order.next, Offset: at, Detail: "the beginning of a block follows"})
+		return r.fault(&Fault{Kind: Trailing, Block: r.order.next, Offset: at,
+			Detail: "the beginning of a block follows"})
 	}
 	return nil
 }
@@ -160,7 +161,8 @@ func (r *Reader) block(h *BlockHeader, payload []byte, at int64) (plain []byte, 
 	head := r.scan.head
 	if h.Serial != head.Serial {
 		r.bad++
-		return nil, false, r.fault(&Fault{Kind: Foreign, Block: h.Number, Offset: at, Detail: fmt.Sprintf("%016x", h.Serial)})
+		return nil, false, r.fault(&Fault{Kind: Foreign, Block: h.Number, Offset: at,
+			Detail: fmt.Sprintf("%016x", h.Serial)})
 	}
 	plain, fault := r.undo(h, payload)
 	if fault != nil {
@@ -208,7 +210,8 @@ func (r *Reader) undo(h *BlockHeader, payload []byte) ([]byte, *Fault) {
 		}
 		r.data, r.spare = r.spare, r.data
 		if len(r.data) > head.MaxPlain(i) {
-			return nil, &Fault{Kind: Unreadable, Layer: head.Layers[i].Name, Detail: fmt.Sprintf("%d bytes came out of it, at most %d can", len(r.data), head.MaxPlain(i))}
+			return nil, &Fault{Kind: Unreadable, Layer: head.Layers[i].Name,
+				Detail: fmt.Sprintf("%d bytes came out of it, at most %d can", len(r.data), head.MaxPlain(i))}
 		}
 	}
 	return r.data, nil

@@ -68,7 +68,8 @@ func (c *checker) meaning(n node) (ref, error) {
 	case *descent:
 		v, err := strconv.ParseUint(n.value.text, 10, 32)
 		if err != nil {
-			return 0, c.wrong(&n.value, "", `after "descendant of" stands the number of a process, not %s`, Quote(n.value.text))
+			return 0, c.wrong(&n.value, "", `after "descendant of" stands the number of a process, not %s`,
+				Quote(n.value.text))
 		}
 		return c.f.test(&test{code: testDescent, field: &fields[fieldPID], pid: uint32(v)}), nil
 	}
@@ -85,7 +86,8 @@ func (c *checker) comparison(n *comparison) (ref, error) {
 	case f.typ == typeAbsent:
 		return 0, c.fail(n.pos, n.end, "", "%s", f.about)
 	case f.typ == typeBool && n.rel != relHolds:
-		return 0, c.fail(n.pos, n.end, "write "+f.name+" or not "+f.name, "%s is true or false and stands alone", f.name)
+		return 0, c.fail(n.pos, n.end, "write "+f.name+" or not "+f.name,
+			"%s is true or false and stands alone", f.name)
 	case f.typ == typeBool:
 		return c.f.test(&test{code: testMark, field: f}), nil
 	case n.rel == relHolds:
@@ -127,7 +129,8 @@ func (c *checker) fitting(f *field, n *comparison) error {
 	var allowed []relation
 	switch f.typ {
 	case typeText, typeHost:
-		allowed = []relation{relEqual, relNotEqual, relIn, relStartsWith, relEndsWith, relContains, relGlob, relMatches, relUnder}
+		allowed = []relation{relEqual, relNotEqual, relIn, relStartsWith, relEndsWith, relContains,
+			relGlob, relMatches, relUnder}
 	case typeOp:
 		allowed = []relation{relEqual, relNotEqual, relIn, relStartsWith, relEndsWith, relContains, relGlob, relMatches}
 	case typeClass, typeKind, typeFile, typeAddress:
@@ -144,7 +147,8 @@ func (c *checker) fitting(f *field, n *comparison) error {
 	for _, r := range allowed {
 		names = append(names, relationText[r])
 	}
-	return c.fail(n.pos, n.values[0].pos, "", "%s is compared by %s, not by %s", f.name, strings.Join(names, ", "), relationText[n.rel])
+	return c.fail(n.pos, n.values[0].pos, "", "%s is compared by %s, not by %s", f.name,
+		strings.Join(names, ", "), relationText[n.rel])
 }
 
 // present returns the test that an event has a value which t can test.
@@ -246,7 +250,8 @@ func (c *checker) opTest(f *field, n *comparison) (*test, error) {
 		for i := range n.values {
 			v := &n.values[i]
 			if name := strings.ToLower(v.text); f.typ != typeOp && !seen[name] || f.typ == typeOp && !seen[v.text] {
-				return nil, c.wrong(v, suggest(v.text, slices.Sorted(maps.Keys(seen))), "there is no %s %s", f.name, Quote(v.text))
+				return nil, c.wrong(v, suggest(v.text, slices.Sorted(maps.Keys(seen))),
+					"there is no %s %s", f.name, Quote(v.text))
 			}
 		}
 	}
@@ -336,7 +341,8 @@ func (c *checker) numberTest(f *field, n *comparison) (*test, error) {
 		}
 		for i := range n.values {
 			if _, ok := wallTime(n.values[i].text); !ok {
-				return nil, c.wrong(&n.values[i], "", "times since the start and by the wall clock cannot stand in one set")
+				return nil, c.wrong(&n.values[i], "",
+					"times since the start and by the wall clock cannot stand in one set")
 			}
 		}
 	}
@@ -400,7 +406,8 @@ func (c *checker) scalar(f *field, v *value, text string) (int64, error) {
 		if t, ok := fileTypes[strings.ToLower(text)]; ok {
 			return t, nil
 		}
-		return 0, c.wrong(v, suggest(text, slices.Sorted(maps.Keys(fileTypes))), "there is no type of files %s", Quote(text))
+		return 0, c.wrong(v, suggest(text, slices.Sorted(maps.Keys(fileTypes))),
+			"there is no type of files %s", Quote(text))
 	case typeTime:
 		if ns, ok := wallTime(text); ok {
 			return ns, nil
@@ -432,7 +439,8 @@ func (c *checker) hostTest(f *field, n *comparison) (*test, error) {
 		if len(names) == 0 {
 			return nil, c.wrong(v, "", "the names of hosts are not known here")
 		}
-		return nil, c.wrong(v, suggest(v.text, names), "the hosts are %s", strings.Join(names[:min(len(names), 8)], ", "))
+		return nil, c.wrong(v, suggest(v.text, names), "the hosts are %s",
+			strings.Join(names[:min(len(names), 8)], ", "))
 	}
 	t.set = newIntervals(list)
 	return t, nil
@@ -454,7 +462,9 @@ func (c *checker) addresses(n *comparison) (*addresses, error) {
 			continue
 		}
 		if !strings.ContainsAny(v.text, "/@") {
-			return nil, c.wrong(v, "", "%s is neither an address as 10.0.0.7, 10.0.0.0/8 or ::1, nor the path of a local socket", Quote(v.text))
+			return nil, c.wrong(v, "",
+				"%s is neither an address as 10.0.0.7, 10.0.0.0/8 or ::1, nor the path of a local socket",
+				Quote(v.text))
 		}
 		a.paths[v.text] = true
 	}

@@ -160,7 +160,8 @@ func (c *columnChecker) test(n *comparison) (*Condition, error) {
 	case alone && f.typ != typeBool:
 		return nil, c.fail(n.pos, n.end, "", "%s has to be compared with something", n.name)
 	case !alone && f.typ == typeBool:
-		return nil, c.fail(n.pos, n.end, "write "+n.name+" or not "+n.name, "%s is true or false and stands alone", n.name)
+		return nil, c.fail(n.pos, n.end, "write "+n.name+" or not "+n.name,
+			"%s is true or false and stands alone", n.name)
 	case alone:
 		return t, nil
 	}
@@ -174,7 +175,8 @@ func (c *columnChecker) test(n *comparison) (*Condition, error) {
 	for i := range n.values {
 		v := &n.values[i]
 		if _, ok := wallTime(v.text); f.typ == typeTime && !ok {
-			return nil, c.wrong(v, "", "%s is compared with a date or a time such as 2026-05-01 or \"2026-05-01 12:00\"", n.name)
+			return nil, c.wrong(v, "",
+				"%s is compared with a date or a time such as 2026-05-01 or \"2026-05-01 12:00\"", n.name)
 		}
 		iv, err := c.interval(f, n.rel, v)
 		if err != nil {

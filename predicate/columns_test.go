@@ -72,7 +72,8 @@ func TestKeysOfEvents(t *testing.T) {
 }
 
 func FuzzCondition(f *testing.F) {
-	for _, s := range []string{"host = a", "ops.fsync > 1e6 and not lost", "duration in {1h..2h}", "start < 2026-01-01", "ops.(", "host.x.y = 1"} {
+	for _, s := range []string{"host = a", "ops.fsync > 1e6 and not lost", "duration in {1h..2h}", "start < 2026-01-01",
+		"ops.(", "host.x.y = 1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

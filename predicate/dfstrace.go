@@ -68,7 +68,8 @@ func wordsOf(start int, text string) (words []word) {
 	}
 }
 
-var dfstraceCommands = []string{"start", "end", "opcode", "pid", "path", "error", "type", "matchfds", "inodetype", "refcount"}
+var dfstraceCommands = []string{"start", "end", "opcode", "pid", "path", "error", "type",
+	"matchfds", "inodetype", "refcount"}
 
 // line translates a command that begins at a byte of the file.
 func (d *dfstrace) line(start int, text string) error {
@@ -117,7 +118,8 @@ func (d *dfstrace) line(start int, text string) error {
 	case "inodetype":
 		return d.fail(command, "", "inodetype: tapes do not have the type of a file system")
 	case "refcount":
-		return d.fail(command, "", "refcount: how many descriptors an open file has is not something that filters ask for")
+		return d.fail(command, "",
+			"refcount: how many descriptors an open file has is not something that filters ask for")
 	default:
 		return d.fail(command, suggest(command.text, dfstraceCommands), "there is no command %s", Quote(command.text))
 	}
@@ -151,7 +153,8 @@ func (d *dfstrace) time(command string, list []word) (string, error) {
 	if inTime(text) {
 		return "time " + rel + " " + Quote(text), nil
 	}
-	return "", d.fail(word{pos: list[0].pos, end: list[len(list)-1].end}, "", "%s is no time such as Feb 25 14:00:00 1991", Quote(text))
+	return "", d.fail(word{pos: list[0].pos, end: list[len(list)-1].end}, "",
+		"%s is no time such as Feb 25 14:00:00 1991", Quote(text))
 }
 
 // inTime reports whether a text is a time that filters can hold.

@@ -74,7 +74,8 @@ func (e *Error) Shown() string {
 	}
 	before := clean(e.Source[start:pos])
 	width := len([]rune(clean(e.Source[pos:max(pos, min(e.End, end))])))
-	return before + clean(e.Source[pos:end]) + "\n" + strings.Repeat(" ", len([]rune(before))) + strings.Repeat("^", max(1, width))
+	return before + clean(e.Source[pos:end]) + "\n" + strings.Repeat(" ", len([]rune(before))) +
+		strings.Repeat("^", max(1, width))
 }
 
 // suggest returns a hint with the name that is nearest to a misspelt one.

@@ -87,7 +87,8 @@ func Compile(x *Expr, o *Options) (*Graph, error) {
 		}
 	}
 	if len(g.roots) > maxRoots {
-		return nil, &Error{Source: x.src, Message: fmt.Sprintf("the filter asks for descendants of %d processes, at most %d", len(g.roots), maxRoots)}
+		return nil, &Error{Source: x.src,
+			Message: fmt.Sprintf("the filter asks for descendants of %d processes, at most %d", len(g.roots), maxRoots)}
 	}
 	switch root {
 	case never:
@@ -240,7 +241,8 @@ func (g *Graph) Nodes() []Node {
 	for n := last; n >= 0; n-- {
 		s := &g.steps[n]
 		t := s.test
-		list = append(list, Node{t.text, t.cost(), t.code == testOps || lowered(t, event.OpPread64) != nil, to(s.yes), to(s.no)})
+		list = append(list, Node{t.text, t.cost(), t.code == testOps || lowered(t, event.OpPread64) != nil,
+			to(s.yes), to(s.no)})
 	}
 	return list
 }

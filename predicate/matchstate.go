@@ -80,7 +80,8 @@ func (p *matchState) processes(ev *event.Event) {
 				p.programs[child] = exe
 			}
 		}
-	case ev.Kind == event.Call && p.programs != nil && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) && ev.OK():
+	case ev.Kind == event.Call && p.programs != nil && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) &&
+		ev.OK():
 		if len(ev.Paths) == 0 {
 			return
 		}
@@ -165,7 +166,8 @@ func (p *matchState) ends(ev *event.Event) {
 // those in its memory.
 func (p *matchState) addresses(ev *event.Event, list []socketAddress) []socketAddress {
 	for i := range ev.Files {
-		if ends := p.sockets[socketID{ev.Host, ev.Files[i].Open}]; ends != nil && ev.Files[i].Open != 0 && len(list)+2 <= maxAddresses-2 {
+		if ends := p.sockets[socketID{ev.Host, ev.Files[i].Open}]; ends != nil && ev.Files[i].Open != 0 &&
+			len(list)+2 <= maxAddresses-2 {
 			for _, a := range ends {
 				if a.addr.IsValid() || a.path != "" {
 					list = append(list, a)

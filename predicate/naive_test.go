@@ -229,9 +229,11 @@ func drawFilter(t *rapid.T, depth int) string {
 	}
 	small := []string{"0", "1", "2", "3", "7"}
 	values := small
-	name := pick("field", "pid", "tid", "uid", "seq", "latency", "delay_before", "delay_within", "result", "errno", "offset", "count", "fd", "size", "type", "comm", "op", "class", "path", "name", "ext", "failed", "true")
+	name := pick("field", "pid", "tid", "uid", "seq", "latency", "delay_before", "delay_within", "result", "errno",
+		"offset", "count", "fd", "size", "type", "comm", "op", "class", "path", "name", "ext", "failed", "true")
 	rels := []string{"=", "==", "!=", "<", "<=", ">", ">=", "in", "not in"}
-	texts := []string{"=", "!=", "in", "not in", "startsWith", "endsWith", "not endsWith", "contains", "matches", "glob"}
+	texts := []string{"=", "!=", "in", "not in", "startsWith", "endsWith", "not endsWith",
+		"contains", "matches", "glob"}
 	switch name {
 	case "failed", "true":
 		return name
@@ -269,8 +271,10 @@ func drawEvent(t *rapid.T) *event.Event {
 	u := func(label string) uint32 { return rapid.Uint32Range(0, 8).Draw(t, label) }
 	ev := &event.Event{
 		Seq: uint64(u("seq")), PID: u("pid"), TID: u("tid"), UID: u("uid"), PPID: u("ppid"),
-		Op:     rapid.SampledFrom([]event.Op{event.OpRead, event.OpWrite, event.OpOpenat, event.OpClose, event.OpStat}).Draw(t, "op"),
-		Kind:   rapid.SampledFrom([]event.EventKind{event.Call, event.Call, event.Call, event.Exited, event.Forked, event.NoteMark}).Draw(t, "kind"),
+		Op: rapid.SampledFrom([]event.Op{event.OpRead, event.OpWrite, event.OpOpenat, event.OpClose,
+			event.OpStat}).Draw(t, "op"),
+		Kind: rapid.SampledFrom([]event.EventKind{event.Call, event.Call, event.Call, event.Exited, event.Forked,
+			event.NoteMark}).Draw(t, "kind"),
 		Comm:   rapid.SampledFrom([]string{"", "make", "cc1", "sh"}).Draw(t, "comm"),
 		Enter:  10,
 		Ret:    rapid.SampledFrom([]int64{-1, 0, 3, 1024, 4096}).Draw(t, "ret"),
@@ -286,7 +290,8 @@ func drawEvent(t *rapid.T) *event.Event {
 	for range rapid.IntRange(0, 2).Draw(t, "files") {
 		ev.Files = append(ev.Files, event.File{
 			FD: int32(u("fd")) - 1, Known: rapid.Bool().Draw(t, "known"), Size: int64(u("size")),
-			Mode: rapid.SampledFrom([]uint32{0o100644, 0o040755, 0o140777, 0}).Draw(t, "mode"), Path: name.Draw(t, "path"),
+			Mode: rapid.SampledFrom([]uint32{0o100644, 0o040755, 0o140777, 0}).Draw(t, "mode"),
+			Path: name.Draw(t, "path"),
 		})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "paths") {

@@ -23,7 +23,8 @@ func TestOfNumbers(t *testing.T) {
 			t.Errorf("%s: %v, %v", src, got, err)
 		}
 	}
-	for _, src := range []string{"tree = 3", "three = x", "three contains 3", "descendant of 3", "three = 3 or tree = 3"} {
+	for _, src := range []string{"tree = 3", "three = x", "three contains 3", "descendant of 3",
+		"three = 3 or tree = 3"} {
 		x, err := Parse(src)
 		if err != nil {
 			t.Fatal(err)

@@ -31,7 +31,8 @@ const (
 // A "#" begins a comment that goes to the end of its line.
 func Parse(src string) (*Expr, error) {
 	if len(src) > MaxSource {
-		return nil, &Error{Source: src[:64], Message: fmt.Sprintf("the filter has %d bytes, at most %d", len(src), MaxSource)}
+		return nil, &Error{Source: src[:64],
+			Message: fmt.Sprintf("the filter has %d bytes, at most %d", len(src), MaxSource)}
 	}
 	if rest, ok := strings.CutPrefix(src, stracePrefix); ok {
 		text, err := Strace(rest)
@@ -408,7 +409,8 @@ func (p *parser) quotedText(mark byte) (string, error) {
 		case '\\', '"', '\'':
 			b = append(b, c)
 		default:
-			return "", p.fail(p.pos-1, p.pos+1, "", `\%s is not \n, \t, \x41, \\, \" or \'`, strings.Trim(Quote(string(c)), `"`))
+			return "", p.fail(p.pos-1, p.pos+1, "", `\%s is not \n, \t, \x41, \\, \" or \'`,
+				strings.Trim(Quote(string(c)), `"`))
 		}
 	}
 	return "", p.fail(start, start+1, "", "this string is not closed")

@@ -45,7 +45,8 @@ func cases(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
-var hosts = &Options{Hosts: []Host{{Name: "alpha", WallNS: 1e18}, {Name: "beta", Arch: event.ARM64, WallNS: 1e18}}, StartNS: 1e18}
+var hosts = &Options{Hosts: []Host{{Name: "alpha", WallNS: 1e18}, {Name: "beta", Arch: event.ARM64, WallNS: 1e18}},
+	StartNS: 1e18}
 
 func TestErrors(t *testing.T) {
 	var b strings.Builder
@@ -95,12 +96,17 @@ func sockaddr(addr string) []byte {
 
 func TestMatch(t *testing.T) {
 	read := &event.Event{
-		Op: event.OpPread64, PID: 10, TID: 11, PPID: 1, UID: 1000, Comm: "rocksdb:low", Enter: 5e9, Exit: 5e9 + 2e6, Ret: 4096, Count: 8192, Offset: 1 << 30, NR: 17, Host: 1,
-		Files: []event.File{{FD: 7, Open: 3, Known: true, Dev: 8<<8 | 1, Ino: 1<<64 - 2, Mode: 0o100644, Flags: 0o200000, Size: 1 << 33, Path: "/db/000012.sst"}},
+		Op: event.OpPread64, PID: 10, TID: 11, PPID: 1, UID: 1000, Comm: "rocksdb:low", Enter: 5e9, Exit: 5e9 + 2e6,
+		Ret: 4096, Count: 8192, Offset: 1 << 30, NR: 17, Host: 1,
+		Files: []event.File{{FD: 7, Open: 3, Known: true, Dev: 8<<8 | 1, Ino: 1<<64 - 2, Mode: 0o100644,
+			Flags: 0o200000, Size: 1 << 33, Path: "/db/000012.sst"}},
 	}
-	rename := &event.Event{Op: event.OpRename, Offset: -1, Count: -1, Ret: -1, Errno: syscall.EXDEV, Paths: []event.Path{{Raw: "a.log", Abs: "/home/a.log"}, {Arg: 1, Raw: "/db/LOG", Abs: "/db/LOG"}}}
-	open := &event.Event{Op: event.OpOpenat, Offset: -1, Count: -1, Ret: 3, Args: [event.MaxArgs]uint64{0, 0, 0o101102}, Files: []event.File{{Arg: event.ResultArg, FD: 3, Known: true, Flags: 0o100002}}}
-	bad := &event.Event{Op: event.OpRead, Offset: -1, Count: 4, Ret: -1, Errno: syscall.EBADF, Args: [event.MaxArgs]uint64{99}}
+	rename := &event.Event{Op: event.OpRename, Offset: -1, Count: -1, Ret: -1, Errno: syscall.EXDEV,
+		Paths: []event.Path{{Raw: "a.log", Abs: "/home/a.log"}, {Arg: 1, Raw: "/db/LOG", Abs: "/db/LOG"}}}
+	open := &event.Event{Op: event.OpOpenat, Offset: -1, Count: -1, Ret: 3, Args: [event.MaxArgs]uint64{0, 0, 0o101102},
+		Files: []event.File{{Arg: event.ResultArg, FD: 3, Known: true, Flags: 0o100002}}}
+	bad := &event.Event{Op: event.OpRead, Offset: -1, Count: 4, Ret: -1, Errno: syscall.EBADF,
+		Args: [event.MaxArgs]uint64{99}}
 	exit := &event.Event{Kind: event.Exited, PID: 10, TID: 10, Offset: -1, Count: -1}
 	for _, c := range []struct {
 		ev     *event.Event
@@ -226,7 +232,8 @@ func TestProgramsAndSockets(t *testing.T) {
 		t.Error("after fork the program is not known")
 	}
 
-	connect := &event.Event{Op: event.OpConnect, Files: []event.File{{FD: 3, Open: 9}}, Bufs: []event.Buf{{Arg: 1, Inline: sockaddr("10.1.2.3:443")}}}
+	connect := &event.Event{Op: event.OpConnect, Files: []event.File{{FD: 3, Open: 9}},
+		Bufs: []event.Buf{{Arg: 1, Inline: sockaddr("10.1.2.3:443")}}}
 	send := &event.Event{Op: event.OpWrite, Files: []event.File{{FD: 3, Open: 9}}}
 	for filter, want := range map[string]bool{
 		"addr = 10.1.2.3": true, "addr in {10.0.0.0/8}": true, "addr = 10.1.2.4": false, "port = 443": true, "port in {..1023}": true,
@@ -245,7 +252,8 @@ func TestProgramsAndSockets(t *testing.T) {
 			t.Errorf("write, %s: %t", filter, got)
 		}
 	}
-	bind := &event.Event{Op: event.OpBind, Files: []event.File{{FD: 3, Open: 9}}, Bufs: []event.Buf{{Arg: 1, Inline: append([]byte{1, 0}, "/run/x\x00zz"...)}}}
+	bind := &event.Event{Op: event.OpBind, Files: []event.File{{FD: 3, Open: 9}},
+		Bufs: []event.Buf{{Arg: 1, Inline: append([]byte{1, 0}, "/run/x\x00zz"...)}}}
 	for filter, want := range map[string]bool{"addr = /run/x": true, "addr = /run/y": false} {
 		if g, err := New(filter, nil); err != nil || g.NewMatcher().Match(bind) != want {
 			t.Errorf("bind, %s: not %t (%v)", filter, want, err)
@@ -258,7 +266,8 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 		Op: event.OpPread64, PID: 10, Comm: "x", Bufs: []event.Buf{{Arg: 1}},
 		Files: []event.File{{FD: 7, Open: 3, Known: true, Path: "/db/000012.sst"}},
 	}
-	g, err := New(`(path matches /sst$/ or addr = 10.0.0.1 or exe = /bin/sh) and (path glob *.sst or ext in {a, b}) and not descendant of 3 and not path.contains("xx")`, nil)
+	g, err := New(`(path matches /sst$/ or addr = 10.0.0.1 or exe = /bin/sh) and (path glob *.sst or ext in {a, b}) `+
+		`and not descendant of 3 and not path.contains("xx")`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +401,8 @@ func FuzzTranslate(f *testing.F) {
 			if len(text) > MaxSource {
 				continue
 			}
-			if _, err := New(text, hosts); err != nil && !strings.Contains(err.Error(), "regexp") && !strings.Contains(text, "matches") {
+			if _, err := New(text, hosts); err != nil && !strings.Contains(err.Error(), "regexp") &&
+				!strings.Contains(text, "matches") {
 				t.Fatalf("%s %q is %q: %v", name, src, text, err)
 			}
 		}

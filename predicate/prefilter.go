@@ -166,7 +166,8 @@ func (g *Graph) Exact() (s *Prefilter, undecided []event.Op) {
 	b.exact = true
 	for slot := range uint(kindSlot) {
 		op := event.Op(slot)
-		if spec := event.Lookup(op); op != event.OpUnknown && (!op.Known() || spec.NoCall || op.IsUring() || op.IsAIO()) {
+		if spec := event.Lookup(op); op != event.OpUnknown &&
+			(!op.Known() || spec.NoCall || op.IsUring() || op.IsAIO()) {
 			continue
 		}
 		b.unsure = never
@@ -271,7 +272,8 @@ func (b *prefilterBuilder) restrict(op event.Op, r ref) ref {
 			break
 		}
 		// That a name does not end so is sure only where its end is known for certain.
-		if x = b.unsure; lowered(t, op) != nil && (t.code != testText || t.field.id == fieldComm || k.kind == isTest || b.exact) {
+		if x = b.unsure; lowered(t, op) != nil &&
+			(t.code != testText || t.field.id == fieldComm || k.kind == isTest || b.exact) {
 			if x = b.f.test(t); k.kind == isNot {
 				x = b.f.not(x)
 			}

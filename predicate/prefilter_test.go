@@ -15,12 +15,14 @@ import (
 
 // some are the operations that events of drawEvent have.
 func some(op event.Op) bool {
-	return op == event.OpRead || op == event.OpWrite || op == event.OpOpenat || op == event.OpClose || op == event.OpStat
+	return op == event.OpRead || op == event.OpWrite || op == event.OpOpenat ||
+		op == event.OpClose || op == event.OpStat
 }
 
 // prefiltered returns what a capture knows of a call.
 func prefiltered(ev *event.Event) *PrefilterCall {
-	c := &PrefilterCall{PID: ev.PID, TID: ev.TID, PPID: ev.PPID, UID: ev.UID, Latency: ev.Exit - ev.Enter, Raw: ev.Ret, Args: ev.Args}
+	c := &PrefilterCall{PID: ev.PID, TID: ev.TID, PPID: ev.PPID, UID: ev.UID, Latency: ev.Exit - ev.Enter,
+		Raw: ev.Ret, Args: ev.Args}
 	if ev.Errno != 0 {
 		c.Raw = -int64(ev.Errno)
 	}
@@ -124,7 +126,8 @@ func TestPrefilterOfNames(t *testing.T) {
 		if s.Drops(event.OpPread64, &PrefilterCall{}) {
 			t.Errorf("%s: refuses a call whose file is not known", c.src)
 		}
-		if !s.Drops(event.OpPread64, &PrefilterCall{Named: true}) || s.Drops(event.OpPread64, &PrefilterCall{Named: true, Ends: 1}) {
+		if !s.Drops(event.OpPread64, &PrefilterCall{Named: true}) ||
+			s.Drops(event.OpPread64, &PrefilterCall{Named: true, Ends: 1}) {
 			t.Errorf("%s: %+v", c.src, s)
 		}
 		if _, ok := s.Entries[event.OpStat]; ok && s.Entries[event.OpStat] >= 0 {
@@ -161,7 +164,8 @@ func TestPrefilterLeavesOthersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := g.Prefilter(func(op event.Op) bool { return op == event.OpRead })
-	if s.Drops(event.OpOpenat, &PrefilterCall{UID: 6}) || !s.Drops(event.OpRead, &PrefilterCall{UID: 6}) || s.Drops(event.OpRead, &PrefilterCall{UID: 5}) {
+	if s.Drops(event.OpOpenat, &PrefilterCall{UID: 6}) || !s.Drops(event.OpRead, &PrefilterCall{UID: 6}) ||
+		s.Drops(event.OpRead, &PrefilterCall{UID: 5}) {
 		t.Errorf("%+v", s)
 	}
 }

@@ -35,7 +35,8 @@ func Strace(options string) (string, error) {
 		case !strings.HasPrefix(name, "-"):
 			name, arg, has = "-e", name, true
 		}
-		if slices.Contains([]string{"-e", "-P", "-p", "--trace", "--trace-path", "--status", "--attach"}, name) && !has {
+		if slices.Contains([]string{"-e", "-P", "-p", "--trace", "--trace-path", "--status", "--attach"}, name) &&
+			!has {
 			if i++; i == len(words) {
 				return "", s.fail(w, "", "%s needs a value", name)
 			}
@@ -63,7 +64,8 @@ type word struct {
 }
 
 func (s *strace) fail(w word, hint, format string, args ...any) error {
-	return &Error{Source: s.source, Pos: w.pos, End: w.end, Message: "strace: " + fmt.Sprintf(format, args...), Hint: hint}
+	return &Error{Source: s.source, Pos: w.pos, End: w.end, Message: "strace: " + fmt.Sprintf(format, args...),
+		Hint: hint}
 }
 
 // splitWords splits options like a shell does, but for its expansions.
@@ -212,7 +214,8 @@ func straceSet(name string) (func(*event.Spec) bool, error) {
 		}
 		return nil, fmt.Errorf("there is no class %s", Quote(name))
 	}
-	if fits, ok := straceClasses[name]; ok && slices.Contains([]string{"file", "desc", "process", "network", "signal", "ipc", "memory"}, name) {
+	if fits, ok := straceClasses[name]; ok &&
+		slices.Contains([]string{"file", "desc", "process", "network", "signal", "ipc", "memory"}, name) {
 		return fits, nil // as strace took them before 4.17
 	}
 	if event.ByName(name) == event.OpUnknown {

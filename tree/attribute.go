@@ -116,7 +116,8 @@ func class(attr string) string {
 // refused reports errors that mean that a file system or user cannot have this
 // attribute, as against something being broken.
 func refused(err error) bool {
-	for _, e := range []error{unix.EOPNOTSUPP, unix.EPERM, unix.EACCES, unix.EINVAL, unix.E2BIG, unix.ERANGE, unix.ENOSPC, unix.ENOENT} {
+	for _, e := range []error{unix.EOPNOTSUPP, unix.EPERM, unix.EACCES, unix.EINVAL, unix.E2BIG,
+		unix.ERANGE, unix.ENOSPC, unix.ENOENT} {
 		if errors.Is(err, e) {
 			return true
 		}

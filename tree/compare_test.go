@@ -15,7 +15,8 @@ func timeAt(ns int64) time.Time { return time.Unix(1_000_000_000, ns) }
 
 func TestCompare(t *testing.T) {
 	file := func(path string) Entry {
-		return Entry{Path: path, Type: File, Known: KnownMode | KnownOwner | KnownSize | KnownHash | KnownLinks, Mode: 0o644, Nlink: 1, Size: 3}
+		return Entry{Path: path, Type: File, Known: KnownMode | KnownOwner | KnownSize | KnownHash | KnownLinks,
+			Mode: 0o644, Nlink: 1, Size: 3}
 	}
 	dir := func(path string) Entry {
 		return Entry{Path: path, Type: Dir, Known: KnownMode | KnownListing, Mode: 0o755}
@@ -102,7 +103,8 @@ func TestTakePaths(t *testing.T) {
 	}, func(path string) bool { return path != "usr/lib/b" }, nil)
 	must(t, err)
 	must(t, m.Validate())
-	want := []string{".", "lib", "loop", "usr", "usr/lib", "usr/lib/a", "usr/lib/b", "usr/lib/deep", "usr/lib/deep/c", "usr/lib/up"}
+	want := []string{".", "lib", "loop", "usr", "usr/lib", "usr/lib/a", "usr/lib/b", "usr/lib/deep",
+		"usr/lib/deep/c", "usr/lib/up"}
 	if d := cmp.Diff(want, paths(m)); d != "" {
 		t.Fatal(d)
 	}
@@ -119,7 +121,9 @@ func TestTakePaths(t *testing.T) {
 		}
 	}
 	// Two ways to one file, of which the second wants the content.
-	m, err = TakePaths(t.Context(), root, []string{"/lib/a", "usr/lib/a"}, func(path string) bool { return path == "usr/lib/a" }, &TakeOptions{Prefix: "/"})
+	m, err = TakePaths(t.Context(), root, []string{"/lib/a", "usr/lib/a"}, func(path string) bool {
+		return path == "usr/lib/a"
+	}, &TakeOptions{Prefix: "/"})
 	must(t, err)
 	if e := m.Lookup("/usr/lib/a"); e == nil || !e.Has(KnownHash|KnownXattrs) {
 		t.Errorf("a: %+v", e)

@@ -65,7 +65,8 @@ func TestEncodeManyChunks(t *testing.T) {
 	for i := range 1000 {
 		e.Chunks = append(e.Chunks, Chunk{Off: 1<<30 + int64(i)*chunkBytes, Len: chunkBytes, ID: uint64(i)})
 	}
-	e.Chunks = append(e.Chunks, Chunk{Off: 1 << 35, Len: chunkBytes, ID: math.MaxUint64 - 1}, Chunk{Off: 1<<35 + chunkBytes, Len: chunkBytes, ID: 0})
+	e.Chunks = append(e.Chunks, Chunk{Off: 1 << 35, Len: chunkBytes, ID: math.MaxUint64 - 1},
+		Chunk{Off: 1<<35 + chunkBytes, Len: chunkBytes, ID: 0})
 	m := &Manifest{Entries: []Entry{e, {Path: "c", Type: File}}}
 	var buf bytes.Buffer
 	must(t, Encode(&buf, m))
@@ -179,7 +180,8 @@ func FuzzDecode(f *testing.F) {
 	must(f, Encode(&buf, goldenManifest()))
 	f.Add(buf.Bytes())
 	f.Add([]byte(golden))
-	f.Add([]byte("{\"format\":\"iotape.tree\",\"version\":1}\n{\"path\":\"a\",\"type\":\"f\"}\n{\"more\":[[0,4096,1,3]]}\n{\"end\":true,\"entries\":1}\n"))
+	f.Add([]byte("{\"format\":\"iotape.tree\",\"version\":1}\n{\"path\":\"a\",\"type\":\"f\"}\n" +
+		"{\"more\":[[0,4096,1,3]]}\n{\"end\":true,\"entries\":1}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := Decode(bytes.NewReader(data))
 		if (err != nil) == (m != nil) {

@@ -65,7 +65,8 @@ func TestTakeTooDeepIsNotListed(t *testing.T) {
 // Escaping can make a line longer than it was; what was decoded must still be encodable.
 func TestDecodeLongText(t *testing.T) {
 	long := strings.Repeat("\u2028", 16<<20)
-	_, err := Decode(strings.NewReader(`{"format":"iotape.tree","version":1}` + "\n" + `{"note":"` + long + `"}` + "\n"))
+	_, err := Decode(strings.NewReader(`{"format":"iotape.tree","version":1}` + "\n" +
+		`{"note":"` + long + `"}` + "\n"))
 	wantError(t, err, "a note is too long")
 	_, err = Decode(strings.NewReader(`{"format":"iotape.tree","version":1,"root":"` + long + `"}` + "\n"))
 	wantError(t, err, "the root is too long")

@@ -255,7 +255,8 @@ func TestTakePseudo(t *testing.T) {
 	if len(m.Entries) != 1 || m.Entries[0].Has(KnownListing) || len(m.Notes) != 1 {
 		t.Fatalf("/proc was entered: %d entries, notes %v", len(m.Entries), m.Notes)
 	}
-	m, err := TakePaths(t.Context(), "/", []string{"/proc/self/mountinfo", "/proc/kmsg"}, nil, &TakeOptions{Prefix: "/"})
+	m, err := TakePaths(t.Context(), "/", []string{"/proc/self/mountinfo", "/proc/kmsg"},
+		nil, &TakeOptions{Prefix: "/"})
 	must(t, err)
 	must(t, m.Validate())
 	if e := m.Lookup("/proc/kmsg"); e == nil || e.Type != File || e.Known&(KnownSize|KnownHash) != 0 {

@@ -87,7 +87,8 @@ func drawAttributes(t *rapid.T, e *Entry, isRoot bool, mem *memory) {
 		e.Known |= KnownLinks
 	}
 	if e.Type == File || e.Type == Dir {
-		for _, n := range rapid.SliceOfNDistinct(rapid.StringMatching(`user\.[a-z\x{80}-\x{90}]{1,5}`), 0, 2, rapid.ID[string]).Draw(t, "xattrs") {
+		for _, n := range rapid.SliceOfNDistinct(rapid.StringMatching(`user\.[a-z\x{80}-\x{90}]{1,5}`), 0, 2,
+			rapid.ID[string]).Draw(t, "xattrs") {
 			if e.Xattrs == nil {
 				e.Xattrs = map[string][]byte{}
 			}

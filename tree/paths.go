@@ -24,7 +24,8 @@ const maxLinkHops = 40
 // Content is taken of the files for whose path, as it stands in paths, hash returns
 // true; nil means all. Paths that do not exist are left out, and no directory counts
 // as fully listed.
-func TakePaths(ctx context.Context, root string, paths []string, hash func(path string) bool, opt *TakeOptions) (*Manifest, error) {
+func TakePaths(ctx context.Context, root string, paths []string, hash func(path string) bool,
+	opt *TakeOptions) (*Manifest, error) {
 	t, err := newTaker(ctx, root, opt)
 	if err != nil {
 		return nil, fmt.Errorf("state of paths in %s: %w", root, err)

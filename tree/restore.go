@@ -64,7 +64,8 @@ var errSymlinkWay = errors.New("the way there is not a plain directory inside th
 //
 // content returns the chunk with an id; it may return the same buffer every time.
 // After an error part of the tree is there, with preliminary modes and times.
-func Restore(ctx context.Context, m *Manifest, root string, content func(id uint64) ([]byte, error), opt *RestoreOptions) (*RestoreReport, error) {
+func Restore(ctx context.Context, m *Manifest, root string, content func(id uint64) ([]byte, error),
+	opt *RestoreOptions) (*RestoreReport, error) {
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("restore to %s: %w", root, err)
 	}
@@ -74,7 +75,8 @@ func Restore(ctx context.Context, m *Manifest, root string, content func(id uint
 // RestoreEntries is Restore for a tree of which not all is in memory at once: each entry
 // need be valid only until the next. An entry that is not valid ends it where it comes,
 // and so does a link to one whose Nlink is not above 1.
-func RestoreEntries(ctx context.Context, entries iter.Seq[*Entry], root string, content func(id uint64) ([]byte, error), opt *RestoreOptions) (*RestoreReport, error) {
+func RestoreEntries(ctx context.Context, entries iter.Seq[*Entry], root string, content func(id uint64) ([]byte, error),
+	opt *RestoreOptions) (*RestoreReport, error) {
 	var c checker
 	linked := map[string]*Entry{} // first names of those that have several
 	find := func(path string) *Entry { return linked[path] }
@@ -87,7 +89,8 @@ func RestoreEntries(ctx context.Context, entries iter.Seq[*Entry], root string, 
 	return restore(ctx, entries, check, root, content, opt)
 }
 
-func restore(ctx context.Context, entries iter.Seq[*Entry], check func(*Entry) error, root string, content func(uint64) ([]byte, error), opt *RestoreOptions) (*RestoreReport, error) {
+func restore(ctx context.Context, entries iter.Seq[*Entry], check func(*Entry) error, root string,
+	content func(uint64) ([]byte, error), opt *RestoreOptions) (*RestoreReport, error) {
 	r := &restorer{ctx: ctx, content: content, superuser: os.Geteuid() == 0, problems: map[string]int{}}
 	if opt != nil {
 		r.opt = *opt

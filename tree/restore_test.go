@@ -129,7 +129,8 @@ func TestRestoreSkeleton(t *testing.T) {
 	_, err := Restore(t.Context(), m, root, mem.get, nil)
 	must(t, err)
 	got := take(t, root, &TakeOptions{Prefix: "/"})
-	modes := map[string]uint32{"/a": 0o755, "/a/b": 0o755, "/a/b/c": 0o644, "/a/d": 0o755, "/a/e": 0o644, "/kept": 0o750, "/kept/f": 0o644}
+	modes := map[string]uint32{"/a": 0o755, "/a/b": 0o755, "/a/b/c": 0o644, "/a/d": 0o755, "/a/e": 0o644,
+		"/kept": 0o750, "/kept/f": 0o644}
 	for path, mode := range modes {
 		if e := got.Lookup(path); e == nil || e.Mode != mode {
 			t.Errorf("%s: want mode %o, got %+v", path, mode, e)
@@ -147,7 +148,8 @@ func TestRestoreSkeleton(t *testing.T) {
 
 func TestRestoreErrors(t *testing.T) {
 	chunk := func(n uint32) *Manifest {
-		return &Manifest{Entries: []Entry{{Path: "a", Type: File, Known: KnownSize, Size: 9, Chunks: []Chunk{{0, n, 0}}}}}
+		return &Manifest{Entries: []Entry{{Path: "a", Type: File, Known: KnownSize,
+			Size: 9, Chunks: []Chunk{{0, n, 0}}}}}
 	}
 	mem := &memory{chunks: [][]byte{[]byte("abc")}}
 	broken := func(uint64) ([]byte, error) { return nil, errors.New("disk gone") }
@@ -196,8 +198,10 @@ func TestRestoreReportsProblemsOnce(t *testing.T) {
 	for _, p := range report.Problems {
 		got = append(got, p.String())
 	}
-	want := `xattr nonsense: operation not supported ("a" and 3 more)` + "\n" + `file of this size: file too large ("huge")` + "\n" +
-		`name of this length: file name too long ("` + long[:200] + `"… and 1 more)` + "\n" + `character device: left out as asked ("n")`
+	want := `xattr nonsense: operation not supported ("a" and 3 more)` + "\n" +
+		`file of this size: file too large ("huge")` + "\n" +
+		`name of this length: file name too long ("` + long[:200] + `"… and 1 more)` + "\n" +
+		`character device: left out as asked ("n")`
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got %q", got)
 	}
@@ -259,7 +263,8 @@ func testUnreadable(t *testing.T) {
 	write(t, filepath.Join(root, "unlisted", "x"), "x")
 	t.Cleanup(func() { os.Chmod(filepath.Join(root, "unlisted"), 0o700) })
 	m := take(t, root, nil)
-	want := []Note{{"file", "open it: permission denied"}, {"unlisted", "list it: permission denied"}, {"closed", "list it: permission denied"}}
+	want := []Note{{"file", "open it: permission denied"}, {"unlisted", "list it: permission denied"},
+		{"closed", "list it: permission denied"}}
 	if d := cmp.Diff(want, m.Notes); d != "" {
 		t.Error(d)
 	}

@@ -20,8 +20,10 @@ func TestSmallStudy(t *testing.T) {
 	testenv.NeedBPF(t)
 	testenv.NeedProgram(t, "gcc")
 	r, err := Run(t.Context(), Options{
-		Iotape: testenv.Iotape(t), Dir: t.TempDir(), Memory: t.TempDir(), Apps: []string{"pseudosyncdat"}, Stores: []string{"disk", "arm"},
-		Modes: []string{"causal", "throttle"}, Syncs: []string{"spin"}, Periods: []int{2}, Sampling: true, Ranks: 3, Polling: 3, Scale: 0.05, Repeat: 1, Rates: true,
+		Iotape: testenv.Iotape(t), Dir: t.TempDir(), Memory: t.TempDir(), Apps: []string{"pseudosyncdat"},
+		Stores: []string{"disk", "arm"},
+		Modes:  []string{"causal", "throttle"}, Syncs: []string{"spin"}, Periods: []int{2}, Sampling: true, Ranks: 3,
+		Polling: 3, Scale: 0.05, Repeat: 1, Rates: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +38,8 @@ func TestSmallStudy(t *testing.T) {
 		if row.Does == nil || !row.Does.Same() {
 			t.Errorf("%s does %v: its ranks make the same calls everywhere", row.Store, row.Does)
 		}
-		for _, mode := range []string{"causal", "discover 2", "throttle 2", "throttle 2, 1 of 3 nodes", "throttle 2, 2 of 3 nodes"} {
+		for _, mode := range []string{"causal", "discover 2", "throttle 2", "throttle 2, 1 of 3 nodes",
+			"throttle 2, 2 of 3 nodes"} {
 			if _, ok := row.Error[mode]; !ok {
 				t.Errorf("%s on %s: no figure; %v", mode, row.Store, row.Error)
 			}
@@ -51,18 +54,21 @@ func TestSmallStudy(t *testing.T) {
 
 // sample is a report of one application that waits by spinning.
 func sample() *Report {
-	wake, all := &Notes{Mode: "causal", TraceNS: 1e9, Times: 1}, &Notes{Mode: "throttle 1", Period: 1, Held: 2, Nodes: 2, TraceNS: 9e9, Times: 9, Found: 14}
-	one, few := &Notes{Mode: "throttle 1, 1 of 2 nodes", Period: 1, Held: 1, Nodes: 2, TraceNS: 5e9, Times: 5, Found: 7}, &Notes{Mode: "throttle 100", Period: 100, Held: 2, Nodes: 2, TraceNS: 2e9, Times: 2, Found: 2}
+	wake, all := &Notes{Mode: "causal", TraceNS: 1e9, Times: 1},
+		&Notes{Mode: "throttle 1", Period: 1, Held: 2, Nodes: 2, TraceNS: 9e9, Times: 9, Found: 14}
+	one, few := &Notes{Mode: "throttle 1, 1 of 2 nodes", Period: 1, Held: 1, Nodes: 2, TraceNS: 5e9, Times: 5,
+		Found: 7}, &Notes{Mode: "throttle 100", Period: 100, Held: 2, Nodes: 2, TraceNS: 2e9, Times: 2, Found: 2}
 	notes := []*Notes{wake, all, one, few}
 	same, other := &Does{Data: 1, Flushes: 1, Bytes: 1}, &Does{Data: 1, Flushes: .85, Bytes: 1}
-	return &Report{Version: reportVersion, Traced: "disk", Ranks: 2, Polling: 2, Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []*Row{
-		{App: "quake/spin", Store: "disk", AppNS: 1e9, Notes: notes, Error: map[string]float64{"afap": 0.5, "causal": 0.5, "throttle 1": 0.1}},
-		{App: "quake/spin", Store: "throttled", AppNS: 2e9, Notes: notes, Does: same, Least: map[string]float64{"causal": .3}, Most: map[string]float64{"causal": .4}, Error: map[string]float64{"afap": -0.5, "causal": 0.31, "throttle 1": -0.01, "throttle 1, 1 of 2 nodes": .1, "throttle 100": .2}},
-		{App: "postgres", Store: "channels", AppNS: 1e9, Does: other, Error: map[string]float64{"causal": -.5}},
-		{App: "make", Store: "channels", AppNS: 1e9, Does: same, Error: map[string]float64{"causal": -.02}},
-		{App: "quake/spin", Store: "channels", AppNS: 3e9, Notes: notes, Error: map[string]float64{"afap": 0.25, "causal": 0.29, "throttle 1": 0.03, "throttle 1, 1 of 2 nodes": .2}, Failed: map[string]string{"throttle 100": "it hung"},
-			Rates: map[string]rate{"application": {BinNS: 1e9, Bytes: []int64{1 << 20, 0, 1 << 20}}, "causal": {BinNS: 1e9, Bytes: []int64{1 << 20, 1 << 20}}}},
-	}}
+	return &Report{Version: reportVersion, Traced: "disk", Ranks: 2, Polling: 2,
+		Skipped: map[string]string{"arm": "no fuse"}, LeftOut: []string{"make"}, Rows: []*Row{
+			{App: "quake/spin", Store: "disk", AppNS: 1e9, Notes: notes, Error: map[string]float64{"afap": 0.5, "causal": 0.5, "throttle 1": 0.1}},
+			{App: "quake/spin", Store: "throttled", AppNS: 2e9, Notes: notes, Does: same, Least: map[string]float64{"causal": .3}, Most: map[string]float64{"causal": .4}, Error: map[string]float64{"afap": -0.5, "causal": 0.31, "throttle 1": -0.01, "throttle 1, 1 of 2 nodes": .1, "throttle 100": .2}},
+			{App: "postgres", Store: "channels", AppNS: 1e9, Does: other, Error: map[string]float64{"causal": -.5}},
+			{App: "make", Store: "channels", AppNS: 1e9, Does: same, Error: map[string]float64{"causal": -.02}},
+			{App: "quake/spin", Store: "channels", AppNS: 3e9, Notes: notes, Error: map[string]float64{"afap": 0.25, "causal": 0.29, "throttle 1": 0.03, "throttle 1, 1 of 2 nodes": .2}, Failed: map[string]string{"throttle 100": "it hung"},
+				Rates: map[string]rate{"application": {BinNS: 1e9, Bytes: []int64{1 << 20, 0, 1 << 20}}, "causal": {BinNS: 1e9, Bytes: []int64{1 << 20, 1 << 20}}}},
+		}}
 }
 
 func TestFigures(t *testing.T) {
@@ -109,11 +115,13 @@ func TestFigures(t *testing.T) {
 		t.Error(names)
 	}
 	b.Reset()
-	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 4 || !strings.Contains(b.String(), "#### Figure-9: ") || !strings.Contains(b.String(), "#### Figure-10: ") {
+	if err := sample().Tables(&b); err != nil || strings.Count(b.String(), "#### ") != 4 ||
+		!strings.Contains(b.String(), "#### Figure-9: ") || !strings.Contains(b.String(), "#### Figure-10: ") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	b.Reset()
-	if err := sample().Markdown(&b); err != nil || !strings.Contains(b.String(), "| mean | others |  |  | 37.5 % | 28.0 % | 2.0 % |\n") {
+	if err := sample().Markdown(&b); err != nil ||
+		!strings.Contains(b.String(), "| mean | others |  |  | 37.5 % | 28.0 % | 2.0 % |\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

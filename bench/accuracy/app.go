@@ -82,7 +82,8 @@ func (s *study) prepare(app App, dir string) string {
 		// Stored, as the files are that a replay begins with.
 		return remove + " && cp -a " + quote(s.template(app)) + " " + quote(dir) + " && sync -f " + quote(dir)
 	}
-	return fmt.Sprintf("%s && mkdir %s && %s prepare %s %s %d %d", remove, quote(dir), quote(s.apps), app.Name, quote(dir), s.ranks(app), s.size(app))
+	return fmt.Sprintf("%s && mkdir %s && %s prepare %s %s %d %d", remove, quote(dir), quote(s.apps), app.Name,
+		quote(dir), s.ranks(app), s.size(app))
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
@@ -113,9 +114,11 @@ func (s *study) arguments(app App, dir string) []string {
 	if app.Sync == "mpi" {
 		// Ranks that wait look at sockets again and again; on shared memory they would take
 		// the processors from whoever makes the storage slow.
-		program, args = s.mpi, []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "tcp,self", "-n", strconv.Itoa(s.ranks(app))}
+		program, args = s.mpi, []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "tcp,self",
+			"-n", strconv.Itoa(s.ranks(app))}
 	}
-	return append(args, program, app.Name, app.Sync, dir, strconv.Itoa(s.ranks(app)), strconv.Itoa(s.size(app)), strconv.FormatInt(s.loops, 10))
+	return append(args, program, app.Name, app.Sync, dir, strconv.Itoa(s.ranks(app)), strconv.Itoa(s.size(app)),
+		strconv.FormatInt(s.loops, 10))
 }
 
 // readyMake makes the sources of a program of some files.
@@ -127,7 +130,9 @@ func readyMake(_ context.Context, s *study, dir string) error {
 		fmt.Fprintf(&rules, " f%d.o", i)
 		text := "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
 		for k := range 40 {
-			text += fmt.Sprintf("int f%d_%d(const char *s, int n) { int sum = %d; for (int i = 0; i < n && s[i]; i++) sum = sum * 31 + s[i] %% 7; return sum + (int)strlen(s); }\n", i, k, k)
+			text += fmt.Sprintf(
+				"int f%d_%d(const char *s, int n) { int sum = %d; for (int i = 0; i < n && s[i]; i++) sum = sum * 31 "+
+					"+ s[i] %% 7; return sum + (int)strlen(s); }\n", i, k, k)
 		}
 		if i == 0 {
 			text += "int main(void) { return f0_0(\"\", 0); }\n"
@@ -154,11 +159,13 @@ func readyRocks(context.Context, *study, string) error {
 }
 
 // runRocks fills a database in some threads, with tables that are small enough for
-// compaction to go on beside that. A modelled disk takes some ms for each of its writes. Writers that come while another one writes are put into
-// one write of the log, so with two of them it depends on the storage how many there are.
+// compaction to go on beside that. A modelled disk takes some ms for each of its writes. Writers
+// that come while another one writes are put into one write of the log, so with two of them it
+// depends on the storage how many there are.
 func runRocks(threads int) func(*study, string, int) []string {
 	return func(_ *study, dir string, size int) []string {
-		return []string{rocks, "--db=" + dir, "--benchmarks=fillrandom,overwrite", "--num=" + strconv.Itoa(size), "--threads=" + strconv.Itoa(threads), "--value_size=400", "--compression_type=none",
+		return []string{rocks, "--db=" + dir, "--benchmarks=fillrandom,overwrite", "--num=" + strconv.Itoa(size),
+			"--threads=" + strconv.Itoa(threads), "--value_size=400", "--compression_type=none",
 			"--write_buffer_size=262144", "--target_file_size_base=262144", "--max_background_jobs=2", "--use_direct_io_for_flush_and_compaction"}
 	}
 }
@@ -180,7 +187,9 @@ func asPostgres(script string) []string {
 func serve(dir, do string) []string {
 	bin := postgresBin()
 	ctl := fmt.Sprintf("%s/pg_ctl -s -w -D %s/db", bin, quote(dir))
-	return asPostgres(fmt.Sprintf("%s -l %s/log -o '-k %s -c listen_addresses=' start && %s/%s; status=$?; %s -m fast stop; exit $status", ctl, quote(dir), dir, bin, do, ctl))
+	return asPostgres(fmt.Sprintf(
+		"%s -l %s/log -o '-k %s -c listen_addresses=' start && %s/%s; status=$?; %s -m fast stop; exit $status",
+		ctl, quote(dir), dir, bin, do, ctl))
 }
 
 func readyPostgres(ctx context.Context, s *study, dir string) error {

@@ -136,7 +136,10 @@ func (r *Row) visible() bool {
 // summary is the errors by group, against the goals.
 func (r *Report) summary() Figure {
 	f := Figure{Name: "summary", Title: "Mean and worst error", Note: fmt.Sprintf(
-		"Over the storage systems that were not recorded on. Again: of the application's second run in a turn, against its first. The same work: there, an application makes as many calls with data and as many flushes, and moves as many bytes, as recorded, within %.0f %%. The goals, mean below %.0f %% and worst below %.0f %%, are for causal replays where wake-ups show.",
+		"Over the storage systems that were not recorded on. Again: of the application's second run in a turn, "+
+			"against its first. The same work: there, an application makes as many calls with data and as many "+
+			"flushes, and moves as many bytes, as recorded, within %.0f %%. The goals, mean below %.0f %% and worst "+
+			"below %.0f %%, are for causal replays where wake-ups show.",
 		100*Tolerance, 100*goalMean, 100*goalWorst)}
 	t := &page.Table{Head: []string{"applications", "mode", "rows", "mean", "worst", "goals"}, Left: 2}
 	for _, g := range groups {
@@ -166,8 +169,11 @@ func verdict(what string, v, goal float64) string {
 // errors is Figure 8.
 func (r *Report) errors() Figure {
 	f := Figure{Name: "figure-8", Title: "Error by application and storage system", Note: fmt.Sprintf(
-		"Of the replay's time against the application's: the median of the turns, of which each is a recording on %s, a run, its replays, and a run again, right after each other; and from the least to the largest. The application's time is the mean of both runs; again: the second's difference from the first. "+
-			"Does: calls with data, flushes, and bytes, of the application there, of those recorded. %d ranks, of spin and mpi %d; mean and worst are over the other storage systems.", r.Traced, r.Ranks, r.Polling)}
+		"Of the replay's time against the application's: the median of the turns, of which each is a recording on "+
+			"%s, a run, its replays, and a run again, right after each other; and from the least to the largest. The "+
+			"application's time is the mean of both runs; again: the second's difference from the first. "+
+			"Does: calls with data, flushes, and bytes, of the application there, of those recorded. %d ranks, of "+
+			"spin and mpi %d; mean and worst are over the other storage systems.", r.Traced, r.Ranks, r.Polling)}
 	modes := r.modes()
 	if i := slices.IndexFunc(modes, func(m string) bool { return strings.HasPrefix(m, "throttle ") }); i >= 0 {
 		modes = modes[:i+1] // with what discover says before it; the other periods are Figure 9
@@ -212,8 +218,11 @@ func (r *Report) notes(app string) []*Notes {
 // periods is Figure 9.
 func (r *Report) periods() Figure {
 	f := Figure{Name: "figure-9", Title: "Sampling calls: error and tracing time by period",
-		Note: "All nodes are held, each in a run of its own, at each P-th call. Tracing time is that of all runs, as a multiple of the application's own. In the last two columns the replay also knows what one recording shows: discover, without --alone."}
-	t := &page.Table{Head: []string{"application", "period", "nodes", "dependencies", "tracing", "multiple", "mean error", "worst", "discover", "worst"}, Left: 1}
+		Note: "All nodes are held, each in a run of its own, at each P-th call. Tracing time is that of all runs, as " +
+			"a multiple of the application's own. In the last two columns the replay also knows what one recording " +
+			"shows: discover, without --alone."}
+	t := &page.Table{Head: []string{"application", "period", "nodes", "dependencies", "tracing", "multiple",
+		"mean error", "worst", "discover", "worst"}, Left: 1}
 	var labels []string
 	byKind := curves{}
 	for _, app := range r.apps() {
@@ -224,7 +233,9 @@ func (r *Report) periods() Figure {
 			}
 			a, b, count := r.mean(app, n.Mode)
 			both, most, rows := r.mean(app, discoverMode(n.Period))
-			t.Add(app, report.Count(uint64(n.Period)), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count), percent(both, rows), percent(most, rows))
+			t.Add(app, report.Count(uint64(n.Period)), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)),
+				report.Duration(n.TraceNS), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count),
+				percent(both, rows), percent(most, rows))
 			label := fmt.Sprint(n.Period)
 			if !slices.Contains(labels, label) {
 				labels = append(labels, label)
@@ -243,8 +254,10 @@ func (r *Report) periods() Figure {
 // sampling is Figure 10.
 func (r *Report) sampling() Figure {
 	f := Figure{Name: "figure-10", Title: "Sampling nodes: error and tracing time by how many are held",
-		Note: "They are held in the order of their names. 0 is a replay in the order of threads and files only, with the computing."}
-	t := &page.Table{Head: []string{"application", "nodes held", "of", "dependencies", "multiple", "mean error", "worst"}, Left: 1}
+		Note: "They are held in the order of their names. 0 is a replay in the order of threads and files only, with " +
+			"the computing."}
+	t := &page.Table{Head: []string{"application", "nodes held", "of", "dependencies", "multiple",
+		"mean error", "worst"}, Left: 1}
 	most := 0
 	byKind := curves{}
 	for _, app := range r.apps() {
@@ -263,7 +276,8 @@ func (r *Report) sampling() Figure {
 		drawn := len(values) > 0 // else there is nothing to begin with
 		for _, n := range list {
 			a, b, count := r.mean(app, n.Mode)
-			t.Add(app, fmt.Sprint(n.Held), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)), fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
+			t.Add(app, fmt.Sprint(n.Held), fmt.Sprint(n.Nodes), report.Count(uint64(n.Found)),
+				fmt.Sprintf("%.1f", n.Times), percent(a, count), percent(b, count))
 			if drawn && count > 0 {
 				values = append(values, 100*a)
 			}
@@ -287,7 +301,8 @@ func (r *Report) bandwidths() (figures []Figure) {
 		if !ok || own.BinNS == 0 {
 			continue
 		}
-		chart := &page.Chart{Title: fmt.Sprintf("%s on %s: bandwidth over time", row.App, row.Store), X: page.NS, Y: page.BytesRate}
+		chart := &page.Chart{Title: fmt.Sprintf("%s on %s: bandwidth over time", row.App, row.Store),
+			X: page.NS, Y: page.BytesRate}
 		names := []string{"application"}
 		for _, name := range slices.Sorted(maps.Keys(row.Rates)) {
 			if name == "afap" || name == "causal" || name == "throttle 1" {
@@ -306,15 +321,19 @@ func (r *Report) bandwidths() (figures []Figure) {
 			s := page.Series{Name: name, Values: make([]float64, steps)}
 			sum := int64(0)
 			for i, n := range rt.Bytes {
-				spread(s.Values, float64(int64(i)*rt.BinNS)/chart.Step, float64(rt.BinNS)/chart.Step, float64(n)/(chart.Step/1e9))
+				spread(s.Values, float64(int64(i)*rt.BinNS)/chart.Step, float64(rt.BinNS)/chart.Step,
+					float64(n)/(chart.Step/1e9))
 				sum += n
 			}
 			took := rt.BinNS * int64(len(rt.Bytes))
-			t.Add(name, report.Bytes(uint64(sum)), report.Duration(took), report.Bytes(uint64(float64(sum)/(float64(max(took, 1))/1e9)))+"/s")
+			t.Add(name, report.Bytes(uint64(sum)), report.Duration(took),
+				report.Bytes(uint64(float64(sum)/(float64(max(took, 1))/1e9)))+"/s")
 			chart.Series = append(chart.Series, s)
 		}
-		figures = append(figures, Figure{Name: "figure-1-" + strings.NewReplacer("/", "-").Replace(row.App) + "-" + row.Store,
-			Title: chart.Title, Note: "Bytes read and written; the application's were recorded there.", Table: t, Pictures: []page.Block{chart}})
+		figures = append(figures,
+			Figure{Name: "figure-1-" + strings.NewReplacer("/", "-").Replace(row.App) + "-" + row.Store,
+				Title: chart.Title, Note: "Bytes read and written; the application's were recorded there.", Table: t,
+				Pictures: []page.Block{chart}})
 	}
 	return figures
 }

@@ -54,7 +54,8 @@ func (r *Report) Markdown(w io.Writer) error { return r.markdown(w, r.Figures())
 // period and by how many are held.
 func (r *Report) Tables(w io.Writer) error {
 	return r.markdown(w, slices.DeleteFunc(r.Figures(), func(f Figure) bool {
-		return !slices.Contains([]string{"summary", "figure-8", "figure-9", "figure-10"}, f.Name) || len(f.Table.Rows) == 0
+		return !slices.Contains([]string{"summary", "figure-8", "figure-9", "figure-10"}, f.Name) ||
+			len(f.Table.Rows) == 0
 	}))
 }
 

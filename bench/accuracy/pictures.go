@@ -42,7 +42,8 @@ func (r *Report) errorBars(modes []string) (pictures []page.Block) {
 	for _, k := range r.kinds() {
 		bars := &page.Bars{Title: "Mean error by application, " + k, Unit: page.Percent}
 		for _, app := range r.apps() {
-			if kind(app) == k && slices.ContainsFunc(modes, func(m string) bool { _, _, n := r.mean(app, m); return n > 0 }) {
+			if kind(app) == k &&
+				slices.ContainsFunc(modes, func(m string) bool { _, _, n := r.mean(app, m); return n > 0 }) {
 				bars.Labels = append(bars.Labels, app)
 			}
 		}
@@ -133,7 +134,8 @@ var prices = []float64{1, 2, 5, 10, 20, 50, math.Inf(1)}
 // cost is Figure 11.
 func (r *Report) cost() Figure {
 	f := Figure{Name: "figure-11", Title: "What accuracy costs: tracing time against error",
-		Note: "The least error of each application for each price: a line stands only if everything that is cheaper is worse. Wake-ups take one run."}
+		Note: "The least error of each application for each price: a line stands only if everything that is cheaper " +
+			"is worse. Wake-ups take one run."}
 	t := &page.Table{Head: []string{"application", "found by", "multiple", "mean error"}, Left: 2}
 	byKind := curves{}
 	var labels []string

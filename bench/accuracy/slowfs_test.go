@@ -86,7 +86,8 @@ func TestModel(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range [][]string{{}, {"-model", "x"}, {"-arms", "0", "-model"}, {"-seek", "-1ms", "-model"}, {"-seek", "3", "-model"}, {"-transfer", "nanms", "-model"}, {"a", "b", "c"}} {
+	for _, args := range [][]string{{}, {"-model", "x"}, {"-arms", "0", "-model"}, {"-seek", "-1ms", "-model"},
+		{"-seek", "3", "-model"}, {"-transfer", "nanms", "-model"}, {"a", "b", "c"}} {
 		err := exec.CommandContext(t.Context(), program, args...).Run()
 		if bad := (*exec.ExitError)(nil); !errors.As(err, &bad) || bad.ExitCode() != 2 {
 			t.Errorf("%v: %v", args, err)

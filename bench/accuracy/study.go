@@ -137,7 +137,8 @@ func (o *Options) check() error {
 	} {
 		for _, name := range c.given {
 			if !slices.Contains(c.known, name) {
-				return fmt.Errorf("there is no %s %q; there are %s", c.what, name, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.known))), ", "))
+				return fmt.Errorf("there is no %s %q; there are %s", c.what, name,
+					strings.Join(slices.Compact(slices.Sorted(slices.Values(c.known))), ", "))
 			}
 		}
 	}
@@ -244,7 +245,8 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if err := s.tools(ctx); err != nil {
 		return nil, err
 	}
-	s.report = &Report{Version: reportVersion, Traced: o.Traced, Ranks: o.Ranks, Polling: o.Polling, Scale: o.Scale, Repeat: o.Repeat, Skipped: map[string]string{}}
+	s.report = &Report{Version: reportVersion, Traced: o.Traced, Ranks: o.Ranks, Polling: o.Polling, Scale: o.Scale,
+		Repeat: o.Repeat, Skipped: map[string]string{}}
 	for i := range Stores {
 		if st := &Stores[i]; picked(o.Stores, st.Name) || st.Name == o.Traced {
 			m, err := st.open(ctx, s)

@@ -65,7 +65,8 @@ func (s *study) throttle(ctx context.Context, m *mounted, app App, tape string) 
 			return list, err
 		}
 		if s.over(ctx) {
-			s.report.LeftOut = append(s.report.LeftOut, fmt.Sprintf("holding nodes of %s with period %d", app.Title(), period))
+			s.report.LeftOut = append(s.report.LeftOut,
+				fmt.Sprintf("holding nodes of %s with period %d", app.Title(), period))
 			continue
 		}
 		both, err := s.discovered(ctx, m, app, tape, dir, period)
@@ -157,9 +158,11 @@ func takeSome(from, to string, nodes []string) error {
 }
 
 // discover runs iotape discover.
-func (s *study) discover(ctx context.Context, m *mounted, app App, tape, runs, nodes string, period int, flags ...string) (*discovered, error) {
+func (s *study) discover(ctx context.Context, m *mounted, app App, tape, runs, nodes string, period int,
+	flags ...string) (*discovered, error) {
 	dir := filepath.Join(m.dir, "app")
-	args := append([]string{s.o.Iotape, "discover", "-o", tape, "--runs", runs, "--json", "--nodes", nodes, "--period", strconv.Itoa(period),
+	args := append([]string{s.o.Iotape, "discover", "-o", tape, "--runs", runs, "--json", "--nodes", nodes,
+		"--period", strconv.Itoa(period),
 		"--under", dir, "--budget", runLimit.String(), "--prepare", s.prepare(app, dir)}, flags...)
 	args = append(args, "--")
 	out, err := s.command(ctx, m, append(args, s.arguments(app, dir)...)...)

@@ -64,7 +64,8 @@ func (s *study) all(ctx context.Context, apps []App) {
 			for _, app := range apps {
 				for _, st := range Stores {
 					title := app.Title() + " on " + st.Name
-					if s.stores[st.Name] == nil || s.report.Skipped[title] != "" || s.report.Skipped[app.Title()] != "" {
+					if s.stores[st.Name] == nil || s.report.Skipped[title] != "" ||
+						s.report.Skipped[app.Title()] != "" {
 						continue
 					}
 					if s.over(ctx) {
@@ -141,7 +142,8 @@ func (s *study) held(ctx context.Context, app App) {
 			// The first turn has the time that is left for what is under way: without it, the
 			// nodes were held for nothing.
 			if ctx.Err() != nil || n > 0 && s.over(ctx) {
-				s.report.LeftOut = append(s.report.LeftOut, fmt.Sprintf("holding nodes of %s on %s, turn %d", app.Title(), st.Name, n+1))
+				s.report.LeftOut = append(s.report.LeftOut,
+					fmt.Sprintf("holding nodes of %s on %s, turn %d", app.Title(), st.Name, n+1))
 				continue
 			}
 			s.o.Progress(fmt.Sprintf("%s on %s, turn %d of %d, nodes held", app.Title(), st.Name, n+1, s.o.Repeat))
@@ -186,7 +188,8 @@ func (s *study) row(app App, store string) *Row {
 			return r
 		}
 	}
-	r := &Row{App: app.Title(), Store: store, Error: map[string]float64{}, Least: map[string]float64{}, Most: map[string]float64{}, Failed: map[string]string{}}
+	r := &Row{App: app.Title(), Store: store, Error: map[string]float64{}, Least: map[string]float64{},
+		Most: map[string]float64{}, Failed: map[string]string{}}
 	at := len(s.report.Rows) // beside the same application's
 	for i, o := range s.report.Rows {
 		if o.App == r.App && rank(o) < rank(r) {
@@ -357,7 +360,8 @@ func (s *study) record(ctx context.Context, m *mounted, app App, name string) (t
 	if err := s.prepared(ctx, app, dir); err != nil {
 		return tape, err
 	}
-	args := append([]string{s.o.Iotape, "record", "--wakeups", "--mmap", "off", "--no-index", "--filter-file", s.filter(), "-o", tape, "--"}, s.arguments(app, dir)...)
+	args := append([]string{s.o.Iotape, "record", "--wakeups", "--mmap", "off", "--no-index", "--filter-file",
+		s.filter(), "-o", tape, "--"}, s.arguments(app, dir)...)
 	_, err = s.command(ctx, m, args...)
 	return tape, err
 }

@@ -27,8 +27,10 @@ func TestErrorsOfTurns(t *testing.T) {
 	} {
 		r.add(turn)
 	}
-	want := &Row{AppNS: 100, Error: map[string]float64{"causal": .01, "afap": -.45}, Least: map[string]float64{"causal": 0, "afap": -.5}, Most: map[string]float64{"causal": .1, "afap": -.4}}
-	if r.AppNS != want.AppNS || !maps.Equal(r.Error, want.Error) || !maps.Equal(r.Least, want.Least) || !maps.Equal(r.Most, want.Most) {
+	want := &Row{AppNS: 100, Error: map[string]float64{"causal": .01, "afap": -.45},
+		Least: map[string]float64{"causal": 0, "afap": -.5}, Most: map[string]float64{"causal": .1, "afap": -.4}}
+	if r.AppNS != want.AppNS || !maps.Equal(r.Error, want.Error) || !maps.Equal(r.Least, want.Least) ||
+		!maps.Equal(r.Most, want.Most) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -113,7 +115,9 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = keep.Process.Kill(); _ = keep.Wait() }()
-	out, err := (&mounted{}).command(t.Context(), "sh", "-c", "setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' >/dev/null 2>&1 & setsid sleep 1000 >/dev/null 2>&1 & echo $!")
+	out, err := (&mounted{}).command(t.Context(), "sh", "-c",
+		"setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' >/dev/null 2>&1 & setsid sleep 1000 >/dev/null 2>&1 & "+
+			"echo $!")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ const Tolerance = 0.03
 // Same reports whether it does the same work.
 func (d *Does) Same() bool {
 	const exact = 1e-9 // of the division
-	return d != nil && math.Abs(d.Data-1) <= Tolerance+exact && math.Abs(d.Flushes-1) <= Tolerance+exact && math.Abs(d.Bytes-1) <= Tolerance+exact
+	return d != nil && math.Abs(d.Data-1) <= Tolerance+exact && math.Abs(d.Flushes-1) <= Tolerance+exact &&
+		math.Abs(d.Bytes-1) <= Tolerance+exact
 }
 
 // String is all as per cent.
@@ -71,7 +72,8 @@ func share(a, b uint64) float64 {
 }
 
 // flushes are the calls that make files durable.
-var flushes = []event.Op{event.OpFsync, event.OpFdatasync, event.OpSyncFileRange, event.OpMsync, event.OpSyncfs, event.OpSync}
+var flushes = []event.Op{event.OpFsync, event.OpFdatasync, event.OpSyncFileRange, event.OpMsync,
+	event.OpSyncfs, event.OpSync}
 
 // oDsync is a flag of open(2).
 const oDsync = 0o10000

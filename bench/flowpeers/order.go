@@ -64,7 +64,8 @@ func order(name string) error {
 	case err != nil || theirs == nil:
 		return fmt.Errorf("z3: %w: %.300s", err, bytes.TrimSpace(out))
 	default:
-		row("z3, as Falcon asks it without timestamps", events, edges, string(theirs[1]), fmt.Sprintf("%.1f", spent.Seconds()*1000))
+		row("z3, as Falcon asks it without timestamps", events, edges, string(theirs[1]),
+			fmt.Sprintf("%.1f", spent.Seconds()*1000))
 		if string(theirs[1]) != fmt.Sprint(sum) {
 			return fmt.Errorf("the clocks add up to %d, those of z3 to %s", sum, theirs[1])
 		}
@@ -76,7 +77,8 @@ func order(name string) error {
 // the other, each after what has to be before, and the sum of all clocks the least.
 func smt(o *happens.Order) (text string, events, edges int, sum uint64) {
 	var declare, assert strings.Builder
-	name := make([]string, o.Len())        // of each event that counts; of a note that does not, that of the call before it
+	// Of each event that counts; of a note that does not, that of the call before it.
+	name := make([]string, o.Len())
 	last := make([]string, len(o.Lines())) // of each thread
 	var all []string
 	for i := range o.Len() {
@@ -100,7 +102,8 @@ func smt(o *happens.Order) (text string, events, edges int, sum uint64) {
 			}
 		}
 	}
-	return declare.String() + assert.String() + "(minimize (+ " + strings.Join(all, " ") + "))\n(check-sat)\n(get-objectives)\n", len(all), edges, sum
+	return declare.String() + assert.String() + "(minimize (+ " + strings.Join(all, " ") +
+		"))\n(check-sat)\n(get-objectives)\n", len(all), edges, sum
 }
 
 // imported makes tapes of a log, one for each host, which are there until done is called.

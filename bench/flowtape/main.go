@@ -45,7 +45,8 @@ func main() {
 	record := flag.Int("record", 1024, "bytes of a record")
 	unique := flag.Float64("unique", 0.05, "part of the bytes that are different")
 	flag.Parse()
-	if flag.NArg() != 1 || *events < steps*connections || *record < 64 || *record > 4096 || *unique <= 0 || *unique > 1.0/steps {
+	if flag.NArg() != 1 || *events < steps*connections || *record < 64 || *record > 4096 ||
+		*unique <= 0 || *unique > 1.0/steps {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -70,7 +71,8 @@ func run(dir string, events, record int, unique float64) error {
 		return err
 	}
 	for i, name := range []string{"client", "server"} {
-		host := trace.Host{Head: trace.Head{Host: name, Arch: "amd64", BootID: name, Content: "full", Backend: "flowtape", WallNS: 1_700_000_000_000_000_000 + int64(i)*3600_000_000_000}}
+		host := trace.Host{Head: trace.Head{Host: name, Arch: "amd64", BootID: name, Content: "full",
+			Backend: "flowtape", WallNS: 1_700_000_000_000_000_000 + int64(i)*3600_000_000_000}}
 		if err := m.tapes[i].Close(&trace.Manifest{Program: "flowtape", Hosts: []trace.Host{host}}); err != nil {
 			return err
 		}
@@ -169,10 +171,12 @@ var ops = map[event.Op][2]int{ // the argument of the memory, and its direction
 // write writes an event of the thread of a connection.
 func (m *maker) write(host int, op event.Op, c int, now int64, record int, offset int64) error {
 	e := &m.ev
-	*e = event.Event{Op: op, PID: 1000, TID: uint32(1000 + c), Enter: now, Exit: now + 500, Offset: offset, Count: int64(m.record), Comm: []string{"client", "server"}[host],
+	*e = event.Event{Op: op, PID: 1000, TID: uint32(1000 + c), Enter: now, Exit: now + 500, Offset: offset,
+		Count: int64(m.record), Comm: []string{"client", "server"}[host],
 		Files: e.Files[:0], Bufs: e.Bufs[:0], NR: uint32(event.Number(event.AMD64, op))}
 	a, b := fmt.Sprintf("10.0.0.1:%d", 4000+c), "10.0.0.2:80"
-	f := event.File{FD: int32(10 + c), Open: event.OpenID(10 + c), Known: true, Mode: 0o140777, Ino: uint64(100 + c), Path: "TCP:[" + a + "->" + b + "]"}
+	f := event.File{FD: int32(10 + c), Open: event.OpenID(10 + c), Known: true, Mode: 0o140777, Ino: uint64(100 + c),
+		Path: "TCP:[" + a + "->" + b + "]"}
 	if host == 1 {
 		f.Path = "TCP:[" + b + "->" + a + "]"
 	}
@@ -195,6 +199,7 @@ func (m *maker) write(host int, op event.Op, c int, now int64, record int, offse
 		}
 		m.chunks[host][record] = id
 	}
-	e.Bufs = append(e.Bufs, event.Buf{Arg: int8(ops[op][0]), Dir: event.Dir(ops[op][1]), Kind: event.KindBuf, Len: int64(m.record), Refs: []event.Ref{{Chunk: m.chunks[host][record], Len: uint32(m.record)}}})
+	e.Bufs = append(e.Bufs, event.Buf{Arg: int8(ops[op][0]), Dir: event.Dir(ops[op][1]), Kind: event.KindBuf,
+		Len: int64(m.record), Refs: []event.Ref{{Chunk: m.chunks[host][record], Len: uint32(m.record)}}})
 	return m.tapes[host].Write(e)
 }

@@ -50,7 +50,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.Memory, "memory", "/dev/shm", "`directory` in memory, for the loops")
 	flags.StringVar(&f.json, "json", "", "write the results and all samples to this `file`")
 	flags.StringVar(&f.markdown, "markdown", "", "put the tables into this `file`, between its marks")
-	flags.Func("from", "show this `file` of --json instead of measuring; repeatable, the later replace what the earlier have of a workload", func(name string) error {
+	flags.Func("from", "show this `file` of --json instead of measuring; repeatable, the later replace what the "+
+		"earlier have of a workload", func(name string) error {
 		f.from = append(f.from, name)
 		return nil
 	})

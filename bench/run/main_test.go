@@ -35,7 +35,8 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := filepath.Join(dir, "doc.md")
-	if err := os.WriteFile(doc, []byte("<!-- begin: written by make bench -->\n<!-- end: written by make bench -->\n"), 0o666); err != nil {
+	if err := os.WriteFile(doc, []byte("<!-- begin: written by make bench -->\n<!-- end: written by make bench -->\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	if cred != nil {
@@ -43,8 +44,10 @@ func TestOrdinaryUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(self, "--iotape", testenv.IotapeFor(t, cred), "--dir", dir, "--memory", dir, "--workloads", "writeloop",
-		"--ways", "full,ptrace", "--scale", "0.001", "--no-sync", "--slow-rounds", "1", "--json", filepath.Join(dir, "json"), "--markdown", doc)
+	cmd := exec.Command(self, "--iotape", testenv.IotapeFor(t, cred), "--dir", dir, "--memory",
+		dir, "--workloads", "writeloop",
+		"--ways", "full,ptrace", "--scale", "0.001", "--no-sync", "--slow-rounds", "1", "--json",
+		filepath.Join(dir, "json"), "--markdown", doc)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "IOTAPE_BENCH=1", "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
 	var stdout, stderr bytes.Buffer
@@ -64,7 +67,8 @@ func TestOrdinaryUser(t *testing.T) {
 
 	// The same again, from the file.
 	var again, said strings.Builder
-	if status := run([]string{"--from", filepath.Join(dir, "json")}, &again, &said); status != 0 || again.String() != stdout.String() {
+	if status := run([]string{"--from", filepath.Join(dir, "json")}, &again, &said); status != 0 ||
+		again.String() != stdout.String() {
 		t.Errorf("--from ends with %d %s and prints\n%s\nwant\n%s", status, &said, &again, &stdout)
 	}
 }

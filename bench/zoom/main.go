@@ -107,7 +107,8 @@ func measure(iotape, tape string) (good bool, err error) {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		_ = p.cmd.Wait()
 		if u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			fmt.Printf("serve: %.1f s of CPU, at most %d MiB in memory\n", float64(u.Utime.Nano()+u.Stime.Nano())/1e9, u.Maxrss>>10)
+			fmt.Printf("serve: %.1f s of CPU, at most %d MiB in memory\n", float64(u.Utime.Nano()+u.Stime.Nano())/1e9,
+				u.Maxrss>>10)
 		}
 	}()
 	fmt.Printf("the page is there after %.1f s\n", time.Since(began).Seconds())
@@ -148,7 +149,8 @@ func measure(iotape, tape string) (good bool, err error) {
 			}
 		}
 		began := time.Now()
-		n, err := p.ask(fmt.Sprintf("/api/window?from=%d&to=%d&columns=%d&arrows=1&rows=%s", from, from+length, columns, strings.Join(list, ",")), nil)
+		n, err := p.ask(fmt.Sprintf("/api/window?from=%d&to=%d&columns=%d&arrows=1&rows=%s", from, from+length,
+			columns, strings.Join(list, ",")), nil)
 		if err != nil {
 			return false, err
 		}
@@ -157,6 +159,7 @@ func measure(iotape, tape string) (good bool, err error) {
 	slices.Sort(took)
 	at := func(q float64) time.Duration { return took[int(q*float64(len(took)-1))] }
 	fmt.Printf("%d windows over HTTP: p50 %v, p90 %v, p99 %v, longest %v (goal: p99 < %v); at most %d KiB\n", len(took),
-		at(.5).Round(10*time.Microsecond), at(.9).Round(10*time.Microsecond), at(.99).Round(10*time.Microsecond), at(1).Round(10*time.Microsecond), goal, bytes>>10)
+		at(.5).Round(10*time.Microsecond), at(.9).Round(10*time.Microsecond), at(.99).Round(10*time.Microsecond),
+		at(1).Round(10*time.Microsecond), goal, bytes>>10)
 	return at(.99) < goal, nil
 }

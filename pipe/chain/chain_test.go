@@ -279,7 +279,8 @@ func TestStickyErrors(t *testing.T) {
 		for err == nil {
 			_, err = w.Write(make([]byte, 700))
 		}
-		for _, next := range []func() error{w.Flush, func() error { _, err := w.Write([]byte("x")); return err }, w.Close, w.Close} {
+		for _, next := range []func() error{w.Flush, func() error { _, err := w.Write([]byte("x")); return err },
+			w.Close, w.Close} {
 			if got := next(); got == nil || got.Error() != "disk full" {
 				t.Errorf("%s: %v after %v", spec, got, err)
 			}

@@ -14,19 +14,22 @@ import (
 // FuzzRead reads anything as a stream: it ends, takes bounded memory, and a strict reader
 // returns either all that a valid stream has, or an error.
 func FuzzRead(f *testing.F) {
-	k := &keyring{recipient: "age13mmw0eq72z4ec4ywr4yz5mqgntzkp78lxkv3hna0hk4vlpwl6axq7k4vpz", identity: "testdata/identity", key: "testdata/key"}
+	k := &keyring{recipient: "age13mmw0eq72z4ec4ywr4yz5mqgntzkp78lxkv3hna0hk4vlpwl6axq7k4vpz",
+		identity: "testdata/identity", key: "testdata/key"}
 	for _, name := range []string{k.identity, k.key} { // the same in every worker
 		if err := os.Chmod(name, 0o600); err != nil {
 			f.Fatal(err)
 		}
 	}
 	keys := k.keys(f)
-	for _, spec := range []string{"none,block:1K", "zstd,block:1K", "s2", "checksum", "async,zstd:3,encrypt:RECIPIENT,checksum:@KEY,block:1K"} {
+	for _, spec := range []string{"none,block:1K", "zstd,block:1K", "s2", "checksum",
+		"async,zstd:3,encrypt:RECIPIENT,checksum:@KEY,block:1K"} {
 		f.Add(k.apply(f, spec, bytes.Repeat([]byte("some text "), 400)))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		faults := 0
-		r, err := pipe.NewReader(bytes.NewReader(stream), keys.Open, &pipe.ReadOptions{Rest: true, OnFault: func(*pipe.Fault) error { faults++; return nil }})
+		r, err := pipe.NewReader(bytes.NewReader(stream), keys.Open,
+			&pipe.ReadOptions{Rest: true, OnFault: func(*pipe.Fault) error { faults++; return nil }})
 		if err != nil {
 			return
 		}
@@ -49,7 +52,8 @@ func FuzzRead(f *testing.F) {
 
 // FuzzHeader encodes again what parses: it is the same.
 func FuzzHeader(f *testing.F) {
-	for _, h := range []pipe.Header{{BlockBytes: 1 << 20}, {Serial: 7, BlockBytes: 4096, Layers: []pipe.LayerHeader{{Name: "zstd:3"}, {Name: "checksum:keyed", Params: []byte("12345678")}}}} {
+	for _, h := range []pipe.Header{{BlockBytes: 1 << 20},
+		{Serial: 7, BlockBytes: 4096, Layers: []pipe.LayerHeader{{Name: "zstd:3"}, {Name: "checksum:keyed", Params: []byte("12345678")}}}} {
 		b, err := h.Append(nil)
 		if err != nil {
 			f.Fatal(err)

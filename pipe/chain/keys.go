@@ -45,7 +45,8 @@ func ReadKeys(identities, keys []string) (*Keys, error) {
 		}
 		ids, err := age.ParseIdentities(bytes.NewReader(b))
 		if err != nil {
-			return nil, fmt.Errorf("identity: %s has no secret key of age that can be read", from) // the cause quotes lines
+			// The cause quotes lines.
+			return nil, fmt.Errorf("identity: %s has no secret key of age that can be read", from)
 		}
 		k.Identities = append(k.Identities, ids...)
 	}

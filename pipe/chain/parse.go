@@ -46,7 +46,8 @@ func Parse(text string) (*Spec, error) {
 		name, arg, has := strings.Cut(strings.TrimSpace(word), ":")
 		parse, ok := words[name]
 		if !ok {
-			return nil, fmt.Errorf("%q is no layer: they are async, zstd, s2, checksum and encrypt, and block and flush", name)
+			return nil, fmt.Errorf(
+				"%q is no layer: they are async, zstd, s2, checksum and encrypt, and block and flush", name)
 		}
 		if has && arg == "" {
 			return nil, fmt.Errorf("%s: nothing after the colon", name)

@@ -121,7 +121,8 @@ func TestTampering(t *testing.T) {
 		{"the header of another stream", func(s, o [][]byte) [][]byte { s[0] = o[0]; return s },
 			[]string{"foreign 0", "foreign 1", "foreign 2", "foreign 3", "foreign 4", "foreign 5", "foreign 6", "foreign 7", "foreign 8", "foreign 9", "foreign 10", "truncated 0"}, 0},
 	}
-	for _, spec := range []string{"checksum:@KEY", "encrypt:RECIPIENT", "zstd:3,encrypt:RECIPIENT,checksum:@KEY", "checksum:@KEY,zstd:1,encrypt:RECIPIENT"} {
+	for _, spec := range []string{"checksum:@KEY", "encrypt:RECIPIENT", "zstd:3,encrypt:RECIPIENT,checksum:@KEY",
+		"checksum:@KEY,zstd:1,encrypt:RECIPIENT"} {
 		for _, tt := range tests {
 			t.Run(spec+"/"+tt.name, func(t *testing.T) {
 				s := blocksOf(t, k.apply(t, spec+",block:2K", data))
@@ -132,10 +133,11 @@ func TestTampering(t *testing.T) {
 				stream := bytes.Join(tt.change(s, o), nil)
 
 				var got []string
-				r, err := pipe.NewReader(bytes.NewReader(stream), keys.Open, &pipe.ReadOptions{Rest: true, OnFault: func(f *pipe.Fault) error {
-					got = append(got, faultText(f))
-					return nil
-				}})
+				r, err := pipe.NewReader(bytes.NewReader(stream), keys.Open,
+					&pipe.ReadOptions{Rest: true, OnFault: func(f *pipe.Fault) error {
+						got = append(got, faultText(f))
+						return nil
+					}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -150,7 +152,8 @@ func TestTampering(t *testing.T) {
 				}
 				for i, want := range tt.want {
 					kinds, block, _ := strings.Cut(want, " ")
-					if kind, b, _ := strings.Cut(got[i], " "); b != block || !slices.Contains(strings.Split(kinds, "|"), kind) {
+					if kind, b, _ := strings.Cut(got[i], " "); b != block ||
+						!slices.Contains(strings.Split(kinds, "|"), kind) {
 						t.Errorf("faults %q, want %q", got, tt.want)
 					}
 				}

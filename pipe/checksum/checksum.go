@@ -149,7 +149,8 @@ func (s *sums) Decode(dst, src []byte, at *pipe.Place) ([]byte, error) {
 		return dst, &pipe.Refusal{Kind: pipe.Changed, Detail: "the checksum of its bytes differs"}
 	}
 	if subtle.ConstantTimeCompare(want[sumBytes:], got[sumBytes:]) == 0 {
-		return dst, &pipe.Refusal{Kind: pipe.Replaced, Detail: "its bytes are genuine, but of another block or stream, or its header was changed"}
+		return dst, &pipe.Refusal{Kind: pipe.Replaced,
+			Detail: "its bytes are genuine, but of another block or stream, or its header was changed"}
 	}
 	return append(dst, src[:n]...), nil
 }

@@ -37,7 +37,8 @@ type zstdLayer int
 func (l zstdLayer) Name() string { return "zstd:" + strconv.Itoa(int(l)) }
 
 func (l zstdLayer) Begin() (pipe.Encoder, []byte, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(int(l))), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(int(l))),
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,13 +94,15 @@ func Open(name string, maxBytes int) (d pipe.Decoder, ok bool, err error) {
 	kind, _, _ := strings.Cut(name, ":")
 	switch kind {
 	case "zstd":
-		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(maxBytes, 1<<20))), zstd.WithDecodeAllCapLimit(true))
+		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxMemory(uint64(max(maxBytes, 1<<20))), zstd.WithDecodeAllCapLimit(true))
 		if err != nil {
 			return nil, true, err
 		}
 		return &decoder{maxBytes, func(dst, src []byte) ([]byte, error) { return z.DecodeAll(src, dst) }}, true, nil
 	case "s2":
-		return &decoder{maxBytes, func(dst, src []byte) ([]byte, error) { return unpackS2(dst, src, maxBytes) }}, true, nil
+		return &decoder{maxBytes, func(dst, src []byte) ([]byte, error) { return unpackS2(dst, src, maxBytes) }},
+			true, nil
 	}
 	return nil, false, nil
 }

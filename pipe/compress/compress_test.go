@@ -64,7 +64,8 @@ func TestBombs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, bomb := range map[string][]byte{"zstd:3": enc.EncodeAll(zeros, []byte{packed}), "s2": append([]byte{packed}, s2.Encode(nil, zeros)...)} {
+	for name, bomb := range map[string][]byte{"zstd:3": enc.EncodeAll(zeros, []byte{packed}),
+		"s2": append([]byte{packed}, s2.Encode(nil, zeros)...)} {
 		d, _, err := Open(name, 4096)
 		if err != nil {
 			t.Fatal(err)

@@ -7,8 +7,10 @@
 // age (X25519, or age's hybrid keys), and that is a parameter in the stream's header.
 // Each block has a key of its own, made from a chain that goes forward only:
 //
-//	 first ──next──▶ chain 1 ──next──▶ chain 2 ──next──▶ …      next(k)  = SHA-256("iotape pipe 1: next chain key  " ‖ k)
-//	   │block          │block            │block                 block(k) = SHA-256("iotape pipe 1: key of a block  " ‖ k)
+// // first ──next──▶ chain 1 ──next──▶ chain 2 ──next──▶ … next(k) = SHA-256("iotape pipe 1: next
+// chain key " ‖ k)
+// // │block │block │block block(k) = SHA-256("iotape pipe 1: key of a block " ‖ k)
+//
 //	   ▼               ▼                 ▼
 //	AES-256-GCM     AES-256-GCM       AES-256-GCM
 //	 block 0         block 1           block 2

@@ -176,7 +176,8 @@ func (d *decoder) Decode(dst, src []byte, at *pipe.Place) ([]byte, error) {
 	nonce := nonceOf(at)
 	out, err := gcm.Open(dst, nonce[:], src, d.aad)
 	if err != nil {
-		return dst, &pipe.Refusal{Kind: pipe.Changed, Detail: "it is not what was encrypted as this block of this stream"}
+		return dst, &pipe.Refusal{Kind: pipe.Changed,
+			Detail: "it is not what was encrypted as this block of this stream"}
 	}
 	d.good = max(d.good, at.Number)
 	return out, nil

@@ -73,7 +73,8 @@ func TestAnyOrder(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []uint64{0, 3*markEvery + 1, 1, markEvery, markEvery - 1, 2*markEvery + 7, 2*markEvery + 6, 3 * markEvery, 0} {
+	for _, n := range []uint64{0, 3*markEvery + 1, 1, markEvery, markEvery - 1, 2*markEvery + 7,
+		2*markEvery + 6, 3 * markEvery, 0} {
 		got, err := d.Decode(nil, blocks[n], &pipe.Place{Number: n})
 		if err != nil || len(got) != 1 || got[0] != byte(n) {
 			t.Errorf("block %d: %v, %v", n, got, err)

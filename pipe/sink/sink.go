@@ -75,13 +75,15 @@ func open(ctx context.Context, scheme, path string, p *params, o *Options) (io.W
 		}
 		return openDevice(path)
 	case "file":
-		f := fileOptions{buffer: p.size("buffer"), sync: p.flag("sync"), rotate: p.size("rotate"), every: p.duration("every"), fresh: o.New}
+		f := fileOptions{buffer: p.size("buffer"), sync: p.flag("sync"), rotate: p.size("rotate"),
+			every: p.duration("every"), fresh: o.New}
 		if err := p.done(); err != nil {
 			return nil, err
 		}
 		return openFile(path, f)
 	}
-	w := wire.Options{SpoolBytes: p.size("spool"), SpoolFile: p.text("spool-file"), SpoolFileBytes: p.size("spool-file-size"), GiveUp: p.duration("give-up"), Note: o.Note}
+	w := wire.Options{SpoolBytes: p.size("spool"), SpoolFile: p.text("spool-file"),
+		SpoolFileBytes: p.size("spool-file-size"), GiveUp: p.duration("give-up"), Note: o.Note}
 	network, address := scheme, strings.TrimPrefix(path, "//")
 	if scheme == "tls" {
 		network = "tcp"

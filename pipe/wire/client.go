@@ -103,7 +103,8 @@ func Dial(ctx context.Context, network, address string, o *Options) (*Client, er
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
+		Interval: 5 * time.Second, Count: 3}}
 	if c.o.TLS != nil {
 		return (&tls.Dialer{NetDialer: &d, Config: c.o.TLS}).DialContext(ctx, c.network, c.address)
 	}
@@ -205,7 +206,8 @@ func (c *Client) keep(why error) error {
 	if err != nil {
 		return fmt.Errorf("%w; %d blocks were not sent, and cannot be kept: %w", why, left, err)
 	}
-	return fmt.Errorf("%w; %d blocks were not sent and are in %s (iotape pipe -o ADDRESS sends them)", why, left, c.o.SpoolFile)
+	return fmt.Errorf("%w; %d blocks were not sent and are in %s (iotape pipe -o ADDRESS sends them)",
+		why, left, c.o.SpoolFile)
 }
 
 func (c *Client) hangUp() {
@@ -393,7 +395,8 @@ func (c *Client) answer(r io.Reader) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if have < c.spool.first {
-		return 0, permanent{fmt.Errorf("the listener has %d blocks, and those from there to %d are gone here", have, c.spool.first)}
+		return 0, permanent{fmt.Errorf("the listener has %d blocks, and those from there to %d are gone here",
+			have, c.spool.first)}
 	}
 	if have > c.have {
 		c.have, c.contact = have, time.Now()

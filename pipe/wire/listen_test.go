@@ -49,7 +49,8 @@ func TestListenRefuses(t *testing.T) {
 		}
 	}
 	var wrong *wire.AddressError
-	if ln, err := wire.Listen(t.Context(), "127.0.0.1:0", &wire.ListenOptions{TLS: wire.Files{CA: "x"}}); !errors.As(err, &wrong) {
+	if ln, err := wire.Listen(t.Context(), "127.0.0.1:0",
+		&wire.ListenOptions{TLS: wire.Files{CA: "x"}}); !errors.As(err, &wrong) {
 		t.Errorf("Listen without TLS but with a CA = %v, %v; want an AddressError", ln, err)
 	}
 	path := "unix:" + filepath.Join(t.TempDir(), "s")

@@ -37,7 +37,8 @@ const (
 	codeRefused code = 2 // this stream is not taken
 )
 
-var codeText = map[code]string{codeLater: "the listener has no room at the moment", codeRefused: "the listener refuses the stream"}
+var codeText = map[code]string{codeLater: "the listener has no room at the moment",
+	codeRefused: "the listener refuses the stream"}
 
 func appendHello(b, header []byte) []byte {
 	b = append(b, helloMagic...)

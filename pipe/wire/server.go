@@ -54,7 +54,8 @@ func (l *Limits) defaults() {
 		}
 		return v
 	}
-	l.HelloTime, l.BlockTime, l.IdleTime = def(l.HelloTime, 10*time.Second), def(l.BlockTime, 30*time.Second), def(l.IdleTime, 10*time.Minute)
+	l.HelloTime, l.BlockTime, l.IdleTime = def(l.HelloTime, 10*time.Second), def(l.BlockTime, 30*time.Second),
+		def(l.IdleTime, 10*time.Minute)
 	if l.Conns == 0 {
 		l.Conns = 64
 	}
@@ -101,7 +102,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+				errors.Is(err, syscall.ECONNABORTED) {
 				time.Sleep(100 * time.Millisecond)
 				continue
 			}

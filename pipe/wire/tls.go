@@ -12,7 +12,8 @@ import (
 
 // Files names PEM files for TLS. A certificate goes with its key.
 type Files struct {
-	CA   string // whom to trust: of a client, for servers; of a server, for clients, whom it then asks for a certificate
+	// Whom to trust: of a client, for servers; of a server, for clients, whom it then asks for a certificate.
+	CA   string
 	Cert string
 	Key  string // others must not be able to read it
 }

@@ -202,7 +202,8 @@ func TestGoesAway(t *testing.T) {
 	}
 	s.close(t)
 	s.arrived(t, l.store.(*Dir))
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, "the connection is lost") || !strings.Contains(all, "connected again") {
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "the connection is lost") ||
+		!strings.Contains(all, "connected again") {
 		t.Errorf("notes: %q", notes)
 	}
 }
@@ -358,7 +359,8 @@ func TestGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.c.Close()
-	if err == nil || !strings.Contains(err.Error(), "given up after 300ms") || !strings.Contains(err.Error(), "are in "+file) {
+	if err == nil || !strings.Contains(err.Error(), "given up after 300ms") ||
+		!strings.Contains(err.Error(), "are in "+file) {
 		t.Fatalf("%v", err)
 	}
 	if _, again := s.c.Write([]byte("x")); again == nil {

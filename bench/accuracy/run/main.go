@@ -37,7 +37,8 @@ func run(args []string) int {
 			return nil
 		})
 	}
-	list(&o.Apps, "apps", "`applications`: pseudo, pseudosync, pseudosyncdat, fitness, quake, each in all ways of -syncs, or in one as in quake/spin; make, postgres, rocksdb, rocksdb-2")
+	list(&o.Apps, "apps", "`applications`: pseudo, pseudosync, pseudosyncdat, fitness, quake, each in all ways of "+
+		"-syncs, or in one as in quake/spin; make, postgres, rocksdb, rocksdb-2")
 	list(&o.Held, "held", "of which `applications` nodes are held")
 	list(&o.Stores, "stores", "storage `systems`: disk, throttled, arm, channels")
 	list(&o.Modes, "modes", "`ways` to replay: afap, think, resource, causal, throttle")
@@ -46,32 +47,36 @@ func run(args []string) int {
 		return nil
 	})
 	list(&o.Syncs, "syncs", "`what` ranks wait by: pipe, socket, futex, spin, mpi")
-	f.Func("periods", "hold each `P`th call of a node, several with commas (default 1,5,10,100,1000)", func(s string) error {
-		for p := range strings.SplitSeq(s, ",") {
-			n, err := strconv.Atoi(p)
-			if err != nil || n < 1 {
-				return fmt.Errorf("a period is 1 or more")
+	f.Func("periods", "hold each `P`th call of a node, several with commas (default 1,5,10,100,1000)",
+		func(s string) error {
+			for p := range strings.SplitSeq(s, ",") {
+				n, err := strconv.Atoi(p)
+				if err != nil || n < 1 {
+					return fmt.Errorf("a period is 1 or more")
+				}
+				o.Periods = append(o.Periods, n)
 			}
-			o.Periods = append(o.Periods, n)
-		}
-		return nil
-	})
+			return nil
+		})
 	f.BoolVar(&o.Sampling, "sampling", true, "with the first period, also hold only 1, 2 and so on of the nodes")
 	f.BoolVar(&o.Rates, "rates", true, "also show bandwidth over time, of the first turn")
 	f.StringVar(&o.Traced, "traced", "disk", "record on this storage `system`")
 	f.IntVar(&o.Ranks, "ranks", 4, "`processes`")
-	f.IntVar(&o.Polling, "polling", 0, "`processes` of applications in the ways spin and mpi (default as many as processors, and no more than -ranks)")
+	f.IntVar(&o.Polling, "polling", 0,
+		"`processes` of applications in the ways spin and mpi (default as many as processors, and no more than -ranks)")
 	f.Float64Var(&o.Scale, "scale", 1, "multiply the rounds by `F`")
 	f.DurationVar(&o.Think, "think", 0, "computing before each block (default 500µs)")
 	f.IntVar(&o.Nodes, "nodes", 8, "hold at most so many `nodes` of an application")
 	f.IntVar(&o.Repeat, "repeat", 3, "make `N` turns, of whose errors the median counts")
 	f.DurationVar(&o.Budget, "budget", 0, "begin nothing more after this `time`; what was left out is said")
-	f.BoolVar(&quick, "quick", false, "what a quarter of an hour has room for: some applications, one turn each, -budget 10m")
+	f.BoolVar(&quick, "quick", false,
+		"what a quarter of an hour has room for: some applications, one turn each, -budget 10m")
 	f.StringVar(&o.Iotape, "iotape", "bin/iotape", "measure this `program`")
 	f.StringVar(&o.Dir, "dir", "/var/tmp", "`directory` on the disk to measure on")
 	f.StringVar(&o.Memory, "memory", "/dev/shm", "`directory` in memory")
 	f.StringVar(&out, "out", "", "write report.json, report.md, report.html and the figures as SVG to this `directory`")
-	f.StringVar(&doc, "doc", "", "also put the tables into this `file`, between its lines <!-- accuracy: begin --> and <!-- accuracy: end -->")
+	f.StringVar(&doc, "doc", "",
+		"also put the tables into this `file`, between its lines <!-- accuracy: begin --> and <!-- accuracy: end -->")
 	f.StringVar(&from, "from", "", "measure nothing: read this report.json")
 	if err := f.Parse(args); err != nil {
 		return 2
@@ -119,7 +124,8 @@ func hurry(o *accuracy.Options, f *flag.FlagSet) {
 		}
 	}
 	set("apps", func() {
-		o.Apps = []string{"pseudosync/pipe", "pseudosync/spin", "pseudosyncdat/spin", "fitness/pipe", "quake/pipe", "pseudosync/mpi", "make", "rocksdb", "postgres"}
+		o.Apps = []string{"pseudosync/pipe", "pseudosync/spin", "pseudosyncdat/spin", "fitness/pipe", "quake/pipe",
+			"pseudosync/mpi", "make", "rocksdb", "postgres"}
 	})
 	set("stores", func() { o.Stores = []string{"disk", "arm", "channels"} })
 	set("modes", func() { o.Modes = []string{"afap", "think", "resource", "causal", "throttle"} })
