@@ -6,12 +6,12 @@
 package checked
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -43,10 +43,7 @@ func WriteJSON(w io.Writer, r *trace.CheckReport) error {
 	for _, d := range r.Damage {
 		v.Damage = append(v.Damage, damage{d.File, d.Offset, d.Derived, d.Err.Error()})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return jsonout.Object(w, v)
 }
 
 // WriteText writes a report for people.

@@ -3,12 +3,12 @@
 package diff
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/jsonout"
 )
 
 // maxNamesShown limits the lists of names that Text writes.
@@ -145,10 +145,7 @@ func (t *ThreadDiff) text(w io.Writer) error {
 
 // JSON writes the report as one object.
 func (r *Report) JSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(struct {
+	return jsonout.Object(w, struct {
 		Version int  `json:"version"`
 		Same    bool `json:"same"`
 		*Report

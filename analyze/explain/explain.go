@@ -7,7 +7,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/predicate"
 )
 
@@ -64,10 +64,7 @@ func (e *Filter) screen(s *predicate.Prefilter) {
 
 // WriteJSON writes it as one object.
 func (e *Filter) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(e)
+	return jsonout.Object(w, e)
 }
 
 // WriteText writes it for people.

@@ -6,13 +6,13 @@
 package optable
 
 import (
-	"encoding/json"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/jsonout"
 )
 
 // row is an operation; fields are only ever added.
@@ -46,10 +46,8 @@ func rows() (list []row) {
 
 // WriteJSON writes an object for each operation, one a line.
 func WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	for _, o := range rows() {
-		if err := enc.Encode(o); err != nil {
+		if err := jsonout.Line(w, o); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/causal/happens"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -140,10 +141,7 @@ func (r *Ordering) WriteJSON(w io.Writer) error {
 		v.Skew = append(v.Skew, h)
 	}
 	v.Circle = append(v.Circle, r.circle()...)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return jsonout.Object(w, v)
 }
 
 // WriteText writes the summary for people.

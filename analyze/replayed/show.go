@@ -3,11 +3,11 @@
 package replayed
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/replay"
 )
@@ -154,18 +154,12 @@ func WriteJSON(w io.Writer, r *replay.Report) error {
 	for _, d := range r.Tree {
 		v.Tree = append(v.Tree, difference{d.Path, d.Field, d.Want, d.Got})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return jsonout.Object(w, v)
 }
 
 // WritePlanJSON writes what a replay would do as one JSON object.
 func WritePlanJSON(w io.Writer, p *replay.Plan) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(p)
+	return jsonout.Object(w, p)
 }
 
 // WritePlan writes what a replay would do.

@@ -4,21 +4,18 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/trace"
 )
 
 // JSON writes the Stat as one indented JSON object.
 func (s *Stat) JSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(s)
+	return jsonout.Object(w, s)
 }
 
 // Text writes the Stat as tables for people.

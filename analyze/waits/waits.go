@@ -3,13 +3,13 @@
 package waits
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -45,10 +45,7 @@ func WriteJSON(w io.Writer, t *trace.Tape, s *causal.Summary) error {
 		v.Nodes = append(v.Nodes,
 			nodeJSON{t.Host(n.Host).Host, n.PID, n.TID, n.Comm, n.Compute, n.Storage, n.Sync, n.Sleep, n.Delay})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return jsonout.Object(w, v)
 }
 
 // Path is what the explained time is made of.

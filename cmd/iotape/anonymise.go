@@ -5,12 +5,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/anon"
@@ -77,9 +77,7 @@ docs/anonymise.md explains this output.`,
 			}
 			return c.print(func(w *bufio.Writer) error {
 				if asJSON {
-					enc := json.NewEncoder(w)
-					enc.SetIndent("", "  ")
-					return enc.Encode(s)
+					return jsonout.Object(w, s)
 				}
 				return s.Text(w)
 			})

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/script"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/trace"
@@ -54,7 +54,7 @@ iotape replay --script DIR runs a script. iotape script --compile makes a tape o
 			}
 			return c.print(func(w *bufio.Writer) error {
 				if asJSON {
-					return json.NewEncoder(w).Encode(done)
+					return jsonout.Line(w, done)
 				}
 				fmt.Fprintf(w, "%s and %s in %s, with %s of content\n", report.Plural(done.Entries, "entry", "entries"),
 					report.Plural(int(done.Events), "event", "events"),

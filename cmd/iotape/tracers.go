@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/session"
@@ -105,7 +105,7 @@ func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Rem
 	}
 	printErr := c.print(func(w *bufio.Writer) error {
 		if f.json {
-			return json.NewEncoder(w).Encode(control.Answer{Text: text})
+			return jsonout.Line(w, control.Answer{Text: text})
 		}
 		for line := range strings.SplitSeq(text, "\n") {
 			fmt.Fprintln(w, report.OneLine(line))

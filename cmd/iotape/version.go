@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/internal/buildinfo"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
@@ -44,7 +44,7 @@ func newVersion(c *console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.print(func(w *bufio.Writer) error {
 				if asJSON {
-					return json.NewEncoder(w).Encode(versions())
+					return jsonout.Line(w, versions())
 				}
 				var list []string
 				for _, f := range formats {

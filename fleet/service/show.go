@@ -15,6 +15,7 @@ import (
 	"github.com/iotape/iotape/fleet/broker"
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/key"
+	"github.com/iotape/iotape/internal/jsonout"
 )
 
 // Well reports whether the collector stores, and every host that is expected to is heard.
@@ -25,9 +26,7 @@ func Well(f *collector.Fleet) bool {
 
 // WriteFleetJSON writes the fleet as one object.
 func WriteFleetJSON(w io.Writer, f *collector.Fleet) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(f)
+	return jsonout.Object(w, f)
 }
 
 // WriteFleet writes the fleet for people: a table of its hosts, and what is wrong.

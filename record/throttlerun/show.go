@@ -3,7 +3,6 @@
 package throttlerun
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/waits"
 	"github.com/iotape/iotape/causal/throttle"
+	"github.com/iotape/iotape/internal/jsonout"
 )
 
 // maxShown is how many differences of the runs are listed.
@@ -91,8 +91,5 @@ func (o *Outcome) WriteJSON(w io.Writer) error {
 	for _, diff := range r.Differ {
 		v.Differ = append(v.Differ, diff.String())
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return jsonout.Object(w, v)
 }

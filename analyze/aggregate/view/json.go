@@ -3,11 +3,11 @@
 package view
 
 import (
-	"encoding/json"
 	"io"
 	"time"
 
 	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/model/aggregate"
 )
 
@@ -69,9 +69,7 @@ func (o *Options) JSON(w io.Writer, r *aggregate.IntervalSnapshot) error {
 	for i := range rows {
 		x.Rows = append(x.Rows, rowOf(r.By, rows[i]))
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(&x)
+	return jsonout.Line(w, &x)
 }
 
 func rowOf(by aggregate.By, r aggregate.Row) row {
@@ -134,7 +132,5 @@ func AlarmJSON(w io.Writer, a *alarm.Alarm) error {
 	}
 	r := rowOf(a.Rule.By, aggregate.Row{Key: a.Key, Counts: &aggregate.Counts{}})
 	x.PID, x.Comm, x.UID, x.Op, x.Ext = r.PID, r.Comm, r.UID, r.Op, r.Extension
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(&x)
+	return jsonout.Line(w, &x)
 }

@@ -3,11 +3,11 @@
 package page
 
 import (
-	"encoding/json"
 	"io"
 	"strings"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/jsonout"
 )
 
 // Page is a report.
@@ -106,12 +106,9 @@ func isLine(b Block) bool { _, ok := b.(Line); return ok }
 // JSON writes the data of the sections as one object with their IDs as names, behind the
 // version, which is that of all fields: they are only ever added to.
 func (p *Page) JSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
 	v := map[string]any{"version": 1}
 	for i := range p.Sections {
 		v[p.Sections[i].ID] = p.Sections[i].Data
 	}
-	return enc.Encode(v)
+	return jsonout.Object(w, v)
 }

@@ -3,7 +3,6 @@
 package tracerun
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/control"
 )
@@ -45,17 +45,10 @@ func Pick(all []*control.Remote, run string) (*control.Remote, error) {
 }
 
 // WriteListJSON writes runs with their tracers as one array.
-func WriteListJSON(w io.Writer, list []control.Info) error { return writeJSON(w, list) }
+func WriteListJSON(w io.Writer, list []control.Info) error { return jsonout.Object(w, list) }
 
 // WriteTracerJSON writes all of one tracer as one object.
-func WriteTracerJSON(w io.Writer, x *control.TracerStatus) error { return writeJSON(w, x) }
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
+func WriteTracerJSON(w io.Writer, x *control.TracerStatus) error { return jsonout.Object(w, x) }
 
 // WriteList writes a table of the tracers of runs.
 func WriteList(w io.Writer, list []control.Info) error {
