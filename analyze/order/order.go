@@ -68,6 +68,50 @@ func (r *Ordering) name(i int) string {
 	return fmt.Sprintf("%d:%d", tape+1, seq)
 }
 
+// Request says what to write of an order: by default a summary.
+type Request struct {
+	Before []string // two events, see Position: whether the first happened before the second
+	Events bool     // all events, each after all that it depends on
+	JSON   bool     // one JSON object; with Events one for each event
+	Print  Printer  // writes events where JSON is false
+}
+
+// A RequestError says that there cannot be what is asked for.
+type RequestError struct{ err error }
+
+func (e *RequestError) Error() string { return e.err.Error() }
+func (e *RequestError) Unwrap() error { return e.err }
+
+// Answer writes what is asked for. good is whether the first event of Before happened before
+// the second, or, without Before, whether nothing contradicts itself.
+func (r *Ordering) Answer(w io.Writer, q *Request) (good bool, err error) {
+	switch {
+	case len(q.Before) == 2:
+		return r.answerBefore(w, q)
+	case len(q.Before) > 0:
+		return false, &RequestError{errors.New("--before needs two events, as in --before 1:200,2:40")}
+	case q.Events && q.JSON:
+		err = r.WriteEvents(w, nil)
+	case q.Events:
+		err = r.WriteEvents(w, q.Print)
+	case q.JSON:
+		err = r.WriteJSON(w)
+	default:
+		err = r.WriteText(w)
+	}
+	return !r.Contradicts(), err
+}
+
+func (r *Ordering) answerBefore(w io.Writer, q *Request) (before bool, err error) {
+	var pair [2]int
+	for i, s := range q.Before {
+		if pair[i], err = r.Position(s); err != nil {
+			return false, &RequestError{fmt.Errorf("--before: %w", err)}
+		}
+	}
+	return r.HappenedBefore(pair[0], pair[1]), r.WriteRelation(w, pair[0], pair[1], q.JSON)
+}
+
 // WriteRelation says whether event a happened before event b.
 func (r *Ordering) WriteRelation(w io.Writer, a, b int, asJSON bool) error {
 	relation := "concurrent"

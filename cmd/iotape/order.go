@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -13,14 +12,8 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// ordering is what to say of the order of events.
-type ordering struct {
-	events, json bool
-	before       []string
-}
-
 func newOrder(c *console) *cobra.Command {
-	var r ordering
+	var q order.Request
 	cmd := &cobra.Command{
 		Use:   "order TAPE...",
 		Short: "Order the events of several hosts by cause, without their clocks",
@@ -49,47 +42,27 @@ iotape merge joins tapes by their clocks. iotape convert writes one for ShiViz.`
 			if err != nil {
 				return err
 			}
-			return r.run(c, tapes)
+			return answerOrder(c, tapes, &q)
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&r.events, "events", false, "list the events in causal order")
-	f.StringSliceVar(&r.before, "before", nil, "print whether, of the events `A,B`, A happened before B")
-	f.BoolVar(&r.json, "json", false, "print one JSON object; with --events, one for each event")
+	f.BoolVar(&q.Events, "events", false, "list the events in causal order")
+	f.StringSliceVar(&q.Before, "before", nil, "print whether, of the events `A,B`, A happened before B")
+	f.BoolVar(&q.JSON, "json", false, "print one JSON object; with --events, one for each event")
 	cmd.MarkFlagsMutuallyExclusive("events", "before")
 	return cmd
 }
 
-func (r *ordering) run(c *console, tapes []*trace.Tape) error {
-	if n := len(r.before); n != 0 && n != 2 {
-		return usageError{fmt.Errorf("--before needs two events, as in --before 1:200,2:40")}
-	}
+func answerOrder(c *console, tapes []*trace.Tape, q *order.Request) error {
 	o, err := order.Load(tapes)
 	if err != nil {
 		return err
 	}
-	var pair [2]int
-	for i, s := range r.before {
-		if pair[i], err = o.Position(s); err != nil {
-			return usageError{fmt.Errorf("--before: %w", err)}
-		}
-	}
-	wrong := o.Contradicts()
-	if len(r.before) > 0 {
-		wrong = !o.HappenedBefore(pair[0], pair[1])
-	}
-	err = c.print(func(w *bufio.Writer) error {
-		switch {
-		case len(r.before) > 0:
-			return o.WriteRelation(w, pair[0], pair[1], r.json)
-		case r.events && r.json:
-			return o.WriteEvents(w, nil)
-		case r.events:
-			return o.WriteEvents(w, printtape.Lines())
-		case r.json:
-			return o.WriteJSON(w)
-		}
-		return o.WriteText(w)
+	q.Print = printtape.Lines()
+	var good bool
+	err = c.print(func(w *bufio.Writer) (err error) {
+		good, err = o.Answer(w, q)
+		return err
 	})
-	return ended(err, !wrong)
+	return ended(usageIf[*order.RequestError](err), good)
 }
