@@ -28,8 +28,7 @@ func (mk *masking) flags(cmd *cobra.Command, fields string) {
 	f := cmd.Flags()
 	f.StringVar(&mk.keys, "keys", "", "the `FILE` with the keys, one per line")
 	f.StringSliceVar(&mk.fields, "fields", nil, fields+": "+anon.AllFields.String())
-	f.BoolVar(&mk.noIndex, "no-index", false,
-		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	addNoIndex(f, &mk.noIndex)
 	_ = cmd.MarkFlagRequired("keys")
 }
 

@@ -158,14 +158,7 @@ func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) 
 		if people {
 			return catalogue.WriteTable(w, rows)
 		}
-		format := store.Table
-		switch {
-		case q.csv:
-			format = store.CSV
-		case q.json:
-			format = store.JSON
-		}
-		_, err := store.Render(w, rows, format)
+		_, err := store.Render(w, rows, tableFormat(q.csv, q.json))
 		return err
 	})
 }

@@ -94,8 +94,7 @@ output suggests what to hold next.`,
 	f.BoolVar(&d.Suggest, "suggest", false, "with --runs: run nothing, only suggest what to hold next")
 	f.StringVar(&backend, "backend", "auto",
 		"the back end, `HOW` to record the first run: auto, ebpf or ptrace; discover always holds nodes with ptrace")
-	f.StringVarP(&user, "user", "u", "",
-		"as root: run the command as `USER` (default under sudo: the user who called sudo)")
+	addUser(f, &user)
 	f.StringSliceVar(&d.Team.Names, "hosts", nil,
 		"run the command on each of these `HOSTS`, with its own recorder; {host} in the command stands for the name "+
 			"of the host")

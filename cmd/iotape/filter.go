@@ -40,12 +40,6 @@ func (f *filterFlags) expr() (*predicate.Expr, error) {
 	return x, usageIf[*source.Error](err)
 }
 
-// parseFilter reads one expression.
-func parseFilter(text string) (*predicate.Expr, error) {
-	x, err := source.Parse(text)
-	return x, usageIf[*source.Error](err)
-}
-
 // graph compiles the filter for a tape, and says what is odd about it. It is nil if none
 // is given.
 func (f *filterFlags) graph(c *console, t *trace.Tape) (*predicate.Graph, error) {

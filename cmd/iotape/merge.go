@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +35,7 @@ as the clocks of these hosts.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make")
-	f.BoolVar(&noIndex, "no-index", false,
-		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	addNoIndex(f, &noIndex)
 	_ = cmd.MarkFlagRequired("output")
 	return cmd
 }
@@ -59,9 +57,7 @@ func mergeTapes(ctx context.Context, c *console, names []string, out string, ind
 		return err
 	}
 	m := made.Manifest
-	if m.Anonymised == nil && slices.ContainsFunc(tapes, func(t *trace.Tape) bool {
-		return t.Manifest().Anonymised != nil
-	}) {
+	if merge.LostKeys(m, tapes) {
 		c.say("the tapes are not anonymised with the same keys and fields, so the new tape cannot be revealed")
 	}
 	c.say("%s of %s: %s, %s", report.Plural(len(m.Hosts), "recording", "recordings"),

@@ -111,8 +111,7 @@ specifies (docs/tracers.md). iotape tracers changes them.`,
 	f.StringVar(&sealing, "seal", "after",
 		"`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for "+
 			"iotape seal")
-	f.BoolVar(&noIndex, "no-index", false,
-		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	addNoIndex(f, &noIndex)
 	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	f.StringVar(&tracers, "tracers", "", "record with the tracers of the configuration `FILE`, instead of one")
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/record/session"
@@ -36,4 +37,10 @@ func (o *outputFlags) plan(p *session.Plan, _ func(string) bool) (err error) {
 		}
 	}
 	return nil
+}
+
+// addNoIndex adds the flag of all commands that make a tape.
+func addNoIndex(f *pflag.FlagSet, noIndex *bool) {
+	f.BoolVar(noIndex, "no-index", false,
+		"do not make the tape's Parquet files; iotape query and iotape index make them later")
 }

@@ -67,26 +67,30 @@ func (q *querying) run(ctx context.Context, c *console, tapes []*trace.Tape, que
 		_, err := store.Export(ctx, tapes, query, q.parquet, nil)
 		return err
 	}
-	format := store.Table
-	switch {
-	case q.csv:
-		format = store.CSV
-	case q.json:
-		format = store.JSON
-	}
 	rows, err := store.Query(ctx, tapes, query, nil)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	render := func(w io.Writer) error {
-		_, err := store.Render(w, rows, format)
+		_, err := store.Render(w, rows, tableFormat(q.csv, q.json))
 		return err
 	}
 	if q.output == "" {
 		return c.result(render, true)
 	}
 	return wholefile.Write(q.output, render)
+}
+
+// tableFormat returns how the rows of a query are written.
+func tableFormat(csv, json bool) store.Format {
+	switch {
+	case csv:
+		return store.CSV
+	case json:
+		return store.JSON
+	}
+	return store.Table
 }
 
 func indexIfNeeded(ctx context.Context, c *console, t *trace.Tape) error {

@@ -162,8 +162,7 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 			"them; drop is the default with --all")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 means 128M")
 	f.StringArrayVar(&p.Snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
-	f.BoolVar(&noIndex, "no-index", false,
-		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	addNoIndex(f, &noIndex)
 	f.StringVar(&last, "last", "",
 		"flight recorder: keep only the last `TIME` or SIZE in memory, such as 30s, 512M, or both with a comma")
 	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when the condition `THIS` holds; repeatable")

@@ -69,8 +69,7 @@ damaged tape.`,
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "",
 		"the `TAPE` to make (default: the name of the input with .tape or .repaired.tape)")
-	f.BoolVar(&noIndex, "no-index", false,
-		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	addNoIndex(f, &noIndex)
 	return cmd
 }
 

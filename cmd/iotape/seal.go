@@ -45,8 +45,7 @@ made. It keeps a stream file.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make (default: the name of the stream with .tape)")
-	f.BoolVar(&noIndex, "no-index", false,
-		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	addNoIndex(f, &noIndex)
 	f.BoolVar(&final, "final", false,
 		"store the state of the files for replay --verify; use it only if the files are still as the recording left "+
 			"them")

@@ -64,8 +64,7 @@ them.`,
 		"only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
 	f.StringVar(&s.Host, "host", "",
 		"only this host, by its name or its number from 0; a slice of one host of a merged tape can be replayed")
-	f.BoolVar(&noIndex, "no-index", false,
-		"do not make the tape's Parquet files; iotape query and iotape index make them later")
+	addNoIndex(f, &noIndex)
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/iotape/iotape/record/session"
 )
@@ -52,4 +53,10 @@ func (t *targetFlags) flags() []string {
 		return []string{"--all"}
 	}
 	return nil
+}
+
+// addUser adds the flag that says who runs a recorded command.
+func addUser(f *pflag.FlagSet, user *string) {
+	f.StringVarP(user, "user", "u", "",
+		"as root: run the command as `USER` (default under sudo: the user who called sudo)")
 }

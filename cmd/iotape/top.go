@@ -101,8 +101,7 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
 	target.add(cmd, "count")
-	f.StringVarP(&user, "user", "u", "",
-		"as root: run the command as `USER` (default under sudo: the user who called sudo)")
+	addUser(f, &user)
 	f.StringVar(&by, "by", "op",
 		"the keys of the rows, `WHAT` to count by: op, user, process, extension, latency, with commas")
 	filter.add(f)

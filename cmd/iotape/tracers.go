@@ -14,9 +14,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/jsonout"
-	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/predicate/source"
-	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/control"
 	"github.com/iotape/iotape/record/tracer/tracerun"
@@ -198,15 +196,8 @@ recording. Events at the moment of the change are in both.`,
 				return usageError{errors.New(
 					"no change is given: use --filter, --content, --omit, --tape, --to or --pipe")}
 			}
-			if f := change.Filter; f != nil && *f != "" { // to show what is wrong where it was written
-				x, err := parseFilter(*f)
-				if err == nil {
-					_, err = predicate.Compile(x, session.FilterOptions())
-				}
-				if err != nil {
-					return usageError{err}
-				}
-				*f = x.String() // of one in another language, too
+			if err := tracerun.CheckFilter(change.Filter); err != nil {
+				return usageError{err}
 			}
 			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) {
 				return r.Set(cmd.Context(), args[0], &change)

@@ -63,6 +63,13 @@ func Tapes(ctx context.Context, tw *trace.TapeWriter, tapes []*trace.Tape, o *Op
 	return m, j.run(ctx, total, o.Progress)
 }
 
+// LostKeys reports whether the tape with manifest m, merged of tapes, cannot be revealed though
+// some of them could.
+func LostKeys(m *trace.Manifest, tapes []*trace.Tape) bool {
+	return m.Anonymised == nil &&
+		slices.ContainsFunc(tapes, func(t *trace.Tape) bool { return t.Manifest().Anonymised != nil })
+}
+
 // describe puts together what the manifests say of their recordings. Of tapes that are
 // anonymised in different ways none can be revealed any more.
 func describe(m *trace.Manifest, tapes []*trace.Tape) {

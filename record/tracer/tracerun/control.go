@@ -12,6 +12,7 @@ import (
 	"github.com/iotape/iotape/internal/spell"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer"
@@ -433,6 +434,23 @@ func newOutputPlan(p *session.Plan, tape string, c *control.Change) (string, err
 		}
 	}
 	return tape, nil
+}
+
+// CheckFilter checks the filter of a change before it is sent, so that an error has the place
+// in the text that was written, and writes it in iotape's own language. Nil is no filter.
+func CheckFilter(text *string) error {
+	if text == nil || *text == "" {
+		return nil
+	}
+	x, err := source.Parse(*text)
+	if err != nil {
+		return err
+	}
+	if _, err := predicate.Compile(x, session.FilterOptions()); err != nil {
+		return err
+	}
+	*text = x.String()
+	return nil
 }
 
 func readLiveFilter(text string) (f tracer.Filter, err error) {
