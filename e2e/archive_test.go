@@ -126,7 +126,8 @@ func TestArchiveJoins(t *testing.T) {
 	}
 	c.stage("web1", 1, staging.ReasonStop, []byte("garbage"))
 	out, err := c.try("archive", "--data", c.data, "--to", c.store, "--catalogue", "cat")
-	if err == nil || !strings.Contains(out, "1 tape of 4 streams stored") || !strings.Contains(out, "is put aside in") {
+	if err == nil || !strings.Contains(out, "1 tape of 4 streams stored") ||
+		!strings.Contains(out, "is quarantined in") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	got := strings.Fields(c.run("catalogue", "list", "--catalogue", "cat", "--csv", "--columns", "location"))

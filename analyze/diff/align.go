@@ -2,37 +2,36 @@
 
 package diff
 
-// run is a stretch that both sequences have.
+// run is a range that is equal in both sequences.
 type run struct{ a, b, n int }
 
 // aligner aligns two sequences by the linear-space algorithm of E. Myers, An O(ND)
 // Difference Algorithm and Its Variations (1986).
 //
-// Where it would take more than limit edits to find the middle of the shortest way, the
-// furthest point that was reached is taken for a part of it, as GNU diff does: time is
-// then at most proportional to limit times the length, and the way may be longer than
-// the shortest.
+// Where it takes more than limit edits to find the middle of the shortest path, the aligner
+// uses the furthest point that it has reached, as GNU diff does. The time is then at most
+// proportional to limit times the length, and the path may be longer than the shortest.
 type aligner struct {
 	a, b   []uint64
 	runs   []run
 	limit  int
-	coarse bool // a way was cut short
-	// How far each diagonal was followed, from the start and from the end.
+	coarse bool // the search for a path was cut short
+	// The furthest point on each diagonal, from the start and from the end.
 	forward, backward []int
 }
 
 // maxEdits is the limit of edits.
 const maxEdits = 1024
 
-// align returns the stretches that a and b have in common, in order. coarse says that
-// there may be more.
+// align returns the ranges that a and b have in common, in order. coarse reports that there
+// may be more.
 func align(a, b []uint64) (runs []run, coarse bool) {
 	al := &aligner{a: a, b: b, limit: maxEdits}
 	al.part(0, len(a), 0, len(b))
 	return al.runs, al.coarse
 }
 
-// equal adds a stretch.
+// equal adds a range.
 func (al *aligner) equal(a, b, n int) {
 	if n == 0 {
 		return
@@ -73,8 +72,8 @@ func (al *aligner) part(a0, a1, b0, b1 int) {
 	}
 }
 
-// middle finds the middle of the shortest way from (a0, b0) to (a1, b1): it goes straight
-// from (x, y) to (u, v). The two sides differ in their first and in their last element.
+// middle finds the middle of the shortest path from (a0, b0) to (a1, b1): the diagonal from
+// (x, y) to (u, v). The two sides differ in their first and in their last element.
 func (al *aligner) middle(a0, a1, b0, b1 int) (x, y, u, v int) {
 	most := min((a1-a0+b1-b0+1)/2, al.limit)
 	zero := most + 1 // place of diagonal 0
@@ -92,22 +91,22 @@ func (al *aligner) middle(a0, a1, b0, b1 int) (x, y, u, v int) {
 			return a0 + x, b0 + y, a0 + u, b0 + v
 		}
 	}
-	// Too much: the furthest point from the start.
+	// Too many edits: use the furthest point from the start.
 	al.coarse = true
 	u, v = s.furthest(most)
 	return a0 + u, b0 + v, a0 + u, b0 + v
 }
 
-// search looks for the middle of the shortest way through two sequences. Diagonal k has
-// the points (x, x-k), as seen from the end that it is followed from.
+// search finds the middle of the shortest path through two sequences. Diagonal k has the
+// points (x, x-k), as seen from the side of the search.
 type search struct {
 	a, b   []uint64
-	fw, bw []int // how far each diagonal was followed, from the start and from the end
+	fw, bw []int // the furthest point on each diagonal, from the start and from the end
 	zero   int   // place of diagonal 0 in them
 }
 
-// forward follows the diagonals from the start by another edit. ok is true if a way from
-// the end meets: it goes straight from (x, y) to (u, v).
+// forward follows the diagonals from the start by one more edit. ok is true if it meets the
+// path from the end, with the diagonal from (x, y) to (u, v).
 func (s *search) forward(d int) (x, y, u, v int, ok bool) {
 	n, m := len(s.a), len(s.b)
 	delta := n - m
@@ -145,7 +144,7 @@ func (s *search) backward(d int) (x, y, u, v int, ok bool) {
 	return 0, 0, 0, 0, false
 }
 
-// furthest returns the furthest point from the start that was reached by most edits.
+// furthest returns the furthest point from the start that the search has reached.
 func (s *search) furthest(most int) (u, v int) {
 	best := -1
 	for k := -most; k <= most; k += 2 {
@@ -157,8 +156,8 @@ func (s *search) furthest(most int) (u, v int) {
 	return u, v
 }
 
-// step returns where diagonal k is entered: from the one below or above, whichever got
-// further.
+// step returns where the path enters diagonal k: from the one below or above, whichever
+// reached further.
 func step(v []int, k int, lowest, highest bool) int {
 	if lowest || !highest && v[k-1] < v[k+1] {
 		return v[k+1]

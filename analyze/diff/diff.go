@@ -17,14 +17,14 @@ import (
 
 // Options for Tapes. Nil and zero values are the defaults.
 type Options struct {
-	Content bool          // bytes that were moved count
-	Context int           // calls that stay the same around those that differ
-	Classes []event.Class // to compare; none: all but memory and wait
+	Content bool          // compare the bytes that calls moved, too
+	Context int           // equal calls to show around those that differ
+	Classes []event.Class // the classes to compare; none means all except memory and wait
 	// MaxCalls limits the calls in the hunks of a Report. 0 is none.
 	MaxCalls int
-	// Render writes an event of one of the tapes as a line, for the hunks. It may be nil.
+	// Render writes an event as a line, for the hunks. It may be nil.
 	Render func(t *trace.Tape, ev *event.Event) string
-	// Progress is called now and then with events.
+	// Progress is called from time to time with numbers of events. It may be nil.
 	Progress func(phase string, done, total uint64)
 }
 
@@ -45,14 +45,14 @@ type Report struct {
 	B       Side         `json:"b"`
 	Ops     []Op         `json:"ops"` // by name, those that either has
 	Threads []ThreadDiff `json:"threads"`
-	First   *Place       `json:"first,omitempty"` // of all calls that differ, the first in A, or in B if A has none
+	First   *Place       `json:"first,omitempty"` // the first call that differs in A, or in B if A has none
 	OnlyA   []string     `json:"only_a"`          // names of files, as they are compared
 	OnlyB   []string     `json:"only_b"`
 	Hidden  uint64       `json:"hidden"` // calls that differ beyond Options.MaxCalls
 }
 
-// Same reports whether nothing differs. Times and numbers of calls that are not compared
-// do not count.
+// Same reports whether nothing differs, apart from times and the numbers of calls that are
+// not compared.
 func (r *Report) Same() bool {
 	return !slices.ContainsFunc(r.Threads, func(t ThreadDiff) bool { return t.Removed+t.Added > 0 })
 }
@@ -87,18 +87,18 @@ type ThreadID struct {
 
 // ThreadDiff is what differs between a thread and its counterpart.
 type ThreadDiff struct {
-	Command string    `json:"command"`     // what it ran: of A, if it is there
+	Command string    `json:"command"`     // the program of the thread in A, or in B if A has none
 	A       *ThreadID `json:"a,omitempty"` // nil if it is only in B
 	B       *ThreadID `json:"b,omitempty"`
 	Same    int       `json:"same"` // calls
 	Removed int       `json:"removed"`
 	Added   int       `json:"added"`
-	Coarse  bool      `json:"coarse,omitempty"` // more may be the same than was found
+	Coarse  bool      `json:"coarse,omitempty"` // the alignment may not be the best one
 	Hunks   []Hunk    `json:"hunks,omitempty"`
 }
 
-// Hunk is a stretch of a thread's calls that differs, with what is around it. Numbers are
-// of calls that are compared, from 1 in each thread.
+// Hunk is a range of calls of a thread that differ, with context. Numbers count the compared
+// calls of each thread, from 1.
 type Hunk struct {
 	StartA int    `json:"start_a"`
 	CallsA int    `json:"calls_a"`
@@ -112,10 +112,10 @@ type Line struct {
 	What string  `json:"what"`            // " ", "-" or "+"
 	SeqA *uint64 `json:"seq_a,omitempty"` // event of A
 	SeqB *uint64 `json:"seq_b,omitempty"`
-	Text string  `json:"text,omitempty"` // of A's event, if it is there
+	Text string  `json:"text,omitempty"` // of A's event, or of B's if A has none
 }
 
-// Place is where tapes begin to differ.
+// Place is where the tapes begin to differ.
 type Place struct {
 	Command string  `json:"command"`
 	SeqA    *uint64 `json:"seq_a,omitempty"`
@@ -164,16 +164,16 @@ func Tapes(ctx context.Context, a, b *trace.Tape, o *Options) (*Report, error) {
 	return &c.r, c.render(ctx)
 }
 
-// comparison is one Tapes under way.
+// comparison is the state of one call of Tapes.
 type comparison struct {
 	o     *Options
 	a, b  *side
 	r     Report
-	left  int // calls that may still be put into hunks, if MaxCalls is set
+	left  int // calls that hunks may still get, if MaxCalls is set
 	first [2]uint64
 }
 
-// only returns the names that are in one set and not in the other.
+// only returns the names in one set that are not in the other.
 func only(a, b map[string]uint64) []string {
 	list := []string{}
 	for name := range a {
@@ -221,7 +221,7 @@ func (c *comparison) compare(p pair) {
 	c.r.Threads = append(c.r.Threads, d)
 }
 
-// command says what a thread runs.
+// command returns the program of a thread.
 func (t *thread) command() string {
 	switch {
 	case t.argv != "":
@@ -240,7 +240,7 @@ func signatures(calls []call) []uint64 {
 	return s
 }
 
-// begin notes where the threads begin to differ, if that is before all others.
+// begin notes where the threads begin to differ, if this is the first difference so far.
 func (c *comparison) begin(d *ThreadDiff, x, y []call, runs []run) {
 	n := 0
 	if len(runs) > 0 && runs[0].a == 0 && runs[0].b == 0 {
@@ -303,7 +303,7 @@ func (c *comparison) hunks(d *ThreadDiff, x, y []call, runs []run) {
 	}
 }
 
-// add appends a call: a of A, b of B, or one that both have.
+// add appends a call: a of A, b of B, or both.
 func (h *Hunk) add(a, b *call) {
 	l := Line{What: " "}
 	if a != nil {

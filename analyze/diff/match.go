@@ -5,7 +5,7 @@ package diff
 // pair is a thread of A and its counterpart in B; one of them may be nil.
 type pair struct{ a, b *thread }
 
-// match pairs the threads of two tapes, parents in front of their children.
+// match pairs the threads of two tapes. Parents come before their children.
 func match(a, b *thread, each func(pair)) {
 	for _, p := range pairs(a.children, b.children) {
 		each(p)
@@ -28,14 +28,14 @@ func alone(t *thread, each func(*thread)) {
 	}
 }
 
-// label is what threads are matched by.
+// label is the key by which threads are matched.
 type label struct {
 	own       bool
 	exe, argv string
 }
 
-// pairs matches children, in the order of A's, with those of B alone behind that which
-// they follow.
+// pairs matches children. They are in the order of A; a child that only B has follows the
+// one that it follows in B.
 func pairs(a, b []*thread) (list []pair) {
 	partner := map[*thread]*thread{} // of A by B's
 	of := map[*thread]*thread{}      // of B by A's
@@ -70,7 +70,7 @@ func pairs(a, b []*thread) (list []pair) {
 	return list
 }
 
-// left returns the threads that have no partner.
+// left returns the threads without a partner.
 func left(list []*thread, partner map[*thread]*thread) (rest []*thread) {
 	for _, t := range list {
 		if partner[t] == nil {
@@ -80,8 +80,8 @@ func left(list []*thread, partner map[*thread]*thread) (rest []*thread) {
 	return rest
 }
 
-// inOrder joins threads with equal labels: those that are in the same order first, then
-// each with the next.
+// inOrder joins threads with equal labels: first those in the same order, then each with the
+// next.
 func inOrder(a, b []*thread, by func(*thread) label, join func(x, y *thread)) {
 	numbers := map[label]uint64{}
 	sequence := func(list []*thread) (s []uint64) {

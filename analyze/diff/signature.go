@@ -19,9 +19,9 @@ type signer struct {
 	content bool
 	seed    maphash.Seed
 	h       maphash.Hash
-	dirs    []string          // by host: where the command was started
-	names   map[string]string // as they are compared, of names that are not compared as they are
-	known   map[string]string // cache of the others
+	dirs    []string          // by host: the initial working directory
+	names   map[string]string // names with a random part → names as compared
+	known   map[string]string // cache of all other names
 	buf     []byte
 }
 
@@ -34,8 +34,8 @@ func newSigner(t *trace.Tape, content bool, seed maphash.Seed) *signer {
 	return s
 }
 
-// event returns the signature of a call. stream says that it moved bytes through a pipe or
-// a socket, so that its like may follow.
+// event returns the signature of a call. stream reports that it moved bytes through a pipe or
+// a socket, so that the next call may belong to it.
 func (s *signer) event(ev *event.Event) (sig uint64, stream bool) {
 	s.h.Reset()
 	spec := ev.Spec()
@@ -129,7 +129,7 @@ func (s *signer) words(host uint32, b *event.Buf) {
 	}
 }
 
-// maxWords is the most that is read of a vector of strings, in bytes.
+// maxWords limits how much of a vector of strings is compared, in bytes.
 const maxWords = 1 << 20
 
 // strings reads a vector of strings.
@@ -145,7 +145,7 @@ func (s *signer) strings(b *event.Buf) []string {
 	return strings.Split(strings.TrimRight(string(data), "\x00"), "\x00")
 }
 
-// bytes adds content, if that counts.
+// bytes adds content, if it is compared.
 func (s *signer) bytes(b *event.Buf) {
 	if !s.content {
 		return
@@ -173,10 +173,10 @@ func (s *signer) file(host uint32, f *event.File) {
 // process finds the numbers of processes in names below /proc.
 var process = regexp.MustCompile(`^/proc/[0-9]+(/task/[0-9]+)?`)
 
-// maxNames bounds the cache of names.
+// maxNames limits the cache of names.
 const maxNames = 1 << 18
 
-// name returns a name as it is compared.
+// name returns a name as compared.
 func (s *signer) name(host uint32, p string) string {
 	if n, ok := s.known[p]; ok {
 		return n
@@ -206,7 +206,7 @@ func (s *signer) name(host uint32, p string) string {
 	return n
 }
 
-// renamed replaces what is random in a name and in the directories that it is in.
+// renamed replaces the random parts of a name and of its directories.
 func (s *signer) renamed(p string) string {
 	if n, ok := s.names[p]; ok {
 		return n
@@ -217,7 +217,8 @@ func (s *signer) renamed(p string) string {
 	return p
 }
 
-// note finds names that are made to be new: those have a random part.
+// note finds the names of exclusively created and temporary files: these can have a random
+// part.
 func (s *signer) note(ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) == 0 {
 		return
@@ -233,7 +234,7 @@ func (s *signer) note(ev *event.Event) {
 		flags = exclusive
 	}
 	if flags&temporary == temporary {
-		return // has no name
+		return // the file has no name
 	}
 	p := pathOf(&ev.Paths[0])
 	if flags&exclusive != exclusive || p == "" || len(s.names) >= maxNames {
@@ -249,9 +250,9 @@ func (s *signer) note(ev *event.Event) {
 // randomBytes is the least length of the random part of a name (mkstemp(3)).
 const randomBytes = 6
 
-// withoutRandom replaces the random part of a temporary file's name, if it has one, before
-// a suffix or at the end. It is at least six letters and digits, some of them capital and
-// some not, or some of them digits. Without a mark in front of it six are taken for it.
+// withoutRandom replaces the random part of a temporary file's name, if it has one, before a
+// suffix or at the end. The random part has at least six letters and digits, with capital and
+// small letters, or with digits. Without a separator before it, it has exactly six.
 func withoutRandom(name string) string {
 	if i := strings.LastIndexByte(name, '.'); i >= randomBytes && len(name)-i <= 6 {
 		if n := cutRandom(name[:i]); n != name[:i] {

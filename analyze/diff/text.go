@@ -11,11 +11,11 @@ import (
 	"github.com/iotape/iotape/internal/jsonout"
 )
 
-// maxNamesShown limits the lists of names that Text writes.
+// maxNamesShown limits the lists of names in the text.
 const maxNamesShown = 20
 
-// Text writes the report for people: what differs by operation, where it begins, names of
-// files that only one has, and the hunks in the form of a unified diff.
+// Text writes the report for people: the differences by operation, the first one, the files
+// that only one tape has, and the hunks in the form of a unified diff.
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	r.sums(&b)
@@ -26,7 +26,7 @@ func (r *Report) Text(w io.Writer) error {
 		return err
 	}
 	if r.Same() {
-		_, err := fmt.Fprintln(w, "all calls that are compared are the same")
+		_, err := fmt.Fprintln(w, "all compared calls are the same")
 		return err
 	}
 	fmt.Fprintf(w, "--- %s\n+++ %s\n", report.Printable(r.A.Name), report.Printable(r.B.Name))
@@ -44,7 +44,7 @@ func (r *Report) Text(w io.Writer) error {
 	return nil
 }
 
-// sums writes what differs by operation.
+// sums writes the differences by operation.
 func (r *Report) sums(b *strings.Builder) {
 	fmt.Fprintf(b, "A: %s, %s by %s\n", report.Printable(r.A.Name), report.Plural(r.A.Calls, "call", "calls"),
 		report.Plural(r.A.Threads, "thread", "threads"))
@@ -73,7 +73,7 @@ func (r *Report) sums(b *strings.Builder) {
 	b.WriteByte('\n')
 }
 
-// delta writes how much more B has.
+// delta writes by how much B has more.
 func delta(a, b uint64, unit func(uint64) string) string {
 	switch {
 	case b > a:
@@ -84,7 +84,7 @@ func delta(a, b uint64, unit func(uint64) string) string {
 	return ""
 }
 
-// begins writes where the tapes begin to differ.
+// begins writes the first difference.
 func (r *Report) begins(b *strings.Builder) {
 	p := r.First
 	if p == nil {

@@ -12,37 +12,37 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// call is one call of a thread, or several of a stream.
+// call is one call of a thread, or several on a stream.
 type call struct {
 	sig uint64
 	seq uint64 // of the first event
 }
 
-// thread is a thread of a tape, with what it did.
+// thread is a thread of a tape, with its calls.
 type thread struct {
-	parent   *thread // who made it; nil for the first ones
+	parent   *thread // its creator; nil for the first threads
 	children []*thread
 	host     uint32
 	pid, tid uint32
 	own      bool   // it is a process, not a further thread of one
 	comm     string // as last seen
-	exe      string // of its last exec, as names are compared; that of its maker if there was none
+	exe      string // the program of its last exec, as compared; without an exec that of its creator
 	argv     string // likewise
 	calls    []call
-	stream   bool // the last of calls is of a stream
+	stream   bool // the last of calls is on a stream
 }
 
 // side is what is known of one tape.
 type side struct {
 	tape    *trace.Tape
-	root    *thread // of which all others descend
+	root    *thread // the ancestor of all others
 	threads int
 	ops     []OpSum
-	files   map[string]uint64 // names that calls succeeded on, as they are compared: the first event
+	files   map[string]uint64 // names of successful calls, as compared → the first event
 	calls   uint64
 }
 
-// threadKey is a thread that is alive.
+// threadKey identifies a living thread.
 type threadKey struct{ host, tid uint32 }
 
 // reader reads a tape into a side.
@@ -53,7 +53,7 @@ type reader struct {
 	want  *[event.Wait + 1]bool
 }
 
-// read makes sequences of the threads of a tape.
+// read makes the sequence of calls of each thread of a tape.
 func read(ctx context.Context, t *trace.Tape, o *Options, seed maphash.Seed,
 	progress func(done uint64)) (*side, error) {
 	r := reader{
@@ -133,7 +133,7 @@ func (r *reader) start(parent *thread, ev *event.Event) {
 	r.add(parent, th)
 }
 
-// exec notes what a thread runs.
+// exec notes the program of a thread.
 func (r *reader) exec(th *thread, ev *event.Event) {
 	if ev.Op != event.OpExecve && ev.Op != event.OpExecveat || !ev.OK() || len(ev.Paths) == 0 {
 		return
@@ -158,7 +158,7 @@ func (r *reader) wanted(ev *event.Event) bool {
 	case spec.NoCall:
 		return r.want[event.Memory]
 	case ev.Op == event.OpWait4 || ev.Op == event.OpWaitid || ev.Op == event.OpRtSigreturn:
-		return r.want[event.Wait] // when children end, and signals arrive
+		return r.want[event.Wait] // depends on when children end and signals arrive
 	}
 	return r.want[spec.Class]
 }
@@ -184,7 +184,7 @@ func (r *reader) count(ev *event.Event) {
 	}
 }
 
-// maxFiles bounds the names that are compared.
+// maxFiles limits the names that are compared.
 const maxFiles = 1 << 20
 
 func (r *reader) file(ev *event.Event, name string) {

@@ -31,34 +31,34 @@ type Options struct {
 	Data    string // the collector's directory
 	Store   Store
 	Program string // name and version of the sealing program, for the tapes
-	// Reporter is told of what is left out of tapes that have a filter. Nil is told nothing.
+	// Reporter reports what a filter leaves out of a tape. It may be nil.
 	Reporter sealing.Reporter
-	// Stored is told of each tape that is in the store, of one perhaps twice if a run was
-	// killed. An error keeps the tape waiting for the next run. Nil tells nobody.
+	// Stored is called for each tape in the store, perhaps twice for one if a run was killed.
+	// After an error the tape waits for the next run. It may be nil.
 	Stored func(ctx context.Context, t *Stored) error
-	// Settle is how long a stream that may be gone on with has to have ended. 0 is a
-	// minute, less than 0 is none.
+	// Settle is how long a stream waits, after its end, for one that continues it. 0 means
+	// a minute, a negative value no time.
 	Settle time.Duration
 	Clock  func() time.Time        // nil is time.Now
-	Note   func(line string)       // of what people should know; nil is nobody
-	After  func(step string) error // of each step, for tests; nil is nothing
+	Note   func(line string)       // prints a message for the administrator; may be nil
+	After  func(step string) error // called after each step, for tests; may be nil
 
 	sealWith func(ctx context.Context, s *sealRequest) error // for tests; nil is sealStreams
 }
 
-// sealRequest says what tape is to be made.
+// sealRequest describes a tape to make.
 type sealRequest struct {
 	Streams    []string // files, one after the other
-	Bytes      []int64  // up to where the frames of each are whole; of one that is the last it is its size
+	Bytes      []int64  // the end of the complete frames of each; of the last one its size
 	Assembly   *trace.Assembly
-	Incomplete string // what is declared missing, "" if nothing is
-	Work       string // a directory for what is unfinished, which goes with it
+	Incomplete string // what the tape lacks, "" if nothing
+	Work       string // a directory for unfinished files, which the caller removes
 	Out        string // the tape, on the same file system
 }
 
-// Stored is a tape that is in the store.
+// Stored is a tape in the store.
 type Stored struct {
-	Dir      string // the same tape here, for the moment
+	Dir      string // the local copy of the tape, until the callback returns
 	Location string
 	Bytes    int64
 }
@@ -67,8 +67,8 @@ type Stored struct {
 type Result struct {
 	Tapes, Streams int
 	Bytes          int64 // of the tapes
-	Refused        int   // streams that were put aside
-	Waiting        int   // streams that may be gone on with
+	Refused        int   // streams that were quarantined
+	Waiting        int   // streams that may still be continued
 }
 
 // stateName is the directory of jobs in the collector's data.
@@ -86,8 +86,8 @@ type run struct {
 	result Result
 }
 
-// Run makes tapes of what is staged and finished, and stores them. First it goes on with
-// what an earlier run left. What cannot be read in the staging area is noted and left.
+// Run makes tapes of the staged streams that have ended, and stores them. First it continues
+// the jobs that an earlier run left. It reports what it cannot read in the staging area.
 func Run(ctx context.Context, o *Options) (Result, error) {
 	r := &run{Options: *o}
 	if r.sealWith == nil {
@@ -134,8 +134,8 @@ func (r *run) lock() (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// all goes on with what there is, and begins what is new. A job that fails does not keep
-// the others from their end, unless it was the store: then all would.
+// all continues the jobs that exist, and begins new ones. If a job fails, the others go on,
+// unless the store has failed: then all of them would fail.
 func (r *run) all(ctx context.Context) error {
 	entries, err := os.ReadDir(r.jobs())
 	if err != nil {
@@ -159,8 +159,8 @@ func (r *run) all(ctx context.Context) error {
 		j, err := openJob(dir)
 		switch {
 		case err != nil:
-			return err // whose streams it has is not known
-		case j == nil: // not begun, or ended
+			return err // its streams are unknown
+		case j == nil: // not begun yet, or ended
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}
@@ -175,7 +175,7 @@ func (r *run) all(ctx context.Context) error {
 		}
 	}
 	for i := range damaged {
-		errs = append(errs, r.putAside(&damaged[i]))
+		errs = append(errs, r.quarantine(&damaged[i]))
 	}
 	for _, g := range groups(streams, taken, r.Clock(), r.Settle) {
 		if !g.ready {
@@ -193,28 +193,28 @@ func (r *run) all(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// putAside takes a directory away that cannot be read, if it is not the collector's.
-func (r *run) putAside(d *staging.Damaged) error {
+// quarantine moves a directory that cannot be read, if it is not the collector's.
+func (r *run) quarantine(d *staging.Damaged) error {
 	why := strings.ReplaceAll(d.Err.Error(), "\n", "; ")
 	if !d.Finished {
-		r.Note(fmt.Sprintf("%s; it is left to the collector, which puts it aside when it starts", why))
+		r.Note(fmt.Sprintf("%s; the collector quarantines it when it starts", why))
 		return nil
 	}
-	to, err := staging.SetAside(d.Dir, filepath.Join(r.state(), refusedName), why)
+	to, err := staging.Quarantine(d.Dir, filepath.Join(r.state(), refusedName), why)
 	if err != nil {
-		return fmt.Errorf("put stream %s of %s aside: %w", d.Stream, d.Host, err)
+		return fmt.Errorf("quarantine stream %s of %s: %w", d.Stream, d.Host, err)
 	}
 	r.result.Refused++
-	r.Note(fmt.Sprintf("stream %s of %s cannot be read, and is put aside in %s: %s", d.Stream, d.Host, to, why))
+	r.Note(fmt.Sprintf("stream %s of %s cannot be read, and is quarantined in %s: %s", d.Stream, d.Host, to, why))
 	return nil
 }
 
-// storeError is of the store: no other job will fare better.
+// storeError is an error of the store: all other jobs would fail with it.
 type storeError struct{ error }
 
 func (e storeError) Unwrap() error { return e.error }
 
-// begin writes the plan of a job. All streams of earlier jobs are gone by then.
+// begin writes the plan of a job. The streams of earlier jobs are already removed.
 func (r *run) begin(g *group) (*job, error) {
 	p := g.plan()
 	if err := p.check(); err != nil {
@@ -230,10 +230,10 @@ func (r *run) begin(g *group) (*job, error) {
 	return j, r.After("plan")
 }
 
-// finish takes a job from where it is to its end.
+// finish continues a job to its end.
 func (r *run) finish(ctx context.Context, j *job) error {
 	steps := []struct {
-		done string // the file that says that the step was done
+		done string // the file that marks the step as done
 		do   func(context.Context, *job) error
 	}{{tapeName, r.seal}, {storedName, r.store}, {toldName, r.tell}}
 	at := 0
@@ -266,8 +266,8 @@ func (r *run) finish(ctx context.Context, j *job) error {
 	return r.remove(j)
 }
 
-// unreadable reports whether it is the streams that cannot be sealed, and not this machine
-// that cannot do it now.
+// unreadable reports whether an error is about the streams, not about this machine at the
+// moment.
 func unreadable(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, sealing.ErrStopped) {
@@ -291,7 +291,7 @@ func (r *run) seal(ctx context.Context, j *job) error {
 			return err
 		}
 		n := fi.Size()
-		if i < len(j.Plan.Streams)-1 { // a frame that breaks off would hide those of the next
+		if i < len(j.Plan.Streams)-1 { // an incomplete frame would hide those of the next stream
 			if _, n, err = whole(file, false); err != nil && !errors.Is(err, trace.ErrTruncated) &&
 				!errors.Is(err, errNoFrame) {
 				return err
@@ -308,8 +308,8 @@ func (r *run) seal(ctx context.Context, j *job) error {
 	return syncDirs(j.dir, j.dir)
 }
 
-// sealStreams seals streams that go on from one to the next. An error of this machine's (of
-// a file, of the context) leaves them for another run; all others put them aside.
+// sealStreams seals streams each of which continues the one before. After an error of this
+// machine (a file, the context) another run tries again; after others they are quarantined.
 func (r *run) sealStreams(ctx context.Context, s *sealRequest) error {
 	job := &sealing.Job{
 		Stream: s.Streams[0], Work: s.Work, Out: s.Out, Assembly: s.Assembly, Missing: s.Incomplete,
@@ -340,8 +340,8 @@ func (r *run) sealStreams(ctx context.Context, s *sealRequest) error {
 	return err
 }
 
-// manifestOf reads the manifest of a local tape and returns what its files are to be: by
-// name, with the manifest's own.
+// manifestOf reads the manifest of a local tape and returns the expected files by name,
+// including the manifest itself.
 func manifestOf(dir string) (map[string]trace.FileSum, error) {
 	b, err := os.ReadFile(filepath.Join(dir, trace.ManifestName))
 	if err != nil {
@@ -381,12 +381,12 @@ func (r *run) store(ctx context.Context, j *job) error {
 	t := Stored{Location: r.Store.Location(j.Plan.Key)}
 	for _, name := range order(files) {
 		key := j.Plan.Key + "/" + name
-		if compare(ctx, r.Store, key, files[name]) != nil { // not there yet, or not whole
+		if compare(ctx, r.Store, key, files[name]) != nil { // missing or incomplete
 			if err := r.Store.Put(ctx, key, filepath.Join(dir, name)); err != nil {
 				return storeError{err}
 			}
 			if err := compare(ctx, r.Store, key, files[name]); err != nil {
-				return storeError{fmt.Errorf("read back what was stored: %w", err)}
+				return storeError{fmt.Errorf("read back the stored tape: %w", err)}
 			}
 		}
 		t.Bytes += files[name].Bytes
@@ -397,7 +397,7 @@ func (r *run) store(ctx context.Context, j *job) error {
 	return staging.WriteFile(filepath.Join(j.dir, storedName), &t)
 }
 
-// compare reads a file of a store and says how it is not what it is to be.
+// compare reads a file of a store and returns how it differs from what is expected.
 func compare(ctx context.Context, s Store, key string, want trace.FileSum) error {
 	in, err := s.Get(ctx, key)
 	if err != nil {
@@ -407,7 +407,7 @@ func compare(ctx context.Context, s Store, key string, want trace.FileSum) error
 	return copySum(ctx, io.Discard, in, s.Location(key), want)
 }
 
-// copySum copies a file, and says how it is not what it is to be.
+// copySum copies a file and returns how it differs from what is expected.
 func copySum(ctx context.Context, out io.Writer, in io.Reader, name string, want trace.FileSum) error {
 	h := blake3.New()
 	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(contextReader{ctx, in}, want.Bytes+1))
@@ -420,7 +420,7 @@ func copySum(ctx context.Context, out io.Writer, in io.Reader, name string, want
 	return nil
 }
 
-// tell tells of a tape that is stored.
+// tell reports a stored tape.
 func (r *run) tell(ctx context.Context, j *job) error {
 	t := &Stored{Dir: filepath.Join(j.dir, tapeName), Location: r.Store.Location(j.Plan.Key)}
 	files, err := manifestOf(t.Dir)
@@ -443,9 +443,10 @@ func (r *run) tell(ctx context.Context, j *job) error {
 	return nil
 }
 
-// remove takes the streams of a job away, and then the job.
+// remove removes the streams of a job, and then the job.
 func (r *run) remove(j *job) error {
-	if _, err := os.Lstat(filepath.Join(j.dir, toldName)); errors.Is(err, fs.ErrNotExist) { // nothing was to be kept
+	// Without a tape, as no event matches its filter, all steps count as done.
+	if _, err := os.Lstat(filepath.Join(j.dir, toldName)); errors.Is(err, fs.ErrNotExist) {
 		if err := staging.WriteFile(filepath.Join(j.dir, toldName), struct{}{}); err != nil {
 			return err
 		}
@@ -458,7 +459,7 @@ func (r *run) remove(j *job) error {
 	return r.drop(j)
 }
 
-// move takes the streams of a job to another directory.
+// move moves the streams of a job to another directory.
 func (r *run) move(j *job, to string) error {
 	if err := os.MkdirAll(to, 0o777); err != nil {
 		return err
@@ -475,7 +476,7 @@ func (r *run) move(j *job, to string) error {
 	return syncDirs(to, to)
 }
 
-// drop ends a job: without a plan it is none.
+// drop ends a job by removing its plan.
 func (r *run) drop(j *job) error {
 	if err := ignoreGone(os.Remove(filepath.Join(j.dir, planName))); err != nil {
 		return err
@@ -486,20 +487,20 @@ func (r *run) drop(j *job) error {
 	return os.RemoveAll(j.dir)
 }
 
-// refuse puts the streams of a job aside, with a file that says why.
+// refuse quarantines the streams of a job, with a file that says why.
 func (r *run) refuse(j *job, why string) error {
 	if err := os.WriteFile(filepath.Join(j.dir, refusedName), []byte(why+"\n"), 0o666); err != nil {
 		return err
 	}
-	aside := filepath.Join(r.state(), refusedName, j.Plan.Assembly.Host)
-	if err := r.move(j, aside); err != nil {
+	to := filepath.Join(r.state(), refusedName, j.Plan.Assembly.Host)
+	if err := r.move(j, to); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(aside, j.Plan.Streams[0]+".why"), []byte(why+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(to, j.Plan.Streams[0]+".why"), []byte(why+"\n"), 0o666); err != nil {
 		return err
 	}
 	r.result.Refused += len(j.Plan.Streams)
-	r.Note(fmt.Sprintf("stream %s of %s cannot be sealed, and is put aside in %s: %s", j.Plan.Streams[0],
-		j.Plan.Assembly.Host, aside, why))
+	r.Note(fmt.Sprintf("stream %s of %s cannot be sealed, and is quarantined in %s: %s", j.Plan.Streams[0],
+		j.Plan.Assembly.Host, to, why))
 	return r.drop(j)
 }

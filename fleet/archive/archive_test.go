@@ -245,7 +245,7 @@ func TestAssembly(t *testing.T) {
 	}
 }
 
-// TestHeadless: a stream that goes on from one that is not there is put aside, with a reason.
+// TestHeadless: a stream that continues a missing one is quarantined, with a reason.
 func TestHeadless(t *testing.T) {
 	data, store := t.TempDir(), directory{t.TempDir()}
 	gone := staging.StreamName{BootID: boot, StartNS: 1000, Serial: 1}.String()
@@ -258,12 +258,12 @@ func TestHeadless(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	why, err := os.ReadFile(filepath.Join(data, "archive", "refused", "a", name+".why"))
-	if err != nil || !strings.Contains(string(why), "it goes on from stream "+gone) {
-		t.Errorf("put aside because %q, %v", why, err)
+	if err != nil || !strings.Contains(string(why), "it continues stream "+gone) {
+		t.Errorf("quarantined because %q, %v", why, err)
 	}
 }
 
-// TestDamaged: a directory that cannot be read is put aside if it is finished, and left to
+// TestDamaged: a directory that cannot be read is quarantined if it is finished, and left to
 // the collector if not; the others are archived.
 func TestDamaged(t *testing.T) {
 	data, store := t.TempDir(), directory{t.TempDir()}
@@ -285,8 +285,8 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	all := strings.Join(said, "\n")
-	if !strings.Contains(all, "stream "+bad+" of a cannot be read, and is put aside in") ||
-		!strings.Contains(all, "it is left to the collector") {
+	if !strings.Contains(all, "stream "+bad+" of a cannot be read, and is quarantined in") ||
+		!strings.Contains(all, "; the collector quarantines it") {
 		t.Errorf("it said:\n%s", all)
 	}
 }
@@ -378,7 +378,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("killed after step %d: %v", at, err)
 		}
 		if why, _ := os.ReadFile(aside + ".why"); !strings.Contains(string(why), "without a head") {
-			t.Errorf("killed after step %d: put aside because %q", at, why)
+			t.Errorf("killed after step %d: quarantined because %q", at, why)
 		}
 		if !killed {
 			if at < 15 {

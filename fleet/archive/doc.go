@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package archive makes tapes of staged streams (package fleet/staging) and moves them to
-// where they are kept for years: a directory, or a store that speaks S3.
+// long-term storage: a directory, or an S3 store.
 //
 //	staged streams ──Plan──▶ jobs ──seal──▶ tape ──Put, read back──▶ store
 //	                                                       │
@@ -9,33 +9,32 @@
 //
 // # Assembly
 //
-// A tape is as long as its recording (DFSTrace §5.1). Streams are joined if the next one
-// says that it goes on from the one before, without a description of its own. What did not
-// arrive in between is declared, and the tape is incomplete. They are joined, too, if their
-// frames go on: the next one has the same number, and its first frame the next sequence
-// number. All else ends a tape: loss, reboot, another start of the agent, another level or
-// configuration. The manifest says why the tape begins and ends where it does.
+// A tape is as long as its recording (DFSTrace §5.1). Two streams are joined if the second
+// says that it continues the first, without a description of its own. The tape then declares
+// what did not arrive in between, and is incomplete. They are also joined if their frames
+// follow each other: the stream number is the same, and the sequence number is the next one.
+// Anything else ends a tape: loss, reboot, another start of the agent, another level or
+// configuration. The manifest has the reasons for the beginning and the end of the tape.
 //
 // # State
 //
-// Each tape on its way is a job, a directory in DATA/archive whose files say how far it is:
+// Each unfinished tape is a job, a directory in DATA/archive. Its files show its progress:
 //
-//	plan.json   what it is made of, written first
+//	plan.json   the streams of the tape, written first
 //	tape/       sealed
-//	stored      in the store, and all of it was read back and compared
-//	told        whoever keeps a catalogue knows of it
+//	stored      the tape is in the store, and was read back and compared
+//	told        the catalogue has the tape
 //
-// Each appears whole, by a rename. So a run that was killed anywhere is gone on with by the
-// next: what a job has is not done again, streams of a job are in no other, and they are
-// removed last. Two runs at once are kept apart by a lock.
+// Each file appears complete, by a rename, so the next run can continue a run that was killed
+// at any step. Finished steps are not repeated. A stream is in one job only, and is removed
+// last. A lock prevents two runs at the same time.
 //
-// A stored tape is complete when its manifest is there, which is put last and removed first.
+// A stored tape is complete when it has its manifest, which is stored last and removed first.
 //
-// Names and numbers of streams come from hosts that may be hostile: paths are made of
-// checked names alone. A stream that cannot be sealed is put aside, and never removed.
+// Names and numbers of streams come from hosts that may be hostile, so paths are made of
+// checked names only. A stream that cannot be sealed is quarantined, and never removed.
 //
-// The package does not know how a tape is sealed, nor of catalogues: it is told by
-// functions.
+// The package does not know catalogues: the caller passes functions.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package archive

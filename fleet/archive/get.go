@@ -14,7 +14,7 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// ErrNoTape is of a tape that is not in a store.
+// ErrNoTape says that a tape is not in a store.
 var ErrNoTape = errors.New("there is no such tape")
 
 // Find returns the key of a tape by its key, its location, or its name.
@@ -30,7 +30,7 @@ func Find(ctx context.Context, s Store, name string) (key string, err error) {
 	if strings.ContainsRune(name, '/') || !validPart(name) {
 		return "", fmt.Errorf("%s: %w", name, ErrNoTape)
 	}
-	prefix := "" // the name says the day
+	prefix := "" // the name has the day
 	if len(name) > 8 {
 		prefix = "day=" + name[:4] + "-" + name[4:6] + "-" + name[6:8] + "/"
 	}
@@ -45,8 +45,8 @@ func Find(ctx context.Context, s Store, name string) (key string, err error) {
 	return "", fmt.Errorf("%s: %w in %s", name, ErrNoTape, root)
 }
 
-// Get copies a tape from a store into a directory that is not there yet, and compares each
-// file with what the manifest says. After an error there is no directory.
+// Get copies a tape from a store into a new directory, and verifies each file by the
+// manifest. After an error the directory does not exist.
 func Get(ctx context.Context, s Store, key, out string) (err error) {
 	if err := checkKey(key); err != nil {
 		return err
@@ -85,7 +85,7 @@ func Get(ctx context.Context, s Store, key, out string) (err error) {
 	return os.Rename(dir, out)
 }
 
-// maxManifest bounds what is read of a manifest, as package trace does.
+// maxManifest limits the size of a manifest, in bytes, as package trace does.
 const maxManifest = 64 << 20
 
 func getAll(ctx context.Context, s Store, key string) ([]byte, error) {

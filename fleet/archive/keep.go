@@ -17,16 +17,16 @@ import (
 type Tape struct {
 	Key      string
 	Bytes    int64
-	Stored   time.Time // when its last file was, by the store's clock
-	Complete bool      // its manifest is there
+	Stored   time.Time // when its last file was stored, by the store's clock
+	Complete bool      // it has its manifest
 	files    []string
 }
 
 // Name is the last part of the key.
 func (t *Tape) Name() string { return t.Key[strings.LastIndexByte(t.Key, '/')+1:] }
 
-// Tapes gives the tapes whose key begins with a prefix, in the order of their keys. Files
-// that are of no tape are passed over.
+// Tapes iterates over the tapes whose keys begin with a prefix, in the order of keys. It
+// ignores files that belong to no tape.
 func Tapes(ctx context.Context, s Store, prefix string) iter.Seq2[*Tape, error] {
 	return func(yield func(*Tape, error) bool) {
 		var t *Tape
@@ -61,25 +61,25 @@ func Tapes(ctx context.Context, s Store, prefix string) iter.Seq2[*Tape, error] 
 	}
 }
 
-// Keep says which tapes of a store stay. Zero values are no limits.
+// Keep limits the tapes in a store. Zero values are no limits.
 type Keep struct {
-	// Age is for how long a tape stays after it was stored, by the clock of the store: that
-	// of a host may be wrong.
+	// Age is how long a tape stays after it was stored, by the clock of the store, as the
+	// clock of a host may be wrong.
 	Age   time.Duration
-	Bytes int64 // of all tapes; the ones that were stored last stay
+	Bytes int64 // of all tapes; the oldest are removed first
 	Now   func() time.Time
 	// DryRun removes nothing.
 	DryRun bool
-	// Removed is told of each tape before its first file goes. Nil tells nobody.
+	// Removed is called for each tape before its first file is removed. It may be nil.
 	Removed func(ctx context.Context, location string) error
 }
 
-// unfinishedAge is for how long the files of a tape without a manifest stay: they may be
-// those of one that is being put.
+// unfinishedAge is how long the files of a tape without a manifest stay: the tape may be
+// on its way into the store.
 const unfinishedAge = 7 * 24 * time.Hour
 
-// Prune removes the tapes that are not to be kept, and what was left of unfinished ones.
-// It returns those that it removed, or would.
+// Prune removes the tapes beyond the limits, and the files of unfinished ones. It returns
+// the tapes that it removed, or would remove.
 func Prune(ctx context.Context, s Store, k *Keep) (gone []*Tape, err error) {
 	now := time.Now()
 	if k.Now != nil {

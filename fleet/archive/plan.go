@@ -19,35 +19,35 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// job is a tape on its way.
+// job is a tape that is being made and stored.
 type job struct {
-	dir  string // of the files that say how far it is
+	dir  string // of the files that show its progress
 	Plan Plan
 }
 
-// Plan says what a tape is made of.
+// Plan lists what a tape is made of.
 type Plan struct {
 	Key      string         `json:"key"`     // in the store: day=2026-11-22/host=db7/NAME.tape
 	Streams  []string       `json:"streams"` // names of the host's streams, in their order
 	Assembly trace.Assembly `json:"assembly"`
-	// Incomplete says what is declared missing, "" if nothing is.
+	// Incomplete is what the tape lacks, "" if nothing.
 	Incomplete string `json:"incomplete,omitempty"`
-	// Headless says that the first stream goes on from one that is not there, "" if not.
+	// Headless says that the first stream continues one that is missing, "" if not.
 	Headless string `json:"headless,omitempty"`
 }
 
 // maxJoined limits the streams of one tape.
 const maxJoined = 4096
 
-// group is a run of streams whose frames go on from one to the next.
+// group is a sequence of streams each of which continues the one before.
 type group struct {
 	streams  []staging.Stream
-	ready    bool // nothing can follow
-	headless bool // the first goes on from a stream that is not there
+	ready    bool // no stream can follow
+	headless bool // the first continues a stream that is missing
 }
 
-// groups finds what is to be a tape. Streams in taken are those of jobs already. A stream
-// that ended less than settle before now may be gone on with by one that is still to come.
+// groups finds the streams of each tape. Streams in taken already belong to jobs. A stream
+// that ended less than settle before now may still be continued by another one.
 func groups(streams []staging.Stream, taken map[string]bool, now time.Time, settle time.Duration) (list []group) {
 	here := map[string]bool{}
 	for i := range streams {
@@ -70,11 +70,11 @@ func groups(streams []staging.Stream, taken map[string]bool, now time.Time, sett
 			end(true)
 			continue
 		}
-		if last != nil && (len(last.streams) == maxJoined || !goesOn(&last.streams[len(last.streams)-1], &s)) {
+		if last != nil && (len(last.streams) == maxJoined || !continues(&last.streams[len(last.streams)-1], &s)) {
 			end(true)
 		}
 		if s.End == nil {
-			if last != nil { // it will be gone on with by this one
+			if last != nil { // this one continues it
 				end(false)
 			}
 			continue
@@ -82,7 +82,7 @@ func groups(streams []staging.Stream, taken map[string]bool, now time.Time, sett
 		if last == nil {
 			last = &group{}
 			if s.About.Continues {
-				if here[s.About.Host+"/"+s.About.Previous] { // it is to be a tape with that one, which is not ready
+				if here[s.About.Host+"/"+s.About.Previous] { // it belongs to the tape of that one, which is not ready
 					list = append(list, group{streams: []staging.Stream{s}})
 					last = nil
 					continue
@@ -98,10 +98,10 @@ func groups(streams []staging.Stream, taken map[string]bool, now time.Time, sett
 	return list
 }
 
-// settled reports whether no stream can come that goes on where a host's last one ended.
+// settled reports whether no stream can come that continues a host's last one.
 func settled(g *group, now time.Time, settle time.Duration) bool {
 	e := g.streams[len(g.streams)-1].End
-	if e.Continued { // it cannot be read without this one
+	if e.Continued { // the next one cannot be read without this one
 		return now.Sub(time.Unix(0, e.EndNS)) >= max(settle, continuedWait)
 	}
 	switch e.Reason {
@@ -111,14 +111,14 @@ func settled(g *group, now time.Time, settle time.Duration) bool {
 	return true
 }
 
-// continuedWait is how long a stream waits for the one that its agent has said goes on.
+// continuedWait is how long a stream waits for the one that its agent has announced.
 const continuedWait = 48 * time.Hour
 
-// goesOn reports whether a stream belongs to the same tape as the one before. Either it says
-// that it cannot be read without that one; what is missing between them is declared. Or its
-// frames follow those of that one: of the same number, and without a gap. So nothing is
-// missing, whatever is said.
-func goesOn(a, b *staging.Stream) bool {
+// continues reports whether a stream belongs to the same tape as the one before. Either it
+// says that it cannot be read without that one: the tape then declares what is missing
+// between them. Or its frames follow those of that one, with the same stream number and
+// without a gap: then nothing is missing.
+func continues(a, b *staging.Stream) bool {
 	if b.About.Continues {
 		return b.About.Previous == a.About.Stream
 	}
@@ -140,17 +140,17 @@ func goesOn(a, b *staging.Stream) bool {
 	return err == nil && last.Kind != trace.FrameEnd && first.Stream == last.Stream && first.Seq == last.Seq+1
 }
 
-var errNoFrame = errors.New("there is no frame")
+var errNoFrame = errors.New("no frame")
 
-// frames returns the first frame of a stream, or the last one. Of payloads nothing is
-// read: sealing does that.
+// frames returns the first frame of a stream, or the last one. It does not read payloads,
+// as sealing does that.
 func frames(name string, first bool) (f trace.Frame, err error) {
 	f, _, err = whole(name, first)
 	return f, err
 }
 
-// whole returns the first or the last frame of a stream, and up to where its frames are
-// whole, also if it breaks off there.
+// whole returns the first or the last frame of a stream, and the end of its complete frames,
+// even if the stream is cut off there.
 func whole(name string, first bool) (f trace.Frame, off int64, err error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -191,7 +191,7 @@ func whole(name string, first bool) (f trace.Frame, off int64, err error) {
 	return f, off, nil
 }
 
-// plan says what a group becomes.
+// plan returns the plan for the tape of a group.
 func (g *group) plan() Plan {
 	first, last := &g.streams[0], &g.streams[len(g.streams)-1]
 	p := Plan{Assembly: trace.Assembly{
@@ -225,17 +225,17 @@ func (g *group) plan() Plan {
 	}
 	p.Assembly.Streams = p.Streams
 	if g.headless {
-		p.Headless = fmt.Sprintf("it goes on from stream %s, which is not here", first.About.Previous)
+		p.Headless = fmt.Sprintf("it continues stream %s, which is missing", first.About.Previous)
 	}
 	p.Key = key(&first.About)
 	return p
 }
 
-// maxLosses limits the reasons that are told apart.
+// maxLosses limits the reasons that are listed one by one.
 const maxLosses = 64
 
-// key is where a tape lies in a store: by day and host. It is made of names that are
-// checked, and no two streams have the same.
+// key returns the key of a tape in a store: by day and host. It is made of checked names,
+// and no two streams have the same.
 func key(a *staging.About) string {
 	start := time.Unix(0, max(a.StartNS, 0)).UTC()
 	return fmt.Sprintf("day=%s/host=%s/%s-%s%s", start.Format("2006-01-02"), a.Host, start.Format("20060102T150405Z"),
@@ -250,14 +250,14 @@ const (
 	tapeName    = "tape"
 	storedName  = "stored"
 	toldName    = "told"
-	workName    = "work" // what is being sealed
+	workName    = "work" // unfinished files of the sealing
 	removedName = "removed"
 )
 
-// maxPlan bounds what is read of a plan.
+// maxPlan limits the size of a plan, in bytes.
 const maxPlan = 16 << 20
 
-// openJob reads a job's plan; nil if it has none: it was not yet begun, or has ended.
+// openJob reads a job's plan. The job is nil if it has none: it has not begun, or has ended.
 func openJob(dir string) (*job, error) {
 	b, err := readFile(filepath.Join(dir, planName), maxPlan)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -273,7 +273,7 @@ func openJob(dir string) (*job, error) {
 	return j, j.Plan.check()
 }
 
-// check refuses a plan whose names would be paths of their own.
+// check refuses a plan whose names could be paths.
 func (p *Plan) check() error {
 	if err := staging.CheckHost(p.Assembly.Host); err != nil {
 		return err

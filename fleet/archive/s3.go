@@ -21,16 +21,16 @@ import (
 
 const s3Scheme = "s3://"
 
-// s3 is a Store in a bucket. Which server, and as whom, is in the environment, as other
-// programs have it: AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and
+// s3 is a Store in a bucket. The server and the keys are in the environment, as for other
+// programs: AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and
 // AWS_SECRET_ACCESS_KEY, or the file AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials), or
-// what the machine in the cloud has. Keys are never arguments.
+// the credentials of a machine in the cloud. Keys are never arguments.
 type s3 struct {
 	client         *minio.Client
 	bucket, prefix string // "" or with a slash at its end
 }
 
-// openS3 opens a bucket that is there.
+// openS3 opens an existing bucket.
 func openS3(ctx context.Context, where string) (*s3, error) {
 	bucket, prefix, _ := strings.Cut(strings.TrimPrefix(where, s3Scheme), "/")
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
@@ -42,7 +42,7 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, fmt.Errorf("AWS_ENDPOINT_URL %q is no http:// or https:// address", endpoint)
+		return nil, fmt.Errorf("AWS_ENDPOINT_URL %q is not an http:// or https:// address", endpoint)
 	}
 	if u.Scheme == "http" && !loopback(u.Hostname()) && os.Getenv("IOTAPE_S3_PLAIN") != "1" {
 		return nil, fmt.Errorf(
@@ -94,7 +94,7 @@ func (s *s3) Put(ctx context.Context, key, file string) error {
 func (s *s3) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	o, err := s.client.GetObject(ctx, s.bucket, s.prefix+key, minio.GetObjectOptions{})
 	if err == nil {
-		_, err = o.Stat() // the request is made by the first use
+		_, err = o.Stat() // the first use makes the request
 	}
 	if err != nil {
 		if o != nil {

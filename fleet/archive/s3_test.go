@@ -200,11 +200,11 @@ func TestWrongStores(t *testing.T) {
 	}
 	try("s3://nothing-here", "no such bucket")
 	try("s3://", "no bucket")
-	try("gs://bucket", "is not known")
+	try("gs://bucket", "unknown kind of store")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret")
 	try("s3://tapes", "s3://tapes: ")
 	t.Setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
 	try("s3://tapes", "clear text")
 	t.Setenv("AWS_ENDPOINT_URL", "192.0.2.1:80")
-	try("s3://tapes", "no http:// or https://")
+	try("s3://tapes", "not an http:// or https://")
 }

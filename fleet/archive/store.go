@@ -17,17 +17,17 @@ import (
 )
 
 // Store keeps files by keys: parts of a-z, A-Z, 0-9, -, _, . and = with slashes between
-// them. All errors about a file that is not there are fs.ErrNotExist.
+// them. All errors about a missing file are fs.ErrNotExist.
 type Store interface {
-	// Put stores a local file, whole or not at all. One that is there is replaced.
+	// Put stores a local file completely or not at all. It replaces an existing one.
 	Put(ctx context.Context, key, file string) error
 	// Get opens a file. The caller closes it.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
-	// List gives all files whose key begins with a prefix, in the order of their keys.
+	// List iterates over the files whose keys begin with a prefix, in the order of keys.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
-	// Remove removes a file. One that is not there is no error.
+	// Remove removes a file. A missing file is no error.
 	Remove(ctx context.Context, key string) error
-	// Location says where a file is: an absolute path, or s3://BUCKET/KEY.
+	// Location returns where a file is: an absolute path, or s3://BUCKET/KEY.
 	Location(key string) string
 }
 
@@ -44,7 +44,7 @@ func OpenStore(ctx context.Context, where string) (Store, error) {
 		return openS3(ctx, where)
 	}
 	if i := strings.Index(where, "://"); i >= 0 {
-		return nil, fmt.Errorf("%s: what %s is, is not known; a directory or s3://BUCKET/PREFIX is", where, where[:i])
+		return nil, fmt.Errorf("%s: unknown kind of store %q; use a directory or s3://BUCKET/PREFIX", where, where[:i])
 	}
 	dir, err := filepath.Abs(where)
 	if err != nil {
@@ -53,10 +53,10 @@ func OpenStore(ctx context.Context, where string) (Store, error) {
 	return directory{dir}, nil
 }
 
-// directory is a Store of plain files, which is made by the first Put.
+// directory is a Store of plain files. The first Put makes the directory.
 type directory struct{ root string }
 
-// puttingSuffix is that of files that are not whole yet.
+// puttingSuffix is the suffix of incomplete files.
 const puttingSuffix = ".putting"
 
 func (d directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
@@ -115,7 +115,7 @@ func (d directory) Get(_ context.Context, key string) (io.ReadCloser, error) {
 
 func (d directory) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		// What is walked is the directory that all keys with the prefix are in.
+		// Walk the directory that has all keys with the prefix.
 		base := path.Dir(prefix + "x")
 		err := filepath.WalkDir(d.path(base), func(name string, e fs.DirEntry, err error) error {
 			if ctx.Err() != nil {
@@ -151,7 +151,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// Remove removes a file, and directories that are empty then.
+// Remove removes a file, and the directories that become empty.
 func (d directory) Remove(_ context.Context, key string) error {
 	name := d.path(key)
 	if err := ignoreGone(os.Remove(name)); err != nil {

@@ -17,15 +17,14 @@ import (
 
 // Options for Run.
 type Options struct {
-	// Archive says what to archive, and who is told; Run sets its Store. Without Data
-	// nothing is archived.
+	// Archive says what to archive; Run sets its Store. Without Data, Run archives nothing.
 	Archive archive.Options
-	// Keep says what stays; with neither an age nor a size all does. With DryRun nothing is
-	// archived or removed.
+	// Keep limits what stays; without an age and a size all tapes stay. With DryRun, Run
+	// archives and removes nothing.
 	Keep  archive.Keep
 	To    string        // where tapes are kept, see archive.OpenStore
-	Every time.Duration // between two times; 0: it is done once
-	Out   io.Writer     // takes the places of the tapes that DryRun would remove
+	Every time.Duration // the time between two runs; 0 means run once
+	Out   io.Writer     // gets the locations of the tapes that DryRun would remove
 	Note  func(line string)
 }
 
@@ -35,8 +34,8 @@ func (o *Options) prunes() bool { return o.Keep.Age > 0 || o.Keep.Bytes > 0 }
 func (o *Options) Check() error {
 	switch {
 	case o.Archive.Data == "" && !o.prunes():
-		return errors.New("what is to be archived? name the collector's directory with --data, " +
-			"or say with --keep what stays")
+		return errors.New("nothing to do: name the collector's directory with --data, " +
+			"or limit the archive with --keep or --keep-size")
 	case o.Keep.DryRun && !o.prunes():
 		return errors.New("--dry-run is for --keep and --keep-size")
 	case o.Keep.DryRun && o.Every > 0:
@@ -45,8 +44,8 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Run archives and prunes. It returns how many streams were put aside, as they could not be
-// sealed; with Every, when ctx ends, of the last time.
+// Run archives and prunes. It returns how many streams were quarantined because they could
+// not be sealed. With Every it returns when ctx ends, with the number of the last run.
 func Run(ctx context.Context, o *Options) (refused int, err error) {
 	if o.Archive.Data != "" {
 		if _, err := os.Stat(o.Archive.Data); err != nil {
@@ -73,14 +72,14 @@ func Run(ctx context.Context, o *Options) (refused int, err error) {
 	}
 }
 
-// once archives what there is, and removes what is not to be kept.
+// once archives the ended streams, and removes the tapes beyond the limits.
 func (o *Options) once(ctx context.Context, store archive.Store) (refused int, err error) {
 	if o.Archive.Data != "" && !o.Keep.DryRun {
 		what := o.Archive
 		what.Store = store
 		res, err := archive.Run(ctx, &what)
 		if o.Every <= 0 || res.Tapes+res.Refused > 0 {
-			o.Note(fmt.Sprintf("%s of %s stored in %s (%s); %d put aside, %d waiting",
+			o.Note(fmt.Sprintf("%s of %s stored in %s (%s); %d quarantined, %d waiting",
 				report.Plural(res.Tapes, "tape", "tapes"),
 				report.Plural(res.Streams, "stream", "streams"), o.To, report.Bytes(uint64(res.Bytes)),
 				res.Refused, res.Waiting))

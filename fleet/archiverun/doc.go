@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archiverun archives what a collector has staged, once or again and again, and
-// removes the tapes that are not to be kept.
+// Package archiverun archives the streams that a collector has staged, once or repeatedly, and
+// removes the tapes beyond the limits.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package archiverun

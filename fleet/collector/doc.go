@@ -22,7 +22,7 @@
 // counts of the next.
 //
 // A stream that cannot be written is held in the same way, while the others go on
-// (waiting.go). What cannot be read at the start is put aside (load.go).
+// (waiting.go). What cannot be read at the start is quarantined (load.go).
 //
 // What is of a host that has a key must be signed with it: a broker sends its answers
 // where a sender says, so a subject alone proves nothing.

@@ -36,7 +36,7 @@ type Refusals struct {
 	Requests    uint64 `json:"requests"`    // for what a key is not for
 	Damaged     uint64 `json:"damaged"`     // batches and words that are none
 	Forged      uint64 `json:"forged"`      // messages that were not signed by the host they are said to be of
-	// Files and streams that could not be read at the start, and were put aside.
+	// Files and streams that could not be read at the start, and were quarantined.
 	Aside      uint64 `json:"aside"`
 	Duplicates uint64 `json:"duplicate_identities"` // agents with the key of another
 	Skewed     uint64 `json:"skewed"`               // hellos of hosts whose clock is off; taken all the same

@@ -71,7 +71,7 @@ th:first-child,td:first-child,.l{text-align:left}.silent{background:#fdd}.bad{co
 <h1>Fleet</h1>
 <p>{{len .Hosts}} host{{if ne (len .Hosts) 1}}s{{end}}; {{.Events}} events and {{.Bytes}} bytes stored since the collector started.
 {{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}
-Refused: {{.Refusals.Connections}} connections, {{.Refusals.Requests}} requests, {{.Refusals.Damaged}} damaged, {{.Refusals.Forged}} forged, {{.Refusals.Aside}} put aside, {{.Refusals.Duplicates}} duplicate identities.</p>
+Refused: {{.Refusals.Connections}} connections, {{.Refusals.Requests}} requests, {{.Refusals.Damaged}} damaged, {{.Refusals.Forged}} forged, {{.Refusals.Aside}} quarantined, {{.Refusals.Duplicates}} duplicate identities.</p>
 <table><tr><th>host<th class="l">state<th>heard of<th>events/s<th>bytes/s<th>stored<th>lost<th>% lost<th class="l">why<th class="l">level<th>spooled<th>clock off<th class="l">agent</tr>
 {{$f := .}}{{range .Hosts}}<tr{{if eq .State "silent"}} class="silent"{{end}}><td>{{.Host}}<td class="l">{{.State}}<td>{{ago $f .LastContactNS}}<td>{{rate .EventsRate}}<td>{{rate .BytesRate}}
 <td>{{.Stored}}<td>{{.Lost}}<td>{{percent .}}<td class="l">{{range .Losses}}{{.Reason}}: {{.Events}}<br>{{end}}{{if .Problem}}<b class="bad">{{.Problem}}</b>{{end}}<td class="l">{{.Level}}<td>{{.Spooled}}<td>{{skew .SkewNS}}<td class="l">{{.AgentVersion}}</tr>

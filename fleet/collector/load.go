@@ -15,14 +15,14 @@ import (
 	"github.com/iotape/iotape/fleet/staging"
 )
 
-// asideDir is where what cannot be read is put, below a collector's data.
-func asideDir(data string) string { return filepath.Join(data, "aside") }
+// quarantineDir is where what cannot be read is put, below a collector's data.
+func quarantineDir(data string) string { return filepath.Join(data, "aside") }
 
 // suffix of a file that could not be read, and is kept.
 const damagedSuffix = ".damaged"
 
-// setFileAside gives a file that cannot be read another name.
-func (c *Collector) setFileAside(name string, why error, follows string) error {
+// quarantineFile gives a file that cannot be read another name.
+func (c *Collector) quarantineFile(name string, why error, follows string) error {
 	if err := os.Rename(name, name+damagedSuffix); err != nil {
 		return errors.Join(why, err)
 	}
@@ -32,7 +32,7 @@ func (c *Collector) setFileAside(name string, why error, follows string) error {
 	return nil
 }
 
-// loadPosition reads the position. One that cannot be read is set aside: then all that the
+// loadPosition reads the position. One that cannot be read is quarantined: then all that the
 // broker still has is read again.
 func (c *Collector) loadPosition() error {
 	name := positionFile(c.o.Data)
@@ -47,12 +47,12 @@ func (c *Collector) loadPosition() error {
 		return nil
 	}
 	c.position = position{}
-	return c.setFileAside(name, err,
+	return c.quarantineFile(name, err,
 		"what the broker has is read from its beginning, and what is stored already is known by its numbers")
 }
 
 // load reads what the collector knew, and finds the streams that are not finished. What
-// cannot be read is set aside, and does not keep the others from being served.
+// cannot be read is quarantined, and does not keep the others from being served.
 func (c *Collector) load() error {
 	c.hosts = map[string]*host{}
 	entries, err := os.ReadDir(filepath.Join(c.o.Data, "hosts"))
@@ -71,7 +71,7 @@ func (c *Collector) load() error {
 		case errors.As(err, &newer):
 			return err // an older program must not take its place
 		case err != nil:
-			if err := c.setFileAside(hostFile(c.o.Data, name), err,
+			if err := c.quarantineFile(hostFile(c.o.Data, name), err,
 				"its counts begin anew, with what is staged"); err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (c *Collector) load() error {
 	}
 	for i := range damaged {
 		if d := &damaged[i]; !d.Finished { // else the archive does it
-			c.setAside(d.Host, d.Stream, d.Dir, d.Err)
+			c.quarantineStream(d.Host, d.Stream, d.Dir, d.Err)
 		}
 	}
 	for i := range streams {
@@ -155,7 +155,7 @@ func (c *Collector) loadStream(s *staging.Stream, recount bool) error {
 		o.unknown = true
 		c.wait(h, o, err)
 	default:
-		c.setAside(s.About.Host, s.About.Stream, s.Dir, err)
+		c.quarantineStream(s.About.Host, s.About.Stream, s.Dir, err)
 		return nil
 	}
 	h.open[s.About.Stream] = o
@@ -172,16 +172,16 @@ func unwritable(err error) bool {
 	return false
 }
 
-// setAside puts the directory of a stream aside that cannot be read. What still comes of
+// quarantineStream moves away the directory of a stream that cannot be read. What still comes of
 // the stream begins a directory of its own, and says that its beginning is missing.
-func (c *Collector) setAside(host, stream, dir string, why error) {
+func (c *Collector) quarantineStream(host, stream, dir string, why error) {
 	text := strings.ReplaceAll(why.Error(), "\n", "; ")
 	c.quarantine++
-	to, err := staging.SetAside(dir, asideDir(c.o.Data), text)
+	to, err := staging.Quarantine(dir, quarantineDir(c.o.Data), text)
 	if err != nil {
-		c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and cannot be put aside: %s; %v",
+		c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and cannot be quarantined: %s; %v",
 			stream, host, text, err))
 		return
 	}
-	c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and is put aside in %s: %s", stream, host, to, text))
+	c.o.Note(fmt.Sprintf("stream %s of %s cannot be read, and is quarantined in %s: %s", stream, host, to, text))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // TestDamaged: a stream's directory, a host's file and a position that cannot be read are
-// put aside, counted and named, and all others are served.
+// quarantined, counted and named, and all others are served.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
@@ -51,7 +51,7 @@ func TestDamaged(t *testing.T) {
 		e := s.ended(host, name)
 		if host == "db7" {
 			if e.Complete || e.Events != 30 || e.Lost() != 30 {
-				t.Errorf("the stream whose beginning was put aside ended so: %+v", e)
+				t.Errorf("the stream whose beginning was quarantined ended so: %+v", e)
 			}
 			continue
 		}
@@ -60,18 +60,18 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	if f := s.c.Fleet(); f.Refusals.Aside != 3 {
-		t.Errorf("%d are counted as put aside", f.Refusals.Aside)
+		t.Errorf("%d are counted as quarantined", f.Refusals.Aside)
 	}
 	if h := s.host("db8"); h.Stored != 90 || h.Streams != 2 || h.Lost != 0 {
 		t.Errorf("the host whose file was damaged is %+v", h)
 	}
 	for _, text := range []string{"position.json cannot be read", "db8.json cannot be read",
-		"stream " + name + " of db7 cannot be read, and is put aside in "} {
+		"stream " + name + " of db7 cannot be read, and is quarantined in "} {
 		if !s.heard(text) {
 			t.Errorf("nobody said: %s", text)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(asideDir(s.data), "db7", name+".why")); err != nil {
+	if _, err := os.Stat(filepath.Join(quarantineDir(s.data), "db7", name+".why")); err != nil {
 		t.Error(err)
 	}
 }

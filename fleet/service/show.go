@@ -63,7 +63,7 @@ func WriteFleet(w io.Writer, f *collector.Fleet) error {
 		}
 	}
 	if f.Refusals.Aside > 0 {
-		fmt.Fprintf(w, "%s could not be read when the collector started, and is put aside\n",
+		fmt.Fprintf(w, "%s could not be read when the collector started, and is quarantined\n",
 			report.Plural(int(f.Refusals.Aside), "file or stream", "files and streams"))
 	}
 	if f.Problem != "" {

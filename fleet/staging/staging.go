@@ -275,9 +275,9 @@ func Open(dir string) (*Stream, error) {
 	return s, nil
 }
 
-// SetAside moves a stream's directory to another directory, below the host's name, with a
+// Quarantine moves a stream's directory to another directory, below the host's name, with a
 // file STREAM.why beside it, and returns where it is.
-func SetAside(dir, to, why string) (string, error) {
+func Quarantine(dir, to, why string) (string, error) {
 	host, stream := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
 	to = filepath.Join(to, host)
 	if err := os.MkdirAll(to, 0o777); err != nil {

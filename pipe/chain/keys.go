@@ -74,7 +74,7 @@ func secret(from string) ([]byte, error) {
 		return nil, err
 	}
 	if st.Mode().IsRegular() && st.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s is a secret, and its mode %v lets others at it: chmod 600", from, st.Mode().Perm())
+		return nil, fmt.Errorf("%s is secret, but its mode %v gives others access: chmod 600", from, st.Mode().Perm())
 	}
 	return readLimited(from)
 }

@@ -22,17 +22,17 @@ import (
 // Options for Dial. Nil and zero values are the defaults.
 type Options struct {
 	TLS *tls.Config // nil is no TLS
-	// SpoolBytes bounds the blocks in memory that are not acknowledged; 0 is 64 MiB.
+	// SpoolBytes limits the unacknowledged blocks in memory; 0 means 64 MiB.
 	SpoolBytes int64
-	// SpoolFile, if it is not "", is where blocks go when memory is full, up to
-	// SpoolFileBytes; 0 is 1 GiB. Blocks that could not be sent in the end are left in
-	// SpoolFile, as a stream without those that were.
+	// SpoolFile, if not "", takes further blocks, up to SpoolFileBytes; 0 means 1 GiB.
+	// Blocks that were not sent at the end stay in SpoolFile, as a stream that lacks the
+	// blocks that were sent.
 	SpoolFile      string
 	SpoolFileBytes int64
 	// GiveUp is how long the listener may be away while blocks wait for it; 0 is 30 s.
 	// When the spool is full, Write waits as long.
 	GiveUp time.Duration
-	// Note, if not nil, is told of connections that were lost and made.
+	// Note, if not nil, is called when a connection is lost and when it is made again.
 	Note func(line string)
 }
 
@@ -45,19 +45,19 @@ const (
 	pauseMax         = 5 * time.Second
 )
 
-// Client sends one stream. It is a sink: each Write is the header or a block. After an
-// error every call returns it again.
+// Client sends one stream. It is a sink: each Write is the header or a block. After an error
+// all further calls return it.
 type Client struct {
 	network, address string
 	o                Options
 
 	mu      sync.Mutex
-	changed sync.Cond // of all below
+	changed sync.Cond // signals changes of the fields below
 	header  []byte
 	spool   spool
 	serial  uint64
 	have    uint64    // blocks that the listener said it has
-	contact time.Time // when the listener last took something, or was not needed
+	contact time.Time // when the listener last took something, or nothing had to be sent
 	conn    net.Conn  // nil is none
 	closing bool
 	err     error
@@ -67,8 +67,8 @@ type Client struct {
 	ended  sync.WaitGroup
 }
 
-// Dial connects to a listener for the first time: if that fails, it fails. The context
-// is for that alone.
+// Dial connects to a listener. It does not try again. The context is for this connection
+// only.
 func Dial(ctx context.Context, network, address string, o *Options) (*Client, error) {
 	c := &Client{network: network, address: address}
 	if o != nil {
@@ -135,7 +135,7 @@ func (c *Client) Write(b []byte) (int, error) {
 	}
 	if len(c.spool.blocks) == 0 {
 		if c.spool.first == 0 {
-			c.spool.first = h.Number // of a stream whose beginning was sent before
+			c.spool.first = h.Number // the beginning of the stream was sent before
 		}
 		c.contact = time.Now()
 	}
@@ -145,7 +145,7 @@ func (c *Client) Write(b []byte) (int, error) {
 	for !c.spool.room(len(b)) && c.err == nil {
 		c.changed.Wait()
 	}
-	if c.err == nil && h.Number < c.have { // from a former connection, of this program or another
+	if c.err == nil && h.Number < c.have { // sent over an earlier connection, by this program or another
 		c.spool.first++
 		return len(b), nil
 	}
@@ -159,7 +159,7 @@ func (c *Client) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close waits until the listener has all blocks, as long as Options say.
+// Close waits until the listener has all blocks, at most as long as Options.GiveUp.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closing {
@@ -184,7 +184,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// keep leaves what could not be sent in the spool's file, so that it can be sent later.
+// keep stores the unsent blocks in the spool's file, so that they can be sent later.
 func (c *Client) keep(why error) error {
 	left := len(c.spool.blocks)
 	if left == 0 || c.o.SpoolFile == "" {
@@ -234,12 +234,12 @@ func (c *Client) fail(err error) {
 	c.changed.Broadcast()
 }
 
-// permanent marks errors after which connecting again is of no use.
+// permanent marks errors after which the client does not connect again.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// run keeps a connection until the client ends.
+// run connects, and connects again, until the client ends.
 func (c *Client) run(conn net.Conn) {
 	defer context.AfterFunc(c.ctx, c.wake)()
 	if !c.await(func() bool { return c.header != nil }) {
@@ -286,7 +286,7 @@ func (c *Client) run(conn net.Conn) {
 	}
 }
 
-// givenUp reports whether blocks wait for too long.
+// givenUp reports whether blocks have waited too long.
 func (c *Client) givenUp() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -296,8 +296,8 @@ func (c *Client) givenUp() bool {
 	return time.Since(c.contact) > c.o.GiveUp
 }
 
-// await waits for a condition, under the lock. It reports whether it came, and not the
-// end.
+// await waits for a condition or the end of the client, with the lock held. It reports
+// whether the condition is true.
 func (c *Client) await(ready func() bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -347,14 +347,14 @@ func (c *Client) session(conn net.Conn, again bool) (answered bool, err error) {
 	conn.Close()
 	receiver.Wait()
 	select {
-	case why := <-broken: // tells more than a write that failed
+	case why := <-broken: // has more information than the failed write
 		err = why
 	default:
 	}
 	return true, err
 }
 
-// answers reads answers until there are no more, or none for too long.
+// answers reads answers until the connection ends, or none came for too long.
 func (c *Client) answers(conn net.Conn, r *bufio.Reader) error {
 	for {
 		_ = conn.SetReadDeadline(time.Now().Add(c.o.GiveUp/2 + time.Millisecond))
@@ -377,7 +377,7 @@ func (c *Client) wake() {
 	c.changed.Broadcast()
 }
 
-// answer reads what the listener has, and forgets it here.
+// answer reads how many blocks the listener has, and drops them from the spool.
 func (c *Client) answer(r io.Reader) (uint64, error) {
 	code, have, err := readAnswer(r)
 	if errors.Is(err, errNoPeer) {
@@ -395,7 +395,7 @@ func (c *Client) answer(r io.Reader) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if have < c.spool.first {
-		return 0, permanent{fmt.Errorf("the listener has %d blocks, and those from there to %d are gone here",
+		return 0, permanent{fmt.Errorf("the listener has %d blocks, but those from there to %d are no longer here",
 			have, c.spool.first)}
 	}
 	if have > c.have {
@@ -406,7 +406,7 @@ func (c *Client) answer(r io.Reader) (uint64, error) {
 	return have, nil
 }
 
-// sendFrom sends blocks from a number on, until the connection breaks.
+// sendFrom sends the blocks from a number on, until the connection breaks.
 func (c *Client) sendFrom(conn net.Conn, next uint64, broken chan error) error {
 	for {
 		var b []byte
@@ -426,11 +426,11 @@ func (c *Client) sendFrom(conn net.Conn, next uint64, broken chan error) error {
 		case !ok:
 			return c.ctx.Err()
 		case len(broken) > 0:
-			return errors.New("the listener hung up")
+			return errors.New("the listener closed the connection")
 		case err != nil:
 			return permanent{err}
 		}
-		// A listener that does not read for so long is as good as none.
+		// A listener that does not read for so long counts as lost.
 		_ = conn.SetWriteDeadline(time.Now().Add(c.o.GiveUp))
 		if _, err := conn.Write(b); err != nil {
 			return err

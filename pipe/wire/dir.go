@@ -20,20 +20,21 @@ import (
 // Dir is a Store that keeps each stream in a file of a directory, named by its serial.
 type Dir struct {
 	Path string
-	// MaxStreams bounds the files, and MaxBytes their bytes together; 0 is 10000, and no
-	// bound. MinFree is how many bytes of the disk stay free; 0 is 64 MiB.
+	// MaxStreams limits the number of files; 0 means 10000. MaxBytes limits their total
+	// size; 0 means no limit. MinFree bytes of the disk stay free; 0 means 64 MiB.
 	MaxStreams int
 	MaxBytes   int64
 	MinFree    int64
-	NoSync     bool // acknowledge what the kernel has, and the disk perhaps not
+	NoSync     bool // acknowledge blocks before they are on the disk
 
 	mu      sync.Mutex
-	known   map[uint64]known // what was found out of streams
+	known   map[uint64]known // the state of the streams seen so far
 	streams int
 	bytes   int64
 }
 
-// known is where a log was left. A stream that this process has not seen is read once.
+// known is the state in which a log was closed. A stream that this process has not seen is
+// read once.
 type known struct {
 	next  uint64
 	off   int64
@@ -46,7 +47,7 @@ const (
 	streamSuffix   = ".stream"
 )
 
-// NewDir makes the directory if it is not there, and counts what is in it.
+// NewDir makes the directory if it does not exist, and counts its streams and bytes.
 func NewDir(path string) (*Dir, error) {
 	d := &Dir{Path: path, known: map[uint64]known{}, MaxStreams: defaultStreams, MinFree: defaultFree}
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -96,7 +97,7 @@ func (d *Dir) create(name string, h *pipe.Header, encoded []byte) (_ Log, err er
 	}
 	d.mu.Unlock()
 	if full {
-		return nil, fmt.Errorf("there are %d streams already: %w", d.MaxStreams, ErrRefused)
+		return nil, fmt.Errorf("the directory has %d streams already: %w", d.MaxStreams, ErrRefused)
 	}
 	defer func() {
 		if err != nil {
@@ -138,16 +139,16 @@ type dirLog struct {
 	known
 }
 
-// open finds out what is there of a stream, and cuts off a block that is not whole.
+// open finds out which blocks of a stream exist, and cuts off an incomplete one.
 func (l *dirLog) open(encoded []byte) error {
 	header := make([]byte, len(encoded))
 	if n, err := l.f.ReadAt(header, 0); err == io.EOF && bytes.HasPrefix(encoded, header[:n]) {
-		return l.rewrite(encoded) // stopped while it was made
+		return l.rewrite(encoded) // it was interrupted when the file was made
 	} else if err != nil {
 		return err
 	}
 	if !bytes.Equal(header, encoded) {
-		return fmt.Errorf("there is another one of this serial: %w", ErrRefused)
+		return fmt.Errorf("there is another stream with this serial: %w", ErrRefused)
 	}
 	l.d.mu.Lock()
 	k, ok := l.d.known[l.serial]
@@ -168,7 +169,7 @@ func (l *dirLog) rewrite(encoded []byte) error {
 	return l.append(encoded)
 }
 
-// scan reads the blocks that are there.
+// scan reads the existing blocks.
 func (l *dirLog) scan() error {
 	if _, err := l.f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -185,7 +186,7 @@ func (l *dirLog) scan() error {
 		}
 		var fault *pipe.Fault
 		if errors.As(err, &fault) || err == nil && (h.Number != l.next || h.Serial != l.serial) {
-			return fmt.Errorf("%s is damaged at offset %d, and is left as it is: %w", l.f.Name(), l.off, ErrRefused)
+			return fmt.Errorf("%s is damaged at offset %d, and is not changed: %w", l.f.Name(), l.off, ErrRefused)
 		}
 		if err != nil {
 			return err
@@ -224,7 +225,7 @@ func (l *dirLog) Append(h *pipe.BlockHeader, block []byte) error {
 	return nil
 }
 
-// append writes whole, or not at all.
+// append writes all bytes or none.
 func (l *dirLog) append(b []byte) error {
 	d := l.d
 	d.mu.Lock()
@@ -234,7 +235,7 @@ func (l *dirLog) append(b []byte) error {
 	}
 	d.mu.Unlock()
 	if full {
-		return fmt.Errorf("there are %d bytes already", d.MaxBytes)
+		return fmt.Errorf("the directory has %d bytes already", d.MaxBytes)
 	}
 	err := l.room(len(b))
 	if err == nil {
@@ -251,11 +252,11 @@ func (l *dirLog) append(b []byte) error {
 	return nil
 }
 
-// room leaves some of the disk to others.
+// room checks that enough of the disk stays free.
 func (l *dirLog) room(n int) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(l.f.Fd()), &st); err != nil {
-		return nil // it will say itself
+		return nil // the write returns the error
 	}
 	if int64(st.Bavail)*st.Bsize-int64(n) < l.d.MinFree {
 		return fmt.Errorf("write %s: %w", l.f.Name(), unix.ENOSPC)

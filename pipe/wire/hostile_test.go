@@ -70,9 +70,9 @@ func TestHostilePeers(t *testing.T) {
 		{"slow loris: a hello that does not end", []byte("iotape"), "i/o timeout"},
 		{"slow loris: a header that does not end", appendHello(nil, good[:40]), "i/o timeout"},
 		{"too large blocks", appendHello(nil, huge), "are too large"},
-		{"garbage for a block", append(appendHello(nil, header(4096)), bytes.Repeat([]byte{7}, 100)...), "is no block of its stream"},
-		{"an oversized block", append(appendHello(nil, good), block(0, serialOf(good), 1<<20)...), "is no block of its stream"},
-		{"a block of another stream", append(appendHello(nil, good), block(0, 1, 10)...), "is no block of its stream"},
+		{"garbage for a block", append(appendHello(nil, header(4096)), bytes.Repeat([]byte{7}, 100)...), "is not a block of its stream"},
+		{"an oversized block", append(appendHello(nil, good), block(0, serialOf(good), 1<<20)...), "is not a block of its stream"},
+		{"a block of another stream", append(appendHello(nil, good), block(0, 1, 10)...), "is not a block of its stream"},
 		{"a block of the future", append(appendHello(nil, good), block(7, serialOf(good), 10)...), "block 7 where block 0 is expected"},
 		{"slow loris: a block that does not end", append(appendHello(nil, good), block(0, serialOf(good), 1000)...), "i/o timeout"},
 	} {
@@ -103,7 +103,7 @@ func TestHostilePeers(t *testing.T) {
 		}
 		conns = append(conns, conn)
 	}
-	l.noted(t, "sent away: 8 connections are open")
+	l.noted(t, "refused: 8 connections are open")
 	for _, c := range conns {
 		c.Close()
 	}

@@ -19,8 +19,8 @@ import (
 // ListenOptions for Listen.
 type ListenOptions struct {
 	TLS  Files  // for tls://
-	Open bool   // an address that others can reach is meant, without TLS too
-	Risk string // what others could do then; "": whoever does can send
+	Open bool   // allow an address that others can reach without TLS
+	Risk string // what others can do then; "" means: send
 }
 
 // An AddressError says that an address, or what goes with it, is wrong.
@@ -35,13 +35,14 @@ func (e *AddressError) Unwrap() error { return e.Err }
 // An ExposedError is returned for an address that others can reach without TLS.
 type ExposedError struct{ Address, Risk string }
 
-// Error says what that would mean.
+// Error says what others can do.
 func (e *ExposedError) Error() string {
 	return fmt.Sprintf("%s can be reached by others, and %s", e.Address, e.Risk)
 }
 
 // Listen opens an address: unix:PATH, tcp://HOST:PORT, tls://HOST:PORT or HOST:PORT.
-// Without a host it is this machine only. See AddressOf for what the listener then is called.
+// Without a host it listens on this machine only. AddressOf returns the address of the
+// listener.
 func Listen(ctx context.Context, address string, o *ListenOptions) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return listenUnix(ctx, path)
@@ -78,19 +79,19 @@ func Listen(ctx context.Context, address string, o *ListenOptions) (net.Listener
 	}
 	if a := ln.Addr().(*net.TCPAddr); !a.IP.IsLoopback() && !o.Open {
 		ln.Close()
-		return nil, &ExposedError{Address: address, Risk: cmp.Or(o.Risk, "whoever does can send")}
+		return nil, &ExposedError{Address: address, Risk: cmp.Or(o.Risk, "all of them can send")}
 	}
 	return ln, nil
 }
 
-// listenUnix makes a socket that only its owner can use. One that nobody listens to any
-// more is replaced.
+// listenUnix makes a socket that only its owner can use. It
+// replaces a socket that has no listener.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode()&os.ModeSocket != 0 {
 		conn, err := net.DialTimeout("unix", path, time.Second)
 		if err == nil {
 			conn.Close()
-			return nil, fmt.Errorf("%s: somebody listens there already", path)
+			return nil, fmt.Errorf("%s: another program listens there already", path)
 		}
 		if errors.Is(err, unix.ECONNREFUSED) {
 			os.Remove(path)

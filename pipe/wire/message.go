@@ -13,8 +13,8 @@ import (
 )
 
 // A hello is sent once, when a client has connected; the stream's header follows, which
-// has its own length. An answer is sent by the server, any number of times. Blocks stand
-// on the wire as they do in a stream. All numbers are little-endian.
+// has its own length. An answer is sent by the server, any number of times. Blocks have
+// the same form as in a stream. All numbers are little-endian.
 //
 //	hello                          answer
 //	 0 8 bytes "iotape W"           0 u32 magic "iotw"
@@ -28,13 +28,13 @@ const (
 	answerBytes = 16
 )
 
-// code is what a server says besides the number of blocks.
+// code is the result that a server sends with the number of blocks.
 type code uint32
 
 const (
-	codeHave    code = 0 // go on
+	codeHave    code = 0 // continue
 	codeLater   code = 1 // no room at the moment: connect again later
-	codeRefused code = 2 // this stream is not taken
+	codeRefused code = 2 // the stream is refused
 )
 
 var codeText = map[code]string{codeLater: "the listener has no room at the moment",

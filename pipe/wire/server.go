@@ -18,27 +18,27 @@ import (
 
 // A Store keeps the streams that a Server gets.
 type Store interface {
-	// Open returns the log of a stream, which is new or has been opened before. No
-	// two logs of one stream are open at a time.
+	// Open returns the log of a stream, new or existing. At most one log of a stream is
+	// open at a time.
 	Open(h *pipe.Header, encoded []byte) (Log, error)
 }
 
-// A Log is a stream as far as it has come.
+// A Log is a stream with the blocks that have arrived.
 type Log interface {
-	// Next returns how many blocks there are.
+	// Next returns how many blocks the log has.
 	Next() uint64
 	// Append adds the next block, with its header, valid until it returns.
 	Append(h *pipe.BlockHeader, block []byte) error
-	// Sync makes what was appended outlive the machine. It is acknowledged then.
+	// Sync makes the appended blocks durable. The server acknowledges them afterwards.
 	Sync() error
 	Close() error
 }
 
-// ErrRefused is wrapped by a Store's errors for streams that will not be taken at any
-// time. Others are for the moment, and the client tries again.
+// ErrRefused is wrapped by a Store's errors for streams that it never takes. After other
+// errors the client tries again.
 var ErrRefused = errors.New("refused")
 
-// Limits bound what peers can make a Server do. Zero values are the defaults.
+// Limits limit what peers can make a Server do. Zero values are the defaults.
 type Limits struct {
 	Conns     int           // at one time; 64
 	HelloTime time.Duration // for TLS and the hello; 10 s
@@ -68,8 +68,8 @@ func (l *Limits) defaults() {
 type Server struct {
 	Store  Store
 	Limits Limits
-	// Note, if not nil, is told of streams that begin, go on and end, and of peers
-	// that were sent away. It may be called from several goroutines at a time.
+	// Note, if not nil, is called when a stream begins, continues or ends, and when a peer
+	// is refused. Calls can come from several goroutines at the same time.
 	Note func(line string)
 
 	mu    sync.Mutex
@@ -82,11 +82,11 @@ type session struct {
 	done chan struct{}
 }
 
-// syncBytes is how much a log gets at most between two syncs.
+// syncBytes is the most that a log gets between two syncs, in bytes.
 const syncBytes = 8 << 20
 
-// Serve takes connections until the context ends. It closes the listener, and returns
-// when all connections are done with.
+// Serve accepts connections until the context ends. It closes the listener, and returns
+// when all connections are closed.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.Limits.defaults()
 	s.taken = map[uint64]*session{}
@@ -112,7 +112,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		select {
 		case slots <- struct{}{}:
 		default:
-			s.note("%s: sent away: %d connections are open", conn.RemoteAddr(), s.Limits.Conns)
+			s.note("%s: refused: %d connections are open", conn.RemoteAddr(), s.Limits.Conns)
 			conn.Close()
 			continue
 		}
@@ -171,8 +171,8 @@ func (s *Server) serve(conn net.Conn) error {
 	return nil
 }
 
-// take makes the connection the only one of a stream: a client that connects again
-// knows better than we do that the former connection is dead.
+// take makes the connection the only one of a stream. A client that connects again knows
+// earlier than the server that the former connection is dead.
 func (s *Server) take(serial uint64, conn net.Conn) (end func()) {
 	me := &session{conn, make(chan struct{})}
 	for {
@@ -201,7 +201,7 @@ func codeOf(err error) code {
 	return codeLater
 }
 
-// taking is a stream that comes in.
+// taking is a stream that is being received.
 type taking struct {
 	s     *Server
 	conn  net.Conn
@@ -212,7 +212,7 @@ type taking struct {
 	since int // bytes appended and not synced
 }
 
-// run takes blocks until the peer hangs up, which is no error between blocks.
+// run takes blocks until the peer closes the connection, which is no error between blocks.
 func (t *taking) run() error {
 	if err := t.answer(codeHave); err != nil {
 		return err
@@ -236,12 +236,12 @@ func (t *taking) run() error {
 			_ = t.answer(codeOf(err))
 			return err
 		case final:
-			t.s.note("%s: stream %016x is whole, blocks 0 to %d", peer(t.conn), t.h.Serial, t.log.Next()-1)
+			t.s.note("%s: stream %016x is complete, blocks 0 to %d", peer(t.conn), t.h.Serial, t.log.Next()-1)
 		}
 	}
 }
 
-// protocolError is the peer's fault; there is nothing to say to it.
+// protocolError is an error of the peer. The server does not answer it.
 type protocolError struct{ error }
 
 func (p protocolError) Unwrap() error { return p.error }
@@ -258,7 +258,7 @@ func (t *taking) block() (final bool, err error) {
 	}
 	var h pipe.BlockHeader
 	if !h.Parse(b) || h.Serial != t.h.Serial || h.Length > t.h.MaxPayload() {
-		return false, protocolError{errors.New("what it sends is no block of its stream")}
+		return false, protocolError{errors.New("the peer sent something that is not a block of its stream")}
 	}
 	if h.Number > t.log.Next() {
 		return false, protocolError{fmt.Errorf("block %d where block %d is expected", h.Number, t.log.Next())}
@@ -271,7 +271,7 @@ func (t *taking) block() (final bool, err error) {
 		return false, protocolError{fmt.Errorf("block %d: %w", h.Number, err)}
 	}
 	if h.Number < t.log.Next() {
-		return false, nil // it came twice
+		return false, nil // a repeated block
 	}
 	t.since += len(b)
 	return h.Final, t.log.Append(&h, b)

@@ -27,8 +27,8 @@ type spooled struct {
 	n    int
 }
 
-// openFile makes the file. It has no name any more when this returns: nothing stays
-// behind of a client that is killed.
+// openFile makes the file. It removes the name, so that a killed client leaves
+// nothing behind.
 func (s *spool) openFile(name string) (err error) {
 	if s.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return fmt.Errorf("spool: %w", err)
@@ -39,12 +39,12 @@ func (s *spool) openFile(name string) (err error) {
 // end is the number after the last block.
 func (s *spool) end() uint64 { return s.first + uint64(len(s.blocks)) }
 
-// room reports whether a block of n bytes can be kept. A single one always can.
+// room reports whether the spool can keep a block of n bytes. It can always keep one block.
 func (s *spool) room(n int) bool {
 	return len(s.blocks) == 0 || s.memory+int64(n) <= s.most || s.file != nil && s.fileEnd+int64(n) <= s.fileMost
 }
 
-// push keeps a block for which there is room.
+// push keeps a block. The caller has checked the room.
 func (s *spool) push(b []byte) error {
 	if len(s.blocks) == 0 || s.memory+int64(len(b)) <= s.most {
 		s.blocks = append(s.blocks, spooled{data: append([]byte(nil), b...), n: len(b)})
@@ -60,7 +60,7 @@ func (s *spool) push(b []byte) error {
 	return nil
 }
 
-// get returns a block that is kept.
+// get returns a kept block.
 func (s *spool) get(number uint64) ([]byte, error) {
 	b := s.blocks[number-s.first]
 	if b.data != nil {
@@ -73,7 +73,7 @@ func (s *spool) get(number uint64) ([]byte, error) {
 	return data, nil
 }
 
-// drop forgets the blocks before a number.
+// drop removes the blocks before a number.
 func (s *spool) drop(before uint64) {
 	for s.first < before && len(s.blocks) > 0 {
 		if b := &s.blocks[0]; b.data != nil {
@@ -87,7 +87,7 @@ func (s *spool) drop(before uint64) {
 	}
 	if s.inFile == 0 && s.fileEnd > 0 {
 		s.fileEnd = 0
-		_ = s.file.Truncate(0) // the room is used again all the same
+		_ = s.file.Truncate(0) // after an error too, the space is used again
 	}
 }
 

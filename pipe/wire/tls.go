@@ -12,13 +12,15 @@ import (
 
 // Files names PEM files for TLS. A certificate goes with its key.
 type Files struct {
-	// Whom to trust: of a client, for servers; of a server, for clients, whom it then asks for a certificate.
+	// The authorities to trust: of a client for servers; of a server for clients, which must
+	// then have a certificate.
 	CA   string
 	Cert string
 	Key  string // others must not be able to read it
 }
 
-// ClientTLS returns a configuration for clients. Without CA the system's are trusted.
+// ClientTLS returns a configuration for clients. Without CA they trust the system's
+// authorities.
 func ClientTLS(f Files) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS13}
 	var err error
@@ -58,7 +60,7 @@ func (f *Files) load(c *tls.Config) error {
 		return err
 	}
 	if st.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is a secret, and its mode %v lets others at it: chmod 600", f.Key, st.Mode().Perm())
+		return fmt.Errorf("%s is secret, but its mode %v gives others access: chmod 600", f.Key, st.Mode().Perm())
 	}
 	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
@@ -75,7 +77,7 @@ func pool(file string) (*x509.CertPool, error) {
 	}
 	p := x509.NewCertPool()
 	if !p.AppendCertsFromPEM(b) {
-		return nil, fmt.Errorf("%s has no certificate in it", file)
+		return nil, fmt.Errorf("%s has no certificate", file)
 	}
 	return p, nil
 }

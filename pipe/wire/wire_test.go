@@ -167,7 +167,7 @@ func TestDelivery(t *testing.T) {
 			s.write(t, 300)
 			s.close(t)
 			s.arrived(t, d)
-			l.noted(t, "is whole, blocks 0 to 300")
+			l.noted(t, "is complete, blocks 0 to 300")
 		})
 	}
 }
@@ -331,7 +331,7 @@ func TestFull(t *testing.T) {
 	l := listen(t, "tcp", d)
 	s := send(t, l, nil)
 	s.write(t, 60)
-	l.noted(t, "there are 100000 bytes already")
+	l.noted(t, "the directory has 100000 bytes already")
 	d.mu.Lock()
 	d.MaxBytes = 0
 	d.mu.Unlock()
