@@ -22,7 +22,8 @@ func TestNoPermission(t *testing.T) {
 	e := &env{iotape: testenv.IotapeFor(t, cred), dir: testenv.UserDir(t, cred), cred: cred}
 	stdout, stderr := e.run(t, e.iotape, "record", "-o", "a.tape", "--", "echo", "hello")
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
-	if stdout != "hello\n" || len(lines) != 2 || !strings.HasPrefix(lines[0], "iotape: recording with ptrace: ebpf capture needs ") {
+	if stdout != "hello\n" || len(lines) != 2 ||
+		!strings.HasPrefix(lines[0], "iotape: recording with ptrace: ebpf capture needs ") {
 		t.Errorf("stdout %q, stderr:\n%s", stdout, stderr)
 	}
 	t.Log(lines[0])
@@ -71,14 +72,17 @@ func TestForUser(t *testing.T) {
 	iotape, dir := testenv.IotapeFor(t, cred), testenv.UserDir(t, cred)
 	e := &env{iotape: iotape, dir: dir}
 	sudo := func(argv ...string) (stdout, stderr string) {
-		return e.run(t, append([]string{"env", "SUDO_UID=" + name.Uid, "SUDO_GID=" + name.Gid, "SUDO_USER=" + name.Username, "HOME=/root", "USER=root"}, argv...)...)
+		return e.run(t, append([]string{"env", "SUDO_UID=" + name.Uid, "SUDO_GID=" + name.Gid,
+			"SUDO_USER=" + name.Username, "HOME=/root", "USER=root"}, argv...)...)
 	}
 	for _, backend := range []string{"ebpf", "ptrace"} {
-		out, _ := sudo(iotape, "record", "--backend", backend, "--keep-stream", "-o", backend+".tape", "--", "sh", "-c", `id -u; id -g; echo "$HOME $USER $SUDO_UID"; echo x > `+backend+`.mine`)
+		out, _ := sudo(iotape, "record", "--backend", backend, "--keep-stream", "-o", backend+".tape", "--", "sh", "-c",
+			`id -u; id -g; echo "$HOME $USER $SUDO_UID"; echo x > `+backend+`.mine`)
 		if want := name.Uid + "\n" + name.Gid + "\n" + name.HomeDir + " " + name.Username + " \n"; out != want {
 			t.Errorf("%s: %q, want %q", backend, out, want)
 		}
-		for _, pattern := range []string{backend + ".tape", backend + ".tape/*", backend + ".stream", backend + ".mine"} {
+		for _, pattern := range []string{backend + ".tape", backend + ".tape/*",
+			backend + ".stream", backend + ".mine"} {
 			names, err := filepath.Glob(filepath.Join(dir, pattern))
 			if err != nil || len(names) == 0 {
 				t.Fatalf("%s: %v", pattern, err)
@@ -96,10 +100,12 @@ func TestForUser(t *testing.T) {
 		stat, _ := e.run(t, iotape, "check", backend+".tape")
 		t.Log(stat)
 	}
-	if out, _ := sudo(iotape, "record", "--user", "root", "-o", "root.tape", "--", "id", "-u"); out != "0\n" {
+	if out, _ := sudo(iotape, "record", "--backend", "ptrace", "--user", "root", "-o", "root.tape",
+		"--", "id", "-u"); out != "0\n" {
 		t.Errorf("--user root: %q", out)
 	}
-	if out, _ := e.run(t, iotape, "record", "--user", name.Username, "-o", "named.tape", "--", "id", "-u"); out != name.Uid+"\n" {
+	if out, _ := e.run(t, iotape, "record", "--backend", "ptrace", "--user", name.Username, "-o", "named.tape", "--",
+		"id", "-u"); out != name.Uid+"\n" {
 		t.Errorf("--user %s: %q", name.Username, out)
 	}
 	_, stderr, err := e.try(t, iotape, "record", "--user", "no-such-user", "--", "id")
