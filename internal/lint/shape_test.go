@@ -43,7 +43,7 @@ var wideLines = map[string]int{
 	"causal/happens":         11,
 	"causal/throttle":        33,
 	"causal/throttle/hosts":  4,
-	"e2e":                    154,
+	"e2e":                    142,
 	"e2e/compat":             1,
 	"e2e/fleet":              17,
 	"event":                  56,
