@@ -29,32 +29,32 @@ import (
 type Options struct {
 	Data     string // directory
 	Replicas int    // of the broker's stream; 0 is 1
-	// BrokerBytes bounds what the broker keeps; 0 is 4 GiB. When it is full, agents keep
-	// what they have.
+	// BrokerBytes limits the broker's storage; 0 means 4 GiB. When it is full, agents keep
+	// their batches.
 	BrokerBytes int64
-	// MinFree is how much room the collector leaves on its disk, in bytes; 0 is 64 MiB.
+	// MinFree bytes of the disk stay free; 0 means 64 MiB.
 	MinFree int64
-	// Silent is how long nothing may be heard of a host until it is told, and after
-	// Abandon its streams are ended; 0 are 5 min and 24 h.
+	// A host is reported as silent after Silent without a message, and its streams are ended
+	// after Abandon. 0 means 5 min and 24 h.
 	Silent, Abandon time.Duration
-	// Commit is how often what came is made durable; 0 is 500 ms.
+	// Commit is the time between two commits; 0 means 500 ms.
 	Commit time.Duration
-	// Key returns the public key of a host's agent, "" if none is known. What is said to be
-	// of a host with a key has to be signed with it. Nil: no host has one. It is called from
+	// Key returns the public key of a host's agent, "" if none is known. Messages of a host
+	// with a key must be signed with it. Nil means that no host has a key. It is called from
 	// several goroutines.
 	Key   func(host string) string
-	Note  func(line string)                  // is told what a person should know; not nil
-	Alarm func(host string, d time.Duration) // is told of a silent host, once; may be nil
+	Note  func(line string)                  // prints a message for the administrator; not nil
+	Alarm func(host string, d time.Duration) // is called once for a silent host; may be nil
 	Clock func() time.Time                   // nil is time.Now
 }
 
 const (
 	bufferMax  = 32 << 20    // of data that is not committed
-	saveEvery  = time.Minute // what is known of all hosts; what is nowhere else is written at once
+	saveEvery  = time.Minute // the files of all hosts; data that is nowhere else is written at once
 	watchEvery = time.Second
 )
 
-// Collector is one. Run has to be running for the others of its methods to answer.
+// Collector collects. Its other methods answer only while Run runs.
 type Collector struct {
 	o      Options
 	js     jetstream.JetStream
@@ -63,7 +63,7 @@ type Collector struct {
 	calls  chan func()
 	over   chan struct{}
 
-	// What follows is Run's goroutine's.
+	// The fields below belong to Run's goroutine.
 	hosts    map[string]*host
 	position position
 	last     uint64 // of the messages that were delivered
@@ -76,14 +76,14 @@ type Collector struct {
 	quarantine                     uint64 // files and streams that could not be read at the start
 	refused                        func() (connections, requests uint64)
 
-	// What follows may be used from anywhere.
+	// The fields below may be used from any goroutine.
 	handshakes      handshakes
 	damaged, forged atomic.Uint64 // forged: not signed by whom they are said to be of
 	saying          sync.Mutex
 	said            map[string]time.Time
 }
 
-// position is how far the broker's stream is in staging.
+// position is the place in the broker's stream up to which everything is in staging.
 type position struct {
 	CreatedNS int64  `json:"created_ns"` // of the broker's stream: another one has other numbers
 	Seq       uint64 `json:"seq"`
@@ -135,7 +135,7 @@ func New(ctx context.Context, nc *nats.Conn, o *Options,
 	return c, nil
 }
 
-// attach finds the broker's stream, or makes it, and the place in it.
+// attach finds or makes the broker's stream, and finds the position in it.
 func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	if c.js, err = jetstream.New(nc); err != nil {
 		return err
@@ -162,7 +162,8 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 const noPeers = 10005
 
 // makeBucket makes the broker's stream. Brokers of a cluster that have just been started
-// do not answer until they have agreed on a leader: they are asked again until ctx is done.
+// do not answer until they have elected a leader, so makeBucket repeats the request until ctx
+// is done.
 func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo, err error) {
 	for {
 		once, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -193,7 +194,7 @@ func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo,
 	}
 }
 
-// Run collects until ctx is done. It returns an error only if it cannot go on.
+// Run collects until ctx is done. It returns an error only if it cannot continue.
 func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	defer c.disk.Close()
 	defer close(c.over)
@@ -248,7 +249,7 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	}
 }
 
-// do runs f where the state is. Without Run it does nothing.
+// do runs f in Run's goroutine. Without Run it does nothing.
 func (c *Collector) do(f func()) {
 	done := make(chan struct{})
 	select {
@@ -258,7 +259,7 @@ func (c *Collector) do(f func()) {
 	}
 }
 
-// consume has messages delivered, from the position on, in order.
+// consume requests the messages from the position on, in order.
 func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.ConsumeContext, error) {
 	cons, err := c.bucket.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: c.position.Seq + 1, MaxResetAttempts: -1,
@@ -272,7 +273,7 @@ func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.
 			return
 		}
 		host := strings.TrimPrefix(m.Subject(), batch.Batches)
-		// Signatures are looked at here, and not where commits would have to wait for it.
+		// Verify signatures here, so that commits do not wait for it.
 		next := &message{host, m.Headers(), m.Data(), meta.Sequence.Stream,
 			c.genuine(host, m.Subject(), m.Headers(), m.Data())}
 		select {
@@ -286,8 +287,8 @@ func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.
 	}))
 }
 
-// commit makes what came durable, and lets the broker forget it. The last one writes all
-// that is known of hosts, too.
+// commit makes the received batches durable, and then purges them from the broker. The last
+// commit also writes the files of all hosts.
 func (c *Collector) commit(ctx context.Context, last bool) {
 	if err := c.makeDurable(last); err != nil {
 		c.stalls++
@@ -318,7 +319,7 @@ func (c *Collector) commit(ctx context.Context, last bool) {
 	}
 }
 
-// settled returns up to where no message is needed any more.
+// settled returns the position before which no message is needed any more.
 func (c *Collector) settled() uint64 {
 	to := c.last
 	for _, h := range c.hosts {
@@ -365,8 +366,8 @@ func (c *Collector) makeDurable(everything bool) error {
 			return err
 		}
 	}
-	// A host's file lists what is finished before an end says so: the archive may take a
-	// stream away as soon as it has one, and then it must not come back.
+	// A host's file lists a finished stream before the stream has its end: the archive may
+	// remove the stream as soon as it has an end, and it must not be made again then.
 	if ends.Len() > 0 {
 		if err := errors.Join(ends.Publish(), c.sync()); err != nil {
 			return err
@@ -391,7 +392,7 @@ func (c *Collector) sync() error {
 	return nil
 }
 
-// writeStreams appends what came.
+// writeStreams appends the received batches.
 func (c *Collector) writeStreams(abouts *staging.Batch) (written bool, err error) {
 	left := 0
 	for _, h := range c.hosts {
@@ -401,7 +402,7 @@ func (c *Collector) writeStreams(abouts *staging.Batch) (written bool, err error
 			}
 			written = true
 			if why := o.commit(abouts); why != nil {
-				if c.probe() != nil { // it is not this stream alone
+				if c.probe() != nil { // the problem is not this stream alone
 					err = errors.Join(err, why)
 				} else {
 					c.wait(h, o, why)
@@ -456,7 +457,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 	return nil
 }
 
-// watch looks for hosts that are silent, and keeps rates.
+// watch finds silent hosts, and computes rates.
 func (c *Collector) watch() {
 	c.syncPeers()
 	now := c.o.Clock().UnixNano()
@@ -491,8 +492,8 @@ func (h *host) newer(o *open) bool {
 	return false
 }
 
-// stopped returns why a host's agent is not expected to be heard, "" if it is: its last
-// stream ended in order and no other is open.
+// stopped returns why no message of a host's agent is expected, "" if one is: its last stream
+// ended in order, and no other is open.
 func (h *host) stopped() staging.Reason {
 	if len(h.open) > 0 || len(h.Closed) == 0 {
 		return ""
@@ -520,7 +521,7 @@ func (r *rate) tick(now int64) {
 	r.events, r.bytes, r.atNS = 0, 0, now
 }
 
-// say tells a person something, each line once a minute at most.
+// say prints a message for the administrator, each one at most once a minute.
 func (c *Collector) say(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	c.saying.Lock()

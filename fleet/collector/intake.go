@@ -35,7 +35,7 @@ type message struct {
 	genuine bool
 }
 
-// deliver takes a message. What is wrong with one is counted, and not an error.
+// deliver takes a message. It counts wrong messages; they are no errors.
 func (c *Collector) deliver(m *message) {
 	c.last = m.seq
 	c.batches++
@@ -93,7 +93,7 @@ func (c *Collector) deliver(m *message) {
 		}
 		h.Reordered++
 		o.held[p.Number] = m.seq
-		if len(o.held) > maxHeld { // nobody sends so far ahead
+		if len(o.held) > maxHeld { // no agent sends so far ahead
 			o.floor = max(o.floor, slices.Min(slices.Collect(maps.Keys(o.held)))-1)
 		}
 		c.resume(h, o)
@@ -101,7 +101,7 @@ func (c *Collector) deliver(m *message) {
 }
 
 // genuine reports whether a message was signed by the host that its subject names, if the
-// host has a key. One that was not is nothing that is known of the host.
+// host has a key. A message that was not says nothing about the host.
 func (c *Collector) genuine(host, subject string, header nats.Header, data []byte) bool {
 	if staging.CheckHost(host) != nil {
 		c.damaged.Add(1)
@@ -120,7 +120,7 @@ func (c *Collector) genuine(host, subject string, header nats.Header, data []byt
 	return false
 }
 
-// refuse counts what is no batch.
+// refuse counts a message that is not a batch.
 func (c *Collector) refuse(h *host, err error) {
 	if errors.Is(err, batch.ErrVersion) {
 		h.Foreign++
@@ -131,7 +131,7 @@ func (c *Collector) refuse(h *host, err error) {
 	c.say("%s: a batch was refused: %v", h.Host, err)
 }
 
-// late counts what a batch of a finished stream has, and what must have come before it.
+// late counts the events of a batch of a finished stream, and of those that came before it.
 func late(h *host, done *closed, p *batch.Batch) {
 	until := p.Before + p.Events
 	if until <= done.Known && p.Lost <= done.Lost {
@@ -149,7 +149,7 @@ func late(h *host, done *closed, p *batch.Batch) {
 	h.dirty, h.due = true, true // the broker forgets the batch
 }
 
-// take appends the batch whose turn it is.
+// take appends the next batch of a stream.
 func (c *Collector) take(h *host, o *open, p *batch.Batch, seq uint64) {
 	o.taken = append(o.taken, taken{p.Number, seq})
 	o.next++
@@ -164,7 +164,7 @@ func (c *Collector) take(h *host, o *open, p *batch.Batch, seq uint64) {
 			c.refuse(h, fmt.Errorf("the beginning of %s: %w", p.Stream, err))
 			return
 		}
-		// What it says of itself counts as far as its name and its subject agree.
+		// Its description is used if the stream's name and the subject agree.
 		a.Version, a.Host, a.Stream, a.BootID, a.AgentStartNS = staging.Version, o.about.Host, o.about.Stream,
 			o.about.BootID, o.about.AgentStartNS
 		a.AgentVersion, a.ConfigHash, a.Level = limit(a.AgentVersion), limit(a.ConfigHash), limit(a.Level)
@@ -179,8 +179,8 @@ func (c *Collector) take(h *host, o *open, p *batch.Batch, seq uint64) {
 			return
 		}
 		o.finish(&e, "", "", c.o.Clock().UnixNano())
-		// Its commit does not say that it has come: after a kill before the end is written, it
-		// has to come again.
+		// The commit does not have this batch: after a kill before the end is written, the
+		// batch must be delivered again.
 		o.next--
 		o.endSeq = seq
 	default:
@@ -200,7 +200,7 @@ func (c *Collector) take(h *host, o *open, p *batch.Batch, seq uint64) {
 	}
 }
 
-// previous drops a name that is none.
+// previous returns a stream's name, "" if it is not valid.
 func previous(s string) string {
 	if _, err := staging.ParseStream(s); err != nil {
 		return ""
@@ -208,7 +208,7 @@ func previous(s string) string {
 	return s
 }
 
-// resume takes what had to wait, and finds out what will not come any more.
+// resume takes the batches that had to wait, and finds those that will not come any more.
 func (c *Collector) resume(h *host, o *open) {
 	for len(o.held) > 0 && o.end == nil && len(o.chunk) <= chunkMax {
 		seq, ok := o.held[o.next]
@@ -218,7 +218,7 @@ func (c *Collector) resume(h *host, o *open) {
 				return // the missing may still come
 			}
 			if o.within {
-				// A frame is torn: what follows would not be read.
+				// A frame is incomplete: the bytes after it could not be read.
 				o.finish(nil, staging.ReasonLoss, "a batch within a frame did not arrive", c.o.Clock().UnixNano())
 				return
 			}
@@ -243,12 +243,12 @@ func (c *Collector) resume(h *host, o *open) {
 		delete(o.held, o.next)
 		c.take(h, o, p, seq)
 		if o.why != nil {
-			return // one is enough to see whether it can be written
+			return // one batch shows whether the stream can be written
 		}
 	}
 }
 
-// fetch reads a batch again that came before its turn.
+// fetch reads a batch that came before its turn from the broker again.
 func (c *Collector) fetch(seq uint64) (*batch.Batch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -260,7 +260,7 @@ func (c *Collector) fetch(seq uint64) (*batch.Batch, error) {
 	return &p, err
 }
 
-// host returns what is known of a host, which may be new.
+// host returns the state of a host, which may be new.
 func (c *Collector) host(name string) *host {
 	h := c.hosts[name]
 	if h == nil {
@@ -270,7 +270,7 @@ func (c *Collector) host(name string) *host {
 	return h
 }
 
-// reported takes what an agent says of itself.
+// reported takes a report of an agent.
 func (c *Collector) reported(name string, m *nats.Msg) {
 	var r batch.Report
 	if len(m.Data) > batch.MaxWords || json.Unmarshal(m.Data, &r) != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/iotape/iotape/fleet/staging"
 )
 
-// quarantineDir is where what cannot be read is put, below a collector's data.
+// quarantineDir returns the directory for unreadable streams, below a collector's data.
 func quarantineDir(data string) string { return filepath.Join(data, "aside") }
 
 // suffix of a file that could not be read, and is kept.
 const damagedSuffix = ".damaged"
 
-// quarantineFile gives a file that cannot be read another name.
+// quarantineFile renames an unreadable file.
 func (c *Collector) quarantineFile(name string, why error, follows string) error {
 	if err := os.Rename(name, name+damagedSuffix); err != nil {
 		return errors.Join(why, err)
@@ -122,8 +122,8 @@ func (c *Collector) loadHost(name string) (*host, error) {
 	return h, nil
 }
 
-// loadStream takes a staged stream up. recount says that the host's file is lost: what is
-// finished is counted again.
+// loadStream loads a staged stream. recount says that the host's file is lost, so finished
+// streams are counted again.
 func (c *Collector) loadStream(s *staging.Stream, recount bool) error {
 	now := c.o.Clock().UnixNano()
 	if s.End != nil {
@@ -162,7 +162,7 @@ func (c *Collector) loadStream(s *staging.Stream, recount bool) error {
 	return nil
 }
 
-// unwritable reports whether an error is of a place that cannot be written now.
+// unwritable reports whether an error says that a directory cannot be written at the moment.
 func unwritable(err error) bool {
 	for _, e := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EPERM} {
 		if errors.Is(err, e) {
@@ -172,8 +172,8 @@ func unwritable(err error) bool {
 	return false
 }
 
-// quarantineStream moves away the directory of a stream that cannot be read. What still comes of
-// the stream begins a directory of its own, and says that its beginning is missing.
+// quarantineStream moves the directory of an unreadable stream away. Later batches of the stream
+// get a new directory, which says that the beginning is missing.
 func (c *Collector) quarantineStream(host, stream, dir string, why error) {
 	text := strings.ReplaceAll(why.Error(), "\n", "; ")
 	c.quarantine++

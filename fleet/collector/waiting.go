@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// retryEvery is how often it is tried to write a stream again that could not be written.
+// retryEvery is the time between two attempts to write a stream that could not be written.
 const retryEvery = 2 * time.Second
 
-// probe says whether anything at all can be written.
+// probe returns why the collector cannot write anything at all, nil if it can.
 func (c *Collector) probe() error {
 	name := filepath.Join(c.o.Data, "probe")
 	err := os.WriteFile(name, make([]byte, 4096), 0o600)
@@ -22,8 +22,8 @@ func (c *Collector) probe() error {
 	return err
 }
 
-// wait leaves what came of a stream that cannot be written where it is, in the broker. The
-// others go on; the broker keeps all that came after it, until it is full.
+// wait leaves the batches of a stream that cannot be written in the broker. Other streams
+// continue. The broker keeps everything that came later, until it is full.
 func (c *Collector) wait(h *host, o *open, why error) {
 	for _, t := range o.taken {
 		o.held[t.number] = t.seq
@@ -41,13 +41,13 @@ func (c *Collector) wait(h *host, o *open, why error) {
 	o.why, o.tried = why, c.o.Clock()
 }
 
-// streamRecovered says that a stream can be written again.
+// streamRecovered reports that a stream can be written again.
 func (c *Collector) streamRecovered(h *host, o *open) {
 	o.why = nil
 	c.o.Note(fmt.Sprintf("stream %s of %s is written again", o.about.Stream, h.Host))
 }
 
-// retry takes up streams that could not be written, and what else is held and has its turn.
+// retry writes streams that could not be written, and held batches whose turn has come.
 func (c *Collector) retry() {
 	for _, h := range c.hosts {
 		for _, o := range h.open {
@@ -69,7 +69,7 @@ func (c *Collector) retry() {
 	}
 }
 
-// recovered finds how far a stream is whose directory could not be written.
+// recovered finds how far a stream was written before its directory became unwritable.
 func (c *Collector) recovered(h *host, o *open) bool {
 	p, err := recoverStream(o.dir)
 	if err != nil {

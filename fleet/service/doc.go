@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package service runs a collector as a service: with the broker that agents connect to or
-// with somebody else's, and with a page that shows the fleet.
+// Package service runs a collector as a service: with its own broker or an external one, and
+// with a page that shows the fleet.
 //
 //	agents ──▶ fleet/broker ──▶ fleet/collector ──▶ DATA/staging
 //	                                  └──▶ page, metrics

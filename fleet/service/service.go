@@ -22,26 +22,26 @@ import (
 	"github.com/iotape/iotape/pipe/wire"
 )
 
-// DefaultPage is where the fleet is shown unless it is said.
+// DefaultPage is the default address of the page, HOST:PORT.
 const DefaultPage = "127.0.0.1:7073"
 
 // Options for Run. Data and Note of the collector's options are the broker's, too.
 type Options struct {
 	collector.Options
 	Listen     string        // the broker's address, HOST:PORT
-	Page       string        // where the fleet is shown, HOST:PORT; "-": nowhere
+	Page       string        // the address of the page, HOST:PORT; "-" means no page
 	TLS        wire.Files    // of the broker; CA is for NATS
-	Open       bool          // addresses that others can reach are meant, without TLS too
-	NATS       string        // URL of brokers to use; "": one is started
+	Open       bool          // allow addresses that others can reach without TLS
+	NATS       string        // URL of external brokers; "" means start one
 	Seed       string        // file with the collector's nkey seed for them
-	Program    string        // run with the host and the seconds when a host is silent; "": none
+	Program    string        // run with the host and the seconds when a host is silent; "" means none
 	Sync       time.Duration // between syncs of the broker's file
 	BrokerOnly bool          // collect nothing
 	Name       string        // of this broker in its cluster
-	Cluster    string        // where its other brokers connect to, HOST:PORT; "": there is no cluster
+	Cluster    string        // where other brokers connect, HOST:PORT; "" means no cluster
 	Peers      []string      // other brokers, HOST:PORT
 	ClusterTLS wire.Files
-	// Ready is told where agents connect and where the page is.
+	// Ready is called with the address for agents and that of the page.
 	Ready func(addresses ...string) error
 }
 
@@ -67,7 +67,7 @@ func (p *Options) reachable(address string, secure bool, how string) error {
 	return hint.With(fmt.Errorf("%s can be reached by others", address), "%s, or --open if that is meant", how)
 }
 
-// Run takes what agents send until ctx ends.
+// Run receives from agents until ctx ends.
 func Run(ctx context.Context, p *Options) error {
 	if err := p.reachable(p.Listen, p.TLS.Cert != "", "use --tls-cert and --tls-key"); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (p *Options) start() (*broker.Broker, error) {
 	return broker.Start(o)
 }
 
-// keepKeys takes changes of the keys, and ends the collector with its broker.
+// keepKeys follows changes of the keys, and ends the collector with its broker.
 func keepKeys(ctx context.Context, note func(string), b *broker.Broker, stop context.CancelCauseFunc) {
 	every := time.NewTicker(2 * time.Second)
 	defer every.Stop()
@@ -180,7 +180,7 @@ func keepKeys(ctx context.Context, note func(string), b *broker.Broker, stop con
 	}
 }
 
-// dial connects to somebody else's brokers.
+// dial connects to external brokers.
 func (p *Options) dial() (*nats.Conn, error) {
 	opts := []nats.Option{nats.Name("iotape collector"), nats.MaxReconnects(-1), nats.Timeout(10 * time.Second),
 		nats.IgnoreAuthErrorAbort()}

@@ -18,7 +18,7 @@ import (
 	"github.com/iotape/iotape/internal/jsonout"
 )
 
-// Well reports whether the collector stores, and every host that is expected to is heard.
+// Well reports whether the collector can store, and no host is silent.
 func Well(f *collector.Fleet) bool {
 	return f.Storing && !slices.ContainsFunc(f.Hosts,
 		func(h collector.Host) bool { return h.State == "silent" || h.Problem != "" })
@@ -72,7 +72,7 @@ func WriteFleet(w io.Writer, f *collector.Fleet) error {
 	return nil
 }
 
-// WriteKeys writes a table of who may connect.
+// WriteKeys writes a table of the registered keys.
 func WriteKeys(w io.Writer, keys []broker.Key) error {
 	t := report.Table{Head: []string{"name", "role", "public key"}, Left: 3}
 	for i := range keys {
@@ -92,7 +92,7 @@ func WriteKeysJSON(w io.Writer, keys []broker.Key) error {
 	return nil
 }
 
-// WriteConfig writes the keys as the configuration of a NATS server has them.
+// WriteConfig writes the keys in the form of a NATS server's configuration.
 func WriteConfig(w io.Writer, keys []broker.Key) error {
 	_, err := fmt.Fprint(w, broker.Config(keys))
 	return err

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package staging is the border between the collector, which receives streams, and
-// the archive, which makes tapes of them: a directory of streams by host.
+// Package staging is the interface between the collector, which receives streams, and the
+// archive, which makes tapes of them: a directory of streams by host.
 //
 //	DATA/staging/HOST/STREAM/
-//	  about.json   About: whose stream, and why it began; written first
+//	  about.json   About: the host of the stream, and why it began; written first
 //	  stream       the bytes that the agent sent, in order, each once
-//	  commits      the collector's: up to where stream is known to be right
-//	  end.json     End: why it ended, and what of it is missing; written last, by rename
+//	  commits      for the collector: which bytes of the stream are durable
+//	  end.json     End: why the stream ended, and what is missing; written last, by rename
 //
-// A recording may have several streams: those that continue another one begin in its
-// middle. A stream with an end is finished: the collector does not touch it again, and
-// whoever archives it may read it, and then remove its directory. One without is
-// the collector's alone.
+// A recording may have several streams, each of which continues the one before. A stream with
+// an end is finished: the collector does not change it any more, and the archive may read it
+// and then remove its directory. Only the collector uses a stream without an end.
 //
-// The bytes are opaque: nothing here knows what a frame or an event is. Names come
-// from hosts that may be hostile, so all are checked before they become paths.
+// The bytes are opaque: the package knows neither frames nor events. Names come from hosts
+// that may be hostile, so they are checked before they become paths.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package staging

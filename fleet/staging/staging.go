@@ -24,28 +24,28 @@ const (
 	EndFile     = "end.json"
 )
 
-// Version is that of About and End. A reader refuses a greater one.
+// Version is the version of About and End. Readers refuse a greater one.
 const Version = 1
 
 // Reason is why a stream began or ended.
 type Reason string
 
-// The reasons. Those of a beginning are about what was before.
+// The reasons. The reason of a beginning says what ended before.
 const (
 	ReasonStart    Reason = "agent start"   // begin: the agent's first stream
-	ReasonReboot   Reason = "reboot"        // the machine went down without a word, or came up again
-	ReasonStop     Reason = "agent stop"    // end: the agent was told to stop, and did so in order
-	ReasonKilled   Reason = "agent killed"  // the agent ended without a word, and was started again
-	ReasonLoss     Reason = "loss"          // events were lost: what follows is described anew
-	ReasonSize     Reason = "size limit"    // the stream was as large as it may become
-	ReasonAge      Reason = "age limit"     // the stream was as old as it may become
-	ReasonConfig   Reason = "configuration" // the agent read a changed one
-	ReasonLevel    Reason = "level"         // the agent keeps more, or less, to stay within its share of the processors
-	ReasonSilent   Reason = "agent silent"  // end: the collector heard nothing of the agent for too long
-	ReasonFinished Reason = "finished"      // end: what was recorded ended
+	ReasonReboot   Reason = "reboot"        // the machine went down without notice, or started again
+	ReasonStop     Reason = "agent stop"    // end: the agent was stopped
+	ReasonKilled   Reason = "agent killed"  // the agent ended without notice, and was started again
+	ReasonLoss     Reason = "loss"          // events were lost; the next stream begins with a new description
+	ReasonSize     Reason = "size limit"    // the stream reached its largest size
+	ReasonAge      Reason = "age limit"     // the stream reached its greatest age
+	ReasonConfig   Reason = "configuration" // the agent read a changed configuration
+	ReasonLevel    Reason = "level"         // the agent changed what it keeps, because of its CPU limit
+	ReasonSilent   Reason = "agent silent"  // end: the collector received nothing from the agent for too long
+	ReasonFinished Reason = "finished"      // end: the recorded processes ended
 )
 
-// About says whose a stream is. It does not change once written.
+// About describes a stream. It does not change once written.
 type About struct {
 	Version      int    `json:"version"`
 	Host         string `json:"host"`          // checked by CheckHost
@@ -58,19 +58,19 @@ type About struct {
 	Level        string `json:"level"`  // what is kept: "content", "hashes", "metadata" or "counters"
 	Reason       Reason `json:"reason"` // why this stream began
 	Detail       string `json:"detail,omitempty"`
-	// Previous is the host's stream before this one, "" if the agent knows of none, and
-	// GapNS for how long between the two nothing was recorded; -1 if that is not known.
+	// Previous is the host's stream before this one, "" if the agent knows none. GapNS is
+	// how long nothing was recorded between the two, -1 if this is unknown.
 	Previous string `json:"previous,omitempty"`
 	GapNS    int64  `json:"gap_ns"`
-	// Continues: the frames go on from those of Previous, in the same recording. There is
-	// no description at the beginning of this stream, so it cannot be read without that one.
+	// Continues says that the stream continues Previous, in the same recording. It has no
+	// description at its beginning, so it cannot be read without Previous.
 	Continues bool `json:"continues,omitempty"`
-	// SkewNS is how far the host's clock was ahead of the collector's when the stream's
-	// agent said hello.
+	// SkewNS is how far the host's clock was ahead of the collector's when the agent
+	// connected.
 	SkewNS int64 `json:"skew_ns,omitempty"`
 }
 
-// Loss is what a stream lacks, for one reason.
+// Loss counts the events that a stream lost for one reason.
 type Loss struct {
 	Reason string `json:"reason"`
 	Events uint64 `json:"events"`
@@ -85,10 +85,10 @@ type End struct {
 	Bytes     int64  `json:"bytes"`       // of the stream
 	Events    uint64 `json:"events"`      // in the stream, as its agent counted them
 	Losses    []Loss `json:"losses,omitempty"`
-	// Complete: the stream ends where its agent ended it, and nothing is known to be
-	// missing.
+	// Complete says that the stream ends where its agent ended it, and that nothing is known
+	// to be missing.
 	Complete bool `json:"complete"`
-	// Continued: the recording goes on in another stream, which Continues this one.
+	// Continued says that another stream continues the recording; it has Continues set.
 	Continued bool  `json:"continued,omitempty"`
 	EndNS     int64 `json:"end_ns"` // ns since 1970 by the collector's clock
 }
@@ -103,8 +103,7 @@ func (e *End) Lost() (n uint64) {
 
 var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9][a-z0-9-]{0,62})*$`)
 
-// CheckHost says what is wrong with a host's name: it is a DNS name in lower case of
-// up to 128 bytes.
+// CheckHost checks a host's name, which is a DNS name in lower case of up to 128 bytes.
 func CheckHost(host string) error {
 	if len(host) > 128 || !hostName.MatchString(host) {
 		return fmt.Errorf("host %.140q: a name is of a-z, 0-9, - and ., such as db7.example.com, and has up to 128 "+
@@ -113,8 +112,8 @@ func CheckHost(host string) error {
 	return nil
 }
 
-// StreamName is a stream's name in its parts. Those of one boot are ordered by the
-// other two.
+// StreamName has the parts of a stream's name. Streams of one boot are ordered by the other
+// two parts.
 type StreamName struct {
 	BootID  string // 36 characters: hexadecimal and -
 	StartNS int64  // of the agent
@@ -126,7 +125,7 @@ var bootID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // String returns the name: BOOT-START-SERIAL.
 func (n StreamName) String() string { return fmt.Sprintf("%s-%d-%d", n.BootID, n.StartNS, n.Serial) }
 
-// ParseStream reads a name, and refuses all that String does not write.
+// ParseStream parses a name. It refuses everything that String does not write.
 func ParseStream(s string) (n StreamName, err error) {
 	wrong := fmt.Errorf("stream %.100q: a name is BOOT-START-SERIAL", s)
 	if len(s) > 100 || len(s) < 40 || s[36] != '-' || !bootID.MatchString(s[:36]) {
@@ -155,10 +154,10 @@ func (n StreamName) Less(m StreamName) bool {
 // Root returns the directory of all hosts within a collector's data.
 func Root(data string) string { return filepath.Join(data, "staging") }
 
-// Dir returns a stream's directory. The names have to be checked.
+// Dir returns a stream's directory. The caller has checked the names.
 func Dir(data, host, stream string) string { return filepath.Join(Root(data), host, stream) }
 
-// Stream is one that is staged.
+// Stream is a staged stream.
 type Stream struct {
 	Dir   string
 	About About
@@ -168,9 +167,9 @@ type Stream struct {
 // File returns the path of the stream's bytes.
 func (s *Stream) File() string { return filepath.Join(s.Dir, StreamFile) }
 
-// List returns what is staged below a collector's data, by host, in the order in
-// which the hosts' agents began the streams. What cannot be read, or is not a
-// stream's directory, is in err, and does not keep the others from being listed.
+// List returns the streams staged below a collector's data, by host, in the order in which
+// the agents began them. It lists all that it can read; err has what it cannot read, and
+// what is not a stream's directory.
 func List(data string) (streams []Stream, err error) {
 	streams, damaged, err := Find(data)
 	for _, d := range damaged {
@@ -184,10 +183,10 @@ type Damaged struct {
 	Host, Stream string // checked
 	Dir          string
 	Err          error
-	Finished     bool // it has an end.json: it is not the collector's any more
+	Finished     bool // it has an end.json, so the collector no longer uses it
 }
 
-// Find is List that tells the directories of streams apart that cannot be read.
+// Find is like List, and returns the unreadable directories of streams separately.
 func Find(data string) (streams []Stream, damaged []Damaged, err error) {
 	hosts, err := os.ReadDir(Root(data))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -247,8 +246,7 @@ func listHost(data, host string) (streams []Stream, damaged []Damaged, err error
 	return streams, damaged, errors.Join(errs...)
 }
 
-// Open reads what a stream's directory says of it. Its names have to be those of the
-// directory.
+// Open reads the description of a stream. Its names must be those of the directory.
 func Open(dir string) (*Stream, error) {
 	s := &Stream{Dir: dir}
 	if err := readJSON(filepath.Join(dir, AboutFile), &s.About); err != nil {
@@ -284,7 +282,7 @@ func Quarantine(dir, to, why string) (string, error) {
 		return "", err
 	}
 	name := stream
-	for n := 2; ; n++ { // it may have come again
+	for n := 2; ; n++ { // another one of this name may be there already
 		if _, err := os.Lstat(filepath.Join(to, name)); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -299,7 +297,7 @@ func Quarantine(dir, to, why string) (string, error) {
 	return filepath.Join(to, name), errors.Join(syncDir(to), syncDir(filepath.Dir(dir)))
 }
 
-// maxJSON bounds what is read of about.json and end.json.
+// maxJSON limits the size of about.json and end.json, in bytes.
 const maxJSON = 64 << 10
 
 func readJSON(name string, v any) error {
@@ -318,7 +316,7 @@ func readJSON(name string, v any) error {
 	return nil
 }
 
-// WriteFile makes a file with v as JSON, durable and whole or not at all.
+// WriteFile makes a durable file with v as JSON, completely or not at all.
 func WriteFile(name string, v any) error {
 	f, err := prepare(name, v)
 	if err != nil {
@@ -337,7 +335,7 @@ func WriteFile(name string, v any) error {
 // next is the suffix of a file that is about to replace another.
 const next = ".next"
 
-// prepare writes a file beside the one that it is to replace.
+// prepare writes a file beside the one that it will replace.
 func prepare(name string, v any) (*os.File, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -357,7 +355,7 @@ func prepare(name string, v any) (*os.File, error) {
 // system: after the Puts, before Publish, and after that.
 type Batch struct{ names []string }
 
-// Put writes a file beside the one that it is to replace.
+// Put writes a file beside the one that it will replace.
 func (b *Batch) Put(name string, v any) error {
 	f, err := prepare(name, v)
 	if err != nil {
@@ -370,7 +368,7 @@ func (b *Batch) Put(name string, v any) error {
 	return nil
 }
 
-// Len returns how many files wait.
+// Len returns how many files wait for Publish.
 func (b *Batch) Len() int { return len(b.names) }
 
 // Publish gives the files their names.
