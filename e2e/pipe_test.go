@@ -117,7 +117,7 @@ func TestListenerGone(t *testing.T) {
 	t.Parallel()
 	e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
 	r := e.receive(t, "tcp://127.0.0.1:0", filepath.Join(e.dir, "streams"))
-	cmd := exec.Command(e.iotape, "record", "--to", r.address+"?spool=64K&give-up=500ms",
+	cmd := exec.Command(e.iotape, "record", "--backend", "ptrace", "--to", r.address+"?spool=64K&give-up=500ms",
 		"--pipe", "block:4K", "--", "sh", "-c",
 		"sleep 1; for i in 1 2 3 4; do head -c 1000000 /dev/urandom > f; done; echo finished; exit 7")
 	cmd.Dir = e.dir
@@ -175,7 +175,7 @@ func TestNoClearText(t *testing.T) {
 			case "":
 				args = append(args, "-o", "a.tape")
 			case "file":
-				args = append(args, "--to", "a.stream")
+				args = append(args, "--backend", "ptrace", "--to", "a.stream")
 			case "listener":
 				r := e.receive(t, "tcp://127.0.0.1:0", t.TempDir())
 				args = append(args, "--to",

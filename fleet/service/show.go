@@ -18,7 +18,7 @@ import (
 	"github.com/iotape/iotape/internal/jsonout"
 )
 
-// Well reports whether the collector can store, and no host is silent.
+// Well reports whether the collector can store, and no host is silent or has a problem.
 func Well(f *collector.Fleet) bool {
 	return f.Storing && !slices.ContainsFunc(f.Hosts,
 		func(h collector.Host) bool { return h.State == "silent" || h.Problem != "" })
