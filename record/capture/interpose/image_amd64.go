@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interpose
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+	"sort"
+)
+
+// image is a program or library, as it is mapped. All offsets are from its beginning.
+type image struct {
+	plans map[uint64][]step // by place; empty: it cannot be patched
+	taken map[uint64]bool   // bytes of padding that a jump has
+
+	frames []frame // of functions, in order; nil if the file does not say
+	read   bool    // frames were looked for
+	gogo   bool    // made by the Go linker, which fills with breakpoints
+}
+
+// frame is the range of a function that unwinding information (.eh_frame) describes.
+type frame struct{ start, end uint64 }
+
+// imageKey tells files apart, also one that was replaced in place.
+type imageKey struct {
+	dev  uint32
+	ino  uint64
+	head [sha256.Size]byte
+}
+
+const headBytes = 2048 // of a file, with its build ID
+
+// image returns what is known of the file of a region, nil if it is no ELF file.
+func (s *session) image(sp *space, r *region, m *mapping) *image {
+	head := make([]byte, headBytes)
+	if !sp.read(head, r.bias) || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
+		return nil
+	}
+	key := imageKey{m.dev, m.ino, sha256.Sum256(head)}
+	if im := s.images[key]; im != nil {
+		return im
+	}
+	im := &image{plans: map[uint64][]step{}, taken: map[uint64]bool{}, gogo: bytes.Contains(head, []byte("Go\x00\x00"))}
+	s.images[key] = im
+	return im
+}
+
+// plan decides how a place is patched, and remembers it.
+func (im *image) plan(sp *space, r *region, site uint64) []step {
+	if !im.read {
+		im.read = true
+		im.frames = readFrames(sp, r.bias)
+	}
+	const reach = 512 // bytes on each side that are looked at: a few short jumps
+	from := max(site-min(site, reach), r.start-r.bias)
+	to := min(site+reach, r.end-r.bias)
+	text := make([]byte, to-from)
+	var plan []step
+	if sp.read(text, r.bias+from) {
+		plan = im.route(padding(text, from, im), site)
+	}
+	im.plans[site] = plan
+	for _, st := range plan {
+		n := uint64(2)
+		if st.near {
+			n = 5
+		}
+		for k := range n {
+			im.taken[st.off+k] = true
+		}
+	}
+	return plan
+}
+
+// gap is a run of bytes between functions that are never executed.
+type gap struct{ start, end uint64 }
+
+// padding finds the gaps in a part of a file's code, which begins at offset from.
+func padding(text []byte, from uint64, im *image) (gaps []gap) {
+	to := from + uint64(len(text))
+	if len(im.frames) > 0 {
+		i := sort.Search(len(im.frames), func(i int) bool { return im.frames[i].end > from })
+		for ; i+1 < len(im.frames) && im.frames[i].end < to; i++ {
+			g := gap{im.frames[i].end, im.frames[i+1].start}
+			if g.end <= g.start || g.end > to {
+				continue
+			}
+			if allNops(text[g.start-from:g.end-from]) && leaves(text[:g.start-from]) {
+				gaps = append(gaps, g)
+			}
+		}
+		return gaps
+	}
+	if !im.gogo {
+		return nil
+	}
+	const align = 16
+	for i := 1; i < len(text); i++ {
+		if text[i] != 0xcc {
+			continue
+		}
+		k := i
+		for k < len(text) && text[k] == 0xcc {
+			k++
+		}
+		if (from+uint64(k))%align == 0 && leaves(text[:i]) {
+			gaps = append(gaps, gap{from + uint64(i), from + uint64(k)})
+		}
+		i = k
+	}
+	return gaps
+}
+
+// leaves reports whether code ends with an instruction that never goes on to the next.
+func leaves(b []byte) bool {
+	n := len(b)
+	switch {
+	case n < 5:
+		return false
+	case b[n-1] == 0xc3, b[n-1] == 0xf4, b[n-2] == 0xeb, b[n-5] == 0xe9: // ret, hlt, jmp
+		return true
+	case b[n-2] == 0x0f && b[n-1] == 0x0b, b[n-2] == 0xff && b[n-1]&0xf8 == 0xe0: // ud2, jmp *%reg
+		return true
+	case b[n-5] == 0xe8: // call of a function that does not return
+		return true
+	case n >= 6 && b[n-6] == 0xff && b[n-5] == 0x25: // jmp *address
+		return true
+	}
+	return false
+}
+
+// allNops reports whether bytes are instructions that do nothing, as compilers fill with.
+func allNops(b []byte) bool {
+	for len(b) > 0 {
+		n := nop(b)
+		if n == 0 {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// nop returns the length of an instruction that does nothing, 0 if it is another.
+func nop(b []byte) int {
+	if b[0] == 0xcc {
+		return 1
+	}
+	i := 0
+	for i < len(b) && (b[i] == 0x66 || b[i] == 0x2e || b[i] == 0x64) {
+		i++
+	}
+	if i < len(b) && b[i] == 0x90 {
+		return i + 1
+	}
+	if i+2 >= len(b) || b[i] != 0x0f || b[i+1] != 0x1f {
+		return 0
+	}
+	size := map[byte]int{0x00: 3, 0x40: 4, 0x44: 5, 0x80: 7, 0x84: 8}[b[i+2]]
+	if size == 0 || i+size > len(b) {
+		return 0
+	}
+	return i + size
+}
+
+// route finds the shortest way from a place over padding to room for a near jump.
+func (im *image) route(gaps []gap, site uint64) []step {
+	type way struct {
+		from  uint64 // where the jump ends that leads on
+		steps []step
+	}
+	const most = 5
+	queue := []way{{from: site + 2}}
+	seen := map[uint64]bool{}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		for _, g := range gaps {
+			if at, ok := im.room(g, w.from, 5, seen); ok {
+				return append(slices.Clone(w.steps), step{off: at, near: true})
+			}
+		}
+		if len(w.steps) == most {
+			continue
+		}
+		for _, g := range gaps {
+			if at, ok := im.room(g, w.from, 2, seen); ok {
+				seen[at] = true
+				queue = append(queue, way{at + 2, append(slices.Clone(w.steps), step{off: at})})
+			}
+		}
+	}
+	return nil
+}
+
+// room finds n free bytes of a gap that a short jump reaches which ends at from.
+func (im *image) room(g gap, from uint64, n uint64, seen map[uint64]bool) (uint64, bool) {
+next:
+	for at := g.start; at+n <= g.end; at++ {
+		if d := int64(at) - int64(from); d < -128 || d > 127 || seen[at] {
+			continue
+		}
+		for k := range n {
+			if im.taken[at+k] || seen[at+k] || k > 0 && seen[at+k-1] {
+				continue next
+			}
+		}
+		return at, true
+	}
+	return 0, false
+}
+
+// readFrames reads the ranges of functions from a mapped file's unwinding information
+// (Linux Standard Base, .eh_frame_hdr and .eh_frame), nil if it has none in the usual form.
+func readFrames(sp *space, bias uint64) []frame {
+	at, ok := frameHeader(sp, bias)
+	if !ok {
+		return nil
+	}
+	const (
+		pcrel4, udata4, datarel4 = 0x1b, 0x03, 0x3b
+		most                     = 1 << 20
+	)
+	var head [12]byte
+	if !sp.read(head[:], at) || head[0] != 1 || head[1] != pcrel4 || head[2] != udata4 || head[3] != datarel4 {
+		return nil
+	}
+	n := binary.LittleEndian.Uint32(head[8:])
+	if n > most {
+		return nil
+	}
+	table := make([]byte, 8*n)
+	if !sp.read(table, at+12) {
+		return nil
+	}
+	frames := make([]frame, 0, n)
+	lo, hi := ^uint64(0), uint64(0)
+	entries := make([][2]uint64, n)
+	for i := range entries {
+		e := table[8*i:]
+		start := at + uint64(int64(int32(binary.LittleEndian.Uint32(e))))
+		fde := at + uint64(int64(int32(binary.LittleEndian.Uint32(e[4:]))))
+		entries[i] = [2]uint64{start, fde}
+		lo, hi = min(lo, fde), max(hi, fde)
+	}
+	const fdeBytes = 16 // length, CIE, begin, range
+	if n == 0 || hi-lo > 64<<20 {
+		return nil
+	}
+	section := make([]byte, hi-lo+fdeBytes)
+	if !sp.read(section, lo) {
+		return nil
+	}
+	for _, e := range entries {
+		fde := section[e[1]-lo:]
+		begin := e[1] + 8 + uint64(int64(int32(binary.LittleEndian.Uint32(fde[8:]))))
+		length := uint64(binary.LittleEndian.Uint32(fde[12:]))
+		if begin != e[0] {
+			return nil // not in the usual form
+		}
+		frames = append(frames, frame{begin - bias, begin - bias + length})
+	}
+	slices.SortFunc(frames, func(a, b frame) int { return int(int64(a.start) - int64(b.start)) })
+	// Functions may stand within others' ranges: the end is the furthest so far.
+	for i := 1; i < len(frames); i++ {
+		frames[i].end = max(frames[i].end, frames[i-1].end)
+	}
+	return frames
+}
+
+// frameHeader returns the address of a mapped file's .eh_frame_hdr.
+func frameHeader(sp *space, bias uint64) (uint64, bool) {
+	var head [64]byte
+	if !sp.read(head[:], bias) || head[elf.EI_CLASS] != byte(elf.ELFCLASS64) {
+		return 0, false
+	}
+	le := binary.LittleEndian
+	at, size, n := le.Uint64(head[32:]), le.Uint16(head[54:]), le.Uint16(head[56:])
+	if size != 56 || n > 64 || at > headBytes*8 {
+		return 0, false
+	}
+	segments := make([]byte, 56*int(n))
+	if !sp.read(segments, bias+at) {
+		return 0, false
+	}
+	first, frameAt, found := uint64(0), uint64(0), false
+	for ; len(segments) > 0; segments = segments[56:] {
+		kind, off, vaddr := elf.ProgType(le.Uint32(segments)), le.Uint64(segments[8:]), le.Uint64(segments[16:])
+		switch {
+		case kind == elf.PT_LOAD && off == 0:
+			first = vaddr
+		case kind == elf.PT_GNU_EH_FRAME:
+			frameAt, found = vaddr, true
+		}
+	}
+	return bias + frameAt - first, found
+}
