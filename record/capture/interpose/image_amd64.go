@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"sort"
+
+	"golang.org/x/arch/x86/x86asm"
 )
 
 // image is a program or library, as it is mapped. All offsets are from its beginning.
@@ -22,7 +24,10 @@ type image struct {
 }
 
 // frame is the range of a function that unwinding information (.eh_frame) describes.
-type frame struct{ start, end uint64 }
+type frame struct {
+	start, end uint64
+	furthest   uint64 // end of it, and of all before it
+}
 
 // imageKey tells files apart, also one that was replaced in place.
 type imageKey struct {
@@ -54,7 +59,7 @@ func (im *image) plan(sp *space, r *region, site uint64) []step {
 		im.read = true
 		im.frames = readFrames(sp, r.bias)
 	}
-	const reach = 512 // bytes on each side that are looked at: a few short jumps
+	const reach = 1024 // bytes on each side that are looked at: a few short jumps
 	from := max(site-min(site, reach), r.start-r.bias)
 	to := min(site+reach, r.end-r.bias)
 	text := make([]byte, to-from)
@@ -75,28 +80,92 @@ func (im *image) plan(sp *space, r *region, site uint64) []step {
 	return plan
 }
 
-// gap is a run of bytes between functions that are never executed.
+// gap is a run of bytes that are never executed.
 type gap struct{ start, end uint64 }
 
-// padding finds the gaps in a part of a file's code, which begins at offset from.
+// padding finds the gaps in a part of a file's code, which begins at offset from: between
+// functions, and within those that can be disassembled.
 func padding(text []byte, from uint64, im *image) (gaps []gap) {
 	to := from + uint64(len(text))
-	if len(im.frames) > 0 {
-		i := sort.Search(len(im.frames), func(i int) bool { return im.frames[i].end > from })
-		for ; i+1 < len(im.frames) && im.frames[i].end < to; i++ {
-			g := gap{im.frames[i].end, im.frames[i+1].start}
-			if g.end <= g.start || g.end > to {
-				continue
-			}
-			if allNops(text[g.start-from:g.end-from]) && leaves(text[:g.start-from]) {
-				gaps = append(gaps, g)
-			}
+	if im.frames == nil {
+		if im.gogo {
+			return breakpoints(text, from)
 		}
-		return gaps
-	}
-	if !im.gogo {
 		return nil
 	}
+	i := sort.Search(len(im.frames), func(i int) bool { return im.frames[i].furthest > from })
+	for ; i < len(im.frames) && im.frames[i].start < to; i++ {
+		f := im.frames[i]
+		if f.start >= from && f.end <= to && f.furthest == f.end {
+			gaps = append(gaps, within(text[f.start-from:f.end-from], f.start)...)
+		}
+		if i+1 == len(im.frames) {
+			break
+		}
+		g := gap{f.furthest, im.frames[i+1].start}
+		if g.start < g.end && g.start >= from && g.end <= to &&
+			allNops(text[g.start-from:g.end-from]) && leaves(text[:g.start-from]) {
+			gaps = append(gaps, g)
+		}
+	}
+	return gaps
+}
+
+// within finds the gaps of a function: nothing comes to them from the instruction before, and
+// no jump of the function leads there. A function with an instruction that is not known, or
+// that ends within one, has none.
+func within(text []byte, start uint64) (gaps []gap) {
+	targets := map[uint64]bool{}
+	left := false // the instruction before never goes on to the next
+	for at := 0; at < len(text); {
+		if left {
+			end := at
+			for end < len(text) && nop(text[end:]) > 0 {
+				end += nop(text[end:])
+			}
+			if end > at {
+				gaps = append(gaps, gap{start + uint64(at), start + uint64(end)})
+				at = end
+				continue
+			}
+		}
+		in, err := decode(text[at:])
+		if err != nil {
+			return nil
+		}
+		at += in.Len
+		for _, a := range in.Args {
+			if rel, ok := a.(x86asm.Rel); ok {
+				targets[start+uint64(int64(at)+int64(rel))] = true
+			}
+		}
+		switch in.Op {
+		case x86asm.RET, x86asm.JMP, x86asm.UD2, x86asm.HLT:
+			left = true
+		default:
+			left = false
+		}
+	}
+	return slices.DeleteFunc(gaps, func(g gap) bool {
+		for at := g.start; at < g.end; at++ {
+			if targets[at] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// decode reads an instruction.
+func decode(b []byte) (x86asm.Inst, error) {
+	if endbr := []byte{0xf3, 0x0f, 0x1e, 0xfa}; bytes.HasPrefix(b, endbr) {
+		return x86asm.Inst{Op: x86asm.NOP, Len: len(endbr)}, nil
+	}
+	return x86asm.Decode(b, 64)
+}
+
+// breakpoints finds the gaps of a program of the Go linker, which fills with breakpoints.
+func breakpoints(text []byte, from uint64) (gaps []gap) {
 	const align = 16
 	for i := 1; i < len(text); i++ {
 		if text[i] != 0xcc {
@@ -261,12 +330,13 @@ func readFrames(sp *space, bias uint64) []frame {
 		if begin != e[0] {
 			return nil // not in the usual form
 		}
-		frames = append(frames, frame{begin - bias, begin - bias + length})
+		frames = append(frames, frame{start: begin - bias, end: begin - bias + length})
 	}
 	slices.SortFunc(frames, func(a, b frame) int { return int(int64(a.start) - int64(b.start)) })
-	// Functions may stand within others' ranges: the end is the furthest so far.
-	for i := 1; i < len(frames); i++ {
-		frames[i].end = max(frames[i].end, frames[i-1].end)
+	last := uint64(0)
+	for i := range frames {
+		last = max(last, frames[i].end)
+		frames[i].furthest = last
 	}
 	return frames
 }
