@@ -35,6 +35,7 @@ const (
 	checkClose
 	checkForget
 	checkForget1
+	checkFiles
 	checkMmap
 	checkRange
 	checkOffer

@@ -262,6 +262,11 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 		s.base.Leave(t, ret)
 	}
 	s.forget(th)
+	if th.slot != nil {
+		if mask, err := signalMask(t.TID); err == nil {
+			th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
+		}
+	}
 	if th.resume != 0 {
 		s.goOn(th)
 	}

@@ -25,6 +25,10 @@ var checks = map[int]uint8{
 	unix.SYS_CLOSE: checkClose, unix.SYS_FCNTL: checkForget, unix.SYS_DUP2: checkForget1, unix.SYS_DUP3: checkForget1,
 	unix.SYS_MMAP: checkMmap, unix.SYS_MUNMAP: checkRange, unix.SYS_MREMAP: checkRange, unix.SYS_MPROTECT: checkRange,
 	unix.SYS_PKEY_MPROTECT: checkRange, unix.SYS_MADVISE: checkRange,
+	unix.SYS_CHMOD: checkFiles, unix.SYS_FCHMOD: checkFiles, unix.SYS_FCHMODAT: checkFiles,
+	unix.SYS_CHOWN: checkFiles, unix.SYS_FCHOWN: checkFiles, unix.SYS_LCHOWN: checkFiles, unix.SYS_FCHOWNAT: checkFiles,
+	unix.SYS_LINK: checkFiles, unix.SYS_LINKAT: checkFiles, unix.SYS_UNLINK: checkFiles, unix.SYS_UNLINKAT: checkFiles,
+	unix.SYS_RENAME: checkFiles, unix.SYS_RENAMEAT: checkFiles, unix.SYS_RENAMEAT2: checkFiles, unix.SYS_RMDIR: checkFiles,
 	unix.SYS_RECVFROM: checkOffer, unix.SYS_ACCEPT: checkOffer, unix.SYS_ACCEPT4: checkOffer,
 	unix.SYS_RT_SIGPROCMASK: checkMask, unix.SYS_RT_SIGRETURN: checkReturn,
 }
@@ -39,7 +43,7 @@ var stops = []int{
 
 func newTables(content capture.Content, exempt []int) *tables {
 	t := &tables{}
-	pass := map[int]bool{unix.SYS_RT_SIGRETURN: true, unix.SYS_RESTART_SYSCALL: true}
+	pass := map[int]bool{}
 	for _, nr := range exempt {
 		pass[nr] = true
 	}

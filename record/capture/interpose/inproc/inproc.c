@@ -450,6 +450,8 @@ HIDDEN u32 after(struct slot *s)
 	r.sp = &c->rows[c->row[s->nr]];
 	r.nsegments = r.nvector = 0;
 	r.bytes = 0;
+	if (c->check[s->nr] == CHECK_FILES)
+		__sync_fetch_and_add(&s->files->generation, 1);
 	objects(&r, ret);
 	for (u32 i = 0; i < r.sp->ncaps && i < IOT_MAX_CAPS; i++)
 		if (!memory(&r, &r.sp->caps[i], ret))

@@ -36,6 +36,7 @@ enum {
 	CHECK_CLOSE,    /* ends the descriptor in argument 0 */
 	CHECK_FORGET,   /* changes what is remembered of the descriptor in argument 0 */
 	CHECK_FORGET_1, /* ends the one in argument 1, and makes it anew */
+	CHECK_FILES,    /* changes attributes of files that descriptors may stand for */
 	CHECK_MMAP,
 	CHECK_RANGE,    /* changes the mappings in a range */
 	CHECK_OFFER,    /* says in memory how much room there is */
