@@ -95,7 +95,7 @@ func (s *session) load(th *thread) (sp *space, err error) {
 	if sp.arena, err = s.share(th.t.PID, int(fd)); err != nil {
 		return sp, err
 	}
-	regs.R15 = uint64(fd)
+	regs.R15, regs.Rbx = uint64(fd), sp.place()
 	base, err := s.step(th, &regs)
 	if err != nil {
 		return sp, err
@@ -116,6 +116,22 @@ func (s *session) load(th *thread) (sp *space, err error) {
 	c.publish(s.timer.renew())
 	s.mu.Unlock()
 	return sp, nil
+}
+
+// place returns where the arena should be: far enough below what is mapped at the top that
+// the program gets the addresses that it would have got, near enough for our jumps. 0 if it
+// does not matter.
+func (sp *space) place() uint64 {
+	const (
+		top      = 0x7000_0000_0000 // above it, libraries and stacks
+		distance = 1 << 30
+	)
+	for _, m := range sp.mappings() {
+		if m.start > top+distance+uint64(arenaBytes) {
+			return m.start - distance - uint64(arenaBytes)
+		}
+	}
+	return 0
 }
 
 // step sets a thread's registers, lets it run to its next breakpoint, and returns the result

@@ -213,8 +213,7 @@ user_fault:
 	mov $-1, %rax
 	ret
 
-	/* loader: run once, at the entry of a new program, with its name of the memory file
-	 * in rdi. r12 is what to map: bytes; r13: of code; r14: of control, behind the code. */
+	/* loader: run once, at the entry of a new program. r12 is what to map: bytes; r13: of code; r14: of control, behind the code. */
 	.globl loader, loader_made, loader_done, loader_end, loader_name
 loader:
 	lea loader_name(%rip), %rdi
@@ -222,8 +221,8 @@ loader:
 	mov $319, %eax /* memfd_create */
 	syscall
 	int3
-loader_made: /* r15: the descriptor, or rax < 0 */
-	xor %edi, %edi
+loader_made: /* r15: the descriptor; rbx: where to map */
+	mov %rbx, %rdi
 	mov %r12, %rsi
 	mov $3, %edx /* PROT_READ | PROT_WRITE */
 	mov $1, %r10d /* MAP_SHARED */
