@@ -3,8 +3,9 @@
 # build.sh OUT: builds the code that runs in recorded processes, as an ELF file without
 # relocations (go generate).
 set -eu
+out=$(realpath "$1") work=$(mktemp -d)
 cd "$(dirname "$0")"
-out=$1 work=$(mktemp -d)
+
 trap 'rm -r "$work"' EXIT
 target="clang-14 -target x86_64-linux-gnu -c"
 $target -O2 -Wall -Werror -ffreestanding -fPIC -mgeneral-regs-only -fno-stack-protector -fcf-protection=none \
