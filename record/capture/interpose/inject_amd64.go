@@ -44,6 +44,9 @@ var errGone = errors.New("the thread ended")
 // load maps the arena and the code into a program, by making it execute a few calls.
 func (s *session) load(th *thread) (sp *space, err error) {
 	tid := th.t.TID
+	if th.confined {
+		return nil, errors.New("calls are forbidden to it (seccomp)")
+	}
 	var saved, regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(tid, &saved); err != nil {
 		return nil, errGone

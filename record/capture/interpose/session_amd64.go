@@ -49,12 +49,13 @@ type thread struct {
 	index int   // of its slot, -1 if it has none
 	slot  *slot // nil if it has none
 
-	resume  uint64 // where it goes on after a call that the tracer makes for it, 0 if there is none
-	wanted  bool   // the recorder wants that call's end
-	args    [6]uint64
-	nr      uint64
-	clone   uint64            // flags of the call that makes a thread
-	waiting []ptracer.Siginfo // signals that wait for the end of our code
+	resume   uint64 // where it goes on after a call that the tracer makes for it, 0 if there is none
+	confined bool   // its process, or one that made it, forbade calls
+	wanted   bool   // the recorder wants that call's end
+	args     [6]uint64
+	nr       uint64
+	clone    uint64            // flags of the call that makes a thread
+	waiting  []ptracer.Siginfo // signals that wait for the end of our code
 }
 
 // fileTable is a table of descriptors that threads share.
@@ -92,7 +93,7 @@ func (s *session) fork(parent, child *ptracer.Tracee) {
 	s.drain(from)
 	s.base.Fork(parent, child)
 	child.EveryCall = parent.EveryCall
-	th.resume = from.resume
+	th.resume, th.confined = from.resume, from.confined
 	if from.space == nil {
 		return
 	}
@@ -172,6 +173,15 @@ func (s *session) leaveFast(th *thread, why string) {
 	}
 }
 
+// confined is told that a thread is about to forbid calls to its process: ours might be among them.
+func (s *session) confined(th *thread) {
+	th.confined = true
+	for _, other := range s.threads {
+		other.confined = other.confined || other.space != nil && other.space == th.space
+	}
+	s.leaveFast(th, "it forbids calls to itself (seccomp)")
+}
+
 // exec follows a thread into a new program: its memory is another's.
 func (s *session) exec(t *ptracer.Tracee, oldTID int, replaced *ptracer.Tracee) {
 	th := s.of(t)
@@ -247,8 +257,15 @@ func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 			s.leaveFast(th, "it uses the register GS")
 		}
 	case unix.SYS_PRCTL:
-		if c.Args[0] == unix.PR_SET_SYSCALL_USER_DISPATCH {
+		switch c.Args[0] {
+		case unix.PR_SET_SYSCALL_USER_DISPATCH:
 			s.leaveFast(th, "it uses Syscall User Dispatch")
+		case unix.PR_SET_SECCOMP:
+			s.confined(th)
+		}
+	case unix.SYS_SECCOMP:
+		if c.Args[0] <= 1 { // SECCOMP_SET_MODE_STRICT, SECCOMP_SET_MODE_FILTER
+			s.confined(th)
 		}
 	}
 	th.wanted = s.base.Enter(t, c)

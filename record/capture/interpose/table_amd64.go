@@ -55,7 +55,8 @@ func newTables(content capture.Content, exempt []int) *tables {
 		case pass[nr]:
 			c = classPass
 		case spec.Op == event.OpUnknown:
-		case recordable(spec) && len(t.rows) < tableRows:
+		case nr == unix.SYS_RT_SIGRETURN: // it does not return to our code
+		case recordable(spec, checks[nr]) && len(t.rows) < tableRows:
 			c = classRecord
 			t.row[nr] = uint8(len(t.rows))
 			t.rows = append(t.rows, all[nr])
@@ -81,23 +82,14 @@ func (t *tables) write(c *control) {
 
 // recordable reports whether the code in the process can record an operation: all its memory
 // is read when it has returned, and its length is a matter of numbers.
-func recordable(s *event.Spec) bool {
-	if !late(s) && s.ValueResultArg == 0 {
-		return false
-	}
-	if s.NoReturn || s.NeedsStop || s.Identity {
+func recordable(s *event.Spec, check uint8) bool {
+	if !late(s) && check != checkOffer {
 		return false
 	}
 	for i := range s.Args {
 		a := &s.Args[i]
-		if a.Kind == event.KindFD && s.Op == event.OpIoctl {
-			return false
-		}
-		if !a.Kind.IsMemory() {
-			continue
-		}
-		if s.ValueResultArg > 0 && (a.Len == event.LenPtr || i == int(s.ValueResultArg)-1) {
-			continue // not with CHECK_OFFER
+		if !a.Kind.IsMemory() || check == checkOffer && (a.Len == event.LenPtr || i == int(s.ValueResultArg)-1) {
+			continue // with checkOffer there is nothing
 		}
 		if a.When != event.AtExit || a.Kind == event.KindStrings || a.Layout == event.LayoutFDPair {
 			return false
