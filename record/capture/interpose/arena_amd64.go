@@ -38,7 +38,7 @@ const (
 	arenaBytes   = ringsAt + arenaSlots*ringBytes
 
 	stubsAt   = 16 << 10 // within the code
-	stubBytes = 16
+	stubBytes = 32
 )
 
 // mapArena maps the memory of a file that a process has made, and makes room in it.

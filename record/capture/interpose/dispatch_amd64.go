@@ -49,6 +49,11 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		return
 	}
 	if s.patch(th, site) {
+		if n := len(sp.moved[site]); n > 0 { // it was restarted, or met before it was patched
+			regs.Rip, regs.Orig_rax = sp.sites[site]+uint64(n), ^uint64(0)
+			_ = unix.PtraceSetRegs(t.TID, &regs)
+			return
+		}
 		regs.Rip, regs.Orig_rax = site, ^uint64(0)
 		_ = unix.PtraceSetRegs(t.TID, &regs)
 		return
@@ -154,14 +159,14 @@ func (s *session) flags(sl *slot, regs *unix.PtraceRegs) {
 }
 
 // noteSlow counts a call at a place that stays slow.
-func (s *session) noteSlow(th *thread, site uint64, why string) {
+func (s *session) noteSlow(th *thread, site uint64) {
 	where := "code made at run time"
 	if r := th.space.region(site); r != nil {
 		where = fmt.Sprintf("%s+%#x", filepath.Base(r.name), site-r.bias)
 	}
 	at := s.slow[where]
 	if at == nil {
-		at = &slowSite{where: where, why: why}
+		at = &slowSite{where: where}
 		s.slow[where] = at
 	}
 	at.calls++

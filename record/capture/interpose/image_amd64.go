@@ -15,8 +15,8 @@ import (
 
 // image is a program or library, as it is mapped. All offsets are from its beginning.
 type image struct {
-	plans map[uint64][]step // by place; empty: it cannot be patched
-	taken map[uint64]bool   // bytes of padding that a jump has
+	plans map[uint64]plan // by place
+	taken map[uint64]bool // bytes of padding that a jump has
 
 	frames []frame // of functions, in order; nil if the file does not say
 	read   bool    // frames were looked for
@@ -36,7 +36,7 @@ type imageKey struct {
 	head [sha256.Size]byte
 }
 
-const headBytes = 2048 // of a file, with its build ID
+const headBytes = 4096 // of a file, with its build ID
 
 // image returns what is known of the file of a region, nil if it is no ELF file.
 func (s *session) image(sp *space, r *region, m *mapping) *image {
@@ -48,27 +48,32 @@ func (s *session) image(sp *space, r *region, m *mapping) *image {
 	if im := s.images[key]; im != nil {
 		return im
 	}
-	im := &image{plans: map[uint64][]step{}, taken: map[uint64]bool{}, gogo: bytes.Contains(head, []byte("Go\x00\x00"))}
+	im := &image{plans: map[uint64]plan{}, taken: map[uint64]bool{}, gogo: bytes.Contains(head, []byte("Go\x00\x00"))}
 	s.images[key] = im
 	return im
 }
 
 // plan decides how a place is patched, and remembers it.
-func (im *image) plan(sp *space, r *region, site uint64) []step {
+func (im *image) plan(sp *space, r *region, site uint64) plan {
 	if !im.read {
 		im.read = true
 		im.frames = readFrames(sp, r.bias)
 	}
-	const reach = 1024 // bytes on each side that are looked at: a few short jumps
+	const reach = 4096 // bytes on each side that are looked at, for whole functions
 	from := max(site-min(site, reach), r.start-r.bias)
 	to := min(site+reach, r.end-r.bias)
 	text := make([]byte, to-from)
-	var plan []step
+	var p plan
 	if sp.read(text, r.bias+from) {
-		plan = im.route(padding(text, from, im), site)
+		p.steps = im.route(padding(text, from, im), site)
+		if p.steps == nil {
+			if n := im.movable(text, from, site); n > 0 {
+				p = plan{steps: []step{{off: site - uint64(n), near: true}}, moved: n}
+			}
+		}
 	}
-	im.plans[site] = plan
-	for _, st := range plan {
+	im.plans[site] = p
+	for _, st := range p.steps {
 		n := uint64(2)
 		if st.near {
 			n = 5
@@ -77,7 +82,58 @@ func (im *image) plan(sp *space, r *region, site uint64) []step {
 			im.taken[st.off+k] = true
 		}
 	}
-	return plan
+	return p
+}
+
+// movable returns the length of the instruction before a place if a near jump can take its
+// place: it is long enough, means the same elsewhere, and no jump of its function leads into
+// it. Otherwise 0.
+func (im *image) movable(text []byte, from, site uint64) int {
+	i := sort.Search(len(im.frames), func(i int) bool { return im.frames[i].furthest > site })
+	if i == len(im.frames) || im.frames[i].end != im.frames[i].furthest {
+		return 0
+	}
+	f := im.frames[i]
+	if f.start < from || f.end > from+uint64(len(text)) || f.start >= site {
+		return 0
+	}
+	var before *x86asm.Inst
+	fn, ok := disassemble(text[f.start-from:f.end-from], f.start, func(at uint64, in *x86asm.Inst) {
+		if at+uint64(in.Len) == site {
+			before = in
+		}
+	})
+	const jump = 5 // bytes
+	if !ok || before == nil || before.Len < jump || !anywhere(before) {
+		return 0
+	}
+	for at := site - uint64(before.Len) + 1; at < site; at++ {
+		if fn.targets[at] {
+			return 0
+		}
+	}
+	return before.Len
+}
+
+// anywhere reports whether an instruction does the same at another address, and goes on to the
+// next.
+func anywhere(in *x86asm.Inst) bool {
+	switch in.Op {
+	case x86asm.MOV, x86asm.LEA, x86asm.XOR, x86asm.OR, x86asm.AND, x86asm.ADD, x86asm.SUB, x86asm.CMP, x86asm.TEST, x86asm.MOVZX, x86asm.MOVSXD:
+	default:
+		return false
+	}
+	for _, a := range in.Args {
+		switch a := a.(type) {
+		case x86asm.Rel:
+			return false
+		case x86asm.Mem:
+			if a.Base == x86asm.RIP {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // gap is a run of bytes that are never executed.
@@ -114,8 +170,30 @@ func padding(text []byte, from uint64, im *image) (gaps []gap) {
 // within finds the gaps of a function: nothing comes to them from the instruction before, and
 // no jump of the function leads there. A function with an instruction that is not known, or
 // that ends within one, has none.
-func within(text []byte, start uint64) (gaps []gap) {
-	targets := map[uint64]bool{}
+func within(text []byte, start uint64) []gap {
+	fn, ok := disassemble(text, start, func(uint64, *x86asm.Inst) {})
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(fn.gaps, func(g gap) bool {
+		for at := g.start; at < g.end; at++ {
+			if fn.targets[at] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// function is what a disassembly shows.
+type function struct {
+	gaps    []gap           // of instructions that do nothing, behind one that never goes on
+	targets map[uint64]bool // of its direct jumps and calls
+}
+
+// disassemble reads a function from its first instruction to its last, and calls see for each.
+func disassemble(text []byte, start uint64, see func(at uint64, in *x86asm.Inst)) (fn function, ok bool) {
+	fn.targets = map[uint64]bool{}
 	left := false // the instruction before never goes on to the next
 	for at := 0; at < len(text); {
 		if left {
@@ -124,19 +202,20 @@ func within(text []byte, start uint64) (gaps []gap) {
 				end += nop(text[end:])
 			}
 			if end > at {
-				gaps = append(gaps, gap{start + uint64(at), start + uint64(end)})
+				fn.gaps = append(fn.gaps, gap{start + uint64(at), start + uint64(end)})
 				at = end
 				continue
 			}
 		}
 		in, err := decode(text[at:])
 		if err != nil {
-			return nil
+			return fn, false
 		}
+		see(start+uint64(at), &in)
 		at += in.Len
 		for _, a := range in.Args {
 			if rel, ok := a.(x86asm.Rel); ok {
-				targets[start+uint64(int64(at)+int64(rel))] = true
+				fn.targets[start+uint64(int64(at)+int64(rel))] = true
 			}
 		}
 		switch in.Op {
@@ -146,14 +225,7 @@ func within(text []byte, start uint64) (gaps []gap) {
 			left = false
 		}
 	}
-	return slices.DeleteFunc(gaps, func(g gap) bool {
-		for at := g.start; at < g.end; at++ {
-			if targets[at] {
-				return true
-			}
-		}
-		return false
-	})
+	return fn, true
 }
 
 // decode reads an instruction.

@@ -5,12 +5,21 @@ package interpose
 import (
 	"encoding/binary"
 	"math"
+
+	"golang.org/x/sys/unix"
 )
 
-// A place is patched without moving a neighbour: the two bytes of its syscall instruction
-// become a short jump into padding between functions, where a near jump leads to a stub, or
-// another short jump to padding further on. So every address of the program stays one where
-// it can go on, the place itself and the one behind it included.
+// A place is patched so that every address where the program can go on stays one, the place
+// itself and the one behind it included. Either the two bytes of its syscall instruction
+// become a short jump into padding, where a near jump leads to a stub, or another short jump
+// to padding further on. Or, where there is none near, a near jump takes the place of the
+// instruction before, if that has five bytes or more and can be executed elsewhere: in the stub.
+
+// plan says how a place is patched. The zero value is that it cannot be.
+type plan struct {
+	steps []step
+	moved int // bytes of the instruction before the place, which the first step replaces; 0: none
+}
 
 // step is a jump of a plan: at an offset of the file, to the next one's, or to the stub.
 type step struct {
@@ -31,7 +40,7 @@ func (s *session) addRegion(th *thread, m *mapping) {
 		return
 	}
 	for off, plan := range r.image.plans {
-		if at := r.bias + off; len(plan) > 0 && at >= r.start && at < r.end {
+		if at := r.bias + off; len(plan.steps) > 0 && at >= r.start && at < r.end {
 			s.apply(th, &r, at, plan)
 		}
 	}
@@ -49,63 +58,86 @@ func (s *session) patch(th *thread, site uint64) bool {
 	}
 	r := sp.region(site)
 	if r == nil || r.image == nil {
-		s.noteSlow(th, site, "it is in no program or library")
+		s.noteSlow(th, site)
 		return false
 	}
 	plan, met := r.image.plans[site-r.bias]
 	if !met {
 		plan = r.image.plan(sp, r, site-r.bias)
 	}
-	if len(plan) == 0 || !s.apply(th, r, site, plan) {
-		s.noteSlow(th, site, "there is no padding near")
+	if len(plan.steps) == 0 || !s.apply(th, r, site, plan) {
+		s.noteSlow(th, site)
 		return false
 	}
 	return true
 }
 
 // apply writes a plan's jumps, the last first.
-func (s *session) apply(th *thread, r *region, site uint64, plan []step) bool {
+func (s *session) apply(th *thread, r *region, site uint64, p plan) bool {
 	sp := th.space
-	if !sp.attach(th.t.PID) {
+	var now [2]byte
+	if !sp.attach(th.t.PID) || !sp.read(now[:], site) || now != [2]byte(syscallBytes) {
 		return false
 	}
-	stub, ok := s.newStub(th, site)
+	moved := make([]byte, p.moved)
+	if !sp.read(moved, site-uint64(p.moved)) {
+		return false
+	}
+	next, ok := s.newStub(th, site, moved)
 	if !ok {
 		return false
 	}
-	next := stub
-	for i := len(plan) - 1; i >= 0; i-- {
-		at := r.bias + plan[i].off
-		var jump []byte
-		if plan[i].near {
-			rel := int64(next) - int64(at+5)
-			if rel != int64(int32(rel)) {
-				return false
-			}
-			jump = binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(rel))
-		} else {
-			jump = []byte{0xeb, byte(int8(int64(next) - int64(at+2)))}
-		}
-		if !sp.write(jump, at) {
+	stub := next
+	for i := len(p.steps) - 1; i >= 0; i-- {
+		at := r.bias + p.steps[i].off
+		jump := jumpTo(next, at, p.steps[i].near)
+		if jump == nil {
 			return false
 		}
 		for k := range jump {
 			sp.hops[at+uint64(k)] = site
 		}
+		if p.moved > 0 {
+			sp.moved[site] = moved
+			sp.sites[site] = stub
+			return sp.replace(jump, at)
+		}
+		if !sp.write(jump, at) {
+			return false
+		}
 		next = at
 	}
-	var now [2]byte
-	if !sp.read(now[:], site) || now != [2]byte(syscallBytes) {
-		return false
-	}
 	sp.sites[site] = stub
-	// A thread that comes by meanwhile stops at the breakpoint, or takes the old or the new way.
-	jump := [2]byte{0xeb, byte(int8(int64(next) - int64(site+2)))}
-	return sp.write([]byte{0xcc}, site) && sp.write(jump[1:], site+1) && sp.write(jump[:1], site)
+	return sp.replace(jumpTo(next, site, false), site)
 }
 
-// newStub writes a stub: it says where the program goes on, and jumps to our code.
-func (s *session) newStub(th *thread, site uint64) (uint64, bool) {
+const breakpoint = 0xcc
+
+// jumpTo returns a jump from one address to another, nil if it is too far.
+func jumpTo(to, at uint64, near bool) []byte {
+	if near {
+		rel := int64(to) - int64(at+5)
+		if rel != int64(int32(rel)) {
+			return nil
+		}
+		return binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(rel))
+	}
+	rel := int64(to) - int64(at+2)
+	if rel != int64(int8(rel)) {
+		return nil
+	}
+	return []byte{0xeb, byte(rel)}
+}
+
+// replace writes an instruction over another while threads may come by: they take the old or
+// the new way, or stop at a breakpoint, and are then sent there again (signal).
+func (sp *space) replace(b []byte, at uint64) bool {
+	return sp.write([]byte{breakpoint}, at) && sp.write(b[1:], at+1) && sp.write(b[:1], at)
+}
+
+// newStub writes a stub: it executes an instruction that was moved there, if one was, says
+// where the program goes on, and jumps to our code.
+func (s *session) newStub(th *thread, site uint64, moved []byte) (uint64, bool) {
 	sp := th.space
 	for i := range sp.stubs {
 		p := &sp.stubs[i]
@@ -115,24 +147,24 @@ func (s *session) newStub(th *thread, site uint64) (uint64, bool) {
 		at := p.addr + p.used
 		p.used += stubBytes
 		// lea site+2(%rip), %rcx; jmp *page(%rip)
-		b := []byte{0x48, 0x8d, 0x0d}
-		b = binary.LittleEndian.AppendUint32(b, uint32(site+2-(at+7)))
+		b := append([]byte(nil), moved...)
+		b = append(b, 0x48, 0x8d, 0x0d)
+		b = binary.LittleEndian.AppendUint32(b, uint32(site+2-(at+uint64(len(b))+4)))
 		b = append(b, 0xff, 0x25)
-		b = binary.LittleEndian.AppendUint32(b, uint32(p.addr-(at+13)))
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.addr-(at+uint64(len(b))+4)))
 		return at, sp.write(b, at)
 	}
 	at, ok := sp.freeNear(site, stubPageBytes)
 	if !ok || !reaches(site, at) {
 		return 0, false
 	}
-	const mmap = 9
-	got, err := s.makeCall(th, mmap, at, stubPageBytes, protRX, anonymousAt, math.MaxUint64, 0)
+	got, err := s.makeCall(th, unix.SYS_MMAP, at, stubPageBytes, protRX, anonymousAt, math.MaxUint64, 0)
 	if err != nil || uint64(got) != at {
 		return 0, false
 	}
 	sp.stubs = append(sp.stubs, stubPage{addr: at, size: stubPageBytes})
 	sp.startStubs(&sp.stubs[len(sp.stubs)-1], s.code.common)
-	return s.newStub(th, site)
+	return s.newStub(th, site, moved)
 }
 
 // startStubs writes the address of our code's entry.
@@ -147,19 +179,24 @@ func reaches(a, b uint64) bool {
 	return d > -(1<<31)+(1<<20) && d < (1<<31)-(1<<20)
 }
 
-// siteOf returns the place whose way to our code has an address: 0 if there is none.
-func (sp *space) siteOf(addr uint64) uint64 {
+// startOf returns where a thread has to begin anew that is on the way to our code, at addr:
+// 0 if it is not.
+func (sp *space) startOf(addr uint64) uint64 {
 	if site := sp.hops[addr]; site != 0 {
-		return site
+		return site - uint64(len(sp.moved[site]))
 	}
 	for i := range sp.stubs {
 		p := &sp.stubs[i]
 		if addr < p.addr+stubBytes || addr >= p.addr+p.used {
 			continue
 		}
-		stub := addr - (addr-p.addr)%stubBytes
+		done := (addr - p.addr) % stubBytes
 		for site, at := range sp.sites {
-			if at == stub {
+			switch {
+			case at != addr-done:
+			case done == 0:
+				return site - uint64(len(sp.moved[site]))
+			default: // the moved instruction has been executed
 				return site
 			}
 		}

@@ -37,8 +37,8 @@ type session struct {
 
 // slowSite is a place in a file whose calls all stop.
 type slowSite struct {
-	where, why string
-	calls      uint64
+	where string
+	calls uint64
 }
 
 // thread is a followed thread.

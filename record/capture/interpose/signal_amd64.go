@@ -36,7 +36,7 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 			s.trace(th, &regs, regs.Rcx)
 			return ptracer.Swallow
 		}
-	case sig == syscall.SIGTRAP && sp.sites[regs.Rip-1] != 0:
+	case sig == syscall.SIGTRAP && (sp.sites[regs.Rip-1] != 0 || sp.hops[regs.Rip-1] != 0):
 		regs.Rip-- // it met a place that was being patched
 		_ = unix.PtraceSetRegs(t.TID, &regs)
 		return ptracer.Swallow
@@ -46,8 +46,8 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 			return s.inside(th, &regs, off, info)
 		}
 	}
-	if site := sp.siteOf(regs.Rip); site != 0 {
-		regs.Rip = site
+	if start := sp.startOf(regs.Rip); start != 0 {
+		regs.Rip = start
 		_ = unix.PtraceSetRegs(t.TID, &regs)
 	}
 	return ptracer.Deliver

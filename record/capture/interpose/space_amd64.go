@@ -23,7 +23,8 @@ type space struct {
 	gone    bool // its calls all stop again
 	regions []region
 	sites   map[uint64]uint64 // patched, by address: the stub
-	hops    map[uint64]uint64 // addresses of jumps in padding: the site
+	moved   map[uint64][]byte // by place: the instruction before it, which a jump replaced
+	hops    map[uint64]uint64 // addresses of jumps elsewhere: the place
 	stubs   []stubPage
 }
 
@@ -45,14 +46,14 @@ func openSpace(pid int) (*space, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &space{pid: pid, mem: mem, users: 1, sites: map[uint64]uint64{}, hops: map[uint64]uint64{}}, nil
+	return &space{pid: pid, mem: mem, users: 1, sites: map[uint64]uint64{}, moved: map[uint64][]byte{}, hops: map[uint64]uint64{}}, nil
 }
 
 // copy returns the space of a process that was forked.
 func (sp *space) copy() *space {
 	c := &space{
 		arena: sp.arena, users: 1, gone: sp.gone, regions: append([]region(nil), sp.regions...),
-		sites: maps.Clone(sp.sites), hops: maps.Clone(sp.hops), stubs: append([]stubPage(nil), sp.stubs...),
+		sites: maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops), stubs: append([]stubPage(nil), sp.stubs...),
 	}
 	c.arena.refs++
 	return c
@@ -181,6 +182,7 @@ func (sp *space) cover(start, end uint64) {
 	for site := range sp.sites {
 		if site >= start && site < end {
 			delete(sp.sites, site)
+			delete(sp.moved, site)
 		}
 	}
 	for hop := range sp.hops {
@@ -193,9 +195,14 @@ func (sp *space) cover(start, end uint64) {
 // restore takes the jumps to our code out of the program.
 func (sp *space) restore() {
 	for site := range sp.sites {
-		sp.write(syscallBytes, site)
+		if moved := sp.moved[site]; len(moved) > 0 {
+			sp.replace(moved, site-uint64(len(moved)))
+		} else {
+			sp.replace(syscallBytes, site)
+		}
 	}
 	clear(sp.sites)
+	clear(sp.moved)
 }
 
 // syscallBytes is the instruction syscall.
