@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,7 +47,7 @@ var deterministic = []struct {
 	{"git", []string{"git", "diff", "--no-index", "--stat", "src/a", "src/b"}, "git"},
 }
 
-// TestBackendsAgree records programs with both back ends and compares the tapes event
+// TestBackendsAgree records programs with all back ends and compares the tapes event
 // by event, and the numbers of calls with strace's.
 func TestBackendsAgree(t *testing.T) {
 	testenv.Short(t, "records many programs")
@@ -61,12 +62,14 @@ func TestBackendsAgree(t *testing.T) {
 			}
 			e := newEnv(t, iotape, "", nil)
 			a, counts := e.recordSame(t, "ebpf", p.argv)
-			b, _ := e.recordSame(t, "ptrace", p.argv)
-			if len(a) != len(b) {
-				t.Errorf("eBPF has %d threads, ptrace %d", len(a), len(b))
-			}
-			for thread, calls := range a {
-				compareCalls(t, thread, calls, b[thread])
+			for _, backend := range backendsWithoutRights() {
+				b, _ := e.recordSame(t, backend, p.argv)
+				if len(a) != len(b) {
+					t.Errorf("eBPF has %d threads, %s %d", len(a), backend, len(b))
+				}
+				for thread, calls := range a {
+					compareCalls(t, backend, thread, calls, b[thread])
+				}
 			}
 			compareCounts(t, counts, e.strace(t, p.argv))
 		})
@@ -208,15 +211,23 @@ func describe(ev *event.Event) string {
 	return b.String()
 }
 
-func compareCalls(t *testing.T, thread string, a, b []string) {
+// backendsWithoutRights are those that ordinary users have.
+func backendsWithoutRights() []string {
+	if runtime.GOARCH != "amd64" {
+		return []string{"ptrace"}
+	}
+	return []string{"ptrace", "interpose"}
+}
+
+func compareCalls(t *testing.T, backend, thread string, a, b []string) {
 	t.Helper()
 	for i := range max(len(a), len(b)) {
 		switch {
 		case i >= len(a) || i >= len(b):
-			t.Errorf("thread %s: eBPF has %d calls, ptrace %d", thread, len(a), len(b))
+			t.Errorf("thread %s: eBPF has %d calls, %s %d", thread, len(a), backend, len(b))
 			return
 		case a[i] != b[i]:
-			t.Errorf("thread %s, call %d:\n  eBPF   %s\n  ptrace %s", thread, i, a[i], b[i])
+			t.Errorf("thread %s, call %d:\n  eBPF %s\n  %s %s", thread, i, a[i], backend, b[i])
 			if strings.SplitN(a[i], "(", 2)[0] != strings.SplitN(b[i], "(", 2)[0] {
 				return
 			}

@@ -146,6 +146,12 @@ func (tr *Engine) handle(tid int, ws unix.WaitStatus, seen uint64) {
 
 func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
 	t.stopped, t.sig = true, 0
+	if !t.born {
+		t.born = true
+		if tr.h.Birth != nil && t.TID != tr.root {
+			tr.h.Birth(t)
+		}
+	}
 	sig := ws.StopSignal()
 	switch ev := event(ws); {
 	case ev == unix.PTRACE_EVENT_SECCOMP:
@@ -194,7 +200,7 @@ func park(t *Tracee) {
 // resume lets a stopped thread go on, with the signal that is due.
 func (tr *Engine) resume(t *Tracee) {
 	request := unix.PTRACE_CONT
-	if t.wantExit || tr.cmd.EveryCall || t.PID == tr.root && tr.phase != running {
+	if t.wantExit || t.wantCall || t.EveryCall || tr.cmd.EveryCall || t.PID == tr.root && tr.phase != running {
 		request = unix.PTRACE_SYSCALL
 	}
 	sig := t.sig
@@ -232,7 +238,8 @@ func (tr *Engine) syscallStop(t *Tracee) {
 			tr.phase = inExec
 			tr.gate()
 		}
-		if tr.cmd.EveryCall {
+		if t.wantCall || t.EveryCall || tr.cmd.EveryCall || tr.phase == inExec && tr.h.Dispatched != nil {
+			t.wantCall = false
 			tr.enter(t, &i)
 		}
 	case i.op == unix.PTRACE_SYSCALL_INFO_EXIT:
@@ -352,6 +359,11 @@ func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 	}
 	var info Siginfo
 	_ = info.get(t.TID)
+	if sig == syscall.SIGSYS && info.Code == SysUserDispatch && tr.h.Dispatched != nil {
+		t.sig = 0
+		tr.h.Dispatched(t, &info)
+		return Deliver // what Dispatched gave it
+	}
 	v := tr.h.Signal(t, sig, &info)
 	if v != Deliver {
 		t.sig = 0

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -80,8 +81,13 @@ type Tracee struct {
 	// Handler.Clock: the callback itself may come after those of up to 31 others.
 	Seen uint64
 
+	// EveryCall makes all its calls stop, as Command.EveryCall does for all threads.
+	EveryCall bool
+
 	tr       *Engine
 	stopped  bool           // in a ptrace stop that nobody has resumed
+	born     bool           // has had its first stop
+	wantCall bool           // its next call is to stop
 	held     bool           // stopped until Resume
 	sig      syscall.Signal // to deliver on resume
 	wantExit bool           // inside a call whose end is wanted
@@ -105,10 +111,16 @@ type Siginfo struct {
 	_                  [104]byte
 }
 
+// SysArch returns the AUDIT_ARCH_* of the call that a SIGSYS is about.
+func (i *Siginfo) SysArch() uint32 {
+	return *(*uint32)(unsafe.Add(unsafe.Pointer(i), 28)) // _sigsys._arch
+}
+
 // Signal codes (asm-generic/siginfo.h).
 const (
-	SIUser   = 0
-	SIKernel = 0x80
+	SIUser          = 0
+	SIKernel        = 0x80
+	SysUserDispatch = 2 // of SIGSYS
 )
 
 // Verdict is what becomes of a signal.
@@ -142,6 +154,11 @@ type Handler struct {
 	Leave func(t *Tracee, ret int64)
 	// Signal: sig is about to be delivered to t.
 	Signal func(t *Tracee, sig syscall.Signal, info *Siginfo) Verdict
+	// Birth: t, which Fork told of, has not run an instruction yet and is stopped.
+	Birth func(t *Tracee)
+	// Dispatched: Syscall User Dispatch kept t from making a call. It goes on behind the
+	// call's instruction unless its registers are changed.
+	Dispatched func(t *Tracee, info *Siginfo)
 	// Exit: t ended and is reaped.
 	Exit func(t *Tracee, status unix.WaitStatus)
 }
@@ -317,6 +334,60 @@ func (t *Tracee) Resume() {
 	if t.held && !t.gone {
 		t.held = false
 		t.tr.resume(t)
+	}
+}
+
+// StopAtCall makes the thread's next call stop (Handler.Enter). For callbacks.
+func (t *Tracee) StopAtCall() { t.wantCall = true }
+
+// CancelStopAtCall takes StopAtCall back.
+func (t *Tracee) CancelStopAtCall() { t.wantCall = false }
+
+// Deliver gives the thread a signal, with what its sender said, when it goes on. For
+// callbacks about a signal, and Handler.Dispatched.
+func (t *Tracee) Deliver(sig syscall.Signal, info *Siginfo) {
+	if info.set(t.TID) == nil {
+		t.sig = sig
+	}
+}
+
+// RunToTrap lets the thread run until a breakpoint instruction, for callbacks that make it
+// execute code of theirs; its signals should be blocked. A stop signal that comes
+// meanwhile is sent to it again. It returns false if the thread ended, which Handler.Exit
+// was told of, or stopped for another reason: a fault of that code.
+func (t *Tracee) RunToTrap() bool {
+	again := syscall.Signal(0)
+	defer func() {
+		if again != 0 && !t.gone {
+			_ = unix.Tgkill(t.PID, t.TID, again)
+		}
+	}()
+	for {
+		if ptrace(unix.PTRACE_CONT, t.TID, 0, 0) != nil {
+			return false // killed: the loop is told
+		}
+		var ws unix.WaitStatus
+		for {
+			if _, err := unix.Wait4(t.TID, &ws, unix.WALL, nil); err == unix.EINTR {
+				continue
+			} else if err != nil {
+				return false
+			}
+			break
+		}
+		switch sig := ws.StopSignal(); {
+		case !ws.Stopped():
+			t.tr.ended(t, ws)
+			return false
+		case event(ws) != 0: // an interrupt or a stop of the group
+		case sig == syscall.SIGTRAP:
+			return true
+		case sig == syscall.SIGSTOP:
+			again = sig
+		case sig == wakeSignal:
+		default:
+			return false
+		}
 	}
 }
 

@@ -66,6 +66,14 @@ func (i *Siginfo) get(tid int) error {
 	return nil
 }
 
+func (i *Siginfo) set(tid int) error {
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SETSIGINFO, uintptr(tid), 0, uintptr(unsafe.Pointer(i)), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
 // installFilter puts the calling thread under a seccomp filter.
 func installFilter(f []unix.SockFilter) error {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/ebpf"
+	"github.com/iotape/iotape/record/capture/interpose"
 	"github.com/iotape/iotape/record/capture/ptrace"
 )
 
@@ -20,6 +21,7 @@ type Backend struct {
 func Backends() []Backend {
 	return []Backend{
 		{ebpf.Backend{}, ebpf.Shards},
+		{interpose.Backend{}, func(*capture.Options) int { return 1 }},
 		{ptrace.Backend{}, func(*capture.Options) int { return 1 }},
 	}
 }
@@ -35,5 +37,5 @@ func ParseBackends(name string) ([]Backend, error) {
 			return all[i : i+1], nil
 		}
 	}
-	return nil, fmt.Errorf("backend %q is neither auto, ebpf nor ptrace", name)
+	return nil, fmt.Errorf("backend %q is neither auto, ebpf, interpose nor ptrace", name)
 }

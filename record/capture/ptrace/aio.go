@@ -38,7 +38,7 @@ type aioRequest struct {
 // requestsEnter takes what a call submits: before it, because another thread may be
 // told of the completion before the call returns. Requests begin a nanosecond apart,
 // which tells them apart.
-func (r *recorder) requestsEnter(th *thread) {
+func (r *Recorder) requestsEnter(th *thread) {
 	c := &th.call
 	switch {
 	case c.compat: // the control blocks of 32-bit programs are not looked into
@@ -56,7 +56,7 @@ func (r *recorder) requestsEnter(th *thread) {
 }
 
 // requestsLeave ends what a call was told of, and forgets what it did not submit.
-func (r *recorder) requestsLeave(th *thread, ret int64) {
+func (r *Recorder) requestsLeave(th *thread, ret int64) {
 	c := &th.call
 	switch {
 	case c.compat:
@@ -91,7 +91,7 @@ func (th *thread) word(addr uint64) (uint64, bool) {
 }
 
 // submit takes one control block (struct iocb).
-func (r *recorder) submit(th *thread, addr, enter uint64) {
+func (r *Recorder) submit(th *thread, addr, enter uint64) {
 	q := &aioRequest{tid: th.tid, ctx: th.call.args[0]}
 	if th.read(addr, q.head[:event.HeadBytes]) != event.HeadBytes {
 		return
@@ -127,7 +127,7 @@ func (r *recorder) submit(th *thread, addr, enter uint64) {
 
 // complete writes the call of a request. One that was not seen to complete is looked
 // for in the context's ring.
-func (r *recorder) complete(th *thread, q *aioRequest, ret int64, flags uint32) {
+func (r *Recorder) complete(th *thread, q *aioRequest, ret int64, flags uint32) {
 	if flags&trace.CallInterrupted != 0 {
 		if res, ok := th.aioResult(q); ok {
 			ret, flags = res, 0
@@ -157,7 +157,7 @@ func (r *recorder) complete(th *thread, q *aioRequest, ret int64, flags uint32) 
 }
 
 // abandon ends requests of a thread's process that nothing was heard of.
-func (r *recorder) abandon(th *thread, which func(*aioRequest) bool) {
+func (r *Recorder) abandon(th *thread, which func(*aioRequest) bool) {
 	for key, q := range r.aio {
 		if key.pid == th.t.PID && which(q) {
 			delete(r.aio, key)

@@ -27,10 +27,38 @@ func (Backend) Name() string { return "ptrace" }
 
 // Run records a command; see capture.Backend and the package's page.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	r, err := NewRecorder(o, sw)
+	if err != nil {
+		return nil, err
+	}
+	cmd := CommandOf(o)
+	through := exemptOf(o, r.arch)
+	if o.Survive {
+		cmd.EveryCall = true
+		r.letThrough(through)
+	} else if cmd.Filter, err = filter(through); err != nil {
+		return nil, err
+	}
+	return r.Run(ctx, cmd, r.Handler())
+}
+
+// NewRecorder returns a recorder of what a tracer tells: for this back end, and for those
+// that have another way for most calls.
+func NewRecorder(o *capture.Options, sw *trace.StreamWriter) (*Recorder, error) {
 	arch, ok := event.ParseArch(runtime.GOARCH)
 	if !ok {
 		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "an operation table for " + runtime.GOARCH}
 	}
+	return newRecorder(o, arch, sw), nil
+}
+
+// CommandOf returns the command that the options want recorded.
+func CommandOf(o *capture.Options) *ptracer.Command {
+	return &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
+}
+
+// exemptOf lists the calls that need not be recorded.
+func exemptOf(o *capture.Options, arch event.Arch) []Exempt {
 	through := Untraced()
 	if o.EveryCall {
 		through = nil
@@ -41,25 +69,32 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 			through = append(through, e)
 		}
 	}
-	r := newRecorder(o, arch, sw)
-	cmd := &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
-	if o.Survive {
-		cmd.EveryCall = true
-		r.letThrough(through)
-	} else {
-		var err error
-		if cmd.Filter, err = filter(through); err != nil {
-			return nil, err
-		}
-	}
-	r.tr = ptracer.New(cmd, r.handler())
+	return through
+}
 
+// Exempt makes the recorder leave out what the options do not want, and returns the numbers
+// of these calls.
+func (r *Recorder) Exempt() (numbers []int) {
+	through := exemptOf(r.o, r.arch)
+	r.letThrough(through)
+	for _, e := range through {
+		numbers = append(numbers, e.NR)
+	}
+	return numbers
+}
+
+// Run runs a command. h is Handler's, or one that calls its callbacks.
+func (r *Recorder) Run(ctx context.Context, cmd *ptracer.Command, h *ptracer.Handler) (*capture.Result, error) {
+	r.tr = ptracer.New(cmd, h)
 	begin := time.Now()
 	stopFlushing := r.flushRegularly()
 	stopWatching := context.AfterFunc(ctx, func() { r.tr.Do(r.stop) })
 	st, err := r.tr.Run(ctx)
 	stopWatching()
 	stopFlushing()
+	if r.Finish != nil {
+		r.Finish()
+	}
 	r.close()
 	if err != nil {
 		var setup *ptracer.SetupError
@@ -69,13 +104,13 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		return nil, err
 	}
 	return &capture.Result{
-		ExitStatus: st.Exit, Signal: int(st.Signal), Events: r.events,
+		ExitStatus: st.Exit, Signal: int(st.Signal), Events: r.events + r.out.others,
 		Lost: r.out.lost, Elapsed: time.Since(begin), WriteErr: r.out.err,
 	}, nil
 }
 
 // flushRegularly writes what is buffered while programs are quiet.
-func (r *recorder) flushRegularly() (stop func()) {
+func (r *Recorder) flushRegularly() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

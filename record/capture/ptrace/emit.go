@@ -14,7 +14,7 @@ import (
 
 // emit writes r.rec, a RecCall, with the planned memory, in as many records as
 // that needs. Memory is read here, one record's worth at a time.
-func (r *recorder) emit(th *thread) {
+func (r *Recorder) emit(th *thread) {
 	left := uint64(0)
 	for i := range r.plan {
 		left += r.plan[i].bytes()
@@ -48,7 +48,7 @@ func (r *recorder) emit(th *thread) {
 }
 
 // nextData writes r.rec and makes it the record that continues it.
-func (r *recorder) nextData() {
+func (r *Recorder) nextData() {
 	r.out.put(&r.rec)
 	r.rec = trace.Record{
 		Type: trace.RecData, Op: r.rec.Op, PID: r.rec.PID, TID: r.rec.TID, Enter: r.rec.Enter,
@@ -69,7 +69,7 @@ func (s *segment) bytes() uint64 {
 }
 
 // addContent moves the next n bytes of a segment into r.rec.
-func (r *recorder) addContent(th *thread, s *segment, n uint64) {
+func (r *Recorder) addContent(th *thread, s *segment, n uint64) {
 	if s.data != nil {
 		r.addPiece(trace.Piece{Arg: s.arg, Flags: s.flags, Len: uint32(n), Off: s.pos, Data: s.data[:n:n]})
 		s.data, s.pos = s.data[n:], s.pos+n
@@ -111,7 +111,7 @@ func (s *segment) read(tid int, b []byte) int {
 }
 
 // addPiece adds a piece, joined with the one before if it continues it.
-func (r *recorder) addPiece(p trace.Piece) {
+func (r *Recorder) addPiece(p trace.Piece) {
 	if k := len(r.rec.Pieces); k > 0 {
 		last := &r.rec.Pieces[k-1]
 		if last.Arg == p.Arg && last.Flags == p.Flags && last.Off+uint64(last.Len) == p.Off {
@@ -142,7 +142,7 @@ func (h heldFile) close() {
 // planHeld adds the bytes that a call moved between two descriptors: read from
 // the source file, or, if that is a pipe or socket, from the regular file that
 // they went to.
-func (r *recorder) planHeld(th *thread, ret int64) heldFile {
+func (r *Recorder) planHeld(th *thread, ret int64) heldFile {
 	src, srcOff, dst, dstOff := 0, 1, 2, 3
 	if th.call.spec.Op == event.OpSendfile {
 		src, srcOff, dst, dstOff = 1, 2, 0, -1
@@ -167,7 +167,7 @@ func (r *recorder) planHeld(th *thread, ret int64) heldFile {
 
 // openMoved opens the regular file of a descriptor argument for reading and
 // returns the offset at which the call ended; -1 if it cannot.
-func (r *recorder) openMoved(th *thread, arg, offArg int) (fd int, off int64) {
+func (r *Recorder) openMoved(th *thread, arg, offArg int) (fd int, off int64) {
 	var o *trace.Object
 	for i := range r.rec.Objects {
 		if int(r.rec.Objects[i].Arg) == arg {

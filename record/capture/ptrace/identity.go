@@ -22,7 +22,7 @@ type task struct {
 
 // identify reads a thread's identity and writes it if it is not what was written
 // last. It reports whether the thread could be read.
-func (r *recorder) identify(th *thread) bool {
+func (r *Recorder) identify(th *thread) bool {
 	tk, ok := r.proc.task(th.t.TID)
 	if ok && tk != th.task {
 		th.task = tk
@@ -31,7 +31,7 @@ func (r *recorder) identify(th *thread) bool {
 	return ok
 }
 
-func (r *recorder) taskRecord(th *thread) {
+func (r *Recorder) taskRecord(th *thread) {
 	k := &th.task
 	rec := trace.Record{
 		Type: trace.RecTask, PID: uint32(th.t.PID), TID: th.tid, Exit: now(),
@@ -42,7 +42,7 @@ func (r *recorder) taskRecord(th *thread) {
 
 // identityChanged follows a call that changed identities: the caller's, and of
 // process groups and sessions also that of other threads.
-func (r *recorder) identityChanged(th *thread) {
+func (r *Recorder) identityChanged(th *thread) {
 	c := &th.call
 	pid := 0
 	switch c.spec.Op {
@@ -143,7 +143,7 @@ func number(b []byte) uint32 {
 }
 
 // cpu returns the run time of a thread in ns, 0 if the kernel does not say.
-func (r *recorder) cpu(th *thread) uint64 {
+func (r *Recorder) cpu(th *thread) uint64 {
 	if th.stat < 0 {
 		fd, err := unix.Open(r.proc.name(th.t.TID, "schedstat"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -168,7 +168,7 @@ func (r *recorder) cpu(th *thread) uint64 {
 
 // startRecords writes what the command starts with: working directory, umask and
 // the descriptors that survive its execve.
-func (r *recorder) startRecords(th *thread) {
+func (r *Recorder) startRecords(th *thread) {
 	tid := th.t.TID
 	start := trace.Record{Type: trace.RecStart, PID: uint32(th.t.PID), TID: th.tid, Exit: now()}
 	for line := range bytes.Lines(r.proc.read(tid, "status")) {

@@ -110,14 +110,14 @@ func (s *stringReader) append(b []byte, addr uint64, limit int) (out []byte, cut
 }
 
 // planBytes adds memory that is no content, or content of which all is wanted.
-func (r *recorder) planBytes(s segment) {
+func (r *Recorder) planBytes(s segment) {
 	if s.n > 0 {
 		r.plan = append(r.plan, s)
 	}
 }
 
 // planContent adds n bytes of an argument as far as they are wanted.
-func (r *recorder) planContent(spec *event.Spec, s segment) {
+func (r *Recorder) planContent(spec *event.Spec, s segment) {
 	keep := uint64(r.o.Content.Of(spec, int(s.arg)).Bytes())
 	n := s.n
 	s.n = min(n, keep)
@@ -126,19 +126,19 @@ func (r *recorder) planContent(spec *event.Spec, s segment) {
 }
 
 // planElement adds an element of a vector, as far as it is within what is wanted.
-func (r *recorder) planElement(s segment, keep uint64) {
+func (r *Recorder) planElement(s segment, keep uint64) {
 	s.n = min(s.n, keep-min(keep, s.pos))
 	r.planBytes(s)
 }
 
 // planOmitted adds the bytes of an argument, n in all, that are not wanted.
-func (r *recorder) planOmitted(arg, flags uint8, keep, n uint64) {
+func (r *Recorder) planOmitted(arg, flags uint8, keep, n uint64) {
 	if n > keep {
 		r.plan = append(r.plan, segment{arg: arg, flags: flags | trace.PieceOmitted, pos: keep, n: n - keep})
 	}
 }
 
-func (r *recorder) planString(th *thread, arg uint8, addr uint64) {
+func (r *Recorder) planString(th *thread, arg uint8, addr uint64) {
 	s := stringReader{tid: th.t.TID}
 	b, cut, ok := s.append(nil, addr, event.MaxPath)
 	seg := segment{arg: arg, data: b}
@@ -151,7 +151,7 @@ func (r *recorder) planString(th *thread, arg uint8, addr uint64) {
 }
 
 // planStrings joins an argument vector with NUL bytes.
-func (r *recorder) planStrings(th *thread, arg uint8, addr uint64, size int) {
+func (r *Recorder) planStrings(th *thread, arg uint8, addr uint64, size int) {
 	s, vec := stringReader{tid: th.t.TID}, stringReader{tid: th.t.TID}
 	var b []byte
 	for i := uint64(0); ; i++ {
@@ -196,7 +196,7 @@ func (s *stringReader) word(addr uint64, size int) (uint64, bool) {
 
 // planVector adds the iovec array, also of a call that failed, and the bytes of
 // its elements that a successful call moved.
-func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
+func (r *Recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 	c := &th.call
 	count := c.args[a.LenArg]
 	if count == 0 || count > maxIovecs {
@@ -211,7 +211,7 @@ func (r *recorder) planVector(th *thread, arg uint8, a *event.Arg, ret int64) {
 }
 
 // planIovecs adds an iovec array and the bytes of its elements.
-func (r *recorder) planIovecs(th *thread, arg uint8, a *event.Arg, shape []byte, ret int64) {
+func (r *Recorder) planIovecs(th *thread, arg uint8, a *event.Arg, shape []byte, ret int64) {
 	c := &th.call
 	r.plan = append(r.plan, segment{arg: arg, flags: trace.PieceShape, data: shape})
 	if failed(ret) {

@@ -21,7 +21,7 @@ const (
 
 // objects adds to r.rec what the kernel knows, after the call, of the files that
 // it used or made.
-func (r *recorder) objects(th *thread, ret int64) {
+func (r *Recorder) objects(th *thread, ret int64) {
 	c := &th.call
 	for _, i := range c.spec.Objects() {
 		r.addObject(th, int32(c.args[i]), i)
@@ -43,7 +43,7 @@ func (r *recorder) objects(th *thread, ret int64) {
 
 // innerObjects adds those of descriptors in the memory of an argument, and those that
 // a command takes or makes.
-func (r *recorder) innerObjects(th *thread, i int, ret int64) {
+func (r *Recorder) innerObjects(th *thread, i int, ret int64) {
 	c := &th.call
 	a := &c.spec.Args[i]
 	addr := c.args[i]
@@ -82,7 +82,7 @@ func (r *recorder) innerObjects(th *thread, i int, ret int64) {
 }
 
 // addObjectsAt adds those of descriptors that stand in memory, step bytes apart.
-func (r *recorder) addObjectsAt(th *thread, addr, count, step uint64) {
+func (r *Recorder) addObjectsAt(th *thread, addr, count, step uint64) {
 	for ; count > 0 && len(r.rec.Objects) <= event.MaxPassed; count-- {
 		var b [4]byte
 		if th.read(addr, b[:]) != len(b) {
@@ -93,7 +93,7 @@ func (r *recorder) addObjectsAt(th *thread, addr, count, step uint64) {
 	}
 }
 
-func (r *recorder) addObject(th *thread, fd int32, arg int) {
+func (r *Recorder) addObject(th *thread, fd int32, arg int) {
 	if fd < 0 {
 		return
 	}

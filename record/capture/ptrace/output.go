@@ -3,6 +3,7 @@
 package ptrace
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,13 +18,14 @@ const (
 	flushEvery = 100 * time.Millisecond // and at least so often
 )
 
-// output gathers records into frames. All but pending belongs to the tracing
-// thread.
+// output gathers records into frames. It is safe for concurrent use.
 type output struct {
+	mu      sync.Mutex
 	sw      *trace.StreamWriter
 	digest  *digest.Rewriter // nil if nothing is hashed
 	buf     []byte
 	records uint64 // in buf
+	others  uint64 // of them, calls that append brought
 	round   uint32
 	lost    uint64
 	seen    uint64      // no call that is still to be handled returned before
@@ -32,6 +34,8 @@ type output struct {
 }
 
 func (o *output) put(r *trace.Record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.err != nil {
 		o.lost++
 		return
@@ -42,12 +46,43 @@ func (o *output) put(r *trace.Record) {
 	o.buf = trace.AppendRecord(o.buf, r)
 	o.records++
 	if len(o.buf) >= frameBytes {
-		o.flush(o.seen)
+		o.write(o.seen)
 	}
+}
+
+// append adds encoded records, n of them.
+func (o *output) append(records []byte, n, until uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		o.lost += n
+		return
+	}
+	o.others += n
+	o.seen = max(o.seen, until)
+	o.pending.Store(true)
+	o.buf = append(o.buf, records...)
+	o.records += n
+	if len(o.buf) >= frameBytes {
+		o.write(until)
+	}
+}
+
+// noteSeen says when the stop that is handled now was taken.
+func (o *output) noteSeen(at uint64) {
+	o.mu.Lock()
+	o.seen = at
+	o.mu.Unlock()
 }
 
 // flush writes what is buffered. Calls that returned before until have been put.
 func (o *output) flush(until uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.write(until)
+}
+
+func (o *output) write(until uint64) {
 	if len(o.buf) == 0 {
 		return
 	}

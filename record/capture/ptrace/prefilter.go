@@ -23,7 +23,7 @@ func refused(s *predicate.Prefilter, arch event.Arch) (list []Exempt) {
 
 // refuses reports whether the filter refuses a call that has returned. What has been
 // written of it at its entry cannot be taken back.
-func (r *recorder) refuses(th *thread, exit uint64, ret int64) bool {
+func (r *Recorder) refuses(th *thread, exit uint64, ret int64) bool {
 	c := &th.call
 	if r.o.Prefilter == nil || c.compat {
 		return false

@@ -3,6 +3,8 @@
 package ptrace
 
 import (
+	"math"
+
 	"encoding/binary"
 	"syscall"
 
@@ -15,13 +17,17 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// recorder turns what the tracer tells into records. It lives on the tracing
+// Recorder turns what the tracer tells into records. It lives on the tracing
 // thread.
-type recorder struct {
+type Recorder struct {
 	o    *capture.Options
 	arch event.Arch
 	tr   *ptracer.Engine
 	out  output
+
+	// Finish, if set, is called when the last program has ended, before the rest of the
+	// records is written.
+	Finish func()
 
 	through [512]bool // native calls that stop and are not recorded
 	started bool      // the command's first call was seen
@@ -60,20 +66,21 @@ type call struct {
 	offered uint64
 }
 
-func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *recorder {
-	return &recorder{
+func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *Recorder {
+	return &Recorder{
 		o: o, arch: arch, out: output{sw: sw, digest: digest.New(o.Content)},
 		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
 	}
 }
 
-func (r *recorder) handler() *ptracer.Handler {
+// Handler returns what the tracer is to call.
+func (r *Recorder) Handler() *ptracer.Handler {
 	return &ptracer.Handler{Clock: now, Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit}
 }
 
 // of returns the state of a thread. A thread without one is the command's first,
 // at its first call.
-func (r *recorder) of(t *ptracer.Tracee) *thread {
+func (r *Recorder) of(t *ptracer.Tracee) *thread {
 	if th, ok := t.Data.(*thread); ok {
 		return th
 	}
@@ -89,14 +96,14 @@ func (r *recorder) of(t *ptracer.Tracee) *thread {
 	return th
 }
 
-func (r *recorder) newThread(t *ptracer.Tracee) *thread {
+func (r *Recorder) newThread(t *ptracer.Tracee) *thread {
 	th := &thread{t: t, tid: uint32(t.TID), stat: -1}
 	t.Data = th
 	r.live++
 	return th
 }
 
-func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
+func (r *Recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	if !c.Compat && c.NR < uint64(len(r.through)) && r.through[c.NR] {
 		return false
 	}
@@ -129,7 +136,7 @@ func (r *recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 }
 
 // enterRecord writes the memory that has to be read before the call.
-func (r *recorder) enterRecord(th *thread) {
+func (r *Recorder) enterRecord(th *thread) {
 	r.plan = r.plan[:0]
 	for i := range th.call.spec.Args {
 		a := &th.call.spec.Args[i]
@@ -160,7 +167,7 @@ func (r *recorder) enterRecord(th *thread) {
 }
 
 // addPieces adds bytes that were read already.
-func (r *recorder) addPieces(arg, flags uint8, b []byte) {
+func (r *Recorder) addPieces(arg, flags uint8, b []byte) {
 	off := 0
 	for {
 		n := min(len(b)-off, recordBytes)
@@ -172,7 +179,7 @@ func (r *recorder) addPieces(arg, flags uint8, b []byte) {
 }
 
 // begin fills r.rec with the call that a thread is in.
-func (r *recorder) begin(th *thread, exit uint64, ret int64, flags uint32) {
+func (r *Recorder) begin(th *thread, exit uint64, ret int64, flags uint32) {
 	c := &th.call
 	if c.compat {
 		flags |= trace.CallCompat
@@ -186,7 +193,7 @@ func (r *recorder) begin(th *thread, exit uint64, ret int64, flags uint32) {
 }
 
 // finish writes r.rec and the planned memory, and ends the call.
-func (r *recorder) finish(th *thread) {
+func (r *Recorder) finish(th *thread) {
 	r.emit(th)
 	r.events++
 	th.inUse = false
@@ -194,20 +201,20 @@ func (r *recorder) finish(th *thread) {
 }
 
 // pass ends a thread's turn.
-func (r *recorder) pass(th *thread) {
+func (r *Recorder) pass(th *thread) {
 	if next := r.turns.pass(th); next != nil {
 		r.began = next.call.enter
 	}
 }
 
-func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
+func (r *Recorder) leave(t *ptracer.Tracee, ret int64) {
 	th := r.of(t)
 	if !th.inUse {
 		return
 	}
 	c := &th.call
 	exit := t.Seen // it had returned by then, whatever was handled since
-	r.out.seen = exit
+	r.out.noteSeen(exit)
 	if r.began >= exit {
 		exit = now() // what is looked up of files now may be that call's work
 	}
@@ -239,11 +246,40 @@ func (r *recorder) leave(t *ptracer.Tracee, ret int64) {
 	}
 }
 
+// Returned records a call that its thread made without a stop at its entry: from enter to exit,
+// ns, with the raw result. The thread is stopped.
+func (r *Recorder) Returned(t *ptracer.Tracee, c *ptracer.Syscall, enter, exit uint64, ret int64) {
+	if c.NR < uint64(len(r.through)) && r.through[c.NR] {
+		return
+	}
+	th := r.of(t)
+	spec := event.Lookup(event.ByNumber(r.arch, int(c.NR)))
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, enter: enter, offered: math.MaxUint64}
+	th.inUse = true
+	t.Seen = exit
+	r.leave(t, ret)
+}
+
+// Interrupted records a call that its thread made without a stop and never returned from.
+func (r *Recorder) Interrupted(t *ptracer.Tracee, c *ptracer.Syscall, enter uint64) {
+	th := r.of(t)
+	spec := event.Lookup(event.ByNumber(r.arch, int(c.NR)))
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, enter: enter}
+	th.inUse = true
+	r.interrupt(th, max(t.Seen, enter))
+}
+
+// Append adds records that others made, events of them calls, for all of which the clock
+// was before until. It is safe from any goroutine while Run goes on.
+func (r *Recorder) Append(records []byte, events, until uint64) {
+	r.out.append(records, events, until)
+}
+
 // failed reports whether a raw result is an error number.
 func failed(ret int64) bool { return ret < 0 && ret >= -4095 }
 
 // interrupt ends the call of a thread that never returned from it, at a time.
-func (r *recorder) interrupt(th *thread, at uint64) {
+func (r *Recorder) interrupt(th *thread, at uint64) {
 	if !th.inUse {
 		return
 	}
@@ -257,7 +293,7 @@ func (r *recorder) interrupt(th *thread, at uint64) {
 	r.finish(th)
 }
 
-func (r *recorder) fork(parent, child *ptracer.Tracee) {
+func (r *Recorder) fork(parent, child *ptracer.Tracee) {
 	th := r.newThread(child)
 	var from *thread
 	if parent != nil {
@@ -276,7 +312,7 @@ func (r *recorder) fork(parent, child *ptracer.Tracee) {
 }
 
 // shared returns what a new thread shares with the one that made it.
-func (r *recorder) shared(parent *thread, child *ptracer.Tracee) uint64 {
+func (r *Recorder) shared(parent *thread, child *ptracer.Tracee) uint64 {
 	const mask = trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread
 	if parent.inUse && !parent.call.compat {
 		switch parent.call.spec.Op {
@@ -299,7 +335,7 @@ func (r *recorder) shared(parent *thread, child *ptracer.Tracee) uint64 {
 	return 0
 }
 
-func (r *recorder) exec(t *ptracer.Tracee, _ int, replaced *ptracer.Tracee) {
+func (r *Recorder) exec(t *ptracer.Tracee, _ int, replaced *ptracer.Tracee) {
 	if replaced != nil {
 		if th, ok := replaced.Data.(*thread); ok {
 			r.interrupt(th, now())
@@ -313,13 +349,13 @@ func (r *recorder) exec(t *ptracer.Tracee, _ int, replaced *ptracer.Tracee) {
 }
 
 // renamed ends the number of a thread that took over its process's by execve.
-func (r *recorder) renamed(th *thread) {
+func (r *Recorder) renamed(th *thread) {
 	rec := trace.Record{Type: trace.RecExit, PID: uint32(th.t.PID), TID: th.tid, Exit: now()}
 	r.out.put(&rec)
 	th.tid = uint32(th.t.TID)
 }
 
-func (r *recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
+func (r *Recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	th, ok := t.Data.(*thread)
 	if !ok {
 		return
@@ -339,7 +375,7 @@ func (r *recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	r.live--
 }
 
-func (r *recorder) closeThread(th *thread) {
+func (r *Recorder) closeThread(th *thread) {
 	if th.stat >= 0 {
 		syscall.Close(th.stat)
 		th.stat = -1
@@ -347,7 +383,7 @@ func (r *recorder) closeThread(th *thread) {
 }
 
 // stop ends the recording while the programs go on.
-func (r *recorder) stop() {
+func (r *Recorder) stop() {
 	r.tr.Threads(func(t *ptracer.Tracee) {
 		if th, ok := t.Data.(*thread); ok {
 			r.interrupt(th, now())
@@ -357,4 +393,4 @@ func (r *recorder) stop() {
 	r.out.flush(now())
 }
 
-func (r *recorder) close() { r.out.flush(now()) }
+func (r *Recorder) close() { r.out.flush(now()) }

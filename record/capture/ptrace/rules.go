@@ -19,7 +19,7 @@ const (
 )
 
 // planArg adds the memory of argument i to the plan, by the operation table's rule.
-func (r *recorder) planArg(th *thread, i int, ret int64) {
+func (r *Recorder) planArg(th *thread, i int, ret int64) {
 	c := &th.call
 	a := &c.spec.Args[i]
 	if c.args[i] == 0 || !a.Cond.Holds(&c.args) {
@@ -43,7 +43,7 @@ func (r *recorder) planArg(th *thread, i int, ret int64) {
 }
 
 // planRule adds memory whose length is a number.
-func (r *recorder) planRule(th *thread, arg uint8, a *event.Arg, ret int64) {
+func (r *Recorder) planRule(th *thread, arg uint8, a *event.Arg, ret int64) {
 	c := &th.call
 	addr := c.args[arg]
 	if a.Len == event.LenNUL {
@@ -117,7 +117,7 @@ func returnedBytes(a *event.Arg, bytes, limit uint64, ret int64) uint64 {
 }
 
 // planMemory adds n bytes, or less of a length that the kernel refused.
-func (r *recorder) planMemory(th *thread, s segment, ret int64) {
+func (r *Recorder) planMemory(th *thread, s segment, ret int64) {
 	if failed(ret) && s.n > failedBytes {
 		s.n, s.flags = failedBytes, trace.PieceTruncated
 	}
@@ -126,7 +126,7 @@ func (r *recorder) planMemory(th *thread, s segment, ret int64) {
 }
 
 // planTarget adds what a structure points to.
-func (r *recorder) planTarget(th *thread, arg uint8, a *event.Arg, addr uint64, ret int64) {
+func (r *Recorder) planTarget(th *thread, arg uint8, a *event.Arg, addr uint64, ret int64) {
 	n := r.tailCount(th, a, addr) * uint64(a.Tail.Elem)
 	if a.Dir == event.Out {
 		n = min(n, uint64(ret))
@@ -137,7 +137,7 @@ func (r *recorder) planTarget(th *thread, arg uint8, a *event.Arg, addr uint64, 
 }
 
 // planMessages adds messages and what they point to.
-func (r *recorder) planMessages(th *thread, arg uint8, a *event.Arg, ret int64) {
+func (r *Recorder) planMessages(th *thread, arg uint8, a *event.Arg, ret int64) {
 	m := r.messages(th, int(arg), a, ret)
 	if m.Count == 0 || failed(ret) && a.Dir == event.Out {
 		return
@@ -165,7 +165,7 @@ func (r *recorder) planMessages(th *thread, arg uint8, a *event.Arg, ret int64) 
 }
 
 // messages says where the messages of an argument are.
-func (r *recorder) messages(th *thread, arg int, a *event.Arg, ret int64) *capture.Messages {
+func (r *Recorder) messages(th *thread, arg int, a *event.Arg, ret int64) *capture.Messages {
 	c := &th.call
 	m := &capture.Messages{Addr: c.args[arg], Count: 1, Stride: capture.MsghdrBytes, Moved: uint64(max(ret, 0)), Room: math.MaxUint64, Failed: failed(ret)}
 	if a.Len == event.LenMsg {
@@ -187,7 +187,7 @@ func (r *recorder) messages(th *thread, arg int, a *event.Arg, ret int64) *captu
 func (th *thread) read(addr uint64, b []byte) int { return readMemory(th.t.TID, addr, b) }
 
 // number reads an unsigned number of 2, 4 or 8 bytes; 0 if it cannot.
-func (r *recorder) number(th *thread, addr uint64, width int) uint64 {
+func (r *Recorder) number(th *thread, addr uint64, width int) uint64 {
 	var b [8]byte
 	if th.read(addr, b[:width]) != width {
 		return 0
@@ -196,7 +196,7 @@ func (r *recorder) number(th *thread, addr uint64, width int) uint64 {
 }
 
 // tailCount is how many elements a head counts.
-func (r *recorder) tailCount(th *thread, a *event.Arg, addr uint64) uint64 {
+func (r *Recorder) tailCount(th *thread, a *event.Arg, addr uint64) uint64 {
 	n := min(r.number(th, addr+uint64(a.Tail.Off), int(a.Tail.Width)), maxCount)
 	if a.Tail.Max != 0 {
 		n = min(n, r.number(th, addr+uint64(a.Tail.Max), 4))
@@ -209,7 +209,7 @@ func bitsBytes(bits uint64) uint64 {
 }
 
 // noteOffer remembers how much room a call was told of.
-func (r *recorder) noteOffer(th *thread) {
+func (r *Recorder) noteOffer(th *thread) {
 	c := &th.call
 	c.offered = math.MaxUint64
 	if c.spec.ValueResultArg == 0 {
@@ -229,7 +229,7 @@ func (r *recorder) noteOffer(th *thread) {
 }
 
 // planOffer adds that, of a call that overwrote it.
-func (r *recorder) planOffer(th *thread, ret int64) {
+func (r *Recorder) planOffer(th *thread, ret int64) {
 	c := &th.call
 	if c.spec.ValueResultArg == 0 || c.offered == math.MaxUint64 || failed(ret) {
 		return
@@ -240,7 +240,7 @@ func (r *recorder) planOffer(th *thread, ret int64) {
 }
 
 // planBefore adds what the call will overwrite.
-func (r *recorder) planBefore(th *thread, i int) {
+func (r *Recorder) planBefore(th *thread, i int) {
 	c := &th.call
 	a := &c.spec.Args[i]
 	n := uint64(a.Bytes(r.arch))

@@ -38,7 +38,7 @@ func takesTurns(op event.Op) bool {
 }
 
 // file returns the regular file of a call's descriptor, zero if it is none.
-func (r *recorder) file(th *thread) fileID {
+func (r *Recorder) file(th *thread) fileID {
 	o, ok := r.proc.object(th.t.TID, int(int32(th.call.args[0])), 0)
 	if !ok || o.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fileID{}

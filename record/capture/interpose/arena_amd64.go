@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interpose
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// An arena is the memory that the recorder shares with a program and the processes that are
+// forked from it. In them it begins at base:
+//
+//	code and stubs  private, executable; in the shared file this part is empty
+//	control         which they can only read
+//	slots           a thread's state, and the stack of our code
+//	files           a process's descriptors
+//	rings           a thread's records
+type arena struct {
+	mem   []byte
+	base  uint64
+	slots [arenaSlots]bool // in use
+	files [arenaSlots]bool
+	refs  int
+}
+
+const (
+	arenaSlots = 256
+	ringBytes  = 1 << 20
+	codeBytes  = 64 << 10
+	filesBytes = (int(unsafe.Sizeof(files{})) + 4095) &^ 4095
+
+	controlBytes = (int(unsafe.Sizeof(control{})) + 4095) &^ 4095
+	slotsAt      = codeBytes + controlBytes
+	filesAt      = slotsAt + arenaSlots*slotBytes
+	ringsAt      = filesAt + arenaSlots*filesBytes
+	arenaBytes   = ringsAt + arenaSlots*ringBytes
+
+	stubsAt   = 16 << 10 // within the code
+	stubBytes = 32
+)
+
+// mapArena maps the memory of a file that a process has made, and makes room in it.
+func mapArena(fd int) (*arena, error) {
+	if err := unix.Ftruncate(fd, int64(arenaBytes)); err != nil {
+		return nil, fmt.Errorf("size shared memory: %w", err)
+	}
+	mem, err := unix.Mmap(fd, 0, arenaBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map shared memory: %w", err)
+	}
+	return &arena{mem: mem, refs: 1}, nil
+}
+
+func (a *arena) release() {
+	if a.refs--; a.refs == 0 {
+		_ = unix.Munmap(a.mem)
+		a.mem = nil
+	}
+}
+
+func (a *arena) control() *control       { return at[control](a.mem, codeBytes) }
+func (a *arena) slot(i int) *slot        { return at[slot](a.mem, slotsAt+i*slotBytes) }
+func (a *arena) filesOf(i int) *files    { return at[files](a.mem, filesAt+i*filesBytes) }
+func (a *arena) ring(i int) []byte       { return a.mem[ringsAt+i*ringBytes:][:ringBytes:ringBytes] }
+func (a *arena) slotAddr(i int) uint64   { return a.base + uint64(slotsAt+i*slotBytes) }
+func (a *arena) within(addr uint64) bool { return addr-a.base < uint64(arenaBytes) }
+
+// takeFiles returns a table of descriptors of which none is known, -1 if there is none left.
+func (a *arena) takeFiles() int {
+	for i := range a.files {
+		if !a.files[i] {
+			a.files[i] = true
+			f := a.filesOf(i)
+			f.Generation, f.Shared = f.Generation+1, 0
+			return i
+		}
+	}
+	return -1
+}
+
+// takeSlot returns a thread's slot, -1 if there is none left.
+func (a *arena) takeSlot(pid, tid, files int) int {
+	for i := range a.slots {
+		if a.slots[i] {
+			continue
+		}
+		a.slots[i] = true
+		s := a.slot(i)
+		*s = slot{
+			Self: a.slotAddr(i), Control: a.base + codeBytes, Files: a.base + uint64(filesAt+files*filesBytes),
+			Ring: a.base + uint64(ringsAt+i*ringBytes), RingBytes: ringBytes,
+			PID: uint32(pid), TID: uint32(tid), Position: -1,
+		}
+		return i
+	}
+	return -1
+}

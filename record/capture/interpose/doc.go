@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package interpose is the capture back end that needs no rights and costs little: it records
+// system calls within the recorded processes. A tracer (internal/ptracer) stays attached, but
+// almost no call wakes it. It keeps the contract of package capture, with the help of
+// record/capture/ptrace, whose Recorder records every call that stops.
+//
+//	             first call at a place                       every other call
+//	program ──▶ syscall                        program ──▶ short jump (was: syscall)
+//	  Syscall User Dispatch: SIGSYS               ▼
+//	  ▼                                         padding: jump ──▶ stub ──▶ entry.S
+//	tracer: patches the place                     ▼
+//	  or makes the call, with a stop            gate: the system call, with the program's own
+//	  at its entry and at its end                 registers and stack
+//	  ▼                                           ▼
+//	ptrace.Recorder ──▶ stream ◀── drain ◀── ring ◀── inproc.c: appends a trace.Record
+//
+// # What it rests on
+//
+// Syscall User Dispatch (Linux 5.11; settable by a tracer since 6.4) turns every system call
+// that is not made within one small range of addresses, our gate, into a stop of the tracer:
+// also those of code that is made at run time, of places that cannot be patched, and of
+// places that nobody knows. So nothing is missed, and which places are patched is a matter of
+// speed alone.
+//
+// A place is patched without moving a neighbour (patch_amd64.go): only its own two bytes
+// change, and bytes of padding that is never executed (image_amd64.go says how that is known).
+//
+// A call that the code in the process cannot record by itself (table_amd64.go: it makes a
+// thread or a program, its memory has to be read before it, its content is large, …) is made
+// and recorded by the tracer.
+//
+// # Memory
+//
+// Each new program maps an arena (arena_amd64.go): code, what the recorder tells it, and a slot
+// and a ring for each thread. It is shared with processes that are forked from it. The thread
+// finds its slot by the register GS, which programs for Linux do not use otherwise; those
+// that do are recorded by stops. Nothing is ever writable and executable, no descriptor stays
+// open, and the environment is as without. What a program writes into its ring is
+// checked before it goes into the stream.
+//
+// # Signals
+//
+// A handler of the program never runs within our code: the tracer sees each signal first, and
+// brings a thread that is there back to before its call, or behind it (signal_amd64.go).
+//
+// # What differs from the contract and from other back ends
+//
+//   - What differs for ptrace holds for the calls that stop: see record/capture/ptrace. In
+//     particular, calls of ptrace.Untraced are not recorded unless all are asked for.
+//   - CPU time is 0 for calls that do not stop; the size of an open file is known when it is
+//     opened, and -1 afterwards; its owner, mode and links are what they were then, unless the
+//     process itself changed them since.
+//   - If the recorder is killed, its programs are likely to end with SIGSYS.
+//   - Programs that use the register GS or Syscall User Dispatch themselves, and 32-bit
+//     programs, are recorded by stops at each call.
+//   - Programs that read their own code, or /proc/self/maps, see that it was changed.
+//
+// It is for amd64 alone: arm64 has no Syscall User Dispatch yet.
+//
+// The API of this package is not stable; docs/library.md lists the packages whose API is.
+package interpose

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The part of the recorder that runs in the recorded process, between a system call's return
+ * and the program: it appends the call's record to the thread's ring. It runs on a stack of
+ * its own, without C library, thread-local storage or vector registers, and is never
+ * interrupted by a handler of the program (../signal.go). */
+#include "layout.h"
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define INLINE static inline __attribute__((always_inline))
+
+HIDDEN s64 own_call(s64 nr, s64 a, s64 b, s64 c);
+HIDDEN u64 copy_from(void *to, u64 from, u64 n);
+HIDDEN s64 string_length(u64 s, u64 most);
+
+enum {
+	NR_READ = 0, NR_FSTAT = 5, NR_LSEEK = 8, NR_MMAP = 9, NR_MREMAP = 25, NR_SCHED_YIELD = 24, NR_FCNTL = 72,
+	NR_OPEN = 2, NR_CREAT = 85, NR_OPENAT = 257,
+	F_DUPFD = 0, F_GETFD = 1, F_GETFL = 3, F_DUPFD_CLOEXEC = 1030,
+	O_TRANSIENT = 0100 | 0200 | 0400 | 01000, /* O_CREAT O_EXCL O_NOCTTY O_TRUNC */
+	VALID_OPEN = 0x7fffc3, /* VALID_OPEN_FLAGS (linux/fcntl.h) */
+	O_CREAT = 0100, O_LARGEFILE = 0100000, O_CLOEXEC = 02000000, O_PATH = 010000000,
+	S_IFMT = 0170000, S_IFREG = 0100000, S_IFDIR = 0040000, S_IFBLK = 0060000,
+	PROT_EXEC = 4, MAP_FIXED = 0x10, MAP_FIXED_NOREPLACE = 0x100000,
+	EINTR = 4, RESTART_BLOCK = 516, MAX_ERRNO = 4095,
+	MAX_VECTOR = 64,     /* elements that are recorded here */
+	FAILED_BYTES = 65536, /* of memory of a call that failed */
+	SPINS = 200,
+	SIGSYS = 31, SIG_BLOCK = 0, SIG_SETMASK = 2,
+	FRAME_MASK = 296, /* where rt_sigreturn finds the mask: struct ucontext, uc_sigmask */
+};
+#define MAX_COUNT (1u << 20)
+#define MAX_BYTES 0x7fffffffu
+
+struct stat {
+	u64 dev, ino, nlink;
+	u32 mode, uid, gid, pad;
+	u64 rdev;
+	s64 size, blksize, blocks;
+	u64 times[6];
+	s64 unused[3];
+};
+
+struct iovec {
+	u64 base, len;
+};
+
+/* A part of the memory of an argument. */
+struct segment {
+	u64 addr, n, off;
+	u8 arg, flags;
+	u16 vector; /* so many elements of the call's vector, which addr is not used for */
+};
+
+INLINE s32 failed(s64 ret) { return ret < 0 && ret >= -MAX_ERRNO; }
+INLINE u64 least(u64 a, u64 b) { return a < b ? a : b; }
+
+INLINE u64 time_of(const struct control *c, u64 tsc)
+{
+	const struct clock *k = &c->clocks[*(volatile const u64 *)&c->clock % CLOCKS];
+	return k->base_ns + (u64)(((__int128)(s64)(tsc - k->base_tsc) * k->mult) >> 32);
+}
+
+/* device makes the kernel's number of stat's. */
+INLINE u32 device(u64 d)
+{
+	u32 major = (d >> 8 & 0xfff) | (d >> 32 & ~0xfffu), minor = (d & 0xff) | (d >> 12 & 0xffffff00u);
+	return major << 20 | minor;
+}
+
+/* look fills what the kernel knows of a descriptor. flags: those of the open that made it, -1 if it
+ * is to be asked. Returns 0 if it is not open. */
+static s32 look(struct object *o, s32 fd, s64 flags)
+{
+	struct stat st;
+	if (own_call(NR_FSTAT, fd, (s64)&st, 0) < 0)
+		return 0;
+	o->ino = st.ino;
+	o->size = st.size;
+	o->dev = device(st.dev);
+	o->rdev = device(st.rdev);
+	o->mode = st.mode;
+	o->nlink = (u32)st.nlink;
+	o->uid = st.uid;
+	o->gid = st.gid;
+	o->fd = fd;
+	o->past = 0;
+	o->pos = 0;
+	*(u32 *)&o->arg = 0;
+	if (flags < 0) {
+		s64 got = own_call(NR_FCNTL, fd, F_GETFL, 0);
+		if (got < 0)
+			return 0;
+		flags = got & ~(s64)(O_CREAT | O_CLOEXEC);
+		if (own_call(NR_FCNTL, fd, F_GETFD, 0) & 1)
+			flags |= O_CLOEXEC;
+		u32 kind = st.mode & S_IFMT;
+		if ((kind == S_IFREG || kind == S_IFDIR || kind == S_IFBLK) && !(flags & O_PATH)) {
+			s64 pos = own_call(NR_LSEEK, fd, 0, 1);
+			if (pos > 0)
+				o->pos = pos;
+		}
+	}
+	o->flags = (u32)flags;
+	return 1;
+}
+
+/* object_of appends what is known of a descriptor to the record. Its size is known only when
+ * it has just been looked up: others may change it without a word. */
+static struct object *object_of(struct slot *s, struct object *at, s32 fd, s8 arg, s64 flags)
+{
+	struct files *fs = s->files;
+	u64 generation = *(volatile u64 *)&fs->generation;
+	if (fd < 0)
+		return at;
+	if (fd >= DESCRIPTORS || !generation) {
+		if (!look(at, fd, flags))
+			return at;
+		at->arg = arg;
+		return at + 1;
+	}
+	struct descriptor *d = &fs->d[fd];
+	if (flags < 0 && *(volatile u64 *)&d->generation == generation) {
+		const u64 *from = (const u64 *)&d->o;
+		u64 *to = (u64 *)at;
+		for (u32 i = 0; i < sizeof(*at) / 8; i++)
+			to[i] = from[i];
+		at->size = (u64)-1;
+	} else {
+		*(volatile u64 *)&d->generation = 0;
+		if (!look(at, fd, flags))
+			return at;
+		const u64 *from = (const u64 *)at;
+		u64 *to = (u64 *)&d->o;
+		for (u32 i = 0; i < sizeof(*at) / 8; i++)
+			to[i] = from[i];
+		*(volatile u64 *)&d->generation = generation;
+	}
+	at->arg = arg;
+	return at + 1;
+}
+
+INLINE void unlock(struct slot *s)
+{
+	if (s->locked) {
+		*(volatile u64 *)s->locked = 0;
+		s->locked = 0;
+	}
+}
+
+/* forget drops what is remembered of a descriptor. */
+INLINE void forget(struct slot *s, s64 fd)
+{
+	if (fd >= 0 && fd < DESCRIPTORS)
+		*(volatile u64 *)&s->files->d[fd].generation = 0;
+}
+
+/* before decides what is done with a call that CLASS_CHECK has, and prepares it. */
+HIDDEN u32 before(struct slot *s)
+{
+	const struct control *c = s->control;
+	u32 fast = c->fast[s->nr];
+	s64 fd = (s32)s->args[0];
+	struct descriptor *d = fd >= 0 && fd < DESCRIPTORS ? &s->files->d[fd] : 0;
+
+	switch (c->check[s->nr]) {
+	case CHECK_POSITION:
+		if (!s->files->shared || !d || d->generation != s->files->generation || (d->o.mode & S_IFMT) != S_IFREG)
+			break;
+		for (u32 n = 0; !__sync_bool_compare_and_swap(&d->lock, 0, (u64)s->tid); n++) {
+			if (*(volatile u64 *)&s->pending)
+				return fast;
+			if (n >= SPINS)
+				own_call(NR_SCHED_YIELD, 0, 0, 0);
+			else
+				__builtin_ia32_pause();
+		}
+		s->locked = (u64)&d->lock;
+		break;
+	case CHECK_CLOSE: /* before, since the number may stand for another file at once */
+	case CHECK_FORGET:
+		forget(s, fd);
+		break;
+	case CHECK_FORGET_1:
+		forget(s, (s32)s->args[1]);
+		break;
+	case CHECK_MMAP:
+		if (s->args[2] & PROT_EXEC)
+			return CLASS_TRACE;
+		if (!(s->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)))
+			break;
+		/* fall through */
+	case CHECK_RANGE: {
+		u64 from = s->args[0], to = from + s->args[1];
+		if (to < from || (from < c->hi && to > c->lo))
+			return CLASS_TRACE;
+		break;
+	}
+	case CHECK_OFFER: {
+		const struct spec *sp = &c->rows[c->row[s->nr]];
+		if (s->args[sp->offer_arg])
+			return CLASS_TRACE;
+		break;
+	}
+	case CHECK_MASK: {
+		u64 set;
+		if (!s->args[1] || copy_from(&set, s->args[1], sizeof(set)))
+			break;
+		u64 bit = set >> (SIGSYS - 1) & 1;
+		if (s->args[0] == SIG_SETMASK)
+			s->blocked = bit;
+		else if (bit)
+			s->blocked = s->args[0] == SIG_BLOCK;
+		break;
+	}
+	case CHECK_RETURN: {
+		u64 set;
+		if (!copy_from(&set, s->rsp + FRAME_MASK, sizeof(set)))
+			s->blocked = set >> (SIGSYS - 1) & 1;
+		break;
+	}
+	}
+	return fast;
+}
+
+struct record {
+	struct slot *s;
+	const struct spec *sp;
+	struct object objects[IOT_MAX_OBJS];
+	u32 nobjects, nsegments;
+	struct segment segments[3 * IOT_MAX_CAPS];
+	struct iovec vector[MAX_VECTOR];
+	u32 nvector;
+	u64 bytes; /* of all pieces, with their heads */
+};
+
+INLINE void add(struct record *r, u8 arg, u8 flags, u64 addr, u64 n, u64 off)
+{
+	struct segment *g = &r->segments[r->nsegments++];
+	g->addr = addr;
+	g->n = n;
+	g->off = off;
+	g->arg = arg;
+	g->flags = flags;
+	g->vector = 0;
+	r->bytes += sizeof(struct piece);
+	if (!(flags & (PIECE_MISSING | PIECE_OMITTED)))
+		r->bytes += (n + 7) & ~7ull;
+}
+
+/* content adds n bytes as far as they are wanted. */
+INLINE void content(struct record *r, const struct cap *k, u64 addr, u64 n)
+{
+	u64 wanted = least(n, k->keep);
+	if (wanted)
+		add(r, k->arg, 0, addr, wanted, 0);
+	if (n > wanted)
+		add(r, k->arg, PIECE_OMITTED, 0, n - wanted, wanted);
+}
+
+/* vector adds an array of buffers and their bytes. Returns 0 if the tracer has to. */
+static s32 vector(struct record *r, const struct cap *k, s64 ret)
+{
+	u64 count = r->s->args[k->len_arg], left = (u64)ret, total = 0;
+	if (count == 0 || count > 1024)
+		return 1;
+	if (count > MAX_VECTOR || k->bytes != sizeof(struct iovec) || r->nvector)
+		return 0;
+	if (copy_from(r->vector, r->s->args[k->arg], count * sizeof(struct iovec)))
+		return 0;
+	r->nvector = (u32)count;
+	add(r, k->arg, PIECE_SHAPE, (u64)r->vector, count * sizeof(struct iovec), 0);
+	if (failed(ret))
+		return 1;
+	if (k->len == IOT_LEN_VEC_ALL)
+		left = 1ul << 31;
+	for (u64 i = 0; i < count && left; i++) {
+		u64 n = least(r->vector[i].len, left);
+		total += n;
+		left -= n;
+	}
+	u64 wanted = least(total, k->keep);
+	if (wanted) {
+		add(r, k->arg, 0, 0, wanted, 0);
+		r->segments[r->nsegments - 1].vector = (u16)count;
+	}
+	if (total > wanted)
+		add(r, k->arg, PIECE_OMITTED, 0, total - wanted, wanted);
+	return 1;
+}
+
+/* memory adds what an argument points to. Returns 0 if the tracer has to. */
+static s32 memory(struct record *r, const struct cap *k, s64 ret)
+{
+	const u64 *args = r->s->args;
+	u64 addr = args[k->arg], n = 0, v = k->len_arg < IOT_MAX_ARGS ? args[k->len_arg] : 0;
+	if (!addr)
+		return 1;
+	if (k->cond_mask) {
+		u64 c = args[k->cond_arg] & k->cond_bits;
+		if (c >= 64 || !(k->cond_mask >> c & 1))
+			return 1;
+	}
+	if (k->len == IOT_LEN_NUL) {
+		s64 length = string_length(addr, IOT_MAX_PATH);
+		if (length < 0 || length >= IOT_MAX_PATH)
+			return 0;
+		add(r, k->arg, 0, addr, (u64)length, 0);
+		return 1;
+	}
+	if (k->len == IOT_LEN_VEC || k->len == IOT_LEN_VEC_ALL)
+		return vector(r, k, ret);
+	if (failed(ret) && (k->len == IOT_LEN_RET || (k->dir == IOT_DIR_OUT && k->len != IOT_LEN_INTERRUPTED)))
+		return 1;
+	switch (k->len) {
+	case IOT_LEN_CONST:
+		n = k->bytes;
+		break;
+	case IOT_LEN_ARG:
+		n = v + k->bytes;
+		break;
+	case IOT_LEN_RET:
+		n = (u64)ret;
+		if (k->len_arg != IOT_NO_ARG)
+			n = least(n, v);
+		n += k->bytes;
+		break;
+	case IOT_LEN_ARRAY:
+		n = least((u32)v, MAX_COUNT) * k->bytes;
+		break;
+	case IOT_LEN_RET_ARRAY:
+		n = (u64)ret;
+		if (k->len_arg != IOT_NO_ARG)
+			n = least(n, (u32)v);
+		n *= k->bytes;
+		break;
+	case IOT_LEN_POSITIVE:
+		n = ret > 0 ? k->bytes : 0;
+		break;
+	case IOT_LEN_INTERRUPTED:
+		n = ret == -EINTR || ret == -RESTART_BLOCK ? k->bytes : 0;
+		break;
+	default:
+		return 0;
+	}
+	if (failed(ret) && n > FAILED_BYTES)
+		return 0;
+	content(r, k, addr, least(n, MAX_BYTES));
+	return 1;
+}
+
+/* opened returns the flags that a descriptor has which the call opened, -1 if they have to
+ * be asked for. */
+INLINE s64 opened(const struct slot *s)
+{
+	u64 flags;
+	switch (s->nr) {
+	case NR_OPEN:
+		flags = s->args[1];
+		break;
+	case NR_OPENAT:
+		flags = s->args[2];
+		break;
+	default:
+		return -1;
+	}
+	if (flags & O_PATH) /* drops others */
+		return -1;
+	return (s64)(((u32)flags & VALID_OPEN & ~(u32)O_TRANSIENT) | O_LARGEFILE);
+}
+
+/* objects looks up the call's descriptors. */
+INLINE void objects(struct record *r, s64 ret)
+{
+	struct slot *s = r->s;
+	struct object *at = r->objects;
+	u32 check = s->control->check[s->nr];
+	for (u32 i = 0; check != CHECK_CLOSE && i < r->sp->nobjects && i < IOT_MAX_OBJS - 1; i++) {
+		u8 arg = r->sp->objects[i];
+		at = object_of(s, at, (s32)s->args[arg], (s8)arg, -1);
+	}
+	if (check == CHECK_POSITION && at > r->objects) {
+		struct object *o = r->objects;
+		u32 kind = o->mode & S_IFMT;
+		if (kind == S_IFREG || kind == S_IFBLK || kind == S_IFDIR) {
+			if (s->position < 0)
+				s->position = own_call(NR_LSEEK, (s32)s->args[0], 0, 1);
+			if (s->position >= 0) {
+				o->pos = (u64)s->position;
+				if (o->fd < DESCRIPTORS)
+					s->files->d[o->fd].o.pos = o->pos;
+			}
+		}
+		unlock(s);
+	}
+	if (!failed(ret) && ((r->sp->flags & SPEC_FD_RESULT) ||
+			     ((r->sp->flags & SPEC_FCNTL) && (s->args[1] == F_DUPFD || s->args[1] == F_DUPFD_CLOEXEC)))) {
+		if (ret >= 0 && ret < DESCRIPTORS)
+			*(volatile u64 *)&s->files->d[ret].generation = 0;
+		at = object_of(s, at, (s32)ret, IOT_RESULT_ARG, opened(s));
+	}
+	r->nobjects = (u32)(at - r->objects);
+}
+
+/* put_vector copies n bytes of the call's vector. */
+INLINE u64 put_vector(const struct record *r, u8 *to, u64 n)
+{
+	for (u32 i = 0; i < r->nvector && n; i++) {
+		u64 part = least(r->vector[i].len, n);
+		if (copy_from(to, r->vector[i].base, part))
+			return 1;
+		to += part;
+		n -= part;
+	}
+	return n;
+}
+
+/* put writes the pieces. Returns 0 if memory could not be read. */
+INLINE s32 put(const struct record *r, u8 *at)
+{
+	for (u32 i = 0; i < r->nsegments; i++) {
+		const struct segment *g = &r->segments[i];
+		struct piece *p = (struct piece *)at;
+		*(u64 *)p = g->arg | (u64)g->flags << 8 | g->n << 32;
+		p->off = g->off;
+		at += sizeof(*p);
+		if (g->flags & (PIECE_MISSING | PIECE_OMITTED) || !g->n)
+			continue;
+		u64 padded = (g->n + 7) & ~7ull;
+		*(u64 *)(at + padded - 8) = 0;
+		if (g->vector ? put_vector(r, at, g->n) : copy_from(at, g->addr, g->n))
+			return 0;
+		at += padded;
+	}
+	return 1;
+}
+
+/* after records a call that has returned. It returns what the tracer is needed for. */
+HIDDEN u32 after(struct slot *s)
+{
+	const struct control *c = s->control;
+	struct record r;
+	s64 ret = s->result;
+	u32 class = c->class[s->nr];
+
+	if (class == CLASS_CHECK)
+		class = c->fast[s->nr];
+	if (class != CLASS_RECORD)
+		goto tracer;
+	r.s = s;
+	r.sp = &c->rows[c->row[s->nr]];
+	r.nsegments = r.nvector = 0;
+	r.bytes = 0;
+	if (c->check[s->nr] == CHECK_FILES)
+		__sync_fetch_and_add(&s->files->generation, 1);
+	objects(&r, ret);
+	for (u32 i = 0; i < r.sp->ncaps && i < IOT_MAX_CAPS; i++)
+		if (!memory(&r, &r.sp->caps[i], ret))
+			goto tracer;
+
+	u64 len = sizeof(struct rec_call) + r.nobjects * sizeof(struct object) + r.bytes, need = len + 8;
+	u64 head = s->head, size = s->ring_bytes, at = head & (size - 1);
+	if (need > size / 4)
+		goto tracer;
+	if (at + need > size) { /* the lap ends here */
+		s->lap_end[head / size & 1] = at;
+		head += size - at;
+		at = 0;
+	}
+	if (head + need - *(volatile u64 *)&s->tail > size)
+		return REASON_ROOM;
+	if (at + need == size)
+		s->lap_end[head / size & 1] = size;
+
+	u8 *to = s->ring + at;
+	*(u64 *)to = len;
+	struct rec_call *call = (struct rec_call *)(to + 8);
+	call->p.type = REC_CALL;
+	call->p.op = r.sp->op;
+	call->p.pid = s->pid;
+	call->p.tid = s->tid;
+	call->p.flags = 0;
+	u64 enter = time_of(c, s->enter), exit = time_of(c, s->exit);
+	if (enter < s->last) /* clocks differ a little */
+		enter = s->last;
+	if (exit < enter)
+		exit = enter;
+	s->last = exit;
+	call->enter = enter;
+	call->exit = exit;
+	call->cpu = 0;
+	call->ret = ret;
+	for (u32 i = 0; i < IOT_MAX_ARGS; i++)
+		call->args[i] = s->args[i];
+	call->nr = (u32)s->nr;
+	call->nobjects = (u8)r.nobjects;
+	call->zero = 0;
+	call->npieces = (u16)r.nsegments;
+	u64 *words = (u64 *)(call + 1);
+	for (u32 i = 0; i < r.nobjects; i++)
+		for (u32 k = 0; k < sizeof(struct object) / 8; k++)
+			*words++ = ((const u64 *)&r.objects[i])[k];
+	if (!put(&r, (u8 *)words))
+		goto tracer;
+	s->calls++;
+	s->position = -1;
+	__asm__ volatile("" ::: "memory"); /* stores are seen in their order on x86 */
+	*(volatile u64 *)&s->head = head + need;
+	return REASON_NONE;
+
+tracer:
+	s->position = -1;
+	unlock(s);
+	return REASON_RECORD;
+}

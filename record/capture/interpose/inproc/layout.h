@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the code in the process and the recorder share (../arena.go). Sizes and offsets are
+ * compared by a test with those of the Go side. */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long u64;
+typedef signed char s8;
+typedef int s32;
+typedef long s64;
+
+#include "record.h"
+
+enum {
+	CALLS = 512,        /* call numbers that the tables have; others are made by the tracer */
+	ROWS = 160,         /* of operations that are recorded here */
+	CLOCKS = 64,        /* conversions of the time stamp counter, used in turn */
+	DESCRIPTORS = 1024, /* of a process that are remembered */
+};
+
+/* What is done with a call, by its number (control.class). */
+enum {
+	CLASS_PASS,   /* made, not recorded */
+	CLASS_RECORD, /* made and recorded here */
+	CLASS_LATE,   /* made here, recorded by the tracer when it has returned */
+	CLASS_CHECK,  /* before() decides */
+	CLASS_TRACE,  /* made and recorded by the tracer */
+};
+
+/* What before() has to look at (control.check). */
+enum {
+	CHECK_NONE,
+	CHECK_POSITION, /* moves a position that threads may share */
+	CHECK_CLOSE,    /* ends the descriptor in argument 0 */
+	CHECK_FORGET,   /* changes what is remembered of the descriptor in argument 0 */
+	CHECK_FORGET_1, /* ends the one in argument 1, and makes it anew */
+	CHECK_FILES,    /* changes attributes of files that descriptors may stand for */
+	CHECK_MMAP,
+	CHECK_RANGE,    /* changes the mappings in a range */
+	CHECK_OFFER,    /* says in memory how much room there is */
+	CHECK_MASK,     /* changes the signal mask */
+	CHECK_RETURN,   /* sets the one of a signal frame */
+};
+
+/* What the tracer is stopped for (slot.reason). */
+enum {
+	REASON_NONE,
+	REASON_RECORD, /* the call is to be recorded by the tracer */
+	REASON_ROOM,   /* the ring is full */
+	REASON_SIGNAL, /* a signal waits until the call is recorded */
+	REASON_AGAIN,  /* likewise, and the call has not been made */
+};
+
+/* Where a thread is (slot.state). */
+enum {
+	STATE_NONE,    /* not in our code */
+	STATE_BEFORE,  /* in before() */
+	STATE_CALLING, /* in the system call */
+	STATE_AFTER,   /* it has returned; its record is not complete */
+};
+
+struct clock { /* ns = base_ns + (tsc - base_tsc) * mult / 2^32 */
+	u64 base_tsc, base_ns, mult, zero;
+};
+
+/* Written by the recorder alone; the program has it read-only. */
+struct control {
+	u8 selector; /* of Syscall User Dispatch: 1 stops all calls that are not made here */
+	u8 zero[7];
+	u64 lo, hi;  /* the range of our mappings */
+	u64 clock;   /* index of the clock that counts */
+	u64 zero2[4];
+	struct clock clocks[CLOCKS];
+	u8 class[CALLS];
+	u8 fast[CALLS]; /* the class after before() said yes */
+	u8 check[CALLS];
+	u8 row[CALLS];
+	struct spec rows[ROWS];
+};
+
+struct descriptor {
+	u64 generation; /* of its table when it was looked up; 0: not known */
+	u64 lock;       /* held by the thread that moves its position: its tid */
+	struct object o;
+};
+
+/* A process's descriptors. */
+struct files {
+	u64 generation; /* grows when the tracer saw a call that may have changed any of them; from 1 */
+	u64 shared;     /* more than one thread uses it */
+	u64 zero[6];
+	struct descriptor d[DESCRIPTORS];
+};
+
+#define SLOT_BYTES 16384
+
+/* A thread. Offsets of the first fields are used by entry.S. */
+struct slot {
+	u64 nr, args[6]; /* of the call under way */
+	u64 ret;         /* where the program goes on */
+	u64 flags;       /* lahf in bits 8-15, seto in bits 0-7 */
+	u64 rsp;
+	u64 enter, exit; /* time stamp counter */
+	s64 result;
+	u64 state;
+	u64 pending;     /* a signal waits for the end of our code */
+	u64 reason;
+	struct slot *self;
+	const struct control *control;
+	struct files *files;
+	u8 *ring;
+	u64 ring_bytes;
+	u32 pid, tid;
+	u64 head;        /* bytes produced; laps of the ring count in full */
+	u64 lap_end[2];  /* where the records of a lap end, by the last bit of its number */
+	u64 calls;       /* recorded */
+	u64 locked;      /* address of the lock that the thread holds, 0 for none */
+	s64 position;    /* of the file after the call under way, -1 if not known */
+	u64 blocked;     /* 1: the program blocks SIGSYS */
+	u64 last;        /* ns, when its last recorded call returned */
+	u64 zero[2];
+	u64 tail;        /* bytes consumed: written by the recorder */
+};

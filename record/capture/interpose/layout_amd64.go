@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interpose
+
+import (
+	"unsafe"
+
+	"github.com/iotape/iotape/record/internal/bpf"
+)
+
+// Sizes of inproc/layout.h. A test compares them with the compiled code.
+const (
+	tableCalls  = 512
+	tableRows   = 160
+	clocks      = 64
+	descriptors = 1024
+	slotBytes   = 16384
+)
+
+// class is what is done with a call, by its number.
+type class uint8
+
+const (
+	classPass   class = iota // made, not recorded
+	classRecord              // made and recorded in the process
+	classLate                // made in the process, recorded by the tracer when it has returned
+	classCheck               // the process decides, by its arguments
+	classTrace               // made and recorded by the tracer
+)
+
+// What the code in the process has to look at before a call.
+const (
+	checkNone = iota
+	checkPosition
+	checkClose
+	checkForget
+	checkForget1
+	checkFiles
+	checkMmap
+	checkRange
+	checkOffer
+	checkMask
+	checkReturn
+)
+
+// What the tracer is stopped for.
+const (
+	reasonNone = iota
+	reasonRecord
+	reasonRoom
+	reasonSignal
+	reasonAgain
+)
+
+// Where a thread is.
+const (
+	stateNone = iota
+	stateBefore
+	stateCalling
+	stateAfter
+)
+
+// clock converts the time stamp counter: ns = BaseNS + (tsc - BaseTSC) * Mult / 2^32.
+type clock struct {
+	BaseTSC, BaseNS, Mult, _ uint64
+}
+
+// control is what the recorder tells the code in a process.
+type control struct {
+	Selector uint8
+	_        [7]uint8
+	Lo, Hi   uint64
+	Clock    uint64
+	_        [4]uint64
+	Clocks   [clocks]clock
+	Class    [tableCalls]class
+	Fast     [tableCalls]class
+	Check    [tableCalls]uint8
+	Row      [tableCalls]uint8
+	Rows     [tableRows]bpf.Spec
+}
+
+// descriptor is what the code in a process remembers of one.
+type descriptor struct {
+	Generation, Lock uint64
+	_                [64]byte // its trace.Object
+}
+
+// files is a process's descriptors.
+type files struct {
+	Generation, Shared uint64
+	_                  [6]uint64
+	_                  [descriptors]descriptor
+}
+
+// slot is a thread, as the code in its process sees it.
+type slot struct {
+	NR          uint64
+	Args        [6]uint64
+	Ret         uint64
+	Flags       uint64
+	RSP         uint64
+	Enter, Exit uint64 // time stamp counter
+	Result      int64
+	State       uint64
+	Pending     uint64
+	Reason      uint64
+	Self        uint64
+	Control     uint64
+	Files       uint64
+	Ring        uint64
+	RingBytes   uint64
+	PID, TID    uint32
+	Head        uint64
+	LapEnd      [2]uint64
+	Calls       uint64
+	Locked      uint64
+	Position    int64
+	Blocked     uint64
+	Last        uint64
+	_           [2]uint64
+	Tail        uint64
+}
+
+// at returns a value that stands in shared memory.
+func at[T any](mem []byte, off int) *T {
+	if off < 0 || off+int(unsafe.Sizeof(*new(T))) > len(mem) {
+		panic("interpose: an offset outside the arena") // a fault of ours: offsets are constants
+	}
+	return (*T)(unsafe.Pointer(&mem[off]))
+}

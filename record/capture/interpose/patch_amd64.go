@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interpose
+
+import (
+	"encoding/binary"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// A place is patched so that every address where the program can go on stays one, the place
+// itself and the one behind it included. Either the two bytes of its syscall instruction
+// become a short jump into padding, where a near jump leads to a stub, or another short jump
+// to padding further on. Or, where there is none near, a near jump takes the place of the
+// instruction before, if that has five bytes or more and can be executed elsewhere: in the stub.
+
+// plan says how a place is patched. The zero value is that it cannot be.
+type plan struct {
+	steps []step
+	moved int // bytes of the instruction before the place, which the first step replaces; 0: none
+}
+
+// step is a jump of a plan: at an offset of the file, to the next one's, or to the stub.
+type step struct {
+	off  uint64
+	near bool // a jump of 5 bytes, to the stub; else of 2
+}
+
+// addRegion notes a mapping of a program or library, and patches the places in it that were
+// met before, in other processes.
+func (s *session) addRegion(th *thread, m *mapping) {
+	sp := th.space
+	r := region{start: m.start, end: m.end, bias: m.start - m.off, name: m.name}
+	if m.off <= m.start {
+		r.image = s.image(sp, &r, m)
+	}
+	sp.regions = append(sp.regions, r)
+	if r.image == nil {
+		return
+	}
+	for off, plan := range r.image.plans {
+		if at := r.bias + off; len(plan.steps) > 0 && at >= r.start && at < r.end {
+			s.apply(th, &r, at, plan)
+		}
+	}
+}
+
+// patch makes a place lead to our code. It returns false if that cannot be done: then its
+// calls all stop.
+func (s *session) patch(th *thread, site uint64) bool {
+	sp := th.space
+	if th.slot == nil || !sp.attach(th.t.PID) {
+		return false
+	}
+	if sp.sites[site] != 0 {
+		return true // by another thread
+	}
+	r := sp.region(site)
+	if r == nil || r.image == nil {
+		s.noteSlow(th, site)
+		return false
+	}
+	plan, met := r.image.plans[site-r.bias]
+	if !met {
+		plan = r.image.plan(sp, r, site-r.bias)
+	}
+	if len(plan.steps) == 0 || !s.apply(th, r, site, plan) {
+		s.noteSlow(th, site)
+		return false
+	}
+	return true
+}
+
+// apply writes a plan's jumps, the last first.
+func (s *session) apply(th *thread, r *region, site uint64, p plan) bool {
+	sp := th.space
+	var now [2]byte
+	if !sp.attach(th.t.PID) || !sp.read(now[:], site) || now != [2]byte(syscallBytes) {
+		return false
+	}
+	moved := make([]byte, p.moved)
+	if !sp.read(moved, site-uint64(p.moved)) {
+		return false
+	}
+	next, ok := s.newStub(th, site, moved)
+	if !ok {
+		return false
+	}
+	stub := next
+	for i := len(p.steps) - 1; i >= 0; i-- {
+		at := r.bias + p.steps[i].off
+		jump := jumpTo(next, at, p.steps[i].near)
+		if jump == nil {
+			return false
+		}
+		for k := range jump {
+			sp.hops[at+uint64(k)] = site
+		}
+		if p.moved > 0 {
+			sp.moved[site] = moved
+			sp.sites[site] = stub
+			return sp.replace(jump, at)
+		}
+		if !sp.write(jump, at) {
+			return false
+		}
+		next = at
+	}
+	sp.sites[site] = stub
+	return sp.replace(jumpTo(next, site, false), site)
+}
+
+const breakpoint = 0xcc
+
+// jumpTo returns a jump from one address to another, nil if it is too far.
+func jumpTo(to, at uint64, near bool) []byte {
+	if near {
+		rel := int64(to) - int64(at+5)
+		if rel != int64(int32(rel)) {
+			return nil
+		}
+		return binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(rel))
+	}
+	rel := int64(to) - int64(at+2)
+	if rel != int64(int8(rel)) {
+		return nil
+	}
+	return []byte{0xeb, byte(rel)}
+}
+
+// replace writes an instruction over another while threads may come by: they take the old or
+// the new way, or stop at a breakpoint, and are then sent there again (signal).
+func (sp *space) replace(b []byte, at uint64) bool {
+	return sp.write([]byte{breakpoint}, at) && sp.write(b[1:], at+1) && sp.write(b[:1], at)
+}
+
+// newStub writes a stub: it executes an instruction that was moved there, if one was, says
+// where the program goes on, and jumps to our code.
+func (s *session) newStub(th *thread, site uint64, moved []byte) (uint64, bool) {
+	sp := th.space
+	for i := range sp.stubs {
+		p := &sp.stubs[i]
+		if p.used+stubBytes > p.size || !reaches(site, p.addr) {
+			continue
+		}
+		at := p.addr + p.used
+		p.used += stubBytes
+		// lea site+2(%rip), %rcx; jmp *page(%rip)
+		b := append([]byte(nil), moved...)
+		b = append(b, 0x48, 0x8d, 0x0d)
+		b = binary.LittleEndian.AppendUint32(b, uint32(site+2-(at+uint64(len(b))+4)))
+		b = append(b, 0xff, 0x25)
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.addr-(at+uint64(len(b))+4)))
+		return at, sp.write(b, at)
+	}
+	at, ok := sp.freeNear(site, stubPageBytes)
+	if !ok || !reaches(site, at) {
+		return 0, false
+	}
+	got, err := s.makeCall(th, unix.SYS_MMAP, at, stubPageBytes, protRX, anonymousAt, math.MaxUint64, 0)
+	if err != nil || uint64(got) != at {
+		return 0, false
+	}
+	sp.stubs = append(sp.stubs, stubPage{addr: at, size: stubPageBytes})
+	sp.startStubs(&sp.stubs[len(sp.stubs)-1], s.code.common)
+	return s.newStub(th, site, moved)
+}
+
+// startStubs writes the address of our code's entry.
+func (sp *space) startStubs(p *stubPage, common uint64) {
+	sp.write(binary.LittleEndian.AppendUint64(nil, sp.addr(common)), p.addr)
+	p.used = stubBytes
+}
+
+// reaches reports whether near jumps lead from one place to the other.
+func reaches(a, b uint64) bool {
+	d := int64(a) - int64(b)
+	return d > -(1<<31)+(1<<20) && d < (1<<31)-(1<<20)
+}
+
+// startOf returns where a thread has to begin anew that is on the way to our code, at addr:
+// 0 if it is not.
+func (sp *space) startOf(addr uint64) uint64 {
+	if site := sp.hops[addr]; site != 0 {
+		return site - uint64(len(sp.moved[site]))
+	}
+	for i := range sp.stubs {
+		p := &sp.stubs[i]
+		if addr < p.addr+stubBytes || addr >= p.addr+p.used {
+			continue
+		}
+		done := (addr - p.addr) % stubBytes
+		for site, at := range sp.sites {
+			switch {
+			case at != addr-done:
+			case done == 0:
+				return site - uint64(len(sp.moved[site]))
+			default: // the moved instruction has been executed
+				return site
+			}
+		}
+	}
+	return 0
+}

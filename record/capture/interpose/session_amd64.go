@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interpose
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/ptrace"
+)
+
+// session is a recording. What is not said to be otherwise belongs to the tracing thread.
+type session struct {
+	o       *capture.Options
+	rec     *ptrace.Recorder
+	base    *ptracer.Handler // of rec
+	code    *code
+	tables  *tables
+	threads map[*ptracer.Tracee]*thread
+	images  map[imageKey]*image
+	slow    map[string]*slowSite
+	refused map[string]int // processes that are recorded by stops alone, by reason
+
+	// mu guards what the drain uses too: timer, rings, and the arenas of rings.
+	mu    sync.Mutex
+	timer *timer
+	rings map[*thread]*ringState
+	spare []byte
+}
+
+// slowSite is a place in a file whose calls all stop.
+type slowSite struct {
+	where string
+	calls uint64
+}
+
+// thread is a followed thread.
+type thread struct {
+	t     *ptracer.Tracee
+	space *space // nil: its calls all stop
+	files *fileTable
+	index int   // of its slot, -1 if it has none
+	slot  *slot // nil if it has none
+
+	resume   uint64 // where it goes on after a call that the tracer makes for it, 0 if there is none
+	confined bool   // its process, or one that made it, forbade calls
+	wanted   bool   // the recorder wants that call's end
+	args     [6]uint64
+	nr       uint64
+	clone    uint64            // flags of the call that makes a thread
+	waiting  []ptracer.Siginfo // signals that wait for the end of our code
+}
+
+// fileTable is a table of descriptors that threads share.
+type fileTable struct {
+	arena *arena
+	index int
+	users int
+}
+
+func (s *session) handler() *ptracer.Handler {
+	return &ptracer.Handler{
+		Clock: s.base.Clock, Fork: s.fork, Birth: s.born, Exec: s.exec, Enter: s.enter, Leave: s.leave,
+		Signal: s.signal, Dispatched: s.dispatched, Exit: s.exit,
+	}
+}
+
+// of returns what is known of a thread.
+func (s *session) of(t *ptracer.Tracee) *thread {
+	th := s.threads[t]
+	if th == nil {
+		th = &thread{t: t, index: -1}
+		s.threads[t] = th
+	}
+	return th
+}
+
+// fork starts to follow a thread, which has not run yet.
+func (s *session) fork(parent, child *ptracer.Tracee) {
+	th := s.of(child)
+	if parent == nil {
+		s.base.Fork(nil, child)
+		return
+	}
+	from := s.of(parent)
+	s.drain(from)
+	s.base.Fork(parent, child)
+	child.EveryCall = parent.EveryCall
+	th.resume, th.confined = from.resume, from.confined
+	if from.space == nil {
+		return
+	}
+	if th.space = from.space; from.clone&unix.CLONE_VM == 0 {
+		th.space = from.space.copy()
+	} else {
+		th.space.users++
+	}
+	if th.files = from.files; th.files != nil && from.clone&unix.CLONE_FILES != 0 {
+		th.files.users++
+		atomic.StoreUint64(&th.files.arena.filesOf(th.files.index).Shared, 1)
+	} else {
+		th.files = th.space.newFiles()
+	}
+	s.takeSlot(th)
+}
+
+// takeSlot gives a thread its slot and its ring. One without makes all its calls by stops.
+func (s *session) takeSlot(th *thread) {
+	a := th.space.arena
+	if th.files == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if th.index = a.takeSlot(th.t.PID, th.t.TID, th.files.index); th.index < 0 {
+		return
+	}
+	th.slot = a.slot(th.index)
+	s.rings[th] = &ringState{slot: th.slot, mem: a.ring(th.index), pid: uint32(th.t.PID), tid: uint32(th.t.TID)}
+}
+
+// born readies a new thread for its first instruction.
+func (s *session) born(t *ptracer.Tracee) {
+	th := s.of(t)
+	if th.space == nil {
+		return
+	}
+	var regs unix.PtraceRegs
+	if unix.PtraceGetRegs(t.TID, &regs) != nil {
+		return
+	}
+	if th.resume != 0 && regs.Rip == th.space.addr(s.code.remoteEnd) {
+		regs.Rip, regs.Rcx = th.resume, th.resume
+	}
+	th.resume = 0
+	s.arm(th, &regs)
+}
+
+// arm makes all calls of a thread stop that our code does not make, and gives it its slot.
+func (s *session) arm(th *thread, regs *unix.PtraceRegs) {
+	regs.Gs_base = 0
+	if th.slot != nil {
+		regs.Gs_base = th.space.arena.slotAddr(th.index)
+	}
+	_ = unix.PtraceSetRegs(th.t.TID, regs)
+	a := th.space.arena
+	c := dispatchConfig{Mode: 1, Selector: a.base + codeBytes, Offset: a.base, Len: s.code.gatesEnd}
+	if setDispatch(th.t.TID, &c) != nil {
+		s.leaveFast(th, "Syscall User Dispatch was refused")
+	}
+}
+
+// leaveFast makes all calls of a thread's process stop from now on, as they do without our code.
+func (s *session) leaveFast(th *thread, why string) {
+	sp := th.space
+	if sp == nil || sp.gone {
+		return
+	}
+	sp.gone = true
+	s.refused[why]++
+	sp.restore()
+	for _, other := range s.threads {
+		if other.space == sp {
+			other.t.EveryCall = true
+		}
+	}
+}
+
+// confined is told that a thread is about to forbid calls to its process: ours might be among them.
+func (s *session) confined(th *thread) {
+	th.confined = true
+	for _, other := range s.threads {
+		other.confined = other.confined || other.space != nil && other.space == th.space
+	}
+	s.leaveFast(th, "it forbids calls to itself (seccomp)")
+}
+
+// exec follows a thread into a new program: its memory is another's.
+func (s *session) exec(t *ptracer.Tracee, oldTID int, replaced *ptracer.Tracee) {
+	th := s.of(t)
+	s.drain(th)
+	if replaced != nil {
+		if other := s.threads[replaced]; other != nil {
+			s.finish(other)
+			delete(s.threads, replaced)
+		}
+	}
+	s.base.Exec(t, oldTID, replaced)
+	s.finish(th)
+	th.resume, th.waiting = 0, nil
+	t.EveryCall = false
+}
+
+// finish gives back what a thread used of its process's memory.
+func (s *session) finish(th *thread) {
+	s.drain(th)
+	if th.space == nil {
+		return
+	}
+	s.mu.Lock()
+	delete(s.rings, th)
+	if th.index >= 0 {
+		th.space.arena.slots[th.index] = false
+	}
+	if th.files != nil {
+		if th.files.users--; th.files.users == 0 {
+			th.files.arena.files[th.files.index] = false
+		}
+	}
+	th.space.release()
+	s.mu.Unlock()
+	th.space, th.files, th.slot, th.index = nil, nil, nil, -1
+}
+
+func (s *session) exit(t *ptracer.Tracee, status unix.WaitStatus) {
+	th := s.of(t)
+	s.drain(th)
+	if sl := th.slot; sl != nil {
+		if state := atomic.LoadUint64(&sl.State); state == stateCalling || state == stateAfter {
+			s.unlock(th)
+			s.rec.Interrupted(t, &ptracer.Syscall{NR: sl.NR, Args: sl.Args}, s.ns(sl.Enter))
+		}
+	}
+	s.base.Exit(t, status)
+	s.finish(th)
+	delete(s.threads, t)
+}
+
+// enter is told of a call that the tracer makes for a thread, or that stops anyway.
+func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
+	th := s.of(t)
+	s.drain(th)
+	th.nr, th.args, th.clone = c.NR, c.Args, 0
+	if c.Compat {
+		th.nr = ^uint64(0)
+	}
+	switch th.nr {
+	case unix.SYS_VFORK:
+		th.clone = unix.CLONE_VM
+	case unix.SYS_CLONE:
+		th.clone = c.Args[0]
+	case unix.SYS_CLONE3:
+		var b [8]byte
+		if th.space != nil && th.space.read(b[:], c.Args[0]) {
+			th.clone = binary.LittleEndian.Uint64(b[:])
+		}
+	case unix.SYS_ARCH_PRCTL:
+		const setGS = 0x1001 // ARCH_SET_GS
+		if c.Args[0] == setGS {
+			s.leaveFast(th, "it uses the register GS")
+		}
+	case unix.SYS_PRCTL:
+		switch c.Args[0] {
+		case unix.PR_SET_SYSCALL_USER_DISPATCH:
+			s.leaveFast(th, "it uses Syscall User Dispatch")
+		case unix.PR_SET_SECCOMP:
+			s.confined(th)
+		}
+	case unix.SYS_SECCOMP:
+		if c.Args[0] <= 1 { // SECCOMP_SET_MODE_STRICT, SECCOMP_SET_MODE_FILTER
+			s.confined(th)
+		}
+	}
+	th.wanted = s.base.Enter(t, c)
+	return true
+}
+
+// leave is told of that call's end.
+func (s *session) leave(t *ptracer.Tracee, ret int64) {
+	th := s.of(t)
+	if th.wanted {
+		s.base.Leave(t, ret)
+	}
+	s.forget(th)
+	if th.slot != nil {
+		if mask, err := signalMask(t.TID); err == nil {
+			th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
+		}
+	}
+	if th.resume != 0 {
+		s.goOn(th)
+	}
+	switch th.nr {
+	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
+		if ret == 0 {
+			s.inject(th)
+		}
+	case unix.SYS_MMAP:
+		if th.space != nil && ret > 0 && th.args[2]&unix.PROT_EXEC != 0 {
+			s.mapped(th, uint64(ret))
+		}
+	}
+	th.nr = ^uint64(0)
+}
+
+// goOn brings a thread back to its program, behind the call that was made for it.
+func (s *session) goOn(th *thread) {
+	var regs unix.PtraceRegs
+	if unix.PtraceGetRegs(th.t.TID, &regs) == nil && regs.Rip == th.space.addr(s.code.remoteEnd) {
+		regs.Rip, regs.Rcx = th.resume, th.resume
+		_ = unix.PtraceSetRegs(th.t.TID, &regs)
+	}
+	th.resume = 0
+}
+
+// forget makes the code in a process look at its descriptors anew: the call that the tracer
+// saw may have changed any.
+func (s *session) forget(th *thread) {
+	if th.files != nil {
+		atomic.AddUint64(&th.files.arena.filesOf(th.files.index).Generation, 1)
+	}
+}
+
+// unlock gives back the position that a thread holds.
+func (s *session) unlock(th *thread) {
+	sl, a := th.slot, th.space.arena
+	lock := sl.Locked - a.base - uint64(filesAt)
+	if sl.Locked != 0 && lock < uint64(arenaSlots*filesBytes) && lock%8 == 0 {
+		atomic.StoreUint64(at[uint64](a.mem, filesAt+int(lock)), 0)
+	}
+	sl.Locked = 0
+}
+
+// quit makes what runs go on without us: our code in the processes records nothing more,
+// and no call stops.
+func (s *session) quit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for th := range s.rings {
+		c := th.space.arena.control()
+		c.Class = [tableCalls]class{}
+		*(*uint8)(unsafe.Pointer(&c.Selector)) = 0
+	}
+}
+
+// stopSignal reports whether a signal stops or ends a thread without a handler.
+func stopSignal(sig syscall.Signal) bool { return sig == syscall.SIGSTOP }

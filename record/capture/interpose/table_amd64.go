@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interpose
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/internal/bpf"
+)
+
+// tables say what is done with each call. They are the same for all processes.
+type tables struct {
+	class, fast [tableCalls]class
+	check       [tableCalls]uint8
+	row         [tableCalls]uint8
+	rows        []bpf.Spec
+}
+
+// checks are the calls that need a look before they are made.
+var checks = map[int]uint8{
+	unix.SYS_READ: checkPosition, unix.SYS_WRITE: checkPosition, unix.SYS_READV: checkPosition, unix.SYS_WRITEV: checkPosition,
+	unix.SYS_LSEEK: checkPosition, unix.SYS_FTRUNCATE: checkPosition,
+	unix.SYS_CLOSE: checkClose, unix.SYS_FCNTL: checkForget, unix.SYS_DUP2: checkForget1, unix.SYS_DUP3: checkForget1,
+	unix.SYS_MMAP: checkMmap, unix.SYS_MUNMAP: checkRange, unix.SYS_MREMAP: checkRange, unix.SYS_MPROTECT: checkRange,
+	unix.SYS_PKEY_MPROTECT: checkRange, unix.SYS_MADVISE: checkRange,
+	unix.SYS_CHMOD: checkFiles, unix.SYS_FCHMOD: checkFiles, unix.SYS_FCHMODAT: checkFiles,
+	unix.SYS_CHOWN: checkFiles, unix.SYS_FCHOWN: checkFiles, unix.SYS_LCHOWN: checkFiles, unix.SYS_FCHOWNAT: checkFiles,
+	unix.SYS_LINK: checkFiles, unix.SYS_LINKAT: checkFiles, unix.SYS_UNLINK: checkFiles, unix.SYS_UNLINKAT: checkFiles,
+	unix.SYS_RENAME: checkFiles, unix.SYS_RENAMEAT: checkFiles, unix.SYS_RENAMEAT2: checkFiles, unix.SYS_RMDIR: checkFiles,
+	unix.SYS_RECVFROM: checkOffer, unix.SYS_ACCEPT: checkOffer, unix.SYS_ACCEPT4: checkOffer,
+	unix.SYS_RT_SIGPROCMASK: checkMask, unix.SYS_RT_SIGRETURN: checkReturn,
+}
+
+// stops are the calls that the tracer has to see before they are made: those that make
+// threads or programs, end them, or change what our code rests on.
+var stops = []int{
+	unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
+	unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_ARCH_PRCTL, unix.SYS_PRCTL, unix.SYS_SECCOMP, unix.SYS_UNSHARE,
+	unix.SYS_PTRACE, unix.SYS_CLOSE_RANGE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_REMAP_FILE_PAGES,
+}
+
+func newTables(content capture.Content, exempt []int) *tables {
+	t := &tables{}
+	pass := map[int]bool{}
+	for _, nr := range exempt {
+		pass[nr] = true
+	}
+	all := bpf.Rows(event.AMD64, content)
+	for nr := range tableCalls {
+		spec := event.Lookup(event.ByNumber(event.AMD64, nr))
+		c := classTrace
+		switch {
+		case pass[nr]:
+			c = classPass
+		case spec.Op == event.OpUnknown:
+		case nr == unix.SYS_RT_SIGRETURN: // it does not return to our code
+		case recordable(spec, checks[nr]) && len(t.rows) < tableRows:
+			c = classRecord
+			t.row[nr] = uint8(len(t.rows))
+			t.rows = append(t.rows, all[nr])
+		case late(spec):
+			c = classLate
+		}
+		t.class[nr], t.fast[nr] = c, c
+		if check := checks[nr]; check != checkNone && c != classTrace {
+			t.class[nr], t.check[nr] = classCheck, check
+		}
+	}
+	for _, nr := range stops {
+		t.class[nr] = classTrace
+	}
+	return t
+}
+
+// write puts the tables into a program's control block.
+func (t *tables) write(c *control) {
+	c.Class, c.Fast, c.Check, c.Row = t.class, t.fast, t.check, t.row
+	copy(c.Rows[:], t.rows)
+}
+
+// recordable reports whether the code in the process can record an operation: all its memory
+// is read when it has returned, and its length is a matter of numbers.
+func recordable(s *event.Spec, check uint8) bool {
+	if !late(s) && check != checkOffer {
+		return false
+	}
+	for i := range s.Args {
+		a := &s.Args[i]
+		if !a.Kind.IsMemory() || check == checkOffer && (a.Len == event.LenPtr || i == int(s.ValueResultArg)-1) {
+			continue // with checkOffer there is nothing
+		}
+		if a.When != event.AtExit || a.Kind == event.KindStrings || a.Layout == event.LayoutFDPair {
+			return false
+		}
+		switch a.Len {
+		case event.LenNUL, event.LenConst, event.LenArg, event.LenRet, event.LenVec, event.LenVecAll,
+			event.LenArray, event.LenRetArray, event.LenPositive, event.LenInterrupted:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// late reports whether an operation can be recorded when it has returned.
+func late(s *event.Spec) bool {
+	if s.NoReturn || s.NeedsStop || s.Identity || s.ValueResultArg > 0 {
+		return false
+	}
+	switch s.Op {
+	case event.OpIoSubmit, event.OpIoGetevents, event.OpIoPgetevents, event.OpIoDestroy, event.OpIoSetup:
+		return false
+	}
+	for i := range s.Args {
+		if a := &s.Args[i]; a.Kind.IsMemory() && a.When != event.AtExit {
+			return false
+		}
+	}
+	return true
+}
