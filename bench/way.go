@@ -50,6 +50,10 @@ func Ways() []*Way {
 		{Name: "attached", Title: "iotape with eBPF records another process: hooks only", kind: stage, tape: true, beside: true, wrap: iotape("ebpf", "full")},
 		{Name: "metadata-memory", Title: "as metadata, with the stream in memory", kind: stage, tape: true, memory: true, wrap: iotape("ebpf", "none")},
 		{Name: "full-memory", Title: "as full, with the stream in memory", kind: stage, tape: true, memory: true, wrap: iotape("ebpf", "full")},
+		{Name: "interpose-metadata", Title: "iotape in the process, no content", kind: recorder, tape: true,
+			wrap: iotape("interpose", "none")},
+		{Name: "interpose", Title: "iotape in the process, all content", kind: recorder, tape: true,
+			wrap: iotape("interpose", "full")},
 		{Name: "ptrace", Title: "iotape with ptrace, all content", kind: peer, tape: true, wrap: iotape("ptrace", "full")},
 		{Name: "strace", Title: "strace -f", kind: peer, wrap: strace("-f")},
 		// Without -e every call is traced, and the filter has nothing to pass by.

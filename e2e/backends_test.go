@@ -96,7 +96,8 @@ func (e *env) fresh(t *testing.T) string {
 	for i := range 3000 {
 		fmt.Fprintf(&lines, "line %d\n", i*7919%3000)
 	}
-	for _, f := range [...]struct{ name, content string }{{"a", lines.String()}, {"b", strings.Repeat("0123456789", 10007)}, {"sub/c", ""}} {
+	for _, f := range [...]struct{ name, content string }{{"a", lines.String()},
+		{"b", strings.Repeat("0123456789", 10007)}, {"sub/c", ""}} {
 		if err := os.WriteFile(filepath.Join(work, "src", f.name), []byte(f.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -111,15 +112,19 @@ func (e *env) fresh(t *testing.T) string {
 
 // sameEnv keeps from programs what may differ between two runs.
 func (e *env) sameEnv() []string {
-	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + e.dir, "LC_ALL=C", "PYTHONHASHSEED=0", "GIT_CONFIG_NOSYSTEM=1"}
+	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + e.dir, "LC_ALL=C",
+		"PYTHONHASHSEED=0", "GIT_CONFIG_NOSYSTEM=1"}
 }
 
 // recordSame records a program at fixed addresses and returns each thread's calls, as
 // text, by the thread's place in the family tree, and how many calls there are of each.
-func (e *env) recordSame(t *testing.T, backend string, argv []string) (calls map[string][]string, counts map[string]int) {
+func (e *env) recordSame(t *testing.T, backend string,
+	argv []string) (calls map[string][]string, counts map[string]int) {
 	t.Helper()
 	tapeDir := filepath.Join(e.dir, backend+".tape")
-	cmd := exec.CommandContext(t.Context(), "setarch", append([]string{"-R", e.iotape, "record", "-o", tapeDir, "--backend", backend, "--every-call", "--no-index", "--"}, argv...)...)
+	cmd := exec.CommandContext(t.Context(), "setarch",
+		append([]string{"-R", e.iotape, "record", "-o", tapeDir, "--backend", backend, "--every-call",
+			"--no-index", "--"}, argv...)...)
 	cmd.Dir, cmd.Env = e.fresh(t), e.sameEnv()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -170,7 +175,8 @@ func describe(ev *event.Event) string {
 		switch a := spec.Argument(i, &ev.Args); a.Kind {
 		case event.KindPID:
 			b.WriteString("pid ")
-		case event.KindHex, event.KindPath, event.KindText, event.KindBuf, event.KindVec, event.KindStruct, event.KindStrings:
+		case event.KindHex, event.KindPath, event.KindText, event.KindBuf, event.KindVec,
+			event.KindStruct, event.KindStrings:
 			if ev.Args[i] == 0 {
 				b.WriteString("0 ")
 			} else {
@@ -184,7 +190,8 @@ func describe(ev *event.Event) string {
 	switch {
 	case ev.Errno != 0 || ev.Flags&event.Interrupted != 0:
 		fmt.Fprintf(&b, "%v %d", ev.Errno, ev.Flags&^event.Delays)
-	case spec.Result == event.KindPID || spec.Result == event.KindHex || ev.Op == event.OpTimes || ev.Op == event.OpTime:
+	case spec.Result == event.KindPID || spec.Result == event.KindHex || ev.Op == event.OpTimes ||
+		ev.Op == event.OpTime:
 		b.WriteString("*")
 	default:
 		fmt.Fprint(&b, ev.Ret)
@@ -203,7 +210,8 @@ func describe(ev *event.Event) string {
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		const creat = 0o100 // that the open made the file is known to eBPF alone
-		fmt.Fprintf(&b, " fd%d %d %q %o %o %v", f.Arg, f.FD, inode.ReplaceAllString(f.Path, "[]"), f.Mode, f.Flags&^creat, f.Known)
+		fmt.Fprintf(&b, " fd%d %d %q %o %o %v", f.Arg, f.FD, inode.ReplaceAllString(f.Path, "[]"),
+			f.Mode, f.Flags&^creat, f.Known)
 		if f.Mode&0o170000 == 0o100000 {
 			fmt.Fprintf(&b, " %d", f.Pos)
 		}
@@ -239,7 +247,8 @@ func compareCalls(t *testing.T, backend, thread string, a, b []string) {
 func (e *env) strace(t *testing.T, argv []string) map[string]int {
 	t.Helper()
 	out := filepath.Join(e.dir, "strace")
-	cmd := exec.CommandContext(t.Context(), "setarch", append([]string{"-R", "strace", "-f", "-qq", "-o", out}, argv...)...)
+	cmd := exec.CommandContext(t.Context(), "setarch",
+		append([]string{"-R", "strace", "-f", "-qq", "-o", out}, argv...)...)
 	cmd.Dir, cmd.Env = e.fresh(t), e.sameEnv()
 	cmd.Stderr = &strings.Builder{} // a pipe, as when recording
 	_ = cmd.Run()                   // its status is the program's

@@ -26,12 +26,16 @@ var ways = []struct {
 }{
 	{"ebpf", []string{"--backend", "ebpf", "--ring", "512K"}, true},
 	{"ptrace", []string{"--backend", "ptrace"}, false},
+	{"interpose", []string{"--backend", "interpose"}, false},
 	{"survive", []string{"--backend", "ptrace", "--survive"}, false},
 }
 
 // forWays calls f for each way to record but those of except.
 func forWays(t *testing.T, f func(t *testing.T, way string, args []string), except ...string) {
 	for _, w := range ways {
+		if w.name == "interpose" && !slices.Contains(backendsWithoutRights(), w.name) {
+			continue // not for this architecture
+		}
 		if slices.Contains(except, w.name) {
 			continue
 		}

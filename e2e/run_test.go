@@ -112,7 +112,7 @@ func (e *env) sameAsSlice(t *testing.T, full, tape string) {
 // one that records everything: each tape is the slice of that.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	for _, backend := range []string{"ebpf", "ptrace"} {
+	for _, backend := range append([]string{"ebpf"}, backendsWithoutRights()...) {
 		t.Run(backend, func(t *testing.T) {
 			if backend == "ebpf" {
 				testenv.NeedRoot(t)

@@ -12,7 +12,7 @@ want_clang=14
 
 sums() {
 	find event/numbers_gen.go record/internal/bpf/include/operations.gen.h docs/ops.md \
-		record \( -name '*_bpf*.go' -o -name '*_bpf*.o' -o -name '*.gen.h' -o -name '*_gen.go' -o -name ops.md \) -type f -print0 2>/dev/null |
+		record \( -name '*_bpf*.go' -o -name '*_bpf*.o' -o -name '*.gen.h' -o -name '*_gen.go' -o -name 'inproc_*.o' -o -name ops.md \) -type f -print0 2>/dev/null |
 		LC_ALL=C sort -zu | xargs -0r sha256sum || true
 }
 

@@ -93,7 +93,8 @@ output suggests what to hold next.`,
 	f.BoolVar(&d.Alone, "alone", false, "store only the dependencies from held nodes, not those that the tape proves")
 	f.BoolVar(&d.Suggest, "suggest", false, "with --runs: run nothing, only suggest what to hold next")
 	f.StringVar(&backend, "backend", "auto",
-		"the back end, `HOW` to record the first run: auto, ebpf or ptrace; discover always holds nodes with ptrace")
+		"the back end, `HOW` to record the first run: auto, ebpf, interpose or ptrace; discover always holds nodes "+
+			"with ptrace")
 	addUser(f, &user)
 	f.StringSliceVar(&d.Team.Names, "hosts", nil,
 		"run the command on each of these `HOSTS`, with its own recorder; {host} in the command stands for the name "+

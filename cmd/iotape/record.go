@@ -143,7 +143,7 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 	f.StringVarP(&user, "user", "u", "",
 		"as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
 	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")
-	f.StringVar(&backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf or ptrace")
+	f.StringVar(&backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf, interpose or ptrace")
 	f.BoolVar(&p.Capture.EveryCall, "every-call", false,
 		"with ptrace: also record frequent calls that do not concern storage (waits, clocks, …); eBPF always records "+
 			"them")

@@ -39,7 +39,8 @@ func (j *jobControl) start(cancel func(), keep ...syscall.Signal) (stop func()) 
 	j.seen = map[syscall.Signal]time.Time{}
 	var take []os.Signal
 	ignored := ignoredSignals()
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
 		if ignored>>(s-1)&1 == 0 && !slices.Contains(keep, s) {
 			take = append(take, s)
 		}

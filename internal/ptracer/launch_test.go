@@ -32,7 +32,8 @@ func TestLaunch(t *testing.T) {
 	defer out.Close()
 	gated := 0
 	st, err := launched(t, &Command{
-		Argv: []string{"sh", "-c", "grep TracerPid /proc/self/status; echo $HERE; exit 7"}, Env: append(os.Environ(), "HERE=there"),
+		Argv:  []string{"sh", "-c", "grep TracerPid /proc/self/status; echo $HERE; exit 7"},
+		Env:   append(os.Environ(), "HERE=there"),
 		Files: [3]*os.File{nil, out, nil}, Gate: func(pid int) error { gated = pid; return nil },
 	})
 	if err != nil || st.Exit != 7 || st.Signal != 0 || gated != st.PID {
@@ -42,7 +43,8 @@ func TestLaunch(t *testing.T) {
 	if err != nil || strings.Join(strings.Fields(string(b)), " ") != "TracerPid: 0 there" {
 		t.Errorf("it wrote %q, %v", b, err)
 	}
-	if st, err := launched(t, &Command{Argv: []string{"sh", "-c", "kill -KILL $$"}}); err != nil || st.Signal != unix.SIGKILL {
+	if st, err := launched(t, &Command{Argv: []string{"sh", "-c", "kill -KILL $$"}}); err != nil ||
+		st.Signal != unix.SIGKILL {
 		t.Errorf("killed: %+v, %v", st, err)
 	}
 }

@@ -160,7 +160,8 @@ func TestStartErrors(t *testing.T) {
 		}
 	}
 	refuse := errors.New("no room")
-	_, err := New(&Command{Argv: []string{"true"}, Gate: func(int) error { return refuse }}, &Handler{}).Run(t.Context())
+	_, err := New(&Command{Argv: []string{"true"}, Gate: func(int) error { return refuse }},
+		&Handler{}).Run(t.Context())
 	if !errors.Is(err, refuse) {
 		t.Errorf("a refusing gate: %v", err)
 	}

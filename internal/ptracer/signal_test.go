@@ -76,7 +76,8 @@ func TestRecorderSignals(t *testing.T) {
 	signal.Notify(hangUps, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangUps) })
 	// Counts SIGTERM, SIGHUP and SIGINT, for a while.
-	const count = `n=0; trap 'n=$((n+1))' TERM HUP INT; : > READY; i=0; while [ $i -lt 40 ]; do sleep .02; i=$((i+1)); done; exit $n`
+	const count = `n=0; trap 'n=$((n+1))' TERM HUP INT; : > READY; i=0; while [ $i -lt 40 ]; do sleep .02; ` +
+		`i=$((i+1)); done; exit $n`
 	for _, c := range []struct {
 		name   string
 		script string
@@ -188,8 +189,9 @@ func TestCancelDetaches(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	tr := New(&Command{
-		Argv: []string{"sh", "-c", "kill -USR2 $$; for i in 1 2 3 4 5 6 7 8 9; do sleep .1; /bin/true; done; grep TracerPid /proc/self/status > out; mv out end"},
-		Dir:  dir,
+		Argv: []string{"sh", "-c",
+			"kill -USR2 $$; for i in 1 2 3 4 5 6 7 8 9; do sleep .1; /bin/true; done; grep TracerPid /proc/self/status > out; mv out end"},
+		Dir: dir,
 	}, &Handler{Signal: func(_ *Tracee, sig syscall.Signal, _ *Siginfo) Verdict {
 		if sig == syscall.SIGUSR2 {
 			time.AfterFunc(300*time.Millisecond, cancel)
@@ -251,7 +253,8 @@ func TestKilledAnywhere(t *testing.T) {
 func TestManyThreads(t *testing.T) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "threads")
-	if out, err := exec.Command("gcc", "-w", "-pthread", "-o", bin, "../../record/capture/ptrace/testdata/threads.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-w", "-pthread", "-o", bin,
+		"../../record/capture/ptrace/testdata/threads.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, filter := range [][]unix.SockFilter{nil, traceAll()} {

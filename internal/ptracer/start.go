@@ -41,7 +41,8 @@ func (tr *Engine) seize(s *stub) error {
 	}
 	if err := ptrace(unix.PTRACE_SEIZE, s.pid, 0, tr.options); err != nil {
 		if other := tracerOf(s.pid); other != 0 {
-			return fmt.Errorf("trace %s: process %d (%s) traces it already, and there can be only one", s.path, other, nameOf(other))
+			return fmt.Errorf("trace %s: process %d (%s) traces it already, and there can be only one",
+				s.path, other, nameOf(other))
 		}
 		return &SetupError{Feature: "permission to trace its own child", Err: err}
 	}

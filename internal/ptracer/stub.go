@@ -195,7 +195,8 @@ func startStub(c *Command) (s *stub, err error) {
 		return s, fmt.Errorf("start %s: %w", path, err)
 	}
 	unix.CloseOnExec(theirs)
-	if err := gob.NewEncoder(s.sock).Encode(order{Path: path, Argv: c.Argv, Env: env, Filter: c.Filter, Credential: c.Credential}); err != nil {
+	if err := gob.NewEncoder(s.sock).Encode(order{Path: path, Argv: c.Argv, Env: env, Filter: c.Filter,
+		Credential: c.Credential}); err != nil {
 		return s, fmt.Errorf("start %s: send the order: %w", path, err)
 	}
 	unix.Close(theirs) // so that the stub's death is seen as an end

@@ -43,7 +43,8 @@ func ptrace(request, tid int, addr, data uintptr) error {
 
 func eventMessage(tid int) (int, error) {
 	var msg uintptr
-	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETEVENTMSG, uintptr(tid), 0, uintptr(unsafe.Pointer(&msg)), 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETEVENTMSG, uintptr(tid), 0,
+		uintptr(unsafe.Pointer(&msg)), 0, 0)
 	if e != 0 {
 		return 0, e
 	}
@@ -51,7 +52,8 @@ func eventMessage(tid int) (int, error) {
 }
 
 func (i *syscallInfo) get(tid int) error {
-	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(*i), uintptr(unsafe.Pointer(i)), 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(*i),
+		uintptr(unsafe.Pointer(i)), 0, 0)
 	if e != 0 {
 		return e
 	}
@@ -59,7 +61,8 @@ func (i *syscallInfo) get(tid int) error {
 }
 
 func (i *Siginfo) get(tid int) error {
-	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETSIGINFO, uintptr(tid), 0, uintptr(unsafe.Pointer(i)), 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETSIGINFO, uintptr(tid), 0,
+		uintptr(unsafe.Pointer(i)), 0, 0)
 	if e != 0 {
 		return e
 	}
@@ -67,7 +70,8 @@ func (i *Siginfo) get(tid int) error {
 }
 
 func (i *Siginfo) set(tid int) error {
-	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SETSIGINFO, uintptr(tid), 0, uintptr(unsafe.Pointer(i)), 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SETSIGINFO, uintptr(tid), 0,
+		uintptr(unsafe.Pointer(i)), 0, 0)
 	if e != 0 {
 		return e
 	}

@@ -23,7 +23,8 @@ type sigaction struct {
 }
 
 func rtSigaction(set, old *sigaction) error {
-	_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, wakeSignal, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, wakeSignal, uintptr(unsafe.Pointer(set)),
+		uintptr(unsafe.Pointer(old)), 8, 0, 0)
 	if e != 0 {
 		return e
 	}

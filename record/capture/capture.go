@@ -77,6 +77,9 @@ type Options struct {
 	// in another way, slower, in which they do not.
 	Survive bool
 	Mmap    Mmap // "" is data
+	// Sizes asks for the size of each call's files, also where that costs time: for a part of a
+	// recording, which may not have what made them.
+	Sizes bool
 	// Prefilter, if set, says which calls need not be recorded: a back end may leave out
 	// what it refuses. It refuses no call that others need to be understood.
 	Prefilter *predicate.Prefilter

@@ -88,6 +88,7 @@ func recordFlight(p *Plan) (*Result, error) {
 		return nil, err
 	}
 	defer f.rec.Close()
+	p.Capture.Sizes = true // what was written before the part that is kept shows in nothing else
 	if p.Capture.RingBytes == 0 {
 		// What waits in the kernel comes on top; less of it makes finer frames, too.
 		p.Capture.RingBytes = int(min(max(cmp.Or(p.Flight.Options.Bytes, flight.DefaultBytes)/8, 8<<20), 128<<20))

@@ -60,12 +60,11 @@ func (a *arena) release() {
 	}
 }
 
-func (a *arena) control() *control       { return at[control](a.mem, codeBytes) }
-func (a *arena) slot(i int) *slot        { return at[slot](a.mem, slotsAt+i*slotBytes) }
-func (a *arena) filesOf(i int) *files    { return at[files](a.mem, filesAt+i*filesBytes) }
-func (a *arena) ring(i int) []byte       { return a.mem[ringsAt+i*ringBytes:][:ringBytes:ringBytes] }
-func (a *arena) slotAddr(i int) uint64   { return a.base + uint64(slotsAt+i*slotBytes) }
-func (a *arena) within(addr uint64) bool { return addr-a.base < uint64(arenaBytes) }
+func (a *arena) control() *control     { return at[control](a.mem, codeBytes) }
+func (a *arena) slot(i int) *slot      { return at[slot](a.mem, slotsAt+i*slotBytes) }
+func (a *arena) filesOf(i int) *files  { return at[files](a.mem, filesAt+i*filesBytes) }
+func (a *arena) ring(i int) []byte     { return a.mem[ringsAt+i*ringBytes:][:ringBytes:ringBytes] }
+func (a *arena) slotAddr(i int) uint64 { return a.base + uint64(slotsAt+i*slotBytes) }
 
 // takeFiles returns a table of descriptors of which none is known, -1 if there is none left.
 func (a *arena) takeFiles() int {

@@ -20,8 +20,13 @@ import (
 
 // Run records a command; see capture.Backend and the package's page.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
-	if o.Survive {
-		return nil, &capture.UnsupportedError{Backend: name, Feature: "programs that end with a killed recorder (--backend ptrace has others)"}
+	switch {
+	case o.Running():
+		return nil, &capture.UnsupportedError{Backend: name, Feature: "a command to start"}
+	case o.Survive:
+		return nil, &capture.UnsupportedError{
+			Backend: name, Feature: "programs that may end with a killed recorder (--survive asks for others)",
+		}
 	}
 	if err := probe(); err != nil {
 		return nil, err
@@ -40,7 +45,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		refused: map[string]int{}, timer: newTimer(), rings: map[*thread]*ringState{},
 	}
 	cmd := ptrace.CommandOf(o)
-	cmd.Leaving = s.quit
+	cmd.Leaving = func() { rec.Do(s.quit) }
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -61,7 +66,8 @@ func probe() error {
 	var c dispatchConfig
 	err := ptraceCall(ptraceGetDispatch, unix.Getpid(), unsafe.Sizeof(c), unsafe.Pointer(&c))
 	if err != unix.ESRCH {
-		return &capture.UnsupportedError{Backend: name, Feature: "Syscall User Dispatch by a tracer (Linux 6.4)", Reason: err}
+		return &capture.UnsupportedError{Backend: name, Feature: "Syscall User Dispatch by a tracer (Linux 6.4)",
+			Reason: err}
 	}
 	return nil
 }
@@ -72,7 +78,8 @@ func (s *session) report() {
 		return
 	}
 	for _, why := range slices.Sorted(maps.Keys(s.refused)) {
-		s.o.Note(fmt.Sprintf("%d programs were recorded by stopping at each call, which is slow: %s", s.refused[why], why))
+		s.o.Note(fmt.Sprintf("%d programs were recorded by stopping at each call, which is slow: %s",
+			s.refused[why], why))
 	}
 	if len(s.slow) == 0 {
 		return
@@ -86,6 +93,7 @@ func (s *session) report() {
 	}
 	const worth = 1000 // calls: less is not worth a line
 	if total >= worth {
-		s.o.Note(fmt.Sprintf("%d places cannot be patched: %d calls there stopped; most at %s (%d)", len(list), total, list[0].where, list[0].calls))
+		s.o.Note(fmt.Sprintf("%d places cannot be patched: %d calls there stopped; most at %s (%d)", len(list),
+			total, list[0].where, list[0].calls))
 	}
 }

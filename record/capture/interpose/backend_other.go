@@ -14,5 +14,6 @@ import (
 
 // Run reports that the back end is for amd64 alone.
 func (Backend) Run(context.Context, *capture.Options, *trace.StreamWriter) (*capture.Result, error) {
-	return nil, &capture.UnsupportedError{Backend: name, Feature: "Syscall User Dispatch, which " + runtime.GOARCH + " has not"}
+	return nil, &capture.UnsupportedError{Backend: name,
+		Feature: "Syscall User Dispatch, which " + runtime.GOARCH + " has not"}
 }

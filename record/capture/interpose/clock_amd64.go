@@ -23,7 +23,6 @@ func now() uint64 {
 // timer relates the time stamp counter to CLOCK_MONOTONIC.
 type timer struct {
 	first, last clock
-	next        uint64
 }
 
 // sample reads both clocks, as near to each other as that can be had.

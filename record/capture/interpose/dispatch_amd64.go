@@ -40,6 +40,10 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		s.leaveFast(th, "it makes 32-bit calls")
 	}
 	if sp.gone {
+		if c, err := dispatchOf(t.TID); err == nil && c.Selector != sp.addr(codeBytes) {
+			t.Deliver(unix.SIGSYS, info) // it is the program's own
+			return
+		}
 		// Its calls stop as they do without us, at their own places.
 		c := dispatchConfig{}
 		_ = setDispatch(t.TID, &c)
@@ -94,22 +98,24 @@ func (s *session) trapped(th *thread, regs *unix.PtraceRegs) {
 	switch sl.Reason {
 	case reasonRecord:
 		s.drain(th)
-		s.unlock(th)
 		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.Args}, s.ns(sl.Enter), s.ns(sl.Exit), sl.Result)
+		s.unlock(th)
 		s.forget(th)
 		regs.Rip = sp.addr(s.code.committed)
 	case reasonRoom:
 		s.drain(th)
 		regs.Rip = sp.addr(s.code.again)
 		if r := s.rings[th]; r != nil && r.broken {
-			regs.Gs_base = 0 // from now on its calls stop
-			regs.Rip = sp.addr(s.code.committed)
+			s.unlock(th)
+			s.returned(sl, regs)
+			s.deliver(th)
+			s.leaveFast(th, "it wrote over its recording")
 		}
 	case reasonSignal:
 		s.returned(sl, regs)
 		s.deliver(th)
 	case reasonAgain:
-		s.unmade(sl, regs)
+		s.unmade(th, regs)
 		s.deliver(th)
 	}
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
@@ -138,14 +144,17 @@ func (s *session) returned(sl *slot, regs *unix.PtraceRegs) {
 }
 
 // unmade makes the registers those of a program before its call.
-func (s *session) unmade(sl *slot, regs *unix.PtraceRegs) {
+func (s *session) unmade(th *thread, regs *unix.PtraceRegs) {
+	sl := th.slot
+	s.unlock(th) // a handler may make calls that need the position
 	s.arguments(sl, regs)
 	regs.Rax, regs.Rip = sl.NR, sl.Ret-2
 	atomic.StoreUint64(&sl.State, stateNone)
 }
 
 func (s *session) arguments(sl *slot, regs *unix.PtraceRegs) {
-	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = sl.Args[0], sl.Args[1], sl.Args[2], sl.Args[3], sl.Args[4], sl.Args[5]
+	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = sl.Args[0], sl.Args[1], sl.Args[2],
+		sl.Args[3], sl.Args[4], sl.Args[5]
 	s.flags(sl, regs)
 }
 

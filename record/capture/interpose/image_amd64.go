@@ -119,7 +119,8 @@ func (im *image) movable(text []byte, from, site uint64) int {
 // next.
 func anywhere(in *x86asm.Inst) bool {
 	switch in.Op {
-	case x86asm.MOV, x86asm.LEA, x86asm.XOR, x86asm.OR, x86asm.AND, x86asm.ADD, x86asm.SUB, x86asm.CMP, x86asm.TEST, x86asm.MOVZX, x86asm.MOVSXD:
+	case x86asm.MOV, x86asm.LEA, x86asm.XOR, x86asm.OR, x86asm.AND, x86asm.ADD, x86asm.SUB, x86asm.CMP,
+		x86asm.TEST, x86asm.MOVZX, x86asm.MOVSXD:
 	default:
 		return false
 	}
@@ -233,7 +234,11 @@ func decode(b []byte) (x86asm.Inst, error) {
 	if endbr := []byte{0xf3, 0x0f, 0x1e, 0xfa}; bytes.HasPrefix(b, endbr) {
 		return x86asm.Inst{Op: x86asm.NOP, Len: len(endbr)}, nil
 	}
-	return x86asm.Decode(b, 64)
+	in, err := x86asm.Decode(b, 64)
+	if err == nil && in.Op == 0 { // a prefix, of an instruction that is not known or cut short
+		err = x86asm.ErrUnrecognized
+	}
+	return in, err
 }
 
 // breakpoints finds the gaps of a program of the Go linker, which fills with breakpoints.

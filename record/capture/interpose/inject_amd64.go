@@ -14,7 +14,7 @@ import (
 // inject puts our code into a program that has just been executed, before its first
 // instruction. If that fails the program is left as it was, and its calls all stop.
 func (s *session) inject(th *thread) {
-	sp, err := s.load(th)
+	sp, maps, err := s.load(th)
 	if err != nil {
 		if !errors.Is(err, errGone) {
 			s.refused[err.Error()]++
@@ -32,7 +32,7 @@ func (s *session) inject(th *thread) {
 	if sp.gone {
 		return
 	}
-	for _, m := range sp.mappings() {
+	for _, m := range maps {
 		if m.perms == "r-xp" && m.ino != 0 {
 			s.addRegion(th, &m)
 		}
@@ -42,24 +42,24 @@ func (s *session) inject(th *thread) {
 var errGone = errors.New("the thread ended")
 
 // load maps the arena and the code into a program, by making it execute a few calls.
-func (s *session) load(th *thread) (sp *space, err error) {
+func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	tid := th.t.TID
 	if th.confined {
-		return nil, errors.New("calls are forbidden to it (seccomp)")
+		return nil, nil, errors.New("calls are forbidden to it (seccomp)")
 	}
 	var saved, regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(tid, &saved); err != nil {
-		return nil, errGone
+		return nil, nil, errGone
 	}
 	const cs64 = 0x33
 	if saved.Cs != cs64 {
-		return nil, errors.New("it is a 32-bit program")
+		return nil, nil, errors.New("it is a 32-bit program")
 	}
 	if saved.Gs_base != 0 {
-		return nil, errors.New("it uses the register GS")
+		return nil, nil, errors.New("it uses the register GS")
 	}
 	if sp, err = openSpace(th.t.PID); err != nil {
-		return nil, fmt.Errorf("its memory cannot be opened: %w", err)
+		return nil, nil, fmt.Errorf("its memory cannot be opened: %w", err)
 	}
 	defer func() {
 		if err != nil && sp != nil {
@@ -69,12 +69,13 @@ func (s *session) load(th *thread) (sp *space, err error) {
 	}()
 	mask, err := signalMask(tid)
 	if err != nil {
-		return sp, errGone
+		return sp, maps, errGone
 	}
+	maps = sp.mappings()
 	loader := s.code.text[s.code.loader:s.code.loaderEnd]
 	was := make([]byte, len(loader))
 	if !sp.read(was, saved.Rip) || !sp.write(loader, saved.Rip) {
-		return sp, errors.New("its code cannot be written")
+		return sp, maps, errors.New("its code cannot be written")
 	}
 	_ = setSignalMask(tid, ^uint64(0))
 	defer func() {
@@ -90,46 +91,49 @@ func (s *session) load(th *thread) (sp *space, err error) {
 	regs.R12, regs.R13, regs.R14 = uint64(arenaBytes), codeBytes, uint64(controlBytes)
 	fd, err := s.step(th, &regs)
 	if err != nil {
-		return sp, err
+		return sp, maps, err
 	}
 	if fd < 0 {
-		return sp, fmt.Errorf("it may not make shared memory: %w", unix.Errno(-fd))
+		return sp, maps, fmt.Errorf("it may not make shared memory: %w", unix.Errno(-fd))
 	}
 	if sp.arena, err = s.share(th.t.PID, int(fd)); err != nil {
-		return sp, err
+		return sp, maps, err
 	}
-	regs.R15, regs.Rbx = uint64(fd), sp.place()
+	regs.R15, regs.Rbx = uint64(fd), place(maps)
 	base, err := s.step(th, &regs)
 	if err != nil {
-		return sp, err
+		return sp, maps, err
 	}
 	if base < 0 && base > -4096 {
-		return sp, fmt.Errorf("it may not map shared memory: %w", unix.Errno(-base))
+		return sp, maps, fmt.Errorf("it may not map shared memory: %w", unix.Errno(-base))
 	}
 	sp.arena.base = uint64(base)
 	if !sp.write(s.code.text, uint64(base)) {
-		return sp, errors.New("memory of its own cannot be written")
+		return sp, maps, errors.New("memory of its own cannot be written")
 	}
 	sp.stubs = []stubPage{{addr: uint64(base) + stubsAt, size: codeBytes - stubsAt}}
 	sp.startStubs(&sp.stubs[0], s.code.common)
 	c := sp.arena.control()
 	c.Selector, c.Lo, c.Hi = 1, uint64(base), uint64(base)+uint64(arenaBytes)
+	if s.o.Sizes {
+		c.Sizes = 1
+	}
 	s.tables.write(c)
 	s.mu.Lock()
 	c.publish(s.timer.renew())
 	s.mu.Unlock()
-	return sp, nil
+	return sp, maps, nil
 }
 
 // place returns where the arena should be: far enough below what is mapped at the top that
 // the program gets the addresses that it would have got, near enough for our jumps. 0 if it
 // does not matter.
-func (sp *space) place() uint64 {
+func place(maps []mapping) uint64 {
 	const (
 		top      = 0x7000_0000_0000 // above it, libraries and stacks
 		distance = 1 << 30
 	)
-	for _, m := range sp.mappings() {
+	for _, m := range maps {
 		if m.start > top+distance+uint64(arenaBytes) {
 			return m.start - distance - uint64(arenaBytes)
 		}

@@ -71,7 +71,8 @@ type control struct {
 	_        [7]uint8
 	Lo, Hi   uint64
 	Clock    uint64
-	_        [4]uint64
+	Sizes    uint64
+	_        [3]uint64
 	Clocks   [clocks]clock
 	Class    [tableCalls]class
 	Fast     [tableCalls]class

@@ -39,9 +39,84 @@ func (s *session) addRegion(th *thread, m *mapping) {
 	if r.image == nil {
 		return
 	}
+	var to memory = sp
+	if sp.users == 1 { // no other thread can come by
+		b := &batch{sp: sp, pages: map[uint64][]byte{}}
+		defer b.flush()
+		to = b
+	}
 	for off, plan := range r.image.plans {
 		if at := r.bias + off; len(plan.steps) > 0 && at >= r.start && at < r.end {
-			s.apply(th, &r, at, plan)
+			s.apply(th, to, &r, at, plan)
+		}
+	}
+}
+
+// memory is what a patch is written to.
+type memory interface {
+	read(b []byte, addr uint64) bool
+	write(b []byte, addr uint64) bool
+	replace(b []byte, addr uint64) bool // an instruction by another
+}
+
+// batch gathers writes by page.
+type batch struct {
+	sp    *space
+	pages map[uint64][]byte // by address
+}
+
+// page returns a page that is to be written, nil if it is not there.
+func (b *batch) page(addr uint64) []byte {
+	base := addr &^ (pageBytes - 1)
+	p, ok := b.pages[base]
+	if !ok {
+		if p = make([]byte, pageBytes); !b.sp.read(p, base) {
+			p = nil
+		}
+		b.pages[base] = p
+	}
+	return p
+}
+
+func (b *batch) each(to []byte, addr uint64, f func(page, part []byte)) bool {
+	for len(to) > 0 {
+		p := b.page(addr)
+		if p == nil {
+			return false
+		}
+		off := addr % pageBytes
+		n := min(len(to), int(pageBytes-off))
+		f(p[off:], to[:n])
+		to, addr = to[n:], addr+uint64(n)
+	}
+	return true
+}
+
+func (b *batch) read(to []byte, addr uint64) bool {
+	return b.each(to, addr, func(page, part []byte) { copy(part, page) })
+}
+
+func (b *batch) write(from []byte, addr uint64) bool {
+	return b.each(from, addr, func(page, part []byte) { copy(page, part) })
+}
+
+func (b *batch) replace(from []byte, addr uint64) bool { return b.write(from, addr) }
+
+// flush writes the pages: those of stubs first, since the others lead there.
+func (b *batch) flush() {
+	stubs := func(addr uint64) bool {
+		for i := range b.sp.stubs {
+			if p := &b.sp.stubs[i]; addr-p.addr < p.size {
+				return true
+			}
+		}
+		return false
+	}
+	for _, first := range []bool{true, false} {
+		for addr, page := range b.pages {
+			if page != nil && stubs(addr) == first {
+				b.sp.write(page, addr)
+			}
 		}
 	}
 }
@@ -65,7 +140,7 @@ func (s *session) patch(th *thread, site uint64) bool {
 	if !met {
 		plan = r.image.plan(sp, r, site-r.bias)
 	}
-	if len(plan.steps) == 0 || !s.apply(th, r, site, plan) {
+	if len(plan.steps) == 0 || !s.apply(th, sp, r, site, plan) {
 		s.noteSlow(th, site)
 		return false
 	}
@@ -73,17 +148,17 @@ func (s *session) patch(th *thread, site uint64) bool {
 }
 
 // apply writes a plan's jumps, the last first.
-func (s *session) apply(th *thread, r *region, site uint64, p plan) bool {
+func (s *session) apply(th *thread, m memory, r *region, site uint64, p plan) bool {
 	sp := th.space
 	var now [2]byte
-	if !sp.attach(th.t.PID) || !sp.read(now[:], site) || now != [2]byte(syscallBytes) {
+	if !sp.attach(th.t.PID) || !m.read(now[:], site) || now != [2]byte(syscallBytes) {
 		return false
 	}
 	moved := make([]byte, p.moved)
-	if !sp.read(moved, site-uint64(p.moved)) {
+	if !m.read(moved, site-uint64(p.moved)) {
 		return false
 	}
-	next, ok := s.newStub(th, site, moved)
+	next, ok := s.newStub(th, m, site, moved)
 	if !ok {
 		return false
 	}
@@ -100,15 +175,15 @@ func (s *session) apply(th *thread, r *region, site uint64, p plan) bool {
 		if p.moved > 0 {
 			sp.moved[site] = moved
 			sp.sites[site] = stub
-			return sp.replace(jump, at)
+			return m.replace(jump, at)
 		}
-		if !sp.write(jump, at) {
+		if !m.write(jump, at) {
 			return false
 		}
 		next = at
 	}
 	sp.sites[site] = stub
-	return sp.replace(jumpTo(next, site, false), site)
+	return m.replace(jumpTo(next, site, false), site)
 }
 
 const breakpoint = 0xcc
@@ -137,7 +212,7 @@ func (sp *space) replace(b []byte, at uint64) bool {
 
 // newStub writes a stub: it executes an instruction that was moved there, if one was, says
 // where the program goes on, and jumps to our code.
-func (s *session) newStub(th *thread, site uint64, moved []byte) (uint64, bool) {
+func (s *session) newStub(th *thread, m memory, site uint64, moved []byte) (uint64, bool) {
 	sp := th.space
 	for i := range sp.stubs {
 		p := &sp.stubs[i]
@@ -152,7 +227,7 @@ func (s *session) newStub(th *thread, site uint64, moved []byte) (uint64, bool) 
 		b = binary.LittleEndian.AppendUint32(b, uint32(site+2-(at+uint64(len(b))+4)))
 		b = append(b, 0xff, 0x25)
 		b = binary.LittleEndian.AppendUint32(b, uint32(p.addr-(at+uint64(len(b))+4)))
-		return at, sp.write(b, at)
+		return at, m.write(b, at)
 	}
 	at, ok := sp.freeNear(site, stubPageBytes)
 	if !ok || !reaches(site, at) {
@@ -164,7 +239,7 @@ func (s *session) newStub(th *thread, site uint64, moved []byte) (uint64, bool) 
 	}
 	sp.stubs = append(sp.stubs, stubPage{addr: at, size: stubPageBytes})
 	sp.startStubs(&sp.stubs[len(sp.stubs)-1], s.code.common)
-	return s.newStub(th, site, moved)
+	return s.newStub(th, m, site, moved)
 }
 
 // startStubs writes the address of our code's entry.

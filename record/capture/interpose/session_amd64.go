@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
-	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -173,6 +171,17 @@ func (s *session) leaveFast(th *thread, why string) {
 	}
 }
 
+// giveUp is told that a thread's part of our memory is damaged: what follows is recorded by stops.
+func (s *session) giveUp(th *thread) {
+	s.drain(th)
+	s.mu.Lock()
+	if r := s.rings[th]; r != nil && !r.broken {
+		s.fail(r)
+	}
+	s.mu.Unlock()
+	s.leaveFast(th, "it wrote over its recording")
+}
+
 // confined is told that a thread is about to forbid calls to its process: ours might be among them.
 func (s *session) confined(th *thread) {
 	th.confined = true
@@ -203,6 +212,9 @@ func (s *session) finish(th *thread) {
 	s.drain(th)
 	if th.space == nil {
 		return
+	}
+	if th.slot != nil {
+		s.unlock(th)
 	}
 	s.mu.Lock()
 	delete(s.rings, th)
@@ -251,6 +263,8 @@ func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 		if th.space != nil && th.space.read(b[:], c.Args[0]) {
 			th.clone = binary.LittleEndian.Uint64(b[:])
 		}
+	case unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE:
+		s.touched(th, c)
 	case unix.SYS_ARCH_PRCTL:
 		const setGS = 0x1001 // ARCH_SET_GS
 		if c.Args[0] == setGS {
@@ -270,6 +284,19 @@ func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	}
 	th.wanted = s.base.Enter(t, c)
 	return true
+}
+
+// touched is told that a thread is about to change a range of its memory. If that is ours its
+// process goes on without it.
+func (s *session) touched(th *thread, c *ptracer.Syscall) {
+	sp := th.space
+	fixed := c.NR != unix.SYS_MMAP || c.Args[3]&(unix.MAP_FIXED|unix.MAP_FIXED_NOREPLACE) != 0
+	from, to := c.Args[0], c.Args[0]+c.Args[1]
+	if sp == nil || sp.gone || !fixed || from >= sp.arena.base+uint64(arenaBytes) || to <= sp.arena.base {
+		return
+	}
+	s.leaveFast(th, "it changes the memory of its recording")
+	_ = setDispatch(th.t.TID, &dispatchConfig{}) // the kernel reads the selector there
 }
 
 // leave is told of that call's end.
@@ -328,17 +355,20 @@ func (s *session) unlock(th *thread) {
 	sl.Locked = 0
 }
 
-// quit makes what runs go on without us: our code in the processes records nothing more,
+// quit makes what runs go on without us: the jumps to our code are taken out of the programs,
 // and no call stops.
 func (s *session) quit() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for th := range s.rings {
-		c := th.space.arena.control()
+	for _, th := range s.threads {
+		sp := th.space
+		if sp == nil {
+			continue
+		}
+		if !sp.gone && sp.attach(th.t.PID) {
+			sp.gone = true
+			sp.restore()
+		}
+		c := sp.arena.control()
 		c.Class = [tableCalls]class{}
-		*(*uint8)(unsafe.Pointer(&c.Selector)) = 0
+		c.Selector = 0
 	}
 }
-
-// stopSignal reports whether a signal stops or ends a thread without a handler.
-func stopSignal(sig syscall.Signal) bool { return sig == syscall.SIGSTOP }

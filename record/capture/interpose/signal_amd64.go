@@ -32,11 +32,18 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 			_ = unix.PtraceSetRegs(t.TID, &regs)
 			return ptracer.Swallow
 		}
-		if off == c.common && th.slot == nil { // it has no slot
+		if off == c.common { // it has no slot, or changed GS without a call
+			if th.slot != nil {
+				s.leaveFast(th, "it uses the register GS")
+			}
 			s.trace(th, &regs, regs.Rcx)
 			return ptracer.Swallow
 		}
-	case sig == syscall.SIGTRAP && (sp.sites[regs.Rip-1] != 0 || sp.hops[regs.Rip-1] != 0):
+		if off < stubsAt && th.slot != nil { // the program wrote over its slot: what it held is lost
+			s.giveUp(th)
+			return ptracer.Deliver
+		}
+	case sig == syscall.SIGTRAP && sp.patching(regs.Rip-1):
 		regs.Rip-- // it met a place that was being patched
 		_ = unix.PtraceSetRegs(t.TID, &regs)
 		return ptracer.Swallow
@@ -71,11 +78,12 @@ func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, info *pt
 		if off > c.flagsSaved {
 			s.flags(sl, regs)
 		}
+		s.unlock(th)
 		atomic.StoreUint64(&sl.State, stateNone)
 	case off == c.gateEnd: // it has returned; if it is to be restarted, the kernel does that next
 		s.drain(th)
-		s.unlock(th)
 		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.Args}, s.ns(sl.Enter), now(), int64(regs.Rax))
+		s.unlock(th)
 		s.forget(th)
 		s.flags(sl, regs)
 		regs.Rip, regs.Rcx = sl.Ret, sl.Ret
@@ -89,7 +97,7 @@ func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, info *pt
 	case off >= c.pendingChecked && off < c.restoreEnd:
 		s.returned(sl, regs)
 	case off >= c.checkDone && off < c.gatesEnd && off < c.checkEnd:
-		s.unmade(sl, regs)
+		s.unmade(th, regs)
 	default:
 		th.waiting = append(th.waiting, *info)
 		atomic.StoreUint64(&sl.Pending, 1)

@@ -5,7 +5,6 @@ package interpose
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"maps"
 	"os"
 	"strconv"
@@ -24,6 +23,7 @@ type space struct {
 	regions []region
 	sites   map[uint64]uint64 // patched, by address: the stub
 	moved   map[uint64][]byte // by place: the instruction before it, which a jump replaced
+	past    map[uint64]uint64 // places that were patched
 	hops    map[uint64]uint64 // addresses of jumps elsewhere: the place
 	stubs   []stubPage
 }
@@ -46,14 +46,16 @@ func openSpace(pid int) (*space, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &space{pid: pid, mem: mem, users: 1, sites: map[uint64]uint64{}, moved: map[uint64][]byte{}, hops: map[uint64]uint64{}}, nil
+	return &space{pid: pid, mem: mem, users: 1, sites: map[uint64]uint64{}, moved: map[uint64][]byte{},
+		hops: map[uint64]uint64{}}, nil
 }
 
 // copy returns the space of a process that was forked.
 func (sp *space) copy() *space {
 	c := &space{
 		arena: sp.arena, users: 1, gone: sp.gone, regions: append([]region(nil), sp.regions...),
-		sites: maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops), stubs: append([]stubPage(nil), sp.stubs...),
+		sites: maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops),
+		stubs: append([]stubPage(nil), sp.stubs...),
 	}
 	c.arena.refs++
 	return c
@@ -128,18 +130,19 @@ func (sp *space) mappings() (list []mapping) {
 	}
 	for sc := bufio.NewScanner(bytes.NewReader(b)); sc.Scan(); {
 		var m mapping
-		var major, minor uint32
 		f := strings.Fields(sc.Text())
 		if len(f) < 5 {
 			continue
 		}
-		if n, _ := fmt.Sscanf(f[0], "%x-%x", &m.start, &m.end); n != 2 {
-			continue
-		}
+		start, end, _ := strings.Cut(f[0], "-")
+		m.start, _ = strconv.ParseUint(start, 16, 64)
+		m.end, _ = strconv.ParseUint(end, 16, 64)
 		m.perms = f[1]
 		m.off, _ = strconv.ParseUint(f[2], 16, 64)
-		_, _ = fmt.Sscanf(f[3], "%x:%x", &major, &minor)
-		m.dev = major<<20 | minor
+		major, minor, _ := strings.Cut(f[3], ":")
+		high, _ := strconv.ParseUint(major, 16, 32)
+		low, _ := strconv.ParseUint(minor, 16, 32)
+		m.dev = uint32(high<<20 | low)
 		m.ino, _ = strconv.ParseUint(f[4], 10, 64)
 		if len(f) > 5 {
 			m.name = strings.Join(f[5:], " ")
@@ -201,8 +204,13 @@ func (sp *space) restore() {
 			sp.replace(syscallBytes, site)
 		}
 	}
-	clear(sp.sites)
-	clear(sp.moved)
+	sp.past = sp.sites
+	sp.sites, sp.moved = map[uint64]uint64{}, map[uint64][]byte{}
+}
+
+// patching reports whether a place has been changed, or is changed back.
+func (sp *space) patching(addr uint64) bool {
+	return sp.sites[addr] != 0 || sp.past[addr] != 0 || sp.hops[addr] != 0
 }
 
 // syscallBytes is the instruction syscall.

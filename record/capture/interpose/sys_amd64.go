@@ -33,6 +33,12 @@ func setDispatch(tid int, c *dispatchConfig) error {
 	return ptraceCall(ptraceSetDispatch, tid, unsafe.Sizeof(*c), unsafe.Pointer(c))
 }
 
+// dispatchOf returns a stopped thread's Syscall User Dispatch.
+func dispatchOf(tid int) (c dispatchConfig, err error) {
+	err = ptraceCall(ptraceGetDispatch, tid, unsafe.Sizeof(c), unsafe.Pointer(&c))
+	return c, err
+}
+
 func signalMask(tid int) (mask uint64, err error) {
 	err = ptraceCall(ptraceGetSigmask, tid, 8, unsafe.Pointer(&mask))
 	return mask, err

@@ -269,6 +269,9 @@ func (r *Recorder) Interrupted(t *ptracer.Tracee, c *ptracer.Syscall, enter uint
 	r.interrupt(th, max(t.Seen, enter))
 }
 
+// Do runs f on the tracing thread, soon.
+func (r *Recorder) Do(f func()) { r.tr.Do(f) }
+
 // Append adds records that others made, events of them calls, for all of which the clock
 // was before until. It is safe from any goroutine while Run goes on.
 func (r *Recorder) Append(records []byte, events, until uint64) {

@@ -120,7 +120,7 @@ func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:]
 func (p *parser) capture(t *captureTable) Capture {
 	c := Capture{Backend: "auto", Wakeups: t.Wakeups}
 	if t.Backend != "" {
-		p.oneOf("capture.backend", t.Backend, "auto", "ebpf", "ptrace")
+		p.oneOf("capture.backend", t.Backend, "auto", "ebpf", "interpose", "ptrace")
 		c.Backend = t.Backend
 	}
 	if t.OnOverflow != "" {

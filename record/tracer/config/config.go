@@ -31,7 +31,7 @@ type Config struct {
 
 // Capture says how is recorded, whatever the tracers want.
 type Capture struct {
-	Backend  string           // "auto", "ebpf" or "ptrace"
+	Backend  string           // "auto", "ebpf", "interpose" or "ptrace"
 	Overflow capture.Overflow // "" if not given
 	Ring     int64            // bytes; 0 is the default
 	Mmap     capture.Mmap     // "" if not given

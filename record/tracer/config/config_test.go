@@ -70,7 +70,7 @@ func TestErrors(t *testing.T) {
 		{head + "[[tracer]]\nname = 'a'\n[tracer.aggregate]\nby = ['op']\n", `c.toml:5:9: this iotape has no assembly driver aggregate; [tracer.stream] records events`},
 		{head + "[[tracer]]\nname = 'a'\n[tracer.aggregate]\n", `c.toml:5:9: this iotape has no assembly driver aggregate`},
 		// What all share.
-		{head + "[capture]\nbackend = 'epbf'\n[[tracer]]\nname = 'a'", `c.toml:4:11: backend "epbf" is none of auto, ebpf, ptrace; did you mean ebpf?`},
+		{head + "[capture]\nbackend = 'epbf'\n[[tracer]]\nname = 'a'", `c.toml:4:11: backend "epbf" is none of auto, ebpf, interpose, ptrace; did you mean ebpf?`},
 		{head + "[capture]\nring = 'big'\n[[tracer]]\nname = 'a'", `c.toml:4:8: ring "big" is no size such as 64K`},
 		{head + "[capture]\ncontent = 'head:10'\n[[tracer]]\nname = 'a'\nstream.content = 'head:11'", `c.toml:7:18: tracer "a" asks for content head:11, and capture.content keeps head:10`},
 		{head + "[control]\nlate = false\n[[tracer]]\nname = 'a'\nstart = false\n", `c.toml:7:9: nobody could start this tracer: control.late is false`},

@@ -174,8 +174,17 @@ trap_with_reason:
 	mov %eax, %gs:S_REASON
 trap:
 	syscall
-trap_end:
-	ud2
+trap_end: /* without a tracer */
+	movl $0, %gs:S_PENDING
+	cmpl $4, %gs:S_REASON /* REASON_AGAIN */
+	jne committed
+	mov %gs:S_A0, %rdi
+	mov %gs:S_A1, %rsi
+	mov %gs:S_A3, %r10
+	mov %gs:S_A4, %r8
+	mov %gs:S_A5, %r9
+	mov %gs:S_NR, %rax
+	jmp pass
 
 traced_way:
 	mov %gs:S_FLAGS, %rax
@@ -185,8 +194,9 @@ traced_way:
 	mov %gs:S_NR, %rax
 traced:
 	syscall
-traced_end:
-	ud2
+traced_end: /* without a tracer */
+	mov %gs:S_RET, %rcx
+	jmp *%rcx
 
 	/* copy_from(to, from, n) returns how many bytes could not be copied. The tracer moves a
 	 * thread that faults between user_begin and user_end to user_fault. */

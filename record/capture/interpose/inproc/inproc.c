@@ -125,6 +125,9 @@ static struct object *object_of(struct slot *s, struct object *at, s32 fd, s8 ar
 		for (u32 i = 0; i < sizeof(*at) / 8; i++)
 			to[i] = from[i];
 		at->size = (u64)-1;
+		struct stat st;
+		if (s->control->sizes && (at->mode & S_IFMT) == S_IFREG && own_call(NR_FSTAT, fd, (s64)&st, 0) == 0)
+			at->size = (u64)st.size;
 	} else {
 		*(volatile u64 *)&d->generation = 0;
 		if (!look(at, fd, flags))
@@ -154,6 +157,19 @@ INLINE void forget(struct slot *s, s64 fd)
 		*(volatile u64 *)&s->files->d[fd].generation = 0;
 }
 
+/* seekable reports whether a descriptor has a position, and no call on it waits for others. */
+static s32 seekable(const struct files *fs, const struct descriptor *d, s32 fd)
+{
+	struct object o;
+	u32 kind = d->o.mode & S_IFMT;
+	if (*(volatile const u64 *)&d->generation != *(volatile const u64 *)&fs->generation) {
+		if (!look(&o, fd, 0))
+			return 0;
+		kind = o.mode & S_IFMT;
+	}
+	return kind == S_IFREG || kind == S_IFBLK;
+}
+
 /* before decides what is done with a call that CLASS_CHECK has, and prepares it. */
 HIDDEN u32 before(struct slot *s)
 {
@@ -164,7 +180,7 @@ HIDDEN u32 before(struct slot *s)
 
 	switch (c->check[s->nr]) {
 	case CHECK_POSITION:
-		if (!s->files->shared || !d || d->generation != s->files->generation || (d->o.mode & S_IFMT) != S_IFREG)
+		if (!s->files->shared || !d || !seekable(s->files, d, (s32)fd))
 			break;
 		for (u32 n = 0; !__sync_bool_compare_and_swap(&d->lock, 0, (u64)s->tid); n++) {
 			if (*(volatile u64 *)&s->pending)
@@ -382,15 +398,13 @@ INLINE void objects(struct record *r, s64 ret)
 		struct object *o = r->objects;
 		u32 kind = o->mode & S_IFMT;
 		if (kind == S_IFREG || kind == S_IFBLK || kind == S_IFDIR) {
-			if (s->position < 0)
+			/* without the lock another thread may have moved it since */
+			if (s->position < 0 && (s->locked || !s->files->shared))
 				s->position = own_call(NR_LSEEK, (s32)s->args[0], 0, 1);
-			if (s->position >= 0) {
-				o->pos = (u64)s->position;
-				if (o->fd < DESCRIPTORS)
-					s->files->d[o->fd].o.pos = o->pos;
-			}
+			o->pos = (u64)(s->position < 0 ? -1 : s->position);
+			if (s->position >= 0 && o->fd < DESCRIPTORS)
+				s->files->d[o->fd].o.pos = o->pos;
 		}
-		unlock(s);
 	}
 	if (!failed(ret) && ((r->sp->flags & SPEC_FD_RESULT) ||
 			     ((r->sp->flags & SPEC_FCNTL) && (s->args[1] == F_DUPFD || s->args[1] == F_DUPFD_CLOEXEC)))) {
@@ -444,6 +458,10 @@ HIDDEN u32 after(struct slot *s)
 
 	if (class == CLASS_CHECK)
 		class = c->fast[s->nr];
+	if (class == CLASS_PASS) { /* the recording ended meanwhile */
+		unlock(s);
+		return REASON_NONE;
+	}
 	if (class != CLASS_RECORD)
 		goto tracer;
 	r.s = s;
@@ -501,14 +519,14 @@ HIDDEN u32 after(struct slot *s)
 			*words++ = ((const u64 *)&r.objects[i])[k];
 	if (!put(&r, (u8 *)words))
 		goto tracer;
+	unlock(s);
 	s->calls++;
 	s->position = -1;
 	__asm__ volatile("" ::: "memory"); /* stores are seen in their order on x86 */
 	*(volatile u64 *)&s->head = head + need;
 	return REASON_NONE;
 
-tracer:
+tracer: /* which reads the position, and unlocks it */
 	s->position = -1;
-	unlock(s);
 	return REASON_RECORD;
 }

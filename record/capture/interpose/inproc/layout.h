@@ -71,7 +71,8 @@ struct control {
 	u8 zero[7];
 	u64 lo, hi;  /* the range of our mappings */
 	u64 clock;   /* index of the clock that counts */
-	u64 zero2[4];
+	u64 sizes;   /* each record is to say how large its files are */
+	u64 zero2[3];
 	struct clock clocks[CLOCKS];
 	u8 class[CALLS];
 	u8 fast[CALLS]; /* the class after before() said yes */

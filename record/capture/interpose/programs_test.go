@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package interpose
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
+)
+
+// TestShortProcesses records many processes, made in all ways.
+func TestShortProcesses(t *testing.T) {
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
+	rec := record(t, &capture.Options{Command: []string{program(t, "spawn"), strconv.Itoa(n)}}).succeeded(t)
+	if got := counts(t, rec.output)["made"]; got != n {
+		t.Fatalf("output %q", rec.output)
+	}
+	if got := len(rec.ofType(trace.RecFork)); got != n {
+		t.Errorf("%d processes recorded, want %d", got, n)
+	}
+	if got := len(rec.ofType(trace.RecExit)); got != n+1 {
+		t.Errorf("%d ends recorded, want %d", got, n+1)
+	}
+	got := map[string]int{}
+	for _, r := range on(rec.calls(event.OpWrite), 10, true) {
+		got[string(content(r, 1))]++
+	}
+	for _, how := range strings.Split("vscf", "") {
+		if got[how] != n/4 {
+			t.Errorf("%d writes of processes made by %q recorded, want %d", got[how], how, n/4)
+		}
+	}
+}
+
+// TestHostile records programs that work against it: it ends, and what it lacks is said.
+func TestHostile(t *testing.T) {
+	for _, how := range []string{"none", "unmap", "overwrite", "slots", "limits"} {
+		t.Run(how, func(t *testing.T) {
+			rec := record(t, &capture.Options{Command: []string{program(t, "hostile"), how}})
+			losses := len(rec.ofType(trace.RecLoss))
+			writes := on(rec.calls(event.OpWrite), 1, true)
+			t.Logf("status %#x, %d losses, %d writes, notes %q", rec.result.ExitStatus, losses, len(writes), rec.notes)
+			ended := strings.HasSuffix(rec.output, "end")
+			if how == "slots" { // it cannot go on: its registers were there
+				if rec.result.Signal != int(syscall.SIGSEGV) || losses == 0 {
+					t.Errorf("it ended by signal %d with %d losses, want SIGSEGV and a loss", rec.result.Signal, losses)
+				}
+				return
+			}
+			if !ended || rec.result.ExitStatus != 7 {
+				t.Errorf("the program did not reach its end: status %#x", rec.result.ExitStatus)
+			}
+			if losses == 0 && ended && len(writes) != 1001 {
+				t.Errorf("%d writes recorded, want 1001, and no loss is said", len(writes))
+			}
+			if how == "overwrite" && losses == 0 {
+				t.Error("no loss is said")
+			}
+		})
+	}
+}
+
+// written returns what a recording says that was written to standard output.
+func written(rec *recording) string { return string(joined(on(rec.calls(event.OpWrite), 1, true))) }
+
+// TestSpecial records programs that use what the recorder uses, and those of other kinds.
+func TestSpecial(t *testing.T) {
+	ordinary := strings.Repeat("a", 100) + strings.Repeat("c", 100)
+	all := strings.Repeat("a", 100) + strings.Repeat("b", 100) + strings.Repeat("c", 100)
+	for _, c := range []struct {
+		how  string
+		want string
+	}{{"none", ordinary}, {"gs", all}, {"dispatch", all}, {"int80", all}} {
+		for _, link := range [][]string{nil, {"-static"}, {"-static-pie"}} {
+			t.Run(c.how+strings.Join(link, ""), func(t *testing.T) {
+				command := []string{program(t, "special", link...), c.how}
+				rec := record(t, &capture.Options{Command: command}).succeeded(t)
+				if rec.output != c.want {
+					t.Errorf("the program wrote %q, want %q", rec.output, c.want)
+				}
+				if got := written(rec); got != rec.output {
+					t.Errorf("recorded %q, want %q; notes %q", got, rec.output, rec.notes)
+				}
+			})
+		}
+	}
+}
+
+func TestGoProgram(t *testing.T) {
+	dir := t.TempDir()
+	source, err := os.ReadFile("testdata/hello.go.txt")
+	if err == nil {
+		err = os.WriteFile(dir+"/hello.go", source, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", dir+"/hello", dir+"/hello.go")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	rec := record(t, &capture.Options{Command: []string{dir + "/hello"}}).succeeded(t)
+	if want := strings.Repeat("g", 800); rec.output != want || written(rec) != want {
+		t.Errorf("%d bytes written, %d recorded, want %d", len(rec.output), len(written(rec)), len(want))
+	}
+}
+
+// TestStart compares what a program sees of its start with what it sees without a recorder.
+func TestStart(t *testing.T) {
+	for _, link := range [][]string{nil, {"-static"}} {
+		command := []string{program(t, "start", link...), "argument"}
+		env := []string{"PATH=/bin:/usr/bin", "V=\xff1"}
+		plain := exec.Command(command[0], command[1:]...)
+		plain.Env = env
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		out, err := os.Create(t.TempDir() + "/out")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		plain.Stdin, plain.Stdout, plain.Stderr = null, out, out
+		if err := plain.Run(); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(out.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Split(string(text), "\n")
+		rec := record(t, &capture.Options{Command: command, Env: env}).succeeded(t)
+		got := strings.Split(rec.output, "\n")
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				rest, others := got[min(i, len(got)):], want[min(i, len(want)):]
+				t.Errorf("%q: line %d of what it sees differs:\n%q\nwant\n%q", link, i, rest, others)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that share descriptors. argv: directory, rounds, and "signals" for a timer whose handler
+// writes too. Descriptors: 10 is written, 11 is read, 12 is moved and read; all hold numbers of
+// 8 bytes, those of 11 and 12 their own index.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { THREADS = 16, SHORT = 64 };
+static long rounds, handled;
+
+static void handler(int sig)
+{
+	long n = 1l << 60 | __sync_fetch_and_add(&handled, 1);
+	write(10, &n, 8);
+}
+
+static void *work(void *arg)
+{
+	long n, b;
+	for (long i = 0; i < rounds; i++) {
+		n = (long)arg << 32 | i;
+		write(10, &n, 8);
+		read(11, &b, 8);
+		if (i % 4 == 0)
+			lseek(12, (n * 7919 % 1000) * 8, SEEK_SET);
+		read(12, &b, 8);
+	}
+	return 0;
+}
+
+static void *once(void *arg)
+{
+	long n = (long)arg << 32;
+	write(10, &n, 8);
+	return 0;
+}
+
+static void create(const char *dir, const char *name, int at, long numbers)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	dup2(fd, at), close(fd);
+	long *all = malloc(numbers * 8);
+	for (long i = 0; i < numbers; i++)
+		all[i] = i;
+	pwrite(at, all, numbers * 8, 0);
+	free(all);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t[THREADS], s;
+	rounds = atol(argv[2]);
+	create(argv[1], "written", 10, 0);
+	create(argv[1], "read", 11, THREADS * rounds);
+	create(argv[1], "moved", 12, 100000);
+	if (argc > 3) {
+		struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
+		struct itimerval every = {{0, 199}, {0, 199}};
+		sigaction(SIGALRM, &a, 0);
+		setitimer(ITIMER_REAL, &every, 0);
+	}
+	for (long i = 0; i < THREADS; i++)
+		pthread_create(&t[i], 0, work, (void *)i);
+	for (long i = 0; i < SHORT; i++) {
+		pthread_create(&s, 0, once, (void *)(THREADS + i));
+		pthread_join(s, 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], 0);
+	struct itimerval none = {0};
+	setitimer(ITIMER_REAL, &none, 0);
+	printf("handled %ld\n", handled);
+	return 0;
+}
