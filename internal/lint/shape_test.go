@@ -71,7 +71,6 @@ var wideLines = map[string]int{
 	"format/straceread":      5,
 	"format/stracetext":      13,
 	"format/timeline":        5,
-	"internal/ptracer":       13,
 	"model/aggregate":        3,
 	"model/history":          5,
 	"model/posix":            12,

@@ -51,12 +51,8 @@ func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	if err := unix.PtraceGetRegs(tid, &saved); err != nil {
 		return nil, nil, errGone
 	}
-	const cs64 = 0x33
-	if saved.Cs != cs64 {
-		return nil, nil, errors.New("it is a 32-bit program")
-	}
-	if saved.Gs_base != 0 {
-		return nil, nil, errors.New("it uses the register GS")
+	if err := injectable(&saved); err != nil {
+		return nil, nil, err
 	}
 	if sp, err = openSpace(th.t.PID); err != nil {
 		return nil, nil, fmt.Errorf("its memory cannot be opened: %w", err)
@@ -123,6 +119,18 @@ func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	c.publish(s.timer.renew())
 	s.mu.Unlock()
 	return sp, maps, nil
+}
+
+// injectable reports why our code cannot run in a program.
+func injectable(regs *unix.PtraceRegs) error {
+	const cs64 = 0x33
+	if regs.Cs != cs64 {
+		return errors.New("it is a 32-bit program")
+	}
+	if regs.Gs_base != 0 {
+		return errors.New("it uses the register GS")
+	}
+	return nil
 }
 
 // place returns where the arena should be: far enough below what is mapped at the top that
