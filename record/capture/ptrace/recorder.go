@@ -33,6 +33,7 @@ type Recorder struct {
 	started bool      // the command's first call was seen
 	events  uint64    // calls recorded
 	began   uint64    // when a call was let go last, ns
+	ended   uint64    // when the call returned that was handled last, ns
 
 	rec     trace.Record // reused
 	plan    []segment
@@ -214,6 +215,7 @@ func (r *Recorder) leave(t *ptracer.Tracee, ret int64) {
 	}
 	c := &th.call
 	exit := t.Seen // it had returned by then, whatever was handled since
+	r.ended = exit
 	r.out.noteSeen(exit)
 	if r.began >= exit {
 		exit = now() // what is looked up of files now may be that call's work
@@ -364,7 +366,7 @@ func (r *Recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 		return
 	}
 	// Its parent may have heard of the end since, and have returned from wait4.
-	at := max(t.Seen, r.out.seen)
+	at := max(t.Seen, r.ended)
 	r.interrupt(th, at)
 	if t.TID == t.PID {
 		r.abandon(th, func(*aioRequest) bool { return true })
