@@ -108,6 +108,9 @@ func (tr *Engine) wait(stops []stop, none bool) ([]stop, error) {
 			return stops, err
 		}
 		stops = append(stops, stop{tid, ws, tr.clock()})
+		if len(stops) == 1 {
+			tr.since.Store(stops[0].seen)
+		}
 	}
 	return stops, nil
 }

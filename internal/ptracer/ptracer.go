@@ -184,6 +184,7 @@ type Engine struct {
 	kick    chan struct{} // Do was called: to wake
 	called  chan struct{} // the same, to linger
 	waiting atomic.Bool   // in wait4
+	since   atomic.Uint64 // when the first of the stops was taken that are handled, or were last
 	jobs    jobControl
 }
 
@@ -335,6 +336,16 @@ func (t *Tracee) Resume() {
 		t.held = false
 		t.tr.resume(t)
 	}
+}
+
+// HandledUntil returns a time before which no stop was taken that is still to be handled, by
+// Handler.Clock. It is safe from any goroutine.
+func (tr *Engine) HandledUntil() uint64 {
+	now := tr.clock()
+	if tr.waiting.Load() { // still: what is taken from now on is taken later
+		return now
+	}
+	return tr.since.Load()
 }
 
 // StopAtCall makes the thread's next call stop (Handler.Enter). For callbacks.

@@ -54,7 +54,10 @@ func (s *session) run(stop <-chan struct{}) {
 func (s *session) pass() (most uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := now() - clockMargin
+	if !s.running {
+		return 0
+	}
+	until := min(now()-clockMargin, s.rec.HandledUntil())
 	k := s.timer.renew()
 	for th, r := range s.rings {
 		if atomic.LoadUint64(&r.slot.State) == stateAfter {
@@ -63,8 +66,9 @@ func (s *session) pass() (most uint64) {
 		th.space.arena.control().publish(k)
 	}
 	for _, r := range s.rings {
-		most = max(most, s.take(r, until))
+		most = max(most, s.take(r))
 	}
+	s.rec.Append(nil, 0, until)
 	return most
 }
 
@@ -72,13 +76,14 @@ func (s *session) pass() (most uint64) {
 func (s *session) drain(th *thread) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.running = true
 	if r := s.rings[th]; r != nil {
-		s.take(r, 0)
+		s.take(r)
 	}
 }
 
 // take moves a ring's records to the stream.
-func (s *session) take(r *ringState, until uint64) (moved uint64) {
+func (s *session) take(r *ringState) (moved uint64) {
 	head := atomic.LoadUint64(&r.slot.Head)
 	if r.broken || head == r.tail {
 		return 0
@@ -104,7 +109,7 @@ func (s *session) take(r *ringState, until uint64) (moved uint64) {
 			s.fail(r)
 			return moved
 		}
-		s.rec.Append(s.spare, n, until)
+		s.rec.Append(s.spare, n, 0)
 		moved += uint64(len(part))
 		if r.tail = end; head/ringBytes != lap {
 			r.tail = (lap + 1) * ringBytes

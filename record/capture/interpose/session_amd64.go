@@ -26,11 +26,12 @@ type session struct {
 	slow    map[string]*slowSite
 	refused map[string]int // processes that are recorded by stops alone, by reason
 
-	// mu guards what the drain uses too: timer, rings, and the arenas of rings.
-	mu    sync.Mutex
-	timer *timer
-	rings map[*thread]*ringState
-	spare []byte
+	// mu guards what the drain uses too: timer, rings, the arenas of rings, and running.
+	mu      sync.Mutex
+	timer   *timer
+	rings   map[*thread]*ringState
+	running bool // a program has been executed
+	spare   []byte
 }
 
 // slowSite is a place in a file whose calls all stop.

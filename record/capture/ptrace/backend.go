@@ -86,6 +86,7 @@ func (r *Recorder) Exempt() (numbers []int) {
 // Run runs a command. h is Handler's, or one that calls its callbacks.
 func (r *Recorder) Run(ctx context.Context, cmd *ptracer.Command, h *ptracer.Handler) (*capture.Result, error) {
 	r.tr = ptracer.New(cmd, h)
+	r.out.shared = r.Finish != nil
 	begin := time.Now()
 	stopFlushing := r.flushRegularly()
 	stopWatching := context.AfterFunc(ctx, func() { r.tr.Do(r.stop) })

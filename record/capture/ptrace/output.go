@@ -28,7 +28,8 @@ type output struct {
 	others  uint64 // of them, calls that append brought
 	round   uint32
 	lost    uint64
-	seen    uint64      // no call that is still to be handled returned before
+	seen    uint64      // no call that is still to be put returned before
+	shared  bool        // others add records: they say what seen is (append)
 	err     error       // of the writer: from then on records are lost
 	pending atomic.Bool // buf is not empty
 }
@@ -60,26 +61,40 @@ func (o *output) append(records []byte, n, until uint64) {
 	}
 	o.others += n
 	o.seen = max(o.seen, until)
-	o.pending.Store(true)
+	if len(records) > 0 {
+		o.pending.Store(true)
+	}
 	o.buf = append(o.buf, records...)
 	o.records += n
 	if len(o.buf) >= frameBytes {
-		o.write(until)
+		o.write(o.seen)
 	}
 }
 
 // noteSeen says when the stop that is handled now was taken.
 func (o *output) noteSeen(at uint64) {
 	o.mu.Lock()
-	o.seen = at
-	o.mu.Unlock()
+	defer o.mu.Unlock()
+	if !o.shared {
+		o.seen = at
+	}
 }
 
 // flush writes what is buffered. Calls that returned before until have been put.
 func (o *output) flush(until uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.shared {
+		until = o.seen
+	}
 	o.write(until)
+}
+
+// end writes the rest: nobody adds records any more.
+func (o *output) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.write(now())
 }
 
 func (o *output) write(until uint64) {

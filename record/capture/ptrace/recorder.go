@@ -26,7 +26,7 @@ type Recorder struct {
 	out  output
 
 	// Finish, if set, is called when the last program has ended, before the rest of the
-	// records is written.
+	// records is written: others add records until then (Append).
 	Finish func()
 
 	through [512]bool // native calls that stop and are not recorded
@@ -274,11 +274,16 @@ func (r *Recorder) Interrupted(t *ptracer.Tracee, c *ptracer.Syscall, enter uint
 // Do runs f on the tracing thread, soon.
 func (r *Recorder) Do(f func()) { r.tr.Do(f) }
 
-// Append adds records that others made, events of them calls, for all of which the clock
-// was before until. It is safe from any goroutine while Run goes on.
+// Append adds records that others made, events of them calls. If until is not 0, no call that
+// returned before is still to come, from anybody: the caller has asked HandledUntil. It is safe
+// from any goroutine while Run goes on.
 func (r *Recorder) Append(records []byte, events, until uint64) {
 	r.out.append(records, events, until)
 }
+
+// HandledUntil returns a time before which no call returned that stopped and is still to be
+// recorded, ns. It is safe from any goroutine when a program has been executed.
+func (r *Recorder) HandledUntil() uint64 { return r.tr.HandledUntil() }
 
 // failed reports whether a raw result is an error number.
 func failed(ret int64) bool { return ret < 0 && ret >= -4095 }
@@ -398,4 +403,4 @@ func (r *Recorder) stop() {
 	r.out.flush(now())
 }
 
-func (r *Recorder) close() { r.out.flush(now()) }
+func (r *Recorder) close() { r.out.end() }
