@@ -129,7 +129,12 @@ func (s *session) patch(th *thread, site uint64) bool {
 		return false
 	}
 	if sp.sites[site] != 0 {
-		return true // by another thread
+		if sp.patched(site) {
+			return true // by another thread
+		}
+		// Its process was forked before the place was patched in the one that made it.
+		delete(sp.sites, site)
+		delete(sp.moved, site)
 	}
 	r := sp.region(site)
 	if r == nil || r.image == nil {
@@ -145,6 +150,16 @@ func (s *session) patch(th *thread, site uint64) bool {
 		return false
 	}
 	return true
+}
+
+// patched reports whether a jump is where a place was patched.
+func (sp *space) patched(site uint64) bool {
+	start, jump := site, byte(0xeb)
+	if n := len(sp.moved[site]); n > 0 {
+		start, jump = site-uint64(n), 0xe9
+	}
+	var b [1]byte
+	return sp.read(b[:], start) && b[0] == jump
 }
 
 // apply writes a plan's jumps, the last first.
