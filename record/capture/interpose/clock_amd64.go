@@ -7,18 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
 // tsc reads the processor's time stamp counter.
 func tsc() uint64
-
-// now reads CLOCK_MONOTONIC, in ns.
-func now() uint64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return uint64(ts.Nano())
-}
 
 // timer relates the time stamp counter to CLOCK_MONOTONIC.
 type timer struct {
@@ -31,7 +24,7 @@ func sample() (counter, ns uint64) {
 	best := ^uint64(0)
 	for range tries {
 		a := tsc()
-		t := now()
+		t := bpf.Now()
 		b := tsc()
 		if b-a < best {
 			best, counter, ns = b-a, a+(b-a)/2, t

@@ -36,7 +36,7 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		return
 	}
 	site := regs.Rip - 2
-	if regs.Cs != 0x33 || s.arch(info) != unix.AUDIT_ARCH_X86_64 {
+	if regs.Cs != 0x33 || info.SysArch() != unix.AUDIT_ARCH_X86_64 {
 		s.leaveFast(th, "it makes 32-bit calls")
 	}
 	if sp.gone {
@@ -64,9 +64,6 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 	}
 	s.trace(th, &regs, regs.Rip)
 }
-
-// arch returns the AUDIT_ARCH_* of a SIGSYS.
-func (s *session) arch(info *ptracer.Siginfo) uint32 { return info.SysArch() }
 
 // trace makes a thread do its call where the tracer sees it begin and end. It goes on at resume.
 func (s *session) trace(th *thread, regs *unix.PtraceRegs, resume uint64) {

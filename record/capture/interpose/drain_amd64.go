@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -57,7 +58,7 @@ func (s *session) pass() (most uint64) {
 	if !s.running {
 		return 0
 	}
-	until := min(now()-clockMargin, s.rec.HandledUntil())
+	until := min(bpf.Now()-clockMargin, s.rec.HandledUntil())
 	k := s.timer.renew()
 	for th, r := range s.rings {
 		if atomic.LoadUint64(&r.slot.State) == stateAfter {
@@ -144,7 +145,8 @@ func (r *ringState) count(b []byte) (n uint64, ok bool) {
 // fail gives up a ring that the program wrote over, and says so in the trace.
 func (s *session) fail(r *ringState) {
 	r.broken = true
-	loss := trace.Record{Type: trace.RecLoss, PID: r.pid, TID: r.tid, Exit: now(), Count: 1, Reason: trace.LossPartial}
+	loss := trace.Record{Type: trace.RecLoss, PID: r.pid, TID: r.tid, Exit: bpf.Now(), Count: 1,
+		Reason: trace.LossPartial}
 	s.rec.Append(trace.AppendRecord(nil, &loss), 0, 0)
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
 // signal decides about a signal that a thread is about to get. A program's handler must never
@@ -82,7 +83,8 @@ func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, info *pt
 		atomic.StoreUint64(&sl.State, stateNone)
 	case off == c.gateEnd: // it has returned; if it is to be restarted, the kernel does that next
 		s.drain(th)
-		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.Args}, s.ns(sl.Enter), now(), int64(regs.Rax))
+		call := &ptracer.Syscall{NR: sl.NR, Args: sl.Args}
+		s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax))
 		s.unlock(th)
 		s.forget(th)
 		s.flags(sl, regs)
