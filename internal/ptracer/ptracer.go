@@ -156,9 +156,11 @@ type Handler struct {
 	Signal func(t *Tracee, sig syscall.Signal, info *Siginfo) Verdict
 	// Birth: t, which Fork told of, has not run an instruction yet and is stopped.
 	Birth func(t *Tracee)
-	// Dispatched: Syscall User Dispatch kept t from making a call. It goes on behind the
-	// call's instruction unless its registers are changed.
+	// Dispatched: Syscall User Dispatch kept t from making a call.
 	Dispatched func(t *Tracee, info *Siginfo)
+	// Dispatching, for Dispatched, makes the registers of a thread, which is stopped, such that it can go on
+	// with or without the signal. The kernel forgets a signal that the tracer has taken when the tracer is killed.
+	Dispatching func(tid int, info *Siginfo)
 	// Exit: t ended and is reaped.
 	Exit func(t *Tracee, status unix.WaitStatus)
 }

@@ -73,7 +73,7 @@ func (a *arena) slotAddr(i int) uint64 { return a.base + uint64(slotsAt+i*slotBy
 func (a *arena) ready(raw uint64) {
 	a.slots[noThread], a.files[noThread] = true, true
 	*a.slot(noThread) = slot{
-		Self: a.slotAddr(noThread), Entry: raw, Control: a.base + codeBytes,
+		Self: a.slotAddr(noThread), Entry: raw, Open: raw, Control: a.base + codeBytes,
 		Files: a.base + uint64(filesAt+noThread*filesBytes),
 	}
 }
@@ -102,7 +102,7 @@ func (a *arena) takeSlot(pid, tid, files int, entry uint64) int {
 		*s = slot{
 			Self: a.slotAddr(i), Control: a.base + codeBytes, Files: a.base + uint64(filesAt+files*filesBytes),
 			Ring: a.base + uint64(ringsAt+i*ringBytes), RingBytes: ringBytes,
-			PID: uint32(pid), TID: uint32(tid), Position: -1, Entry: entry,
+			PID: uint32(pid), TID: uint32(tid), Position: -1, Entry: entry, Open: entry,
 		}
 		return i
 	}

@@ -18,19 +18,23 @@ import (
 func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 	th := s.of(t)
 	var regs unix.PtraceRegs
-	if th.space == nil || unix.PtraceGetRegs(t.TID, &regs) != nil {
+	if unix.PtraceGetRegs(t.TID, &regs) != nil {
+		return
+	}
+	if th.space == nil {
+		s.dispatch(t, &regs, info)
 		return
 	}
 	s.restoreMask(th)
 	sp := th.space
 	switch regs.Rip {
-	case sp.addr(s.code.trapEnd):
+	case sp.addr(s.code.trap):
 		if th.slot != nil {
 			s.trapped(th, &regs)
 		}
 		return
 	}
-	site := regs.Rip - 2
+	site := regs.Rip
 	if sp.stubOf(site) == site && !sp.gone {
 		s.trace(th, &regs, site)
 		return
@@ -40,7 +44,7 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 	}
 	if sp.gone {
 		if c, err := dispatchOf(t.TID); err == nil && c.Selector != sp.addr(codeBytes) {
-			t.Deliver(unix.SIGSYS, info) // it is the program's own
+			s.dispatch(t, &regs, info)
 			return
 		}
 		// Its calls stop as they do without us, at their own places.
@@ -67,6 +71,23 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		return
 	}
 	s.trace(th, &regs, site)
+}
+
+// dispatching makes a thread meet its call again, whatever comes. See ptracer.Handler.
+func (s *session) dispatching(tid int, info *ptracer.Siginfo) {
+	var regs unix.PtraceRegs
+	if unix.PtraceGetRegs(tid, &regs) == nil {
+		regs.Rip -= uint64(len(syscallBytes))
+		regs.Orig_rax = ^uint64(0)
+		_ = unix.PtraceSetRegs(tid, &regs)
+	}
+}
+
+// dispatch gives a program the signal of its own Syscall User Dispatch.
+func (s *session) dispatch(t *ptracer.Tracee, regs *unix.PtraceRegs, info *ptracer.Siginfo) {
+	regs.Rip += uint64(len(syscallBytes))
+	_ = unix.PtraceSetRegs(t.TID, regs)
+	t.Deliver(unix.SIGSYS, info)
 }
 
 // trace makes a thread do its call, at a place, where the tracer sees it begin and end. Until
@@ -120,6 +141,8 @@ func (s *session) trapped(th *thread, regs *unix.PtraceRegs) {
 	case reasonAgain:
 		s.unmade(th, regs)
 		s.unpend(th)
+	default: // the program wrote there
+		regs.Rip = sp.addr(s.code.committed)
 	}
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
 }
@@ -169,7 +192,7 @@ func (s *session) unmade(th *thread, regs *unix.PtraceRegs) {
 
 // outside says that a thread is not in our code any more.
 func (s *session) outside(th *thread) {
-	th.slot.Entry = th.space.addr(s.code.common)
+	th.slot.Entry = th.slot.Open
 	atomic.StoreUint64(&th.slot.State, stateNone)
 }
 

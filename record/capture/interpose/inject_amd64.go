@@ -28,6 +28,10 @@ func (s *session) inject(th *thread) {
 			s.addRegion(th, &m)
 		}
 	}
+	if sl := th.slot; sl != nil {
+		sl.Open = sp.addr(s.code.common)
+		sl.Entry = sl.Open
+	}
 	sp.arena.control().Selector = 1
 }
 
@@ -92,8 +96,6 @@ func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	s.prepare(th, sp, mask)
 	regs = saved
 	regs.Orig_rax, regs.Rip, regs.R15, regs.R8 = ^uint64(0), sp.addr(s.code.settle), saved.Rip, uint64(fd)
-	c := dispatchConfig{Mode: 1, Selector: sp.addr(codeBytes), Offset: sp.arena.base, Len: s.code.gatesEnd}
-	_ = setDispatch(tid, &c) // before it is sent there: it lets all through until inject is at its end
 	s.arm(th, &regs)
 	return sp, maps, nil
 }
@@ -134,6 +136,7 @@ func (s *session) prepare(th *thread, sp *space, mask uint64) {
 	th.space, th.files = sp, sp.newFiles()
 	s.takeSlot(th)
 	if th.slot != nil {
+		th.slot.Entry, th.slot.Open = a.base+s.code.raw, a.base+s.code.raw // until it is told of calls
 		th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
 		if th.blocked {
 			th.slot.Blocked = 1

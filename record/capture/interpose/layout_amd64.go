@@ -131,6 +131,7 @@ type slot struct {
 	Was         uint64
 	Act         [4]uint64
 	Sixth       [2]uint64
+	Open        uint64
 }
 
 // at returns a value that stands in shared memory.

@@ -68,7 +68,7 @@ type fileTable struct {
 func (s *session) handler() *ptracer.Handler {
 	return &ptracer.Handler{
 		Clock: s.base.Clock, Fork: s.fork, Birth: s.born, Exec: s.exec, Enter: s.enter, Leave: s.leave,
-		Signal: s.signal, Dispatched: s.dispatched, Exit: s.exit,
+		Signal: s.signal, Dispatched: s.dispatched, Dispatching: s.dispatching, Exit: s.exit,
 	}
 }
 
@@ -153,9 +153,10 @@ func (s *session) arm(th *thread, regs *unix.PtraceRegs) {
 	if th.slot != nil {
 		regs.Gs_base = a.slotAddr(th.index)
 	}
-	_ = unix.PtraceSetRegs(th.t.TID, regs)
 	c := dispatchConfig{Mode: 1, Selector: a.base + codeBytes, Offset: a.base, Len: s.code.gatesEnd}
-	if setDispatch(th.t.TID, &c) != nil {
+	err := setDispatch(th.t.TID, &c) // first: who has a slot must lead to orphaned()
+	_ = unix.PtraceSetRegs(th.t.TID, regs)
+	if err != nil {
 		s.leaveFast(th, "Syscall User Dispatch was refused")
 	}
 }
@@ -343,6 +344,9 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 // back makes calls of a thread stop again when the one is over that the tracer saw.
 func (s *session) back(th *thread) {
 	th.place = 0
+	if th.slot != nil {
+		s.outside(th)
+	}
 	var regs unix.PtraceRegs
 	if !th.space.gone && unix.PtraceGetRegs(th.t.TID, &regs) == nil {
 		s.arm(th, &regs)

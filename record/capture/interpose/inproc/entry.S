@@ -30,6 +30,7 @@
 #define S_CONTROL 136
 #define S_ENTRY 240
 #define S_STUB 248
+#define S_OPEN 344
 
 #define C_CLASS (64 + 64 * 32) /* offset of control.class */
 #define STACK_TOP 16384
@@ -59,7 +60,7 @@
 
 	/* OUTSIDE says that our code is left. Behind it the slot is not read. */
 	.macro OUTSIDE
-	lea common(%rip), %r11
+	mov %gs:S_OPEN, %r11
 	mov %r11, %gs:S_ENTRY
 	.endm
 
@@ -172,13 +173,13 @@ check_done:
 	cmp $4, %edx
 	jne call
 
-	/* The program makes its call itself, in the stub, where the tracer sees it. */
+	/* The program makes its call itself, in the stub, where the tracer sees it. Our code stays
+	 * closed until the tracer opens it: without one, what the call makes has the same slot. */
 traced_way:
 	FLAGS
 	mov %gs:S_A2, %rdx
 	mov %gs:S_NR, %rax
 	mov %gs:S_STUB, %rcx
-	OUTSIDE
 raw:
 	jmp *%rcx
 
@@ -247,7 +248,12 @@ trap_with_reason:
 	mov $-1, %rax /* no call, should there be no tracer */
 trap:
 	syscall
-trap_end: /* without a tracer, when orphaned() has put the slot in order */
+trap_end: /* without a tracer */
+	mov %gs:S_SELF, %rdi
+	lea STACK_TOP(%rdi), %rsp
+	cld
+	call alone
+	mov %gs:S_RSP, %rsp
 	cmpl $4, %gs:S_REASON /* REASON_AGAIN */
 	jne committed
 	ARGUMENTS

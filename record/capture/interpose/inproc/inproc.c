@@ -9,7 +9,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 HIDDEN s64 own_call(s64 nr, s64 a, s64 b, s64 c, s64 d);
-extern HIDDEN const u8 gates_begin[], common[], raw[], trap_end[];
+extern HIDDEN const u8 gates_begin[], raw[], trap_end[];
 HIDDEN u64 copy_from(void *to, u64 from, u64 n);
 HIDDEN s64 string_length(u64 s, u64 most);
 
@@ -336,7 +336,7 @@ HIDDEN u32 before(struct slot *s)
 		u64 set;
 		if (!copy_from(&set, s->rsp + FRAME_MASK, sizeof(set)) && set & SYS_BIT)
 			*(u64 *)(s->rsp + FRAME_MASK) = set & ~SYS_BIT;
-		s->entry = (u64)common; /* it does not return to us */
+		s->entry = s->open; /* it does not return to us */
 		break;
 	}
 	}
@@ -671,18 +671,25 @@ HIDDEN u64 orphaned(s32 sig, const struct siginfo *info, struct context *context
 	u64 control_bytes = (sizeof(*c) + 4095) & ~4095ul;
 	if (own_call(NR_MPROTECT, (s64)c, (s64)control_bytes, 3, 0) == 0)
 		*(volatile u8 *)&c->selector = 0;
-	for (u32 i = 0; i < SLOTS; i++)
-		((struct slot *)((u8 *)c + control_bytes + i * SLOT_BYTES))->entry = (u64)raw;
+	for (u32 i = 0; i < SLOTS; i++) {
+		volatile struct slot *each = (struct slot *)((u8 *)c + control_bytes + i * SLOT_BYTES);
+		each->open = (u64)raw;
+		each->entry = (u64)raw;
+	}
 	if (context->rip != info->call)
 		return 0; /* the tracer had sent it on */
-	if (context->rip != (u64)trap_end) {
+	if (context->rip != (u64)trap_end)
 		context->rip -= 2; /* again */
-		return 0;
-	}
+	return 0;
+}
+
+/* alone does without a tracer what that was needed for. */
+HIDDEN void alone(struct slot *s)
+{
 	unlock(s);
 	take_back(s);
-	if (s->pending)
-		context->mask = s->mask;
-	s->pending = 0;
-	return 0;
+	if (s->pending) {
+		s->pending = 0;
+		own_call(NR_SIGMASK, SIG_SETMASK, (s64)&s->mask, 0, sizeof(u64));
+	}
 }

@@ -141,4 +141,5 @@ struct slot {
 	u64 was;         /* the old mask has SIGSYS, as the program wants it */
 	struct action act; /* what the kernel got, or what a program wants for SIGSYS */
 	u64 sixth[2];    /* likewise: the sixth argument of pselect6 */
+	u64 open;        /* what entry is while the program runs: common, or raw for ever */
 };
