@@ -37,8 +37,8 @@ func (s *session) inject(th *thread) {
 
 var errGone = errors.New("the thread ended")
 
-// load maps the arena and the code into a program, by making it execute a few calls. Should there be no tracer any more,
-// whenever that is, the program goes on as without: the calls are made in memory that is never
+// load maps the arena and the code into a program, by making it execute a few calls. Should there be
+// no tracer any more, whenever that is, the program goes on as without: the calls are made in memory that is never
 // executed otherwise, and what they lead to is complete before the thread is sent there.
 func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	tid := th.t.TID

@@ -118,7 +118,8 @@ func TestLayout(t *testing.T) {
 
 // TestEntryOffsets compares the offsets that entry.S uses with the structures.
 func TestEntryOffsets(t *testing.T) {
-	same := map[string]string{"C_CLASS": "offsetof(struct control, class)", "STACK_TOP": "SLOT_BYTES", "STUB_RET": strconv.Itoa(stubRet)}
+	same := map[string]string{"C_CLASS": "offsetof(struct control, class)",
+		"STACK_TOP": "SLOT_BYTES", "STUB_RET": strconv.Itoa(stubRet)}
 	const fields = "NR RET FLAGS RSP ENTER EXIT RESULT STATE PENDING REASON SELF CONTROL ENTRY STUB OPEN"
 	for _, f := range strings.Fields(fields) {
 		same["S_"+f] = "offsetof(struct slot, " + strings.ToLower(f) + ")"

@@ -23,27 +23,12 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 	if unix.PtraceGetRegs(t.TID, &regs) != nil {
 		return ptracer.Deliver
 	}
-	sp, c := th.space, s.code
+	sp := th.space
 	off := regs.Rip - sp.arena.base
 	switch {
 	case (sig == syscall.SIGSEGV || sig == syscall.SIGBUS) && info.Code > 0:
-		if off >= c.userBegin && off < c.userEnd {
-			regs.Rip = sp.addr(c.userFault) // memory of the program's that is not there
-			_ = unix.PtraceSetRegs(t.TID, &regs)
-			return ptracer.Swallow
-		}
-		if stub := sp.stubOf(regs.Rip); stub != 0 && regs.Rcx == stub { // the way to our code is not there
-			if th.slot != nil && regs.Gs_base == sp.arena.slotAddr(th.index) {
-				s.giveUp(th)
-			} else {
-				s.leaveFast(th, "it uses the register GS")
-			}
-			s.trace(th, &regs, stub)
-			return ptracer.Swallow
-		}
-		if off < stubsAt && th.slot != nil { // the program wrote over its slot: what it held is lost
-			s.giveUp(th)
-			return ptracer.Deliver
+		if v, ours := s.fault(th, &regs); ours {
+			return v
 		}
 	case sig == syscall.SIGTRAP && sp.patching(regs.Rip-1):
 		regs.Rip-- // it met a place that was being patched
@@ -69,6 +54,31 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 	return ptracer.Deliver
 }
 
+// fault decides about a fault. It is ours if our code, or the way to it, made it.
+func (s *session) fault(th *thread, regs *unix.PtraceRegs) (v ptracer.Verdict, ours bool) {
+	sp, c := th.space, s.code
+	off := regs.Rip - sp.arena.base
+	if off >= c.userBegin && off < c.userEnd {
+		regs.Rip = sp.addr(c.userFault) // memory of the program's that is not there
+		_ = unix.PtraceSetRegs(th.t.TID, regs)
+		return ptracer.Swallow, true
+	}
+	if stub := sp.stubOf(regs.Rip); stub != 0 && regs.Rcx == stub { // the way to our code is not there
+		if th.slot != nil && regs.Gs_base == sp.arena.slotAddr(th.index) {
+			s.giveUp(th)
+		} else {
+			s.leaveFast(th, "it uses the register GS")
+		}
+		s.trace(th, regs, stub)
+		return ptracer.Swallow, true
+	}
+	if off < stubsAt && th.slot != nil { // the program wrote over its slot: what it held is lost
+		s.giveUp(th)
+		return ptracer.Deliver, true
+	}
+	return ptracer.Deliver, false
+}
+
 // inside decides about a signal to a thread that is in our code.
 func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, sig syscall.Signal) ptracer.Verdict {
 	c, sl := s.code, th.slot
@@ -76,12 +86,9 @@ func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, sig sysc
 	case off >= c.settle && off < c.gatesEnd: // the program has not begun
 		return ptracer.Deliver
 	case off < c.commonSaved:
-		if sp := th.space; sp.stubOf(regs.Rcx) == regs.Rcx {
-			regs.Rcx = sp.siteOf(regs.Rcx) + 2
-		}
-		regs.Rip = regs.Rcx - 2
+		regs.Rip = th.space.siteBefore(regs.Rcx)
 		s.outside(th)
-	case off <= c.gate || off >= c.check && off <= c.checking || off >= c.pass && off <= c.passGate || off >= c.tracedWay && off <= c.raw:
+	case c.unmade(off):
 		if sl.Given != 0 && off > c.call && off <= c.gate {
 			s.arguments(sl, regs)
 		}
@@ -91,18 +98,11 @@ func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, sig sysc
 		}
 		s.unlock(th)
 		s.outside(th)
-	case off == c.gateEnd && (sl.NR == unix.SYS_RT_SIGPROCMASK || sl.NR == unix.SYS_RT_SIGACTION):
-		s.pend(th, sig) // what the program is to see is still to be put right
+	case off == c.gateEnd && sl.putsRight():
+		s.pend(th, sig)
 		return ptracer.Deliver
 	case off == c.gateEnd: // it has returned; if it is to be restarted, the kernel does that next
-		s.drain(th)
-		call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
-		s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax))
-		s.unlock(th)
-		s.forget(th)
-		s.arguments(sl, regs)
-		regs.Rip, regs.Rcx = sl.Ret, sl.Ret
-		s.outside(th)
+		s.justReturned(th, regs)
 	case off >= c.passEnd && off < c.passDone:
 		if off > c.passEnd {
 			regs.Rax = uint64(sl.Result)
@@ -121,3 +121,34 @@ func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, sig sysc
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
 	return ptracer.Deliver
 }
+
+// unmade reports whether a thread that is at an offset has not made its call, and holds the arguments in its
+// registers.
+func (c *code) unmade(off uint64) bool {
+	return off <= c.gate || off >= c.check && off <= c.checking || off >= c.pass && off <= c.passGate ||
+		off >= c.tracedWay && off <= c.raw
+}
+
+// justReturned brings a thread behind its call, which has returned, and records it.
+func (s *session) justReturned(th *thread, regs *unix.PtraceRegs) {
+	sl := th.slot
+	s.drain(th)
+	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
+	s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax))
+	s.unlock(th)
+	s.forget(th)
+	s.arguments(sl, regs)
+	regs.Rip, regs.Rcx = sl.Ret, sl.Ret
+	s.outside(th)
+}
+
+// siteBefore returns the place of a call, by what common finds in rcx: the stub, or what is behind the place.
+func (sp *space) siteBefore(rcx uint64) uint64 {
+	if sp.stubOf(rcx) == rcx {
+		return sp.siteOf(rcx)
+	}
+	return rcx - 2
+}
+
+// putsRight reports whether what the program is to see is still to be put right when its call has returned.
+func (s *slot) putsRight() bool { return s.NR == unix.SYS_RT_SIGPROCMASK || s.NR == unix.SYS_RT_SIGACTION }

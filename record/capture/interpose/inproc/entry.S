@@ -410,9 +410,9 @@ announced:
 back_restorer:
 	mov $15, %eax
 	syscall
-loader_gates_end:
-back:
+back: /* the kernel compares the address behind a call */
 	ret
+loader_gates_end:
 announce_call:
 	syscall
 announce_end:
