@@ -169,7 +169,7 @@ func TestTwice(t *testing.T) {
 	conversation(m, 0, true, true)
 	var tapes []*trace.Tape
 	for _, name := range []string{m.names[0], m.names[1], m.names[0]} {
-		tape, err := trace.OpenTape(name)
+		tape, err := trace.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}
