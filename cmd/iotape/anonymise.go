@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
@@ -28,11 +29,11 @@ func (mk *masking) flags(cmd *cobra.Command, fields string) {
 	f := cmd.Flags()
 	f.StringVar(&mk.keys, "keys", "", "the `FILE` with the keys, one per line")
 	f.StringSliceVar(&mk.fields, "fields", nil, fields+": "+anon.AllFields.String())
-	addNoIndex(f, &mk.noIndex)
+	cli.AddNoIndex(f, &mk.noIndex)
 	_ = cmd.MarkFlagRequired("keys")
 }
 
-func newAnonymise(c *console) *cobra.Command {
+func newAnonymise(c *cli.Console) *cobra.Command {
 	var m masking
 	var o anon.Options
 	var content string
@@ -64,17 +65,17 @@ docs/anonymise.md explains this output.`,
   iotape anonymise db.tape team.tape --keys db.keys --fields path,comm,arg,host
   grep ^path db.keys > names.keys`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  done", "2  failed; there is no new tape"),
+		Annotations: cli.Exits("0  done", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m.in, m.out = args[0], args[1]
-			if err := parseValue(&o.Content, content, anon.ParseContent); err != nil {
+			if err := cli.ParseValue(&o.Content, content, anon.ParseContent); err != nil {
 				return err
 			}
 			s, err := m.anonymise(cmd.Context(), c, &o)
 			if err != nil {
 				return err
 			}
-			return c.print(func(w *bufio.Writer) error {
+			return c.Print(func(w *bufio.Writer) error {
 				if asJSON {
 					return jsonout.Object(w, s)
 				}
@@ -91,8 +92,8 @@ docs/anonymise.md explains this output.`,
 	return cmd
 }
 
-func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (*anon.Survey, error) {
-	if err := parseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
+func (mk *masking) anonymise(ctx context.Context, c *cli.Console, o *anon.Options) (*anon.Survey, error) {
+	if err := cli.ParseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
 		return nil, err
 	}
 	if err := sealing.MustNotExist(mk.out, "choose another name, or remove it"); err != nil {
@@ -108,15 +109,15 @@ func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (
 		return nil, err
 	}
 	if made {
-		c.say("made %s: nothing can be revealed without this file", mk.keys)
+		c.Say("made %s: nothing can be revealed without this file", mk.keys)
 	}
 	if shared {
-		c.hint("others can read %s; chmod 600 it", mk.keys)
+		c.Hint("others can read %s; chmod 600 it", mk.keys)
 	}
 	if res.Removed > 0 {
-		c.say("%s of content were left out", report.Bytes(uint64(res.Removed)))
+		c.Say("%s of content were left out", report.Bytes(uint64(res.Removed)))
 	}
-	t, err := openTape(ctx, mk.out)
+	t, err := cli.OpenTape(ctx, mk.out)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (
 	return anon.Look(t)
 }
 
-func newReveal(c *console) *cobra.Command {
+func newReveal(c *cli.Console) *cobra.Command {
 	var m masking
 	cmd := &cobra.Command{
 		Use:   "reveal IN OUT --keys FILE",
@@ -138,7 +139,7 @@ the one that made the tape, reveal restores nothing.`,
   iotape reveal public.tape named.tape --keys names.keys
   iotape reveal public.tape times.tape --keys db.keys --fields time`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  revealed", "2  failed; there is no new tape"),
+		Annotations: cli.Exits("0  revealed", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m.in, m.out = args[0], args[1]
 			return m.reveal(cmd.Context(), c)
@@ -148,9 +149,9 @@ the one that made the tape, reveal restores nothing.`,
 	return cmd
 }
 
-func (mk *masking) reveal(ctx context.Context, c *console) error {
+func (mk *masking) reveal(ctx context.Context, c *cli.Console) error {
 	var o anon.Options
-	if err := parseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
+	if err := cli.ParseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
 		return err
 	}
 	var err error
@@ -163,27 +164,27 @@ func (mk *masking) reveal(ctx context.Context, c *console) error {
 		return err
 	}
 	if res.Unsigned {
-		c.say("%s was made from an anonymised tape without all of its keys; changes to it cannot be detected", mk.in)
+		c.Say("%s was made from an anonymised tape without all of its keys; changes to it cannot be detected", mk.in)
 	}
 	if a := res.Manifest.Anonymised; a != nil && a.Content == trace.ContentRemoved {
-		c.say("content was removed, and cannot be restored")
+		c.Say("content was removed, and cannot be restored")
 	}
 	return nil
 }
 
 // rewrite makes the tape OUT by Anonymise or Reveal.
-func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *anon.Options,
+func (mk *masking) rewrite(ctx context.Context, c *cli.Console, doing string, o *anon.Options,
 	run func(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape,
 		o *anon.Options) (*anon.Result, error)) (*anon.Result, error) {
-	t, err := openTape(ctx, mk.in)
+	t, err := cli.OpenTape(ctx, mk.in)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
 	var res *anon.Result
-	made, err := sealing.Make(ctx, mk.out, c.making(!mk.noIndex, report.Count),
+	made, err := sealing.Make(ctx, mk.out, c.Making(!mk.noIndex, report.Count),
 		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-			o.Program, o.Progress = program(), func(done, total uint64) { update(doing, done, total) }
+			o.Program, o.Progress = cli.Program(), func(done, total uint64) { update(doing, done, total) }
 			if res, err = run(ctx, tw, t, o); err != nil {
 				return nil, err
 			}
@@ -193,9 +194,9 @@ func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *ano
 		return nil, err
 	}
 	if len(res.LeftOut) > 0 {
-		c.say("left out: %s", strings.Join(res.LeftOut, ", "))
+		c.Say("left out: %s", strings.Join(res.LeftOut, ", "))
 	}
-	c.say("%s events, %s of content, %s: %s", report.Count(made.Manifest.Counts.Events),
+	c.Say("%s events, %s of content, %s: %s", report.Count(made.Manifest.Counts.Events),
 		report.Bytes(made.Manifest.Content.MovedBytes), res.Fields, report.Bytes(uint64(made.Bytes)))
 	return res, nil
 }

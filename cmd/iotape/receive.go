@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe/wire"
 )
@@ -32,19 +33,19 @@ func (l *listenFlags) listen(ctx context.Context, address string) (net.Listener,
 	ln, err := wire.Listen(ctx, address, &l.ListenOptions)
 	switch {
 	case errors.As(err, new(*wire.AddressError)):
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	case errors.As(err, new(*wire.ExposedError)):
 		return nil, hint.With(err, "use tls:// (and --client-ca to authenticate clients), or --open to allow it")
 	}
 	return ln, err
 }
 
-func newReceive(c *console) *cobra.Command {
+func newReceive(c *cli.Console) *cobra.Command {
 	var l listenFlags
 	var dir string
 	var noSync bool
 	var streams, conns int
-	var bytes sizeFlag
+	var bytes cli.Size
 	cmd := &cobra.Command{
 		Use:   "receive ADDRESS -o DIR",
 		Short: "Receive streams from recorders, and store them",
@@ -64,7 +65,7 @@ runs until SIGINT or SIGTERM.`,
   iotape receive tls://0.0.0.0:7070 --tls-cert c.pem --tls-key c.key --client-ca clients.pem -o streams
   iotape receive unix:/run/iotape.sock -o streams`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  stopped by a signal", "2  failed"),
+		Annotations: cli.Exits("0  stopped by a signal", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := wire.NewDir(dir)
 			if err != nil {
@@ -76,14 +77,14 @@ runs until SIGINT or SIGTERM.`,
 				return err
 			}
 			defer ln.Close()
-			if err := c.print(func(w *bufio.Writer) error {
+			if err := c.Print(func(w *bufio.Writer) error {
 				_, err := fmt.Fprintln(w, wire.AddressOf(ln, args[0]))
 				return err
 			}); err != nil {
 				return err
 			}
 			s := &wire.Server{Store: d, Limits: wire.Limits{Conns: conns},
-				Note: func(line string) { c.say("%s", line) }}
+				Note: func(line string) { c.Say("%s", line) }}
 			return s.Serve(cmd.Context(), ln)
 		},
 	}

@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/tracerun"
 )
 
-func newRun(c *console) *cobra.Command {
+func newRun(c *cli.Console) *cobra.Command {
 	var check, example bool
 	cmd := &cobra.Command{
 		Use:   "run CONFIG [-- COMMAND [ARG...]]",
@@ -36,20 +37,20 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
   iotape run writes.toml -- make -j8
   iotape run --check tracers.toml
   iotape run --example > tracers.toml`,
-		Annotations: exits(
+		Annotations: cli.Exits(
 			"N    the exit status of the command; 128+N if signal N ended it; 0 without a command",
 			"125  iotape itself failed, or the configuration is wrong; with --check 2",
 			"126  the command cannot be executed",
 			"127  the command was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if example {
-				return c.print(func(w *bufio.Writer) error {
+				return c.Print(func(w *bufio.Writer) error {
 					_, err := w.WriteString(config.Example)
 					return err
 				})
 			}
 			if len(args) == 0 {
-				return usageError{errors.New("a configuration is needed; --example prints one")}
+				return cli.Usage(errors.New("a configuration is needed; --example prints one"))
 			}
 			var input *config.Input
 			command := args[1:]
@@ -59,14 +60,14 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
 			if len(command) > 0 {
 				input = &config.Input{Command: command}
 			}
-			cfg, err := c.readConfig(args[0], input, check)
+			cfg, err := readConfig(c, args[0], input, check)
 			if err != nil {
 				return err
 			}
 			if check {
-				return c.result(func(w io.Writer) error { return tracerun.Describe(w, cfg) }, true)
+				return c.Result(func(w io.Writer) error { return tracerun.Describe(w, cfg) }, true)
 			}
-			return c.runTracers(cmd.Context(), cfg)
+			return runTracers(cmd.Context(), c, cfg)
 		},
 	}
 	f := cmd.Flags()
@@ -77,49 +78,49 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
 }
 
 // readConfig reads and checks a configuration, and says what is odd about it.
-func (c *console) readConfig(name string, input *config.Input, check bool) (*config.Config, error) {
+func readConfig(c *cli.Console, name string, input *config.Input, check bool) (*config.Config, error) {
 	cfg, err := tracerun.ReadConfig(name, input)
 	if err != nil {
-		return nil, c.sayErrors(err, check)
+		return nil, sayErrors(c, err, check)
 	}
 	for _, w := range cfg.Warnings {
-		c.say("%v", w)
+		c.Say("%v", w)
 	}
 	return cfg, nil
 }
 
 // sayErrors says all that is wrong, each with its place, and returns the status.
-func (c *console) sayErrors(err error, check bool) error {
+func sayErrors(c *cli.Console, err error, check bool) error {
 	var list config.Errors
 	var one *config.Error
 	if !errors.As(err, &list) && errors.As(err, &one) {
 		list = config.Errors{one}
 	}
-	status := exitRecord
+	status := cli.ExitRecord
 	if check {
-		status = exitFailed
+		status = cli.ExitFailed
 	}
 	for _, e := range list {
-		c.say("%v", e)
-		c.showPlace(e)
+		c.Say("%v", e)
+		c.ShowPlace(e)
 	}
 	if len(list) == 0 {
 		return err
 	}
-	return &statusError{Status: status}
+	return cli.Status(status, nil)
 }
 
 // runTracers records with all tracers of a configuration, to the end.
-func (c *console) runTracers(ctx context.Context, cfg *config.Config) error {
+func runTracers(ctx context.Context, c *cli.Console, cfg *config.Config) error {
 	res, err := tracerun.Run(ctx, cfg, &tracerun.Options{
-		Program: program(), Index: c.indexer(true), Reporter: reporter{c}, Messages: c.err, Stdout: c.out,
+		Program: cli.Program(), Index: c.Indexer(true), Reporter: c.Reporter(), Messages: c.Err, Stdout: c.Out,
 		Parse: tracerun.ParseConfig,
 	})
 	switch {
 	case errors.Is(err, tracerun.ErrFailed):
-		return &statusError{Status: exitRecord}
+		return cli.Status(cli.ExitRecord, nil)
 	case err != nil:
-		return commandError(c.sayErrors(err, false))
+		return cli.CommandError(sayErrors(c, err, false))
 	}
-	return commandStatus(res)
+	return cli.CommandStatus(res)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/pipe/wire"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web/serve"
@@ -24,7 +25,7 @@ type serving struct {
 	serve.Options
 }
 
-func newServe(c *console) *cobra.Command {
+func newServe(c *cli.Console) *cobra.Command {
 	x := serving{listen: listenFlags{wire.ListenOptions{Risk: "anyone who sees a request can then read the tapes"}}}
 	cmd := &cobra.Command{
 		Use:   "serve TAPE...",
@@ -46,9 +47,9 @@ there. The next start is then faster.`,
   iotape serve db.tape --replay again.json        # from iotape replay --json
   iotape serve db.tape --listen tls://0.0.0.0:8443 --tls-cert c.pem --tls-key k.pem --name box.example.org`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  interrupted", "2  could not be done"),
+		Annotations: cli.Exits("0  interrupted", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tapes, closeAll, err := openTapes(cmd.Context(), args)
+			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
 			defer closeAll()
 			if err != nil {
 				return err
@@ -73,10 +74,10 @@ there. The next start is then faster.`,
 	return cmd
 }
 
-func (x *serving) run(ctx context.Context, c *console, tapes []*trace.Tape) (err error) {
+func (x *serving) run(ctx context.Context, c *cli.Console, tapes []*trace.Tape) (err error) {
 	o := &x.Options
 	if o.Token, err = serve.Token(x.tokenFile); err != nil {
-		return usageIf[*serve.TokenError](err)
+		return cli.UsageIf[*serve.TokenError](err)
 	}
 	o.TLS = strings.HasPrefix(x.address, "tls://")
 	ln, err := x.listen.listen(ctx, x.address)
@@ -84,11 +85,11 @@ func (x *serving) run(ctx context.Context, c *console, tapes []*trace.Tape) (err
 		return err
 	}
 	defer ln.Close()
-	progress := c.progress(report.Count)
+	progress := c.Progress(report.Count)
 	defer progress.Done()
 	o.Progress = func(done, total uint64) { progress.Update("reading", int64(done), int64(total)) }
 	return serve.Run(ctx, ln, tapes, o, func(url string) {
 		progress.Done()
-		fmt.Fprintln(c.out, url)
+		fmt.Fprintln(c.Out, url)
 	})
 }

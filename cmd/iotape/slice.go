@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
@@ -17,10 +18,10 @@ import (
 // slicing is what to cut out of a tape.
 type slicing struct {
 	slice.Pick
-	filter filterFlags
+	filter cli.FilterFlags
 }
 
-func newSlice(c *console) *cobra.Command {
+func newSlice(c *cli.Console) *cobra.Command {
 	var s slicing
 	var noIndex bool
 	cmd := &cobra.Command{
@@ -48,7 +49,7 @@ them.`,
   iotape slice db.tape slow.tape --filter 'path glob *.sst and latency > 10ms'
   iotape slice all.tape server.tape --host server`,
 		Args: cobra.ExactArgs(2),
-		Annotations: exits("0  sliced", "1  the slice would be empty; there is no new tape",
+		Annotations: cli.Exits("0  sliced", "1  the slice would be empty; there is no new tape",
 			"2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd.Context(), c, args[0], args[1], !noIndex)
@@ -64,7 +65,7 @@ them.`,
 		"only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
 	f.StringVar(&s.Host, "host", "",
 		"only this host, by its name or its number from 0; a slice of one host of a merged tape can be replayed")
-	addNoIndex(f, &noIndex)
+	cli.AddNoIndex(f, &noIndex)
 	return cmd
 }
 
@@ -74,21 +75,21 @@ func (s *slicing) add(f *pflag.FlagSet) {
 	f.StringVar(&s.To, "to", "", "the last event, by number or `TIME`")
 	f.UintSliceVar(&s.PIDs, "pid", nil, "only calls of these processes")
 	f.BoolVar(&s.Tree, "tree", false, "with --pid: also calls of the descendants of these processes")
-	s.filter.add(f)
+	s.filter.Add(f)
 }
 
 // picks reports whether only a part of the tape is wanted.
-func (s *slicing) picks() bool { return !s.All() || s.filter.given() }
+func (s *slicing) picks() bool { return !s.All() || s.filter.Given() }
 
 // options says what is wanted of a tape.
-func (s *slicing) options(c *console, t *trace.Tape) (*slice.Options, error) {
-	o := &slice.Options{Program: program()}
+func (s *slicing) options(c *cli.Console, t *trace.Tape) (*slice.Options, error) {
+	o := &slice.Options{Program: cli.Program()}
 	var err error
-	if o.Filter, err = s.filter.graph(c, t); err != nil {
+	if o.Filter, err = s.filter.Graph(c, t); err != nil {
 		return nil, err
 	}
 	if err := s.Apply(t, o); err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	return o, nil
 }
@@ -97,14 +98,14 @@ func (s *slicing) options(c *console, t *trace.Tape) (*slice.Options, error) {
 func (s *slicing) pickCalls() error {
 	filters, err := s.Filters()
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
-	s.filter.texts = append(s.filter.texts, filters...)
+	s.filter.Texts = append(s.filter.Texts, filters...)
 	return nil
 }
 
 // temporary makes a slice that is gone when it is closed.
-func (s *slicing) temporary(ctx context.Context, c *console, t *trace.Tape) (*trace.Tape, error) {
+func (s *slicing) temporary(ctx context.Context, c *cli.Console, t *trace.Tape) (*trace.Tape, error) {
 	if err := s.pickCalls(); err != nil {
 		return nil, err
 	}
@@ -113,14 +114,14 @@ func (s *slicing) temporary(ctx context.Context, c *console, t *trace.Tape) (*tr
 		return nil, err
 	}
 	part, err := slice.Temporary(ctx, t, "", o)
-	return part, found(err, slice.ErrEmpty)
+	return part, cli.Found(err, slice.ErrEmpty)
 }
 
-func (s *slicing) run(ctx context.Context, c *console, in, out string, index bool) error {
+func (s *slicing) run(ctx context.Context, c *cli.Console, in, out string, index bool) error {
 	if err := s.pickCalls(); err != nil {
 		return err
 	}
-	t, err := openTape(ctx, in)
+	t, err := cli.OpenTape(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (s *slicing) run(ctx context.Context, c *console, in, out string, index boo
 		return err
 	}
 	var res *slice.Result
-	made, err := sealing.Make(ctx, out, c.making(index, report.Count),
+	made, err := sealing.Make(ctx, out, c.Making(index, report.Count),
 		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
 			o.Progress = update
 			if res, err = slice.Tape(ctx, tw, t, o); err != nil {
@@ -139,12 +140,12 @@ func (s *slicing) run(ctx context.Context, c *console, in, out string, index boo
 			return res.Manifest, nil
 		})
 	if err != nil {
-		return found(err, slice.ErrEmpty)
+		return cli.Found(err, slice.ErrEmpty)
 	}
 	for _, name := range res.LeftOut {
-		c.say("left out: %s, which is not that of the slice", name)
+		c.Say("left out: %s, which is not that of the slice", name)
 	}
-	c.say("%s of %s events, %s with them and %s of the state before: %s", report.Count(res.Picked),
+	c.Say("%s of %s events, %s with them and %s of the state before: %s", report.Count(res.Picked),
 		report.Count(t.Manifest().Counts.Events),
 		report.Count(res.Context), report.Count(res.State), report.Bytes(uint64(made.Bytes)))
 	return nil

@@ -389,7 +389,9 @@ var owners = []struct {
 	{"other:charm.land/...", "analyze/aggregate/view", "there is one live screen"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
 	{"other:github.com/pelletier/...", "record/tracer/config fleet/agent", "configurations are of tracers and agents"},
-	{"cmd/...", "", "programs are not libraries"},
+	{"cmd/iotape", "", "programs are not libraries"},
+	{"cmd/iotape-agent", "", "programs are not libraries"},
+	{"cmd/internal/...", "cmd/iotape", "what its commands share, and nobody else"},
 	{"internal/testenv", "", "it is for tests"},
 }
 
