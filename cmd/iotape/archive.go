@@ -21,7 +21,7 @@ import (
 // archiving is what to archive, where to, and what stays there.
 type archiving struct {
 	archiverun.Options
-	where catalogueFlag
+	where cli.CatalogueFlag
 	keep  cli.Days
 	size  cli.Size
 }
@@ -53,7 +53,7 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 	f := cmd.Flags()
 	f.StringVar(&a.Archive.Data, "data", "", "the collector's `DIR`")
 	f.StringVar(&a.To, "to", "", "the directory, or s3://BUCKET/PREFIX, `WHERE` tapes are stored")
-	a.where.add(cmd)
+	a.where.Add(cmd)
 	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after this time; 0 means run once")
 	f.DurationVar(&a.Archive.Settle, "settle", time.Minute,
 		"how long to wait for a stream that may continue an ended one")
@@ -80,9 +80,9 @@ func (a *archiving) run(ctx context.Context, c *cli.Console) error {
 		o.Archive.Settle = -1
 	}
 	o.Archive.Note, o.Archive.Program, o.Archive.Reporter = o.Note, cli.Program(), sealing.Quiet(c.Reporter())
-	if cat, err := a.where.open(); err == nil { // or none is asked for
+	if cat, err := a.where.Open(); err == nil { // or none is asked for
 		o.Archive.Stored = func(ctx context.Context, t *archive.Stored) error {
-			_, err := addToCatalogue(ctx, c, cat, t.Dir, t.Location)
+			_, err := cli.AddToCatalogue(ctx, c, cat, t.Dir, t.Location)
 			return err
 		}
 		o.Keep.Removed = func(ctx context.Context, location string) error {

@@ -4,40 +4,18 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/analyze/report/suite"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/store/catalogue"
 )
-
-// catalogueVariable names the catalogue where --catalogue does not.
-const catalogueVariable = "IOTAPE_CATALOGUE"
-
-// catalogueFlag is where the catalogue is.
-type catalogueFlag struct{ dir string }
-
-func (f *catalogueFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dir, "catalogue", "", "the `DIR` of the catalogue (default $"+catalogueVariable+")")
-}
-
-func (f *catalogueFlag) open() (*catalogue.Catalogue, error) {
-	dir := cmp.Or(f.dir, os.Getenv(catalogueVariable))
-	if dir == "" {
-		return nil, cli.Usage(errors.New("no catalogue is given: name its directory with --catalogue"))
-	}
-	return catalogue.Open(dir), nil
-}
 
 func newCatalogue(c *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -61,7 +39,7 @@ describes them. The first iotape catalogue add makes the catalogue.`,
 }
 
 func newCatalogueAdd(c *cli.Console) *cobra.Command {
-	var where catalogueFlag
+	var where cli.CatalogueFlag
 	var location string
 	cmd := &cobra.Command{
 		Use:   "add TAPE...",
@@ -75,7 +53,7 @@ iotape archive adds the tapes that it makes.`,
 		Annotations: cli.Exits("0  the tapes are in the catalogue", "1  some tapes could not be added",
 			"2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
@@ -84,7 +62,7 @@ iotape archive adds the tapes that it makes.`,
 			}
 			var added, failed int
 			for _, path := range args {
-				n, err := addToCatalogue(cmd.Context(), c, cat, path, location)
+				n, err := cli.AddToCatalogue(cmd.Context(), c, cat, path, location)
 				if err != nil {
 					if cmd.Context().Err() != nil {
 						return err
@@ -104,29 +82,20 @@ iotape archive adds the tapes that it makes.`,
 			return nil
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	cmd.Flags().StringVar(&location, "location", "", "where the tape is kept, `WHERE` (default: its path)")
 	return cmd
 }
 
-// addToCatalogue adds the row of a tape, and says how many are new.
-func addToCatalogue(ctx context.Context, c *cli.Console, cat *catalogue.Catalogue, path, location string) (int, error) {
-	progress := c.Progress(report.Count)
-	defer progress.Done()
-	return cat.AddTape(ctx, path, location, suite.Options{CallName: stracetext.CallName}, func(done, total uint64) {
-		progress.Update("reading "+path, int64(done), int64(total))
-	})
-}
-
 // finding is what to look for and how to show it.
 type finding struct {
-	where     catalogueFlag
+	where     cli.CatalogueFlag
 	o         catalogue.Options
 	csv, json bool
 }
 
 func (q *finding) add(cmd *cobra.Command) {
-	q.where.add(cmd)
+	q.where.Add(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&q.o.Columns, "columns", nil, "show the columns `NAME,…`, with the values of the files")
 	f.StringVar(&q.o.Sort, "sort", "start", "sort by this `COLUMN`")
@@ -139,7 +108,7 @@ func (q *finding) add(cmd *cobra.Command) {
 
 // show prints what fits a filter: of people's columns in their units, else as it is.
 func (q *finding) show(ctx context.Context, c *cli.Console, filter *predicate.Expr) error {
-	cat, err := q.where.open()
+	cat, err := q.where.Open()
 	if err != nil {
 		return err
 	}
@@ -221,7 +190,7 @@ func newCatalogueList(c *cli.Console) *cobra.Command {
 }
 
 func newCatalogueRemove(c *cli.Console) *cobra.Command {
-	var where catalogueFlag
+	var where cli.CatalogueFlag
 	cmd := &cobra.Command{
 		Use:         "rm TAPE...",
 		Short:       "Remove tapes from a catalogue",
@@ -230,7 +199,7 @@ func newCatalogueRemove(c *cli.Console) *cobra.Command {
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: cli.Exits("0  removed", "1  no row matched", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
@@ -242,12 +211,12 @@ func newCatalogueRemove(c *cli.Console) *cobra.Command {
 			return cli.Ended(nil, n != 0)
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	return cmd
 }
 
 func newCatalogueCompact(c *cli.Console) *cobra.Command {
-	var where catalogueFlag
+	var where cli.CatalogueFlag
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Join the files of each month into one",
@@ -256,7 +225,7 @@ compacts a month that has many files.`,
 		Example: `  iotape catalogue compact --catalogue /srv/catalogue`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
@@ -268,12 +237,12 @@ compacts a month that has many files.`,
 			return nil
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	return cmd
 }
 
 func newCatalogueCheck(c *cli.Console) *cobra.Command {
-	var where catalogueFlag
+	var where cli.CatalogueFlag
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Compare a catalogue with its tapes",
@@ -284,7 +253,7 @@ that were added. It does not read tapes in an object store.`,
 		Args:        cobra.NoArgs,
 		Annotations: cli.Exits("0  no problem was found", "1  problems were found", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
@@ -301,6 +270,6 @@ that were added. It does not read tapes in an object store.`,
 			return cli.Ended(nil, len(k.Problems) == 0)
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	return cmd
 }

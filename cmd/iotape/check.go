@@ -3,16 +3,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/checked"
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -37,7 +35,7 @@ index can make again.`,
 				return err
 			}
 			defer t.Close()
-			rep, err := check(cmd.Context(), c, t)
+			rep, err := remake.Check(cmd.Context(), t, c.Reporter())
 			if err != nil {
 				return err
 			}
@@ -47,15 +45,4 @@ index can make again.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-// check verifies a tape with its trees of files.
-func check(ctx context.Context, c *cli.Console, t *trace.Tape) (*trace.CheckReport, error) {
-	progress := c.Progress(report.Bytes)
-	defer progress.Done()
-	rep, err := t.Check(ctx, func(done, total int64) { progress.Update("checking", done, total) })
-	if err != nil {
-		return nil, err
-	}
-	return rep, seal.CheckTrees(ctx, t, rep)
 }

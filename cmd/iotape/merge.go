@@ -3,15 +3,10 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/record/sealing"
-	"github.com/iotape/iotape/trace"
-	"github.com/iotape/iotape/transform/merge"
+	"github.com/iotape/iotape/record/remake"
 )
 
 func newMerge(c *cli.Console) *cobra.Command {
@@ -31,7 +26,12 @@ as the clocks of these hosts.`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: cli.Exits("0  merged", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return mergeTapes(cmd.Context(), c, args, out, !noIndex)
+			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
+			defer closeAll()
+			if err != nil {
+				return err
+			}
+			return remake.Merge(cmd.Context(), out, tapes, c.Remaking(!noIndex))
 		},
 	}
 	f := cmd.Flags()
@@ -39,30 +39,4 @@ as the clocks of these hosts.`,
 	cli.AddNoIndex(f, &noIndex)
 	_ = cmd.MarkFlagRequired("output")
 	return cmd
-}
-
-func mergeTapes(ctx context.Context, c *cli.Console, names []string, out string, index bool) error {
-	tapes, closeAll, err := cli.OpenTapes(ctx, names)
-	defer closeAll()
-	if err != nil {
-		return err
-	}
-	made, err := sealing.Make(ctx, out, c.Making(index, report.Count),
-		func(tw *trace.TapeWriter, update sealing.Update) (*trace.Manifest, error) {
-			return merge.Tapes(ctx, tw, tapes,
-				&merge.Options{Program: cli.Program(), Progress: func(done, total uint64) {
-					update("merging", done, total)
-				}})
-		})
-	if err != nil {
-		return err
-	}
-	m := made.Manifest
-	if merge.LostKeys(m, tapes) {
-		c.Say("the tapes are not anonymised with the same keys and fields, so the new tape cannot be revealed")
-	}
-	c.Say("%s of %s: %s, %s", report.Plural(len(m.Hosts), "recording", "recordings"),
-		report.Plural(len(tapes), "tape", "tapes"),
-		report.Count(m.Counts.Events)+" events", report.Bytes(uint64(made.Bytes)))
-	return nil
 }

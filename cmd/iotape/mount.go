@@ -67,11 +67,11 @@ specifies (docs/tracers.md). iotape tracers changes them.`,
 					}
 				}
 				mount := &config.Mount{Lower: source.Lower, At: source.Mountpoint, Cache: source.Cache}
-				cfg, err := readConfig(c, tracers, &config.Input{Mount: mount}, true)
+				cfg, err := cli.ReadConfig(c, tracers, &config.Input{Mount: mount}, true)
 				if err != nil {
 					return err
 				}
-				err = runTracers(cmd.Context(), c, cfg)
+				err = cli.RunTracers(cmd.Context(), c, cfg)
 				var status *cli.StatusError
 				if errors.As(err, &status) && status.Status == cli.ExitRecord {
 					status.Status = cli.ExitFailed // there is no command whose status it could be

@@ -3,20 +3,13 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/record/sealing"
-	"github.com/iotape/iotape/trace"
-	"github.com/iotape/iotape/transform/repair"
 )
 
 func newRepair(c *cli.Console) *cobra.Command {
@@ -45,7 +38,8 @@ damaged tape.`,
 			"1  an incomplete tape was made; it has the reason", "2  no tape could be made; the input is unchanged"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sealing.IsTape(args[0]) {
-				return repairTape(cmd.Context(), c, args[0], out, !noIndex)
+				complete, err := remake.Repair(cmd.Context(), args[0], out, c.Remaking(!noIndex))
+				return cli.Ended(err, complete)
 			}
 			s, err := sealingJob(c, args[0], out, !noIndex)
 			if err != nil {
@@ -72,48 +66,4 @@ damaged tape.`,
 		"the `TAPE` to make (default: the name of the input with .tape or .repaired.tape)")
 	cli.AddNoIndex(f, &noIndex)
 	return cmd
-}
-
-// repairTape makes a sound tape of a damaged one.
-func repairTape(ctx context.Context, c *cli.Console, path, out string, index bool) error {
-	t, err := repair.Open(path)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	rep, err := check(ctx, c, t)
-	if err != nil {
-		return err
-	}
-	if rep.OK() {
-		c.Say("nothing is wrong with %s", path)
-		return nil
-	}
-	if !slices.ContainsFunc(rep.Damage, func(d trace.Damage) bool { return !d.Derived }) {
-		return hint.With(fmt.Errorf("of %s only files are damaged that can be made again", path),
-			"iotape index %s", path)
-	}
-	if out == "" {
-		out = sealing.TrimTape(filepath.Clean(path)) + ".repaired.tape"
-	}
-	var res *repair.Result
-	made, err := sealing.Make(ctx, out, c.Making(index, report.Count),
-		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-			o := &repair.Options{Program: cli.Program(), Progress: func(done, total uint64) {
-				update("repairing", done, total)
-			}}
-			if res, err = repair.Tape(ctx, tw, t, o); err != nil {
-				return nil, err
-			}
-			return res.Manifest, nil
-		})
-	if err != nil {
-		return err
-	}
-	c.Say("%s: %s events, %s", made.Tape, report.Count(res.Events), report.Bytes(uint64(made.Bytes)))
-	if !res.OK() {
-		c.Say("%s", res.Manifest.Reason)
-		return cli.Status(cli.ExitFound, nil)
-	}
-	return nil
 }

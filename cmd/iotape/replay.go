@@ -26,7 +26,7 @@ func newReplay(c *cli.Console) *cobra.Command {
 	var o replay.Options
 	var asJSON, dry bool
 	var checks, mismatch, pace, mode, data, log, level, mmap, uring, compute, fromScript, html string
-	var part slicing
+	var part cli.Part
 	var renames []string
 	var team hosts.Options
 	cmd := &cobra.Command{
@@ -84,13 +84,13 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			if o.Into == "" && !dry {
 				return cli.Usage(errors.New(`required flag(s) "into" not set`))
 			}
-			t, err := openTapeOrScript(cmd.Context(), args, fromScript)
+			t, err := cli.OpenTapeOrScript(cmd.Context(), args, fromScript)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			if part.picks() {
-				if t, err = part.temporary(cmd.Context(), c, t); err != nil {
+			if part.Picks() {
+				if t, err = part.Temporary(cmd.Context(), c, t); err != nil {
 					return err
 				}
 				defer t.Close()
@@ -113,7 +113,12 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 				o.Team = hub
 			}
 			if dry {
-				return dryRun(cmd.Context(), c, t, &o, asJSON)
+				p, err := replay.DryRun(cmd.Context(), t, &o)
+				if err != nil {
+					return err
+				}
+				write := cli.Either(asJSON, replayed.WritePlanJSON, replayed.WritePlan)
+				return c.Result(func(w io.Writer) error { return write(w, p) }, !p.Lacking())
 			}
 			progress := c.Progress(report.Count)
 			phases := map[string]string{"plan": "planning", "replay": "replaying", "compare": "comparing"}
@@ -178,7 +183,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 		"with --hosts: a `FILE` with the same bytes on all hosts, with which they authenticate (default: a generated "+
 			"secret, passed on the standard input of the command; with {n} it is passed in memory, and all hosts run "+
 			"on this machine)")
-	part.add(f)
+	part.Add(f)
 	f.StringVar(&log, "log", "", "write all differences, each with its cause, to `FILE`")
 	f.StringVar(&level, "log-level", "differences",
 		"what to log: differences; skipped (also calls that are not made, and why); or calls (also `ALL` calls)")

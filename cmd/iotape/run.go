@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 
@@ -60,14 +59,14 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
 			if len(command) > 0 {
 				input = &config.Input{Command: command}
 			}
-			cfg, err := readConfig(c, args[0], input, check)
+			cfg, err := cli.ReadConfig(c, args[0], input, check)
 			if err != nil {
 				return err
 			}
 			if check {
 				return c.Result(func(w io.Writer) error { return tracerun.Describe(w, cfg) }, true)
 			}
-			return runTracers(cmd.Context(), c, cfg)
+			return cli.RunTracers(cmd.Context(), c, cfg)
 		},
 	}
 	f := cmd.Flags()
@@ -75,52 +74,4 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
 	f.BoolVar(&check, "check", false, "check and explain the configuration, and record nothing")
 	f.BoolVar(&example, "example", false, "print a configuration that has and explains all keys")
 	return cmd
-}
-
-// readConfig reads and checks a configuration, and says what is odd about it.
-func readConfig(c *cli.Console, name string, input *config.Input, check bool) (*config.Config, error) {
-	cfg, err := tracerun.ReadConfig(name, input)
-	if err != nil {
-		return nil, sayErrors(c, err, check)
-	}
-	for _, w := range cfg.Warnings {
-		c.Say("%v", w)
-	}
-	return cfg, nil
-}
-
-// sayErrors says all that is wrong, each with its place, and returns the status.
-func sayErrors(c *cli.Console, err error, check bool) error {
-	var list config.Errors
-	var one *config.Error
-	if !errors.As(err, &list) && errors.As(err, &one) {
-		list = config.Errors{one}
-	}
-	status := cli.ExitRecord
-	if check {
-		status = cli.ExitFailed
-	}
-	for _, e := range list {
-		c.Say("%v", e)
-		c.ShowPlace(e)
-	}
-	if len(list) == 0 {
-		return err
-	}
-	return cli.Status(status, nil)
-}
-
-// runTracers records with all tracers of a configuration, to the end.
-func runTracers(ctx context.Context, c *cli.Console, cfg *config.Config) error {
-	res, err := tracerun.Run(ctx, cfg, &tracerun.Options{
-		Program: cli.Program(), Index: c.Indexer(true), Reporter: c.Reporter(), Messages: c.Err, Stdout: c.Out,
-		Parse: tracerun.ParseConfig,
-	})
-	switch {
-	case errors.Is(err, tracerun.ErrFailed):
-		return cli.Status(cli.ExitRecord, nil)
-	case err != nil:
-		return cli.CommandError(sayErrors(c, err, false))
-	}
-	return cli.CommandStatus(res)
 }

@@ -101,17 +101,3 @@ func compileTo(ctx context.Context, c *cli.Console, dir, out string) error {
 	}
 	return err
 }
-
-// openTapeOrScript opens the tape that a command names as its argument, or the script
-// that --script names.
-func openTapeOrScript(ctx context.Context, args []string, dir string) (*trace.Tape, error) {
-	switch {
-	case dir != "" && len(args) > 0:
-		return nil, cli.Usage(errors.New("a TAPE or --script DIR, not both"))
-	case dir != "":
-		return script.Open(ctx, dir, cli.Program())
-	case len(args) == 0:
-		return nil, cli.Usage(errors.New("a TAPE is needed, or --script DIR"))
-	}
-	return cli.OpenTape(ctx, args[0])
-}

@@ -19,14 +19,15 @@ import (
 
 // serving is what to show, and to whom.
 type serving struct {
-	listen    listenFlags
+	listen    cli.ListenFlags
 	address   string
 	tokenFile string
 	serve.Options
 }
 
 func newServe(c *cli.Console) *cobra.Command {
-	x := serving{listen: listenFlags{wire.ListenOptions{Risk: "anyone who sees a request can then read the tapes"}}}
+	x := serving{listen: cli.ListenFlags{ListenOptions: wire.ListenOptions{
+		Risk: "anyone who sees a request can then read the tapes"}}}
 	cmd := &cobra.Command{
 		Use:   "serve TAPE...",
 		Short: "Show tapes in a browser: a timeline of all calls, their causes, and all reports",
@@ -62,7 +63,7 @@ there. The next start is then faster.`,
 		},
 	}
 	f := cmd.Flags()
-	x.listen.add(cmd)
+	x.listen.Add(cmd)
 	f.StringVar(&x.address, "listen", "127.0.0.1:0",
 		"listen on `ADDRESS`: HOST:PORT, tls://HOST:PORT or unix:PATH; port 0 means any free port")
 	f.StringVar(&x.tokenFile, "token-file", "", "require the token in `FILE`, which has at least 16 characters")
@@ -80,7 +81,7 @@ func (x *serving) run(ctx context.Context, c *cli.Console, tapes []*trace.Tape) 
 		return cli.UsageIf[*serve.TokenError](err)
 	}
 	o.TLS = strings.HasPrefix(x.address, "tls://")
-	ln, err := x.listen.listen(ctx, x.address)
+	ln, err := x.listen.Listen(ctx, x.address)
 	if err != nil {
 		return err
 	}

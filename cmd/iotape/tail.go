@@ -16,7 +16,7 @@ import (
 func newTail(c *cli.Console) *cobra.Command {
 	var o tail.Options
 	var noWait bool
-	var listen listenFlags
+	var listen cli.ListenFlags
 	var filter cli.FilterFlags
 	cmd := &cobra.Command{
 		Use:   "tail ADDRESS|STREAM|TAPE.partial",
@@ -48,7 +48,7 @@ arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in
 			o.Out, o.Note = c.Out, c.Reporter().Note
 			var complete bool
 			if strings.HasPrefix(args[0], "unix:") || strings.Contains(args[0], "://") {
-				ln, listenErr := listen.listen(cmd.Context(), args[0])
+				ln, listenErr := listen.Listen(cmd.Context(), args[0])
 				if listenErr != nil {
 					return listenErr
 				}
@@ -66,6 +66,6 @@ arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in
 	f.BoolVar(&noWait, "no-wait", false, "print the events that a file has, and do not wait for more")
 	f.IntVar(&o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer, up to 64")
 	filter.Add(f)
-	listen.add(cmd)
+	listen.Add(cmd)
 	return cmd
 }

@@ -253,6 +253,11 @@ var rules = []rule{
 		why:   "streams to tapes, whoever captured them",
 	},
 	{
+		of:    []string{"record/remake"},
+		never: []string{"record/capture/...", "store", "replay/..."},
+		why:   "tapes to tapes, by whatever command",
+	},
+	{
 		of:    []string{"record/session", "record/tracer/tracerun", "record/throttlerun", "record/top", "record/mountrun", "record/flight/show"},
 		never: []string{"store", "replay/...", "web/...", "fleet/...", "other:github.com/spf13/..."},
 		why:   "what a recording program needs, without the command line",

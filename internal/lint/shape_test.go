@@ -33,9 +33,9 @@ const maxColumns, tabColumns = 120, 4
 // wideLines are the folders that still have lines above maxColumns, with how many they may
 // have at most. The numbers may only shrink, and no folder may be added.
 var wideLines = map[string]int{
-	"analyze/flow":           69,
+	"analyze/flow":           61,
 	"analyze/flow/show":      19,
-	"causal":                 38,
+	"causal":                 34,
 	"causal/happens":         11,
 	"causal/throttle":        33,
 	"causal/throttle/hosts":  4,

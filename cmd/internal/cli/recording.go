@@ -8,6 +8,7 @@ import (
 
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/trace"
@@ -49,6 +50,11 @@ func (c *Console) Plan() session.Plan {
 // Making returns the options for a tape that is made of something else than a recording.
 func (c *Console) Making(index bool, unit func(uint64) string) *sealing.MakeOptions {
 	return &sealing.MakeOptions{Index: c.Indexer(index), Reporter: c.Reporter(), Unit: unit}
+}
+
+// Remaking returns the options for a tape that is made of tapes.
+func (c *Console) Remaking(index bool) *remake.Options {
+	return &remake.Options{Index: c.Indexer(index), Reporter: c.Reporter(), Program: Program()}
 }
 
 // Record carries out a plan. The error has the status of the recorded command.

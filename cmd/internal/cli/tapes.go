@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/open"
+	"github.com/iotape/iotape/format/script"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )
@@ -72,4 +74,18 @@ func Index(ctx context.Context, c *Console, t *trace.Tape) error {
 		return fmt.Errorf("index %s: %w", t.Name(), err)
 	}
 	return nil
+}
+
+// OpenTapeOrScript opens the tape that a command names as its argument, or the script
+// that --script names.
+func OpenTapeOrScript(ctx context.Context, args []string, dir string) (*trace.Tape, error) {
+	switch {
+	case dir != "" && len(args) > 0:
+		return nil, Usage(errors.New("a TAPE or --script DIR, not both"))
+	case dir != "":
+		return script.Open(ctx, dir, Program())
+	case len(args) == 0:
+		return nil, Usage(errors.New("a TAPE is needed, or --script DIR"))
+	}
+	return OpenTape(ctx, args[0])
 }
