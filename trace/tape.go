@@ -109,10 +109,6 @@ func identify(path string) error {
 	return fmt.Errorf("%s is %w", path, ErrNotSealed)
 }
 
-// OpenTape is Open by its former name, for the callers in format/ and replay/ and the tests of
-// causal/ and analyze/flow/. It goes with the last of them.
-func OpenTape(path string) (*Tape, error) { return Open(path) }
-
 // openDirectory opens the tape in a directory.
 func openDirectory(dir string) (*Tape, error) {
 	b, err := readLimited(dir, ManifestName, maxManifestBytes)

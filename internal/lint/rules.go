@@ -254,6 +254,11 @@ var rules = []rule{
 		why:   "streams to tapes, whoever captured them",
 	},
 	{
+		of:    []string{"record/remake"},
+		never: []string{"record/capture/...", "store", "replay/..."},
+		why:   "tapes to tapes, by whatever command",
+	},
+	{
 		of:    []string{"record/session", "record/tracer/tracerun", "record/throttlerun", "record/top", "record/mountrun", "record/flight/show"},
 		never: []string{"store", "replay/...", "web/...", "fleet/...", "other:github.com/spf13/..."},
 		why:   "what a recording program needs, without the command line",
@@ -390,7 +395,9 @@ var owners = []struct {
 	{"other:charm.land/...", "analyze/aggregate/view", "there is one live screen"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
 	{"other:github.com/pelletier/...", "record/tracer/config fleet/agent", "configurations are of tracers and agents"},
-	{"cmd/...", "", "programs are not libraries"},
+	{"cmd/iotape", "", "programs are not libraries"},
+	{"cmd/iotape-agent", "", "programs are not libraries"},
+	{"cmd/internal/...", "cmd/iotape", "what its commands share, and nobody else"},
 	{"internal/testenv", "", "it is for tests"},
 }
 
