@@ -151,4 +151,6 @@ func (sp *space) siteBefore(rcx uint64) uint64 {
 }
 
 // putsRight reports whether what the program is to see is still to be put right when its call has returned.
-func (s *slot) putsRight() bool { return s.NR == unix.SYS_RT_SIGPROCMASK || s.NR == unix.SYS_RT_SIGACTION }
+func (s *slot) putsRight() bool {
+	return s.NR == unix.SYS_RT_SIGPROCMASK || s.NR == unix.SYS_RT_SIGACTION
+}
