@@ -35,7 +35,7 @@ const kills = 3
 
 // recorderKills is how often TestKilledRecorder kills the recorder of each program. The environment
 // variable IOTAPE_REPEAT says otherwise.
-var recorderKills = map[string]int{"ebpf": 3, "interpose": 8}
+var recorderKills = map[string]int{"ebpf": 3, "interpose": 5}
 
 // TestKilledRecorder kills the recorder at random moments, with eBPF while it holds threads back
 // nearly all the time: the program goes on, notices nothing, and what was recorded
