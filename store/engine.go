@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/cgo"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
@@ -85,12 +86,19 @@ func (r *rowsFunc) close() {
 	}
 }
 
+// handle is where the engine finds a rowsFunc. It is atomic because the engine may call from
+// a thread of its own, of which Go's memory model knows nothing.
+type handle = atomic.Uintptr
+
+// rowsOf returns the rowsFunc of a handle that the engine has.
+func rowsOf(h unsafe.Pointer) *rowsFunc { return cgo.Handle((*handle)(h).Load()).Value().(*rowsFunc) }
+
 // function makes the table function of a name.
 func (w *writer) function(conn mapping.Connection, name string, r *rowsFunc) error {
-	h := new(cgo.Handle)
-	*h = cgo.NewHandle(r)
+	h := new(handle)
+	h.Store(uintptr(cgo.NewHandle(r)))
 	w.pins.Pin(h)
-	w.used = append(w.used, *h)
+	w.used = append(w.used, cgo.Handle(h.Load()))
 	f := mapping.CreateTableFunction()
 	defer mapping.DestroyTableFunction(&f)
 	mapping.TableFunctionSetName(f, name)
@@ -138,7 +146,7 @@ func (w *writer) copy(ctx context.Context, name, statement string, r *rowsFunc) 
 //export iotapeBind
 func iotapeBind(info unsafe.Pointer) {
 	b := mapping.BindInfo{Ptr: info}
-	r := (*cgo.Handle)(mapping.BindGetExtraInfo(b)).Value().(*rowsFunc)
+	r := rowsOf(mapping.BindGetExtraInfo(b))
 	for i, name := range r.names {
 		mapping.BindAddResultColumn(b, name, r.types[i])
 	}
@@ -150,7 +158,7 @@ func iotapeInit(info unsafe.Pointer) { mapping.InitSetMaxThreads(mapping.InitInf
 //export iotapeFill
 func iotapeFill(info, chunk unsafe.Pointer) {
 	f, c := mapping.FunctionInfo{Ptr: info}, mapping.DataChunk{Ptr: chunk}
-	r := (*cgo.Handle)(mapping.FunctionGetExtraInfo(f)).Value().(*rowsFunc)
+	r := rowsOf(mapping.FunctionGetExtraInfo(f))
 	n, err := r.fill(c)
 	if err != nil {
 		r.err = err
