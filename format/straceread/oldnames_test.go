@@ -72,7 +72,8 @@ func TestAttachedInTheMiddle(t *testing.T) {
 			"strace: Process 22 attached\n, child_tidptr=0x7fbc) = 21\n",
 	} {
 		lines, left := printed(t, "getpid() = 20\n"+text+"[pid 21] getppid() = 20\n")
-		if len(lines) != 3 || !strings.Contains(lines[1], "clone(") || !strings.Contains(lines[1], "= 21") || len(left) > 0 {
+		if len(lines) != 3 || len(left) > 0 || !strings.Contains(lines[1], "clone(") ||
+			!strings.Contains(lines[1], "= 21") {
 			t.Errorf("strace %s is read as %q, left out %v; want clone(…) = 21 and nothing left out", version, lines, left)
 		}
 	}
