@@ -18,7 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/cgo"
-	"sync/atomic"
+	"sync"
 	"unsafe"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
@@ -28,9 +28,11 @@ import (
 // engine's C interface: that of database/sql takes rows value by value.
 type writer struct {
 	db    mapping.Database
-	pins  runtime.Pinner
-	used  []cgo.Handle
 	spill string
+
+	mu   sync.Mutex // of what follows: several tables are written at a time
+	pins runtime.Pinner
+	used []cgo.Handle
 }
 
 // openWriter starts an engine. Each table is written by the thread that asks for it:
@@ -86,23 +88,23 @@ func (r *rowsFunc) close() {
 	}
 }
 
-// handle is where the engine finds a rowsFunc. It is atomic because the engine may call from
-// a thread of its own, of which Go's memory model knows nothing.
-type handle = atomic.Uintptr
-
-// rowsOf returns the rowsFunc of a handle that the engine has.
-func rowsOf(h unsafe.Pointer) *rowsFunc { return cgo.Handle((*handle)(h).Load()).Value().(*rowsFunc) }
+// handle returns where the engine finds rows, until the writer is closed.
+func (w *writer) handle(r *rowsFunc) unsafe.Pointer {
+	h := new(cgo.Handle)
+	*h = cgo.NewHandle(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pins.Pin(h)
+	w.used = append(w.used, *h)
+	return unsafe.Pointer(h)
+}
 
 // function makes the table function of a name.
 func (w *writer) function(conn mapping.Connection, name string, r *rowsFunc) error {
-	h := new(handle)
-	h.Store(uintptr(cgo.NewHandle(r)))
-	w.pins.Pin(h)
-	w.used = append(w.used, cgo.Handle(h.Load()))
 	f := mapping.CreateTableFunction()
 	defer mapping.DestroyTableFunction(&f)
 	mapping.TableFunctionSetName(f, name)
-	mapping.TableFunctionSetExtraInfo(f, unsafe.Pointer(h), nil)
+	mapping.TableFunctionSetExtraInfo(f, w.handle(r), nil)
 	mapping.TableFunctionSetBind(f, C.iotapeBind)
 	mapping.TableFunctionSetInit(f, C.iotapeInit)
 	mapping.TableFunctionSetFunction(f, C.iotapeFill)
@@ -146,7 +148,7 @@ func (w *writer) copy(ctx context.Context, name, statement string, r *rowsFunc) 
 //export iotapeBind
 func iotapeBind(info unsafe.Pointer) {
 	b := mapping.BindInfo{Ptr: info}
-	r := rowsOf(mapping.BindGetExtraInfo(b))
+	r := (*cgo.Handle)(mapping.BindGetExtraInfo(b)).Value().(*rowsFunc)
 	for i, name := range r.names {
 		mapping.BindAddResultColumn(b, name, r.types[i])
 	}
@@ -158,7 +160,7 @@ func iotapeInit(info unsafe.Pointer) { mapping.InitSetMaxThreads(mapping.InitInf
 //export iotapeFill
 func iotapeFill(info, chunk unsafe.Pointer) {
 	f, c := mapping.FunctionInfo{Ptr: info}, mapping.DataChunk{Ptr: chunk}
-	r := rowsOf(mapping.FunctionGetExtraInfo(f))
+	r := (*cgo.Handle)(mapping.FunctionGetExtraInfo(f)).Value().(*rowsFunc)
 	n, err := r.fill(c)
 	if err != nil {
 		r.err = err
