@@ -105,7 +105,7 @@ func writeFile(_ context.Context, out io.Writer, t *trace.Tape, o *format.Option
 		MaxBytes: limit, Verbose: true, Clock: stracetext.Unix, Nanoseconds: true, Hosts: t.Manifest().Hosts,
 		Content: func(b *event.Buf, n int) []byte {
 			var err error
-			if scratch, _, err = t.ContentZero(b, scratch[:0]); err != nil {
+			if scratch, _, err = t.ContentZero(trace.Present(b), scratch[:0]); err != nil {
 				done.LeftOut("buffers whose content is damaged", 1)
 				return nil
 			}
