@@ -12,7 +12,7 @@ import (
 	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/replay"
 )
 

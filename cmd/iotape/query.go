@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )

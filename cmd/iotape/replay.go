@@ -17,7 +17,7 @@ import (
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/term"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/replay/hosts"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/analyze/report/suite"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web"
 	"github.com/iotape/iotape/web/serve"

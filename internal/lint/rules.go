@@ -92,7 +92,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"trace"},
-		only: []string{"event", "pipe", "internal/..."},
+		only: []string{"event", "pipe", "pipe/wholefile", "internal/..."},
 		why:  "the files: below everything that understands them",
 	},
 	{
@@ -186,9 +186,10 @@ var rules = []rule{
 		why:   "it keeps frames and their state, whoever captured them",
 	},
 	{
-		of:    []string{"record/tracer"},
-		never: []string{"record/capture/ebpf", "record/capture/ptrace", "record/capture/fusefs", "pipe/...", "replay/...", "store", "cmd/..."},
-		why:   "records from whatever captured them to whoever takes them",
+		of: []string{"record/tracer"},
+		never: []string{"record/capture/ebpf", "record/capture/ptrace", "record/capture/fusefs", "pipe/chain", "pipe/sink", "pipe/wire",
+			"replay/...", "store", "cmd/..."},
+		why: "records from whatever captured them to whoever takes them",
 	},
 	{
 		of:    []string{"record/tracer/config"},
@@ -243,7 +244,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"store/catalogue"},
-		only:  []string{"predicate", "analyze/report/...", "store", "trace"},
+		only:  []string{"predicate", "analyze/report/...", "store", "trace", "pipe/wholefile"},
 		never: []string{"record/capture/...", "replay/...", "seal", "fleet/...", "web/...", "cmd/..."},
 		why:   "a table of tapes, wherever they come from",
 	},
