@@ -10,7 +10,7 @@ import (
 )
 
 // maxText bounds a sample, so that a change is likely to matter and is read quickly.
-const maxText = 16 << 10
+const maxText = 8 << 10
 
 // trim cuts a text after a whole line.
 func trim(b []byte) []byte {
