@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/cgo"
+	"sync"
 	"unsafe"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
@@ -24,7 +25,9 @@ import (
 // writer is an engine that writes Parquet files of rows in Go's memory. It uses the
 // engine's C interface: that of database/sql takes rows value by value.
 type writer struct {
-	db   mapping.Database
+	db mapping.Database
+
+	mu   sync.Mutex // of what follows: several tables are written at a time
 	pins runtime.Pinner
 	used []cgo.Handle
 }
@@ -81,16 +84,23 @@ func (r *rowsFunc) close() {
 	}
 }
 
-// function makes the table function of a name.
-func (w *writer) function(conn mapping.Connection, name string, r *rowsFunc) error {
+// handle returns where the engine finds rows, until the writer is closed.
+func (w *writer) handle(r *rowsFunc) unsafe.Pointer {
 	h := new(cgo.Handle)
 	*h = cgo.NewHandle(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.pins.Pin(h)
 	w.used = append(w.used, *h)
+	return unsafe.Pointer(h)
+}
+
+// function makes the table function of a name.
+func (w *writer) function(conn mapping.Connection, name string, r *rowsFunc) error {
 	f := mapping.CreateTableFunction()
 	defer mapping.DestroyTableFunction(&f)
 	mapping.TableFunctionSetName(f, name)
-	mapping.TableFunctionSetExtraInfo(f, unsafe.Pointer(h), nil)
+	mapping.TableFunctionSetExtraInfo(f, w.handle(r), nil)
 	mapping.TableFunctionSetBind(f, C.iotapeBind)
 	mapping.TableFunctionSetInit(f, C.iotapeInit)
 	mapping.TableFunctionSetFunction(f, C.iotapeFill)

@@ -245,6 +245,20 @@ func (t *Tape) ContentZero(b *event.Buf, dst []byte) (data []byte, missing int64
 	return out, missing, nil
 }
 
+// Present returns a buffer up to the last byte that a tape has. What is behind it may be as
+// long as a call says, and take as much memory if zeros stand for it (ContentZero).
+func Present(b *event.Buf) *event.Buf {
+	p := *b
+	for n := len(p.Refs); n > 0 && p.Refs[n-1].Chunk == 0; n-- {
+		p.Refs = p.Refs[:n-1]
+	}
+	p.Len = int64(len(p.Inline))
+	for _, r := range p.Refs {
+		p.Len += int64(r.Len)
+	}
+	return &p
+}
+
 // ContentRange appends at most n bytes of a buffer to dst, from its byte off on, with
 // zeros for those that are missing or damaged, and returns how many these are. It stops at
 // the end of what the tape has of the buffer. Only what is asked for is read.

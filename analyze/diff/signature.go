@@ -150,12 +150,12 @@ func (s *signer) bytes(b *event.Buf) {
 	if !s.content {
 		return
 	}
-	data, missing, err := s.tape.ContentZero(b, s.buf[:0])
+	data, missing, err := s.tape.ContentZero(trace.Present(b), s.buf[:0])
 	if err != nil {
 		return
 	}
 	s.buf = data
-	s.number(uint64(missing))
+	s.number(uint64(missing + max(b.Len-int64(len(data)), 0)))
 	s.h.Write(data)
 	for i := range b.Hashes {
 		s.h.Write(b.Hashes[i][:])

@@ -30,8 +30,9 @@ these formats:
 
 ` + convert.Table() + `
 Convert recognises the format of IN by its first bytes, otherwise by its suffix, and the
-format of OUT by its suffix. Use --from and --to if these do not show the format. If the
-name of OUT ends in .gz, OUT is compressed. Convert counts what OUT cannot hold. With
+format of OUT by its suffix. Use --from and --to if these do not show the format. IN may
+be compressed with gzip, zstd or xz; - is the standard input. If the name of OUT ends in
+.gz, OUT is compressed. Convert counts what OUT cannot hold. With
 --filter, convert uses the tape that iotape slice --filter would make: the calls that
 match, and the calls that explain their descriptors and names.`,
 		Example: `  iotape convert db.tape db.ds
@@ -39,6 +40,7 @@ match, and the calls that explain their descriptors and names.`,
   iotape convert trace.ds trace.tape && iotape stat trace.tape
   iotape convert build.tape build.pftrace
   strace -f -ttt -T -y -yy -s 1000000 -xx -v -o make.strace make && iotape convert make.strace make.tape
+  xz -dc old.strace.xz | iotape convert - old.tape
   iotape convert --content-bytes 64 db.tape db.strace`,
 		Args: cobra.ExactArgs(2),
 		Annotations: cli.Exits("0  converted, and nothing was left out",

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package all lists the foreign trace formats, identifies files of them and reads them
-// into streams. Package format/tapes makes tapes of those.
-//
-// The API of this package is not stable; docs/library.md lists the packages whose API is.
 package all
 
 import (
@@ -12,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/iotape/iotape/format"
@@ -84,28 +81,52 @@ func ByName(name string) (found *format.Format) {
 	return found
 }
 
-// Identify returns the format of a file: by its content and, where that does not say,
-// by its name. It is nil if no format that is read matches.
+// Identify returns the format of a file, which may be compressed: by its content and, where
+// that does not say, by its name. It is nil if no format that is read matches.
 func Identify(f *os.File) (*format.Format, error) {
+	head, err := headOf(f)
+	if err != nil {
+		return nil, err
+	}
+	if found := matching(head); found != nil { // some formats are compressed by themselves
+		return found, nil
+	}
+	name := f.Name()
+	if p := packed(head); p != nil {
+		if found := matching(p.head(head)); found != nil {
+			return found, nil
+		}
+		name = strings.TrimSuffix(name, p.suffix)
+	}
+	if found := ByName(name); found != nil && found.Read != nil && len(head) > 0 {
+		return found, nil
+	}
+	return nil, nil
+}
+
+// headOf returns the first bytes of a file.
+func headOf(f *os.File) ([]byte, error) {
 	head := make([]byte, format.MatchBytes)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	head = head[:n]
+	return head[:n], nil
+}
+
+// matching returns the first format that is read and matches the first bytes of a file.
+func matching(head []byte) *format.Format {
 	for _, f := range formats {
 		if f.Read != nil && f.Match != nil && f.Match(head) {
-			return f, nil
+			return f
 		}
 	}
-	if f := ByName(f.Name()); f != nil && f.Read != nil && f.Match == nil {
-		return f, nil
-	}
-	return nil, nil
+	return nil
 }
 
 // Read makes streams of a foreign file, in files in dir: one for each host. tapes.Hosts
-// makes a tape of them. from may be nil; then the file is identified. program is who converts, with its version.
+// makes a tape of them. from may be nil; then the file is identified. program is who
+// converts, with its version. A compressed file is unpacked in dir meanwhile.
 func Read(ctx context.Context, in *os.File, from *format.Format, dir, program string) (streams []string, done *format.Done, err error) {
 	if from == nil {
 		if from, err = Identify(in); err != nil {
@@ -115,7 +136,23 @@ func Read(ctx context.Context, in *os.File, from *format.Format, dir, program st
 			return nil, nil, fmt.Errorf("%s: %w", in.Name(), ErrUnknownFormat)
 		}
 	}
+	name := in.Name()
+	head, err := headOf(in)
+	if err != nil {
+		return nil, nil, err
+	}
 	im := format.NewImport(dir, program)
+	if p := packed(head); p != nil && (from.Match == nil || !from.Match(head)) {
+		text, whole, err := p.unpack(ctx, in, dir)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defer os.RemoveAll(filepath.Dir(text.Name()))
+		defer text.Close()
+		if in = text; !whole {
+			im.Done.LeftOut("the rest of a compressed file that is cut off", 1)
+		}
+	}
 	err = from.Read(ctx, in, im)
 	streams, closeErr := im.Close()
 	if err == nil {
@@ -125,7 +162,7 @@ func Read(ctx context.Context, in *os.File, from *format.Format, dir, program st
 		err = errors.New("no events in it")
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %s: %w", in.Name(), from.Name, err)
+		return nil, nil, fmt.Errorf("%s: %s: %w", name, from.Name, err)
 	}
 	return streams, &im.Done, nil
 }

@@ -138,7 +138,12 @@ func (unclosed) Close() error { return nil }
 
 // importTape makes a stream of each host in the file, and a tape of those.
 func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
-	f, err := os.Open(cv.in)
+	dir, err := os.MkdirTemp("", "iotape-convert-") // for what does not come from a file
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	f, err := all.Open(ctx, cv.in, dir)
 	if err != nil {
 		return nil, err
 	}

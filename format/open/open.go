@@ -29,8 +29,13 @@ const program = "iotape"
 // trees that iotape seal adds to them; a stream that is cut off gives the events before the
 // cut, and a manifest that is Incomplete.
 //
+// "-" is the standard input; a foreign file may be compressed with gzip, zstd or xz.
+//
 // If nothing can be made of it, the error wraps ErrUnknownFormat or one of package trace.
 func Any(ctx context.Context, path string) (*trace.Tape, error) {
+	if path == all.StandardInput {
+		return temporary(ctx, path)
+	}
 	t, err := trace.Open(path)
 	if !errors.Is(err, trace.ErrNotSealed) && !errors.Is(err, trace.ErrForeign) {
 		return t, err
@@ -48,11 +53,6 @@ func Any(ctx context.Context, path string) (*trace.Tape, error) {
 
 // temporary makes a tape of a file. The tape is removed when it is closed.
 func temporary(ctx context.Context, path string) (_ *trace.Tape, err error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
 	dir, err := os.MkdirTemp("", "iotape-open-")
 	if err != nil {
 		return nil, err
@@ -62,8 +62,16 @@ func temporary(ctx context.Context, path string) (_ *trace.Tape, err error) {
 			os.RemoveAll(dir)
 		}
 	}()
+	in, err := all.Open(ctx, path, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
 	tape := filepath.Join(dir, "open.tape")
 	if err := makeTape(ctx, in, dir, tape); err != nil {
+		if path == all.StandardInput { // which the error names
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	t, err := trace.Open(tape)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
@@ -21,7 +22,7 @@ func Recorded(ctx context.Context, path, program string) (*trace.Tape, error) {
 	sealed := Sealed(path)
 	t, err := Any(ctx, path)
 	if err != nil {
-		if strings.Contains(err.Error(), path) {
+		if path == all.StandardInput || strings.Contains(err.Error(), path) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -4,6 +4,7 @@ package snia
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -236,16 +237,22 @@ func (ex *exporter) argument(r row, name string, ev *event.Event, arg int) {
 	}
 }
 
-// content returns the bytes of a buffer, zeros for those that are missing.
+// content returns the bytes of a buffer, false if the tape does not have all of them.
 func (ex *exporter) content(b *event.Buf) ([]byte, bool) {
 	if b.Omitted {
 		ex.done.Missing += b.Len
 		return nil, false
 	}
-	data, missing, err := ex.tape.ContentZero(b, ex.buf[:0])
+	data, err := ex.tape.Content(b, ex.buf[:0])
+	if err != nil {
+		var lacking *trace.MissingError
+		if errors.As(err, &lacking) {
+			ex.done.Missing += max(b.Len-b.Kept(), 0)
+		}
+		return nil, false
+	}
 	ex.buf = data
-	ex.done.Missing += missing
-	return data, err == nil && missing == 0
+	return data, true
 }
 
 func (ex *exporter) structure(r row, name string, ev *event.Event, arg int) {

@@ -35,9 +35,11 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 		x.done.LeftOut(notUnderstood, 1)
 		return nil
 	}
+	called := name
+	name, args = present(name, args, &r)
 	op, nr, ok := lookup(name)
 	if !ok {
-		x.done.LeftOut("calls of "+clip(name)+", which is not known", 1)
+		x.done.LeftOut("calls of "+clip(called)+", which is not known", 1)
 		return nil
 	}
 	x.calls++
@@ -181,7 +183,6 @@ var ops, otherNames = func() (map[string]event.Op, map[string]uint32) {
 			others[name] = nr
 		}
 	}
-	m["umount"] = event.OpUmount2
 	return m, others
 }()
 

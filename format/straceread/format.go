@@ -37,22 +37,30 @@ func match(head []byte) bool {
 	}
 	seen, calls := 0, 0
 	for line := range bytes.Lines(head) {
+		p := parsePrefix(strings.TrimRight(string(line), "\n"))
+		if p.isMark() { // there may be many before the first call
+			continue
+		}
 		if seen++; seen > look {
 			break
 		}
-		p := parsePrefix(strings.TrimRight(string(line), "\n"))
 		switch name, _, ok := strings.Cut(p.body, "("); {
-		case strings.HasPrefix(p.body, "<... ") && strings.Contains(p.body, " resumed>"),
-			strings.HasPrefix(p.body, "+++ ") && strings.HasSuffix(p.body, " +++"),
-			strings.HasPrefix(p.body, "--- ") && strings.HasSuffix(p.body, " ---"):
+		case strings.HasPrefix(p.body, "<... ") && strings.Contains(p.body, " resumed>"):
 		case ok:
 			whole := bytes.HasSuffix(line, []byte("\n"))
-			if _, _, known := lookup(name); known && (!whole || hasResult(p.body) || strings.HasSuffix(p.body, "<unfinished ...>")) {
+			if isCall(name) &&
+				(!whole || hasResult(p.body) || strings.HasSuffix(p.body, "<unfinished ...>")) {
 				calls++
 			}
 		}
 	}
 	return calls > 0 && calls*2 >= seen-calls
+}
+
+// isMark reports whether a line is about a process or a signal, and not a call.
+func (p *prefix) isMark() bool {
+	return strings.HasPrefix(p.body, "+++ ") && strings.HasSuffix(p.body, " +++") ||
+		strings.HasPrefix(p.body, "--- ") && strings.HasSuffix(p.body, " ---")
 }
 
 // hasResult reports whether a closing parenthesis, blanks and " = " are in a line.
@@ -97,7 +105,7 @@ func writeFile(_ context.Context, out io.Writer, t *trace.Tape, o *format.Option
 		MaxBytes: limit, Verbose: true, Clock: stracetext.Unix, Nanoseconds: true, Hosts: t.Manifest().Hosts,
 		Content: func(b *event.Buf, n int) []byte {
 			var err error
-			if scratch, _, err = t.ContentZero(b, scratch[:0]); err != nil {
+			if scratch, _, err = t.ContentZero(trace.Present(b), scratch[:0]); err != nil {
 				done.LeftOut("buffers whose content is damaged", 1)
 				return nil
 			}

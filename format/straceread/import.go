@@ -131,16 +131,17 @@ type process struct {
 
 // line takes one line.
 func (x *importer) line(s string) error {
+	s, noticed := notice(s)
 	if x.carried != "" {
-		if strings.HasPrefix(s, " <unfinished") {
+		if !startsLine(s) && len(x.carried)+len(s) <= maxLine {
 			s = x.carried + s
 		} else {
 			x.done.LeftOut(notUnderstood, 1)
 		}
 		x.carried = ""
 	}
-	if head, ok := notice(s); ok {
-		x.carried = head
+	if noticed {
+		x.carried = s
 		return nil
 	}
 	p := parsePrefix(s)
@@ -186,6 +187,17 @@ func (x *importer) begun(p *prefix, at uint64) error {
 		}
 	}
 	return x.call(t, p.body, at, 0)
+}
+
+// startsLine reports whether a line is one of its own, and not the rest of one that strace
+// interrupted to say something of a process.
+func startsLine(s string) bool {
+	p := parsePrefix(s)
+	if p.isMark() || strings.HasPrefix(p.body, "<... ") {
+		return true
+	}
+	name, _, ok := strings.Cut(p.body, "(")
+	return ok && isCall(name)
 }
 
 // notice takes what strace says of a process off a line's end: it may come in the middle

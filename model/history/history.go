@@ -79,7 +79,12 @@ type Open struct {
 
 // Shared returns how many descriptors, mappings and messages had the open file at a
 // time, at most.
-func (o *Open) Shared() int { return o.file.Shared() }
+func (o *Open) Shared() int {
+	if o.file == nil { // the call that made it also ended it
+		return 1
+	}
+	return o.file.Shared()
+}
 
 // Access is the order of the reads and writes of an open file.
 type Access struct {

@@ -17,7 +17,8 @@ type Facts struct {
 
 // openFacts is what is known of an open file.
 type openFacts struct {
-	id    fileID
+	known bool   // its file
+	id    fileID // of its file
 	path  string // its present name, as far as the trace tells; "" if it has none
 	pos   int64
 	flags uint32 // from the kernel; 0 if it did not say
@@ -63,9 +64,9 @@ func (k *Facts) see(file *event.File) {
 		return
 	}
 	o.pos, o.flags = file.Pos, file.Flags
-	if id := (fileID{file.Dev, file.Ino}); o.id != id {
+	if id := (fileID{file.Dev, file.Ino}); !o.known || o.id != id {
 		k.letGo(o)
-		o.id = id
+		o.known, o.id = true, id
 		n := k.inodes[id]
 		if n == nil {
 			n = &inodeFacts{}
@@ -78,7 +79,7 @@ func (k *Facts) see(file *event.File) {
 
 // letGo takes an open file away from its inode.
 func (k *Facts) letGo(o *openFacts) {
-	if n := k.inodes[o.id]; n != nil {
+	if n := k.inodes[o.id]; o.known && n != nil {
 		if n.opens--; n.opens == 0 {
 			delete(k.inodes, o.id)
 		}
