@@ -124,8 +124,8 @@ type File struct {
 	Size  int64 // bytes, after the call
 	Pos   int64 // file position after the call
 	Rdev  uint64
-	Path  string // absolute name by which it was opened, as renames have changed it since; "pipe:[N]" and the like for others
-	Real  string // its name without symbolic links, if that is known and is not Path
+	Path  string // absolute name by which it was opened, best known; "pipe:[N]" and the like for others
+	Real  string // its present name without symbolic links, if that is known and is not Path
 }
 
 // Path is a path argument.

@@ -74,6 +74,10 @@ func (a *assembler) record(r *trace.Record) error {
 			it.ev.Files = append(it.ev.Files, f)
 		}
 		a.queue.push(it)
+	case trace.RecLink:
+		if len(r.Pieces) == 2 {
+			a.link(string(r.Pieces[0].Data), string(r.Pieces[1].Data))
+		}
 	case trace.RecStart:
 		it := a.simple(r, event.Started)
 		it.ev.Args[0] = uint64(r.Umask)

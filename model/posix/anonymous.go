@@ -68,7 +68,7 @@ func (m *Model) named(t *Thread, ev *event.Event) {
 		fd, ok = int32(ev.Args[0]), true
 	}
 	if d := t.Table.Lookup(fd); ok && rest == "" && d != nil && d.Open.Gone {
-		d.Open.rename(nameOf(ev.Paths[1].Abs, ev.Paths[1].Real))
+		d.Open.Now = nameOf(ev.Paths[1].Abs, ev.Paths[1].Real)
 		d.Open.Gone = false
 	}
 }

@@ -94,7 +94,7 @@ const onlyAtOpen = oCreat | 0o200 | 0o1000 | 0o400 // and O_EXCL, O_TRUNC, O_NOC
 // that of old with " (deleted)", and no links, if it has none any more.
 func (k *Facts) file(open *OpenFile) event.File {
 	f := event.File{
-		Open: open.ID, Dev: open.Dev, Ino: open.Ino, Mode: open.Mode, Flags: open.Flags, Path: open.Path, Real: open.Real,
+		Open: open.ID, Dev: open.Dev, Ino: open.Ino, Mode: open.Mode, Flags: open.Flags, Path: open.Now.Given, Real: open.Now.other(),
 		Known: open.Ino != 0 || open.Mode != 0,
 	}
 	o := k.opens[open.ID]
@@ -106,9 +106,9 @@ func (k *Facts) file(open *OpenFile) event.File {
 		f = n.file
 		f.Open, f.Pos, f.Flags = open.ID, o.pos, o.flags
 	}
-	f.Path, f.Real = open.Path, open.Real
+	f.Path, f.Real = open.Now.Given, open.Now.other()
 	if open.Gone {
-		f.Nlink, f.Path, f.Real = 0, strings.TrimSuffix(open.Path, deleted)+deleted, ""
+		f.Nlink, f.Path, f.Real = 0, strings.TrimSuffix(f.Path, deleted)+deleted, ""
 		return f
 	}
 	f.Flags &^= onlyAtOpen

@@ -2,7 +2,14 @@
 
 package posix
 
-import "strings"
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
 
 // FileSystem answers what a trace does not tell of the files that it names. It stands for
 // the file system that the recorded programs saw.
@@ -84,6 +91,35 @@ func (l *links) tell(name, target string) {
 	if e := l.find(name, target != "" || l.fs != nil); e != nil {
 		*e = entry{target: target, known: true, told: true}
 	}
+}
+
+// Link notes where a symbolic link leads to, as a trace can say before its first event.
+func (m *Model) Link(name, target string) {
+	if strings.HasPrefix(name, "/") && target != "" && len(name)+len(target) < 2*event.MaxPath {
+		m.links.tell(name, target)
+	}
+}
+
+// Links returns the symbolic links that the trace told of, and their targets.
+func (m *Model) Links() iter.Seq2[string, string] {
+	return func(yield func(name, target string) bool) {
+		if m.links.root != nil {
+			m.links.root.each("", yield)
+		}
+	}
+}
+
+// each yields the links below an entry, in the order of their names.
+func (e *entry) each(name string, yield func(name, target string) bool) bool {
+	if e.told && e.target != "" && !yield(name, e.target) {
+		return false
+	}
+	for _, part := range slices.Sorted(maps.Keys(e.below)) {
+		if !e.below[part].each(name+"/"+part, yield) {
+			return false
+		}
+	}
+	return true
 }
 
 // move gives what is known of a name, and of all below it, to another name.

@@ -74,9 +74,9 @@ func (fs *FS) Shared() bool { return fs.users > 1 }
 // OpenFile is an open file description.
 type OpenFile struct {
 	ID    event.OpenID
-	Path  string // present absolute name, as it was given; "" if unknown
-	Real  string // the same without links, if it is another
-	Gone  bool   // nothing has that name any more
+	Path  string // absolute name by which it was opened; "" if unknown
+	Now   Name   // its present name
+	Gone  bool   // nothing has the present name any more
 	Flags uint32 // open flags, without those that act only at open
 	Mode  uint32 // type and permissions; 0 if unknown
 	Dev   uint64
@@ -256,7 +256,12 @@ func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 }
 
 // describe lets a descriptor of an event stand for the open file.
-func (o *OpenFile) describe(f *event.File) { f.Open, f.Path, f.Real = o.ID, o.Path, o.Real }
+func (o *OpenFile) describe(f *event.File) {
+	f.Open, f.Path, f.Real = o.ID, o.Path, ""
+	if o.Now.Real != o.Path {
+		f.Real = o.Now.Real
+	}
+}
 
 // made returns a new open file, which nobody uses yet.
 func (m *Model) made(f *event.File) *OpenFile {
@@ -264,7 +269,7 @@ func (m *Model) made(f *event.File) *OpenFile {
 	if f.Path == "" && f.Known {
 		f.Path = kernelName(f)
 	}
-	o := &OpenFile{ID: *m.last, Path: f.Path, Real: f.Real, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	o := &OpenFile{ID: *m.last, Path: f.Path, Now: nameOf(f.Path, f.Real), Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
 	m.opens[o.ID] = o
 	return o
 }

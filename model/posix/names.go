@@ -42,6 +42,7 @@ type walk struct {
 	m    *Model
 	t    *Thread
 	root Name
+	from Name // where it began
 	at   Name
 	hops int
 	read bool // a link was followed that the trace does not tell of
@@ -61,11 +62,13 @@ func (m *Model) lookupIn(t *Thread, root, base Name, name string, follow bool) (
 	if !w.at.isFile() {
 		return Name{}, false
 	}
+	w.from = w.at
 	if strings.HasSuffix(name, "/") || strings.HasSuffix(name, "/.") {
 		follow = true
 	}
 	if !w.steps(name, follow) {
-		return Name{}, false
+		given := path.Join(w.from.Given, name)
+		return Name{given, given}, false
 	}
 	if strings.HasPrefix(w.at.Real, "/proc/") {
 		w.at.Real = w.at.Given // the process is told of elsewhere
@@ -189,8 +192,8 @@ func (m *Model) magic(t *Thread, name string) (to Name, ok bool) {
 	}
 	digits, ok := strings.CutPrefix(what, "fd/")
 	fd, err := strconv.ParseUint(digits, 10, 31)
-	if d := t.Table.Lookup(int32(fd)); ok && err == nil && d != nil && d.Open.name().isFile() {
-		return d.Open.name(), true
+	if d := t.Table.Lookup(int32(fd)); ok && err == nil && d != nil && d.Open.Now.isFile() {
+		return d.Open.Now, true
 	}
 	return to, false
 }
@@ -260,7 +263,7 @@ func (t *Thread) base(dirfd int32) Name {
 		return t.FS.cwd()
 	}
 	if d := t.Table.Lookup(dirfd); d != nil {
-		return d.Open.name()
+		return d.Open.Now
 	}
 	return Name{}
 }
@@ -273,11 +276,6 @@ func (fs *FS) root() Name {
 	}
 	return nameOf(fs.Root, fs.realRoot)
 }
-
-// name returns the present name of an open file, Name{} if it was never known.
-func (o *OpenFile) name() Name { return nameOf(o.Path, o.Real) }
-
-func (o *OpenFile) rename(n Name) { o.Path, o.Real = n.Given, n.other() }
 
 // fromKernel completes a name that the kernel gave when the trace began.
 func (m *Model) fromKernel(t *Thread, n Name) Name {

@@ -57,8 +57,8 @@ func (n Name) moved(from, to Name) (Name, bool) {
 func (m *Model) rename(now func(Name) (Name, bool)) {
 	m.renames++
 	for _, o := range m.opens {
-		if n, ok := now(o.name()); ok && !o.Gone {
-			o.rename(n)
+		if n, ok := now(o.Now); ok && !o.Gone {
+			o.Now = n
 		}
 	}
 	for _, t := range m.threads {
@@ -91,7 +91,7 @@ func (m *Model) gone(name string) {
 	}
 	m.links.tell(name, "")
 	for _, o := range m.opens {
-		if o.name().Real == name {
+		if o.Now.Real == name {
 			o.Gone = true
 		}
 	}

@@ -412,7 +412,7 @@ func (m *Model) changedDir(t *Thread, ev *event.Event) {
 	if ev.Op == event.OpChdir && len(ev.Paths) > 0 {
 		dir = nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)
 	} else if d := t.Table.Lookup(int32(ev.Args[0])); d != nil {
-		dir = d.Open.name()
+		dir = d.Open.Now
 	}
 	m.setCwd(t, dir)
 }
