@@ -4,6 +4,7 @@ package stracetext
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"syscall"
 
@@ -156,7 +157,7 @@ func appendObject(dst []byte, f *event.File) []byte {
 		return dst
 	}
 	dst = append(dst, '<')
-	dst = appendName(dst, f.Path)
+	dst = appendName(dst, cmp.Or(f.Real, f.Path))
 	return append(dst, '>')
 }
 

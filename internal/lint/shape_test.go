@@ -27,7 +27,7 @@ var complexFunctions = map[string][]string{
 	"causal":                {"(*Builder).socket", "(*annotator).call", "(*locks).see", "(*textParser).take"},
 	"causal/happens":        {"(*Order).findSkew"},
 	"causal/throttle/hosts": {"Join"},
-	"model/posix":           {"(*Model).resolve", "Extent"},
+	"model/posix":           {"Extent"},
 }
 
 // maxColumns is how wide a line of code may be, a tab counting as tabColumns. Rows of tables

@@ -94,7 +94,8 @@ const onlyAtOpen = oCreat | 0o200 | 0o1000 | 0o400 // and O_EXCL, O_TRUNC, O_NOC
 // that of old with " (deleted)", and no links, if it has none any more.
 func (k *Facts) file(open *OpenFile) event.File {
 	f := event.File{
-		Open: open.ID, Dev: open.Dev, Ino: open.Ino, Mode: open.Mode, Flags: open.Flags, Path: open.Now.Given, Real: open.Now.other(),
+		Open: open.ID, Dev: open.Dev, Ino: open.Ino, Mode: open.Mode, Flags: open.Flags,
+		Path: open.Now.Given, Real: open.Now.other(),
 		Known: open.Ino != 0 || open.Mode != 0,
 	}
 	o := k.opens[open.ID]

@@ -269,7 +269,8 @@ func (m *Model) made(f *event.File) *OpenFile {
 	if f.Path == "" && f.Known {
 		f.Path = kernelName(f)
 	}
-	o := &OpenFile{ID: *m.last, Path: f.Path, Now: nameOf(f.Path, f.Real), Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	o := &OpenFile{ID: *m.last, Path: f.Path, Now: nameOf(f.Path, f.Real), Flags: f.Flags, Mode: f.Mode}
+	o.Dev, o.Ino = f.Dev, f.Ino
 	m.opens[o.ID] = o
 	return o
 }

@@ -17,17 +17,17 @@ type Namespace struct {
 // bind lets the names below at lead to those below to.
 type bind struct{ at, to string }
 
-// through returns where a name without links leads to by the mounts.
-func (ns *Namespace) through(real string) string {
+// through returns what is mounted at a name without links.
+func (ns *Namespace) through(real string) (to string, ok bool) {
 	if ns == nil {
-		return real
+		return "", false
 	}
 	for _, b := range slices.Backward(ns.binds) {
 		if b.at == real {
-			return b.to
+			return b.to, true
 		}
 	}
-	return real
+	return "", false
 }
 
 // pivoted makes a directory the root of all threads of a mount namespace that had the root

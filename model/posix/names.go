@@ -37,6 +37,10 @@ func (n Name) isFile() bool { return strings.HasPrefix(n.Given, "/") }
 // maxLinks is the kernel's limit for one look-up (MAXSYMLINKS).
 const maxLinks = 40
 
+// longest bounds the names that are followed, in bytes: links of a hostile trace make
+// longer and longer ones.
+const longest = 4 * event.MaxPath
+
 // walk is one look-up of a name, as the kernel does it (path_resolution(7)).
 type walk struct {
 	m    *Model
@@ -72,6 +76,9 @@ func (m *Model) lookupIn(t *Thread, root, base Name, name string, follow bool) (
 	}
 	if strings.HasPrefix(w.at.Real, "/proc/") {
 		w.at.Real = w.at.Given // the process is told of elsewhere
+	}
+	if root.Real != "/" && w.hops > 0 {
+		w.at.Given = w.at.Real // elsewhere the links lead elsewhere
 	}
 	return w.at, w.read
 }
@@ -116,6 +123,9 @@ func (w *walk) up() {
 // to be followed. It returns false if there are too many links.
 func (w *walk) down(part string, follow bool) bool {
 	dir := w.at
+	if len(dir.Real) > longest {
+		return false
+	}
 	w.at = Name{join(dir.Given, part), join(dir.Real, part)}
 	if !follow {
 		return true
@@ -142,7 +152,9 @@ func (w *walk) down(part string, follow bool) bool {
 		}
 		return true
 	}
-	w.at.Real = w.t.FS.Mounts.through(w.at.Real)
+	if to, ok := w.t.FS.Mounts.through(w.at.Real); ok {
+		w.at = Name{to, to} // which has no other name outside
+	}
 	return true
 }
 
