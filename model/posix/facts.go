@@ -3,6 +3,7 @@
 package posix
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -95,7 +96,7 @@ const onlyAtOpen = oCreat | 0o200 | 0o1000 | 0o400 // and O_EXCL, O_TRUNC, O_NOC
 func (k *Facts) file(open *OpenFile) event.File {
 	f := event.File{
 		Open: open.ID, Dev: open.Dev, Ino: open.Ino, Mode: open.Mode, Flags: open.Flags,
-		Path: open.Now.Given, Real: open.Now.other(),
+		Path: cmp.Or(open.Now.Given, open.Path), Real: open.Now.other(),
 		Known: open.Ino != 0 || open.Mode != 0,
 	}
 	o := k.opens[open.ID]
@@ -107,7 +108,7 @@ func (k *Facts) file(open *OpenFile) event.File {
 		f = n.file
 		f.Open, f.Pos, f.Flags = open.ID, o.pos, o.flags
 	}
-	f.Path, f.Real = open.Now.Given, open.Now.other()
+	f.Path, f.Real = cmp.Or(open.Now.Given, open.Path), open.Now.other()
 	if open.Gone {
 		f.Nlink, f.Path, f.Real = 0, strings.TrimSuffix(f.Path, deleted)+deleted, ""
 		return f

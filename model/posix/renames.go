@@ -27,7 +27,10 @@ func (m *Model) moved(_ *Thread, ev *event.Event) {
 		m.gone(to.Real)
 	}
 	m.links.move(from.Real, to.Real, exchange)
-	m.rename(func(n Name) (Name, bool) {
+	m.rename(func(n Name, gone bool) (Name, bool) {
+		if gone && (n.Real == from.Real || n.Real == to.Real) {
+			return n, false // that is another file
+		}
 		if moved, ok := n.moved(from, to); ok {
 			return moved, true
 		}
@@ -54,10 +57,10 @@ func (n Name) moved(from, to Name) (Name, bool) {
 }
 
 // rename gives open files, and working and root directories, the names that they have now.
-func (m *Model) rename(now func(Name) (Name, bool)) {
+func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 	m.renames++
 	for _, o := range m.opens {
-		if n, ok := now(o.Now); ok && !o.Gone {
+		if n, ok := now(o.Now, o.Gone); ok {
 			o.Now = n
 		}
 	}
@@ -66,13 +69,13 @@ func (m *Model) rename(now func(Name) (Name, bool)) {
 			continue // of another thread, too
 		}
 		t.FS.renames = m.renames
-		if n, ok := now(t.FS.cwd()); ok {
+		if n, ok := now(t.FS.cwd(), false); ok {
 			t.FS.Cwd, t.FS.realCwd = n.Given, n.other()
 		}
 		if t.FS.Root == "" {
 			continue
 		}
-		if n, ok := now(t.FS.root()); ok {
+		if n, ok := now(t.FS.root(), false); ok {
 			t.FS.Root, t.FS.realRoot = n.Given, n.other()
 		}
 	}
@@ -93,6 +96,13 @@ func (m *Model) gone(name string) {
 	for _, o := range m.opens {
 		if o.Now.Real == name {
 			o.Gone = true
+		} else if _, below := below(o.Now.Real, name); below && o.Gone {
+			o.Now = Name{} // in a directory that is gone as well
+		}
+	}
+	for _, t := range m.threads {
+		if t.FS.cwd().Real == name {
+			t.FS.Cwd, t.FS.realCwd = "", ""
 		}
 	}
 }
