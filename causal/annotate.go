@@ -249,14 +249,34 @@ func (a *annotator) call(n *node, i int, ev *event.Event) {
 	}
 	a.begin, a.end = min(a.begin, ev.Enter), max(a.end, ev.Exit)
 	own := storage(ev)
+	slept := a.account(n, i, ev, own)
+	if own || slept {
+		n.loop = nil
+	} else {
+		a.look(n, i, ev)
+	}
+	if on, all := broadcasts(ev); all {
+		a.broadcasts = append(a.broadcasts, broadcast{i, on})
+	}
+	a.followPoll(n, i, ev, own, slept)
+	if !ev.Spec().NoCall {
+		n.inCall = n.inCall[:0:0]
+	}
+	n.lastEnd = max(n.lastEnd, ev.Exit)
+}
+
+// account says of the time since the thread's last call what it computed, what it was
+// delayed, and what it spent in this call, which is a storage call if own is set. It reports
+// whether the call slept.
+func (a *annotator) account(n *node, i int, ev *event.Event, own bool) bool {
+	var gap int64
 	took := ev.Exit - ev.Enter
-	var gap, delay int64
 	if n.lastEnd >= 0 {
 		gap = max(0, ev.Enter-n.lastEnd)
 		took = ev.Exit - max(ev.Enter, n.lastEnd)
 	}
 	took = max(took, 0)
-	delay = a.delayed(n, ev, i, gap)
+	delay := a.delayed(n, ev, i, gap)
 	a.compute[i] = n.carry + gap - delay
 	n.carry = 0
 	n.total.Compute += a.compute[i]
@@ -280,30 +300,25 @@ func (a *annotator) call(n *node, i int, ev *event.Event) {
 	if slept == 0 && n.lastWakeup < max(ev.Enter, 1) { // nor waited for a page
 		n.clock.ran(took)
 	}
-	if own || slept > 0 {
-		n.loop = nil
-	} else {
-		a.look(n, i, ev)
-	}
-	if on, all := broadcasts(ev); all {
-		a.broadcasts = append(a.broadcasts, broadcast{i, on})
-	}
-	if isPoll(ev.Op) {
+	return slept > 0
+}
+
+// followPoll notes a call that waited until something could be read, and the calls that
+// then read it.
+func (a *annotator) followPoll(n *node, i int, ev *event.Event, own, slept bool) {
+	const maxReaders = 64
+	switch class := ev.Spec().Class; {
+	case isPoll(ev.Op):
 		n.poll = -1
-		if slept > 0 && ev.OK() && ev.Ret > 0 {
+		if slept && ev.OK() && ev.Ret > 0 {
 			n.poll = len(a.polls)
 			a.polls = append(a.polls, poll{event: int64(i), enter: ev.Enter})
 		}
-	} else if n.poll >= 0 && !own && (ev.Spec().Class == event.Data || ev.Spec().Class == event.Socket) {
-		const maxReaders = 64
+	case n.poll >= 0 && !own && (class == event.Data || class == event.Socket):
 		if p := &a.polls[n.poll]; len(p.readers) < maxReaders {
 			p.readers = append(p.readers, uint32(i))
 		}
 	}
-	if !ev.Spec().NoCall {
-		n.inCall = n.inCall[:0:0]
-	}
-	n.lastEnd = max(n.lastEnd, ev.Exit)
 }
 
 // sleptIn returns how long a call slept, until its last wake-up.

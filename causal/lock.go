@@ -75,55 +75,83 @@ func isLock(ev *event.Event) bool {
 
 // see takes the next event.
 func (l *locks) see(i int, ev *event.Event) {
-	process := openFile{ev.Host, event.OpenID(ev.PID)}
-	ended := l.alive.Follow(ev)
-	if l.pids[process] {
-		if ended {
-			delete(l.pids, process)
-			l.lose(i, ev, func(*lock) bool { return true })
-		} else if ev.Kind == event.Call && ev.OK() {
-			l.replaced(i, ev)
-		}
-	}
-	if ev.Kind != event.Call || !ev.OK() || ev.Op != event.OpClose && ev.Op != event.OpFlock && !isLock(ev) {
+	l.followProcess(i, ev)
+	if ev.Kind != event.Call || !ev.OK() {
 		return
 	}
+	switch {
+	case ev.Op == event.OpClose:
+		l.closed(i, ev)
+	case ev.Op == event.OpFlock:
+		l.flock(i, ev)
+	case isLock(ev):
+		l.fcntl(i, ev)
+	}
+}
+
+// followProcess ends the locks that the event's process loses, without naming the files.
+func (l *locks) followProcess(i int, ev *event.Event) {
+	process := openFile{ev.Host, event.OpenID(ev.PID)}
+	ended := l.alive.Follow(ev)
+	switch {
+	case !l.pids[process]:
+	case ended:
+		delete(l.pids, process)
+		l.lose(i, ev, func(*lock) bool { return true })
+	case ev.Kind == event.Call && ev.OK():
+		l.replaced(i, ev)
+	}
+}
+
+// locked returns the file that a call locks or unlocks, and its descriptor; nil if it is
+// not known.
+func (l *locks) locked(ev *event.Event) (*lockedFile, *event.File) {
+	f := ev.FileArg(0)
+	if f == nil || f.Open == 0 {
+		return nil, nil
+	}
+	k := inode{ev.Host, f.Dev, f.Ino}
+	l.opens[openFile{ev.Host, f.Open}], l.pids[openFile{ev.Host, event.OpenID(ev.PID)}] = k, true
+	return l.file(k), f
+}
+
+// closed ends the locks of a process on a file, and those of an open file if no other
+// descriptor is left.
+func (l *locks) closed(i int, ev *event.Event) {
 	f := ev.FileArg(0)
 	if f == nil || f.Open == 0 {
 		return
 	}
-	open := openFile{ev.Host, f.Open}
-	if ev.Op == event.OpClose { // it ends the locks of a process, and of an open file if no other descriptor is left
-		if k, ok := l.opens[open]; ok {
-			l.files[k].giveUp(i, func(h *lock) bool { return h.owner.pid == ev.PID && (h.owner.open == 0 || h.owner.open == f.Open) }, 0, wholeFile)
-		}
+	if k, ok := l.opens[openFile{ev.Host, f.Open}]; ok {
+		l.files[k].giveUp(i, func(h *lock) bool {
+			return h.owner.pid == ev.PID && (h.owner.open == 0 || h.owner.open == f.Open)
+		}, 0, wholeFile)
+	}
+}
+
+// flock takes a call of flock(2).
+func (l *locks) flock(i int, ev *event.Event) {
+	const exclusive, unlock = 2, 8
+	file, f := l.locked(ev)
+	if file == nil {
 		return
 	}
-	k := inode{ev.Host, f.Dev, f.Ino}
-	file := l.file(k)
-	l.opens[open], l.pids[process] = k, true
-	if ev.Op == event.OpFlock {
-		const exclusive, unlock = 2, 8
-		mine := owner{f.Open, ev.PID}
-		file.giveUp(i, mine.has, 0, wholeFile)
-		if ev.Args[1]&unlock == 0 {
-			l.take(file, lock{mine, 0, wholeFile, ev.Args[1]&exclusive != 0, i, f.FD, f.Flags&oCloexec != 0})
-		}
-		return
+	mine := owner{f.Open, ev.PID}
+	file.giveUp(i, mine.has, 0, wholeFile)
+	if ev.Args[1]&unlock == 0 {
+		l.take(file, lock{mine, 0, wholeFile, ev.Args[1]&exclusive != 0, i, f.FD, f.Flags&oCloexec != 0})
 	}
+}
+
+// fcntl takes a lock by fcntl(2).
+func (l *locks) fcntl(i int, ev *event.Event) {
+	const write, unlock = 1, 2
+	file, f := l.locked(ev)
 	m := ev.BufArg(2)
-	if m == nil || len(m.Inline) < 24 {
+	if file == nil || m == nil || len(m.Inline) < 24 {
 		return
 	}
-	const write, unlock = 1, 2 // struct flock (fcntl(2))
-	le := binary.LittleEndian
-	kind, from, to := le.Uint16(m.Inline), int64(le.Uint64(m.Inline[8:])), int64(le.Uint64(m.Inline[16:]))
-	if to += from; to <= from {
-		to = wholeFile
-	}
-	if whence := le.Uint16(m.Inline[2:]); whence != 0 {
-		from, to = 0, wholeFile // from where, is not known
-	}
+	kind, from, to := lockRange(m.Inline)
 	mine := owner{pid: ev.PID}
 	if ev.Args[1] >= fOFDSETLK {
 		mine.open = f.Open
@@ -132,6 +160,19 @@ func (l *locks) see(i int, ev *event.Event) {
 	if kind != unlock {
 		l.take(file, lock{mine, from, to, kind == write, i, f.FD, f.Flags&oCloexec != 0})
 	}
+}
+
+// lockRange reads a struct flock (fcntl(2)).
+func lockRange(b []byte) (kind uint16, from, to int64) {
+	le := binary.LittleEndian
+	kind, from, to = le.Uint16(b), int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:]))
+	if to += from; to <= from {
+		to = wholeFile
+	}
+	if whence := le.Uint16(b[2:]); whence != 0 {
+		from, to = 0, wholeFile // from where, is not known
+	}
+	return kind, from, to
 }
 
 // replaced ends the locks of a process that it took by descriptors which a call closes

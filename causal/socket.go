@@ -117,15 +117,11 @@ func (a address) unspecified() bool {
 // socket notes what a call says of sockets.
 func (b *Builder) socket(i int, ev *event.Event) {
 	f := ev.FileArg(0)
-	made := ev.FileArg(event.ResultArg)
 	if ev.Op == event.OpSocket {
-		f = made
+		f = ev.FileArg(event.ResultArg)
 	}
-	if f == nil || f.Open == 0 || !ev.OK() && ev.Errno != eINPROGRESS {
+	if !b.unnamed(ev, f) || !ev.OK() && ev.Errno != eINPROGRESS {
 		return
-	}
-	if _, named := parseName(f.Path, b.machine(ev.Host)); named {
-		return // and so the name pairs it
 	}
 	k := openFile{ev.Host, f.Open}
 	s := b.sockets.known[k]
@@ -133,45 +129,67 @@ func (b *Builder) socket(i int, ev *event.Event) {
 		s = &socket{}
 		b.sockets.known[k] = s
 	}
-	argument := func(arg int) (address, bool) {
-		if m := ev.BufArg(arg); m != nil {
-			return parseAddress(b.machine(ev.Host), m.Inline)
-		}
-		return address{}, false
-	}
 	switch ev.Op {
 	case event.OpSocket:
 		s.kind = uint8(ev.Args[1] & sockType)
 	case event.OpBind, event.OpGetsockname:
-		if a, ok := argument(1); ok {
+		if a, ok := b.addressIn(ev); ok {
 			s.local = a
 		}
 	case event.OpConnect:
-		a, ok := argument(1)
-		if !ok {
-			return
-		}
-		if s.peer = a; s.kind != sockDgram {
-			b.sockets.connects = append(b.sockets.connects, attempt{event: uint32(i), enter: ev.Enter, exit: ev.Exit, sock: k, at: a})
-			b.halves(k, s.kind, "to "+a.text(), "from "+a.text())
-		}
+		b.connected(i, ev, k, s)
 	case event.OpAccept, event.OpAccept4:
-		if made == nil || made.Open == 0 {
-			return
-		}
-		if _, named := parseName(made.Path, b.machine(ev.Host)); named {
-			return
-		}
-		c := openFile{ev.Host, made.Open}
-		peer, _ := argument(1)
-		b.sockets.known[c] = &socket{kind: s.kind, local: s.local, peer: peer}
-		b.sockets.accepts = append(b.sockets.accepts, attempt{event: uint32(i), enter: ev.Enter, exit: ev.Exit, sock: c, at: s.local, peer: peer})
-		b.halves(c, s.kind, "from "+s.local.text(), "to "+s.local.text())
+		b.accepts(i, ev, s)
 	case event.OpSendto, event.OpRecvfrom, event.OpSendmsg, event.OpRecvmsg:
 		if s.kind == sockDgram {
 			b.packet(i, ev, s)
 		}
 	}
+}
+
+// unnamed reports whether a file is known whose name does not pair it.
+func (b *Builder) unnamed(ev *event.Event, f *event.File) bool {
+	if f == nil || f.Open == 0 {
+		return false
+	}
+	_, named := parseName(f.Path, b.machine(ev.Host))
+	return !named
+}
+
+// addressIn returns the address that is the second argument of a call.
+func (b *Builder) addressIn(ev *event.Event) (a address, ok bool) {
+	if m := ev.BufArg(1); m != nil {
+		return parseAddress(b.machine(ev.Host), m.Inline)
+	}
+	return a, false
+}
+
+// connected notes that a socket was connected.
+func (b *Builder) connected(i int, ev *event.Event, k openFile, s *socket) {
+	a, ok := b.addressIn(ev)
+	if !ok {
+		return
+	}
+	if s.peer = a; s.kind == sockDgram {
+		return
+	}
+	b.sockets.connects = append(b.sockets.connects,
+		attempt{event: uint32(i), enter: ev.Enter, exit: ev.Exit, sock: k, at: a})
+	b.halves(k, s.kind, "to "+a.text(), "from "+a.text())
+}
+
+// accepts notes that a listening socket gave out a connection.
+func (b *Builder) accepts(i int, ev *event.Event, s *socket) {
+	made := ev.FileArg(event.ResultArg)
+	if !b.unnamed(ev, made) {
+		return
+	}
+	c := openFile{ev.Host, made.Open}
+	peer, _ := b.addressIn(ev)
+	b.sockets.known[c] = &socket{kind: s.kind, local: s.local, peer: peer}
+	b.sockets.accepts = append(b.sockets.accepts,
+		attempt{event: uint32(i), enter: ev.Enter, exit: ev.Exit, sock: c, at: s.local, peer: peer})
+	b.halves(c, s.kind, "from "+s.local.text(), "to "+s.local.text())
 }
 
 // halves makes the two directions of a socket whose other side is not known yet.

@@ -139,6 +139,10 @@ type textParser struct {
 	pending bool
 }
 
+// errNotBegun is the error of what stands before the number of events.
+var errNotBegun = errors.New("the first line is to be EVENTS(n)")
+
+// take takes the next line.
 func (p *textParser) take(text string) error {
 	if text == "" || text[0] == '#' {
 		return nil
@@ -152,62 +156,84 @@ func (p *textParser) take(text string) error {
 	if !ok || !closed || strings.TrimSpace(end) != "" {
 		return fmt.Errorf("%.60q is neither an event, which begins with its number, nor WORD(…)", text)
 	}
-	if word == "EVENTS" {
-		n, err := strconv.ParseUint(arg, 10, 64)
-		if err != nil || n != uint64(len(p.line)) {
-			return fmt.Errorf("annotations of %.20s events; the tape has %d", arg, len(p.line))
-		}
-		p.begun, p.last = true, -1
-		return nil
-	}
-	if !p.begun {
-		return errors.New("the first line is to be EVENTS(n)")
+	switch {
+	case word == "EVENTS":
+		return p.begin(arg)
+	case !p.begun:
+		return errNotBegun
 	}
 	switch word {
-	case "COMPUTE", "SLEEP":
-		d, err := time.ParseDuration(arg)
-		if err != nil || d < 0 {
-			return fmt.Errorf("%s(%.20s): no time such as 1.5ms", word, arg)
-		}
-		sum := &p.next.Compute
-		if p.pending = true; word == "SLEEP" {
-			sum = &p.next.Sleep
-		}
-		if d > maxNS-*sum {
-			return fmt.Errorf("%s(%.20s): with what stands before it, that is longer than %v", word, arg, time.Duration(maxNS))
-		}
-		*sum += d
+	case "COMPUTE":
+		return p.duration(word, arg, &p.next.Compute)
+	case "SLEEP":
+		return p.duration(word, arg, &p.next.Sleep)
 	case "WAIT":
-		first, second, two := strings.Cut(arg, ",")
-		n, err := p.number(first)
-		if err != nil {
-			return err
-		}
-		d := Dependency{Event: n}
-		if two {
-			if d.Lag, err = time.ParseDuration(strings.TrimSpace(second)); err != nil || d.Lag < 0 {
-				return fmt.Errorf("WAIT(%.40s): no time such as 1.5ms", arg)
-			}
-			if d.Lag > maxNS {
-				return fmt.Errorf("WAIT(%.40s): that is longer than %v", arg, time.Duration(maxNS))
-			}
-		}
-		if p.pending = true; len(p.next.Waits) >= maxWaits {
-			return errors.New("too many WAITs for one event")
-		}
-		p.next.Waits = append(p.next.Waits, d)
+		return p.wait(arg)
 	case "SIGNAL":
-		n, err := p.number(arg)
-		if err != nil {
-			return err
-		}
-		if p.last < 0 || p.pending {
-			return fmt.Errorf("SIGNAL(%d) has to stand behind the event that gives it", n)
-		}
-		p.signals = append(p.signals, waitFor{to: uint32(n), from: uint32(p.last)})
-	default:
-		return fmt.Errorf("%.20s is neither COMPUTE, SLEEP, WAIT nor SIGNAL", word)
+		return p.signal(arg)
 	}
+	return fmt.Errorf("%.20s is neither COMPUTE, SLEEP, WAIT nor SIGNAL", word)
+}
+
+// begin takes EVENTS(n).
+func (p *textParser) begin(arg string) error {
+	n, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil || n != uint64(len(p.line)) {
+		return fmt.Errorf("annotations of %.20s events; the tape has %d", arg, len(p.line))
+	}
+	p.begun, p.last = true, -1
+	return nil
+}
+
+// duration adds what COMPUTE or SLEEP says to a sum.
+func (p *textParser) duration(word, arg string, sum *time.Duration) error {
+	d, err := time.ParseDuration(arg)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%s(%.20s): no time such as 1.5ms", word, arg)
+	}
+	if d > maxNS-*sum {
+		return fmt.Errorf("%s(%.20s): with what stands before it, that is longer than %v",
+			word, arg, time.Duration(maxNS))
+	}
+	*sum += d
+	p.pending = true
+	return nil
+}
+
+// wait takes WAIT(event) and WAIT(event, lag).
+func (p *textParser) wait(arg string) error {
+	first, second, two := strings.Cut(arg, ",")
+	n, err := p.number(first)
+	if err != nil {
+		return err
+	}
+	d := Dependency{Event: n}
+	if two {
+		if d.Lag, err = time.ParseDuration(strings.TrimSpace(second)); err != nil || d.Lag < 0 {
+			return fmt.Errorf("WAIT(%.40s): no time such as 1.5ms", arg)
+		}
+		if d.Lag > maxNS {
+			return fmt.Errorf("WAIT(%.40s): that is longer than %v", arg, time.Duration(maxNS))
+		}
+	}
+	if len(p.next.Waits) >= maxWaits {
+		return errors.New("too many WAITs for one event")
+	}
+	p.next.Waits = append(p.next.Waits, d)
+	p.pending = true
+	return nil
+}
+
+// signal takes SIGNAL(event).
+func (p *textParser) signal(arg string) error {
+	n, err := p.number(arg)
+	if err != nil {
+		return err
+	}
+	if p.last < 0 || p.pending {
+		return fmt.Errorf("SIGNAL(%d) has to stand behind the event that gives it", n)
+	}
+	p.signals = append(p.signals, waitFor{to: uint32(n), from: uint32(p.last)})
 	return nil
 }
 
@@ -222,7 +248,7 @@ func (p *textParser) number(s string) (uint64, error) {
 
 func (p *textParser) event(number string) error {
 	if !p.begun {
-		return errors.New("the first line is to be EVENTS(n)")
+		return errNotBegun
 	}
 	n, err := p.number(number)
 	if err != nil {

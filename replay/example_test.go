@@ -16,7 +16,7 @@ import (
 // threads, and prints the first difference.
 func Example() {
 	execute.Stub() // first in main: does not return in the process that makes the calls
-	tape, err := trace.OpenTape("db.tape")
+	tape, err := trace.Open("db.tape")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func FuzzPlan(f *testing.F) {
 		if w.Close(&trace.Manifest{Program: "test", Hosts: hosts}) != nil {
 			return
 		}
-		tape, err := trace.OpenTape(dir)
+		tape, err := trace.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

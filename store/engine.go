@@ -14,8 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/cgo"
 	"unsafe"
@@ -26,17 +24,16 @@ import (
 // writer is an engine that writes Parquet files of rows in Go's memory. It uses the
 // engine's C interface: that of database/sql takes rows value by value.
 type writer struct {
-	db    mapping.Database
-	pins  runtime.Pinner
-	used  []cgo.Handle
-	spill string
+	db   mapping.Database
+	pins runtime.Pinner
+	used []cgo.Handle
 }
 
-// openWriter starts an engine. Each table is written by the thread that asks for it:
+// openWriter starts an engine, which may write what it has no memory for into the directory
+// spill. Each table is written by the thread that asks for it:
 // more of them would wait for each other, and the rows stay in order.
-func openWriter() (*writer, error) {
+func openWriter(spill string) (*writer, error) {
 	w := new(writer)
-	w.spill = filepath.Join(os.TempDir(), fmt.Sprintf("iotape-index-%d-%p", os.Getpid(), w))
 	var config mapping.Config
 	if mapping.CreateConfig(&config) == mapping.StateError {
 		return nil, errors.New("open engine: no memory")
@@ -46,7 +43,7 @@ func openWriter() (*writer, error) {
 		{"autoinstall_known_extensions", "false"},
 		{"autoload_known_extensions", "false"},
 		{"memory_limit", fmt.Sprintf("%dKiB", defaultMemoryBytes/2/1024)},
-		{"temp_directory", w.spill}, // for row groups of very long names
+		{"temp_directory", spill}, // for row groups of very long names
 		{"threads", "1"},
 		// Needed for a limit on the bytes of a row group; one thread keeps the order.
 		{"preserve_insertion_order", "false"},
@@ -68,7 +65,6 @@ func (w *writer) close() {
 		h.Delete()
 	}
 	w.pins.Unpin()
-	os.RemoveAll(w.spill)
 }
 
 // rowsFunc is a table function's rows: a filled chunk, empty at the end.

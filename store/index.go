@@ -4,8 +4,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/history"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -28,42 +31,47 @@ func parquetName(table string) string { return table + ".parquet" }
 // Index derives the Parquet files of the tables from the tape and replaces those that
 // are there. If progress is not nil, it is called now and then with events.
 func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64)) (err error) {
-	w, err := openWriter()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("index %s: %w", t.Name(), err)
+		}
+	}()
+	path := filepath.Join(t.Dir(), trace.IndexName)
+	wholefile.RemoveLeft(path)
+	work, err := wholefile.CreateDir(path, 0o700)
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	dir := work.Temp
+	w, err := openWriter(filepath.Join(dir, "spill"))
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("index %s: %w", t.Name(), err)
-			for _, name := range tableNames {
-				os.Remove(tmpPath(t, name))
-			}
-		}
-	}()
 	hosts, sum := hostNames(t), newSummary(t)
-	if err := writeEvents(ctx, w, t, hosts, sum, progress); err != nil {
+	if err := writeEvents(ctx, w, t, hosts, sum, dir, progress); err != nil {
 		return err
 	}
-	if err := writeTable(ctx, w, "processes", tmpPath(t, "processes"), processColumns(hosts),
-		items(sum.processes)); err != nil {
+	if err := writeTable(ctx, w, "processes", dir, processColumns(hosts), items(sum.processes)); err != nil {
 		return err
 	}
-	if err := writeTable(ctx, w, "files", tmpPath(t, "files"), fileColumns(hosts), items(sum.files)); err != nil {
+	if err := writeTable(ctx, w, "files", dir, fileColumns(hosts), items(sum.files)); err != nil {
+		return err
+	}
+	// The description of the old tables must not be there beside new ones after a kill.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var files []string
 	for _, name := range tableNames {
-		if err := os.Rename(tmpPath(t, name), filepath.Join(t.Dir(), parquetName(name))); err != nil {
+		if err := os.Rename(filepath.Join(dir, parquetName(name)),
+			filepath.Join(t.Dir(), parquetName(name))); err != nil {
 			return err
 		}
 		files = append(files, parquetName(name))
 	}
 	return t.SetDerived(ctx, IndexVersion, files)
-}
-
-func tmpPath(t *trace.Tape, table string) string {
-	return filepath.Join(t.Dir(), parquetName(table)+".tmp")
 }
 
 // source reads the events of a tape once and makes the rows of all tables of them: a
@@ -84,8 +92,8 @@ type source struct {
 	content *pipe[piece]
 }
 
-// writeEvents writes the tables that grow with the events, and sums those up.
-func writeEvents(ctx context.Context, w *writer, t *trace.Tape, hosts []string, sum *summary,
+// writeEvents writes the tables that grow with the events into dir, and sums those up.
+func writeEvents(ctx context.Context, w *writer, t *trace.Tape, hosts []string, sum *summary, dir string,
 	progress func(done, total int64)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,13 +122,13 @@ func writeEvents(ctx context.Context, w *writer, t *trace.Tape, hosts []string, 
 		return err
 	})
 	run(func() error {
-		return writeTable(ctx, w, "events", tmpPath(t, "events"), eventColumns(hosts), s.events.next)
+		return writeTable(ctx, w, "events", dir, eventColumns(hosts), s.events.next)
 	})
 	run(func() error {
-		return writeTable(ctx, w, "opens", tmpPath(t, "opens"), openColumns(hosts), s.opens.next)
+		return writeTable(ctx, w, "opens", dir, openColumns(hosts), s.opens.next)
 	})
 	run(func() error {
-		return writeTable(ctx, w, "content", tmpPath(t, "content"), contentColumns(), s.content.next)
+		return writeTable(ctx, w, "content", dir, contentColumns(), s.content.next)
 	})
 	all.Wait()
 	return context.Cause(ctx)
@@ -189,14 +197,27 @@ func Indexed(t *trace.Tape) error {
 		if !ok {
 			return fmt.Errorf("index without %s: %w", parquetName(name), trace.ErrCorrupt)
 		}
-		st, err := os.Stat(filepath.Join(t.Dir(), parquetName(name)))
+		size, err := derivedSize(t, parquetName(name))
 		if err != nil {
 			return err
 		}
-		if st.Size() != sum.Bytes {
-			return fmt.Errorf("%s has %d bytes, wants %d: %w", parquetName(name),
-				st.Size(), sum.Bytes, trace.ErrCorrupt)
+		if size != sum.Bytes {
+			return fmt.Errorf("%s has %d bytes, wants %d: %w", parquetName(name), size, sum.Bytes, trace.ErrCorrupt)
 		}
 	}
 	return nil
+}
+
+// derivedSize returns the size of a derived file, in bytes.
+func derivedSize(t *trace.Tape, name string) (int64, error) {
+	f, err := t.OpenDerived(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
 }

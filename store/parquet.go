@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Column describes a column of a Parquet file that is no table of a tape.
@@ -162,11 +164,17 @@ func (s *session) copyTo(ctx context.Context, file, query string, args ...any) e
 	if err != nil {
 		return err
 	}
-	tmp := path + ".tmp"
+	wholefile.RemoveLeft(path)
+	work, err := wholefile.CreateDir(path, 0o700)
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	tmp := filepath.Join(work.Temp, filepath.Base(path))
 	st := fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE %d, USE_TMP_FILE false)",
 		query, quote(tmp), parquetRows)
 	if _, err := s.conn.ExecContext(ctx, st, args...); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", file, err), os.RemoveAll(tmp))
+		return fmt.Errorf("write %s: %w", file, err)
 	}
 	f, err := os.Open(tmp)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
 )
@@ -138,14 +139,15 @@ func tableOf[R any](columns []column[R], next func() ([]*R, error)) *rowsFunc {
 	return t
 }
 
-// writeTable writes rows to a Parquet file.
-func writeTable[R any](ctx context.Context, w *writer, name, path string, columns []column[R],
+// writeTable writes rows to the Parquet file of a table in dir.
+func writeTable[R any](ctx context.Context, w *writer, name, dir string, columns []column[R],
 	next func() ([]*R, error)) error {
 	t := tableOf(columns, next)
 	defer t.close()
 	err := w.copy(ctx, "iotape_"+name,
 		fmt.Sprintf("COPY (SELECT * FROM iotape_%s()) TO %s (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, "+
-			"ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES 134217728)", name, quote(path), rowGroup), t)
+			"ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES 134217728)", name,
+			quote(filepath.Join(dir, parquetName(name))), rowGroup), t)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("write %s: %w", parquetName(name), err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -109,7 +110,10 @@ func newSession(ctx context.Context, o *QueryOptions) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{db: db, spill: filepath.Join(os.TempDir(), fmt.Sprintf("iotape-query-%d-%p", os.Getpid(), db))}
+	s := &session{db: db}
+	if s.spill, err = os.MkdirTemp("", "iotape-query-"); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	if s.conn, err = db.Conn(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open engine: %w", err), s.close())
 	}
@@ -189,12 +193,13 @@ func Export(ctx context.Context, tapes []*trace.Tape, query, file string, o *Que
 	if err != nil {
 		return 0, fmt.Errorf("export: %w", err)
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".iotape-")
+	wholefile.RemoveLeft(path)
+	work, err := wholefile.CreateDir(path, 0o700)
 	if err != nil {
 		return 0, fmt.Errorf("export: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	tmp := filepath.Join(dir, "result")
+	defer work.Close()
+	tmp := filepath.Join(work.Temp, "result")
 	s, err := begin(ctx, tapes, tmp, o)
 	if err != nil {
 		return 0, err

@@ -254,11 +254,15 @@ func TestIndexCanBeStopped(t *testing.T) {
 		t.Errorf("left behind: %v", entries)
 	}
 	// What cannot be written fails, and does not wait for the rest.
-	if err := os.Mkdir(filepath.Join(dir, "opens.parquet.tmp"), 0o777); err != nil {
+	w, err := openWriter(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Index(t.Context(), tape, nil); err == nil || !strings.Contains(err.Error(), "opens.parquet") {
-		t.Errorf("an index that cannot be written: %v", err)
+	defer w.close()
+	missing := filepath.Join(t.TempDir(), "missing")
+	err = writeEvents(t.Context(), w, tape, hostNames(tape), newSummary(tape), missing, nil)
+	if err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("an index that cannot be written: %v; want an error that names %s", err, missing)
 	}
 }
 

@@ -5,7 +5,6 @@ package trace
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 
 	"github.com/zeebo/blake3"
 )
@@ -34,7 +33,7 @@ func (t *Tape) SetAnnotations(payload ...[]byte) error {
 		b = append(b, p...)
 	}
 	sum := blake3.Sum256(b)
-	return replaceFile(t.dir, AnnotationsName, append(b, sum[:]...))
+	return t.replace(AnnotationsName, append(b, sum[:]...))
 }
 
 // Annotations returns the payload of the tape's annotations. The error wraps
@@ -42,7 +41,7 @@ func (t *Tape) SetAnnotations(payload ...[]byte) error {
 // this tape.
 func (t *Tape) Annotations() ([]byte, error) {
 	limit := annotationBytes + annotationBytesPerEvent*int64(min(t.manifest.Counts.Events, 1<<32))
-	b, err := readLimited(filepath.Join(t.dir, AnnotationsName), limit)
+	b, err := readLimited(t.dir, AnnotationsName, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read annotations: %w", err)
 	}

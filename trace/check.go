@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/blake3"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Damage is one thing that is wrong with a tape.
@@ -94,7 +95,7 @@ func (c *checker) advance(n int64) error {
 }
 
 func (c *checker) manifest() error {
-	b, err := readLimited(filepath.Join(c.t.dir, ManifestName), maxManifestBytes)
+	b, err := readLimited(c.t.dir, ManifestName, maxManifestBytes)
 	if err == nil {
 		_, err = ParseManifest(b)
 	}
@@ -118,7 +119,7 @@ func (c *checker) files() error {
 
 // file compares a file with its size and hash.
 func (c *checker) file(name string, want FileSum) error {
-	got, err := sumFile(c.ctx, filepath.Join(c.t.dir, name), c.advance)
+	got, err := sumFile(c.ctx, c.t.dir, name, c.advance)
 	switch {
 	case c.ctx.Err() != nil:
 		return c.ctx.Err()
@@ -136,10 +137,10 @@ func (c *checker) file(name string, want FileSum) error {
 	return nil
 }
 
-// sumFile hashes a file.
-func sumFile(ctx context.Context, path string, advance func(int64) error) (FileSum, error) {
+// sumFile hashes a file of a tape.
+func sumFile(ctx context.Context, dir, name string, advance func(int64) error) (FileSum, error) {
 	var sum FileSum
-	f, err := os.Open(path)
+	f, err := wholefile.Open(dir, name)
 	if err != nil {
 		return sum, err
 	}

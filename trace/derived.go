@@ -5,9 +5,12 @@ package trace
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/zeebo/blake3"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 const derivedFormat = "iotape.index"
@@ -25,7 +28,7 @@ type Derived struct {
 // fs.ErrNotExist if there are none, and ErrCorrupt if they are not those of this
 // tape. The files themselves are not read: Check does that.
 func (t *Tape) Derived() (*Derived, error) {
-	b, err := readLimited(filepath.Join(t.dir, IndexName), maxManifestBytes)
+	b, err := readLimited(t.dir, IndexName, maxManifestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
@@ -55,7 +58,7 @@ func (t *Tape) SetDerived(ctx context.Context, version int, names []string) erro
 		if err := validName(name); err != nil {
 			return err
 		}
-		sum, err := sumFile(ctx, filepath.Join(t.dir, name), nil)
+		sum, err := sumFile(ctx, t.dir, name, nil)
 		if err != nil {
 			return fmt.Errorf("describe index: %w", err)
 		}
@@ -65,7 +68,7 @@ func (t *Tape) SetDerived(ctx context.Context, version int, names []string) erro
 	if err != nil {
 		return err
 	}
-	return replaceFile(t.dir, IndexName, b)
+	return t.replace(IndexName, b)
 }
 
 // Identity tells a tape from others: the check of its manifest or, for a salvaged
@@ -77,3 +80,23 @@ func (t *Tape) Identity() string {
 	sum := blake3.Sum256(fmt.Appendf(nil, "salvaged %d %d %d %d", t.events.end, t.content.end, t.events.size, t.content.size))
 	return fmt.Sprintf("%x", sum)
 }
+
+// replace writes a file of the tape's directory, in place of the one that is there.
+func (t *Tape) replace(name string, b []byte) error {
+	if err := wholefile.WriteBytes(filepath.Join(t.dir, name), b); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// CreateDerived begins a file of what is derived from the tape, in the tape's directory. It
+// is described by SetDerived, or says by itself which tape it is of.
+func (t *Tape) CreateDerived(name string) (*wholefile.File, error) {
+	path := filepath.Join(t.dir, name)
+	wholefile.RemoveLeft(path)
+	return wholefile.Create(path)
+}
+
+// OpenDerived opens a file that was derived from the tape. Its bytes are not verified. The
+// error wraps fs.ErrNotExist if there is none.
+func (t *Tape) OpenDerived(name string) (*os.File, error) { return wholefile.Open(t.dir, name) }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/blake3"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Errors of Open for what is not a tape, but can be made one: by the named command, and by
@@ -107,13 +109,9 @@ func identify(path string) error {
 	return fmt.Errorf("%s is %w", path, ErrNotSealed)
 }
 
-// OpenTape is Open by its former name, for the callers in format/ and replay/ and the tests of
-// causal/ and analyze/flow/. It goes with the last of them.
-func OpenTape(path string) (*Tape, error) { return Open(path) }
-
 // openDirectory opens the tape in a directory.
 func openDirectory(dir string) (*Tape, error) {
-	b, err := readLimited(filepath.Join(dir, ManifestName), maxManifestBytes)
+	b, err := readLimited(dir, ManifestName, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(dir, EventsName)); err == nil {
 			return nil, fmt.Errorf("%s has no %s, so its sealing did not finish: %w", dir, ManifestName, ErrTruncated)
@@ -162,7 +160,7 @@ func Salvage(dir string) (*Tape, error) {
 		}
 		m.FirstNS, m.LastNS = min(m.FirstNS, b.min), max(m.LastNS, b.max)
 	}
-	if b, err := readLimited(filepath.Join(dir, ManifestName), maxManifestBytes); err == nil {
+	if b, err := readLimited(dir, ManifestName, maxManifestBytes); err == nil {
 		if sound, err := ParseManifest(b); err == nil {
 			m.Hosts, m.ExitStatus, m.Signal, m.Losses, m.Files = sound.Hosts, sound.ExitStatus, sound.Signal, sound.Losses, sound.Files
 			m.Counts.Events, m.Reason = sound.Counts.Events, "salvaged: "+cmp.Or(sound.Reason, "it is damaged")
@@ -170,7 +168,7 @@ func Salvage(dir string) (*Tape, error) {
 			return t, nil
 		}
 	}
-	if b, err := readLimited(filepath.Join(dir, HeadName), MaxFrameBytes); err == nil {
+	if b, err := readLimited(dir, HeadName, MaxFrameBytes); err == nil {
 		m.Hosts = readHeads(b)
 	}
 	return t, t.findFiles()
@@ -185,7 +183,7 @@ func (t *Tape) findFiles() error {
 	t.manifest.Files = map[string]FileSum{}
 	for _, e := range entries {
 		if name := e.Name(); e.Type().IsRegular() && validName(name) == nil && !reservedName(name) && len(t.manifest.Files) < maxTapeFiles {
-			if sum, err := sumFile(context.Background(), filepath.Join(t.dir, name), nil); err == nil {
+			if sum, err := sumFile(context.Background(), t.dir, name, nil); err == nil {
 				t.manifest.Files[name] = sum
 			}
 		}
@@ -193,15 +191,16 @@ func (t *Tape) findFiles() error {
 	return nil
 }
 
-func readLimited(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+// readLimited reads a file of a tape, of at most limit bytes.
+func readLimited(dir, name string, limit int64) ([]byte, error) {
+	f, err := wholefile.Open(dir, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes: %w", path, limit, ErrCorrupt)
+		err = fmt.Errorf("%s has more than %d bytes: %w", f.Name(), limit, ErrCorrupt)
 	}
 	return b, err
 }
@@ -221,7 +220,7 @@ func (t *Tape) openFiles() error {
 }
 
 func (t *Tape) openFile(kind *blockKind) (*blockFile, error) {
-	f, err := os.Open(filepath.Join(t.dir, kind.name))
+	f, err := wholefile.Open(t.dir, kind.name)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +274,7 @@ func (t *Tape) OpenFile(name string) (io.ReadCloser, error) {
 	if !ok {
 		return nil, fmt.Errorf("open %s of the tape: %w", name, fs.ErrNotExist)
 	}
-	f, err := os.Open(filepath.Join(t.dir, name))
+	f, err := wholefile.Open(t.dir, name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s of the tape: %w", name, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/blake3"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // ChunkBytes is the usual size of a chunk: content is cut at multiples of it in
@@ -290,34 +291,10 @@ func (w *TapeWriter) Close(m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(w.dir, ManifestName, b)
-}
-
-// replaceFile writes a file by way of another name, so that it is there whole or
-// not at all.
-func replaceFile(dir, name string, b []byte) error {
-	tmp := filepath.Join(dir, name+".tmp")
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	if err := wholefile.WriteBytes(filepath.Join(w.dir, ManifestName), b); err != nil {
+		return fmt.Errorf("close tape: %w", err)
 	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		os.Remove(tmp)
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := os.Rename(tmp, filepath.Join(dir, name)); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }
 
 // Abort gives up and leaves an incomplete tape behind. After Close it does

@@ -142,7 +142,7 @@ func load(t *testing.T, o *flow.Options, names ...string) *flow.Flow {
 	t.Helper()
 	var tapes []*trace.Tape
 	for _, name := range names {
-		tape, err := trace.OpenTape(name)
+		tape, err := trace.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}

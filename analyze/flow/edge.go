@@ -329,51 +329,41 @@ func (f *Flow) lastElsewhere(class, id uint32) (best uint32, ok bool) {
 }
 
 // After returns where the content of a move went to.
-func (f *Flow) After(id int) (out []Edge) {
+func (f *Flow) After(id int) []Edge {
 	m := &f.moves[id]
-	if m.at == reset {
+	switch {
+	case m.at == reset:
 		return nil
-	}
-	if m.write() {
-		switch f.objects[m.object].Kind {
-		case Stream:
-			return f.transported(id)
-		case Socket:
-			for _, r := range f.packets[uint32(id)] {
-				out = append(out, f.whole(id, int(r), Sent))
-			}
-			return out
-		}
-		return f.readBack(id)
-	}
-	if id+1 < len(f.moves) && f.moves[id+1].event == m.event && f.moves[id+1].write() {
+	case m.write():
+		return f.delivered(id)
+	case id+1 < len(f.moves) && f.moves[id+1].event == m.event && f.moves[id+1].write():
 		return []Edge{f.whole(id, id+1, Copied)}
-	}
-	if m.class == 0 {
+	case m.class == 0:
 		return nil
 	}
-	// Of what has the same or related content, what came from here.
-	classes := []uint32{m.class}
-	for _, l := range f.relation.of(m.class) {
-		classes = append(classes, l.b)
-	}
-	for _, l := range f.relation.back.of(m.class) {
-		if a := f.relation.list[l].a; !slices.Contains(classes, a) {
-			classes = append(classes, a)
+	return f.passedOn(id)
+}
+
+// delivered returns who took in what a move wrote.
+func (f *Flow) delivered(id int) (out []Edge) {
+	switch f.objects[f.moves[id].object].Kind {
+	case Stream:
+		return f.transported(id)
+	case Socket:
+		for _, r := range f.packets[uint32(id)] {
+			out = append(out, f.whole(id, int(r), Sent))
 		}
+		return out
 	}
+	return f.readBack(id)
+}
+
+// passedOn returns the writes whose content came from a move that read: they are among the
+// later writes of the same or of related content.
+func (f *Flow) passedOn(id int) (out []Edge) {
 	var later []uint32
-	for _, c := range classes {
-		list := f.byClass.of(c)
-		if len(list) > maxSteps { // this process's alone
-			p := f.processOf(uint32(id))
-			from := sort.Search(len(list), func(i int) bool { return f.processOf(list[i]) >= p })
-			to := from + sort.Search(len(list)-from, func(i int) bool { return f.processOf(list[from+i]) > p })
-			list = list[from:to]
-			at, _ := slices.BinarySearch(list, uint32(id))
-			list = list[at:min(len(list), at+maxSteps)]
-		}
-		for _, k := range list {
+	for _, class := range f.related(f.moves[id].class) {
+		for _, k := range f.movesNear(class, uint32(id)) {
 			if int(k) > id && f.moves[k].write() {
 				later = append(later, k)
 			}
@@ -389,6 +379,35 @@ func (f *Flow) After(id int) (out []Edge) {
 		}
 	}
 	return out
+}
+
+// related returns a class and those that have a link from it or to it.
+func (f *Flow) related(class uint32) []uint32 {
+	classes := []uint32{class}
+	for _, l := range f.relation.of(class) {
+		classes = append(classes, l.b)
+	}
+	for _, l := range f.relation.back.of(class) {
+		if a := f.relation.list[l].a; !slices.Contains(classes, a) {
+			classes = append(classes, a)
+		}
+	}
+	return classes
+}
+
+// movesNear returns the moves of a class. Of a class with too many it returns those of the
+// process of move id alone, from that move on.
+func (f *Flow) movesNear(class, id uint32) []uint32 {
+	list := f.byClass.of(class)
+	if len(list) <= maxSteps {
+		return list
+	}
+	p := f.processOf(id)
+	from := sort.Search(len(list), func(i int) bool { return f.processOf(list[i]) >= p })
+	to := from + sort.Search(len(list)-from, func(i int) bool { return f.processOf(list[from+i]) > p })
+	list = list[from:to]
+	at, _ := slices.BinarySearch(list, id)
+	return list[at:min(len(list), at+maxSteps)]
 }
 
 // readBack returns who read from a file what a move wrote.

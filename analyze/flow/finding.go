@@ -216,50 +216,56 @@ func (w *finder) see(i int) {
 
 // read takes a read: it is compared with what was written or sent there.
 func (w *finder) read(i int, m *move, o *Object) {
-	f := w.f
 	if m.class != 0 {
-		p := f.processOf(uint32(i))
+		p := w.f.processOf(uint32(i))
 		w.recent[p][w.next[p]%recentReads] = uint32(i) + 1
 		w.next[p]++
 		w.got[p] = w.got[p] || o.Kind != File
 	}
-	switch o.Kind {
-	case Stream:
-		if !o.Known || m.class == 0 {
-			return
-		}
-		for _, e := range f.transported(i) {
-			if f.moves[e.From].class == m.class && e.Off == e.FromOff || f.loosely(e.From) || f.loosely(i) {
-				continue
-			}
-			if d, ok := f.differs(&e); ok && d.Differ > 0 {
-				f.add(Finding{Problem: Altered, Moves: []int{e.From, i}, Bytes: int64(d.Differ), Diff: &d,
-					Text: fmt.Sprintf("%s received other bytes than %s had sent (%s): %s", f.who(i), f.who(e.From), f.name(o), &d)})
-			}
-		}
-	case File:
-		if m.at < 0 {
-			return
-		}
+	switch {
+	case o.Kind == Stream && o.Known && m.class != 0:
+		w.received(i, m, o)
+	case o.Kind == File && m.at >= 0:
 		w.pass(i, m, o)
-		x := w.files[m.object]
-		if x == nil || m.class == 0 {
+		if x := w.files[m.object]; x != nil && m.class != 0 {
+			w.readFile(i, m, o, x)
+		}
+	}
+}
+
+// received compares what was received with what was sent.
+func (w *finder) received(i int, m *move, o *Object) {
+	f := w.f
+	for _, e := range f.transported(i) {
+		if f.moves[e.From].class == m.class && e.Off == e.FromOff || f.loosely(e.From) || f.loosely(i) {
+			continue
+		}
+		if d, ok := f.differs(&e); ok && d.Differ > 0 {
+			f.add(Finding{Problem: Altered, Moves: []int{e.From, i}, Bytes: int64(d.Differ), Diff: &d,
+				Text: fmt.Sprintf("%s received other bytes than %s had sent (%s): %s",
+					f.who(i), f.who(e.From), f.name(o), &d)})
+		}
+	}
+}
+
+// readFile compares what was read from a file with what was written there.
+func (w *finder) readFile(i int, m *move, o *Object, x *extents) {
+	f := w.f
+	x.each(m.at, m.end(), func(from, to int64, by uint32) {
+		v := &f.moves[by]
+		if v.class == m.class && v.at == m.at || f.order.Exit(int(v.event)) > f.order.Wall(int(m.event)) {
 			return
 		}
-		x.each(m.at, m.end(), func(from, to int64, by uint32) {
-			v := &f.moves[by]
-			if v.class == m.class && v.at == m.at || f.order.Exit(int(v.event)) > f.order.Wall(int(m.event)) {
-				return
-			}
-			e := Edge{From: int(by), To: i, Why: Stored, Bytes: to - from, Of: m.bytes(), Off: from - m.at, FromOff: from - v.at}
-			d, ok := f.differs(&e)
-			if !ok || d.Differ == 0 || f.overwritten(uint32(i), from, to) {
-				return
-			}
-			f.add(Finding{Problem: Corrupted, Moves: []int{int(by), i}, Bytes: int64(d.Differ), Diff: &d,
-				Text: fmt.Sprintf("%s read %s at %d otherwise than %s had written it: %s", f.who(i), f.name(o), from+int64(d.First)-e.Off, f.who(int(by)), &d)})
-		})
-	}
+		e := Edge{From: int(by), To: i, Why: Stored, Bytes: to - from, Of: m.bytes(),
+			Off: from - m.at, FromOff: from - v.at}
+		d, ok := f.differs(&e)
+		if !ok || d.Differ == 0 || f.overwritten(uint32(i), from, to) {
+			return
+		}
+		f.add(Finding{Problem: Corrupted, Moves: []int{int(by), i}, Bytes: int64(d.Differ), Diff: &d,
+			Text: fmt.Sprintf("%s read %s at %d otherwise than %s had written it: %s",
+				f.who(i), f.name(o), from+int64(d.First)-e.Off, f.who(int(by)), &d)})
+	})
 }
 
 // loosely reports whether the place of a move in its stream is not certain, because
@@ -358,34 +364,7 @@ const smallest = 64
 // changed looks for something that a process took in and gave out changed.
 func (w *finder) changed(i int, m *move, p uint32) bool {
 	f := w.f
-	best := change{}
-	own := 0 // bytes that are those of what the process made itself
-	take := func(from uint32, shift int64) {
-		v := &f.moves[from]
-		// What is read of files is there to be changed, and written again.
-		if f.objects[v.object].Kind == File && f.objects[m.object].Kind == File {
-			return
-		}
-		made := f.made(v.class, p)
-		a, b := f.view(m.class), f.view(v.class)
-		if a == nil || b == nil {
-			if near := f.near(m.class, v.class); near >= f.o.Threshold && v.bytes() == m.bytes() && best.diff.Differ == 0 && !made {
-				best = change{from, 0, Diff{Unseen: true, Differ: 1, Same: int(near * float64(m.bytes()))}}
-			}
-			return
-		}
-		d := compare(a, b, shift)
-		over := d.Same + d.Differ
-		told := float64(d.Same - d.Zeros) // bytes that tell something
-		if d.Differ == 0 || told < f.o.Threshold*(told+float64(d.Differ)) || float64(over) < f.o.Threshold*float64(min(len(a), len(b))) || d.Same < best.diff.Same || d.Same == best.diff.Same && from < best.from {
-			return
-		}
-		if made {
-			own = max(own, d.Same)
-			return
-		}
-		best = change{from, shift, d}
-	}
+	c := origin{f: f, m: m, process: p}
 	covered := spans{{0, m.bytes()}}
 	for _, l := range f.relation.of(m.class) {
 		from, ok := f.lastRead(l.b, p, uint32(i))
@@ -398,27 +377,32 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 				continue
 			}
 		}
-		take(from, int64(l.from)-int64(l.off))
+		c.consider(from, int64(l.from)-int64(l.off))
 	}
 	if len(covered) == 0 {
 		return false
 	}
-	if best.diff.Same == 0 && m.bytes() >= 8 && m.bytes() <= 4096 {
+	if c.best.diff.Same == 0 && m.bytes() >= 8 && m.bytes() <= 4096 {
 		for _, r := range w.recent[p] {
 			if r != 0 && f.moves[r-1].bytes() == m.bytes() && f.contents.mayBeLike(m.class, f.moves[r-1].class) {
-				take(r-1, 0)
+				c.consider(r-1, 0)
 			}
 		}
 	}
 	// What comes back is like what the process made itself, and so is what it makes next:
 	// numbered messages, for one.
-	if best.diff.Same <= own {
+	if c.best.diff.Same <= c.own {
 		return false
 	}
-	f.changed[uint32(i)] = best
-	f.changedBy[best.from] = append(f.changedBy[best.from], uint32(i))
-	d := best.diff
-	from, to := &f.objects[f.moves[best.from].object], &f.objects[m.object]
+	f.changed[uint32(i)] = c.best
+	f.changedBy[c.best.from] = append(f.changedBy[c.best.from], uint32(i))
+	f.addChange(i, m, &c.best)
+	return true
+}
+
+// addChange adds the finding that move i gave out otherwise what its process had taken in.
+func (f *Flow) addChange(i int, m *move, c *change) {
+	from, to := &f.objects[f.moves[c.from].object], &f.objects[m.object]
 	gave, had := "sent (%s)", "received (%s)"
 	if to.Kind == File {
 		gave = "wrote to %s"
@@ -426,9 +410,63 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 	if from.Kind == File {
 		had = "read of %s"
 	}
-	f.add(Finding{Problem: Changed, Moves: []int{int(best.from), i}, Bytes: int64(d.Differ), Diff: &d,
-		Text: fmt.Sprintf("what %s %s is not quite what it had %s: %s", f.who(i), fmt.Sprintf(gave, f.name(to)), fmt.Sprintf(had, f.name(from)), &d)})
-	return true
+	d := c.diff
+	f.add(Finding{Problem: Changed, Moves: []int{int(c.from), i}, Bytes: int64(d.Differ), Diff: &d,
+		Text: fmt.Sprintf("what %s %s is not quite what it had %s: %s",
+			f.who(i), fmt.Sprintf(gave, f.name(to)), fmt.Sprintf(had, f.name(from)), &d)})
+}
+
+// origin is the search for the read that a write is a changed copy of.
+type origin struct {
+	f       *Flow
+	m       *move // the write
+	process uint32
+	best    change
+	own     int // bytes in common with what the process made itself
+}
+
+// consider takes a read whose content, shifted, may be that of the write.
+func (c *origin) consider(from uint32, shift int64) {
+	f, v := c.f, &c.f.moves[from]
+	// What is read of files is there to be changed, and written again.
+	if f.objects[v.object].Kind == File && f.objects[c.m.object].Kind == File {
+		return
+	}
+	made := f.made(v.class, c.process)
+	a, b := f.view(c.m.class), f.view(v.class)
+	if a == nil || b == nil {
+		if !made && c.best.diff.Differ == 0 {
+			c.resembling(from)
+		}
+		return
+	}
+	d := compare(a, b, shift)
+	if !f.oneChanged(&d, min(len(a), len(b))) || d.Same < c.best.diff.Same ||
+		d.Same == c.best.diff.Same && from < c.best.from {
+		return
+	}
+	if made {
+		c.own = max(c.own, d.Same)
+		return
+	}
+	c.best = change{from, shift, d}
+}
+
+// resembling takes a read of which, or of the write, no bytes are known.
+func (c *origin) resembling(from uint32) {
+	v := &c.f.moves[from]
+	near := c.f.near(c.m.class, v.class)
+	if near >= c.f.o.Threshold && v.bytes() == c.m.bytes() {
+		c.best = change{from, 0, Diff{Unseen: true, Differ: 1, Same: int(near * float64(c.m.bytes()))}}
+	}
+}
+
+// oneChanged reports whether two contents differ, but are one changed: by the bytes that tell
+// something, and over most of the shorter one.
+func (f *Flow) oneChanged(d *Diff, shorter int) bool {
+	telling := float64(d.Same - d.Zeros)
+	return d.Differ > 0 && telling >= f.o.Threshold*(telling+float64(d.Differ)) &&
+		float64(d.Same+d.Differ) >= f.o.Threshold*float64(shorter)
 }
 
 // made reports whether a process gave out a content before it took it in from anywhere.

@@ -3,6 +3,7 @@
 package flow_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,8 @@ type call struct {
 	op      event.Op
 	tid     uint32
 	at      int64
-	file    string // TCP:[…] or a path
+	file    string       // TCP:[…] or a path; a path's length is the number of its inode
+	open    event.OpenID // 0: 5
 	offset  int64
 	content string
 	n       int64 // of content that is not there, or what ftruncate leaves
@@ -45,7 +47,7 @@ func (m *maker) tape(host string, wall int64, kept bool, calls ...call) {
 		m.t.Fatal(err)
 	}
 	for _, c := range calls {
-		f := event.File{Open: 5, FD: 5, Path: c.file}
+		f := event.File{Open: cmp.Or(c.open, 5), FD: 5, Path: c.file}
 		if !strings.HasPrefix(c.file, "TCP") {
 			f.Known, f.Dev, f.Ino, f.Mode = true, 1, uint64(len(c.file)), 0o100644
 		}
@@ -62,6 +64,8 @@ func (m *maker) tape(host string, wall int64, kept bool, calls ...call) {
 			ev.Ret, n = 0, 0
 		case event.OpFtruncate:
 			ev.Ret, ev.Args[1], n = 0, uint64(c.n), 0
+		case event.OpUnlink:
+			ev.Ret, ev.Files, ev.Paths, n = 0, nil, []event.Path{{Abs: c.file}}, 0
 		}
 		if n > 0 {
 			b := event.Buf{Arg: 1, Dir: dir, Kind: event.KindBuf, Len: n, Omitted: !kept}
@@ -152,6 +156,28 @@ func TestClocksHoursApart(t *testing.T) {
 	}
 }
 
+// TestInodeAgain: a file that gets the inode of a removed one is another file. Who has the
+// removed one open still uses that.
+func TestInodeAgain(t *testing.T) {
+	m := &maker{t: t}
+	m.tape("a", 1_000*ms, true,
+		call{op: event.OpPwrite64, tid: 1, at: 1, file: "/old", content: text},
+		call{op: event.OpUnlink, tid: 1, at: 2, file: "/old"},
+		call{op: event.OpPwrite64, tid: 1, at: 3, file: "/new", open: 6, content: text},
+		call{op: event.OpPwrite64, tid: 1, at: 4, file: "/old", offset: 100, content: text},
+		call{op: event.OpUnlink, tid: 1, at: 5, file: "/new"},
+		call{op: event.OpPwrite64, tid: 1, at: 6, file: "/end", open: 7, content: text})
+	f := load(t, nil, m.names...)
+	var got []string
+	for id := range f.Len() {
+		got = append(got, f.Move(id).Object.Name)
+	}
+	// The second and the fifth are the removals.
+	if want := []string{"/old", "/old", "/new", "/old", "/new", "/end"}; !slices.Equal(got, want) {
+		t.Errorf("files %q, want %q", got, want)
+	}
+}
+
 // TestBegunBefore has a connection whose beginning is not in the tapes: content connects
 // its two sides, and it is said.
 func TestBegunBefore(t *testing.T) {
@@ -169,7 +195,7 @@ func TestTwice(t *testing.T) {
 	conversation(m, 0, true, true)
 	var tapes []*trace.Tape
 	for _, name := range []string{m.names[0], m.names[1], m.names[0]} {
-		tape, err := trace.OpenTape(name)
+		tape, err := trace.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}

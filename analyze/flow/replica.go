@@ -5,6 +5,7 @@ package flow
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -41,20 +42,36 @@ func (f *Flow) families() func(class uint32) uint32 {
 // replicas finds files that were written the same content at the same places, and where
 // they differ in the end.
 func (w *finder) replicas() {
-	f := w.f
-	root := f.families()
+	groups, most := w.f.placed().groups()
+	w.f.totals["replicas"] = int64(most)
+	for _, files := range groups {
+		w.compareReplicas(files)
+	}
+}
+
+// placed is how much each file was written, and how much of it pairs of files were written
+// alike: content of one family at one place.
+type placed struct {
+	bytes  map[uint32]int64
+	shared map[filePair]int64
+}
+
+// filePair is two files, the one with the smaller number first.
+type filePair struct{ a, b uint32 }
+
+// placed compares what was written to files.
+func (f *Flow) placed() *placed {
 	type spot struct {
 		family uint32
 		at     int64
 	}
+	p := &placed{bytes: map[uint32]int64{}, shared: map[filePair]int64{}}
+	root := f.families()
 	every := uint32(f.stats.Contents/(mostPlaces/2) + 1)
 	spots := map[spot][]uint32{}
-	bytes := map[uint32]int64{}
-	type pair struct{ a, b uint32 }
-	shared := map[pair]int64{}
 	for i := range f.moves {
 		m := &f.moves[i]
-		if !m.write() || m.at < 0 || m.class == 0 || f.contents.empty[m.class] || f.objects[m.object].Kind != File {
+		if !f.stores(m) {
 			continue
 		}
 		k := spot{root(m.class), m.at}
@@ -65,12 +82,24 @@ func (w *finder) replicas() {
 		if slices.Contains(list, m.object) || len(list) >= mostAt || list == nil && len(spots) >= mostPlaces {
 			continue
 		}
-		bytes[m.object] += m.bytes()
+		p.bytes[m.object] += m.bytes()
 		for _, o := range list {
-			shared[pair{min(o, m.object), max(o, m.object)}] += m.bytes()
+			p.shared[filePair{min(o, m.object), max(o, m.object)}] += m.bytes()
 		}
 		spots[k] = append(list, m.object)
 	}
+	return p
+}
+
+// stores reports whether a move writes known content that is not empty to a place in a file.
+func (f *Flow) stores(m *move) bool {
+	return m.write() && m.at >= 0 && m.class != 0 && !f.contents.empty[m.class] &&
+		f.objects[m.object].Kind == File
+}
+
+// groups returns the groups of files of which each was written much like another one, and
+// the size of the largest: 1 if all files were written differently, 0 if there is none.
+func (p *placed) groups() (groups [][]uint32, most int) {
 	group := map[uint32]uint32{} // by file: the first of its group
 	var leader func(o uint32) uint32
 	leader = func(o uint32) uint32 {
@@ -79,14 +108,11 @@ func (w *finder) replicas() {
 		}
 		return o
 	}
-	var pairs []pair
-	for p := range shared {
-		pairs = append(pairs, p)
-	}
-	slices.SortFunc(pairs, func(x, y pair) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
-	for _, p := range pairs {
-		if n := shared[p]; n >= smallest && 2*n >= max(bytes[p.a], bytes[p.b]) {
-			a, b := leader(p.a), leader(p.b)
+	for _, x := range slices.SortedFunc(maps.Keys(p.shared), func(x, y filePair) int {
+		return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
+	}) {
+		if n := p.shared[x]; n >= smallest && 2*n >= max(p.bytes[x.a], p.bytes[x.b]) {
+			a, b := leader(x.a), leader(x.b)
 			group[a], group[b] = min(a, b), min(a, b)
 		}
 	}
@@ -94,21 +120,12 @@ func (w *finder) replicas() {
 	for o := range group {
 		members[leader(o)] = append(members[leader(o)], o)
 	}
-	var leaders []uint32
-	most := 0
-	for l, list := range members {
-		slices.Sort(list)
-		leaders = append(leaders, l)
-		most = max(most, len(list))
+	most = min(len(p.bytes), 1)
+	for _, l := range slices.Sorted(maps.Keys(members)) {
+		slices.Sort(members[l])
+		groups, most = append(groups, members[l]), max(most, len(members[l]))
 	}
-	if most == 0 && len(bytes) > 0 {
-		most = 1
-	}
-	f.totals["replicas"] = int64(most)
-	slices.Sort(leaders)
-	for _, l := range leaders {
-		w.compareReplicas(members[l])
-	}
+	return groups, most
 }
 
 // compareReplicas reports where files that should be the same are not. Of three and more,

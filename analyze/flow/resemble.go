@@ -263,85 +263,120 @@ func telling(b []byte) bool {
 // pairs finds contents that resemble each other, whose bytes are not known or too much
 // changed for origins to see.
 func (r *resolver) pairs(ctx context.Context) error {
-	f := r.f
-	o := &similar.IndexOptions{Threshold: f.o.Threshold}
-	full, err := similar.NewPairs(o)
+	c, err := r.candidates()
 	if err != nil {
 		return err
 	}
-	small, err := similar.NewDigestPairs(o)
-	if err != nil {
-		return err
-	}
-	signer, err := similar.NewSigner(nil)
-	if err != nil {
-		return err
-	}
-	var ids, smallIDs []uint32
-	var sig similar.Signature
-	var digester similar.Digester
-	signatures := map[uint32][]signature{}
-	mixed := slices.ContainsFunc(r.distinct, func(id uint32) bool { return f.contents.classes[id].kind == kindSignature })
 	for i, id := range r.distinct {
 		if i&0xff == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		k := &f.contents.classes[id]
-		switch {
-		case k.kind == kindSignature:
-			signatures[id] = f.contents.signed(id)
-		case k.hashed() || k.len < 8:
-			continue
-		default:
-			content := r.bytes(id)
-			sig = signer.Sign(sig[:0], content)
-			full.Add(sig)
-			ids = append(ids, id)
-			if mixed {
-				signatures[id] = sign(&digester, content)
-			}
-		}
-		if s := signatures[id]; len(s) > 0 {
-			small.AddDigest(&s[0].digest)
-			smallIDs = append(smallIDs, id)
-		}
+		c.add(id)
 	}
 	if err := r.catPairs(); err != nil {
 		return err
 	}
-	v := verifier{r: r, signer: signer}
-	// In batches, by number: bytes are near each other in the tapes that came one after the
-	// other.
+	c.decideExactly()
+	if c.mixed {
+		c.estimateOthers()
+	}
+	return r.err
+}
+
+// candidates are the contents by what makes pairs of them probable: full signatures of
+// those whose bytes are known, and the smaller ones of recordings.
+type candidates struct {
+	r          *resolver
+	signer     *similar.Signer
+	digester   similar.Digester
+	sig        similar.Signature // to use again
+	full       *similar.Pairs
+	fullIDs    []uint32 // by number in full
+	small      *similar.Pairs
+	smallIDs   []uint32 // by number in small
+	signatures map[uint32][]signature
+	mixed      bool // there are contents of which only a signature is known
+}
+
+func (r *resolver) candidates() (c *candidates, err error) {
+	c = &candidates{r: r, signatures: map[uint32][]signature{},
+		mixed: slices.ContainsFunc(r.distinct, r.f.isSignature)}
+	o := &similar.IndexOptions{Threshold: r.f.o.Threshold}
+	if c.full, err = similar.NewPairs(o); err != nil {
+		return nil, err
+	}
+	if c.small, err = similar.NewDigestPairs(o); err != nil {
+		return nil, err
+	}
+	c.signer, err = similar.NewSigner(nil)
+	return c, err
+}
+
+// isSignature reports whether of a content only its signature is known.
+func (f *Flow) isSignature(id uint32) bool { return f.contents.classes[id].kind == kindSignature }
+
+// add takes a content.
+func (c *candidates) add(id uint32) {
+	f := c.r.f
+	k := &f.contents.classes[id]
+	switch {
+	case f.isSignature(id):
+		c.signatures[id] = f.contents.signed(id)
+	case k.hashed() || k.len < 8:
+		return
+	default:
+		content := c.r.bytes(id)
+		c.sig = c.signer.Sign(c.sig[:0], content)
+		c.full.Add(c.sig)
+		c.fullIDs = append(c.fullIDs, id)
+		if c.mixed {
+			c.signatures[id] = sign(&c.digester, content)
+		}
+	}
+	if s := c.signatures[id]; len(s) > 0 {
+		c.small.AddDigest(&s[0].digest)
+		c.smallIDs = append(c.smallIDs, id)
+	}
+}
+
+// decideExactly decides on pairs whose bytes are known. It does so in batches, by number:
+// bytes are near each other in the tapes that came one after the other.
+func (c *candidates) decideExactly() {
+	v := verifier{r: c.r, signer: c.signer}
 	batch := make([][2]uint32, 0, maxBatch)
 	decide := func() {
-		slices.SortFunc(batch, func(x, y [2]uint32) int { return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) })
+		slices.SortFunc(batch, func(x, y [2]uint32) int {
+			return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
+		})
 		for _, p := range batch {
 			v.exact(p[0], p[1])
 		}
 		batch = batch[:0]
 	}
-	f.stats.Skipped += full.All(func(a, b int) {
-		if batch = append(batch, [2]uint32{ids[a], ids[b]}); len(batch) == maxBatch {
+	c.r.f.stats.Skipped += c.full.All(func(a, b int) {
+		if batch = append(batch, [2]uint32{c.fullIDs[a], c.fullIDs[b]}); len(batch) == maxBatch {
 			decide()
 		}
 	})
 	decide()
-	if mixed {
-		f.stats.Skipped += small.All(func(a, b int) {
-			x, y := smallIDs[a], smallIDs[b]
-			if f.contents.classes[x].kind != kindSignature && f.contents.classes[y].kind != kindSignature {
-				return // decided exactly
-			}
-			least := f.o.Threshold
-			if len(signatures[x][0].sketch) == 0 || len(signatures[y][0].sketch) == 0 {
-				least -= tolerance
-			}
-			if j := estimate(signatures[x], signatures[y]); j >= least {
-				r.near(x, y, j)
-			}
-		})
-	}
-	return r.err
+}
+
+// estimateOthers decides on pairs with a content of which only a signature is known.
+func (c *candidates) estimateOthers() {
+	f := c.r.f
+	f.stats.Skipped += c.small.All(func(a, b int) {
+		x, y := c.smallIDs[a], c.smallIDs[b]
+		if !f.isSignature(x) && !f.isSignature(y) {
+			return // decided exactly
+		}
+		least := f.o.Threshold
+		if len(c.signatures[x][0].sketch) == 0 || len(c.signatures[y][0].sketch) == 0 {
+			least -= tolerance
+		}
+		if j := estimate(c.signatures[x], c.signatures[y]); j >= least {
+			c.r.near(x, y, j)
+		}
+	})
 }
 
 // estimate compares contents part by part.

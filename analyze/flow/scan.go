@@ -25,7 +25,9 @@ type scanner struct {
 	f     *Flow
 	known map[objectKey]uint32
 	paths map[pathKey]uint32 // the file that a name is of
-	host  uint32             // of the tape's first host, in the order
+	gone  map[uint32]*removal
+	last  []event.OpenID // of each host: the last open file
+	host  uint32         // of the tape's first host, in the order
 	tape  int
 	event uint32
 }
@@ -33,6 +35,23 @@ type scanner struct {
 type pathKey struct {
 	host uint32
 	path string
+}
+
+// removal is the end of a file's name, by which another file may get its number.
+type removal struct {
+	host uint32
+	last event.OpenID // the last open file on the host
+	wall int64
+	next uint32 // the other file, 0: none yet
+}
+
+// before reports whether a call is about the other file: on the same host it was opened
+// after the removal.
+func (r *removal) before(ev *event.Event, file *event.File, wall int64) bool {
+	if ev.Host == r.host && file.Open != 0 {
+		return file.Open > r.last
+	}
+	return wall > r.wall
 }
 
 // Types of files in st_mode (inode(7)), and flags of open(2) on x86-64.
@@ -45,7 +64,8 @@ const (
 
 // scan finds the moves, and puts them into causal order.
 func (f *Flow) scan(ctx context.Context) error {
-	s := scanner{f: f, known: map[objectKey]uint32{}, paths: map[pathKey]uint32{}}
+	s := scanner{f: f, known: map[objectKey]uint32{}, paths: map[pathKey]uint32{}, gone: map[uint32]*removal{},
+		last: make([]event.OpenID, len(f.order.Hosts()))}
 	f.contents.init(f.tapes)
 	for t, tape := range f.tapes {
 		s.tape = t
@@ -93,6 +113,9 @@ func (s *scanner) see(ev *event.Event) error {
 		f.execs = append(f.execs, s.event)
 	}
 	ev.Host += s.host
+	for i := range ev.Files {
+		s.last[ev.Host] = max(s.last[ev.Host], ev.Files[i].Open)
+	}
 	s.forget(ev)
 	io := ev.Traffic()
 	n := io.Bytes()
@@ -188,9 +211,14 @@ func (s *scanner) object(ev *event.Event, file *event.File, write bool) uint32 {
 	}
 	id, ok := s.known[k]
 	if !ok {
-		id = uint32(len(f.objects))
+		id = s.add(o)
 		s.known[k] = id
-		f.objects = append(f.objects, o)
+	}
+	for r := s.gone[id]; r != nil && r.before(ev, file, f.order.Wall(int(s.event))); r = s.gone[id] {
+		if r.next == 0 {
+			r.next = s.add(o)
+		}
+		id = r.next
 	}
 	if o.Kind == File && file.Path != "" {
 		s.paths[pathKey{f.order.Machine(ev.Host), file.Path}] = id
@@ -199,6 +227,12 @@ func (s *scanner) object(ev *event.Event, file *event.File, write bool) uint32 {
 		}
 	}
 	return id
+}
+
+// add numbers a new object.
+func (s *scanner) add(o Object) uint32 {
+	s.f.objects = append(s.f.objects, o)
+	return uint32(len(s.f.objects) - 1)
 }
 
 // named numbers files of which a foreign trace tells the name alone.
@@ -251,6 +285,7 @@ func (s *scanner) forget(ev *event.Event) {
 			delete(s.paths, k)
 			if i == len(ev.Paths)-1 && len(ev.Paths) <= 2 { // what is removed, or replaced
 				gone(id, 0)
+				s.gone[id] = &removal{host: ev.Host, last: s.last[ev.Host], wall: f.order.Wall(int(s.event))}
 			} else if to := ev.Paths[len(ev.Paths)-1].Abs; to != "" {
 				defer func() {
 					s.paths[pathKey{host, to}] = id

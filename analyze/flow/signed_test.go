@@ -55,7 +55,7 @@ func TestSignedRecall(t *testing.T) {
 	if err := tw.Close(&trace.Manifest{Program: "test", Hosts: []trace.Host{h}}); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func write(t testing.TB, hosts []trace.Host, events []event.Event) *trace.Tape {
 	if err := tw.Close(&trace.Manifest{Program: "test", Hosts: hosts}); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,36 +56,51 @@ func (o *Order) findSkew() {
 	for i := range n {
 		ahead[i], behind[i] = most[0][i], most[i][0]
 	}
-	// The tightest bounds are shortest paths (Floyd and Warshall).
-	for k := range n {
-		for i := range n {
-			for j := range n {
-				if d := most[i][k] + most[k][j]; most[i][k] < unbounded && most[k][j] < unbounded && d < most[i][j] {
+	tighten(most)
+	for i := 1; i < n; i++ {
+		s := &o.skew[i]
+		s.Drift = most[i][i] < 0
+		if s.Drift && ahead[i] < unbounded && behind[i] < unbounded {
+			s.bound(ahead[i], behind[i]) // what goes round and round is no bound
+		} else {
+			s.bound(most[0][i], most[i][0])
+		}
+	}
+}
+
+// tighten makes of direct bounds the tightest ones that follow from them: these are the
+// shortest paths (Floyd and Warshall).
+func tighten(most [][]int64) {
+	for k := range most {
+		for i := range most {
+			if most[i][k] >= unbounded {
+				continue
+			}
+			for j := range most {
+				if d := most[i][k] + most[k][j]; most[k][j] < unbounded && d < most[i][j] {
 					most[i][j] = max(d, -unbounded) // where nothing fits, it would go on falling
 				}
 			}
 		}
 	}
-	for i := 1; i < n; i++ {
-		s := &o.skew[i]
-		s.Drift = most[i][i] < 0
-		if s.Drift && ahead[i] < unbounded && behind[i] < unbounded {
-			most[0][i], most[i][0] = ahead[i], behind[i] // what goes round and round is no bound
-		}
-		if most[0][i] < unbounded {
-			s.Max = most[0][i]
-		}
-		if most[i][0] < unbounded {
-			s.Min = -most[i][0]
-		}
-		switch {
-		case s.Bounded():
-			s.NS = s.Min + (s.Max-s.Min)/2
-		case s.Max != math.MaxInt64:
-			s.NS = min(s.Max, 0)
-		case s.Min != math.MinInt64:
-			s.NS = max(s.Min, 0)
-		}
+}
+
+// bound sets the bounds: how far the host's clock can be ahead of the first one's at most,
+// and the other way round.
+func (s *Skew) bound(ahead, behind int64) {
+	if ahead < unbounded {
+		s.Max = ahead
+	}
+	if behind < unbounded {
+		s.Min = -behind
+	}
+	switch {
+	case s.Bounded():
+		s.NS = s.Min + (s.Max-s.Min)/2
+	case s.HasMax():
+		s.NS = min(s.Max, 0)
+	case s.HasMin():
+		s.NS = max(s.Min, 0)
 	}
 }
 

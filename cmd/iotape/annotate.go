@@ -10,6 +10,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/waits"
 	"github.com/iotape/iotape/causal"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/trace"
 )
@@ -21,7 +22,7 @@ type annotating struct {
 	pids       []uint
 }
 
-func newAnnotate(c *console) *cobra.Command {
+func newAnnotate(c *cli.Console) *cobra.Command {
 	var a annotating
 	cmd := &cobra.Command{
 		Use:   "annotate TAPE",
@@ -40,9 +41,9 @@ replay could not finish, and names the events that wait for each other.`,
   iotape annotate app.tape --text > app.txt
   iotape annotate app.tape --from app.txt`,
 		Args: cobra.ExactArgs(1),
-		Annotations: exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing",
+		Annotations: cli.Exits("0  annotated", "1  annotated, but events were lost, so dependencies may be missing",
 			"2  could not be done; the tape is unchanged"),
-		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
+		RunE: cli.WithTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			switch {
 			case a.from != "":
 				notes, err := waits.ReadFile(t, a.from)
@@ -51,7 +52,7 @@ replay could not finish, and names the events that wait for each other.`,
 				}
 				return storeNotes(c, t, notes)
 			case a.text:
-				return c.print(func(w *bufio.Writer) error { return waits.WriteNotes(w, t, a.pids, printtape.Line(t)) })
+				return c.Print(func(w *bufio.Writer) error { return waits.WriteNotes(w, t, a.pids, printtape.Line(t)) })
 			}
 			return a.run(c, t)
 		}),
@@ -67,7 +68,7 @@ replay could not finish, and names the events that wait for each other.`,
 }
 
 // run finds the annotations, stores them and sums them up.
-func (a *annotating) run(c *console, t *trace.Tape) error {
+func (a *annotating) run(c *cli.Console, t *trace.Tape) error {
 	notes, sum, err := causal.Annotate(t.Events())
 	if err != nil {
 		return err
@@ -75,22 +76,22 @@ func (a *annotating) run(c *console, t *trace.Tape) error {
 	if err := storeNotes(c, t, notes); err != nil {
 		return err
 	}
-	write := either(a.json, waits.WriteJSON, waits.WriteText)
-	err = c.result(func(w io.Writer) error { return write(w, t, sum) }, true)
+	write := cli.Either(a.json, waits.WriteJSON, waits.WriteText)
+	err = c.Result(func(w io.Writer) error { return write(w, t, sum) }, true)
 	if err != nil {
 		return err
 	}
 	if sum.Woken == 0 {
-		c.hint("the tape has no wake-ups; iotape record --wakeups records them")
+		c.Hint("the tape has no wake-ups; iotape record --wakeups records them")
 	}
-	return ended(nil, sum.Losses == 0 && len(t.Manifest().Losses) == 0)
+	return cli.Ended(nil, sum.Losses == 0 && len(t.Manifest().Losses) == 0)
 }
 
 // storeNotes writes annotations to the tape, unless it is one for the moment.
-func storeNotes(c *console, t *trace.Tape, notes *causal.Annotations) error {
+func storeNotes(c *cli.Console, t *trace.Tape, notes *causal.Annotations) error {
 	stored, err := waits.Store(t, notes)
 	if err == nil && !stored {
-		c.say("%s is not a tape: the annotations are not stored", t.Name())
+		c.Say("%s is not a tape: the annotations are not stored", t.Name())
 	}
 	return err
 }

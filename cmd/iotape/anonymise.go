@@ -4,21 +4,18 @@ package main
 
 import (
 	"bufio"
-	"context"
-	"strings"
+	"cmp"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/jsonout"
-	"github.com/iotape/iotape/record/sealing"
-	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/transform/anon"
 )
 
 // masking is what anonymise and reveal have in common.
 type masking struct {
-	in, out string
 	keys    string
 	fields  []string
 	noIndex bool
@@ -28,11 +25,11 @@ func (mk *masking) flags(cmd *cobra.Command, fields string) {
 	f := cmd.Flags()
 	f.StringVar(&mk.keys, "keys", "", "the `FILE` with the keys, one per line")
 	f.StringSliceVar(&mk.fields, "fields", nil, fields+": "+anon.AllFields.String())
-	addNoIndex(f, &mk.noIndex)
+	cli.AddNoIndex(f, &mk.noIndex)
 	_ = cmd.MarkFlagRequired("keys")
 }
 
-func newAnonymise(c *console) *cobra.Command {
+func newAnonymise(c *cli.Console) *cobra.Command {
 	var m masking
 	var o anon.Options
 	var content string
@@ -64,17 +61,23 @@ docs/anonymise.md explains this output.`,
   iotape anonymise db.tape team.tape --keys db.keys --fields path,comm,arg,host
   grep ^path db.keys > names.keys`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  done", "2  failed; there is no new tape"),
+		Annotations: cli.Exits("0  done", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m.in, m.out = args[0], args[1]
-			if err := parseValue(&o.Content, content, anon.ParseContent); err != nil {
-				return err
-			}
-			s, err := m.anonymise(cmd.Context(), c, &o)
+			err := cmp.Or(cli.ParseValue(&o.Content, content, anon.ParseContent),
+				cli.ParseFlag(&o.Fields, "fields", m.fields, anon.ParseFields))
 			if err != nil {
 				return err
 			}
-			return c.print(func(w *bufio.Writer) error {
+			t, err := cli.OpenTape(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			s, err := remake.Anonymise(cmd.Context(), args[1], t, m.keys, &o, c.Remaking(!m.noIndex))
+			if err != nil {
+				return err
+			}
+			return c.Print(func(w *bufio.Writer) error {
 				if asJSON {
 					return jsonout.Object(w, s)
 				}
@@ -91,40 +94,7 @@ docs/anonymise.md explains this output.`,
 	return cmd
 }
 
-func (mk *masking) anonymise(ctx context.Context, c *console, o *anon.Options) (*anon.Survey, error) {
-	if err := parseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
-		return nil, err
-	}
-	if err := sealing.MustNotExist(mk.out, "choose another name, or remove it"); err != nil {
-		return nil, err
-	}
-	keys, made, shared, err := anon.OpenKeyFile(mk.keys)
-	if err != nil {
-		return nil, err
-	}
-	o.Keys = keys
-	res, err := mk.rewrite(ctx, c, "anonymising", o, anon.Anonymise)
-	if err != nil {
-		return nil, err
-	}
-	if made {
-		c.say("made %s: nothing can be revealed without this file", mk.keys)
-	}
-	if shared {
-		c.hint("others can read %s; chmod 600 it", mk.keys)
-	}
-	if res.Removed > 0 {
-		c.say("%s of content were left out", report.Bytes(uint64(res.Removed)))
-	}
-	t, err := openTape(ctx, mk.out)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	return anon.Look(t)
-}
-
-func newReveal(c *console) *cobra.Command {
+func newReveal(c *cli.Console) *cobra.Command {
 	var m masking
 	cmd := &cobra.Command{
 		Use:   "reveal IN OUT --keys FILE",
@@ -138,64 +108,20 @@ the one that made the tape, reveal restores nothing.`,
   iotape reveal public.tape named.tape --keys names.keys
   iotape reveal public.tape times.tape --keys db.keys --fields time`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  revealed", "2  failed; there is no new tape"),
+		Annotations: cli.Exits("0  revealed", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m.in, m.out = args[0], args[1]
-			return m.reveal(cmd.Context(), c)
+			var o anon.Options
+			if err := cli.ParseFlag(&o.Fields, "fields", m.fields, anon.ParseFields); err != nil {
+				return err
+			}
+			t, err := cli.OpenTape(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			return remake.Reveal(cmd.Context(), args[1], t, m.keys, &o, c.Remaking(!m.noIndex))
 		},
 	}
 	m.flags(cmd, "only these `FIELDS` of those that FILE has keys for")
 	return cmd
-}
-
-func (mk *masking) reveal(ctx context.Context, c *console) error {
-	var o anon.Options
-	if err := parseFlag(&o.Fields, "fields", mk.fields, anon.ParseFields); err != nil {
-		return err
-	}
-	var err error
-	o.Keys, _, err = anon.ReadKeyFile(mk.keys)
-	if err != nil {
-		return err
-	}
-	res, err := mk.rewrite(ctx, c, "revealing", &o, anon.Reveal)
-	if err != nil {
-		return err
-	}
-	if res.Unsigned {
-		c.say("%s was made from an anonymised tape without all of its keys; changes to it cannot be detected", mk.in)
-	}
-	if a := res.Manifest.Anonymised; a != nil && a.Content == trace.ContentRemoved {
-		c.say("content was removed, and cannot be restored")
-	}
-	return nil
-}
-
-// rewrite makes the tape OUT by Anonymise or Reveal.
-func (mk *masking) rewrite(ctx context.Context, c *console, doing string, o *anon.Options,
-	run func(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape,
-		o *anon.Options) (*anon.Result, error)) (*anon.Result, error) {
-	t, err := openTape(ctx, mk.in)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	var res *anon.Result
-	made, err := sealing.Make(ctx, mk.out, c.making(!mk.noIndex, report.Count),
-		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-			o.Program, o.Progress = program(), func(done, total uint64) { update(doing, done, total) }
-			if res, err = run(ctx, tw, t, o); err != nil {
-				return nil, err
-			}
-			return res.Manifest, nil
-		})
-	if err != nil {
-		return nil, err
-	}
-	if len(res.LeftOut) > 0 {
-		c.say("left out: %s", strings.Join(res.LeftOut, ", "))
-	}
-	c.say("%s events, %s of content, %s: %s", report.Count(made.Manifest.Counts.Events),
-		report.Bytes(made.Manifest.Content.MovedBytes), res.Fields, report.Bytes(uint64(made.Bytes)))
-	return res, nil
 }

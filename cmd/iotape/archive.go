@@ -6,12 +6,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/fleet/archive"
 	"github.com/iotape/iotape/fleet/archiverun"
 	"github.com/iotape/iotape/record/sealing"
@@ -21,12 +21,12 @@ import (
 // archiving is what to archive, where to, and what stays there.
 type archiving struct {
 	archiverun.Options
-	where catalogueFlag
-	keep  daysFlag
-	size  sizeFlag
+	where cli.CatalogueFlag
+	keep  cli.Days
+	size  cli.Size
 }
 
-func newArchive(c *console) *cobra.Command {
+func newArchive(c *cli.Console) *cobra.Command {
 	var a archiving
 	cmd := &cobra.Command{
 		Use:   "archive --to WHERE",
@@ -46,14 +46,14 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
   iotape archive --data /var/lib/iotape --to s3://tapes/fleet --every 1m --keep 365d
   iotape archive --to s3://tapes/fleet --keep 365d --keep-size 20T --dry-run`,
 		Args: cobra.NoArgs,
-		Annotations: exits("0  done", "1  done, but some streams could not be sealed and are quarantined",
+		Annotations: cli.Exits("0  done", "1  done, but some streams could not be sealed and are quarantined",
 			"2  could not be done, or not completely; the streams are still there"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), c) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.Archive.Data, "data", "", "the collector's `DIR`")
 	f.StringVar(&a.To, "to", "", "the directory, or s3://BUCKET/PREFIX, `WHERE` tapes are stored")
-	a.where.add(cmd)
+	a.where.Add(cmd)
 	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after this time; 0 means run once")
 	f.DurationVar(&a.Archive.Settle, "settle", time.Minute,
 		"how long to wait for a stream that may continue an ended one")
@@ -63,26 +63,26 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 		"with --keep and --keep-size: list what would be removed, and remove nothing")
 	_ = cmd.MarkFlagRequired("to")
 	for _, sub := range []*cobra.Command{newArchiveList(c), newArchiveGet(c)} {
-		finishCommand(sub)
+		cli.FinishCommand(sub)
 		cmd.AddCommand(sub)
 	}
 	return cmd
 }
 
-func (a *archiving) run(ctx context.Context, c *console) error {
+func (a *archiving) run(ctx context.Context, c *cli.Console) error {
 	o := &a.Options
 	o.Keep.Age, o.Keep.Bytes = time.Duration(a.keep), int64(a.size)
 	if err := o.Check(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
-	o.Out, o.Note = c.out, reporter{c}.Note
+	o.Out, o.Note = c.Out, c.Reporter().Note
 	if o.Archive.Settle <= 0 {
 		o.Archive.Settle = -1
 	}
-	o.Archive.Note, o.Archive.Program, o.Archive.Reporter = o.Note, program(), sealing.Quiet(reporter{c})
-	if cat, err := a.where.open(); err == nil { // or none is asked for
+	o.Archive.Note, o.Archive.Program, o.Archive.Reporter = o.Note, cli.Program(), sealing.Quiet(c.Reporter())
+	if cat, err := a.where.Open(); err == nil { // or none is asked for
 		o.Archive.Stored = func(ctx context.Context, t *archive.Stored) error {
-			_, err := addToCatalogue(ctx, c, cat, t.Dir, t.Location)
+			_, err := cli.AddToCatalogue(ctx, c, cat, t.Dir, t.Location)
 			return err
 		}
 		o.Keep.Removed = func(ctx context.Context, location string) error {
@@ -94,10 +94,10 @@ func (a *archiving) run(ctx context.Context, c *console) error {
 		}
 	}
 	refused, err := archiverun.Run(ctx, o)
-	return ended(err, refused == 0)
+	return cli.Ended(err, refused == 0)
 }
 
-func newArchiveList(c *console) *cobra.Command {
+func newArchiveList(c *cli.Console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list WHERE",
@@ -112,14 +112,14 @@ iotape catalogue find.`,
 			if err != nil {
 				return err
 			}
-			return c.print(func(w *bufio.Writer) error { return archiverun.List(cmd.Context(), w, store, asJSON) })
+			return c.Print(func(w *bufio.Writer) error { return archiverun.List(cmd.Context(), w, store, asJSON) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
-func newArchiveGet(c *console) *cobra.Command {
+func newArchiveGet(c *cli.Console) *cobra.Command {
 	var from, out string
 	cmd := &cobra.Command{
 		Use:   "get --from WHERE TAPE...",
@@ -144,7 +144,7 @@ last part of that name.`,
 				if err := archive.Get(cmd.Context(), store, key, to); err != nil {
 					return err
 				}
-				c.say("%s", to)
+				c.Say("%s", to)
 			}
 			return nil
 		},
@@ -155,30 +155,3 @@ last part of that name.`,
 	_ = cmd.MarkFlagRequired("from")
 	return cmd
 }
-
-// daysFlag is a time that may be given in days.
-type daysFlag time.Duration
-
-func (d *daysFlag) Set(text string) error {
-	var days int
-	var rest string
-	if n, _ := fmt.Sscanf(text, "%d%s", &days, &rest); n == 2 && rest == "d" && days > 0 && days < 100_000 {
-		*d = daysFlag(time.Duration(days) * 24 * time.Hour)
-		return nil
-	}
-	v, err := time.ParseDuration(text)
-	if err != nil || v <= 0 {
-		return fmt.Errorf("%q is no time such as 365d or 12h", text)
-	}
-	*d = daysFlag(v)
-	return nil
-}
-
-func (d *daysFlag) String() string {
-	if *d == 0 {
-		return ""
-	}
-	return time.Duration(*d).String()
-}
-
-func (d *daysFlag) Type() string { return "TIME" }

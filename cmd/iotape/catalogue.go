@@ -4,41 +4,20 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/analyze/report/suite"
-	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/store/catalogue"
 )
 
-// catalogueVariable names the catalogue where --catalogue does not.
-const catalogueVariable = "IOTAPE_CATALOGUE"
-
-// catalogueFlag is where the catalogue is.
-type catalogueFlag struct{ dir string }
-
-func (f *catalogueFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dir, "catalogue", "", "the `DIR` of the catalogue (default $"+catalogueVariable+")")
-}
-
-func (f *catalogueFlag) open() (*catalogue.Catalogue, error) {
-	dir := cmp.Or(f.dir, os.Getenv(catalogueVariable))
-	if dir == "" {
-		return nil, usageError{errors.New("no catalogue is given: name its directory with --catalogue")}
-	}
-	return catalogue.Open(dir), nil
-}
-
-func newCatalogue(c *console) *cobra.Command {
+func newCatalogue(c *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalogue",
 		Short: "Find tapes among many, by their numbers",
@@ -53,14 +32,14 @@ describes them. The first iotape catalogue add makes the catalogue.`,
 	}
 	for _, sub := range []*cobra.Command{newCatalogueAdd(c), newCatalogueFind(c), newCatalogueList(c),
 		newCatalogueRemove(c), newCatalogueCompact(c), newCatalogueCheck(c)} {
-		finishCommand(sub)
+		cli.FinishCommand(sub)
 		cmd.AddCommand(sub)
 	}
 	return cmd
 }
 
-func newCatalogueAdd(c *console) *cobra.Command {
-	var where catalogueFlag
+func newCatalogueAdd(c *cli.Console) *cobra.Command {
+	var where cli.CatalogueFlag
 	var location string
 	cmd := &cobra.Command{
 		Use:   "add TAPE...",
@@ -71,61 +50,52 @@ iotape archive adds the tapes that it makes.`,
 		Example: `  iotape catalogue add --catalogue /srv/catalogue /srv/tapes/*.tape
   iotape catalogue add --catalogue /srv/catalogue --location s3://tapes/db7.tape ./db7.tape`,
 		Args: cobra.MinimumNArgs(1),
-		Annotations: exits("0  the tapes are in the catalogue", "1  some tapes could not be added",
+		Annotations: cli.Exits("0  the tapes are in the catalogue", "1  some tapes could not be added",
 			"2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
 			if location != "" && len(args) > 1 {
-				return usageError{errors.New("--location is for one tape")}
+				return cli.Usage(errors.New("--location is for one tape"))
 			}
 			var added, failed int
 			for _, path := range args {
-				n, err := addToCatalogue(cmd.Context(), c, cat, path, location)
+				n, err := cli.AddToCatalogue(cmd.Context(), c, cat, path, location)
 				if err != nil {
 					if cmd.Context().Err() != nil {
 						return err
 					}
-					c.say("%s: %v", path, err)
+					c.Say("%s: %v", path, err)
 					failed++
 				}
 				added += n
 			}
-			c.say("%s added, %d there already", report.Plural(added, "tape", "tapes"), len(args)-added-failed)
+			c.Say("%s added, %d there already", report.Plural(added, "tape", "tapes"), len(args)-added-failed)
 			switch {
 			case failed == len(args):
-				return &statusError{Status: exitFailed}
+				return cli.Status(cli.ExitFailed, nil)
 			case failed > 0:
-				return &statusError{Status: exitFound}
+				return cli.Status(cli.ExitFound, nil)
 			}
 			return nil
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	cmd.Flags().StringVar(&location, "location", "", "where the tape is kept, `WHERE` (default: its path)")
 	return cmd
 }
 
-// addToCatalogue adds the row of a tape, and says how many are new.
-func addToCatalogue(ctx context.Context, c *console, cat *catalogue.Catalogue, path, location string) (int, error) {
-	progress := c.progress(report.Count)
-	defer progress.Done()
-	return cat.AddTape(ctx, path, location, suite.Options{CallName: stracetext.CallName}, func(done, total uint64) {
-		progress.Update("reading "+path, int64(done), int64(total))
-	})
-}
-
 // finding is what to look for and how to show it.
 type finding struct {
-	where     catalogueFlag
+	where     cli.CatalogueFlag
 	o         catalogue.Options
 	csv, json bool
 }
 
 func (q *finding) add(cmd *cobra.Command) {
-	q.where.add(cmd)
+	q.where.Add(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&q.o.Columns, "columns", nil, "show the columns `NAME,…`, with the values of the files")
 	f.StringVar(&q.o.Sort, "sort", "start", "sort by this `COLUMN`")
@@ -137,8 +107,8 @@ func (q *finding) add(cmd *cobra.Command) {
 }
 
 // show prints what fits a filter: of people's columns in their units, else as it is.
-func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) error {
-	cat, err := q.where.open()
+func (q *finding) show(ctx context.Context, c *cli.Console, filter *predicate.Expr) error {
+	cat, err := q.where.Open()
 	if err != nil {
 		return err
 	}
@@ -154,7 +124,7 @@ func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) 
 		return err
 	}
 	defer rows.Close()
-	return c.print(func(w *bufio.Writer) error {
+	return c.Print(func(w *bufio.Writer) error {
 		if people {
 			return catalogue.WriteTable(w, rows)
 		}
@@ -163,7 +133,7 @@ func (q *finding) show(ctx context.Context, c *console, filter *predicate.Expr) 
 	})
 }
 
-func newCatalogueFind(c *console) *cobra.Command {
+func newCatalogueFind(c *cli.Console) *cobra.Command {
 	var q finding
 	var fields bool
 	cmd := &cobra.Command{
@@ -176,13 +146,13 @@ with a point, as in ops.fsync or p99.read. docs/catalogue.md has examples.`,
   iotape catalogue find 'start >= 2026-05-01 and (lost > 0 or p99.fsync > 100ms)' --json
   iotape catalogue find 'comm = mysqld and patterns.read_only_random > 1000' --columns location`,
 		Args:        cobra.MaximumNArgs(1),
-		Annotations: exits("0  done", "2  could not be done"),
+		Annotations: cli.Exits("0  done", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if fields {
-				return c.result(catalogue.WriteFields, true)
+				return c.Result(catalogue.WriteFields, true)
 			}
 			if len(args) == 0 {
-				return usageError{errors.New("a filter is needed; --fields lists the fields")}
+				return cli.Usage(errors.New("a filter is needed; --fields lists the fields"))
 			}
 			x, err := predicate.Parse(args[0])
 			if err != nil {
@@ -205,7 +175,7 @@ func catalogueFilterError(err error) error {
 	return err
 }
 
-func newCatalogueList(c *console) *cobra.Command {
+func newCatalogueList(c *cli.Console) *cobra.Command {
 	var q finding
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -219,17 +189,17 @@ func newCatalogueList(c *console) *cobra.Command {
 	return cmd
 }
 
-func newCatalogueRemove(c *console) *cobra.Command {
-	var where catalogueFlag
+func newCatalogueRemove(c *cli.Console) *cobra.Command {
+	var where cli.CatalogueFlag
 	cmd := &cobra.Command{
 		Use:         "rm TAPE...",
 		Short:       "Remove tapes from a catalogue",
 		Long:        `Rm removes the rows of tapes: by ID, name, or location. It does not remove the tapes.`,
 		Example:     `  iotape catalogue rm --catalogue /srv/catalogue db7.tape`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  removed", "1  no row matched", "2  could not be done"),
+		Annotations: cli.Exits("0  removed", "1  no row matched", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
@@ -237,16 +207,16 @@ func newCatalogueRemove(c *console) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.say("%s removed", report.Plural(n, "row", "rows"))
-			return ended(nil, n != 0)
+			c.Say("%s removed", report.Plural(n, "row", "rows"))
+			return cli.Ended(nil, n != 0)
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	return cmd
 }
 
-func newCatalogueCompact(c *console) *cobra.Command {
-	var where catalogueFlag
+func newCatalogueCompact(c *cli.Console) *cobra.Command {
+	var where cli.CatalogueFlag
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Join the files of each month into one",
@@ -255,7 +225,7 @@ compacts a month that has many files.`,
 		Example: `  iotape catalogue compact --catalogue /srv/catalogue`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
@@ -263,16 +233,16 @@ compacts a month that has many files.`,
 			if err != nil {
 				return err
 			}
-			c.say("%s fewer", report.Plural(n, "file", "files"))
+			c.Say("%s fewer", report.Plural(n, "file", "files"))
 			return nil
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	return cmd
 }
 
-func newCatalogueCheck(c *console) *cobra.Command {
-	var where catalogueFlag
+func newCatalogueCheck(c *cli.Console) *cobra.Command {
+	var where cli.CatalogueFlag
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Compare a catalogue with its tapes",
@@ -281,9 +251,9 @@ that are there twice, and tapes on this machine that are missing or differ from 
 that were added. It does not read tapes in an object store.`,
 		Example:     `  iotape catalogue check --catalogue /srv/catalogue`,
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  no problem was found", "1  problems were found", "2  could not be done"),
+		Annotations: cli.Exits("0  no problem was found", "1  problems were found", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cat, err := where.open()
+			cat, err := where.Open()
 			if err != nil {
 				return err
 			}
@@ -292,14 +262,14 @@ that were added. It does not read tapes in an object store.`,
 				return err
 			}
 			for _, p := range k.Problems {
-				c.say("%s", p)
+				c.Say("%s", p)
 			}
-			c.say("%s in %s, %d not looked at; %s", report.Plural(k.Rows, "tape", "tapes"),
+			c.Say("%s in %s, %d not looked at; %s", report.Plural(k.Rows, "tape", "tapes"),
 				report.Plural(k.Files, "file", "files"), k.Elsewhere,
 				report.Plural(len(k.Problems), "problem", "problems"))
-			return ended(nil, len(k.Problems) == 0)
+			return cli.Ended(nil, len(k.Problems) == 0)
 		},
 	}
-	where.add(cmd)
+	where.Add(cmd)
 	return cmd
 }

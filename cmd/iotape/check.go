@@ -3,19 +3,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/checked"
-	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/seal"
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/trace"
 )
 
-func newCheck(c *console) *cobra.Command {
+func newCheck(c *cli.Console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check TAPE",
@@ -26,35 +25,24 @@ index can make again.`,
 		Example: `  iotape check git.tape
   iotape check git.tape --json | jq .damage`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  the tape is not damaged", "1  the tape is damaged", "2  could not be checked"),
+		Annotations: cli.Exits("0  the tape is not damaged", "1  the tape is damaged", "2  could not be checked"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(cmd.Context(), args[0])
+			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if errors.Is(err, trace.ErrCorrupt) || errors.Is(err, trace.ErrTruncated) {
-				return &statusError{exitFound, err}
+				return cli.Status(cli.ExitFound, err)
 			}
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			rep, err := c.check(cmd.Context(), t)
+			rep, err := remake.Check(cmd.Context(), t, c.Reporter())
 			if err != nil {
 				return err
 			}
-			write := either(asJSON, checked.WriteJSON, checked.WriteText)
-			return c.result(func(w io.Writer) error { return write(w, rep) }, rep.OK())
+			write := cli.Either(asJSON, checked.WriteJSON, checked.WriteText)
+			return c.Result(func(w io.Writer) error { return write(w, rep) }, rep.OK())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-// check verifies a tape with its trees of files.
-func (c *console) check(ctx context.Context, t *trace.Tape) (*trace.CheckReport, error) {
-	progress := c.progress(report.Bytes)
-	defer progress.Done()
-	rep, err := t.Check(ctx, func(done, total int64) { progress.Update("checking", done, total) })
-	if err != nil {
-		return nil, err
-	}
-	return rep, seal.CheckTrees(ctx, t, rep)
 }

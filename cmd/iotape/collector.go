@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/fleet/service"
 )
 
-func newCollector(c *console) *cobra.Command {
+func newCollector(c *cli.Console) *cobra.Command {
 	p := &service.Options{}
-	var brokerMax, spare sizeFlag
+	var brokerMax, spare cli.Size
 	cmd := &cobra.Command{
 		Use:   "collector --data DIR",
 		Short: "Receive the streams of agents, and stage them for the archive",
@@ -37,18 +38,18 @@ addresses for agents, and runs until SIGINT or SIGTERM.`,
   iotape collector enrol db7 --data /srv/iotape --public UABC...
   iotape collector --data /srv/iotape --nats tls://nats.example.com:4222 --key collector.nk`,
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  stopped by a signal", "2  failed"),
+		Annotations: cli.Exits("0  stopped by a signal", "2  failed"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p.Note = reporter{c}.Note
+			p.Note = c.Reporter().Note
 			p.Ready = func(addresses ...string) error {
-				return c.print(func(w *bufio.Writer) error {
+				return c.Print(func(w *bufio.Writer) error {
 					_, err := fmt.Fprintln(w, strings.Join(addresses, "\n"))
 					return err
 				})
 			}
 			p.BrokerBytes, p.MinFree = int64(brokerMax), int64(spare)
 			err := service.Run(cmd.Context(), p)
-			return usageIf[*service.UsageError](err)
+			return cli.UsageIf[*service.UsageError](err)
 		},
 	}
 	cmd.PersistentFlags().StringVar(&p.Data, "data", "", "the collector's directory, `DIR`")
@@ -79,7 +80,7 @@ addresses for agents, and runs until SIGINT or SIGTERM.`,
 		"with --cluster: accept only brokers whose certificate is from an authority in `FILE`")
 	cmd.AddCommand(newEnrol(c, p), newRevoke(c, p), newKeys(c, p))
 	for _, sub := range cmd.Commands() {
-		finishCommand(sub)
+		cli.FinishCommand(sub)
 	}
 	return cmd
 }

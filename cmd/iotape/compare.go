@@ -11,11 +11,12 @@ import (
 
 	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/replay"
 )
 
-func newCompare(c *console) *cobra.Command {
+func newCompare(c *cli.Console) *cobra.Command {
 	x := &replayed.Compare{}
 	var on []string
 	var asJSON bool
@@ -34,29 +35,29 @@ turn. The table then has the median, the least and the largest value. Use an idl
   iotape compare db.tape --on ext4=/mnt/a --on xfs=/mnt/b --runs 5 --html fs.html
   iotape compare db.tape --on ssd=/mnt/ssd --verify --json | jq .targets.targets`,
 		Args: cobra.ExactArgs(1),
-		Annotations: exits("0  done; all calls succeeded or failed as recorded; with --verify, all results agreed",
+		Annotations: cli.Exits("0  done; all calls succeeded or failed as recorded; with --verify, all results agreed",
 			"1  something differed somewhere", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := cmp.Or(
-				parseFlag(&x.Options.Checks, "verify", checks, replay.ParseChecks),
-				parseFlag(&x.Options.Pace, "pace", pace, replay.ParsePace))
+				cli.ParseFlag(&x.Options.Checks, "verify", checks, replay.ParseChecks),
+				cli.ParseFlag(&x.Options.Pace, "pace", pace, replay.ParsePace))
 			if err != nil {
 				return err
 			}
 			if x.Runs < 1 || x.Runs > 1000 {
-				return usageError{errors.New("--runs: the value must be from 1 to 1000")}
+				return cli.Usage(errors.New("--runs: the value must be from 1 to 1000"))
 			}
 			if x.Targets, err = replayed.ParseTargets(on); errors.As(err, new(*replayed.TargetError)) {
-				return usageError{err}
+				return cli.Usage(err)
 			} else if err != nil {
 				return err
 			}
-			t, err := openTape(cmd.Context(), args[0])
+			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			progress := c.progress(report.Count)
+			progress := c.Progress(report.Count)
 			x.Progress = func(phase string, done, total uint64) { progress.Update(phase, int64(done), int64(total)) }
 			r, err := x.Run(cmd.Context(), t)
 			progress.Done()
@@ -69,7 +70,7 @@ turn. The table then has the median, the least and the largest value. Use an idl
 					return err
 				}
 			}
-			return c.result(either(asJSON, p.JSON, p.Text), r.OK())
+			return c.Result(cli.Either(asJSON, p.JSON, p.Text), r.OK())
 		},
 	}
 	f := cmd.Flags()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/convert"
@@ -16,11 +17,11 @@ import (
 	"github.com/iotape/iotape/transform/slice"
 )
 
-func newConvert(c *console) *cobra.Command {
+func newConvert(c *cli.Console) *cobra.Command {
 	var options format.Options
 	var from, to string
 	var asJSON, noIndex bool
-	var filter filterFlags
+	var filter cli.FilterFlags
 	cmd := &cobra.Command{
 		Use:   "convert IN OUT",
 		Short: "Convert a tape into another format, or another format into a tape",
@@ -40,10 +41,11 @@ match, and the calls that explain their descriptors and names.`,
   strace -f -ttt -T -y -yy -s 1000000 -xx -v -o make.strace make && iotape convert make.strace make.tape
   iotape convert --content-bytes 64 db.tape db.strace`,
 		Args: cobra.ExactArgs(2),
-		Annotations: exits("0  converted, and nothing was left out", "1  converted, except the parts that are listed",
+		Annotations: cli.Exits("0  converted, and nothing was left out",
+			"1  converted, except the parts that are listed",
 			"2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := c.converting(&options, &filter, !noIndex)
+			o := converting(c, &options, &filter, !noIndex)
 			var err error
 			if o.From, err = formatFlag("from", from); err != nil {
 				return err
@@ -51,15 +53,15 @@ match, and the calls that explain their descriptors and names.`,
 			if o.To, err = formatFlag("to", to); err != nil {
 				return err
 			}
-			if o.ToTape(args[1]) && filter.given() {
-				return usageError{errors.New(
-					"--filter selects events of a tape: convert all, then use iotape slice --filter")}
+			if o.ToTape(args[1]) && filter.Given() {
+				return cli.Usage(errors.New(
+					"--filter selects events of a tape: convert all, then use iotape slice --filter"))
 			}
 			done, err := convert.File(cmd.Context(), args[0], args[1], o)
 			if err != nil {
-				return usageIf[*convert.RequestError](err)
+				return cli.UsageIf[*convert.RequestError](err)
 			}
-			return c.result(either(asJSON, done.WriteJSON, done.WriteText), !done.Lossy())
+			return c.Result(cli.Either(asJSON, done.WriteJSON, done.WriteText), !done.Lossy())
 		},
 	}
 	f := cmd.Flags()
@@ -72,7 +74,7 @@ match, and the calls that explain their descriptors and names.`,
 	f.Int64Var(&options.ContentBytes, "content-bytes", 0,
 		"write at most the first `N` bytes of each buffer to a text format; 0 means all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")
-	filter.add(f)
+	filter.Add(f)
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -85,20 +87,20 @@ func formatFlag(flag, id string) (*format.Format, error) {
 	if f := all.ByID(id); f != nil {
 		return f, nil
 	}
-	return nil, usageError{fmt.Errorf("--%s %s: this format does not exist; iotape convert --help lists all formats",
-		flag, id)}
+	return nil, cli.Usage(fmt.Errorf("--%s %s: this format does not exist; iotape convert --help lists all formats",
+		flag, id))
 }
 
 // converting returns what is the same for all conversions.
-func (c *console) converting(o *format.Options, filter *filterFlags, index bool) *convert.Options {
+func converting(c *cli.Console, o *format.Options, filter *cli.FilterFlags, index bool) *convert.Options {
 	return &convert.Options{
-		Format: o, Open: openTape, Index: c.indexer(index), Reporter: reporter{c}, Program: program(),
+		Format: o, Open: cli.OpenTape, Index: c.Indexer(index), Reporter: c.Reporter(), Program: cli.Program(),
 		Pick: func(ctx context.Context, t *trace.Tape, dir string) (*trace.Tape, error) {
-			g, err := filter.graph(c, t)
+			g, err := filter.Graph(c, t)
 			if g == nil || err != nil {
 				return nil, err
 			}
-			return slice.Fitting(ctx, t, dir, g, program())
+			return slice.Fitting(ctx, t, dir, g, cli.Program())
 		},
 	}
 }

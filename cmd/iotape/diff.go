@@ -9,11 +9,12 @@ import (
 
 	"github.com/iotape/iotape/analyze/diff"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/printtape"
 )
 
-func newDiff(c *console) *cobra.Command {
+func newDiff(c *cli.Console) *cobra.Command {
 	var o diff.Options
 	var classes []string
 	var asJSON bool
@@ -35,7 +36,7 @@ into calls.`,
   iotape diff --content --unified 0 old.tape new.tape
   iotape diff --class data,sync --json old.tape new.tape | jq .ops`,
 		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  all compared calls are the same", "1  some calls differ", "2  failed"),
+		Annotations: cli.Exits("0  all compared calls are the same", "1  some calls differ", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range classes {
 				if name == "all" {
@@ -46,19 +47,19 @@ into calls.`,
 				}
 				class, ok := event.ClassByName(name)
 				if !ok {
-					return usageError{fmt.Errorf("--class %s: this class does not exist", name)}
+					return cli.Usage(fmt.Errorf("--class %s: this class does not exist", name))
 				}
 				o.Classes = append(o.Classes, class)
 			}
 			if o.Context < 0 {
-				return usageError{fmt.Errorf("--unified %d: the value is negative", o.Context)}
+				return cli.Usage(fmt.Errorf("--unified %d: the value is negative", o.Context))
 			}
-			tapes, closeAll, err := openTapes(cmd.Context(), args)
+			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
 			defer closeAll()
 			if err != nil {
 				return err
 			}
-			progress := c.progress(report.Count)
+			progress := c.Progress(report.Count)
 			defer progress.Done()
 			o.Progress = func(phase string, done, total uint64) { progress.Update(phase, int64(done), int64(total)) }
 			o.Render = printtape.Calls()
@@ -67,7 +68,7 @@ into calls.`,
 			if err != nil {
 				return err
 			}
-			return c.result(either(asJSON, rep.JSON, rep.Text), rep.Same())
+			return c.Result(cli.Either(asJSON, rep.JSON, rep.Text), rep.Same())
 		},
 	}
 	f := cmd.Flags()

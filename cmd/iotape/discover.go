@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/causal/throttle"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/throttlerun"
 )
 
-func newDiscover(c *console) *cobra.Command {
-	d := throttlerun.Options{Plan: c.plan()}
+func newDiscover(c *cli.Console) *cobra.Command {
+	d := throttlerun.Options{Plan: c.Plan()}
 	var under []string
 	var asJSON bool
 	var backend, user string
@@ -53,7 +54,7 @@ output suggests what to hold next.`,
   iotape discover -o app.tape --hosts r0,r1,r2,r3 --launch 'mpirun -n {n} {command}' -- ./app
   iotape annotate app.tape --text
   iotape replay app.tape --into /mnt/x --order causal --pace think`,
-		Annotations: exits(
+		Annotations: cli.Exits(
 			"0  the dependencies are stored in the tape",
 			"1  the dependencies are stored, but runs differed or were ended, or a node never became stuck",
 			"2  could not be done",
@@ -61,15 +62,15 @@ output suggests what to hold next.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if d.Plan.Backends, err = session.ParseBackends(backend); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			if d.Plan.Owner, err = session.FindOwner(user); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			if err := d.Complete(args, under); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
-			return c.discover(cmd.Context(), &d, asJSON)
+			return discover(cmd.Context(), c, &d, asJSON)
 		},
 	}
 	f := cmd.Flags()
@@ -95,7 +96,7 @@ output suggests what to hold next.`,
 	f.StringVar(&backend, "backend", "auto",
 		"the back end, `HOW` to record the first run: auto, ebpf, interpose or ptrace; discover always holds nodes "+
 			"with ptrace")
-	addUser(f, &user)
+	cli.AddUser(f, &user)
 	f.StringSliceVar(&d.Team.Names, "hosts", nil,
 		"run the command on each of these `HOSTS`, with its own recorder; {host} in the command stands for the name "+
 			"of the host")
@@ -111,16 +112,16 @@ output suggests what to hold next.`,
 }
 
 // discover runs the experiment and prints what was found.
-func (c *console) discover(ctx context.Context, o *throttlerun.Options, asJSON bool) error {
+func discover(ctx context.Context, c *cli.Console, o *throttlerun.Options, asJSON bool) error {
 	found, err := throttlerun.Run(ctx, o)
 	if err != nil {
-		return commandError(err)
+		return cli.CommandError(err)
 	}
-	err = c.print(func(w *bufio.Writer) error {
+	err = c.Print(func(w *bufio.Writer) error {
 		if asJSON {
 			return found.WriteJSON(w)
 		}
 		return found.WriteText(w, o.Plan.Tape)
 	})
-	return ended(err, found.Whole())
+	return cli.Ended(err, found.Whole())
 }

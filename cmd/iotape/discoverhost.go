@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/causal/throttle/hosts"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/throttlerun"
 )
 
-func newDiscoverHost(c *console) *cobra.Command {
+func newDiscoverHost(c *cli.Console) *cobra.Command {
 	var hub, secret, name string
 	cmd := &cobra.Command{
 		Use:   "discover-host --hub ADDRESS --secret FILE",
@@ -26,7 +27,7 @@ this host, records it or holds its calls as requested, and ends. iotape discover
 starts it. Start it by hand if only another program can start programs on all hosts.`,
 		Example:     `  iotape discover-host --hub 10.0.0.1:7072 --secret /shared/secret --name a`,
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  its part is done", "2  could not be done"),
+		Annotations: cli.Exits("0  its part is done", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // see discover
 			// A hub that was killed reads no messages any more: what is here is to be
@@ -39,7 +40,7 @@ starts it. Start it by hand if only another program can start programs on all ho
 			defer os.RemoveAll(dir)
 			return hosts.Join(cmd.Context(), hub, secret, name,
 				func(ctx context.Context, t *hosts.Task) (string, error) {
-					return throttlerun.RecordPart(ctx, reporter{c}, program(), t, filepath.Join(dir, "part.tape"))
+					return throttlerun.RecordPart(ctx, c.Reporter(), cli.Program(), t, filepath.Join(dir, "part.tape"))
 				})
 		},
 	}

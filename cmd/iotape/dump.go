@@ -12,11 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/flight"
 	"github.com/iotape/iotape/record/flight/show"
 )
 
-func newDump(c *console) *cobra.Command {
+func newDump(c *cli.Console) *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use:   "dump [PID|NAME]",
@@ -38,7 +39,7 @@ several, dump lists them. SIGUSR1 to the recorder has the same effect.`,
 				return err
 			}
 			if list {
-				return c.result(func(w io.Writer) error { return show.Running(w, all) }, true)
+				return c.Result(func(w io.Writer) error { return show.Running(w, all) }, true)
 			}
 			which := ""
 			if len(args) > 0 {
@@ -46,7 +47,7 @@ several, dump lists them. SIGUSR1 to the recorder has the same effect.`,
 			}
 			fit, err := show.Pick(all, which)
 			if errors.Is(err, show.ErrSeveral) {
-				err = cmp.Or(c.result(func(w io.Writer) error { return show.Running(w, fit) }, true), err)
+				err = cmp.Or(c.Result(func(w io.Writer) error { return show.Running(w, fit) }, true), err)
 			}
 			if err != nil {
 				return err
@@ -59,7 +60,7 @@ several, dump lists them. SIGUSR1 to the recorder has the same effect.`,
 			if err != nil {
 				return fmt.Errorf("dump of %s (process %d): %w", r.Name, r.PID, err)
 			}
-			return c.print(func(w *bufio.Writer) error {
+			return c.Print(func(w *bufio.Writer) error {
 				_, err := fmt.Fprintln(w, tape)
 				return err
 			})

@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/fleet/broker"
 	"github.com/iotape/iotape/fleet/service"
 )
 
-func newEnrol(c *console, p *service.Options) *cobra.Command {
+func newEnrol(c *cli.Console, p *service.Options) *cobra.Command {
 	var public, out, role string
 	cmd := &cobra.Command{
 		Use:   "enrol NAME",
@@ -27,10 +28,10 @@ send. A collector (for --nats) may do everything.`,
   iotape collector enrol db7 --data /srv/iotape -o db7.nk
   iotape collector enrol viewer --role reader --data /srv/iotape -o viewer.nk`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  enrolled", "2  failed"),
+		Annotations: cli.Exits("0  enrolled", "2  failed"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if (public == "") == (out == "") {
-				return usageError{errors.New("one of --public and -o is needed")}
+				return cli.Usage(errors.New("one of --public and -o is needed"))
 			}
 			k := &broker.Key{Name: args[0], Role: broker.Role(role), Public: public}
 			if out != "" {
@@ -46,19 +47,19 @@ send. A collector (for --nats) may do everything.`,
 	return cmd
 }
 
-func newRevoke(_ *console, p *service.Options) *cobra.Command {
+func newRevoke(_ *cli.Console, p *service.Options) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Short: "Remove a key",
 		Long: "Revoke removes the key of a host or of a reader. A running collector disconnects the owner\n" +
 			"of the key within seconds. The data that the owner sent stays.",
 		Example:     "  iotape collector revoke db7 --data /srv/iotape",
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  revoked", "2  failed"),
+		Annotations: cli.Exits("0  revoked", "2  failed"),
 		RunE:        func(_ *cobra.Command, args []string) error { return broker.Revoke(p.Data, args[0]) },
 	}
 }
 
-func newKeys(c *console, p *service.Options) *cobra.Command {
+func newKeys(c *cli.Console, p *service.Options) *cobra.Command {
 	var asJSON, config bool
 	cmd := &cobra.Command{
 		Use: "keys", Short: "List the registered keys",
@@ -67,7 +68,7 @@ func newKeys(c *console, p *service.Options) *cobra.Command {
 		Example: "  iotape collector keys --data /srv/iotape\n" +
 			"  iotape collector keys --data /srv/iotape --nats-config > /etc/nats/iotape.conf",
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  done", "2  failed"),
+		Annotations: cli.Exits("0  done", "2  failed"),
 		RunE: func(*cobra.Command, []string) error {
 			keys, err := broker.Keys(p.Data)
 			if err != nil {
@@ -80,7 +81,7 @@ func newKeys(c *console, p *service.Options) *cobra.Command {
 			case asJSON:
 				write = service.WriteKeysJSON
 			}
-			return c.result(func(w io.Writer) error { return write(w, keys) }, true)
+			return c.Result(func(w io.Writer) error { return write(w, keys) }, true)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")

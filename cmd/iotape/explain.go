@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/explain"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
 )
 
-func newExplainFilter(c *console) *cobra.Command {
-	var filter filterFlags
+func newExplainFilter(c *cli.Console) *cobra.Command {
+	var filter cli.FilterFlags
 	var asJSON, fields bool
 	var tape string
 	cmd := &cobra.Command{
@@ -31,18 +32,18 @@ match all.`,
 		Example: `  iotape explain-filter 'path glob *.sst and (latency > 10ms or failed)'
   iotape explain-filter 'strace:-e trace=%file -P /etc/passwd'
   iotape explain-filter --fields`,
-		Annotations: exits("0  shown", "2  the filter has an error"),
+		Annotations: cli.Exits("0  shown", "2  the filter has an error"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if fields {
-				return c.print(func(w *bufio.Writer) error { return explain.WriteFields(w) })
+				return c.Print(func(w *bufio.Writer) error { return explain.WriteFields(w) })
 			}
-			filter.texts = append(filter.texts, args...)
-			x, err := filter.expr()
+			filter.Texts = append(filter.Texts, args...)
+			x, err := filter.Expr()
 			if err != nil {
 				return err
 			}
 			if x == nil {
-				return usageError{fmt.Errorf("no filter is given")}
+				return cli.Usage(fmt.Errorf("no filter is given"))
 			}
 			host, _ := os.Hostname()
 			o := &predicate.Options{Hosts: []predicate.Host{{Name: host}}}
@@ -56,14 +57,14 @@ match all.`,
 			}
 			g, err := predicate.Compile(x, o)
 			if err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			e := explain.New(g, slice.MayLeaveOut)
-			return c.result(either(asJSON, e.WriteJSON, e.WriteText), true)
+			return c.Result(cli.Either(asJSON, e.WriteJSON, e.WriteText), true)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&filter.file, "filter-file", "", "read an expression from `FILE`")
+	f.StringVar(&filter.File, "filter-file", "", "read an expression from `FILE`")
 	f.StringVar(&tape, "tape", "", "the `TAPE` to which the filter applies; needed for names of hosts")
 	f.BoolVar(&fields, "fields", false, "list and explain the fields")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -13,12 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/service"
 	"github.com/iotape/iotape/internal/hint"
 )
 
-func newFleet(c *console) *cobra.Command {
+func newFleet(c *cli.Console) *cobra.Command {
 	var asJSON bool
 	var address string
 	cmd := &cobra.Command{
@@ -31,7 +32,7 @@ same data is a page at the collector's --page, and metrics for Prometheus at its
 		Example: `  iotape fleet
   iotape fleet --json | jq -r '.hosts[] | select(.state == "silent") | .host'`,
 		Args: cobra.NoArgs,
-		Annotations: exits("0  no expected host is silent, and the collector stores",
+		Annotations: cli.Exits("0  no expected host is silent, and the collector stores",
 			"1  a host is silent, or the collector stores nothing of one or of all hosts",
 			"2  the collector did not answer"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,8 +43,8 @@ same data is a page at the collector's --page, and metrics for Prometheus at its
 			if err != nil {
 				return hint.With(err, "a collector shows the fleet at its --page")
 			}
-			write := either(asJSON, service.WriteFleetJSON, service.WriteFleet)
-			return c.result(func(w io.Writer) error { return write(w, f) }, service.Well(f))
+			write := cli.Either(asJSON, service.WriteFleetJSON, service.WriteFleet)
+			return c.Result(func(w io.Writer) error { return write(w, f) }, service.Well(f))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object; times in ns, rates per second")
@@ -54,7 +55,7 @@ same data is a page at the collector's --page, and metrics for Prometheus at its
 
 // newAgent runs the agent, which is a program of its own: small, static, and without
 // what a host that is recorded has no use for.
-func newAgent(*console) *cobra.Command {
+func newAgent(*cli.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "agent [ARG...]",
 		Short: "Run iotape-agent: record this host, and send to a collector",
@@ -62,7 +63,7 @@ func newAgent(*console) *cobra.Command {
 this program or in PATH. See iotape agent --help and docs/fleet.md.`,
 		Example:            "  iotape agent --config /etc/iotape/agent.toml\n  iotape agent install --print",
 		DisableFlagParsing: true,
-		Annotations:        exits("N  the exit status of iotape-agent", "2  iotape-agent was not found"),
+		Annotations:        cli.Exits("N  the exit status of iotape-agent", "2  iotape-agent was not found"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := ""
 			if exe, err := os.Executable(); err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/flow"
 	"github.com/iotape/iotape/analyze/flow/show"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 )
@@ -28,7 +29,7 @@ type following struct {
 	timing         bool
 }
 
-func newFlow(c *console) *cobra.Command {
+func newFlow(c *cli.Console) *cobra.Command {
 	var r following
 	cmd := &cobra.Command{
 		Use:   "flow TAPE...",
@@ -57,7 +58,7 @@ or another order. Without content in the tapes, flow has only order and places.
   iotape flow server.tape --to /srv/store.db --svg >store.svg
   iotape flow a.tape b.tape c.tape --expect 'replicas == 3 and wrong == 0'`,
 		Args: cobra.MinimumNArgs(1),
-		Annotations: exits("0  done; with --expect: the expression is true",
+		Annotations: cli.Exits("0  done; with --expect: the expression is true",
 			"1  with --expect: the expression is false", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd.Context(), c, args)
@@ -82,14 +83,14 @@ or another order. Without content in the tapes, flow has only order and places.
 	cmd.MarkFlagsMutuallyExclusive("same", "to")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if (r.dot || r.svg) && r.from == "" && r.to == "" && r.same == "" {
-			return usageError{errors.New("--dot and --svg draw a path: use --from, --to or --same")}
+			return cli.Usage(errors.New("--dot and --svg draw a path: use --from, --to or --same"))
 		}
 		return nil
 	}
 	return cmd
 }
 
-func (r *following) run(ctx context.Context, c *console, args []string) error {
+func (r *following) run(ctx context.Context, c *cli.Console, args []string) error {
 	var exprs []*predicate.Expr
 	for _, s := range r.expect {
 		x, err := predicate.Parse(s)
@@ -98,7 +99,7 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 		}
 		exprs = append(exprs, x)
 	}
-	tapes, closeAll, err := openTapes(ctx, args)
+	tapes, closeAll, err := cli.OpenTapes(ctx, args)
 	defer closeAll()
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 	if r.timing {
 		begin, last := time.Now(), "open"
 		r.options.Progress = func(step string) {
-			c.say("%s: %.2f s", last, time.Since(begin).Seconds())
+			c.Say("%s: %.2f s", last, time.Since(begin).Seconds())
 			begin, last = time.Now(), step
 		}
 	}
@@ -118,9 +119,9 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 	}
 	path, err := f.Find(ctx, r.from, r.to, r.same)
 	if err != nil {
-		return usageIf[*flow.SelectError](err)
+		return cli.UsageIf[*flow.SelectError](err)
 	}
-	err = c.print(func(w *bufio.Writer) error {
+	err = c.Print(func(w *bufio.Writer) error {
 		switch {
 		case r.json:
 			return show.JSON(w, f, path)
@@ -142,7 +143,7 @@ func (r *following) run(ctx context.Context, c *console, args []string) error {
 			return hint.With(fmt.Errorf("--expect: %w", err), "iotape flow --numbers lists the numbers that it can use")
 		}
 		if !ok {
-			return &statusError{exitFound, fmt.Errorf("not as expected: %s", x)}
+			return cli.Status(cli.ExitFound, fmt.Errorf("not as expected: %s", x))
 		}
 	}
 	return nil

@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/pipe/chain"
 )
 
-func newKeygen(c *console) *cobra.Command {
+func newKeygen(c *cli.Console) *cobra.Command {
 	var sum bool
 	var out string
 	cmd := &cobra.Command{
@@ -25,13 +26,13 @@ name of the key, as streams have it. The secret keys have the format of age-keyg
   iotape seal db.tape.partial --identity reader.key
   iotape keygen --checksum -o sum.key`,
 		Args:        cobra.NoArgs,
-		Annotations: exits("0  the key is made", "2  failed"),
+		Annotations: cli.Exits("0  the key is made", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			public, err := chain.CreateKeyFile(out, sum)
 			if err != nil {
 				return err
 			}
-			return c.print(func(w *bufio.Writer) error { _, err := fmt.Fprintln(w, public); return err })
+			return c.Print(func(w *bufio.Writer) error { _, err := fmt.Fprintln(w, public); return err })
 		},
 	}
 	f := cmd.Flags()

@@ -4,33 +4,10 @@ package main
 
 import (
 	"slices"
-
-	"github.com/spf13/cobra"
-
-	"github.com/iotape/iotape/pipe/chain"
 )
 
 // readsStreams reports whether a command opens streams, or what can be made tapes.
 func readsStreams(name string) bool {
 	return slices.Contains([]string{"seal", "repair", "merge", "slice", "diff", "raw", "print", "stat", "replay",
 		"skeleton", "check", "convert", "query", "index", "pipe", "tail"}, name)
-}
-
-// takeKeys gives a command the flags with which it reads streams that were piped.
-func takeKeys(cmd *cobra.Command) {
-	var identities, keys []string
-	f := cmd.Flags()
-	f.StringArrayVar(&identities, "identity", nil,
-		"decrypt streams with the secret keys in `FILE`, or in a variable as env:NAME; repeatable")
-	f.StringArrayVar(&keys, "key", nil,
-		"verify streams with the checksum keys in `FILE`, or in a variable as env:NAME; repeatable")
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		k, err := chain.ReadKeys(identities, keys)
-		if err != nil {
-			return err
-		}
-		cmd.SetContext(chain.WithKeys(cmd.Context(), k))
-		return run(cmd, args)
-	}
 }

@@ -7,6 +7,7 @@ package main
 import (
 	"os"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/replay"
 )
@@ -14,5 +15,5 @@ import (
 func main() {
 	session.Helper() // does not return in a process that is a part of a recording
 	replay.Helper()  // likewise in one that replays
-	os.Exit(run(os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(os.Args[1:], &cli.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

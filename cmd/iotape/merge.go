@@ -3,17 +3,13 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/record/sealing"
-	"github.com/iotape/iotape/trace"
-	"github.com/iotape/iotape/transform/merge"
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/record/remake"
 )
 
-func newMerge(c *console) *cobra.Command {
+func newMerge(c *cli.Console) *cobra.Command {
 	var out string
 	var noIndex bool
 	cmd := &cobra.Command{
@@ -28,40 +24,19 @@ as the clocks of these hosts.`,
 		Example: `  iotape merge -o all.tape client.tape server.tape
   iotape query all.tape "SELECT host, count(*) FROM events GROUP BY host"`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  merged", "2  failed; there is no new tape"),
+		Annotations: cli.Exits("0  merged", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return mergeTapes(cmd.Context(), c, args, out, !noIndex)
+			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
+			defer closeAll()
+			if err != nil {
+				return err
+			}
+			return remake.Merge(cmd.Context(), out, tapes, c.Remaking(!noIndex))
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make")
-	addNoIndex(f, &noIndex)
+	cli.AddNoIndex(f, &noIndex)
 	_ = cmd.MarkFlagRequired("output")
 	return cmd
-}
-
-func mergeTapes(ctx context.Context, c *console, names []string, out string, index bool) error {
-	tapes, closeAll, err := openTapes(ctx, names)
-	defer closeAll()
-	if err != nil {
-		return err
-	}
-	made, err := sealing.Make(ctx, out, c.making(index, report.Count),
-		func(tw *trace.TapeWriter, update sealing.Update) (*trace.Manifest, error) {
-			return merge.Tapes(ctx, tw, tapes,
-				&merge.Options{Program: program(), Progress: func(done, total uint64) {
-					update("merging", done, total)
-				}})
-		})
-	if err != nil {
-		return err
-	}
-	m := made.Manifest
-	if merge.LostKeys(m, tapes) {
-		c.say("the tapes are not anonymised with the same keys and fields, so the new tape cannot be revealed")
-	}
-	c.say("%s of %s: %s, %s", report.Plural(len(m.Hosts), "recording", "recordings"),
-		report.Plural(len(tapes), "tape", "tapes"),
-		report.Count(m.Counts.Events)+" events", report.Bytes(uint64(made.Bytes)))
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/fusefs"
 	"github.com/iotape/iotape/record/mountrun"
@@ -16,12 +17,12 @@ import (
 	"github.com/iotape/iotape/record/tracer/config"
 )
 
-func newMount(c *console) *cobra.Command {
-	p := c.plan()
+func newMount(c *cli.Console) *cobra.Command {
+	p := c.Plan()
 	var source fusefs.Backend
 	var content, sealing, tracers string
 	var noIndex, before bool
-	var filter filterFlags
+	var filter cli.FilterFlags
 	cmd := &cobra.Command{
 		Use:   "mount LOWER MOUNTPOINT [-o TAPE] [flags]",
 		Short: "Show a directory at another place, and record all operations there",
@@ -51,51 +52,51 @@ specifies (docs/tracers.md). iotape tracers changes them.`,
   iotape replay repo.tape --into again --verify
   sudo iotape mount /srv/data /mnt --tracers tracers.toml`,
 		Args: cobra.ExactArgs(2),
-		Annotations: exits("0  recorded, and the tape is made",
+		Annotations: cli.Exits("0  recorded, and the tape is made",
 			"2  could not be mounted, or the tape could not be made; the recording is kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source.Lower, source.Mountpoint = args[0], args[1]
 			if source.Cache < 0 {
-				return usageError{fmt.Errorf("--cache %s: the value is negative", source.Cache)}
+				return cli.Usage(fmt.Errorf("--cache %s: the value is negative", source.Cache))
 			}
 			if tracers != "" {
 				for _, flag := range []string{"output", "content", "filter", "filter-file", "snapshot",
 					"seal", "no-index", "keep-stream"} {
 					if cmd.Flags().Changed(flag) {
-						return usageError{fmt.Errorf("--%s: with --tracers, set this in the configuration", flag)}
+						return cli.Usage(fmt.Errorf("--%s: with --tracers, set this in the configuration", flag))
 					}
 				}
 				mount := &config.Mount{Lower: source.Lower, At: source.Mountpoint, Cache: source.Cache}
-				cfg, err := c.readConfig(tracers, &config.Input{Mount: mount}, true)
+				cfg, err := cli.ReadConfig(c, tracers, &config.Input{Mount: mount}, true)
 				if err != nil {
 					return err
 				}
-				err = c.runTracers(cmd.Context(), cfg)
-				var status *statusError
-				if errors.As(err, &status) && status.Status == exitRecord {
-					status.Status = exitFailed // there is no command whose status it could be
+				err = cli.RunTracers(cmd.Context(), c, cfg)
+				var status *cli.StatusError
+				if errors.As(err, &status) && status.Status == cli.ExitRecord {
+					status.Status = cli.ExitFailed // there is no command whose status it could be
 				}
 				return err
 			}
-			err := cmp.Or(parseValue(&p.Capture.Content, content, capture.ParseContent),
-				parseValue(&p.Seal, sealing, session.ParseWhen))
+			err := cmp.Or(cli.ParseValue(&p.Capture.Content, content, capture.ParseContent),
+				cli.ParseValue(&p.Seal, sealing, session.ParseWhen))
 			if err != nil {
 				return err
 			}
-			if p.Filter, err = filter.expr(); err != nil {
+			if p.Filter, err = filter.Expr(); err != nil {
 				return err
 			}
 			if p.Filter != nil {
-				if _, err := recordFilter(c, p.Filter); err != nil {
+				if _, err := cli.RecordFilter(c, p.Filter); err != nil {
 					return err
 				}
 			}
-			p.Index = c.indexer(!noIndex)
+			p.Index = c.Indexer(!noIndex)
 			res, err := mountrun.Run(cmd.Context(), &p, source, before)
 			if err != nil {
-				return commandError(err)
+				return cli.CommandError(err)
 			}
-			return commandStatus(res.Capture)
+			return cli.CommandStatus(res.Capture)
 		},
 	}
 	f := cmd.Flags()
@@ -106,12 +107,12 @@ specifies (docs/tracers.md). iotape tracers changes them.`,
 	f.StringVar(&content, "content", "full",
 		"`WHICH` content (bytes that are read and written) to keep: full, head:N, signature, hash or none; "+
 			"read=WHICH and write=WHICH for one direction")
-	filter.add(f)
+	filter.Add(f)
 	f.BoolVar(&before, "snapshot", false, "store the state of LOWER before the mount")
 	f.StringVar(&sealing, "seal", "after",
 		"`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for "+
 			"iotape seal")
-	addNoIndex(f, &noIndex)
+	cli.AddNoIndex(f, &noIndex)
 	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
 	f.StringVar(&tracers, "tracers", "", "record with the tracers of the configuration `FILE`, instead of one")
 	return cmd

@@ -6,9 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/optable"
+	"github.com/iotape/iotape/cmd/internal/cli"
 )
 
-func newOps(c *console) *cobra.Command {
+func newOps(c *cli.Console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ops",
@@ -20,7 +21,7 @@ all other calls with their numbers and raw arguments.`,
   iotape ops --json | jq -r 'select(.replay != "native") | "\(.name): \(.why)"'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.result(either(asJSON, optable.WriteJSON, optable.WriteText), true)
+			return c.Result(cli.Either(asJSON, optable.WriteJSON, optable.WriteText), true)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")

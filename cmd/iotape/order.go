@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/order"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/trace"
 )
 
-func newOrder(c *console) *cobra.Command {
+func newOrder(c *cli.Console) *cobra.Command {
 	var q order.Request
 	cmd := &cobra.Command{
 		Use:   "order TAPE...",
@@ -34,10 +35,10 @@ iotape merge joins tapes by their clocks. iotape convert writes one for ShiViz.`
   iotape order zookeeper.log --events
   iotape order client.tape server.tape --before 1:200,2:40`,
 		Args: cobra.MinimumNArgs(1),
-		Annotations: exits("0  ordered, without contradictions; with --before: A happened before B",
+		Annotations: cli.Exits("0  ordered, without contradictions; with --before: A happened before B",
 			"1  there are contradictions; with --before: A did not happen before B", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tapes, closeAll, err := openTapes(cmd.Context(), args)
+			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
 			defer closeAll()
 			if err != nil {
 				return err
@@ -53,16 +54,16 @@ iotape merge joins tapes by their clocks. iotape convert writes one for ShiViz.`
 	return cmd
 }
 
-func answerOrder(c *console, tapes []*trace.Tape, q *order.Request) error {
+func answerOrder(c *cli.Console, tapes []*trace.Tape, q *order.Request) error {
 	o, err := order.Load(tapes)
 	if err != nil {
 		return err
 	}
 	q.Print = printtape.Lines()
 	var good bool
-	err = c.print(func(w *bufio.Writer) (err error) {
+	err = c.Print(func(w *bufio.Writer) (err error) {
 		good, err = o.Answer(w, q)
 		return err
 	})
-	return ended(usageIf[*order.RequestError](err), good)
+	return cli.Ended(cli.UsageIf[*order.RequestError](err), good)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/pipe/chain"
@@ -30,7 +31,7 @@ type piping struct {
 	to      string
 }
 
-func newPipe(c *console) *cobra.Command {
+func newPipe(c *cli.Console) *cobra.Command {
 	var p piping
 	cmd := &cobra.Command{
 		Use:   "pipe [--apply CHAIN | --undo | --check] [-o TO] [FILE]",
@@ -59,10 +60,10 @@ is written without a change of layers keeps its blocks.`,
   iotape pipe --undo --key sum.key db.piped | iotape raw /dev/stdin
   iotape pipe -o tcp://collector:7070 db.piped`,
 		Args: cobra.MaximumNArgs(1),
-		Annotations: exits("0  done; with --check, the stream has no faults",
+		Annotations: cli.Exits("0  done; with --check, the stream has no faults",
 			"1  done, but the stream has the reported faults", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := c.in
+			in := c.In
 			if len(args) > 0 && args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
@@ -85,12 +86,12 @@ is written without a change of layers keeps its blocks.`,
 	return cmd
 }
 
-func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
+func (p *piping) run(ctx context.Context, c *cli.Console, in *os.File) error {
 	switch {
 	case p.salvage && !p.undo:
-		return usageError{errors.New("--salvage needs --undo")}
+		return cli.Usage(errors.New("--salvage needs --undo"))
 	case p.json && !p.check:
-		return usageError{errors.New("--json needs --check")}
+		return cli.Usage(errors.New("--json needs --check"))
 	case p.check:
 		res, err := tool.Check(ctx, in)
 		if err != nil {
@@ -100,13 +101,13 @@ func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
 		if p.json {
 			write = res.WriteJSON
 		}
-		return c.result(write, res.Found == 0)
+		return c.Result(write, res.Found == 0)
 	case p.undo:
 		return p.runUndo(ctx, c, in)
 	case p.apply != "":
 		spec, err := chain.Parse(p.apply)
 		if err != nil {
-			return usageError{fmt.Errorf("--apply: %w", err)}
+			return cli.Usage(fmt.Errorf("--apply: %w", err))
 		}
 		return p.write(ctx, c, func(w io.Writer) error { return tool.Apply(ctx, w, in, spec) })
 	case p.to != "-":
@@ -116,7 +117,7 @@ func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
 		}
 		err = p.write(ctx, c, func(w io.Writer) error { return tool.Copy(w, s) })
 		if errors.As(err, new(*tool.BlockError)) {
-			return &statusError{exitFound, err}
+			return cli.Status(cli.ExitFound, err)
 		}
 		return err
 	}
@@ -124,7 +125,7 @@ func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
 	if err != nil {
 		return err
 	}
-	return c.print(func(w *bufio.Writer) error {
+	return c.Print(func(w *bufio.Writer) error {
 		_, err := fmt.Fprintf(w, "stream %016x, layers %s, blocks of %s\n", h.Serial, h.Chain(),
 			report.Bytes(uint64(h.BlockBytes)))
 		return err
@@ -132,11 +133,11 @@ func (p *piping) run(ctx context.Context, c *console, in *os.File) error {
 }
 
 // open opens what is to be written.
-func (p *piping) open(ctx context.Context, c *console) (io.WriteCloser, error) {
-	return sink.Open(ctx, p.to, &sink.Options{Stdout: c.out, New: true})
+func (p *piping) open(ctx context.Context, c *cli.Console) (io.WriteCloser, error) {
+	return sink.Open(ctx, p.to, &sink.Options{Stdout: c.Out, New: true})
 }
 
-func (p *piping) write(ctx context.Context, c *console, f func(w io.Writer) error) error {
+func (p *piping) write(ctx context.Context, c *cli.Console, f func(w io.Writer) error) error {
 	out, err := p.open(ctx, c)
 	if err != nil {
 		return err
@@ -148,23 +149,23 @@ func (p *piping) write(ctx context.Context, c *console, f func(w io.Writer) erro
 	return out.Close()
 }
 
-func (p *piping) runUndo(ctx context.Context, c *console, in io.Reader) error {
+func (p *piping) runUndo(ctx context.Context, c *cli.Console, in io.Reader) error {
 	faults := 0
 	var told func(*pipe.Fault)
 	if p.salvage {
 		told = func(f *pipe.Fault) {
 			faults++
-			c.say("%v", f)
+			c.Say("%v", f)
 		}
 	}
 	err := tool.Undo(ctx, in, func() (io.WriteCloser, error) { return p.open(ctx, c) }, told)
 	var fault *pipe.Fault
 	switch {
 	case errors.As(err, &fault):
-		return &statusError{exitFound,
-			hint.With(fault, "--salvage continues after the fault; the output so far is good")}
+		return cli.Status(cli.ExitFound,
+			hint.With(fault, "--salvage continues after the fault; the output so far is good"))
 	case err == nil && faults > 0:
-		return &statusError{Status: exitFound}
+		return cli.Status(cli.ExitFound, nil)
 	}
 	return err
 }

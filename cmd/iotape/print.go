@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
@@ -18,11 +19,11 @@ import (
 // printing is what to print of a tape, and how.
 type printing struct {
 	pids   []uint
-	filter filterFlags
+	filter cli.FilterFlags
 	o      printtape.Options
 }
 
-func newPrint(c *console) *cobra.Command {
+func newPrint(c *cli.Console) *cobra.Command {
 	var p printing
 	var clock string
 	cmd := &cobra.Command{
@@ -37,15 +38,15 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
   iotape print git.tape --filter 'class = namespace and failed'
   iotape print git.tape --json | jq -r 'select(.errno == "ENOENT") | .args.path'`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  printed", "1  printed, except damaged parts", "2  could not be printed"),
+		Annotations: cli.Exits("0  printed", "1  printed, except damaged parts", "2  could not be printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.o.Text.Clock = stracetext.Clock(clock)
 			switch p.o.Text.Clock {
 			case stracetext.Elapsed, stracetext.Wall, stracetext.Unix, stracetext.NoClock:
 			default:
-				return usageError{fmt.Errorf("--time %q: the value must be elapsed, wall, unix or none", clock)}
+				return cli.Usage(fmt.Errorf("--time %q: the value must be elapsed, wall, unix or none", clock))
 			}
-			t, err := openTape(cmd.Context(), args[0])
+			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -64,32 +65,32 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 	f.Uint64Var(&p.o.To, "to", math.MaxUint64, "the last event, by its `SEQ`uence number")
 	f.Lookup("to").DefValue = ""
 	f.UintSliceVar(&p.pids, "pid", nil, "only events of these processes or threads")
-	p.filter.add(f)
+	p.filter.Add(f)
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
 	return cmd
 }
 
-func (p *printing) run(c *console, t *trace.Tape) error {
+func (p *printing) run(c *cli.Console, t *trace.Tape) error {
 	if p.o.Text.MaxBytes == 0 {
 		p.o.Text.MaxBytes = 1
 	}
 	if len(p.pids) > 0 {
 		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.pids), " ", ", "), "[]")
-		p.filter.texts = append(p.filter.texts, fmt.Sprintf("pid in {%s} or tid in {%s}", list, list))
+		p.filter.Texts = append(p.filter.Texts, fmt.Sprintf("pid in {%s} or tid in {%s}", list, list))
 	}
-	graph, err := p.filter.graph(c, t)
+	graph, err := p.filter.Graph(c, t)
 	if err != nil {
 		return err
 	}
 	if graph != nil {
 		p.o.Filter, p.o.Follows = graph.NewMatcher(), graph.Follows()
-		defer func() { c.unknownPrograms(p.o.Filter) }()
+		defer func() { c.UnknownPrograms(p.o.Filter) }()
 	}
-	p.o.Damaged = func(err error) { c.say("%v", err) }
+	p.o.Damaged = func(err error) { c.Say("%v", err) }
 	damaged := 0
-	err = c.print(func(w *bufio.Writer) (err error) {
+	err = c.Print(func(w *bufio.Writer) (err error) {
 		damaged, err = printtape.Tape(w, t, &p.o)
 		return err
 	})
-	return ended(err, damaged == 0)
+	return cli.Ended(err, damaged == 0)
 }

@@ -5,13 +5,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )
@@ -22,7 +21,7 @@ type querying struct {
 	parquet, output string
 }
 
-func newQuery(c *console) *cobra.Command {
+func newQuery(c *cli.Console) *cobra.Command {
 	var q querying
 	cmd := &cobra.Command{
 		Use:   "query TAPE... SQL",
@@ -38,13 +37,13 @@ and has examples.`,
   iotape query --parquet opens.parquet a.tape "SELECT * FROM opens WHERE NOT sequential"`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tapes, closeAll, err := openTapes(cmd.Context(), args[:len(args)-1])
+			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args[:len(args)-1])
 			defer closeAll()
 			if err != nil {
 				return err
 			}
 			for _, t := range tapes {
-				if err := indexIfNeeded(cmd.Context(), c, t); err != nil {
+				if err := cli.IndexIfNeeded(cmd.Context(), c, t); err != nil {
 					return err
 				}
 			}
@@ -62,7 +61,7 @@ and has examples.`,
 	return cmd
 }
 
-func (q *querying) run(ctx context.Context, c *console, tapes []*trace.Tape, query string) error {
+func (q *querying) run(ctx context.Context, c *cli.Console, tapes []*trace.Tape, query string) error {
 	if q.parquet != "" {
 		_, err := store.Export(ctx, tapes, query, q.parquet, nil)
 		return err
@@ -77,7 +76,7 @@ func (q *querying) run(ctx context.Context, c *console, tapes []*trace.Tape, que
 		return err
 	}
 	if q.output == "" {
-		return c.result(render, true)
+		return c.Result(render, true)
 	}
 	return wholefile.Write(q.output, render)
 }
@@ -93,25 +92,7 @@ func tableFormat(csv, json bool) store.Format {
 	return store.Table
 }
 
-func indexIfNeeded(ctx context.Context, c *console, t *trace.Tape) error {
-	if store.Indexed(t) == nil {
-		return nil
-	}
-	return index(ctx, c, t)
-}
-
-// index derives the Parquet files of a tape.
-func index(ctx context.Context, c *console, t *trace.Tape) error {
-	progress := c.progress(report.Count)
-	defer progress.Done()
-	err := store.Index(ctx, t, func(done, total int64) { progress.Update("indexing", done, total) })
-	if err != nil {
-		return fmt.Errorf("index %s: %w", t.Name(), err)
-	}
-	return nil
-}
-
-func newIndex(c *console) *cobra.Command {
+func newIndex(c *cli.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "index TAPE...",
 		Short: "Make or replace the Parquet files of a tape",
@@ -124,12 +105,12 @@ can all programs that read Parquet.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var errs []error
 			for _, path := range args {
-				t, err := openTape(cmd.Context(), path)
+				t, err := cli.OpenTape(cmd.Context(), path)
 				if err != nil {
 					errs = append(errs, err)
 					continue
 				}
-				if err := index(cmd.Context(), c, t); err != nil {
+				if err := cli.Index(cmd.Context(), c, t); err != nil {
 					errs = append(errs, err)
 				}
 				t.Close()

@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/trace/raw"
 )
 
-func newRaw(c *console) *cobra.Command {
+func newRaw(c *cli.Console) *cobra.Command {
 	var build string
 	cmd := &cobra.Command{
 		Use:   "raw STREAM | raw --build STREAM TEXT",
@@ -25,7 +26,7 @@ damaged recordings.`,
   iotape raw ls.stream | less
   iotape raw --build broken.stream broken.txt && iotape seal broken.stream`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done", "2  failed, or the stream is damaged; its good part was printed"),
+		Annotations: cli.Exits("0  done", "2  failed, or the stream is damaged; its good part was printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := os.Open(args[0])
 			if err != nil {
@@ -37,7 +38,7 @@ damaged recordings.`,
 				if err != nil {
 					return err
 				}
-				return c.print(func(w *bufio.Writer) error { return raw.Dump(w, stream) })
+				return c.Print(func(w *bufio.Writer) error { return raw.Dump(w, stream) })
 			}
 			out, err := os.OpenFile(build, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 			if err != nil {

@@ -4,47 +4,20 @@ package main
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
-	"net"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/pipe/wire"
 )
 
-// listenFlags say where and how to listen.
-type listenFlags struct{ wire.ListenOptions }
-
-func (l *listenFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&l.TLS.Cert, "tls-cert", "", "with tls://: a `FILE` with the certificate")
-	f.StringVar(&l.TLS.Key, "tls-key", "", "with tls://: a `FILE` with the certificate's key")
-	f.StringVar(&l.TLS.CA, "client-ca", "",
-		"with tls://: accept only clients whose certificate is from an authority in `FILE`")
-	f.BoolVar(&l.Open, "open", false, "allow an address that other machines can reach, without TLS")
-}
-
-// listen opens an address, see wire.Listen.
-func (l *listenFlags) listen(ctx context.Context, address string) (net.Listener, error) {
-	ln, err := wire.Listen(ctx, address, &l.ListenOptions)
-	switch {
-	case errors.As(err, new(*wire.AddressError)):
-		return nil, usageError{err}
-	case errors.As(err, new(*wire.ExposedError)):
-		return nil, hint.With(err, "use tls:// (and --client-ca to authenticate clients), or --open to allow it")
-	}
-	return ln, err
-}
-
-func newReceive(c *console) *cobra.Command {
-	var l listenFlags
+func newReceive(c *cli.Console) *cobra.Command {
+	var l cli.ListenFlags
 	var dir string
 	var noSync bool
 	var streams, conns int
-	var bytes sizeFlag
+	var bytes cli.Size
 	cmd := &cobra.Command{
 		Use:   "receive ADDRESS -o DIR",
 		Short: "Receive streams from recorders, and store them",
@@ -64,32 +37,32 @@ runs until SIGINT or SIGTERM.`,
   iotape receive tls://0.0.0.0:7070 --tls-cert c.pem --tls-key c.key --client-ca clients.pem -o streams
   iotape receive unix:/run/iotape.sock -o streams`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  stopped by a signal", "2  failed"),
+		Annotations: cli.Exits("0  stopped by a signal", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := wire.NewDir(dir)
 			if err != nil {
 				return err
 			}
 			d.MaxStreams, d.MaxBytes, d.NoSync = streams, int64(bytes), noSync
-			ln, err := l.listen(cmd.Context(), args[0])
+			ln, err := l.Listen(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer ln.Close()
-			if err := c.print(func(w *bufio.Writer) error {
+			if err := c.Print(func(w *bufio.Writer) error {
 				_, err := fmt.Fprintln(w, wire.AddressOf(ln, args[0]))
 				return err
 			}); err != nil {
 				return err
 			}
 			s := &wire.Server{Store: d, Limits: wire.Limits{Conns: conns},
-				Note: func(line string) { c.say("%s", line) }}
+				Note: func(line string) { c.Say("%s", line) }}
 			return s.Serve(cmd.Context(), ln)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&dir, "output", "o", "", "the `DIR` for the streams; receive makes it if it does not exist")
-	l.add(cmd)
+	l.Add(cmd)
 	f.IntVar(&conns, "max-conns", 64, "the most connections at a time")
 	f.IntVar(&streams, "max-streams", 10000, "the most streams in DIR")
 	f.Var(&bytes, "max-bytes", "the most bytes in DIR; 0 means as many as fit, with 64M left free")

@@ -7,19 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/session"
 )
 
-func newRecord(c *console) *cobra.Command {
-	p := c.plan()
+func newRecord(c *cli.Console) *cobra.Command {
+	p := c.Plan()
 	var noIndex bool
 	var backend, content, overflow, mmap, last, user, sealing string
 	var dumpOn []string
-	var target targetFlags
-	var out outputFlags
-	var filter filterFlags
-	ring := sizeFlag(0)
+	var target cli.TargetFlags
+	var out cli.OutputFlags
+	var filter cli.FilterFlags
+	ring := cli.Size(0)
 	cmd := &cobra.Command{
 		Use:   "record [-o TAPE] [flags] {[--] COMMAND [ARG...] | --pid PID | --cgroup PATH | --all}",
 		Short: "Record a program, or processes that already run",
@@ -74,7 +75,7 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
   iotape record --all --last 5m --dump-on errno=EIO -o machine.tape
   iotape record --pipe async,zstd:3,checksum:@sum.key -o make.tape -- make
   iotape record --pipe zstd,encrypt:@recipients --to tls://collector:7070 -- ./server`,
-		Annotations: exits(
+		Annotations: cli.Exits(
 			"N    the exit status of the command; 128+N if signal N ended it; 0 with --pid, --cgroup and --all",
 			"125  iotape itself failed",
 			"126  the command cannot be executed",
@@ -82,45 +83,45 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var full capture.Overflow
 			err := cmp.Or(
-				parseValue(&p.Backends, backend, session.ParseBackends),
-				parseValue(&p.Capture.Content, content, capture.ParseContent),
-				parseValue(&full, overflow, capture.ParseOverflow),
-				parseValue(&p.Capture.Mmap, mmap, capture.ParseMmap),
-				parseValue(&p.Seal, sealing, session.ParseWhen))
+				cli.ParseValue(&p.Backends, backend, session.ParseBackends),
+				cli.ParseValue(&p.Capture.Content, content, capture.ParseContent),
+				cli.ParseValue(&full, overflow, capture.ParseOverflow),
+				cli.ParseValue(&p.Capture.Mmap, mmap, capture.ParseMmap),
+				cli.ParseValue(&p.Seal, sealing, session.ParseWhen))
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("on-overflow") {
 				p.Capture.Overflow = full
 			}
-			if err = target.plan(&p, args); err != nil {
-				return usageError{err}
+			if err = target.Plan(&p, args); err != nil {
+				return cli.Usage(err)
 			}
-			if err = out.plan(&p, cmd.Flags().Changed); err != nil {
-				return usageError{err}
+			if err = out.Plan(&p, cmd.Flags().Changed); err != nil {
+				return cli.Usage(err)
 			}
 			if p.Owner, err = session.FindOwner(user); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			p.Owner.Apply(&p.Capture)
 			if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
-				c.say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that " +
+				c.Say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that " +
 					"it holds")
 			}
 			if p.Flight, err = session.ParseFlight(last, dumpOn); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			if p.Flight != nil && !cmd.Flags().Changed("mmap") {
 				p.Capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
 			}
 			if err := p.CheckFlight(); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
-			if p.Filter, err = filter.expr(); err != nil {
+			if p.Filter, err = filter.Expr(); err != nil {
 				return err
 			}
 			if p.Filter != nil {
-				g, err := recordFilter(c, p.Filter)
+				g, err := cli.RecordFilter(c, p.Filter)
 				if err != nil {
 					return err
 				}
@@ -129,17 +130,17 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 				}
 			}
 			if err = p.CheckOutput(cmd.Flags().Changed); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			p.Capture.RingBytes = int(ring)
-			p.Index = c.indexer(!noIndex)
-			return record(cmd.Context(), &p)
+			p.Index = c.Indexer(!noIndex)
+			return cli.Record(cmd.Context(), &p)
 		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make (default COMMAND-TIME.tape)")
-	target.add(cmd, "record")
+	target.Add(cmd, "record")
 	f.StringVarP(&user, "user", "u", "",
 		"as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
 	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")
@@ -156,13 +157,13 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 	f.StringVar(&mmap, "mmap", "data",
 		"`WHAT` to record of mapped files: data (reads and stores; of programs and libraries only the use of a "+
 			"page), full (programs and libraries like other files), written (stores only) or off")
-	filter.add(f)
+	filter.Add(f)
 	f.StringVar(&overflow, "on-overflow", "block",
 		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
 			"them; drop is the default with --all")
 	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 means 128M")
 	f.StringArrayVar(&p.Snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
-	addNoIndex(f, &noIndex)
+	cli.AddNoIndex(f, &noIndex)
 	f.StringVar(&last, "last", "",
 		"flight recorder: keep only the last `TIME` or SIZE in memory, such as 30s, 512M, or both with a comma")
 	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when the condition `THIS` holds; repeatable")
@@ -170,6 +171,6 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 		"`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for "+
 			"iotape seal")
 	f.BoolVar(&p.KeepStream, "keep-stream", false, "keep the unsealed recording beside the tape")
-	out.add(cmd)
+	out.Add(cmd)
 	return cmd
 }

@@ -3,22 +3,16 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/record/sealing"
-	"github.com/iotape/iotape/trace"
-	"github.com/iotape/iotape/transform/repair"
 )
 
-func newRepair(c *console) *cobra.Command {
+func newRepair(c *cli.Console) *cobra.Command {
 	var out string
 	var noIndex bool
 	cmd := &cobra.Command{
@@ -40,13 +34,14 @@ damaged tape.`,
   iotape repair db.tape && iotape check db.repaired.tape
   iotape repair db.stream -o db.tape`,
 		Args: cobra.ExactArgs(1),
-		Annotations: exits("0  a complete tape was made, or TAPE was not damaged",
+		Annotations: cli.Exits("0  a complete tape was made, or TAPE was not damaged",
 			"1  an incomplete tape was made; it has the reason", "2  no tape could be made; the input is unchanged"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sealing.IsTape(args[0]) {
-				return repairTape(cmd.Context(), c, args[0], out, !noIndex)
+				complete, err := remake.Repair(cmd.Context(), args[0], out, c.Remaking(!noIndex))
+				return cli.Ended(err, complete)
 			}
-			s, err := c.sealingJob(args[0], out, !noIndex)
+			s, err := sealingJob(c, args[0], out, !noIndex)
 			if err != nil {
 				return err
 			}
@@ -58,61 +53,17 @@ damaged tape.`,
 			if err != nil {
 				return err
 			}
-			lacks, complete := done.Lacks(fi.Size(), program())
+			lacks, complete := done.Lacks(fi.Size(), cli.Program())
 			for _, line := range lacks {
-				c.say("%s", line)
+				c.Say("%s", line)
 			}
-			c.say("%s", done.Summary())
-			return ended(nil, complete)
+			c.Say("%s", done.Summary())
+			return cli.Ended(nil, complete)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "",
 		"the `TAPE` to make (default: the name of the input with .tape or .repaired.tape)")
-	addNoIndex(f, &noIndex)
+	cli.AddNoIndex(f, &noIndex)
 	return cmd
-}
-
-// repairTape makes a sound tape of a damaged one.
-func repairTape(ctx context.Context, c *console, path, out string, index bool) error {
-	t, err := repair.Open(path)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	rep, err := c.check(ctx, t)
-	if err != nil {
-		return err
-	}
-	if rep.OK() {
-		c.say("nothing is wrong with %s", path)
-		return nil
-	}
-	if !slices.ContainsFunc(rep.Damage, func(d trace.Damage) bool { return !d.Derived }) {
-		return hint.With(fmt.Errorf("of %s only files are damaged that can be made again", path),
-			"iotape index %s", path)
-	}
-	if out == "" {
-		out = sealing.TrimTape(filepath.Clean(path)) + ".repaired.tape"
-	}
-	var res *repair.Result
-	made, err := sealing.Make(ctx, out, c.making(index, report.Count),
-		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-			o := &repair.Options{Program: program(), Progress: func(done, total uint64) {
-				update("repairing", done, total)
-			}}
-			if res, err = repair.Tape(ctx, tw, t, o); err != nil {
-				return nil, err
-			}
-			return res.Manifest, nil
-		})
-	if err != nil {
-		return err
-	}
-	c.say("%s: %s events, %s", made.Tape, report.Count(res.Events), report.Bytes(uint64(made.Bytes)))
-	if !res.OK() {
-		c.say("%s", res.Manifest.Reason)
-		return &statusError{Status: exitFound}
-	}
-	return nil
 }

@@ -15,17 +15,18 @@ import (
 	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/compare"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/term"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/replay/hosts"
 )
 
-func newReplay(c *console) *cobra.Command {
+func newReplay(c *cli.Console) *cobra.Command {
 	var o replay.Options
 	var asJSON, dry bool
 	var checks, mismatch, pace, mode, data, log, level, mmap, uring, compute, fromScript, html string
-	var part slicing
+	var part cli.Part
 	var renames []string
 	var team hosts.Options
 	cmd := &cobra.Command{
@@ -58,38 +59,38 @@ If a tape has several machines, each machine has its own directory in DIR. The p
   iotape replay app.tape --into /shared/x --order causal --pace think --hosts a,b,c \
     --launch 'ssh {host} {command}' --listen 10.0.0.1:7071 --secret /shared/secret`,
 		Args: cobra.MaximumNArgs(1),
-		Annotations: exits("0  replayed; all calls succeeded or failed as recorded; with --verify, all results "+
+		Annotations: cli.Exits("0  replayed; all calls succeeded or failed as recorded; with --verify, all results "+
 			"agreed; with --dry-run, the target lacks nothing",
 			"1  something differed; with --dry-run, the target lacks something",
 			"2  could not be replayed, or was interrupted"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := cmp.Or(
-				parseFlag(&o.Checks, "verify", checks, replay.ParseChecks),
-				parseFlag(&o.Pace, "pace", pace, replay.ParsePace),
-				parseFlag(&o.Order, "order", mode, replay.ParseOrder),
-				parseFlag(&o.Data, "data", data, replay.ParseData),
-				parseFlag(&o.LogLevel, "log-level", level, replay.ParseLogLevel),
-				oneOf(&o.Sleep, "--compute", compute, "spin", "sleep"),
-				oneOf(&o.Native.Mmap, "--mmap", mmap, "emulate", "native"),
-				oneOf(&o.Native.Requests, "--uring", uring, "sync", "native"),
-				parseFlag(&o.Renames, "map", renames, replay.ParseRenames),
-				oneOf(&o.Abort, "--on-mismatch", mismatch, "warn", "abort"))
+				cli.ParseFlag(&o.Checks, "verify", checks, replay.ParseChecks),
+				cli.ParseFlag(&o.Pace, "pace", pace, replay.ParsePace),
+				cli.ParseFlag(&o.Order, "order", mode, replay.ParseOrder),
+				cli.ParseFlag(&o.Data, "data", data, replay.ParseData),
+				cli.ParseFlag(&o.LogLevel, "log-level", level, replay.ParseLogLevel),
+				cli.OneOf(&o.Sleep, "--compute", compute, "spin", "sleep"),
+				cli.OneOf(&o.Native.Mmap, "--mmap", mmap, "emulate", "native"),
+				cli.OneOf(&o.Native.Requests, "--uring", uring, "sync", "native"),
+				cli.ParseFlag(&o.Renames, "map", renames, replay.ParseRenames),
+				cli.OneOf(&o.Abort, "--on-mismatch", mismatch, "warn", "abort"))
 			if err != nil {
 				return err
 			}
 			if o.Speed <= 0 {
-				return usageError{errors.New("--speed: the value must be greater than 0")}
+				return cli.Usage(errors.New("--speed: the value must be greater than 0"))
 			}
 			if o.Into == "" && !dry {
-				return usageError{errors.New(`required flag(s) "into" not set`)}
+				return cli.Usage(errors.New(`required flag(s) "into" not set`))
 			}
-			t, err := openTapeOrScript(cmd.Context(), args, fromScript)
+			t, err := cli.OpenTapeOrScript(cmd.Context(), args, fromScript)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			if part.picks() {
-				if t, err = part.temporary(cmd.Context(), c, t); err != nil {
+			if part.Picks() {
+				if t, err = part.Temporary(cmd.Context(), c, t); err != nil {
 					return err
 				}
 				defer t.Close()
@@ -102,19 +103,24 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			}
 			if len(team.Names) > 0 {
 				if o.Log != nil || dry || html != "" {
-					return usageError{errors.New("--hosts cannot be used with --log, --html or --dry-run")}
+					return cli.Usage(errors.New("--hosts cannot be used with --log, --html or --dry-run"))
 				}
 				hub, err := hosts.New(&team)
 				if err != nil {
-					return usageError{fmt.Errorf("--hosts: %w", err)}
+					return cli.Usage(fmt.Errorf("--hosts: %w", err))
 				}
 				defer hub.Close()
 				o.Team = hub
 			}
 			if dry {
-				return dryRun(cmd.Context(), c, t, &o, asJSON)
+				p, err := replay.DryRun(cmd.Context(), t, &o)
+				if err != nil {
+					return err
+				}
+				write := cli.Either(asJSON, replayed.WritePlanJSON, replayed.WritePlan)
+				return c.Result(func(w io.Writer) error { return write(w, p) }, !p.Lacking())
 			}
-			progress := c.progress(report.Count)
+			progress := c.Progress(report.Count)
 			phases := map[string]string{"plan": "planning", "replay": "replaying", "compare": "comparing"}
 			o.Progress = func(phase string, done, total uint64) {
 				progress.Update(cmp.Or(phases[phase], phase), int64(done), int64(total))
@@ -134,8 +140,8 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 					return err
 				}
 			}
-			return c.result(either(asJSON, func(w io.Writer) error { return replayed.WriteJSON(w, rep) },
-				func(w io.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.out)) }), rep.OK())
+			return c.Result(cli.Either(asJSON, func(w io.Writer) error { return replayed.WriteJSON(w, rep) },
+				func(w io.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.Out)) }), rep.OK())
 		},
 	}
 	f := cmd.Flags()
@@ -177,7 +183,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 		"with --hosts: a `FILE` with the same bytes on all hosts, with which they authenticate (default: a generated "+
 			"secret, passed on the standard input of the command; with {n} it is passed in memory, and all hosts run "+
 			"on this machine)")
-	part.add(f)
+	part.Add(f)
 	f.StringVar(&log, "log", "", "write all differences, each with its cause, to `FILE`")
 	f.StringVar(&level, "log-level", "differences",
 		"what to log: differences; skipped (also calls that are not made, and why); or calls (also `ALL` calls)")

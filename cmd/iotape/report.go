@@ -13,13 +13,14 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/analyze/report/suite"
-	"github.com/iotape/iotape/internal/wholefile"
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web"
 	"github.com/iotape/iotape/web/serve"
 )
 
-func newReport(c *console) *cobra.Command {
+func newReport(c *cli.Console) *cobra.Command {
 	var o suite.Options
 	var asJSON bool
 	var html string
@@ -39,23 +40,23 @@ Report prints text. With -o it writes a page of HTML. Sections are ` + strings.J
   iotape report db.tape --section durability,redundant
   iotape report db.tape --section access --json | jq .access.all`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done"),
-		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
+		Annotations: cli.Exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done"),
+		RunE: cli.WithTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			p, damaged, err := sections(cmd.Context(), c, t, &o)
 			if err != nil {
 				return err
 			}
 			switch {
 			case html != "" && !noPicture:
-				err = c.writeReport(cmd.Context(), t, p, html)
+				err = writeReport(cmd.Context(), c, t, p, html)
 			case html != "":
 				err = wholefile.Write(html, func(w io.Writer) error { return p.HTML(w, nil) })
 			case asJSON:
-				err = c.print(func(w *bufio.Writer) error { return p.JSON(w) })
+				err = c.Print(func(w *bufio.Writer) error { return p.JSON(w) })
 			default:
-				err = c.print(func(w *bufio.Writer) error { return p.Text(w) })
+				err = c.Print(func(w *bufio.Writer) error { return p.Text(w) })
 			}
-			return ended(err, damaged == 0)
+			return cli.Ended(err, damaged == 0)
 		}),
 	}
 	f := cmd.Flags()
@@ -68,8 +69,8 @@ Report prints text. With -o it writes a page of HTML. Sections are ` + strings.J
 }
 
 // writeReport writes a report with the picture of its tape.
-func (c *console) writeReport(ctx context.Context, t *trace.Tape, p *page.Page, name string) error {
-	progress := c.progress(report.Count)
+func writeReport(ctx context.Context, c *cli.Console, t *trace.Tape, p *page.Page, name string) error {
+	progress := c.Progress(report.Count)
 	defer progress.Done()
 	s, err := serve.Scene(ctx, []*trace.Tape{t}, true, func(done, total uint64) {
 		progress.Update("reading", int64(done), int64(total))

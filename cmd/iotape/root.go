@@ -6,20 +6,21 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/iotape/iotape/cmd/internal/cli"
 )
 
 // run executes a command line and returns the exit status.
-func run(args []string, c *console) int {
+func run(args []string, c *cli.Console) int {
 	ctx, stop := signalContext()
 	defer stop()
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	return c.finish(cmd, err)
+	return c.Finish(cmd, err)
 }
 
 // signalContext returns a context that ends with SIGINT, SIGTERM or SIGHUP, unless
@@ -38,7 +39,7 @@ func signalContext() (context.Context, func()) {
 	return signal.NotifyContext(context.Background(), take...)
 }
 
-func newRoot(c *console) *cobra.Command {
+func newRoot(c *cli.Console) *cobra.Command {
 	cobra.EnableCommandSorting = false // groups have the main path first
 	root := &cobra.Command{
 		Use:   "iotape",
@@ -52,16 +53,16 @@ ptrace as an ordinary user.`,
   iotape print git.tape
   iotape stat git.tape
   iotape replay git.tape --into again --verify`,
-		Args:              unknownCommand,
+		Args:              cli.UnknownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
-	root.SetFlagErrorFunc(flagError)
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.Flags().SetInterspersed(false) // "iotape ls -l" is about ls
 	takeVersion(root)
 	root.SetHelpCommandGroupID(toolsGroup)
@@ -78,9 +79,9 @@ ptrace as an ordinary user.`,
 	}
 	for _, cmd := range root.Commands() {
 		if readsStreams(cmd.Name()) {
-			takeKeys(cmd)
+			cli.TakeKeys(cmd)
 		}
-		finishCommand(cmd)
+		cli.FinishCommand(cmd)
 	}
 	return root
 }
@@ -95,7 +96,7 @@ type group struct {
 }
 
 // groups returns all commands as iotape --help lists them, the main path first.
-func groups(c *console) []group {
+func groups(c *cli.Console) []group {
 	return []group{
 		{"record", "Record:", []*cobra.Command{newRecord(c), newSeal(c), newRepair(c), newDump(c), newTail(c), newTop(c), newMount(c), newRun(c), newTracers(c)}},
 		{"look", "Look at a tape:", append([]*cobra.Command{newPrint(c), newStat(c), newReport(c), newServe(c)}, newSuite(c)...)},
@@ -107,39 +108,3 @@ func groups(c *console) []group {
 		{toolsGroup, "Tools:", []*cobra.Command{newPipe(c), newKeygen(c), newRaw(c), newOps(c), newCompletion(c), newMan(c), newVersion(c)}},
 	}
 }
-
-// exitStatus is the annotation that holds a command's exit statuses, one a line.
-const exitStatus = "exit-status"
-
-// exits returns the annotation for a command.
-func exits(lines ...string) map[string]string {
-	return map[string]string{exitStatus: "  " + strings.Join(lines, "\n  ")}
-}
-
-// finishCommand makes wrong arguments usage errors and puts the exit statuses into
-// the help.
-func finishCommand(cmd *cobra.Command) {
-	if cmd.HasSubCommands() {
-		cmd.Args = unknownCommand
-	}
-	if args := cmd.Args; args != nil {
-		cmd.Args = func(cmd *cobra.Command, a []string) error {
-			if err := args(cmd, a); err != nil {
-				return usageError{err}
-			}
-			return nil
-		}
-	}
-	if cmd.Annotations == nil {
-		cmd.Annotations = exits("0  done", "1  done, but not all of it", "2  could not be done")
-	}
-	cmd.SetHelpTemplate(helpTemplate)
-	cmd.Flags().SortFlags = false
-}
-
-const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
-
-{{end}}{{.UsageString}}{{with index .Annotations "exit-status"}}
-EXIT STATUS
-{{.}}
-{{end}}`

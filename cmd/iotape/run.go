@@ -4,17 +4,17 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/tracerun"
 )
 
-func newRun(c *console) *cobra.Command {
+func newRun(c *cli.Console) *cobra.Command {
 	var check, example bool
 	cmd := &cobra.Command{
 		Use:   "run CONFIG [-- COMMAND [ARG...]]",
@@ -36,20 +36,20 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
   iotape run writes.toml -- make -j8
   iotape run --check tracers.toml
   iotape run --example > tracers.toml`,
-		Annotations: exits(
+		Annotations: cli.Exits(
 			"N    the exit status of the command; 128+N if signal N ended it; 0 without a command",
 			"125  iotape itself failed, or the configuration is wrong; with --check 2",
 			"126  the command cannot be executed",
 			"127  the command was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if example {
-				return c.print(func(w *bufio.Writer) error {
+				return c.Print(func(w *bufio.Writer) error {
 					_, err := w.WriteString(config.Example)
 					return err
 				})
 			}
 			if len(args) == 0 {
-				return usageError{errors.New("a configuration is needed; --example prints one")}
+				return cli.Usage(errors.New("a configuration is needed; --example prints one"))
 			}
 			var input *config.Input
 			command := args[1:]
@@ -59,14 +59,14 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
 			if len(command) > 0 {
 				input = &config.Input{Command: command}
 			}
-			cfg, err := c.readConfig(args[0], input, check)
+			cfg, err := cli.ReadConfig(c, args[0], input, check)
 			if err != nil {
 				return err
 			}
 			if check {
-				return c.result(func(w io.Writer) error { return tracerun.Describe(w, cfg) }, true)
+				return c.Result(func(w io.Writer) error { return tracerun.Describe(w, cfg) }, true)
 			}
-			return c.runTracers(cmd.Context(), cfg)
+			return cli.RunTracers(cmd.Context(), c, cfg)
 		},
 	}
 	f := cmd.Flags()
@@ -74,52 +74,4 @@ During the run, iotape tracers lists, starts, stops and changes the tracers.`,
 	f.BoolVar(&check, "check", false, "check and explain the configuration, and record nothing")
 	f.BoolVar(&example, "example", false, "print a configuration that has and explains all keys")
 	return cmd
-}
-
-// readConfig reads and checks a configuration, and says what is odd about it.
-func (c *console) readConfig(name string, input *config.Input, check bool) (*config.Config, error) {
-	cfg, err := tracerun.ReadConfig(name, input)
-	if err != nil {
-		return nil, c.sayErrors(err, check)
-	}
-	for _, w := range cfg.Warnings {
-		c.say("%v", w)
-	}
-	return cfg, nil
-}
-
-// sayErrors says all that is wrong, each with its place, and returns the status.
-func (c *console) sayErrors(err error, check bool) error {
-	var list config.Errors
-	var one *config.Error
-	if !errors.As(err, &list) && errors.As(err, &one) {
-		list = config.Errors{one}
-	}
-	status := exitRecord
-	if check {
-		status = exitFailed
-	}
-	for _, e := range list {
-		c.say("%v", e)
-		c.showPlace(e)
-	}
-	if len(list) == 0 {
-		return err
-	}
-	return &statusError{Status: status}
-}
-
-// runTracers records with all tracers of a configuration, to the end.
-func (c *console) runTracers(ctx context.Context, cfg *config.Config) error {
-	res, err := tracerun.Run(ctx, cfg, &tracerun.Options{
-		Program: program(), Index: c.indexer(true), Reporter: reporter{c}, Messages: c.err, Stdout: c.out,
-		Parse: tracerun.ParseConfig,
-	})
-	switch {
-	case errors.Is(err, tracerun.ErrFailed):
-		return &statusError{Status: exitRecord}
-	case err != nil:
-		return commandError(c.sayErrors(err, false))
-	}
-	return commandStatus(res)
 }

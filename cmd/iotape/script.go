@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/script"
 	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/record/sealing"
@@ -18,7 +19,7 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-func newScript(c *console) *cobra.Command {
+func newScript(c *cli.Console) *cobra.Command {
 	var out, compile string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -36,23 +37,23 @@ iotape replay --script DIR runs a script. iotape script --compile makes a tape o
   iotape replay --script db.script --into again --verify
   iotape script --compile db.script -o nosync.tape`,
 		Args:        cobra.MaximumNArgs(1),
-		Annotations: exits("0  written", "2  failed; errors in a script have file, line and column"),
+		Annotations: cli.Exits("0  written", "2  failed; errors in a script have file, line and column"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case out == "":
-				return usageError{errors.New(`required flag(s) "output" not set`)}
+				return cli.Usage(errors.New(`required flag(s) "output" not set`))
 			case compile != "" && len(args) > 0:
-				return usageError{errors.New("--compile reads a directory, not a tape")}
+				return cli.Usage(errors.New("--compile reads a directory, not a tape"))
 			case compile != "":
 				return compileTo(cmd.Context(), c, compile, out)
 			case len(args) == 0:
-				return usageError{errors.New("a TAPE is needed, or --compile DIR")}
+				return cli.Usage(errors.New("a TAPE is needed, or --compile DIR"))
 			}
 			done, err := writeScript(cmd.Context(), args[0], out)
 			if err != nil {
 				return err
 			}
-			return c.print(func(w *bufio.Writer) error {
+			return c.Print(func(w *bufio.Writer) error {
 				if asJSON {
 					return jsonout.Line(w, done)
 				}
@@ -75,7 +76,7 @@ iotape replay --script DIR runs a script. iotape script --compile makes a tape o
 
 // writeScript infers the initial tree of a tape and writes both.
 func writeScript(ctx context.Context, tape, out string) (*script.Written, error) {
-	t, err := openTape(ctx, tape)
+	t, err := cli.OpenTape(ctx, tape)
 	if err != nil {
 		return nil, err
 	}
@@ -88,29 +89,15 @@ func writeScript(ctx context.Context, tape, out string) (*script.Written, error)
 }
 
 // compileTo makes a tape of a script.
-func compileTo(ctx context.Context, c *console, dir, out string) error {
+func compileTo(ctx context.Context, c *cli.Console, dir, out string) error {
 	var wrong error
-	_, err := sealing.Make(ctx, out, c.making(true, report.Count),
+	_, err := sealing.Make(ctx, out, c.Making(true, report.Count),
 		func(tw *trace.TapeWriter, _ sealing.Update) (m *trace.Manifest, err error) {
-			m, wrong = script.Compile(ctx, dir, tw, program())
+			m, wrong = script.Compile(ctx, dir, tw, cli.Program())
 			return m, wrong
 		})
 	if wrong != nil {
 		return script.Locate(dir, wrong)
 	}
 	return err
-}
-
-// openTapeOrScript opens the tape that a command names as its argument, or the script
-// that --script names.
-func openTapeOrScript(ctx context.Context, args []string, dir string) (*trace.Tape, error) {
-	switch {
-	case dir != "" && len(args) > 0:
-		return nil, usageError{errors.New("a TAPE or --script DIR, not both")}
-	case dir != "":
-		return script.Open(ctx, dir, program())
-	case len(args) == 0:
-		return nil, usageError{errors.New("a TAPE is needed, or --script DIR")}
-	}
-	return openTape(ctx, args[0])
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/sealing"
 )
 
-func newSeal(c *console) *cobra.Command {
+func newSeal(c *cli.Console) *cobra.Command {
 	var out string
 	var final, noIndex bool
 	cmd := &cobra.Command{
@@ -27,7 +28,7 @@ made. It keeps a stream file.`,
   iotape seal git.stream -o git.tape`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			j, err := c.sealingJob(args[0], out, !noIndex)
+			j, err := sealingJob(c, args[0], out, !noIndex)
 			if err != nil {
 				return err
 			}
@@ -37,15 +38,15 @@ made. It keeps a stream file.`,
 				return err
 			}
 			if done.Stats.Damage != nil {
-				c.say("%s: read up to %s: %v", args[0], report.Bytes(uint64(done.Stats.Stream)), done.Stats.Damage)
+				c.Say("%s: read up to %s: %v", args[0], report.Bytes(uint64(done.Stats.Stream)), done.Stats.Damage)
 			}
-			c.say("%s", done.Summary())
+			c.Say("%s", done.Summary())
 			return nil
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "the `TAPE` to make (default: the name of the stream with .tape)")
-	addNoIndex(f, &noIndex)
+	cli.AddNoIndex(f, &noIndex)
 	f.BoolVar(&final, "final", false,
 		"store the state of the files for replay --verify; use it only if the files are still as the recording left "+
 			"them")
@@ -53,14 +54,14 @@ made. It keeps a stream file.`,
 }
 
 // sealingJob finds out what to seal and where to.
-func (c *console) sealingJob(path, out string, index bool) (*sealing.Job, error) {
+func sealingJob(c *cli.Console, path, out string, index bool) (*sealing.Job, error) {
 	j, err := sealing.Plan(path, out)
 	if errors.Is(err, sealing.ErrNoName) {
-		err = usageError{err}
+		err = cli.Usage(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	j.Index, j.Program, j.Reporter, j.Messages = c.indexer(index), program(), reporter{c}, c.err
+	j.Index, j.Program, j.Reporter, j.Messages = c.Indexer(index), cli.Program(), c.Reporter(), c.Err
 	return j, nil
 }

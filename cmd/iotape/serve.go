@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/pipe/wire"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web/serve"
@@ -18,14 +19,15 @@ import (
 
 // serving is what to show, and to whom.
 type serving struct {
-	listen    listenFlags
+	listen    cli.ListenFlags
 	address   string
 	tokenFile string
 	serve.Options
 }
 
-func newServe(c *console) *cobra.Command {
-	x := serving{listen: listenFlags{wire.ListenOptions{Risk: "anyone who sees a request can then read the tapes"}}}
+func newServe(c *cli.Console) *cobra.Command {
+	x := serving{listen: cli.ListenFlags{ListenOptions: wire.ListenOptions{
+		Risk: "anyone who sees a request can then read the tapes"}}}
 	cmd := &cobra.Command{
 		Use:   "serve TAPE...",
 		Short: "Show tapes in a browser: a timeline of all calls, their causes, and all reports",
@@ -46,9 +48,9 @@ there. The next start is then faster.`,
   iotape serve db.tape --replay again.json        # from iotape replay --json
   iotape serve db.tape --listen tls://0.0.0.0:8443 --tls-cert c.pem --tls-key k.pem --name box.example.org`,
 		Args:        cobra.MinimumNArgs(1),
-		Annotations: exits("0  interrupted", "2  could not be done"),
+		Annotations: cli.Exits("0  interrupted", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tapes, closeAll, err := openTapes(cmd.Context(), args)
+			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
 			defer closeAll()
 			if err != nil {
 				return err
@@ -61,7 +63,7 @@ there. The next start is then faster.`,
 		},
 	}
 	f := cmd.Flags()
-	x.listen.add(cmd)
+	x.listen.Add(cmd)
 	f.StringVar(&x.address, "listen", "127.0.0.1:0",
 		"listen on `ADDRESS`: HOST:PORT, tls://HOST:PORT or unix:PATH; port 0 means any free port")
 	f.StringVar(&x.tokenFile, "token-file", "", "require the token in `FILE`, which has at least 16 characters")
@@ -73,22 +75,22 @@ there. The next start is then faster.`,
 	return cmd
 }
 
-func (x *serving) run(ctx context.Context, c *console, tapes []*trace.Tape) (err error) {
+func (x *serving) run(ctx context.Context, c *cli.Console, tapes []*trace.Tape) (err error) {
 	o := &x.Options
 	if o.Token, err = serve.Token(x.tokenFile); err != nil {
-		return usageIf[*serve.TokenError](err)
+		return cli.UsageIf[*serve.TokenError](err)
 	}
 	o.TLS = strings.HasPrefix(x.address, "tls://")
-	ln, err := x.listen.listen(ctx, x.address)
+	ln, err := x.listen.Listen(ctx, x.address)
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
-	progress := c.progress(report.Count)
+	progress := c.Progress(report.Count)
 	defer progress.Done()
 	o.Progress = func(done, total uint64) { progress.Update("reading", int64(done), int64(total)) }
 	return serve.Run(ctx, ln, tapes, o, func(url string) {
 		progress.Done()
-		fmt.Fprintln(c.out, url)
+		fmt.Fprintln(c.Out, url)
 	})
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/buildinfo"
 )
 
-func newCompletion(c *console) *cobra.Command {
+func newCompletion(c *cli.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a shell script that completes commands and flags",
@@ -23,17 +24,17 @@ func newCompletion(c *console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(c.out, true)
+				return root.GenBashCompletionV2(c.Out, true)
 			case "zsh":
-				return root.GenZshCompletion(c.out)
+				return root.GenZshCompletion(c.Out)
 			default:
-				return root.GenFishCompletion(c.out, true)
+				return root.GenFishCompletion(c.Out, true)
 			}
 		},
 	}
 }
 
-func newMan(c *console) *cobra.Command {
+func newMan(c *cli.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the manual pages into a directory",
@@ -47,7 +48,7 @@ func newMan(c *console) *cobra.Command {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			for _, sub := range root.Commands() {
-				if s := sub.Annotations[exitStatus]; s != "" {
+				if s := sub.Annotations[cli.ExitStatus]; s != "" {
 					sub.Long += "\n\nExit status:\n\n" + s
 				}
 			}

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/replay"
 )
 
-func newSkeleton(c *console) *cobra.Command {
+func newSkeleton(c *cli.Console) *cobra.Command {
 	var force bool
 	var shared []string
 	cmd := &cobra.Command{
@@ -22,11 +23,12 @@ func newSkeleton(c *console) *cobra.Command {
 call. It takes them from the snapshot of the tape, if there is one (record --snapshot),
 and from calls that found files that no recorded call had made. Files have the content
 that the calls read. A path /home/u/x of the recording becomes DIR/home/u/x.`,
-		Example:     `  iotape skeleton git.tape before && find before`,
-		Args:        cobra.ExactArgs(2),
-		Annotations: exits("0  made", "1  made, except the listed files, which the target did not allow", "2  failed"),
+		Example: `  iotape skeleton git.tape before && find before`,
+		Args:    cobra.ExactArgs(2),
+		Annotations: cli.Exits("0  made",
+			"1  made, except the listed files, which the target did not allow", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := openTape(cmd.Context(), args[0])
+			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -35,14 +37,14 @@ that the calls read. A path /home/u/x of the recording becomes DIR/home/u/x.`,
 			if err != nil {
 				return err
 			}
-			err = c.print(func(w *bufio.Writer) error {
+			err = c.Print(func(w *bufio.Writer) error {
 				fmt.Fprintf(w, "%s in %s\n", report.Plural(entries, "entry", "entries"), report.Printable(args[1]))
 				for _, p := range problems {
 					fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
 				}
 				return nil
 			})
-			return ended(err, len(problems) == 0)
+			return cli.Ended(err, len(problems) == 0)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "use a directory that is not empty")

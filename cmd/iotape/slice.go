@@ -3,25 +3,15 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/record/sealing"
-	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/transform/slice"
 )
 
-// slicing is what to cut out of a tape.
-type slicing struct {
-	slice.Pick
-	filter filterFlags
-}
-
-func newSlice(c *console) *cobra.Command {
-	var s slicing
+func newSlice(c *cli.Console) *cobra.Command {
+	var s cli.Part
 	var noIndex bool
 	cmd := &cobra.Command{
 		Use:   "slice IN OUT",
@@ -48,14 +38,23 @@ them.`,
   iotape slice db.tape slow.tape --filter 'path glob *.sst and latency > 10ms'
   iotape slice all.tape server.tape --host server`,
 		Args: cobra.ExactArgs(2),
-		Annotations: exits("0  sliced", "1  the slice would be empty; there is no new tape",
+		Annotations: cli.Exits("0  sliced", "1  the slice would be empty; there is no new tape",
 			"2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.run(cmd.Context(), c, args[0], args[1], !noIndex)
+			t, err := cli.OpenTape(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			o, err := s.Options(c, t)
+			if err != nil {
+				return err
+			}
+			return cli.Found(remake.Slice(cmd.Context(), args[1], t, o, c.Remaking(!noIndex)), slice.ErrEmpty)
 		},
 	}
 	f := cmd.Flags()
-	s.add(f)
+	s.Add(f)
 	f.StringSliceVar(&s.Paths, "path", nil,
 		"only calls on files whose names match `GLOB`: *, ?, [a-z]; ** also matches slashes. A pattern without a "+
 			"slash applies to the last part of the name; a directory includes all files in it")
@@ -64,88 +63,6 @@ them.`,
 		"only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
 	f.StringVar(&s.Host, "host", "",
 		"only this host, by its name or its number from 0; a slice of one host of a merged tape can be replayed")
-	addNoIndex(f, &noIndex)
+	cli.AddNoIndex(f, &noIndex)
 	return cmd
-}
-
-// add adds the flags that pick events, of slice and of replay.
-func (s *slicing) add(f *pflag.FlagSet) {
-	f.StringVar(&s.From, "from", "", "the first event, by number or `TIME`")
-	f.StringVar(&s.To, "to", "", "the last event, by number or `TIME`")
-	f.UintSliceVar(&s.PIDs, "pid", nil, "only calls of these processes")
-	f.BoolVar(&s.Tree, "tree", false, "with --pid: also calls of the descendants of these processes")
-	s.filter.add(f)
-}
-
-// picks reports whether only a part of the tape is wanted.
-func (s *slicing) picks() bool { return !s.All() || s.filter.given() }
-
-// options says what is wanted of a tape.
-func (s *slicing) options(c *console, t *trace.Tape) (*slice.Options, error) {
-	o := &slice.Options{Program: program()}
-	var err error
-	if o.Filter, err = s.filter.graph(c, t); err != nil {
-		return nil, err
-	}
-	if err := s.Apply(t, o); err != nil {
-		return nil, usageError{err}
-	}
-	return o, nil
-}
-
-// pickCalls makes filters of the flags that pick calls.
-func (s *slicing) pickCalls() error {
-	filters, err := s.Filters()
-	if err != nil {
-		return usageError{err}
-	}
-	s.filter.texts = append(s.filter.texts, filters...)
-	return nil
-}
-
-// temporary makes a slice that is gone when it is closed.
-func (s *slicing) temporary(ctx context.Context, c *console, t *trace.Tape) (*trace.Tape, error) {
-	if err := s.pickCalls(); err != nil {
-		return nil, err
-	}
-	o, err := s.options(c, t)
-	if err != nil {
-		return nil, err
-	}
-	part, err := slice.Temporary(ctx, t, "", o)
-	return part, found(err, slice.ErrEmpty)
-}
-
-func (s *slicing) run(ctx context.Context, c *console, in, out string, index bool) error {
-	if err := s.pickCalls(); err != nil {
-		return err
-	}
-	t, err := openTape(ctx, in)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	o, err := s.options(c, t)
-	if err != nil {
-		return err
-	}
-	var res *slice.Result
-	made, err := sealing.Make(ctx, out, c.making(index, report.Count),
-		func(tw *trace.TapeWriter, update sealing.Update) (_ *trace.Manifest, err error) {
-			o.Progress = update
-			if res, err = slice.Tape(ctx, tw, t, o); err != nil {
-				return nil, err
-			}
-			return res.Manifest, nil
-		})
-	if err != nil {
-		return found(err, slice.ErrEmpty)
-	}
-	for _, name := range res.LeftOut {
-		c.say("left out: %s, which is not that of the slice", name)
-	}
-	c.say("%s of %s events, %s with them and %s of the state before: %s", report.Count(res.Picked),
-		report.Count(t.Manifest().Counts.Events),
-		report.Count(res.Context), report.Count(res.State), report.Bytes(uint64(made.Bytes)))
-	return nil
 }

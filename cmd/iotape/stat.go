@@ -6,14 +6,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
 
-func newStat(c *console) *cobra.Command {
+func newStat(c *cli.Console) *cobra.Command {
 	var asJSON bool
 	var o report.Options
-	var filter filterFlags
+	var filter cli.FilterFlags
 	cmd := &cobra.Command{
 		Use:   "stat TAPE",
 		Short: "Summarise the calls, files, processes and losses of a tape",
@@ -26,22 +27,22 @@ and what the recording lacks.`,
   iotape stat git.tape --filter 'path under /var/lib/db and class = data'
   iotape stat git.tape --json | jq '.ops[] | select(.errors > 0)'`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done"),
-		RunE: withTape(func(cmd *cobra.Command, t *trace.Tape) error {
+		Annotations: cli.Exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done"),
+		RunE: cli.WithTape(func(cmd *cobra.Command, t *trace.Tape) error {
 			o.Manifest, o.CallName = t.Manifest(), stracetext.CallName
-			g, err := filter.graph(c, t)
+			g, err := filter.Graph(c, t)
 			if err != nil {
 				return err
 			}
 			if g != nil {
 				o.Filter = g.Expr().String()
 			}
-			s := report.Collect(filtered(c, t, g), &o)
-			return c.result(either(asJSON, s.JSON, s.Text), s.Quality.DamagedBlocks == 0)
+			s := report.Collect(cli.Filtered(c, t, g), &o)
+			return c.Result(cli.Either(asJSON, s.JSON, s.Text), s.Quality.DamagedBlocks == 0)
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, with times in ns")
 	cmd.Flags().IntVar(&o.Top, "top", 10, "list the first `N` files and processes; -1 means all")
-	filter.add(cmd.Flags())
+	filter.Add(cmd.Flags())
 	return cmd
 }

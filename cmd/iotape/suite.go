@@ -10,14 +10,15 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
 
 // sections computes sections of a tape.
-func sections(ctx context.Context, c *console, t *trace.Tape,
+func sections(ctx context.Context, c *cli.Console, t *trace.Tape,
 	o *suite.Options) (p *page.Page, damaged uint64, err error) {
-	progress := c.progress(report.Count)
+	progress := c.Progress(report.Count)
 	defer progress.Done()
 	o.CallName = stracetext.CallName
 	o.Progress = func(done uint64) { progress.Update("reading", int64(done), int64(t.Manifest().Counts.Events)) }
@@ -26,15 +27,15 @@ func sections(ctx context.Context, c *console, t *trace.Tape,
 
 // newSuite returns the commands that show one section of the report each, under the
 // names that DFSTrace gave its summaries.
-func newSuite(c *console) []*cobra.Command {
+func newSuite(c *cli.Console) []*cobra.Command {
 	view := func(id string, o *suite.Options, cmd *cobra.Command) *cobra.Command {
 		var asJSON bool
 		cmd.Use = id + " TAPE"
 		cmd.Args = cobra.ExactArgs(1)
-		cmd.Annotations = exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done")
+		cmd.Annotations = cli.Exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done")
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			o.Sections = []string{id}
-			t, err := openTape(cmd.Context(), args[0])
+			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -43,7 +44,7 @@ func newSuite(c *console) []*cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.result(either(asJSON, p.JSON, p.Text), damaged == 0)
+			return c.Result(cli.Either(asJSON, p.JSON, p.Text), damaged == 0)
 		}
 		cmd.Flags().BoolVar(&asJSON, "json", false,
 			"print one JSON object with the numbers of the section, times in ns")

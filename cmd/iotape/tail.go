@@ -8,15 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/tail"
 	"github.com/iotape/iotape/pipe/wire"
 )
 
-func newTail(c *console) *cobra.Command {
+func newTail(c *cli.Console) *cobra.Command {
 	var o tail.Options
 	var noWait bool
-	var listen listenFlags
-	var filter filterFlags
+	var listen cli.ListenFlags
+	var filter cli.FilterFlags
 	cmd := &cobra.Command{
 		Use:   "tail ADDRESS|STREAM|TAPE.partial",
 		Short: "Print the events of a recording in progress",
@@ -35,36 +36,36 @@ arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in
   iotape tail tcp://:7070 --filter 'latency > 10ms and class = data'
   iotape tail --identity reader.key streams/8f3e2a7c11d09b46.stream`,
 		Args:        cobra.ExactArgs(1),
-		Annotations: exits("0  the recording ended", "1  the recording is incomplete or damaged", "2  failed"),
+		Annotations: cli.Exits("0  the recording ended", "1  the recording is incomplete or damaged", "2  failed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.MaxBytes < 1 || o.MaxBytes > 64 {
-				return usageError{fmt.Errorf("--max-bytes %d: the value must be from 1 to 64", o.MaxBytes)}
+				return cli.Usage(fmt.Errorf("--max-bytes %d: the value must be from 1 to 64", o.MaxBytes))
 			}
 			var err error
-			if o.Filter, err = filter.expr(); err != nil {
+			if o.Filter, err = filter.Expr(); err != nil {
 				return err
 			}
-			o.Out, o.Note = c.out, reporter{c}.Note
+			o.Out, o.Note = c.Out, c.Reporter().Note
 			var complete bool
 			if strings.HasPrefix(args[0], "unix:") || strings.Contains(args[0], "://") {
-				ln, listenErr := listen.listen(cmd.Context(), args[0])
+				ln, listenErr := listen.Listen(cmd.Context(), args[0])
 				if listenErr != nil {
 					return listenErr
 				}
 				defer ln.Close()
-				c.say("listening at %s", wire.AddressOf(ln, args[0]))
+				c.Say("listening at %s", wire.AddressOf(ln, args[0]))
 				complete, err = tail.Serve(cmd.Context(), ln, &o)
 			} else {
 				complete, err = tail.File(cmd.Context(), args[0], !noWait, &o)
 			}
-			return ended(err, complete)
+			return cli.Ended(err, complete)
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line")
 	f.BoolVar(&noWait, "no-wait", false, "print the events that a file has, and do not wait for more")
 	f.IntVar(&o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer, up to 64")
-	filter.add(f)
-	listen.add(cmd)
+	filter.Add(f)
+	listen.Add(cmd)
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
@@ -21,13 +22,13 @@ import (
 	"github.com/iotape/iotape/record/top"
 )
 
-func newTop(c *console) *cobra.Command {
+func newTop(c *cli.Console) *cobra.Command {
 	var o top.Options
 	var by, order, user, tape string
 	var alarms []string
 	var plain bool
-	var target targetFlags
-	var filter filterFlags
+	var target cli.TargetFlags
+	var filter cli.FilterFlags
 	cmd := &cobra.Command{
 		Use:   "top [flags] {[--] COMMAND [ARG...] | --pid PID | --cgroup PATH | --all | --tape TAPE}",
 		Short: "Count calls in the kernel, show and export the counters, raise alarms",
@@ -61,50 +62,50 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
   sudo iotape top --all --by process --alarm 'unlink,unlinkat by process > 100/s for 3s' \
       --alarm-exec 'logger -t iotape unlinks' --detail /var/tmp/alarms
   iotape top --tape db.tape --by process,op`,
-		Annotations: exits("N  the exit status of the command; 128+N if signal N ended it", "0  done",
+		Annotations: cli.Exits("N  the exit status of the command; 128+N if signal N ended it", "0  done",
 			"2  could not be done", "126, 127  the command cannot be executed, or was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.In, o.Out, o.Note = c.in, c.out, reporter{c}.Note
-			err := cmp.Or(parseValue(&o.Meter.By, by, aggregate.ParseBy),
-				parseValue(&o.View.Order, order, top.ParseOrder))
+			o.In, o.Out, o.Note = c.In, c.Out, c.Reporter().Note
+			err := cmp.Or(cli.ParseValue(&o.Meter.By, by, aggregate.ParseBy),
+				cli.ParseValue(&o.View.Order, order, top.ParseOrder))
 			if err != nil {
 				return err
 			}
 			for _, text := range alarms {
 				r, err := alarm.ParseRule(text)
 				if err != nil {
-					return usageError{err}
+					return cli.Usage(err)
 				}
 				o.Meter.Rules = append(o.Meter.Rules, r)
 			}
 			if tape != "" {
-				if len(args) > 0 || target != (targetFlags{}) || len(alarms) > 0 || o.Meter.Listen != "" {
-					return usageError{errors.New(
-						"--tape counts a recording: it cannot be used with a command, a target, --alarm or --listen")}
+				if len(args) > 0 || target != (cli.TargetFlags{}) || len(alarms) > 0 || o.Meter.Listen != "" {
+					return cli.Usage(errors.New(
+						"--tape counts a recording: it cannot be used with a command, a target, --alarm or --listen"))
 				}
 				return topOfTape(cmd.Context(), c, tape, &filter, &o)
 			}
 			if err := planTop(c, &o, &target, &filter, args, user); err != nil {
 				return err
 			}
-			if term.IsTerminal(c.out) {
-				o.View.Width = term.Width(c.out)
+			if term.IsTerminal(c.Out) {
+				o.View.Width = term.Width(c.Out)
 			}
-			o.Live = !plain && !o.JSON && term.IsTerminal(c.out) && term.IsTerminal(c.in) && os.Getenv("TERM") != "dumb"
+			o.Live = !plain && !o.JSON && term.IsTerminal(c.Out) && term.IsTerminal(c.In) && os.Getenv("TERM") != "dumb"
 			res, err := top.Run(cmd.Context(), &o)
 			if err != nil {
-				return commandError(err)
+				return cli.CommandError(err)
 			}
-			return commandStatus(res)
+			return cli.CommandStatus(res)
 		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
-	target.add(cmd, "count")
-	addUser(f, &user)
+	target.Add(cmd, "count")
+	cli.AddUser(f, &user)
 	f.StringVar(&by, "by", "op",
 		"the keys of the rows, `WHAT` to count by: op, user, process, extension, latency, with commas")
-	filter.add(f)
+	filter.Add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())
 	f.IntVar(&o.View.Rows, "rows", 30, "show `N` rows; 0 means all (a screen shows as many rows as fit)")
@@ -134,21 +135,21 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 }
 
 // planTop puts the flags and a command into the options.
-func planTop(c *console, o *top.Options, target *targetFlags, filter *filterFlags, command []string,
+func planTop(c *cli.Console, o *top.Options, target *cli.TargetFlags, filter *cli.FilterFlags, command []string,
 	user string) (err error) {
 	if o.Record.Backends, err = session.ParseBackends("ebpf"); err != nil {
 		return err
 	}
 	o.Record.Capture.Overflow = capture.OverflowDrop
-	if err := target.plan(&o.Record, command); err != nil {
-		return usageError{err}
+	if err := target.Plan(&o.Record, command); err != nil {
+		return cli.Usage(err)
 	}
-	o.Detail.Target = target.flags()
+	o.Detail.Target = target.Flags()
 	if err := o.Check(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	if o.Record.Owner, err = session.FindOwner(user); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	o.Record.Owner.Apply(&o.Record.Capture)
 	o.Record.Capture.Prefilter, err = exactScreen(c, filter)
@@ -156,26 +157,26 @@ func planTop(c *console, o *top.Options, target *targetFlags, filter *filterFlag
 }
 
 // topOfTape counts what a tape has.
-func topOfTape(ctx context.Context, c *console, name string, filter *filterFlags, o *top.Options) error {
-	t, err := openTape(ctx, name)
+func topOfTape(ctx context.Context, c *cli.Console, name string, filter *cli.FilterFlags, o *top.Options) error {
+	t, err := cli.OpenTape(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	g, err := filter.graph(c, t)
+	g, err := filter.Graph(c, t)
 	if err != nil {
 		return err
 	}
-	return top.Tape(t, filtered(c, t, g), o)
+	return top.Tape(t, cli.Filtered(c, t, g), o)
 }
 
 // exactScreen returns the screen of a filter, nil if none is given.
-func exactScreen(c *console, filter *filterFlags) (*predicate.Prefilter, error) {
-	x, err := filter.expr()
+func exactScreen(c *cli.Console, filter *cli.FilterFlags) (*predicate.Prefilter, error) {
+	x, err := filter.Expr()
 	if x == nil || err != nil {
 		return nil, err
 	}
-	g, err := recordFilter(c, x)
+	g, err := cli.RecordFilter(c, x)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/tracer/config"
@@ -26,7 +27,7 @@ type tracersFlags struct {
 	json bool
 }
 
-func newTracers(c *console) *cobra.Command {
+func newTracers(c *cli.Console) *cobra.Command {
 	var flags tracersFlags
 	cmd := &cobra.Command{
 		Use:   "tracers",
@@ -77,7 +78,7 @@ the tape stays the same.`,
 		newTracersSet(c, &flags),
 	)
 	for _, sub := range cmd.Commands() {
-		finishCommand(sub)
+		cli.FinishCommand(sub)
 	}
 	return cmd
 }
@@ -92,7 +93,7 @@ func (f *tracersFlags) remote(ctx context.Context) (*control.Remote, error) {
 }
 
 // do asks for something, and says what came of it.
-func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Remote) (string, error)) error {
+func (f *tracersFlags) do(ctx context.Context, c *cli.Console, ask func(*control.Remote) (string, error)) error {
 	r, err := f.remote(ctx)
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Rem
 	if text == "" || err != nil && f.json {
 		return err
 	}
-	printErr := c.print(func(w *bufio.Writer) error {
+	printErr := c.Print(func(w *bufio.Writer) error {
 		if f.json {
 			return jsonout.Line(w, control.Answer{Text: text})
 		}
@@ -113,7 +114,7 @@ func (f *tracersFlags) do(ctx context.Context, c *console, ask func(*control.Rem
 	return errors.Join(err, printErr)
 }
 
-func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
+func newTracersList(c *cli.Console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the tracers of all runs", Args: cobra.NoArgs,
 		Long: "List shows the tracers of every iotape run of this user: their states, filters, bytes,\n" +
@@ -130,13 +131,13 @@ func newTracersList(c *console, flags *tracersFlags) *cobra.Command {
 					list = append(list, r.Info)
 				}
 			}
-			write := either(flags.json, tracerun.WriteListJSON, tracerun.WriteList)
-			return c.result(func(w io.Writer) error { return write(w, list) }, true)
+			write := cli.Either(flags.json, tracerun.WriteListJSON, tracerun.WriteList)
+			return c.Result(func(w io.Writer) error { return write(w, list) }, true)
 		},
 	}
 }
 
-func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
+func newTracersShow(c *cli.Console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show all details of one tracer", Args: cobra.ExactArgs(1),
 		Long: "Show prints what a tracer records, how much of it, its layers and its output, and the\n" +
@@ -149,8 +150,8 @@ func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 			}
 			for i := range r.Tracers {
 				if x := &r.Tracers[i]; x.Name == args[0] {
-					write := either(flags.json, tracerun.WriteTracerJSON, tracerun.WriteTracer)
-					return c.result(func(w io.Writer) error { return write(w, x) }, true)
+					write := cli.Either(flags.json, tracerun.WriteTracerJSON, tracerun.WriteTracer)
+					return c.Result(func(w io.Writer) error { return write(w, x) }, true)
 				}
 			}
 			return fmt.Errorf("there is no tracer %q", args[0])
@@ -158,7 +159,7 @@ func newTracersShow(c *console, flags *tracersFlags) *cobra.Command {
 	}
 }
 
-func newTracersAdd(c *console, flags *tracersFlags) *cobra.Command {
+func newTracersAdd(c *cli.Console, flags *tracersFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "add CONFIG", Short: "Add the tracers of a configuration to a run", Args: cobra.ExactArgs(1),
 		Long: `Add adds the [[tracer]] tables of a file to a run. It starts each tracer, unless the table
@@ -177,7 +178,7 @@ have a target that the run does not have, nor more content than the run records.
 	}
 }
 
-func newTracersSet(c *console, flags *tracersFlags) *cobra.Command {
+func newTracersSet(c *cli.Console, flags *tracersFlags) *cobra.Command {
 	var change control.Change
 	var omit []string
 	cmd := &cobra.Command{
@@ -193,11 +194,11 @@ recording. Events at the moment of the change are in both.`,
 				change.Omit = &omit
 			}
 			if change == (control.Change{}) {
-				return usageError{errors.New(
-					"no change is given: use --filter, --content, --omit, --tape, --to or --pipe")}
+				return cli.Usage(errors.New(
+					"no change is given: use --filter, --content, --omit, --tape, --to or --pipe"))
 			}
 			if err := tracerun.CheckFilter(change.Filter); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			return flags.do(cmd.Context(), c, func(r *control.Remote) (string, error) {
 				return r.Set(cmd.Context(), args[0], &change)
@@ -205,12 +206,12 @@ recording. Events at the moment of the change are in both.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(optional{&change.Filter}, "filter", "only events that match `EXPR`; '' means all events")
-	f.Var(optional{&change.Content}, "content",
+	f.Var(cli.Optional(&change.Filter), "filter", "only events that match `EXPR`; '' means all events")
+	f.Var(cli.Optional(&change.Content), "content",
 		"`WHICH` content (bytes that calls move) to keep: full, head:N, hash or none; at most what the run records")
 	f.StringSliceVar(&omit, "omit", nil, "omit `GROUPS`: cpu, attributes, listings; '' means none")
-	f.Var(optional{&change.Tape}, "tape", "from now on, write to the tape `TAPE`")
-	f.Var(optional{&change.To}, "to", "from now on, write to `WHERE`, as with iotape record --to")
-	f.Var(optional{&change.Pipe}, "pipe", "from now on, write through the layers of `CHAIN`")
+	f.Var(cli.Optional(&change.Tape), "tape", "from now on, write to the tape `TAPE`")
+	f.Var(cli.Optional(&change.To), "to", "from now on, write to `WHERE`, as with iotape record --to")
+	f.Var(cli.Optional(&change.Pipe), "pipe", "from now on, write through the layers of `CHAIN`")
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
@@ -33,7 +34,7 @@ var formats = []struct {
 	{"fleet protocol", batch.Version},
 }
 
-func newVersion(c *console) *cobra.Command {
+func newVersion(c *cli.Console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -42,7 +43,7 @@ func newVersion(c *console) *cobra.Command {
   iotape version --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.print(func(w *bufio.Writer) error {
+			return c.Print(func(w *bufio.Writer) error {
 				if asJSON {
 					return jsonout.Line(w, versions())
 				}
@@ -60,9 +61,6 @@ func newVersion(c *console) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
-
-// program is the name and version that goes into recordings.
-func program() string { return buildinfo.Program("iotape") }
 
 func versions() map[string]any {
 	byName := map[string]int{}

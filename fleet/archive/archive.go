@@ -108,7 +108,7 @@ func Run(ctx context.Context, o *Options) (Result, error) {
 	case r.Settle < 0:
 		r.Settle = 0
 	}
-	if err := os.MkdirAll(r.jobs(), 0o777); err != nil {
+	if err := os.MkdirAll(r.jobs(), 0o700); err != nil {
 		return r.result, err
 	}
 	unlock, err := r.lock()
@@ -123,7 +123,7 @@ func (r *run) state() string { return filepath.Join(r.Data, stateName) }
 func (r *run) jobs() string  { return filepath.Join(r.state(), jobsName) }
 
 func (r *run) lock() (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(r.state(), lockName), os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(filepath.Join(r.state(), lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (r *run) begin(g *group) (*job, error) {
 		return nil, err
 	}
 	j := &job{dir: filepath.Join(r.jobs(), p.Assembly.Host+"-"+p.Streams[0]), Plan: p}
-	if err := os.MkdirAll(j.dir, 0o777); err != nil {
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, err
 	}
 	if err := staging.WriteFile(filepath.Join(j.dir, planName), &p); err != nil {
@@ -461,7 +461,7 @@ func (r *run) remove(j *job) error {
 
 // move moves the streams of a job to another directory.
 func (r *run) move(j *job, to string) error {
-	if err := os.MkdirAll(to, 0o777); err != nil {
+	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
 	for _, name := range j.Plan.Streams {
@@ -489,14 +489,14 @@ func (r *run) drop(j *job) error {
 
 // refuse quarantines the streams of a job, with a file that says why.
 func (r *run) refuse(j *job, why string) error {
-	if err := os.WriteFile(filepath.Join(j.dir, refusedName), []byte(why+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(j.dir, refusedName), []byte(why+"\n"), 0o600); err != nil {
 		return err
 	}
 	to := filepath.Join(r.state(), refusedName, j.Plan.Assembly.Host)
 	if err := r.move(j, to); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(to, j.Plan.Streams[0]+".why"), []byte(why+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(to, j.Plan.Streams[0]+".why"), []byte(why+"\n"), 0o600); err != nil {
 		return err
 	}
 	r.result.Refused += len(j.Plan.Streams)

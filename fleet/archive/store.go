@@ -70,10 +70,10 @@ func (d directory) Put(ctx context.Context, key, file string) (err error) {
 	}
 	defer in.Close()
 	name := d.path(key)
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	out, err := os.Create(name + puttingSuffix)
+	out, err := os.OpenFile(name+puttingSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

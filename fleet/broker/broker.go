@@ -109,7 +109,7 @@ func Start(o *Options) (*Broker, error) {
 }
 
 func lockDir(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(dir)

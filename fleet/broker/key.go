@@ -90,7 +90,7 @@ func Enrol(data string, k *Key) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(keyDir(data), 0o755); err != nil {
+	if err := os.MkdirAll(keyDir(data), 0o700); err != nil {
 		return err
 	}
 	lock, err := lockKeys(data)
@@ -153,7 +153,7 @@ func ownAll(data string) error {
 		return err
 	}
 	making := ownersDir(data) + ".next"
-	if err := errors.Join(os.RemoveAll(making), os.Mkdir(making, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(making), os.Mkdir(making, 0o700)); err != nil {
 		return err
 	}
 	for i := range keys {

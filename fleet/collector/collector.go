@@ -113,11 +113,14 @@ func New(ctx context.Context, nc *nats.Conn, o *Options,
 		c.refused = func() (uint64, uint64) { return 0, 0 }
 	}
 	for _, dir := range []string{staging.Root(c.o.Data), filepath.Dir(hostFile(c.o.Data, "x"))} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	var err error
+	err := os.Chmod(c.o.Data, 0o700) // made by an earlier version, perhaps
+	if err != nil {
+		return nil, err
+	}
 	if c.disk, err = os.Open(c.o.Data); err != nil {
 		return nil, err
 	}

@@ -73,12 +73,12 @@ func (p *progress) parse(b []byte) (appended uint64, check uint32, ok bool) {
 
 // recoverStream finds how far a stream's directory is, and cuts off what is after it.
 func recoverStream(dir string) (p progress, err error) {
-	stream, err := os.OpenFile(filepath.Join(dir, staging.StreamFile), os.O_RDWR|os.O_CREATE, 0o644)
+	stream, err := os.OpenFile(filepath.Join(dir, staging.StreamFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return p, err
 	}
 	defer stream.Close()
-	commits, err := os.OpenFile(filepath.Join(dir, staging.CommitsFile), os.O_RDWR|os.O_CREATE, 0o644)
+	commits, err := os.OpenFile(filepath.Join(dir, staging.CommitsFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return p, err
 	}
@@ -146,7 +146,7 @@ func (o *open) dirty() bool {
 // That the stream is there is said in abouts.
 func (o *open) commit(abouts *staging.Batch) (err error) {
 	if !o.made {
-		if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		if err := os.MkdirAll(o.dir, 0o700); err != nil {
 			return err
 		}
 		if err := abouts.Put(filepath.Join(o.dir, staging.AboutFile), &o.about); err != nil {
@@ -174,7 +174,7 @@ func (o *open) commit(abouts *staging.Batch) (err error) {
 // appendTo appends to a file, whole or not at all. at is where its end has to be, -1
 // anywhere at a multiple of a commit record.
 func appendTo(name string, at int64, b []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,12 @@
 package key
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/nats-io/nkeys"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Create makes a secret key in a new file and returns its public part.
@@ -30,13 +31,8 @@ func Create(name string) (public string, err error) {
 		return "", err
 	}
 	defer clear(seed)
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if err := wholefile.WriteNew(name, 0o600, append(seed, '\n')); err != nil {
 		return "", err
-	}
-	_, err = f.Write(append(seed, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(name))
 	}
 	return public, nil
 }

@@ -78,7 +78,7 @@ func Run(ctx context.Context, p *Options) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(p.Data, 0o755); err != nil {
+	if err := os.MkdirAll(p.Data, 0o700); err != nil {
 		return err
 	}
 	if p.Program != "" {

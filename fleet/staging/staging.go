@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // The files of a stream's directory.
@@ -278,7 +280,7 @@ func Open(dir string) (*Stream, error) {
 func Quarantine(dir, to, why string) (string, error) {
 	host, stream := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
 	to = filepath.Join(to, host)
-	if err := os.MkdirAll(to, 0o777); err != nil {
+	if err := os.MkdirAll(to, 0o700); err != nil {
 		return "", err
 	}
 	name := stream
@@ -288,7 +290,7 @@ func Quarantine(dir, to, why string) (string, error) {
 		}
 		name = fmt.Sprintf("%s.%d", stream, n)
 	}
-	if err := os.WriteFile(filepath.Join(to, name+".why"), []byte(why+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(to, name+".why"), []byte(why+"\n"), 0o600); err != nil {
 		return "", err
 	}
 	if err := os.Rename(dir, filepath.Join(to, name)); err != nil {
@@ -301,7 +303,7 @@ func Quarantine(dir, to, why string) (string, error) {
 const maxJSON = 64 << 10
 
 func readJSON(name string, v any) error {
-	f, err := os.Open(name)
+	f, err := wholefile.Open(filepath.Split(name))
 	if err != nil {
 		return err
 	}
@@ -341,7 +343,7 @@ func prepare(name string, v any) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Create(name + next)
+	f, err := os.OpenFile(name+next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}

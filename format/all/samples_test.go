@@ -82,7 +82,7 @@ func read(t *testing.T, path string) []byte {
 		if err := tw.Close(m); err != nil {
 			t.Fatal(err)
 		}
-		tape, err := trace.OpenTape(name)
+		tape, err := trace.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/tapes"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
@@ -103,15 +104,12 @@ func (cv *conversion) export(ctx context.Context) (_ *Result, err error) {
 		defer part.Close()
 		t = part
 	}
-	f, err := os.OpenFile(cv.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	wholefile.RemoveLeft(cv.out)
+	f, err := wholefile.Create(cv.out)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			os.Remove(cv.out)
-		}
-	}()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	buf := bufio.NewWriterSize(f, 1<<20)
 	out := io.WriteCloser(unclosed{buf})
 	if strings.HasSuffix(cv.out, gzipSuffix) && all.ByName(cv.out) != cv.To { // or the format compresses by itself
@@ -120,6 +118,9 @@ func (cv *conversion) export(ctx context.Context) (_ *Result, err error) {
 	done, err := cv.To.Write(ctx, out, t, cv.Format)
 	if err == nil {
 		err = errors.Join(out.Close(), buf.Flush())
+	}
+	if err == nil {
+		err = f.CommitNew()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cv.out, err)

@@ -94,7 +94,7 @@ func sealed(t testing.TB, stream string) *trace.Tape {
 	if err := tw.Close(st.Manifest("test")); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

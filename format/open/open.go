@@ -66,7 +66,7 @@ func temporary(ctx context.Context, path string) (_ *trace.Tape, err error) {
 	if err := makeTape(ctx, in, dir, tape); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	t, err := trace.OpenTape(tape)
+	t, err := trace.Open(tape)
 	if err != nil {
 		return nil, err
 	}

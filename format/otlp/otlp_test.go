@@ -96,7 +96,7 @@ func attributes(s *tracepb.Span) map[string]any {
 
 // TestSpans compares spans with the processes and open files of a tape.
 func TestSpans(t *testing.T) {
-	tape, err := trace.OpenTape("../../model/history/testdata/make.tape")
+	tape, err := trace.Open("../../model/history/testdata/make.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

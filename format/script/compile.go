@@ -10,11 +10,11 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
 )
@@ -74,7 +74,7 @@ type lineThread struct {
 }
 
 func (c *compiler) openContent() error {
-	f, err := os.Open(filepath.Join(c.dir, contentName))
+	f, err := wholefile.Open(c.dir, contentName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -50,7 +50,7 @@ func Open(ctx context.Context, dir, program string) (_ *trace.Tape, err error) {
 	if err := tw.Close(m); err != nil {
 		return nil, err
 	}
-	t, err := trace.OpenTape(name)
+	t, err := trace.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -8,14 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/event/layout"
 	"github.com/iotape/iotape/format/straceread"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // maxLine is the longest line that is read, in bytes.
@@ -32,7 +31,7 @@ type scanner struct {
 // eachLine calls f for each line of a file that is not empty and no comment. The first
 // line has to begin with the magic word and a version.
 func eachLine(ctx context.Context, dir, name, magic string, f func(p *scanner) error) error {
-	in, err := os.Open(filepath.Join(dir, name))
+	in, err := wholefile.Open(dir, name)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func compileDir(t testing.TB, dir string) (*trace.Tape, error) {
 	if err := tw.Close(m); err != nil {
 		t.Fatal(err)
 	}
-	tape, err := trace.OpenTape(name)
+	tape, err := trace.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func rows(t *testing.T, tape *trace.Tape) []string {
 
 // A tape that is written as a script and compiled has the same events.
 func TestRoundTrip(t *testing.T) {
-	tape, err := trace.OpenTape("../../model/history/testdata/make.tape")
+	tape, err := trace.Open("../../model/history/testdata/make.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

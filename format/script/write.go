@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
 )
@@ -43,30 +45,35 @@ func Write(ctx context.Context, t *trace.Tape, initial Tree, dir string) (_ *Wri
 	if n := len(t.Manifest().Hosts); n > 1 {
 		return nil, fmt.Errorf("the tape has events of %d hosts, a script is of one: iotape slice --host makes a tape of one", n)
 	}
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	if _, err := os.Lstat(dir); err == nil {
+		return nil, &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrExist}
+	}
+	wholefile.RemoveLeft(dir)
+	work, err := wholefile.CreateDir(dir, 0o777)
+	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(dir)
-		}
-	}()
+	defer func() { err = errors.Join(err, work.Close()) }()
 	w := &writer{tape: t, files: map[event.OpenID]facts{}, threads: map[uint32]identity{}, model: posix.New()}
 	if a, ok := event.ParseArch(t.Host(0).Arch); ok {
 		w.arch = a
 	}
-	err = toFile(dir, contentName, func(out *bufio.Writer) error {
+	at := work.Temp
+	err = toFile(at, contentName, func(out *bufio.Writer) error {
 		w.content = newContentWriter(out)
-		if err := w.trees(ctx, dir, initial); err != nil {
+		if err := w.trees(ctx, at, initial); err != nil {
 			return err
 		}
-		if err := toFile(dir, replayName, func(out *bufio.Writer) error { return w.events(ctx, out) }); err != nil {
+		if err := toFile(at, replayName, func(out *bufio.Writer) error { return w.events(ctx, out) }); err != nil {
 			return err
 		}
 		return w.content.w.Flush()
 	})
+	if err != nil {
+		return nil, err
+	}
 	w.done.Bytes = w.content.at
-	return &w.done, err
+	return &w.done, work.CommitNew()
 }
 
 // toFile fills a new file.

@@ -59,7 +59,7 @@ func read(t *testing.T, log string) (list []logged) {
 // TestClocks checks what ShiViz wants of clocks (js/model/modelGraph.js): each time line
 // counts from 1 by 1, and what an event knows of another includes what that knew.
 func TestClocks(t *testing.T) {
-	tape, err := trace.OpenTape("../../model/history/testdata/make.tape")
+	tape, err := trace.Open("../../model/history/testdata/make.tape")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestSealHosts(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q %v", left, err)
 	}
-	tp, err := trace.OpenTape(tape)
+	tp, err := trace.Open(tape)
 	if err != nil {
 		t.Fatal(err)
 	}

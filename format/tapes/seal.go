@@ -64,7 +64,7 @@ func sealHost(
 		err = tw.Close(m)
 	}
 	if err == nil {
-		t, err = trace.OpenTape(dir)
+		t, err = trace.Open(dir)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -92,7 +92,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"trace"},
-		only: []string{"event", "pipe", "internal/..."},
+		only: []string{"event", "pipe", "pipe/wholefile", "internal/..."},
 		why:  "the files: below everything that understands them",
 	},
 	{
@@ -186,9 +186,10 @@ var rules = []rule{
 		why:   "it keeps frames and their state, whoever captured them",
 	},
 	{
-		of:    []string{"record/tracer"},
-		never: []string{"record/capture/ebpf", "record/capture/ptrace", "record/capture/fusefs", "pipe/...", "replay/...", "store", "cmd/..."},
-		why:   "records from whatever captured them to whoever takes them",
+		of: []string{"record/tracer"},
+		never: []string{"record/capture/ebpf", "record/capture/ptrace", "record/capture/fusefs", "pipe/chain", "pipe/sink", "pipe/wire",
+			"replay/...", "store", "cmd/..."},
+		why: "records from whatever captured them to whoever takes them",
 	},
 	{
 		of:    []string{"record/tracer/config"},
@@ -243,7 +244,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"store/catalogue"},
-		only:  []string{"predicate", "analyze/report/...", "store", "trace"},
+		only:  []string{"predicate", "analyze/report/...", "store", "trace", "pipe/wholefile"},
 		never: []string{"record/capture/...", "replay/...", "seal", "fleet/...", "web/...", "cmd/..."},
 		why:   "a table of tapes, wherever they come from",
 	},
@@ -251,6 +252,11 @@ var rules = []rule{
 		of:    []string{"record/sealing"},
 		never: []string{"record/capture/...", "store", "replay/..."},
 		why:   "streams to tapes, whoever captured them",
+	},
+	{
+		of:    []string{"record/remake"},
+		never: []string{"record/capture/...", "store", "replay/..."},
+		why:   "tapes to tapes, by whatever command",
 	},
 	{
 		of:    []string{"record/session", "record/tracer/tracerun", "record/throttlerun", "record/top", "record/mountrun", "record/flight/show"},
@@ -389,7 +395,9 @@ var owners = []struct {
 	{"other:charm.land/...", "analyze/aggregate/view", "there is one live screen"},
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
 	{"other:github.com/pelletier/...", "record/tracer/config fleet/agent", "configurations are of tracers and agents"},
-	{"cmd/...", "", "programs are not libraries"},
+	{"cmd/iotape", "", "programs are not libraries"},
+	{"cmd/iotape-agent", "", "programs are not libraries"},
+	{"cmd/internal/...", "cmd/iotape", "what its commands share, and nobody else"},
 	{"internal/testenv", "", "it is for tests"},
 }
 

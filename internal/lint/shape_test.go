@@ -23,11 +23,7 @@ const maxComplexity = 20
 // complexFunctions are the functions that are still above maxComplexity, by package. The list
 // may only shrink: an entry that is no longer needed fails the test.
 var complexFunctions = map[string][]string{
-	"analyze/flow":          {"(*Flow).After", "(*finder).changed", "(*finder).read", "(*finder).replicas", "(*resolver).pairs"},
-	"causal":                {"(*Builder).socket", "(*annotator).call", "(*locks).see", "(*textParser).take"},
-	"causal/happens":        {"(*Order).findSkew"},
-	"causal/throttle/hosts": {"Join"},
-	"model/posix":           {"Extent"},
+	"model/posix": {"Extent"},
 }
 
 // maxColumns is how wide a line of code may be, a tab counting as tabColumns. Rows of tables
@@ -37,9 +33,9 @@ const maxColumns, tabColumns = 120, 4
 // wideLines are the folders that still have lines above maxColumns, with how many they may
 // have at most. The numbers may only shrink, and no folder may be added.
 var wideLines = map[string]int{
-	"analyze/flow":           69,
+	"analyze/flow":           61,
 	"analyze/flow/show":      19,
-	"causal":                 38,
+	"causal":                 34,
 	"causal/happens":         11,
 	"causal/throttle":        33,
 	"causal/throttle/hosts":  4,

@@ -20,6 +20,7 @@ import (
 	"github.com/iotape/iotape/pipe/checksum"
 	"github.com/iotape/iotape/pipe/compress"
 	"github.com/iotape/iotape/pipe/encrypt"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Keys undo layers. Nil is none.
@@ -221,13 +222,7 @@ func CreateKeyFile(name string, checksum bool) (public string, err error) {
 	} else if text, public, err = NewIdentity(); err != nil {
 		return "", err
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(name)
+	if err := wholefile.WriteNew(name, 0o600, []byte(text)); err != nil {
 		return "", err
 	}
 	return public, nil

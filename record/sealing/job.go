@@ -18,6 +18,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
@@ -172,6 +173,7 @@ type Unfinished struct {
 	start time.Time
 	piped bool // the stream was
 	done  bool
+	lock  *wholefile.Dir // of Work, unless that is a recording
 }
 
 // Begin makes an unfinished tape with the snapshots in it.
@@ -181,10 +183,12 @@ func (j *Job) Begin(ctx context.Context) (*Unfinished, error) {
 	if err := os.RemoveAll(u.dir); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(j.Work, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
 	var err error
+	if _, err = os.Lstat(filepath.Join(j.Work, StreamName)); err != nil { // else it is the recording's own
+		if u.lock, err = Reserve(j.Work); err != nil {
+			return nil, err
+		}
+	}
 	if u.tw, err = trace.CreateTape(u.dir); err == nil {
 		err = stopped(copySnapshots(ctx, u.tw, j.Before))
 	}
@@ -246,6 +250,7 @@ func (u *Unfinished) Finish(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	u.done = true
+	u.unlock()
 	res.Took = time.Since(u.start)
 	if u.Index != nil {
 		u.index(ctx)
@@ -278,6 +283,14 @@ func (u *Unfinished) Abandon() {
 	}
 	os.RemoveAll(u.dir)
 	os.Remove(u.Work) // unless the stream is in it
+	u.unlock()
+}
+
+func (u *Unfinished) unlock() {
+	if u.lock != nil {
+		u.lock.Unlock()
+		u.lock = nil
+	}
 }
 
 // index makes the derived files of the new tape.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -22,6 +23,7 @@ type Staged struct {
 	Index    Indexer // called when the tape has its name; nil: nobody
 	Reporter Reporter
 	manifest *trace.Manifest
+	lock     *wholefile.Dir // of Work
 }
 
 // Stage begins a tape. The caller calls Abandon in the end, after Publish too.
@@ -31,7 +33,11 @@ func Stage(name string) (*Staged, error) {
 	}
 	s := &Staged{Tape: filepath.Clean(name)}
 	s.Work = s.Tape + PartialSuffix
-	return s, os.Mkdir(s.Work, 0o777)
+	var err error
+	if s.lock, err = Reserve(s.Work); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Write fills the tape by a function that returns its manifest.
@@ -61,7 +67,14 @@ func (s *Staged) Publish(ctx context.Context) (size int64, err error) {
 }
 
 // Abandon takes an unfinished tape away. After Publish it does nothing.
-func (s *Staged) Abandon() { os.RemoveAll(s.Work) }
+func (s *Staged) Abandon() {
+	if s.lock == nil {
+		return
+	}
+	os.RemoveAll(s.Work)
+	s.lock.Unlock()
+	s.lock = nil
+}
 
 // MustNotExist returns an error with a hint if there is something at path.
 func MustNotExist(path, hintText string) error {

@@ -205,9 +205,7 @@ func (p *Plan) CheckTape() error {
 			return err
 		}
 	}
-	partial := p.partial()
-	return sealing.MustNotExist(partial,
-		fmt.Sprintf("it is a recording that was not sealed: iotape repair %s, or remove it", partial))
+	return sealing.CheckWork(p.partial())
 }
 
 // partial is the directory of the recording while it is made.

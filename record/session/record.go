@@ -49,9 +49,11 @@ func Record(ctx context.Context, p *Plan) (*Result, error) {
 // recordTape records to a tape.
 func recordTape(ctx context.Context, p *Plan) (*Result, error) {
 	partial := p.partial()
-	if err := os.Mkdir(partial, 0o777); err != nil {
+	lock, err := sealing.Reserve(partial)
+	if err != nil {
 		return nil, err
 	}
+	defer lock.Unlock()
 	started := false
 	defer func() {
 		if !started {

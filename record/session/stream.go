@@ -42,10 +42,11 @@ func OpenStream(p *Plan, part int) (*Stream, error) {
 		return nil, err
 	}
 	s.partial = s.p.partial()
-	if err := os.Mkdir(s.partial, 0o777); err != nil {
+	lock, err := sealing.Reserve(s.partial)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	defer lock.Unlock() // from then on the stream is locked
 	if s.guard, err = guardStream(s.partial); err != nil {
 		os.RemoveAll(s.partial)
 		return nil, err

@@ -37,7 +37,7 @@ func tape(t *testing.T, hosts []string, events ...event.Event) *trace.Tape {
 	if err := w.Close(m); err != nil {
 		t.Fatal(err)
 	}
-	tp, err := trace.OpenTape(dir)
+	tp, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

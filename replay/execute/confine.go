@@ -155,7 +155,7 @@ func child(progress func(uint64)) (m message, err error) {
 		return m, fmt.Errorf("read the configuration: %w", err)
 	}
 	config.Close()
-	tape, err := trace.OpenTape(c.Tape)
+	tape, err := trace.Open(c.Tape)
 	if err != nil {
 		return m, err
 	}

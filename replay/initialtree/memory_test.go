@@ -75,7 +75,7 @@ func manyFiles(b *testing.B, n int) *trace.Tape {
 		Hosts: []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}}); err != nil {
 		b.Fatal(err)
 	}
-	t, err := trace.OpenTape(dir)
+	t, err := trace.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

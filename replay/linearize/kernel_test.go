@@ -223,7 +223,7 @@ func (k *kernel) other(ev *event.Event, fd int, names [2]string) outcome {
 
 func readTape(t *testing.T, dir string) *trace.Tape {
 	t.Helper()
-	tape, err := trace.OpenTape(dir)
+	tape, err := trace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

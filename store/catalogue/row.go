@@ -8,8 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/zeebo/blake3"
 
 	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -111,7 +110,7 @@ func OfTape(ctx context.Context, t *trace.Tape, location string, o *suite.Option
 
 // IDOf returns the ID of the tape in a directory.
 func IDOf(dir string) (string, error) {
-	f, err := os.Open(filepath.Join(dir, trace.ManifestName))
+	f, err := wholefile.Open(dir, trace.ManifestName)
 	if err != nil {
 		return "", err
 	}

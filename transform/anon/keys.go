@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/zeebo/blake3"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // KeyBytes is the size of a field's key.
@@ -47,13 +49,7 @@ func NewKeys() Keys {
 // owner's eyes (mode 0600).
 func CreateKeyFile(name string) (Keys, error) {
 	keys := NewKeys()
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("make key file: %w", err)
-	}
-	_, err = f.Write(keys.encode())
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		os.Remove(name)
+	if err := wholefile.WriteNew(name, 0o600, keys.encode()); err != nil {
 		return nil, fmt.Errorf("make key file: %w", err)
 	}
 	return keys, nil

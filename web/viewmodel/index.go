@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web/spanindex"
@@ -71,31 +70,14 @@ func build(ctx context.Context, t *trace.Tape, w io.Writer, progress func(done u
 // openTape opens the index that a tape has, or makes it: in the tape, if that can be
 // written, else in a file without a name.
 func openTape(ctx context.Context, t *trace.Tape, progress func(done uint64)) (*tape, error) {
-	name := filepath.Join(t.Dir(), trace.TimelineName)
-	if f, err := os.Open(name); err == nil {
+	if f, err := t.OpenDerived(trace.TimelineName); err == nil {
 		if x, err := load(t, f); err == nil {
 			return x, nil
 		}
 		f.Close() // of another state of the tape, another version, or damaged: made again
 	}
-	f, err := os.CreateTemp(t.Dir(), trace.TimelineName+".tmp")
-	keep := err == nil
-	if !keep {
-		if f, err = os.CreateTemp("", "iotape-timeline"); err != nil {
-			return nil, fmt.Errorf("make the index of the time line: %w", err)
-		}
-	}
-	err = build(ctx, t, f, progress)
-	if err == nil && keep {
-		if os.Chmod(f.Name(), 0o644) != nil || os.Rename(f.Name(), name) != nil {
-			keep = false
-		}
-	}
-	if err != nil || !keep {
-		os.Remove(f.Name()) // it stays open
-	}
+	f, err := makeIndex(ctx, t, progress)
 	if err != nil {
-		f.Close()
 		return nil, err
 	}
 	x, err := load(t, f)
@@ -103,6 +85,30 @@ func openTape(ctx context.Context, t *trace.Tape, progress func(done uint64)) (*
 		f.Close()
 	}
 	return x, err
+}
+
+// makeIndex makes the index in the tape or, if that cannot be written, in a file without a
+// name.
+func makeIndex(ctx context.Context, t *trace.Tape, progress func(done uint64)) (*os.File, error) {
+	if f, err := t.CreateDerived(trace.TimelineName); err == nil {
+		defer f.Close()
+		if err := build(ctx, t, f, progress); err != nil {
+			return nil, err
+		}
+		if err := f.Commit(); err == nil {
+			return t.OpenDerived(trace.TimelineName)
+		}
+	}
+	f, err := os.CreateTemp("", "iotape-timeline")
+	if err != nil {
+		return nil, fmt.Errorf("make the index of the time line: %w", err)
+	}
+	os.Remove(f.Name()) // it stays open
+	if err := build(ctx, t, f, progress); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // inMemory makes the index of a tape in memory.

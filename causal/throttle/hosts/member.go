@@ -28,40 +28,15 @@ func Join(ctx context.Context, hub, secret, name string, record Recorder) error 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { w.Close() })()
-	var t Task
-	for t.Argv == nil {
-		kind, b, err := w.Receive()
-		switch {
-		case err != nil:
-			return fmt.Errorf("the hub at %s: %w", hub, err)
-		case kind == kindClock:
-			if err := send(w, kindClock, read()); err != nil {
-				return err
-			}
-		case kind != kindTask || json.Unmarshal(b, &t) != nil || len(t.Argv) == 0:
-			return fmt.Errorf("the hub at %s does not say what to do", hub)
-		}
+	t, err := receiveTask(w, hub)
+	if err != nil {
+		return err
 	}
 	go w.Ping()
 	orders, ended := make(chan *throttle.Order), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for {
-			kind, b, err := w.Receive()
-			o := new(throttle.Order)
-			if err == nil && (kind != kindOrder || json.Unmarshal(b, o) != nil) {
-				err = errors.New("it said something that makes no sense")
-			}
-			if err != nil {
-				cancel(fmt.Errorf("the hub: %w", err))
-				return
-			}
-			select {
-			case orders <- o:
-			case <-ctx.Done():
-				return
-			}
-		}
+		cancel(receiveOrders(ctx, w, orders))
 	}()
 	answer, err := t.do(ctx, w, orders, record)
 	if err != nil {
@@ -82,6 +57,48 @@ func Join(ctx context.Context, hub, secret, name string, record Recorder) error 
 	}
 }
 
+// receiveTask waits for the task from the hub at an address. Until then it tells the hub the
+// time.
+func receiveTask(w *team.Wire, hub string) (*Task, error) {
+	for {
+		kind, b, err := w.Receive()
+		t := new(Task)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("the hub at %s: %w", hub, err)
+		case kind == kindClock:
+			if err := send(w, kindClock, read()); err != nil {
+				return nil, err
+			}
+		case kind != kindTask || json.Unmarshal(b, t) != nil || len(t.Argv) == 0:
+			return nil, fmt.Errorf("the hub at %s does not say what to do", hub)
+		default:
+			return t, nil
+		}
+	}
+}
+
+// receiveOrders passes on the hub's orders, until the connection or the context ends. It
+// returns why.
+func receiveOrders(ctx context.Context, w *team.Wire, orders chan<- *throttle.Order) error {
+	for {
+		kind, b, err := w.Receive()
+		o := new(throttle.Order)
+		if err == nil && (kind != kindOrder || json.Unmarshal(b, o) != nil) {
+			err = errors.New("it said something that makes no sense")
+		}
+		if err != nil {
+			return fmt.Errorf("the hub: %w", err)
+		}
+		select {
+		case orders <- o:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// do does the task, and returns the answer.
 func (t *Task) do(ctx context.Context, w *team.Wire, orders <-chan *throttle.Order, record Recorder) ([]byte, error) {
 	if t.Dir != "" {
 		if err := os.Chdir(t.Dir); err != nil {

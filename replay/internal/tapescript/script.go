@@ -294,7 +294,7 @@ func (s *Script) Close() *trace.Tape {
 	if err := s.w.Close(m); err != nil {
 		s.t.Fatal(err)
 	}
-	t, err := trace.OpenTape(s.dir)
+	t, err := trace.Open(s.dir)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"errors"
@@ -31,9 +31,9 @@ var straceHabits = map[string]string{
 	"y": "the files of descriptors are always recorded and printed: leave -y out",
 }
 
-// flagError makes a usage error of one in the flags, with what to do about it.
-func flagError(_ *cobra.Command, err error) error {
-	err = usageError{err}
+// FlagError makes a usage error of one in the flags, with what to do about it.
+func FlagError(_ *cobra.Command, err error) error {
+	err = Usage(err)
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
@@ -50,12 +50,12 @@ func flagError(_ *cobra.Command, err error) error {
 	return err
 }
 
-// unknownCommand says what an argument that is no command may have meant.
-func unknownCommand(cmd *cobra.Command, args []string) error {
+// UnknownCommand says what an argument that is no command may have meant.
+func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	err := usageError{fmt.Errorf("unknown command %q", args[0])}
+	err := Usage(fmt.Errorf("unknown command %q", args[0]))
 	var names []string
 	for _, sub := range cmd.Commands() {
 		if !sub.Hidden {
@@ -70,3 +70,39 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	}
 	return hint.With(err, "%s --help lists the commands", cmd.CommandPath())
 }
+
+// ExitStatus is the annotation with the exit statuses of a command, one a line.
+const ExitStatus = "exit-status"
+
+// Exits returns the annotation for a command.
+func Exits(lines ...string) map[string]string {
+	return map[string]string{ExitStatus: "  " + strings.Join(lines, "\n  ")}
+}
+
+// FinishCommand makes wrong arguments usage errors and puts the exit statuses into
+// the help.
+func FinishCommand(cmd *cobra.Command) {
+	if cmd.HasSubCommands() {
+		cmd.Args = UnknownCommand
+	}
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, a []string) error {
+			if err := args(cmd, a); err != nil {
+				return Usage(err)
+			}
+			return nil
+		}
+	}
+	if cmd.Annotations == nil {
+		cmd.Annotations = Exits("0  done", "1  done, but not all of it", "2  could not be done")
+	}
+	cmd.SetHelpTemplate(helpTemplate)
+	cmd.Flags().SortFlags = false
+}
+
+const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{.UsageString}}{{with index .Annotations "exit-status"}}
+EXIT STATUS
+{{.}}
+{{end}}`

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"github.com/iotape/iotape/record/session"
 )
 
-// outputFlags say through what a recording passes, and where it goes.
-type outputFlags struct{ pipe, to string }
+// OutputFlags say through what a recording passes, and where it goes.
+type OutputFlags struct{ pipe, to string }
 
-func (o *outputFlags) add(cmd *cobra.Command) {
+func (o *OutputFlags) Add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.pipe, "pipe", "",
 		"pass the recording through the layers of `CHAIN`, such as async,zstd:3,encrypt:age1…,checksum:@FILE")
@@ -25,8 +25,8 @@ func (o *outputFlags) add(cmd *cobra.Command) {
 			"tls://HOST:PORT, or - for standard output")
 }
 
-// plan reads the chain. The command does not get the variables that keys were in.
-func (o *outputFlags) plan(p *session.Plan, _ func(string) bool) (err error) {
+// Plan reads the chain. The command does not get the variables that keys were in.
+func (o *OutputFlags) Plan(p *session.Plan, _ func(string) bool) (err error) {
 	p.To = o.to
 	if o.pipe != "" {
 		if p.Pipe, err = chain.Parse(o.pipe); err != nil {
@@ -39,8 +39,8 @@ func (o *outputFlags) plan(p *session.Plan, _ func(string) bool) (err error) {
 	return nil
 }
 
-// addNoIndex adds the flag of all commands that make a tape.
-func addNoIndex(f *pflag.FlagSet, noIndex *bool) {
+// AddNoIndex adds the flag of all commands that make a tape.
+func AddNoIndex(f *pflag.FlagSet, noIndex *bool) {
 	f.BoolVar(noIndex, "no-index", false,
 		"do not make the tape's Parquet files; iotape query and iotape index make them later")
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"time"
@@ -11,16 +11,16 @@ import (
 	"github.com/iotape/iotape/record/session"
 )
 
-// targetFlags say what to record other than a command.
-type targetFlags struct {
+// TargetFlags say what to record other than a command.
+type TargetFlags struct {
 	pids     string
 	cgroup   string
 	all      bool
 	duration time.Duration
 }
 
-// add adds the flags; verb is what is done with the target.
-func (t *targetFlags) add(cmd *cobra.Command, verb string) {
+// Add adds the flags; verb is what is done with the target.
+func (t *TargetFlags) Add(cmd *cobra.Command, verb string) {
 	f := cmd.Flags()
 	f.StringVarP(&t.pids, "pid", "p", "",
 		verb+" the running process `PID`, or several with commas, with all threads and children, instead of a command")
@@ -31,8 +31,8 @@ func (t *targetFlags) add(cmd *cobra.Command, verb string) {
 	f.DurationVar(&t.duration, "duration", 0, "with --pid, --cgroup and --all: "+verb+" for `TIME`, then stop")
 }
 
-// plan puts the flags and a command into a plan. Its errors are the user's.
-func (t *targetFlags) plan(p *session.Plan, command []string) error {
+// Plan puts the flags and a command into a plan. Its errors are the user's.
+func (t *TargetFlags) Plan(p *session.Plan, command []string) error {
 	o := &p.Capture
 	o.Command, o.Cgroup, o.All, p.Duration = command, t.cgroup, t.all, t.duration
 	var err error
@@ -42,8 +42,8 @@ func (t *targetFlags) plan(p *session.Plan, command []string) error {
 	return p.Resolve()
 }
 
-// flags returns the flags of iotape record for the same target, nil if that is a command.
-func (t *targetFlags) flags() []string {
+// Flags returns the flags of iotape record for the same target, nil if that is a command.
+func (t *TargetFlags) Flags() []string {
 	switch {
 	case t.pids != "":
 		return []string{"--pid", t.pids}
@@ -55,8 +55,8 @@ func (t *targetFlags) flags() []string {
 	return nil
 }
 
-// addUser adds the flag that says who runs a recorded command.
-func addUser(f *pflag.FlagSet, user *string) {
+// AddUser adds the flag that says who runs a recorded command.
+func AddUser(f *pflag.FlagSet, user *string) {
 	f.StringVarP(user, "user", "u", "",
 		"as root: run the command as `USER` (default under sudo: the user who called sudo)")
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/suite"
+	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/store/catalogue"
+)
+
+// catalogueVariable names the catalogue where --catalogue does not.
+const catalogueVariable = "IOTAPE_CATALOGUE"
+
+// CatalogueFlag is where the catalogue is.
+type CatalogueFlag struct{ dir string }
+
+// Add adds the flag.
+func (f *CatalogueFlag) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.dir, "catalogue", "", "the `DIR` of the catalogue (default $"+catalogueVariable+")")
+}
+
+// Open opens the catalogue that the flag or the environment names.
+func (f *CatalogueFlag) Open() (*catalogue.Catalogue, error) {
+	dir := cmp.Or(f.dir, os.Getenv(catalogueVariable))
+	if dir == "" {
+		return nil, Usage(errors.New("no catalogue is given: name its directory with --catalogue"))
+	}
+	return catalogue.Open(dir), nil
+}
+
+// AddToCatalogue adds the row of a tape, and says how many are new.
+func AddToCatalogue(ctx context.Context, c *Console, cat *catalogue.Catalogue, path, location string) (int, error) {
+	progress := c.Progress(report.Count)
+	defer progress.Done()
+	return cat.AddTape(ctx, path, location, suite.Options{CallName: stracetext.CallName}, func(done, total uint64) {
+		progress.Update("reading "+path, int64(done), int64(total))
+	})
+}

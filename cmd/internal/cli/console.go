@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/buildinfo"
+	"github.com/iotape/iotape/internal/term"
+)
+
+// Console is where a command reads, prints results and says everything else.
+type Console struct{ In, Out, Err *os.File }
+
+// Say writes a line for people.
+func (c *Console) Say(format string, args ...any) {
+	fmt.Fprintf(c.Err, "iotape: %s\n", report.OneLine(fmt.Sprintf(format, args...)))
+}
+
+// Hint writes what can be done about the line before.
+func (c *Console) Hint(format string, args ...any) {
+	fmt.Fprintf(c.Err, "hint: %s\n", report.OneLine(fmt.Sprintf(format, args...)))
+}
+
+// Progress returns a progress whose amounts are written by unit.
+func (c *Console) Progress(unit func(uint64) string) *term.Progress {
+	return term.NewProgress(c.Err, "iotape: ", func(n int64) string { return unit(uint64(max(n, 0))) })
+}
+
+// Print calls f with a buffered standard output.
+func (c *Console) Print(f func(w *bufio.Writer) error) error {
+	w := bufio.NewWriterSize(c.Out, 64<<10)
+	err := f(w)
+	if flushErr := w.Flush(); flushErr != nil && (err == nil || errors.Is(err, flushErr)) {
+		return fmt.Errorf("write standard output: %w", flushErr)
+	}
+	return err
+}
+
+// Result prints a result. The exit status says whether all is as it should be.
+func (c *Console) Result(write func(w io.Writer) error, good bool) error {
+	return Ended(c.Print(func(w *bufio.Writer) error { return write(w) }), good)
+}
+
+// Program is the name and version that goes into recordings.
+func Program() string { return buildinfo.Program("iotape") }

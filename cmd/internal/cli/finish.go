@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/pipe/checksum"
+	"github.com/iotape/iotape/pipe/encrypt"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/replay"
+	"github.com/iotape/iotape/trace"
+)
+
+// Finish says what went wrong and returns the exit status.
+func (c *Console) Finish(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	status := ExitFailed
+	if cmd.Name() == "record" || cmd.Name() == "run" {
+		status = ExitRecord
+	}
+	var s *StatusError
+	if errors.As(err, &s) {
+		if status = s.Status; s.Err == nil {
+			return status
+		}
+		err = s.Err
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return status // the reader of our output has gone
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	c.Say("%v", err)
+	c.ShowPlace(err)
+	if h := hintFor(cmd, err); h != "" {
+		c.Hint("%s", h)
+	}
+	return status
+}
+
+// hintFor returns what can be done about an error, "" if there is nothing to say.
+func hintFor(cmd *cobra.Command, err error) string {
+	var usage usageError
+	var filter *predicate.Error
+	var unsupported *capture.UnsupportedError
+	var recipient *encrypt.RecipientError
+	var key *checksum.KeyError
+	switch {
+	case hint.Of(err) != "":
+		return hint.Of(err)
+	case errors.As(err, &filter) && filter.What == "alarm":
+		return "docs/top.md describes the rules of alarms"
+	case errors.As(err, &filter):
+		return "iotape explain-filter --fields lists the fields of filters"
+	case errors.As(err, &usage):
+		return cmd.CommandPath() + " --help"
+	case errors.Is(err, trace.ErrNotSealed), errors.Is(err, context.Canceled):
+		return ""
+	case errors.As(err, &recipient):
+		return "use --identity FILE with the secret key"
+	case errors.As(err, &key):
+		return "use --key FILE with the key of the checksums"
+	case errors.Is(err, trace.ErrNewer):
+		return "use a newer iotape"
+	case errors.Is(err, replay.ErrNotEmpty):
+		return "name a new directory, or use --force for one that is not empty"
+	case errors.As(err, &unsupported) && cmd.Name() == "top":
+		return "docs/privileges.md lists the rights that counting needs; iotape top --tape counts the events of a tape"
+	case errors.As(err, &unsupported) && unsupported.Backend == "ebpf":
+		return "record with --backend ptrace"
+	case errors.Is(err, trace.ErrCorrupt), errors.Is(err, trace.ErrTruncated):
+		if cmd.Name() != "check" {
+			return "iotape check says what is damaged"
+		}
+	case errors.Is(err, syscall.ENOSPC):
+		return "free some space"
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/format/open"
+	"github.com/iotape/iotape/format/script"
+	"github.com/iotape/iotape/store"
+	"github.com/iotape/iotape/trace"
+)
+
+// OpenTape opens the tape that an argument names, or a temporary one of what it names.
+func OpenTape(ctx context.Context, path string) (*trace.Tape, error) {
+	if !open.Sealed(path) {
+		// With a reader that goes away, head(1) say, writing is to fail instead of
+		// killing: the temporary tape has to be removed.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	}
+	return open.Recorded(ctx, path, Program())
+}
+
+// OpenTapes opens several tapes. closeAll closes those that it returns, after an error too.
+func OpenTapes(ctx context.Context, names []string) (tapes []*trace.Tape, closeAll func(), err error) {
+	closeAll = func() {
+		for _, t := range tapes {
+			t.Close()
+		}
+	}
+	for _, name := range names {
+		t, err := OpenTape(ctx, name)
+		if err != nil {
+			return tapes, closeAll, err
+		}
+		tapes = append(tapes, t)
+	}
+	return tapes, closeAll, nil
+}
+
+// WithTape returns what a command does that works on the tape of its first argument.
+func WithTape(do func(cmd *cobra.Command, t *trace.Tape) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		t, err := OpenTape(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		return do(cmd, t)
+	}
+}
+
+func IndexIfNeeded(ctx context.Context, c *Console, t *trace.Tape) error {
+	if store.Indexed(t) == nil {
+		return nil
+	}
+	return Index(ctx, c, t)
+}
+
+// Index derives the Parquet files of a tape.
+func Index(ctx context.Context, c *Console, t *trace.Tape) error {
+	progress := c.Progress(report.Count)
+	defer progress.Done()
+	err := store.Index(ctx, t, func(done, total int64) { progress.Update("indexing", done, total) })
+	if err != nil {
+		return fmt.Errorf("index %s: %w", t.Name(), err)
+	}
+	return nil
+}
+
+// OpenTapeOrScript opens the tape that a command names as its argument, or the script
+// that --script names.
+func OpenTapeOrScript(ctx context.Context, args []string, dir string) (*trace.Tape, error) {
+	switch {
+	case dir != "" && len(args) > 0:
+		return nil, Usage(errors.New("a TAPE or --script DIR, not both"))
+	case dir != "":
+		return script.Open(ctx, dir, Program())
+	case len(args) == 0:
+		return nil, Usage(errors.New("a TAPE is needed, or --script DIR"))
+	}
+	return OpenTape(ctx, args[0])
+}
