@@ -4,7 +4,6 @@ package stracetext
 
 import (
 	"bytes"
-	"cmp"
 	"strconv"
 	"syscall"
 
@@ -157,7 +156,7 @@ func appendObject(dst []byte, f *event.File) []byte {
 		return dst
 	}
 	dst = append(dst, '<')
-	dst = appendName(dst, cmp.Or(f.Real, f.Path))
+	dst = appendName(dst, f.Path)
 	return append(dst, '>')
 }
 

@@ -12,7 +12,8 @@ import (
 // deleted is what stands behind the name of a file that has none any more.
 const deleted = " (deleted)"
 
-// openedName returns the name of the file that an event opened.
+// openedName returns the name of the file that an event opened. A file of O_TMPFILE was
+// given no name but that of its directory.
 func openedName(ev *event.Event, f *event.File) (given, real string) {
 	const tmpfile = 0o20000000
 	if len(ev.Paths) == 0 {
@@ -20,7 +21,7 @@ func openedName(ev *event.Event, f *event.File) (given, real string) {
 	}
 	p := &ev.Paths[0]
 	if ev.OpenFlags()&tmpfile != 0 && f.Known && p.Abs != "" {
-		return join(p.Reached(), "#"+strconv.FormatUint(f.Ino, 10)) + deleted, ""
+		return p.Abs, join(p.Reached(), "#"+strconv.FormatUint(f.Ino, 10)) + deleted
 	}
 	return p.Abs, p.Real
 }

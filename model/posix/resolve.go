@@ -29,7 +29,7 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 			if o := m.mapped(t, ev, f); o != nil {
 				o.describe(f)
 			} else if n, ok := m.programs[fileID{f.Dev, f.Ino}]; ok && f.Path == "" {
-				f.Path, f.Real = n.Given, n.other()
+				f.Real = n.Real
 			}
 			continue
 		}
@@ -240,7 +240,7 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 		f.Path, f.Real = openedName(ev, f)
 	}
 	o := m.open(tab, f, ev.Exit)
-	o.Gone = strings.HasSuffix(o.Path, deleted)
+	o.Gone = strings.HasSuffix(o.Now.Real, deleted)
 }
 
 // pair installs the two descriptors of pipe, pipe2 and socketpair.

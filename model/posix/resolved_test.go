@@ -104,15 +104,14 @@ func TestNamesOfWhatHasNone(t *testing.T) {
 		ev   *event.Event
 		want string
 	}{
-		"eventfd":   {named(event.OpEventfd2, 5, nil), "anon_inode:[eventfd]"},
-		"epoll":     {named(event.OpEpollCreate1, 5, nil), "anon_inode:[eventpoll]"},
-		"timerfd":   {named(event.OpTimerfdCreate, 5, nil), "anon_inode:[timerfd]"},
-		"inotify":   {named(event.OpInotifyInit1, 5, nil), "anon_inode:inotify"},
-		"pidfd":     {named(event.OpPidfdOpen, 5, nil), "anon_inode:[pidfd]"},
-		"signalfd":  {named(event.OpSignalfd4, 5, nil), "anon_inode:[signalfd]"},
-		"io_uring":  {named(event.OpIoUringSetup, 5, nil), "anon_inode:[io_uring]"},
-		"memfd":     {text(named(event.OpMemfdCreate, 5, nil), "mem"), "/memfd:mem (deleted)"},
-		"O_TMPFILE": {tmpfile, "/home/d/#105 (deleted)"},
+		"eventfd":  {named(event.OpEventfd2, 5, nil), "anon_inode:[eventfd]"},
+		"epoll":    {named(event.OpEpollCreate1, 5, nil), "anon_inode:[eventpoll]"},
+		"timerfd":  {named(event.OpTimerfdCreate, 5, nil), "anon_inode:[timerfd]"},
+		"inotify":  {named(event.OpInotifyInit1, 5, nil), "anon_inode:inotify"},
+		"pidfd":    {named(event.OpPidfdOpen, 5, nil), "anon_inode:[pidfd]"},
+		"signalfd": {named(event.OpSignalfd4, 5, nil), "anon_inode:[signalfd]"},
+		"io_uring": {named(event.OpIoUringSetup, 5, nil), "anon_inode:[io_uring]"},
+		"memfd":    {text(named(event.OpMemfdCreate, 5, nil), "mem"), "/memfd:mem (deleted)"},
 	} {
 		s := start(t)
 		s.apply(c.ev)
@@ -122,6 +121,9 @@ func TestNamesOfWhatHasNone(t *testing.T) {
 	}
 	s := start(t)
 	s.apply(tmpfile)
+	if f := tmpfile.Files[0]; f.Path != "/home/d" || f.Real != "/home/d/#105 (deleted)" {
+		t.Errorf("a file of O_TMPFILE is %q, really %q; want /home/d, really /home/d/#105 (deleted)", f.Path, f.Real)
+	}
 	s.apply(named(event.OpLinkat, -1, []uint64{cwd, 0, cwd, 0, 0x400}, "/proc/self/fd/5", "f"))
 	if got, want := s.m.Thread(1, 1).Table.Lookup(5).Open.Now.Real, "/home/f"; got != want {
 		t.Errorf("a file of O_TMPFILE that was linked is %q, want %q", got, want)
