@@ -124,14 +124,24 @@ type File struct {
 	Size  int64 // bytes, after the call
 	Pos   int64 // file position after the call
 	Rdev  uint64
-	Path  string // absolute name at the time of open, best known; "pipe:[N]" and the like for others
+	Path  string // absolute name by which it was opened, best known; "pipe:[N]" and the like for others
+	Real  string // its present name without symbolic links, if that is known and is not Path
 }
 
 // Path is a path argument.
 type Path struct {
-	Arg int8
-	Raw string // as passed
-	Abs string // absolute, symbolic links in directories not followed; "" if it could not be resolved
+	Arg  int8
+	Raw  string // as passed
+	Abs  string // absolute, without "." and ".."; symbolic links in it stay; "" if it could not be resolved
+	Real string // the name of what the kernel came to through the links, if that is known and is not Abs
+}
+
+// Reached returns the name of what the kernel came to, as far as it is known.
+func (p *Path) Reached() string {
+	if p.Real != "" {
+		return p.Real
+	}
+	return p.Abs
 }
 
 // Buf is memory that a call read or wrote.

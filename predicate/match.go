@@ -3,6 +3,7 @@
 package predicate
 
 import (
+	"cmp"
 	"hash/maphash"
 	"strings"
 
@@ -270,16 +271,13 @@ func (m *Matcher) text(s *step, ev *event.Event) bool {
 		return exe != "" && m.fits(s, exe)
 	}
 	for i := range ev.Files {
-		if name := ev.Files[i].Path; name != "" && m.named(s, name) {
+		if f := &ev.Files[i]; m.named(s, f.Path) || m.named(s, f.Real) {
 			return true
 		}
 	}
 	for i := range ev.Paths {
-		name := ev.Paths[i].Abs
-		if name == "" {
-			name = ev.Paths[i].Raw
-		}
-		if name != "" && m.named(s, name) {
+		p := &ev.Paths[i]
+		if m.named(s, cmp.Or(p.Abs, p.Raw)) || m.named(s, p.Real) {
 			return true
 		}
 	}
@@ -288,6 +286,9 @@ func (m *Matcher) text(s *step, ev *event.Event) bool {
 
 // named compares a name, or the part of it that the field is.
 func (m *Matcher) named(s *step, name string) bool {
+	if name == "" {
+		return false
+	}
 	if s.field == fieldPath {
 		return m.fits(s, name)
 	}

@@ -13,9 +13,10 @@ import (
 // assembler is the first stage: it joins the records of each event, and gives the events
 // to the next stage when they are complete and in their order.
 type assembler struct {
-	store store             // content of events that are being assembled
-	next  func(*item) error // takes each event, which is its own until it returns
-	slack uint64            // ns; see slackNS
+	store store                     // content of events that are being assembled
+	next  func(*item) error         // takes each event, which is its own until it returns
+	link  func(name, target string) // takes what the stream says of a symbolic link
+	slack uint64                    // ns; see slackNS
 
 	arch      event.Arch
 	at        uint64 // where the record at hand is
@@ -35,9 +36,9 @@ type assembler struct {
 	free      []*item
 }
 
-func newAssembler(slack uint64, store store, next func(*item) error) *assembler {
+func newAssembler(slack uint64, store store, r *resolver) *assembler {
 	return &assembler{
-		store: store, next: next, slack: slack,
+		store: store, next: r.resolve, link: r.model.Link, slack: slack,
 		threads: map[uint32]*thread{}, requests: map[callKey]request{}, open: map[callKey]*item{},
 		positions: newPositions(), losses: losses{},
 	}

@@ -34,7 +34,7 @@ const noRecord = ^uint64(0)
 func NewFollower(applied func(at uint64)) *Follower {
 	f := &Follower{applied: applied, facts: posix.NewFacts()}
 	f.resolver = newResolver(f)
-	f.assembler = newAssembler(followSlackNS, noContent{}, f.resolver.resolve)
+	f.assembler = newAssembler(followSlackNS, noContent{}, f.resolver)
 	return f
 }
 

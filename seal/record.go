@@ -60,6 +60,22 @@ func (a *assembler) record(r *trace.Record) error {
 		a.queue.push(it)
 	case trace.RecLoss:
 		a.lost(r.Exit, r.Count, r.Reason)
+	case trace.RecFile, trace.RecLink, trace.RecStart:
+		a.atStart(r)
+	case trace.RecNote:
+		it := a.simple(r, event.NoteMark)
+		if len(r.Pieces) > 0 {
+			text := bytes.Clone(r.Pieces[0].Data)
+			it.ev.Bufs = append(it.ev.Bufs, event.Buf{Kind: event.KindText, Len: int64(len(text)), Inline: text})
+		}
+		a.queue.push(it)
+	}
+	return nil // a type of a newer version
+}
+
+// atStart takes a record of what there was at the start.
+func (a *assembler) atStart(r *trace.Record) {
+	switch r.Type {
 	case trace.RecFile:
 		it := a.simple(r, event.Inherited)
 		if r.Flags&trace.FileOwn != 0 {
@@ -74,6 +90,10 @@ func (a *assembler) record(r *trace.Record) error {
 			it.ev.Files = append(it.ev.Files, f)
 		}
 		a.queue.push(it)
+	case trace.RecLink:
+		if len(r.Pieces) == 2 {
+			a.link(string(r.Pieces[0].Data), string(r.Pieces[1].Data))
+		}
 	case trace.RecStart:
 		it := a.simple(r, event.Started)
 		it.ev.Args[0] = uint64(r.Umask)
@@ -82,15 +102,7 @@ func (a *assembler) record(r *trace.Record) error {
 			it.ev.Paths = append(it.ev.Paths, event.Path{Raw: dir, Abs: dir})
 		}
 		a.queue.push(it)
-	case trace.RecNote:
-		it := a.simple(r, event.NoteMark)
-		if len(r.Pieces) > 0 {
-			text := bytes.Clone(r.Pieces[0].Data)
-			it.ev.Bufs = append(it.ev.Bufs, event.Buf{Kind: event.KindText, Len: int64(len(text)), Inline: text})
-		}
-		a.queue.push(it)
 	}
-	return nil // a type of a newer version
 }
 
 // inherit gives a new thread its maker's identity until it says its own, which it

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -14,6 +15,9 @@ import (
 type Options struct {
 	// Progress is called now and then with bytes of the stream.
 	Progress func(done int64)
+	// Files is what the recorded programs saw, as far as it is as they saw it: Here, if the
+	// recording was made on this machine just now. It is asked where symbolic links lead.
+	Files posix.FileSystem
 }
 
 // Seal reads a stream to its end and writes its events and content to a tape. The
@@ -25,6 +29,7 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	}
 	stats := newStats()
 	s := newStream(&tape{w: tw, stats: stats}, stats)
+	s.resolver.model.Ask(o.Files)
 	if err := s.read(ctx, trace.NewFrameReader(in), o.Progress); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,11 @@ func (f *Follower) AppendState(b []byte) []byte {
 	for _, t := range threads {
 		w.task(t)
 	}
+	if len(threads) > 0 {
+		for name, target := range f.resolver.model.Links() {
+			w.link(threads[0], name, target)
+		}
+	}
 	for ev := range f.resolver.model.State(f.facts) {
 		w.state(ev)
 	}
@@ -79,6 +84,15 @@ func (w *stateWriter) task(t *posix.Thread) {
 		copy(r.Comm[:], k.comm)
 	default:
 		return
+	}
+	w.put(&r)
+}
+
+// link writes a symbolic link that the trace told of; it is of no thread.
+func (w *stateWriter) link(t *posix.Thread, name, target string) {
+	r := trace.Record{Type: trace.RecLink, PID: t.PID, TID: t.TID}
+	for _, s := range [...]string{name, target} {
+		r.Pieces = append(r.Pieces, trace.Piece{Len: uint32(len(s)), Data: []byte(s)})
 	}
 	w.put(&r)
 }

@@ -37,7 +37,7 @@ type stream struct {
 
 func newStream(sink streamSink, stats *Stats) *stream {
 	r := newResolver(sink)
-	return &stream{assembler: newAssembler(slackNS, sink, r.resolve), resolver: r, sink: sink, stats: stats}
+	return &stream{assembler: newAssembler(slackNS, sink, r), resolver: r, sink: sink, stats: stats}
 }
 
 // read takes the frames up to the end, or to where the stream is damaged.

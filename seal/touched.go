@@ -51,8 +51,10 @@ func (t *Touched) see(ev *event.Event) {
 		return
 	}
 	for i := range ev.Paths {
-		if p := ev.Paths[i].Abs; p != "" {
-			t.paths[p] = struct{}{}
+		for _, p := range [...]string{ev.Paths[i].Abs, ev.Paths[i].Real} {
+			if p != "" {
+				t.paths[p] = struct{}{}
+			}
 		}
 	}
 	if c, ok := ev.Cloned(); ok && c.From != nil {

@@ -79,13 +79,15 @@ const (
 	colFilePos
 	colFileRdev
 	colFilePath // string
+	colFileReal // string
 )
 
 // The columns of paths.
 const (
-	colPathArg = 60 + iota
-	colPathRaw // string
-	colPathAbs // string
+	colPathArg  = 60 + iota
+	colPathRaw  // string
+	colPathAbs  // string
+	colPathReal // string
 )
 
 // The columns of buffers.
@@ -151,9 +153,9 @@ var columnTable = func() (t [numColumns]column) {
 	set(perEvent, 32, colFiles, colPaths, colBufs)
 	set(perFile, 0, colFileArg, colFileFD, colFileOpen, colFileDev, colFileIno, colFileSize, colFilePos, colFileRdev)
 	set(perFile, 1, colFileKnown)
-	set(perFile, 32, colFileMode, colFileFlags, colFileNlink, colFileUID, colFileGID, colFilePath)
+	set(perFile, 32, colFileMode, colFileFlags, colFileNlink, colFileUID, colFileGID, colFilePath, colFileReal)
 	set(perPath, 0, colPathArg)
-	set(perPath, 32, colPathRaw, colPathAbs)
+	set(perPath, 32, colPathRaw, colPathAbs, colPathReal)
 	set(perBuf, 0, colBufArg, colBufLen, colBufMissing)
 	set(perBuf, 1, colBufOmitted)
 	set(perBuf, 8, colBufDir, colBufKind)
@@ -162,7 +164,7 @@ var columnTable = func() (t [numColumns]column) {
 	set(perRef, 0, colRefChunk)
 	set(perRef, 32, colRefOff, colRefLen)
 	set(notValues, 0, colDict, colInline, colDigests, colSketches)
-	for _, id := range []int{colComm, colFilePath, colPathRaw, colPathAbs} {
+	for _, id := range []int{colComm, colFilePath, colFileReal, colPathRaw, colPathAbs, colPathReal} {
 		t[id].text = true
 	}
 	return t

@@ -297,9 +297,10 @@ func (d *blockDecoder) event(ev *event.Event) {
 		j := d.path
 		d.path++
 		ev.Paths[k] = event.Path{
-			Arg: int8(d.below[colPathArg][j]),
-			Raw: d.dict[d.below[colPathRaw][j]],
-			Abs: d.dict[d.below[colPathAbs][j]],
+			Arg:  int8(d.below[colPathArg][j]),
+			Raw:  d.dict[d.below[colPathRaw][j]],
+			Abs:  d.dict[d.below[colPathAbs][j]],
+			Real: d.dict[d.below[colPathReal][j]],
 		}
 	}
 	ev.Bufs = resize(ev.Bufs, int(c[colBufs][i]))
@@ -350,6 +351,7 @@ func (d *blockDecoder) fileOf(f *event.File) {
 	f.Pos = int64(c[colFilePos][j])
 	f.Rdev = c[colFileRdev][j]
 	f.Path = d.dict[c[colFilePath][j]]
+	f.Real = d.dict[c[colFileReal][j]]
 }
 
 func (d *blockDecoder) bufOf(b *event.Buf) {

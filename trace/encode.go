@@ -82,10 +82,10 @@ func checkSize(ev *event.Event) error {
 		parts += len(ev.Bufs[i].Parts)
 	}
 	for i := range ev.Paths {
-		bytes += len(ev.Paths[i].Raw) + len(ev.Paths[i].Abs)
+		bytes += len(ev.Paths[i].Raw) + len(ev.Paths[i].Abs) + len(ev.Paths[i].Real)
 	}
 	for i := range ev.Files {
-		bytes += len(ev.Files[i].Path)
+		bytes += len(ev.Files[i].Path) + len(ev.Files[i].Real)
 	}
 	// A block that takes one more event holds less than blockWeight before it.
 	const itemMax, byteMax = maxBlockItems - blockWeight, maxBlockPlain/2 - 24*(1<<19)
@@ -146,6 +146,7 @@ func (e *blockEncoder) add(ev *event.Event) {
 		e.put(colPathArg, uint64(p.Arg))
 		e.put(colPathRaw, e.str(p.Raw))
 		e.put(colPathAbs, e.str(p.Abs))
+		e.put(colPathReal, e.str(p.Real))
 		e.weight += 8
 	}
 	for k := range ev.Bufs {
@@ -172,6 +173,7 @@ func (e *blockEncoder) addFile(f *event.File) {
 	e.put(colFilePos, uint64(f.Pos))
 	e.put(colFileRdev, f.Rdev)
 	e.put(colFilePath, e.str(f.Path))
+	e.put(colFileReal, e.str(f.Real))
 	e.weight += 40
 }
 

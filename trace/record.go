@@ -34,6 +34,7 @@ const (
 	RecNote  RecordType = 9  // text from the user
 	RecStart RecordType = 10 // working directory and umask of a process at the start
 	RecWake  RecordType = 11 // the thread was woken up
+	RecLink  RecordType = 12 // a symbolic link that was known at the start: two pieces, its name and its target
 )
 
 // Record flags.
@@ -248,7 +249,7 @@ func (r *Record) Decode(b []byte) error {
 		r.Exit, r.Ret = le.Uint64(b[16:]), int64(int32(le.Uint32(b[24:])))
 	case RecLoss:
 		r.Exit, r.Count, r.Reason = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint32(b[32:])
-	case RecFile, RecNote, RecStart:
+	case RecFile, RecNote, RecStart, RecLink:
 		r.Exit, nobj, npieces, r.Umask = le.Uint64(b[16:]), int(b[24]), int(le.Uint16(b[26:])), le.Uint32(b[28:])
 	}
 	var err error
@@ -261,6 +262,7 @@ func (r *Record) Decode(b []byte) error {
 var fixedBytes = map[RecordType]int{
 	RecCall: recCallBytes, RecData: recDataBytes, RecEnter: recDataBytes, RecTask: recTaskBytes, RecFork: recForkBytes,
 	RecExit: recExitBytes, RecWake: recWakeBytes, RecLoss: recLossBytes, RecFile: recPlainBytes, RecNote: recPlainBytes, RecStart: recPlainBytes,
+	RecLink: recPlainBytes,
 }
 
 func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
@@ -361,7 +363,7 @@ func (r *Record) Append(b []byte) []byte {
 		b = le.AppendUint64(b, r.Count)
 		b = le.AppendUint32(b, r.Reason)
 		b = le.AppendUint32(b, 0)
-	case RecFile, RecNote, RecStart:
+	case RecFile, RecNote, RecStart, RecLink:
 		b = le.AppendUint64(b, r.Exit)
 		b = append(b, byte(len(r.Objects)), 0)
 		b = le.AppendUint16(b, uint16(len(r.Pieces)))

@@ -76,6 +76,14 @@ func rows(t *testing.T, tape *trace.Tape) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// A script has the names that were given. What they lead to is found again, by the
+		// links that the calls of the script tell.
+		for i := range ev.Paths {
+			ev.Paths[i].Real = ""
+		}
+		for i := range ev.Files {
+			ev.Files[i].Real = ""
+		}
 		list = append(list, string(p.AppendJSON(nil, ev)))
 	}
 	return list

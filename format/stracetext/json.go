@@ -195,6 +195,9 @@ func (p *Printer) jsonFiles(dst []byte, e *event.Event, spec *event.Spec) []byte
 		if f.Path != "" {
 			dst = putText(dst, "path", f.Path)
 		}
+		if f.Real != "" {
+			dst = putText(dst, "real", f.Real)
+		}
 		if f.Known {
 			dst = p.jsonInode(dst, e, f)
 		}
@@ -237,6 +240,9 @@ func (p *Printer) jsonPaths(dst []byte, e *event.Event, spec *event.Spec) []byte
 		dst = putText(dst, "raw", path.Raw)
 		if path.Abs != "" {
 			dst = putText(dst, "abs", path.Abs)
+		}
+		if path.Real != "" {
+			dst = putText(dst, "real", path.Real)
 		}
 		dst = append(dst, '}')
 	}

@@ -256,13 +256,15 @@ func (w *History) Step(ev *event.Event) *EventContext {
 type savedFields struct {
 	ids           []event.OpenID
 	names         []string // of Files, then of Paths
+	reals         []string // of Files
 	offset, count int64
 }
 
 func (t *savedFields) save(ev *event.Event) {
-	t.ids, t.names = t.ids[:0], t.names[:0]
+	t.ids, t.names, t.reals = t.ids[:0], t.names[:0], t.reals[:0]
 	for i := range ev.Files {
-		t.ids, t.names = append(t.ids, ev.Files[i].Open), append(t.names, ev.Files[i].Path)
+		f := &ev.Files[i]
+		t.ids, t.names, t.reals = append(t.ids, f.Open), append(t.names, f.Path), append(t.reals, f.Real)
 	}
 	for i := range ev.Paths {
 		t.names = append(t.names, ev.Paths[i].Abs)
@@ -277,7 +279,7 @@ func (t *savedFields) restore(ev *event.Event) {
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		if f.Open = t.ids[i]; t.names[i] != "" {
-			f.Path = t.names[i]
+			f.Path, f.Real = t.names[i], t.reals[i]
 		}
 	}
 	for i, name := range t.names[len(t.ids):] {

@@ -7,9 +7,11 @@
 //
 // Sealing runs it over raw calls to resolve them; the library, the replayer and
 // the reports run it again over sealed events where they need the state between
-// events. Apply gives the same answers both times.
+// events. Names that an event has stay as they are: when it was sealed more was known of
+// symbolic links.
 //
-// The model is pure: it does no I/O, reads no clock and starts no goroutines.
+// The model is pure: it does no I/O, reads no clock and starts no goroutines. What is not
+// in a trace it asks a FileSystem for, if it has one.
 // It believes what the kernel said (results, objects) over what it expects, so a
 // trace with gaps leaves it with gaps, never with an error.
 //

@@ -3,6 +3,7 @@
 package posix
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -19,7 +20,6 @@ type Facts struct {
 type openFacts struct {
 	known bool   // its file
 	id    fileID // of its file
-	path  string // its present name, as far as the trace tells; "" if it has none
 	pos   int64
 	flags uint32 // from the kernel; 0 if it did not say
 }
@@ -37,9 +37,6 @@ func NewFacts() *Facts {
 
 // See takes an event that a Model has applied, and what Apply returned of it.
 func (k *Facts) See(ev *event.Event, released []event.OpenID) {
-	if ev.Kind == event.Call && ev.OK() {
-		k.renamed(ev)
-	}
 	for i := range ev.Files {
 		if o := &ev.Files[i]; o.Open != 0 {
 			k.see(o)
@@ -57,7 +54,7 @@ func (k *Facts) See(ev *event.Event, released []event.OpenID) {
 func (k *Facts) see(file *event.File) {
 	o := k.opens[file.Open]
 	if o == nil {
-		o = &openFacts{path: file.Path}
+		o = &openFacts{}
 		k.opens[file.Open] = o
 	}
 	if !file.Known {
@@ -86,44 +83,6 @@ func (k *Facts) letGo(o *openFacts) {
 	}
 }
 
-// renamed follows the names of open files.
-func (k *Facts) renamed(ev *event.Event) {
-	switch ev.Op {
-	case event.OpUnlink, event.OpUnlinkat, event.OpRmdir:
-		if len(ev.Paths) == 1 {
-			k.gone(ev.Paths[0].Abs)
-		}
-	case event.OpRename, event.OpRenameat, event.OpRenameat2:
-		if len(ev.Paths) != 2 {
-			return
-		}
-		from, to := ev.Paths[0].Abs, ev.Paths[1].Abs
-		if from == "" || to == "" || from == to {
-			return
-		}
-		const exchange = 2
-		swap := ev.Op == event.OpRenameat2 && ev.Args[4]&exchange != 0
-		if !swap {
-			k.gone(to)
-		}
-		for _, o := range k.opens {
-			if rest, ok := below(o.path, from); ok {
-				o.path = to + rest
-			} else if rest, ok := below(o.path, to); ok && swap {
-				o.path = from + rest
-			}
-		}
-	}
-}
-
-func (k *Facts) gone(path string) {
-	for _, o := range k.opens {
-		if path != "" && o.path == path {
-			o.path = ""
-		}
-	}
-}
-
 // below takes the name of a directory, or of the file itself, off a path.
 func below(path, dir string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(path, dir)
@@ -136,7 +95,11 @@ const onlyAtOpen = oCreat | 0o200 | 0o1000 | 0o400 // and O_EXCL, O_TRUNC, O_NOC
 // file describes an open file as it is now, with its present name. It has no name but
 // that of old with " (deleted)", and no links, if it has none any more.
 func (k *Facts) file(open *OpenFile) event.File {
-	f := event.File{Open: open.ID, Dev: open.Dev, Ino: open.Ino, Mode: open.Mode, Flags: open.Flags, Path: open.Path, Known: open.Ino != 0 || open.Mode != 0}
+	f := event.File{
+		Open: open.ID, Dev: open.Dev, Ino: open.Ino, Mode: open.Mode, Flags: open.Flags,
+		Path: cmp.Or(open.Now.Given, open.Path), Real: open.Now.other(),
+		Known: open.Ino != 0 || open.Mode != 0,
+	}
 	o := k.opens[open.ID]
 	if o == nil {
 		f.Flags &^= onlyAtOpen
@@ -146,8 +109,9 @@ func (k *Facts) file(open *OpenFile) event.File {
 		f = n.file
 		f.Open, f.Pos, f.Flags = open.ID, o.pos, o.flags
 	}
-	if f.Path = o.path; o.path == "" && open.Path != "" {
-		f.Nlink, f.Path = 0, open.Path+" (deleted)"
+	f.Path, f.Real = cmp.Or(open.Now.Given, open.Path), open.Now.other()
+	if open.Gone {
+		f.Nlink, f.Path, f.Real = 0, strings.TrimSuffix(f.Path, deleted)+deleted, ""
 		return f
 	}
 	f.Flags &^= onlyAtOpen

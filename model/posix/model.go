@@ -3,9 +3,7 @@
 package posix
 
 import (
-	"path"
 	"strconv"
-	"strings"
 
 	"github.com/iotape/iotape/event"
 )
@@ -22,12 +20,22 @@ type Model struct {
 	released []event.OpenID
 	lost     []*OpenFile            // by a descriptor, to the last event
 	byFile   map[fileID][]*OpenFile // those that are mapped
+	links    links
+	renames  uint64          // how many there were
+	programs map[fileID]Name // those that execve mapped
 }
 
-// New returns a model without threads.
+// New returns a model without threads. It takes the names that events have already as
+// they are: those of a tape.
 func New() *Model {
-	return &Model{last: new(event.OpenID), threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{}, given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}}
+	return &Model{
+		last: new(event.OpenID), threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{},
+		given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}, programs: map[fileID]Name{},
+	}
 }
+
+// Ask lets the model ask a file system for what the trace does not tell.
+func (m *Model) Ask(fs FileSystem) { m.links.fs = fs }
 
 // Beside makes a model of another host, whose open files and working directories have
 // identities that this one's do not have.
@@ -47,13 +55,17 @@ type Thread struct {
 
 // FS is where relative names start and what modes are masked with.
 type FS struct {
-	Cwd   string // absolute; "" if unknown
-	Root  string // what chroot made of "/"; "" if nothing
+	Cwd   string // absolute, as it was given; "" if unknown
+	Root  string // what chroot or pivot_root made of "/"; "" if nothing
 	Umask uint32
 	// CwdID changes with every successful chdir or fchdir and is unique within
 	// the model, so that equal ids mean the same directory.
-	CwdID uint64
-	users int
+	CwdID   uint64
+	Mounts  *Namespace // nil if nothing is known of it
+	users   int
+	renames uint64 // Model.renames when its names were last made true
+	// The names without links, if they are others.
+	realCwd, realRoot string
 }
 
 // Shared reports whether several threads have it.
@@ -62,7 +74,9 @@ func (fs *FS) Shared() bool { return fs.users > 1 }
 // OpenFile is an open file description.
 type OpenFile struct {
 	ID    event.OpenID
-	Path  string // absolute name at the time of open; "" if unknown
+	Path  string // absolute name by which it was opened; "" if unknown
+	Now   Name   // its present name
+	Gone  bool   // nothing has the present name any more
 	Flags uint32 // open flags, without those that act only at open
 	Mode  uint32 // type and permissions; 0 if unknown
 	Dev   uint64
@@ -124,6 +138,9 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	case event.Call:
 		m.resolve(t, ev)
 		if ev.Flags&event.Interrupted == 0 {
+			if h := nameEffects[ev.Op.Like()]; h != nil {
+				h(m, t, ev)
+			}
 			if h := effects[ev.Op.Like()]; h != nil {
 				h(m, t, ev)
 			} else if h := requestEffects[ev.Op]; h != nil {
@@ -136,7 +153,7 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		m.exit(t)
 	case event.Started:
 		if len(ev.Paths) > 0 {
-			m.setCwd(t, ev.Paths[0].Abs)
+			m.setCwd(t, m.fromKernel(t, nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)))
 		}
 		t.FS.Umask = uint32(ev.Args[0])
 	case event.Inherited:
@@ -159,16 +176,17 @@ func (m *Model) Closed() []*OpenFile { return m.lost }
 func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 	key := f.Open
 	o := m.given[key]
+	f.Real = m.fromKernel(t, nameOf(f.Path, f.Real)).other()
 	switch known := key != 0 && o != nil && o.refs > 0; {
 	case f.FD == event.MappedFD:
 		if !known {
 			o = m.made(f)
 		}
 		m.hold(t.Space, mapping{ev.Args[1], ev.Args[2], o})
-		f.Open, f.Path = o.ID, o.Path
+		o.describe(f)
 	case known:
 		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, 0)
-		f.Open, f.Path = o.ID, o.Path
+		o.describe(f)
 	default:
 		o = m.open(t.Table, f, 0)
 	}
@@ -237,13 +255,22 @@ func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 	return o
 }
 
+// describe lets a descriptor of an event stand for the open file.
+func (o *OpenFile) describe(f *event.File) {
+	f.Open, f.Path, f.Real = o.ID, o.Path, ""
+	if o.Now.Real != o.Path {
+		f.Real = o.Now.Real
+	}
+}
+
 // made returns a new open file, which nobody uses yet.
 func (m *Model) made(f *event.File) *OpenFile {
 	*m.last++
 	if f.Path == "" && f.Known {
 		f.Path = kernelName(f)
 	}
-	o := &OpenFile{ID: *m.last, Path: f.Path, Flags: f.Flags, Mode: f.Mode, Dev: f.Dev, Ino: f.Ino}
+	o := &OpenFile{ID: *m.last, Path: f.Path, Now: nameOf(f.Path, f.Real), Flags: f.Flags, Mode: f.Mode}
+	o.Dev, o.Ino = f.Dev, f.Ino
 	m.opens[o.ID] = o
 	return o
 }
@@ -306,42 +333,7 @@ func (m *Model) unref(o *OpenFile) {
 }
 
 // setCwd numbers working directories.
-func (m *Model) setCwd(t *Thread, dir string) {
+func (m *Model) setCwd(t *Thread, dir Name) {
 	*m.last++ // one counter for all identities keeps them unique
-	t.FS.Cwd, t.FS.CwdID = dir, uint64(*m.last)
-}
-
-// Abs returns the absolute form of a name as a thread would use it, cleaned of
-// ".", ".." and doubled slashes by their text alone; "" if the directory that it
-// starts from is not known. Below a chroot it begins with that directory.
-func (t *Thread) Abs(dirfd int32, name string) string {
-	base := t.FS.Cwd
-	switch {
-	case strings.HasPrefix(name, "/"):
-		return t.FS.inRoot(name)
-	case dirfd != event.AtFDCWD:
-		d := t.Table.Lookup(dirfd)
-		if d == nil {
-			return ""
-		}
-		base = d.Open.Path
-	}
-	if base == "" || base[0] != '/' {
-		return ""
-	}
-	if name == "" {
-		return base
-	}
-	if inside, ok := strings.CutPrefix(base, t.FS.Root); ok && t.FS.Root != "" && (inside == "" || inside[0] == '/') {
-		return t.FS.inRoot(path.Join("/", inside, name)) // ".." does not leave it
-	}
-	return path.Join(base, name)
-}
-
-// inRoot returns the name of what a process calls name, which begins with "/".
-func (fs *FS) inRoot(name string) string {
-	if fs.Root == "" {
-		return path.Clean(name)
-	}
-	return path.Join(fs.Root, path.Clean(name))
+	t.FS.Cwd, t.FS.realCwd, t.FS.CwdID = dir.Given, dir.other(), uint64(*m.last)
 }

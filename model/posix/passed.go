@@ -71,7 +71,7 @@ func (m *Model) received(t *Thread, ev *event.Event) {
 			continue
 		}
 		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, ev.Exit)
-		f.Open, f.Path = o.ID, o.Path
+		o.describe(f)
 	}
 }
 
@@ -141,7 +141,7 @@ func (m *Model) fetched(t *Thread, ev *event.Event) {
 		return
 	}
 	m.install(t.Table, f.FD, o, true, ev.Exit) // always close-on-exec
-	f.Open, f.Path = o.ID, o.Path
+	o.describe(f)
 }
 
 // openedProcess notes which process a pidfd stands for.

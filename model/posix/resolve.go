@@ -3,7 +3,7 @@
 package posix
 
 import (
-	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +27,9 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 		}
 		if spec.NoCall {
 			if o := m.mapped(t, ev, f); o != nil {
-				f.Open, f.Path = o.ID, o.Path
+				o.describe(f)
+			} else if n, ok := m.programs[fileID{f.Dev, f.Ino}]; ok && f.Path == "" {
+				f.Real = n.Real
 			}
 			continue
 		}
@@ -49,21 +51,9 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 		if f.Known && o.Ino == 0 {
 			o.Dev, o.Ino, o.Mode = f.Dev, f.Ino, f.Mode
 		}
-		f.Open, f.Path = o.ID, o.Path
+		o.describe(f)
 	}
-	for i := range ev.Paths {
-		p := &ev.Paths[i]
-		dirfd := int32(event.AtFDCWD)
-		if a := int(p.Arg) - 1; a >= 0 && a < len(spec.Args) && spec.Args[a].Kind == event.KindDirFD {
-			dirfd = int32(ev.Args[a])
-		}
-		p.Abs = t.Abs(dirfd, p.Raw)
-		if fd, rest, ok := DescriptorPath(p.Raw, ev.PID); ok && !namesLink(ev.Op.Like()) {
-			if d := t.Table.Lookup(fd); d != nil && strings.HasPrefix(d.Open.Path, "/") {
-				p.Abs = path.Join(d.Open.Path, rest)
-			}
-		}
-	}
+	m.names(t, ev)
 	ev.Offset, ev.Count = Extent(ev)
 }
 
@@ -89,15 +79,6 @@ func DescriptorPath(name string, pid uint32) (fd int32, rest string, ok bool) {
 	digits, rest, _ := strings.Cut(tail, "/")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	return int32(n), rest, ok && err == nil
-}
-
-// namesLink reports whether a call is about a symbolic link itself.
-func namesLink(op event.Op) bool {
-	switch op {
-	case event.OpReadlink, event.OpReadlinkat, event.OpLstat, event.OpUnlink, event.OpUnlinkat, event.OpLchown:
-		return true
-	}
-	return false
 }
 
 // Extent returns the file offset that a data operation started at and the bytes
@@ -220,6 +201,25 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpIoUringRegister: (*Model).registered,
 }
 
+// nameEffects are the operations that change which names files have, or tell it.
+var nameEffects = map[event.Op]func(*Model, *Thread, *event.Event){
+	event.OpRename:     (*Model).moved,
+	event.OpRenameat:   (*Model).moved,
+	event.OpRenameat2:  (*Model).moved,
+	event.OpUnlink:     (*Model).removed,
+	event.OpUnlinkat:   (*Model).removed,
+	event.OpRmdir:      (*Model).removed,
+	event.OpLink:       (*Model).named,
+	event.OpLinkat:     (*Model).named,
+	event.OpSymlink:    (*Model).linked,
+	event.OpSymlinkat:  (*Model).linked,
+	event.OpReadlink:   (*Model).readLink,
+	event.OpReadlinkat: (*Model).readLink,
+	event.OpPivotRoot:  (*Model).pivoted,
+	event.OpMount:      (*Model).mounted,
+	event.OpUmount2:    (*Model).unmounted,
+}
+
 // requestEffects are those of requests that no call does.
 var requestEffects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpUringFilesUpdate:    (*Model).registered,
@@ -236,10 +236,11 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 		ev.Files = append(ev.Files, event.File{Arg: event.ResultArg, FD: fd})
 		f = &ev.Files[len(ev.Files)-1]
 	}
-	if len(ev.Paths) > 0 && f.Path == "" {
-		f.Path = ev.Paths[0].Abs
+	if f.Path == "" {
+		f.Path, f.Real = openedName(ev, f)
 	}
-	m.open(tab, f, ev.Exit)
+	o := m.open(tab, f, ev.Exit)
+	o.Gone = strings.HasSuffix(o.Now.Real, deleted)
 }
 
 // pair installs the two descriptors of pipe, pipe2 and socketpair.
@@ -307,7 +308,7 @@ func stands(ev *event.Event, fd int32, o *OpenFile) {
 		ev.Files = append(ev.Files, event.File{Arg: event.ResultArg, FD: fd})
 		f = &ev.Files[len(ev.Files)-1]
 	}
-	f.Open, f.Path = o.ID, o.Path
+	o.describe(f)
 }
 
 // fcntl commands.
@@ -377,7 +378,7 @@ func (m *Model) closed(t *Thread, ev *event.Event) {
 	if d.since > ev.Enter {
 		return
 	}
-	f.Open, f.Path = d.Open.ID, d.Open.Path
+	d.Open.describe(f)
 	m.drop(t.Table, fd)
 }
 
@@ -407,11 +408,11 @@ func (m *Model) changedDir(t *Thread, ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
-	dir := ""
+	dir := Name{}
 	if ev.Op == event.OpChdir && len(ev.Paths) > 0 {
-		dir = ev.Paths[0].Abs
+		dir = nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)
 	} else if d := t.Table.Lookup(int32(ev.Args[0])); d != nil {
-		dir = d.Open.Path
+		dir = d.Open.Now
 	}
 	m.setCwd(t, dir)
 }
@@ -423,13 +424,17 @@ func (m *Model) toldCwd(t *Thread, ev *event.Event) {
 	}
 	b := ev.Bufs[0].Inline
 	if n := len(b); n > 1 && b[0] == '/' {
-		t.FS.Cwd = t.FS.inRoot(string(b[:n-1]))
+		told, _ := m.lookup(t, t.FS.root(), string(b[:n-1]), true)
+		if told.Real != t.FS.cwd().Real {
+			t.FS.Cwd, t.FS.realCwd = told.Given, told.other()
+		}
 	}
 }
 
 func (m *Model) changedRoot(t *Thread, ev *event.Event) {
 	if ev.OK() && len(ev.Paths) > 0 {
-		t.FS.Root = strings.TrimSuffix(ev.Paths[0].Abs, "/")
+		p := &ev.Paths[0]
+		t.FS.Root, t.FS.realRoot = strings.TrimSuffix(p.Abs, "/"), p.Real
 	}
 }
 
@@ -440,6 +445,7 @@ func (m *Model) executed(t *Thread, ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
+	m.executes(t, ev)
 	m.ownTable(t)
 	m.leave(t.Space)
 	t.Space = &Space{users: 1}
@@ -471,11 +477,19 @@ func (m *Model) unshared(t *Thread, ev *event.Event) {
 	if ev.Args[0]&event.ShareFiles != 0 {
 		m.ownTable(t)
 	}
-	if ev.Args[0]&event.ShareFS != 0 && t.FS.users > 1 {
+	const newNamespace = 0x20000 // CLONE_NEWNS, which has CLONE_FS in it
+	if ev.Args[0]&(event.ShareFS|newNamespace) != 0 && t.FS.users > 1 {
 		fs := *t.FS
 		t.FS.users--
 		fs.users = 1
 		t.FS = &fs
+	}
+	if ev.Args[0]&newNamespace != 0 {
+		mounts := Namespace{}
+		if t.FS.Mounts != nil {
+			mounts.binds = slices.Clone(t.FS.Mounts.binds)
+		}
+		t.FS.Mounts = &mounts
 	}
 }
 

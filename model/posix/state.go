@@ -86,7 +86,7 @@ func (s *state) thread(t *Thread) bool {
 		ev := s.put(event.Started, t)
 		ev.Args[0] = uint64(t.FS.Umask)
 		if dir := t.FS.Cwd; dir != "" {
-			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir})
+			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: t.FS.realCwd})
 		}
 		if !s.yield(ev) {
 			return false

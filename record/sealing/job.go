@@ -43,7 +43,9 @@ type Job struct {
 	Work   string // directory on the file system of Out, for the unfinished tape
 	Out    string // the tape
 	// Final takes the state of the files that the recording touched, as it is now.
-	Final    bool
+	Final bool
+	// Here says that the recording was made on this machine just now.
+	Here     bool
 	Index    Indexer         // called when the tape has its name; nil: nobody
 	Keys     *chain.Keys     // the stream is read with them; nil: those of the context
 	Assembly *trace.Assembly // the part of a longer recording that this is; nil: none
@@ -208,7 +210,11 @@ func (u *Unfinished) Seal(ctx context.Context, in io.Reader, progress func(done 
 		return fmt.Errorf("%s: %w", u.Stream, err)
 	}
 	u.piped = piped
-	u.stats, err = seal.Seal(ctx, stream, u.tw, &seal.Options{Progress: progress})
+	o := &seal.Options{Progress: progress}
+	if u.Final || u.Here {
+		o.Files = seal.Here
+	}
+	u.stats, err = seal.Seal(ctx, stream, u.tw, o)
 	return stopped(err)
 }
 

@@ -239,7 +239,7 @@ func (f *flightRun) dump(reason string) (string, error) {
 		os.RemoveAll(partial)
 		return "", err
 	}
-	job.Final, job.Index, job.Reporter = d.Ended, nil, f.quiet
+	job.Here, job.Final, job.Index, job.Reporter = true, d.Ended, nil, f.quiet
 	done, err := job.Run(f.sig.Context())
 	if err != nil {
 		return "", kept(err, "what was in memory is kept", partial)

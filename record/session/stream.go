@@ -127,7 +127,7 @@ func (s *Stream) Finish(ctx context.Context, lost uint64, writeErr error, final 
 			sealing.LostText(lost), s.p.unsealed()), nil
 	}
 	job := s.p.job(s.p.Tape)
-	job.Final = final
+	job.Final, job.Here = final, true
 	done, err := job.Run(ctx)
 	if errors.Is(err, sealing.ErrNothingFits) {
 		return err.Error(), os.RemoveAll(s.partial)

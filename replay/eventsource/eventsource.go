@@ -4,6 +4,7 @@ package eventsource
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -103,17 +104,15 @@ func (r *Reader) next(ev *event.Event) error {
 	} else if len(ev.Paths) > 0 || ev.Op == event.OpIoctl {
 		s.findDescriptors(th, ev)
 	}
-	renamed := len(host.Renames) > 0
-	if renamed {
-		r.base(th, ev)
-	}
+	r.base(th, ev)
 	s.Released = append(s.Released[:0], model.Apply(ev)...)
 	s.Closed = s.Closed[:0]
 	for _, o := range model.Closed() {
 		s.Closed = append(s.Closed, effect.Inode{Dev: o.Dev, Ino: o.Ino})
 	}
 	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
-	if renamed {
+	r.direct(s, ev)
+	if len(host.Renames) > 0 {
 		host.Renames.event(ev, r.bases)
 	}
 	r.numbers.Event(ev)
@@ -130,6 +129,29 @@ func (r *Reader) base(th *posix.Thread, ev *event.Event) {
 			from = int32(ev.Args[a])
 		}
 		r.bases = append(r.bases, th.Abs(from, ""))
+	}
+}
+
+// direct makes the names of an event absolute that a replay, which has neither the links
+// nor the root directory of the recording, would not find by their text.
+func (r *Reader) direct(s *State, ev *event.Event) {
+	for i := range ev.Paths {
+		p := &ev.Paths[i]
+		if p.Abs == "" || p.Raw == "" || p.Raw[0] != '/' && r.bases[i] == "" || p.Arg >= 0 && s.Through[p.Arg] != 0 {
+			continue
+		}
+		plain := path.Clean(p.Raw)
+		if p.Raw[0] != '/' {
+			plain = path.Join(r.bases[i], p.Raw)
+		}
+		if plain == p.Abs {
+			continue
+		}
+		slash := ""
+		if strings.HasSuffix(p.Raw, "/") || strings.HasSuffix(p.Raw, "/.") {
+			slash = "/"
+		}
+		p.Raw = p.Abs + slash
 	}
 }
 

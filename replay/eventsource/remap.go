@@ -88,10 +88,11 @@ func (rs Renames) event(ev *event.Event, bases []string) {
 	}
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
-		p.Raw, p.Abs = rs.From(bases[i], p.Raw), rs.Path(p.Abs)
+		p.Raw, p.Abs, p.Real = rs.From(bases[i], p.Raw), rs.Path(p.Abs), rs.Path(p.Real)
 	}
 	for i := range ev.Files {
-		ev.Files[i].Path = rs.Path(ev.Files[i].Path)
+		f := &ev.Files[i]
+		f.Path, f.Real = rs.Path(f.Path), rs.Path(f.Real)
 	}
 }
 

@@ -85,6 +85,7 @@ var (
 		{trace.RecFile, "file", own(fTime), fileFlags},
 		{trace.RecNote, "note", own(fTime), nil},
 		{trace.RecStart, "start", own(fTime, fUmask), nil},
+		{trace.RecLink, "link", own(fTime), nil},
 		{trace.RecWake, "wake", own(fTime, fChild, fCTID), wakeFlags},
 	}
 

@@ -21,11 +21,11 @@ func (m *mapper) event(ev *event.Event) {
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		f.Ino, f.UID, f.GID = m.number(Inode, f.Ino), m.id(UID, f.UID), m.id(GID, f.GID)
-		f.Path = m.path(f.Path)
+		f.Path, f.Real = m.path(f.Path), m.path(f.Real)
 	}
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
-		p.Raw, p.Abs = m.path(p.Raw), m.path(p.Abs)
+		p.Raw, p.Abs, p.Real = m.path(p.Raw), m.path(p.Abs), m.path(p.Real)
 	}
 }
 

@@ -106,7 +106,7 @@ __noinline int name_of(struct work *w, struct task *st, struct spec *s, struct e
 
 	if (name >= IOT_MAX_ARGS)
 		return 0;
-	if (name_tail(w, st->args[name], tail))
+	if (name_tail(w, st->args[name], true, tail))
 		after_dot(tail, e->ext);
 	return w->buf[16] != 0;
 }

@@ -22,9 +22,10 @@ const volatile bool exact = false; /* a name that is not known ends in none of t
 
 /* What the names of open files end in, by the address of the struct file (the cache of
  * Tracefs, FAST 2004, section 3, but of open files: a name is that of the open, and one
- * inode can have several). The inode tells when an address is used again. */
+ * inode can have several). The inode tells when an address is used again, and the hash of
+ * its name in the directory when it was renamed. */
 struct named {
-	u64 inode;
+	u64 inode, hash;
 	u32 ends, zero;
 };
 struct {
@@ -43,6 +44,12 @@ static __always_inline u64 inode_of(struct file *f)
 	return (u64)f->f_inode;
 }
 
+static __always_inline struct dentry *dentry_of(struct file *f)
+{
+	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
+	return bpf_rdonly_cast(f->f_path.dentry, bpf_core_type_id_kernel(struct dentry));
+}
+
 /* first_fd is the first descriptor that the call has, -1 if there is none. */
 static __always_inline s32 first_fd(struct task *st, struct spec *s)
 {
@@ -53,10 +60,11 @@ static __always_inline s32 first_fd(struct task *st, struct spec *s)
 
 /* name_tail reads the last 16 bytes of a name, with NULs before a shorter one. It returns
  * false if that says nothing, as of names that end in a slash. */
-static __always_inline bool name_tail(struct work *w, u64 addr, u64 tail[2])
+static __always_inline bool name_tail(struct work *w, u64 addr, bool user, u64 tail[2])
 {
 	__builtin_memset(w->buf, 0, 16);
-	long n = bpf_probe_read_user_str(w->buf + 16, NAME_MAX_BYTES, (void *)addr);
+	long n = user ? bpf_probe_read_user_str(w->buf + 16, NAME_MAX_BYTES, (void *)addr) :
+			bpf_probe_read_kernel_str(w->buf + 16, NAME_MAX_BYTES, (void *)addr);
 
 	n--; /* the NUL */
 	if (n <= 0 || n >= NAME_MAX_BYTES - 1)
@@ -64,6 +72,18 @@ static __always_inline bool name_tail(struct work *w, u64 addr, u64 tail[2])
 	bpf_probe_read_kernel(tail, 16, w->buf + n);
 	u8 last = tail[1] >> 56;
 	return last && last != '/' && last != '.';
+}
+
+/* ends_in returns the suffixes that a name has. */
+static __always_inline u32 ends_in(u64 tail[2])
+{
+	u32 ends = 0;
+
+	for (u32 i = 0; i < SUFFIXES; i++) {
+		if (i < suffixes && (tail[0] & suffix[i].mask[0]) == suffix[i].value[0] && (tail[1] & suffix[i].mask[1]) == suffix[i].value[1])
+			ends |= 1u << i;
+	}
+	return ends;
 }
 
 /* name_file notes what the name ends in that a descriptor was just opened by. Names that
@@ -75,13 +95,13 @@ __noinline int name_file(struct work *w, struct task *st, struct spec *s, s64 re
 	struct file *f = file_of(ret);
 	u64 key = (u64)f, tail[2] = {};
 	struct named v = {};
-	u32 name = s->opens & 0xff, flags = s->opens >> 8, i;
+	u32 name = s->opens & 0xff, flags = s->opens >> 8;
 	bool known = false;
 
 	if (!f)
 		return 0;
 	if (name && name <= IOT_MAX_ARGS && (!flags || flags > IOT_MAX_ARGS || !(st->args[flags - 1] & O_TMPFILE)))
-		known = name_tail(w, st->args[name - 1], tail);
+		known = name_tail(w, st->args[name - 1], true, tail);
 	u8 *b = w->buf + 16;
 	bool magic = b[0] == '/' && ((b[1] == 'p' && b[2] == 'r' && b[3] == 'o' && b[4] == 'c') || (b[1] == 'd' && b[2] == 'e' && b[3] == 'v'));
 	if (!known || magic) {
@@ -89,9 +109,13 @@ __noinline int name_file(struct work *w, struct task *st, struct spec *s, s64 re
 			bpf_map_delete_elem(&names, &key);
 		return 0;
 	}
-	for (i = 0; i < SUFFIXES; i++) {
-		if (i < suffixes && (tail[0] & suffix[i].mask[0]) == suffix[i].value[0] && (tail[1] & suffix[i].mask[1]) == suffix[i].value[1])
-			v.ends |= 1u << i;
+	v.ends = ends_in(tail);
+	if (!exact) { /* the filter fits what the kernel came to, too */
+		struct dentry *d = dentry_of(f);
+
+		v.hash = d->d_name.hash_len;
+		if (name_tail(w, (u64)d->d_name.name, false, tail))
+			v.ends |= ends_in(tail);
 	}
 	v.inode = inode_of(f);
 	bpf_map_update_elem(&names, &key, &v, BPF_ANY);
@@ -107,7 +131,9 @@ static __always_inline s64 ends_of(s32 fd)
 	if (!f)
 		return -1;
 	struct named *v = bpf_map_lookup_elem(&names, &key);
-	return v && v->inode == inode_of(f) ? (s64)v->ends : -1;
+	if (!v || v->inode != inode_of(f) || (!exact && v->hash != dentry_of(f)->d_name.hash_len))
+		return -1;
+	return v->ends;
 }
 
 /* prefilterable says whether the call is like any other: nothing has to be made up for at

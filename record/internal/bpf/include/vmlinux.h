@@ -127,18 +127,24 @@ struct inode {
 struct mutex {
 	long long owner;
 };
+struct qstr {
+	u64 hash_len;
+	const unsigned char *name;
+};
+struct dentry {
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+struct path {
+	struct dentry *dentry;
+};
 struct file {
 	struct inode *f_inode;
 	unsigned int f_mode;
 	unsigned int f_flags;
 	struct mutex f_pos_lock;
 	long long f_pos;
-};
-struct dentry {
-	struct inode *d_inode;
-};
-struct path {
-	struct dentry *dentry;
+	struct path f_path;
 };
 struct backing_file {
 	struct path user_path;

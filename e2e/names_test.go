@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/iotape/iotape/internal/testenv"
+)
+
+// naming is a program that reaches files by other names than their own.
+var naming = []struct {
+	name, program string
+	as            string // the filter's name of what it writes to or reads at last, below the directory
+	root          bool
+}{
+	{"link", `os.mkdir("real"); os.symlink("real", "l"); use("l/f")`, "real/f", false},
+	{"link to a file", `os.symlink("f", "l"); use("l")`, "f", false},
+	{"above a link", `os.makedirs("a/b"); os.symlink("a/b", "l"); use("t"); use("l/../t")`, "a/t", false},
+	{"renamed working directory", `os.mkdir("d"); os.chdir("d"); os.rename("../d", "../e"); use("f")`, "e/f", false},
+	{"renamed open directory", `os.mkdir("d"); d = os.open("d", 0); os.rename("d", "e"); use("f", dir_fd=d)`, "e/f", false},
+	{"renamed file", `f = os.open("f", os.O_CREAT|os.O_RDWR); os.rename("f", "g"); os.write(f, b"x")`, "g", false},
+	{"/proc/self/cwd", `os.mkdir("d"); os.chdir("d"); use("/proc/self/cwd/f")`, "d/f", false},
+	{"chroot", `os.mkdir("d"); os.chroot("d"); os.chdir("/"); os.symlink("/f", "l"); use("/l")`, "d/f", true},
+	{"pivot_root", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None)
+c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"jail", b"new", None, 0x1000, None)
+os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f")`, "jail/f", true},
+}
+
+// Files are found by their own names, by the name of a directory that they are below, and by
+// a filter of the recording; their state afterwards is theirs, and a replay agrees with it.
+func TestNamesOfFiles(t *testing.T) {
+	testenv.NeedProgram(t, "python3")
+	const head = `import os, ctypes
+def use(name, **where):
+    f = os.open(name, os.O_CREAT|os.O_RDWR, 0o644, **where); os.write(f, name.encode()); os.close(f)
+`
+	for _, c := range naming {
+		forWays(t, func(t *testing.T, _ string, args []string) {
+			if c.root && os.Getuid() != 0 {
+				t.Skip("only root may do that")
+			}
+			e := newEnv(t, testenv.Iotape(t), "", nil)
+			dir, err := filepath.EvalSymlinks(e.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			work := filepath.Join(dir, "work")
+			record := func(args ...string) {
+				os.RemoveAll(work)
+				if err := os.Mkdir(work, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				program := head + "os.chdir(" + quoted(work) + ")\n" + c.program + "\nos._exit(0)"
+				if _, stderr, status := e.records(t, args, "python3", "-I", "-S", "-c", program); status != 0 {
+					t.Fatalf("status %d\n%s", status, stderr)
+				}
+			}
+			record(args...)
+			for _, filter := range []string{"path = " + quoted(filepath.Join(work, c.as)),
+				"path under " + quoted(filepath.Dir(filepath.Join(work, c.as)))} {
+				out := e.says(t, "print", "a.tape", "--filter", filter+" and op = write")
+				if strings.Count(out, "write(") == 0 {
+					t.Errorf("%s: no write fits %s", c.name, filter)
+				}
+			}
+			out, stderr, err := e.try(t, e.iotape, "replay", "a.tape", "--into", "again", "--verify")
+			if err != nil {
+				t.Errorf("%s: replay: %v\n%s%s", c.name, err, out, stderr)
+			}
+			record(append([]string{"--filter", "path = " + quoted(filepath.Join(work, c.as)) + " and op = write"}, args...)...)
+			if out := e.says(t, "print", "a.tape"); strings.Count(out, "write(") == 0 {
+				t.Errorf("%s: a recording with the filter has no write:\n%s", c.name, out)
+			}
+		}, "survive")
+	}
+}
+
+func quoted(s string) string { return `"` + s + `"` }

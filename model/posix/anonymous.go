@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
+
+// deleted is what stands behind the name of a file that has none any more.
+const deleted = " (deleted)"
+
+// openedName returns the name of the file that an event opened. A file of O_TMPFILE was
+// given no name but that of its directory.
+func openedName(ev *event.Event, f *event.File) (given, real string) {
+	const tmpfile = 0o20000000
+	if len(ev.Paths) == 0 {
+		return anonymousName(ev, f), ""
+	}
+	p := &ev.Paths[0]
+	if ev.OpenFlags()&tmpfile != 0 && f.Known && p.Abs != "" {
+		return p.Abs, join(p.Reached(), "#"+strconv.FormatUint(f.Ino, 10)) + deleted
+	}
+	return p.Abs, p.Real
+}
+
+// anonymous has how /proc/PID/fd calls what is no file, by the operation that makes it.
+var anonymous = map[event.Op]string{
+	event.OpEventfd:       "anon_inode:[eventfd]",
+	event.OpEventfd2:      "anon_inode:[eventfd]",
+	event.OpEpollCreate:   "anon_inode:[eventpoll]",
+	event.OpEpollCreate1:  "anon_inode:[eventpoll]",
+	event.OpSignalfd:      "anon_inode:[signalfd]",
+	event.OpSignalfd4:     "anon_inode:[signalfd]",
+	event.OpTimerfdCreate: "anon_inode:[timerfd]",
+	event.OpInotifyInit:   "anon_inode:inotify",
+	event.OpInotifyInit1:  "anon_inode:inotify",
+	event.OpFanotifyInit:  "anon_inode:[fanotify]",
+	event.OpIoUringSetup:  "anon_inode:[io_uring]",
+	event.OpUserfaultfd:   "anon_inode:[userfaultfd]",
+	event.OpPerfEventOpen: "anon_inode:[perf_event]",
+	event.OpPidfdOpen:     "anon_inode:[pidfd]",
+	event.OpFsopen:        "anon_inode:[fscontext]",
+	event.OpFspick:        "anon_inode:[fscontext]",
+}
+
+// anonymousName returns how /proc/PID/fd calls what an event made without a name; "" if
+// that is not known.
+func anonymousName(ev *event.Event, f *event.File) string {
+	if ev.Op.Like() == event.OpMemfdCreate {
+		for i := range ev.Bufs {
+			if b := &ev.Bufs[i]; b.Arg == 0 {
+				return "/memfd:" + strings.TrimRight(string(b.Inline), "\x00") + deleted
+			}
+		}
+	}
+	return anonymous[ev.Op.Like()]
+}
+
+// named gives a file that was opened without a name (O_TMPFILE) the one that a link gave it.
+func (m *Model) named(t *Thread, ev *event.Event) {
+	if !ev.OK() || len(ev.Paths) != 2 {
+		return
+	}
+	fd, rest, ok := DescriptorPath(ev.Paths[0].Raw, ev.PID)
+	if ev.Paths[0].Raw == "" {
+		fd, ok = int32(ev.Args[0]), true
+	}
+	if d := t.Table.Lookup(fd); ok && rest == "" && d != nil && d.Open.Gone {
+		d.Open.Now = nameOf(ev.Paths[1].Abs, ev.Paths[1].Real)
+		d.Open.Gone = false
+	}
+}
+
+// executes learns the names of the programs that an execve maps.
+func (m *Model) executes(t *Thread, ev *event.Event) {
+	if m.links.fs == nil || len(ev.Paths) == 0 {
+		return
+	}
+	p := &ev.Paths[0]
+	if name := p.Reached(); strings.HasPrefix(name, "/") {
+		m.program(nameOf(p.Abs, p.Real))
+		for _, loader := range m.links.fs.Loaders(name) {
+			if n, _ := m.lookup(t, t.FS.root(), loader, true); n.Real != "" {
+				m.program(n)
+			}
+		}
+	}
+}
+
+// program notes the name of a program that execve maps.
+func (m *Model) program(n Name) {
+	const most = 1 << 12
+	if dev, ino := m.links.fs.Inode(n.Real); ino != 0 && len(m.programs) < most {
+		m.programs[fileID{dev, ino}] = n
+	}
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
+
+// Name is how a file is called: as a program would, and without symbolic links. Both are
+// absolute and lead to the same file; "" is unknown. What is no file has the name that
+// /proc/PID/fd gives it.
+type Name struct{ Given, Real string }
+
+// nameOf returns the Name of which an event says only what it does not have twice.
+func nameOf(given, real string) Name {
+	if real == "" {
+		real = given
+	}
+	return Name{given, real}
+}
+
+// other returns the real name if it is not the given one.
+func (n Name) other() string {
+	if n.Real == n.Given {
+		return ""
+	}
+	return n.Real
+}
+
+// isFile reports whether it is the name of a file that other names can be below.
+func (n Name) isFile() bool { return strings.HasPrefix(n.Given, "/") }
+
+// maxLinks is the kernel's limit for one look-up (MAXSYMLINKS).
+const maxLinks = 40
+
+// longest bounds the names that are followed, in bytes: links of a hostile trace make
+// longer and longer ones.
+const longest = 4 * event.MaxPath
+
+// walk is one look-up of a name, as the kernel does it (path_resolution(7)).
+type walk struct {
+	m    *Model
+	t    *Thread
+	root Name
+	from Name // where it began
+	at   Name
+	hops int
+	read bool // a link was followed that the trace does not tell of
+}
+
+// lookup finds what a thread means by a name that begins at a directory. read says that it followed a
+// link that the trace does not tell of.
+func (m *Model) lookup(t *Thread, base Name, name string, follow bool) (n Name, read bool) {
+	return m.lookupIn(t, t.FS.root(), base, name, follow)
+}
+
+func (m *Model) lookupIn(t *Thread, root, base Name, name string, follow bool) (n Name, read bool) {
+	w := walk{m: m, t: t, root: root, at: base}
+	if strings.HasPrefix(name, "/") {
+		w.at = root
+	}
+	if !w.at.isFile() {
+		return Name{}, false
+	}
+	w.from = w.at
+	if strings.HasSuffix(name, "/") || strings.HasSuffix(name, "/.") {
+		follow = true
+	}
+	if !w.steps(name, follow) {
+		given := path.Join(w.from.Given, name)
+		return Name{given, given}, false
+	}
+	if strings.HasPrefix(w.at.Real, "/proc/") {
+		w.at.Real = w.at.Given // the process is told of elsewhere
+	}
+	if root.Real != "/" && w.hops > 0 {
+		w.at.Given = w.at.Real // elsewhere the links lead elsewhere
+	}
+	return w.at, w.read
+}
+
+// steps goes on from where the walk is, part by part. It returns false if there are too many links.
+func (w *walk) steps(name string, follow bool) bool {
+	name = strings.TrimRight(name, "/")
+	for name != "" {
+		part, rest, _ := strings.Cut(name, "/")
+		name = strings.TrimLeft(rest, "/")
+		switch part {
+		case "", ".":
+		case "..":
+			w.up()
+		default:
+			if !w.down(part, name != "" || follow) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// up goes to the directory that the present one is in.
+func (w *walk) up() {
+	if w.at.Real == w.root.Real || w.at.Real == "/" {
+		w.at = w.root
+		return
+	}
+	real, _ := split(w.at.Real)
+	given, _ := split(w.at.Given)
+	if w.at.Given != w.at.Real {
+		above := walk{m: w.m, t: w.t, root: w.root, at: Name{"/", "/"}, hops: w.hops}
+		if !above.steps(given, true) || above.at.Real != real {
+			given = real
+		}
+	}
+	w.at = Name{given, real}
+}
+
+// down goes to a name in the present directory, and through it if it is a link and that is
+// to be followed. It returns false if there are too many links.
+func (w *walk) down(part string, follow bool) bool {
+	dir := w.at
+	if len(dir.Real) > longest {
+		return false
+	}
+	w.at = Name{join(dir.Given, part), join(dir.Real, part)}
+	if !follow {
+		return true
+	}
+	if to, ok := w.m.magic(w.t, w.at.Real); ok {
+		w.at = to
+		return true
+	}
+	if target, told := w.m.links.target(w.at.Real); target != "" {
+		if w.hops++; w.hops > maxLinks {
+			return false
+		}
+		w.read = w.read || !told
+		link := w.at
+		w.at = dir
+		if strings.HasPrefix(target, "/") {
+			w.at = w.root
+		}
+		if !w.steps(target, true) {
+			return false
+		}
+		if !strings.HasPrefix(target, "/proc/") || strings.HasPrefix(w.at.Real, "/proc/") {
+			w.at.Given = link.Given
+		}
+		return true
+	}
+	if to, ok := w.t.FS.Mounts.through(w.at.Real); ok {
+		w.at = Name{to, to} // which has no other name outside
+	}
+	return true
+}
+
+// join appends a part to an absolute name.
+func join(dir, part string) string {
+	if dir == "/" {
+		return "/" + part
+	}
+	return dir + "/" + part
+}
+
+// magic returns what a magic link of /proc leads to, if it is one of a followed thread's and
+// that is known (proc(5)).
+func (m *Model) magic(t *Thread, name string) (to Name, ok bool) {
+	tail, ok := strings.CutPrefix(name, "/proc/")
+	if !ok {
+		return to, false
+	}
+	who, what, ok := strings.Cut(tail, "/")
+	if !ok {
+		return to, false
+	}
+	switch {
+	case who == "self" || who == "thread-self":
+	case who == strconv.FormatUint(uint64(t.PID), 10):
+		t = m.processOf(t, t.PID)
+	default:
+		n, err := strconv.ParseUint(who, 10, 32)
+		if err != nil || m.threads[uint32(n)] == nil {
+			return to, false
+		}
+		t = m.threads[uint32(n)]
+	}
+	if rest, ok := strings.CutPrefix(what, "task/"); ok {
+		tid, rest, _ := strings.Cut(rest, "/")
+		n, err := strconv.ParseUint(tid, 10, 32)
+		if err != nil || m.threads[uint32(n)] == nil {
+			return to, false
+		}
+		t, what = m.threads[uint32(n)], rest
+	}
+	switch what {
+	case "cwd":
+		return t.FS.cwd(), t.FS.Cwd != ""
+	case "root":
+		return t.FS.root(), true
+	}
+	digits, ok := strings.CutPrefix(what, "fd/")
+	fd, err := strconv.ParseUint(digits, 10, 31)
+	if d := t.Table.Lookup(int32(fd)); ok && err == nil && d != nil && d.Open.Now.isFile() {
+		return d.Open.Now, true
+	}
+	return to, false
+}
+
+// processOf returns the first thread of a process, or else the given one.
+func (m *Model) processOf(t *Thread, pid uint32) *Thread {
+	if p := m.threads[pid]; p != nil {
+		return p
+	}
+	return t
+}
+
+// names finds what the names of an event lead to. Those that the event says already stay:
+// a tape has what the recording knew, which is more.
+func (m *Model) names(t *Thread, ev *event.Event) {
+	spec := ev.Spec()
+	for i := range ev.Paths {
+		p := &ev.Paths[i]
+		if p.Abs != "" {
+			continue
+		}
+		dirfd := int32(event.AtFDCWD)
+		if a := int(p.Arg) - 1; a >= 0 && a < len(spec.Args) && spec.Args[a].Kind == event.KindDirFD {
+			dirfd = int32(ev.Args[a])
+		}
+		_, follow := ev.NameUse(i)
+		base, root := t.base(dirfd), t.FS.root()
+		if p.Raw == "" {
+			p.Abs, p.Real = base.Given, base.other()
+			if !base.isFile() {
+				p.Abs, p.Real = "", ""
+			}
+			continue
+		}
+		if ev.Op.Like() == event.OpOpenat2 && inRoot(ev) {
+			root = base
+		}
+		n, read := m.lookupIn(t, root, base, p.Raw, follow)
+		if read && n.Real != n.Given && m.disagrees(ev, n) {
+			n.Real = n.Given
+		}
+		p.Abs, p.Real = n.Given, n.other()
+	}
+}
+
+// inRoot reports whether an openat2 takes its directory for the root (RESOLVE_IN_ROOT).
+func inRoot(ev *event.Event) bool {
+	const resolveAt, resolveInRoot = 16, 0x10
+	how := ev.BufArg(2)
+	return how != nil && len(how.Inline) > resolveAt && how.Inline[resolveAt]&resolveInRoot != 0
+}
+
+// disagrees reports whether an event says that a name led to another file than the one
+// that has it.
+func (m *Model) disagrees(ev *event.Event, n Name) bool {
+	f := ev.FileArg(event.ResultArg)
+	if f == nil || !f.Known || !ev.OK() || m.links.fs == nil {
+		return false
+	}
+	_, ino := m.links.fs.Inode(n.Real)
+	return ino != 0 && ino != f.Ino
+}
+
+// base returns the directory that relative names of a call begin at.
+func (t *Thread) base(dirfd int32) Name {
+	if dirfd == event.AtFDCWD {
+		return t.FS.cwd()
+	}
+	if d := t.Table.Lookup(dirfd); d != nil {
+		return d.Open.Now
+	}
+	return Name{}
+}
+
+func (fs *FS) cwd() Name { return nameOf(fs.Cwd, fs.realCwd) }
+
+func (fs *FS) root() Name {
+	if fs.Root == "" {
+		return Name{"/", "/"}
+	}
+	return nameOf(fs.Root, fs.realRoot)
+}
+
+// fromKernel completes a name that the kernel gave when the trace began.
+func (m *Model) fromKernel(t *Thread, n Name) Name {
+	if m.links.fs == nil || !n.isFile() || n.Real != n.Given {
+		return n
+	}
+	if found, _ := m.lookupIn(t, Name{"/", "/"}, Name{"/", "/"}, n.Given, true); found.Real != "" {
+		n.Real = found.Real
+	}
+	return n
+}
+
+// Abs returns the absolute form of a name as a thread would use it; "" if the directory
+// that it starts from is not known. Below a chroot it begins with that directory.
+func (t *Thread) Abs(dirfd int32, name string) string {
+	base := t.base(dirfd)
+	if strings.HasPrefix(name, "/") {
+		base = t.FS.root()
+		return path.Join(base.Given, path.Clean(name))
+	}
+	if !base.isFile() {
+		return ""
+	}
+	if name == "" {
+		return base.Given
+	}
+	root := t.FS.root().Given
+	if inside, ok := below(base.Given, strings.TrimSuffix(root, "/")); ok {
+		return path.Join(root, path.Join("/", inside, name)) // ".." does not leave it
+	}
+	return path.Join(base.Given, name)
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"strings"
+
+	"github.com/iotape/iotape/event"
+)
+
+// moved follows a rename: whatever is at or below a name is now at or below another.
+func (m *Model) moved(_ *Thread, ev *event.Event) {
+	const exchangeFlag = 2
+	if !ev.OK() || len(ev.Paths) != 2 {
+		return
+	}
+	from := nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)
+	to := nameOf(ev.Paths[1].Abs, ev.Paths[1].Real)
+	if !from.isFile() || !to.isFile() || from.Real == to.Real {
+		return
+	}
+	if _, inside := below(to.Real, from.Real); inside {
+		return // no kernel does that
+	}
+	exchange := ev.Op.Like() == event.OpRenameat2 && ev.Args[4]&exchangeFlag != 0
+	if !exchange {
+		m.gone(to.Real)
+	}
+	m.links.move(from.Real, to.Real, exchange)
+	m.rename(func(n Name, gone bool) (Name, bool) {
+		if gone && (n.Real == from.Real || n.Real == to.Real) {
+			return n, false // that is another file
+		}
+		if moved, ok := n.moved(from, to); ok {
+			return moved, true
+		}
+		if exchange {
+			return n.moved(to, from)
+		}
+		return n, false
+	})
+}
+
+// moved returns a name after a rename of what it is, or is below.
+func (n Name) moved(from, to Name) (Name, bool) {
+	rest, real := below(n.Real, from.Real)
+	tail, given := below(n.Given, from.Given)
+	switch {
+	case real && given:
+		return Name{to.Given + tail, to.Real + rest}, true
+	case real:
+		return Name{to.Given + rest, to.Real + rest}, true
+	case given: // a link on its way was renamed
+		return Name{to.Given + tail, n.Real}, true
+	}
+	return n, false
+}
+
+// rename gives open files, and working and root directories, the names that they have now.
+func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
+	m.renames++
+	for _, o := range m.opens {
+		if n, ok := now(o.Now, o.Gone); ok {
+			o.Now = n
+		}
+	}
+	for _, t := range m.threads {
+		if t.FS.renames == m.renames {
+			continue // of another thread, too
+		}
+		t.FS.renames = m.renames
+		if n, ok := now(t.FS.cwd(), false); ok {
+			t.FS.Cwd, t.FS.realCwd = n.Given, n.other()
+		}
+		if t.FS.Root == "" {
+			continue
+		}
+		if n, ok := now(t.FS.root(), false); ok {
+			t.FS.Root, t.FS.realRoot = n.Given, n.other()
+		}
+	}
+}
+
+// removed notes that a name is nobody's any more.
+func (m *Model) removed(_ *Thread, ev *event.Event) {
+	if ev.OK() && len(ev.Paths) == 1 {
+		m.gone(ev.Paths[0].Reached())
+	}
+}
+
+func (m *Model) gone(name string) {
+	if !strings.HasPrefix(name, "/") {
+		return
+	}
+	m.links.tell(name, "")
+	for _, o := range m.opens {
+		if o.Now.Real == name {
+			o.Gone = true
+		} else if _, below := below(o.Now.Real, name); below && o.Gone {
+			o.Now = Name{} // in a directory that is gone as well
+		}
+	}
+	for _, t := range m.threads {
+		if t.FS.cwd().Real == name {
+			t.FS.Cwd, t.FS.realCwd = "", ""
+		}
+	}
+}
+
+// linked learns a symbolic link that a call made.
+func (m *Model) linked(_ *Thread, ev *event.Event) {
+	if !ev.OK() || len(ev.Paths) != 1 {
+		return
+	}
+	for i := range ev.Bufs {
+		if b := &ev.Bufs[i]; b.Arg == 0 && len(b.Inline) > 0 {
+			m.learn(ev, strings.TrimRight(string(b.Inline), "\x00"))
+		}
+	}
+}
+
+// readLink learns a symbolic link that a call read.
+func (m *Model) readLink(_ *Thread, ev *event.Event) {
+	if !ev.OK() || len(ev.Paths) != 1 {
+		return
+	}
+	for i := range ev.Bufs {
+		// What fills the buffer may be cut.
+		if b := &ev.Bufs[i]; b.Kind == event.KindBuf && ev.Ret > 0 && int64(len(b.Inline)) == ev.Ret {
+			if size := ev.Spec().Args[b.Arg].LenArg; size >= 0 && int64(ev.Args[size]) > ev.Ret {
+				m.learn(ev, string(b.Inline))
+			}
+		}
+	}
+}
+
+func (m *Model) learn(ev *event.Event, target string) {
+	if name := ev.Paths[0].Reached(); strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/proc/") {
+		m.links.tell(name, target)
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package posix_test
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/iotape/iotape/event"
+)
+
+// named returns a call with names and, if fd is not negative, the descriptor that it made.
+func named(op event.Op, fd int32, args []uint64, names ...string) *event.Event {
+	ev := &event.Event{Op: op, PID: 1, TID: 1, Ret: int64(max(fd, 0))}
+	copy(ev.Args[:], args)
+	spec, next := ev.Spec(), 0
+	for i := range spec.Args {
+		if spec.Args[i].Kind == event.KindPath && next < len(names) {
+			ev.Paths = append(ev.Paths, event.Path{Arg: int8(i), Raw: names[next]})
+			next++
+		}
+	}
+	if fd >= 0 {
+		f := event.File{Arg: event.ResultArg, FD: fd, Known: true, Ino: 100 + uint64(fd), Mode: syscall.S_IFREG}
+		ev.Files = []event.File{f}
+	}
+	return ev
+}
+
+func text(ev *event.Event, s string) *event.Event {
+	ev.Bufs = append(ev.Bufs, event.Buf{Kind: event.KindText, Inline: []byte(s + "\x00")})
+	return ev
+}
+
+// What a name leads to depends on the links, mounts and root directories before it.
+func TestNamesLeadWhereTheKernelGoes(t *testing.T) {
+	cwd := ^uint64(99) // AT_FDCWD
+	does := func(op event.Op, names ...string) *event.Event { return named(op, -1, nil, names...) }
+	link := func(name, target string) *event.Event { return text(does(event.OpSymlink, name), target) }
+	open := func(name string) *event.Event { return named(event.OpOpenat, 5, []uint64{cwd}, name) }
+	mkdirat := func(name string) *event.Event { return named(event.OpMkdirat, -1, []uint64{5}, name) }
+	type list = []*event.Event
+	how := named(event.OpOpenat2, 6, []uint64{5}, "/x/../../y")
+	how.Bufs = []event.Buf{{Arg: 2, Kind: event.KindStruct, Inline: append(make([]byte, 16), 0x10, 0, 0, 0, 0, 0, 0, 0)}}
+	for name, c := range map[string]struct {
+		before    []*event.Event
+		ev        *event.Event
+		abs, real string
+	}{
+		"a link at the end": {list{link("l", "real/f")}, open("l"), "/home/l", "/home/real/f"},
+		"a link on the way": {list{link("l", "real")}, open("l/f"), "/home/l/f", "/home/real/f"},
+		"not followed":      {list{link("l", "real")}, does(event.OpLstat, "l"), "/home/l", ""},
+		"not followed by its flag": {list{link("l", "r")},
+			named(event.OpNewfstatat, -1, []uint64{cwd, 0, 0, 0x100}, "l"), "/home/l", ""},
+		"followed by its flag": {list{link("l", "r")},
+			named(event.OpLinkat, -1, []uint64{cwd, 0, cwd, 0, 0x400}, "l", "n"), "/home/l", "/home/r"},
+		"followed by its slash":      {list{link("l", "r")}, does(event.OpLstat, "l/"), "/home/l", "/home/r"},
+		"the directory above a link": {list{link("l", "a/b")}, open("l/../t"), "/home/a/t", ""},
+		"a link to a link":           {list{link("l", "m"), link("m", "/r")}, open("l/f"), "/home/l/f", "/r/f"},
+		"a circle of links":          {list{link("l", "m"), link("m", "l")}, open("l/f"), "/home/l/f", ""},
+		"a link that was renamed": {list{link("l", "r"), does(event.OpRename, "l", "m")},
+			open("m/f"), "/home/m/f", "/home/r/f"},
+		"a link that was removed": {list{link("l", "r"), does(event.OpUnlink, "l")},
+			open("l/f"), "/home/l/f", ""},
+		"the working directory": {list{does(event.OpChdir, "d")}, open("/proc/self/cwd/f"), "/home/d/f", ""},
+		"a working directory that was renamed": {list{does(event.OpChdir, "d"),
+			does(event.OpRename, "../d", "../e")}, open("f"), "/home/e/f", ""},
+		"an open directory that was renamed": {list{open("d"), does(event.OpRename, "d", "e")},
+			mkdirat("f"), "/home/e/f", ""},
+		"an open directory above one that was renamed": {list{open("d/e"), does(event.OpRename, "d", "x")},
+			mkdirat("../f"), "/home/x/f", ""},
+		"directories that were exchanged": {list{open("d"),
+			named(event.OpRenameat2, -1, []uint64{cwd, 0, cwd, 0, 2}, "d", "e")},
+			mkdirat("f"), "/home/e/f", ""},
+		"below another root": {list{does(event.OpChroot, "jail")}, open("/../etc"), "/home/jail/etc", ""},
+		"a link below another root": {list{link("jail/l", "/etc"), does(event.OpChroot, "jail")},
+			open("/l/f"), "/home/jail/etc/f", ""},
+		"after pivot_root": {list{does(event.OpChdir, "jail"),
+			does(event.OpPivotRoot, ".", "old")}, open("/etc/f"), "/home/jail/etc/f", ""},
+		"the old root after pivot_root": {list{does(event.OpChdir, "jail"),
+			does(event.OpPivotRoot, ".", "old")}, open("/old/etc/f"), "/etc/f", ""},
+		"below a bind mount": {list{text(named(event.OpMount, -1, []uint64{0, 0, 0, 0x1000}, "m"), "d")},
+			open("m/f"), "/home/d/f", ""},
+		"where a bind mount was": {list{text(named(event.OpMount, -1, []uint64{0, 0, 0, 0x1000}, "m"), "d"),
+			does(event.OpUmount2, "m")}, open("m/f"), "/home/m/f", ""},
+		"in a root of its own": {list{open("d")}, how, "/home/d/y", ""},
+	} {
+		s := start(t)
+		for _, ev := range c.before {
+			s.apply(ev)
+		}
+		s.apply(c.ev)
+		if got := c.ev.Paths[0]; got.Abs != c.abs || got.Real != c.real {
+			t.Errorf("%s: %q is %q, really %q; want %q, really %q", name, got.Raw, got.Abs, got.Real, c.abs, c.real)
+		}
+	}
+}
+
+// What has no name is called as /proc/PID/fd calls it.
+func TestNamesOfWhatHasNone(t *testing.T) {
+	cwd := ^uint64(99)
+	tmpfile := named(event.OpOpenat, 5, []uint64{cwd, 0, syscall.O_RDWR | 0o20200000}, "d")
+	for name, c := range map[string]struct {
+		ev   *event.Event
+		want string
+	}{
+		"eventfd":  {named(event.OpEventfd2, 5, nil), "anon_inode:[eventfd]"},
+		"epoll":    {named(event.OpEpollCreate1, 5, nil), "anon_inode:[eventpoll]"},
+		"timerfd":  {named(event.OpTimerfdCreate, 5, nil), "anon_inode:[timerfd]"},
+		"inotify":  {named(event.OpInotifyInit1, 5, nil), "anon_inode:inotify"},
+		"pidfd":    {named(event.OpPidfdOpen, 5, nil), "anon_inode:[pidfd]"},
+		"signalfd": {named(event.OpSignalfd4, 5, nil), "anon_inode:[signalfd]"},
+		"io_uring": {named(event.OpIoUringSetup, 5, nil), "anon_inode:[io_uring]"},
+		"memfd":    {text(named(event.OpMemfdCreate, 5, nil), "mem"), "/memfd:mem (deleted)"},
+	} {
+		s := start(t)
+		s.apply(c.ev)
+		if _, got := s.lookup(1, 5); got != c.want {
+			t.Errorf("%s: the descriptor is %q, want %q", name, got, c.want)
+		}
+	}
+	s := start(t)
+	s.apply(tmpfile)
+	if f := tmpfile.Files[0]; f.Path != "/home/d" || f.Real != "/home/d/#105 (deleted)" {
+		t.Errorf("a file of O_TMPFILE is %q, really %q; want /home/d, really /home/d/#105 (deleted)", f.Path, f.Real)
+	}
+	s.apply(named(event.OpLinkat, -1, []uint64{cwd, 0, cwd, 0, 0x400}, "/proc/self/fd/5", "f"))
+	if got, want := s.m.Thread(1, 1).Table.Lookup(5).Open.Now.Real, "/home/f"; got != want {
+		t.Errorf("a file of O_TMPFILE that was linked is %q, want %q", got, want)
+	}
+}
+
+// A file that a name is taken from does not have the name that another gets by it.
+func TestRenameLeavesRemovedFilesAlone(t *testing.T) {
+	s := start(t)
+	s.open(1, "f", 3, 0)
+	s.apply(named(event.OpUnlink, -1, nil, "f"))
+	s.open(1, "f", 4, 0)
+	s.apply(named(event.OpRename, -1, nil, "f", "g"))
+	table := s.m.Thread(1, 1).Table
+	if o := table.Lookup(3).Open; !o.Gone || o.Now.Real != "/home/f" {
+		t.Errorf("the removed file is %q (gone %v), want /home/f, gone", o.Now.Real, o.Gone)
+	}
+	if o := table.Lookup(4).Open; o.Gone || o.Now.Real != "/home/g" {
+		t.Errorf("the renamed file is %q (gone %v), want /home/g", o.Now.Real, o.Gone)
+	}
+	ev := call(event.OpWrite, 1, 1, 4)
+	ev.Files = []event.File{{FD: 4}}
+	s.apply(ev)
+	if f := ev.Files[0]; f.Path != "/home/f" || f.Real != "/home/g" {
+		t.Errorf("a write to it is to %q, really %q; want /home/f, really /home/g", f.Path, f.Real)
+	}
+}
