@@ -4,8 +4,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +57,10 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 		return err
 	}
 	if err := writeTable(ctx, w, "files", dir, fileColumns(hosts), items(sum.files)); err != nil {
+		return err
+	}
+	// The description of the old tables must not be there beside new ones after a kill.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var files []string
