@@ -93,12 +93,12 @@ func Identify(f *os.File) (*format.Format, error) {
 	}
 	name := f.Name()
 	if p := packed(head); p != nil {
-		if found := matching(p.head(head)); found != nil {
+		if found := matching(p.head(f)); found != nil {
 			return found, nil
 		}
 		name = strings.TrimSuffix(name, p.suffix)
 	}
-	if found := ByName(name); found != nil && found.Read != nil && len(head) > 0 {
+	if found := ByName(name); found != nil && found.Read != nil && found.Match == nil {
 		return found, nil
 	}
 	return nil, nil

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,13 +55,13 @@ func packed(head []byte) *packing {
 	return nil
 }
 
-// head returns as much of what is packed as the first bytes of the file give.
-func (p *packing) head(b []byte) []byte {
-	r, err := p.open(bytes.NewReader(b))
+// head returns the first bytes of what is packed in a file, fewer if it is cut off or damaged.
+func (p *packing) head(f *os.File) []byte {
+	r, err := p.open(bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64)))
 	if err != nil {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(r, format.MatchBytes)) // it ends early, as b does
+	text, _ := io.ReadAll(io.LimitReader(r, format.MatchBytes))
 	return text
 }
 

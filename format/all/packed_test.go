@@ -125,7 +125,7 @@ func TestPackedBomb(t *testing.T) {
 	}
 }
 
-// TestPipe reads a file that is no file, and a name that is the only mark of its format.
+// TestPipe reads what comes through a pipe.
 func TestPipe(t *testing.T) {
 	text, err := os.ReadFile("testdata/v3.fio")
 	if err != nil {
@@ -156,15 +156,5 @@ func TestPipe(t *testing.T) {
 	_, done, err := all.Read(t.Context(), in, nil, t.TempDir(), "test")
 	if err != nil || done.Records == 0 {
 		t.Errorf("read %+v, %v", done, err)
-	}
-}
-
-func TestSuffix(t *testing.T) {
-	text := strings.Repeat("what the program wrote\n", 40) + "getpid() = 1\n"
-	if done, err := readBytes(t, "x.strace", []byte(text)); err != nil || done.Records != 1 {
-		t.Errorf("by its suffix: %+v, %v; want one record", done, err)
-	}
-	if done, err := readBytes(t, "x", []byte(text)); err == nil {
-		t.Errorf("without a suffix: %+v, want an error", done)
 	}
 }
