@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,17 +30,20 @@ func compiled(t *testing.T, name string, flags ...string) string {
 	return out
 }
 
-// kills is how often TestKilledRecorder kills the recorder of each program.
+// kills is how often a test kills what it is about.
 const kills = 3
 
-// TestKilledRecorder kills the recorder at random moments while it holds threads back
+// recorderKills is how often TestKilledRecorder kills the recorder of each program. The environment
+// variable IOTAPE_REPEAT says otherwise.
+var recorderKills = map[string]int{"ebpf": 3, "interpose": 5}
+
+// TestKilledRecorder kills the recorder at random moments, with eBPF while it holds threads back
 // nearly all the time: the program goes on, notices nothing, and what was recorded
 // is repaired to a valid tape.
 func TestKilledRecorder(t *testing.T) {
 	t.Parallel()
-	testenv.NeedBPF(t)
 	testenv.Short(t, "kills many recordings")
-	flatout, forker := compiled(t, "flatout"), compiled(t, "forker")
+	flatout, forker, execs := compiled(t, "flatout"), compiled(t, "forker"), compiled(t, "execs")
 	tests := []struct {
 		name    string
 		command []string
@@ -49,14 +53,19 @@ func TestKilledRecorder(t *testing.T) {
 		{"signals handled", []string{flatout, "files", "3"}, 8, "end\n"},
 		{"signals blocked", []string{flatout, "files", "3", "blocked"}, 8, "end\n"},
 		{"processes and threads", []string{forker, "files", "3"}, 6, ""},
+		{"programs", []string{execs, "files", "3"}, 1, "end\n"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			for i := range kills {
-				t.Run(fmt.Sprint(i), func(t *testing.T) {
+	forWays(t, func(t *testing.T, way string, args []string) {
+		n := recorderKills[way]
+		if repeat, err := strconv.Atoi(os.Getenv("IOTAPE_REPEAT")); err == nil {
+			n = repeat
+		}
+		for _, tt := range tests {
+			for i := range n {
+				t.Run(fmt.Sprint(tt.name, i), func(t *testing.T) {
 					t.Parallel()
 					dir := t.TempDir()
-					said := killRecorder(t, dir, tt.files, tt.command)
+					said := killRecorder(t, dir, tt.files, args, tt.command)
 					if said != "fine\n" {
 						t.Errorf("the program says %q", said)
 					}
@@ -69,13 +78,13 @@ func TestKilledRecorder(t *testing.T) {
 					repaired(t, dir)
 				})
 			}
-		})
-	}
+		}
+	}, "ptrace", "survive")
 }
 
 // killRecorder records a command in dir, kills the recorder, and returns what the
 // command says at its end.
-func killRecorder(t *testing.T, dir string, files int, command []string) string {
+func killRecorder(t *testing.T, dir string, files int, args, command []string) string {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(dir, "files"), 0o755); err != nil {
 		t.Fatal(err)
@@ -85,7 +94,8 @@ func killRecorder(t *testing.T, dir string, files int, command []string) string 
 		t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := exec.Command(testenv.Iotape(t), append([]string{"record", "-o", "a.tape", "--backend", "ebpf", "--ring", "512K", "--"}, command...)...)
+	args = append(append([]string{"record", "-o", "a.tape"}, args...), "--")
+	cmd := exec.Command(testenv.Iotape(t), append(args, command...)...)
 	cmd.Dir, cmd.Stdout = dir, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

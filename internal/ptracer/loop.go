@@ -97,7 +97,7 @@ func (tr *Engine) wait(stops []stop, none bool) ([]stop, error) {
 	for ; len(stops) < batch; flags |= unix.WNOHANG {
 		var ws unix.WaitStatus
 		tr.waiting.Store(len(stops) == 0)
-		tid, err := unix.Wait4(-1, &ws, flags, nil)
+		tid, err := tr.take(&ws, flags)
 		tr.waiting.Store(false)
 		switch {
 		case err == unix.EINTR || err == nil && tid == 0:
@@ -113,6 +113,32 @@ func (tr *Engine) wait(stops []stop, none bool) ([]stop, error) {
 		}
 	}
 	return stops, nil
+}
+
+// take takes one stop or end from the kernel, as wait4 does. A dispatched call is readied before (Handler.Dispatching).
+func (tr *Engine) take(ws *unix.WaitStatus, flags int) (tid int, err error) {
+	if tr.h.Dispatching == nil {
+		return unix.Wait4(-1, ws, flags, nil)
+	}
+	for {
+		var child childInfo
+		if err := child.peek(flags); err != nil || child.pid == 0 {
+			return 0, err
+		}
+		var info Siginfo
+		if child.code == cldTrapped && child.status == int32(syscall.SIGSYS) && info.get(int(child.pid)) == nil &&
+			info.Code == SysUserDispatch && tr.phase == running {
+			tr.h.Dispatching(int(child.pid), &info)
+		}
+		tid, err := unix.Wait4(int(child.pid), ws, unix.WALL|unix.WNOTHREAD|unix.WNOHANG, nil)
+		if err != nil || tid != 0 {
+			return tid, err
+		}
+		// It has been killed meanwhile, and has not ended yet.
+		if flags&unix.WNOHANG != 0 {
+			return 0, nil
+		}
+	}
 }
 
 func (tr *Engine) add(tid, pid int) *Tracee {

@@ -156,9 +156,11 @@ type Handler struct {
 	Signal func(t *Tracee, sig syscall.Signal, info *Siginfo) Verdict
 	// Birth: t, which Fork told of, has not run an instruction yet and is stopped.
 	Birth func(t *Tracee)
-	// Dispatched: Syscall User Dispatch kept t from making a call. It goes on behind the
-	// call's instruction unless its registers are changed.
+	// Dispatched: Syscall User Dispatch kept t from making a call.
 	Dispatched func(t *Tracee, info *Siginfo)
+	// Dispatching, for Dispatched, makes the registers of a thread, which is stopped, such that it can go on
+	// with or without the signal. The kernel forgets a signal that the tracer has taken when the tracer is killed.
+	Dispatching func(tid int, info *Siginfo)
 	// Exit: t ended and is reaped.
 	Exit func(t *Tracee, status unix.WaitStatus)
 }
@@ -362,21 +364,21 @@ func (t *Tracee) Deliver(sig syscall.Signal, info *Siginfo) {
 	}
 }
 
-// RunToTrap lets the thread run until a breakpoint instruction, for callbacks that make it
-// execute code of theirs; its signals should be blocked. A stop signal that comes
-// meanwhile is sent to it again. It returns false if the thread ended, which Handler.Exit
-// was told of, or stopped for another reason: a fault of that code.
-func (t *Tracee) RunToTrap() bool {
-	again := syscall.Signal(0)
+// RunTo lets the thread run until it is about to get a signal, which it does not get, for callbacks
+// that make it execute code of theirs. It gets others meanwhile; a SIGSTOP is sent to it again. RunTo
+// returns false if the thread ended, which Handler.Exit was told of.
+func (t *Tracee) RunTo(want syscall.Signal) bool {
+	again, deliver := false, syscall.Signal(0)
 	defer func() {
-		if again != 0 && !t.gone {
-			_ = unix.Tgkill(t.PID, t.TID, again)
+		if again && !t.gone {
+			_ = unix.Tgkill(t.PID, t.TID, syscall.SIGSTOP)
 		}
 	}()
 	for {
-		if ptrace(unix.PTRACE_CONT, t.TID, 0, 0) != nil {
+		if ptrace(unix.PTRACE_CONT, t.TID, 0, uintptr(deliver)) != nil {
 			return false // killed: the loop is told
 		}
+		deliver = 0
 		var ws unix.WaitStatus
 		for {
 			if _, err := unix.Wait4(t.TID, &ws, unix.WALL, nil); err == unix.EINTR {
@@ -391,13 +393,12 @@ func (t *Tracee) RunToTrap() bool {
 			t.tr.ended(t, ws)
 			return false
 		case event(ws) != 0: // an interrupt or a stop of the group
-		case sig == syscall.SIGTRAP:
+		case sig == want:
 			return true
 		case sig == syscall.SIGSTOP:
-			again = sig
-		case sig == wakeSignal:
+			again = true
 		default:
-			return false
+			deliver = sig
 		}
 	}
 }

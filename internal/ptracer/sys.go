@@ -69,6 +69,29 @@ func (i *Siginfo) get(tid int) error {
 	return nil
 }
 
+// childInfo is the siginfo_t of waitid.
+type childInfo struct {
+	_        [2]int32
+	code     int32
+	_        int32
+	pid, uid int32
+	status   int32
+	_        [100]byte
+}
+
+const cldTrapped = 4 // CLD_TRAPPED (asm-generic/siginfo.h)
+
+// peek waits for a child as wait4 does, and leaves what it tells to be taken.
+func (i *childInfo) peek(flags int) error {
+	const all = 0 // P_ALL
+	_, _, e := unix.Syscall6(unix.SYS_WAITID, all, 0, uintptr(unsafe.Pointer(i)),
+		uintptr(flags|unix.WEXITED|unix.WNOWAIT), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
 func (i *Siginfo) set(tid int) error {
 	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SETSIGINFO, uintptr(tid), 0,
 		uintptr(unsafe.Pointer(i)), 0, 0)

@@ -28,7 +28,7 @@ type arena struct {
 const (
 	arenaSlots = 256
 	ringBytes  = 1 << 20
-	codeBytes  = 64 << 10
+	codeBytes  = 128 << 10
 	filesBytes = (int(unsafe.Sizeof(files{})) + 4095) &^ 4095
 
 	controlBytes = (int(unsafe.Sizeof(control{})) + 4095) &^ 4095
@@ -38,7 +38,10 @@ const (
 	arenaBytes   = ringsAt + arenaSlots*ringBytes
 
 	stubsAt   = 16 << 10 // within the code
-	stubBytes = 32
+	stubBytes = 48
+
+	// noThread is the slot of threads that have none, in truth: their calls are made in the stubs.
+	noThread = arenaSlots - 1
 )
 
 // mapArena maps the memory of a file that a process has made, and makes room in it.
@@ -66,13 +69,22 @@ func (a *arena) filesOf(i int) *files  { return at[files](a.mem, filesAt+i*files
 func (a *arena) ring(i int) []byte     { return a.mem[ringsAt+i*ringBytes:][:ringBytes:ringBytes] }
 func (a *arena) slotAddr(i int) uint64 { return a.base + uint64(slotsAt+i*slotBytes) }
 
+// ready makes the slot of threads that have none. raw is where their stubs lead to.
+func (a *arena) ready(raw uint64) {
+	a.slots[noThread], a.files[noThread] = true, true
+	*a.slot(noThread) = slot{
+		Self: a.slotAddr(noThread), Entry: raw, Open: raw, Control: a.base + codeBytes,
+		Files: a.base + uint64(filesAt+noThread*filesBytes),
+	}
+}
+
 // takeFiles returns a table of descriptors of which none is known, -1 if there is none left.
 func (a *arena) takeFiles() int {
 	for i := range a.files {
 		if !a.files[i] {
 			a.files[i] = true
 			f := a.filesOf(i)
-			f.Generation, f.Shared = f.Generation+1, 0
+			f.Generation, f.Shared, f.Left, f.Masking, f.Action = f.Generation+1, 0, 0, 0, [4]uint64{}
 			return i
 		}
 	}
@@ -80,7 +92,7 @@ func (a *arena) takeFiles() int {
 }
 
 // takeSlot returns a thread's slot, -1 if there is none left.
-func (a *arena) takeSlot(pid, tid, files int) int {
+func (a *arena) takeSlot(pid, tid, files int, entry uint64) int {
 	for i := range a.slots {
 		if a.slots[i] {
 			continue
@@ -90,7 +102,7 @@ func (a *arena) takeSlot(pid, tid, files int) int {
 		*s = slot{
 			Self: a.slotAddr(i), Control: a.base + codeBytes, Files: a.base + uint64(filesAt+files*filesBytes),
 			Ring: a.base + uint64(ringsAt+i*ringBytes), RingBytes: ringBytes,
-			PID: uint32(pid), TID: uint32(tid), Position: -1,
+			PID: uint32(pid), TID: uint32(tid), Position: -1, Entry: entry, Open: entry,
 		}
 		return i
 	}

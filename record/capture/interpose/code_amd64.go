@@ -24,10 +24,9 @@ type code struct {
 	gatesEnd, common, commonSaved, flagsSaved, call, gate, gateEnd uint64
 	again, committed, pendingChecked, restoreEnd                   uint64
 	pass, passGate, passEnd, passDone, check, checkDone, checkEnd  uint64
-	remote, remoteEnd, tool, trap, trapEnd                         uint64
-	tracedWay, traced, tracedEnd                                   uint64
+	tracedWay, raw, trap, trapEnd, restorerEnd, settle, checking   uint64
 	userBegin, userEnd, userFault                                  uint64
-	loader, loaderEnd, loaderMade, loaderDone                      uint64
+	loader, loaderGatesEnd, announceEnd, loaderEnd                 uint64
 }
 
 // inproc returns the code.
@@ -55,11 +54,11 @@ func loadCode() (*code, error) {
 		"call": &c.call, "gate": &c.gate, "gate_end": &c.gateEnd, "again": &c.again, "committed": &c.committed,
 		"pending_checked": &c.pendingChecked, "restore_end": &c.restoreEnd,
 		"pass": &c.pass, "pass_gate": &c.passGate, "pass_end": &c.passEnd, "pass_done": &c.passDone,
-		"check": &c.check, "check_done": &c.checkDone, "check_end": &c.checkEnd, "remote": &c.remote, "remote_end": &c.remoteEnd,
-		"tool": &c.tool, "trap": &c.trap, "trap_end": &c.trapEnd,
-		"traced_way": &c.tracedWay, "traced": &c.traced, "traced_end": &c.tracedEnd,
+		"check": &c.check, "check_done": &c.checkDone, "check_end": &c.checkEnd, "traced_way": &c.tracedWay,
+		"raw": &c.raw, "trap": &c.trap, "trap_end": &c.trapEnd, "restorer_end": &c.restorerEnd,
+		"settle": &c.settle, "checking": &c.checking,
 		"user_begin": &c.userBegin, "user_end": &c.userEnd, "user_fault": &c.userFault,
-		"loader": &c.loader, "loader_end": &c.loaderEnd, "loader_made": &c.loaderMade, "loader_done": &c.loaderDone,
+		"loader": &c.loader, "loader_gates_end": &c.loaderGatesEnd, "announce_end": &c.announceEnd, "loader_end": &c.loaderEnd,
 	} {
 		v, ok := c.symbols[name]
 		if !ok {

@@ -18,30 +18,33 @@ import (
 func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 	th := s.of(t)
 	var regs unix.PtraceRegs
-	if th.space == nil || unix.PtraceGetRegs(t.TID, &regs) != nil {
+	if unix.PtraceGetRegs(t.TID, &regs) != nil {
+		return
+	}
+	if th.space == nil {
+		s.dispatch(t, &regs, info)
 		return
 	}
 	s.restoreMask(th)
 	sp := th.space
 	switch regs.Rip {
-	case sp.addr(s.code.trapEnd):
+	case sp.addr(s.code.trap):
 		if th.slot != nil {
 			s.trapped(th, &regs)
 		}
 		return
-	case sp.addr(s.code.tracedEnd):
-		if th.slot != nil {
-			s.trace(th, &regs, th.slot.Ret)
-		}
+	}
+	site := regs.Rip
+	if sp.stubOf(site) == site && !sp.gone {
+		s.trace(th, &regs, site)
 		return
 	}
-	site := regs.Rip - 2
 	if regs.Cs != 0x33 || info.SysArch() != unix.AUDIT_ARCH_X86_64 {
 		s.leaveFast(th, "it makes 32-bit calls")
 	}
 	if sp.gone {
 		if c, err := dispatchOf(t.TID); err == nil && c.Selector != sp.addr(codeBytes) {
-			t.Deliver(unix.SIGSYS, info) // it is the program's own
+			s.dispatch(t, &regs, info)
 			return
 		}
 		// Its calls stop as they do without us, at their own places.
@@ -62,25 +65,49 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		_ = unix.PtraceSetRegs(t.TID, &regs)
 		return
 	}
-	s.trace(th, &regs, regs.Rip)
+	if stub, ok := s.stubFor(th, site); ok && regs.Rax < tableCalls && s.tables.class[regs.Rax] != classTrace {
+		regs.Rip, regs.Orig_rax = stub, ^uint64(0)
+		_ = unix.PtraceSetRegs(t.TID, &regs)
+		return
+	}
+	s.trace(th, &regs, site)
 }
 
-// trace makes a thread do its call where the tracer sees it begin and end. It goes on at resume.
-func (s *session) trace(th *thread, regs *unix.PtraceRegs, resume uint64) {
-	th.resume = resume
-	if th.slot != nil {
-		th.slot.Ret = resume // without a tracer
-		atomic.StoreUint64(&th.slot.State, stateNone)
+// dispatching makes a thread meet its call again, whatever comes. See ptracer.Handler.
+func (s *session) dispatching(tid int, info *ptracer.Siginfo) {
+	var regs unix.PtraceRegs
+	if unix.PtraceGetRegs(tid, &regs) == nil {
+		regs.Rip -= uint64(len(syscallBytes))
+		regs.Orig_rax = ^uint64(0)
+		_ = unix.PtraceSetRegs(tid, &regs)
 	}
-	regs.Rip, regs.Orig_rax = th.space.addr(s.code.remote), ^uint64(0)
+}
+
+// dispatch gives a program the signal of its own Syscall User Dispatch.
+func (s *session) dispatch(t *ptracer.Tracee, regs *unix.PtraceRegs, info *ptracer.Siginfo) {
+	regs.Rip += uint64(len(syscallBytes))
+	_ = unix.PtraceSetRegs(t.TID, regs)
+	t.Deliver(unix.SIGSYS, info)
+}
+
+// trace makes a thread do its call, at a place, where the tracer sees it begin and end. Until
+// then none of its calls is dispatched, and what it makes has no slot: should there be no tracer any more, both go on.
+func (s *session) trace(th *thread, regs *unix.PtraceRegs, place uint64) {
+	_ = setDispatch(th.t.TID, &dispatchConfig{})
+	switch regs.Rax {
+	case unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_FORK, unix.SYS_VFORK:
+		regs.Gs_base = th.space.arena.slotAddr(noThread)
+	}
+	regs.Rip, regs.Orig_rax = place, ^uint64(0)
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
+	th.place = place
 	th.t.StopAtCall()
 }
 
 // restoreMask gives a thread back the mask that it had before the kernel sent it a SIGSYS:
 // that takes the signal out.
 func (s *session) restoreMask(th *thread) {
-	if th.slot == nil || th.slot.Blocked == 0 {
+	if !s.o.EveryCall || th.slot == nil || th.slot.Blocked == 0 {
 		return
 	}
 	if mask, err := signalMask(th.t.TID); err == nil {
@@ -95,7 +122,7 @@ func (s *session) trapped(th *thread, regs *unix.PtraceRegs) {
 	switch sl.Reason {
 	case reasonRecord:
 		s.drain(th)
-		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.Args}, s.ns(sl.Enter), s.ns(sl.Exit), sl.Result)
+		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.args()}, s.ns(sl.Enter), s.ns(sl.Exit), sl.Result)
 		s.unlock(th)
 		s.forget(th)
 		regs.Rip = sp.addr(s.code.committed)
@@ -104,40 +131,54 @@ func (s *session) trapped(th *thread, regs *unix.PtraceRegs) {
 		regs.Rip = sp.addr(s.code.again)
 		if r := s.rings[th]; r != nil && r.broken {
 			s.unlock(th)
-			s.returned(sl, regs)
-			s.deliver(th)
+			s.returned(th, regs)
+			s.unpend(th)
 			s.leaveFast(th, "it wrote over its recording")
 		}
 	case reasonSignal:
-		s.returned(sl, regs)
-		s.deliver(th)
+		s.returned(th, regs)
+		s.unpend(th)
 	case reasonAgain:
 		s.unmade(th, regs)
-		s.deliver(th)
+		s.unpend(th)
+	default: // the program wrote there
+		regs.Rip = sp.addr(s.code.committed)
 	}
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
 }
 
-// deliver gives a thread the signals that waited.
-func (s *session) deliver(th *thread) {
-	atomic.StoreUint64(&th.slot.Pending, 0)
-	for i := range th.waiting {
-		info := &th.waiting[i]
-		sig := syscall.Signal(info.Signo)
-		if i == 0 {
-			th.t.Deliver(sig, info)
-			continue
-		}
-		_ = unix.Tgkill(th.t.PID, th.t.TID, sig)
+// pend keeps a signal that a thread is about to get from it until it has left our code: blocked,
+// so that the kernel keeps it, also without a tracer. Other faults are not blocked, nor is SIGSYS.
+func (s *session) pend(th *thread, sig syscall.Signal) {
+	sl := th.slot
+	if atomic.LoadUint64(&sl.Pending) != 0 {
+		return
 	}
-	th.waiting = nil
+	mask, err := signalMask(th.t.TID)
+	if err != nil {
+		return
+	}
+	sl.Mask = mask
+	atomic.StoreUint64(&sl.Pending, 1)
+	const faults = 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(unix.SIGBUS-1) | 1<<(unix.SIGFPE-1) |
+		1<<(unix.SIGSEGV-1) | 1<<(unix.SIGSYS-1)
+	_ = setSignalMask(th.t.TID, ^uint64(faults)|signalBit(sig)&^signalBit(unix.SIGSYS))
+}
+
+// unpend lets the kernel deliver what was kept.
+func (s *session) unpend(th *thread) {
+	if sl := th.slot; atomic.LoadUint64(&sl.Pending) != 0 {
+		_ = setSignalMask(th.t.TID, sl.Mask)
+		atomic.StoreUint64(&sl.Pending, 0)
+	}
 }
 
 // returned makes the registers those of a program behind its call.
-func (s *session) returned(sl *slot, regs *unix.PtraceRegs) {
+func (s *session) returned(th *thread, regs *unix.PtraceRegs) {
+	sl := th.slot
 	s.arguments(sl, regs)
 	regs.Rax, regs.Rip, regs.Rcx = uint64(sl.Result), sl.Ret, sl.Ret
-	atomic.StoreUint64(&sl.State, stateNone)
+	s.outside(th)
 }
 
 // unmade makes the registers those of a program before its call.
@@ -146,12 +187,18 @@ func (s *session) unmade(th *thread, regs *unix.PtraceRegs) {
 	s.unlock(th) // a handler may make calls that need the position
 	s.arguments(sl, regs)
 	regs.Rax, regs.Rip = sl.NR, sl.Ret-2
-	atomic.StoreUint64(&sl.State, stateNone)
+	s.outside(th)
+}
+
+// outside says that a thread is not in our code any more.
+func (s *session) outside(th *thread) {
+	th.slot.Entry = th.slot.Open
+	atomic.StoreUint64(&th.slot.State, stateNone)
 }
 
 func (s *session) arguments(sl *slot, regs *unix.PtraceRegs) {
-	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = sl.Args[0], sl.Args[1], sl.Args[2],
-		sl.Args[3], sl.Args[4], sl.Args[5]
+	a := sl.args()
+	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = a[0], a[1], a[2], a[3], a[4], a[5]
 	s.flags(sl, regs)
 }
 

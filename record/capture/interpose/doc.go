@@ -44,6 +44,16 @@
 // A handler of the program never runs within our code: the tracer sees each signal first, and
 // brings a thread that is there back to before its call, or behind it (signal_amd64.go).
 //
+// # When the recorder is killed
+//
+// The kernel detaches the tracer, and sends the program the SIGSYS that the tracer would have
+// taken. Its handler is ours (orphaned, inproc.c): that it runs means that there is no tracer
+// any more. It lets all calls through, and the one at hand is made again. So SIGSYS is never
+// blocked and its action never changed in truth; the program sees what it asked for. And
+// the tracer never leaves a thread, not for a moment, where only it knows how to go on: a call that
+// it is to see is made by the program at its own place, or in the stub of that, and the loader takes
+// back what it did until its last step.
+//
 // # What differs from the contract and from other back ends
 //
 //   - What differs for ptrace holds for the calls that stop: see record/capture/ptrace. In
@@ -51,7 +61,6 @@
 //   - CPU time is 0 for calls that do not stop; the size of an open file is known when it is
 //     opened, and -1 afterwards; its owner, mode and links are what they were then, unless the
 //     process itself changed them since.
-//   - If the recorder is killed, its programs are likely to end with SIGSYS.
 //   - Programs that use the register GS or Syscall User Dispatch themselves, and 32-bit
 //     programs, are recorded by stops at each call.
 //   - Programs that read their own code, or /proc/self/maps, see that it was changed.

@@ -3,6 +3,7 @@
 package interpose
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -22,32 +23,29 @@ func (s *session) inject(th *thread) {
 		}
 		return
 	}
-	th.space, th.files = sp, sp.newFiles()
-	s.takeSlot(th)
-	var regs unix.PtraceRegs
-	if unix.PtraceGetRegs(th.t.TID, &regs) != nil {
-		return
-	}
-	s.arm(th, &regs)
-	if sp.gone {
-		return
-	}
 	for _, m := range maps {
 		if m.perms == "r-xp" && m.ino != 0 {
 			s.addRegion(th, &m)
 		}
 	}
+	if sl := th.slot; sl != nil {
+		sl.Open = sp.addr(s.code.common)
+		sl.Entry = sl.Open
+	}
+	sp.arena.control().Selector = 1
 }
 
 var errGone = errors.New("the thread ended")
 
-// load maps the arena and the code into a program, by making it execute a few calls.
+// load maps the arena and the code into a program, by making it execute a few calls. Should there be
+// no tracer any more, whenever that is, the program goes on as without: the calls are made in memory that is never
+// executed otherwise, and what they lead to is complete before the thread is sent there.
 func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	tid := th.t.TID
 	if th.confined {
 		return nil, nil, errors.New("calls are forbidden to it (seccomp)")
 	}
-	var saved, regs unix.PtraceRegs
+	var saved unix.PtraceRegs
 	if err := unix.PtraceGetRegs(tid, &saved); err != nil {
 		return nil, nil, errGone
 	}
@@ -58,59 +56,75 @@ func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 		return nil, nil, fmt.Errorf("its memory cannot be opened: %w", err)
 	}
 	defer func() {
-		if err != nil && sp != nil {
+		if err != nil {
 			sp.release()
-			sp = nil
 		}
 	}()
 	mask, err := signalMask(tid)
 	if err != nil {
-		return sp, maps, errGone
+		return sp, nil, errGone
 	}
 	maps = sp.mappings()
-	loader := s.code.text[s.code.loader:s.code.loaderEnd]
-	was := make([]byte, len(loader))
-	if !sp.read(was, saved.Rip) || !sp.write(loader, saved.Rip) {
-		return sp, maps, errors.New("its code cannot be written")
-	}
-	_ = setSignalMask(tid, ^uint64(0))
-	defer func() {
-		if !sp.write(was, saved.Rip) && err == nil {
-			err = errGone
-		}
-		_ = unix.PtraceSetRegs(tid, &saved)
-		_ = setSignalMask(tid, mask)
-	}()
-
-	regs = saved
+	regs := saved
 	regs.Orig_rax = ^uint64(0)
-	regs.R12, regs.R13, regs.R14 = uint64(arenaBytes), codeBytes, uint64(controlBytes)
-	fd, err := s.step(th, &regs)
-	if err != nil {
-		return sp, maps, err
+	regs.R12, regs.R13, regs.R14, regs.R15 = uint64(arenaBytes), codeBytes, uint64(controlBytes), saved.Rip
+	regs.Rbx, regs.Rbp = place(maps), sp.placeOfStubs(maps)
+	if err := s.announced(th, sp, maps, &regs, mask); err != nil {
+		return sp, nil, err
 	}
-	if fd < 0 {
-		return sp, maps, fmt.Errorf("it may not make shared memory: %w", unix.Errno(-fd))
-	}
-	if sp.arena, err = s.share(th.t.PID, int(fd)); err != nil {
-		return sp, maps, err
-	}
-	regs.R15, regs.Rbx = uint64(fd), place(maps)
-	base, err := s.step(th, &regs)
-	if err != nil {
-		return sp, maps, err
-	}
+	base, fd := int64(regs.Rdi), int64(regs.R8)
 	if base < 0 && base > -4096 {
-		return sp, maps, fmt.Errorf("it may not map shared memory: %w", unix.Errno(-base))
+		err = fmt.Errorf("it may not make and map shared memory: %w", unix.Errno(-base))
+	} else if sp.arena, err = s.share(th.t.PID, int(fd)); err == nil {
+		sp.arena.base = uint64(base)
+		if !sp.write(s.code.text, uint64(base)) {
+			err = errors.New("memory of its own cannot be written")
+		}
 	}
-	sp.arena.base = uint64(base)
-	if !sp.write(s.code.text, uint64(base)) {
-		return sp, maps, errors.New("memory of its own cannot be written")
+	if err != nil { // it takes all back itself
+		th.undo = 2
+		if fd >= 0 {
+			th.undo++
+		}
+		_ = setSignalMask(tid, mask)
+		return sp, nil, err
 	}
 	sp.stubs = []stubPage{{addr: uint64(base) + stubsAt, size: codeBytes - stubsAt}}
-	sp.startStubs(&sp.stubs[0], s.code.common)
-	c := sp.arena.control()
-	c.Selector, c.Lo, c.Hi = 1, uint64(base), uint64(base)+uint64(arenaBytes)
+	if at := regs.Rbp; at != 0 && int64(at) > 0 {
+		sp.stubs = append(sp.stubs, stubPage{addr: at, size: stubPageBytes})
+	}
+	s.prepare(th, sp, mask)
+	regs = saved
+	regs.Orig_rax, regs.Rip, regs.R15, regs.R8 = ^uint64(0), sp.addr(s.code.settle), saved.Rip, uint64(fd)
+	s.arm(th, &regs)
+	return sp, maps, nil
+}
+
+// announced lets a thread run the loader, until that needs the tracer.
+func (s *session) announced(th *thread, sp *space, maps []mapping, regs *unix.PtraceRegs, mask uint64) error {
+	loader := s.code.text[s.code.loader:s.code.loaderEnd]
+	at, ok := sp.unused(maps, len(loader))
+	if !ok || !sp.write(loader, at) {
+		return errors.New("it has no room for code")
+	}
+	tid := th.t.TID
+	_ = setSignalMask(tid, mask&^signalBit(unix.SIGSYS))
+	regs.Rip = at
+	c := dispatchConfig{Mode: 1, Offset: at, Len: s.code.loaderGatesEnd - s.code.loader}
+	if unix.PtraceSetRegs(tid, regs) != nil || setDispatch(tid, &c) != nil ||
+		!th.t.RunTo(unix.SIGSYS) || unix.PtraceGetRegs(tid, regs) != nil {
+		return errGone
+	}
+	if regs.Rip != at+s.code.announceEnd-s.code.loader {
+		return errors.New("a signal came in between")
+	}
+	return nil
+}
+
+// prepare fills the arena of a program that is about to begin, and makes it the thread's.
+func (s *session) prepare(th *thread, sp *space, mask uint64) {
+	a, c := sp.arena, sp.arena.control()
+	c.Lo, c.Hi = a.base, a.base+uint64(arenaBytes)
 	if s.o.Sizes {
 		c.Sizes = 1
 	}
@@ -118,7 +132,16 @@ func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	s.mu.Lock()
 	c.publish(s.timer.renew())
 	s.mu.Unlock()
-	return sp, maps, nil
+	a.ready(a.base + s.code.raw)
+	th.space, th.files = sp, sp.newFiles()
+	s.takeSlot(th)
+	if th.slot != nil {
+		th.slot.Entry, th.slot.Open = a.base+s.code.raw, a.base+s.code.raw // until it is told of calls
+		th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
+		if th.blocked {
+			th.slot.Blocked = 1
+		}
+	}
 }
 
 // injectable reports why our code cannot run in a program.
@@ -149,13 +172,35 @@ func place(maps []mapping) uint64 {
 	return 0
 }
 
-// step sets a thread's registers, lets it run to its next breakpoint, and returns the result
-// of the call before it.
-func (s *session) step(th *thread, regs *unix.PtraceRegs) (int64, error) {
-	if unix.PtraceSetRegs(th.t.TID, regs) != nil || !th.t.RunToTrap() || unix.PtraceGetRegs(th.t.TID, regs) != nil {
-		return 0, errGone
+// placeOfStubs returns where stubs for a program should be that is far from the arena, 0 if none is.
+func (sp *space) placeOfStubs(maps []mapping) uint64 {
+	const low = 0x7000_0000_0000
+	for _, m := range maps {
+		if m.perms == "r-xp" && m.ino != 0 && m.start < low {
+			if at, ok := freeNear(maps, m.start, stubPageBytes); ok {
+				return at
+			}
+		}
 	}
-	return int64(regs.Rax), nil
+	return 0
+}
+
+// unused returns where n bytes are free that can be executed, and that nothing uses: behind the
+// code of the kernel's own library.
+func (sp *space) unused(maps []mapping, n int) (uint64, bool) {
+	for _, m := range maps {
+		if m.name != "[vdso]" {
+			continue
+		}
+		b := make([]byte, pageBytes)
+		if !sp.read(b, m.end-pageBytes) {
+			return 0, false
+		}
+		free := uint64(len(b) - len(bytes.TrimRight(b, "\x00")))
+		at := (m.end - free + 63) &^ 63
+		return at, at+uint64(n) <= m.end
+	}
+	return 0, false
 }
 
 // share maps the memory file that a process has as a descriptor.
@@ -171,34 +216,6 @@ func (s *session) share(pid, theirs int) (*arena, error) {
 	}
 	defer unix.Close(fd)
 	return mapArena(fd)
-}
-
-// makeCall makes a stopped thread do a system call of ours.
-func (s *session) makeCall(th *thread, nr uint64, args ...uint64) (int64, error) {
-	tid := th.t.TID
-	var saved unix.PtraceRegs
-	if unix.PtraceGetRegs(tid, &saved) != nil {
-		return 0, errGone
-	}
-	mask, err := signalMask(tid)
-	if err != nil {
-		return 0, errGone
-	}
-	_ = setSignalMask(tid, ^uint64(0))
-	regs := saved
-	regs.Orig_rax, regs.Rax, regs.Rip = ^uint64(0), nr, th.space.addr(s.code.tool)
-	for i, to := range []*uint64{&regs.Rdi, &regs.Rsi, &regs.Rdx, &regs.R10, &regs.R8, &regs.R9} {
-		if i < len(args) {
-			*to = args[i]
-		}
-	}
-	ret, err := s.step(th, &regs)
-	if err != nil {
-		return 0, err
-	}
-	_ = unix.PtraceSetRegs(tid, &saved)
-	_ = setSignalMask(tid, mask)
-	return ret, nil
 }
 
 // mapped is told that a thread has mapped something executable.

@@ -41,6 +41,8 @@ const (
 	checkOffer
 	checkMask
 	checkReturn
+	checkWait
+	checkAction
 )
 
 // What the tracer is stopped for.
@@ -90,7 +92,8 @@ type descriptor struct {
 // files is a process's descriptors.
 type files struct {
 	Generation, Shared uint64
-	_                  [6]uint64
+	Left, Masking      uint64
+	Action             [4]uint64
 	_                  [descriptors]descriptor
 }
 
@@ -119,8 +122,16 @@ type slot struct {
 	Position    int64
 	Blocked     uint64
 	Last        uint64
-	_           [2]uint64
+	Entry       uint64
+	Stub        uint64
 	Tail        uint64
+	Mask        uint64
+	Given       uint64
+	Original    uint64
+	Was         uint64
+	Act         [4]uint64
+	Sixth       [2]uint64
+	Open        uint64
 }
 
 // at returns a value that stands in shared memory.
@@ -129,4 +140,13 @@ func at[T any](mem []byte, off int) *T {
 		panic("interpose: an offset outside the arena") // a fault of ours: offsets are constants
 	}
 	return (*T)(unsafe.Pointer(&mem[off]))
+}
+
+// args returns the arguments that the program gave, which those of the kernel may not be.
+func (s *slot) args() [6]uint64 {
+	a := s.Args
+	if s.Given > 0 && s.Given <= uint64(len(a)) {
+		a[s.Given-1] = s.Original
+	}
+	return a
 }

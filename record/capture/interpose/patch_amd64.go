@@ -4,9 +4,7 @@ package interpose
 
 import (
 	"encoding/binary"
-	"math"
-
-	"golang.org/x/sys/unix"
+	"unsafe"
 )
 
 // A place is patched so that every address where the program can go on stays one, the place
@@ -152,6 +150,22 @@ func (s *session) patch(th *thread, site uint64) bool {
 	return true
 }
 
+// stubFor returns where the way to our code begins for a place that cannot be patched.
+func (s *session) stubFor(th *thread, site uint64) (uint64, bool) {
+	sp := th.space
+	if stub := sp.lone[site]; stub != 0 {
+		return stub, true
+	}
+	if th.slot == nil || !sp.attach(th.t.PID) {
+		return 0, false
+	}
+	stub, ok := s.newStub(sp, sp, site, nil)
+	if ok {
+		sp.lone[site] = stub
+	}
+	return stub, ok
+}
+
 // patched reports whether a jump is where a place was patched.
 func (sp *space) patched(site uint64) bool {
 	start, jump := site, byte(0xeb)
@@ -173,7 +187,7 @@ func (s *session) apply(th *thread, m memory, r *region, site uint64, p plan) bo
 	if !m.read(moved, site-uint64(p.moved)) {
 		return false
 	}
-	next, ok := s.newStub(th, m, site, moved)
+	next, ok := s.newStub(m, sp, site, moved)
 	if !ok {
 		return false
 	}
@@ -222,13 +236,16 @@ func jumpTo(to, at uint64, near bool) []byte {
 // replace writes an instruction over another while threads may come by: they take the old or
 // the new way, or stop at a breakpoint, and are then sent there again (signal).
 func (sp *space) replace(b []byte, at uint64) bool {
+	if sp.users == 1 {
+		return sp.write(b, at) // its thread is stopped
+	}
 	return sp.write([]byte{breakpoint}, at) && sp.write(b[1:], at+1) && sp.write(b[:1], at)
 }
 
-// newStub writes a stub: it executes an instruction that was moved there, if one was, says
-// where the program goes on, and jumps to our code.
-func (s *session) newStub(th *thread, m memory, site uint64, moved []byte) (uint64, bool) {
-	sp := th.space
+// newStub writes a stub for a place: the program's system call with a jump behind the place, and the
+// way to our code. There, an instruction that was moved is executed, if one was. It returns where that way
+// begins.
+func (s *session) newStub(m memory, sp *space, site uint64, moved []byte) (uint64, bool) {
 	for i := range sp.stubs {
 		p := &sp.stubs[i]
 		if p.used+stubBytes > p.size || !reaches(site, p.addr) {
@@ -236,32 +253,26 @@ func (s *session) newStub(th *thread, m memory, site uint64, moved []byte) (uint
 		}
 		at := p.addr + p.used
 		p.used += stubBytes
-		// lea site+2(%rip), %rcx; jmp *page(%rip)
-		b := append([]byte(nil), moved...)
-		b = append(b, 0x48, 0x8d, 0x0d)
-		b = binary.LittleEndian.AppendUint32(b, uint32(site+2-(at+uint64(len(b))+4)))
-		b = append(b, 0xff, 0x25)
-		b = binary.LittleEndian.AppendUint32(b, uint32(p.addr-(at+uint64(len(b))+4)))
-		return at, m.write(b, at)
+		b := append(make([]byte, 0, stubBytes), syscallBytes...)
+		b = append(b, jumpTo(site+2, at+2, true)...)
+		b = append(b, make([]byte, stubEntry-len(b))...)
+		b = append(b, moved...)
+		b = append(b, 0x48, 0x8d, 0x0d) // lea at(%rip), %rcx
+		b = binary.LittleEndian.AppendUint32(b, -uint32(len(b)+4))
+		b = append(b, 0x65, 0xff, 0x24, 0x25) // jmp *%gs:entry
+		b = binary.LittleEndian.AppendUint32(b, uint32(unsafe.Offsetof(slot{}.Entry)))
+		b = append(b, make([]byte, stubRet-len(b))...)
+		b = binary.LittleEndian.AppendUint64(b, site+2)
+		return at + stubEntry, m.write(b, at)
 	}
-	at, ok := sp.freeNear(site, stubPageBytes)
-	if !ok || !reaches(site, at) {
-		return 0, false
-	}
-	got, err := s.makeCall(th, unix.SYS_MMAP, at, stubPageBytes, protRX, anonymousAt, math.MaxUint64, 0)
-	if err != nil || uint64(got) != at {
-		return 0, false
-	}
-	sp.stubs = append(sp.stubs, stubPage{addr: at, size: stubPageBytes})
-	sp.startStubs(&sp.stubs[len(sp.stubs)-1], s.code.common)
-	return s.newStub(th, m, site, moved)
+	return 0, false
 }
 
-// startStubs writes the address of our code's entry.
-func (sp *space) startStubs(p *stubPage, common uint64) {
-	sp.write(binary.LittleEndian.AppendUint64(nil, sp.addr(common)), p.addr)
-	p.used = stubBytes
-}
+// Within a stub.
+const (
+	stubEntry = 8  // the way to our code
+	stubRet   = 40 // address behind the place
+)
 
 // reaches reports whether near jumps lead from one place to the other.
 func reaches(a, b uint64) bool {
@@ -269,27 +280,41 @@ func reaches(a, b uint64) bool {
 	return d > -(1<<31)+(1<<20) && d < (1<<31)-(1<<20)
 }
 
-// startOf returns where a thread has to begin anew that is on the way to our code, at addr:
-// 0 if it is not.
+// startOf returns where a thread has to begin anew that is on the way to our code, at addr, or
+// goes on that is on the way back: 0 if it is neither.
 func (sp *space) startOf(addr uint64) uint64 {
 	if site := sp.hops[addr]; site != 0 {
 		return site - uint64(len(sp.moved[site]))
 	}
+	stub := sp.stubOf(addr)
+	if stub == 0 {
+		return 0
+	}
+	site := sp.siteOf(stub)
+	switch done := addr - stub; {
+	case done == 2: // the call has been made
+		return site + 2
+	case done == stubEntry:
+		return site - uint64(len(sp.moved[site]))
+	}
+	return site // the moved instruction has been executed
+}
+
+// stubOf returns the stub that an address is in, 0 if there is none.
+func (sp *space) stubOf(addr uint64) uint64 {
 	for i := range sp.stubs {
-		p := &sp.stubs[i]
-		if addr < p.addr+stubBytes || addr >= p.addr+p.used {
-			continue
-		}
-		done := (addr - p.addr) % stubBytes
-		for site, at := range sp.sites {
-			switch {
-			case at != addr-done:
-			case done == 0:
-				return site - uint64(len(sp.moved[site]))
-			default: // the moved instruction has been executed
-				return site
-			}
+		if p := &sp.stubs[i]; addr >= p.addr && addr < p.addr+p.used {
+			return addr - (addr-p.addr)%stubBytes
 		}
 	}
 	return 0
+}
+
+// siteOf returns the place that a stub is for.
+func (sp *space) siteOf(stub uint64) uint64 {
+	var b [8]byte
+	if !sp.read(b[:], stub+stubRet) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[:]) - 2
 }

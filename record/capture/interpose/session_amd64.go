@@ -48,13 +48,14 @@ type thread struct {
 	index int   // of its slot, -1 if it has none
 	slot  *slot // nil if it has none
 
-	resume   uint64 // where it goes on after a call that the tracer makes for it, 0 if there is none
+	place    uint64 // where it makes a call that the tracer sees, 0 if it makes none
+	undo     int    // calls that take back an injection, and are not recorded
+	blocked  bool   // its program blocks SIGSYS, when it executes another
 	confined bool   // its process, or one that made it, forbade calls
 	wanted   bool   // the recorder wants that call's end
 	args     [6]uint64
 	nr       uint64
-	clone    uint64            // flags of the call that makes a thread
-	waiting  []ptracer.Siginfo // signals that wait for the end of our code
+	clone    uint64 // flags of the call that makes a thread
 }
 
 // fileTable is a table of descriptors that threads share.
@@ -67,7 +68,7 @@ type fileTable struct {
 func (s *session) handler() *ptracer.Handler {
 	return &ptracer.Handler{
 		Clock: s.base.Clock, Fork: s.fork, Birth: s.born, Exec: s.exec, Enter: s.enter, Leave: s.leave,
-		Signal: s.signal, Dispatched: s.dispatched, Exit: s.exit,
+		Signal: s.signal, Dispatched: s.dispatched, Dispatching: s.dispatching, Exit: s.exit,
 	}
 }
 
@@ -92,7 +93,7 @@ func (s *session) fork(parent, child *ptracer.Tracee) {
 	s.drain(from)
 	s.base.Fork(parent, child)
 	child.EveryCall = parent.EveryCall
-	th.resume, th.confined = from.resume, from.confined
+	th.confined = from.confined
 	if from.space == nil {
 		return
 	}
@@ -106,8 +107,15 @@ func (s *session) fork(parent, child *ptracer.Tracee) {
 		atomic.StoreUint64(&th.files.arena.filesOf(th.files.index).Shared, 1)
 	} else {
 		th.files = th.space.newFiles()
+		if th.files != nil && from.files != nil {
+			to, of := th.files.arena.filesOf(th.files.index), from.files.arena.filesOf(from.files.index)
+			to.Masking, to.Action, to.Left = of.Masking, of.Action, of.Left
+		}
 	}
 	s.takeSlot(th)
+	if th.slot != nil && from.slot != nil {
+		th.slot.Blocked = from.slot.Blocked
+	}
 }
 
 // takeSlot gives a thread its slot and its ring. One without makes all its calls by stops.
@@ -118,7 +126,7 @@ func (s *session) takeSlot(th *thread) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if th.index = a.takeSlot(th.t.PID, th.t.TID, th.files.index); th.index < 0 {
+	if th.index = a.takeSlot(th.t.PID, th.t.TID, th.files.index, a.base+s.code.common); th.index < 0 {
 		return
 	}
 	th.slot = a.slot(th.index)
@@ -135,23 +143,20 @@ func (s *session) born(t *ptracer.Tracee) {
 	if unix.PtraceGetRegs(t.TID, &regs) != nil {
 		return
 	}
-	if th.resume != 0 && regs.Rip == th.space.addr(s.code.remoteEnd) {
-		regs.Rip, regs.Rcx = th.resume, th.resume
-	}
-	th.resume = 0
 	s.arm(th, &regs)
 }
 
 // arm makes all calls of a thread stop that our code does not make, and gives it its slot.
 func (s *session) arm(th *thread, regs *unix.PtraceRegs) {
-	regs.Gs_base = 0
-	if th.slot != nil {
-		regs.Gs_base = th.space.arena.slotAddr(th.index)
-	}
-	_ = unix.PtraceSetRegs(th.t.TID, regs)
 	a := th.space.arena
+	regs.Gs_base = a.slotAddr(noThread)
+	if th.slot != nil {
+		regs.Gs_base = a.slotAddr(th.index)
+	}
 	c := dispatchConfig{Mode: 1, Selector: a.base + codeBytes, Offset: a.base, Len: s.code.gatesEnd}
-	if setDispatch(th.t.TID, &c) != nil {
+	err := setDispatch(th.t.TID, &c) // first: who has a slot must lead to orphaned()
+	_ = unix.PtraceSetRegs(th.t.TID, regs)
+	if err != nil {
 		s.leaveFast(th, "Syscall User Dispatch was refused")
 	}
 }
@@ -165,6 +170,9 @@ func (s *session) leaveFast(th *thread, why string) {
 	sp.gone = true
 	s.refused[why]++
 	sp.restore()
+	if th.files != nil {
+		atomic.StoreUint64(&th.files.arena.filesOf(th.files.index).Left, 1)
+	}
 	for _, other := range s.threads {
 		if other.space == sp {
 			other.t.EveryCall = true
@@ -203,8 +211,9 @@ func (s *session) exec(t *ptracer.Tracee, oldTID int, replaced *ptracer.Tracee) 
 		}
 	}
 	s.base.Exec(t, oldTID, replaced)
+	th.blocked = th.slot != nil && th.slot.Blocked != 0
 	s.finish(th)
-	th.resume, th.waiting = 0, nil
+	th.place, th.undo = 0, 0
 	t.EveryCall = false
 }
 
@@ -238,7 +247,7 @@ func (s *session) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	if sl := th.slot; sl != nil {
 		if state := atomic.LoadUint64(&sl.State); state == stateCalling || state == stateAfter {
 			s.unlock(th)
-			s.rec.Interrupted(t, &ptracer.Syscall{NR: sl.NR, Args: sl.Args}, s.ns(sl.Enter))
+			s.rec.Interrupted(t, &ptracer.Syscall{NR: sl.NR, Args: sl.args()}, s.ns(sl.Enter))
 		}
 	}
 	s.base.Exit(t, status)
@@ -249,6 +258,10 @@ func (s *session) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 // enter is told of a call that the tracer makes for a thread, or that stops anyway.
 func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	th := s.of(t)
+	if th.undo > 0 {
+		th.undo--
+		return false
+	}
 	s.drain(th)
 	th.nr, th.args, th.clone = c.NR, c.Args, 0
 	if c.Compat {
@@ -307,13 +320,13 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 		s.base.Leave(t, ret)
 	}
 	s.forget(th)
-	if th.slot != nil {
+	if th.slot != nil && s.o.EveryCall {
 		if mask, err := signalMask(t.TID); err == nil {
 			th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
 		}
 	}
-	if th.resume != 0 {
-		s.goOn(th)
+	if th.place != 0 {
+		s.back(th)
 	}
 	switch th.nr {
 	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
@@ -328,14 +341,16 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 	th.nr = ^uint64(0)
 }
 
-// goOn brings a thread back to its program, behind the call that was made for it.
-func (s *session) goOn(th *thread) {
-	var regs unix.PtraceRegs
-	if unix.PtraceGetRegs(th.t.TID, &regs) == nil && regs.Rip == th.space.addr(s.code.remoteEnd) {
-		regs.Rip, regs.Rcx = th.resume, th.resume
-		_ = unix.PtraceSetRegs(th.t.TID, &regs)
+// back makes calls of a thread stop again when the one is over that the tracer saw.
+func (s *session) back(th *thread) {
+	th.place = 0
+	if th.slot != nil {
+		s.outside(th)
 	}
-	th.resume = 0
+	var regs unix.PtraceRegs
+	if !th.space.gone && unix.PtraceGetRegs(th.t.TID, &regs) == nil {
+		s.arm(th, &regs)
+	}
 }
 
 // forget makes the code in a process look at its descriptors anew: the call that the tracer

@@ -3,7 +3,6 @@
 package interpose
 
 import (
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,25 +23,12 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 	if unix.PtraceGetRegs(t.TID, &regs) != nil {
 		return ptracer.Deliver
 	}
-	sp, c := th.space, s.code
+	sp := th.space
 	off := regs.Rip - sp.arena.base
 	switch {
 	case (sig == syscall.SIGSEGV || sig == syscall.SIGBUS) && info.Code > 0:
-		if off >= c.userBegin && off < c.userEnd {
-			regs.Rip = sp.addr(c.userFault) // memory of the program's that is not there
-			_ = unix.PtraceSetRegs(t.TID, &regs)
-			return ptracer.Swallow
-		}
-		if off == c.common { // it has no slot, or changed GS without a call
-			if th.slot != nil {
-				s.leaveFast(th, "it uses the register GS")
-			}
-			s.trace(th, &regs, regs.Rcx)
-			return ptracer.Swallow
-		}
-		if off < stubsAt && th.slot != nil { // the program wrote over its slot: what it held is lost
-			s.giveUp(th)
-			return ptracer.Deliver
+		if v, ours := s.fault(th, &regs); ours {
+			return v
 		}
 	case sig == syscall.SIGTRAP && sp.patching(regs.Rip-1):
 		regs.Rip-- // it met a place that was being patched
@@ -51,60 +37,120 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 	}
 	if off < codeBytes && th.slot != nil {
 		if off < stubsAt {
-			return s.inside(th, &regs, off, info)
+			return s.inside(th, &regs, off, sig)
 		}
 	}
-	if start := sp.startOf(regs.Rip); start != 0 {
-		regs.Rip = start
+	if start, place := sp.startOf(regs.Rip), th.place; start != 0 || place != 0 && regs.Rip == place {
+		if regs.Rip == place { // the call that the tracer is to see has not begun
+			th.t.CancelStopAtCall()
+			s.back(th)
+			_ = unix.PtraceGetRegs(t.TID, &regs)
+		}
+		if start != 0 {
+			regs.Rip = start
+		}
 		_ = unix.PtraceSetRegs(t.TID, &regs)
 	}
 	return ptracer.Deliver
 }
 
+// fault decides about a fault. It is ours if our code, or the way to it, made it.
+func (s *session) fault(th *thread, regs *unix.PtraceRegs) (v ptracer.Verdict, ours bool) {
+	sp, c := th.space, s.code
+	off := regs.Rip - sp.arena.base
+	if off >= c.userBegin && off < c.userEnd {
+		regs.Rip = sp.addr(c.userFault) // memory of the program's that is not there
+		_ = unix.PtraceSetRegs(th.t.TID, regs)
+		return ptracer.Swallow, true
+	}
+	if stub := sp.stubOf(regs.Rip); stub != 0 && regs.Rcx == stub { // the way to our code is not there
+		if th.slot != nil && regs.Gs_base == sp.arena.slotAddr(th.index) {
+			s.giveUp(th)
+		} else {
+			s.leaveFast(th, "it uses the register GS")
+		}
+		s.trace(th, regs, stub)
+		return ptracer.Swallow, true
+	}
+	if off < stubsAt && th.slot != nil { // the program wrote over its slot: what it held is lost
+		s.giveUp(th)
+		return ptracer.Deliver, true
+	}
+	return ptracer.Deliver, false
+}
+
 // inside decides about a signal to a thread that is in our code.
-func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, info *ptracer.Siginfo) ptracer.Verdict {
+func (s *session) inside(th *thread, regs *unix.PtraceRegs, off uint64, sig syscall.Signal) ptracer.Verdict {
 	c, sl := s.code, th.slot
 	switch {
-	case off == c.remote: // the call that the tracer is to see has not begun
-		regs.Rip = th.resume - 2
-		th.resume = 0
-		th.t.CancelStopAtCall()
-	case off == c.remoteEnd && th.resume != 0:
-		regs.Rip, regs.Rcx = th.resume, th.resume
-		th.resume = 0
+	case off >= c.settle && off < c.gatesEnd: // the program has not begun
+		return ptracer.Deliver
 	case off < c.commonSaved:
-		regs.Rip = regs.Rcx - 2
-	case off <= c.gate || off >= c.pass && off <= c.passGate || off >= c.tracedWay && off <= c.traced:
+		regs.Rip = th.space.siteBefore(regs.Rcx)
+		s.outside(th)
+	case c.unmade(off):
+		if sl.Given != 0 && off > c.call && off <= c.gate {
+			s.arguments(sl, regs)
+		}
 		regs.Rax, regs.Rdx, regs.Rip = sl.NR, sl.Args[2], sl.Ret-2
 		if off > c.flagsSaved {
 			s.flags(sl, regs)
 		}
 		s.unlock(th)
-		atomic.StoreUint64(&sl.State, stateNone)
+		s.outside(th)
+	case off == c.gateEnd && sl.putsRight():
+		s.pend(th, sig)
+		return ptracer.Deliver
 	case off == c.gateEnd: // it has returned; if it is to be restarted, the kernel does that next
-		s.drain(th)
-		call := &ptracer.Syscall{NR: sl.NR, Args: sl.Args}
-		s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax))
-		s.unlock(th)
-		s.forget(th)
-		s.flags(sl, regs)
-		regs.Rip, regs.Rcx = sl.Ret, sl.Ret
-		atomic.StoreUint64(&sl.State, stateNone)
+		s.justReturned(th, regs)
 	case off >= c.passEnd && off < c.passDone:
 		if off > c.passEnd {
 			regs.Rax = uint64(sl.Result)
 		}
 		s.flags(sl, regs)
 		regs.Rip, regs.Rcx = sl.Ret, sl.Ret
+		s.outside(th)
 	case off >= c.pendingChecked && off < c.restoreEnd:
-		s.returned(sl, regs)
+		s.returned(th, regs)
 	case off >= c.checkDone && off < c.gatesEnd && off < c.checkEnd:
 		s.unmade(th, regs)
 	default:
-		th.waiting = append(th.waiting, *info)
-		atomic.StoreUint64(&sl.Pending, 1)
-		return ptracer.Swallow
+		s.pend(th, sig)
+		return ptracer.Deliver // which the kernel does when it is not blocked any more
 	}
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
 	return ptracer.Deliver
+}
+
+// unmade reports whether a thread that is at an offset has not made its call, and holds the arguments in its
+// registers.
+func (c *code) unmade(off uint64) bool {
+	return off <= c.gate || off >= c.check && off <= c.checking || off >= c.pass && off <= c.passGate ||
+		off >= c.tracedWay && off <= c.raw
+}
+
+// justReturned brings a thread behind its call, which has returned, and records it.
+func (s *session) justReturned(th *thread, regs *unix.PtraceRegs) {
+	sl := th.slot
+	s.drain(th)
+	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
+	s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax))
+	s.unlock(th)
+	s.forget(th)
+	s.arguments(sl, regs)
+	regs.Rip, regs.Rcx = sl.Ret, sl.Ret
+	s.outside(th)
+}
+
+// siteBefore returns the place of a call, by what common finds in rcx: the stub, or what is behind the place.
+func (sp *space) siteBefore(rcx uint64) uint64 {
+	if sp.stubOf(rcx) == rcx {
+		return sp.siteOf(rcx)
+	}
+	return rcx - 2
+}
+
+// putsRight reports whether what the program is to see is still to be put right when its call has returned.
+func (s *slot) putsRight() bool {
+	return s.NR == unix.SYS_RT_SIGPROCMASK || s.NR == unix.SYS_RT_SIGACTION
 }

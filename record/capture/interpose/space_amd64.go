@@ -9,8 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // space is an address space with our code in it.
@@ -25,6 +23,7 @@ type space struct {
 	moved   map[uint64][]byte // by place: the instruction before it, which a jump replaced
 	past    map[uint64]uint64 // places that were patched
 	hops    map[uint64]uint64 // addresses of jumps elsewhere: the place
+	lone    map[uint64]uint64 // stubs of places that are not patched, by place
 	stubs   []stubPage
 }
 
@@ -47,7 +46,7 @@ func openSpace(pid int) (*space, error) {
 		return nil, err
 	}
 	return &space{pid: pid, mem: mem, users: 1, sites: map[uint64]uint64{}, moved: map[uint64][]byte{},
-		hops: map[uint64]uint64{}}, nil
+		hops: map[uint64]uint64{}, lone: map[uint64]uint64{}}, nil
 }
 
 // copy returns the space of a process that was forked.
@@ -55,7 +54,7 @@ func (sp *space) copy() *space {
 	c := &space{
 		arena: sp.arena, users: 1, gone: sp.gone, regions: append([]region(nil), sp.regions...),
 		sites: maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops),
-		stubs: append([]stubPage(nil), sp.stubs...),
+		lone: maps.Clone(sp.lone), stubs: append([]stubPage(nil), sp.stubs...),
 	}
 	c.arena.refs++
 	return c
@@ -188,6 +187,11 @@ func (sp *space) cover(start, end uint64) {
 			delete(sp.moved, site)
 		}
 	}
+	for site := range sp.lone {
+		if site >= start && site < end {
+			delete(sp.lone, site)
+		}
+	}
 	for hop := range sp.hops {
 		if hop >= start && hop < end {
 			delete(sp.hops, hop)
@@ -219,9 +223,8 @@ var syscallBytes = []byte{0x0f, 0x05}
 const pageBytes = uint64(4096)
 
 // freeNear returns an address near a place where n bytes are free.
-func (sp *space) freeNear(place, n uint64) (uint64, bool) {
+func freeNear(list []mapping, place, n uint64) (uint64, bool) {
 	const reach = 1 << 30
-	list := sp.mappings()
 	best, found := uint64(0), false
 	low := uint64(1 << 16) // vm.mmap_min_addr
 	for _, m := range append(list, mapping{start: 1 << 47, end: 1 << 47}) {
@@ -241,7 +244,5 @@ func (sp *space) freeNear(place, n uint64) (uint64, bool) {
 }
 
 const (
-	protRX        = unix.PROT_READ | unix.PROT_EXEC
-	anonymousAt   = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED_NOREPLACE
-	stubPageBytes = 64 << 10
+	stubPageBytes = 64 << 10 // as the loader has it
 )

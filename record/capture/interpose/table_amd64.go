@@ -30,7 +30,9 @@ var checks = map[int]uint8{
 	unix.SYS_LINK: checkFiles, unix.SYS_LINKAT: checkFiles, unix.SYS_UNLINK: checkFiles, unix.SYS_UNLINKAT: checkFiles,
 	unix.SYS_RENAME: checkFiles, unix.SYS_RENAMEAT: checkFiles, unix.SYS_RENAMEAT2: checkFiles, unix.SYS_RMDIR: checkFiles,
 	unix.SYS_RECVFROM: checkOffer, unix.SYS_ACCEPT: checkOffer, unix.SYS_ACCEPT4: checkOffer,
-	unix.SYS_RT_SIGPROCMASK: checkMask, unix.SYS_RT_SIGRETURN: checkReturn,
+	unix.SYS_RT_SIGPROCMASK: checkMask, unix.SYS_RT_SIGRETURN: checkReturn, unix.SYS_RT_SIGACTION: checkAction,
+	unix.SYS_RT_SIGSUSPEND: checkWait, unix.SYS_PPOLL: checkWait, unix.SYS_PSELECT6: checkWait,
+	unix.SYS_EPOLL_PWAIT: checkWait, unix.SYS_EPOLL_PWAIT2: checkWait, unix.SYS_IO_PGETEVENTS: checkWait,
 }
 
 // stops are the calls that the tracer has to see before they are made: those that make

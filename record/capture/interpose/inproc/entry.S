@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The way of a patched call: site -> island -> stub (rcx := where the program goes on) ->
+/* The way of a patched call: site -> island -> stub (rcx := the stub) -> the slot's entry, which is
  * common -> gate -> after() -> site + 2.
  *
  * The system call is made with the program's own registers and stack, and with no frame of
  * ours below it. rcx and r11 are free: the kernel overwrites them. Calls that are made
  * between gates_begin and gates_end pass Syscall User Dispatch; others stop the thread for the tracer.
+ *
+ * A stub begins with the program's system call and a jump to site + 2. Where our code cannot
+ * make a call, the program makes it there: without a slot, or when a handler of the program runs
+ * within our code, which happens only without a tracer. So the slot's entry is raw while our code runs.
  */
 #define S_NR 0
 #define S_A0 8
@@ -24,19 +28,60 @@
 #define S_REASON 120
 #define S_SELF 128
 #define S_CONTROL 136
+#define S_ENTRY 240
+#define S_STUB 248
+#define S_OPEN 344
 
 #define C_CLASS (64 + 64 * 32) /* offset of control.class */
 #define STACK_TOP 16384
+#define STUB_RET 40 /* where a stub has the address of site + 2 */
 
 	.text
-	.globl gates_begin, gates_end, common, common_saved, gate, gate_end, pass_gate, pass_end
-	.globl remote, remote_end, tool, tool_end, flags_saved, check_done, check_end, pending_checked, pass_done, pass, check, call, traced_way, own_call, own_end, trap, trap_end, traced, traced_end, again, committed, restore, restore_end
+	.globl gates_begin, gates_end, common, common_saved, gate, gate_end, pass_gate, pass_end, raw
+	.globl flags_saved, check_done, check_end, pending_checked, pass_done, pass, check, checking, call, traced_way, own_call
+	.globl own_end, trap, trap_end, again, committed, restore, restore_end
+	.globl orphan, restorer, restorer_end, settle
+
+	/* FLAGS gives back the flags that common has saved. It uses rax. */
+	.macro FLAGS
+	mov %gs:S_FLAGS, %rax
+	add $127, %al
+	sahf
+	.endm
+
+	/* ARGUMENTS gives back the registers that our code has used for its own. */
+	.macro ARGUMENTS
+	mov %gs:S_A0, %rdi
+	mov %gs:S_A1, %rsi
+	mov %gs:S_A3, %r10
+	mov %gs:S_A4, %r8
+	mov %gs:S_A5, %r9
+	.endm
+
+	/* OUTSIDE says that our code is left. Behind it the slot is not read. */
+	.macro OUTSIDE
+	mov %gs:S_OPEN, %r11
+	mov %r11, %gs:S_ENTRY
+	.endm
+
+	/* LEAVE goes on behind the program's call, with its result. */
+	.macro LEAVE
+	FLAGS
+	mov %gs:S_RESULT, %rax
+	mov %gs:S_RET, %rcx
+	OUTSIDE
+	jmp *%rcx
+	.endm
 
 gates_begin:
 	.p2align 6
 common:
+	lea raw(%rip), %r11
+	mov %r11, %gs:S_ENTRY
 	mov %rax, %gs:S_NR
 	mov %rdx, %gs:S_A2
+	mov %rcx, %gs:S_STUB
+	mov STUB_RET(%rcx), %rcx
 	mov %rcx, %gs:S_RET
 common_saved:
 	lahf
@@ -90,18 +135,9 @@ committed:
 pending_checked:
 	jne trap_with_reason
 restore:
-	mov %gs:S_A0, %rdi
-	mov %gs:S_A1, %rsi
+	ARGUMENTS
 	mov %gs:S_A2, %rdx
-	mov %gs:S_A3, %r10
-	mov %gs:S_A4, %r8
-	mov %gs:S_A5, %r9
-	mov %gs:S_FLAGS, %rax
-	add $127, %al
-	sahf
-	mov %gs:S_RESULT, %rax
-	mov %gs:S_RET, %rcx
-	jmp *%rcx
+	LEAVE
 restore_end:
 
 pass:
@@ -110,17 +146,13 @@ pass_gate:
 	syscall
 pass_end:
 	mov %rax, %gs:S_RESULT
-	mov %gs:S_FLAGS, %rax
-	add $127, %al
-	sahf
-	mov %gs:S_RESULT, %rax
-	mov %gs:S_RET, %rcx
-	jmp *%rcx
+	LEAVE
 pass_done:
 
 check:
 	cmp $4, %edx
 	je traced_way
+checking:
 	movl $1, %gs:S_STATE
 	mov %rsp, %gs:S_RSP
 	mov %gs:S_SELF, %rdi
@@ -134,69 +166,114 @@ check:
 check_done:
 	jne trap_with_reason
 	movl $0, %gs:S_STATE
-	mov %gs:S_A0, %rdi
-	mov %gs:S_A1, %rsi
-	mov %gs:S_A3, %r10
-	mov %gs:S_A4, %r8
-	mov %gs:S_A5, %r9
+	ARGUMENTS
 	mov %gs:S_NR, %rax
 	test %edx, %edx
 	jz pass
 	cmp $4, %edx
 	jne call
-	jmp traced_way
+
+	/* The program makes its call itself, in the stub, where the tracer sees it. Our code stays
+	 * closed until the tracer opens it: without one, what the call makes has the same slot. */
+traced_way:
+	FLAGS
+	mov %gs:S_A2, %rdx
+	mov %gs:S_NR, %rax
+	mov %gs:S_STUB, %rcx
+raw:
+	jmp *%rcx
 
 check_end:
-	/* own_call(nr, a, b, c): a call of ours, which is not recorded */
+	/* own_call(nr, a, b, c, d): a call of ours, which is not recorded */
 own_call:
 	mov %rdi, %rax
 	mov %rsi, %rdi
 	mov %rdx, %rsi
 	mov %rcx, %rdx
+	mov %r8, %r10
 	syscall
 own_end:
 	ret
 
-	/* The tracer makes a call of the program's here, and at tool one of its own. */
-remote:
+	/* where the handler of SIGSYS returns to */
+restorer:
+	mov $15, %eax /* rt_sigreturn */
 	syscall
-remote_end: /* without a tracer; else that goes on */
-	mov %gs:S_RET, %rcx
-	jmp *%rcx
-tool:
-	syscall
-tool_end:
+restorer_end:
 	int3
+
+	/* START begins a new program at rcx, with the registers that it has without us. */
+	.macro START
+	xor %eax, %eax
+	xor %ebx, %ebx
+	xor %edx, %edx
+	xor %ebp, %ebp
+	xor %edi, %edi
+	xor %esi, %esi
+	xor %r8d, %r8d
+	xor %r9d, %r9d
+	xor %r10d, %r10d
+	xor %r11d, %r11d
+	xor %r12d, %r12d
+	xor %r13d, %r13d
+	xor %r14d, %r14d
+	xor %r15d, %r15d
+	jmp *%rcx
+	.endm
+
+	/* settle: the loader's end, in our own code. r8: its descriptor; r15: the program's first instruction. */
+settle:
+	lea orphan(%rip), %rax
+	mov %rax, -64(%rsp)
+	movq $0x4c000004, -56(%rsp) /* SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_NODEFER */
+	lea restorer(%rip), %rax
+	mov %rax, -48(%rsp)
+	movq $~0x40000000, -40(%rsp) /* all signals but SIGSYS */
+	mov $31, %edi /* SIGSYS */
+	lea -64(%rsp), %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	mov $13, %eax /* rt_sigaction */
+	syscall
+	mov %r8, %rdi
+	mov $3, %eax /* close */
+	syscall
+	mov %r15, %rcx
+	START
 gates_end:
 	.p2align 4
 
 trap_with_reason:
 	mov %eax, %gs:S_REASON
+	mov $-1, %rax /* no call, should there be no tracer */
 trap:
 	syscall
 trap_end: /* without a tracer */
-	movl $0, %gs:S_PENDING
+	mov %gs:S_SELF, %rdi
+	lea STACK_TOP(%rdi), %rsp
+	cld
+	call alone
+	mov %gs:S_RSP, %rsp
 	cmpl $4, %gs:S_REASON /* REASON_AGAIN */
 	jne committed
-	mov %gs:S_A0, %rdi
-	mov %gs:S_A1, %rsi
-	mov %gs:S_A3, %r10
-	mov %gs:S_A4, %r8
-	mov %gs:S_A5, %r9
-	mov %gs:S_NR, %rax
-	jmp pass
+	ARGUMENTS
+	jmp traced_way
 
-traced_way:
-	mov %gs:S_FLAGS, %rax
-	add $127, %al
-	sahf
-	mov %gs:S_A2, %rdx
-	mov %gs:S_NR, %rax
-traced:
-	syscall
-traced_end: /* without a tracer */
-	mov %gs:S_RET, %rcx
-	jmp *%rcx
+	/* orphan: the handler of SIGSYS. It runs only without a tracer. orphaned() returns the
+	 * program's own handler if the signal is for that. */
+orphan:
+	push %rdi
+	push %rsi
+	push %rdx
+	mov %gs:S_SELF, %rcx
+	call orphaned
+	pop %rdx
+	pop %rsi
+	pop %rdi
+	test %rax, %rax
+	jz 1f
+	jmp *%rax
+1:	ret
 
 	/* copy_from(to, from, n) returns how many bytes could not be copied. The tracer moves a
 	 * thread that faults between user_begin and user_end to user_fault. */
@@ -223,32 +300,43 @@ user_fault:
 	mov $-1, %rax
 	ret
 
-	/* loader: run once, at the entry of a new program. r12 is what to map: bytes; r13: of code; r14: of control, behind the code. */
-	.globl loader, loader_made, loader_done, loader_end, loader_name
+	/* loader: run once, before the first instruction of a new program, in memory that is never
+	 * executed otherwise. r12 is what to map: bytes; r13: of code; r14: of control, behind
+	 * the code; rbx: where; rbp: where more stubs are to be, 0 for nowhere; r15: the program's first instruction.
+	 * Syscall User Dispatch lets its calls through, but for announce, where the tracer does
+	 * the rest and sends it to settle. Without a tracer it takes all back. */
+	.globl loader, loader_gates_end, announce_end, loader_end
 loader:
+	/* the action of SIGSYS as it is, at rsp - 32 */
+	mov $31, %edi
+	xor %esi, %esi
+	lea -32(%rsp), %rdx
+	mov $8, %r10d
+	mov $13, %eax /* rt_sigaction */
+	syscall
 	lea loader_name(%rip), %rdi
 	mov $1, %esi /* MFD_CLOEXEC */
 	mov $319, %eax /* memfd_create */
 	syscall
-	int3
-loader_made: /* r15: the descriptor; rbx: where to map */
+	mov %rax, %r8
+	test %rax, %rax
+	js announce
 	mov %rbx, %rdi
 	mov %r12, %rsi
 	mov $3, %edx /* PROT_READ | PROT_WRITE */
 	mov $1, %r10d /* MAP_SHARED */
-	mov %r15, %r8
 	xor %r9d, %r9d
 	mov $9, %eax /* mmap */
 	syscall
 	cmp $-4096, %rax
-	ja 1f
+	ja announce
+	mov %r8, (-160)(%rsp) /* what needs r8 */
 	mov %rax, %rbx
 	mov %rbx, %rdi
 	mov %r13, %rsi
 	mov $5, %edx /* PROT_READ | PROT_EXEC */
 	mov $0x32, %r10d /* MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED */
 	mov $-1, %r8
-	xor %r9d, %r9d
 	mov $9, %eax
 	syscall
 	cmp $-4096, %rax
@@ -265,14 +353,70 @@ loader_made: /* r15: the descriptor; rbx: where to map */
 	mov $16, %edx /* MADV_DONTDUMP */
 	mov $28, %eax
 	syscall
+	mov %rbp, %rdi
+	test %rdi, %rdi
+	jz 2f
+	mov $0x10000, %esi
+	mov $5, %edx
+	mov $0x100022, %r10d /* MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE */
+	mov $9, %eax
+	syscall
+	mov %rax, %rbp
+2:	/* without a tracer the announcement does nothing */
+	lea back(%rip), %rax
+	mov %rax, -64(%rsp)
+	movq $0x44000004, -56(%rsp) /* SA_SIGINFO | SA_RESTORER | SA_NODEFER */
+	lea back_restorer(%rip), %rax
+	mov %rax, -48(%rsp)
+	movq $0, -40(%rsp)
+	mov $31, %edi
+	lea -64(%rsp), %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	mov $13, %eax
+	syscall
+	sub $160, %rsp /* the frame of a signal begins below */
+	mov (%rsp), %r8
 	mov %rbx, %rax
-1:	mov %rax, %rbp
-	mov %r15, %rdi
+	jmp 3f
+1:	mov -160(%rsp), %r8
+announce:
+	sub $160, %rsp
+3:	mov %rax, %rdi /* the address, or an error */
+	mov $-1, %rax
+	jmp announce_call
+announced:
+	add $160, %rsp
+	test %r8, %r8
+	js 1f
+	mov %r8, %rdi
 	mov $3, %eax /* close */
 	syscall
-	mov %rbp, %rax
-	int3
-loader_done:
+1:	mov $31, %edi
+	lea -32(%rsp), %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	mov $13, %eax
+	syscall
+	mov $59, %edi /* PR_SET_SYSCALL_USER_DISPATCH */
+	xor %esi, %esi
+	xor %edx, %edx
+	xor %r10d, %r10d
+	xor %r8d, %r8d
+	mov $157, %eax /* prctl */
+	syscall
+	mov %r15, %rcx
+	START
+back_restorer:
+	mov $15, %eax
+	syscall
+back: /* the kernel compares the address behind a call */
+	ret
+loader_gates_end:
+announce_call:
+	syscall
+announce_end:
+	jmp announced
 loader_name:
 	.asciz "iotape"
 loader_end:

@@ -8,7 +8,8 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define INLINE static inline __attribute__((always_inline))
 
-HIDDEN s64 own_call(s64 nr, s64 a, s64 b, s64 c);
+HIDDEN s64 own_call(s64 nr, s64 a, s64 b, s64 c, s64 d);
+extern HIDDEN const u8 gates_begin[], raw[], trap_end[];
 HIDDEN u64 copy_from(void *to, u64 from, u64 n);
 HIDDEN s64 string_length(u64 s, u64 most);
 
@@ -25,9 +26,13 @@ enum {
 	MAX_VECTOR = 64,     /* elements that are recorded here */
 	FAILED_BYTES = 65536, /* of memory of a call that failed */
 	SPINS = 200,
-	SIGSYS = 31, SIG_BLOCK = 0, SIG_SETMASK = 2,
+	SIGSYS = 31, SIG_BLOCK = 0, SIG_UNBLOCK = 1, SIG_SETMASK = 2, SIG_IGN = 1, EFAULT = 14,
+	NR_MPROTECT = 10, NR_SIGACTION = 13, NR_SIGMASK = 14, NR_GETPID = 39, NR_GETTID = 186, NR_TGKILL = 234,
+	NR_SIGSUSPEND = 130, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_IO_PGETEVENTS = 333,
+	SYS_USER_DISPATCH = 2,
 	FRAME_MASK = 296, /* where rt_sigreturn finds the mask: struct ucontext, uc_sigmask */
 };
+#define SYS_BIT (1ul << (SIGSYS - 1))
 #define MAX_COUNT (1u << 20)
 #define MAX_BYTES 0x7fffffffu
 
@@ -72,7 +77,7 @@ INLINE u32 device(u64 d)
 static s32 look(struct object *o, s32 fd, s64 flags)
 {
 	struct stat st;
-	if (own_call(NR_FSTAT, fd, (s64)&st, 0) < 0)
+	if (own_call(NR_FSTAT, fd, (s64)&st, 0, 0) < 0)
 		return 0;
 	o->ino = st.ino;
 	o->size = st.size;
@@ -87,15 +92,15 @@ static s32 look(struct object *o, s32 fd, s64 flags)
 	o->pos = 0;
 	*(u32 *)&o->arg = 0;
 	if (flags < 0) {
-		s64 got = own_call(NR_FCNTL, fd, F_GETFL, 0);
+		s64 got = own_call(NR_FCNTL, fd, F_GETFL, 0, 0);
 		if (got < 0)
 			return 0;
 		flags = got & ~(s64)(O_CREAT | O_CLOEXEC);
-		if (own_call(NR_FCNTL, fd, F_GETFD, 0) & 1)
+		if (own_call(NR_FCNTL, fd, F_GETFD, 0, 0) & 1)
 			flags |= O_CLOEXEC;
 		u32 kind = st.mode & S_IFMT;
 		if ((kind == S_IFREG || kind == S_IFDIR || kind == S_IFBLK) && !(flags & O_PATH)) {
-			s64 pos = own_call(NR_LSEEK, fd, 0, 1);
+			s64 pos = own_call(NR_LSEEK, fd, 0, 1, 0);
 			if (pos > 0)
 				o->pos = pos;
 		}
@@ -126,7 +131,7 @@ static struct object *object_of(struct slot *s, struct object *at, s32 fd, s8 ar
 			to[i] = from[i];
 		at->size = (u64)-1;
 		struct stat st;
-		if (s->control->sizes && (at->mode & S_IFMT) == S_IFREG && own_call(NR_FSTAT, fd, (s64)&st, 0) == 0)
+		if (s->control->sizes && (at->mode & S_IFMT) == S_IFREG && own_call(NR_FSTAT, fd, (s64)&st, 0, 0) == 0)
 			at->size = (u64)st.size;
 	} else {
 		*(volatile u64 *)&d->generation = 0;
@@ -170,12 +175,116 @@ static s32 seekable(const struct files *fs, const struct descriptor *d, s32 fd)
 	return kind == S_IFREG || kind == S_IFBLK;
 }
 
+/* give makes the kernel get another pointer for an argument. */
+INLINE void give(struct slot *s, u32 arg, const void *to)
+{
+	s->original = s->args[arg];
+	s->given = arg + 1;
+	s->args[arg] = (u64)to;
+}
+
+INLINE void take_back(struct slot *s)
+{
+	if (s->given) {
+		s->args[s->given - 1] = s->original;
+		s->given = 0;
+	}
+}
+
+/* unblock keeps SIGSYS unblocked, and its action ours: where there is no tracer any more, a
+ * call that is not made here must lead to orphaned(). The program sees what it asked for. It
+ * returns 1 if after() has to put things right. */
+static s32 unblock(struct slot *s)
+{
+	struct files *fs = s->files;
+	u64 set;
+	s->was = 0;
+	switch (s->nr) {
+	case NR_SIGMASK: {
+		u64 how = s->args[0], hides = 0;
+		s->was = s->blocked;
+		if (s->args[1] && !copy_from(&set, s->args[1], sizeof(set))) {
+			u64 bit = set >> (SIGSYS - 1) & 1;
+			hides = bit && how != SIG_UNBLOCK;
+			if (how == SIG_SETMASK)
+				s->blocked = bit;
+			else if (bit)
+				s->blocked = how == SIG_BLOCK;
+		}
+		if (hides) {
+			s->act.mask = set & ~SYS_BIT;
+			give(s, 1, &s->act.mask);
+		}
+		return hides || (s->was && s->args[2]);
+	}
+	case NR_SIGACTION: {
+		u64 sig = s->args[0], bit = 1ul << ((sig - 1) & 63);
+		s32 sets = s->args[1] && !copy_from(&s->act, s->args[1], sizeof(s->act));
+		if (sig < 1 || sig > 64 || (s->args[1] && !sets))
+			return 0;
+		if (sig == SIGSYS) {
+			s->was = sets;
+			give(s, 1, 0);
+			return 1;
+		}
+		s->was = (fs->masking & bit) != 0;
+		if (sets && s->act.mask & SYS_BIT) {
+			fs->masking |= bit;
+			s->act.mask &= ~SYS_BIT;
+			give(s, 1, &s->act);
+		} else if (sets) {
+			fs->masking &= ~bit;
+		}
+		return s->given || (s->was && s->args[2]);
+	}
+	}
+	u32 arg = s->nr == NR_SIGSUSPEND ? 0 : s->nr == NR_PPOLL ? 3 : 4; /* epoll_pwait, epoll_pwait2 */
+	u64 at = s->args[arg];
+	if (s->nr == NR_PSELECT6 || s->nr == NR_IO_PGETEVENTS) {
+		arg = 5;
+		if (!s->args[5] || copy_from(s->sixth, s->args[5], sizeof(s->sixth)))
+			return 0;
+		at = s->sixth[0];
+	}
+	if (!at || copy_from(&set, at, sizeof(set)) || !(set & SYS_BIT))
+		return 0;
+	s->act.mask = set & ~SYS_BIT;
+	s->sixth[0] = (u64)&s->act.mask;
+	give(s, arg, arg == 5 ? (const void *)s->sixth : &s->act.mask);
+	return 1;
+}
+
+/* put_right makes the program see what it asked for. */
+static void put_right(struct slot *s)
+{
+	struct files *fs = s->files;
+	take_back(s);
+	if (s->result != 0)
+		return;
+	u64 *old = (u64 *)s->args[2];
+	if (s->nr == NR_SIGMASK && s->was && old)
+		*old |= SYS_BIT;
+	if (s->nr != NR_SIGACTION)
+		return;
+	if (s->args[0] != SIGSYS) {
+		if (s->was && old)
+			((struct action *)old)->mask |= SYS_BIT;
+		return;
+	}
+	struct action was = fs->action;
+	if (s->was)
+		fs->action = s->act;
+	if (old)
+		*(struct action *)old = was;
+}
+
 /* before decides what is done with a call that CLASS_CHECK has, and prepares it. */
 HIDDEN u32 before(struct slot *s)
 {
 	const struct control *c = s->control;
 	u32 fast = c->fast[s->nr];
 	s64 fd = (s32)s->args[0];
+	s->given = 0;
 	struct descriptor *d = fd >= 0 && fd < DESCRIPTORS ? &s->files->d[fd] : 0;
 
 	switch (c->check[s->nr]) {
@@ -186,7 +295,7 @@ HIDDEN u32 before(struct slot *s)
 			if (*(volatile u64 *)&s->pending)
 				return fast;
 			if (n >= SPINS)
-				own_call(NR_SCHED_YIELD, 0, 0, 0);
+				own_call(NR_SCHED_YIELD, 0, 0, 0, 0);
 			else
 				__builtin_ia32_pause();
 		}
@@ -217,21 +326,17 @@ HIDDEN u32 before(struct slot *s)
 			return CLASS_TRACE;
 		break;
 	}
-	case CHECK_MASK: {
-		u64 set;
-		if (!s->args[1] || copy_from(&set, s->args[1], sizeof(set)))
-			break;
-		u64 bit = set >> (SIGSYS - 1) & 1;
-		if (s->args[0] == SIG_SETMASK)
-			s->blocked = bit;
-		else if (bit)
-			s->blocked = s->args[0] == SIG_BLOCK;
+	case CHECK_MASK:
+	case CHECK_ACTION:
+	case CHECK_WAIT:
+		if (fast == CLASS_PASS && unblock(s))
+			return CLASS_RECORD; /* after() puts things right, and records nothing */
 		break;
-	}
 	case CHECK_RETURN: {
 		u64 set;
-		if (!copy_from(&set, s->rsp + FRAME_MASK, sizeof(set)))
-			s->blocked = set >> (SIGSYS - 1) & 1;
+		if (!copy_from(&set, s->rsp + FRAME_MASK, sizeof(set)) && set & SYS_BIT)
+			*(u64 *)(s->rsp + FRAME_MASK) = set & ~SYS_BIT;
+		s->entry = s->open; /* it does not return to us */
 		break;
 	}
 	}
@@ -400,7 +505,7 @@ INLINE void objects(struct record *r, s64 ret)
 		if (kind == S_IFREG || kind == S_IFBLK || kind == S_IFDIR) {
 			/* without the lock another thread may have moved it since */
 			if (s->position < 0 && (s->locked || !s->files->shared))
-				s->position = own_call(NR_LSEEK, (s32)s->args[0], 0, 1);
+				s->position = own_call(NR_LSEEK, (s32)s->args[0], 0, 1, 0);
 			o->pos = (u64)(s->position < 0 ? -1 : s->position);
 			if (s->position >= 0 && o->fd < DESCRIPTORS)
 				s->files->d[o->fd].o.pos = o->pos;
@@ -458,11 +563,14 @@ HIDDEN u32 after(struct slot *s)
 
 	if (class == CLASS_CHECK)
 		class = c->fast[s->nr];
-	if (class == CLASS_PASS) { /* the recording ended meanwhile */
+	if (class == CLASS_PASS) { /* for the program's sake, or the recording ended meanwhile */
+		u32 check = c->check[s->nr];
+		if (check == CHECK_MASK || check == CHECK_ACTION || check == CHECK_WAIT)
+			put_right(s);
 		unlock(s);
 		return REASON_NONE;
 	}
-	if (class != CLASS_RECORD)
+	if (class != CLASS_RECORD || ret == -EFAULT) /* whose memory may not be there */
 		goto tracer;
 	r.s = s;
 	r.sp = &c->rows[c->row[s->nr]];
@@ -529,4 +637,59 @@ HIDDEN u32 after(struct slot *s)
 tracer: /* which reads the position, and unlocks it */
 	s->position = -1;
 	return REASON_RECORD;
+}
+
+struct siginfo {
+	s32 signo, err, code, pad;
+	u64 call; /* of SIGSYS: the address behind it */
+};
+
+/* struct ucontext of the kernel, as far as it matters. */
+struct context {
+	u64 head[5];
+	u64 registers[16], rip;
+	u64 rest[15];
+	u64 mask;
+};
+
+/* orphaned is told of a SIGSYS. The tracer, while there is one, takes those of Syscall User
+ * Dispatch: so now there is none. All processes of the arena make their calls themselves from
+ * now on. Returns the program's handler if the signal is for that. */
+HIDDEN u64 orphaned(s32 sig, const struct siginfo *info, struct context *context, struct slot *s)
+{
+	struct control *c = (struct control *)(gates_begin + CODE_BYTES);
+	if (info->code != SYS_USER_DISPATCH || s->files->left) {
+		struct action *a = &s->files->action;
+		if (a->handler == SIG_IGN)
+			return 0;
+		if (!a->handler) {
+			own_call(NR_SIGACTION, SIGSYS, (s64)a, 0, sizeof(u64));
+			own_call(NR_TGKILL, own_call(NR_GETPID, 0, 0, 0, 0), own_call(NR_GETTID, 0, 0, 0, 0), sig, 0);
+		}
+		return a->handler;
+	}
+	u64 control_bytes = (sizeof(*c) + 4095) & ~4095ul;
+	if (own_call(NR_MPROTECT, (s64)c, (s64)control_bytes, 3, 0) == 0)
+		*(volatile u8 *)&c->selector = 0;
+	for (u32 i = 0; i < SLOTS; i++) {
+		volatile struct slot *each = (struct slot *)((u8 *)c + control_bytes + i * SLOT_BYTES);
+		each->open = (u64)raw;
+		each->entry = (u64)raw;
+	}
+	if (context->rip != info->call)
+		return 0; /* the tracer had sent it on */
+	if (context->rip != (u64)trap_end)
+		context->rip -= 2; /* again */
+	return 0;
+}
+
+/* alone does without a tracer what that was needed for. */
+HIDDEN void alone(struct slot *s)
+{
+	unlock(s);
+	take_back(s);
+	if (s->pending) {
+		s->pending = 0;
+		own_call(NR_SIGMASK, SIG_SETMASK, (s64)&s->mask, 0, sizeof(u64));
+	}
 }

@@ -18,6 +18,8 @@ enum {
 	ROWS = 160,         /* of operations that are recorded here */
 	CLOCKS = 64,        /* conversions of the time stamp counter, used in turn */
 	DESCRIPTORS = 1024, /* of a process that are remembered */
+	SLOTS = 256,        /* of an arena; the last has no thread: its calls are made in the stubs */
+	CODE_BYTES = 131072, /* before control */
 };
 
 /* What is done with a call, by its number (control.class). */
@@ -42,6 +44,8 @@ enum {
 	CHECK_OFFER,    /* says in memory how much room there is */
 	CHECK_MASK,     /* changes the signal mask */
 	CHECK_RETURN,   /* sets the one of a signal frame */
+	CHECK_WAIT,     /* has a mask while it waits */
+	CHECK_ACTION,   /* changes what a signal does */
 };
 
 /* What the tracer is stopped for (slot.reason). */
@@ -65,7 +69,12 @@ struct clock { /* ns = base_ns + (tsc - base_tsc) * mult / 2^32 */
 	u64 base_tsc, base_ns, mult, zero;
 };
 
-/* Written by the recorder alone; the program has it read-only. */
+/* struct sigaction of the kernel. */
+struct action {
+	u64 handler, flags, restorer, mask;
+};
+
+/* Written by the recorder alone; the program has it read-only, until orphaned(). */
 struct control {
 	u8 selector; /* of Syscall User Dispatch: 1 stops all calls that are not made here */
 	u8 zero[7];
@@ -91,7 +100,9 @@ struct descriptor {
 struct files {
 	u64 generation; /* grows when the tracer saw a call that may have changed any of them; from 1 */
 	u64 shared;     /* more than one thread uses it */
-	u64 zero[6];
+	u64 left;       /* its calls all stop, or its program uses Syscall User Dispatch itself */
+	u64 masking;    /* signals whose handlers block SIGSYS, as the program wants it */
+	struct action action; /* of SIGSYS, as the program wants it */
 	struct descriptor d[DESCRIPTORS];
 };
 
@@ -119,8 +130,16 @@ struct slot {
 	u64 calls;       /* recorded */
 	u64 locked;      /* address of the lock that the thread holds, 0 for none */
 	s64 position;    /* of the file after the call under way, -1 if not known */
-	u64 blocked;     /* 1: the program blocks SIGSYS */
+	u64 blocked;     /* 1: the program blocks SIGSYS; it is never blocked in truth */
 	u64 last;        /* ns, when its last recorded call returned */
-	u64 zero[2];
+	u64 entry;       /* where stubs lead to: common, or raw while our code runs */
+	u64 stub;        /* of the place that the call under way is made at */
 	u64 tail;        /* bytes consumed: written by the recorder */
+	u64 mask;        /* the thread's, while a signal is pending: all are blocked then */
+	u64 given;       /* 1 + the argument that the kernel got another pointer for, 0: none */
+	u64 original;    /* what the program gave */
+	u64 was;         /* the old mask has SIGSYS, as the program wants it */
+	struct action act; /* what the kernel got, or what a program wants for SIGSYS */
+	u64 sixth[2];    /* likewise: the sixth argument of pselect6 */
+	u64 open;        /* what entry is while the program runs: common, or raw for ever */
 };
