@@ -26,6 +26,9 @@ func openedName(ev *event.Event, f *event.File) (given, real string) {
 	return p.Abs, p.Real
 }
 
+// nameless reports whether the file had no name when it was opened.
+func (o *OpenFile) nameless() bool { return strings.HasSuffix(o.Now.Real, deleted) }
+
 // anonymous has how /proc/PID/fd calls what is no file, by the operation that makes it.
 var anonymous = map[event.Op]string{
 	event.OpEventfd:       "anon_inode:[eventfd]",

@@ -110,7 +110,7 @@ func (k *Facts) file(open *OpenFile) event.File {
 		f.Open, f.Pos, f.Flags = open.ID, o.pos, o.flags
 	}
 	f.Path, f.Real = cmp.Or(open.Now.Given, open.Path), open.Now.other()
-	if open.Gone {
+	if open.Gone && !open.nameless() {
 		f.Nlink, f.Path, f.Real = 0, strings.TrimSuffix(f.Path, deleted)+deleted, ""
 		return f
 	}

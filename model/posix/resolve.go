@@ -239,8 +239,7 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 	if f.Path == "" {
 		f.Path, f.Real = openedName(ev, f)
 	}
-	o := m.open(tab, f, ev.Exit)
-	o.Gone = strings.HasSuffix(o.Now.Real, deleted)
+	m.open(tab, f, ev.Exit)
 }
 
 // pair installs the two descriptors of pipe, pipe2 and socketpair.
