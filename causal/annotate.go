@@ -29,7 +29,8 @@ func AnnotateWith(events iter.Seq2[*event.Event, error], more *Evidence) (*Annot
 			return nil, nil, fmt.Errorf("annotate: %w", err)
 		}
 		if ev.Seq != uint64(len(a.exit)) {
-			return nil, nil, fmt.Errorf("annotate: event %d comes where %d should: the tape is damaged", ev.Seq, len(a.exit))
+			return nil, nil, fmt.Errorf("annotate: event %d comes where %d should: the tape is damaged", ev.Seq,
+				len(a.exit))
 		}
 		if len(a.exit) >= maxEvents {
 			return nil, nil, fmt.Errorf("annotate: more than %d events", uint64(maxEvents))

@@ -223,7 +223,8 @@ func TestLocks(t *testing.T) {
 	lock(2, 9, 20, unlock)
 	lock(3, 11, 30, unlock)
 	lock(1, 13, 10, exclusive)
-	x.wantAnnotated("1: compute 2ns", "2: wait 1", "3: wait 1", "4: compute 4ns", "5: compute 4ns", "6: compute 10ns, wait 4, wait 5")
+	x.wantAnnotated("1: compute 2ns", "2: wait 1", "3: wait 1", "4: compute 4ns", "5: compute 4ns",
+		"6: compute 10ns, wait 4, wait 5")
 }
 
 // TestRecordLocks: locks of processes on ranges, which a close or an end gives up.
@@ -244,8 +245,9 @@ func TestRecordLocks(t *testing.T) {
 	x.add(1, 7, 8, event.OpClose, func(e *event.Event) { e.Files = []event.File{{Open: 10}} }) // 3: the second half
 	lock(3, 9, 30, read, 15, 5)                                                                // 4: after 3
 	x.add(2, 11, 11, 0, func(e *event.Event) { e.Kind, e.PID = event.Exited, 2 })              // 5
-	lock(4, 13, 40, write, 5, 1)                                                               // 6: after 5, which is after 1
-	lock(4, 15, 40, write, 100, 1)                                                             // 7: nobody else's
+	// 6: after 5, which is after 1
+	lock(4, 13, 40, write, 5, 1)
+	lock(4, 15, 40, write, 100, 1) // 7: nobody else's
 	x.wantAnnotated("1: compute 2ns", "2: wait 1", "3: compute 4ns", "4: wait 3", "6: wait 5", "7: compute 2ns")
 }
 
@@ -285,7 +287,8 @@ func TestLocksOfProcesses(t *testing.T) {
 				return x.add(tid, at, at+1, event.OpFcntl, func(e *event.Event) {
 					flock := make([]byte, 32)
 					flock[0] = 1 // F_WRLCK
-					e.Args[1], e.Files = fSETLKW, []event.File{{Open: event.OpenID(10 * tid), Ino: 3, FD: 3, Flags: c.flags}}
+					e.Args[1], e.Files = fSETLKW, []event.File{{Open: event.OpenID(10 * tid), Ino: 3, FD: 3,
+						Flags: c.flags}}
 					e.Bufs = []event.Buf{{Arg: 2, Kind: event.KindStruct, Inline: flock}}
 				})
 			}
@@ -323,10 +326,12 @@ func TestConnections(t *testing.T) {
 			}
 			at := []event.Buf{{Arg: 1, Kind: event.KindStruct, Inline: c.address}}
 			x.add(1, 1, 2, event.OpBind, func(e *event.Event) { e.Files, e.Bufs = []event.File{sock(5, 0)}, at })
-			x.add(1, 3, 9, event.OpAccept, func(e *event.Event) { e.Files = []event.File{sock(5, 0), sock(6, event.ResultArg)} })
+			x.add(1, 3, 9, event.OpAccept,
+				func(e *event.Event) { e.Files = []event.File{sock(5, 0), sock(6, event.ResultArg)} })
 			x.add(2, 7, 10, event.OpConnect, func(e *event.Event) { e.Files, e.Bufs = []event.File{sock(7, 0)}, at })
 			x.add(3, 11, 12, event.OpConnect, func(e *event.Event) { e.Files, e.Bufs = []event.File{sock(8, 0)}, at })
-			x.add(1, 13, 14, event.OpAccept, func(e *event.Event) { e.Files = []event.File{sock(5, 0), sock(9, event.ResultArg)} })
+			x.add(1, 13, 14, event.OpAccept,
+				func(e *event.Event) { e.Files = []event.File{sock(5, 0), sock(9, event.ResultArg)} })
 			on := func(tid uint32, op event.Op, at int64, open event.OpenID, n int64) {
 				x.add(tid, at, at+1, op, func(e *event.Event) { e.Ret, e.Files = n, []event.File{sock(open, 0)} })
 			}
@@ -349,7 +354,8 @@ func TestDatagrams(t *testing.T) {
 		return []event.File{{Arg: arg, Open: open, Mode: sIFSOCK}}
 	}
 	for i, open := range []event.OpenID{5, 6} {
-		x.add(uint32(i+1), 1, 2, event.OpSocket, func(e *event.Event) { e.Args[1], e.Files = sockDgram, sock(open, event.ResultArg) })
+		x.add(uint32(i+1), 1, 2, event.OpSocket,
+			func(e *event.Event) { e.Args[1], e.Files = sockDgram, sock(open, event.ResultArg) })
 	}
 	x.add(1, 3, 4, event.OpBind, func(e *event.Event) {
 		e.Files, e.Bufs = sock(5, 0), []event.Buf{{Arg: 1, Kind: event.KindStruct, Inline: address}}
@@ -357,7 +363,8 @@ func TestDatagrams(t *testing.T) {
 	send := func(at int64, text string) {
 		x.add(2, at, at+1, event.OpSendto, func(e *event.Event) {
 			e.Ret, e.Files = int64(len(text)), sock(6, 0)
-			e.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Inline: []byte(text)}, {Arg: 4, Kind: event.KindStruct, Inline: address}}
+			e.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Inline: []byte(text)},
+				{Arg: 4, Kind: event.KindStruct, Inline: address}}
 		})
 	}
 	send(5, "one")
@@ -365,7 +372,8 @@ func TestDatagrams(t *testing.T) {
 	send(9, "two")
 	for i, text := range []string{"two", "one"} {
 		x.add(1, int64(11+2*i), int64(12+2*i), event.OpRecvfrom, func(e *event.Event) {
-			e.Ret, e.Files, e.Bufs = int64(len(text)), sock(5, 0), []event.Buf{{Arg: 1, Kind: event.KindBuf, Inline: []byte(text)}}
+			e.Ret, e.Files, e.Bufs = int64(len(text)), sock(5,
+				0), []event.Buf{{Arg: 1, Kind: event.KindBuf, Inline: []byte(text)}}
 		})
 	}
 	x.want("3>7 bytes, 5>6 bytes")
@@ -394,7 +402,8 @@ func TestReduction(t *testing.T) {
 			t.Fatalf("%v became %v", waits, left)
 		}
 		for i := range left { // and none of it is superfluous
-			if got := reach(line, slices.Delete(slices.Clone(left), i, i+1)); slices.EqualFunc(got, want, slices.Equal[[]bool]) && lines <= 2 {
+			if got := reach(line, slices.Delete(slices.Clone(left), i, i+1)); slices.EqualFunc(got, want,
+				slices.Equal[[]bool]) && lines <= 2 {
 				t.Fatalf("%v is superfluous in %v", left[i], left)
 			}
 		}
@@ -407,7 +416,8 @@ func reach(line []uint32, waits []waitFor) [][]bool {
 	for i := range line {
 		all[i] = make([]bool, len(line))
 		for j := range i {
-			direct := line[i] == line[j] || slices.ContainsFunc(waits, func(w waitFor) bool { return int(w.to) == i && int(w.from) == j })
+			direct := line[i] == line[j] ||
+				slices.ContainsFunc(waits, func(w waitFor) bool { return int(w.to) == i && int(w.from) == j })
 			if direct {
 				all[i][j] = true
 				for k := range j {
@@ -423,7 +433,10 @@ func text(t *testing.T, x *tape, n *Annotations) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := bufio.NewWriter(&b)
-	err := n.WriteText(w, x.all(), nil, func(dst []byte, e *event.Event) []byte { return fmt.Appendf(dst, "%d %s\n", e.TID, e.Op) })
+	err := n.WriteText(w, x.all(), nil, func(dst []byte,
+		e *event.Event) []byte {
+		return fmt.Appendf(dst, "%d %s\n", e.TID, e.Op)
+	})
 	if err := errors.Join(err, w.Flush()); err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +495,8 @@ func TestTextLong(t *testing.T) {
 		if an.Compute != ns || an.Sleep != ns || len(an.Waits) != 1 || an.Waits[0].Lag != ns {
 			t.Errorf("%v: %+v", ns, an)
 		}
-		if out := text(t, x, n); !strings.Contains(out, fmt.Sprintf("COMPUTE(%v)", ns)) || !strings.Contains(out, fmt.Sprintf("WAIT(0, %v)", ns)) {
+		if out := text(t, x, n); !strings.Contains(out, fmt.Sprintf("COMPUTE(%v)", ns)) ||
+			!strings.Contains(out, fmt.Sprintf("WAIT(0, %v)", ns)) {
 			t.Errorf("%s", out)
 		}
 	}

@@ -255,7 +255,8 @@ func Read(t *trace.Tape) (*Annotations, error) {
 	}
 	n, err := decode(b)
 	if err == nil && n.events != t.Manifest().Counts.Events {
-		err = fmt.Errorf("they are of %d events, the tape has %d: %w", n.events, t.Manifest().Counts.Events, trace.ErrCorrupt)
+		err = fmt.Errorf("they are of %d events, the tape has %d: %w", n.events, t.Manifest().Counts.Events,
+			trace.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("annotations of %s: %w", t.Name(), err)

@@ -30,7 +30,8 @@ const (
 )
 
 func (r Reason) String() string {
-	return [...]string{"program", "fork", "wait", "wake", "bytes", "connect", "lock", "name", "content", "barrier", "throttle"}[r]
+	return [...]string{"program", "fork", "wait", "wake", "bytes", "connect", "lock", "name", "content", "barrier",
+		"throttle"}[r]
 }
 
 // Edge leads from an event to one that comes after it.

@@ -33,11 +33,13 @@ func (x *tape) pipe(tid uint32, at int64, read, write event.OpenID) int {
 }
 
 func (x *tape) write(tid uint32, enter, exit int64, open event.OpenID, n int64) int {
-	return x.add(tid, enter, exit, event.OpWrite, func(e *event.Event) { e.Ret, e.Files = n, []event.File{{Open: open}} })
+	return x.add(tid, enter, exit, event.OpWrite,
+		func(e *event.Event) { e.Ret, e.Files = n, []event.File{{Open: open}} })
 }
 
 func (x *tape) read(tid uint32, enter, exit int64, open event.OpenID, n int64) int {
-	return x.add(tid, enter, exit, event.OpRead, func(e *event.Event) { e.Ret, e.Files = n, []event.File{{Open: open}} })
+	return x.add(tid, enter, exit, event.OpRead,
+		func(e *event.Event) { e.Ret, e.Files = n, []event.File{{Open: open}} })
 }
 
 // edges lists what comes before each event, but for the thread's own order.

@@ -168,7 +168,8 @@ func timed(ev *event.Event) bool {
 // neither.
 func isPoll(op event.Op) bool {
 	switch op {
-	case event.OpPoll, event.OpPpoll, event.OpSelect, event.OpPselect6, event.OpEpollWait, event.OpEpollPwait, event.OpEpollPwait2:
+	case event.OpPoll, event.OpPpoll, event.OpSelect, event.OpPselect6, event.OpEpollWait, event.OpEpollPwait,
+		event.OpEpollPwait2:
 		return true
 	}
 	return false

@@ -52,7 +52,8 @@ func TestDelaysThatAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := sum.Nodes[0]; n.Compute != compute || n.Storage != storage || n.Delay != delay {
-			t.Errorf("computing %d, storage %d, delay %d, want %d, %d, %d", n.Compute, n.Storage, n.Delay, compute, storage, delay)
+			t.Errorf("computing %d, storage %d, delay %d, want %d, %d, %d", n.Compute, n.Storage, n.Delay, compute,
+				storage, delay)
 		}
 	}
 	still := func(f func(*event.Event)) func(*event.Event) { // whose clock stands still

@@ -30,14 +30,16 @@ func TestEvidence(t *testing.T) {
 	}
 	more := &Evidence{
 		Waits: []Found{{Event: 3, For: 2, Lag: 2 * time.Millisecond}},
-		Gaps:  []Gap{{Event: 1, Compute: -1, Idle: -1}, {Event: 2, Compute: 39 * time.Millisecond, Idle: -1}, {Event: 3, Compute: 2 * time.Millisecond, Idle: -1}},
+		Gaps: []Gap{{Event: 1, Compute: -1, Idle: -1}, {Event: 2, Compute: 39 * time.Millisecond, Idle: -1},
+			{Event: 3, Compute: 2 * time.Millisecond, Idle: -1}},
 	}
 	notes, sum, err := AnnotateWith(x.all(), more)
 	if err != nil {
 		t.Fatal(err)
 	}
 	an := notes.Cursor().At(3)
-	if an.Compute.Round(time.Microsecond) != 2*time.Millisecond || !slices.Equal(an.Waits, []Dependency{{2, 2 * time.Millisecond}}) {
+	if an.Compute.Round(time.Microsecond) != 2*time.Millisecond ||
+		!slices.Equal(an.Waits, []Dependency{{2, 2 * time.Millisecond}}) {
 		t.Errorf("%+v", an)
 	}
 	// What is as recorded, within what measuring can tell, stays.
@@ -60,7 +62,8 @@ func TestEvidence(t *testing.T) {
 	if sum.Waits != 0 || len(notes.Before(4)) != 0 {
 		t.Errorf("%+v", sum)
 	}
-	for _, bad := range []*Evidence{{Waits: []Found{{Event: 1, For: 1}}}, {Waits: []Found{{Event: 99, For: 1}}}, {Gaps: []Gap{{Event: 2}, {Event: 1}}}} {
+	for _, bad := range []*Evidence{{Waits: []Found{{Event: 1, For: 1}}}, {Waits: []Found{{Event: 99, For: 1}}},
+		{Gaps: []Gap{{Event: 2}, {Event: 1}}}} {
 		if _, _, err := AnnotateWith(x.all(), bad); err == nil {
 			t.Errorf("%+v is taken", bad)
 		}

@@ -110,7 +110,8 @@ func (f *files) path(m mark, ev *event.Event, spec *event.Spec, k int, abs strin
 	change := false
 	if ev.OK() {
 		switch ev.Op {
-		case event.OpMkdir, event.OpMkdirat, event.OpRmdir, event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat,
+		case event.OpMkdir, event.OpMkdirat, event.OpRmdir, event.OpUnlink, event.OpUnlinkat, event.OpRename,
+			event.OpRenameat,
 			event.OpRenameat2, event.OpSymlink, event.OpSymlinkat, event.OpMknod, event.OpMknodat:
 			change = true
 		case event.OpLink, event.OpLinkat:

@@ -79,7 +79,8 @@ func (f *Faults) note(s *stream, writes, reads []group) {
 		f.Danglings++
 		side := append(writes, reads...)
 		if len(f.Dangling) < MaxFaults {
-			f.Dangling = append(f.Dangling, Dangling{int(side[0].moves[0].event), len(writes) > 0, side[len(side)-1].to})
+			f.Dangling = append(f.Dangling,
+				Dangling{int(side[0].moves[0].event), len(writes) > 0, side[len(side)-1].to})
 		}
 		return
 	}

@@ -185,7 +185,10 @@ func (l *locks) replaced(i int, ev *event.Event) {
 	case (ev.Op == event.OpDup2 || ev.Op == event.OpDup3) && ev.Args[0] != ev.Args[1]:
 		l.lose(i, ev, func(h *lock) bool { return h.fd == int32(ev.Args[1]) })
 	case ev.Op == event.OpCloseRange && ev.Args[2]&cloexecFlag == 0:
-		l.lose(i, ev, func(h *lock) bool { return uint32(h.fd) >= uint32(ev.Args[0]) && uint32(h.fd) <= uint32(ev.Args[1]) })
+		l.lose(i, ev, func(h *lock) bool {
+			return uint32(h.fd) >= uint32(ev.Args[0]) &&
+				uint32(h.fd) <= uint32(ev.Args[1])
+		})
 	}
 }
 

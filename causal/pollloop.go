@@ -68,7 +68,8 @@ func nothingYet(ev *event.Event) bool {
 func (a *annotator) looked(links []link) {
 	for _, l := range a.looks {
 		for _, k := range linksTo(links, l.reader) {
-			if (k.why == Bytes || k.why == Connect) && a.exit[k.from] > l.begin && a.b.line[k.from] != a.b.line[l.reader] {
+			if (k.why == Bytes || k.why == Connect) && a.exit[k.from] > l.begin &&
+				a.b.line[k.from] != a.b.line[l.reader] {
 				a.waitedBy(l)
 				break
 			}

@@ -104,7 +104,10 @@ func reduce(line []uint32, lines int, waits []waitFor) []waitFor {
 		waits = waits[n:]
 		to := group[0].to
 		// The latest first: earlier ones follow from it, never the other way.
-		slices.SortFunc(group, func(a, b waitFor) int { return cmp.Or(cmp.Compare(b.from, a.from), cmp.Compare(b.lag, a.lag)) })
+		slices.SortFunc(group, func(a, b waitFor) int {
+			return cmp.Or(cmp.Compare(b.from, a.from),
+				cmp.Compare(b.lag, a.lag))
+		})
 		self := line[to]
 		h := &known[self]
 		now, first := h.now, len(out)

@@ -29,7 +29,8 @@ type Path struct {
 
 // explain finds the longest path: what a replay on the same storage would take. Own is
 // how long each event's storage call took.
-func explain(line []uint32, lines int, compute []int64, sleeps []timeAt, waits []waitFor, own []int64) (ns int64, path Path) {
+func explain(line []uint32, lines int, compute []int64, sleeps []timeAt, waits []waitFor, own []int64) (ns int64,
+	path Path) {
 	const none = ^uint32(0)
 	done := make([]int64, len(line))    // when each event is done
 	before := make([]uint32, len(line)) // on which one that depends

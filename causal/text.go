@@ -37,7 +37,8 @@ import (
 // WriteText writes the annotations of a tape's events. Describe appends an event's text,
 // without the number; a line's end after it is left out. Wanted picks the events, nil is
 // all.
-func (n *Annotations) WriteText(w *bufio.Writer, events iter.Seq2[*event.Event, error], wanted func(*event.Event) bool, describe func([]byte, *event.Event) []byte) error {
+func (n *Annotations) WriteText(w *bufio.Writer, events iter.Seq2[*event.Event, error], wanted func(*event.Event) bool,
+	describe func([]byte, *event.Event) []byte) error {
 	waits := n.waits()
 	slices.SortStableFunc(waits, func(a, b waitFor) int { return cmp.Compare(a.from, b.from) })
 	fmt.Fprintf(w, "EVENTS(%d)\n", n.events)
@@ -322,7 +323,8 @@ func (p *textParser) nameCircle(c []waitFor) string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, "event %d (thread %d) waits for event %d (thread %d)", w.to, p.tids[p.line[w.to]], w.from, p.tids[p.line[w.from]])
+		fmt.Fprintf(&b, "event %d (thread %d) waits for event %d (thread %d)", w.to, p.tids[p.line[w.to]], w.from,
+			p.tids[p.line[w.from]])
 		if next := c[(i+1)%len(c)].to; next != w.from {
 			fmt.Fprintf(&b, ", before which comes event %d", next)
 		}

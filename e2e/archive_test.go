@@ -138,7 +138,8 @@ func TestArchiveJoins(t *testing.T) {
 	if a, b := c.run("print", got[1]), c.run("print", "whole.tape"); a != b {
 		t.Errorf("the joined tape has other events:\n%s\nthan the whole:\n%s", a, b)
 	}
-	if stat := c.run("stat", got[1]); !strings.Contains(stat, "a part of what the agent on db7 recorded: it begins with agent start, and ends with agent stop") {
+	if stat := c.run("stat", got[1]); !strings.Contains(stat,
+		"a part of what the agent on db7 recorded: it begins with agent start, and ends with agent stop") {
 		t.Errorf("stat says\n%s", stat)
 	}
 	c.run("archive", "get", "--from", c.store, filepath.Base(got[1]), "-o", "back")

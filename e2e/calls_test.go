@@ -64,7 +64,8 @@ func TestCalls(t *testing.T) {
 					}
 					made[got[i].Op] = true
 					if err := want[i].compare(tape, got[i]); err != nil {
-						t.Errorf("call %d, %s(%s) = %s: %v", i, want[i].name, strings.Join(want[i].args, ", "), want[i].ret, err)
+						t.Errorf("call %d, %s(%s) = %s: %v", i, want[i].name, strings.Join(want[i].args, ", "),
+							want[i].ret, err)
 						if got[i].Spec().Name != want[i].name {
 							t.FailNow() // all others would differ, too
 						}
@@ -92,7 +93,8 @@ func TestCalls32(t *testing.T) {
 	}
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "cc", "unshare")
-	if out, err := exec.Command("cc", "-m32", "-xc", "-o", filepath.Join(t.TempDir(), "x"), "testdata/calls/expect.h").CombinedOutput(); err != nil && !strings.Contains(string(out), "main") {
+	if out, err := exec.Command("cc", "-m32", "-xc", "-o", filepath.Join(t.TempDir(), "x"),
+		"testdata/calls/expect.h").CombinedOutput(); err != nil && !strings.Contains(string(out), "main") {
 		t.Skip("the compiler makes no 32-bit programs (gcc-multilib)")
 	}
 	iotape := testenv.Iotape(t)
@@ -110,7 +112,8 @@ func TestCalls32(t *testing.T) {
 			}
 			for i := range want {
 				if err := want[i].compare(tape, got[i]); err != nil {
-					t.Errorf("call %d, %s(%s) = %s: %v", i, want[i].name, strings.Join(want[i].args, ", "), want[i].ret, err)
+					t.Errorf("call %d, %s(%s) = %s: %v", i, want[i].name, strings.Join(want[i].args, ", "), want[i].ret,
+						err)
 				}
 				if got[i].Flags&event.Compat == 0 {
 					t.Errorf("call %d, %s, is not marked as one of a 32-bit program", i, want[i].name)
@@ -142,7 +145,8 @@ func (e *env) recordCalls(t *testing.T, family, backend string, flags ...string)
 	if err := os.Mkdir(work, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "-m", e.iotape, "record", "-o", filepath.Join(e.dir, "x.tape"), "--backend", backend, "--every-call", "--no-index", "--", prog)
+	cmd := exec.CommandContext(t.Context(), "unshare", "-m", e.iotape, "record", "-o", filepath.Join(e.dir, "x.tape"),
+		"--backend", backend, "--every-call", "--no-index", "--", prog)
 	cmd.Dir = work
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -219,7 +223,8 @@ func parseExpected(t *testing.T, out []byte) []*expected {
 		}
 		switch f[0] {
 		case "call":
-			x = &expected{name: f[1], nr: -1, ret: f[3], args: f[4:], paths: map[int]string{}, mem: map[int][]byte{}, any: map[int]bool{}}
+			x = &expected{name: f[1], nr: -1, ret: f[3], args: f[4:], paths: map[int]string{}, mem: map[int][]byte{},
+				any: map[int]bool{}}
 			if f[2] != "*" {
 				x.nr, _ = strconv.ParseInt(f[2], 10, 32)
 			}

@@ -25,11 +25,13 @@ func TestDiscoverHosts(t *testing.T) {
 		testenv.NeedRoot(t)
 		testenv.NeedProgram(t, "ip")
 		hub := namespaces(t, "iotape-t1", "iotape-t2")
-		e.apart(t, "apart", beside(hub, 0), "--hosts", "iotape-t1,iotape-t2", "--launch", "ip netns exec {host} {command}", "--listen", hub+":0")
+		e.apart(t, "apart", beside(hub, 0), "--hosts", "iotape-t1,iotape-t2", "--launch",
+			"ip netns exec {host} {command}", "--listen", hub+":0")
 	})
 	t.Run("mpirun", func(t *testing.T) {
 		testenv.NeedProgram(t, "mpirun")
-		e.apart(t, "mpi", "127.0.0.1", "--hosts", "r1,r2", "--launch", "mpirun --allow-run-as-root --oversubscribe -n {n} {command}")
+		e.apart(t, "mpi", "127.0.0.1", "--hosts", "r1,r2", "--launch",
+			"mpirun --allow-run-as-root --oversubscribe -n {n} {command}")
 	})
 	for _, c := range []struct {
 		want string
@@ -43,7 +45,8 @@ func TestDiscoverHosts(t *testing.T) {
 		{"iotape: --launch, --listen and --secret are for --hosts\n", []string{"--launch", "ssh {host} {command}", "--", "true"}},
 		{"host b: the command was not at its end after 3s, and was ended: thread ", []string{"--hosts", "a,b", "--each", "3s", "--", "sh", "-c", "test {host} = a || sleep 1000"}},
 	} {
-		if _, said := e.discovers(t, 2, append([]string{"-o", "none.tape"}, c.args...)...); !strings.Contains(said, c.want) {
+		if _, said := e.discovers(t, 2, append([]string{"-o", "none.tape"}, c.args...)...); !strings.Contains(said,
+			c.want) {
 			t.Errorf("%v: %s", c.args, said)
 		}
 		e.nothingLeft(t)
@@ -66,7 +69,8 @@ func (e *env) apart(t *testing.T, name, address string, flags ...string) {
 		t.Fatal(err)
 	}
 	first, second, _ := strings.Cut(flags[1], ",")
-	if v.Found < 8 || len(v.Nodes) != 2 || v.Nodes[0].Name != first+":1" || v.Nodes[1].Name != second+":1" || v.Nodes[1].Calls != 5 || v.Nodes[1].Holds != 5 {
+	if v.Found < 8 || len(v.Nodes) != 2 || v.Nodes[0].Name != first+":1" || v.Nodes[1].Name != second+":1" ||
+		v.Nodes[1].Calls != 5 || v.Nodes[1].Holds != 5 {
 		t.Errorf("%s", out)
 	}
 	calls, notes := e.writes(t, name+".tape")
@@ -78,7 +82,8 @@ func (e *env) apart(t *testing.T, name, address string, flags ...string) {
 	}
 	e.nothingLeft(t)
 	// Hosts of one machine have one tree, and the file of one that the other waited for.
-	out = e.says(t, "replay", name+".tape", "--into", name+".again", "--verify", "--order", "causal", "--pace", "think", "--hosts", flags[1])
+	out = e.says(t, "replay", name+".tape", "--into", name+".again", "--verify", "--order", "causal", "--pace", "think",
+		"--hosts", flags[1])
 	if !strings.Contains(out, "all results agree, and so do all ") {
 		t.Errorf("%s", out)
 	}
@@ -104,7 +109,8 @@ func (e *env) follows(t *testing.T, name string, notes *causal.Annotations, seq,
 			t.Fatal(err)
 		}
 		id := thread{ev.Host, ev.TID}
-		after[ev.Seq] = after[ev.Seq] || last[id] || slices.ContainsFunc(notes.Before(ev.Seq), func(seq uint64) bool { return after[seq] })
+		after[ev.Seq] = after[ev.Seq] || last[id] ||
+			slices.ContainsFunc(notes.Before(ev.Seq), func(seq uint64) bool { return after[seq] })
 		last[id] = after[ev.Seq]
 	}
 	return after[seq]

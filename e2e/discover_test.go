@@ -29,7 +29,8 @@ func nodes(t *testing.T) (e *env) {
 // compile makes a program of testdata, in the directory of the test.
 func (e *env) compile(t *testing.T, name string) {
 	t.Helper()
-	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, name), filepath.Join("testdata", name+".c")).CombinedOutput(); err != nil {
+	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, name),
+		filepath.Join("testdata", name+".c")).CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v\n%s", err, b)
 	}
 }
@@ -134,7 +135,8 @@ func TestDiscoverTurns(t *testing.T) {
 			}
 		}
 	}
-	replay := exec.Command(e.iotape, "replay", "a.tape", "--into", "again", "--order", "causal", "--pace", "think", "--verify")
+	replay := exec.Command(e.iotape, "replay", "a.tape", "--into", "again", "--order", "causal", "--pace", "think",
+		"--verify")
 	replay.Dir = e.dir
 	if b, err := replay.CombinedOutput(); err != nil {
 		t.Errorf("replay: %v\n%s", err, b)
@@ -147,7 +149,8 @@ func TestDiscoverTurns(t *testing.T) {
 	}
 	e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--nodes", "1", "--period", "2", "--", "./nodes", "turns")
 	out, _ = e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--suggest", "--", "./nodes", "turns")
-	if !strings.Contains(out, "next: --nodes 1.1 --period 2, about ") && !strings.Contains(out, "next: --nodes 1, --period 2, about ") {
+	if !strings.Contains(out, "next: --nodes 1.1 --period 2, about ") &&
+		!strings.Contains(out, "next: --nodes 1, --period 2, about ") {
 		t.Errorf("%s", out)
 	}
 
@@ -221,7 +224,8 @@ func TestThreadExecutes(t *testing.T) {
 			run("replay", name, "--into", "again."+backend, "--order", "causal", "--verify")
 		})
 	}
-	out, _ := e.discovers(t, 0, "-o", "a.tape", "--runs", "runs", "--prepare", "rm -rf dir", "--json", "--", "./nodes", "exec")
+	out, _ := e.discovers(t, 0, "-o", "a.tape", "--runs", "runs", "--prepare", "rm -rf dir", "--json", "--", "./nodes",
+		"exec")
 	var v struct {
 		Nodes []struct {
 			Name         string
@@ -231,7 +235,8 @@ func TestThreadExecutes(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Nodes) != 2 || v.Nodes[0].Name != "1" || v.Nodes[0].Calls != 3 || v.Nodes[0].Holds != 3 || v.Nodes[1].Name != "1/1" || v.Nodes[1].Calls != 1 {
+	if len(v.Nodes) != 2 || v.Nodes[0].Name != "1" || v.Nodes[0].Calls != 3 || v.Nodes[0].Holds != 3 ||
+		v.Nodes[1].Name != "1/1" || v.Nodes[1].Calls != 1 {
 		t.Errorf("%s", out)
 	}
 }
@@ -242,21 +247,26 @@ func TestDiscoverBad(t *testing.T) {
 	testenv.Short(t, "waits for the limits of time that it tests")
 	e := nodes(t)
 	out, _ := e.discovers(t, 1, "-o", "chance.tape", "--", "./nodes", "chance")
-	if !strings.Contains(out, "the runs differ: node 1, call 0: pwrite64(") || !strings.Contains(out, "when nobody was held\n") {
+	if !strings.Contains(out, "the runs differ: node 1, call 0: pwrite64(") ||
+		!strings.Contains(out, "when nobody was held\n") {
 		t.Errorf("%s", out)
 	}
 	// The second writes more often than the first, so a number alone may mean either.
 	out, _ = e.discovers(t, 1, "-o", "forever.tape", "--nodes", "1,", "--hold", "300ms", "--", "./nodes", "forever")
-	if !strings.Contains(out, "node 1 was held at call 0 for ") || !strings.Contains(out, ", and 1.1 neither ended nor waited\n") {
+	if !strings.Contains(out, "node 1 was held at call 0 for ") ||
+		!strings.Contains(out, ", and 1.1 neither ended nor waited\n") {
 		t.Errorf("%s", out)
 	}
-	out, _ = e.discovers(t, 1, "-o", "stop.tape", "--nodes", "1,", "--each", "4s", "--hold", "10s", "--patience", "500ms", "--", "./nodes", "stop")
+	out, _ = e.discovers(t, 1, "-o", "stop.tape", "--nodes", "1,", "--each", "4s", "--hold", "10s", "--patience",
+		"500ms", "--", "./nodes", "stop")
 	if !strings.Contains(out, "the run in which node 1 was held was ended: it was not at its end after 4s; node 1 had made ") || !strings.Contains(out, "node 1.1 had made 0 calls and was waiting for another in pause, for ") {
 		t.Errorf("%s", out)
 	}
 	e.nothingLeft(t)
 	_, said := e.discovers(t, 2, "-o", "late.tape", "--each", "3s", "--", "./nodes", "late")
-	if !strings.Contains(said, "iotape: the command was not at its end after 3s, and was ended: thread ") || !strings.Contains(said, " (nodes) in wait4 for ") || !strings.Contains(said, " (nodes) in pause, after pwrite64, for ") {
+	if !strings.Contains(said, "iotape: the command was not at its end after 3s, and was ended: thread ") ||
+		!strings.Contains(said, " (nodes) in wait4 for ") ||
+		!strings.Contains(said, " (nodes) in pause, after pwrite64, for ") {
 		t.Errorf("%s", said)
 	}
 	e.nothingLeft(t)
@@ -265,8 +275,10 @@ func TestDiscoverBad(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 	// The time is for all of it: what was found until then is stored.
-	out, _ = e.discovers(t, 1, "-o", "budget.tape", "--budget", "20s", "--patience", "8s", "--hold", "1m", "--", "./nodes", "turns")
-	if !strings.Contains(out, " was held was ended: it was not at its end after ") && !strings.Contains(out, "no time was left to hold node ") {
+	out, _ = e.discovers(t, 1, "-o", "budget.tape", "--budget", "20s", "--patience", "8s", "--hold", "1m", "--",
+		"./nodes", "turns")
+	if !strings.Contains(out, " was held was ended: it was not at its end after ") &&
+		!strings.Contains(out, "no time was left to hold node ") {
 		t.Errorf("%s", out)
 	}
 	e.nothingLeft(t)

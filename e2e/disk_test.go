@@ -29,7 +29,8 @@ func TestFullDisk(t *testing.T) {
 			forBackends(t, func(t *testing.T, backend string) {
 				disk := testenv.MountImage(t, tt.fs, 24)
 				e := &env{iotape: testenv.Iotape(t), dir: disk}
-				stdout, stderr := e.run(t, e.iotape, "record", "-o", "a.tape", "--backend", backend, "--", "sh", "-c", tt.command)
+				stdout, stderr := e.run(t, e.iotape, "record", "-o", "a.tape", "--backend", backend, "--", "sh", "-c",
+					tt.command)
 				if stdout != "finished\n" {
 					t.Errorf("the command did not finish: %q", stdout)
 				}

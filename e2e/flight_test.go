@@ -92,7 +92,8 @@ func (e *env) fromTheMiddle(t *testing.T, tape string) {
 	} {
 		contains(t, out, want)
 	}
-	if m := regexp.MustCompile(`openat\(6<[^"]*"(f\d+)".*\) = (\d+)<([^>]*)>`).FindStringSubmatch(out); m == nil || m[3] != e.dir+"/d/"+m[1] {
+	if m := regexp.MustCompile(`openat\(6<[^"]*"(f\d+)".*\) = (\d+)<([^>]*)>`).FindStringSubmatch(out); m == nil ||
+		m[3] != e.dir+"/d/"+m[1] {
 		t.Errorf("a file opened by way of a directory that was open: %q", m)
 	}
 	// A read through one number begins where one through the other ended.
@@ -132,14 +133,16 @@ func TestFlightDumps(t *testing.T) {
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
 		e := newFlight(t)
-		p := e.launch(t, "record", "--last", "1h,20M", "-o", "b.tape", "--backend", backend, "--dump-on", "errno=ENOTDIR",
+		p := e.launch(t, "record", "--last", "1h,20M", "-o", "b.tape", "--backend", backend, "--dump-on",
+			"errno=ENOTDIR",
 			"--", program, "60", "wait")
 		p.until(t, "ready")
 
 		out, _ := e.run(t, e.iotape, "dump", "--list")
 		contains(t, out, " b ")
 		contains(t, out, "early 60 wait")
-		if st, err := os.Stat(filepath.Join(e.dir, "iotape", strconv.Itoa(p.Process.Pid)+".sock")); err != nil || st.Mode().Perm() != 0o600 {
+		if st, err := os.Stat(filepath.Join(e.dir, "iotape", strconv.Itoa(p.Process.Pid)+".sock")); err != nil ||
+			st.Mode().Perm() != 0o600 {
 			t.Errorf("socket: %v %v", st, err)
 		}
 
@@ -191,7 +194,8 @@ func TestFlightSlow(t *testing.T) {
 	testenv.NeedProgram(t, "flock")
 	forBackends(t, func(t *testing.T, backend string) {
 		e := newFlight(t)
-		p := e.launch(t, "record", "--last", "1h", "-o", "c.tape", "--backend", backend, "--dump-on", "op=flock,slow=200ms", "--dump-on", "exit!=0",
+		p := e.launch(t, "record", "--last", "1h", "-o", "c.tape", "--backend", backend, "--dump-on",
+			"op=flock,slow=200ms", "--dump-on", "exit!=0",
 			"--", "sh", "-c", "flock l true; (flock l sh -c 'echo > locked; sleep 0.6') & while [ ! -e locked ]; do :; done; flock l true; sleep 0.3; exit 3")
 		p.ends(t, 3)
 		contains(t, p.stderr.String(), "iotape: flock by thread ")
@@ -214,7 +218,8 @@ func TestFlightQuiet(t *testing.T) {
 		if testing.Short() {
 			mib = 200
 		}
-		p := e.launch(t, "record", "--last", "32M", "-o", "d.tape", "--backend", backend, "--", program, strconv.Itoa(mib), "end")
+		p := e.launch(t, "record", "--last", "32M", "-o", "d.tape", "--backend", backend, "--", program,
+			strconv.Itoa(mib), "end")
 		peak := peakKiB(p.Process.Pid, func() bool { return true })
 		p.ends(t, 0)
 		contains(t, p.stderr.String(), "nothing asked for a dump, so nothing is written")
@@ -235,7 +240,8 @@ func TestFlightQuiet(t *testing.T) {
 func TestFlightKilled(t *testing.T) {
 	t.Parallel()
 	e := newFlight(t)
-	p := e.launch(t, "record", "--last", "16M", "-o", "e.tape", "--backend", "ptrace", "--", "sh", "-c", "echo > ready; exec sleep 60")
+	p := e.launch(t, "record", "--last", "16M", "-o", "e.tape", "--backend", "ptrace", "--", "sh", "-c",
+		"echo > ready; exec sleep 60")
 	p.until(t, "ready")
 	p.Process.Kill()
 	time.Sleep(50 * time.Millisecond)

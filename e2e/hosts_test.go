@@ -25,17 +25,20 @@ func TestReplayHosts(t *testing.T) {
 		testenv.NeedRoot(t)
 		testenv.NeedProgram(t, "ip")
 		hub := namespaces(t, "iotape-t1", "iotape-t2")
-		e.team(t, "apart", "--hosts", "iotape-t1,iotape-t2", "--launch", "ip netns exec {host} {command}", "--listen", hub+":0")
+		e.team(t, "apart", "--hosts", "iotape-t1,iotape-t2", "--launch", "ip netns exec {host} {command}", "--listen",
+			hub+":0")
 	})
 	t.Run("mpirun", func(t *testing.T) {
 		testenv.NeedProgram(t, "mpirun")
 		e.team(t, "mpi", "--hosts", "a,b", "--launch", "mpirun --allow-run-as-root --oversubscribe -n {n} {command}")
 	})
-	out := e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "a,b", "--launch", "no-such-ssh {host} {command}")
+	out := e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "a,b", "--launch",
+		"no-such-ssh {host} {command}")
 	if !strings.Contains(out, "iotape: --hosts: launch \"no-such-ssh {host} {command}\": no-such-ssh: executable file not found in $PATH\n") {
 		t.Errorf("%s", out)
 	}
-	out = e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "a,b", "--launch", "false {host} {command}")
+	out = e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "a,b", "--launch",
+		"false {host} {command}")
 	if !strings.Contains(out, ": its replayer ended: exit status 1\n") {
 		t.Errorf("%s", out)
 	}
@@ -44,7 +47,8 @@ func TestReplayHosts(t *testing.T) {
 // team replays with these flags and looks whether all agreed, and who did what.
 func (e *env) team(t *testing.T, into string, flags ...string) {
 	t.Helper()
-	cmd := exec.Command(e.iotape, append([]string{"replay", "a.tape", "--into", into, "--order", "causal", "--pace", "think", "--verify", "--json"}, flags...)...)
+	cmd := exec.Command(e.iotape, append([]string{"replay", "a.tape", "--into", into, "--order", "causal", "--pace",
+		"think", "--verify", "--json"}, flags...)...)
 	cmd.Dir = e.dir
 	out, err := cmd.Output()
 	if err != nil {
@@ -68,7 +72,8 @@ func (e *env) team(t *testing.T, into string, flags ...string) {
 		}
 		sum += m.Replayed
 	}
-	if want := 1 + strings.Count(flags[1], ","); !r.OK || len(r.Members) != want || sum != r.Replayed || r.Replayed < 24 || r.Timing.Replayed <= 0 {
+	if want := 1 + strings.Count(flags[1], ","); !r.OK || len(r.Members) != want || sum != r.Replayed ||
+		r.Replayed < 24 || r.Timing.Replayed <= 0 {
 		t.Errorf("%v: %s", flags, out)
 	}
 }

@@ -181,7 +181,8 @@ func (k *killing) names(t *testing.T) []string {
 		}
 		for _, e := range entries {
 			switch name := e.Name(); {
-			case name == "index.json", name == "annotations", name == "timeline", filepath.Ext(name) == ".parquet" && dir != "":
+			case name == "index.json", name == "annotations", name == "timeline",
+				filepath.Ext(name) == ".parquet" && dir != "":
 			default:
 				names = append(names, filepath.Join(dir, name))
 			}

@@ -24,7 +24,8 @@ func TestReplayMachines(t *testing.T) {
 		testenv.NeedProgram(t, p)
 	}
 	e := &env{dir: t.TempDir(), iotape: testenv.Iotape(t)}
-	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, "apart"), "testdata/apart.c").CombinedOutput(); err != nil {
+	if b, err := exec.Command("gcc", "-O1", "-static", "-o", filepath.Join(e.dir, "apart"),
+		"testdata/apart.c").CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v\n%s", err, b)
 	}
 	script, err := filepath.Abs("testdata/machine.sh")
@@ -68,9 +69,11 @@ func TestReplayMachines(t *testing.T) {
 			t.Errorf("%s never waits for what the other sends", name)
 		}
 	}
-	for _, flags := range []string{"--order recorded", "--order overlap", "--order resource", "--order causal --pace think", "--order causal --pace think --hosts node2,node1", "--order resource --hosts x,node1,y"} {
+	for _, flags := range []string{"--order recorded", "--order overlap", "--order resource",
+		"--order causal --pace think", "--order causal --pace think --hosts node2,node1", "--order resource --hosts x,node1,y"} {
 		into := filepath.Join(e.dir, "into")
-		out := e.says(t, append([]string{"replay", "all.tape", "--into", "into", "--verify", "--shared", shared}, strings.Fields(flags)...)...)
+		out := e.says(t, append([]string{"replay", "all.tape", "--into", "into", "--verify", "--shared", shared},
+			strings.Fields(flags)...)...)
 		if !strings.Contains(out, "all results agree, and so do all ") || strings.Contains(out, "not compared") {
 			t.Errorf("%s: %s", flags, out)
 		}
@@ -89,17 +92,20 @@ func TestReplayMachines(t *testing.T) {
 	}
 	// What one made is not there for the other if nobody says that they share it.
 	out, _, err := e.try(t, e.iotape, "replay", "all.tape", "--into", "apart.into", "--verify")
-	if err == nil || !strings.Contains(out, "each of 2 machines has files of its own here; if they share some, --shared says where\n") {
+	if err == nil || !strings.Contains(out,
+		"each of 2 machines has files of its own here; if they share some, --shared says where\n") {
 		t.Errorf("%v: %s", err, out)
 	}
-	if out := e.says(t, "replay", "all.tape", "--dry-run", "--shared", shared); !strings.Contains(out, " calls would be made") {
+	if out := e.says(t, "replay", "all.tape", "--dry-run", "--shared", shared); !strings.Contains(out,
+		" calls would be made") {
 		t.Errorf("%s", out)
 	}
 	e.says(t, "skeleton", "all.tape", "before", "--shared", shared)
 	if _, err := os.Stat(filepath.Join(e.dir, "before/node2", e.dir, "own")); err != nil {
 		t.Error(err)
 	}
-	if out := e.fails(t, "replay", "all.tape", "--into", "none", "--shared", "shared"); !strings.Contains(out, `iotape: "shared" cannot be shared: it is no absolute name`) {
+	if out := e.fails(t, "replay", "all.tape", "--into", "none", "--shared", "shared"); !strings.Contains(out,
+		`iotape: "shared" cannot be shared: it is no absolute name`) {
 		t.Errorf("%s", out)
 	}
 }

@@ -276,7 +276,8 @@ except OSError as e:
 			if err := user.Start(); err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, "the program to write", func() bool { _, err := os.Stat(m.path("lower/d1/g199")); return err == nil })
+			waitFor(t, "the program to write",
+				func() bool { _, err := os.Stat(m.path("lower/d1/g199")); return err == nil })
 			time.Sleep(time.Duration(3+i) * 70 * time.Millisecond) // what is not older than 100 ms may be lost
 			m.cmd.Process.Kill()
 			<-m.ended
@@ -285,12 +286,14 @@ except OSError as e:
 			}
 			var done, errno int
 			_, last, _ := strings.Cut(said.String(), "\n")
-			if n, err := fmt.Sscan(last, &done, &errno); n != 2 || errno != int(syscall.ENOTCONN) && errno != int(syscall.ECONNABORTED) {
+			if n, err := fmt.Sscan(last, &done, &errno); n != 2 ||
+				errno != int(syscall.ENOTCONN) && errno != int(syscall.ECONNABORTED) {
 				t.Fatalf("the program says %q: %v", said.String(), err)
 			}
 			for k := range done {
 				name := fmt.Sprintf("lower/d%d/g%d", k/100, k)
-				if b, err := os.ReadFile(m.path(name)); err != nil || string(b) != strings.Repeat(fmt.Sprintf("%d\n", k), 50) {
+				if b, err := os.ReadFile(m.path(name)); err != nil ||
+					string(b) != strings.Repeat(fmt.Sprintf("%d\n", k), 50) {
 					t.Fatalf("%s, which was written: %d bytes, %v", name, len(b), err)
 				}
 			}
@@ -317,13 +320,15 @@ func TestMountTapeInside(t *testing.T) {
 	testenv.NeedFUSE(t)
 	e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
 	e.run(t, "sh", "-ec", "mkdir -p lower/sub mnt; ln -s lower/sub alias")
-	for _, tape := range []string{"mnt/a.tape", "lower/a.tape", "lower/sub/a.tape", "alias/a.tape", "mnt/../lower/a.tape"} {
+	for _, tape := range []string{"mnt/a.tape", "lower/a.tape", "lower/sub/a.tape", "alias/a.tape",
+		"mnt/../lower/a.tape"} {
 		_, text, err := e.try(t, e.iotape, "mount", "lower", "mnt", "-o", tape)
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != 2 {
 			t.Errorf("%s: %v", tape, err)
 		}
-		if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 1 || !strings.Contains(lines[0], "the recording would record itself") {
+		if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 1 ||
+			!strings.Contains(lines[0], "the recording would record itself") {
 			t.Errorf("%s: %q", tape, text)
 		}
 	}
@@ -341,7 +346,8 @@ func TestMountUser(t *testing.T) {
 	if err != nil || cred != nil && f.Mode().Perm()&0o006 != 0o006 {
 		t.Skip("/dev/fuse is not for ordinary users here")
 	}
-	m := &mount{env: &env{iotape: testenv.IotapeFor(t, cred), dir: testenv.UserDir(t, cred), cred: cred}, ended: make(chan error, 1)}
+	m := &mount{env: &env{iotape: testenv.IotapeFor(t, cred), dir: testenv.UserDir(t, cred), cred: cred},
+		ended: make(chan error, 1)}
 	m.run(t, "sh", "-ec", `
 mkdir lower mnt; "$0" mount lower mnt -o a.tape & sleep 1
 cd mnt; echo one >f; ln f g; mkdir d; mv g d; cat d/g; umask 077; echo x >private; cd ..

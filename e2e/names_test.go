@@ -71,7 +71,8 @@ def use(name, **where):
 			if err != nil {
 				t.Errorf("%s: replay: %v\n%s%s", c.name, err, out, stderr)
 			}
-			record(append([]string{"--filter", "path = " + quoted(filepath.Join(work, c.as)) + " and op = write"}, args...)...)
+			record(append([]string{"--filter", "path = " + quoted(filepath.Join(work, c.as)) + " and op = write"},
+				args...)...)
 			if out := e.says(t, "print", "a.tape"); strings.Count(out, "write(") == 0 {
 				t.Errorf("%s: a recording with the filter has no write:\n%s", c.name, out)
 			}

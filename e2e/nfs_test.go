@@ -52,7 +52,8 @@ func TestMountNFS(t *testing.T) {
 	m.run(t, "sh", "-ec", "mkdir state lower/d; echo hello > lower/a; seq 20000 > lower/d/large")
 	m.write(t, "g.conf", fmt.Sprintf(ganesha, m.path("state"), m.path("mnt")))
 	// A network of its own, in which the port is free.
-	server := exec.Command("unshare", "-n", "sh", "-ec", "ip link set lo up; exec ganesha.nfsd -F -f g.conf -L g.log -p g.pid -N NIV_EVENT")
+	server := exec.Command("unshare", "-n", "sh", "-ec",
+		"ip link set lo up; exec ganesha.nfsd -F -f g.conf -L g.log -p g.pid -N NIV_EVENT")
 	server.Dir = m.dir
 	if err := server.Start(); err != nil {
 		t.Fatal(err)

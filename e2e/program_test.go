@@ -227,13 +227,15 @@ func TestSetuid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{os.WriteFile(prog, b, 0o755), os.Chmod(prog, 0o755|os.ModeSetuid), os.WriteFile(secret, nil, 0o600)} {
+	for _, err := range []error{os.WriteFile(prog, b, 0o755), os.Chmod(prog, 0o755|os.ModeSetuid),
+		os.WriteFile(secret, nil, 0o600)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	asUser := []string{"setpriv", "--reuid", fmt.Sprint(cred.Uid), "--clear-groups", prog, secret}
-	if out, err := exec.Command(asUser[0], asUser[1:]...).Output(); err != nil || string(out) != "uid 0, secret read\n" {
+	if out, err := exec.Command(asUser[0], asUser[1:]...).Output(); err != nil ||
+		string(out) != "uid 0, secret read\n" {
 		t.Skipf("needs a file system with setuid programs: %q, %v", out, err)
 	}
 	forWays(t, func(t *testing.T, way string, args []string) {
@@ -257,13 +259,15 @@ func TestOutlives(t *testing.T) {
 	t.Parallel()
 	forWays(t, func(t *testing.T, way string, args []string) {
 		e := newEnv(t, testenv.Iotape(t), "", nil)
-		_, stderr, status := e.records(t, args, "sh", "-c", `setsid sh -c "sleep 1; echo late > late" >/dev/null 2>&1 & exit 5`)
+		_, stderr, status := e.records(t, args, "sh", "-c",
+			`setsid sh -c "sleep 1; echo late > late" >/dev/null 2>&1 & exit 5`)
 		if status != 5 {
 			t.Errorf("status %d\n%s", status, stderr)
 		}
 		written := false
 		e.events(t, "a.tape", func(ev *event.Event) {
-			written = written || ev.Op == event.OpWrite && len(ev.Files) > 0 && filepath.Base(ev.Files[0].Path) == "late"
+			written = written || ev.Op == event.OpWrite && len(ev.Files) > 0 &&
+				filepath.Base(ev.Files[0].Path) == "late"
 		})
 		if !written {
 			t.Error("what came after the first process's end is not recorded")
@@ -299,7 +303,8 @@ func TestContainer(t *testing.T) {
 	testenv.NeedProgram(t, "unshare")
 	forWays(t, func(t *testing.T, way string, args []string) {
 		e := newEnv(t, testenv.Iotape(t), "", nil)
-		stdout, stderr, status := e.records(t, args, "unshare", "-pfmn", "--mount-proc", "sh", "-c", "echo $$; head -c 20000000 /dev/zero > zeros; exit 4")
+		stdout, stderr, status := e.records(t, args, "unshare", "-pfmn", "--mount-proc", "sh", "-c",
+			"echo $$; head -c 20000000 /dev/zero > zeros; exit 4")
 		if stdout != "1\n" || status != 4 {
 			t.Errorf("it says %q, status %d\n%s", stdout, status, stderr)
 		}

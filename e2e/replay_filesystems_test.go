@@ -15,7 +15,8 @@ var fileSystems = []string{"ext4", "xfs", "btrfs", "tmpfs"}
 
 // portable are tools that ask of no file system what others do not have. dbench is not
 // among them: a listing that did not see the mkdir that it overlapped is not settled.
-var portable = []string{"coreutils", "clones", "shared-descriptors", "python-mmap", "fio-pvsync2", "fio-mmap", "fio-io_uring", "git-merge"}
+var portable = []string{"coreutils", "clones", "shared-descriptors", "python-mmap", "fio-pvsync2", "fio-mmap",
+	"fio-io_uring", "git-merge"}
 
 // own are tools that do: their tapes are replayed on the file system that they were
 // recorded on.

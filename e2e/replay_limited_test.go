@@ -93,7 +93,8 @@ func TestReplayLimited(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(target, "on")); err != nil {
 				t.Fatal(err)
 			}
-			v, stderr = e.replay(t, tape, "--into", filepath.Join(target, "abort"), "--verify", "--on-mismatch", "abort")
+			v, stderr = e.replay(t, tape, "--into", filepath.Join(target, "abort"), "--verify", "--on-mismatch",
+				"abort")
 			switch {
 			case v == nil:
 				t.Fatal(stderr)
@@ -158,7 +159,8 @@ func TestReplayLongNames(t *testing.T) {
 	long := strings.Repeat("n", 300)
 	at := int64(event.AtFDCWD)
 	call := func(op event.Op, path string, errno syscall.Errno, args ...uint64) {
-		ev := event.Event{Op: op, PID: 1, TID: 1, Offset: -1, Count: -1, Errno: errno, Paths: []event.Path{{Arg: 1, Raw: path}}}
+		ev := event.Event{Op: op, PID: 1, TID: 1, Offset: -1, Count: -1, Errno: errno,
+			Paths: []event.Path{{Arg: 1, Raw: path}}}
 		copy(ev.Args[:], append([]uint64{uint64(at), 0x1000}, args...))
 		if errno != 0 {
 			ev.Ret = -1
@@ -171,7 +173,8 @@ func TestReplayLongNames(t *testing.T) {
 		call(event.OpUnlinkat, fmt.Sprintf("/there/%s%d", long, i), 0) // was there before
 		call(event.OpMkdirat, fmt.Sprintf("/made%d%s", i, long), 0, 0o755)
 	}
-	if err := w.Close(&trace.Manifest{Program: "test", Hosts: []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}}); err != nil {
+	if err := w.Close(&trace.Manifest{Program: "test",
+		Hosts: []trace.Host{{Head: trace.Head{Host: "h", Arch: "amd64"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	v, stderr := e.replay(t, tape, "--into", filepath.Join(e.dir, "again"), "--verify")

@@ -187,7 +187,8 @@ func (r *row) recordOnce(t *testing.T, e *env, tape string) (want *tree.Manifest
 // script runs a phase of the row, behind a command if one is given.
 func (r *row) script(t *testing.T, e *env, text string, behind ...string) (stdout, stderr string) {
 	t.Helper()
-	argv := []string{"env", "-C", filepath.Join(e.dir, "work"), "ROOT=" + testenv.ModuleRoot(t), "LC_ALL=C", "TZ=UTC", "HOME=" + filepath.Join(e.dir, "work")}
+	argv := []string{"env", "-C", filepath.Join(e.dir, "work"), "ROOT=" + testenv.ModuleRoot(t), "LC_ALL=C", "TZ=UTC",
+		"HOME=" + filepath.Join(e.dir, "work")}
 	argv = append(argv, behind...)
 	if r.as != "" {
 		argv = append(argv, "setpriv", "--reuid", r.as, "--regid", r.as, "--init-groups")
@@ -204,7 +205,8 @@ func (r *row) replay(t *testing.T, f failer, e *env, tape, into, order string, w
 		t.Fatalf("replay: %s", stderr)
 	}
 	v.Problems = slices.DeleteFunc(v.Problems, func(p string) bool { // ext4 and tmpfs have the same content without
-		return strings.HasPrefix(p, "share content between files: ") || strings.HasPrefix(p, "have files share what is equal: ")
+		return strings.HasPrefix(p, "share content between files: ") ||
+			strings.HasPrefix(p, "have files share what is equal: ")
 	})
 	v.report(f)
 	r.compare(f, want, take(t, filepath.Join(into, e.dir, "work")))
@@ -217,7 +219,8 @@ func (v *verdict) report(t failer) {
 	}
 	t.Errorf("%d results and %d paths differ; the target did not allow: %q", v.Different, len(v.Tree), v.Problems)
 	for _, m := range v.Mismatches[:min(len(v.Mismatches), 10)] {
-		t.Errorf("event %d, thread %d: %s %s: %s: expected %s, got %s", m.Seq, m.TID, m.Op, m.Path, m.Field, m.Expected, m.Got)
+		t.Errorf("event %d, thread %d: %s %s: %s: expected %s, got %s", m.Seq, m.TID, m.Op, m.Path, m.Field, m.Expected,
+			m.Got)
 	}
 	for _, d := range v.Tree[:min(len(v.Tree), 10)] {
 		t.Errorf("%s: %s: expected %s, got %s", d.Path, d.Field, d.Expected, d.Got)

@@ -27,14 +27,18 @@ func TestReplayScript(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, iotape, install, nil)
 			p := workload.Program{Name: name}
-			work, tape, script := filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "x.script")
+			work, tape, script := filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir,
+				"x.script")
 			e.run(t, "mkdir", work)
 			e.run(t, p.Command(e.install, work, workload.Prep)...)
-			e.run(t, append([]string{e.iotape, "record", "--backend", "ebpf", "-o", tape, "--"}, p.Command(e.install, work, workload.Run)...)...)
+			e.run(t, append([]string{e.iotape, "record", "--backend", "ebpf", "-o", tape, "--"},
+				p.Command(e.install, work, workload.Run)...)...)
 			e.run(t, e.iotape, "script", tape, "-o", script)
 			of := func(what ...string) string {
 				// One thread, so that nothing depends on how calls overlap here.
-				stdout, _, _ := e.try(t, append([]string{e.iotape, "replay", "--json", "--verify", "--order", "recorded", "--into", into(t, filepath.Join(e.dir, "again"))}, what...)...)
+				stdout, _, _ := e.try(t,
+					append([]string{e.iotape, "replay", "--json", "--verify", "--order", "recorded", "--into",
+						into(t, filepath.Join(e.dir, "again"))}, what...)...)
 				var v struct {
 					Events, Replayed, Emulated, Skipped, Different, Unexplained, Uncompared uint64
 					Kinds                                                                   []any

@@ -100,7 +100,8 @@ func (e *env) sameAsSlice(t *testing.T, full, tape string) {
 		for i < min(len(want), len(got)) && want[i] == got[i] {
 			i++
 		}
-		t.Errorf("%s (%s): %d events, and %d in the slice of everything; from event %d on:\n%.600s\n---\n%.600s", tape, filter, len(got), len(want), i,
+		t.Errorf("%s (%s): %d events, and %d in the slice of everything; from event %d on:\n%.600s\n---\n%.600s", tape,
+			filter, len(got), len(want), i,
 			strings.Join(got[i:], "\n"), strings.Join(want[i:], "\n"))
 	}
 	if len(got) < 3 {
@@ -120,7 +121,8 @@ func TestRun(t *testing.T) {
 			}
 			e := runEnv(t)
 			e.write(t, "churn.sh", churn)
-			e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh', '12']\n[capture]\nbackend = '"+backend+"'\n[[tracer]]\nname = 'full'\n"+tracerTables(someFilters))
+			e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh', '12']\n[capture]\nbackend = '"+backend+
+				"'\n[[tracer]]\nname = 'full'\n"+tracerTables(someFilters))
 			_, stderr, err := e.try(t, e.iotape, "run", "a.toml")
 			if exitStatus(err) != 7 {
 				t.Fatalf("%v, the command's status is 7\n%s", err, stderr)
@@ -149,7 +151,8 @@ func TestRunScreened(t *testing.T) {
 	full.Close()
 	filters := []string{"op = write and ext = o", "op = fsync or op = mkdir"}
 	for _, control := range []bool{true, false} {
-		e.write(t, "a.toml", fmt.Sprintf("[input]\ncommand = ['sh', 'churn.sh', '6']\n[control]\nenabled = %v\n", control)+tracerTables(filters))
+		e.write(t, "a.toml", fmt.Sprintf("[input]\ncommand = ['sh', 'churn.sh', '6']\n[control]\nenabled = %v\n",
+			control)+tracerTables(filters))
 		_, stderr, _ := e.try(t, e.iotape, "run", "a.toml")
 		recorded := regexp.MustCompile(`with them of ([0-9,]+) that were recorded`).FindStringSubmatch(stderr)
 		if recorded == nil {
@@ -179,7 +182,8 @@ func TestRunOpens(t *testing.T) {
 	testenv.NeedBPF(t)
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
-	e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh']\n[capture]\nmmap = 'off'\n"+tracerTables([]string{"op = fsync"}))
+	e.write(t, "a.toml", "[input]\ncommand = ['sh', 'churn.sh']\n[capture]\nmmap = 'off'\n"+
+		tracerTables([]string{"op = fsync"}))
 	r := e.startRun(t, "a.toml")
 	waitFor(t, "the run", func() bool { return len(r.tracers(t)) == 1 })
 	const times = 2
@@ -407,7 +411,8 @@ func (e *env) fits(t *testing.T, tapes ...string) {
 			}
 		}
 		if !slices.Equal(want, got) {
-			t.Errorf("%s: %d events, of everything %d:\n%.500s\n---\n%.500s", name, len(got), len(want), strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("%s: %d events, of everything %d:\n%.500s\n---\n%.500s", name, len(got), len(want),
+				strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }
@@ -553,7 +558,9 @@ to = "unix:`+e.dir+`/s?spool=1M&give-up=1s"
 	if status := r.wait(t); status != 7 {
 		t.Errorf("status %d\n%s", status, &r.stderr)
 	}
-	if s := r.stderr.String(); !strings.Contains(s, "bad: the recording is not whole") || !regexp.MustCompile(`good: .*, lost 0;`).MatchString(s) || !regexp.MustCompile(`bad: LOST [1-9]`).MatchString(s) {
+	if s := r.stderr.String(); !strings.Contains(s, "bad: the recording is not whole") ||
+		!regexp.MustCompile(`good: .*, lost 0;`).MatchString(s) ||
+		!regexp.MustCompile(`bad: LOST [1-9]`).MatchString(s) {
 		t.Error(s)
 	}
 	e.run(t, e.iotape, "check", "good.tape")
@@ -567,7 +574,8 @@ func TestRunEnds(t *testing.T) {
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
 	sh := e.inBackground(t)
-	e.write(t, "a.toml", fmt.Sprintf("[input]\npid = [%d]\n[[tracer]]\nname = 'full'\n%s", sh.Process.Pid, tracerTables(someFilters[:3])))
+	e.write(t, "a.toml", fmt.Sprintf("[input]\npid = [%d]\n[[tracer]]\nname = 'full'\n%s", sh.Process.Pid,
+		tracerTables(someFilters[:3])))
 	r := e.startRun(t, "a.toml")
 	waitFor(t, "the run", func() bool { return r.tracers(t)["full"].Bytes > 1<<20 })
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -79,7 +79,8 @@ func TestRunCgroup(t *testing.T) {
 		e.sameAsSlice(t, "full.tape", fmt.Sprintf("t%d.tape", i))
 	}
 	text := strings.Join(e.linesOf(t, "full.tape"), "\n")
-	for want, is := range map[string]bool{`"of one who came later\n"`: true, `"of an outsider\n"`: false, "churn.sh": true} {
+	for want, is := range map[string]bool{`"of one who came later\n"`: true, `"of an outsider\n"`: false,
+		"churn.sh": true} {
 		if strings.Contains(text, want) != is {
 			t.Errorf("the tape has %s: %v", want, !is)
 		}
@@ -96,10 +97,12 @@ func TestRunAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.write(t, "in", "what is copied\n")
-	e.write(t, "strange.sh", "until [ -e stop ]; do ./"+name+" if=in of=out status=none; echo >> rounds; sleep 0.02; done\n")
+	e.write(t, "strange.sh", "until [ -e stop ]; do ./"+name+
+		" if=in of=out status=none; echo >> rounds; sleep 0.02; done\n")
 	own := func(more string) string { return "'comm = " + name + " and " + more + "'" }
 	var tables strings.Builder
-	for tracer, filter := range map[string]string{"writes": own("op = write"), "opens": own("op = openat and path glob **/in")} {
+	for tracer, filter := range map[string]string{"writes": own("op = write"),
+		"opens": own("op = openat and path glob **/in")} {
 		fmt.Fprintf(&tables, "[[tracer]]\nname = %q\nfilter = %s\n[tracer.stream]\ncontent = 'head:64'\n[tracer.output]\nindex = false\n", tracer, filter)
 	}
 	e.write(t, "a.toml", "[input]\nall = true\n[capture]\nmmap = 'off'\n"+tables.String())
@@ -125,16 +128,19 @@ func TestRunAll(t *testing.T) {
 	if status := r.wait(t); status != 0 {
 		t.Fatalf("status %d\n%s", status, &r.stderr)
 	}
-	for tape, line := range map[string]string{"writes.tape": `/out>, "what is copied\n", 15) = 15`, "opens.tape": `openat(AT_FDCWD, "in", O_RDONLY) = `} {
+	for tape, line := range map[string]string{"writes.tape": `/out>, "what is copied\n", 15) = 15`,
+		"opens.tape": `openat(AT_FDCWD, "in", O_RDONLY) = `} {
 		e.run(t, e.iotape, "check", tape)
 		text := strings.Join(e.linesOf(t, tape), "\n")
 		if n := strings.Count(text, line); n < 3 { // the machine may be faster than the recorder
 			t.Errorf("%s has %d lines with %s\n%s", tape, n, line, &r.stderr)
 		}
-		if out, _ := e.run(t, e.iotape, "print", tape, "--filter", "op in {write, read} and (comm != "+name+" or op = read)"); strings.TrimSpace(out) != "" {
+		if out, _ := e.run(t, e.iotape, "print", tape, "--filter",
+			"op in {write, read} and (comm != "+name+" or op = read)"); strings.TrimSpace(out) != "" {
 			t.Errorf("%s has what it does not pick:\n%.1000s", tape, out)
 		}
-		if out, _ := e.run(t, e.iotape, "print", tape, "--filter", fmt.Sprintf("pid = %d", r.cmd.Process.Pid)); strings.TrimSpace(out) != "" {
+		if out, _ := e.run(t, e.iotape, "print", tape, "--filter",
+			fmt.Sprintf("pid = %d", r.cmd.Process.Pid)); strings.TrimSpace(out) != "" {
 			t.Errorf("%s has iotape itself:\n%.1000s", tape, out)
 		}
 	}

@@ -32,10 +32,12 @@ func TestReplayOfScript(t *testing.T) {
 			t.Parallel()
 			testenv.NeedProgram(t, p.Needs...)
 			e := newEnv(t, iotape, install, nil)
-			work, tape, text := filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "x.script")
+			work, tape, text := filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir,
+				"x.script")
 			e.run(t, "mkdir", work)
 			e.run(t, p.Command(e.install, work, workload.Prep)...)
-			e.run(t, append([]string{iotape, "record", "-o", tape, "--backend", "ebpf", "--"}, p.Command(e.install, work, workload.Run)...)...)
+			e.run(t, append([]string{iotape, "record", "-o", tape, "--backend", "ebpf", "--"},
+				p.Command(e.install, work, workload.Run)...)...)
 			e.run(t, iotape, "script", tape, "-o", text)
 			ofTape := e.replayed(t, filepath.Join(e.dir, "a"), tape)
 			ofText := e.replayed(t, filepath.Join(e.dir, "b"), "--script", text)
@@ -59,7 +61,8 @@ type outcome struct {
 
 func (e *env) replayed(t *testing.T, into string, what ...string) (o outcome) {
 	t.Helper()
-	stdout, stderr, _ := e.try(t, append([]string{e.iotape, "replay", "--into", into, "--verify", "--json"}, what...)...)
+	stdout, stderr, _ := e.try(t, append([]string{e.iotape, "replay", "--into", into, "--verify", "--json"},
+		what...)...)
 	if err := json.Unmarshal([]byte(stdout), &o); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}

@@ -112,7 +112,8 @@ func TestInterruptRecord(t *testing.T) {
 func TestTerminateRecord(t *testing.T) {
 	t.Parallel()
 	forBackends(t, func(t *testing.T, backend string) {
-		p := start(t, t.TempDir(), "record", "-o", "a.tape", "--backend", backend, "--", "sh", "-c", "echo > ready; exec sleep 60")
+		p := start(t, t.TempDir(), "record", "-o", "a.tape", "--backend", backend, "--", "sh", "-c",
+			"echo > ready; exec sleep 60")
 		p.until(t, "ready")
 		p.Process.Signal(syscall.SIGTERM)
 		p.ends(t, 128+15)
@@ -189,13 +190,15 @@ func TestInterruptReplay(t *testing.T) {
 	testenv.Short(t, "replays something long")
 	dir := t.TempDir()
 	e := &env{iotape: testenv.Iotape(t), dir: dir}
-	e.run(t, e.iotape, "record", "-o", "a.tape", "--", "sh", "-c", "dd if=/dev/zero of=big bs=512 count=300000 2>/dev/null")
+	e.run(t, e.iotape, "record", "-o", "a.tape", "--", "sh", "-c",
+		"dd if=/dev/zero of=big bs=512 count=300000 2>/dev/null")
 	p := start(t, dir, "replay", "a.tape", "--into", "out", "--verify")
 	p.until(t, filepath.Join("out", dir, "big"))
 	p.signal(syscall.SIGINT)
 	p.ends(t, 2)
 	contains(t, p.stderr.String(), "iotape: replay was interrupted; ")
-	said := strings.Count(p.stderr.String(), "\n") - strings.Count(p.stderr.String(), "iotape: replaying: ") // which a slow machine gets to see
+	// which a slow machine gets to see
+	said := strings.Count(p.stderr.String(), "\n") - strings.Count(p.stderr.String(), "iotape: replaying: ")
 	if said != 1 {
 		t.Errorf("%d lines on standard error:\n%s", said, &p.stderr)
 	}

@@ -31,7 +31,8 @@ func TestSSH(t *testing.T) {
 	})
 	t.Run("discover", func(t *testing.T) { e.apart(t, "apart", beside(hub, 0), team...) })
 	t.Run("a host that nobody reaches", func(t *testing.T) {
-		out := e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "iotape-t1,nowhere", "--launch", launch, "--listen", hub+":0")
+		out := e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "iotape-t1,nowhere",
+			"--launch", launch, "--listen", hub+":0")
 		if !strings.Contains(out, "iotape: host nowhere: ") || strings.Count(out, "iotape: ") != 1 {
 			t.Errorf("%s", out)
 		}
@@ -48,7 +49,8 @@ func sshd(t *testing.T, hub string, names ...string) (launch string) {
 	testenv.NeedProgram(t, server)
 	dir := t.TempDir()
 	for _, key := range []string{"host", "user"} {
-		if b, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)).CombinedOutput(); err != nil {
+		if b, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+			filepath.Join(dir, key)).CombinedOutput(); err != nil {
 			t.Fatalf("ssh-keygen: %v: %s", err, b)
 		}
 	}
@@ -83,7 +85,8 @@ func sshd(t *testing.T, hub string, names ...string) (launch string) {
 			t.Fatal(err)
 		}
 		// By its full name: it starts itself again for each connection.
-		cmd := exec.Command("ip", "netns", "exec", name, server, "-D", "-f", config, "-E", filepath.Join(dir, name+".log"))
+		cmd := exec.Command("ip", "netns", "exec", name, server, "-D", "-f", config, "-E",
+			filepath.Join(dir, name+".log"))
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -172,7 +172,9 @@ func (c *straceCall) lacks(again, got *straceCall) string {
 func (e *env) straceCalls(t *testing.T, argv []string) map[string][]*straceCall {
 	t.Helper()
 	out := filepath.Join(e.dir, "strace")
-	cmd := exec.CommandContext(t.Context(), "setarch", append([]string{"-R", "strace", "-f", "-v", "-qq", "-s", shown, "-xx", "-e", "signal=none", "-o", out}, argv...)...)
+	cmd := exec.CommandContext(t.Context(), "setarch",
+		append([]string{"-R", "strace", "-f", "-v", "-qq", "-s", shown, "-xx", "-e", "signal=none", "-o", out},
+			argv...)...)
 	cmd.Dir, cmd.Env = e.fresh(t), e.sameEnv()
 	cmd.Stderr = &strings.Builder{} // a pipe, as when recording
 	_ = cmd.Run()                   // its status is the program's
@@ -187,7 +189,9 @@ func (e *env) straceCalls(t *testing.T, argv []string) map[string][]*straceCall 
 func (e *env) printedCalls(t *testing.T, argv []string) map[string][]*straceCall {
 	t.Helper()
 	tape := filepath.Join(e.dir, "x.tape")
-	cmd := exec.CommandContext(t.Context(), "setarch", append([]string{"-R", e.iotape, "record", "-o", tape, "--backend", "ptrace", "--every-call", "--no-index", "--"}, argv...)...)
+	cmd := exec.CommandContext(t.Context(), "setarch",
+		append([]string{"-R", e.iotape, "record", "-o", tape, "--backend", "ptrace", "--every-call", "--no-index",
+			"--"}, argv...)...)
 	cmd.Dir, cmd.Env = e.fresh(t), e.sameEnv()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

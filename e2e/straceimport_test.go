@@ -109,12 +109,15 @@ func TestStraceRoundTrip(t *testing.T) {
 	iotape := testenv.Iotape(t)
 	check := func(t *testing.T, e *env, argv []string) {
 		e.printedCalls(t, argv) // records x.tape
-		before, text, after := filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "x.strace"), filepath.Join(e.dir, "y.tape")
-		e.run(t, "sh", "-c", `"$0" convert "$1" "$2" || test $? = 1; "$0" convert --no-index "$2" "$3" || test $? = 1`, iotape, before, text, after)
+		before, text, after := filepath.Join(e.dir, "x.tape"), filepath.Join(e.dir, "x.strace"), filepath.Join(e.dir,
+			"y.tape")
+		e.run(t, "sh", "-c", `"$0" convert "$1" "$2" || test $? = 1; "$0" convert --no-index "$2" "$3" || test $? = 1`,
+			iotape, before, text, after)
 		want, got := straceFacts(t, before), straceFacts(t, after)
 		for i := range max(len(want), len(got)) {
 			if i >= len(want) || i >= len(got) || want[i] != got[i] {
-				t.Fatalf("call %d of %d and %d:\n  %.500s\n  %.500s", i, len(want), len(got), factAt(want, i), factAt(got, i))
+				t.Fatalf("call %d of %d and %d:\n  %.500s\n  %.500s", i, len(want), len(got), factAt(want, i),
+					factAt(got, i))
 			}
 		}
 		if len(want) < 10 {
@@ -181,7 +184,8 @@ func straceFacts(t *testing.T, name string) []string {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fact += fmt.Sprintf(" %d: %d bytes %x, without %d, %v", b.Arg, b.Len, sha256.Sum256(data), missing, b.Parts)
+				fact += fmt.Sprintf(" %d: %d bytes %x, without %d, %v", b.Arg, b.Len, sha256.Sum256(data), missing,
+					b.Parts)
 			}
 		}
 		facts = append(facts, fact)

@@ -117,10 +117,12 @@ func (p *notation) items(end byte) (names []string, list []node) {
 // label returns the length of a field's name in front of "=", 0 if there is none.
 func (p *notation) label() int {
 	n := 0
-	for p.i+n < len(p.s) && (p.s[p.i+n] == '_' || p.s[p.i+n]|32 >= 'a' && p.s[p.i+n]|32 <= 'z' || n > 0 && p.s[p.i+n] >= '0' && p.s[p.i+n] <= '9') {
+	for p.i+n < len(p.s) && (p.s[p.i+n] == '_' || p.s[p.i+n]|32 >= 'a' && p.s[p.i+n]|32 <= 'z' ||
+		n > 0 && p.s[p.i+n] >= '0' && p.s[p.i+n] <= '9') {
 		n++
 	}
-	if rest := p.s[p.i+n:]; n == 0 || !strings.HasPrefix(rest, "=") || strings.HasPrefix(rest, "==") || strings.HasPrefix(rest, "=>") {
+	if rest := p.s[p.i+n:]; n == 0 || !strings.HasPrefix(rest, "=") || strings.HasPrefix(rest, "==") ||
+		strings.HasPrefix(rest, "=>") {
 		return 0
 	}
 	return n
@@ -329,7 +331,8 @@ func lacks(want, again, got *node) string {
 	if slices.Contains(strings.Split(want.text, " or "), got.text) {
 		return ""
 	}
-	if !sameNames(strings.Split(want.text, "|"), strings.Split(got.text, "|")) && (again == nil || again.text == want.text) {
+	if !sameNames(strings.Split(want.text, "|"), strings.Split(got.text, "|")) &&
+		(again == nil || again.text == want.text) {
 		return "is " + got.text + ", not " + want.text
 	}
 	return ""

@@ -35,7 +35,8 @@ func TestThrottledSpool(t *testing.T) {
 	run("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", files)
 	defer run("umount", files)
 
-	cmd := exec.Command(e.iotape, "record", "--backend", "ebpf", "--no-index", "-o", "a.tape", "--", stress, files, "12", "8000")
+	cmd := exec.Command(e.iotape, "record", "--backend", "ebpf", "--no-index", "-o", "a.tape", "--", stress, files,
+		"12", "8000")
 	cmd.Dir = disk
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

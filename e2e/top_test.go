@@ -87,7 +87,8 @@ func TestKernelAgreesWithTape(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range workload.Programs() {
-		if !slices.Contains([]string{"failures", "git-basics", "passfds", "pipeline", "sqlite-wal", "threads8-shared", "uring"}, p.Name) {
+		if !slices.Contains([]string{"failures", "git-basics", "passfds", "pipeline", "sqlite-wal", "threads8-shared",
+			"uring"}, p.Name) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
@@ -101,7 +102,9 @@ func TestKernelAgreesWithTape(t *testing.T) {
 			e.run(t, p.Command(e.install, work, workload.Prep)...)
 			by := []string{"--json", "--rows", "0", "--by", "op,process,user,extension"}
 			// The recorder is counted, too: it and the program are different processes.
-			count := slices.Concat([]string{iotape, "top"}, by, []string{"--interval", "100ms", "--", iotape, "record", "-o", "a.tape", "--no-index", "--backend", "ebpf", "--"})
+			count := slices.Concat([]string{iotape, "top"}, by,
+				[]string{"--interval", "100ms", "--", iotape, "record", "-o", "a.tape", "--no-index", "--backend",
+					"ebpf", "--"})
 			stdout, _ := e.run(t, append(count, p.Command(e.install, work, workload.Run)...)...)
 			kernel, _ := sums(t, stdout)
 			stdout, _ = e.run(t, slices.Concat([]string{iotape, "top", "--tape", "a.tape"}, by)...)
@@ -142,10 +145,12 @@ func TestAlarmRecordsWhatGoesWild(t *testing.T) {
 	wild := compiled(t, "wild")
 	e := newEnv(t, testenv.Iotape(t), "", nil)
 	hook := filepath.Join(e.dir, "hook")
-	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho \"$IOTAPE_ALARM $IOTAPE_ALARM_COMM\" >>"+e.dir+"/hooked\n"), 0o755); err != nil {
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho \"$IOTAPE_ALARM $IOTAPE_ALARM_COMM\" >>"+e.dir+"/hooked\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
-	stdout, stderr := e.run(t, e.iotape, "top", "--json", "--rows", "0", "--interval", "200ms", "--alarm", "unlink by process > 15/s for 500ms",
+	stdout, stderr := e.run(t, e.iotape, "top", "--json", "--rows", "0", "--interval", "200ms", "--alarm",
+		"unlink by process > 15/s for 500ms",
 		"--alarm-exec", hook, "--detail", "details", "--detail-for", "2s",
 		"--", "sh", "-c", wild+` 500 60 1 & until ls details/*.tape >/dev/null 2>&1; do sleep 0.1; done; kill $!; wait $!; sleep 1`)
 	_, alarms := sums(t, stdout)
@@ -158,7 +163,8 @@ func TestAlarmRecordsWhatGoesWild(t *testing.T) {
 		t.Fatalf("alarms %v\n%s", alarms, stderr)
 	}
 	hooked, err := os.ReadFile(filepath.Join(e.dir, "hooked"))
-	if on, over := strings.Count(string(hooked), "on wild\n"), strings.Count(string(hooked), "over wild\n"); err != nil || on != len(alarms)/2 || over != on {
+	if on, over := strings.Count(string(hooked), "on wild\n"), strings.Count(string(hooked),
+		"over wild\n"); err != nil || on != len(alarms)/2 || over != on {
 		t.Errorf("the command was told %q, %v", hooked, err)
 	}
 	tapes, err := filepath.Glob(filepath.Join(e.dir, "details", "wild-*.tape"))

@@ -29,14 +29,16 @@ func needUring(t *testing.T) {
 	testenv.NeedBPF(t)
 	testenv.NeedProgram(t, "gcc")
 	if b, err := os.ReadFile("/proc/sys/kernel/io_uring_disabled"); err == nil && strings.TrimSpace(string(b)) != "0" {
-		t.Fatalf("io_uring is switched off here: sysctl kernel.io_uring_disabled is %s, and has to be 0", bytes.TrimSpace(b))
+		t.Fatalf("io_uring is switched off here: sysctl kernel.io_uring_disabled is %s, and has to be 0",
+			bytes.TrimSpace(b))
 	}
 }
 
 // recordSource builds one of the workload's sources and records it.
 func (e *env) recordSource(t *testing.T, name, backend string) *trace.Tape {
 	t.Helper()
-	install, work, path := filepath.Join(e.dir, "workload"), filepath.Join(e.dir, "work"), filepath.Join(e.dir, "x.tape")
+	install, work, path := filepath.Join(e.dir, "workload"), filepath.Join(e.dir, "work"), filepath.Join(e.dir,
+		"x.tape")
 	if err := workload.Install(install); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,8 @@ func TestUring(t *testing.T) {
 		r := head(t, ev)
 		seen[r.UserData] = append(seen[r.UserData], ev)
 		if ev.TID != all[0].PID || ev.PID != all[0].PID {
-			t.Errorf("request %d is one of thread %d of process %d, not of the program's one thread", r.UserData, ev.TID, ev.PID)
+			t.Errorf("request %d is one of thread %d of process %d, not of the program's one thread", r.UserData,
+				ev.TID, ev.PID)
 		}
 		if r.Queue < 3 || ev.Enter >= ev.Exit {
 			t.Errorf("request %d: ring %d, from %d to %d", r.UserData, r.Queue, ev.Enter, ev.Exit)
@@ -162,7 +165,8 @@ func TestUring(t *testing.T) {
 	}
 	// With a queue of completions that was full, so that the kernel kept them.
 	for i := range 64 {
-		if ev := one(1000 + uint64(i)); ev.Offset != int64(512*i) || !bytes.Equal(content(t, tape, ev), pattern(512*i, 512)) {
+		if ev := one(1000 + uint64(i)); ev.Offset != int64(512*i) ||
+			!bytes.Equal(content(t, tape, ev), pattern(512*i, 512)) {
 			t.Errorf("request %d, kept by the kernel: offset %d, or its content", 1000+i, ev.Offset)
 		}
 	}
@@ -191,7 +195,8 @@ func TestUringSockets(t *testing.T) {
 	accepted := map[event.OpenID]bool{}
 	for i, ev := range seen[4] { // multishot: two clients, then it is cancelled
 		f := ev.FileArg(event.ResultArg)
-		if last := i == len(seen[4])-1; last != (ev.Errno == syscall.ECANCELED) || !last && (f == nil || !f.Known || accepted[f.Open]) {
+		if last := i == len(seen[4])-1; last != (ev.Errno == syscall.ECANCELED) ||
+			!last && (f == nil || !f.Known || accepted[f.Open]) {
 			t.Errorf("accept %d: %d, %v, %+v", i, ev.Ret, ev.Errno, f)
 		} else if !last {
 			accepted[f.Open] = true
@@ -207,7 +212,8 @@ func TestUringSockets(t *testing.T) {
 	if got := strings.Join(texts, "|"); got != "answer 0|answer 1|answer 2|" {
 		t.Errorf("received %q", got)
 	}
-	for id, n := range map[uint64]int{1: 1, 2: 1, 3: 1, 4: 3, 5: 2, 6: 1, 7: 4, 8: 3, 9: 1, 10: 1, 11: 1, 12: 3, 13: 1, 14: 1, 15: 1, 20: 1, 21: 1, 24: 1, 30: 1, 34: 1, 35: 1} {
+	for id, n := range map[uint64]int{1: 1, 2: 1, 3: 1, 4: 3, 5: 2, 6: 1, 7: 4, 8: 3, 9: 1, 10: 1, 11: 1, 12: 3, 13: 1,
+		14: 1, 15: 1, 20: 1, 21: 1, 24: 1, 30: 1, 34: 1, 35: 1} {
 		if len(seen[id]) != n {
 			t.Errorf("%d completions of request %d, want %d", len(seen[id]), id, n)
 		}
@@ -228,7 +234,8 @@ func TestUringSockets(t *testing.T) {
 			t.Errorf("poll = %#x", ev.Ret)
 		}
 	}
-	for id, ends := range map[uint64][2]uint32{20: {syscall.S_IFIFO, syscall.S_IFIFO}, 21: {syscall.S_IFIFO, syscall.S_IFIFO}, 24: {syscall.S_IFREG, syscall.S_IFIFO}} {
+	for id, ends := range map[uint64][2]uint32{20: {syscall.S_IFIFO, syscall.S_IFIFO},
+		21: {syscall.S_IFIFO, syscall.S_IFIFO}, 24: {syscall.S_IFREG, syscall.S_IFIFO}} {
 		ev := seen[id][0]
 		for i, f := range ev.Files {
 			if f.Mode&syscall.S_IFMT != ends[i] {
@@ -290,7 +297,8 @@ func TestAIO(t *testing.T) {
 			for i := range 256 { // submitted by one thread, reaped by another
 				for _, ev := range seen[100+uint64(i)][:2] {
 					data := content(t, tape, ev)
-					if ev.TID != ev.PID || ev.Offset != int64(4096*(i*37%256)) || !bytes.Equal(data, pattern(97*i, 4096)) {
+					if ev.TID != ev.PID || ev.Offset != int64(4096*(i*37%256)) ||
+						!bytes.Equal(data, pattern(97*i, 4096)) {
 						t.Fatalf("request %d: thread %d of %d, at %d, or its content", 100+i, ev.TID, ev.PID, ev.Offset)
 					}
 				}
@@ -320,10 +328,12 @@ func TestFio(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := append([]string{e.iotape, "record", "--backend", "ebpf", "-o", tape}, run.record...)
-			args = append(append(args, "--", "fio", "--name=a", "--directory="+work, "--rw=randrw", "--size=16M", "--output=/dev/null"), run.fio...)
+			args = append(append(args, "--", "fio", "--name=a", "--directory="+work, "--rw=randrw", "--size=16M",
+				"--output=/dev/null"), run.fio...)
 			e.run(t, args...)
 			e.perfect(t, tape)
-			stdout, stderr, err := e.try(t, e.iotape, "replay", tape, "--into", filepath.Join(e.dir, "again"), "--verify")
+			stdout, stderr, err := e.try(t, e.iotape, "replay", tape, "--into", filepath.Join(e.dir, "again"),
+				"--verify")
 			if err != nil {
 				t.Errorf("replay: %v\n%s%s", err, stdout, stderr)
 			}

@@ -49,7 +49,8 @@ func TestWaits(t *testing.T) {
 		for _, w := range an.Waits {
 			// Where the other call had not returned, the wait is for what is before it.
 			for by := w.Event; by < uint64(len(events)); by++ {
-				if o := &events[by]; o.TID == events[w.Event].TID && (by > w.Event || w.Lag == 0) && (o.Kind == event.Call || o.Kind == event.Exited) {
+				if o := &events[by]; o.TID == events[w.Event].TID && (by > w.Event || w.Lag == 0) &&
+					(o.Kind == event.Call || o.Kind == event.Exited) {
 					got = append(got, pair{name(e), name(o)})
 					break
 				}
@@ -59,7 +60,8 @@ func TestWaits(t *testing.T) {
 			t.Errorf("event %d, %s, waits and sleeps", e.Seq, name(e))
 		}
 	}
-	want := []pair{{"read", "write"}, {"poll", "connect"}, {"poll", "write"}, {"epoll_wait", "write"}, {"epoll_wait", "write"}, {"rt_sigtimedwait", "kill"},
+	want := []pair{{"read", "write"}, {"poll", "connect"}, {"poll", "write"}, {"epoll_wait", "write"},
+		{"epoll_wait", "write"}, {"rt_sigtimedwait", "kill"},
 		{"semtimedop", "semtimedop"}, {"futex", "futex"}, {"flock", "flock"}, {"wait4", "exit"}}
 	for _, p := range got {
 		if len(want) > 0 && p == want[0] {
@@ -90,7 +92,8 @@ func TestBarriers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if an := c.At(ev.Seq); ev.Op == event.OpFutex && ev.Kind == event.Call && ev.Ret == sleepers && len(an.Waits) == sleepers {
+		if an := c.At(ev.Seq); ev.Op == event.OpFutex && ev.Kind == event.Call && ev.Ret == sleepers &&
+			len(an.Waits) == sleepers {
 			full++
 		}
 	}
@@ -106,10 +109,12 @@ func recordWaits(t *testing.T, name string) *trace.Tape {
 	testenv.NeedProgram(t, "gcc")
 	dir := t.TempDir()
 	prog, path := filepath.Join(dir, name), filepath.Join(dir, name+".tape")
-	if b, err := exec.Command("gcc", "-O1", "-o", prog, "-pthread", "testdata/"+name+".c").CombinedOutput(); err != nil {
+	if b, err := exec.Command("gcc", "-O1", "-o", prog, "-pthread",
+		"testdata/"+name+".c").CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v\n%s", err, b)
 	}
-	cmd := exec.Command(testenv.Iotape(t), "record", "--backend", "ebpf", "--wakeups", "--no-index", "-o", path, "--", prog)
+	cmd := exec.Command(testenv.Iotape(t), "record", "--backend", "ebpf", "--wakeups", "--no-index", "-o", path, "--",
+		prog)
 	cmd.Dir = dir
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("record: %v\n%s", err, b)

@@ -95,7 +95,8 @@ func (s *Spec) narrow(time64 bool) *Spec {
 			a.Const = Pointer32Bytes
 		case a.Kind != KindStruct:
 		case a.Len == LenCommand && s.Op == OpIoctl:
-		case a.Len == LenMsg, a.Len == LenMsgs, a.Len == LenRef, a.Len == LenCommand, a.Len == LenBits, !alike(a.Layout, time64):
+		case a.Len == LenMsg, a.Len == LenMsgs, a.Len == LenRef, a.Len == LenCommand, a.Len == LenBits,
+			!alike(a.Layout, time64):
 			*a = hex(a.Name)
 		case s.ValueResultArg > 0 && i == int(s.ValueResultArg)-1:
 			n.ValueResultArg = s.ValueResultArg
@@ -107,7 +108,8 @@ func (s *Spec) narrow(time64 bool) *Spec {
 // alike reports whether a structure is the same for 32 bits.
 func alike(l Layout, time64 bool) bool {
 	switch l {
-	case LayoutStatx, LayoutOpenHow, LayoutCloneArgs, LayoutFDPair, LayoutOffset, LayoutPollfd, LayoutEpollEvent, LayoutSigset, LayoutUtsname,
+	case LayoutStatx, LayoutOpenHow, LayoutCloneArgs, LayoutFDPair, LayoutOffset, LayoutPollfd, LayoutEpollEvent,
+		LayoutSigset, LayoutUtsname,
 		LayoutSockaddr, LayoutSockopt, LayoutUringParams, LayoutFileHandle, LayoutNames, LayoutSchedParam, LayoutCPUSet, LayoutCapHeader, LayoutCapData,
 		LayoutIDs, LayoutU32, LayoutWaitStatus, LayoutFutexWaitv, LayoutSembuf, LayoutFileAttr, LayoutMountAttr, LayoutSchedAttr, LayoutDirents64:
 		return true

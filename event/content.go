@@ -19,7 +19,8 @@ func (d *Digest) Missing() bool { return *d == Digest{} }
 // call is.
 func (s *Spec) IsContent(i int) bool {
 	part, i := SplitPart(i)
-	if i >= len(s.Args) || s.Class != Data && s.Class != Socket || part > PartData || part == PartName || part == PartBefore {
+	if i >= len(s.Args) || s.Class != Data && s.Class != Socket || part > PartData || part == PartName ||
+		part == PartBefore {
 		return false
 	}
 	return part == PartData || s.Args[i].Kind == KindVec || s.Args[i].Kind == KindBuf

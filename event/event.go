@@ -27,8 +27,9 @@ type Event struct {
 
 	PID, TID, PPID, PGID, SID uint32
 	UID, GID                  uint32 // of file-system access (fsuid, fsgid)
-	NSPID, NSTID              uint32 // process and thread as their own pid namespace numbers them; 0 if that is the recorder's
-	Comm                      string // the kernel's name of the thread, at most 15 bytes
+	// process and thread as their own pid namespace numbers them; 0 if that is the recorder's
+	NSPID, NSTID uint32
+	Comm         string // the kernel's name of the thread, at most 15 bytes
 
 	Enter, Exit int64 // ns, monotonic; the tape's header anchors them to wall clock
 	CPU         int64 // ns of CPU time that the thread had used at entry; scheduler-tick exact
@@ -58,14 +59,18 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	Call      EventKind = iota // a system call
-	Exited                     // a thread ended; Ret is the wait status
-	LossMark                   // events were lost here; Ret is their number
-	NoteMark                   // written by the user; the text is in Bufs[0]
-	Forked                     // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
-	Started                    // state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
-	Inherited                  // Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it; see MappedFD
-	Woken                      // the thread was woken up, by thread Child of process Ret, or by an interrupt if Child is 0; Args[0] is the Op that it waited in
+	Call     EventKind = iota // a system call
+	Exited                    // a thread ended; Ret is the wait status
+	LossMark                  // events were lost here; Ret is their number
+	NoteMark                  // written by the user; the text is in Bufs[0]
+	Forked                    // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
+	// state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
+	Started
+	// Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it; see MappedFD
+	Inherited
+	// the thread was woken up, by thread Child of process Ret, or by an interrupt if Child is 0; Args[0] is the Op that
+	// it waited in
+	Woken
 )
 
 // OwnFile says of an Inherited event that the descriptor is the program's own and
@@ -80,7 +85,8 @@ const MappedFD = -1
 // IsNonLeaderExec reports whether the event is the execve of a thread that is not its process's
 // first: what it does from now on it does under the number of that one, which is gone.
 func (ev *Event) IsNonLeaderExec() bool {
-	return ev.Kind == Call && (ev.Op == OpExecve || ev.Op == OpExecveat) && ev.TID != ev.PID && ev.Errno == 0 && ev.Flags&Interrupted == 0
+	return ev.Kind == Call && (ev.Op == OpExecve || ev.Op == OpExecveat) && ev.TID != ev.PID && ev.Errno == 0 &&
+		ev.Flags&Interrupted == 0
 }
 
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
@@ -100,8 +106,10 @@ const (
 	Incomplete                         // some bytes of its content could not be recorded
 	Late                               // came out of order by more than the sorting window
 	Compat                             // made by a 32-bit program: NR is a number of its calls, pointers have 32 bits
-	Synthetic                          // not made by the program: an lseek that stands for calls that a slice left out and that moved the position; an ftruncate for what an open did after others had used its file (replay/linearize)
-	Delays                             // DelayBefore and DelayWithin are known; nothing else is special because of it
+	// not made by the program: an lseek that stands for calls that a slice left out and that moved the position; an
+	// ftruncate for what an open did after others had used its file (replay/linearize)
+	Synthetic
+	Delays // DelayBefore and DelayWithin are known; nothing else is special because of it
 )
 
 // OpenID identifies an open file description ("open file") in one tape: dup,

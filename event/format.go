@@ -120,7 +120,8 @@ func OpenFlags(a Arch, v uint64) uint64 {
 	// asm/fcntl.h of arm64: O_DIRECTORY, O_NOFOLLOW, O_DIRECT and O_LARGEFILE differ.
 	const moved = 0o40000 | 0o100000 | 0o200000 | 0o400000
 	w := v &^ moved
-	for _, bit := range [...][2]uint64{{0o40000, 0o200000}, {0o100000, 0o400000}, {0o200000, 0o40000}, {0o400000, 0o100000}} {
+	for _, bit := range [...][2]uint64{{0o40000, 0o200000}, {0o100000, 0o400000}, {0o200000, 0o40000},
+		{0o400000, 0o100000}} {
 		if v&bit[0] != 0 {
 			w |= bit[1]
 		}

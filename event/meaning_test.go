@@ -42,7 +42,8 @@ func TestSets(t *testing.T) {
 					t.Errorf("%s: %s twice", where, it.Name)
 				case a.Kind == KindEnum && it.Value == later.Value:
 					t.Errorf("%s: %s and %s are the same", where, it.Name, later.Name)
-				case a.Kind == KindFlags && it.Mask == 0 && later.Mask == 0 && it.Value&later.Value == it.Value && it.Value != later.Value:
+				case a.Kind == KindFlags && it.Mask == 0 && later.Mask == 0 && it.Value&later.Value == it.Value &&
+					it.Value != later.Value:
 					t.Errorf("%s: %s stands before %s, which has its bits", where, it.Name, later.Name)
 				}
 			}
@@ -62,7 +63,8 @@ func TestMeanings(t *testing.T) {
 	for op, list := range meanings {
 		s := Lookup(Op(op))
 		for i, m := range list {
-			if m.of != ResultArg && (m.of < 0 || m.of >= len(s.Args)) || m.by < 0 || m.mask != 0 && m.by >= len(s.Args) {
+			if m.of != ResultArg && (m.of < 0 || m.of >= len(s.Args)) || m.by < 0 ||
+				m.mask != 0 && m.by >= len(s.Args) {
 				t.Errorf("%s: meaning %d is of argument %d by %d, of %d", s.Name, i, m.of, m.by, len(s.Args))
 				continue
 			}

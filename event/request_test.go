@@ -92,7 +92,8 @@ func TestRequestHead(t *testing.T) {
 	if slot, ok := r.Slot(12); slot != 12 || !ok {
 		t.Errorf("chosen slot %d, %v", slot, ok)
 	}
-	for _, other := range []*Event{{Op: OpOpenat, Bufs: ev.Bufs}, {Op: OpUringOpenat}, {Op: OpUringOpenat, Bufs: []Buf{{Arg: RequestArg, Inline: h[:RequestBytes-1]}}}} {
+	for _, other := range []*Event{{Op: OpOpenat, Bufs: ev.Bufs}, {Op: OpUringOpenat},
+		{Op: OpUringOpenat, Bufs: []Buf{{Arg: RequestArg, Inline: h[:RequestBytes-1]}}}} {
 		if _, ok := other.Request(); ok {
 			t.Errorf("%v with %d buffers has a head", other.Op, len(other.Bufs))
 		}

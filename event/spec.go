@@ -24,7 +24,8 @@ const (
 	Wait                    // waits for events or time
 )
 
-var classNames = [...]string{"raw", "data", "descriptor", "meta", "namespace", "sync", "lock", "memory", "process", "socket", "wait"}
+var classNames = [...]string{"raw", "data", "descriptor", "meta", "namespace", "sync", "lock", "memory", "process",
+	"socket", "wait"}
 
 func (c Class) String() string {
 	if int(c) < len(classNames) {
@@ -106,9 +107,10 @@ const (
 	LenTail        // a head of Const, and the elements behind it that it counts (Arg.Tail)
 	LenRef         // a head of Const, and, as PartTarget, the elements that it counts and points to (Arg.Tail)
 	LenCommand     // what the value of argument LenArg says (Command)
-	LenMsg         // struct msghdr, as PartName, PartData and PartControl what it points to; the result is the bytes moved
-	LenSlots       // what an io_uring's table of files is filled with (LayoutSlots)
-	LenMsgs        // array of Args[LenArg] struct mmsghdr, likewise, of which as many were moved as the result says
+	// struct msghdr, as PartName, PartData and PartControl what it points to; the result is the bytes moved
+	LenMsg
+	LenSlots // what an io_uring's table of files is filled with (LayoutSlots)
+	LenMsgs  // array of Args[LenArg] struct mmsghdr, likewise, of which as many were moved as the result says
 )
 
 // Tail says where a structure counts the elements behind it, or those that it

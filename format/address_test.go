@@ -30,7 +30,8 @@ func TestSockaddr(t *testing.T) {
 			t.Errorf("%s: %d bytes, decoded: %v", c.name, len(c.b), ok)
 			continue
 		}
-		if f, ok := v.Field(c.field); !ok || f.Num != c.num && c.text == "" || c.text != "" && string(f.Data) != c.text {
+		if f, ok := v.Field(c.field); !ok || f.Num != c.num && c.text == "" ||
+			c.text != "" && string(f.Data) != c.text {
 			t.Errorf("%s: %s is %d %q", c.name, c.field, f.Num, f.Data)
 		}
 	}

@@ -21,9 +21,10 @@ type Call struct {
 	Ret         int64  // raw result: -errno on failure
 	Interrupted bool   // no return was seen
 	Args        [event.MaxArgs]uint64
-	Share       uint64 // of calls that make threads: what the child shares, in clone(2)'s bits; clone's own flags count too
-	Objects     []trace.Object
-	pieces      []trace.Piece
+	// of calls that make threads: what the child shares, in clone(2)'s bits; clone's own flags count too
+	Share   uint64
+	Objects []trace.Object
+	pieces  []trace.Piece
 }
 
 // address is what stands for the unknown address of memory whose content is known.
@@ -119,7 +120,8 @@ func (c *Call) point(arg int) {
 func (w *Writer) Call(c *Call) error {
 	r := trace.Record{
 		Type: trace.RecCall, Op: uint16(c.Op), NR: c.NR, PID: c.PID, TID: c.TID,
-		Enter: c.Enter, Exit: max(c.Exit, c.Enter), CPU: c.CPU, Ret: c.Ret, Args: c.Args, Objects: c.Objects, Pieces: c.pieces,
+		Enter: c.Enter, Exit: max(c.Exit,
+			c.Enter), CPU: c.CPU, Ret: c.Ret, Args: c.Args, Objects: c.Objects, Pieces: c.pieces,
 	}
 	if c.Op != 0 {
 		r.NR = uint32(max(event.Number(event.AMD64, c.Op), 0))
@@ -146,7 +148,8 @@ func (w *Writer) Call(c *Call) error {
 		if err := w.large(&r); err != nil {
 			return err
 		}
-		return w.Record(&trace.Record{Type: trace.RecExit, PID: r.PID, TID: r.TID, Exit: r.Exit, Ret: int64(r.Args[0]&0xff) << 8})
+		return w.Record(&trace.Record{Type: trace.RecExit, PID: r.PID, TID: r.TID, Exit: r.Exit,
+			Ret: int64(r.Args[0]&0xff) << 8})
 	}
 	return w.large(&r)
 }
@@ -163,7 +166,8 @@ func (w *Writer) fork(r *trace.Record, share uint64) error {
 	if share&trace.ShareThread != 0 {
 		pid = r.PID
 	}
-	return w.Record(&trace.Record{Type: trace.RecFork, PID: r.PID, TID: r.TID, Exit: r.Enter, Child: pid, ChildTID: child, Share: share})
+	return w.Record(&trace.Record{Type: trace.RecFork, PID: r.PID, TID: r.TID, Exit: r.Enter, Child: pid,
+		ChildTID: child, Share: share})
 }
 
 // Whole writes the record of a call as it is, with nothing made up; content beyond a
@@ -188,7 +192,8 @@ func (w *Writer) large(r *trace.Record) error {
 		return err
 	}
 	for i, p := range rest {
-		data := trace.Record{Type: trace.RecData, Op: r.Op, PID: r.PID, TID: r.TID, Enter: r.Enter, Pieces: []trace.Piece{p}}
+		data := trace.Record{Type: trace.RecData, Op: r.Op, PID: r.PID, TID: r.TID, Enter: r.Enter,
+			Pieces: []trace.Piece{p}}
 		if i == len(rest)-1 {
 			data.Flags = trace.DataLast
 		}
@@ -208,7 +213,8 @@ type Task struct {
 // Task says who a thread is from a time on, ns: to be called before its first call and
 // after each change.
 func (w *Writer) Task(t *Task, time uint64) error {
-	r := trace.Record{Type: trace.RecTask, PID: t.PID, TID: t.TID, PPID: t.PPID, PGID: t.PGID, SID: t.SID, UID: t.UID, GID: t.GID, Exit: time}
+	r := trace.Record{Type: trace.RecTask, PID: t.PID, TID: t.TID, PPID: t.PPID, PGID: t.PGID, SID: t.SID, UID: t.UID,
+		GID: t.GID, Exit: time}
 	copy(r.Comm[:len(r.Comm)-1], t.Comm)
 	return w.Record(&r)
 }
@@ -230,13 +236,15 @@ func (w *Writer) Start(pid uint32, dir string, umask uint32, time uint64) error 
 // Open says that a descriptor was open before a time, ns, without a call that is in
 // the trace. The file's name is path, and o says what else is known of it.
 func (w *Writer) Open(pid uint32, o trace.Object, path string, time uint64) error {
-	return w.Record(&trace.Record{Type: trace.RecFile, PID: pid, TID: pid, Exit: time, Flags: trace.FileOwn, Objects: []trace.Object{o},
-		Pieces: []trace.Piece{{Len: uint32(len(path)), Data: []byte(path)}}})
+	return w.Record(&trace.Record{Type: trace.RecFile, PID: pid, TID: pid, Exit: time, Flags: trace.FileOwn,
+		Objects: []trace.Object{o},
+		Pieces:  []trace.Piece{{Len: uint32(len(path)), Data: []byte(path)}}})
 }
 
 // Note writes a text that belongs to no call, or to the thread's last one.
 func (w *Writer) Note(pid, tid uint32, text []byte, time uint64) error {
-	return w.Record(&trace.Record{Type: trace.RecNote, PID: pid, TID: tid, Exit: time, Pieces: []trace.Piece{{Len: uint32(len(text)), Data: text}}})
+	return w.Record(&trace.Record{Type: trace.RecNote, PID: pid, TID: tid, Exit: time,
+		Pieces: []trace.Piece{{Len: uint32(len(text)), Data: text}}})
 }
 
 // Exit says that a thread ended, with the status that wait(2) shows. Call does so for

@@ -261,7 +261,8 @@ var ErrNoEvent = errors.New("not an event")
 // What is no JSON object, and objects of which time returns an error other than
 // ErrNoEvent, are counted as left out, and the first is named. If that is all there is,
 // ObjectsByTime fails. An error of call ends it.
-func (im *Import) ObjectsByTime(ctx context.Context, in *os.File, time func(text []byte) (uint64, error), call func(text []byte) error) error {
+func (im *Import) ObjectsByTime(ctx context.Context, in *os.File, time func(text []byte) (uint64, error),
+	call func(text []byte) error) error {
 	type place struct {
 		time   uint64
 		offset int64

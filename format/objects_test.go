@@ -70,7 +70,8 @@ func TestObjects(t *testing.T) {
 
 func TestObjectsByTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("{\"t\":3}\n{\"t\":1}\nx\n{\"t\":2}\n{\"t\":1,\"second\":true}\n{}\n"), 0o666); err != nil {
+	if err := os.WriteFile(path, []byte("{\"t\":3}\n{\"t\":1}\nx\n{\"t\":2}\n{\"t\":1,\"second\":true}\n{}\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	in, err := os.Open(path)

@@ -41,14 +41,16 @@ func (im *Import) Host(name string) (*Writer, error) {
 	if len(im.order) == maxHosts {
 		return nil, fmt.Errorf("events of more than %d hosts", maxHosts)
 	}
-	f, err := os.OpenFile(filepath.Join(im.dir, fmt.Sprintf("host-%d.stream", len(im.order))), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(filepath.Join(im.dir, fmt.Sprintf("host-%d.stream", len(im.order))),
+		os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	w := &Writer{
 		// Times are the wall clock's, unless the format knows better: both clocks of
 		// the anchor are the same.
-		Head: trace.Head{Program: im.Program, Host: name, Arch: "amd64", Content: "full", Overflow: "block", Shards: 1, Ops: len(event.Specs())},
+		Head: trace.Head{Program: im.Program, Host: name, Arch: "amd64", Content: "full", Overflow: "block", Shards: 1,
+			Ops: len(event.Specs())},
 		file: f,
 	}
 	im.hosts[name] = w

@@ -97,7 +97,8 @@ func FuzzFrames(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := sw.WriteRecords(trace.Frame{}, trace.AppendRecord(nil, &trace.Record{Type: trace.RecTask, PID: 1, TID: 1})); err != nil {
+	if err := sw.WriteRecords(trace.Frame{},
+		trace.AppendRecord(nil, &trace.Record{Type: trace.RecTask, PID: 1, TID: 1})); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(stream.Bytes())

@@ -43,13 +43,15 @@ func (p *pages) note(f *event.File, at int64, b *event.Buf) {
 		*p = pages{}
 	}
 	if len(b.Refs) == 0 && len(b.Inline) > 0 {
-		(*p)[pageKey{f.Dev, f.Ino, at / pageBytes}] = content{small: string(b.Inline), Ref: event.Ref{Len: uint32(len(b.Inline))}}
+		(*p)[pageKey{f.Dev, f.Ino, at / pageBytes}] = content{small: string(b.Inline),
+			Ref: event.Ref{Len: uint32(len(b.Inline))}}
 	}
 	for _, r := range b.Refs {
 		if r.Chunk != 0 && at%pageBytes == 0 {
 			for off := uint32(0); off < r.Len; off += pageBytes {
 				n := min(r.Len-off, pageBytes)
-				(*p)[pageKey{f.Dev, f.Ino, (at + int64(off)) / pageBytes}] = content{Ref: event.Ref{Chunk: r.Chunk, Off: r.Off + off, Len: n}}
+				(*p)[pageKey{f.Dev, f.Ino, (at + int64(off)) / pageBytes}] = content{Ref: event.Ref{Chunk: r.Chunk,
+					Off: r.Off + off, Len: n}}
 			}
 		}
 		at += int64(r.Len)

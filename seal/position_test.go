@@ -31,7 +31,8 @@ func TestOverlappingAppendsTileTheFile(t *testing.T) {
 			clock += rapid.Int64Range(1, 20).Draw(t, "gap")
 			at += length
 			it := &item{}
-			it.ev = event.Event{Op: event.OpWrite, TID: uint32(i), PID: 1, Enter: clock - rapid.Int64Range(0, 20).Draw(t, "before"), Exit: clock + delay, Ret: length}
+			it.ev = event.Event{Op: event.OpWrite, TID: uint32(i), PID: 1,
+				Enter: clock - rapid.Int64Range(0, 20).Draw(t, "before"), Exit: clock + delay, Ret: length}
 			it.ev.Files = []event.File{{FD: 3, Known: true, Mode: syscall.S_IFREG}}
 			it.key = uint64(it.ev.Exit)
 			all = append(all, done{it, at, clock})
@@ -94,7 +95,8 @@ func TestOverlappingWritesTileTheFile(t *testing.T) {
 			pos += rapid.Int64Range(1, 1<<27).Draw(t, "length")
 			enter := clock - rapid.Int64Range(0, 40).Draw(t, "before")
 			it := &item{}
-			it.ev = event.Event{Op: event.OpWrite, TID: uint32(i), PID: 1, Enter: enter, Exit: clock + rapid.Int64Range(0, 30).Draw(t, "delay")}
+			it.ev = event.Event{Op: event.OpWrite, TID: uint32(i), PID: 1, Enter: enter,
+				Exit: clock + rapid.Int64Range(0, 30).Draw(t, "delay")}
 			it.ev.Files = []event.File{{FD: 3, Known: true, Mode: syscall.S_IFREG}}
 			it.key = uint64(it.ev.Exit)
 			all = append(all, done{it, enter, pos, clock})
@@ -178,7 +180,8 @@ func TestSeparatePositionsStayAsTheyAre(t *testing.T) {
 	var batch []*item
 	for i := range 4 {
 		it := &item{key: uint64(100 + i)}
-		it.ev = event.Event{Op: event.OpRead, TID: uint32(i), PID: uint32(i), Enter: 1, Exit: int64(100 + i), Ret: 10, Offset: int64(10 * (3 - i))}
+		it.ev = event.Event{Op: event.OpRead, TID: uint32(i), PID: uint32(i), Enter: 1, Exit: int64(100 + i), Ret: 10,
+			Offset: int64(10 * (3 - i))}
 		it.ev.Files = []event.File{{FD: 3, Known: true, Ino: 1, Mode: syscall.S_IFREG}}
 		batch = append(batch, it)
 	}

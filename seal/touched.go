@@ -173,9 +173,11 @@ func virtual(p string) bool {
 }
 
 // Snapshot takes the whole tree of a directory, given by its absolute path, and writes it to the tape, content
-// included. The manifest's paths are relative to "/". Its name in the tape is trace.SnapshotName with a number after the
+// included. The manifest's paths are relative to "/". Its name in the tape is trace.SnapshotName with a number after
+// the
 // first.
-func Snapshot(ctx context.Context, tw *trace.TapeWriter, dir string, n int, progress func(entries int, bytes int64)) (*tree.Manifest, error) {
+func Snapshot(ctx context.Context, tw *trace.TapeWriter, dir string, n int,
+	progress func(entries int, bytes int64)) (*tree.Manifest, error) {
 	m, err := tree.Take(ctx, dir, &tree.TakeOptions{
 		Prefix:   cmp.Or(strings.TrimPrefix(dir, "/"), "."),
 		Progress: progress,
@@ -276,7 +278,8 @@ func checkTree(ctx context.Context, t *trace.Tape, name string) error {
 				return fmt.Errorf("content of %s: %w", m.Entries[i].Path, err)
 			}
 			if uint64(c.Len) > uint64(len(data)) {
-				return fmt.Errorf("content of %s: %d bytes of chunk %d, which has %d: %w", m.Entries[i].Path, c.Len, c.ID, len(data), trace.ErrCorrupt)
+				return fmt.Errorf("content of %s: %d bytes of chunk %d, which has %d: %w", m.Entries[i].Path, c.Len,
+					c.ID, len(data), trace.ErrCorrupt)
 			}
 		}
 	}

@@ -26,7 +26,8 @@ func TestFinalContent(t *testing.T) {
 		if err := syscall.Lstat(path, &st); err != nil {
 			t.Fatal(err)
 		}
-		return event.File{Known: true, Path: path, Dev: st.Dev, Ino: st.Ino, Mode: st.Mode, Nlink: 1, Flags: flags, Size: size}
+		return event.File{Known: true, Path: path, Dev: st.Dev, Ino: st.Ino, Mode: st.Mode, Nlink: 1, Flags: flags,
+			Size: size}
 	}
 	open := func(f event.File) event.Event { return event.Event{Kind: event.Inherited, Files: []event.File{f}} }
 	named := func(f event.File, ev event.Event) event.Event {
@@ -68,7 +69,8 @@ func TestFinalContent(t *testing.T) {
 					t.Fatal(err)
 				}
 				e := m.Lookup(filepath.Join(dir, c.of)[1:])
-				if e == nil || len(e.Chunks) > 0 != (c.stored && content) || c.stored && e.Has(tree.KnownHash) != content {
+				if e == nil || len(e.Chunks) > 0 != (c.stored && content) ||
+					c.stored && e.Has(tree.KnownHash) != content {
 					t.Errorf("where content is kept (%v): %+v", content, e)
 				}
 			}

@@ -31,7 +31,8 @@ func TestCheckTrees(t *testing.T) {
 		if _, err := tw.AddChunk([]byte("four")); err != nil {
 			t.Fatal(err)
 		}
-		m := &tree.Manifest{Root: "/", Entries: []tree.Entry{{Path: "f", Type: tree.File, Size: 5, Known: tree.KnownSize | tree.KnownContent, Chunks: []tree.Chunk{c.chunk}}}}
+		m := &tree.Manifest{Root: "/", Entries: []tree.Entry{{Path: "f", Type: tree.File, Size: 5,
+			Known: tree.KnownSize | tree.KnownContent, Chunks: []tree.Chunk{c.chunk}}}}
 		if err := WriteTree(tw, trace.FinalName, m); err != nil {
 			t.Fatal(err)
 		}

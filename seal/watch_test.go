@@ -26,7 +26,9 @@ func TestWatch(t *testing.T) {
 		}
 		var payload []byte
 		for _, at := range []uint64{300, 100, 200} {
-			payload = trace.AppendRecord(payload, &trace.Record{Type: trace.RecNote, TID: 7, PID: 7, Exit: at, Pieces: []trace.Piece{{Data: bytes.Repeat([]byte("x"), 200)}}})
+			payload = trace.AppendRecord(payload,
+				&trace.Record{Type: trace.RecNote, TID: 7, PID: 7, Exit: at,
+					Pieces: []trace.Piece{{Data: bytes.Repeat([]byte("x"), 200)}}})
 		}
 		if err := sw.WriteRecords(trace.Frame{Round: 1, Until: 400}, payload); err != nil {
 			t.Error(err)
@@ -51,7 +53,8 @@ func TestWatch(t *testing.T) {
 	}
 	// What a function returns ends it.
 	enough := errors.New("enough")
-	if _, err := Watch(t.Context(), bytes.NewReader(nil), nil, nil, func() error { return enough }); err != nil && !errors.Is(err, enough) && !errors.Is(err, trace.ErrTruncated) {
+	if _, err := Watch(t.Context(), bytes.NewReader(nil), nil, nil, func() error { return enough }); err != nil &&
+		!errors.Is(err, enough) && !errors.Is(err, trace.ErrTruncated) {
 		t.Errorf("%v", err)
 	}
 }

@@ -250,7 +250,8 @@ func (f *blockFile) parseIndex(b []byte, off int64) error {
 			min: int64(le.Uint64(b[24:])), max: int64(le.Uint64(b[32:])),
 		}
 		b = b[indexEntryBytes:]
-		if e.off != at || e.first != next || e.items == 0 || e.items > f.kind.maxItems || e.bytes < blockHeaderBytes || int64(e.bytes) > off-at {
+		if e.off != at || e.first != next || e.items == 0 || e.items > f.kind.maxItems || e.bytes < blockHeaderBytes ||
+			int64(e.bytes) > off-at {
 			return fmt.Errorf("entry %d: %w", i, ErrCorrupt)
 		}
 		f.blocks[i] = e
@@ -284,7 +285,8 @@ func (f *blockFile) scan() error {
 			err = h.validate(f.kind)
 		}
 		if err == nil && (h.number != uint32(len(f.blocks)) || h.first != f.end) {
-			err = fmt.Errorf("block %d from item %d, wanted %d from %d: %w", h.number, h.first, len(f.blocks), f.end, ErrCorrupt)
+			err = fmt.Errorf("block %d from item %d, wanted %d from %d: %w", h.number, h.first, len(f.blocks), f.end,
+				ErrCorrupt)
 		}
 		if err == nil && h.bytes() > f.size-at {
 			err = ErrTruncated
@@ -292,7 +294,8 @@ func (f *blockFile) scan() error {
 		if err != nil {
 			return fmt.Errorf("%s: at offset %d: %w", f.kind.name, at, err)
 		}
-		f.blocks = append(f.blocks, indexEntry{off: at, first: h.first, items: h.items, bytes: uint32(h.bytes()), min: h.min, max: h.max})
+		f.blocks = append(f.blocks, indexEntry{off: at, first: h.first, items: h.items, bytes: uint32(h.bytes()),
+			min: h.min, max: h.max})
 		at, f.end = at+h.bytes(), f.end+uint64(h.items)
 	}
 	return nil
@@ -339,7 +342,8 @@ func (f *blockFile) read(i int, rb *rawBlock) error {
 	if err := h.validate(f.kind); err != nil {
 		return f.at(e, err)
 	}
-	if h.number != uint32(i) || h.first != e.first || h.items != e.items || h.bytes() != int64(e.bytes) || h.min != e.min || h.max != e.max {
+	if h.number != uint32(i) || h.first != e.first || h.items != e.items || h.bytes() != int64(e.bytes) ||
+		h.min != e.min || h.max != e.max {
 		return f.at(e, fmt.Errorf("block header differs from the index: %w", ErrCorrupt))
 	}
 	b = b[blockHeaderBytes:]
@@ -362,7 +366,8 @@ func (f *blockFile) expand(rb *rawBlock, dec *zstd.Decoder) error {
 	}
 	out, err := dec.DecodeAll(rb.payload, rb.space[:0:h.plain])
 	if err != nil || len(out) != int(h.plain) {
-		return f.at(&f.blocks[h.number], fmt.Errorf("decompress %d bytes to %d, got %d (%v): %w", h.stored, h.plain, len(out), err, ErrCorrupt))
+		return f.at(&f.blocks[h.number],
+			fmt.Errorf("decompress %d bytes to %d, got %d (%v): %w", h.stored, h.plain, len(out), err, ErrCorrupt))
 	}
 	rb.plain = out
 	return nil
@@ -374,7 +379,8 @@ func (f *blockFile) at(e *indexEntry, err error) error {
 
 // newDecoder returns a decoder that never writes beyond the capacity it is given.
 func newDecoder(concurrency int) *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(concurrency), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(maxBlockPlain+1))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(concurrency), zstd.WithDecodeAllCapLimit(true),
+		zstd.WithDecoderMaxMemory(maxBlockPlain+1))
 	if err != nil {
 		panic("zstd options: " + err.Error()) // constants only
 	}

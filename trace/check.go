@@ -83,7 +83,8 @@ func (c *checker) damage(file string, off int64, err error) {
 		c.r.More++
 		return
 	}
-	c.r.Damage = append(c.r.Damage, Damage{File: file, Offset: off, Err: err, Derived: file == IndexName || file == AnnotationsName || filepath.Ext(file) == ".parquet"})
+	c.r.Damage = append(c.r.Damage, Damage{File: file, Offset: off, Err: err, Derived: file == IndexName ||
+		file == AnnotationsName || filepath.Ext(file) == ".parquet"})
 }
 
 func (c *checker) advance(n int64) error {
@@ -279,7 +280,8 @@ func (c *checker) events() error {
 	c.count(f.kind.name, "files", got.Files, m.Counts.Files)
 	c.count(f.kind.name, "bytes moved", moved, m.Content.MovedBytes)
 	if ta.first != m.FirstNS || ta.last != m.LastNS {
-		c.damage(f.kind.name, -1, fmt.Errorf("times %d to %d, the manifest says %d to %d: %w", ta.first, ta.last, m.FirstNS, m.LastNS, ErrCorrupt))
+		c.damage(f.kind.name, -1, fmt.Errorf("times %d to %d, the manifest says %d to %d: %w", ta.first, ta.last,
+			m.FirstNS, m.LastNS, ErrCorrupt))
 	}
 	return nil
 }
@@ -291,12 +293,14 @@ func (c *checker) refs(ev *event.Event, b *event.Buf, off int64) {
 			continue
 		}
 		if r.Chunk > uint64(len(c.chunkBytes)) {
-			c.damage(c.t.events.kind.name, off, fmt.Errorf("event %d refers to chunk %d of %d: %w", ev.Seq, r.Chunk, len(c.chunkBytes), ErrCorrupt))
+			c.damage(c.t.events.kind.name, off,
+				fmt.Errorf("event %d refers to chunk %d of %d: %w", ev.Seq, r.Chunk, len(c.chunkBytes), ErrCorrupt))
 			continue
 		}
 		if n := c.chunkBytes[r.Chunk-1]; n > 0 && uint64(r.Off)+uint64(r.Len) > uint64(n) { // 0: reported already
-			c.damage(c.t.events.kind.name, off, fmt.Errorf("event %d refers to bytes %d to %d of chunk %d, which has %d: %w",
-				ev.Seq, r.Off, uint64(r.Off)+uint64(r.Len), r.Chunk, n, ErrCorrupt))
+			c.damage(c.t.events.kind.name, off,
+				fmt.Errorf("event %d refers to bytes %d to %d of chunk %d, which has %d: %w",
+					ev.Seq, r.Off, uint64(r.Off)+uint64(r.Len), r.Chunk, n, ErrCorrupt))
 		}
 	}
 }
@@ -338,7 +342,8 @@ func (c *checker) strangers() error {
 		name := e.Name()
 		_, listed := c.t.manifest.Files[name]
 		_, derived := d.Files[name]
-		if !listed && !derived && name != ManifestName && name != IndexName && name != AnnotationsName && name != TimelineName {
+		if !listed && !derived && name != ManifestName && name != IndexName && name != AnnotationsName &&
+			name != TimelineName {
 			c.r.Notes = append(c.r.Notes, fmt.Sprintf("%s does not belong to the tape", name))
 		}
 	}

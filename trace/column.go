@@ -146,10 +146,12 @@ var columnTable = func() (t [numColumns]column) {
 			t[id] = column{level: l, bits: bits}
 		}
 	}
-	set(perEvent, 0, colEnter, colDuration, colCPU, colRet, colArg0, colArg0+1, colArg0+2, colArg0+3, colArg0+4, colArg0+5, colOffset, colCount)
+	set(perEvent, 0, colEnter, colDuration, colCPU, colRet, colArg0, colArg0+1, colArg0+2, colArg0+3, colArg0+4,
+		colArg0+5, colOffset, colCount)
 	set(perEvent, 8, colKind)
 	set(perEvent, 16, colOp, colFlags)
-	set(perEvent, 32, colNR, colHost, colPID, colTID, colPPID, colPGID, colSID, colUID, colGID, colErrno, colChild, colComm, colNSPID, colNSTID, colDelayBefore, colDelayWithin)
+	set(perEvent, 32, colNR, colHost, colPID, colTID, colPPID, colPGID, colSID, colUID, colGID, colErrno, colChild,
+		colComm, colNSPID, colNSTID, colDelayBefore, colDelayWithin)
 	set(perEvent, 32, colFiles, colPaths, colBufs)
 	set(perFile, 0, colFileArg, colFileFD, colFileOpen, colFileDev, colFileIno, colFileSize, colFilePos, colFileRdev)
 	set(perFile, 1, colFileKnown)

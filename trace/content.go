@@ -295,7 +295,8 @@ func (t *Tape) ContentRange(b *event.Buf, off int64, n int, dst []byte) (data []
 
 // appendContent appends the bytes of b, with zeros for missing ones or up to the
 // first missing one.
-func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, missing int64, first *MissingError, err error) {
+func (t *Tape) appendContent(b *event.Buf, dst []byte, zero bool) (out []byte, missing int64, first *MissingError,
+	err error) {
 	total, known := int64(len(b.Inline)), int64(len(b.Inline))
 	for _, r := range b.Refs {
 		total += int64(r.Len) // at most 2^21 references of 32 bits
@@ -354,7 +355,8 @@ func (t *Tape) appendChunk(r event.Ref, dst []byte) ([]byte, error) {
 	defer t.packs.leave(p, false)
 	c := p.chunk(k)
 	if uint64(r.Off)+uint64(r.Len) > uint64(len(c)) {
-		return dst, fmt.Errorf("bytes %d to %d of chunk %d, which has %d: %w", r.Off, uint64(r.Off)+uint64(r.Len), r.Chunk, len(c), ErrCorrupt)
+		return dst, fmt.Errorf("bytes %d to %d of chunk %d, which has %d: %w", r.Off, uint64(r.Off)+uint64(r.Len),
+			r.Chunk, len(c), ErrCorrupt)
 	}
 	return append(dst, c[r.Off:r.Off+r.Len]...), nil
 }

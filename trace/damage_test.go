@@ -20,7 +20,8 @@ import (
 
 // defined reports whether an error is one that callers can branch on.
 func defined(err error) bool {
-	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrNewer) || errors.Is(err, ErrNotATrace)
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrNewer) ||
+		errors.Is(err, ErrNotATrace)
 }
 
 func tapeFiles(t *testing.T, dir string) []string {
@@ -239,7 +240,8 @@ func TestOpenSaysWhatItIs(t *testing.T) {
 	newer[4] = 99
 	tape := makeTape(t, 1)
 	future := t.TempDir()
-	if err := os.WriteFile(filepath.Join(future, ManifestName), []byte(`{"format":"iotape.tape","version":99}`), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(future, ManifestName), []byte(`{"format":"iotape.tape","version":99}`),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -268,7 +270,8 @@ func TestOpenSaysWhatItIs(t *testing.T) {
 
 func FuzzBlock(f *testing.F) {
 	e := newBlockEncoder()
-	e.add(&event.Event{Op: 1, Comm: "x", Bufs: []event.Buf{{Inline: []byte("ab"), Refs: []event.Ref{{Chunk: 1, Len: 2}}, Parts: []int64{3}}}})
+	e.add(&event.Event{Op: 1, Comm: "x",
+		Bufs: []event.Buf{{Inline: []byte("ab"), Refs: []event.Ref{{Chunk: 1, Len: 2}}, Parts: []int64{3}}}})
 	e.add(&event.Event{Op: 2, Paths: []event.Path{{Raw: "a", Abs: "/a"}}, Files: []event.File{{FD: 3, Path: "/a"}}})
 	f.Add(e.appendPlain(nil), 2)
 	f.Add([]byte{colFiles, encConst, 3, 0xff, 0xff, 0x03}, 4)

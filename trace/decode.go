@@ -375,7 +375,8 @@ func (d *blockDecoder) bufOf(b *event.Buf) {
 	}
 	b.Refs = resize(b.Refs, int(c[colBufRefs][j]))
 	for k := range b.Refs {
-		b.Refs[k] = event.Ref{Chunk: c[colRefChunk][d.ref], Off: uint32(c[colRefOff][d.ref]), Len: uint32(c[colRefLen][d.ref])}
+		b.Refs[k] = event.Ref{Chunk: c[colRefChunk][d.ref], Off: uint32(c[colRefOff][d.ref]),
+			Len: uint32(c[colRefLen][d.ref])}
 		d.ref++
 	}
 	b.Hashes = resize(b.Hashes, int(c[colBufHashes][j]))

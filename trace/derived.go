@@ -77,7 +77,8 @@ func (t *Tape) Identity() string {
 	if t.seal != "" {
 		return t.seal
 	}
-	sum := blake3.Sum256(fmt.Appendf(nil, "salvaged %d %d %d %d", t.events.end, t.content.end, t.events.size, t.content.size))
+	sum := blake3.Sum256(fmt.Appendf(nil, "salvaged %d %d %d %d", t.events.end, t.content.end, t.events.size,
+		t.content.size))
 	return fmt.Sprintf("%x", sum)
 }
 

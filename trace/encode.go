@@ -89,8 +89,10 @@ func checkSize(ev *event.Event) error {
 	}
 	// A block that takes one more event holds less than blockWeight before it.
 	const itemMax, byteMax = maxBlockItems - blockWeight, maxBlockPlain/2 - 24*(1<<19)
-	if max(refs, parts) > itemMax || max(len(ev.Files), len(ev.Paths), len(ev.Bufs)) > 512 || bytes > byteMax || len(ev.Comm) > 4096 {
-		return fmt.Errorf("event of %s with %d bytes and %d references in itself is too large for a block", ev.Op, bytes, refs)
+	if max(refs, parts) > itemMax || max(len(ev.Files), len(ev.Paths), len(ev.Bufs)) > 512 || bytes > byteMax ||
+		len(ev.Comm) > 4096 {
+		return fmt.Errorf("event of %s with %d bytes and %d references in itself is too large for a block", ev.Op,
+			bytes, refs)
 	}
 	return nil
 }

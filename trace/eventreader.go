@@ -56,7 +56,8 @@ func (r *EventReader) load() error {
 			if r.file.cut != nil {
 				return fmt.Errorf("%d events of %d: %w", r.file.end, r.want, r.file.cut)
 			}
-			return fmt.Errorf("%s: %d events, the manifest says %d: %w", r.file.kind.name, r.file.end, r.want, ErrCorrupt)
+			return fmt.Errorf("%s: %d events, the manifest says %d: %w", r.file.kind.name, r.file.end, r.want,
+				ErrCorrupt)
 		}
 		return io.EOF
 	}

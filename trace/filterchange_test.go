@@ -13,7 +13,8 @@ import (
 // TestChangeFilter changes a head's filter several times: at each time the right one holds.
 func TestChangeFilter(t *testing.T) {
 	h := &trace.Head{Filter: "op = read or failed", ClockNS: 1000, WallNS: 1_700_000_000_000_000_000}
-	for _, c := range []trace.FilterChange{{SinceNS: 2000, Filter: "op = write"}, {SinceNS: 3000, Filter: ""}, {SinceNS: 4000, Filter: "uid = 1 or uid = 2"}} {
+	for _, c := range []trace.FilterChange{{SinceNS: 2000, Filter: "op = write"}, {SinceNS: 3000, Filter: ""},
+		{SinceNS: 4000, Filter: "uid = 1 or uid = 2"}} {
 		h.ChangeFilter(&c)
 	}
 	g, err := predicate.New(h.Filter, &predicate.Options{Hosts: []predicate.Host{{WallNS: h.WallNS - h.ClockNS}}})

@@ -57,7 +57,8 @@ func (r *HashReader) table(i int) ([]byte, error) {
 		err = h.validate(r.file.kind)
 	}
 	if err == nil && (h.items != e.items || uint64(h.table) != uint64(h.items)*packEntryBytes) {
-		err = fmt.Errorf("pack of %d chunks, %d in the index, with a table of %d bytes: %w", h.items, e.items, h.table, ErrCorrupt)
+		err = fmt.Errorf("pack of %d chunks, %d in the index, with a table of %d bytes: %w", h.items, e.items, h.table,
+			ErrCorrupt)
 	}
 	if err != nil {
 		return nil, r.file.at(e, err)

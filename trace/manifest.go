@@ -136,9 +136,10 @@ type AnonymisedContent string
 
 // What became of content.
 const (
-	ContentKept        AnonymisedContent = ""
-	ContentRemoved     AnonymisedContent = "removed"
-	ContentEncrypted   AnonymisedContent = "encrypted"   // by chunk: what a file holds is not what calls moved, byte by byte
+	ContentKept    AnonymisedContent = ""
+	ContentRemoved AnonymisedContent = "removed"
+	// by chunk: what a file holds is not what calls moved, byte by byte
+	ContentEncrypted   AnonymisedContent = "encrypted"
 	ContentSubstituted AnonymisedContent = "substituted" // by byte: it is
 )
 

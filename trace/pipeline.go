@@ -103,7 +103,8 @@ func (w *blockWriter) submit(j *blockJob) error {
 }
 
 func (w *blockWriter) compress() {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderCRC(false))
 	if err != nil {
 		panic("zstd options: " + err.Error()) // constants only
 	}
@@ -141,7 +142,8 @@ func (w *blockWriter) drain() {
 		if h.plain > w.kind.maxPlain || h.table > w.kind.maxTable {
 			w.fail(fmt.Errorf("write %s: block of %d bytes", w.kind.name, h.plain))
 		}
-		w.blocks = append(w.blocks, indexEntry{off: w.off, first: h.first, items: h.items, bytes: uint32(len(j.out)), min: h.min, max: h.max})
+		w.blocks = append(w.blocks, indexEntry{off: w.off, first: h.first, items: h.items, bytes: uint32(len(j.out)),
+			min: h.min, max: h.max})
 		w.write(j.out)
 		w.free <- j
 	}
@@ -179,7 +181,8 @@ func (w *blockWriter) finish() (FileSum, error) {
 		b = w.blocks[i].append(b)
 	}
 	n := uint32(len(b) - blockHeaderBytes)
-	h := blockHeader{number: w.number, first: w.next, plain: n, stored: n, check: crc32.Checksum(b[blockHeaderBytes:], castagnoli)}
+	h := blockHeader{number: w.number, first: w.next, plain: n, stored: n,
+		check: crc32.Checksum(b[blockHeaderBytes:], castagnoli)}
 	h.put(b, indexMagic)
 	tr := le.AppendUint64(nil, uint64(indexAt))
 	tr = le.AppendUint32(tr, trailerMagic)

@@ -23,9 +23,10 @@ type RecordType uint16
 
 // The record types. Numbers are part of the stream format.
 const (
-	RecCall  RecordType = 1  // a completed call
-	RecData  RecordType = 2  // more content of the thread's last call
-	RecEnter RecordType = 3  // content read at entry, of the thread's next call; with an Op, of the request that was submitted then
+	RecCall RecordType = 1 // a completed call
+	RecData RecordType = 2 // more content of the thread's last call
+	// content read at entry, of the thread's next call; with an Op, of the request that was submitted then
+	RecEnter RecordType = 3
 	RecTask  RecordType = 4  // identity of a thread, before its first record and after each change
 	RecFork  RecordType = 5  // a new thread
 	RecExit  RecordType = 6  // a thread ended
@@ -100,9 +101,12 @@ const (
 	PieceOmitted   uint8 = 1 << 1 // Len bytes were not wanted; none follow
 	PieceShape     uint8 = 1 << 2 // the bytes are the iovec array, not content
 	PieceTruncated uint8 = 1 << 3 // a string went on past its limit
-	PieceHash      uint8 = 1 << 4 // the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
-	PieceBefore    uint8 = 1 << 5 // with PieceOmitted, of mmap_pread: an earlier one of the same range of the file has the bytes
-	PieceSketch    uint8 = 1 << 6 // with PieceShape: the bytes are Buf.Sketch of the part whose hash is before, not content
+	// the bytes are an event.Digest of Len bytes, which begin at a multiple of event.HashBytes
+	PieceHash uint8 = 1 << 4
+	// with PieceOmitted, of mmap_pread: an earlier one of the same range of the file has the bytes
+	PieceBefore uint8 = 1 << 5
+	// with PieceShape: the bytes are Buf.Sketch of the part whose hash is before, not content
+	PieceSketch uint8 = 1 << 6
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and
@@ -191,7 +195,8 @@ type Record struct {
 	// namespace; 0 if that is the recorder's.
 	NSPID, NSTID uint32
 
-	Child, ChildTID uint32 // RecFork: process and thread id of the child. RecWake: of who woke the thread; 0: an interrupt
+	// RecFork: process and thread id of the child. RecWake: of who woke the thread; 0: an interrupt
+	Child, ChildTID uint32
 	Share           uint64 // RecFork: ShareVM …
 
 	Count  uint64 // RecLoss: records lost

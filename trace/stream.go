@@ -65,8 +65,9 @@ func (h *Head) ChangeFilter(c *FilterChange) {
 
 // Window says what a flight recorder kept.
 type Window struct {
-	SinceNS int64  `json:"since_ns"` // monotonic time of the state that the stream begins with; 0 if that is the recording's start
-	Reason  string `json:"reason"`   // why it was written
+	// monotonic time of the state that the stream begins with; 0 if that is the recording's start
+	SinceNS int64  `json:"since_ns"`
+	Reason  string `json:"reason"` // why it was written
 }
 
 // End is the payload of the frame that closes a stream.

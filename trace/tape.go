@@ -94,7 +94,8 @@ func identify(path string) error {
 	case n == 0:
 		return fmt.Errorf("%s is empty: %w", path, ErrNotATrace)
 	case n >= 8 && (string(b[:8]) == "iotape E" || string(b[:8]) == "iotape C"):
-		return fmt.Errorf("%s is a file within a tape; open its directory %s: %w", path, filepath.Dir(path), ErrNotATrace)
+		return fmt.Errorf("%s is a file within a tape; open its directory %s: %w", path, filepath.Dir(path),
+			ErrNotATrace)
 	case bytes.HasPrefix(b[:n], []byte(pipedMagic)):
 		return fmt.Errorf("%s is %w", path, ErrNotSealed)
 	case n < 4 || binary.LittleEndian.Uint32(b[:]) != frameMagic:
@@ -143,7 +144,9 @@ func openDirectory(dir string) (*Tape, error) {
 // damaged. Its manifest is made up from what was found, and Incomplete. A content file of
 // which nothing can be read is taken for an empty one.
 func Salvage(dir string) (*Tape, error) {
-	t := &Tape{name: dir, salvage: true, manifest: &Manifest{Format: tapeFormat, Version: TapeVersion, Incomplete: true, Reason: "salvaged: there was no sound manifest"}}
+	t := &Tape{name: dir, salvage: true,
+		manifest: &Manifest{Format: tapeFormat, Version: TapeVersion, Incomplete: true,
+			Reason: "salvaged: there was no sound manifest"}}
 	var err error
 	if t.dir, err = filepath.Abs(dir); err == nil {
 		err = t.openFiles()
@@ -182,7 +185,8 @@ func (t *Tape) findFiles() error {
 	}
 	t.manifest.Files = map[string]FileSum{}
 	for _, e := range entries {
-		if name := e.Name(); e.Type().IsRegular() && validName(name) == nil && !reservedName(name) && len(t.manifest.Files) < maxTapeFiles {
+		if name := e.Name(); e.Type().IsRegular() && validName(name) == nil && !reservedName(name) &&
+			len(t.manifest.Files) < maxTapeFiles {
 			if sum, err := sumFile(context.Background(), t.dir, name, nil); err == nil {
 				t.manifest.Files[name] = sum
 			}
@@ -214,7 +218,8 @@ func (t *Tape) openFiles() error {
 	}
 	t.content, err = t.openFile(&contentKind)
 	if err != nil && t.salvage && !errors.Is(err, ErrNewer) {
-		t.content, err = &blockFile{kind: &contentKind, end: contentKind.first, broken: err, cut: fmt.Errorf("%w: %w", err, ErrCorrupt)}, nil
+		t.content, err = &blockFile{kind: &contentKind, end: contentKind.first, broken: err,
+			cut: fmt.Errorf("%w: %w", err, ErrCorrupt)}, nil
 	}
 	return err
 }

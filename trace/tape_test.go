@@ -30,7 +30,8 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 	n := func(l string, most int) int { return rapid.IntRange(0, most).Draw(t, l) }
 	ev := &event.Event{
 		Op: event.Op(rapid.Uint16().Draw(t, "op")), Kind: event.EventKind(rapid.Uint8().Draw(t, "kind")), NR: u32("nr"),
-		Host: rapid.Uint32Range(0, 2).Draw(t, "host"), PID: u32("pid"), TID: u32("tid"), PPID: u32("ppid"), PGID: u32("pgid"),
+		Host: rapid.Uint32Range(0, 2).Draw(t,
+			"host"), PID: u32("pid"), TID: u32("tid"), PPID: u32("ppid"), PGID: u32("pgid"),
 		SID: u32("sid"), UID: u32("uid"), GID: u32("gid"), Comm: text("comm"), Enter: i64("enter"), Exit: i64("exit"), CPU: i64("cpu"), DelayBefore: u32("before"), DelayWithin: u32("within"),
 		Ret: i64("ret"), Errno: syscall.Errno(u32("errno")), Offset: i64("offset"), Count: i64("count"), Child: u32("child"),
 		Flags: event.EventFlags(rapid.Uint16().Draw(t, "flags")),
@@ -40,9 +41,12 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 	}
 	for range n("files", 3) {
 		ev.Files = append(ev.Files, event.File{
-			Arg: arg(), FD: rapid.Int32().Draw(t, "fd"), Open: event.OpenID(rapid.Uint64().Draw(t, "open")), Known: rapid.Bool().Draw(t, "known"),
-			Dev: rapid.Uint64().Draw(t, "dev"), Ino: rapid.Uint64().Draw(t, "ino"), Mode: u32("mode"), Flags: u32("oflags"), Nlink: u32("nlink"),
-			UID: u32("fuid"), GID: u32("fgid"), Size: i64("size"), Pos: i64("pos"), Rdev: rapid.Uint64().Draw(t, "rdev"), Path: text("fpath"),
+			Arg: arg(), FD: rapid.Int32().Draw(t,
+				"fd"), Open: event.OpenID(rapid.Uint64().Draw(t, "open")), Known: rapid.Bool().Draw(t, "known"),
+			Dev: rapid.Uint64().Draw(t, "dev"), Ino: rapid.Uint64().Draw(t,
+				"ino"), Mode: u32("mode"), Flags: u32("oflags"), Nlink: u32("nlink"),
+			UID: u32("fuid"), GID: u32("fgid"), Size: i64("size"), Pos: i64("pos"), Rdev: rapid.Uint64().Draw(t,
+				"rdev"), Path: text("fpath"),
 		})
 	}
 	for range n("paths", 2) {
@@ -60,7 +64,8 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 			b.Parts = append(b.Parts, i64("part"))
 		}
 		for range n("refs", 3) {
-			b.Refs = append(b.Refs, event.Ref{Chunk: rapid.Uint64Range(0, chunks).Draw(t, "chunk"), Off: u32("off"), Len: u32("rlen")})
+			b.Refs = append(b.Refs, event.Ref{Chunk: rapid.Uint64Range(0, chunks).Draw(t, "chunk"), Off: u32("off"),
+				Len: u32("rlen")})
 		}
 		for range n("hashes", 3) {
 			b.Hashes = append(b.Hashes, event.Digest(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "hash")))
@@ -126,13 +131,15 @@ func simple(ev *event.Event, i int, rng *rand.Rand) {
 	k := rng.IntN(len(paths))
 	files := ev.Files[:0]
 	*ev = event.Event{
-		Op: event.OpPwrite64, NR: 18, PID: 1000, TID: 1000 + uint32(i%3), PPID: 999, PGID: 1000, SID: 1000, UID: 1000, GID: 1000, Comm: "db_bench",
+		Op: event.OpPwrite64, NR: 18, PID: 1000, TID: 1000 +
+			uint32(i%3), PPID: 999, PGID: 1000, SID: 1000, UID: 1000, GID: 1000, Comm: "db_bench",
 		Enter: int64(i)*2500 + rng.Int64N(900), CPU: int64(i/100) * 4000000, Ret: 4096, Offset: int64(i) * 4096, Count: 4096,
 		Args: [6]uint64{uint64(3 + k), 0x7f5500000000 + uint64(k)<<12, 4096, uint64(i) * 4096},
 	}
 	ev.Exit = ev.Enter + 700 + rng.Int64N(800)
 	ev.Files = append(files, event.File{
-		FD: int32(3 + k), Open: event.OpenID(k + 1), Known: true, Dev: 2049, Ino: uint64(52000 + k), Mode: 0o100644, Flags: 2, Nlink: 1,
+		FD: int32(3 + k), Open: event.OpenID(k + 1), Known: true, Dev: 2049, Ino: uint64(52000 +
+			k), Mode: 0o100644, Flags: 2, Nlink: 1,
 		UID: 1000, GID: 1000, Size: int64(i) * 4096, Pos: 0, Path: paths[k],
 	})
 }
@@ -155,7 +162,8 @@ func makeTape(t testing.TB, n int) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ev.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: 10, Refs: []event.Ref{{Chunk: id, Off: 2, Len: 8}, {Len: 2}}, Missing: 2}}
+			ev.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: 10,
+				Refs: []event.Ref{{Chunk: id, Off: 2, Len: 8}, {Len: 2}}, Missing: 2}}
 		} else {
 			ev.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Len: 3, Inline: []byte("abc")}}
 		}
@@ -302,7 +310,8 @@ func TestContent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := tape.Content(&c.buf, []byte(">"))
-			if me := (*MissingError)(nil); errors.As(err, &me) != (c.missing != nil) || me != nil && *me != *c.missing || string(got) != ">"+c.want {
+			if me := (*MissingError)(nil); errors.As(err, &me) != (c.missing != nil) ||
+				me != nil && *me != *c.missing || string(got) != ">"+c.want {
 				t.Errorf("Content: %q, %v", got, err)
 			}
 			if got, _, err := tape.ContentZero(&c.buf, nil); err != nil || string(got) != c.zero {
@@ -310,7 +319,8 @@ func TestContent(t *testing.T) {
 			}
 		})
 	}
-	for _, b := range []event.Buf{{Refs: []event.Ref{ref(9, 0, 1)}}, {Refs: []event.Ref{ref(1, 4, 9)}}, {Len: 1 << 60}} {
+	for _, b := range []event.Buf{{Refs: []event.Ref{ref(9, 0, 1)}}, {Refs: []event.Ref{ref(1, 4, 9)}},
+		{Len: 1 << 60}} {
 		if _, err := tape.Content(&b, nil); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%+v: %v", b, err)
 		}
@@ -387,7 +397,8 @@ func TestOldTapesStayReadable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ev.Op != event.OpPwrite64 || ev.Ret != 4096 || ev.Offset != n*4096 || ev.Comm != "db_bench" || ev.Files[0].Dev != 2049 || ev.DelayBefore|ev.DelayWithin != 0 || ev.Flags&event.Delays != 0 {
+			if ev.Op != event.OpPwrite64 || ev.Ret != 4096 || ev.Offset != n*4096 || ev.Comm != "db_bench" ||
+				ev.Files[0].Dev != 2049 || ev.DelayBefore|ev.DelayWithin != 0 || ev.Flags&event.Delays != 0 {
 				t.Errorf("event %d: %+v", n, ev)
 			}
 			if n%10 == 0 {

@@ -83,7 +83,8 @@ func CreateTape(dir string) (*TapeWriter, error) {
 	if w.events, err = newBlockWriter(&eventsKind, filepath.Join(dir, EventsName), 1); err != nil {
 		return nil, fmt.Errorf("create tape: %w", err)
 	}
-	if w.content, err = newBlockWriter(&contentKind, filepath.Join(dir, ContentName), min(2, runtime.GOMAXPROCS(0))); err != nil {
+	if w.content, err = newBlockWriter(&contentKind, filepath.Join(dir, ContentName),
+		min(2, runtime.GOMAXPROCS(0))); err != nil {
 		w.events.abort()
 		return nil, fmt.Errorf("create tape: %w", err)
 	}

@@ -91,7 +91,8 @@ func tunnel(t *testing.T, space string) *os.File {
 			var req [40]byte // struct ifreq
 			copy(req[:], "tun0")
 			binary.LittleEndian.PutUint16(req[16:], unix.IFF_TUN|unix.IFF_NO_PI)
-			if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TUNSETIFF, uintptr(unsafe.Pointer(&req))); e != 0 {
+			if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TUNSETIFF,
+				uintptr(unsafe.Pointer(&req))); e != 0 {
 				r.err = e
 				return r
 			}

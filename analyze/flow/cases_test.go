@@ -65,7 +65,8 @@ func program(t *testing.T) string {
 			return
 		}
 		cases.path = filepath.Join(dir, "cases")
-		cases.out, cases.err = exec.Command("go", "build", "-buildvcs=false", "-o", cases.path, "./testdata/cases").CombinedOutput()
+		cases.out, cases.err = exec.Command("go", "build", "-buildvcs=false", "-o", cases.path,
+			"./testdata/cases").CombinedOutput()
 	})
 	if cases.err != nil {
 		t.Fatalf("build the cases: %v\n%s", cases.err, cases.out)
@@ -93,7 +94,9 @@ type running struct {
 func (s *scene) start(tape string, argv ...string) *running {
 	s.t.Helper()
 	s.tapes = append(s.tapes, filepath.Join(s.dir, tape+".tape"))
-	r := &running{cmd: exec.CommandContext(s.t.Context(), s.iotape, append(append([]string{"record", "--no-index", "-o", tape + ".tape"}, s.args...), append([]string{"--"}, argv...)...)...)}
+	r := &running{cmd: exec.CommandContext(s.t.Context(), s.iotape,
+		append(append([]string{"record", "--no-index", "-o", tape + ".tape"}, s.args...),
+			append([]string{"--"}, argv...)...)...)}
 	r.cmd.Dir, r.cmd.Stderr = s.dir, &r.err
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -259,7 +262,8 @@ func TestEcho(t *testing.T) {
 			expect(t, f, nil, c.expect)
 			p := path(t, f, "to "+addr, "from "+addr)
 			base := filepath.Base(addr)
-			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base, base, base); got != want {
+			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base,
+				base, base); got != want {
 				t.Errorf("the way is\n%s, want\n%s", got, want)
 			}
 			want := "similarity == 100"
@@ -269,7 +273,8 @@ func TestEcho(t *testing.T) {
 			expect(t, f, p, want)
 			if c.more != nil {
 				x := f.Findings()[0]
-				if d := x.Diff; d == nil || d.First != len(text)/2 || d.Differ != 1 || d.Before[d.Context] != text[len(text)/2] || d.After[d.Context] != text[len(text)/2]^0x20 {
+				if d := x.Diff; d == nil || d.First != len(text)/2 || d.Differ != 1 ||
+					d.Before[d.Context] != text[len(text)/2] || d.After[d.Context] != text[len(text)/2]^0x20 {
 					t.Errorf("%+v %+v", x, x.Diff)
 				}
 			}
@@ -302,7 +307,8 @@ func TestReplicas(t *testing.T) {
 		})
 		expect(t, f, nil, "replicas == 3 and corrupted == 1 and wrong == 1")
 		x := f.Findings()[0]
-		if x.Diff == nil || string(x.Diff.After[x.Diff.Context:][:7]) != "spoiled" || !strings.Contains(x.Text, "two.db at 50000 ") {
+		if x.Diff == nil || string(x.Diff.After[x.Diff.Context:][:7]) != "spoiled" ||
+			!strings.Contains(x.Text, "two.db at 50000 ") {
 			t.Errorf("%+v %+v", x, x.Diff)
 		}
 	})
@@ -319,7 +325,8 @@ func TestReplicas(t *testing.T) {
 		file := s.write("source", size, 1)
 		three := s.server("three", in(prog, "replica", addrs[1]+":4003", "three.db")...)
 		two := s.server("two", in(prog, "replica", addrs[1]+":4002", "two.db", addrs[1]+":4003")...)
-		one := s.server("one", "ip", "netns", "exec", spaces[0], prog, "replica", addrs[0]+":4001", "one.db", addrs[1]+":4002")
+		one := s.server("one", "ip", "netns", "exec", spaces[0], prog, "replica", addrs[0]+":4001", "one.db",
+			addrs[1]+":4002")
 		client := s.start("client", "ip", "netns", "exec", spaces[0], prog, "send", addrs[0]+":4001", file)
 		for _, r := range []*running{client, one, two, three} {
 			s.end(r)
@@ -330,7 +337,8 @@ func TestReplicas(t *testing.T) {
 			if x.Problem == flow.Differing && !strings.Contains(x.Text, "one.db is not like") {
 				t.Errorf("two have the altered byte, one has not: %s", x.Text)
 			}
-			if x.Problem == flow.Altered && (x.Bytes != 1 || x.Diff.Before[x.Diff.Context] != x.Diff.After[x.Diff.Context]^0xff) {
+			if x.Problem == flow.Altered &&
+				(x.Bytes != 1 || x.Diff.Before[x.Diff.Context] != x.Diff.After[x.Diff.Context]^0xff) {
 				t.Errorf("%+v %+v", x, x.Diff)
 			}
 		}
@@ -375,7 +383,8 @@ func TestTraining(t *testing.T) {
 			f := s.load(nil)
 			expect(t, f, nil, c.expect)
 			for _, x := range f.Findings() {
-				if (x.Problem == flow.Shuffled || x.Problem == flow.SameOrder) && !strings.Contains(x.Text, "64 parts of "+file+" 3 times") {
+				if (x.Problem == flow.Shuffled || x.Problem == flow.SameOrder) &&
+					!strings.Contains(x.Text, "64 parts of "+file+" 3 times") {
 					t.Error(x.Text)
 				}
 			}
@@ -462,14 +471,16 @@ func TestPostgres(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	primary, standby := filepath.Join(dir, "primary"), filepath.Join(dir, "standby")
-	run(filepath.Join(bin, "initdb"), "-D", primary, "-A", "trust", "-U", "postgres", "-N", "--no-instructions", "--wal-segsize=1")
+	run(filepath.Join(bin, "initdb"), "-D", primary, "-A", "trust", "-U", "postgres", "-N", "--no-instructions",
+		"--wal-segsize=1")
 	conf := fmt.Sprintf("listen_addresses='127.0.0.1'\nport=%s\nunix_socket_directories='%s'\nshared_buffers=1MB\nfsync=off\nautovacuum=off\nwal_level=replica\nmax_wal_senders=3\nfull_page_writes=off\n"+
 		"min_wal_size=2MB\nmax_wal_size=8MB\n", ports[0], dir)
 	if err := os.WriteFile(filepath.Join(primary, "postgresql.auto.conf"), []byte(conf), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	run(filepath.Join(bin, "pg_ctl"), "-s", "-w", "-D", primary, "-l", filepath.Join(dir, "log0"), "start")
-	run(filepath.Join(bin, "pg_basebackup"), "-h", "127.0.0.1", "-p", ports[0], "-U", "postgres", "-D", standby, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	run(filepath.Join(bin, "pg_basebackup"), "-h", "127.0.0.1", "-p", ports[0], "-U", "postgres", "-D", standby, "-R",
+		"-X", "stream", "-c", "fast", "--no-sync")
 	run(filepath.Join(bin, "pg_ctl"), "-s", "-w", "-D", primary, "-m", "fast", "stop")
 	f, err := os.OpenFile(filepath.Join(standby, "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -484,7 +495,8 @@ func TestPostgres(t *testing.T) {
 	ready := func(which int) {
 		t.Helper()
 		for range 300 {
-			if exec.Command("runuser", "-u", "postgres", "--", filepath.Join(bin, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", ports[which]).Run() == nil {
+			if exec.Command("runuser", "-u", "postgres", "--", filepath.Join(bin, "pg_isready"), "-q", "-h",
+				"127.0.0.1", "-p", ports[which]).Run() == nil {
 				return
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -498,7 +510,8 @@ func TestPostgres(t *testing.T) {
 	}
 	psql(0, "CREATE TABLE t (x text); INSERT INTO t SELECT 'row of the flow test ' || i || md5(i::text) FROM generate_series(1, 400) i; SELECT pg_switch_wal()")
 	for range 300 {
-		if psql(1, "SELECT count(*) FROM pg_tables WHERE tablename = 't'") == "1" && psql(1, "SELECT count(*) FROM t") == "400" {
+		if psql(1, "SELECT count(*) FROM pg_tables WHERE tablename = 't'") == "1" &&
+			psql(1, "SELECT count(*) FROM t") == "400" {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -596,7 +609,8 @@ func TestSignatures(t *testing.T) {
 			expect(t, f, nil, c.expect)
 			p := path(t, f, "to "+addr, "from "+addr)
 			base := filepath.Base(addr)
-			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base, base, base); got != want {
+			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base,
+				base, base); got != want {
 				t.Errorf("the way is\n%s, want\n%s", got, want)
 			}
 		})

@@ -46,9 +46,10 @@ func (c *contents) catClass(sig *similar.CATSignature, n int64) uint32 {
 	for i := range parts {
 		copy(parts[i][:], b[min(i*len(parts[i]), len(b)):])
 	}
-	id, _ := c.add(class{kind: kindCAT, len: n, first: uint32(len(c.digests)), n: uint32(len(parts))}, append([]byte{kindCAT}, b[:]...), func() {
-		c.digests = append(c.digests, parts[:]...)
-	})
+	id, _ := c.add(class{kind: kindCAT, len: n, first: uint32(len(c.digests)), n: uint32(len(parts))},
+		append([]byte{kindCAT}, b[:]...), func() {
+			c.digests = append(c.digests, parts[:]...)
+		})
 	return id
 }
 

@@ -94,7 +94,8 @@ func (f *Flow) view(class uint32) []byte {
 // false if that is not known.
 func (f *Flow) differs(e *Edge) (d Diff, ok bool) {
 	to, from := &f.moves[e.To], &f.moves[e.From]
-	if to.class == 0 || from.class == 0 || e.Bytes <= 0 || e.Off < 0 || e.FromOff < 0 { // a damaged tape may say anything
+	// a damaged tape may say anything
+	if to.class == 0 || from.class == 0 || e.Bytes <= 0 || e.Off < 0 || e.FromOff < 0 {
 		return d, false
 	}
 	if to.class == from.class && e.Off == e.FromOff {

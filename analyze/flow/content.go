@@ -163,7 +163,8 @@ func (c *contents) class(tape int, host uint32, b *event.Buf) (uint32, error) {
 		if len(b.Sketch) > 0 {
 			c.sketch[uint32(len(c.classes))] = slices.Clone(b.Sketch)
 		}
-		c.inline, c.refs, c.digests = append(c.inline, b.Inline...), append(c.refs, b.Refs...), append(c.digests, b.Hashes...)
+		c.inline, c.refs, c.digests = append(c.inline, b.Inline...), append(c.refs, b.Refs...), append(c.digests,
+			b.Hashes...)
 	})
 }
 

@@ -147,7 +147,8 @@ func (f *Flow) alike(id int, wrote, read []uint32) (out []Edge) {
 		if i > maxSteps {
 			break
 		}
-		if v := &f.moves[k]; v.class == m.class && (m.write() && int(k) > id && found < 0 || !m.write() && int(k) < id) {
+		if v := &f.moves[k]; v.class == m.class &&
+			(m.write() && int(k) > id && found < 0 || !m.write() && int(k) < id) {
 			found = int(k)
 		}
 	}
@@ -188,7 +189,8 @@ func (f *Flow) stored(id int) (out []Edge) {
 		}
 		missing = missing.without(v.at, v.end())
 		start := max(v.at, m.at)
-		out = append(out, Edge{From: int(list[i]), To: id, Why: Stored, Bytes: n, Of: m.bytes(), Similarity: 1, Off: start - m.at, FromOff: start - v.at})
+		out = append(out, Edge{From: int(list[i]), To: id, Why: Stored, Bytes: n, Of: m.bytes(), Similarity: 1,
+			Off: start - m.at, FromOff: start - v.at})
 	}
 	slices.Reverse(out)
 	return out
@@ -233,7 +235,9 @@ func (f *Flow) processed(id int) []Edge {
 	}
 	if c, ok := f.changed[uint32(id)]; ok {
 		n := int64(c.diff.Same)
-		e := Edge{From: int(c.from), To: id, Why: Processed, Bytes: n, Of: m.bytes(), Similarity: float64(n) / float64(max(m.bytes(), 1)), Changed: true, Off: max(-c.shift, 0), FromOff: max(c.shift, 0)}
+		e := Edge{From: int(c.from), To: id, Why: Processed, Bytes: n, Of: m.bytes(),
+			Similarity: float64(n) / float64(max(m.bytes(), 1)), Changed: true, Off: max(-c.shift,
+				0), FromOff: max(c.shift, 0)}
 		return append([]Edge{e}, slices.DeleteFunc(out, func(x Edge) bool { return x.From == e.From })...)
 	}
 	if mostly(out) { // the rest is its own
@@ -269,7 +273,8 @@ func (f *Flow) partly(id int, last func(class uint32) (uint32, bool), why Why) (
 		if !ok {
 			continue
 		}
-		e := Edge{From: int(from), To: id, Why: why, Bytes: int64(l.bytes), Of: m.bytes(), Off: int64(l.off), FromOff: int64(l.from)}
+		e := Edge{From: int(from), To: id, Why: why, Bytes: int64(l.bytes), Of: m.bytes(), Off: int64(l.off),
+			FromOff: int64(l.from)}
 		if e.Similarity = float64(l.bytes) / float64(max(m.bytes(), 1)); l.bytes == 0 {
 			e.Similarity, e.Estimated = float64(l.near), true
 		}
@@ -282,7 +287,8 @@ func (f *Flow) partly(id int, last func(class uint32) (uint32, bool), why Why) (
 	var have spans
 	kept := out[:0]
 	for _, e := range out {
-		if n := e.Bytes - have.overlap(e.Off, e.Off+e.Bytes); len(kept) > 0 && n < max(e.Bytes/8, 1) && !(e.Estimated && len(kept) < 2) {
+		if n := e.Bytes - have.overlap(e.Off, e.Off+e.Bytes); len(kept) > 0 && n < max(e.Bytes/8, 1) &&
+			!(e.Estimated && len(kept) < 2) {
 			continue
 		}
 		have = append(have, [2]int64{e.Off, e.Off + e.Bytes})
@@ -297,7 +303,8 @@ func (f *Flow) partly(id int, last func(class uint32) (uint32, bool), why Why) (
 func (f *Flow) lastRead(class, process, id uint32) (uint32, bool) {
 	list := f.byClass.of(class)
 	from := sort.Search(len(list), func(i int) bool { return f.processOf(list[i]) >= process })
-	to := from + sort.Search(len(list)-from, func(i int) bool { return f.processOf(list[from+i]) > process || list[from+i] >= id })
+	to := from + sort.Search(len(list)-from,
+		func(i int) bool { return f.processOf(list[from+i]) > process || list[from+i] >= id })
 	for i := to - 1; i >= from && to-i < maxSteps; i-- {
 		if m := &f.moves[list[i]]; !m.write() && m.event != f.moves[id].event {
 			return list[i], true
@@ -430,7 +437,8 @@ func (f *Flow) readBack(id int) (out []Edge) {
 		default:
 			if n := left.overlap(v.at, v.end()); n > 0 {
 				start := max(v.at, m.at)
-				out = append(out, Edge{From: id, To: int(list[i]), Why: Stored, Bytes: n, Of: v.bytes(), Similarity: 1, Off: start - v.at, FromOff: start - m.at})
+				out = append(out, Edge{From: id, To: int(list[i]), Why: Stored, Bytes: n, Of: v.bytes(), Similarity: 1,
+					Off: start - v.at, FromOff: start - m.at})
 			}
 		}
 	}

@@ -62,7 +62,8 @@ func (f *Flow) Numbers(path *Path) []Number {
 	return append(list,
 		Number{"path", "moves of the path; 0 without --from and --to", int64(reached)},
 		Number{"path_hosts", "machines that it leads through", int64(len(hosts))},
-		Number{"similarity", "how much of a move's content comes from the path, in percent: the least", int64(math.Floor(100*least + 1e-4))})
+		Number{"similarity", "how much of a move's content comes from the path, in percent: the least",
+			int64(math.Floor(100*least + 1e-4))})
 }
 
 // likeness returns how much of the content of each move, 0 to 1, is of the moves that it

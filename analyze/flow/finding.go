@@ -106,7 +106,8 @@ func tallyOf(m map[uint32]*tally, key uint32) *tally {
 func (f *Flow) find(ctx context.Context) error {
 	f.totals, f.kept = map[string]int64{}, map[Problem]int{}
 	w := &finder{
-		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)), next: make([]uint8, len(f.procs)), got: make([]bool, len(f.procs)),
+		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)), next: make([]uint8,
+			len(f.procs)), got: make([]bool, len(f.procs)),
 		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{}, plain: map[uint32]*tally{},
 		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{},
 	}
@@ -127,10 +128,12 @@ func (f *Flow) find(ctx context.Context) error {
 	w.replicas()
 	w.orders()
 	w.report(w.again, Rewritten, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%s to %s, %d bytes, of data that the host had written before", many(t.count, "write"), f.name(o), t.bytes)
+		return fmt.Sprintf("%s to %s, %d bytes, of data that the host had written before", many(t.count, "write"),
+			f.name(o), t.bytes)
 	})
 	w.report(w.loose, Unmatched, func(o *Object, t *tally) string {
-		return fmt.Sprintf("%s (%s), %d bytes, of nothing that the process had read or received", many(t.count, "send"), f.name(o), t.bytes)
+		return fmt.Sprintf("%s (%s), %d bytes, of nothing that the process had read or received", many(t.count, "send"),
+			f.name(o), t.bytes)
 	})
 	w.report(w.plain, Plaintext, func(o *Object, t *tally) string {
 		return fmt.Sprintf("%s (%s), %d bytes, that can be read: %s", many(t.count, "move"), f.name(o), t.bytes, t.why)
@@ -278,7 +281,8 @@ func (f *Flow) loosely(i int) bool {
 	if m.write() {
 		side = list[:min(int(ends[0]), len(list))]
 	}
-	at, ok := slices.BinarySearchFunc(side, m.at, func(k uint32, at int64) int { return int(min(max(f.moves[k].at-at, -1), 1)) })
+	at, ok := slices.BinarySearchFunc(side, m.at,
+		func(k uint32, at int64) int { return int(min(max(f.moves[k].at-at, -1), 1)) })
 	if !ok {
 		return true
 	}
@@ -287,7 +291,8 @@ func (f *Flow) loosely(i int) bool {
 			return false
 		}
 		v := &f.moves[side[k]]
-		return f.order.Wall(int(v.event)) < f.order.Exit(int(m.event)) && f.order.Wall(int(m.event)) < f.order.Exit(int(v.event))
+		return f.order.Wall(int(v.event)) < f.order.Exit(int(m.event)) &&
+			f.order.Wall(int(m.event)) < f.order.Exit(int(v.event))
 	}
 	return over(at-1) || over(at+1)
 }

@@ -121,7 +121,8 @@ type Process struct {
 
 // Load reads tapes and finds out what moved. The tapes have to stay open.
 func Load(ctx context.Context, tapes []*trace.Tape, o *Options) (*Flow, error) {
-	f := &Flow{tapes: tapes, packets: map[uint32][]uint32{}, changed: map[uint32]change{}, changedBy: map[uint32][]uint32{}, places: map[uint32]*places{}}
+	f := &Flow{tapes: tapes, packets: map[uint32][]uint32{}, changed: map[uint32]change{},
+		changedBy: map[uint32][]uint32{}, places: map[uint32]*places{}}
 	if o != nil {
 		f.o = *o
 	}
@@ -209,7 +210,8 @@ type Move struct {
 // Move returns a move.
 func (f *Flow) Move(id int) Move {
 	m := &f.moves[id]
-	return Move{id, int(m.event), m.write(), m.bytes(), m.at, &f.objects[m.object], &f.procs[f.processOf(uint32(id))], Class(m.class)}
+	return Move{id, int(m.event), m.write(), m.bytes(), m.at, &f.objects[m.object], &f.procs[f.processOf(uint32(id))],
+		Class(m.class)}
 }
 
 // Len returns how many moves there are.
@@ -264,7 +266,8 @@ func (f *Flow) note() {
 		say(s.Unknown, "move", "moves", "of which the tapes have no content, but the place in streams and files")
 		say(s.Signed, "move", "moves", "of which the tapes have signatures or hashes only: similarity is estimated, and no bytes are shown")
 	}
-	say(s.OneSided, "stream", "streams", "with one side only: the other is on a host, or in a process, that is in no tape")
+	say(s.OneSided, "stream", "streams",
+		"with one side only: the other is on a host, or in a process, that is in no tape")
 	say(s.Loose, "stream", "streams", "whose beginning is not in the tapes: where in it bytes stand is not known, and content alone connects its sides")
 	say(s.Contradictions, "contradiction", "contradictions", "in the order of events (iotape order names them)")
 	say(int(min(s.Skipped, 1<<40)), "comparison", "comparisons", "of contents left out, because too many are alike")

@@ -52,7 +52,8 @@ func (m *maker) tape(host string, wall int64, kept bool, calls ...call) {
 			f.Known, f.Dev, f.Ino, f.Mode = true, 1, uint64(len(c.file)), 0o100644
 		}
 		n := max(int64(len(c.content)), c.n)
-		ev := event.Event{Op: c.op, PID: 1, TID: c.tid, Enter: c.at * ms, Exit: c.at*ms + ms/2, Ret: n, Offset: -1, Count: n, Comm: host, Files: []event.File{f}}
+		ev := event.Event{Op: c.op, PID: 1, TID: c.tid, Enter: c.at * ms, Exit: c.at*ms + ms/2, Ret: n, Offset: -1,
+			Count: n, Comm: host, Files: []event.File{f}}
 		if c.file[0] == '/' {
 			ev.Offset = c.offset
 		}
@@ -103,7 +104,8 @@ const (
 
 // conversation is a message from a to b that is stored there.
 func conversation(m *maker, ahead int64, connect, kept bool) {
-	a := []call{{op: event.OpConnect, tid: 1, at: 1, file: fromA}, {op: event.OpSendto, tid: 1, at: 2, file: fromA, content: text}}
+	a := []call{{op: event.OpConnect, tid: 1, at: 1, file: fromA},
+		{op: event.OpSendto, tid: 1, at: 2, file: fromA, content: text}}
 	if !connect {
 		a = a[1:]
 	}
@@ -150,7 +152,8 @@ func TestClocksHoursApart(t *testing.T) {
 		f := load(t, nil, m.names...)
 		has(t, f, "how far the clock of b is ahead is not known")
 		expect(t, f, nil, "contradictions == 0 and wrong == 0")
-		if got := steps(f, path(t, f, "1:1", "/store")); got != ">10.0.0.1:4000->10.0.0.2:80 <10.0.0.1:4000->10.0.0.2:80 >store" {
+		if got := steps(f, path(t, f, "1:1",
+			"/store")); got != ">10.0.0.1:4000->10.0.0.2:80 <10.0.0.1:4000->10.0.0.2:80 >store" {
 			t.Errorf("ahead by %d: the way is %s", ahead, got)
 		}
 	}
@@ -185,7 +188,8 @@ func TestBegunBefore(t *testing.T) {
 	conversation(m, 0, false, true)
 	f := load(t, nil, m.names...)
 	has(t, f, "1 stream whose beginning is not in the tapes")
-	if got := steps(f, path(t, f, "1:0", "/store")); got != ">10.0.0.1:4000->10.0.0.2:80 <10.0.0.1:4000->10.0.0.2:80 >store" {
+	if got := steps(f, path(t, f, "1:0",
+		"/store")); got != ">10.0.0.1:4000->10.0.0.2:80 <10.0.0.1:4000->10.0.0.2:80 >store" {
 		t.Errorf("the way is %s", got)
 	}
 }
@@ -244,8 +248,10 @@ func TestFiles(t *testing.T) {
 	m.tape("a", 0, true,
 		call{op: event.OpPwrite64, tid: 1, at: 1, file: "/f", content: long},
 		call{op: event.OpPwrite64, tid: 2, at: 2, file: "/f", offset: 50, content: "between"},
-		call{op: event.OpPread64, tid: 1, at: 3, file: "/f", offset: 40, content: long[40:50] + "between" + long[57:60]},
-		call{op: event.OpPread64, tid: 1, at: 4, file: "/f", offset: 40, content: long[40:50] + "BETWEEN" + long[57:60]},
+		call{op: event.OpPread64, tid: 1, at: 3, file: "/f", offset: 40,
+			content: long[40:50] + "between" + long[57:60]},
+		call{op: event.OpPread64, tid: 1, at: 4, file: "/f", offset: 40,
+			content: long[40:50] + "BETWEEN" + long[57:60]},
 		call{op: event.OpFtruncate, tid: 1, at: 5, file: "/f", n: 50},
 		call{op: event.OpPread64, tid: 1, at: 6, file: "/f", offset: 40, content: long[40:50] + "-------"})
 	f := load(t, nil, m.names...)
@@ -265,14 +271,16 @@ func TestFiles(t *testing.T) {
 			t.Fatalf("event %s: %+v", c.event, got)
 		}
 		for i, w := range c.want {
-			if g := got[i]; g.Why != flow.Stored || f.Move(g.From).Event != w.From || g.Bytes != w.Bytes || g.FromOff != w.FromOff || g.Off != w.Off {
+			if g := got[i]; g.Why != flow.Stored || f.Move(g.From).Event != w.From || g.Bytes != w.Bytes ||
+				g.FromOff != w.FromOff || g.Off != w.Off {
 				t.Errorf("event %s: %+v, want %+v", c.event, g, w)
 			}
 		}
 	}
 	expect(t, f, nil, "corrupted == 1 and wrong == 1")
 	x := f.Findings()[0]
-	if d := x.Diff; d.First != 10 || d.Differ != 7 || string(d.After[d.Context:][:7]) != "BETWEEN" || string(d.Before[d.Context:][:7]) != "between" {
+	if d := x.Diff; d.First != 10 || d.Differ != 7 || string(d.After[d.Context:][:7]) != "BETWEEN" ||
+		string(d.Before[d.Context:][:7]) != "between" {
 		t.Errorf("%s %+v", x.Text, d)
 	}
 }

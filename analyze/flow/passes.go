@@ -134,7 +134,8 @@ func (w *finder) orders() {
 			x.Problem = Shuffled
 			how = "in another order"
 		}
-		x.Text = fmt.Sprintf("%s read %s %d times, %s: %.0f %% came behind the same as the first time", f.who(s.moves[0]), what, s.count+1, how, 100*same)
+		x.Text = fmt.Sprintf("%s read %s %d times, %s: %.0f %% came behind the same as the first time",
+			f.who(s.moves[0]), what, s.count+1, how, 100*same)
 		f.add(x)
 	}
 }

@@ -150,7 +150,10 @@ func (f *Flow) Path(ctx context.Context, from, to []int) (*Path, error) {
 	}
 	slices.Sort(p.Moves)
 	p.Moves = slices.Compact(p.Moves)
-	slices.SortFunc(p.Edges, func(a, b Edge) int { return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(p.Edges, func(a, b Edge) int {
+		return cmp.Or(cmp.Compare(a.To, b.To),
+			cmp.Compare(a.From, b.From))
+	})
 	p.Edges = slices.CompactFunc(p.Edges, func(a, b Edge) bool { return a.To == b.To && a.From == b.From })
 	for i := range p.Edges {
 		f.check(&p.Edges[i])
@@ -159,7 +162,8 @@ func (f *Flow) Path(ctx context.Context, from, to []int) (*Path, error) {
 }
 
 // walk goes from moves to the next ones, and returns the edges of each.
-func (f *Flow) walk(ctx context.Context, start []int, next func(int) []Edge, end func(*Edge) int, p *Path) (map[int][]Edge, error) {
+func (f *Flow) walk(ctx context.Context, start []int, next func(int) []Edge, end func(*Edge) int,
+	p *Path) (map[int][]Edge, error) {
 	out := map[int][]Edge{}
 	work := slices.Clone(start)
 	for _, id := range start {

@@ -77,7 +77,8 @@ func (x *extents) put(from, to int64, move uint32) {
 
 // over puts an extent in the place of what it covers. An extent of move none leaves a gap.
 func over(list []extent, e extent) []extent {
-	i, _ := slices.BinarySearchFunc(list, e.from, func(x extent, at uint32) int { return int(int64(x.to) - int64(at) - 1) })
+	i, _ := slices.BinarySearchFunc(list, e.from,
+		func(x extent, at uint32) int { return int(int64(x.to) - int64(at) - 1) })
 	j := i
 	var new []extent
 	for ; j < len(list) && list[j].from < e.to; j++ {

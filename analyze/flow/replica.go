@@ -154,7 +154,8 @@ func (w *finder) compareReplicas(files []uint32) {
 			for _, o := range files[1:] {
 				w.files[o].each(from, to, func(a, b int64, by uint32) {
 					v, u := &f.moves[x.move], &f.moves[by]
-					e := Edge{From: int(x.move), To: int(by), Bytes: b - a, Of: u.bytes(), Off: a - u.at, FromOff: a - v.at}
+					e := Edge{From: int(x.move), To: int(by), Bytes: b - a, Of: u.bytes(), Off: a - u.at,
+						FromOff: a - v.at}
 					d, ok := f.differs(&e)
 					if !ok || d.Differ == 0 {
 						return
@@ -177,7 +178,9 @@ func (w *finder) compareReplicas(files []uint32) {
 		if x := odds[o]; x != nil {
 			m := &f.moves[x.e.To]
 			f.add(Finding{Problem: Differing, Moves: []int{x.e.From, x.e.To}, Bytes: x.bytes, Diff: &x.d,
-				Text: fmt.Sprintf("%s is not like its replica %s: %d bytes differ, the first at %d", f.name(&f.objects[m.object]), f.name(&f.objects[f.moves[x.e.From].object]), x.bytes, m.at+int64(x.d.First))})
+				Text: fmt.Sprintf("%s is not like its replica %s: %d bytes differ, the first at %d",
+					f.name(&f.objects[m.object]), f.name(&f.objects[f.moves[x.e.From].object]), x.bytes, m.at+
+						int64(x.d.First))})
 		}
 	}
 }

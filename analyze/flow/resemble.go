@@ -80,7 +80,8 @@ func (f *Flow) resolve(ctx context.Context) error {
 // tape has a hash only, the number of the first. It returns those that are different.
 func (f *Flow) unify(ctx context.Context) (distinct []uint32, total int64, err error) {
 	c := &f.contents
-	c.same, c.samples, c.empty = make([]uint32, len(c.classes)), make([][sampleBytes]byte, len(c.classes)), make([]bool, len(c.classes))
+	c.same, c.samples, c.empty = make([]uint32, len(c.classes)), make([][sampleBytes]byte, len(c.classes)), make([]bool,
+		len(c.classes))
 	signs := slices.ContainsFunc(c.classes, func(k class) bool { return k.kind == kindSignature })
 	hashes := slices.ContainsFunc(c.classes, func(k class) bool { return k.kind == kindHash })
 	seen := make(map[[16]byte]uint32, len(c.classes))
@@ -239,7 +240,8 @@ func (r *resolver) take(id uint32, content []byte, matches []similar.Match) {
 			to++
 		}
 		m := &matches[longest]
-		list = append(list, link{a: id, b: m.Source, bytes: uint32(similar.Cover(matches[from:to])), off: uint32(m.Off), from: uint32(m.From)})
+		list = append(list, link{a: id, b: m.Source, bytes: uint32(similar.Cover(matches[from:to])), off: uint32(m.Off),
+			from: uint32(m.From)})
 		from = to
 	}
 	slices.SortStableFunc(list, func(a, b link) int { return cmp.Compare(b.bytes, a.bytes) })

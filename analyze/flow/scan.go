@@ -271,7 +271,8 @@ func (s *scanner) forget(ev *event.Event) {
 		} else if ev.Op == event.OpCreat {
 			flags = oTrunc
 		}
-		if file := ev.FileArg(event.ResultArg); file != nil && isFile(file) && flags&oTrunc != 0 && ev.Op != event.OpOpenat2 {
+		if file := ev.FileArg(event.ResultArg); file != nil && isFile(file) && flags&oTrunc != 0 &&
+			ev.Op != event.OpOpenat2 {
 			gone(s.object(ev, file, true), 0)
 		}
 	case event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat, event.OpRenameat2:
@@ -302,7 +303,8 @@ func (f *Flow) placeStreams() {
 	place := func(object uint32, write bool, m causal.Move, messages bool) {
 		// Moves are in the order of events; a stream's are nearly so.
 		if at >= len(f.moves) || f.moves[at].event > m.Event || f.moves[at].event+4096 < m.Event {
-			at, _ = slices.BinarySearchFunc(f.moves, m.Event, func(v move, e uint32) int { return int(int64(v.event) - int64(e)) })
+			at, _ = slices.BinarySearchFunc(f.moves, m.Event,
+				func(v move, e uint32) int { return int(int64(v.event) - int64(e)) })
 		}
 		for at < len(f.moves) && f.moves[at].event < m.Event {
 			at++

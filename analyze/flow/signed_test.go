@@ -43,9 +43,11 @@ func TestSignedRecall(t *testing.T) {
 			at := int64(len(all))
 			all = append(all, c)
 			if err := tw.Write(&event.Event{
-				Op: event.OpPwrite64, PID: 1, TID: 1, Enter: 10 * at, Exit: 10*at + 5, Ret: size, Count: size, Offset: at * size,
+				Op: event.OpPwrite64, PID: 1, TID: 1, Enter: 10 * at, Exit: 10*at +
+					5, Ret: size, Count: size, Offset: at * size,
 				Files: []event.File{{FD: 3, Open: 3, Path: "/store", Known: true, Dev: 1, Ino: 2, Mode: 0o100644}},
-				Bufs:  []event.Buf{{Arg: 1, Dir: event.In, Kind: event.KindBuf, Len: size, Omitted: true, Hashes: []event.Digest{event.Digest(digest)}, Sketch: sketch}},
+				Bufs: []event.Buf{{Arg: 1, Dir: event.In, Kind: event.KindBuf, Len: size, Omitted: true,
+					Hashes: []event.Digest{event.Digest(digest)}, Sketch: sketch}},
 			}); err != nil {
 				t.Fatal(err)
 			}

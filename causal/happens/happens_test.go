@@ -284,7 +284,8 @@ func TestShared(t *testing.T) {
 	at := 0
 	line := func(kind, thread, variable string) {
 		at++
-		fmt.Fprintf(&log, `{"timestamp":%d,"type":%q,"thread":%q,"variable":%q}`+"\n", 1525880628000+at, kind, thread, variable)
+		fmt.Fprintf(&log, `{"timestamp":%d,"type":%q,"thread":%q,"variable":%q}`+"\n", 1525880628000+at, kind, thread,
+			variable)
 	}
 	line("LOCK", "1@a", "m")     // 0
 	line("LOCK", "1@a", "m")     // 1: again
@@ -351,7 +352,8 @@ func TestTwice(t *testing.T) {
 	client, _ := conversation(t, 0)
 	again := write(t, client.Manifest().Hosts, nil)
 	client.Manifest().Hosts[0].WallNS, again.Manifest().Hosts[0].WallNS = 7, 7
-	if _, err := Load([]*trace.Tape{client, again}); err == nil || !strings.Contains(err.Error(), "the recording of host client is there twice") {
+	if _, err := Load([]*trace.Tape{client, again}); err == nil ||
+		!strings.Contains(err.Error(), "the recording of host client is there twice") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -360,7 +362,8 @@ func TestContradictions(t *testing.T) {
 	a := []event.File{{Open: 5, Path: "TCP:[10.0.0.1:4000->10.0.0.2:80]"}}
 	b := []event.File{{Open: 5, Path: "TCP:[10.0.0.2:80->10.0.0.1:4000]"}}
 	call := func(op event.Op, host uint32, at, n int64, files []event.File) event.Event {
-		return event.Event{Op: op, Host: host, PID: 1, TID: 1, Enter: at, Exit: at, Ret: n, Files: files, Offset: -1, Count: -1}
+		return event.Event{Op: op, Host: host, PID: 1, TID: 1, Enter: at, Exit: at, Ret: n, Files: files, Offset: -1,
+			Count: -1}
 	}
 	hosts := []trace.Host{host("a", 0), host("b", 0)}
 	t.Run("a receive whose send is missing", func(t *testing.T) {

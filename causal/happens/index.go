@@ -54,7 +54,8 @@ func (x *index) build(o *Order) {
 
 // upTo returns how many joins of an event's thread are not after it.
 func (x *index) upTo(o *Order, i uint32) int {
-	at, found := slices.BinarySearchFunc(x.joins[o.graph.Line[i]], o.serial[i], func(j join, serial uint32) int { return cmp.Compare(o.serial[j.event], serial) })
+	at, found := slices.BinarySearchFunc(x.joins[o.graph.Line[i]], o.serial[i],
+		func(j join, serial uint32) int { return cmp.Compare(o.serial[j.event], serial) })
 	if found {
 		at++
 	}
@@ -83,7 +84,8 @@ func merge(a, b []tick, t tick) []tick {
 			a, b = a[1:], b[1:]
 		}
 	}
-	at, found := slices.BinarySearchFunc(out, t.line, func(o tick, line uint32) int { return cmp.Compare(o.line, line) })
+	at, found := slices.BinarySearchFunc(out, t.line,
+		func(o tick, line uint32) int { return cmp.Compare(o.line, line) })
 	if found {
 		out[at].until = max(out[at].until, t.until)
 		return out
@@ -104,7 +106,8 @@ func (o *Order) HappenedBefore(a, b int) bool {
 		return false
 	}
 	if c := o.index.joins[o.graph.Line[b]][n-1].clock; c != nil {
-		at, found := slices.BinarySearchFunc(c, o.graph.Line[a], func(t tick, line uint32) int { return cmp.Compare(t.line, line) })
+		at, found := slices.BinarySearchFunc(c, o.graph.Line[a],
+			func(t tick, line uint32) int { return cmp.Compare(t.line, line) })
 		return found && o.serial[a] < c[at].until
 	}
 	return o.search(uint32(a), uint32(b))

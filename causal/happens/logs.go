@@ -39,7 +39,8 @@ type shared struct {
 }
 
 func newLogs(b *causal.Builder) *logs {
-	return &logs{b: b, after: map[uint64]bool{}, first: map[uint64]int{}, last: map[uint64]int{}, closed: map[string][]shared{}}
+	return &logs{b: b, after: map[uint64]bool{}, first: map[uint64]int{}, last: map[uint64]int{},
+		closed: map[string][]shared{}}
 }
 
 func threadKey(host, tid uint32) uint64 { return uint64(host)<<32 | uint64(tid) }
@@ -86,7 +87,8 @@ func (l *logs) see(i int, ev *event.Event) (counts bool) {
 		}
 		switch n.CatLog.Type {
 		case "LOCK", "UNLOCK", "WAIT", "NOTIFY", "NOTIFYALL":
-			l.shared = append(l.shared, shared{event: i, thread: t, kind: n.CatLog.Type, name: string(n.CatLog.Variable)})
+			l.shared = append(l.shared, shared{event: i, thread: t, kind: n.CatLog.Type,
+				name: string(n.CatLog.Variable)})
 		}
 		return true
 	}

@@ -91,13 +91,15 @@ func (o *Order) addHosts(t *trace.Tape) error {
 		if k == t {
 			break
 		}
-		if sum := t.Manifest().Files[trace.EventsName]; sum.BLAKE3 != "" && k.Manifest().Files[trace.EventsName] == sum && t.Manifest().Counts.Events > 0 {
+		if sum := t.Manifest().Files[trace.EventsName]; sum.BLAKE3 != "" &&
+			k.Manifest().Files[trace.EventsName] == sum && t.Manifest().Counts.Events > 0 {
 			return fmt.Errorf("%s: the same tape is there twice", t.Name())
 		}
 	}
 	for _, h := range t.Manifest().Hosts {
 		for i := range o.hosts {
-			if k := &o.hosts[i]; k.Host == h.Host && k.BootID == h.BootID && k.ClockNS == h.ClockNS && k.WallNS == h.WallNS && h.WallNS != 0 && h.BootID != "" {
+			if k := &o.hosts[i]; k.Host == h.Host && k.BootID == h.BootID && k.ClockNS == h.ClockNS &&
+				k.WallNS == h.WallNS && h.WallNS != 0 && h.BootID != "" {
 				return fmt.Errorf("%s: the recording of host %s is there twice", t.Name(), h.Host)
 			}
 		}

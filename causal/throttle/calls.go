@@ -40,7 +40,8 @@ type Scope struct {
 }
 
 // system is what programs are loaded from, and what is no storage.
-var system = []string{"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/dev", "/run", "/var/lib/dpkg"}
+var system = []string{"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/dev", "/run",
+	"/var/lib/dpkg"}
 
 // launchers are how directories begin, and end with a number, in which launchers of MPI
 // programs, and the libraries, keep what they tell each other: what is in those files is

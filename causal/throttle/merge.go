@@ -118,7 +118,8 @@ func readTape(events iter.Seq2[*event.Event, error], scope *Scope, hosts []strin
 				n = &recordedNode{name: name, comm: ev.Comm, pid: ev.PID, tid: ev.TID}
 				nodes[name] = n
 			}
-			n.calls = append(n.calls, recorded{Call{Op: ev.Op.String(), Shape: shape(ev.Op, &ev.Args), File: file.Path, Enter: ev.Enter, Exit: ev.Exit}, ev.Seq})
+			n.calls = append(n.calls, recorded{Call{Op: ev.Op.String(), Shape: shape(ev.Op, &ev.Args), File: file.Path,
+				Enter: ev.Enter, Exit: ev.Exit}, ev.Seq})
 		}
 	}
 	return nodes, nil
@@ -138,7 +139,8 @@ type merger struct {
 // Alone is whether only they count, and what the tape itself proves does not. The first run
 // is one in which nobody was held. Hosts are the names of the tape's hosts, in its order, if
 // there are several.
-func Merge(events iter.Seq2[*event.Event, error], scope *Scope, hosts []string, runs []*Run, alone bool) (*Result, error) {
+func Merge(events iter.Seq2[*event.Event, error], scope *Scope, hosts []string, runs []*Run, alone bool) (*Result,
+	error) {
 	nodes, err := readTape(events, scope, hosts)
 	if err != nil {
 		return nil, err
@@ -147,7 +149,8 @@ func Merge(events iter.Seq2[*event.Event, error], scope *Scope, hosts []string, 
 	m.res.Evidence.Alone = alone
 	for _, name := range slices.SortedFunc(maps.Keys(nodes), byName) {
 		n := nodes[name]
-		m.res.Nodes = append(m.res.Nodes, NodeResult{Name: name, Comm: n.comm, PID: n.pid, TID: n.tid, Calls: len(n.calls), Agreed: len(n.calls)})
+		m.res.Nodes = append(m.res.Nodes,
+			NodeResult{Name: name, Comm: n.comm, PID: n.pid, TID: n.tid, Calls: len(n.calls), Agreed: len(n.calls)})
 	}
 	for _, r := range runs {
 		m.compare(r)
@@ -220,7 +223,8 @@ func (m *merger) waits(i int, r *Run) {
 	}
 	node.Period = r.Period
 	if r.Abandoned != "" {
-		m.res.GaveUp = append(m.res.GaveUp, fmt.Sprintf("the run in which node %s was held was ended: %s", r.Held, r.Abandoned))
+		m.res.GaveUp = append(m.res.GaveUp,
+			fmt.Sprintf("the run in which node %s was held was ended: %s", r.Held, r.Abandoned))
 	}
 	last := map[place]int{}
 	for _, h := range r.Holds {
@@ -230,7 +234,9 @@ func (m *merger) waits(i int, r *Run) {
 		node.Holds++
 		node.HeldNS += h.Till - h.From
 		if h.Until != "" {
-			m.res.GaveUp = append(m.res.GaveUp, fmt.Sprintf("node %s was held at call %d for %v, and %s neither ended nor waited", r.Held, h.Call, time.Duration(h.Till-h.From).Round(time.Millisecond), h.Until))
+			m.res.GaveUp = append(m.res.GaveUp,
+				fmt.Sprintf("node %s was held at call %d for %v, and %s neither ended nor waited", r.Held, h.Call,
+					time.Duration(h.Till-h.From).Round(time.Millisecond), h.Until))
 			continue
 		}
 		for name, next := range h.Next {
@@ -245,13 +251,15 @@ func (m *merger) waits(i int, r *Run) {
 		}
 		m.barrier(i, r, &h)
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(last), func(a, b place) int { return cmp.Or(byName(a.node, b.node), cmp.Compare(a.call, b.call)) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(last),
+		func(a, b place) int { return cmp.Or(byName(a.node, b.node), cmp.Compare(a.call, b.call)) }) {
 		m.wait(at, place{r.Held, last[at]})
 	}
 }
 
 func (m *merger) result(name string) *NodeResult {
-	i, ok := slices.BinarySearchFunc(m.res.Nodes, name, func(n NodeResult, name string) int { return byName(n.Name, name) })
+	i, ok := slices.BinarySearchFunc(m.res.Nodes, name,
+		func(n NodeResult, name string) int { return byName(n.Name, name) })
 	if !ok {
 		return nil
 	}
@@ -275,7 +283,9 @@ func (m *merger) wait(to, from place) {
 	if lag < shortLag {
 		lag = 0
 	}
-	m.res.Evidence.Waits = append(m.res.Evidence.Waits, causal.Found{Event: m.nodes[to.node].calls[to.call].seq, For: m.nodes[from.node].calls[from.call].seq, Lag: lag})
+	m.res.Evidence.Waits = append(m.res.Evidence.Waits,
+		causal.Found{Event: m.nodes[to.node].calls[to.call].seq, For: m.nodes[from.node].calls[from.call].seq,
+			Lag: lag})
 }
 
 // lag returns how much later a call began than another one was done, at least: what both

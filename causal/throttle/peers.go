@@ -98,7 +98,8 @@ func (w *watch) report(asked bool) {
 	if s.Free {
 		p.free = p.own
 	}
-	same := s.Epoch == p.last.Epoch && s.Free == p.last.Free && s.On == p.last.On && s.Hold == p.last.Hold && maps.Equal(s.Next, p.last.Next)
+	same := s.Epoch == p.last.Epoch && s.Free == p.last.Free && s.On == p.last.On && s.Hold == p.last.Hold &&
+		maps.Equal(s.Next, p.last.Next)
 	p.told, p.last = p.own, s
 	w.mu.Unlock()
 	if asked || s.Moved || !same {
@@ -164,7 +165,8 @@ func HostOf(name string) (host, node string) {
 
 // Part returns what a run showed on one host: what Known is to be there.
 func (r *Run) Part(host string) *Run {
-	part := &Run{Version: r.Version, Serial: r.Serial, Command: r.Command, Held: r.Held, Period: r.Period, Abandoned: r.Abandoned}
+	part := &Run{Version: r.Version, Serial: r.Serial, Command: r.Command, Held: r.Held, Period: r.Period,
+		Abandoned: r.Abandoned}
 	if h, node := HostOf(r.Held); h == host {
 		part.Held = node
 	}

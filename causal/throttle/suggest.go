@@ -27,7 +27,8 @@ func (s *Suggestion) String() string {
 	if _, err := strconv.Atoi(name); err == nil {
 		name += "," // a number alone says how many
 	}
-	return fmt.Sprintf("--nodes %s --period %d, about %v: %s", name, s.Period, time.Duration(s.TakesNS).Round(time.Millisecond), s.Why)
+	return fmt.Sprintf("--nodes %s --period %d, about %v: %s", name, s.Period,
+		time.Duration(s.TakesNS).Round(time.Millisecond), s.Why)
 }
 
 // enough is how far from all of a run what is explained of it may be: storage systems are
@@ -92,5 +93,7 @@ func Suggest(r *Result, runs []*Run, s *causal.Summary) *Suggestion {
 		return &Suggestion{Why: "nothing: each call of each node was held; " + explained}
 	}
 	period = max(1, best.Period/finer)
-	return &Suggestion{best.Name, period, takes(best, period), fmt.Sprintf("%s; of its calls only each %dth was held, and that found %.1f waits each", explained, best.Period, most)}
+	return &Suggestion{best.Name, period, takes(best, period),
+		fmt.Sprintf("%s; of its calls only each %dth was held, and that found %.1f waits each", explained, best.Period,
+			most)}
 }

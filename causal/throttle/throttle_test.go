@@ -31,7 +31,8 @@ func (x *recording) add(ev *event.Event) {
 
 // write is a write from one time to another, in ms.
 func (x *recording) write(tid uint32, enter, exit int64) {
-	x.add(&event.Event{Op: event.OpPwrite64, PID: tid, TID: tid, Enter: enter * ms, Exit: exit * ms, CPU: enter * ms, Ret: 8, Args: [6]uint64{3, 0, 8, 0},
+	x.add(&event.Event{Op: event.OpPwrite64, PID: tid, TID: tid, Enter: enter * ms, Exit: exit * ms, CPU: enter * ms,
+		Ret: 8, Args: [6]uint64{3, 0, 8, 0},
 		Files: []event.File{{Arg: 0, FD: 3, Open: event.OpenID(tid), Known: true, Mode: 0o100644, Path: "/data/f"}}})
 }
 
@@ -52,7 +53,8 @@ func run(held string, nodes map[string][]int64) *Run {
 		n := &Node{Name: name}
 		last := int64(0)
 		for i := 0; i < len(times); i += 2 {
-			n.Calls = append(n.Calls, Call{Op: "pwrite64", Shape: [2]uint64{8, 0}, Enter: times[i] * ms, Exit: times[i+1] * ms, CPU: (times[i] - last) * ms})
+			n.Calls = append(n.Calls, Call{Op: "pwrite64", Shape: [2]uint64{8, 0}, Enter: times[i] * ms,
+				Exit: times[i+1] * ms, CPU: (times[i] - last) * ms})
 			last = times[i+1]
 		}
 		r.Nodes = append(r.Nodes, n)
@@ -84,10 +86,12 @@ func merged(t *testing.T, x *recording, runs ...*Run) *Result {
 func TestMerge(t *testing.T) {
 	x, quiet := two()
 	held := run("1", map[string][]int64{"1": {50, 51, 80, 81}, "1.1": {53, 54}})
-	held.Holds = []Hold{{Call: 0, From: 1 * ms, Till: 50 * ms, Next: map[string]int{"1.1": 0}}, {Call: 1, From: 60 * ms, Till: 80 * ms}}
+	held.Holds = []Hold{{Call: 0, From: 1 * ms, Till: 50 * ms, Next: map[string]int{"1.1": 0}},
+		{Call: 1, From: 60 * ms, Till: 80 * ms}}
 	r := merged(t, x, quiet, held)
 	// The lag is the shortest of all runs.
-	if want := []causal.Found{{Event: 2, For: 1, Lag: 2 * time.Millisecond}}; !slices.Equal(r.Evidence.Waits, want) || r.Refuted != 0 || len(r.Differ) != 0 {
+	if want := []causal.Found{{Event: 2, For: 1, Lag: 2 * time.Millisecond}}; !slices.Equal(r.Evidence.Waits, want) ||
+		r.Refuted != 0 || len(r.Differ) != 0 {
 		t.Errorf("%+v", r)
 	}
 	// Node 1 computed 6 ms between its calls and, where it was held, 9: it is held from 60 on.
@@ -121,7 +125,8 @@ func TestMergeDiffers(t *testing.T) {
 	x, quiet := two()
 	held := run("1", map[string][]int64{"1": {50, 51, 80, 81}, "1.1": {53, 54}, "1.2": {60, 61}})
 	held.Nodes[0].Calls[1].Shape[0] = 9
-	held.Holds = []Hold{{Call: 0, Till: 50 * ms, Next: map[string]int{"1.1": 0}}, {Call: 1, Till: 80 * ms, Next: map[string]int{"1.1": 0}}}
+	held.Holds = []Hold{{Call: 0, Till: 50 * ms, Next: map[string]int{"1.1": 0}},
+		{Call: 1, Till: 80 * ms, Next: map[string]int{"1.1": 0}}}
 	r := merged(t, x, quiet, held)
 	var said []string
 	for _, d := range r.Differ {
@@ -151,10 +156,13 @@ func TestBarrier(t *testing.T) {
 			x.write(uint32(tid+1), at+tid, at+tid+1)
 		}
 	}
-	quiet := run("", map[string][]int64{"1": {10, 11, 20, 21, 30, 31}, "1.1": {11, 12, 21, 22, 31, 32}, "1.2": {12, 13, 22, 23, 32, 33}})
-	held := run("1", map[string][]int64{"1": {50, 51, 60, 61, 70, 71}, "1.1": {41, 42, 52, 53, 62, 63}, "1.2": {42, 43, 52, 53, 62, 63}})
+	quiet := run("", map[string][]int64{"1": {10, 11, 20, 21, 30, 31}, "1.1": {11, 12, 21, 22, 31, 32},
+		"1.2": {12, 13, 22, 23, 32, 33}})
+	held := run("1", map[string][]int64{"1": {50, 51, 60, 61, 70, 71}, "1.1": {41, 42, 52, 53, 62, 63},
+		"1.2": {42, 43, 52, 53, 62, 63}})
 	for i := range 2 {
-		held.Holds = append(held.Holds, Hold{Call: i, From: int64(40+10*i) * ms, Till: int64(50+10*i) * ms, Next: map[string]int{"1.1": i + 1, "1.2": i + 1}})
+		held.Holds = append(held.Holds, Hold{Call: i, From: int64(40+10*i) * ms, Till: int64(50+10*i) * ms,
+			Next: map[string]int{"1.1": i + 1, "1.2": i + 1}})
 	}
 	if r := merged(t, x, quiet, held); len(r.Barriers) != 2 || len(r.Evidence.Waits) != 4 {
 		t.Errorf("%d barriers, waits %+v", len(r.Barriers), r.Evidence.Waits)
@@ -178,7 +186,8 @@ func TestFamily(t *testing.T) {
 		parent, child uint32
 		sibling       bool
 		want          string
-	}{{7, 8, false, "1.1"}, {7, 9, true, "1/1"}, {9, 10, false, "1.2"}, {10, 11, true, "1.2/1"}, {11, 12, true, "1.2/2"}, {12, 13, false, "1.2.1"}, {7, 8, false, "1.3"}} {
+	}{{7, 8, false, "1.1"}, {7, 9, true, "1/1"}, {9, 10, false, "1.2"}, {10, 11, true, "1.2/1"}, {11, 12, true,
+		"1.2/2"}, {12, 13, false, "1.2.1"}, {7, 8, false, "1.3"}} {
 		if got := f.onFork(b.parent, b.child, b.sibling).name; got != b.want {
 			t.Errorf("%+v: %s", b, got)
 		}
@@ -197,7 +206,8 @@ func TestScope(t *testing.T) {
 		mode      uint32
 		path      string
 		all, some bool
-	}{{reg, "/data/x", true, true}, {reg, "/database/x", true, false}, {reg, "/usr/lib/x", false, false}, {blk, "/dev/sdb", true, true}, {pipe, "/data/p", false, false}, {reg, "/home/x", true, false},
+	}{{reg, "/data/x", true, true}, {reg, "/database/x", true, false}, {reg, "/usr/lib/x", false, false}, {blk,
+		"/dev/sdb", true, true}, {pipe, "/data/p", false, false}, {reg, "/home/x", true, false},
 		{reg, "/tmp/ompi.vm.0/pid.18179/contact.txt", false, false}, {reg, "/tmp/openmpi-sessions-0@vm_0/9/1/x", false, false}, {reg, "/data/ompi.d/x", true, true}, {reg, "/home/ompi.out", true, false}, {reg, "x", true, false}} {
 		if all.counts(c.mode, c.path) != c.all || some.counts(c.mode, c.path) != c.some {
 			t.Errorf("%+v", c)
@@ -207,15 +217,18 @@ func TestScope(t *testing.T) {
 
 // TestJoin puts the parts of a run together, on one clock, and takes them apart again.
 func TestJoin(t *testing.T) {
-	a, b := run("1", map[string][]int64{"1": {50, 51, 80, 81}}), run("", map[string][]int64{"1": {13, 14}, "1.1": {15, 16}})
+	a, b := run("1", map[string][]int64{"1": {50, 51, 80, 81}}), run("",
+		map[string][]int64{"1": {13, 14}, "1.1": {15, 16}})
 	a.Holds = []Hold{{Call: 0, From: 1 * ms, Till: 50 * ms, Next: map[string]int{"b:1": 0}}}
 	b.Exit, b.Abandoned = 3, "late"
-	r := Join([]Host{{Name: "a", Run: a}, {Name: "b", Run: b, Ahead: 40 * time.Millisecond, Slack: time.Millisecond}}, "a:1")
+	r := Join([]Host{{Name: "a", Run: a}, {Name: "b", Run: b, Ahead: 40 * time.Millisecond, Slack: time.Millisecond}},
+		"a:1")
 	var names []string
 	for _, n := range r.Nodes {
 		names = append(names, n.Name)
 	}
-	if strings.Join(names, " ") != "a:1 b:1 b:1.1" || r.node("b:1").Calls[0].Enter != 53*ms || r.Held != "a:1" || r.Slack != 2*ms || r.Exit != 3 || r.Abandoned != "on b: late" || r.Holds[0].Next["b:1"] != 0 {
+	if strings.Join(names, " ") != "a:1 b:1 b:1.1" || r.node("b:1").Calls[0].Enter != 53*ms || r.Held != "a:1" ||
+		r.Slack != 2*ms || r.Exit != 3 || r.Abandoned != "on b: late" || r.Holds[0].Next["b:1"] != 0 {
 		t.Errorf("%+v", r)
 	}
 	if p := r.Part("a"); p.Held != "1" || len(p.Nodes) != 1 || p.Nodes[0].Name != "1" {
@@ -226,7 +239,8 @@ func TestJoin(t *testing.T) {
 	}
 
 	// Clocks that are only about the same contradict nothing that is shorter.
-	m := &merger{nodes: map[string]*recordedNode{"a:1": {calls: []recorded{{Call{Enter: 1, Exit: 2}, 0}}}, "b:1": {calls: []recorded{{Call{Enter: 60 * ms}, 1}}}}, runs: []*Run{r}, same: []map[string]int{{"a:1": 1, "b:1": 1}}}
+	m := &merger{nodes: map[string]*recordedNode{"a:1": {calls: []recorded{{Call{Enter: 1, Exit: 2}, 0}}},
+		"b:1": {calls: []recorded{{Call{Enter: 60 * ms}, 1}}}}, runs: []*Run{r}, same: []map[string]int{{"a:1": 1, "b:1": 1}}}
 	r.node("b:1").Calls[0].Enter = 51*ms - 2*ms
 	if m.refuted(place{"b:1", 0}, place{"a:1", 0}) {
 		t.Error("refuted within the slack")
@@ -271,7 +285,8 @@ func TestHasNoEnd(t *testing.T) {
 func TestSuggest(t *testing.T) {
 	sum := &causal.Summary{ElapsedNS: 100, ExplainedNS: 99}
 	quiet := []*Run{{Elapsed: 1000 * ms}}
-	r := &Result{Nodes: []NodeResult{{Name: "1", Calls: 10, Period: 10, Holds: 1, HeldNS: 20 * ms, WaitedFor: 1}, {Name: "1.1", Calls: 30}, {Name: "1.2", Calls: 20}}}
+	r := &Result{Nodes: []NodeResult{{Name: "1", Calls: 10, Period: 10, Holds: 1, HeldNS: 20 * ms, WaitedFor: 1},
+		{Name: "1.1", Calls: 30}, {Name: "1.2", Calls: 20}}}
 	if s := Suggest(r, quiet, sum); s.Node != "" {
 		t.Errorf("%v", s)
 	}

@@ -91,7 +91,8 @@ func Watch(ctx context.Context, o *Options) (*Run, error) {
 		return nil, err
 	}
 	w := &watch{
-		o: o, ops: ops, run: &Run{Version: runVersion, Serial: o.Serial, Command: o.Command.Argv, Held: o.Hold, Period: o.Period},
+		o: o, ops: ops, run: &Run{Version: runVersion, Serial: o.Serial, Command: o.Command.Argv, Held: o.Hold,
+			Period: o.Period},
 		family: processTree{}, threads: map[uint32]*thread{}, names: map[string]*thread{}, want: expectations(o.Known),
 	}
 	list := make([]int, 0, len(ops))
@@ -195,7 +196,8 @@ func (w *watch) abandon() {
 	why := fmt.Sprintf("it was not at its end after %v", w.o.Budget)
 	if len(w.held) > 0 {
 		t := w.held[0]
-		why += fmt.Sprintf("; node %s was held at call %d, %v", t.name, len(t.node.Calls)-1, &t.node.Calls[len(t.node.Calls)-1])
+		why += fmt.Sprintf("; node %s was held at call %d, %v", t.name, len(t.node.Calls)-1,
+			&t.node.Calls[len(t.node.Calls)-1])
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(w.names), byName) {
 		if t := w.names[name]; !t.ended && t.held == 0 {

@@ -334,7 +334,8 @@ func TestSpool(t *testing.T) {
 			t.Fatalf("item %d: %v", n, err)
 		}
 		const line = "item %d: kind %d flags %d number %d before %d events %d lost %d stream %s: %d bytes, sum %x\n"
-		fmt.Fprintf(&text, line, n, p.Kind, p.Flags, p.Number, p.Before, p.Events, p.Lost, p.Stream, len(p.Data), sum(p.Data))
+		fmt.Fprintf(&text, line, n, p.Kind, p.Flags, p.Number, p.Before, p.Events, p.Lost, p.Stream, len(p.Data),
+			sum(p.Data))
 		if p.Kind == batch.Data {
 			stream = append(stream, p.Data...)
 		}

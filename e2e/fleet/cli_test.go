@@ -31,7 +31,8 @@ func TestCommands(t *testing.T) {
 			e.Setenv("LISTEN", free(t))
 			e.Setenv("PAGE", free(t))
 			e.Setenv("CGROUP", cgroups(t))
-			return errors.Join(os.Mkdir(bin, 0o755), os.Symlink(iotape, filepath.Join(bin, "iotape")), os.Symlink(agent, filepath.Join(bin, "iotape-agent")))
+			return errors.Join(os.Mkdir(bin, 0o755), os.Symlink(iotape, filepath.Join(bin, "iotape")),
+				os.Symlink(agent, filepath.Join(bin, "iotape-agent")))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			// status N COMMAND...: it ends with N.

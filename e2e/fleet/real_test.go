@@ -45,13 +45,16 @@ func TestRealAgents(t *testing.T) {
 			fmt.Sprintf("%s[record]\ncommand = [\"/bin/sh\", \"-c\", \"dd if=/dev/zero of=%s bs=777 count=%d 2>/dev/null; sleep 1; cat %s >/dev/null\"]\n", small, file, writes, file)))
 	}
 	writer := func(host string) string {
-		p := w.start(w.there, "/bin/sh", "-c", fmt.Sprintf("while :; do dd if=/dev/zero of=%s bs=777 count=50 2>/dev/null; sleep 0.1; done", filepath.Join(w.dir, host)))
+		p := w.start(w.there, "/bin/sh", "-c",
+			fmt.Sprintf("while :; do dd if=/dev/zero of=%s bs=777 count=50 2>/dev/null; sleep 0.1; done",
+				filepath.Join(w.dir, host)))
 		return w.enrol(host, w.agents, fmt.Sprintf("%s[record]\npids = [%d]\n", small, p.cmd.Process.Pid))
 	}
 	rebooted, upgraded := writer("rebooted"), writer("upgraded")
 	path := filepath.Join(w.dir, "iotape-agent")
 	replace := func(ldflags string) {
-		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", ldflags, "-o", path+".new", "github.com/iotape/iotape/cmd/iotape-agent")
+		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", ldflags, "-o", path+".new",
+			"github.com/iotape/iotape/cmd/iotape-agent")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build the agent: %v: %s", err, out)
@@ -116,7 +119,8 @@ func TestRealAgents(t *testing.T) {
 		t.Errorf("streams ended so: %v", reasons)
 	}
 	recordings := w.recordings()
-	out, err := exec.Command(testenv.Iotape(t), "archive", "--data", w.data, "--to", filepath.Join(w.dir, "tapes"), "--settle", "-1s").CombinedOutput()
+	out, err := exec.Command(testenv.Iotape(t), "archive", "--data", w.data, "--to", filepath.Join(w.dir, "tapes"),
+		"--settle", "-1s").CombinedOutput()
 	if err != nil {
 		t.Fatalf("archive: %v: %s", err, out)
 	}
@@ -195,12 +199,14 @@ func (w *world) realBalance(commands, writes int) {
 	}
 	for i, host := range w.hosts {
 		handed := w.handed(host)
-		t.Logf("balance, %s: its agents were handed %d records = %d stored + %d declared lost; %d writes are stored", host, handed, records[host], lost[host], stored[host])
+		t.Logf("balance, %s: its agents were handed %d records = %d stored + %d declared lost; %d writes are stored",
+			host, handed, records[host], lost[host], stored[host])
 		if handed != records[host]+lost[host] || handed == 0 {
 			t.Errorf("%s: %d records are missing", host, int64(handed)-int64(records[host]+lost[host]))
 		}
 		if missing := writes - stored[host]; i < commands && (missing < 0 || uint64(missing) > lost[host]) {
-			t.Errorf("%s: %d writes of %d are stored, and %d records are declared lost", host, stored[host], writes, lost[host])
+			t.Errorf("%s: %d writes of %d are stored, and %d records are declared lost", host, stored[host], writes,
+				lost[host])
 		}
 	}
 	if len(versions) != 2 {
@@ -283,7 +289,8 @@ func TestBrokerLost(t *testing.T) {
 		config := w.enrol(host, w.agents, "[record]\nsynthetic = \"rate=200,size=100\"\n")
 		b, err := os.ReadFile(config)
 		if err == nil {
-			text := strings.Replace(string(b), "collectors = [\"nats://10.77.0.1:4222\"]", "collectors = [\""+strings.Join(all, "\", \"")+"\"]", 1)
+			text := strings.Replace(string(b), "collectors = [\"nats://10.77.0.1:4222\"]",
+				"collectors = [\""+strings.Join(all, "\", \"")+"\"]", 1)
 			err = os.WriteFile(config, []byte(text), 0o600)
 		}
 		if err != nil {
@@ -298,7 +305,8 @@ func TestBrokerLost(t *testing.T) {
 		}
 	}
 	start := func(i int) *program {
-		args := []string{testenv.Iotape(t), "collector", "--data", dirs[i], "--broker-only", "--listen", address(i, 4230), "--open", "--name", names[i], "--cluster", address(i, 4240)}
+		args := []string{testenv.Iotape(t), "collector", "--data", dirs[i], "--broker-only", "--listen",
+			address(i, 4230), "--open", "--name", names[i], "--cluster", address(i, 4240)}
 		for j := range names {
 			if j != i {
 				args = append(args, "--peer", address(j, 4240))
@@ -313,7 +321,8 @@ func TestBrokerLost(t *testing.T) {
 		brokers[i] = start(i)
 	}
 	collect := func() *program {
-		p := w.start(w.here, testenv.Iotape(t), "collector", "--data", w.data, "--nats", strings.Join(all, ","), "--key", secret, "--replicas", "3", "--page", page)
+		p := w.start(w.here, testenv.Iotape(t), "collector", "--data", w.data, "--nats", strings.Join(all, ","),
+			"--key", secret, "--replicas", "3", "--page", page)
 		w.ready(p)
 		return p
 	}

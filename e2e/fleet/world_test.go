@@ -103,7 +103,8 @@ func newWorld(t *testing.T, n, loud int, data string) *world {
 		if i < loud {
 			rate = 20000 // 5 MB/s
 		}
-		w.enrol(fmt.Sprintf("h%d", i), w.agents, fmt.Sprintf("[limits]\nspool = \"8M\"\n[record]\nsynthetic = \"rate=%d,size=100\"\n", rate))
+		w.enrol(fmt.Sprintf("h%d", i), w.agents,
+			fmt.Sprintf("[limits]\nspool = \"8M\"\n[record]\nsynthetic = \"rate=%d,size=100\"\n", rate))
 	}
 	return w
 }
@@ -121,7 +122,8 @@ func (w *world) enrol(host, dir, rest string) string {
 	}
 	config := filepath.Join(dir, host+".toml")
 	if err == nil {
-		text := fmt.Sprintf("host = %q\ncollectors = [\"nats://%s\"]\nkey = %q\nspool = %q\n%s", host, address, secret, w.spool(host), rest)
+		text := fmt.Sprintf("host = %q\ncollectors = [\"nats://%s\"]\nkey = %q\nspool = %q\n%s", host, address, secret,
+			w.spool(host), rest)
 		err = os.WriteFile(config, []byte(text), 0o600)
 	}
 	if err != nil {
@@ -223,7 +225,8 @@ func (w *world) said(text string) bool {
 // collect starts the collector, and waits until it listens.
 func (w *world) collect(args ...string) *program {
 	w.t.Helper()
-	p := w.start(w.here, append([]string{testenv.Iotape(w.t), "collector", "--data", w.data, "--listen", address, "--open", "--page", page}, args...)...)
+	p := w.start(w.here, append([]string{testenv.Iotape(w.t), "collector", "--data", w.data, "--listen", address,
+		"--open", "--page", page}, args...)...)
 	w.ready(p)
 	return p
 }
@@ -243,7 +246,8 @@ func (w *world) ready(p *program) {
 
 // simulate starts the agents.
 func (w *world) simulate(args ...string) *program {
-	return w.start(w.there, append([]string{testenv.Agent(w.t), "simulate", w.agents, "--stop-wait", "15m"}, args...)...)
+	return w.start(w.there, append([]string{testenv.Agent(w.t), "simulate", w.agents, "--stop-wait", "15m"},
+		args...)...)
 }
 
 // cut cuts the network, or heals it.
@@ -258,7 +262,8 @@ func (w *world) cut(yes bool) {
 // fleet asks the collector.
 func (w *world) fleet() *collector.Fleet {
 	w.t.Helper()
-	out, err := exec.Command("ip", "netns", "exec", w.here, testenv.Iotape(w.t), "fleet", "--json", "--collector", page).Output()
+	out, err := exec.Command("ip", "netns", "exec", w.here, testenv.Iotape(w.t), "fleet", "--json", "--collector",
+		page).Output()
 	var exit *exec.ExitError
 	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
 		w.t.Fatalf("iotape fleet: %v", err)
@@ -334,7 +339,8 @@ func (w *world) settled() {
 			}
 		}
 		f := w.fleet()
-		far := fmt.Sprintf("%d of %d, of %d of %d hosts, after %d batches, %d of them not durable", ended, len(streams), len(hosts), len(w.hosts), f.Batches, f.Behind)
+		far := fmt.Sprintf("%d of %d, of %d of %d hosts, after %d batches, %d of them not durable", ended, len(streams),
+			len(hosts), len(w.hosts), f.Batches, f.Behind)
 		return far, ended == len(streams) && len(hosts) == len(w.hosts) && f.Behind == 0
 	})
 }
@@ -363,7 +369,8 @@ func (w *world) balance(what string, hosts []string) *account {
 	for _, host := range hosts {
 		a := w.hostBalance(host, streams)
 		if lost := a.allLost(); a.produced != a.stored+lost || a.twice > 0 {
-			w.t.Errorf("%s: %s made %d events: stored %d, declared lost %d %v, twice %d; %d are missing", what, host, a.produced, a.stored, lost, a.lost, a.twice,
+			w.t.Errorf("%s: %s made %d events: stored %d, declared lost %d %v, twice %d; %d are missing", what, host,
+				a.produced, a.stored, lost, a.lost, a.twice,
 				int64(a.produced)-int64(a.stored)-int64(lost))
 		}
 		all.produced, all.stored, all.twice = all.produced+a.produced, all.stored+a.stored, all.twice+a.twice

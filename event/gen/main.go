@@ -86,7 +86,8 @@ func readNumbers() (map[event.Arch]map[string]string, error) {
 		}
 	}
 	for _, a := range []event.Arch{event.AMD64, event.ARM64} {
-		src, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(mod)), "unix", "zsysnum_linux_"+a.String()+".go"))
+		src, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(mod)), "unix",
+			"zsysnum_linux_"+a.String()+".go"))
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +129,8 @@ func numbers() ([]byte, error) {
 		fmt.Fprintf(&b, "\t{%s, %s}, // %s\n", nr[0], nr[1], s.Name)
 	}
 	b.WriteString("}\n\n// names386 holds the names of the calls of 32-bit programs on x86-64, by number.\nvar names386 = [...]string{\n")
-	for _, name := range slices.SortedFunc(maps.Keys(calls386), func(a, b string) int { return calls386[a] - calls386[b] }) {
+	for _, name := range slices.SortedFunc(maps.Keys(calls386),
+		func(a, b string) int { return calls386[a] - calls386[b] }) {
 		fmt.Fprintf(&b, "\t%d: %q,\n", calls386[name], name)
 	}
 	b.WriteString("}\n")
@@ -142,26 +144,33 @@ func header() ([]byte, error) {
 	fmt.Fprintf(&b, "// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause\n/* %s */\n#pragma once\n\n", generated)
 	def := func(prefix, name string, v any) { fmt.Fprintf(&b, "#define %s%s %d\n", prefix, name, v) }
 	for name, v := range ordered(
-		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath, "NO_ARG", event.NoArg,
-		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "RESULT_ARG", event.ResultArg, "MEMORY_ARG", event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread,
+		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath,
+		"NO_ARG", event.NoArg,
+		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "RESULT_ARG", event.ResultArg, "MEMORY_ARG",
+		event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread,
 		"REQUEST_ARG", event.RequestArg) {
 		def("IOT_", name, v)
 	}
-	for name, v := range ordered("FD", event.KindFD, "PATH", event.KindPath, "TEXT", event.KindText, "BUF", event.KindBuf, "VEC", event.KindVec, "STRUCT", event.KindStruct, "STRINGS", event.KindStrings) {
+	for name, v := range ordered("FD", event.KindFD, "PATH", event.KindPath, "TEXT", event.KindText, "BUF",
+		event.KindBuf, "VEC", event.KindVec, "STRUCT", event.KindStruct, "STRINGS", event.KindStrings) {
 		def("IOT_KIND_", name, v)
 	}
 	for name, v := range ordered("IN", event.In, "OUT", event.Out) {
 		def("IOT_DIR_", name, v)
 	}
-	for name, v := range ordered("NUL", event.LenNUL, "CONST", event.LenConst, "ARG", event.LenArg, "RET", event.LenRet, "VEC", event.LenVec, "VEC_ALL", event.LenVecAll,
-		"ARRAY", event.LenArray, "RET_ARRAY", event.LenRetArray, "BITS", event.LenBits, "PAGES", event.LenPages, "PTR", event.LenPtr, "POSITIVE", event.LenPositive,
-		"INTERRUPTED", event.LenInterrupted, "TAIL", event.LenTail, "REF", event.LenRef, "COMMAND", event.LenCommand, "MSG", event.LenMsg, "MSGS", event.LenMsgs) {
+	for name, v := range ordered("NUL", event.LenNUL, "CONST", event.LenConst, "ARG", event.LenArg, "RET", event.LenRet,
+		"VEC", event.LenVec, "VEC_ALL", event.LenVecAll,
+		"ARRAY", event.LenArray, "RET_ARRAY", event.LenRetArray, "BITS", event.LenBits, "PAGES", event.LenPages, "PTR",
+		event.LenPtr, "POSITIVE", event.LenPositive,
+		"INTERRUPTED", event.LenInterrupted, "TAIL", event.LenTail, "REF", event.LenRef, "COMMAND", event.LenCommand,
+		"MSG", event.LenMsg, "MSGS", event.LenMsgs) {
 		def("IOT_LEN_", name, v)
 	}
 	for name, v := range ordered("EXIT", event.AtExit, "ENTRY", event.AtEntry, "BOTH", event.AtBoth) {
 		def("IOT_AT_", name, v)
 	}
-	for name, v := range ordered("BEFORE", event.PartBefore, "NAME", event.PartName, "DATA", event.PartData, "CONTROL", event.PartControl, "TARGET", event.PartTarget) {
+	for name, v := range ordered("BEFORE", event.PartBefore, "NAME", event.PartName, "DATA", event.PartData, "CONTROL",
+		event.PartControl, "TARGET", event.PartTarget) {
 		def("IOT_PART_", name, v.(event.Part).Of(0))
 	}
 	return b.Bytes(), nil

@@ -68,7 +68,8 @@ var commandForms = func() map[commandKey]form {
 		{event.OpIoctl, 0x4c05}: {size: 232, record: loopInfo},
 		{event.OpIoctl, 0x4c0a}: {size: 304, record: all(fd("fd", 0), u32("block_size", 4), nested("info", 8, 232, loopInfo))},
 	}
-	attributes := form{size: 4, field: one(array("", 0, 1, flags("", 0, 4, inodeFlags)))} // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS
+	// FS_IOC_GETFLAGS, FS_IOC_SETFLAGS
+	attributes := form{size: 4, field: one(array("", 0, 1, flags("", 0, 4, inodeFlags)))}
 	m[commandKey{event.OpIoctl, 0x80086601}], m[commandKey{event.OpIoctl, 0x40086602}] = attributes, attributes
 	modem := form{size: 4, field: one(array("", 0, 1, flags("", 0, 4, modemLines)))}
 	for _, request := range []uint32{0x5415, 0x5416, 0x5417, 0x5418} { // TIOCMGET, TIOCMBIS, TIOCMBIC, TIOCMSET
@@ -140,7 +141,8 @@ var interfaceFields = map[uint32]field{
 
 // address is a struct sockaddr_in within a struct ifreq.
 func address(name string) field {
-	return nested(name, 16, 16, all(enum("sa_family", 0, 2, event.FamilyNames), port("sin_port", 2), num(IP, 4, "sin_addr", 4)))
+	return nested(name, 16, 16, all(enum("sa_family", 0, 2, event.FamilyNames), port("sin_port", 2),
+		num(IP, 4, "sin_addr", 4)))
 }
 
 var hardware = nested("ifr_hwaddr", 16, 16, all(enum("sa_family", 0, 2, hardwareTypes), raw("sa_data", 2, 14)))
@@ -204,7 +206,8 @@ func (m *Memory) pointer() (Value, bool) {
 			target = Value{Kind: Bytes, Data: m.Target, Num: max(uint64(m.Moved), uint64(len(m.Target)))}
 		}
 		target.Name = "value"
-		v = Value{Kind: Struct, values: []Value{target, {Name: "size", Kind: Uint, Num: second & 0xffffffff}, {Name: "flags", Kind: Flags, Num: second >> 32, Set: event.XattrNames}}}
+		v = Value{Kind: Struct, values: []Value{target, {Name: "size", Kind: Uint, Num: second & 0xffffffff},
+			{Name: "flags", Kind: Flags, Num: second >> 32, Set: event.XattrNames}}}
 	default: // LayoutFprog
 		n := first & 0xffff
 		target = Value{Kind: Address, Num: second}

@@ -56,13 +56,16 @@ var flock = of(
 
 var owner = all(enum("type", 0, 4, ownerTypes), i32("pid", 4))
 
-var openHow = all(flags("flags", 0, 8, event.OpenNames), num(Octal, 8, "mode", 8), flags("resolve", 16, 8, resolveFlags))
+var openHow = all(flags("flags", 0, 8, event.OpenNames), num(Octal, 8, "mode", 8),
+	flags("resolve", 16, 8, resolveFlags))
 
 var iovec = all(ptr("iov_base", 0), u64("iov_len", 8))
 
-var mountAttr = all(flags("attr_set", 0, 8, event.MountAttrNames), flags("attr_clr", 8, 8, event.MountAttrNames), flags("propagation", 16, 8, propagations), u64("userns_fd", 24))
+var mountAttr = all(flags("attr_set", 0, 8, event.MountAttrNames), flags("attr_clr", 8, 8, event.MountAttrNames),
+	flags("propagation", 16, 8, propagations), u64("userns_fd", 24))
 
-var fileAttr = all(flags("fa_xflags", 0, 8, xflags), u32("fa_extsize", 8), u32("fa_nextents", 12), u32("fa_projid", 16), u32("fa_cowextsize", 20))
+var fileAttr = all(flags("fa_xflags", 0, 8, xflags), u32("fa_extsize", 8), u32("fa_nextents", 12), u32("fa_projid", 16),
+	u32("fa_cowextsize", 20))
 
 // linux/fs.h, linux/fiemap.h
 var (

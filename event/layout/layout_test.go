@@ -222,10 +222,14 @@ func TestForms(t *testing.T) {
 // FuzzDecode decodes hostile bytes as everything: no panic, and no more Values than
 // there are bytes for.
 func FuzzDecode(f *testing.F) {
-	f.Add(uint8(event.LayoutMsghdr), uint16(event.OpRecvmsg), uint8(1), make([]byte, 56), []byte("\x02\x00\x00\x50\x7f\x00\x00\x01"), uint64(1))
-	f.Add(uint8(event.LayoutCmsgs), uint16(0), uint8(0), binary.LittleEndian.AppendUint64(nil, 1<<63), []byte{}, uint64(0))
-	f.Add(uint8(event.LayoutSockaddr), uint16(event.OpBind), uint8(1), []byte("\x11\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\xff\x01"), []byte{}, uint64(0))
-	f.Add(uint8(event.LayoutDirents64), uint16(event.OpGetdents64), uint8(1), bytes.Repeat([]byte{19, 0}, 40), []byte{}, uint64(0))
+	f.Add(uint8(event.LayoutMsghdr), uint16(event.OpRecvmsg), uint8(1), make([]byte, 56),
+		[]byte("\x02\x00\x00\x50\x7f\x00\x00\x01"), uint64(1))
+	f.Add(uint8(event.LayoutCmsgs), uint16(0), uint8(0), binary.LittleEndian.AppendUint64(nil, 1<<63), []byte{},
+		uint64(0))
+	f.Add(uint8(event.LayoutSockaddr), uint16(event.OpBind), uint8(1),
+		[]byte("\x11\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\xff\x01"), []byte{}, uint64(0))
+	f.Add(uint8(event.LayoutDirents64), uint16(event.OpGetdents64), uint8(1), bytes.Repeat([]byte{19, 0}, 40), []byte{},
+		uint64(0))
 	f.Add(uint8(event.LayoutFiemap), uint16(event.OpIoctl), uint8(2), make([]byte, 100), []byte{}, uint64(0xc020660b))
 	f.Add(uint8(event.LayoutNone), uint16(event.OpPerfEventOpen), uint8(0), make([]byte, 64), []byte{}, uint64(0))
 	f.Fuzz(func(t *testing.T, l uint8, op uint16, arg uint8, b, part []byte, key uint64) {
@@ -233,7 +237,8 @@ func FuzzDecode(f *testing.F) {
 		for _, a := range []event.Arch{event.AMD64, event.ARM64, 2} {
 			m := Memory{
 				Layout: event.Layout(l), Op: event.Op(op), Arg: int(arg % event.MaxArgs), Args: &args, Arch: a, Bytes: b,
-				Before: part, Names: part, Data: part, Control: part, Target: part, Lens: []int64{int64(key), -1, 3}, Moved: int64(key), Failed: key&1 != 0,
+				Before: part, Names: part, Data: part, Control: part, Target: part, Lens: []int64{int64(key), -1,
+					3}, Moved: int64(key), Failed: key&1 != 0,
 			}
 			if v, ok := m.Decode(); ok {
 				limit := 4096 + 16*(len(b)+len(part))

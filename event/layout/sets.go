@@ -206,10 +206,12 @@ var (
 func baudRates() []event.Item {
 	const mask, more = 0o10017, 0o10000
 	var items []event.Item
-	for i, n := range [...]string{"B0", "B50", "B75", "B110", "B134", "B150", "B200", "B300", "B600", "B1200", "B1800", "B2400", "B4800", "B9600", "B19200", "B38400"} {
+	for i, n := range [...]string{"B0", "B50", "B75", "B110", "B134", "B150", "B200", "B300", "B600", "B1200", "B1800",
+		"B2400", "B4800", "B9600", "B19200", "B38400"} {
 		items = append(items, in(n, uint64(i), mask))
 	}
-	for i, n := range [...]string{"BOTHER", "B57600", "B115200", "B230400", "B460800", "B500000", "B576000", "B921600", "B1000000", "B1152000", "B1500000", "B2000000", "B2500000", "B3000000", "B3500000", "B4000000"} {
+	for i, n := range [...]string{"BOTHER", "B57600", "B115200", "B230400", "B460800", "B500000", "B576000", "B921600",
+		"B1000000", "B1152000", "B1500000", "B2000000", "B2500000", "B3000000", "B3500000", "B4000000"} {
 		items = append(items, in(n, uint64(more|i), mask))
 	}
 	return items

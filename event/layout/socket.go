@@ -42,7 +42,8 @@ func sockaddr(b []byte) (Value, bool) {
 		return Value{}, false
 	}
 	f := uint64(binary.LittleEndian.Uint16(b))
-	v := Value{Kind: Struct, values: []Value{{Name: "sa_family", Kind: Enum, Num: f, Set: event.FamilyNames, Brief: true}}}
+	v := Value{Kind: Struct, values: []Value{{Name: "sa_family", Kind: Enum, Num: f, Set: event.FamilyNames,
+		Brief: true}}}
 	switch r := families[f]; {
 	case f == afUnix:
 		name := b[2:]
@@ -57,10 +58,12 @@ func sockaddr(b []byte) (Value, bool) {
 		v.values = append(v.values, fieldsOf(&form)...)
 		if f == afPacket && len(b) > 12 {
 			n := min(int(b[11]), len(b)-12)
-			v.values = append(v.values, Value{Name: "sll_addr", Kind: Bytes, Data: b[12:][:n], Num: uint64(n), Brief: true})
+			v.values = append(v.values, Value{Name: "sll_addr", Kind: Bytes, Data: b[12:][:n], Num: uint64(n),
+				Brief: true})
 		}
 	case len(b) > 2:
-		v.values = append(v.values, Value{Name: "sa_data", Kind: Bytes, Data: b[2:], Num: uint64(len(b) - 2), Brief: true})
+		v.values = append(v.values, Value{Name: "sa_data", Kind: Bytes, Data: b[2:], Num: uint64(len(b) - 2),
+			Brief: true})
 	}
 	return v, true
 }
@@ -69,7 +72,8 @@ func sockaddr(b []byte) (Value, bool) {
 // sockaddr_in6 without its last one.
 func complete(r *record, b []byte) bool {
 	last := r.fields[len(r.fields)-1]
-	return len(b) >= int(last.off+last.size) || last.name == "sin6_scope_id" && len(b) >= int(last.off) || last.kind == Text && len(b) > int(last.off)
+	return len(b) >= int(last.off+last.size) || last.name == "sin6_scope_id" && len(b) >= int(last.off) ||
+		last.kind == Text && len(b) > int(last.off)
 }
 
 // Sizes of struct msghdr and struct mmsghdr.
@@ -116,7 +120,8 @@ func (m *Memory) messages() (Value, bool) {
 		n := number(b[msghdrBytes:][:4])
 		h := p.header(b, n, len(m.Names) > 0)
 		h.Name, h.Brief = "msg_hdr", true
-		list.values = append(list.values, Value{Kind: Struct, values: []Value{h, {Name: "msg_len", Kind: Uint, Num: n, Brief: true}}})
+		list.values = append(list.values,
+			Value{Kind: Struct, values: []Value{h, {Name: "msg_len", Kind: Uint, Num: n, Brief: true}}})
 	}
 	return list, true
 }
@@ -136,7 +141,8 @@ func (p *parts) header(b []byte, moved uint64, named bool) Value {
 	if n := int(min(iovs, maxIovecs)); n > 0 && n <= len(p.lens) {
 		iov = Value{Name: iov.Name, Kind: List, values: p.vector(n, moved)}
 	}
-	fields := []Value{name, {Name: "msg_namelen", Kind: Uint, Num: nameLen}, iov, {Name: "msg_iovlen", Kind: Uint, Num: iovs}}
+	fields := []Value{name, {Name: "msg_namelen", Kind: Uint, Num: nameLen}, iov,
+		{Name: "msg_iovlen", Kind: Uint, Num: iovs}}
 	if controlLen > 0 {
 		control := Value{Name: "msg_control", Kind: Address, Num: at(32)}
 		if c := take(&p.control, controlLen); control.Num != 0 && uint64(len(c)) == controlLen {
@@ -145,7 +151,8 @@ func (p *parts) header(b []byte, moved uint64, named bool) Value {
 		}
 		fields = append(fields, control)
 	}
-	fields = append(fields, Value{Name: "msg_controllen", Kind: Uint, Num: controlLen}, Value{Name: "msg_flags", Kind: Flags, Num: number(b[48:52]), Set: event.MessageNames})
+	fields = append(fields, Value{Name: "msg_controllen", Kind: Uint, Num: controlLen},
+		Value{Name: "msg_flags", Kind: Flags, Num: number(b[48:52]), Set: event.MessageNames})
 	for i := range fields {
 		fields[i].Brief = true
 	}
@@ -162,7 +169,8 @@ func (p *parts) vector(n int, moved uint64) []Value {
 		if p.failed { // none of it is in the record
 			base.Num = uint64(max(size, 0))
 		}
-		list[i] = Value{Kind: Struct, values: []Value{base, {Name: "iov_len", Kind: Uint, Num: uint64(size), Brief: true}}}
+		list[i] = Value{Kind: Struct, values: []Value{base,
+			{Name: "iov_len", Kind: Uint, Num: uint64(size), Brief: true}}}
 	}
 	p.lens = p.lens[n:]
 	return list
@@ -269,7 +277,8 @@ var optionForms = map[[2]uint64]form{
 	{solPacket, 6}:  {size: 8, record: all(u32("packets", 0), u32("drops", 4))},                    // PACKET_STATISTICS
 }
 
-var packetMembership = all(i32("mr_ifindex", 0), enum("mr_type", 4, 2, packetGroups), u16("mr_alen", 6), raw("mr_address", 8, 8))
+var packetMembership = all(i32("mr_ifindex", 0), enum("mr_type", 4, 2, packetGroups), u16("mr_alen", 6),
+	raw("mr_address", 8, 8))
 
 // textOptions are socket options whose value is a string.
 var textOptions = map[[2]uint64]bool{

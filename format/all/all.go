@@ -127,7 +127,8 @@ func matching(head []byte) *format.Format {
 // Read makes streams of a foreign file, in files in dir: one for each host. tapes.Hosts
 // makes a tape of them. from may be nil; then the file is identified. program is who
 // converts, with its version. A compressed file is unpacked in dir meanwhile.
-func Read(ctx context.Context, in *os.File, from *format.Format, dir, program string) (streams []string, done *format.Done, err error) {
+func Read(ctx context.Context, in *os.File, from *format.Format, dir, program string) (streams []string,
+	done *format.Done, err error) {
 	if from == nil {
 		if from, err = Identify(in); err != nil {
 			return nil, nil, err

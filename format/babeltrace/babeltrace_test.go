@@ -59,7 +59,8 @@ func scheduled() (list []ctfEvent) {
 	running := 0
 	for _, e := range sample {
 		if e.tid != running {
-			list = append(list, ctfEvent{time: e.time, name: "sched_switch", values: []any{"x", running, e.comm, e.tid}})
+			list = append(list, ctfEvent{time: e.time, name: "sched_switch",
+				values: []any{"x", running, e.comm, e.tid}})
 			running = e.tid
 		}
 		list = append(list, e)
@@ -125,7 +126,8 @@ func TestWhoRuns(t *testing.T) {
 }
 
 func TestBadLines(t *testing.T) {
-	good := `[10:00:00.000000001] (+0.1) h syscall_entry_close: { cpu_id = 0 }, { vpid = 1, vtid = 1 }, { fd = 3 }` + "\n"
+	good := `[10:00:00.000000001] (+0.1) h syscall_entry_close: { cpu_id = 0 }, { vpid = 1, vtid = 1 }, { fd = 3 }` +
+		"\n"
 	for _, c := range []struct{ name, text, left string }{
 		{"nothing", "", ""},
 		{"no fields", "[10:00:00.1] h x\n", "lines that are not understood"},
@@ -159,7 +161,10 @@ func TestMidnight(t *testing.T) {
 	text := `[23:59:59.999999999] (+?.?????????) h syscall_entry_close: { cpu_id = 0 }, { vpid = 1, vtid = 1 }, { fd = 3 }
 [00:00:00.000000001] (+0.000000002) h syscall_exit_close: { cpu_id = 0 }, { vpid = 1, vtid = 1 }, { ret = 0 }
 `
-	tape, _ := formattest.Tape(t, func(im *format.Import) error { return Import(context.Background(), strings.NewReader(text), im) })
+	tape, _ := formattest.Tape(t, func(im *format.Import) error {
+		return Import(context.Background(),
+			strings.NewReader(text), im)
+	})
 	for ev, err := range tape.Events() {
 		if err != nil {
 			t.Fatal(err)

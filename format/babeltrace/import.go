@@ -203,14 +203,16 @@ func (h *host) syscall(l *line, entry bool, name string) error {
 	}
 	if !th.told {
 		th.told = true
-		if err := h.w.Task(&format.Task{PID: th.pid, TID: uint32(tid), PPID: th.ppid, Comm: th.comm}, uint64(l.time)); err != nil {
+		if err := h.w.Task(&format.Task{PID: th.pid, TID: uint32(tid), PPID: th.ppid, Comm: th.comm},
+			uint64(l.time)); err != nil {
 			return err
 		}
 	}
 	th.call, th.name = c, name
 	th.pending = &format.Call{Op: c.op, NR: c.nr, PID: th.pid, TID: uint32(tid), Enter: uint64(l.time)}
 	c.fields(th.pending, l.payload)
-	if v := find(l.payload, "filename"); v != nil && comm == "" && (c.op == event.OpExecve || c.op == event.OpExecveat) {
+	if v := find(l.payload, "filename"); v != nil && comm == "" &&
+		(c.op == event.OpExecve || c.op == event.OpExecveat) {
 		th.program = path.Base(v.text) // or the context says it
 	}
 	if c.op == event.OpExit || c.op == event.OpExitGroup {

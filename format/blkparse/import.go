@@ -51,7 +51,8 @@ const (
 // are ns since the trace began, which is all that the text says. Content is omitted.
 func Import(ctx context.Context, in io.Reader, im *format.Import) error {
 	lines := format.NewLines(ctx, in, maxLine)
-	x := importer{im: im, pending: map[place]request{}, fds: map[device]int32{}, next: map[uint32]int32{}, comms: map[uint32]string{}}
+	x := importer{im: im, pending: map[place]request{}, fds: map[device]int32{}, next: map[uint32]int32{},
+		comms: map[uint32]string{}}
 	for lines.Next() {
 		text := lines.Text()
 		if lines.Long() {
@@ -81,7 +82,8 @@ func Import(ctx context.Context, in io.Reader, im *format.Import) error {
 
 // summary reports whether a line begins what blkparse prints in the end.
 func summary(text []byte) bool {
-	return bytes.HasPrefix(text, []byte("CPU")) || bytes.HasPrefix(text, []byte("Total (")) || bytes.HasPrefix(text, []byte("Throughput ("))
+	return bytes.HasPrefix(text, []byte("CPU")) || bytes.HasPrefix(text, []byte("Total (")) ||
+		bytes.HasPrefix(text, []byte("Throughput ("))
 }
 
 type importer struct {
@@ -230,7 +232,8 @@ func (x *importer) descriptor(at place, r *request) (int32, error) {
 	fd = x.next[r.pid] + 3
 	x.next[r.pid]++
 	x.fds[d] = fd
-	o := trace.Object{FD: fd, Arg: event.ResultArg, Mode: blockMode, Rdev: at.major<<20 | at.minor, Flags: openReadWrite}
+	o := trace.Object{FD: fd, Arg: event.ResultArg, Mode: blockMode, Rdev: at.major<<20 | at.minor,
+		Flags: openReadWrite}
 	return fd, x.w.Open(r.pid, o, fmt.Sprintf("/dev/block/%d:%d", at.major, at.minor), r.start)
 }
 
@@ -261,7 +264,8 @@ func (x *importer) call(at place, r *request, end uint64, result int64, unfinish
 // finish writes what was under way at the end.
 func (x *importer) finish() error {
 	left := slices.SortedFunc(maps.Keys(x.pending), func(a, b place) int {
-		return cmp.Or(cmp.Compare(x.pending[a].start, x.pending[b].start), cmp.Compare(a.major, b.major), cmp.Compare(a.minor, b.minor), cmp.Compare(a.sector, b.sector))
+		return cmp.Or(cmp.Compare(x.pending[a].start, x.pending[b].start), cmp.Compare(a.major, b.major),
+			cmp.Compare(a.minor, b.minor), cmp.Compare(a.sector, b.sector))
 	})
 	for _, at := range left {
 		r := x.pending[at]

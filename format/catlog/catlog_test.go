@@ -22,7 +22,8 @@ import (
 )
 
 func TestGoldens(t *testing.T) {
-	for _, name := range []string{"catbpf.log", "example.json", "falcon.txt", "network.json", "storage.json", "zookeeper.log"} {
+	for _, name := range []string{"catbpf.log", "example.json", "falcon.txt", "network.json", "storage.json",
+		"zookeeper.log"} {
 		t.Run(name, func(t *testing.T) {
 			tapes, done := formattest.Import(t, &Format, filepath.Join("testdata", name))
 			var b strings.Builder
@@ -98,7 +99,8 @@ func samples(t *testing.T) []string {
 		t.Fatal("no samples")
 	}
 	list = slices.DeleteFunc(list, func(s string) bool { return strings.HasSuffix(s, ".golden") })
-	for _, name := range []string{"CAT-hdfs-copyFromLocal-normal.json", "CAT-tf_shuffle_on_train.json", "testEventTrace.txt", "zktrace_full.log", "zktrace_full_ordered.log"} {
+	for _, name := range []string{"CAT-hdfs-copyFromLocal-normal.json", "CAT-tf_shuffle_on_train.json",
+		"testEventTrace.txt", "zktrace_full.log", "zktrace_full_ordered.log"} {
 		path := filepath.Join("../../../shared/eventlogs", name)
 		if _, err := os.Stat(path); err == nil {
 			list = append(list, path)
@@ -121,7 +123,8 @@ func TestNothingIsLost(t *testing.T) {
 			if calls == 0 {
 				t.Error("no calls")
 			}
-			keys := []string{"id", "order", "dependency", "dependencies", "data_similarities", "message", "socket", "src", "src_port", "dst", "dst_port", "loc", "variable", "counter"}
+			keys := []string{"id", "order", "dependency", "dependencies", "data_similarities", "message", "socket",
+				"src", "src_port", "dst", "dst_port", "loc", "variable", "counter"}
 			have := map[string]int{}
 			key := func(m map[string]any) string {
 				k := map[string]any{}

@@ -43,7 +43,8 @@ type occurrence struct {
 }
 
 // The kinds by their numbers in CatLog. 13 is FSYNC too, of which a file tells.
-var kinds = [...]string{1: "CREATE", "START", "END", "JOIN", "LOG", "R", "W", "SND", "RCV", "CLOSE", "CONNECT", "ACCEPT", "SHUTDOWN",
+var kinds = [...]string{1: "CREATE", "START", "END", "JOIN", "LOG", "R", "W", "SND", "RCV", "CLOSE", "CONNECT",
+	"ACCEPT", "SHUTDOWN",
 	"HANDLERBEGIN", "HANDLEREND", "LOCK", "UNLOCK", "WAIT", "NOTIFY", "NOTIFYALL", "WR", "RD", "OPEN", "CLOSE"}
 
 const shutdownOrFsync = 13

@@ -57,7 +57,8 @@ func (im *importer) host(name string) (*host, error) {
 			return nil, err
 		}
 		w.Head.Backend, w.Head.Content = "CatLog", "none"
-		h = &host{w: w, named: map[string]uint32{}, taken: map[uint32]bool{}, tables: map[uint32]*table{}, comms: map[uint32]string{}, parents: map[uint32]uint32{}}
+		h = &host{w: w, named: map[string]uint32{}, taken: map[uint32]bool{}, tables: map[uint32]*table{},
+			comms: map[uint32]string{}, parents: map[uint32]uint32{}}
 		im.hosts[name] = h
 	}
 	return h, nil
@@ -136,7 +137,8 @@ func (im *importer) event(e *occurrence) error {
 	}
 	if e.comm != "" && h.comms[c.TID] != e.comm {
 		h.comms[c.TID] = e.comm
-		if err := h.w.Task(&format.Task{PID: c.PID, TID: c.TID, PPID: h.parents[c.PID], Comm: e.comm}, c.Enter); err != nil {
+		if err := h.w.Task(&format.Task{PID: c.PID, TID: c.TID, PPID: h.parents[c.PID], Comm: e.comm},
+			c.Enter); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,8 @@ func Export(ctx context.Context, out io.Writer, t *trace.Tape) (*format.Done, er
 	if len(m.Hosts) > 0 {
 		first = m.Hosts[0].Wall(first)
 	}
-	head, err := json.Marshal(map[string]string{"program": m.Program, "start": time.Unix(0, first).UTC().Format(time.RFC3339Nano)})
+	head, err := json.Marshal(map[string]string{"program": m.Program,
+		"start": time.Unix(0, first).UTC().Format(time.RFC3339Nano)})
 	if err != nil {
 		return nil, err
 	}

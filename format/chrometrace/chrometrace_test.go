@@ -118,7 +118,8 @@ func TestExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ev.Kind == event.Call {
-			calls[fmt.Sprintf("%s %d.%03d", ev.Spec().Name, (ev.Enter-tape.Manifest().FirstNS)/1000, (ev.Enter-tape.Manifest().FirstNS)%1000)]++
+			calls[fmt.Sprintf("%s %d.%03d", ev.Spec().Name, (ev.Enter-tape.Manifest().FirstNS)/1000,
+				(ev.Enter-tape.Manifest().FirstNS)%1000)]++
 		}
 	}
 	for _, e := range doc.TraceEvents {

@@ -97,7 +97,8 @@ func TestRewrite(t *testing.T) {
 
 // identical are samples in one extent per type, little-endian, without compression
 // and without what the C++ writer leaves undefined.
-var identical = map[string]bool{"00-none-tiny.ds": true, "10-none-packopts.ds": true, "12-none-nullcompact.ds": true, "17-none-unique.ds": true}
+var identical = map[string]bool{"00-none-tiny.ds": true, "10-none-packopts.ds": true, "12-none-nullcompact.ds": true,
+	"17-none-unique.ds": true}
 
 func copyFile(t *testing.T, out *bytes.Buffer, r *ds.Reader, codec ds.Codec) {
 	t.Helper()
@@ -168,7 +169,8 @@ func rows(t *testing.T, r *ds.Reader) string {
 // TestDamage flips bytes and cuts: every change is found, and nothing panics. The
 // header's NaN may have any bits but its own.
 func TestDamage(t *testing.T) {
-	for _, file := range []string{"testdata/00-none-tiny.ds", "testdata/24-lzf-csv2ds.ds", "testdata/12-none-nullcompact.ds"} {
+	for _, file := range []string{"testdata/00-none-tiny.ds", "testdata/24-lzf-csv2ds.ds",
+		"testdata/12-none-nullcompact.ds"} {
 		orig := read(t, file)
 		all := func(b []byte) error {
 			r, err := ds.NewReader(bytes.NewReader(b), int64(len(b)))

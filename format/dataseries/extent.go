@@ -99,7 +99,8 @@ func parseHeader(b []byte, order binary.ByteOrder) (h extentHeader, err error) {
 		varBytes: int(int32(order.Uint32(b[12:]))), adler: order.Uint32(b[16:]), hash: order.Uint32(b[20:]),
 		fixedCodec: Codec(b[24]), varCodec: Codec(b[25]),
 	}
-	if h.fixed < 0 || h.fixed >= maxPart || h.vars < 0 || h.vars >= maxPart || h.records < 0 || h.varBytes < 4 || h.varBytes >= maxPart || b[26] == 0 {
+	if h.fixed < 0 || h.fixed >= maxPart || h.vars < 0 || h.vars >= maxPart || h.records < 0 || h.varBytes < 4 ||
+		h.varBytes >= maxPart || b[26] == 0 {
 		return h, damaged("extent header")
 	}
 	h.headBytes = pad4(extentHeaderBytes + int64(b[26]))

@@ -190,7 +190,8 @@ func (b *builder) pack(codec Codec) (out []byte, sum uint32, err error) {
 		return nil, 0, err
 	}
 	if len(fixed) >= maxPart || len(vars) >= maxPart {
-		return nil, 0, fmt.Errorf("an extent of %d and %d bytes, less than %d can be written", len(fixed), len(vars), maxPart)
+		return nil, 0, fmt.Errorf("an extent of %d and %d bytes, less than %d can be written", len(fixed), len(vars),
+			maxPart)
 	}
 	le := binary.LittleEndian
 	for _, v := range [...]uint32{uint32(len(fixed)), uint32(len(vars)), uint32(e.n), uint32(len(e.vars)), 0, sum} {

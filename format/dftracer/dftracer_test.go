@@ -38,12 +38,14 @@ func compressed(s string) []byte {
 }
 
 func TestMatch(t *testing.T) {
-	for _, b := range [][]byte{[]byte(sample), compressed(sample), compressed(sample + strings.Repeat("x", 1<<20))[:200]} {
+	for _, b := range [][]byte{[]byte(sample), compressed(sample),
+		compressed(sample + strings.Repeat("x", 1<<20))[:200]} {
 		if !match(b) {
 			t.Errorf("%.40q is not known", b)
 		}
 	}
-	for _, s := range []string{"", "[", "\x1f\x8b", `{"name":"x","ph":"X","pid":1,"cat":"other"}`, `{"cat":"POSIX"}`, "\n\n   \n"} {
+	for _, s := range []string{"", "[", "\x1f\x8b", `{"name":"x","ph":"X","pid":1,"cat":"other"}`, `{"cat":"POSIX"}`,
+		"\n\n   \n"} {
 		if match([]byte(s)) || match(compressed(s)) {
 			t.Errorf("%q is none", s)
 		}

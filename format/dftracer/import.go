@@ -187,13 +187,15 @@ func (x *importer) process(l *line) (*process, uint32, error) {
 		if w.Head.Backend == "" {
 			w.Head.Backend, w.Head.Content, w.Head.Command, w.Unsorted = "dftracer", "none", x.command, true
 		}
-		p = &process{w: w, pid: id.pid, names: map[int32]string{}, tids: map[uint32]bool{id.pid: true}, fds: map[string]int32{}}
+		p = &process{w: w, pid: id.pid, names: map[int32]string{}, tids: map[uint32]bool{id.pid: true},
+			fds: map[string]int32{}}
 		x.processes[id] = p
 	}
 	if l.Name == "start" && l.Cat == "dftracer" {
 		ppid, _ := l.int("ppid")
 		comm := filepath.Base(strings.TrimPrefix(firstWord(x.hashed(l, "SH", "cmd_hash")), "-"))
-		if err := p.w.Task(&format.Task{PID: id.pid, TID: id.pid, PPID: uint32(ppid), Comm: comm}, uint64(l.TS)*1000); err != nil {
+		if err := p.w.Task(&format.Task{PID: id.pid, TID: id.pid, PPID: uint32(ppid), Comm: comm},
+			uint64(l.TS)*1000); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -242,7 +242,8 @@ var fields = map[string]string{
 
 // words are values that DIO calls by other names than the operation table, or that have none
 // there.
-var words = map[string]uint64{"IPPROTO_IP": 0, "IPPROTO_ICMP": 1, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17, "IPPROTO_IPV6": 41, "IPPROTO_RAW": 255}
+var words = map[string]uint64{"IPPROTO_IP": 0, "IPPROTO_ICMP": 1, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17,
+	"IPPROTO_IPV6": 41, "IPPROTO_RAW": 255}
 
 // value sets an argument that is a number, or the names of bits.
 func value(a rawFields, c *format.Call, i int, arg *event.Arg) {
@@ -284,7 +285,8 @@ func mode(s string) uint64 {
 		kind, bits = "", s
 	}
 	v, _ := strconv.ParseUint(bits, 8, 32)
-	for name, t := range map[string]uint64{"S_IFSOCK": 0o140000, "S_IFREG": 0o100000, "S_IFBLK": 0o060000, "S_IFCHR": 0o020000, "S_IFIFO": 0o010000} {
+	for name, t := range map[string]uint64{"S_IFSOCK": 0o140000, "S_IFREG": 0o100000, "S_IFBLK": 0o060000,
+		"S_IFCHR": 0o020000, "S_IFIFO": 0o010000} {
 		if kind == name {
 			v |= t
 		}
@@ -370,7 +372,8 @@ func (im *importer) descriptor(h *host, r *record, c *format.Call, fd int32, arg
 	}
 	o := t.object(fd, arg, f.mode)
 	if at, ok := r.Args.number("offset"); ok {
-		if o.Pos = int64(at) + max(c.Ret, 0); c.Op == event.OpLseek || c.Op == event.OpReadahead || c.Op == event.OpPread64 || c.Op == event.OpPwrite64 {
+		if o.Pos = int64(at) + max(c.Ret, 0); c.Op == event.OpLseek || c.Op == event.OpReadahead ||
+			c.Op == event.OpPread64 || c.Op == event.OpPwrite64 {
 			r.Args["offset"] = strconv.AppendInt(nil, int64(at), 10) // it is an argument
 			o.Pos = -1
 		}

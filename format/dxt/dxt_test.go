@@ -48,7 +48,8 @@ func TestSegmentsThatAreNone(t *testing.T) {
 			t.Errorf("%s: %v: %d records, left out %v", s, err, im.Records, im.Left)
 		}
 	}
-	if im, err := run(t, block+strings.Repeat("x", maxLine+1)+"\n"+block); err != nil || im.Records != 4 || im.Left[format.LongLines] != 1 {
+	if im, err := run(t, block+strings.Repeat("x", maxLine+1)+"\n"+block); err != nil || im.Records != 4 ||
+		im.Left[format.LongLines] != 1 {
 		t.Errorf("a long line: %v, %d records, left out %v", err, im.Records, im.Left)
 	}
 }

@@ -22,9 +22,11 @@ import (
 // are open from their first open to their last close, once each: an iolog is one job's.
 func Export(out io.Writer, tape *trace.Tape) (*format.Done, error) {
 	if n := len(tape.Manifest().Hosts); n > 1 {
-		return nil, fmt.Errorf("the tape has events of %d hosts, an iolog is of one: iotape slice makes a tape of each", n)
+		return nil, fmt.Errorf("the tape has events of %d hosts, an iolog is of one: iotape slice makes a tape of each",
+			n)
 	}
-	x := exporter{w: bufio.NewWriter(out), last: map[event.OpenID]uint64{}, used: map[event.OpenID]bool{}, names: map[string]*name{}, done: &format.Done{}}
+	x := exporter{w: bufio.NewWriter(out), last: map[event.OpenID]uint64{}, used: map[event.OpenID]bool{},
+		names: map[string]*name{}, done: &format.Done{}}
 	x.line(version3)
 	// What is open, and until when, has to be known before the first line of it.
 	var quiet format.Done

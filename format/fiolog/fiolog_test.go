@@ -105,7 +105,8 @@ func TestFio(t *testing.T) {
 		t.Fatalf("fio's report: %v: %s", err, answer)
 	}
 	j := report.Jobs[0]
-	if j.Error != 0 || j.Read != (moved{4005, 2}) || j.Write != (moved{65546, 2}) || j.Sync.IOs == 0 { // datasync is not counted
+	// datasync is not counted
+	if j.Error != 0 || j.Read != (moved{4005, 2}) || j.Write != (moved{65546, 2}) || j.Sync.IOs == 0 {
 		t.Errorf("fio did %+v", j)
 	}
 	if st, err := os.Stat(filepath.Join(dir, "a")); err != nil || st.Size() != 65536 {
@@ -121,7 +122,8 @@ func TestLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(done.Left); out.String() != "fio version 3 iolog\n" || !strings.Contains(got, "reads of /proc and /sys:1") ||
+	if got := fmt.Sprint(done.Left); out.String() != "fio version 3 iolog\n" ||
+		!strings.Contains(got, "reads of /proc and /sys:1") ||
 		!strings.Contains(got, "names fio cannot read:1") || !strings.Contains(got, "reads and writes of nothing") {
 		t.Errorf("%s\n%s", got, &out)
 	}
@@ -130,7 +132,8 @@ func TestLeftOut(t *testing.T) {
 func TestNoLog(t *testing.T) {
 	for _, text := range []string{"", "fio version 1 iolog\n", "\n", "hello"} {
 		im := format.NewImport(t.TempDir(), "test")
-		if err := fiolog.Import(context.Background(), strings.NewReader(text), im); text != "" && (err == nil || !strings.Contains(err.Error(), "line 1")) {
+		if err := fiolog.Import(context.Background(), strings.NewReader(text), im); text != "" &&
+			(err == nil || !strings.Contains(err.Error(), "line 1")) {
 			t.Errorf("%q: %v", text, err)
 		}
 		if streams, _ := im.Close(); len(streams) != 0 {

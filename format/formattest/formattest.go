@@ -112,7 +112,8 @@ func Text(t testing.TB, tape *trace.Tape) string {
 		}
 		return data[:min(n, len(data))]
 	}
-	p := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: tape.Manifest().Hosts, Content: content, MaxBytes: 400})
+	p := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: tape.Manifest().Hosts, Content: content,
+		MaxBytes: 400})
 	var text []byte
 	for ev, err := range tape.Events() {
 		if err != nil {

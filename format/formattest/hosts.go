@@ -22,12 +22,14 @@ func Hosts(t testing.TB, names ...string) *trace.Tape {
 	defer tw.Abort()
 	m := &trace.Manifest{Program: "test"}
 	for i, n := range names {
-		m.Hosts = append(m.Hosts, trace.Host{Head: trace.Head{Host: n, Arch: "amd64", BootID: strconv.Itoa(i), ClockNS: 100, WallNS: 1e18}})
+		m.Hosts = append(m.Hosts, trace.Host{Head: trace.Head{Host: n, Arch: "amd64", BootID: strconv.Itoa(i),
+			ClockNS: 100, WallNS: 1e18}})
 	}
 	for call := range 2 {
 		for i := range names {
 			at := int64(1000*(call+1) + i)
-			ev := &event.Event{Op: event.OpSync, Host: uint32(i), PID: 1, TID: 1, Comm: "sync", Enter: at, Exit: at + 10, Offset: -1, Count: -1}
+			ev := &event.Event{Op: event.OpSync, Host: uint32(i), PID: 1, TID: 1, Comm: "sync", Enter: at,
+				Exit: at + 10, Offset: -1, Count: -1}
 			if err := tw.Write(ev); err != nil {
 				t.Fatal(err)
 			}

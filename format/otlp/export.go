@@ -107,7 +107,8 @@ func (x *exporter) moment(m *history.EventContext) error {
 
 // end writes what is still open and running.
 func (x *exporter) end() error {
-	open := slices.SortedFunc(maps.Keys(x.errors), func(a, b *history.Open) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
+	open := slices.SortedFunc(maps.Keys(x.errors),
+		func(a, b *history.Open) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) })
 	for _, o := range open {
 		if err := x.session(o); err != nil {
 			return err
@@ -194,7 +195,8 @@ func (x *exporter) session(o *history.Open) error {
 	}
 	s.Attributes = append(s.Attributes, integer("iotape.calls", int64(o.Calls)), integer("iotape.errors", errors),
 		integer("iotape.reads", int64(o.Reads)), integer("iotape.read_bytes", o.ReadBytes),
-		integer("iotape.writes", int64(o.Writes)), integer("iotape.written_bytes", o.WrittenBytes), integer("iotape.seeks", int64(o.Seeks)))
+		integer("iotape.writes", int64(o.Writes)), integer("iotape.written_bytes",
+			o.WrittenBytes), integer("iotape.seeks", int64(o.Seeks)))
 	return x.add(o.Host, s)
 }
 
@@ -227,7 +229,8 @@ func (x *exporter) flush(host uint32) error {
 		service = path.Base(h.Command[0])
 	}
 	r := resource{Attributes: []attribute{text("service.name", service)}}
-	for _, a := range [][2]string{{"host.name", h.Host}, {"host.arch", h.Arch}, {"os.type", "linux"}, {"os.version", h.Kernel}} {
+	for _, a := range [][2]string{{"host.name", h.Host}, {"host.arch", h.Arch}, {"os.type", "linux"},
+		{"os.version", h.Kernel}} {
 		if a[1] != "" {
 			r.Attributes = append(r.Attributes, text(a[0], a[1]))
 		}

@@ -117,7 +117,8 @@ func view(t *testing.T, root *node) *shown {
 			case d.part("process") != nil:
 				name = fmt.Sprintf("%s[%s]", d.part("process").first("process_name"), d.part("process").first("pid"))
 			case d.part("thread") != nil:
-				name = fmt.Sprintf("%s/%s[%s]", parent, d.part("thread").first("thread_name"), d.part("thread").first("tid"))
+				name = fmt.Sprintf("%s/%s[%s]", parent, d.part("thread").first("thread_name"),
+					d.part("thread").first("tid"))
 			default:
 				name = strings.TrimPrefix(parent+"/"+name, "/")
 			}
@@ -140,7 +141,8 @@ func view(t *testing.T, root *node) *shown {
 				if i := a.first("string_value_iid"); i != "" {
 					value = names["debug_annotation_string_values"+i]
 				}
-				e.fields["args"] = append(e.fields["args"], names["debug_annotation_names"+a.first("name_iid")]+"="+value)
+				e.fields["args"] = append(e.fields["args"],
+					names["debug_annotation_names"+a.first("name_iid")]+"="+value)
 			}
 			events = append(events, event{e, p.num("timestamp")})
 		}
@@ -152,7 +154,8 @@ func view(t *testing.T, root *node) *shown {
 	for _, e := range events {
 		uuid := e.first("track_uuid")
 		track := tracks[uuid]
-		text := fmt.Sprintf("%s %s (%s) %s", track, e.first("name"), e.first("category"), strings.Join(e.fields["args"], " "))
+		text := fmt.Sprintf("%s %s (%s) %s", track, e.first("name"), e.first("category"),
+			strings.Join(e.fields["args"], " "))
 		for _, f := range e.fields["flow_ids"] {
 			here := fmt.Sprintf("%s %s@%d", track, e.first("name"), e.time)
 			if from := flows[f]; from != "" {

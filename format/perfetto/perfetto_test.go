@@ -65,7 +65,8 @@ func TestExport(t *testing.T) {
 				if ev.Errno != 0 {
 					result = "errno=" + event.ErrnoName(ev.Errno)
 				}
-				want = append(want, fmt.Sprintf("%d-%d [%d] %s (%s) %q %s event=%d", ev.Enter, ev.Exit, ev.TID, ev.Spec().Name, ev.Spec().Class,
+				want = append(want, fmt.Sprintf("%d-%d [%d] %s (%s) %q %s event=%d", ev.Enter, ev.Exit, ev.TID,
+					ev.Spec().Name, ev.Spec().Class,
 					strings.ToValidUTF8(ev.Name(), "\uFFFD"), result, ev.Seq))
 			}
 		}
@@ -79,7 +80,8 @@ func TestExport(t *testing.T) {
 			if p, ok := strings.CutPrefix(w[4], "path="); ok {
 				path = p
 			}
-			got = append(got, fmt.Sprintf("%s %s %s %s %q %s %s", w[0], tid, w[2], w[3], path, w[len(w)-2], w[len(w)-1]))
+			got = append(got, fmt.Sprintf("%s %s %s %s %q %s %s", w[0], tid, w[2], w[3], path, w[len(w)-2],
+				w[len(w)-1]))
 		}
 		slices.Sort(want)
 		slices.Sort(got)
@@ -111,7 +113,8 @@ func TestExport(t *testing.T) {
 			t.Errorf("the loss is not among the marks %q", v.marks)
 		}
 		snapshot := root.parts["packet"][0].part("clock_snapshot")
-		if c := snapshot.parts["clocks"]; len(c) != 2 || c[0].num("clock_id") != clockMonotonic || c[0].num("timestamp") != 500 ||
+		if c := snapshot.parts["clocks"]; len(c) != 2 || c[0].num("clock_id") != clockMonotonic ||
+			c[0].num("timestamp") != 500 ||
 			c[1].num("clock_id") != clockRealtime || c[1].num("timestamp") != 1_700_000_000_000_000_500 {
 			t.Errorf("clock snapshot is %v", c)
 		}
@@ -141,7 +144,8 @@ func TestInterning(t *testing.T) {
 		if i == n-1 {
 			path = long
 		}
-		s := &timeline.Slice{Track: track, Begin: i, End: i, Name: "open", Class: "descriptor", Args: []timeline.Arg{{Name: "path", Text: path}}}
+		s := &timeline.Slice{Track: track, Begin: i, End: i, Name: "open", Class: "descriptor",
+			Args: []timeline.Arg{{Name: "path", Text: path}}}
 		if err := w.Slice(s); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +217,8 @@ func TestSeveralHosts(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff([]string{"perfetto_manifest.json", "0-mill.pftrace", "1-mill.pftrace", "2-data_base_2.pftrace"}, names); d != "" {
+	if d := cmp.Diff([]string{"perfetto_manifest.json", "0-mill.pftrace", "1-mill.pftrace", "2-data_base_2.pftrace"},
+		names); d != "" {
 		t.Error(d)
 	}
 }

@@ -202,7 +202,8 @@ func (w *writer) Count(c *timeline.Count) error {
 }
 
 // event writes a TrackEvent with the strings that are new in it.
-func (w *writer) event(track uint64, time int64, typ uint64, name, category string, args []timeline.Arg, in, out []uint64) error {
+func (w *writer) event(track uint64, time int64, typ uint64, name, category string, args []timeline.Arg, in,
+	out []uint64) error {
 	if w.in.full() {
 		if err := w.clear(); err != nil {
 			return err

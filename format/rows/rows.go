@@ -99,7 +99,8 @@ func first(b *event.Buf, n int64) *event.Buf {
 }
 
 // write writes a row for each event, and lets see look at it.
-func write(ctx context.Context, out io.Writer, t *trace.Tape, row func([]byte, *event.Event) []byte, see func(*event.Event)) (*format.Done, error) {
+func write(ctx context.Context, out io.Writer, t *trace.Tape, row func([]byte, *event.Event) []byte,
+	see func(*event.Event)) (*format.Done, error) {
 	done := &format.Done{}
 	var line []byte
 	for ev, err := range t.Events() {

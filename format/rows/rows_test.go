@@ -50,7 +50,8 @@ func TestCSV(t *testing.T) {
 	for i, name := range table[0] {
 		column[name] = i
 	}
-	if row := table[2]; row[column["op"]] != "write" || row[column["bytes"]] != "100" || row[column["file"]] != "/a, \"b\"" || row[column["host"]] != "h" {
+	if row := table[2]; row[column["op"]] != "write" || row[column["bytes"]] != "100" ||
+		row[column["file"]] != "/a, \"b\"" || row[column["host"]] != "h" {
 		t.Errorf("%q", row)
 	}
 }

@@ -63,7 +63,8 @@ func match(head []byte) bool {
 		n, _ := io.ReadFull(z, head) // it may be cut off
 		head = head[:n]
 	}
-	if len(head) < blockLeast+sectionHead || binary.LittleEndian.Uint32(head) != sectionBlock || binary.LittleEndian.Uint32(head[8:]) != sectionMagic {
+	if len(head) < blockLeast+sectionHead || binary.LittleEndian.Uint32(head) != sectionBlock ||
+		binary.LittleEndian.Uint32(head[8:]) != sectionMagic {
 		return false
 	}
 	next := binary.LittleEndian.Uint32(head[4:])

@@ -113,22 +113,27 @@ func start(old bool) *capture {
 	copy(host, "mill")
 	c.block(machineBlock, pack(uint32(2), uint64(1<<30), uint64(32768), host, uint64(0), uint64(0)))
 	if old {
-		c.block(0x211, pack(uint64(10), uint64(10), uint64(1), "sh", "/bin/sh", "-i\x00", "/home/u/", int64(1024), uint32(0), uint32(1000), uint32(100),
+		c.block(0x211, pack(uint64(10), uint64(10), uint64(1), "sh", "/bin/sh", "-i\x00", "/home/u/", int64(1024),
+			uint32(0), uint32(1000), uint32(100),
 			make([]byte, 28), "A=1\x00", uint64(10), uint64(10), "cpu=/\x00", "/"))
-		c.block(filesBlock, pack(uint64(10), int64(0), uint64(5), uint8(fdFile2), uint32(3), "/dev/tty", int64(7), uint64(99), uint8(fdFIFO), "pipe:[99]"))
+		c.block(filesBlock, pack(uint64(10), int64(0), uint64(5), uint8(fdFile2), uint32(3), "/dev/tty", int64(7),
+			uint64(99), uint8(fdFIFO), "pipe:[99]"))
 	} else {
-		entry := pack(uint64(10), uint64(10), uint64(1), uint64(10), uint64(10), "sh", "/bin/sh", "/bin/sh", "-i\x00", "/home/u/", int64(1024), uint32(0), uint32(1000), uint32(100), make([]byte, 28), "newer")
+		entry := pack(uint64(10), uint64(10), uint64(1), uint64(10), uint64(10), "sh", "/bin/sh", "/bin/sh", "-i\x00",
+			"/home/u/", int64(1024), uint32(0), uint32(1000), uint32(100), make([]byte, 28), "newer")
 		c.block(0x215, append(pack(uint32(len(entry)+4)), entry...))
 		tty := pack(int64(0), uint64(5), uint8(fdFile2), uint32(3), "/dev/tty", uint32(9))
 		pipe := pack(int64(7), uint64(99), uint8(fdFIFO), "pipe:[99]")
-		c.block(filesBlock2, append(pack(uint64(10), uint32(len(tty)+4), tty), append(pack(uint32(len(pipe)+4)), pipe...)...))
+		c.block(filesBlock2, append(pack(uint64(10), uint32(len(tty)+4), tty),
+			append(pack(uint32(len(pipe)+4)), pipe...)...))
 	}
 	return c
 }
 
 // exec is what the newest execve's return says, up to its comm.
 func exec(ret int64, exe string, args []byte, pid uint64, comm string) []any {
-	return []any{ret, exe, args, pid, pid, uint64(10), "/home/u/", uint64(1024), uint64(0), uint64(0), uint32(0), uint32(0), uint32(0), comm}
+	return []any{ret, exe, args, pid, pid, uint64(10), "/home/u/", uint64(1024), uint64(0), uint64(0), uint32(0),
+		uint32(0), uint32(0), comm}
 }
 
 // sample is a capture of drivers that record entries (old), or do not.
@@ -147,7 +152,8 @@ func sample(old bool) []byte {
 		c.event(at+300, 10, 222)
 	}
 	clone := func(ret int64, tid, pid, ppid uint64) []any {
-		return []any{ret, "/bin/sh", []byte("-i\x00"), tid, pid, ppid, "/home/u/", int64(1024), uint64(0), uint64(0), uint32(0), uint32(0), uint32(0), "sh",
+		return []any{ret, "/bin/sh", []byte("-i\x00"), tid, pid, ppid, "/home/u/", int64(1024), uint64(0), uint64(0),
+			uint32(0), uint32(0), uint32(0), "sh",
 			[]byte("cpu=/\x00"), uint32(1<<0 | 1<<24), uint32(1000), uint32(100), tid, pid, uint64(0)}
 	}
 	c.event(at+320, 11, 223, clone(0, 11, 11, 10)...) // the child is first
@@ -161,10 +167,14 @@ func sample(old bool) []byte {
 		out = append(out, uint32(1000), "/usr/bin/ls", uint64(11), uint32(100), "/bin/ls")
 	}
 	both(at+400, 11, 292, in, out...)
-	both(at+500, 11, 2, []any{"gone", uint32(1), uint32(0)}, int64(-2), "gone", uint32(1), uint32(0), uint32(0), uint64(0))
-	both(at+600, 11, 306, []any{int64(-100), "dir/f", uint32(2 | 1<<2 | 1<<8 | 1<<12), uint32(0o600)}, int64(4), int64(-100), "dir/f", uint32(2|1<<2|1<<8|1<<12), uint32(0o600), uint32(9), uint64(78))
-	both(at+700, 11, 8, []any{int64(4), uint32(1000)}, int64(1000), []byte("only the first bytes"), int64(4), uint32(1000))
-	both(at+800, 11, 114, []any{int64(4), uint32(3), uint64(4096)}, int64(3), []byte("abc"), int64(4), uint32(3), uint64(4096))
+	both(at+500, 11, 2, []any{"gone", uint32(1), uint32(0)}, int64(-2), "gone", uint32(1), uint32(0), uint32(0),
+		uint64(0))
+	both(at+600, 11, 306, []any{int64(-100), "dir/f", uint32(2 | 1<<2 | 1<<8 | 1<<12), uint32(0o600)}, int64(4),
+		int64(-100), "dir/f", uint32(2|1<<2|1<<8|1<<12), uint32(0o600), uint32(9), uint64(78))
+	both(at+700, 11, 8, []any{int64(4), uint32(1000)}, int64(1000), []byte("only the first bytes"), int64(4),
+		uint32(1000))
+	both(at+800, 11, 114, []any{int64(4), uint32(3), uint64(4096)}, int64(3), []byte("abc"), int64(4), uint32(3),
+		uint64(4096))
 	both(at+900, 11, 118, []any{int64(4), uint32(5)}, int64(5), []byte("hello"), int64(4), uint32(5))
 	both(at+1000, 11, 18, []any{uint32(2), uint32(1), uint32(0)}, int64(5), uint32(2), uint32(1), uint32(0), uint32(0))
 	addr := []byte{2, 127, 0, 0, 1, 80, 0}
@@ -188,7 +198,10 @@ func sample(old bool) []byte {
 
 func imported(t *testing.T, data []byte) ([]string, *format.Done) {
 	t.Helper()
-	tape, done := formattest.Tape(t, func(im *format.Import) error { return Import(t.Context(), bytes.NewReader(data), im) })
+	tape, done := formattest.Tape(t, func(im *format.Import) error {
+		return Import(t.Context(), bytes.NewReader(data),
+			im)
+	})
 	if h := tape.Host(0).Head.Host; h != "mill" {
 		t.Errorf("the host is %q", h)
 	}
@@ -220,7 +233,8 @@ func TestImport(t *testing.T) {
 			if d := cmp.Diff(string(want), got); d != "" {
 				t.Error(d)
 			}
-			if d := cmp.Diff(map[string]uint64{"calls of which the capture has only the number": 1, "events of type 4000": 1}, done.Left); d != "" {
+			if d := cmp.Diff(map[string]uint64{"calls of which the capture has only the number": 1,
+				"events of type 4000": 1}, done.Left); d != "" {
 				t.Error("left out:", d)
 			}
 		})

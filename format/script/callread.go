@@ -51,7 +51,8 @@ func (c *compiler) call(p *scanner, name string, at int, t *times) error {
 		return err
 	}
 	r := &x.record
-	*r = trace.Record{Type: trace.RecCall, Op: uint16(op), PID: t.pid, TID: t.tid, Enter: t.enter, Exit: t.exit, CPU: t.cpu}
+	*r = trace.Record{Type: trace.RecCall, Op: uint16(op), PID: t.pid, TID: t.tid, Enter: t.enter, Exit: t.exit,
+		CPU: t.cpu}
 	if t.delays {
 		r.Flags, r.DelayBefore, r.DelayWithin = trace.CallDelays, t.before, t.within
 	}
@@ -60,7 +61,8 @@ func (c *compiler) call(p *scanner, name string, at int, t *times) error {
 	}
 	r.NR = uint32(max(event.Number(c.arch, op), 0))
 	if len(x.args) > len(x.spec.Args) {
-		return p.fail(x.args[len(x.spec.Args)].at, fmt.Sprintf("%s has %d arguments", name, len(x.spec.Args)), "remove what is too much")
+		return p.fail(x.args[len(x.spec.Args)].at, fmt.Sprintf("%s has %d arguments", name, len(x.spec.Args)),
+			"remove what is too much")
 	}
 	if err := x.registers(p); err != nil {
 		return err
@@ -112,7 +114,8 @@ func (x *call) list(p *scanner) error {
 // unknown writes a call that the operation table does not have.
 func (c *compiler) unknown(p *scanner, x *call) error {
 	if len(x.args) < 1 || len(x.args) > 1+event.MaxArgs {
-		return p.fail(x.at, "the call's number and up to six arguments were expected", "it is unknown(NUMBER, ARGUMENT, …)")
+		return p.fail(x.at, "the call's number and up to six arguments were expected",
+			"it is unknown(NUMBER, ARGUMENT, …)")
 	}
 	nr, err := p.numberOf(&x.args[0], "the call's number", math.MaxUint32)
 	if err != nil {
@@ -294,7 +297,8 @@ func (x *call) wanted() (int64, bool) {
 // pointers reads the arguments that are memory.
 func (c *compiler) pointers(p *scanner, x *call) error {
 	if n, ok := x.wanted(); ok && x.record.Ret > n && !x.interrupted {
-		return p.fail(x.resultAt, fmt.Sprintf("the result is %d, but the call asks for %d bytes", x.record.Ret, n), fmt.Sprintf("write = %d, or leave the result out", n))
+		return p.fail(x.resultAt, fmt.Sprintf("the result is %d, but the call asks for %d bytes", x.record.Ret, n),
+			fmt.Sprintf("write = %d, or leave the result out", n))
 	}
 	for i := range x.args {
 		a, v := x.spec.Argument(i, &x.record.Args), &x.args[i]
@@ -303,7 +307,8 @@ func (c *compiler) pointers(p *scanner, x *call) error {
 		}
 		if v.Kind == layout.ToldWord && v.Text == nothing {
 			if n, ok := x.contentOf(i); ok {
-				if err := c.addBytes(p, &x.record, i, v, []bytesSpan{{span: span{kind: omittedSpan, n: n}}}); err != nil {
+				if err := c.addBytes(p, &x.record, i, v,
+					[]bytesSpan{{span: span{kind: omittedSpan, n: n}}}); err != nil {
 					return err
 				}
 			}
@@ -380,7 +385,8 @@ func (x *call) otherName(name string) bool {
 		}
 		asked := string(x.args[i].Data)
 		name = strings.TrimSuffix(name, " (deleted)")
-		if base := path.Base(asked); base == "." || base == ".." || strings.HasPrefix(asked, "/proc/") || strings.HasPrefix(asked, "/dev/") {
+		if base := path.Base(asked); base == "." || base == ".." || strings.HasPrefix(asked, "/proc/") ||
+			strings.HasPrefix(asked, "/dev/") {
 			return false
 		}
 		return strings.HasPrefix(name, "/") && path.Base(asked) != path.Base(name)
@@ -394,7 +400,8 @@ func (c *compiler) rest(p *scanner, x *call) error {
 		return nil
 	}
 	if at := p.i; p.word() != "with" {
-		return p.fail(at, fmt.Sprintf("%q: nothing more was expected", first(p.s[at:])), "more than the result stands behind: with")
+		return p.fail(at, fmt.Sprintf("%q: nothing more was expected", first(p.s[at:])),
+			"more than the result stands behind: with")
 	}
 	for {
 		p.space()
@@ -451,7 +458,8 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 	name := strings.TrimRight(word, "0123456789")
 	arg, ok := event.ParseNumber(word[len(name):])
 	if !ok || arg >= uint64(len(x.spec.Args)) {
-		return p.fail(at, word+": an argument's number stands behind the word", fmt.Sprintf("%s has arguments 0 to %d", x.spec.Name, len(x.spec.Args)-1))
+		return p.fail(at, word+": an argument's number stands behind the word",
+			fmt.Sprintf("%s has arguments 0 to %d", x.spec.Name, len(x.spec.Args)-1))
 	}
 	i := int(arg)
 	a := x.spec.Argument(i, &x.record.Args)
@@ -480,5 +488,6 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 			return c.addMemory(p, x, &a, i, event.Part(part).Of(i), kind, v)
 		}
 	}
-	return p.fail(at, word+": no such word", didYouMean(name, append(partWords[:], addressWord, fileWord, requestWord, resultWord, fdsWord)))
+	return p.fail(at, word+": no such word",
+		didYouMean(name, append(partWords[:], addressWord, fileWord, requestWord, resultWord, fdsWord)))
 }

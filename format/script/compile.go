@@ -148,7 +148,8 @@ func (c *compiler) lineOf(p *scanner) error {
 	start := p.i
 	word := p.word()
 	if word == "" {
-		return p.fail(p.i, fmt.Sprintf("%q: a call was expected", first(p.s[p.i:])), "a line is: ENTER DURATION CPU THREAD name(arguments) = result")
+		return p.fail(p.i, fmt.Sprintf("%q: a call was expected", first(p.s[p.i:])),
+			"a line is: ENTER DURATION CPU THREAD name(arguments) = result")
 	}
 	isCall := p.i < len(p.s) && p.s[p.i] == '('
 	if word != "host" && word != "command" {
@@ -179,7 +180,8 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 		if strings.Contains(word, ".") {
 			v, ok := seconds(word)
 			if !ok || n == len(ns) {
-				return t, at, p.fail(start, first(word)+": no time", "times are enter, duration, CPU time, and the delays before and within, in seconds with a point: 0.000123")
+				return t, at, p.fail(start, first(word)+": no time",
+					"times are enter, duration, CPU time, and the delays before and within, in seconds with a point: 0.000123")
 			}
 			ns[n] = v
 			n++
@@ -204,7 +206,8 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 	}
 	if t.delays = n > 3; t.delays {
 		if n < len(ns) || min(ns[3], ns[4]) < 0 || max(ns[3], ns[4]) > math.MaxUint32 {
-			return t, at, p.fail(at, "how long its thread waited for a processor is not said so", "it is two times of at most 4.294967295 s: before the call, and within it")
+			return t, at, p.fail(at, "how long its thread waited for a processor is not said so",
+				"it is two times of at most 4.294967295 s: before the call, and within it")
 		}
 		t.before, t.within = uint32(ns[3]), uint32(ns[4])
 	}
@@ -215,7 +218,8 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 // begin finds the thread of a line and checks its time.
 func (c *compiler) begin(p *scanner, t *times, at int, word string) error {
 	if t.exit < c.exit {
-		return p.fail(at, fmt.Sprintf("it returns %s s before the line above does", appendSeconds(nil, int64(c.exit-t.exit))),
+		return p.fail(at, fmt.Sprintf("it returns %s s before the line above does",
+			appendSeconds(nil, int64(c.exit-t.exit))),
 			"lines are in the order of returns: correct the time, or leave out all times of the line")
 	}
 	if t.exit > c.exit+maxGap {

@@ -34,7 +34,8 @@ type contentWriter struct {
 }
 
 func newContentWriter(w io.Writer) *contentWriter {
-	return &contentWriter{w: bufio.NewWriterSize(w, 1<<20), chunks: map[uint64]int64{}, hashes: map[[sha256.Size]byte]int64{}}
+	return &contentWriter{w: bufio.NewWriterSize(w, 1<<20), chunks: map[uint64]int64{},
+		hashes: map[[sha256.Size]byte]int64{}}
 }
 
 // add returns where the bytes stand.

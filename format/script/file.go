@@ -20,7 +20,8 @@ type facts struct {
 }
 
 func factsOf(f *event.File) facts {
-	return facts{dev: f.Dev, ino: f.Ino, rdev: f.Rdev, mode: f.Mode, flags: f.Flags, nlink: f.Nlink, uid: f.UID, gid: f.GID, size: f.Size, pos: f.Pos}
+	return facts{dev: f.Dev, ino: f.Ino, rdev: f.Rdev, mode: f.Mode, flags: f.Flags, nlink: f.Nlink, uid: f.UID,
+		gid: f.GID, size: f.Size, pos: f.Pos}
 }
 
 // appendNote writes what a descriptor stands for, in angle brackets: its name, for the

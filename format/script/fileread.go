@@ -69,7 +69,8 @@ func (c *compiler) object(p *scanner, at int, r *trace.Record, arg int8, fd int3
 	}
 	n, pos, rest, ok := openNumber(known)
 	if !ok {
-		return p.fail(at, "#"+first(known)+": the number of an open file was expected", "it is <NAME #NUMBER@POSITION …>; the note can be left out")
+		return p.fail(at, "#"+first(known)+": the number of an open file was expected",
+			"it is <NAME #NUMBER@POSITION …>; the note can be left out")
 	}
 	was, seen := c.files[n]
 	f := was
@@ -144,7 +145,8 @@ func (f *facts) words(p *scanner, at int, rest string) error {
 		case "owner":
 			f.uid, f.gid, ok = owner(value)
 		default:
-			return p.fail(at, first(word)+" is not understood of a file", didYouMean(key, []string{"flags", "mode", "links", "ino", "size", "dev", "rdev", "owner"}))
+			return p.fail(at, first(word)+" is not understood of a file",
+				didYouMean(key, []string{"flags", "mode", "links", "ino", "size", "dev", "rdev", "owner"}))
 		}
 		if !ok {
 			return p.fail(at, key+": "+first(value)+" is not understood", "")

@@ -202,7 +202,8 @@ func (c *compiler) fork(p *scanner, t *times) error {
 		return p.fail(0, "too many threads", "")
 	}
 	c.threads[tid] = &lineThread{pid: pid}
-	return c.w.Record(&trace.Record{Type: trace.RecFork, PID: t.pid, TID: t.tid, Exit: t.exit, Child: pid, ChildTID: tid, Share: share})
+	return c.w.Record(&trace.Record{Type: trace.RecFork, PID: t.pid, TID: t.tid, Exit: t.exit, Child: pid,
+		ChildTID: tid, Share: share})
 }
 
 func (c *compiler) exited(p *scanner, t *times) error {
@@ -281,7 +282,8 @@ func (c *compiler) lost(p *scanner, t *times) error {
 	if err != nil {
 		return err
 	}
-	return c.w.Record(&trace.Record{Type: trace.RecLoss, PID: t.pid, TID: t.tid, Exit: t.exit, Count: n, Reason: uint32(reason)})
+	return c.w.Record(&trace.Record{Type: trace.RecLoss, PID: t.pid, TID: t.tid, Exit: t.exit, Count: n,
+		Reason: uint32(reason)})
 }
 
 func (c *compiler) woken(p *scanner, t *times) error {

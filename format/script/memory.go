@@ -217,12 +217,15 @@ func (c *compiler) structure(p *scanner, call *call, a *event.Arg, i, index int,
 	b, lost, ok := m.Encode(&v.Told, size)
 	switch {
 	case !ok:
-		return nil, p.fail(v.at, a.Name+": the structure is not understood", `its bytes can be written as a string: "\x01…"`)
+		return nil, p.fail(v.at, a.Name+": the structure is not understood",
+			`its bytes can be written as a string: "\x01…"`)
 	case lost > 0:
-		return nil, p.fail(v.at, fmt.Sprintf("%s: %d fields are missing or not understood", a.Name, lost), "write all of them, or _ for an argument that is not compared")
+		return nil, p.fail(v.at, fmt.Sprintf("%s: %d fields are missing or not understood", a.Name, lost),
+			"write all of them, or _ for an argument that is not compared")
 	}
 	if lacks := lacking(m, b, v); a.Dir == event.Out && len(lacks) > 0 {
-		return nil, p.fail(v.at, fmt.Sprintf("%s: the fields %s are missing", a.Name, strings.Join(lacks, ", ")), "write all of them, or _ for an argument that is not compared")
+		return nil, p.fail(v.at, fmt.Sprintf("%s: the fields %s are missing", a.Name, strings.Join(lacks, ", ")),
+			"write all of them, or _ for an argument that is not compared")
 	}
 	return b, nil
 }
@@ -269,7 +272,8 @@ func (c *compiler) addVector(p *scanner, r *trace.Record, a *event.Arg, index in
 			b = binary.LittleEndian.AppendUint64(b, address)
 			b = binary.LittleEndian.AppendUint64(b, n)
 		}
-		r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(index), Flags: trace.PieceShape, Len: uint32(len(b)), Data: b})
+		r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(index), Flags: trace.PieceShape, Len: uint32(len(b)),
+			Data: b})
 	}
 	if strings.HasPrefix(data.Text, "hashes(") {
 		return c.addHashes(p, r, index, &told{*data, v.at})
@@ -312,7 +316,8 @@ func (c *compiler) addHashes(p *scanner, r *trace.Record, index int, v *told) er
 			return p.fail(v.at, fmt.Sprintf("hash %d is not understood", j+1), hint)
 		}
 		d := event.Digest(b)
-		piece := trace.Piece{Arg: uint8(index), Flags: trace.PieceHash, Off: uint64(j * event.HashBytes), Len: uint32(min(left, event.HashBytes)), Data: b}
+		piece := trace.Piece{Arg: uint8(index), Flags: trace.PieceHash, Off: uint64(j * event.HashBytes),
+			Len: uint32(min(left, event.HashBytes)), Data: b}
 		if d.Missing() {
 			piece.Flags |= trace.PieceMissing
 		}
@@ -320,7 +325,8 @@ func (c *compiler) addHashes(p *scanner, r *trace.Record, index int, v *told) er
 		left -= int64(piece.Len)
 	}
 	if sketch != nil {
-		r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(index), Flags: trace.PieceShape | trace.PieceSketch, Len: uint32(len(sketch)), Data: sketch})
+		r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(index), Flags: trace.PieceShape | trace.PieceSketch,
+			Len: uint32(len(sketch)), Data: sketch})
 	}
 	return nil
 }

@@ -201,7 +201,8 @@ func (p *scanner) numberOf(v *told, what string, limit uint64) (uint64, error) {
 		return 0, p.fail(v.at, what+" was expected", "it is a number")
 	}
 	if n > limit {
-		return 0, p.fail(v.at, fmt.Sprintf("%s of %s is too large", what, v.Text), fmt.Sprintf("the largest is %d", limit))
+		return 0, p.fail(v.at, fmt.Sprintf("%s of %s is too large", what, v.Text),
+			fmt.Sprintf("the largest is %d", limit))
 	}
 	return n, nil
 }

@@ -64,13 +64,14 @@ func compileDir(t testing.TB, dir string) (*trace.Tape, error) {
 // rows are the events of a tape with all that a tape knows of them, as JSON.
 func rows(t *testing.T, tape *trace.Tape) []string {
 	t.Helper()
-	p := stracetext.New(&stracetext.Options{Verbose: true, MaxBytes: -1, Hosts: tape.Manifest().Hosts, Content: func(b *event.Buf, n int) []byte {
-		data, _, err := tape.ContentZero(b, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data[:min(n, len(data))]
-	}})
+	p := stracetext.New(&stracetext.Options{Verbose: true, MaxBytes: -1, Hosts: tape.Manifest().Hosts,
+		Content: func(b *event.Buf, n int) []byte {
+			data, _, err := tape.ContentZero(b, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data[:min(n, len(data))]
+		}})
 	var list []string
 	for ev, err := range tape.Events() {
 		if err != nil {
@@ -165,7 +166,8 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, c := m.Lookup("a/b"), m.Lookup("a/c")
-	if b == nil || c == nil || b.Size != 5 || c.Link != "a/b" || string(b.Xattrs["user.k"]) != "v" || len(b.Chunks) != 1 {
+	if b == nil || c == nil || b.Size != 5 || c.Link != "a/b" || string(b.Xattrs["user.k"]) != "v" ||
+		len(b.Chunks) != 1 {
 		t.Fatalf("%+v\n%+v", b, c)
 	}
 	if data, err := tape.Chunk(b.Chunks[0].ID); err != nil || string(data) != "hello" {
@@ -238,17 +240,21 @@ func TestErrors(t *testing.T) {
 
 // FuzzCompile: a text is either compiled or refused, and its tape is sound.
 func FuzzCompile(f *testing.F) {
-	f.Add(`openat(AT_FDCWD, "a", O_RDONLY) = 3</a #1@0 flags=0x8000 mode=0100644 dev=8:1 ino=12>`, `file "a" content="x"`)
+	f.Add(`openat(AT_FDCWD, "a", O_RDONLY) = 3</a #1@0 flags=0x8000 mode=0100644 dev=8:1 ino=12>`,
+		`file "a" content="x"`)
 	f.Add("0.000001000 0.000002000 0.1 7 thread pid=7 comm=\"x\"\n7 pwritev(3, {data=[@0+2, missing(3)], lens=[2, 3]}, 2, 0) = 5", `mknod "x" type=char rdev=1:3`)
 	f.Add("1 fork 2 process 2 share 0x100\n2 start \"/\" umask 022\n2 inherit 3</x #9@0> own\nlost 3 reason 1\nwoken 3 process 4 in read\nnote \"n\"\n2 exit 0", `symlink "a" target="b"`)
 	f.Add("fstat(3, {st_mode=S_IFREG|0644}) = 0\nuring_read(3, \"ab\", 2, 0, 0) = 2 with request=\"\\1\", fds=[3<#1@0>], before1=\"x\"", `xattr "a" "b" "c"`)
-	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000, sketch:0102), 3) = 3", `dir "a"`)
-	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000), 3) = 3", `file "a" content=[{off=4096, data="x"}] partial`)
+	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000, sketch:0102), 3) = 3",
+		`dir "a"`)
+	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000), 3) = 3",
+		`file "a" content=[{off=4096, data="x"}] partial`)
 	f.Fuzz(func(t *testing.T, replay, skeleton string) {
 		if strings.Count(replay, "\n") > 100 || len(replay) > 1<<16 {
 			return
 		}
-		tape, err := compile(t, map[string]string{"replay": replayHead + replay, "skeleton": treeHead + skeleton, "content": "0123456789"})
+		tape, err := compile(t, map[string]string{"replay": replayHead + replay, "skeleton": treeHead + skeleton,
+			"content": "0123456789"})
 		if err != nil {
 			return
 		}
@@ -314,7 +320,8 @@ func TestDelays(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	for _, line := range []string{"0.1 0.1 0.1 0.1 1 getpid() = 1", "0.1 0.1 0.1 4.3 0.1 1 getpid() = 1", "0.1 0.1 0.1 0.1 -0.1 1 getpid() = 1", "0.1 0.1 0.1 0.1 0.1 0.1 1 getpid() = 1"} {
+	for _, line := range []string{"0.1 0.1 0.1 0.1 1 getpid() = 1", "0.1 0.1 0.1 4.3 0.1 1 getpid() = 1",
+		"0.1 0.1 0.1 0.1 -0.1 1 getpid() = 1", "0.1 0.1 0.1 0.1 0.1 0.1 1 getpid() = 1"} {
 		if _, err := compile(t, map[string]string{"replay": replayHead + line + "\n"}); err == nil {
 			t.Errorf("%q is accepted", line)
 		}

@@ -16,10 +16,12 @@ import (
 
 // treeWords are the commands of a tree by the type of what they make. A link is another
 // name of a file.
-var treeWords = map[tree.Type]string{tree.Dir: "mkdir", tree.File: "file", tree.Symlink: "symlink", tree.FIFO: "mknod", tree.Socket: "mknod", tree.CharDev: "mknod", tree.BlkDev: "mknod"}
+var treeWords = map[tree.Type]string{tree.Dir: "mkdir", tree.File: "file", tree.Symlink: "symlink", tree.FIFO: "mknod",
+	tree.Socket: "mknod", tree.CharDev: "mknod", tree.BlkDev: "mknod"}
 
 // nodeWords are the values of mknod's type.
-var nodeWords = map[tree.Type]string{tree.FIFO: "fifo", tree.Socket: "socket", tree.CharDev: "char", tree.BlkDev: "block"}
+var nodeWords = map[tree.Type]string{tree.FIFO: "fifo", tree.Socket: "socket", tree.CharDev: "char",
+	tree.BlkDev: "block"}
 
 const (
 	linkWord  = "link"
@@ -29,7 +31,8 @@ const (
 // tree writes the commands that make a tree, and returns how many entries it has.
 func (w *writer) tree(ctx context.Context, out *bufio.Writer, what string, t Tree) (n int, err error) {
 	dst := strconv.AppendInt([]byte("iotape-tree "), version, 10)
-	dst = append(append(append(dst, ' '), what...), "\n# docs/script.md says what stands here; paths are relative to the root of the replay\n"...)
+	dst = append(append(append(dst, ' '), what...),
+		"\n# docs/script.md says what stands here; paths are relative to the root of the replay\n"...)
 	if _, err := out.Write(dst); err != nil || t.Entries == nil {
 		return 0, err
 	}

@@ -29,7 +29,8 @@ type treeReader struct {
 
 // readTree reads one of the trees of a script and stores its content in the tape.
 func (c *compiler) readTree(ctx context.Context, name string, initial bool) (*tree.Manifest, error) {
-	r := &treeReader{c: c, initial: initial, m: &tree.Manifest{Root: "/"}, at: map[string]int{}, lines: map[string]int{}, unknown: map[string]bool{}}
+	r := &treeReader{c: c, initial: initial, m: &tree.Manifest{Root: "/"}, at: map[string]int{},
+		lines: map[string]int{}, unknown: map[string]bool{}}
 	if err := eachLine(ctx, c.dir, name, "iotape-tree", r.command); err != nil {
 		return nil, err
 	}
@@ -142,7 +143,8 @@ func (r *treeReader) entry(p *scanner, word string, e *tree.Entry) error {
 	if n := len(e.Chunks); n > 0 {
 		end := e.Chunks[n-1].Off + int64(e.Chunks[n-1].Len)
 		if e.Has(tree.KnownSize) && e.Size < end {
-			return p.fail(0, fmt.Sprintf("the content ends at %d, the size is %d", end, e.Size), "leave the size out, or correct it")
+			return p.fail(0, fmt.Sprintf("the content ends at %d, the size is %d", end, e.Size),
+				"leave the size out, or correct it")
 		}
 		e.Size = max(e.Size, end)
 	}
@@ -157,7 +159,8 @@ func (r *treeReader) link(p *scanner, e *tree.Entry) error {
 	to := path.Clean("/" + e.Link)[1:]
 	i, ok := r.at[to]
 	if e.Link == "" || !ok {
-		return p.fail(len(p.s), fmt.Sprintf("%q, which the link is to, is not made above", e.Link), `write to="PATH" of a file that stands above`)
+		return p.fail(len(p.s), fmt.Sprintf("%q, which the link is to, is not made above", e.Link),
+			`write to="PATH" of a file that stands above`)
 	}
 	if r.m.Entries[i].Type == tree.Dir {
 		return p.fail(len(p.s), fmt.Sprintf("%q is a directory, which has no links", to), "")

@@ -134,7 +134,8 @@ func appendStruct(dst []byte, ev *event.Event, a *event.Arg, i int, b *event.Buf
 
 // memory describes a structure for package layout; ok is false for those that are parts
 // of others.
-func memory(args *[event.MaxArgs]uint64, op event.Op, a *event.Arg, i, index int, arch event.Arch) (m layout.Memory, ok bool) {
+func memory(args *[event.MaxArgs]uint64, op event.Op, a *event.Arg, i, index int, arch event.Arch) (m layout.Memory,
+	ok bool) {
 	if part, _ := event.SplitPart(index); part != event.PartWhole || index == event.RequestArg {
 		return m, false
 	}

@@ -65,13 +65,14 @@ func write(ctx context.Context, out io.Writer, t *trace.Tape, o *format.Options)
 	if most == 0 {
 		most = contentBytes
 	}
-	x.printer = stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: m.Hosts, MaxBytes: most, Content: func(b *event.Buf, n int) []byte {
-		data, err := t.Content(b, nil)
-		if err != nil {
-			return nil
-		}
-		return data[:min(n, len(data))]
-	}})
+	x.printer = stracetext.New(&stracetext.Options{Clock: stracetext.NoClock, Hosts: m.Hosts, MaxBytes: most,
+		Content: func(b *event.Buf, n int) []byte {
+			data, err := t.Content(b, nil)
+			if err != nil {
+				return nil
+			}
+			return data[:min(n, len(data))]
+		}})
 	order := causal.NewBuilder()
 	for ev, err := range t.Events() {
 		if err != nil {
@@ -138,7 +139,8 @@ func (x *exporter) name(ev *event.Event) string {
 	if n := x.reused[threadID{ev.Host, ev.TID}]; n > 0 {
 		name += "#" + strconv.Itoa(n+1)
 	}
-	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == '\\' }), "_")
+	return strings.Join(strings.FieldsFunc(name,
+		func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == '\\' }), "_")
 }
 
 // text is an event on one line, without the thread's number.

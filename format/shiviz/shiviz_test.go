@@ -80,7 +80,8 @@ func TestClocks(t *testing.T) {
 	for _, l := range list {
 		for host, time := range l.clock {
 			if time < 1 || time > len(at[host]) {
-				t.Fatalf("%s at %d knows of %s at %d, which has %d events", l.host, l.clock[l.host], host, time, len(at[host]))
+				t.Fatalf("%s at %d knows of %s at %d, which has %d events", l.host, l.clock[l.host], host, time,
+					len(at[host]))
 			}
 			if host == l.host {
 				if time--; time == 0 {
@@ -91,7 +92,8 @@ func TestClocks(t *testing.T) {
 			}
 			for other, known := range at[host][time-1].clock {
 				if l.clock[other] < known || other == l.host && known >= l.clock[l.host] {
-					t.Fatalf("%s at %d: knows %d of %s, but %s at %d knows %d", l.host, l.clock[l.host], l.clock[other], other, host, time, known)
+					t.Fatalf("%s at %d: knows %d of %s, but %s at %d knows %d", l.host, l.clock[l.host], l.clock[other],
+						other, host, time, known)
 				}
 			}
 		}

@@ -51,7 +51,8 @@ const cString = "\x00" // names end with a NUL in these files
 // isName reports whether a field is a C string.
 func isName(field string) bool {
 	switch field {
-	case "given_pathname", "given_oldpathname", "given_newpathname", "given_oldname", "given_newname", "target_pathname", "xattr_name", "argument", "environment":
+	case "given_pathname", "given_oldpathname", "given_newpathname", "given_oldname", "given_newname",
+		"target_pathname", "xattr_name", "argument", "environment":
 		return true
 	}
 	return false

@@ -95,7 +95,8 @@ type source struct {
 
 // check wants the fields that all calls have.
 func (s *source) check() error {
-	for _, name := range []string{"unique_id", "time_called", "time_returned", "executing_pid", "return_value", "errno_number"} {
+	for _, name := range []string{"unique_id", "time_called", "time_returned", "executing_pid", "return_value",
+		"errno_number"} {
 		i, ok := s.fields[name]
 		if !ok || (s.typ.Fields[i].Kind != dataseries.Int64 && s.typ.Fields[i].Kind != dataseries.Int32) {
 			return fmt.Errorf("type %q without a number %s: %w", s.typ.Name, name, dataseries.ErrDamaged)
@@ -115,7 +116,8 @@ func (s *source) next() (bool, error) {
 			return false, err
 		}
 		if s.e.Type != s.typ {
-			return false, fmt.Errorf("extent at %d is not of type %q: %w", s.extents[0], s.typ.Name, dataseries.ErrDamaged)
+			return false, fmt.Errorf("extent at %d is not of type %q: %w", s.extents[0], s.typ.Name,
+				dataseries.ErrDamaged)
 		}
 		s.extents = s.extents[1:]
 	}
@@ -209,7 +211,8 @@ func (im *importer) row(s *source) error {
 	tid := uint32(s.num("executing_pid"))
 	if s.id == 0 && s.name == "umask" {
 		mask := s.num("mode_value")
-		return im.w.Record(&trace.Record{Type: trace.RecStart, PID: tid, TID: tid, Umask: uint32(mask), Exit: nanoseconds(s.num("time_recorded"))})
+		return im.w.Record(&trace.Record{Type: trace.RecStart, PID: tid, TID: tid, Umask: uint32(mask),
+			Exit: nanoseconds(s.num("time_recorded"))})
 	}
 	byName, _ := calls()
 	c := byName[s.name]

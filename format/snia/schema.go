@@ -54,12 +54,14 @@ var theSchema = sync.OnceValue(func() *schema {
 			kind, nullable = k, "yes"
 		}
 		id, _ := slices.BinarySearch(names, name)
-		fmt.Fprintf(b, "  <field field_id=\"%d\" name=\"%s\" type=\"%s\" opt_nullable=\"%s\"/>\n", id, name, kindNames[kind], nullable)
+		fmt.Fprintf(b, "  <field field_id=\"%d\" name=\"%s\" type=\"%s\" opt_nullable=\"%s\"/>\n", id, name,
+			kindNames[kind], nullable)
 	}
 	s := &schema{byCall: map[string]*dataseries.Type{}}
 	for _, c := range calls[1:] {
 		var b strings.Builder
-		fmt.Fprintf(&b, "<ExtentType name=\"%s%s\" namespace=\"iotta.snia.org\" version=\"1.00\">\n", typePrefix, c.name)
+		fmt.Fprintf(&b, "<ExtentType name=\"%s%s\" namespace=\"iotta.snia.org\" version=\"1.00\">\n", typePrefix,
+			c.name)
 		for _, f := range slices.Concat(calls[0].fields, c.fields) {
 			field(&b, f)
 		}

@@ -135,7 +135,8 @@ func reimported(t *testing.T, tape *trace.Tape, o ExportOptions) (*trace.Tape, *
 // TestImportReal imports a trace that Re-Animator's strace recorded, exports it and
 // imports that.
 func TestImportReal(t *testing.T) {
-	for _, name := range []string{"21-none-real-strace.ds", "20-lzf-syscalls-small.ds", "27-bz2-bigendian-syscalls.ds"} {
+	for _, name := range []string{"21-none-real-strace.ds", "20-lzf-syscalls-small.ds",
+		"27-bz2-bigendian-syscalls.ds"} {
 		t.Run(name, func(t *testing.T) {
 			tape, _ := imported(t, sample(t, name))
 			want := describe(t, tape)

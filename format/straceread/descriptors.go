@@ -176,7 +176,8 @@ func (x *importer) told(p *process, c *format.Call, args []*field) {
 		return
 	}
 	for i := range args[buf].Parts {
-		if s := &args[buf].Parts[i]; s.Name == "st_mode" && !strings.HasPrefix(s.Text, "S_IFREG") && !strings.HasPrefix(s.Text, "0100") {
+		if s := &args[buf].Parts[i]; s.Name == "st_mode" && !strings.HasPrefix(s.Text, "S_IFREG") &&
+			!strings.HasPrefix(s.Text, "0100") {
 			f.regular = false
 		}
 	}

@@ -39,7 +39,8 @@ func importedText(t testing.TB, text string) *trace.Tape {
 }
 
 // told are the calls of testdata/p.c itself, which do not depend on addresses.
-var told = []string{"mkdir", "openat", "write", "writev", "lseek", "read", "rename", "pipe2", "poll", "socket", "sendto", "socketpair", "sendmsg", "recvfrom", "unlink", "wait4",
+var told = []string{"mkdir", "openat", "write", "writev", "lseek", "read", "rename", "pipe2", "poll", "socket",
+	"sendto", "socketpair", "sendmsg", "recvfrom", "unlink", "wait4",
 	"pwrite64", "ftruncate", "close", "exit", "exit_group"}
 
 // describe returns what a tape says of these calls: results, paths, and the first bytes

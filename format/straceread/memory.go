@@ -12,7 +12,8 @@ import (
 )
 
 // cloneArguments are the places of clone's arguments, which have names.
-var cloneArguments = map[string]int{"flags": 0, "child_stack": 1, "stack": 1, "parent_tid": 2, "parent_tidptr": 2, "child_tid": 3, "child_tidptr": 3, "tls": 4}
+var cloneArguments = map[string]int{"flags": 0, "child_stack": 1, "stack": 1, "parent_tid": 2, "parent_tidptr": 2,
+	"child_tid": 3, "child_tidptr": 3, "tls": 4}
 
 // arguments fills in a call's arguments and memory.
 func (x *importer) arguments(c *format.Call, told []field, r *result) {

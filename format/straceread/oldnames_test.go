@@ -74,7 +74,8 @@ func TestAttachedInTheMiddle(t *testing.T) {
 		lines, left := printed(t, "getpid() = 20\n"+text+"[pid 21] getppid() = 20\n")
 		if len(lines) != 3 || len(left) > 0 || !strings.Contains(lines[1], "clone(") ||
 			!strings.Contains(lines[1], "= 21") {
-			t.Errorf("strace %s is read as %q, left out %v; want clone(…) = 21 and nothing left out", version, lines, left)
+			t.Errorf("strace %s is read as %q, left out %v; want clone(…) = 21 and nothing left out", version, lines,
+				left)
 		}
 	}
 }

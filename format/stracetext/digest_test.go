@@ -16,9 +16,11 @@ func TestKeptInPart(t *testing.T) {
 	head := withBuf(call(event.OpWrite, 100, 4, 0x7000, 100), 1, "the first")
 	head.Bufs[0].Len, head.Bufs[0].Omitted = 100, true
 	hashed := call(event.OpRead, 70000, 4, 0x7000, 70000)
-	hashed.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Dir: event.Out, Len: 70000, Missing: 4464, Omitted: true, Hashes: []event.Digest{{1, 2, 31: 3}, {}}}}
+	hashed.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Dir: event.Out, Len: 70000, Missing: 4464, Omitted: true,
+		Hashes: []event.Digest{{1, 2, 31: 3}, {}}}}
 	many := call(event.OpRead, 1<<20, 4, 0x7000, 1<<20)
-	many.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Dir: event.Out, Len: 1 << 20, Omitted: true, Hashes: slices.Repeat([]event.Digest{{9}}, 16)}}
+	many.Bufs = []event.Buf{{Arg: 1, Kind: event.KindBuf, Dir: event.Out, Len: 1 << 20, Omitted: true,
+		Hashes: slices.Repeat([]event.Digest{{9}}, 16)}}
 
 	short, long := New(&Options{}), New(&Options{Verbose: true})
 	for _, tt := range []struct {
@@ -48,7 +50,8 @@ func TestKeptInPart(t *testing.T) {
 	if err := json.Unmarshal(short.AppendJSON(nil, &hashed), &r); err != nil {
 		t.Fatal(err)
 	}
-	if b := r.Args.Buf; len(b.Hashes) != 2 || b.Hashes[0] != "blake3:0102"+strings.Repeat("0", 58)+"03" || b.Hashes[1] != "blake3:?" || !b.Omitted || b.Data != nil {
+	if b := r.Args.Buf; len(b.Hashes) != 2 || b.Hashes[0] != "blake3:0102"+strings.Repeat("0", 58)+"03" ||
+		b.Hashes[1] != "blake3:?" || !b.Omitted || b.Data != nil {
 		t.Errorf("JSON: %+v", b)
 	}
 	r.Args.Buf = buf{}

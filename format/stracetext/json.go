@@ -157,7 +157,8 @@ func flagWords(f event.EventFlags) []string {
 	for _, w := range [...]struct {
 		bit  event.EventFlags
 		name string
-	}{{event.Interrupted, "interrupted"}, {event.Incomplete, "incomplete"}, {event.Late, "late"}, {event.Compat, "32-bit"}, {event.Synthetic, "stand-in"}} {
+	}{{event.Interrupted, "interrupted"}, {event.Incomplete, "incomplete"}, {event.Late, "late"}, {event.Compat,
+		"32-bit"}, {event.Synthetic, "stand-in"}} {
 		if f&w.bit != 0 {
 			words = append(words, w.name)
 		}

@@ -27,7 +27,8 @@ func (p *Printer) decode(e *event.Event, a *event.Arg, i int, b *event.Buf) (lay
 		return layout.Value{}, false
 	}
 	m := &p.memory
-	*m = layout.Memory{Arch: p.archOf(e), Layout: l, Op: e.Op, Arg: i, Args: &e.Args, Moved: b.Len, Failed: !e.OK(), One: a.Len == event.LenConst}
+	*m = layout.Memory{Arch: p.archOf(e), Layout: l, Op: e.Op, Arg: i, Args: &e.Args, Moved: b.Len, Failed: !e.OK(),
+		One: a.Len == event.LenConst}
 	if e.OK() {
 		m.Result = e.Ret
 	}

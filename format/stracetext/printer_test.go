@@ -24,7 +24,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func host(arch string) []trace.Host {
-	return []trace.Host{{Head: trace.Head{Host: "alpha", Arch: arch, ClockNS: 1_000_000_000, WallNS: 1_700_000_000_000_000_000}}}
+	return []trace.Host{{Head: trace.Head{Host: "alpha", Arch: arch, ClockNS: 1_000_000_000,
+		WallNS: 1_700_000_000_000_000_000}}}
 }
 
 // call returns a successful call of a process, 12 µs long.
@@ -47,14 +48,16 @@ func withPath(e event.Event, arg int, raw, abs string) event.Event {
 }
 
 func withFile(e event.Event, arg int, fd int32, path string) event.Event {
-	e.Files = append(e.Files, event.File{Arg: int8(arg), FD: fd, Open: event.OpenID(fd + 10), Known: true, Dev: 0x801, Ino: 42,
+	e.Files = append(e.Files, event.File{Arg: int8(arg), FD: fd, Open: event.OpenID(fd + 10), Known: true, Dev: 0x801,
+		Ino:  42,
 		Mode: 0o100644, Flags: 0o100002, Nlink: 1, UID: 1000, GID: 1000, Size: 4096, Pos: 12, Path: path})
 	return e
 }
 
 func withBuf(e event.Event, arg int, data string) event.Event {
 	a := &e.Spec().Args[arg]
-	e.Bufs = append(e.Bufs, event.Buf{Arg: int8(arg), Dir: a.Dir, Kind: a.Kind, Len: int64(len(data)), Inline: []byte(data)})
+	e.Bufs = append(e.Bufs, event.Buf{Arg: int8(arg), Dir: a.Dir, Kind: a.Kind, Len: int64(len(data)),
+		Inline: []byte(data)})
 	return e
 }
 
@@ -358,7 +361,9 @@ func FuzzBuffers(f *testing.F) {
 				e = withBuf(e, i, string(data))
 				e.Bufs[len(e.Bufs)-1].Parts = []int64{n, -n, 3}
 				for part := event.PartBefore; part <= event.PartTarget; part++ {
-					e.Bufs = append(e.Bufs, event.Buf{Arg: int8(part.Of(i)), Kind: event.KindVec, Len: int64(len(data)), Inline: data, Parts: []int64{n, -n, 3}})
+					e.Bufs = append(e.Bufs,
+						event.Buf{Arg: int8(part.Of(i)), Kind: event.KindVec, Len: int64(len(data)), Inline: data,
+							Parts: []int64{n, -n, 3}})
 				}
 			}
 		}

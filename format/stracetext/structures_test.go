@@ -23,7 +23,8 @@ func half(v ...uint32) string {
 
 // withPart adds memory that belongs to an argument.
 func withPart(e event.Event, part event.Part, arg int, data string, lens ...int64) event.Event {
-	e.Bufs = append(e.Bufs, event.Buf{Arg: int8(part.Of(arg)), Kind: event.KindVec, Len: int64(len(data)), Inline: []byte(data), Parts: lens})
+	e.Bufs = append(e.Bufs, event.Buf{Arg: int8(part.Of(arg)), Kind: event.KindVec, Len: int64(len(data)),
+		Inline: []byte(data), Parts: lens})
 	return e
 }
 
@@ -39,12 +40,14 @@ func cmsg(level, kind uint32, data string) string {
 // TestStructures prints memory of calls as the back ends record it.
 func TestStructures(t *testing.T) {
 	const inet = "\x02\x00\x00\x50\x7f\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"
-	passed := withPart(withBuf(call(event.OpRecvmsg, 1, 5, 0x1000, 0), 1, msghdr(0, 1, 24, 0)), event.PartData, 1, "x", 10)
+	passed := withPart(withBuf(call(event.OpRecvmsg, 1, 5, 0x1000, 0), 1, msghdr(0, 1, 24, 0)), event.PartData, 1, "x",
+		10)
 	passed = withPart(passed, event.PartControl, 1, cmsg(1, 1, half(6, 7)))
 	for _, fd := range []int32{6, 7} {
 		passed.Files = append(passed.Files, event.File{Arg: event.MemoryArg, FD: fd, Path: "/f" + string(rune('0'+fd))})
 	}
-	both := withPart(withBuf(call(event.OpSelect, 1, 5, 0x10, 0, 0, 0x30), 1, words(1<<3)), event.PartBefore, 1, words(1<<3|1<<4))
+	both := withPart(withBuf(call(event.OpSelect, 1, 5, 0x10, 0, 0, 0x30), 1, words(1<<3)), event.PartBefore, 1,
+		words(1<<3|1<<4))
 	both = withPart(withBuf(both, 4, words(8, 999)), event.PartBefore, 4, words(9, 0))
 
 	for _, tt := range []struct {

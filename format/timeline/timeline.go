@@ -67,7 +67,8 @@ type Counter uint8
 const (
 	BytesRead    Counter = iota // since the process was first seen
 	BytesWritten                // likewise
-	OpenFiles                   // that the process opened and nobody has closed yet; one however many descriptors there are of it
+	// that the process opened and nobody has closed yet; one however many descriptors there are of it
+	OpenFiles
 	NumCounters
 )
 
@@ -101,8 +102,9 @@ const maxLanes = 1 << 12
 // Walk tells the events of one of a tape's hosts, in the tape's order, which is that of
 // returns. It counts the calls in done.Records.
 func Walk(ctx context.Context, t *trace.Tape, host uint32, sink Sink, done *format.Done) error {
-	w := &walk{tape: t, sink: sink, done: done, processes: map[*history.Process]*process{}, threads: map[uint32]*thread{},
-		open: map[*history.Open]bool{}, arrows: newArrows()}
+	w := &walk{tape: t, sink: sink, done: done, processes: map[*history.Process]*process{},
+		threads: map[uint32]*thread{},
+		open:    map[*history.Open]bool{}, arrows: newArrows()}
 	if t.Host(host).Arch == event.ARM64.String() {
 		w.arch = event.ARM64
 	}
@@ -217,9 +219,11 @@ func (w *walk) step(m *history.EventContext) error {
 		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "woken", In: in,
 			Args: []Arg{{Name: "by thread", Number: int64(m.Child)}, {Name: "in", Text: event.Op(m.Args[0]).String()}}})
 	case event.NoteMark:
-		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "note", Args: []Arg{{Name: "text", Text: w.note(m.Event)}}})
+		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "note",
+			Args: []Arg{{Name: "text", Text: w.note(m.Event)}}})
 	case event.Exited:
-		err := w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "exited", Args: []Arg{{Name: "wait status", Number: m.Ret}}})
+		err := w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "exited",
+			Args: []Arg{{Name: "wait status", Number: m.Ret}}})
 		if err == nil {
 			err = w.opened(m)
 		}

@@ -18,7 +18,8 @@ import (
 type script struct{ strings.Builder }
 
 func (s *script) Process(p *Process) error {
-	fmt.Fprintf(s, "process %d: pid %d, of %d, uid %d, from %d: %q %q\n", p.ID, p.PID, p.PPID, p.UID, p.Start, p.Name, p.Argv)
+	fmt.Fprintf(s, "process %d: pid %d, of %d, uid %d, from %d: %q %q\n", p.ID, p.PID, p.PPID, p.UID, p.Start, p.Name,
+		p.Argv)
 	return nil
 }
 

@@ -14,7 +14,8 @@ func TestBuckets(t *testing.T) {
 	for i := range Buckets {
 		low, high := BucketRange(i)
 		if BucketOf(low) != i || BucketOf(high-1) != i || i < Buckets-1 && BucketOf(high) != i+1 {
-			t.Fatalf("bucket %d is from %d to %d, which are in %d and %d", i, low, high, BucketOf(low), BucketOf(high-1))
+			t.Fatalf("bucket %d is from %d to %d, which are in %d and %d", i, low, high, BucketOf(low),
+				BucketOf(high-1))
 		}
 		if i > 0 && float64(high-low)/2 > 0.126*float64(low) {
 			t.Errorf("bucket %d from %d to %d is too wide", i, low, high)
@@ -66,8 +67,10 @@ func TestProjectionKeepsSums(t *testing.T) {
 		for range 3 {
 			part := NewTable(full, 0)
 			for range 50 {
-				k := Key{Op: event.Op(rng.IntN(5)), UID: rng.Uint32N(3), PID: rng.Uint32N(4), Ext: []string{"", "c", "o"}[rng.IntN(3)], Octave: uint8(rng.IntN(4))}
-				part.Add(k, &Counts{Calls: 1 + rng.Uint64N(9), Failed: 1, Read: rng.Uint64N(99), MaxNS: rng.Uint64N(99)})
+				k := Key{Op: event.Op(rng.IntN(5)), UID: rng.Uint32N(3), PID: rng.Uint32N(4),
+					Ext: []string{"", "c", "o"}[rng.IntN(3)], Octave: uint8(rng.IntN(4))}
+				part.Add(k, &Counts{Calls: 1 + rng.Uint64N(9), Failed: 1, Read: rng.Uint64N(99),
+					MaxNS: rng.Uint64N(99)})
 			}
 			whole.Merge(part)
 			parts.Merge(part)

@@ -53,7 +53,8 @@ func ExampleEvents() {
 			job = m.Process
 		}
 		for _, o := range m.Ended {
-			if o.WrittenBytes > 0 && o.Opener.In(job) && strings.HasSuffix(o.Path, ".o") && !strings.HasPrefix(o.Path, "/tmp/cc") {
+			if o.WrittenBytes > 0 && o.Opener.In(job) && strings.HasSuffix(o.Path, ".o") &&
+				!strings.HasPrefix(o.Path, "/tmp/cc") {
 				written[path.Base(o.Path)] += o.WrittenBytes
 			}
 		}

@@ -43,8 +43,9 @@ func (m *EventContext) OpenOf(f *event.File) *Open {
 // Open is an open file: what one open made, whoever shares it by dup, fork or
 // SCM_RIGHTS.
 type Open struct {
-	ID   event.OpenID // in the tape
-	Path string       // absolute, at the time of open, best known; as it was passed if its directory is unknown; "" if unknown
+	ID event.OpenID // in the tape
+	// absolute, at the time of open, best known; as it was passed if its directory is unknown; "" if unknown
+	Path string
 	Host uint32
 	// Opener made it: by the call By, which is event Seq of the tape. Both are 0 if it
 	// was open before the recording began, and the Opener is then whose descriptor was
@@ -379,7 +380,8 @@ func (w *History) process(h *host, ev *event.Event) *Process {
 
 // start makes a process with one thread.
 func (h *host) start(ev *event.Event, pid, ppid uint32, ns int64) *Process {
-	p := &Process{Host: ev.Host, PID: pid, PPID: ppid, UID: ev.UID, GID: ev.GID, Comm: ev.Comm, StartNS: ns, EndNS: ns, threads: 1}
+	p := &Process{Host: ev.Host, PID: pid, PPID: ppid, UID: ev.UID, GID: ev.GID, Comm: ev.Comm, StartNS: ns, EndNS: ns,
+		threads: 1}
 	if parent := h.processes[ppid]; parent != nil && ppid != pid {
 		p.Parent = parent
 	}

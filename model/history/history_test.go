@@ -56,8 +56,10 @@ func TestEventsAccountForAll(t *testing.T) {
 			}
 		}
 		for _, o := range m.Ended {
-			if o.Ender != m.Process || o.EndedSeq != m.Seq || o.EndedBy != m.Op || o.EndedBy == event.OpClose && o.Closes == 0 {
-				t.Errorf("%s was ended by event %d, %v; it says %d, %v, %d calls of close", o.Path, m.Seq, m.Op, o.EndedSeq, o.EndedBy, o.Closes)
+			if o.Ender != m.Process || o.EndedSeq != m.Seq || o.EndedBy != m.Op ||
+				o.EndedBy == event.OpClose && o.Closes == 0 {
+				t.Errorf("%s was ended by event %d, %v; it says %d, %v, %d calls of close", o.Path, m.Seq, m.Op,
+					o.EndedSeq, o.EndedBy, o.Closes)
 			}
 			if o.EndedNS != m.Exit || o.EndedNS < o.OpenedNS {
 				t.Errorf("%s ended at %d, and the event that did it at %d", o.Path, o.EndedNS, m.Exit)

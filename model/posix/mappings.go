@@ -38,7 +38,8 @@ func (m *Model) mapped(t *Thread, ev *event.Event, f *event.File) *OpenFile {
 	id := fileID{f.Dev, f.Ino}
 	if ev.Op == event.OpMmapPread {
 		for i := range t.Space.mappings {
-			if p := &t.Space.mappings[i]; p.from <= ev.Args[1] && ev.Args[1] < p.to && (fileID{p.file.Dev, p.file.Ino}) == id {
+			if p := &t.Space.mappings[i]; p.from <= ev.Args[1] && ev.Args[1] < p.to &&
+				(fileID{p.file.Dev, p.file.Ino}) == id {
 				return p.file
 			}
 		}
@@ -140,7 +141,8 @@ func (m *Model) mmapped(t *Thread, ev *event.Event) {
 	from := uint64(ev.Ret)
 	p := mapping{from: from, to: pageEnd(from, ev.Args[1])}
 	m.unmap(t.Space, p.from, p.to)
-	if d := t.Table.Lookup(int32(ev.Args[4])); d != nil && ev.Args[3]&anonymous == 0 && d.Open.Ino != 0 && isRegular(d.Open.Mode) {
+	if d := t.Table.Lookup(int32(ev.Args[4])); d != nil && ev.Args[3]&anonymous == 0 && d.Open.Ino != 0 &&
+		isRegular(d.Open.Mode) {
 		p.file = d.Open
 		m.hold(t.Space, p)
 	}

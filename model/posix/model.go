@@ -117,7 +117,8 @@ func (m *Model) Thread(pid, tid uint32) *Thread {
 		if p := m.threads[pid]; p != nil {
 			t = &Thread{TID: tid, PID: pid, FS: p.FS, Table: p.Table, Space: p.Space}
 		} else {
-			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}}, Space: &Space{}}
+			t = &Thread{TID: tid, PID: pid, FS: &FS{Umask: 0o22}, Table: &Table{slots: map[int32]*Descriptor{}},
+				Space: &Space{}}
 		}
 		t.FS.users++
 		t.Table.users++

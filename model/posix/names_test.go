@@ -181,7 +181,8 @@ func (w *walker) step() {
 			w.m.Apply(w.call(event.OpClose, unix.Close(old), 0, []uint64{uint64(old)}))
 			return
 		}
-		flags := []int{unix.O_RDONLY, unix.O_PATH | unix.O_NOFOLLOW, unix.O_CREAT, unix.O_CREAT | unix.O_EXCL}[w.rng.IntN(4)]
+		flags := []int{unix.O_RDONLY, unix.O_PATH | unix.O_NOFOLLOW, unix.O_CREAT,
+			unix.O_CREAT | unix.O_EXCL}[w.rng.IntN(4)]
 		flags |= unix.O_CLOEXEC | unix.O_NONBLOCK
 		got, err := unix.Openat(fd, name, flags, 0o600)
 		ev := w.call(event.OpOpenat, err, got, []uint64{at, 0, uint64(flags)}, p)

@@ -128,7 +128,8 @@ func (m *Model) fetched(t *Thread, ev *event.Event) {
 	var o *OpenFile
 	if p := t.Table.Lookup(int32(ev.Args[0])); p != nil && p.Open.PID != 0 {
 		if other := m.threads[p.Open.PID]; other != nil {
-			if d := other.Table.Lookup(int32(ev.Args[1])); d != nil && (!f.Known || d.Open.Ino == 0 || sameFile(d.Open, f)) {
+			if d := other.Table.Lookup(int32(ev.Args[1])); d != nil &&
+				(!f.Known || d.Open.Ino == 0 || sameFile(d.Open, f)) {
 				o = d.Open
 			}
 		}

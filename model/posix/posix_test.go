@@ -33,7 +33,8 @@ func (s *script) apply(ev *event.Event) []event.OpenID {
 
 func (s *script) open(tid uint32, path string, fd int32, flags uint32) event.OpenID {
 	ev := &event.Event{Op: event.OpOpenat, PID: tid, TID: tid, Ret: int64(fd), Paths: []event.Path{{Arg: 1, Raw: path}},
-		Files: []event.File{{Arg: event.ResultArg, FD: fd, Flags: flags, Known: true, Ino: 100 + uint64(fd), Mode: syscall.S_IFREG}}}
+		Files: []event.File{{Arg: event.ResultArg, FD: fd, Flags: flags, Known: true, Ino: 100 + uint64(fd),
+			Mode: syscall.S_IFREG}}}
 	at := int64(event.AtFDCWD)
 	ev.Args[0] = uint64(at)
 	s.apply(ev)
@@ -114,7 +115,8 @@ func TestThreadsShareATableAndForksDoNot(t *testing.T) {
 func TestCloseThatReturnsLate(t *testing.T) {
 	s := start(t)
 	old := s.open(1, "old", 3, 0)
-	open := &event.Event{Op: event.OpOpenat, PID: 1, TID: 2, Ret: 3, Enter: 1000, Exit: 1010, Paths: []event.Path{{Arg: 1, Raw: "/new"}},
+	open := &event.Event{Op: event.OpOpenat, PID: 1, TID: 2, Ret: 3, Enter: 1000, Exit: 1010,
+		Paths: []event.Path{{Arg: 1, Raw: "/new"}},
 		Files: []event.File{{Arg: event.ResultArg, FD: 3}}}
 	s.apply(open)
 	late := call(event.OpClose, 1, 0, 3)

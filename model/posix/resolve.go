@@ -71,7 +71,8 @@ func makesInMemory(op event.Op) bool {
 // on a descriptor (proc(5)).
 func DescriptorPath(name string, pid uint32) (fd int32, rest string, ok bool) {
 	tail, ok := strings.CutPrefix(name, "/proc/self/fd/")
-	for _, prefix := range []string{"/proc/thread-self/fd/", "/dev/fd/", "/proc/" + strconv.FormatUint(uint64(pid), 10) + "/fd/"} {
+	for _, prefix := range []string{"/proc/thread-self/fd/", "/dev/fd/",
+		"/proc/" + strconv.FormatUint(uint64(pid), 10) + "/fd/"} {
 		if !ok {
 			tail, ok = strings.CutPrefix(name, prefix)
 		}
@@ -259,7 +260,8 @@ func (m *Model) pair(t *Thread, ev *event.Event) {
 	}
 	for _, fd := range PairFDs(ev) {
 		f := event.File{FD: fd}
-		if ev.Op.Like() == event.OpPipe2 && ev.Args[1]&oCloexec != 0 || ev.Op == event.OpSocketpair && ev.Args[1]&oCloexec != 0 {
+		if ev.Op.Like() == event.OpPipe2 && ev.Args[1]&oCloexec != 0 ||
+			ev.Op == event.OpSocketpair && ev.Args[1]&oCloexec != 0 {
 			f.Flags = oCloexec
 		}
 		m.open(t.Table, &f, ev.Exit)
@@ -270,7 +272,8 @@ func (m *Model) pair(t *Thread, ev *event.Event) {
 // made, none if they were not recorded.
 func PairFDs(ev *event.Event) []int32 {
 	for i := range ev.Bufs {
-		if b := ev.Bufs[i].Inline; ev.Bufs[i].Kind == event.KindStruct && ev.Bufs[i].Arg != event.RequestArg && len(b) >= 8 {
+		if b := ev.Bufs[i].Inline; ev.Bufs[i].Kind == event.KindStruct && ev.Bufs[i].Arg != event.RequestArg &&
+			len(b) >= 8 {
 			return []int32{le32(b), le32(b[4:])}
 		}
 	}

@@ -41,7 +41,8 @@ func TestNamesLeadWhereTheKernelGoes(t *testing.T) {
 	mkdirat := func(name string) *event.Event { return named(event.OpMkdirat, -1, []uint64{5}, name) }
 	type list = []*event.Event
 	how := named(event.OpOpenat2, 6, []uint64{5}, "/x/../../y")
-	how.Bufs = []event.Buf{{Arg: 2, Kind: event.KindStruct, Inline: append(make([]byte, 16), 0x10, 0, 0, 0, 0, 0, 0, 0)}}
+	how.Bufs = []event.Buf{{Arg: 2, Kind: event.KindStruct,
+		Inline: append(make([]byte, 16), 0x10, 0, 0, 0, 0, 0, 0, 0)}}
 	for name, c := range map[string]struct {
 		before    []*event.Event
 		ev        *event.Event

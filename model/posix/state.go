@@ -45,7 +45,8 @@ type state struct {
 
 // put begins an event of a thread.
 func (s *state) put(kind event.EventKind, t *Thread) *event.Event {
-	s.ev = event.Event{Kind: kind, PID: t.PID, TID: t.TID, Offset: -1, Count: -1, Files: s.ev.Files[:0], Paths: s.ev.Paths[:0]}
+	s.ev = event.Event{Kind: kind, PID: t.PID, TID: t.TID, Offset: -1, Count: -1, Files: s.ev.Files[:0],
+		Paths: s.ev.Paths[:0]}
 	return &s.ev
 }
 

@@ -60,7 +60,8 @@ func NewIndex(o *IndexOptions) (*Index, error) {
 	}
 	switch {
 	case is.Threshold < 0 || is.Threshold > 1 || is.Recall < 0 || is.Recall >= 1:
-		return nil, fmt.Errorf("index for a threshold of %v and a recall of %v: both are parts of 1", is.Threshold, is.Recall)
+		return nil, fmt.Errorf("index for a threshold of %v and a recall of %v: both are parts of 1", is.Threshold,
+			is.Recall)
 	case is.Hashes < 1 || is.Hashes > MaxHashes || is.MaxBucket < 0:
 		return nil, fmt.Errorf("index of signatures of %d numbers: 1 to %d are possible", is.Hashes, MaxHashes)
 	}

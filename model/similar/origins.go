@@ -76,7 +76,8 @@ func NewOrigins(o *OriginOptions, contents func(id uint32) []byte) (*Origins, er
 		return nil, fmt.Errorf("pieces of %d bytes: powers of two from 32 to %d are possible", p, 64<<10)
 	}
 	if x.o.MinMatch < 1 || x.o.MaxPlaces < 1 {
-		return nil, fmt.Errorf("matches from %d bytes on, %d places of a piece: both are to be positive", x.o.MinMatch, x.o.MaxPlaces)
+		return nil, fmt.Errorf("matches from %d bytes on, %d places of a piece: both are to be positive", x.o.MinMatch,
+			x.o.MaxPlaces)
 	}
 	// The upper bits of the hash depend on all of the last 64 bytes.
 	x.mask = uint64(x.o.Piece-1) << (64 - bitsOf(x.o.Piece))
@@ -181,7 +182,8 @@ func (x *Origins) Find(dst []Match, content []byte) []Match {
 		}
 	})
 	slices.SortFunc(dst[at:], func(a, b Match) int {
-		return cmp.Or(cmp.Compare(a.Off, b.Off), cmp.Compare(b.Len, a.Len), cmp.Compare(a.Source, b.Source), cmp.Compare(a.From, b.From))
+		return cmp.Or(cmp.Compare(a.Off, b.Off), cmp.Compare(b.Len, a.Len), cmp.Compare(a.Source, b.Source),
+			cmp.Compare(a.From, b.From))
 	})
 	return dst
 }

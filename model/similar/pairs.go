@@ -88,7 +88,10 @@ func (p *Pairs) All(f func(a, b int)) (skipped uint64) {
 				list = append(list, entry{k, uint32(i)})
 			}
 		}
-		slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.id, b.id)) })
+		slices.SortFunc(list, func(a, b entry) int {
+			return cmp.Or(cmp.Compare(a.key, b.key),
+				cmp.Compare(a.id, b.id))
+		})
 		for from := 0; from < len(list); {
 			to := from + 1
 			for to < len(list) && list[to].key == list[from].key {

@@ -68,7 +68,8 @@ func readPublished(t *testing.T, name string) (events []published) {
 // TestCATPairs reproduces the pairs that CAT's authors published, with their scores: of
 // one trace all, of three those between the events that the samples have.
 func TestCATPairs(t *testing.T) {
-	for name, wants := range map[string]int{"hdfs-normal": 338, "hdfs-network": 46, "hdfs-storage": 2, "tensorflow": 4} {
+	for name, wants := range map[string]int{"hdfs-normal": 338, "hdfs-network": 46, "hdfs-storage": 2,
+		"tensorflow": 4} {
 		t.Run(name, func(t *testing.T) {
 			events := readPublished(t, name)
 			var sigs []CATSignature
@@ -234,7 +235,8 @@ func TestRecall(t *testing.T) {
 			}
 			recall, precision := float64(right)/float64(wanted), float64(right)/float64(len(found))
 			bands, rows := x.Bands()
-			t.Logf("%d × %d: %d pairs of %d, %d candidates, recall %.3f, precision %.3f", bands, rows, wanted, len(contents)*(len(contents)-1)/2, candidates, recall, precision)
+			t.Logf("%d × %d: %d pairs of %d, %d candidates, recall %.3f, precision %.3f", bands, rows, wanted,
+				len(contents)*(len(contents)-1)/2, candidates, recall, precision)
 			if recall < c.least || precision < c.least || wanted < 100 {
 				t.Errorf("of %d pairs: recall %.3f, precision %.3f", wanted, recall, precision)
 			}
@@ -278,7 +280,8 @@ func TestSmall(t *testing.T) {
 		content string
 		class   Class
 		fresh   bool
-	}{{"a", 0, true}, {"b", 1, true}, {"a", 0, false}, {"abcdefgh", 2, true}, {"abcdefghi", 3, true}, {"abcdefgh", 2, false}, {strings.Repeat("\x00", 4096), 4, true}, {strings.Repeat("\x00", 4096), 4, false}} {
+	}{{"a", 0, true}, {"b", 1, true}, {"a", 0, false}, {"abcdefgh", 2, true}, {"abcdefghi", 3, true}, {"abcdefgh", 2,
+		false}, {strings.Repeat("\x00", 4096), 4, true}, {strings.Repeat("\x00", 4096), 4, false}} {
 		class, fresh, ok := x.Add(s.Sign(nil, []byte(c.content)))
 		if !ok || class != c.class || fresh != c.fresh {
 			t.Errorf("%d: class %d, %v", i, class, fresh)
@@ -390,7 +393,8 @@ func TestOrigins(t *testing.T) {
 // of 1 KiB of random bytes are always found.
 func TestOriginsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		contents := store{random(rapid.Uint64().Draw(t, "seed"), 8192), rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3000).Draw(t, "few values")}
+		contents := store{random(rapid.Uint64().Draw(t, "seed"), 8192),
+			rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3000).Draw(t, "few values")}
 		x, _ := NewOrigins(&OriginOptions{Piece: 64}, contents.get)
 		x.Add(0)
 		x.Add(1)
@@ -405,10 +409,12 @@ func TestOriginsAreExact(t *testing.T) {
 			if !bytes.Equal(query[m.Off:m.Off+m.Len], s[m.From:m.From+m.Len]) {
 				t.Fatalf("%+v is none", m)
 			}
-			if m.Off > 0 && m.From > 0 && query[m.Off-1] == s[m.From-1] || m.Off+m.Len < len(query) && m.From+m.Len < len(s) && query[m.Off+m.Len] == s[m.From+m.Len] {
+			if m.Off > 0 && m.From > 0 && query[m.Off-1] == s[m.From-1] ||
+				m.Off+m.Len < len(query) && m.From+m.Len < len(s) && query[m.Off+m.Len] == s[m.From+m.Len] {
 				t.Fatalf("%+v could be longer", m)
 			}
-			found = found || m.Source == 0 && m.Off <= len(front) && m.Off+m.Len >= len(front)+n && m.From-m.Off == from-len(front)
+			found = found || m.Source == 0 && m.Off <= len(front) && m.Off+m.Len >= len(front)+n &&
+				m.From-m.Off == from-len(front)
 		}
 		if n >= 1024 && !found {
 			t.Fatalf("%d bytes from %d are not among %v", n, from, got)

@@ -96,7 +96,8 @@ func TestContentOf(t *testing.T) {
 
 // What covers what, and the least that covers both.
 func TestCovers(t *testing.T) {
-	all := []string{"full", "head:10", "head:20", "hash", "none", "read=none,write=full", "read=head:10,write=hash", "read=full,write=none"}
+	all := []string{"full", "head:10", "head:20", "hash", "none", "read=none,write=full", "read=head:10,write=hash",
+		"read=full,write=none"}
 	for _, a := range all {
 		for _, b := range all {
 			x, y := parsed(t, a), parsed(t, b)
@@ -112,7 +113,8 @@ func TestCovers(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range []struct{ has, wants string }{{"head:10", "head:20"}, {"hash", "head:1"}, {"head:10", "hash"}, {"none", "hash"}, {"read=full,write=none", "full"}} {
+	for _, k := range []struct{ has, wants string }{{"head:10", "head:20"}, {"hash", "head:1"}, {"head:10", "hash"},
+		{"none", "hash"}, {"read=full,write=none", "full"}} {
 		if parsed(t, k.has).Covers(parsed(t, k.wants)) {
 			t.Errorf("%s is made of %s", k.wants, k.has)
 		}

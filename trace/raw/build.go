@@ -111,7 +111,8 @@ func (b *builder) line(line string) error {
 }
 
 // objects are the frames whose payload is a JSON object, by their words.
-var objects = map[trace.FrameKind]string{trace.FrameHead: "head", trace.FrameEnd: "end", trace.FrameCounters: "counters", trace.FrameFilter: "filter"}
+var objects = map[trace.FrameKind]string{trace.FrameHead: "head", trace.FrameEnd: "end",
+	trace.FrameCounters: "counters", trace.FrameFilter: "filter"}
 
 // object writes one of these.
 func (b *builder) object(word, rest string) error {

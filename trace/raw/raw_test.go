@@ -107,7 +107,9 @@ func randomRecord(rng *rand.Rand) *trace.Record {
 			r.DelayBefore, r.DelayWithin = rng.Uint32(), rng.Uint32()
 		}
 		for range rng.IntN(3) {
-			r.Objects = append(r.Objects, trace.Object{Ino: rng.Uint64(), Pos: -1, FD: -rng.Int32N(200), Arg: int8(rng.IntN(7) - 1), Mode: rng.Uint32()})
+			r.Objects = append(r.Objects,
+				trace.Object{Ino: rng.Uint64(), Pos: -1, FD: -rng.Int32N(200), Arg: int8(rng.IntN(7) - 1),
+					Mode: rng.Uint32()})
 		}
 	case trace.RecData, trace.RecEnter:
 		r.Enter, r.Exit = rng.Uint64(), 0
@@ -189,7 +191,8 @@ func TestGeneratedData(t *testing.T) {
 			if err := r.Decode(body); err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Pieces) != 1 || len(r.Pieces[0].Data) != 104 || !bytes.HasSuffix(r.Pieces[0].Data, []byte("tail")) {
+			if len(r.Pieces) != 1 || len(r.Pieces[0].Data) != 104 ||
+				!bytes.HasSuffix(r.Pieces[0].Data, []byte("tail")) {
 				t.Errorf("pieces %v", r.Pieces)
 			}
 		}

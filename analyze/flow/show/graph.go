@@ -83,7 +83,8 @@ func label(f *flow.Flow, id int) ([]string, error) {
 	if len(where) > 40 {
 		where = "…" + strings.ToValidUTF8(where[len(where)-39:], "")
 	}
-	return []string{fmt.Sprintf("%s %s %s %s", f.EventName(m.Event), ev.Spec().Name, report.Bytes(uint64(m.Bytes)), dir), where}, nil
+	return []string{fmt.Sprintf("%s %s %s %s", f.EventName(m.Event), ev.Spec().Name, report.Bytes(uint64(m.Bytes)),
+		dir), where}, nil
 }
 
 // Sizes of the picture, in pixels.
@@ -154,7 +155,8 @@ func SVG(w io.Writer, f *flow.Flow, p *flow.Path) error {
 			x(id)-boxWidth/2, y(id)-boxHeight/2, boxWidth, boxHeight, fill(uint32(f.Move(id).Content)), x(id), y(id)-3, html.EscapeString(report.Printable(text[0])), x(id), y(id)+12, html.EscapeString(report.Printable(text[1])))
 	}
 	if len(p.Moves) > len(moves) {
-		fmt.Fprintf(b, `<text x="%d" y="%d">%s more are not drawn</text>`+"\n", margin, height-8, report.Count(uint64(len(p.Moves)-len(moves))))
+		fmt.Fprintf(b, `<text x="%d" y="%d">%s more are not drawn</text>`+"\n", margin, height-8,
+			report.Count(uint64(len(p.Moves)-len(moves))))
 	}
 	b.WriteString("</svg>\n")
 	return b.Flush()

@@ -67,7 +67,8 @@ func JSON(w io.Writer, f *flow.Flow, p *flow.Path) error {
 		Edges    []edgeJSON       `json:"edges"`
 		More     bool             `json:"more"`
 		Findings []findingJSON    `json:"findings"`
-	}{Version: 1, Numbers: map[string]int64{}, Notes: append([]string{}, f.Notes()...), Moves: []moveJSON{}, Edges: []edgeJSON{}, Findings: []findingJSON{}}
+	}{Version: 1, Numbers: map[string]int64{}, Notes: append([]string{},
+		f.Notes()...), Moves: []moveJSON{}, Edges: []edgeJSON{}, Findings: []findingJSON{}}
 	for _, n := range f.Numbers(p) {
 		v.Numbers[n.Name] = n.Value
 	}
@@ -81,16 +82,19 @@ func JSON(w io.Writer, f *flow.Flow, p *flow.Path) error {
 			v.Moves = append(v.Moves, m)
 		}
 		for _, e := range p.Edges {
-			v.Edges = append(v.Edges, edgeJSON{e.From, e.To, e.Why.String(), e.Bytes, e.Off, e.FromOff, e.Similarity, e.Estimated, e.Changed})
+			v.Edges = append(v.Edges, edgeJSON{e.From, e.To, e.Why.String(), e.Bytes, e.Off, e.FromOff, e.Similarity,
+				e.Estimated, e.Changed})
 		}
 	}
 	for _, x := range f.Findings() {
-		j := findingJSON{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{}, Count: x.Count, Bytes: x.Bytes}
+		j := findingJSON{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{},
+			Count: x.Count, Bytes: x.Bytes}
 		for _, id := range x.Moves {
 			j.Events = append(j.Events, f.EventName(f.Move(id).Event))
 		}
 		if d := x.Diff; d != nil {
-			j.Diff = &diffJSON{d.Differ, d.Same, d.First, d.FromFirst, hex.EncodeToString(d.Before), hex.EncodeToString(d.After), d.Context}
+			j.Diff = &diffJSON{d.Differ, d.Same, d.First, d.FromFirst, hex.EncodeToString(d.Before),
+				hex.EncodeToString(d.After), d.Context}
 		}
 		v.Findings = append(v.Findings, j)
 	}
@@ -106,7 +110,8 @@ func moveOf(f *flow.Flow, id int) (moveJSON, error) {
 	if err != nil {
 		return moveJSON{}, err
 	}
-	v := moveJSON{ID: id, Event: f.EventName(m.Event), Host: f.Order().Hosts()[m.Process.Host].Host, PID: m.Process.PID, Command: m.Process.Comm, Call: ev.Spec().Name,
+	v := moveJSON{ID: id, Event: f.EventName(m.Event), Host: f.Order().Hosts()[m.Process.Host].Host, PID: m.Process.PID,
+		Command: m.Process.Comm, Call: ev.Spec().Name,
 		Write: m.Write, Object: m.Object.Name, Kind: m.Object.Kind.String(), Bytes: m.Bytes, Content: uint32(m.Content)}
 	if m.At >= 0 {
 		v.At = &m.At

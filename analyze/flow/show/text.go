@@ -23,8 +23,11 @@ const (
 func Text(w io.Writer, f *flow.Flow, p *flow.Path) error {
 	var b strings.Builder
 	s := f.Stats()
-	fmt.Fprintf(&b, "%s of %s moved %s by %s; %s of content, %s\n", report.Plural(s.Events, "event", "events"), report.Plural(s.Hosts, "recording", "recordings"),
-		report.Bytes(uint64(s.Bytes)), report.Plural(s.Moves, "move", "moves"), report.Bytes(uint64(s.ContentBytes)), report.Plural(s.Contents, "different one", "different ones"))
+	fmt.Fprintf(&b, "%s of %s moved %s by %s; %s of content, %s\n", report.Plural(s.Events, "event", "events"),
+		report.Plural(s.Hosts, "recording", "recordings"),
+		report.Bytes(uint64(s.Bytes)), report.Plural(s.Moves, "move",
+			"moves"), report.Bytes(uint64(s.ContentBytes)),
+		report.Plural(s.Contents, "different one", "different ones"))
 	for _, n := range f.Notes() {
 		fmt.Fprintf(&b, "note: %s\n", report.Printable(n))
 	}
@@ -72,7 +75,8 @@ func pathText(b *strings.Builder, f *flow.Flow, p *flow.Path) error {
 		if m.At >= 0 {
 			at = report.Count(uint64(m.At))
 		}
-		t.Add(f.EventName(m.Event), report.Count(uint64(m.Bytes)), at, dir, report.Printable(f.ObjectName(m.Object)), report.Printable(ProcessName(f, m.Process)), ev.Spec().Name, from(f, edges[id]))
+		t.Add(f.EventName(m.Event), report.Count(uint64(m.Bytes)), at, dir, report.Printable(f.ObjectName(m.Object)),
+			report.Printable(ProcessName(f, m.Process)), ev.Spec().Name, from(f, edges[id]))
 	}
 	if err := t.Write(b); err != nil {
 		return err
@@ -116,7 +120,8 @@ func how(e *flow.Edge) string {
 	case e.Bytes == e.Of:
 		return "all"
 	}
-	return fmt.Sprintf("%s at %s", report.Plural(uint64(max(e.Bytes, 0)), "byte", "bytes"), report.Count(uint64(max(e.Off, 0))))
+	return fmt.Sprintf("%s at %s", report.Plural(uint64(max(e.Bytes, 0)), "byte", "bytes"),
+		report.Count(uint64(max(e.Off, 0))))
 }
 
 // percent writes a part of 1; only all of it is 100 %.
@@ -189,7 +194,8 @@ func diffText(b *strings.Builder, d *flow.Diff) {
 		start -= width
 	}
 	for from := max(start, 0); from < n; from += width {
-		x, y := d.Before[min(from, len(d.Before)):min(from+width, len(d.Before))], d.After[min(from, len(d.After)):min(from+width, len(d.After))]
+		x, y := d.Before[min(from, len(d.Before)):min(from+width, len(d.Before))], d.After[min(from,
+			len(d.After)):min(from+width, len(d.After))]
 		if from > d.Context && bytes.Equal(x, y) {
 			break
 		}

@@ -70,7 +70,8 @@ type heard struct {
 }
 
 // begin gathers the members, compares clocks, and gives each its task.
-func (t *Team) begin(ctx context.Context, cancel context.CancelCauseFunc, task func(host string) *Task) (parts []*part, said chan heard, end func(), err error) {
+func (t *Team) begin(ctx context.Context, cancel context.CancelCauseFunc, task func(host string) *Task) (parts []*part,
+	said chan heard, end func(), err error) {
 	members, end, err := t.hub.Gather(ctx, cancel)
 	if err != nil {
 		return nil, nil, nil, err
@@ -158,7 +159,8 @@ const late = time.Minute
 
 // collect hears the members until all have answered. State, if it is not nil, is called
 // for what they say meanwhile, and tick from time to time.
-func collect(ctx context.Context, parts []*part, said chan heard, budget time.Duration, other func(*heard) error, tick func()) error {
+func collect(ctx context.Context, parts []*part, said chan heard, budget time.Duration, other func(*heard) error,
+	tick func()) error {
 	over := time.NewTimer(budget + late)
 	defer over.Stop()
 	often := time.NewTicker(50 * time.Millisecond)
@@ -208,7 +210,8 @@ type Tape struct {
 
 // Record records the parts of a run, of which task says what each is, and puts their tapes
 // below a directory.
-func (t *Team) Record(ctx context.Context, dir string, budget time.Duration, task func(host string) *Task) ([]Tape, error) {
+func (t *Team) Record(ctx context.Context, dir string, budget time.Duration, task func(host string) *Task) ([]Tape,
+	error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	parts, said, end, err := t.begin(ctx, cancel, task)

@@ -92,12 +92,14 @@ func New(c capture.Content) *Rewriter {
 	for i := range specs {
 		ops = max(ops, int(specs[i].Op)+1)
 	}
-	w := &Rewriter{hashed: make([]arguments, ops), signed: make([]arguments, ops), any: make([]bool, ops), open: map[callKey]*call{}}
+	w := &Rewriter{hashed: make([]arguments, ops), signed: make([]arguments, ops), any: make([]bool, ops),
+		open: map[callKey]*call{}}
 	for i := range specs {
 		s := &specs[i]
 		h, g := &w.hashed[s.Op], &w.signed[s.Op]
 		for arg := range min(len(s.Args), event.MaxArgs) {
-			h.note(arg, c.Of(s, arg).Rule, c.Of(s, event.PartData.Of(arg)).Rule, capture.KeepHash, capture.KeepSignature)
+			h.note(arg, c.Of(s, arg).Rule, c.Of(s, event.PartData.Of(arg)).Rule, capture.KeepHash,
+				capture.KeepSignature)
 			g.note(arg, c.Of(s, arg).Rule, c.Of(s, event.PartData.Of(arg)).Rule, capture.KeepSignature)
 		}
 		w.any[s.Op] = h.whole|h.data != 0
@@ -139,7 +141,8 @@ func (w *Rewriter) rewrite(body []byte) bool {
 		return false
 	}
 	typ, op := trace.RecordType(binary.LittleEndian.Uint16(body)), binary.LittleEndian.Uint16(body[2:])
-	if int(op) >= len(w.any) || !w.any[op] || typ != trace.RecCall && typ != trace.RecData || w.rec.Decode(body) != nil {
+	if int(op) >= len(w.any) || !w.any[op] || typ != trace.RecCall && typ != trace.RecData ||
+		w.rec.Decode(body) != nil {
 		return false
 	}
 	r := &w.rec
@@ -156,7 +159,8 @@ func (w *Rewriter) rewrite(body []byte) bool {
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
 		switch {
-		case !w.hashed[op].has(p.Arg) || p.Flags&(trace.PieceShape|trace.PieceOmitted|trace.PieceHash) != 0: // PieceHash: by another Rewriter
+		// PieceHash: by another Rewriter
+		case !w.hashed[op].has(p.Arg) || p.Flags&(trace.PieceShape|trace.PieceOmitted|trace.PieceHash) != 0:
 			w.pieces = append(w.pieces, *p)
 		case c != nil: // else its call was lost
 			w.add(c, p)
@@ -286,7 +290,8 @@ func (w *Rewriter) complete(a *part) {
 	}
 	w.pieces = append(w.pieces, p)
 	if len(sketch) > 0 {
-		w.pieces = append(w.pieces, trace.Piece{Arg: a.arg, Flags: trace.PieceShape | trace.PieceSketch, Len: uint32(len(sketch)), Off: a.off, Data: sketch})
+		w.pieces = append(w.pieces, trace.Piece{Arg: a.arg, Flags: trace.PieceShape | trace.PieceSketch,
+			Len: uint32(len(sketch)), Off: a.off, Data: sketch})
 	}
 	*a = part{arg: a.arg, flags: a.flags, signed: a.signed, off: a.off + uint64(a.n), hash: a.hash, early: a.early[:0]}
 }

@@ -38,7 +38,8 @@ func TestHashesDoNotDependOnTheCut(t *testing.T) {
 
 		var payloads [][]byte
 		var payload []byte
-		r := trace.Record{Type: trace.RecCall, Op: uint16(event.OpWritev), PID: 1, TID: 2, Enter: 3, Exit: 4, Ret: int64(size)}
+		r := trace.Record{Type: trace.RecCall, Op: uint16(event.OpWritev), PID: 1, TID: 2, Enter: 3, Exit: 4,
+			Ret: int64(size)}
 		r.Pieces = []trace.Piece{{Arg: 1, Flags: trace.PieceShape, Len: 16, Data: make([]byte, 16)}}
 		for off := 0; off < size; {
 			n := min(rapid.SampledFrom([]int{1, 4096, 10000, 65536, 1 << 20}).Draw(t, "piece"), size-off)
@@ -85,7 +86,8 @@ func TestHashesDoNotDependOnTheCut(t *testing.T) {
 					}
 					end := min(at+event.HashBytes, size)
 					if int(p.Off) != at || int(p.Len) != end-at || p.Flags&trace.PieceHash == 0 {
-						t.Fatalf("piece at %d of %d bytes, flags %#x, wanted one from %d to %d", p.Off, p.Len, p.Flags, at, end)
+						t.Fatalf("piece at %d of %d bytes, flags %#x, wanted one from %d to %d", p.Off, p.Len, p.Flags,
+							at, end)
 					}
 					want := blake3.Sum256(data[at:end])
 					gone := false
@@ -139,10 +141,12 @@ func TestOthersStay(t *testing.T) {
 	if got := w.Payload(payload); !bytes.Equal(got, payload) {
 		t.Errorf("payload\n%x\nbecame\n%x", payload, got)
 	}
-	send := trace.AppendRecord(nil, &trace.Record{Type: trace.RecCall, Op: uint16(event.OpSendto), Ret: 3, Pieces: []trace.Piece{
-		{Arg: 1, Len: 3, Data: []byte("abc")}, {Arg: 4, Len: 4, Data: []byte("addr")}}})
+	send := trace.AppendRecord(nil, &trace.Record{Type: trace.RecCall, Op: uint16(event.OpSendto), Ret: 3,
+		Pieces: []trace.Piece{
+			{Arg: 1, Len: 3, Data: []byte("abc")}, {Arg: 4, Len: 4, Data: []byte("addr")}}})
 	p := records(t, w.Payload(send))[0].Pieces
-	if len(p) != 2 || string(p[0].Data) != "addr" || p[1].Flags != trace.PieceHash || len(p[1].Data) != 32 || p[1].Len != 3 {
+	if len(p) != 2 || string(p[0].Data) != "addr" || p[1].Flags != trace.PieceHash || len(p[1].Data) != 32 ||
+		p[1].Len != 3 {
 		t.Errorf("pieces of sendto: %+v", p)
 	}
 }

@@ -5,7 +5,8 @@
 // trace.PieceHash for each event.HashBytes of its argument's bytes, counted from
 // the first, however the recorder cut them into pieces and records. So equal bytes
 // give equal hashes. Where the policy is signatures, each is a similar.Digest, which tells
-// besides what the bytes resemble, and is followed by a trace.PieceSketch. A part with a byte that could not be read has no hash; all of
+// besides what the bytes resemble, and is followed by a trace.PieceSketch. A part with a byte that could not be read
+// has no hash; all of
 // it is missing.
 //
 // Both back ends pass the payloads of their frames through a Rewriter.

@@ -112,7 +112,8 @@ func testAttach(t *testing.T, overflow capture.Overflow) {
 	dir := t.TempDir()
 	prog := start(t, "attached", dir)
 	pid := prog.pid
-	r, res := attach(t, t.Context(), &capture.Options{PIDs: []int{pid}, Overflow: overflow}, func() { create(t, filepath.Join(dir, "go")) })
+	r, res := attach(t, t.Context(), &capture.Options{PIDs: []int{pid}, Overflow: overflow},
+		func() { create(t, filepath.Join(dir, "go")) })
 	prog.ended(t, 7)
 	if res.Lost != 0 || res.ExitStatus != 0 {
 		t.Errorf("result %+v", res)
@@ -120,7 +121,8 @@ func testAttach(t *testing.T, overflow capture.Overflow) {
 
 	// Where the processes are.
 	starts := r.of(trace.RecStart)
-	if len(starts) != 3 || starts[0].PID != uint32(pid) || starts[0].Umask != 0o27 || string(starts[0].Pieces[0].Data) != dir {
+	if len(starts) != 3 || starts[0].PID != uint32(pid) || starts[0].Umask != 0o27 ||
+		string(starts[0].Pieces[0].Data) != dir {
 		t.Errorf("%d RecStart, the first %+v", len(starts), starts[0])
 	}
 	threads := map[uint32]bool{}
@@ -156,7 +158,8 @@ func testAttach(t *testing.T, overflow capture.Overflow) {
 		5: {"log", 5, unix.O_WRONLY},
 	} {
 		o := files[open{first, fd}]
-		if o.Pos != want.pos || o.Flags&^largeFile != want.flags || paths[open{first, fd}] != filepath.Join(dir, want.name) {
+		if o.Pos != want.pos || o.Flags&^largeFile != want.flags ||
+			paths[open{first, fd}] != filepath.Join(dir, want.name) {
 			t.Errorf("descriptor %d: %q %+v", fd, paths[open{first, fd}], o)
 		}
 		if n := numbers[o.Open]; n != 3 { // the children have it, too
@@ -214,7 +217,8 @@ func TestAttachCancel(t *testing.T) {
 	prog := start(t, "waiting")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, res := attach(t, ctx, &capture.Options{PIDs: []int{prog.pid}, RingBytes: 256 << 10}, func() { time.AfterFunc(300*time.Millisecond, cancel) })
+	r, res := attach(t, ctx, &capture.Options{PIDs: []int{prog.pid}, RingBytes: 256 << 10},
+		func() { time.AfterFunc(300*time.Millisecond, cancel) })
 	if len(r.calls) == 0 {
 		t.Error("nothing was recorded")
 	}

@@ -67,7 +67,8 @@ func checkContent(t *testing.T, r *recording, dir string) (compared int64, held 
 		default:
 			continue
 		}
-		if len(c.Objects) <= obj || c.Objects[obj].Dev != dev || c.Objects[obj].Mode&unix.S_IFMT != unix.S_IFREG || c.Ret <= 0 {
+		if len(c.Objects) <= obj || c.Objects[obj].Dev != dev || c.Objects[obj].Mode&unix.S_IFMT != unix.S_IFREG ||
+			c.Ret <= 0 {
 			continue
 		}
 		if at < 0 {
@@ -81,7 +82,8 @@ func checkContent(t *testing.T, r *recording, dir string) (compared int64, held 
 			for i < len(want) && i < len(c.data[arg]) && c.data[arg][i] == want[i] {
 				i++
 			}
-			t.Errorf("%s of %d at %d: content of %d bytes differs from byte %d on", c.spec.Name, c.Ret, at, len(c.data[arg]), i)
+			t.Errorf("%s of %d at %d: content of %d bytes differs from byte %d on", c.spec.Name, c.Ret, at,
+				len(c.data[arg]), i)
 		}
 		compared += c.Ret
 		if c.held {
@@ -153,7 +155,8 @@ func TestTinyRings(t *testing.T) {
 		t.Error("no thread was ever held")
 	}
 	n, held := checkContent(t, r, dir)
-	t.Logf("%d calls, %d bytes compared, %d with held content, %d stops in %v", len(r.calls), n, held, res.Stops, res.Elapsed)
+	t.Logf("%d calls, %d bytes compared, %d with held content, %d stops in %v", len(r.calls), n, held, res.Stops,
+		res.Elapsed)
 	for _, c := range r.calls {
 		if c.Ret == -4 || c.Ret <= -512 && c.Ret >= -516 {
 			t.Errorf("%s was interrupted: %d", c.spec.Name, c.Ret)
@@ -170,7 +173,8 @@ func TestDrop(t *testing.T) {
 		t.Fatalf("result %+v", res)
 	}
 	w := &slow{pause: 20 * time.Millisecond}
-	r, res := recordTo(t, &capture.Options{RingBytes: 256 << 10, Overflow: capture.OverflowDrop, Mmap: capture.MmapOff}, w, &w.Buffer, argv...)
+	r, res := recordTo(t, &capture.Options{RingBytes: 256 << 10, Overflow: capture.OverflowDrop, Mmap: capture.MmapOff},
+		w, &w.Buffer, argv...)
 	if res.ExitStatus != 0 || res.Stops != 0 {
 		t.Fatalf("result %+v", res)
 	}

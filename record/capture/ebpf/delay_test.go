@@ -54,7 +54,8 @@ func TestDelays(t *testing.T) {
 			calls++
 			before = sum
 			sum += uint64(c.DelayBefore) + uint64(c.DelayWithin)
-			if event.Op(c.Op) == event.OpRead && c.Ret == length && strings.HasPrefix(text(c, 1), fmt.Sprintf("%d %d ", ran, said)) {
+			if event.Op(c.Op) == event.OpRead && c.Ret == length &&
+				strings.HasPrefix(text(c, 1), fmt.Sprintf("%d %d ", ran, said)) {
 				break
 			}
 		}

@@ -89,7 +89,8 @@ type heldThread struct {
 }
 
 func newDrain(p *programs, sw *trace.StreamWriter, o *capture.Options) (*drain, error) {
-	d := &drain{p: p, sw: sw, content: o.Content, digest: digest.New(o.Content), spans: make([][]span, len(p.rings)), event: -1, most: pollMax}
+	d := &drain{p: p, sw: sw, content: o.Content, digest: digest.New(o.Content), spans: make([][]span, len(p.rings)),
+		event: -1, most: pollMax}
 	if o.Latency > 0 {
 		d.most = o.Latency
 	}
@@ -331,7 +332,8 @@ func (d *drain) countTasks() {
 	}
 	d.tasks += n
 	d.lost += n
-	d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: n, Reason: trace.LossTasks}))
+	d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: n,
+		Reason: trace.LossTasks}))
 }
 
 // serve does what the first n held threads wait for, and lets them go on.

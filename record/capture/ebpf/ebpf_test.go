@@ -125,7 +125,8 @@ func decode(t testing.TB, stream []byte) *recording {
 				t.Fatalf("record: %v", err)
 			}
 			k := key{rec.TID, rec.Enter}
-			if at := max(rec.Exit, rec.Enter); !own && rec.Type != trace.RecData && rec.Type != trace.RecEnter && at < complete {
+			if at := max(rec.Exit, rec.Enter); !own && rec.Type != trace.RecData && rec.Type != trace.RecEnter &&
+				at < complete {
 				t.Errorf("record type %d came %d ns late", rec.Type, complete-at)
 			}
 			if !own && (rec.Type == trace.RecCall || rec.Type == trace.RecExit) && !announced[rec.TID] {
@@ -133,7 +134,8 @@ func decode(t testing.TB, stream []byte) *recording {
 			}
 			switch rec.Type {
 			case trace.RecCall:
-				c := &call{Record: rec, spec: event.Lookup(event.Op(rec.Op)), data: map[uint8][]byte{}, more: rec.Flags&trace.CallMore != 0}
+				c := &call{Record: rec, spec: event.Lookup(event.Op(rec.Op)), data: map[uint8][]byte{},
+					more: rec.Flags&trace.CallMore != 0}
 				if e, ok := entered[k]; ok {
 					c.add(t, e.Pieces)
 				}
@@ -201,7 +203,8 @@ func record(t testing.TB, o *capture.Options, argv ...string) (*recording, *capt
 	return r, res
 }
 
-func recordTo(t testing.TB, o *capture.Options, w io.Writer, b *bytes.Buffer, argv ...string) (*recording, *capture.Result) {
+func recordTo(t testing.TB, o *capture.Options, w io.Writer, b *bytes.Buffer, argv ...string) (*recording,
+	*capture.Result) {
 	t.Helper()
 	need(t)
 	o.Command = argv
@@ -221,7 +224,8 @@ func recordTo(t testing.TB, o *capture.Options, w io.Writer, b *bytes.Buffer, ar
 func build(t testing.TB, name string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	if b, err := exec.Command("cc", "-O1", "-o", out, filepath.Join("testdata", name+".c"), "-lpthread").CombinedOutput(); err != nil {
+	if b, err := exec.Command("cc", "-O1", "-o", out, filepath.Join("testdata", name+".c"),
+		"-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, b)
 	}
 	return out
@@ -231,7 +235,8 @@ func text(c *call, arg uint8) string { return string(c.data[arg]) }
 
 func TestShell(t *testing.T) {
 	dir := t.TempDir()
-	r, res := record(t, &capture.Options{Dir: dir}, "sh", "-c", "printf 'hello\\n' | tr a-z A-Z > out; cat out out > both; exit 3")
+	r, res := record(t, &capture.Options{Dir: dir}, "sh", "-c",
+		"printf 'hello\\n' | tr a-z A-Z > out; cat out out > both; exit 3")
 	if res.ExitStatus != 3 || res.Lost != 0 {
 		t.Errorf("result %+v", res)
 	}
@@ -285,7 +290,8 @@ func (c *call) describe() string {
 		s += fmt.Sprintf(" arg%d=%q", a, d)
 	}
 	for _, o := range c.Objects {
-		s += fmt.Sprintf(" obj%d{fd %d ino %d size %d pos %d dev %x mode %o flags %o nlink %d}", o.Arg, o.FD, o.Ino, o.Size, o.Pos, o.Dev, o.Mode, o.Flags, o.Nlink)
+		s += fmt.Sprintf(" obj%d{fd %d ino %d size %d pos %d dev %x mode %o flags %o nlink %d}", o.Arg, o.FD, o.Ino,
+			o.Size, o.Pos, o.Dev, o.Mode, o.Flags, o.Nlink)
 	}
 	return s
 }

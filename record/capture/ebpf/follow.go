@@ -149,7 +149,8 @@ func (f *follower) find() error {
 		}
 	}
 	if unheld > 0 {
-		f.note("%d threads will not be held when the recorder falls behind; what that loses is counted (%v)", unheld, why)
+		f.note("%d threads will not be held when the recorder falls behind; what that loses is counted (%v)", unheld,
+			why)
 	}
 	return nil
 }

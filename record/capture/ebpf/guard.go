@@ -116,7 +116,8 @@ func guard() int {
 	case <-tracerEnded: // in order or not: to look is right in any case
 	}
 	enough := time.Now().Add(guardFor)
-	for pause := time.Millisecond; ended != nil || time.Now().Before(enough); pause = min(2*pause, 50*time.Millisecond) {
+	for pause := time.Millisecond; ended != nil ||
+		time.Now().Before(enough); pause = min(2*pause, 50*time.Millisecond) {
 		letGo(m)
 		select {
 		case inOrder := <-ended:

@@ -92,7 +92,8 @@ func (d *drain) readParts(tid int, p *iotapePending) {
 			w.put(trace.PieceMissing, q.Len, nil)
 		}
 	}
-	d.addOwn(&trace.Record{Type: trace.RecData, Op: p.Op, PID: p.Pid, TID: p.Tid, Enter: p.Enter, Flags: trace.DataLast})
+	d.addOwn(&trace.Record{Type: trace.RecData, Op: p.Op, PID: p.Pid, TID: p.Tid, Enter: p.Enter,
+		Flags: trace.DataLast})
 	d.flushOwn()
 }
 
@@ -314,7 +315,8 @@ func readMemory(tid int, addr uint64, b []byte) int {
 	for got < len(b) {
 		local := []unix.Iovec{{Base: &b[got]}}
 		local[0].SetLen(len(b) - got)
-		n, err := unix.ProcessVMReadv(tid, local, []unix.RemoteIovec{{Base: uintptr(addr) + uintptr(got), Len: len(b) - got}}, 0)
+		n, err := unix.ProcessVMReadv(tid, local,
+			[]unix.RemoteIovec{{Base: uintptr(addr) + uintptr(got), Len: len(b) - got}}, 0)
 		if err != nil || n <= 0 {
 			break
 		}

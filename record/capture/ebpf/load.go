@@ -159,7 +159,8 @@ func loadAll(spec *ebpf.CollectionSpec, n int) (*ebpf.Collection, error) {
 	var wg sync.WaitGroup
 	for i, programs := range shares(spec.Programs, n) {
 		wg.Go(func() {
-			parts[i], errs[i] = ebpf.NewCollectionWithOptions(part(programs), ebpf.CollectionOptions{MapReplacements: all.Maps})
+			parts[i], errs[i] = ebpf.NewCollectionWithOptions(part(programs),
+				ebpf.CollectionOptions{MapReplacements: all.Maps})
 		})
 	}
 	wg.Wait()
@@ -255,7 +256,8 @@ func (p *programs) optional(o *capture.Options) (list []*ebpf.Program) {
 	}
 	if o.Wakeups {
 		// Ends first: a beginning without its end would count for ever.
-		list = append(list, p.OnIrqExit, p.OnIrqEntry, p.OnSoftirqExit, p.OnSoftirqEntry, p.OnTimerExit, p.OnTimerEntry, p.OnWaking)
+		list = append(list, p.OnIrqExit, p.OnIrqEntry, p.OnSoftirqExit, p.OnSoftirqEntry, p.OnTimerExit, p.OnTimerEntry,
+			p.OnWaking)
 	}
 	return list
 }

@@ -140,7 +140,8 @@ func TestCounts(t *testing.T) {
 	need(t)
 	content, dir := build(t, "content"), shm(t)
 	file := filepath.Join(t.TempDir(), "counts")
-	if b, err := exec.Command(strace, "-f", "-c", "-U", "name,calls", "-o", file, content, dir, "small", "20").CombinedOutput(); err != nil {
+	if b, err := exec.Command(strace, "-f", "-c", "-U", "name,calls", "-o", file, content, dir, "small",
+		"20").CombinedOutput(); err != nil {
 		t.Fatalf("strace: %v\n%s", err, b)
 	}
 	want := map[string]int{}
@@ -159,7 +160,8 @@ func TestCounts(t *testing.T) {
 	for _, c := range r.calls {
 		got[c.spec.Name]++
 	}
-	for _, op := range []event.Op{event.OpRead, event.OpWrite, event.OpPread64, event.OpPwrite64, event.OpReadv, event.OpWritev,
+	for _, op := range []event.Op{event.OpRead, event.OpWrite, event.OpPread64, event.OpPwrite64, event.OpReadv,
+		event.OpWritev,
 		event.OpPreadv, event.OpPwritev, event.OpOpenat, event.OpClose, event.OpDup, event.OpFcntl, event.OpLseek,
 		event.OpSendfile, event.OpCopyFileRange, event.OpSplice, event.OpPipe2, event.OpExecve, event.OpNewfstatat, event.OpAccess, event.OpClone3} {
 		if got[op.String()] != want[op.String()] {
@@ -204,7 +206,8 @@ func TestCancel(t *testing.T) {
 	}
 	for range 100 {
 		if b, err := os.ReadFile(filepath.Join(dir, "done")); err == nil && len(b) > 0 {
-			if st, err := os.Stat(filepath.Join(dir, "out")); err != nil || st.Size() != 60000000 || string(b) != "0\n" {
+			if st, err := os.Stat(filepath.Join(dir, "out")); err != nil || st.Size() != 60000000 ||
+				string(b) != "0\n" {
 				t.Errorf("out: %v %v, done: %q", st, err, b)
 			}
 			t.Logf("%+v", res)

@@ -17,5 +17,6 @@ func (p *programs) requestPrograms() []*ebpf.Program {
 	if p.noUring {
 		return nil
 	}
-	return []*ebpf.Program{p.OnUringComplete, p.OnUringOverflow, p.OnUringFailLink, p.OnUringLink, p.OnUringRefused, p.OnUringSubmit, p.OnUringCreate}
+	return []*ebpf.Program{p.OnUringComplete, p.OnUringOverflow, p.OnUringFailLink, p.OnUringLink, p.OnUringRefused,
+		p.OnUringSubmit, p.OnUringCreate}
 }

@@ -92,7 +92,8 @@ func newStores(d *drain) *stores {
 	if d.p.touches == nil {
 		return nil
 	}
-	return &stores{d: d, files: map[iotapeFileKey]*storedFile{}, seed: maphash.MakeSeed(), buf: make([]byte, hugeBytes), page: int64(os.Getpagesize())}
+	return &stores{d: d, files: map[iotapeFileKey]*storedFile{}, seed: maphash.MakeSeed(), buf: make([]byte, hugeBytes),
+		page: int64(os.Getpagesize())}
 }
 
 // busy reports whether a file waits for the end of its last mapping, or to be looked at.
@@ -264,7 +265,8 @@ func (s *stores) open(tid int, p *iotapePending, q *iotapePart) {
 
 // mappedObject describes a mapped file, which has no descriptor.
 func mappedObject(key iotapeFileKey, st *unix.Stat_t) trace.Object {
-	return trace.Object{Ino: key.Ino, Dev: key.Dev, Size: st.Size, Mode: st.Mode, Flags: unix.O_RDWR, Nlink: uint32(st.Nlink), UID: st.Uid, GID: st.Gid, FD: -1}
+	return trace.Object{Ino: key.Ino, Dev: key.Dev, Size: st.Size, Mode: st.Mode, Flags: unix.O_RDWR,
+		Nlink: uint32(st.Nlink), UID: st.Uid, GID: st.Gid, FD: -1}
 }
 
 // findDirty marks the dirty ones of pages lo to hi-1.
@@ -273,7 +275,8 @@ func (s *stores) findDirty(f *storedFile, lo, hi int64, at uint64) {
 		return
 	}
 	var c unix.Cachestat_t
-	err := unix.Cachestat(uint(f.fd), &unix.CachestatRange{Off: uint64(lo * s.page), Len: uint64((hi - lo) * s.page)}, &c, 0)
+	err := unix.Cachestat(uint(f.fd), &unix.CachestatRange{Off: uint64(lo * s.page), Len: uint64((hi - lo) * s.page)},
+		&c, 0)
 	switch {
 	case err != nil || c.Dirty >= uint64(hi-lo) || hi-lo == 1 && c.Dirty+c.Writeback > 0:
 		s.markDirty(f, lo, hi-1, at)
@@ -471,7 +474,8 @@ func (s *stores) findFault(tid int, q, where *iotapePart) bool {
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || fault&store != 0 && (a.shared || fault&inCall != 0) {
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
+		fault&store != 0 && (a.shared || fault&inCall != 0) {
 		return false
 	}
 	asked := a.off + (where.Addr-a.from)&^(page-1)
@@ -490,7 +494,8 @@ func (s *stores) findFault(tid int, q, where *iotapePart) bool {
 	for _, f := range [...]struct {
 		is   bool
 		flag uint32
-	}{{a.shared, event.MappedShared}, {fault&store != 0, event.MappedStore}, {a.exec, event.MappedCode}, {fault&inCall != 0, event.MappedInCall}} {
+	}{{a.shared, event.MappedShared}, {fault&store != 0, event.MappedStore}, {a.exec,
+		event.MappedCode}, {fault&inCall != 0, event.MappedInCall}} {
 		if f.is {
 			where.Count |= f.flag
 		}

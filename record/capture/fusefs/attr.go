@@ -261,7 +261,8 @@ func timespec(valid, set, now uint32, sec uint64, nsec uint32) unix.Timespec {
 // utimensat sets the times of a descriptor's file, of whatever kind.
 func utimensat(fd int, ts *[2]unix.Timespec) error {
 	empty := [1]byte{}
-	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])), uintptr(unsafe.Pointer(ts)), unix.AT_EMPTY_PATH, 0, 0)
+	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
+		uintptr(unsafe.Pointer(ts)), unix.AT_EMPTY_PATH, 0, 0)
 	if e != 0 {
 		return e
 	}

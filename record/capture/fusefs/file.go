@@ -94,7 +94,8 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, entry string, out *fu
 	fd, errno := -1, syscall.Errno(0)
 	fs.act.as(in.Uid, in.Gid, in.Umask, func() {
 		var err error
-		fd, err = openat(dir.fd, entry, int(flags&^callerFlags&^unix.O_TRUNC)|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, in.Mode&0o7777)
+		fd, err = openat(dir.fd, entry, int(flags&^callerFlags&^unix.O_TRUNC)|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
+			in.Mode&0o7777)
 		errno = errnoOf(err)
 	})
 	if errno == unix.EEXIST && flags&unix.O_EXCL == 0 {
@@ -122,7 +123,8 @@ func (fs *FS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut)
 	return fs.created(c, in, fd, errno, name{}, flags, out)
 }
 
-func (fs *FS) created(c *call, in *fuse.CreateIn, fd int, errno syscall.Errno, nm name, flags uint32, out *fuse.CreateOut) fuse.Status {
+func (fs *FS) created(c *call, in *fuse.CreateIn, fd int, errno syscall.Errno, nm name, flags uint32,
+	out *fuse.CreateOut) fuse.Status {
 	var st unix.Stat_t
 	node := -1
 	if errno == 0 {

@@ -40,7 +40,8 @@ var errNoProc = errors.New("/proc is not mounted, or not this system's")
 
 // newFS takes a descriptor of the lower directory, which is its own from then on.
 func newFS(lower int, path string, cache time.Duration) (*FS, error) {
-	fs := &FS{RawFileSystem: fuse.NewDefaultRawFileSystem(), lowerPath: path, cache: cache, act: newActors(), arch: nativeArch()}
+	fs := &FS{RawFileSystem: fuse.NewDefaultRawFileSystem(), lowerPath: path, cache: cache, act: newActors(),
+		arch: nativeArch()}
 	var st unix.Stat_t
 	if err := unix.Fstat(lower, &st); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -199,7 +199,8 @@ func (f *fsx) mapWrite() error {
 
 func (f *fsx) punch() error {
 	off, n := f.span(fsxMax)
-	if err := unix.Fallocate(f.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(n)); err != nil {
+	if err := unix.Fallocate(f.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off),
+		int64(n)); err != nil {
 		return fmt.Errorf("punch: %w", err)
 	}
 	clear(f.shadow[min(off, len(f.shadow)):min(off+n, len(f.shadow))])

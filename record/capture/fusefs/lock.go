@@ -130,7 +130,8 @@ func (fs *FS) GetLk(_ <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Stat
 	}
 	c := fs.begin(&in.InHeader, event.OpFcntl)
 	lk := flockOf(&in.Lk)
-	errno := errnoOf(h.node.locks.do(fs, h, in, func(fd uintptr) error { return unix.FcntlFlock(fd, unix.F_OFD_GETLK, &lk) }))
+	errno := errnoOf(h.node.locks.do(fs, h, in,
+		func(fd uintptr) error { return unix.FcntlFlock(fd, unix.F_OFD_GETLK, &lk) }))
 	if errno == 0 {
 		if lk.Type == unix.F_UNLCK {
 			out.Lk = in.Lk
@@ -140,7 +141,8 @@ func (fs *FS) GetLk(_ <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Stat
 				want := flockOf(&in.Lk)
 				lk.Pid = int32(h.node.locks.pid(in.Owner, &want))
 			}
-			out.Lk = fuse.FileLock{Typ: uint32(lk.Type), Pid: uint32(max(lk.Pid, 0)), Start: uint64(lk.Start), End: endOf(&lk)}
+			out.Lk = fuse.FileLock{Typ: uint32(lk.Type), Pid: uint32(max(lk.Pid, 0)), Start: uint64(lk.Start),
+				End: endOf(&lk)}
 		}
 	}
 	c.lock(h, unix.F_GETLK, &lk, errno)
@@ -163,7 +165,8 @@ func (fs *FS) setLock(cancel <-chan struct{}, in *fuse.LkIn, wait bool) fuse.Sta
 		return fuse.EBADF
 	}
 	if in.LkFlags&fuse.LK_FLOCK != 0 {
-		how := map[uint32]int{unix.F_RDLCK: unix.LOCK_SH, unix.F_WRLCK: unix.LOCK_EX, unix.F_UNLCK: unix.LOCK_UN}[in.Lk.Typ]
+		how := map[uint32]int{unix.F_RDLCK: unix.LOCK_SH, unix.F_WRLCK: unix.LOCK_EX,
+			unix.F_UNLCK: unix.LOCK_UN}[in.Lk.Typ]
 		c := fs.begin(&in.InHeader, event.OpFlock)
 		errno := h.node.locks.take(cancel, func() error { return unix.Flock(h.fd, how|unix.LOCK_NB) }, wait)
 		c.file(0, h)
@@ -178,7 +181,8 @@ func (fs *FS) setLock(cancel <-chan struct{}, in *fuse.LkIn, wait bool) fuse.Sta
 	c := fs.begin(&in.InHeader, event.OpFcntl)
 	lk := flockOf(&in.Lk)
 	errno := h.node.locks.take(cancel, func() error {
-		return h.node.locks.do(fs, h, in, func(fd uintptr) error { lk := lk; return unix.FcntlFlock(fd, unix.F_OFD_SETLK, &lk) })
+		return h.node.locks.do(fs, h, in,
+			func(fd uintptr) error { lk := lk; return unix.FcntlFlock(fd, unix.F_OFD_SETLK, &lk) })
 	}, wait)
 	cmd := unix.F_SETLK
 	if wait {

@@ -261,7 +261,8 @@ func places(o *Options) (lower, mountpoint string, err error) {
 			abs, err = filepath.EvalSymlinks(abs)
 		}
 		if errors.Is(err, syscall.ENOTCONN) {
-			return "", fmt.Errorf("%s %s: a mount is there whose server has ended; take it away with umount %s", what, p, p)
+			return "", fmt.Errorf("%s %s: a mount is there whose server has ended; take it away with umount %s", what,
+				p, p)
 		}
 		var path *os.PathError
 		if errors.As(err, &path) {
@@ -273,7 +274,8 @@ func places(o *Options) (lower, mountpoint string, err error) {
 		fi, err := os.Stat(abs)
 		switch {
 		case errors.Is(err, syscall.ENOTCONN):
-			return "", fmt.Errorf("%s %s: a mount is there whose server has ended; take it away with umount %s", what, p, p)
+			return "", fmt.Errorf("%s %s: a mount is there whose server has ended; take it away with umount %s", what,
+				p, p)
 		case err != nil || !fi.IsDir():
 			return "", fmt.Errorf("%s %s: not a directory", what, p)
 		}

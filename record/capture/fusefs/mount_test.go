@@ -498,7 +498,8 @@ func TestUnmountWhileInUse(t *testing.T) {
 func TestOtherNamespace(t *testing.T) {
 	m := mounted(t, Options{})
 	testenv.NeedProgram(t, "unshare")
-	other := exec.Command("unshare", "-m", "--propagation", "private", "sh", "-c", "cd "+m.Mountpoint+"; echo ready; read go; echo x >f")
+	other := exec.Command("unshare", "-m", "--propagation", "private", "sh", "-c",
+		"cd "+m.Mountpoint+"; echo ready; read go; echo x >f")
 	in, _ := other.StdinPipe()
 	out, _ := other.StdoutPipe()
 	if err := other.Start(); err != nil {

@@ -38,7 +38,8 @@ func (fs *FS) Forget(id, count uint64) { fs.nodes.forget(id, count) }
 
 // makeEntry makes an entry as the caller, and looks it up for the reply.
 // that makes the file when nothing but mode and umask decide.
-func (fs *FS) makeEntry(c *call, h *fuse.InHeader, dir *node, entry string, umask uint32, out *fuse.EntryOut, do func() error) (st unix.Stat_t, errno syscall.Errno) {
+func (fs *FS) makeEntry(c *call, h *fuse.InHeader, dir *node, entry string, umask uint32, out *fuse.EntryOut,
+	do func() error) (st unix.Stat_t, errno syscall.Errno) {
 	fs.act.as(h.Uid, h.Gid, umask, func() { errno = errnoOf(retry(do)) })
 	if errno != 0 {
 		return st, errno
@@ -66,7 +67,8 @@ func (fs *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, entry string, out *fuse
 		return fuse.Status(unix.ESTALE)
 	}
 	c := fs.begin(&in.InHeader, event.OpMkdirat)
-	st, errno := fs.makeEntry(c, &in.InHeader, dir, entry, in.Umask, out, func() error { return unix.Mkdirat(dir.fd, entry, in.Mode) })
+	st, errno := fs.makeEntry(c, &in.InHeader, dir, entry, in.Umask, out,
+		func() error { return unix.Mkdirat(dir.fd, entry, in.Mode) })
 	c.name(1, dir, entry)
 	c.arg(2, modeMade(in.Mode&^unix.S_IFMT, in.Umask, &st, errno))
 	c.done(0, errno)
@@ -80,7 +82,8 @@ func (fs *FS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, entry string, out *fuse
 		return fuse.Status(unix.ESTALE)
 	}
 	c := fs.begin(&in.InHeader, event.OpMknodat)
-	st, errno := fs.makeEntry(c, &in.InHeader, dir, entry, in.Umask, out, func() error { return unix.Mknodat(dir.fd, entry, in.Mode, int(in.Rdev)) })
+	st, errno := fs.makeEntry(c, &in.InHeader, dir, entry, in.Umask, out,
+		func() error { return unix.Mknodat(dir.fd, entry, in.Mode, int(in.Rdev)) })
 	c.name(1, dir, entry)
 	c.arg(2, modeMade(in.Mode, in.Umask, &st, errno))
 	c.arg(3, uint64(in.Rdev))

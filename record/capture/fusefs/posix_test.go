@@ -157,7 +157,8 @@ func (x *posixRun) lstat(name string) {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		size = 0
 	}
-	x.say("lstat "+name, err, fmt.Sprintf("%o %d:%d links %d size %d rdev %x", st.Mode, st.Uid, st.Gid, st.Nlink, size, st.Rdev))
+	x.say("lstat "+name, err, fmt.Sprintf("%o %d:%d links %d size %d rdev %x", st.Mode, st.Uid, st.Gid, st.Nlink, size,
+		st.Rdev))
 }
 
 func (x *posixRun) fstat(fd int) {
@@ -182,7 +183,8 @@ func (x *posixRun) rename(a, b string) {
 	x.say("rename "+a+" "+short(b), unix.Rename(x.path(a), x.path(b)))
 }
 func (x *posixRun) rename2(a, b string, flags uint) {
-	x.say(fmt.Sprintf("renameat2 %s %s %d", a, b, flags), unix.Renameat2(unix.AT_FDCWD, x.path(a), unix.AT_FDCWD, x.path(b), flags))
+	x.say(fmt.Sprintf("renameat2 %s %s %d", a, b, flags),
+		unix.Renameat2(unix.AT_FDCWD, x.path(a), unix.AT_FDCWD, x.path(b), flags))
 }
 func (x *posixRun) chmod(name string, mode uint32) {
 	x.say(fmt.Sprintf("chmod %s %#o", name, mode), unix.Chmod(x.path(name), mode))

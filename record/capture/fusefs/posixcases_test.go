@@ -114,7 +114,8 @@ var posixCases = []struct {
 		x.fstat(fd)
 		x.file("f", "another")
 		x.pread(fd, 20, 0)
-		x.do("link it", unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, x.path("g"), unix.AT_SYMLINK_FOLLOW))
+		x.do("link it", unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, x.path("g"),
+			unix.AT_SYMLINK_FOLLOW))
 		x.mkdir("d", 0o755)
 		d := x.open("d", unix.O_DIRECTORY, 0)
 		x.rmdir("d")
@@ -127,11 +128,13 @@ var posixCases = []struct {
 		fd := x.open(".", rdwr|unix.O_TMPFILE, 0o640)
 		x.write(fd, "content")
 		x.fstat(fd)
-		x.do("linkat", unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, x.path("named"), unix.AT_SYMLINK_FOLLOW))
+		x.do("linkat", unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, x.path("named"),
+			unix.AT_SYMLINK_FOLLOW))
 		x.cat("named")
 		x.lstat("named")
 		fd = x.open(".", rdwr|unix.O_TMPFILE|excl, 0o640)
-		x.do("linkat of O_EXCL", unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, x.path("never"), unix.AT_SYMLINK_FOLLOW))
+		x.do("linkat of O_EXCL", unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD,
+			x.path("never"), unix.AT_SYMLINK_FOLLOW))
 		x.open("named", rdwr|unix.O_TMPFILE, 0o640)
 	}},
 	{"hard links", "", func(x *posixRun) {
@@ -762,7 +765,8 @@ func acl(owner int, users string, group, mask, other int) string {
 		return string([]byte{byte(tag), 0, byte(perm), 0, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
 	}
 	const none = 0xffffffff
-	return "\x02\x00\x00\x00" + entry(1, owner, none) + users + entry(4, group, none) + entry(0x10, mask, none) + entry(0x20, other, none)
+	return "\x02\x00\x00\x00" + entry(1, owner, none) + users + entry(4, group, none) + entry(0x10, mask, none) +
+		entry(0x20, other, none)
 }
 
 func user(id uint32, perm int) string {

@@ -229,7 +229,8 @@ func (r *dispatcher) put(c *call) {
 	}
 	path := c.resolve()
 	for _, t := range r.recordings {
-		if t.Want != nil && !t.Want(&Operation{Op: event.Op(c.rec.Op), Path: path, PID: c.who.pid, TID: c.who.tid, UID: c.who.uid, GID: c.who.gid}) {
+		if t.Want != nil && !t.Want(&Operation{Op: event.Op(c.rec.Op), Path: path, PID: c.who.pid, TID: c.who.tid,
+			UID: c.who.uid, GID: c.who.gid}) {
 			continue
 		}
 		t.introduce(c)
@@ -315,7 +316,8 @@ func (r *dispatcher) attach(fs *FS, t *Recording) error {
 	now := r.now()
 	s.put(fs.self.record(now))
 	s.known[fs.self.tid] = fs.self.version
-	s.put(&trace.Record{Type: trace.RecStart, PID: fs.self.pid, TID: fs.self.tid, Exit: now, Pieces: []trace.Piece{textPiece(fs.lowerPath)}})
+	s.put(&trace.Record{Type: trace.RecStart, PID: fs.self.pid, TID: fs.self.tid, Exit: now,
+		Pieces: []trace.Piece{textPiece(fs.lowerPath)}})
 	fs.files.each(func(h *handle) {
 		var st unix.Stat_t
 		if unix.Fstat(h.fd, &st) != nil {

@@ -14,15 +14,18 @@ import (
 
 // GetXAttr reads an attribute.
 func (fs *FS) GetXAttr(_ <-chan struct{}, in *fuse.InHeader, attr string, dest []byte) (uint32, fuse.Status) {
-	return fs.readXattr(in, event.OpFgetxattr, event.OpLgetxattr, attr, dest, func(n *node) (int, error) { return unix.Getxattr(n.link(), attr, dest) })
+	return fs.readXattr(in, event.OpFgetxattr, event.OpLgetxattr, attr, dest,
+		func(n *node) (int, error) { return unix.Getxattr(n.link(), attr, dest) })
 }
 
 // ListXAttr lists the names of attributes.
 func (fs *FS) ListXAttr(_ <-chan struct{}, in *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
-	return fs.readXattr(in, event.OpFlistxattr, event.OpLlistxattr, "", dest, func(n *node) (int, error) { return unix.Listxattr(n.link(), dest) })
+	return fs.readXattr(in, event.OpFlistxattr, event.OpLlistxattr, "", dest,
+		func(n *node) (int, error) { return unix.Listxattr(n.link(), dest) })
 }
 
-func (fs *FS) readXattr(in *fuse.InHeader, onFile, onPath event.Op, attr string, dest []byte, read func(*node) (int, error)) (uint32, fuse.Status) {
+func (fs *FS) readXattr(in *fuse.InHeader, onFile, onPath event.Op, attr string, dest []byte,
+	read func(*node) (int, error)) (uint32, fuse.Status) {
 	n := fs.nodes.get(in.NodeId)
 	if n == nil {
 		return 0, fuse.Status(unix.ESTALE)

@@ -54,7 +54,8 @@ func NewRecorder(o *capture.Options, sw *trace.StreamWriter) (*Recorder, error) 
 
 // CommandOf returns the command that the options want recorded.
 func CommandOf(o *capture.Options) *ptracer.Command {
-	return &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
+	return &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential,
+		Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
 }
 
 // exemptOf lists the calls that need not be recorded.
@@ -65,7 +66,8 @@ func exemptOf(o *capture.Options, arch event.Arch) []Exempt {
 	}
 	const most = 250 // that a filter can let through
 	for _, e := range refused(o.Prefilter, arch) {
-		if known := slices.ContainsFunc(through, func(x Exempt) bool { return x.NR == e.NR }); !known && len(through) < most {
+		if known := slices.ContainsFunc(through, func(x Exempt) bool { return x.NR == e.NR }); !known &&
+			len(through) < most {
 			through = append(through, e)
 		}
 	}

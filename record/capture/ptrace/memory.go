@@ -42,7 +42,8 @@ func readMemory(tid int, addr uint64, b []byte) int {
 	}
 	local := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
 	remote := unix.RemoteIovec{Base: uintptr(addr), Len: len(b)}
-	n, _, e := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(tid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	n, _, e := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(tid), uintptr(unsafe.Pointer(&local)), 1,
+		uintptr(unsafe.Pointer(&remote)), 1, 0)
 	if e == 0 && int(n) == len(b) {
 		return len(b)
 	}

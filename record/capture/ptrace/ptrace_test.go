@@ -29,7 +29,8 @@ import (
 func TestUntracedIsNotReplayed(t *testing.T) {
 	seen := map[int]bool{}
 	for _, e := range Untraced() {
-		if op := event.ByNumber(event.AMD64, e.NR); event.Lookup(op).Replay == event.Native && runtime.GOARCH == "amd64" {
+		if op := event.ByNumber(event.AMD64, e.NR); event.Lookup(op).Replay == event.Native &&
+			runtime.GOARCH == "amd64" {
 			t.Errorf("%s is let through, but a replay makes the call", op)
 		}
 		if seen[e.NR] || e.Reason == "" {
@@ -168,7 +169,8 @@ func checkObjects(t *testing.T, rec *recording, dir string) {
 		}
 		o := r.Objects[0]
 		dev := uint32(st.Dev>>8&0xfff)<<20 | uint32(st.Dev&0xff|st.Dev>>12&^0xff)
-		want := trace.Object{Ino: st.Ino, Size: 3 << 20, Pos: 3 << 20, Dev: dev, Mode: st.Mode, Flags: syscall.O_RDWR | 0o100000,
+		want := trace.Object{Ino: st.Ino, Size: 3 << 20, Pos: 3 << 20, Dev: dev, Mode: st.Mode,
+			Flags: syscall.O_RDWR | 0o100000,
 			Nlink: 1, UID: st.Uid, GID: st.Gid, FD: int32(r.Args[0])}
 		want.Flags = o.Flags&0o100000 | syscall.O_RDWR
 		if o != want {
@@ -183,7 +185,8 @@ func checkObjects(t *testing.T, rec *recording, dir string) {
 	}
 	for _, r := range rec.calls(event.OpFcntl) {
 		for _, o := range r.Objects {
-			duplicated = duplicated || o.Arg == event.ResultArg && o.Ino == st.Ino && o.FD >= 100 && o.Flags&syscall.O_CLOEXEC != 0
+			duplicated = duplicated || o.Arg == event.ResultArg && o.Ino == st.Ino && o.FD >= 100 &&
+				o.Flags&syscall.O_CLOEXEC != 0
 		}
 	}
 	if !opened || !duplicated {
@@ -193,7 +196,8 @@ func checkObjects(t *testing.T, rec *recording, dir string) {
 
 func TestContentNone(t *testing.T) {
 	dir := t.TempDir()
-	rec := record(t, &capture.Options{Command: []string{program(t, "content"), dir}, Content: capture.Everywhere(capture.KeepNone)})
+	rec := record(t, &capture.Options{Command: []string{program(t, "content"), dir},
+		Content: capture.Everywhere(capture.KeepNone)})
 	for _, op := range []event.Op{event.OpWrite, event.OpReadv, event.OpSendfile, event.OpSendto} {
 		for _, r := range rec.calls(op) {
 			for _, p := range r.Pieces {
@@ -295,7 +299,8 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		command string
 		want    error
-	}{{"no-such-command-here", exec.ErrNotFound}, {"/no/such/file", fs.ErrNotExist}, {"/etc/passwd", fs.ErrPermission}} {
+	}{{"no-such-command-here", exec.ErrNotFound}, {"/no/such/file", fs.ErrNotExist}, {"/etc/passwd",
+		fs.ErrPermission}} {
 		sw, err := trace.NewStreamWriter(io.Discard, 1, &trace.Head{})
 		if err != nil {
 			t.Fatal(err)

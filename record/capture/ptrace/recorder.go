@@ -172,7 +172,8 @@ func (r *Recorder) addPieces(arg, flags uint8, b []byte) {
 	off := 0
 	for {
 		n := min(len(b)-off, recordBytes)
-		r.rec.Pieces = append(r.rec.Pieces, trace.Piece{Arg: arg, Flags: flags, Len: uint32(n), Off: uint64(off), Data: b[off : off+n]})
+		r.rec.Pieces = append(r.rec.Pieces,
+			trace.Piece{Arg: arg, Flags: flags, Len: uint32(n), Off: uint64(off), Data: b[off : off+n]})
 		if off += n; off == len(b) {
 			return
 		}

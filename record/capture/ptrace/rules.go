@@ -167,7 +167,8 @@ func (r *Recorder) planMessages(th *thread, arg uint8, a *event.Arg, ret int64) 
 // messages says where the messages of an argument are.
 func (r *Recorder) messages(th *thread, arg int, a *event.Arg, ret int64) *capture.Messages {
 	c := &th.call
-	m := &capture.Messages{Addr: c.args[arg], Count: 1, Stride: capture.MsghdrBytes, Moved: uint64(max(ret, 0)), Room: math.MaxUint64, Failed: failed(ret)}
+	m := &capture.Messages{Addr: c.args[arg], Count: 1, Stride: capture.MsghdrBytes, Moved: uint64(max(ret, 0)),
+		Room: math.MaxUint64, Failed: failed(ret)}
 	if a.Len == event.LenMsg {
 		if a.Dir == event.Out {
 			m.Room = c.offered

@@ -21,7 +21,8 @@ const (
 // kcmp compares what two threads have: 0 if it is one, 1 or 2 for an order among
 // others. It fails where the kernel lacks it or we may not look.
 func kcmp(tid1, tid2, what, fd1, fd2 int) (int, bool) {
-	r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(tid1), uintptr(tid2), uintptr(what), uintptr(fd1), uintptr(fd2), 0)
+	r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(tid1), uintptr(tid2), uintptr(what), uintptr(fd1), uintptr(fd2),
+		0)
 	return int(r), e == 0
 }
 
