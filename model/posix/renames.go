@@ -127,7 +127,7 @@ func (m *Model) readLink(_ *Thread, ev *event.Event) {
 	for i := range ev.Bufs {
 		// What fills the buffer may be cut.
 		if b := &ev.Bufs[i]; b.Kind == event.KindBuf && ev.Ret > 0 && int64(len(b.Inline)) == ev.Ret {
-			if size := ev.Spec().Args[b.Arg].LenArg; size >= 0 && int64(ev.Args[size]) > ev.Ret {
+			if size := ev.Spec().Args[b.Arg].LenArg; int64(ev.Args[size]) > ev.Ret {
 				m.learn(ev, string(b.Inline))
 			}
 		}
