@@ -124,12 +124,13 @@ func (m *Model) readLink(_ *Thread, ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) != 1 {
 		return
 	}
-	for i := range ev.Bufs {
-		// What fills the buffer may be cut.
-		if b := &ev.Bufs[i]; b.Kind == event.KindBuf && ev.Ret > 0 && int64(len(b.Inline)) == ev.Ret {
-			if size := ev.Spec().Args[b.Arg].LenArg; int64(ev.Args[size]) > ev.Ret {
-				m.learn(ev, string(b.Inline))
-			}
+	for i, a := range ev.Spec().Args {
+		if a.Kind != event.KindBuf || int(a.LenArg) >= len(ev.Args) {
+			continue
+		}
+		b, size := ev.BufArg(i), int64(ev.Args[a.LenArg])
+		if b != nil && int64(len(b.Inline)) == ev.Ret && 0 < ev.Ret && ev.Ret < size { // else it may be cut
+			m.learn(ev, string(b.Inline))
 		}
 	}
 }
