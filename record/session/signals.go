@@ -6,18 +6,16 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 )
 
 // Signals collects the signals that are sent to this process while it records and seals.
 type Signals struct {
-	c      chan os.Signal
-	count  atomic.Int32
-	ctx    context.Context
-	cancel context.CancelFunc
-	quit   chan struct{}
-	active atomic.Bool // sealing: signals mean this process
+	c       chan os.Signal
+	ctx     context.Context
+	cancel  context.CancelFunc
+	quit    chan struct{}
+	sealing chan chan<- struct{} // tells loop that sealing begins; it answers
 }
 
 // CatchSignals keeps signals from ending this process, until Stop: SIGINT, SIGQUIT, SIGTERM
@@ -36,7 +34,7 @@ func (p *Plan) signals() *Signals {
 }
 
 func catchSignals(which ...os.Signal) *Signals {
-	s := &Signals{c: make(chan os.Signal, 4), quit: make(chan struct{})}
+	s := &Signals{c: make(chan os.Signal, 4), quit: make(chan struct{}), sealing: make(chan chan<- struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var take []os.Signal
 	for _, sig := range which {
@@ -52,14 +50,22 @@ func catchSignals(which ...os.Signal) *Signals {
 }
 
 func (s *Signals) loop() {
+	count, active := 0, false // active: signals mean this process
 	for {
 		select {
 		case <-s.quit:
 			return
+		case begun := <-s.sealing:
+			// What ended the recording may be here, too, and must not end the sealing.
+			for ; len(s.c) > 0; count++ {
+				<-s.c
+			}
+			active = true
+			close(begun)
 		case sig := <-s.c:
 			// The first Ctrl-C may have been meant for the command, which ended
 			// just before.
-			if n := s.count.Add(1); s.active.Load() && (n > 1 || sig != os.Interrupt) {
+			if count++; active && (count > 1 || sig != os.Interrupt) {
 				s.cancel()
 			}
 		}
@@ -72,7 +78,12 @@ func (s *Signals) Context() context.Context { return s.ctx }
 // Sealing returns the context of the sealing at the end: the second SIGINT ends it, and any
 // SIGTERM or SIGHUP.
 func (s *Signals) Sealing() context.Context {
-	s.active.Store(true)
+	begun := make(chan struct{})
+	select {
+	case s.sealing <- begun:
+		<-begun
+	case <-s.quit:
+	}
 	return s.ctx
 }
 
