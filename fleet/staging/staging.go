@@ -296,7 +296,7 @@ func Quarantine(dir, to, why string) (string, error) {
 	if err := os.Rename(dir, filepath.Join(to, name)); err != nil {
 		return "", errors.Join(err, os.Remove(filepath.Join(to, name+".why")))
 	}
-	return filepath.Join(to, name), errors.Join(syncDir(to), syncDir(filepath.Dir(dir)))
+	return filepath.Join(to, name), errors.Join(wholefile.SyncDir(to), wholefile.SyncDir(filepath.Dir(dir)))
 }
 
 // maxJSON limits the size of about.json and end.json, in bytes.
@@ -331,7 +331,7 @@ func WriteFile(name string, v any) error {
 		os.Remove(name + next)
 		return err
 	}
-	return syncDir(filepath.Dir(name))
+	return wholefile.SyncDir(filepath.Dir(name))
 }
 
 // next is the suffix of a file that is about to replace another.
@@ -382,12 +382,4 @@ func (b *Batch) Publish() error {
 	}
 	b.names = nil
 	return nil
-}
-
-func syncDir(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
