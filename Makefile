@@ -6,7 +6,7 @@ GO ?= go
 # Version stamping needs a git that trusts this directory; where it does not, do without.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 TEST_TIMEOUT ?= 35m
-FUZZ_SECONDS ?= 8
+FUZZ_SECONDS ?= 4
 # Set by hand, as the go command stamps no program that is built in a git worktree.
 REVISION := $(shell git describe --always --exclude='*' --abbrev=12 --dirty=.modified 2>/dev/null)
 STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinfo.revision=$(REVISION)"

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/iotape/iotape/bench/workload"
@@ -30,13 +31,54 @@ var programs = []string{"failures", "git-basics", "make-gcc", "mapped", "passfds
 // inShort are those that run under -short too.
 var inShort = []string{"pipeline", "sqlite-wal", "threads8"}
 
+// recordings are the tapes of the programs, each recorded once, by the first test that needs it.
+var recordings struct {
+	sync.Mutex
+	dir   string
+	tapes map[string]string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(recordings.dir)
+	os.Exit(code)
+}
+
+// recording returns the tape of a program.
+func recording(t *testing.T, iotape string, p *workload.Program) *trace.Tape {
+	t.Helper()
+	recordings.Lock()
+	defer recordings.Unlock()
+	if tape := recordings.tapes[p.Name]; tape != "" {
+		return open(t, tape)
+	}
+	if recordings.dir == "" {
+		dir, err := os.MkdirTemp("", "slice-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		recordings.dir, recordings.tapes = dir, map[string]string{}
+	}
+	install, work := filepath.Join(recordings.dir, "workload"), filepath.Join(recordings.dir, p.Name)
+	if err := errors.Join(workload.Install(install), os.Mkdir(work, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, p.Command(install, work, workload.Prep)...)
+	tape := work + ".tape"
+	backend := "ptrace"
+	if p.Name == "mapped" || p.Name == "uring" {
+		testenv.NeedBPF(t)
+		backend = "ebpf"
+	}
+	run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", backend, "--"},
+		p.Command(install, work, workload.Run)...)...)
+	recordings.tapes[p.Name] = tape
+	return open(t, tape)
+}
+
 // recorded calls f with the recording of each program.
 func recorded(t *testing.T, f func(t *testing.T, iotape string, tp *trace.Tape)) {
 	iotape := testenv.Iotape(t)
-	install := filepath.Join(t.TempDir(), "workload")
-	if err := workload.Install(install); err != nil {
-		t.Fatal(err)
-	}
 	for _, p := range workload.Programs() {
 		if !slices.Contains(programs, p.Name) {
 			continue
@@ -46,21 +88,7 @@ func recorded(t *testing.T, f func(t *testing.T, iotape string, tp *trace.Tape))
 				testenv.Short(t, "records a program, and replays slices of it")
 			}
 			testenv.NeedProgram(t, p.Needs...)
-			dir := t.TempDir()
-			work := filepath.Join(dir, "work")
-			if err := os.Mkdir(work, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			run(t, p.Command(install, work, workload.Prep)...)
-			tape := filepath.Join(dir, "x.tape")
-			backend := "ptrace"
-			if p.Name == "mapped" || p.Name == "uring" {
-				testenv.NeedBPF(t)
-				backend = "ebpf"
-			}
-			run(t, append([]string{iotape, "record", "-o", tape, "--no-index", "--backend", backend, "--"},
-				p.Command(install, work, workload.Run)...)...)
-			f(t, iotape, open(t, tape))
+			f(t, iotape, recording(t, iotape, &p))
 		})
 	}
 }
