@@ -280,6 +280,9 @@ func (m *Model) made(f *event.File) *OpenFile {
 // kernelName is how the kernel calls a pipe or a socket (proc(5), "fd").
 func kernelName(f *event.File) string {
 	const fifo, socket = 0o010000, 0o140000
+	if f.Ino == 0 { // a foreign trace does not say it
+		return ""
+	}
 	switch f.Mode & typeMask {
 	case fifo:
 		return "pipe:[" + strconv.FormatUint(f.Ino, 10) + "]"

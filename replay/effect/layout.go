@@ -18,6 +18,10 @@ type Stat struct {
 	Size                  int64 // bytes
 }
 
+// Partial reports whether only type, permissions, size and device number are known: strace and
+// others leave out the rest, and no file has the inode number 0.
+func (s *Stat) Partial() bool { return s.Ino == 0 }
+
 // DecodeStat returns the structure that a successful call of the stat family
 // filled in.
 func DecodeStat(ev *event.Event, arch event.Arch) (Stat, bool) {

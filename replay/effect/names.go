@@ -19,6 +19,7 @@ const (
 	OExcl       = 0o200
 	OTrunc      = 0o1000
 	OAppend     = 0o2000
+	ODirectory  = 0o200000
 	ONoFollow   = 0o400000
 	OTmpfile    = 0o20000000
 	AccessMode  = 3

@@ -24,7 +24,8 @@ func OpenAtStart(ev *event.Event, taken map[string]Inode) bool {
 		return false
 	}
 	f := &ev.Files[0]
-	if !f.Known || f.Nlink == 0 || f.Path == "" || f.Path[0] != '/' || Virtual(f.Path) {
+	removed := f.Nlink == 0 && f.Ino != 0 // without an inode number, neither is known
+	if !f.Known || removed || f.Path == "" || f.Path[0] != '/' || Virtual(f.Path) {
 		return false
 	}
 	if t := TypeOf(f.Mode); t != tree.File && t != tree.Dir {

@@ -10,11 +10,16 @@ import (
 
 // attributes notes mode and owner that were seen before the trace changed them.
 func (o *object) attributes(mode, uid, gid uint32) {
-	if o.known&tree.KnownMode == 0 && !o.modeSet {
-		o.mode, o.known = mode&0o7777, o.known|tree.KnownMode
-	}
+	o.permissions(mode)
 	if o.known&tree.KnownOwner == 0 && !o.ownerSet {
 		o.uid, o.gid, o.known = uid, gid, o.known|tree.KnownOwner
+	}
+}
+
+// permissions notes the mode that was seen before the trace changed it.
+func (o *object) permissions(mode uint32) {
+	if o.known&tree.KnownMode == 0 && !o.modeSet {
+		o.mode, o.known = mode&0o7777, o.known|tree.KnownMode
 	}
 }
 

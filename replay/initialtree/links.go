@@ -69,6 +69,9 @@ func (n *names) moveToTarget(c *node, o *object) {
 		target = c.in.owner.path() + "/" + target
 	}
 	to := n.lookup(target, true)
+	if to != nil && to.obj != nil && o.enters && !to.obj.changed {
+		to.obj.enters = true
+	}
 	if to == nil || to.seen {
 		return
 	}

@@ -177,10 +177,6 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 	if c == nil {
 		return
 	}
-	typ := tree.Type(0)
-	if f.Known {
-		typ = effect.TypeOf(f.Mode)
-	}
 	created := flags&effect.OCreat != 0 && c.obj == nil && !existed &&
 		(c.seen || f.Flags&effect.OCreat != 0 || flags&effect.OExcl != 0 || !in.preexisted(c, f, flags))
 	if created {
@@ -189,10 +185,10 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		in.names.assign(c, o)
 		in.names.indexInode(o)
 	}
-	in.names.exist(c, typ)
+	in.names.exist(c, openedType(f, flags))
 	in.names.identify(c, effect.InodeOf(f))
 	o := c.obj
-	if f.Known && o.initial {
+	if f.Known && f.Ino != 0 && o.initial { // without an inode number, the type is all that is known
 		if !o.changed {
 			o.attributes(f.Mode, f.UID, f.GID)
 		}
@@ -203,6 +199,17 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		}
 	}
 	in.open[f.Open] = o
+}
+
+// openedType returns the type of an opened file, 0 if that is not known.
+func openedType(f *event.File, flags uint64) tree.Type {
+	switch {
+	case f.Known:
+		return effect.TypeOf(f.Mode)
+	case flags&effect.ODirectory != 0:
+		return tree.Dir
+	}
+	return 0
 }
 
 // preexisted guesses, from what the kernel said after an open with O_CREAT,
@@ -223,14 +230,18 @@ func (in *inference) statCall(ev *event.Event) {
 	}
 	st, ok := effect.DecodeStat(ev, in.arch)
 	o := in.statted(ev, &st, ok)
-	if o == nil || !ok || !o.initial {
+	if o == nil || !ok || !o.initial || st.Partial() && st.Mode == 0 {
 		return
 	}
 	if o.typ == 0 {
 		o.typ = effect.TypeOf(st.Mode)
 	}
 	if !o.changed {
-		o.attributes(st.Mode, st.UID, st.GID)
+		if !st.Partial() {
+			o.attributes(st.Mode, st.UID, st.GID)
+		} else if st.Mode != 0 {
+			o.permissions(st.Mode)
+		}
 		if st.Rdev != 0 {
 			o.detail().rdev = st.Rdev
 		}
@@ -438,9 +449,10 @@ func (in *inference) readlinkCall(ev *event.Event) {
 			}
 		}
 	}
-	if o := in.names.exist(c, tree.Symlink); o.typ != tree.Symlink {
+	known := c.obj != nil && (c.obj.typ != 0 || c.obj.enters) // what the link leads to, so far
+	if o := in.names.exist(c, 0); known && o.typ != tree.Symlink {
 		in.names.becomeLink(c, target)
-	} else if o.details().target == "" || o.guessed {
+	} else if o.typ = tree.Symlink; o.details().target == "" || o.guessed {
 		in.names.leadTo(c, target)
 	}
 }

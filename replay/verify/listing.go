@@ -21,12 +21,16 @@ import (
 // names that are there throughout must be.
 func (c *Checker) Listing(t *plan.Task, buf []byte) {
 	h := t.Files.FDs[0]
-	if h == nil || h.FD < 0 || !t.Event.OK() || t.Content.Missing {
+	if h == nil || h.FD < 0 || !t.Event.OK() {
 		return
 	}
 	l := &h.Listing
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
+	if t.Content.Missing { // what the directory holds is not known, up to the listing's end
+		l.Want, l.Begun = nil, true
+		return
+	}
 	now, err := listDir(h.FD, buf)
 	if err != nil {
 		c.Mismatch(t, "errno", "0", result.ErrorName(err))
