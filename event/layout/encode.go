@@ -37,6 +37,15 @@ type Told struct {
 	Was     *Told  // what it was before the call
 }
 
+// Field returns the name of the field that a value is for: its Name, or what a call of
+// inet_pton(3) fills.
+func (t *Told) Field() string {
+	if t.Name == "" && len(t.Parts) == 3 && strings.HasPrefix(t.Text, "inet_pton(") {
+		return strings.TrimPrefix(t.Parts[2].Text, "&")
+	}
+	return t.Name
+}
+
 // Encode is the inverse of Decode for what has one structure: it returns the bytes that
 // a text tells. What it does not tell is zero; lost counts that, and what is not
 // understood. size is how many bytes there are where that varies. The third result is
@@ -159,10 +168,7 @@ func (r *record) encode(b []byte, t *Told) (lost int) {
 	}
 	for i := range t.Parts {
 		p := &t.Parts[i]
-		name := p.Name
-		if name == "" && len(p.Parts) == 3 && strings.HasPrefix(p.Text, "inet_pton(") {
-			name = strings.TrimPrefix(p.Parts[2].Text, "&")
-		}
+		name := p.Field()
 		if f := r.field(name); f != nil {
 			lost += f.put(b, p)
 			continue

@@ -296,10 +296,6 @@ func (x *call) wanted() (int64, bool) {
 
 // pointers reads the arguments that are memory.
 func (c *compiler) pointers(p *scanner, x *call) error {
-	if n, ok := x.wanted(); ok && x.record.Ret > n && !x.interrupted {
-		return p.fail(x.resultAt, fmt.Sprintf("the result is %d, but the call asks for %d bytes", x.record.Ret, n),
-			fmt.Sprintf("write = %d, or leave the result out", n))
-	}
 	for i := range x.args {
 		a, v := x.spec.Argument(i, &x.record.Args), &x.args[i]
 		if !a.Kind.IsMemory() {
@@ -334,7 +330,11 @@ func (x *call) contentOf(i int) (int64, bool) {
 	if !x.spec.IsContent(i) || a.Kind != event.KindBuf || a.Len != event.LenRet || x.record.Ret < 0 || x.interrupted {
 		return 0, false
 	}
-	return min(x.record.Ret, trace.MaxContentBytes), true
+	n := min(x.record.Ret, trace.MaxContentBytes)
+	if a.LenArg != event.NoArg { // the result may be more: recv with MSG_TRUNC
+		n = int64(min(uint64(n), x.record.Args[a.LenArg]))
+	}
+	return n, true
 }
 
 // fit makes content as long as the call's result says.

@@ -239,7 +239,7 @@ func lacking(m layout.Memory, b []byte, v *told) (list []string) {
 	}
 	has := map[string]bool{}
 	for i := range v.Parts {
-		has[v.Parts[i].Name] = true
+		has[v.Parts[i].Field()] = true
 	}
 	for i := range s.Len() {
 		if f := s.At(i); f.Name != "" && !has[f.Name] {
