@@ -5,10 +5,14 @@ package blkparse
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/trace"
 )
 
 func TestParse(t *testing.T) {
@@ -53,6 +57,59 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%q is none of it", s)
 		}
 	}
+}
+
+// TestRequests reads requests of which the trace does not have every event.
+func TestRequests(t *testing.T) {
+	for _, c := range []struct{ name, events, want string }{
+		{"only queued", "1 Q W 1000 + 8; 2 Q R 2000 + 8; 3 Q W 1000 + 8",
+			"W 1000+8 from 1 not done; R 2000+8 from 2 not done; W 1000+8 from 3 not done"},
+		{"only issued", "1 D W 1000 + 8; 2 D R 2000 + 8; 3 D W 1000 + 8",
+			"W 1000+8 from 1 not done; R 2000+8 from 2 not done; W 1000+8 from 3 not done"},
+		{"only completed", "1 C W 1000 + 8; 2 C W 1000 + 8", "W 1000+8 from 1 to 1; W 1000+8 from 2 to 2"},
+		{"a read does not complete a write", "1 D W 8 + 8; 2 C R 8 + 8", "W 8+8 from 1 not done; R 8+8 from 2 to 2"},
+		{"two at one place", "1 D W 8 + 8; 2 D W 8 + 8; 3 C W 8 + 8; 4 C W 8 + 8", "W 8+8 from 1 to 3; W 8+8 from 2 to 4"},
+		{"merged behind", "1 Q W 8 + 8; 2 Q W 16 + 8; 2 M W 16 + 8; 3 D W 8 + 16; 4 C W 8 + 16", "W 8+16 from 3 to 4"},
+		{"merged in front", "1 Q W 16 + 8; 2 Q W 8 + 8; 2 F W 8 + 8; 3 D W 8 + 16; 4 C W 8 + 16", "W 8+16 from 3 to 4"},
+		{"merged, and neither issued nor completed", "1 Q W 8 + 8; 2 Q W 16 + 8; 2 M W 16 + 8",
+			"W 8+8 from 1 not done; W 16+8 from 2 not done"},
+		{"merged, and only completed", "1 Q W 8 + 8; 2 Q W 16 + 8; 4 C W 8 + 16", "W 8+16 from 1 to 4"},
+		{"completed in parts", "1 D W 8 + 24; 2 C W 8 + 8; 3 C W 16 + 16", "W 8+8 from 1 to 2; W 16+16 from 1 to 3"},
+		{"split", "1 Q R 8 + 24; 2 X R 8 / 16; 3 D R 8 + 8; 4 D R 16 + 16; 5 C R 8 + 8; 6 C R 16 + 16",
+			"R 8+8 from 3 to 5; R 16+16 from 4 to 6"},
+	} {
+		var text strings.Builder
+		for e := range strings.SplitSeq(c.events, "; ") {
+			at, rest, _ := strings.Cut(e, " ")
+			fmt.Fprintf(&text, "8,0 0 %s 0.00000000%s 7 %s [0]\n", at, at, rest)
+		}
+		tape, _ := formattest.Tape(t, func(im *format.Import) error {
+			return Import(t.Context(), strings.NewReader(text.String()), im)
+		})
+		if got := strings.Join(described(t, tape), "; "); got != c.want {
+			t.Errorf("%s: %s\ngot  %s\nwant %s", c.name, c.events, got, c.want)
+		}
+	}
+}
+
+// described returns the requests of a tape, with their times in ns.
+func described(t *testing.T, tape *trace.Tape) (all []string) {
+	t.Helper()
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind != event.Call {
+			continue
+		}
+		kind := map[event.Op]string{event.OpPread64: "R", event.OpPwrite64: "W"}[ev.Op]
+		end := fmt.Sprintf("to %d", ev.Exit)
+		if ev.Flags&event.Interrupted != 0 {
+			end = "not done"
+		}
+		all = append(all, fmt.Sprintf("%s %d+%d from %d %s", kind, ev.Args[3]/512, ev.Args[2]/512, ev.Enter, end))
+	}
+	return all
 }
 
 func FuzzImport(f *testing.F) {

@@ -4,13 +4,10 @@ package blkparse
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -47,12 +44,14 @@ const (
 )
 
 // Import writes the requests that were completed as calls, in the order of their
-// completion; those that were under way at the end as calls that did not return. Times
+// completion; those of which the trace has no completion as calls that did not return. Times
 // are ns since the trace began, which is all that the text says. Content is omitted.
 func Import(ctx context.Context, in io.Reader, im *format.Import) error {
 	lines := format.NewLines(ctx, in, maxLine)
-	x := importer{im: im, pending: map[place]request{}, fds: map[device]int32{}, next: map[uint32]int32{},
-		comms: map[uint32]string{}}
+	x := importer{
+		im: im, pending: requests{at: map[place][]request{}}, fds: map[device]int32{},
+		next: map[uint32]int32{}, comms: map[uint32]string{},
+	}
 	for lines.Next() {
 		text := lines.Text()
 		if lines.Long() {
@@ -89,25 +88,10 @@ func summary(text []byte) bool {
 type importer struct {
 	im      *format.Import
 	w       *format.Writer
-	pending map[place]request
+	pending requests
 	fds     map[device]int32
 	next    map[uint32]int32 // lowest number that is free, less 3, by process
 	comms   map[uint32]string
-}
-
-// place is where a request begins.
-type place struct {
-	major, minor uint32
-	sector       uint64
-}
-
-// request is one under way.
-type request struct {
-	pid     uint32
-	start   uint64 // ns
-	issued  bool
-	op      event.Op
-	sectors uint64
 }
 
 // device is one that a process has open.
@@ -141,56 +125,44 @@ func (x *importer) event(l *line) error {
 		if err := x.task(l); err != nil {
 			return err
 		}
-		x.add(at, request{pid: l.pid, start: l.ns, op: op, sectors: l.sectors})
+		x.began(x.pending.add(at, request{pid: l.pid, start: l.ns, op: op, sectors: l.sectors}))
 	case "D":
-		r, ok := x.pending[at]
-		if !ok {
-			r.pid = l.pid
-			if err := x.task(l); err != nil {
-				return err
-			}
+		known, ok := x.pending.issue(at, request{pid: l.pid, start: l.ns, issued: true, op: op, sectors: l.sectors})
+		if x.began(ok); !known {
+			return x.task(l)
 		}
-		r.start, r.issued, r.op, r.sectors = l.ns, true, op, l.sectors
-		x.add(at, r)
 	case "C":
-		r, ok := x.pending[at]
-		if !ok {
-			x.im.LeftOut("completions of requests whose begin is not in the trace", 1)
-			return nil
-		}
-		delete(x.pending, at)
-		r.op, r.sectors = op, l.sectors
-		result := l.number
-		if result >= 1<<15 && result < 1<<16 {
-			result -= 1 << 16 // the trace's errors have 16 bits
-		}
-		return x.call(at, &r, l.ns, result, false)
-	case "M":
-		x.merged(at)
-		x.im.LeftOut("events M (back merge)", 1)
-	case "F":
-		at.sector += l.sectors // the request that began there begins here now
-		x.merged(at)
-		x.im.LeftOut("events F (front merge)", 1)
+		return x.completed(l, at, op)
+	case "X":
+		x.pending.split(at, op, l.second)
+	case "M", "F":
+		// A request that was queued is part of another one. What the driver gets, or what
+		// completes, says the size of both.
 	default:
 		x.im.LeftOut(fmt.Sprintf("events %s", l.action), 1)
 	}
 	return nil
 }
 
-// merged forgets what became a part of another request.
-func (x *importer) merged(at place) {
-	if r, ok := x.pending[at]; ok && !r.issued {
-		delete(x.pending, at)
+// began counts a request that was not kept.
+func (x *importer) began(ok bool) {
+	if !ok {
+		x.im.LeftOut("requests beyond the first million under way", 1)
 	}
 }
 
-func (x *importer) add(at place, r request) {
-	if _, ok := x.pending[at]; !ok && len(x.pending) == maxPending {
-		x.im.LeftOut("requests beyond the first million under way", 1)
-		return
+// completed writes a request that was completed.
+func (x *importer) completed(l *line, at place, op event.Op) error {
+	r, ok := x.pending.complete(at, op, l.sectors)
+	if !ok {
+		x.im.LeftOut("times at which requests began: the trace has their ends alone", 1)
+		r = request{pid: l.pid, start: l.ns, op: op, sectors: l.sectors}
 	}
-	x.pending[at] = r
+	result := l.number
+	if result >= 1<<15 && result < 1<<16 {
+		result -= 1 << 16 // the trace's errors have 16 bits
+	}
+	return x.call(at, &r, l.ns, result, false)
 }
 
 // operation returns what call a request is like; 0 if none.
@@ -263,13 +235,8 @@ func (x *importer) call(at place, r *request, end uint64, result int64, unfinish
 
 // finish writes what was under way at the end.
 func (x *importer) finish() error {
-	left := slices.SortedFunc(maps.Keys(x.pending), func(a, b place) int {
-		return cmp.Or(cmp.Compare(x.pending[a].start, x.pending[b].start), cmp.Compare(a.major, b.major),
-			cmp.Compare(a.minor, b.minor), cmp.Compare(a.sector, b.sector))
-	})
-	for _, at := range left {
-		r := x.pending[at]
-		if err := x.call(at, &r, r.start, 0, true); err != nil {
+	for _, u := range x.pending.all() {
+		if err := x.call(u.place, &u.request, u.start, 0, true); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ type line struct {
 	rwbs            string // R read, W write, D discard, F flush or FUA, N none, …
 	sized           bool   // there are a sector and a length
 	sector, sectors uint64
+	second          uint64 // of a split: where the second part begins
 	what            string // the command or, of a completion, its error
 	number          int64  // what, if it is one
 }
@@ -64,13 +65,8 @@ func parse(b []byte) (l line, ok bool) {
 	if l.action == "m" {
 		return l, true
 	}
-	if len(rest) >= 3 && len(rest[1]) == 1 && rest[1][0] == '+' {
-		sector, err := strconv.ParseUint(string(rest[0]), 10, 64)
-		sectors, err2 := strconv.ParseUint(string(rest[2]), 10, 64)
-		if err != nil || err2 != nil || sector >= maxSector || sectors >= maxSectors {
-			return l, false
-		}
-		l.sized, l.sector, l.sectors = true, sector, sectors
+	if !l.place(rest) {
+		return l, false
 	}
 	if i := bytes.LastIndexByte(b, '['); i >= 0 {
 		if j := bytes.IndexByte(b[i:], ']'); j > 0 {
@@ -79,4 +75,23 @@ func parse(b []byte) (l line, ok bool) {
 		}
 	}
 	return l, true
+}
+
+// place takes the sectors of an event: "sector + sectors", or "sector / second" of a split.
+func (l *line) place(words [][]byte) bool {
+	if len(words) < 3 || len(words[1]) != 1 || words[1][0] != '+' && (words[1][0] != '/' || l.action != "X") {
+		return true // it has none
+	}
+	sector, err := strconv.ParseUint(string(words[0]), 10, 64)
+	n, err2 := strconv.ParseUint(string(words[2]), 10, 64)
+	if err != nil || err2 != nil || sector >= maxSector {
+		return false
+	}
+	l.sector = sector
+	if words[1][0] == '/' {
+		l.second = n
+		return n < maxSector
+	}
+	l.sized, l.sectors = true, n
+	return n < maxSectors
 }
