@@ -59,7 +59,7 @@ func (e *env) againstItself(t *testing.T, argv []string) {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	for what, n := range done.Left {
-		if !strings.HasPrefix(what, "of ") {
+		if !strings.HasPrefix(what, "of ") && !strings.Contains(what, "/unknown/") { // or made up
 			t.Errorf("left out: %d %s", n, what)
 		}
 	}

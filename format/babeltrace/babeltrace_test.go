@@ -138,7 +138,7 @@ func TestBadLines(t *testing.T) {
 		{"return alone", "[10:00:00.1] h syscall_exit_read: { cpu_id = 0 }, { vtid = 9 }, { ret = 1 }\n", "returns without their calls"},
 		{"no names", "[10:00:00.1] h syscall_entry_read: { 7 }, { 1, 1, \"x\" }, { 1 }\n",
 			"events whose fields have no names; babeltrace2 prints them unless --names=none is given"},
-		{"nobody", "[10:00:00.1] h syscall_entry_read: { cpu_id = 7 }, { fd = 1 }\n", "calls of unknown threads; LTTng's contexts tid, pid and procname say who made them"},
+		{"nobody", "[10:00:00.1] h syscall_entry_read: { cpu_id = 7 }, { fd = 1 }\n", "threads of calls; LTTng's contexts tid, pid and procname say who made them"},
 	} {
 		im := format.NewImport(t.TempDir(), "test")
 		if err := Import(t.Context(), strings.NewReader(good+c.text+good), im); err != nil {

@@ -4,6 +4,7 @@ package babeltrace
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -26,9 +27,11 @@ type host struct {
 	im      *format.Import
 	threads map[uint32]*thread
 	cpus    map[int64]uint32 // the thread that runs
-	tables  map[int64]uint32 // processes by their tables of descriptors
-	last    int64            // time
-	days    int64            // ns that have passed at the last midnight, for times of day
+	// threads that were made up, by program or processor
+	invented map[string]uint32
+	tables   map[int64]uint32 // processes by their tables of descriptors
+	last     int64            // time
+	days     int64            // ns that have passed at the last midnight, for times of day
 }
 
 type thread struct {
@@ -47,6 +50,10 @@ const (
 	maxCPUs    = 1 << 13
 )
 
+// firstInvented is the number of the first thread that is made up, above the kernel's
+// (PID_MAX_LIMIT).
+const firstInvented = 1<<22 + 1
+
 // maxComm is what the kernel keeps of a program's name, in bytes (TASK_COMM_LEN).
 const maxComm = 15
 
@@ -61,7 +68,10 @@ func (p *importer) event(l *line) error {
 		w.Head.Backend = "LTTng"
 		w.Head.Content = "none"
 		w.Unsorted = true // who was made comes before the call that made it
-		h = &host{w: w, im: p.im, threads: map[uint32]*thread{}, cpus: map[int64]uint32{}, tables: map[int64]uint32{}}
+		h = &host{
+			w: w, im: p.im, threads: map[uint32]*thread{}, cpus: map[int64]uint32{}, tables: map[int64]uint32{},
+			invented: map[string]uint32{},
+		}
 		p.hosts[l.host] = h
 	}
 	p.im.Records++
@@ -169,15 +179,31 @@ func (h *host) open(l *line) error {
 	return h.w.Open(uint32(pid), trace.Object{FD: int32(fd), Flags: uint32(flags)}, name.text, uint64(l.time))
 }
 
+// running returns the thread of a call whose line does not say it: the one that was switched
+// to on the processor, else one that is made up, of the program or of the processor.
+func (h *host) running(l *line) (tid int64) {
+	cpu, _ := number(l.context, "cpu_id")
+	if t, known := h.cpus[cpu]; known {
+		return int64(t)
+	}
+	h.im.LeftOut("threads of calls; LTTng's contexts tid, pid and procname say who made them", 1)
+	who := fmt.Sprintf("processor %d", cpu)
+	if v := find(l.context, "procname"); v != nil {
+		who = v.text
+	}
+	t, ok := h.invented[who]
+	if !ok {
+		if t = firstInvented + uint32(len(h.invented)); len(h.invented) < maxCPUs {
+			h.invented[who] = t
+		}
+	}
+	return int64(t)
+}
+
 func (h *host) syscall(l *line, entry bool, name string) error {
 	tid, ok := number(l.context, "tid", "vtid")
 	if !ok {
-		cpu, _ := number(l.context, "cpu_id")
-		t, known := h.cpus[cpu]
-		if tid, ok = int64(t), known; !ok {
-			h.im.LeftOut("calls of unknown threads; LTTng's contexts tid, pid and procname say who made them", 1)
-			return nil
-		}
+		tid = h.running(l)
 	}
 	pid, _ := number(l.context, "pid", "vpid")
 	ppid, _ := number(l.context, "ppid", "vppid")

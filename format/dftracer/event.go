@@ -13,12 +13,30 @@ import (
 type line struct {
 	Name string                     `json:"name"`
 	Cat  string                     `json:"cat"`
-	Ph   string                     `json:"ph"` // X: of some duration; M: of meaning
+	Ph   phase                      `json:"ph"`
 	PID  number                     `json:"pid"`
 	TID  number                     `json:"tid"`
 	TS   number                     `json:"ts"`  // µs since 1970
 	Dur  number                     `json:"dur"` // µs
 	Args map[string]json.RawMessage `json:"args"`
+}
+
+// phase is what an event is, by a letter: X, of some duration; M, of meaning; C, a counter.
+type phase string
+
+// phases are the numbers that DFTracer writes instead since its version 2.
+var phases = map[string]phase{"1": "X", "2": "C", "3": "C", "4": "M"}
+
+func (p *phase) UnmarshalJSON(b []byte) error {
+	if known, ok := phases[string(b)]; ok {
+		*p = known
+		return nil
+	}
+	if len(b) > 0 && b[0] != '"' {
+		*p = phase(b)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(p))
 }
 
 // number is an integer that may stand in quotes.
@@ -48,7 +66,7 @@ func parse(b []byte, l *line) bool {
 	if len(b) == 0 || b[0] != '{' || json.Unmarshal(b, l) != nil || l.Name == "" {
 		return false
 	}
-	return l.PID >= 0 && l.PID <= math.MaxUint32 && l.TID >= 0 && l.TID <= math.MaxUint32 &&
+	return l.PID >= 0 && l.PID <= math.MaxUint32 && l.TID >= 0 &&
 		l.TS >= 0 && l.TS <= maxMicro && l.Dur >= 0 && l.Dur <= maxMicro
 }
 

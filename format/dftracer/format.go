@@ -39,7 +39,7 @@ func match(head []byte) bool {
 		if n++; n > 100 || len(line) > 1 && line[0] != '{' {
 			return false
 		}
-		if !bytes.Contains(line, []byte(`"ph":"`)) || !bytes.Contains(line, []byte(`"pid":`)) {
+		if !bytes.Contains(line, []byte(`"ph":`)) || !bytes.Contains(line, []byte(`"pid":`)) {
 			continue
 		}
 		for _, cat := range []string{"dftracer", "POSIX", "STDIO"} {

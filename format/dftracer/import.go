@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -73,9 +75,10 @@ type processID struct {
 type process struct {
 	w     *format.Writer
 	pid   uint32
-	names map[int32]string // of descriptors that are open
-	tids  map[uint32]bool
-	fds   map[string]int32 // of files of which the trace has no descriptors
+	files format.Files       // with the names that calls used them by
+	tids  map[uint32]number  // numbers of threads, and what the trace has for them
+	named map[string][]int32 // descriptors that calls opened by a name, the last one last
+	made  int32              // descriptors that were made up
 }
 
 // odd counts a line that is no event: the brackets around all of them do not count.
@@ -187,8 +190,8 @@ func (x *importer) process(l *line) (*process, uint32, error) {
 		if w.Head.Backend == "" {
 			w.Head.Backend, w.Head.Content, w.Head.Command, w.Unsorted = "dftracer", "none", x.command, true
 		}
-		p = &process{w: w, pid: id.pid, names: map[int32]string{}, tids: map[uint32]bool{id.pid: true},
-			fds: map[string]int32{}}
+		p = &process{w: w, pid: id.pid, files: format.Files{}, tids: map[uint32]number{id.pid: number(id.pid)},
+			named: map[string][]int32{}}
 		x.processes[id] = p
 	}
 	if l.Name == "start" && l.Cat == "dftracer" {
@@ -199,14 +202,25 @@ func (x *importer) process(l *line) (*process, uint32, error) {
 			return nil, 0, err
 		}
 	}
-	tid := uint32(l.TID)
-	if !p.tids[tid] {
-		p.tids[tid] = true
+	tid, known := p.thread(l.TID)
+	if !known {
+		p.tids[tid] = l.TID
 		if err := p.w.Thread(p.pid, tid, uint64(l.TS)*1000); err != nil {
 			return nil, 0, err
 		}
 	}
 	return p, tid, nil
+}
+
+// thread returns the number of a thread. Some traces have addresses (pthread_self) in its
+// place, which do not fit: they get numbers of their own.
+func (p *process) thread(in number) (tid uint32, known bool) {
+	for tid = uint32(in) ^ uint32(in>>32); ; tid++ {
+		was, taken := p.tids[tid]
+		if !taken && tid != 0 || was == in {
+			return tid, taken
+		}
+	}
 }
 
 func firstWord(s string) string {
@@ -268,6 +282,7 @@ func (x *importer) call(p *process, tid uint32, l *line, spec call) error {
 			c.Args[i] = uint64(n)
 		}
 	}
+	p.files.Position(&c)
 	p.note(&c, path)
 	return p.w.Call(&c)
 }
@@ -307,8 +322,9 @@ func items(n int64, l *line) int64 {
 	return n * size
 }
 
-// descriptor returns the descriptor that a call is about, -1 if there is none to tell.
-// If the trace did not say that it was opened, it was before.
+// descriptor returns the descriptor that a call is about, -1 if there is none to tell. A call
+// that has a name only is about the file that was last opened by it. If the trace did not say
+// that a file was opened, it was before.
 func (x *importer) descriptor(p *process, l *line, path string, at uint64) (int32, error) {
 	fd := int32(-1)
 	if n, ok := l.int("fd"); ok && n >= 0 && n < madeUp {
@@ -318,26 +334,49 @@ func (x *importer) descriptor(p *process, l *line, path string, at uint64) (int3
 		if path == "" {
 			return -1, nil
 		}
-		var ok bool
-		if fd, ok = p.fds[path]; !ok {
-			fd = int32(madeUp + len(p.fds))
-			p.fds[path] = fd
+		if fds := p.named[path]; len(fds) > 0 {
+			return fds[len(fds)-1], nil
 		}
+		fd = madeUp + p.made
+		p.made++
 	}
-	if path == "" || p.names[fd] == path {
+	if f := p.files[fd]; path == "" || f != nil && f.Name == path {
 		return fd, nil
 	}
-	p.names[fd] = path
+	p.opened(fd, &format.OpenFile{Name: path, Pos: -1})
 	return fd, p.w.Open(p.pid, trace.Object{FD: fd, Arg: event.ResultArg}, path, at)
+}
+
+// opened makes a descriptor stand for a file.
+func (p *process) opened(fd int32, f *format.OpenFile) {
+	p.closed(fd)
+	p.files[fd] = f
+	p.named[f.Name] = append(p.named[f.Name], fd)
+}
+
+func (p *process) closed(fd int32) {
+	f := p.files[fd]
+	if f == nil {
+		return
+	}
+	delete(p.files, fd)
+	fds := slices.DeleteFunc(p.named[f.Name], func(other int32) bool { return other == fd })
+	if p.named[f.Name] = fds; len(fds) == 0 {
+		delete(p.named, f.Name)
+	}
 }
 
 // note remembers which descriptors a call opened or closed.
 func (p *process) note(c *format.Call, path string) {
 	switch {
-	case c.Interrupted || c.Ret < 0:
+	case c.Interrupted || c.Ret < 0 || c.Ret > math.MaxInt32:
 	case c.Op == event.OpClose:
-		delete(p.names, int32(c.Args[0]))
-	case c.Op == event.OpOpen || c.Op == event.OpCreat:
-		p.names[int32(c.Ret)] = path
+		p.closed(int32(c.Args[0]))
+	case c.Op == event.OpOpen:
+		f := format.Opened(path, c.Args[1])
+		f.Regular = c.Args[1]&syscall.O_DIRECTORY == 0
+		p.opened(int32(c.Ret), f)
+	case c.Op == event.OpCreat:
+		p.opened(int32(c.Ret), format.Opened(path, syscall.O_WRONLY))
 	}
 }

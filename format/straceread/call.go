@@ -66,7 +66,7 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	if err := x.before(t, c, args); err != nil {
 		return err
 	}
-	x.position(t.p, c)
+	t.p.fds.Position(c)
 	if err := x.w.Call(c); err != nil {
 		return err
 	}
@@ -195,13 +195,11 @@ func (x *importer) before(t *thread, c *format.Call, args []field) error {
 			continue
 		}
 		if a.Text == "AT_FDCWD" || a.Text == "-100" {
-			if dir := unescape(a.Note); !t.p.cwd && strings.HasPrefix(dir, "/") {
-				// It was so since the process began, as far as the trace knows.
-				if err := x.w.Start(t.p.pid, dir, defaultUmask, max(t.p.began, 1)-1); err != nil {
+			if dir := unescape(a.Note); t.p == t.p.first && strings.HasPrefix(dir, "/") {
+				if err := x.startedIn(t.p, dir); err != nil {
 					return err
 				}
 			}
-			t.p.cwd = true
 			continue
 		}
 		fd, ok := event.ParseNumber(a.Text)
@@ -211,17 +209,17 @@ func (x *importer) before(t *thread, c *format.Call, args []field) error {
 		old, known := t.p.fds[int32(fd)]
 		// Names change when files are renamed; where calls that open files are not in
 		// the trace, another name is another file.
-		if known && (t.p.opens || old.name == a.Note) {
+		if known && (t.p.opens || old.Name == a.Note) {
 			continue
 		}
-		t.p.set(int64(fd), &openFile{name: strings.Clone(a.Note), pos: -1})
+		t.p.set(int64(fd), &format.OpenFile{Name: strings.Clone(a.Note), Pos: -1})
 		o, name := object(a.Note)
 		o.FD = int32(fd)
 		if err := x.w.Open(t.p.pid, o, name, c.Enter); err != nil {
 			return err
 		}
 	}
-	return nil
+	return x.unseen(t, c)
 }
 
 // defaultUmask is what a process's umask is taken for: strace does not say it.

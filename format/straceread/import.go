@@ -46,10 +46,11 @@ func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error 
 	w.Unsorted = true // a child's lines may come before its maker's call returns
 	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{}, values: map[valueKey]uint64{}}
 	br := bufio.NewReaderSize(r, 1<<20)
+	head, _ := br.Peek(br.Size())
 	if x.main == 0 {
-		head, _ := br.Peek(br.Size())
 		x.main = findPID(head)
 	}
+	x.cwd = findDirectory(head)
 	l := lines{r: br}
 	for {
 		b, err := l.next()
@@ -95,6 +96,7 @@ type importer struct {
 	w       *format.Writer
 	done    *format.Done
 	main    uint32 // thread of the lines that have no number
+	cwd     string // where the first process is, as getcwd says; "" if it does not
 	threads map[uint32]*thread
 	making  []*thread // in a call that makes threads, oldest first
 	held    int       // bytes of calls that are not finished
@@ -123,10 +125,11 @@ type process struct {
 	pid, parent uint32
 	by          *process // its maker, as far as that is known; nil when it is sure
 	began       uint64   // time of its first line, ns
-	cwd         bool     // known
+	first       *process // the first of its ancestors that is in the trace; may be itself
+	cwd         bool     // of first: known
 	opens       bool     // the trace has calls that open files
 	copied      int      // of fds
-	fds         map[int32]*openFile
+	fds         format.Files
 }
 
 // line takes one line.
@@ -262,7 +265,7 @@ func (x *importer) maker() *thread {
 
 // madeBy corrects who made a process.
 func (p *process) madeBy(by, taken *process) {
-	p.parent = by.pid
+	p.parent, p.first = by.pid, by.first
 	for fd, f := range p.fds {
 		if f == taken.fds[fd] {
 			delete(p.fds, fd)
@@ -291,11 +294,14 @@ func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error
 	t := &thread{tid: tid}
 	switch {
 	case by == nil:
-		t.p = &process{pid: tid, began: x.clock.now, fds: map[int32]*openFile{}}
+		t.p = &process{pid: tid, began: x.clock.now, fds: format.Files{}}
+		t.p.first = t.p
 	case group || by.group:
 		t.p = by.p
 	default:
-		t.p = &process{pid: tid, parent: by.p.pid, by: by.p, cwd: true, opens: by.p.opens, fds: map[int32]*openFile{}}
+		t.p = &process{
+			pid: tid, parent: by.p.pid, by: by.p, first: by.p.first, opens: by.p.opens, fds: format.Files{},
+		}
 		if n := len(by.p.fds); x.copied+n <= maxCopied {
 			maps.Copy(t.p.fds, by.p.fds)
 			t.p.copied = n

@@ -8,6 +8,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -77,7 +78,7 @@ func (x *importer) markStarted(t *thread, n *notation, at uint64) (understood bo
 	if !ok || mask > 0o777 {
 		return false, nil
 	}
-	t.p.cwd = true
+	t.p.first.cwd = true
 	return true, x.w.Start(t.p.pid, string(v.Data), uint32(mask), at)
 }
 
@@ -86,7 +87,7 @@ func (x *importer) markInherited(t *thread, n *notation, at uint64) (understood 
 	if !ok || fd > math.MaxInt32 || len(t.p.fds) >= maxFDs {
 		return false, nil
 	}
-	t.p.set(int64(fd), &openFile{name: note, pos: -1})
+	t.p.set(int64(fd), &format.OpenFile{Name: note, Pos: -1})
 	o, name := object(note)
 	o.FD = int32(fd)
 	return true, x.w.Open(t.p.pid, o, name, at)

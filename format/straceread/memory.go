@@ -121,12 +121,20 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 			return
 		}
 		if v, ok = composed(t); !ok && t.Text != "" {
-			v, ok = x.value(a.Set, t.Text)
+			v, ok = x.value(a.Set, plainNumber(t.Text))
 		}
 	}
 	if c.Args[i] = v; !ok {
 		x.lost(c, spec, a.Name)
 	}
+}
+
+// plainNumber takes C's suffix off a number: strace wrote 1u and 4096UL for sizes.
+func plainNumber(text string) string {
+	if digit(text[0]) {
+		return strings.TrimRight(text, "uUlL")
+	}
+	return text
 }
 
 // mapped says which file was read or stored to through a mapping. The tape finds it by

@@ -5,6 +5,7 @@ package straceread
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,6 +35,9 @@ func printed(t *testing.T, text string) ([]string, map[string]uint64) {
 	return lines, done.Left
 }
 
+// madeUp is a descriptor with the name of a file that was open before the trace.
+var madeUp = regexp.MustCompile(`(\d)<[^>]*>`)
+
 // TestOldNames reads calls under the names that programs of 32 bits, other architectures and
 // old versions of strace have for them.
 func TestOldNames(t *testing.T) {
@@ -54,7 +58,11 @@ func TestOldNames(t *testing.T) {
 		{`umount("/mnt") = 0`, `umount2("/mnt", 0) = 0`},
 	} {
 		lines, left := printed(t, c.text+"\n")
-		if len(lines) != 1 || !strings.HasPrefix(lines[0][strings.Index(lines[0], " ")+1:], c.want) {
+		plain := ""
+		if len(lines) == 1 {
+			_, plain, _ = strings.Cut(madeUp.ReplaceAllString(lines[0], "$1"), " ")
+		}
+		if !strings.HasPrefix(plain, c.want) {
 			t.Errorf("%s is read as %q, left out %v; want %q", c.text, lines, left, c.want)
 		}
 	}

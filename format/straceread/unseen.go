@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package straceread
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/trace"
+)
+
+// Names of what a trace uses and does not name.
+const (
+	unknownDirectory = "/unknown/cwd"
+	unknownFile      = "/unknown/fd-%d-of-%d" // descriptor and process
+)
+
+const (
+	inventedDirectory = "working directories that the trace does not say: " + unknownDirectory + " stands for them"
+	inventedFile      = "files that were open before the trace, without a name: /unknown/fd-N-of-PID stands for them"
+)
+
+// findDirectory looks in a trace's beginning for the working directory of the first process.
+func findDirectory(head []byte) string {
+	for line := range strings.Lines(string(head)) {
+		switch p := parsePrefix(line); {
+		case strings.HasPrefix(p.body, "chdir(") || strings.HasPrefix(p.body, "fchdir("):
+			return ""
+		case strings.HasPrefix(p.body, "getcwd("):
+			_, args, r, err := parseCall(strings.TrimSuffix(p.body, "\n"))
+			if err != nil || r.ret <= 0 || len(args) == 0 || args[0].Cut || len(args[0].Data) == 0 ||
+				args[0].Data[0] != '/' {
+				continue
+			}
+			return string(args[0].Data)
+		}
+	}
+	return ""
+}
+
+// startedIn says in which directory a process without ancestors in the trace was from its
+// beginning, as far as the trace knows. Only the first time counts.
+func (x *importer) startedIn(p *process, dir string) error {
+	if p.cwd {
+		return nil
+	}
+	p.cwd = true
+	return x.w.Start(p.pid, dir, defaultUmask, max(p.began, 1)-1)
+}
+
+// unseen says what a call uses and no line before has told: what it proves of descriptors by
+// its success, and the working directory of relative names.
+func (x *importer) unseen(t *thread, c *format.Call) error {
+	spec := event.Lookup(c.Op)
+	if c.Op == event.OpUnknown {
+		return nil
+	}
+	dirfd := int32(event.AtFDCWD)
+	for i := range x.fields {
+		told := x.fields[i]
+		if told == nil {
+			continue
+		}
+		a := spec.Argument(i, &c.Args)
+		var err error
+		switch a.Kind {
+		case event.KindDirFD:
+			if dirfd = int32(c.Args[i]); dirfd >= 0 {
+				err = x.unseenFile(t, c, i, proof{mode: directory, named: true})
+			}
+		case event.KindPath:
+			if told.Kind == layout.ToldText && len(told.Data) > 0 && told.Data[0] != '/' && dirfd == event.AtFDCWD {
+				err = x.unseenDirectory(t.p.first)
+			}
+			dirfd = event.AtFDCWD
+		case event.KindFD:
+			err = x.unseenFile(t, c, i, proves(c, spec, i))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unseenDirectory invents the working directory of a process, unless it is known.
+func (x *importer) unseenDirectory(p *process) error {
+	if p.cwd {
+		return nil
+	}
+	dir := x.cwd
+	if dir == "" || len(x.threads) > 1 && p.pid != x.main {
+		dir = unknownDirectory
+		x.done.LeftOut(inventedDirectory, 1)
+	}
+	return x.startedIn(p, dir)
+}
+
+// File types (inode(7)).
+const (
+	directory = 0o040000
+	regular   = 0o100000
+	socket    = 0o140000
+)
+
+// proof is what a call that succeeded proves of a descriptor.
+type proof struct {
+	mode  uint32 // file type, 0 if any
+	named bool   // a file of a file system
+}
+
+// proves returns what the success of a call proves of the descriptor in argument i.
+func proves(c *format.Call, spec *event.Spec, i int) proof {
+	switch c.Op {
+	case event.OpGetdents, event.OpGetdents64, event.OpFchdir:
+		return proof{directory, true}
+	case event.OpPread64, event.OpPwrite64, event.OpPreadv, event.OpPwritev, event.OpPreadv2, event.OpPwritev2,
+		event.OpLseek, event.OpFtruncate, event.OpFallocate, event.OpCopyFileRange, event.OpMmap:
+		return proof{regular, true}
+	case event.OpSendfile:
+		if i == 1 {
+			return proof{regular, true}
+		}
+	}
+	if spec.Class == event.Socket {
+		return proof{mode: socket}
+	}
+	return proof{}
+}
+
+// unseenFile says that a descriptor was open before the trace: a call used it, and succeeded.
+func (x *importer) unseenFile(t *thread, c *format.Call, i int, is proof) error {
+	fd := int32(c.Args[i])
+	if fd < 0 || c.Ret < 0 || c.Interrupted || t.p.fds[fd] != nil || len(t.p.fds) >= maxFDs {
+		return nil
+	}
+	f := &format.OpenFile{Pos: -1}
+	o, name := trace.Object{FD: fd, Mode: is.mode}, ""
+	if is.named {
+		name = fmt.Sprintf(unknownFile, fd, t.p.pid)
+		x.done.LeftOut(inventedFile, 1)
+		if is.mode == regular {
+			f.Pos, f.Regular, f.Flags = 0, true, 2
+			o.Flags = 2 // O_RDWR: what it was opened for is not known
+		}
+	}
+	t.p.fds[fd] = f
+	return x.w.Open(t.p.pid, o, name, c.Enter)
+}
