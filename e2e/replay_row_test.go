@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -27,6 +28,7 @@ type row struct {
 	// run does is recorded. $ROOT is the module's directory.
 	prep, run string
 	as        string // the user that runs it; "" is root
+	backend   string // that records; "" is ebpf
 	// snapshot says that the recording has the state before: all of the tree is compared.
 	snapshot bool
 }
@@ -169,7 +171,7 @@ func (r *row) recordOnce(t *testing.T, e *env, tape string) (want *tree.Manifest
 		}
 	}
 	r.script(t, e, r.prep)
-	record := []string{e.iotape, "record", "-o", tape, "--backend", "ebpf", "--no-index"}
+	record := []string{e.iotape, "record", "-o", tape, "--backend", cmp.Or(r.backend, "ebpf"), "--no-index"}
 	if r.snapshot {
 		record = append(record, "--snapshot", work)
 	}

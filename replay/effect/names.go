@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/tree"
 )
 
 const (
@@ -63,6 +64,12 @@ func FollowsLast(ev *event.Event) bool {
 		}
 	}
 	return true
+}
+
+// SeeksDirectory reports whether an event is an lseek of a directory.
+func SeeksDirectory(ev *event.Event) bool {
+	f := ev.FileArg(0)
+	return ev.Op == event.OpLseek && f != nil && f.Known && TypeOf(f.Mode) == tree.Dir
 }
 
 // Virtual reports whether a path lies where the kernel makes up the files: replay

@@ -33,6 +33,10 @@ func (w *worker) call(t *plan.Task) {
 		w.env.check.Listing(t, w.buffer(64<<10))
 		return
 	}
+	if effect.SeeksDirectory(ev) {
+		w.env.check.SeekListing(t)
+		return
+	}
 	var args [event.MaxArgs]uintptr
 	var outs [event.MaxArgs][]byte
 	spec := ev.Spec()

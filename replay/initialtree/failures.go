@@ -33,8 +33,8 @@ func (in *inference) failed(ev *event.Event) {
 		if c := in.nodeOf(ev, last, true); c != nil && !c.seen {
 			in.names.exist(c, 0)
 		}
-	case syscall.EACCES, syscall.EPERM:
-		if ev.UID != 0 {
+	case syscall.EPERM:
+		if ev.UID != 0 || makesName(ev) {
 			return // perhaps of a directory on the way
 		}
 		in.existed(ev, 0, effect.FollowsLast(ev), 0)
@@ -61,6 +61,12 @@ func typeInTheWay(op event.Op) tree.Type {
 		return tree.Dir
 	}
 	return 0
+}
+
+// makesName reports whether a call may make its first name, which then need not have been there.
+func makesName(ev *event.Event) bool {
+	use, _ := ev.NameUse(0)
+	return use == event.NameCreate || use == event.NameOpen && effect.OpenFlags(ev)&effect.OCreat != 0
 }
 
 // existed notes that a path argument stood for something, of a type unless that is 0.

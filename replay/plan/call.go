@@ -16,6 +16,7 @@ import (
 func (p *Planner) planCall(t *Task) {
 	ev, spec := &t.Event, t.Event.Spec()
 	p.chooseAction(t, p.bind(t))
+	p.elsewhere.observe(ev)
 	if t.Action != Emulate {
 		p.findBaseDir(t)
 	}
@@ -119,7 +120,6 @@ func (p *Planner) chooseMapped(t *Task, real bool) {
 
 func (p *Planner) chooseIoctl(t *Task) {
 	if t.Why = whyCommand; t.Event.OK() {
-		p.guarded = p.guarded || effect.Guards(&t.Event)
 		p.planShare(t)
 	}
 }
@@ -135,7 +135,7 @@ func (p *Planner) chooseMsync(t *Task, real bool) {
 func (p *Planner) chooseFcntl(t *Task, real bool) bool {
 	switch {
 	case isLock(&t.Event):
-		if t.Why = whySimulated; real && !environmental(&t.Event) {
+		if t.Why = whySimulated; real && !refused(t) {
 			p.planLock(t)
 		}
 	case t.Event.Args[1] != GetFL && t.Event.Args[1] != SetFL:
@@ -147,7 +147,7 @@ func (p *Planner) chooseFcntl(t *Task, real bool) bool {
 }
 
 func (p *Planner) chooseFlock(t *Task, real bool) {
-	if t.Why = whySimulated; real && !environmental(&t.Event) && t.Files.FDs[0] != nil {
+	if t.Why = whySimulated; real && !refused(t) && t.Files.FDs[0] != nil {
 		t.Action = LockFile
 	}
 }
@@ -169,7 +169,7 @@ func (p *Planner) chooseOrdinary(t *Task, real bool) {
 		t.Why = whyModelled
 	case modelled(ev.Op):
 		t.Why = whyOwn
-	case environmental(ev) || p.guarded && ev.Errno == syscall.EPERM:
+	case refused(t):
 		t.Why = whyEnvironment
 	case spec.NeedsStop && ev.OK():
 		t.Why = whySimulated
@@ -202,26 +202,6 @@ func duplicates(op event.Op) bool {
 // status flags (asm-generic/fcntl.h).
 const GetFL, SetFL = 3, 4
 
-// environmental reports whether a call failed, or would come out differently,
-// for a reason that lies in the recorded machine and not in its files.
-func environmental(ev *event.Event) bool {
-	if (ev.Errno == syscall.EAGAIN || ev.Errno == syscall.EACCES) && (ev.Op == event.OpFlock || isLock(ev)) {
-		return false // another owner has the lock
-	}
-	switch ev.Errno {
-	case syscall.EFAULT, syscall.EINTR, syscall.EAGAIN, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EXDEV,
-		syscall.EROFS, syscall.ETXTBSY, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
-		syscall.ENOTTY, syscall.EOPNOTSUPP, syscall.ENOSYS,
-		syscall.EDEADLK, syscall.ECANCELED: // a request behind one that failed, or that was taken back
-		return true
-	}
-	if ev.Errno == syscall.EACCES || ev.Errno == syscall.EPERM {
-		// Files of other users are the replaying user's own here.
-		return ev.UID != 0
-	}
-	return ev.Errno >= 512 // restarted by the kernel
-}
-
 // pathsReal reports whether all names of a call lie in the replay's tree.
 func (p *Planner) pathsReal(t *Task) bool {
 	ev, spec := &t.Event, t.Event.Spec()
@@ -235,7 +215,8 @@ func (p *Planner) pathsReal(t *Task) bool {
 		return false // a name could not be recorded
 	}
 	for i := range ev.Paths {
-		if effect.Virtual(ev.Paths[i].Abs) || p.elsewhere[ev.Paths[i].Abs] {
+		_, follow := ev.NameUse(i)
+		if effect.Virtual(ev.Paths[i].Abs) || follow && p.elsewhere[ev.Paths[i].Abs] {
 			return false
 		}
 		id := t.State.Through[max(ev.Paths[i].Arg, 0)]

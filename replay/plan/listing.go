@@ -51,11 +51,13 @@ func (r recentChanges) observe(ev *event.Event) {
 // findUnsure gives a task that lists a directory the names that came or went since the
 // listing began.
 func (r recentChanges) findUnsure(t *Task) {
-	ev := &t.Event
-	if ev.Op != event.OpGetdents64 && ev.Op != event.OpGetdents || len(ev.Files) == 0 || t.Files.FDs[0] == nil {
+	ev, h := &t.Event, t.Files.FDs[0]
+	if effect.SeeksDirectory(ev) && h != nil {
+		h.listedFrom = 0
+	}
+	if ev.Op != event.OpGetdents64 && ev.Op != event.OpGetdents || len(ev.Files) == 0 || h == nil {
 		return
 	}
-	h := t.Files.FDs[0]
 	if h.listedFrom == 0 {
 		h.listedFrom = ev.Enter
 	}
@@ -73,7 +75,8 @@ func (r recentChanges) findUnsure(t *Task) {
 // order of names and in how many fit into one call.
 type Listing struct {
 	Mu     sync.Mutex           // of what follows; held for a whole getdents
-	Begun  bool                 // before the recording: its first names are not in the tape
+	Begun  bool                 // elsewhere than at the start, or before the recording: it is not compared
+	Ended  bool                 // all was listed
 	Want   map[string]tree.Type // as recorded, so far
 	Unsure map[string]bool      // names that came or went meanwhile
 	First  map[string]tree.Type // in the target when the stream was first read

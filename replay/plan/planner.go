@@ -44,9 +44,7 @@ type Planner struct {
 	recent  recentChanges
 	// openedAtStart are names of files that were open at the start.
 	openedAtStart map[string]effect.Inode
-	// elsewhere are names that lead to files that the kernel makes up.
-	elsewhere map[string]bool
-	guarded   bool // files have been immutable or append-only, which they are not here
+	elsewhere     elsewhere
 }
 
 // cwd is a working directory.
@@ -62,10 +60,7 @@ func New(t *trace.Tape, c *Config) (*Planner, error) {
 		order: order.New(c.Order), annotations: c.Annotations, loader: bufferLoader{t},
 		handles: map[event.OpenID]*Handle{}, threads: newThreads(c.Order == order.Recorded), cwds: map[uint64]*cwd{},
 		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated), recent: recentChanges{},
-		openedAtStart: map[string]effect.Inode{}, elsewhere: map[string]bool{},
-	}
-	for _, name := range c.Elsewhere {
-		p.elsewhere[name] = true
+		openedAtStart: map[string]effect.Inode{}, elsewhere: newElsewhere(c.Elsewhere),
 	}
 	if c.Team == nil {
 		return p, nil
@@ -99,6 +94,7 @@ func (p *Planner) Next(t *Task) error {
 	ev := &t.Event
 	t.Op = ev.Op
 	effect.AsCall(ev)
+	effect.AsDone(ev)
 	t.Order.Member = p.division.member(ev)
 	th := p.threads.get(ev.TID, t.Order.Member)
 	if p.annotations == nil {

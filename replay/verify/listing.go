@@ -28,16 +28,20 @@ func (c *Checker) Listing(t *plan.Task, buf []byte) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	if t.Content.Missing { // what the directory holds is not known, up to the listing's end
-		l.Want, l.Begun = nil, true
+		l.Want, l.Begun, l.Ended = nil, true, false
 		return
+	}
+	if l.Ended && t.Event.Ret == 0 {
+		return // it was at its end before
 	}
 	now, err := listDir(h.FD, buf)
 	if err != nil {
 		c.Mismatch(t, "errno", "0", result.ErrorName(err))
 		return
 	}
+	l.Ended = t.Event.Ret == 0
 	if l.Begun {
-		l.Begun = t.Event.Ret > 0
+		l.Begun = !l.Ended
 		return
 	}
 	if l.Want == nil {
@@ -56,6 +60,26 @@ func (c *Checker) Listing(t *plan.Task, buf []byte) {
 		c.compareListing(t, l, now)
 	}
 	l.Want = nil
+}
+
+// SeekListing follows the recording's lseek of a directory, instead of making the call. But for the
+// start, positions are cookies that each file system makes of its own (telldir(3)): what is listed
+// from one of them on is not compared.
+func (c *Checker) SeekListing(t *plan.Task) {
+	h := t.Files.FDs[0]
+	if h == nil || !t.Event.OK() {
+		return
+	}
+	l := &h.Listing
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	switch off, whence := t.Event.Args[1], t.Event.Args[2]; {
+	case off == 0 && whence == unix.SEEK_CUR:
+	case off == 0 && whence == unix.SEEK_SET:
+		l.Want, l.Begun, l.Ended = nil, false, false
+	default:
+		l.Want, l.Begun, l.Ended = nil, true, false
+	}
 }
 
 // listDir lists a directory from its start.

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/iotape/iotape/internal/testenv"
+)
+
+// python returns a script of bash that runs a program in Python.
+func python(program string) string {
+	return "exec python3 -S - <<'END'\nimport ctypes, os, resource, signal, struct, subprocess\n" +
+		"libc = ctypes.CDLL(None, use_errno=True)\n" +
+		"def fails(*calls):\n" +
+		"    for c in calls:\n" +
+		"        try: c()\n" +
+		"        except OSError: continue\n" +
+		"        raise SystemExit('a call succeeded that was to fail')\n" +
+		"def put(name, text):\n" +
+		"    with open(name, 'w') as f: f.write(text)\n" +
+		program + "\nEND\n"
+}
+
+// refusals are programs of which calls fail, or do less than they were asked, for what their
+// machine is like: a replay does not do more than they did.
+var refusals = []row{
+	{name: "writes up to a limit", run: python(`
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, -1))
+f = os.open('f', os.O_RDWR | os.O_CREAT, 0o644)
+assert os.write(f, b'a' * 4000) + os.write(f, b'b' * 4000) == 5000
+fails(lambda: os.write(f, b'c'), lambda: os.ftruncate(f, 6000), lambda: os.posix_fallocate(f, 0, 9000))
+v = os.open('v', os.O_RDWR | os.O_CREAT, 0o644)
+assert os.writev(v, [b'd' * 3000, b'e' * 3000]) == 5000
+assert os.pwritev(v, [b'f' * 100, b'g' * 100], 4900, 0) == 100
+assert os.pwritev(v, [b'f' * 100, b'g' * 100], 4850, os.RWF_DSYNC) == 150
+s = os.open('s', os.O_RDWR | os.O_CREAT, 0o644)
+os.write(s, b'h' * 4000)
+assert os.sendfile(s, f, 0, 5000) == 1000
+c = os.open('c', os.O_RDWR | os.O_CREAT, 0o644)
+os.pwrite(c, b'i' * 10, 4000)
+assert os.copy_file_range(f, c, 5000, 0, 4000) == 1000
+r, w = os.pipe()
+os.write(w, b'j' * 3000)
+p = os.open('p', os.O_RDWR | os.O_CREAT, 0o644)
+os.write(p, b'k' * 4000)
+assert os.splice(r, p, 3000) == 1000
+`)},
+	{name: "writes of memory that ends", run: python(`
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+p = libc.mmap(None, 8192, 3, 0x22, -1, 0)
+libc.munmap(ctypes.c_void_p(p + 4096), 4096)
+ctypes.memset(p, 66, 4096)
+f = os.open('f', os.O_RDWR | os.O_CREAT, 0o644)
+assert libc.write(f, ctypes.c_void_p(p + 4000), 200) == 96
+assert libc.write(f, ctypes.c_void_p(p + 4096), 200) == -1
+class Part(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('len', ctypes.c_size_t)]
+parts = (Part * 3)((p + 4000, 50), (p + 4050, 100), (p, 100))
+libc.writev(f, parts, 3)
+os.write(f, b'end')
+`)},
+	{name: "refused by landlock", run: python(`
+put('after', 'x' * 10)
+os.mkdir('d')
+rules = libc.syscall(444, struct.pack('Q', 2 | 16 | 32 | 128 | 256), 8, 0)
+libc.prctl(38, 1, 0, 0, 0)
+assert rules >= 0 and libc.syscall(446, rules, 0) == 0
+fails(lambda: os.open('after', os.O_WRONLY | os.O_TRUNC), lambda: os.open('new', os.O_WRONLY | os.O_CREAT),
+      lambda: os.unlink('after'), lambda: os.rmdir('d'), lambda: os.mkdir('e'))
+`)},
+	{name: "root without capabilities", run: python(`
+put('f', 'x' * 10)
+os.chmod('f', 0o600); os.chown('f', 5, 5)
+os.mkdir('d'); os.chmod('d', 0o700); os.chown('d', 5, 5)
+assert libc.syscall(126, struct.pack('Ii', 0x20080522, 0), bytes(24)) == 0
+fails(lambda: os.open('f', os.O_WRONLY | os.O_TRUNC), lambda: os.open('d/x', os.O_CREAT | os.O_WRONLY),
+      lambda: os.chmod('f', 0o777), lambda: os.chown('f', 0, 0), lambda: os.mknod('n', 0o20666, 0x103))
+`)},
+	{name: "arguments that are invalid", run: python(`
+put('f', 'x' * 10)
+os.mkdir('d'); os.mkdir('d/e')
+f = os.open('f', os.O_RDWR)
+fails(lambda: os.ftruncate(f, -1), lambda: os.rename('d', 'd/e/f'), lambda: os.readlink('f'))
+assert libc.renameat2(-100, b'f', -100, b'g', 1 | 2) == -1
+assert libc.linkat(-100, b'f', -100, b'g', 0x40) == -1
+assert libc.unlinkat(-100, b'f', 0x40) == -1
+assert libc.fallocate(f, 0x1000, ctypes.c_long(0), ctypes.c_long(100)) == -1
+fails(lambda: os.link('d', 'h'))
+`)},
+}
+
+// listings are programs that list directories in ways that few do.
+var listings = []row{
+	{name: "getdents after the end", run: python(`
+os.mkdir('x'); put('x/f', '')
+d = os.open('x', os.O_RDONLY)
+room = ctypes.create_string_buffer(32768)
+sizes = [libc.syscall(217, d, room, 32768) for i in range(3)]
+assert sizes[0] > 0 and sizes[1:] == [0, 0]
+os.unlink('x/f'); put('x/g', '')
+libc.syscall(217, d, room, 32768)
+os.lseek(d, 0, 0)
+assert libc.syscall(217, d, room, 32768) > 0
+`)},
+	{name: "directory positions", run: python(`
+for i in range(40): put('f%d' % i, '')
+d = os.open('.', os.O_RDONLY)
+room = ctypes.create_string_buffer(300)
+assert libc.syscall(217, d, room, 300) > 0
+at = os.lseek(d, 0, 1)
+assert libc.syscall(217, d, room, 300) > 0
+os.lseek(d, at, 0)
+while libc.syscall(217, d, room, 300) > 0: pass
+os.lseek(d, 0, 0)
+while libc.syscall(217, d, room, 300) > 0: pass
+`)},
+	{name: "links to devices", run: python(`
+os.symlink('/dev/null', 'log'); put('log', 'x')
+os.symlink('/proc/self/mounts', 'b'); os.symlink('/sys/x', 'c'); os.rename('b', 'd')
+os.symlink('/proc/version', 'e'); open('e').close(); os.lstat('e'); os.listdir('.'); os.unlink('e')
+os.symlink('/dev/null', 'again'); put('again', 'x'); os.unlink('again'); put('again', 'a file')
+`)},
+}
+
+// TestReplayKinds records small programs, each of one kind of call that replays got wrong, and
+// replays them: on two file systems, with IOTAPE_REPEAT above 1 on all, and without eBPF.
+func TestReplayKinds(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "records and replays programs on several file systems")
+	testenv.NeedBPF(t)
+	testenv.NeedProgram(t, "python3")
+	iotape := testenv.Iotape(t)
+	on := []string{"ext4", "tmpfs"}
+	if repeat(t) > 1 {
+		on = fileSystems
+	}
+	mounts := map[string]string{}
+	for _, fs := range on {
+		mounts[fs] = testenv.MountImage(t, fs, 512)
+	}
+	for _, r := range slices.Concat(refusals, listings) {
+		r.snapshot = true
+		for _, fs := range on {
+			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: mounts[fs]}) })
+		}
+		r.backend = "interpose"
+		t.Run(r.name+"/interpose", func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: mounts[on[0]]}) })
+	}
+}
+
+// onceInto records a row and replays it beside, once.
+func (r *row) onceInto(t *testing.T, e *env) {
+	tape := filepath.Join(t.TempDir(), "x.tape")
+	want := r.record(t, e, tape)
+	r.keep(t, "", tape)
+	r.replay(t, t, e, tape, into(t, filepath.Join(e.dir, "again")), "overlap", want)
+}
