@@ -2,22 +2,58 @@
 
 package effect
 
-import "github.com/iotape/iotape/event"
+import (
+	"slices"
 
-// AsDone makes a call that wrote or copied less than it was asked ask for what it did: what
-// stopped it, such as a limit, a full file system or memory that ends, is not there in a replay.
-// Parts of a vector end with the bytes that the tape has of it.
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/tree"
+)
+
+// AsDone makes a call that moved less than it was asked ask for what it did: what stopped it, such
+// as a limit, a full file system or memory that ends, is not there in a replay. A read that
+// ended with its file is left, and ends with the file here.
 func AsDone(ev *event.Event) {
+	if ev.Kind != event.Call || !ev.OK() || ev.Ret < 0 {
+		return
+	}
 	n := -1
 	switch ev.Op {
 	case event.OpWrite, event.OpPwrite64:
 		n = 2
+	case event.OpRead, event.OpPread64:
+		if beforeEnd(ev) {
+			n = 2
+		}
+	case event.OpReadv, event.OpPreadv, event.OpPreadv2:
+		if beforeEnd(ev) {
+			shortenParts(ev.BufArg(1), ev.Ret)
+		}
+	case event.OpWritev, event.OpPwritev, event.OpPwritev2:
+		shortenParts(ev.BufArg(1), ev.Ret)
 	case event.OpSendfile:
 		n = 3
 	case event.OpCopyFileRange, event.OpSplice:
 		n = 4
 	}
-	if n >= 0 && ev.Kind == event.Call && ev.OK() && ev.Ret >= 0 {
+	if n >= 0 {
 		ev.Args[n] = min(ev.Args[n], uint64(ev.Ret))
+	}
+}
+
+// beforeEnd reports whether a read ended before its file did.
+func beforeEnd(ev *event.Event) bool {
+	f := ev.FileArg(0)
+	return f != nil && f.Known && TypeOf(f.Mode) == tree.File && ev.Offset >= 0 && ev.Offset+ev.Ret < f.Size
+}
+
+// shortenParts ends the parts of a vector where their total is n bytes.
+func shortenParts(b *event.Buf, n int64) {
+	if b == nil {
+		return
+	}
+	b.Parts = slices.Clone(b.Parts) // which the tape only lends
+	for i := range b.Parts {
+		b.Parts[i] = max(0, min(b.Parts[i], n))
+		n -= b.Parts[i]
 	}
 }

@@ -9,9 +9,13 @@ import (
 	"github.com/iotape/iotape/event"
 )
 
-// AsCall turns a request into the system call that does the same, after the model has
+// AsCall turns a request, or an ioctl that stands for a call, into the system call that does the same, after the model has
 // applied it. Requests that no call does stay as they are.
 func AsCall(ev *event.Event) {
+	if ev.Kind == event.Call && ev.Op == event.OpIoctl {
+		asFallocate(ev)
+		return
+	}
 	like := ev.Op.Like()
 	if ev.Kind != event.Call || like == ev.Op || like == event.OpUnknown {
 		return
