@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -121,6 +122,45 @@ except OSError: pass
 `)},
 }
 
+// names are programs that reach files in ways that few do.
+var names = []row{
+	{name: "file handles", run: python(`
+def handle(name):
+    h = ctypes.create_string_buffer(struct.pack('Ii', 128, 0) + bytes(128))
+    assert libc.syscall(303, -100, name, h, ctypes.byref(ctypes.c_int()), 0) == 0
+    return h
+top = os.open('.', os.O_RDONLY)
+def opened(h, flags):
+    fd = libc.syscall(304, top, h, flags)
+    assert fd >= 0
+    return fd
+os.mkdir('d'); os.mkdir('e'); put('f', 'content')
+d, f = handle(b'd'), handle(b'f')
+os.rename('d', 'e/moved'); os.rename('f', 'g')
+os.close(os.open('in', os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=opened(d, os.O_RDONLY | os.O_DIRECTORY)))
+w = opened(f, os.O_RDWR | os.O_APPEND)
+os.write(w, b' through a handle'); os.fchmod(w, 0o600)
+`)},
+	{name: "names in proc", run: python(`
+os.mkdir('d')
+d = os.open('d', os.O_RDONLY)
+os.mkdir('/proc/self/fd/%d/sub' % d); put('/proc/thread-self/fd/%d/file' % d, 'a')
+os.chdir('d')
+os.mkdir('/proc/self/cwd/sub2'); put('/proc/self/cwd/file2', 'b'); os.symlink('t', '/proc/%d/cwd/link' % os.getpid())
+os.rename('/proc/self/cwd/sub2', '/proc/self/root' + os.getcwd() + '/sub3')
+`)},
+	{name: "an absolute name with a directory", run: python(`
+os.mkdir('d')
+p = os.open('d', os.O_RDONLY)
+r, w = os.pipe()
+here = os.getcwd()
+for i, base in enumerate((p, r, 999)):
+    libc.mkdirat(base, ('%s/d%d' % (here, i)).encode(), 0o755)
+    os.close(libc.openat(base, ('%s/f%d' % (here, i)).encode(), os.O_CREAT | os.O_WRONLY, 0o644))
+    libc.renameat(base, ('%s/f%d' % (here, i)).encode(), base, ('%s/g%d' % (here, i)).encode())
+`)},
+}
+
 // listings are programs that list directories in ways that few do.
 var listings = []row{
 	{name: "getdents after the end", run: python(`
@@ -170,7 +210,7 @@ func TestReplayKinds(t *testing.T) {
 	for _, fs := range on {
 		mounts[fs] = testenv.MountImage(t, fs, 512)
 	}
-	for _, r := range slices.Concat(refusals, ioctls, listings) {
+	for _, r := range slices.Concat(refusals, ioctls, names, listings) {
 		r.snapshot = true
 		for _, fs := range on {
 			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: mounts[fs]}) })
@@ -189,4 +229,42 @@ func (r *row) onceInto(t *testing.T, e *env) {
 	want := r.record(t, e, tape)
 	r.keep(t, "", tape)
 	r.replay(t, t, e, tape, into(t, filepath.Join(e.dir, "again")), "overlap", want)
+}
+
+// TestReplayOmits holds a replay to say what it left out: calls on a file that the program opened
+// by a handle of before the recording.
+func TestReplayOmits(t *testing.T) {
+	testenv.Short(t, "records a program")
+	testenv.NeedBPF(t)
+	testenv.NeedProgram(t, "python3")
+	e := newEnv(t, testenv.Iotape(t), "", nil)
+	r := row{name: "handles of before", snapshot: true, prep: python(`
+os.mkdir('d'); put('f', 'content')
+with open('handles', 'wb') as out:
+    for name in (b'd', b'f'):
+        h = ctypes.create_string_buffer(struct.pack('Ii', 128, 0) + bytes(128))
+        assert libc.syscall(303, -100, name, h, ctypes.byref(ctypes.c_int()), 0) == 0
+        out.write(h.raw[:136])
+`), run: python(`
+with open('handles', 'rb') as f: handles = f.read()
+top = os.open('.', os.O_RDONLY)
+d = libc.syscall(304, top, handles[:136], os.O_RDONLY | os.O_DIRECTORY)
+f = libc.syscall(304, top, handles[136:], os.O_RDWR)
+assert d >= 0 and f >= 0
+os.close(os.open('in', os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=d))
+os.write(f, b'new'); os.write(f, b'er'); os.read(f, 1); os.lseek(f, 0, 0)
+`)}
+	tape := filepath.Join(e.dir, "x.tape")
+	r.record(t, e, tape)
+	v, stderr := e.replay(t, tape, "--into", filepath.Join(e.dir, "again"))
+	if v == nil {
+		t.Fatal(stderr)
+	}
+	got := map[string]uint64{}
+	for _, o := range v.Omitted {
+		got[o.Op] = o.Count
+	}
+	if want := map[string]uint64{"openat": 1, "write": 2}; v.OK || !maps.Equal(got, want) {
+		t.Errorf("ok %v, omitted %v, want not ok and %v", v.OK, got, want)
+	}
 }

@@ -224,6 +224,9 @@ func (v *verdict) report(t failer) {
 		t.Errorf("event %d, thread %d: %s %s: %s: expected %s, got %s", m.Seq, m.TID, m.Op, m.Path, m.Field, m.Expected,
 			m.Got)
 	}
+	for _, o := range v.Omitted {
+		t.Errorf("%d %s not made: %s", o.Count, o.Op, o.Why)
+	}
 	for _, d := range v.Tree[:min(len(v.Tree), 10)] {
 		t.Errorf("%s: %s: expected %s, got %s", d.Path, d.Field, d.Expected, d.Got)
 	}
@@ -261,6 +264,10 @@ type verdict struct {
 	}
 	Tree     []struct{ Path, Field, Expected, Got string }
 	Problems []string
+	Omitted  []struct {
+		Op, Why string
+		Count   uint64
+	}
 }
 
 type mismatch struct {

@@ -52,6 +52,7 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 	if err := writeUncompared(w, r); err != nil {
 		return err
 	}
+	writeOmitted(w, r, style)
 	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different),
 		report.Count(uint64(len(r.Tree))))))
 	if m := r.First; m != nil {
@@ -107,6 +108,21 @@ func writeMismatches(w io.Writer, r *replay.Report) {
 	}
 	t.Write(w)
 	more(w, len(kinds)-min(len(kinds), maxShown))
+}
+
+// writeOmitted lists calls that are not made although they changed the recording's tree.
+func writeOmitted(w io.Writer, r *replay.Report, style term.Style) {
+	if len(r.Omitted) == 0 {
+		return
+	}
+	n := uint64(0)
+	t := report.Table{Head: []string{"count", "first event", "call", "why not", "path"}, Right: 2}
+	for _, o := range r.Omitted {
+		n += o.Count
+		t.Add(report.Count(o.Count), fmt.Sprint(o.Seq), o.Op, report.Printable(o.Reason), report.Printable(o.Path))
+	}
+	fmt.Fprintln(w, style.Bad(report.Count(n)+" calls that changed files are not made"))
+	t.Write(w)
 }
 
 // writeUncompared says what could not be compared, because the recording did not

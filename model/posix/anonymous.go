@@ -14,8 +14,12 @@ const deleted = " (deleted)"
 
 // openedName returns the name of the file that an event opened. A file of O_TMPFILE was
 // given no name but that of its directory.
-func openedName(ev *event.Event, f *event.File) (given, real string) {
+func (m *Model) openedName(ev *event.Event, f *event.File) (given, real string) {
 	const tmpfile = 0o20000000
+	if ev.Op.Like() == event.OpOpenByHandleAt {
+		n := m.handles[handleKey(ev, 1)]
+		return n.Given, n.other()
+	}
 	if len(ev.Paths) == 0 {
 		return anonymousName(ev, f), ""
 	}

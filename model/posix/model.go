@@ -23,6 +23,7 @@ type Model struct {
 	links    links
 	renames  uint64          // how many there were
 	programs map[fileID]Name // those that execve mapped
+	handles  map[string]Name // what file handles stand for
 }
 
 // New returns a model without threads. It takes the names that events have already as
@@ -31,6 +32,7 @@ func New() *Model {
 	return &Model{
 		last: new(event.OpenID), threads: map[uint32]*Thread{}, opens: map[event.OpenID]*OpenFile{},
 		given: map[event.OpenID]*OpenFile{}, byFile: map[fileID][]*OpenFile{}, programs: map[fileID]Name{},
+		handles: map[string]Name{},
 	}
 }
 

@@ -64,6 +64,11 @@ func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 			o.Now = n
 		}
 	}
+	for key, was := range m.handles {
+		if n, ok := now(was, false); ok {
+			m.handles[key] = n
+		}
+	}
 	for _, t := range m.threads {
 		if t.FS.renames == m.renames {
 			continue // of another thread, too

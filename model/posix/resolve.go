@@ -147,6 +147,7 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpOpenat2:        (*Model).opened,
 	event.OpCreat:          (*Model).opened,
 	event.OpOpenByHandleAt: (*Model).opened,
+	event.OpNameToHandleAt: (*Model).handled,
 	event.OpMemfdCreate:    (*Model).opened,
 	event.OpSocket:         (*Model).opened,
 	event.OpAccept:         (*Model).opened,
@@ -238,7 +239,7 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 		f = &ev.Files[len(ev.Files)-1]
 	}
 	if f.Path == "" {
-		f.Path, f.Real = openedName(ev, f)
+		f.Path, f.Real = m.openedName(ev, f)
 	}
 	m.open(tab, f, ev.Exit)
 }

@@ -9,11 +9,33 @@ import (
 	"github.com/iotape/iotape/event"
 )
 
-// AsCall turns a request, or an ioctl that stands for a call, into the system call that does the same, after the model has
-// applied it. Requests that no call does stay as they are.
+// asOpen turns an open by a file handle into one by the name that the file had then, if that is
+// known: handles belong to their file system.
+func asOpen(ev *event.Event) {
+	f := ev.FileArg(event.ResultArg)
+	if f == nil || !ev.OK() || f.Path == "" || f.Path[0] != '/' {
+		return
+	}
+	name := f.Path
+	if f.Real != "" {
+		name = f.Real
+	}
+	at, opened := event.AtFDCWD, *f
+	ev.Op, ev.Args = event.OpOpenat, [event.MaxArgs]uint64{uint64(at), 1, ev.Args[2]}
+	ev.Files, ev.Bufs = append(ev.Files[:0], opened), ev.Bufs[:0]
+	ev.Paths = append(ev.Paths[:0], event.Path{Arg: 1, Raw: name, Abs: name})
+}
+
+// AsCall turns a request, or a call that stands for another, into the system call that does the
+// same, after the model has applied it. Requests that no call does stay as they are.
 func AsCall(ev *event.Event) {
-	if ev.Kind == event.Call && ev.Op == event.OpIoctl {
+	switch {
+	case ev.Kind != event.Call:
+	case ev.Op == event.OpIoctl:
 		asFallocate(ev)
+		return
+	case ev.Op == event.OpOpenByHandleAt:
+		asOpen(ev)
 		return
 	}
 	like := ev.Op.Like()

@@ -93,13 +93,18 @@ func (x *executor) Planned(t *plan.Task, here bool) {
 	if here {
 		x.count(t)
 	}
+	if here && t.Omits {
+		x.report.Omit(result.Omission{
+			Op: t.Op.String(), Reason: t.Explain(), Count: 1, Seq: t.Event.Seq, Path: t.Event.Name(),
+		})
+	}
 	switch {
 	case t.Action != plan.Emulate:
 		if makesFIFO(&t.Event) {
 			x.env.fifos.Store(true)
 		}
 	case t.Event.Kind == event.Call && x.env.log.Skips():
-		x.env.log.Skipped(t.Event.Seq, t.TID, t.Op, t.Event.Name(), t.Why.String())
+		x.env.log.Skipped(t.Event.Seq, t.TID, t.Op, t.Event.Name(), t.Explain())
 	}
 	if here && t.MakesCall() && !t.Order.Idle {
 		x.tally.Recorded(t.Op, t.Bytes(), t.Event.Enter, t.Event.Exit)

@@ -27,8 +27,12 @@ func (p *Planner) planCall(t *Task) {
 			p.handles[f.Open] = t.Files.Result
 		} else {
 			p.handles[f.Open] = nil
+			if t.Why == whyPath {
+				p.outside[f.Open] = true
+			}
 		}
 	}
+	p.findOmission(t)
 	if t.Action == Emulate {
 		return
 	}
@@ -51,12 +55,21 @@ func (p *Planner) bind(t *Task) (real bool) {
 		}
 		h := p.handles[f.Open]
 		if h == nil {
-			real = false
+			real = real && unused(&t.Event, int(f.Arg))
 			continue
 		}
 		t.Files.FDs[f.Arg] = h
 	}
 	return real
+}
+
+// unused reports whether an argument is the directory of an absolute name, which does not matter.
+func unused(ev *event.Event, arg int) bool {
+	if spec := ev.Spec(); arg >= len(spec.Args) || spec.Args[arg].Kind != event.KindDirFD {
+		return false
+	}
+	name := ev.PathArg(arg + 1)
+	return name != nil && strings.HasPrefix(name.Raw, "/") && ev.Op != event.OpOpenat2 // with RESOLVE_IN_ROOT it does
 }
 
 // simulate notes an open file that the replay does not have.
@@ -176,12 +189,12 @@ func (p *Planner) chooseOrdinary(t *Task, real bool) {
 		p.planCopy(t)
 	case !real:
 		t.Why = whySimulated
-	case !p.pathsReal(t):
-		t.Why = whyPath
 	case opensSpecial(ev):
 		t.Why = whySpecial
 	default:
-		t.Action = MakeCall
+		if t.Why = p.findNames(t); t.Why == whyNone {
+			t.Action = MakeCall
+		}
 	}
 }
 
@@ -202,8 +215,9 @@ func duplicates(op event.Op) bool {
 // status flags (asm-generic/fcntl.h).
 const GetFL, SetFL = 3, 4
 
-// pathsReal reports whether all names of a call lie in the replay's tree.
-func (p *Planner) pathsReal(t *Task) bool {
+// findNames returns why the names of a call are not to be found in the replay's tree, or
+// whyNone.
+func (p *Planner) findNames(t *Task) Reason {
 	ev, spec := &t.Event, t.Event.Spec()
 	want := 0
 	for i := range spec.Args {
@@ -212,27 +226,27 @@ func (p *Planner) pathsReal(t *Task) bool {
 		}
 	}
 	if len(ev.Paths) < want {
-		return false // a name could not be recorded
+		return whyNoName
 	}
 	for i := range ev.Paths {
 		_, follow := ev.NameUse(i)
 		if effect.Virtual(ev.Paths[i].Abs) || follow && p.elsewhere[ev.Paths[i].Abs] {
-			return false
+			return whyPath
 		}
 		id := t.State.Through[max(ev.Paths[i].Arg, 0)]
 		if id == 0 {
 			if _, _, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID); ok {
-				return false
+				return whyNoName
 			}
 			continue
 		}
 		h := p.handles[id]
 		if h == nil {
-			return false
+			return whySimulated
 		}
 		t.Files.Through[ev.Paths[i].Arg] = h
 	}
-	return true
+	return whyNone
 }
 
 // opensSpecial reports whether an open gave something that is neither file nor

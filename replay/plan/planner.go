@@ -45,6 +45,8 @@ type Planner struct {
 	// openedAtStart are names of files that were open at the start.
 	openedAtStart map[string]effect.Inode
 	elsewhere     elsewhere
+	// outside are open files that are not in the tree.
+	outside map[event.OpenID]bool
 }
 
 // cwd is a working directory.
@@ -61,6 +63,7 @@ func New(t *trace.Tape, c *Config) (*Planner, error) {
 		handles: map[event.OpenID]*Handle{}, threads: newThreads(c.Order == order.Recorded), cwds: map[uint64]*cwd{},
 		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated), recent: recentChanges{},
 		openedAtStart: map[string]effect.Inode{}, elsewhere: newElsewhere(c.Elsewhere),
+		outside: map[event.OpenID]bool{},
 	}
 	if c.Team == nil {
 		return p, nil
@@ -123,6 +126,7 @@ func (p *Planner) Next(t *Task) error {
 	}
 	for _, id := range t.Released {
 		delete(p.handles, id)
+		delete(p.outside, id)
 		p.order.Closed(id)
 	}
 	p.followThreads(t, th)

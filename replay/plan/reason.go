@@ -23,7 +23,9 @@ const (
 	whyInterrupted        // its return was not seen
 	whyEnvironment        // failed for what the recorded machine was like
 	whySimulated          // on a pipe, a socket, a terminal or what else is not made
-	whyPath               // its name is in /proc, /sys or /dev, or was not recorded
+	whyLost               // on a file or directory of the tree that the replay did not open
+	whyPath               // its name is in /proc, /sys or /dev
+	whyNoName             // its name was not recorded, or goes through an unknown descriptor
 	whySpecial            // opens a FIFO, a device or a socket
 	whyCommand            // a command of ioctl or fcntl that files do not have, or that is modelled
 	whyRuns               // the page was read to be executed
@@ -37,7 +39,9 @@ var reasons = [...]string{
 	whyInterrupted: "its return was not recorded",
 	whyEnvironment: "failed for what the recorded machine was like",
 	whySimulated:   "on what is simulated: a pipe, a socket, a terminal",
-	whyPath:        "in /proc, /sys or /dev, or without a recorded name",
+	whyLost:        "on a file that the replay does not have: it was opened in a way that is not repeated",
+	whyPath:        "in /proc, /sys or /dev",
+	whyNoName:      "without a recorded name, or through an unknown descriptor",
 	whySpecial:     "opens a FIFO, a device or a socket",
 	whyCommand:     "a command that is modelled, or not about files",
 	whyRuns:        "a page that was read to be executed",

@@ -54,6 +54,7 @@ type Task struct {
 	Op     event.Op // as recorded; the Event of a request is the call that does its work
 	Action Action
 	Why    Reason // the call is not made
+	Omits  bool   // what is not made changed the recording's tree
 	Step   Step   // for a plain read or write: all that it needs
 	// State is what the event's thread had around it.
 	eventsource.State

@@ -33,6 +33,9 @@ func (r *Report) Join(part *Report, member string) {
 	r.Mismatches = append(r.Mismatches, part.Mismatches...)
 	slices.SortFunc(r.Mismatches, func(a, b Mismatch) int { return int(a.Seq) - int(b.Seq) })
 	r.Mismatches = r.Mismatches[:min(len(r.Mismatches), MaxMismatches)]
+	for _, o := range part.Omitted {
+		r.Omit(o)
+	}
 	for _, k := range part.Kinds {
 		i, ok := r.kinds[k.like()]
 		if !ok {

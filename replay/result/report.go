@@ -3,6 +3,8 @@
 package result
 
 import (
+	"slices"
+
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/tree"
 )
@@ -28,7 +30,9 @@ type Report struct {
 	Mismatches  []Mismatch `json:"mismatches"`
 	// Kinds says once what differed in one way, however often it did: a target that has no
 	// extended attributes is one line. They stand in the order of their first events.
-	Kinds          []Kind            `json:"kinds"`
+	Kinds []Kind `json:"kinds"`
+	// Omitted are calls that are not made although they changed the recording's tree.
+	Omitted        []Omission        `json:"omitted"`
 	Tree           []tree.Difference `json:"tree"`         // final tree against the recording's
 	TreePaths      int               `json:"tree_paths"`   // compared
 	TreeMadeUp     int               `json:"tree_made_up"` // of these, without their content, for the same reason
@@ -108,6 +112,30 @@ type Kind struct {
 	Count uint64 `json:"count"`
 }
 
+// Omission is a reason for which calls of an operation are not made although they changed the
+// recording's tree.
+type Omission struct {
+	Op     string `json:"op"`
+	Reason string `json:"why"`
+	Count  uint64 `json:"count"`
+	Seq    uint64 `json:"seq"` // of the first of these events
+	Path   string `json:"path,omitempty"`
+}
+
+// Omit adds calls that are not made. o.Seq is that of the first.
+func (r *Report) Omit(o Omission) {
+	i := slices.IndexFunc(r.Omitted, func(k Omission) bool { return k.Op == o.Op && k.Reason == o.Reason })
+	if i < 0 {
+		r.Omitted = append(r.Omitted, o)
+		return
+	}
+	k := &r.Omitted[i]
+	k.Count += o.Count
+	if o.Seq < k.Seq {
+		k.Seq, k.Path = o.Seq, o.Path
+	}
+}
+
 // like names what makes mismatches one kind: an operation that fails here with one
 // error, or of which one thing differs.
 func (m *Mismatch) like() Mismatch {
@@ -118,14 +146,16 @@ func (m *Mismatch) like() Mismatch {
 	return k
 }
 
-// OK reports whether everything agreed, to the end.
-func (r *Report) OK() bool { return r.Different == 0 && len(r.Tree) == 0 && !r.Aborted }
+// OK reports whether everything agreed, to the end, and nothing was left out.
+func (r *Report) OK() bool {
+	return r.Different == 0 && len(r.Tree) == 0 && len(r.Omitted) == 0 && !r.Aborted
+}
 
 // New returns a report of nothing.
 func New() *Report {
 	return &Report{
-		kinds: map[Mismatch]int{}, Kinds: []Kind{}, Mismatches: []Mismatch{}, Tree: []tree.Difference{},
-		Problems: []string{}, Ops: []OpTiming{},
+		kinds: map[Mismatch]int{}, Kinds: []Kind{}, Mismatches: []Mismatch{}, Omitted: []Omission{},
+		Tree: []tree.Difference{}, Problems: []string{}, Ops: []OpTiming{},
 	}
 }
 

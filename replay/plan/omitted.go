@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/tree"
+)
+
+// findOmission notes whether a call that is not made, or not to where it wrote, changed the tree: the
+// replay's tree then lacks what it did.
+func (p *Planner) findOmission(t *Task) {
+	ev := &t.Event
+	if !ev.OK() || ev.Flags&event.Interrupted != 0 || t.Why == whyOwn || t.Action != Emulate && t.Action != CopyOut {
+		return
+	}
+	if t.Action == Emulate && effect.ChangesNames(ev) {
+		t.Omits = t.Why == whyNoName
+		for i := range ev.Paths {
+			f := ev.FileArg(int(ev.Paths[i].Arg) - 1)
+			if f != nil && f.Arg >= 0 && t.Files.FDs[f.Arg] == nil && !effect.Virtual(f.Path) && !p.outside[f.Open] {
+				t.Omits, t.Why = true, whyLost
+			}
+		}
+	}
+	if f := effect.ChangedFile(ev); f != nil && p.lost(f) {
+		t.Omits = true
+		if t.Why == whySimulated {
+			t.Why = whyLost
+		}
+	}
+}
+
+// lost reports whether a descriptor is of a file in the tree, although the replay does not have
+// it, or does not make what is done with it.
+func (p *Planner) lost(f *event.File) bool {
+	if !f.Known || f.Nlink == 0 || effect.Virtual(f.Path) || p.outside[f.Open] {
+		return false
+	}
+	typ := effect.TypeOf(f.Mode)
+	return typ == tree.File || typ == tree.Dir
+}
