@@ -86,6 +86,9 @@ type OpenFile struct {
 	PID   uint32 // process that a pidfd stands for; 0 if unknown
 	// Given is set if it was passed in from outside at the start.
 	Given bool
+	// stat is set if Dev is what fstat says, for which btrfs, overlayfs and NFS have another
+	// number than the kernel has in its own records.
+	stat  bool
 	refs  int    // descriptors, mappings, and messages on their way
 	most  int    // refs at their most
 	files *Table // of an io_uring
@@ -192,6 +195,7 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 		o.describe(f)
 	default:
 		o = m.open(t.Table, f, 0)
+		o.stat = true
 	}
 	o.Given = ev.Args[0] != event.OwnFile
 	if key != 0 {

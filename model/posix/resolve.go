@@ -43,6 +43,9 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 			continue
 		}
 		o := d.Open
+		if o.stat && f.Known && f.Ino == o.Ino {
+			o.stat, o.Dev = false, f.Dev
+		}
 		if f.Known && o.Ino != 0 && (f.Ino != o.Ino || f.Dev != o.Dev) {
 			// The kernel says that the number stands for another file: the calls
 			// in between were lost, or have not been seen yet.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -181,6 +182,7 @@ func (r *Recorder) startRecords(th *thread) {
 	start.Pieces = []trace.Piece{linkPiece(r.proc.name(tid, "cwd"))}
 	r.out.put(&start)
 
+	var opens running.OpenFiles
 	entries, _ := os.ReadDir(r.proc.name(tid, "fd"))
 	for _, e := range entries {
 		fd, err := strconv.Atoi(e.Name())
@@ -191,6 +193,7 @@ func (r *Recorder) startRecords(th *thread) {
 		if !ok || obj.Flags&unix.O_CLOEXEC != 0 {
 			continue
 		}
+		obj.Open = opens.Number(tid, &obj)
 		file := trace.Record{
 			Type: trace.RecFile, PID: uint32(th.t.PID), TID: th.tid, Exit: now(), Umask: start.Umask,
 			Objects: []trace.Object{obj}, Pieces: []trace.Piece{linkPiece(r.proc.name(tid, "fd/"+e.Name()))},

@@ -43,9 +43,9 @@ func shared(a, b thread) uint64 {
 	return share
 }
 
-// openFiles numbers open files. Descriptors of one are found among those that look
+// OpenFiles numbers open files. Its zero value has given no number. Descriptors of one are found among those that look
 // the same.
-type openFiles struct {
+type OpenFiles struct {
 	last uint32
 	like map[file][]openFile // in kcmp's order
 }
@@ -56,9 +56,9 @@ type openFile struct {
 	number  uint32
 }
 
-// number returns the number of a descriptor's open file, a new one if no descriptor
-// before has it.
-func (f *openFiles) number(tid int, o *trace.Object) uint32 {
+// Number returns the number, from 1 on, of the open file of a thread's descriptor o.FD: a new one if
+// no descriptor before has it.
+func (f *OpenFiles) Number(tid int, o *trace.Object) uint32 {
 	if f.like == nil {
 		f.like = map[file][]openFile{}
 	}

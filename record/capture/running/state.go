@@ -19,8 +19,10 @@ func AppendCommand(b []byte, pid int, at uint64) []byte {
 	r := place(pid, pid, at)
 	b = trace.AppendRecord(b, &r)
 	d := dir(pid, pid)
+	var opens OpenFiles
 	for _, fd := range numbers(d + "fd") {
 		if o, ok := descriptor(d, fd); ok && o.Flags&unix.O_CLOEXEC == 0 {
+			o.Open = opens.Number(pid, &o)
 			b = appendFile(b, pid, pid, at, o, 0)
 		}
 	}
@@ -45,7 +47,7 @@ type Process struct {
 type State struct {
 	first  map[int]thread // by process: it stands for their common directory and table
 	tables map[thread]map[int32]file
-	opens  openFiles
+	opens  OpenFiles
 }
 
 type thread struct{ pid, tid int }
@@ -138,7 +140,7 @@ func (s *State) appendTable(b []byte, t thread, at uint64) []byte {
 			continue
 		}
 		known[o.FD] = fileOf(&o)
-		o.Open = s.opens.number(t.tid, &o)
+		o.Open = s.opens.Number(t.tid, &o)
 		flags := trace.FileOwn
 		if o.FD <= 2 { // its surroundings, by custom
 			flags = 0
