@@ -76,6 +76,17 @@ var foreignTraces = []struct {
 		[]string{"--- inherited 1 ---"}, "0 calls made",
 	},
 	{
+		"output to a file that was open before", "x.strace",
+		"newfstatat(1, \"\", {st_mode=S_IFREG|0644, st_size=522, ...}, AT_EMPTY_PATH) = 0\nwrite(1, \"hi\\n\", 3) = 3\n" +
+			"newfstatat(1, \"\", {st_mode=S_IFREG|0644, st_size=525, ...}, AT_EMPTY_PATH) = 0\n",
+		[]string{"inherited 1</unknown/fd-1-of-1>"}, "4 calls made",
+	},
+	{
+		"a terminal that was open before", "x.strace",
+		"fstat(1, {st_mode=S_IFCHR|0620, st_rdev=makedev(0x88, 0x1), ...}) = 0\nwrite(1, \"hi\\n\", 3) = 3\n",
+		[]string{"--- inherited 1 ---"}, "0 calls made",
+	},
+	{
 		"a file that was open before", "x.strace",
 		"pread64(5, \"abc\", 3, 4096) = 3\npwrite64(5, \"xyz\", 3, 0) = 3\nfsync(5) = 0\nclose(5) = 0\n",
 		[]string{"5</unknown/fd-5-of-1>"}, "4 calls made",

@@ -69,7 +69,7 @@ func (x *importer) unseen(t *thread, c *format.Call) error {
 		switch a.Kind {
 		case event.KindDirFD:
 			if dirfd = int32(c.Args[i]); dirfd >= 0 {
-				err = x.unseenFile(t, c, i, proof{mode: directory, named: true})
+				err = x.unseenFile(t, c, i, x.provedByName(i))
 			}
 		case event.KindPath:
 			if told.Kind == layout.ToldText && len(told.Data) > 0 && told.Data[0] != '/' && dirfd == event.AtFDCWD {
@@ -77,7 +77,7 @@ func (x *importer) unseen(t *thread, c *format.Call) error {
 			}
 			dirfd = event.AtFDCWD
 		case event.KindFD:
-			err = x.unseenFile(t, c, i, proves(c, spec, i))
+			err = x.unseenFile(t, c, i, x.proves(c, spec, i))
 		}
 		if err != nil {
 			return err
@@ -101,6 +101,7 @@ func (x *importer) unseenDirectory(p *process) error {
 
 // File types (inode(7)).
 const (
+	fileType  = 0o170000
 	directory = 0o040000
 	regular   = 0o100000
 	socket    = 0o140000
@@ -110,19 +111,53 @@ const (
 type proof struct {
 	mode  uint32 // file type, 0 if any
 	named bool   // a file of a file system
+	size  int64  // bytes, as far as that is said
+}
+
+// provedByName returns what success proves of a directory's descriptor in argument i: nothing
+// but what stat says, if the name behind it is empty (AT_EMPTY_PATH).
+func (x *importer) provedByName(i int) proof {
+	if i+1 < len(x.fields) && x.fields[i+1] != nil && x.fields[i+1].Kind == layout.ToldText &&
+		len(x.fields[i+1].Data) > 0 {
+		return proof{mode: directory, named: true}
+	}
+	return x.provedByStat()
+}
+
+// provedByStat returns what the structure that stat filled says of a file.
+func (x *importer) provedByStat() (is proof) {
+	for _, f := range x.fields {
+		if f == nil || f.Kind != layout.ToldFields {
+			continue
+		}
+		for i := range f.Parts {
+			switch p := &f.Parts[i]; p.Name {
+			case "st_mode", "stx_mode":
+				mode, _ := layout.ParseMode(p.Text)
+				is.mode = uint32(mode) & fileType
+			case "st_size", "stx_size":
+				size, _ := event.ParseNumber(p.Text)
+				is.size = int64(min(size, maxMoved))
+			}
+		}
+	}
+	is.named = is.mode == regular || is.mode == directory
+	return is
 }
 
 // proves returns what the success of a call proves of the descriptor in argument i.
-func proves(c *format.Call, spec *event.Spec, i int) proof {
+func (x *importer) proves(c *format.Call, spec *event.Spec, i int) proof {
 	switch c.Op {
+	case event.OpFstat:
+		return x.provedByStat()
 	case event.OpGetdents, event.OpGetdents64, event.OpFchdir:
-		return proof{directory, true}
+		return proof{mode: directory, named: true}
 	case event.OpPread64, event.OpPwrite64, event.OpPreadv, event.OpPwritev, event.OpPreadv2, event.OpPwritev2,
 		event.OpLseek, event.OpFtruncate, event.OpFallocate, event.OpCopyFileRange, event.OpMmap:
-		return proof{regular, true}
+		return proof{mode: regular, named: true}
 	case event.OpSendfile:
 		if i == 1 {
-			return proof{regular, true}
+			return proof{mode: regular, named: true}
 		}
 	}
 	if spec.Class == event.Socket {
@@ -144,7 +179,10 @@ func (x *importer) unseenFile(t *thread, c *format.Call, i int, is proof) error 
 		x.done.LeftOut(inventedFile, 1)
 		if is.mode == regular {
 			f.Pos, f.Regular, f.Flags = 0, true, 2
-			o.Flags = 2 // O_RDWR: what it was opened for is not known
+			if fd == 1 || fd == 2 { // output goes to the end
+				f.Pos = is.size
+			}
+			o.Pos, o.Flags = f.Pos, 2 // O_RDWR: what it was opened for is not known
 		}
 	}
 	t.p.fds[fd] = f
