@@ -192,3 +192,43 @@ func straceFacts(t *testing.T, name string) []string {
 	}
 	return facts
 }
+
+// TestStraceFamily reads the files that strace -ff writes, one for each process: as a directory
+// and one by one they are one host, with the tree of its processes.
+func TestStraceFamily(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "strace")
+	e := newEnv(t, testenv.Iotape(t), "", nil)
+	family := filepath.Join(e.dir, "family")
+	e.run(t, "mkdir", family)
+	e.run(t, "strace", "-ff", "-ttt", "-o", filepath.Join(family, "t"),
+		"sh", "-c", "cat </dev/null; (echo a; cat </dev/null) | cat; :")
+	files, err := filepath.Glob(filepath.Join(family, "t.*"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("strace wrote %q, %v", files, err)
+	}
+	merged, converted := filepath.Join(e.dir, "merged.tape"), filepath.Join(e.dir, "converted.tape")
+	e.run(t, append([]string{e.iotape, "merge", "--no-index", "-o", merged}, files...)...)
+	// It says 1 if something was left out.
+	_ = exec.CommandContext(t.Context(), e.iotape, "convert", "--no-index", family, converted).Run()
+	for _, name := range []string{merged, converted} {
+		tape, err := trace.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tape.Close()
+		made, seen := map[uint32]bool{}, map[uint32]bool{}
+		for ev, err := range tape.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[ev.PID] = true; ev.Kind == event.Forked {
+				made[ev.Child] = true
+			}
+		}
+		if n := len(tape.Manifest().Hosts); n != 1 || len(seen) != len(files) || len(made) != len(files)-1 {
+			t.Errorf("%s: %d hosts, %d processes, of which %d were made by others; want 1, %d and %d",
+				filepath.Base(name), n, len(seen), len(made), len(files), len(files)-1)
+		}
+	}
+}

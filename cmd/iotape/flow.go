@@ -99,7 +99,7 @@ func (r *following) run(ctx context.Context, c *cli.Console, args []string) erro
 		}
 		exprs = append(exprs, x)
 	}
-	tapes, closeAll, err := cli.OpenTapes(ctx, args)
+	tapes, closeAll, err := cli.OpenHosts(ctx, args)
 	defer closeAll()
 	if err != nil {
 		return err

@@ -20,13 +20,15 @@ at which they returned. It stores equal content once.
 
 Each recording becomes a host of the new tape, even if several recordings are from one
 machine. All times are on one clock. The order of events of different hosts is as exact
-as the clocks of these hosts.`,
+as the clocks of these hosts. The files that strace -ff wrote in one run are one
+recording.`,
 		Example: `  iotape merge -o all.tape client.tape server.tape
-  iotape query all.tape "SELECT host, count(*) FROM events GROUP BY host"`,
+  iotape query all.tape "SELECT host, count(*) FROM events GROUP BY host"
+  strace -ff -ttt -o make make && iotape merge -o make.tape make.*`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: cli.Exits("0  merged", "2  failed; there is no new tape"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
+			tapes, closeAll, err := cli.OpenHosts(cmd.Context(), args)
 			defer closeAll()
 			if err != nil {
 				return err

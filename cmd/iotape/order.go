@@ -38,7 +38,7 @@ iotape merge joins tapes by their clocks. iotape convert writes one for ShiViz.`
 		Annotations: cli.Exits("0  ordered, without contradictions; with --before: A happened before B",
 			"1  there are contradictions; with --before: A did not happen before B", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
+			tapes, closeAll, err := cli.OpenHosts(cmd.Context(), args)
 			defer closeAll()
 			if err != nil {
 				return err

@@ -50,7 +50,7 @@ there. The next start is then faster.`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: cli.Exits("0  interrupted", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tapes, closeAll, err := cli.OpenTapes(cmd.Context(), args)
+			tapes, closeAll, err := cli.OpenHosts(cmd.Context(), args)
 			defer closeAll()
 			if err != nil {
 				return err

@@ -129,7 +129,8 @@ func (c *counter) Read(b []byte) (int, error) {
 const StandardInput = "-"
 
 // Open opens a file that is to be identified and read. What comes from the standard input,
-// or from another pipe, is stored in a file in a directory first.
+// or from another pipe, is stored in a file in a directory first; so are the joined files of
+// strace -ff, if name is a directory of them.
 func Open(ctx context.Context, name, dir string) (*os.File, error) {
 	in := os.Stdin
 	if name != StandardInput {
@@ -142,8 +143,16 @@ func Open(ctx context.Context, name, dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if fi.Mode().IsRegular() && name != StandardInput || fi.IsDir() {
+	if fi.Mode().IsRegular() && name != StandardInput {
 		return in, nil
+	}
+	if fi.IsDir() {
+		paths, err := family(name)
+		if err != nil || len(paths) == 0 {
+			return in, err
+		}
+		in.Close()
+		return OpenFamily(ctx, paths, dir)
 	}
 	defer in.Close()
 	out, err := os.CreateTemp(dir, "input-")

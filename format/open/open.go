@@ -29,11 +29,12 @@ const program = "iotape"
 // trees that iotape seal adds to them; a stream that is cut off gives the events before the
 // cut, and a manifest that is Incomplete.
 //
-// "-" is the standard input; a foreign file may be compressed with gzip, zstd or xz.
+// "-" is the standard input; a foreign file may be compressed with gzip, zstd or xz. A directory
+// may have the files of one run of strace -ff.
 //
 // If nothing can be made of it, the error wraps ErrUnknownFormat or one of package trace.
 func Any(ctx context.Context, path string) (*trace.Tape, error) {
-	if path == all.StandardInput {
+	if path == all.StandardInput || all.IsFamily(path) {
 		return temporary(ctx, path)
 	}
 	t, err := trace.Open(path)
@@ -51,8 +52,19 @@ func Any(ctx context.Context, path string) (*trace.Tape, error) {
 	return t, nil
 }
 
+// Family opens the files that strace -ff wrote in one run (NAME.PID) as one tape, as Any does.
+func Family(ctx context.Context, paths []string) (*trace.Tape, error) {
+	return making(ctx, paths[0], func(dir string) (*os.File, error) { return all.OpenFamily(ctx, paths, dir) })
+}
+
 // temporary makes a tape of a file. The tape is removed when it is closed.
-func temporary(ctx context.Context, path string) (_ *trace.Tape, err error) {
+func temporary(ctx context.Context, path string) (*trace.Tape, error) {
+	return making(ctx, path, func(dir string) (*os.File, error) { return all.Open(ctx, path, dir) })
+}
+
+// making makes a tape of what open returns, which may use a directory meanwhile. path is its
+// name for messages.
+func making(ctx context.Context, path string, open func(dir string) (*os.File, error)) (_ *trace.Tape, err error) {
 	dir, err := os.MkdirTemp("", "iotape-open-")
 	if err != nil {
 		return nil, err
@@ -62,7 +74,7 @@ func temporary(ctx context.Context, path string) (_ *trace.Tape, err error) {
 			os.RemoveAll(dir)
 		}
 	}()
-	in, err := all.Open(ctx, path, dir)
+	in, err := open(dir)
 	if err != nil {
 		return nil, err
 	}

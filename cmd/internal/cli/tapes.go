@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/format/script"
 	"github.com/iotape/iotape/store"
@@ -44,6 +45,32 @@ func OpenTapes(ctx context.Context, names []string) (tapes []*trace.Tape, closeA
 		tapes = append(tapes, t)
 	}
 	return tapes, closeAll, nil
+}
+
+// OpenHosts is OpenTapes for tapes of different hosts: the files that strace -ff wrote in one run
+// are one.
+func OpenHosts(ctx context.Context, names []string) (tapes []*trace.Tape, closeAll func(), err error) {
+	groups := all.Families(names)
+	if len(groups) == len(names) {
+		return OpenTapes(ctx, names)
+	}
+	for _, group := range groups {
+		var t *trace.Tape
+		if len(group) > 1 {
+			t, err = open.Family(ctx, group)
+		} else {
+			t, err = OpenTape(ctx, group[0])
+		}
+		if err != nil {
+			break
+		}
+		tapes = append(tapes, t)
+	}
+	return tapes, func() {
+		for _, t := range tapes {
+			t.Close()
+		}
+	}, err
 }
 
 // WithTape returns what a command does that works on the tape of its first argument.
