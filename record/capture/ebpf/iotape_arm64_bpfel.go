@@ -163,6 +163,7 @@ const (
 	iotapeVarBegan            = "began"
 	iotapeVarBlock            = "block"
 	iotapeVarCgroupId         = "cgroup_id"
+	iotapeVarCopiesUsers      = "copies_users"
 	iotapeVarExact            = "exact"
 	iotapeVarInlineMax        = "inline_max"
 	iotapeVarMmapMode         = "mmap_mode"
@@ -172,9 +173,11 @@ const (
 	iotapeVarRingBytes        = "ring_bytes"
 	iotapeVarShardMask        = "shard_mask"
 	iotapeVarShared           = "shared"
+	iotapeVarSignalsTasks     = "signals_tasks"
 	iotapeVarStarted          = "started"
 	iotapeVarSuffix           = "suffix"
 	iotapeVarSuffixes         = "suffixes"
+	iotapeVarTellsCqe         = "tells_cqe"
 	iotapeVarTouchType        = "touch_type"
 	iotapeVarWholeHost        = "whole_host"
 )
@@ -279,23 +282,26 @@ type iotapeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeVariableSpecs struct {
-	Began     *ebpf.VariableSpec `ebpf:"began"`
-	Block     *ebpf.VariableSpec `ebpf:"block"`
-	CgroupId  *ebpf.VariableSpec `ebpf:"cgroup_id"`
-	Exact     *ebpf.VariableSpec `ebpf:"exact"`
-	InlineMax *ebpf.VariableSpec `ebpf:"inline_max"`
-	MmapMode  *ebpf.VariableSpec `ebpf:"mmap_mode"`
-	PageShift *ebpf.VariableSpec `ebpf:"page_shift"`
-	ReadKeep  *ebpf.VariableSpec `ebpf:"read_keep"`
-	Recorder  *ebpf.VariableSpec `ebpf:"recorder"`
-	RingBytes *ebpf.VariableSpec `ebpf:"ring_bytes"`
-	ShardMask *ebpf.VariableSpec `ebpf:"shard_mask"`
-	Shared    *ebpf.VariableSpec `ebpf:"shared"`
-	Started   *ebpf.VariableSpec `ebpf:"started"`
-	Suffix    *ebpf.VariableSpec `ebpf:"suffix"`
-	Suffixes  *ebpf.VariableSpec `ebpf:"suffixes"`
-	TouchType *ebpf.VariableSpec `ebpf:"touch_type"`
-	WholeHost *ebpf.VariableSpec `ebpf:"whole_host"`
+	Began        *ebpf.VariableSpec `ebpf:"began"`
+	Block        *ebpf.VariableSpec `ebpf:"block"`
+	CgroupId     *ebpf.VariableSpec `ebpf:"cgroup_id"`
+	CopiesUsers  *ebpf.VariableSpec `ebpf:"copies_users"`
+	Exact        *ebpf.VariableSpec `ebpf:"exact"`
+	InlineMax    *ebpf.VariableSpec `ebpf:"inline_max"`
+	MmapMode     *ebpf.VariableSpec `ebpf:"mmap_mode"`
+	PageShift    *ebpf.VariableSpec `ebpf:"page_shift"`
+	ReadKeep     *ebpf.VariableSpec `ebpf:"read_keep"`
+	Recorder     *ebpf.VariableSpec `ebpf:"recorder"`
+	RingBytes    *ebpf.VariableSpec `ebpf:"ring_bytes"`
+	ShardMask    *ebpf.VariableSpec `ebpf:"shard_mask"`
+	Shared       *ebpf.VariableSpec `ebpf:"shared"`
+	SignalsTasks *ebpf.VariableSpec `ebpf:"signals_tasks"`
+	Started      *ebpf.VariableSpec `ebpf:"started"`
+	Suffix       *ebpf.VariableSpec `ebpf:"suffix"`
+	Suffixes     *ebpf.VariableSpec `ebpf:"suffixes"`
+	TellsCqe     *ebpf.VariableSpec `ebpf:"tells_cqe"`
+	TouchType    *ebpf.VariableSpec `ebpf:"touch_type"`
+	WholeHost    *ebpf.VariableSpec `ebpf:"whole_host"`
 }
 
 // iotapeObjects contains all objects after they have been loaded into the kernel.
@@ -371,23 +377,26 @@ func (m *iotapeMaps) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeVariables struct {
-	Began     *ebpf.Variable `ebpf:"began"`
-	Block     *ebpf.Variable `ebpf:"block"`
-	CgroupId  *ebpf.Variable `ebpf:"cgroup_id"`
-	Exact     *ebpf.Variable `ebpf:"exact"`
-	InlineMax *ebpf.Variable `ebpf:"inline_max"`
-	MmapMode  *ebpf.Variable `ebpf:"mmap_mode"`
-	PageShift *ebpf.Variable `ebpf:"page_shift"`
-	ReadKeep  *ebpf.Variable `ebpf:"read_keep"`
-	Recorder  *ebpf.Variable `ebpf:"recorder"`
-	RingBytes *ebpf.Variable `ebpf:"ring_bytes"`
-	ShardMask *ebpf.Variable `ebpf:"shard_mask"`
-	Shared    *ebpf.Variable `ebpf:"shared"`
-	Started   *ebpf.Variable `ebpf:"started"`
-	Suffix    *ebpf.Variable `ebpf:"suffix"`
-	Suffixes  *ebpf.Variable `ebpf:"suffixes"`
-	TouchType *ebpf.Variable `ebpf:"touch_type"`
-	WholeHost *ebpf.Variable `ebpf:"whole_host"`
+	Began        *ebpf.Variable `ebpf:"began"`
+	Block        *ebpf.Variable `ebpf:"block"`
+	CgroupId     *ebpf.Variable `ebpf:"cgroup_id"`
+	CopiesUsers  *ebpf.Variable `ebpf:"copies_users"`
+	Exact        *ebpf.Variable `ebpf:"exact"`
+	InlineMax    *ebpf.Variable `ebpf:"inline_max"`
+	MmapMode     *ebpf.Variable `ebpf:"mmap_mode"`
+	PageShift    *ebpf.Variable `ebpf:"page_shift"`
+	ReadKeep     *ebpf.Variable `ebpf:"read_keep"`
+	Recorder     *ebpf.Variable `ebpf:"recorder"`
+	RingBytes    *ebpf.Variable `ebpf:"ring_bytes"`
+	ShardMask    *ebpf.Variable `ebpf:"shard_mask"`
+	Shared       *ebpf.Variable `ebpf:"shared"`
+	SignalsTasks *ebpf.Variable `ebpf:"signals_tasks"`
+	Started      *ebpf.Variable `ebpf:"started"`
+	Suffix       *ebpf.Variable `ebpf:"suffix"`
+	Suffixes     *ebpf.Variable `ebpf:"suffixes"`
+	TellsCqe     *ebpf.Variable `ebpf:"tells_cqe"`
+	TouchType    *ebpf.Variable `ebpf:"touch_type"`
+	WholeHost    *ebpf.Variable `ebpf:"whole_host"`
 }
 
 // iotapePrograms contains all programs after they have been loaded into the kernel.

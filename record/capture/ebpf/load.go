@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -92,10 +93,38 @@ func Probe() error {
 // load loads the programs and makes the rings. Nothing is attached.
 func load(c *config) (*programs, error) {
 	_ = rlimit.RemoveMemlock() // matters before Linux 5.11 only
+	p := &programs{}
+	spec, err := p.specification(c)
+	if err != nil {
+		return nil, err
+	}
+	coll, err := loadAll(spec, min(runtime.GOMAXPROCS(0), 4))
+	if err == nil {
+		err = coll.Assign(&p.objects)
+		coll.Close() // what has no field
+	}
+	if err != nil {
+		return nil, bpf.Rejected(err)
+	}
+	if err := p.prepare(c); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// specification returns what is loaded: the programs, told what they have to know, without
+// those that this kernel cannot have.
+func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	spec, err := loadIotape()
 	if err != nil {
 		return nil, fmt.Errorf("read the programs: %w", err)
 	}
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, bpf.Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+	}
+	has := bpf.ProbeFeatures(kernel)
 	suffixes, n := bpf.Suffixes(c.options.Prefilter)
 	for name, v := range map[string]any{
 		iotapeVarShardMask: uint32(c.shards - 1),
@@ -112,6 +141,10 @@ func load(c *config) (*programs, error) {
 		iotapeVarCgroupId:  c.cgroup,
 		iotapeVarSuffix:    suffixes,
 		iotapeVarSuffixes:  n,
+
+		iotapeVarCopiesUsers:  has.CopiesUsers,
+		iotapeVarSignalsTasks: has.SignalsTasks,
+		iotapeVarTellsCqe:     tellsPointer(kernel, "io_uring_complete", 2),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
@@ -122,24 +155,8 @@ func load(c *config) (*programs, error) {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
-
-	p := &programs{}
-	if p.noUring, err = dropMissing(spec, c.mmap); err != nil {
-		return nil, err
-	}
-	coll, err := loadAll(spec, min(runtime.GOMAXPROCS(0), 4))
-	if err == nil {
-		err = coll.Assign(&p.objects)
-		coll.Close() // what has no field
-	}
-	if err != nil {
-		return nil, bpf.Rejected(err)
-	}
-	if err := p.prepare(c); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
+	p.noUring = dropMissing(spec, kernel, c.mmap)
+	return spec, nil
 }
 
 // loadAll makes the maps, and has the kernel verify the programs in n parts at a time:

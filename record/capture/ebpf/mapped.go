@@ -15,7 +15,6 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -49,11 +48,7 @@ var faultHooks = map[string]string{
 
 // dropMissing empties the programs whose tracepoints this kernel lacks, and those that
 // the policy does without. noUring says that those of io_uring are among the former.
-func dropMissing(spec *ebpf.CollectionSpec, mmap capture.Mmap) (noUring bool, err error) {
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return false, bpf.Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
-	}
+func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap) (noUring bool) {
 	for _, hook := range uringHooks {
 		noUring = noUring || !hasTracepoint(kernel, hook)
 	}
@@ -73,12 +68,30 @@ func dropMissing(spec *ebpf.CollectionSpec, mmap capture.Mmap) (noUring bool, er
 			drop(name)
 		}
 	}
-	return noUring, nil
+	return noUring
 }
 
 func hasTracepoint(kernel *btf.Spec, name string) bool {
 	var t *btf.Typedef
 	return kernel.TypeByName("btf_trace_"+name, &t) == nil
+}
+
+// tellsPointer reports whether an argument of a tracepoint, counted from 0, is a pointer.
+func tellsPointer(kernel *btf.Spec, name string, arg int) bool {
+	var t *btf.Typedef
+	if kernel.TypeByName("btf_trace_"+name, &t) != nil {
+		return false
+	}
+	to, _ := t.Type.(*btf.Pointer)
+	if to == nil {
+		return false
+	}
+	proto, _ := to.Target.(*btf.FuncProto)
+	if proto == nil || len(proto.Params) <= arg+1 { // the first is the tracepoint's own
+		return false
+	}
+	_, is := btf.UnderlyingType(proto.Params[arg+1].Type).(*btf.Pointer)
+	return is
 }
 
 // prepareMapped maps the ring of touches, if mappings are recorded.

@@ -5,7 +5,10 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -43,13 +46,39 @@ func Check() error {
 	if err != nil {
 		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
 	}
-	for _, kfunc := range []string{"bpf_probe_read_user_dynptr", "bpf_probe_read_user_str_dynptr", "bpf_rdonly_cast"} {
-		var f *btf.Func
-		if err := spec.TypeByName(kfunc, &f); err != nil {
-			return Unsupported("the kernel function "+kfunc+" (Linux 6.16)", err)
+	for _, kfunc := range []string{"bpf_rdonly_cast", "bpf_iter_num_new"} {
+		if !hasFunction(spec, kfunc) {
+			return Unsupported("the kernel function "+kfunc+" (Linux 6.4)", nil)
 		}
 	}
 	return nil
+}
+
+// withoutName is the environment variable by which tests make programs do without features
+// of the kernel that it has: the names of functions, with spaces between.
+const withoutName = "IOTAPE_TEST_WITHOUT"
+
+// hasFunction reports whether the kernel has a function that programs can call (a kfunc).
+func hasFunction(kernel *btf.Spec, name string) bool {
+	var f *btf.Func
+	return kernel.TypeByName(name, &f) == nil && !slices.Contains(strings.Fields(os.Getenv(withoutName)), name)
+}
+
+// Features are what programs of recording do otherwise where the kernel lacks it.
+type Features struct {
+	// CopiesUsers: it copies from programs into rings (bpf_probe_read_user_dynptr, Linux 6.16).
+	CopiesUsers bool
+	// SignalsTasks: it signals other threads than the calling one (bpf_send_signal_task, Linux 6.13).
+	SignalsTasks bool
+}
+
+// ProbeFeatures looks what a kernel has.
+func ProbeFeatures(kernel *btf.Spec) Features {
+	return Features{
+		CopiesUsers: hasFunction(kernel, "bpf_probe_read_user_dynptr") &&
+			hasFunction(kernel, "bpf_probe_read_user_str_dynptr"),
+		SignalsTasks: hasFunction(kernel, "bpf_send_signal_task"),
+	}
 }
 
 // Rejected returns the error of programs that the kernel did not load. It says what the

@@ -5,10 +5,11 @@
  * place, or from the program after a call that failed. */
 #pragma once
 
-#include "bytes.h"
+#include "emit.h"
 
 #define MAX_ARGV (1 << 18)
 #define ARGV_BIG (3 << 20)
+#define MAX_STRING (128 << 10) /* MAX_ARG_STRLEN (linux/binfmts.h) */
 
 /* pointer_of reads one of a vector's pointers; those of 32-bit programs have 4 bytes. */
 #define POINTER32_BYTES 4
@@ -61,6 +62,30 @@ __noinline long put_argv(struct work *w, u64 addr, u32 size)
 	return n > 0 ? n - 1 : 0; /* without the last NUL */
 }
 
+/* copy_text copies a string of the program to d at an offset, up to max bytes with its NUL,
+ * and returns how many it copied; not more than 0 if it cannot. */
+static __always_inline long copy_text(struct work *w, struct bpf_dynptr *d, u64 at, u64 max, u64 addr)
+{
+	u64 n, off = 0;
+	u32 i __attribute__((unused));
+
+	if (copies_users)
+		return bpf_probe_read_user_str_dynptr(d, at, max, (void *)addr);
+	w->skip = 0;
+	repeat(i, MAX_STRING / (CHUNK_BYTES - 1) + 1) {
+		off = w->skip;
+		n = bpf_probe_read_user_str(w->chunk, CHUNK_BYTES, (void *)(addr + off));
+		asm volatile("" : "+r"(n));
+		if (!n || n > CHUNK_BYTES || off + n > max || bpf_dynptr_write(d, at + off, w->chunk, n, 0))
+			return 0;
+		w->skip = off + n;
+		if (n < CHUNK_BYTES)
+			break;
+		w->skip--; /* its NUL is the copy's, not the program's */
+	}
+	return w->skip;
+}
+
 /* write_big_argv writes the RecEnter of a vector that is too long to compose: into
  * a record that is as long as it may get. */
 __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg, u32 size)
@@ -95,7 +120,7 @@ __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg, u32 s
 		}
 		if (!p)
 			break;
-		long n = bpf_probe_read_user_str_dynptr(&d, off, max - off, (void *)p);
+		long n = copy_text(w, &d, off, max - off, p);
 		if (n <= 0 || off + n >= max) {
 			h.flags = PIECE_TRUNCATED;
 			break;
@@ -244,7 +269,8 @@ static __noinline int write_bytes(struct work *w, u32 shard, u32 arg_flags, u64 
 	at += sizeof(h);
 	if (n & 7)
 		bpf_dynptr_write(&d, (at + n) & ~7ull, &zero, 8, 0);
-	if (bpf_probe_read_user_dynptr(&d, at, n, (void *)addr)) {
+	w->bulk[0] = (struct bulk){.addr = addr, .len = n};
+	if (copy_range(w, &w->bulk[0], &d, at, 0, n)) {
 		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
 		return -1;
 	}

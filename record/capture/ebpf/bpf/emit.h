@@ -6,32 +6,57 @@
 
 #include "compose.h"
 
+/* copy_some copies n bytes of the program to d at an offset. Where the kernel does not copy
+ * into a record by itself, they go through the work space, and n is at most CHUNK_BYTES. */
+static __always_inline int copy_some(struct work *w, struct bpf_dynptr *d, u64 at, u64 n, u64 addr)
+{
+	if (copies_users)
+		return bpf_probe_read_user_dynptr(d, at, n, (void *)addr);
+	asm volatile("" : "+r"(n));
+	if (n > CHUNK_BYTES || bpf_probe_read_user(w->chunk, n, (void *)addr))
+		return -1;
+	return bpf_dynptr_write(d, at, w->chunk, n, 0);
+}
+
 /* copy_range copies bytes [from, from+n) of a bulk to d at an offset. */
 static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf_dynptr *d, u64 at, u64 from, u64 n)
 {
-	u32 i;
+	u32 i __attribute__((unused)), count = b->count, chunks = copies_users ? 0 : n / CHUNK_BYTES + 1;
+	u64 most = copies_users ? ~0ull : CHUNK_BYTES, base, len, rest;
 
-	if (!b->count)
-		return bpf_probe_read_user_dynptr(d, at, n, (void *)(b->addr + from));
+	if (!count && n <= most)
+		return copy_some(w, d, at, n, b->addr + from);
 	w->skip = from;
 	w->done = 0;
 	w->want = n;
-	repeat(i, b->count) {
-		if (i >= MAX_IOVECS || w->done >= w->want)
+	w->element = 0;
+	repeat(i, count + chunks) {
+		u32 k = w->element;
+		if (w->done >= w->want)
 			break;
-		u64 base = w->iov[i].base, len = w->iov[i].len;
-		if (w->skip >= len) {
-			w->skip -= len;
+		base = b->addr;
+		rest = ~0ull;
+		if (count) {
+			if (k >= count || k >= MAX_IOVECS)
+				break;
+			base = w->iov[k].base;
+			rest = w->iov[k].len;
+		}
+		if (w->skip >= rest) {
+			w->skip -= rest;
+			w->element = k + 1;
 			continue;
 		}
 		base += w->skip;
-		len -= w->skip;
-		w->skip = 0;
-		if (len > w->want - w->done)
-			len = w->want - w->done;
-		if (bpf_probe_read_user_dynptr(d, at + w->done, len, (void *)base))
+		rest -= w->skip;
+		len = rest < w->want - w->done ? rest : w->want - w->done;
+		if (len > most)
+			len = most;
+		if (copy_some(w, d, at + w->done, len, base))
 			return -1;
 		w->done += len;
+		w->skip = len == rest ? 0 : w->skip + len;
+		w->element = len == rest ? k + 1 : k;
 	}
 	return w->done == w->want ? 0 : -1;
 }
@@ -97,18 +122,19 @@ __noinline int write_inline(struct work *w, u32 shard, u64 total)
 }
 
 /* write_chunk writes the next n bytes of a bulk in a RecData record. */
+struct data_head {
+	struct rec_data r;
+	struct piece p;
+};
 __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 {
 	if (!w)
 		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
-	struct {
-		struct rec_data r;
-		struct piece p;
-	} h = {};
+	struct data_head *h = (struct data_head *)w->area;
 	struct bpf_dynptr d;
-	u64 zero = 0, total = sizeof(h) + pad8(n);
+	u64 zero = 0, total = sizeof(*h) + pad8(n);
 
 	if (!rb || i >= MAX_BULKS)
 		return -1;
@@ -117,19 +143,20 @@ __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 		bpf_ringbuf_discard_dynptr(&d, 0);
 		return -1;
 	}
-	h.r.p = r->p;
-	h.r.p.type = REC_DATA;
-	h.r.p.flags = 0;
-	h.r.enter = r->enter;
-	h.r.npieces = 1;
-	h.p.arg = b->arg;
-	h.p.flags = b->arg >> 8;
-	h.p.len = n;
-	h.p.off = b->off;
-	bpf_dynptr_write(&d, 0, &h, sizeof(h), 0);
+	__builtin_memset(h, 0, sizeof(*h));
+	h->r.p = r->p;
+	h->r.p.type = REC_DATA;
+	h->r.p.flags = 0;
+	h->r.enter = r->enter;
+	h->r.npieces = 1;
+	h->p.arg = b->arg;
+	h->p.flags = b->arg >> 8;
+	h->p.len = n;
+	h->p.off = b->off;
+	bpf_dynptr_write(&d, 0, h, sizeof(*h), 0);
 	if (n & 7)
 		bpf_dynptr_write(&d, total - 8, &zero, 8, 0);
-	if (copy_range(w, b, &d, sizeof(h), b->off, n)) {
+	if (copy_range(w, b, &d, sizeof(*h), b->off, n)) {
 		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
 		return 1;
 	}
@@ -141,35 +168,38 @@ __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 
 /* finish_data writes the last RecData record, with the rest as missing. Without room
  * for it the call stays unfinished, which its thread's next record tells. */
+struct last_data {
+	struct rec_data r;
+	struct piece p[MAX_PARTS + 1]; /* 8 */
+};
+_Static_assert(sizeof(struct last_data) <= 8 * AREA_WORDS, "last_data");
 __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 {
 	if (!w || !p)
 		return 0;
-	struct {
-		struct rec_data r;
-		struct piece p[MAX_PARTS + 1]; /* 8 */
-	} h = {};
+	struct last_data *h = (struct last_data *)w->area;
 	u32 i, n = 0;
 
-	h.r.p.type = REC_DATA;
-	h.r.p.op = p->op;
-	h.r.p.pid = p->pid;
-	h.r.p.tid = p->tid;
-	h.r.p.flags = DATA_LAST;
-	h.r.enter = p->enter;
+	__builtin_memset(h, 0, sizeof(*h));
+	h->r.p.type = REC_DATA;
+	h->r.p.op = p->op;
+	h->r.p.pid = p->pid;
+	h->r.p.tid = p->tid;
+	h->r.p.flags = DATA_LAST;
+	h->r.enter = p->enter;
 	for (i = 0; i < MAX_PARTS; i++) {
 		struct part *q = &p->parts[i];
 		if (i >= p->nparts || q->arg == NO_CONTENT)
 			continue;
-		struct piece *piece = &h.p[n & 7];
+		struct piece *piece = &h->p[n & 7];
 		piece->arg = q->arg;
 		piece->flags = PIECE_MISSING;
 		piece->len = q->len;
 		piece->off = q->kind == PART_PAGES ? 0 : q->off;
 		n++;
 	}
-	h.r.npieces = n;
-	try_small(w, shard, &h, sizeof(h.r) + (n & 7) * sizeof(struct piece));
+	h->r.npieces = n;
+	try_small(w, shard, h, sizeof(h->r) + (n & 7) * sizeof(struct piece));
 	return 0;
 }
 

@@ -318,9 +318,14 @@ int BPF_PROG(on_uring_fail_link, struct io_kiocb *req, struct io_kiocb *link)
 }
 
 SEC("tp_btf/io_uring_complete")
-int BPF_PROG(on_uring_complete, struct io_ring_ctx *ring, void *req, struct io_uring_cqe *cqe)
+int on_uring_complete(u64 *args) /* ring, req, cqe; before Linux 6.15: ring, req, user_data, res, flags */
 {
-	return uring_completed(ring, req, cqe);
+	struct io_uring_cqe *cqe;
+
+	if (!tells_cqe)
+		return uring_completed(args[0], args[1], args[2], args[3], args[4]);
+	cqe = (struct io_uring_cqe *)args[2];
+	return uring_completed(args[0], args[1], cqe->user_data, cqe->res, cqe->flags);
 }
 
 SEC("tp_btf/io_uring_cqe_overflow")

@@ -85,8 +85,11 @@ struct area {
 	u64 now, at, count; /* of the record: first page, pages */
 };
 
-static long see_area(struct task_struct *t, struct vm_area_struct *vma, struct area *a)
+_Static_assert(sizeof(struct area) <= 8 * AREA_WORDS, "area");
+
+static long see_area(struct task_struct *t, struct vm_area_struct *vma, struct area **p)
 {
+	struct area *a = *p;
 	struct file *f = vma->vm_file;
 
 	a->from = vma->vm_start;
@@ -120,9 +123,15 @@ static long see_area(struct task_struct *t, struct vm_area_struct *vma, struct a
 	return 0;
 }
 
-static __always_inline long find_area(u64 addr, struct area *a)
+/* area_at finds what the calling thread has mapped at an address. It is kept in the work
+ * space, since it is large, until the next is looked for. */
+static __always_inline struct area *area_at(struct work *w, u64 addr, long *err)
 {
-	return bpf_find_vma(bpf_get_current_task_btf(), addr, see_area, a, 0);
+	struct area *a = (struct area *)w->area;
+
+	__builtin_memset(a, 0, sizeof(*a));
+	*err = bpf_find_vma(bpf_get_current_task_btf(), addr, see_area, &a, 0);
+	return (struct area *)w->area;
 }
 
 /* is_code says whether a file is mapped to be executed, by this process or another. */
@@ -478,17 +487,21 @@ static __always_inline bool leave_fault(struct task *st, struct fault *f)
 enum { HOLD = 1, LAST = 2, ENDS = 4 };
 static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32 how)
 {
-	struct area a = {};
-	long err = find_area(f->addr, &a);
+	struct work *w = this_work();
 	bool hold = how & HOLD;
+	long err;
 	u32 i;
+
+	if (!w)
+		return 0;
+	struct area *a = area_at(w, f->addr, &err);
 
 	if (how & ENDS) /* now or never: others change the address space at the moment */
 		repeat(i, 2048) {
 			(void)i;
 			if (err != -EBUSY)
 				break;
-			err = find_area(f->addr, &a);
+			a = area_at(w, f->addr, &err);
 		}
 
 	if (!(how & LAST)) {
@@ -496,33 +509,31 @@ static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32
 			return 0; /* once more at the next hook */
 		/* The program's copy of a page that it stores to: the recorder reads the
 		 * file's as soon as the thread can be held. */
-		if (!err && a.key.ino && f->flags & FAULT_STORE && !(a.flags & VM_SHARED) && !hold)
+		if (!err && a->key.ino && f->flags & FAULT_STORE && !(a->flags & VM_SHARED) && !hold)
 			return 0;
 	} else if (err == -EBUSY && f->flags & (FAULT_AROUND | FAULT_PAGE)) {
 		if (how & ENDS || !leave_fault(st, f))
 			lose(st->shard);
 	}
 	st->flags &= ~TASK_FAULT;
-	if (!err && !a.key.ino && f->addr) {
+	if (!err && !a->key.ino && f->addr) {
 		u32 k = f->turn++ & 1;
-		f->anon[k] = a.from;
-		f->anon_bytes[k] = a.to - a.from;
+		f->anon[k] = a->from;
+		f->anon_bytes[k] = a->to - a->from;
 	}
-	if (!err && a.key.ino && (!mapping || mapping == a.mapping)) {
-		struct work *w = begin(&a.now);
-		if (w) {
-			a.hold = hold;
-			a.last = how & LAST && !hold;
-			if (!(st->flags & TASK_IDENTIFIED))
-				emit_task(w, st, a.now);
-			if (st->flags & TASK_IDENTIFIED)
-				take(w, st, f, &a);
-			else
-				lose(st->shard);
-			if (hold)
-				pressure(w, st);
-			end();
-		}
+	if (!err && a->key.ino && (!mapping || mapping == a->mapping)) {
+		begin(&a->now);
+		a->hold = hold;
+		a->last = how & LAST && !hold;
+		if (!(st->flags & TASK_IDENTIFIED))
+			emit_task(w, st, a->now);
+		if (st->flags & TASK_IDENTIFIED)
+			take(w, st, f, a);
+		else
+			lose(st->shard);
+		if (hold)
+			pressure(w, st);
+		end();
 	}
 	f->addr = 0;
 	return 0;
@@ -548,7 +559,7 @@ static __always_inline int on_fault(u64 addr, u64 error, u64 flags)
 	struct fault *f = bpf_task_storage_get(&faults, t, 0, 0);
 	u32 i;
 
-	if (!f || released() || addr >> 63)
+	if (!f || released() || addr >> 63 || at_work())
 		return 0;
 	if (f->addr) {
 		struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);

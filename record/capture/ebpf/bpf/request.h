@@ -376,19 +376,24 @@ static __always_inline void put_own_file(struct work *w, struct request *r, u8 a
 	}
 }
 
-/* slot_file returns what a slot of a ring's table of files holds. */
+/* slot_file returns what a slot of a ring's table of files holds: a node that points to the
+ * file or, before Linux 6.13, the file. */
 static __noinline u64 slot_file(u64 ring, u32 slot)
 {
-	struct io_ring_ctx *ctx = bpf_rdonly_cast((void *)ring, bpf_core_type_id_kernel(struct io_ring_ctx));
-	struct io_rsrc_node *n;
+	u64 of_slot;
 
-	if (slot >= ctx->file_table.data.nr)
-		return 0;
-	n = pointer_at(ctx->file_table.data.nodes + slot);
-	if (!n)
-		return 0;
-	n = bpf_rdonly_cast(n, bpf_core_type_id_kernel(struct io_rsrc_node));
-	return n->file_ptr & ~7ull;
+	if (bpf_core_field_exists(struct io_file_table, data)) {
+		struct io_ring_ctx *ctx = bpf_rdonly_cast((void *)ring, bpf_core_type_id_kernel(struct io_ring_ctx));
+		of_slot = slot < ctx->file_table.data.nr ? (u64)pointer_at(ctx->file_table.data.nodes + slot) : 0;
+		if (of_slot)
+			of_slot += bpf_core_field_offset(struct io_rsrc_node, file_ptr);
+	} else {
+		struct io_ring_ctx___slots *ctx = bpf_rdonly_cast((void *)ring, bpf_core_type_id_kernel(struct io_ring_ctx));
+		of_slot = slot < ctx->nr_user_files ? (u64)ctx->file_table.files : 0;
+		if (of_slot)
+			of_slot += slot * bpf_core_type_size(struct io_fixed_file);
+	}
+	return of_slot ? word_at((void *)of_slot) & ~7ull : 0;
 }
 
 /* press holds a thread whose requests are done by others, if its ring is half full. In a
@@ -396,7 +401,7 @@ static __noinline u64 slot_file(u64 ring, u32 slot)
  * SIGSTOP is left alone: it might not be seen to be listed. */
 static __noinline int press(struct work *w, u32 tid)
 {
-	if (!blocking() || w->avail <= ring_bytes / 2)
+	if (!signals_tasks || !blocking() || w->avail <= ring_bytes / 2)
 		return 0;
 	struct task_struct *t = bpf_task_from_pid(tid);
 	if (!t)

@@ -7,6 +7,10 @@
 const volatile u64 ring_bytes = 0; /* of one ring */
 const volatile u64 inline_max = 0; /* content bytes of one record */
 
+/* What the kernel has, as probed (features.go). */
+const volatile bool copies_users = false;  /* bpf_probe_read_user_dynptr and its like of strings */
+const volatile bool signals_tasks = false; /* bpf_send_signal_task */
+
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -29,6 +33,18 @@ static __always_inline struct work *begin(u64 *now)
 	*now = bpf_ktime_get_ns();
 	*(volatile u64 *)&s->since = *now;
 	return bpf_map_lookup_elem(&works, &cpu);
+}
+
+static __always_inline struct work *this_work(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&works, &cpu);
+}
+
+/* at_work says whether a hook runs on this CPU already: a page fault is its own then. */
+static __always_inline bool at_work(void)
+{
+	return *(volatile u64 *)&shared.cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)].active;
 }
 
 static __always_inline void end(void)

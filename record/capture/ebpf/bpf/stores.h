@@ -77,9 +77,11 @@ __noinline int note_use(struct task *st, struct spec *s)
 		return 0;
 	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
 	u64 at = st->args[0], end = at + st->args[1];
+	struct work *w = this_work();
+	long err;
 	u32 i;
 
-	if (!f)
+	if (!f || !w)
 		return 0;
 	f->use_files = 0;
 	if (!shared.mapped)
@@ -87,22 +89,22 @@ __noinline int note_use(struct task *st, struct spec *s)
 	if (s->use != USE_MUNMAP && s->use != USE_MSYNC && !(s->use == USE_MMAP && st->args[3] & MAP_FIXED))
 		return 0;
 	for (i = 0; i < 8; i++) {
-		struct area a = {};
 		if (at >= end)
 			break;
-		if (find_area(at, &a)) { /* a hole, or a lock that is taken */
+		struct area *a = area_at(w, at, &err);
+		if (err) { /* a hole, or a lock that is taken */
 			f->use_files = 2;
 			break;
 		}
-		if (can_store(&a) && bpf_map_lookup_elem(&stores, &a.key)) {
-			u64 to = a.to < end ? a.to : end;
+		if (can_store(a) && bpf_map_lookup_elem(&stores, &a->key)) {
+			u64 to = a->to < end ? a->to : end;
 			f->use_files++;
-			f->use_ino = a.key.ino;
-			f->use_dev = a.key.dev;
-			f->use_off = (a.first << page_shift) + (at - a.from);
+			f->use_ino = a->key.ino;
+			f->use_dev = a->key.dev;
+			f->use_off = (a->first << page_shift) + (at - a->from);
 			f->use_len = to - at;
 		}
-		at = a.to;
+		at = a->to;
 	}
 	if (f->use_files)
 		__sync_fetch_and_add(&shared.unmapping, 1);
@@ -143,21 +145,22 @@ static __always_inline bool key_of(s32 fd, struct file_key *k)
 static __always_inline void now_mapped(struct work *w, u64 addr)
 {
 	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
-	struct area a = {};
+	long err;
+	struct area *a = area_at(w, addr, &err);
 
-	if (find_area(addr, &a) || !can_store(&a))
+	if (err || !can_store(a))
 		return;
 	bpf_map_update_elem(&storers, &pid, &one, BPF_ANY);
-	if (bpf_map_lookup_elem(&stores, &a.key))
+	if (bpf_map_lookup_elem(&stores, &a->key))
 		return;
-	struct stored s = {.mapping = a.mapping, .key = a.key, .pages = a.pages};
+	struct stored s = {.mapping = a->mapping, .key = a->key, .pages = a->pages};
 	if (!blocking())
 		return;
-	bpf_map_update_elem(&stores, &a.key, &s, BPF_ANY);
-	if (a.pages.ino != a.key.ino || a.pages.dev != a.key.dev)
-		bpf_map_update_elem(&stores, &a.pages, &s, BPF_ANY);
+	bpf_map_update_elem(&stores, &a->key, &s, BPF_ANY);
+	if (a->pages.ino != a->key.ino || a->pages.dev != a->key.dev)
+		bpf_map_update_elem(&stores, &a->pages, &s, BPF_ANY);
 	__sync_fetch_and_add(&shared.mapped, 1);
-	add_part(w, NO_CONTENT, PART_MAPPING, addr, a.key.ino, a.mapping, a.key.dev);
+	add_part(w, NO_CONTENT, PART_MAPPING, addr, a->key.ino, a->mapping, a->key.dev);
 }
 
 /* use_mapped adds what the recorder has to do for a call that returns. */
@@ -278,15 +281,16 @@ static __always_inline void mapped_exec(struct task *st)
 }
 
 /* mapped_exit tells of the end of a process that had something to store to. */
-static __always_inline void mapped_exit(struct task_struct *t, u64 now)
+static __noinline int mapped_exit(struct task_struct *t, u64 now)
 {
 	u32 pid = t->tgid;
 
 	if (!shared.mapped || t->signal->live.counter > 0 || !bpf_map_lookup_elem(&storers, &pid))
-		return;
+		return 0;
 	bpf_map_delete_elem(&storers, &pid);
 	struct touch m = {.kind = TOUCH_EXIT, .pid = pid, .tid = t->pid, .off = now};
 	tell(&m, true);
+	return 0;
 }
 
 /* folio_dirtied tells of the first store to a folio since it was last written back. */

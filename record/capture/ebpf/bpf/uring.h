@@ -438,20 +438,22 @@ static __always_inline int complete_uring(struct request_key *k, s32 res, u32 cq
 	return 0;
 }
 
+const volatile bool tells_cqe = false; /* the tracepoint has the completion, not its words */
+
 /* uring_completed: a completion is about to be shown to the program; req is 0 if more of
  * the same request will come. */
-static __always_inline int uring_completed(struct io_ring_ctx *ring, void *req, struct io_uring_cqe *cqe)
+static __always_inline int uring_completed(u64 ring, u64 req, u64 user_data, s32 res, u32 cqe_flags)
 {
-	struct request_key k = {(u64)req, 0};
+	struct request_key k = {req, 0};
 
 	if (!req) {
-		struct shot_key sk = {(u64)ring, cqe->user_data};
+		struct shot_key sk = {ring, user_data};
 		u64 *id = bpf_map_lookup_elem(&shots, &sk);
 		if (!id)
 			return 0;
 		k.id = *id;
 	}
-	return complete_uring(&k, cqe->res, cqe->flags);
+	return complete_uring(&k, res, cqe_flags);
 }
 
 /* has_result looks into the kernel's request. */

@@ -12,8 +12,8 @@ const volatile bool whole_host = false;
 const volatile u64 began = 0;     /* ns; no call that is under way began to be recorded before */
 const volatile u64 cgroup_id = 0; /* processes in it, or below it, are followed; 0: none */
 
-/* join follows a thread that runs already. */
-static __always_inline struct task *join(struct task_struct *t, u32 flags)
+/* join follows a thread that runs already. (A function of its own for its stack.) */
+static __noinline struct task *join(struct task_struct *t, u32 flags)
 {
 	struct task init = {};
 

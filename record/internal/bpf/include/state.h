@@ -9,12 +9,12 @@
 #include <bpf/bpf_core_read.h>
 #include "record.h"
 
-extern int bpf_probe_read_user_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
-extern int bpf_probe_read_user_str_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym;
+extern int bpf_probe_read_user_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym __weak;
+extern int bpf_probe_read_user_str_dynptr(struct bpf_dynptr *d, u64 off, u64 size, const void *src) __ksym __weak;
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
 extern void bpf_task_release(struct task_struct *p) __ksym;
-extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type, u64 value) __ksym;
+extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type, u64 value) __ksym __weak;
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
@@ -58,9 +58,11 @@ struct {
 #define ARGV_SMALL 32768              /* argument vectors up to this are composed in buf */
 #define COMPOSE_MAX 40960             /* where the last string may begin */
 #define BUF_BYTES (128 << 10)
+#define CHUNK_BYTES (16 << 10)        /* copied at a time where the kernel does not copy into rings */
 struct iovec {
 	u64 base, len;
 };
+#define AREA_WORDS 24 /* room for a struct area, and for the head of a record */
 #define MAX_BULKS 4
 /* Content that is copied from the program straight into the ring. */
 struct bulk {
@@ -77,12 +79,15 @@ struct work {
 	u64 no_tracee; /* the hook runs in a thread that is not followed, and cannot be held */
 	u64 kept;   /* iov was read from the program some time ago */
 	u64 want, done, skip; /* of the copy under way */
+	u64 element;          /* of work.iov, likewise */
 	u64 names, controls, shapes, data; /* bytes of the messages so far */
 	u64 niov;
 	struct bulk bulk[MAX_BULKS];
 	struct pending pend;
+	u64 area[AREA_WORDS];
 	struct iovec iov[MAX_IOVECS];
 	u8 buf[BUF_BYTES];
+	u8 chunk[CHUNK_BYTES];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -278,6 +278,16 @@ struct io_ring_ctx {
 	unsigned int sq_entries;
 	struct io_file_table file_table;
 };
+struct io_fixed_file {
+	unsigned long file_ptr;
+};
+struct io_file_table___slots { /* before Linux 6.13 */
+	struct io_fixed_file *files;
+};
+struct io_ring_ctx___slots {
+	unsigned int nr_user_files;
+	struct io_file_table___slots file_table;
+};
 struct io_kiocb {
 	struct file *file;
 	u8 opcode;
