@@ -13,7 +13,10 @@ STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinf
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum check test demo bench accuracy fuzz dist test-dist clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum check test demo bench accuracy fuzz dist test-dist test-kernels clean
+
+test-kernels: ## boots Debian's kernels under qemu, and records there; skips if it cannot
+	@scripts/test-kernels.sh
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18

@@ -111,13 +111,21 @@ func readConfig(name, cpu string) (*agent.Config, error) {
 func newCheck(config, cpu *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check a configuration", Args: cobra.NoArgs,
-		Long: "Check reads the configuration as the agent does, and reports its errors.\n\nExit status:\n" +
-			"  0  there are no errors\n  2  there are errors",
+		Long: "Check reads the configuration as the agent does, and tries whether this machine can record.\n" +
+			"As an ordinary user, it does not try.\n\nExit status:\n" +
+			"  0  there are no errors\n  2  there are errors, or this machine cannot record",
 		Example: "  iotape-agent check --config agent.toml",
 		RunE: func(*cobra.Command, []string) error {
 			c, err := readConfig(*config, *cpu)
 			if err == nil {
 				err = newSource(c).Check(&c.Record)
+			}
+			if err == nil {
+				err = newSource(c).Probe(&c.Record)
+			}
+			if errors.Is(err, syscall.EPERM) {
+				say("not tried whether this machine can record: %v", err)
+				err = nil
 			}
 			if err != nil {
 				return usageError{err}

@@ -47,6 +47,14 @@ func (s *Source) Check(r *agent.Record) error {
 	return err
 }
 
+// Probe says whether this machine can record what r says: nil, or a *capture.UnsupportedError.
+func (s *Source) Probe(r *agent.Record) error {
+	if r.Synthetic != "" {
+		return nil
+	}
+	return ebpf.Probe()
+}
+
 // latency is how long an event may wait in the kernel's buffers. Nobody looks at it at once,
 // and on a host that is not busy looking often is most of what an agent does.
 const latency = 50 * time.Millisecond

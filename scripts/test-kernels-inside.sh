@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# test-kernels-inside.sh: what test-kernels.sh runs in each machine. It prints a line for each
+# thing that it tries: ok or FAIL, what, and why.
+cd "$(dirname "$0")/.." || exit 1
+bin=$PWD/bin tests=$PWD/record/capture/ebpf
+work=$(mktemp -d) && cd "$work" || exit 1
+echo "KERNEL $(uname -r)"
+
+# try WHAT COMMAND...: runs a command of this script, whose last line of output is the reason.
+try() {
+	local what=$1 why
+	shift
+	if why=$("$@" 2>&1); then
+		printf 'ok\t%s\n' "$what"
+	else
+		printf 'FAIL\t%s\t%s\n' "$what" "$(tail -1 <<<"$why" | cut -c 1-200)"
+	fi
+}
+
+cat >work.sh <<-'S'
+	mkdir d && cat /etc/passwd >d/a && dd if=/dev/zero of=d/b bs=1M count=4 2>/dev/null && cp d/b d/c
+	ls -l d >d/list; /bin/echo "$(head -c 100000 /dev/zero | tr '\0' x)" >d/long; rm d/a
+	command -v python3 >/dev/null && python3 vectors.py
+	[ -e stores.py ] && python3 stores.py
+	true
+S
+cat >vectors.py <<-'P'
+	import os
+	os.writev(os.open('d/w', os.O_CREAT | os.O_WRONLY), [b'x' * 70000, b'y' * 5, b'z' * 100000])
+P
+cat >stores.txt <<-'P'
+	import mmap
+	f = open('d/m', 'w+b'); f.truncate(65536)
+	m = mmap.mmap(f.fileno(), 65536); m[100:200] = b'q' * 100; m.flush()
+P
+
+programs_load() { cd "$tests" && "$bin/ebpf.test" -test.run 'TestAccepted$'; }
+
+# whole TAPE: nothing is lost, and a replay agrees.
+whole() {
+	"$bin/iotape" stat "$1" >stat.out || { cat stat.out; return 1; }
+	grep -q 'nothing lost' stat.out || { sed -n '/quality/p' stat.out; return 1; }
+	"$bin/iotape" replay "$1" --into "$1.replay" --verify >replay.out 2>&1 && return
+	tail -1 replay.out
+	return 1
+}
+recorded() {
+	rm -rf d stores.py
+	# Stores through mappings are seen by eBPF alone (docs/limits.md).
+	[ "$1" = ebpf ] && command -v python3 >/dev/null && cp stores.txt stores.py
+	"$bin/iotape" record --backend "$1" --no-index -o "$1.tape" -- sh work.sh >record.out 2>&1 ||
+		{ tail -1 record.out; return 1; }
+	whole "$1.tape"
+}
+
+# beside COMMAND...: runs it while something is done again and again.
+beside() {
+	(while :; do cat /etc/passwd >/dev/null; sleep 0.2; done) &
+	local busy=$!
+	BUSY=$busy "$@"
+	local rc=$?
+	kill $busy
+	wait $busy 2>/dev/null
+	return $rc
+}
+# has_reads TAPE: the file that "beside" reads is in it, with content.
+has_reads() {
+	"$bin/iotape" print "$1" >print.out 2>&1 || { tail -1 print.out; return 1; }
+	grep -q 'read.*root:x:0:0' print.out || { echo "no read of /etc/passwd among $(wc -l <print.out) calls"; return 1; }
+}
+record_running() { # NAME FLAGS...
+	local tape=$1.tape
+	shift
+	"$bin/iotape" record --backend ebpf --no-index -o "$tape" "$@" >running.out 2>&1 || { tail -1 running.out; return 1; }
+	has_reads "$tape"
+}
+all() { record_running all --all --duration 40s; }
+pid() { record_running pid --pid "$BUSY" --duration 40s; }
+cgroup() {
+	mkdir /sys/fs/cgroup/tried && echo "$BUSY" >/sys/fs/cgroup/tried/cgroup.procs || return 1
+	record_running cgroup --cgroup /sys/fs/cgroup/tried --duration 40s
+}
+last() {
+	"$bin/iotape" record --backend ebpf --last 60s --dump-on end -o last.tape --no-index -- cat /etc/passwd >last.out 2>&1 ||
+		{ tail -1 last.out; return 1; }
+	has_reads last-1.tape
+}
+top() {
+	"$bin/iotape" top --all --duration 30s >top.out 2>&1 || { tail -1 top.out; return 1; }
+	grep -q openat top.out || { echo "no openat was counted"; return 1; }
+}
+agent() {
+	"$bin/iotape-agent" keygen -o a.nk >/dev/null &&
+		printf 'host="h"\ncollectors=["nats://127.0.0.1:4222"]\nkey="%s/a.nk"\nspool="%s/spool"\n' "$work" "$work" >agent.toml &&
+		"$bin/iotape-agent" check --config agent.toml || return 1
+	timeout -s TERM 60 "$bin/iotape-agent" --config agent.toml >agent.out 2>&1
+	[ -n "$(find spool -type f -size +4k 2>/dev/null)" ] || { tail -1 agent.out; return 1; }
+}
+
+try "every eBPF program is accepted" programs_load
+for backend in ebpf interpose ptrace; do
+	try "\`record --backend $backend\`, \`replay --verify\`" recorded $backend
+done
+try "\`record --all\`" beside all
+try "\`record --pid\`" beside pid
+try "\`record --cgroup\`" beside cgroup
+try "\`record --last\`" last
+try "\`top --all\`" beside top
+try "\`iotape-agent\`" beside agent
+echo DONE
