@@ -4,13 +4,9 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,6 +16,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/internal/httpguard"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/web/viewmodel"
 )
@@ -54,11 +51,10 @@ const (
 type Server struct {
 	scene   *viewmodel.Scene
 	o       Options
-	cookie  string // its name
-	session string // and value, which does not tell the token
 	running chan struct{}
 	page    string
 	mux     *http.ServeMux
+	guarded http.Handler
 
 	mu      sync.Mutex
 	working string
@@ -83,9 +79,8 @@ func NewServer(s *viewmodel.Scene, o *Options) (*Server, error) {
 	for i := range o.Reports {
 		x.reports[i].Name = o.Reports[i].Name
 	}
-	// Cookies belong to a host, whatever the port: two servers must not share one.
-	sum := sha256.Sum256([]byte("cookie of iotape serve " + o.Token))
-	x.cookie, x.session = fmt.Sprintf("iotape-%x", sum[:4]), hex.EncodeToString(sum[4:])
+	guard := httpguard.Guard{Names: o.Names, Token: o.Token}
+	x.guarded = guard.Wrap(x.mux)
 	pic, err := picture(map[string]any{"about": s.About()}, true)
 	if err != nil {
 		return nil, err
@@ -140,75 +135,7 @@ func (x *Server) say(text string) {
 }
 
 // ServeHTTP answers a request.
-func (x *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", "frame-ancestors 'none'") // the rest is in the page
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
-	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "only GET", http.StatusMethodNotAllowed)
-	case !x.knows(r.Host):
-		http.Error(w, "this server has another name: use the address that iotape printed, or --name",
-			http.StatusMisdirectedRequest)
-	case !sameOrigin(r):
-		http.Error(w, "pages of other sites may not ask", http.StatusForbidden)
-	case r.URL.Path == "/favicon.ico":
-		w.WriteHeader(http.StatusNoContent)
-	case r.URL.Path == "/" && x.is(r.URL.Query().Get("token")):
-		http.SetCookie(w, &http.Cookie{Name: x.cookie, Value: x.session, Path: "/", HttpOnly: true,
-			SameSite: http.SameSiteStrictMode})
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	case !x.authorised(r):
-		http.Error(w, "use the address that iotape printed: it has a token", http.StatusUnauthorized)
-	default:
-		x.mux.ServeHTTP(w, r)
-	}
-}
-
-// knows reports whether a server is asked by a name that is its own. A page of another
-// site whose name leads here has that name.
-func (x *Server) knows(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	return net.ParseIP(name) != nil || strings.EqualFold(name, "localhost") ||
-		slices.ContainsFunc(x.o.Names, func(n string) bool { return strings.EqualFold(n, name) })
-}
-
-// sameOrigin reports whether a request comes from the server's own page, or from none.
-func sameOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" &&
-		site != "none" && r.URL.Path != "/" {
-		return false
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host == r.Host
-}
-
-func (x *Server) is(token string) bool { return equal(token, x.o.Token) }
-
-// equal takes a time that does not tell where two secrets differ.
-func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
-
-func (x *Server) authorised(r *http.Request) bool {
-	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return x.is(token)
-	}
-	c, err := r.Cookie(x.cookie)
-	return err == nil && equal(c.Value, x.session)
-}
+func (x *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { x.guarded.ServeHTTP(w, r) }
 
 // answer is a handler that returns what is written as JSON.
 type answer func(ctx context.Context, q query) (any, error)

@@ -31,9 +31,10 @@ agents send, a reader's key is necessary.
 
 By default the collector listens only on this machine. On other addresses it requires
 TLS, unless --open is given. --page is the address of a page about the fleet, of the
-metrics for Prometheus, and of the data for iotape fleet. The collector prints the
-addresses for agents, and runs until SIGINT or SIGTERM.`,
-		Example: `  iotape collector --data /srv/iotape --listen :4222
+metrics for Prometheus, and of the data for iotape fleet. On other addresses it requires
+--open and --page-token. The collector prints the addresses for agents, and runs until
+SIGINT or SIGTERM.`,
+		Example: `  iotape collector --data /srv/iotape
   iotape collector --data /srv/iotape --listen 0.0.0.0:4222 --tls-cert c.pem --tls-key c.key
   iotape collector enrol db7 --data /srv/iotape --public UABC...
   iotape collector --data /srv/iotape --nats tls://nats.example.com:4222 --key collector.nk`,
@@ -58,8 +59,12 @@ addresses for agents, and runs until SIGINT or SIGTERM.`,
 	f.StringVar(&p.Listen, "listen", "127.0.0.1:4222", "listen for agents on `HOST:PORT`")
 	f.StringVar(&p.TLS.Cert, "tls-cert", "", "a `FILE` with the certificate")
 	f.StringVar(&p.TLS.Key, "tls-key", "", "a `FILE` with the certificate's key")
-	f.BoolVar(&p.Open, "open", false, "allow --listen without TLS on an address that other machines can reach")
+	f.BoolVar(&p.Open, "open", false,
+		"allow --listen without TLS, and --page, on an address that other machines can reach")
 	f.StringVar(&p.Page, "page", service.DefaultPage, "show the fleet at `HOST:PORT`; - means no page")
+	f.StringVar(&p.PageToken, "page-token", "", "a `FILE` with a token that requests for the page must have")
+	f.StringSliceVar(&p.PageNames, "page-name", nil,
+		"answer requests for the page at this host `NAME`, too; repeatable")
 	f.StringVar(&p.NATS, "nats", "", "use the NATS servers at `URL`, several with commas, and start no broker")
 	f.StringVar(&p.Seed, "key", "", "with --nats: a `FILE` with the collector's nkey seed")
 	f.StringVar(&p.TLS.CA, "ca", "", "with --nats: a `FILE` with the authorities that check the servers' certificates")

@@ -17,11 +17,12 @@ import (
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/service"
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/internal/httpguard"
 )
 
 func newFleet(c *cli.Console) *cobra.Command {
 	var asJSON bool
-	var address string
+	var address, tokenFile string
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Show the hosts that send to a collector, their rates and losses",
@@ -39,7 +40,14 @@ same data is a page at the collector's --page, and metrics for Prometheus at its
 			if !strings.Contains(address, "://") {
 				address = "http://" + address
 			}
-			f, err := collector.Get(cmd.Context(), strings.TrimRight(address, "/"))
+			token := ""
+			if tokenFile != "" {
+				var err error
+				if token, err = httpguard.ReadToken(tokenFile); err != nil {
+					return cli.UsageIf[*httpguard.TokenError](err)
+				}
+			}
+			f, err := collector.Get(cmd.Context(), strings.TrimRight(address, "/"), token)
 			if err != nil {
 				return hint.With(err, "a collector shows the fleet at its --page")
 			}
@@ -50,6 +58,7 @@ same data is a page at the collector's --page, and metrics for Prometheus at its
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object; times in ns, rates per second")
 	cmd.Flags().StringVar(&address, "collector", service.DefaultPage,
 		"the address of the collector's page, `HOST:PORT`")
+	cmd.Flags().StringVar(&tokenFile, "token", "", "a `FILE` with the token that the page wants")
 	return cmd
 }
 

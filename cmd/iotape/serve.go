@@ -12,6 +12,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/internal/httpguard"
 	"github.com/iotape/iotape/pipe/wire"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web/serve"
@@ -78,7 +79,7 @@ there. The next start is then faster.`,
 func (x *serving) run(ctx context.Context, c *cli.Console, tapes []*trace.Tape) (err error) {
 	o := &x.Options
 	if o.Token, err = serve.Token(x.tokenFile); err != nil {
-		return cli.UsageIf[*serve.TokenError](err)
+		return cli.UsageIf[*httpguard.TokenError](err)
 	}
 	o.TLS = strings.HasPrefix(x.address, "tls://")
 	ln, err := x.listen.Listen(ctx, x.address)

@@ -496,7 +496,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s: %s, %v:\n%.600s", path, resp.Status, err, b.String())
 		}
 	}
-	if f, err := Get(t.Context(), srv.URL); err != nil || f.Hosts[0].AgentVersion != "<script>alert(1)</script>" {
+	if f, err := Get(t.Context(), srv.URL, ""); err != nil || f.Hosts[0].AgentVersion != "<script>alert(1)</script>" {
 		t.Errorf("asked: %+v, %v", f, err)
 	}
 }

@@ -167,11 +167,15 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 // maxFleet bounds what Get reads, in bytes: that of 100,000 hosts is smaller.
 const maxFleet = 256 << 20
 
-// Get asks the collector at an address, such as http://127.0.0.1:7073.
-func Get(ctx context.Context, address string) (*Fleet, error) {
+// Get asks the collector at an address, such as http://127.0.0.1:7073. token is what its page
+// wants, "" if it wants none.
+func Get(ctx context.Context, address, token string) (*Fleet, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/fleet.json", nil)
 	if err != nil {
 		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -179,6 +183,9 @@ func Get(ctx context.Context, address string) (*Fleet, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
+		if resp.StatusCode == http.StatusUnauthorized {
+			return nil, fmt.Errorf("%s wants a token: --token FILE", address)
+		}
 		return nil, fmt.Errorf("%s: %s", address, resp.Status)
 	}
 	f := &Fleet{}

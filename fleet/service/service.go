@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,7 @@ import (
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/key"
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/internal/httpguard"
 	"github.com/iotape/iotape/pipe/wire"
 )
 
@@ -30,6 +32,8 @@ type Options struct {
 	collector.Options
 	Listen     string        // the broker's address, HOST:PORT
 	Page       string        // the address of the page, HOST:PORT; "-" means no page
+	PageToken  string        // a file with the token that the page wants; "" means none
+	PageNames  []string      // who asks for one of these hosts is answered, too
 	TLS        wire.Files    // of the broker; CA is for NATS
 	Open       bool          // allow addresses that others can reach without TLS
 	NATS       string        // URL of external brokers; "" means start one
@@ -54,17 +58,35 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// reachable refuses an address that others can reach, without TLS.
-func (p *Options) reachable(address string, secure bool, how string) error {
+// loopback reports whether an address can be reached from this machine alone. An empty host, as
+// in :4222, stands for all addresses of the machine.
+func loopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return &UsageError{err}
+		return false, &UsageError{err}
 	}
 	ip := net.ParseIP(host)
-	if secure || p.Open || host == "" || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
+	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
+}
+
+// reachable refuses an address that others can reach, unless what is asked for there is secure,
+// or Open is set. how says what makes it secure.
+func (p *Options) reachable(address string, secure bool, how string) error {
+	local, err := loopback(address)
+	if err != nil || local || secure || p.Open {
+		return err
 	}
 	return hint.With(fmt.Errorf("%s can be reached by others", address), "%s, or --open if that is meant", how)
+}
+
+// pageReachable refuses a page that others can reach, unless Open is set and a token is needed.
+func (p *Options) pageReachable() error {
+	local, err := loopback(p.Page)
+	if err != nil || local || p.Open && p.PageToken != "" {
+		return err
+	}
+	return hint.With(fmt.Errorf("others could read the page at %s", p.Page),
+		"--open and --page-token FILE allow that; a proxy in front of it adds TLS")
 }
 
 // Run receives from agents until ctx ends.
@@ -73,8 +95,7 @@ func Run(ctx context.Context, p *Options) error {
 		return err
 	}
 	if p.Page != "-" {
-		if err := p.reachable(p.Page, false,
-			"the page has neither TLS nor passwords: put a proxy in front of it"); err != nil {
+		if err := p.pageReachable(); err != nil {
 			return err
 		}
 	}
@@ -201,6 +222,22 @@ func (p *Options) dial() (*nats.Conn, error) {
 	return nc, nil
 }
 
+// guard returns what the page asks of requests.
+func (p *Options) guard() (*httpguard.Guard, error) {
+	g := &httpguard.Guard{Names: slices.Clone(p.PageNames)}
+	if host, _, err := net.SplitHostPort(p.Page); err == nil {
+		g.Names = append(g.Names, host)
+	}
+	if host, err := os.Hostname(); err == nil {
+		g.Names = append(g.Names, host)
+	}
+	var err error
+	if p.PageToken != "" {
+		g.Token, err = httpguard.ReadToken(p.PageToken)
+	}
+	return g, err
+}
+
 // collect runs the collector.
 func (p *Options) collect(ctx context.Context, nc *nats.Conn, address string, refused func() (uint64, uint64)) error {
 	p.Options.Key = broker.NewKeyring(p.Data).Public
@@ -216,8 +253,15 @@ func (p *Options) collect(ctx context.Context, nc *nats.Conn, address string, re
 		if err != nil {
 			return fmt.Errorf("--page: %w", err)
 		}
-		srv := &http.Server{Handler: col.Handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute,
-			MaxHeaderBytes: 16 << 10}
+		guard, err := p.guard()
+		if err != nil {
+			ln.Close()
+			return err
+		}
+		srv := &http.Server{
+			Handler: guard.Wrap(col.Handler()), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute,
+			MaxHeaderBytes: 16 << 10,
+		}
 		go func() { _ = srv.Serve(ln) }()
 		defer srv.Close()
 		lines = append(lines, "http://"+ln.Addr().String())

@@ -45,7 +45,11 @@ db8: a stream cannot be written, and waits in the broker: no room
 func TestRunRefuses(t *testing.T) {
 	for _, o := range []service.Options{
 		{Listen: "0.0.0.0:4222", Page: "-"},
+		{Listen: ":4222", Page: "-"},
 		{Listen: "127.0.0.1:4222", Page: "0.0.0.0:7073"},
+		{Listen: "127.0.0.1:4222", Page: ":7073"},
+		{Listen: "127.0.0.1:4222", Page: ":7073", Open: true},
+		{Listen: "127.0.0.1:4222", Page: ":7073", PageToken: "token"},
 		{Listen: "nonsense", Page: "-"},
 	} {
 		o.Data = t.TempDir()

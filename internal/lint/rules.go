@@ -288,7 +288,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"web"},
-		only:  []string{"predicate", "analyze/report/page", "web/viewmodel"},
+		only:  []string{"predicate", "analyze/report/page", "web/viewmodel", "internal/httpguard"},
 		never: []string{"record/capture/...", "replay/...", "store", "seal", "std:os/...", "other:..."},
 		why:   "it can show what its scene has, and read no file",
 	},

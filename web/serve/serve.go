@@ -7,11 +7,9 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,6 +24,7 @@ import (
 	"github.com/iotape/iotape/analyze/report/suite"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/internal/httpguard"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/transform/slice"
@@ -126,38 +125,12 @@ func (x *Options) url(ln net.Listener) string {
 	return scheme + "://" + host + "/?token=" + url.QueryEscape(x.Token)
 }
 
-// A TokenError says that what is in a file cannot be a token.
-type TokenError struct{ File string }
-
-// Error says what a token is.
-func (e *TokenError) Error() string {
-	return fmt.Sprintf("%s: a token has %d to %d characters", e.File, minToken, maxToken)
-}
-
-// Tokens of a file have at least minToken bytes.
-const (
-	minToken = 16
-	maxToken = 4096
-)
-
 // Token returns that of a file, or a random one if file is "".
 func Token(file string) (string, error) {
 	if file == "" {
 		return rand.Text(), nil
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-	if err != nil {
-		return "", fmt.Errorf("read token: %w", err)
-	}
-	if b = bytes.TrimSpace(b); len(b) < minToken || len(b) > maxToken {
-		return "", &TokenError{file}
-	}
-	return string(b), nil
+	return httpguard.ReadToken(file)
 }
 
 // title says what tapes are of.
