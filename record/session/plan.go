@@ -216,16 +216,24 @@ func (p *Plan) keptStream() string { return streamBeside(p.Tape) }
 
 func streamBeside(tape string) string { return sealing.TrimTape(tape) + ".stream" }
 
-// Context is the recording's: it ends with Duration.
-func (p *Plan) Context() (context.Context, context.CancelFunc) {
+// Context is the recording's, which is made with o: it ends Duration after o.Started was called,
+// and until then takes as long as setting up takes. It changes o.Started.
+func (p *Plan) Context(o *capture.Options) (context.Context, context.CancelFunc) {
 	ctx := p.Until
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	if p.Duration > 0 {
-		return context.WithTimeout(ctx, p.Duration)
+		started := o.Started
+		o.Started = func(pid int) {
+			time.AfterFunc(p.Duration, cancel)
+			if started != nil {
+				started(pid)
+			}
+		}
 	}
-	return context.WithCancel(ctx)
+	return ctx, cancel
 }
 
 // Head describes the recording for the beginning of its stream.

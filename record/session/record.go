@@ -77,6 +77,9 @@ func recordTape(ctx context.Context, p *Plan) (*Result, error) {
 	done := p.Capture.Started
 	p.Capture.Started = func(pid int) {
 		started = true
+		if p.Capture.Running() {
+			p.note("recording%s", p.length())
+		}
 		if p.Seal == SealLive {
 			if err := live.Start(); err != nil {
 				p.reporter().Problem(err)
@@ -198,11 +201,20 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	return res, err
 }
 
+// length says how long a recording of what runs already is.
+func (p *Plan) length() string {
+	if p.Duration > 0 {
+		return " for " + p.Duration.String()
+	}
+	return ": end it with SIGINT or SIGTERM"
+}
+
 // run runs a back end until the recording's context ends.
 func (p *Plan) run(b *Backend, sw *trace.StreamWriter) (*capture.Result, error) {
-	ctx, cancel := p.Context()
+	o := p.Capture
+	ctx, cancel := p.Context(&o)
 	defer cancel()
-	return b.Run(ctx, &p.Capture, sw)
+	return b.Run(ctx, &o, sw)
 }
 
 // EndOf describes the end of a recording that ends now.

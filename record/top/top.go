@@ -133,7 +133,7 @@ func Run(ctx context.Context, o *Options) (*capture.Result, error) {
 		ctx = context.WithoutCancel(ctx) // the terminal's signals are for the command
 	}
 	o.Record.Until = ctx
-	ctx, cancel := o.Record.Context()
+	ctx, cancel := o.Record.Context(&o.Record.Capture)
 	defer cancel()
 	out := newOutput(o, cancel)
 	o.Meter.Show, o.Meter.Alarm, o.Meter.Say = out.show, out.alarm, out.say

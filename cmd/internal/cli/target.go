@@ -28,7 +28,8 @@ func (t *TargetFlags) Add(cmd *cobra.Command, verb string) {
 		verb+" all present and future processes of a control group: its `PATH`, or a part of its name such as a "+
 			"container's ID")
 	f.BoolVarP(&t.all, "all", "a", false, verb+" the whole machine, except iotape itself")
-	f.DurationVar(&t.duration, "duration", 0, "with --pid, --cgroup and --all: "+verb+" for `TIME`, then stop")
+	f.DurationVar(&t.duration, "duration", 0,
+		"with --pid, --cgroup and --all: "+verb+" for `TIME`, then stop; setting up does not count")
 }
 
 // Plan puts the flags and a command into a plan. Its errors are the user's.

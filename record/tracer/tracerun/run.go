@@ -296,7 +296,7 @@ func (g *targetGroup) recordWith(b *session.Backend) (*capture.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := g.plan.Context()
+	ctx, cancel := g.plan.Context(&o)
 	defer cancel()
 	return b.Run(ctx, &o, sw)
 }
