@@ -11,7 +11,7 @@ import (
 // Sizes of inproc/layout.h. A test compares them with the compiled code.
 const (
 	tableCalls  = 512
-	tableRows   = 160
+	tableRows   = 384
 	clocks      = 64
 	descriptors = 1024
 	slotBytes   = 16384
@@ -79,7 +79,7 @@ type control struct {
 	Class    [tableCalls]class
 	Fast     [tableCalls]class
 	Check    [tableCalls]uint8
-	Row      [tableCalls]uint8
+	Row      [tableCalls]uint16
 	Rows     [tableRows]bpf.Spec
 }
 

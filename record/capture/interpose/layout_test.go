@@ -16,6 +16,10 @@ import (
 	"testing"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/internal/bpf"
 )
 
@@ -172,6 +176,20 @@ func TestCodeFits(t *testing.T) {
 	for name, at := range map[string]uint64{"trap_end": c.trapEnd, "announce_end": c.announceEnd} {
 		if at-2 < c.gatesEnd || [2]byte(c.text[at-2:at]) != [2]byte(syscallBytes) {
 			t.Errorf("no system call outside the gates ends at %s (%#x)", name, at)
+		}
+	}
+}
+
+// TestTables checks that there is room for every operation that can be recorded in the process.
+func TestTables(t *testing.T) {
+	tables := newTables(capture.Content{}, nil)
+	if n := len(tables.rows); n > tableRows {
+		t.Fatalf("%d operations are recorded in the process, room for %d", n, tableRows)
+	}
+	for _, nr := range []int{unix.SYS_READ, unix.SYS_OPENAT, unix.SYS_NEWFSTATAT, unix.SYS_PWRITEV, unix.SYS_STATX} {
+		if got := tables.fast[nr]; got != classRecord {
+			t.Errorf("%v is of class %d, want %d: it is recorded in the process",
+				event.ByNumber(event.AMD64, nr), got, classRecord)
 		}
 	}
 }

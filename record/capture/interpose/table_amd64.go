@@ -14,7 +14,7 @@ import (
 type tables struct {
 	class, fast [tableCalls]class
 	check       [tableCalls]uint8
-	row         [tableCalls]uint8
+	row         [tableCalls]uint16
 	rows        []bpf.Spec
 }
 
@@ -58,9 +58,9 @@ func newTables(content capture.Content, exempt []int) *tables {
 			c = classPass
 		case spec.Op == event.OpUnknown:
 		case nr == unix.SYS_RT_SIGRETURN: // it does not return to our code
-		case recordable(spec, checks[nr]) && len(t.rows) < tableRows:
+		case recordable(spec, checks[nr]):
 			c = classRecord
-			t.row[nr] = uint8(len(t.rows))
+			t.row[nr] = uint16(len(t.rows))
 			t.rows = append(t.rows, all[nr])
 		case late(spec):
 			c = classLate

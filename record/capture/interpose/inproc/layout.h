@@ -15,7 +15,7 @@ typedef long s64;
 
 enum {
 	CALLS = 512,        /* call numbers that the tables have; others are made by the tracer */
-	ROWS = 160,         /* of operations that are recorded here */
+	ROWS = 384,         /* of operations that are recorded here */
 	CLOCKS = 64,        /* conversions of the time stamp counter, used in turn */
 	DESCRIPTORS = 1024, /* of a process that are remembered */
 	SLOTS = 256,        /* of an arena; the last has no thread: its calls are made in the stubs */
@@ -86,7 +86,7 @@ struct control {
 	u8 class[CALLS];
 	u8 fast[CALLS]; /* the class after before() said yes */
 	u8 check[CALLS];
-	u8 row[CALLS];
+	u16 row[CALLS];
 	struct spec rows[ROWS];
 };
 
