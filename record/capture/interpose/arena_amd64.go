@@ -85,6 +85,7 @@ func (a *arena) takeFiles() int {
 			a.files[i] = true
 			f := a.filesOf(i)
 			f.Generation, f.Shared, f.Left, f.Masking, f.Action = f.Generation+1, 0, 0, 0, [4]uint64{}
+			f.Epoch, f.Moves, f.Asks = f.Epoch+1, f.Moves+1, 0
 			return i
 		}
 	}

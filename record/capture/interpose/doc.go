@@ -61,6 +61,9 @@
 //   - CPU time is 0 for calls that do not stop; the size of an open file is known when it is
 //     opened, and -1 afterwards; its owner, mode and links are what they were then, unless the
 //     process itself changed them since.
+//   - Positions of files that nothing else can move are counted, not asked for
+//     (inproc/position.h). A process that takes a descriptor out of another (pidfd_getfd) and moves
+//     its file is not noticed.
 //   - Programs that use the register GS or Syscall User Dispatch themselves, and 32-bit
 //     programs, are recorded by stops at each call.
 //   - Programs that read their own code, or /proc/self/maps, see that it was changed.

@@ -14,6 +14,7 @@ const (
 	tableRows   = 384
 	clocks      = 64
 	descriptors = 1024
+	devices     = 16
 	slotBytes   = 16384
 )
 
@@ -33,8 +34,7 @@ const (
 	checkNone = iota
 	checkPosition
 	checkClose
-	checkForget
-	checkForget1
+	checkControl
 	checkFiles
 	checkMmap
 	checkRange
@@ -43,6 +43,11 @@ const (
 	checkReturn
 	checkWait
 	checkAction
+	checkOpen
+	checkShare
+	checkShare1
+	checkMove
+	checkRing
 )
 
 // What the tracer is stopped for.
@@ -86,6 +91,8 @@ type control struct {
 // descriptor is what the code in a process remembers of one.
 type descriptor struct {
 	Generation, Lock uint64
+	Owned, Counted   uint64
+	Position         int64
 	_                [64]byte // its trace.Object
 }
 
@@ -94,6 +101,8 @@ type files struct {
 	Generation, Shared uint64
 	Left, Masking      uint64
 	Action             [4]uint64
+	Epoch, Moves, Asks uint64
+	Devices            [devices]uint64
 	_                  [descriptors]descriptor
 }
 
@@ -132,6 +141,7 @@ type slot struct {
 	Act         [4]uint64
 	Sixth       [2]uint64
 	Open        uint64
+	Epoch       uint64
 }
 
 // at returns a value that stands in shared memory.

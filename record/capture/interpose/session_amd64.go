@@ -53,6 +53,7 @@ type thread struct {
 	blocked  bool   // its program blocks SIGSYS, when it executes another
 	confined bool   // its process, or one that made it, forbade calls
 	wanted   bool   // the recorder wants that call's end
+	moving   bool   // that call may move positions
 	args     [6]uint64
 	nr       uint64
 	clone    uint64 // flags of the call that makes a thread
@@ -64,6 +65,8 @@ type fileTable struct {
 	index int
 	users int
 }
+
+func (f *fileTable) of() *files { return f.arena.filesOf(f.index) }
 
 func (s *session) handler() *ptracer.Handler {
 	return &ptracer.Handler{
@@ -104,11 +107,14 @@ func (s *session) fork(parent, child *ptracer.Tracee) {
 	}
 	if th.files = from.files; th.files != nil && from.clone&unix.CLONE_FILES != 0 {
 		th.files.users++
-		atomic.StoreUint64(&th.files.arena.filesOf(th.files.index).Shared, 1)
+		atomic.StoreUint64(&th.files.of().Shared, 1)
 	} else {
+		if from.files != nil { // their open files are shared
+			atomic.AddUint64(&from.files.of().Epoch, 1)
+		}
 		th.files = th.space.newFiles()
 		if th.files != nil && from.files != nil {
-			to, of := th.files.arena.filesOf(th.files.index), from.files.arena.filesOf(from.files.index)
+			to, of := th.files.of(), from.files.of()
 			to.Masking, to.Action, to.Left = of.Masking, of.Action, of.Left
 		}
 	}
@@ -171,7 +177,7 @@ func (s *session) leaveFast(th *thread, why string) {
 	s.refused[why]++
 	sp.restore()
 	if th.files != nil {
-		atomic.StoreUint64(&th.files.arena.filesOf(th.files.index).Left, 1)
+		atomic.StoreUint64(&th.files.of().Left, 1)
 	}
 	for _, other := range s.threads {
 		if other.space == sp {
@@ -226,6 +232,7 @@ func (s *session) finish(th *thread) {
 	if th.slot != nil {
 		s.unlock(th)
 	}
+	th.ended()
 	s.mu.Lock()
 	delete(s.rings, th)
 	if th.index >= 0 {
@@ -246,6 +253,7 @@ func (s *session) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	s.drain(th)
 	if sl := th.slot; sl != nil {
 		if state := atomic.LoadUint64(&sl.State); state == stateCalling || state == stateAfter {
+			th.forget(sl.NR)
 			s.unlock(th)
 			s.rec.Interrupted(t, &ptracer.Syscall{NR: sl.NR, Args: sl.args()}, s.ns(sl.Enter))
 		}
@@ -296,6 +304,7 @@ func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 			s.confined(th)
 		}
 	}
+	th.begins()
 	th.wanted = s.base.Enter(t, c)
 	return true
 }
@@ -319,7 +328,8 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 	if th.wanted {
 		s.base.Leave(t, ret)
 	}
-	s.forget(th)
+	th.ended()
+	th.forget(th.nr)
 	if th.slot != nil && s.o.EveryCall {
 		if mask, err := signalMask(t.TID); err == nil {
 			th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
@@ -350,14 +360,6 @@ func (s *session) back(th *thread) {
 	var regs unix.PtraceRegs
 	if !th.space.gone && unix.PtraceGetRegs(th.t.TID, &regs) == nil {
 		s.arm(th, &regs)
-	}
-}
-
-// forget makes the code in a process look at its descriptors anew: the call that the tracer
-// saw may have changed any.
-func (s *session) forget(th *thread) {
-	if th.files != nil {
-		atomic.AddUint64(&th.files.arena.filesOf(th.files.index).Generation, 1)
 	}
 }
 

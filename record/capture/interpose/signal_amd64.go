@@ -135,8 +135,8 @@ func (s *session) justReturned(th *thread, regs *unix.PtraceRegs) {
 	s.drain(th)
 	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
 	s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax))
+	th.forget(sl.NR) // before others count on
 	s.unlock(th)
-	s.forget(th)
 	s.arguments(sl, regs)
 	regs.Rip, regs.Rcx = sl.Ret, sl.Ret
 	s.outside(th)

@@ -22,7 +22,11 @@ type tables struct {
 var checks = map[int]uint8{
 	unix.SYS_READ: checkPosition, unix.SYS_WRITE: checkPosition, unix.SYS_READV: checkPosition, unix.SYS_WRITEV: checkPosition,
 	unix.SYS_LSEEK: checkPosition, unix.SYS_FTRUNCATE: checkPosition,
-	unix.SYS_CLOSE: checkClose, unix.SYS_FCNTL: checkForget, unix.SYS_DUP2: checkForget1, unix.SYS_DUP3: checkForget1,
+	unix.SYS_PREADV2: checkMove, unix.SYS_PWRITEV2: checkMove,
+	unix.SYS_OPEN: checkOpen, unix.SYS_OPENAT: checkOpen, unix.SYS_CREAT: checkOpen,
+	unix.SYS_CLOSE: checkClose, unix.SYS_FCNTL: checkControl, unix.SYS_DUP2: checkShare1, unix.SYS_DUP3: checkShare1,
+	unix.SYS_DUP: checkShare, unix.SYS_SENDMSG: checkShare, unix.SYS_SENDMMSG: checkShare, unix.SYS_PIDFD_GETFD: checkShare,
+	unix.SYS_IO_URING_SETUP: checkRing, unix.SYS_IO_URING_ENTER: checkRing, unix.SYS_IO_URING_REGISTER: checkRing,
 	unix.SYS_MMAP: checkMmap, unix.SYS_MUNMAP: checkRange, unix.SYS_MREMAP: checkRange, unix.SYS_MPROTECT: checkRange,
 	unix.SYS_PKEY_MPROTECT: checkRange, unix.SYS_MADVISE: checkRange,
 	unix.SYS_CHMOD: checkFiles, unix.SYS_FCHMOD: checkFiles, unix.SYS_FCHMODAT: checkFiles,

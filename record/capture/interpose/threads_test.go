@@ -24,16 +24,20 @@ func TestThreads(t *testing.T) {
 		rounds = 300
 	}
 	const threads, brief = 16, 64
-	for _, name := range []string{"quiet", "signals"} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		first   int // descriptor; 3: their positions are counted
+		signals bool
+	}{{"quiet", 10, false}, {"signals", 10, true}, {"counted", 3, false}, {"counted with signals", 3, true}} {
+		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			command := []string{program(t, "threads"), dir, strconv.Itoa(rounds)}
-			if name == "signals" {
-				command = append(command, name)
+			command := []string{program(t, "threads"), dir, strconv.Itoa(rounds), strconv.Itoa(test.first)}
+			if test.signals {
+				command = append(command, "signals")
 			}
 			rec := record(t, &capture.Options{Command: command}).succeeded(t)
 			handled := counts(t, rec.output)["handled"]
-			if name == "signals" && handled == 0 {
+			if test.signals && handled == 0 {
 				t.Error("the program had no signal")
 			}
 			for _, c := range []struct {
@@ -42,9 +46,9 @@ func TestThreads(t *testing.T) {
 				file  string
 				calls int
 			}{
-				{event.OpWrite, 10, "written", threads*rounds + brief + handled},
-				{event.OpRead, 11, "read", threads * rounds},
-				{event.OpRead, 12, "moved", threads * rounds},
+				{event.OpWrite, test.first, "written", threads*rounds + brief + handled},
+				{event.OpRead, test.first + 1, "read", threads * rounds},
+				{event.OpRead, test.first + 2, "moved", threads * rounds},
 			} {
 				want, err := os.ReadFile(dir + "/" + c.file)
 				if err != nil {
@@ -54,9 +58,9 @@ func TestThreads(t *testing.T) {
 				if len(calls) != c.calls {
 					t.Errorf("%s: %d calls recorded, want %d", c.file, len(calls), c.calls)
 				}
-				checkPositions(t, c.file, calls, want, c.fd != 12)
+				checkPositions(t, c.file, calls, want, c.fd != test.first+2)
 			}
-			for _, r := range on(rec.calls(event.OpLseek), 12, true) {
+			for _, r := range on(rec.calls(event.OpLseek), test.first+2, true) {
 				if got := position(r); got >= 0 && got != r.Ret {
 					t.Fatalf("lseek to %d recorded with the position %d", r.Ret, got)
 				}

@@ -14,9 +14,10 @@ HIDDEN u64 copy_from(void *to, u64 from, u64 n);
 HIDDEN s64 string_length(u64 s, u64 most);
 
 enum {
-	NR_READ = 0, NR_FSTAT = 5, NR_LSEEK = 8, NR_MMAP = 9, NR_MREMAP = 25, NR_SCHED_YIELD = 24, NR_FCNTL = 72,
+	NR_READ = 0, NR_FSTAT = 5, NR_LSEEK = 8, NR_MMAP = 9, NR_MREMAP = 25, NR_SCHED_YIELD = 24, NR_SENDMSG = 46, NR_FCNTL = 72,
 	NR_OPEN = 2, NR_CREAT = 85, NR_OPENAT = 257,
 	F_DUPFD = 0, F_GETFD = 1, F_GETFL = 3, F_DUPFD_CLOEXEC = 1030,
+	F_GETLK = 5, F_SETLK = 6, F_SETLKW = 7, F_OFD_GETLK = 36, F_OFD_SETLK = 37, F_OFD_SETLKW = 38,
 	O_TRANSIENT = 0100 | 0200 | 0400 | 01000, /* O_CREAT O_EXCL O_NOCTTY O_TRUNC */
 	VALID_OPEN = 0x7fffc3, /* VALID_OPEN_FLAGS (linux/fcntl.h) */
 	O_CREAT = 0100, O_LARGEFILE = 0100000, O_CLOEXEC = 02000000, O_PATH = 010000000,
@@ -58,6 +59,8 @@ struct segment {
 
 INLINE s32 failed(s64 ret) { return ret < 0 && ret >= -MAX_ERRNO; }
 INLINE u64 least(u64 a, u64 b) { return a < b ? a : b; }
+
+#include "position.h"
 
 INLINE u64 time_of(const struct control *c, u64 tsc)
 {
@@ -160,6 +163,30 @@ INLINE void forget(struct slot *s, s64 fd)
 {
 	if (fd >= 0 && fd < DESCRIPTORS)
 		*(volatile u64 *)&s->files->d[fd].generation = 0;
+}
+
+/* ends drops all that is remembered of a descriptor whose open file it is not any more. */
+INLINE void ends(struct slot *s, s64 fd)
+{
+	forget(s, fd);
+	if (fd >= 0 && fd < DESCRIPTORS)
+		*(volatile u64 *)&s->files->d[fd].owned = 0;
+}
+
+/* controls prepares what fcntl does. Locks change nothing that is remembered. */
+INLINE void controls(struct slot *s)
+{
+	switch ((u32)s->args[1]) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		share(s->files);
+		break;
+	case F_GETFD: case F_GETFL:
+	case F_GETLK: case F_SETLK: case F_SETLKW: case F_OFD_GETLK: case F_OFD_SETLK: case F_OFD_SETLKW:
+		break;
+	default:
+		forget(s, (s32)s->args[0]);
+	}
 }
 
 /* seekable reports whether a descriptor has a position, and no call on it waits for others. */
@@ -301,12 +328,30 @@ HIDDEN u32 before(struct slot *s)
 		}
 		s->locked = (u64)&d->lock;
 		break;
-	case CHECK_CLOSE: /* before, since the number may stand for another file at once */
-	case CHECK_FORGET:
-		forget(s, fd);
+	case CHECK_OPEN:
+		s->epoch = current(&s->files->epoch);
 		break;
-	case CHECK_FORGET_1:
-		forget(s, (s32)s->args[1]);
+	case CHECK_CLOSE: /* before, since the number may stand for another file at once */
+		ends(s, fd);
+		break;
+	case CHECK_CONTROL:
+		controls(s);
+		break;
+	case CHECK_SHARE_1:
+		ends(s, (s32)s->args[1]);
+		/* fall through */
+	case CHECK_SHARE: {
+		u64 control; /* msg_controllen */
+		if (s->nr != NR_SENDMSG || copy_from(&control, s->args[1] + 40, sizeof(control)) || control)
+			share(s->files);
+		break;
+	}
+	case CHECK_MOVE:
+		if (s->args[3] == (u64)-1)
+			return CLASS_TRACE;
+		break;
+	case CHECK_RING:
+		__sync_fetch_and_add(&s->files->asks, 1);
 		break;
 	case CHECK_MMAP:
 		if (s->args[2] & PROT_EXEC)
@@ -503,18 +548,19 @@ INLINE void objects(struct record *r, s64 ret)
 		struct object *o = r->objects;
 		u32 kind = o->mode & S_IFMT;
 		if (kind == S_IFREG || kind == S_IFBLK || kind == S_IFDIR) {
-			/* without the lock another thread may have moved it since */
-			if (s->position < 0 && (s->locked || !s->files->shared))
-				s->position = own_call(NR_LSEEK, (s32)s->args[0], 0, 1, 0);
+			struct descriptor *d = o->fd < DESCRIPTORS ? &s->files->d[o->fd] : 0;
+			if (s->position < 0) /* else the call has been counted already */
+				s->position = moved_to(s, d, o);
 			o->pos = (u64)(s->position < 0 ? -1 : s->position);
-			if (s->position >= 0 && o->fd < DESCRIPTORS)
-				s->files->d[o->fd].o.pos = o->pos;
+			if (s->position >= 0 && d)
+				d->o.pos = o->pos;
 		}
 	}
 	if (!failed(ret) && ((r->sp->flags & SPEC_FD_RESULT) ||
 			     ((r->sp->flags & SPEC_FCNTL) && (s->args[1] == F_DUPFD || s->args[1] == F_DUPFD_CLOEXEC)))) {
-		if (ret >= 0 && ret < DESCRIPTORS)
-			*(volatile u64 *)&s->files->d[ret].generation = 0;
+		ends(s, ret);
+		if (check == CHECK_OPEN && ret < DESCRIPTORS)
+			opened_at(s, &s->files->d[ret]);
 		at = object_of(s, at, (s32)ret, IOT_RESULT_ARG, opened(s));
 	}
 	r->nobjects = (u32)(at - r->objects);

@@ -18,6 +18,7 @@ enum {
 	ROWS = 384,         /* of operations that are recorded here */
 	CLOCKS = 64,        /* conversions of the time stamp counter, used in turn */
 	DESCRIPTORS = 1024, /* of a process that are remembered */
+	DEVICES = 16,       /* of a process whose file systems are remembered */
 	SLOTS = 256,        /* of an arena; the last has no thread: its calls are made in the stubs */
 	CODE_BYTES = 131072, /* before control */
 };
@@ -36,8 +37,7 @@ enum {
 	CHECK_NONE,
 	CHECK_POSITION, /* moves a position that threads may share */
 	CHECK_CLOSE,    /* ends the descriptor in argument 0 */
-	CHECK_FORGET,   /* changes what is remembered of the descriptor in argument 0 */
-	CHECK_FORGET_1, /* ends the one in argument 1, and makes it anew */
+	CHECK_CONTROL,  /* fcntl: may change what is remembered of the descriptor in argument 0 */
 	CHECK_FILES,    /* changes attributes of files that descriptors may stand for */
 	CHECK_MMAP,
 	CHECK_RANGE,    /* changes the mappings in a range */
@@ -46,6 +46,11 @@ enum {
 	CHECK_RETURN,   /* sets the one of a signal frame */
 	CHECK_WAIT,     /* has a mask while it waits */
 	CHECK_ACTION,   /* changes what a signal does */
+	CHECK_OPEN,     /* makes an open file that nothing else stands for */
+	CHECK_SHARE,    /* makes another descriptor stand for an open file, perhaps another process's */
+	CHECK_SHARE_1,  /* likewise, the one in argument 1, whose own open file ends */
+	CHECK_MOVE,     /* moves a position if the offset in argument 3 is -1 */
+	CHECK_RING,     /* io_uring: requests may move positions at any time */
 };
 
 /* What the tracer is stopped for (slot.reason). */
@@ -93,6 +98,9 @@ struct control {
 struct descriptor {
 	u64 generation; /* of its table when it was looked up; 0: not known */
 	u64 lock;       /* held by the thread that moves its position: its tid */
+	u64 owned;      /* files.epoch before the open file was made that it alone stands for; 0: not known */
+	u64 counted;    /* files.moves when position was the open file's; 0: not known */
+	s64 position;   /* of the open file, if owned and counted are current */
 	struct object o;
 };
 
@@ -103,6 +111,10 @@ struct files {
 	u64 left;       /* its calls all stop, or its program uses Syscall User Dispatch itself */
 	u64 masking;    /* signals whose handlers block SIGSYS, as the program wants it */
 	struct action action; /* of SIGSYS, as the program wants it */
+	u64 epoch;      /* grows when open files may have come to be shared; from 1 */
+	u64 moves;      /* grows when a call that is not counted here may have moved a position; from 1 */
+	u64 asks;       /* while it is not 0 positions are not counted: others may move them at any time */
+	u64 devices[DEVICES]; /* 1 + 2 * device + whether its files' positions grow by what calls return */
 	struct descriptor d[DESCRIPTORS];
 };
 
@@ -142,4 +154,5 @@ struct slot {
 	struct action act; /* what the kernel got, or what a program wants for SIGSYS */
 	u64 sixth[2];    /* likewise: the sixth argument of pselect6 */
 	u64 open;        /* what entry is while the program runs: common, or raw for ever */
+	u64 epoch;       /* files.epoch before the call under way, if that is an open */
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that share descriptors. argv: directory, rounds, and "signals" for a timer whose handler
-// writes too. Descriptors: 10 is written, 11 is read, 12 is moved and read; all hold numbers of
-// 8 bytes, those of 11 and 12 their own index.
+// Threads that share descriptors. argv: directory, rounds, first descriptor, and "signals" for a timer whose
+// handler writes too. Descriptors: the first is written, the second is read, the third is moved and read; all
+// hold numbers of 8 bytes, those of the second and third their own index. If the first is 3 the descriptors are
+// those that the files were opened with.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,12 +14,12 @@
 #include <unistd.h>
 
 enum { THREADS = 16, SHORT = 64 };
-static long rounds, handled;
+static long rounds, handled, first;
 
 static void handler(int sig)
 {
 	long n = 1l << 60 | __sync_fetch_and_add(&handled, 1);
-	write(10, &n, 8);
+	write(first, &n, 8);
 }
 
 static void *work(void *arg)
@@ -26,11 +27,11 @@ static void *work(void *arg)
 	long n, b;
 	for (long i = 0; i < rounds; i++) {
 		n = (long)arg << 32 | i;
-		write(10, &n, 8);
-		read(11, &b, 8);
+		write(first, &n, 8);
+		read(first + 1, &b, 8);
 		if (i % 4 == 0)
-			lseek(12, (n * 7919 % 1000) * 8, SEEK_SET);
-		read(12, &b, 8);
+			lseek(first + 2, (n * 7919 % 1000) * 8, SEEK_SET);
+		read(first + 2, &b, 8);
 	}
 	return 0;
 }
@@ -38,7 +39,7 @@ static void *work(void *arg)
 static void *once(void *arg)
 {
 	long n = (long)arg << 32;
-	write(10, &n, 8);
+	write(first, &n, 8);
 	return 0;
 }
 
@@ -47,7 +48,8 @@ static void create(const char *dir, const char *name, int at, long numbers)
 	char path[4096];
 	snprintf(path, sizeof path, "%s/%s", dir, name);
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	dup2(fd, at), close(fd);
+	if (fd != at)
+		dup2(fd, at), close(fd);
 	long *all = malloc(numbers * 8);
 	for (long i = 0; i < numbers; i++)
 		all[i] = i;
@@ -59,10 +61,11 @@ int main(int argc, char **argv)
 {
 	pthread_t t[THREADS], s;
 	rounds = atol(argv[2]);
-	create(argv[1], "written", 10, 0);
-	create(argv[1], "read", 11, THREADS * rounds);
-	create(argv[1], "moved", 12, 100000);
-	if (argc > 3) {
+	first = atol(argv[3]);
+	create(argv[1], "written", first, 0);
+	create(argv[1], "read", first + 1, THREADS * rounds);
+	create(argv[1], "moved", first + 2, 100000);
+	if (argc > 4) {
 		struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
 		struct itimerval every = {{0, 199}, {0, 199}};
 		sigaction(SIGALRM, &a, 0);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package interpose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/trace"
+)
+
+// TestPositions records a program that moves positions in every way, and compares the position of
+// each call with what the kernel said to the program.
+func TestPositions(t *testing.T) {
+	movers := []event.Op{event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev, event.OpLseek, event.OpFtruncate}
+	for _, keep := range []string{"full", "none"} {
+		content, err := capture.ParseContent(keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := record(t, &capture.Options{
+			Command: []string{program(t, "positions", "-static"), t.TempDir()}, Content: content,
+		}).succeeded(t)
+		want := strings.Split(strings.TrimSpace(rec.output), "\n")
+		var got, calls []string
+		for i := range rec.records {
+			r := &rec.records[i]
+			moves := slices.Contains(movers, event.Op(r.Op))
+			if r.Type != trace.RecCall || !moves || r.PID != rec.records[0].PID || r.Args[0] == 1 {
+				continue
+			}
+			got = append(got, fmt.Sprintf("%d %d", int32(r.Args[0]), position(r)))
+			calls = append(calls, fmt.Sprintf("%s(%d, %#x, %#x) = %d", event.Op(r.Op), int32(r.Args[0]), r.Args[1],
+				r.Args[2], r.Ret))
+		}
+		if len(got) != len(want) || len(want) < 100 {
+			t.Fatalf("%d calls recorded, the program made %d", len(got), len(want))
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("call %d, %s: descriptor and position %s recorded, want %s", i, calls[i], got[i], want[i])
+			}
+		}
+	}
+}
