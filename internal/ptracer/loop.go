@@ -21,6 +21,9 @@ const (
 	// few busy threads, which wait4 finds first, do not starve the others.
 	batch = 32
 
+	// restartSys is what a call returns that is to be made again (ERESTARTSYS, linux/errno.h).
+	restartSys = 512
+
 	// adoptAfter is how long a new thread is kept waiting for its parent's word
 	// about it. The word never comes if the parent is killed in between.
 	adoptAfter = 300 * time.Millisecond
@@ -199,6 +202,10 @@ func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
 		}
 		return
 	case ev == unix.PTRACE_EVENT_STOP:
+		if t.interrupted {
+			t.interrupted = false
+			_ = repeat(t, 0)
+		}
 		if t.TID == tr.root {
 			tr.jobs.rootStopped(false)
 		}
@@ -228,6 +235,10 @@ func park(t *Tracee) {
 
 // resume lets a stopped thread go on, with the signal that is due.
 func (tr *Engine) resume(t *Tracee) {
+	if tr.gathering {
+		t.held = true
+		return
+	}
 	request := unix.PTRACE_CONT
 	if t.wantExit || t.wantCall || t.EveryCall || tr.cmd.EveryCall || t.PID == tr.root && tr.phase != running {
 		request = unix.PTRACE_SYSCALL
@@ -247,11 +258,14 @@ func (tr *Engine) filtered(t *Tracee) {
 
 // enter handles the begin of a call.
 func (tr *Engine) enter(t *Tracee, i *syscallInfo) {
-	if tr.phase == inStub || tr.phase == stubDead || tr.h.Enter == nil {
+	if tr.phase == inStub || tr.phase == stubDead {
 		return
 	}
 	c := Syscall{NR: i.nr, Args: i.args, Arch: i.arch, Compat: i.arch != nativeArch()}
-	t.wantExit = tr.h.Enter(t, &c)
+	wanted := tr.h.Enter != nil && tr.h.Enter(t, &c)
+	t.follow(&c)
+	t.wantExit = wanted || t.hidden.flags != 0
+	t.wantLeave = wanted
 }
 
 // syscallStop handles the end of a call, the steps of the stub, and, without a filter,
@@ -263,6 +277,7 @@ func (tr *Engine) syscallStop(t *Tracee) {
 	}
 	switch {
 	case i.op == unix.PTRACE_SYSCALL_INFO_ENTRY:
+		t.nr, t.inCall = i.nr, true
 		if tr.phase == inStub && i.nr == unix.SYS_EXECVE {
 			tr.phase = inExec
 			tr.gate()
@@ -271,11 +286,20 @@ func (tr *Engine) syscallStop(t *Tracee) {
 			t.wantCall = false
 			tr.enter(t, &i)
 		}
+		if tr.parting {
+			again(t)
+		}
 	case i.op == unix.PTRACE_SYSCALL_INFO_EXIT:
-		wanted := t.wantExit
-		t.wantExit = false
+		wanted := t.wantLeave
+		t.wantExit, t.wantLeave, t.inCall = false, false, false
+		t.followed()
+		ret := int64(i.nr)
+		// A signal that the program ignores woke the thread, perhaps for another one to take it.
+		if ret == -int64(unix.EINTR) && repeat(t, 0) {
+			ret = -restartSys
+		}
 		if wanted && tr.h.Leave != nil {
-			tr.h.Leave(t, int64(i.nr))
+			tr.h.Leave(t, ret)
 		}
 		if tr.phase == inExec && t.TID == tr.root && int64(i.nr) < 0 {
 			tr.phase = stubDead
@@ -383,6 +407,7 @@ func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 			return Deliver
 		}
 	}
+	_ = repeat(t, sig)
 	if tr.h.Signal == nil {
 		return Deliver
 	}
@@ -439,6 +464,9 @@ func (tr *Engine) leave() {
 			t.Resume()
 		}
 		return
+	}
+	if tr.cmd.Attach != nil && tr.cmd.EveryCall {
+		tr.part()
 	}
 	tr.leaving, tr.status.Detached = true, true
 }

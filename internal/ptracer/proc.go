@@ -34,7 +34,12 @@ func statusField(tid int, name string) int {
 // ignoredSignals returns the recorder's ignored signals as a bit set, bit 0 for
 // signal 1. (os/signal.Ignored does not know of SIGTSTP.)
 func ignoredSignals() uint64 {
-	set, _ := strconv.ParseUint(statusLine("self", "SigIgn:"), 16, 64)
+	return statusSet("self", "SigIgn:")
+}
+
+// statusSet returns a set of signals of /proc/ID/status, bit 0 for signal 1.
+func statusSet(id, name string) uint64 {
+	set, _ := strconv.ParseUint(statusLine(id, name), 16, 64)
 	return set
 }
 

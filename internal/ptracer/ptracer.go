@@ -84,14 +84,20 @@ type Tracee struct {
 	// EveryCall makes all its calls stop, as Command.EveryCall does for all threads.
 	EveryCall bool
 
-	tr       *Engine
-	stopped  bool           // in a ptrace stop that nobody has resumed
-	born     bool           // has had its first stop
-	wantCall bool           // its next call is to stop
-	held     bool           // stopped until Resume
-	sig      syscall.Signal // to deliver on resume
-	wantExit bool           // inside a call whose end is wanted
-	gone     bool
+	tr        *Engine
+	stopped   bool           // in a ptrace stop that nobody has resumed
+	born      bool           // has had its first stop
+	wantCall  bool           // its next call is to stop
+	held      bool           // stopped until Resume
+	sig       syscall.Signal // to deliver on resume
+	wantExit  bool           // inside a call that is to stop at its end
+	wantLeave bool           // and Handler.Leave is to be told
+	gone      bool
+
+	nr          uint64      // of the call under way, if it stopped at its entry
+	inCall      bool        // nr is known
+	hidden      hiddenFlags // of the call under way
+	interrupted bool        // by Gather: its first stop may have ended a call
 }
 
 // Syscall is a call at its entry.
@@ -179,7 +185,10 @@ type Engine struct {
 	dead    map[int]unix.WaitStatus
 	options uintptr
 	leaving bool // cancelled: detach at the next stop of each
-	gateErr error
+	// gathering says that threads stay stopped wherever they stop (Gather).
+	gathering bool
+	parting   bool // they are about to be let go (part)
+	gateErr   error
 
 	mu      sync.Mutex
 	queue   []func()

@@ -25,15 +25,21 @@ var _ capture.Backend = Backend{}
 // Name returns "ptrace".
 func (Backend) Name() string { return "ptrace" }
 
-// Run records a command; see capture.Backend and the package's page.
+// Run records a command, or processes that run already; see capture.Backend and the package's page.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	if o.All || o.Cgroup != "" {
+		return nil, &capture.UnsupportedError{Backend: "ptrace", Feature: "a command or processes (--pid)"}
+	}
 	r, err := NewRecorder(o, sw)
 	if err != nil {
 		return nil, err
 	}
 	cmd := CommandOf(o)
+	if o.Running() {
+		cmd = r.attach()
+	}
 	through := exemptOf(o, r.arch)
-	if o.Survive {
+	if o.Survive || o.Running() {
 		cmd.EveryCall = true
 		r.letThrough(through)
 	} else if cmd.Filter, err = filter(through); err != nil {
@@ -55,7 +61,7 @@ func NewRecorder(o *capture.Options, sw *trace.StreamWriter) (*Recorder, error) 
 // CommandOf returns the command that the options want recorded.
 func CommandOf(o *capture.Options) *ptracer.Command {
 	return &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential,
-		Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
+		Keep: o.Keep, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
 }
 
 // exemptOf lists the calls that need not be recorded.

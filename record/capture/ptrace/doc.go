@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ptrace is the capture back end for ordinary users: it follows a command
-// with ptrace, stopping only at the calls that a seccomp filter selects, and
+// Package ptrace is the capture back end for ordinary users: it follows a command, or
+// processes that run already, with ptrace. A command stops only at the calls that a seccomp filter
+// selects, what runs already stops at all. The recorder
 // reads memory, descriptors and identity from the stopped threads. It keeps the
 // contract of package capture and knows nothing of tapes.
 //
@@ -22,6 +23,11 @@
 //   - For an ordinary user the filter needs no_new_privs, which the command and all
 //     its children inherit: set-user-ID and set-group-ID programs and file
 //     capabilities give them nothing more. It is not set for root.
+//   - What runs already is stopped, all threads at once, and described while it stands still; so the
+//     recording begins at one moment. It has no filter, and goes on when the recording ends or
+//     the recorder is killed. A call that waits goes on; but one that has moved a part of its bytes when
+//     the recording begins ends with that part, as after a signal, and on arm64 some end with EINTR.
+//   - A child that is made with CLONE_UNTRACED is followed like others.
 //   - The programs cannot trace each other (gdb, strace).
 //   - A call began when its thread was let go on from the stop before it, and ended when
 //     the stop behind it was taken from the kernel: a little earlier and later than it

@@ -31,6 +31,7 @@ type Recorder struct {
 
 	through [512]bool // native calls that stop and are not recorded
 	started bool      // the command's first call was seen
+	over    bool      // no call that begins is recorded any more
 	events  uint64    // calls recorded
 	began   uint64    // when a call was let go last, ns
 	ended   uint64    // when the call returned that was handled last, ns
@@ -105,7 +106,7 @@ func (r *Recorder) newThread(t *ptracer.Tracee) *thread {
 }
 
 func (r *Recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
-	if !c.Compat && c.NR < uint64(len(r.through)) && r.through[c.NR] {
+	if r.over || !c.Compat && c.NR < uint64(len(r.through)) && r.through[c.NR] {
 		return false
 	}
 	th := r.of(t)
@@ -395,6 +396,7 @@ func (r *Recorder) closeThread(th *thread) {
 
 // stop ends the recording while the programs go on.
 func (r *Recorder) stop() {
+	r.over = true
 	r.tr.Threads(func(t *ptracer.Tracee) {
 		if th, ok := t.Data.(*thread); ok {
 			r.interrupt(th, now())
