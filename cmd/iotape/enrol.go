@@ -11,6 +11,7 @@ import (
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/fleet/broker"
 	"github.com/iotape/iotape/fleet/service"
+	"github.com/iotape/iotape/internal/hint"
 )
 
 func newEnrol(c *cli.Console, p *service.Options) *cobra.Command {
@@ -68,11 +69,14 @@ func newKeys(c *cli.Console, p *service.Options) *cobra.Command {
 		Example: "  iotape collector keys --data /srv/iotape\n" +
 			"  iotape collector keys --data /srv/iotape --nats-config > /etc/nats/iotape.conf",
 		Args:        cobra.NoArgs,
-		Annotations: cli.Exits("0  done", "2  failed"),
+		Annotations: cli.Exits("0  done", "1  a key's file is damaged", "2  failed"),
 		RunE: func(*cobra.Command, []string) error {
-			keys, err := broker.Keys(p.Data)
+			keys, damaged, err := broker.Keys(p.Data)
 			if err != nil {
 				return err
+			}
+			for _, err := range damaged {
+				c.Reporter().Problem(hint.With(err, "nobody can connect with it; collector revoke NAME removes it"))
 			}
 			write := service.WriteKeys
 			switch {
@@ -81,7 +85,7 @@ func newKeys(c *cli.Console, p *service.Options) *cobra.Command {
 			case asJSON:
 				write = service.WriteKeysJSON
 			}
-			return c.Result(func(w io.Writer) error { return write(w, keys) }, true)
+			return c.Result(func(w io.Writer) error { return write(w, keys) }, len(damaged) == 0)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")

@@ -50,6 +50,7 @@ type Broker struct {
 	options *server.Options
 	root    nkeys.KeyPair
 	keys    []Key
+	damaged map[string]bool                 // files of keys, with what is wrong
 	read    struct{ changed, at time.Time } // of the keys: when their directory was changed, and when they were read
 	log     *log
 	lock    *os.File // two servers would damage each other's files
@@ -205,10 +206,20 @@ func (b *Broker) newKeys() (keys []Key, changed bool, err error) {
 		now.Sub(b.read.at) < time.Minute:
 		return nil, false, nil
 	}
-	if keys, err = Keys(b.o.Data); err == nil {
-		b.read.changed, b.read.at = fi.ModTime(), now
+	keys, damaged, err := Keys(b.o.Data)
+	if err != nil {
+		return nil, true, err
 	}
-	return keys, true, err
+	b.read.changed, b.read.at = fi.ModTime(), now
+	told := map[string]bool{}
+	for _, err := range damaged {
+		what := err.Error()
+		if told[what] = true; !b.damaged[what] {
+			b.o.Note("damaged key, whose owner cannot connect: " + what)
+		}
+	}
+	b.damaged = told
+	return keys, true, nil
 }
 
 // Address returns where agents connect.

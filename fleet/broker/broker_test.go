@@ -220,6 +220,47 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestDamagedKey: a key file that cannot be read admits nobody, and neither keeps a revocation from
+// taking effect nor a broker from starting.
+func TestDamagedKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, nil)
+	secret := s.enrol(t, "db7", Agent)
+	s.enrol(t, "db8", Agent)
+	said, _ := s.agentOf(t, "db7", quoted("key", secret), 10)
+	wait(t, "storing", said, func() bool { f := s.c.Fleet(); return len(f.Hosts) == 1 && f.Hosts[0].Stored > 100 })
+	if err := os.WriteFile(keyFile(s.data, "db8"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Revoke(s.data, "db7"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.b.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, "being thrown out", said, func() bool { return said.count("Authorization Violation") > 0 })
+	if n := s.said.count("damaged key, whose owner cannot connect: " + keyFile(s.data, "db8")); n != 1 {
+		t.Errorf("the damaged key was named %d times, want once:\n%s", n, &s.said)
+	}
+	data := t.TempDir()
+	if err := os.MkdirAll(keyDir(data), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(keyFile(data, "db8"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Start(&Options{Data: data, Listen: "127.0.0.1:0", Note: s.said.note})
+	if err != nil {
+		t.Fatalf("a broker does not start: %v", err)
+	}
+	b.Close()
+	if err := Revoke(s.data, "db8"); err != nil {
+		t.Errorf("the damaged key cannot be removed: %v", err)
+	}
+}
+
 // TestOnlyItsOwn: an agent cannot send as another, cannot read what anybody sends, and a
 // reader cannot send.
 func TestOnlyItsOwn(t *testing.T) {

@@ -148,7 +148,7 @@ func own(data string, k *Key) error {
 
 // ownAll makes the links for all keys, whole or not at all.
 func ownAll(data string) error {
-	keys, err := Keys(data)
+	keys, _, err := Keys(data) // the link of a damaged one would not count
 	if err != nil {
 		return err
 	}
@@ -199,16 +199,16 @@ func readKey(name string) (k Key, err error) {
 	return k, nil
 }
 
-// Keys returns who may connect, by name.
-func Keys(data string) ([]Key, error) {
+// Keys returns who may connect, by name. A file that is damaged admits nobody and keeps nobody
+// else from connecting: damaged names each, with what is wrong.
+func Keys(data string) (keys []Key, damaged []error, err error) {
 	entries, err := os.ReadDir(keyDir(data))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var keys []Key
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".json") {
 			continue
@@ -218,11 +218,12 @@ func Keys(data string) ([]Key, error) {
 			continue // revoked meanwhile
 		}
 		if err != nil {
-			return nil, err
+			damaged = append(damaged, err)
+			continue
 		}
 		keys = append(keys, k)
 	}
-	return keys, nil
+	return keys, damaged, nil
 }
 
 // Keyring says which key a host's agent has, as the files of keys are at the moment.
