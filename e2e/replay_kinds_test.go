@@ -161,6 +161,43 @@ for i, base in enumerate((p, r, 999)):
 `)},
 }
 
+// mounts are programs that mount file systems, which a replay does not.
+var mounts = []row{
+	{name: "a bind mount", run: python(`
+os.mkdir('low'); put('low/b', 'b'); os.mkdir('bind')
+subprocess.check_call(['mount', '--bind', 'low', 'bind'])
+put('bind/new', 'n'); os.rename('bind/b', 'bind/c')
+subprocess.check_call(['umount', 'bind'])
+`)},
+	{name: "a tmpfs that is gone", run: python(`
+os.mkdir('m'); put('m/hidden', 'h')
+subprocess.check_call(['mount', '-t', 'tmpfs', '-o', 'size=64k', 't', 'm'])
+fails(lambda: os.stat('m/hidden'))
+here = os.getcwd()
+put('m/x', 'x'); os.listdir('m'); os.stat('m'); os.chdir('m'); os.mkdir('d'); put('../outside', 'o'); os.getcwd()
+f = os.open('d/full', os.O_WRONLY | os.O_CREAT)
+def fill():
+    while True: os.write(f, b'x' * 10000)
+fails(fill, lambda: os.rename('x', '../x'))
+os.symlink(here + '/m/x', '../link'); open('../link').close()
+put('../copy', open('d/full').read())
+os.close(f); os.chdir('..')
+subprocess.check_call(['umount', 'm'])
+os.listdir('m')
+`)},
+	{name: "a tmpfs of a namespace", run: python(`
+os.mkdir('m'); put('m/a', 'outside')
+if os.fork() == 0:
+    assert libc.unshare(0x20000) == 0
+    subprocess.check_call(['mount', '--make-rprivate', '/'])
+    subprocess.check_call(['mount', '-t', 'tmpfs', 't', 'm'])
+    put('m/a', 'inside'); put('m/b', 'inside'); put('c', 'inside')
+    os._exit(0)
+os.wait()
+put('m/d', open('m/a').read() + open('c').read())
+`)},
+}
+
 // listings are programs that list directories in ways that few do.
 var listings = []row{
 	{name: "getdents after the end", run: python(`
@@ -206,20 +243,20 @@ func TestReplayKinds(t *testing.T) {
 	if repeat(t) > 1 {
 		on = fileSystems
 	}
-	mounts := map[string]string{}
+	dirs := map[string]string{}
 	for _, fs := range on {
-		mounts[fs] = testenv.MountImage(t, fs, 512)
+		dirs[fs] = testenv.MountImage(t, fs, 512)
 	}
-	for _, r := range slices.Concat(refusals, ioctls, names, listings) {
+	for _, r := range slices.Concat(refusals, ioctls, names, mounts, listings) {
 		r.snapshot = true
 		for _, fs := range on {
-			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: mounts[fs]}) })
+			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[fs]}) })
 		}
 		if r.backend != "" {
 			continue // others do not know the size of a file at each read
 		}
 		r.backend = "interpose"
-		t.Run(r.name+"/interpose", func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: mounts[on[0]]}) })
+		t.Run(r.name+"/interpose", func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[on[0]]}) })
 	}
 }
 

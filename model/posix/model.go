@@ -24,6 +24,8 @@ type Model struct {
 	renames  uint64          // how many there were
 	programs map[fileID]Name // those that execve mapped
 	handles  map[string]Name // what file handles stand for
+	host     *Namespace      // that of threads that made none
+	mounts   int             // how many file systems were mounted
 }
 
 // New returns a model without threads. It takes the names that events have already as

@@ -12,7 +12,38 @@ import (
 // Namespace is what the mount calls of a trace made of the names of some threads.
 type Namespace struct {
 	binds []bind // later ones cover earlier ones
+	own   []Mount
 }
+
+// Mount is a file system that the trace mounted, and that has no names elsewhere.
+type Mount struct {
+	At     string // where, without links
+	Type   string // such as tmpfs; "" if the recording does not say
+	Number int    // from 1 on, among those of a model
+}
+
+// Own returns the mounts of this kind, in the order in which they were made: later ones cover
+// earlier ones. The caller must not change them.
+func (ns *Namespace) Own() []Mount {
+	if ns == nil {
+		return nil
+	}
+	return ns.own
+}
+
+// maxMounts bounds the mounts that are remembered.
+const maxMounts = 1 << 12
+
+// mount adds a file system that has no names elsewhere.
+func (m *Model) mount(t *Thread, at, fstype string) {
+	if ns := m.namespace(t); strings.HasPrefix(at, "/") && len(ns.own) < maxMounts {
+		m.mounts++
+		ns.own = append(ns.own, Mount{at, fstype, m.mounts})
+	}
+}
+
+// Host returns the mounts of the threads that have made no namespace of their own.
+func (m *Model) Host() *Namespace { return m.host }
 
 // bind lets the names below at lead to those below to.
 type bind struct{ at, to string }
@@ -64,6 +95,7 @@ func (m *Model) pivoted(t *Thread, ev *event.Event) {
 func (m *Model) namespace(t *Thread) *Namespace {
 	if t.FS.Mounts == nil {
 		t.FS.Mounts = &Namespace{}
+		m.host = t.FS.Mounts
 		for _, other := range m.threads {
 			if other.FS.Mounts == nil {
 				other.FS.Mounts = t.FS.Mounts
@@ -73,13 +105,22 @@ func (m *Model) namespace(t *Thread) *Namespace {
 	return t.FS.Mounts
 }
 
-// mounted learns a bind mount.
+// mounted learns a mount.
 func (m *Model) mounted(t *Thread, ev *event.Event) {
-	const msRemount, msBind, msMove = 0x20, 0x1000, 0x2000
-	if !ev.OK() || len(ev.Paths) != 1 || ev.Args[3]&(msBind|msMove) == 0 || ev.Args[3]&msRemount != 0 {
+	// MS_REMOUNT, and MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE and MS_SHARED, mount nothing (mount(2)).
+	const msRemount, msBind, msMove, propagation = 0x20, 0x1000, 0x2000, 0x1e0000
+	if !ev.OK() || len(ev.Paths) != 1 || ev.Args[3]&(msRemount|propagation) != 0 {
 		return
 	}
 	at := ev.Paths[0].Reached()
+	if ev.Args[3]&(msBind|msMove) == 0 {
+		fstype := ""
+		if b := ev.BufArg(2); b != nil {
+			fstype = strings.TrimRight(string(b.Inline), "\x00")
+		}
+		m.mount(t, at, fstype)
+		return
+	}
 	for i := range ev.Bufs {
 		if b := &ev.Bufs[i]; b.Arg == 0 && len(b.Inline) > 0 {
 			source := strings.TrimRight(string(b.Inline), "\x00")
@@ -91,12 +132,28 @@ func (m *Model) mounted(t *Thread, ev *event.Event) {
 	}
 }
 
-// unmounted ends the bind mount at a name.
+// attached learns a mount that was made without a name (fsmount(2)).
+func (m *Model) attached(t *Thread, ev *event.Event) {
+	if !ev.OK() || len(ev.Paths) != 2 || ev.Paths[0].Raw != "" {
+		return
+	}
+	if f := ev.FileArg(0); f == nil || !strings.HasPrefix(f.Path, "/") { // that of open_tree has a name
+		m.mount(t, ev.Paths[1].Reached(), "")
+	}
+}
+
+// unmounted ends the last mount at a name.
 func (m *Model) unmounted(t *Thread, ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) != 1 || t.FS.Mounts == nil {
 		return
 	}
 	ns := t.FS.Mounts
+	for i, o := range slices.Backward(ns.own) {
+		if o.At == ev.Paths[0].Reached() {
+			ns.own = slices.Delete(ns.own, i, i+1)
+			return
+		}
+	}
 	for i, b := range slices.Backward(ns.binds) {
 		if b.to == ev.Paths[0].Reached() || b.at == ev.Paths[0].Abs {
 			ns.binds = slices.Delete(ns.binds, i, i+1)

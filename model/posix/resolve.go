@@ -223,6 +223,7 @@ var nameEffects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpPivotRoot:  (*Model).pivoted,
 	event.OpMount:      (*Model).mounted,
 	event.OpUmount2:    (*Model).unmounted,
+	event.OpMoveMount:  (*Model).attached,
 }
 
 // requestEffects are those of requests that no call does.
@@ -493,7 +494,7 @@ func (m *Model) unshared(t *Thread, ev *event.Event) {
 	if ev.Args[0]&newNamespace != 0 {
 		mounts := Namespace{}
 		if t.FS.Mounts != nil {
-			mounts.binds = slices.Clone(t.FS.Mounts.binds)
+			mounts.binds, mounts.own = slices.Clone(t.FS.Mounts.binds), slices.Clone(t.FS.Mounts.own)
 		}
 		t.FS.Mounts = &mounts
 	}

@@ -26,6 +26,20 @@ func asOpen(ev *event.Event) {
 	ev.Paths = append(ev.Paths[:0], event.Path{Arg: 1, Raw: name, Abs: name})
 }
 
+// asPathOpen turns an open_tree, whose descriptor is one to begin names at (open_tree(2)), into such an
+// open.
+func asPathOpen(ev *event.Event) {
+	const path = 0o10000000 // O_PATH
+	if len(ev.Paths) == 0 || ev.Paths[0].Raw == "" {
+		return
+	}
+	flags := uint64(path)
+	if ev.Args[2]&AtNoFollow != 0 {
+		flags |= ONoFollow
+	}
+	ev.Op, ev.Args[2], ev.Args[3] = event.OpOpenat, flags, 0
+}
+
 // AsCall turns a request, or a call that stands for another, into the system call that does the
 // same, after the model has applied it. Requests that no call does stay as they are.
 func AsCall(ev *event.Event) {
@@ -36,6 +50,9 @@ func AsCall(ev *event.Event) {
 		return
 	case ev.Op == event.OpOpenByHandleAt:
 		asOpen(ev)
+		return
+	case ev.Op == event.OpOpenTree:
+		asPathOpen(ev)
 		return
 	}
 	like := ev.Op.Like()

@@ -105,6 +105,7 @@ func (r *Reader) next(ev *event.Event) error {
 		s.findDescriptors(th, ev)
 	}
 	r.base(th, ev)
+	mounts := covered(th.FS.Mounts.Own())
 	s.Released = append(s.Released[:0], model.Apply(ev)...)
 	s.Closed = s.Closed[:0]
 	for _, o := range model.Closed() {
@@ -112,6 +113,9 @@ func (r *Reader) next(ev *event.Event) error {
 	}
 	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
 	r.direct(s, ev)
+	if len(mounts) > 0 {
+		mounts.mount(ev, r.bases)
+	}
 	if len(host.Renames) > 0 {
 		host.Renames.event(ev, r.bases)
 	}

@@ -86,6 +86,11 @@ func (rs Renames) event(ev *event.Event, bases []string) {
 			rs.text(ev, true)
 		}
 	}
+	rs.names(ev, bases)
+}
+
+// names renames the paths of an event, and the names of its open files.
+func (rs Renames) names(ev *event.Event, bases []string) {
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		p.Raw, p.Abs, p.Real = rs.From(bases[i], p.Raw), rs.Path(p.Abs), rs.Path(p.Real)

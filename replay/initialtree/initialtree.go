@@ -26,6 +26,8 @@ type Tree struct {
 	// makes up, through a symbolic link: /etc/mtab leads to /proc/mounts. A replay cannot
 	// follow them.
 	Elsewhere []string
+	// Mounted is where the files are, in a replay, that the recording left below mounts.
+	Mounted eventsource.Renames
 
 	tape   *trace.Tape
 	names  *names
@@ -98,6 +100,7 @@ func (in *inference) readAll(ctx context.Context) error {
 		}
 		s, err := er.Next(&ev)
 		if err == io.EOF {
+			in.result.Mounted = er.Mounted()
 			return nil
 		} else if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"github.com/iotape/iotape/replay/content"
@@ -56,6 +57,7 @@ func (x *Trees) wanted(rep *result.Report) (want *tree.Manifest, hash map[string
 	anonymised, several := content.AnonymisedContent(x.Tape), len(x.Tape.Manifest().Hosts) > 1
 	for i := range x.Final.Entries {
 		e := x.Final.Entries[i]
+		e.Path = strings.TrimPrefix(x.Initial.Mounted.Path("/"+e.Path), "/")
 		// Files that were only looked up, or executed, are not part of what the replay makes;
 		// nor are those that others removed after the recording that found them had ended.
 		if effect.Virtual("/"+e.Path) || !x.Initial.Remains(e.Path) && (several || !e.Has(tree.KnownHash)) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eventsource
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
+)
+
+// mountsDir has a directory for each file system that the recording mounted: a replay mounts nothing,
+// and what lies below a mount is not what lies below the directory that it covers.
+const mountsDir = "/.iotape-mounts/"
+
+// kernelTypes are file systems whose files the kernel makes up, and where such files are.
+var kernelTypes = map[string]string{
+	"proc": "/proc", "sysfs": "/sys", "devtmpfs": "/dev", "devpts": "/dev/pts", "mqueue": "/dev/mqueue",
+	"cgroup": "/sys/fs/cgroup", "cgroup2": "/sys/fs/cgroup", "bpf": "/sys/fs/bpf", "debugfs": "/sys/kernel/debug",
+	"tracefs": "/sys/kernel/tracing", "securityfs": "/sys/kernel/security", "configfs": "/sys/kernel/config",
+	"binfmt_misc": "/proc/sys/fs/binfmt_misc", "fusectl": "/sys/fs/fuse", "pstore": "/sys/fs/pstore",
+}
+
+// covered returns what mounts make of names: the last one that covers a name counts.
+func covered(mounts []posix.Mount) Renames {
+	var rs Renames
+	for _, m := range slices.Backward(mounts) {
+		to, ok := kernelTypes[m.Type]
+		if !ok {
+			to = mountsDir + strconv.Itoa(m.Number)
+		}
+		rs = append(rs, Rename{m.At, to})
+	}
+	return rs
+}
+
+// mount gives the names of an event, and the directories that they begin at, the places that they
+// have in a replay without mounts. Links keep their text: where they lead is known by name.
+func (rs Renames) mount(ev *event.Event, bases []string) {
+	if ev.Op == event.OpGetcwd && ev.OK() {
+		rs.text(ev, true)
+	}
+	for i := range ev.Paths {
+		if p := &ev.Paths[i]; p.Real != "" && rs.Path(p.Real) != p.Real {
+			p.Raw, p.Abs = p.Real, p.Real // a link outside leads below a mount
+		}
+	}
+	rs.names(ev, bases)
+	for i := range bases {
+		bases[i] = rs.Path(bases[i])
+	}
+}
+
+// Mounted returns, after the last event, what the mounts that were left then make of names.
+func (r *Reader) Mounted() Renames {
+	var rs Renames
+	for i, m := range r.models {
+		host := r.layout.Host(uint32(i))
+		for _, c := range covered(m.Host().Own()) {
+			rs = append(rs, Rename{host.Renames.Path(c.Old), host.Renames.Path(c.New)})
+		}
+	}
+	return rs
+}
