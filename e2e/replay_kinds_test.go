@@ -149,6 +149,15 @@ os.chdir('d')
 os.mkdir('/proc/self/cwd/sub2'); put('/proc/self/cwd/file2', 'b'); os.symlink('t', '/proc/%d/cwd/link' % os.getpid())
 os.rename('/proc/self/cwd/sub2', '/proc/self/root' + os.getcwd() + '/sub3')
 `)},
+	{name: "a mapping of O_DIRECT", backend: "ebpf", run: python(`
+import mmap
+f = os.open('f', os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o644)
+os.ftruncate(f, 20000)
+m = mmap.mmap(f, 20000)
+m[5:12] = b'through'; m[9000:9003] = b'a m'; m[19990:19999] = b'apping to'
+m.flush()
+m[100:103] = b'end'
+`)},
 	{name: "an absolute name with a directory", run: python(`
 os.mkdir('d')
 p = os.open('d', os.O_RDONLY)

@@ -4,6 +4,7 @@ package execute
 
 import (
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -90,16 +91,37 @@ func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (i
 			return ret, errno
 		}
 	}
-	for {
+	for reopened := -1; ; {
 		r, _, errno := unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
 		switch errno {
 		case 0:
 			return int64(r), 0
 		case syscall.EINTR:
-		default:
-			return -1, errno
+			continue
+		case syscall.EINVAL:
+			if reopened < 0 && t.Event.Spec().NoCall {
+				if reopened = w.reopenCached(int(args[0])); reopened >= 0 {
+					defer unix.Close(reopened)
+					args[0] = uintptr(reopened)
+					continue
+				}
+			}
 		}
+		return -1, errno
 	}
+}
+
+// reopenCached opens the file of an O_DIRECT descriptor again: a mapping goes through the page cache,
+// to any byte. It returns -1 if the descriptor is another.
+func (w *worker) reopenCached(fd int) int {
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_DIRECT == 0 {
+		return -1
+	}
+	again, err := unix.Openat(w.env.procFD, strconv.Itoa(fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return again
 }
 
 // redirectPaths lets names that went through the recorded process's descriptors start
