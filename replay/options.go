@@ -28,6 +28,10 @@ type Options struct {
 	// Devices makes device nodes with their numbers, for root; else they have number 0:0,
 	// which leads to no driver.
 	Devices bool
+	// MaxBytes is how much of the target's file system the replay may take, the initial tree included;
+	// 0 is half of what is free there, if that is 4 GiB or more, else as much as there is. The
+	// replay stops before a call that could take more.
+	MaxBytes int64
 	// Sleep makes threads sleep for as long as they computed, with PaceThink: that leaves
 	// the processors to others.
 	Sleep bool

@@ -98,6 +98,10 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	most, err := o.maxBytes(initial, into)
+	if err != nil {
+		return nil, err
+	}
 	entries, problems, err := makeInitialTree(ctx, initial, into, o.Devices)
 	if err != nil {
 		return nil, err
@@ -108,6 +112,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 		return rep, nil
 	}
 	c := o.config(t, layout, initial, into)
+	c.MaxBytes = most
 	if c.Pace != PaceAFAP && entries > 0 {
 		if err := syncTarget(into); err != nil {
 			return nil, err

@@ -29,6 +29,7 @@ func newReplay(c *cli.Console) *cobra.Command {
 	var part cli.Part
 	var renames []string
 	var team hosts.Options
+	var bytes cli.Size
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
 		Short: "Repeat the recorded calls in a directory",
@@ -78,6 +79,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			if err != nil {
 				return err
 			}
+			o.MaxBytes = int64(bytes)
 			if o.Speed <= 0 {
 				return cli.Usage(errors.New("--speed: the value must be greater than 0"))
 			}
@@ -188,6 +190,9 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 	f.StringVar(&level, "log-level", "differences",
 		"what to log: differences; skipped (also calls that are not made, and why); or calls (also `ALL` calls)")
 	f.StringVar(&fromScript, "script", "", "replay the script in `DIR` (of iotape script) instead of a TAPE")
+	f.Var(&bytes, "max-bytes",
+		"the most bytes of DIR's file system that the replay may take; it stops before a call that could take more "+
+			"(default: half of what is free, if that is 4 GiB or more)")
 	f.BoolVar(&o.Devices, "devices", false,
 		"as root: make device nodes with their numbers; without this flag they refer to no device")
 	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")

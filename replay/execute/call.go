@@ -38,6 +38,10 @@ func (w *worker) call(t *plan.Task) {
 		w.env.check.SeekListing(t)
 		return
 	}
+	if t.Content.Large != nil {
+		w.writeLarge(t)
+		return
+	}
 	var args [event.MaxArgs]uintptr
 	var outs [event.MaxArgs][]byte
 	spec := ev.Spec()

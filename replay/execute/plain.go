@@ -18,6 +18,9 @@ const sampled = 16
 
 // plainStep does a plain read or write.
 func (w *worker) plainStep(s *plan.Step, b *schedule.Batch) {
+	if s.Kind == plan.StepWrite && !w.reserve(int64(s.Count)) {
+		return
+	}
 	timed := w.pacer.Paced() || w.untimed >= sampled-1
 	var from int64
 	if timed {

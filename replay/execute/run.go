@@ -61,7 +61,8 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	checker := verify.NewChecker(checks, report)
 	x := &executor{report: report, env: environment{
 		root: checks.Root, single: c.Order == order.Recorded, devices: c.Devices, native: c.Native,
-		checks: c.Checks, procFD: in.procFD, check: checker, log: in.log, dirs: directories{fds: map[uint64]int{}},
+		checks: c.Checks, procFD: in.procFD, space: newSpace(c.MaxBytes), check: checker, log: in.log,
+		dirs: directories{fds: map[uint64]int{}},
 		stop: func(err error) { d.Stop(err) }, halted: func() bool { return d.Halted() },
 	}}
 	x.env.fifos.Store(c.FIFOs)

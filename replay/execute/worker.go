@@ -26,6 +26,7 @@ type environment struct {
 	native  options.Native
 	checks  options.Checks
 	procFD  int // /proc/self/fd
+	space   space
 	check   *verify.Checker
 	log     *result.Log
 	dirs    directories
@@ -44,7 +45,8 @@ type worker struct {
 	consumer *schedule.Consumer
 	pacer    *schedule.Pacer // of the consumer
 	tally    result.Tally
-	untimed  int // plain steps since the last one that was timed
+	untimed  int   // plain steps since the last one that was timed
+	unlooked int64 // bytes that were written since it looked for space
 
 	cwd   uint64
 	umask uint32
@@ -94,11 +96,13 @@ func (w *worker) step(s *plan.Step, b *schedule.Batch) {
 
 // task does what is more than a plain step.
 func (w *worker) task(t *plan.Task) {
-	if t.MakesCall() {
+	switch {
+	case !w.reserve(takes(t)):
+	case t.MakesCall():
 		from := w.pacer.BeginCall()
 		w.do(t)
 		w.tally.Replayed(t.Op, t.Bytes(), from, w.pacer.Returned())
-	} else { // it makes no recorded call
+	default: // it makes no recorded call
 		w.do(t)
 		if w.pacer.Paced() {
 			w.pacer.EndStep()

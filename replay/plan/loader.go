@@ -32,10 +32,30 @@ func NewLoader(t *trace.Tape, data options.Data, compare bool, uncompared func()
 
 // Task loads what a task writes, and what it should read or the sums of that.
 func (l *Loader) Task(t *Task) {
+	if !l.filler.Made() && t.findLarge() {
+		return
+	}
 	l.loadTask(t)
 	if l.filler.Made() {
 		l.filler.Fill(t.Content.Data, t.Event.Offset, t.Event.Seq)
 	}
+}
+
+// largeBytes is how much a write has at least that is written in parts: a call may say that it wrote
+// gigabytes of which the tape has nothing.
+const largeBytes = 16 << 20
+
+// findLarge notes what a large write by one buffer writes. It reports false of other tasks.
+func (t *Task) findLarge() bool {
+	if op := t.Event.Op; op != event.OpWrite && op != event.OpPwrite64 || t.Event.Ret < largeBytes {
+		return false
+	}
+	b := t.contentBuf(event.In)
+	if b == nil || b.Len != t.Event.Ret || b.Len > trace.MaxContentBytes {
+		return false
+	}
+	t.Content.Large = b
+	return true
 }
 
 func (l *Loader) loadTask(t *Task) {

@@ -111,7 +111,10 @@ type Content struct {
 	Sums    []content.ChunkSum // the same, known by sums, in place of Want
 	Missing bool               // the tape does not have all of Want or Data
 	Tainted bool               // what it reads was made up by the replay
-	inline  []byte             // small content of the event
+	// Large is what a write of very many bytes writes, in place of Data: it is taken out of the tape
+	// a part at a time.
+	Large  *event.Buf
+	inline []byte // small content of the event
 }
 
 // Time is how long a thread takes before a task, as recorded, ns.

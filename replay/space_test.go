@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/internal/tapescript"
+)
+
+// A replay takes no more of a disk than it is allowed to, whatever a call asks for.
+func TestMaxBytes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		op    event.Op
+		args  [6]uint64
+		ret   int64
+		bytes int64 // of a buffer that the tape does not have
+	}{
+		{"fallocate", event.OpFallocate, [6]uint64{3, 0, 0, 1 << 40}, 0, 0},
+		{"write", event.OpWrite, [6]uint64{3, 1, 1 << 30}, 1 << 30, 1 << 30},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := tapescript.New(t)
+			s.Open(3, "f", effect.OCreat|2)
+			var bufs []event.Buf
+			if c.bytes > 0 {
+				bufs = append(bufs, event.Buf{Arg: 1, Kind: event.KindBuf, Len: c.bytes, Omitted: true})
+			}
+			s.On(c.op, 3, c.ret, 0, c.args, bufs...)
+			into := filepath.Join(t.TempDir(), "out")
+			_, err := Run(context.Background(), s.Close(), &Options{Into: into, MaxBytes: 1 << 20})
+			if err == nil || !strings.Contains(err.Error(), "--max-bytes") {
+				t.Errorf("error is %v, want one that names --max-bytes", err)
+			}
+		})
+	}
+}
+
+// A write of more than is held in memory writes what the tape has, and zeros behind it.
+func TestLargeWrite(t *testing.T) {
+	const size = 40<<20 + 5
+	s := tapescript.New(t)
+	s.Open(3, "f", effect.OCreat|2)
+	s.On(event.OpPwrite64, 3, size, 0, [6]uint64{3, 1, size, 3},
+		event.Buf{Arg: 1, Kind: event.KindBuf, Len: size, Inline: []byte("known")})
+	into := filepath.Join(t.TempDir(), "out")
+	rep, err := Run(context.Background(), s.Close(), &Options{Into: into})
+	if err != nil || !rep.OK() {
+		t.Fatalf("%v, %+v", err, rep)
+	}
+	found, err := filepath.Glob(filepath.Join(into, "*", "f"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	got, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append([]byte("\x00\x00\x00known"), make([]byte, size-5)...)
+	if !bytes.Equal(got, want) {
+		t.Errorf("the file has %d bytes that begin with %q, want %d and %q", len(got), got[:min(len(got), 9)],
+			len(want), want[:9])
+	}
+}
