@@ -4,6 +4,7 @@ package predicate
 
 import (
 	"math"
+	"os/user"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,6 +55,9 @@ func (c *checker) number(f *field, v *value, text string) (int64, error) {
 		return unsigned(makeDevice(a, b)), nil
 	}
 	sign, digits, unit := divide(text)
+	if digits == "" && (f.id == fieldUID || f.id == fieldGID) {
+		return c.account(f, v, text)
+	}
 	if digits == "" {
 		return 0, c.wrong(v, "", "%s is compared with a number, and %s is none", f.name, Quote(text))
 	}
@@ -78,6 +82,26 @@ func (c *checker) number(f *field, v *value, text string) (int64, error) {
 		return unsigned(uint64(n)), nil
 	}
 	return n, nil
+}
+
+// account returns the number of a user or group that is named: of this machine, as a tape has
+// numbers alone.
+func (c *checker) account(f *field, v *value, name string) (int64, error) {
+	kind, number := "user", ""
+	if f.id == fieldGID {
+		kind = "group"
+		if g, err := user.LookupGroup(name); err == nil {
+			number = g.Gid
+		}
+	} else if u, err := user.Lookup(name); err == nil {
+		number = u.Uid
+	}
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return 0, c.wrong(v, "write the number that it has on the recorded machine", "this machine has no %s %s", kind,
+			Quote(name))
+	}
+	return int64(n), nil
 }
 
 // divide takes a number apart; digits is "" if it is none.

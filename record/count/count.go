@@ -369,7 +369,7 @@ func (c *counter) join() error {
 		}
 	}
 	if len(c.known) == 0 && len(c.o.PIDs) > 0 {
-		return fmt.Errorf("count calls of process %v: %w", c.o.PIDs, os.ErrProcessDone)
+		return &capture.NoProcessError{PIDs: c.o.PIDs}
 	}
 	if c.o.Started != nil {
 		c.o.Started(0)

@@ -99,7 +99,7 @@ func (f *follower) attach() error {
 		return err
 	}
 	if len(f.known) == 0 && len(f.o.PIDs) > 0 {
-		return fmt.Errorf("record process %v: %w", f.o.PIDs, os.ErrProcessDone)
+		return &capture.NoProcessError{PIDs: f.o.PIDs}
 	}
 	f.d.begin(f.state.AppendChanges(nil, bpf.Now()))
 	f.d.describing.Store(0)

@@ -24,7 +24,7 @@ func (r *Recorder) attach() *ptracer.Command {
 			return err
 		}
 		if r.live == 0 {
-			return fmt.Errorf("record process %v: %w", r.o.PIDs, os.ErrProcessDone)
+			return &capture.NoProcessError{PIDs: r.o.PIDs}
 		}
 		if r.o.Started != nil {
 			r.o.Started(0)

@@ -192,7 +192,7 @@ func TestAttachRefused(t *testing.T) {
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(gone.Process.Pid); err == nil || !strings.Contains(err.Error(), "already finished") {
+	if err := run(gone.Process.Pid); err == nil || !strings.Contains(err.Error(), "there is no process") {
 		t.Errorf("a process that has ended: error %v", err)
 	}
 	a := startAttached(t, 0)
