@@ -58,6 +58,9 @@ type Broker struct {
 
 const startWait = 30 * time.Second
 
+// StoreDir is where a broker keeps its streams within a collector's data.
+func StoreDir(data string) string { return filepath.Join(data, "broker") }
+
 // Start starts the server with the keys that there are.
 func Start(o *Options) (*Broker, error) {
 	b := &Broker{o: *o, log: &log{note: o.Note}}
@@ -80,8 +83,11 @@ func Start(o *Options) (*Broker, error) {
 	}
 	so := &server.Options{
 		ServerName: "iotape", Host: host, Port: port, NoSigs: true, NoSystemAccount: false,
-		JetStream: true, StoreDir: filepath.Join(o.Data, "broker"), SyncInterval: o.Sync,
-		MaxPayload: batch.MaxBytes + 4096, MaxControlLine: 4096, MaxPending: 64 << 20,
+		JetStream: true, StoreDir: StoreDir(o.Data), SyncInterval: o.Sync,
+		// The stream has a limit of its own. By default the server takes three quarters of what is free
+		// when it starts, and does not take up a stream that is allowed more.
+		JetStreamMaxStore: 1 << 60,
+		MaxPayload:        batch.MaxBytes + 4096, MaxControlLine: 4096, MaxPending: 64 << 20,
 		TLSConfig: o.TLS, TLS: o.TLS != nil, TLSTimeout: 5, AuthTimeout: 10, Nkeys: users,
 		PingInterval: 20 * time.Second, MaxPingsOut: 2, WriteDeadline: 10 * time.Second,
 	}

@@ -25,14 +25,20 @@ import (
 	"github.com/iotape/iotape/fleet/staging"
 )
 
+// Defaults of Options, in bytes.
+const (
+	DefaultBrokerBytes = 4 << 30
+	DefaultMinFree     = 64 << 20
+)
+
 // Options of a collector. Zero values are the defaults.
 type Options struct {
 	Data     string // directory
 	Replicas int    // of the broker's stream; 0 is 1
-	// BrokerBytes limits the broker's storage; 0 means 4 GiB. When it is full, agents keep
+	// BrokerBytes limits the broker's storage; 0 means DefaultBrokerBytes. When it is full, agents keep
 	// their batches.
 	BrokerBytes int64
-	// MinFree bytes of the disk stay free; 0 means 64 MiB.
+	// MinFree bytes of the disk stay free; 0 means DefaultMinFree.
 	MinFree int64
 	// A host is reported as silent after Silent without a message, and its streams are ended
 	// after Abandon. 0 means 5 min and 24 h.
@@ -98,8 +104,8 @@ func New(ctx context.Context, nc *nats.Conn, o *Options,
 	c := &Collector{o: *o, calls: make(chan func()), over: make(chan struct{}), said: map[string]time.Time{},
 		started: time.Now(), refused: refused, handshakes: handshakes{hosts: map[string]*peer{}}}
 	c.o.Replicas = cmp.Or(c.o.Replicas, 1)
-	c.o.BrokerBytes = cmp.Or(c.o.BrokerBytes, 4<<30)
-	c.o.MinFree = cmp.Or(c.o.MinFree, 64<<20)
+	c.o.BrokerBytes = cmp.Or(c.o.BrokerBytes, DefaultBrokerBytes)
+	c.o.MinFree = cmp.Or(c.o.MinFree, DefaultMinFree)
 	c.o.Silent = cmp.Or(c.o.Silent, 5*time.Minute)
 	c.o.Abandon = cmp.Or(c.o.Abandon, 24*time.Hour)
 	c.o.Commit = cmp.Or(c.o.Commit, 500*time.Millisecond)
@@ -168,7 +174,7 @@ const noPeers = 10005
 // do not answer until they have elected a leader, so makeBucket repeats the request until ctx
 // is done.
 func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo, err error) {
-	for {
+	for tries := 1; ; tries++ {
 		once, cancel := context.WithTimeout(ctx, 5*time.Second)
 		c.bucket, err = c.js.CreateOrUpdateStream(once, jetstream.StreamConfig{
 			Name: batch.Bucket, Subjects: []string{batch.Batches + ">"}, Retention: jetstream.LimitsPolicy,
@@ -189,6 +195,8 @@ func (c *Collector) makeBucket(ctx context.Context) (info *jetstream.StreamInfo,
 			return info, nil
 		case ctx.Err() != nil, final:
 			return nil, fmt.Errorf("make the broker's stream: %w", err)
+		case tries == 2:
+			c.o.Note(fmt.Sprintf("waiting for the broker, which does not make its stream: %v", err))
 		}
 		select {
 		case <-ctx.Done():

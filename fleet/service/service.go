@@ -3,10 +3,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/fleet/broker"
 	"github.com/iotape/iotape/fleet/collector"
@@ -22,6 +25,7 @@ import (
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/httpguard"
 	"github.com/iotape/iotape/pipe/wire"
+	"github.com/iotape/iotape/record/sealing"
 )
 
 // DefaultPage is the default address of the page, HOST:PORT.
@@ -152,6 +156,9 @@ func brokerFailure(ctx context.Context) error {
 
 // start starts the broker.
 func (p *Options) start() (*broker.Broker, error) {
+	if err := p.fitBroker(); err != nil {
+		return nil, err
+	}
 	o := &broker.Options{Data: p.Data, Listen: p.Listen, Sync: p.Sync, Note: p.Note}
 	var err error
 	if p.TLS.Cert != "" || p.TLS.Key != "" {
@@ -178,6 +185,27 @@ func (p *Options) start() (*broker.Broker, error) {
 		}
 	}
 	return broker.Start(o)
+}
+
+// leastBroker is what the broker may take of a disk that is full, in bytes: it starts, and agents
+// that have sent what it has keep what is new.
+const leastBroker = 16 << 20
+
+// fitBroker limits BrokerBytes to what is free, without MinFree, and what the broker has already.
+func (p *Options) fitBroker() error {
+	p.BrokerBytes = cmp.Or(p.BrokerBytes, collector.DefaultBrokerBytes)
+	var st unix.Statfs_t
+	if err := unix.Statfs(p.Data, &st); err != nil {
+		return fmt.Errorf("find out what is free at %s: %w", p.Data, err)
+	}
+	free := int64(min(st.Bavail, math.MaxInt64/uint64(max(st.Bsize, 1)))) * st.Bsize
+	room := sealing.DirBytes(broker.StoreDir(p.Data)) + free - cmp.Or(p.MinFree, collector.DefaultMinFree)
+	if room = max(room, leastBroker); room < p.BrokerBytes {
+		p.Note(fmt.Sprintf("the disk of %s has room for %d MiB of the broker's %d MiB",
+			p.Data, room>>20, p.BrokerBytes>>20))
+		p.BrokerBytes = room
+	}
+	return nil
 }
 
 // keepKeys follows changes of the keys, and ends the collector with its broker.
