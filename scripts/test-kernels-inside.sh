@@ -75,11 +75,11 @@ record_running() { # NAME FLAGS...
 	"$bin/iotape" record --backend ebpf --no-index -o "$tape" "$@" >running.out 2>&1 || { tail -1 running.out; return 1; }
 	has_reads "$tape"
 }
-all() { record_running all --all --duration 40s; }
-pid() { record_running pid --pid "$BUSY" --duration 40s; }
+all() { record_running all --all --duration 60s; }
+pid() { record_running pid --pid "$BUSY" --duration 60s; }
 cgroup() {
 	mkdir /sys/fs/cgroup/tried && echo "$BUSY" >/sys/fs/cgroup/tried/cgroup.procs || return 1
-	record_running cgroup --cgroup /sys/fs/cgroup/tried --duration 40s
+	record_running cgroup --cgroup /sys/fs/cgroup/tried --duration 60s
 }
 last() {
 	"$bin/iotape" record --backend ebpf --last 60s --dump-on end -o last.tape --no-index -- cat /etc/passwd >last.out 2>&1 ||
@@ -87,8 +87,16 @@ last() {
 	has_reads last-1.tape
 }
 top() {
-	"$bin/iotape" top --all --duration 30s >top.out 2>&1 || { tail -1 top.out; return 1; }
-	grep -q openat top.out || { echo "no openat was counted"; return 1; }
+	"$bin/iotape" top --all --duration 120s >top.out 2>&1 &
+	local counting=$!
+	for _ in $(seq 120); do # programs load slowly on an emulated processor
+		grep -q openat top.out && break
+		kill -0 $counting 2>/dev/null || break
+		sleep 1
+	done
+	kill -INT $counting 2>/dev/null
+	wait $counting || { tail -1 top.out; return 1; }
+	grep -q openat top.out || { echo "no openat was counted: $(tail -1 top.out)"; return 1; }
 }
 agent() {
 	"$bin/iotape-agent" keygen -o a.nk >/dev/null &&

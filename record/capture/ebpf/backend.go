@@ -58,6 +58,11 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		return nil, err
 	}
 	defer p.close()
+	for _, line := range p.unseen {
+		if o.Note != nil {
+			o.Note(line)
+		}
+	}
 	d, err := newDrain(p, sw, o)
 	if err != nil {
 		return nil, err

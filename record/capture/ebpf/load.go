@@ -41,7 +41,8 @@ type programs struct {
 	touches *ring // what is stored to mapped files (stores.go); nil if that is not wanted
 	shared  *bpf.Common
 	mmap    capture.Mmap
-	noUring bool // the kernel has no io_uring
+	noUring bool     // the kernel has no io_uring
+	unseen  []string // lines about what is not recorded on this kernel
 	bss     []byte
 }
 
@@ -155,7 +156,7 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
-	p.noUring = dropMissing(spec, kernel, c.mmap)
+	p.noUring, p.unseen = dropMissing(spec, kernel, c.mmap)
 	return spec, nil
 }
 

@@ -5,7 +5,9 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/cilium/ebpf"
@@ -47,28 +49,43 @@ var faultHooks = map[string]string{
 }
 
 // dropMissing empties the programs whose tracepoints this kernel lacks, and those that
-// the policy does without. noUring says that those of io_uring are among the former.
-func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap) (noUring bool) {
-	for _, hook := range uringHooks {
-		noUring = noUring || !hasTracepoint(kernel, hook)
-	}
+// the policy does without. noUring says that those of io_uring are among the former, and
+// unseen, in lines for the user, what is not recorded for that.
+func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap) (noUring bool, unseen []string) {
 	drop := func(name string) {
 		if prog := spec.Programs[name]; prog != nil {
 			prog.AttachTo = "sys_enter"
 			prog.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
 		}
 	}
+	missing := func(hooks map[string]string) string {
+		for _, name := range slices.Sorted(maps.Keys(hooks)) {
+			if !hasTracepoint(kernel, hooks[name]) {
+				return hooks[name]
+			}
+		}
+		return ""
+	}
+	if hook := missing(uringHooks); hook != "" {
+		noUring = true
+		for name := range uringHooks {
+			drop(name)
+		}
+		var request *btf.Struct
+		if kernel.TypeByName("io_kiocb", &request) == nil { // else no program can make any
+			unseen = append(unseen, "requests to io_uring are not recorded: this kernel has no tracepoint "+hook)
+		}
+	}
+	reads := mmap != capture.MmapOff && mmap != capture.MmapWritten
+	if hook := missing(faultHooks); reads && hook != "" {
+		unseen = append(unseen, "not all reads of mapped files are recorded: this kernel has no tracepoint "+hook)
+	}
 	for name, hook := range faultHooks {
-		if mmap == capture.MmapOff || mmap == capture.MmapWritten || !hasTracepoint(kernel, hook) {
+		if !reads || !hasTracepoint(kernel, hook) {
 			drop(name)
 		}
 	}
-	for name := range uringHooks {
-		if noUring {
-			drop(name)
-		}
-	}
-	return noUring
+	return noUring, unseen
 }
 
 func hasTracepoint(kernel *btf.Spec, name string) bool {

@@ -20,15 +20,17 @@ const (
 // TestStack computes what the verifier does (check_max_stack_depth), which kernels with
 // private stacks do not.
 func TestStack(t *testing.T) {
-	spec, err := loadIotape()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, prog := range spec.Programs {
-		d := framesOf(prog).deepest(name)
-		if d.bytes > stackBytes || len(d.way) > maxFrames {
-			t.Errorf("%s: %d bytes of stack in %d frames; want at most %d in %d: %v", name, d.bytes, len(d.way),
-				stackBytes, maxFrames, d.way)
+	for _, object := range []string{"iotape_x86_bpfel.o", "iotape_arm64_bpfel.o"} {
+		spec, err := ebpf.LoadCollectionSpec(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, prog := range spec.Programs {
+			d := framesOf(prog).deepest(name)
+			if d.bytes > stackBytes || len(d.way) > maxFrames {
+				t.Errorf("%s: %s: %d bytes of stack in %d frames; want at most %d in %d: %v", object, name, d.bytes,
+					len(d.way), stackBytes, maxFrames, d.way)
+			}
 		}
 	}
 }

@@ -46,11 +46,18 @@ func Check() error {
 	if err != nil {
 		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
 	}
-	for _, kfunc := range []string{"bpf_rdonly_cast", "bpf_iter_num_new"} {
-		if !hasFunction(spec, kfunc) {
-			return Unsupported("the kernel function "+kfunc+" (Linux 6.4)", nil)
+	for _, kfunc := range []struct{ name, since string }{
+		{"bpf_rdonly_cast", "6.2"}, {"bpf_task_from_pid", "6.2"}, {"bpf_iter_num_new", "6.4"}, {"bpf_iter_task_new", "6.7"},
+	} {
+		if !hasFunction(spec, kfunc.name) {
+			return Unsupported("the kernel function "+kfunc.name+" (Linux "+kfunc.since+")", nil)
 		}
 	}
+	fd, err := unix.PidfdOpen(os.Getpid(), unix.PIDFD_THREAD) // as Follow does
+	if err != nil {
+		return Unsupported("descriptors of threads (PIDFD_THREAD, Linux 6.9)", err)
+	}
+	unix.Close(fd)
 	return nil
 }
 
