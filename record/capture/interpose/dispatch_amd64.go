@@ -123,6 +123,7 @@ func (s *session) trapped(th *thread, regs *unix.PtraceRegs) {
 	case reasonRecord:
 		s.drain(th)
 		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.args()}, s.ns(sl.Enter), s.ns(sl.Exit), sl.Result)
+		s.watch()
 		th.forget(sl.NR) // before others count on
 		s.unlock(th)
 		regs.Rip = sp.addr(s.code.committed)

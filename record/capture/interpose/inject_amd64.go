@@ -129,6 +129,8 @@ func (s *session) prepare(th *thread, sp *space, mask uint64) {
 		c.Sizes = 1
 	}
 	s.tables.write(c)
+	_, inodes := s.rec.Stored()
+	c.watch(s.tables, inodes)
 	s.mu.Lock()
 	c.publish(s.timer.renew())
 	s.mu.Unlock()

@@ -15,7 +15,9 @@ const (
 	clocks      = 64
 	descriptors = 1024
 	devices     = 16
-	slotBytes   = 16384
+
+	watchedFiles = 16
+	slotBytes    = 16384
 )
 
 // class is what is done with a call, by its number.
@@ -79,13 +81,15 @@ type control struct {
 	Lo, Hi   uint64
 	Clock    uint64
 	Sizes    uint64
-	_        [3]uint64
+	Watched  uint64
+	_        [2]uint64
 	Clocks   [clocks]clock
 	Class    [tableCalls]class
 	Fast     [tableCalls]class
 	Check    [tableCalls]uint8
 	Row      [tableCalls]uint16
 	Rows     [tableRows]bpf.Spec
+	Inodes   [watchedFiles]uint64
 }
 
 // descriptor is what the code in a process remembers of one.

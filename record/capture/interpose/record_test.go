@@ -252,7 +252,7 @@ func program(t *testing.T, source string, flags ...string) string {
 	if cErr != nil {
 		t.Fatal(cErr)
 	}
-	bin := filepath.Join(cDir, source+strings.Join(flags, ""))
+	bin := filepath.Join(cDir, filepath.Base(source)+strings.Join(flags, ""))
 	if _, err := os.Stat(bin); errors.Is(err, os.ErrNotExist) {
 		args := append([]string{"-w", "-O1", "-pthread", "-o", bin, "testdata/" + source + ".c"}, flags...)
 		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {

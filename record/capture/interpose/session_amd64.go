@@ -32,6 +32,8 @@ type session struct {
 	rings   map[*thread]*ringState
 	running bool // a program has been executed
 	spare   []byte
+
+	stores uint64 // version of the files that are watched
 }
 
 // slowSite is a place in a file whose calls all stop.
@@ -259,6 +261,7 @@ func (s *session) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 		}
 	}
 	s.base.Exit(t, status)
+	s.watch()
 	s.finish(th)
 	delete(s.threads, t)
 }
@@ -330,6 +333,7 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 	}
 	th.ended()
 	th.forget(th.nr)
+	s.watch()
 	if th.slot != nil && s.o.EveryCall {
 		if mask, err := signalMask(t.TID); err == nil {
 			th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1

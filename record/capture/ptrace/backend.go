@@ -130,6 +130,9 @@ func (r *Recorder) flushRegularly() (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
+				if r.stores.some.Load() {
+					r.tr.Do(r.stores.tick)
+				}
 				if r.out.pending.CompareAndSwap(true, false) {
 					r.tr.Do(func() { r.out.flush(now()) })
 				}

@@ -39,6 +39,8 @@
 //   - That an open made its file (O_CREAT in the object's flags) is not known.
 //   - A call that returns to be restarted (-512 to -516, ERESTARTSYS and others)
 //     is recorded with that result, and again when it is restarted.
+//   - Stores through shared mappings are found by looking at the pages (stores.go); reads through
+//     mappings are not recorded.
 //   - Requests to io_uring are not recorded: they are no calls that a tracer could
 //     stop at. Those of Linux AIO are, unless a 32-bit program makes them.
 //   - The CPU time of a call is the thread's run time by /proc (schedstat), which

@@ -51,6 +51,14 @@ func (o *output) put(r *trace.Record) {
 	}
 }
 
+// lose says that something is lost, by a RecLoss.
+func (o *output) lose(r *trace.Record) {
+	o.put(r)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost += r.Count
+}
+
 // append adds encoded records, n of them.
 func (o *output) append(records []byte, n, until uint64) {
 	o.mu.Lock()

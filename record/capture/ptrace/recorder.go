@@ -3,9 +3,9 @@
 package ptrace
 
 import (
-	"math"
-
 	"encoding/binary"
+	"hash/maphash"
+	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +41,7 @@ type Recorder struct {
 	scratch []byte // content of one record
 	proc    procReader
 	turns   turns
+	stores  stores
 	aio     map[aioKey]*aioRequest
 	live    int // threads
 }
@@ -69,10 +70,12 @@ type call struct {
 }
 
 func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *Recorder {
-	return &Recorder{
+	r := &Recorder{
 		o: o, arch: arch, out: output{sw: sw, digest: digest.New(o.Content)},
 		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
 	}
+	r.stores = stores{r: r, files: map[fileID]*storedFile{}, seed: maphash.MakeSeed()}
+	return r
 }
 
 // Handler returns what the tracer is to call.
@@ -217,6 +220,7 @@ func (r *Recorder) leave(t *ptracer.Tracee, ret int64) {
 	}
 	c := &th.call
 	exit := t.Seen // it had returned by then, whatever was handled since
+	r.stores.after(th, exit, ret)
 	r.ended = exit
 	r.out.noteSeen(exit)
 	if r.began >= exit {
@@ -315,6 +319,9 @@ func (r *Recorder) fork(parent, child *ptracer.Tracee) {
 			Child: uint32(child.PID), ChildTID: uint32(child.TID), Share: r.shared(from, child),
 		}
 		r.out.put(&rec)
+		if parent.PID != child.PID {
+			r.stores.forked(parent.PID, child.PID)
+		}
 	}
 	if !r.identify(th) && from != nil {
 		th.task = from.task // killed and reaped before it could be looked at
@@ -375,6 +382,7 @@ func (r *Recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	// Its parent may have heard of the end since, and have returned from wait4.
 	at := max(t.Seen, r.ended)
 	r.interrupt(th, at)
+	r.stores.ended(t, th.tid, at)
 	if t.TID == t.PID {
 		r.abandon(th, func(*aioRequest) bool { return true })
 	}
@@ -403,6 +411,7 @@ func (r *Recorder) stop() {
 			r.closeThread(th)
 		}
 	})
+	r.stores.finish()
 	r.out.flush(now())
 }
 

@@ -22,7 +22,7 @@ enum {
 	VALID_OPEN = 0x7fffc3, /* VALID_OPEN_FLAGS (linux/fcntl.h) */
 	O_CREAT = 0100, O_LARGEFILE = 0100000, O_CLOEXEC = 02000000, O_PATH = 010000000,
 	S_IFMT = 0170000, S_IFREG = 0100000, S_IFDIR = 0040000, S_IFBLK = 0060000,
-	PROT_EXEC = 4, MAP_FIXED = 0x10, MAP_FIXED_NOREPLACE = 0x100000,
+	PROT_WRITE = 2, PROT_EXEC = 4, MAP_SHARED = 1, MAP_ANONYMOUS = 0x20, MAP_FIXED = 0x10, MAP_FIXED_NOREPLACE = 0x100000,
 	EINTR = 4, RESTART_BLOCK = 516, MAX_ERRNO = 4095,
 	MAX_VECTOR = 64,     /* elements that are recorded here */
 	FAILED_BYTES = 65536, /* of memory of a call that failed */
@@ -354,7 +354,7 @@ HIDDEN u32 before(struct slot *s)
 		__sync_fetch_and_add(&s->files->asks, 1);
 		break;
 	case CHECK_MMAP:
-		if (s->args[2] & PROT_EXEC)
+		if (s->args[2] & PROT_EXEC || (s->args[2] & PROT_WRITE && s->args[3] & MAP_SHARED && !(s->args[3] & MAP_ANONYMOUS)))
 			return CLASS_TRACE;
 		if (!(s->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)))
 			break;
@@ -566,6 +566,21 @@ INLINE void objects(struct record *r, s64 ret)
 	r->nobjects = (u32)(at - r->objects);
 }
 
+/* watched reports whether a call has to do with a file that programs store to through mappings. */
+static s32 watched(const struct control *c, const struct record *r)
+{
+	for (u32 i = 0; i < r->nobjects; i++) {
+		if ((r->objects[i].mode & S_IFMT) != S_IFREG)
+			continue;
+		if (c->watched > WATCHED)
+			return 1;
+		for (u64 k = 0; k < c->watched; k++)
+			if (c->inodes[k] == r->objects[i].ino)
+				return 1;
+	}
+	return 0;
+}
+
 /* put_vector copies n bytes of the call's vector. */
 INLINE u64 put_vector(const struct record *r, u8 *to, u64 n)
 {
@@ -625,6 +640,8 @@ HIDDEN u32 after(struct slot *s)
 	if (c->check[s->nr] == CHECK_FILES)
 		__sync_fetch_and_add(&s->files->generation, 1);
 	objects(&r, ret);
+	if (*(volatile const u64 *)&c->watched && watched(c, &r))
+		goto tracer;
 	for (u32 i = 0; i < r.sp->ncaps && i < IOT_MAX_CAPS; i++)
 		if (!memory(&r, &r.sp->caps[i], ret))
 			goto tracer;

@@ -18,6 +18,7 @@ enum {
 	ROWS = 384,         /* of operations that are recorded here */
 	CLOCKS = 64,        /* conversions of the time stamp counter, used in turn */
 	DESCRIPTORS = 1024, /* of a process that are remembered */
+	WATCHED = 16,
 	DEVICES = 16,       /* of a process whose file systems are remembered */
 	SLOTS = 256,        /* of an arena; the last has no thread: its calls are made in the stubs */
 	CODE_BYTES = 131072, /* before control */
@@ -86,13 +87,15 @@ struct control {
 	u64 lo, hi;  /* the range of our mappings */
 	u64 clock;   /* index of the clock that counts */
 	u64 sizes;   /* each record is to say how large its files are */
-	u64 zero2[3];
+	u64 watched; /* so many of inodes: calls on these files are recorded by the tracer; more than WATCHED: on all */
+	u64 zero2[2];
 	struct clock clocks[CLOCKS];
 	u8 class[CALLS];
 	u8 fast[CALLS]; /* the class after before() said yes */
 	u8 check[CALLS];
 	u16 row[CALLS];
 	struct spec rows[ROWS];
+	u64 inodes[WATCHED]; /* of files that programs store to through mappings */
 };
 
 struct descriptor {
