@@ -57,6 +57,8 @@ func (r *Recorder) refusedThread(t ptracer.Thread, err error) error {
 	} else if scope := yama(); errors.Is(err, unix.EPERM) && scope != "0" && scope != "" {
 		why = fmt.Errorf("%w: only administrators may trace what runs already (kernel.yama.ptrace_scope is %s)",
 			why, scope)
+	} else if errors.Is(err, unix.EPERM) {
+		why = fmt.Errorf("%w: it is another user's or has more rights than the recorder; record it as root", why)
 	}
 	if slices.Contains(r.o.PIDs, t.PID) {
 		return &capture.UnsupportedError{Backend: "ptrace", Feature: "permission to trace", Reason: why}
