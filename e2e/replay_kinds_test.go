@@ -207,6 +207,21 @@ put('m/d', open('m/a').read() + open('c').read())
 `)},
 }
 
+// sparse are programs with files that are longer than what a test could read.
+var sparse = []row{
+	{name: "a sparse file", prep: python(`
+f = os.open('before', os.O_RDWR | os.O_CREAT, 0o644)
+os.truncate(f, 1 << 40)
+os.pwrite(f, b'x', 5000000000)
+`), run: python(`
+f = os.open('f', os.O_RDWR | os.O_CREAT, 0o644)
+os.truncate(f, 1 << 40)
+os.pwrite(f, b'ab', 7000000000)
+g = os.open('before', os.O_RDWR)
+os.pwrite(g, os.pread(g, 1, 5000000000), 1 << 39)
+`)},
+}
+
 // listings are programs that list directories in ways that few do.
 var listings = []row{
 	{name: "getdents after the end", run: python(`
@@ -256,7 +271,7 @@ func TestReplayKinds(t *testing.T) {
 	for _, fs := range on {
 		dirs[fs] = testenv.MountImage(t, fs, 512)
 	}
-	for _, r := range slices.Concat(refusals, ioctls, names, mounts, listings) {
+	for _, r := range slices.Concat(refusals, ioctls, names, mounts, sparse, listings) {
 		r.snapshot = true
 		for _, fs := range on {
 			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[fs]}) })

@@ -119,6 +119,7 @@ func (c *comparer) entry(w, g *Entry) {
 	})
 	c.attr(w, g, KnownSize, "size", func(e *Entry) string { return fmt.Sprint(e.Size) })
 	c.attr(w, g, KnownHash, "content", func(e *Entry) string { return fmt.Sprintf("%x", e.Hash) })
+	c.attr(w, g, KnownBlocks, "content", func(e *Entry) string { return fmt.Sprintf("%x", e.Hash) })
 	if w.Target != g.Target {
 		c.add(w.Path, "target", clip(w.Target), clip(g.Target))
 	}

@@ -3,6 +3,8 @@
 package tree
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 
@@ -15,6 +17,12 @@ const readBytes = 1 << 20
 
 // zeros is hashed for holes.
 var zeros [64 << 10]byte
+
+// LargeBytes is the size from which on a file is hashed by its blocks of 4096 bytes: BLAKE3 of, for each
+// block that is not all zero, its offset in the file and its bytes, and at last the size of the
+// file. Offsets and sizes are 8 bytes, little-endian. So a hole takes no time, and a file with zeros in
+// place of a hole has the same hash.
+const LargeBytes = 1 << 30
 
 // readFile hashes and stores the content of a regular file and sets what was learnt
 // in e. The error is one that ends the taking.
@@ -82,15 +90,18 @@ func (t *taker) copyContent(fd int, size int64) (*content, error) {
 	}
 	t.hasher.Reset()
 	c := &content{size: size}
+	blocks := size >= LargeBytes && !t.opt.Whole
 	for off := int64(0); off < size; {
 		from, to, err := dataAfter(fd, off, size)
 		if err != nil {
 			return nil, &readError{err}
 		}
-		if err := t.hashZeros(from - off); err != nil {
-			return nil, err
+		if !blocks {
+			if err := t.hashZeros(from - off); err != nil {
+				return nil, err
+			}
 		}
-		if off, err = t.copyRange(fd, from, to, c); err != nil {
+		if off, err = t.copyRange(fd, from, to, c, blocks); err != nil {
 			return nil, err
 		}
 		if off < to {
@@ -98,7 +109,13 @@ func (t *taker) copyContent(fd int, size int64) (*content, error) {
 			break
 		}
 	}
-	if !t.opt.NoHash {
+	switch {
+	case t.opt.NoHash:
+	case blocks:
+		c.known |= KnownBlocks
+		t.hashNumber(c.size)
+		t.hasher.Sum(c.hash[:0])
+	default:
 		c.known |= KnownHash
 		t.hasher.Sum(c.hash[:0])
 	}
@@ -135,9 +152,25 @@ func dataAfter(fd int, off, size int64) (from, to int64, err error) {
 	return min(from, size), min(to, size), nil
 }
 
-// copyRange hashes and stores one range and returns how far it got, which is less
+// hashBlocks hashes the blocks of data that are not zero. off, their offset, is a multiple of chunkBytes.
+func (t *taker) hashBlocks(data []byte, off int64) {
+	for len(data) > 0 {
+		n := min(len(data), chunkBytes)
+		if !bytes.Equal(data[:n], zeros[:n]) {
+			t.hashNumber(off)
+			t.hasher.Write(data[:n])
+		}
+		data, off = data[n:], off+int64(n)
+	}
+}
+
+func (t *taker) hashNumber(n int64) {
+	t.hasher.Write(binary.LittleEndian.AppendUint64(t.number[:0], uint64(n)))
+}
+
+// copyRange hashes, by blocks or as it is, and stores one range and returns how far it got, which is less
 // than to only if the file ends there.
-func (t *taker) copyRange(fd int, from, to int64, c *content) (int64, error) {
+func (t *taker) copyRange(fd int, from, to int64, c *content, blocks bool) (int64, error) {
 	for from < to {
 		if err := t.ctx.Err(); err != nil {
 			return 0, err
@@ -148,7 +181,11 @@ func (t *taker) copyRange(fd int, from, to int64, c *content) (int64, error) {
 			return 0, &readError{err}
 		}
 		data := t.buf[:n]
-		if !t.opt.NoHash {
+		switch {
+		case t.opt.NoHash:
+		case blocks:
+			t.hashBlocks(data, from)
+		default:
 			t.hasher.Write(data)
 		}
 		if err := t.sink(data, from, c); err != nil {

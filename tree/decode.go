@@ -192,6 +192,7 @@ func (d *decoder) entry(l *entryLine) error {
 	know(e, KnownMTime, l.MTime, &e.MTime)
 	know(e, KnownSize, l.Size, &e.Size)
 	know(e, KnownHash, (*[32]byte)(l.Hash), &e.Hash)
+	know(e, KnownBlocks, (*[32]byte)(l.Blocks), &e.Hash)
 	know(e, KnownLinks, l.Nlink, &e.Nlink)
 	if l.Content {
 		e.Known |= KnownContent

@@ -65,7 +65,7 @@
 // is not UTF-8 is in the field of the same name with 64 appended (path64, link64,
 // target64, name64, root64), as base64. Times are nanoseconds since 1970, modes
 // octal, hashes BLAKE3-256 in hexadecimal of the whole content with holes read as
-// zeros.
+// zeros. A file of 1 GiB or more has the field blocks in place of hash: see LargeBytes.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package tree

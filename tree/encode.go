@@ -39,6 +39,7 @@ type entryLine struct {
 	MTime    *int64     `json:"mtime,omitempty"`
 	Size     *int64     `json:"size,omitempty"`
 	Hash     *hash      `json:"hash,omitempty"`
+	Blocks   *hash      `json:"blocks,omitempty"`
 	Content  bool       `json:"content,omitempty"`
 	Target   string     `json:"target,omitempty"`
 	Target64 []byte     `json:"target64,omitempty"`
@@ -148,6 +149,9 @@ func (e *encoder) entry(n *Entry) {
 	}
 	if n.Has(KnownHash) {
 		l.Hash = (*hash)(&n.Hash)
+	}
+	if n.Has(KnownBlocks) {
+		l.Blocks = (*hash)(&n.Hash)
 	}
 	if n.Has(KnownLinks) {
 		l.Nlink = &n.Nlink

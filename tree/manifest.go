@@ -58,9 +58,12 @@ const (
 	KnownXattrs                    // Xattrs is the full set that the taker was allowed to see
 	KnownLinks                     // Nlink and Link; never for directories
 	KnownListing                   // the manifest has every entry of this directory
+	KnownBlocks                    // Hash, of a regular file, is that of its blocks: see LargeBytes
 )
 
-var knownNames = [...]string{"mode", "owner", "mtime", "size", "hash", "content", "xattrs", "links", "listing"}
+var knownNames = [...]string{
+	"mode", "owner", "mtime", "size", "hash", "content", "xattrs", "links", "listing", "blocks",
+}
 
 // String lists the known attributes, for messages.
 func (k Known) String() string {
@@ -106,12 +109,15 @@ type Entry struct {
 	Target string            // of a symlink
 	Xattrs map[string][]byte // nil if there are none
 
-	Hash   [32]byte // BLAKE3-256 of the content, holes being zeros
+	Hash   [32]byte // BLAKE3-256 of the content, holes being zeros; see KnownBlocks
 	Chunks []Chunk  // ascending, not overlapping; holes have none
 }
 
 // Has reports whether all the given attributes are known.
 func (e *Entry) Has(k Known) bool { return e.Known&k == k }
+
+// HasHash reports whether Hash is known, of the content or of its blocks.
+func (e *Entry) HasHash() bool { return e.Known&(KnownHash|KnownBlocks) != 0 }
 
 // Note says what a manifest does not contain although it was asked for.
 type Note struct {

@@ -26,6 +26,10 @@ type TakeOptions struct {
 	// NoHash leaves out Hash. Without a Sink no file is opened at all.
 	NoHash bool
 
+	// Whole has the content of large files hashed as that of others is: the time for that is by their
+	// length and not by their data. Manifests of before have such hashes.
+	Whole bool
+
 	// Prefix is the manifest's path for the root, "." if empty; "/srv/db" gives
 	// absolute paths like "/srv/db/log".
 	Prefix string
@@ -66,6 +70,7 @@ type taker struct {
 	fsys   map[uint64]string  // by device: name of the pseudo file system, "" for a real one
 	buf    []byte
 	hasher *blake3.Hasher
+	number [8]byte // scratch
 	bytes  int64
 }
 

@@ -23,8 +23,8 @@ const (
 	maxNameBytes    = 255     // of an extended attribute
 	maxRdev         = math.MaxUint32
 	modeMask        = 0o7777
-	fileOnly        = KnownSize | KnownHash | KnownContent
-	allKnown        = KnownListing<<1 - 1
+	fileOnly        = KnownSize | KnownHash | KnownContent | KnownBlocks
+	allKnown        = KnownBlocks<<1 - 1
 	maxFileOffset   = math.MaxInt64
 	chunkBytes      = 4096 // content is cut at these file offsets
 	maxRunChunks    = 256
@@ -162,6 +162,11 @@ func (e *Entry) kind() error {
 	return nil
 }
 
+// validHash reports whether a hash is marked as known in at most one way, and in one if there is any.
+func (e *Entry) validHash() bool {
+	return !e.Has(KnownHash|KnownBlocks) && (e.HasHash() || e.Hash == [32]byte{})
+}
+
 // values checks the numbers and the hash.
 func (e *Entry) values() error {
 	has, device := e.Has, e.Type == CharDev || e.Type == BlkDev
@@ -174,8 +179,8 @@ func (e *Entry) values() error {
 		return fmt.Errorf("size %d is impossible", e.Size)
 	case !has(KnownMTime) && e.MTime != 0:
 		return errors.New("has a time that is not marked as known")
-	case !has(KnownHash) && e.Hash != [32]byte{}:
-		return errors.New("has a hash that is not marked as known")
+	case !e.validHash():
+		return errors.New("has a hash that is not marked as known, or as of the content and of blocks")
 	case e.Rdev > maxRdev || !device && e.Rdev != 0:
 		return fmt.Errorf("device number %#x is impossible", e.Rdev)
 	case !has(KnownLinks) && e.Nlink != 0:

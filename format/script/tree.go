@@ -113,6 +113,9 @@ func (w *writer) appendFile(dst []byte, e *tree.Entry, content func(uint64) ([]b
 	if e.Has(tree.KnownHash) {
 		dst = hex.AppendEncode(append(dst, " blake3="...), e.Hash[:])
 	}
+	if e.Has(tree.KnownBlocks) {
+		dst = hex.AppendEncode(append(dst, " blocks="...), e.Hash[:])
+	}
 	switch {
 	case len(e.Chunks) == 1 && e.Chunks[0].Off == 0 && int64(e.Chunks[0].Len) == e.Size && e.Size <= maxInline:
 		b, err := content(e.Chunks[0].ID)

@@ -255,12 +255,8 @@ var attributes = map[string]struct {
 		e.Size, e.Known = int64(n), e.Known|tree.KnownSize
 		return ok && n < 1<<62
 	}},
-	"blake3": {"it has 64 hexadecimal digits", func(e *tree.Entry, v *told) bool {
-		b, err := hex.DecodeString(v.Text)
-		e.Known |= tree.KnownHash
-		copy(e.Hash[:], b)
-		return err == nil && len(b) == len(e.Hash)
-	}},
+	"blake3": {"it has 64 hexadecimal digits", hashOf(tree.KnownHash)},
+	"blocks": {"it has 64 hexadecimal digits", hashOf(tree.KnownBlocks)},
 }
 
 // content stores a file's bytes: a string, a place in the content file, or a list of
@@ -350,4 +346,14 @@ func (r *treeReader) xattr(p *scanner, name string, at int) error {
 	}
 	e.Xattrs[key], e.Known = []byte(value), e.Known|tree.KnownXattrs
 	return nil
+}
+
+// hashOf reads a hash of the content or of its blocks.
+func hashOf(what tree.Known) func(e *tree.Entry, v *told) bool {
+	return func(e *tree.Entry, v *told) bool {
+		b, err := hex.DecodeString(v.Text)
+		e.Known |= what
+		copy(e.Hash[:], b)
+		return err == nil && len(b) == len(e.Hash)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -37,7 +38,11 @@ func (x *Trees) Compare(ctx context.Context, rep *result.Report) error {
 		paths[i] = want.Entries[i].Path
 	}
 	want.Sort()
-	got, err := tree.TakePaths(ctx, x.Into, paths, func(p string) bool { return hash[p] }, nil)
+	old := slices.ContainsFunc(want.Entries, func(e tree.Entry) bool {
+		return e.Has(tree.KnownHash) && e.Size >= tree.LargeBytes
+	})
+	got, err := tree.TakePaths(ctx, x.Into, paths, func(p string) bool { return hash[p] },
+		&tree.TakeOptions{Whole: old})
 	if err != nil {
 		return fmt.Errorf("look at the replayed tree: %w", err)
 	}
@@ -60,18 +65,18 @@ func (x *Trees) wanted(rep *result.Report) (want *tree.Manifest, hash map[string
 		e.Path = strings.TrimPrefix(x.Initial.Mounted.Path("/"+e.Path), "/")
 		// Files that were only looked up, or executed, are not part of what the replay makes;
 		// nor are those that others removed after the recording that found them had ended.
-		if effect.Virtual("/"+e.Path) || !x.Initial.Remains(e.Path) && (several || !e.Has(tree.KnownHash)) {
+		if effect.Virtual("/"+e.Path) || !x.Initial.Remains(e.Path) && (several || !e.HasHash()) {
 			continue
 		}
 		tainted := x.Tainted[effect.Inode{Dev: e.Dev, Ino: e.Ino}] != nil
-		if e.Has(tree.KnownHash) && (tainted || !content.HashHolds(anonymised, &e)) {
-			e.Known &^= tree.KnownHash
+		if e.HasHash() && (tainted || !content.HashHolds(anonymised, &e)) {
+			e.Known &^= tree.KnownHash | tree.KnownBlocks
 			rep.TreeMadeUp++
 		}
 		if !x.Devices {
 			e.Rdev = 0
 		}
-		hash[e.Path] = e.Has(tree.KnownHash)
+		hash[e.Path] = e.HasHash()
 		want.Entries = append(want.Entries, e)
 	}
 	return want, hash

@@ -65,10 +65,11 @@ func (x *rewriter) entry(e *tree.Entry, hashes map[string][32]byte) error {
 		for _, c := range e.Chunks {
 			x.removed += int64(c.Len)
 		}
-		e.Known &^= tree.KnownHash | tree.KnownContent
+		e.Known &^= tree.KnownHash | tree.KnownBlocks | tree.KnownContent
 		e.Hash, e.Chunks = [32]byte{}, nil
 		return nil
 	}
+	x.forgetBlocks(e)
 	whole := m.sub != nil && m.fields.Has(Content) && hashable(e)
 	h := newHoleHasher(x.ctx)
 	for k := range e.Chunks {
@@ -96,6 +97,14 @@ func (x *rewriter) entry(e *tree.Entry, hashes map[string][32]byte) error {
 		m.opaque(Content, e.Hash[:])
 	}
 	return nil
+}
+
+// forgetBlocks takes the hash of a file's blocks away if these change.
+func (x *rewriter) forgetBlocks(e *tree.Entry) {
+	if e.Has(tree.KnownBlocks) && x.m.fields.Has(Content) {
+		e.Known &^= tree.KnownBlocks
+		e.Hash = [32]byte{}
+	}
 }
 
 // hashable reports whether an entry has all that its file's hash is made of.
