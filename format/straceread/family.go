@@ -39,22 +39,20 @@ type member struct {
 
 // next reads the member's next line; false at its end.
 func (m *member) next() (bool, error) {
-	for {
-		b, err := m.lines.next()
-		switch {
-		case errors.Is(err, errLong):
-			m.line = "" // which is counted as not understood
-			return true, nil
-		case err == io.EOF:
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("%s: %w", m.file.Name(), err)
-		}
-		m.line = string(b)
-		p := parsePrefix(m.line)
-		m.at = m.clock.at(&p)
+	b, err := m.lines.next()
+	switch {
+	case errors.Is(err, errLong):
+		m.line = "" // which is counted as not understood
 		return true, nil
+	case err == io.EOF:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", m.file.Name(), err)
 	}
+	m.line = string(b)
+	p := parsePrefix(m.line)
+	m.at = m.clock.at(&p)
+	return true, nil
 }
 
 // members is a heap: the member whose line is the earliest comes first.
