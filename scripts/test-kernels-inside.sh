@@ -75,11 +75,11 @@ record_running() { # NAME FLAGS...
 	"$bin/iotape" record --backend ebpf --no-index -o "$tape" "$@" >running.out 2>&1 || { tail -1 running.out; return 1; }
 	has_reads "$tape"
 }
-all() { record_running all --all --duration 60s; }
-pid() { record_running pid --pid "$BUSY" --duration 60s; }
+all() { record_running all --all --duration 90s; }
+pid() { record_running pid --pid "$BUSY" --duration 90s; }
 cgroup() {
 	mkdir /sys/fs/cgroup/tried && echo "$BUSY" >/sys/fs/cgroup/tried/cgroup.procs || return 1
-	record_running cgroup --cgroup /sys/fs/cgroup/tried --duration 60s
+	record_running cgroup --cgroup /sys/fs/cgroup/tried --duration 90s
 }
 last() {
 	"$bin/iotape" record --backend ebpf --last 60s --dump-on end -o last.tape --no-index -- cat /etc/passwd >last.out 2>&1 ||

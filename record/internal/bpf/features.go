@@ -61,14 +61,14 @@ func Check() error {
 	return nil
 }
 
-// withoutName is the environment variable by which tests make programs do without features
+// WithoutName is the environment variable by which tests make programs do without features
 // of the kernel that it has: the names of functions, with spaces between.
-const withoutName = "IOTAPE_TEST_WITHOUT"
+const WithoutName = "IOTAPE_TEST_WITHOUT"
 
 // hasFunction reports whether the kernel has a function that programs can call (a kfunc).
 func hasFunction(kernel *btf.Spec, name string) bool {
 	var f *btf.Func
-	return kernel.TypeByName(name, &f) == nil && !slices.Contains(strings.Fields(os.Getenv(withoutName)), name)
+	return kernel.TypeByName(name, &f) == nil && !slices.Contains(strings.Fields(os.Getenv(WithoutName)), name)
 }
 
 // Features are what programs of recording do otherwise where the kernel lacks it.

@@ -71,7 +71,7 @@ __noinline int write_inline(struct work *w, u32 shard, u64 total)
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	struct bpf_dynptr d;
 	u64 at = w->len, zero = 0;
-	u32 bad = 0, i;
+	u32 i;
 
 	if (!rb || at > BUF_BYTES / 2)
 		return -1;
@@ -91,6 +91,7 @@ __noinline int write_inline(struct work *w, u32 shard, u64 total)
 			continue;
 		n++;
 	}
+	w->failed = 0;
 	r->npieces = n;
 	r->nobjects = w->nobjects;
 	bpf_dynptr_write(&d, 0, w->buf, at, 0);
@@ -108,11 +109,10 @@ __noinline int write_inline(struct work *w, u32 shard, u64 total)
 		if (len & 7)
 			bpf_dynptr_write(&d, (at + len) & ~7ull, &zero, 8, 0);
 		if (copy_range(w, b, &d, at, 0, len))
-			bad |= 1 << i;
+			w->failed |= 1 << i; /* kept in memory, so that the verifier forgets it */
 		at += pad8(len);
 	}
-	if (bad) {
-		w->failed = bad;
+	if (w->failed) {
 		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
 		return 1;
 	}
