@@ -81,7 +81,7 @@ func quiet(t testing.TB) *os.File {
 
 // TestCountLosesNothing changes maps often while threads of all CPUs call all the time.
 func TestCountLosesNothing(t *testing.T) {
-	const n = 60_000
+	const n = 240_000
 	loop := build(t, "../capture/ebpf/testdata/loop.c")
 	dir := t.TempDir()
 	command := fmt.Sprintf("for i in 1 2 3; do %s %s/$i.dat %d 100 & done; wait", loop, dir, n)
