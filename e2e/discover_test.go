@@ -149,8 +149,11 @@ func TestDiscoverTurns(t *testing.T) {
 	}
 	e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--nodes", "1", "--period", "2", "--", "./nodes", "turns")
 	out, _ = e.discovers(t, 0, "-o", "b.tape", "--runs", "other", "--suggest", "--", "./nodes", "turns")
+	// How much of the run the annotations explain is a matter of its time: if it is nearly all, nothing
+	// is suggested.
 	if !strings.Contains(out, "next: --nodes 1.1 --period 2, about ") &&
-		!strings.Contains(out, "next: --nodes 1, --period 2, about ") {
+		!strings.Contains(out, "next: --nodes 1, --period 2, about ") &&
+		!strings.Contains(out, "next: nothing: the annotations explain ") {
 		t.Errorf("%s", out)
 	}
 

@@ -148,10 +148,13 @@ func Open(ctx context.Context, name, dir string) (*os.File, error) {
 	}
 	if fi.IsDir() {
 		paths, err := family(name)
-		if err != nil || len(paths) == 0 {
-			return in, err
+		if err == nil && len(paths) == 0 {
+			return in, nil
 		}
 		in.Close()
+		if err != nil {
+			return nil, err
+		}
 		return OpenFamily(ctx, paths, dir)
 	}
 	defer in.Close()

@@ -56,7 +56,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		case !g.knows(r.Host):
-			http.Error(w, "this server has another name: use the address that iotape printed, or --name",
+			http.Error(w, "this server has another name: use the address that iotape printed (--name, --page-name)",
 				http.StatusMisdirectedRequest)
 		case !sameOrigin(r):
 			http.Error(w, "pages of other sites may not ask", http.StatusForbidden)
@@ -68,7 +68,8 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			http.SetCookie(w, &cookie)
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 		case !g.authorised(r, &cookie):
-			http.Error(w, "use the address that iotape printed: it has a token", http.StatusUnauthorized)
+			http.Error(w, "a token is needed: use the address that iotape printed, or /?token=TOKEN",
+				http.StatusUnauthorized)
 		default:
 			next.ServeHTTP(w, r)
 		}
