@@ -47,6 +47,9 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 	case event.OpFstat, event.OpNewfstatat:
 		x.told(p, c, args)
 		return
+	case event.OpOpenByHandleAt: // the handle is not told: the name is, when the file is used
+		delete(p.fds, int32(c.Ret))
+		return
 	}
 	spec := event.Lookup(c.Op)
 	if a := spec.Returns(&c.Args); a.Kind != event.KindFD || c.Op == event.OpUnknown {
