@@ -144,7 +144,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"record/capture/ebpf"},
-		only:  []string{"event", "internal/...", "predicate", "record/capture", "record/capture/digest", "record/capture/running", "record/internal/bpf", "trace"},
+		only:  []string{"event", "internal/...", "predicate", "record/capture", "record/capture/digest", "record/capture/mapped", "record/capture/running", "record/internal/bpf", "trace"},
 		never: []string{"record/count"},
 		why:   "a back end: it takes nothing from the others, and does not count",
 	},

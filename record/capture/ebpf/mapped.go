@@ -17,7 +17,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/trace"
+	"github.com/iotape/iotape/record/capture/mapped"
 )
 
 // mmapMode is the programs' number of a policy (bpf/mapped.h).
@@ -35,11 +35,8 @@ func mmapMode(m capture.Mmap) uint32 {
 
 // readKeep returns how many bytes of a page that is read are wanted.
 func readKeep(content capture.Content) uint32 {
-	return content.Of(event.Lookup(event.OpMmapPread), mappedArg).Bytes()
+	return content.Of(event.Lookup(event.OpMmapPread), mapped.Arg).Bytes()
 }
-
-// mappedArg is the argument of mmap_pread and mmap_pwrite that stands for the pages.
-const mappedArg = 1
 
 // faultHooks are the programs that record reads through mappings, by the kernel's
 // tracepoint. Only x86 has those of page faults.
@@ -221,25 +218,8 @@ func openQuietly(path string) (int, error) {
 
 // pages writes the content of n bytes of pages, as far as it is there and wanted.
 func (w *dataWriter) pages(data []byte, n uint64) {
-	for _, p := range pagePieces(nil, w.d.content, event.OpMmapPread, data, n) {
+	for _, p := range mapped.Pieces(nil, w.d.content, event.OpMmapPread, data, n) {
 		w.off = p.Off
 		w.put(p.Flags, uint64(p.Len), p.Data)
 	}
-}
-
-// pagePieces returns n bytes of pages as pieces, as far as their content is there and
-// wanted.
-func pagePieces(to []trace.Piece, content capture.Content, op event.Op, data []byte, n uint64) []trace.Piece {
-	got := uint64(len(data))
-	keep := min(got, uint64(content.Of(event.Lookup(op), mappedArg).Bytes()))
-	if keep > 0 {
-		to = append(to, trace.Piece{Arg: mappedArg, Len: uint32(keep), Data: data[:keep]})
-	}
-	if keep < got {
-		to = append(to, trace.Piece{Arg: mappedArg, Flags: trace.PieceOmitted, Len: uint32(got - keep), Off: keep})
-	}
-	if got < n {
-		to = append(to, trace.Piece{Arg: mappedArg, Flags: trace.PieceMissing, Len: uint32(n - got), Off: got})
-	}
-	return to
 }

@@ -3,7 +3,6 @@
 package ebpf
 
 import (
-	"hash/maphash"
 	"math/bits"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture/mapped"
 	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
@@ -37,7 +37,6 @@ import (
 type stores struct {
 	d      *drain
 	files  map[iotapeFileKey]*storedFile
-	seed   maphash.Seed
 	spans  []span
 	ranges []stretch
 	words  []int64
@@ -57,19 +56,13 @@ type storedFile struct {
 	mapping uint64 // the kernel's address_space
 	silent  bool   // nothing tells which pages are dirty
 	dirty   map[int64]touched
-	seen    map[int64]uint64 // hash by page, when it was last looked at
-	pid     uint32           // of the process that mapped it last
-	idle    int              // times that it was found without a mapping
+	pages   *mapped.Pages
+	pid     uint32 // of the process that mapped it last
+	idle    int    // times that it was found without a mapping
 }
 
 // touched is 64 pages, some of which are dirty, the last of them since a time.
 type touched struct{ pages, since uint64 }
-
-// moment is where a record belongs.
-type moment struct {
-	pid, tid uint32
-	time     uint64 // ns
-}
 
 // Kinds of touches (bpf/stores.h).
 const (
@@ -92,7 +85,7 @@ func newStores(d *drain) *stores {
 	if d.p.touches == nil {
 		return nil
 	}
-	return &stores{d: d, files: map[iotapeFileKey]*storedFile{}, seed: maphash.MakeSeed(), buf: make([]byte, hugeBytes),
+	return &stores{d: d, files: map[iotapeFileKey]*storedFile{}, buf: make([]byte, hugeBytes),
 		page: int64(os.Getpagesize())}
 }
 
@@ -126,7 +119,7 @@ func (s *stores) listen() (busy bool) {
 	}
 	if s.turn > 0 && len(s.later) == 0 {
 		s.turn--
-		s.reap(moment{})
+		s.reap(mapped.Moment{})
 	}
 	s.d.flushOwn()
 	return busy
@@ -162,10 +155,10 @@ func (s *stores) lookLater() {
 	for _, t := range s.later {
 		if t.Kind == touchExit {
 			for _, f := range s.files {
-				s.look(f, 0, 1<<62, moment{t.Pid, t.Tid, t.Off - 1})
+				s.look(f, 0, 1<<62, mapped.Moment{PID: t.Pid, TID: t.Tid, Time: t.Off - 1})
 			}
 		} else if f := s.files[t.Key]; f != nil {
-			s.look(f, 0, 1<<62, moment{f.pid, f.pid, t.Time})
+			s.look(f, 0, 1<<62, mapped.Moment{PID: f.pid, TID: f.pid, Time: t.Time})
 		}
 	}
 	s.later, s.waited = s.later[:0], 0
@@ -199,7 +192,7 @@ func (s *stores) serve(tid int, p *iotapePending, q *iotapePart) {
 	if s == nil {
 		return
 	}
-	at := moment{p.Pid, p.Tid, p.Exit - 1}
+	at := mapped.Moment{PID: p.Pid, TID: p.Tid, Time: p.Exit - 1}
 	key := iotapeFileKey{Ino: q.Addr, Dev: q.Count}
 	switch q.Kind {
 	case partMapping:
@@ -251,7 +244,7 @@ func (s *stores) open(tid int, p *iotapePending, q *iotapePart) {
 	f := &storedFile{
 		fd: fd, mapping: q.Off, pid: p.Pid,
 		silent: fs.Type == tmpfsMagic || fs.Type == ramfsMagic || fs.Type == hugeMagic,
-		dirty:  map[int64]touched{}, seen: map[int64]uint64{},
+		dirty:  map[int64]touched{}, pages: mapped.NewPages(s.page),
 	}
 	f.object = mappedObject(key, &st)
 	s.files[key] = f
@@ -287,7 +280,7 @@ func (s *stores) findDirty(f *storedFile, lo, hi int64, at uint64) {
 }
 
 // look records what was stored to a range of a file since it was last looked at.
-func (s *stores) look(f *storedFile, off, n int64, at moment) {
+func (s *stores) look(f *storedFile, off, n int64, at mapped.Moment) {
 	s.each(f, off, n, func(off int64, data []byte) { s.compare(f, off, data, &at) })
 }
 
@@ -368,56 +361,16 @@ func (s *stores) stretches(f *storedFile, off, end int64) []stretch {
 
 // compare records the pages of data that are not as they were when they were last
 // looked at, if at says where, and remembers them.
-func (s *stores) compare(f *storedFile, off int64, data []byte, at *moment) {
-	from := -1 // of the stretch that changed
-	for i := 0; i < len(data); i += int(s.page) {
-		page := data[i:min(i+int(s.page), len(data))]
-		n := (off + int64(i)) / s.page
-		hash := maphash.Bytes(s.seed, page)
-		old, seen := f.seen[n]
-		changed := hash != old || !seen
-		if changed {
-			f.seen[n] = hash
+func (s *stores) compare(f *storedFile, off int64, data []byte, at *mapped.Moment) {
+	f.pages.Compare(off, data, f.silent, func(off int64, data []byte) {
+		if at == nil {
+			return
 		}
-		if f.silent && !seen && zero(page) {
-			changed = false // there was a hole
-		}
-		if changed && from < 0 {
-			from = i
-		}
-		if !changed && from >= 0 {
-			s.write(f, off+int64(from), data[from:i], at)
-			from = -1
-		}
-	}
-	if from >= 0 {
-		s.write(f, off+int64(from), data[from:], at)
-	}
-}
-
-func zero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// write records that a range of a file was stored to.
-func (s *stores) write(f *storedFile, off int64, data []byte, at *moment) {
-	if at == nil {
-		return
-	}
-	n := uint64(len(data))
-	s.pieces = pagePieces(s.pieces[:0], s.d.content, event.OpMmapPwrite, data, n)
-	f.object.Size = max(f.object.Size, off+int64(n))
-	s.d.addOwn(&trace.Record{
-		Type: trace.RecCall, Op: uint16(event.OpMmapPwrite), NR: noNumber, PID: at.pid, TID: at.tid,
-		Enter: at.time, Exit: at.time, Ret: int64(n), Args: [6]uint64{noDescriptor, 0, n, uint64(off)},
-		Objects: []trace.Object{f.object}, Pieces: s.pieces,
+		n := uint64(len(data))
+		s.pieces = mapped.Pieces(s.pieces[:0], s.d.content, event.OpMmapPwrite, data, n)
+		s.d.addOwn(mapped.Store(&f.object, off, n, s.pieces, at))
+		s.d.events++
 	})
-	s.d.events++
 }
 
 // pages writes the content of pages that a thread has begun to use, as their file has
@@ -436,7 +389,7 @@ func (s *stores) pages(tid int, p *iotapePending, i int) {
 	var data []byte
 	object := trace.Object{Ino: key.Ino, Dev: key.Dev, FD: -1}
 	if f := s.files[key]; f != nil {
-		data = s.lookAll(f, off, s.buf[:n], moment{p.Pid, p.Tid, p.Exit - 1})
+		data = s.lookAll(f, off, s.buf[:n], mapped.Moment{PID: p.Pid, TID: p.Tid, Time: p.Exit - 1})
 		object = f.object
 	} else if fd, _, err := openMapped(tid, where.Addr); err == nil {
 		got, _ := unix.Pread(fd, s.buf[:n], off)
@@ -447,16 +400,16 @@ func (s *stores) pages(tid int, p *iotapePending, i int) {
 		}
 		unix.Close(fd)
 	}
-	if q.Arg == mappedArg {
-		w := dataWriter{d: s.d, p: p, arg: mappedArg}
+	if q.Arg == mapped.Arg {
+		w := dataWriter{d: s.d, p: p, arg: mapped.Arg}
 		w.pages(data, n)
 		return
 	}
-	s.pieces = pagePieces(s.pieces[:0], s.d.content, event.OpMmapPread, data, n)
+	s.pieces = mapped.Pieces(s.pieces[:0], s.d.content, event.OpMmapPread, data, n)
 	whole := (n + uint64(s.page) - 1) &^ (uint64(s.page) - 1)
 	s.d.addOwn(&trace.Record{
-		Type: trace.RecCall, Op: uint16(event.OpMmapPread), NR: noNumber, PID: p.Pid, TID: p.Tid, Enter: where.Off, Exit: p.Exit - 1,
-		Ret: int64(n), Args: [6]uint64{noDescriptor, where.Addr, whole, q.Off, uint64(where.Count), where.Len},
+		Type: trace.RecCall, Op: uint16(event.OpMmapPread), NR: mapped.NoNumber, PID: p.Pid, TID: p.Tid, Enter: where.Off, Exit: p.Exit - 1,
+		Ret: int64(n), Args: [6]uint64{mapped.NoDescriptor, where.Addr, whole, q.Off, uint64(where.Count), where.Len},
 		Objects: []trace.Object{object}, Pieces: s.pieces,
 	})
 	s.d.events++
@@ -503,12 +456,9 @@ func (s *stores) findFault(tid int, q, where *iotapePart) bool {
 	return true
 }
 
-// What stands for the descriptor and the system-call number of what is no call.
-const noDescriptor, noNumber = 0xffffffff, 0xffffffff
-
 // lookAll reads a range of a file, records what was stored to it, and remembers it.
 // One look for all, because stores go on meanwhile.
-func (s *stores) lookAll(f *storedFile, off int64, buf []byte, at moment) []byte {
+func (s *stores) lookAll(f *storedFile, off int64, buf []byte, at mapped.Moment) []byte {
 	dirty := s.stretches(f, off, off+int64(len(buf)))
 	got, err := unix.Pread(f.fd, buf, off)
 	if err != nil || got <= 0 {
@@ -542,20 +492,20 @@ func (s *stores) clean(f *storedFile, off, n int64, before uint64) {
 }
 
 // reap closes the files that nothing can store to any more.
-func (s *stores) reap(at moment) {
+func (s *stores) reap(at mapped.Moment) {
 	for key, f := range s.files {
 		if s.mappings(f) > 0 {
 			continue
 		}
 		last := at
-		if at.time == 0 {
+		if at.Time == 0 {
 			// The call that ended the mapping has the right to be recorded first.
 			f.idle++
 			if atomic.LoadUint64(&s.d.p.shared.Unmapping) > 0 && f.idle < idlePasses {
 				s.turn++
 				continue
 			}
-			last = moment{f.pid, f.pid, bpf.Now()}
+			last = mapped.Moment{PID: f.pid, TID: f.pid, Time: bpf.Now()}
 		}
 		s.look(f, 0, 1<<62, last)
 		var v iotapeStored
@@ -595,7 +545,7 @@ func (s *stores) finish() {
 	}
 	s.listen()
 	for key, f := range s.files {
-		s.look(f, 0, 1<<62, moment{f.pid, f.pid, bpf.Now()})
+		s.look(f, 0, 1<<62, mapped.Moment{PID: f.pid, TID: f.pid, Time: bpf.Now()})
 		s.forget(key)
 		unix.Close(f.fd)
 	}

@@ -4,7 +4,6 @@ package ptrace
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"math"
 	"syscall"
 
@@ -74,7 +73,7 @@ func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *R
 		o: o, arch: arch, out: output{sw: sw, digest: digest.New(o.Content)},
 		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
 	}
-	r.stores = stores{r: r, files: map[fileID]*storedFile{}, seed: maphash.MakeSeed()}
+	r.stores = stores{r: r, files: map[fileID]*storedFile{}}
 	return r
 }
 

@@ -4,7 +4,6 @@ package ptrace
 
 import (
 	"bytes"
-	"hash/maphash"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/mapped"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -28,7 +28,6 @@ import (
 type stores struct {
 	r     *Recorder
 	files map[fileID]*storedFile
-	seed  maphash.Seed
 	buf   []byte
 	next  uint64      // when to look at all again, ns
 	some  atomic.Bool // there are files
@@ -40,25 +39,16 @@ type stores struct {
 type storedFile struct {
 	object trace.Object
 	fd     int
-	seen   map[int64]uint64 // hash by page, when it was last looked at
-	pids   map[int]bool     // processes that may have it mapped
-	at     moment           // of the call that mapped it last
-}
-
-// moment is where a record belongs.
-type moment struct {
-	pid, tid uint32
-	time     uint64 // ns
+	pages  *mapped.Pages
+	pids   map[int]bool  // processes that may have it mapped
+	at     mapped.Moment // of the call that mapped it last
 }
 
 const (
 	lookEvery = 100 * time.Millisecond
 	lookShare = 10 // of the time at most one part of so many is spent on looking now and then
 	lookBytes = 256 << 10
-	mappedArg = 1 // of mmap_pwrite: the pages
-	// What stands for the descriptor and the system-call number of what is no call.
-	noDescriptor, noNumber = 0xffffffff, 0xffffffff
-	allOfFile              = 1 << 62
+	allOfFile = 1 << 62
 )
 
 // after is told of a call that has returned, before it is recorded.
@@ -74,7 +64,7 @@ func (s *stores) after(th *thread, exit uint64, ret int64) {
 	if len(s.files) == 0 {
 		return
 	}
-	at := moment{uint32(th.t.PID), th.tid, max(exit-1, c.enter)}
+	at := mapped.Moment{PID: uint32(th.t.PID), TID: th.tid, Time: max(exit-1, c.enter)}
 	switch c.spec.Op {
 	case event.OpMsync:
 		s.lookOf(th.t.PID, at)
@@ -109,7 +99,7 @@ func (s *stores) mapped(th *thread, exit uint64) {
 	if !ok || o.Mode&unix.S_IFMT != unix.S_IFREG {
 		return
 	}
-	at := moment{uint32(th.t.PID), th.tid, exit}
+	at := mapped.Moment{PID: uint32(th.t.PID), TID: th.tid, Time: exit}
 	key := fileID{o.Dev, o.Ino}
 	if f := s.files[key]; f != nil {
 		f.pids[th.t.PID], f.at = true, at
@@ -125,7 +115,7 @@ func (s *stores) mapped(th *thread, exit uint64) {
 		return
 	}
 	o.FD, o.Pos, o.Arg, o.Flags = -1, 0, 0, unix.O_RDWR
-	f := &storedFile{object: o, fd: fd, seen: map[int64]uint64{}, pids: map[int]bool{th.t.PID: true}, at: at}
+	f := &storedFile{object: o, fd: fd, pages: mapped.NewPages(pageBytes), pids: map[int]bool{th.t.PID: true}, at: at}
 	s.files[key] = f
 	s.changed()
 	s.look(f, 0, allOfFile, nil)
@@ -141,7 +131,7 @@ func (s *stores) forked(parent, child int) {
 }
 
 // leave is told that a process has another memory, or none.
-func (s *stores) leave(pid int, at moment) {
+func (s *stores) leave(pid int, at mapped.Moment) {
 	s.lookOf(pid, at)
 	for key, f := range s.files {
 		delete(f.pids, pid)
@@ -207,7 +197,7 @@ func (r *Recorder) Stored() (version uint64, inodes []uint64) {
 
 // lookAt looks at n bytes of the file of a descriptor argument; all if n is -1. off is -1 for those
 // before its position.
-func (s *stores) lookAt(th *thread, arg int, off, n int64, at moment) {
+func (s *stores) lookAt(th *thread, arg int, off, n int64, at mapped.Moment) {
 	o, ok := s.r.proc.object(th.t.TID, int(int32(th.call.args[arg])), 0)
 	if !ok {
 		return
@@ -224,7 +214,7 @@ func (s *stores) lookAt(th *thread, arg int, off, n int64, at moment) {
 	}
 }
 
-func (s *stores) lookOf(pid int, at moment) {
+func (s *stores) lookOf(pid int, at mapped.Moment) {
 	for _, f := range s.files {
 		if f.pids[pid] {
 			s.look(f, 0, allOfFile, &at)
@@ -232,7 +222,7 @@ func (s *stores) lookOf(pid int, at moment) {
 	}
 }
 
-func (s *stores) lookAll(at moment) {
+func (s *stores) lookAll(at mapped.Moment) {
 	for _, f := range s.files {
 		s.look(f, 0, allOfFile, &at)
 	}
@@ -251,7 +241,7 @@ func (s *stores) tick() {
 func (s *stores) lookNow() {
 	for _, f := range s.files {
 		at := f.at
-		at.time = now()
+		at.Time = now()
 		s.look(f, 0, allOfFile, &at)
 	}
 }
@@ -267,7 +257,7 @@ func (s *stores) finish() {
 
 // look records what was stored to a range of a file since it was last looked at, if at says where it
 // belongs, and remembers what is there.
-func (s *stores) look(f *storedFile, off, n int64, at *moment) {
+func (s *stores) look(f *storedFile, off, n int64, at *mapped.Moment) {
 	if s.buf == nil {
 		s.buf = make([]byte, lookBytes)
 	}
@@ -276,11 +266,11 @@ func (s *stores) look(f *storedFile, off, n int64, at *moment) {
 	for off < end {
 		from, err := unix.Seek(f.fd, off, unix.SEEK_DATA)
 		if err != nil || from >= end {
-			s.holes(f, off, end, at)
+			f.pages.Forget(off, end)
 			return
 		}
 		from &^= page - 1
-		s.holes(f, off, from, at)
+		f.pages.Forget(off, from)
 		to, err := unix.Seek(f.fd, max(from, off), unix.SEEK_HOLE)
 		if err != nil || to <= from {
 			return
@@ -299,70 +289,22 @@ func (s *stores) look(f *storedFile, off, n int64, at *moment) {
 	}
 }
 
-// holes forgets pages that are holes now.
-func (s *stores) holes(f *storedFile, off, end int64, at *moment) {
-	if at == nil || len(f.seen) == 0 || end-off < pageBytes {
-		return
-	}
-	for n := range f.seen {
-		if n*pageBytes >= off && n*pageBytes < end {
-			delete(f.seen, n)
+// compare records the pages that are not as they were when they were last looked at, if at says where.
+func (s *stores) compare(f *storedFile, off int64, data []byte, at *mapped.Moment) {
+	f.pages.Compare(off, data, true, func(off int64, data []byte) {
+		if at == nil {
+			return
 		}
-	}
-}
-
-// compare records the pages that are not as they were when they were last looked at.
-func (s *stores) compare(f *storedFile, off int64, data []byte, at *moment) {
-	from := -1 // of the stretch that changed
-	for i := 0; i < len(data); i += pageBytes {
-		page, n := data[i:min(i+pageBytes, len(data))], (off+int64(i))/pageBytes
-		hash := maphash.Bytes(s.seed, page)
-		old, seen := f.seen[n]
-		changed := hash != old || !seen
-		f.seen[n] = hash
-		if !seen && len(bytes.TrimLeft(page, "\x00")) == 0 {
-			changed = false // there was a hole
-		}
-		if changed && from < 0 {
-			from = i
-		}
-		if !changed && from >= 0 {
-			s.write(f, off+int64(from), data[from:i], at)
-			from = -1
-		}
-	}
-	if from >= 0 {
-		s.write(f, off+int64(from), data[from:], at)
-	}
-}
-
-// write records that a range of a file was stored to.
-func (s *stores) write(f *storedFile, off int64, data []byte, at *moment) {
-	if at == nil {
-		return
-	}
-	n := uint64(len(data))
-	keep := min(n, uint64(s.r.o.Content.Of(event.Lookup(event.OpMmapPwrite), mappedArg).Bytes()))
-	var pieces []trace.Piece
-	if keep > 0 {
-		pieces = append(pieces, trace.Piece{Arg: mappedArg, Len: uint32(keep), Data: data[:keep]})
-	}
-	if keep < n {
-		pieces = append(pieces, trace.Piece{Arg: mappedArg, Flags: trace.PieceOmitted, Len: uint32(n - keep),
-			Off: keep})
-	}
-	f.object.Size = max(f.object.Size, off+int64(n))
-	s.r.out.put(&trace.Record{
-		Type: trace.RecCall, Op: uint16(event.OpMmapPwrite), NR: noNumber, PID: at.pid, TID: at.tid,
-		Enter: at.time, Exit: at.time, Ret: int64(n), Args: [6]uint64{noDescriptor, 0, n, uint64(off)},
-		Objects: []trace.Object{f.object}, Pieces: pieces,
+		n := uint64(len(data))
+		pieces := mapped.Pieces(nil, s.r.o.Content, event.OpMmapPwrite, data, n)
+		s.r.out.put(mapped.Store(&f.object, off, n, pieces, at))
+		s.r.events++
 	})
-	s.r.events++
 }
 
 // ended is told of the end of a thread.
 func (s *stores) ended(t *ptracer.Tracee, tid uint32, at uint64) {
 	if t.TID == t.PID && len(s.files) > 0 {
-		s.leave(t.PID, moment{uint32(t.PID), tid, at - 1})
+		s.leave(t.PID, mapped.Moment{PID: uint32(t.PID), TID: tid, Time: at - 1})
 	}
 }
