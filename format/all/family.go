@@ -4,7 +4,9 @@ package all
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,30 +15,38 @@ import (
 )
 
 // Families groups files: those that strace -ff wrote in one run (NAME.PID) become one group,
-// every other file is a group of its own. Groups are in the order of their first files.
+// every other file is a group of its own. Groups are in the order of their first files, and the
+// first file of a group decides whether it is of strace.
 func Families(paths []string) (groups [][]string) {
-	at := map[string]int{}
+	type family struct {
+		strace bool
+		at     int
+	}
+	known := map[string]family{}
 	for _, path := range paths {
 		name, _, ok := straceread.FamilyOf(path)
-		ok = ok && isStrace(path)
-		if i, known := at[name]; ok && known {
-			groups[i] = append(groups[i], path)
-			continue
+		f, seen := known[name]
+		if ok && !seen {
+			f = family{isStrace(path), len(groups)}
+			known[name] = f
 		}
-		if ok {
-			at[name] = len(groups)
+		if ok && seen && f.strace {
+			groups[f.at] = append(groups[f.at], path)
+			continue
 		}
 		groups = append(groups, []string{path})
 	}
 	return groups
 }
 
-// IsFamily reports whether a directory has the files of one run of strace -ff, and nothing else
-// that could be meant.
-func IsFamily(dir string) bool {
-	paths, err := family(dir)
-	return err == nil && len(paths) > 0
+// IsFamily reports whether path is a directory with files that strace -ff wrote.
+func IsFamily(path string) bool {
+	files, err := family(path)
+	return len(files) > 0 || errors.Is(err, errSeveralRuns)
 }
+
+// errSeveralRuns says that it is not clear which files are meant.
+var errSeveralRuns = errors.New("files of several runs of strace -ff: name those of one")
 
 // family returns the files of strace -ff in a directory: nil if there are none, and an error if
 // they are of several runs.
@@ -45,22 +55,21 @@ func family(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var paths []string
+	runs := map[string][]string{} // by name
 	for _, e := range entries {
-		if _, _, ok := straceread.FamilyOf(e.Name()); ok && e.Type().IsRegular() {
-			paths = append(paths, filepath.Join(dir, e.Name()))
+		if name, _, ok := straceread.FamilyOf(e.Name()); ok && e.Type().IsRegular() {
+			runs[name] = append(runs[name], filepath.Join(dir, e.Name()))
 		}
 	}
-	groups := Families(paths)
-	groups = slices.DeleteFunc(groups, func(g []string) bool { return !isStrace(g[0]) })
-	switch len(groups) {
-	case 0:
-		return nil, nil
-	case 1:
-		return groups[0], nil
+	maps.DeleteFunc(runs, func(_ string, files []string) bool { return !isStrace(files[0]) })
+	names := slices.Sorted(maps.Keys(runs))
+	if len(names) > 1 {
+		return nil, fmt.Errorf("%s has, such as %s and %s, %w", dir, names[0], names[1], errSeveralRuns)
 	}
-	return nil, fmt.Errorf("%s has files of %d runs of strace -ff, such as %s and %s: name those of one",
-		dir, len(groups), groups[0][0], groups[1][0])
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return runs[names[0]], nil
 }
 
 func isStrace(path string) bool {

@@ -34,11 +34,15 @@ const program = "iotape"
 //
 // If nothing can be made of it, the error wraps ErrUnknownFormat or one of package trace.
 func Any(ctx context.Context, path string) (*trace.Tape, error) {
-	if path == all.StandardInput || all.IsFamily(path) {
+	if path == all.StandardInput {
 		return temporary(ctx, path)
 	}
 	t, err := trace.Open(path)
-	if !errors.Is(err, trace.ErrNotSealed) && !errors.Is(err, trace.ErrForeign) {
+	switch {
+	case errors.Is(err, trace.ErrNotSealed) || errors.Is(err, trace.ErrForeign):
+	case err != nil && all.IsFamily(path):
+		return temporary(ctx, path)
+	default:
 		return t, err
 	}
 	file := path
