@@ -117,6 +117,63 @@ func TestDumpWhileRecording(t *testing.T) {
 	}
 }
 
+// waiting is a disk that takes nothing until the recorder has no room left.
+type waiting struct {
+	bytes.Buffer
+	r    *Recorder
+	done <-chan struct{} // closed when the recording is over
+}
+
+func (w *waiting) Write(b []byte) (int, error) {
+	for full := w.Len() > 0; !full; {
+		select {
+		case <-w.done:
+			full = true
+		case <-time.After(10 * time.Microsecond):
+			w.r.mu.Lock()
+			full = w.r.need > 0
+			w.r.mu.Unlock()
+		}
+	}
+	return w.Buffer.Write(b)
+}
+
+// What a dump is to write is not overwritten while the recording fills all memory.
+func TestDumpWhileMemoryIsFull(t *testing.T) {
+	r, err := start(&Options{Bytes: 2 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	done := make(chan struct{})
+	go func() {
+		feed(t, r, 2000)
+		close(done)
+	}()
+	for last := uint64(0); last < 80_000; {
+		w := &waiting{r: r, done: done}
+		if _, err := r.Dump(w, 2, "test"); errors.Is(err, errEmpty) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var numbers []uint64
+		for _, ev := range sealed(t, w.Bytes()) {
+			if ev.Kind == event.Call {
+				numbers = append(numbers, ev.Args[3])
+			}
+		}
+		for i := 1; i < len(numbers); i++ {
+			if numbers[i] != numbers[i-1]+1 {
+				t.Fatalf("in a dump, call %d follows call %d", numbers[i], numbers[i-1])
+			}
+		}
+		if len(numbers) > 0 {
+			last = numbers[len(numbers)-1]
+		}
+	}
+}
+
 // checkBytes checks the content of all calls in a stream.
 func checkBytes(t *testing.T, stream []byte) {
 	t.Helper()

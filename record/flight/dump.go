@@ -82,6 +82,7 @@ func (r *Recorder) replay(begin func(*State) (func(trace.Frame, []byte) error, e
 		r.state.Unlock()
 		return nil, errEmpty
 	}
+	r.release() // now, since evict may free such frames while they are being written
 	frames := append([]*frame(nil), r.ring.frames...)
 	s := &State{Head: r.head, SinceNS: int64(since), calls: r.calls.Load(), end: r.end, back: r.back()}
 	r.dumping, r.dumped = true, r.ring.tail()

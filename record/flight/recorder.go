@@ -260,9 +260,7 @@ func (r *Recorder) evict() {
 			// All of memory waits for its order: the oldest has to go as it is.
 			end := r.ring.frames[0].end()
 			r.mu.Unlock()
-			r.state.Lock()
-			err := r.follower.Flush(end)
-			r.state.Unlock()
+			err := r.flush(end)
 			r.mu.Lock()
 			r.fail(err)
 		case f != nil && (!r.dumping || f.end() <= r.dumped):
@@ -293,6 +291,19 @@ func (r *Recorder) apply(f *frame) error {
 	f.live += n
 	f.applied = true
 	return err
+}
+
+// flush applies all records before a position, in the order of their times so far.
+func (r *Recorder) flush(end uint64) error {
+	r.state.Lock()
+	defer r.state.Unlock()
+	r.mu.Lock()
+	dumping := r.dumping // a dump began meanwhile
+	r.mu.Unlock()
+	if dumping {
+		return nil
+	}
+	return r.follower.Flush(end)
 }
 
 // applied is told that an event was applied: its record is not to be in a dump. It
