@@ -29,9 +29,21 @@ func (d *Diff) String() string {
 	return fmt.Sprintf("%d of %d bytes differ", d.Differ, d.Same+d.Differ)
 }
 
+// span is a part of a content: from, to.
+type span = [2]int64
+
+// overlap returns the part of content a that content b lies under, byte i of a on byte i+shift
+// of b. It is empty if its end is not behind its beginning.
+func overlap(a, b []byte, shift int64) span {
+	return span{max(0, -shift), min(int64(len(a)), int64(len(b))-shift)}
+}
+
 // compare lays content b under a, byte i of a on byte i+shift of b.
-func compare(a, b []byte, shift int64) (d Diff) {
-	from, to := max(0, -shift), min(int64(len(a)), int64(len(b))-shift)
+func compare(a, b []byte, shift int64) Diff { return compareWithin(a, b, shift, overlap(a, b, shift)) }
+
+// compareWithin is compare of a part of a, which b has to lie under.
+func compareWithin(a, b []byte, shift int64, part span) (d Diff) {
+	from, to := part[0], part[1]
 	if from >= to {
 		return d
 	}
@@ -55,6 +67,91 @@ func compare(a, b []byte, shift int64) (d Diff) {
 		d.After, d.Before = append([]byte(nil), x[start:end]...), append([]byte(nil), y[start:end]...)
 	}
 	return d
+}
+
+const (
+	anchor   = 8  // bytes that agree in a row where two contents are one
+	endBytes = 16 // bytes at the end of a content that may have changed, and are no header
+)
+
+// withoutFrame leaves out of a part what lies before the first and behind the last bytes that
+// agree in a row: there a header or a trailer of one lies on content of the other.
+func withoutFrame(a, b []byte, shift int64, part span) span {
+	agree := func(at, step int64) int64 { // where a row of bytes that agree begins
+		row := int64(0)
+		for i := at; i >= part[0] && i < part[1]; i += step {
+			if a[i] != b[i+shift] {
+				row = 0
+			} else if row++; row == anchor {
+				return i - step*(anchor-1)
+			}
+		}
+		return -1
+	}
+	from, to := agree(part[0], 1), agree(part[1]-1, -1)
+	if from < 0 || to < 0 {
+		return span{}
+	}
+	if from-part[0] > endBytes {
+		part[0] = from
+	}
+	if part[1]-1-to > endBytes {
+		part[1] = to + 1
+	}
+	return part
+}
+
+// run is bytes that two contents have in common.
+type run struct{ off, from, len int } // where they begin in the first, and in the second; how many
+
+const (
+	runBlock = 16 // bytes of the second content that are looked up at once
+	leastRun = 32 // bytes
+)
+
+// runs returns long runs of bytes of content a that stand in content b, in order, none over
+// another.
+func runs(a, b []byte) (list []run) {
+	blocks := make(map[[runBlock]byte]int, len(b)/runBlock)
+	for at := len(b)/runBlock*runBlock - runBlock; at >= 0; at -= runBlock {
+		blocks[[runBlock]byte(b[at:])] = at
+	}
+	done := 0
+	for at := 0; at+runBlock <= len(a); at++ {
+		k, ok := blocks[[runBlock]byte(a[at:])]
+		if !ok {
+			continue
+		}
+		from, to := at, at+runBlock
+		for from > done && k > 0 && a[from-1] == b[k-1] {
+			from, k = from-1, k-1
+		}
+		for to < len(a) && k+to-from < len(b) && a[to] == b[k+to-from] {
+			to++
+		}
+		if to-from < leastRun {
+			continue
+		}
+		list = append(list, run{from, k, to - from})
+		done, at = to, to-1
+	}
+	return list
+}
+
+// mayAlign reports whether bytes from all over the part of a under which b lies agree by half.
+func mayAlign(a, b []byte, shift int64) bool {
+	part := overlap(a, b, shift)
+	if part[0] >= part[1] {
+		return false
+	}
+	same := 0
+	for i := range int64(sampleBytes) {
+		at := part[0] + (2*i+1)*(part[1]-part[0])/(2*sampleBytes)
+		if a[at] == b[at+shift] {
+			same++
+		}
+	}
+	return same >= sampleBytes/2
 }
 
 // sight keeps the contents that were looked at last.

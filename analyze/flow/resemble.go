@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -17,7 +18,8 @@ import (
 type link struct {
 	a, b  uint32  // of a, bytes stand in b
 	bytes uint32  // how many; 0: only their resemblance is known
-	off   uint32  // the longest run of them begins here in a,
+	run   uint32  // the longest run of them has so many,
+	off   uint32  // begins here in a,
 	from  uint32  // and here in b
 	near  float32 // Jaccard index, or an estimate of it; 0 if it was not asked for
 }
@@ -239,8 +241,13 @@ func (r *resolver) take(id uint32, content []byte, matches []similar.Match) {
 			}
 			to++
 		}
-		m := &matches[longest]
-		list = append(list, link{a: id, b: m.Source, bytes: uint32(similar.Cover(matches[from:to])), off: uint32(m.Off),
+		m := matches[longest]
+		covered := similar.Cover(matches[from:to])
+		if at, ok := r.within(content, &m); ok {
+			m.Off, m.From, m.Len = at, 0, r.length(m.Source)
+			covered = max(covered, m.Len)
+		}
+		list = append(list, link{a: id, b: m.Source, bytes: uint32(covered), run: uint32(m.Len), off: uint32(m.Off),
 			from: uint32(m.From)})
 		from = to
 	}
@@ -248,18 +255,32 @@ func (r *resolver) take(id uint32, content []byte, matches []similar.Match) {
 	r.links[id] = slices.Clone(list[:min(len(list), maxLinks)])
 }
 
+// within reports whether all of a source of which a long run was found stands in a content, and
+// where. Of contents that repeat, the run may be one that stands a period beside it.
+func (r *resolver) within(content []byte, m *similar.Match) (at int, ok bool) {
+	n := r.length(m.Source)
+	if m.Len == n || m.Len < n/2 || n > len(content) || n > maxSight {
+		return 0, false
+	}
+	at = bytes.Index(content, r.bytes(m.Source))
+	return at, at >= 0
+}
+
+// length returns the length of a content in bytes.
+func (r *resolver) length(id uint32) int { return int(r.f.contents.classes[id].len) }
+
 // telling reports whether bytes are more than runs of the same one, such as zeros, which
 // are everywhere.
-func telling(b []byte) bool {
-	changes := 0
-	for i := 1; i < len(b); i++ {
+func telling(b []byte) bool { return changes(b) >= 24 }
+
+// changes counts the bytes that are not like the one before, 24 at most.
+func changes(b []byte) (n int) {
+	for i := 1; i < len(b) && n < 24; i++ {
 		if b[i] != b[i-1] {
-			if changes++; changes >= 24 {
-				return true
-			}
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // pairs finds contents that resemble each other, whose bytes are not known or too much

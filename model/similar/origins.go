@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -91,8 +92,9 @@ func bitsOf(power int) (n int) {
 	return n
 }
 
-// maxPieces is how many mean lengths a piece has at most: longer ones, of bytes that hardly
-// change, are cut at multiples of it.
+// maxPieces is how many mean lengths a piece has at most. Longer ones, of bytes that repeat,
+// are cut where the hash is least in the second half of that length, at the last such place:
+// at the same phase of the period in each content, whatever stands in front of it.
 const maxPieces = 8
 
 // gear holds a random number for each byte.
@@ -105,13 +107,23 @@ var gear = func() (t [256]uint64) {
 
 // pieces calls f with the bounds of each piece of content. Its ends are bounds, too.
 func (x *Origins) pieces(content []byte, f func(from, to int)) {
+	longest := maxPieces * x.o.Piece
 	from, h := 0, uint64(0)
-	for i, c := range content {
-		h = h<<1 + gear[c]
-		if h&x.mask == 0 || i+1-from == maxPieces*x.o.Piece {
-			f(from, i+1)
-			from = i + 1
+	least, leastAt := uint64(math.MaxUint64), 0
+	for i := 0; i < len(content); i++ {
+		h = h<<1 + gear[content[i]]
+		end := i + 1
+		if end-from > longest/2 && h <= least {
+			least, leastAt = h, end
 		}
+		if h&x.mask != 0 && end-from < longest {
+			continue
+		}
+		if h&x.mask != 0 {
+			end, h, i = leastAt, least, leastAt-1
+		}
+		f(from, end)
+		from, least = end, math.MaxUint64
 	}
 	if from < len(content) {
 		f(from, len(content))

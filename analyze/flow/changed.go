@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// changed looks for something that a process took in and gave out changed.
+func (w *finder) changed(i int, m *move, p uint32) bool {
+	f := w.f
+	c := origin{f: f, m: m, process: p, unknown: spans{{0, m.bytes()}}}
+	type candidate struct {
+		from  uint32
+		shift int64
+	}
+	var candidates []candidate
+	for _, l := range f.relation.of(m.class) {
+		from, ok := f.lastRead(l.b, p, uint32(i))
+		if !ok {
+			continue
+		}
+		if l.bytes > 0 {
+			c.unknown = c.unknown.without(int64(l.off), int64(l.off)+int64(l.run))
+			if f.moves[from].bytes() == int64(l.bytes) { // all of it is in here
+				continue
+			}
+		}
+		candidates = append(candidates, candidate{from, int64(l.from) - int64(l.off)})
+	}
+	if len(c.unknown) == 0 {
+		return false
+	}
+	for _, x := range candidates {
+		c.consider(x.from, x.shift)
+	}
+	recent := w.recent[p]
+	if m.bytes() >= 8 && m.bytes() <= mostAligned {
+		for _, r := range recent {
+			if r != 0 {
+				c.align(r - 1)
+			}
+		}
+	}
+	// What comes back is like what the process made itself, and so is what it makes next:
+	// numbered messages, for one.
+	if c.best.diff.Same <= c.own || !c.best.diff.Unseen && c.innocent(recent[:]) {
+		return false
+	}
+	f.changed[uint32(i)] = c.best
+	f.changedBy[c.best.from] = append(f.changedBy[c.best.from], uint32(i))
+	f.addChange(i, m, &c.best)
+	return true
+}
+
+// addChange adds the finding that move i gave out otherwise what its process had taken in.
+func (f *Flow) addChange(i int, m *move, c *change) {
+	from, to := &f.objects[f.moves[c.from].object], &f.objects[m.object]
+	gave, had := "sent (%s)", "received (%s)"
+	if to.Kind == File {
+		gave = "wrote to %s"
+	}
+	if from.Kind == File {
+		had = "read of %s"
+	}
+	d := c.diff
+	f.add(Finding{Problem: Changed, Moves: []int{int(c.from), i}, Bytes: int64(d.Differ), Diff: &d,
+		Text: fmt.Sprintf("what %s %s is not quite what it had %s: %s",
+			f.who(i), fmt.Sprintf(gave, f.name(to)), fmt.Sprintf(had, f.name(from)), &d)})
+}
+
+// origin is the search for the read that a write is a changed copy of.
+type origin struct {
+	f       *Flow
+	m       *move // the write
+	process uint32
+	unknown spans // of the write: what does not stand in anything that the process took in
+	best    change
+	own     int // bytes in common with what the process made itself
+}
+
+const (
+	// mostAligned is the size up to which a write is laid on the last reads, in bytes.
+	mostAligned = 64 << 10
+	// leastAligned is the size from which on contents of different lengths are compared:
+	// shorter ones are as much header as content.
+	leastAligned = 64
+	// mostFrame is how many bytes of headers and trailers are between a short content and a write.
+	mostFrame = 1024
+	// Bytes of a write, from several parts of it, are looked up in a read to see how it lies there.
+	probes, probeBytes = 8, 16
+)
+
+// align lays the write on a read. Of contents of one length it needs no more than half of some
+// bytes to agree. Else the write may have a header or a trailer, or be a part of what was read.
+func (c *origin) align(from uint32) {
+	f, v := c.f, &c.f.moves[from]
+	if c.m.bytes() == v.bytes() {
+		if f.contents.mayBeLike(c.m.class, v.class) {
+			c.consider(from, 0)
+		}
+		return
+	}
+	if least, most := min(c.m.bytes(), v.bytes()), max(c.m.bytes(), v.bytes()); least < leastAligned ||
+		most > 4*least+mostFrame {
+		return
+	}
+	a, b := f.view(c.m.class), f.view(v.class)
+	shifts := append(probe(a, b), 0, int64(len(b)-len(a)))
+	slices.Sort(shifts)
+	for _, shift := range slices.Compact(shifts) {
+		if mayAlign(a, b, shift) {
+			c.consider(from, shift)
+		}
+	}
+}
+
+// probe returns shifts that lay bytes of content a on the same bytes of b.
+func probe(a, b []byte) (shifts []int64) {
+	for i := range probes {
+		found := 0
+		for at := i * len(a) / probes; at+probeBytes <= min(len(a), (i+1)*len(a)/probes) && found < 2; at += probeBytes {
+			part := a[at : at+probeBytes]
+			if changes(part) < probeBytes/2 {
+				continue
+			}
+			found++
+			if k := bytes.Index(b, part); k >= 0 {
+				shifts = append(shifts, int64(k-at))
+			}
+		}
+	}
+	return shifts
+}
+
+// consider takes a read whose content, shifted, may be that of the write.
+func (c *origin) consider(from uint32, shift int64) {
+	f, v := c.f, &c.f.moves[from]
+	// What is read of files is there to be changed, and written again.
+	if f.objects[v.object].Kind == File && f.objects[c.m.object].Kind == File {
+		return
+	}
+	made := f.made(v.class, c.process)
+	a, b := f.view(c.m.class), f.view(v.class)
+	if a == nil || b == nil {
+		if !made && c.best.diff.Differ == 0 {
+			c.resembling(from)
+		}
+		return
+	}
+	within := overlap(a, b, shift)
+	if len(a) != len(b) {
+		within = withoutFrame(a, b, shift, within)
+	}
+	d := compareWithin(a, b, shift, within)
+	if !f.oneChanged(&d, min(len(a), len(b))) || !c.better(&d, from) || !c.unexplained(a, b, shift, within) {
+		return
+	}
+	if made {
+		c.own = max(c.own, d.Same)
+		return
+	}
+	c.best = change{from, shift, d}
+}
+
+// better reports whether a read is a better source than the best one so far: more of it is the
+// same, or less differs, or it came later.
+func (c *origin) better(d *Diff, from uint32) bool {
+	b := &c.best.diff
+	return cmp.Or(cmp.Compare(d.Same, b.Same), cmp.Compare(b.Differ, d.Differ), cmp.Compare(from, c.best.from)) >= 0
+}
+
+// unexplained reports whether bytes that differ stand in nothing else that the process took in.
+func (c *origin) unexplained(a, b []byte, shift int64, within span) bool {
+	for _, u := range c.unknown {
+		for i := max(u[0], within[0]); i < min(u[1], within[1]); i++ {
+			if a[i] != b[i+shift] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// innocent reports whether the bytes in which the write differs from the best read stand as they
+// are in another one of the last reads, or in front of or behind all of it: in a header or trailer.
+func (c *origin) innocent(recent []uint32) bool {
+	f := c.f
+	a, b := f.view(c.m.class), f.view(f.moves[c.best.from].class)
+	within := overlap(a, b, c.best.shift)
+	if len(a) != len(b) {
+		within = withoutFrame(a, b, c.best.shift, within)
+	}
+	unknown := spans{within}
+	for _, r := range recent {
+		if r == 0 || f.moves[r-1].bytes() > maxSight {
+			continue
+		}
+		source := f.view(f.moves[r-1].class)
+		list := runs(a, source)
+		for i, x := range list {
+			from, to := int64(x.off), int64(x.off+x.len)
+			if x.len < len(source) && x.len < len(a) && !telling(a[from:to]) {
+				continue
+			}
+			if i == 0 && x.from == 0 && 2*x.len >= len(a) { // a header
+				from = 0
+			}
+			if i == len(list)-1 && x.from+x.len == len(source) && 2*x.len >= len(a) { // a trailer
+				to = int64(len(a))
+			}
+			unknown = unknown.without(from, to)
+		}
+	}
+	for _, u := range unknown {
+		if !bytes.Equal(a[u[0]:u[1]], b[u[0]+c.best.shift:u[1]+c.best.shift]) {
+			return false
+		}
+	}
+	return true
+}
+
+// resembling takes a read of which, or of the write, no bytes are known.
+func (c *origin) resembling(from uint32) {
+	v := &c.f.moves[from]
+	near := c.f.near(c.m.class, v.class)
+	if near >= c.f.o.Threshold && v.bytes() == c.m.bytes() {
+		c.best = change{from, 0, Diff{Unseen: true, Differ: 1, Same: int(near * float64(c.m.bytes()))}}
+	}
+}
+
+// oneChanged reports whether two contents differ, but are one changed: by the bytes that tell
+// something, and over most of the shorter one.
+func (f *Flow) oneChanged(d *Diff, shorter int) bool {
+	telling := float64(d.Same - d.Zeros)
+	return d.Differ > 0 && telling >= f.o.Threshold*(telling+float64(d.Differ)) &&
+		float64(d.Same+d.Differ) >= f.o.Threshold*float64(shorter)
+}
