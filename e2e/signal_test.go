@@ -90,8 +90,9 @@ func TestInterruptRecord(t *testing.T) {
 		p.ends(t, 128+2)
 		contains(t, p.stderr.String(), "lost 0; sealed in")
 
+		// A child that has not begun its program yet has the handler, and would lose the signal.
 		p = start(t, dir, "record", "-o", "b.tape", "--backend", backend, "--",
-			"sh", "-c", "trap 'echo caught > caught; exit 7' INT; echo > ready2; sleep 60")
+			"sh", "-c", "trap 'echo caught > caught; exit 7' INT; sh -c 'echo > ready2; exec sleep 60'")
 		p.until(t, "ready2")
 		p.signal(syscall.SIGINT)
 		p.ends(t, 7)
