@@ -49,7 +49,7 @@ func TestCalls(t *testing.T) {
 	arch, _ := event.ParseArch(runtime.GOARCH)
 	made := map[event.Op]bool{}
 	for _, family := range families {
-		for _, backend := range append([]string{"ebpf"}, backendsWithoutRights()...) {
+		for _, backend := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
 			t.Run(family+"/"+backend, func(t *testing.T) {
 				if backend == "ebpf" {
 					testenv.NeedBPF(t)
@@ -98,7 +98,7 @@ func TestCalls32(t *testing.T) {
 		t.Skip("the compiler makes no 32-bit programs (gcc-multilib)")
 	}
 	iotape := testenv.Iotape(t)
-	for _, backend := range append([]string{"ebpf"}, backendsWithoutRights()...) {
+	for _, backend := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
 		t.Run(backend, func(t *testing.T) {
 			if backend == "ebpf" {
 				testenv.NeedBPF(t)

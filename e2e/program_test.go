@@ -4,11 +4,14 @@ package e2e
 
 import (
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,13 +33,21 @@ var ways = []struct {
 	{"survive", []string{"--backend", "ptrace", "--survive"}, false},
 }
 
-// forWays calls f for each way to record but those of except.
+// forWays calls f for each way to record but those of except. With -short it calls it for one of
+// them, in turn.
 func forWays(t *testing.T, f func(t *testing.T, way string, args []string), except ...string) {
+	var names []string
 	for _, w := range ways {
 		if w.name == "interpose" && !slices.Contains(backendsWithoutRights(), w.name) {
 			continue // not for this architecture
 		}
-		if slices.Contains(except, w.name) {
+		if !slices.Contains(except, w.name) {
+			names = append(names, w.name)
+		}
+	}
+	names = inTurn(t, names)
+	for _, w := range ways {
+		if !slices.Contains(names, w.name) {
 			continue
 		}
 		t.Run(w.name, func(t *testing.T) {
@@ -46,6 +57,20 @@ func forWays(t *testing.T, f func(t *testing.T, way string, args []string), exce
 			f(t, w.name, w.args)
 		})
 	}
+}
+
+// turns counts the calls of inTurn by each test.
+var turns sync.Map
+
+// inTurn returns all of a list. With -short it returns one of it: by the name of the test, and
+// the next one at each call, so that all tests together use all of the list.
+func inTurn(t *testing.T, list []string) []string {
+	if !testing.Short() {
+		return list
+	}
+	count, _ := turns.LoadOrStore(t.Name(), new(atomic.Uint32))
+	turn := count.(*atomic.Uint32).Add(1) + crc32.ChecksumIEEE([]byte(t.Name()))
+	return list[turn%uint32(len(list)):][:1]
 }
 
 // events calls f for each event of a tape.

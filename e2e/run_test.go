@@ -113,7 +113,7 @@ func (e *env) sameAsSlice(t *testing.T, full, tape string) {
 // one that records everything: each tape is the slice of that.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	for _, backend := range append([]string{"ebpf"}, backendsWithoutRights()...) {
+	for _, backend := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
 		t.Run(backend, func(t *testing.T) {
 			if backend == "ebpf" {
 				testenv.NeedRoot(t)

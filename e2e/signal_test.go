@@ -68,7 +68,7 @@ func (p *process) ends(t *testing.T, want int) {
 }
 
 func forBackends(t *testing.T, f func(t *testing.T, backend string)) {
-	for _, b := range append([]string{"ebpf"}, backendsWithoutRights()...) {
+	for _, b := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
 		t.Run(b, func(t *testing.T) {
 			if b == "ebpf" {
 				testenv.NeedBPF(t)

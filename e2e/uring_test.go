@@ -257,7 +257,7 @@ func TestAIO(t *testing.T) {
 	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "gcc")
-	for _, backend := range append([]string{"ebpf"}, backendsWithoutRights()...) {
+	for _, backend := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
 		t.Run(backend, func(t *testing.T) {
 			if backend == "ebpf" {
 				testenv.NeedBPF(t)

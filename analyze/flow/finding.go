@@ -18,7 +18,7 @@ const (
 	Corrupted Problem = "corrupted"  // read otherwise than it was written
 	Changed   Problem = "changed"    // given out by a process otherwise than it took it in
 	Differing Problem = "differing"  // a replica that is not like the others
-	Unmatched Problem = "unmatched"  // sent by a process that had it from nowhere
+	Unmatched Problem = "unmatched"  // sent, or stored instead of what it received, by a process that had it from nowhere
 	Rewritten Problem = "rewritten"  // written to files of one host more than once
 	SameOrder Problem = "same_order" // read again in the same order
 	Shuffled  Problem = "shuffled"   // read again in another order
@@ -132,6 +132,10 @@ func (f *Flow) find(ctx context.Context) error {
 			f.name(o), t.bytes)
 	})
 	w.report(w.loose, Unmatched, func(o *Object, t *tally) string {
+		if o.Kind == File {
+			return fmt.Sprintf("%s to %s, %d bytes, of nothing that the process had read, though it had received as many",
+				many(t.count, "write"), f.name(o), t.bytes)
+		}
 		return fmt.Sprintf("%s (%s), %d bytes, of nothing that the process had read or received", many(t.count, "send"),
 			f.name(o), t.bytes)
 	})
@@ -348,9 +352,26 @@ func (w *finder) wrote(i int, m *move, o *Object) {
 	if w.changed(i, m, p) {
 		return
 	}
-	if o.Kind != File && w.got[p] && len(f.processed(i)) == 0 {
+	if (o.Kind != File && w.got[p] || o.Kind == File && w.mayStore(p, m)) && len(f.processed(i)) == 0 {
 		tallyOf(w.loose, m.object).add(i, m.bytes())
 	}
+}
+
+// mayStore reports whether a write to a file has the size of something that its process received
+// lately, with or without a header: what a server that stores what it receives writes.
+func (w *finder) mayStore(process uint32, m *move) bool {
+	if m.bytes() < smallest {
+		return false
+	}
+	for _, r := range w.recent[process] {
+		if r == 0 || w.f.objects[w.f.moves[r-1].object].Kind == File {
+			continue
+		}
+		if more := w.f.moves[r-1].bytes() - m.bytes(); more >= 0 && more <= mostFrame {
+			return true
+		}
+	}
+	return false
 }
 
 // near returns the resemblance of two contents, 0 if it is not known.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 )
 
@@ -42,10 +43,11 @@ func (f *Flow) families() func(class uint32) uint32 {
 // replicas finds files that were written the same content at the same places, and where
 // they differ in the end.
 func (w *finder) replicas() {
-	groups, most := w.f.placed().groups()
+	p := w.f.placed()
+	groups, most := p.groups()
 	w.f.totals["replicas"] = int64(most)
 	for _, files := range groups {
-		w.compareReplicas(files)
+		w.compareReplicas(append(files, w.f.namesakes(p, files)...))
 	}
 }
 
@@ -128,6 +130,33 @@ func (p *placed) groups() (groups [][]uint32, most int) {
 	return groups, most
 }
 
+// namesakes returns files that should be replicas of a group, by their names and sizes: no
+// content that was written to them is that of the others. They are on machines of which the
+// group has no file of that name.
+func (f *Flow) namesakes(p *placed, group []uint32) (list []uint32) {
+	type key struct {
+		name  string
+		bytes int64
+	}
+	keyOf := func(o uint32) key { return key{path.Base(f.objects[o].Name), p.bytes[o]} }
+	machine := func(o uint32) uint32 { return f.order.Machine(f.objects[o].Host) }
+	copies, machines := map[key]int{}, map[uint32]bool{}
+	for _, o := range group {
+		copies[keyOf(o)]++
+		machines[machine(o)] = true
+	}
+	if len(machines) < 2 {
+		return nil
+	}
+	for o := range p.bytes {
+		if copies[keyOf(o)] >= 2 && !machines[machine(o)] {
+			list = append(list, o)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // compareReplicas reports where files that should be the same are not. Of three and more,
 // the most are right.
 func (w *finder) compareReplicas(files []uint32) {
@@ -177,10 +206,13 @@ func (w *finder) compareReplicas(files []uint32) {
 	for _, o := range files {
 		if x := odds[o]; x != nil {
 			m := &f.moves[x.e.To]
+			how := fmt.Sprintf("%d bytes differ, the first at %d", x.bytes, m.at+int64(x.d.First))
+			if x.d.Unseen {
+				how = many(x.count, "write") + " had other content"
+			}
 			f.add(Finding{Problem: Differing, Moves: []int{x.e.From, x.e.To}, Bytes: x.bytes, Diff: &x.d,
-				Text: fmt.Sprintf("%s is not like its replica %s: %d bytes differ, the first at %d",
-					f.name(&f.objects[m.object]), f.name(&f.objects[f.moves[x.e.From].object]), x.bytes, m.at+
-						int64(x.d.First))})
+				Text: fmt.Sprintf("%s is not like its replica %s: %s",
+					f.name(&f.objects[m.object]), f.name(&f.objects[f.moves[x.e.From].object]), how)})
 		}
 	}
 }

@@ -87,6 +87,7 @@ func (f *Flow) scan(ctx context.Context) error {
 	f.stats.Events, f.stats.Hosts = f.order.Len(), len(f.order.Hosts())
 	f.placeStreams()
 	f.inOrder()
+	f.placeWrites()
 	f.packetsOf()
 	f.byObject = group(len(f.objects), len(f.moves), func(i int) uint32 { return f.moves[i].object })
 	for i := range f.objects {
@@ -356,6 +357,23 @@ func (f *Flow) inOrder() {
 			f.stats.Unknown++
 		case f.contents.classes[m.class].hashed():
 			f.stats.Signed++
+		}
+	}
+}
+
+// placeWrites puts what was written to files of which no call says where behind each other:
+// foreign traces of write(2) have no positions.
+func (f *Flow) placeWrites() {
+	said := make([]bool, len(f.objects))
+	for i := range f.moves {
+		m := &f.moves[i]
+		said[m.object] = said[m.object] || m.at != -1
+	}
+	ends := map[uint32]int64{}
+	for i := range f.moves {
+		if m := &f.moves[i]; m.write() && !said[m.object] && f.objects[m.object].Kind == File {
+			m.at = ends[m.object]
+			ends[m.object] += m.bytes()
 		}
 	}
 }
