@@ -26,13 +26,22 @@ func (s *scanner) catSignature(ev *event.Event) {
 	if n < 0 || f.moves[n].event+1 != s.event || f.moves[n].class != 0 || len(ev.Bufs) == 0 {
 		return
 	}
-	var note catNote
-	if json.Unmarshal(ev.Bufs[0].Inline, &note) != nil || len(note.CatLog.Data.Signature) != similar.CATHashes {
+	sig, ok := CATSignatureOf(ev.Bufs[0].Inline)
+	if !ok {
 		return
 	}
-	var sig similar.CATSignature
-	copy(sig[:], note.CatLog.Data.Signature)
 	f.moves[n].class = f.contents.catClass(&sig, f.moves[n].bytes())
+}
+
+// CATSignatureOf returns the signature that the note behind an imported event of CAT's logs has of
+// the event's content.
+func CATSignatureOf(note []byte) (sig similar.CATSignature, ok bool) {
+	var n catNote
+	if json.Unmarshal(note, &n) != nil || len(n.CatLog.Data.Signature) != similar.CATHashes {
+		return sig, false
+	}
+	copy(sig[:], n.CatLog.Data.Signature)
+	return sig, true
 }
 
 // catClass returns the class of a signature and a length. The numbers stand in as many

@@ -114,7 +114,12 @@ class Panel {
     out.replaceChildren("looking …");
     try {
       const s = await this.view.source.similar(d.tape, d.seq);
-      const looked = `${plural(s.events, "event", "events")}${s.all ? ", all there are" : " around it"}, ${bytes(s.bytes)} of content${s.cut_bytes ? `, the first ${bytes(s.cut_bytes)} of each` : ""} were looked at.`;
+      if (s.by === "") {
+        out.replaceChildren(element("p", {}, "The tape has neither this content nor a signature of it, so nothing can be compared."));
+        return;
+      }
+      const unknown = s.unknown ? ` Of ${plural(s.unknown, "content", "contents")} the tape has nothing to compare.` : "";
+      const looked = (s.by === "bytes" ? "" : `Compared by ${s.by}: `) + `${plural(s.events, "event", "events")}${s.all ? ", all there are" : " around it"}, ${bytes(s.bytes)} of content${s.cut_bytes ? `, the first ${bytes(s.cut_bytes)} of each` : ""} were looked at.${unknown}`;
       const rows = s.found.map(x => element("tr", {},
         element("td", {}, x.equal ? "equal" : `${Math.round(100 * x.jaccard)} % alike`),
         element("td", {}, x.shared ? bytes(x.shared) + " shared" : "–"),

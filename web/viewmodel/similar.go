@@ -3,7 +3,6 @@
 package viewmodel
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -32,6 +31,8 @@ type Similar struct {
 	Bytes   int64          `json:"bytes"`     // that were read
 	All     bool           `json:"all"`       // that is all of the tapes
 	CutFrom int64          `json:"cut_bytes"` // how long contents are that were looked at only in part; 0 if none was
+	By      string         `json:"by"`        // "bytes", "hashes", "signatures", "signatures of CAT"; "" if the tape has nothing of the content
+	Unknown int            `json:"unknown"`   // contents that could not be compared: the tapes do not have them
 	Found   []SimilarEvent `json:"found"`     // the most similar first
 }
 
@@ -61,9 +62,16 @@ func (s *Scene) Similar(ctx context.Context, tape int, seq uint64) (*Similar, er
 	if f.signer, err = similar.NewSigner(nil); err != nil {
 		return nil, err
 	}
-	f.content = f.bytes(s.tapes[tape].Tape, b)
-	f.signature = f.signer.Sign(nil, f.content)
-	if f.origins, err = similar.NewOrigins(nil, func(uint32) []byte { return f.content }); err != nil {
+	var note []byte
+	if next, err := s.read(tape, seq+1); err == nil {
+		note = noteOf(next)
+	}
+	f.asked = f.subject(tape, ev.Host, b, note)
+	if out.By = f.asked.has.String(); out.By == "" {
+		return out, nil
+	}
+	f.signature = f.signer.Sign(nil, f.asked.bytes)
+	if f.origins, err = similar.NewOrigins(nil, func(uint32) []byte { return f.asked.bytes }); err != nil {
 		return nil, err
 	}
 	f.origins.Add(0)
@@ -113,7 +121,8 @@ func (t *tape) near(ns int64) uint64 {
 type finding struct {
 	s         *Scene
 	out       *Similar
-	content   []byte
+	asked     *subject
+	digester  similar.Digester
 	signer    *similar.Signer
 	signature similar.Signature
 	origins   *similar.Origins
@@ -148,8 +157,12 @@ func (f *finding) look(ctx context.Context, k int, at uint64, notTape int, notSe
 		return err
 	}
 	var ev event.Event
+	var waiting *candidate
 	for range 2 * similarEvents {
 		if err := r.Next(&ev); errors.Is(err, io.EOF) {
+			if waiting != nil {
+				f.add(waiting, nil)
+			}
 			return nil
 		} else if err != nil {
 			continue // a damaged block: it goes on behind it
@@ -158,6 +171,10 @@ func (f *finding) look(ctx context.Context, k int, at uint64, notTape int, notSe
 			return ctx.Err()
 		}
 		f.out.Events++
+		if waiting != nil { // for the note that may have its signature
+			f.take(waiting, f.subject(k, waiting.host, &event.Buf{Len: waiting.Bytes, Omitted: true}, noteOf(&ev)))
+			waiting = nil
+		}
 		b := contentBuf(&ev)
 		if b == nil || k == notTape && ev.Seq == notSeq {
 			continue
@@ -166,43 +183,70 @@ func (f *finding) look(ctx context.Context, k int, at uint64, notTape int, notSe
 			f.out.All = false
 			return nil
 		}
-		v := f.judge(k, b)
-		if !v.equal && v.jaccard < leastJaccard && v.shared == 0 {
+		io := ev.Traffic()
+		c := &candidate{host: ev.Host, SimilarEvent: SimilarEvent{
+			EventRef: EventRef{Tape: k, Seq: ev.Seq, AtNS: ev.Enter + t.shift(ev.Host)}, Bytes: b.Len,
+			Work: report.WorkOf(&ev, &io).String()}}
+		if b.Omitted && len(b.Hashes) == 0 {
+			waiting = c
 			continue
 		}
-		io := ev.Traffic()
-		f.out.Found = append(f.out.Found,
-			SimilarEvent{EventRef: EventRef{Tape: k, Seq: ev.Seq, AtNS: ev.Enter + t.shift(ev.Host)},
-				Equal: v.equal, Jaccard: v.jaccard, Shared: v.shared, Bytes: b.Len,
-				Work: report.WorkOf(&ev, &io).String()})
+		f.judge(c, b)
 	}
 	return nil
 }
 
+// candidate is an event whose content may be like that which is asked for.
+type candidate struct {
+	SimilarEvent
+	host uint32
+}
+
+// noteOf returns the bytes of a mark.
+func noteOf(ev *event.Event) []byte {
+	if ev.Kind != event.NoteMark || len(ev.Bufs) == 0 {
+		return nil
+	}
+	return ev.Bufs[0].Inline
+}
+
 // judge compares content, once however often it comes.
-func (f *finding) judge(tape int, b *event.Buf) *verdict {
-	key := binary.AppendUvarint(nil, uint64(tape))
+func (f *finding) judge(c *candidate, b *event.Buf) {
+	key := binary.AppendUvarint(nil, uint64(c.Tape))
 	for _, r := range b.Refs {
 		key = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(key, r.Chunk), uint64(r.Off)),
 			uint64(r.Len))
 	}
 	key = append(key, b.Inline...)
-	v := f.known[string(key)]
-	if v != nil {
-		return v
+	for i := range b.Hashes {
+		key = append(key, b.Hashes[i][:]...)
 	}
-	v = &verdict{}
-	f.known[string(key)] = v
-	data := f.bytes(f.s.tapes[tape].Tape, b)
-	if v.equal = bytes.Equal(data, f.content); v.equal {
-		v.jaccard, v.shared = 1, len(data)
-		return v
+	if v, ok := f.known[string(key)]; ok {
+		f.add(c, v)
+		return
 	}
-	f.scratch = f.signer.Sign(f.scratch[:0], data)
-	if len(f.scratch) == len(f.signature) && len(f.scratch) > 0 {
-		v.jaccard = similar.Estimate(f.scratch, f.signature)
+	f.known[string(key)] = f.take(c, f.subject(c.Tape, c.host, b, nil))
+}
+
+// take compares a content, and keeps its event if it is alike. It returns nil if the content is
+// not known.
+func (f *finding) take(c *candidate, s *subject) *verdict {
+	var v *verdict
+	if x, ok := f.compare(s); ok {
+		v = &x
 	}
-	f.matches = f.origins.Find(f.matches[:0], data)
-	v.shared = similar.Cover(f.matches)
+	f.add(c, v)
 	return v
+}
+
+// add keeps an event if its content is alike.
+func (f *finding) add(c *candidate, v *verdict) {
+	if v == nil {
+		f.out.Unknown++
+		return
+	}
+	if v.equal || v.jaccard >= leastJaccard || v.shared > 0 {
+		c.Equal, c.Jaccard, c.Shared = v.equal, v.jaccard, v.shared
+		f.out.Found = append(f.out.Found, c.SimilarEvent)
+	}
 }

@@ -5,12 +5,18 @@ package viewmodel_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format/catlog"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/model/similar"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/web/viewmodel"
@@ -261,6 +267,63 @@ func TestSimilar(t *testing.T) {
 	for _, f := range records.Found {
 		if f.Equal || f.Shared < 250 || f.Jaccard < 0.3 {
 			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// signedLog is a log of CAT: contents of which it has signatures (two are one, a third is 0.9 of
+// it, and one is another), and one of which it has nothing.
+func signedLog() string {
+	var b strings.Builder
+	for i, first := range []int{1, 1, 2, 100, -1} {
+		data := ""
+		if first >= 0 {
+			data = `,"data":{"signature":[`
+			for k := range similar.CATHashes {
+				data += fmt.Sprintf("%d,", first+k)
+			}
+			data = strings.TrimSuffix(data, ",") + "]}"
+		}
+		fmt.Fprintf(&b, `{"timestamp":%d,"type":"WR","thread":"1@a","pid":7,"filename":"/f%d","fd":%d,"size":4096,`+
+			`"returned_value":4096%s}`+"\n", 1000+i, i, i+3, data)
+	}
+	return b.String()
+}
+
+// Contents that a log has no bytes of are compared by their signatures; of a content of which
+// it has nothing, nothing is said.
+func TestSimilarBySignatures(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "cat.log")
+	if err := os.WriteFile(name, []byte(signedLog()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tapes, _ := formattest.Import(t, &catlog.Format, name)
+	s := open(t, slices.Collect(maps.Values(tapes))...)
+	for _, c := range []struct{ file, by, want string }{
+		{"/f0", "signatures of CAT", "/f1 equal, /f2 90 %; 1 unknown"},
+		{"/f3", "signatures of CAT", "; 1 unknown"},
+		{"/f4", "", "; 0 unknown"},
+	} {
+		f, err := s.Find(t.Context(), 0, 0, "op = write and path = "+c.file)
+		if err != nil || f.Event == nil {
+			t.Fatal(f, err)
+		}
+		x, err := s.Similar(t.Context(), 0, f.Event.Seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, y := range x.Found {
+			how := fmt.Sprintf("%.0f %%", 100*y.Jaccard)
+			if y.Equal {
+				how = "equal"
+			}
+			_, file, _ := strings.Cut(y.Line, "</")
+			file, _, _ = strings.Cut(file, ">")
+			found = append(found, "/"+file+" "+how)
+		}
+		if got := fmt.Sprintf("%s; %d unknown", strings.Join(found, ", "), x.Unknown); got != c.want || x.By != c.by {
+			t.Errorf("like %s by %q: %s, want %s by %q", c.file, x.By, got, c.want, c.by)
 		}
 	}
 }
