@@ -30,6 +30,8 @@ type Options struct {
 	Manifest *trace.Manifest
 	// Filter is what was picked of the trace, to be said; "" if that is all.
 	Filter string
+	// Correct puts the times of an event on the clock of all hosts. It may be nil.
+	Correct func(*event.Event)
 }
 
 // Stat is the summary of a trace. It is also the JSON that `iotape stat --json`
@@ -63,6 +65,7 @@ type Stat struct {
 // Recording says how a trace was made.
 type Recording struct {
 	Host       string   `json:"host"`
+	Hosts      []string `json:"hosts,omitempty"` // all of them, if there are several
 	Kernel     string   `json:"kernel"`
 	Arch       string   `json:"arch"`
 	Backend    string   `json:"backend"`
@@ -203,6 +206,9 @@ func Collect(events iter.Seq2[*event.Event, error], o *Options) *Stat {
 			}
 			q.DamagedBlocks++
 			continue
+		}
+		if c.o.Correct != nil {
+			c.o.Correct(e)
 		}
 		c.see(e)
 	}
@@ -495,5 +501,10 @@ func (c *collector) describe() {
 			Backend: h.Backend, Content: h.Content,
 			Command: h.Command, Target: h.Target, ExitStatus: m.ExitStatus, Signal: m.Signal,
 			Window: h.Window, Assembly: m.Assembly}
+		if len(m.Hosts) > 1 {
+			for i := range m.Hosts {
+				c.stat.Recording.Hosts = append(c.stat.Recording.Hosts, m.Hosts[i].Host)
+			}
+		}
 	}
 }

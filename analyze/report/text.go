@@ -84,14 +84,23 @@ func (s *Stat) Text(w io.Writer) error {
 
 // where says on what the recording was made, and how. A foreign trace may know little
 // of it.
-func (r *Recording) where() string {
+func (r *Recording) where() string { return r.Where() + "\n" }
+
+// Where says in words on which hosts and how something was recorded, as far as the tape says so.
+func (r *Recording) Where() string {
 	var parts []string
-	host := "on " + Printable(r.Host)
-	if r.Kernel != "" {
-		host += fmt.Sprintf(" (Linux %s, %s)", Printable(r.Kernel), Printable(r.Arch))
-	}
-	if r.Host != "" || r.Kernel != "" {
-		parts = append(parts, host)
+	switch system := r.system(); {
+	case len(r.Hosts) > 1:
+		var names []string
+		for _, h := range r.Hosts[:min(len(r.Hosts), maxHostsNamed)] {
+			names = append(names, Printable(h))
+		}
+		if more := len(r.Hosts) - len(names); more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		parts = append(parts, fmt.Sprintf("on %d hosts: %s", len(r.Hosts), strings.Join(names, ", ")))
+	case r.Host != "" || system != "":
+		parts = append(parts, "on "+Printable(r.Host)+system)
 	}
 	if r.Backend != "" {
 		parts = append(parts, "recorded with "+Printable(r.Backend))
@@ -99,7 +108,18 @@ func (r *Recording) where() string {
 	if r.Content != "" {
 		parts = append(parts, "content "+Printable(r.Content))
 	}
-	return strings.Join(parts, ", ") + "\n"
+	return strings.Join(parts, ", ")
+}
+
+// maxHostsNamed is how many hosts are named in a line.
+const maxHostsNamed = 8
+
+// system names kernel and architecture, in parentheses; "" if the kernel is not known.
+func (r *Recording) system() string {
+	if r.Kernel == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (Linux %s, %s)", Printable(r.Kernel), Printable(r.Arch))
 }
 
 // boundary says why a part of a recording begins or ends where it does.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/causal/happens"
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
@@ -37,6 +38,11 @@ and what the recording lacks.`,
 			if g != nil {
 				o.Filter = g.Expr().String()
 			}
+			clock, err := happens.NewClock(t)
+			if err != nil {
+				return err
+			}
+			o.Correct = clock.Correct
 			s := report.Collect(cli.Filtered(c, t, g), &o)
 			return c.Result(cli.Either(asJSON, s.JSON, s.Text), s.Quality.DamagedBlocks == 0)
 		}),

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -103,34 +102,22 @@ func (s *Scene) Close() error {
 // align puts the hosts' times beside each other: by their wall clocks, and what messages
 // say of the differences of those. What has no wall clock begins with the others.
 func (s *Scene) align(skews []happens.Skew) {
-	global := 0
 	type span struct{ from, to int64 }
-	origin, known := int64(0), false
+	var hosts []trace.Host
+	var firsts []happens.First
 	for _, t := range s.tapes {
-		t.hosts = slices.Grow(t.hosts[:0], 1)
 		for h := range max(len(t.Manifest().Hosts), 1) {
-			shift := int64(0)
-			if host := t.Host(uint32(h)); host.WallNS != 0 {
-				shift = host.Wall(0)
-				if global < len(skews) && skews[global].Bounded() {
-					shift -= skews[global].NS
-				}
-				if first, ok := t.first(uint32(h)); ok && (!known || first+shift < origin) {
-					origin, known = first+shift, true
-				}
-			}
-			t.hosts = append(t.hosts, hostState{shift: shift, row: -1})
-			global++
+			hosts = append(hosts, *t.Host(uint32(h)))
+			ns, ok := t.first(uint32(h))
+			firsts = append(firsts, happens.First{NS: ns, Known: ok})
 		}
 	}
+	shifts := happens.Align(hosts, firsts, skews)
 	for _, t := range s.tapes {
-		for h := range t.hosts {
-			switch first, ok := t.first(uint32(h)); {
-			case t.Host(uint32(h)).WallNS != 0:
-				t.hosts[h].shift -= origin
-			case ok:
-				t.hosts[h].shift = -first
-			}
+		t.hosts = t.hosts[:0]
+		for range max(len(t.Manifest().Hosts), 1) {
+			t.hosts = append(t.hosts, hostState{shift: shifts[0], row: -1})
+			shifts = shifts[1:]
 		}
 	}
 	var all *span

@@ -104,9 +104,7 @@ func (v *run) section(c *collector) page.Section {
 		Note: "What was recorded, and what of it the recording does not have. A number in another section is of what " +
 			"is there."}
 	if r := d.Recording; r != nil {
-		s.Blocks = append(s.Blocks,
-			page.Line(fmt.Sprintf("%s on %s (Linux %s, %s), recorded with %s, content %s", strings.Join(r.Command, " "),
-				r.Host, r.Kernel, r.Arch, r.Backend, r.Content)))
+		s.Blocks = append(s.Blocks, page.Line(strings.TrimSpace(strings.Join(r.Command, " ")+" "+r.Where())))
 	}
 	s.Blocks = append(s.Blocks,
 		page.Line(fmt.Sprintf("%s calls (%s failed) by %s and %s on %s in %s", report.Count(d.Calls),

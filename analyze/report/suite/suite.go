@@ -11,6 +11,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/causal/happens"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/trace"
 )
@@ -49,6 +50,7 @@ var sections = []struct {
 	id  string
 	new func(c *collector) view
 }{
+	{"findings", newFindings},
 	{"run", newRun},
 	{"advice", newAdvice},
 	{"ops", newOps},
@@ -98,6 +100,7 @@ type seen struct {
 
 // collector is one pass.
 type collector struct {
+	ctx    context.Context // for sections that read the tape again
 	o      Options
 	tape   *trace.Tape
 	views  []view
@@ -128,7 +131,11 @@ func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, dama
 
 // pass reads the events of a tape for the views that are wanted.
 func pass(ctx context.Context, t *trace.Tape, o *Options) (*collector, error) {
-	c := &collector{tape: t, first: t.Manifest().FirstNS, last: t.Manifest().LastNS}
+	clock, err := happens.NewClock(t)
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{ctx: ctx, tape: t, first: clock.First, last: clock.Last}
 	if o != nil {
 		c.o = *o
 	}
@@ -165,6 +172,7 @@ func pass(ctx context.Context, t *trace.Tape, o *Options) (*collector, error) {
 			}
 			continue
 		}
+		clock.Correct(ev)
 		c.see(ev)
 	}
 	c.procs.finish(c.last)

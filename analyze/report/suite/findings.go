@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iotape/iotape/analyze/flow"
+	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/trace"
+)
+
+// findings is what the flow of the data shows (package flow). It compares contents, so it takes
+// more than all other sections: of long tapes it is made if it is asked for.
+type findings struct{}
+
+// mostFindings is up to how many events the section is made without being asked for.
+const mostFindings = 1 << 20
+
+type findingData struct {
+	Kind   string   `json:"kind"`
+	Wrong  bool     `json:"wrong"` // data is not what it should be
+	Text   string   `json:"text"`
+	Events []string `json:"events"`
+	Count  int      `json:"count"` // how many of its kind are taken together in it
+	Bytes  int64    `json:"bytes"`
+}
+
+type findingsData struct {
+	Computed bool             `json:"computed"`
+	Wrong    int64            `json:"wrong"`
+	Numbers  map[string]int64 `json:"numbers,omitempty"` // of iotape flow --numbers
+	Findings []findingData    `json:"findings"`
+	Notes    []string         `json:"notes,omitempty"`
+}
+
+func newFindings(*collector) view { return &findings{} }
+
+func (v *findings) see(*seen) {}
+
+func (v *findings) section(c *collector) page.Section {
+	s := page.Section{ID: "findings", Title: "Findings in the flow of data",
+		Note: "Data that is not what was sent, written or held elsewhere, and what else its flow shows. iotape flow shows " +
+			"the ways of data, and takes several tapes."}
+	d := findingsData{Findings: []findingData{}}
+	events := c.tape.Manifest().Counts.Events
+	if !slices.Contains(c.o.Sections, "findings") && events > mostFindings {
+		s.Data = d
+		s.Blocks = []page.Block{page.Line(fmt.Sprintf("not computed, because the tape has %s: iotape report --section findings",
+			report.Plural(events, "event", "events")))}
+		return s
+	}
+	f, err := flow.Load(c.ctx, []*trace.Tape{c.tape}, nil)
+	if err != nil {
+		s.Data = d
+		s.Blocks = []page.Block{page.Line("not computed: " + err.Error())}
+		return s
+	}
+	d.Computed, d.Notes, d.Numbers = true, f.Notes(), map[string]int64{}
+	for _, n := range f.Numbers(nil) {
+		d.Numbers[n.Name] = n.Value
+	}
+	d.Wrong = d.Numbers["wrong"]
+	for _, x := range f.Findings() {
+		j := findingData{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{},
+			Count: x.Count, Bytes: x.Bytes}
+		for _, id := range x.Moves {
+			j.Events = append(j.Events, f.EventName(f.Move(id).Event))
+		}
+		d.Findings = append(d.Findings, j)
+	}
+	s.Data, s.Blocks = d, d.blocks(c.o.Top)
+	return s
+}
+
+// blocks shows the first findings.
+func (d *findingsData) blocks(most int) []page.Block {
+	line := fmt.Sprintf("%s of data that is not what it should be; %s moved %s",
+		report.Plural(uint64(d.Wrong), "finding", "findings"),
+		report.Plural(uint64(d.Numbers["moves"]), "read or write", "reads and writes"), report.Bytes(uint64(d.Numbers["bytes"])))
+	blocks := []page.Block{page.Line(line)}
+	for _, n := range d.Notes {
+		blocks = append(blocks, page.Line("note: "+n))
+	}
+	if len(d.Findings) == 0 {
+		return blocks
+	}
+	return append(blocks, tableOf("", []string{"finding", "events", "what"}, 3, d.Findings, most,
+		func(x *findingData) []string { return []string{x.Kind, strings.Join(x.Events, ", "), x.Text} }))
+}
