@@ -14,6 +14,7 @@ import (
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/fleet/archive"
 	"github.com/iotape/iotape/fleet/archiverun"
+	"github.com/iotape/iotape/pipe/objectstore"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/store/catalogue"
 )
@@ -108,7 +109,7 @@ iotape catalogue find.`,
   iotape archive list /srv/tapes --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := archive.OpenStore(cmd.Context(), args[0])
+			store, err := objectstore.Open(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -131,7 +132,7 @@ last part of that name.`,
   iotape catalogue find 'ops.fsync > 1e6' --csv --columns location | tail -n +2 | xargs iotape archive get --from s3://tapes/fleet -o found`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := archive.OpenStore(cmd.Context(), from)
+			store, err := objectstore.Open(cmd.Context(), from)
 			if err != nil {
 				return err
 			}

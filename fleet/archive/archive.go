@@ -22,6 +22,7 @@ import (
 
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/objectstore"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
@@ -29,7 +30,7 @@ import (
 // Options for Run.
 type Options struct {
 	Data    string // the collector's directory
-	Store   Store
+	Store   objectstore.Store
 	Program string // name and version of the sealing program, for the tapes
 	// Reporter reports what a filter leaves out of a tape. It may be nil.
 	Reporter sealing.Reporter
@@ -305,7 +306,7 @@ func (r *run) seal(ctx context.Context, j *job) error {
 	if err := r.sealWith(ctx, s); err != nil {
 		return err
 	}
-	return syncDirs(j.dir, j.dir)
+	return objectstore.SyncDirs(j.dir, j.dir)
 }
 
 // sealStreams seals streams each of which continues the one before. After an error of this
@@ -398,7 +399,7 @@ func (r *run) store(ctx context.Context, j *job) error {
 }
 
 // compare reads a file of a store and returns how it differs from what is expected.
-func compare(ctx context.Context, s Store, key string, want trace.FileSum) error {
+func compare(ctx context.Context, s objectstore.Store, key string, want trace.FileSum) error {
 	in, err := s.Get(ctx, key)
 	if err != nil {
 		return err
@@ -410,7 +411,7 @@ func compare(ctx context.Context, s Store, key string, want trace.FileSum) error
 // copySum copies a file and returns how it differs from what is expected.
 func copySum(ctx context.Context, out io.Writer, in io.Reader, name string, want trace.FileSum) error {
 	h := blake3.New()
-	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(contextReader{ctx, in}, want.Bytes+1))
+	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(objectstore.Reader(ctx, in), want.Bytes+1))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
@@ -473,7 +474,7 @@ func (r *run) move(j *job, to string) error {
 			return err
 		}
 	}
-	return syncDirs(to, to)
+	return objectstore.SyncDirs(to, to)
 }
 
 // drop ends a job by removing its plan.
@@ -503,4 +504,11 @@ func (r *run) refuse(j *job, why string) error {
 	r.Note(fmt.Sprintf("stream %s of %s cannot be sealed, and is quarantined in %s: %s", j.Plan.Streams[0],
 		j.Plan.Assembly.Host, to, why))
 	return r.drop(j)
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

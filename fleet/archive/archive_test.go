@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/pipe/objectstore"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -110,7 +111,17 @@ func seal(_ context.Context, s *sealRequest) error {
 }
 
 // kept returns the manifests of all tapes in a store, having read all their files.
-func kept(t *testing.T, s Store) (all []*trace.Manifest) {
+// newStore returns an empty store.
+func newStore(t *testing.T) objectstore.Store {
+	t.Helper()
+	s, err := objectstore.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func kept(t *testing.T, s objectstore.Store) (all []*trace.Manifest) {
 	t.Helper()
 	ctx := context.Background()
 	for tape, err := range Tapes(ctx, s, "") {
@@ -231,7 +242,7 @@ func TestAssembly(t *testing.T) {
 		}, "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			data, store := t.TempDir(), directory{t.TempDir()}
+			data, store := t.TempDir(), newStore(t)
 			c.make(data)
 			res, err := Run(context.Background(), &Options{Data: data, Store: store, sealWith: seal,
 				Clock: func() time.Time { return noon.Add(24 * time.Hour) }})
@@ -247,7 +258,7 @@ func TestAssembly(t *testing.T) {
 
 // TestHeadless: a stream that continues a missing one is quarantined, with a reason.
 func TestHeadless(t *testing.T) {
-	data, store := t.TempDir(), directory{t.TempDir()}
+	data, store := t.TempDir(), newStore(t)
 	gone := staging.StreamName{BootID: boot, StartNS: 1000, Serial: 1}.String()
 	name := stage(t, data, "a", 2, 7, 3, 2, staging.ReasonStop, func(a *staging.About, _ *staging.End) {
 		a.Continues, a.Previous = true, gone
@@ -266,7 +277,7 @@ func TestHeadless(t *testing.T) {
 // TestDamaged: a directory that cannot be read is quarantined if it is finished, and left to
 // the collector if not; the others are archived.
 func TestDamaged(t *testing.T) {
-	data, store := t.TempDir(), directory{t.TempDir()}
+	data, store := t.TempDir(), newStore(t)
 	bad := stage(t, data, "a", 1, 7, 0, 2, staging.ReasonStop)
 	open := stage(t, data, "b", 1, 7, 0, 2, "")
 	stage(t, data, "a", 2, 8, 0, 2, staging.ReasonStop)
@@ -293,7 +304,7 @@ func TestDamaged(t *testing.T) {
 
 // TestManifest: a tape says why it begins and ends, and what is missing.
 func TestManifest(t *testing.T) {
-	data, store := t.TempDir(), directory{t.TempDir()}
+	data, store := t.TempDir(), newStore(t)
 	stage(t, data, "a", 1, 7, 0, 3, staging.ReasonReboot, func(a *staging.About, e *staging.End) {
 		a.Reason, a.Detail, a.GapNS = staging.ReasonLoss, "why", 5
 		e.Complete, e.Detail, e.Losses = false, "power", []staging.Loss{{Reason: "the spool was full", Events: 3}}
@@ -321,7 +332,7 @@ var errKilled = errors.New("killed")
 // go on: each stream is in exactly one tape, each tape is told of, and nothing is left.
 func TestKilled(t *testing.T) {
 	for at := 1; ; at++ {
-		data, store := t.TempDir(), directory{t.TempDir()}
+		data, store := t.TempDir(), newStore(t)
 		stage(t, data, "a", 1, 7, 0, 3, staging.ReasonAge)
 		stage(t, data, "a", 2, 7, 3, 2, staging.ReasonStop)
 		bad := stage(t, data, "a", 3, 9, 5, 1, staging.ReasonStop)
@@ -391,7 +402,7 @@ func TestKilled(t *testing.T) {
 
 // faulty is a store of which the nth Put or Get goes wrong.
 type faulty struct {
-	Store
+	objectstore.Store
 	n    *int
 	torn bool // Put keeps half of a file and says nothing
 }
@@ -418,7 +429,7 @@ func (f faulty) Put(ctx context.Context, key, file string) error {
 func TestStoreFails(t *testing.T) {
 	for _, torn := range []bool{false, true} {
 		for n := 1; n <= 4; n++ {
-			data, store := t.TempDir(), directory{t.TempDir()}
+			data, store := t.TempDir(), newStore(t)
 			stage(t, data, "a", 1, 7, 0, 3, staging.ReasonStop)
 			stage(t, data, "b", 1, 8, 0, 3, staging.ReasonStop)
 			left := n
@@ -441,7 +452,7 @@ func TestStoreFails(t *testing.T) {
 
 // TestOneFails: a tape that nobody can be told of keeps no other from its end.
 func TestOneFails(t *testing.T) {
-	data, store := t.TempDir(), directory{t.TempDir()}
+	data, store := t.TempDir(), newStore(t)
 	stage(t, data, "a", 1, 7, 0, 3, staging.ReasonStop)
 	stage(t, data, "b", 1, 8, 0, 3, staging.ReasonStop)
 	o := &Options{Data: data, Store: store, sealWith: seal, Stored: func(_ context.Context, s *Stored) error {
@@ -461,8 +472,8 @@ func TestOneFails(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	ctx := context.Background()
-	setup := func() directory {
-		data, store := t.TempDir(), directory{t.TempDir()}
+	setup := func() objectstore.Store {
+		data, store := t.TempDir(), newStore(t)
 		for day := range 4 {
 			stage(t, data, "a", uint64(day+1), uint64(day+1), 0, 3, staging.ReasonStop,
 				func(a *staging.About, _ *staging.End) { a.StartNS += int64(day) * 86400e9 })
@@ -477,13 +488,13 @@ func TestPrune(t *testing.T) {
 			}
 			for _, f := range tape.files { // one was stored on each day
 				at := noon.Add(time.Duration(day) * 24 * time.Hour)
-				if err := os.Chtimes(store.path(tape.Key+"/"+f), at, at); err != nil {
+				if err := os.Chtimes(store.Location(tape.Key+"/"+f), at, at); err != nil {
 					t.Fatal(err)
 				}
 			}
 			day++
 		}
-		write(t, filepath.Join(store.root, "README"), "not a tape's")
+		write(t, store.Location("README"), "not a tape's")
 		return store
 	}
 	now := func() time.Time { return noon.Add(4*24*time.Hour - time.Hour) }
@@ -516,7 +527,7 @@ func TestPrune(t *testing.T) {
 			if told != len(gone) && !c.keep.DryRun || c.keep.DryRun && (told != 0 || len(gone) != 4) {
 				t.Errorf("%d removed, told of %d", len(gone), told)
 			}
-			if _, err := os.Stat(filepath.Join(store.root, "README")); err != nil {
+			if _, err := os.Stat(store.Location("README")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -528,7 +539,7 @@ func TestPrune(t *testing.T) {
 		key = tape.Key
 		break
 	}
-	if err := os.Remove(store.path(key + "/" + trace.ManifestName)); err != nil {
+	if err := os.Remove(store.Location(key + "/" + trace.ManifestName)); err != nil {
 		t.Fatal(err)
 	}
 	if gone, err := Prune(ctx, store,
@@ -542,7 +553,7 @@ func TestPrune(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
-	ctx, data, store, dir := context.Background(), t.TempDir(), directory{t.TempDir()}, t.TempDir()
+	ctx, data, store, dir := context.Background(), t.TempDir(), newStore(t), t.TempDir()
 	stage(t, data, "a", 1, 7, 0, 3, staging.ReasonStop)
 	if _, err := Run(ctx, &Options{Data: data, Store: store, sealWith: seal}); err != nil {
 		t.Fatal(err)
@@ -561,7 +572,7 @@ func TestGet(t *testing.T) {
 			t.Errorf("%q is %s", name, key)
 		}
 	}
-	write(t, store.path(tape.Key+"/streams"), "damaged")
+	write(t, store.Location(tape.Key+"/streams"), "damaged")
 	out := filepath.Join(dir, "out.tape")
 	if err := Get(ctx, store, tape.Key, out); !errors.Is(err, trace.ErrCorrupt) {
 		t.Errorf("a damaged tape: %v", err)
@@ -573,12 +584,16 @@ func TestGet(t *testing.T) {
 
 // FuzzKey: what is taken for a place of a tape stays within the store.
 func FuzzKey(f *testing.F) {
+	root, err := objectstore.Open(f.Context(), "/root")
+	if err != nil {
+		f.Fatal(err)
+	}
 	for _, s := range []string{"day=2026-11-22/host=a/x.tape", "day=../host=a/x.tape", "day=/host=/..tape", "a"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if checkKey(s) == nil && !strings.HasPrefix((directory{"/root"}).path(s), "/root/day=") {
-			t.Errorf("%q leads to %s", s, directory{"/root"}.path(s))
+		if checkKey(s) == nil && !strings.HasPrefix(root.Location(s), "/root/day=") {
+			t.Errorf("%q leads to %s", s, root.Location(s))
 		}
 	})
 }

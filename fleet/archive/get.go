@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/iotape/iotape/pipe/objectstore"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -18,7 +19,7 @@ import (
 var ErrNoTape = errors.New("there is no such tape")
 
 // Find returns the key of a tape by its key, its location, or its name.
-func Find(ctx context.Context, s Store, name string) (key string, err error) {
+func Find(ctx context.Context, s objectstore.Store, name string) (key string, err error) {
 	name = strings.TrimSuffix(name, "/")
 	root := s.Location("")
 	if rest, ok := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/"); ok {
@@ -47,7 +48,7 @@ func Find(ctx context.Context, s Store, name string) (key string, err error) {
 
 // Get copies a tape from a store into a new directory, and verifies each file by the
 // manifest. After an error the directory does not exist.
-func Get(ctx context.Context, s Store, key, out string) (err error) {
+func Get(ctx context.Context, s objectstore.Store, key, out string) (err error) {
 	if err := checkKey(key); err != nil {
 		return err
 	}
@@ -88,20 +89,20 @@ func Get(ctx context.Context, s Store, key, out string) (err error) {
 // maxManifest limits the size of a manifest, in bytes, as package trace does.
 const maxManifest = 64 << 20
 
-func getAll(ctx context.Context, s Store, key string) ([]byte, error) {
+func getAll(ctx context.Context, s objectstore.Store, key string) ([]byte, error) {
 	in, err := s.Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	b, err := io.ReadAll(io.LimitReader(contextReader{ctx, in}, maxManifest+1))
+	b, err := io.ReadAll(io.LimitReader(objectstore.Reader(ctx, in), maxManifest+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Location(key), err)
 	}
 	return b, nil
 }
 
-func getFile(ctx context.Context, s Store, key, name string, want trace.FileSum) error {
+func getFile(ctx context.Context, s objectstore.Store, key, name string, want trace.FileSum) error {
 	in, err := s.Get(ctx, key)
 	if err != nil {
 		return err

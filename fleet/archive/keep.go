@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/iotape/iotape/pipe/objectstore"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -27,7 +28,7 @@ func (t *Tape) Name() string { return t.Key[strings.LastIndexByte(t.Key, '/')+1:
 
 // Tapes iterates over the tapes whose keys begin with a prefix, in the order of keys. It
 // ignores files that belong to no tape.
-func Tapes(ctx context.Context, s Store, prefix string) iter.Seq2[*Tape, error] {
+func Tapes(ctx context.Context, s objectstore.Store, prefix string) iter.Seq2[*Tape, error] {
 	return func(yield func(*Tape, error) bool) {
 		var t *Tape
 		for o, err := range s.List(ctx, prefix) {
@@ -80,7 +81,7 @@ const unfinishedAge = 7 * 24 * time.Hour
 
 // Prune removes the tapes beyond the limits, and the files of unfinished ones. It returns
 // the tapes that it removed, or would remove.
-func Prune(ctx context.Context, s Store, k *Keep) (gone []*Tape, err error) {
+func Prune(ctx context.Context, s objectstore.Store, k *Keep) (gone []*Tape, err error) {
 	now := time.Now()
 	if k.Now != nil {
 		now = k.Now()
@@ -127,7 +128,7 @@ func Prune(ctx context.Context, s Store, k *Keep) (gone []*Tape, err error) {
 }
 
 // removeTape removes the manifest first: without it there is no tape.
-func removeTape(ctx context.Context, s Store, t *Tape) error {
+func removeTape(ctx context.Context, s objectstore.Store, t *Tape) error {
 	names := append([]string{trace.ManifestName},
 		slices.DeleteFunc(slices.Clone(t.files), func(n string) bool { return n == trace.ManifestName })...)
 	for _, name := range names {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/fleet/archive"
+	"github.com/iotape/iotape/pipe/objectstore"
 )
 
 // Options for Run.
@@ -22,7 +23,7 @@ type Options struct {
 	// Keep limits what stays; without an age and a size all tapes stay. With DryRun, Run
 	// archives and removes nothing.
 	Keep  archive.Keep
-	To    string        // where tapes are kept, see archive.OpenStore
+	To    string        // where tapes are kept, see objectstore.Open
 	Every time.Duration // the time between two runs; 0 means run once
 	Out   io.Writer     // gets the locations of the tapes that DryRun would remove
 	Note  func(line string)
@@ -52,7 +53,7 @@ func Run(ctx context.Context, o *Options) (refused int, err error) {
 			return 0, err
 		}
 	}
-	store, err := archive.OpenStore(ctx, o.To)
+	store, err := objectstore.Open(ctx, o.To)
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +74,7 @@ func Run(ctx context.Context, o *Options) (refused int, err error) {
 }
 
 // once archives the ended streams, and removes the tapes beyond the limits.
-func (o *Options) once(ctx context.Context, store archive.Store) (refused int, err error) {
+func (o *Options) once(ctx context.Context, store objectstore.Store) (refused int, err error) {
 	if o.Archive.Data != "" && !o.Keep.DryRun {
 		what := o.Archive
 		what.Store = store
@@ -95,7 +96,7 @@ func (o *Options) once(ctx context.Context, store archive.Store) (refused int, e
 	return refused, err
 }
 
-func (o *Options) prune(ctx context.Context, store archive.Store) error {
+func (o *Options) prune(ctx context.Context, store objectstore.Store) error {
 	gone, err := archive.Prune(ctx, store, &o.Keep)
 	word := "removed"
 	if o.Keep.DryRun {
@@ -117,7 +118,7 @@ func (o *Options) prune(ctx context.Context, store archive.Store) error {
 }
 
 // List writes the tapes of a store, one a line, for people or as JSON.
-func List(ctx context.Context, w io.Writer, store archive.Store, asJSON bool) error {
+func List(ctx context.Context, w io.Writer, store objectstore.Store, asJSON bool) error {
 	n := 0
 	enc := json.NewEncoder(w)
 	for t, err := range archive.Tapes(ctx, store, "") {

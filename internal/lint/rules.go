@@ -249,6 +249,12 @@ var rules = []rule{
 		why:   "a table of tapes, wherever they come from",
 	},
 	{
+		of:    []string{"store/lake"},
+		only:  []string{"analyze/flow", "analyze/report/...", "pipe/objectstore", "store", "store/catalogue", "trace"},
+		never: []string{"record/capture/...", "replay/...", "seal", "fleet/...", "web/...", "cmd/..."},
+		why:   "tables of tapes, wherever they come from",
+	},
+	{
 		of:    []string{"record/sealing"},
 		never: []string{"record/capture/...", "store", "replay/..."},
 		why:   "streams to tapes, whoever captured them",
@@ -270,7 +276,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"fleet/archive/..."},
-		only:  []string{"fleet/archive", "fleet/staging", "pipe/chain", "record/sealing", "trace"},
+		only:  []string{"fleet/archive", "fleet/staging", "pipe/chain", "pipe/objectstore", "record/sealing", "trace"},
 		never: []string{"record/capture/...", "replay/...", "store", "store/catalogue", "web/...", "cmd/..."},
 		why:   "streams to tapes, and tapes to where they are kept; who else wants to know of them is told",
 	},
@@ -390,6 +396,7 @@ var owners = []struct {
 	what, owner, why string
 }{
 	{"other:github.com/duckdb/...", "store", "each program that links it grows by 60 MB"},
+	{"other:github.com/apache/iceberg-go/...", "store/lake", "the lake alone knows how tables are laid out"},
 	{"other:github.com/hanwen/go-fuse/...", "record/capture/fusefs", "there is one file system"},
 	{"other:github.com/prometheus/client_golang/...", "analyze/aggregate/meter fleet/collector", "what has counters hands them over"},
 	{"other:charm.land/...", "analyze/aggregate/view", "there is one live screen"},

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package archive
+package objectstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io/fs"
 	"iter"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -87,6 +89,21 @@ func (s *s3) Put(ctx context.Context, key, file string) error {
 	if _, err := s.client.FPutObject(ctx, s.bucket, s.prefix+key, file,
 		minio.PutObjectOptions{ContentType: "application/octet-stream"}); err != nil {
 		return s.fail("put", key, err)
+	}
+	return nil
+}
+
+// Create relies on the server's If-None-Match, which S3 has had since 2024.
+func (s *s3) Create(ctx context.Context, key string, content []byte) error {
+	o := minio.PutObjectOptions{ContentType: "application/octet-stream"}
+	o.SetMatchETagExcept("*")
+	_, err := s.client.PutObject(ctx, s.bucket, s.prefix+key, bytes.NewReader(content), int64(len(content)), o)
+	if r := minio.ToErrorResponse(err); err != nil && (r.StatusCode == http.StatusPreconditionFailed ||
+		r.StatusCode == http.StatusConflict) {
+		return fmt.Errorf("create %s: %w", s.Location(key), fs.ErrExist)
+	}
+	if err != nil {
+		return s.fail("create", key, err)
 	}
 	return nil
 }

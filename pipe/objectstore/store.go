@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package archive
+package objectstore
 
 import (
 	"context"
@@ -21,6 +21,9 @@ import (
 type Store interface {
 	// Put stores a local file completely or not at all. It replaces an existing one.
 	Put(ctx context.Context, key, file string) error
+	// Create stores a small file completely or not at all, and only if there is none with
+	// the key: otherwise the error is fs.ErrExist. Of several at once, one succeeds.
+	Create(ctx context.Context, key string, content []byte) error
 	// Get opens a file. The caller closes it.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
 	// List iterates over the files whose keys begin with a prefix, in the order of keys.
@@ -38,8 +41,11 @@ type Object struct {
 	Stored time.Time // by the store's clock
 }
 
-// OpenStore opens the store at a place: a directory, or s3://BUCKET/PREFIX.
-func OpenStore(ctx context.Context, where string) (Store, error) {
+// IsBucket reports whether a place is in a bucket, and not a directory.
+func IsBucket(where string) bool { return strings.HasPrefix(where, s3Scheme) }
+
+// Open opens the store at a place: a directory, or s3://BUCKET/PREFIX.
+func Open(ctx context.Context, where string) (Store, error) {
 	if strings.HasPrefix(where, s3Scheme) {
 		return openS3(ctx, where)
 	}
@@ -82,18 +88,39 @@ func (d directory) Put(ctx context.Context, key, file string) (err error) {
 			os.Remove(out.Name())
 		}
 	}()
-	_, err = io.Copy(out, contextReader{ctx, in})
+	_, err = io.Copy(out, Reader(ctx, in))
 	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(out.Name(), name); err != nil {
 		return err
 	}
-	return syncDirs(d.root, filepath.Dir(name))
+	return SyncDirs(d.root, filepath.Dir(name))
 }
 
-// syncDirs makes the names in a directory and those above it durable.
-func syncDirs(root, dir string) error {
+// Create writes a file beside its place, and links it there: a link does not replace.
+func (d directory) Create(_ context.Context, key string, content []byte) (err error) {
+	name := d.path(key)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	out, err := os.CreateTemp(filepath.Dir(name), "*"+puttingSuffix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name())
+	_, err = out.Write(content)
+	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(out.Name(), name); err != nil {
+		return err
+	}
+	return SyncDirs(d.root, filepath.Dir(name))
+}
+
+// SyncDirs makes the names in a directory and those above it durable.
+func SyncDirs(root, dir string) error {
 	for {
 		f, err := os.Open(dir)
 		if err != nil {
@@ -163,7 +190,9 @@ func (d directory) Remove(_ context.Context, key string) error {
 	return nil
 }
 
-// contextReader ends with its context.
+// Reader returns a reader of r that ends with its context.
+func Reader(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
+
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader
