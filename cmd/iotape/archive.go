@@ -17,12 +17,14 @@ import (
 	"github.com/iotape/iotape/pipe/objectstore"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/store/catalogue"
+	"github.com/iotape/iotape/store/lake"
 )
 
 // archiving is what to archive, where to, and what stays there.
 type archiving struct {
 	archiverun.Options
 	where cli.CatalogueFlag
+	lake  cli.LakeFlag
 	keep  cli.Days
 	size  cli.Size
 }
@@ -45,6 +47,7 @@ The server and the keys of a bucket are in the environment: AWS_ENDPOINT_URL,
 AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE.`,
 		Example: `  iotape archive --data /var/lib/iotape --to /srv/tapes --catalogue /srv/catalogue
   iotape archive --data /var/lib/iotape --to s3://tapes/fleet --every 1m --keep 365d
+  iotape archive --data /var/lib/iotape --to /srv/tapes --lake /srv/lake
   iotape archive --to s3://tapes/fleet --keep 365d --keep-size 20T --dry-run`,
 		Args: cobra.NoArgs,
 		Annotations: cli.Exits("0  done", "1  done, but some streams could not be sealed and are quarantined",
@@ -55,6 +58,7 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 	f.StringVar(&a.Archive.Data, "data", "", "the collector's `DIR`")
 	f.StringVar(&a.To, "to", "", "the directory, or s3://BUCKET/PREFIX, `WHERE` tapes are stored")
 	a.where.Add(cmd)
+	a.lake.Add(cmd)
 	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after this time; 0 means run once")
 	f.DurationVar(&a.Archive.Settle, "settle", time.Minute,
 		"how long to wait for a stream that may continue an ended one")
@@ -81,11 +85,34 @@ func (a *archiving) run(ctx context.Context, c *cli.Console) error {
 		o.Archive.Settle = -1
 	}
 	o.Archive.Note, o.Archive.Program, o.Archive.Reporter = o.Note, cli.Program(), sealing.Quiet(c.Reporter())
-	if cat, err := a.where.Open(); err == nil { // or none is asked for
-		o.Archive.Stored = func(ctx context.Context, t *archive.Stored) error {
-			_, err := cli.AddToCatalogue(ctx, c, cat, t.Dir, t.Location)
+	var told []func(ctx context.Context, t *archive.Stored) error
+	o.Archive.Stored = func(ctx context.Context, t *archive.Stored) error {
+		for _, f := range told {
+			if err := f(ctx, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if a.lake.Given() {
+		l, done, err := a.lake.Open(ctx, c)
+		if err != nil {
 			return err
 		}
+		defer done()
+		told = append(told, func(ctx context.Context, t *archive.Stored) error {
+			_, err := cli.AddToLake(ctx, c, l, t.Dir, t.Location)
+			if errors.Is(err, lake.ErrExpired) {
+				err = nil
+			}
+			return err
+		})
+	}
+	if cat, err := a.where.Open(); err == nil { // or none is asked for
+		told = append(told, func(ctx context.Context, t *archive.Stored) error {
+			_, err := cli.AddToCatalogue(ctx, c, cat, t.Dir, t.Location)
+			return err
+		})
 		o.Keep.Removed = func(ctx context.Context, location string) error {
 			_, err := cat.Remove(ctx, []string{location})
 			if errors.Is(err, catalogue.ErrNone) {

@@ -79,7 +79,7 @@ func (d directory) Put(ctx context.Context, key, file string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	out, err := os.OpenFile(name+puttingSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	out, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*"+puttingSuffix) // several may put it
 	if err != nil {
 		return err
 	}

@@ -49,11 +49,11 @@ func (c *Catalogue) tapes() string { return filepath.Join(c.dir, tapesName) }
 func monthOf(r *Row) string { return "month=" + r.Start.Format("2006-01") }
 
 func placeOf(r *Row) string {
-	return filepath.Join(monthOf(r), "day="+r.Start.Format("02"), "host="+encode(r.Host), r.ID+".parquet")
+	return filepath.Join(monthOf(r), "day="+r.Start.Format("02"), "host="+PathPart(r.Host), r.ID+".parquet")
 }
 
-// encode makes one part of a path of any name.
-func encode(name string) string {
+// PathPart makes one part of a path of any name.
+func PathPart(name string) string {
 	const most, hex = 100, "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(name) {
@@ -172,6 +172,14 @@ func (c *Catalogue) write(ctx context.Context, name string, rows ...*Row) error 
 		return err
 	}
 	tmp := filepath.Join(work, fmt.Sprintf("%d-%s", os.Getpid(), filepath.Base(name)))
+	if err := WriteRows(ctx, tmp, rows...); err != nil {
+		return err
+	}
+	return os.Rename(tmp, name)
+}
+
+// WriteRows writes rows to a new Parquet file, which has StoreColumns.
+func WriteRows(ctx context.Context, file string, rows ...*Row) error {
 	all := func(yield func([]any, error) bool) {
 		for _, r := range rows {
 			if !yield(r.values(), nil) {
@@ -179,10 +187,7 @@ func (c *Catalogue) write(ctx context.Context, name string, rows ...*Row) error 
 			}
 		}
 	}
-	if err := store.WriteParquet(ctx, tmp, storeColumns(), sortBy, iter.Seq2[[]any, error](all)); err != nil {
-		return err
-	}
-	return os.Rename(tmp, name)
+	return store.WriteParquet(ctx, file, StoreColumns(), sortBy, iter.Seq2[[]any, error](all))
 }
 
 // sortBy is the order of rows in a file, in which those of a host are together.
@@ -194,7 +199,7 @@ func (c *Catalogue) before(ctx context.Context, r *Row) (old []string, same bool
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := store.QueryParquet(ctx, tapesName, storeColumns(), files,
+	rows, err := store.QueryParquet(ctx, tapesName, StoreColumns(), files,
 		"SELECT id, location FROM tapes WHERE id = ? OR location = ?", r.ID, store.Text(cut(r.Location)))
 	if err != nil {
 		return nil, false, err
@@ -234,7 +239,7 @@ func (c *Catalogue) remove(ctx context.Context, tapes []string) (removed int, er
 	if err != nil {
 		return 0, err
 	}
-	rows, err := store.QueryParquet(ctx, tapesName, storeColumns(), files,
+	rows, err := store.QueryParquet(ctx, tapesName, StoreColumns(), files,
 		`SELECT strftime("start", '%Y-%m'), id FROM tapes WHERE `+named, tapes, tapes, tapes)
 	if err != nil {
 		return 0, err
@@ -302,7 +307,7 @@ func (c *Catalogue) rewrite(ctx context.Context, month, where string, args []any
 	if err := os.MkdirAll(work, 0o777); err != nil {
 		return err
 	}
-	if err := store.JoinParquet(ctx, filepath.Join(work, rowsName), storeColumns(), sortBy,
+	if err := store.JoinParquet(ctx, filepath.Join(work, rowsName), StoreColumns(), sortBy,
 		where, args, files); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (c *Catalogue) Check(ctx context.Context) (*Checked, error) {
 }
 
 func (c *Catalogue) checkFile(ctx context.Context, file string, k *Checked, seen map[string]string) error {
-	rows, err := store.QueryParquet(ctx, tapesName, storeColumns(), []string{file}, "SELECT id, location FROM tapes")
+	rows, err := store.QueryParquet(ctx, tapesName, StoreColumns(), []string{file}, "SELECT id, location FROM tapes")
 	if err != nil {
 		return err
 	}

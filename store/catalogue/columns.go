@@ -180,8 +180,8 @@ func usersColumn() column {
 		func(r *Row) any { return append([]uint32{}, r.Users...) }}
 }
 
-// storeColumns are the columns as files have them.
-func storeColumns() (list []store.Column) {
+// StoreColumns returns the columns of rows as files have them.
+func StoreColumns() (list []store.Column) {
 	for i := range columns {
 		list = append(list, store.Column{Name: columns[i].name, Type: columns[i].typ})
 	}

@@ -73,7 +73,7 @@ func (c *Catalogue) Find(ctx context.Context, filter *predicate.Expr, o *Options
 	if err != nil {
 		return nil, err
 	}
-	return store.QueryParquet(ctx, tapesName, storeColumns(), files, query, args...)
+	return store.QueryParquet(ctx, tapesName, StoreColumns(), files, query, args...)
 }
 
 // Columns returns the names of the columns, as files have them.

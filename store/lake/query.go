@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/iotape/iotape/store"
+)
+
+// Rows are the result of a query. They must be closed.
+type Rows struct {
+	*store.Rows
+	work string
+	// Files and Bytes are what the engine was given to read, of what the tables have.
+	Files, AllFiles int
+	Bytes, AllBytes int64
+}
+
+// Close ends the query.
+func (r *Rows) Close() error { return errors.Join(r.Rows.Close(), os.RemoveAll(r.work)) }
+
+// Select runs one SELECT over the rows of a range, in the tables of the lake that it names. The
+// engine gets the files that can have such rows, and can read nothing else.
+func (l *Lake) Select(ctx context.Context, query string, r *Range) (_ *Rows, err error) {
+	s, err := l.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used, err := store.TablesOf(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp("", "iotape-lake-")
+	if err != nil {
+		return nil, err
+	}
+	rows := &Rows{work: work}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(work))
+		}
+	}()
+	var views []store.View
+	for _, d := range definitions() {
+		m := s.tables[d.name]
+		v := store.View{Name: d.name, Columns: d.all(), Fields: fieldsOf(m.schema(), d.all()), Where: d.condition(r)}
+		if used[d.name] {
+			l.Progress("planning "+d.name, 0, 0)
+			parts, err := l.plan(ctx, d, m, r)
+			if err != nil {
+				return nil, err
+			}
+			dir := filepath.Join(work, d.name)
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return nil, err
+			}
+			if v.Files, err = l.fetched(ctx, parts, dir); err != nil {
+				return nil, err
+			}
+			rows.count(parts, m.current())
+		}
+		views = append(views, v)
+	}
+	if rows.Rows, err = store.QueryTables(ctx, views, query, l.Query); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.where, err)
+	}
+	return rows, nil
+}
+
+func (r *Rows) count(parts []*part, s *snapshot) {
+	r.Files += len(parts)
+	for _, p := range parts {
+		r.Bytes += p.data.FileSizeBytes()
+	}
+	if s != nil {
+		r.AllFiles += int(numberIn(s, "total-data-files"))
+		r.AllBytes += numberIn(s, "total-files-size")
+	}
+}
