@@ -5,7 +5,8 @@
 #   (nothing)  what building iotape needs
 #   --test     also what `make test` needs: programs to record, clang to prove
 #              that the committed eBPF objects are current, file systems for images;
-#              builds LevelDB's db_bench and an S3 server
+#              builds LevelDB's db_bench and an S3 server,
+#              gets a reader of Iceberg tables
 #   --bench    also what `make bench` needs: other tracers, programs to measure;
 #              builds db_bench too, gets the sources of Lua
 #   --accuracy also what `make accuracy` needs: MPI, PostgreSQL, RocksDB
@@ -18,12 +19,12 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 want="gcc g++ make git"
-bench= dbbench= s3= sshd=
+bench= dbbench= s3= sshd= icebird=
 for arg; do
 	case $arg in
 	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl fuse3 xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler"
 		# What replays are tested with.
-		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1 sshd=1
+		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1 sshd=1 icebird=1
 		want+=" iproute2 openssh-client" # hosts are network namespaces
 		want+=" nfs-ganesha nfs-ganesha-vfs libnfs-utils" # NFS clients of a mount
 		# What the page of iotape serve is tested in.
@@ -83,6 +84,9 @@ if [ -n "$s3" ]; then
 fi
 if [ -n "$sshd" ]; then
 	say "$(scripts/fetch-sshd.sh bin/sshd 2>&1 | tail -n1)"
+fi
+if [ -n "$icebird" ]; then
+	say "$(scripts/fetch-icebird.sh bin/icebird 2>&1 | tail -n1)"
 fi
 if [ -n "$bench" ]; then
 	say "$(scripts/fetch-lua.sh bin/lua.tar.gz 2>&1 | tail -n1)"

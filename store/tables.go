@@ -189,7 +189,8 @@ func (t *Tables) WriteFile(ctx context.Context, file, query string, args []any, 
 		ids = append(ids, identifier(c.Name)+": "+fields[i].literal())
 	}
 	done, err := t.s.conn.ExecContext(ctx, fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION zstd, "+
-		"ROW_GROUP_SIZE %d, USE_TMP_FILE false, FIELD_IDS {%s})", query, quote(file), rowGroup, strings.Join(ids, ", ")),
+		"ROW_GROUP_SIZE %d, USE_TMP_FILE false, FIELD_IDS {%s})", query, quote(file), rowGroup,
+		strings.Join(ids, ", ")),
 		args...)
 	if err != nil {
 		return 0, nil, fmt.Errorf("write %s: %w", file, err)

@@ -48,8 +48,9 @@ the lake is not added again, also if add was killed, or if two programs add it a
 time. The first add makes the lake. iotape archive --lake adds the tapes that it makes.`,
 		Example: `  iotape lake add --lake /srv/lake /srv/tapes/*.tape
   iotape lake add --lake s3://lake/fleet --location s3://tapes/db7.tape ./db7.tape`,
-		Args:        cobra.MinimumNArgs(1),
-		Annotations: cli.Exits("0  the tapes are in the lake", "1  some tapes could not be added", "2  could not be done"),
+		Args: cobra.MinimumNArgs(1),
+		Annotations: cli.Exits("0  the tapes are in the lake", "1  some tapes could not be added",
+			"2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if location != "" && len(args) > 1 {
 				return cli.Usage(errors.New("--location is for one tape"))

@@ -128,3 +128,11 @@ func skip(t testing.TB, why string) {
 	}
 	t.Skip(why)
 }
+
+// NeedFile skips the test unless a file is there that scripts/setup.sh --test makes.
+func NeedFile(t testing.TB, name string) {
+	t.Helper()
+	if _, err := os.Stat(name); err != nil {
+		skip(t, "needs "+name+" (scripts/setup.sh --test makes what tests need)")
+	}
+}

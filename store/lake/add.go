@@ -107,7 +107,8 @@ func (l *Lake) rowOf(ctx context.Context, t *trace.Tape, location string) (*cata
 
 func (l *Lake) checkClock(at time.Time, host string) error {
 	if at.After(l.Clock().Add(maxAhead)) {
-		return fmt.Errorf("it has events of %s, which is in the future: the clock of host %q or of this machine is wrong",
+		return fmt.Errorf("it has events of %s, which is in the future: the clock of host %q "+
+			"or of this machine is wrong",
 			at.UTC().Format(time.DateTime), host)
 	}
 	return nil
@@ -117,7 +118,8 @@ func (l *Lake) checkClock(at time.Time, host string) error {
 func (l *Lake) has(ctx context.Context, s *state, row *catalogue.Row) (bool, error) {
 	d, m := definitionOf(summariesTable), s.tables[summariesTable]
 	day := row.Start.UTC().Truncate(24 * time.Hour)
-	parts, err := l.plan(ctx, d, m, &Range{From: day, To: day.Add(24 * time.Hour), Hosts: []string{store.Text(row.Host)}})
+	parts, err := l.plan(ctx, d, m, &Range{From: day, To: day.Add(24 * time.Hour),
+		Hosts: []string{store.Text(row.Host)}})
 	if err != nil {
 		return false, err
 	}
@@ -209,7 +211,8 @@ func (l *Lake) prepareTable(ctx context.Context, t *store.Tables, d *definition,
 		day, _ := v[0].(time.Time)
 		host, _ := v[1].(string)
 		if len(list) == maxPartitions {
-			return fmt.Errorf("its table %s has more than %d days and hosts: its clocks are wrong", d.name, maxPartitions)
+			return fmt.Errorf("its table %s has more than %d days and hosts: its clocks are wrong", d.name,
+				maxPartitions)
 		}
 		list = append(list, partition{dayOf(day), host})
 		return l.checkClock(day, host)
@@ -236,7 +239,8 @@ func (l *Lake) prepareTable(ctx context.Context, t *store.Tables, d *definition,
 }
 
 // views are the tables of a tape.
-func (l *Lake) views(ctx context.Context, tape *trace.Tape, row *catalogue.Row, work string) (views []store.View, err error) {
+func (l *Lake) views(ctx context.Context, tape *trace.Tape, row *catalogue.Row,
+	work string) (views []store.View, err error) {
 	for _, d := range definitions() {
 		v := store.View{Name: d.name, Columns: store.TableColumns(d.name)}
 		switch d.name {

@@ -149,7 +149,8 @@ func (e *embedded) create(ctx context.Context) error {
 		// What a run left that was killed before the first commit is of the tables.
 		dir, _, _ := strings.Cut(o.Key, "/")
 		if dir != commitsDir && !slices.Contains(Tables(), dir) {
-			return fmt.Errorf("%s is not a lake of iotape: it has other files, as %s; name an empty place", e.l.where, o.Key)
+			return fmt.Errorf("%s is not a lake of iotape: it has other files, as %s; name an empty place",
+				e.l.where, o.Key)
 		}
 	}
 	next := &state{tables: map[string]*metadata{}}
@@ -161,7 +162,8 @@ func (e *embedded) create(ctx context.Context) error {
 	}
 	// A server that does not know the condition would let two commits have one number.
 	if err := e.l.files.Create(ctx, commitKey(1), []byte("{}")); !errors.Is(err, fs.ErrExist) {
-		return errors.Join(fmt.Errorf("%s: its server does not support If-None-Match, which commits need", e.l.where), err,
+		return errors.Join(fmt.Errorf("%s: its server does not support If-None-Match, which commits need", e.l.where),
+			err,
 			e.l.files.Remove(ctx, commitKey(1)))
 	}
 	return nil

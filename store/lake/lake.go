@@ -121,7 +121,8 @@ func (l *Lake) load(ctx context.Context) (*state, error) {
 	}
 	for _, d := range definitions() {
 		if s.tables[d.name] == nil {
-			return nil, fmt.Errorf("%s: the lake has no table %s; it is damaged, or was made by another program", l.where, d.name)
+			return nil, fmt.Errorf("%s: the lake has no table %s; it is damaged, or was made by another program",
+				l.where, d.name)
 		}
 	}
 	return s, nil

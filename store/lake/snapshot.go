@@ -38,7 +38,8 @@ func (l *Lake) commit(ctx context.Context, f func(c *change) error) error {
 		if err != nil {
 			return err
 		}
-		c := &change{l: l, base: base, next: &state{number: base.number, files: base.files, tables: maps.Clone(base.tables)}}
+		next := &state{number: base.number, files: base.files, tables: maps.Clone(base.tables)}
+		c := &change{l: l, base: base, next: next}
 		if err := f(c); err != nil {
 			return errors.Join(err, c.drop())
 		}
@@ -288,13 +289,14 @@ func (w *manifestWriter) without(ctx context.Context, list []iceberg.ManifestFil
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(entries, func(e iceberg.ManifestEntry) bool { return remove[e.DataFile().FilePath()] }) {
+		goes := func(e iceberg.ManifestEntry) bool { return remove[e.DataFile().FilePath()] }
+		if !slices.ContainsFunc(entries, goes) {
 			left = append(left, m)
 			continue
 		}
 		var changed []iceberg.ManifestEntry
 		for _, e := range entries {
-			if remove[e.DataFile().FilePath()] {
+			if goes(e) {
 				changed = append(changed, status(e, iceberg.EntryStatusDELETED, w.snapshot))
 				gone.add(e.DataFile())
 			} else {

@@ -141,8 +141,8 @@ func (d *definition) order() string {
 func convert(c store.Column) string {
 	column := name(c.Name)
 	if c.Type == "UBIGINT" {
-		return fmt.Sprintf("CASE WHEN %[1]s > 9223372036854775807 THEN (%[1]s::HUGEINT - 18446744073709551616)::BIGINT "+
-			"ELSE %[1]s::BIGINT END", column)
+		return fmt.Sprintf("CASE WHEN %[1]s > 9223372036854775807 "+
+			"THEN (%[1]s::HUGEINT - 18446744073709551616)::BIGINT ELSE %[1]s::BIGINT END", column)
 	}
 	if t := lakeType(c.Type); t != c.Type {
 		return "TRY_CAST(" + column + " AS " + t + ")"

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -38,13 +39,17 @@ func (p *partition) time() time.Time { return time.Unix(int64(p.day)*secondsOfDa
 // key returns a new key for a file of the partition. Several programs may add the same tape:
 // each has files of its own.
 func (p *partition) key(table, tapeID string) string {
-	return path.Join(table, "data", "day="+p.time().Format(time.DateOnly), "host="+catalogue.PathPart(p.host),
+	// Some programs decode a % in addresses, and others do not. What a file's host is stands in
+	// the manifest; the path is for people.
+	host := strings.ReplaceAll(catalogue.PathPart(p.host), "%", "_")
+	return path.Join(table, "data", "day="+p.time().Format(time.DateOnly), "host="+host,
 		tapeID+"-"+uuid.NewString()[:8]+".parquet")
 }
 
 // write stores the rows of a SELECT as a file of a table's partition. Without rows it stores
 // nothing, and returns nil.
-func (w *writer) write(ctx context.Context, t *store.Tables, d *definition, m *metadata, p *partition, prefix, query string,
+func (w *writer) write(ctx context.Context, t *store.Tables, d *definition, m *metadata, p *partition, prefix,
+	query string,
 	args ...any) (iceberg.DataFile, error) {
 	file := filepath.Join(w.dir, d.name+".parquet")
 	defer os.Remove(file)
@@ -63,8 +68,8 @@ func (w *writer) write(ctx context.Context, t *store.Tables, d *definition, m *m
 		return nil, err
 	}
 	b, err := iceberg.NewDataFileBuilder(*m.spec(), iceberg.EntryContentData, w.l.prefix+key, iceberg.ParquetFile,
-		map[int]any{firstPartID: iceberg.Date(p.day), firstPartID + 1: p.host}, map[int]string{firstPartID: "date"}, nil,
-		rows, st.Size())
+		map[int]any{firstPartID: iceberg.Date(p.day), firstPartID + 1: p.host}, map[int]string{firstPartID: "date"},
+		nil, rows, st.Size())
 	if err != nil {
 		return nil, fmt.Errorf("file of table %s: %w", d.name, err)
 	}
@@ -81,7 +86,8 @@ func (w *writer) drop() {
 }
 
 // describeColumns gives a file the sizes, counts and bounds of its columns.
-func describeColumns(b *iceberg.DataFileBuilder, columns []store.Column, fields []store.Field, chunks []store.ColumnChunk) {
+func describeColumns(b *iceberg.DataFileBuilder, columns []store.Column, fields []store.Field,
+	chunks []store.ColumnChunk) {
 	index := map[string]int{}
 	for i, c := range columns {
 		index[c.Name] = i

@@ -92,8 +92,8 @@ func (r *Range) Add(cmd *cobra.Command) {
 	f.Var(&r.from, "from", "with --lake: rows from this time on: 2026-11-22, 2026-11-22T10:00:00Z")
 	f.Var(&r.to, "to", "with --lake: rows before this time")
 	f.StringSliceVar(&r.hosts, "host", nil, "with --lake: rows of the hosts `NAME,…`; repeatable")
-	f.StringVar(&r.path, "path", "", "with --lake: events, opens and files of the file `NAME`, or of those whose names "+
-		"begin so, if it ends with *")
+	f.StringVar(&r.path, "path", "", "with --lake: events, opens and files of the file `NAME`, or of those whose "+
+		"names begin so, if it ends with *")
 }
 
 // Range returns the range.
