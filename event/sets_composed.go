@@ -13,6 +13,7 @@ var (
 	CloneNames      = clone3Flags
 	SeekNames       = whence
 	FamilyNames     = socketFamilies
+	NetlinkNames    = netlinkProtocols
 	ProtocolNames   = ipProtocols
 	MessageNames    = msgFlags
 	IPNames         = ipOptions

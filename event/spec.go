@@ -135,6 +135,7 @@ const (
 	PartData                // content (msg_iov), likewise
 	PartControl             // control messages (msg_control), likewise
 	PartTarget              // what a pointer in the structure points to (LenRef)
+	PartSocket              // no memory: the ends of the record's object number Off (package event/socket)
 )
 
 // Of returns the index of an argument's part.
@@ -171,6 +172,10 @@ const (
 	MaxPassed   = 253
 	MaxMessages = 64
 )
+
+// MaxSockets is of how many sockets a record of a call says the ends: those of its first
+// objects that are sockets.
+const MaxSockets = 16
 
 // NoArg marks an absent argument index.
 const NoArg = 0xff

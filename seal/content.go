@@ -34,6 +34,9 @@ func (a *assembler) pieces(it *item, pieces []trace.Piece) error {
 
 func (a *assembler) piece(it *item, p *trace.Piece) error {
 	ev := &it.ev
+	if p.Arg == socketPiece {
+		return nil // nameSockets has it
+	}
 	kind, dir := meaning(ev, int(p.Arg))
 	if kind == event.KindPath {
 		ev.Paths = append(ev.Paths, event.Path{Arg: int8(p.Arg), Raw: strings.TrimRight(string(p.Data), "\x00")})

@@ -4,6 +4,7 @@ package seal
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"syscall"
 
@@ -86,6 +87,9 @@ func (a *assembler) atStart(r *trace.Record) {
 			f.Arg, f.Open = 0, event.OpenID(r.Objects[i].Open)
 			if len(r.Pieces) > 0 {
 				f.Path = string(r.Pieces[0].Data)
+			}
+			if len(r.Pieces) > 1 && r.Pieces[1].Arg == socketPiece {
+				f.Path = cmp.Or(endsName(&r.Pieces[1], f.Ino, nil), f.Path)
 			}
 			it.ev.Files = append(it.ev.Files, f)
 		}
@@ -224,6 +228,7 @@ func (a *assembler) call(r *trace.Record) error {
 	if err := a.pieces(it, r.Pieces); err != nil {
 		return err
 	}
+	nameSockets(ev, r)
 	ordinary := event.Number(a.arch, ev.Op) >= 0
 	if ordinary {
 		a.finishCall(a.thread(r.TID), r.TID)

@@ -2,6 +2,8 @@
 
 package stracetext
 
+import "strings"
+
 // appendQuoted writes bytes as a C string the way strace does: letters as they
 // are, the usual escapes, everything else in octal, as short as the next byte
 // allows.
@@ -41,11 +43,14 @@ func appendQuoted(dst, b []byte) []byte {
 }
 
 // appendName writes the name of a descriptor's object inside <>: control
-// characters, backslashes and > are escaped, so that a line stays one line.
+// characters, backslashes and > are escaped, so that a line stays one line. The arrow between the
+// ends of a socket stays, as strace has it.
 func appendName(dst []byte, s string) []byte {
+	isSocket := !strings.HasPrefix(s, "/") && strings.Contains(s, ":[")
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c >= ' ' && c < 0x7f && c != '\\' && c != '>' && c != '<' {
+		arrow := isSocket && c == '>' && i > 0 && s[i-1] == '-'
+		if c >= ' ' && c < 0x7f && c != '\\' && (c != '>' || arrow) && c != '<' {
 			dst = append(dst, c)
 			continue
 		}

@@ -4,8 +4,10 @@ package posix
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/socket"
 )
 
 // Model is the state of all followed threads. The zero value is not usable; New
@@ -265,11 +267,24 @@ func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 }
 
 // describe lets a descriptor of an event stand for the open file.
+// A socket gets another name when it gets an address or a peer, and then the descriptor has it.
 func (o *OpenFile) describe(f *event.File) {
+	if f.Path != o.Path && f.Path != "" && isSocketName(f.Path) {
+		o.Path, o.Now = f.Path, nameOf(f.Path, "")
+	}
 	f.Open, f.Path, f.Real = o.ID, o.Path, ""
 	if o.Now.Real != o.Path {
 		f.Real = o.Now.Real
 	}
+}
+
+// isSocketName reports whether a name is that of a socket whose ends it tells.
+func isSocketName(name string) bool {
+	if !strings.HasSuffix(name, "]") || !strings.Contains(name, ":[") {
+		return false
+	}
+	_, ok := socket.Parse(name)
+	return ok
 }
 
 // made returns a new open file, which nobody uses yet.

@@ -62,7 +62,7 @@ func newTables(content capture.Content, exempt []int) *tables {
 			c = classPass
 		case spec.Op == event.OpUnknown:
 		case nr == unix.SYS_RT_SIGRETURN: // it does not return to our code
-		case recordable(spec, checks[nr]):
+		case recordable(spec, checks[nr]) && spec.Op.TellsEnds() != event.EndsAlways: // else the tracer asks for them
 			c = classRecord
 			t.row[nr] = uint16(len(t.rows))
 			t.rows = append(t.rows, all[nr])

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -26,9 +27,15 @@ func (r *Recorder) objects(th *thread, ret int64) {
 	for _, i := range c.spec.Objects() {
 		r.addObject(th, int32(c.args[i]), i)
 	}
-	if failed(ret) {
-		return
+	if !failed(ret) {
+		r.madeObjects(th, ret)
 	}
+	r.rec.Pieces = running.AppendEnds(r.rec.Pieces, th.t.PID, r.rec.Objects, c.spec.Op.TellsEnds())
+}
+
+// madeObjects adds those that a call which succeeded made, took or passed.
+func (r *Recorder) madeObjects(th *thread, ret int64) {
+	c := &th.call
 	for i := range c.spec.Args {
 		r.innerObjects(th, i, ret)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -30,10 +31,12 @@ func AppendCommand(b []byte, pid int, at uint64) []byte {
 }
 
 func appendFile(b []byte, pid, tid int, at uint64, o trace.Object, flags uint32) []byte {
-	return trace.AppendRecord(b, &trace.Record{
+	r := trace.Record{
 		Type: trace.RecFile, PID: uint32(pid), TID: uint32(tid), Exit: at, Flags: flags,
 		Objects: []trace.Object{o}, Pieces: link(dir(pid, tid) + "fd/" + strconv.Itoa(int(o.FD))),
-	})
+	}
+	r.Pieces = AppendEnds(r.Pieces, pid, r.Objects, event.EndsAlways)
+	return trace.AppendRecord(b, &r)
 }
 
 // Process is a process with those of its threads that are to be described.

@@ -22,10 +22,12 @@ const (
 	specHold      = 8
 	specNoReturn  = 16
 	specEntry     = 32
+	specSends     = 64
 	specPosition  = 128
 	specBefore    = 256
 	specOffer     = 512
 	specInner     = 1024
+	specEnds      = 1 << 11
 	specSlots     = 1 << 12
 	specAIOSubmit = 1 << 13
 	specAIOReap   = 1 << 14
@@ -71,6 +73,8 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) Spec {
 		specPosition: movesPosition(s.Op),
 		specOffer:    s.ValueResultArg > 0,
 		specInner:    inner(s),
+		specEnds:     s.Op.TellsEnds() == event.EndsAlways,
+		specSends:    s.Op.TellsEnds() == event.EndsOfDatagrams,
 		specSlots:    s.Op == event.OpIoUringRegister,
 
 		specAIOSubmit: s.Op == event.OpIoSubmit,

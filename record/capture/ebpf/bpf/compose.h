@@ -6,6 +6,8 @@
 #include "call.h"
 #include "hold.h"
 
+#define S_IFMT 0170000 /* linux/stat.h */
+#define S_IFSOCK 0140000
 #define O_CLOEXEC 02000000
 #define O_CREAT 0100
 #define O_APPEND 02000
@@ -43,6 +45,8 @@ static __always_inline void compose_call(struct work *w, struct task *st, struct
 	w->len = sizeof(*r);
 	w->npieces = w->nobjects = w->nbulk = w->failed = 0;
 	w->pend.nparts = 0;
+	w->ends = s->flags & SPEC_ENDS ? ENDS_ALL : s->flags & SPEC_SENDS ? ENDS_DATAGRAMS : ENDS_NONE;
+	w->nsockets = 0;
 	w->no_tracee = w->kept = false;
 }
 
@@ -121,6 +125,14 @@ static __always_inline int add_file(struct work *w, struct file *f, s32 fd, s32 
 		u32 k = w->nobjects & 1;
 		w->pend.pos[k] = o->pos;
 		w->pend.mode[k] = o->mode;
+	}
+	if (w->ends && (o->mode & S_IFMT) == S_IFSOCK) {
+		u32 k = w->nsockets;
+		if (k < IOT_MAX_SOCKETS) {
+			w->sockets[k].socket = (u64)f->private_data;
+			w->sockets[k].object = w->nobjects;
+			w->nsockets = k + 1;
+		}
 	}
 	w->len = off + sizeof(*o);
 	w->nobjects++;

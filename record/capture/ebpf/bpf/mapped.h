@@ -26,7 +26,6 @@ const volatile u32 read_keep = 0;   /* bytes of content that are wanted of one r
 #define VM_SHARED 8
 #define VM_MAYWRITE 0x20
 #define VM_WRITE 2
-#define S_IFMT 0170000
 #define S_IFREG 0100000
 #define FMODE_BACKING (1u << 25)
 #define TMPFS_MAGIC 0x01021994

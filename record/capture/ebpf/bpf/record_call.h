@@ -2,6 +2,7 @@
 /* The record of a call that has returned. */
 #pragma once
 
+#include "ends.h"
 #include "memory.h"
 #include "slots.h"
 #include "stores.h"
@@ -38,6 +39,8 @@ static __always_inline int record_call(struct work *w, struct task *st, struct s
 	if (!failed(ret) && (s->flags & SPEC_FD_RESULT ||
 			     (s->flags & SPEC_FCNTL && (st->args[1] == 0 || st->args[1] == 1030))))
 		put_object(w, ret, -1);
+	if (w->nsockets)
+		put_ends(w);
 	for (i = 0; i < IOT_MAX_CAPS; i++) {
 		if (i >= s->ncaps)
 			break;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "aio.h"
+#include "ends.h"
 #include "follow.h"
 #include "slots.h"
 
@@ -132,6 +133,8 @@ __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 fla
 	}
 	if (row->s.flags & SPEC_INNER && here && !failed(r->ret) && !(flags & CALL_INTERRUPTED))
 		put_inner(w, &r->t, &row->s.caps[0], r->ret);
+	if (w->nsockets)
+		put_ends(w);
 	if (row->flags & ROW_SLOTS && r->ret > 0 && here)
 		put_slots(w, 0, r->t.args[0], r->t.args[2], r->ret);
 	if (row->s.caps[0].len == IOT_LEN_MSG && here && !(r->state & REQUEST_NOWHERE) && !(flags & CALL_INTERRUPTED))

@@ -9,6 +9,7 @@
 #define IOT_NO_ARG 255
 #define IOT_MAX_PASSED 253
 #define IOT_MAX_MESSAGES 64
+#define IOT_MAX_SOCKETS 16
 #define IOT_RESULT_ARG -1
 #define IOT_MEMORY_ARG -2
 #define IOT_OP_IOCTL 38
@@ -49,3 +50,4 @@
 #define IOT_PART_DATA 48
 #define IOT_PART_CONTROL 64
 #define IOT_PART_TARGET 80
+#define IOT_PART_SOCKET 96

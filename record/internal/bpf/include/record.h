@@ -103,9 +103,11 @@ enum {
 	SPEC_NO_RETURN = 16,
 	SPEC_ENTRY = 32, /* some capture is at entry */
 	SPEC_POSITION = 128, /* moves the position of argument 0 */
+	SPEC_SENDS = 64, /* tells the ends of sockets, if they are for datagrams */
 	SPEC_BEFORE = 256,   /* some memory is read at entry and at exit */
 	SPEC_OFFER = 512,    /* a word in memory says how much room there is */
 	SPEC_INNER = 1024,   /* there may be descriptors in its memory */
+	SPEC_ENDS = 1 << 11, /* tells the ends of sockets */
 	SPEC_SLOTS = 1 << 12, /* may fill a ring's table of files */
 	SPEC_AIO_SUBMIT = 1 << 13,
 	SPEC_AIO_REAP = 1 << 14,

@@ -63,6 +63,7 @@ struct iovec {
 	u64 base, len;
 };
 #define AREA_WORDS 24 /* room for a struct area, and for the head of a record */
+enum { ENDS_NONE, ENDS_DATAGRAMS, ENDS_ALL };
 #define MAX_BULKS 4
 /* Content that is copied from the program straight into the ring. */
 struct bulk {
@@ -82,6 +83,10 @@ struct work {
 	u64 element;          /* of work.iov, likewise */
 	u64 names, controls, shapes, data; /* bytes of the messages so far */
 	u64 niov;
+	u32 ends, nsockets; /* ENDS_…: whether the ends of sockets are told; how many there are */
+	struct {
+		u64 socket, object; /* struct socket, and which of the record's objects it is */
+	} sockets[IOT_MAX_SOCKETS];
 	struct bulk bulk[MAX_BULKS];
 	struct pending pend;
 	u64 area[AREA_WORDS];

@@ -139,6 +139,7 @@ struct path {
 	struct dentry *dentry;
 };
 struct file {
+	void *private_data;
 	struct inode *f_inode;
 	unsigned int f_mode;
 	unsigned int f_flags;
@@ -178,6 +179,7 @@ struct mm_struct {
 	struct file *exe_file;
 };
 struct cred {
+	kuid_t euid;
 	kuid_t fsuid;
 	kgid_t fsgid;
 };
@@ -187,6 +189,53 @@ struct upid {
 struct pid {
 	unsigned int level;
 	struct upid numbers[1];
+};
+struct sock;
+struct socket {
+	struct file *file;
+	struct sock *sk;
+};
+struct in6_addr {
+	u8 in6_u[16];
+};
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_type;
+	u16 sk_protocol;
+	struct socket *sk_socket;
+	struct pid *sk_peer_pid;
+	const struct cred *sk_peer_cred;
+};
+struct sockaddr_un {
+	u16 sun_family;
+};
+struct unix_address {
+	int len;
+	struct sockaddr_un name[];
+};
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
+};
+struct netlink_sock {
+	u32 portid;
+};
+struct sockaddr_vm {
+	u16 svm_family;
+};
+struct vsock_sock {
+	struct sockaddr_vm local_addr;
+	struct sockaddr_vm remote_addr;
 };
 struct kernfs_node {
 	u64 id;

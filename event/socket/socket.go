@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package socket
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strings"
+)
+
+// Address families (sys/socket.h).
+const (
+	Unix    = 1
+	Inet    = 2
+	Inet6   = 10
+	Netlink = 16
+	Vsock   = 40
+)
+
+// Types of sockets (linux/net.h).
+const (
+	Stream    = 1
+	Dgram     = 2
+	Raw       = 3
+	Seqpacket = 5
+)
+
+// Ends is what is known of a socket. The zero value of each part is "unknown".
+type Ends struct {
+	Family, Type uint16 // AF_UNIX …, SOCK_STREAM …
+	Protocol     uint16 // IPPROTO_TCP …; of AF_NETLINK the netlink family
+	Local, Peer  Address
+	// Of AF_UNIX, the inodes of the socket and of the one that it is connected to.
+	Ino, PeerIno uint64
+	// Of AF_UNIX, if PID is not 0, the process and user that connected or listened
+	// (SO_PEERCRED).
+	PID, UID uint32
+}
+
+// Address is one end.
+type Address struct {
+	IP   netip.Addr // invalid if the socket is of another family, or has no address
+	Port uint32     // of AF_INET, AF_INET6 and AF_VSOCK; of AF_NETLINK the port id
+	CID  uint32     // of AF_VSOCK
+	Path string     // of AF_UNIX, with a leading @ if it is abstract
+	// Set is true of an address that is known.
+	Set bool
+}
+
+// Connected reports whether the other end is known.
+func (e *Ends) Connected() bool { return e.Peer.Set || e.PeerIno != 0 }
+
+// IsStream reports whether the socket carries bytes, not messages.
+func (e *Ends) IsStream() bool { return e.Type == Stream }
+
+// Flags of the encoded form.
+const hasPeer = 1
+
+// HeadBytes is the size of the fixed part of the encoded form. Behind it are both addresses, as
+// struct sockaddr.
+const HeadBytes = 32
+
+// anyPort is the port of an address that has none (VMADDR_PORT_ANY).
+const anyPort = 1<<32 - 1
+
+// maxSockaddr is the size of struct sockaddr_storage.
+const maxSockaddr = 128
+
+// Decode reads the encoded form; false if it is damaged. ino is the inode of the socket.
+func Decode(b []byte, ino uint64) (e Ends, ok bool) {
+	if len(b) < HeadBytes {
+		return e, false
+	}
+	le := binary.LittleEndian
+	local, peer := int(b[6]), int(b[7])
+	if local > maxSockaddr || peer > maxSockaddr || HeadBytes+local+peer > len(b) {
+		return e, false
+	}
+	e.Family, e.Type, e.Protocol = le.Uint16(b), le.Uint16(b[2:]), le.Uint16(b[4:])
+	if e.Family == Unix {
+		e.Ino, e.PeerIno, e.PID, e.UID = ino, le.Uint64(b[8:]), le.Uint32(b[16:]), le.Uint32(b[20:])
+	}
+	e.Local = Sockaddr(b[HeadBytes:][:local])
+	e.Peer = Sockaddr(b[HeadBytes+local:][:peer])
+	return e, true
+}
+
+// Encode writes the form of a stream. Both addresses are struct sockaddr of at most 128 bytes, or
+// nil; of e its family, type, protocol and what is known of its peer count.
+func Encode(e *Ends, local, peer []byte) []byte {
+	le := binary.LittleEndian
+	local, peer = local[:min(len(local), maxSockaddr)], peer[:min(len(peer), maxSockaddr)]
+	b := make([]byte, HeadBytes, HeadBytes+len(local)+len(peer))
+	le.PutUint16(b, e.Family)
+	le.PutUint16(b[2:], e.Type)
+	le.PutUint16(b[4:], e.Protocol)
+	b[6], b[7] = byte(len(local)), byte(len(peer))
+	le.PutUint64(b[8:], e.PeerIno)
+	le.PutUint32(b[16:], e.PID)
+	le.PutUint32(b[20:], e.UID)
+	return append(append(b, local...), peer...)
+}
+
+// Sockaddr reads a struct sockaddr (ip(7), ipv6(7), unix(7), netlink(7), vsock(7)). What is not
+// one of these, or says nothing, gives an address that is not set.
+func Sockaddr(b []byte) (a Address) {
+	if len(b) < 2 {
+		return a
+	}
+	be, le := binary.BigEndian, binary.LittleEndian
+	switch family := le.Uint16(b); {
+	case family == Inet && len(b) >= 8:
+		a = Address{IP: netip.AddrFrom4([4]byte(b[4:8])), Port: uint32(be.Uint16(b[2:])), Set: true}
+	case family == Inet6 && len(b) >= 24:
+		a = Address{IP: netip.AddrFrom16([16]byte(b[8:24])), Port: uint32(be.Uint16(b[2:])), Set: true}
+	case family == Unix && len(b) > 2:
+		path := string(b[2:])
+		if path[0] == 0 {
+			path = "@" + path[1:]
+		} else {
+			path, _, _ = strings.Cut(path, "\x00")
+		}
+		a = Address{Path: path, Set: true}
+	case family == Netlink && len(b) >= 8 && le.Uint32(b[4:]) != 0:
+		a = Address{Port: le.Uint32(b[4:]), Set: true}
+	case family == Vsock && len(b) >= 12 && le.Uint32(b[4:]) != anyPort:
+		a = Address{Port: le.Uint32(b[4:]), CID: le.Uint32(b[8:]), Set: true}
+	}
+	return a
+}
+
+// Endpoint returns an internet address as others see it: an IPv4 address in the form of IPv6 is
+// that IPv4 address.
+func (a *Address) Endpoint() netip.AddrPort {
+	return netip.AddrPortFrom(a.IP.Unmap().WithZone(""), uint16(a.Port))
+}
