@@ -58,15 +58,16 @@ type Builder struct {
 	lines    []ThreadLifetime
 	nobody   int // the line of events that are no thread's, plus 1
 	threads  map[thread]*threadState
-	ended    map[child]int       // last end of a thread of the process
-	streams  map[end]*stream     // by the ends that are written to and read from
-	byName   map[channel]*stream // of connections
+	ended    map[child]int               // last end of a thread of the process
+	streams  map[end]*stream             // by the ends that are written to and read from
+	byName   map[endpoints][]*connection // in the order of Add
+	names    map[hostName]*named
 	fifos    map[fifo]*stream
+	owned    map[uint32]*owned // by machine
+	content  func(event uint32, n int) []byte
 	all      []*stream
 	sockets  sockets
 	logs     map[uint32]bool // hosts whose connections begin with their log
-	made     []attempt       // connections with names, by either side
-	taken    []attempt
 	faults   Faults
 	keep     bool // the streams, for the Graph
 	kept     []*stream
@@ -106,7 +107,8 @@ type end struct {
 func NewBuilder() *Builder {
 	return &Builder{
 		threads: map[thread]*threadState{}, ended: map[child]int{},
-		streams: map[end]*stream{}, byName: map[channel]*stream{}, fifos: map[fifo]*stream{}, sockets: newSockets(),
+		streams: map[end]*stream{}, byName: map[endpoints][]*connection{}, names: map[hostName]*named{},
+		fifos: map[fifo]*stream{}, owned: map[uint32]*owned{}, sockets: newSockets(),
 		logs: map[uint32]bool{}, machines: map[uint32]uint32{},
 	}
 }
@@ -185,12 +187,19 @@ func (b *Builder) call(i int, ev *event.Event) {
 	case event.OpPipe, event.OpPipe2, event.OpSocketpair:
 		b.pair(ev)
 		return
+	}
+	named := false
+	switch ev.Op.Like() {
 	case event.OpConnect:
-		b.connection(ev)
+		named = b.asks(i, ev)
+	case event.OpAccept, event.OpAccept4:
+		named = b.takes(i, ev)
+	}
+	if named {
+		return
 	}
 	if ev.Spec().Class == event.Socket {
 		b.socket(i, ev)
-		b.named(i, ev)
 	} else if f := ev.FileArg(0); f != nil && f.Mode&sIFMT == sIFSOCK { // read and write do on sockets, too
 		if s := b.sockets.known[openFile{ev.Host, f.Open}]; s != nil && s.kind == sockDgram {
 			b.packet(i, ev, s)

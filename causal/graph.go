@@ -52,6 +52,9 @@ type Faults struct {
 	// host, or in a process, that was not recorded. The first MaxFaults of Danglings.
 	Dangling  []Dangling
 	Danglings int
+	// Doubtful is how many streams of each host were not paired because what was read is not
+	// what the one that they would be paired with had written.
+	Doubtful map[uint32]int
 }
 
 // MaxFaults is how many faults of each kind are listed.

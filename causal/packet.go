@@ -3,8 +3,10 @@
 package causal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 
 	"github.com/iotape/iotape/event"
 )
@@ -26,7 +28,7 @@ type packet struct {
 var packetSeed = maphash.MakeSeed()
 
 // packet notes a datagram that was sent or received.
-func (b *Builder) packet(i int, ev *event.Event, s *socket) {
+func (b *Builder) packet(i int, ev *event.Event, s *socketState) {
 	io := ev.Traffic()
 	at := s.local
 	if io.Writes {
@@ -73,6 +75,12 @@ func (b *Builder) packet(i int, ev *event.Event, s *socket) {
 	}
 }
 
+// sentTo is datagrams with the address that they were sent to.
+type sentTo struct {
+	to   address
+	list []packet
+}
+
 // pairPackets finds for each datagram that was received the first one that was sent
 // there, has its bytes and has not been received. Datagrams can be lost.
 func (b *Builder) pairPackets() {
@@ -80,27 +88,50 @@ func (b *Builder) pairPackets() {
 		content uint64
 		n       int64
 	}
+	type waitingPacket struct {
+		packet
+		to   address
+		done bool
+	}
+	byPort := map[address][]sentTo{} // for sockets that are bound to all addresses
+	for to, box := range b.sockets.packets {
+		if p, ok := to.port(); ok && len(box.sent) > 0 {
+			byPort[p] = append(byPort[p], sentTo{to, box.sent})
+		}
+	}
 	for at, box := range b.sockets.packets {
-		sent := box.sent
-		if p, ok := at.port(); ok && at.unspecified() { // bound to all addresses
-			for to, other := range b.sockets.packets {
-				if q, ok := to.port(); ok && to != at && p == q {
-					sent = append(sent[:len(sent):len(sent)], other.sent...)
-				}
+		sent := []sentTo{{at, box.sent}}
+		if p, ok := at.port(); ok && at.unspecified() {
+			sent = byPort[p]
+		}
+		waiting := map[key][]*waitingPacket{}
+		for _, s := range sent {
+			for _, p := range s.list {
+				k := key{p.content, p.n}
+				waiting[k] = append(waiting[k], &waitingPacket{packet: p, to: s.to})
 			}
 		}
-		waiting := map[key][]packet{}
-		for _, p := range sent {
-			waiting[key{p.content, p.n}] = append(waiting[key{p.content, p.n}], p)
+		for _, q := range waiting {
+			slices.SortStableFunc(q, func(x, y *waitingPacket) int { return cmp.Compare(x.enter, y.enter) })
 		}
 		for _, r := range box.got {
 			k := key{r.content, r.n}
-			q := waiting[k]
-			if len(q) == 0 || q[0].host == r.host && q[0].enter >= r.exit {
-				continue
+			looked := 0
+			for _, w := range waiting[k] {
+				if looked++; looked > maxBacklog {
+					break
+				}
+				later := b.machine(w.host) == b.machine(r.host) && w.enter >= r.exit
+				if w.done || later || at.unspecified() && b.has(r.host, w.to) == no {
+					continue
+				}
+				b.edge(int(r.event), int(w.event), Bytes)
+				w.done = true
+				break
 			}
-			b.edge(int(r.event), int(q[0].event), Bytes)
-			waiting[k] = q[1:]
+			for q := waiting[k]; len(q) > 0 && q[0].done; q = waiting[k] {
+				waiting[k] = q[1:]
+			}
 		}
 	}
 }

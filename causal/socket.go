@@ -4,18 +4,19 @@ package causal
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/socket"
 )
 
-// Recordings do not name the ends of sockets. What is connected to what follows from the
-// calls: where a socket was bound, what was connected to there, and that the kernel gives
-// out connections in the order in which they were made.
+// Sockets whose names do not say both ends: of tapes that lack them, and of connections whose
+// addresses are changed on the way. What is connected to what follows from the calls: where a
+// socket was bound, what was connected to there, and that the kernel gives out connections in the
+// order in which they were made (pairing.go).
 
 // sockets is what the calls said of them.
 type sockets struct {
-	known    map[openFile]*socket
+	known    map[openFile]*socketState
 	connects []attempt // in the order of Add
 	accepts  []attempt
 	packets  map[address]*mailbox
@@ -26,7 +27,7 @@ type openFile struct {
 	open event.OpenID
 }
 
-type socket struct {
+type socketState struct {
 	kind  uint8   // SOCK_STREAM and the like; 0: not seen
 	local address // where it is bound
 	peer  address // what it is connected to
@@ -45,11 +46,12 @@ type attempt struct {
 	exit  int64
 	sock  openFile // the connected socket
 	at    address  // the listening one's
-	peer  address  // the other side's own, if known
+	own   address  // of a connect, its own, if known
+	peer  address  // of an accept, the other side's own, if known
 }
 
 func newSockets() sockets {
-	return sockets{known: map[openFile]*socket{}, packets: map[address]*mailbox{}}
+	return sockets{known: map[openFile]*socketState{}, packets: map[address]*mailbox{}}
 }
 
 const (
@@ -57,40 +59,45 @@ const (
 	sockDgram               = 2
 	eINPROGRESS             = 115
 	maxAddress              = 128 // bytes, struct sockaddr_storage
-	maxBacklog              = 256 // connections to one address that are looked through
 )
 
 // parseAddress reads a struct sockaddr.
-func parseAddress(host uint32, b []byte) (a address, ok bool) {
-	if len(b) < 3 || len(b) > maxAddress {
+func parseAddress(machine uint32, b []byte) (a address, ok bool) {
+	if len(b) > maxAddress {
 		return a, false
 	}
-	switch family := binary.LittleEndian.Uint16(b); {
-	case family == afInet && len(b) >= 8:
-		a.name = string(append([]byte{afInet}, b[2:8]...))
-		if b[4] == 127 {
-			a.host = host + 1
-		}
-	case family == afInet6 && len(b) >= 24:
-		a.name = string(append(append([]byte{afInet6}, b[2:4]...), b[8:24]...))
-		if string(b[8:24]) == string(loopback6[:]) {
-			a.host = host + 1
-		}
-	case family == afUnix:
-		path := b[2:]
-		if path[0] != 0 {
-			if i := slices.Index(path, 0); i >= 0 {
-				path = path[:i]
-			}
-		}
-		a = address{host + 1, string(append([]byte{afUnix}, path...))}
-	default:
-		return a, false
-	}
-	return a, true
+	end := socket.Sockaddr(b)
+	a = addressOf(machine, &end)
+	return a, a.name != ""
 }
 
-var loopback6 = [16]byte{15: 1}
+// addressOf returns an end as an address; empty if it is not known.
+func addressOf(machine uint32, end *socket.Address) (a address) {
+	switch {
+	case !end.Set:
+		return a
+	case end.IP.IsValid():
+		family, ip := byte(afInet6), end.IP.Unmap()
+		if ip.Is4() {
+			family = afInet
+		}
+		a.name = string(append(binary.BigEndian.AppendUint16([]byte{family}, uint16(end.Port)), ip.AsSlice()...))
+		if end.Own() {
+			a.host = machine + 1
+		}
+	case end.Path != "":
+		a = address{machine + 1, "\x01" + end.Path}
+	}
+	return a
+}
+
+// ip returns an internet address without its port; "" if it is another one, or stands for all.
+func (a address) ip() string {
+	if len(a.name) < 4 || a.name[0] == afUnix || a.unspecified() {
+		return ""
+	}
+	return a.name[3:]
+}
 
 // port returns what all addresses with the same port have in common, of any family: a
 // socket that is bound to all addresses.
@@ -117,7 +124,7 @@ func (a address) unspecified() bool {
 // socket notes what a call says of sockets.
 func (b *Builder) socket(i int, ev *event.Event) {
 	f := ev.FileArg(0)
-	if ev.Op == event.OpSocket {
+	if ev.Op.Like() == event.OpSocket {
 		f = ev.FileArg(event.ResultArg)
 	}
 	if !b.unnamed(ev, f) || !ev.OK() && ev.Errno != eINPROGRESS {
@@ -126,15 +133,17 @@ func (b *Builder) socket(i int, ev *event.Event) {
 	k := openFile{ev.Host, f.Open}
 	s := b.sockets.known[k]
 	if s == nil {
-		s = &socket{}
+		s = &socketState{}
 		b.sockets.known[k] = s
 	}
-	switch ev.Op {
+	b.fromName(ev, f, s)
+	switch ev.Op.Like() {
 	case event.OpSocket:
 		s.kind = uint8(ev.Args[1] & sockType)
 	case event.OpBind, event.OpGetsockname:
-		if a, ok := b.addressIn(ev); ok {
+		if a, ok := b.addressIn(ev); ok && !(a.unspecified() && s.local.ip() != "") {
 			s.local = a
+			b.owns(ev.Host, a.ip())
 		}
 	case event.OpConnect:
 		b.connected(i, ev, k, s)
@@ -147,13 +156,29 @@ func (b *Builder) socket(i int, ev *event.Event) {
 	}
 }
 
+// fromName notes what the name of a socket says of it.
+func (b *Builder) fromName(ev *event.Event, f *event.File, s *socketState) {
+	n := b.nameOf(ev.Host, f.Path)
+	if !n.ok || n.Type == 0 {
+		return
+	}
+	s.kind = uint8(n.Type)
+	if a := addressOf(b.machine(ev.Host), &n.Local); a.name != "" {
+		s.local = a
+		b.owns(ev.Host, a.ip())
+	}
+	if a := addressOf(b.machine(ev.Host), &n.Peer); a.name != "" {
+		s.peer = a
+	}
+}
+
 // unnamed reports whether a file is known whose name does not pair it.
 func (b *Builder) unnamed(ev *event.Event, f *event.File) bool {
 	if f == nil || f.Open == 0 {
 		return false
 	}
-	_, named := parseName(f.Path, b.machine(ev.Host))
-	return !named
+	n := b.nameOf(ev.Host, f.Path)
+	return !n.connected || n.datagrams && f.Known
 }
 
 // addressIn returns the address that is the second argument of a call.
@@ -165,7 +190,7 @@ func (b *Builder) addressIn(ev *event.Event) (a address, ok bool) {
 }
 
 // connected notes that a socket was connected.
-func (b *Builder) connected(i int, ev *event.Event, k openFile, s *socket) {
+func (b *Builder) connected(i int, ev *event.Event, k openFile, s *socketState) {
 	a, ok := b.addressIn(ev)
 	if !ok {
 		return
@@ -179,14 +204,14 @@ func (b *Builder) connected(i int, ev *event.Event, k openFile, s *socket) {
 }
 
 // accepts notes that a listening socket gave out a connection.
-func (b *Builder) accepts(i int, ev *event.Event, s *socket) {
+func (b *Builder) accepts(i int, ev *event.Event, s *socketState) {
 	made := ev.FileArg(event.ResultArg)
 	if !b.unnamed(ev, made) {
 		return
 	}
 	c := openFile{ev.Host, made.Open}
 	peer, _ := b.addressIn(ev)
-	b.sockets.known[c] = &socket{kind: s.kind, local: s.local, peer: peer}
+	b.sockets.known[c] = &socketState{kind: s.kind, local: s.local, peer: peer}
 	b.sockets.accepts = append(b.sockets.accepts,
 		attempt{event: uint32(i), enter: ev.Enter, exit: ev.Exit, sock: c, at: s.local, peer: peer})
 	b.halves(c, s.kind, "from "+s.local.text(), "to "+s.local.text())
@@ -194,94 +219,83 @@ func (b *Builder) accepts(i int, ev *event.Event, s *socket) {
 
 // halves makes the two directions of a socket whose other side is not known yet.
 func (b *Builder) halves(k openFile, kind uint8, writes, reads string) {
-	for write, name := range map[bool]string{true: writes, false: reads} {
-		e := end{k.host, k.open, write}
+	for _, write := range []bool{true, false} {
+		e, name := end{k.host, k.open, write}, reads
+		if write {
+			name = writes
+		}
 		if b.streams[e] == nil {
 			b.streams[e] = b.stream(k.host, kind > sockStream, name)
 		}
 	}
 }
 
-// pairSockets joins the two sides of connections.
-func (b *Builder) pairSockets() {
-	defer func() { b.sockets = newSockets() }()
-	b.pairPackets()
-	// The listening sockets that are bound to all addresses, by port.
-	wild := map[address]address{}
-	several := map[address]bool{}
-	queues := map[address][]attempt{}
-	for _, a := range b.sockets.accepts {
-		if a.at.name == "" {
-			continue
-		}
-		queues[a.at] = append(queues[a.at], a)
-		if p, ok := a.at.port(); ok && a.at.unspecified() {
-			if old, ok := wild[p]; ok && old != a.at {
-				several[p] = true
-			}
-			wild[p] = a.at
+// owned is which addresses a machine has.
+type owned struct {
+	ips map[string]bool
+	all bool // it has no others
+}
+
+// owns notes that a host has an address.
+func (b *Builder) owns(host uint32, ip string) {
+	if ip == "" {
+		return
+	}
+	host = b.machine(host)
+	o := b.owned[host]
+	if o == nil {
+		o = &owned{ips: map[string]bool{}}
+		b.owned[host] = o
+	}
+	o.ips[ip] = true
+}
+
+// Addresses says which addresses the interfaces of a host have, in text. It is called after
+// Machine.
+func (b *Builder) Addresses(host uint32, list []string) {
+	for _, text := range list {
+		if e, ok := socket.Parse("TCP:[" + text + ":1]"); ok {
+			a := addressOf(host, &e.Local)
+			b.owns(host, a.ip())
+		} else if e, ok := socket.Parse("TCPv6:[[" + text + "]:1]"); ok {
+			a := addressOf(host, &e.Local)
+			b.owns(host, a.ip())
 		}
 	}
-	for _, c := range b.sockets.connects {
-		at := c.at
-		if _, ok := queues[at]; !ok {
-			p, isPort := at.port()
-			if !isPort || several[p] {
-				continue
-			}
-			at = wild[p]
-		}
-		q := queues[at]
-		if len(q) == 0 {
-			continue // of another host, or nobody accepted it
-		}
-		n := b.accepted(&c, q[:min(len(q), maxBacklog)])
-		if n < 0 {
-			continue
-		}
-		found := q[n]
-		copy(q[1:], q[:n])
-		q[0] = found
-		b.join(&c, &q[0])
-		queues[at] = q[1:]
+	if o := b.owned[b.machine(host)]; o != nil && len(list) > 0 {
+		o.all = true
 	}
 }
 
-// accepted returns which of the accepts at an address took a connection: the one that was
-// told its address, or else the first that may have. It is -1 if none did.
-func (b *Builder) accepted(c *attempt, queue []attempt) int {
-	own := b.sockets.known[c.sock].local
-	first := -1
-	for i := range queue {
-		a := &queue[i]
-		if b.machine(a.sock.host) == b.machine(c.sock.host) && a.exit < c.enter {
-			continue // by one clock: it was another's
-		}
-		switch {
-		case own.name != "" && a.peer == own:
-			return i
-		case first < 0 && (own.name == "" || a.peer.name == "" || own.unspecified()):
-			first = i
-		}
-	}
-	return first
-}
+// Whether a host has an address.
+type holds uint8
 
-// join makes one connection of two sides.
-func (b *Builder) join(c, a *attempt) {
-	b.edge(int(a.event), int(c.event), Connect)
-	for _, write := range []bool{false, true} {
-		from, to := b.streams[end{c.sock.host, c.sock.open, write}], b.streams[end{a.sock.host, a.sock.open, !write}]
-		if from == nil || to == nil || from == to {
-			continue
-		}
-		if !write {
-			from, to = to, from
-		}
-		if len(from.reads) > 0 || len(to.writes) > 0 || from.broken || to.broken {
-			continue // joined before, by their names
-		}
-		from.reads, from.to = to.reads, to.to
-		to.reads = nil
+const (
+	unknown holds = iota
+	yes
+	no
+)
+
+// has says whether a host has an address: it was seen there, or with another host, or all of its
+// addresses are known. Of namespaces of one machine each can have its own.
+func (b *Builder) has(host uint32, a address) holds {
+	ip := a.ip()
+	if ip == "" || a.host != 0 {
+		return unknown
 	}
+	host = b.machine(host)
+	if o := b.owned[host]; o != nil {
+		if o.ips[ip] {
+			return yes
+		}
+		if o.all {
+			return no
+		}
+	}
+	for other, o := range b.owned {
+		if other != host && o.ips[ip] {
+			return no
+		}
+	}
+	return unknown
 }

@@ -4,9 +4,7 @@ package causal
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -38,12 +36,6 @@ type fifo struct {
 	dev, ino uint64
 }
 
-// channel is one direction of a connection.
-type channel struct {
-	protocol, from, to string
-	host               uint32 // of addresses that are each host's own, plus 1
-}
-
 // stream makes a stream.
 func (b *Builder) stream(host uint32, messages bool, name string) *stream {
 	s := &stream{from: host, to: host, messages: messages, begun: true, name: name}
@@ -65,9 +57,10 @@ func (b *Builder) pair(ev *event.Event) {
 		return
 	}
 	var ends []event.OpenID
+	var files []*event.File
 	for i := range ev.Files {
 		if f := &ev.Files[i]; f.Arg == event.MemoryArg && f.Open != 0 {
-			ends = append(ends, f.Open)
+			ends, files = append(ends, f.Open), append(files, f)
 		}
 	}
 	if len(ends) != 2 {
@@ -78,141 +71,17 @@ func (b *Builder) pair(ev *event.Event) {
 		there, back := b.stream(ev.Host, messages, "socketpair"), b.stream(ev.Host, messages, "socketpair")
 		b.streams[end{ev.Host, ends[0], true}], b.streams[end{ev.Host, ends[1], false}] = there, there
 		b.streams[end{ev.Host, ends[1], true}], b.streams[end{ev.Host, ends[0], false}] = back, back
+		if n := b.nameOf(ev.Host, files[0].Path); n.connected { // for who inherits one
+			b.byName[n.key] = append(b.byName[n.key], &connection{there: there, back: back})
+		}
 		return
 	}
 	s := b.stream(ev.Host, ev.Op == event.OpPipe2 && ev.Args[1]&oDirect != 0, "pipe")
 	b.streams[end{ev.Host, ends[0], false}], b.streams[end{ev.Host, ends[1], true}] = s, s
-}
-
-// connection notes the two directions of a connection whose name says its ends.
-func (b *Builder) connection(ev *event.Event) {
-	f := ev.FileArg(0)
-	if f == nil || !ev.OK() {
-		return
-	}
-	c, ok := parseName(f.Path, b.machine(ev.Host))
-	if !ok {
-		return
-	}
-	messages := c.protocol != "TCP"
-	for _, way := range []channel{c, c.reverse()} {
-		s := b.byName[way]
-		// What the other side did may have been added before, but not what this one did:
-		// that was another connection, for addresses can be used again.
-		if s == nil || s.begun || s.from == ev.Host && len(s.writes) > 0 || s.to == ev.Host && len(s.reads) > 0 {
-			s = b.stream(ev.Host, messages, way.text())
-			b.byName[way] = s
-		}
-		s.begun = true
+	if f := files[0]; f.Ino != 0 {
+		b.fifos[fifo{b.machine(ev.Host), f.Dev, f.Ino}] = s
 	}
 }
-
-// named notes the connections whose ends are named: who asked for them, and who took
-// them.
-func (b *Builder) named(i int, ev *event.Event) {
-	f := ev.FileArg(0)
-	if f == nil || !ev.OK() {
-		return
-	}
-	switch ev.Op {
-	case event.OpConnect:
-		if c, ok := parseName(f.Path, b.machine(ev.Host)); ok {
-			b.made = append(b.made, attempt{event: uint32(i), at: address{c.host, c.from + ">" + c.to}})
-		}
-	case event.OpAccept, event.OpAccept4:
-		protocol, local, ok := strings.Cut(strings.TrimSuffix(f.Path, "]"), ":[")
-		m := ev.BufArg(1)
-		if !ok || m == nil {
-			return
-		}
-		if peer := addressText(m.Inline); peer != "" {
-			c, _ := parseName(protocol+":["+peer+"->"+local+"]", b.machine(ev.Host))
-			b.taken = append(b.taken, attempt{event: uint32(i), at: address{c.host, c.from + ">" + c.to}})
-		}
-	}
-}
-
-// pairNamed orders connects before accepts of the same connection. Where addresses were
-// used again, the first goes with the first.
-func (b *Builder) pairNamed() {
-	asked := map[address][]uint32{}
-	for _, a := range b.made {
-		asked[a.at] = append(asked[a.at], a.event)
-	}
-	for _, a := range b.taken {
-		if q := asked[a.at]; len(q) > 0 {
-			b.edge(int(a.event), int(q[0]), Connect)
-			asked[a.at] = q[1:]
-		}
-	}
-	b.made, b.taken = nil, nil
-}
-
-// addressText writes a socket address as names of sockets have it, "" if it has no port.
-func addressText(b []byte) string {
-	if len(b) < 8 {
-		return ""
-	}
-	port := strconv.Itoa(int(b[2])<<8 | int(b[3]))
-	switch family := int(b[0]) | int(b[1])<<8; {
-	case family == afInet:
-		return fmt.Sprintf("%d.%d.%d.%d:%s", b[4], b[5], b[6], b[7], port)
-	case family == afInet6 && len(b) >= 24:
-		return "[" + ip6Text(b[8:24]) + "]:" + port
-	}
-	return ""
-}
-
-// ip6Text writes an address as RFC 5952 wants it.
-func ip6Text(b []byte) string {
-	var words [8]int
-	for i := range words {
-		words[i] = int(b[2*i])<<8 | int(b[2*i+1])
-	}
-	from, to := -1, -1 // the longest run of zeros
-	for i := 0; i < 8; i++ {
-		k := i
-		for k < 8 && words[k] == 0 {
-			k++
-		}
-		if k-i > max(1, to-from) {
-			from, to = i, k
-		}
-		i = max(i, k-1)
-	}
-	var s strings.Builder
-	for i := 0; i < 8; i++ {
-		switch {
-		case i == from:
-			s.WriteString("::")
-			i = to - 1
-			continue
-		case i > 0 && i != to:
-			s.WriteByte(':')
-		}
-		s.WriteString(strconv.FormatInt(int64(words[i]), 16))
-	}
-	return s.String()
-}
-
-// parseName takes the name of a connected socket apart: "TCP:[local->peer]".
-func parseName(name string, host uint32) (c channel, ok bool) {
-	protocol, rest, ok := strings.Cut(name, ":[")
-	local, peer, arrow := strings.Cut(strings.TrimSuffix(rest, "]"), "->")
-	if !ok || !arrow {
-		return c, false
-	}
-	c = channel{protocol: protocol, from: local, to: peer}
-	if strings.HasPrefix(local, "127.") || strings.HasPrefix(local, "[::1]") {
-		c.host = host + 1
-	}
-	return c, true
-}
-
-// text writes the two ends.
-func (c channel) text() string { return c.from + "->" + c.to }
-
-func (c channel) reverse() channel { return channel{c.protocol, c.to, c.from, c.host} }
 
 // of returns the stream that a file is an end of, nil if it is none that is known.
 func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
@@ -221,30 +90,10 @@ func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
 	if s != nil {
 		return s
 	}
-	if f.Mode&sIFMT == sIFIFO && strings.HasPrefix(f.Path, "/") {
+	if f.Mode&sIFMT == sIFIFO && f.Ino != 0 {
 		return b.fifo(ev.Host, f)
 	}
-	c, ok := parseName(f.Path, b.machine(ev.Host))
-	if !ok {
-		return nil
-	}
-	if !write {
-		c = c.reverse()
-	}
-	if s = b.byName[c]; s == nil {
-		s = b.stream(ev.Host, c.protocol != "TCP", c.text())
-		s.begun = false
-		b.byName[c] = s
-	}
-	if f.Open != 0 {
-		b.streams[e] = s
-		if write {
-			s.from = ev.Host
-		} else {
-			s.to = ev.Host
-		}
-	}
-	return s
+	return b.namedStream(ev, f, write)
 }
 
 // Types of files in st_mode (inode(7)).
@@ -258,13 +107,14 @@ const (
 	sIFIFO  = 0o010000
 )
 
-// fifo returns the stream of a pipe with a name, which holds nothing before it is first
-// opened.
+// fifo returns the stream of a pipe that the trace did not see made. One with a name holds
+// nothing before it is first opened; another one is known by the kernel's number of it.
 func (b *Builder) fifo(host uint32, f *event.File) *stream {
 	k := fifo{b.machine(host), f.Dev, f.Ino}
 	s := b.fifos[k]
 	if s == nil {
 		s = b.stream(host, false, f.Path)
+		s.begun = strings.HasPrefix(f.Path, "/")
 		b.fifos[k] = s
 	}
 	return s

@@ -2,7 +2,11 @@
 
 package causal
 
-import "fmt"
+import (
+	"encoding/binary"
+
+	"github.com/iotape/iotape/event/socket"
+)
 
 // Stream is one direction of a connection, a pipe or a pair of sockets: what was written
 // to one end and read from the other.
@@ -71,14 +75,9 @@ func (a address) text() string {
 	if a.name == "" {
 		return ""
 	}
-	b := []byte(a.name)
-	switch {
-	case b[0] == afInet && len(b) == 7:
-		return fmt.Sprintf("%d.%d.%d.%d:%d", b[3], b[4], b[5], b[6], int(b[1])<<8|int(b[2]))
-	case b[0] == afInet6 && len(b) == 19:
-		return fmt.Sprintf("[%s]:%d", ip6Text(b[3:]), int(b[1])<<8|int(b[2]))
-	case b[0] == afUnix && len(b) > 1 && b[1] == 0:
-		return "@" + string(b[2:])
+	if a.name[0] == afUnix {
+		return a.name[1:]
 	}
-	return string(b[1:])
+	b := []byte(a.name)
+	return socket.Text(b[3:], binary.BigEndian.Uint16(b[1:]))
 }

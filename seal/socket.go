@@ -37,7 +37,8 @@ func fileOf(ev *event.Event, r *trace.Record, object int) *event.File {
 		return ev.FileArg(arg)
 	}
 	for i := range ev.Files {
-		if f := &ev.Files[i]; f.Arg == event.MemoryArg && f.FD == r.Objects[object].FD && f.Ino == r.Objects[object].Ino {
+		f := &ev.Files[i]
+		if o := &r.Objects[object]; f.Arg == event.MemoryArg && f.FD == o.FD && f.Ino == o.Ino {
 			return f
 		}
 	}

@@ -18,6 +18,9 @@ type Head struct {
 	Program  string   `json:"program"` // that wrote it, with its version
 	Host     string   `json:"host"`
 	Kernel   string   `json:"kernel"`
+	// Addresses are those of the machine's interfaces, as the recorder sees them: of IPv4 and
+	// IPv6, without those that every machine has (127.0.0.1).
+	Addresses []string `json:"addresses,omitempty"`
 	Arch     string   `json:"arch"` // GOARCH name
 	BootID   string   `json:"boot_id,omitempty"`
 	Backend  string   `json:"backend"` // "ebpf", "ptrace", …

@@ -47,13 +47,14 @@ func (f *Flow) Select(what string) ([]int, error) {
 	fits := []func(name string) bool{
 		func(name string) bool { return name == what },
 		func(name string) bool { return strings.HasSuffix(name, "/"+what) },
+		func(name string) bool { return leads(name, what) },
 		func(name string) bool { return strings.Contains(name, what) },
 	}
 	for n, fit := range fits {
 		var out []int
 		for i := range f.objects {
 			o := &f.objects[i]
-			if n == 2 && o.Kind == File {
+			if n >= 2 && o.Kind == File {
 				continue
 			}
 			if !fit(o.Name) && !fit(f.name(o)) {
@@ -71,6 +72,16 @@ func (f *Flow) Select(what string) ([]int, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: no file or connection of that name moved content", what)
+}
+
+// leads reports whether a stream's name, which says both ends, is that of one "to" or "from" an
+// address.
+func leads(name, what string) bool {
+	if to, ok := strings.CutPrefix(what, "to "); ok {
+		return strings.HasSuffix(name, "->"+to)
+	}
+	from, ok := strings.CutPrefix(what, "from ")
+	return ok && (strings.HasPrefix(name, from+"->") || strings.Contains(name, ":"+from+"->"))
 }
 
 // eventNumber reads SEQ or TAPE:SEQ.

@@ -54,6 +54,7 @@ func order(tapes []*trace.Tape, b *causal.Builder) (*Order, error) {
 		}
 		for h := base; h < uint32(len(o.hosts)); h++ {
 			b.Machine(h, o.Machine(h))
+			b.Addresses(h, o.hosts[h].Addresses)
 		}
 		for ev, err := range t.Events() {
 			if err != nil {
@@ -73,12 +74,41 @@ func order(tapes []*trace.Tape, b *causal.Builder) (*Order, error) {
 			break
 		}
 	}
+	b.Content(o.content())
 	o.graph = b.Graph()
 	o.number()
 	o.findSkew()
 	o.arrange()
 	o.index.build(o)
 	return o, nil
+}
+
+// content returns a function that reads the beginning of what an event moved.
+func (o *Order) content() func(i uint32, n int) []byte {
+	readers := make([]*trace.EventReader, len(o.tapes))
+	var ev event.Event
+	return func(i uint32, n int) []byte {
+		tape, seq := o.Event(int(i))
+		if readers[tape] == nil {
+			readers[tape] = o.tapes[tape].NewEventReader()
+		}
+		if readers[tape].Seek(seq) != nil || readers[tape].Next(&ev) != nil {
+			return nil // what is damaged is said where it is used
+		}
+		for k := range ev.Bufs {
+			m := &ev.Bufs[k]
+			if part, _ := event.SplitPart(int(m.Arg)); m.Kind != event.KindVec &&
+				(m.Kind != event.KindBuf || part != event.PartWhole && part != event.PartData) || m.Omitted {
+				continue
+			}
+			b, missing := o.tapes[tape].ContentRange(m, 0, n, nil)
+			if missing > 0 {
+				return nil
+			}
+			return b
+		}
+		return nil
+	}
 }
 
 // logBackend is what recorded an imported event log.

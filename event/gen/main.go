@@ -146,7 +146,8 @@ func header() ([]byte, error) {
 	for name, v := range ordered(
 		"MAX_ARGS", event.MaxArgs, "MAX_CAPS", event.MaxCaps, "MAX_OBJS", event.MaxObjs, "MAX_PATH", event.MaxPath,
 		"NO_ARG", event.NoArg,
-		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages, "MAX_SOCKETS", event.MaxSockets, "RESULT_ARG", event.ResultArg, "MEMORY_ARG",
+		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages,
+		"MAX_SOCKETS", event.MaxSockets, "RESULT_ARG", event.ResultArg, "MEMORY_ARG",
 		event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread,
 		"REQUEST_ARG", event.RequestArg) {
 		def("IOT_", name, v)

@@ -159,7 +159,8 @@ func Parse(name string) (e Ends, ok bool) {
 	}
 	local, peer, connected := strings.Cut(rest, "->")
 	if e.Local, ok = parseAddress(k.family, local); !ok {
-		_, err := strconv.ParseUint(local, 10, 64) // its inode
+		var err error
+		e.Ino, err = strconv.ParseUint(local, 10, 64)
 		return e, err == nil && !connected
 	}
 	if connected {

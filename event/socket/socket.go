@@ -30,7 +30,8 @@ type Ends struct {
 	Family, Type uint16 // AF_UNIX …, SOCK_STREAM …
 	Protocol     uint16 // IPPROTO_TCP …; of AF_NETLINK the netlink family
 	Local, Peer  Address
-	// Of AF_UNIX, the inodes of the socket and of the one that it is connected to.
+	// Ino is the inode of a socket of AF_UNIX, and of any whose name says it because it has no
+	// address. PeerIno is, of AF_UNIX, that of the socket that it is connected to.
 	Ino, PeerIno uint64
 	// Of AF_UNIX, if PID is not 0, the process and user that connected or listened
 	// (SO_PEERCRED).
@@ -133,4 +134,19 @@ func Sockaddr(b []byte) (a Address) {
 // that IPv4 address.
 func (a *Address) Endpoint() netip.AddrPort {
 	return netip.AddrPortFrom(a.IP.Unmap().WithZone(""), uint16(a.Port))
+}
+
+// Own reports whether each host has the address for itself.
+func (a *Address) Own() bool {
+	const local = 1 // VMADDR_CID_LOCAL
+	return a.Set && (a.IP.Unmap().IsLoopback() || !a.IP.IsValid() && a.CID == local)
+}
+
+// Text writes an internet address of 4 or 16 bytes with its port; "" if it is none.
+func Text(ip []byte, port uint16) string {
+	a, ok := netip.AddrFromSlice(ip)
+	if !ok {
+		return ""
+	}
+	return netip.AddrPortFrom(a, port).String()
 }

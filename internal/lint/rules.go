@@ -80,6 +80,12 @@ var rules = []rule{
 		why:   "the vocabulary depends on the standard library alone",
 	},
 	{
+		of:    []string{"event/socket"},
+		only:  []string{"event"},
+		never: []string{"other:...", "std:os/..."},
+		why:   "what a socket's ends are called, wherever they come from",
+	},
+	{
 		of:    []string{"event/layout"},
 		only:  []string{"event"},
 		never: []string{"other:...", "std:os/..."},
@@ -117,7 +123,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"model/posix", "causal", "causal/happens", "model/similar/..."},
-		only:  []string{"event", "trace", "causal", "model/similar/..."},
+		only:  []string{"event", "event/socket", "trace", "causal", "model/similar/..."},
 		never: []string{"std:os/...", "std:net/...", "other:golang.org/x/sys/..."},
 		why:   "pure: the same answer for the same trace on every machine (syscall is for Errno)",
 	},

@@ -5,6 +5,8 @@ package anon
 import (
 	"bytes"
 	"strings"
+
+	"github.com/iotape/iotape/event/socket"
 )
 
 // kept are names that stay what they are wherever they stand, because the kernel, and so a
@@ -25,15 +27,20 @@ const (
 
 // path maps a path name by name. Slashes stay where they are, and so do "." and "..".
 func (m *mapper) path(s string) string {
-	if !m.fields.Has(Path) && !m.fields.Has(PID) && !m.fields.Has(Inode) || s == "" {
+	if !m.mapsNames() || s == "" {
 		return s
 	}
 	if to, ok := m.paths[s]; ok {
 		return to
 	}
-	b := []byte(s)
-	m.pathBytes(b)
-	to := string(b)
+	var to string
+	if e, ok := socket.Parse(s); ok {
+		to = m.socketName(&e)
+	} else {
+		b := []byte(s)
+		m.pathBytes(b)
+		to = string(b)
+	}
 	if len(s) <= maxCachedS {
 		if len(m.paths) >= maxCached {
 			clear(m.paths)
@@ -41,6 +48,16 @@ func (m *mapper) path(s string) string {
 		m.paths[strings.Clone(s)] = to
 	}
 	return to
+}
+
+// mapsNames reports whether anything that stands in names of files is mapped.
+func (m *mapper) mapsNames() bool {
+	for _, f := range [...]Field{Path, PID, UID, Inode, Address, Port} {
+		if m.fields.Has(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // pathBytes is path, in place.

@@ -254,6 +254,7 @@ func (x *rewriter) manifest() *trace.Manifest {
 		for k := range h.Command {
 			h.Command[k] = m.json(Arg, h.Command[k])
 		}
+		h.Addresses = m.addresses(h.Addresses)
 		h.Target, h.Dir = m.json(Arg, h.Target), m.jsonPath(h.Dir)
 		if h.UID >= 0 {
 			h.UID = int(m.id(UID, uint32(h.UID)))

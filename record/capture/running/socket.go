@@ -14,10 +14,13 @@ import (
 )
 
 // AppendEnds appends, to the pieces of a record, the ends of those of its objects that are sockets
-// of a process, as far as tells says of which. It asks the sockets themselves, by descriptors of its own that are open for that
+// of a process, as far as tells says of which. It asks the sockets themselves, by descriptors
+// of its own that are open for that
 // time alone, so that the process makes no call and sees nothing. Of sockets that it may not ask
 // nothing is said.
-func AppendEnds(pieces []trace.Piece, pid int, objects []trace.Object, tells event.Ends) []trace.Piece {
+func AppendEnds(
+	pieces []trace.Piece, pid int, objects []trace.Object, tells event.Ends,
+) []trace.Piece {
 	if tells == event.EndsNever {
 		return pieces
 	}
@@ -38,7 +41,9 @@ func AppendEnds(pieces []trace.Piece, pid int, objects []trace.Object, tells eve
 			defer unix.Close(process)
 		}
 		if b := endsOf(process, o, tells); b != nil {
-			pieces = append(pieces, trace.Piece{Arg: uint8(event.PartSocket.Of(0)), Len: uint32(len(b)), Off: uint64(i), Data: b})
+			pieces = append(pieces, trace.Piece{
+				Arg: uint8(event.PartSocket.Of(0)), Len: uint32(len(b)), Off: uint64(i), Data: b,
+			})
 		}
 	}
 	return pieces

@@ -26,7 +26,9 @@ func TestRows(t *testing.T) {
 			{op: event.OpOpenat, flags: specFDResult, opens: 2 | 3<<8, name: 2, caps: 1},
 			{op: event.OpRead, flags: specPosition, moves: movesRead, caps: 1},
 			{op: event.OpPwrite64, moves: movesWritten, caps: 1},
-			{op: event.OpSendmmsg, flags: specInner, moves: movesWritten | movesMessages, caps: 1},
+			{op: event.OpSendmmsg, flags: specInner | specSends, moves: movesWritten | movesMessages,
+				caps: 1},
+			{op: event.OpListen, flags: specEnds},
 			{op: event.OpExitGroup, flags: specNoReturn},
 		} {
 			got := table[event.Number(a, c.op)]
