@@ -202,6 +202,21 @@ func path(t *testing.T, f *flow.Flow, from, to string) *flow.Path {
 	return p
 }
 
+// bothWays returns the names of the two streams of the only connection to an address.
+func bothWays(t *testing.T, f *flow.Flow, addr string) (to, from string) {
+	t.Helper()
+	ids, err := f.Select("to " + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to = f.Move(ids[0]).Object.Name
+	client, server, _ := strings.Cut(to, "->")
+	if server != addr || client == "" {
+		t.Errorf("got a stream %q, want one from its client to %s", to, addr)
+	}
+	return to, server + "->" + client
+}
+
 // steps writes a path in short: the object of each move, and whether it was written.
 func steps(f *flow.Flow, p *flow.Path) string {
 	var out []string
@@ -261,9 +276,9 @@ func TestEcho(t *testing.T) {
 			f := s.load(nil)
 			expect(t, f, nil, c.expect)
 			p := path(t, f, "to "+addr, "from "+addr)
-			base := filepath.Base(addr)
-			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base,
-				base, base); got != want {
+			to, from := bothWays(t, f, addr)
+			if got, want := steps(f, p), fmt.Sprintf(">%s <%s >store.db <store.db >%s <%s", to, to, from,
+				from); got != want {
 				t.Errorf("the way is\n%s, want\n%s", got, want)
 			}
 			want := "similarity == 100"
@@ -608,9 +623,9 @@ func TestSignatures(t *testing.T) {
 			f := s.load(nil)
 			expect(t, f, nil, c.expect)
 			p := path(t, f, "to "+addr, "from "+addr)
-			base := filepath.Base(addr)
-			if got, want := steps(f, p), fmt.Sprintf(">to %s <to %s >store.db <store.db >from %s <from %s", base, base,
-				base, base); got != want {
+			to, from := bothWays(t, f, addr)
+			if got, want := steps(f, p), fmt.Sprintf(">%s <%s >store.db <store.db >%s <%s", to, to, from,
+				from); got != want {
 				t.Errorf("the way is\n%s, want\n%s", got, want)
 			}
 		})
