@@ -47,6 +47,10 @@ const (
 	fieldExt
 	fieldAddr
 	fieldPort
+	fieldLocal
+	fieldLocalPort
+	fieldPeer
+	fieldPeerPort
 	fieldFailed
 	fieldInterrupted
 	fieldIncomplete
@@ -135,6 +139,10 @@ var fields = [numFields]field{
 	fieldExt:         {name: "ext", aliases: []string{"extension"}, typ: typeText, several: true, cost: 10, about: "what stands behind the last dot of that"},
 	fieldAddr:        {name: "addr", aliases: []string{"address"}, typ: typeAddress, several: true, cost: 25, about: "addresses of sockets: 10.0.0.7, 10.0.0.0/8, ::1, or the path of a local one"},
 	fieldPort:        {name: "port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of sockets"},
+	fieldLocal:       {name: "local", typ: typeAddress, several: true, cost: 25, about: "addresses of the sockets' own ends, as addr"},
+	fieldLocalPort:   {name: "local_port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of these"},
+	fieldPeer:        {name: "peer", typ: typeAddress, several: true, cost: 25, about: "addresses of what the sockets are connected to, as addr"},
+	fieldPeerPort:    {name: "peer_port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of these"},
 	fieldFailed:      {name: "failed", typ: typeBool, cost: 1, about: "the call returned an error"},
 	fieldInterrupted: {name: "interrupted", typ: typeBool, cost: 1, about: "its return was not seen"},
 	fieldIncomplete:  {name: "incomplete", typ: typeBool, cost: 1, about: "some of its bytes could not be recorded"},

@@ -82,7 +82,7 @@ func Compile(x *Expr, o *Options) (*Graph, error) {
 			g.follows.kin = true
 		case t.field.id == fieldExe:
 			g.follows.programs = true
-		case t.field.id == fieldAddr || t.field.id == fieldPort:
+		case t.field.id >= fieldAddr && t.field.id <= fieldPeerPort:
 			g.follows.sockets = true
 		}
 	}

@@ -163,9 +163,9 @@ func (m *Matcher) wall(ev *event.Event) int64 {
 // any reports whether one of the values of a field is in a set.
 func (m *Matcher) any(s *step, ev *event.Event) bool {
 	set := s.test.set
-	if s.field == fieldPort {
+	if s.field >= fieldAddr && s.field <= fieldPeerPort {
 		var list [maxAddresses]socketAddress
-		for _, a := range m.past.addresses(ev, list[:0]) {
+		for _, a := range m.past.addresses(s.field, ev, list[:0]) {
 			if a.addr.IsValid() && set.has(int64(a.port)) {
 				return true
 			}
@@ -317,7 +317,7 @@ func (m *Matcher) fits(s *step, text string) bool {
 
 func (m *Matcher) address(s *step, ev *event.Event) bool {
 	var list [maxAddresses]socketAddress
-	for _, a := range m.past.addresses(ev, list[:0]) {
+	for _, a := range m.past.addresses(s.field, ev, list[:0]) {
 		if s.test.addrs.has(&a) {
 			return true
 		}

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/socket"
 )
 
 // matchState is what a filter needs of earlier events: who descends from whom, what a process
@@ -19,6 +21,7 @@ type matchState struct {
 	unknown  map[process]bool // asked for, and not known
 	sockets  map[socketID]*[2]socketAddress
 	paths    map[string]string // of local sockets, by the bytes after the family
+	names    map[string][2]socketAddress
 }
 
 type process struct{ host, pid uint32 }
@@ -55,6 +58,7 @@ func (p *matchState) init(g *Graph) {
 	}
 	if g.follows.sockets {
 		p.sockets, p.paths = map[socketID]*[2]socketAddress{}, map[string]string{}
+		p.names = map[string][2]socketAddress{}
 	}
 }
 
@@ -162,20 +166,64 @@ func (p *matchState) ends(ev *event.Event) {
 	}
 }
 
-// addresses appends the addresses that an event is about: those of its sockets, and
-// those in its memory.
-func (p *matchState) addresses(ev *event.Event, list []socketAddress) []socketAddress {
+// addresses appends the addresses of an event that a field asks for: those of its sockets, and
+// those in its memory if either end is asked for.
+func (p *matchState) addresses(f fieldID, ev *event.Event, list []socketAddress) []socketAddress {
 	for i := range ev.Files {
-		if ends := p.sockets[socketID{ev.Host, ev.Files[i].Open}]; ends != nil && ev.Files[i].Open != 0 &&
-			len(list)+2 <= maxAddresses-2 {
-			for _, a := range ends {
-				if a.addr.IsValid() || a.path != "" {
-					list = append(list, a)
-				}
+		if len(list)+2 > maxAddresses-2 {
+			break
+		}
+		ends := p.endsOf(ev.Host, &ev.Files[i])
+		for end, a := range ends {
+			wanted := f == fieldAddr || f == fieldPort ||
+				(f == fieldLocal || f == fieldLocalPort) == (end == localEnd)
+			if wanted && (a.addr.IsValid() || a.path != "") {
+				list = append(list, a)
 			}
 		}
 	}
+	if f != fieldAddr && f != fieldPort {
+		return list
+	}
 	return p.inMemory(ev, list)
+}
+
+// endsOf returns the ends of a file: as its name says, or else as the calls did that gave it
+// addresses.
+func (p *matchState) endsOf(host uint32, f *event.File) [2]socketAddress {
+	ends := p.named(f.Path)
+	if seen := p.sockets[socketID{host, f.Open}]; seen != nil && f.Open != 0 {
+		for i := range ends {
+			if !ends[i].addr.IsValid() && ends[i].path == "" {
+				ends[i] = seen[i]
+			}
+		}
+	}
+	return ends
+}
+
+// named returns the ends that the name of a socket says.
+func (p *matchState) named(name string) (ends [2]socketAddress) {
+	if !strings.HasSuffix(name, "]") || name[0] == '/' {
+		return ends
+	}
+	if known, ok := p.names[name]; ok {
+		return known
+	}
+	if e, ok := socket.Parse(name); ok {
+		for i, a := range [2]*socket.Address{localEnd: &e.Local, peerEnd: &e.Peer} {
+			if a.IP.IsValid() {
+				ends[i] = socketAddress{addr: a.IP.Unmap(), port: uint16(a.Port)}
+			} else if a.Set {
+				ends[i].path = a.Path
+			}
+		}
+	}
+	if len(p.names) >= maxPaths {
+		clear(p.names)
+	}
+	p.names[strings.Clone(name)] = ends
+	return ends
 }
 
 // inMemory appends the addresses in an event's memory.
@@ -220,7 +268,7 @@ func (p *matchState) decode(b []byte) (a socketAddress, ok bool) {
 	return a, true
 }
 
-// maxPaths bounds the names of local sockets that are kept.
+// maxPaths bounds the names of local sockets, and of open ones, that are kept.
 const maxPaths = 1 << 16
 
 // path returns the name of a local socket, of which it keeps each once.

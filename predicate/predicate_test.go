@@ -253,6 +253,25 @@ func TestProgramsAndSockets(t *testing.T) {
 			t.Errorf("write, %s: %t", filter, got)
 		}
 	}
+	named := &event.Event{Op: event.OpRead, Files: []event.File{{FD: 3, Open: 11,
+		Path: "TCP:[10.1.2.4:4242->10.1.2.3:5432]"}}}
+	local := &event.Event{Op: event.OpRead, Files: []event.File{{FD: 3, Path: `UNIX-STREAM:[8->9,peer="/run/x",pid=7,uid=0]`}}}
+	for _, c := range []struct {
+		ev     *event.Event
+		filter string
+		want   bool
+	}{
+		{named, "port = 5432", true}, {named, "port = 4242", true}, {named, "local_port = 4242", true},
+		{named, "local_port = 5432", false}, {named, "peer_port = 5432", true}, {named, "peer_port = 4242", false},
+		{named, "addr = 10.1.2.4", true}, {named, "local = 10.1.2.4", true}, {named, "local = 10.1.2.3", false},
+		{named, "peer = 10.1.2.3", true}, {named, "peer in {10.1.2.4/32}", false},
+		{local, "peer = /run/x", true}, {local, "addr = /run/x", true}, {local, "local = /run/x", false},
+		{call, "peer_port = 0", false}, // unknown is no address
+	} {
+		if g, err := New(c.filter, nil); err != nil || g.NewMatcher().Match(c.ev) != c.want {
+			t.Errorf("%v, %s: not %t (%v)", c.ev.Files, c.filter, c.want, err)
+		}
+	}
 	bind := &event.Event{Op: event.OpBind, Files: []event.File{{FD: 3, Open: 9}},
 		Bufs: []event.Buf{{Arg: 1, Inline: append([]byte{1, 0}, "/run/x\x00zz"...)}}}
 	for filter, want := range map[string]bool{"addr = /run/x": true, "addr = /run/y": false} {
