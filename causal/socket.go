@@ -267,7 +267,7 @@ func (b *Builder) Addresses(host uint32, list []string) {
 	}
 }
 
-// Whether a host has an address.
+// holds says whether a host has an address.
 type holds uint8
 
 const (

@@ -255,7 +255,8 @@ func TestProgramsAndSockets(t *testing.T) {
 	}
 	named := &event.Event{Op: event.OpRead, Files: []event.File{{FD: 3, Open: 11,
 		Path: "TCP:[10.1.2.4:4242->10.1.2.3:5432]"}}}
-	local := &event.Event{Op: event.OpRead, Files: []event.File{{FD: 3, Path: `UNIX-STREAM:[8->9,peer="/run/x",pid=7,uid=0]`}}}
+	local := &event.Event{Op: event.OpRead, Files: []event.File{{FD: 3,
+		Path: `UNIX-STREAM:[8->9,peer="/run/x",pid=7,uid=0]`}}}
 	for _, c := range []struct {
 		ev     *event.Event
 		filter string

@@ -75,10 +75,10 @@ func (e *Ends) Name(ino uint64) string {
 		if e.Local.Set {
 			b = strconv.AppendUint(append(b, ':'), uint64(e.Local.Port), 10)
 		}
-	case !e.Local.Set || e.Local.Port == 0 && !e.Connected():
-		b = strconv.AppendUint(b, ino, 10)
 	default:
-		b = e.Local.append(b)
+		if b = e.Local.append(b); !e.Local.Set {
+			b = strconv.AppendUint(b, ino, 10)
+		}
 		if e.Peer.Set {
 			b = e.Peer.append(append(b, "->"...))
 		}
@@ -95,6 +95,9 @@ func netlinkName(family uint16) string {
 
 // append writes an address of the internet or a virtual machine.
 func (a *Address) append(b []byte) []byte {
+	if !a.Set {
+		return b
+	}
 	if a.IP.IsValid() {
 		return netip.AddrPortFrom(a.IP, uint16(a.Port)).AppendTo(b)
 	}
@@ -160,13 +163,15 @@ func Parse(name string) (e Ends, ok bool) {
 	local, peer, connected := strings.Cut(rest, "->")
 	if e.Local, ok = parseAddress(k.family, local); !ok {
 		var err error
-		e.Ino, err = strconv.ParseUint(local, 10, 64)
-		return e, err == nil && !connected
+		if e.Ino, err = strconv.ParseUint(local, 10, 64); err != nil {
+			return e, false
+		}
 	}
 	if connected {
 		e.Peer, ok = parseAddress(k.family, peer)
+		return e, ok
 	}
-	return e, ok
+	return e, true
 }
 
 func netlinkFamily(s string) uint16 {
@@ -182,13 +187,17 @@ func parseAddress(family uint16, s string) (a Address, ok bool) {
 		cid, port, _ := strings.Cut(s, ":")
 		c, err := strconv.ParseUint(cid, 10, 32)
 		p, err2 := strconv.ParseUint(port, 10, 32)
-		return Address{CID: uint32(c), Port: uint32(p), Set: true}, err == nil && err2 == nil
+		if err != nil || err2 != nil || p == anyPort {
+			return a, false
+		}
+		return Address{CID: uint32(c), Port: uint32(p), Set: true}, true
 	}
 	p, err := netip.ParseAddrPort(s)
 	if err != nil {
 		return a, false
 	}
-	return Address{IP: p.Addr(), Port: uint32(p.Port()), Set: true}, true
+	a = internet(p.Addr(), p.Port())
+	return a, a.Set
 }
 
 // parseUnix takes apart what is between the brackets of a local socket.
@@ -209,6 +218,9 @@ func (e *Ends) parseUnix(s string) bool {
 		if s, ok = e.parseWord(s); !ok {
 			return false
 		}
+	}
+	if e.PID == 0 {
+		e.UID = 0
 	}
 	return true
 }
@@ -235,7 +247,7 @@ func (e *Ends) parseWord(s string) (rest string, ok bool) {
 		return s, false
 	}
 	path, err := strconv.Unquote(quoted)
-	*at = Address{Path: mark + path, Set: true}
+	*at = Address{Path: mark + path, Set: mark+path != ""}
 	return s[len(quoted):], err == nil
 }
 

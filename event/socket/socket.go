@@ -111,9 +111,9 @@ func Sockaddr(b []byte) (a Address) {
 	be, le := binary.BigEndian, binary.LittleEndian
 	switch family := le.Uint16(b); {
 	case family == Inet && len(b) >= 8:
-		a = Address{IP: netip.AddrFrom4([4]byte(b[4:8])), Port: uint32(be.Uint16(b[2:])), Set: true}
+		a = internet(netip.AddrFrom4([4]byte(b[4:8])), be.Uint16(b[2:]))
 	case family == Inet6 && len(b) >= 24:
-		a = Address{IP: netip.AddrFrom16([16]byte(b[8:24])), Port: uint32(be.Uint16(b[2:])), Set: true}
+		a = internet(netip.AddrFrom16([16]byte(b[8:24])), be.Uint16(b[2:]))
 	case family == Unix && len(b) > 2:
 		path := string(b[2:])
 		if path[0] == 0 {
@@ -128,6 +128,15 @@ func Sockaddr(b []byte) (a Address) {
 		a = Address{Port: le.Uint32(b[4:]), CID: le.Uint32(b[8:]), Set: true}
 	}
 	return a
+}
+
+// internet returns an address of the internet. All addresses and no port is what a socket has before
+// it has an address.
+func internet(ip netip.Addr, port uint16) (a Address) {
+	if ip.IsUnspecified() && port == 0 {
+		return a
+	}
+	return Address{IP: ip, Port: uint32(port), Set: true}
 }
 
 // Endpoint returns an internet address as others see it: an IPv4 address in the form of IPv6 is

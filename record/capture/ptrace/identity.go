@@ -198,6 +198,7 @@ func (r *Recorder) startRecords(th *thread) {
 			Type: trace.RecFile, PID: uint32(th.t.PID), TID: th.tid, Exit: now(), Umask: start.Umask,
 			Objects: []trace.Object{obj}, Pieces: []trace.Piece{linkPiece(r.proc.name(tid, "fd/"+e.Name()))},
 		}
+		file.Pieces = running.AppendEnds(file.Pieces, th.t.PID, file.Objects, event.EndsAlways)
 		r.out.put(&file)
 	}
 }
