@@ -247,6 +247,16 @@ func group(many, n int, of func(i int) uint32) groups {
 	return g
 }
 
+// noteDoubtful says of how many streams the other side was not taken, because its bytes are others.
+func (f *Flow) noteDoubtful() {
+	for host, h := range f.order.Hosts() {
+		if n := f.order.Faults().Doubtful[uint32(host)]; n > 0 {
+			f.notes = append(f.notes, fmt.Sprintf("doubtful: %d streams of %s could not be paired: what would be "+
+				"their other side has different bytes", n, h.Host))
+		}
+	}
+}
+
 // note says what the tapes lack.
 func (f *Flow) note() {
 	s := &f.stats
@@ -269,6 +279,7 @@ func (f *Flow) note() {
 	say(s.OneSided, "stream", "streams",
 		"with one side only: the other is on a host, or in a process, that is in no tape")
 	say(s.Loose, "stream", "streams", "whose beginning is not in the tapes: where in it bytes stand is not known, and content alone connects its sides")
+	f.noteDoubtful()
 	say(s.Contradictions, "contradiction", "contradictions", "in the order of events (iotape order names them)")
 	say(int(min(s.Skipped, 1<<40)), "comparison", "comparisons", "of contents left out, because too many are alike")
 	for i, k := range f.order.Skews() {
