@@ -27,13 +27,15 @@ const (
 
 // Similar is what was found that resembles the content of an event.
 type Similar struct {
-	Events  int            `json:"events"`    // that were looked at
-	Bytes   int64          `json:"bytes"`     // that were read
-	All     bool           `json:"all"`       // that is all of the tapes
-	CutFrom int64          `json:"cut_bytes"` // how long contents are that were looked at only in part; 0 if none was
-	By      string         `json:"by"`        // "bytes", "hashes", "signatures", "signatures of CAT"; "" if the tape has nothing of the content
-	Unknown int            `json:"unknown"`   // contents that could not be compared: the tapes do not have them
-	Found   []SimilarEvent `json:"found"`     // the most similar first
+	Events  int   `json:"events"`    // that were looked at
+	Bytes   int64 `json:"bytes"`     // that were read
+	All     bool  `json:"all"`       // that is all of the tapes
+	CutFrom int64 `json:"cut_bytes"` // how long contents are that were looked at only in part; 0 if none was
+	// By says what was compared: "bytes", "hashes", "signatures", "signatures of CAT"; "" if the
+	// tape has nothing of the content.
+	By      string         `json:"by"`
+	Unknown int            `json:"unknown"` // contents that could not be compared: the tapes do not have them
+	Found   []SimilarEvent `json:"found"`   // the most similar first
 }
 
 // SimilarEvent is an event with similar content.

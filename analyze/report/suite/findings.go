@@ -43,13 +43,14 @@ func (v *findings) see(*seen) {}
 
 func (v *findings) section(c *collector) page.Section {
 	s := page.Section{ID: "findings", Title: "Findings in the flow of data",
-		Note: "Data that is not what was sent, written or held elsewhere, and what else its flow shows. iotape flow shows " +
-			"the ways of data, and takes several tapes."}
+		Note: "Data that is not what was sent, written or held elsewhere, and what else its flow shows. " +
+			"iotape flow shows the ways of data, and takes several tapes."}
 	d := findingsData{Findings: []findingData{}}
 	events := c.tape.Manifest().Counts.Events
 	if !slices.Contains(c.o.Sections, "findings") && events > mostFindings {
 		s.Data = d
-		s.Blocks = []page.Block{page.Line(fmt.Sprintf("not computed, because the tape has %s: iotape report --section findings",
+		s.Blocks = []page.Block{page.Line(fmt.Sprintf(
+			"not computed, because the tape has %s: iotape report --section findings",
 			report.Plural(events, "event", "events")))}
 		return s
 	}
@@ -80,7 +81,8 @@ func (v *findings) section(c *collector) page.Section {
 func (d *findingsData) blocks(most int) []page.Block {
 	line := fmt.Sprintf("%s of data that is not what it should be; %s moved %s",
 		report.Plural(uint64(d.Wrong), "finding", "findings"),
-		report.Plural(uint64(d.Numbers["moves"]), "read or write", "reads and writes"), report.Bytes(uint64(d.Numbers["bytes"])))
+		report.Plural(uint64(d.Numbers["moves"]), "read or write", "reads and writes"),
+		report.Bytes(uint64(d.Numbers["bytes"])))
 	blocks := []page.Block{page.Line(line)}
 	for _, n := range d.Notes {
 		blocks = append(blocks, page.Line("note: "+n))
