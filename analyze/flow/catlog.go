@@ -4,20 +4,10 @@ package flow
 
 import (
 	"encoding/binary"
-	"encoding/json"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/similar"
 )
-
-// catNote is what counts of the note that an imported event of CAT's logs has behind it.
-type catNote struct {
-	CatLog struct {
-		Data struct {
-			Signature []uint64 `json:"signature"`
-		} `json:"data"`
-	} `json:"catlog"`
-}
 
 // catSignature gives the move before a note the signature that it has.
 func (s *scanner) catSignature(ev *event.Event) {
@@ -26,22 +16,11 @@ func (s *scanner) catSignature(ev *event.Event) {
 	if n < 0 || f.moves[n].event+1 != s.event || f.moves[n].class != 0 || len(ev.Bufs) == 0 {
 		return
 	}
-	sig, ok := CATSignatureOf(ev.Bufs[0].Inline)
+	sig, ok := similar.CATSignatureOf(ev.Bufs[0].Inline)
 	if !ok {
 		return
 	}
 	f.moves[n].class = f.contents.catClass(&sig, f.moves[n].bytes())
-}
-
-// CATSignatureOf returns the signature that the note behind an imported event of CAT's logs has of
-// the event's content.
-func CATSignatureOf(note []byte) (sig similar.CATSignature, ok bool) {
-	var n catNote
-	if json.Unmarshal(note, &n) != nil || len(n.CatLog.Data.Signature) != similar.CATHashes {
-		return sig, false
-	}
-	copy(sig[:], n.CatLog.Data.Signature)
-	return sig, true
 }
 
 // catClass returns the class of a signature and a length. The numbers stand in as many

@@ -243,8 +243,9 @@ var rules = []rule{
 		why:  "what is done with counts does not know who counted",
 	},
 	{
-		of:    []string{"analyze/report/..."},
-		only:  []string{"event", "model/history", "model/posix", "trace", "internal/...", "analyze/report/...", "analyze/report"},
+		of: []string{"analyze/report/..."},
+		only: []string{"analyze/flow", "analyze/report", "analyze/report/...", "causal/happens", "event", "internal/...",
+			"model/history", "model/posix", "trace"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "numbers and their pictures: whoever measured, and wherever they are shown",
 	},

@@ -88,11 +88,56 @@ func DescriptorPath(name string, pid uint32) (fd int32, rest string, ok bool) {
 // Extent returns the file offset that a data operation started at and the bytes
 // that it asked for; -1 where there is none.
 func Extent(ev *event.Event) (offset, count int64) {
-	offset, count = -1, -1
 	spec := ev.Spec()
 	if spec.Class != event.Data {
-		return offset, count
+		return -1, -1
 	}
+	x, ok := extents[ev.Op.Like()]
+	switch {
+	case !ok:
+		return -1, asked(ev, spec)
+	case x.count == noCount:
+		count = -1
+	case x.count > 0:
+		count = int64(ev.Args[x.count])
+	default:
+		count = asked(ev, spec)
+	}
+	if x.offset > 0 {
+		offset = int64(ev.Args[x.offset])
+		if offset != -1 || !x.position && ev.Op.Like() == ev.Op {
+			return offset, count
+		}
+	}
+	if f := ev.FileArg(0); f != nil && f.Known && ev.OK() && isRegular(f.Mode) && f.Pos >= ev.Ret {
+		return f.Pos - ev.Ret, count
+	}
+	return -1, count
+}
+
+// extent says where a call has the offset and the number of bytes that it asks for.
+type extent struct {
+	offset   int8 // argument; 0: it is the position of the file
+	count    int8 // argument; 0: what the operation table says is a size; noCount: there is none
+	position bool // an offset of -1 is the position of the file, as it is for each request of io_uring
+}
+
+const noCount = -1
+
+var extents = map[event.Op]extent{
+	event.OpRead: {}, event.OpWrite: {}, event.OpReadv: {}, event.OpWritev: {},
+	event.OpPread64: {offset: 3}, event.OpPwrite64: {offset: 3},
+	event.OpPreadv: {offset: 3}, event.OpPwritev: {offset: 3},
+	event.OpMmapPread: {offset: 3}, event.OpMmapPwrite: {offset: 3},
+	event.OpPreadv2: {offset: 3, position: true}, event.OpPwritev2: {offset: 3, position: true},
+	event.OpFallocate: {offset: 2, count: 3},
+	event.OpTruncate:  {offset: 1, count: noCount}, event.OpFtruncate: {offset: 1, count: noCount},
+	event.OpFadvise64: {offset: 1, count: 2}, event.OpReadahead: {offset: 1},
+}
+
+// asked returns how many bytes the sizes and vectors of a call ask for, -1 if it has none.
+func asked(ev *event.Event, spec *event.Spec) int64 {
+	count := int64(-1)
 	for i := range spec.Args {
 		switch a := &spec.Args[i]; {
 		case a.Kind == event.KindSize && count < 0:
@@ -106,33 +151,7 @@ func Extent(ev *event.Event) (offset, count int64) {
 			}
 		}
 	}
-	switch ev.Op.Like() {
-	case event.OpPreadv, event.OpPwritev, event.OpMmapPread, event.OpMmapPwrite:
-		return int64(ev.Args[3]), count
-	case event.OpPread64, event.OpPwrite64:
-		if ev.Op.Like() == ev.Op || int64(ev.Args[3]) != -1 { // to io_uring, -1 is the file's position
-			return int64(ev.Args[3]), count
-		}
-	case event.OpPreadv2, event.OpPwritev2:
-		if int64(ev.Args[3]) != -1 {
-			return int64(ev.Args[3]), count
-		}
-	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
-	case event.OpFallocate:
-		return int64(ev.Args[2]), int64(ev.Args[3])
-	case event.OpTruncate, event.OpFtruncate:
-		return int64(ev.Args[1]), -1
-	case event.OpFadvise64:
-		return int64(ev.Args[1]), int64(ev.Args[2])
-	case event.OpReadahead:
-		return int64(ev.Args[1]), count
-	default:
-		return -1, count
-	}
-	if f := ev.FileArg(0); f != nil && f.Known && ev.OK() && isRegular(f.Mode) && f.Pos >= ev.Ret {
-		return f.Pos - ev.Ret, count
-	}
-	return -1, count
+	return count
 }
 
 const (

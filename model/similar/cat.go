@@ -5,6 +5,7 @@ package similar
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"slices"
 )
 
@@ -113,4 +114,24 @@ func CATPairs(sigs []CATSignature) []CATPair {
 	}
 	slices.SortFunc(pairs, func(p, q CATPair) int { return cmp.Or(cmp.Compare(p.A, q.A), cmp.Compare(p.B, q.B)) })
 	return pairs
+}
+
+// catNote is what counts of the note that an imported event of CAT's logs has behind it.
+type catNote struct {
+	CatLog struct {
+		Data struct {
+			Signature []uint64 `json:"signature"`
+		} `json:"data"`
+	} `json:"catlog"`
+}
+
+// CATSignatureOf returns the signature that the note behind an imported event of CAT's logs has of
+// the event's content.
+func CATSignatureOf(note []byte) (sig CATSignature, ok bool) {
+	var n catNote
+	if json.Unmarshal(note, &n) != nil || len(n.CatLog.Data.Signature) != CATHashes {
+		return sig, false
+	}
+	copy(sig[:], n.CatLog.Data.Signature)
+	return sig, true
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"github.com/iotape/iotape/analyze/flow"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/similar"
 )
@@ -61,7 +60,7 @@ func (f *finding) subject(tape int, host uint32, b *event.Buf, note []byte) *sub
 			s.has = hasBytes
 		}
 	default:
-		if sig, ok := flow.CATSignatureOf(note); ok {
+		if sig, ok := similar.CATSignatureOf(note); ok {
 			s.has, s.cat = hasCAT, &sig
 		}
 	}
