@@ -56,7 +56,8 @@ def use(name, **where):
 				}
 				program := head + "os.chdir(" + quoted(work) + ")\n" + c.program + "\nos._exit(0)"
 				if _, stderr, status := e.records(t, args, "python3", "-I", "-S", "-c", program); status != 0 {
-					t.Fatalf("status %d\n%s", status, stderr)
+					out, _, _ := e.try(t, e.iotape, "print", "a.tape")
+					t.Fatalf("status %d\n%s…%s", status, stderr, out[max(len(out)-3000, 0):])
 				}
 			}
 			record(args...)

@@ -14,6 +14,9 @@ import (
 
 // TestOlderKernel records as on kernels before 6.13: on the running one, without what they lack.
 func TestOlderKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it records the programs of other tests again")
+	}
 	t.Setenv(bpf.WithoutName, "bpf_probe_read_user_dynptr bpf_probe_read_user_str_dynptr bpf_send_signal_task")
 	for _, test := range []struct {
 		name string
