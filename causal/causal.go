@@ -64,6 +64,7 @@ type Builder struct {
 	names    map[hostName]*named
 	fifos    map[fifo]*stream
 	owned    map[uint32]*owned // by machine
+	given    map[openFile]bool // connections that were there at the start
 	content  func(event uint32, n int) []byte
 	all      []*stream
 	sockets  sockets
@@ -108,7 +109,7 @@ func NewBuilder() *Builder {
 	return &Builder{
 		threads: map[thread]*threadState{}, ended: map[child]int{},
 		streams: map[end]*stream{}, byName: map[endpoints][]*connection{}, names: map[hostName]*named{},
-		fifos: map[fifo]*stream{}, owned: map[uint32]*owned{}, sockets: newSockets(),
+		fifos: map[fifo]*stream{}, owned: map[uint32]*owned{}, given: map[openFile]bool{}, sockets: newSockets(),
 		logs: map[uint32]bool{}, machines: map[uint32]uint32{},
 	}
 }
@@ -157,6 +158,12 @@ func (b *Builder) Add(ev *event.Event) {
 	case event.Woken:
 		if w := b.threads[thread{ev.Host, ev.Child}]; w != nil && w.last >= 0 && ev.Child != 0 {
 			b.edge(i, w.last, Wake)
+		}
+	case event.Inherited:
+		for k := range ev.Files {
+			if f := &ev.Files[k]; f.Open != 0 && b.nameOf(ev.Host, f.Path).connected {
+				b.given[openFile{ev.Host, f.Open}] = true
+			}
 		}
 	case event.Call:
 		b.call(i, ev)
@@ -238,7 +245,7 @@ func (b *Builder) finish() {
 	b.pairNamed()
 	for _, s := range b.all {
 		s.logged = b.logs[s.from] || b.logs[s.to]
-		if s.begun || s.logged {
+		if s.begun && !s.late || s.logged {
 			s.edges(b)
 		} else if b.keep {
 			groups(s.writes)

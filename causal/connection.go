@@ -266,6 +266,9 @@ func (b *Builder) namedStream(ev *event.Event, f *event.File, write bool) *strea
 	}
 	c, w := b.lastConnection(n, ev.Host)
 	writes, reads := c.of(w)
+	if b.given[openFile{ev.Host, f.Open}] {
+		writes.late, reads.late = true, true
+	}
 	if write {
 		if f.Open != 0 {
 			b.streams[end{ev.Host, f.Open, true}] = writes

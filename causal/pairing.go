@@ -48,8 +48,12 @@ func (b *Builder) pairSockets() {
 		if k.name != "" {
 			at[k] = append(at[k], i)
 		}
+		if accepts[i].at.host == 0 {
+			at[anywhere] = append(at[anywhere], i)
+		}
 	}
-	p := pairing{b: b, taken: make([]bool, len(accepts)), leads: map[*stream][]byte{}}
+	p := pairing{b: b, taken: make([]bool, len(accepts)), leads: map[*stream][]byte{},
+		totals: map[*stream]int64{}}
 	joined := make([]bool, len(connects))
 	doubtful := make([]int, len(connects)) // 1 + the accept that the bytes contradict
 	for _, least := range [...]fit{fitsAddress, fitsHost, fitsContent, fitsOrder} {
@@ -58,6 +62,9 @@ func (b *Builder) pairSockets() {
 			k := c.at
 			if port, ok := k.port(); ok {
 				k = port
+			}
+			if least == fitsContent { // the port may be another one, too
+				k = anywhere
 			}
 			if joined[i] {
 				continue
@@ -82,6 +89,9 @@ func (b *Builder) pairSockets() {
 		}
 	}
 }
+
+// anywhere stands for the addresses of all that listen for other hosts.
+var anywhere = address{name: "*"}
 
 // byTime orders attempts by their host's clock. Of different hosts it decides nothing: what fits is
 // looked for among all.
@@ -114,7 +124,9 @@ func (b *Builder) leftOver() {
 type pairing struct {
 	b     *Builder
 	taken []bool // accepts
-	leads map[*stream][]byte
+	// Of streams of which one side is known, by that.
+	leads  map[*stream][]byte
+	totals map[*stream]int64
 }
 
 // rest drops accepts at the front that are taken.
@@ -246,7 +258,7 @@ func (p *pairing) compare(c, a *attempt) (e agreement) {
 		if w == nil || r == nil || w.broken || r.broken {
 			continue
 		}
-		sent, got := total(w.writes), total(r.reads)
+		sent, got := p.total(w, w.writes), p.total(r, r.reads)
 		if got > sent {
 			return agreement{contradict: true}
 		}
@@ -267,10 +279,17 @@ func (p *pairing) compare(c, a *attempt) (e agreement) {
 	return e
 }
 
-func total(list []move) (n int64) {
+// total returns how much went into a stream, or came out of it: of those that are not joined, only
+// one is known.
+func (p *pairing) total(s *stream, list []move) int64 {
+	if n, ok := p.totals[s]; ok {
+		return n
+	}
+	n := int64(0)
 	for i := range list {
 		n += list[i].n
 	}
+	p.totals[s] = n
 	return n
 }
 

@@ -17,6 +17,7 @@ type stream struct {
 	messages bool
 	broken   bool // what comes now is at an unknown position
 	begun    bool // its beginning is in the trace
+	late     bool // but not on both sides: one was there at the start, and may have moved bytes before
 	logged   bool // or counts as that: a log has all
 	name     string
 	writes   []move

@@ -53,7 +53,7 @@ func (s Stream) Messages() bool { return s.s.messages }
 
 // Known reports whether positions are those from the stream's beginning: it is in the
 // trace, and nothing of it was lost. Else each side counts for itself.
-func (s Stream) Known() bool { return !s.s.broken && (s.s.begun || s.s.logged) }
+func (s Stream) Known() bool { return !s.s.broken && (s.s.begun && !s.s.late || s.s.logged) }
 
 // Writes calls f with what was written, in the order of the stream.
 func (s Stream) Writes(f func(Move)) { visit(s.s.writes, f) }
