@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/socket"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -199,12 +200,43 @@ func (p *Printer) jsonFiles(dst []byte, e *event.Event, spec *event.Spec) []byte
 		if f.Real != "" {
 			dst = putText(dst, "real", f.Real)
 		}
+		dst = jsonEnds(dst, f.Path)
 		if f.Known {
 			dst = p.jsonInode(dst, e, f)
 		}
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
+}
+
+// jsonEnds writes the ends that the name of a socket says.
+func jsonEnds(dst []byte, name string) []byte {
+	e, ok := socket.Parse(name)
+	if !ok {
+		return dst
+	}
+	for i, a := range [...]*socket.Address{&e.Local, &e.Peer} {
+		end := [...]string{"local", "peer"}[i]
+		switch {
+		case !a.Set:
+			continue
+		case a.Path != "":
+			dst = putText(dst, end, a.Path)
+			continue
+		case a.IP.IsValid():
+			dst = putText(dst, end, a.IP.String())
+		case e.Family == socket.Vsock:
+			dst = putUint(dst, end+"_cid", uint64(a.CID))
+		}
+		dst = putUint(dst, end+"_port", uint64(a.Port))
+	}
+	if e.PeerIno != 0 {
+		dst = putUint(dst, "peer_ino", e.PeerIno)
+	}
+	if e.PID != 0 {
+		dst = putUint(putUint(dst, "peer_pid", uint64(e.PID)), "peer_uid", uint64(e.UID))
+	}
+	return dst
 }
 
 // jsonInode writes what the kernel said of a descriptor's object after the call.

@@ -8,6 +8,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -328,6 +329,39 @@ func TestEveryOperation(t *testing.T) {
 		var v map[string]any
 		if err := json.Unmarshal(p.AppendJSON(nil, &e), &v); err != nil {
 			t.Errorf("%v: %v", e.Op, err)
+		}
+	}
+}
+
+// TestSocketEnds has sockets whose names say their ends: as strace -yy has them, and in fields.
+func TestSocketEnds(t *testing.T) {
+	p := testPrinter(Options{})
+	for name, want := range map[string]map[string]any{
+		"TCP:[10.0.0.1:4242->10.0.0.2:80]": {"local": "10.0.0.1", "local_port": 4242., "peer": "10.0.0.2", "peer_port": 80.},
+		"TCP:[0.0.0.0:80]":                 {"local": "0.0.0.0", "local_port": 80.},
+		"TCP:[77]":                         {},
+		"socket:[77]":                      {},
+		"/tmp/a->b:[c]":                    {},
+		`UNIX-STREAM:[7->8,peer="/run/x",pid=9,uid=0]`: {"peer": "/run/x", "peer_ino": 8., "peer_pid": 9.,
+			"peer_uid": 0.},
+		"VSOCK-STREAM:[2:1024->3:99]": {"local_cid": 2., "local_port": 1024., "peer_cid": 3., "peer_port": 99.},
+	} {
+		e := call(event.OpClose, 0, 3)
+		e.Files = []event.File{{FD: 3, Path: name}}
+		shown := strings.ReplaceAll(name, "/tmp/a->b", `/tmp/a-\x3eb`)
+		if line := string(p.Append(nil, &e)); !strings.Contains(line, "close(3<"+shown+">)") {
+			t.Errorf("got %s, want it to show %s", line, shown)
+		}
+		var got struct{ Files []map[string]any }
+		if err := json.Unmarshal(p.AppendJSON(nil, &e), &got); err != nil || len(got.Files) != 1 {
+			t.Fatalf("%s: %v: %v", name, got, err)
+		}
+		f := got.Files[0]
+		for _, key := range []string{"arg", "fd", "path"} {
+			delete(f, key)
+		}
+		if !maps.Equal(f, want) {
+			t.Errorf("%s: got %v, want %v", name, f, want)
 		}
 	}
 }
