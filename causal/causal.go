@@ -161,7 +161,7 @@ func (b *Builder) Add(ev *event.Event) {
 		}
 	case event.Inherited:
 		for k := range ev.Files {
-			if f := &ev.Files[k]; f.Open != 0 && b.nameOf(ev.Host, f.Path).connected {
+			if f := &ev.Files[k]; f.Open != 0 && f.Known && b.nameOf(ev.Host, f.Path).connected {
 				b.given[openFile{ev.Host, f.Open}] = true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/socket"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -35,6 +36,19 @@ const address = 1
 // moves more than trace.MaxContentBytes: what a file says beyond that is not believed.
 func (c *Call) Bytes(arg int, data []byte, total int64) {
 	c.Spans(arg, Span{data, total})
+}
+
+// Socket says what the name of a socket, the last of Objects, says of its ends. Of other names it
+// says nothing.
+func (c *Call) Socket(name string) {
+	e, ok := socket.Parse(name)
+	if !ok || len(c.Objects) == 0 {
+		return
+	}
+	b := socket.Encode(&e, e.Local.Sockaddr(e.Family), e.Peer.Sockaddr(e.Family))
+	c.pieces = append(c.pieces, trace.Piece{
+		Arg: uint8(event.PartSocket.Of(0)), Off: uint64(len(c.Objects) - 1), Len: uint32(len(b)), Data: b,
+	})
 }
 
 // Span is a part of an argument's memory of which the trace has the first bytes.

@@ -159,3 +159,30 @@ func Text(ip []byte, port uint16) string {
 	}
 	return netip.AddrPortFrom(a, port).String()
 }
+
+// Sockaddr writes the address as struct sockaddr of a family, nil if it is not set.
+func (a *Address) Sockaddr(family uint16) []byte {
+	be, le := binary.BigEndian, binary.LittleEndian
+	b := le.AppendUint16(nil, family)
+	switch {
+	case !a.Set:
+		return nil
+	case family == Inet && a.IP.Is4():
+		b = append(be.AppendUint16(b, uint16(a.Port)), a.IP.AsSlice()...)
+		return append(b, make([]byte, 8)...)
+	case family == Inet6 && a.IP.Is6():
+		b = append(be.AppendUint16(b, uint16(a.Port)), 0, 0, 0, 0)
+		return append(append(b, a.IP.AsSlice()...), 0, 0, 0, 0)
+	case family == Unix:
+		if name, abstract := strings.CutPrefix(a.Path, "@"); abstract {
+			return append(append(b, 0), name...)
+		}
+		return append(append(b, a.Path...), 0)
+	case family == Netlink:
+		return append(le.AppendUint32(append(b, 0, 0), a.Port), 0, 0, 0, 0)
+	case family == Vsock:
+		b = le.AppendUint32(append(b, 0, 0), a.Port)
+		return append(le.AppendUint32(b, a.CID), 0, 0, 0, 0)
+	}
+	return nil
+}

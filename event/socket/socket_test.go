@@ -39,6 +39,16 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: got %+v, %t, want %+v", name, got, ok, e)
 		}
 	}
+	for name, e := range map[string]Ends{
+		"VSOCK-STREAM:[2:1024->3:99]": {Local: Address{CID: 2, Port: 1024, Set: true}}, "TCP:[10.0.0.1:4242]": {Local: at("10.0.0.1:4242")},
+		"TCPv6:[[::1]:1]": {Local: at("[::1]:1")}, `UNIX-STREAM:[7,"/run/x"]`: {Local: Address{Path: "/run/x", Set: true}},
+		`UNIX-STREAM:[7,@"x"]`: {Local: Address{Path: "@x", Set: true}}, "NETLINK:[ROUTE:7]": {Local: Address{Port: 7, Set: true}},
+	} {
+		k, _ := Parse(name)
+		if got := Sockaddr(e.Local.Sockaddr(k.Family)); got != e.Local {
+			t.Errorf("%s: the address becomes %+v in struct sockaddr, want %+v", name, got, e.Local)
+		}
+	}
 	for _, name := range []string{"", "/a:[b]", "socket:[7]", "pipe:[7]", "TCP:[", "TCP:[]", "TCP:[a->b]",
 		"TCP:[1->2]", "TCP:[0.0.0.0:0]", "TCP:[10.0.0.1:1->]",
 		"UNIX-STREAM:[x]", "UNIX-STREAM:[1->]", `UNIX-STREAM:[1,"a]`, "UNIX-STREAM:[1,pid=99999999999]", "UNIX-STREAM:[1,]",

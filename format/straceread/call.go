@@ -10,6 +10,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/event/layout"
+	socketname "github.com/iotape/iotape/event/socket"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
@@ -58,9 +59,10 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	x.arguments(c, args, &r)
 	if r.note != "" && r.ret >= 0 && r.ret <= math.MaxInt32 {
 		// What kind of thing the descriptor is. Of files with names, that is not said.
-		if o, _ := object(r.note); o.Mode != 0 {
+		if o, name := object(r.note); o.Mode != 0 {
 			o.FD, o.Arg = int32(r.ret), event.ResultArg
 			c.Objects = append(c.Objects, o)
+			c.Socket(name)
 		}
 	}
 	if err := x.before(t, c, args); err != nil {
@@ -309,6 +311,8 @@ func object(note string) (o trace.Object, name string) {
 		o.Mode = socket
 		if n, ok := event.ParseNumber(strings.TrimSuffix(inside, "]")); ok {
 			o.Ino = n
+		} else if e, ok := socketname.Parse(name); ok {
+			o.Ino = e.Ino
 		}
 	}
 	return o, name

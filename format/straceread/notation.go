@@ -329,7 +329,7 @@ func (p *notation) noteEnd(start int) (string, error) {
 // protocol reports whether a name is one of what strace -yy writes for sockets.
 func protocol(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c != '-' && (c < 'A' || c > 'Z') && !digit(c) {
+		if c := s[i]; c != '-' && c != 'v' && (c < 'A' || c > 'Z') && !digit(c) {
 			return false
 		}
 	}

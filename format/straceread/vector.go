@@ -160,8 +160,9 @@ func passed(c *format.Call, fds []field) {
 		if !ok || len(c.Objects) >= event.MaxPassed {
 			continue
 		}
-		o, _ := object(fds[j].Note)
+		o, name := object(fds[j].Note)
 		o.FD, o.Arg = int32(fd), event.MemoryArg
 		c.Objects = append(c.Objects, o)
+		c.Socket(name)
 	}
 }

@@ -135,7 +135,11 @@ func (v *validator) call(s *threadState, r *trace.Record) {
 func (v *validator) pieces(s *threadState, r *trace.Record) {
 	total := 0
 	for _, p := range r.Pieces {
-		if p.Flags&trace.PieceShape == 0 {
+		part, _ := event.SplitPart(int(p.Arg))
+		if part == event.PartSocket && p.Off >= uint64(len(r.Objects)) {
+			v.t.Errorf("ends of object %d of %d", p.Off, len(r.Objects))
+		}
+		if p.Flags&trace.PieceShape == 0 && part != event.PartSocket {
 			if p.Off != s.moved[int(p.Arg)] {
 				v.t.Errorf("piece of argument %d at %d, not %d", p.Arg, p.Off, s.moved[int(p.Arg)])
 			}
