@@ -64,7 +64,7 @@ type Builder struct {
 	names    map[hostName]*named
 	fifos    map[fifo]*stream
 	owned    map[uint32]*owned // by machine
-	given    map[openFile]bool // connections that were there at the start
+	given    map[openFile]bool // connections that the recorder found open at the start
 	content  func(event uint32, n int) []byte
 	all      []*stream
 	sockets  sockets
@@ -160,11 +160,7 @@ func (b *Builder) Add(ev *event.Event) {
 			b.edge(i, w.last, Wake)
 		}
 	case event.Inherited:
-		for k := range ev.Files {
-			if f := &ev.Files[k]; f.Open != 0 && f.Known && b.nameOf(ev.Host, f.Path).connected {
-				b.given[openFile{ev.Host, f.Open}] = true
-			}
-		}
+		b.inherits(ev)
 	case event.Call:
 		b.call(i, ev)
 		if ev.IsNonLeaderExec() {

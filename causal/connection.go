@@ -184,7 +184,7 @@ func (b *Builder) asks(i int, ev *event.Event) bool {
 		return false
 	}
 	n := b.nameOf(ev.Host, f.Path)
-	if !n.ok || n.datagrams && f.Known || !n.connected && n.Family != socket.Unix {
+	if !n.ok || n.datagrams && f.Ino != 0 || !n.connected && n.Family != socket.Unix {
 		return false
 	}
 	if s := b.streams[end{ev.Host, f.Open, true}]; s != nil && f.Open != 0 && s.name == n.key.text() {
@@ -261,7 +261,7 @@ func (b *Builder) acceptedName(ev *event.Event, listener string) *named {
 // namedStream returns a direction of the connection that a file's name says, nil if it says none.
 func (b *Builder) namedStream(ev *event.Event, f *event.File, write bool) *stream {
 	n := b.nameOf(ev.Host, f.Path)
-	if !n.connected || n.datagrams && f.Known {
+	if !n.connected || n.datagrams && f.Ino != 0 {
 		return nil
 	}
 	c, w := b.lastConnection(n, ev.Host)
@@ -281,6 +281,16 @@ func (b *Builder) namedStream(ev *event.Event, f *event.File, write bool) *strea
 		reads.to = ev.Host
 	}
 	return reads
+}
+
+// inherits notes the connections that the recorder found open at the start. Those of event logs have
+// no inodes, and are known from their beginning.
+func (b *Builder) inherits(ev *event.Event) {
+	for k := range ev.Files {
+		if f := &ev.Files[k]; f.Open != 0 && f.Ino != 0 && b.nameOf(ev.Host, f.Path).connected {
+			b.given[openFile{ev.Host, f.Open}] = true
+		}
+	}
 }
 
 // lastConnection returns the last connection with the ends of a name; if there is none, it makes

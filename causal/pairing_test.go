@@ -50,7 +50,8 @@ func (k *talk) paired() string {
 		s.Writes(func(m Move) { w = append(w, k.content[m.Event]) })
 		s.Reads(func(m Move) { r = append(r, k.content[m.Event]) })
 		if len(w) > 0 && len(r) > 0 {
-			list = append(list, fmt.Sprintf("%d %s>%d %s", s.From(), strings.Join(w, "+"), s.To(), strings.Join(r, "+")))
+			sent, got := strings.Join(w, "+"), strings.Join(r, "+")
+			list = append(list, fmt.Sprintf("%d %s>%d %s", s.From(), sent, s.To(), got))
 		}
 	}
 	slices.Sort(list)
@@ -61,7 +62,7 @@ func (k *talk) paired() string {
 }
 
 func file(open event.OpenID, name string, arg int8) event.File {
-	return event.File{Open: open, Path: name, Arg: arg, Known: true, Mode: sIFSOCK}
+	return event.File{Open: open, Path: name, Arg: arg, Known: true, Mode: sIFSOCK, Ino: 1000 + uint64(open)}
 }
 
 func inet(last, port byte) []byte {
@@ -130,12 +131,14 @@ func TestDoubtful(t *testing.T) {
 // pair it, unless the other end is one that is known to be elsewhere.
 func TestChangedAddresses(t *testing.T) {
 	const text = "enough bytes to tell it"
+	const pair = "0 " + text + ">1 " + text
 	for _, c := range []struct {
 		name, client, server, want string
 	}{
-		{"changed", "TCP:[192.168.0.5:4000->10.0.0.1:80]", "TCP:[172.16.0.9:8080->172.16.0.1:5555]", "0 " + text + ">1 " + text},
+		{"changed", "TCP:[192.168.0.5:4000->10.0.0.1:80]", "TCP:[172.16.0.9:8080->172.16.0.1:5555]", pair},
 		{"to another host", "TCP:[192.168.0.5:4000->10.0.0.7:80]", "TCP:[172.16.0.9:80->172.16.0.1:5555]", ""},
-		{"as they were", "TCP:[192.168.0.5:4000->172.16.0.9:80]", "TCP:[172.16.0.9:80->192.168.0.5:4000]", "0 " + text + ">1 " + text},
+		{"as they were", "TCP:[192.168.0.5:4000->172.16.0.9:80]", "TCP:[172.16.0.9:80->192.168.0.5:4000]",
+			pair},
 	} {
 		k := newTalk()
 		k.b.Addresses(2, []string{"10.0.0.7"})
@@ -156,13 +159,15 @@ func TestGiven(t *testing.T) {
 	client, server := file(1, "TCP:[10.0.0.1:4000->10.0.0.2:80]", 0), file(1, "TCP:[10.0.0.2:80->10.0.0.1:4000]", 0)
 	k.add(0, 10, event.OpConnect, 0, nil, client)
 	k.moves(0, 12, event.OpSendto, client, "read before")
-	k.b.Add(&event.Event{Kind: event.Inherited, Host: 1, PID: 1, TID: 1, Enter: 20, Exit: 20, Files: []event.File{server}})
+	k.b.Add(&event.Event{Kind: event.Inherited, Host: 1, PID: 1, TID: 1, Enter: 20, Exit: 20,
+		Files: []event.File{server}})
 	k.n++
 	k.moves(0, 30, event.OpSendto, client, "and after")
 	k.moves(1, 40, event.OpRecvfrom, server, "and after")
 	g := k.b.Graph()
 	if len(g.Streams) != 1 || g.Streams[0].Known() || g.Unsents != 0 {
-		t.Errorf("got %d streams and %d faults, want one stream whose positions are not known", len(g.Streams), g.Unsents)
+		t.Errorf("got %d streams and %d faults, want one stream whose positions are not known", len(g.Streams),
+			g.Unsents)
 	}
 	for i := range k.n {
 		if from, _ := g.Before(int(i)); len(from) > 0 {
@@ -174,13 +179,14 @@ func TestGiven(t *testing.T) {
 // TestLocalSockets has connections within a machine that was recorded twice, which the inodes of
 // sockets pair, in any order of the tapes.
 func TestLocalSockets(t *testing.T) {
+	pipe := event.File{Open: 9, Path: "pipe:[5]", Ino: 5, Dev: 1, Mode: sIFIFO}
 	client := func(k *talk) {
 		for i, open := range []event.OpenID{1, 2} {
 			f := file(open, fmt.Sprintf(`UNIX-STREAM:[%d,peer="/run/x",pid=9,uid=0]`, 71+i), 0)
 			k.add(0, int64(10+10*i), event.OpConnect, 0, nil, f)
 			k.moves(0, int64(12+10*i), event.OpSendto, f, "from "+string(rune('1'+i)))
 		}
-		k.moves(0, 40, event.OpRead, event.File{Open: 9, Path: "pipe:[5]", Ino: 5, Dev: 1, Mode: sIFIFO}, "through a pipe")
+		k.moves(0, 40, event.OpRead, pipe, "through a pipe")
 	}
 	server := func(k *talk) {
 		for i, open := range []event.OpenID{2, 1} { // the second is accepted first
@@ -189,9 +195,11 @@ func TestLocalSockets(t *testing.T) {
 			f.Arg = 0
 			k.moves(1, int64(52+10*i), event.OpRecvfrom, f, "from "+string(rune('0'+open)))
 		}
-		k.moves(1, 5, event.OpWrite, event.File{Open: 9, Path: "pipe:[5]", Ino: 5, Dev: 1, Mode: sIFIFO}, "through a pipe")
+		k.moves(1, 5, event.OpWrite, pipe, "through a pipe")
 	}
-	for name, add := range map[string][2]func(*talk){"client first": {client, server}, "server first": {server, client}} {
+	for name, add := range map[string][2]func(*talk){
+		"client first": {client, server}, "server first": {server, client},
+	} {
 		k := newTalk()
 		k.b.Machine(1, 0)
 		add[0](k)

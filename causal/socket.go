@@ -178,7 +178,7 @@ func (b *Builder) unnamed(ev *event.Event, f *event.File) bool {
 		return false
 	}
 	n := b.nameOf(ev.Host, f.Path)
-	return !n.connected || n.datagrams && f.Known
+	return !n.connected || n.datagrams && f.Ino != 0
 }
 
 // addressIn returns the address that is the second argument of a call.

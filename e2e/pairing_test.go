@@ -102,9 +102,10 @@ func (e *env) pairs(t *testing.T) {
 			h.WallNS += int64(host%3-1) * 5 * 3600e9
 		}, true},
 		{"with one name", nil, func(host int, h *trace.Host) { h.Host, h.BootID = "node", cluster[host] }, false},
-		{"without addresses", func(name string) string { return e.withoutEnds(t, name) }, func(host int, h *trace.Host) {
-			h.Host, h.BootID, h.Addresses = cluster[host], cluster[host], nil
-		}, false},
+		{"without addresses", func(name string) string { return e.withoutEnds(t, name) },
+			func(host int, h *trace.Host) {
+				h.Host, h.BootID, h.Addresses = cluster[host], cluster[host], nil
+			}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var tapes []*trace.Tape
@@ -162,7 +163,8 @@ func findings(t *testing.T, tapes []*trace.Tape, order []int) string {
 		}
 	}
 	if want := 2 * 6; len(paired) != want {
-		t.Errorf("tapes in the order %v: %d streams have both sides, want %d of 6 connections", order, len(paired), want)
+		t.Errorf("tapes in the order %v: %d streams have both sides, want %d of 6 connections", order, len(paired),
+			want)
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
