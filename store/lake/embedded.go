@@ -263,6 +263,8 @@ func (e *embedded) address(s *state, table string) string {
 	return e.l.prefix + publishedKey(table, s.number)
 }
 
+func (e *embedded) owns(string) bool { return true }
+
 // replace writes a file with a number.
 func (e *embedded) replace(ctx context.Context, key string, number int64) error {
 	f, err := os.CreateTemp("", "iotape-lake-")

@@ -139,7 +139,9 @@ func (l *Lake) sweep(ctx context.Context, s *state, before time.Time, done *Expi
 				return err
 			}
 			dir := strings.TrimPrefix(path.Dir(o.Key), d.name+"/")
-			ours := dir == "metadata" || strings.HasPrefix(dir, "data/")
+			name := path.Base(o.Key)
+			ours := strings.HasPrefix(dir, "data/") || dir == "metadata" &&
+				(strings.HasSuffix(name, ".avro") || l.tables.owns(name))
 			if named[o.Key] || !ours || !o.Stored.Before(before) {
 				continue
 			}

@@ -43,6 +43,7 @@ type Lake struct {
 	files  objectstore.Store
 	prefix string // of the addresses of all files, with a slash at its end
 	tables tableCatalogue
+	tries  int // of a commit
 }
 
 // ErrNone is of a place where there is no lake.
@@ -68,6 +69,9 @@ type tableCatalogue interface {
 	settle(ctx context.Context, s *state) error
 	// address returns where the metadata file of a table is that other programs read.
 	address(s *state, table string) string
+	// owns reports whether a metadata file of a table, by its name, was made by the catalogue in
+	// the lake, and goes when no state names it.
+	owns(name string) bool
 }
 
 // Open opens the lake at a place: a directory, or s3://BUCKET/PREFIX. Nothing is made or read
@@ -81,7 +85,7 @@ func Open(ctx context.Context, where string, o *Options) (*Lake, error) {
 }
 
 func openStore(where string, files objectstore.Store, o *Options) (*Lake, error) {
-	l := &Lake{where: where, files: files, prefix: strings.TrimSuffix(files.Location("x"), "x")}
+	l := &Lake{where: where, files: files, tries: maxTries, prefix: strings.TrimSuffix(files.Location("x"), "x")}
 	if o != nil {
 		l.Options = *o
 	}

@@ -33,7 +33,7 @@ const maxTries = 200
 // commit changes the tables by f, which begins anew, with the tables as they are then, if
 // another commit was faster. A commit that changes nothing is not made.
 func (l *Lake) commit(ctx context.Context, f func(c *change) error) error {
-	for try := range maxTries {
+	for try := range l.tries {
 		base, err := l.load(ctx)
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func (l *Lake) commit(ctx context.Context, f func(c *change) error) error {
 		case <-time.After(time.Duration(rand.IntN(10*min(try+1, 50))+1) * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s: others commit all the time: %d tries failed; run this again", l.where, maxTries)
+	return fmt.Errorf("%s: others commit all the time: %d tries failed; run this again", l.where, l.tries)
 }
 
 // drop removes what the commit stored in vain.
