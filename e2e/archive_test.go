@@ -125,7 +125,7 @@ func TestArchiveJoins(t *testing.T) {
 		c.stage("db7", uint64(i+1), why, p)
 	}
 	c.stage("web1", 1, staging.ReasonStop, []byte("garbage"))
-	out, err := c.try("archive", "--data", c.data, "--to", c.store, "--catalogue", "cat")
+	out, err := c.try("archive", "--data", c.data, "--to", c.store, "--catalogue", "cat", "--lake", "lake")
 	if err == nil || !strings.Contains(out, "1 tape of 4 streams stored") ||
 		!strings.Contains(out, "is quarantined in") {
 		t.Fatalf("%v: %s", err, out)
@@ -133,6 +133,9 @@ func TestArchiveJoins(t *testing.T) {
 	got := strings.Fields(c.run("catalogue", "list", "--catalogue", "cat", "--csv", "--columns", "location"))
 	if len(got) != 2 || !strings.Contains(got[1], "/host=db7/") {
 		t.Fatalf("the catalogue has %q", got)
+	}
+	if in := c.run("query", "--lake", "lake", "--csv", "SELECT location FROM summaries"); in != "location\n"+got[1]+"\n" {
+		t.Errorf("the lake has %s, want %s", in, got[1])
 	}
 	c.run("check", got[1])
 	if a, b := c.run("print", got[1]), c.run("print", "whole.tape"); a != b {
@@ -159,13 +162,13 @@ func TestArchiveJoins(t *testing.T) {
 }
 
 // TestArchiveKilled kills the archive at any time, again and again, while streams come: in
-// the end each stream is in one tape, and each tape in the catalogue once.
+// the end each stream is in one tape, and each tape in the catalogue and in the lake once.
 func TestArchiveKilled(t *testing.T) {
 	t.Parallel()
 	testenv.Short(t, "starts a program many times")
 	c := newCollected(t)
 	stream := c.record("x", "echo x > f; cat f")
-	args := []string{"archive", "--data", c.data, "--to", c.store, "--catalogue", "cat"}
+	args := []string{"archive", "--data", c.data, "--to", c.store, "--catalogue", "cat", "--lake", "lake"}
 	want := map[string]int{}
 	started := time.Now()
 	c.stage("h0", 1, staging.ReasonStop, stream)
@@ -210,6 +213,10 @@ func TestArchiveKilled(t *testing.T) {
 	}
 	if n := strings.Count(c.run("catalogue", "list", "--catalogue", "cat", "--json"), "\n"); n != len(got) {
 		t.Errorf("the catalogue has %d rows of %d tapes", n, len(got))
+	}
+	in := c.run("query", "--lake", "lake", "--csv", "SELECT count(*), count(DISTINCT tape_id) FROM summaries")
+	if want := fmt.Sprintf("\n%d,%d\n", len(got), len(got)); !strings.HasSuffix(in, want) {
+		t.Errorf("the lake has %s, want%s", in, want)
 	}
 	if out, err := c.try("catalogue", "check", "--catalogue", "cat"); err != nil {
 		t.Error(out)
