@@ -165,7 +165,7 @@ func texts(mods []*module) ([]*notice, error) {
 	return all, nil
 }
 
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
 
 // licences returns the files of a directory that are licences by their names.
 func licences(dir string) ([]string, error) {
