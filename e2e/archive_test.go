@@ -134,8 +134,9 @@ func TestArchiveJoins(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(got[1], "/host=db7/") {
 		t.Fatalf("the catalogue has %q", got)
 	}
-	if in := c.run("query", "--lake", "lake", "--csv", "SELECT location FROM summaries"); in != "location\n"+got[1]+"\n" {
-		t.Errorf("the lake has %s, want %s", in, got[1])
+	in := c.run("query", "--lake", "lake", "--csv", "SELECT location FROM summaries")
+	if want := "location\n" + got[1] + "\n"; in != want {
+		t.Errorf("the lake has %s, want %s", in, want)
 	}
 	c.run("check", got[1])
 	if a, b := c.run("print", got[1]), c.run("print", "whole.tape"); a != b {

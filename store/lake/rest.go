@@ -38,10 +38,11 @@ type rest struct {
 func newREST(l *Lake) (tableCatalogue, error) {
 	u, err := url.Parse(l.Catalogue)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, fmt.Errorf("the catalogue %q is no http:// or https:// address; a token is given by %s", l.Catalogue,
-			tokenVariable)
+		return nil, fmt.Errorf("the catalogue %q is no http:// or https:// address; a token is given by %s",
+			l.Catalogue, tokenVariable)
 	}
-	if os.Getenv(tokenVariable) != "" && u.Scheme == "http" && u.Hostname() != "localhost" && u.Hostname() != "127.0.0.1" {
+	plain := u.Scheme == "http" && u.Hostname() != "localhost" && u.Hostname() != "127.0.0.1"
+	if plain && os.Getenv(tokenVariable) != "" {
 		return nil, fmt.Errorf("the catalogue %s would get the token in clear text; use https://", l.Catalogue)
 	}
 	client := &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -238,7 +239,8 @@ func updates(before, after *metadata) (list []map[string]any) {
 	for i := range after.Snapshots {
 		if s := &after.Snapshots[i]; !has(before, s.ID) {
 			list = append(list, map[string]any{"action": "add-snapshot", "snapshot": s},
-				map[string]any{"action": "set-snapshot-ref", "ref-name": mainBranch, "type": "branch", "snapshot-id": s.ID})
+				map[string]any{"action": "set-snapshot-ref", "ref-name": mainBranch, "type": "branch",
+					"snapshot-id": s.ID})
 		}
 	}
 	var gone []int64

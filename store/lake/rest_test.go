@@ -179,7 +179,8 @@ func TestRESTCatalogue(t *testing.T) {
 	}
 	server.busy, l.tries = true, 3
 	fourth := made(t, "b", noon, 3)
-	if _, err := l.Add(t.Context(), fourth, ""); err == nil || !strings.Contains(err.Error(), "others commit all the time") {
+	const busy = "others commit all the time"
+	if _, err := l.Add(t.Context(), fourth, ""); err == nil || !strings.Contains(err.Error(), busy) {
 		t.Errorf("never free: %v", err)
 	}
 	t.Setenv(tokenVariable, "wrong")

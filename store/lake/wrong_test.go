@@ -120,7 +120,8 @@ func TestDamaged(t *testing.T) {
 	if err != nil || len(snapshots) != 2 {
 		t.Fatal(snapshots, err)
 	}
-	for _, name := range append(snapshots, filepath.Join(where, s.files["events"]), filepath.Join(where, commitKey(2))) {
+	others := []string{filepath.Join(where, s.files["events"]), filepath.Join(where, commitKey(2))}
+	for _, name := range append(snapshots, others...) {
 		whole, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -288,8 +289,8 @@ func TestBucket(t *testing.T) {
 			t.Errorf("the lake has %s, want %s", got, want)
 		}
 	}
-	if got := answer(t, l, "SELECT location FROM summaries WHERE host = 'a' ORDER BY ALL DESC LIMIT 1", &Range{}); got !=
-		"s3://tapes/second.tape\n" {
-		t.Errorf("location %s", got)
+	const where, want2 = "SELECT location FROM summaries WHERE location LIKE 's3:%'", "s3://tapes/second.tape\n"
+	if got := answer(t, l, where, &Range{}); got != want2 {
+		t.Errorf("location %s, want %s", got, want2)
 	}
 }
