@@ -24,7 +24,8 @@ type View struct {
 }
 
 // Field is a column's number in Parquet files, and the numbers of its parts: of the
-// elements of a list, or of the keys and the values of a map.
+// elements of a list, or of the keys and the values of a map. 0 is of a column that no file
+// has.
 type Field struct {
 	ID    int
 	Parts []int
@@ -125,11 +126,16 @@ func (v *View) all() string {
 	}
 	list := "[" + strings.Join(files, ", ") + "]"
 	for i, c := range v.Columns {
-		names = append(names, identifier(c.Name)+"::"+c.Type+" AS "+identifier(c.Name))
-		if v.Fields != nil {
+		value := identifier(c.Name)
+		switch {
+		case v.Fields == nil:
+		case v.Fields[i].ID == 0:
+			value = "NULL" // no file has it
+		default:
 			schema = append(schema, fmt.Sprintf("%d: {name: %s, type: %s, default_value: NULL}", v.Fields[i].ID,
 				quote(c.Name), quote(c.Type)))
 		}
+		names = append(names, value+"::"+c.Type+" AS "+identifier(c.Name))
 	}
 	if v.Fields != nil {
 		return "SELECT " + strings.Join(names, ", ") + " FROM read_parquet(" + list +

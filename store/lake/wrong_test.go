@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/iceberg-go"
+
 	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/pipe/objectstore"
+	"github.com/iotape/iotape/store"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -292,5 +295,65 @@ func TestBucket(t *testing.T) {
 	const where, want2 = "SELECT location FROM summaries WHERE location LIKE 's3:%'", "s3://tapes/second.tape\n"
 	if got := answer(t, l, where, &Range{}); got != want2 {
 		t.Errorf("location %s, want %s", got, want2)
+	}
+}
+
+// A lake that an older version made, without some columns and a table's newest rows, gets the
+// columns with the next tape; older rows have NULL, and columns keep their numbers.
+func TestColumnsAreAdded(t *testing.T) {
+	where := filepath.Join(t.TempDir(), "lake")
+	l := lakeAt(t, where, nil)
+	d := *definitionOf("events")
+	d.columns = d.columns[:len(d.columns)-3] // an older version
+	next := &state{tables: map[string]*metadata{}}
+	for _, other := range definitions() {
+		next.tables[other.name] = newMetadata(other, l.prefix+other.name, noon)
+	}
+	old := newMetadata(&d, l.prefix+d.name, noon)
+	next.tables[d.name] = old
+	if err := l.tables.commit(t.Context(), &state{}, next); err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{l: l, dir: t.TempDir()}
+	tables, err := store.OpenTables(t.Context(), nil, w.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tables.Close()
+	p := &partition{dayOf(noon), "old"}
+	file, err := w.write(t.Context(), tables, &d, old, p, "made", simulated(&d, p, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = l.commit(t.Context(), func(c *change) error {
+		return c.replace(t.Context(), d.name, nil, []iceberg.DataFile{file}, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const query = "SELECT host, count(*), count(seq), count(flags), count(incomplete) FROM events GROUP BY host ORDER BY host"
+	if got, want := answer(t, l, query, &Range{}), "old 7 7 0 0\n"; got != want {
+		t.Errorf("before: %s, want %s", got, want)
+	}
+	if _, err := l.Add(t.Context(), made(t, "new", noon, 10), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := answer(t, l, query, &Range{}), "new 20 20 20 20\nold 7 7 0 0\n"; got != want {
+		t.Errorf("after: %s, want %s", got, want)
+	}
+	s, err := l.load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range old.schema().Fields() {
+		if now, ok := s.tables[d.name].schema().FindFieldByName(f.Name); !ok || now.ID != f.ID {
+			t.Errorf("column %s has number %d, want %d", f.Name, now.ID, f.ID)
+		}
+	}
+	if r := fromModule(t, l, "events"); r.Rows != 27 || r.Columns["flags"].Values != 20 {
+		t.Errorf("iceberg-go reads %d rows and %d flags, want 27 and 20", r.Rows, r.Columns["flags"].Values)
+	}
+	if _, err := l.Compact(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
