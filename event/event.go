@@ -71,7 +71,14 @@ const (
 	// the thread was woken up, by thread Child of process Ret, or by an interrupt if Child is 0; Args[0] is the Op that
 	// it waited in
 	Woken
+	// a signal was delivered to the thread: Args[0] is its number, Args[1] the SignalAction, Bufs[0] the siginfo_t
+	// (SiginfoBytes of it)
+	Signalled
+	numKinds
 )
+
+// NumKinds is how many kinds of events there are; EventKind values are below it.
+const NumKinds = int(numKinds)
 
 // OwnFile says of an Inherited event that the descriptor is the program's own and
 // not part of its surroundings: the recording, or the part of it that was kept,

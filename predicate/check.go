@@ -201,8 +201,11 @@ func (c *checker) test(f *field, n *comparison) (*test, error) {
 // kindNames are the names of kinds of events.
 var kindNames = [...]string{
 	event.Call: "call", event.Exited: "exited", event.LossMark: "loss", event.NoteMark: "note", event.Forked: "forked",
-	event.Started: "started", event.Inherited: "inherited", event.Woken: "woken",
+	event.Started: "started", event.Inherited: "inherited", event.Woken: "woken", event.Signalled: signalName,
 }
+
+// signalName is what a delivered signal is called as a kind of event, and as an operation.
+const signalName = "signal"
 
 // opTest makes a set of operations from names.
 func (c *checker) opTest(f *field, n *comparison) (*test, error) {
@@ -245,6 +248,10 @@ func (c *checker) opTest(f *field, n *comparison) (*test, error) {
 				t.ops.add(slot)
 			}
 		}
+	}
+	if f.typ == typeOp && w.equal[signalName] {
+		t.ops.add(kindSlot + uint(event.Signalled))
+		seen[signalName] = true
 	}
 	if n.rel == relEqual || n.rel == relNotEqual || n.rel == relIn {
 		for i := range n.values {
@@ -398,6 +405,10 @@ func (c *checker) interval(f *field, rel relation, v *value) (interval, error) {
 // scalar returns the number that a text stands for.
 func (c *checker) scalar(f *field, v *value, text string) (int64, error) {
 	switch f.typ {
+	case typeSignal:
+		w := *v
+		w.text = text
+		return c.signal(f, &w)
 	case typeErrno:
 		w := *v
 		w.text = text

@@ -45,6 +45,7 @@ const (
 	fieldPath
 	fieldName
 	fieldExt
+	fieldSignal
 	fieldAddr
 	fieldPort
 	fieldLocal
@@ -69,6 +70,7 @@ const (
 	typeSpan             // number of ns, with units of time
 	typeTime             // since the start, or a wall-clock time
 	typeErrno
+	typeSignal
 	typeDevice
 	typeFlags
 	typeFile  // type of a file
@@ -103,9 +105,9 @@ const (
 
 // fields is the table. Its order is that of fieldID.
 var fields = [numFields]field{
-	fieldOp:          {name: "op", aliases: []string{"call", "syscall"}, typ: typeOp, every: true, cost: 1, about: "operation, by its name in the operation table (iotape ops)"},
+	fieldOp:          {name: "op", aliases: []string{"call", "syscall"}, typ: typeOp, every: true, cost: 1, about: "operation, by its name in the operation table (iotape ops); signal for delivered signals"},
 	fieldClass:       {name: "class", typ: typeClass, every: true, cost: 1, about: "data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait or raw"},
-	fieldKind:        {name: "kind", typ: typeKind, every: true, cost: 1, about: "call, exited, loss, note, forked, started, inherited or woken"},
+	fieldKind:        {name: "kind", typ: typeKind, every: true, cost: 1, about: "call, exited, loss, note, forked, started, inherited, woken or signal"},
 	fieldNR:          {name: "nr", typ: typeNumber, hi: maxU32, cost: 1, about: "system-call number on the recorded architecture"},
 	fieldPID:         {name: "pid", typ: typeNumber, every: true, hi: maxU32, cost: 1, about: "process"},
 	fieldTID:         {name: "tid", typ: typeNumber, every: true, hi: maxU32, cost: 1, about: "thread"},
@@ -137,6 +139,7 @@ var fields = [numFields]field{
 	fieldPath:        {name: "path", aliases: []string{"file"}, typ: typeText, several: true, cost: 8, about: "names of the files and of path arguments, absolute"},
 	fieldName:        {name: "name", typ: typeText, several: true, cost: 10, about: "last part of these"},
 	fieldExt:         {name: "ext", aliases: []string{"extension"}, typ: typeText, several: true, cost: 10, about: "what stands behind the last dot of that"},
+	fieldSignal:      {name: "signal", aliases: []string{"sig"}, typ: typeSignal, hi: 64, cost: 1, about: "signal that was delivered, or that ended the thread, by name (SIGTERM, TERM) or number"},
 	fieldAddr:        {name: "addr", aliases: []string{"address"}, typ: typeAddress, several: true, cost: 25, about: "addresses of sockets: 10.0.0.7, 10.0.0.0/8, ::1, or the path of a local one"},
 	fieldPort:        {name: "port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of sockets"},
 	fieldLocal:       {name: "local", typ: typeAddress, several: true, cost: 25, about: "addresses of the sockets' own ends, as addr"},

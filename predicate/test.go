@@ -76,7 +76,7 @@ var allOps, calls = func() (all, calls opSet) {
 		calls.add(slot)
 	}
 	all = calls
-	for k := event.Exited; k <= event.Woken; k++ {
+	for k := event.Exited; int(k) < event.NumKinds; k++ {
 		all.add(kindSlot + uint(k))
 	}
 	return all, calls
@@ -321,7 +321,7 @@ func (s *opSet) ops() (in, out []string) {
 
 // kinds returns the same of the kinds of events that are no calls.
 func (s *opSet) kinds() (in, out []string) {
-	for k := event.Exited; k <= event.Woken; k++ {
+	for k := event.Exited; int(k) < event.NumKinds; k++ {
 		if s.has(kindSlot + uint(k)) {
 			in = append(in, kindNames[k])
 		} else {
@@ -393,6 +393,8 @@ func (t *test) number(v int64) string {
 		if n := event.ErrnoName(syscallErrno(v)); !strings.Contains(n, " ") {
 			return n
 		}
+	case f.typ == typeSignal && v > 0:
+		return event.SignalName(int(v))
 	case f.id == fieldFileType:
 		for _, n := range []string{"file", "dir", "link", "char", "block", "pipe", "socket", "anon"} {
 			if fileTypes[n] == v {

@@ -225,6 +225,25 @@ func (c *checker) errno(f *field, v *value) (int64, error) {
 	return 0, c.wrong(v, suggest(v.text, errnoNames()), "there is no error %s", Quote(v.text))
 }
 
+// signal reads the name of a signal, with or without SIG, or its number.
+func (c *checker) signal(f *field, v *value) (int64, error) {
+	if v.text != "" && isDigit(v.text[0]) {
+		return c.number(f, v, v.text)
+	}
+	if n, ok := event.SignalByName(strings.ToUpper(v.text)); ok {
+		return int64(n), nil
+	}
+	return 0, c.wrong(v, suggest(v.text, signalNames()), "there is no signal %s", Quote(v.text))
+}
+
+func signalNames() []string {
+	var names []string
+	for n := 1; n <= 64; n++ {
+		names = append(names, event.SignalName(n))
+	}
+	return names
+}
+
 func errnoNames() []string {
 	var names []string
 	for e := syscall.Errno(1); e < 4096; e++ {

@@ -63,6 +63,8 @@ func (a *assembler) record(r *trace.Record) error {
 		a.lost(r.Exit, r.Count, r.Reason)
 	case trace.RecFile, trace.RecLink, trace.RecStart:
 		a.atStart(r)
+	case trace.RecSignal:
+		a.signal(r)
 	case trace.RecNote:
 		it := a.simple(r, event.NoteMark)
 		if len(r.Pieces) > 0 {
@@ -72,6 +74,19 @@ func (a *assembler) record(r *trace.Record) error {
 		a.queue.push(it)
 	}
 	return nil // a type of a newer version
+}
+
+// signal takes a delivered signal. A record without its siginfo_t says nothing.
+func (a *assembler) signal(r *trace.Record) {
+	if len(r.Pieces) == 0 || event.SignalNumber(r.Pieces[0].Data) == 0 {
+		return
+	}
+	info := bytes.Clone(r.Pieces[0].Data[:event.SiginfoBytes])
+	it := a.simple(r, event.Signalled)
+	it.ev.Args[0], it.ev.Args[1] = uint64(event.SignalNumber(info)), uint64(r.Flags&0xff)
+	it.ev.Bufs = append(it.ev.Bufs,
+		event.Buf{Dir: event.Out, Kind: event.KindStruct, Len: event.SiginfoBytes, Inline: info})
+	a.queue.push(it)
 }
 
 // atStart takes a record of what there was at the start.

@@ -101,7 +101,7 @@ func sealText(t *testing.T, text []byte) string {
 }
 
 var kindNames = map[event.EventKind]string{
-	event.Exited: "exited", event.LossMark: "loss", event.NoteMark: "note", event.Forked: "forked", event.Started: "started", event.Inherited: "inherited", event.Woken: "woken",
+	event.Exited: "exited", event.LossMark: "loss", event.NoteMark: "note", event.Forked: "forked", event.Started: "started", event.Inherited: "inherited", event.Woken: "woken", event.Signalled: "signal",
 }
 
 func describe(w *strings.Builder, tape *trace.Tape, ev *event.Event) {

@@ -174,7 +174,7 @@ var classNames = func() (names []string) {
 	return names
 }()
 
-var kindNames = []string{"call", "exit", "loss", "note", "other", "woken"}
+var kindNames = []string{"call", "exit", "loss", "note", "other", "woken", "signal"}
 
 func kindOf(k event.EventKind) int {
 	switch {
@@ -182,6 +182,8 @@ func kindOf(k event.EventKind) int {
 		return int(k)
 	case k == event.Woken:
 		return 5
+	case k == event.Signalled:
+		return 6
 	}
 	return 4
 }

@@ -36,6 +36,8 @@ const (
 	RecStart RecordType = 10 // working directory and umask of a process at the start
 	RecWake  RecordType = 11 // the thread was woken up
 	RecLink  RecordType = 12 // a symbolic link that was known at the start: two pieces, its name and its target
+	// a signal was delivered; one piece, its siginfo_t (event.SiginfoBytes); Flags are the event.SignalAction
+	RecSignal RecordType = 13
 )
 
 // Record flags.
@@ -254,7 +256,7 @@ func (r *Record) Decode(b []byte) error {
 		r.Exit, r.Ret = le.Uint64(b[16:]), int64(int32(le.Uint32(b[24:])))
 	case RecLoss:
 		r.Exit, r.Count, r.Reason = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint32(b[32:])
-	case RecFile, RecNote, RecStart, RecLink:
+	case RecFile, RecNote, RecStart, RecLink, RecSignal:
 		r.Exit, nobj, npieces, r.Umask = le.Uint64(b[16:]), int(b[24]), int(le.Uint16(b[26:])), le.Uint32(b[28:])
 	}
 	var err error
@@ -267,7 +269,7 @@ func (r *Record) Decode(b []byte) error {
 var fixedBytes = map[RecordType]int{
 	RecCall: recCallBytes, RecData: recDataBytes, RecEnter: recDataBytes, RecTask: recTaskBytes, RecFork: recForkBytes,
 	RecExit: recExitBytes, RecWake: recWakeBytes, RecLoss: recLossBytes, RecFile: recPlainBytes, RecNote: recPlainBytes, RecStart: recPlainBytes,
-	RecLink: recPlainBytes,
+	RecLink: recPlainBytes, RecSignal: recPlainBytes,
 }
 
 func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
@@ -368,7 +370,7 @@ func (r *Record) Append(b []byte) []byte {
 		b = le.AppendUint64(b, r.Count)
 		b = le.AppendUint32(b, r.Reason)
 		b = le.AppendUint32(b, 0)
-	case RecFile, RecNote, RecStart, RecLink:
+	case RecFile, RecNote, RecStart, RecLink, RecSignal:
 		b = le.AppendUint64(b, r.Exit)
 		b = append(b, byte(len(r.Objects)), 0)
 		b = le.AppendUint16(b, uint16(len(r.Pieces)))

@@ -149,7 +149,7 @@ func header() ([]byte, error) {
 		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages,
 		"MAX_SOCKETS", event.MaxSockets, "RESULT_ARG", event.ResultArg, "MEMORY_ARG",
 		event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread,
-		"REQUEST_ARG", event.RequestArg) {
+		"REQUEST_ARG", event.RequestArg, "SIGINFO_BYTES", event.SiginfoBytes) {
 		def("IOT_", name, v)
 	}
 	for name, v := range ordered("FD", event.KindFD, "PATH", event.KindPath, "TEXT", event.KindText, "BUF",
@@ -166,6 +166,14 @@ func header() ([]byte, error) {
 		"INTERRUPTED", event.LenInterrupted, "TAIL", event.LenTail, "REF", event.LenRef, "COMMAND", event.LenCommand,
 		"MSG", event.LenMsg, "MSGS", event.LenMsgs) {
 		def("IOT_LEN_", name, v)
+	}
+	for name, v := range ordered("UNKNOWN", event.SignalUnknown, "HANDLED", event.SignalHandled, "IGNORED", event.SignalIgnored,
+		"TERMINATES", event.SignalTerminates, "DUMPS", event.SignalDumps, "STOPS", event.SignalStops) {
+		def("IOT_SIGNAL_", name, v)
+	}
+	fmt.Fprintf(&b, "/* Bit sets of signals by what they do by default; bit 0 is signal 1. */\n")
+	for name, action := range ordered("IGNORED", event.SignalIgnored, "DUMPS", event.SignalDumps, "STOPS", event.SignalStops) {
+		fmt.Fprintf(&b, "#define IOT_DEFAULT_%s %#xull\n", name, signalsThat(action.(event.SignalAction)))
 	}
 	for name, v := range ordered("EXIT", event.AtExit, "ENTRY", event.AtEntry, "BOTH", event.AtBoth) {
 		def("IOT_AT_", name, v)
@@ -219,4 +227,14 @@ func ordered(pairs ...any) func(func(string, any) bool) {
 			}
 		}
 	}
+}
+
+// signalsThat returns the signals that have a default action, as bits.
+func signalsThat(action event.SignalAction) (set uint64) {
+	for sig := 1; sig <= 64; sig++ {
+		if event.DefaultAction(sig) == action {
+			set |= 1 << (sig - 1)
+		}
+	}
+	return set
 }

@@ -76,7 +76,7 @@ var capabilityBits = func() *event.Set {
 // siginfo decodes siginfo_t (sigaction(2)): which of its forms it has is in the
 // signal and its code.
 func siginfo(b []byte) (Value, bool) {
-	if len(b) < event.LayoutSiginfo.Bytes(event.AMD64) {
+	if len(b) < event.SiginfoBytes {
 		return Value{}, false
 	}
 	signal, code := number(b[:4]), int32(number(b[8:12]))

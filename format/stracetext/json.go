@@ -11,7 +11,7 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited", "woken"}
+var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited", "woken", "signal"}
 
 func kindName(k event.EventKind) string {
 	if int(k) < len(kindNames) {
@@ -124,7 +124,11 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Exited:
 		if sig := e.Ret & 0x7f; sig != 0 {
-			return putWord(dst, "signal", event.SignalName(int(sig)))
+			dst = putWord(dst, "signal", event.SignalName(int(sig)))
+			if e.Ret&0x80 != 0 {
+				dst = putTrue(dst, "core")
+			}
+			return dst
 		}
 		return putInt(dst, "status", e.Ret>>8&0xff)
 	case event.LossMark:
@@ -145,6 +149,13 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 		}
 		if op := event.Op(e.Args[0]); op != event.OpUnknown && op.Known() {
 			dst = putWord(dst, "in", op.String())
+		}
+	case event.Signalled:
+		sig, action := e.Signal()
+		dst = putWord(dst, "signal", event.SignalName(sig))
+		dst = putWord(dst, "action", action.String())
+		if len(e.Bufs) > 0 {
+			dst = p.jsonBuf(dst, e, &event.SignalInfo, 0, &e.Bufs[0])
 		}
 	case event.Started:
 		dst = append(key(dst, "umask"), '"')

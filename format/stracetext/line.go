@@ -126,6 +126,12 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 			dst = append(dst, " in "...)
 			dst = append(dst, op.String()...)
 		}
+	case event.Signalled:
+		sig, _ := e.Signal()
+		dst = append(append(dst, "--- "...), event.SignalName(sig)...)
+		if len(e.Bufs) > 0 {
+			dst = p.appendBuf(append(dst, ' '), e, &event.SignalInfo, 0, &e.Bufs[0])
+		}
 	case event.Started:
 		dst = append(dst, "--- started in "...)
 		if len(e.Paths) > 0 {

@@ -218,6 +218,10 @@ func (w *walk) step(m *history.EventContext) error {
 		}
 		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "woken", In: in,
 			Args: []Arg{{Name: "by thread", Number: int64(m.Child)}, {Name: "in", Text: event.Op(m.Args[0]).String()}}})
+	case event.Signalled:
+		sig, action := m.Signal()
+		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: event.SignalName(sig),
+			Args: []Arg{{Name: "action", Text: action.String()}}})
 	case event.NoteMark:
 		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "note",
 			Args: []Arg{{Name: "text", Text: w.note(m.Event)}}})

@@ -122,6 +122,9 @@ func (i *Siginfo) SysArch() uint32 {
 	return *(*uint32)(unsafe.Add(unsafe.Pointer(i), 28)) // _sigsys._arch
 }
 
+// Bytes returns the information as the kernel has it in memory: valid as long as i.
+func (i *Siginfo) Bytes() []byte { return unsafe.Slice((*byte)(unsafe.Pointer(i)), unsafe.Sizeof(*i)) }
+
 // Signal codes (asm-generic/siginfo.h).
 const (
 	SIUser          = 0

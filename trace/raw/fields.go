@@ -59,6 +59,7 @@ var (
 	fShare  = field[trace.Record]{"share", 16, func(r *trace.Record) any { return &r.Share }}
 	fCount  = field[trace.Record]{"count", 10, func(r *trace.Record) any { return &r.Count }}
 	fWhy    = field[trace.Record]{"reason", 10, func(r *trace.Record) any { return &r.Reason }}
+	fAction = field[trace.Record]{"action", 10, func(r *trace.Record) any { return &r.Flags }}
 	fUmask  = field[trace.Record]{"umask", 8, func(r *trace.Record) any { return &r.Umask }}
 )
 
@@ -86,6 +87,7 @@ var (
 		{trace.RecNote, "note", own(fTime), nil},
 		{trace.RecStart, "start", own(fTime, fUmask), nil},
 		{trace.RecLink, "link", own(fTime), nil},
+		{trace.RecSignal, "signal", own(fTime, fAction), nil},
 		{trace.RecWake, "wake", own(fTime, fChild, fCTID), wakeFlags},
 	}
 

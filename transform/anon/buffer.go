@@ -31,7 +31,11 @@ const (
 
 // meaningOf says how buffer b of an event is to be mapped. The field is that of asText.
 func meaningOf(ev *event.Event, b *event.Buf) (meaning, Field) {
-	if ev.Kind != event.Call {
+	switch ev.Kind {
+	case event.Call:
+	case event.Signalled:
+		return asStructure, 0
+	default:
 		return asText, Arg
 	}
 	index := int(uint8(b.Arg))
@@ -212,7 +216,10 @@ func directory(ev *event.Event) Field {
 func (m *mapper) structure(ev *event.Event, b *event.Buf, data []byte) {
 	spec := ev.Spec()
 	arg := m.memory.arg
-	a := spec.Argument(arg, &ev.Args)
+	a := event.SignalInfo
+	if ev.Kind == event.Call {
+		a = spec.Argument(arg, &ev.Args)
+	}
 	mem := layout.Memory{
 		Arch: m.archOf(ev), Layout: a.Layout, Bytes: data, Op: ev.Op, Arg: arg, Args: &ev.Args,
 		One: a.Len == event.LenConst, Failed: !ev.OK(), Moved: b.Len,

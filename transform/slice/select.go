@@ -98,7 +98,7 @@ func (c *selection) picks(ev *event.Event) bool {
 	switch ev.Kind {
 	case event.LossMark, event.NoteMark:
 		return true
-	case event.Call, event.Woken:
+	case event.Call, event.Woken, event.Signalled:
 		return fits
 	}
 	return false // they are told of whom it matters

@@ -149,6 +149,8 @@ const (
 	iotapeProgOnMapPages        = "on_map_pages"
 	iotapeProgOnPageFaultKernel = "on_page_fault_kernel"
 	iotapeProgOnPageFaultUser   = "on_page_fault_user"
+	iotapeProgOnSignalDeliver   = "on_signal_deliver"
+	iotapeProgOnSignalGenerate  = "on_signal_generate"
 	iotapeProgOnSoftirqEntry    = "on_softirq_entry"
 	iotapeProgOnSoftirqExit     = "on_softirq_exit"
 	iotapeProgOnSysEnter        = "on_sys_enter"
@@ -242,6 +244,8 @@ type iotapeProgramSpecs struct {
 	OnMapPages        *ebpf.ProgramSpec `ebpf:"on_map_pages"`
 	OnPageFaultKernel *ebpf.ProgramSpec `ebpf:"on_page_fault_kernel"`
 	OnPageFaultUser   *ebpf.ProgramSpec `ebpf:"on_page_fault_user"`
+	OnSignalDeliver   *ebpf.ProgramSpec `ebpf:"on_signal_deliver"`
+	OnSignalGenerate  *ebpf.ProgramSpec `ebpf:"on_signal_generate"`
 	OnSoftirqEntry    *ebpf.ProgramSpec `ebpf:"on_softirq_entry"`
 	OnSoftirqExit     *ebpf.ProgramSpec `ebpf:"on_softirq_exit"`
 	OnSysEnter        *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
@@ -425,6 +429,8 @@ type iotapePrograms struct {
 	OnMapPages        *ebpf.Program `ebpf:"on_map_pages"`
 	OnPageFaultKernel *ebpf.Program `ebpf:"on_page_fault_kernel"`
 	OnPageFaultUser   *ebpf.Program `ebpf:"on_page_fault_user"`
+	OnSignalDeliver   *ebpf.Program `ebpf:"on_signal_deliver"`
+	OnSignalGenerate  *ebpf.Program `ebpf:"on_signal_generate"`
 	OnSoftirqEntry    *ebpf.Program `ebpf:"on_softirq_entry"`
 	OnSoftirqExit     *ebpf.Program `ebpf:"on_softirq_exit"`
 	OnSysEnter        *ebpf.Program `ebpf:"on_sys_enter"`
@@ -458,6 +464,8 @@ func (p *iotapePrograms) Close() error {
 		p.OnMapPages,
 		p.OnPageFaultKernel,
 		p.OnPageFaultUser,
+		p.OnSignalDeliver,
+		p.OnSignalGenerate,
 		p.OnSoftirqEntry,
 		p.OnSoftirqExit,
 		p.OnSysEnter,

@@ -3,6 +3,7 @@
 package interpose
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,10 +12,27 @@ import (
 	"github.com/iotape/iotape/record/internal/bpf"
 )
 
-// signal decides about a signal that a thread is about to get. A program's handler must never
+// signal decides about a signal that a thread is about to get, and records it if it gets it now. One that
+// is kept until the thread has left our code comes again.
+func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Siginfo) ptracer.Verdict {
+	v := s.place(t, sig, info)
+	if th := s.of(t); v == ptracer.Deliver && (th.slot == nil || atomic.LoadUint64(&th.slot.Pending) == 0 || !s.keeps(th, sig)) {
+		s.drain(th)
+		return s.base.Signal(t, sig, info)
+	}
+	return v
+}
+
+// keeps reports whether a thread that is in our code has a signal blocked until it leaves (pend).
+func (s *session) keeps(th *thread, sig syscall.Signal) bool {
+	mask, err := signalMask(th.t.TID)
+	return err == nil && mask&signalBit(sig) != 0
+}
+
+// place readies a thread for a signal. A program's handler must never
 // run within our code: a thread that is there is first brought back to before its call or
 // behind it.
-func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Siginfo) ptracer.Verdict {
+func (s *session) place(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Siginfo) ptracer.Verdict {
 	th := s.of(t)
 	if th.space == nil {
 		return ptracer.Deliver

@@ -9,6 +9,7 @@
  * once. What the programs do is in the headers; here is where they are attached. */
 #include "record_call.h"
 #include "prefilter.h"
+#include "signal.h"
 #include "uring.h"
 #include "wake.h"
 
@@ -224,6 +225,19 @@ int BPF_PROG(on_exit, struct task_struct *t)
 	mapped_exit(t, now);
 	end();
 	return 0;
+}
+
+/* Signals (signal.h). */
+SEC("tp_btf/signal_deliver")
+int BPF_PROG(on_signal_deliver, int sig, struct kernel_siginfo *info, struct k_sigaction *action)
+{
+	return signal_taken(sig, info, action);
+}
+
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_signal_generate, int sig, struct kernel_siginfo *info, struct task_struct *t, int group, int result)
+{
+	return signal_sent(sig, info, t, result);
 }
 
 /* Threads that are followed otherwise than from a command on (follow.h). */

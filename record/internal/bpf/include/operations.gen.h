@@ -15,6 +15,7 @@
 #define IOT_OP_IOCTL 38
 #define IOT_OP_MMAP_PREAD 386
 #define IOT_REQUEST_ARG 15
+#define IOT_SIGINFO_BYTES 48
 #define IOT_KIND_FD 4
 #define IOT_KIND_PATH 14
 #define IOT_KIND_TEXT 15
@@ -42,6 +43,16 @@
 #define IOT_LEN_COMMAND 15
 #define IOT_LEN_MSG 16
 #define IOT_LEN_MSGS 18
+#define IOT_SIGNAL_UNKNOWN 0
+#define IOT_SIGNAL_HANDLED 1
+#define IOT_SIGNAL_IGNORED 2
+#define IOT_SIGNAL_TERMINATES 3
+#define IOT_SIGNAL_DUMPS 4
+#define IOT_SIGNAL_STOPS 5
+/* Bit sets of signals by what they do by default; bit 0 is signal 1. */
+#define IOT_DEFAULT_IGNORED 0x8430000ull
+#define IOT_DEFAULT_DUMPS 0x418004fcull
+#define IOT_DEFAULT_STOPS 0x3c0000ull
 #define IOT_AT_EXIT 0
 #define IOT_AT_ENTRY 1
 #define IOT_AT_BOTH 2

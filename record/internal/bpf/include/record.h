@@ -7,7 +7,7 @@
 #include "operations.gen.h"
 
 /* Stream records. */
-enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11 };
+enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11, REC_SIGNAL = 13 };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4, CALL_DELAYS = 8 };
 enum { DATA_LAST = 1 };
 enum { WAKE_INTERRUPT = 1 };
@@ -58,6 +58,19 @@ struct rec_wake { /* of the thread that was woken, in the operation that it was 
 	u64 time;
 	u32 pid, tid; /* who woke it; 0: an interrupt */
 };
+struct rec_signal { /* of the thread that gets it; flags are what becomes of it */
+	struct prefix p;
+	u64 time;
+	u8 nobjects, zero;
+	u16 npieces;
+	u32 zero2;
+	struct {
+		u8 arg, flags, zero[2];
+		u32 len;
+		u64 off;
+	} piece;
+	u8 info[IOT_SIGINFO_BYTES];
+};
 struct object {
 	u64 ino, size, pos;
 	u32 dev, rdev, mode, flags, nlink, uid, gid, fd;
@@ -77,6 +90,7 @@ _Static_assert(sizeof(struct rec_task) == 72, "rec_task");
 _Static_assert(sizeof(struct rec_fork) == 40, "rec_fork");
 _Static_assert(sizeof(struct rec_exit) == 32, "rec_exit");
 _Static_assert(sizeof(struct rec_wake) == 32, "rec_wake");
+_Static_assert(sizeof(struct rec_signal) == 48 + IOT_SIGINFO_BYTES, "rec_signal");
 _Static_assert(sizeof(struct object) == 64, "object");
 _Static_assert(sizeof(struct piece) == 16, "piece");
 

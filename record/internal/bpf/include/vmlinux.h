@@ -250,6 +250,8 @@ struct css_set {
 };
 struct signal_struct {
 	atomic_t live;
+	int group_exit_code;
+	unsigned int flags;
 	struct pid *pids[4];
 };
 struct sched_entity {
@@ -267,6 +269,9 @@ struct sigaction {
 };
 struct k_sigaction {
 	struct sigaction sa;
+};
+struct kernel_siginfo {
+	int si_signo;
 };
 struct sighand_struct {
 	struct k_sigaction action[64];
