@@ -36,6 +36,10 @@ type report struct {
 	Errno syscall.Errno
 }
 
+// quiet keeps the stub's Go runtime from sending itself signals (SIGURG): one that is pending at execve would
+// be the command's. Of a name that is twice in an environment the first counts.
+const quiet = "GODEBUG=asyncpreemptoff=1"
+
 func isStub() bool { return len(os.Args) == 2 && os.Args[0] == stubName }
 
 // The thread that calls execve must be the one that the recorder seizes, the
@@ -189,7 +193,7 @@ func startStub(c *Command) (s *stub, err error) {
 		return nil, fmt.Errorf("pass a socket: %w", err)
 	}
 	s.pid, err = syscall.ForkExec("/proc/self/exe", []string{stubName, strconv.Itoa(theirs)},
-		&syscall.ProcAttr{Dir: c.Dir, Env: os.Environ(), Files: files[:]})
+		&syscall.ProcAttr{Dir: c.Dir, Env: append([]string{quiet}, os.Environ()...), Files: files[:]})
 	runtime.KeepAlive(c)
 	if err != nil {
 		return s, fmt.Errorf("start %s: %w", path, err)
