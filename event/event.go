@@ -72,7 +72,7 @@ const (
 	// it waited in
 	Woken
 	// a signal was delivered to the thread: Args[0] is its number, Args[1] the SignalAction, Bufs[0] the siginfo_t
-	// (SiginfoBytes of it)
+	// (SiginfoBytes of it; 4 if only the number is known)
 	Signalled
 	numKinds
 )

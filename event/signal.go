@@ -67,9 +67,10 @@ func (e *Event) Signal() (sig int, action SignalAction) {
 	return int(int32(e.Args[0])), SignalAction(e.Args[1])
 }
 
-// SignalNumber returns the number in a siginfo_t (si_signo), 0 if it is cut off.
+// SignalNumber returns the number in a siginfo_t (si_signo), 0 if there is none. A source that knows no more has
+// these 4 bytes alone.
 func SignalNumber(siginfo []byte) int {
-	if len(siginfo) < SiginfoBytes {
+	if len(siginfo) < 4 {
 		return 0
 	}
 	return int(int32(binary.LittleEndian.Uint32(siginfo)))

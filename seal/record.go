@@ -81,11 +81,11 @@ func (a *assembler) signal(r *trace.Record) {
 	if len(r.Pieces) == 0 || event.SignalNumber(r.Pieces[0].Data) == 0 {
 		return
 	}
-	info := bytes.Clone(r.Pieces[0].Data[:event.SiginfoBytes])
+	info := bytes.Clone(r.Pieces[0].Data[:min(len(r.Pieces[0].Data), event.SiginfoBytes)])
 	it := a.simple(r, event.Signalled)
 	it.ev.Args[0], it.ev.Args[1] = uint64(event.SignalNumber(info)), uint64(r.Flags&0xff)
 	it.ev.Bufs = append(it.ev.Bufs,
-		event.Buf{Dir: event.Out, Kind: event.KindStruct, Len: event.SiginfoBytes, Inline: info})
+		event.Buf{Dir: event.Out, Kind: event.KindStruct, Len: int64(len(info)), Inline: info})
 	a.queue.push(it)
 }
 

@@ -69,6 +69,7 @@ var encoders = [...]func(m *Memory, t *Told, size int64) (b []byte, lost int, ok
 	event.LayoutFDSet:     func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
 	event.LayoutCPUSet:    func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
 	event.LayoutSigset:    func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeSignals(t) },
+	event.LayoutSiginfo:   func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeSiginfo(t) },
 	event.LayoutSockopt:   (*Memory).encodeOption,
 	event.LayoutIoctl:     (*Memory).encodeByCall,
 	event.LayoutOffset:    func(m *Memory, t *Told, _ int64) ([]byte, int, bool) { return m.encodeOffset(t) },

@@ -96,6 +96,58 @@ func siginfo(b []byte) (Value, bool) {
 	return v, true
 }
 
+// encodeSiginfo is the inverse of siginfo.
+func encodeSiginfo(t *Told) (b []byte, lost int, ok bool) {
+	if t.Kind != ToldFields {
+		return nil, 0, false
+	}
+	b = make([]byte, event.LayoutSiginfo.Bytes(event.AMD64))
+	var signal, code uint64
+	form := Told{Kind: ToldFields}
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		known := true
+		switch p.Name {
+		case "si_signo":
+			n, isName := event.SignalByName(p.Text)
+			if signal = uint64(n); !isName {
+				signal, known = event.ParseNumber(p.Text)
+			}
+		case "si_errno":
+			var errno uint64
+			if e, isName := event.ErrnoByName(p.Text); isName {
+				errno = uint64(e)
+			} else {
+				errno, known = event.ParseNumber(p.Text)
+			}
+			store(b[4:8], errno)
+		case "si_code":
+			code, known = signalCode(signal, p.Text)
+		default:
+			form.Parts = append(form.Parts, *p)
+		}
+		if !known {
+			lost++
+		}
+	}
+	store(b[:4], signal)
+	store(b[8:12], code)
+	if r := siginfoForm(signal, int32(code)); r != nil {
+		return b, lost + r.encode(b[16:], &form), signal != 0
+	}
+	return b, lost + len(form.Parts), signal != 0
+}
+
+// signalCode returns the value of a si_code's name.
+func signalCode(signal uint64, name string) (code uint64, ok bool) {
+	if codes := signalCodes[signal]; codes != nil {
+		if code, ok = codes.ParseValue(name); ok {
+			return code, true
+		}
+	}
+	return sentCodes.ParseValue(name)
+}
+
 // Values of si_code for all signals (sigaction(2)).
 const (
 	siUser   = 0

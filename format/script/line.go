@@ -252,6 +252,13 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 		dst = strconv.AppendUint(append(dst, " umask 0"...), ev.Args[0], 8)
 	case event.Inherited:
 		dst = w.appendInherited(dst, ev)
+	case event.Signalled:
+		sig, action := ev.Signal()
+		dst = append(append(append(dst, "signal "...), action.String()...), ' ')
+		if len(ev.Bufs) > 0 {
+			dst = stracetext.AppendQuoted(dst, ev.Bufs[0].Inline)
+		}
+		dst = append(append(dst, " # "...), event.SignalName(sig)...)
 	case event.Woken:
 		number("woken", uint64(ev.Child))
 		number(" process", uint64(ev.Ret))

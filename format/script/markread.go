@@ -17,7 +17,7 @@ import (
 var marks = map[string]func(c *compiler, p *scanner, t *times) error{
 	"host": (*compiler).host, "command": (*compiler).command, "thread": (*compiler).thread,
 	"fork": (*compiler).fork, "exit": (*compiler).exited, "start": (*compiler).start, "inherit": (*compiler).inherit,
-	"note": (*compiler).note, "lost": (*compiler).lost, "woken": (*compiler).woken,
+	"note": (*compiler).note, "lost": (*compiler).lost, "woken": (*compiler).woken, "signal": (*compiler).signal,
 }
 
 func markNames() []string {
@@ -306,4 +306,25 @@ func (c *compiler) woken(p *scanner, t *times) error {
 		r.Op = uint16(op)
 	}
 	return c.w.Record(&r)
+}
+
+// signal reads signal ACTION "siginfo_t".
+func (c *compiler) signal(p *scanner, t *times) error {
+	p.space()
+	at := p.i
+	action, ok := event.SignalActionByName(p.word())
+	if !ok {
+		return p.fail(at, "what is done with the signal was expected", "unknown, handled, ignored, terminates, core or stops")
+	}
+	p.space()
+	at = p.i
+	info, err := p.text("a siginfo_t")
+	if err != nil {
+		return err
+	}
+	if len(info) > event.SiginfoBytes || event.SignalNumber([]byte(info)) == 0 {
+		return p.fail(at, fmt.Sprintf("a siginfo_t of at most %d bytes was expected", event.SiginfoBytes), "it begins with the signal's number")
+	}
+	return c.w.Record(&trace.Record{Type: trace.RecSignal, PID: t.pid, TID: t.tid, Exit: t.exit, Flags: uint32(action),
+		Pieces: []trace.Piece{{Len: uint32(len(info)), Data: []byte(info)}}})
 }

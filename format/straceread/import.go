@@ -22,7 +22,7 @@ import (
 const (
 	notUnderstood = "lines that are not understood"
 	tooLong       = "lines longer than 64 MiB"
-	signals       = "signals"
+	stops         = "stops of processes"
 	beganBefore   = "calls that began before the trace"
 	tooMany       = "calls under way, of which there are too many"
 	guessed       = "threads whose process is a guess"

@@ -14,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -127,7 +130,7 @@ func TestVariants(t *testing.T) {
 			}
 			compareGolden(t, golden, got)
 			for what, n := range done.Left {
-				if what != signals && what != inventedDirectory && !strings.HasPrefix(what, "of ") {
+				if what != stops && what != inventedDirectory && !strings.HasPrefix(what, "of ") {
 					t.Errorf("left out: %d %s", n, what)
 				}
 			}
@@ -280,5 +283,42 @@ func TestLongLine(t *testing.T) {
 	}
 	if im.Records != 2 || im.Left[tooLong] != 1 {
 		t.Errorf("%+v", im.Done)
+	}
+}
+
+// TestSignals imports signals, and says of each what a trace says.
+func TestSignals(t *testing.T) {
+	lines := []string{
+		`--- SIGTERM {si_signo=SIGTERM, si_code=SI_USER, si_pid=17, si_uid=1000} ---`,
+		`--- SIGSEGV {si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0xdead000} ---`,
+		`--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=18, si_uid=0, si_status=3, si_utime=1, si_stime=2} ---`,
+		`--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_KILLED, si_pid=18, si_uid=0, si_status=SIGKILL, si_utime=0, si_stime=0} ---`,
+		`--- SIGALRM {si_signo=SIGALRM, si_code=SI_KERNEL} ---`,
+		`--- SIGRT_2 {si_signo=SIGRT_2, si_code=SI_QUEUE, si_pid=17, si_uid=1000, si_int=7, si_ptr=0x7} ---`,
+		`--- SIGHUP (Hangup) ---`,
+	}
+	want := slices.Clone(lines)
+	want[len(want)-1] = "--- SIGHUP ---"
+	text := "17 1.0 getpid() = 17\n"
+	for _, l := range lines {
+		text += "17 1.1 " + l + "\n"
+	}
+	name := filepath.Join(t.TempDir(), "trace")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, _ := imported(t, name)
+	p := stracetext.New(&stracetext.Options{Clock: stracetext.NoClock})
+	var got []string
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == event.Signalled {
+			got = append(got, strings.TrimSpace(strings.TrimPrefix(string(p.Append(nil, ev)), "17 ")))
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("signals (-want +got):\n%s", d)
 	}
 }

@@ -3,6 +3,7 @@
 package straceread
 
 import (
+	"encoding/binary"
 	"math"
 	"strings"
 
@@ -12,16 +13,19 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// mark takes a line that is no call: signals, and what writeFile writes of a tape's
+// mark takes a line that is no call: signals, stops, and what writeFile writes of a tape's
 // other events.
 func (x *importer) mark(p *prefix, at uint64, what string) error {
-	if strings.HasPrefix(what, "SIG") || strings.HasPrefix(what, "stopped by ") {
-		x.done.LeftOut(signals, 1)
+	if strings.HasPrefix(what, "stopped by ") {
+		x.done.LeftOut(stops, 1)
 		return nil
 	}
 	t, err := x.thread(p)
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(what, "SIG") {
+		return x.markSignal(t, &notation{s: what}, at)
 	}
 	for i := range marks {
 		m := &marks[i]
@@ -56,6 +60,32 @@ var marks = []struct {
 	{"inherited ", (*importer).markInherited},
 	{"lost ", (*importer).markLost},
 	{"note ", (*importer).markNote},
+}
+
+// markSignal takes a delivered signal. What becomes of it strace does not say; of signals of old versions, and of
+// fields that are not understood, there is no more than the number.
+func (x *importer) markSignal(t *thread, n *notation, at uint64) error {
+	name, _, _ := strings.Cut(n.s, " ")
+	sig, ok := event.SignalByName(name)
+	if !ok {
+		x.done.LeftOut(notUnderstood, 1)
+		return nil
+	}
+	n.i = len(name)
+	n.space()
+	info := binary.LittleEndian.AppendUint32(nil, uint32(sig))
+	if v, err := n.value(); err == nil {
+		m := layout.Memory{Layout: event.LayoutSiginfo}
+		if b, lost, ok := m.Encode(&v, 0); ok && event.SignalNumber(b) == sig {
+			info = b[:event.SiginfoBytes]
+			if lost > 0 {
+				x.done.LeftOut("of signals: fields", uint64(lost))
+			}
+		}
+	}
+	x.done.Records++
+	return x.w.Record(&trace.Record{Type: trace.RecSignal, PID: t.p.pid, TID: t.tid, Exit: at,
+		Pieces: []trace.Piece{{Len: uint32(len(info)), Data: info}}})
 }
 
 func (x *importer) markForked(t *thread, n *notation, shares bool) (understood bool, err error) {

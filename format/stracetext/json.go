@@ -154,7 +154,7 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 		sig, action := e.Signal()
 		dst = putWord(dst, "signal", event.SignalName(sig))
 		dst = putWord(dst, "action", action.String())
-		if len(e.Bufs) > 0 {
+		if len(e.Bufs) > 0 && e.Bufs[0].Len == event.SiginfoBytes {
 			dst = p.jsonBuf(dst, e, &event.SignalInfo, 0, &e.Bufs[0])
 		}
 	case event.Started:

@@ -129,7 +129,7 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 	case event.Signalled:
 		sig, _ := e.Signal()
 		dst = append(append(dst, "--- "...), event.SignalName(sig)...)
-		if len(e.Bufs) > 0 {
+		if len(e.Bufs) > 0 && e.Bufs[0].Len == event.SiginfoBytes {
 			dst = p.appendBuf(append(dst, ' '), e, &event.SignalInfo, 0, &e.Bufs[0])
 		}
 	case event.Started:
