@@ -55,6 +55,7 @@ type Stat struct {
 	Threads      int    `json:"threads"`
 
 	Ops            []OpStat      `json:"ops"` // by total time, longest first
+	Signals        []SignalStat  `json:"signals,omitempty"` // that were delivered, most frequent first
 	Files          []FileStat    `json:"files"`
 	FilesTotal     int           `json:"files_total"`
 	Processes      []ProcessStat `json:"processes"`
@@ -91,6 +92,15 @@ type OpStat struct {
 	P50NS   int64  `json:"p50_ns"`
 	P99NS   int64  `json:"p99_ns"`
 	MaxNS   int64  `json:"max_ns"`
+}
+
+// SignalStat counts how often one signal was delivered, and what was done with it.
+type SignalStat struct {
+	Signal  string `json:"signal"`
+	Count   uint64 `json:"count"`
+	Handled uint64 `json:"handled"` // by the program's handler
+	Ignored uint64 `json:"ignored"`
+	Fatal   uint64 `json:"fatal"` // it ended the process
 }
 
 // FileStat sums up what happened to one file through descriptors.
@@ -185,6 +195,7 @@ type collector struct {
 	stat      Stat
 	o         Options
 	ops       map[opKey]*opTally
+	signals   map[int]*SignalStat
 	all       []*FileStat           // at most MaxFiles, and one for all others
 	files     map[fileKey]*FileStat // those of which the kernel's facts are known
 	named     map[pathKey]namedFile // those whose path is known, as last seen
@@ -216,7 +227,7 @@ func Collect(events iter.Seq2[*event.Event, error], o *Options) *Stat {
 }
 
 func newCollector(o *Options) *collector {
-	c := &collector{ops: map[opKey]*opTally{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{},
+	c := &collector{ops: map[opKey]*opTally{}, signals: map[int]*SignalStat{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{},
 		processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
 	if o != nil {
 		c.o = *o
@@ -254,6 +265,9 @@ func (c *collector) see(e *event.Event) {
 		return
 	}
 	p := c.process(e)
+	if e.Kind == event.Signalled {
+		c.signal(e)
+	}
 	if e.Kind != event.Call {
 		return
 	}
@@ -282,6 +296,29 @@ func (c *collector) see(e *event.Event) {
 		op.Errors++
 	}
 	c.file(e, took)
+}
+
+// signal counts a delivered signal. There are few numbers, but for a tape that is damaged.
+func (c *collector) signal(e *event.Event) {
+	const signals = 64
+	sig, action := e.Signal()
+	if sig < 1 || sig > signals {
+		return
+	}
+	s := c.signals[sig]
+	if s == nil {
+		s = &SignalStat{Signal: event.SignalName(sig)}
+		c.signals[sig] = s
+	}
+	s.Count++
+	switch action {
+	case event.SignalHandled:
+		s.Handled++
+	case event.SignalIgnored:
+		s.Ignored++
+	case event.SignalTerminates, event.SignalDumps:
+		s.Fatal++
+	}
 }
 
 func (c *collector) quality(e *event.Event) {
@@ -453,6 +490,12 @@ func (c *collector) finish() *Stat {
 	}
 	slices.SortFunc(s.Ops, func(a, b OpStat) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Op, b.Op))
+	})
+	for _, t := range c.signals {
+		s.Signals = append(s.Signals, *t)
+	}
+	slices.SortFunc(s.Signals, func(a, b SignalStat) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Signal, b.Signal))
 	})
 	for _, t := range c.all {
 		s.Files = append(s.Files, *t)

@@ -53,6 +53,7 @@ func (s *Stat) Text(w io.Writer) error {
 			Duration(o.P50NS), Duration(o.P99NS), Duration(o.MaxNS))
 	}
 	ops.Write(&b)
+	s.signals(&b)
 	if len(s.Files) > 0 {
 		fmt.Fprintf(&b, "\nfiles by bytes%s\n", ofTotal(len(s.Files), s.FilesTotal))
 		t := Table{Head: []string{"read", "written", "calls", "opens", "time", "file"}, Right: 5}
@@ -80,6 +81,20 @@ func (s *Stat) Text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// signals writes the table of signals, if there were any.
+func (s *Stat) signals(b *strings.Builder) {
+	if len(s.Signals) == 0 {
+		return
+	}
+	t := Table{Head: []string{"signal", "count", "handled", "ignored", "fatal"}, Left: 1}
+	for i := range s.Signals {
+		v := &s.Signals[i]
+		t.Add(v.Signal, Count(v.Count), dash(v.Handled, Count), dash(v.Ignored, Count), dash(v.Fatal, Count))
+	}
+	b.WriteString("\n")
+	t.Write(b)
 }
 
 // where says on what the recording was made, and how. A foreign trace may know little

@@ -106,6 +106,9 @@ func (c *compiler) object(p *scanner, at int, r *trace.Record, arg int8, fd int3
 	return nil
 }
 
+// unknownSize is written for the size of a file that the recording does not know.
+const unknownSize = "-1"
+
 // fdOfStart is the argument of a descriptor that was open at the start.
 const fdOfStart = math.MinInt8
 
@@ -137,7 +140,7 @@ func (f *facts) words(p *scanner, at int, rest string) error {
 		case "ino":
 			f.ino, ok = n, isNumber
 		case "size":
-			f.size, ok = int64(n), isNumber && n < 1<<63
+			f.size, ok = int64(n), isNumber && (n < 1<<63 || value == unknownSize)
 		case "dev":
 			f.dev, ok = device(value)
 		case "rdev":

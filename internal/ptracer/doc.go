@@ -36,10 +36,10 @@
 //
 // Signals reach the program unchanged, stops and continues included. The recorder
 // shares the terminal: it ignores SIGINT and SIGQUIT, which the program gets
-// itself, forwards SIGTERM and SIGHUP to the command unless the command got the
-// same signal directly, and on SIGTSTP, SIGTTIN and SIGTTOU stops when the command
+// itself, forwards SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 to the command unless the command
+// got the same signal directly, and on SIGTSTP, SIGTTIN and SIGTTOU stops when the command
 // has stopped, so that a shell's job control works. When the command has ended
-// and others still run, any of these signals cancels the Run. A Go program resets
+// and others still run, any of these signals but SIGUSR1 and SIGUSR2 cancels the Run. A Go program resets
 // most signals that it inherits ignored (not SIGHUP, SIGINT, SIGTSTP, SIGTTIN,
 // SIGTTOU); so does the stub.
 package ptracer

@@ -40,7 +40,7 @@ func (j *jobControl) start(cancel func(), keep ...syscall.Signal) (stop func()) 
 	var take []os.Signal
 	ignored := ignoredSignals()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP,
-		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
 		if ignored>>(s-1)&1 == 0 && !slices.Contains(keep, s) {
 			take = append(take, s)
 		}
@@ -79,12 +79,22 @@ func (j *jobControl) received(s syscall.Signal, cancel func()) {
 	root := j.root
 	j.mu.Unlock()
 	switch {
+	case root == 0 && (s == syscall.SIGUSR1 || s == syscall.SIGUSR2): // they were for the command
 	case root == 0:
 		cancel()
-	case s == syscall.SIGTERM, s == syscall.SIGHUP:
+	case forwarded(s):
 		at := time.Now()
 		time.AfterFunc(waitSame, func() { j.forward(s, at) })
 	}
+}
+
+// forwarded reports whether a signal to the recorder is for the command. What the terminal sends reaches both.
+func forwarded(s syscall.Signal) bool {
+	switch s {
+	case syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2:
+		return true
+	}
+	return false
 }
 
 // forward sends the command a signal that the recorder got, unless the command
@@ -106,8 +116,10 @@ func (j *jobControl) setRoot(pid int) {
 	j.root = pid
 }
 
-func (j *jobControl) delivered(s syscall.Signal) {
-	if s != syscall.SIGTERM && s != syscall.SIGHUP {
+// delivered is told of a signal that the command gets, and from whom: what the recorder forwarded says nothing of
+// what others send.
+func (j *jobControl) delivered(s syscall.Signal, from int) {
+	if !forwarded(s) || from == syscall.Getpid() {
 		return
 	}
 	j.mu.Lock()

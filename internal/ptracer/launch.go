@@ -45,7 +45,7 @@ func Launch(c *Command, cancel func()) (l *Launched, err error) {
 	}
 	l = &Launched{PID: s.pid, stub: s}
 	l.jobs.setRoot(s.pid)
-	l.stop = l.jobs.start(cancel)
+	l.stop = l.jobs.start(cancel, c.Keep...)
 	if _, err := s.sock.Write([]byte{1}); err != nil {
 		l.stop()
 		return nil, fmt.Errorf("let the stub go: %w", err)

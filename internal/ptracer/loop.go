@@ -401,8 +401,10 @@ func (tr *Engine) execed(leader *Tracee) *Tracee {
 
 func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 	t.sig = sig
+	var info Siginfo
+	_ = info.get(t.TID)
 	if t.PID == tr.root {
-		tr.jobs.delivered(sig)
+		tr.jobs.delivered(sig, int(info.PID))
 		if tr.phase != running {
 			return Deliver
 		}
@@ -411,8 +413,6 @@ func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 	if tr.h.Signal == nil {
 		return Deliver
 	}
-	var info Siginfo
-	_ = info.get(t.TID)
 	if sig == syscall.SIGSYS && info.Code == SysUserDispatch && tr.h.Dispatched != nil {
 		t.sig = 0
 		tr.h.Dispatched(t, &info)
