@@ -98,8 +98,9 @@ func BenchmarkWatch(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		seen := 0
-		_, err := seal.Watch(context.Background(), bytes.NewReader(stream), func(*trace.Head) error { return nil },
-			func(*event.Event) error { seen++; return nil }, func() error { return nil })
+		_, err := seal.Watch(context.Background(), bytes.NewReader(stream), &seal.Viewer{
+			Started: func(*trace.Head) error { return nil },
+			Seen:    func(*event.Event) error { seen++; return nil }, Idle: func() error { return nil }})
 		if err != nil || seen != calls {
 			b.Fatalf("got %d events, error %v, want %d", seen, err, calls)
 		}

@@ -17,21 +17,29 @@ import (
 // then all that returned before has come, but for what a recorder was kept from writing.
 const watchIdle = 200 * time.Millisecond
 
-// Watch reads a stream as Seal does and makes no tape. It calls started with the head,
-// before the first event and whenever the filter in it changes; seen with each event,
-// resolved and in order, valid until it returns; and idle when there are no more at the
-// moment. Of buffers only the first 64 bytes are there. Watch ends with the stream, or with
-// the first error of a function; a Read that waits then is left to the caller, who closes
+// Viewer is told what Watch reads.
+type Viewer struct {
+	// Started gets the head, before the first event and whenever the filter in it changes.
+	Started func(*trace.Head) error
+	// Seen gets each event, resolved and in order, valid until it returns. Of buffers only the first 64 bytes are
+	// there.
+	Seen func(*event.Event) error
+	// Idle is called when there are no more events at the moment.
+	Idle func() error
+	// Quiet is how long nothing may come before what waits for its order is shown. It has to be longer than the
+	// stream's writer leaves between two frames while there are events. 0 is 200 ms.
+	Quiet time.Duration
+}
+
+// Watch reads a stream as Seal does and makes no tape. It ends with the stream, or with
+// the first error of the viewer; a Read that waits then is left to the caller, who closes
 // what it reads from.
-func Watch(
-	ctx context.Context, in io.Reader,
-	started func(*trace.Head) error, seen func(*event.Event) error, idle func() error,
-) (*Stats, error) {
+func Watch(ctx context.Context, in io.Reader, v *Viewer) (*Stats, error) {
 	stats := newStats()
-	s := newStream(&viewer{started: started, seen: seen, stats: stats}, stats)
+	s := newStream(&viewer{started: v.Started, seen: v.Seen, stats: stats}, stats)
 	ctx, cancel := context.WithCancel(ctx)
 	w := &awaited{
-		idle: idle, ctx: ctx, frames: make(chan readFrame),
+		idle: v.Idle, within: cmp.Or(v.Quiet, watchIdle), ctx: ctx, frames: make(chan readFrame),
 		quiet: func() error { return s.assembler.emit(^uint64(0), false) },
 	}
 	defer cancel()
@@ -49,7 +57,8 @@ type viewer struct {
 	started func(*trace.Head) error
 	seen    func(*event.Event) error
 	stats   *Stats
-	any     bool // an event was seen
+	any     bool   // an event was seen
+	next    uint64 // number of the next one
 }
 
 var _ streamSink = (*viewer)(nil)
@@ -65,6 +74,8 @@ func (v *viewer) filterChanged(h *trace.Head) error {
 }
 
 func (v *viewer) event(it *item, _ []event.OpenID) error {
+	it.ev.Seq = v.next
+	v.next++
 	v.stats.count(&it.ev)
 	if !v.any {
 		v.any = true
@@ -88,7 +99,8 @@ func (v *viewer) add(b *event.Buf, base int64, p *trace.Piece) error {
 type awaited struct {
 	ctx    context.Context
 	idle   func() error
-	quiet  func() error // nothing came for watchIdle
+	within time.Duration
+	quiet  func() error // nothing came for so long
 	frames chan readFrame
 	offset int64
 	err    error // of idle or quiet
@@ -133,7 +145,7 @@ func (w *awaited) Next() (trace.Frame, []byte, error) {
 		case <-w.ctx.Done():
 			w.err = w.ctx.Err()
 			return trace.Frame{}, nil, w.err
-		case <-time.After(watchIdle):
+		case <-time.After(w.within):
 			if w.err = w.quiet(); w.err != nil {
 				return trace.Frame{}, nil, w.err
 			}

@@ -37,23 +37,23 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var seen []int64
 	heads := 0
-	_, err := Watch(ctx, r, func(h *trace.Head) error {
+	_, err := Watch(ctx, r, &Viewer{Started: func(h *trace.Head) error {
 		if heads++; h.Arch != "amd64" {
 			t.Errorf("head of %s", h.Arch)
 		}
 		return nil
-	}, func(ev *event.Event) error {
+	}, Seen: func(ev *event.Event) error {
 		if seen = append(seen, ev.Exit); len(seen) == 3 {
 			time.AfterFunc(time.Millisecond, cancel)
 		}
 		return nil
-	}, func() error { return nil })
+	}, Idle: func() error { return nil }})
 	if !errors.Is(err, context.Canceled) || heads != 1 || len(seen) != 3 || seen[0] != 100 || seen[2] != 300 {
 		t.Errorf("%v, %d heads, events at %v", err, heads, seen)
 	}
 	// What a function returns ends it.
 	enough := errors.New("enough")
-	if _, err := Watch(t.Context(), bytes.NewReader(nil), nil, nil, func() error { return enough }); err != nil &&
+	if _, err := Watch(t.Context(), bytes.NewReader(nil), &Viewer{Idle: func() error { return enough }}); err != nil &&
 		!errors.Is(err, enough) && !errors.Is(err, trace.ErrTruncated) {
 		t.Errorf("%v", err)
 	}

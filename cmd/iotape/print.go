@@ -41,9 +41,7 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 		Annotations: cli.Exits("0  printed", "1  printed, except damaged parts", "2  could not be printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.o.Text.Clock = stracetext.Clock(clock)
-			switch p.o.Text.Clock {
-			case stracetext.Elapsed, stracetext.Wall, stracetext.Unix, stracetext.NoClock:
-			default:
+			if !p.o.Text.Clock.Known() {
 				return cli.Usage(fmt.Errorf("--time %q: the value must be elapsed, wall, unix or none", clock))
 			}
 			t, err := cli.OpenTape(cmd.Context(), args[0])

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"cmp"
-
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/cmd/internal/cli"
@@ -13,14 +11,13 @@ import (
 )
 
 func newRecord(c *cli.Console) *cobra.Command {
-	p := c.Plan()
+	r := capturing{plan: c.Plan()}
+	p := &r.plan
+	var l livePrint
 	var noIndex bool
-	var backend, content, overflow, mmap, last, user, sealing string
+	var last, sealing string
 	var dumpOn []string
-	var target cli.TargetFlags
 	var out cli.OutputFlags
-	var filter cli.FilterFlags
-	ring := cli.Size(0)
 	cmd := &cobra.Command{
 		Use:   "record [-o TAPE] [flags] {[--] COMMAND [ARG...] | --pid PID | --cgroup PATH | --all}",
 		Short: "Record a program, or processes that already run",
@@ -81,32 +78,15 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 			"126  the command cannot be executed",
 			"127  the command was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var full capture.Overflow
-			err := cmp.Or(
-				cli.ParseValue(&p.Backends, backend, session.ParseBackends),
-				cli.ParseValue(&p.Capture.Content, content, capture.ParseContent),
-				cli.ParseValue(&full, overflow, capture.ParseOverflow),
-				cli.ParseValue(&p.Capture.Mmap, mmap, capture.ParseMmap),
-				cli.ParseValue(&p.Seal, sealing, session.ParseWhen))
+			err := cli.ParseValue(&p.Seal, sealing, session.ParseWhen)
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("on-overflow") {
-				p.Capture.Overflow = full
+			if err = r.resolve(c, cmd, args); err != nil {
+				return err
 			}
-			if err = target.Plan(&p, args); err != nil {
+			if err = out.Plan(p, cmd.Flags().Changed); err != nil {
 				return cli.Usage(err)
-			}
-			if err = out.Plan(&p, cmd.Flags().Changed); err != nil {
-				return cli.Usage(err)
-			}
-			if p.Owner, err = session.FindOwner(user); err != nil {
-				return cli.Usage(err)
-			}
-			p.Owner.Apply(&p.Capture)
-			if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
-				c.Say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that " +
-					"it holds")
 			}
 			if p.Flight, err = session.ParseFlight(last, dumpOn); err != nil {
 				return cli.Usage(err)
@@ -117,51 +97,25 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 			if err := p.CheckFlight(); err != nil {
 				return cli.Usage(err)
 			}
-			if p.Filter, err = filter.Expr(); err != nil {
+			if err = r.resolveFilter(c, cmd); err != nil {
 				return err
-			}
-			if p.Filter != nil {
-				g, err := cli.RecordFilter(c, p.Filter)
-				if err != nil {
-					return err
-				}
-				if p.Flight == nil { // its conditions look at all calls
-					p.Prefilter(g, cmd.Flags().Changed("mmap"))
-				}
 			}
 			if err = p.CheckOutput(cmd.Flags().Changed); err != nil {
 				return cli.Usage(err)
 			}
-			p.Capture.RingBytes = int(ring)
 			p.Index = c.Indexer(!noIndex)
-			return cli.Record(cmd.Context(), &p)
+			done, err := l.watch(c, &r)
+			if err != nil {
+				return err
+			}
+			return done(cli.Record(cmd.Context(), p))
 		},
 	}
 	f := cmd.Flags()
-	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make (default COMMAND-TIME.tape)")
-	target.Add(cmd, "record")
-	f.StringVarP(&user, "user", "u", "",
-		"as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
-	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")
-	f.StringVar(&backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf, interpose or ptrace")
-	f.BoolVar(&p.Capture.EveryCall, "every-call", false,
-		"with ptrace: also record frequent calls that do not concern storage (waits, clocks, …); eBPF always records "+
-			"them")
-	f.BoolVar(&p.Capture.Survive, "survive", false,
-		"with ptrace: let the command continue if the recorder is killed; this is slower. With eBPF the command "+
-			"always continues")
-	f.StringVar(&content, "content", "full",
-		"`WHICH` content (bytes that calls move) to keep: full, head:N, signature, hash or none; read=WHICH and "+
-			"write=WHICH for one direction")
-	f.StringVar(&mmap, "mmap", "data",
-		"`WHAT` to record of mapped files: data (reads and stores; of programs and libraries only the use of a "+
-			"page), full (programs and libraries like other files), written (stores only) or off")
-	filter.Add(f)
-	f.StringVar(&overflow, "on-overflow", "block",
-		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
-			"them; drop is the default with --all")
-	f.Var(&ring, "ring", "size of the buffers between kernel and recorder; 0 means 128M")
+	r.add(cmd, "record", "full", "data")
+	f.BoolVar(&l.on, "print", false, "print the events while they are recorded, as iotape trace does, to standard error")
+	l.addText(cmd, "print-")
 	f.StringArrayVar(&p.Snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
 	cli.AddNoIndex(f, &noIndex)
 	f.StringVar(&last, "last", "",

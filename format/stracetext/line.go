@@ -26,18 +26,21 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 	dst = append(dst, ' ')
 	dst = p.appendTime(dst, e)
 	if e.Kind != event.Call {
-		return append(p.appendMark(dst, e), '\n')
+		return append(p.appendStyledMark(dst, e), '\n')
 	}
 	spec := e.Spec()
+	name := spec.Name
 	if e.Op == event.OpUnknown || !e.Op.Known() {
-		dst = append(dst, p.rawName(e)...)
-	} else {
-		dst = append(dst, spec.Name...)
+		name = p.rawName(e)
 	}
+	dst = append(dst, p.o.Style.Strong(name)...)
 	dst = append(dst, '(')
 	dst = p.appendArgs(dst, e, spec)
 	dst = append(dst, ") = "...)
-	dst = p.appendResult(dst, e, spec)
+	at := len(dst)
+	if dst = p.appendResult(dst, e, spec); e.Errno != 0 {
+		dst = p.restyle(dst, at, p.o.Style.Bad)
+	}
 	if e.Flags&event.Interrupted == 0 {
 		dst = append(dst, " <"...)
 		dst = p.appendSeconds(dst, e.Exit-e.Enter)
@@ -81,6 +84,26 @@ func (p *Printer) rawName(e *event.Event) string {
 		return name
 	}
 	return "syscall_0x" + strconv.FormatUint(uint64(e.NR), 16)
+}
+
+// restyle marks what stands from an index on.
+func (p *Printer) restyle(dst []byte, from int, mark func(string) string) []byte {
+	if !p.o.Style.On() {
+		return dst
+	}
+	return append(dst[:from], mark(string(dst[from:]))...)
+}
+
+// appendStyledMark writes an event that is no call, marked by what it is.
+func (p *Printer) appendStyledMark(dst []byte, e *event.Event) []byte {
+	at, mark := len(dst), p.o.Style.Dim
+	switch {
+	case e.Kind == event.Signalled:
+		mark = p.o.Style.Notable
+	case e.Kind == event.LossMark, e.Kind == event.Exited && e.Ret != 0:
+		mark = p.o.Style.Bad
+	}
+	return p.restyle(p.appendMark(dst, e), at, mark)
 }
 
 // appendMark writes an event that is no call.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/event/layout"
+	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -21,6 +22,9 @@ const (
 	Unix    Clock = "unix"    // seconds since 1970
 	NoClock Clock = "none"
 )
+
+// Known reports whether it is one of these.
+func (c Clock) Known() bool { return c == Elapsed || c == Wall || c == Unix || c == NoClock }
 
 // Options say how events are written. Nil and zero mean the documented default.
 type Options struct {
@@ -38,6 +42,8 @@ type Options struct {
 	StartNS int64
 	// Hosts are the tape's. Without them all events are taken for amd64's.
 	Hosts []trace.Host
+	// Style marks names, failures, signals and ends in lines; the zero Style marks nothing.
+	Style term.Style
 	// Content returns the first max bytes of a buffer, with zeros for what is
 	// missing. Nil shows only what stands in the event itself. The result may be
 	// reused by the next call.

@@ -3,13 +3,13 @@
 // Package tail prints the events of a recording while it is made.
 //
 //	file, growing ──▶ File ──┐
-//	wire.Server ──▶ Serve ───┴──seal.Watch──▶ events ──format/stracetext──▶ lines
+//	wire.Server ──▶ Serve ───┼──seal.Watch──▶ events ──format/stracetext──▶ lines
+//	record/session ▶ Live ───┘
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package tail
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/wire"
@@ -35,9 +36,13 @@ import (
 type Options struct {
 	JSON     bool              // one object per line
 	MaxBytes int               // shown of a buffer, 1 to 64
+	Clock    stracetext.Clock  // "" is Elapsed
+	Style    term.Style        // of the lines
 	Filter   *predicate.Expr   // of the events that are printed; nil: all
-	Out      io.Writer         // takes the lines
+	Out      io.Writer         // takes the lines, whole ones only
 	Note     func(line string) // takes what people should know
+	// See, if set, gets the events that fit in the place of Out.
+	See func(ev *event.Event)
 }
 
 // File prints a stream, or that of a recording's directory, and if wait is set what is added
@@ -79,28 +84,9 @@ func print(ctx context.Context, in io.Reader, o *Options) (complete bool, err er
 	if err != nil {
 		return false, err
 	}
-	w := bufio.NewWriterSize(o.Out, 64<<10)
-	var pr *stracetext.Printer
-	var m *predicate.Matcher
-	var line []byte
-	stats, err := seal.Watch(ctx, stream, func(h *trace.Head) (err error) {
-		m, err = matcher(h, o)
-		pr = stracetext.New(&stracetext.Options{MaxBytes: o.MaxBytes, Clock: stracetext.Elapsed,
-			Hosts: []trace.Host{{Head: *h}}, StartNS: h.ClockNS})
-		return err
-	}, func(ev *event.Event) error {
-		if m != nil && !m.Match(ev) {
-			return nil
-		}
-		if o.JSON {
-			line = pr.AppendJSON(line[:0], ev)
-		} else {
-			line = pr.Append(line[:0], ev)
-		}
-		_, err := w.Write(line)
-		return err
-	}, w.Flush)
-	if flushErr := w.Flush(); err == nil {
+	p := newPrinter(o)
+	stats, err := seal.Watch(ctx, stream, &seal.Viewer{Started: p.head, Seen: p.event, Idle: p.w.Flush})
+	if flushErr := p.w.Flush(); err == nil {
 		err = flushErr
 	}
 	if errors.Is(err, context.Canceled) {

@@ -71,6 +71,15 @@ func (s Style) Good(text string) string { return s.wrap("32", text) }
 // Dim marks what matters less.
 func (s Style) Dim(text string) string { return s.wrap("2", text) }
 
+// Strong marks what a line is about.
+func (s Style) Strong(text string) string { return s.wrap("1", text) }
+
+// Notable marks what is no failure, and not usual.
+func (s Style) Notable(text string) string { return s.wrap("33", text) }
+
+// On reports whether the style marks anything.
+func (s Style) On() bool { return s.on }
+
 func (s Style) wrap(code, text string) string {
 	if !s.on || text == "" {
 		return text

@@ -158,6 +158,22 @@ func recordTo(ctx context.Context, p *Plan) (*Result, error) {
 	return &Result{Capture: res}, nil
 }
 
+// recordNothing records for Watch alone.
+func recordNothing(p *Plan) (*Result, error) {
+	sig := p.signals()
+	defer sig.Stop()
+	out := &output{sink: io.Discard}
+	res, err := p.AnyBackend(func(b *Backend) (*capture.Result, error) { return p.captureWith(b, out) },
+		func() error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	if res.Lost > 0 {
+		p.note("%s", sealing.LostText(res.Lost))
+	}
+	return &Result{Capture: res}, nil
+}
+
 // countingWriter counts what a sink took.
 type countingWriter struct {
 	w io.Writer

@@ -45,6 +45,13 @@ type Plan struct {
 
 	Flight *Flight // not nil: record into memory
 
+	// Watch, if set, is given the recording while it is made. It makes the recorder's delays short, and is for
+	// recordings that are not into memory.
+	Watch  Watch
+	Unkept bool // nothing is kept of the recording but what Watch makes of it
+
+	MaxBytes uint64 // of the recording's stream, about; 0: as many as it makes
+
 	// Signals gives the signals that reach this process while it records (SIGINT, SIGQUIT,
 	// SIGTERM, SIGHUP) to the recorded command, or has them end the recording of what runs
 	// already. Afterwards a second SIGINT, or any of the others, stops sealing. The context
@@ -143,8 +150,6 @@ func (p *Plan) checkTarget() error {
 		return errors.New("say what to record: a command, --pid, --cgroup or --all")
 	case given > 1:
 		return errors.New("only one of a command, --pid, --cgroup and --all can be recorded")
-	case len(o.Command) > 0 && p.Duration != 0:
-		return errors.New("--duration is for --pid, --cgroup and --all: a command is recorded to its end")
 	case p.Duration < 0:
 		return fmt.Errorf("duration %s is less than nothing", p.Duration)
 	}
@@ -162,8 +167,10 @@ func (p *Plan) Check() error {
 			return newCommandError(p.Capture.Command[0], err)
 		}
 	}
-	if err := p.CheckTape(); err != nil {
-		return err
+	if !p.Unkept {
+		if err := p.CheckTape(); err != nil {
+			return err
+		}
 	}
 	for i, dir := range p.Snapshots {
 		abs, err := filepath.Abs(dir)

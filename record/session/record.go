@@ -42,6 +42,8 @@ func Record(ctx context.Context, p *Plan) (*Result, error) {
 		return recordFlight(p)
 	case p.To != "":
 		return recordTo(ctx, p)
+	case p.Unkept:
+		return recordNothing(p)
 	}
 	return recordTape(ctx, p)
 }
@@ -186,20 +188,42 @@ func (p *Plan) AnyBackend(record func(*Backend) (*capture.Result, error), again 
 }
 
 func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
-	sw, err := trace.NewStreamWriter(out.writer(), trace.NewStreamID(), p.Head(b))
+	o := p.Capture
+	ctx, stop := p.Context(&o)
+	defer stop()
+	limit := &limiter{stop: stop, started: o.Started}
+	o.Started = limit.begin
+	w := &tee{w: out.writer(), watch: p.Watch, stop: limit.reach, limit: p.MaxBytes}
+	sw, err := trace.NewStreamWriter(w, trace.NewStreamID(), p.Head(b))
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.run(b, sw)
+	unsaid := context.AfterFunc(ctx, func() {
+		if len(o.Command) > 0 && !p.cancelled() {
+			p.note("the recording has ended; the command continues")
+		}
+	})
+	res, err := b.Run(ctx, &o, sw)
+	unsaid()
 	if err != nil {
+		_ = w.finish()
 		return nil, err
+	}
+	if ctx.Err() != nil && !p.cancelled() && limit.pid != 0 {
+		awaitCommand(limit.pid, res)
 	}
 	writeErr, err := out.end(sw, EndOf(res))
 	if res.WriteErr == nil {
 		res.WriteErr = writeErr
 	}
+	if watchErr := w.finish(); watchErr != nil {
+		p.reporter().Problem(watchErr)
+	}
 	return res, err
 }
+
+// cancelled reports whether the plan's caller has ended the recording, and not one of its limits.
+func (p *Plan) cancelled() bool { return p.Until != nil && p.Until.Err() != nil }
 
 // length says how long a recording of what runs already is.
 func (p *Plan) length() string {

@@ -29,7 +29,7 @@ func (t *TargetFlags) Add(cmd *cobra.Command, verb string) {
 			"container's ID")
 	f.BoolVarP(&t.all, "all", "a", false, verb+" the whole machine, except iotape itself")
 	f.DurationVar(&t.duration, "duration", 0,
-		"with --pid, --cgroup and --all: "+verb+" for `TIME`, then stop; setting up does not count")
+		verb+" for `TIME`, then stop; setting up does not count")
 }
 
 // Plan puts the flags and a command into a plan. Its errors are the user's.

@@ -3,6 +3,7 @@
 package ptrace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -123,7 +124,7 @@ func (r *Recorder) flushRegularly() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(flushEvery)
+		tick := time.NewTicker(cmp.Or(r.o.Latency, flushEvery))
 		defer tick.Stop()
 		for {
 			select {

@@ -15,7 +15,7 @@ import (
 
 const (
 	frameBytes = 1 << 20                // a frame is written when it has as much
-	flushEvery = 100 * time.Millisecond // and at least so often
+	flushEvery = 100 * time.Millisecond // and at least so often, unless capture.Options.Latency is less
 )
 
 // output gathers records into frames. It is safe for concurrent use.

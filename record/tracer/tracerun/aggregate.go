@@ -175,7 +175,7 @@ func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval t
 	ended := make(chan error, 1)
 	go func() {
 		var m *predicate.Matcher
-		_, err := seal.Watch(ctx, a.in, func(h *trace.Head) (err error) {
+		_, err := seal.Watch(ctx, a.in, &seal.Viewer{Started: func(h *trace.Head) (err error) {
 			g, err := slice.StreamFilter(h, nil)
 			if g == nil {
 				return err
@@ -185,14 +185,14 @@ func (a *aggregateStream) count(ctx context.Context, by aggregate.By, interval t
 			}
 			m = g.NewMatcher()
 			return nil
-		}, func(ev *event.Event) error {
+		}, Seen: func(ev *event.Event) error {
 			if m == nil || m.Match(ev) {
 				a.mu.Lock()
 				a.table.Count(ev)
 				a.mu.Unlock()
 			}
 			return nil
-		}, func() error { return nil })
+		}, Idle: func() error { return nil }})
 		ended <- err
 	}()
 	tick := time.NewTicker(interval)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/predicate/source"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/session"
+)
+
+// capturing is what iotape record and iotape trace capture, and how: their flags into one plan.
+type capturing struct {
+	plan                                   session.Plan
+	backend, content, overflow, mmap, user string
+	target                                 cli.TargetFlags
+	filter                                 cli.FilterFlags
+	ring, maxSize                          cli.Size
+	maxEvents                              uint64
+	until                                  string
+}
+
+// add adds the flags; verb is what the command does. content and mmap are the defaults of --content and --mmap.
+func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
+	f, p := cmd.Flags(), &r.plan
+	f.SetInterspersed(false) // flags after the command are the command's
+	r.target.Add(cmd, verb)
+	f.StringVarP(&r.user, "user", "u", "",
+		"as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
+	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")
+	f.StringVar(&r.backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf, interpose or ptrace")
+	f.BoolVar(&p.Capture.EveryCall, "every-call", false,
+		"with ptrace: also record frequent calls that do not concern storage (waits, clocks, …); eBPF always records "+
+			"them")
+	f.BoolVar(&p.Capture.Survive, "survive", false,
+		"with ptrace: let the command continue if the recorder is killed; this is slower. With eBPF the command "+
+			"always continues")
+	f.StringVar(&r.content, "content", content,
+		"`WHICH` content (bytes that calls move) to keep: full, head:N, signature, hash or none; read=WHICH and "+
+			"write=WHICH for one direction")
+	f.StringVar(&r.mmap, "mmap", mmap,
+		"`WHAT` to record of mapped files: data (reads and stores; of programs and libraries only the use of a "+
+			"page), full (programs and libraries like other files), written (stores only) or off")
+	r.filter.Add(f)
+	f.StringVar(&r.overflow, "on-overflow", "block",
+		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
+			"them; drop is the default with --all")
+	f.Var(&r.ring, "ring", "size of the buffers between kernel and recorder; 0 means 128M")
+	f.Uint64Var(&r.maxEvents, "max-events", 0, "stop after `N` calls and signals that match the filter; 0 means never")
+	f.Var(&r.maxSize, "max-size", "stop when the recording has this size; 0 means never")
+	f.StringVar(&r.until, "until", "", "stop after the first event that matches `EXPR`, and the filter if there is one")
+}
+
+// resolve puts the flags, but for those of filters, into the plan.
+func (r *capturing) resolve(c *cli.Console, cmd *cobra.Command, args []string) error {
+	var full capture.Overflow
+	p := &r.plan
+	err := cmp.Or(
+		cli.ParseValue(&p.Backends, r.backend, session.ParseBackends),
+		cli.ParseValue(&p.Capture.Content, r.content, capture.ParseContent),
+		cli.ParseValue(&full, r.overflow, capture.ParseOverflow),
+		cli.ParseValue(&p.Capture.Mmap, r.mmap, capture.ParseMmap))
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("on-overflow") {
+		p.Capture.Overflow = full
+	}
+	if err = r.target.Plan(p, args); err != nil {
+		return cli.Usage(err)
+	}
+	if p.Owner, err = session.FindOwner(r.user); err != nil {
+		return cli.Usage(err)
+	}
+	p.Owner.Apply(&p.Capture)
+	if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
+		c.Say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that " +
+			"it holds")
+	}
+	p.Capture.RingBytes, p.MaxBytes = int(r.ring), uint64(r.maxSize)
+	return nil
+}
+
+// resolveFilter puts the filter into the plan.
+func (r *capturing) resolveFilter(c *cli.Console, cmd *cobra.Command) (err error) {
+	p := &r.plan
+	if p.Filter, err = r.filter.Expr(); p.Filter == nil || err != nil {
+		return err
+	}
+	g, err := cli.RecordFilter(c, p.Filter)
+	if err == nil && p.Flight == nil { // its conditions look at all calls
+		p.Prefilter(g, cmd.Flags().Changed("mmap"))
+	}
+	return err
+}
+
+// untilExpr returns the expression of --until, nil if there is none.
+func (r *capturing) untilExpr(c *cli.Console) (*predicate.Expr, error) {
+	if r.until == "" {
+		return nil, nil
+	}
+	x, err := source.All([]string{r.until}, "")
+	if err != nil {
+		return nil, cli.UsageIf[*source.Error](fmt.Errorf("--until: %w", err))
+	}
+	_, err = cli.RecordFilter(c, x)
+	return x, err
+}
