@@ -18,6 +18,11 @@ import (
 	"github.com/iotape/iotape/internal/testenv"
 )
 
+// contentOf returns what reads a file that may not be there yet.
+func contentOf(name string) func() string {
+	return func() string { b, _ := os.ReadFile(name); return string(b) }
+}
+
 // lineWithin waits until what a program prints has a text.
 func lineWithin(t *testing.T, what string, printed func() string) {
 	t.Helper()
@@ -42,7 +47,7 @@ func TestLive(t *testing.T) {
 				lines := filepath.Join(dir, "lines")
 				p := start(t, dir, append(slices.Clone(flags), "--print-to", "lines", "--backend", backend, "--filter",
 					"op = write and path under "+dir, "--", "sh", "-c", waits)...)
-				printed := func() string { b, _ := os.ReadFile(lines); return string(b) }
+				printed := contentOf(lines)
 				lineWithin(t, `first`, printed)
 				if strings.Contains(printed(), "second") {
 					t.Error("the program did not wait")
@@ -57,8 +62,8 @@ func TestLive(t *testing.T) {
 				if name != "record" {
 					return
 				}
-				out, err := exec.Command(testenv.Iotape(t), "print", filepath.Join(dir, "x.tape"), "--filter", "op = write",
-					"--time", "none").Output()
+				out, err := exec.Command(testenv.Iotape(t), "print", filepath.Join(dir, "x.tape"), "--filter",
+					"op = write", "--time", "none").Output()
 				if err != nil || strings.Count(string(out), "\n") != 2 {
 					t.Errorf("the tape has other writes than were printed (%v):\n%s", err, out)
 				}
@@ -86,7 +91,7 @@ func TestLiveAttached(t *testing.T) {
 				_ = cmd.Wait()
 			}()
 			p := start(t, dir, "trace", "-p", fmt.Sprint(cmd.Process.Pid), "--backend", backend, "--print-to", "lines")
-			lineWithin(t, `"again\n", 6) = 6`, func() string { b, _ := os.ReadFile(filepath.Join(dir, "lines")); return string(b) })
+			lineWithin(t, `"again\n", 6) = 6`, contentOf(filepath.Join(dir, "lines")))
 			p.signal(syscall.SIGINT)
 			p.ends(t, 0)
 			if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
@@ -104,8 +109,8 @@ func TestLiveSlowReader(t *testing.T) {
 	t.Parallel()
 	const writes = 20_000
 	forBackends(t, func(t *testing.T, backend string) {
-		cmd := exec.CommandContext(t.Context(), testenv.Iotape(t), "trace", "--backend", backend, "--ring", "1M", "--json",
-			"--filter", "op = write and name = out", "--", "sh", "-c",
+		cmd := exec.CommandContext(t.Context(), testenv.Iotape(t), "trace", "--backend", backend, "--ring", "1M",
+			"--json", "--filter", "op = write and name = out", "--", "sh", "-c",
 			fmt.Sprintf("exec 5>out; i=0; while [ $i -lt %d ]; do echo $i >&5; i=$((i+1)); done", writes))
 		cmd.Dir = t.TempDir()
 		r, w, err := os.Pipe()
@@ -123,7 +128,9 @@ func TestLiveSlowReader(t *testing.T) {
 		sc := bufio.NewScanner(r)
 		sc.Buffer(nil, 1<<20)
 		for sc.Scan() {
-			var e struct{ Args struct{ Buf struct{ Data string } } }
+			var e struct {
+				Args struct{ Buf struct{ Data string } }
+			}
 			if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
 				t.Fatalf("%v in %q", err, sc.Text())
 			}
@@ -141,13 +148,17 @@ func TestLiveSlowReader(t *testing.T) {
 // TestRecordingLimits ends recordings before their command.
 func TestRecordingLimits(t *testing.T) {
 	t.Parallel()
-	const program = `exec 5>out; for i in 1 2 3 4 5; do echo $i >&5; done; while ! [ -e go ]; do sleep 0.05; done; echo end >&5; exit 3`
-	for _, limit := range [][]string{{"--max-events", "2"}, {"--until", "count = 2 and op = write"}, {"--max-size", "1"}, {"--duration", "1ms"}} {
+	const program = "exec 5>out; for i in 1 2 3 4 5; do echo $i >&5; done; " +
+		"while ! [ -e go ]; do sleep 0.05; done; echo end >&5; exit 3"
+	for _, limit := range [][]string{
+		{"--max-events", "2"}, {"--until", "count = 2 and op = write"}, {"--max-size", "1"}, {"--duration", "1ms"},
+	} {
 		t.Run(limit[0], func(t *testing.T) {
 			t.Parallel()
 			forBackends(t, func(t *testing.T, backend string) {
 				dir := t.TempDir()
-				cmd := exec.CommandContext(t.Context(), testenv.Iotape(t), slices.Concat([]string{"record", "-o", "x.tape", "--backend", backend}, limit,
+				cmd := exec.CommandContext(t.Context(), testenv.Iotape(t), slices.Concat(
+					[]string{"record", "-o", "x.tape", "--backend", backend}, limit,
 					[]string{"--filter", "op = write and name = out", "--", "sh", "-c", program})...)
 				cmd.Dir = dir
 				said, err := os.Create(filepath.Join(dir, "said"))
@@ -159,7 +170,7 @@ func TestRecordingLimits(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				lineWithin(t, "the recording has ended; the command continues", func() string { b, _ := os.ReadFile(said.Name()); return string(b) })
+				lineWithin(t, "the recording has ended; the command continues", contentOf(said.Name()))
 				if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}

@@ -222,37 +222,7 @@ func (c *checker) opTest(f *field, n *comparison) (*test, error) {
 			w.equal[strings.ToLower(n.values[i].text)] = true
 		}
 	}
-	seen := map[string]bool{}
-	if f.typ == typeKind {
-		for k, name := range kindNames {
-			switch {
-			case !w.equal[name]:
-			case k == int(event.Call):
-				for i := range t.ops {
-					t.ops[i] |= calls[i]
-				}
-			default:
-				t.ops.add(kindSlot + uint(k))
-			}
-			seen[name] = true
-		}
-	} else {
-		for slot := range uint(kindSlot) {
-			spec := event.Lookup(event.Op(slot))
-			name := spec.Name
-			if f.typ == typeClass {
-				name = spec.Class.String()
-			}
-			seen[name] = true
-			if w.fits(name) {
-				t.ops.add(slot)
-			}
-		}
-	}
-	if f.typ == typeOp && w.equal[signalName] {
-		t.ops.add(kindSlot + uint(event.Signalled))
-		seen[signalName] = true
-	}
+	seen := addSlots(t.ops, f.typ, w)
 	if n.rel == relEqual || n.rel == relNotEqual || n.rel == relIn {
 		for i := range n.values {
 			v := &n.values[i]
@@ -263,6 +233,42 @@ func (c *checker) opTest(f *field, n *comparison) (*test, error) {
 		}
 	}
 	return t, nil
+}
+
+// addSlots adds to a set the slots whose names fit, and returns all names that there are.
+func addSlots(ops *opSet, typ fieldType, w *words) (seen map[string]bool) {
+	seen = map[string]bool{}
+	if typ == typeKind {
+		for k, name := range kindNames {
+			switch {
+			case !w.equal[name]:
+			case k == int(event.Call):
+				for i := range ops {
+					ops[i] |= calls[i]
+				}
+			default:
+				ops.add(kindSlot + uint(k))
+			}
+			seen[name] = true
+		}
+	} else {
+		for slot := range uint(kindSlot) {
+			spec := event.Lookup(event.Op(slot))
+			name := spec.Name
+			if typ == typeClass {
+				name = spec.Class.String()
+			}
+			seen[name] = true
+			if w.fits(name) {
+				ops.add(slot)
+			}
+		}
+	}
+	if typ == typeOp && w.equal[signalName] {
+		ops.add(kindSlot + uint(event.Signalled))
+		seen[signalName] = true
+	}
+	return seen
 }
 
 // words reads what a text is compared with.

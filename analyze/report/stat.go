@@ -227,7 +227,8 @@ func Collect(events iter.Seq2[*event.Event, error], o *Options) *Stat {
 }
 
 func newCollector(o *Options) *collector {
-	c := &collector{ops: map[opKey]*opTally{}, signals: map[int]*SignalStat{}, files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{},
+	c := &collector{ops: map[opKey]*opTally{}, signals: map[int]*SignalStat{},
+		files: map[fileKey]*FileStat{}, named: map[pathKey]namedFile{},
 		processes: map[processKey]*ProcessStat{}, threads: map[processKey]struct{}{}}
 	if o != nil {
 		c.o = *o

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,8 @@ func (l *livePrint) addText(cmd *cobra.Command, prefix string) {
 	f.StringVar(&l.to, "print-to", "", "print to `FILE`, not to standard error")
 	f.BoolVar(&l.o.JSON, prefix+"json", false, "print one JSON object per line, as iotape print --json does")
 	f.IntVar(&l.o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer in lines, up to 64")
-	f.StringVar(&l.clock, "time", "elapsed", "`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
+	f.StringVar(&l.clock, "time", "elapsed",
+		"`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
 }
 
 // watch puts the printing, and the limits that need the events, into the plan.
@@ -49,8 +51,8 @@ func (l *livePrint) watch(c *cli.Console, r *capturing) (done func(error) error,
 		return done, nil
 	}
 	if p.Flight != nil {
-		return nil, cli.Usage(fmt.Errorf("--print, --max-events and --until cannot be used with --last, which keeps the " +
-			"recording in memory"))
+		return nil, cli.Usage(errors.New("--print, --max-events and --until cannot be used with --last, which " +
+			"keeps the recording in memory"))
 	}
 	p.Capture.Latency = tail.Quick
 	var o *tail.Options

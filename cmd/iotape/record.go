@@ -114,7 +114,8 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 	f := cmd.Flags()
 	f.StringVarP(&p.Tape, "output", "o", "", "the `TAPE` to make (default COMMAND-TIME.tape)")
 	r.add(cmd, "record", "full", "data")
-	f.BoolVar(&l.on, "print", false, "print the events while they are recorded, as iotape trace does, to standard error")
+	f.BoolVar(&l.on, "print", false,
+		"print the events while they are recorded, as iotape trace does, to standard error")
 	l.addText(cmd, "print-")
 	f.StringArrayVar(&p.Snapshots, "snapshot", nil, "store the state of `DIR` before the first event; repeatable")
 	cli.AddNoIndex(f, &noIndex)

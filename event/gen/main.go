@@ -167,12 +167,14 @@ func header() ([]byte, error) {
 		"MSG", event.LenMsg, "MSGS", event.LenMsgs) {
 		def("IOT_LEN_", name, v)
 	}
-	for name, v := range ordered("UNKNOWN", event.SignalUnknown, "HANDLED", event.SignalHandled, "IGNORED", event.SignalIgnored,
-		"TERMINATES", event.SignalTerminates, "DUMPS", event.SignalDumps, "STOPS", event.SignalStops) {
+	for name, v := range ordered("UNKNOWN", event.SignalUnknown, "HANDLED", event.SignalHandled,
+		"IGNORED", event.SignalIgnored, "TERMINATES", event.SignalTerminates, "DUMPS", event.SignalDumps,
+		"STOPS", event.SignalStops) {
 		def("IOT_SIGNAL_", name, v)
 	}
 	fmt.Fprintf(&b, "/* Bit sets of signals by what they do by default; bit 0 is signal 1. */\n")
-	for name, action := range ordered("IGNORED", event.SignalIgnored, "DUMPS", event.SignalDumps, "STOPS", event.SignalStops) {
+	for name, action := range ordered("IGNORED", event.SignalIgnored, "DUMPS", event.SignalDumps,
+		"STOPS", event.SignalStops) {
 		fmt.Fprintf(&b, "#define IOT_DEFAULT_%s %#xull\n", name, signalsThat(action.(event.SignalAction)))
 	}
 	for name, v := range ordered("EXIT", event.AtExit, "ENTRY", event.AtEntry, "BOTH", event.AtBoth) {

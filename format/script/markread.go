@@ -314,7 +314,8 @@ func (c *compiler) signal(p *scanner, t *times) error {
 	at := p.i
 	action, ok := event.SignalActionByName(p.word())
 	if !ok {
-		return p.fail(at, "what is done with the signal was expected", "unknown, handled, ignored, terminates, core or stops")
+		return p.fail(at, "what is done with the signal was expected",
+			"unknown, handled, ignored, terminates, core or stops")
 	}
 	p.space()
 	at = p.i
@@ -323,7 +324,8 @@ func (c *compiler) signal(p *scanner, t *times) error {
 		return err
 	}
 	if len(info) > event.SiginfoBytes || event.SignalNumber([]byte(info)) == 0 {
-		return p.fail(at, fmt.Sprintf("a siginfo_t of at most %d bytes was expected", event.SiginfoBytes), "it begins with the signal's number")
+		return p.fail(at, fmt.Sprintf("a siginfo_t of at most %d bytes was expected", event.SiginfoBytes),
+			"it begins with the signal's number")
 	}
 	return c.w.Record(&trace.Record{Type: trace.RecSignal, PID: t.pid, TID: t.tid, Exit: t.exit, Flags: uint32(action),
 		Pieces: []trace.Piece{{Len: uint32(len(info)), Data: []byte(info)}}})

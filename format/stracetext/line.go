@@ -150,11 +150,7 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 			dst = append(dst, op.String()...)
 		}
 	case event.Signalled:
-		sig, _ := e.Signal()
-		dst = append(append(dst, "--- "...), event.SignalName(sig)...)
-		if len(e.Bufs) > 0 && e.Bufs[0].Len == event.SiginfoBytes {
-			dst = p.appendBuf(append(dst, ' '), e, &event.SignalInfo, 0, &e.Bufs[0])
-		}
+		dst = p.appendSignalled(dst, e)
 	case event.Started:
 		dst = append(dst, "--- started in "...)
 		if len(e.Paths) > 0 {
@@ -177,6 +173,16 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 		dst = strconv.AppendUint(dst, uint64(e.Kind), 10)
 	}
 	return append(dst, " ---"...)
+}
+
+// appendSignalled writes a delivered signal, without the dashes behind it.
+func (p *Printer) appendSignalled(dst []byte, e *event.Event) []byte {
+	sig, _ := e.Signal()
+	dst = append(append(dst, "--- "...), event.SignalName(sig)...)
+	if len(e.Bufs) > 0 && e.Bufs[0].Len == event.SiginfoBytes {
+		dst = p.appendBuf(append(dst, ' '), e, &event.SignalInfo, 0, &e.Bufs[0])
+	}
+	return dst
 }
 
 // appendObject writes what a descriptor stands for, as strace -yy does.

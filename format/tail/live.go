@@ -37,7 +37,8 @@ func Live(ctx context.Context, in io.Reader, o *Options, l *Limits, stop func())
 	} else {
 		w.printer = newPrinter(&Options{Out: io.Discard, Note: func(string) {}, See: func(*event.Event) {}})
 	}
-	_, err := seal.Watch(ctx, in, &seal.Viewer{Started: w.head, Seen: w.event, Idle: w.printer.w.Flush, Quiet: quietAfter})
+	_, err := seal.Watch(ctx, in,
+		&seal.Viewer{Started: w.head, Seen: w.event, Idle: w.printer.w.Flush, Quiet: quietAfter})
 	if flushErr := w.printer.w.Flush(); err == nil {
 		err = flushErr
 	}

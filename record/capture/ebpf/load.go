@@ -263,7 +263,8 @@ func (p *programs) prepare(c *config) error {
 // whether its thread is followed.
 func (p *programs) attach(more ...*ebpf.Program) (err error) {
 	p.links, err = bpf.Attach(p.links, slices.Concat(more, p.mappedPrograms(), p.requestPrograms(),
-		[]*ebpf.Program{p.OnSignalDeliver, p.OnSignalGenerate, p.OnExit, p.OnExec, p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}))
+		[]*ebpf.Program{p.OnSignalDeliver, p.OnSignalGenerate, p.OnExit, p.OnExec,
+			p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}))
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 // is kept until the thread has left our code comes again.
 func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Siginfo) ptracer.Verdict {
 	v := s.place(t, sig, info)
-	if th := s.of(t); v == ptracer.Deliver && (th.slot == nil || atomic.LoadUint64(&th.slot.Pending) == 0 || !s.keeps(th, sig)) {
+	if th := s.of(t); v == ptracer.Deliver && !s.keeps(th, sig) {
 		s.drain(th)
 		return s.base.Signal(t, sig, info)
 	}
@@ -25,6 +25,9 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 
 // keeps reports whether a thread that is in our code has a signal blocked until it leaves (pend).
 func (s *session) keeps(th *thread, sig syscall.Signal) bool {
+	if th.slot == nil || atomic.LoadUint64(&th.slot.Pending) == 0 {
+		return false
+	}
 	mask, err := signalMask(th.t.TID)
 	return err == nil && mask&signalBit(sig) != 0
 }

@@ -79,7 +79,8 @@ func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *R
 
 // Handler returns what the tracer is to call.
 func (r *Recorder) Handler() *ptracer.Handler {
-	return &ptracer.Handler{Clock: now, Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit, Signal: r.signal}
+	return &ptracer.Handler{Clock: now, Fork: r.fork, Exec: r.exec, Enter: r.enter, Leave: r.leave, Exit: r.exit,
+		Signal: r.signal}
 }
 
 // of returns the state of a thread. A thread without one is the command's first,

@@ -26,7 +26,8 @@ func (r *Recorder) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.S
 	}
 	data := bytes.Clone(info.Bytes()[:event.SiginfoBytes])
 	r.out.put(&trace.Record{
-		Type: trace.RecSignal, PID: uint32(t.PID), TID: th.tid, Flags: uint32(actionOf(t.PID, t.TID, int(sig))), Exit: at,
+		Type: trace.RecSignal, PID: uint32(t.PID), TID: th.tid, Exit: at,
+		Flags:  uint32(actionOf(t.PID, t.TID, int(sig))),
 		Pieces: []trace.Piece{{Len: event.SiginfoBytes, Data: data}},
 	})
 	return ptracer.Deliver
