@@ -104,7 +104,8 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 	target.Add(cmd, "count")
 	cli.AddUser(f, &user)
 	f.StringVar(&by, "by", "op",
-		"the keys of the rows, `WHAT` to count by: op, user, process, extension, latency, with commas")
+		"the keys of the rows, `WHAT` to count by: op, user, process, container, file (or path), dir, extension, latency, "+
+			"with commas; for container, file and dir the calls are recorded and not kept, which costs more")
 	filter.Add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())
@@ -152,6 +153,16 @@ func planTop(c *cli.Console, o *top.Options, target *cli.TargetFlags, filter *cl
 		return cli.Usage(err)
 	}
 	o.Record.Owner.Apply(&o.Record.Capture)
+	if o.Meter.Needs()&aggregate.Recorded != 0 {
+		if o.Record.Filter, err = filter.Expr(); o.Record.Filter == nil || err != nil {
+			return err
+		}
+		g, err := cli.RecordFilter(c, o.Record.Filter)
+		if err == nil {
+			o.Record.Prefilter(g, true)
+		}
+		return err
+	}
 	o.Record.Capture.Prefilter, err = exactScreen(c, filter)
 	return err
 }

@@ -3,6 +3,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -15,7 +16,11 @@ func (t *Table) Count(ev *event.Event) bool {
 	if ev.Kind != event.Call || ev.Op != event.OpUnknown && !ev.Spec().IsCall() || ev.Flags&event.Synthetic != 0 {
 		return false
 	}
-	c := t.row(keyOf(ev, t.By))
+	k := keyOf(ev, t.By)
+	if t.By&ByContainer != 0 && t.ContainerOf != nil {
+		k.Container = t.ContainerOf(ev.PID)
+	}
+	c := t.row(k)
 	c.Calls++
 	if !returns(ev) {
 		c.Unfinished++
@@ -45,10 +50,30 @@ func keyOf(ev *event.Event, by By) Key {
 	if by&ByExtension != 0 {
 		k.Ext = extensionOf(ev)
 	}
+	if by&(ByFile|ByDir) != 0 {
+		if k.File = fileOf(ev); k.File != "" {
+			k.Dir = k.File[:max(strings.LastIndexByte(k.File, '/'), 0)]
+			if k.Dir == "" && k.File[0] == '/' {
+				k.Dir = "/"
+			}
+		}
+	}
 	if returns(ev) {
 		k.Octave = Octave(latency(ev))
 	}
 	return k
+}
+
+// fileOf returns the name of the file that an event is about: of its descriptor, or else of its first path.
+func fileOf(ev *event.Event) string {
+	name := ""
+	if f := ev.Subject(); f != nil {
+		name = f.Path
+	}
+	if name == "" && len(ev.Paths) > 0 {
+		name = cmp.Or(ev.Paths[0].Abs, ev.Paths[0].Raw)
+	}
+	return strings.Clone(name[:min(len(name), MaxName)])
 }
 
 // extensionOf returns the extension of what an event is about: of the name that it has,

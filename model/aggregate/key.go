@@ -19,31 +19,41 @@ const (
 	ByProcess                  // process id and the name of the calling thread
 	ByExtension                // what stands behind the last dot of a name
 	ByLatency                  // power of two of the latency
+	ByFile                     // name of the file
+	ByDir                      // directory that the file is in
+	ByContainer                // container of the process
 )
+
+// Recorded are the dimensions that the kernel's programs do not know: calls have to be recorded to be told apart by them.
+const Recorded = ByFile | ByDir | ByContainer
 
 // dimensions are their names, in the order in which tables show them.
 var dimensions = []struct {
 	by   By
 	name string
-}{{ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"}, {ByExtension, "extension"}, {ByLatency, "latency"}}
+}{{ByContainer, "container"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"}, {ByDir, "dir"}, {ByFile, "file"},
+	{ByExtension, "extension"}, {ByLatency, "latency"}}
 
-// ParseBy reads names of dimensions with commas between them; "ext" is extension.
+// ParseBy reads names of dimensions with commas between them; "ext" is extension, "path" is file.
 func ParseBy(text string) (By, error) {
 	var by By
 	for name := range strings.SplitSeq(text, ",") {
 		one := Dimension(strings.TrimSpace(name))
 		if one == 0 {
-			return 0, fmt.Errorf("%q is none of op, user, process, extension and latency", strings.TrimSpace(name))
+			return 0, fmt.Errorf("%q is none of op, user, process, container, file, dir, extension and latency", strings.TrimSpace(name))
 		}
 		by |= one
 	}
 	return by, nil
 }
 
-// Dimension returns the dimension of a name, 0 if there is none; "ext" is extension.
+// Dimension returns the dimension of a name, 0 if there is none; "ext" is extension, "path" is file.
 func Dimension(name string) By {
-	if name == "ext" {
+	switch name {
+	case "ext":
 		return ByExtension
+	case "path":
+		return ByFile
 	}
 	for _, d := range dimensions {
 		if d.name == name {
@@ -69,19 +79,23 @@ func (b By) String() string { return strings.Join(b.Names(), ",") }
 
 // Limits of what keys have.
 const (
-	MaxComm      = 15 // bytes of a thread's name
-	MaxExtension = 15 // bytes; longer ones count as none
+	MaxComm      = 15   // bytes of a thread's name
+	MaxExtension = 15   // bytes; longer ones count as none
+	MaxName      = 4096 // bytes of the name of a file; of longer ones the first
 )
 
 // Key says which calls a row is of. Fields of other dimensions than the table's are zero.
 type Key struct {
-	Op     event.Op // 0: not in the operation table
-	UID    uint32
-	PID    uint32
-	Comm   string // hostile: programs choose it
-	Ext    string // hostile; "" if the name has none, or is not known
-	Octave uint8  // 1 + the power of two of the latency in ns; 0: the call did not return
-	Other  bool   // not one row but all calls that found no room; no other field is set
+	Op   event.Op // 0: not in the operation table
+	UID  uint32
+	PID  uint32
+	Comm string // hostile: programs choose it
+	Ext  string // hostile; "" if the name has none, or is not known
+	// Names of a file and of its directory, as a program gave them; hostile. "" if the call is about no file.
+	File, Dir string
+	Container string // hostile; "" if the process is in none, or that is not known
+	Octave    uint8  // 1 + the power of two of the latency in ns; 0: the call did not return
+	Other     bool   // not one row but all calls that found no room; no other field is set
 }
 
 // In returns the key with the fields of the given dimensions alone.
@@ -101,6 +115,15 @@ func (k Key) In(by By) Key {
 	}
 	if by&ByExtension != 0 {
 		p.Ext = k.Ext
+	}
+	if by&ByFile != 0 {
+		p.File = k.File
+	}
+	if by&ByDir != 0 {
+		p.Dir = k.Dir
+	}
+	if by&ByContainer != 0 {
+		p.Container = k.Container
 	}
 	if by&ByLatency != 0 {
 		p.Octave = k.Octave

@@ -15,7 +15,10 @@ const DefaultRows = 16384
 
 // Table is what was counted, by key. It belongs to one goroutine.
 type Table struct {
-	By   By
+	By By
+	// ContainerOf, if set, returns the container of a process, for ByContainer.
+	ContainerOf func(pid uint32) string
+
 	rows map[Key]*Counts
 	most int
 }
@@ -157,7 +160,8 @@ func (c *Counts) weight(o Order) uint64 {
 // Compare orders keys by the columns that tables show them in: negative if k comes first.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Comm, o.Comm), cmp.Compare(k.PID, o.PID), cmp.Compare(k.UID, o.UID),
-		strings.Compare(k.Op.String(), o.Op.String()), strings.Compare(k.Ext, o.Ext), cmp.Compare(k.Octave, o.Octave))
+		strings.Compare(k.Op.String(), o.Op.String()), strings.Compare(k.Container, o.Container),
+		strings.Compare(k.Dir, o.Dir), strings.Compare(k.File, o.File), strings.Compare(k.Ext, o.Ext), cmp.Compare(k.Octave, o.Octave))
 }
 
 // IntervalSnapshot has what was counted in an interval.

@@ -66,6 +66,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("interval %s is not from %s to %s", o.Meter.Interval, count.MinInterval, count.MaxInterval)
 	case o.Count < 0 || o.View.Rows < 0 || o.KernelRows < 0 || o.Meter.Series < 0:
 		return errors.New("less than 0 of something cannot be had")
+	case o.Record.Duration > 0 && !o.Record.Capture.Running():
+		return errors.New("--duration is for --pid, --cgroup and --all: a command is counted to its end")
 	case o.Count > 0 && !o.Record.Capture.Running():
 		return errors.New("--count is for --pid, --cgroup and --all: a command is counted to its end")
 	case len(o.Meter.Rules) == 0 && (o.Detail.Exec != "" || o.Detail.Dir != ""):
@@ -150,7 +152,7 @@ func Run(ctx context.Context, o *Options) (*capture.Result, error) {
 		return nil, err
 	}
 	var res capture.Result
-	err = m.Run(ctx, count.Counting(&o.Record.Capture, o.KernelRows, &res))
+	err = m.Run(ctx, o.counting(&res))
 	if errors.Is(err, errEnough) {
 		err = nil
 	}

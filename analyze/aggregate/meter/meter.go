@@ -100,9 +100,8 @@ func New(o *Options) (*Meter, error) {
 	if (m.o.Detail != nil || len(m.o.Exec) > 0) && len(m.o.Rules) == 0 {
 		return nil, errors.New("what is done on an alarm needs an alarm's rule")
 	}
-	m.needs = m.o.By
+	m.needs = m.o.Needs()
 	for _, r := range m.o.Rules {
-		m.needs |= r.Needs()
 		m.watches = append(m.watches, alarm.NewWatch(r))
 	}
 	m.sum = aggregate.NewTable(m.o.By, 0)
@@ -114,6 +113,15 @@ func New(o *Options) (*Meter, error) {
 		}
 	}
 	return m, nil
+}
+
+// Needs returns all dimensions that calls have to be told apart by: those of the rows, and those of the rules.
+func (o *Options) Needs() aggregate.By {
+	by := o.By
+	for _, r := range o.Rules {
+		by |= r.Needs()
+	}
+	return by
 }
 
 // Addr returns where metrics are offered, nil if nowhere.

@@ -92,6 +92,12 @@ func labelValues(by aggregate.By, k aggregate.Key) []string {
 				v = number(k.UID)
 			case "op":
 				v = k.Op.String()
+			case "file":
+				v = strings.ToValidUTF8(k.File, "\uFFFD")
+			case "dir":
+				v = strings.ToValidUTF8(k.Dir, "\uFFFD")
+			case "container":
+				v = strings.ToValidUTF8(k.Container, "\uFFFD")
 			case "extension":
 				v = strings.ToValidUTF8(k.Ext, "\uFFFD")
 			}

@@ -32,6 +32,9 @@ type row struct {
 	UID       *uint32 `json:"uid,omitempty"`
 	Op        *string `json:"op,omitempty"`
 	Extension *string `json:"extension,omitempty"`
+	File      *string `json:"file,omitempty"`
+	Dir       *string `json:"dir,omitempty"`
+	Container *string `json:"container,omitempty"`
 	// The latencies of the row, from low to before high; absent for calls that did not return.
 	LowNS  *uint64 `json:"low_ns,omitempty"`
 	HighNS *uint64 `json:"high_ns,omitempty"`
@@ -99,6 +102,15 @@ func rowOf(by aggregate.By, r aggregate.Row) row {
 	}
 	if by&aggregate.ByExtension != 0 {
 		x.Extension = &r.Key.Ext
+	}
+	if by&aggregate.ByFile != 0 {
+		x.File = &r.Key.File
+	}
+	if by&aggregate.ByDir != 0 {
+		x.Dir = &r.Key.Dir
+	}
+	if by&aggregate.ByContainer != 0 {
+		x.Container = &r.Key.Container
 	}
 	if by&aggregate.ByLatency != 0 && r.Key.Octave > 0 {
 		low, high := aggregate.OctaveRange(r.Key.Octave)

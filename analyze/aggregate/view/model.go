@@ -79,6 +79,7 @@ func (m *model) note(text string, loud bool) {
 // toggles are the keys that show and hide dimensions.
 var toggles = map[string]aggregate.By{
 	"o": aggregate.ByOp, "u": aggregate.ByUser, "p": aggregate.ByProcess, "e": aggregate.ByExtension, "l": aggregate.ByLatency,
+	"f": aggregate.ByFile, "d": aggregate.ByDir, "c": aggregate.ByContainer,
 }
 
 // key handles a key by its name; text is what it types.

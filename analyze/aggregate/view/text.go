@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -146,6 +147,12 @@ func (o *Options) names(by aggregate.By, k aggregate.Key) []string {
 			cell = o.user(k.UID)
 		case d == "op":
 			cell = opName(k.Op)
+		case d == "file":
+			cell = orNone(k.File)
+		case d == "dir":
+			cell = orNone(k.Dir)
+		case d == "container":
+			cell = orNone(k.Container)
 		case d == "extension":
 			if cell = report.Printable(k.Ext); cell == "" {
 				cell = none
@@ -159,6 +166,9 @@ func (o *Options) names(by aggregate.By, k aggregate.Key) []string {
 	}
 	return cells
 }
+
+// orNone returns a name of a row, that is fit for a terminal.
+func orNone(name string) string { return cmp.Or(report.Printable(name), none) }
 
 func (o *Options) user(uid uint32) string {
 	if o.UserName != nil {
