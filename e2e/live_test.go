@@ -189,3 +189,57 @@ func TestRecordingLimits(t *testing.T) {
 		})
 	}
 }
+
+// TestLiveInterrupted ends a traced command by Ctrl-C: its lines are all there, and the status is the command's.
+func TestLiveInterrupted(t *testing.T) {
+	t.Parallel()
+	forBackends(t, func(t *testing.T, backend string) {
+		dir := t.TempDir()
+		p := start(t, dir, "trace", "--backend", backend, "--print-to", "lines", "--", "sh", "-c",
+			": > ready; exec sleep 100")
+		p.until(t, "ready")
+		lineWithin(t, "/sleep", contentOf(filepath.Join(dir, "lines")))
+		p.signal(syscall.SIGINT)
+		p.ends(t, 128+int(syscall.SIGINT))
+		lines := contentOf(filepath.Join(dir, "lines"))()
+		for _, want := range []string{"--- SIGINT {si_signo=SIGINT, ", "+++ killed by SIGINT +++"} {
+			if !strings.Contains(lines, want) {
+				t.Errorf("the lines lack %q:\n%s", want, lines)
+			}
+		}
+	})
+}
+
+// TestLiveReaderLeaves closes the pipe of the lines after the first: the command goes on to its end.
+func TestLiveReaderLeaves(t *testing.T) {
+	t.Parallel()
+	forBackends(t, func(t *testing.T, backend string) {
+		dir := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), testenv.Iotape(t), "trace", "--backend", backend, "--", "sh", "-c",
+			"while ! [ -e go ]; do sleep 0.05; done; cat /etc/hostname > /dev/null; echo end > out; exit 9")
+		cmd.Dir = dir
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stderr = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if line, err := bufio.NewReader(r).ReadString('\n'); err != nil {
+			t.Errorf("first line %q: %v", line, err)
+		}
+		r.Close()
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != 9 {
+			t.Errorf("exit status %d (%v), want the command's, 9", got, cmd.ProcessState)
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "out")); string(b) != "end\n" {
+			t.Errorf("the command did not end as it would alone: it wrote %q (%v)", b, err)
+		}
+	})
+}

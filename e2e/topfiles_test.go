@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -41,7 +40,8 @@ func TestTopFiles(t *testing.T) {
 		}
 		got := map[string][2]uint64{}
 		for _, by := range []string{"file", "dir"} {
-			flags := []string{"top", "--json", "--by", by, "--filter", "op = write and path under {" + dir + ", /dev/full}"}
+			flags := []string{"top", "--json", "--by", by, "--filter",
+				"op = write and path under {" + dir + ", /dev/full}"}
 			if way == "live" {
 				if args = []string{"--", "sh", "-c", program}; by == "dir" {
 					args = []string{"--", "sh", "-c", "rm -r d hot; " + program}
@@ -69,8 +69,8 @@ func TestTopFiles(t *testing.T) {
 			t.Errorf("%s: calls and bytes (-want +got):\n%s", way, d)
 		}
 	}
-	if out := iotape("top", "--plain", "--by", "path", "--sort", "bytes", "--tape", tape, "--filter", "op = write"); !strings.Contains(
-		out, fmt.Sprintf("%s/d/cold", dir)) {
+	out := iotape("top", "--plain", "--by", "path", "--sort", "bytes", "--tape", tape, "--filter", "op = write")
+	if !strings.Contains(out, dir+"/d/cold") {
 		t.Errorf("the table lacks the file:\n%s", out)
 	}
 }

@@ -54,7 +54,7 @@ type Stat struct {
 	ElapsedNS    int64  `json:"elapsed_ns"`
 	Threads      int    `json:"threads"`
 
-	Ops            []OpStat      `json:"ops"` // by total time, longest first
+	Ops            []OpStat      `json:"ops"`               // by total time, longest first
 	Signals        []SignalStat  `json:"signals,omitempty"` // that were delivered, most frequent first
 	Files          []FileStat    `json:"files"`
 	FilesTotal     int           `json:"files_total"`

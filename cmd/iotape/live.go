@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,13 +48,13 @@ func (l *livePrint) watch(c *cli.Console, r *capturing) (done func(error) error,
 		return nil, err
 	}
 	on := l.on || l.count || l.to != ""
+	if p.Flight != nil && (on || p.MaxBytes > 0 || limits != (tail.Limits{})) {
+		return nil, cli.Usage(errors.New("--print, --max-events, --max-size and --until cannot be used with " +
+			"--last, which keeps the recording in memory"))
+	}
 	done = func(err error) error { return err }
 	if !on && limits == (tail.Limits{}) {
 		return done, nil
-	}
-	if p.Flight != nil {
-		return nil, cli.Usage(errors.New("--print, --max-events and --until cannot be used with --last, which " +
-			"keeps the recording in memory"))
 	}
 	p.Capture.Latency = tail.Quick
 	var o *tail.Options
@@ -83,6 +85,8 @@ func (l *livePrint) open(c *cli.Console, r *capturing) (o *tail.Options, done fu
 		}
 		r.plan.Owner.Give(l.to)
 	}
+	// Who reads the lines may leave: that is no end of the command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	l.o.Out, l.o.Note, l.o.Style = out, c.Reporter().Note, term.StyleOf(out)
 	var counts *report.Collector
 	if l.count {

@@ -46,6 +46,10 @@ explain their descriptors and names. It is the tape that iotape slice --filter m
 complete recording. If the back end can decide that a call does not match, it does not
 record the call.
 
+--print shows the events while they are recorded, as iotape trace does (docs/trace.md).
+--max-events, --max-size, --until and --duration end the recording before its command.
+The command then continues without being recorded, and iotape waits for its end.
+
 If the disk is full, the command continues. iotape counts what it does not record, and the
 tape has that number. If iotape is killed, the command continues unharmed, and iotape
 repair makes a tape of what was recorded. With ptrace, this is true only with --survive.
@@ -65,6 +69,7 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
   iotape record --content none -- tar -xf big.tar      # the calls without the bytes
   iotape record --content write=full,read=hash -- sqlite3 db .dump
   iotape record --filter 'path under /srv/db and latency > 5ms' -o slow.tape -- ./server
+  iotape record --print --until 'op = connect' -o start.tape -- ./server
   iotape record --last 30s,512M --dump-on errno=EIO --dump-on op=fsync,slow=50ms -o db.tape -- ./server
   sudo iotape record -o make.tape -- make -j8             # make runs as your user
   iotape record --pid 4711 --duration 30s -o slow.tape    # a process that already runs

@@ -104,8 +104,8 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 	target.Add(cmd, "count")
 	cli.AddUser(f, &user)
 	f.StringVar(&by, "by", "op",
-		"the keys of the rows, `WHAT` to count by: op, user, process, container, file (or path), dir, extension, latency, "+
-			"with commas; for container, file and dir the calls are recorded and not kept, which costs more")
+		"the keys of the rows, `WHAT` to count by: op, user, process, container, file (or path), dir, extension, "+
+			"latency, with commas; for container, file and dir the calls are recorded and not kept, which costs more")
 	filter.Add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())

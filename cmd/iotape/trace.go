@@ -25,9 +25,9 @@ error: in the form of iotape print, in the order of their ends. Descendants are 
 Trace makes no tape. With -o it makes one, too. Without -o, it takes only the first 64 bytes
 of each buffer, and nothing of mapped files, unless --content and --mmap say otherwise.
 
-A line comes within 150 ms of its event. When the reader of the lines is slow, the command
-waits: no line is lost. With --on-overflow drop, the command does not wait; a line says how many
-events are lost.
+A line comes within 150 ms of its event, unless the machine is overloaded. When the reader of
+the lines is slow, the command waits: no line is lost. With --on-overflow drop, the command
+does not wait; a line says how many events are lost.
 
 With -c, trace prints no lines, but the sums of iotape stat at the end. --max-events, --max-size,
 --until and --duration end the tracing; the traced programs continue, and trace ends with

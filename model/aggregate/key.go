@@ -24,15 +24,18 @@ const (
 	ByContainer                // container of the process
 )
 
-// Recorded are the dimensions that the kernel's programs do not know: calls have to be recorded to be told apart by them.
+// Recorded are the dimensions that the kernel's programs do not know: calls have to be
+// recorded to be told apart by them.
 const Recorded = ByFile | ByDir | ByContainer
 
 // dimensions are their names, in the order in which tables show them.
 var dimensions = []struct {
 	by   By
 	name string
-}{{ByContainer, "container"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"}, {ByDir, "dir"}, {ByFile, "file"},
-	{ByExtension, "extension"}, {ByLatency, "latency"}}
+}{
+	{ByContainer, "container"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"}, {ByDir, "dir"},
+	{ByFile, "file"}, {ByExtension, "extension"}, {ByLatency, "latency"},
+}
 
 // ParseBy reads names of dimensions with commas between them; "ext" is extension, "path" is file.
 func ParseBy(text string) (By, error) {

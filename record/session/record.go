@@ -193,7 +193,7 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	defer stop()
 	limit := &limiter{stop: stop, started: o.Started}
 	o.Started = limit.begin
-	w := &tee{w: out.writer(), watch: p.Watch, stop: limit.reach, limit: p.MaxBytes}
+	w := &tee{w: out.writer(), watch: p.Watch, vital: p.Unkept, stop: limit.reach, limit: p.MaxBytes}
 	sw, err := trace.NewStreamWriter(w, trace.NewStreamID(), p.Head(b))
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 // Watch reads the stream of a recording while it is made, to its end, and may call stop to end the recording: the
 // recorded programs go on. What it leaves unread holds the recording up. After its error nothing reads on, and the
-// recording continues. The stream is cut off if the recording could not begin, or not end.
+// recording continues, unless it is not kept. The stream is cut off if the recording could not begin, or not end.
 type Watch func(ctx context.Context, stream io.Reader, stop func()) error
 
 // limiter ends a recording at a limit, but not before it has begun.
@@ -49,6 +49,7 @@ func (l *limiter) reach() {
 type tee struct {
 	w     io.Writer // the stream's own
 	watch Watch
+	vital bool // without the watch there is nothing to record for
 	stop  func()
 	held  []byte // the head frame: its header and its payload
 	parts int    // of it
@@ -85,6 +86,9 @@ func (t *tee) begin() {
 	go func() {
 		err := t.watch(context.Background(), r, t.stop)
 		r.Close() // of one that stopped early
+		if err != nil && t.vital {
+			t.stop()
+		}
 		t.done <- err
 	}()
 	_, _ = w.Write(t.held)

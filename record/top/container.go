@@ -23,7 +23,8 @@ func (c containers) of(pid uint32) string {
 	return name
 }
 
-var containerNames = regexp.MustCompile(`(?m)(?:^|[/-])([0-9a-f]{12})[0-9a-f]{52}(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)`)
+var containerNames = regexp.MustCompile(
+	`(?m)(?:^|[/-])([0-9a-f]{12})[0-9a-f]{52}(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)`)
 
 // containerOf returns the container that a /proc/PID/cgroup names.
 func containerOf(cgroup string) string {

@@ -127,7 +127,8 @@ func (r *recorded) take(last bool) *aggregate.IntervalSnapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	s := &aggregate.IntervalSnapshot{Table: r.table, At: now, Elapsed: max(now.Sub(r.since), 1), Lost: r.lost, Last: last}
+	s := &aggregate.IntervalSnapshot{Table: r.table, At: now, Elapsed: max(now.Sub(r.since), 1), Lost: r.lost,
+		Last: last}
 	r.containers = containers{}
 	r.table, r.since, r.lost = aggregate.NewTable(r.by, r.rows), now, 0
 	r.table.ContainerOf = r.containers.of
