@@ -106,6 +106,11 @@ func TestSignalEvents(t *testing.T) {
 				t.Errorf("print lacks %s", line)
 			}
 		}
+		sql := "SELECT count(*) AS n FROM events " +
+			"WHERE kind = 'signal' AND signal = 'SIGTERM' AND signal_action = 'handled'"
+		if out := string(iotape("query", tape, "--json", sql)); strings.TrimSpace(out) != `{"n":1}` {
+			t.Errorf("SQL finds %q, want one SIGTERM", out)
+		}
 		var stat struct{ Signals []map[string]any }
 		if err := json.Unmarshal(iotape("stat", "--json", tape), &stat); err != nil {
 			t.Fatal(err)

@@ -67,6 +67,17 @@ func (e *Event) Signal() (sig int, action SignalAction) {
 	return int(int32(e.Args[0])), SignalAction(e.Args[1])
 }
 
+// AboutSignal returns the signal that an event is about: one that was delivered, or that ended the thread.
+func (e *Event) AboutSignal() (sig int, ok bool) {
+	switch e.Kind {
+	case Signalled:
+		sig, _ = e.Signal()
+	case Exited:
+		sig = int(e.Ret & 0x7f)
+	}
+	return sig, sig > 0
+}
+
 // SignalNumber returns the number in a siginfo_t (si_signo), 0 if there is none. A source that knows no more has
 // these 4 bytes alone.
 func SignalNumber(siginfo []byte) int {

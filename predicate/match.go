@@ -124,7 +124,8 @@ func (m *Matcher) number(f fieldID, ev *event.Event) (v int64, ok bool) {
 	case fieldCount:
 		return ev.Count, ev.Count >= 0
 	case fieldSignal:
-		return signalNumber(ev)
+		sig, ok := ev.AboutSignal()
+		return int64(sig), ok
 	case fieldBytes:
 		t := ev.Traffic()
 		return t.Bytes(), t.Reads || t.Writes
@@ -133,19 +134,6 @@ func (m *Matcher) number(f fieldID, ev *event.Event) (v int64, ok bool) {
 		return 0, false
 	}
 	return callNumber(f, ev)
-}
-
-// signalNumber returns the signal that an event is about: one that was delivered, or that ended a thread.
-func signalNumber(ev *event.Event) (v int64, ok bool) {
-	switch ev.Kind {
-	case event.Signalled:
-		sig, _ := ev.Signal()
-		return int64(sig), true
-	case event.Exited:
-		sig := ev.Ret & 0x7f
-		return sig, sig != 0
-	}
-	return 0, false
 }
 
 // callNumber returns the value of a field that only calls have.

@@ -188,6 +188,21 @@ func kindOf(k event.EventKind) int {
 	return 4
 }
 
+// signalNames has the names of signals by number, from 1.
+var signalNames = func() (names []string) {
+	for n := 1; n <= 64; n++ {
+		names = append(names, event.SignalName(n))
+	}
+	return names
+}()
+
+var signalActions = func() (names []string) {
+	for a := event.SignalUnknown; a <= event.SignalStops; a++ {
+		names = append(names, a.String())
+	}
+	return names
+}()
+
 // hostNames returns the display name of each host, distinct and never empty.
 func hostNames(t *trace.Tape) []string {
 	var names []string

@@ -129,6 +129,17 @@ func eventColumns(hosts []string) []column[row] {
 		maybeColumn("pos", ofFile(func(f *event.File) int64 { return f.Pos })),
 		maybeColumn("nlink", ofFile(func(f *event.File) uint32 { return f.Nlink })),
 		maybeColumn("open_flags", ofFile(func(f *event.File) uint32 { return f.Flags })),
+		enumColumn("signal", signalNames, func(r *row) int {
+			sig, _ := r.AboutSignal()
+			return sig - 1
+		}),
+		enumColumn("signal_action", signalActions, func(r *row) int {
+			if r.Kind != event.Signalled {
+				return -1
+			}
+			_, action := r.Signal()
+			return int(action)
+		}),
 		maybeColumn("child", func(r *row) (uint32, bool) { return r.Child, r.Child != 0 }),
 		numberColumn("arg0", func(r *row) uint64 { return r.Args[0] }),
 		numberColumn("arg1", func(r *row) uint64 { return r.Args[1] }),

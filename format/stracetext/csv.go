@@ -13,7 +13,7 @@ import (
 // CSVHeader is the first line of the CSV form (RFC 4180, lines end in LF). The
 // columns are those of the table events of iotape query, as far as both have
 // them. Columns are only ever added, at the end.
-const CSVHeader = "seq,host,kind,op,class,pid,tid,uid,gid,comm,enter_ns,exit_ns,ret,errno,fd,open_id,file,path,abs,path2,abs2,offset,count,bytes,missing,dev,ino,size,child,flags\n"
+const CSVHeader = "seq,host,kind,op,class,pid,tid,uid,gid,comm,enter_ns,exit_ns,ret,errno,fd,open_id,file,path,abs,path2,abs2,offset,count,bytes,missing,dev,ino,size,child,flags,signal\n"
 
 // AppendCSV writes an event as one line of CSV.
 func (p *Printer) AppendCSV(dst []byte, e *event.Event) []byte {
@@ -44,6 +44,11 @@ func (p *Printer) AppendCSV(dst []byte, e *event.Event) []byte {
 	r.objects(e, spec)
 	r.known(int64(e.Child), e.Child != 0)
 	r.text(strings.Join(flagWords(e.Flags), "|"))
+	signal := ""
+	if sig, ok := e.AboutSignal(); ok {
+		signal = event.SignalName(sig)
+	}
+	r.text(signal)
 	r.dst[len(r.dst)-1] = '\n'
 	return r.dst
 }

@@ -33,8 +33,8 @@ var dimensions = []struct {
 	by   By
 	name string
 }{
-	{ByContainer, "container"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"}, {ByDir, "dir"},
-	{ByFile, "file"}, {ByExtension, "extension"}, {ByLatency, "latency"},
+	{ByContainer, "container"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"},
+	{ByDir, "dir"}, {ByFile, "file"}, {ByExtension, "extension"}, {ByLatency, "latency"},
 }
 
 // ParseBy reads names of dimensions with commas between them; "ext" is extension, "path" is file.
@@ -43,7 +43,8 @@ func ParseBy(text string) (By, error) {
 	for name := range strings.SplitSeq(text, ",") {
 		one := Dimension(strings.TrimSpace(name))
 		if one == 0 {
-			return 0, fmt.Errorf("%q is none of op, user, process, container, file, dir, extension and latency", strings.TrimSpace(name))
+			return 0, fmt.Errorf("%q is none of op, user, process, container, file, dir, extension and latency",
+				strings.TrimSpace(name))
 		}
 		by |= one
 	}
