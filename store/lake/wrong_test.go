@@ -331,7 +331,8 @@ func TestColumnsAreAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const query = "SELECT host, count(*), count(seq), count(flags), count(incomplete) FROM events GROUP BY host ORDER BY host"
+	const query = "SELECT host, count(*), count(seq), count(flags), count(incomplete) FROM events " +
+		"GROUP BY host ORDER BY host"
 	if got, want := answer(t, l, query, &Range{}), "old 7 7 0 0\n"; got != want {
 		t.Errorf("before: %s, want %s", got, want)
 	}
