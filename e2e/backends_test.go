@@ -163,8 +163,16 @@ func (e *env) recordSame(t *testing.T, backend string,
 	return calls, counts
 }
 
-// inode is the number in the kernel's name of a pipe or socket.
-var inode = regexp.MustCompile(`\[[0-9]+\]`)
+// numbers are the inodes, ports and processes in the names of pipes and sockets.
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// kindOf returns the name of a file without what differs from run to run.
+func kindOf(name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	return numbers.ReplaceAllString(name, "")
+}
 
 // describe says all of a call that is the same in each run.
 func describe(ev *event.Event) string {
@@ -210,7 +218,7 @@ func describe(ev *event.Event) string {
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		const creat = 0o100 // that the open made the file is known to eBPF alone
-		fmt.Fprintf(&b, " fd%d %d %q %o %o %v", f.Arg, f.FD, inode.ReplaceAllString(f.Path, "[]"),
+		fmt.Fprintf(&b, " fd%d %d %q %o %o %v", f.Arg, f.FD, kindOf(f.Path),
 			f.Mode, f.Flags&^creat, f.Known)
 		if f.Mode&0o170000 == 0o100000 {
 			fmt.Fprintf(&b, " %d", f.Pos)
