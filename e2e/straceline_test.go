@@ -188,7 +188,7 @@ func (p *notation) part(end byte) node {
 				continue
 			}
 			n.text = p.s[start:p.i]
-			for p.i < len(p.s) && p.s[p.i] != '>' {
+			for p.i < len(p.s) && (p.s[p.i] != '>' || p.s[p.i-1] == '-') { // the ends of a socket have ->
 				p.i++
 			}
 			p.i++
