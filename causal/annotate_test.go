@@ -469,7 +469,8 @@ func TestTextTwice(t *testing.T) {
 	for i := range 4 {
 		x.add(uint32(i%2+1), int64(i), int64(i), event.OpGetpid, nil)
 	}
-	n, err := ReadText(strings.NewReader("EVENTS(4)\n0 x\nSIGNAL(1)\nSIGNAL(1)\nWAIT(0)\nWAIT(0, 5ms)\nWAIT(0, 1ms)\n1 x\n"), x.all())
+	n, err := ReadText(strings.NewReader("EVENTS(4)\n0 x\nSIGNAL(1)\nSIGNAL(1)\nWAIT(0)\nWAIT(0, 5ms)\nWAIT(0, "+
+		"1ms)\n1 x\n"), x.all())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -294,10 +294,12 @@ func (p *textParser) finish() (*Annotations, error) {
 	for w, s := p.waits, p.signals; len(w)+len(s) > 0; {
 		switch {
 		case len(s) == 0 || len(w) > 0 && order(w[0], s[0]) < 0:
-			return nil, fmt.Errorf("dead-lock: event %d waits for event %d, which does not signal it: write SIGNAL(%d) behind that, or remove the WAIT(%d)",
+			return nil, fmt.Errorf("dead-lock: event %d waits for event %d, which does not signal it: write "+
+				"SIGNAL(%d) behind that, or remove the WAIT(%d)",
 				w[0].to, w[0].from, w[0].to, w[0].from)
 		case len(w) == 0 || order(w[0], s[0]) > 0:
-			return nil, fmt.Errorf("event %d signals event %d, which does not wait for it: write WAIT(%d) before that, or remove the SIGNAL(%d)",
+			return nil, fmt.Errorf("event %d signals event %d, which does not wait for it: write WAIT(%d) before "+
+				"that, or remove the SIGNAL(%d)",
 				s[0].from, s[0].to, s[0].from, s[0].to)
 		}
 		w, s = w[1:], s[1:]
@@ -307,7 +309,8 @@ func (p *textParser) finish() (*Annotations, error) {
 	}
 	for _, w := range p.waits {
 		if w.from > w.to {
-			return nil, fmt.Errorf("event %d waits for event %d, which returned after it: an event can wait for earlier ones only", w.to, w.from)
+			return nil, fmt.Errorf("event %d waits for event %d, which returned after it: an event can wait for "+
+				"earlier ones only", w.to, w.from)
 		}
 	}
 	all := make([]int64, len(p.line))

@@ -273,7 +273,9 @@ func TestDiscoverBad(t *testing.T) {
 	}
 	out, _ = e.discovers(t, 1, "-o", "stop.tape", "--nodes", "1,", "--each", "4s", "--hold", "10s", "--patience",
 		"500ms", "--", "./nodes", "stop")
-	if !strings.Contains(out, "the run in which node 1 was held was ended: it was not at its end after 4s; node 1 had made ") || !strings.Contains(out, "node 1.1 had made 0 calls and was waiting for another in pause, for ") {
+	if !strings.Contains(out, "the run in which node 1 was held was ended: it was not at its end after 4s; node "+
+		"1 had made ") || !strings.Contains(out, "node 1.1 had made 0 calls and was waiting for another in "+
+		"pause, for ") {
 		t.Errorf("%s", out)
 	}
 	e.nothingLeft(t)
@@ -285,7 +287,8 @@ func TestDiscoverBad(t *testing.T) {
 	}
 	e.nothingLeft(t)
 	_, said = e.discovers(t, 2, "-o", "late.tape", "--runs", "r", "--", "./nodes", "late")
-	if !strings.Contains(said, "iotape: late.tape is of a run that failed, with signal 9: there is nothing to compare others with\n") {
+	if !strings.Contains(said, "iotape: late.tape is of a run that failed, with signal 9: there is nothing to "+
+		"compare others with\n") {
 		t.Errorf("%s", said)
 	}
 	// The time is for all of it: what was found until then is stored.

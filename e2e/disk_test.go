@@ -35,7 +35,8 @@ func TestFullDisk(t *testing.T) {
 					t.Errorf("the command did not finish: %q", stdout)
 				}
 				t.Log(stderr)
-				contains(t, stderr, "iotape: the recording is not whole: write stream: write a.tape.partial/stream: no space left on device")
+				contains(t, stderr, "iotape: the recording is not whole: write stream: write "+
+					"a.tape.partial/stream: no space left on device")
 				contains(t, stderr, "LOST ")
 				e.run(t, e.iotape, "check", "a.tape")
 				stdout, _ = e.run(t, e.iotape, "stat", "--json", "a.tape")

@@ -196,7 +196,8 @@ func TestFlightSlow(t *testing.T) {
 		e := newFlight(t)
 		p := e.launch(t, "record", "--last", "1h", "-o", "c.tape", "--backend", backend, "--dump-on",
 			"op=flock,slow=200ms", "--dump-on", "exit!=0",
-			"--", "sh", "-c", "flock l true; (flock l sh -c 'echo > locked; sleep 0.6') & while [ ! -e locked ]; do :; done; flock l true; sleep 0.3; exit 3")
+			"--", "sh", "-c", "flock l true; (flock l sh -c 'echo > locked; sleep 0.6') & while [ ! -e locked ]; "+
+				"do :; done; flock l true; sleep 0.3; exit 3")
 		p.ends(t, 3)
 		contains(t, p.stderr.String(), "iotape: flock by thread ")
 		contains(t, p.stderr.String(), "iotape: the command ended with status 3: the last ")

@@ -34,7 +34,8 @@ func TestReplayHosts(t *testing.T) {
 	})
 	out := e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "a,b", "--launch",
 		"no-such-ssh {host} {command}")
-	if !strings.Contains(out, "iotape: --hosts: launch \"no-such-ssh {host} {command}\": no-such-ssh: executable file not found in $PATH\n") {
+	if !strings.Contains(out, "iotape: --hosts: launch \"no-such-ssh {host} {command}\": no-such-ssh: executable "+
+		"file not found in $PATH\n") {
 		t.Errorf("%s", out)
 	}
 	out = e.fails(t, "replay", "a.tape", "--into", "none", "--order", "causal", "--hosts", "a,b", "--launch",

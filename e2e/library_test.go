@@ -36,7 +36,8 @@ func runLibrary(t *testing.T, program, dir string, cred *syscall.Credential) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
 	}
 	out, err := cmd.CombinedOutput()
-	want := "recorded command.tape: status 3, lost 0\nlibrary test: 100000 bytes written to out\nreplayed: agrees true\n"
+	want := "recorded command.tape: status 3, lost 0\nlibrary test: 100000 bytes written to out\nreplayed: " +
+		"agrees true\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, out, want)
 	}

@@ -307,7 +307,8 @@ func TestOutlivesInterrupted(t *testing.T) {
 	forWays(t, func(t *testing.T, _ string, args []string) {
 		dir := t.TempDir()
 		p := start(t, dir, append(append([]string{"record", "-o", "a.tape"}, args...), "--",
-			"sh", "-c", `setsid sh -c "echo > ready; sleep 2; grep TracerPid /proc/self/status > out; mv out late" >/dev/null 2>&1 & exit 5`)...)
+			"sh", "-c", `setsid sh -c "echo > ready; sleep 2; grep TracerPid /proc/self/status > out; mv out `+
+				`late" >/dev/null 2>&1 & exit 5`)...)
 		p.until(t, "ready")
 		time.Sleep(100 * time.Millisecond)
 		p.signal(syscall.SIGINT)

@@ -238,7 +238,8 @@ func (v *verdict) report(t failer) {
 func (r *row) compare(t failer, want, got *tree.Manifest) {
 	opt := &tree.CompareOptions{}
 	if r.prep != "" && !r.snapshot {
-		opt.Ignore = tree.KnownListing | tree.KnownHash | tree.KnownSize | tree.KnownOwner | tree.KnownMode | tree.KnownXattrs | tree.KnownLinks
+		opt.Ignore = tree.KnownListing | tree.KnownHash | tree.KnownSize | tree.KnownOwner | tree.KnownMode |
+			tree.KnownXattrs | tree.KnownLinks
 		want, got = got, want
 	}
 	for i, d := range tree.Compare(want, got, opt) {

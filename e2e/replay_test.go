@@ -171,7 +171,8 @@ func (e *env) recordAndReplay(t *testing.T, p *workload.Program, backend string,
 	if !snapshot {
 		// The replay has what the program touched: all of it must be as it was left,
 		// but for content that the program never saw. That is for --verify to say.
-		opt.Ignore |= tree.KnownListing | tree.KnownHash | tree.KnownSize | tree.KnownOwner | tree.KnownMode | tree.KnownXattrs | tree.KnownLinks
+		opt.Ignore |= tree.KnownListing | tree.KnownHash | tree.KnownSize | tree.KnownOwner | tree.KnownMode |
+			tree.KnownXattrs | tree.KnownLinks
 		want, got = got, want
 	}
 	for i, d := range tree.Compare(want, got, opt) {

@@ -137,7 +137,8 @@ func fioRows() []row {
 		{"mmap", ""}, {"libaio", "--iodepth=8 --direct=1"}, {"posixaio", "--iodepth=4"}, {"io_uring", "--iodepth=16"}, {"splice", ""},
 	} {
 		rows = append(rows, row{name: "fio-" + e.engine, needs: []string{"fio"}, run: fmt.Sprintf(
-			`fio --name=j --directory=. --ioengine=%s --size=1m --bs=4k --rw=randrw --randseed=7 --allrandrepeat=1 --nrfiles=2 --numjobs=2 --fsync=64 --end_fsync=1 --output=/dev/null %s`,
+			`fio --name=j --directory=. --ioengine=%s --size=1m --bs=4k --rw=randrw --randseed=7 `+
+				`--allrandrepeat=1 --nrfiles=2 --numjobs=2 --fsync=64 --end_fsync=1 --output=/dev/null %s`,
 			e.engine, e.more)})
 	}
 	return rows

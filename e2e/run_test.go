@@ -200,7 +200,8 @@ func TestRunOpens(t *testing.T) {
 	// dd reads as often as it writes.
 	wrote, read := 0, 0
 	for _, line := range e.linesOf(t, "t0.tape") {
-		if m := regexp.MustCompile(` (read|write)\(\d+<.*/[gh].o>, .*\) = ([0-9]+)`).FindStringSubmatch(line); m != nil && m[2] != "0" {
+		m := regexp.MustCompile(` (read|write)\(\d+<.*/[gh].o>, .*\) = ([0-9]+)`).FindStringSubmatch(line)
+		if m != nil && m[2] != "0" {
 			if m[1] == "read" {
 				read++
 			} else {
@@ -527,7 +528,8 @@ func TestRunFailingOutput(t *testing.T) {
 	testenv.NeedBPF(t)
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
-	e.write(t, "none.toml", "[input]\ncommand = ['sh', 'churn.sh', '1']\n[[tracer]]\nname = 'good'\n[[tracer]]\nname = 'bad'\n[tracer.output]\nto = 'unix:"+e.dir+"/nobody?give-up=1s'\n")
+	e.write(t, "none.toml", "[input]\ncommand = ['sh', 'churn.sh', '1']\n[[tracer]]\nname = "+
+		"'good'\n[[tracer]]\nname = 'bad'\n[tracer.output]\nto = 'unix:"+e.dir+"/nobody?give-up=1s'\n")
 	_, stderr, err := e.try(t, e.iotape, "run", "none.toml")
 	if exitStatus(err) != 125 || !strings.Contains(stderr, "tracer bad: ") {
 		t.Errorf("%v\n%s", err, stderr)

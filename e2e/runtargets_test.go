@@ -54,7 +54,8 @@ func TestRunCgroup(t *testing.T) {
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
 	e.write(t, "inside.sh", "echo $$ > "+group+"/cgroup.procs; exec \"$@\"\n")
-	e.write(t, "a.toml", fmt.Sprintf("[input]\ncgroup = %q\n[capture]\non-overflow = 'block'\n[[tracer]]\nname = 'full'\n[tracer.output]\nindex = false\n", group)+tracerTables(someFilters[:3]))
+	e.write(t, "a.toml", fmt.Sprintf("[input]\ncgroup = %q\n[capture]\non-overflow = 'block'\n[[tracer]]\nname = "+
+		"'full'\n[tracer.output]\nindex = false\n", group)+tracerTables(someFilters[:3]))
 	work := exec.Command("sh", "inside.sh", "sh", "churn.sh")
 	work.Dir = e.dir
 	if err := work.Start(); err != nil {
@@ -103,7 +104,8 @@ func TestRunAll(t *testing.T) {
 	var tables strings.Builder
 	for tracer, filter := range map[string]string{"writes": own("op = write"),
 		"opens": own("op = openat and path glob **/in")} {
-		fmt.Fprintf(&tables, "[[tracer]]\nname = %q\nfilter = %s\n[tracer.stream]\ncontent = 'head:64'\n[tracer.output]\nindex = false\n", tracer, filter)
+		fmt.Fprintf(&tables, "[[tracer]]\nname = %q\nfilter = %s\n[tracer.stream]\ncontent = "+
+			"'head:64'\n[tracer.output]\nindex = false\n", tracer, filter)
 	}
 	e.write(t, "a.toml", "[input]\nall = true\n[capture]\nmmap = 'off'\n"+tables.String())
 	rounds := func() int { b, _ := os.ReadFile(filepath.Join(e.dir, "rounds")); return len(b) }

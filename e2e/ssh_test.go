@@ -62,7 +62,8 @@ func sshd(t *testing.T, hub string, names ...string) (launch string) {
 		}
 		return name
 	}
-	config := write("sshd_config", "HostKey %s/host\nAuthorizedKeysFile %s/user.pub\nStrictModes no\nUsePAM no\nPidFile none\nUseDNS no\n", dir, dir)
+	config := write("sshd_config", "HostKey %s/host\nAuthorizedKeysFile %s/user.pub\nStrictModes no\nUsePAM "+
+		"no\nPidFile none\nUseDNS no\n", dir, dir)
 	// What sshd needs of a system that it is not installed on: a directory, and a user who
 	// owns nothing, in each namespace's own list of users.
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
@@ -92,7 +93,9 @@ func sshd(t *testing.T, hub string, names ...string) (launch string) {
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	}
-	client += fmt.Sprintf("Host *\n\tIdentityFile %s/user\n\tIdentitiesOnly yes\n\tUser root\n\tStrictHostKeyChecking no\n\tUserKnownHostsFile /dev/null\n\tLogLevel ERROR\n\tBatchMode yes\n\tConnectTimeout 10\n", dir)
+	client += fmt.Sprintf("Host *\n\tIdentityFile %s/user\n\tIdentitiesOnly yes\n\tUser "+
+		"root\n\tStrictHostKeyChecking no\n\tUserKnownHostsFile /dev/null\n\tLogLevel ERROR\n\tBatchMode "+
+		"yes\n\tConnectTimeout 10\n", dir)
 	ssh := "ssh -F " + write("ssh_config", "%s", client) + " "
 	for i, name := range names {
 		for tries := 0; ; tries++ {

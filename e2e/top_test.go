@@ -152,7 +152,8 @@ func TestAlarmRecordsWhatGoesWild(t *testing.T) {
 	stdout, stderr := e.run(t, e.iotape, "top", "--json", "--rows", "0", "--interval", "200ms", "--alarm",
 		"unlink by process > 15/s for 500ms",
 		"--alarm-exec", hook, "--detail", "details", "--detail-for", "2s",
-		"--", "sh", "-c", wild+` 500 60 1 & until ls details/*.tape >/dev/null 2>&1; do sleep 0.1; done; kill $!; wait $!; sleep 1`)
+		"--", "sh", "-c", wild+` 500 60 1 & until ls details/*.tape >/dev/null 2>&1; do sleep 0.1; done; kill `+
+			`$!; wait $!; sleep 1`)
 	_, alarms := sums(t, stdout)
 	for i, a := range alarms { // more than one pair where others leave the program little time
 		if want := []string{"on", "over"}[i%2]; a["alarm"] != want || a["comm"] != "wild" {

@@ -110,8 +110,10 @@ func alike(l Layout, time64 bool) bool {
 	switch l {
 	case LayoutStatx, LayoutOpenHow, LayoutCloneArgs, LayoutFDPair, LayoutOffset, LayoutPollfd, LayoutEpollEvent,
 		LayoutSigset, LayoutUtsname,
-		LayoutSockaddr, LayoutSockopt, LayoutUringParams, LayoutFileHandle, LayoutNames, LayoutSchedParam, LayoutCPUSet, LayoutCapHeader, LayoutCapData,
-		LayoutIDs, LayoutU32, LayoutWaitStatus, LayoutFutexWaitv, LayoutSembuf, LayoutFileAttr, LayoutMountAttr, LayoutSchedAttr, LayoutDirents64:
+		LayoutSockaddr, LayoutSockopt, LayoutUringParams, LayoutFileHandle, LayoutNames, LayoutSchedParam,
+		LayoutCPUSet, LayoutCapHeader, LayoutCapData,
+		LayoutIDs, LayoutU32, LayoutWaitStatus, LayoutFutexWaitv, LayoutSembuf, LayoutFileAttr, LayoutMountAttr,
+		LayoutSchedAttr, LayoutDirents64:
 		return true
 	case LayoutTimespec, LayoutTimespec2, LayoutItimerspec:
 		return time64

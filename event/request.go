@@ -136,7 +136,8 @@ func (e *Event) Request() (r Request, ok bool) {
 	r.Op, r.Queue = e.Op, int64(le.Uint64(h[HeadBytes:]))
 	if e.Op.IsAIO() {
 		r.Opcode = le.Uint16(h[16:])
-		r.UserData, r.Prio, r.Key, r.Address = le.Uint64(h), le.Uint16(h[18:]), le.Uint32(h[56:]), le.Uint64(h[HeadBytes+8:])
+		r.UserData, r.Prio, r.Key, r.Address = le.Uint64(h), le.Uint16(h[18:]), le.Uint32(h[56:]),
+			le.Uint64(h[HeadBytes+8:])
 		return r, true
 	}
 	r.Opcode = uint16(h[0])

@@ -85,7 +85,8 @@ func (st *Stats) Manifest(program string) *trace.Manifest {
 	case st.Damage != nil && !errors.Is(st.Damage, trace.ErrTruncated):
 		m.Incomplete, m.Reason = true, "the stream is damaged: "+st.Damage.Error()
 	default:
-		m.Incomplete, m.Reason = true, "the recording did not end in order: its recorder was killed, or the machine stopped"
+		m.Incomplete, m.Reason = true, "the recording did not end in order: its recorder was killed, or the "+
+			"machine stopped"
 	}
 	if st.Lost > 0 && !m.Incomplete {
 		m.Incomplete, m.Reason = true, fmt.Sprintf("%d records were lost", st.Lost)

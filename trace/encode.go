@@ -51,7 +51,8 @@ func (e *blockEncoder) reset() {
 	for i := range e.below {
 		e.below[i] = e.below[i][:0]
 	}
-	e.inline, e.digests, e.sketches, e.dictLen, e.dictBytes = e.inline[:0], e.digests[:0], e.sketches[:0], e.dictLen[:0], e.dictBytes[:0]
+	e.inline, e.digests, e.sketches, e.dictLen, e.dictBytes = e.inline[:0], e.digests[:0], e.sketches[:0],
+		e.dictLen[:0], e.dictBytes[:0]
 	clear(e.dict)
 	e.lastComm, e.lastIdx = "", 0
 }

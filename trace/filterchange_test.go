@@ -21,8 +21,10 @@ func TestChangeFilter(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", h.Filter, err)
 	}
-	const want = `time < "2023-11-14T22:13:20.000003Z" and (time < "2023-11-14T22:13:20.000002Z" and (time < "2023-11-14T22:13:20.000001Z" and (op = read or failed) or ` +
-		`time >= "2023-11-14T22:13:20.000001Z" and (op = write)) or time >= "2023-11-14T22:13:20.000002Z") or time >= "2023-11-14T22:13:20.000003Z" and (uid = 1 or uid = 2)`
+	const want = `time < "2023-11-14T22:13:20.000003Z" and (time < "2023-11-14T22:13:20.000002Z" and (time < ` +
+		`"2023-11-14T22:13:20.000001Z" and (op = read or failed) or ` +
+		`time >= "2023-11-14T22:13:20.000001Z" and (op = write)) or time >= "2023-11-14T22:13:20.000002Z") or ` +
+		`time >= "2023-11-14T22:13:20.000003Z" and (uid = 1 or uid = 2)`
 	if h.Filter != want {
 		t.Errorf("%s\nwant %s", h.Filter, want)
 	}

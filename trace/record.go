@@ -228,7 +228,8 @@ func (r *Record) Decode(b []byte) error {
 	rest, nobj, npieces := b[need:], 0, 0
 	switch r.Type {
 	case RecCall:
-		r.Enter, r.Exit, r.CPU, r.Ret = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:]), int64(le.Uint64(b[40:]))
+		r.Enter, r.Exit, r.CPU, r.Ret = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:]),
+			int64(le.Uint64(b[40:]))
 		for i := range r.Args {
 			r.Args[i] = le.Uint64(b[48+8*i:])
 		}
@@ -243,7 +244,8 @@ func (r *Record) Decode(b []byte) error {
 		r.Enter, npieces = le.Uint64(b[16:]), int(le.Uint16(b[24:]))
 	case RecTask:
 		r.Exit = le.Uint64(b[16:])
-		r.PPID, r.PGID, r.SID, r.UID, r.GID = le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:]), le.Uint32(b[36:]), le.Uint32(b[40:])
+		r.PPID, r.PGID, r.SID, r.UID, r.GID = le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:]),
+			le.Uint32(b[36:]), le.Uint32(b[40:])
 		copy(r.Comm[:], b[48:64])
 		if len(b) >= recTaskLong {
 			r.NSPID, r.NSTID = le.Uint32(b[44:]), le.Uint32(b[64:])
@@ -251,7 +253,8 @@ func (r *Record) Decode(b []byte) error {
 	case RecWake:
 		r.Exit, r.Child, r.ChildTID = le.Uint64(b[16:]), le.Uint32(b[24:]), le.Uint32(b[28:])
 	case RecFork:
-		r.Exit, r.Child, r.ChildTID, r.Share = le.Uint64(b[16:]), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint64(b[32:])
+		r.Exit, r.Child, r.ChildTID, r.Share = le.Uint64(b[16:]), le.Uint32(b[24:]), le.Uint32(b[28:]),
+			le.Uint64(b[32:])
 	case RecExit:
 		r.Exit, r.Ret = le.Uint64(b[16:]), int64(int32(le.Uint32(b[24:])))
 	case RecLoss:
@@ -281,7 +284,8 @@ func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
 		o := Object{
 			Ino: le.Uint64(b), Size: int64(le.Uint64(b[8:])), Pos: int64(le.Uint64(b[16:])),
 			Dev: le.Uint32(b[24:]), Rdev: le.Uint32(b[28:]), Mode: le.Uint32(b[32:]), Flags: le.Uint32(b[36:]),
-			Nlink: le.Uint32(b[40:]), UID: le.Uint32(b[44:]), GID: le.Uint32(b[48:]), FD: int32(le.Uint32(b[52:])), Arg: int8(b[56]),
+			Nlink: le.Uint32(b[40:]), UID: le.Uint32(b[44:]), GID: le.Uint32(b[48:]), FD: int32(le.Uint32(b[52:])),
+			Arg: int8(b[56]),
 		}
 		if r.Type == RecCall {
 			o.Past = le.Uint32(b[60:])

@@ -14,23 +14,23 @@ import (
 
 // Head describes a recording: the payload of a stream's first frame.
 type Head struct {
-	Version  int      `json:"version"`
-	Program  string   `json:"program"` // that wrote it, with its version
-	Host     string   `json:"host"`
-	Kernel   string   `json:"kernel"`
+	Version int    `json:"version"`
+	Program string `json:"program"` // that wrote it, with its version
+	Host    string `json:"host"`
+	Kernel  string `json:"kernel"`
 	// Addresses are those of the machine's interfaces, as the recorder sees them: of IPv4 and
 	// IPv6, without those that every machine has (127.0.0.1).
 	Addresses []string `json:"addresses,omitempty"`
-	Arch     string   `json:"arch"` // GOARCH name
-	BootID   string   `json:"boot_id,omitempty"`
-	Backend  string   `json:"backend"` // "ebpf", "ptrace", …
-	Command  []string `json:"command,omitempty"`
-	Target   string   `json:"target,omitempty"` // what was recorded, if not a command
-	Dir      string   `json:"dir,omitempty"`    // working directory of the command
-	UID      int      `json:"uid"`
-	GID      int      `json:"gid"`
-	Content  string   `json:"content"`     // what was kept of content: docs/format.md, 1.3
-	Overflow string   `json:"on_overflow"` // "block" or "drop"
+	Arch      string   `json:"arch"` // GOARCH name
+	BootID    string   `json:"boot_id,omitempty"`
+	Backend   string   `json:"backend"` // "ebpf", "ptrace", …
+	Command   []string `json:"command,omitempty"`
+	Target    string   `json:"target,omitempty"` // what was recorded, if not a command
+	Dir       string   `json:"dir,omitempty"`    // working directory of the command
+	UID       int      `json:"uid"`
+	GID       int      `json:"gid"`
+	Content   string   `json:"content"`     // what was kept of content: docs/format.md, 1.3
+	Overflow  string   `json:"on_overflow"` // "block" or "drop"
 	// Filter is what the recording is to have (package predicate), "" if that is all. A
 	// stream can have more: sealing picks.
 	Filter string `json:"filter,omitempty"`

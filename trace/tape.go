@@ -165,7 +165,8 @@ func Salvage(dir string) (*Tape, error) {
 	}
 	if b, err := readLimited(dir, ManifestName, maxManifestBytes); err == nil {
 		if sound, err := ParseManifest(b); err == nil {
-			m.Hosts, m.ExitStatus, m.Signal, m.Losses, m.Files = sound.Hosts, sound.ExitStatus, sound.Signal, sound.Losses, sound.Files
+			m.Hosts, m.ExitStatus, m.Signal, m.Losses, m.Files = sound.Hosts, sound.ExitStatus, sound.Signal,
+				sound.Losses, sound.Files
 			m.Counts.Events, m.Reason = sound.Counts.Events, "salvaged: "+cmp.Or(sound.Reason, "it is damaged")
 			t.seal = sealOf(b)
 			return t, nil

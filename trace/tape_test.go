@@ -32,8 +32,10 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 		Op: event.Op(rapid.Uint16().Draw(t, "op")), Kind: event.EventKind(rapid.Uint8().Draw(t, "kind")), NR: u32("nr"),
 		Host: rapid.Uint32Range(0, 2).Draw(t,
 			"host"), PID: u32("pid"), TID: u32("tid"), PPID: u32("ppid"), PGID: u32("pgid"),
-		SID: u32("sid"), UID: u32("uid"), GID: u32("gid"), Comm: text("comm"), Enter: i64("enter"), Exit: i64("exit"), CPU: i64("cpu"), DelayBefore: u32("before"), DelayWithin: u32("within"),
-		Ret: i64("ret"), Errno: syscall.Errno(u32("errno")), Offset: i64("offset"), Count: i64("count"), Child: u32("child"),
+		SID: u32("sid"), UID: u32("uid"), GID: u32("gid"), Comm: text("comm"), Enter: i64("enter"),
+		Exit: i64("exit"), CPU: i64("cpu"), DelayBefore: u32("before"), DelayWithin: u32("within"),
+		Ret: i64("ret"), Errno: syscall.Errno(u32("errno")), Offset: i64("offset"), Count: i64("count"),
+		Child: u32("child"),
 		Flags: event.EventFlags(rapid.Uint16().Draw(t, "flags")),
 	}
 	for i := range ev.Args {
@@ -133,8 +135,9 @@ func simple(ev *event.Event, i int, rng *rand.Rand) {
 	*ev = event.Event{
 		Op: event.OpPwrite64, NR: 18, PID: 1000, TID: 1000 +
 			uint32(i%3), PPID: 999, PGID: 1000, SID: 1000, UID: 1000, GID: 1000, Comm: "db_bench",
-		Enter: int64(i)*2500 + rng.Int64N(900), CPU: int64(i/100) * 4000000, Ret: 4096, Offset: int64(i) * 4096, Count: 4096,
-		Args: [6]uint64{uint64(3 + k), 0x7f5500000000 + uint64(k)<<12, 4096, uint64(i) * 4096},
+		Enter: int64(i)*2500 + rng.Int64N(900), CPU: int64(i/100) * 4000000, Ret: 4096, Offset: int64(i) * 4096,
+		Count: 4096,
+		Args:  [6]uint64{uint64(3 + k), 0x7f5500000000 + uint64(k)<<12, 4096, uint64(i) * 4096},
 	}
 	ev.Exit = ev.Enter + 700 + rng.Int64N(800)
 	ev.Files = append(files, event.File{

@@ -488,7 +488,8 @@ func TestPostgres(t *testing.T) {
 	primary, standby := filepath.Join(dir, "primary"), filepath.Join(dir, "standby")
 	run(filepath.Join(bin, "initdb"), "-D", primary, "-A", "trust", "-U", "postgres", "-N", "--no-instructions",
 		"--wal-segsize=1")
-	conf := fmt.Sprintf("listen_addresses='127.0.0.1'\nport=%s\nunix_socket_directories='%s'\nshared_buffers=1MB\nfsync=off\nautovacuum=off\nwal_level=replica\nmax_wal_senders=3\nfull_page_writes=off\n"+
+	conf := fmt.Sprintf("listen_addresses='127.0.0.1'\nport=%s\nunix_socket_directories='%s'\n"+
+		"shared_buffers=1MB\nfsync=off\nautovacuum=off\nwal_level=replica\nmax_wal_senders=3\nfull_page_writes=off\n"+
 		"min_wal_size=2MB\nmax_wal_size=8MB\n", ports[0], dir)
 	if err := os.WriteFile(filepath.Join(primary, "postgresql.auto.conf"), []byte(conf), 0o666); err != nil {
 		t.Fatal(err)
@@ -523,7 +524,8 @@ func TestPostgres(t *testing.T) {
 		servers[i] = s.start([]string{"p", "s"}[i], as(filepath.Join(bin, "postgres"), "-D", data)...)
 		ready(i)
 	}
-	psql(0, "CREATE TABLE t (x text); INSERT INTO t SELECT 'row of the flow test ' || i || md5(i::text) FROM generate_series(1, 400) i; SELECT pg_switch_wal()")
+	psql(0, "CREATE TABLE t (x text); INSERT INTO t SELECT 'row of the flow test ' || i || md5(i::text) FROM "+
+		"generate_series(1, 400) i; SELECT pg_switch_wal()")
 	for range 300 {
 		if psql(1, "SELECT count(*) FROM pg_tables WHERE tablename = 't'") == "1" &&
 			psql(1, "SELECT count(*) FROM t") == "400" {
@@ -597,7 +599,8 @@ func TestPostgres(t *testing.T) {
 // of: the ways are the same, and what was changed is found.
 func TestSignatures(t *testing.T) {
 	prog := program(t)
-	text := "the quick brown fox jumps over the lazy dog, and then it goes home and sleeps all of the night and half the day"
+	text := "the quick brown fox jumps over the lazy dog, and then it goes home and sleeps all of the night and " +
+		"half the day"
 	for _, c := range []struct {
 		name, expect string
 		more         []string

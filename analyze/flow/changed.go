@@ -122,7 +122,8 @@ func (c *origin) align(from uint32) {
 func probe(a, b []byte) (shifts []int64) {
 	for i := range probes {
 		found := 0
-		for at := i * len(a) / probes; at+probeBytes <= min(len(a), (i+1)*len(a)/probes) && found < 2; at += probeBytes {
+		for at := i * len(a) / probes; at+probeBytes <= min(len(a), (i+1)*len(a)/probes) &&
+			found < 2; at += probeBytes {
 			part := a[at : at+probeBytes]
 			if changes(part) < probeBytes/2 {
 				continue

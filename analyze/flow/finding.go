@@ -14,11 +14,12 @@ type Problem string
 
 // The kinds of findings.
 const (
-	Altered   Problem = "altered"    // received otherwise than it was sent
-	Corrupted Problem = "corrupted"  // read otherwise than it was written
-	Changed   Problem = "changed"    // given out by a process otherwise than it took it in
-	Differing Problem = "differing"  // a replica that is not like the others
-	Unmatched Problem = "unmatched"  // sent, or stored instead of what it received, by a process that had it from nowhere
+	Altered   Problem = "altered"   // received otherwise than it was sent
+	Corrupted Problem = "corrupted" // read otherwise than it was written
+	Changed   Problem = "changed"   // given out by a process otherwise than it took it in
+	Differing Problem = "differing" // a replica that is not like the others
+	// sent, or stored instead of what it received, by a process that had it from nowhere
+	Unmatched Problem = "unmatched"
 	Rewritten Problem = "rewritten"  // written to files of one host more than once
 	SameOrder Problem = "same_order" // read again in the same order
 	Shuffled  Problem = "shuffled"   // read again in another order
@@ -108,7 +109,8 @@ func (f *Flow) find(ctx context.Context) error {
 	w := &finder{
 		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)), next: make([]uint8,
 			len(f.procs)), got: make([]bool, len(f.procs)),
-		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{}, plain: map[uint32]*tally{},
+		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{},
+		plain:  map[uint32]*tally{},
 		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{},
 	}
 	for _, e := range f.execs {
@@ -133,7 +135,8 @@ func (f *Flow) find(ctx context.Context) error {
 	})
 	w.report(w.loose, Unmatched, func(o *Object, t *tally) string {
 		if o.Kind == File {
-			return fmt.Sprintf("%s to %s, %d bytes, of nothing that the process had read, though it had received as many",
+			return fmt.Sprintf("%s to %s, %d bytes, of nothing that the process had read, though it had received "+
+				"as many",
 				many(t.count, "write"), f.name(o), t.bytes)
 		}
 		return fmt.Sprintf("%s (%s), %d bytes, of nothing that the process had read or received", many(t.count, "send"),

@@ -271,14 +271,17 @@ func (f *Flow) note() {
 	case s.Moves == 0:
 		f.notes = append(f.notes, "nothing moved content")
 	case s.Unknown == s.Moves:
-		f.notes = append(f.notes, "the tapes have no content: what follows is order only, by bytes of streams and files")
+		f.notes = append(f.notes, "the tapes have no content: what follows is order only, by bytes of streams "+
+			"and files")
 	default:
 		say(s.Unknown, "move", "moves", "of which the tapes have no content, but the place in streams and files")
-		say(s.Signed, "move", "moves", "of which the tapes have signatures or hashes only: similarity is estimated, and no bytes are shown")
+		say(s.Signed, "move", "moves", "of which the tapes have signatures or hashes only: similarity is "+
+			"estimated, and no bytes are shown")
 	}
 	say(s.OneSided, "stream", "streams",
 		"with one side only: the other is on a host, or in a process, that is in no tape")
-	say(s.Loose, "stream", "streams", "whose beginning is not in the tapes: where in it bytes stand is not known, and content alone connects its sides")
+	say(s.Loose, "stream", "streams", "whose beginning is not in the tapes: where in it bytes stand is not "+
+		"known, and content alone connects its sides")
 	f.noteDoubtful()
 	say(s.Contradictions, "contradiction", "contradictions", "in the order of events (iotape order names them)")
 	say(int(min(s.Skipped, 1<<40)), "comparison", "comparisons", "of contents left out, because too many are alike")
@@ -288,7 +291,8 @@ func (f *Flow) note() {
 		case k.Drift:
 			f.notes = append(f.notes, fmt.Sprintf("no difference of the clocks of %s fits all messages", h))
 		case i > 0 && !k.Bounded() && len(f.order.Hosts()) > 1:
-			f.notes = append(f.notes, fmt.Sprintf("how far the clock of %s is ahead is not known: no messages both ways", h))
+			f.notes = append(f.notes, fmt.Sprintf("how far the clock of %s is ahead is not known: no messages "+
+				"both ways", h))
 		}
 	}
 }

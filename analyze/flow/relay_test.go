@@ -49,7 +49,8 @@ func noise(r *rand.Rand, n int) []byte {
 var framings = map[string]func(k int, value []byte) [][]byte{
 	"as it is": func(_ int, v []byte) [][]byte { return [][]byte{v} },
 	"behind a header": func(k int, v []byte) [][]byte {
-		return [][]byte{append(fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nETag: \"k%d\"\r\n\r\n", len(v), k), v...)}
+		return [][]byte{append(fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nETag: \"k%d\"\r\n\r\n",
+			len(v), k), v...)}
 	},
 	"before a trailer": func(k int, v []byte) [][]byte {
 		return [][]byte{fmt.Appendf(slices.Clone(v), "\r\nend of value %d, %d bytes\r\n", k, len(v))}
@@ -84,7 +85,8 @@ func TestRelay(t *testing.T) {
 						}
 					}
 					if got != want {
-						t.Errorf("seed %d, value %d changed: %d findings, want %d: %+v", seed, flip, got, want, wrong(f))
+						t.Errorf("seed %d, value %d changed: %d findings, want %d: %+v", seed, flip, got, want,
+							wrong(f))
 						continue
 					}
 					if flip >= 0 {

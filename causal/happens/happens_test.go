@@ -259,7 +259,8 @@ func TestInterleaved(t *testing.T) {
 	at := 0
 	line := func(kind, thread string, port, size int) {
 		at++
-		fmt.Fprintf(&log, `{"timestamp":%d,"type":%q,"thread":%q,"src":"10.0.0.1","src_port":%d,"dst":"10.0.0.2","dst_port":80,"socket":"%d","socket_type":"TCP","size":%d}`+"\n",
+		fmt.Fprintf(&log, `{"timestamp":%d,"type":%q,"thread":%q,"src":"10.0.0.1","src_port":%d,"dst":"10.0.0.2",`+
+			`"dst_port":80,"socket":"%d","socket_type":"TCP","size":%d}`+"\n",
 			1525880628000+at, kind, thread, port, port, size)
 	}
 	line("SND", "1@a", 1000, 10) // 0

@@ -110,7 +110,8 @@ func hasNoEnd(op event.Op, args *[event.MaxArgs]uint64) bool {
 	switch op {
 	case event.OpWait4, event.OpWaitid, event.OpFlock, event.OpFcntl, event.OpPause, event.OpRtSigsuspend,
 		event.OpSemop, event.OpMsgrcv, event.OpMsgsnd,
-		event.OpRead, event.OpReadv, event.OpWrite, event.OpWritev, event.OpRecvfrom, event.OpRecvmsg, event.OpSendto, event.OpSendmsg, event.OpAccept, event.OpAccept4:
+		event.OpRead, event.OpReadv, event.OpWrite, event.OpWritev, event.OpRecvfrom, event.OpRecvmsg,
+		event.OpSendto, event.OpSendmsg, event.OpAccept, event.OpAccept4:
 		return true
 	case event.OpFutex, event.OpSemtimedop:
 		return args[3] == 0

@@ -132,7 +132,8 @@ func TestMergeDiffers(t *testing.T) {
 	for _, d := range r.Differ {
 		said = append(said, d.String())
 	}
-	want := []string{"node 1, call 1: pwrite64(/data/f, 8, 0) when it was recorded, pwrite64(, 9, 0) when node 1 was held", "node 1.2, call 0: no such node when it was recorded, pwrite64(, 8, 0) when node 1 was held"}
+	want := []string{"node 1, call 1: pwrite64(/data/f, 8, 0) when it was recorded, pwrite64(, 9, 0) when node 1 " +
+		"was held", "node 1.2, call 0: no such node when it was recorded, pwrite64(, 8, 0) when node 1 was held"}
 	if !slices.Equal(said, want) {
 		t.Errorf("%q", said)
 	}

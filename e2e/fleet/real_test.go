@@ -42,7 +42,8 @@ func TestRealAgents(t *testing.T) {
 	for i := range commands {
 		file := filepath.Join(w.dir, fmt.Sprintf("written%d", i))
 		configs = append(configs, w.enrol(fmt.Sprintf("real%d", i), w.agents,
-			fmt.Sprintf("%s[record]\ncommand = [\"/bin/sh\", \"-c\", \"dd if=/dev/zero of=%s bs=777 count=%d 2>/dev/null; sleep 1; cat %s >/dev/null\"]\n", small, file, writes, file)))
+			fmt.Sprintf("%s[record]\ncommand = [\"/bin/sh\", \"-c\", \"dd if=/dev/zero of=%s bs=777 count=%d "+
+				"2>/dev/null; sleep 1; cat %s >/dev/null\"]\n", small, file, writes, file)))
 	}
 	writer := func(host string) string {
 		p := w.start(w.there, "/bin/sh", "-c",

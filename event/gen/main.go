@@ -110,7 +110,8 @@ func readNumbers() (map[event.Arch]map[string]string, error) {
 // numbers is the Go table of call numbers.
 func numbers() ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "package event\n\n// %s\n\n// numbers holds the call numbers per architecture (amd64, arm64); -1 is none.\nvar numbers = [numOps][numArch]int16{\n", generated)
+	fmt.Fprintf(&b, "package event\n\n// %s\n\n// numbers holds the call numbers per architecture (amd64, "+
+		"arm64); -1 is none.\nvar numbers = [numOps][numArch]int16{\n", generated)
 	for _, s := range event.Specs() {
 		if s.Op.IsUring() || s.Op.IsAIO() {
 			continue
@@ -128,7 +129,8 @@ func numbers() ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "\t{%s, %s}, // %s\n", nr[0], nr[1], s.Name)
 	}
-	b.WriteString("}\n\n// names386 holds the names of the calls of 32-bit programs on x86-64, by number.\nvar names386 = [...]string{\n")
+	b.WriteString("}\n\n// names386 holds the names of the calls of 32-bit programs on x86-64, by number.\nvar " +
+		"names386 = [...]string{\n")
 	for _, name := range slices.SortedFunc(maps.Keys(calls386),
 		func(a, b string) int { return calls386[a] - calls386[b] }) {
 		fmt.Fprintf(&b, "\t%d: %q,\n", calls386[name], name)
@@ -190,7 +192,8 @@ func header() ([]byte, error) {
 // page is the reference of all operations.
 func page() ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "<!-- %s -->\n# The operation table\n\nEvery operation that iotape knows by its arguments. Any other system call is recorded as `syscall`, with its number and raw arguments.\n\n", generated)
+	fmt.Fprintf(&b, "<!-- %s -->\n# The operation table\n\nEvery operation that iotape knows by its arguments. "+
+		"Any other system call is recorded as `syscall`, with its number and raw arguments.\n\n", generated)
 	b.WriteString("| # | operation | class | x86-64 | arm64 | captured | replay |\n|--:|---|---|--:|--:|---|---|\n")
 	for _, s := range event.Specs() {
 		replay := s.Replay.String()
@@ -200,8 +203,11 @@ func page() ([]byte, error) {
 		fmt.Fprintf(&b, "| %d | `%s(%s)` | %s | %s | %s | %s | %s |\n", s.Op, s.Name, argNames(&s), s.Class,
 			number(event.AMD64, &s), number(event.ARM64, &s), strings.Join(s.Captured(), ", "), replay)
 	}
-	b.WriteString("\nCaptured: memory → read by the kernel, ← written by it, ↔ both, or as a command says. Descriptors are recorded with their files, also those that stand in memory (pipe, SCM_RIGHTS).\n")
-	b.WriteString("\nOperations from 1024 on are requests to io_uring (eBPF only), those from 1280 on of Linux AIO. `uring` and `aio` stand for opcodes that this version does not know. They are replayed as the system call that does the same. What `uring_splice` and `uring_tee` move is not captured.\n")
+	b.WriteString("\nCaptured: memory → read by the kernel, ← written by it, ↔ both, or as a command says. " +
+		"Descriptors are recorded with their files, also those that stand in memory (pipe, SCM_RIGHTS).\n")
+	b.WriteString("\nOperations from 1024 on are requests to io_uring (eBPF only), those from 1280 on of Linux " +
+		"AIO. `uring` and `aio` stand for opcodes that this version does not know. They are replayed as the " +
+		"system call that does the same. What `uring_splice` and `uring_tee` move is not captured.\n")
 	return b.Bytes(), nil
 }
 

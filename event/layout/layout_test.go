@@ -155,7 +155,8 @@ func placesInC(t *testing.T, c string, headers, fields []string) [][2]int {
 		kind = decl
 		src.WriteString(c + ";\n")
 	}
-	fmt.Fprintf(&src, "#define SAY(f) printf(\"%%d %%d\\n\", (int)offsetof(%s, f), (int)sizeof(((%s *)0)->f))\nint main(void)\n{\n", kind, kind)
+	fmt.Fprintf(&src, "#define SAY(f) printf(\"%%d %%d\\n\", (int)offsetof(%s, f), (int)sizeof(((%s "+
+		"*)0)->f))\nint main(void)\n{\n", kind, kind)
 	for _, f := range fields {
 		if f == "d_name" {
 			fmt.Fprintf(&src, "printf(\"%%d 0\\n\", (int)offsetof(%s, %s));\n", kind, f)
@@ -236,7 +237,8 @@ func FuzzDecode(f *testing.F) {
 		args := [event.MaxArgs]uint64{key, key >> 8, key >> 16, key, key, key}
 		for _, a := range []event.Arch{event.AMD64, event.ARM64, 2} {
 			m := Memory{
-				Layout: event.Layout(l), Op: event.Op(op), Arg: int(arg % event.MaxArgs), Args: &args, Arch: a, Bytes: b,
+				Layout: event.Layout(l), Op: event.Op(op), Arg: int(arg % event.MaxArgs), Args: &args, Arch: a,
+				Bytes:  b,
 				Before: part, Names: part, Data: part, Control: part, Target: part, Lens: []int64{int64(key), -1,
 					3}, Moved: int64(key), Failed: key&1 != 0,
 			}

@@ -26,7 +26,8 @@ var Format = format.Format{
 	},
 }
 
-var printed = regexp.MustCompile(`^(\[[0-9][-0-9:. ]*\] (\(\+[0-9?.]+\) )?([^\s{}]+ ){0,6}[^\s{}]+: ([a-z.]+ = )?\{|timestamp = [0-9][^{}]* name = [^\s{}]+, )`)
+var printed = regexp.MustCompile(`^(\[[0-9][-0-9:. ]*\] (\(\+[0-9?.]+\) )?([^\s{}]+ ){0,6}[^\s{}]+: ([a-z.]+ = ` +
+	`)?\{|timestamp = [0-9][^{}]* name = [^\s{}]+, )`)
 
 func match(head []byte) bool {
 	first, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n"), []byte("\n"))

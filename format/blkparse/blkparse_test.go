@@ -113,7 +113,8 @@ func described(t *testing.T, tape *trace.Tape) (all []string) {
 }
 
 func FuzzImport(f *testing.F) {
-	f.Add([]byte("  8,0 0 1 0.000000000 697 Q W 8 + 8 [x]\n  8,0 0 2 0.000000100 1 D W 8 + 8 [y]\n  8,0 0 3 0.000000200 0 C W 8 + 8 [0]\n"))
+	f.Add([]byte("  8,0 0 1 0.000000000 697 Q W 8 + 8 [x]\n  8,0 0 2 0.000000100 1 D W 8 + 8 [y]\n  8,0 0 3 " +
+		"0.000000200 0 C W 8 + 8 [0]\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		match(b)
 		im := format.NewImport(t.TempDir(), "fuzz")

@@ -348,7 +348,8 @@ func FuzzReader(f *testing.F) {
 }
 
 func FuzzType(f *testing.F) {
-	f.Add(`<ExtentType name="T" pack_null_compact="non_bool"><field type="int32" name="i" opt_nullable="yes"/></ExtentType>`)
+	f.Add(`<ExtentType name="T" pack_null_compact="non_bool"><field type="int32" name="i" ` +
+		`opt_nullable="yes"/></ExtentType>`)
 	f.Fuzz(func(t *testing.T, s string) {
 		if typ, err := ds.ParseType(s); err == nil && typ.Index(typ.Fields[0].Name) != 0 {
 			t.Error("the first field is not the first")

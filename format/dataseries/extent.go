@@ -95,7 +95,8 @@ func pad4(n int64) int64 { return (n + 3) &^ 3 }
 // parseHeader reads the first 28 bytes; the name is still to come.
 func parseHeader(b []byte, order binary.ByteOrder) (h extentHeader, err error) {
 	h = extentHeader{
-		fixed: int(int32(order.Uint32(b))), vars: int(int32(order.Uint32(b[4:]))), records: int(int32(order.Uint32(b[8:]))),
+		fixed: int(int32(order.Uint32(b))), vars: int(int32(order.Uint32(b[4:]))),
+		records:  int(int32(order.Uint32(b[8:]))),
 		varBytes: int(int32(order.Uint32(b[12:]))), adler: order.Uint32(b[16:]), hash: order.Uint32(b[20:]),
 		fixedCodec: Codec(b[24]), varCodec: Codec(b[25]),
 	}

@@ -69,8 +69,10 @@ func (t *Type) Index(name string) int {
 const (
 	typeTypeName  = "DataSeries: XmlType"
 	indexTypeName = "DataSeries: ExtentIndex"
-	typeTypeXML   = "<ExtentType name=\"DataSeries: XmlType\">\n  <field type=\"variable32\" name=\"xmltype\" />\n</ExtentType>\n"
-	indexTypeXML  = "<ExtentType name=\"DataSeries: ExtentIndex\">\n  <field type=\"int64\" name=\"offset\" />\n  <field type=\"variable32\" name=\"extenttype\" />\n</ExtentType>\n"
+	typeTypeXML   = "<ExtentType name=\"DataSeries: XmlType\">\n  <field type=\"variable32\" name=\"xmltype\" " +
+		"/>\n</ExtentType>\n"
+	indexTypeXML = "<ExtentType name=\"DataSeries: ExtentIndex\">\n  <field type=\"int64\" name=\"offset\" />\n " +
+		" <field type=\"variable32\" name=\"extenttype\" />\n</ExtentType>\n"
 
 	maxXML    = 1 << 20 // of one type
 	maxFields = 4096

@@ -213,7 +213,8 @@ func (x *importer) process() (*rank, error) {
 		return nil, err
 	}
 	if w.Head.Backend == "" {
-		w.Head.Backend, w.Head.Content, w.Head.Command, w.Head.UID, w.Unsorted = "darshan", "none", x.command, x.uid, true
+		w.Head.Backend, w.Head.Content, w.Head.Command, w.Head.UID, w.Unsorted = "darshan", "none", x.command,
+			x.uid, true
 	}
 	r := &rank{w: w, pid: uint32(x.rank) + 1, fds: map[string]int32{}, threads: map[string]uint32{}}
 	x.ranks[id] = r

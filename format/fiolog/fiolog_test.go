@@ -116,7 +116,8 @@ func TestFio(t *testing.T) {
 
 func TestLeftOut(t *testing.T) {
 	long := "/" + strings.Repeat("x", 300)
-	tape := openLog(t, fmt.Sprintf("fio version 2 iolog\n/proc/x open\n/proc/x read 0 9\n%s open\n%s write 0 9\n/ok open\n/ok read 0 0\n", long, long))
+	tape := openLog(t, fmt.Sprintf("fio version 2 iolog\n/proc/x open\n/proc/x read 0 9\n%s open\n%s write 0 "+
+		"9\n/ok open\n/ok read 0 0\n", long, long))
 	var out bytes.Buffer
 	done, err := fiolog.Export(&out, tape)
 	if err != nil {

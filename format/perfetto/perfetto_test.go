@@ -28,7 +28,8 @@ func schemas(t *testing.T, f func(t *testing.T, proto string)) {
 	t.Run("perfetto", func(t *testing.T) {
 		proto := os.Getenv("IOTAPE_PERFETTO_PROTO")
 		if proto == "" {
-			t.Skip("IOTAPE_PERFETTO_PROTO does not name a copy of Perfetto's protos/perfetto/trace/perfetto_trace.proto")
+			t.Skip("IOTAPE_PERFETTO_PROTO does not name a copy of Perfetto's " +
+				"protos/perfetto/trace/perfetto_trace.proto")
 		}
 		f(t, proto)
 	})

@@ -22,7 +22,8 @@ import (
 func TestRealCaptures(t *testing.T) {
 	dir := os.Getenv("IOTAPE_SCAP_SAMPLES")
 	if dir == "" {
-		t.Skip("IOTAPE_SCAP_SAMPLES does not name a directory with captures, such as test/libsinsp_e2e/resources/captures of falcosecurity/libs")
+		t.Skip("IOTAPE_SCAP_SAMPLES does not name a directory with captures, such as " +
+			"test/libsinsp_e2e/resources/captures of falcosecurity/libs")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.scap"))
 	if err != nil || len(files) == 0 {

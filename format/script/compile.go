@@ -181,7 +181,8 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 			v, ok := seconds(word)
 			if !ok || n == len(ns) {
 				return t, at, p.fail(start, first(word)+": no time",
-					"times are enter, duration, CPU time, and the delays before and within, in seconds with a point: 0.000123")
+					"times are enter, duration, CPU time, and the delays before and within, in seconds with a "+
+						"point: 0.000123")
 			}
 			ns[n] = v
 			n++

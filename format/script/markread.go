@@ -156,7 +156,8 @@ func (c *compiler) thread(p *scanner, t *times) error {
 		c.threads[t.tid] = th
 	}
 	th.pid = task.PID
-	r.PID, r.TID, r.PPID, r.PGID, r.SID, r.UID, r.GID, r.Exit = task.PID, task.TID, task.PPID, task.PGID, task.SID, task.UID, task.GID, t.exit
+	r.PID, r.TID, r.PPID, r.PGID, r.SID, r.UID, r.GID, r.Exit = task.PID, task.TID, task.PPID, task.PGID, task.SID,
+		task.UID, task.GID, t.exit
 	copy(r.Comm[:len(r.Comm)-1], task.Comm)
 	return c.w.Record(&r)
 }

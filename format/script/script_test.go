@@ -241,9 +241,12 @@ func TestErrors(t *testing.T) {
 func FuzzCompile(f *testing.F) {
 	f.Add(`openat(AT_FDCWD, "a", O_RDONLY) = 3</a #1@0 flags=0x8000 mode=0100644 dev=8:1 ino=12>`,
 		`file "a" content="x"`)
-	f.Add("0.000001000 0.000002000 0.1 7 thread pid=7 comm=\"x\"\n7 pwritev(3, {data=[@0+2, missing(3)], lens=[2, 3]}, 2, 0) = 5", `mknod "x" type=char rdev=1:3`)
-	f.Add("1 fork 2 process 2 share 0x100\n2 start \"/\" umask 022\n2 inherit 3</x #9@0> own\nlost 3 reason 1\nwoken 3 process 4 in read\nnote \"n\"\n2 exit 0", `symlink "a" target="b"`)
-	f.Add("fstat(3, {st_mode=S_IFREG|0644}) = 0\nuring_read(3, \"ab\", 2, 0, 0) = 2 with request=\"\\1\", fds=[3<#1@0>], before1=\"x\"", `xattr "a" "b" "c"`)
+	f.Add("0.000001000 0.000002000 0.1 7 thread pid=7 comm=\"x\"\n7 pwritev(3, {data=[@0+2, missing(3)], "+
+		"lens=[2, 3]}, 2, 0) = 5", `mknod "x" type=char rdev=1:3`)
+	f.Add("1 fork 2 process 2 share 0x100\n2 start \"/\" umask 022\n2 inherit 3</x #9@0> own\nlost 3 reason "+
+		"1\nwoken 3 process 4 in read\nnote \"n\"\n2 exit 0", `symlink "a" target="b"`)
+	f.Add("fstat(3, {st_mode=S_IFREG|0644}) = 0\nuring_read(3, \"ab\", 2, 0, 0) = 2 with request=\"\\1\", "+
+		"fds=[3<#1@0>], before1=\"x\"", `xattr "a" "b" "c"`)
 	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000, sketch:0102), 3) = 3",
 		`dir "a"`)
 	f.Add("read(3, hashes(3, 0000000000000000000000000000000000000000000000000000000000000000), 3) = 3",

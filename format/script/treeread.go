@@ -279,7 +279,8 @@ func (r *treeReader) content(p *scanner, e *tree.Entry, v *told) error {
 			}
 		}
 		if off < end || data == nil {
-			return p.fail(v.at, fmt.Sprintf("part %d of the content is not understood, or before the one in front of it", i+1), "a part is {off=BYTES, data=…}")
+			return p.fail(v.at, fmt.Sprintf("part %d of the content is not understood, or before the one in "+
+				"front of it", i+1), "a part is {off=BYTES, data=…}")
 		}
 		if err := r.store(p, e, &told{*data, v.at}, off); err != nil {
 			return err

@@ -43,7 +43,8 @@ type Written struct {
 // Write writes a tape of one host into a directory, which is made and must not exist.
 func Write(ctx context.Context, t *trace.Tape, initial Tree, dir string) (_ *Written, err error) {
 	if n := len(t.Manifest().Hosts); n > 1 {
-		return nil, fmt.Errorf("the tape has events of %d hosts, a script is of one: iotape slice --host makes a tape of one", n)
+		return nil, fmt.Errorf("the tape has events of %d hosts, a script is of one: iotape slice --host makes a "+
+			"tape of one", n)
 	}
 	if _, err := os.Lstat(dir); err == nil {
 		return nil, &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrExist}
@@ -183,7 +184,8 @@ func (w *writer) events(ctx context.Context, out *bufio.Writer) error {
 func (w *writer) head() []byte {
 	h := w.tape.Host(0)
 	dst := strconv.AppendInt([]byte("iotape-script "), version, 10)
-	dst = append(dst, "\n# docs/script.md says what stands here. A line is: enter, duration and CPU time used so far, in seconds; thread; call\n"...)
+	dst = append(dst, "\n# docs/script.md says what stands here. A line is: enter, duration and CPU time used so "+
+		"far, in seconds; thread; call\n"...)
 	text := func(key, value string) {
 		dst = stracetext.AppendQuoted(append(append(append(dst, ' '), key...), '='), []byte(value))
 	}

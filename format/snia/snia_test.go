@@ -162,7 +162,8 @@ func TestImportReal(t *testing.T) {
 
 func TestImportOfSomethingElse(t *testing.T) {
 	var file bytes.Buffer
-	typ, err := dataseries.ParseType(`<ExtentType name="T" namespace="n" version="1.0"><field type="int32" name="i"/></ExtentType>`)
+	typ, err := dataseries.ParseType(`<ExtentType name="T" namespace="n" version="1.0"><field type="int32" ` +
+		`name="i"/></ExtentType>`)
 	if err != nil {
 		t.Fatal(err)
 	}

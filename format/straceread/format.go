@@ -94,7 +94,8 @@ func readFile(_ context.Context, in *os.File, im *format.Import) error {
 func writeFile(_ context.Context, out io.Writer, t *trace.Tape, o *format.Options) (*format.Done, error) {
 	done := &format.Done{}
 	if n := len(t.Manifest().Hosts); n > 1 {
-		return nil, fmt.Errorf("the tape has events of %d hosts, strace's text is of one: iotape slice makes a tape of each", n)
+		return nil, fmt.Errorf("the tape has events of %d hosts, strace's text is of one: iotape slice makes a "+
+			"tape of each", n)
 	}
 	limit := -1
 	if o.ContentBytes > 0 {

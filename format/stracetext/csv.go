@@ -13,7 +13,8 @@ import (
 // CSVHeader is the first line of the CSV form (RFC 4180, lines end in LF). The
 // columns are those of the table events of iotape query, as far as both have
 // them. Columns are only ever added, at the end.
-const CSVHeader = "seq,host,kind,op,class,pid,tid,uid,gid,comm,enter_ns,exit_ns,ret,errno,fd,open_id,file,path,abs,path2,abs2,offset,count,bytes,missing,dev,ino,size,child,flags,signal\n"
+const CSVHeader = "seq,host,kind,op,class,pid,tid,uid,gid,comm,enter_ns,exit_ns,ret,errno,fd,open_id," +
+	"file,path,abs,path2,abs2,offset,count,bytes,missing,dev,ino,size,child,flags,signal\n"
 
 // AppendCSV writes an event as one line of CSV.
 func (p *Printer) AppendCSV(dst []byte, e *event.Event) []byte {

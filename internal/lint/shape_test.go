@@ -20,46 +20,9 @@ import (
 // maxComplexity is the cyclomatic complexity that a function may have, tests apart.
 const maxComplexity = 20
 
-// complexFunctions are the functions that are still above maxComplexity, by package. The list
-// may only shrink: an entry that is no longer needed fails the test.
-var complexFunctions = map[string][]string{}
-
 // maxColumns is how wide a line of code may be, a tab counting as tabColumns. Rows of tables
 // and text in raw strings may be wider.
 const maxColumns, tabColumns = 120, 4
-
-// wideLines are the folders that still have lines above maxColumns, with how many they may
-// have at most. The numbers may only shrink, and no folder may be added.
-var wideLines = map[string]int{
-	"analyze/flow":          8,
-	"analyze/flow/show":     7,
-	"causal":                4,
-	"causal/happens":        1,
-	"causal/throttle":       2,
-	"causal/throttle/hosts": 1,
-	"e2e":                   17,
-	"e2e/fleet":             1,
-	"event":                 3,
-	"event/gen":             5,
-	"event/layout":          2,
-	"format/babeltrace":     1,
-	"format/blkparse":       1,
-	"format/dataseries":     4,
-	"format/dxt":            1,
-	"format/fiolog":         1,
-	"format/perfetto":       1,
-	"format/scap":           1,
-	"format/script":         8,
-	"format/snia":           1,
-	"format/straceread":     1,
-	"format/stracetext":     1,
-	"record/capture/ebpf":   2,
-	"record/capture/fusefs": 7,
-	"record/capture/ptrace": 3,
-	"seal":                  1,
-	"trace":                 11,
-	"trace/raw":             2,
-}
 
 // file is a parsed source file that was not generated.
 type file struct {
@@ -104,51 +67,23 @@ func files(t *testing.T) (all []file) {
 }
 
 func TestComplexity(t *testing.T) {
-	needed := map[string][]string{}
 	for _, f := range files(t) {
 		if f.test {
 			continue
 		}
 		for _, s := range gocyclo.AnalyzeASTFile(f.ast, f.set, nil) {
-			if s.Complexity <= maxComplexity {
-				continue
-			}
-			if slices.Contains(complexFunctions[f.pkg], s.FuncName) {
-				needed[f.pkg] = append(needed[f.pkg], s.FuncName)
-				continue
-			}
-			t.Errorf("%s: %s has cyclomatic complexity %d, more than %d", s.Pos,
-				s.FuncName, s.Complexity, maxComplexity)
-		}
-	}
-	for pkg, names := range complexFunctions {
-		for _, name := range names {
-			if !slices.Contains(needed[pkg], name) {
-				t.Errorf("complexFunctions: %s of %s is no longer there or no longer complex: remove the entry",
-					name, pkg)
+			if s.Complexity > maxComplexity {
+				t.Errorf("%s: %s has cyclomatic complexity %d, more than %d", s.Pos, s.FuncName, s.Complexity,
+					maxComplexity)
 			}
 		}
 	}
 }
 
 func TestLineWidths(t *testing.T) {
-	found := map[string]int{}
 	for _, f := range files(t) {
-		lines := wide(&f)
-		found[f.pkg] += len(lines)
-		if _, ok := wideLines[f.pkg]; ok {
-			continue
-		}
-		for _, line := range lines {
+		for _, line := range wide(&f) {
 			t.Errorf("%s:%d: more than %d columns", f.name, line, maxColumns)
-		}
-	}
-	for pkg, most := range wideLines {
-		switch n := found[pkg]; {
-		case n > most:
-			t.Errorf("%s has %d lines of more than %d columns, %d at most are allowed", pkg, n, maxColumns, most)
-		case n == 0:
-			t.Errorf("wideLines: %s has no wide lines any more: remove the entry", pkg)
 		}
 	}
 }

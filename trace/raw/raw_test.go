@@ -90,8 +90,10 @@ func TestStreamIsItsOwnTwin(t *testing.T) {
 
 func randomRecord(rng *rand.Rand) *trace.Record {
 	r := &trace.Record{
-		Type: trace.RecordType(1 + rng.IntN(10)), Op: uint16(rng.IntN(400)), PID: rng.Uint32(), TID: rng.Uint32(), Flags: rng.Uint32N(16),
-		Exit: rng.Uint64(), PPID: rng.Uint32(), UID: rng.Uint32(), Child: rng.Uint32(), ChildTID: rng.Uint32(), Share: rng.Uint64(),
+		Type: trace.RecordType(1 + rng.IntN(10)), Op: uint16(rng.IntN(400)), PID: rng.Uint32(), TID: rng.Uint32(),
+		Flags: rng.Uint32N(16),
+		Exit:  rng.Uint64(), PPID: rng.Uint32(), UID: rng.Uint32(), Child: rng.Uint32(), ChildTID: rng.Uint32(),
+		Share: rng.Uint64(),
 		Count: rng.Uint64(), Reason: rng.Uint32(),
 	}
 	for i := range r.Comm {

@@ -17,7 +17,8 @@ import (
 // another.
 func Dot(w io.Writer, f *flow.Flow, p *flow.Path) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "digraph flow {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n  edge [fontname=\"sans-serif\", fontsize=9];\n")
+	fmt.Fprintf(b, "digraph flow {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n  "+
+		"edge [fontname=\"sans-serif\", fontsize=9];\n")
 	lanes, order := byProcess(f, p)
 	for i, name := range order {
 		fmt.Fprintf(b, "  subgraph cluster_%d {\n    label=%s;\n", i, quote(name))
@@ -117,12 +118,17 @@ func SVG(w io.Writer, f *flow.Flow, p *flow.Path) error {
 	x := func(id int) int { return margin + column[id]*laneWidth + laneWidth/2 }
 	y := func(id int) int { return top + row[id]*rowHeight + rowHeight/2 }
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="flow of data" font-family="sans-serif" font-size="11">`+"\n", width, height, width, height)
-	b.WriteString(`<defs><marker id="a" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>` + "\n")
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" `+
+		`role="img" aria-label="flow of data" font-family="sans-serif" font-size="11">`+"\n", width, height, width,
+		height)
+	b.WriteString(`<defs><marker id="a" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" ` +
+		`orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>` + "\n")
 	fmt.Fprintf(b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
 	for i, name := range order {
 		at := margin + i*laneWidth + laneWidth/2
-		fmt.Fprintf(b, `<text x="%d" y="24" text-anchor="middle" font-weight="bold">%s</text><line x1="%d" y1="34" x2="%d" y2="%d" stroke="#ddd"/>`+"\n", at, html.EscapeString(report.Printable(name)), at, at, height-margin)
+		fmt.Fprintf(b, `<text x="%d" y="24" text-anchor="middle" font-weight="bold">%s</text><line x1="%d" `+
+			`y1="34" x2="%d" y2="%d" stroke="#ddd"/>`+"\n", at, html.EscapeString(report.Printable(name)), at, at,
+			height-margin)
 	}
 	for _, e := range p.Edges {
 		if _, ok := row[e.From]; !ok {
@@ -143,7 +149,8 @@ func SVG(w io.Writer, f *flow.Flow, p *flow.Path) error {
 		if x1 == x2 && row[e.To]-row[e.From] > 1 {
 			bend = laneWidth/2 - 4
 		}
-		fmt.Fprintf(b, `<path d="M%d %dC%d %d %d %d %d %d" fill="none" stroke="%s"%s marker-end="url(#a)"><title>%s</title></path>`+"\n",
+		fmt.Fprintf(b, `<path d="M%d %dC%d %d %d %d %d %d" fill="none" stroke="%s"%s `+
+			`marker-end="url(#a)"><title>%s</title></path>`+"\n",
 			x1, y1, x1+bend, y1+14, x2+bend, y2-14, x2, y2, color, dash, html.EscapeString(e.Why.String()+", "+how(&e)))
 	}
 	for _, id := range moves {
@@ -151,8 +158,11 @@ func SVG(w io.Writer, f *flow.Flow, p *flow.Path) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="4" fill="%s" stroke="#467"/><text x="%d" y="%d" text-anchor="middle">%s</text><text x="%d" y="%d" text-anchor="middle" fill="#555">%s</text>`+"\n",
-			x(id)-boxWidth/2, y(id)-boxHeight/2, boxWidth, boxHeight, fill(uint32(f.Move(id).Content)), x(id), y(id)-3, html.EscapeString(report.Printable(text[0])), x(id), y(id)+12, html.EscapeString(report.Printable(text[1])))
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="4" fill="%s" stroke="#467"/><text x="%d" `+
+			`y="%d" text-anchor="middle">%s</text><text x="%d" y="%d" text-anchor="middle" fill="#555">%s</text>`+"\n",
+			x(id)-boxWidth/2, y(id)-boxHeight/2, boxWidth, boxHeight, fill(uint32(f.Move(id).Content)), x(id),
+			y(id)-3, html.EscapeString(report.Printable(text[0])), x(id), y(id)+12,
+			html.EscapeString(report.Printable(text[1])))
 	}
 	if len(p.Moves) > len(moves) {
 		fmt.Fprintf(b, `<text x="%d" y="%d">%s more are not drawn</text>`+"\n", margin, height-8,

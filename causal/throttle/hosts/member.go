@@ -119,7 +119,8 @@ func (t *Task) do(ctx context.Context, w *team.Wire, orders <-chan *throttle.Ord
 	defer null.Close()
 	r, err := throttle.Watch(ctx, &throttle.Options{
 		Command: ptracer.Command{Argv: t.Argv, Files: [3]*os.File{null, null, os.Stderr}},
-		Scope:   t.Scope, Serial: t.Serial, Hold: t.Hold, Period: t.Period, Known: t.Known, Patience: t.Patience, Most: t.Most, Budget: t.Budget,
+		Scope:   t.Scope, Serial: t.Serial, Hold: t.Hold, Period: t.Period, Known: t.Known, Patience: t.Patience,
+		Most: t.Most, Budget: t.Budget,
 		Peers: &throttle.Peers{Tell: func(s *throttle.State) { _ = send(w, kindState, s) }, Told: orders},
 	})
 	if err != nil {

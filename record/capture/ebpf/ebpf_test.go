@@ -276,7 +276,9 @@ func TestShell(t *testing.T) {
 			t.Log(c.describe())
 		}
 		for _, o := range r.others {
-			t.Logf("%d pid %d tid %d: ppid %d pgid %d sid %d uid %d comm %s ret %x child %d share %x objects %v pieces %v", o.Type, o.PID, o.TID, o.PPID, o.PGID, o.SID, o.UID, bytes.TrimRight(o.Comm[:], "\x00"), o.Ret, o.Child, o.Share, o.Objects, o.Pieces)
+			t.Logf("%d pid %d tid %d: ppid %d pgid %d sid %d uid %d comm %s ret %x child %d share %x objects %v "+
+				"pieces %v", o.Type, o.PID, o.TID, o.PPID, o.PGID, o.SID, o.UID, bytes.TrimRight(o.Comm[:],
+				"\x00"), o.Ret, o.Child, o.Share, o.Objects, o.Pieces)
 		}
 	}
 }

@@ -408,7 +408,8 @@ func (s *stores) pages(tid int, p *iotapePending, i int) {
 	s.pieces = mapped.Pieces(s.pieces[:0], s.d.content, event.OpMmapPread, data, n)
 	whole := (n + uint64(s.page) - 1) &^ (uint64(s.page) - 1)
 	s.d.addOwn(&trace.Record{
-		Type: trace.RecCall, Op: uint16(event.OpMmapPread), NR: mapped.NoNumber, PID: p.Pid, TID: p.Tid, Enter: where.Off, Exit: p.Exit - 1,
+		Type: trace.RecCall, Op: uint16(event.OpMmapPread), NR: mapped.NoNumber, PID: p.Pid, TID: p.Tid,
+		Enter: where.Off, Exit: p.Exit - 1,
 		Ret: int64(n), Args: [6]uint64{mapped.NoDescriptor, where.Addr, whole, q.Off, uint64(where.Count), where.Len},
 		Objects: []trace.Object{object}, Pieces: s.pieces,
 	})

@@ -25,7 +25,8 @@ var kernelFlags = func() uint32 {
 // callerFlags are not for the lower file: the position of appends is told with each write,
 // O_DIRECT would need the caller's alignment here, O_ASYNC sends signals from the caller's
 // file.
-const callerFlags = unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_APPEND | unix.O_DIRECT | unix.O_ASYNC | unix.O_NOFOLLOW
+const callerFlags = unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_APPEND | unix.O_DIRECT | unix.O_ASYNC |
+	unix.O_NOFOLLOW
 
 // settable are the flags that F_SETFL changes and that a request tells of.
 const settable = unix.O_APPEND | unix.O_NONBLOCK | unix.O_DIRECT | unix.O_NOATIME

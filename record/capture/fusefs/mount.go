@@ -58,7 +58,8 @@ const (
 // wantedCapabilities are what is asked of the kernel beyond go-fuse's own choice: to be told
 // the umask, O_TRUNC, and when to take set-user-ID away; to map files whose reads and
 // writes are not cached; to find files again for handles (open_by_handle_at(2), NFS).
-const wantedCapabilities = fuse.CAP_DONT_MASK | fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_SETXATTR_EXT |
+const wantedCapabilities = fuse.CAP_DONT_MASK | fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_HANDLE_KILLPRIV_V2 |
+	fuse.CAP_SETXATTR_EXT |
 	fuse.CAP_DIRECT_IO_ALLOW_MMAP | fuse.CAP_EXPORT_SUPPORT | fuse.CAP_IOCTL_DIR | fuse.CAP_READDIRPLUS_AUTO
 
 // New mounts a lower directory and begins to serve it.
@@ -78,7 +79,8 @@ func New(o *Options) (*Mount, error) {
 	}
 	if !own && within(mountpoint, lower) && mountpoint != lower {
 		unix.Close(fd)
-		return nil, fmt.Errorf("mount at %s: it is inside %s, and the mount would contain itself; only root can do that", mountpoint, lower)
+		return nil, fmt.Errorf("mount at %s: it is inside %s, and the mount would contain itself; only root can "+
+			"do that", mountpoint, lower)
 	}
 	fs, err := newFS(fd, lower, o.Cache)
 	if err != nil {

@@ -164,7 +164,8 @@ func summary(ops []string) string {
 func TestCallers(t *testing.T) {
 	tr, stream := recording(t)
 	m := mounted(t, Options{Recordings: []*Recording{tr}})
-	sh(t, m.Mountpoint, "for i in 1 2 3; do cat nothing || :; done; chown 1000:1000 .; setpriv --reuid 1000 --regid 1000 --clear-groups touch mine")
+	sh(t, m.Mountpoint, "for i in 1 2 3; do cat nothing || :; done; chown 1000:1000 .; setpriv --reuid 1000 "+
+		"--regid 1000 --clear-groups touch mine")
 	ended(t, m)
 	m.Detach(tr)
 	known := map[uint32]*trace.Record{}
@@ -587,7 +588,8 @@ func TestCache(t *testing.T) {
 	count := func(cache time.Duration) uint64 {
 		tr, _ := recording(t)
 		m := mounted(t, Options{Cache: cache, Recordings: []*Recording{tr}})
-		sh(t, m.Mountpoint, "mkdir -p a/b/c; for i in 1 2 3 4 5; do echo $i >a/b/c/$i; done; for i in 1 2 3; do cat a/b/c/*; ls -lR; done")
+		sh(t, m.Mountpoint, "mkdir -p a/b/c; for i in 1 2 3 4 5; do echo $i >a/b/c/$i; done; for i in 1 2 3; do "+
+			"cat a/b/c/*; ls -lR; done")
 		ended(t, m)
 		return m.Detach(tr).Events
 	}

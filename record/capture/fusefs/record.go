@@ -109,7 +109,8 @@ func (fs *FS) call(who identity, op event.Op) *call {
 	c := calls.Get().(*call)
 	c.fs, c.who, c.names, c.after = fs, who, [2]named{}, nil
 	c.rec = trace.Record{
-		Type: trace.RecCall, Op: uint16(op), PID: who.pid, TID: who.tid, Enter: fs.rec.now(), NR: uint32(event.Number(fs.arch, op)),
+		Type: trace.RecCall, Op: uint16(op), PID: who.pid, TID: who.tid, Enter: fs.rec.now(),
+		NR:      uint32(event.Number(fs.arch, op)),
 		Objects: c.rec.Objects[:0], Pieces: c.rec.Pieces[:0],
 	}
 	return c
@@ -193,7 +194,8 @@ func (c *call) object(i int, h *handle) {
 func (h *handle) object(i int, st *unix.Stat_t) trace.Object {
 	return trace.Object{
 		Ino: st.Ino, Size: st.Size, Dev: kernelDev(st.Dev), Rdev: kernelDev(st.Rdev),
-		Mode: st.Mode, Flags: h.flags.Load(), Nlink: uint32(st.Nlink), UID: st.Uid, GID: st.Gid, FD: h.number, Arg: int8(i),
+		Mode: st.Mode, Flags: h.flags.Load(), Nlink: uint32(st.Nlink), UID: st.Uid, GID: st.Gid, FD: h.number,
+		Arg: int8(i),
 	}
 }
 

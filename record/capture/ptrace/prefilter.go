@@ -34,7 +34,8 @@ func (r *Recorder) refuses(th *thread, exit uint64, ret int64) bool {
 		}
 	}
 	return r.o.Prefilter.Drops(c.spec.Op, &predicate.PrefilterCall{
-		PID: uint32(th.t.PID), TID: th.tid, PPID: th.task.ppid, PGRP: th.task.pgid, SID: th.task.sid, UID: th.task.uid, GID: th.task.gid,
+		PID: uint32(th.t.PID), TID: th.tid, PPID: th.task.ppid, PGRP: th.task.pgid, SID: th.task.sid,
+		UID: th.task.uid, GID: th.task.gid,
 		NR: c.nr, Latency: int64(exit - c.enter), Raw: ret, Args: c.args, Comm: th.task.comm,
 	})
 }

@@ -222,7 +222,8 @@ func TestStart(t *testing.T) {
 	defer out.Close()
 	started := 0
 	// What a program can see of its start, but for the tracer itself.
-	script := `pwd; umask; ulimit -n; echo "$V"; ls /proc/self/fd; grep -E 'NoNew|SigIgn|SigBlk|SigCgt|^Groups' /proc/self/status; cut -d' ' -f5,6,7 /proc/self/stat`
+	script := `pwd; umask; ulimit -n; echo "$V"; ls /proc/self/fd; grep -E 'NoNew|SigIgn|SigBlk|SigCgt|^Groups' ` +
+		`/proc/self/status; cut -d' ' -f5,6,7 /proc/self/stat`
 	rec := record(t, &capture.Options{
 		Command: []string{"sh", "-c", script, "", "last", ""}, Dir: dir, Env: []string{"V=\xff1", "PATH=/bin:/usr/bin"},
 		Stdout: out, Started: func(pid int) { started = pid },

@@ -236,7 +236,8 @@ func (r *Recorder) planOffer(th *thread, ret int64) {
 		return
 	}
 	r.plan = append(r.plan, segment{
-		arg: uint8(event.PartBefore.Of(int(c.spec.ValueResultArg - 1))), n: 4, data: binary.LittleEndian.AppendUint32(nil, uint32(c.offered)),
+		arg: uint8(event.PartBefore.Of(int(c.spec.ValueResultArg - 1))), n: 4,
+		data: binary.LittleEndian.AppendUint32(nil, uint32(c.offered)),
 	})
 }
 
