@@ -54,9 +54,6 @@ func (e *Ends) Connected() bool { return e.Peer.Set || e.PeerIno != 0 }
 // IsStream reports whether the socket carries bytes, not messages.
 func (e *Ends) IsStream() bool { return e.Type == Stream }
 
-// Flags of the encoded form.
-const hasPeer = 1
-
 // HeadBytes is the size of the fixed part of the encoded form. Behind it are both addresses, as
 // struct sockaddr.
 const HeadBytes = 32
