@@ -61,6 +61,14 @@ func TestSocketEnds(t *testing.T) {
 					t.Errorf("socket %d is %s, want %s", fd, got[fd], name)
 				}
 			}
+			e.run(t, e.iotape, "script", "a.tape", "-o", "a.script")
+			e.run(t, e.iotape, "script", "--compile", "a.script", "-o", "b.tape")
+			e.events(t, "b.tape", func(ev *event.Event) {
+				if ev.Op == event.OpFsync && len(ev.Files) > 0 && ev.Files[0].Path != got[ev.Files[0].FD] {
+					t.Errorf("in the script, socket %d is %s, want %s", ev.Files[0].FD, ev.Files[0].Path,
+						got[ev.Files[0].FD])
+				}
+			})
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/socket"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -63,7 +64,7 @@ func (c *compiler) drop(known string) {
 
 // object adds what the kernel said of a descriptor, if its note says that.
 func (c *compiler) object(p *scanner, at int, r *trace.Record, arg int8, fd int32, note string, op event.Op) error {
-	_, known := factWords(note)
+	name, known := factWords(note)
 	if known == "" {
 		return nil
 	}
@@ -99,6 +100,11 @@ func (c *compiler) object(p *scanner, at int, r *trace.Record, arg int8, fd int3
 		FD: fd, Arg: arg, Ino: f.ino, Size: f.size, Pos: f.pos, Dev: kernelDevice(f.dev), Rdev: kernelDevice(f.rdev),
 		Mode: f.mode, Flags: f.flags, Nlink: f.nlink, UID: f.uid, GID: f.gid,
 	})
+	if e, ok := socket.Parse(name); ok {
+		b := socket.Encode(&e, e.Local.Sockaddr(e.Family), e.Peer.Sockaddr(e.Family))
+		r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(event.PartSocket.Of(0)), Len: uint32(len(b)),
+			Off: uint64(len(r.Objects) - 1), Data: b})
+	}
 	if arg == fdOfStart {
 		o := &r.Objects[len(r.Objects)-1]
 		o.Arg, o.Open = 0, uint32(min(n, math.MaxUint32))

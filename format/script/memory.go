@@ -212,6 +212,8 @@ func (c *compiler) structure(p *scanner, call *call, a *event.Arg, i, index int,
 			size = int64(min(call.record.Args[a.LenArg], 1<<20))
 		case event.LenBits:
 			size = int64((min(call.record.Args[a.LenArg], 1<<20) + 63) / 64 * 8)
+		case event.LenPtr:
+			size = min(size, call.pointedTo(int(a.LenArg), size))
 		}
 	}
 	b, lost, ok := m.Encode(&v.Told, size)
@@ -247,6 +249,19 @@ func lacking(m layout.Memory, b []byte, v *told) (list []string) {
 		}
 	}
 	return list
+}
+
+// pointedTo returns the number that an argument points to, as it is told: [16]. It returns other
+// if it is not told.
+func (call *call) pointedTo(i int, other int64) int64 {
+	if i >= len(call.args) || call.args[i].Kind != layout.ToldItems || len(call.args[i].Parts) != 1 {
+		return other
+	}
+	n, ok := event.ParseNumber(call.args[i].Parts[0].Text)
+	if !ok || n > 1<<16 {
+		return other
+	}
+	return int64(n)
 }
 
 func (c *compiler) addVector(p *scanner, r *trace.Record, a *event.Arg, index int, v *told) error {

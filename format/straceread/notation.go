@@ -289,14 +289,19 @@ func (p *notation) note() (string, error) {
 	p.i++
 	start := p.i
 	if n := strings.Index(p.s[p.i:], ":["); n > 0 && protocol(p.s[p.i:][:n]) {
-		quoted := false
+		quoted, open := false, 0
 		for ; p.i < len(p.s); p.i++ {
 			switch c := p.s[p.i]; {
 			case c == '\\' && quoted:
 				p.i++
 			case c == '"':
 				quoted = !quoted
-			case c == '>' && !quoted && p.s[p.i-1] == ']':
+			case quoted:
+			case c == '[':
+				open++
+			case c == ']':
+				open--
+			case c == '>' && (open <= 0 || p.s[p.i-1] == ']'): // a script has words behind the ends
 				return p.noteEnd(start)
 			}
 		}
