@@ -30,6 +30,7 @@ int main(int argc, char **argv)
 {
 	struct sigaction a = { .sa_handler = handler };
 
+	signal(SIGHUP, SIG_DFL); /* nohup(1) ignores it */
 	sigaction(SIGTERM, &a, 0);
 	sigaction(SIGUSR1, &a, 0);
 	sigaction(SIGUSR2, &a, 0);
