@@ -147,10 +147,10 @@ func TestDumpWhileMemoryIsFull(t *testing.T) {
 	defer r.Close()
 	done := make(chan struct{})
 	go func() {
-		feed(t, r, 2000)
+		feed(t, r, 1000)
 		close(done)
 	}()
-	for last := uint64(0); last < 80_000; {
+	for last := uint64(0); last < 40_000; {
 		w := &waiting{r: r, done: done}
 		if _, err := r.Dump(w, 2, "test"); errors.Is(err, errEmpty) {
 			continue
