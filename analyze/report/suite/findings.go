@@ -17,8 +17,12 @@ import (
 // more than all other sections: of long tapes it is made if it is asked for.
 type findings struct{}
 
-// mostFindings is up to how many events the section is made without being asked for.
-const mostFindings = 1 << 20
+// Up to so many events and bytes of content the section is made without being asked for: within a
+// second or two.
+const (
+	mostFindingEvents = 1 << 20
+	mostFindingBytes  = 4 << 20
+)
 
 type findingData struct {
 	Kind   string   `json:"kind"`
@@ -46,12 +50,13 @@ func (v *findings) section(c *collector) page.Section {
 		Note: "Data that is not what was sent, written or held elsewhere, and what else its flow shows. " +
 			"iotape flow shows the ways of data, and takes several tapes."}
 	d := findingsData{Findings: []findingData{}}
-	events := c.tape.Manifest().Counts.Events
-	if !slices.Contains(c.o.Sections, "findings") && events > mostFindings {
+	m := c.tape.Manifest()
+	if !slices.Contains(c.o.Sections, "findings") &&
+		(m.Counts.Events > mostFindingEvents || m.Content.UniqueBytes > mostFindingBytes) {
 		s.Data = d
 		s.Blocks = []page.Block{page.Line(fmt.Sprintf(
-			"not computed, because the tape has %s: iotape report --section findings",
-			report.Plural(events, "event", "events")))}
+			"not computed, because the tape has %s and %s of different content: iotape report --section findings",
+			report.Plural(m.Counts.Events, "event", "events"), report.Bytes(m.Content.UniqueBytes)))}
 		return s
 	}
 	f, err := flow.Load(c.ctx, []*trace.Tape{c.tape}, nil)
