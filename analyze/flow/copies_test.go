@@ -5,16 +5,10 @@ package flow_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/iotape/iotape/analyze/flow"
-	"github.com/iotape/iotape/format/catlog"
-	"github.com/iotape/iotape/format/formattest"
 	"github.com/iotape/iotape/model/similar"
-	"github.com/iotape/iotape/trace"
 )
 
 // catWrites is a log of CAT with the signature of a block that three servers receive and store,
@@ -56,19 +50,7 @@ func TestSignedCopies(t *testing.T) {
 		{"the first differs", [3]int{3, 1, 1}, "replicas == 2 and differing == 1 and unmatched == 1 and wrong == 1"},
 		{"all differ", [3]int{3, 4, 5}, "replicas == 1 and differing == 0 and unmatched == 3 and wrong == 0"},
 	} {
-		name := filepath.Join(t.TempDir(), "cat.log")
-		if err := os.WriteFile(name, []byte(catWrites(c.stored)), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		tapes, _ := formattest.Import(t, &catlog.Format, name)
-		var list []*trace.Tape
-		for _, tape := range tapes {
-			list = append(list, tape)
-		}
-		f, err := flow.Load(t.Context(), list, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := loadLog(t, catWrites(c.stored))
 		t.Log(c.name)
 		expect(t, f, nil, c.want)
 		if strings.Contains(c.want, "differing == 1") {

@@ -4,6 +4,7 @@ package flow_test
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -220,24 +221,27 @@ func TestMissingFields(t *testing.T) {
 {"timestamp":1525880628004,"type":"RD","thread":"2@b","data":{"filename":"/f","fd":3,"size":5,"offset":0,"returned_value":5,"signature":[1,2]}}
 {"timestamp":1525880628005,"type":"SND","thread":"1@a"}
 `
-	name := filepath.Join(t.TempDir(), "x.log")
-	if err := os.WriteFile(name, []byte(log), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	tapes, _ := formattest.Import(t, &catlog.Format, name)
-	var list []*trace.Tape
-	for _, tape := range tapes {
-		list = append(list, tape)
-	}
-	f, err := flow.Load(t.Context(), list, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := loadLog(t, log)
 	has(t, f, "the tapes have no content")
 	for id := range f.Len() {
 		f.Before(id)
 		f.After(id)
 	}
+}
+
+// loadLog imports a log of CAT.
+func loadLog(t *testing.T, log string) *flow.Flow {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "x.log")
+	if err := os.WriteFile(name, []byte(log), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tapes, _ := formattest.Import(t, &catlog.Format, name)
+	f, err := flow.Load(t.Context(), slices.Collect(maps.Values(tapes)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // TestFiles has what is read from a file come from who wrote it last, by offsets, until
