@@ -152,10 +152,7 @@ func (c *origin) consider(from uint32, shift int64) {
 		}
 		return
 	}
-	within := overlap(a, b, shift)
-	if len(a) != len(b) {
-		within = withoutFrame(a, b, shift, within)
-	}
+	within := laid(a, b, shift)
 	d := compareWithin(a, b, shift, within)
 	if !f.oneChanged(&d, min(len(a), len(b))) || !c.better(&d, from) || !c.unexplained(a, b, shift, within) {
 		return
@@ -191,10 +188,7 @@ func (c *origin) unexplained(a, b []byte, shift int64, within span) bool {
 func (c *origin) innocent(recent []uint32) bool {
 	f := c.f
 	a, b := f.view(c.m.class), f.view(f.moves[c.best.from].class)
-	within := overlap(a, b, c.best.shift)
-	if len(a) != len(b) {
-		within = withoutFrame(a, b, c.best.shift, within)
-	}
+	within := laid(a, b, c.best.shift)
 	unknown := spans{within}
 	for _, r := range recent {
 		if r == 0 || f.moves[r-1].bytes() > maxSight {

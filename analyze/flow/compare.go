@@ -74,6 +74,16 @@ const (
 	endBytes = 16 // bytes at the end of a content that may have changed, and are no header
 )
 
+// laid returns the part of content a, with b laid under it, that can be one content with it:
+// of contents of one length all, of others without headers and trailers.
+func laid(a, b []byte, shift int64) span {
+	part := overlap(a, b, shift)
+	if len(a) != len(b) {
+		part = withoutFrame(a, b, shift, part)
+	}
+	return part
+}
+
 // withoutFrame leaves out of a part what lies before the first and behind the last bytes that
 // agree in a row: there a header or a trailer of one lies on content of the other.
 func withoutFrame(a, b []byte, shift int64, part span) span {

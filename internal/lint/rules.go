@@ -244,7 +244,7 @@ var rules = []rule{
 	},
 	{
 		of: []string{"analyze/report/..."},
-		only: []string{"analyze/flow", "analyze/report", "analyze/report/...", "causal/happens", "event", "internal/...",
+		only: []string{"analyze/flow", "analyze/flow/show", "analyze/report", "analyze/report/...", "causal/happens", "event", "internal/...",
 			"model/history", "model/posix", "trace"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "numbers and their pictures: whoever measured, and wherever they are shown",

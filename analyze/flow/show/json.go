@@ -37,7 +37,8 @@ type edgeJSON struct {
 	Changed    bool    `json:"changed"`
 }
 
-type findingJSON struct {
+// Finding is a finding as --json has it.
+type Finding struct {
 	Kind   string    `json:"kind"`
 	Wrong  bool      `json:"wrong"`
 	Text   string    `json:"text"`
@@ -57,6 +58,24 @@ type diffJSON struct {
 	First  int    `json:"first"` // within these
 }
 
+// Findings returns the findings of a flow, the heaviest first.
+func Findings(f *flow.Flow) []Finding {
+	list := []Finding{}
+	for _, x := range f.Findings() {
+		j := Finding{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{},
+			Count: x.Count, Bytes: x.Bytes}
+		for _, id := range x.Moves {
+			j.Events = append(j.Events, f.EventName(f.Move(id).Event))
+		}
+		if d := x.Diff; d != nil {
+			j.Diff = &diffJSON{d.Differ, d.Same, d.First, d.FromFirst, hex.EncodeToString(d.Before),
+				hex.EncodeToString(d.After), d.Context}
+		}
+		list = append(list, j)
+	}
+	return list
+}
+
 // JSON writes everything as one object.
 func JSON(w io.Writer, f *flow.Flow, p *flow.Path) error {
 	v := struct {
@@ -66,9 +85,9 @@ func JSON(w io.Writer, f *flow.Flow, p *flow.Path) error {
 		Moves    []moveJSON       `json:"moves"`
 		Edges    []edgeJSON       `json:"edges"`
 		More     bool             `json:"more"`
-		Findings []findingJSON    `json:"findings"`
+		Findings []Finding        `json:"findings"`
 	}{Version: 1, Numbers: map[string]int64{}, Notes: append([]string{},
-		f.Notes()...), Moves: []moveJSON{}, Edges: []edgeJSON{}, Findings: []findingJSON{}}
+		f.Notes()...), Moves: []moveJSON{}, Edges: []edgeJSON{}}
 	for _, n := range f.Numbers(p) {
 		v.Numbers[n.Name] = n.Value
 	}
@@ -86,18 +105,7 @@ func JSON(w io.Writer, f *flow.Flow, p *flow.Path) error {
 				e.Estimated, e.Changed})
 		}
 	}
-	for _, x := range f.Findings() {
-		j := findingJSON{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{},
-			Count: x.Count, Bytes: x.Bytes}
-		for _, id := range x.Moves {
-			j.Events = append(j.Events, f.EventName(f.Move(id).Event))
-		}
-		if d := x.Diff; d != nil {
-			j.Diff = &diffJSON{d.Differ, d.Same, d.First, d.FromFirst, hex.EncodeToString(d.Before),
-				hex.EncodeToString(d.After), d.Context}
-		}
-		v.Findings = append(v.Findings, j)
-	}
+	v.Findings = Findings(f)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")

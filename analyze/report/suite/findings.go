@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/analyze/flow"
+	"github.com/iotape/iotape/analyze/flow/show"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/trace"
@@ -24,20 +25,11 @@ const (
 	mostFindingBytes  = 4 << 20
 )
 
-type findingData struct {
-	Kind   string   `json:"kind"`
-	Wrong  bool     `json:"wrong"` // data is not what it should be
-	Text   string   `json:"text"`
-	Events []string `json:"events"`
-	Count  int      `json:"count"` // how many of its kind are taken together in it
-	Bytes  int64    `json:"bytes"`
-}
-
 type findingsData struct {
 	Computed bool             `json:"computed"`
 	Wrong    int64            `json:"wrong"`
 	Numbers  map[string]int64 `json:"numbers,omitempty"` // of iotape flow --numbers
-	Findings []findingData    `json:"findings"`
+	Findings []show.Finding   `json:"findings"`
 	Notes    []string         `json:"notes,omitempty"`
 }
 
@@ -49,7 +41,7 @@ func (v *findings) section(c *collector) page.Section {
 	s := page.Section{ID: "findings", Title: "Findings in the flow of data",
 		Note: "Data that is not what was sent, written or held elsewhere, and what else its flow shows. " +
 			"iotape flow shows the ways of data, and takes several tapes."}
-	d := findingsData{Findings: []findingData{}}
+	d := findingsData{Findings: []show.Finding{}}
 	m := c.tape.Manifest()
 	if !slices.Contains(c.o.Sections, "findings") &&
 		(m.Counts.Events > mostFindingEvents || m.Content.UniqueBytes > mostFindingBytes) {
@@ -70,14 +62,7 @@ func (v *findings) section(c *collector) page.Section {
 		d.Numbers[n.Name] = n.Value
 	}
 	d.Wrong = d.Numbers["wrong"]
-	for _, x := range f.Findings() {
-		j := findingData{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{},
-			Count: x.Count, Bytes: x.Bytes}
-		for _, id := range x.Moves {
-			j.Events = append(j.Events, f.EventName(f.Move(id).Event))
-		}
-		d.Findings = append(d.Findings, j)
-	}
+	d.Findings = show.Findings(f)
 	s.Data, s.Blocks = d, d.blocks(c.o.Top)
 	return s
 }
@@ -96,5 +81,5 @@ func (d *findingsData) blocks(most int) []page.Block {
 		return blocks
 	}
 	return append(blocks, tableOf("", []string{"finding", "events", "what"}, 3, d.Findings, most,
-		func(x *findingData) []string { return []string{x.Kind, strings.Join(x.Events, ", "), x.Text} }))
+		func(x *show.Finding) []string { return []string{x.Kind, strings.Join(x.Events, ", "), x.Text} }))
 }
