@@ -226,9 +226,6 @@ func (o *Order) Wall(i int) int64 { return o.enter[i] }
 // (Circles).
 func (o *Order) Schedule() []uint32 { return o.order }
 
-// Returned returns when an event ended, by the clock of its host, ns since 1970.
-func (o *Order) Returned(i int) int64 { return o.exit[i] }
-
 // Clock returns the logical clock of an event: the length of the longest chain of events
 // before it.
 func (o *Order) Clock(i int) uint32 { return o.clock[i] }

@@ -176,7 +176,7 @@ func (f *finder) when(i int, at laneKey) moment {
 	host := t.Lanes[at.lane].Host
 	h := t.Host(host)
 	offset := t.shift(host) - h.Wall(0)
-	return moment{f.o.Wall(i) + offset, f.o.Returned(i) + offset}
+	return moment{f.o.Wall(i) + offset, f.o.Exit(i) + offset}
 }
 
 // clocks says what is known of the clocks.
