@@ -95,6 +95,19 @@ func addToLake(ctx context.Context, c *cli.Console, l *lake.Lake, tapes []string
 	return nil
 }
 
+// withLake makes a command's RunE of what it does with a lake that is there.
+func withLake(c *cli.Console, where *cli.LakeFlag, run func(*cobra.Command, *lake.Lake) error) func(*cobra.Command,
+	[]string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		l, done, err := where.Open(cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return noLake(run(cmd, l))
+	}
+}
+
 // noLake says what makes a lake.
 func noLake(err error) error {
 	if errors.Is(err, lake.ErrNone) {
@@ -128,18 +141,13 @@ has the location of each table and of its metadata file, which other programs ne
 		Example: `  iotape lake list --lake /srv/lake
   iotape lake list --lake s3://lake/fleet --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, done, err := where.Open(cmd.Context(), c)
+		RunE: withLake(c, &where, func(cmd *cobra.Command, l *lake.Lake) error {
+			list, err := l.List(cmd.Context())
 			if err != nil {
 				return err
 			}
-			defer done()
-			list, err := l.List(cmd.Context())
-			if err != nil {
-				return noLake(err)
-			}
 			return c.Print(func(w *bufio.Writer) error { return writeLakeTables(w, list, asJSON) })
-		},
+		}),
 	}
 	where.Add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
@@ -181,20 +189,15 @@ and additions can go on meanwhile. If it is stopped, what is done stays. iotape 
 expire removes the old files.`,
 		Example: `  iotape lake compact --lake /srv/lake && iotape lake expire --lake /srv/lake`,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, done, err := where.Open(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			defer done()
+		RunE: withLake(c, &where, func(cmd *cobra.Command, l *lake.Lake) error {
 			joined, err := l.Compact(cmd.Context())
 			if err != nil {
-				return noLake(err)
+				return err
 			}
 			c.Say("%s became %d (%s)", report.Plural(joined.Before, "file", "files"), joined.After,
 				report.Bytes(uint64(joined.Bytes)))
 			return nil
-		},
+		}),
 	}
 	where.Add(cmd)
 	return cmd
@@ -216,19 +219,17 @@ Files stay for the time of --grace. Queries and additions that take longer fail.
 		Example: `  iotape lake expire --lake /srv/lake --keep 730d
   iotape lake expire --lake /srv/lake --keep 730d --dry-run`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if e.DryRun && keep == 0 {
 				return cli.Usage(errors.New("--dry-run is for --keep"))
 			}
-			l, done, err := where.Open(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			defer done()
+			return nil
+		},
+		RunE: withLake(c, &where, func(cmd *cobra.Command, l *lake.Lake) error {
 			e.Keep, e.Grace = time.Duration(keep), time.Duration(grace)
 			gone, err := l.Expire(cmd.Context(), &e)
 			if err != nil {
-				return noLake(err)
+				return err
 			}
 			rows := report.Plural(uint64(gone.Rows), "row", "rows")
 			if e.DryRun {
@@ -238,7 +239,7 @@ Files stay for the time of --grace. Queries and additions that take longer fail.
 			c.Say("%s expired; %s that were not needed removed (%s)", rows, report.Plural(gone.Old, "file", "files"),
 				report.Bytes(uint64(gone.Bytes)))
 			return nil
-		},
+		}),
 	}
 	where.Add(cmd)
 	f := cmd.Flags()

@@ -40,6 +40,15 @@ func (l *livePrint) addText(cmd *cobra.Command, prefix string) {
 		"`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
 }
 
+// record carries out the plan, and prints meanwhile.
+func (l *livePrint) record(ctx context.Context, c *cli.Console, r *capturing) error {
+	done, err := l.watch(c, r)
+	if err != nil {
+		return err
+	}
+	return done(cli.Record(ctx, &r.plan))
+}
+
 // watch puts the printing, and the limits that need the events, into the plan.
 func (l *livePrint) watch(c *cli.Console, r *capturing) (done func(error) error, err error) {
 	p := &r.plan

@@ -109,11 +109,7 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 				return cli.Usage(err)
 			}
 			p.Index = c.Indexer(!noIndex)
-			done, err := l.watch(c, &r)
-			if err != nil {
-				return err
-			}
-			return done(cli.Record(cmd.Context(), p))
+			return l.record(cmd.Context(), c, &r)
 		},
 	}
 	f := cmd.Flags()

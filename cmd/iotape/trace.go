@@ -62,11 +62,7 @@ the command.`,
 				return err
 			}
 			p.Index = c.Indexer(!noIndex)
-			done, err := l.watch(c, &r)
-			if err != nil {
-				return err
-			}
-			return done(cli.Record(cmd.Context(), p))
+			return l.record(cmd.Context(), c, &r)
 		},
 	}
 	f := cmd.Flags()
