@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rundir finds the directories in which running iotapes have their sockets: such as
-// nobody but their user can enter.
 package rundir
 
 import (

@@ -9,15 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/iotape/iotape/internal/rundir"
 )
@@ -32,30 +29,16 @@ type Remote struct {
 // Running returns those of this user, by process.
 func Running(ctx context.Context) ([]*Remote, error) {
 	var all []*Remote
-	for _, dir := range rundir.All() {
-		entries, err := os.ReadDir(dir)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue
+	err := rundir.Each(suffix, func(path string) error {
+		r := newRemote(path)
+		err := r.Refresh(ctx)
+		if err == nil {
+			all = append(all, r)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("look for running tracers: %w", err)
-		}
-		if rundir.Check(dir) != nil {
-			continue // not ours: nobody else's word counts
-		}
-		for _, e := range entries {
-			if !strings.HasSuffix(e.Name(), suffix) {
-				continue
-			}
-			r := newRemote(filepath.Join(dir, e.Name()))
-			err := r.Refresh(ctx)
-			if errors.Is(err, syscall.ECONNREFUSED) {
-				_ = os.Remove(r.path) // its process was killed
-			}
-			if err == nil {
-				all = append(all, r)
-			}
-		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for running tracers: %w", err)
 	}
 	slices.SortFunc(all, func(a, b *Remote) int { return a.PID - b.PID })
 	return all, nil

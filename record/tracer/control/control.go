@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -93,18 +91,8 @@ type Server struct {
 
 // Listen makes this process's socket and serves it.
 func Listen(h Handler) (*Server, error) {
-	dir, err := rundir.Make()
+	l, err := rundir.Listen(suffix)
 	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, strconv.Itoa(os.Getpid())+suffix)
-	_ = os.Remove(path) // of a process that had our number
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("listen for iotape tracers: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
 		return nil, fmt.Errorf("listen for iotape tracers: %w", err)
 	}
 	s := &Server{server: &http.Server{
