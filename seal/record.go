@@ -66,14 +66,23 @@ func (a *assembler) record(r *trace.Record) error {
 	case trace.RecSignal:
 		a.signal(r)
 	case trace.RecNote:
-		it := a.simple(r, event.NoteMark)
-		if len(r.Pieces) > 0 {
-			text := bytes.Clone(r.Pieces[0].Data)
-			it.ev.Bufs = append(it.ev.Bufs, event.Buf{Kind: event.KindText, Len: int64(len(text)), Inline: text})
-		}
-		a.queue.push(it)
+		a.note(r)
 	}
 	return nil // a type of a newer version
+}
+
+// note takes a note from outside the recorded programs. Its process may have ended.
+func (a *assembler) note(r *trace.Record) {
+	it := a.newItem(r.Exit)
+	it.ev.Kind, it.ev.PID, it.ev.TID = event.NoteMark, r.PID, r.TID
+	it.ev.Enter, it.ev.Exit = int64(r.Exit), int64(r.Exit)
+	if a.threads[r.TID] != nil {
+		a.identify(&it.ev, r)
+	}
+	if len(r.Pieces) > 0 {
+		it.ev.SetNote(string(r.Pieces[0].Data))
+	}
+	a.queue.push(it)
 }
 
 // signal takes a delivered signal. A record without its siginfo_t says nothing.
@@ -254,6 +263,8 @@ func (a *assembler) call(r *trace.Record) error {
 		if ordinary {
 			a.thread(r.TID).unfinished = r.Enter
 		}
+	} else if text, ok := ev.WrittenNote(); ok {
+		ev.SetNote(text)
 	}
 	a.queue.push(it)
 	return nil

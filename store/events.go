@@ -140,6 +140,7 @@ func eventColumns(hosts []string) []column[row] {
 			_, action := r.Signal()
 			return int(action)
 		}),
+		textColumn("note", func(r *row) string { return r.Note() }),
 		maybeColumn("child", func(r *row) (uint32, bool) { return r.Child, r.Child != 0 }),
 		numberColumn("arg0", func(r *row) uint64 { return r.Args[0] }),
 		numberColumn("arg1", func(r *row) uint64 { return r.Args[1] }),

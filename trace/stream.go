@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -89,14 +91,18 @@ type FrameSink interface {
 	WriteFrame(f *Frame, payload []byte) error
 }
 
-// StreamWriter writes frames. It is not safe for concurrent use. After an error
-// every call returns it again.
+// StreamWriter writes frames. After an error every call returns it again. It is not safe for
+// concurrent use, except that Note may be called beside the others.
 type StreamWriter struct {
 	sink   FrameSink
 	stream uint64
-	seq    uint64
-	bytes  int64
-	err    error
+
+	mu    sync.Mutex // of what follows
+	round uint32     // of the last frame of records
+	ended bool
+	seq   uint64
+	bytes int64
+	err   error
 }
 
 // NewStreamID returns a random number for a stream.
@@ -123,13 +129,36 @@ func NewStreamWriterTo(sink FrameSink, id uint64, head *Head) (*StreamWriter, er
 }
 
 // Bytes returns what was written so far, in whole frames.
-func (sw *StreamWriter) Bytes() int64 { return sw.bytes }
+func (sw *StreamWriter) Bytes() int64 {
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	return sw.bytes
+}
 
 // WriteRecords writes one frame of records: payload is a sequence of record
 // words and bodies. Frame numbers are assigned here.
 func (sw *StreamWriter) WriteRecords(f Frame, payload []byte) error {
 	f.Kind = FrameRecords
 	return sw.write(f, payload)
+}
+
+// MaxNoteBytes is the longest note.
+const MaxNoteBytes = 4096
+
+// Note writes a note of a process, as of now (CLOCK_MONOTONIC, ns), in a frame of its own.
+func (sw *StreamWriter) Note(pid uint32, now uint64, text string) error {
+	if len(text) > MaxNoteBytes {
+		return fmt.Errorf("a note of %d bytes: it has up to %d", len(text), MaxNoteBytes)
+	}
+	r := Record{Type: RecNote, PID: pid, TID: pid, Exit: now,
+		Pieces: []Piece{{Len: uint32(len(text)), Data: []byte(text)}}}
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	if sw.ended {
+		return errors.New("the recording has ended")
+	}
+	// The frame belongs to the present round, so that readers still wait for what has happened before.
+	return sw.writeLocked(Frame{Kind: FrameRecords, Round: sw.round}, AppendRecord(nil, &r))
 }
 
 // ChangeFilter says that another filter holds from a time on.
@@ -161,6 +190,12 @@ func encodeJSON(v any) ([]byte, error) {
 func EncodeCounters(counts map[string]uint64) ([]byte, error) { return encodeJSON(counts) }
 
 func (sw *StreamWriter) write(f Frame, payload []byte) error {
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	return sw.writeLocked(f, payload)
+}
+
+func (sw *StreamWriter) writeLocked(f Frame, payload []byte) error {
 	if sw.err != nil {
 		return sw.err
 	}
@@ -174,6 +209,10 @@ func (sw *StreamWriter) write(f Frame, payload []byte) error {
 	}
 	sw.bytes += FrameHeaderBytes + int64(len(payload))
 	sw.seq++
+	sw.ended = sw.ended || f.Kind == FrameEnd
+	if f.Kind == FrameRecords {
+		sw.round = f.Round
+	}
 	return nil
 }
 

@@ -98,7 +98,7 @@ type group struct {
 // groups returns all commands as iotape --help lists them, the main path first.
 func groups(c *cli.Console) []group {
 	return []group{
-		{"record", "Record:", []*cobra.Command{newRecord(c), newSeal(c), newRepair(c), newDump(c), newTrace(c), newTail(c), newTop(c), newMount(c), newRun(c), newTracers(c)}},
+		{"record", "Record:", []*cobra.Command{newRecord(c), newSeal(c), newRepair(c), newDump(c), newNote(c), newTrace(c), newTail(c), newTop(c), newMount(c), newRun(c), newTracers(c)}},
 		{"look", "Look at a tape:", append([]*cobra.Command{newPrint(c), newStat(c), newReport(c), newServe(c)}, newSuite(c)...)},
 		{"ask", "Ask:", []*cobra.Command{newQuery(c), newIndex(c), newCatalogue(c), newLake(c), newExplainFilter(c)}},
 		{"replay", "Replay:", []*cobra.Command{newReplay(c), newCompare(c), newSkeleton(c), newScript(c)}},

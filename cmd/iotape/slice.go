@@ -23,6 +23,7 @@ func newSlice(c *cli.Console) *cobra.Command {
   1000                       the number of an event, as iotape print --json shows it
   2.5s, 1m30s                the time since the start of the recording
   2026-05-01T12:00:00.5Z     the time of the wall clock (RFC 3339)
+  note:TEXT                  the first note with this text (docs/notes.md)
 
 A slice begins with the state that its events need: the processes, their open files
 and their working directories. You can replay it.
@@ -34,6 +35,7 @@ these calls. A replay of such a slice finds the files as the first of its calls 
 them.`,
 		Example: `  iotape slice db.tape last-minute.tape --from 9m
   iotape slice make.tape cc.tape --pid 4711 --tree
+  iotape slice db.tape load.tape --between-notes 'load,load done'
   iotape slice db.tape wal.tape --path '*-wal' --class data,sync
   iotape slice db.tape slow.tape --filter 'path glob *.sst and latency > 10ms'
   iotape slice all.tape server.tape --host server`,

@@ -112,7 +112,8 @@ func TestAsk(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { rundir.Serve(l, func(q *word) *word { return &word{strings.ToUpper(q.Text)} }) })
 	var a word
-	if err := rundir.Ask(context.Background(), path(t), word{"abc"}, &a, rundir.Patience); err != nil || a.Text != "ABC" {
+	err = rundir.Ask(context.Background(), path(t), word{"abc"}, &a, rundir.Patience)
+	if err != nil || a.Text != "ABC" {
 		t.Errorf("answer %q, %v, want ABC", a.Text, err)
 	}
 	if err := rundir.Ask(context.Background(), path(t), []int{1}, &a, rundir.Patience); err == nil {

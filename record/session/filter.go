@@ -39,6 +39,6 @@ func (p *Plan) Prefilter(g *predicate.Graph, keepMmap bool) {
 // PrefilterOf is what of a filter can be decided where calls are recorded.
 func PrefilterOf(g *predicate.Graph) *predicate.Prefilter {
 	return g.Prefilter(func(op event.Op) bool {
-		return op == event.OpMmapPread || op == event.OpMmapPwrite || slice.MayLeaveOut(op)
+		return op == event.OpMmapPread || op == event.OpMmapPwrite || slice.MayLeaveOut(op) && !event.CarriesNote(op)
 	})
 }

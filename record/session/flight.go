@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -123,7 +124,9 @@ func (f *flightRun) recordWith(b *Backend) (*capture.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	done := f.p.takeNotes(sw, new(atomic.Int64))
 	res, err := f.p.run(b, sw)
+	done()
 	if err != nil {
 		return nil, err
 	}

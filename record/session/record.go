@@ -203,14 +203,16 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 			p.note("the recording has ended; the command continues")
 		}
 	})
+	done := p.takeNotes(sw, &limit.pid)
 	res, err := b.Run(ctx, &o, sw)
+	done()
 	unsaid()
 	if err != nil {
 		_ = w.finish()
 		return nil, err
 	}
-	if ctx.Err() != nil && !p.cancelled() && limit.pid != 0 {
-		awaitCommand(limit.pid, res)
+	if pid := int(limit.pid.Load()); ctx.Err() != nil && !p.cancelled() && pid != 0 {
+		awaitCommand(pid, res)
 	}
 	writeErr, err := out.end(sw, EndOf(res))
 	if res.WriteErr == nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 // Watch reads the stream of a recording while it is made, to its end, and may call stop to end the recording: the
@@ -17,7 +18,7 @@ type Watch func(ctx context.Context, stream io.Reader, stop func()) error
 type limiter struct {
 	stop    func()
 	started func(pid int) // of the capture's options; may be nil
-	pid     int           // of the command; 0 until it runs, and without one
+	pid     atomic.Int64  // of the command; 0 until it runs, and without one
 
 	mu             sync.Mutex
 	begun, reached bool
@@ -25,7 +26,8 @@ type limiter struct {
 
 // begin is capture.Options.Started.
 func (l *limiter) begin(pid int) {
-	if l.pid = pid; l.started != nil {
+	l.pid.Store(int64(pid))
+	if l.started != nil {
 		l.started(pid)
 	}
 	l.mu.Lock()

@@ -19,19 +19,23 @@ import (
 // The zero value picks all. Errors name the flags.
 type Pick struct {
 	// From and To are the first and the last event: the number of an event, a duration
-	// since the recording's start, or a time of RFC 3339; "" is the tape's end.
+	// since the recording's start, a time of RFC 3339, or "note:" and the text of a note,
+	// of which the first one counts; "" is the tape's end.
 	From, To string
-	Host     string   // the name of the one host to keep, or its number from 0
-	PIDs     []uint   // calls of these processes
-	Tree     bool     // and of their descendants
-	Paths    []string // calls on files whose names fit one of these globs
-	Ops      []string // these calls, by name
-	Classes  []string // calls of these classes, by name
+	// Notes, "FIRST,LAST", are the texts of two notes: From the first of them, To the next
+	// one with the second text.
+	Notes   string
+	Host    string   // the name of the one host to keep, or its number from 0
+	PIDs    []uint   // calls of these processes
+	Tree    bool     // and of their descendants
+	Paths   []string // calls on files whose names fit one of these globs
+	Ops     []string // these calls, by name
+	Classes []string // calls of these classes, by name
 }
 
 // All reports whether nothing is left out by time, process or host.
 func (p *Pick) All() bool {
-	return p.From == "" && p.To == "" && p.Host == "" && len(p.PIDs) == 0 && !p.Tree
+	return p.From == "" && p.To == "" && p.Notes == "" && p.Host == "" && len(p.PIDs) == 0 && !p.Tree
 }
 
 // Filters returns expressions of the filter language that pick the calls; all of them have
@@ -79,6 +83,9 @@ func (p *Pick) Filters() ([]string, error) {
 
 // Apply puts what is picked by time and by host into the options of Tape.
 func (p *Pick) Apply(t *trace.Tape, o *Options) error {
+	if err := p.between(t, o); err != nil {
+		return err
+	}
 	if err := bound(t, "from", p.From, 0, &o.From, &o.FromNS); err != nil {
 		return err
 	}
@@ -99,6 +106,14 @@ func bound(t *trace.Tape, flag, text string, past uint64, seq *uint64, ns *int64
 	if text == "" {
 		return nil
 	}
+	if note, ok := strings.CutPrefix(text, notePrefix); ok {
+		n, err := findNote(t, note, 0)
+		if err != nil {
+			return fmt.Errorf("--%s %s: %w", flag, text, err)
+		}
+		*seq = n + past
+		return nil
+	}
 	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
 		*seq = n + past
 		return nil
@@ -109,8 +124,8 @@ func bound(t *trace.Tape, flag, text string, past uint64, seq *uint64, ns *int64
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return fmt.Errorf("--%s %s: neither the number of an event, nor 2.5s, nor a time as 2026-05-01T12:00:00Z", flag,
-			text)
+		return fmt.Errorf("--%s %s: neither the number of an event, nor 2.5s, nor a time as 2026-05-01T12:00:00Z, nor "+
+			"note:TEXT", flag, text)
 	}
 	*ns = at.UnixNano()
 	return nil

@@ -19,8 +19,11 @@ type Part struct {
 
 // Add adds the flags that pick events, of slice and of replay.
 func (p *Part) Add(f *pflag.FlagSet) {
-	f.StringVar(&p.From, "from", "", "the first event, by number or `TIME`")
-	f.StringVar(&p.To, "to", "", "the last event, by number or `TIME`")
+	f.StringVar(&p.From, "from", "", "the first event, by number, `TIME` or note:TEXT")
+	f.StringVar(&p.To, "to", "", "the last event, by number, `TIME` or note:TEXT")
+	f.StringVar(&p.Notes, "between-notes", "",
+		"only what lies between two notes, `FIRST,LAST`: from the first note with the one text to the next note with "+
+			"the other")
 	f.UintSliceVar(&p.PIDs, "pid", nil, "only calls of these processes")
 	f.BoolVar(&p.Tree, "tree", false, "with --pid: also calls of the descendants of these processes")
 	p.filter.Add(f)
