@@ -102,6 +102,19 @@ func (m *mount) end(t *testing.T) {
 	m.run(t, m.iotape, "check", "a.tape")
 }
 
+// unmount unmounts, as soon as the kernel has let go of what the programs of the test used: a file
+// that has just been closed can still be in use, for FUSE closes late.
+func (e *env) unmount(t *testing.T, dir string) {
+	t.Helper()
+	waitFor(t, "the end of the use of "+dir, func() bool {
+		stdout, stderr, err := e.try(t, "umount", dir)
+		if err != nil && !strings.Contains(stderr, "busy") {
+			t.Fatalf("umount: %v\n%s%s", err, stdout, stderr)
+		}
+		return err == nil
+	})
+}
+
 // sh runs a script in the mount.
 func (m *mount) sh(t *testing.T, script string) {
 	t.Helper()
@@ -140,7 +153,7 @@ func TestMountReplay(t *testing.T) {
 	testenv.NeedProgram(t, "git", "python3", "setfacl", "setfattr")
 	m := startMount(t, "--keep-stream")
 	m.sh(t, work)
-	m.run(t, "umount", "mnt")
+	m.unmount(t, "mnt")
 	m.end(t)
 	contains(t, m.said(), "lost 0")
 	text, _ := m.run(t, m.iotape, "print", "a.tape")
@@ -215,7 +228,7 @@ func TestMountFilter(t *testing.T) {
 	t.Parallel()
 	m := startMount(t, "--filter", "path under / and op = pwrite64", "--no-index")
 	m.sh(t, "echo one >f; mkdir d; echo two >d/g; cat f d/g; rm f")
-	m.run(t, "umount", "mnt")
+	m.unmount(t, "mnt")
 	m.end(t)
 	text, _ := m.run(t, m.iotape, "print", "a.tape")
 	contains(t, text, `"two\n"`)
@@ -305,7 +318,7 @@ except OSError as e:
 				t.Error("mounted over a dead mount")
 			}
 			contains(t, text, "a mount is there whose server has ended; take it away with umount mnt")
-			m.run(t, "umount", "mnt")
+			m.unmount(t, "mnt")
 			repaired(t, m.dir)
 			printed, _ := m.run(t, m.iotape, "print", "a.tape")
 			contains(t, printed, `"d1/g199"`)

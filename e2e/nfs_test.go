@@ -97,7 +97,7 @@ func TestMountNFS(t *testing.T) {
 	}
 	stop()
 	stop = nil
-	m.run(t, "umount", "mnt")
+	m.unmount(t, "mnt")
 	m.end(t)
 	contains(t, m.said(), "lost 0")
 	for filter, want := range map[string]string{

@@ -502,7 +502,7 @@ func TestMountTracers(t *testing.T) {
 	sh("mkdir mnt/e; cat mnt/a; ! cat mnt/gone")
 	e.run(t, r.ask("set", "one", "--filter", "class = data")...)
 	sh("echo two >> mnt/a; mkdir mnt/f")
-	e.run(t, "umount", "mnt")
+	e.unmount(t, "mnt")
 	if status := r.wait(t); status != 0 {
 		t.Fatalf("status %d\n%s", status, &r.stderr)
 	}

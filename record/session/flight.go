@@ -59,6 +59,7 @@ type flightRun struct {
 	mu        sync.Mutex
 	tapes     []string
 	calls     uint64 // that the last dump has
+	final     bool   // the last dump was made after the recording's end: it has the state of the files
 	triggered int
 }
 
@@ -195,7 +196,7 @@ func (f *flightRun) rearmLater(crash bool) {
 // work makes the dumps, one after the other. It is a goroutine.
 func (f *flightRun) work() {
 	for q := range f.requests {
-		if q.atEnd && len(f.tapes) > 0 && f.calls == f.rec.Calls() {
+		if q.atEnd && len(f.tapes) > 0 && f.calls == f.rec.Calls() && f.final {
 			continue
 		}
 		if q.cause != nil {
@@ -252,7 +253,7 @@ func (f *flightRun) dump(reason string) (string, error) {
 		report.Count(done.Stats.Events), report.Bytes(uint64(max(done.Stats.Bytes, 0))), out,
 		report.Bytes(uint64(done.Size)))
 	f.mu.Lock()
-	f.tapes, f.calls = append(f.tapes, out), d.Calls
+	f.tapes, f.calls, f.final = append(f.tapes, out), d.Calls, d.Ended
 	f.mu.Unlock()
 	return filepath.Abs(out)
 }
