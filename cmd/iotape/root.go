@@ -99,7 +99,7 @@ type group struct {
 func groups(c *cli.Console) []group {
 	return []group{
 		{"record", "Record:", []*cobra.Command{newRecord(c), newSeal(c), newRepair(c), newDump(c), newNote(c), newTrace(c), newTail(c), newTop(c), newMount(c), newRun(c), newTracers(c)}},
-		{"look", "Look at a tape:", append([]*cobra.Command{newPrint(c), newStat(c), newReport(c), newServe(c)}, newSuite(c)...)},
+		{"look", "Look at a tape:", append([]*cobra.Command{newPrint(c), newStat(c), newPS(c), newReport(c), newServe(c)}, newSuite(c)...)},
 		{"ask", "Ask:", []*cobra.Command{newQuery(c), newIndex(c), newCatalogue(c), newLake(c), newExplainFilter(c)}},
 		{"replay", "Replay:", []*cobra.Command{newReplay(c), newCompare(c), newSkeleton(c), newScript(c)}},
 		{"tapes", "Compare and change tapes:", []*cobra.Command{newDiff(c), newSlice(c), newMerge(c), newAnonymise(c), newReveal(c), newConvert(c), newCheck(c)}},
