@@ -50,7 +50,8 @@ func TestFlightCrash(t *testing.T) {
 		contains(t, p.stderr.String(), "was ended by SIGABRT: the last ")
 		// The dump that the crash asks for can be made before all has ended, on a busy machine. Another
 		// follows then: the last has the files' state.
-		dumps := regexp.MustCompile(`lost 0; dumps: (?:a-1\.tape )?(a-[12]\.tape)\n`).FindStringSubmatch(p.stderr.String())
+		list := regexp.MustCompile(`lost 0; dumps: (?:a-1\.tape )?(a-[12]\.tape)\n`)
+		dumps := list.FindStringSubmatch(p.stderr.String())
 		if dumps == nil {
 			t.Fatalf("want one dump or two, and nothing lost:\n%s", p.stderr.String())
 		}

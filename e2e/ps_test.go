@@ -44,7 +44,9 @@ func TestPS(t *testing.T) {
 	t.Parallel()
 	forBackends(t, func(t *testing.T, backend string) {
 		e := runEnv(t)
-		const program = `sh -c 'kill -9 $$'; (exit 3); sh -c 'printf 12345 >out; sh -c "exit 5"; true'; exec sh -c "exit 4"`
+		const program = `sh -c 'kill -9 $$'; (exit 3)
+sh -c 'printf 12345 >out; sh -c "exit 5"; true'
+exec sh -c "exit 4"`
 		_, stderr, err := e.try(t, e.iotape, "record", "-o", "a.tape", "--backend", backend, "--", "sh", "-c", program)
 		if err == nil {
 			t.Fatalf("status 0, want 4\n%s", stderr)
