@@ -130,7 +130,7 @@ type Result struct {
 	Signal     int    // that ended the command; 0 if it exited
 	Events     uint64 // calls recorded
 	Lost       uint64 // records
-	Stops      uint64 // times that a thread was held back
+	Stops      uint64 // times that a thread was held back; interpose: stopped for a call
 	Elapsed    time.Duration
 	// WriteErr is the first error of the stream's writer, if recording had to go
 	// on without one (a full disk): what came after is lost, and counted.

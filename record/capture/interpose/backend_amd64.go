@@ -57,6 +57,9 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	}
 	res, err := rec.Run(ctx, cmd, s.handler())
 	s.report()
+	if res != nil {
+		res.Stops = s.stops
+	}
 	return res, err
 }
 

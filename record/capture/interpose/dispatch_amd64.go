@@ -17,6 +17,7 @@ import (
 // (yet), of one that our code leaves to the tracer, or of our code itself.
 func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 	th := s.of(t)
+	s.stops++
 	var regs unix.PtraceRegs
 	if unix.PtraceGetRegs(t.TID, &regs) != nil {
 		return
@@ -122,7 +123,8 @@ func (s *session) trapped(th *thread, regs *unix.PtraceRegs) {
 	switch sl.Reason {
 	case reasonRecord:
 		s.drain(th)
-		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.args()}, s.ns(sl.Enter), s.ns(sl.Exit), sl.Result)
+		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.args()}, s.ns(sl.Enter), s.ns(sl.Exit), sl.Result,
+			sl.offered())
 		s.watch()
 		th.forget(sl.NR) // before others count on
 		s.unlock(th)

@@ -61,6 +61,9 @@
 //   - CPU time is 0 for calls that do not stop; the size of an open file is known when it is
 //     opened, and -1 afterwards; its owner, mode and links are what they were then, unless the
 //     process itself changed them since.
+//   - The peer of a local socket is asked for in the network namespace of the process. A process whose
+//     threads share descriptors is stopped for it, and so is one that has other numbers of processes or
+//     users than the recorder (inproc/ends.h).
 //   - While a program can store to files through mappings, calls on these files stop (watch_amd64.go).
 //   - Positions of files that nothing else can move are counted, not asked for
 //     (inproc/position.h). A process that takes a descriptor out of another (pidfd_getfd) and moves

@@ -3,6 +3,7 @@
 package interpose
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/iotape/iotape/record/internal/bpf"
@@ -15,6 +16,7 @@ const (
 	clocks      = 64
 	descriptors = 1024
 	devices     = 16
+	commandRoom = 1024
 
 	watchedFiles = 16
 	slotBytes    = 16384
@@ -50,6 +52,16 @@ const (
 	checkShare1
 	checkMove
 	checkRing
+	checkRequest
+)
+
+// What the memory of a command is.
+const (
+	commandUnused = iota
+	commandNone
+	commandIn
+	commandOut
+	commandTrace
 )
 
 // What the tracer is stopped for.
@@ -90,6 +102,14 @@ type control struct {
 	Row      [tableCalls]uint16
 	Rows     [tableRows]bpf.Spec
 	Inodes   [watchedFiles]uint64
+	Commands [commandRoom]command
+}
+
+// command is a command of fcntl or ioctl.
+type command struct {
+	Value         uint32
+	Bytes         uint16
+	IOCtl, Memory uint8
 }
 
 // descriptor is what the code in a process remembers of one.
@@ -97,6 +117,7 @@ type descriptor struct {
 	Generation, Lock uint64
 	Owned, Counted   uint64
 	Position         int64
+	Type             uint64
 	_                [64]byte // its trace.Object
 }
 
@@ -146,6 +167,8 @@ type slot struct {
 	Sixth       [2]uint64
 	Open        uint64
 	Epoch       uint64
+	Offered     uint64
+	Foreign     uint64
 }
 
 // at returns a value that stands in shared memory.
@@ -163,4 +186,12 @@ func (s *slot) args() [6]uint64 {
 		a[s.Given-1] = s.Original
 	}
 	return a
+}
+
+// offered returns how much room the call under way was told of, MaxUint64 if that is not known.
+func (s *slot) offered() uint64 {
+	if checks[int(s.NR)] != checkOffer {
+		return math.MaxUint64
+	}
+	return s.Offered
 }

@@ -75,7 +75,10 @@ func TestLayout(t *testing.T) {
 		"CLASS_CHECK": int64(classCheck), "CLASS_TRACE": int64(classTrace),
 		"CHECK_NONE": checkNone, "CHECK_POSITION": checkPosition, "CHECK_CLOSE": checkClose, "CHECK_CONTROL": checkControl,
 		"CHECK_OPEN": checkOpen, "CHECK_SHARE": checkShare, "CHECK_SHARE_1": checkShare1, "CHECK_MOVE": checkMove,
-		"CHECK_RING": checkRing, "DEVICES": devices, "WATCHED": watchedFiles, "CHECK_FILES": checkFiles, "CHECK_MMAP": checkMmap, "CHECK_RANGE": checkRange,
+		"CHECK_RING": checkRing, "DEVICES": devices, "COMMANDS": commandRoom, "CHECK_REQUEST": checkRequest,
+		"COMMAND_UNUSED": commandUnused, "COMMAND_NONE": commandNone, "COMMAND_IN": commandIn,
+		"COMMAND_OUT": commandOut, "COMMAND_TRACE": commandTrace, "WATCHED": watchedFiles,
+		"CHECK_FILES": checkFiles, "CHECK_MMAP": checkMmap, "CHECK_RANGE": checkRange,
 		"CHECK_OFFER": checkOffer, "CHECK_MASK": checkMask, "CHECK_RETURN": checkReturn,
 		"CHECK_WAIT": checkWait, "CHECK_ACTION": checkAction, "SLOTS": arenaSlots, "CODE_BYTES": codeBytes,
 		"REASON_NONE": reasonNone, "REASON_RECORD": reasonRecord, "REASON_ROOM": reasonRoom,
@@ -105,6 +108,7 @@ func TestLayout(t *testing.T) {
 	}
 	fields("clock", clock{}, map[string]string{"BaseTSC": "base_tsc", "BaseNS": "base_ns"})
 	fields("control", control{}, nil)
+	fields("command", command{}, nil)
 	fields("descriptor", descriptor{}, nil)
 	fields("files", files{}, nil)
 	// The rest of a slot is the stack of the code in the process.

@@ -50,6 +50,12 @@ func record(t *testing.T, o *capture.Options) *recording {
 	if err := probe(); err != nil {
 		t.Skip(err)
 	}
+	return recordWith(t, Backend{}, o)
+}
+
+// recordWith runs a command under any back end.
+func recordWith(t *testing.T, backend capture.Backend, o *capture.Options) *recording {
+	t.Helper()
 	const patience = 40 * time.Second
 	dir := t.TempDir()
 	out, err := os.Create(filepath.Join(dir, "out"))
@@ -73,14 +79,14 @@ func record(t *testing.T, o *capture.Options) *recording {
 		rec.notes = append(rec.notes, line)
 	}
 	var b bytes.Buffer
-	sw, err := trace.NewStreamWriter(&b, 1, &trace.Head{Backend: name})
+	sw, err := trace.NewStreamWriter(&b, 1, &trace.Head{Backend: backend.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		rec.result, err = Backend{}.Run(t.Context(), o, sw)
+		rec.result, err = backend.Run(t.Context(), o, sw)
 		done <- err
 	}()
 	select {

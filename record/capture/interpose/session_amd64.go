@@ -4,6 +4,8 @@ package interpose
 
 import (
 	"encoding/binary"
+	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -33,6 +35,7 @@ type session struct {
 	running bool // a program has been executed
 	spare   []byte
 
+	stops  uint64 // of threads, for their calls
 	stores uint64 // version of the files that are watched
 }
 
@@ -138,6 +141,7 @@ func (s *session) takeSlot(th *thread) {
 		return
 	}
 	th.slot = a.slot(th.index)
+	th.slot.Foreign = foreign(th.t.TID)
 	s.rings[th] = &ringState{slot: th.slot, mem: a.ring(th.index), pid: uint32(th.t.PID), tid: uint32(th.t.TID)}
 }
 
@@ -273,6 +277,7 @@ func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 		th.undo--
 		return false
 	}
+	s.stops++
 	s.drain(th)
 	th.nr, th.args, th.clone = c.NR, c.Args, 0
 	if c.Compat {
@@ -328,6 +333,7 @@ func (s *session) touched(th *thread, c *ptracer.Syscall) {
 // leave is told of that call's end.
 func (s *session) leave(t *ptracer.Tracee, ret int64) {
 	th := s.of(t)
+	s.stops++
 	if th.wanted {
 		s.base.Leave(t, ret)
 	}
@@ -346,6 +352,10 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
 		if ret == 0 {
 			s.inject(th)
+		}
+	case unix.SYS_UNSHARE, unix.SYS_SETNS:
+		if th.slot != nil {
+			th.slot.Foreign = foreign(t.TID)
 		}
 	case unix.SYS_MMAP:
 		if th.space != nil && ret > 0 && th.args[2]&unix.PROT_EXEC != 0 {
@@ -393,4 +403,16 @@ func (s *session) quit() {
 		c.Class = [tableCalls]class{}
 		c.Selector = 0
 	}
+}
+
+// foreign returns 1 if a thread has other numbers of processes or users than the recorder, or may have.
+func foreign(tid int) uint64 {
+	for _, of := range []string{"user", "pid"} {
+		its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", tid, of))
+		ours, err2 := os.Readlink("/proc/thread-self/ns/" + of)
+		if err != nil || err2 != nil || its != ours {
+			return 1
+		}
+	}
+	return 0
 }

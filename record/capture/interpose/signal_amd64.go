@@ -155,7 +155,7 @@ func (s *session) justReturned(th *thread, regs *unix.PtraceRegs) {
 	sl := th.slot
 	s.drain(th)
 	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
-	s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax))
+	s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax), sl.offered())
 	th.forget(sl.NR) // before others count on
 	s.unlock(th)
 	s.arguments(sl, regs)

@@ -3,6 +3,8 @@
 package interpose
 
 import (
+	"math"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
@@ -16,6 +18,7 @@ type tables struct {
 	check       [tableCalls]uint8
 	row         [tableCalls]uint16
 	rows        []bpf.Spec
+	commands    [commandRoom]command
 }
 
 // checks are the calls that need a look before they are made.
@@ -34,6 +37,8 @@ var checks = map[int]uint8{
 	unix.SYS_LINK: checkFiles, unix.SYS_LINKAT: checkFiles, unix.SYS_UNLINK: checkFiles, unix.SYS_UNLINKAT: checkFiles,
 	unix.SYS_RENAME: checkFiles, unix.SYS_RENAMEAT: checkFiles, unix.SYS_RENAMEAT2: checkFiles, unix.SYS_RMDIR: checkFiles,
 	unix.SYS_RECVFROM: checkOffer, unix.SYS_ACCEPT: checkOffer, unix.SYS_ACCEPT4: checkOffer,
+	unix.SYS_GETSOCKNAME: checkOffer, unix.SYS_GETPEERNAME: checkOffer, unix.SYS_GETSOCKOPT: checkOffer,
+	unix.SYS_IOCTL:          checkRequest,
 	unix.SYS_RT_SIGPROCMASK: checkMask, unix.SYS_RT_SIGRETURN: checkReturn, unix.SYS_RT_SIGACTION: checkAction,
 	unix.SYS_RT_SIGSUSPEND: checkWait, unix.SYS_PPOLL: checkWait, unix.SYS_PSELECT6: checkWait,
 	unix.SYS_EPOLL_PWAIT: checkWait, unix.SYS_EPOLL_PWAIT2: checkWait, unix.SYS_IO_PGETEVENTS: checkWait,
@@ -43,12 +48,12 @@ var checks = map[int]uint8{
 // threads or programs, end them, or change what our code rests on.
 var stops = []int{
 	unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
-	unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_ARCH_PRCTL, unix.SYS_PRCTL, unix.SYS_SECCOMP, unix.SYS_UNSHARE,
+	unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_ARCH_PRCTL, unix.SYS_PRCTL, unix.SYS_SECCOMP, unix.SYS_UNSHARE, unix.SYS_SETNS,
 	unix.SYS_PTRACE, unix.SYS_CLOSE_RANGE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_REMAP_FILE_PAGES,
 }
 
 func newTables(content capture.Content, exempt []int) *tables {
-	t := &tables{}
+	t := &tables{commands: commandTable()}
 	pass := map[int]bool{}
 	for _, nr := range exempt {
 		pass[nr] = true
@@ -62,7 +67,7 @@ func newTables(content capture.Content, exempt []int) *tables {
 			c = classPass
 		case spec.Op == event.OpUnknown:
 		case nr == unix.SYS_RT_SIGRETURN: // it does not return to our code
-		case recordable(spec, checks[nr]) && spec.Op.TellsEnds() != event.EndsAlways: // else the tracer asks for them
+		case recordable(spec, checks[nr]) && nr != unix.SYS_PIDFD_GETFD: // whose descriptor comes from elsewhere
 			c = classRecord
 			t.row[nr] = uint16(len(t.rows))
 			t.rows = append(t.rows, all[nr])
@@ -84,6 +89,7 @@ func newTables(content capture.Content, exempt []int) *tables {
 func (t *tables) write(c *control) {
 	c.Class, c.Fast, c.Check, c.Row = t.class, t.fast, t.check, t.row
 	copy(c.Rows[:], t.rows)
+	c.Commands = t.commands
 }
 
 // recordable reports whether the code in the process can record an operation: all its memory
@@ -94,15 +100,16 @@ func recordable(s *event.Spec, check uint8) bool {
 	}
 	for i := range s.Args {
 		a := &s.Args[i]
-		if !a.Kind.IsMemory() || check == checkOffer && (a.Len == event.LenPtr || i == int(s.ValueResultArg)-1) {
-			continue // with checkOffer there is nothing
+		if !a.Kind.IsMemory() || check == checkOffer && a.Len == event.LenPtr {
+			continue // the code in the process notes the room that there was
 		}
-		if a.When != event.AtExit || a.Kind == event.KindStrings || a.Layout == event.LayoutFDPair {
+		if a.When != event.AtExit || a.Kind == event.KindStrings {
 			return false
 		}
 		switch a.Len {
 		case event.LenNUL, event.LenConst, event.LenArg, event.LenRet, event.LenVec, event.LenVecAll,
-			event.LenArray, event.LenRetArray, event.LenPositive, event.LenInterrupted:
+			event.LenArray, event.LenRetArray, event.LenPositive, event.LenInterrupted,
+			event.LenCommand:
 		default:
 			return false
 		}
@@ -125,4 +132,36 @@ func late(s *event.Spec) bool {
 		}
 	}
 	return true
+}
+
+// commandTable returns the commands of fcntl and ioctl whose numbers do not say what their memory is, as
+// command_at of inproc/command.h finds them.
+func commandTable() (t [commandRoom]command) {
+	for _, c := range event.Commands() {
+		if c.Op != event.OpFcntl && c.Op != event.OpIoctl {
+			continue
+		}
+		row := command{Value: c.Value, Memory: commandTrace}
+		if c.Op == event.OpIoctl {
+			row.IOCtl = 1
+		}
+		n := c.Arg.Bytes(event.AMD64)
+		switch {
+		case c.Made || c.Arg.Kind == event.KindFD:
+		case !c.Arg.Kind.IsMemory():
+			row.Memory = commandNone
+		case c.Arg.Len != event.LenConst || c.Arg.When != event.AtExit || n > math.MaxUint16,
+			c.Arg.Layout == event.LayoutCloneRange, c.Arg.Layout == event.LayoutFDPair:
+		case c.Arg.Dir == event.Out:
+			row.Bytes, row.Memory = uint16(n), commandOut
+		default:
+			row.Bytes, row.Memory = uint16(n), commandIn
+		}
+		i := (c.Value ^ c.Value>>8) % commandRoom
+		for t[i].Memory != commandUnused {
+			i = (i + 1) % commandRoom
+		}
+		t[i] = row
+	}
+	return t
 }

@@ -4,7 +4,6 @@ package ptrace
 
 import (
 	"encoding/binary"
-	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -255,14 +254,15 @@ func (r *Recorder) leave(t *ptracer.Tracee, ret int64) {
 }
 
 // Returned records a call that its thread made without a stop at its entry: from enter to exit,
-// ns, with the raw result. The thread is stopped.
-func (r *Recorder) Returned(t *ptracer.Tracee, c *ptracer.Syscall, enter, exit uint64, ret int64) {
+// ns, with the raw result. offered is the room that it was told of (event.Spec.ValueResultArg), MaxUint64 if
+// that is not known. The thread is stopped.
+func (r *Recorder) Returned(t *ptracer.Tracee, c *ptracer.Syscall, enter, exit uint64, ret int64, offered uint64) {
 	if c.NR < uint64(len(r.through)) && r.through[c.NR] {
 		return
 	}
 	th := r.of(t)
 	spec := event.Lookup(event.ByNumber(r.arch, int(c.NR)))
-	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, enter: enter, offered: math.MaxUint64}
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, enter: enter, offered: offered}
 	th.inUse = true
 	t.Seen = exit
 	r.leave(t, ret)

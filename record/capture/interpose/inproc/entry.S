@@ -38,7 +38,7 @@
 
 	.text
 	.globl gates_begin, gates_end, common, common_saved, gate, gate_end, pass_gate, pass_end, raw
-	.globl flags_saved, check_done, check_end, pending_checked, pass_done, pass, check, checking, call, traced_way, own_call
+	.globl flags_saved, check_done, check_end, pending_checked, pass_done, pass, check, checking, call, traced_way, own_call, own_call5
 	.globl own_end, trap, trap_end, again, committed, restore, restore_end
 	.globl orphan, restorer, restorer_end, settle
 
@@ -184,13 +184,15 @@ raw:
 	jmp *%rcx
 
 check_end:
-	/* own_call(nr, a, b, c, d): a call of ours, which is not recorded */
+	/* own_call(nr, a, b, c, d), own_call5(nr, a, b, c, d, e): a call of ours, which is not recorded */
 own_call:
+own_call5:
 	mov %rdi, %rax
 	mov %rsi, %rdi
 	mov %rdx, %rsi
 	mov %rcx, %rdx
 	mov %r8, %r10
+	mov %r9, %r8
 	syscall
 own_end:
 	ret

@@ -9,19 +9,21 @@
 #define INLINE static inline __attribute__((always_inline))
 
 HIDDEN s64 own_call(s64 nr, s64 a, s64 b, s64 c, s64 d);
+HIDDEN s64 own_call5(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 extern HIDDEN const u8 gates_begin[], raw[], trap_end[];
 HIDDEN u64 copy_from(void *to, u64 from, u64 n);
 HIDDEN s64 string_length(u64 s, u64 most);
 
 enum {
 	NR_READ = 0, NR_FSTAT = 5, NR_LSEEK = 8, NR_MMAP = 9, NR_MREMAP = 25, NR_SCHED_YIELD = 24, NR_SENDMSG = 46, NR_FCNTL = 72,
+	NR_WRITE = 1, NR_CLOSE = 3, NR_SOCKET = 41, NR_GETSOCKNAME = 51, NR_GETPEERNAME = 52, NR_GETSOCKOPT = 55,
 	NR_OPEN = 2, NR_CREAT = 85, NR_OPENAT = 257,
-	F_DUPFD = 0, F_GETFD = 1, F_GETFL = 3, F_DUPFD_CLOEXEC = 1030,
+	F_DUPFD = 0, F_GETFD = 1, F_SETFD = 2, F_GETFL = 3, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030,
 	F_GETLK = 5, F_SETLK = 6, F_SETLKW = 7, F_OFD_GETLK = 36, F_OFD_SETLK = 37, F_OFD_SETLKW = 38,
 	O_TRANSIENT = 0100 | 0200 | 0400 | 01000, /* O_CREAT O_EXCL O_NOCTTY O_TRUNC */
 	VALID_OPEN = 0x7fffc3, /* VALID_OPEN_FLAGS (linux/fcntl.h) */
 	O_CREAT = 0100, O_LARGEFILE = 0100000, O_CLOEXEC = 02000000, O_PATH = 010000000,
-	S_IFMT = 0170000, S_IFREG = 0100000, S_IFDIR = 0040000, S_IFBLK = 0060000,
+	S_IFMT = 0170000, S_IFREG = 0100000, S_IFDIR = 0040000, S_IFBLK = 0060000, S_IFSOCK = 0140000,
 	PROT_WRITE = 2, PROT_EXEC = 4, MAP_SHARED = 1, MAP_ANONYMOUS = 0x20, MAP_FIXED = 0x10, MAP_FIXED_NOREPLACE = 0x100000,
 	EINTR = 4, RESTART_BLOCK = 516, MAX_ERRNO = 4095,
 	MAX_VECTOR = 64,     /* elements that are recorded here */
@@ -36,6 +38,7 @@ enum {
 #define SYS_BIT (1ul << (SIGSYS - 1))
 #define MAX_COUNT (1u << 20)
 #define MAX_BYTES 0x7fffffffu
+#define SOCKADDR_MAX 128 /* sizeof(struct sockaddr_storage) */
 
 struct stat {
 	u64 dev, ino, nlink;
@@ -138,6 +141,7 @@ static struct object *object_of(struct slot *s, struct object *at, s32 fd, s8 ar
 			at->size = (u64)st.size;
 	} else {
 		*(volatile u64 *)&d->generation = 0;
+		d->type = 0;
 		if (!look(at, fd, flags))
 			return at;
 		const u64 *from = (const u64 *)at;
@@ -173,6 +177,21 @@ INLINE void ends(struct slot *s, s64 fd)
 		*(volatile u64 *)&s->files->d[fd].owned = 0;
 }
 
+/* harmless reports whether an ioctl only asks. */
+INLINE s32 harmless(u32 request)
+{
+	switch (request) {
+	case 0x5401: /* TCGETS */
+	case 0x540f: /* TIOCGPGRP */
+	case 0x5411: /* TIOCOUTQ */
+	case 0x5413: /* TIOCGWINSZ */
+	case 0x541b: /* FIONREAD */
+	case 0x8905: /* SIOCATMARK */
+		return 1;
+	}
+	return 0;
+}
+
 /* controls prepares what fcntl does. Locks change nothing that is remembered. */
 INLINE void controls(struct slot *s)
 {
@@ -186,6 +205,19 @@ INLINE void controls(struct slot *s)
 		break;
 	default:
 		forget(s, (s32)s->args[0]);
+	}
+}
+
+/* controlled forgets what fcntl or ioctl may have changed. */
+INLINE void controlled(struct slot *s)
+{
+	u32 command = (u32)s->args[1];
+	if (s->control->check[s->nr] == CHECK_REQUEST ? !harmless(command) : command == F_SETFL) {
+		/* of the open file: other descriptors may stand for it, too */
+		__sync_fetch_and_add(&s->files->generation, 1);
+		__sync_fetch_and_add(&s->files->moves, 1);
+	} else if (s->control->check[s->nr] == CHECK_CONTROL && command == F_SETFD) {
+		forget(s, (s32)s->args[0]); /* another thread may have looked at it meanwhile */
 	}
 }
 
@@ -367,8 +399,11 @@ HIDDEN u32 before(struct slot *s)
 	}
 	case CHECK_OFFER: {
 		const struct spec *sp = &c->rows[c->row[s->nr]];
-		if (s->args[sp->offer_arg])
-			return CLASS_TRACE;
+		u64 at = s->args[sp->offer_arg];
+		u32 room;
+		s->offered = ~0ul;
+		if (at && !copy_from(&room, at + sp->offer_off, sizeof(room)))
+			s->offered = room;
 		break;
 	}
 	case CHECK_MASK:
@@ -388,12 +423,23 @@ HIDDEN u32 before(struct slot *s)
 	return fast;
 }
 
+/* What a piece of IOT_PART_SOCKET is (package event/socket). */
+struct ends {
+	u16 family, type, protocol;
+	u8 local, peer; /* bytes of their addresses, which follow */
+	u64 peer_ino;
+	u32 pid, uid;
+	u64 zero;
+	u8 addresses[2 * SOCKADDR_MAX];
+};
+
 struct record {
 	struct slot *s;
 	const struct spec *sp;
 	struct object objects[IOT_MAX_OBJS];
-	u32 nobjects, nsegments;
+	u32 nobjects, nsegments, room; /* room: what the call was told of, if the record has that */
 	struct segment segments[3 * IOT_MAX_CAPS];
+	struct ends ends[IOT_MAX_OBJS];
 	struct iovec vector[MAX_VECTOR];
 	u32 nvector;
 	u64 bytes; /* of all pieces, with their heads */
@@ -454,11 +500,17 @@ static s32 vector(struct record *r, const struct cap *k, s64 ret)
 	return 1;
 }
 
+#include "command.h"
+#include "ends.h"
+
 /* memory adds what an argument points to. Returns 0 if the tracer has to. */
 static s32 memory(struct record *r, const struct cap *k, s64 ret)
 {
-	const u64 *args = r->s->args;
+	const struct slot *s = r->s;
+	const u64 *args = s->args;
 	u64 addr = args[k->arg], n = 0, v = k->len_arg < IOT_MAX_ARGS ? args[k->len_arg] : 0;
+	if (k->len == IOT_LEN_COMMAND)
+		return command(r, k, ret);
 	if (!addr)
 		return 1;
 	if (k->cond_mask) {
@@ -499,6 +551,12 @@ static s32 memory(struct record *r, const struct cap *k, s64 ret)
 			n = least(n, (u32)v);
 		n *= k->bytes;
 		break;
+	case IOT_LEN_PTR: {
+		u32 got;
+		if (v && !copy_from(&got, v, sizeof(got)))
+			n = least(least(got, s->offered), k->bytes);
+		break;
+	}
 	case IOT_LEN_POSITIVE:
 		n = ret > 0 ? k->bytes : 0;
 		break;
@@ -562,6 +620,16 @@ INLINE void objects(struct record *r, s64 ret)
 		if (check == CHECK_OPEN && ret < DESCRIPTORS)
 			opened_at(s, &s->files->d[ret]);
 		at = object_of(s, at, (s32)ret, IOT_RESULT_ARG, opened(s));
+	}
+	for (u32 i = 0; !failed(ret) && i < r->sp->ncaps; i++) {
+		const struct cap *k = &r->sp->caps[i];
+		s32 pair[2];
+		if (!(k->flags & CAP_FDS) || copy_from(pair, s->args[k->arg], sizeof(pair)))
+			continue;
+		for (u32 n = 0; n < 2; n++) {
+			ends(s, pair[n]);
+			at = object_of(s, at, pair[n], IOT_MEMORY_ARG, -1);
+		}
 	}
 	r->nobjects = (u32)(at - r->objects);
 }
@@ -639,12 +707,20 @@ HIDDEN u32 after(struct slot *s)
 	r.bytes = 0;
 	if (c->check[s->nr] == CHECK_FILES)
 		__sync_fetch_and_add(&s->files->generation, 1);
+	if (c->check[s->nr] == CHECK_CONTROL || c->check[s->nr] == CHECK_REQUEST)
+		controlled(s);
 	objects(&r, ret);
+	if (!tell_ends(&r))
+		goto tracer;
 	if (*(volatile const u64 *)&c->watched && watched(c, &r))
 		goto tracer;
 	for (u32 i = 0; i < r.sp->ncaps && i < IOT_MAX_CAPS; i++)
 		if (!memory(&r, &r.sp->caps[i], ret))
 			goto tracer;
+	if (c->check[s->nr] == CHECK_OFFER && !failed(ret) && s->offered != ~0ul) {
+		r.room = (u32)s->offered;
+		add(&r, (u8)(IOT_PART_BEFORE + r.sp->offer_arg), 0, (u64)&r.room, sizeof(r.room), 0);
+	}
 
 	u64 len = sizeof(struct rec_call) + r.nobjects * sizeof(struct object) + r.bytes, need = len + 8;
 	u64 head = s->head, size = s->ring_bytes, at = head & (size - 1);

@@ -22,6 +22,7 @@ enum {
 	DEVICES = 16,       /* of a process whose file systems are remembered */
 	SLOTS = 256,        /* of an arena; the last has no thread: its calls are made in the stubs */
 	CODE_BYTES = 131072, /* before control */
+	COMMANDS = 1024,    /* room in the table of commands, a power of 2 */
 };
 
 /* What is done with a call, by its number (control.class). */
@@ -42,7 +43,7 @@ enum {
 	CHECK_FILES,    /* changes attributes of files that descriptors may stand for */
 	CHECK_MMAP,
 	CHECK_RANGE,    /* changes the mappings in a range */
-	CHECK_OFFER,    /* says in memory how much room there is */
+	CHECK_OFFER,    /* says in memory how much room there is, and gets the answer there */
 	CHECK_MASK,     /* changes the signal mask */
 	CHECK_RETURN,   /* sets the one of a signal frame */
 	CHECK_WAIT,     /* has a mask while it waits */
@@ -52,6 +53,23 @@ enum {
 	CHECK_SHARE_1,  /* likewise, the one in argument 1, whose own open file ends */
 	CHECK_MOVE,     /* moves a position if the offset in argument 3 is -1 */
 	CHECK_RING,     /* io_uring: requests may move positions at any time */
+	CHECK_REQUEST,  /* ioctl: may change what is remembered of descriptors */
+};
+
+/* What the memory of a command is (command.memory). */
+enum {
+	COMMAND_UNUSED, /* no command */
+	COMMAND_NONE,   /* it has none */
+	COMMAND_IN,
+	COMMAND_OUT,    /* of a call that succeeded */
+	COMMAND_TRACE,  /* the tracer knows */
+};
+
+/* A command of fcntl or ioctl. */
+struct command {
+	u32 value;
+	u16 bytes; /* of its memory */
+	u8 ioctl, memory;
 };
 
 /* What the tracer is stopped for (slot.reason). */
@@ -96,6 +114,7 @@ struct control {
 	u16 row[CALLS];
 	struct spec rows[ROWS];
 	u64 inodes[WATCHED]; /* of files that programs store to through mappings */
+	struct command commands[COMMANDS]; /* hashed by command_at() */
 };
 
 struct descriptor {
@@ -104,6 +123,7 @@ struct descriptor {
 	u64 owned;      /* files.epoch before the open file was made that it alone stands for; 0: not known */
 	u64 counted;    /* files.moves when position was the open file's; 0: not known */
 	s64 position;   /* of the open file, if owned and counted are current */
+	u64 type;       /* of a socket, by SO_TYPE; 0: not known */
 	struct object o;
 };
 
@@ -158,4 +178,6 @@ struct slot {
 	u64 sixth[2];    /* likewise: the sixth argument of pselect6 */
 	u64 open;        /* what entry is while the program runs: common, or raw for ever */
 	u64 epoch;       /* files.epoch before the call under way, if that is an open */
+	u64 offered;     /* room that the call under way was told of (CHECK_OFFER), ~0: not known */
+	u64 foreign;     /* it has other numbers of processes or users than the recorder */
 };

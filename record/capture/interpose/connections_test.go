@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package interpose
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/socket"
+	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/ptrace"
+	"github.com/iotape/iotape/trace"
+)
+
+// connections records the program of connections to itself, in a directory of its own.
+func connections(t *testing.T, backend capture.Backend, dir string, rounds int) *recording {
+	t.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command := []string{program(t, "connections"), strconv.Itoa(rounds), dir}
+	rec := recordWith(t, backend, &capture.Options{Command: command}).succeeded(t)
+	if rec.output != "done\n" {
+		t.Fatalf("the program wrote %q", rec.output)
+	}
+	return rec
+}
+
+// shortDir returns a new directory whose name fits into the address of a local socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+// TestConnections records a program that makes connections and looks at them in all ways: with the
+// same events as ptrace, and without a stop for any of them.
+func TestConnections(t *testing.T) {
+	if err := probe(); err != nil {
+		t.Skip(err)
+	}
+	t.Parallel()
+	dir := shortDir(t)
+	few, more := connections(t, Backend{}, dir, 10), connections(t, Backend{}, dir, 60)
+	if few.result.Stops == 0 || more.result.Stops != few.result.Stops {
+		t.Errorf("%d stops in 10 rounds, %d in 60: want as many, and more than 0", few.result.Stops,
+			more.result.Stops)
+	}
+	want, got := plain(connections(t, ptrace.Backend{}, dir, 10)), plain(few)
+	for i := range max(len(want), len(got)) {
+		switch {
+		case i >= len(want) || i >= len(got):
+			t.Fatalf("%d calls recorded, %d by ptrace", len(got), len(want))
+		case want[i] != got[i]:
+			t.Fatalf("call %d:\n%s\nby ptrace:\n%s", i, got[i], want[i])
+		}
+	}
+	if len(got) < 1000 {
+		t.Errorf("%d calls recorded, want more", len(got))
+	}
+}
+
+// plain returns the calls of a program from its first socket to its last as text, without what differs from
+// one run to the next: inodes, ports and process ids are numbered in order, addresses left out.
+func plain(rec *recording) (list []string) {
+	names := map[string]string{}
+	number := func(kind string, n uint64) string {
+		if n == 0 {
+			return "0"
+		}
+		key := fmt.Sprint(kind, n)
+		if names[key] == "" {
+			names[key] = fmt.Sprint(kind, len(names)+1)
+		}
+		return names[key]
+	}
+	begun := false
+	for i := range rec.records {
+		r := &rec.records[i]
+		op := event.Op(r.Op)
+		if begun && op == event.OpNewfstatat { // it is done, and looks where its last words go
+			break
+		}
+		if begun = begun || op == event.OpSocket; r.Type != trace.RecCall || !begun {
+			continue
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%v = %d, flags %#x;", op, r.Ret, r.Flags)
+		for k := range r.Objects {
+			o := &r.Objects[k]
+			fmt.Fprintf(&b, " object %d: fd %d, inode %s, mode %#o, flags %#o, links %d, uid %d, pos %d", o.Arg,
+				o.FD, number("ino", o.Ino), o.Mode, o.Flags, o.Nlink, o.UID, o.Pos)
+		}
+		for _, p := range r.Pieces {
+			data := fmt.Sprintf("%x", p.Data)
+			switch le := binary.LittleEndian; {
+			case int(p.Arg) == event.PartSocket.Of(0):
+				e, ok := socket.Decode(p.Data, r.Objects[p.Off].Ino)
+				data = fmt.Sprintf("%v family %d, type %d, protocol %d, %s to %s (%s), process %s, uid %d", ok,
+					e.Family, e.Type, e.Protocol, address(&e.Local, number), address(&e.Peer, number),
+					number("ino", e.PeerIno), number("pid", uint64(e.PID)), e.UID)
+				p.Len = 0 // that of its data
+			case len(p.Data) >= 4 && le.Uint16(p.Data) == unix.AF_INET:
+				data = "port " + number("port", uint64(binary.BigEndian.Uint16(p.Data[2:]))) + data[8:]
+			case len(p.Data) == unix.SizeofUcred:
+				data = number("pid", uint64(le.Uint32(p.Data))) + data[8:]
+			}
+			fmt.Fprintf(&b, " piece %d: flags %d, %d bytes at %d, %s;", p.Arg, p.Flags, p.Len, p.Off, data)
+		}
+		list = append(list, b.String())
+	}
+	return list
+}
+
+// address returns the text of an address with its port numbered.
+func address(a *socket.Address, number func(string, uint64) string) string {
+	if a.Path != "" {
+		return strconv.Quote(a.Path)
+	}
+	return a.IP.String() + ":" + number("port", uint64(a.Port))
+}
