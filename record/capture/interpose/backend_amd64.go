@@ -40,7 +40,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		return nil, err
 	}
 	s := &session{
-		o: o, rec: rec, base: rec.Handler(), code: c, tables: newTables(o.Content, rec.Exempt()),
+		o: o, rec: rec, base: rec.Handler(), code: c, tables: newTables(o.Content, o.Prefilter, rec.Exempt()),
 		threads: map[*ptracer.Tracee]*thread{}, images: map[imageKey]*image{}, slow: map[string]*slowSite{},
 		refused: map[string]int{}, timer: newTimer(), rings: map[*thread]*ringState{},
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/internal/bpf"
 )
 
@@ -103,6 +104,7 @@ type control struct {
 	Rows     [tableRows]bpf.Spec
 	Inodes   [watchedFiles]uint64
 	Commands [commandRoom]command
+	Steps    [predicate.MaxPrefilterSteps]bpf.PrefilterStep
 }
 
 // command is a command of fcntl or ioctl.
@@ -168,6 +170,7 @@ type slot struct {
 	Open        uint64
 	Epoch       uint64
 	Offered     uint64
+	Who         [7]uint64
 	Foreign     uint64
 }
 

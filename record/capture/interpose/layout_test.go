@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/internal/bpf"
 )
@@ -84,6 +85,7 @@ func TestLayout(t *testing.T) {
 		"REASON_NONE": reasonNone, "REASON_RECORD": reasonRecord, "REASON_ROOM": reasonRoom,
 		"REASON_SIGNAL": reasonSignal, "REASON_AGAIN": reasonAgain,
 		"STATE_NONE": stateNone, "STATE_BEFORE": stateBefore, "STATE_CALLING": stateCalling, "STATE_AFTER": stateAfter,
+		"PREFILTER_STEPS": predicate.MaxPrefilterSteps, "sizeof(struct prefilter_step)": int64(unsafe.Sizeof(bpf.PrefilterStep{})),
 		"(sizeof(struct control) + 4095) / 4096 * 4096": int64(controlBytes),
 		"(sizeof(struct files) + 4095) / 4096 * 4096":   int64(filesBytes),
 		"sizeof(struct spec)":                           int64(unsafe.Sizeof(bpf.Spec{})),
@@ -187,7 +189,7 @@ func TestCodeFits(t *testing.T) {
 
 // TestTables checks that there is room for every operation that can be recorded in the process.
 func TestTables(t *testing.T) {
-	tables := newTables(capture.Content{}, nil)
+	tables := newTables(capture.Content{}, nil, nil)
 	if n := len(tables.rows); n > tableRows {
 		t.Fatalf("%d operations are recorded in the process, room for %d", n, tableRows)
 	}

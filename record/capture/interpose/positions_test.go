@@ -12,6 +12,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/ptrace"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -47,5 +48,36 @@ func TestPositions(t *testing.T) {
 				t.Fatalf("call %d, %s: descriptor and position %s recorded, want %s", i, calls[i], got[i], want[i])
 			}
 		}
+	}
+}
+
+// TestPositionsFiltered checks that calls which the filter leaves out count for the positions of those
+// that it does not.
+func TestPositionsFiltered(t *testing.T) {
+	for _, filter := range []string{"op = write or op = lseek", "op = read", "count > 3 and not failed", "failed"} {
+		t.Run(filter, func(t *testing.T) {
+			o := capture.Options{Prefilter: prefilter(t, filter)}
+			positions := func(backend capture.Backend) (list []string) {
+				o.Command = []string{program(t, "positions"), t.TempDir()}
+				rec := recordWith(t, backend, &o).succeeded(t)
+				for _, op := range []event.Op{event.OpRead, event.OpWrite, event.OpReadv, event.OpLseek} {
+					for _, r := range rec.calls(op) {
+						if r.PID == rec.records[0].PID && r.Args[0] != 1 && len(r.Objects) > 0 {
+							list = append(list, fmt.Sprintf("%v(%d, %d) = %d at %d", op, int32(r.Args[0]), r.Args[2],
+								r.Ret, position(r)))
+						}
+					}
+				}
+				return list
+			}
+			if err := probe(); err != nil {
+				t.Skip(err)
+			}
+			got, want := positions(Backend{}), positions(ptrace.Backend{})
+			if len(want) < 5 {
+				t.Errorf("%d calls by ptrace, want more", len(want))
+			}
+			same(t, got, want)
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/ptrace"
@@ -142,6 +143,7 @@ func (s *session) takeSlot(th *thread) {
 	}
 	th.slot = a.slot(th.index)
 	th.slot.Foreign = foreign(th.t.TID)
+	s.identify(th)
 	s.rings[th] = &ringState{slot: th.slot, mem: a.ring(th.index), pid: uint32(th.t.PID), tid: uint32(th.t.TID)}
 }
 
@@ -345,6 +347,11 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 			th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
 		}
 	}
+	if th.nr < tableCalls && event.Lookup(event.ByNumber(event.AMD64, int(th.nr))).Identity {
+		for _, other := range s.threads { // some change that of others
+			s.identify(other)
+		}
+	}
 	if th.place != 0 {
 		s.back(th)
 	}
@@ -415,4 +422,17 @@ func foreign(tid int) uint64 {
 		}
 	}
 	return 0
+}
+
+// identify tells a thread's code what the filter may ask of who makes its calls.
+func (s *session) identify(th *thread) {
+	if th.slot == nil || s.o.Prefilter == nil {
+		return
+	}
+	le := binary.LittleEndian
+	c := s.rec.Identity(th.t)
+	th.slot.Who = [...]uint64{
+		uint64(c.PPID), uint64(c.PGRP), uint64(c.SID), uint64(c.UID), uint64(c.GID),
+		le.Uint64(c.Comm[:]), le.Uint64(c.Comm[8:]),
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/internal/bpf"
 )
@@ -19,6 +20,7 @@ type tables struct {
 	row         [tableCalls]uint16
 	rows        []bpf.Spec
 	commands    [commandRoom]command
+	steps       [predicate.MaxPrefilterSteps]bpf.PrefilterStep // of the filter
 }
 
 // checks are the calls that need a look before they are made.
@@ -52,13 +54,16 @@ var stops = []int{
 	unix.SYS_PTRACE, unix.SYS_CLOSE_RANGE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_REMAP_FILE_PAGES,
 }
 
-func newTables(content capture.Content, exempt []int) *tables {
+func newTables(content capture.Content, filter *predicate.Prefilter, exempt []int) *tables {
 	t := &tables{commands: commandTable()}
 	pass := map[int]bool{}
 	for _, nr := range exempt {
 		pass[nr] = true
 	}
 	all := bpf.Rows(event.AMD64, content)
+	var shared bpf.Common
+	bpf.PutPrefilter(&shared, filter, nil)
+	t.steps = shared.Prefilter
 	for nr := range tableCalls {
 		spec := event.Lookup(event.ByNumber(event.AMD64, nr))
 		c := classTrace
@@ -70,7 +75,9 @@ func newTables(content capture.Content, exempt []int) *tables {
 		case recordable(spec, checks[nr]) && nr != unix.SYS_PIDFD_GETFD: // whose descriptor comes from elsewhere
 			c = classRecord
 			t.row[nr] = uint16(len(t.rows))
-			t.rows = append(t.rows, all[nr])
+			row := all[nr]
+			row.Prefilter = bpf.PrefilterRow(filter, false, spec.Op, row.Flags)
+			t.rows = append(t.rows, row)
 		case late(spec):
 			c = classLate
 		}
@@ -89,7 +96,7 @@ func newTables(content capture.Content, exempt []int) *tables {
 func (t *tables) write(c *control) {
 	c.Class, c.Fast, c.Check, c.Row = t.class, t.fast, t.check, t.row
 	copy(c.Rows[:], t.rows)
-	c.Commands = t.commands
+	c.Commands, c.Steps = t.commands, t.steps
 }
 
 // recordable reports whether the code in the process can record an operation: all its memory

@@ -4,6 +4,7 @@ package ptrace
 
 import (
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/predicate"
 )
 
@@ -33,9 +34,16 @@ func (r *Recorder) refuses(th *thread, exit uint64, ret int64) bool {
 			return false
 		}
 	}
-	return r.o.Prefilter.Drops(c.spec.Op, &predicate.PrefilterCall{
-		PID: uint32(th.t.PID), TID: th.tid, PPID: th.task.ppid, PGRP: th.task.pgid, SID: th.task.sid,
-		UID: th.task.uid, GID: th.task.gid,
-		NR: c.nr, Latency: int64(exit - c.enter), Raw: ret, Args: c.args, Comm: th.task.comm,
-	})
+	p := r.Identity(th.t)
+	p.NR, p.Latency, p.Raw, p.Args = c.nr, int64(exit-c.enter), ret, c.args
+	return r.o.Prefilter.Drops(c.spec.Op, &p)
+}
+
+// Identity returns what a prefilter can ask of who makes a thread's calls, as it was recorded last.
+func (r *Recorder) Identity(t *ptracer.Tracee) predicate.PrefilterCall {
+	th := r.of(t)
+	return predicate.PrefilterCall{
+		PID: uint32(t.PID), TID: th.tid, PPID: th.task.ppid, PGRP: th.task.pgid, SID: th.task.sid,
+		UID: th.task.uid, GID: th.task.gid, Comm: th.task.comm,
+	}
 }

@@ -368,6 +368,10 @@ HIDDEN u32 before(struct slot *s)
 		break;
 	case CHECK_CONTROL:
 		controls(s);
+		/* fall through */
+	case CHECK_REQUEST:
+		if (fast == CLASS_PASS)
+			return CLASS_RECORD; /* after() forgets what it changed, and records nothing */
 		break;
 	case CHECK_SHARE_1:
 		ends(s, (s32)s->args[1]);
@@ -502,6 +506,7 @@ static s32 vector(struct record *r, const struct cap *k, s64 ret)
 
 #include "command.h"
 #include "ends.h"
+#include "filter.h"
 
 /* memory adds what an argument points to. Returns 0 if the tracer has to. */
 static s32 memory(struct record *r, const struct cap *k, s64 ret)
@@ -696,6 +701,8 @@ HIDDEN u32 after(struct slot *s)
 		u32 check = c->check[s->nr];
 		if (check == CHECK_MASK || check == CHECK_ACTION || check == CHECK_WAIT)
 			put_right(s);
+		if (check == CHECK_CONTROL || check == CHECK_REQUEST)
+			controlled(s);
 		unlock(s);
 		return REASON_NONE;
 	}
@@ -710,9 +717,19 @@ HIDDEN u32 after(struct slot *s)
 	if (c->check[s->nr] == CHECK_CONTROL || c->check[s->nr] == CHECK_REQUEST)
 		controlled(s);
 	objects(&r, ret);
-	if (!tell_ends(&r))
-		goto tracer;
 	if (*(volatile const u64 *)&c->watched && watched(c, &r))
+		goto tracer;
+	u64 enter = time_of(c, s->enter), exit = time_of(c, s->exit);
+	if (enter < s->last) /* clocks differ a little */
+		enter = s->last;
+	if (exit < enter)
+		exit = enter;
+	if (refused(s, r.sp, exit - enter)) {
+		unlock(s);
+		s->position = -1;
+		return REASON_NONE;
+	}
+	if (!tell_ends(&r))
 		goto tracer;
 	for (u32 i = 0; i < r.sp->ncaps && i < IOT_MAX_CAPS; i++)
 		if (!memory(&r, &r.sp->caps[i], ret))
@@ -744,11 +761,6 @@ HIDDEN u32 after(struct slot *s)
 	call->p.pid = s->pid;
 	call->p.tid = s->tid;
 	call->p.flags = 0;
-	u64 enter = time_of(c, s->enter), exit = time_of(c, s->exit);
-	if (enter < s->last) /* clocks differ a little */
-		enter = s->last;
-	if (exit < enter)
-		exit = enter;
 	s->last = exit;
 	call->enter = enter;
 	call->exit = exit;

@@ -115,6 +115,7 @@ struct control {
 	struct spec rows[ROWS];
 	u64 inodes[WATCHED]; /* of files that programs store to through mappings */
 	struct command commands[COMMANDS]; /* hashed by command_at() */
+	struct prefilter_step steps[PREFILTER_STEPS]; /* of the filter (filter.h) */
 };
 
 struct descriptor {
@@ -179,5 +180,6 @@ struct slot {
 	u64 open;        /* what entry is while the program runs: common, or raw for ever */
 	u64 epoch;       /* files.epoch before the call under way, if that is an open */
 	u64 offered;     /* room that the call under way was told of (CHECK_OFFER), ~0: not known */
+	u64 who[7];      /* for the filter: parent, group, session, user, group of users, and name, 16 bytes */
 	u64 foreign;     /* it has other numbers of processes or users than the recorder */
 };
