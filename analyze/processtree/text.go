@@ -20,8 +20,8 @@ const maxCommand = 120
 // Text writes the tree for people, a line for each process; all shows whole command lines.
 func (t *Tree) Text(w io.Writer, all bool) error {
 	var b strings.Builder
-	table := report.Table{Head: []string{"pid", "user", "calls", "errors", "read", "written", "syncs", "in calls", "start",
-		"lived", "ended", "command"}, Right: 10}
+	table := report.Table{Head: []string{"pid", "user", "calls", "errors", "read", "written", "syncs", "in calls",
+		"start", "lived", "ended", "command"}, Right: 10}
 	var add func(p *Process, first, rest string)
 	add = func(p *Process, first, rest string) {
 		count := func(n uint64) string { return orDash(n, report.Count) }
