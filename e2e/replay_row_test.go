@@ -202,7 +202,7 @@ func (r *row) script(t *testing.T, e *env, text string, behind ...string) (stdou
 // the recording left.
 func (r *row) replay(t *testing.T, f failer, e *env, tape, into, order string, want *tree.Manifest) {
 	t.Helper()
-	v, stderr := e.replay(t, tape, "--into", into, "--verify", "--devices", "--order", order)
+	v, stderr := e.replay(t, tape, "--into", into, "--verify", "--privileged-files", "--order", order)
 	if v == nil {
 		t.Fatalf("replay: %s", stderr)
 	}

@@ -158,8 +158,8 @@ func (e *env) recordAndReplay(t *testing.T, p *workload.Program, backend string,
 	}
 	want := take(t, work)
 
-	stdout, stderr, err := e.try(t, append([]string{e.iotape, "replay", tape, "--into", again, "--verify", "--devices"},
-		flags...)...)
+	stdout, stderr, err := e.try(t, append([]string{e.iotape, "replay", tape, "--into", again, "--verify",
+		"--privileged-files"}, flags...)...)
 	if err != nil {
 		t.Errorf("replay: %v\n%s%s", err, stdout, stderr)
 	}

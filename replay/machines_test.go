@@ -44,9 +44,9 @@ func TestMachines(t *testing.T) {
 	}
 	into := t.TempDir()
 	// a, a/work, a/work/old, b, b/work, b/work/old, net
-	if n, problems, err := Restore(t.Context(), tape, into, false, []string{"/net"}); err != nil || len(problems) > 0 ||
-		n != 7 {
-		t.Errorf("%d entries, %v, %v", n, problems, err)
+	if r, err := Restore(t.Context(), tape, into, &RestoreOptions{Shared: []string{"/net"}}); err != nil ||
+		len(r.Problems) > 0 || r.Entries != 7 {
+		t.Errorf("%+v, %v", r, err)
 	}
 	// If they share nothing, what b read was there in the beginning.
 	into = t.TempDir()
@@ -64,9 +64,9 @@ func TestSharedIsListed(t *testing.T) {
 		tree.Entry{Path: "work", Type: tree.Dir})
 	s.Add(event.Event{Kind: event.Started, Args: [6]uint64{0o22}, Paths: []event.Path{{Raw: "/work", Abs: "/work"}}})
 	into := t.TempDir()
-	if _, problems, err := Restore(t.Context(), s.Close(), into, false, []string{"/net"}); err != nil ||
-		len(problems) > 0 {
-		t.Fatal(problems, err)
+	if r, err := Restore(t.Context(), s.Close(), into, &RestoreOptions{Shared: []string{"/net"}}); err != nil ||
+		len(r.Problems) > 0 {
+		t.Fatal(r, err)
 	}
 	// of what is shared, only a's snapshot would count
 	for name, there := range map[string]bool{"b/net": true, "b/net/f": false, "net": false} {

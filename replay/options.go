@@ -25,9 +25,11 @@ type Options struct {
 	// is twice as fast as recorded, and 0 is 1.
 	Pace  Pace
 	Speed float64
-	// Devices makes device nodes with their numbers, for root; else they have number 0:0,
-	// which leads to no driver.
-	Devices bool
+	// PrivilegedFiles makes what gives rights to whoever can reach it: set-user-id and set-group-id
+	// bits of files, capabilities of programs and, for root, the numbers of device nodes. Else
+	// they are left off, which Report.LeftOff counts and no comparison takes for a difference;
+	// device nodes have number 0:0, which leads to no driver.
+	PrivilegedFiles bool
 	// MaxBytes is how much of the target's file system the replay may take, the initial tree included;
 	// 0 is half of what is free there, if that is 4 GiB or more, else as much as there is. The
 	// replay stops before a call that could take more.

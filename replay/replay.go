@@ -28,24 +28,35 @@ import (
 var ErrNotEmpty = errors.New("directory is not empty")
 
 // Restore makes in a directory the tree that a tape's events need to find, and nothing
-// else: what a replay begins with. It returns how many entries were made and what the
-// target did not allow. shared is as in Options.
-func Restore(
-	ctx context.Context, t *trace.Tape, dir string, force bool, shared []string,
-) (entries int, problems []string, err error) {
-	layout, err := eventsource.NewLayout(t, nil, shared)
+// else: what a replay begins with.
+func Restore(ctx context.Context, t *trace.Tape, dir string, o *RestoreOptions) (*Restored, error) {
+	layout, err := eventsource.NewLayout(t, nil, o.Shared)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	into, err := prepareTarget(dir, force)
+	into, err := prepareTarget(dir, o.Force)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	sk, _, err := infer(ctx, t, layout)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	return makeInitialTree(ctx, sk, into, true)
+	return makeInitialTree(ctx, sk, into, o.PrivilegedFiles)
+}
+
+// RestoreOptions say how Restore makes a tree. The fields are as in Options.
+type RestoreOptions struct {
+	Force           bool
+	Shared          []string
+	PrivilegedFiles bool
+}
+
+// Restored is what Restore made.
+type Restored struct {
+	Entries  int
+	Problems []string // what the target did not allow
+	LeftOff  LeftOff
 }
 
 // infer finds the initial tree, and reads the final one; nil if the tape has none.
@@ -63,18 +74,22 @@ func infer(ctx context.Context, t *trace.Tape, layout eventsource.Layout) (*init
 
 // makeInitialTree makes the initial tree.
 func makeInitialTree(
-	ctx context.Context, initial *initialtree.Tree, into string, devices bool,
-) (entries int, problems []string, err error) {
-	made, err := tree.RestoreEntries(ctx, initial.Entries(), into, initial.Content, &tree.RestoreOptions{
-		BlankDevices: !devices,
-	})
+	ctx context.Context, initial *initialtree.Tree, into string, privileged bool,
+) (*Restored, error) {
+	r := new(Restored)
+	entries := initial.Entries()
+	if !privileged {
+		entries = withoutPrivileges(entries, &r.LeftOff)
+	}
+	made, err := tree.RestoreEntries(ctx, entries, into, initial.Content, &tree.RestoreOptions{})
 	if err != nil {
-		return 0, nil, fmt.Errorf("make the initial tree: %w", err)
+		return nil, fmt.Errorf("make the initial tree: %w", err)
 	}
+	r.Entries = made.Entries
 	for _, p := range made.Problems {
-		problems = append(problems, p.String())
+		r.Problems = append(r.Problems, p.String())
 	}
-	return made.Entries, problems, nil
+	return r, nil
 }
 
 // Run replays a tape into a directory. The Report says whether everything agreed;
@@ -102,18 +117,18 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, problems, err := makeInitialTree(ctx, initial, into, o.Devices)
+	made, err := makeInitialTree(ctx, initial, into, o.PrivilegedFiles)
 	if err != nil {
 		return nil, err
 	}
-	if o.Abort && len(problems) > 0 {
+	if o.Abort && len(made.Problems) > 0 {
 		rep := result.New()
-		rep.InitialEntries, rep.Problems, rep.Aborted = entries, problems, true
+		rep.InitialEntries, rep.Problems, rep.LeftOff, rep.Aborted = made.Entries, made.Problems, made.LeftOff, true
 		return rep, nil
 	}
 	c := o.config(t, layout, initial, into)
 	c.MaxBytes = most
-	if c.Pace != PaceAFAP && entries > 0 {
+	if c.Pace != PaceAFAP && made.Entries > 0 {
 		if err := syncTarget(into); err != nil {
 			return nil, err
 		}
@@ -126,12 +141,13 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	}
 	rep.ElapsedNS, rep.Machines = time.Since(start).Nanoseconds(), layout.Machines()
 	slices.SortFunc(rep.Kinds, func(a, b Kind) int { return cmp.Compare(a.Seq, b.Seq) })
-	rep.InitialEntries, rep.Problems = entries, append(rep.Problems, problems...)
+	rep.InitialEntries, rep.Problems = made.Entries, append(rep.Problems, made.Problems...)
+	rep.LeftOff.Add(made.LeftOff)
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
 		trees := verify.Trees{
 			Into: into, Final: final, Initial: initial, Tainted: effect.NewRanges(answer.Tainted), Tape: t,
-			Devices: o.Devices,
+			Privileged: o.PrivilegedFiles,
 		}
 		return rep, trees.Compare(ctx, rep)
 	}
@@ -145,7 +161,7 @@ func (o *Options) config(
 	c := &execute.Config{
 		Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort,
 		Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Sleep: o.Sleep,
-		Order: o.Order, Native: o.Native, Devices: o.Devices, Layout: layout, Data: o.Data,
+		Order: o.Order, Native: o.Native, Privileged: o.PrivilegedFiles, Layout: layout, Data: o.Data,
 		FIFOs: o.Force || initial.FIFOs(), Elsewhere: initial.Elsewhere, Tainted: initial.Tainted,
 	}
 	if o.Log != nil {

@@ -24,6 +24,8 @@ type (
 	Latency = result.Latency
 	// Rate is bytes in equal parts of the time.
 	Rate = result.Rate
+	// LeftOff is what a replay did not make because it would give rights.
+	LeftOff = result.LeftOff
 	// Member is what a member of a team did.
 	Member = result.Member
 )

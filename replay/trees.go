@@ -5,11 +5,13 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
@@ -121,4 +123,25 @@ func rename(m *tree.Manifest, h *eventsource.Host) {
 	m.Entries = append(m.Entries, left...)
 	m.Sort()
 	m.Entries = slices.CompactFunc(m.Entries, func(a, b tree.Entry) bool { return a.Path == b.Path })
+}
+
+// withoutPrivileges returns entries without what gives rights, and counts that.
+func withoutPrivileges(entries iter.Seq[*tree.Entry], left *LeftOff) iter.Seq[*tree.Entry] {
+	count := func(n *uint64, took bool) {
+		if took {
+			*n++
+		}
+	}
+	return func(yield func(*tree.Entry) bool) {
+		for e := range entries {
+			changed := *e
+			setID, capabilities, device := effect.LeaveOff(&changed)
+			count(&left.SetID, setID)
+			count(&left.Capabilities, capabilities)
+			count(&left.Devices, device)
+			if !yield(&changed) {
+				return
+			}
+		}
+	}
 }

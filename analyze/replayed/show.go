@@ -5,6 +5,7 @@ package replayed
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/jsonout"
@@ -22,6 +23,9 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 		report.Count(r.Skipped))
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
+	}
+	if text := LeftOff(r.LeftOff); text != "" {
+		fmt.Fprintln(w, text)
 	}
 	if t := r.Timing; t != nil && t.Pace == replay.PaceRecorded {
 		fmt.Fprintf(w, "%s as recorded, %s here (%+.2f %% of the schedule); calls were %s late on average, %s at "+
@@ -78,6 +82,24 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 		more(w, len(r.Tree)-min(len(r.Tree), maxShown))
 	}
 	return nil
+}
+
+// LeftOff returns the line about what was left off because it gives rights, "" if nothing was.
+func LeftOff(l replay.LeftOff) string {
+	var parts []string
+	for _, p := range []struct {
+		n         uint64
+		one, many string
+	}{{l.SetID, "set-id mode", "set-id modes"}, {l.Capabilities, "set of capabilities", "sets of capabilities"},
+		{l.Devices, "device number", "device numbers"}} {
+		if p.n > 0 {
+			parts = append(parts, report.Plural(int(p.n), p.one, p.many))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "left off, and not compared: " + strings.Join(parts, ", ") + " (--privileged-files makes them)"
 }
 
 func follow(n uint64) string {

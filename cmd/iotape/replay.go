@@ -193,14 +193,22 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 	f.Var(&bytes, "max-bytes",
 		"the most bytes of DIR's file system that the replay may take; it stops before a call that could take more "+
 			"(default: half of what is free, if that is 4 GiB or more)")
-	f.BoolVar(&o.Devices, "devices", false,
-		"as root: make device nodes with their numbers; without this flag they refer to no device")
+	privilegedFlag(f, &o.PrivilegedFiles)
+	f.BoolVar(&o.PrivilegedFiles, "devices", false, "the name of --privileged-files up to version 0.2")
+	_ = f.MarkHidden("devices")
 	f.BoolVar(&o.Force, "force", false, "replay into a directory that is not empty")
 	f.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
 	f.StringVar(&html, "html", "", "also write a page that compares the recording with the replay to `FILE`")
 	f.BoolVar(&dry, "dry-run", false,
 		"only report which calls a replay would make and, with --into, what DIR lacks for it")
 	return cmd
+}
+
+// privilegedFlag adds what gives rights.
+func privilegedFlag(f *pflag.FlagSet, to *bool) {
+	f.BoolVar(to, "privileged-files", false,
+		"make set-user-id and set-group-id bits of files, capabilities of programs and, as root, the numbers of "+
+			"device nodes; without this flag they are left off, and not compared")
 }
 
 // sharedFlag adds what the machines of a tape have in common.

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/replay"
 )
 
 func newSkeleton(c *cli.Console) *cobra.Command {
-	var force bool
-	var shared []string
+	var o replay.RestoreOptions
 	cmd := &cobra.Command{
 		Use:   "skeleton TAPE DIR",
 		Short: "Make the initial tree: the files that the recorded programs found",
@@ -33,21 +33,25 @@ that the calls read. A path /home/u/x of the recording becomes DIR/home/u/x.`,
 				return err
 			}
 			defer t.Close()
-			entries, problems, err := replay.Restore(cmd.Context(), t, args[1], force, shared)
+			made, err := replay.Restore(cmd.Context(), t, args[1], &o)
 			if err != nil {
 				return err
 			}
 			err = c.Print(func(w *bufio.Writer) error {
-				fmt.Fprintf(w, "%s in %s\n", report.Plural(entries, "entry", "entries"), report.Printable(args[1]))
-				for _, p := range problems {
+				fmt.Fprintf(w, "%s in %s\n", report.Plural(made.Entries, "entry", "entries"), report.Printable(args[1]))
+				if text := replayed.LeftOff(made.LeftOff); text != "" {
+					fmt.Fprintln(w, text)
+				}
+				for _, p := range made.Problems {
 					fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
 				}
 				return nil
 			})
-			return cli.Ended(err, len(problems) == 0)
+			return cli.Ended(err, len(made.Problems) == 0)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "use a directory that is not empty")
-	sharedFlag(cmd.Flags(), &shared)
+	cmd.Flags().BoolVar(&o.Force, "force", false, "use a directory that is not empty")
+	sharedFlag(cmd.Flags(), &o.Shared)
+	privilegedFlag(cmd.Flags(), &o.PrivilegedFiles)
 	return cmd
 }

@@ -46,7 +46,7 @@ func (w *worker) argument(t *plan.Task, spec *event.Spec, i int, outs *[event.Ma
 	case event.KindPath:
 		return w.path(t, i)
 	case event.KindDev:
-		if !w.env.devices {
+		if !w.env.privileged {
 			return 0
 		}
 	case event.KindText:
@@ -112,6 +112,7 @@ func (w *worker) structArgument(t *plan.Task, i int, a *event.Arg, outs *[event.
 		if flags := effect.OpenFlags(ev); ev.Op == event.OpOpenat2 && w.env.fifos.Load() && flags&unix.O_PATH == 0 {
 			binary.LittleEndian.PutUint64(m, flags|unix.O_NONBLOCK)
 		}
+		w.openHow(ev, m)
 		if a.Layout == event.LayoutOffset && ev.OK() {
 			// Recorded after the call, which had moved it.
 			putOffset(m, getOffset(m)-ev.Ret)

@@ -5,6 +5,7 @@ package execute
 import (
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +27,7 @@ func (w *worker) call(t *plan.Task) {
 		w.env.check.Mismatch(t, "call", ev.Op.String(), "this architecture has no such call")
 		return
 	}
-	if !w.enterBase(t) {
+	if w.skipsCapabilities(t) || !w.enterBase(t) {
 		return
 	}
 	w.applyCredentials(t)
@@ -48,13 +49,20 @@ func (w *worker) call(t *plan.Task) {
 	for i := range spec.Args {
 		args[i] = w.argument(t, spec, i, &outs)
 	}
-	left := w.redirectPaths(t, &args)
+	moved := w.redirectPaths(t, &args)
+	var left *atomic.Uint64
+	target := -1
+	if !w.env.privileged {
+		nr, target, left = w.withoutPrivileges(t, nr, &args)
+	}
 	if w.env.fifos.Load() {
 		nr = withoutWaiting(t, nr, &args)
 	}
 	ret, errno := w.makeCall(t, nr, &args)
 	w.pacer.EndCall()
-	if left {
+	countLeftOff(left, errno)
+	closeFD(&target)
+	if moved {
 		w.restoreDirectory(ev.Op == event.OpChdir && errno == 0)
 	}
 	runtime.KeepAlive(t)

@@ -12,21 +12,22 @@ import (
 
 // Config is the configuration of the child process, as JSON.
 type Config struct {
-	Tape     string // its directory
-	Into     string // the target, absolute
-	Checks   options.Checks
-	Abort    bool // at the first difference
-	Pace     options.Pace
-	Speed    float64
-	Order    order.Mode
-	Native   options.Native
-	Devices  bool // device nodes have their numbers
-	Sleep    bool // in place of computing
-	Layout   eventsource.Layout
-	Data     options.Data
-	LogLevel options.LogLevel // "" without a log
-	FIFOs    bool             // there may be some in the target
-	MaxBytes int64            // of the target's file system; 0: no limit
+	Tape   string // its directory
+	Into   string // the target, absolute
+	Checks options.Checks
+	Abort  bool // at the first difference
+	Pace   options.Pace
+	Speed  float64
+	Order  order.Mode
+	Native options.Native
+	// Privileged makes set-id bits, capabilities and device numbers.
+	Privileged bool
+	Sleep      bool // in place of computing
+	Layout     eventsource.Layout
+	Data       options.Data
+	LogLevel   options.LogLevel // "" without a log
+	FIFOs      bool             // there may be some in the target
+	MaxBytes   int64            // of the target's file system; 0: no limit
 	// Elsewhere and Tainted are those of initialtree.Tree.
 	Elsewhere []string
 	Tainted   []effect.FileRanges

@@ -51,7 +51,8 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	}
 	var d *schedule.Dispatcher
 	checks := &verify.Config{
-		Tape: t, Arch: initialtree.Arch(t), Checks: c.Checks, Root: unix.Geteuid() == 0, Log: in.log,
+		Tape: t, Arch: initialtree.Arch(t), Checks: c.Checks, Privileged: c.Privileged, Root: unix.Geteuid() == 0,
+		Log:     in.log,
 		Renamed: slices.ContainsFunc(c.Layout, func(h eventsource.Host) bool { return len(h.Renames) > 0 }),
 	}
 	if c.Abort {
@@ -60,7 +61,7 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	report := result.New()
 	checker := verify.NewChecker(checks, report)
 	x := &executor{report: report, env: environment{
-		root: checks.Root, single: c.Order == order.Recorded, devices: c.Devices, native: c.Native,
+		root: checks.Root, single: c.Order == order.Recorded, privileged: c.Privileged, native: c.Native,
 		checks: c.Checks, procFD: in.procFD, space: newSpace(c.MaxBytes), check: checker, log: in.log,
 		dirs: directories{fds: map[uint64]int{}},
 		stop: func(err error) { d.Stop(err) }, halted: func() bool { return d.Halted() },
@@ -74,6 +75,7 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	if err == errAborted {
 		report.Aborted, err = true, nil
 	}
+	report.LeftOff.Add(x.env.leftOff.result())
 	x.tally.Fill(report, d.Timebase().Timing(&x.total))
 	return Answer{Report: report, Tainted: planner.Tainted(), BeganNS: d.Timebase().Began(&x.total)}, err
 }

@@ -20,17 +20,19 @@ import (
 
 // environment is what all workers of a replay share.
 type environment struct {
-	root    bool // may change owners and identities
-	single  bool // one worker makes the calls of all threads
-	devices bool // device nodes have their numbers
-	native  options.Native
-	checks  options.Checks
-	procFD  int // /proc/self/fd
-	space   space
-	check   *verify.Checker
-	log     *result.Log
-	dirs    directories
-	fifos   atomic.Bool // there may be FIFOs in the target
+	root   bool // may change owners and identities
+	single bool // one worker makes the calls of all threads
+	// privileged says that set-id bits, capabilities and device numbers are made.
+	privileged bool
+	leftOff    leftOff
+	native     options.Native
+	checks     options.Checks
+	procFD     int // /proc/self/fd
+	space      space
+	check      *verify.Checker
+	log        *result.Log
+	dirs       directories
+	fifos      atomic.Bool // there may be FIFOs in the target
 	// lockRaces are the files (effect.Inode) of which a lock could not be had that had been
 	// granted: what follows on them is not explained.
 	lockRaces sync.Map

@@ -38,6 +38,7 @@ type Report struct {
 	TreeMadeUp     int               `json:"tree_made_up"` // of these, without their content, for the same reason
 	InitialEntries int               `json:"skeleton"`     // entries made before the first event
 	Problems       []string          `json:"problems"`     // what the target did not allow
+	LeftOff        LeftOff           `json:"left_off"`     // what would give rights and was not made
 	Aborted        bool              `json:"aborted"`      // at the first difference, as asked
 	Machines       int               `json:"machines"`     // that have trees of their own
 	Timing         *Timing           `json:"timing"`

@@ -15,11 +15,13 @@ import (
 
 // Config says what is compared. It is not changed.
 type Config struct {
-	Tape    *trace.Tape
-	Arch    event.Arch // of the recording
-	Checks  options.Checks
-	Root    bool // owners can be as recorded
-	Renamed bool // names are others than recorded
+	Tape   *trace.Tape
+	Arch   event.Arch // of the recording
+	Checks options.Checks
+	Root   bool // owners can be as recorded
+	// Privileged says that set-id bits and capabilities are made; else they are not compared.
+	Privileged bool
+	Renamed    bool // names are others than recorded
 	// Log gets the differences. It may be nil.
 	Log *result.Log
 	// Difference is called after each difference. It may be nil.

@@ -26,7 +26,8 @@ type Trees struct {
 	Initial *initialtree.Tree // of the same tape
 	Tainted effect.Ranges     // content that the replay made up
 	Tape    *trace.Tape
-	Devices bool // device nodes have their numbers
+	// Privileged says that set-id bits, capabilities and device numbers are made.
+	Privileged bool
 }
 
 // Compare compares what the recording left with what the replay did, and adds the differences
@@ -45,6 +46,11 @@ func (x *Trees) Compare(ctx context.Context, rep *result.Report) error {
 		&tree.TakeOptions{Whole: old})
 	if err != nil {
 		return fmt.Errorf("look at the replayed tree: %w", err)
+	}
+	if !x.Privileged {
+		for i := range got.Entries {
+			effect.LeaveOff(&got.Entries[i])
+		}
 	}
 	opt := &tree.CompareOptions{Ignore: tree.KnownListing}
 	if os.Geteuid() != 0 {
@@ -73,8 +79,8 @@ func (x *Trees) wanted(rep *result.Report) (want *tree.Manifest, hash map[string
 			e.Known &^= tree.KnownHash | tree.KnownBlocks
 			rep.TreeMadeUp++
 		}
-		if !x.Devices {
-			e.Rdev = 0
+		if !x.Privileged {
+			effect.LeaveOff(&e)
 		}
 		hash[e.Path] = e.HasHash()
 		want.Entries = append(want.Entries, e)

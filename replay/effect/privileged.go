@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package effect
+
+import (
+	"maps"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/tree"
+)
+
+// CapabilityAttr is the extended attribute that gives a program capabilities.
+const CapabilityAttr = "security.capability"
+
+// SetID are the bits of a mode that let a program run as another user or group.
+const SetID = syscall.S_ISUID | syscall.S_ISGID
+
+// WithoutSetID returns a mode, with its type, without set-id bits. Those of a directory give nobody
+// rights: they say which group new files get.
+func WithoutSetID(mode uint32) uint32 {
+	if mode&syscall.S_IFMT == syscall.S_IFDIR {
+		return mode
+	}
+	return mode &^ SetID
+}
+
+// HandlesCapabilities reports whether a call reads, sets or removes a program's capabilities.
+func HandlesCapabilities(ev *event.Event) bool {
+	i := 1
+	switch ev.Op {
+	case event.OpGetxattrat, event.OpSetxattrat, event.OpRemovexattrat:
+		i = 3
+	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpGetxattr, event.OpLgetxattr,
+		event.OpFgetxattr, event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr:
+	default:
+		return false
+	}
+	b := ev.BufArg(i)
+	return b != nil && string(CString(b.Inline)) == CapabilityAttr
+}
+
+// SetsCapabilities reports whether a call gives a program capabilities.
+func SetsCapabilities(ev *event.Event) bool {
+	switch ev.Op {
+	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpSetxattrat:
+		return ev.OK() && HandlesCapabilities(ev)
+	}
+	return false
+}
+
+// IsDevice reports whether a mode, with its type, is that of a device node.
+func IsDevice(mode uint32) bool {
+	return mode&unix.S_IFMT == unix.S_IFCHR || mode&unix.S_IFMT == unix.S_IFBLK
+}
+
+// LeaveOff takes from an entry what gives rights, and reports what it took.
+func LeaveOff(e *tree.Entry) (setID, capabilities, device bool) {
+	if e.Type != tree.Dir && e.Mode&SetID != 0 {
+		e.Mode &^= SetID
+		setID = true
+	}
+	if _, capabilities = e.Xattrs[CapabilityAttr]; capabilities {
+		e.Xattrs = maps.Clone(e.Xattrs)
+		delete(e.Xattrs, CapabilityAttr)
+	}
+	device = e.Rdev != 0
+	e.Rdev = 0
+	return setID, capabilities, device
+}

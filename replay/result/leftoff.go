@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+// LeftOff counts what a replay did not make because it gives rights to whoever can reach it.
+type LeftOff struct {
+	SetID        uint64 `json:"set_id"`       // set-user-id and set-group-id bits: entries and calls with one
+	Capabilities uint64 `json:"capabilities"` // likewise, of programs
+	Devices      uint64 `json:"devices"`      // numbers of device nodes
+}
+
+// Add adds what another part left off.
+func (l *LeftOff) Add(o LeftOff) {
+	l.SetID += o.SetID
+	l.Capabilities += o.Capabilities
+	l.Devices += o.Devices
+}
