@@ -4,6 +4,7 @@ package replay
 
 import (
 	"os"
+	"time"
 
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/options"
@@ -34,6 +35,18 @@ type Options struct {
 	// 0 is half of what is free there, if that is 4 GiB or more, else as much as there is. The
 	// replay stops before a call that could take more.
 	MaxBytes int64
+	// MaxFiles is how many files the calls may make; 0 is half of those that the target's file system
+	// has room for, if that is a million or more. Where the file system does not say how many it
+	// has, every call that can make one counts.
+	MaxFiles uint64
+	// MaxOpen is how many descriptors the process that makes the calls may have; 0 is as many as the
+	// user may have.
+	MaxOpen uint64
+	// MaxMemory is how many bytes of memory the process that makes the calls may have, without pages
+	// of files; 0 is three quarters of what is available, and 2 GiB at least.
+	MaxMemory int64
+	// MaxTime is how long the calls may take; 0 is as long as they do.
+	MaxTime time.Duration
 	// Sleep makes threads sleep for as long as they computed, with PaceThink: that leaves
 	// the processors to others.
 	Sleep bool

@@ -127,7 +127,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 		return rep, nil
 	}
 	c := o.config(t, layout, initial, into)
-	c.MaxBytes = most
+	c.Limits = o.limits(most, into)
 	if c.Pace != PaceAFAP && made.Entries > 0 {
 		if err := syncTarget(into); err != nil {
 			return nil, err

@@ -4,9 +4,14 @@ package replay
 
 import (
 	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/replay/execute"
 	"github.com/iotape/iotape/replay/initialtree"
 )
 
@@ -34,4 +39,39 @@ func (o *Options) maxBytes(initial *initialtree.Tree, into string) (int64, error
 		}
 	}
 	return max(left, 1), nil
+}
+
+// limits returns what the calls may take; bytes is as maxBytes returns it.
+func (o *Options) limits(bytes int64, into string) execute.Limits {
+	l := execute.Limits{
+		Bytes: bytes, Files: int64(min(o.MaxFiles, math.MaxInt64)),
+		Open: o.MaxOpen, Memory: o.MaxMemory, Time: o.MaxTime,
+	}
+	const many = 1 << 20 // a file system with less room is one of its own, which may be filled
+	var fs unix.Statfs_t
+	if l.Files == 0 && unix.Statfs(into, &fs) == nil && fs.Files > 0 && fs.Ffree/2 >= many/2 {
+		l.Files = int64(min(fs.Ffree/2, math.MaxInt64))
+	}
+	if l.Memory == 0 {
+		if n := availableMemory(); n > 0 {
+			l.Memory = max(n/4*3, 2<<30)
+		}
+	}
+	return l
+}
+
+// availableMemory returns how many bytes the machine can give to programs (proc_meminfo(5)), 0 if it
+// does not say.
+func availableMemory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemAvailable:" {
+			kib, _ := strconv.ParseInt(f[1], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
 }

@@ -29,7 +29,7 @@ func newReplay(c *cli.Console) *cobra.Command {
 	var part cli.Part
 	var renames []string
 	var team hosts.Options
-	var bytes cli.Size
+	var bytes, memory cli.Size
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
 		Short: "Repeat the recorded calls in a directory",
@@ -63,7 +63,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 		Annotations: cli.Exits("0  replayed; all calls succeeded or failed as recorded; with --verify, all results "+
 			"agreed; with --dry-run, the target lacks nothing",
 			"1  something differed; with --dry-run, the target lacks something",
-			"2  could not be replayed, or was interrupted"),
+			"2  could not be replayed, was interrupted, or would have taken more than a limit allows"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := cmp.Or(
 				cli.ParseFlag(&o.Checks, "verify", checks, replay.ParseChecks),
@@ -79,7 +79,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			if err != nil {
 				return err
 			}
-			o.MaxBytes = int64(bytes)
+			o.MaxBytes, o.MaxMemory = int64(bytes), int64(memory)
 			if o.Speed <= 0 {
 				return cli.Usage(errors.New("--speed: the value must be greater than 0"))
 			}
@@ -193,6 +193,15 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 	f.Var(&bytes, "max-bytes",
 		"the most bytes of DIR's file system that the replay may take; it stops before a call that could take more "+
 			"(default: half of what is free, if that is 4 GiB or more)")
+	f.Uint64Var(&o.MaxFiles, "max-files", 0,
+		"the most files that the replay may make (default: half of those that DIR's file system has room for, if "+
+			"that is a million or more)")
+	f.Uint64Var(&o.MaxOpen, "max-open", 0,
+		"the most descriptors that the replay may have open (default: the user's hard limit)")
+	f.Var(&memory, "max-memory",
+		"the most memory that the process which makes the calls may have, without pages of files (default: three "+
+			"quarters of what is available, and 2G at least)")
+	f.DurationVar(&o.MaxTime, "max-time", 0, "the longest that the calls may take, such as 90s (default: no limit)")
 	privilegedFlag(f, &o.PrivilegedFiles)
 	f.BoolVar(&o.PrivilegedFiles, "devices", false, "the name of --privileged-files up to version 0.2")
 	_ = f.MarkHidden("devices")

@@ -61,6 +61,9 @@ func (w *worker) call(t *plan.Task) {
 	ret, errno := w.makeCall(t, nr, &args)
 	w.pacer.EndCall()
 	countLeftOff(left, errno)
+	if errno == syscall.EMFILE && t.Event.Errno != errno {
+		w.env.stop(errOpen())
+	}
 	closeFD(&target)
 	if moved {
 		w.restoreDirectory(ev.Op == event.OpChdir && errno == 0)

@@ -27,7 +27,7 @@ type Config struct {
 	Data       options.Data
 	LogLevel   options.LogLevel // "" without a log
 	FIFOs      bool             // there may be some in the target
-	MaxBytes   int64            // of the target's file system; 0: no limit
+	Limits     Limits
 	// Elsewhere and Tainted are those of initialtree.Tree.
 	Elsewhere []string
 	Tainted   []effect.FileRanges

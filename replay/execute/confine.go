@@ -27,6 +27,9 @@ import (
 // stubEnv marks the child process.
 const stubEnv = "IOTAPE_REPLAY_CHILD"
 
+// stopTime is how long a replay that is to end may take until its calls return; then it is killed.
+const stopTime = 700 * time.Millisecond
+
 // Descriptors of the child.
 const (
 	configFD = 3
@@ -59,6 +62,8 @@ func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*
 		return new(Answer), err
 	}
 	defer answerR.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	cmd := childCommand(ctx)
 	cmd.ExtraFiles = []*os.File{configR, answerW}
 	switch {
@@ -73,6 +78,12 @@ func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*
 		answerW.Close()
 		return new(Answer), fmt.Errorf("start the confined replay (namespaces): %w", err)
 	}
+	if c.Limits.Memory > 0 {
+		go watchMemory(ctx, cmd.Process.Pid, c.Limits.Memory, func() { cancel(c.Limits.errMemory()) })
+	}
+	if c.Limits.Time > 0 { // the child stops by itself, unless it is in a call that takes long
+		defer time.AfterFunc(c.Limits.Time+stopTime, func() { cancel(c.Limits.errTime()) }).Stop()
+	}
 	configR.Close()
 	answerW.Close()
 	_, werr := configW.Write(config)
@@ -81,7 +92,7 @@ func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*
 	waitErr := cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return &m.Answer, ctx.Err()
+		return &m.Answer, context.Cause(ctx)
 	case err != nil:
 		return &m.Answer, err
 	case m.Report == nil:
@@ -96,7 +107,7 @@ func childCommand(ctx context.Context) *exec.Cmd {
 	cmd.Env = append(os.Environ(), stubEnv+"=1")
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = stopTime
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		// The same user inside, so that permissions mean what they meant, with just
@@ -184,7 +195,7 @@ func child(progress func(uint64)) (m message, err error) {
 	signal.Ignore(syscall.SIGINT)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	raiseLimits()
+	setLimits(&c.Limits)
 	if c.LogLevel != "" {
 		in.log = result.NewLog(os.NewFile(logFD, "log"), c.LogLevel)
 	}
@@ -212,14 +223,4 @@ func confine(dir string) error {
 		return fmt.Errorf("make the target the root: %w", err)
 	}
 	return unix.Chdir("/")
-}
-
-// raiseLimits lets the replay have as many files open as all recorded processes
-// had together, as far as that is allowed.
-func raiseLimits() {
-	var l unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {
-		l.Cur = l.Max
-		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &l)
-	}
 }

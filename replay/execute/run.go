@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,14 +63,18 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	checker := verify.NewChecker(checks, report)
 	x := &executor{report: report, env: environment{
 		root: checks.Root, single: c.Order == order.Recorded, privileged: c.Privileged, native: c.Native,
-		checks: c.Checks, procFD: in.procFD, space: newSpace(c.MaxBytes), check: checker, log: in.log,
+		checks: c.Checks, procFD: in.procFD, check: checker, log: in.log,
 		dirs: directories{fds: map[uint64]int{}},
 		stop: func(err error) { d.Stop(err) }, halted: func() bool { return d.Halted() },
 	}}
 	x.env.fifos.Store(c.FIFOs)
+	x.env.space.init(&c.Limits)
 	config.Planner, config.Executor = planner, x
 	config.Loader = plan.NewLoader(t, c.Data, c.Checks&options.CheckData != 0, checker.Uncompared)
 	d = schedule.NewDispatcher(config)
+	if c.Limits.Time > 0 {
+		defer time.AfterFunc(c.Limits.Time, func() { d.Stop(c.Limits.errTime()) }).Stop()
+	}
 	err = d.Run(ctx)
 	x.env.dirs.close()
 	if err == errAborted {

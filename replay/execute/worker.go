@@ -99,7 +99,7 @@ func (w *worker) step(s *plan.Step, b *schedule.Batch) {
 // task does what is more than a plain step.
 func (w *worker) task(t *plan.Task) {
 	switch {
-	case !w.reserve(takes(t)):
+	case !w.reserve(takes(t)) || mayMakeFile(t) && !w.reserveFile():
 	case t.MakesCall():
 		from := w.pacer.BeginCall()
 		w.do(t)
