@@ -24,6 +24,8 @@ type (
 	Latency = result.Latency
 	// Rate is bytes in equal parts of the time.
 	Rate = result.Rate
+	// Confinement is by which means the process that made the calls was confined.
+	Confinement = result.Confinement
 	// LeftOff is what a replay did not make because it would give rights.
 	LeftOff = result.LeftOff
 	// Member is what a member of a team did.

@@ -24,6 +24,9 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "the target did not allow: %s\n", report.Printable(p))
 	}
+	for _, m := range r.Confinement.Missing {
+		fmt.Fprintf(w, "confined without: %s\n", report.Printable(m))
+	}
 	if text := LeftOff(r.LeftOff); text != "" {
 		fmt.Fprintln(w, text)
 	}

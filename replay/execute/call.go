@@ -58,7 +58,9 @@ func (w *worker) call(t *plan.Task) {
 	if w.env.fifos.Load() {
 		nr = withoutWaiting(t, nr, &args)
 	}
-	ret, errno := w.makeCall(t, nr, &args)
+	var ret int64
+	var errno syscall.Errno
+	withAttributes(ev, func() { ret, errno = w.makeCall(t, nr, &args) })
 	w.pacer.EndCall()
 	countLeftOff(left, errno)
 	if errno == syscall.EMFILE && t.Event.Errno != errno {

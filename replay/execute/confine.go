@@ -64,15 +64,19 @@ func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*
 	defer answerR.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := childCommand(ctx)
-	cmd.ExtraFiles = []*os.File{configR, answerW}
+	files := []*os.File{configR, answerW}
 	switch {
 	case c.Part != nil:
-		cmd.ExtraFiles = append(cmd.ExtraFiles, c.Part.Link)
+		files = append(files, c.Part.Link)
 	case log != nil:
-		cmd.ExtraFiles = append(cmd.ExtraFiles, log)
+		files = append(files, log)
 	}
-	if err := cmd.Start(); err != nil {
+	cmd, confinement, err := startConfined(func(spaces uintptr) (*exec.Cmd, error) {
+		cmd := childCommand(ctx, spaces)
+		cmd.ExtraFiles = files
+		return cmd, cmd.Start()
+	})
+	if err != nil {
 		configR.Close()
 		configW.Close()
 		answerW.Close()
@@ -98,17 +102,19 @@ func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*
 	case m.Report == nil:
 		return &m.Answer, fmt.Errorf("the confined replay ended without a report: %w", errors.Join(waitErr, werr))
 	}
+	m.Report.Confinement.Add(confinement)
 	return &m.Answer, nil
 }
 
-// childCommand returns the command of the child process, in namespaces of its own.
-func childCommand(ctx context.Context) *exec.Cmd {
+// childCommand returns the command of the child process, in namespaces of its own: of mounts, and
+// those of spaces.
+func childCommand(ctx context.Context, spaces uintptr) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), stubEnv+"=1")
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | spaces, Pdeathsig: syscall.SIGKILL}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		// The same user inside, so that permissions mean what they meant, with just
 		// the two rights that the confinement itself needs, and that of sysmon.Calm.
@@ -187,7 +193,7 @@ func child(progress func(uint64)) (m message, err error) {
 	if err != nil {
 		return m, fmt.Errorf("mount /proc/self/fd apart: %w", err)
 	}
-	if err := confine(c.Into); err != nil {
+	if err := confine(c.Into, &in.confinement); err != nil {
 		return m, err
 	}
 	// The terminal's interrupt reaches the whole foreground group; the parent says
@@ -205,7 +211,7 @@ func child(progress func(uint64)) (m message, err error) {
 
 // confine makes dir the root of this process, without devices or set-id programs,
 // in a mount namespace that nothing comes out of.
-func confine(dir string) error {
+func confine(dir string, in *result.Confinement) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
 	}
@@ -216,11 +222,5 @@ func confine(dir string) error {
 	if err := unix.Mount("", dir, "", flags, ""); err != nil {
 		return fmt.Errorf("mount the target without devices: %w", err)
 	}
-	if err := unix.Chdir(dir); err != nil {
-		return fmt.Errorf("enter the target: %w", err)
-	}
-	if err := unix.Chroot("."); err != nil {
-		return fmt.Errorf("make the target the root: %w", err)
-	}
-	return unix.Chdir("/")
+	return enterTarget(dir, in)
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,7 @@ type inside struct {
 	procFD      int // /proc/self/fd
 	log         *result.Log
 	annotations *plan.Annotations // nil: they do not count
+	confinement result.Confinement
 }
 
 // errAborted stops a replay at its first difference.
@@ -80,6 +82,10 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	if err == errAborted {
 		report.Aborted, err = true, nil
 	}
+	if !x.keeps.Load() {
+		in.confinement.InForce = append(in.confinement.InForce, "capabilities dropped", "no_new_privs")
+	}
+	report.Confinement.Add(in.confinement)
 	report.LeftOff.Add(x.env.leftOff.result())
 	x.tally.Fill(report, d.Timebase().Timing(&x.total))
 	return Answer{Report: report, Tainted: planner.Tainted(), BeganNS: d.Timebase().Began(&x.total)}, err
@@ -92,6 +98,7 @@ type executor struct {
 	mu     sync.Mutex     // of merging what the workers have
 	tally  result.Tally   // by the dispatcher's goroutine first, which hands out the last step after it
 	total  schedule.Pacer
+	keeps  atomic.Bool // a worker could not drop its capabilities
 }
 
 var _ schedule.Executor = (*executor)(nil)
@@ -155,6 +162,10 @@ func (x *executor) Work(c *schedule.Consumer) {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		x.env.stop(fmt.Errorf("separate a thread's working directory: %w", err))
+	}
+	if err := dropCapabilities(x.env.root, x.env.native.Requests); err != nil {
+		x.env.check.Problem(fmt.Sprintf("drop capabilities: %v", err))
+		x.keeps.Store(true)
 	}
 	w := newWorker(&x.env, c)
 	c.Run(w.step)

@@ -26,6 +26,7 @@ func (r *Report) Join(part *Report, member string) {
 	r.Unexplained += part.Unexplained
 	r.Uncompared += part.Uncompared
 	r.Aborted = r.Aborted || part.Aborted
+	r.Confinement.Join(part.Confinement)
 	r.LeftOff.Add(part.LeftOff)
 	r.Problems = append(r.Problems, part.Problems...)
 	if part.First != nil && (r.First == nil || part.First.Seq < r.First.Seq) {

@@ -39,8 +39,9 @@ type Report struct {
 	InitialEntries int               `json:"skeleton"`     // entries made before the first event
 	Problems       []string          `json:"problems"`     // what the target did not allow
 	LeftOff        LeftOff           `json:"left_off"`     // what would give rights and was not made
-	Aborted        bool              `json:"aborted"`      // at the first difference, as asked
-	Machines       int               `json:"machines"`     // that have trees of their own
+	Confinement    Confinement       `json:"confinement"`
+	Aborted        bool              `json:"aborted"`  // at the first difference, as asked
+	Machines       int               `json:"machines"` // that have trees of their own
 	Timing         *Timing           `json:"timing"`
 	// Ops are the operations of which calls were made, by the time that they took when
 	// they were recorded.
