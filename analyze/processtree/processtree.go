@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/trace"
@@ -44,12 +45,7 @@ type Process struct {
 	Exit    *int   `json:"exit_status,omitempty"`
 	Signal  string `json:"signal,omitempty"` // that ended it
 
-	Calls   uint64 `json:"calls"`
-	Errors  uint64 `json:"errors"`
-	Read    uint64 `json:"read_bytes"`
-	Written uint64 `json:"written_bytes"`
-	Syncs   uint64 `json:"syncs"`
-	BusyNS  int64  `json:"busy_ns"` // in calls, over all threads
+	report.Totals
 
 	Children []*Process `json:"children,omitempty"` // in the order in which they were made
 }
@@ -190,21 +186,7 @@ func (c *collector) exited(p *living, ev *event.Event) {
 }
 
 func (c *collector) call(p *living, ev *event.Event) {
-	took := max(ev.Exit-ev.Enter, 0)
-	if ev.Flags&event.Interrupted != 0 {
-		took = 0
-	}
-	io := ev.Traffic()
-	p.Calls++
-	p.Read += uint64(io.Read)
-	p.Written += uint64(io.Written)
-	p.BusyNS += took
-	if ev.Errno != 0 {
-		p.Errors++
-	}
-	if ev.Spec().Class == event.Sync {
-		p.Syncs++
-	}
+	p.Add(ev)
 	if (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) && ev.OK() {
 		p.Programs = append(p.Programs, c.program(ev))
 		// Its other threads are gone, without events of their own in some recordings.

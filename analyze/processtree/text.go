@@ -30,8 +30,8 @@ func (t *Tree) Text(w io.Writer, all bool) error {
 			lived += "+"
 		}
 		table.Add(strconv.FormatUint(uint64(p.PID), 10), strconv.FormatUint(uint64(p.UID), 10), count(p.Calls),
-			count(p.Errors), orDash(p.Read, report.Bytes), orDash(p.Written, report.Bytes), count(p.Syncs),
-			report.Duration(p.BusyNS), report.Duration(p.StartNS), lived, p.end(), first+p.command(all))
+			count(p.Errors), orDash(p.ReadBytes, report.Bytes), orDash(p.WrittenBytes, report.Bytes), count(p.Syncs),
+			report.Duration(p.TotalNS), report.Duration(p.StartNS), lived, p.end(), first+p.command(all))
 		for i, child := range p.Children {
 			if i == len(p.Children)-1 {
 				add(child, rest+"└─ ", rest+"   ")

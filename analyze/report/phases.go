@@ -29,15 +29,10 @@ type Phase struct {
 	Seq     uint64 `json:"seq"`          // of the note; of the first event for the first
 	StartNS int64  `json:"start_ns"`     // since the start of the trace
 	TookNS  int64  `json:"took_ns"`      // to the next note, or the end of the trace
-	LossRec uint64 `json:"lost_records"` // known to be missing
-	Calls   uint64 `json:"calls"`
-	Errors  uint64 `json:"errors"`
-	Read    uint64 `json:"read_bytes"`
-	Written uint64 `json:"written_bytes"`
-	Syncs   uint64 `json:"syncs"`    // calls of the class sync
-	TotalNS int64  `json:"total_ns"` // spent in calls, over all threads
-	P99NS   int64  `json:"p99_ns"`   // of a call, within 1 %
-	MaxNS   int64  `json:"max_ns"`
+	Lost    uint64 `json:"lost_records"` // known to be missing
+	Totals
+	P99NS int64 `json:"p99_ns"` // of a call, within 1 %
+	MaxNS int64 `json:"max_ns"`
 
 	times histogram.Histogram
 }
@@ -85,28 +80,13 @@ func (r *Phases) end(p *Phase, at int64) {
 }
 
 func (p *Phase) see(e *event.Event) {
-	if e.Kind == event.LossMark {
-		p.LossRec += uint64(max(e.Ret, 0))
-	}
-	if e.Kind != event.Call {
-		return
-	}
-	took := max(e.Exit-e.Enter, 0)
-	if e.Flags&event.Interrupted != 0 {
-		took = 0
-	}
-	io := e.Traffic()
-	p.Calls++
-	p.Read += uint64(io.Read)
-	p.Written += uint64(io.Written)
-	p.TotalNS += took
-	p.MaxNS = max(p.MaxNS, took)
-	p.times.Add(took)
-	if e.Errno != 0 {
-		p.Errors++
-	}
-	if e.Spec().Class == event.Sync {
-		p.Syncs++
+	switch e.Kind {
+	case event.LossMark:
+		p.Lost += uint64(max(e.Ret, 0))
+	case event.Call:
+		took := p.Add(e)
+		p.MaxNS = max(p.MaxNS, took)
+		p.times.Add(took)
 	}
 }
 
@@ -130,13 +110,13 @@ func (r *Phases) Text(w io.Writer) error {
 		if i == 0 {
 			note = "(start)"
 		}
-		t.Add(Duration(p.StartNS), Duration(p.TookNS), Count(p.Calls), dash(p.Errors, Count), dash(p.Read, Bytes),
-			dash(p.Written, Bytes), dash(p.Syncs, Count), Duration(p.TotalNS), Duration(p.P99NS), Duration(p.MaxNS),
-			note)
+		t.Add(Duration(p.StartNS), Duration(p.TookNS), Count(p.Calls), dash(p.Errors, Count),
+			dash(p.ReadBytes, Bytes), dash(p.WrittenBytes, Bytes), dash(p.Syncs, Count),
+			Duration(p.TotalNS), Duration(p.P99NS), Duration(p.MaxNS), note)
 	}
 	t.Write(&b)
 	for i := range r.Phases {
-		if n := r.Phases[i].LossRec; n > 0 {
+		if n := r.Phases[i].Lost; n > 0 {
 			fmt.Fprintf(&b, "%s lost after the note %q\n", Plural(n, "record is", "records are"), r.Phases[i].Note)
 		}
 	}

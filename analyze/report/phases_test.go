@@ -43,8 +43,8 @@ func TestPhases(t *testing.T) {
 	}
 	sum := func(r *report.Phases) (got []phase) {
 		for _, p := range r.Phases {
-			got = append(got, phase{p.Note, p.StartNS, p.TookNS, p.Calls, p.Errors, p.Read, p.Written, p.Syncs,
-				p.LossRec})
+			got = append(got, phase{p.Note, p.StartNS, p.TookNS, p.Calls, p.Errors, p.ReadBytes,
+				p.WrittenBytes, p.Syncs, p.Lost})
 		}
 		return got
 	}
