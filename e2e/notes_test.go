@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestNotes(t *testing.T) {
 					args = append(args, "--filter", filter)
 				}
 				const program = `test -r "iotape:note phase one"; echo 1 > out; test -r "iotape:note phase/two"
-"$0" note --recording x from outside && echo 22 > out; test -r "iotape:notes"`
+"$0" note --recording x from outside 2> said && echo 22 > out; test -r "iotape:notes"`
 				args = append(args, "--", "sh", "-c", program, e.iotape)
 				if _, stderr, err := e.try(t, args...); err == nil {
 					t.Fatalf("the last test of the program succeeded\n%s", stderr)
@@ -41,7 +42,8 @@ func TestNotes(t *testing.T) {
 				})
 				want := "phase one|write|phase/two|from outside|write"
 				if s := strings.Join(got, "|"); s != want {
-					t.Fatalf("notes and writes %s, want %s", s, want)
+					said, _ := os.ReadFile(filepath.Join(e.dir, "said"))
+					t.Fatalf("notes and writes %s, want %s\n%s", s, want, said)
 				}
 				e.checkNotes(t)
 			})

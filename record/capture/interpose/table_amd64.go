@@ -115,8 +115,11 @@ func recordable(s *event.Spec, check uint8) bool {
 		}
 		switch a.Len {
 		case event.LenNUL, event.LenConst, event.LenArg, event.LenRet, event.LenVec, event.LenVecAll,
-			event.LenArray, event.LenRetArray, event.LenPositive, event.LenInterrupted,
-			event.LenCommand:
+			event.LenArray, event.LenRetArray, event.LenPositive, event.LenInterrupted:
+		case event.LenCommand:
+			if !hasCommands(s.Op) {
+				return false
+			}
 		default:
 			return false
 		}
@@ -141,11 +144,14 @@ func late(s *event.Spec) bool {
 	return true
 }
 
+// hasCommands reports whether commandTable has the commands of an operation.
+func hasCommands(op event.Op) bool { return op == event.OpFcntl || op == event.OpIoctl }
+
 // commandTable returns the commands of fcntl and ioctl whose numbers do not say what their memory is, as
 // command_at of inproc/command.h finds them.
 func commandTable() (t [commandRoom]command) {
 	for _, c := range event.Commands() {
-		if c.Op != event.OpFcntl && c.Op != event.OpIoctl {
+		if !hasCommands(c.Op) {
 			continue
 		}
 		row := command{Value: c.Value, Memory: commandTrace}
