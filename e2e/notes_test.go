@@ -20,18 +20,18 @@ func TestNotes(t *testing.T) {
 			t.Parallel()
 			forBackends(t, func(t *testing.T, backend string) {
 				e := runEnv(t)
-				args := []string{e.iotape, "record", "-o", "x.tape", "--backend", backend}
+				args := []string{e.iotape, "record", "-o", "noted.tape", "--backend", backend}
 				if filter != "" {
 					args = append(args, "--filter", filter)
 				}
 				const program = `test -r "iotape:note phase one"; echo 1 > out; test -r "iotape:note phase/two"
-"$0" note --recording x from outside 2> said && echo 22 > out; test -r "iotape:notes"`
+"$0" note --recording noted from outside 2> said && echo 22 > out; test -r "iotape:notes"`
 				args = append(args, "--", "sh", "-c", program, e.iotape)
 				if _, stderr, err := e.try(t, args...); err == nil {
 					t.Fatalf("the last test of the program succeeded\n%s", stderr)
 				}
 				var got []string
-				e.events(t, "x.tape", func(ev *event.Event) {
+				e.events(t, "noted.tape", func(ev *event.Event) {
 					switch {
 					case ev.Kind == event.NoteMark:
 						got = append(got, ev.Note())
@@ -51,10 +51,10 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// checkNotes looks at the notes of x.tape with each command that uses them.
+// checkNotes looks at the notes of noted.tape with each command that uses them.
 func (e *env) checkNotes(t *testing.T) {
 	t.Helper()
-	out, _ := e.run(t, e.iotape, "stat", "x.tape", "--by-note", "--json", "--filter", "op = write and path glob *out")
+	out, _ := e.run(t, e.iotape, "stat", "noted.tape", "--by-note", "--json", "--filter", "op = write and path glob *out")
 	var v struct {
 		Phases []struct {
 			Note    string
@@ -68,16 +68,16 @@ func (e *env) checkNotes(t *testing.T) {
 	if len(v.Phases) != 4 || v.Phases[1].Written != 2 || v.Phases[2].Calls != 0 || v.Phases[3].Written != 3 {
 		t.Errorf("phases %+v, want 2 bytes after \"phase one\", none after \"phase/two\", 3 after the last", v.Phases)
 	}
-	e.run(t, e.iotape, "slice", "x.tape", "part.tape", "--between-notes", "phase one,from outside")
+	e.run(t, e.iotape, "slice", "noted.tape", "part.tape", "--between-notes", "phase one,from outside")
 	out, _ = e.run(t, e.iotape, "print", "part.tape", "--filter", "op = write and path glob *out")
 	if strings.Count(out, "write(") != 1 || !strings.Contains(out, `"1\n"`) {
 		t.Errorf("the slice between the notes has the writes\n%s\nwant the first alone", out)
 	}
-	out, _ = e.run(t, e.iotape, "query", "--csv", "x.tape", "SELECT note FROM events WHERE kind = 'note' ORDER BY seq")
+	out, _ = e.run(t, e.iotape, "query", "--csv", "noted.tape", "SELECT note FROM events WHERE kind = 'note' ORDER BY seq")
 	if want := "note\nphase one\nphase/two\nfrom outside\n"; out != want {
 		t.Errorf("query says %q, want %q", out, want)
 	}
-	if said := e.fails(t, "slice", "x.tape", "none.tape", "--from", "note:nothing"); !strings.Contains(said,
+	if said := e.fails(t, "slice", "noted.tape", "none.tape", "--from", "note:nothing"); !strings.Contains(said,
 		`there is no note "nothing"; there are "phase one"`) {
 		t.Errorf("a note that does not exist: %s", said)
 	}

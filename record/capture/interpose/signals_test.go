@@ -18,7 +18,7 @@ import (
 // TestSignals records programs whose calls are interrupted all the time: each call that had
 // an effect is in the recording once, with its bytes.
 func TestSignals(t *testing.T) {
-	rounds := 50_000 // of four calls
+	rounds := 20_000 // of four calls
 	if testing.Short() {
 		rounds = 5_000
 	}
