@@ -54,7 +54,8 @@ func TestNotes(t *testing.T) {
 // checkNotes looks at the notes of noted.tape with each command that uses them.
 func (e *env) checkNotes(t *testing.T) {
 	t.Helper()
-	out, _ := e.run(t, e.iotape, "stat", "noted.tape", "--by-note", "--json", "--filter", "op = write and path glob *out")
+	const writes = "op = write and path glob *out"
+	out, _ := e.run(t, e.iotape, "stat", "noted.tape", "--by-note", "--json", "--filter", writes)
 	var v struct {
 		Phases []struct {
 			Note    string
@@ -69,11 +70,12 @@ func (e *env) checkNotes(t *testing.T) {
 		t.Errorf("phases %+v, want 2 bytes after \"phase one\", none after \"phase/two\", 3 after the last", v.Phases)
 	}
 	e.run(t, e.iotape, "slice", "noted.tape", "part.tape", "--between-notes", "phase one,from outside")
-	out, _ = e.run(t, e.iotape, "print", "part.tape", "--filter", "op = write and path glob *out")
+	out, _ = e.run(t, e.iotape, "print", "part.tape", "--filter", writes)
 	if strings.Count(out, "write(") != 1 || !strings.Contains(out, `"1\n"`) {
 		t.Errorf("the slice between the notes has the writes\n%s\nwant the first alone", out)
 	}
-	out, _ = e.run(t, e.iotape, "query", "--csv", "noted.tape", "SELECT note FROM events WHERE kind = 'note' ORDER BY seq")
+	out, _ = e.run(t, e.iotape, "query", "--csv", "noted.tape",
+		"SELECT note FROM events WHERE kind = 'note' ORDER BY seq")
 	if want := "note\nphase one\nphase/two\nfrom outside\n"; out != want {
 		t.Errorf("query says %q, want %q", out, want)
 	}
