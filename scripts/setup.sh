@@ -30,7 +30,7 @@ for arg; do
 		# What the page of iotape serve is tested in.
 		want+=" chromium fonts-dejavu-core"
 		command -v npm >/dev/null || want+=" npm"
-		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib" ;; # 32-bit programs
+		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib musl-tools" ;; # programs of 32 bits, and of another C library
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;
 	--accuracy) want+=" openmpi-bin libopenmpi-dev postgresql rocksdb-tools" ;;
 	--dist)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"debug/elf"
-	"encoding/binary"
 	"slices"
 	"sort"
 
@@ -18,15 +17,9 @@ type image struct {
 	plans map[uint64]plan // by place
 	taken map[uint64]bool // bytes of padding that a jump has
 
-	frames []frame // of functions, in order; nil if the file does not say
+	frames []frame // of functions, in order; none if the file does not say
 	read   bool    // frames were looked for
 	gogo   bool    // made by the Go linker, which fills with breakpoints
-}
-
-// frame is the range of a function that unwinding information (.eh_frame) describes.
-type frame struct {
-	start, end uint64
-	furthest   uint64 // end of it, and of all before it
 }
 
 // imageKey tells files apart, also one that was replaced in place.
@@ -57,7 +50,7 @@ func (s *session) image(sp *space, r *region, m *mapping) *image {
 func (im *image) plan(sp *space, r *region, site uint64) plan {
 	if !im.read {
 		im.read = true
-		im.frames = readFrames(sp, r.bias)
+		im.frames = functions(sp, r.bias)
 	}
 	const reach = 4096 // bytes on each side that are looked at, for whole functions
 	from := max(site-min(site, reach), r.start-r.bias)
@@ -144,11 +137,9 @@ type gap struct{ start, end uint64 }
 // functions, and within those that can be disassembled.
 func padding(text []byte, from uint64, im *image) (gaps []gap) {
 	to := from + uint64(len(text))
-	if im.frames == nil {
-		if im.gogo {
-			return breakpoints(text, from)
-		}
-		return nil
+	if im.gogo {
+		// What the C compiler made has frames, what the Go compiler made has none.
+		gaps = slices.DeleteFunc(breakpoints(text, from), func(g gap) bool { return im.framed(g) })
 	}
 	i := sort.Search(len(im.frames), func(i int) bool { return im.frames[i].furthest > from })
 	for ; i < len(im.frames) && im.frames[i].start < to; i++ {
@@ -166,6 +157,12 @@ func padding(text []byte, from uint64, im *image) (gaps []gap) {
 		}
 	}
 	return gaps
+}
+
+// framed reports whether a gap has bytes of a function with a frame.
+func (im *image) framed(g gap) bool {
+	i := sort.Search(len(im.frames), func(i int) bool { return im.frames[i].furthest > g.start })
+	return i < len(im.frames) && im.frames[i].start < g.end
 }
 
 // within finds the gaps of a function: nothing comes to them from the instruction before, and
@@ -357,91 +354,4 @@ next:
 		return at, true
 	}
 	return 0, false
-}
-
-// readFrames reads the ranges of functions from a mapped file's unwinding information
-// (Linux Standard Base, .eh_frame_hdr and .eh_frame), nil if it has none in the usual form.
-func readFrames(sp *space, bias uint64) []frame {
-	at, ok := frameHeader(sp, bias)
-	if !ok {
-		return nil
-	}
-	const (
-		pcrel4, udata4, datarel4 = 0x1b, 0x03, 0x3b
-		most                     = 1 << 20
-	)
-	var head [12]byte
-	if !sp.read(head[:], at) || head[0] != 1 || head[1] != pcrel4 || head[2] != udata4 || head[3] != datarel4 {
-		return nil
-	}
-	n := binary.LittleEndian.Uint32(head[8:])
-	if n > most {
-		return nil
-	}
-	table := make([]byte, 8*n)
-	if !sp.read(table, at+12) {
-		return nil
-	}
-	frames := make([]frame, 0, n)
-	lo, hi := ^uint64(0), uint64(0)
-	entries := make([][2]uint64, n)
-	for i := range entries {
-		e := table[8*i:]
-		start := at + uint64(int64(int32(binary.LittleEndian.Uint32(e))))
-		fde := at + uint64(int64(int32(binary.LittleEndian.Uint32(e[4:]))))
-		entries[i] = [2]uint64{start, fde}
-		lo, hi = min(lo, fde), max(hi, fde)
-	}
-	const fdeBytes = 16 // length, CIE, begin, range
-	if n == 0 || hi-lo > 64<<20 {
-		return nil
-	}
-	section := make([]byte, hi-lo+fdeBytes)
-	if !sp.read(section, lo) {
-		return nil
-	}
-	for _, e := range entries {
-		fde := section[e[1]-lo:]
-		begin := e[1] + 8 + uint64(int64(int32(binary.LittleEndian.Uint32(fde[8:]))))
-		length := uint64(binary.LittleEndian.Uint32(fde[12:]))
-		if begin != e[0] {
-			return nil // not in the usual form
-		}
-		frames = append(frames, frame{start: begin - bias, end: begin - bias + length})
-	}
-	slices.SortFunc(frames, func(a, b frame) int { return int(int64(a.start) - int64(b.start)) })
-	last := uint64(0)
-	for i := range frames {
-		last = max(last, frames[i].end)
-		frames[i].furthest = last
-	}
-	return frames
-}
-
-// frameHeader returns the address of a mapped file's .eh_frame_hdr.
-func frameHeader(sp *space, bias uint64) (uint64, bool) {
-	var head [64]byte
-	if !sp.read(head[:], bias) || head[elf.EI_CLASS] != byte(elf.ELFCLASS64) {
-		return 0, false
-	}
-	le := binary.LittleEndian
-	at, size, n := le.Uint64(head[32:]), le.Uint16(head[54:]), le.Uint16(head[56:])
-	if size != 56 || n > 64 || at > headBytes*8 {
-		return 0, false
-	}
-	segments := make([]byte, 56*int(n))
-	if !sp.read(segments, bias+at) {
-		return 0, false
-	}
-	first, frameAt, found := uint64(0), uint64(0), false
-	for ; len(segments) > 0; segments = segments[56:] {
-		kind, off, vaddr := elf.ProgType(le.Uint32(segments)), le.Uint64(segments[8:]), le.Uint64(segments[16:])
-		switch {
-		case kind == elf.PT_LOAD && off == 0:
-			first = vaddr
-		case kind == elf.PT_GNU_EH_FRAME:
-			frameAt, found = vaddr, true
-		}
-	}
-	return bias + frameAt - first, found
 }

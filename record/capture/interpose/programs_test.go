@@ -91,23 +91,35 @@ func TestSpecial(t *testing.T) {
 	}
 }
 
+// TestGoProgram records programs of the Go compiler, also with C in them: their calls are made at patched places.
 func TestGoProgram(t *testing.T) {
-	dir := t.TempDir()
 	source, err := os.ReadFile("testdata/hello.go.txt")
-	if err == nil {
-		err = os.WriteFile(dir+"/hello.go", source, 0o600)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", dir+"/hello", dir+"/hello.go")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	rec := record(t, &capture.Options{Command: []string{dir + "/hello"}}).succeeded(t)
-	if want := strings.Repeat("g", 800); rec.output != want || written(rec) != want {
-		t.Errorf("%d bytes written, %d recorded, want %d", len(rec.output), len(written(rec)), len(want))
+	for name, with := range map[string]string{
+		"go": "", "cgo": "// static int one(void) { return 1; }\nimport \"C\"\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := strings.Replace(string(source), "import (", with+"import (", 1)
+			if err := os.WriteFile(dir+"/hello.go", []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			build := exec.Command("go", "build", "-o", dir+"/hello", dir+"/hello.go")
+			build.Env = append(os.Environ(), "CGO_ENABLED="+map[bool]string{true: "1", false: "0"}[with != ""])
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("build: %v\n%s", err, out)
+			}
+			rec := record(t, &capture.Options{Command: []string{dir + "/hello"}}).succeeded(t)
+			const bytes = 800
+			if want := strings.Repeat("g", bytes); rec.output != want || written(rec) != want {
+				t.Errorf("%d bytes written, %d recorded, want %d", len(rec.output), len(written(rec)), bytes)
+			}
+			if calls := rec.calls(event.OpWrite); rec.result.Stops > uint64(len(calls)) {
+				t.Errorf("%d stops, want less than one for each of %d writes", rec.result.Stops, len(calls))
+			}
+		})
 	}
 }
 

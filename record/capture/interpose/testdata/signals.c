@@ -21,16 +21,25 @@ static volatile sig_atomic_t blocking, jump;
 static volatile long us, i, handled, reads, writes, preads, sleeps, waits, woken, interrupted, bad;
 static sigjmp_buf env;
 
-/* again asks for the next signal, later if there were few rounds since the last: so the program gets on,
+static timer_t also;
+
+/* again asks for the next signal of a kind, later if there were few rounds since the last: so the program gets on,
  * however slow the machine is. */
-static void again(void)
+static void again(int sig)
 {
-	static long last = -8, wait;
-	wait = i < last + 8 ? 2 * wait : wait / 2;
-	wait = wait < us || !us ? us : wait > 100000 ? 100000 : wait;
-	last = i;
-	struct itimerval next = {{0, 0}, {0, wait}};
-	setitimer(ITIMER_REAL, &next, 0);
+	static long last[2] = {-8, -8}, wait[2];
+	int k = sig == SIGUSR1;
+	long least = us + us * k;
+	wait[k] = i < last[k] + 8 ? 2 * wait[k] : wait[k] / 2;
+	wait[k] = wait[k] < least || !us ? least : wait[k] > 100000 ? 100000 : wait[k];
+	last[k] = i;
+	if (k) {
+		struct itimerspec next = {{0, 0}, {0, wait[k] * 1000}};
+		timer_settime(also, 0, &next, 0);
+	} else {
+		struct itimerval next = {{0, 0}, {0, wait[k]}};
+		setitimer(ITIMER_REAL, &next, 0);
+	}
 }
 
 static void handler(int sig)
@@ -42,8 +51,7 @@ static void handler(int sig)
 		blocking = 0;
 		write(15, "b", 1);
 	}
-	if (sig == SIGALRM)
-		again();
+	again(sig);
 	errno = e;
 	if (jump && handled % 8 == 0)
 		siglongjmp(env, 1);
@@ -67,7 +75,6 @@ int main(int argc, char **argv)
 	long rounds = atol(argv[2]);
 	unsigned char b[256], pattern[4096];
 	int p[2], futex = 0;
-	timer_t timer;
 	create(argv[1], "log", 10);
 	create(argv[1], "handlers", 11);
 	pipe2(p, O_NONBLOCK), place(p[0], 12), place(p[1], 13);
@@ -85,13 +92,12 @@ int main(int argc, char **argv)
 	sigaddset(&a.sa_mask, SIGALRM);
 	sigaction(SIGUSR1, &a, 0);
 	struct sigevent ev = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-	timer_create(CLOCK_MONOTONIC, &ev, &timer);
+	timer_create(CLOCK_MONOTONIC, &ev, &also);
 	jump = argc > 4;
 	us = atol(argv[3]);
 	sigsetjmp(env, 1);
-	struct itimerspec also = {{0, us * 1700}, {0, us * 1700}};
-	again();
-	timer_settime(timer, 0, &also, 0);
+	again(SIGALRM);
+	again(SIGUSR1);
 	while (i < rounds) {
 		long n = i++;
 		if (write(10, &n, 8) == 8)
@@ -125,8 +131,8 @@ int main(int argc, char **argv)
 		}
 	}
 	us = 0;
-	memset(&also, 0, sizeof also);
-	timer_settime(timer, 0, &also, 0);
+	again(SIGALRM);
+	again(SIGUSR1);
 	int left;
 	ioctl(12, FIONREAD, &left);
 	printf("writes %ld reads %ld preads %ld sleeps %ld waits %ld woken %ld interrupted %ld handled %ld left %d bad %ld\n",

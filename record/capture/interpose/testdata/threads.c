@@ -15,11 +15,25 @@
 
 enum { THREADS = 16, SHORT = 64 };
 static long rounds, handled, first;
+static volatile long done, wait; /* rounds of all threads; microseconds to the next signal, 0: no more */
+
+/* again asks for the next signal, later if there was little done since the last: so the program gets on, however
+ * slow the machine is. */
+static void again(void)
+{
+	static long last;
+	wait = !wait ? 0 : done < last + 8 ? 2 * wait : wait / 2;
+	wait = wait && wait < 199 ? 199 : wait > 100000 ? 100000 : wait;
+	last = done;
+	struct itimerval next = {{0, 0}, {0, wait}};
+	setitimer(ITIMER_REAL, &next, 0);
+}
 
 static void handler(int sig)
 {
 	long n = 1l << 60 | __sync_fetch_and_add(&handled, 1);
 	write(first, &n, 8);
+	again();
 }
 
 static void *work(void *arg)
@@ -32,6 +46,7 @@ static void *work(void *arg)
 		if (i % 4 == 0)
 			lseek(first + 2, (n * 7919 % 1000) * 8, SEEK_SET);
 		read(first + 2, &b, 8);
+		done++;
 	}
 	return 0;
 }
@@ -67,20 +82,21 @@ int main(int argc, char **argv)
 	create(argv[1], "moved", first + 2, 100000);
 	if (argc > 4) {
 		struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
-		struct itimerval every = {{0, 199}, {0, 199}};
 		sigaction(SIGALRM, &a, 0);
-		setitimer(ITIMER_REAL, &every, 0);
+		wait = 199;
+		again();
 	}
 	for (long i = 0; i < THREADS; i++)
 		pthread_create(&t[i], 0, work, (void *)i);
 	for (long i = 0; i < SHORT; i++) {
 		pthread_create(&s, 0, once, (void *)(THREADS + i));
 		pthread_join(s, 0);
+		done++;
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], 0);
-	struct itimerval none = {0};
-	setitimer(ITIMER_REAL, &none, 0);
+	wait = 0;
+	again();
 	printf("handled %ld\n", handled);
 	return 0;
 }
