@@ -129,16 +129,18 @@ func same(t *testing.T, got, want []string) {
 }
 
 // plain returns the calls of a program from its first socket to its last as text, without what differs from
-// one run to the next: inodes, ports and process ids are numbered in order, addresses left out.
+// one run to the next: inodes, ports and process ids are numbered in order, addresses left out. A port that the
+// kernel gives to another socket later has another number then.
 func plain(rec *recording) (list []string) {
-	names := map[string]string{}
+	names, last, bound := map[string]string{}, 0, map[uint64]bool{}
 	number := func(kind string, n uint64) string {
 		if n == 0 {
 			return "0"
 		}
 		key := fmt.Sprint(kind, n)
 		if names[key] == "" {
-			names[key] = fmt.Sprint(kind, len(names)+1)
+			last++
+			names[key] = fmt.Sprint(kind, last)
 		}
 		return names[key]
 	}
@@ -163,7 +165,14 @@ func plain(rec *recording) (list []string) {
 			data := fmt.Sprintf("%x", p.Data)
 			switch le := binary.LittleEndian; {
 			case int(p.Arg) == event.PartSocket.Of(0):
-				e, ok := socket.Decode(p.Data, r.Objects[p.Off].Ino)
+				ino := r.Objects[p.Off].Ino
+				e, ok := socket.Decode(p.Data, ino)
+				if e.Local.Port != 0 && !bound[ino] {
+					bound[ino] = true
+					if op != event.OpAccept && op != event.OpAccept4 { // they have the port of their listener
+						delete(names, fmt.Sprint("port", e.Local.Port))
+					}
+				}
 				data = fmt.Sprintf("%v family %d, type %d, protocol %d, %s to %s (%s), process %s, uid %d", ok,
 					e.Family, e.Type, e.Protocol, address(&e.Local, number), address(&e.Peer, number),
 					number("ino", e.PeerIno), number("pid", uint64(e.PID)), e.UID)

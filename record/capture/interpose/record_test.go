@@ -99,6 +99,9 @@ func recordWith(t *testing.T, backend capture.Backend, o *capture.Options) *reco
 		}
 		t.Fatalf("%q did not end within %v:\n%s", o.Command, patience, where)
 	}
+	if tree := []int{int(pid.Load())}; unix.Kill(tree[0], 0) == nil {
+		t.Errorf("the recording has ended (%+v, %v), but its command goes on: %s", rec.result, err, whereabouts(tree))
+	}
 	if err == nil {
 		err = sw.Close(&trace.End{})
 	}
