@@ -309,11 +309,15 @@ func (p *parser) method(c *comparison) error {
 	return nil
 }
 
-// values reads a value, or several in braces.
+// values reads a value, or several in braces or, as in SQL, in parentheses.
 func (p *parser) values(c *comparison) error {
 	p.space()
-	open := p.pos
-	if !p.take("{") {
+	open, end := p.pos, "}"
+	switch {
+	case p.take("{"):
+	case c.rel != relMatches && p.take("("):
+		end = ")"
+	default:
 		v, err := p.value(c.rel == relMatches)
 		c.values = []value{v}
 		return err
@@ -324,16 +328,16 @@ func (p *parser) values(c *comparison) error {
 	}
 	for {
 		if p.atEnd() {
-			return p.fail(open, open+1, "", "this brace is not closed")
+			return p.fail(open, open+1, "", "this list is not closed")
 		}
-		if p.take("}") {
+		if p.take(end) {
 			if len(c.values) == 0 {
 				return p.fail(open, p.pos, "", "the set is empty")
 			}
 			return nil
 		}
 		if len(c.values) > 0 && !p.take(",") {
-			return p.unexpected(`"," or "}"`)
+			return p.unexpected(`"," or "` + end + `"`)
 		}
 		v, err := p.value(c.rel == relMatches)
 		if err != nil {

@@ -117,6 +117,7 @@ func TestMatch(t *testing.T) {
 		{read, "op glob p*64", true},
 		{read, "op = read", false},
 		{read, "uid in {500..1999} and not uid = 1001", true},
+		{read, "(uid in (5, 500..1999)) and op = (pread64)", true}, {read, "uid not in (5, 500..1999)", false},
 		{read, "uid != root and not user = root and group = root", true},
 		{read, `comm startsWith "rocksdb:"`, true},
 		{read, "path under /db and ext = sst and name = 000012.sst", true},
