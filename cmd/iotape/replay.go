@@ -84,7 +84,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 				return cli.Usage(errors.New("--speed: the value must be greater than 0"))
 			}
 			if o.Into == "" && !dry {
-				return cli.Usage(errors.New(`required flag(s) "into" not set`))
+				return cli.MissingFlag(cmd, "into")
 			}
 			t, err := cli.OpenTapeOrScript(cmd.Context(), args, fromScript)
 			if err != nil {

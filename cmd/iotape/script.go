@@ -41,7 +41,7 @@ iotape replay --script DIR runs a script. iotape script --compile makes a tape o
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case out == "":
-				return cli.Usage(errors.New(`required flag(s) "output" not set`))
+				return cli.MissingFlag(cmd, "output")
 			case compile != "" && len(args) > 0:
 				return cli.Usage(errors.New("--compile reads a directory, not a tape"))
 			case compile != "":
@@ -68,7 +68,7 @@ iotape replay --script DIR runs a script. iotape script --compile makes a tape o
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "output", "o", "", "the directory to make, or with --compile the tape to make")
+	f.StringVarP(&out, "output", "o", "", "the directory `DIR` to make, or with --compile the tape to make")
 	f.StringVar(&compile, "compile", "", "make a tape of the script in `DIR`")
 	f.BoolVar(&asJSON, "json", false, "print a summary as one JSON object")
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ import (
 // habit.
 var straceHabits = map[string]string{
 	"c": "iotape stat TAPE sums up calls; iotape top counts them while they happen",
-	"e": "all calls are recorded; to keep some of them: iotape record --filter 'strace:-e trace=file' -- COMMAND",
+	"e": "all calls are recorded and shown; to select some of them: %s --filter 'strace:-e trace=file'",
 	"f": "threads and child processes are always recorded: leave -f out",
 	"o": "name the tape after the subcommand: iotape record -o TAPE -- COMMAND",
 	"p": "iotape record --pid PID records a process that runs already",
@@ -32,22 +33,108 @@ var straceHabits = map[string]string{
 }
 
 // FlagError makes a usage error of one in the flags, with what to do about it.
-func FlagError(_ *cobra.Command, err error) error {
-	err = Usage(err)
+func FlagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return Usage(invalidValue(invalid))
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
-		return err
+		return Usage(err)
 	}
-	shorthands := unknown.GetSpecifiedShortnames()
-	if shorthands == "" {
+	err = Usage(err)
+	if unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := spell.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+			return hint.With(err, "did you mean --%s?", near)
+		}
 		return err
 	}
 	for _, flag := range unknown.GetSpecifiedName() {
 		if text, ok := straceHabits[string(flag)]; ok {
-			return hint.With(err, "%s", text)
+			return hint.With(err, "%s", strings.Replace(text, "%s", filtering(cmd), 1))
 		}
 	}
 	return err
+}
+
+// filtering returns the command that selects calls where a command was meant to.
+func filtering(cmd *cobra.Command) string {
+	if cmd.Flags().Lookup("filter") != nil {
+		return cmd.CommandPath()
+	}
+	return "iotape print TAPE"
+}
+
+// invalidValue says what is wrong with a flag's value, without the words of the Go library.
+func invalidValue(e *pflag.InvalidValueError) error {
+	name, cause := "--"+e.GetFlag().Name, e.Unwrap()
+	var number *strconv.NumError
+	switch {
+	case errors.As(cause, &number) && errors.Is(cause, strconv.ErrRange):
+		return fmt.Errorf("%s: the number %s is too large or too small", name, e.GetValue())
+	case errors.As(cause, &number):
+		return fmt.Errorf("%s: %q is not a number", name, e.GetValue())
+	case strings.Contains(cause.Error(), "invalid duration"), strings.Contains(cause.Error(), "in duration"):
+		return fmt.Errorf("%s: %q is not a time such as 500ms, 30s or 1h30m", name, e.GetValue())
+	}
+	return fmt.Errorf("%s: %w", name, cause)
+}
+
+// MissingFlag is the error of a command that lacks flags which it needs.
+func MissingFlag(cmd *cobra.Command, names ...string) error {
+	var list []string
+	for _, name := range names {
+		text := "--" + name
+		if f := cmd.Flags().Lookup(name); f != nil {
+			value, usage := pflag.UnquoteUsage(f)
+			text = strings.TrimSpace(text+" "+value) + " is missing: " + usage
+		}
+		list = append(list, text)
+	}
+	return Usage(errors.New(strings.Join(list, "; ")))
+}
+
+// isMissing returns the rest of the sentence that n things are missing.
+func isMissing(n int) string {
+	if n == 1 {
+		return "is missing"
+	}
+	return "are missing"
+}
+
+// checkRequired returns an error if a flag that a command needs is not set.
+func checkRequired(cmd *cobra.Command) error {
+	var missing []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		needed := f.Annotations[cobra.BashCompOneRequiredFlag]
+		if len(needed) > 0 && needed[0] == "true" && !f.Changed {
+			missing = append(missing, f.Name)
+		}
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	return MissingFlag(cmd, missing...)
+}
+
+// argumentError says which arguments of a command are missing, or that there are too many.
+func argumentError(cmd *cobra.Command, args []string, err error) error {
+	var names []string // as the command's usage has them
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if word[0] >= 'A' && word[0] <= 'Z' {
+			names = append(names, strings.TrimSuffix(word, "..."))
+		}
+	}
+	switch {
+	case !strings.HasPrefix(err.Error(), "accepts ") && !strings.HasPrefix(err.Error(), "requires "):
+		return err // a check of our own
+	case len(args) < len(names):
+		missing := names[len(args):]
+		return fmt.Errorf("%s %s: %s", strings.Join(missing, " and "), isMissing(len(missing)), cmd.UseLine())
+	}
+	return fmt.Errorf("there are too many arguments, or too few: %s", cmd.UseLine())
 }
 
 // UnknownCommand says what an argument that is no command may have meant.
@@ -85,13 +172,15 @@ func FinishCommand(cmd *cobra.Command) {
 	if cmd.HasSubCommands() {
 		cmd.Args = UnknownCommand
 	}
-	if args := cmd.Args; args != nil {
-		cmd.Args = func(cmd *cobra.Command, a []string) error {
-			if err := args(cmd, a); err != nil {
-				return Usage(err)
-			}
-			return nil
+	args := cmd.Args
+	if args == nil {
+		args = cobra.ArbitraryArgs
+	}
+	cmd.Args = func(cmd *cobra.Command, a []string) error {
+		if err := args(cmd, a); err != nil {
+			return Usage(argumentError(cmd, a, err))
 		}
+		return checkRequired(cmd) // with more to say than cobra has
 	}
 	if cmd.Annotations == nil {
 		cmd.Annotations = Exits("0  done", "1  done, but not all of it", "2  could not be done")

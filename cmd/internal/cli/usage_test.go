@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/iotape/iotape/internal/hint"
+)
+
+// TestUsageErrors gives a command wrong flags and arguments: each has one line that says which, and a
+// habit or a misspelling also what to write.
+func TestUsageErrors(t *testing.T) {
+	for _, c := range []struct {
+		args       []string
+		want, hint string
+	}{
+		{[]string{"look"}, "TAPE and FILE are missing: iotape look TAPE FILE [flags]", ""},
+		{[]string{"look", "a"}, "FILE is missing: iotape look TAPE FILE [flags]", ""},
+		{[]string{"look", "a", "b", "c", "--into", "d"},
+			"there are too many arguments, or too few: iotape look TAPE FILE [flags]", ""},
+		{[]string{"look", "a", "b"}, "--into DIR is missing: the DIR to make", ""},
+		{[]string{"look", "--from", "x"}, `--from: "x" is not a number`, ""},
+		{[]string{"look", "--from", "-1"}, `--from: "-1" is not a number`, ""},
+		{[]string{"look", "--from", "99999999999999999999"},
+			"--from: the number 99999999999999999999 is too large or too small", ""},
+		{[]string{"look", "--for", "5x"}, `--for: "5x" is not a time such as 500ms, 30s or 1h30m`, ""},
+		{[]string{"look", "--frmo", "1"}, "unknown flag: --frmo", "did you mean --from?"},
+		{[]string{"look", "--nonsense"}, "unknown flag: --nonsense", ""},
+		{[]string{"look", "-e", "trace=read"}, "unknown shorthand flag: 'e' in -e",
+			"all calls are recorded and shown; to select some of them: iotape look --filter 'strace:-e trace=file'"},
+	} {
+		root := &cobra.Command{Use: "iotape", SilenceErrors: true, SilenceUsage: true}
+		root.SetFlagErrorFunc(FlagError)
+		look := &cobra.Command{Use: "look TAPE FILE", Args: cobra.ExactArgs(2)}
+		look.RunE = func(*cobra.Command, []string) error { return nil }
+		look.Flags().Uint64("from", 0, "the first event")
+		look.Flags().Duration("for", time.Second, "how long")
+		look.Flags().String("filter", "", "which events")
+		look.Flags().String("into", "", "the `DIR` to make")
+		_ = look.MarkFlagRequired("into")
+		FinishCommand(look)
+		root.AddCommand(look)
+		root.SetArgs(c.args)
+		root.SetOut(io.Discard)
+		err := root.Execute()
+		if err == nil || err.Error() != c.want || hint.Of(err) != c.hint {
+			t.Errorf("%q: %v, hint %q\nwant %s, hint %q", c.args, err, hint.Of(err), c.want, c.hint)
+		}
+	}
+}
