@@ -49,11 +49,7 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 		return nil
 	}
 	if r.OK() {
-		verdict := "all results agree"
-		if r.TreePaths > 0 {
-			verdict += fmt.Sprintf(", and so do all %s paths", report.Count(uint64(r.TreePaths)))
-		}
-		fmt.Fprintln(w, style.Good(verdict))
+		fmt.Fprintln(w, style.Good(agreement(r)))
 		return writeUncompared(w, r)
 	}
 	if err := writeUncompared(w, r); err != nil {
@@ -150,6 +146,18 @@ func writeOmitted(w io.Writer, r *replay.Report, style term.Style) {
 	t.Write(w)
 }
 
+// agreement is the verdict on a replay without differences.
+func agreement(r *replay.Report) string {
+	verdict := "all results agree"
+	if r.Dependent > 0 {
+		verdict = "all results agree that the trace determines"
+	}
+	if r.TreePaths > 0 {
+		verdict += fmt.Sprintf(", and so do all %s paths", report.Count(uint64(r.TreePaths)))
+	}
+	return verdict
+}
+
 // writeUncompared says what could not be compared, because the recording did not
 // keep it.
 func writeUncompared(w io.Writer, r *replay.Report) error {
@@ -158,6 +166,10 @@ func writeUncompared(w io.Writer, r *replay.Report) error {
 		_, err = fmt.Fprintf(w,
 			"not compared: the bytes of %s reads, which the tape does not have or which depend on such\n",
 			report.Count(r.Uncompared))
+	}
+	if r.Dependent > 0 && err == nil {
+		_, err = fmt.Fprintf(w, "not compared: %s results that depend on calls which the trace has none of and may "+
+			"have left out: %s\n", report.Count(r.Dependent), strings.Join(r.LeftOut, ", "))
 	}
 	if r.Unexplained > 0 && err == nil {
 		_, err = fmt.Fprintf(w,

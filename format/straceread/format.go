@@ -38,7 +38,8 @@ func match(head []byte) bool {
 	seen, calls := 0, 0
 	for line := range bytes.Lines(head) {
 		p := parsePrefix(strings.TrimRight(string(line), "\n"))
-		if p.isMark() { // there may be many before the first call
+		// There may be many marks before the first call, and with -k a stack behind each.
+		if p.isMark() || strings.HasPrefix(p.body, "> ") {
 			continue
 		}
 		if seen++; seen > look {

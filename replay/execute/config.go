@@ -28,8 +28,9 @@ type Config struct {
 	LogLevel   options.LogLevel // "" without a log
 	FIFOs      bool             // there may be some in the target
 	Limits     Limits
-	// Elsewhere and Tainted are those of initialtree.Tree.
+	// Elsewhere, LeftOut and Tainted are those of initialtree.Tree.
 	Elsewhere []string
+	LeftOut   []string
 	Tainted   []effect.FileRanges
 	// Part of a team; nil: all.
 	Part *Part

@@ -26,6 +26,9 @@ type Tree struct {
 	// makes up, through a symbolic link: /etc/mtab leads to /proc/mounts. A replay cannot
 	// follow them.
 	Elsewhere []string
+	// LeftOut are kinds of calls that a trace by another tool has none of, and may have left out:
+	// what depends on them is not known.
+	LeftOut []string
 	// Mounted is where the files are, in a replay, that the recording left below mounts.
 	Mounted eventsource.Renames
 
@@ -107,6 +110,7 @@ func (in *inference) readAll(ctx context.Context) error {
 		}
 		effect.AsCall(&ev)
 		in.state = s
+		in.succeeded.Add(&ev)
 		in.observe(&ev)
 		for _, id := range s.Released {
 			delete(in.open, id)
@@ -124,6 +128,14 @@ func Arch(t *trace.Tape) event.Arch {
 	return event.AMD64
 }
 
+// foreign reports whether a tape is of another tool's trace: such a trace does not say on which
+// kernel it was made, and its user chose which calls it has.
+func foreign(t *trace.Tape) bool {
+	return slices.ContainsFunc(t.Manifest().Hosts, func(h trace.Host) bool {
+		return h.Kernel == "" && h.Backend != "" && h.Backend != "script" && h.Backend != "test"
+	})
+}
+
 type inference struct {
 	layout        eventsource.Layout
 	state         *eventsource.State // of the present event
@@ -135,6 +147,7 @@ type inference struct {
 	openedAtStart map[string]effect.Inode // names of files that were open at the start
 	// elsewhere are names that lead to what the kernel makes up.
 	elsewhere map[string]bool
+	succeeded effect.Succeeded
 }
 
 // snapshot makes everything in a snapshot known.
@@ -188,6 +201,9 @@ func (in *inference) decide() {
 		if several && len(c.obj.details().others) > 0 {
 			sk.living[c.obj]++
 		}
+	}
+	if sk.tape != nil && foreign(sk.tape) {
+		sk.LeftOut = in.succeeded.LeftOut()
 	}
 	sk.Elsewhere = slices.Sorted(maps.Keys(in.elsewhere))
 	n.byIno, n.hint = index[object]{}, nil

@@ -25,6 +25,7 @@ func (r *Report) Join(part *Report, member string) {
 	r.Following += part.Following
 	r.Unexplained += part.Unexplained
 	r.Uncompared += part.Uncompared
+	r.AddDependent(part.Dependent, part.LeftOut)
 	r.Aborted = r.Aborted || part.Aborted
 	r.Confinement.Join(part.Confinement)
 	r.LeftOff.Add(part.LeftOff)

@@ -25,9 +25,13 @@ type Report struct {
 	First *Mismatch `json:"first,omitempty"`
 	// Unexplained are results, or parts of some, that no order of the recorded calls
 	// explains, because calls that overlapped saw each other halfway. They are not compared.
-	Unexplained uint64     `json:"unexplained"`
-	Uncompared  uint64     `json:"uncompared"` // reads of bytes that the tape does not have, or that depend on such
-	Mismatches  []Mismatch `json:"mismatches"`
+	Unexplained uint64 `json:"unexplained"`
+	Uncompared  uint64 `json:"uncompared"` // reads of bytes that the tape does not have, or that depend on such
+	// Dependent are results that are not compared because they depend on calls which a trace by
+	// another tool may have left out, and LeftOut the kinds of these calls.
+	Dependent  uint64     `json:"dependent,omitempty"`
+	LeftOut    []string   `json:"left_out,omitempty"`
+	Mismatches []Mismatch `json:"mismatches"`
 	// Kinds says once what differed in one way, however often it did: a target that has no
 	// extended attributes is one line. They stand in the order of their first events.
 	Kinds []Kind `json:"kinds"`
@@ -135,6 +139,16 @@ func (r *Report) Omit(o Omission) {
 	k.Count += o.Count
 	if o.Seq < k.Seq {
 		k.Seq, k.Path = o.Seq, o.Path
+	}
+}
+
+// AddDependent adds results that depend on kinds of calls which the trace may have left out.
+func (r *Report) AddDependent(n uint64, kinds []string) {
+	r.Dependent += n
+	for _, k := range kinds {
+		if i, found := slices.BinarySearch(r.LeftOut, k); !found {
+			r.LeftOut = slices.Insert(r.LeftOut, i, k)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/plan"
 	"github.com/iotape/iotape/replay/result"
@@ -22,6 +23,8 @@ type Config struct {
 	// Privileged says that set-id bits and capabilities are made; else they are not compared.
 	Privileged bool
 	Renamed    bool // names are others than recorded
+	// LeftOut are the kinds of calls that the trace may have left out: see initialtree.Tree.
+	LeftOut []string
 	// Log gets the differences. It may be nil.
 	Log *result.Log
 	// Difference is called after each difference. It may be nil.
@@ -68,6 +71,9 @@ func (c *Checker) Problem(text string) {
 
 // Mismatch notes a difference in a field of a task's result.
 func (c *Checker) Mismatch(t *plan.Task, field, want, got string) {
+	if c.dependent(t.Op, field, want, got) {
+		return
+	}
 	m := result.Mismatch{
 		Seq: t.Event.Seq, TID: t.TID, Op: t.Op.String(), Path: t.Event.Name(), Field: field, Expected: want, Got: got,
 	}
@@ -86,11 +92,27 @@ func (c *Checker) Mismatch(t *plan.Task, field, want, got string) {
 
 // StepMismatch is Mismatch for a plain step.
 func (c *Checker) StepMismatch(s *plan.Step, field, want, got string) {
+	if c.dependent(s.Op, field, want, got) {
+		return
+	}
 	m := result.Mismatch{
 		Seq: s.Seq, TID: s.TID, Op: s.Op.String(), Field: field, Expected: want, Got: got, Path: s.Handle.Path,
 	}
 	alters := s.Kind == plan.StepWrite || !s.HasOffset && field != "content"
 	c.addAndNotify(&m, alters, []string{s.Handle.Path}, []*plan.Handle{s.Handle})
+}
+
+// dependent counts a difference that calls would explain which the trace may have left out: it
+// is none, because the trace does not say what they did. It reports false of others.
+func (c *Checker) dependent(op event.Op, field, want, got string) bool {
+	causes := effect.DependsOn(c.LeftOut, op, field, want, got)
+	if len(causes) == 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.AddDependent(1, causes)
+	return true
 }
 
 // addAndNotify adds a difference, or puts it down to an earlier one. alters says that others may

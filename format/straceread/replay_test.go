@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package straceread
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/replay"
+)
+
+func TestMain(m *testing.M) {
+	replay.Helper()
+	os.Exit(m.Run())
+}
+
+// started is how every complete trace of a program begins.
+const started = `execve("/bin/x", ["x"], 0x7ffd00000000 /* 20 vars */) = 0
+brk(NULL) = 0x55d000000000
+mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0000000000
+arch_prctl(ARCH_SET_FS, 0x7f0000001000) = 0
+openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3
+close(3) = 0
+`
+
+// TestReplayed replays traces of several selections of calls. What a trace leaves out is no
+// difference; what it contradicts is one.
+func TestReplayed(t *testing.T) {
+	tests := []struct {
+		name, text           string
+		different, dependent uint64
+		leftOut              string // one of the kinds that the report names
+	}{
+		{"complete, and true", started + `openat(AT_FDCWD, "/t/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3
+write(3, "abc", 3) = 3
+close(3) = 0
+newfstatat(AT_FDCWD, "/t/f", {st_mode=S_IFREG|0644, st_size=3, ...}, 0) = 0
+`, 0, 0, ""},
+		{"complete, and contradicts itself", started + `openat(AT_FDCWD, "/t/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3
+close(3) = 0
+newfstatat(AT_FDCWD, "/t/f", {st_mode=S_IFREG|0644, st_size=3, ...}, 0) = 0
+`, 1, 0, ""},
+		{"without writes", `openat(AT_FDCWD, "/t/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3
+newfstatat(AT_FDCWD, "/t/f", {st_mode=S_IFREG|0644, st_size=3, ...}, 0) = 0
+`, 0, 1, "write"},
+		{"without mkdir", `openat(AT_FDCWD, "/t/d", O_RDONLY|O_DIRECTORY) = -1 ENOENT (No such file or directory)
+openat(AT_FDCWD, "/t/d/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3
+`, 0, 1, "mkdir"},
+		{"without seeks", `openat(AT_FDCWD, "/t/f", O_RDONLY) = 3
+read(3, "abcdef", 6) = 6
+read(3, "", 10) = 0
+read(3, "cdef", 10) = 4
+`, 0, 2, "lseek"},
+		{"-k", "execve(\"/bin/x\", [\"x\"], 0x7ffd00000000 /* 20 vars */) = 0\n" +
+			strings.Repeat(" > /usr/lib/x86_64-linux-gnu/libc.so.6(brk+0xb) [0x10c1ab]\n", 40) +
+			"close(3) = 0\n", 0, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x.strace")
+			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if !Format.Match([]byte(tt.text)) {
+				t.Error("not recognised as strace's")
+			}
+			tape, _ := formattest.One(t, &Format, path)
+			rep, err := replay.Run(t.Context(), tape, &replay.Options{
+				Into: filepath.Join(t.TempDir(), "into"), Checks: replay.CheckAll,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rep.Different != tt.different || rep.Dependent != tt.dependent {
+				t.Errorf("%d results differ and %d depend on what is left out (%v), want %d and %d; kinds %+v",
+					rep.Different, rep.Dependent, rep.LeftOut, tt.different, tt.dependent, rep.Kinds)
+			}
+			if all := strings.Join(rep.LeftOut, " "); !strings.Contains(all, tt.leftOut) {
+				t.Errorf("left out are said to be %q, want %q among them", all, tt.leftOut)
+			}
+		})
+	}
+}
