@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -268,7 +269,7 @@ func Bytes(n uint64) string {
 // Duration writes ns with three digits and a unit.
 func Duration(ns int64) string {
 	if ns < 0 {
-		return "-" + Duration(-ns)
+		return "-" + Duration(-max(ns, -math.MaxInt64)) // the smallest number has no opposite
 	}
 	if ns < 1000 {
 		return strconv.FormatInt(ns, 10) + " ns"
