@@ -124,6 +124,18 @@ func matching(head []byte) *format.Format {
 	return nil
 }
 
+// unknown is the error for a file that no format matches.
+func unknown(in *os.File) error {
+	head, err := headOf(in)
+	if err != nil {
+		return err
+	}
+	if text := Hint(head); text != "" {
+		return fmt.Errorf("%s: %w: %s", in.Name(), ErrUnknownFormat, text)
+	}
+	return fmt.Errorf("%s: %w", in.Name(), ErrUnknownFormat)
+}
+
 // Read makes streams of a foreign file, in files in dir: one for each host. tapes.Hosts
 // makes a tape of them. from may be nil; then the file is identified. program is who
 // converts, with its version. A compressed file is unpacked in dir meanwhile.
@@ -134,7 +146,7 @@ func Read(ctx context.Context, in *os.File, from *format.Format, dir, program st
 			return nil, nil, err
 		}
 		if from == nil {
-			return nil, nil, fmt.Errorf("%s: %w", in.Name(), ErrUnknownFormat)
+			return nil, nil, unknown(in)
 		}
 	}
 	name := in.Name()

@@ -157,6 +157,13 @@ func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
 		if cv.From, err = all.Identify(f); err != nil {
 			return nil, err
 		}
+		if cv.From == nil {
+			head := make([]byte, format.MatchBytes)
+			n, _ := f.ReadAt(head, 0)
+			if text := all.Hint(head[:n]); text != "" {
+				return nil, refuse("cannot convert %s: %s", cv.in, text)
+			}
+		}
 	}
 	switch {
 	case cv.From == nil:
