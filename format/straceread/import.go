@@ -50,7 +50,7 @@ func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error 
 	if x.main == 0 {
 		x.main = findPID(head)
 	}
-	x.cwd = findDirectory(head)
+	x.cwds = findDirectories(head)
 	l := lines{r: br}
 	for {
 		b, err := l.next()
@@ -95,8 +95,8 @@ func findPID(head []byte) uint32 {
 type importer struct {
 	w       *format.Writer
 	done    *format.Done
-	main    uint32 // thread of the lines that have no number
-	cwd     string // where the first process is, as getcwd says; "" if it does not
+	main    uint32            // thread of the lines that have no number
+	cwds    map[uint32]string // see findDirectories
 	threads map[uint32]*thread
 	making  []*thread // in a call that makes threads, oldest first
 	held    int       // bytes of calls that are not finished

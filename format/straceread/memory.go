@@ -219,6 +219,10 @@ func (x *importer) content(c *format.Call, spec *event.Spec, a *event.Arg, i int
 			x.lost(c, spec, a.Name)
 			return
 		}
+		if a.Kind == event.KindText && t.Cut {
+			c.Bytes(i, t.Data, int64(len(t.Data))+1) // there is more, but not how much
+			return
+		}
 		c.Text(i, string(t.Data), t.Cut)
 	case a.Kind == event.KindVec:
 		x.vector(c, spec, a, i, t)

@@ -54,6 +54,22 @@ read(3, "abcdef", 6) = 6
 read(3, "", 10) = 0
 read(3, "cdef", 10) = 4
 `, 0, 2, "lseek"},
+		{"getcwd without its answer", started + "getcwd(0x7ffd00000010, 0x1000) = 0x12\n", 0, 0, ""},
+		{"getcwd behind a change", started + `chdir("g") = 0
+getcwd("/tmp/work/g", 4096) = 12
+`, 0, 0, ""},
+		{"the target of a link, cut off", started +
+			`stat("/t/l", {st_mode=S_IFREG|0644, st_size=3, ...}) = 0
+readlink("/t/l", "f1.t"..., 4096) = 6
+`, 0, 0, ""},
+		{"an attribute's name, cut off", started + `openat(AT_FDCWD, "/t/f", O_RDWR) = 3
+fgetxattr(3, "system.p"..., 0x7ffd00000010, 132) = -1 ENODATA (No data available)
+fsetxattr(3, "system.p"..., "\2\0\0\0"..., 28, 0) = 0
+`, 0, 0, ""},
+		{"writes, cut off", started + `openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_EXCL, 0644) = 3
+pwrite64(3, "SQLite f"..., 4096, 0) = 4096
+pread64(3, "\0\0\0\1", 4, 24) = 4
+`, 0, 0, ""},
 		{"-k", "execve(\"/bin/x\", [\"x\"], 0x7ffd00000000 /* 20 vars */) = 0\n" +
 			strings.Repeat(" > /usr/lib/x86_64-linux-gnu/libc.so.6(brk+0xb) [0x10c1ab]\n", 40) +
 			"close(3) = 0\n", 0, 0, ""},

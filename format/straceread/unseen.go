@@ -3,6 +3,7 @@
 package straceread
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -23,22 +24,51 @@ const (
 	inventedFile      = "files that were open before the trace, without a name: /unknown/fd-N-of-PID stands for them"
 )
 
-// findDirectory looks in a trace's beginning for the working directory of the first process.
-func findDirectory(head []byte) string {
+// maxDirectories bounds how many threads findDirectories remembers.
+const maxDirectories = 1 << 12
+
+// findDirectories looks in a trace's beginning for the working directories in which threads began:
+// what getcwd answered before they changed it, or behind one change to a relative name. Number 0
+// is that of the first answer of any thread before any change.
+func findDirectories(head []byte) map[uint32]string {
+	found, changed := map[uint32]string{}, map[uint32]string{}
+	first := true
 	for line := range strings.Lines(string(head)) {
-		switch p := parsePrefix(line); {
-		case strings.HasPrefix(p.body, "chdir(") || strings.HasPrefix(p.body, "fchdir("):
-			return ""
-		case strings.HasPrefix(p.body, "getcwd("):
-			_, args, r, err := parseCall(strings.TrimSuffix(p.body, "\n"))
-			if err != nil || r.ret <= 0 || len(args) == 0 || args[0].Cut || len(args[0].Data) == 0 ||
-				args[0].Data[0] != '/' {
+		p := parsePrefix(strings.TrimSuffix(line, "\n"))
+		name, _, _ := strings.Cut(p.body, "(")
+		switch name {
+		case "chdir", "fchdir", "getcwd":
+		default:
+			continue
+		}
+		_, args, r, err := parseCall(p.body)
+		if err != nil || r.ret < 0 || len(args) == 0 || len(changed)+len(found) > maxDirectories {
+			continue
+		}
+		data := string(args[0].Data)
+		if name != "getcwd" {
+			first = false
+			if _, again := changed[p.tid]; again || name == "fchdir" {
+				data = ""
+			}
+			changed[p.tid] = data
+			continue
+		}
+		if args[0].Cut || !strings.HasPrefix(data, "/") || found[p.tid] != "" {
+			continue
+		}
+		if to, ok := changed[p.tid]; ok {
+			if data, ok = strings.CutSuffix(data, "/"+to); !ok || to == "" || strings.Contains(to, "..") {
 				continue
 			}
-			return string(args[0].Data)
+			data = cmp.Or(data, "/")
+		}
+		found[p.tid] = data
+		if first {
+			first, found[0] = false, data
 		}
 	}
-	return ""
+	return found
 }
 
 // startedIn says in which directory a process without ancestors in the trace was from its
@@ -57,6 +87,11 @@ func (x *importer) unseen(t *thread, c *format.Call) error {
 	spec := event.Lookup(c.Op)
 	if c.Op == event.OpUnknown {
 		return nil
+	}
+	if c.Op == event.OpGetcwd && c.Ret > 0 && t.p == t.p.first && x.cwds[t.p.pid] != "" {
+		if err := x.unseenDirectory(t.p); err != nil {
+			return err
+		}
 	}
 	dirfd := int32(event.AtFDCWD)
 	for i := range x.fields {
@@ -91,8 +126,11 @@ func (x *importer) unseenDirectory(p *process) error {
 	if p.cwd {
 		return nil
 	}
-	dir := x.cwd
-	if dir == "" || len(x.threads) > 1 && p.pid != x.main {
+	dir := x.cwds[p.pid]
+	if dir == "" && (len(x.threads) == 1 || p.pid == x.main) {
+		dir = x.cwds[0]
+	}
+	if dir == "" {
 		dir = unknownDirectory
 		x.done.LeftOut(inventedDirectory, 1)
 	}

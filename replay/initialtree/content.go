@@ -30,6 +30,9 @@ func (in *inference) readCall(ev *event.Event) {
 	if content == nil {
 		return
 	}
+	if ev.Spec().NeedsStop && len(ev.Bufs) == 0 { // a trace that does not say what was copied
+		content.unread(off, off+ev.Ret)
+	}
 	for i := range ev.Bufs {
 		if b := &ev.Bufs[i]; int(b.Arg) == effect.ContentArg(ev.Op) && !effect.Runs(ev) {
 			content.read(off, b, func(data []byte) uint64 {

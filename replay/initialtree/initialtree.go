@@ -131,7 +131,7 @@ func Arch(t *trace.Tape) event.Arch {
 // foreign reports whether a tape is of another tool's trace: such a trace does not say on which
 // kernel it was made, and its user chose which calls it has.
 func foreign(t *trace.Tape) bool {
-	return slices.ContainsFunc(t.Manifest().Hosts, func(h trace.Host) bool {
+	return t != nil && slices.ContainsFunc(t.Manifest().Hosts, func(h trace.Host) bool {
 		return h.Kernel == "" && h.Backend != "" && h.Backend != "script" && h.Backend != "test"
 	})
 }
@@ -202,7 +202,7 @@ func (in *inference) decide() {
 			sk.living[c.obj]++
 		}
 	}
-	if sk.tape != nil && foreign(sk.tape) {
+	if foreign(sk.tape) {
 		sk.LeftOut = in.succeeded.LeftOut()
 	}
 	sk.Elsewhere = slices.Sorted(maps.Keys(in.elsewhere))
@@ -225,8 +225,15 @@ func (in *inference) complete(o *object) {
 		return
 	}
 	d := o.more
-	if tainted := d.content.tainted(); len(tainted) > 0 && o.id.Ino != 0 {
-		in.result.Tainted = append(in.result.Tainted, effect.Ranges{o.id: &tainted}.List()...)
+	if tainted := d.content.tainted(); len(tainted) > 0 {
+		ranges := effect.Ranges{}
+		if o.id.Ino != 0 {
+			ranges[o.id] = &tainted
+		}
+		if foreign(in.result.tape) { // calls other than stat have no numbers of inodes
+			ranges[effect.ContentByName(o.first.path())] = &tainted
+		}
+		in.result.Tainted = append(in.result.Tainted, ranges.List()...)
 	}
 	if u := d.content.unknown; len(u) > 0 {
 		o.size = max(o.size, u[len(u)-1].To)

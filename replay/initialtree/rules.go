@@ -7,6 +7,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/content"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/tree"
 )
@@ -432,6 +433,19 @@ func (in *inference) renamed(ev *event.Event) {
 	}
 }
 
+// linkTarget returns what readlink said: of what the tape lacks, marks that no name is likely to have.
+func (in *inference) linkTarget(b *event.Buf) string {
+	if b.Len <= 0 || b.Len > event.MaxPath {
+		return ""
+	}
+	known := content.Prefix(b)
+	data, err := in.result.tape.Content(&known, nil)
+	if err != nil || int64(len(data)) > b.Len {
+		return ""
+	}
+	return string(data) + strings.Repeat("?", int(b.Len)-len(data))
+}
+
 func (in *inference) readlinkCall(ev *event.Event) {
 	if !ev.OK() {
 		in.failed(ev)
@@ -444,9 +458,7 @@ func (in *inference) readlinkCall(ev *event.Event) {
 	target := ""
 	for i := range ev.Bufs {
 		if ev.Bufs[i].Kind == event.KindBuf {
-			if b, err := in.result.tape.Content(&ev.Bufs[i], nil); err == nil {
-				target = string(b)
-			}
+			target = in.linkTarget(&ev.Bufs[i])
 		}
 	}
 	known := c.obj != nil && (c.obj.typ != 0 || c.obj.enters) // what the link leads to, so far

@@ -8,6 +8,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/content"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/linearize"
 )
@@ -225,7 +226,7 @@ func (p *Planner) findNames(t *Task) Reason {
 			want++
 		}
 	}
-	if len(ev.Paths) < want {
+	if len(ev.Paths) < want || !textKnown(ev) {
 		return whyNoName
 	}
 	for i := range ev.Paths {
@@ -247,6 +248,17 @@ func (p *Planner) findNames(t *Task) Reason {
 		t.Files.Through[ev.Paths[i].Arg] = h
 	}
 	return whyNone
+}
+
+// textKnown reports whether a call's arguments that are text (the name of an attribute) are whole in
+// the tape.
+func textKnown(ev *event.Event) bool {
+	for i := range ev.Bufs {
+		if b := &ev.Bufs[i]; b.Kind == event.KindText && b.Dir == event.In && content.KnownPrefix(b) < b.Len {
+			return false
+		}
+	}
+	return true
 }
 
 // opensSpecial reports whether an open gave something that is neither file nor

@@ -43,8 +43,8 @@ func (m taintedRanges) observe(t *Task) {
 		m.copied(t)
 		return
 	}
-	if f := ev.FileArg(0); f != nil && f.Known {
-		m.accessed(t, effect.InodeOf(f))
+	if f := ev.FileArg(0); f != nil && (f.Known || effect.Nameable(f)) {
+		m.accessed(t, effect.ContentOf(f))
 	}
 }
 
@@ -58,7 +58,7 @@ func (m taintedRanges) emptied(ev *event.Event) bool {
 	if asked&effect.OTrunc == 0 && asked&uint64(f.Flags)&effect.OCreat == 0 {
 		return false
 	}
-	delete(m.Ranges, effect.InodeOf(f))
+	delete(m.Ranges, effect.ContentOf(f))
 	return true
 }
 
@@ -124,9 +124,9 @@ func (m taintedRanges) copied(t *Task) {
 	unknown := false
 	if in.Known && t.Files.FDs[src] != nil {
 		if from < 0 {
-			unknown = m.Ranges[effect.InodeOf(in)] != nil
+			unknown = m.Ranges[effect.ContentOf(in)] != nil
 		} else {
-			unknown = m.Overlaps(effect.InodeOf(in), from, from+ev.Ret)
+			unknown = m.Overlaps(effect.ContentOf(in), from, from+ev.Ret)
 		}
 	}
 	t.Content.Tainted = t.Content.Tainted || unknown
@@ -138,19 +138,19 @@ func (m taintedRanges) copied(t *Task) {
 	}
 	switch {
 	case unknown && to < 0:
-		m.Add(effect.InodeOf(out), 0, effect.WholeFile)
+		m.Add(effect.ContentOf(out), 0, effect.WholeFile)
 	case unknown:
-		m.Add(effect.InodeOf(out), to, to+ev.Ret)
+		m.Add(effect.ContentOf(out), to, to+ev.Ret)
 	case to >= 0:
-		m.Remove(effect.InodeOf(out), to, to+ev.Ret)
+		m.Remove(effect.ContentOf(out), to, to+ev.Ret)
 	}
 }
 
 // cloned follows content that one file took over of another.
 func (m taintedRanges) cloned(c *event.Cloned) {
-	id, end := effect.InodeOf(c.To), effect.CloneEnd(c, c.At)
+	id, end := effect.ContentOf(c.To), effect.CloneEnd(c, c.At)
 	switch {
-	case c.From != nil && c.From.Known && !m.Overlaps(effect.InodeOf(c.From), c.Off, effect.CloneEnd(c, c.Off)):
+	case c.From != nil && c.From.Known && !m.Overlaps(effect.ContentOf(c.From), c.Off, effect.CloneEnd(c, c.Off)):
 		if end != effect.WholeFile {
 			m.Remove(id, c.At, end)
 		}
