@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/auditd"
 	"github.com/iotape/iotape/format/babeltrace"
 	"github.com/iotape/iotape/format/blkparse"
 	"github.com/iotape/iotape/format/catlog"
@@ -44,6 +45,7 @@ var formats = []*format.Format{
 	&rows.CSV,
 	&rows.NDJSON,
 	&blkparse.Format,
+	&auditd.Format,
 	&scap.Format,
 	&babeltrace.Format,
 	&perfetto.Format,

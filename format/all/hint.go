@@ -16,10 +16,12 @@ var hints = []struct {
 	{isDarshan, "this is a binary log of Darshan: run darshan-dxt-parser on it, and read what it prints"},
 	{begins("\xc1\x1f\xfc\xc1", "\xc1\xfc\x1f\xc1"),
 		"this is a stream of CTF (LTTng): run babeltrace2 on its directory, and read what it prints"},
-	{begins("/* CTF 1.8"), "this is the metadata of CTF (LTTng): run babeltrace2 on its directory, and read what it prints"},
+	{begins("/* CTF 1.8"),
+		"this is the metadata of CTF (LTTng): run babeltrace2 on its directory, and read what it prints"},
 	{begins("PERFILE2"), "this is a binary file of perf: run perf trace -i on it, and read what it prints"},
 	{isBlktrace, "this is a binary file of blktrace: run blkparse on it, and read what it prints"},
 	{begins("PML_"), "this is a binary log of Process Monitor: save it as CSV there"},
+	{isInterpreted, "this is a log that ausearch -i printed for people: print it with ausearch --raw"},
 	{isSummary, "this is the table of strace -c, which has no calls: record without -c"},
 }
 
@@ -64,4 +66,11 @@ func isSummary(head []byte) bool {
 	line, _, _ := strings.Cut(string(head[:min(len(head), 200)]), "\n")
 	f := strings.Fields(line)
 	return len(f) > 3 && f[0] == "%" && f[1] == "time" && f[len(f)-1] == "syscall"
+}
+
+// isInterpreted reports whether a text has records of the audit daemon with a date.
+func isInterpreted(head []byte) bool {
+	_, stamp, ok := bytes.Cut(head, []byte(" msg=audit("))
+	stamp, _, closed := bytes.Cut(stamp[:min(len(stamp), 40)], []byte(")"))
+	return ok && closed && bytes.IndexByte(stamp, '/') >= 0
 }

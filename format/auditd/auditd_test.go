@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auditd
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/iotape/iotape/format"
+	"github.com/iotape/iotape/format/formattest"
+)
+
+func TestRead(t *testing.T) {
+	const path = "testdata/session.log"
+	head, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Format.Match(head) {
+		t.Error("the sample is not recognised")
+	}
+	tape, done := formattest.One(t, &Format, path)
+	formattest.Golden(t, path+".golden", formattest.Text(t, tape))
+	if done.Records != 9 {
+		t.Errorf("%d records, want 9", done.Records)
+	}
+	for what, want := range map[string]uint64{otherArch: 1, notCalls: 1, setBack: 2} {
+		if got := done.Left[what]; got != want {
+			t.Errorf("%d left out as %q, want %d", got, what, want)
+		}
+	}
+}
+
+func TestParseLine(t *testing.T) {
+	for _, text := range []string{
+		"", "type=", "type=SYSCALL", "type=SYSCALL msg=audit(", "type=SYSCALL msg=audit(1.2)", "type=A msg=audit(x.1:2): a=b",
+		"type=A msg=audit(1.1000:2): a=b", "type=SYSCALL msg=audit(08/12/25 12:48:19.093:2219) : syscall=execve", "a=b",
+	} {
+		if r, ok := parseLine(text); ok {
+			t.Errorf("%q is read as %+v, want an error", text, r)
+		}
+	}
+	r, ok := parseLine(`<13>Jan 1 h audispd: node=n1 type=PATH msg=audit(5.007:9): item=0 name="a b" x='c d' bare y=1`)
+	if !ok || r.node != "n1" || r.kind != "PATH" || r.time != 5_007_000_000 || r.serial != 9 {
+		t.Fatalf("read as %+v, %v", r, ok)
+	}
+	if name, _ := r.text("name"); name != "a b" || r.value("y") != "1" || r.value("item") != "0" {
+		t.Errorf("fields are %q", r.fields)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	sample, err := os.ReadFile("testdata/session.log")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sample)
+	f.Add([]byte("node=a type=SYSCALL msg=audit(1.1:1): arch=c00000b7 syscall=56 exit=x a0=z pid=4294967296\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(t.TempDir(), "x.log")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		im := format.NewImport(t.TempDir(), "test")
+		_ = read(t.Context(), in, im)
+		if _, err := im.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
