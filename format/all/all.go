@@ -23,6 +23,7 @@ import (
 	"github.com/iotape/iotape/format/fiolog"
 	"github.com/iotape/iotape/format/otlp"
 	"github.com/iotape/iotape/format/perfetto"
+	"github.com/iotape/iotape/format/perftrace"
 	"github.com/iotape/iotape/format/rows"
 	"github.com/iotape/iotape/format/scap"
 	"github.com/iotape/iotape/format/shiviz"
@@ -46,6 +47,7 @@ var formats = []*format.Format{
 	&rows.NDJSON,
 	&blkparse.Format,
 	&auditd.Format,
+	&perftrace.Format,
 	&scap.Format,
 	&babeltrace.Format,
 	&perfetto.Format,

@@ -4,6 +4,7 @@ package auditd
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -233,6 +234,10 @@ func (e *auditEvent) names() (names []string) {
 
 // memory adds what other records say of a call's memory, and the lengths of what it moved.
 func (h *host) memory(c *format.Call, spec *event.Spec, e *auditEvent) {
+	const mapAnonymous = 0x20
+	if c.Op == event.OpMmap && c.Args[3]&mapAnonymous != 0 {
+		c.Args[4] = math.MaxUint64 // no file
+	}
 	for i := range e.records {
 		r := &e.records[i]
 		switch r.kind {

@@ -138,3 +138,14 @@ func (c *call) content(fc *format.Call) {
 		}
 	}
 }
+
+// Argument returns the position of an argument of a system call by the name that the kernel gives it,
+// as its tracers print it, or the operation table; -1 if there is none. ok is false for a call that is
+// not known; its number is nr if the operation table does not have it.
+func Argument(name, field string) (op event.Op, nr uint32, position int, ok bool) {
+	c := calls()[name]
+	if c == nil {
+		return 0, 0, -1, false
+	}
+	return c.op, c.nr, c.arg(field), true
+}
