@@ -24,6 +24,7 @@ import (
 	"github.com/iotape/iotape/format/otlp"
 	"github.com/iotape/iotape/format/perfetto"
 	"github.com/iotape/iotape/format/perftrace"
+	"github.com/iotape/iotape/format/procmon"
 	"github.com/iotape/iotape/format/rows"
 	"github.com/iotape/iotape/format/scap"
 	"github.com/iotape/iotape/format/shiviz"
@@ -41,6 +42,7 @@ var formats = []*format.Format{
 	&otlp.Format,
 	&shiviz.Format,
 	&dxt.Format,
+	&procmon.Format,
 	&fiolog.Format,
 	&dftracer.Format,
 	&rows.CSV,
