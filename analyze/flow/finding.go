@@ -14,10 +14,14 @@ type Problem string
 
 // The kinds of findings.
 const (
-	Altered   Problem = "altered"   // received otherwise than it was sent
-	Corrupted Problem = "corrupted" // read otherwise than it was written
-	Changed   Problem = "changed"   // given out by a process otherwise than it took it in
-	Differing Problem = "differing" // a replica that is not like the others
+	Altered    Problem = "altered"    // received otherwise than it was sent
+	Corrupted  Problem = "corrupted"  // read otherwise than it was written
+	Changed    Problem = "changed"    // given out by a process otherwise than it took it in
+	Differing  Problem = "differing"  // a replica that is not like the others
+	Lost       Problem = "lost"       // taken in, and not given out as the others were
+	Truncated  Problem = "truncated"  // given out or kept in its first part only
+	Duplicated Problem = "duplicated" // taken in once, and given out twice
+	Reordered  Problem = "reordered"  // given out in another order than the others
 	// sent, or stored instead of what it received, by a process that had it from nowhere
 	Unmatched Problem = "unmatched"
 	Rewritten Problem = "rewritten"  // written to files of one host more than once
@@ -26,9 +30,10 @@ const (
 	Plaintext Problem = "plaintext"  // can be read where nothing should be
 )
 
-// Problems lists them, in the order of their weight: the first five are what went wrong,
+// Problems lists them, in the order of their weight: those up to Plaintext are what went wrong,
 // the others what may be.
-var Problems = []Problem{Altered, Corrupted, Changed, Differing, Plaintext, Unmatched, Rewritten, Shuffled, SameOrder}
+var Problems = []Problem{Altered, Corrupted, Changed, Differing, Lost, Truncated, Duplicated, Plaintext, Reordered,
+	Unmatched, Rewritten, Shuffled, SameOrder}
 
 // Wrong reports whether data is not what it should be.
 func (p Problem) Wrong() bool { return slices.Index(Problems, p) <= slices.Index(Problems, Plaintext) }
@@ -41,6 +46,35 @@ type Finding struct {
 	Count   int    // how many of its kind are taken together in it
 	Bytes   int64
 	Diff    *Diff // nil if no bytes are compared
+
+	Confidence Confidence
+	Decide     string // what would decide whether it is so; "" if nothing has to
+}
+
+// Confidence says how sure a finding is.
+type Confidence uint8
+
+// The levels of confidence.
+const (
+	Low    Confidence = iota // it is a hint
+	Medium                   // other explanations are possible, and rare
+	High                     // bytes or places prove it
+)
+
+func (c Confidence) String() string { return [...]string{"low", "medium", "high"}[c] }
+
+// usual is the confidence of findings of a kind that do not have their own.
+func (x *Finding) usual() Confidence {
+	switch {
+	case x.Diff != nil && x.Diff.Unseen:
+		return Medium
+	case x.Problem == Altered || x.Problem == Corrupted || x.Problem == Rewritten || x.Problem == SameOrder ||
+		x.Problem == Shuffled:
+		return High
+	case x.Problem == Unmatched:
+		return Low
+	}
+	return Medium
 }
 
 // maxFindings limits the findings of a kind that are kept. All are counted.
@@ -52,6 +86,7 @@ func (f *Flow) Findings() []Finding { return f.found }
 // add notes a finding.
 func (f *Flow) add(x Finding) {
 	x.Count = max(x.Count, 1)
+	x.Confidence = max(x.Confidence, x.usual())
 	f.totals[string(x.Problem)] += int64(x.Count)
 	if f.kept[x.Problem]++; f.kept[x.Problem] <= maxFindings {
 		f.found = append(f.found, x)
@@ -128,6 +163,7 @@ func (f *Flow) find(ctx context.Context) error {
 		}
 	}
 	w.replicas()
+	w.passings()
 	w.orders()
 	w.report(w.again, Rewritten, func(o *Object, t *tally) string {
 		return fmt.Sprintf("%s to %s, %d bytes, of data that the host had written before", many(t.count, "write"),

@@ -47,7 +47,8 @@ wrote the same content.
 
 Flow always reports its findings: content that was changed on the network (altered), on
 the disk (corrupted) or by a process between receiving and sending (changed); replicas
-that differ; plaintext that should not be readable; sent data that was not received
+that differ; messages that a process did not pass on, or only in part, twice or in
+another order; plaintext that should not be readable; sent data that was not received
 before; data that was written more than once; and files that were read again in the same
 or another order. Without content in the tapes, flow has only order and places.
 

@@ -46,6 +46,9 @@ type Finding struct {
 	Count  int       `json:"count"`
 	Bytes  int64     `json:"bytes"`
 	Diff   *diffJSON `json:"diff"`
+	// How sure it is: low, medium or high; and what would decide it.
+	Confidence string `json:"confidence"`
+	Decide     string `json:"decide,omitempty"`
 }
 
 type diffJSON struct {
@@ -63,7 +66,7 @@ func Findings(f *flow.Flow) []Finding {
 	list := []Finding{}
 	for _, x := range f.Findings() {
 		j := Finding{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{},
-			Count: x.Count, Bytes: x.Bytes}
+			Count: x.Count, Bytes: x.Bytes, Confidence: x.Confidence.String(), Decide: x.Decide}
 		for _, id := range x.Moves {
 			j.Events = append(j.Events, f.EventName(f.Move(id).Event))
 		}

@@ -179,6 +179,9 @@ func where(b *strings.Builder, f *flow.Flow, x *flow.Finding) error {
 		sep = " → "
 	}
 	fmt.Fprintf(b, "  events %s\n", strings.Join(names, sep))
+	if x.Decide != "" {
+		fmt.Fprintf(b, "  confidence: %s; to decide it: %s\n", x.Confidence, x.Decide)
+	}
 	return nil
 }
 
