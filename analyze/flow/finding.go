@@ -108,6 +108,8 @@ type finder struct {
 	passes map[passKey]*passes
 	units  int
 	execs  map[uint32][]uint32 // of each process
+	ended  int                 // ends of files that were taken
+	sizes  map[uint32]fileSize // of files that were written
 }
 
 const recentReads = 8
@@ -146,7 +148,7 @@ func (f *Flow) find(ctx context.Context) error {
 			len(f.procs)), got: make([]bool, len(f.procs)),
 		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{},
 		plain:  map[uint32]*tally{},
-		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{},
+		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{}, sizes: map[uint32]fileSize{},
 	}
 	for _, e := range f.execs {
 		p := f.process[f.order.Line(int(e))]
@@ -157,11 +159,13 @@ func (f *Flow) find(ctx context.Context) error {
 		if i&0xfff == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
+		w.cutOff(i)
 		w.see(i)
 		if f.damage != nil {
 			return f.damage
 		}
 	}
+	w.cutOff(len(f.moves))
 	w.replicas()
 	w.passings()
 	w.orders()
@@ -248,6 +252,7 @@ func (w *finder) see(i int) {
 		if x := w.files[m.object]; x != nil {
 			x.cut(m.bytes())
 		}
+		w.shrink(m.object, m.bytes())
 		return
 	}
 	if m.write() {
@@ -365,6 +370,7 @@ func (w *finder) wrote(i int, m *move, o *Object) {
 			w.files[m.object] = x
 		}
 		x.put(m.at, m.end(), uint32(i))
+		w.grow(m.object, uint32(i), m.end())
 	}
 	if m.class == 0 {
 		return

@@ -31,8 +31,9 @@ type Flow struct {
 	order     *happens.Order
 	moves     []move // in causal order
 	objects   []Object
-	process   []uint32 // of each line of the order
-	execs     []uint32 // events by which processes began another program, in order of number
+	ends      []fileEnd // in causal order
+	process   []uint32  // of each line of the order
+	execs     []uint32  // events by which processes began another program, in order of number
 	procs     []Process
 	contents  contents
 	relation  relations
@@ -110,6 +111,7 @@ type Object struct {
 	OneSided bool      // a stream of which one side is in no tape
 	ends     [2]uint32 // number of moves that write, that read
 	secret   bool      // it begins with a TLS handshake
+	vague    bool      // a file that may have been cut off by a call whose arguments are not known
 }
 
 // Process is a process of a host.

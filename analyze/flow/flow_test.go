@@ -34,7 +34,7 @@ type call struct {
 	open    event.OpenID // 0: 5
 	offset  int64
 	content string
-	n       int64 // of content that is not there, or what ftruncate leaves
+	n       int64 // of content that is not there, what ftruncate leaves, or what a read asks for that gets nothing
 }
 
 const ms = 1_000_000
@@ -60,7 +60,11 @@ func (m *maker) tape(host string, wall int64, kept bool, calls ...call) {
 		}
 		dir := event.In
 		switch c.op {
-		case event.OpRecvfrom, event.OpPread64:
+		case event.OpPread64:
+			if dir = event.Out; c.content == "" {
+				ev.Ret, n = 0, 0
+			}
+		case event.OpRecvfrom:
 			dir = event.Out
 		case event.OpConnect:
 			ev.Ret, n = 0, 0

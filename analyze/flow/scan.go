@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,6 +61,7 @@ const (
 	sIFREG = 0o100000
 	sIFBLK = 0o060000
 	oTrunc = 0o1000
+	oNew   = 0o300 // O_CREAT and O_EXCL: if it succeeds, the file is new
 )
 
 // scan finds the moves, and puts them into causal order.
@@ -121,6 +123,7 @@ func (s *scanner) see(ev *event.Event) error {
 	io := ev.Traffic()
 	n := io.Bytes()
 	if n == 0 {
+		s.ended(ev, &io)
 		return nil
 	}
 	class, err := s.class(ev, n)
@@ -149,6 +152,13 @@ func (s *scanner) see(ev *event.Event) error {
 		add(io.To, true, s.at(ev, io.To, both, n))
 	}
 	return nil
+}
+
+// ended notes a read that found the end of a file.
+func (s *scanner) ended(ev *event.Event, io *event.Traffic) {
+	if io.From != nil && io.To == nil && ev.Count > 0 && ev.Offset >= 0 && isFile(io.From) {
+		s.f.ends = append(s.f.ends, fileEnd{event: s.event, object: s.object(ev, io.From, false), at: ev.Offset})
+	}
 }
 
 // at returns where in a file a call began. Of a call that moved bytes between two, the
@@ -272,8 +282,12 @@ func (s *scanner) forget(ev *event.Event) {
 		} else if ev.Op == event.OpCreat {
 			flags = oTrunc
 		}
-		if file := ev.FileArg(event.ResultArg); file != nil && isFile(file) && flags&oTrunc != 0 &&
-			ev.Op != event.OpOpenat2 {
+		file := ev.FileArg(event.ResultArg)
+		switch {
+		case file == nil || !isFile(file):
+		case ev.Op == event.OpOpenat2: // its flags are in memory
+			f.objects[s.object(ev, file, true)].vague = true
+		case flags&oTrunc != 0 || flags&oNew == oNew:
 			gone(s.object(ev, file, true), 0)
 		}
 	case event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat, event.OpRenameat2:
@@ -342,10 +356,18 @@ func (f *Flow) inOrder() {
 		first[i] += first[i-1]
 	}
 	sorted := make([]move, 0, len(f.moves))
+	ends := make(map[uint32]int, len(f.ends))
+	for i := range f.ends {
+		ends[f.ends[i].event] = i
+	}
 	for _, e := range f.order.Schedule() {
 		sorted = append(sorted, f.moves[first[e]:first[e+1]]...)
+		if i, ok := ends[e]; ok {
+			f.ends[i].before = len(sorted)
+		}
 	}
 	f.moves = sorted
+	slices.SortStableFunc(f.ends, func(a, b fileEnd) int { return cmp.Compare(a.before, b.before) })
 	for i := range f.moves {
 		m := &f.moves[i]
 		if m.at == reset {
