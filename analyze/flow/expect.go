@@ -29,12 +29,13 @@ func (f *Flow) Numbers(path *Path) []Number {
 		{"dangling", "streams with one side only", int64(s.OneSided)},
 		{"contradictions", "receipts of what nobody sent, and events before themselves", int64(s.Contradictions)},
 		{"replicas", "files that were written the same content: the most that there are; with a path, files that it was written to", f.totals["replicas"]},
-		{"wrong", "findings that say that data is not what it should be: altered, corrupted, changed, differing, lost, truncated, duplicated and plaintext", 0},
+		{"wrong", "findings that say that data is not what it should be: altered, corrupted, changed, differing, lost, truncated, duplicated, stale and plaintext", 0},
 	}
 	about := map[Problem]string{
 		Altered: "receipts of other bytes than were sent", Corrupted: "reads of other bytes than were written", Changed: "bytes that a process gave out otherwise than it took them in",
 		Lost:      "messages that a process took in and did not give out as the others",
 		Truncated: "messages and files of which only the first part was given out or kept", Duplicated: "messages that were taken in once and given out twice",
+		Stale:     "answers with an older version than the stored one",
 		Reordered: "messages that were given out in another order than most",
 		Differing: "replicas that are not like the others", Plaintext: "moves that can be read where nothing should be", Unmatched: "sends of what the process had not read or received",
 		Rewritten: "writes of data that the host had written before", Shuffled: "files read again in another order", SameOrder: "files read again in the same order",

@@ -21,6 +21,7 @@ const (
 	Lost       Problem = "lost"       // taken in, and not given out as the others were
 	Truncated  Problem = "truncated"  // given out or kept in its first part only
 	Duplicated Problem = "duplicated" // taken in once, and given out twice
+	Stale      Problem = "stale"      // an older version than the stored one was given out
 	Reordered  Problem = "reordered"  // given out in another order than the others
 	// sent, or stored instead of what it received, by a process that had it from nowhere
 	Unmatched Problem = "unmatched"
@@ -32,8 +33,8 @@ const (
 
 // Problems lists them, in the order of their weight: those up to Plaintext are what went wrong,
 // the others what may be.
-var Problems = []Problem{Altered, Corrupted, Changed, Differing, Lost, Truncated, Duplicated, Plaintext, Reordered,
-	Unmatched, Rewritten, Shuffled, SameOrder}
+var Problems = []Problem{Altered, Corrupted, Changed, Differing, Lost, Truncated, Duplicated, Stale, Plaintext,
+	Reordered, Unmatched, Rewritten, Shuffled, SameOrder}
 
 // Wrong reports whether data is not what it should be.
 func (p Problem) Wrong() bool { return slices.Index(Problems, p) <= slices.Index(Problems, Plaintext) }
@@ -95,21 +96,22 @@ func (f *Flow) add(x Finding) {
 
 // finder goes through all moves, once.
 type finder struct {
-	f      *Flow
-	files  map[uint32]*extents
-	recent []([recentReads]uint32) // of each process: the last reads, plus 1
-	next   []uint8
-	got    []bool   // of each process: it has received something
-	first  []uint32 // of each class: the first move that wrote it to a file, plus 1
-	again  map[uint32]*tally
-	loose  map[uint32]*tally
-	plain  map[uint32]*tally
-	secret []bool // objects in which nothing may be read
-	passes map[passKey]*passes
-	units  int
-	execs  map[uint32][]uint32 // of each process
-	ended  int                 // ends of files that were taken
-	sizes  map[uint32]fileSize // of files that were written
+	f        *Flow
+	files    map[uint32]*extents
+	recent   []([recentReads]uint32) // of each process: the last reads, plus 1
+	next     []uint8
+	got      []bool   // of each process: it has received something
+	first    []uint32 // of each class: the first move that wrote it to a file, plus 1
+	again    map[uint32]*tally
+	loose    map[uint32]*tally
+	plain    map[uint32]*tally
+	secret   []bool // objects in which nothing may be read
+	passes   map[passKey]*passes
+	units    int
+	execs    map[uint32][]uint32 // of each process
+	versions versions
+	ended    int                 // ends of files that were taken
+	sizes    map[uint32]fileSize // of files that were written
 }
 
 const recentReads = 8
@@ -155,6 +157,7 @@ func (f *Flow) find(ctx context.Context) error {
 		w.execs[p] = append(w.execs[p], e)
 	}
 	w.markSecret()
+	w.versions.index(f)
 	for i := range f.moves {
 		if i&0xfff == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -272,6 +275,9 @@ func (w *finder) read(i int, m *move, o *Object) {
 		w.recent[p][w.next[p]%recentReads] = uint32(i) + 1
 		w.next[p]++
 		w.got[p] = w.got[p] || o.Kind != File
+		if o.Kind == Stream {
+			w.versions.last[onObject{p, m.object}] = uint32(i)
+		}
 	}
 	switch {
 	case o.Kind == Stream && o.Known && m.class != 0:
@@ -375,17 +381,12 @@ func (w *finder) wrote(i int, m *move, o *Object) {
 	if m.class == 0 {
 		return
 	}
-	if o.Kind == File && m.bytes() >= smallest {
-		switch first := w.first[m.class]; {
-		case first == 0:
-			w.first[m.class] = uint32(i) + 1
-		case f.order.Machine(f.objects[f.moves[first-1].object].Host) == f.order.Machine(o.Host):
-			t := tallyOf(w.again, m.object)
-			if t.count == 0 {
-				t.moves = append(t.moves, int(first-1))
-			}
-			t.add(i, m.bytes())
-		}
+	switch o.Kind {
+	case File:
+		w.versions.store(f, uint32(i), m)
+		w.rewrote(i, m, o)
+	case Stream:
+		w.sent(uint32(i), m)
 	}
 	if i > 0 && f.moves[i-1].event == m.event && !f.moves[i-1].write() {
 		return // copied by one call
@@ -399,6 +400,24 @@ func (w *finder) wrote(i int, m *move, o *Object) {
 	}
 	if (o.Kind != File && w.got[p] || o.Kind == File && w.mayStore(p, m)) && len(f.processed(i)) == 0 {
 		tallyOf(w.loose, m.object).add(i, m.bytes())
+	}
+}
+
+// rewrote takes a write to a file: the host may have written the same before.
+func (w *finder) rewrote(i int, m *move, o *Object) {
+	f := w.f
+	if m.bytes() < smallest {
+		return
+	}
+	switch first := w.first[m.class]; {
+	case first == 0:
+		w.first[m.class] = uint32(i) + 1
+	case f.order.Machine(f.objects[f.moves[first-1].object].Host) == f.order.Machine(o.Host):
+		t := tallyOf(w.again, m.object)
+		if t.count == 0 {
+			t.moves = append(t.moves, int(first-1))
+		}
+		t.add(i, m.bytes())
 	}
 }
 

@@ -48,9 +48,10 @@ wrote the same content.
 Flow always reports its findings: content that was changed on the network (altered), on
 the disk (corrupted) or by a process between receiving and sending (changed); replicas
 that differ; messages that a process did not pass on, or only in part, twice or in
-another order; plaintext that should not be readable; sent data that was not received
-before; data that was written more than once; and files that were read again in the same
-or another order. Without content in the tapes, flow has only order and places.
+another order; answers with old versions; plaintext that should not be readable; sent
+data that was not received before; data that was written more than once; and files that
+were read again in the same or another order. Without content in the tapes, flow has
+only order and places.
 
 --expect tests a condition, such as 'replicas == 3' or 'wrong == 0 and path >= 4'.
 --numbers lists the numbers that it can use.`,
