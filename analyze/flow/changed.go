@@ -154,6 +154,9 @@ func (c *origin) consider(from uint32, shift int64) {
 	}
 	within := laid(a, b, shift)
 	d := compareWithin(a, b, shift, within)
+	if len(a) != len(b) && reframed(a, b, shift) {
+		return
+	}
 	if !f.oneChanged(&d, min(len(a), len(b))) || !c.better(&d, from) || !c.unexplained(a, b, shift, within) {
 		return
 	}
@@ -216,6 +219,29 @@ func (c *origin) innocent(recent []uint32) bool {
 		}
 	}
 	return true
+}
+
+// reframed reports whether a write is a part of a read with a header or trailer of its own: all bytes
+// that differ are its first ones, though the read has others before or more behind, or its last ones,
+// though the read goes on.
+func reframed(a, b []byte, shift int64) bool {
+	n, more := int64(len(a)), int64(len(a))+shift < int64(len(b))
+	part := overlap(a, b, shift)
+	first, last := int64(-1), int64(-1)
+	for i := part[0]; i < part[1]; i++ {
+		switch {
+		case a[i] == b[i+shift]:
+		case i < endBytes && (shift > 0 || shift == 0 && more):
+			if first < 0 {
+				first = i
+			}
+		case i >= n-endBytes && more:
+			last = i
+		default:
+			return false
+		}
+	}
+	return (first >= 0 || last >= 0) && first < anchor/2 && (last < 0 || last >= n-anchor/2)
 }
 
 // resembling takes a read of which, or of the write, no bytes are known.
