@@ -170,6 +170,7 @@ func (w *finder) compareReplicas(files []uint32) {
 		bytes int64
 		e     Edge
 		d     Diff
+		by    uint32 // the file that it was compared with, or itself
 	}
 	odds := map[uint32]*odd{}
 	for at, list := range w.files[files[0]].partsInOrder() {
@@ -190,12 +191,15 @@ func (w *finder) compareReplicas(files []uint32) {
 						return
 					}
 					wrong := o
-					if len(files) > 2 && w.votes(files, a, b, x.move) {
+					if len(files) > 2 && w.votes(files, a, b, x.move) || len(files) == 2 && w.derived(files[0], o) {
 						wrong, e.From, e.To, e.Off, e.FromOff = files[0], e.To, e.From, e.FromOff, e.Off
 						d.Before, d.After, d.First, d.FromFirst = d.After, d.Before, d.FromFirst, d.First
 					}
 					if odds[wrong] == nil {
-						odds[wrong] = &odd{e: e, d: d}
+						odds[wrong] = &odd{e: e, d: d, by: o}
+					}
+					if odds[wrong].by != o {
+						return // counted against another one
 					}
 					odds[wrong].count++
 					odds[wrong].bytes += int64(d.Differ)
@@ -215,6 +219,24 @@ func (w *finder) compareReplicas(files []uint32) {
 					f.name(&f.objects[m.object]), f.name(&f.objects[f.moves[x.e.From].object]), how)})
 		}
 	}
+}
+
+// derived reports whether the first write to file a came after the first one to file b: then it is a
+// copy of that.
+func (w *finder) derived(a, b uint32) bool {
+	first := func(o uint32) int {
+		for _, k := range w.f.byObject.of(o) {
+			if m := &w.f.moves[k]; m.write() && m.at != reset {
+				return int(m.event)
+			}
+		}
+		return 0
+	}
+	f := w.f
+	if f.order.Machine(f.objects[a].Host) == f.order.Machine(f.objects[b].Host) { // by one clock
+		return f.order.Wall(first(b)) < f.order.Wall(first(a))
+	}
+	return f.order.HappenedBefore(first(b), first(a))
 }
 
 // votes reports whether most of the files contradict the first one at some place.
