@@ -223,7 +223,7 @@ func (x *passing) judge(to uint32) {
 		}
 		y.byItem[o.item][1] = i + 1
 	}
-	if y.count < leastPassed {
+	if y.count < leastPassed || y.asked() {
 		return
 	}
 	slices.Sort(y.used)
@@ -517,9 +517,6 @@ func (y *relay) twice() {
 			continue
 		}
 		a, b := outs[0].move, outs[1].move
-		if f.objects[y.to].Kind != File && y.asked(a, b) {
-			continue
-		}
 		r := y.items[i].move
 		had, gave := y.verbs()
 		list = append(list, Finding{Problem: Duplicated, Moves: []int{int(r), int(a), int(b)},
@@ -552,25 +549,25 @@ func (f *Flow) placeOf(o *out) int64 {
 	return int64(o.move) << 32
 }
 
-// asked reports whether the process received something from the other side between two moves to
-// it that may be a request: something that it did not receive again and again.
-func (y *relay) asked(a, b uint32) bool {
+// asked reports whether what the process sends are answers: from the other side it receives more than
+// a word or two that always come again. What is asked for, and how often, is the other side's choice.
+func (y *relay) asked() bool {
 	f := y.w.f
-	from, to, ok := strings.Cut(f.objects[y.to].Name, "->")
-	if !ok {
-		return true
+	if f.objects[y.to].Kind == File {
+		return false
 	}
-	back := to + "->" + from
-	for k := a + 1; k < b; k++ {
-		m := &f.moves[k]
-		if k-a > maxSteps {
-			return true
-		}
-		if m.write() || f.processOf(k) != y.process || f.objects[m.object].Name != back {
-			continue
-		}
-		if m.class == 0 || len(f.ofProcess(m.class, y.process)) < 3 {
-			return true
+	v := &y.w.versions
+	from, to, ok := strings.Cut(f.objects[y.to].Name, "->")
+	back, known := v.back[to+"->"+from]
+	if !ok || !known {
+		return !ok
+	}
+	words := map[uint32]bool{}
+	for _, k := range f.byObject.of(back) {
+		if m := &f.moves[k]; !m.write() && f.processOf(k) == y.process {
+			if words[m.class] = true; m.class == 0 || len(words) > 2 {
+				return true
+			}
 		}
 	}
 	return false
