@@ -23,7 +23,6 @@ type importer struct {
 	w         *format.Writer
 	im        *format.Import
 	column    map[string]int
-	clock     uint64 // ns: of the day, and on from there
 	last      uint64
 	days      uint64
 	processes map[uint32]*process
