@@ -483,11 +483,15 @@ func (y *relay) beginning(i int, a, b uint32) (z Finding, ok bool) {
 		}
 		v := f.view(f.moves[k].class)
 		at := bytes.Index(v[:min(len(v), mostFrame+probeBytes)], content[:probeBytes])
-		if at < 0 || len(v)-at >= len(content) || len(v)-at < chatter || !bytes.HasPrefix(content, v[at:]) {
+		if at < 0 || len(v)-at >= len(content) || len(v)-at < smallest || !bytes.HasPrefix(content, v[at:]) {
 			continue
 		}
 		rest := content[len(v)-at:]
 		for _, later := range list[n+1:] {
+			next := f.view(f.moves[later].class)
+			if bytes.Contains(next[:min(len(next), endBytes+probeBytes)], rest[:min(len(rest), probeBytes)]) {
+				return z, false // it goes on
+			}
 			if bytes.Contains(f.view(f.moves[later].class), rest[:min(len(rest), probeBytes)]) &&
 				2*y.unexplained(later) >= int64(min(len(rest), smallest)) {
 				return z, false // in parts

@@ -391,6 +391,11 @@ var rules = []rule{
 		why:   "measures two libraries beside other ways to compute the same",
 	},
 	{
+		of:   []string{"bench/flowfaults"},
+		only: []string{"analyze/flow", "trace"},
+		why:  "records with the program from outside, and asks the library what it finds",
+	},
+	{
 		of:    []string{"internal/testenv"},
 		only:  []string{},
 		never: []string{"other:..."},
