@@ -70,6 +70,11 @@ fsetxattr(3, "system.p"..., "\2\0\0\0"..., 28, 0) = 0
 pwrite64(3, "SQLite f"..., 4096, 0) = 4096
 pread64(3, "\0\0\0\1", 4, 24) = 4
 `, 0, 0, ""},
+		{"a copy in the kernel", started + `openat(AT_FDCWD, "/t/a", O_RDONLY) = 3
+openat(AT_FDCWD, "/t/b", O_RDWR|O_CREAT|O_EXCL, 0644) = 4
+copy_file_range(3, NULL, 4, NULL, 4096, 0) = 5
+pread64(4, "hello", 5, 0) = 5
+`, 0, 0, ""},
 		{"-k", "execve(\"/bin/x\", [\"x\"], 0x7ffd00000000 /* 20 vars */) = 0\n" +
 			strings.Repeat(" > /usr/lib/x86_64-linux-gnu/libc.so.6(brk+0xb) [0x10c1ab]\n", 40) +
 			"close(3) = 0\n", 0, 0, ""},
