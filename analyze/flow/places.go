@@ -56,14 +56,23 @@ type extent struct {
 	move     uint32
 }
 
+// mostMoved is more than a call can move (write(2), NOTES): a trace that says so is wrong, and
+// must not take the memory for it.
+const mostMoved = 4 << 30
+
+// partEnd returns where the part of placeBytes that a position is in ends, or what goes on to a
+// position: files may be as long as the numbers go.
+func partEnd(from, to int64) int64 { return from + min(to-from, placeBytes-from%placeBytes) }
+
 // put notes what a move wrote.
 func (x *extents) put(from, to int64, move uint32) {
 	if x.parts == nil {
 		x.parts = map[int64][]extent{}
 	}
+	to = from + min(to-from, mostMoved)
 	for from < to {
 		part := from / placeBytes
-		end := min(to, (part+1)*placeBytes)
+		end := partEnd(from, to)
 		a, b := uint32(from%placeBytes), uint32(end-part*placeBytes)
 		list := x.parts[part]
 		if n := len(list); n == 0 || list[n-1].to <= a {
@@ -106,7 +115,7 @@ func (x *extents) cut(from int64) {
 		switch start := part * placeBytes; {
 		case start >= from:
 			delete(x.parts, part)
-		case start+placeBytes > from:
+		case start > from-placeBytes:
 			x.parts[part] = over(list, extent{uint32(from - start), placeBytes, none})
 		}
 	}
@@ -114,10 +123,11 @@ func (x *extents) cut(from int64) {
 
 // each calls f with what is from one position to another, in order.
 func (x *extents) each(from, to int64, f func(from, to int64, move uint32)) {
+	to = from + min(to-from, mostMoved)
 	for from < to {
 		part := from / placeBytes
 		start := part * placeBytes
-		end := min(to, start+placeBytes)
+		end := partEnd(from, to)
 		for _, e := range x.parts[part] {
 			a, b := max(start+int64(e.from), from), min(start+int64(e.to), end)
 			if a < b {
