@@ -231,7 +231,7 @@ func (in *inference) complete(o *object) {
 			ranges[o.id] = &tainted
 		}
 		if foreign(in.result.tape) { // calls other than stat have no numbers of inodes
-			ranges[effect.ContentByName("/" + o.first.initialPath())] = &tainted
+			ranges[effect.ContentByName("/"+o.first.initialPath())] = &tainted
 		}
 		in.result.Tainted = append(in.result.Tainted, ranges.List()...)
 	}
