@@ -38,6 +38,19 @@ func (c *Call) Bytes(arg int, data []byte, total int64) {
 	c.Spans(arg, Span{data, total})
 }
 
+// Moved says how many bytes a call of reading or writing moved, of which the trace has none.
+func (c *Call) Moved(spec *event.Spec) {
+	if c.Ret <= 0 || spec.Result != event.KindSize || spec.Class != event.Data && spec.Class != event.Socket {
+		return
+	}
+	for i := range spec.Args {
+		if spec.Args[i].Kind == event.KindBuf {
+			c.Bytes(i, nil, c.Ret)
+			return
+		}
+	}
+}
+
 // Socket says what the name of a socket, the last of Objects, says of its ends. Of other names it
 // says nothing.
 func (c *Call) Socket(name string) {

@@ -4,10 +4,8 @@ package auditd
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/formattest"
 )
 
@@ -58,19 +56,6 @@ func FuzzRead(f *testing.F) {
 	f.Add(sample)
 	f.Add([]byte("node=a type=SYSCALL msg=audit(1.1:1): arch=c00000b7 syscall=56 exit=x a0=z pid=4294967296\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		path := filepath.Join(t.TempDir(), "x.log")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		in, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer in.Close()
-		im := format.NewImport(t.TempDir(), "test")
-		_ = read(t.Context(), in, im)
-		if _, err := im.Close(); err != nil {
-			t.Error(err)
-		}
+		_, _ = formattest.Read(t, read, b)
 	})
 }

@@ -254,15 +254,7 @@ func (h *host) memory(c *format.Call, spec *event.Spec, e *auditEvent) {
 			}
 		}
 	}
-	if c.Ret <= 0 || spec.Result != event.KindSize || spec.Class != event.Data && spec.Class != event.Socket {
-		return
-	}
-	for i := range spec.Args {
-		if spec.Args[i].Kind == event.KindBuf {
-			c.Bytes(i, nil, c.Ret)
-			return
-		}
-	}
+	c.Moved(spec)
 }
 
 // words gives execve the arguments of the program.

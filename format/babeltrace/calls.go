@@ -125,20 +125,6 @@ func sockaddr(list []value) []byte {
 	return append(b, make([]byte, 8)...)
 }
 
-// content says how many bytes a call moved, of which LTTng keeps none.
-func (c *call) content(fc *format.Call) {
-	spec := event.Lookup(c.op)
-	if fc.Ret <= 0 || spec.Result != event.KindSize || spec.Class != event.Data && spec.Class != event.Socket {
-		return
-	}
-	for i, a := range spec.Args {
-		if a.Kind == event.KindBuf {
-			fc.Bytes(i, nil, fc.Ret)
-			return
-		}
-	}
-}
-
 // Argument returns the position of an argument of a system call by the name that the kernel gives it,
 // as its tracers print it, or the operation table; -1 if there is none. ok is false for a call that is
 // not known; its number is nr if the operation table does not have it.

@@ -266,7 +266,7 @@ func (h *host) exit(l *line, tid uint32, th *thread, name string) error {
 	fc.Exit = uint64(l.time)
 	fc.Ret, _ = number(l.payload, "ret")
 	th.call.fields(fc, l.payload)
-	th.call.content(fc)
+	fc.Moved(event.Lookup(th.call.op))
 	if th.program != "" && fc.Ret == 0 {
 		h.is(tid, 0, 0, th.program[:min(len(th.program), maxComm)])
 	}

@@ -4,7 +4,6 @@ package catlog
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -186,22 +185,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(b[:min(len(b), 4<<10)])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		path := filepath.Join(t.TempDir(), "log")
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		in, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer in.Close()
-		im := format.NewImport(t.TempDir(), "test")
-		err = Read(context.Background(), in, im)
-		if _, closeErr := im.Close(); closeErr != nil {
-			t.Fatal(closeErr)
-		}
-		if err != nil && im.Records > 0 {
-			t.Errorf("%d records, and %v", im.Records, err)
+		done, err := formattest.Read(t, Read, b)
+		if err != nil && done.Records > 0 {
+			t.Errorf("%d records, and %v", done.Records, err)
 		}
 	})
 }

@@ -41,6 +41,29 @@ func Import(t testing.TB, f *format.Format, path string) (map[string]*trace.Tape
 	return tapes, &im.Done
 }
 
+// Read reads input as a foreign file, for targets of fuzzing: it fails the test if what was read cannot
+// be closed, and returns what the reader said.
+func Read(
+	t testing.TB, read func(context.Context, *os.File, *format.Import) error, input []byte,
+) (*format.Done, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(path, input, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	im := format.NewImport(t.TempDir(), "test")
+	err = read(context.Background(), in, im)
+	if _, err := im.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &im.Done, err
+}
+
 // Tape returns the tape of what write imports, of one host.
 func Tape(t testing.TB, write func(im *format.Import) error) (*trace.Tape, *format.Done) {
 	t.Helper()

@@ -119,7 +119,7 @@ func (x *importer) call(t *thread, l *line) error {
 	if c.Op == event.OpMmap && c.Args[3]&mapAnonymous != 0 {
 		c.Args[4] = math.MaxUint64 // no file
 	}
-	content(c, spec)
+	c.Moved(spec)
 	switch {
 	case op == event.OpClose:
 		delete(t.fds, int32(c.Args[0]))
@@ -213,17 +213,4 @@ func result(s string) (ret int64, interrupted bool) {
 	}
 	v, err := strconv.ParseInt(word, 10, 64)
 	return v, err != nil || v < -math.MaxInt32
-}
-
-// content says how many bytes a call moved, of which the text keeps none.
-func content(c *format.Call, spec *event.Spec) {
-	if c.Ret <= 0 || spec.Result != event.KindSize || spec.Class != event.Data && spec.Class != event.Socket {
-		return
-	}
-	for i := range spec.Args {
-		if spec.Args[i].Kind == event.KindBuf {
-			c.Bytes(i, nil, c.Ret)
-			return
-		}
-	}
 }

@@ -4,10 +4,8 @@ package perftrace
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/formattest"
 )
 
@@ -47,19 +45,6 @@ func FuzzRead(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte("0.000 ( 0.001 ms): a/1 read(fd: 3<, buf: {[}, count: \"x) = -9223372036854775808\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		path := filepath.Join(t.TempDir(), "x.txt")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		in, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer in.Close()
-		im := format.NewImport(t.TempDir(), "test")
-		_ = read(t.Context(), in, im)
-		if _, err := im.Close(); err != nil {
-			t.Error(err)
-		}
+		_, _ = formattest.Read(t, read, b)
 	})
 }

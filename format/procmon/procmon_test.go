@@ -4,10 +4,8 @@ package procmon
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/formattest"
 )
 
@@ -55,19 +53,6 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("" +
 		"\xef\xbb\xbf\"Time of Day\",\"PID\",\"Operation\",\"Path\",\"Result\"\n1:0:0,1,CreateFile,C:,\"SUCCESS\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		path := filepath.Join(t.TempDir(), "x.csv")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		in, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer in.Close()
-		im := format.NewImport(t.TempDir(), "test")
-		_ = read(t.Context(), in, im)
-		if _, err := im.Close(); err != nil {
-			t.Error(err)
-		}
+		_, _ = formattest.Read(t, read, b)
 	})
 }
