@@ -2,7 +2,11 @@
 
 package flow
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/iotape/iotape/trace"
+)
 
 // placeBytes is the size of the parts of a file whose moves are found at once.
 const placeBytes = 64 << 10
@@ -56,10 +60,6 @@ type extent struct {
 	move     uint32
 }
 
-// mostMoved is more than a call can move (write(2), NOTES): a trace that says so is wrong, and
-// must not take the memory for it.
-const mostMoved = 4 << 30
-
 // partEnd returns where the part of placeBytes that a position is in ends, or what goes on to a
 // position: files may be as long as the numbers go.
 func partEnd(from, to int64) int64 { return from + min(to-from, placeBytes-from%placeBytes) }
@@ -69,7 +69,7 @@ func (x *extents) put(from, to int64, move uint32) {
 	if x.parts == nil {
 		x.parts = map[int64][]extent{}
 	}
-	to = from + min(to-from, mostMoved)
+	to = from + min(to-from, trace.MaxContentBytes) // a trace that says more is wrong
 	for from < to {
 		part := from / placeBytes
 		end := partEnd(from, to)
@@ -123,7 +123,7 @@ func (x *extents) cut(from int64) {
 
 // each calls f with what is from one position to another, in order.
 func (x *extents) each(from, to int64, f func(from, to int64, move uint32)) {
-	to = from + min(to-from, mostMoved)
+	to = from + min(to-from, trace.MaxContentBytes) // a trace that says more is wrong
 	for from < to {
 		part := from / placeBytes
 		start := part * placeBytes

@@ -5,6 +5,8 @@ package flow
 import (
 	"math"
 	"testing"
+
+	"github.com/iotape/iotape/trace"
 )
 
 // TestExtentsAtTheEnd writes and reads at the last bytes that a file can have, and more than a call can move:
@@ -18,8 +20,8 @@ func TestExtentsAtTheEnd(t *testing.T) {
 	for _, from := range []int64{0, last} {
 		x.each(from, math.MaxInt64, func(a, b int64, move uint32) { got[move] += b - a })
 	}
-	if got[7] != 9 || got[8] != mostMoved || len(got) != 2 {
-		t.Errorf("bytes by move: %v, want 9 of 7 and %d of 8", got, int64(mostMoved))
+	if got[7] != 9 || got[8] != trace.MaxContentBytes || len(got) != 2 {
+		t.Errorf("bytes by move: %v, want 9 of 7 and %d of 8", got, int64(trace.MaxContentBytes))
 	}
 	if x.cut(last + 5); len(x.parts) == 0 {
 		t.Error("all is cut off")

@@ -2,8 +2,7 @@
 // Makes calls with a signal at each instruction of the code that the recorder has put into the process, by a hardware
 // breakpoint. argv: directory, a file of the offsets of the instructions, the offset of the entry, where the slot has the
 // entry's address, and "jump" if the handler leaves by siglongjmp. Descriptors: 10 a log, 11 the handler's log, 12 a
-// file of bytes, 14 and 15 a pipe. Without the
-// file it makes each call three times.
+// file of bytes, 14 and 15 a pipe. Without the file it makes each call three times.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
