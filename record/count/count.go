@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -124,10 +125,12 @@ type countingObjects struct {
 	CountFork      *ebpf.Program `ebpf:"count_fork"`
 	CountEnd       *ebpf.Program `ebpf:"count_end"`
 	CountFollowed  *ebpf.Program `ebpf:"count_followed"`
+	FollowListed   *ebpf.Program `ebpf:"follow_listed"`
 	OnCgroupAttach *ebpf.Program `ebpf:"on_cgroup_attach"`
 	InUse          *ebpf.Map     `ebpf:"in_use"`
 	Table          *ebpf.Map     `ebpf:"table"`
 	Tasks          *ebpf.Map     `ebpf:"tasks"`
+	Listed         *ebpf.Map     `ebpf:"listed"`
 	Bss            *ebpf.Map     `ebpf:".bss"`
 }
 
@@ -145,6 +148,13 @@ func (c *counter) load() error {
 		if cgroup, err = bpf.CgroupID(c.o.Cgroup); err != nil {
 			return err
 		}
+	}
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return bpf.Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+	}
+	if err := bpf.SetFeatures(spec, bpf.ProbeFeatures(kernel)); err != nil {
+		return err
 	}
 	suffixes, n := bpf.Suffixes(c.o.Prefilter)
 	for name, v := range map[string]any{
@@ -238,11 +248,11 @@ func (c *counter) close() {
 	}
 	for _, p := range []*ebpf.Program{
 		c.objects.CountEnter, c.objects.CountExit, c.objects.CountFork,
-		c.objects.CountEnd, c.objects.CountFollowed, c.objects.OnCgroupAttach,
+		c.objects.CountEnd, c.objects.CountFollowed, c.objects.FollowListed, c.objects.OnCgroupAttach,
 	} {
 		p.Close()
 	}
-	for _, m := range []*ebpf.Map{c.objects.InUse, c.objects.Table, c.objects.Tasks, c.objects.Bss} {
+	for _, m := range []*ebpf.Map{c.objects.InUse, c.objects.Table, c.objects.Tasks, c.objects.Listed, c.objects.Bss} {
 		m.Close()
 	}
 }
@@ -321,13 +331,18 @@ func launchError(err error) error {
 	return err
 }
 
+func (c *counter) follow(tid int, task bpf.Task) error {
+	l := bpf.Lister{Listed: c.objects.Listed, Program: c.objects.FollowListed}
+	return l.Follow(c.objects.Tasks, tid, task)
+}
+
 // launch starts the command.
 func (c *counter) launch(cancel func()) (*ptracer.Launched, error) {
 	l, err := ptracer.Launch(&ptracer.Command{
 		Argv: c.o.Command, Dir: c.o.Dir, Env: c.o.Env, Credential: c.o.Credential,
 		Files: [3]*os.File{c.o.Stdin, c.o.Stdout, c.o.Stderr},
 		Gate: func(pid int) error {
-			if err := bpf.Follow(c.objects.Tasks, pid, bpf.Task{Flags: bpf.TaskBeforeExec}); err != nil {
+			if err := c.follow(pid, bpf.Task{Flags: bpf.TaskBeforeExec}); err != nil {
 				return fmt.Errorf("follow process %d: %w", pid, err)
 			}
 			return nil
@@ -349,7 +364,7 @@ func (c *counter) join() error {
 	if c.o.All {
 		for _, pid := range bpf.OwnProcesses() {
 			for _, tid := range running.Threads(pid) {
-				_ = bpf.Follow(c.objects.Tasks, tid, bpf.Task{Flags: bpf.TaskExcluded}) // ended
+				_ = c.follow(tid, bpf.Task{Flags: bpf.TaskExcluded}) // ended
 			}
 		}
 	}
@@ -363,7 +378,7 @@ func (c *counter) join() error {
 			for _, tid := range running.Threads(pid) {
 				if !c.known[tid] {
 					c.known[tid], fresh = true, true
-					_ = bpf.Follow(c.objects.Tasks, tid, bpf.Task{Flags: bpf.TaskJoined, Enter: bpf.Now()}) // ended
+					_ = c.follow(tid, bpf.Task{Flags: bpf.TaskJoined, Enter: bpf.Now()}) // ended
 				}
 			}
 		}

@@ -42,6 +42,7 @@ type countCounts struct {
 const (
 	countMapExtensions      = "extensions"
 	countMapInUse           = "in_use"
+	countMapListed          = "listed"
 	countMapNames           = "names"
 	countMapTable           = "table"
 	countMapTasks           = "tasks"
@@ -51,12 +52,16 @@ const (
 	countProgCountExit      = "count_exit"
 	countProgCountFollowed  = "count_followed"
 	countProgCountFork      = "count_fork"
+	countProgFollowListed   = "follow_listed"
 	countProgOnCgroupAttach = "on_cgroup_attach"
 	countVarBegan           = "began"
 	countVarBy              = "by"
+	countVarCasts           = "casts"
 	countVarCgroupId        = "cgroup_id"
 	countVarCountKeyType    = "count_key_type"
 	countVarExact           = "exact"
+	countVarIterates        = "iterates"
+	countVarIteratesTasks   = "iterates_tasks"
 	countVarNothing         = "nothing"
 	countVarRecorder        = "recorder"
 	countVarShardMask       = "shard_mask"
@@ -113,6 +118,7 @@ type countProgramSpecs struct {
 	CountExit      *ebpf.ProgramSpec `ebpf:"count_exit"`
 	CountFollowed  *ebpf.ProgramSpec `ebpf:"count_followed"`
 	CountFork      *ebpf.ProgramSpec `ebpf:"count_fork"`
+	FollowListed   *ebpf.ProgramSpec `ebpf:"follow_listed"`
 	OnCgroupAttach *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 }
 
@@ -122,6 +128,7 @@ type countProgramSpecs struct {
 type countMapSpecs struct {
 	Extensions *ebpf.MapSpec `ebpf:"extensions"`
 	InUse      *ebpf.MapSpec `ebpf:"in_use"`
+	Listed     *ebpf.MapSpec `ebpf:"listed"`
 	Names      *ebpf.MapSpec `ebpf:"names"`
 	Table      *ebpf.MapSpec `ebpf:"table"`
 	Tasks      *ebpf.MapSpec `ebpf:"tasks"`
@@ -132,18 +139,21 @@ type countMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type countVariableSpecs struct {
-	Began        *ebpf.VariableSpec `ebpf:"began"`
-	By           *ebpf.VariableSpec `ebpf:"by"`
-	CgroupId     *ebpf.VariableSpec `ebpf:"cgroup_id"`
-	CountKeyType *ebpf.VariableSpec `ebpf:"count_key_type"`
-	Exact        *ebpf.VariableSpec `ebpf:"exact"`
-	Nothing      *ebpf.VariableSpec `ebpf:"nothing"`
-	Recorder     *ebpf.VariableSpec `ebpf:"recorder"`
-	ShardMask    *ebpf.VariableSpec `ebpf:"shard_mask"`
-	Shared       *ebpf.VariableSpec `ebpf:"shared"`
-	Suffix       *ebpf.VariableSpec `ebpf:"suffix"`
-	Suffixes     *ebpf.VariableSpec `ebpf:"suffixes"`
-	WholeHost    *ebpf.VariableSpec `ebpf:"whole_host"`
+	Began         *ebpf.VariableSpec `ebpf:"began"`
+	By            *ebpf.VariableSpec `ebpf:"by"`
+	Casts         *ebpf.VariableSpec `ebpf:"casts"`
+	CgroupId      *ebpf.VariableSpec `ebpf:"cgroup_id"`
+	CountKeyType  *ebpf.VariableSpec `ebpf:"count_key_type"`
+	Exact         *ebpf.VariableSpec `ebpf:"exact"`
+	Iterates      *ebpf.VariableSpec `ebpf:"iterates"`
+	IteratesTasks *ebpf.VariableSpec `ebpf:"iterates_tasks"`
+	Nothing       *ebpf.VariableSpec `ebpf:"nothing"`
+	Recorder      *ebpf.VariableSpec `ebpf:"recorder"`
+	ShardMask     *ebpf.VariableSpec `ebpf:"shard_mask"`
+	Shared        *ebpf.VariableSpec `ebpf:"shared"`
+	Suffix        *ebpf.VariableSpec `ebpf:"suffix"`
+	Suffixes      *ebpf.VariableSpec `ebpf:"suffixes"`
+	WholeHost     *ebpf.VariableSpec `ebpf:"whole_host"`
 }
 
 // countObjects contains all objects after they have been loaded into the kernel.
@@ -168,6 +178,7 @@ func (o *countObjects) Close() error {
 type countMaps struct {
 	Extensions *ebpf.Map `ebpf:"extensions"`
 	InUse      *ebpf.Map `ebpf:"in_use"`
+	Listed     *ebpf.Map `ebpf:"listed"`
 	Names      *ebpf.Map `ebpf:"names"`
 	Table      *ebpf.Map `ebpf:"table"`
 	Tasks      *ebpf.Map `ebpf:"tasks"`
@@ -178,6 +189,7 @@ func (m *countMaps) Close() error {
 	return _CountClose(
 		m.Extensions,
 		m.InUse,
+		m.Listed,
 		m.Names,
 		m.Table,
 		m.Tasks,
@@ -189,18 +201,21 @@ func (m *countMaps) Close() error {
 //
 // It can be passed to loadCountObjects or ebpf.CollectionSpec.LoadAndAssign.
 type countVariables struct {
-	Began        *ebpf.Variable `ebpf:"began"`
-	By           *ebpf.Variable `ebpf:"by"`
-	CgroupId     *ebpf.Variable `ebpf:"cgroup_id"`
-	CountKeyType *ebpf.Variable `ebpf:"count_key_type"`
-	Exact        *ebpf.Variable `ebpf:"exact"`
-	Nothing      *ebpf.Variable `ebpf:"nothing"`
-	Recorder     *ebpf.Variable `ebpf:"recorder"`
-	ShardMask    *ebpf.Variable `ebpf:"shard_mask"`
-	Shared       *ebpf.Variable `ebpf:"shared"`
-	Suffix       *ebpf.Variable `ebpf:"suffix"`
-	Suffixes     *ebpf.Variable `ebpf:"suffixes"`
-	WholeHost    *ebpf.Variable `ebpf:"whole_host"`
+	Began         *ebpf.Variable `ebpf:"began"`
+	By            *ebpf.Variable `ebpf:"by"`
+	Casts         *ebpf.Variable `ebpf:"casts"`
+	CgroupId      *ebpf.Variable `ebpf:"cgroup_id"`
+	CountKeyType  *ebpf.Variable `ebpf:"count_key_type"`
+	Exact         *ebpf.Variable `ebpf:"exact"`
+	Iterates      *ebpf.Variable `ebpf:"iterates"`
+	IteratesTasks *ebpf.Variable `ebpf:"iterates_tasks"`
+	Nothing       *ebpf.Variable `ebpf:"nothing"`
+	Recorder      *ebpf.Variable `ebpf:"recorder"`
+	ShardMask     *ebpf.Variable `ebpf:"shard_mask"`
+	Shared        *ebpf.Variable `ebpf:"shared"`
+	Suffix        *ebpf.Variable `ebpf:"suffix"`
+	Suffixes      *ebpf.Variable `ebpf:"suffixes"`
+	WholeHost     *ebpf.Variable `ebpf:"whole_host"`
 }
 
 // countPrograms contains all programs after they have been loaded into the kernel.
@@ -212,6 +227,7 @@ type countPrograms struct {
 	CountExit      *ebpf.Program `ebpf:"count_exit"`
 	CountFollowed  *ebpf.Program `ebpf:"count_followed"`
 	CountFork      *ebpf.Program `ebpf:"count_fork"`
+	FollowListed   *ebpf.Program `ebpf:"follow_listed"`
 	OnCgroupAttach *ebpf.Program `ebpf:"on_cgroup_attach"`
 }
 
@@ -222,6 +238,7 @@ func (p *countPrograms) Close() error {
 		p.CountExit,
 		p.CountFollowed,
 		p.CountFork,
+		p.FollowListed,
 		p.OnCgroupAttach,
 	)
 }

@@ -18,7 +18,7 @@ import (
 // TestAccepted has the kernel verify each program alone, and shows what it says of those
 // that it refuses. It is what to run first on a kernel that the programs are new to.
 func TestAccepted(t *testing.T) {
-	if err := bpf.Check(); err != nil {
+	if err := bpf.CheckRecording(); err != nil {
 		t.Skipf("skipped: %v", err)
 	}
 	_ = rlimit.RemoveMemlock()

@@ -40,7 +40,7 @@ func Shards(o *capture.Options) int {
 
 // Run records what o says.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
-	if err := bpf.Check(); err != nil {
+	if err := bpf.CheckRecording(); err != nil {
 		return nil, err
 	}
 	cpus, err := ebpf.PossibleCPU()

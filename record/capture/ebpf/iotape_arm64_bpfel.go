@@ -120,6 +120,7 @@ const (
 	iotapeMapFaults            = "faults"
 	iotapeMapHolding           = "holding"
 	iotapeMapKnown             = "known"
+	iotapeMapListed            = "listed"
 	iotapeMapNames             = "names"
 	iotapeMapPendings          = "pendings"
 	iotapeMapRequestTable      = "request_table"
@@ -137,6 +138,7 @@ const (
 	iotapeMapWorks             = "works"
 	iotapeProgCountFollowed    = "count_followed"
 	iotapeProgCountMappings    = "count_mappings"
+	iotapeProgFollowListed     = "follow_listed"
 	iotapeProgOnCgroupAttach   = "on_cgroup_attach"
 	iotapeProgOnContentionEnd  = "on_contention_end"
 	iotapeProgOnDirtyFolio     = "on_dirty_folio"
@@ -164,10 +166,13 @@ const (
 	iotapeProgOnWriteback      = "on_writeback"
 	iotapeVarBegan             = "began"
 	iotapeVarBlock             = "block"
+	iotapeVarCasts             = "casts"
 	iotapeVarCgroupId          = "cgroup_id"
 	iotapeVarCopiesUsers       = "copies_users"
 	iotapeVarExact             = "exact"
 	iotapeVarInlineMax         = "inline_max"
+	iotapeVarIterates          = "iterates"
+	iotapeVarIteratesTasks     = "iterates_tasks"
 	iotapeVarMmapMode          = "mmap_mode"
 	iotapeVarPageShift         = "page_shift"
 	iotapeVarReadKeep          = "read_keep"
@@ -182,6 +187,7 @@ const (
 	iotapeVarTellsCqe          = "tells_cqe"
 	iotapeVarTouchType         = "touch_type"
 	iotapeVarWholeHost         = "whole_host"
+	iotapeVarZeros             = "zeros"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -228,6 +234,7 @@ type iotapeSpecs struct {
 type iotapeProgramSpecs struct {
 	CountFollowed    *ebpf.ProgramSpec `ebpf:"count_followed"`
 	CountMappings    *ebpf.ProgramSpec `ebpf:"count_mappings"`
+	FollowListed     *ebpf.ProgramSpec `ebpf:"follow_listed"`
 	OnCgroupAttach   *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnContentionEnd  *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnDirtyFolio     *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
@@ -265,6 +272,7 @@ type iotapeMapSpecs struct {
 	Faults       *ebpf.MapSpec `ebpf:"faults"`
 	Holding      *ebpf.MapSpec `ebpf:"holding"`
 	Known        *ebpf.MapSpec `ebpf:"known"`
+	Listed       *ebpf.MapSpec `ebpf:"listed"`
 	Names        *ebpf.MapSpec `ebpf:"names"`
 	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
 	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
@@ -286,26 +294,30 @@ type iotapeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeVariableSpecs struct {
-	Began        *ebpf.VariableSpec `ebpf:"began"`
-	Block        *ebpf.VariableSpec `ebpf:"block"`
-	CgroupId     *ebpf.VariableSpec `ebpf:"cgroup_id"`
-	CopiesUsers  *ebpf.VariableSpec `ebpf:"copies_users"`
-	Exact        *ebpf.VariableSpec `ebpf:"exact"`
-	InlineMax    *ebpf.VariableSpec `ebpf:"inline_max"`
-	MmapMode     *ebpf.VariableSpec `ebpf:"mmap_mode"`
-	PageShift    *ebpf.VariableSpec `ebpf:"page_shift"`
-	ReadKeep     *ebpf.VariableSpec `ebpf:"read_keep"`
-	Recorder     *ebpf.VariableSpec `ebpf:"recorder"`
-	RingBytes    *ebpf.VariableSpec `ebpf:"ring_bytes"`
-	ShardMask    *ebpf.VariableSpec `ebpf:"shard_mask"`
-	Shared       *ebpf.VariableSpec `ebpf:"shared"`
-	SignalsTasks *ebpf.VariableSpec `ebpf:"signals_tasks"`
-	Started      *ebpf.VariableSpec `ebpf:"started"`
-	Suffix       *ebpf.VariableSpec `ebpf:"suffix"`
-	Suffixes     *ebpf.VariableSpec `ebpf:"suffixes"`
-	TellsCqe     *ebpf.VariableSpec `ebpf:"tells_cqe"`
-	TouchType    *ebpf.VariableSpec `ebpf:"touch_type"`
-	WholeHost    *ebpf.VariableSpec `ebpf:"whole_host"`
+	Began         *ebpf.VariableSpec `ebpf:"began"`
+	Block         *ebpf.VariableSpec `ebpf:"block"`
+	Casts         *ebpf.VariableSpec `ebpf:"casts"`
+	CgroupId      *ebpf.VariableSpec `ebpf:"cgroup_id"`
+	CopiesUsers   *ebpf.VariableSpec `ebpf:"copies_users"`
+	Exact         *ebpf.VariableSpec `ebpf:"exact"`
+	InlineMax     *ebpf.VariableSpec `ebpf:"inline_max"`
+	Iterates      *ebpf.VariableSpec `ebpf:"iterates"`
+	IteratesTasks *ebpf.VariableSpec `ebpf:"iterates_tasks"`
+	MmapMode      *ebpf.VariableSpec `ebpf:"mmap_mode"`
+	PageShift     *ebpf.VariableSpec `ebpf:"page_shift"`
+	ReadKeep      *ebpf.VariableSpec `ebpf:"read_keep"`
+	Recorder      *ebpf.VariableSpec `ebpf:"recorder"`
+	RingBytes     *ebpf.VariableSpec `ebpf:"ring_bytes"`
+	ShardMask     *ebpf.VariableSpec `ebpf:"shard_mask"`
+	Shared        *ebpf.VariableSpec `ebpf:"shared"`
+	SignalsTasks  *ebpf.VariableSpec `ebpf:"signals_tasks"`
+	Started       *ebpf.VariableSpec `ebpf:"started"`
+	Suffix        *ebpf.VariableSpec `ebpf:"suffix"`
+	Suffixes      *ebpf.VariableSpec `ebpf:"suffixes"`
+	TellsCqe      *ebpf.VariableSpec `ebpf:"tells_cqe"`
+	TouchType     *ebpf.VariableSpec `ebpf:"touch_type"`
+	WholeHost     *ebpf.VariableSpec `ebpf:"whole_host"`
+	Zeros         *ebpf.VariableSpec `ebpf:"zeros"`
 }
 
 // iotapeObjects contains all objects after they have been loaded into the kernel.
@@ -334,6 +346,7 @@ type iotapeMaps struct {
 	Faults       *ebpf.Map `ebpf:"faults"`
 	Holding      *ebpf.Map `ebpf:"holding"`
 	Known        *ebpf.Map `ebpf:"known"`
+	Listed       *ebpf.Map `ebpf:"listed"`
 	Names        *ebpf.Map `ebpf:"names"`
 	Pendings     *ebpf.Map `ebpf:"pendings"`
 	RequestTable *ebpf.Map `ebpf:"request_table"`
@@ -359,6 +372,7 @@ func (m *iotapeMaps) Close() error {
 		m.Faults,
 		m.Holding,
 		m.Known,
+		m.Listed,
 		m.Names,
 		m.Pendings,
 		m.RequestTable,
@@ -381,26 +395,30 @@ func (m *iotapeMaps) Close() error {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeVariables struct {
-	Began        *ebpf.Variable `ebpf:"began"`
-	Block        *ebpf.Variable `ebpf:"block"`
-	CgroupId     *ebpf.Variable `ebpf:"cgroup_id"`
-	CopiesUsers  *ebpf.Variable `ebpf:"copies_users"`
-	Exact        *ebpf.Variable `ebpf:"exact"`
-	InlineMax    *ebpf.Variable `ebpf:"inline_max"`
-	MmapMode     *ebpf.Variable `ebpf:"mmap_mode"`
-	PageShift    *ebpf.Variable `ebpf:"page_shift"`
-	ReadKeep     *ebpf.Variable `ebpf:"read_keep"`
-	Recorder     *ebpf.Variable `ebpf:"recorder"`
-	RingBytes    *ebpf.Variable `ebpf:"ring_bytes"`
-	ShardMask    *ebpf.Variable `ebpf:"shard_mask"`
-	Shared       *ebpf.Variable `ebpf:"shared"`
-	SignalsTasks *ebpf.Variable `ebpf:"signals_tasks"`
-	Started      *ebpf.Variable `ebpf:"started"`
-	Suffix       *ebpf.Variable `ebpf:"suffix"`
-	Suffixes     *ebpf.Variable `ebpf:"suffixes"`
-	TellsCqe     *ebpf.Variable `ebpf:"tells_cqe"`
-	TouchType    *ebpf.Variable `ebpf:"touch_type"`
-	WholeHost    *ebpf.Variable `ebpf:"whole_host"`
+	Began         *ebpf.Variable `ebpf:"began"`
+	Block         *ebpf.Variable `ebpf:"block"`
+	Casts         *ebpf.Variable `ebpf:"casts"`
+	CgroupId      *ebpf.Variable `ebpf:"cgroup_id"`
+	CopiesUsers   *ebpf.Variable `ebpf:"copies_users"`
+	Exact         *ebpf.Variable `ebpf:"exact"`
+	InlineMax     *ebpf.Variable `ebpf:"inline_max"`
+	Iterates      *ebpf.Variable `ebpf:"iterates"`
+	IteratesTasks *ebpf.Variable `ebpf:"iterates_tasks"`
+	MmapMode      *ebpf.Variable `ebpf:"mmap_mode"`
+	PageShift     *ebpf.Variable `ebpf:"page_shift"`
+	ReadKeep      *ebpf.Variable `ebpf:"read_keep"`
+	Recorder      *ebpf.Variable `ebpf:"recorder"`
+	RingBytes     *ebpf.Variable `ebpf:"ring_bytes"`
+	ShardMask     *ebpf.Variable `ebpf:"shard_mask"`
+	Shared        *ebpf.Variable `ebpf:"shared"`
+	SignalsTasks  *ebpf.Variable `ebpf:"signals_tasks"`
+	Started       *ebpf.Variable `ebpf:"started"`
+	Suffix        *ebpf.Variable `ebpf:"suffix"`
+	Suffixes      *ebpf.Variable `ebpf:"suffixes"`
+	TellsCqe      *ebpf.Variable `ebpf:"tells_cqe"`
+	TouchType     *ebpf.Variable `ebpf:"touch_type"`
+	WholeHost     *ebpf.Variable `ebpf:"whole_host"`
+	Zeros         *ebpf.Variable `ebpf:"zeros"`
 }
 
 // iotapePrograms contains all programs after they have been loaded into the kernel.
@@ -409,6 +427,7 @@ type iotapeVariables struct {
 type iotapePrograms struct {
 	CountFollowed    *ebpf.Program `ebpf:"count_followed"`
 	CountMappings    *ebpf.Program `ebpf:"count_mappings"`
+	FollowListed     *ebpf.Program `ebpf:"follow_listed"`
 	OnCgroupAttach   *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnContentionEnd  *ebpf.Program `ebpf:"on_contention_end"`
 	OnDirtyFolio     *ebpf.Program `ebpf:"on_dirty_folio"`
@@ -440,6 +459,7 @@ func (p *iotapePrograms) Close() error {
 	return _IotapeClose(
 		p.CountFollowed,
 		p.CountMappings,
+		p.FollowListed,
 		p.OnCgroupAttach,
 		p.OnContentionEnd,
 		p.OnDirtyFolio,

@@ -4,6 +4,7 @@ package ebpf
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -80,7 +81,7 @@ func (c *config) inlineBytes() uint64 { return uint64(min(inlineMax, c.ringBytes
 
 // Probe says whether this back end works here: nil, or a *capture.UnsupportedError.
 func Probe() error {
-	if err := bpf.Check(); err != nil {
+	if err := bpf.CheckRecording(); err != nil {
 		return err
 	}
 	p, err := load(&config{options: &capture.Options{}, block: true, shards: 1, ringBytes: minRingBytes})
@@ -126,6 +127,9 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 		return nil, bpf.Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
 	}
 	has := bpf.ProbeFeatures(kernel)
+	if err := bpf.SetFeatures(spec, has); err != nil {
+		return nil, err
+	}
 	suffixes, n := bpf.Suffixes(c.options.Prefilter)
 	for name, v := range map[string]any{
 		iotapeVarShardMask: uint32(c.shards - 1),
@@ -308,10 +312,12 @@ func (p *programs) close() {
 
 // follow makes a thread a followed one, unless it is already.
 func (p *programs) follow(tid int, st bpf.Task) error {
-	if err := bpf.Follow(p.Tasks, tid, st); err != nil {
+	l := bpf.Lister{Listed: p.Listed, Program: p.FollowListed}
+	if err := l.Follow(p.Tasks, tid, st); err != nil {
 		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}
-	if err := bpf.Follow(p.Faults, tid, iotapeFault{}); err != nil {
+	err := bpf.Follow(p.Faults, tid, iotapeFault{})
+	if err != nil && !errors.Is(err, unix.EINVAL) { // else the program did so, too
 		return fmt.Errorf("follow the page faults of thread %d: %w", tid, err)
 	}
 	return nil

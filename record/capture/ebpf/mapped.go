@@ -55,10 +55,17 @@ func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap)
 			prog.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
 		}
 	}
+	for name, hook := range uringHooks {
+		prog, old := spec.Programs[name], olderHooks[hook]
+		if prog != nil && old != "" && !hasTracepoint(kernel, hook) && hasTracepoint(kernel, old) {
+			prog.AttachTo = old
+		}
+	}
 	missing := func(hooks map[string]string) string {
 		for _, name := range slices.Sorted(maps.Keys(hooks)) {
-			if !hasTracepoint(kernel, hooks[name]) {
-				return hooks[name]
+			hook := hooks[name]
+			if !hasTracepoint(kernel, hook) && !hasTracepoint(kernel, olderHooks[hook]) {
+				return hook
 			}
 		}
 		return ""

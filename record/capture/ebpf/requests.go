@@ -12,6 +12,9 @@ var uringHooks = map[string]string{
 	"on_uring_complete": "io_uring_complete", "on_uring_overflow": "io_uring_cqe_overflow",
 }
 
+// olderHooks are the names that tracepoints had before (Linux 6.3).
+var olderHooks = map[string]string{"io_uring_submit_req": "io_uring_submit_sqe"}
+
 // requestPrograms are those to be attached, the last to see a request first.
 func (p *programs) requestPrograms() []*ebpf.Program {
 	if p.noUring {

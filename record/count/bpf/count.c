@@ -183,22 +183,28 @@ static __always_inline void note_names(struct task *st, struct spec *s, s64 ret)
 	bpf_map_update_elem(&extensions, &key, &e, BPF_ANY);
 }
 
+struct messages {
+	u64 vector, sum;
+	u32 stride, zero;
+};
+static __always_inline long add_message(u32 i, struct messages *m)
+{
+	u32 len = 0;
+
+	bpf_probe_read_user(&len, sizeof(len), (void *)(m->vector + m->stride * (i + 1ull) - (m->stride == 32 ? 4 : 8)));
+	m->sum += len;
+	return 0;
+}
+
 /* message_bytes is what the first n messages of a call have: each struct mmsghdr, the second
  * argument's, says so behind its msghdr (linux/socket.h; of 32 bits: net/compat.h). */
 static __noinline u64 message_bytes(struct task *st, u64 n)
 {
-	u64 sum = 0;
-	u32 i;
-
 	if (!st)
 		return 0;
-	u32 stride = st->flags & TASK_COMPAT ? 32 : 64;
-	repeat(i, n < MAX_MESSAGES ? n : MAX_MESSAGES) {
-		u32 len = 0;
-		bpf_probe_read_user(&len, sizeof(len), (void *)(st->args[1] + stride * (i + 1ull) - (stride == 32 ? 4 : 8)));
-		sum += len;
-	}
-	return sum;
+	struct messages m = { .vector = st->args[1], .stride = st->flags & TASK_COMPAT ? 32 : 64 };
+	each(n < MAX_MESSAGES ? n : MAX_MESSAGES, add_message, &m);
+	return m.sum;
 }
 
 /* count sums a call up that has returned, or that will not. */
@@ -357,6 +363,12 @@ SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task_struct *leader, bool threadgroup)
 {
 	return cgroup_attached(dst, leader, threadgroup);
+}
+
+SEC("iter/task")
+int follow_listed(struct bpf_iter__task *ctx)
+{
+	return follow_if_listed(ctx);
 }
 
 SEC("iter/task")

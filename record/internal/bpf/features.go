@@ -33,11 +33,8 @@ func Check() error {
 	if _, ok := Arch(); !ok {
 		return Unsupported("an x86-64 or arm64 machine", nil)
 	}
-	if err := features.HaveMapType(ebpf.RingBuf); err != nil {
-		if errors.Is(err, unix.EPERM) {
-			return Unsupported("root's right to load programs into the kernel (CAP_BPF)", err)
-		}
-		return Unsupported("ring buffers (Linux 5.8)", err)
+	if err := features.HaveMapType(ebpf.Hash); errors.Is(err, unix.EPERM) {
+		return Unsupported("root's right to load programs into the kernel (CAP_BPF)", err)
 	}
 	if err := features.HaveMapType(ebpf.TaskStorage); err != nil {
 		return Unsupported("storage per thread in the kernel (Linux 5.11)", err)
@@ -46,18 +43,32 @@ func Check() error {
 	if err != nil {
 		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
 	}
-	for _, kfunc := range []struct{ name, since string }{
-		{"bpf_rdonly_cast", "6.2"}, {"bpf_task_from_pid", "6.2"}, {"bpf_iter_num_new", "6.4"}, {"bpf_iter_task_new", "6.7"},
+	if !hasFunction(spec, "bpf_loop") && !ProbeFeatures(spec).Iterates {
+		return Unsupported("the kernel function bpf_loop (Linux 5.17)", nil)
+	}
+	return nil
+}
+
+// CheckRecording says whether the kernel can load the programs that record, which need more
+// than those that count.
+func CheckRecording() error {
+	if err := Check(); err != nil {
+		return err
+	}
+	if err := features.HaveMapType(ebpf.RingBuf); err != nil {
+		return Unsupported("ring buffers (Linux 5.8)", err)
+	}
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+	}
+	for _, function := range []struct{ name, since string }{
+		{"bpf_find_vma", "5.17"}, {"bpf_ringbuf_reserve_dynptr", "5.19"},
 	} {
-		if !hasFunction(spec, kfunc.name) {
-			return Unsupported("the kernel function "+kfunc.name+" (Linux "+kfunc.since+")", nil)
+		if !hasFunction(spec, function.name) {
+			return Unsupported("the kernel function "+function.name+" (Linux "+function.since+")", nil)
 		}
 	}
-	fd, err := unix.PidfdOpen(os.Getpid(), unix.PIDFD_THREAD) // as Follow does
-	if err != nil {
-		return Unsupported("descriptors of threads (PIDFD_THREAD, Linux 6.9)", err)
-	}
-	unix.Close(fd)
 	return nil
 }
 
@@ -68,15 +79,38 @@ const WithoutName = "IOTAPE_TEST_WITHOUT"
 // hasFunction reports whether the kernel has a function that programs can call (a kfunc).
 func hasFunction(kernel *btf.Spec, name string) bool {
 	var f *btf.Func
-	return kernel.TypeByName(name, &f) == nil && !slices.Contains(strings.Fields(os.Getenv(WithoutName)), name)
+	return kernel.TypeByName(name, &f) == nil && !doWithout(name)
 }
 
-// Features are what programs of recording do otherwise where the kernel lacks it.
+// doWithout reports whether a test wants a feature not to be used.
+func doWithout(name string) bool {
+	return slices.Contains(strings.Fields(os.Getenv(WithoutName)), name)
+}
+
+// Features are what programs do otherwise where the kernel lacks it.
 type Features struct {
 	// CopiesUsers: it copies from programs into rings (bpf_probe_read_user_dynptr, Linux 6.16).
 	CopiesUsers bool
 	// SignalsTasks: it signals other threads than the calling one (bpf_send_signal_task, Linux 6.13).
 	SignalsTasks bool
+	// Casts: programs read what an address leads to (bpf_rdonly_cast, Linux 6.2).
+	Casts bool
+	// Iterates: programs can have loops without bounds (bpf_iter_num_new, Linux 6.4).
+	Iterates bool
+	// IteratesTasks: they can go through the threads of a process (bpf_iter_task_new, Linux 6.7).
+	IteratesTasks bool
+}
+
+// SetFeatures tells programs what the kernel has, by the variables that all have (bpf/state.h).
+func SetFeatures(programs *ebpf.CollectionSpec, has Features) error {
+	for name, v := range map[string]bool{
+		"casts": has.Casts, "iterates": has.Iterates, "iterates_tasks": has.IteratesTasks,
+	} {
+		if err := programs.Variables[name].Set(v); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // ProbeFeatures looks what a kernel has.
@@ -84,7 +118,10 @@ func ProbeFeatures(kernel *btf.Spec) Features {
 	return Features{
 		CopiesUsers: hasFunction(kernel, "bpf_probe_read_user_dynptr") &&
 			hasFunction(kernel, "bpf_probe_read_user_str_dynptr"),
-		SignalsTasks: hasFunction(kernel, "bpf_send_signal_task"),
+		SignalsTasks:  hasFunction(kernel, "bpf_send_signal_task") && hasFunction(kernel, "bpf_task_from_pid"),
+		Casts:         hasFunction(kernel, "bpf_rdonly_cast"),
+		Iterates:      hasFunction(kernel, "bpf_iter_num_new"),
+		IteratesTasks: hasFunction(kernel, "bpf_iter_task_new"),
 	}
 }
 

@@ -18,10 +18,42 @@ import (
 	"github.com/iotape/iotape/record/capture/running"
 )
 
-// Follow puts a value into a thread's storage, unless it has one: programs follow a thread
-// that has a Task.
+// Lister has programs follow threads that user space has no descriptor of: Program, at each
+// thread, follows those that are in Listed.
+type Lister struct {
+	Listed  *ebpf.Map
+	Program *ebpf.Program
+}
+
+// Follow makes a thread a followed one, unless it is: it puts a Task into its storage.
+func (l *Lister) Follow(tasks *ebpf.Map, tid int, task Task) error {
+	err := Follow(tasks, tid, task)
+	if !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	if err := l.Listed.Put(uint32(tid), task); err != nil {
+		return err
+	}
+	defer l.Listed.Delete(uint32(tid))
+	return runIterator(l.Program)
+}
+
+// openThread opens a descriptor of a thread: EINVAL if the kernel has none of threads that are
+// not the first of their process (PIDFD_THREAD, Linux 6.9).
+func openThread(tid int) (int, error) {
+	if !doWithout("PIDFD_THREAD") {
+		fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
+		if !errors.Is(err, unix.EINVAL) {
+			return fd, err
+		}
+	}
+	return unix.PidfdOpen(tid, 0)
+}
+
+// Follow puts a value into a thread's storage, unless it has one. It returns EINVAL where the
+// kernel has no descriptors of threads, and this is not the first of its process.
 func Follow(m *ebpf.Map, tid int, value any) error {
-	fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
+	fd, err := openThread(tid)
 	if err != nil {
 		return err
 	}
@@ -35,21 +67,27 @@ func Follow(m *ebpf.Map, tid int, value any) error {
 // CountFollowed returns how many threads are followed, which a program counts in shared
 // memory.
 func CountFollowed(counter *ebpf.Program, followed *uint64) (uint64, error) {
-	l, err := link.AttachIter(link.IterOptions{Program: counter})
-	if err != nil {
+	atomic.StoreUint64(followed, 0)
+	if err := runIterator(counter); err != nil {
 		return 0, err
+	}
+	return atomic.LoadUint64(followed), nil
+}
+
+// runIterator runs a program at each thread.
+func runIterator(program *ebpf.Program) error {
+	l, err := link.AttachIter(link.IterOptions{Program: program})
+	if err != nil {
+		return err
 	}
 	defer l.Close()
 	r, err := l.Open()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer r.Close()
-	atomic.StoreUint64(followed, 0)
-	if _, err := io.Copy(io.Discard, r); err != nil {
-		return 0, err
-	}
-	return atomic.LoadUint64(followed), nil
+	_, err = io.Copy(io.Discard, r)
+	return err
 }
 
 // OwnProcesses returns the recorder's processes.

@@ -39,39 +39,54 @@ static __always_inline u32 ring_tail(u64 ctx)
 	return ring.tail;
 }
 
+struct finding {
+	struct request *r;
+	u64 id;
+	u32 tail, nr, found, zero;
+};
+static long look_back(u32 i, struct finding *c)
+{
+	struct request *r = c->r;
+	struct aio_event ev;
+	u32 at = c->tail - 1 - i;
+
+	if (c->tail < 1 + i)
+		at += c->nr;
+	if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(r->ctx + sizeof(struct aio_ring) + (u64)at * sizeof(ev))))
+		return 1;
+	if (ev.obj != c->id)
+		return 0;
+	r->ret = ev.res;
+	c->found = 1;
+	return 1;
+}
+
 /* find_result looks for a completion that came after the request. */
 static __noinline int find_result(struct request *r, u64 id)
 {
 	struct aio_ring ring;
-	struct aio_event ev;
-	u32 i, n, at;
+	u32 n;
 
 	if (bpf_probe_read_user(&ring, sizeof(ring), (void *)r->ctx) || ring.magic != AIO_RING_MAGIC || !ring.nr)
 		return 0;
 	n = ring.tail - (u32)r->prev;
 	if (ring.tail < (u32)r->prev)
 		n += ring.nr;
-	repeat(i, n < MAX_LOOK ? n : MAX_LOOK) {
-		at = ring.tail - 1 - i;
-		if (ring.tail < 1 + i)
-			at += ring.nr;
-		if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(r->ctx + sizeof(ring) + (u64)at * sizeof(ev))))
-			return 0;
-		if (ev.obj == id) {
-			r->ret = ev.res;
-			return 1;
-		}
-	}
-	return 0;
+	struct finding c = {.r = r, .id = id, .tail = ring.tail, .nr = ring.nr};
+	each(n < MAX_LOOK ? n : MAX_LOOK, look_back, &c);
+	return c.found;
 }
 
 /* end_aio writes the call of a completion, which if it was not seen is looked for. */
-__noinline int end_aio(struct work *w, struct request_key *k, u64 now, s64 res, u32 flags)
+__noinline int end_aio(struct work *w, struct request_key *key, u64 now, s64 res, u32 flags)
 {
 	struct request *r;
 	u32 nr;
 
-	if (!w || !k)
+	if (!w || !key)
+		return 0;
+	struct request_key *k = own_key(key);
+	if (!k)
 		return 0;
 	r = bpf_map_lookup_elem(&requests, k);
 	if (!r)
@@ -132,7 +147,7 @@ __noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 enter)
 	r->prev = ring_tail(r->ctx);
 	set_args(r, row);
 	if (row->fd_arg < IOT_MAX_ARGS) {
-		s32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
+		s32 fd = arg_of(&r->t, row->fd_arg);
 		struct file *f = file_of(fd);
 		r->kfile = (u64)f;
 		note_file(w, r, f, fd, row->fd_arg);
@@ -141,73 +156,92 @@ __noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 enter)
 	return 0;
 }
 
+/* submit_next and leave_next are for each control block that io_submit was given. */
+static long submit_next(u32 i, struct work **w)
+{
+	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	u64 addr;
+
+	if (!st)
+		return 1;
+	if (!bpf_probe_read_user(&addr, sizeof(addr), (void *)(st->args[2] + 8ull * i)) &&
+	    !submit_aio(*w, st, addr, st->enter + 1 + i))
+		return 0;
+	st->flags |= TASK_AIO_LATE; /* again when the kernel has touched it */
+	return 1;
+}
+
 /* aio_enter is the entry of io_submit(ctx, nr, iocbpp). Requests begin a nanosecond
  * apart, which tells them apart. */
-__noinline int aio_enter(struct work *w, struct task *st)
+static __always_inline int aio_enter(struct work *w, struct task *st)
 {
-	if (!w || !st)
-		return 0;
-	u32 i, n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
-	u64 addr;
+	u32 n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
 
 	u32 pid = bpf_get_current_pid_tgid() >> 32;
 	if (!bpf_map_lookup_elem(&aio_users, &pid))
 		bpf_map_update_elem(&aio_users, &pid, &pid, BPF_ANY);
 	st->flags &= ~TASK_AIO_LATE;
-	repeat(i, n) {
-		if (bpf_probe_read_user(&addr, sizeof(addr), (void *)(st->args[2] + 8ull * i)) ||
-		    submit_aio(w, st, addr, st->enter + 1 + i)) {
-			st->flags |= TASK_AIO_LATE; /* again when the kernel has touched it */
-			break;
-		}
+	each(n, submit_next, &w);
+	return 0;
+}
+
+static long leave_next(u32 i, struct work **p)
+{
+	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct request_key k = {0, (u32)(bpf_get_current_pid_tgid() >> 32)};
+	struct work *w = *p;
+
+	if (!st || bpf_probe_read_user(&k.id, sizeof(k.id), (void *)(st->args[2] + 8ull * i)))
+		return 1;
+	struct request *r = bpf_map_lookup_elem(&requests, &k);
+	bool mine = r && r->t.enter == st->enter + 1 + i;
+	if (i < w->taken) {
+		if (st->flags & TASK_AIO_LATE && !mine)
+			submit_aio(w, st, k.id, st->enter + 1 + i);
+	} else if (mine) {
+		delete_request(&k, r->niov);
 	}
 	return 0;
 }
 
 /* aio_leave is the end of io_submit: what it did not take, and what could not be read
  * before. */
-__noinline int aio_leave(struct work *w, struct task *st, s64 ret)
+static __always_inline int aio_leave(struct work *w, struct task *st, s64 ret)
 {
-	if (!w || !st)
-		return 0;
-	u32 i, n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
-	struct request_key k = {0, (u32)(bpf_get_current_pid_tgid() >> 32)};
-	bool late = st->flags & TASK_AIO_LATE;
+	u32 n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
 
-	if (failed(ret))
-		ret = 0;
-	if (!late && ret >= n)
+	w->taken = failed(ret) ? 0 : ret;
+	if (!(st->flags & TASK_AIO_LATE) && w->taken >= n)
 		return 0;
-	repeat(i, n) {
-		if (bpf_probe_read_user(&k.id, sizeof(k.id), (void *)(st->args[2] + 8ull * i)))
-			break;
-		struct request *r = bpf_map_lookup_elem(&requests, &k);
-		bool mine = r && r->t.enter == st->enter + 1 + i;
-		if ((s64)i < ret) {
-			if (late && !mine)
-				submit_aio(w, st, k.id, st->enter + 1 + i);
-		} else if (mine) {
-			delete_request(&k, r->niov);
-		}
-	}
+	each(n, leave_next, &w);
+	return 0;
+}
+
+/* What the end of io_getevents goes through. */
+struct reaping {
+	struct work *w;
+	struct task *st;
+	u64 now;
+};
+static long reap_next(u32 i, struct reaping *c)
+{
+	struct task *st = c->st;
+	struct aio_event ev;
+
+	if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(st->args[3] + 32ull * i)))
+		return 1;
+	struct request_key k = {ev.obj, (u32)(bpf_get_current_pid_tgid() >> 32)};
+	end_aio(c->w, &k, c->now, ev.res, 0);
 	return 0;
 }
 
 /* aio_reap is the end of io_getevents(ctx, min_nr, nr, events, timeout). */
 __noinline int aio_reap(struct work *w, struct task *st, u64 now, s64 ret)
 {
-	if (!w || !st)
-		return 0;
-	struct aio_event ev;
-	u32 i;
+	struct reaping c = {.w = w, .st = st, .now = now};
 
-	if (failed(ret) || ret <= 0)
+	if (!w || !st || failed(ret) || ret <= 0)
 		return 0;
-	repeat(i, ret < MAX_AIO ? ret : MAX_AIO) {
-		if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(st->args[3] + 32ull * i)))
-			break;
-		struct request_key k = {ev.obj, (u32)(bpf_get_current_pid_tgid() >> 32)};
-		end_aio(w, &k, now, ev.res, 0);
-	}
+	each(ret < MAX_AIO ? ret : MAX_AIO, reap_next, &c);
 	return 0;
 }

@@ -21,69 +21,113 @@ static __always_inline int pointer_of(u64 *p, u64 addr, u32 i, u32 size)
 	return bpf_probe_read_user(p, sizeof(*p), (void *)(addr + 8ull * i));
 }
 
+struct vector_of_strings {
+	struct work *w;
+	u64 addr;
+	u32 size, zero;
+};
+static long put_next(u32 i, struct vector_of_strings *c)
+{
+	struct work *w = c->w;
+	u64 p, off = w->done;
+	long n;
+
+	if (off > COMPOSE_MAX + ARGV_SMALL) {
+		w->failed = 2;
+		return 1;
+	}
+	if (pointer_of(&p, c->addr, i, c->size)) {
+		w->failed = 1;
+		return 1;
+	}
+	if (!p)
+		return 1;
+	n = bpf_probe_read_user_str(w->buf + off, ARGV_SMALL, (void *)p);
+	if (n <= 0 || n >= ARGV_SMALL) {
+		w->failed = n <= 0 ? 1 : 2;
+		return 1;
+	}
+	w->done += n;
+	return 0;
+}
+
 /* put_argv composes a vector of up to ARGV_SMALL bytes. It returns its length, -1
  * if it cannot be read, -2 if it is longer. */
 __noinline long put_argv(struct work *w, u64 addr, u32 size)
 {
-	if (!w)
-		return 0;
-	u64 p;
-	u32 i;
+	struct vector_of_strings c = {.w = w, .addr = addr, .size = size};
 	long n;
 
+	if (!w)
+		return 0;
 	w->done = w->len + sizeof(struct piece);
 	w->failed = 0;
-	repeat(i, MAX_ARGV) {
-		u64 off = w->done;
-		if (off > COMPOSE_MAX + ARGV_SMALL) {
-			w->failed = 2;
-			break;
-		}
-		if (pointer_of(&p, addr, i, size)) {
-			w->failed = 1;
-			break;
-		}
-		if (!p)
-			break;
-		n = bpf_probe_read_user_str(w->buf + off, ARGV_SMALL, (void *)p);
-		if (n <= 0) {
-			w->failed = 1;
-			break;
-		}
-		if (n >= ARGV_SMALL) {
-			w->failed = 2;
-			break;
-		}
-		w->done += n;
-	}
+	each(MAX_ARGV, put_next, &c);
 	if (w->failed)
 		return -(long)w->failed;
 	n = w->done - w->len - sizeof(struct piece);
 	return n > 0 ? n - 1 : 0; /* without the last NUL */
 }
 
+struct text {
+	struct work *w;
+	struct bpf_dynptr *d;
+	u64 at, max, addr;
+};
+static long copy_chunk(u32 i, struct text *c)
+{
+	struct work *w = c->w;
+	u64 off = w->skip;
+	long n = bpf_probe_read_user_str(w->chunk, CHUNK_BYTES, (void *)(c->addr + off));
+
+	if (n <= 0 || n > CHUNK_BYTES || off + n > c->max || bpf_dynptr_write(c->d, c->at + off, w->chunk, n, 0)) {
+		w->skip = 0;
+		return 1;
+	}
+	w->skip = off + n;
+	if (n < CHUNK_BYTES)
+		return 1;
+	w->skip--; /* its NUL is the copy's, not the program's */
+	return 0;
+}
+
 /* copy_text copies a string of the program to d at an offset, up to max bytes with its NUL,
  * and returns how many it copied; not more than 0 if it cannot. */
-static __always_inline long copy_text(struct work *w, struct bpf_dynptr *d, u64 at, u64 max, u64 addr)
+static __noinline long copy_text(struct work *w, struct bpf_dynptr *d, u64 at, u64 max, u64 addr)
 {
-	u64 n, off = 0;
-	u32 i __attribute__((unused));
+	struct text c = {.w = w, .d = d, .at = at, .max = max, .addr = addr};
 
 	if (copies_users)
 		return bpf_probe_read_user_str_dynptr(d, at, max, (void *)addr);
 	w->skip = 0;
-	repeat(i, MAX_STRING / (CHUNK_BYTES - 1) + 1) {
-		off = w->skip;
-		n = bpf_probe_read_user_str(w->chunk, CHUNK_BYTES, (void *)(addr + off));
-		asm volatile("" : "+r"(n));
-		if (!n || n > CHUNK_BYTES || off + n > max || bpf_dynptr_write(d, at + off, w->chunk, n, 0))
-			return 0;
-		w->skip = off + n;
-		if (n < CHUNK_BYTES)
-			break;
-		w->skip--; /* its NUL is the copy's, not the program's */
-	}
+	each(MAX_STRING / (CHUNK_BYTES - 1) + 1, copy_chunk, &c);
 	return w->skip;
+}
+
+struct big_argv {
+	struct work *w;
+	struct bpf_dynptr *d;
+	u64 addr, max;
+	u32 size, flags;
+};
+static long copy_string(u32 i, struct big_argv *c)
+{
+	struct work *w = c->w;
+	u64 p, off = w->done;
+
+	if (pointer_of(&p, c->addr, i, c->size)) {
+		c->flags = PIECE_TRUNCATED;
+		return 1;
+	}
+	if (!p)
+		return 1;
+	long n = copy_text(w, c->d, off, c->max - off, p);
+	if (n <= 0 || off + n >= c->max) {
+		c->flags = PIECE_TRUNCATED;
+		return 1;
+	}
+	w->done = off + n;
+	return 0;
 }
 
 /* write_big_argv writes the RecEnter of a vector that is too long to compose: into
@@ -94,10 +138,9 @@ __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg, u32 s
 		return 0;
 	struct rec_data *r = (struct rec_data *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
-	u64 at = w->len, max = ring_bytes / 4, p;
+	u64 at = w->len, max = ring_bytes / 4;
 	struct piece h = {};
 	struct bpf_dynptr d;
-	u32 i;
 
 	if (max > ARGV_BIG)
 		max = ARGV_BIG;
@@ -107,26 +150,14 @@ __noinline int write_big_argv(struct work *w, u32 shard, u64 addr, u8 arg, u32 s
 		bpf_ringbuf_discard_dynptr(&d, 0);
 		return -1;
 	}
+	struct big_argv c = {.w = w, .d = &d, .addr = addr, .max = max, .size = size};
 	r->npieces = w->npieces + 1;
 	bpf_dynptr_write(&d, 0, w->buf, at, 0);
 	at += sizeof(h);
 	w->done = at;
+	each(MAX_ARGV, copy_string, &c);
 	h.arg = arg;
-	repeat(i, MAX_ARGV) {
-		u64 off = w->done;
-		if (pointer_of(&p, addr, i, size)) {
-			h.flags = PIECE_TRUNCATED;
-			break;
-		}
-		if (!p)
-			break;
-		long n = copy_text(w, &d, off, max - off, p);
-		if (n <= 0 || off + n >= max) {
-			h.flags = PIECE_TRUNCATED;
-			break;
-		}
-		w->done = off + n;
-	}
+	h.flags = c.flags;
 	h.len = w->done > at ? w->done - at - 1 : 0;
 	bpf_dynptr_write(&d, at - sizeof(h), &h, sizeof(h), 0);
 	bpf_ringbuf_submit_dynptr(&d, BPF_RB_NO_WAKEUP);
@@ -179,7 +210,7 @@ __noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool m
 		if (i >= s->ncaps)
 			break;
 		struct cap *c = &s->caps[i];
-		u64 addr = st->args[c->arg < 6 ? c->arg : 0];
+		u64 addr = arg_of(st, c->arg);
 		if (c->when != IOT_AT_ENTRY || !addr)
 			continue;
 		if (c->kind != IOT_KIND_STRINGS) {
@@ -218,10 +249,10 @@ __noinline int record_before(struct work *w, struct task *st, struct spec *s)
 		if (i >= s->ncaps)
 			break;
 		struct cap *c = &s->caps[i];
-		u64 addr = st->args[c->arg < 6 ? c->arg : 0];
+		u64 addr = arg_of(st, c->arg);
 		if (c->when != IOT_AT_BOTH || !addr)
 			continue;
-		all = c->len == IOT_LEN_BITS ? bits_bytes(st->args[c->len_arg < 6 ? c->len_arg : 0]) : c->bytes;
+		all = c->len == IOT_LEN_BITS ? bits_bytes(arg_of(st, c->len_arg)) : c->bytes;
 		n = all < STRUCT_MAX ? all : STRUCT_MAX;
 		if (n && !put_struct(w, addr, c->arg | IOT_PART_BEFORE, n, 0))
 			n = 0;
@@ -250,7 +281,7 @@ static __noinline int write_bytes(struct work *w, u32 shard, u32 arg_flags, u64 
 {
 	struct rec_data *r = (struct rec_data *)w->buf;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
-	u64 at = w->len, zero = 0;
+	u64 at = w->len;
 	struct piece h = {};
 	struct bpf_dynptr d;
 
@@ -268,7 +299,7 @@ static __noinline int write_bytes(struct work *w, u32 shard, u32 arg_flags, u64 
 	bpf_dynptr_write(&d, at, &h, sizeof(h), 0);
 	at += sizeof(h);
 	if (n & 7)
-		bpf_dynptr_write(&d, (at + n) & ~7ull, &zero, 8, 0);
+		bpf_dynptr_write(&d, (at + n) & ~7ull, (void *)&zeros, 8, 0);
 	w->bulk[0] = (struct bulk){.addr = addr, .len = n};
 	if (copy_range(w, &w->bulk[0], &d, at, 0, n)) {
 		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);

@@ -98,7 +98,7 @@ static __always_inline u64 bits_bytes(u64 bits)
  * vectors and messages. The row may be that of a command. */
 static __noinline int put_counted(struct work *w, struct task *st, struct cap *c, u32 arg, s64 ret)
 {
-	u64 addr = st->args[arg < 6 ? arg : 0], n = 0, v = st->args[c->len_arg < 6 ? c->len_arg : 0];
+	u64 addr = arg_of(st, arg), n = 0, v = arg_of(st, c->len_arg);
 	u32 len = 0;
 
 	if (c->dir == IOT_DIR_OUT && failed(ret) && c->len != IOT_LEN_INTERRUPTED)

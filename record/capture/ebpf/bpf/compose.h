@@ -75,10 +75,8 @@ static __always_inline void note_position(struct task *st)
 	struct file *f = file_of(st->args[0]);
 
 	st->file = (u64)f;
-	if (f) {
-		f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
-		st->start = f->f_pos;
-	}
+	if (f)
+		st->start = MEMBER(f, f_pos);
 }
 
 /* settle_position corrects what was seen after the call, which others may have moved
@@ -97,28 +95,44 @@ static __always_inline void settle_position(struct work *w, struct task *st, s64
 	o->past = past + 1;
 }
 
+/* FILL_FILE fills in an object from an open file and its inode; get reads a member. */
+#define FILL_FILE(get) \
+	({ \
+		struct inode *i = get(f, f_inode); \
+		struct super_block *sb = get(i, i_sb); \
+		mode = get(f, f_mode); \
+		o->ino = get(i, i_ino); \
+		o->size = get(i, i_size); \
+		o->pos = get(f, f_pos); \
+		o->dev = get(sb, s_dev); \
+		o->rdev = get(i, i_rdev); \
+		o->mode = get(i, i_mode); \
+		o->flags = get(f, f_flags); \
+		o->nlink = get(i, __i_nlink); \
+		o->uid = get(i, i_uid.val); \
+		o->gid = get(i, i_gid.val); \
+		socket = (u64)get(f, private_data); \
+	})
+#define DIRECTLY(p, member) ((p)->member)
+#define PROBING(p, member) BPF_CORE_READ(p, member)
+
 /* add_file appends an open file; cloexec is of its descriptor. */
 static __always_inline int add_file(struct work *w, struct file *f, s32 fd, s32 arg, u32 cloexec)
 {
-	u64 off = w->len;
+	u64 off = w->len, socket;
+	u32 mode;
 
 	if (!f || off > COMPOSE_MAX)
 		return 0;
-	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
-	struct inode *i = f->f_inode;
 	struct object *o = (struct object *)(w->buf + off);
-	o->ino = i->i_ino;
-	o->size = i->i_size;
-	o->pos = f->f_pos;
-	o->dev = i->i_sb->s_dev;
-	o->rdev = i->i_rdev;
-	o->mode = i->i_mode;
+	if (casts) {
+		f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
+		FILL_FILE(DIRECTLY);
+	} else {
+		FILL_FILE(PROBING);
+	}
 	/* The kernel drops O_CREAT after the open; here it says that the open made the file. */
-	o->flags = (f->f_flags & ~(O_CLOEXEC | O_CREAT)) | cloexec |
-		   (arg == IOT_RESULT_ARG && f->f_mode & FMODE_CREATED ? O_CREAT : 0);
-	o->nlink = i->__i_nlink;
-	o->uid = i->i_uid.val;
-	o->gid = i->i_gid.val;
+	o->flags = (o->flags & ~(O_CLOEXEC | O_CREAT)) | cloexec | (arg == IOT_RESULT_ARG && mode & FMODE_CREATED ? O_CREAT : 0);
 	o->fd = fd;
 	*(u64 *)&o->arg = (u8)arg;
 	if (arg >= 0 && w->nobjects < 2) {
@@ -129,7 +143,7 @@ static __always_inline int add_file(struct work *w, struct file *f, s32 fd, s32 
 	if (w->ends && (o->mode & S_IFMT) == S_IFSOCK) {
 		u32 k = w->nsockets;
 		if (k < IOT_MAX_SOCKETS) {
-			w->sockets[k].socket = (u64)f->private_data;
+			w->sockets[k].socket = socket;
 			w->sockets[k].object = w->nobjects;
 			w->nsockets = k + 1;
 		}
@@ -175,8 +189,10 @@ static __always_inline void put_piece(struct work *w, u8 arg, u8 flags, u32 len,
 /* add_part leaves something for the recorder to read while the thread is held. */
 static __always_inline bool add_part(struct work *w, u8 arg, u8 kind, u64 addr, u64 len, u64 pos, u32 count)
 {
-	u32 n = w->pend.nparts;
-	if (!blocking() || w->no_tracee || n >= MAX_PARTS)
+	if (!blocking() || w->no_tracee)
+		return false;
+	u32 n = *(volatile u32 *)&w->pend.nparts; /* read last: old verifiers forget the bounds of what is spilled */
+	if (n >= MAX_PARTS)
 		return false;
 	struct part *p = &w->pend.parts[n];
 	p->addr = addr;
@@ -223,8 +239,8 @@ static __noinline int put_struct(struct work *w, u64 addr, u8 arg, u64 n, u64 po
 		return 0;
 	off += sizeof(struct piece);
 	/* the last word's bytes behind the structure */
-	*(u64 *)(w->buf + off + (n & (STRUCT_MAX - 8))) = 0;
-	if (bpf_probe_read_user(w->buf + off, n, (void *)addr))
+	*(u64 *)(w->buf + bounded(off) + (n & (STRUCT_MAX - 8))) = 0;
+	if (bpf_probe_read_user(w->buf + bounded(off), bounded(n), (void *)addr))
 		return 0;
 	put_piece(w, arg, 0, n, pos);
 	w->len += pad8(n);
@@ -264,20 +280,44 @@ static __always_inline void plan_content(struct work *w, struct cap *c, u8 arg, 
 /* read_iovecs reads an iovec array into the work space. That of a 32-bit program has
  * elements of half the size. */
 #define IOVEC32_BYTES 8
+struct iovecs {
+	struct work *w;
+	u64 addr;
+};
+static long read_iovec32(u32 i, struct iovecs *c)
+{
+	struct work *w = c->w;
+	u32 v[2];
+
+	if (i >= MAX_IOVECS)
+		return 1;
+	if (bpf_probe_read_user(v, sizeof(v), (void *)(c->addr + IOVEC32_BYTES * i))) {
+		w->failed = 1;
+		return 1;
+	}
+	w->iov[i].base = v[0];
+	w->iov[i].len = v[1];
+	return 0;
+}
 static __noinline int read_iovecs(struct work *w, u64 addr, u64 count, u32 size)
 {
-	u32 i, v[2];
+	struct iovecs v = {.w = w, .addr = addr};
 
 	if (size != IOVEC32_BYTES)
-		return bpf_probe_read_user(w->iov, (count * IOVEC_BYTES) & 0x7fff, (void *)addr);
-	repeat(i, count) {
-		if (i >= MAX_IOVECS)
-			break;
-		if (bpf_probe_read_user(v, sizeof(v), (void *)(addr + IOVEC32_BYTES * i)))
-			return -1;
-		w->iov[i].base = v[0];
-		w->iov[i].len = v[1];
-	}
+		return bpf_probe_read_user(w->iov, bounded(count * IOVEC_BYTES), (void *)addr);
+	w->failed = 0;
+	each(count, read_iovec32, &v);
+	return w->failed ? -1 : 0;
+}
+
+/* add_length adds the length of an element of work.iov to work.want. */
+static long add_length(u32 i, struct work **p)
+{
+	struct work *w = *p;
+
+	if (i >= MAX_IOVECS)
+		return 1;
+	w->want += w->iov[i].len;
 	return 0;
 }
 
@@ -286,24 +326,19 @@ static __noinline int read_iovecs(struct work *w, u64 addr, u64 count, u32 size)
 static __always_inline int plan_vector(struct work *w, struct cap *c, u64 addr, u64 count, s64 ret)
 {
 	u64 off = w->len, total = 0;
-	u32 i;
 
 	if (count > MAX_IOVECS || off > COMPOSE_MAX)
 		return 1;
 	u64 bytes = count * IOVEC_BYTES;
 	put_piece(w, c->arg, PIECE_SHAPE, bytes, 0);
-	bpf_probe_read_kernel(w->buf + off + sizeof(struct piece), bytes & 0x7fff, w->iov);
+	bpf_probe_read_kernel(w->buf + bounded(off + sizeof(struct piece)), bounded(bytes), w->iov);
 	w->len += bytes;
 	if (failed(ret))
 		return 1;
 	total = ret;
 	if (c->len == IOT_LEN_VEC_ALL) {
 		w->want = 0;
-		repeat(i, count) {
-			if (i >= MAX_IOVECS)
-				break;
-			w->want += w->iov[i].len;
-		}
+		each(count, add_length, &w);
 		total = w->want;
 	}
 	plan_content(w, c, c->arg, 0, c->bytes == IOVEC32_BYTES ? PART_VECTOR32 : PART_VECTOR, addr, total, count);

@@ -6,6 +6,8 @@
 
 #include "compose.h"
 
+const volatile u64 zeros = 0;
+
 /* copy_some copies n bytes of the program to d at an offset. Where the kernel does not copy
  * into a record by itself, they go through the work space, and n is at most CHUNK_BYTES. */
 static __always_inline int copy_some(struct work *w, struct bpf_dynptr *d, u64 at, u64 n, u64 addr)
@@ -18,11 +20,51 @@ static __always_inline int copy_some(struct work *w, struct bpf_dynptr *d, u64 a
 	return bpf_dynptr_write(d, at, w->chunk, n, 0);
 }
 
+struct copying {
+	struct work *w;
+	struct bpf_dynptr *d;
+};
+/* copy_next copies what is next of work.want: up to the end of an element or a chunk. */
+static long copy_next(u32 i, struct copying *c)
+{
+	struct work *w = c->w;
+	u64 most = copies_users ? ~0ull : CHUNK_BYTES, base = w->from, len, rest = ~0ull;
+	u64 k = w->element;
+
+	if (w->done >= w->want)
+		return 1;
+	if (w->elements) {
+		if (k >= w->elements || k >= MAX_IOVECS)
+			return 1;
+		base = w->iov[k].base;
+		rest = w->iov[k].len;
+	}
+	if (w->skip >= rest) {
+		w->skip -= rest;
+		w->element = k + 1;
+		return 0;
+	}
+	base += w->skip;
+	rest -= w->skip;
+	len = rest < w->want - w->done ? rest : w->want - w->done;
+	if (len > most)
+		len = most;
+	u64 at = w->to + w->done;
+	w->done += len; /* before the copy, that less is kept across it */
+	w->skip = len == rest ? 0 : w->skip + len;
+	w->element = len == rest ? k + 1 : k;
+	if (!copy_some(w, c->d, at, len, base))
+		return 0;
+	w->want = ~0ull;
+	return 1;
+}
+
 /* copy_range copies bytes [from, from+n) of a bulk to d at an offset. */
 static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf_dynptr *d, u64 at, u64 from, u64 n)
 {
-	u32 i __attribute__((unused)), count = b->count, chunks = copies_users ? 0 : n / CHUNK_BYTES + 1;
-	u64 most = copies_users ? ~0ull : CHUNK_BYTES, base, len, rest;
+	struct copying c = {.w = w, .d = d};
+	u32 count = b->count, chunks = copies_users ? 0 : n / CHUNK_BYTES + 1;
+	u64 most = copies_users ? ~0ull : CHUNK_BYTES;
 
 	if (!count && n <= most)
 		return copy_some(w, d, at, n, b->addr + from);
@@ -30,34 +72,10 @@ static __always_inline int copy_range(struct work *w, struct bulk *b, struct bpf
 	w->done = 0;
 	w->want = n;
 	w->element = 0;
-	repeat(i, count + chunks) {
-		u32 k = w->element;
-		if (w->done >= w->want)
-			break;
-		base = b->addr;
-		rest = ~0ull;
-		if (count) {
-			if (k >= count || k >= MAX_IOVECS)
-				break;
-			base = w->iov[k].base;
-			rest = w->iov[k].len;
-		}
-		if (w->skip >= rest) {
-			w->skip -= rest;
-			w->element = k + 1;
-			continue;
-		}
-		base += w->skip;
-		rest -= w->skip;
-		len = rest < w->want - w->done ? rest : w->want - w->done;
-		if (len > most)
-			len = most;
-		if (copy_some(w, d, at + w->done, len, base))
-			return -1;
-		w->done += len;
-		w->skip = len == rest ? 0 : w->skip + len;
-		w->element = len == rest ? k + 1 : k;
-	}
+	w->from = b->addr;
+	w->elements = count;
+	w->to = at;
+	each(count + chunks, copy_next, &c);
 	return w->done == w->want ? 0 : -1;
 }
 
@@ -70,7 +88,7 @@ __noinline int write_inline(struct work *w, u32 shard, u64 total)
 		return 0;
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	struct bpf_dynptr d;
-	u64 at = w->len, zero = 0;
+	u64 at = w->len;
 	u32 i;
 
 	if (!rb || at > BUF_BYTES / 2)
@@ -80,19 +98,19 @@ __noinline int write_inline(struct work *w, u32 shard, u64 total)
 		return -1;
 	}
 	struct rec_call *r = (struct rec_call *)w->buf;
-	u32 n = w->npieces;
+	r->npieces = w->npieces;
 	/* The first bulk's head is composed behind the rest, so that one copy does. */
 	struct piece *p = (struct piece *)(w->buf + at);
 	for (i = 0; i < MAX_BULKS; i++) {
 		struct bulk *b = &w->bulk[i];
 		if (i >= w->nbulk)
 			break;
-		if (!b->len)
-			continue;
-		n++;
+		if (b->len)
+			r->npieces++;
 	}
 	w->failed = 0;
-	r->npieces = n;
+	w->total = total;
+	w->to = at;
 	r->nobjects = w->nobjects;
 	bpf_dynptr_write(&d, 0, w->buf, at, 0);
 	for (i = 0; i < MAX_BULKS; i++) {
@@ -104,18 +122,19 @@ __noinline int write_inline(struct work *w, u32 shard, u64 total)
 			continue;
 		*(u64 *)p = (b->arg & 0xffff) | len << 32;
 		p->off = 0;
-		bpf_dynptr_write(&d, at, p, sizeof(*p), 0);
-		at += sizeof(*p);
+		bpf_dynptr_write(&d, w->to, p, sizeof(*p), 0);
+		w->to += sizeof(*p);
 		if (len & 7)
-			bpf_dynptr_write(&d, (at + len) & ~7ull, &zero, 8, 0);
-		if (copy_range(w, b, &d, at, 0, len))
+			bpf_dynptr_write(&d, (w->to + len) & ~7ull, (void *)&zeros, 8, 0);
+		if (copy_range(w, b, &d, w->to, 0, len))
 			w->failed |= 1 << i; /* kept in memory, so that the verifier forgets it */
-		at += pad8(len);
+		w->to += pad8(b->len);
 	}
 	if (w->failed) {
 		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
 		return 1;
 	}
+	total = w->total;
 	bpf_ringbuf_submit_dynptr(&d, wakeup(w, total));
 	w->avail += total + 8;
 	return 0;
@@ -134,7 +153,7 @@ __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	struct data_head *h = (struct data_head *)w->area;
 	struct bpf_dynptr d;
-	u64 zero = 0, total = sizeof(*h) + pad8(n);
+	u64 total = sizeof(*h) + pad8(n);
 
 	if (!rb || i >= MAX_BULKS)
 		return -1;
@@ -153,16 +172,18 @@ __noinline int write_chunk(struct work *w, u32 shard, u32 i, u64 n)
 	h->p.flags = b->arg >> 8;
 	h->p.len = n;
 	h->p.off = b->off;
+	w->total = total; /* kept in memory, as n is, for the stack's sake */
 	bpf_dynptr_write(&d, 0, h, sizeof(*h), 0);
 	if (n & 7)
-		bpf_dynptr_write(&d, total - 8, &zero, 8, 0);
+		bpf_dynptr_write(&d, total - 8, (void *)&zeros, 8, 0);
 	if (copy_range(w, b, &d, sizeof(*h), b->off, n)) {
 		bpf_ringbuf_discard_dynptr(&d, BPF_RB_NO_WAKEUP);
 		return 1;
 	}
+	total = w->total;
 	bpf_ringbuf_submit_dynptr(&d, wakeup(w, total));
 	w->avail += total + 8;
-	b->off += n;
+	b->off += h->p.len;
 	return 0;
 }
 
@@ -206,22 +227,32 @@ __noinline int finish_data(struct work *w, struct pending *p, u32 shard)
 /* rest_addr is where the rest of a bulk begins; a vector is read from its start. */
 static __always_inline u64 rest_addr(struct bulk *b) { return b->count ? b->addr : b->addr + b->off; }
 
+/* is_changed notes in work.skip that an element of an array is not what it was. */
+static long is_changed(u32 i, struct work **p)
+{
+	struct work *w = *p;
+	struct iovec v;
+
+	if (i >= MAX_IOVECS)
+		return 1;
+	if (!bpf_probe_read_user(&v, sizeof(v), (void *)(w->from + sizeof(v) * i)) && v.base == w->iov[i].base && v.len == w->iov[i].len)
+		return 0;
+	w->skip = 1;
+	return 1;
+}
+
 /* rest_kind is how the recorder reads it. An array that the program could use again
  * must still be what it was. */
-static __noinline u32 rest_kind(struct work *w, struct bulk *b)
+static __always_inline u32 rest_kind(struct work *w, struct bulk *b)
 {
-	struct iovec v;
-	u32 i, kind = b->arg >> 16;
+	u32 kind = b->arg >> 16;
 
 	if (kind != PART_VECTOR || !w->kept)
 		return kind;
-	repeat(i, b->count) {
-		if (i >= MAX_IOVECS)
-			break;
-		if (bpf_probe_read_user(&v, sizeof(v), (void *)(b->addr + sizeof(v) * i)) || v.base != w->iov[i].base || v.len != w->iov[i].len)
-			return PART_NONE;
-	}
-	return PART_VECTOR;
+	w->skip = 0;
+	w->from = b->addr;
+	each(b->count, is_changed, &w);
+	return w->skip ? PART_NONE : PART_VECTOR;
 }
 
 /* leave_rest turns what is left of a bulk into pending work, or into a piece that
@@ -249,48 +280,51 @@ __noinline int leave_rest(struct work *w, u32 i, bool may_hold)
 
 /* write_data writes the content of a call whose RecCall has CALL_MORE, as far as
  * the ring may be filled by one call. */
-__noinline int write_data(struct work *w, u32 shard)
+#define MAX_CHUNKS 1024 /* more than a ring has room for (load.go) */
+struct writing {
+	struct work *w;
+	u64 limit;
+	u32 shard, zero;
+};
+static long write_next(u32 k, struct writing *c)
 {
-	if (!w)
-		return 0;
-	u64 limit = block && !w->no_tracee ? ring_bytes / 4 * 3 : ring_bytes;
-	u32 i, k;
+	struct work *w = c->w;
+	u64 i = w->current;
 
-	for (i = 0; i < MAX_BULKS; i++) {
-		if (i >= w->nbulk)
-			break;
-		repeat(k, 1 << 20) {
-			(void)k;
-			struct bulk *b = &w->bulk[i];
-			u64 n = b->len - b->off;
-			if (!n)
-				break;
-			if (n > inline_max)
-				n = inline_max;
-			if (w->avail + n > limit || write_chunk(w, shard, i, n))
-				break;
-		}
-		struct bulk *b = &w->bulk[i];
-		u64 left = b->len - b->off;
-		if (!left)
-			continue;
-		u32 j = w->pend.nparts;
-		if (j >= MAX_PARTS)
-			continue;
-		struct part *p = &w->pend.parts[j];
-		p->addr = rest_addr(b);
-		p->len = left;
-		p->off = b->off;
-		p->count = b->count;
-		*(u32 *)&p->arg = (b->arg & 0xff) | rest_kind(w, b) << 8;
-		w->pend.nparts = j + 1;
-	}
+	if (i >= w->nbulk || i >= MAX_BULKS)
+		return 1;
+	struct bulk *b = &w->bulk[i];
+	u64 n = b->len - b->off;
+	if (n > inline_max)
+		n = inline_max;
+	if (n && k < MAX_CHUNKS && w->avail + n <= c->limit && !write_chunk(w, c->shard, i, n))
+		return 0;
+	w->current = i + 1;
+	u64 left = b->len - b->off;
+	u32 j = w->pend.nparts;
+	if (!left || j >= MAX_PARTS)
+		return 0;
+	struct part *p = &w->pend.parts[j];
+	p->addr = rest_addr(b);
+	p->len = left;
+	p->off = b->off;
+	p->count = b->count;
+	*(u32 *)&p->arg = (b->arg & 0xff) | rest_kind(w, b) << 8;
+	w->pend.nparts = j + 1;
+	return 0;
+}
+static __always_inline int write_data(struct work *w, u32 shard)
+{
+	struct writing c = {.w = w, .limit = block && !w->no_tracee ? ring_bytes / 4 * 3 : ring_bytes, .shard = shard};
+
+	w->current = 0;
+	each(MAX_CHUNKS + MAX_BULKS, write_next, &c);
 	return 0;
 }
 
 /* leave_pending leaves work.pend to the recorder, which does it while the thread is
  * held: now or, within a call, at its end. */
-static __noinline int leave_pending(struct work *w)
+static __noinline int leave_pending(void)
 {
 	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
@@ -300,7 +334,8 @@ static __noinline int leave_pending(struct work *w)
 	if (st->npending && !bpf_map_lookup_elem(&pendings, &k))
 		st->npending = 0; /* done */
 	k.n = st->npending;
-	if (bpf_map_update_elem(&pendings, &k, &w->pend, BPF_ANY))
+	struct work *own = this_work(); /* which kernels before 6.4 take for a value, unlike an argument */
+	if (!own || bpf_map_update_elem(&pendings, &k, &own->pend, BPF_ANY))
 		return -1;
 	st->npending++;
 	st->flags |= TASK_PENDING;
@@ -384,7 +419,7 @@ more:
 	w->pend.ret = ret;
 	for (i = 0; i < IOT_MAX_ARGS; i++)
 		w->pend.args[i] = st->args[i];
-	if (blocking() && !w->no_tracee && w->pend.nparts && !leave_pending(w))
+	if (blocking() && !w->no_tracee && w->pend.nparts && !leave_pending())
 		return 0;
 	finish_data(w, &w->pend, shard);
 	return 0;

@@ -24,21 +24,19 @@ struct ends {
 };
 _Static_assert(sizeof(struct ends) == 32, "ends");
 
-#define SOCK_OF(p) bpf_rdonly_cast((void *)(p), bpf_core_type_id_kernel(struct sock))
-
 /* put_inet writes a struct sockaddr_in or sockaddr_in6 and returns its size. */
 static __noinline u32 put_inet(struct work *w, u64 at, u64 address, u32 port)
 {
-	struct sock *sk = SOCK_OF(address);
+	struct sock *sk = (struct sock *)address;
 	bool peer = port >> 16;
 
 	if (at > COMPOSE_MAX + 512)
 		return 0;
-	u8 *b = w->buf + at;
-	*(u64 *)b = sk->__sk_common.skc_family | (u64)(u16)port << 16;
+	u8 *b = w->buf + bounded(at);
+	*(u64 *)b = MEMBER(sk, __sk_common.skc_family) | (u64)(u16)port << 16;
 	*(u64 *)(b + 8) = 0;
-	if (sk->__sk_common.skc_family == AF_INET) {
-		*(u32 *)(b + 4) = peer ? sk->__sk_common.skc_daddr : sk->__sk_common.skc_rcv_saddr;
+	if (MEMBER(sk, __sk_common.skc_family) == AF_INET) {
+		*(u32 *)(b + 4) = peer ? MEMBER(sk, __sk_common.skc_daddr) : MEMBER(sk, __sk_common.skc_rcv_saddr);
 		return 16;
 	}
 	if (!bpf_core_field_exists(struct sock_common, skc_v6_daddr))
@@ -54,49 +52,47 @@ static __noinline u32 put_inet(struct work *w, u64 at, u64 address, u32 port)
 /* put_path writes the address of a local socket and returns its size, 0 if it has none. */
 static __noinline u32 put_path(struct work *w, u64 at, u64 address)
 {
-	struct unix_sock *u = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct unix_sock));
-	struct unix_address *a = u->addr;
+	struct unix_address *a = MEMBER((struct unix_sock *)address, addr);
 
 	if (!a || at > COMPOSE_MAX + 512)
 		return 0;
-	u32 n = a->len;
+	u32 n = MEMBER(a, len);
 	if (n > SOCKADDR_MAX - 1)
 		return 0;
-	bpf_probe_read_kernel(w->buf + at, n & (SOCKADDR_MAX - 1), &a->name);
+	bpf_probe_read_kernel(w->buf + bounded(at), MASKED(n, SOCKADDR_MAX - 1), &a->name);
 	return n;
 }
 
 static __always_inline u64 ino_of(struct socket *so)
 {
-	struct file *f = so ? so->file : 0;
-	struct inode *i = f ? f->f_inode : 0;
+	struct file *f = so ? MEMBER(so, file) : 0;
+	struct inode *i = f ? MEMBER(f, f_inode) : 0;
 
-	return i ? i->i_ino : 0;
+	return i ? MEMBER(i, i_ino) : 0;
 }
 
 /* put_local fills in what there is of a local socket. */
 static __noinline int put_local(struct work *w, u64 off, u64 address)
 {
-	struct sock *sk = SOCK_OF(address);
-	struct ends *e = (struct ends *)(w->buf + off);
-	u64 at = off + sizeof(*e);
+	struct sock *sk = (struct sock *)address;
+	u64 at = off + sizeof(struct ends);
 
 	if (off > COMPOSE_MAX + 64 || !bpf_core_type_exists(struct unix_sock))
 		return 0;
-	struct unix_sock *u = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct unix_sock));
-	struct sock *peer = u->peer;
-	struct pid *p = sk->sk_peer_pid;
-	const struct cred *cred = sk->sk_peer_cred;
+	struct ends *e = (struct ends *)(w->buf + bounded(off));
+	struct sock *peer = MEMBER((struct unix_sock *)address, peer);
+	struct pid *p = MEMBER(sk, sk_peer_pid);
+	const struct cred *cred = MEMBER(sk, sk_peer_cred);
 	u32 n = put_path(w, at, address);
 
 	e->local = n;
 	if (peer) {
-		e->peer_ino = ino_of(peer->sk_socket);
+		e->peer_ino = ino_of(MEMBER(peer, sk_socket));
 		e->peer = put_path(w, at + (n & (SOCKADDR_MAX - 1)), (u64)peer);
 	}
-	if (p && cred && sk->__sk_common.skc_state != TCP_LISTEN) {
-		e->pid = p->numbers[0].nr;
-		e->uid = cred->euid.val;
+	if (p && cred && MEMBER(sk, __sk_common.skc_state) != TCP_LISTEN) {
+		e->pid = MEMBER(p, numbers[0].nr);
+		e->uid = MEMBER((struct cred *)cred, euid.val);
 	}
 	return 0;
 }
@@ -104,14 +100,12 @@ static __noinline int put_local(struct work *w, u64 off, u64 address)
 /* put_vm writes the struct sockaddr_vm of a socket of virtual machines. */
 static __noinline int put_vm(struct work *w, u64 off, u64 address)
 {
-	struct ends *e = (struct ends *)(w->buf + off);
-	u64 at = off + sizeof(*e);
-
 	if (off > COMPOSE_MAX + 64 || !bpf_core_type_exists(struct vsock_sock))
 		return 0;
-	struct vsock_sock *v = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct vsock_sock));
-	bpf_probe_read_kernel(w->buf + at, 16, &v->local_addr);
-	bpf_probe_read_kernel(w->buf + at + 16, 16, &v->remote_addr);
+	struct ends *e = (struct ends *)(w->buf + bounded(off));
+	struct vsock_sock *v = (struct vsock_sock *)address;
+	bpf_probe_read_kernel(e + 1, 16, &v->local_addr);
+	bpf_probe_read_kernel((u8 *)(e + 1) + 16, 16, &v->remote_addr);
 	e->local = e->peer = 16;
 	return 0;
 }
@@ -119,13 +113,11 @@ static __noinline int put_vm(struct work *w, u64 off, u64 address)
 /* put_netlink writes the struct sockaddr_nl of a netlink socket. */
 static __noinline int put_netlink(struct work *w, u64 off, u64 address)
 {
-	struct ends *e = (struct ends *)(w->buf + off);
-
 	if (off > COMPOSE_MAX + 64 || !bpf_core_type_exists(struct netlink_sock))
 		return 0;
-	struct netlink_sock *n = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct netlink_sock));
-	u64 *b = (u64 *)(w->buf + off + sizeof(*e));
-	b[0] = AF_NETLINK | (u64)n->portid << 32;
+	struct ends *e = (struct ends *)(w->buf + bounded(off));
+	u64 *b = (u64 *)(e + 1);
+	b[0] = AF_NETLINK | (u64)MEMBER((struct netlink_sock *)address, portid) << 32;
 	b[1] = 0;
 	e->local = 12;
 	return 0;
@@ -134,23 +126,22 @@ static __noinline int put_netlink(struct work *w, u64 off, u64 address)
 /* put_socket appends the ends of a socket, which is object number index. */
 static __noinline int put_socket(struct work *w, u64 address, u32 index)
 {
-	struct socket *so = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct socket));
-	struct sock *sk = so->sk;
+	struct sock *sk = MEMBER((struct socket *)address, sk);
 	u64 head = w->len, off = head + sizeof(struct piece);
 
-	if (!sk || head > COMPOSE_MAX || (w->ends == ENDS_DATAGRAMS && sk->sk_type != SOCK_DGRAM))
+	if (!sk || head > COMPOSE_MAX || (w->ends == ENDS_DATAGRAMS && MEMBER(sk, sk_type) != SOCK_DGRAM))
 		return 0;
-	struct ends *e = (struct ends *)(w->buf + off);
+	struct ends *e = (struct ends *)(w->buf + bounded(off));
 	__builtin_memset(e, 0, sizeof(*e));
-	e->family = sk->__sk_common.skc_family;
-	e->type = sk->sk_type;
-	e->protocol = sk->sk_protocol;
+	e->family = MEMBER(sk, __sk_common.skc_family);
+	e->type = MEMBER(sk, sk_type);
+	e->protocol = MEMBER(sk, sk_protocol);
 	if (e->family == AF_INET || e->family == AF_INET6) {
 		u64 at = off + sizeof(*e);
-		u32 n = put_inet(w, at, (u64)sk, __builtin_bswap16(sk->__sk_common.skc_num));
+		u32 n = put_inet(w, at, (u64)sk, __builtin_bswap16(MEMBER(sk, __sk_common.skc_num)));
 		e->local = n;
-		if (sk->__sk_common.skc_dport && (sk->sk_type != 1 || sk->__sk_common.skc_state != TCP_CLOSE))
-			e->peer = put_inet(w, at + (n & 31), (u64)sk, sk->__sk_common.skc_dport | 1 << 16);
+		if (MEMBER(sk, __sk_common.skc_dport) && (MEMBER(sk, sk_type) != 1 || MEMBER(sk, __sk_common.skc_state) != TCP_CLOSE))
+			e->peer = put_inet(w, at + (n & 31), (u64)sk, MEMBER(sk, __sk_common.skc_dport) | 1 << 16);
 	} else if (e->family == AF_UNIX) {
 		put_local(w, off, (u64)sk);
 	} else if (e->family == AF_NETLINK) {
@@ -159,7 +150,7 @@ static __noinline int put_socket(struct work *w, u64 address, u32 index)
 		put_vm(w, off, (u64)sk);
 	}
 	u32 n = sizeof(*e) + e->local + e->peer;
-	*(u64 *)(w->buf + ((off + n) & (BUF_BYTES / 2 - 1))) = 0; /* what the piece is padded with */
+	*(u64 *)(w->buf + bounded(off + n)) = 0; /* what the piece is padded with */
 	put_piece(w, IOT_PART_SOCKET, 0, n, index);
 	w->len += pad8(n);
 	return 0;

@@ -126,8 +126,7 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 		return 0;
 	if ((u64)lock != st->file + bpf_core_field_offset(struct file, f_pos_lock))
 		return 0;
-	struct file *f = bpf_rdonly_cast((void *)st->file, bpf_core_type_id_kernel(struct file));
-	st->start = f->f_pos;
+	st->start = MEMBER((struct file *)st->file, f_pos);
 	return 0;
 }
 
@@ -245,6 +244,12 @@ SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task_struct *leader, bool threadgroup)
 {
 	return cgroup_attached(dst, leader, threadgroup);
+}
+
+SEC("iter/task")
+int follow_listed(struct bpf_iter__task *ctx)
+{
+	return follow_if_listed(ctx);
 }
 
 SEC("iter/task")

@@ -86,6 +86,19 @@ struct area {
 
 _Static_assert(sizeof(struct area) <= 8 * AREA_WORDS, "area");
 
+/* changed_at is the second of a file's last change. */
+static __always_inline s64 changed_at(struct inode *i)
+{
+	struct inode___6_6 *since6_6 = (void *)i;
+	struct inode___old *old = (void *)i;
+
+	if (bpf_core_field_exists(struct inode, i_ctime_sec))
+		return i->i_ctime_sec;
+	if (bpf_core_field_exists(struct inode___6_6, __i_ctime))
+		return since6_6->__i_ctime.tv_sec;
+	return old->i_ctime.tv_sec;
+}
+
 static long see_area(struct task_struct *t, struct vm_area_struct *vma, struct area **p)
 {
 	struct area *a = *p;
@@ -106,10 +119,12 @@ static long see_area(struct task_struct *t, struct vm_area_struct *vma, struct a
 	a->pages.dev = i->i_sb->s_dev;
 	a->tmpfs = i->i_sb->s_magic == TMPFS_MAGIC;
 	a->size = i->i_size;
-	a->constant = (u64)i->i_ctime_sec < started && i->i_writecount.counter <= 0 && m->i_mmap_writable.counter <= 0;
+	a->constant = (u64)changed_at(i) < started && i->i_writecount.counter <= 0 && m->i_mmap_writable.counter <= 0;
 	a->copied = vma->anon_vma && !(a->flags & VM_SHARED);
 	a->file_flags = f->f_flags & ~(O_CLOEXEC | O_CREAT);
-	if (f->f_mode & FMODE_BACKING && bpf_core_type_exists(struct backing_file)) {
+	if (!bpf_core_field_exists(struct backing_file, user_path)) {
+		i = f->f_path.dentry->d_inode; /* the descriptor's, whatever the file system has below it */
+	} else if (f->f_mode & FMODE_BACKING) {
 		struct backing_file *b = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct backing_file));
 		i = b->user_path.dentry->d_inode;
 	}
@@ -137,14 +152,15 @@ static __always_inline struct area *area_at(struct work *w, u64 addr, long *err)
 static __always_inline bool is_code(struct area *a)
 {
 	struct task_struct *t = self();
+	struct file_key k = a->pages;
 	u32 one = 1;
 
-	if (bpf_map_lookup_elem(&code, &a->pages))
+	if (bpf_map_lookup_elem(&code, &k))
 		return true;
 	struct file *exe = t->mm->exe_file;
 	if (!(a->flags & VM_EXEC) && !(exe && exe->f_inode->i_ino == a->pages.ino && exe->f_inode->i_sb->s_dev == a->pages.dev))
 		return false;
-	bpf_map_update_elem(&code, &a->pages, &one, BPF_ANY);
+	bpf_map_update_elem(&code, &k, &one, BPF_ANY);
 	return true;
 }
 
@@ -299,6 +315,39 @@ static __always_inline bool readable(u64 addr)
 	return !bpf_probe_read_user(&b, 1, (void *)addr);
 }
 
+struct stretches {
+	struct work *w;
+	struct task *st;
+	struct fault *f;
+	struct area *a;
+	u64 lo, n;
+	u32 code, zero;
+};
+static long copy_page(u32 i, struct stretches *c)
+{
+	struct work *w = c->w;
+	struct area *a = c->a;
+	u64 page = c->lo + i;
+	bool here = i < c->n && readable(page_addr(a, page));
+
+	if (here)
+		w->want++;
+	if (!w->want || (here && w->want < inline_max >> page_shift))
+		return 0;
+	a->count = w->want;
+	a->at = page + (here ? 1 : 0) - w->want;
+	compose_read(w, c->f, a, c->code);
+	u64 bytes = page_bytes(a), keep = bytes < read_keep ? bytes : read_keep;
+	if (bytes > keep)
+		put_piece(w, MAPPED_ARG, PIECE_OMITTED, bytes - keep, keep);
+	if (keep)
+		add_bulk(w, BULK(MAPPED_ARG, 0, PART_BYTES), page_addr(a, a->at), keep, 0);
+	if (!write_read(w, c->st->shard & (MAX_SHARDS - 1)) && a->constant)
+		now_known(a);
+	w->want = 0;
+	return 0;
+}
+
 /* copy_pages records the pages of [at, at+count) that are mapped, with their
  * content, one record for each stretch of them. Pages of the range that were not in
  * the cache are not mapped. */
@@ -306,29 +355,10 @@ __noinline int copy_pages(struct work *w, struct task *st, struct fault *f, stru
 {
 	if (!w || !st || !f || !a)
 		return 0;
-	u64 lo = a->at, n = a->count;
-	u32 i, code = is_code(a);
+	struct stretches c = {.w = w, .st = st, .f = f, .a = a, .lo = a->at, .n = a->count, .code = is_code(a)};
 
 	w->want = 0; /* pages of the stretch so far */
-	repeat(i, n + 1) {
-		u64 page = lo + i;
-		bool here = i < n && readable(page_addr(a, page));
-		if (here)
-			w->want++;
-		if (!w->want || (here && w->want < inline_max >> page_shift))
-			continue;
-		a->count = w->want;
-		a->at = page + (here ? 1 : 0) - w->want;
-		compose_read(w, f, a, code);
-		u64 bytes = page_bytes(a), keep = bytes < read_keep ? bytes : read_keep;
-		if (bytes > keep)
-			put_piece(w, MAPPED_ARG, PIECE_OMITTED, bytes - keep, keep);
-		if (keep)
-			add_bulk(w, BULK(MAPPED_ARG, 0, PART_BYTES), page_addr(a, a->at), keep, 0);
-		if (!write_read(w, st->shard & (MAX_SHARDS - 1)) && a->constant)
-			now_known(a);
-		w->want = 0;
-	}
+	each(c.n + 1, copy_page, &c);
 	return 0;
 }
 
@@ -373,22 +403,25 @@ static __always_inline bool join_pages(struct pending *p, struct late *l)
 	return true;
 }
 
+_Static_assert(sizeof(struct late) <= 64, "late");
+
 /* from_file leaves the content of a record to the recorder: now, if the thread can be
  * held, or with the call under way. */
 static __noinline int from_file(struct work *w, struct task *st, struct fault *f, struct area *a)
 {
 	struct rec_call *r = (struct rec_call *)w->buf;
 	u64 page = f->addr >> page_shift;
-	struct late l = {.ino = a->key.ino, .dev = a->key.dev, .off = a->at << page_shift, .len = page_bytes(a),
-			 .addr = r->args[1], .fault = r->args[5], .time = f->time, .flags = r->args[4]};
+	struct late *l = (struct late *)w->late;
 
+	*l = (struct late){.ino = a->key.ino, .dev = a->key.dev, .off = a->at << page_shift, .len = page_bytes(a),
+			   .addr = r->args[1], .fault = r->args[5], .time = f->time, .flags = r->args[4]};
 	if (!blocking() || a->last)
 		return 0;
 	if (!a->hold) {
 		u64 n = f->lates;
 		if (n >= MAX_LATE)
 			return 0;
-		f->late[n] = l;
+		f->late[n] = *l;
 		f->lates = n + 1;
 		st->flags |= TASK_LATE;
 		return 1;
@@ -401,8 +434,8 @@ static __noinline int from_file(struct work *w, struct task *st, struct fault *f
 	struct pending_key k = {bpf_get_current_pid_tgid(), st->npending ? st->npending - 1 : 0};
 	struct pending *p = st->flags & TASK_PENDING ? bpf_map_lookup_elem(&pendings, &k) : 0;
 	if (p)
-		return join_pages(p, &l);
-	add_pages(w, &l, MAPPED_ARG);
+		return join_pages(p, l);
+	add_pages(w, l, MAPPED_ARG);
 	write_call(w, st, 0);
 	return 1;
 }
@@ -456,7 +489,8 @@ __noinline int take(struct work *w, struct task *st, struct fault *f, struct are
 	}
 	/* Not what is in memory: the program may have stored to its copy, or others may
 	 * have stored what is not recorded yet. */
-	if (store || a->copied || (shared.mapped && bpf_map_lookup_elem(&stores, &a->key))) {
+	struct file_key k = a->key;
+	if (store || a->copied || (shared.mapped && bpf_map_lookup_elem(&stores, &k))) {
 		if (from_file(w, st, f, a))
 			return 0;
 		if (store || a->copied) {
@@ -471,9 +505,12 @@ __noinline int take(struct work *w, struct task *st, struct fault *f, struct are
 /* leave_fault leaves a fault to the recorder, with the next call that returns. */
 static __always_inline bool leave_fault(struct task *st, struct fault *f)
 {
-	u64 n = f->lates, lo = f->flags & FAULT_AROUND ? f->lo : 0, hi = f->flags & FAULT_AROUND ? f->hi : 0;
+	u64 lo = f->flags & FAULT_AROUND ? f->lo : 0, hi = f->flags & FAULT_AROUND ? f->hi : 0;
 
-	if (n >= MAX_LATE || !blocking())
+	if (!blocking())
+		return false;
+	u64 n = *(volatile u64 *)&f->lates;
+	if (n >= MAX_LATE)
 		return false;
 	f->late[n] = (struct late){.off = lo << page_shift, .len = (hi - lo + 1) << page_shift, .addr = f->addr, .time = f->time, .flags = f->flags};
 	f->lates = n + 1;
@@ -481,27 +518,35 @@ static __always_inline bool leave_fault(struct task *st, struct fault *f)
 	return true;
 }
 
+struct asking {
+	u64 addr;
+	long err;
+};
+static long ask_again(u32 i, struct asking *c)
+{
+	struct work *w = this_work();
+
+	if (c->err != -EBUSY || !w)
+		return 1;
+	area_at(w, c->addr, &c->err);
+	return 0;
+}
+
 /* resolve records a fault that is over. HOLD says that the thread is on its way back
  * to the program, LAST that it has another fault already, ENDS that it ends. */
 enum { HOLD = 1, LAST = 2, ENDS = 4 };
-static __noinline int resolve(struct task *st, struct fault *f, u64 mapping, u32 how)
+static __always_inline int resolve(struct task *st, struct fault *f, u64 mapping, u32 how)
 {
 	struct work *w = this_work();
 	bool hold = how & HOLD;
-	long err;
-	u32 i;
+	struct asking c = {.addr = f->addr};
 
 	if (!w)
 		return 0;
-	struct area *a = area_at(w, f->addr, &err);
-
+	struct area *a = area_at(w, f->addr, &c.err);
 	if (how & ENDS) /* now or never: others change the address space at the moment */
-		repeat(i, 2048) {
-			(void)i;
-			if (err != -EBUSY)
-				break;
-			a = area_at(w, f->addr, &err);
-		}
+		each(2048, ask_again, &c);
+	long err = c.err;
 
 	if (!(how & LAST)) {
 		if (err == -EBUSY && f->flags & (FAULT_AROUND | FAULT_PAGE))

@@ -11,7 +11,7 @@ __noinline int put_rare(struct work *w, struct task *st, struct cap *c, s64 ret)
 {
 	if (!w || !st || !c)
 		return 0;
-	u64 v = st->args[c->len_arg < 6 ? c->len_arg : 0];
+	u64 v = arg_of(st, c->len_arg);
 
 	if (c->len == IOT_LEN_MSG || c->len == IOT_LEN_MSGS)
 		return put_messages(w, st, c, ret);
@@ -25,7 +25,7 @@ __noinline int put_rare(struct work *w, struct task *st, struct cap *c, s64 ret)
 	u32 dir = v >> 30 & 3;
 	if (r->p.op != IOT_OP_IOCTL || !dir || (dir == 2 && failed(ret)))
 		return 0;
-	return put_bytes(w, c->arg, st->args[c->arg < 6 ? c->arg : 0], v >> 16 & 0x3fff, ret);
+	return put_bytes(w, c->arg, arg_of(st, c->arg), v >> 16 & 0x3fff, ret);
 }
 
 /* put_capture composes or plans the memory of one argument. */
@@ -33,14 +33,14 @@ __noinline int put_capture(struct work *w, struct task *st, struct cap *c, s64 r
 {
 	if (!w || !st || !c)
 		return 0;
-	u64 addr = st->args[c->arg < 6 ? c->arg : 0];
+	u64 addr = arg_of(st, c->arg);
 	u64 n = 0, v;
 	u8 arg = c->arg, flags = 0;
 
 	if (!addr)
 		return 0;
 	if (c->cond_mask) {
-		v = st->args[c->cond_arg < 6 ? c->cond_arg : 0] & c->cond_bits;
+		v = arg_of(st, c->cond_arg) & c->cond_bits;
 		if (v > 63 || !(c->cond_mask >> v & 1))
 			return 0;
 	}
@@ -50,7 +50,7 @@ __noinline int put_capture(struct work *w, struct task *st, struct cap *c, s64 r
 		put_text(w, arg, addr, ret);
 		return 0;
 	}
-	v = st->args[c->len_arg < 6 ? c->len_arg : 0];
+	v = arg_of(st, c->len_arg);
 	if (c->len == IOT_LEN_VEC || c->len == IOT_LEN_VEC_ALL)
 		return put_vector(w, c, addr, v, ret);
 	if (c->dir == IOT_DIR_OUT && failed(ret))
@@ -90,7 +90,7 @@ __noinline int note_offer(struct task *st, struct spec *s)
 {
 	if (!st || !s)
 		return 0;
-	u64 addr = st->args[s->offer_arg < 6 ? s->offer_arg : 0];
+	u64 addr = arg_of(st, s->offer_arg);
 	u32 n;
 
 	st->offered = ~0ull;

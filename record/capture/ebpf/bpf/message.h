@@ -23,47 +23,54 @@ static __always_inline void put_part(struct work *w, u8 arg, u64 addr, u64 n, u6
 		put_piece(w, arg, PIECE_MISSING, n, pos);
 }
 
+/* cut_next cuts an element of the vector to the bytes that are left in work.want. */
+static long cut_next(u32 i, struct work **p)
+{
+	struct work *w = *p;
+	u64 k = w->element + i;
+
+	if (k >= MAX_IOVECS)
+		return 1;
+	u64 n = w->iov[k].len;
+	if (n > w->want)
+		n = w->want;
+	w->iov[k].len = n;
+	w->want -= n;
+	w->data += n;
+	return 0;
+}
+
 /* put_iov appends a message's iovec array and adds those elements, cut to the bytes
  * that were moved, to the vector of all messages. */
-static __noinline int put_iov(struct work *w, u8 arg, u64 addr, u64 count, u64 moved)
+static __always_inline int put_iov(struct work *w, u8 arg, u64 addr, u64 count, u64 moved)
 {
 	u64 off = w->len, base = w->niov, bytes = count * IOVEC_BYTES;
-	u32 i;
 
 	if (!count || count > MAX_IOVECS || base > MAX_IOVECS || base + count > MAX_IOVECS || off > COMPOSE_MAX)
 		return 0;
-	if (bpf_probe_read_user(&w->iov[base], bytes & 0x7fff, (void *)addr)) {
+	if (bpf_probe_read_user(&w->iov[base], bounded(bytes), (void *)addr)) {
 		put_piece(w, arg, PIECE_SHAPE | PIECE_MISSING, bytes, w->shapes);
 		return 0;
 	}
 	put_piece(w, arg, PIECE_SHAPE, bytes, w->shapes);
-	bpf_probe_read_kernel(w->buf + off + sizeof(struct piece), bytes & 0x7fff, &w->iov[base]);
+	bpf_probe_read_kernel(w->buf + bounded(off + sizeof(struct piece)), bounded(bytes), &w->iov[base]);
 	w->len += bytes;
 	w->shapes += bytes;
 	w->niov = base + count;
 	w->want = moved;
-	repeat(i, count) {
-		u64 k = base + i;
-		if (k >= MAX_IOVECS)
-			break;
-		u64 n = w->iov[k].len;
-		if (n > w->want)
-			n = w->want;
-		w->iov[k].len = n;
-		w->want -= n;
-		w->data += n;
-	}
+	w->element = base;
+	each(count, cut_next, &w);
 	return 0;
 }
 
 /* put_message appends what one message points to. room is what its sender's address
  * may take. */
-static __noinline int put_message(struct work *w, u8 arg, u64 addr, u64 moved, u64 room)
+__noinline int put_message(struct work *w, u8 arg, u64 addr, u64 moved, u64 room)
 {
 	struct user_msghdr h;
 	u64 n;
 
-	if (bpf_probe_read_user(&h, sizeof(h), (void *)addr))
+	if (!w || bpf_probe_read_user(&h, sizeof(h), (void *)addr))
 		return 0; /* the structure is missing, and its piece says so */
 	n = h.namelen < room ? h.namelen : room;
 	if (n > NAME_BYTES)
@@ -96,7 +103,7 @@ static __noinline int fits(struct work *w, u64 addr, u64 count)
 		return 0;
 	w->done = w->want = w->len + count * MMSGHDR_BYTES;
 	w->skip = 0;
-	repeat(i, count) {
+	repeat(i, count, IOT_MAX_MESSAGES) {
 		if (bpf_probe_read_user(&h, sizeof(h), (void *)(addr + MMSGHDR_BYTES * i)))
 			break;
 		u64 n = h.iovlen, m = h.controllen;
@@ -108,24 +115,35 @@ static __noinline int fits(struct work *w, u64 addr, u64 count)
 	return w->skip <= MAX_IOVECS && w->want <= COMPOSE_MAX;
 }
 
+struct messages {
+	struct work *w;
+	u64 addr;
+	u32 arg, moved; /* moved: their numbers of bytes stand behind them */
+};
+static long put_next_message(u32 i, struct messages *c)
+{
+	u64 h = c->addr + MMSGHDR_BYTES * i;
+
+	put_message(c->w, c->arg, h, c->moved ? count_at(h + sizeof(struct user_msghdr), 4) : 0, NAME_BYTES);
+	return 0;
+}
+
 static __noinline int put_messages(struct work *w, struct task *st, struct cap *c, s64 ret)
 {
-	u64 addr = st->args[c->arg < 6 ? c->arg : 0], n = 1, moved, room = NAME_BYTES;
+	u64 addr = arg_of(st, c->arg), n = 1;
 	u8 arg = c->arg;
 	bool many = c->len == IOT_LEN_MSGS;
-	u32 i;
 
 	if (failed(ret) && c->dir == IOT_DIR_OUT)
 		return 0;
 	w->names = w->controls = w->shapes = w->data = w->niov = 0;
 	if (!many) {
 		put_bytes(w, arg, addr, sizeof(struct user_msghdr), ret);
-		if (c->dir == IOT_DIR_OUT && room > st->offered)
-			room = st->offered;
+		u64 room = c->dir == IOT_DIR_OUT && st->offered < NAME_BYTES ? st->offered : NAME_BYTES;
 		put_message(w, arg, addr, failed(ret) ? 0 : ret, room);
 	} else {
 		/* of a call that failed, the message that it failed at */
-		n = !failed(ret) ? ret : st->args[c->len_arg < 6 ? c->len_arg : 0] ? 1 : 0;
+		n = !failed(ret) ? ret : arg_of(st, c->len_arg) ? 1 : 0;
 		if (!n)
 			return 0;
 		if (!fits(w, addr, n)) {
@@ -134,26 +152,26 @@ static __noinline int put_messages(struct work *w, struct task *st, struct cap *
 			return 0;
 		}
 		put_bytes(w, arg, addr, n * MMSGHDR_BYTES, ret);
-		repeat(i, n) {
-			u64 h = addr + MMSGHDR_BYTES * i;
-			moved = failed(ret) ? 0 : count_at(h + sizeof(struct user_msghdr), 4);
-			put_message(w, arg, h, moved, room);
-		}
+		struct messages m = {.w = w, .addr = addr, .arg = arg, .moved = !failed(ret)};
+		each(n, put_next_message, &m);
 	}
 	if (!w->data)
 		return 0;
-	arg |= IOT_PART_DATA;
+	many = c->len == IOT_LEN_MSGS;
+	arg = c->arg | IOT_PART_DATA;
 	plan_content(w, c, arg, 0, many ? PART_MSGDATA : PART_VECTOR, many ? addr : w->done, w->data, w->niov);
 	return 0;
 }
 
 /* put_descriptors looks up the descriptors that stand in memory, step bytes apart. */
-static __noinline int put_descriptors(struct work *w, u64 addr, u64 count, u64 step)
+__noinline int put_descriptors(struct work *w, u64 addr, u64 count, u64 step)
 {
 	u32 i;
 	s32 fd;
 
-	repeat(i, count) {
+	if (!w)
+		return 0;
+	repeat(i, count, IOT_MAX_PASSED + 2) {
 		if (w->nobjects > IOT_MAX_PASSED)
 			break;
 		if (bpf_probe_read_user(&fd, sizeof(fd), (void *)(addr + step * i)))
@@ -164,7 +182,8 @@ static __noinline int put_descriptors(struct work *w, u64 addr, u64 count, u64 s
 }
 
 /* put_passed looks up those that a message passes (SCM_RIGHTS, SCM_PIDFD). */
-static __noinline int put_passed(struct work *w, u64 addr)
+#define MAX_CONTROLS 256
+__noinline int put_passed(struct work *w, u64 addr)
 {
 	struct {
 		u64 len;
@@ -173,10 +192,10 @@ static __noinline int put_passed(struct work *w, u64 addr)
 	struct user_msghdr h;
 	u32 i;
 
-	if (bpf_probe_read_user(&h, sizeof(h), (void *)addr) || !h.control)
+	if (!w || bpf_probe_read_user(&h, sizeof(h), (void *)addr) || !h.control)
 		return 0;
 	w->skip = 0;
-	repeat(i, 1024) {
+	repeat(i, 1024, MAX_CONTROLS) {
 		(void)i;
 		u64 at = w->skip;
 		if (at > CONTROL_BYTES || at + sizeof(c) > h.controllen)
@@ -201,17 +220,17 @@ __noinline int put_inner(struct work *w, struct task *st, struct cap *c, s64 ret
 
 	if (!w || !st || !c)
 		return 0;
-	addr = st->args[c->arg < 6 ? c->arg : 0];
+	addr = arg_of(st, c->arg);
 	if (c->len == IOT_LEN_MSGS || c->len == IOT_LEN_MSG) {
 		if (c->len == IOT_LEN_MSGS)
 			n = ret < IOT_MAX_MESSAGES ? ret : IOT_MAX_MESSAGES;
-		repeat(i, n)
+		repeat(i, n, IOT_MAX_MESSAGES)
 			put_passed(w, addr + MMSGHDR_BYTES * i);
 		return 0;
 	}
 	u32 arg = c->arg;
 	if (c->len == IOT_LEN_COMMAND) {
-		c = command_of(w, st->args[c->len_arg < 6 ? c->len_arg : 0]);
+		c = command_of(w, arg_of(st, c->len_arg));
 		if (!c)
 			return 0;
 		if (c->kind == IOT_KIND_FD)

@@ -70,7 +70,7 @@ __noinline int flush_pending(struct work *w, struct task *st)
 	u32 i;
 
 	st->flags &= ~TASK_PENDING;
-	repeat(i, st->npending) {
+	repeat(i, st->npending, 64) {
 		k.n = i;
 		struct pending *p = bpf_map_lookup_elem(&pendings, &k);
 		if (!p)

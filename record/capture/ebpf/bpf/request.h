@@ -80,13 +80,16 @@ struct sweep {
 	u64 ctx, user_data; /* FIND_DATA: by its queue and the program's word */
 	u64 before;         /* FIND_SILENT: of a queue, submitted before */
 	u32 tid;            /* FIND_THREAD: of a thread; 0: all */
-	u32 what, n, zero;
+	u32 what, n, next;
 	struct request_key found[MAX_FOUND];
 };
 enum { FIND_THREAD, FIND_QUEUE, FIND_SILENT, FIND_DATA };
 struct request_work {
 	struct request r;
 	struct sweep sweep;
+	struct request_key last; /* of a chain of requests */
+	u64 now;
+	struct request_key key; /* kernels before 6.4 take no argument of a function for a key, but this */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -99,6 +102,17 @@ static __always_inline struct request_work *request_work(void)
 {
 	u32 zero = 0;
 	return bpf_map_lookup_elem(&request_works, &zero);
+}
+
+/* own_key returns a copy of a key that maps can be asked with. */
+static __always_inline struct request_key *own_key(struct request_key *k)
+{
+	struct request_work *rw = request_work();
+
+	if (!rw)
+		return 0;
+	rw->key = *k;
+	return &rw->key;
 }
 
 /* word reads the head; the last words are followed by others. */
@@ -146,11 +160,14 @@ static __always_inline void take_vector(struct work *w, struct request *r, struc
 	r->niov = 0;
 	if (!addr || !count || count > MAX_IOVECS)
 		return;
-	if (bpf_probe_read_user(w->iov, (count * IOVEC_BYTES) & 0x7fff, (void *)addr))
+	if (bpf_probe_read_user(w->iov, bounded(count * IOVEC_BYTES), (void *)addr))
 		return;
 	bpf_probe_read_kernel(r->iov, sizeof(r->iov), w->iov);
-	if (count > SMALL_IOVECS && bpf_map_update_elem(&vectors, k, w->iov, BPF_ANY))
-		return;
+	if (count > SMALL_IOVECS) {
+		struct work *own = this_work(); /* which kernels before 6.4 take for a value, unlike an argument */
+		if (!own || bpf_map_update_elem(&vectors, k, own->iov, BPF_ANY))
+			return;
+	}
 	r->niov = count;
 }
 
@@ -167,12 +184,12 @@ static __noinline int take_entry(struct work *w, struct request *r, struct reque
 		if (i >= s->ncaps)
 			break;
 		struct cap *c = &s->caps[i];
-		u64 addr = r->t.args[c->arg < 6 ? c->arg : 0];
+		u64 addr = arg_of(&r->t, c->arg);
 		if (c->when != IOT_AT_ENTRY || !addr)
 			continue;
 		n = c->bytes;
 		if (c->len == IOT_LEN_ARG)
-			n += r->t.args[c->len_arg < 6 ? c->len_arg : 0];
+			n += arg_of(&r->t, c->len_arg);
 		if (c->len == IOT_LEN_NUL ? put_string(w, addr, c->arg) : n && put_block(w, addr, c->arg, n))
 			continue;
 		if (n || c->len == IOT_LEN_NUL)
@@ -205,7 +222,7 @@ static __noinline int begin_request(struct work *w, struct request *r, struct re
 			break;
 		struct cap *c = &s->caps[i];
 		if (c->kind == IOT_KIND_VEC)
-			take_vector(w, r, k, r->t.args[c->arg < 6 ? c->arg : 0], r->t.args[c->len_arg < 6 ? c->len_arg : 0]);
+			take_vector(w, r, k, arg_of(&r->t, c->arg), arg_of(&r->t, c->len_arg));
 	}
 	if (s->flags & SPEC_ENTRY)
 		take_entry(w, r, row);
@@ -234,9 +251,13 @@ static __always_inline void put_head(struct work *w, struct request *r)
 }
 
 /* put_vectored plans the content of a vector that was kept. */
-static __noinline int put_vectored(struct work *w, struct request *r, struct request_key *k, struct cap *c, s64 ret)
+static __noinline int put_vectored(struct work *w, struct request *r, struct request_key *key, struct cap *c, s64 ret)
 {
-	u32 i, n = r->niov;
+	struct request_key *k = own_key(key);
+	u32 n = r->niov;
+
+	if (!k)
+		return 0;
 
 	if (n > SMALL_IOVECS) {
 		struct vector *v = bpf_map_lookup_elem(&vectors, k);
@@ -254,15 +275,11 @@ static __noinline int put_vectored(struct work *w, struct request *r, struct req
 		return 0;
 	}
 	w->want = 0;
-	repeat(i, n) {
-		if (i >= MAX_IOVECS)
-			break;
-		w->want += w->iov[i].len;
-	}
+	each(n, add_length, &w);
 	if (ret > 0 && (u64)ret > w->want)
 		ret = w->want;
 	w->kept = true;
-	plan_vector(w, c, r->t.args[c->arg < 6 ? c->arg : 0], n, ret);
+	plan_vector(w, c, arg_of(&r->t, c->arg), n, ret);
 	return 0;
 }
 
@@ -270,24 +287,23 @@ static __noinline int put_vectored(struct work *w, struct request *r, struct req
 static __noinline s64 full_result(struct work *w, struct request *r, struct request_row *row, struct request_key *k)
 {
 	struct spec *s = &row->s;
-	u32 i, j;
+	u32 i;
 
 	for (i = 0; i < IOT_MAX_CAPS; i++) {
 		if (i >= s->ncaps)
 			break;
 		struct cap *c = &s->caps[i];
 		if (c->kind == IOT_KIND_BUF)
-			return r->t.args[c->len_arg < 6 ? c->len_arg : 0] & 0x7fffffff;
+			return arg_of(&r->t, c->len_arg) & 0x7fffffff;
 		if (c->kind != IOT_KIND_VEC)
 			continue;
 		w->want = 0;
 		struct vector *v = r->niov > SMALL_IOVECS ? bpf_map_lookup_elem(&vectors, k) : 0;
-		repeat(j, r->niov) {
-			if (v && j < MAX_IOVECS)
-				w->want += v->iov[j].len;
-			else if (j < SMALL_IOVECS)
-				w->want += r->iov[j].len;
-		}
+		if (v)
+			bpf_probe_read_kernel(w->iov, sizeof(w->iov), v);
+		else
+			bpf_probe_read_kernel(w->iov, sizeof(r->iov), r->iov);
+		each(v || r->niov <= SMALL_IOVECS ? r->niov : SMALL_IOVECS, add_length, &w);
 		return w->want & 0x7fffffff;
 	}
 	return 0;
@@ -299,7 +315,7 @@ static __noinline s64 full_result(struct work *w, struct request *r, struct requ
  * content: the simpler of the operation table's rules. */
 static __always_inline void put_result(struct work *w, struct request *r, struct cap *c, s64 ret)
 {
-	u64 addr = r->t.args[c->arg < 6 ? c->arg : 0], v = r->t.args[c->len_arg < 6 ? c->len_arg : 0], n = 0;
+	u64 addr = arg_of(&r->t, c->arg), v = arg_of(&r->t, c->len_arg), n = 0;
 	u32 len = 0;
 
 	if (!addr || failed(ret))
@@ -331,7 +347,7 @@ __noinline int put_memory(struct work *w, struct request *r, struct request_key 
 
 	if (!w || !r || !k || !c || c->when == IOT_AT_ENTRY)
 		return 0;
-	u64 addr = r->t.args[c->arg < 6 ? c->arg : 0], n;
+	u64 addr = arg_of(&r->t, c->arg), n;
 	bool content = c->kind == IOT_KIND_BUF || c->kind == IOT_KIND_VEC, msg = c->len == IOT_LEN_MSG;
 	bool here = (u64)t->mm == r->mm;
 	s64 ret = r->ret;
@@ -354,8 +370,8 @@ __noinline int put_memory(struct work *w, struct request *r, struct request_key 
 		return 0;
 	}
 	n = failed(ret) ? 0 : ret;
-	if (c->len_arg != IOT_NO_ARG && n > r->t.args[c->len_arg < 6 ? c->len_arg : 0])
-		n = r->t.args[c->len_arg < 6 ? c->len_arg : 0];
+	if (c->len_arg != IOT_NO_ARG && n > arg_of(&r->t, c->len_arg))
+		n = arg_of(&r->t, c->len_arg);
 	if (n && addr)
 		plan_content(w, c, c->arg, 0, PART_BYTES, addr, n, 0);
 	return 0;
@@ -368,7 +384,7 @@ static __always_inline void put_own_file(struct work *w, struct request *r, u8 a
 	u64 off = w->len;
 
 	if (r->kfile) {
-		put_open_file(w, (struct file *)r->kfile, r->t.args[arg < 6 ? arg : 0], arg);
+		put_open_file(w, (struct file *)r->kfile, arg_of(&r->t, arg), arg);
 	} else if (r->file.mode && off <= COMPOSE_MAX) {
 		bpf_probe_read_kernel(w->buf + off, sizeof(r->file), &r->file);
 		w->len += sizeof(r->file);
@@ -383,13 +399,13 @@ static __noinline u64 slot_file(u64 ring, u32 slot)
 	u64 of_slot;
 
 	if (bpf_core_field_exists(struct io_file_table, data)) {
-		struct io_ring_ctx *ctx = bpf_rdonly_cast((void *)ring, bpf_core_type_id_kernel(struct io_ring_ctx));
-		of_slot = slot < ctx->file_table.data.nr ? (u64)pointer_at(ctx->file_table.data.nodes + slot) : 0;
+		struct io_ring_ctx *ctx = (struct io_ring_ctx *)ring;
+		of_slot = slot < MEMBER(ctx, file_table.data.nr) ? (u64)pointer_at(MEMBER(ctx, file_table.data.nodes) + slot) : 0;
 		if (of_slot)
 			of_slot += bpf_core_field_offset(struct io_rsrc_node, file_ptr);
 	} else {
-		struct io_ring_ctx___slots *ctx = bpf_rdonly_cast((void *)ring, bpf_core_type_id_kernel(struct io_ring_ctx));
-		of_slot = slot < ctx->nr_user_files ? (u64)ctx->file_table.files : 0;
+		struct io_ring_ctx___slots *ctx = (struct io_ring_ctx___slots *)ring;
+		of_slot = slot < MEMBER(ctx, nr_user_files) ? (u64)MEMBER(ctx, file_table.files) : 0;
 		if (of_slot)
 			of_slot += slot * bpf_core_type_size(struct io_fixed_file);
 	}

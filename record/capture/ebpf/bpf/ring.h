@@ -7,7 +7,7 @@
 const volatile u64 ring_bytes = 0; /* of one ring */
 const volatile u64 inline_max = 0; /* content bytes of one record */
 
-/* What the kernel has, as probed (features.go). */
+/* What the kernel has, too (state.h). */
 const volatile bool copies_users = false;  /* bpf_probe_read_user_dynptr and its like of strings */
 const volatile bool signals_tasks = false; /* bpf_send_signal_task */
 

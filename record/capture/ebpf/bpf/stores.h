@@ -118,13 +118,24 @@ static __always_inline void put_stored(struct work *w, struct file_key *k, u64 o
 	u32 n = w->pend.nparts;
 
 	if (add_part(w, NO_CONTENT, PART_STORED, k->ino, len, off, k->dev) && n < MAX_PARTS)
-		w->pend.parts[n].flags = flags;
+		w->pend.parts[MASKED(n, 7)].flags = flags;
 }
 
 static __always_inline void put_stored_all(struct work *w, u32 flags)
 {
 	struct file_key none = {};
 	put_stored(w, &none, 0, ~0ull, flags);
+}
+
+/* file_key says which file an open one is of. */
+static __always_inline void file_key(struct file *f, struct file_key *k)
+{
+	struct inode *i = MEMBER(f, f_inode);
+	struct super_block *sb = MEMBER(i, i_sb);
+
+	k->ino = MEMBER(i, i_ino);
+	k->dev = MEMBER(sb, s_dev);
+	k->zero = 0;
 }
 
 /* key_of finds the file of a descriptor among those that are stored to. */
@@ -134,10 +145,7 @@ static __always_inline bool key_of(s32 fd, struct file_key *k)
 
 	if (!f)
 		return false;
-	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
-	k->ino = f->f_inode->i_ino;
-	k->dev = f->f_inode->i_sb->s_dev;
-	k->zero = 0;
+	file_key(f, k);
 	return bpf_map_lookup_elem(&stores, k);
 }
 
@@ -151,14 +159,12 @@ static __always_inline void now_mapped(struct work *w, u64 addr)
 	if (err || !can_store(a))
 		return;
 	bpf_map_update_elem(&storers, &pid, &one, BPF_ANY);
-	if (bpf_map_lookup_elem(&stores, &a->key))
-		return;
 	struct stored s = {.mapping = a->mapping, .key = a->key, .pages = a->pages};
-	if (!blocking())
+	if (bpf_map_lookup_elem(&stores, &s.key) || !blocking())
 		return;
-	bpf_map_update_elem(&stores, &a->key, &s, BPF_ANY);
-	if (a->pages.ino != a->key.ino || a->pages.dev != a->key.dev)
-		bpf_map_update_elem(&stores, &a->pages, &s, BPF_ANY);
+	bpf_map_update_elem(&stores, &s.key, &s, BPF_ANY);
+	if (s.pages.ino != s.key.ino || s.pages.dev != s.key.dev)
+		bpf_map_update_elem(&stores, &s.pages, &s, BPF_ANY);
 	__sync_fetch_and_add(&shared.mapped, 1);
 	add_part(w, NO_CONTENT, PART_MAPPING, addr, a->key.ino, a->mapping, a->key.dev);
 }
@@ -183,7 +189,7 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 				break;
 			if (gone) { /* the address space that they were in */
 				lose(st->shard);
-			} else if (w->pend.nparts + w->nbulk + 2 > MAX_PARTS || !add_pages(w, &f->late[n - 1], NO_CONTENT)) {
+			} else if (w->pend.nparts + w->nbulk + 2 > MAX_PARTS || !add_pages(w, &f->late[MASKED(n - 1, MAX_LATE - 1)], NO_CONTENT)) {
 				st->flags |= TASK_LATE; /* with the next call */
 				break;
 			}
@@ -194,9 +200,7 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 		__sync_fetch_and_add(&shared.mappings, 1);
 		struct file *file = file_of(st->args[4]);
 		if (file && (st->args[2] & PROT_EXEC || st->args[3] & MAP_DENYWRITE)) {
-			file = bpf_rdonly_cast(file, bpf_core_type_id_kernel(struct file));
-			k.ino = file->f_inode->i_ino;
-			k.dev = file->f_inode->i_sb->s_dev;
+			file_key(file, &k);
 			if (!bpf_map_lookup_elem(&code, &k))
 				bpf_map_update_elem(&code, &k, &one, BPF_ANY);
 		}
@@ -307,7 +311,8 @@ static __always_inline int folio_dirtied(struct folio *folio, struct address_spa
 		return 0;
 	u64 pages = 1, flags = word_at(folio);
 	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)
-		pages = 1ull << (folio->_flags_1 & 0xff);
+		pages = 1ull << (bpf_core_field_exists(struct folio___old, _folio_order) ? ((struct folio___old *)folio)->_folio_order :
+											   folio->_flags_1 & 0xff);
 	struct touch m = {.kind = TOUCH_DIRTY, .key = s->key, .off = folio->index << page_shift, .len = pages << page_shift};
 	tell(&m, false);
 	return 0;
@@ -336,6 +341,5 @@ struct mapping_count {
 };
 static __always_inline int writable_mappings(struct mapping_count *c)
 {
-	struct address_space *m = bpf_rdonly_cast((void *)c->mapping, bpf_core_type_id_kernel(struct address_space));
-	return m->i_mmap_writable.counter;
+	return MEMBER((struct address_space *)c->mapping, i_mmap_writable.counter);
 }

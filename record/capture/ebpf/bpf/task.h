@@ -33,7 +33,7 @@ __noinline int emit_task(struct work *w, struct task *st, u64 now)
 	r.uid = st->uid;
 	r.gid = st->gid;
 	__builtin_memcpy(r.comm, st->comm, sizeof(r.comm));
-	r.nstid = number_inside(t->thread_pid);
+	r.nstid = number_inside(BPF_CORE_READ(t, thread_pid));
 	r.nspid = number_inside(BPF_CORE_READ(t, signal, pids[1]));
 	st->flags &= ~TASK_IDENTIFIED;
 	if (!try_small(w, st->shard, &r, sizeof(r)))

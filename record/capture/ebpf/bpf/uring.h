@@ -70,13 +70,11 @@ static __always_inline void select_buffer(struct request *r, struct request_row 
 		return;
 	}
 	if (r->kreq && row->flags & ROW_SELECT) {
-		struct io_rw *rw = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_rw));
-		addr = rw->addr;
+		addr = MEMBER((struct io_rw *)r->kreq, addr);
 	} else if (r->kreq) {
-		struct io_kiocb *kreq = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_kiocb));
-		struct io_async_msghdr *m = bpf_rdonly_cast(kreq->async_data, bpf_core_type_id_kernel(struct io_async_msghdr));
-		if (m && m->msg.msg_iter.iter_type == bpf_core_enum_value(enum iter_type, ITER_UBUF))
-			addr = (u64)m->msg.msg_iter.ubuf; /* not several (IORING_RECVSEND_BUNDLE) */
+		struct io_async_msghdr *m = MEMBER((struct io_kiocb *)r->kreq, async_data);
+		if (m && MEMBER(m, msg.msg_iter.iter_type) == bpf_core_enum_value(enum iter_type, ITER_UBUF))
+			addr = (u64)MEMBER(m, msg.msg_iter.ubuf); /* not several (IORING_RECVSEND_BUNDLE) */
 	}
 	r->t.args[1] = addr;
 	r->iov[0].base = addr;
@@ -88,13 +86,16 @@ static __always_inline void select_buffer(struct request *r, struct request_row 
 
 /* end_uring writes the call of a completion. (Not static: verified once, not at each
  * call.) */
-__noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 flags)
+__noinline int end_uring(struct work *w, struct request_key *key, u64 now, u32 flags)
 {
 	struct task_struct *t = self();
 	struct request *r;
 	u32 nr, index;
 
-	if (!w || !k)
+	if (!w || !key)
+		return 0;
+	struct request_key *k = own_key(key);
+	if (!k)
 		return 0;
 	r = bpf_map_lookup_elem(&requests, k);
 	if (!r)
@@ -106,10 +107,9 @@ __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 fla
 	if (!row)
 		return 0;
 	if (r->kreq) {
-		struct io_kiocb *kreq = bpf_rdonly_cast((void *)r->kreq, bpf_core_type_id_kernel(struct io_kiocb));
-		r->kfile = (u64)kreq->file;
+		r->kfile = (u64)MEMBER((struct io_kiocb *)r->kreq, file);
 		if (!r->kfile && row->fd_arg < IOT_MAX_ARGS) {
-			u32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
+			u32 fd = arg_of(&r->t, row->fd_arg);
 			if (r->head[1] & IOSQE_FIXED_FILE)
 				r->kfile = slot_file(r->ctx, fd);
 			else if (here)
@@ -138,7 +138,7 @@ __noinline int end_uring(struct work *w, struct request_key *k, u64 now, u32 fla
 	if (row->flags & ROW_SLOTS && r->ret > 0 && here)
 		put_slots(w, 0, r->t.args[0], r->t.args[2], r->ret);
 	if (row->s.caps[0].len == IOT_LEN_MSG && here && !(r->state & REQUEST_NOWHERE) && !(flags & CALL_INTERRUPTED))
-		put_rare(w, &r->t, &row->s.caps[0], r->ret);
+		put_messages(w, &r->t, &row->s.caps[0], r->ret);
 	finish_end(w, r, row, k, flags);
 	return 0;
 }
@@ -164,36 +164,43 @@ static __always_inline int end_silent(struct work *w, struct request_key *k, u64
 	return 0;
 }
 
-/* end_found ends what a search found. */
-static __always_inline int end_found(struct work *w, struct sweep *s, u64 now)
+/* What is ended of the requests that a search finds. */
+struct ending {
+	struct work *w;
+	struct sweep *s;
+	u64 now;
+};
+static long end_next(u32 i, struct ending *c)
 {
-	u32 i;
+	struct sweep *s = c->s;
+	u32 at = s->next;
 
-	repeat(i, s->n) {
-		if (i >= MAX_FOUND)
-			break;
-		struct request_key k = s->found[i];
-		if (k.owner)
-			end_aio(w, &k, now, 0, CALL_INTERRUPTED);
-		else
-			end_silent(w, &k, now);
+	if (at >= s->n) {
+		s->n = s->next = at = 0;
+		bpf_for_each_map_elem(&requests, look_at, &s, 0);
+		if (!s->n)
+			return 1;
 	}
+	if (at >= MAX_FOUND)
+		return 1;
+	struct request_key k = s->found[at];
+	s->next = at + 1;
+	if (k.owner)
+		end_aio(c->w, &k, c->now, 0, CALL_INTERRUPTED);
+	else
+		end_silent(c->w, &k, c->now);
 	return 0;
 }
 
-/* end_all ends all requests that a search finds. */
+/* end_all ends all requests that a search finds. (One loop, not two, for the verifier's sake: each
+ * may be a frame.) */
+#define MAX_ENDED 65536 /* as many as there can be */
 static __always_inline int end_all(struct work *w, struct sweep *s, u64 now)
 {
-	u32 i;
+	struct ending c = {.w = w, .s = s, .now = now};
 
-	repeat(i, 1024) {
-		(void)i;
-		s->n = 0;
-		bpf_for_each_map_elem(&requests, look_at, &s, 0);
-		if (!s->n)
-			break;
-		end_found(w, s, now);
-	}
+	s->n = s->next = 0;
+	each(MAX_ENDED + 1, end_next, &c);
 	return 0;
 }
 
@@ -324,7 +331,7 @@ static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, 
 		if (ring)
 			ring->silent = 1;
 		if (row->fd_arg < IOT_MAX_ARGS) {
-			s32 fd = r->t.args[row->fd_arg < 6 ? row->fd_arg : 0];
+			s32 fd = arg_of(&r->t, row->fd_arg);
 			struct file *f = r->head[1] & IOSQE_FIXED_FILE ? (struct file *)slot_file(ctx, fd) : file_of(fd);
 			note_file(w, r, f, fd, row->fd_arg);
 		}
@@ -398,34 +405,49 @@ static __always_inline int uring_link_failed(struct io_kiocb *link)
 	return 0;
 }
 
+/* end_before ends the earliest but one of the requests that came before in a chain. (What it has to
+ * know is in the work spaces, for the stack's sake.) */
+static long end_before(u32 i, struct request_work **p_rw)
+{
+	struct request_work *rw = *p_rw;
+	struct work *w = this_work();
+
+	if (!w)
+		return 1;
+	struct request *r = bpf_map_lookup_elem(&requests, &rw->last);
+	struct request_key first = {r ? r->prev : 0, 0}, before;
+	struct request *p = first.id ? bpf_map_lookup_elem(&requests, &first) : 0;
+
+	if (!p)
+		return 1;
+	before.id = p->prev;
+	before.owner = 0;
+	bool more = before.id && bpf_map_lookup_elem(&requests, &before);
+	if (more)
+		first = before;
+	end_silent(w, &first, rw->now);
+	return more ? 0 : 1;
+}
+
 static __always_inline int complete_uring(struct request_key *k, s32 res, u32 cqe_flags)
 {
 	struct request *r = bpf_map_lookup_elem(&requests, k);
+	struct request_work *rw = request_work();
 	u64 now;
 	u32 nr;
 
-	if (!r || released())
+	if (!r || !rw || released())
 		return 0;
 	struct work *w = begin(&now);
 	if (!w)
 		return 0;
 	/* A chain of silent requests ended in its order. */
-	u32 i;
-	repeat(i, 64) {
-		(void)i;
-		struct request_key first = {r->prev, 0}, before;
-		struct request *p = r->prev ? bpf_map_lookup_elem(&requests, &first) : 0;
-		if (!p)
-			break;
-		before.id = p->prev;
-		before.owner = 0;
-		if (p->prev && bpf_map_lookup_elem(&requests, &before)) {
-			end_silent(w, &before, now);
-			continue;
-		}
-		end_silent(w, &first, now);
-		break;
-	}
+	rw->last = *k;
+	rw->now = now;
+	each(64, end_before, &rw);
+	r = bpf_map_lookup_elem(&requests, k);
+	if (!r)
+		goto out;
 	if (r->state & REQUEST_DRAIN)
 		end_silent_before(w, r, now);
 	r->ret = res;
@@ -437,6 +459,7 @@ static __always_inline int complete_uring(struct request_key *k, s32 res, u32 cq
 		r->t.enter = now + 1; /* of the next */
 	else
 		delete_uring(r, k);
+out:
 	end();
 	return 0;
 }
@@ -460,10 +483,10 @@ static __always_inline int uring_completed(u64 ring, u64 req, u64 user_data, s32
 }
 
 /* has_result looks into the kernel's request. */
-static __always_inline bool has_result(u64 kreq, u64 user_data, s32 res)
+static __noinline bool has_result(u64 kreq, u64 user_data, s32 res)
 {
-	struct io_kiocb *req = bpf_rdonly_cast((void *)kreq, bpf_core_type_id_kernel(struct io_kiocb));
-	return req->cqe.user_data == user_data && req->cqe.res == res;
+	struct io_kiocb *req = (struct io_kiocb *)kreq;
+	return MEMBER(req, cqe.user_data) == user_data && MEMBER(req, cqe.res) == res;
 }
 
 /* A completion that finds no room in the queue is kept by the kernel. Only what it
@@ -473,16 +496,17 @@ static __always_inline int uring_overflowed(void *queue, u64 user_data, s32 res,
 	struct shot_key sk = {(u64)queue, user_data};
 	u64 *id = bpf_map_lookup_elem(&shots, &sk);
 	struct uring *ring = bpf_map_lookup_elem(&urings, &sk.ctx);
-	struct request_key k = {};
 	struct request_work *rw = request_work();
 	u32 i;
 
 	if (!rw || !ring)
 		return 0;
+	struct request_key *k = &rw->last; /* not on the stack */
 	ring->crowded = 1;
 	if (id && (cqe_flags & IORING_CQE_F_MORE || has_result(*id, user_data, res))) {
-		k.id = *id;
-		return complete_uring(&k, res, cqe_flags);
+		k->id = *id;
+		k->owner = 0;
+		goto found;
 	}
 	struct sweep *s = &rw->sweep;
 	s->what = FIND_DATA;
@@ -492,14 +516,15 @@ static __always_inline int uring_overflowed(void *queue, u64 user_data, s32 res,
 	bpf_for_each_map_elem(&requests, look_at, &s, 0);
 	if (!s->n)
 		return 0;
-	k = s->found[0];
-	repeat(i, s->n) {
+	*k = s->found[0];
+	repeat(i, s->n, MAX_FOUND) {
 		if (i >= MAX_FOUND)
 			break;
 		if (has_result(s->found[i].id, user_data, res)) {
-			k = s->found[i];
+			*k = s->found[i];
 			break;
 		}
 	}
-	return complete_uring(&k, res, cqe_flags);
+found:
+	return complete_uring(k, res, cqe_flags);
 }

@@ -61,12 +61,14 @@ static __always_inline void join_call(struct task *st, struct pt_regs *regs)
 	st->offered = ~0ull;
 }
 
+#define MAX_LEVELS 128 /* of cgroups that are looked at */
+
 /* below says whether a process is in the cgroup or one below it. */
 static __always_inline bool below(struct cgroup *c)
 {
 	u32 i, level = BPF_CORE_READ(c, level);
 
-	repeat(i, level + 1) {
+	repeat(i, level + 1, MAX_LEVELS) {
 		struct cgroup *a;
 		if (bpf_probe_read_kernel(&a, sizeof(a), &c->ancestors[i]))
 			return false;
@@ -93,7 +95,8 @@ static __always_inline void fork_unfollowed(struct task_struct *parent, struct t
 }
 
 /* cgroup_attached follows a process that was moved into a cgroup, with all its threads or
- * alone. */
+ * alone. Without an iterator over threads the recorder, which is told of it, finds those that are not the
+ * first of their process. */
 static __always_inline int cgroup_attached(struct cgroup *dst, struct task_struct *leader, bool threadgroup)
 {
 	struct bpf_iter_task it;
@@ -101,13 +104,42 @@ static __always_inline int cgroup_attached(struct cgroup *dst, struct task_struc
 
 	if (!below(dst))
 		return 0;
-	bpf_iter_task_new(&it, leader, BPF_TASK_ITER_PROC_THREADS);
-	while ((t = bpf_iter_task_next(&it))) {
-		if ((threadgroup || t == leader) && !bpf_task_storage_get(&tasks, t, 0, 0) && !join(t, TASK_JOINED))
-			__sync_fetch_and_add(&shared.untracked, 1);
+	if (iterates_tasks) {
+		bpf_iter_task_new(&it, leader, BPF_TASK_ITER_PROC_THREADS);
+		while ((t = bpf_iter_task_next(&it))) {
+			if ((threadgroup || t == leader) && !bpf_task_storage_get(&tasks, t, 0, 0) && !join(t, TASK_JOINED))
+				__sync_fetch_and_add(&shared.untracked, 1);
+		}
+		bpf_iter_task_destroy(&it);
+	} else if (!bpf_task_storage_get(&tasks, leader, 0, 0) && !join(leader, TASK_JOINED)) {
+		__sync_fetch_and_add(&shared.untracked, 1);
 	}
-	bpf_iter_task_destroy(&it);
 	__sync_fetch_and_add(&shared.entered, 1);
+	return 0;
+}
+
+/* Threads that the recorder wants followed where it has no descriptor for them (PIDFD_THREAD). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct task);
+} listed SEC(".maps");
+
+/* follow_if_listed follows a thread that the recorder listed. */
+static __always_inline int follow_if_listed(struct bpf_iter__task *ctx)
+{
+	struct task_struct *t = ctx->task;
+
+	if (!t || t->exit_state)
+		return 0;
+	u32 tid = t->pid;
+	struct task *init = bpf_map_lookup_elem(&listed, &tid);
+	if (!init || bpf_task_storage_get(&tasks, t, 0, 0))
+		return 0;
+	joined(t);
+	bpf_task_storage_get(&tasks, t, init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return 0;
 }
 

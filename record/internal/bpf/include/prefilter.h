@@ -40,14 +40,14 @@ struct {
 
 static __always_inline u64 inode_of(struct file *f)
 {
-	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
-	return (u64)f->f_inode;
+	return (u64)MEMBER(f, f_inode);
 }
 
-static __always_inline struct dentry *dentry_of(struct file *f)
+static __always_inline u64 name_hash(struct file *f)
 {
-	f = bpf_rdonly_cast(f, bpf_core_type_id_kernel(struct file));
-	return bpf_rdonly_cast(f->f_path.dentry, bpf_core_type_id_kernel(struct dentry));
+	struct dentry *d = MEMBER(f, f_path.dentry);
+
+	return MEMBER(d, d_name.hash_len);
 }
 
 /* first_fd is the first descriptor that the call has, -1 if there is none. */
@@ -111,10 +111,10 @@ __noinline int name_file(struct work *w, struct task *st, struct spec *s, s64 re
 	}
 	v.ends = ends_in(tail);
 	if (!exact) { /* the filter fits what the kernel came to, too */
-		struct dentry *d = dentry_of(f);
+		struct dentry *d = MEMBER(f, f_path.dentry);
 
-		v.hash = d->d_name.hash_len;
-		if (name_tail(w, (u64)d->d_name.name, false, tail))
+		v.hash = MEMBER(d, d_name.hash_len);
+		if (name_tail(w, (u64)MEMBER(d, d_name.name), false, tail))
 			v.ends |= ends_in(tail);
 	}
 	v.inode = inode_of(f);
@@ -131,7 +131,7 @@ static __always_inline s64 ends_of(s32 fd)
 	if (!f)
 		return -1;
 	struct named *v = bpf_map_lookup_elem(&names, &key);
-	if (!v || v->inode != inode_of(f) || (!exact && v->hash != dentry_of(f)->d_name.hash_len))
+	if (!v || v->inode != inode_of(f) || (!exact && v->hash != name_hash(f)))
 		return -1;
 	return v->ends;
 }
@@ -212,7 +212,7 @@ __noinline int prefiltered(struct task *st, u32 begin, s64 ret, s32 fd)
 	u64 now = bpf_ktime_get_ns();
 	u32 n = begin, i __attribute__((unused));
 
-	repeat(i, PREFILTER_STEPS / 4) {
+	repeat(i, PREFILTER_STEPS / 4, PREFILTER_STEPS / 4) {
 		short next = prefilter_step(st, n, ret, fd, now);
 		if (next >= 0)
 			next = prefilter_step(st, next, ret, fd, now);

@@ -124,6 +124,15 @@ struct inode {
 	u32 i_rdev;
 	long long i_size;
 };
+struct timespec64 {
+	long long tv_sec;
+};
+struct inode___6_6 { /* Linux 6.6 to 6.10 */
+	struct timespec64 __i_ctime;
+};
+struct inode___old { /* before Linux 6.6 */
+	struct timespec64 i_ctime;
+};
 struct mutex {
 	long long owner;
 };
@@ -153,6 +162,9 @@ struct backing_file {
 struct folio {
 	unsigned long index;
 	unsigned long _flags_1;
+};
+struct folio___old { /* before Linux 6.6 */
+	unsigned char _folio_order;
 };
 struct vm_area_struct {
 	unsigned long vm_start;
