@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,42 +14,12 @@ import (
 	"github.com/iotape/iotape/internal/testenv"
 )
 
-// newCgroup makes a control group of version 2 for the test. Who removes it earlier may.
-func newCgroup(t *testing.T) string {
-	t.Helper()
-	testenv.NeedRoot(t)
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := ""
-	for line := range strings.Lines(string(mounts)) {
-		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
-			root = f[1]
-		}
-	}
-	dir := t.TempDir()
-	if root == "" {
-		root = dir
-		if out, err := exec.Command("mount", "-t", "cgroup2", "none", root).CombinedOutput(); err != nil {
-			t.Fatalf("mount control groups of version 2: %v: %s", err, out)
-		}
-		t.Cleanup(func() { _ = exec.Command("umount", root).Run() })
-	}
-	group := filepath.Join(root, "iotape-"+filepath.Base(filepath.Dir(dir))+"-"+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(group) })
-	return group
-}
-
 // TestRunCgroup has several tracers over a control group: they have what runs in it, what
 // comes into it and nothing else, and end with it.
 func TestRunCgroup(t *testing.T) {
 	t.Parallel()
 	testenv.NeedBPF(t)
-	group := newCgroup(t)
+	group := testenv.Cgroup(t)
 	e := runEnv(t)
 	e.write(t, "churn.sh", churn)
 	e.write(t, "inside.sh", "echo $$ > "+group+"/cgroup.procs; exec \"$@\"\n")

@@ -101,7 +101,7 @@ func TestRecordCgroup(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := newEnv(t, testenv.Iotape(t), "", nil)
-	group := newCgroup(t)
+	group := testenv.Cgroup(t)
 	enter := "echo $$ > " + group + "/cgroup.procs; "
 	shell := func(script string) *exec.Cmd {
 		cmd := exec.Command("sh", "-c", script)

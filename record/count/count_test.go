@@ -277,6 +277,42 @@ func TestCountOfCommandsThatAreNone(t *testing.T) {
 	}
 }
 
+// TestCountOnOlderKernels counts without what kernels before 6.2 lack: loops are bounded or called, fields
+// are read one by one, and threads are followed by a program.
+func TestCountOnOlderKernels(t *testing.T) {
+	t.Setenv(bpf.WithoutName, "bpf_rdonly_cast bpf_task_from_pid bpf_iter_num_new bpf_iter_task_new PIDFD_THREAD")
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"filter", TestCountOfFilter}, {"names", TestCountOfNames}, {"running", TestCountOfRunning},
+		{"threads", TestCountOfThreads}, {"all", TestCountOfAll}, {"messages", TestCountOfMessages},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
+
+// TestCountOfThreads counts what threads do that ran before, and are not the first of their process.
+func TestCountOfThreads(t *testing.T) {
+	need(t)
+	program, dir := build(t, "testdata/waiting_threads.c"), t.TempDir()
+	cmd := exec.Command("setsid", "--fork", program, dir) // not a child: a recorder leaves out its own
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &capture.Options{PIDs: []int{pid},
+		Started: func(int) { _ = os.WriteFile(filepath.Join(dir, "go"), nil, 0o600) }}
+	sum, _, _ := counted(t, o, &Options{By: aggregate.ByOp})
+	if c := sum.Row(aggregate.Key{Op: event.OpPwrite64}); c == nil || c.Calls != 400 || c.Written != 4000 {
+		t.Errorf("4 threads wrote 100 times 10 bytes each; counted %+v", c)
+	}
+}
+
 // TestCountOfMessages: calls that return a number of messages are counted with the bytes of
 // these.
 func TestCountOfMessages(t *testing.T) {

@@ -47,7 +47,11 @@ func openThread(tid int) (int, error) {
 			return fd, err
 		}
 	}
-	return unix.PidfdOpen(tid, 0)
+	fd, err := unix.PidfdOpen(tid, 0)
+	if errors.Is(err, unix.ENOENT) { // newer kernels' word for it
+		err = unix.EINVAL
+	}
+	return fd, err
 }
 
 // Follow puts a value into a thread's storage, unless it has one. It returns EINVAL where the
