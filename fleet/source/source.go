@@ -52,7 +52,11 @@ func (s *Source) Probe(r *agent.Record) error {
 	if r.Synthetic != "" {
 		return nil
 	}
-	return ebpf.Probe()
+	o, err := s.options(r, agent.Content)
+	if err != nil {
+		return err
+	}
+	return ebpf.Probe(o)
 }
 
 // latency is how long an event may wait in the kernel's buffers. Nobody looks at it at once,

@@ -139,6 +139,33 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// TestProbe: a configuration is tried as the agent would record it, and what the machine lacks is named.
+func TestProbe(t *testing.T) {
+	testenv.NeedBPF(t)
+	s := &Source{MemoryBytes: 32 << 20}
+	for _, test := range []struct {
+		name, without string // what the kernel is to be without
+		record        agent.Record
+		want          string // part of the error, "" for none
+	}{
+		{"all", "", agent.Record{All: true}, ""},
+		{"a function is missing", "bpf_ringbuf_reserve_dynptr", agent.Record{All: true}, "bpf_ringbuf_reserve_dynptr"},
+		{"events are made up", "bpf_ringbuf_reserve_dynptr", agent.Record{Synthetic: "10/s"}, ""},
+		{"the group is missing", "", agent.Record{Cgroup: "/no/such/group"}, "cgroup: "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("IOTAPE_TEST_WITHOUT", test.without)
+			got := ""
+			if err := s.Probe(&test.record); err != nil {
+				got = err.Error()
+			}
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("Probe: %q, want an error with %q", got, test.want)
+			}
+		})
+	}
+}
+
 // TestNotItself: what would record the agent is refused before it starts.
 func TestNotItself(t *testing.T) {
 	exe, err := os.Executable()

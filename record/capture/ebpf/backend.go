@@ -43,26 +43,16 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	if err := bpf.CheckRecording(); err != nil {
 		return nil, err
 	}
-	cpus, err := ebpf.PossibleCPU()
+	c, err := configure(o)
 	if err != nil {
-		cpus = 1
-	}
-	c := newConfig(o, cpus)
-	if o.Cgroup != "" {
-		if c.cgroup, err = bpf.CgroupID(o.Cgroup); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	p, err := load(&c)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	for _, line := range p.unseen {
-		if o.Note != nil {
-			o.Note(line)
-		}
-	}
+	p.noteUnseen(o)
 	d, err := newDrain(p, sw, o)
 	if err != nil {
 		return nil, err

@@ -16,8 +16,8 @@
 // not fit, was not resident, or moved inside the kernel (sendfile) is read by the
 // recorder while the thread is held (held.go).
 //
-// It needs root (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE), BTF, some kfuncs and descriptors
-// of threads (bpf.Check, Linux 6.9). Run returns a capture.UnsupportedError elsewhere.
+// It needs root (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE), BTF and some helper functions
+// (bpf.CheckRecording, Linux 5.19). Run returns a capture.UnsupportedError elsewhere.
 // What newer kernels do better is probed (bpf.Features), and told to the programs by
 // constants, so that the verifier sees only the ways that this kernel can go. Process ids
 // are those of the initial pid namespace, in which the recorder must run.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/iotape/iotape/event"
@@ -26,10 +27,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// probe is whether the back end works here.
+var probe = sync.OnceValue(func() error { return Probe(&capture.Options{RingBytes: minRingBytes}) })
+
 // need skips a test where the back end does not work.
 func need(t testing.TB) {
 	t.Helper()
-	if err := Probe(); err != nil {
+	if err := probe(); err != nil {
 		t.Skipf("skipped: %v", err)
 	}
 }

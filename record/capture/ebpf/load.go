@@ -79,17 +79,49 @@ func newConfig(o *capture.Options, cpus int) config {
 // inlineBytes is the content limit of one record: small rings take small records.
 func (c *config) inlineBytes() uint64 { return uint64(min(inlineMax, c.ringBytes/8)) }
 
-// Probe says whether this back end works here: nil, or a *capture.UnsupportedError.
-func Probe() error {
+// Probe says whether this back end can record here what o says: nil, or a *capture.UnsupportedError.
+// It loads the programs of such a recording and attaches them, but records nothing. o.Note
+// gets what would not be recorded.
+func Probe(o *capture.Options) error {
 	if err := bpf.CheckRecording(); err != nil {
 		return err
 	}
-	p, err := load(&config{options: &capture.Options{}, block: true, shards: 1, ringBytes: minRingBytes})
+	c, err := configure(o)
 	if err != nil {
 		return err
 	}
-	p.close()
-	return nil
+	p, err := load(&c)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	p.release()
+	p.noteUnseen(o)
+	return p.attach(p.optional(o)...)
+}
+
+// configure returns what the programs are told for a recording.
+func configure(o *capture.Options) (config, error) {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		cpus = 1
+	}
+	c := newConfig(o, cpus)
+	if o.Cgroup != "" {
+		if c.cgroup, err = bpf.CgroupID(o.Cgroup); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// noteUnseen says what is not recorded on this kernel.
+func (p *programs) noteUnseen(o *capture.Options) {
+	for _, line := range p.unseen {
+		if o.Note != nil {
+			o.Note(line)
+		}
+	}
 }
 
 // load loads the programs and makes the rings. Nothing is attached.

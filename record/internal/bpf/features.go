@@ -28,7 +28,8 @@ func Unsupported(feature string, err error) error {
 	return &capture.UnsupportedError{Backend: "ebpf", Feature: feature, Reason: err}
 }
 
-// Check says whether the kernel can load the programs: nil, or a *capture.UnsupportedError.
+// Check says whether the kernel has what all programs need, and those that count need no more:
+// nil, or a *capture.UnsupportedError.
 func Check() error {
 	if _, ok := Arch(); !ok {
 		return Unsupported("an x86-64 or arm64 machine", nil)
@@ -43,7 +44,7 @@ func Check() error {
 	if err != nil {
 		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
 	}
-	if !hasFunction(spec, "bpf_loop") && !ProbeFeatures(spec).Iterates {
+	if !hasFunction(spec, "bpf_loop") {
 		return Unsupported("the kernel function bpf_loop (Linux 5.17)", nil)
 	}
 	return nil
@@ -125,13 +126,9 @@ func ProbeFeatures(kernel *btf.Spec) Features {
 	}
 }
 
-// Rejected returns the error of programs that the kernel did not load. It says what the
-// verifier said.
+// Rejected returns the error of programs that the kernel did not load. Of what the verifier
+// said it has the end, which tells why.
 func Rejected(err error) error {
-	var ve *ebpf.VerifierError
-	if errors.As(err, &ve) {
-		err = fmt.Errorf("%+v", ve)
-	}
 	return Unsupported("its programs to be accepted by the kernel", err)
 }
 
