@@ -49,7 +49,8 @@ type sharedCommon struct {
 	Followed    uint64
 	Entered     uint64
 	Prefiltered uint64
-	Zero        [6]uint64
+	Unjoined    uint64
+	Zero        [5]uint64
 	LostAt      [8]uint64
 	Cpus        [1024]struct {
 		_          structs.HostLayout

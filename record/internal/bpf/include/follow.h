@@ -25,15 +25,48 @@ static __noinline struct task *join(struct task_struct *t, u32 flags)
 	return bpf_task_storage_get(&tasks, t, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+#define MAX_LEVELS 128 /* of cgroups that are looked at */
+
+/* below says whether a process is in the cgroup or one below it. */
+static __always_inline bool below(struct cgroup *c)
+{
+	u32 i, level = BPF_CORE_READ(c, level);
+
+	repeat(i, level + 1, MAX_LEVELS) {
+		struct cgroup *a;
+		if (bpf_probe_read_kernel(&a, sizeof(a), &c->ancestors[i]))
+			return false;
+		if (BPF_CORE_READ(a, kn, id) == cgroup_id)
+			return true;
+	}
+	return false;
+}
+
+/* join_late follows the calling thread if it is in the cgroup. */
+__noinline int join_late(u32 flags)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+
+	if (t->flags & PF_KTHREAD || t->tgid == recorder || !below(BPF_CORE_READ(t, cgroups, dfl_cgrp)))
+		return 0;
+	join(t, flags);
+	return 0;
+}
+
 /* followed returns the state of a followed thread. Of the whole machine, a thread is
  * followed from the first time that it is asked for, unless it is the recorder's or
- * the kernel's own. */
+ * the kernel's own. So is the calling thread of a process that came into the cgroup, where
+ * not all threads could be followed then. */
 static __always_inline struct task *followed(struct task_struct *t)
 {
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 
-	if (!whole_host)
-		return st;
+	if (!whole_host) {
+		if (st || !cgroup_id || !*(volatile u64 *)&shared.unjoined || t != bpf_get_current_task_btf())
+			return st;
+		join_late(TASK_JOINED);
+		return bpf_task_storage_get(&tasks, t, 0, 0);
+	}
 	if (st)
 		return st->flags & TASK_EXCLUDED ? 0 : st;
 	if (t->flags & PF_KTHREAD || t->tgid == recorder)
@@ -61,23 +94,6 @@ static __always_inline void join_call(struct task *st, struct pt_regs *regs)
 	st->offered = ~0ull;
 }
 
-#define MAX_LEVELS 128 /* of cgroups that are looked at */
-
-/* below says whether a process is in the cgroup or one below it. */
-static __always_inline bool below(struct cgroup *c)
-{
-	u32 i, level = BPF_CORE_READ(c, level);
-
-	repeat(i, level + 1, MAX_LEVELS) {
-		struct cgroup *a;
-		if (bpf_probe_read_kernel(&a, sizeof(a), &c->ancestors[i]))
-			return false;
-		if (BPF_CORE_READ(a, kn, id) == cgroup_id)
-			return true;
-	}
-	return false;
-}
-
 /* fork_unfollowed looks at a child of a process that is not followed: clone3 can put
  * it into the cgroup, and what the recorder makes is its own. */
 static __always_inline void fork_unfollowed(struct task_struct *parent, struct task_struct *child)
@@ -95,12 +111,13 @@ static __always_inline void fork_unfollowed(struct task_struct *parent, struct t
 }
 
 /* cgroup_attached follows a process that was moved into a cgroup, with all its threads or
- * alone. Without an iterator over threads the recorder, which is told of it, finds those that are not the
- * first of their process. */
+ * alone. Interrupts are off here, so that memory for many threads cannot be had at once. Those left out,
+ * and all but the first without an iterator over threads, are followed at their next call. */
 static __always_inline int cgroup_attached(struct cgroup *dst, struct task_struct *leader, bool threadgroup)
 {
 	struct bpf_iter_task it;
 	struct task_struct *t;
+	bool late = threadgroup && !iterates_tasks;
 
 	if (!below(dst))
 		return 0;
@@ -108,12 +125,14 @@ static __always_inline int cgroup_attached(struct cgroup *dst, struct task_struc
 		bpf_iter_task_new(&it, leader, BPF_TASK_ITER_PROC_THREADS);
 		while ((t = bpf_iter_task_next(&it))) {
 			if ((threadgroup || t == leader) && !bpf_task_storage_get(&tasks, t, 0, 0) && !join(t, TASK_JOINED))
-				__sync_fetch_and_add(&shared.untracked, 1);
+				late = true;
 		}
 		bpf_iter_task_destroy(&it);
 	} else if (!bpf_task_storage_get(&tasks, leader, 0, 0) && !join(leader, TASK_JOINED)) {
-		__sync_fetch_and_add(&shared.untracked, 1);
+		late = true;
 	}
+	if (late)
+		__sync_fetch_and_add(&shared.unjoined, 1);
 	__sync_fetch_and_add(&shared.entered, 1);
 	return 0;
 }

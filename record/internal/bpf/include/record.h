@@ -271,7 +271,8 @@ struct common {
 	u64 followed;         /* counted by count_followed */
 	u64 entered;          /* processes that entered the cgroup */
 	u64 prefiltered;         /* calls that began earlier are not judged when they return */
-	u64 zero[6];
+	u64 unjoined;            /* processes that entered the cgroup whose threads are not all followed */
+	u64 zero[5];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 	struct prefilter_step prefilter[PREFILTER_STEPS]; /* changed only while no row of the table leads to it */
