@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,6 +46,7 @@ type follower struct {
 	entered uint64       // processes that entered the cgroup and were found
 	counted time.Time
 	over    chan struct{} // closed when the recording is
+	watcher sync.WaitGroup
 }
 
 // command is the tracer's gate: the process is about to become the command.
@@ -70,8 +72,9 @@ func (f *follower) prepare() (err error) {
 	return err
 }
 
-// dismiss ends what prepare began.
+// dismiss ends what prepare and attach began, once f.over is closed.
 func (f *follower) dismiss() {
+	f.watcher.Wait() // it looks at the memory that is shared with the programs
 	if f.guardian != nil {
 		f.guardian.stop()
 	}
@@ -104,7 +107,7 @@ func (f *follower) attach() error {
 	f.d.begin(f.state.AppendChanges(nil, bpf.Now()))
 	f.d.describing.Store(0)
 	if f.o.Cgroup != "" {
-		go f.watch()
+		f.watcher.Go(f.watch)
 	}
 	f.started(0)
 	return nil
