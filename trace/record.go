@@ -70,6 +70,9 @@ const (
 	LossDamage  uint32 = 7 // events of a tape that was damaged; not in streams
 	LossSpool   uint32 = 8 // the agent's spool was full
 	LossCounted uint32 = 9 // the agent kept counters only
+
+	LossPages    uint32 = 10 // reads of mapped pages that could not be looked up
+	LossRequests uint32 = 11 // requests of io_uring, more than the recorder has room to follow
 )
 
 // LossReason returns the words for a loss reason of a stream.
@@ -93,6 +96,10 @@ func LossReason(r uint32) string {
 		return "the agent's spool was full"
 	case LossCounted:
 		return "the agent kept counters only"
+	case LossPages:
+		return "pages of mapped files could not be looked up"
+	case LossRequests:
+		return "too many requests to io_uring at once"
 	}
 	return fmt.Sprintf("reason %d", r)
 }

@@ -74,7 +74,7 @@ type drain struct {
 	spans [][]span
 	own   []byte // the recorder's records, for its frame
 	seen  [maxShards]uint64
-	tasks uint64 // untracked threads seen
+	told  [len(lossReasons)]uint64 // of what is lost otherwise than by full rings
 
 	events, lost uint64
 	err          error // of the writer: from then on records are lost
@@ -240,7 +240,7 @@ func (d *drain) pass() (moved uint64, busy bool) {
 	for i, r := range d.p.rings {
 		moved += d.writeSpans(i, r)
 	}
-	d.countTasks()
+	d.countLosses()
 	if !busy {
 		d.serve(ready)
 		d.stores.lookLater()
@@ -324,16 +324,27 @@ func (d *drain) writeOwn(records []byte) {
 	}
 }
 
-// countTasks records that threads could not be followed.
-func (d *drain) countTasks() {
-	n := atomic.LoadUint64(&d.p.shared.Untracked) - d.tasks
-	if n == 0 {
-		return
+// lossReasons are the reasons why programs lose what has room in its ring, as losses has them.
+var lossReasons = [...]uint32{trace.LossTasks, trace.LossPages, trace.LossRequests}
+
+// losses returns what the programs have lost, by lossReasons.
+func (d *drain) losses() [len(lossReasons)]uint64 {
+	s := d.p.shared
+	return [...]uint64{atomic.LoadUint64(&s.Untracked), atomic.LoadUint64(&s.Pages), atomic.LoadUint64(&s.Requests)}
+}
+
+// countLosses records what was lost otherwise than by full rings, by reason.
+func (d *drain) countLosses() {
+	for i, total := range d.losses() {
+		n := total - d.told[i]
+		if n == 0 {
+			continue
+		}
+		d.told[i] = total
+		d.lost += n
+		d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: n,
+			Reason: lossReasons[i]}))
 	}
-	d.tasks += n
-	d.lost += n
-	d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: n,
-		Reason: trace.LossTasks}))
 }
 
 // serve does what the first n held threads wait for, and lets them go on.

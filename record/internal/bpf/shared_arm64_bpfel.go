@@ -50,7 +50,9 @@ type sharedCommon struct {
 	Entered     uint64
 	Prefiltered uint64
 	Unjoined    uint64
-	Zero        [5]uint64
+	Pages       uint64
+	Requests    uint64
+	Zero        [3]uint64
 	LostAt      [8]uint64
 	Cpus        [1024]struct {
 		_          structs.HostLayout

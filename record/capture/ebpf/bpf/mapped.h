@@ -557,7 +557,7 @@ static __always_inline int resolve(struct task *st, struct fault *f, u64 mapping
 			return 0;
 	} else if (err == -EBUSY && f->flags & (FAULT_AROUND | FAULT_PAGE)) {
 		if (how & ENDS || !leave_fault(st, f))
-			lose(st->shard);
+			__sync_fetch_and_add(&shared.pages, 1);
 	}
 	st->flags &= ~TASK_FAULT;
 	if (!err && !a->key.ino && f->addr) {

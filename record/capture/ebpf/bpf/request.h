@@ -227,7 +227,7 @@ static __noinline int begin_request(struct work *w, struct request *r, struct re
 	if (s->flags & SPEC_ENTRY)
 		take_entry(w, r, row);
 	if (bpf_map_update_elem(&requests, k, r, BPF_ANY)) {
-		lose(r->t.shard);
+		__sync_fetch_and_add(&shared.requests, 1);
 		bpf_map_delete_elem(&vectors, k);
 	}
 	return 0;

@@ -188,7 +188,7 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 			if (!n || n > MAX_LATE)
 				break;
 			if (gone) { /* the address space that they were in */
-				lose(st->shard);
+				__sync_fetch_and_add(&shared.pages, 1);
 			} else if (w->pend.nparts + w->nbulk + 2 > MAX_PARTS || !add_pages(w, &f->late[MASKED(n - 1, MAX_LATE - 1)], NO_CONTENT)) {
 				st->flags |= TASK_LATE; /* with the next call */
 				break;

@@ -260,7 +260,7 @@ struct suffix {
 };
 
 struct common {
-	u64 lost[MAX_SHARDS]; /* records, by shard */
+	u64 lost[MAX_SHARDS]; /* records that their ring had no room for, by shard */
 	u64 untracked;        /* threads that could not be followed */
 	u64 stops;            /* signals sent to hold threads */
 	u64 release;          /* set by the recorder: record and hold no more */
@@ -272,7 +272,9 @@ struct common {
 	u64 entered;          /* processes that entered the cgroup */
 	u64 prefiltered;         /* calls that began earlier are not judged when they return */
 	u64 unjoined;            /* processes that entered the cgroup whose threads are not all followed */
-	u64 zero[5];
+	u64 pages;               /* reads of mapped pages that could not be looked up */
+	u64 requests;            /* requests of io_uring that there was no room to follow for */
+	u64 zero[3];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 	struct prefilter_step prefilter[PREFILTER_STEPS]; /* changed only while no row of the table leads to it */

@@ -204,6 +204,7 @@ static __always_inline u32 delay_between(u64 from, u64 to)
 	return ns < 0 ? 0 : ns > ~0u ? ~0u : ns;
 }
 
+/* lose counts a record that its ring has no room for. */
 static __noinline int lose(u32 shard)
 {
 	shard &= MAX_SHARDS - 1;
