@@ -11,7 +11,8 @@ set -eu -o pipefail
 cd "$(dirname "$0")/.."
 write=
 [ "${1:-}" = --write ] && { write=1; shift; }
-suites=("${@:-trixie}")
+suites=("$@")
+[ $# -gt 0 ] || suites=(bookworm trixie)
 
 skip() { echo "test-kernels: skipped: $1"; exit 0; }
 [ "$(uname -m)" = x86_64 ] || skip "the kernels are those of x86-64"
