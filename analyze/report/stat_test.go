@@ -136,6 +136,26 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
+// TestLacks: what a tape lacks, in one line.
+func TestLacks(t *testing.T) {
+	for _, test := range []struct {
+		m    trace.Manifest
+		want string
+	}{
+		{trace.Manifest{}, ""},
+		{trace.Manifest{Losses: []trace.Loss{{Reason: "the ring was full"}}}, ""},
+		{trace.Manifest{Incomplete: true, Reason: "3 records were lost", Losses: []trace.Loss{
+			{Reason: "the ring was full", Records: 2}, {Reason: "too many threads", Records: 1}}},
+			"2 records lost (the ring was full), 1 record lost (too many threads)"},
+		{trace.Manifest{Incomplete: true, Reason: "it was killed"}, "it was killed"},
+		{trace.Manifest{Incomplete: true}, "the recording did not end in order"},
+	} {
+		if got := Lacks(&test.m); got != test.want {
+			t.Errorf("Lacks(%+v) = %q, want %q", test.m, got, test.want)
+		}
+	}
+}
+
 func TestUnits(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 10 << 20: "10.0 MiB",
 		999 << 20: "999 MiB", 1 << 40: "1.00 TiB", math.MaxUint64: "16.0 EiB"} {

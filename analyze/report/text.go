@@ -181,6 +181,20 @@ func (q *Quality) Line() string {
 	return strings.Join(parts, ", ")
 }
 
+// Lacks says in one line what a tape lacks by its manifest, with the reasons: "" if that is nothing.
+func Lacks(m *trace.Manifest) string {
+	var parts []string
+	for _, l := range m.Losses {
+		if l.Records > 0 {
+			parts = append(parts, Plural(l.Records, "record lost", "records lost")+" ("+Printable(l.Reason)+")")
+		}
+	}
+	if m.Incomplete && len(parts) == 0 {
+		parts = append(parts, cmp.Or(Printable(m.Reason), "the recording did not end in order"))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Table is text in columns.
 type Table struct {
 	Head []string

@@ -20,6 +20,7 @@ import (
 	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/replay/hosts"
+	"github.com/iotape/iotape/trace"
 )
 
 func newReplay(c *cli.Console) *cobra.Command {
@@ -97,6 +98,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 				}
 				defer t.Close()
 			}
+			sayLacks(c, t)
 			if log != "" {
 				if o.Log, err = os.Create(log); err != nil {
 					return fmt.Errorf("make the log: %w", err)
@@ -225,4 +227,11 @@ func sharedFlag(f *pflag.FlagSet, to *[]string) {
 	f.StringArrayVar(to, "shared", nil,
 		"for a tape of several machines: all machines have the same files below `/PATH`, as on a network file "+
 			"system; these are in DIR/PATH, the other files of each machine in DIR/HOST")
+}
+
+// sayLacks says that a tape is incomplete, before it is replayed.
+func sayLacks(c *cli.Console, t *trace.Tape) {
+	if lacks := report.Lacks(t.Manifest()); lacks != "" {
+		c.Say("the tape is incomplete: %s; the replay may differ because of that", lacks)
+	}
 }

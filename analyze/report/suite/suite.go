@@ -123,6 +123,9 @@ func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, dama
 		return nil, 0, err
 	}
 	p = &page.Page{Title: c.title()}
+	if lacks := report.Lacks(t.Manifest()); lacks != "" {
+		p.Lines = append(p.Lines, "the tape is incomplete: "+lacks)
+	}
 	for _, v := range c.views {
 		p.Sections = append(p.Sections, v.section(c))
 	}

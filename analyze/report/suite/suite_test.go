@@ -66,6 +66,21 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestIncomplete: a report of a tape that lacks records begins with that.
+func TestIncomplete(t *testing.T) {
+	tape, err := trace.Open("../../../model/history/testdata/make.tape")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	tape.Manifest().Losses = []trace.Loss{{Reason: "the ring was full", Records: 2000}}
+	got := collect(t, tape, &suite.Options{Sections: []string{"run"}}).Lines
+	want := "the tape is incomplete: 2,000 records lost (the ring was full)"
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("below the title: %q, want %q", got, want)
+	}
+}
+
 func collect(t *testing.T, tape *trace.Tape, o *suite.Options) *page.Page {
 	t.Helper()
 	p, damaged, err := suite.Collect(context.Background(), tape, o)
