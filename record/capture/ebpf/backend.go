@@ -59,7 +59,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	}
 	defer d.close()
 	if !o.All {
-		if err := p.attach(p.optional(o)...); err != nil {
+		if err := p.attach(&c); err != nil {
 			return nil, err
 		}
 	}

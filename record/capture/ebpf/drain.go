@@ -47,6 +47,7 @@ type drain struct {
 	tr     *ptracer.Engine
 
 	content capture.Content
+	note    func(string)
 
 	stores *stores // nil if mappings are not recorded
 
@@ -91,6 +92,9 @@ type heldThread struct {
 func newDrain(p *programs, sw *trace.StreamWriter, o *capture.Options) (*drain, error) {
 	d := &drain{p: p, sw: sw, content: o.Content, digest: digest.New(o.Content), spans: make([][]span, len(p.rings)),
 		event: -1, most: pollMax}
+	if d.note = o.Note; d.note == nil {
+		d.note = func(string) {}
+	}
 	if o.Latency > 0 {
 		d.most = o.Latency
 	}
@@ -241,6 +245,7 @@ func (d *drain) pass() (moved uint64, busy bool) {
 		moved += d.writeSpans(i, r)
 	}
 	d.countLosses()
+	d.addRequests()
 	if !busy {
 		d.serve(ready)
 		d.stores.lookLater()

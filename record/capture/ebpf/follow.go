@@ -137,7 +137,7 @@ func (f *follower) find() error {
 		f.d.begin(f.state.Append(nil, at, processes))
 		if !attached {
 			f.exclude()
-			if err := f.p.attach(f.p.optional(f.o)...); err != nil {
+			if err := f.p.attach(f.c); err != nil {
 				return err
 			}
 			attached = true

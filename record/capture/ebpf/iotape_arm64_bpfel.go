@@ -114,80 +114,82 @@ type iotapeTouch struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	iotapeMapAioUsers          = "aio_users"
-	iotapeMapCode              = "code"
-	iotapeMapCommands          = "commands"
-	iotapeMapFaults            = "faults"
-	iotapeMapHolding           = "holding"
-	iotapeMapKnown             = "known"
-	iotapeMapListed            = "listed"
-	iotapeMapNames             = "names"
-	iotapeMapPendings          = "pendings"
-	iotapeMapRequestTable      = "request_table"
-	iotapeMapRequestWorks      = "request_works"
-	iotapeMapRequests          = "requests"
-	iotapeMapRings             = "rings"
-	iotapeMapShots             = "shots"
-	iotapeMapStorers           = "storers"
-	iotapeMapStores            = "stores"
-	iotapeMapTable             = "table"
-	iotapeMapTasks             = "tasks"
-	iotapeMapTouches           = "touches"
-	iotapeMapUrings            = "urings"
-	iotapeMapVectors           = "vectors"
-	iotapeMapWorks             = "works"
-	iotapeProgCountFollowed    = "count_followed"
-	iotapeProgCountMappings    = "count_mappings"
-	iotapeProgFollowListed     = "follow_listed"
-	iotapeProgOnCgroupAttach   = "on_cgroup_attach"
-	iotapeProgOnContentionEnd  = "on_contention_end"
-	iotapeProgOnDirtyFolio     = "on_dirty_folio"
-	iotapeProgOnExec           = "on_exec"
-	iotapeProgOnExit           = "on_exit"
-	iotapeProgOnFork           = "on_fork"
-	iotapeProgOnIrqEntry       = "on_irq_entry"
-	iotapeProgOnIrqExit        = "on_irq_exit"
-	iotapeProgOnSignalDeliver  = "on_signal_deliver"
-	iotapeProgOnSignalGenerate = "on_signal_generate"
-	iotapeProgOnSoftirqEntry   = "on_softirq_entry"
-	iotapeProgOnSoftirqExit    = "on_softirq_exit"
-	iotapeProgOnSysEnter       = "on_sys_enter"
-	iotapeProgOnSysExit        = "on_sys_exit"
-	iotapeProgOnTimerEntry     = "on_timer_entry"
-	iotapeProgOnTimerExit      = "on_timer_exit"
-	iotapeProgOnUringComplete  = "on_uring_complete"
-	iotapeProgOnUringCreate    = "on_uring_create"
-	iotapeProgOnUringFailLink  = "on_uring_fail_link"
-	iotapeProgOnUringLink      = "on_uring_link"
-	iotapeProgOnUringOverflow  = "on_uring_overflow"
-	iotapeProgOnUringRefused   = "on_uring_refused"
-	iotapeProgOnUringSubmit    = "on_uring_submit"
-	iotapeProgOnWaking         = "on_waking"
-	iotapeProgOnWriteback      = "on_writeback"
-	iotapeVarBegan             = "began"
-	iotapeVarBlock             = "block"
-	iotapeVarCasts             = "casts"
-	iotapeVarCgroupId          = "cgroup_id"
-	iotapeVarCopiesUsers       = "copies_users"
-	iotapeVarExact             = "exact"
-	iotapeVarInlineMax         = "inline_max"
-	iotapeVarIterates          = "iterates"
-	iotapeVarIteratesTasks     = "iterates_tasks"
-	iotapeVarMmapMode          = "mmap_mode"
-	iotapeVarPageShift         = "page_shift"
-	iotapeVarReadKeep          = "read_keep"
-	iotapeVarRecorder          = "recorder"
-	iotapeVarRingBytes         = "ring_bytes"
-	iotapeVarShardMask         = "shard_mask"
-	iotapeVarShared            = "shared"
-	iotapeVarSignalsTasks      = "signals_tasks"
-	iotapeVarStarted           = "started"
-	iotapeVarSuffix            = "suffix"
-	iotapeVarSuffixes          = "suffixes"
-	iotapeVarTellsCqe          = "tells_cqe"
-	iotapeVarTouchType         = "touch_type"
-	iotapeVarWholeHost         = "whole_host"
-	iotapeVarZeros             = "zeros"
+	iotapeMapAioUsers            = "aio_users"
+	iotapeMapCode                = "code"
+	iotapeMapCommands            = "commands"
+	iotapeMapFaults              = "faults"
+	iotapeMapHolding             = "holding"
+	iotapeMapKnown               = "known"
+	iotapeMapListed              = "listed"
+	iotapeMapNames               = "names"
+	iotapeMapPendings            = "pendings"
+	iotapeMapRequestTable        = "request_table"
+	iotapeMapRequestWorks        = "request_works"
+	iotapeMapRequests            = "requests"
+	iotapeMapRings               = "rings"
+	iotapeMapShots               = "shots"
+	iotapeMapStorers             = "storers"
+	iotapeMapStores              = "stores"
+	iotapeMapTable               = "table"
+	iotapeMapTasks               = "tasks"
+	iotapeMapTouches             = "touches"
+	iotapeMapUrings              = "urings"
+	iotapeMapVectors             = "vectors"
+	iotapeMapWorks               = "works"
+	iotapeProgCountFollowed      = "count_followed"
+	iotapeProgCountMappings      = "count_mappings"
+	iotapeProgFollowListed       = "follow_listed"
+	iotapeProgOnCgroupAttach     = "on_cgroup_attach"
+	iotapeProgOnContentionEnd    = "on_contention_end"
+	iotapeProgOnDirtyFolio       = "on_dirty_folio"
+	iotapeProgOnExec             = "on_exec"
+	iotapeProgOnExit             = "on_exit"
+	iotapeProgOnExitRequests     = "on_exit_requests"
+	iotapeProgOnFork             = "on_fork"
+	iotapeProgOnIrqEntry         = "on_irq_entry"
+	iotapeProgOnIrqExit          = "on_irq_exit"
+	iotapeProgOnSignalDeliver    = "on_signal_deliver"
+	iotapeProgOnSignalGenerate   = "on_signal_generate"
+	iotapeProgOnSoftirqEntry     = "on_softirq_entry"
+	iotapeProgOnSoftirqExit      = "on_softirq_exit"
+	iotapeProgOnSysEnter         = "on_sys_enter"
+	iotapeProgOnSysEnterRequests = "on_sys_enter_requests"
+	iotapeProgOnSysExit          = "on_sys_exit"
+	iotapeProgOnTimerEntry       = "on_timer_entry"
+	iotapeProgOnTimerExit        = "on_timer_exit"
+	iotapeProgOnUringComplete    = "on_uring_complete"
+	iotapeProgOnUringCreate      = "on_uring_create"
+	iotapeProgOnUringFailLink    = "on_uring_fail_link"
+	iotapeProgOnUringLink        = "on_uring_link"
+	iotapeProgOnUringOverflow    = "on_uring_overflow"
+	iotapeProgOnUringRefused     = "on_uring_refused"
+	iotapeProgOnUringSubmit      = "on_uring_submit"
+	iotapeProgOnWaking           = "on_waking"
+	iotapeProgOnWriteback        = "on_writeback"
+	iotapeVarBegan               = "began"
+	iotapeVarBlock               = "block"
+	iotapeVarCasts               = "casts"
+	iotapeVarCgroupId            = "cgroup_id"
+	iotapeVarCopiesUsers         = "copies_users"
+	iotapeVarExact               = "exact"
+	iotapeVarInlineMax           = "inline_max"
+	iotapeVarIterates            = "iterates"
+	iotapeVarIteratesTasks       = "iterates_tasks"
+	iotapeVarMmapMode            = "mmap_mode"
+	iotapeVarPageShift           = "page_shift"
+	iotapeVarReadKeep            = "read_keep"
+	iotapeVarRecorder            = "recorder"
+	iotapeVarRingBytes           = "ring_bytes"
+	iotapeVarShardMask           = "shard_mask"
+	iotapeVarShared              = "shared"
+	iotapeVarSignalsTasks        = "signals_tasks"
+	iotapeVarStarted             = "started"
+	iotapeVarSuffix              = "suffix"
+	iotapeVarSuffixes            = "suffixes"
+	iotapeVarTellsCqe            = "tells_cqe"
+	iotapeVarTouchType           = "touch_type"
+	iotapeVarWholeHost           = "whole_host"
+	iotapeVarZeros               = "zeros"
 )
 
 // loadIotape returns the embedded CollectionSpec for iotape.
@@ -232,34 +234,36 @@ type iotapeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeProgramSpecs struct {
-	CountFollowed    *ebpf.ProgramSpec `ebpf:"count_followed"`
-	CountMappings    *ebpf.ProgramSpec `ebpf:"count_mappings"`
-	FollowListed     *ebpf.ProgramSpec `ebpf:"follow_listed"`
-	OnCgroupAttach   *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
-	OnContentionEnd  *ebpf.ProgramSpec `ebpf:"on_contention_end"`
-	OnDirtyFolio     *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
-	OnExec           *ebpf.ProgramSpec `ebpf:"on_exec"`
-	OnExit           *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnFork           *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnIrqEntry       *ebpf.ProgramSpec `ebpf:"on_irq_entry"`
-	OnIrqExit        *ebpf.ProgramSpec `ebpf:"on_irq_exit"`
-	OnSignalDeliver  *ebpf.ProgramSpec `ebpf:"on_signal_deliver"`
-	OnSignalGenerate *ebpf.ProgramSpec `ebpf:"on_signal_generate"`
-	OnSoftirqEntry   *ebpf.ProgramSpec `ebpf:"on_softirq_entry"`
-	OnSoftirqExit    *ebpf.ProgramSpec `ebpf:"on_softirq_exit"`
-	OnSysEnter       *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
-	OnSysExit        *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
-	OnTimerEntry     *ebpf.ProgramSpec `ebpf:"on_timer_entry"`
-	OnTimerExit      *ebpf.ProgramSpec `ebpf:"on_timer_exit"`
-	OnUringComplete  *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
-	OnUringCreate    *ebpf.ProgramSpec `ebpf:"on_uring_create"`
-	OnUringFailLink  *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
-	OnUringLink      *ebpf.ProgramSpec `ebpf:"on_uring_link"`
-	OnUringOverflow  *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
-	OnUringRefused   *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
-	OnUringSubmit    *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
-	OnWaking         *ebpf.ProgramSpec `ebpf:"on_waking"`
-	OnWriteback      *ebpf.ProgramSpec `ebpf:"on_writeback"`
+	CountFollowed      *ebpf.ProgramSpec `ebpf:"count_followed"`
+	CountMappings      *ebpf.ProgramSpec `ebpf:"count_mappings"`
+	FollowListed       *ebpf.ProgramSpec `ebpf:"follow_listed"`
+	OnCgroupAttach     *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
+	OnContentionEnd    *ebpf.ProgramSpec `ebpf:"on_contention_end"`
+	OnDirtyFolio       *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
+	OnExec             *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit             *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnExitRequests     *ebpf.ProgramSpec `ebpf:"on_exit_requests"`
+	OnFork             *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnIrqEntry         *ebpf.ProgramSpec `ebpf:"on_irq_entry"`
+	OnIrqExit          *ebpf.ProgramSpec `ebpf:"on_irq_exit"`
+	OnSignalDeliver    *ebpf.ProgramSpec `ebpf:"on_signal_deliver"`
+	OnSignalGenerate   *ebpf.ProgramSpec `ebpf:"on_signal_generate"`
+	OnSoftirqEntry     *ebpf.ProgramSpec `ebpf:"on_softirq_entry"`
+	OnSoftirqExit      *ebpf.ProgramSpec `ebpf:"on_softirq_exit"`
+	OnSysEnter         *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
+	OnSysEnterRequests *ebpf.ProgramSpec `ebpf:"on_sys_enter_requests"`
+	OnSysExit          *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnTimerEntry       *ebpf.ProgramSpec `ebpf:"on_timer_entry"`
+	OnTimerExit        *ebpf.ProgramSpec `ebpf:"on_timer_exit"`
+	OnUringComplete    *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
+	OnUringCreate      *ebpf.ProgramSpec `ebpf:"on_uring_create"`
+	OnUringFailLink    *ebpf.ProgramSpec `ebpf:"on_uring_fail_link"`
+	OnUringLink        *ebpf.ProgramSpec `ebpf:"on_uring_link"`
+	OnUringOverflow    *ebpf.ProgramSpec `ebpf:"on_uring_overflow"`
+	OnUringRefused     *ebpf.ProgramSpec `ebpf:"on_uring_refused"`
+	OnUringSubmit      *ebpf.ProgramSpec `ebpf:"on_uring_submit"`
+	OnWaking           *ebpf.ProgramSpec `ebpf:"on_waking"`
+	OnWriteback        *ebpf.ProgramSpec `ebpf:"on_writeback"`
 }
 
 // iotapeMapSpecs contains maps before they are loaded into the kernel.
@@ -425,34 +429,36 @@ type iotapeVariables struct {
 //
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapePrograms struct {
-	CountFollowed    *ebpf.Program `ebpf:"count_followed"`
-	CountMappings    *ebpf.Program `ebpf:"count_mappings"`
-	FollowListed     *ebpf.Program `ebpf:"follow_listed"`
-	OnCgroupAttach   *ebpf.Program `ebpf:"on_cgroup_attach"`
-	OnContentionEnd  *ebpf.Program `ebpf:"on_contention_end"`
-	OnDirtyFolio     *ebpf.Program `ebpf:"on_dirty_folio"`
-	OnExec           *ebpf.Program `ebpf:"on_exec"`
-	OnExit           *ebpf.Program `ebpf:"on_exit"`
-	OnFork           *ebpf.Program `ebpf:"on_fork"`
-	OnIrqEntry       *ebpf.Program `ebpf:"on_irq_entry"`
-	OnIrqExit        *ebpf.Program `ebpf:"on_irq_exit"`
-	OnSignalDeliver  *ebpf.Program `ebpf:"on_signal_deliver"`
-	OnSignalGenerate *ebpf.Program `ebpf:"on_signal_generate"`
-	OnSoftirqEntry   *ebpf.Program `ebpf:"on_softirq_entry"`
-	OnSoftirqExit    *ebpf.Program `ebpf:"on_softirq_exit"`
-	OnSysEnter       *ebpf.Program `ebpf:"on_sys_enter"`
-	OnSysExit        *ebpf.Program `ebpf:"on_sys_exit"`
-	OnTimerEntry     *ebpf.Program `ebpf:"on_timer_entry"`
-	OnTimerExit      *ebpf.Program `ebpf:"on_timer_exit"`
-	OnUringComplete  *ebpf.Program `ebpf:"on_uring_complete"`
-	OnUringCreate    *ebpf.Program `ebpf:"on_uring_create"`
-	OnUringFailLink  *ebpf.Program `ebpf:"on_uring_fail_link"`
-	OnUringLink      *ebpf.Program `ebpf:"on_uring_link"`
-	OnUringOverflow  *ebpf.Program `ebpf:"on_uring_overflow"`
-	OnUringRefused   *ebpf.Program `ebpf:"on_uring_refused"`
-	OnUringSubmit    *ebpf.Program `ebpf:"on_uring_submit"`
-	OnWaking         *ebpf.Program `ebpf:"on_waking"`
-	OnWriteback      *ebpf.Program `ebpf:"on_writeback"`
+	CountFollowed      *ebpf.Program `ebpf:"count_followed"`
+	CountMappings      *ebpf.Program `ebpf:"count_mappings"`
+	FollowListed       *ebpf.Program `ebpf:"follow_listed"`
+	OnCgroupAttach     *ebpf.Program `ebpf:"on_cgroup_attach"`
+	OnContentionEnd    *ebpf.Program `ebpf:"on_contention_end"`
+	OnDirtyFolio       *ebpf.Program `ebpf:"on_dirty_folio"`
+	OnExec             *ebpf.Program `ebpf:"on_exec"`
+	OnExit             *ebpf.Program `ebpf:"on_exit"`
+	OnExitRequests     *ebpf.Program `ebpf:"on_exit_requests"`
+	OnFork             *ebpf.Program `ebpf:"on_fork"`
+	OnIrqEntry         *ebpf.Program `ebpf:"on_irq_entry"`
+	OnIrqExit          *ebpf.Program `ebpf:"on_irq_exit"`
+	OnSignalDeliver    *ebpf.Program `ebpf:"on_signal_deliver"`
+	OnSignalGenerate   *ebpf.Program `ebpf:"on_signal_generate"`
+	OnSoftirqEntry     *ebpf.Program `ebpf:"on_softirq_entry"`
+	OnSoftirqExit      *ebpf.Program `ebpf:"on_softirq_exit"`
+	OnSysEnter         *ebpf.Program `ebpf:"on_sys_enter"`
+	OnSysEnterRequests *ebpf.Program `ebpf:"on_sys_enter_requests"`
+	OnSysExit          *ebpf.Program `ebpf:"on_sys_exit"`
+	OnTimerEntry       *ebpf.Program `ebpf:"on_timer_entry"`
+	OnTimerExit        *ebpf.Program `ebpf:"on_timer_exit"`
+	OnUringComplete    *ebpf.Program `ebpf:"on_uring_complete"`
+	OnUringCreate      *ebpf.Program `ebpf:"on_uring_create"`
+	OnUringFailLink    *ebpf.Program `ebpf:"on_uring_fail_link"`
+	OnUringLink        *ebpf.Program `ebpf:"on_uring_link"`
+	OnUringOverflow    *ebpf.Program `ebpf:"on_uring_overflow"`
+	OnUringRefused     *ebpf.Program `ebpf:"on_uring_refused"`
+	OnUringSubmit      *ebpf.Program `ebpf:"on_uring_submit"`
+	OnWaking           *ebpf.Program `ebpf:"on_waking"`
+	OnWriteback        *ebpf.Program `ebpf:"on_writeback"`
 }
 
 func (p *iotapePrograms) Close() error {
@@ -465,6 +471,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnDirtyFolio,
 		p.OnExec,
 		p.OnExit,
+		p.OnExitRequests,
 		p.OnFork,
 		p.OnIrqEntry,
 		p.OnIrqExit,
@@ -473,6 +480,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnSoftirqEntry,
 		p.OnSoftirqExit,
 		p.OnSysEnter,
+		p.OnSysEnterRequests,
 		p.OnSysExit,
 		p.OnTimerEntry,
 		p.OnTimerExit,

@@ -37,14 +37,15 @@ const (
 // memory shared with them.
 type programs struct {
 	objects
-	links   []link.Link
-	rings   []*ring
-	touches *ring // what is stored to mapped files (stores.go); nil if that is not wanted
-	shared  *bpf.Common
-	mmap    capture.Mmap
-	noUring bool     // the kernel has no io_uring
-	unseen  []string // lines about what is not recorded on this kernel
-	bss     []byte
+	requests requestPrograms
+	links    []link.Link
+	rings    []*ring
+	touches  *ring // what is stored to mapped files (stores.go); nil if that is not wanted
+	shared   *bpf.Common
+	mmap     capture.Mmap
+	noUring  bool     // the kernel has no io_uring
+	unseen   []string // lines about what is not recorded on this kernel
+	bss      []byte
 }
 
 type objects struct {
@@ -97,7 +98,7 @@ func Probe(o *capture.Options) error {
 	defer p.close()
 	p.release()
 	p.noteUnseen(o)
-	return p.attach(p.optional(o)...)
+	return p.attach(&c)
 }
 
 // configure returns what the programs are told for a recording.
@@ -132,9 +133,10 @@ func load(c *config) (*programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	coll, err := loadAll(spec, min(runtime.GOMAXPROCS(0), 4))
+	p.requests.take(spec)
+	coll, err := loadAll(spec, loaders())
 	if err == nil {
-		err = coll.Assign(&p.objects)
+		err = cmp.Or(p.requests.keep(coll.Maps), coll.Assign(&p.objects))
 		coll.Close() // what has no field
 	}
 	if err != nil {
@@ -196,25 +198,39 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// loadAll makes the maps, and has the kernel verify the programs in n parts at a time:
-// this is what starting a recording takes long for.
+// loaders is how many programs the kernel verifies at a time.
+func loaders() int { return min(runtime.GOMAXPROCS(0), 4) }
+
+// loadAll makes the maps, and loads the programs in n parts at a time.
 func loadAll(spec *ebpf.CollectionSpec, n int) (*ebpf.Collection, error) {
-	part := func(programs map[string]*ebpf.ProgramSpec) *ebpf.CollectionSpec {
-		s := *spec
-		s.Programs = programs
-		return &s
-	}
-	all, err := ebpf.NewCollection(part(nil))
+	all, err := ebpf.NewCollection(part(spec, nil))
 	if err != nil {
 		return nil, err
 	}
-	all.Programs = map[string]*ebpf.Program{}
+	if all.Programs, err = loadPrograms(spec, all.Maps, n); err != nil {
+		all.Close()
+		return nil, err
+	}
+	return all, nil
+}
+
+// part is some programs of a specification, with its maps.
+func part(spec *ebpf.CollectionSpec, programs map[string]*ebpf.ProgramSpec) *ebpf.CollectionSpec {
+	s := *spec
+	s.Programs = programs
+	return &s
+}
+
+// loadPrograms has the kernel verify programs in n parts at a time: this is what starting a
+// recording takes long for.
+func loadPrograms(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map, n int) (map[string]*ebpf.Program, error) {
+	loaded := map[string]*ebpf.Program{}
 	parts, errs := make([]*ebpf.Collection, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i, programs := range shares(spec.Programs, n) {
 		wg.Go(func() {
-			parts[i], errs[i] = ebpf.NewCollectionWithOptions(part(programs),
-				ebpf.CollectionOptions{MapReplacements: all.Maps})
+			parts[i], errs[i] = ebpf.NewCollectionWithOptions(part(spec, programs),
+				ebpf.CollectionOptions{MapReplacements: maps})
 		})
 	}
 	wg.Wait()
@@ -223,17 +239,19 @@ func loadAll(spec *ebpf.CollectionSpec, n int) (*ebpf.Collection, error) {
 			continue
 		}
 		for name := range c.Programs {
-			all.Programs[name] = c.DetachProgram(name)
+			loaded[name] = c.DetachProgram(name)
 		}
 		c.Close() // its own descriptors of the maps
 	}
 	for _, err := range errs {
 		if err != nil {
-			all.Close()
+			for _, p := range loaded {
+				p.Close()
+			}
 			return nil, err
 		}
 	}
-	return all, nil
+	return loaded, nil
 }
 
 // shares divides programs into n parts of about the same length.
@@ -297,11 +315,29 @@ func (p *programs) prepare(c *config) error {
 
 // attach hooks the programs in: from now on each call of the machine looks
 // whether its thread is followed.
-func (p *programs) attach(more ...*ebpf.Program) (err error) {
-	p.links, err = bpf.Attach(p.links, slices.Concat(more, p.mappedPrograms(), p.requestPrograms(),
-		[]*ebpf.Program{p.OnSignalDeliver, p.OnSignalGenerate, p.OnExit, p.OnExec,
+func (p *programs) attach(c *config) error {
+	r, later := &p.requests, c.requestsLater()
+	if !later {
+		if err := r.load(p.noUring); err != nil {
+			return err
+		}
+	}
+	var err error
+	if r.exit, err = bpf.Attach(nil, []*ebpf.Program{p.OnExit}); err != nil {
+		return err
+	}
+	more := p.optional(c.options)
+	if !p.noUring {
+		more = append(more, p.OnUringCreate)
+	}
+	p.links, err = bpf.Attach(p.links, slices.Concat(more, p.mappedPrograms(),
+		[]*ebpf.Program{p.OnSignalDeliver, p.OnSignalGenerate, p.OnExec,
 			p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}))
-	return err
+	if err != nil || later {
+		return err
+	}
+	atomic.StoreUint64(&p.shared.RequestPrograms, requestsReady)
+	return r.attach()
 }
 
 // optional are the programs that not every recording needs.
@@ -318,10 +354,8 @@ func (p *programs) optional(o *capture.Options) (list []*ebpf.Program) {
 }
 
 func (p *programs) detach() {
-	for _, l := range p.links {
-		l.Close()
-	}
-	p.links = nil
+	closeLinks(&p.links)
+	p.requests.detach()
 }
 
 func (p *programs) close() {
@@ -339,6 +373,7 @@ func (p *programs) close() {
 	if p.Bss != nil {
 		p.Bss.Close()
 	}
+	p.requests.close()
 	p.iotapeObjects.Close()
 }
 

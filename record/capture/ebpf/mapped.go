@@ -51,8 +51,7 @@ var faultHooks = map[string]string{
 func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap) (noUring bool, unseen []string) {
 	drop := func(name string) {
 		if prog := spec.Programs[name]; prog != nil {
-			prog.AttachTo = "sys_enter"
-			prog.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
+			spec.Programs[name] = stub(prog)
 		}
 	}
 	for name, hook := range uringHooks {
@@ -90,6 +89,14 @@ func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap)
 		}
 	}
 	return noUring, unseen
+}
+
+// stub returns a program that does nothing, in the place of one that is not wanted.
+func stub(prog *ebpf.ProgramSpec) *ebpf.ProgramSpec {
+	s := *prog
+	s.AttachTo = "sys_enter"
+	s.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
+	return &s
 }
 
 func hasTracepoint(kernel *btf.Spec, name string) bool {

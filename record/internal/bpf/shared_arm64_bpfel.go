@@ -37,24 +37,25 @@ type sharedCap struct {
 }
 
 type sharedCommon struct {
-	_           structs.HostLayout
-	Lost        [8]uint64
-	Untracked   uint64
-	Stops       uint64
-	Release     uint64
-	Mapped      uint64
-	Mappings    uint64
-	Untold      uint64
-	Unmapping   uint64
-	Followed    uint64
-	Entered     uint64
-	Prefiltered uint64
-	Unjoined    uint64
-	Pages       uint64
-	Requests    uint64
-	Zero        [3]uint64
-	LostAt      [8]uint64
-	Cpus        [1024]struct {
+	_               structs.HostLayout
+	Lost            [8]uint64
+	Untracked       uint64
+	Stops           uint64
+	Release         uint64
+	Mapped          uint64
+	Mappings        uint64
+	Untold          uint64
+	Unmapping       uint64
+	Followed        uint64
+	Entered         uint64
+	Prefiltered     uint64
+	Unjoined        uint64
+	Pages           uint64
+	Requests        uint64
+	RequestPrograms uint64
+	Zero            [2]uint64
+	LostAt          [8]uint64
+	Cpus            [1024]struct {
 		_          structs.HostLayout
 		Active     uint64
 		Since      uint64
@@ -107,7 +108,8 @@ type sharedSpec struct {
 	Opens     uint16
 	Name      uint8
 	Moves     uint8
-	Zero      uint16
+	Queue     uint8
+	Zero      uint8
 	Caps      [6]sharedCap
 }
 

@@ -85,6 +85,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) Spec {
 			r.Flags |= flag
 		}
 	}
+	if s.Op == event.OpIoSetup || s.Op == event.OpIoUringSetup {
+		r.Queue = 1
+	}
 	for i, arg := range s.Objects() {
 		r.Objects[i] = uint8(arg)
 		r.Nobjects++

@@ -90,9 +90,15 @@ static __always_inline void unlist(struct task *st)
 	bpf_map_delete_elem(&holding, &tid);
 }
 
-/* pressure holds the thread if its ring is half full. */
-static __always_inline void pressure(struct work *w, struct task *st)
+/* wants_requests says whether the programs for requests are not there yet, and asks for them. */
+static __always_inline bool wants_requests(void)
 {
-	if (w->avail > ring_bytes / 2 && blocking())
+	return __sync_val_compare_and_swap(&shared.request_programs, REQUESTS_LATER, REQUESTS_WANTED) != REQUESTS_READY;
+}
+
+/* pressure holds the thread if its ring is half full, or it has to wait for other reasons. */
+static __always_inline void pressure(struct work *w, struct task *st, bool wait)
+{
+	if ((wait || w->avail > ring_bytes / 2) && blocking())
 		hold(st);
 }

@@ -64,12 +64,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		record_entry(w, st, s);
 	if (s->flags & SPEC_BEFORE)
 		record_before(w, st, s);
-	if (s->flags & SPEC_AIO_SUBMIT)
-		aio_enter(w, st);
-	if (s->flags & SPEC_AIO_END) /* the ring is gone when it returns */
-		end_process(w, st->args[0], now);
 	if (ends) {
-		record_call(w, st, s, now, 0);
+		record_last(w, st, s, now);
 		st->flags &= ~TASK_IN_CALL;
 	}
 	end();
@@ -96,6 +92,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	struct work *w = begin(&now);
 	if (!s || !w)
 		return 0;
+	bool wait = s->queue && !failed(ret) && wants_requests();
 	if (st->flags & TASK_EXEC_LATE && failed(ret))
 		record_entry_again(w, st, s);
 	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP))
@@ -107,7 +104,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		emit_task(w, st, now);
 	st->flags &= ~TASK_IN_CALL;
 	if (!(st->flags & TASK_PENDING))
-		pressure(w, st);
+		pressure(w, st, wait);
 	else if (hold(st))
 		flush_pending(w, st);
 	/* What this took of the thread's time between its calls is no computing of its own. */
@@ -208,9 +205,6 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		put_delays(w, st);
 		write_call(w, st, -1);
 	}
-	end_thread(w, st, now);
-	if (!BPF_CORE_READ(t, signal, live.counter))
-		end_process(w, 0, now);
 	if (st->flags & TASK_PENDING)
 		flush_pending(w, st);
 	set_prefix(&r.p, REC_EXIT, t);
@@ -222,6 +216,47 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		lose(st->shard);
 	bpf_task_storage_delete(&tasks, t);
 	mapped_exit(t, now);
+	end();
+	return 0;
+}
+
+/* What calls about requests do when they begin: attached after on_sys_enter. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter_requests, struct pt_regs *regs, long nr)
+{
+	struct task *st = followed(bpf_get_current_task_btf());
+	u64 now;
+	if (!st || !(st->flags & TASK_IN_CALL) || released())
+		return 0;
+	struct spec *s = spec_of(st);
+	if (!s || !(s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_END)))
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	if (s->flags & SPEC_AIO_SUBMIT)
+		aio_enter(w, st);
+	else /* the ring is gone when it returns */
+		end_process(w, st->args[0], now);
+	end();
+	return 0;
+}
+
+/* What a thread leaves of requests is ended before the thread is: this is attached before
+ * on_exit. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit_requests, struct task_struct *t)
+{
+	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	u64 now;
+	if (!st || st->flags & TASK_EXCLUDED || released())
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	end_thread(w, st, now);
+	if (!BPF_CORE_READ(t, signal, live.counter))
+		end_process(w, 0, now);
 	end();
 	return 0;
 }

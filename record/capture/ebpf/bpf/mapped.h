@@ -576,7 +576,7 @@ static __always_inline int resolve(struct task *st, struct fault *f, u64 mapping
 		else
 			lose(st->shard);
 		if (hold)
-			pressure(w, st);
+			pressure(w, st, false);
 		end();
 	}
 	f->addr = 0;

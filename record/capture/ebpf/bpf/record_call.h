@@ -7,17 +7,38 @@
 #include "slots.h"
 #include "stores.h"
 
+/* tell_thread says whether the reader knows the thread by now; else its record is lost. */
+static __always_inline bool tell_thread(struct work *w, struct task *st, u64 now)
+{
+	if (!(st->flags & TASK_IDENTIFIED))
+		emit_task(w, st, now);
+	if (st->flags & TASK_IDENTIFIED)
+		return true;
+	lose(st->shard);
+	return false;
+}
+
+/* record_last writes the record of a call that does not return, whose arguments are numbers. */
+static __always_inline void record_last(struct work *w, struct task *st, struct spec *s, u64 now)
+{
+	if (!tell_thread(w, st, now))
+		return;
+	compose_call(w, st, s, now, 0, 0);
+	put_delays(w, st);
+	lose_late(st);
+	struct rec_call *r = (struct rec_call *)w->buf;
+	r->npieces = w->npieces;
+	r->nobjects = w->nobjects;
+	put_small(w, st->shard & (MAX_SHARDS - 1), w->buf, bounded(w->len));
+}
+
 /* record_call composes and writes the record. */
 static __always_inline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
 {
 	u32 i;
 
-	if (!(st->flags & TASK_IDENTIFIED))
-		emit_task(w, st, now);
-	if (!(st->flags & TASK_IDENTIFIED)) {
-		lose(st->shard);
+	if (!tell_thread(w, st, now))
 		return 0;
-	}
 	compose_call(w, st, s, now, ret, 0);
 	put_delays(w, st);
 	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {

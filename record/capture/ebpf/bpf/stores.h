@@ -169,6 +169,25 @@ static __always_inline void now_mapped(struct work *w, u64 addr)
 	add_part(w, NO_CONTENT, PART_MAPPING, addr, a->key.ino, a->mapping, a->key.dev);
 }
 
+/* lose_late counts the pages that a thread left to its next call, if that ends it. */
+static __always_inline void lose_late(struct task *st)
+{
+	struct fault *f;
+	u32 i;
+
+	if (!(st->flags & TASK_LATE))
+		return;
+	st->flags &= ~TASK_LATE;
+	f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+	for (i = 0; f && i < MAX_LATE; i++) {
+		if (i >= f->lates)
+			break;
+		lose(st->shard);
+	}
+	if (f)
+		f->lates = 0;
+}
+
 /* use_mapped adds what the recorder has to do for a call that returns. */
 __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
 {
@@ -182,7 +201,7 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 	if (st->flags & TASK_LATE) {
 		st->flags &= ~TASK_LATE;
 		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
-		bool gone = s->flags & SPEC_NO_RETURN || (s->use == USE_EXEC && !failed(ret));
+		bool gone = s->use == USE_EXEC && !failed(ret);
 		for (i = 0; f && i < MAX_LATE; i++) {
 			u64 n = f->lates;
 			if (!n || n > MAX_LATE)

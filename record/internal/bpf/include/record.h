@@ -126,7 +126,7 @@ enum {
 	SPEC_AIO_SUBMIT = 1 << 13,
 	SPEC_AIO_REAP = 1 << 14,
 	SPEC_AIO_END = 1 << 15,
-	SPEC_AT_ENTRY = SPEC_ENTRY | SPEC_BEFORE | SPEC_AIO_SUBMIT | SPEC_AIO_END, /* there is something to do */
+	SPEC_AT_ENTRY = SPEC_ENTRY | SPEC_BEFORE, /* there is something to do */
 };
 struct spec {
 	u16 op, flags;
@@ -138,7 +138,8 @@ struct spec {
 	u16 opens;     /* what opens by a name: 1 + the argument that it is in, and 256 * (1 + that of the flags) */
 	u8 name;       /* 1 + the argument that is its first name and still there when it returns; 0: none */
 	u8 moves;      /* which way it moves the bytes that it returns the number of, or of messages */
-	u16 zero;
+	u8 queue;      /* it makes a queue of requests (io_setup, io_uring_setup) */
+	u8 zero;
 	struct cap caps[IOT_MAX_CAPS];
 };
 enum { MOVES_READ = 1, MOVES_WRITTEN = 2, MOVES_MESSAGES = 4 };
@@ -259,6 +260,9 @@ struct suffix {
 	u64 value[2], mask[2];
 };
 
+/* The programs for requests are many instructions to verify. For a command they are loaded when it makes
+ * its first queue: the thread that did so is held until then. */
+enum { REQUESTS_LATER, REQUESTS_WANTED, REQUESTS_READY };
 struct common {
 	u64 lost[MAX_SHARDS]; /* records that their ring had no room for, by shard */
 	u64 untracked;        /* threads that could not be followed */
@@ -274,7 +278,8 @@ struct common {
 	u64 unjoined;            /* processes that entered the cgroup whose threads are not all followed */
 	u64 pages;               /* reads of mapped pages that could not be looked up */
 	u64 requests;            /* requests of io_uring that there was no room to follow for */
-	u64 zero[3];
+	u64 request_programs;    /* REQUESTS_*: are they attached? */
+	u64 zero[2];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 	struct prefilter_step prefilter[PREFILTER_STEPS]; /* changed only while no row of the table leads to it */
