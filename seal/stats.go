@@ -74,6 +74,7 @@ func (st *Stats) lose(l losses) {
 var lossReasons = [...]uint32{
 	trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks,
 	trace.LossPartial, trace.LossMapped, trace.LossSpool, trace.LossCounted,
+	trace.LossStalled,
 }
 
 // Manifest returns what the tape's manifest says of the stream.

@@ -74,6 +74,7 @@ const (
 	LossPages    uint32 = 10 // reads of mapped pages that could not be looked up
 	LossRequests uint32 = 11 // requests of io_uring, more than the recorder has room to follow
 	LossUnseen   uint32 = 12 // the programs that see requests could not be loaded
+	LossStalled  uint32 = 13 // what the stream is written to accepted nothing for too long
 )
 
 // LossReason returns the words for a loss reason of a stream.
@@ -103,6 +104,8 @@ func LossReason(r uint32) string {
 		return "too many requests to io_uring at once"
 	case LossUnseen:
 		return "requests to io_uring and AIO could not be seen"
+	case LossStalled:
+		return "the output accepted nothing"
 	}
 	return fmt.Sprintf("reason %d", r)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ type capturing struct {
 	filter                                 cli.FilterFlags
 	ring, maxSize                          cli.Size
 	maxEvents                              uint64
+	holdMax                                time.Duration
 	until                                  string
 }
 
@@ -51,6 +53,9 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	f.StringVar(&r.overflow, "on-overflow", "block",
 		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
 			"them; drop is the default with --all")
+	f.DurationVar(&r.holdMax, "hold-max", session.DefaultHoldMax,
+		"let the command go on when it has waited for so long for a recorder that is stopped, or whose output accepts "+
+			"nothing; 0 means never")
 	f.Var(&r.ring, "ring", "size of the buffers between kernel and recorder; 0 means 128M")
 	f.Uint64Var(&r.maxEvents, "max-events", 0, "stop after `N` calls and signals that match the filter; 0 means never")
 	f.Var(&r.maxSize, "max-size", "stop when the recording has this size; 0 means never")
@@ -82,6 +87,14 @@ func (r *capturing) resolve(c *cli.Console, cmd *cobra.Command, args []string) e
 	if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
 		c.Say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that " +
 			"it holds")
+	}
+	switch {
+	case r.holdMax < 0:
+		return cli.Usage(fmt.Errorf("--hold-max %s is less than nothing", r.holdMax))
+	case r.holdMax == 0:
+		p.HoldMax = -1
+	case cmd.Flags().Changed("hold-max"):
+		p.HoldMax = r.holdMax
 	}
 	p.Capture.RingBytes, p.MaxBytes = int(r.ring), uint64(r.maxSize)
 	return nil

@@ -68,6 +68,7 @@ func (l *livePrint) watch(c *cli.Console, r *capturing) (done func(error) error,
 	p.Capture.Latency = tail.Quick
 	var o *tail.Options
 	if on {
+		p.ReaderHolds = p.HoldMax == 0 // unless it was asked for
 		if o, done, err = l.open(c, r); err != nil {
 			return nil, err
 		}

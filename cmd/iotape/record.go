@@ -55,6 +55,12 @@ tape has that number. If iotape is killed, the command continues unharmed, and i
 repair makes a tape of what was recorded. With ptrace, this is true only with --survive.
 Without --survive, the command is killed too.
 
+A recorder that is stopped (SIGSTOP), or whose output accepts nothing (a network file system,
+a full pipe), holds the command for at most --hold-max. Then a stopped recorder is continued.
+With a stalled output, the command continues. iotape counts what it does not record, and
+records again when the output does. The command always waits for the reader of --print and
+for a connection of --to (docs/pipes.md), unless you give --hold-max.
+
 With --last, iotape is a flight recorder: it keeps only the recent past, in memory. It
 writes a tape (NAME-1.tape, NAME-2.tape, …) when iotape dump or SIGUSR1 requests it, when
 a program crashes, or when a condition of --dump-on holds. The conditions are errno=EIO,

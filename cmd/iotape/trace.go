@@ -27,7 +27,7 @@ of each buffer, and nothing of mapped files, unless --content and --mmap say oth
 
 A line comes within 150 ms of its event, unless the machine is overloaded. When the reader of
 the lines is slow, the command waits: no line is lost. With --on-overflow drop, the command
-does not wait; a line says how many events are lost.
+does not wait; a line says how many events are lost. --hold-max limits the wait if you give it.
 
 With -c, trace prints no lines, but the sums of iotape stat at the end. --max-events, --max-size,
 --until and --duration end the tracing; the traced programs continue, and trace ends with

@@ -19,6 +19,7 @@ type jobControl struct {
 	stopped bool      // the command is in a group stop
 	suspend time.Time // when the recorder was told to stop; zero if it was not
 	seen    map[syscall.Signal]time.Time
+	pause   func() // Command.Suspend
 }
 
 // One kill of a process group reaches the recorder and the command, at times that
@@ -139,6 +140,10 @@ func (j *jobControl) rootStopped(stopped bool) {
 func (j *jobControl) settle() {
 	if j.root != 0 && j.stopped && time.Since(j.suspend) < stopTogether {
 		j.suspend = time.Time{}
+		if j.pause != nil {
+			j.pause()
+			return
+		}
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 	}
 }

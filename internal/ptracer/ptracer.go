@@ -49,6 +49,10 @@ type Command struct {
 	// again: they neither end Run nor reach the command.
 	Keep []syscall.Signal
 
+	// Suspend, if set, stops this process in place of a SIGSTOP to itself, when it and the command are to stop
+	// together (the terminal's Ctrl-Z).
+	Suspend func()
+
 	// Attach, if set, is called instead of starting a command: it follows threads
 	// that run already (Engine.Seize). Of the other fields only Keep and Leaving count. Run
 	// goes on, whether threads are followed or not, until ctx is cancelled, or until
@@ -293,6 +297,7 @@ func (tr *Engine) run(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	defer stopWaking()
+	tr.jobs.pause = tr.cmd.Suspend
 	defer tr.jobs.start(cancel, tr.cmd.Keep...)()
 
 	if tr.cmd.Attach != nil {

@@ -92,6 +92,9 @@ type Options struct {
 	// Keep are signals to the recorder that its caller takes itself: they neither end the
 	// recording nor reach the command.
 	Keep []syscall.Signal
+	// Suspend, if set, stops the recorder in place of a SIGSTOP to itself, when it and the command are to stop
+	// together (the terminal's Ctrl-Z).
+	Suspend func()
 	// Wakeups records who woke whom.
 	Wakeups bool
 	Stdin   *os.File // nil is the recorder's own

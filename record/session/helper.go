@@ -13,4 +13,5 @@ import (
 func Helper() {
 	ptracer.Stub()
 	ebpf.Stub()
+	watchdogStub()
 }

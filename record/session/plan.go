@@ -52,6 +52,14 @@ type Plan struct {
 
 	MaxBytes uint64 // of the recording's stream, about; 0: as many as it makes
 
+	// HoldMax is how long programs wait for a recorder that does not go on, because it was stopped or because
+	// its output accepts nothing: then they go on, and what is lost is counted. 0 is DefaultHoldMax, less than
+	// 0 for ever.
+	HoldMax time.Duration
+	// ReaderHolds says that programs wait for whoever reads what Watch makes, and for the output, as long as
+	// that takes.
+	ReaderHolds bool
+
 	// Signals gives the signals that reach this process while it records (SIGINT, SIGQUIT,
 	// SIGTERM, SIGHUP) to the recorded command, or has them end the recording of what runs
 	// already. Afterwards a second SIGINT, or any of the others, stops sealing. The context

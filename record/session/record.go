@@ -166,6 +166,7 @@ func guardStream(partial string) (*spaceGuard, error) {
 // AnyBackend records with the first back end that can. Before it tries another one it
 // calls again.
 func (p *Plan) AnyBackend(record func(*Backend) (*capture.Result, error), again func() error) (*capture.Result, error) {
+	defer p.watchOver()()
 	for i := range p.Backends {
 		last := i == len(p.Backends)-1
 		res, err := record(&p.Backends[i])
@@ -194,7 +195,9 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	limit := &limiter{stop: stop, started: o.Started}
 	o.Started = limit.begin
 	w := &tee{w: out.writer(), watch: p.Watch, vital: p.Unkept, stop: limit.reach, limit: p.MaxBytes}
-	sw, err := trace.NewStreamWriter(w, trace.NewStreamID(), p.Head(b))
+	patient := newPatientSink(w, p.outputHoldMax(), p.note)
+	defer patient.close()
+	sw, err := trace.NewStreamWriterTo(patient, trace.NewStreamID(), p.Head(b))
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +210,7 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	res, err := b.Run(ctx, &o, sw)
 	done()
 	unsaid()
+	patient.settle(res)
 	if err != nil {
 		_ = w.finish()
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/sink"
+	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
@@ -26,6 +27,8 @@ type Stream struct {
 	sink    io.WriteCloser
 	counted *countingWriter
 	out     *output
+	patient *patientSink
+	dropped capture.Result // what the output did not accept
 }
 
 // OpenStream opens the stream of a plan, of which only the output counts. part numbers the
@@ -76,13 +79,23 @@ func (s *Stream) openSink(part int) error {
 
 // Begin writes the head of the stream.
 func (s *Stream) Begin(head *trace.Head) (err error) {
-	s.StreamWriter, err = trace.NewStreamWriter(s.out.writer(), trace.NewStreamID(), head)
+	s.patient = newPatientSink(s.out.writer(), s.p.outputHoldMax(), func(format string, args ...any) {
+		s.p.note("%s: "+format, append([]any{s.p.Name}, args...)...)
+	})
+	s.StreamWriter, err = trace.NewStreamWriterTo(s.patient, trace.NewStreamID(), head)
 	return err
 }
 
 // Close ends the stream.
 func (s *Stream) Close(end *trace.End) error {
-	writeErr, err := s.out.end(s.StreamWriter, end)
+	defer s.patient.close()
+	s.patient.settle(&s.dropped)
+	all := *end
+	all.Lost += s.dropped.Lost
+	writeErr, err := s.out.end(s.StreamWriter, &all)
+	if writeErr == nil {
+		writeErr = s.dropped.WriteErr
+	}
 	if s.guard != nil {
 		s.guard.release()
 		err = errors.Join(err, s.guard.f.Close())
@@ -97,6 +110,9 @@ func (s *Stream) Close(end *trace.End) error {
 
 // Discard takes away what was made, for a recording that did not begin.
 func (s *Stream) Discard() {
+	if s.patient != nil {
+		s.patient.close()
+	}
 	s.out.abort()
 	if s.guard != nil {
 		s.guard.release()
@@ -114,6 +130,7 @@ func (s *Stream) Discard() {
 // lost counts the records that are not in it, writeErr is why. final: the target has ended,
 // and files are as it left them.
 func (s *Stream) Finish(ctx context.Context, lost uint64, writeErr error, final bool) (line string, err error) {
+	lost += s.dropped.Lost
 	defer s.p.Owner.Give(append(sink.Files(s.p.To), s.partial, s.p.Tape, s.p.keptStream())...)
 	if writeErr != nil {
 		s.p.note("%s: the recording is not whole: %v", s.p.Name, writeErr)

@@ -71,7 +71,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		defer w.end()
 		o.Control(w)
 	}
-	cmd := &ptracer.Command{Keep: o.Keep, Leaving: f.leaving}
+	cmd := &ptracer.Command{Keep: o.Keep, Suspend: o.Suspend, Leaving: f.leaving}
 	if o.Running() {
 		cmd.Attach, cmd.Idle = f.attach, f.idle
 	} else {

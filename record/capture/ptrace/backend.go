@@ -62,7 +62,7 @@ func NewRecorder(o *capture.Options, sw *trace.StreamWriter) (*Recorder, error) 
 // CommandOf returns the command that the options want recorded.
 func CommandOf(o *capture.Options) *ptracer.Command {
 	return &ptracer.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Credential: o.Credential,
-		Keep: o.Keep, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
+		Keep: o.Keep, Suspend: o.Suspend, Files: [3]*os.File{o.Stdin, o.Stdout, o.Stderr}}
 }
 
 // exemptOf lists the calls that need not be recorded.
