@@ -96,6 +96,15 @@ func (ev *Event) IsNonLeaderExec() bool {
 		ev.Flags&Interrupted == 0
 }
 
+// Took returns how long the call took, in ns. It is not known, and 0, of what is no call, of calls
+// whose return was not seen, and of those of traces that do not say it.
+func (ev *Event) Took() (ns int64, known bool) {
+	if ev.Kind != Call || ev.Flags&(Interrupted|Untimed) != 0 {
+		return 0, false
+	}
+	return max(ev.Exit-ev.Enter, 0), true
+}
+
 // Share bits of a Forked event: what the child shares with its maker (clone(2)).
 const (
 	ShareVM     = 0x100
@@ -117,6 +126,8 @@ const (
 	// ftruncate for what an open did after others had used its file (replay/linearize)
 	Synthetic
 	Delays // DelayBefore and DelayWithin are known; nothing else is special because of it
+	// it is not known how long the call took, as foreign traces do not say it: Exit is for its order alone
+	Untimed
 )
 
 // OpenID identifies an open file description ("open file") in one tape: dup,

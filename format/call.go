@@ -21,6 +21,7 @@ type Call struct {
 	CPU         uint64 // ns of CPU time that the thread had used, if known
 	Ret         int64  // raw result: -errno on failure
 	Interrupted bool   // no return was seen
+	Untimed     bool   // the trace does not say how long the call took; Exit may be 0
 	Args        [event.MaxArgs]uint64
 	// of calls that make threads: what the child shares, in clone(2)'s bits; clone's own flags count too
 	Share   uint64
@@ -155,6 +156,9 @@ func (w *Writer) Call(c *Call) error {
 	}
 	if c.Interrupted {
 		r.Flags |= trace.CallInterrupted
+	}
+	if c.Untimed && !c.Interrupted {
+		r.Flags |= trace.CallUntimed
 	}
 	switch c.Op {
 	case event.OpExecve, event.OpExecveat:

@@ -143,7 +143,7 @@ func callNumber(f fieldID, ev *event.Event) (v int64, ok bool) {
 	case fieldNR:
 		return int64(ev.NR), !ev.Op.IsUring() && !ev.Op.IsAIO()
 	case fieldLatency:
-		return ev.Exit - ev.Enter, returned
+		return ev.Exit - ev.Enter, returned && ev.Flags&event.Untimed == 0
 	case fieldDelayBefore:
 		return int64(ev.DelayBefore), ev.Flags&event.Delays != 0
 	case fieldDelayWithin:

@@ -107,6 +107,7 @@ func TestMatch(t *testing.T) {
 		Files: []event.File{{Arg: event.ResultArg, FD: 3, Known: true, Flags: 0o100002}}}
 	bad := &event.Event{Op: event.OpRead, Offset: -1, Count: 4, Ret: -1, Errno: syscall.EBADF,
 		Args: [event.MaxArgs]uint64{99}}
+	untimed := &event.Event{Kind: event.Call, Op: event.OpRead, Offset: -1, Count: -1, Flags: event.Untimed}
 	exit := &event.Event{Kind: event.Exited, PID: 10, TID: 10, Offset: -1, Count: -1}
 	for _, c := range []struct {
 		ev     *event.Event
@@ -132,6 +133,7 @@ func TestMatch(t *testing.T) {
 		{read, "result = 4096 and result < 5K and bytes >= 4kB", true},
 		{read, "latency in {1ms..3ms}", true},
 		{read, "latency > 2ms or latency < 2000us", false},
+		{untimed, "latency >= 0", false}, {untimed, "latency < 1s", false}, {untimed, "not latency > 1ms and result = 0", true},
 		{read, "dev = 8:1 and ino = 18446744073709551614", true},
 		{read, "ino > 18446744073709551614", false},
 		{read, "ino > 3", true},

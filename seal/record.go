@@ -222,6 +222,9 @@ func (a *assembler) call(r *trace.Record) error {
 	if r.Flags&trace.CallInterrupted != 0 {
 		ev.Flags |= event.Interrupted
 	}
+	if r.Flags&trace.CallUntimed != 0 {
+		ev.Flags |= event.Untimed
+	}
 	if r.Flags&trace.CallDelays != 0 {
 		ev.Flags |= event.Delays
 		ev.DelayBefore, ev.DelayWithin = r.DelayBefore, r.DelayWithin

@@ -28,7 +28,8 @@ func (t *totals) add(r *row) {
 		return
 	}
 	t.calls++
-	t.busy += r.Exit - r.Enter
+	took, _ := r.Took()
+	t.busy += took
 	if r.Errno != 0 {
 		t.errors++
 	}

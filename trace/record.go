@@ -46,6 +46,7 @@ const (
 	CallCompat      uint32 = 1 << 1 // RecCall: a 32-bit call; NR and Args are that ABI's
 	CallInterrupted uint32 = 1 << 2 // RecCall: no return was seen; Exit is when the thread was last known
 	CallDelays      uint32 = 1 << 3 // RecCall: DelayBefore and DelayWithin are there
+	CallUntimed     uint32 = 1 << 4 // RecCall: it is not known how long the call took; Exit is for its order alone
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
 	WakeInterrupt   uint32 = 1 << 0 // RecWake: by an interrupt, whoever was running

@@ -165,7 +165,7 @@ func (r *Rule) value(c *aggregate.Counts, elapsed time.Duration) (float64, bool)
 	case MeasureTime:
 		return rate(c.NS)
 	}
-	if c.Returned() == 0 {
+	if c.Timed() == 0 {
 		return 0, false
 	}
 	switch r.Measure {

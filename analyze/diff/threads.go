@@ -169,7 +169,8 @@ func (r *reader) count(ev *event.Event) {
 	s := &r.ops[ev.Op]
 	s.Count++
 	s.Bytes += uint64(ev.Traffic().Bytes())
-	s.TimeNS += ev.Exit - ev.Enter
+	took, _ := ev.Took()
+	s.TimeNS += took
 	if ev.Errno != 0 {
 		s.Errors++
 	}

@@ -84,9 +84,10 @@ func (p *Phase) see(e *event.Event) {
 	case event.LossMark:
 		p.Lost += uint64(max(e.Ret, 0))
 	case event.Call:
-		took := p.Add(e)
-		p.MaxNS = max(p.MaxNS, took)
-		p.times.Add(took)
+		if took, known := p.Add(e); known {
+			p.MaxNS = max(p.MaxNS, took)
+			p.times.Add(took)
+		}
 	}
 }
 

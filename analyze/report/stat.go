@@ -87,7 +87,8 @@ type OpStat struct {
 	Class   string `json:"class"`
 	Count   uint64 `json:"count"`
 	Errors  uint64 `json:"errors"`
-	Bytes   uint64 `json:"bytes"` // moved
+	Bytes   uint64 `json:"bytes"`             // moved
+	Untimed uint64 `json:"untimed,omitempty"` // calls whose duration is not known; the times are of the others
 	TotalNS int64  `json:"total_ns"`
 	P50NS   int64  `json:"p50_ns"`
 	P99NS   int64  `json:"p99_ns"`
@@ -112,6 +113,7 @@ type FileStat struct {
 	Calls        uint64 `json:"calls"`
 	ReadBytes    uint64 `json:"read_bytes"`
 	WrittenBytes uint64 `json:"written_bytes"`
+	Untimed      uint64 `json:"untimed,omitempty"` // calls whose duration is not known
 	TotalNS      int64  `json:"total_ns"`
 }
 
@@ -127,6 +129,7 @@ type ProcessStat struct {
 	Errors       uint64 `json:"errors"`
 	ReadBytes    uint64 `json:"read_bytes"`
 	WrittenBytes uint64 `json:"written_bytes"`
+	Untimed      uint64 `json:"untimed,omitempty"` // calls whose duration is not known
 	TotalNS      int64  `json:"total_ns"`
 	FirstNS      int64  `json:"first_ns"`
 	LastNS       int64  `json:"last_ns"`
@@ -141,6 +144,7 @@ type Quality struct {
 	UnwantedBytes  uint64       `json:"unwanted_bytes"`       // of content, left out by the policy
 	Incomplete     uint64       `json:"incomplete"`           // events without some of their content
 	Interrupted    uint64       `json:"interrupted"`          // calls whose return was not seen
+	Untimed        uint64       `json:"untimed,omitempty"`    // calls that returned, but the trace does not say when
 	Late           uint64       `json:"late"`                 // events out of order
 	UnknownCalls   uint64       `json:"unknown_calls"`        // not in the operation table: raw arguments only
 	Unfinished     string       `json:"unfinished,omitempty"` // why the recording is not whole
@@ -272,10 +276,7 @@ func (c *collector) see(e *event.Event) {
 	if e.Kind != event.Call {
 		return
 	}
-	took := max(e.Exit-e.Enter, 0)
-	if e.Flags&event.Interrupted != 0 {
-		took = 0
-	}
+	took, timed := e.Took()
 	io := e.Traffic()
 	read, written := uint64(io.Read), uint64(io.Written)
 	s.Calls++
@@ -290,13 +291,18 @@ func (c *collector) see(e *event.Event) {
 	op.Count++
 	op.Bytes += max(read, written)
 	op.TotalNS += took
-	op.times.Add(took)
+	if timed {
+		op.times.Add(took)
+	} else {
+		op.Untimed++
+		p.Untimed++
+	}
 	if e.Errno != 0 {
 		s.Errors++
 		p.Errors++
 		op.Errors++
 	}
-	c.file(e, took)
+	c.file(e, took, timed)
 }
 
 // signal counts a delivered signal. There are few numbers, but for a tape that is damaged.
@@ -330,6 +336,9 @@ func (c *collector) quality(e *event.Event) {
 	}
 	if e.Flags&event.Interrupted != 0 {
 		q.Interrupted++
+	}
+	if e.Flags&event.Untimed != 0 {
+		q.Untimed++
 	}
 	if e.Flags&event.Late != 0 {
 		q.Late++
@@ -422,7 +431,7 @@ func (c *collector) process(e *event.Event) *ProcessStat {
 }
 
 // file adds the call to the files whose descriptors it used or made.
-func (c *collector) file(e *event.Event, took int64) {
+func (c *collector) file(e *event.Event, took int64, timed bool) {
 	io := e.Traffic()
 	spec := e.Spec()
 	for i := range e.Files {
@@ -433,6 +442,9 @@ func (c *collector) file(e *event.Event, took int64) {
 		t := c.fileStat(e.Host, f)
 		t.Calls++
 		t.TotalNS += took
+		if !timed {
+			t.Untimed++
+		}
 		if f.Path != "" && t.Path != otherFiles {
 			t.Path = f.Path
 		}

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"syscall"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -173,5 +174,30 @@ func TestUnits(t *testing.T) {
 		if got := Count(n); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
+	}
+}
+
+// TestUntimed: calls whose duration is not known count, but for the times.
+func TestUntimed(t *testing.T) {
+	untimed := call(event.OpFsync, 10, 10, 0, 0)
+	untimed.Flags = event.Untimed
+	mixed := call(event.OpRead, 10, 10, 0, 0)
+	mixed.Flags = event.Untimed
+	s := Collect(events(untimed, mixed, call(event.OpRead, 10, 10, 700, 0)), &Options{})
+	var text bytes.Buffer
+	if err := s.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"fsync          1       –      –       ?       ?       ?       ?\n",
+		"read           2       –      –  700 ns  700 ns  700 ns  700 ns\n",
+		"2 calls whose durations are not known\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("got\n%s\nwant a line\n%s", &text, want)
+		}
+	}
+	if got := s.Quality.Untimed; got != 2 {
+		t.Errorf("got %d calls without a duration, want 2", got)
 	}
 }

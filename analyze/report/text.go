@@ -39,7 +39,7 @@ func (s *Stat) Text(w io.Writer) error {
 	fmt.Fprintf(&b, "%s calls (%s failed) in %s by %s and %s; read %s, wrote %s; %s in calls\n",
 		Count(s.Calls), Count(s.Errors), Duration(s.ElapsedNS), Plural(s.ProcessesTotal, "process", "processes"),
 		Plural(s.Threads, "thread", "threads"),
-		Bytes(s.ReadBytes), Bytes(s.WrittenBytes), Duration(s.TotalNS))
+		Bytes(s.ReadBytes), Bytes(s.WrittenBytes), durationsOf(s.Calls, s.Quality.Untimed)(s.TotalNS))
 	if c := s.Content; c != nil && c.UniqueBytes > 0 {
 		fmt.Fprintf(&b, "content: %s moved, %s of them different, stored in %s (%.1f : 1)\n",
 			Bytes(c.MovedBytes), Bytes(c.UniqueBytes), Bytes(c.StoredBytes),
@@ -50,8 +50,9 @@ func (s *Stat) Text(w io.Writer) error {
 	ops := Table{Head: []string{"operation", "count", "errors", "bytes", "total", "p50", "p99", "max"}, Left: 1}
 	for i := range s.Ops {
 		o := &s.Ops[i]
-		ops.Add(o.Op, Count(o.Count), dash(o.Errors, Count), dash(o.Bytes, Bytes), Duration(o.TotalNS),
-			Duration(o.P50NS), Duration(o.P99NS), Duration(o.MaxNS))
+		known := durationsOf(o.Count, o.Untimed)
+		ops.Add(o.Op, Count(o.Count), dash(o.Errors, Count), dash(o.Bytes, Bytes), known(o.TotalNS),
+			known(o.P50NS), known(o.P99NS), known(o.MaxNS))
 	}
 	ops.Write(&b)
 	s.signals(&b)
@@ -65,7 +66,7 @@ func (s *Stat) Text(w io.Writer) error {
 				name = fmt.Sprintf("dev %d ino %d", f.Dev, f.Ino)
 			}
 			t.Add(dash(f.ReadBytes, Bytes), dash(f.WrittenBytes, Bytes), Count(f.Calls), dash(f.Opens, Count),
-				Duration(f.TotalNS), Printable(name))
+				durationsOf(f.Calls, f.Untimed)(f.TotalNS), Printable(name))
 		}
 		t.Write(&b)
 	}
@@ -76,12 +77,21 @@ func (s *Stat) Text(w io.Writer) error {
 		for i := range s.Processes {
 			p := &s.Processes[i]
 			t.Add(fmt.Sprint(p.PID), fmt.Sprint(p.PPID), fmt.Sprint(p.Threads), Count(p.Calls), dash(p.Errors, Count),
-				dash(p.ReadBytes, Bytes), dash(p.WrittenBytes, Bytes), Duration(p.TotalNS), Printable(p.Comm))
+				dash(p.ReadBytes, Bytes), dash(p.WrittenBytes, Bytes), durationsOf(p.Calls, p.Untimed)(p.TotalNS),
+				Printable(p.Comm))
 		}
 		t.Write(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// durationsOf returns how durations of calls are shown: as "?" if the trace says none of them.
+func durationsOf(calls, untimed uint64) func(ns int64) string {
+	if calls > 0 && calls == untimed {
+		return func(int64) string { return "?" }
+	}
+	return Duration
 }
 
 // signals writes the table of signals, if there were any.
@@ -169,6 +179,7 @@ func (q *Quality) Line() string {
 		parts = append(parts, Bytes(n)+" of content left out as asked")
 	}
 	add(q.Interrupted, "call without a return", "calls without a return")
+	add(q.Untimed, "call whose duration is not known", "calls whose durations are not known")
 	add(q.Late, "event out of order", "events out of order")
 	add(q.UnknownCalls, "call that is not in the operation table", "calls that are not in the operation table")
 	if q.Unfinished != "" && (q.LostRecords == 0 || !strings.HasSuffix(q.Unfinished, "records were lost")) {

@@ -10,15 +10,14 @@ type Totals struct {
 	Errors       uint64 `json:"errors"` // calls that failed
 	ReadBytes    uint64 `json:"read_bytes"`
 	WrittenBytes uint64 `json:"written_bytes"`
-	Syncs        uint64 `json:"syncs"`    // calls of the class sync
-	TotalNS      int64  `json:"total_ns"` // spent in calls, over all threads
+	Syncs        uint64 `json:"syncs"`             // calls of the class sync
+	Untimed      uint64 `json:"untimed,omitempty"` // calls whose duration is not known
+	TotalNS      int64  `json:"total_ns"`          // spent in calls, over all threads
 }
 
-// Add counts a call. It returns how long the call took, in ns, 0 if its return was not seen.
-func (t *Totals) Add(e *event.Event) (took int64) {
-	if e.Flags&event.Interrupted == 0 {
-		took = max(e.Exit-e.Enter, 0)
-	}
+// Add counts a call. It returns how long the call took, as event.Took does.
+func (t *Totals) Add(e *event.Event) (took int64, known bool) {
+	took, known = e.Took()
 	io := e.Traffic()
 	t.Calls++
 	t.ReadBytes += uint64(io.Read)
@@ -30,5 +29,8 @@ func (t *Totals) Add(e *event.Event) (took int64) {
 	if e.Spec().Class == event.Sync {
 		t.Syncs++
 	}
-	return took
+	if !known {
+		t.Untimed++
+	}
+	return took, known
 }

@@ -141,7 +141,7 @@ func (h *host) event(e *auditEvent) error {
 	nr := sys.number("syscall", 10)
 	c := &format.Call{
 		Op: event.ByNumber(arch, int(min(nr, 1<<16))), PID: sys.identity("pid"), TID: sys.identity("pid"),
-		Enter: h.now, Exit: h.now,
+		Enter: h.now, Untimed: true,
 	}
 	if c.Op == event.OpUnknown {
 		c.NR = uint32(min(nr, 1<<16))

@@ -156,7 +156,7 @@ func (x *importer) completed(l *line, at place, op event.Op) error {
 	r, ok := x.pending.complete(at, op, l.sectors)
 	if !ok {
 		x.im.LeftOut("times at which requests began: the trace has their ends alone", 1)
-		r = request{pid: l.pid, start: l.ns, op: op, sectors: l.sectors}
+		r = request{pid: l.pid, start: l.ns, op: op, sectors: l.sectors, untimed: true}
 	}
 	result := l.number
 	if result >= 1<<15 && result < 1<<16 {
@@ -219,7 +219,8 @@ func (x *importer) call(at place, r *request, end uint64, result int64, unfinish
 		return err
 	}
 	offset, length := at.sector*sectorSize, r.sectors*sectorSize
-	c := format.Call{Op: r.op, PID: r.pid, TID: r.pid, Enter: r.start, Exit: max(end, r.start), Interrupted: unfinished}
+	c := format.Call{Op: r.op, PID: r.pid, TID: r.pid, Enter: r.start, Exit: max(end, r.start), Interrupted: unfinished,
+		Untimed: r.untimed}
 	if c.Args = [event.MaxArgs]uint64{uint64(fd), 1, length, offset}; r.op == event.OpFallocate {
 		c.Args = [event.MaxArgs]uint64{uint64(fd), punchHole, offset, length}
 	}

@@ -22,6 +22,7 @@ type request struct {
 	issued  bool
 	op      event.Op
 	sectors uint64
+	untimed bool // it is not known when it began
 }
 
 // requests are those under way, by their places: several can be at one, in the order in

@@ -216,8 +216,13 @@ func (e *occurrence) units() uint64 {
 // times returns when the event began and ended, in ns.
 func (e *occurrence) times() (enter, exit uint64) {
 	u := e.units()
-	if e.enter > 0 && e.enter <= e.exit && e.enter <= e.time && e.time <= e.exit && e.exit < 1<<63/u {
+	if e.timed() {
 		return e.enter * u, e.exit * u
 	}
 	return e.time * u, e.time * u
+}
+
+// timed reports whether the event says when it began and when it ended.
+func (e *occurrence) timed() bool {
+	return e.enter > 0 && e.enter <= e.exit && e.enter <= e.time && e.time <= e.exit && e.exit < 1<<63/e.units()
 }

@@ -116,6 +116,7 @@ func (im *importer) event(e *occurrence) error {
 	}
 	c := &format.Call{PID: e.pid}
 	c.Enter, c.Exit = e.times()
+	c.Untimed = !e.timed()
 	// With --group-by-host the thread is the host, and its number the process's.
 	switch _, isNumber := number(e.thread); {
 	case e.thread == e.host && !isNumber && e.pid != 0:

@@ -237,7 +237,7 @@ func (x *importer) file(r *rank) (int32, error) {
 	case !x.reads:
 		flags = uint64(os.O_WRONLY)
 	}
-	c := format.Call{Op: event.OpOpen, PID: r.pid, TID: r.pid, Enter: x.start, Exit: x.start, Ret: int64(fd),
+	c := format.Call{Op: event.OpOpen, PID: r.pid, TID: r.pid, Enter: x.start, Untimed: true, Ret: int64(fd),
 		Args: [event.MaxArgs]uint64{1: flags}}
 	c.Text(0, x.name, false)
 	return fd, r.w.Call(&c)

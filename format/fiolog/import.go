@@ -197,6 +197,6 @@ func (x *importer) access(name, action string, offset, length uint64) error {
 
 func (x *importer) call(c *format.Call) error {
 	x.im.Records++
-	c.PID, c.TID, c.Enter, c.Exit = x.process, x.process, x.clock, x.clock
+	c.PID, c.TID, c.Enter, c.Untimed = x.process, x.process, x.clock, true
 	return x.w.Call(c)
 }

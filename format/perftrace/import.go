@@ -100,7 +100,7 @@ func (x *importer) call(t *thread, l *line) error {
 	}
 	x.im.Records++
 	spec := event.Lookup(op)
-	c := &format.Call{Op: op, PID: l.tid, TID: l.tid, Enter: l.start, Exit: l.start + l.took}
+	c := &format.Call{Op: op, PID: l.tid, TID: l.tid, Enter: l.start, Exit: l.start + l.took, Untimed: !l.timed}
 	if op == event.OpUnknown {
 		c.NR = nr
 	}

@@ -12,6 +12,7 @@ import (
 // A line is a call, or half of one.
 type line struct {
 	start, took uint64 // ns since the trace began
+	timed       bool   // took is known
 	comm        string
 	tid         uint32 // 0 if the text does not say it
 	continued   bool   // the second half of a call
@@ -42,7 +43,7 @@ func parseLine(s string) (l line, ok bool) {
 		return l, false
 	}
 	l.size = len(s)
-	l.start, l.took = milliseconds(m[1]), milliseconds(m[2])
+	l.start, l.took, l.timed = milliseconds(m[1]), milliseconds(m[2]), m[2] != ""
 	tid, err := strconv.ParseUint("0"+m[4], 10, 32)
 	if err != nil {
 		return l, false

@@ -50,6 +50,7 @@ type operation struct {
 	details            string
 	pid                uint32
 	enter, exit        uint64
+	untimed            bool // there is no duration
 }
 
 // row takes one operation.
@@ -79,6 +80,8 @@ func (x *importer) row(row []string) error {
 	o.exit = o.enter
 	if s, err := strconv.ParseFloat(cell("Duration"), 64); err == nil && s >= 0 && s < 1e6 {
 		o.exit += uint64(s * 1e9)
+	} else {
+		o.untimed = true
 	}
 	if o.path == "" {
 		x.im.LeftOut("operations that are not on files: "+class(o.name), 1)
@@ -121,7 +124,7 @@ func (x *importer) process(o *operation, comm string) (*process, error) {
 
 // operation writes the nearest call.
 func (x *importer) operation(p *process, o *operation) error {
-	c := &format.Call{PID: o.pid, TID: o.pid, Enter: o.enter, Exit: o.exit}
+	c := &format.Call{PID: o.pid, TID: o.pid, Enter: o.enter, Exit: o.exit, Untimed: o.untimed}
 	errno, known := results[o.result]
 	if !known {
 		errno = syscall.EIO

@@ -178,7 +178,7 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 		if err := im.tell(th, tid, time); err != nil {
 			return err
 		}
-		fc = &format.Call{Op: k.op, PID: th.pid, TID: tid, Enter: time}
+		fc = &format.Call{Op: k.op, PID: th.pid, TID: tid, Enter: time, Untimed: true}
 	}
 	th.pending = nil
 	fc.Exit = time

@@ -56,6 +56,9 @@ func (c *compiler) call(p *scanner, name string, at int, t *times) error {
 	if t.delays {
 		r.Flags, r.DelayBefore, r.DelayWithin = trace.CallDelays, t.before, t.within
 	}
+	if t.untimed {
+		r.Flags |= trace.CallUntimed
+	}
 	if op == event.OpUnknown {
 		return c.unknown(p, x)
 	}

@@ -137,6 +137,15 @@ type times struct {
 	// ns that the thread waited for a processor, between its calls and in this one
 	before, within uint32
 	delays         bool // they are known
+	untimed        bool // how long the call took is not known
+}
+
+// time reads the n-th time of a line. The duration may have a mark that it is not known.
+func (t *times) time(word string, n int) (ns int64, ok bool) {
+	word, unknown := strings.CutSuffix(word, "?")
+	ns, ok = seconds(word)
+	t.untimed = t.untimed || unknown
+	return ns, ok && (!unknown || n == 1)
 }
 
 // lineOf takes one line of replay.
@@ -178,7 +187,7 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 			break
 		}
 		if strings.Contains(word, ".") {
-			v, ok := seconds(word)
+			v, ok := t.time(word, n)
 			if !ok || n == len(ns) {
 				return t, at, p.fail(start, first(word)+": no time",
 					"times are enter, duration, CPU time, and the delays before and within, in seconds with a "+

@@ -294,6 +294,7 @@ func TestDelays(t *testing.T) {
 	const lines = `0.000001000 0.000002000 0.000000500 1 getpid() = 1
 0.000004000 0.000002000 0.000000500 4.294967295 0.000000007 1 getpid() = 1
 0.000007000 0.000002000 0.000000500 0.000000000 0.000000000 1 getpid() = 1
+0.000010000 0.000002000? 0.000000500 1 getpid() = 1
 `
 	tape, err := compile(t, map[string]string{"replay": replayHead + lines})
 	if err != nil {
@@ -317,13 +318,15 @@ func TestDelays(t *testing.T) {
 				got = append(got, fmt.Sprint(ev.CPU, ev.Flags, ev.DelayBefore, ev.DelayWithin))
 			}
 		}
-		want := []string{"500 0 0 0", fmt.Sprint(500, event.Delays, 1<<32-1, 7), fmt.Sprint(500, event.Delays, 0, 0)}
+		want := []string{"500 0 0 0", fmt.Sprint(500, event.Delays, 1<<32-1, 7), fmt.Sprint(500, event.Delays, 0, 0),
+			fmt.Sprint(500, event.Untimed, 0, 0)}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	for _, line := range []string{"0.1 0.1 0.1 0.1 1 getpid() = 1", "0.1 0.1 0.1 4.3 0.1 1 getpid() = 1",
-		"0.1 0.1 0.1 0.1 -0.1 1 getpid() = 1", "0.1 0.1 0.1 0.1 0.1 0.1 1 getpid() = 1"} {
+		"0.1 0.1 0.1 0.1 -0.1 1 getpid() = 1", "0.1 0.1 0.1 0.1 0.1 0.1 1 getpid() = 1", "0.1? 0.1 1 getpid() = 1",
+		"0.1 ? 1 getpid() = 1", "0.1 0.1 0.1? 1 getpid() = 1"} {
 		if _, err := compile(t, map[string]string{"replay": replayHead + line + "\n"}); err == nil {
 			t.Errorf("%q is accepted", line)
 		}

@@ -243,6 +243,9 @@ func (w *writer) appendTime(dst []byte, ev *event.Event, mark bool) []byte {
 		enter := min(ev.Enter, exit) // what was read of a mapping stands before the call that it mattered to
 		dst = appendSeconds(dst, enter-w.first)
 		dst = appendSeconds(append(dst, ' '), exit-enter)
+		if ev.Flags&event.Untimed != 0 {
+			dst = append(dst, '?')
+		}
 		if ev.CPU != 0 || ev.Flags&event.Delays != 0 {
 			dst = appendSeconds(append(dst, ' '), ev.CPU)
 		}

@@ -129,6 +129,9 @@ func (ex *exporter) begin(t *dataseries.Type, ev *event.Event) (row, error) {
 	} {
 		r.num(f.name, f.v)
 	}
+	if ev.Flags&event.Untimed != 0 {
+		r.null("time_returned")
+	}
 	r.null("buffer_not_captured", "errno_string")
 	if ev.Errno != 0 { // as the tools do, whatever they meant by it
 		r.bool("buffer_not_captured", false)

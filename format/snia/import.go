@@ -255,6 +255,7 @@ func (im *importer) call(s *source, tid uint32) *format.Call {
 	}
 	rec := &format.Call{PID: pid, TID: tid, Ret: s.num("return_value")}
 	rec.Enter, rec.Exit = nanoseconds(s.num("time_called")), nanoseconds(s.num("time_returned"))
+	rec.Untimed = !s.has("time_returned")
 	if e := s.num("errno_number"); e > 0 && e < 4096 && rec.Ret < 0 {
 		rec.Ret = -e
 	}
@@ -292,7 +293,7 @@ func (im *importer) execve(tid uint32, x *exec, ret *format.Call) error {
 	c.Text(0, x.path, false)
 	c.Strings(1, x.argv)
 	if ret != nil {
-		c.Ret, c.Exit = ret.Ret, ret.Exit
+		c.Ret, c.Exit, c.Untimed = ret.Ret, ret.Exit, ret.Untimed
 	} else {
 		c.Interrupted = true
 	}

@@ -25,7 +25,8 @@ type result struct {
 	interrupted bool
 	note        string  // of a descriptor
 	what        []field // in parentheses
-	took        uint64  // ns; 0 if it is not said
+	took        uint64  // ns
+	timed       bool    // took is said
 }
 
 // call writes a call. resumed is when its second half stood in the trace, 0 if it is of
@@ -49,9 +50,11 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	c.Interrupted = r.interrupted && !event.Lookup(op).NoReturn
 	c.Enter = max(enter, t.exit)
 	c.Exit = max(c.Enter+r.took, c.Enter)
-	if r.took == 0 && resumed > 0 {
+	if !r.timed && resumed > 0 {
 		c.Exit = max(c.Exit, resumed)
 	}
+	// The two halves of a call say when it returned only if lines have exact times.
+	c.Untimed = !r.timed && (resumed == 0 || x.clock.rough)
 	t.exit = c.Exit
 	if resumed == 0 {
 		x.clock.passed(c.Exit)
@@ -84,7 +87,7 @@ func parseCall(text string) (name string, args []field, r result, err error) {
 	if open < 0 {
 		return "", nil, r, errNotation
 	}
-	text, r.took = duration(text)
+	text, r.took, r.timed = duration(text)
 	p := notation{s: text, i: open + 1}
 	// A thread that was killed in a call: read(3,  <unfinished ...>) = ?
 	if head, ok := strings.CutSuffix(strings.TrimRight(text, " "), "= ?"); ok {
@@ -103,16 +106,16 @@ func parseCall(text string) (name string, args []field, r result, err error) {
 }
 
 // duration takes <0.000012> off the end.
-func duration(s string) (rest string, ns uint64) {
+func duration(s string) (rest string, ns uint64, known bool) {
 	i := strings.LastIndexByte(s, '<')
 	if i <= 0 || s[len(s)-1] != '>' || s[i-1] != ' ' {
-		return s, 0
+		return s, 0, false
 	}
 	v, ok := parseSeconds(s[i+1 : len(s)-1])
 	if !ok || v < 0 {
-		return s, 0
+		return s, 0, false
 	}
-	return s[:i-1], uint64(v)
+	return s[:i-1], uint64(v), true
 }
 
 func (p *notation) result(r *result) error {

@@ -201,16 +201,21 @@ func TestTimes(t *testing.T) {
 	for _, tc := range []struct {
 		name, text   string
 		enter, exit0 []int64 // ns since the first line
+		untimed      []bool  // how long the call took is not known; nil: of none
 	}{
-		{"none", "getpid() = 1\ngetuid() = 2\n", []int64{0, 1000}, []int64{0, 1000}},
-		{"-ttt -T", "1700000000.000001 getpid() = 1 <0.000002>\n1700000000.000009 getuid() = 2 <0.000001>\n", []int64{0, 8000}, []int64{2000, 9000}},
-		{"-ttt in ns", "1700000000.000000001 getpid() = 1 <0.000000002>\n1700000000.000000009 getuid() = 2\n", []int64{0, 8}, []int64{2, 8}},
-		{"-tt over midnight", "23:59:59.999999 getpid() = 1\n00:00:00.000001 getuid() = 2\n", []int64{0, 2000}, []int64{0, 2000}},
-		{"-t", "10:00:00 getpid() = 1\n10:00:00 getuid() = 2\n10:00:02 getuid() = 2\n", []int64{0, 1000, 2e9}, []int64{0, 1000, 2e9}},
-		{"-r", "     0.000000 getpid() = 1\n     0.000030 getuid() = 2\n     0.000010 getuid() = 2\n", []int64{0, 30000, 40000}, []int64{0, 30000, 40000}},
-		{"-r -t", "10:00:00 (+     0.000000) getpid() = 1\n10:00:01 (+     0.000030) getuid() = 2\n", []int64{0, 1e9}, []int64{0, 1e9}},
-		{"-t -T", "1 10:00:00 getpid() = 1 <0.000500>\n2 10:00:00 getuid() = 2 <0.000001>\n", []int64{0, 501000}, []int64{500000, 502000}},
-		{"unfinished", "1 1700000000.000001 read(0,  <unfinished ...>\n1 1700000000.000005 <... read resumed>\"\", 5) = 0\n", []int64{0}, []int64{4000}},
+		{"none", "getpid() = 1\ngetuid() = 2\n", []int64{0, 1000}, []int64{0, 1000}, []bool{true, true}},
+		{"-ttt -T", "1700000000.000001 getpid() = 1 <0.000002>\n1700000000.000009 getuid() = 2 <0.000001>\n", []int64{0, 8000}, []int64{2000, 9000}, nil},
+		{"-ttt in ns", "1700000000.000000001 getpid() = 1 <0.000000002>\n1700000000.000000009 getuid() = 2\n", []int64{0, 8}, []int64{2, 8}, []bool{false, true}},
+		{"-tt over midnight", "23:59:59.999999 getpid() = 1\n00:00:00.000001 getuid() = 2\n", []int64{0, 2000}, []int64{0, 2000}, []bool{true, true}},
+		{"-t", "10:00:00 getpid() = 1\n10:00:00 getuid() = 2\n10:00:02 getuid() = 2\n", []int64{0, 1000, 2e9}, []int64{0, 1000, 2e9}, []bool{true, true, true}},
+		{"-r", "     0.000000 getpid() = 1\n     0.000030 getuid() = 2\n     0.000010 getuid() = 2\n", []int64{0, 30000, 40000}, []int64{0, 30000, 40000}, []bool{true, true, true}},
+		{"-r -t", "10:00:00 (+     0.000000) getpid() = 1\n10:00:01 (+     0.000030) getuid() = 2\n", []int64{0, 1e9}, []int64{0, 1e9}, []bool{true, true}},
+		{"-t -T", "1 10:00:00 getpid() = 1 <0.000500>\n2 10:00:00 getuid() = 2 <0.000001>\n", []int64{0, 501000}, []int64{500000, 502000}, nil},
+		{"unfinished without times", "1 read(0,  <unfinished ...>\n1 <... read resumed>\"\", 5) = 0\n", []int64{0}, []int64{1000},
+			[]bool{true}},
+		{"killed", "1700000000.000001 read(0,  <unfinished ...>) = ?\n", []int64{0}, []int64{0}, nil},
+		{"-T of 0", "getpid() = 1 <0.000000>\n", []int64{0}, []int64{0}, nil},
+		{"unfinished", "1 1700000000.000001 read(0,  <unfinished ...>\n1 1700000000.000005 <... read resumed>\"\", 5) = 0\n", []int64{0}, []int64{4000}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tape := importedText(t, tc.text)
@@ -227,6 +232,9 @@ func TestTimes(t *testing.T) {
 				}
 				if n >= len(tc.enter) || ev.Enter-first != tc.enter[n] || ev.Exit-first != tc.exit0[n] {
 					t.Errorf("call %d: from %d to %d, want %v %v", n, ev.Enter-first, ev.Exit-first, tc.enter, tc.exit0)
+				}
+				if got, want := ev.Flags&event.Untimed != 0, n < len(tc.untimed) && tc.untimed[n]; got != want {
+					t.Errorf("call %d: untimed is %v, want %v", n, got, want)
 				}
 				n++
 			}

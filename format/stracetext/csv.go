@@ -39,7 +39,7 @@ func (p *Printer) AppendCSV(dst []byte, e *event.Event) []byte {
 	}
 	r.text(e.Comm)
 	r.int(e.Enter)
-	r.int(e.Exit)
+	r.known(e.Exit, e.Flags&event.Untimed == 0)
 	r.int(e.Ret)
 	r.text(event.ErrnoName(e.Errno))
 	r.objects(e, spec)

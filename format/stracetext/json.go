@@ -61,7 +61,9 @@ func (p *Printer) AppendJSON(dst []byte, e *event.Event) []byte {
 		dst = append(dst, '"')
 	}
 	dst = putInt(dst, "enter_ns", e.Enter)
-	dst = putInt(dst, "exit_ns", e.Exit)
+	if e.Flags&event.Untimed == 0 {
+		dst = putInt(dst, "exit_ns", e.Exit)
+	}
 	dst = putInt(dst, "cpu_ns", e.CPU)
 	if e.Flags&event.Delays != 0 {
 		dst = putUint(dst, "delay_before_ns", uint64(e.DelayBefore))
@@ -170,7 +172,7 @@ func flagWords(f event.EventFlags) []string {
 		bit  event.EventFlags
 		name string
 	}{{event.Interrupted, "interrupted"}, {event.Incomplete, "incomplete"}, {event.Late, "late"}, {event.Compat,
-		"32-bit"}, {event.Synthetic, "stand-in"}} {
+		"32-bit"}, {event.Synthetic, "stand-in"}, {event.Untimed, "untimed"}} {
 		if f&w.bit != 0 {
 			words = append(words, w.name)
 		}

@@ -41,7 +41,7 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 	if dst = p.appendResult(dst, e, spec); e.Errno != 0 {
 		dst = p.restyle(dst, at, p.o.Style.Bad)
 	}
-	if e.Flags&event.Interrupted == 0 {
+	if e.Flags&(event.Interrupted|event.Untimed) == 0 {
 		dst = append(dst, " <"...)
 		dst = p.appendSeconds(dst, e.Exit-e.Enter)
 		dst = append(dst, '>')

@@ -375,6 +375,9 @@ func (w *walk) args(m *history.EventContext, s *Slice) {
 	default:
 		num("result", m.Ret)
 	}
+	if m.Flags&event.Untimed != 0 {
+		text("duration", "not known")
+	}
 	num("event", int64(m.Seq))
 }
 

@@ -9,9 +9,10 @@ type Counts struct {
 	Calls      uint64
 	Failed     uint64 // returned an error
 	Unfinished uint64 // did not return: those that end a thread, and those that its end cut short
+	Untimed    uint64 // returned, but it is not known when: calls of foreign traces
 	Read       uint64 // bytes that the calls moved to the program
 	Written    uint64 // bytes that they moved from it; within the kernel: both
-	NS         uint64 // of all that returned, together
+	NS         uint64 // of all whose latency is known, together
 	MaxNS      uint64 // of the longest
 	Latency    Histogram
 }
@@ -21,6 +22,7 @@ func (c *Counts) Add(o *Counts) {
 	c.Calls += o.Calls
 	c.Failed += o.Failed
 	c.Unfinished += o.Unfinished
+	c.Untimed += o.Untimed
 	c.Read += o.Read
 	c.Written += o.Written
 	c.NS += o.NS
@@ -33,12 +35,12 @@ func (c *Counts) Add(o *Counts) {
 // Bytes returns what was moved, either way.
 func (c *Counts) Bytes() uint64 { return c.Read + c.Written }
 
-// Returned returns how many calls returned.
-func (c *Counts) Returned() uint64 { return c.Calls - min(c.Unfinished, c.Calls) }
+// Timed returns of how many calls the latency is known.
+func (c *Counts) Timed() uint64 { return c.Calls - min(c.Unfinished+c.Untimed, c.Calls) }
 
-// MeanNS returns the mean latency, 0 if no call returned.
+// MeanNS returns the mean latency, 0 if no latency is known.
 func (c *Counts) MeanNS() uint64 {
-	if n := c.Returned(); n > 0 {
+	if n := c.Timed(); n > 0 {
 		return c.NS / n
 	}
 	return 0

@@ -26,10 +26,14 @@ func (t *Table) Count(ev *event.Event) bool {
 		c.Unfinished++
 		return true
 	}
-	ns := latency(ev)
-	c.NS += ns
-	c.MaxNS = max(c.MaxNS, ns)
-	c.Latency[BucketOf(ns)]++
+	if took, known := ev.Took(); known {
+		ns := uint64(took)
+		c.NS += ns
+		c.MaxNS = max(c.MaxNS, ns)
+		c.Latency[BucketOf(ns)]++
+	} else {
+		c.Untimed++
+	}
 	if ev.Errno != 0 {
 		c.Failed++
 	}
@@ -42,8 +46,6 @@ func (t *Table) Count(ev *event.Event) bool {
 func returns(ev *event.Event) bool {
 	return ev.Flags&event.Interrupted == 0 && !ev.Spec().NoReturn
 }
-
-func latency(ev *event.Event) uint64 { return uint64(max(ev.Exit-ev.Enter, 0)) }
 
 func keyOf(ev *event.Event, by By) Key {
 	k := Key{Op: ev.Op, UID: ev.UID, PID: ev.PID, Comm: ev.Comm}
@@ -58,8 +60,8 @@ func keyOf(ev *event.Event, by By) Key {
 			}
 		}
 	}
-	if returns(ev) {
-		k.Octave = Octave(latency(ev))
+	if took, known := ev.Took(); known && returns(ev) {
+		k.Octave = Octave(uint64(took))
 	}
 	return k
 }

@@ -98,7 +98,7 @@ type Key struct {
 	// Names of a file and of its directory, as a program gave them; hostile. "" if the call is about no file.
 	File, Dir string
 	Container string // hostile; "" if the process is in none, or that is not known
-	Octave    uint8  // 1 + the power of two of the latency in ns; 0: the call did not return
+	Octave    uint8  // 1 + the power of two of the latency in ns; 0: it is not known, or the call did not return
 	Other     bool   // not one row but all calls that found no room; no other field is set
 }
 

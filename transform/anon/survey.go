@@ -125,7 +125,9 @@ func (s *Survey) count(t *trace.Tape) error {
 			continue
 		}
 		s.Calls++
-		durations[ev.Exit-ev.Enter]++
+		if took, known := ev.Took(); known {
+			durations[took]++
+		}
 		key := processKey{ev.Host, ev.PID}
 		p := processes[key]
 		if p == nil {

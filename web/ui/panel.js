@@ -52,7 +52,7 @@ class Panel {
         d.previous !== undefined ? this.link({ tape: d.tape, seq: d.previous }, "← previous of the thread") : null, " ",
         d.next !== undefined ? this.link({ tape: d.tape, seq: d.next }, "next of the thread →") : null),
       element("pre", { class: "line" }, d.line),
-      this.pairs([["work", d.work], ["at", moment(d.from_ns, 1)], ["took", duration(d.to_ns - d.from_ns)]]),
+      this.pairs([["work", d.work], ["at", moment(d.from_ns, 1)], ["took", d.untimed ? "not known" : duration(d.to_ns - d.from_ns)]]),
     ];
     d.contents.filter(c => c.bytes > 0).forEach(c => parts.push(this.content(d, c)));
     parts.push(this.causes("Comes after", d.before, d.ordered), this.causes("Comes before", d.after, d.ordered));

@@ -34,6 +34,7 @@ type Detail struct {
 	Row      int             `json:"row"`    // -1: it is on none
 	FromNS   int64           `json:"from_ns"`
 	ToNS     int64           `json:"to_ns"`
+	Untimed  bool            `json:"untimed,omitempty"` // ToNS is not known: it is for the order alone
 	Work     string          `json:"work"`
 	Previous *uint64         `json:"previous,omitempty"` // of its thread
 	Next     *uint64         `json:"next,omitempty"`
@@ -125,6 +126,7 @@ func (s *Scene) Event(tape int, seq uint64) (*Detail, error) {
 	defer s.mu.RUnlock()
 	t, io := s.tapes[tape], ev.Traffic()
 	d := &Detail{EventRef: s.ref(tape, ev), Fields: s.printer(t).AppendJSON(nil, ev), Row: -1,
+		Untimed: ev.Flags&event.Untimed != 0,
 		FromNS: ev.Enter + t.shift(ev.Host), ToNS: ev.Exit + t.shift(ev.Host), Work: report.WorkOf(ev, &io).String(),
 		Contents: []Content{}, Before: []Cause{}, After: []Cause{}}
 	if l, ok := t.laneOf(ev); ok && l < t.index.Lines() {

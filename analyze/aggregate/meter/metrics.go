@@ -147,7 +147,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		for i, n := range []uint64{c.Calls, c.Failed, c.Unfinished, c.Read, c.Written} {
 			counter(m.perRow[i], n, labels...)
 		}
-		ch <- prometheus.MustNewConstHistogram(m.seconds, c.Returned(), float64(c.NS)/1e9,
+		ch <- prometheus.MustNewConstHistogram(m.seconds, c.Timed(), float64(c.NS)/1e9,
 			cumulative(&c.Latency), labels...)
 	}
 	for rule, n := range m.alarms {

@@ -35,13 +35,15 @@ type row struct {
 	File      *string `json:"file,omitempty"`
 	Dir       *string `json:"dir,omitempty"`
 	Container *string `json:"container,omitempty"`
-	// The latencies of the row, from low to before high; absent for calls that did not return.
+	// The latencies of the row, from low to before high; absent for calls that did not return, and where it is not
+	// known when.
 	LowNS  *uint64 `json:"low_ns,omitempty"`
 	HighNS *uint64 `json:"high_ns,omitempty"`
 
 	Calls      uint64   `json:"calls"`
 	Failed     uint64   `json:"failed"`
 	Unfinished uint64   `json:"unfinished"`
+	Untimed    uint64   `json:"untimed,omitempty"`
 	ReadBytes  uint64   `json:"read_bytes"`
 	Written    uint64   `json:"written_bytes"`
 	TotalNS    uint64   `json:"total_ns"`
@@ -77,7 +79,7 @@ func (o *Options) JSON(w io.Writer, r *aggregate.IntervalSnapshot) error {
 
 func rowOf(by aggregate.By, r aggregate.Row) row {
 	x := row{
-		Other: r.Key.Other, Calls: r.Calls, Failed: r.Failed, Unfinished: r.Unfinished,
+		Other: r.Key.Other, Calls: r.Calls, Failed: r.Failed, Unfinished: r.Unfinished, Untimed: r.Untimed,
 		ReadBytes: r.Read, Written: r.Written,
 		TotalNS: r.NS, P50NS: r.Quantile(0.5), P90NS: r.Quantile(0.9), P99NS: r.Quantile(0.99), MaxNS: r.MaxNS,
 	}

@@ -113,7 +113,7 @@ func countCells(c *aggregate.Counts, elapsed time.Duration) []string {
 		return unit(n)
 	}
 	ns := func(n uint64) string {
-		if c.Returned() == 0 {
+		if c.Timed() == 0 {
 			return none
 		}
 		return report.Duration(int64(min(n, 1<<62)))
@@ -188,7 +188,7 @@ func opName(op event.Op) string {
 
 func octaveName(octave uint8) string {
 	if octave == 0 {
-		return "(no return)"
+		return "(not known)"
 	}
 	low, high := aggregate.OctaveRange(octave)
 	return report.Duration(int64(low)) + "–" + report.Duration(int64(min(high, 1<<62)))

@@ -24,6 +24,7 @@ type opRow struct {
 	Count   uint64            `json:"count"`
 	Errors  map[string]uint64 `json:"errors,omitempty"` // by name
 	Bytes   uint64            `json:"bytes"`
+	Untimed uint64            `json:"untimed,omitempty"` // whose duration is not known; the times are of the others
 	TotalNS int64             `json:"total_ns"`
 	MeanNS  int64             `json:"mean_ns"`
 	P50NS   int64             `json:"p50_ns"`
@@ -48,7 +49,11 @@ func (v *ops) see(s *seen) {
 	r.Count++
 	r.Bytes += uint64(s.io.Bytes())
 	r.TotalNS += s.took
-	r.times.Add(s.took)
+	if s.timed {
+		r.times.Add(s.took)
+	} else {
+		r.Untimed++
+	}
 	if s.Errno != 0 {
 		if r.Errors == nil {
 			r.Errors = map[string]uint64{}
@@ -60,7 +65,7 @@ func (v *ops) see(s *seen) {
 func (v *ops) section(c *collector) page.Section {
 	list := []opRow{}
 	for _, r := range v.by {
-		r.MeanNS = r.TotalNS / int64(r.Count)
+		r.MeanNS = r.TotalNS / int64(max(r.Count-r.Untimed, 1))
 		r.P50NS, r.P90NS, r.P99NS, r.MaxNS = r.times.Quantile(.5), r.times.Quantile(.9),
 			r.times.Quantile(.99), r.times.Max
 		r.Wall = share(float64(r.TotalNS), float64(c.last-c.first))

@@ -88,14 +88,15 @@ func IDs() []string {
 // seen is an event with what several views need of it.
 type seen struct {
 	*event.Event
-	spec *event.Spec
-	io   event.Traffic
-	took int64       // ns in the call; 0 if its return was not seen
-	kind report.Work // what sort of work it is
-	proc *process    // who made it
-	file *file       // the regular file that it is about, nil if it is about none; the one that is written, of two
-	from *file       // the one that is read, of two
-	name string      // the operation's
+	spec  *event.Spec
+	io    event.Traffic
+	took  int64       // ns in the call; 0 if that is not known
+	timed bool        // took is known
+	kind  report.Work // what sort of work it is
+	proc  *process    // who made it
+	file  *file       // the regular file that it is about, nil if it is about none; the one that is written, of two
+	from  *file       // the one that is read, of two
+	name  string      // the operation's
 }
 
 // collector is one pass.
@@ -186,9 +187,7 @@ func (c *collector) see(ev *event.Event) {
 	s := seen{Event: ev, spec: ev.Spec(), io: ev.Traffic()}
 	s.proc = c.procs.of(ev)
 	if ev.Kind == event.Call {
-		if ev.Flags&event.Interrupted == 0 {
-			s.took = max(ev.Exit-ev.Enter, 0)
-		}
+		s.took, s.timed = ev.Took()
 		s.kind = report.WorkOf(ev, &s.io)
 		s.file = c.files.of(ev, &s)
 		if s.io.Reads && s.io.Writes {

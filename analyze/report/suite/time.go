@@ -179,7 +179,7 @@ type slowCall struct {
 func newLatency(c *collector) view { return &latency{most: 2 * c.o.Top, c: c} }
 
 func (v *latency) see(s *seen) {
-	if s.Kind != event.Call || !s.kind.IsIO() && s.kind != report.Network {
+	if s.Kind != event.Call || !s.timed || !s.kind.IsIO() && s.kind != report.Network {
 		return
 	}
 	k := bits.Len64(uint64(max(s.took, 1))) - 1

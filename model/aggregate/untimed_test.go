@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"testing"
+
+	"github.com/iotape/iotape/event"
+)
+
+// TestUntimed: a call whose duration is not known is counted, and is no call of 0 ns.
+func TestUntimed(t *testing.T) {
+	table := NewTable(ByOp, 10)
+	table.Count(&event.Event{Kind: event.Call, Op: event.OpFsync, Flags: event.Untimed})
+	table.Count(&event.Event{Kind: event.Call, Op: event.OpFsync, Enter: 0, Exit: 1000})
+	got := table.Total()
+	if got.Calls != 2 || got.Untimed != 1 || got.Timed() != 1 || got.MeanNS() != 1000 || got.Latency[0] != 0 {
+		t.Errorf("got %d calls, %d untimed, %d timed, mean %d ns, %d below 64 ns, want 2, 1, 1, 1000, 0",
+			got.Calls, got.Untimed, got.Timed(), got.MeanNS(), got.Latency[0])
+	}
+}
