@@ -154,6 +154,24 @@ type File struct {
 	Real  string // its present name without symbolic links, if that is known and is not Path
 }
 
+// Name returns the name of the file: the one by which it was opened, or else the one that it has, as of
+// programs, which no descriptor led to. It is "" if neither is known.
+func (f *File) Name() string {
+	if f.Path != "" {
+		return f.Path
+	}
+	return f.Real
+}
+
+// Reached returns the name that the kernel knows the file by, as far as it is known: links are followed, and
+// directories are where they are now.
+func (f *File) Reached() string {
+	if f.Real != "" {
+		return f.Real
+	}
+	return f.Path
+}
+
 // Path is a path argument.
 type Path struct {
 	Arg  int8

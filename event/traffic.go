@@ -104,8 +104,8 @@ func (e *Event) Subject() *File {
 // Name returns the best known name of what the event is about: its subject's, or
 // else that of its first path. It is "" if there is none.
 func (e *Event) Name() string {
-	if f := e.Subject(); f != nil && f.Path != "" {
-		return f.Path
+	if f := e.Subject(); f != nil && f.Name() != "" {
+		return f.Name()
 	}
 	if len(e.Paths) == 0 {
 		return ""

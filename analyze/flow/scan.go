@@ -213,7 +213,7 @@ func (s *scanner) class(ev *event.Event, n int64) (uint32, error) {
 func (s *scanner) object(ev *event.Event, file *event.File, write bool) uint32 {
 	f := s.f
 	k := objectKey{host: f.order.Machine(ev.Host), dev: file.Dev, ino: file.Ino}
-	o := Object{Kind: File, Name: file.Path, Host: ev.Host}
+	o := Object{Kind: File, Name: file.Name(), Host: ev.Host}
 	if !isFile(file) {
 		k = objectKey{host: ev.Host, open: file.Open, write: write}
 		o.Kind = Socket

@@ -445,8 +445,8 @@ func (c *collector) file(e *event.Event, took int64, timed bool) {
 		if !timed {
 			t.Untimed++
 		}
-		if f.Path != "" && t.Path != otherFiles {
-			t.Path = f.Path
+		if (f.Path != "" || t.Path == "") && t.Path != otherFiles {
+			t.Path = f.Name()
 		}
 		if f.Arg == event.ResultArg && spec.Class == event.Descriptor && e.PathArg(0) != nil ||
 			f.Arg == event.ResultArg && e.PathArg(1) != nil {

@@ -185,13 +185,14 @@ func (p *Printer) appendSignalled(dst []byte, e *event.Event) []byte {
 	return dst
 }
 
-// appendObject writes what a descriptor stands for, as strace -yy does.
+// appendObject writes what a descriptor stands for, as strace -yy does: by the name that the kernel knows it
+// by. The one that the program gave stands in the call that opened it.
 func appendObject(dst []byte, f *event.File) []byte {
-	if f == nil || f.Path == "" {
+	if f == nil || f.Reached() == "" {
 		return dst
 	}
 	dst = append(dst, '<')
-	dst = appendName(dst, f.Path)
+	dst = appendName(dst, f.Reached())
 	return append(dst, '>')
 }
 
@@ -252,7 +253,7 @@ func appendFD(dst []byte, e *event.Event, a *event.Arg, i int) []byte {
 	}
 	f := e.FileArg(i)
 	if fd < 0 && f != nil { // a mapped file
-		if f.Path == "" {
+		if f.Reached() == "" {
 			return append(strconv.AppendUint(append(dst, "<inode "...), f.Ino, 10), '>')
 		}
 		return appendObject(dst, f)

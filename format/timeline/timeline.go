@@ -355,8 +355,8 @@ func (w *walk) args(m *history.EventContext, s *Slice) {
 		}
 	}
 	if io.From != nil && io.To != nil {
-		text("from", io.From.Path)
-		text("to", io.To.Path)
+		text("from", io.From.Name())
+		text("to", io.To.Name())
 	}
 	if io.Reads || io.Writes {
 		num("bytes", io.Bytes())

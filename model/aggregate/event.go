@@ -70,7 +70,7 @@ func keyOf(ev *event.Event, by By) Key {
 func fileOf(ev *event.Event) string {
 	name := ""
 	if f := ev.Subject(); f != nil {
-		name = f.Path
+		name = f.Name()
 	}
 	if name == "" && len(ev.Paths) > 0 {
 		name = cmp.Or(ev.Paths[0].Abs, ev.Paths[0].Raw)
@@ -89,7 +89,7 @@ func extensionOf(ev *event.Event) string {
 	}
 	if objects := s.Objects(); len(objects) > 0 {
 		if f := ev.FileArg(objects[0]); f != nil {
-			return Extension(f.Path)
+			return Extension(f.Name())
 		}
 	}
 	return ""

@@ -5,18 +5,20 @@ package suite
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/iotape/iotape/event"
 )
 
 // file is a regular file that calls were about.
 type file struct {
-	id   int
-	host uint32
-	path string // the last name that was seen
-	dev  uint64
-	ino  uint64
-	gone bool // its last name that was known was removed
+	id    int
+	host  uint32
+	path  string // the last name that was seen
+	dev   uint64
+	ino   uint64
+	named bool // path is a name, not the number of the file
+	gone  bool // its last name that was known was removed
 }
 
 type fileKey struct {
@@ -64,7 +66,7 @@ func (x *files) reuse(host uint32, f *event.File) {
 
 func (x *files) ofFile(host uint32, f *event.File) *file {
 	switch {
-	case f == nil || !f.Known && (f.Path == "" || f.Path[0] != '/'):
+	case f == nil || !f.Known && !strings.HasPrefix(f.Path, "/"):
 		return nil
 	case f.Known && f.Mode&typeMask != typeRegular:
 		return nil
@@ -72,7 +74,8 @@ func (x *files) ofFile(host uint32, f *event.File) *file {
 	if x.byKey == nil {
 		x.byKey, x.byPath = map[fileKey]*file{}, map[fileKey]*file{}
 	}
-	key, named := fileKey{host: host, dev: f.Dev, ino: f.Ino}, fileKey{host: host, path: f.Path}
+	name := f.Name()
+	key, named := fileKey{host: host, dev: f.Dev, ino: f.Ino}, fileKey{host: host, path: name}
 	if !f.Known {
 		key = named
 		if g := x.byPath[named]; g != nil {
@@ -85,7 +88,7 @@ func (x *files) ofFile(host uint32, f *event.File) *file {
 			return x.list[x.max]
 		}
 		g = &file{id: len(x.list), host: host, dev: f.Dev, ino: f.Ino}
-		if f.Path == "" { // mapped when the recording began, say
+		if name == "" { // mapped when the recording began, say
 			g.path = fmt.Sprintf("inode %d of device %d:%d", f.Ino, major(f.Dev), minor(f.Dev))
 		}
 		x.list = append(x.list, g)
@@ -95,8 +98,8 @@ func (x *files) ofFile(host uint32, f *event.File) *file {
 		}
 		x.byKey[key] = g
 	}
-	if f.Path != "" && f.Path != g.path {
-		g.path = f.Path
+	if f.Path != "" && f.Path != g.path || name != "" && !g.named {
+		g.path, g.named = name, true
 		x.byPath[named] = g
 	}
 	return g
