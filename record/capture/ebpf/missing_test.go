@@ -41,6 +41,13 @@ func TestMissingTracepoints(t *testing.T) {
 	for _, hook := range faultHooks {
 		faults = append(faults, hook)
 	}
+	// Linux 6.1: an older name, and nothing of the pages that a fault maps.
+	older := []string{"io_uring_submit_sqe", "page_fault_user", "page_fault_kernel"}
+	for _, hook := range uring {
+		if hook != "io_uring_submit_req" {
+			older = append(older, hook)
+		}
+	}
 	for _, test := range []struct {
 		name   string
 		kernel *btf.Spec
@@ -52,6 +59,8 @@ func TestMissingTracepoints(t *testing.T) {
 		{"io_uring without its tracepoints", kernel(true, faults...), capture.MmapData, []string{"io_uring"}},
 		{"no page faults", kernel(true, uring...), capture.MmapData, []string{"mapped files"}},
 		{"no page faults, and not wanted", kernel(true, uring...), capture.MmapWritten, nil},
+		{"Linux 6.1", kernel(true, older...), capture.MmapData, []string{"mapped files"}},
+		{"Linux 6.1, and reads are not wanted", kernel(true, older...), capture.MmapOff, nil},
 		{"neither", kernel(true), capture.MmapData, []string{"io_uring", "mapped files"}},
 	} {
 		spec, err := loadIotape()
