@@ -22,13 +22,14 @@ import (
 type Touched struct {
 	paths   map[string]struct{}
 	written map[fileID]bool // opened for writing; true if the trace determines the whole content
+	torn    map[fileID]bool // some of what was written is not in the trace
 	left    []fileID
 }
 
 type fileID struct{ dev, ino uint64 }
 
 func newTouched() Touched {
-	return Touched{paths: map[string]struct{}{}, written: map[fileID]bool{}}
+	return Touched{paths: map[string]struct{}{}, written: map[fileID]bool{}, torn: map[fileID]bool{}}
 }
 
 // Len returns the number of paths.
@@ -49,6 +50,9 @@ func (t *Touched) see(ev *event.Event) {
 	}
 	if ev.Kind != event.Call {
 		return
+	}
+	if io := ev.Traffic(); ev.Flags&event.Incomplete != 0 && io.To != nil {
+		t.torn[fileID{io.To.Dev, io.To.Ino}] = true
 	}
 	for i := range ev.Paths {
 		for _, p := range [...]string{ev.Paths[i].Abs, ev.Paths[i].Real} {
@@ -119,7 +123,7 @@ func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched, content bool) 
 	}
 	m, err := tree.TakePaths(ctx, "/", paths, func(p string) bool {
 		whole, ok := t.lookup(p)
-		return ok && (whole || content)
+		return ok && (whole && !t.isTorn(p) || content)
 	}, nil)
 	if err != nil {
 		return nil, err
@@ -143,6 +147,12 @@ func Final(ctx context.Context, tw *trace.TapeWriter, t *Touched, content bool) 
 		}
 	}
 	return m, WriteTree(tw, trace.FinalName, m)
+}
+
+// isTorn reports whether the trace lacks some of what was written to the file at a path.
+func (t *Touched) isTorn(p string) bool {
+	var st syscall.Stat_t
+	return len(t.torn) > 0 && syscall.Lstat(p, &st) == nil && t.torn[fileID{st.Dev, st.Ino}]
 }
 
 // leaves reports whether a path is of a file that is left out.

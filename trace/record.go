@@ -123,6 +123,8 @@ const (
 	PieceBefore uint8 = 1 << 5
 	// with PieceShape: the bytes are Buf.Sketch of the part whose hash is before, not content
 	PieceSketch uint8 = 1 << 6
+	// with PieceMissing: the bytes were masked, because they look secret
+	PieceMasked uint8 = 1 << 7
 )
 
 // Sizes of the fixed parts, in bytes. They are part of the stream format and

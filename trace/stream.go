@@ -33,6 +33,8 @@ type Head struct {
 	GID       int      `json:"gid"`
 	Content   string   `json:"content"`     // what was kept of content: docs/format.md, 1.3
 	Overflow  string   `json:"on_overflow"` // "block" or "drop"
+	// Redact says by what secrets were masked before the stream was written, "" if they were not.
+	Redact string `json:"redact,omitempty"`
 	// Filter is what the recording is to have (package predicate), "" if that is all. A
 	// stream can have more: sealing picks.
 	Filter string `json:"filter,omitempty"`

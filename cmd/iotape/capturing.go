@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/session"
 )
 
@@ -25,7 +26,7 @@ type capturing struct {
 	ring, maxSize                          cli.Size
 	maxEvents                              uint64
 	holdMax                                time.Duration
-	until                                  string
+	until, redact                          string
 }
 
 // add adds the flags; verb is what the command does. content and mmap are the defaults of --content and --mmap.
@@ -53,6 +54,9 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	f.StringVar(&r.overflow, "on-overflow", "block",
 		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
 			"them; drop is the default with --all")
+	f.StringVar(&r.redact, "redact", "",
+		"mask what looks secret before it is written: `PATTERNS` is a file of regular expressions, or builtin for "+
+			"private keys, tokens and passwords")
 	f.DurationVar(&r.holdMax, "hold-max", session.DefaultHoldMax,
 		"let the command go on when it has waited for so long for a recorder that is stopped, or whose output accepts "+
 			"nothing; 0 means never")
@@ -87,6 +91,11 @@ func (r *capturing) resolve(c *cli.Console, cmd *cobra.Command, args []string) e
 	if p.Capture.All && full == capture.OverflowBlock && cmd.Flags().Changed("on-overflow") {
 		c.Say("--on-overflow block with --all can stop the machine: the recorder may wait for a process that " +
 			"it holds")
+	}
+	if r.redact != "" {
+		if p.Redact, err = redact.Load(r.redact); err != nil {
+			return cli.Usage(fmt.Errorf("--redact: %w", err))
+		}
 	}
 	switch {
 	case r.holdMax < 0:

@@ -230,7 +230,7 @@ func (u *Unfinished) Finish(ctx context.Context) (*Result, error) {
 		if u.Messages != nil {
 			u.stats.Touched.Leave(u.Messages) // it has what was said here, too
 		}
-		kept := m.Hosts[0].Content == allContent
+		kept := m.Hosts[0].Content == allContent && m.Hosts[0].Redact == ""
 		if _, err := seal.Final(ctx, u.tw, &u.stats.Touched, kept); err != nil {
 			return nil, stopped(fmt.Errorf("take the state of the files: %w", err))
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
@@ -49,6 +50,9 @@ type Plan struct {
 	// recordings that are not into memory.
 	Watch  Watch
 	Unkept bool // nothing is kept of the recording but what Watch makes of it
+
+	// Redact masks what looks secret before it is written, nil: nothing.
+	Redact *redact.Patterns
 
 	MaxBytes uint64 // of the recording's stream, about; 0: as many as it makes
 
@@ -170,6 +174,9 @@ func (p *Plan) Check() error {
 	if err := p.Resolve(); err != nil {
 		return err
 	}
+	if err := p.checkRedact(); err != nil {
+		return err
+	}
 	if len(p.Capture.Command) > 0 {
 		if _, err := exec.LookPath(p.Capture.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 			return newCommandError(p.Capture.Command[0], err)
@@ -260,6 +267,9 @@ func (p *Plan) Head(b *Backend) *trace.Head {
 	}
 	if p.Filter != nil {
 		h.Filter = p.Filter.String()
+	}
+	if p.Redact != nil {
+		h.Redact, h.Command = p.Redact.String(), p.Redact.Strings(h.Command)
 	}
 	if o := p.Capture.Credential; o != nil {
 		h.UID, h.GID = int(o.Uid), int(o.Gid)

@@ -197,7 +197,8 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	w := &tee{w: out.writer(), watch: p.Watch, vital: p.Unkept, stop: limit.reach, limit: p.MaxBytes}
 	patient := newPatientSink(w, p.outputHoldMax(), p.note)
 	defer patient.close()
-	sw, err := trace.NewStreamWriterTo(patient, trace.NewStreamID(), p.Head(b))
+	masking, said := p.redacted(patient)
+	sw, err := trace.NewStreamWriterTo(masking, trace.NewStreamID(), p.Head(b))
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +212,7 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	done()
 	unsaid()
 	patient.settle(res)
+	said()
 	if err != nil {
 		_ = w.finish()
 		return nil, err

@@ -113,7 +113,8 @@ var (
 		{"len", 10, func(p *trace.Piece) any { return &p.Len }},
 	}
 	pieceFlags = []flag{
-		{uint32(trace.PieceMissing), "missing"}, {uint32(trace.PieceOmitted), "omitted"},
+		{uint32(trace.PieceMissing), "missing"}, {uint32(trace.PieceMasked), "masked"},
+		{uint32(trace.PieceOmitted), "omitted"},
 		{uint32(trace.PieceShape), "shape"}, {uint32(trace.PieceTruncated), "truncated"},
 		{uint32(trace.PieceHash), "hash"}, {uint32(trace.PieceSketch), "sketch"},
 	}
