@@ -39,6 +39,9 @@ func (a *assembler) piece(it *item, p *trace.Piece) error {
 	}
 	kind, dir := meaning(ev, int(p.Arg))
 	if kind == event.KindPath {
+		if p.Flags&trace.PieceMissing != 0 && len(p.Data) == 0 && !ev.OK() {
+			return nil // what cannot be read (EFAULT) is its address, not ""
+		}
 		ev.Paths = append(ev.Paths, event.Path{Arg: int8(p.Arg), Raw: strings.TrimRight(string(p.Data), "\x00")})
 		return nil
 	}
