@@ -53,13 +53,25 @@ func Open(path string) (*Tape, error) {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("open tape: %w", err)
+		return nil, opening(path, err)
 	case st.IsDir():
 		return openDirectory(path)
 	case !st.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is %s: %w", path, st.Mode().Type(), ErrNotATrace)
 	}
 	return nil, identify(path)
+}
+
+// opening says why what is at a path cannot be opened. The path stands once.
+func opening(path string, err error) error {
+	var inner *fs.PathError
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such tape: %w", path, err)
+	}
+	return fmt.Errorf("%s: the tape cannot be opened: %w", path, err)
 }
 
 // SetName sets what Name returns, for a tape that was made of something else.
@@ -83,7 +95,7 @@ const pipedMagic = "iotape P"
 func identify(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("open tape: %w", err)
+		return opening(path, err)
 	}
 	defer f.Close()
 	var b [FrameHeaderBytes]byte

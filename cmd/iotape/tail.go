@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -47,6 +48,9 @@ arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in
 			}
 			o.Out, o.Note = c.Out, c.Reporter().Note
 			var complete bool
+			if args[0] == "-" {
+				return cli.Usage(errors.New("tail reads a file or listens; for the standard input: iotape print -"))
+			}
 			if strings.HasPrefix(args[0], "unix:") || strings.Contains(args[0], "://") {
 				ln, listenErr := listen.Listen(cmd.Context(), args[0])
 				if listenErr != nil {

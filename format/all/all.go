@@ -130,16 +130,16 @@ func matching(head []byte) *format.Format {
 	return nil
 }
 
-// unknown is the error for a file that no format matches.
+// unknown is the error for a file that no format matches. Who opened the file names it.
 func unknown(in *os.File) error {
 	head, err := headOf(in)
 	if err != nil {
 		return err
 	}
 	if text := Hint(head); text != "" {
-		return fmt.Errorf("%s: %w: %s", in.Name(), ErrUnknownFormat, text)
+		return fmt.Errorf("%w: %s", ErrUnknownFormat, text)
 	}
-	return fmt.Errorf("%s: %w", in.Name(), ErrUnknownFormat)
+	return ErrUnknownFormat
 }
 
 // Read makes streams of a foreign file, in files in dir: one for each host. tapes.Hosts

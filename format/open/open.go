@@ -85,10 +85,13 @@ func making(ctx context.Context, path string, open func(dir string) (*os.File, e
 	defer in.Close()
 	tape := filepath.Join(dir, "open.tape")
 	if err := makeTape(ctx, in, dir, tape); err != nil {
-		if path == all.StandardInput { // which the error names
-			return nil, err
+		switch {
+		case path != all.StandardInput:
+			return nil, fmt.Errorf("%s: %w", path, err)
+		case errors.Is(err, ErrUnknownFormat):
+			return nil, fmt.Errorf("standard input: %w", err)
 		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err // which names it
 	}
 	t, err := trace.Open(tape)
 	if err != nil {
