@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -29,6 +30,8 @@ type Viewer struct {
 	// Quiet is how long nothing may come before what waits for its order is shown. It has to be longer than the
 	// stream's writer leaves between two frames while there are events. 0 is 200 ms.
 	Quiet time.Duration
+	// Files is as in Options.
+	Files posix.FileSystem
 }
 
 // Watch reads a stream as Seal does and makes no tape. It ends with the stream, or with
@@ -37,6 +40,7 @@ type Viewer struct {
 func Watch(ctx context.Context, in io.Reader, v *Viewer) (*Stats, error) {
 	stats := newStats()
 	s := newStream(&viewer{started: v.Started, seen: v.Seen, stats: stats}, stats)
+	s.resolver.model.Ask(v.Files)
 	ctx, cancel := context.WithCancel(ctx)
 	w := &awaited{
 		idle: v.Idle, within: cmp.Or(v.Quiet, watchIdle), ctx: ctx, frames: make(chan readFrame),

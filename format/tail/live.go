@@ -38,7 +38,8 @@ func Live(ctx context.Context, in io.Reader, o *Options, l *Limits, stop func())
 		w.printer = newPrinter(&Options{Out: io.Discard, Note: func(string) {}, See: func(*event.Event) {}})
 	}
 	_, err := seal.Watch(ctx, in,
-		&seal.Viewer{Started: w.head, Seen: w.event, Idle: w.printer.w.Flush, Quiet: quietAfter})
+		&seal.Viewer{Started: w.head, Seen: w.event, Idle: w.printer.w.Flush, Quiet: quietAfter,
+			Files: seal.Here})
 	if flushErr := w.printer.w.Flush(); err == nil {
 		err = flushErr
 	}

@@ -66,14 +66,15 @@ func keyOf(ev *event.Event, by By) Key {
 	return k
 }
 
-// fileOf returns the name of the file that an event is about: of its descriptor, or else of its first path.
+// fileOf returns the name of the file that an event is about: of its descriptor, or else of its first path. It is
+// the one that the kernel came to, so that a file has one row.
 func fileOf(ev *event.Event) string {
 	name := ""
 	if f := ev.Subject(); f != nil {
-		name = f.Name()
+		name = f.Reached()
 	}
 	if name == "" && len(ev.Paths) > 0 {
-		name = cmp.Or(ev.Paths[0].Abs, ev.Paths[0].Raw)
+		name = cmp.Or(ev.Paths[0].Reached(), ev.Paths[0].Raw)
 	}
 	return strings.Clone(name[:min(len(name), MaxName)])
 }

@@ -114,7 +114,8 @@ func (r *recorded) read(ctx context.Context, stream io.Reader) error {
 			}
 			return nil
 		},
-		Idle: func() error { return nil },
+		Idle:  func() error { return nil },
+		Files: seal.Here,
 	})
 	if errors.Is(err, trace.ErrTruncated) { // it could not begin: the recorder says why
 		err = nil

@@ -19,3 +19,19 @@ func TestUntimed(t *testing.T) {
 			got.Calls, got.Untimed, got.Timed(), got.MeanNS(), got.Latency[0])
 	}
 }
+
+// TestOneRowOfAFile: what is reached through a link counts for the file.
+func TestOneRowOfAFile(t *testing.T) {
+	table := NewTable(ByFile, 10)
+	for _, ev := range []event.Event{
+		{Op: event.OpRead, Files: []event.File{{Path: "/link/a", Real: "/real/a"}}},
+		{Op: event.OpRead, Files: []event.File{{Path: "/real/a"}}},
+		{Op: event.OpStat, Paths: []event.Path{{Raw: "a", Abs: "/link/a", Real: "/real/a"}}},
+	} {
+		table.Count(&ev)
+	}
+	rows := table.Sorted(OrderCalls)
+	if len(rows) != 1 || rows[0].Key.File != "/real/a" || rows[0].Calls != 3 {
+		t.Errorf("got %+v, want one row of /real/a with 3 calls", rows)
+	}
+}
