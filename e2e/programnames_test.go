@@ -22,7 +22,8 @@ func TestProgramsHaveNames(t *testing.T) {
 		if err := os.WriteFile(script, []byte("#!/bin/sh\nexec cat script\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, stderr, status := e.records(t, []string{"--backend", backend}, "sh", "-c", "cd "+quoted(e.dir)+" && ./script"); status != 0 {
+		run := "cd " + quoted(e.dir) + " && ./script"
+		if _, stderr, status := e.records(t, []string{"--backend", backend}, "sh", "-c", run); status != 0 {
 			t.Fatalf("status %d\n%s", status, stderr)
 		}
 		out, _, _ := e.try(t, e.iotape, "stat", "--json", "--top", "1000", "a.tape")

@@ -10,8 +10,8 @@ import (
 	"iter"
 	"math"
 	"os"
-	"syscall"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"

@@ -127,7 +127,7 @@ func (s *Scene) Event(tape int, seq uint64) (*Detail, error) {
 	t, io := s.tapes[tape], ev.Traffic()
 	d := &Detail{EventRef: s.ref(tape, ev), Fields: s.printer(t).AppendJSON(nil, ev), Row: -1,
 		Untimed: ev.Flags&event.Untimed != 0,
-		FromNS: ev.Enter + t.shift(ev.Host), ToNS: ev.Exit + t.shift(ev.Host), Work: report.WorkOf(ev, &io).String(),
+		FromNS:  ev.Enter + t.shift(ev.Host), ToNS: ev.Exit + t.shift(ev.Host), Work: report.WorkOf(ev, &io).String(),
 		Contents: []Content{}, Before: []Cause{}, After: []Cause{}}
 	if l, ok := t.laneOf(ev); ok && l < t.index.Lines() {
 		d.Row = t.rows[l]
