@@ -31,7 +31,6 @@ const (
 
 	// What the recorder writes to the watchdog.
 	dogSuspends = 's' // it is about to stop, with its command
-	dogResumes  = 'r' // it goes on
 	dogEnds     = 'e'
 )
 
@@ -95,9 +94,8 @@ func (p *Plan) watchOver() (stop func()) {
 
 // suspend stops this process, which the watchdog leaves so.
 func (d *watchdog) suspend() {
-	_, _ = d.to.Write([]byte{dogSuspends}) // EPIPE: it was killed
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-	_, _ = d.to.Write([]byte{dogResumes})
+	_, _ = d.to.Write([]byte{dogSuspends})              // EPIPE: it was killed
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) // it may come after the return
 }
 
 // stop dismisses the watchdog.
@@ -140,17 +138,23 @@ func watchRecorder(pid int, most time.Duration, from, to *os.File) {
 	each := min(max(most/10, 10*time.Millisecond), time.Second)
 	tick := time.NewTicker(each)
 	defer tick.Stop()
-	stopped, together := time.Duration(0), false // looks are counted: the machine may have slept between two
+	stopped := time.Duration(0)    // looks are counted: the machine may have slept between two
+	together, seen := false, false // it stops with its command, and has done so
 	for {
 		select {
 		case b, ok := <-said:
 			if !ok || b == dogEnds {
 				return
 			}
-			together = b == dogSuspends
-			stopped = 0
+			together, seen, stopped = b == dogSuspends, false, 0
 		case <-tick.C:
-			if together || !isStopped(pid) {
+			is := isStopped(pid)
+			if together && is {
+				seen = true
+				continue
+			}
+			together = together && !seen // it goes on
+			if !is {
 				stopped = 0
 				continue
 			}
