@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,11 +48,12 @@ type patientSink struct {
 	most time.Duration // 0: it waits for ever
 	note func(format string, args ...any)
 
-	work chan []byte
-	done chan error
-	buf  []byte // the frame under way
-	busy bool   // send has not waited for its end
-	err  error  // of the output; final
+	work    chan []byte
+	done    chan error
+	closing sync.Once
+	buf     []byte // the frame under way
+	busy    bool   // send has not waited for its end
+	err     error  // of the output; final
 
 	seq, round      uint64
 	since           time.Time // of the stall
@@ -74,7 +76,8 @@ func newPatientSink(w io.Writer, most time.Duration, note func(string, ...any)) 
 	return s
 }
 
-func (s *patientSink) close() { close(s.work) }
+// close ends the sink's goroutine. More calls do nothing: a stream can be discarded after its end.
+func (s *patientSink) close() { s.closing.Do(func() { close(s.work) }) }
 
 // run writes what send gives it. Its thread runs before the programs, which may be waiting for it.
 func (s *patientSink) run() {
