@@ -13,6 +13,8 @@ import (
 func (w *finder) changed(i int, m *move, p uint32) bool {
 	f := w.f
 	c := origin{f: f, m: m, process: p, unknown: spans{{0, m.bytes()}}}
+	c.reply, c.asks = w.versions.reply(f, m.object)
+	c.asks = c.asks && w.versions.asks[onObject{p, m.object}]
 	type candidate struct {
 		from  uint32
 		shift int64
@@ -79,7 +81,12 @@ type origin struct {
 	process uint32
 	unknown spans // of the write: what does not stand in anything that the process took in
 	best    change
-	own     int // bytes in common with what the process made itself
+	own     int // bytes in common with what the process made itself, or asked for
+
+	// asks: the process sent first on the connection, so that what comes back, by the stream reply,
+	// are answers. That a later request is like an answer to an earlier one is no passing on.
+	asks  bool
+	reply uint32
 }
 
 const (
@@ -144,7 +151,7 @@ func (c *origin) consider(from uint32, shift int64) {
 	if f.objects[v.object].Kind == File && f.objects[c.m.object].Kind == File {
 		return
 	}
-	made := f.made(v.class, c.process)
+	made := f.made(v.class, c.process) || c.asks && v.object == c.reply
 	a, b := f.view(c.m.class), f.view(v.class)
 	if a == nil || b == nil {
 		if !made && c.best.diff.Differ == 0 {

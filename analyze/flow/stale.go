@@ -22,6 +22,7 @@ type versions struct {
 	old     map[uint32]*history // by content: where a newer one replaced it
 	back    map[string]uint32   // streams by name
 	last    map[onObject]uint32 // the last move by which a process read from an object
+	asks    map[onObject]bool   // the process sent there before it received anything from the other side
 	answers map[request]*answers
 }
 
@@ -48,7 +49,7 @@ func (h *history) now() uint32 { return h.moves[len(h.moves)-1] }
 // index makes the streams known by their names.
 func (v *versions) index(f *Flow) {
 	*v = versions{places: map[versionPlace]*history{}, old: map[uint32]*history{}, back: map[string]uint32{},
-		last: map[onObject]uint32{}, answers: map[request]*answers{}}
+		last: map[onObject]uint32{}, asks: map[onObject]bool{}, answers: map[request]*answers{}}
 	for i := range f.objects {
 		if o := &f.objects[i]; o.Kind == Stream {
 			v.back[o.Name] = uint32(i)
@@ -81,20 +82,29 @@ func (v *versions) store(f *Flow, i uint32, m *move) {
 	h.moves = append(h.moves, i)
 }
 
+// reply is the stream that brings answers to what is sent to a stream.
+func (v *versions) reply(f *Flow, stream uint32) (uint32, bool) {
+	from, to, ok := strings.Cut(f.objects[stream].Name, "->")
+	if !ok {
+		return 0, false
+	}
+	back, ok := v.back[to+"->"+from]
+	return back, ok
+}
+
 // sent takes a write to a stream: it is an answer to what was received last from the other side.
 func (w *finder) sent(i uint32, m *move) {
 	f, v := w.f, &w.versions
-	from, to, ok := strings.Cut(f.objects[m.object].Name, "->")
-	if !ok || m.bytes() < smallest {
+	back, ok := v.reply(f, m.object)
+	if !ok {
 		return
 	}
 	p := f.processOf(i)
-	back, ok := v.back[to+"->"+from]
-	if !ok {
-		return
-	}
 	q, ok := v.last[onObject{p, back}]
 	if !ok {
+		v.asks[onObject{p, m.object}] = true
+	}
+	if !ok || m.bytes() < smallest {
 		return
 	}
 	key := request{p, f.moves[q].class}
