@@ -139,7 +139,10 @@ func TestArchiveJoins(t *testing.T) {
 		t.Errorf("the lake has %s, want %s", in, want)
 	}
 	c.run("check", got[1])
-	if a, b := c.run("print", got[1]), c.run("print", "whole.tape"); a != b {
+	// Where links lead is known where the recording was made, not where the archive is.
+	const unlinked = "not path under /lib and not path under /usr/share"
+	print := func(tape string) string { return c.run("print", "--filter", unlinked, tape) }
+	if a, b := print(got[1]), print("whole.tape"); a != b {
 		t.Errorf("the joined tape has other events:\n%s\nthan the whole:\n%s", a, b)
 	}
 	if stat := c.run("stat", got[1]); !strings.Contains(stat,
