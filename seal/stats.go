@@ -63,18 +63,7 @@ func (st *Stats) lose(l losses) {
 		l[trace.LossDisk] += st.End.Lost - st.Lost
 		st.Lost = st.End.Lost
 	}
-	for _, reason := range lossReasons {
-		if n := l[reason]; n > 0 {
-			st.Losses = append(st.Losses, trace.Loss{Reason: trace.LossReason(reason), Records: n})
-		}
-	}
-}
-
-// lossReasons is the order in which a manifest lists losses.
-var lossReasons = [...]uint32{
-	trace.LossRing, trace.LossDisk, trace.LossKilled, trace.LossTasks,
-	trace.LossPartial, trace.LossMapped, trace.LossSpool, trace.LossCounted,
-	trace.LossStalled,
+	st.Losses = trace.Losses(l)
 }
 
 // Manifest returns what the tape's manifest says of the stream.

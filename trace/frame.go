@@ -180,6 +180,14 @@ func Discard(payload []byte, off int) {
 	binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)|WordDiscard)
 }
 
+// TypeOf returns the type of a record's body, 0 if the body is too short to have one.
+func TypeOf(body []byte) RecordType {
+	if len(body) < 2 {
+		return 0
+	}
+	return RecordType(binary.LittleEndian.Uint16(body))
+}
+
 // Records iterates over the record bodies of a payload. It yields an error once,
 // as the last item, if the payload does not parse.
 func Records(payload []byte) func(func([]byte, error) bool) {

@@ -166,6 +166,27 @@ type Loss struct {
 	Records uint64 `json:"records"`
 }
 
+// mostLosses bounds what Losses lists, for input that is damaged.
+const mostLosses = 32
+
+// Losses lists numbers of lost records by their reasons, in the order of these. It leaves out those of 0.
+func Losses(records map[uint32]uint64) (list []Loss) {
+	for _, reason := range slices.Sorted(maps.Keys(records)) {
+		if n := records[reason]; n > 0 {
+			list = append(list, Loss{Reason: LossReason(reason), Records: n})
+		}
+	}
+	if len(list) > mostLosses {
+		rest := &list[mostLosses-1]
+		rest.Reason = "other reasons"
+		for _, l := range list[mostLosses:] {
+			rest.Records += l.Records
+		}
+		list = list[:mostLosses]
+	}
+	return list
+}
+
 // HostFile returns the name that a file of one of several hosts has in a tape:
 // "host-1-snapshot". Of a tape with one host the files have their own names.
 func HostFile(host int, name string) string { return fmt.Sprintf("host-%d-%s", host, name) }

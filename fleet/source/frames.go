@@ -84,7 +84,7 @@ func (f *frames) records(payload []byte) (n uint64, err error) {
 			continue
 		}
 		n++
-		if f.count != nil && len(body) >= 4 && trace.RecordType(binary.LittleEndian.Uint16(body)) == trace.RecCall {
+		if f.count != nil && len(body) >= 4 && trace.TypeOf(body) == trace.RecCall {
 			f.count[binary.LittleEndian.Uint16(body[2:])]++
 		}
 	}

@@ -92,7 +92,7 @@ func (s *Sink) mask(payload []byte) []byte {
 		}
 		s.recs = append(s.recs, record{body: body})
 		r := &s.recs[len(s.recs)-1]
-		switch typ := recordType(body); typ {
+		switch trace.TypeOf(body) {
 		case trace.RecCall, trace.RecData, trace.RecEnter:
 			if r.rec.Decode(body) == nil {
 				s.look(len(s.recs) - 1)
@@ -103,13 +103,6 @@ func (s *Sink) mask(payload []byte) []byte {
 		s.search(key, t)
 	}
 	return s.encode()
-}
-
-func recordType(body []byte) trace.RecordType {
-	if len(body) < 2 {
-		return 0
-	}
-	return trace.RecordType(binary.LittleEndian.Uint16(body))
 }
 
 // look takes the pieces of a record into the texts of their files, and masks those that are no content.

@@ -192,7 +192,7 @@ func (s *patientSink) count(payload []byte) (records uint64) {
 			break
 		}
 		records++
-		if len(body) >= 2 && trace.RecordType(uint16(body[0])|uint16(body[1])<<8) == trace.RecCall {
+		if trace.TypeOf(body) == trace.RecCall {
 			s.lostCalls++
 		}
 	}

@@ -3,7 +3,6 @@
 package tracer
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -259,7 +258,7 @@ func (f *Fanout) applyFilters(payload []byte, tracers []*Tracer) {
 			return // no back end writes such
 		}
 		r := &f.rec
-		switch typ := trace.RecordType(binary.LittleEndian.Uint16(body)); typ {
+		switch typ := trace.TypeOf(body); typ {
 		case trace.RecTask, trace.RecCall, trace.RecData, trace.RecExit, trace.RecWake:
 			if r.Decode(body) != nil {
 				return

@@ -49,7 +49,7 @@ var ErrEmpty = errors.New("no events are in the slice")
 
 // Tape writes a slice of a tape. The caller closes tw with the Result's Manifest.
 func Tape(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, o *Options) (*Result, error) {
-	c := &slicer{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint64]uint64{},
+	c := &slicer{ctx: ctx, t: t, tw: tw, o: o, copier: trace.NewCopier(t, tw), losses: map[uint32]uint64{},
 		positions: positions{at: map[event.OpenID]int64{}}}
 	if o.Filter != nil {
 		c.chosen = newSelection(o.Filter)
@@ -79,7 +79,7 @@ type slicer struct {
 	copier *trace.Copier
 	chosen *selection // nil: all
 	res    Result
-	losses map[uint64]uint64 // records, by reason
+	losses map[uint32]uint64 // records, by reason
 
 	positions positions
 	delays    delays
@@ -168,7 +168,7 @@ func (c *slicer) write() error {
 			c.positions.after(ev)
 		}
 		if ev.Kind == event.LossMark {
-			c.losses[ev.Args[0]] += uint64(max(ev.Ret, 0))
+			c.losses[uint32(ev.Args[0])] += uint64(max(ev.Ret, 0))
 		}
 		if err := c.copier.Content(ev); err != nil {
 			return err
@@ -215,8 +215,7 @@ func (c *slicer) describe() {
 	for i := range m.Hosts {
 		m.Hosts[i].Window = &trace.Window{SinceNS: c.stateNS, Reason: what}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(c.losses)) {
-		m.Losses = append(m.Losses, trace.Loss{Reason: trace.LossReason(uint32(reason)), Records: c.losses[reason]})
+	if m.Losses = trace.Losses(c.losses); len(m.Losses) > 0 {
 		m.Incomplete, m.Reason = true, "records were lost"
 	}
 	if old.Incomplete && c.end == old.Counts.Events {

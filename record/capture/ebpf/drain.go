@@ -346,10 +346,14 @@ func (d *drain) countLosses() {
 			continue
 		}
 		d.told[i] = total
-		d.lost += n
-		d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: n,
-			Reason: lossReasons[i]}))
+		d.lose(n, lossReasons[i])
 	}
+}
+
+// lose records that n records were lost.
+func (d *drain) lose(n uint64, reason uint32) {
+	d.lost += n
+	d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: n, Reason: reason}))
 }
 
 // serve does what the first n held threads wait for, and lets them go on.

@@ -147,10 +147,8 @@ func (d *drain) addRequests() {
 		err = r.attach()
 	}
 	if err != nil {
-		d.lost++
 		d.note("requests to io_uring and AIO are not recorded: " + err.Error())
-		d.writeOwn(trace.AppendRecord(nil, &trace.Record{Type: trace.RecLoss, Exit: bpf.Now(), Count: 1,
-			Reason: trace.LossUnseen}))
+		d.lose(1, trace.LossUnseen)
 	}
 	atomic.StoreUint64(&d.p.shared.RequestPrograms, requestsReady)
 }
