@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/iotape/iotape/internal/hint"
 )
@@ -27,25 +28,27 @@ type pattern struct {
 // Builtin is the name that stands for the built-in patterns, on the command line and in files.
 const Builtin = "builtin"
 
-// builtin is the built-in list.
-var builtin = []pattern{
-	{"private-key", regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----([A-Za-z0-9+/=\s:,\\.-]*)`),
-		[]string{"private key"}},
-	{"aws-key-id", regexp.MustCompile(`\b((?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16})\b`),
-		[]string{"akia", "asia", "aroa", "aida"}},
-	{"aws-secret", regexp.MustCompile(`(?i)aws_?(?:secret|session)_?(?:access_?)?(?:key|token)["']?\s*[=:]\s*` +
-		`["']?([A-Za-z0-9+/=]{16,})`), []string{"aws"}},
-	{"authorization", regexp.MustCompile(`(?i)authorization["']?\s*[:=]\s*["']?(?:[a-z]+[ \t]+)?` +
-		`([A-Za-z0-9._~+/-]{4,}=*)`), []string{"authorization"}},
-	{"bearer", regexp.MustCompile(`(?i)\bbearer[ \t]+([A-Za-z0-9._~+/-]{16,}=*)`), []string{"bearer"}},
-	{"known-token", regexp.MustCompile(`\b((?:gh[pousr]_[A-Za-z0-9]{30,}|xox[abprs]-[A-Za-z0-9-]{10,}|` +
-		`glpat-[A-Za-z0-9_-]{20,}|sk_live_[A-Za-z0-9]{16,}))`), []string{"gh", "xox", "glpat-", "sk_live_"}},
-	{"password", regexp.MustCompile(`(?i)(?:password|passwd|passphrase|pgpassword|mysql_pwd|secret|api_?key|auth_?token|` +
-		`access_?token)["']?\s*[=:]\s*(?:"([^"\x00\r\n]+)"|'([^'\x00\r\n]+)'|([^\s"'&;,\x00]+))`),
-		[]string{"passw", "passphrase", "mysql_pwd", "secret", "key", "token"}},
-	{"password-in-url", regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\x00]{1,256}:([^\s/@\x00]{1,256})@`),
-		[]string{"://"}},
-}
+// builtin is the built-in list. It is made when it is asked for: most commands never do.
+var builtin = sync.OnceValue(func() []pattern {
+	return []pattern{
+		{"private-key", regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----([A-Za-z0-9+/=\s:,\\.-]*)`),
+			[]string{"private key"}},
+		{"aws-key-id", regexp.MustCompile(`\b((?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16})\b`),
+			[]string{"akia", "asia", "aroa", "aida"}},
+		{"aws-secret", regexp.MustCompile(`(?i)aws_?(?:secret|session)_?(?:access_?)?(?:key|token)["']?\s*[=:]\s*` +
+			`["']?([A-Za-z0-9+/=]{16,})`), []string{"aws"}},
+		{"authorization", regexp.MustCompile(`(?i)authorization["']?\s*[:=]\s*["']?(?:[a-z]+[ \t]+)?` +
+			`([A-Za-z0-9._~+/-]{4,}=*)`), []string{"authorization"}},
+		{"bearer", regexp.MustCompile(`(?i)\bbearer[ \t]+([A-Za-z0-9._~+/-]{16,}=*)`), []string{"bearer"}},
+		{"known-token", regexp.MustCompile(`\b((?:gh[pousr]_[A-Za-z0-9]{30,}|xox[abprs]-[A-Za-z0-9-]{10,}|` +
+			`glpat-[A-Za-z0-9_-]{20,}|sk_live_[A-Za-z0-9]{16,}))`), []string{"gh", "xox", "glpat-", "sk_live_"}},
+		{"password", regexp.MustCompile(`(?i)(?:password|passwd|passphrase|pgpassword|mysql_pwd|secret|api_?key|auth_?token|` +
+			`access_?token)["']?\s*[=:]\s*(?:"([^"\x00\r\n]+)"|'([^'\x00\r\n]+)'|([^\s"'&;,\x00]+))`),
+			[]string{"passw", "passphrase", "mysql_pwd", "secret", "key", "token"}},
+		{"password-in-url", regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\x00]{1,256}:([^\s/@\x00]{1,256})@`),
+			[]string{"://"}},
+	}
+})
 
 const (
 	maxFileBytes = 1 << 20
@@ -56,7 +59,7 @@ const (
 // and those that begin with # do not count; the line "builtin" stands for the built-in list.
 func Load(name string) (*Patterns, error) {
 	if name == Builtin {
-		return &Patterns{builtin}, nil
+		return &Patterns{builtin()}, nil
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -72,7 +75,7 @@ func Load(name string) (*Patterns, error) {
 		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
 			continue
 		case line == Builtin:
-			p.list = append(p.list, builtin...)
+			p.list = append(p.list, builtin()...)
 			continue
 		}
 		re, err := regexp.Compile(line)
