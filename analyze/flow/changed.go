@@ -12,7 +12,12 @@ import (
 // changed looks for something that a process took in and gave out changed.
 func (w *finder) changed(i int, m *move, p uint32) bool {
 	f := w.f
-	c := origin{f: f, m: m, process: p, unknown: spans{{0, m.bytes()}}}
+	// Where bytes within differ, passedChanged looks at it.
+	x := f.compareWrites(p).writes[uint32(i)]
+	if x != nil && x.verdict != notPassedOn {
+		return false
+	}
+	c := origin{f: f, m: m, process: p, unknown: spans{{0, m.bytes()}}, compared: x}
 	c.reply, c.asks = w.versions.reply(f, m.object)
 	c.asks = c.asks && w.versions.asks[onObject{p, m.object}]
 	type candidate struct {
@@ -81,7 +86,9 @@ type origin struct {
 	process uint32
 	unknown spans // of the write: what does not stand in anything that the process took in
 	best    change
-	own     int // bytes in common with what the process made itself, or asked for
+	// compared is what is known of the write by comparison with all that was taken in; nil: nothing.
+	compared *passedWrite
+	own      int // bytes in common with what the process made itself, or asked for
 
 	// asks: the process sent first on the connection, so that what comes back, by the stream reply,
 	// are answers. That a later request is like an answer to an earlier one is no passing on.
@@ -183,6 +190,17 @@ func (c *origin) better(d *Diff, from uint32) bool {
 
 // unexplained reports whether bytes that differ stand in nothing else that the process took in.
 func (c *origin) unexplained(a, b []byte, shift int64, within span) bool {
+	if c.compared != nil {
+		known := spans{within}
+		for _, u := range c.compared.unknown {
+			known = known.without(u[0], u[1])
+		}
+		for _, k := range known {
+			if !bytes.Equal(a[k[0]:k[1]], b[k[0]+shift:k[1]+shift]) {
+				return false // it is not this content that was given out, but one that is like it
+			}
+		}
+	}
 	for _, u := range c.unknown {
 		for i := max(u[0], within[0]); i < min(u[1], within[1]); i++ {
 			if a[i] != b[i+shift] {

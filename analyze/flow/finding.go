@@ -112,6 +112,8 @@ type finder struct {
 	versions versions
 	ended    int                 // ends of files that were taken
 	sizes    map[uint32]fileSize // of files that were written
+	missed   map[uint32]bool     // reads of which comparisons found that bytes were not given out
+	divided  map[passedPair]bool // which of these were judged by comparison
 }
 
 const recentReads = 8
@@ -151,6 +153,7 @@ func (f *Flow) find(ctx context.Context) error {
 		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{},
 		plain:  map[uint32]*tally{},
 		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{}, sizes: map[uint32]fileSize{},
+		missed: map[uint32]bool{}, divided: map[passedPair]bool{},
 	}
 	for _, e := range f.execs {
 		p := f.process[f.order.Line(int(e))]
@@ -170,6 +173,7 @@ func (f *Flow) find(ctx context.Context) error {
 	}
 	w.cutOff(len(f.moves))
 	w.replicas()
+	w.comparisons()
 	w.passings()
 	w.orders()
 	w.report(w.again, Rewritten, func(o *Object, t *tally) string {

@@ -37,12 +37,14 @@ type Flow struct {
 	procs     []Process
 	contents  contents
 	relation  relations
-	byObject  groups              // of stream objects: what was written, then what was read, by position
-	byClass   groups              // within one, by process
-	packets   map[uint32][]uint32 // a datagram that was sent: who received it
-	changed   map[uint32]change   // content that a process gave out changed
-	changedBy map[uint32][]uint32 // by what it had taken in
-	places    map[uint32]*places  // of files that were asked for
+	byObject  groups                 // of stream objects: what was written, then what was read, by position
+	byClass   groups                 // within one, by process
+	byProcess groups                 // made when it is asked for
+	compared  map[uint32]*comparison // by process
+	packets   map[uint32][]uint32    // a datagram that was sent: who received it
+	changed   map[uint32]change      // content that a process gave out changed
+	changedBy map[uint32][]uint32    // by what it had taken in
+	places    map[uint32]*places     // of files that were asked for
 	found     []Finding
 	totals    map[string]int64 // of each kind of finding, all of them
 	kept      map[Problem]int  // findings of each kind
@@ -124,7 +126,8 @@ type Process struct {
 // Load reads tapes and finds out what moved. The tapes have to stay open.
 func Load(ctx context.Context, tapes []*trace.Tape, o *Options) (*Flow, error) {
 	f := &Flow{tapes: tapes, packets: map[uint32][]uint32{}, changed: map[uint32]change{},
-		changedBy: map[uint32][]uint32{}, places: map[uint32]*places{}}
+		changedBy: map[uint32][]uint32{}, places: map[uint32]*places{},
+		compared: map[uint32]*comparison{}}
 	if o != nil {
 		f.o = *o
 	}

@@ -3,7 +3,7 @@
 // Flowfaults runs clusters of processes, each recorded on its own, of which one does
 // something wrong, or none, and counts what iotape flow says of their tapes.
 //
-//	flowfaults [-seeds N] [-v] IOTAPE
+//	flowfaults [-seeds N] [-only WORDS] [-v] IOTAPE
 //
 // IOTAPE is the program to record with. Clusters are pipelines, replication, broadcast,
 // shipping of logs, and requests, of 2 to 10 hosts; messages are sent as they are, in
@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -35,13 +36,14 @@ func main() {
 		return
 	}
 	seeds := flag.Int("seeds", 3, "clusters of each kind")
+	only := flag.String("only", "", "only clusters whose description has these words, with commas")
 	verbose := flag.Bool("v", false, "name what is not as it should be")
 	flag.Parse()
 	if flag.NArg() != 1 || *seeds < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *seeds, *verbose); err != nil {
+	if err := run(flag.Arg(0), *seeds, *only, *verbose); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -80,7 +82,7 @@ func scenarios(seeds int) (list []*scenario) {
 // score counts the verdicts of scenarios.
 type score struct{ runs, found, others int }
 
-func run(iotape string, seeds int, verbose bool) error {
+func run(iotape string, seeds int, only string, verbose bool) error {
 	dir, err := os.MkdirTemp("", "flowfaults")
 	if err != nil {
 		return err
@@ -90,6 +92,10 @@ func run(iotape string, seeds int, verbose bool) error {
 	scores := map[row]*score{}
 	var rows []row
 	for _, s := range scenarios(seeds) {
+		if slices.ContainsFunc(strings.Split(only, ","),
+			func(w string) bool { return !strings.Contains(s.String(), w) }) {
+			continue
+		}
 		v, err := try(context.Background(), s, iotape, dir)
 		if err != nil {
 			return err
