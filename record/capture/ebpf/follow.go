@@ -242,7 +242,7 @@ func (f *follower) idle() bool {
 		_, err := os.Stat(f.o.Cgroup)
 		return errors.Is(err, os.ErrNotExist)
 	}
-	n, err := bpf.CountFollowed(f.p.CountFollowed, &f.p.shared.Followed)
+	n, err := bpf.CountFollowed(f.p.loaded[countFollowed], &f.p.shared.Followed)
 	return err == nil && n == 0
 }
 

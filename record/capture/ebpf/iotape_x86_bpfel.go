@@ -159,6 +159,7 @@ const (
 	iotapeProgOnSysEnter         = "on_sys_enter"
 	iotapeProgOnSysEnterRequests = "on_sys_enter_requests"
 	iotapeProgOnSysExit          = "on_sys_exit"
+	iotapeProgOnSysExitRequests  = "on_sys_exit_requests"
 	iotapeProgOnTimerEntry       = "on_timer_entry"
 	iotapeProgOnTimerExit        = "on_timer_exit"
 	iotapeProgOnUringComplete    = "on_uring_complete"
@@ -176,6 +177,7 @@ const (
 	iotapeVarCgroupId            = "cgroup_id"
 	iotapeVarCopiesUsers         = "copies_users"
 	iotapeVarExact               = "exact"
+	iotapeVarFilters             = "filters"
 	iotapeVarInlineMax           = "inline_max"
 	iotapeVarIterates            = "iterates"
 	iotapeVarIteratesTasks       = "iterates_tasks"
@@ -261,6 +263,7 @@ type iotapeProgramSpecs struct {
 	OnSysEnter         *ebpf.ProgramSpec `ebpf:"on_sys_enter"`
 	OnSysEnterRequests *ebpf.ProgramSpec `ebpf:"on_sys_enter_requests"`
 	OnSysExit          *ebpf.ProgramSpec `ebpf:"on_sys_exit"`
+	OnSysExitRequests  *ebpf.ProgramSpec `ebpf:"on_sys_exit_requests"`
 	OnTimerEntry       *ebpf.ProgramSpec `ebpf:"on_timer_entry"`
 	OnTimerExit        *ebpf.ProgramSpec `ebpf:"on_timer_exit"`
 	OnUringComplete    *ebpf.ProgramSpec `ebpf:"on_uring_complete"`
@@ -312,6 +315,7 @@ type iotapeVariableSpecs struct {
 	CgroupId      *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	CopiesUsers   *ebpf.VariableSpec `ebpf:"copies_users"`
 	Exact         *ebpf.VariableSpec `ebpf:"exact"`
+	Filters       *ebpf.VariableSpec `ebpf:"filters"`
 	InlineMax     *ebpf.VariableSpec `ebpf:"inline_max"`
 	Iterates      *ebpf.VariableSpec `ebpf:"iterates"`
 	IteratesTasks *ebpf.VariableSpec `ebpf:"iterates_tasks"`
@@ -413,6 +417,7 @@ type iotapeVariables struct {
 	CgroupId      *ebpf.Variable `ebpf:"cgroup_id"`
 	CopiesUsers   *ebpf.Variable `ebpf:"copies_users"`
 	Exact         *ebpf.Variable `ebpf:"exact"`
+	Filters       *ebpf.Variable `ebpf:"filters"`
 	InlineMax     *ebpf.Variable `ebpf:"inline_max"`
 	Iterates      *ebpf.Variable `ebpf:"iterates"`
 	IteratesTasks *ebpf.Variable `ebpf:"iterates_tasks"`
@@ -460,6 +465,7 @@ type iotapePrograms struct {
 	OnSysEnter         *ebpf.Program `ebpf:"on_sys_enter"`
 	OnSysEnterRequests *ebpf.Program `ebpf:"on_sys_enter_requests"`
 	OnSysExit          *ebpf.Program `ebpf:"on_sys_exit"`
+	OnSysExitRequests  *ebpf.Program `ebpf:"on_sys_exit_requests"`
 	OnTimerEntry       *ebpf.Program `ebpf:"on_timer_entry"`
 	OnTimerExit        *ebpf.Program `ebpf:"on_timer_exit"`
 	OnUringComplete    *ebpf.Program `ebpf:"on_uring_complete"`
@@ -498,6 +504,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnSysEnter,
 		p.OnSysEnterRequests,
 		p.OnSysExit,
+		p.OnSysExitRequests,
 		p.OnTimerEntry,
 		p.OnTimerExit,
 		p.OnUringComplete,

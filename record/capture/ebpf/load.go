@@ -37,19 +37,19 @@ const (
 // memory shared with them.
 type programs struct {
 	objects
+	loaded   map[string]*ebpf.Program // those that the recording needs, without those of requests
 	requests requestPrograms
 	links    []link.Link
 	rings    []*ring
 	touches  *ring // what is stored to mapped files (stores.go); nil if that is not wanted
 	shared   *bpf.Common
 	mmap     capture.Mmap
-	noUring  bool     // the kernel has no io_uring
 	unseen   []string // lines about what is not recorded on this kernel
 	bss      []byte
 }
 
 type objects struct {
-	iotapeObjects
+	iotapeMaps
 	Bss *ebpf.Map `ebpf:".bss"`
 }
 
@@ -133,13 +133,15 @@ func load(c *config) (*programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.requests.take(spec)
+	p.requests.take(spec, c.requestsLater())
 	coll, err := loadAll(spec, loaders())
 	if err == nil {
+		p.loaded, coll.Programs = coll.Programs, nil
 		err = cmp.Or(p.requests.keep(coll.Maps), coll.Assign(&p.objects))
 		coll.Close() // what has no field
 	}
 	if err != nil {
+		p.close()
 		return nil, bpf.Rejected(err)
 	}
 	if err := p.prepare(c); err != nil {
@@ -180,6 +182,7 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 		iotapeVarCgroupId:  c.cgroup,
 		iotapeVarSuffix:    suffixes,
 		iotapeVarSuffixes:  n,
+		iotapeVarFilters:   c.options.Prefilter != nil || c.options.Control != nil,
 
 		iotapeVarCopiesUsers:  has.CopiesUsers,
 		iotapeVarSignalsTasks: has.SignalsTasks,
@@ -194,7 +197,8 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
-	p.noUring, p.unseen = dropMissing(spec, kernel, c.mmap)
+	p.unseen = dropMissing(spec, kernel, c.mmap)
+	dropUnused(spec, c.options)
 	return spec, nil
 }
 
@@ -317,22 +321,18 @@ func (p *programs) prepare(c *config) error {
 // whether its thread is followed.
 func (p *programs) attach(c *config) error {
 	r, later := &p.requests, c.requestsLater()
+	until, exit := p.named("on_exit", "on_sys_exit"), []*ebpf.Program(nil)
 	if !later {
-		if err := r.load(p.noUring); err != nil {
+		if err := r.load(); err != nil {
 			return err
 		}
+		exit = []*ebpf.Program{r.exit}
 	}
 	var err error
-	if r.exit, err = bpf.Attach(nil, []*ebpf.Program{p.OnExit}); err != nil {
+	if r.until, err = bpf.Attach(nil, until); err != nil {
 		return err
 	}
-	more := p.optional(c.options)
-	if !p.noUring {
-		more = append(more, p.OnUringCreate)
-	}
-	p.links, err = bpf.Attach(p.links, slices.Concat(more, p.mappedPrograms(),
-		[]*ebpf.Program{p.OnSignalDeliver, p.OnSignalGenerate, p.OnExec,
-			p.OnFork, p.OnContentionEnd, p.OnSysExit, p.OnSysEnter}))
+	p.links, err = bpf.Attach(p.links, slices.Concat(p.named(attached...), exit, p.named("on_sys_enter")))
 	if err != nil || later {
 		return err
 	}
@@ -340,15 +340,46 @@ func (p *programs) attach(c *config) error {
 	return r.attach()
 }
 
-// optional are the programs that not every recording needs.
-func (p *programs) optional(o *capture.Options) (list []*ebpf.Program) {
-	if o.Cgroup != "" {
-		list = append(list, p.OnCgroupAttach)
+// attached are the programs that are attached, in this order, between on_exit and those of calls.
+var attached = slices.Concat([]string{cgroupHook}, wakeupHooks, []string{"on_uring_create"}, mappedHooks,
+	[]string{"on_signal_deliver", "on_signal_generate", "on_exec", "on_fork", "on_contention_end"})
+
+// run are the programs that are not attached, but run when the recorder wants it.
+var run = []string{followListed, countFollowed, countMappings}
+
+const (
+	cgroupHook    = "on_cgroup_attach"
+	followListed  = "follow_listed"
+	countFollowed = "count_followed"
+	countMappings = "count_mappings"
+)
+
+// wakeupHooks tell of wake-ups. Ends come first: a beginning without its end would count for ever.
+var wakeupHooks = []string{"on_irq_exit", "on_irq_entry", "on_softirq_exit", "on_softirq_entry",
+	"on_timer_exit", "on_timer_entry", "on_waking"}
+
+// dropUnused takes out the programs that not every recording needs and this one does not: to load
+// one takes time, however small it is.
+func dropUnused(spec *ebpf.CollectionSpec, o *capture.Options) {
+	if o.Cgroup == "" {
+		delete(spec.Programs, cgroupHook)
 	}
-	if o.Wakeups {
-		// Ends first: a beginning without its end would count for ever.
-		list = append(list, p.OnIrqExit, p.OnIrqEntry, p.OnSoftirqExit, p.OnSoftirqEntry, p.OnTimerExit, p.OnTimerEntry,
-			p.OnWaking)
+	if !o.Wakeups {
+		for _, name := range wakeupHooks {
+			delete(spec.Programs, name)
+		}
+	}
+	if !o.Running() {
+		delete(spec.Programs, countFollowed)
+	}
+}
+
+// named returns programs that were loaded; those that were dropped are left out.
+func (p *programs) named(names ...string) (list []*ebpf.Program) {
+	for _, name := range names {
+		if prog := p.loaded[name]; prog != nil {
+			list = append(list, prog)
+		}
 	}
 	return list
 }
@@ -374,12 +405,15 @@ func (p *programs) close() {
 		p.Bss.Close()
 	}
 	p.requests.close()
-	p.iotapeObjects.Close()
+	for _, prog := range p.loaded {
+		prog.Close()
+	}
+	p.iotapeMaps.Close()
 }
 
 // follow makes a thread a followed one, unless it is already.
 func (p *programs) follow(tid int, st bpf.Task) error {
-	l := bpf.Lister{Listed: p.Listed, Program: p.FollowListed}
+	l := bpf.Lister{Listed: p.Listed, Program: p.loaded[followListed]}
 	if err := l.Follow(p.Tasks, tid, st); err != nil {
 		return fmt.Errorf("follow thread %d: %w", tid, err)
 	}

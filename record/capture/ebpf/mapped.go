@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
@@ -45,15 +44,14 @@ var faultHooks = map[string]string{
 	"on_map_pages": "mm_filemap_map_pages", "on_filemap_fault": "mm_filemap_fault",
 }
 
-// dropMissing empties the programs whose tracepoints this kernel lacks, and those that
+// mappedHooks are all programs of mapped files that are attached, in this order.
+var mappedHooks = []string{"on_filemap_fault", "on_map_pages", "on_page_fault_kernel", "on_page_fault_user",
+	"on_dirty_folio", "on_writeback"}
+
+// dropMissing takes out the programs whose tracepoints this kernel lacks, and those that
 // the policy does without. noUring says that those of io_uring are among the former, and
 // unseen, in lines for the user, what is not recorded for that.
-func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap) (noUring bool, unseen []string) {
-	drop := func(name string) {
-		if prog := spec.Programs[name]; prog != nil {
-			spec.Programs[name] = stub(prog)
-		}
-	}
+func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap) (unseen []string) {
 	for name, hook := range uringHooks {
 		prog, old := spec.Programs[name], olderHooks[hook]
 		if prog != nil && old != "" && !hasTracepoint(kernel, hook) && hasTracepoint(kernel, old) {
@@ -70,9 +68,8 @@ func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap)
 		return ""
 	}
 	if hook := missing(uringHooks); hook != "" {
-		noUring = true
 		for name := range uringHooks {
-			drop(name)
+			delete(spec.Programs, name)
 		}
 		var request *btf.Struct
 		if kernel.TypeByName("io_kiocb", &request) == nil { // else no program can make any
@@ -85,18 +82,15 @@ func dropMissing(spec *ebpf.CollectionSpec, kernel *btf.Spec, mmap capture.Mmap)
 	}
 	for name, hook := range faultHooks {
 		if !reads || !hasTracepoint(kernel, hook) {
-			drop(name)
+			delete(spec.Programs, name)
 		}
 	}
-	return noUring, unseen
-}
-
-// stub returns a program that does nothing, in the place of one that is not wanted.
-func stub(prog *ebpf.ProgramSpec) *ebpf.ProgramSpec {
-	s := *prog
-	s.AttachTo = "sys_enter"
-	s.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
-	return &s
+	if mmap == capture.MmapOff {
+		for _, name := range append([]string{countMappings}, mappedHooks...) {
+			delete(spec.Programs, name)
+		}
+	}
+	return unseen
 }
 
 func hasTracepoint(kernel *btf.Spec, name string) bool {
@@ -133,18 +127,6 @@ func (p *programs) prepareMapped() error {
 	}
 	p.touches, err = mapRing(m)
 	return err
-}
-
-// mappedPrograms are those to be attached for the policy.
-func (p *programs) mappedPrograms() []*ebpf.Program {
-	var all []*ebpf.Program
-	if p.mmap == capture.MmapOff {
-		return nil
-	}
-	if p.mmap != capture.MmapWritten {
-		all = append(all, p.faultPrograms()...)
-	}
-	return append(all, p.OnDirtyFolio, p.OnWriteback)
 }
 
 // errNotMapped is returned where nothing is mapped from a file.

@@ -67,7 +67,7 @@ func TestMissingTracepoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, got := dropMissing(spec, test.kernel, test.mmap)
+		got := dropMissing(spec, test.kernel, test.mmap)
 		ok := len(got) == len(test.want)
 		for i := range got {
 			ok = ok && strings.Contains(got[i], test.want[i])

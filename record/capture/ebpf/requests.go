@@ -3,6 +3,7 @@
 package ebpf
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,17 +31,21 @@ var olderHooks = map[string]string{"io_uring_submit_req": "io_uring_submit_sqe"}
 var requestNames = []string{"on_uring_complete", "on_uring_overflow", "on_uring_fail_link", "on_uring_link",
 	"on_uring_refused", "on_uring_submit", "on_sys_enter_requests", "on_exit_requests", "on_exit"}
 
-// requestPrograms are the programs for requests to io_uring and AIO. To verify them takes as
-// long as to verify all others, and most programs make no requests.
+// exitWithRequests is the program that takes the place of on_sys_exit when they are attached.
+const exitWithRequests = "on_sys_exit_requests"
+
+// requestPrograms are the programs for requests to io_uring and AIO. To verify them takes
+// longer than to verify all others, and most programs make no requests.
 type requestPrograms struct {
 	spec *ebpf.CollectionSpec
 	maps map[string]*ebpf.Map // those of the other programs
 
 	loaded []*ebpf.Program // in the order of requestNames
+	exit   *ebpf.Program   // on_sys_exit_requests
 
 	mu    sync.Mutex // of what follows: a recording may end while they are attached
 	links []link.Link
-	exit  []link.Link // on_exit, while they are not attached
+	until []link.Link // on_exit and on_sys_exit, while they are not attached
 	ended bool
 }
 
@@ -57,14 +62,23 @@ func (c *config) requestsLater() bool {
 	return c.block && !c.all && c.cgroup == 0 && len(o.Command) > 0 && o.Prefilter == nil
 }
 
-// take takes the programs for requests out of a specification, and leaves stubs there.
-func (r *requestPrograms) take(spec *ebpf.CollectionSpec) {
+// take takes the programs for requests out of a specification. later says whether they are loaded
+// when they are wanted.
+func (r *requestPrograms) take(spec *ebpf.CollectionSpec, later bool) {
 	r.spec = part(spec, map[string]*ebpf.ProgramSpec{})
 	for _, name := range requestNames {
+		if spec.Programs[name] == nil {
+			continue // the kernel has no such tracepoint
+		}
 		r.spec.Programs[name] = spec.Programs[name]
 		if name != "on_exit" {
-			spec.Programs[name] = stub(spec.Programs[name])
+			delete(spec.Programs, name)
 		}
+	}
+	r.spec.Programs[exitWithRequests] = spec.Programs[exitWithRequests]
+	delete(spec.Programs, exitWithRequests)
+	if !later {
+		delete(spec.Programs, "on_sys_exit")
 	}
 }
 
@@ -81,32 +95,31 @@ func (r *requestPrograms) keep(all map[string]*ebpf.Map) error {
 }
 
 // load loads the programs for requests.
-func (r *requestPrograms) load(noUring bool) error {
+func (r *requestPrograms) load() error {
 	loaded, err := loadPrograms(r.spec, r.maps, loaders())
 	if err != nil {
 		return bpf.Rejected(err)
 	}
 	for _, name := range requestNames {
-		if noUring && uringHooks[name] != "" {
-			loaded[name].Close()
-			continue
+		if loaded[name] != nil {
+			r.loaded = append(r.loaded, loaded[name])
 		}
-		r.loaded = append(r.loaded, loaded[name])
 	}
+	r.exit = loaded[exitWithRequests]
 	return nil
 }
 
-// attach attaches them.
-func (r *requestPrograms) attach() (err error) {
+// attach attaches them; more comes before.
+func (r *requestPrograms) attach(more ...*ebpf.Program) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
 		return nil
 	}
-	r.links, err = bpf.Attach(r.links, r.loaded)
+	r.links, err = bpf.Attach(r.links, slices.Concat(more, r.loaded))
 	if err == nil {
-		// Until here both saw a thread's end; the second of them found nothing left of it.
-		closeLinks(&r.exit)
+		// Until here both saw a thread's end and a call's; the second of them found nothing left of it.
+		closeLinks(&r.until)
 	}
 	return err
 }
@@ -115,7 +128,7 @@ func (r *requestPrograms) detach() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	closeLinks(&r.links)
-	closeLinks(&r.exit)
+	closeLinks(&r.until)
 	r.ended = true
 }
 
@@ -133,6 +146,9 @@ func (r *requestPrograms) close() {
 	for _, prog := range r.loaded {
 		prog.Close()
 	}
+	if r.exit != nil {
+		r.exit.Close()
+	}
 }
 
 // addRequests attaches the programs for requests as soon as a thread wants them, and lets it
@@ -142,9 +158,9 @@ func (d *drain) addRequests() {
 		return
 	}
 	r := &d.p.requests
-	err := r.load(d.p.noUring)
+	err := r.load()
 	if err == nil {
-		err = r.attach()
+		err = r.attach(r.exit)
 	}
 	if err != nil {
 		d.note("requests to io_uring and AIO are not recorded: " + err.Error())

@@ -532,7 +532,7 @@ func (s *stores) forget(key iotapeFileKey) { _ = s.d.p.Stores.Delete(key) }
 
 // mappings returns how many mappings can store to a file.
 func (s *stores) mappings(f *storedFile) int {
-	n, err := s.d.p.CountMappings.Run(&ebpf.RunOptions{Context: &iotapeMappingCount{Mapping: f.mapping}})
+	n, err := s.d.p.loaded[countMappings].Run(&ebpf.RunOptions{Context: &iotapeMappingCount{Mapping: f.mapping}})
 	if err != nil {
 		return 1
 	}

@@ -196,6 +196,33 @@ static __always_inline void finish_strings(struct work *w, u8 arg, u8 flags, u64
 	w->len = pad8(off);
 }
 
+/* put_at_entry composes one of what try_entry does. It returns 1 if it wrote the RecEnter. */
+__noinline int put_at_entry(struct work *w, struct task *st, struct cap *c, bool must)
+{
+	if (!w || !st || !c)
+		return 0;
+	u64 addr = arg_of(st, c->arg);
+
+	if (c->when != IOT_AT_ENTRY || !addr)
+		return 0;
+	if (c->kind != IOT_KIND_STRINGS) {
+		if (put_string(w, addr, c->arg))
+			return 0;
+	} else {
+		long n = put_argv(w, addr, c->bytes);
+		if (n == -2 && !write_big_argv(w, st->shard, addr, c->arg, c->bytes))
+			return 1;
+		if (n >= 0) {
+			finish_strings(w, c->arg, 0, n);
+			return 0;
+		}
+	}
+	if (!must)
+		return -1;
+	put_piece(w, c->arg, PIECE_MISSING, 0, 0);
+	return 0;
+}
+
 /* try_entry composes and writes the RecEnter. Unless it must, it writes nothing if
  * something cannot be read. */
 __noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool must)
@@ -203,43 +230,41 @@ __noinline int try_entry(struct work *w, struct task *st, struct spec *s, bool m
 	if (!w || !st || !s)
 		return 0;
 	u32 i;
-	long n;
 
 	start_entry(w, st);
 	for (i = 0; i < IOT_MAX_CAPS; i++) {
 		if (i >= s->ncaps)
 			break;
-		struct cap *c = &s->caps[i];
-		u64 addr = arg_of(st, c->arg);
-		if (c->when != IOT_AT_ENTRY || !addr)
-			continue;
-		if (c->kind != IOT_KIND_STRINGS) {
-			if (put_string(w, addr, c->arg))
-				continue;
-			if (!must)
-				return -1;
-			put_piece(w, c->arg, PIECE_MISSING, 0, 0);
-			continue;
-		}
-		n = put_argv(w, addr, c->bytes);
-		if (n == -2 && !write_big_argv(w, st->shard, addr, c->arg, c->bytes))
-			return 0;
-		if (n >= 0) {
-			finish_strings(w, c->arg, 0, n);
-			continue;
-		}
-		if (!must)
-			return -1;
-		put_piece(w, c->arg, PIECE_MISSING, 0, 0);
+		int done = put_at_entry(w, st, &s->caps[i], must);
+		if (done)
+			return done < 0 ? -1 : 0;
 	}
 	end_entry(w, st);
+	return 0;
+}
+
+/* put_before composes one of what record_before does. */
+__noinline int put_before(struct work *w, struct task *st, struct cap *c)
+{
+	u64 n, all;
+
+	if (!w || !st || !c)
+		return 0;
+	u64 addr = arg_of(st, c->arg);
+	if (c->when != IOT_AT_BOTH || !addr)
+		return 0;
+	all = c->len == IOT_LEN_BITS ? bits_bytes(arg_of(st, c->len_arg)) : c->bytes;
+	n = all < STRUCT_MAX ? all : STRUCT_MAX;
+	if (n && !put_struct(w, addr, c->arg | IOT_PART_BEFORE, n, 0))
+		n = 0;
+	if (n < all)
+		put_piece(w, c->arg | IOT_PART_BEFORE, PIECE_MISSING, all - n, n);
 	return 0;
 }
 
 /* record_before writes what a call will overwrite. */
 __noinline int record_before(struct work *w, struct task *st, struct spec *s)
 {
-	u64 n, all;
 	u32 i;
 
 	if (!w || !st || !s)
@@ -248,16 +273,7 @@ __noinline int record_before(struct work *w, struct task *st, struct spec *s)
 	for (i = 0; i < IOT_MAX_CAPS; i++) {
 		if (i >= s->ncaps)
 			break;
-		struct cap *c = &s->caps[i];
-		u64 addr = arg_of(st, c->arg);
-		if (c->when != IOT_AT_BOTH || !addr)
-			continue;
-		all = c->len == IOT_LEN_BITS ? bits_bytes(arg_of(st, c->len_arg)) : c->bytes;
-		n = all < STRUCT_MAX ? all : STRUCT_MAX;
-		if (n && !put_struct(w, addr, c->arg | IOT_PART_BEFORE, n, 0))
-			n = 0;
-		if (n < all)
-			put_piece(w, c->arg | IOT_PART_BEFORE, PIECE_MISSING, all - n, n);
+		put_before(w, st, &s->caps[i]);
 	}
 	if (w->npieces)
 		end_entry(w, st);

@@ -32,8 +32,10 @@ static __always_inline void put_text(struct work *w, u8 arg, u64 addr, s64 ret)
 }
 
 /* put_bytes composes or plans n bytes. */
-static __noinline int put_bytes(struct work *w, u8 arg, u64 addr, u64 n, s64 ret)
+__noinline int put_bytes(struct work *w, u8 arg, u64 addr, u64 n, s64 ret)
 {
+	if (!w)
+		return 0;
 	u8 flags = 0;
 
 	if (!n)
@@ -64,8 +66,10 @@ static __always_inline u64 count_at(u64 addr, u8 width)
 }
 
 /* tail_count is how many elements a head counts. */
-static __noinline u64 tail_count(struct cap *c, u64 addr)
+__noinline u64 tail_count(struct cap *c, u64 addr)
 {
+	if (!c)
+		return 0;
 	u64 n = count_at(addr + c->tail_off, c->tail_width), max;
 
 	if (c->tail_max) {
@@ -77,8 +81,10 @@ static __noinline u64 tail_count(struct cap *c, u64 addr)
 }
 
 /* put_target composes or plans what a structure points to. */
-static __noinline int put_target(struct work *w, struct cap *c, u8 arg, u64 addr, s64 ret)
+__noinline int put_target(struct work *w, struct cap *c, u8 arg, u64 addr, s64 ret)
 {
+	if (!w || !c)
+		return 0;
 	u64 n = tail_count(c, addr) * c->tail_elem, p = 0;
 
 	if (c->dir == IOT_DIR_OUT && n > (u64)ret)
@@ -96,8 +102,10 @@ static __always_inline u64 bits_bytes(u64 bits)
 
 /* put_counted composes or plans the memory of an argument by any rule but those of
  * vectors and messages. The row may be that of a command. */
-static __noinline int put_counted(struct work *w, struct task *st, struct cap *c, u32 arg, s64 ret)
+__noinline int put_counted(struct work *w, struct task *st, struct cap *c, u32 arg, s64 ret)
 {
+	if (!w || !st || !c)
+		return 0;
 	u64 addr = arg_of(st, arg), n = 0, v = arg_of(st, c->len_arg);
 	u32 len = 0;
 

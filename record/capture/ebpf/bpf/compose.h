@@ -232,8 +232,10 @@ __noinline int put_string(struct work *w, u64 addr, u8 arg)
 
 /* put_struct appends up to STRUCT_MAX bytes. */
 #define STRUCT_MAX 4096
-static __noinline int put_struct(struct work *w, u64 addr, u8 arg, u64 n, u64 pos)
+__noinline int put_struct(struct work *w, u64 addr, u8 arg, u64 n, u64 pos)
 {
+	if (!w)
+		return 0;
 	u64 off = w->len;
 	if (off > COMPOSE_MAX || n > STRUCT_MAX)
 		return 0;
@@ -299,8 +301,10 @@ static long read_iovec32(u32 i, struct iovecs *c)
 	w->iov[i].len = v[1];
 	return 0;
 }
-static __noinline int read_iovecs(struct work *w, u64 addr, u64 count, u32 size)
+__noinline int read_iovecs(struct work *w, u64 addr, u64 count, u32 size)
 {
+	if (!w)
+		return 0;
 	struct iovecs v = {.w = w, .addr = addr};
 
 	if (size != IOVEC32_BYTES)

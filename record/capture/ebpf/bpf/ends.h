@@ -24,9 +24,19 @@ struct ends {
 };
 _Static_assert(sizeof(struct ends) == 32, "ends");
 
-/* put_inet writes a struct sockaddr_in or sockaddr_in6 and returns its size. */
-static __noinline u32 put_inet(struct work *w, u64 at, u64 address, u32 port)
+/* number_of makes a number of an address: the verifier lets functions that it verifies once for
+ * all callers, because they are not static, have no other pointers to the kernel. */
+static __always_inline u64 number_of(struct work *w, void *p)
 {
+	*(volatile u64 *)&w->from = (u64)p;
+	return *(volatile u64 *)&w->from;
+}
+
+/* put_inet writes a struct sockaddr_in or sockaddr_in6 and returns its size. */
+__noinline u32 put_inet(struct work *w, u64 at, u64 address, u32 port)
+{
+	if (!w)
+		return 0;
 	struct sock *sk = (struct sock *)address;
 	bool peer = port >> 16;
 
@@ -50,8 +60,10 @@ static __noinline u32 put_inet(struct work *w, u64 at, u64 address, u32 port)
 }
 
 /* put_path writes the address of a local socket and returns its size, 0 if it has none. */
-static __noinline u32 put_path(struct work *w, u64 at, u64 address)
+__noinline u32 put_path(struct work *w, u64 at, u64 address)
 {
+	if (!w)
+		return 0;
 	struct unix_address *a = MEMBER((struct unix_sock *)address, addr);
 
 	if (!a || at > COMPOSE_MAX + 512)
@@ -72,8 +84,10 @@ static __always_inline u64 ino_of(struct socket *so)
 }
 
 /* put_local fills in what there is of a local socket. */
-static __noinline int put_local(struct work *w, u64 off, u64 address)
+__noinline int put_local(struct work *w, u64 off, u64 address)
 {
+	if (!w)
+		return 0;
 	struct sock *sk = (struct sock *)address;
 	u64 at = off + sizeof(struct ends);
 
@@ -88,7 +102,7 @@ static __noinline int put_local(struct work *w, u64 off, u64 address)
 	e->local = n;
 	if (peer) {
 		e->peer_ino = ino_of(MEMBER(peer, sk_socket));
-		e->peer = put_path(w, at + (n & (SOCKADDR_MAX - 1)), (u64)peer);
+		e->peer = put_path(w, at + (n & (SOCKADDR_MAX - 1)), number_of(w, peer));
 	}
 	if (p && cred && MEMBER(sk, __sk_common.skc_state) != TCP_LISTEN) {
 		e->pid = MEMBER(p, numbers[0].nr);
@@ -98,8 +112,10 @@ static __noinline int put_local(struct work *w, u64 off, u64 address)
 }
 
 /* put_vm writes the struct sockaddr_vm of a socket of virtual machines. */
-static __noinline int put_vm(struct work *w, u64 off, u64 address)
+__noinline int put_vm(struct work *w, u64 off, u64 address)
 {
+	if (!w)
+		return 0;
 	if (off > COMPOSE_MAX + 64 || !bpf_core_type_exists(struct vsock_sock))
 		return 0;
 	struct ends *e = (struct ends *)(w->buf + bounded(off));
@@ -111,8 +127,10 @@ static __noinline int put_vm(struct work *w, u64 off, u64 address)
 }
 
 /* put_netlink writes the struct sockaddr_nl of a netlink socket. */
-static __noinline int put_netlink(struct work *w, u64 off, u64 address)
+__noinline int put_netlink(struct work *w, u64 off, u64 address)
 {
+	if (!w)
+		return 0;
 	if (off > COMPOSE_MAX + 64 || !bpf_core_type_exists(struct netlink_sock))
 		return 0;
 	struct ends *e = (struct ends *)(w->buf + bounded(off));
@@ -124,9 +142,12 @@ static __noinline int put_netlink(struct work *w, u64 off, u64 address)
 }
 
 /* put_socket appends the ends of a socket, which is object number index. */
-static __noinline int put_socket(struct work *w, u64 address, u32 index)
+__noinline int put_socket(struct work *w, u64 address, u32 index)
 {
-	struct sock *sk = MEMBER((struct socket *)address, sk);
+	if (!w)
+		return 0;
+	u64 of = number_of(w, MEMBER((struct socket *)address, sk));
+	struct sock *sk = (struct sock *)of;
 	u64 head = w->len, off = head + sizeof(struct piece);
 
 	if (!sk || head > COMPOSE_MAX || (w->ends == ENDS_DATAGRAMS && MEMBER(sk, sk_type) != SOCK_DGRAM))
@@ -138,16 +159,16 @@ static __noinline int put_socket(struct work *w, u64 address, u32 index)
 	e->protocol = MEMBER(sk, sk_protocol);
 	if (e->family == AF_INET || e->family == AF_INET6) {
 		u64 at = off + sizeof(*e);
-		u32 n = put_inet(w, at, (u64)sk, __builtin_bswap16(MEMBER(sk, __sk_common.skc_num)));
+		u32 n = put_inet(w, at, of, __builtin_bswap16(MEMBER(sk, __sk_common.skc_num)));
 		e->local = n;
 		if (MEMBER(sk, __sk_common.skc_dport) && (MEMBER(sk, sk_type) != 1 || MEMBER(sk, __sk_common.skc_state) != TCP_CLOSE))
-			e->peer = put_inet(w, at + (n & 31), (u64)sk, MEMBER(sk, __sk_common.skc_dport) | 1 << 16);
+			e->peer = put_inet(w, at + (n & 31), of, MEMBER(sk, __sk_common.skc_dport) | 1 << 16);
 	} else if (e->family == AF_UNIX) {
-		put_local(w, off, (u64)sk);
+		put_local(w, off, of);
 	} else if (e->family == AF_NETLINK) {
-		put_netlink(w, off, (u64)sk);
+		put_netlink(w, off, of);
 	} else if (e->family == AF_VSOCK) {
-		put_vm(w, off, (u64)sk);
+		put_vm(w, off, of);
 	}
 	u32 n = sizeof(*e) + e->local + e->peer;
 	*(u64 *)(w->buf + bounded(off + n)) = 0; /* what the piece is padded with */

@@ -67,8 +67,10 @@ static __always_inline int hold_signal(struct task_struct *t)
 
 /* hold stops the thread on its way back to the program, for the recorder, which finds
  * it listed. Should the recorder die, the guardian lets those go on that are (guard.go). */
-static __noinline int hold(struct task *st)
+__noinline int hold(struct task *st)
 {
+	if (!st)
+		return 0;
 	struct task_struct *t = self();
 	struct held h = { .pid = t->tgid, .sig = hold_signal(t), .start = t->start_boottime };
 	u32 tid = t->pid;

@@ -15,6 +15,8 @@
 
 char _license[] SEC("license") = "GPL";
 
+const volatile bool filters = true; /* else no row of the table ever leads to steps of a filter */
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 {
@@ -72,8 +74,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+/* call_returned is what is done when a call returns; requests: what is about requests, too. */
+static __always_inline int call_returned(struct pt_regs *regs, long ret, bool requests)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task *st = followed(t);
@@ -85,7 +87,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (st->flags & TASK_JOINED)
 		join_call(st, regs);
 	struct spec *s = spec_of(st);
-	if (s && s->prefilter >= ROW_STEPS && st->enter >= shared.prefiltered && prefilterable(st, s) && prefiltered(st, s->prefilter - ROW_STEPS, ret, first_fd(st, s))) {
+	if (filters && s && s->prefilter >= ROW_STEPS && st->enter >= shared.prefiltered && prefilterable(st, s) && prefiltered(st, s->prefilter - ROW_STEPS, ret, first_fd(st, s))) {
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}
@@ -95,7 +97,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	bool wait = s->queue && !failed(ret) && wants_requests();
 	if (st->flags & TASK_EXEC_LATE && failed(ret))
 		record_entry_again(w, st, s);
-	if (s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP))
+	if (requests && s->flags & (SPEC_AIO_SUBMIT | SPEC_AIO_REAP))
 		request_calls(w, st, s, now, ret);
 	record_call(w, st, s, now, ret);
 	if (suffixes && s->flags & SPEC_FD_RESULT && !failed(ret))
@@ -111,6 +113,19 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	st->returned -= bpf_ktime_get_ns() - now;
 	end();
 	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+{
+	return call_returned(regs, ret, false);
+}
+
+/* This takes the place of on_sys_exit when there are requests. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit_requests, struct pt_regs *regs, long ret)
+{
+	return call_returned(regs, ret, true);
 }
 
 /* A thread that waited for others to move a file's position has its turn now, and

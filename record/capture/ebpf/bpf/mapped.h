@@ -176,14 +176,16 @@ static __always_inline u64 word_mask(struct area *a, u64 word)
 	return m;
 }
 
-static __noinline int all_known(struct area *a)
+__noinline int all_known(struct area *a)
 {
+	if (!a)
+		return 0;
 	struct pages_key k = {.ino = a->pages.ino, .dev = a->pages.dev};
 	u64 last = (a->at + a->count - 1) >> 6;
-	u32 i;
+	u32 i __attribute__((unused));
 
 	k.word = a->at >> 6;
-	for (i = 0; i <= HUGE_PAGES / 64; i++) {
+	repeat(i, HUGE_PAGES / 64 + 1, HUGE_PAGES / 64 + 1) {
 		u64 *bits = bpf_map_lookup_elem(&known, &k);
 		u64 m = word_mask(a, k.word);
 		if (!bits || (*bits & m) != m)
@@ -194,14 +196,16 @@ static __noinline int all_known(struct area *a)
 	return 0;
 }
 
-static __noinline int now_known(struct area *a)
+__noinline int now_known(struct area *a)
 {
+	if (!a)
+		return 0;
 	struct pages_key k = {.ino = a->pages.ino, .dev = a->pages.dev};
 	u64 last = (a->at + a->count - 1) >> 6;
-	u32 i;
+	u32 i __attribute__((unused));
 
 	k.word = a->at >> 6;
-	for (i = 0; i <= HUGE_PAGES / 64; i++) {
+	repeat(i, HUGE_PAGES / 64 + 1, HUGE_PAGES / 64 + 1) {
 		u64 *bits = bpf_map_lookup_elem(&known, &k);
 		u64 m = word_mask(a, k.word);
 		if (bits)
@@ -407,8 +411,10 @@ _Static_assert(sizeof(struct late) <= 64, "late");
 
 /* from_file leaves the content of a record to the recorder: now, if the thread can be
  * held, or with the call under way. */
-static __noinline int from_file(struct work *w, struct task *st, struct fault *f, struct area *a)
+__noinline int from_file(struct work *w, struct task *st, struct fault *f, struct area *a)
 {
+	if (!w || !st || !f || !a)
+		return 0;
 	struct rec_call *r = (struct rec_call *)w->buf;
 	u64 page = f->addr >> page_shift;
 	struct late *l = (struct late *)w->late;

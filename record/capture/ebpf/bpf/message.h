@@ -94,8 +94,10 @@ __noinline int put_message(struct work *w, u8 arg, u64 addr, u64 moved, u64 room
 
 /* fits says whether the messages can be composed here. If not, the recorder reads
  * them while the thread is held. */
-static __noinline int fits(struct work *w, u64 addr, u64 count)
+__noinline int fits(struct work *w, u64 addr, u64 count)
 {
+	if (!w)
+		return 0;
 	struct user_msghdr h;
 	u32 i;
 
@@ -128,8 +130,10 @@ static long put_next_message(u32 i, struct messages *c)
 	return 0;
 }
 
-static __noinline int put_messages(struct work *w, struct task *st, struct cap *c, s64 ret)
+__noinline int put_messages(struct work *w, struct task *st, struct cap *c, s64 ret)
 {
+	if (!w || !st || !c)
+		return 0;
 	u64 addr = arg_of(st, c->arg), n = 1;
 	u8 arg = c->arg;
 	bool many = c->len == IOT_LEN_MSGS;

@@ -33,10 +33,12 @@ static __always_inline void record_last(struct work *w, struct task *st, struct 
 }
 
 /* record_call composes and writes the record. */
-static __always_inline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
+__noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 now, s64 ret)
 {
 	u32 i;
 
+	if (!w || !st || !s)
+		return 0;
 	if (!tell_thread(w, st, now))
 		return 0;
 	compose_call(w, st, s, now, ret, 0);

@@ -6,8 +6,10 @@
 
 #define MAX_SLOTS 8192
 /* put_slots appends the list of descriptors that a table of files is filled with. */
-static __noinline int put_slots(struct work *w, u32 arg, u64 addr, u32 first, u32 n)
+__noinline int put_slots(struct work *w, u32 arg, u64 addr, u32 first, u32 n)
 {
+	if (!w)
+		return 0;
 	u64 off = w->len, bytes = 4ull * n, last;
 
 	if (bytes > 4 * MAX_SLOTS)

@@ -79,7 +79,7 @@ __noinline int note_use(struct task *st, struct spec *s)
 	u64 at = st->args[0], end = at + st->args[1];
 	struct work *w = this_work();
 	long err;
-	u32 i;
+	u32 i __attribute__((unused));
 
 	if (!f || !w)
 		return 0;
@@ -88,7 +88,7 @@ __noinline int note_use(struct task *st, struct spec *s)
 		return 0;
 	if (s->use != USE_MUNMAP && s->use != USE_MSYNC && !(s->use == USE_MMAP && st->args[3] & MAP_FIXED))
 		return 0;
-	for (i = 0; i < 8; i++) {
+	repeat(i, 8, 8) {
 		if (at >= end)
 			break;
 		struct area *a = area_at(w, at, &err);
@@ -138,35 +138,53 @@ static __always_inline void file_key(struct file *f, struct file_key *k)
 	k->zero = 0;
 }
 
-/* key_of finds the file of a descriptor among those that are stored to. */
-static __always_inline bool key_of(s32 fd, struct file_key *k)
+/* is_stored finds the file of a descriptor among those that are stored to. */
+__noinline int is_stored(s32 fd)
 {
 	struct file *f = file_of(fd);
+	struct file_key k;
 
 	if (!f)
-		return false;
-	file_key(f, k);
-	return bpf_map_lookup_elem(&stores, k);
+		return 0;
+	file_key(f, &k);
+	return bpf_map_lookup_elem(&stores, &k) != 0;
+}
+
+/* put_stored_at does put_stored for the file of a descriptor, if it is one of them. */
+__noinline int put_stored_at(struct work *w, s32 fd, u64 off, u64 len, u32 flags)
+{
+	struct file *f = file_of(fd);
+	struct file_key k;
+
+	if (!w || !f)
+		return 0;
+	file_key(f, &k);
+	if (bpf_map_lookup_elem(&stores, &k))
+		put_stored(w, &k, off, len, flags);
+	return 0;
 }
 
 /* now_mapped looks at a mapping that can be stored to from now on. */
-static __always_inline void now_mapped(struct work *w, u64 addr)
+__noinline int now_mapped(struct work *w, u64 addr)
 {
+	if (!w)
+		return 0;
 	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
 	long err;
 	struct area *a = area_at(w, addr, &err);
 
 	if (err || !can_store(a))
-		return;
+		return 0;
 	bpf_map_update_elem(&storers, &pid, &one, BPF_ANY);
 	struct stored s = {.mapping = a->mapping, .key = a->key, .pages = a->pages};
 	if (bpf_map_lookup_elem(&stores, &s.key) || !blocking())
-		return;
+		return 0;
 	bpf_map_update_elem(&stores, &s.key, &s, BPF_ANY);
 	if (s.pages.ino != s.key.ino || s.pages.dev != s.key.dev)
 		bpf_map_update_elem(&stores, &s.pages, &s, BPF_ANY);
 	__sync_fetch_and_add(&shared.mapped, 1);
 	add_part(w, NO_CONTENT, PART_MAPPING, addr, a->key.ino, a->mapping, a->key.dev);
+	return 0;
 }
 
 /* lose_late counts the pages that a thread left to its next call, if that ends it. */
@@ -188,6 +206,31 @@ static __always_inline void lose_late(struct task *st)
 		f->lates = 0;
 }
 
+/* use_late adds the pages that faults left to the call that returns. gone says that the address space that
+ * they were in is. */
+__noinline int use_late(struct work *w, struct task *st, bool gone)
+{
+	u32 i;
+
+	if (!w || !st)
+		return 0;
+	st->flags &= ~TASK_LATE;
+	struct fault *f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
+	for (i = 0; f && i < MAX_LATE; i++) {
+		u64 n = f->lates;
+		if (!n || n > MAX_LATE)
+			break;
+		if (gone) {
+			__sync_fetch_and_add(&shared.pages, 1);
+		} else if (w->pend.nparts + w->nbulk + 2 > MAX_PARTS || !add_pages(w, &f->late[MASKED(n - 1, MAX_LATE - 1)], NO_CONTENT)) {
+			st->flags |= TASK_LATE; /* with the next call */
+			break;
+		}
+		f->lates = n - 1;
+	}
+	return 0;
+}
+
 /* use_mapped adds what the recorder has to do for a call that returns. */
 __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
 {
@@ -196,25 +239,9 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
 	struct fault *f;
 	struct file_key k = {};
-	u32 i;
 
-	if (st->flags & TASK_LATE) {
-		st->flags &= ~TASK_LATE;
-		f = bpf_task_storage_get(&faults, bpf_get_current_task_btf(), 0, 0);
-		bool gone = s->use == USE_EXEC && !failed(ret);
-		for (i = 0; f && i < MAX_LATE; i++) {
-			u64 n = f->lates;
-			if (!n || n > MAX_LATE)
-				break;
-			if (gone) { /* the address space that they were in */
-				__sync_fetch_and_add(&shared.pages, 1);
-			} else if (w->pend.nparts + w->nbulk + 2 > MAX_PARTS || !add_pages(w, &f->late[MASKED(n - 1, MAX_LATE - 1)], NO_CONTENT)) {
-				st->flags |= TASK_LATE; /* with the next call */
-				break;
-			}
-			f->lates = n - 1;
-		}
-	}
+	if (st->flags & TASK_LATE)
+		use_late(w, st, s->use == USE_EXEC && !failed(ret));
 	if (s->use == USE_MMAP && !failed(ret) && !(st->args[3] & MAP_ANONYMOUS)) {
 		__sync_fetch_and_add(&shared.mappings, 1);
 		struct file *file = file_of(st->args[4]);
@@ -251,20 +278,20 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 			put_stored(w, &k, f->use_off, f->use_len, clean);
 		break;
 	case USE_READ:
-		if (ret > 0 && key_of(st->args[0], &k))
-			put_stored(w, &k, st->start, ret, 0);
+		if (ret > 0)
+			put_stored_at(w, st->args[0], st->start, ret, 0);
 		break;
 	case USE_PREAD:
-		if (ret > 0 && key_of(st->args[0], &k))
-			put_stored(w, &k, st->args[3], ret, 0);
+		if (ret > 0)
+			put_stored_at(w, st->args[0], st->args[3], ret, 0);
 		break;
 	case USE_COPY:
-		if (ret > 0 && (key_of(st->args[0], &k) || key_of(st->args[1], &k)))
+		if (ret > 0 && (is_stored(st->args[0]) || is_stored(st->args[1])))
 			put_stored_all(w, 0);
 		break;
 	case USE_SYNC:
-		if (ret == 0 && key_of(st->args[0], &k))
-			put_stored(w, &k, 0, ~0ull, STORED_CLEAN);
+		if (ret == 0)
+			put_stored_at(w, st->args[0], 0, ~0ull, STORED_CLEAN);
 		break;
 	case USE_SYNC_ALL:
 		put_stored_all(w, 0);
