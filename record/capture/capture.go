@@ -84,7 +84,8 @@ type Options struct {
 	// what it refuses. It refuses no call that others need to be understood.
 	Prefilter *predicate.Prefilter
 	// RingBytes is the total size of the buffers between kernel and recorder,
-	// rounded up to what the kernel takes. 0 is 128 MiB.
+	// rounded up to what the kernel takes. 0 is 128 MiB, or less where threads are held rather
+	// than records lost.
 	RingBytes int
 	// Latency is how long a record may stay in these buffers while they have room: each look
 	// at them costs processor time. 0 is 20 ms.

@@ -14,7 +14,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -149,10 +148,11 @@ func (c *counter) load() error {
 			return err
 		}
 	}
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := bpf.KernelTypes()
 	if err != nil {
-		return bpf.Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+		return err
 	}
+	defer bpf.ForgetTypes()
 	if err := bpf.SetFeatures(spec, bpf.ProbeFeatures(kernel)); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (c *counter) load() error {
 			return err
 		}
 	}
-	if err := spec.LoadAndAssign(&c.objects, nil); err != nil {
+	if err := spec.LoadAndAssign(&c.objects, &ebpf.CollectionOptions{Cache: bpf.Types()}); err != nil {
 		return bpf.Rejected(err)
 	}
 	if c.bss, c.shared, err = bpf.MapShared(c.objects.Bss); err != nil {

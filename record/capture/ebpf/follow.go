@@ -81,6 +81,7 @@ func (f *follower) dismiss() {
 }
 
 func (f *follower) started(pid int) {
+	bpf.ForgetTypes()
 	if f.o.Started != nil {
 		f.o.Started(pid)
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -28,6 +27,7 @@ import (
 
 const (
 	defaultRingBytes = 128 << 20
+	heldRingBytes    = 16 << 20 // of one ring, where threads are held when it is full: the kernel makes it at once
 	minRingBytes     = 64 << 10 // of one ring
 	maxShards        = 8
 	inlineMax        = 1 << 20 // content bytes in one record
@@ -71,6 +71,9 @@ func newConfig(o *capture.Options, cpus int) config {
 	total := o.RingBytes
 	if total <= 0 {
 		total = defaultRingBytes
+		if c.block {
+			total = min(total, c.shards*heldRingBytes)
+		}
 	}
 	each := max(total/c.shards, minRingBytes, os.Getpagesize())
 	c.ringBytes = 1 << bits.Len(uint(each-1))
@@ -96,6 +99,7 @@ func Probe(o *capture.Options) error {
 		return err
 	}
 	defer p.close()
+	defer bpf.ForgetTypes()
 	p.release()
 	p.noteUnseen(o)
 	return p.attach(&c)
@@ -133,8 +137,12 @@ func load(c *config) (*programs, error) {
 	if err != nil {
 		return nil, err
 	}
+	dropLines(spec)
 	p.requests.take(spec, c.requestsLater())
+	ended := make(chan error, 1)
+	go func() { ended <- p.makeRings(c) }() // the kernel clears their memory meanwhile
 	coll, err := loadAll(spec, loaders())
+	ringsErr := <-ended
 	if err == nil {
 		p.loaded, coll.Programs = coll.Programs, nil
 		err = cmp.Or(p.requests.keep(coll.Maps), coll.Assign(&p.objects))
@@ -143,6 +151,10 @@ func load(c *config) (*programs, error) {
 	if err != nil {
 		p.close()
 		return nil, bpf.Rejected(err)
+	}
+	if ringsErr != nil {
+		p.close()
+		return nil, ringsErr
 	}
 	if err := p.prepare(c); err != nil {
 		p.close()
@@ -158,9 +170,9 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the programs: %w", err)
 	}
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := bpf.KernelTypes()
 	if err != nil {
-		return nil, bpf.Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+		return nil, err
 	}
 	has := bpf.ProbeFeatures(kernel)
 	if err := bpf.SetFeatures(spec, has); err != nil {
@@ -199,7 +211,26 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	spec.Maps[iotapeMapWorks].MaxEntries = uint32(cpus)
 	p.unseen = dropMissing(spec, kernel, c.mmap)
 	dropUnused(spec, c.options)
+	if n == 0 {
+		spec.Maps[iotapeMapNames].MaxEntries = 1
+	}
+	if c.mmap == capture.MmapOff {
+		spec.Maps[iotapeMapKnown].MaxEntries = 1
+		spec.Maps[iotapeMapCode].MaxEntries = 1
+	}
 	return spec, nil
+}
+
+// makeRings makes the rings that records are written to.
+func (p *programs) makeRings(c *config) error {
+	for range c.shards {
+		r, err := newRing(c.ringBytes)
+		if err != nil {
+			return err
+		}
+		p.rings = append(p.rings, r)
+	}
+	return nil
 }
 
 // loaders is how many programs the kernel verifies at a time.
@@ -207,7 +238,7 @@ func loaders() int { return min(runtime.GOMAXPROCS(0), 4) }
 
 // loadAll makes the maps, and loads the programs in n parts at a time.
 func loadAll(spec *ebpf.CollectionSpec, n int) (*ebpf.Collection, error) {
-	all, err := ebpf.NewCollection(part(spec, nil))
+	all, err := ebpf.NewCollectionWithOptions(part(spec, nil), ebpf.CollectionOptions{Cache: bpf.Types()})
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +265,7 @@ func loadPrograms(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map, n int) (
 	for i, programs := range shares(spec.Programs, n) {
 		wg.Go(func() {
 			parts[i], errs[i] = ebpf.NewCollectionWithOptions(part(spec, programs),
-				ebpf.CollectionOptions{MapReplacements: maps})
+				ebpf.CollectionOptions{MapReplacements: maps, Cache: bpf.Types()})
 		})
 	}
 	wg.Wait()
@@ -276,34 +307,32 @@ func shares(programs map[string]*ebpf.ProgramSpec, n int) []map[string]*ebpf.Pro
 	return parts
 }
 
-// prepare fills the tables, makes the rings and maps what is shared.
+// prepare fills the tables and maps what is shared.
 func (p *programs) prepare(c *config) error {
 	arch, _ := bpf.Arch()
-	for nr, r := range bpf.Rows(arch, c.content) {
-		if nr < bpf.CompatRow {
+	rows, numbers := bpf.Rows(arch, c.content), []uint32(nil)
+	for nr := range rows {
+		numbers = append(numbers, uint32(nr))
+		if r := &rows[nr]; nr < bpf.CompatRow {
 			r.Prefilter = bpf.PrefilterRow(c.options.Prefilter, c.options.Wakeups, event.Op(r.Op), r.Flags)
 		}
-		if err := p.Table.Put(uint32(nr), r); err != nil {
-			return fmt.Errorf("fill the table of calls: %w", err)
-		}
 	}
+	if _, err := p.Table.BatchUpdate(numbers, rows, nil); err != nil {
+		return fmt.Errorf("fill the table of calls: %w", err)
+	}
+	var places []uint32
+	var requests []bpf.RequestRow
 	for i, r := range bpf.Requests(arch, c.content) {
-		if err := p.RequestTable.Put(i, r); err != nil {
-			return fmt.Errorf("fill the table of requests: %w", err)
-		}
+		places, requests = append(places, i), append(requests, r)
+	}
+	if _, err := p.RequestTable.BatchUpdate(places, requests, nil); err != nil {
+		return fmt.Errorf("fill the table of requests: %w", err)
 	}
 	keys, caps := bpf.CommandRows(arch)
-	for i, key := range keys {
-		if err := p.Commands.Put(key, caps[i]); err != nil {
-			return fmt.Errorf("fill the table of commands: %w", err)
-		}
+	if _, err := p.Commands.BatchUpdate(keys, caps, nil); err != nil {
+		return fmt.Errorf("fill the table of commands: %w", err)
 	}
-	for i := range c.shards {
-		r, err := newRing(c.ringBytes)
-		if err != nil {
-			return err
-		}
-		p.rings = append(p.rings, r)
+	for i, r := range p.rings {
 		if err := p.Rings.Put(uint32(i), r.m); err != nil {
 			return fmt.Errorf("add ring %d: %w", i, err)
 		}
@@ -371,6 +400,18 @@ func dropUnused(spec *ebpf.CollectionSpec, o *capture.Options) {
 	}
 	if !o.Running() {
 		delete(spec.Programs, countFollowed)
+	}
+}
+
+// dropLines takes the lines of the source out of programs, but for each function's first, which the kernel
+// wants: it checks them one by one, and shows them for programs that it refuses only.
+func dropLines(spec *ebpf.CollectionSpec) {
+	for _, prog := range spec.Programs {
+		for i := range prog.Instructions {
+			if ins := &prog.Instructions[i]; ins.Source() != nil && ins.Symbol() == "" {
+				*ins = ins.WithSource(nil)
+			}
+		}
 	}
 }
 

@@ -157,6 +157,7 @@ func (d *drain) addRequests() {
 	if atomic.LoadUint64(&d.p.shared.RequestPrograms) != requestsWanted {
 		return
 	}
+	defer bpf.ForgetTypes()
 	r := &d.p.requests
 	err := r.load()
 	if err == nil {

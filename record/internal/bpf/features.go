@@ -40,9 +40,9 @@ func Check() error {
 	if err := features.HaveMapType(ebpf.TaskStorage); err != nil {
 		return Unsupported("storage per thread in the kernel (Linux 5.11)", err)
 	}
-	spec, err := btf.LoadKernelSpec()
+	spec, err := KernelTypes()
 	if err != nil {
-		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+		return err
 	}
 	if !hasFunction(spec, "bpf_loop") {
 		return Unsupported("the kernel function bpf_loop (Linux 5.17)", nil)
@@ -59,9 +59,9 @@ func CheckRecording() error {
 	if err := features.HaveMapType(ebpf.RingBuf); err != nil {
 		return Unsupported("ring buffers (Linux 5.8)", err)
 	}
-	spec, err := btf.LoadKernelSpec()
+	spec, err := KernelTypes()
 	if err != nil {
-		return Unsupported("the kernel's type information (CONFIG_DEBUG_INFO_BTF)", err)
+		return err
 	}
 	for _, function := range []struct{ name, since string }{
 		{"bpf_find_vma", "5.17"}, {"bpf_ringbuf_reserve_dynptr", "5.19"},
