@@ -3,7 +3,7 @@
 package ptracer
 
 import (
-	"encoding/gob"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,108 +13,19 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/internal/early"
 )
-
-// stubName is argv[0] of the stub; argv[1] is the number of its socket.
-const stubName = "iotape-exec-stub"
-
-// order is what the recorder sends on the stub's socket; the stub answers with one
-// byte when it has read it; the recorder seizes it and sends one byte; the stub
-// calls execve. A closed socket is success, a report is failure.
-type order struct {
-	Path       string
-	Argv, Env  []string
-	Filter     []unix.SockFilter
-	Credential *syscall.Credential
-}
-
-type report struct {
-	Op    string // what went wrong: "exec", or what the stub needed
-	Errno syscall.Errno
-}
 
 // quiet keeps the stub's Go runtime from sending itself signals (SIGURG): one that is pending at execve would
 // be the command's. Of a name that is twice in an environment the first counts.
 const quiet = "GODEBUG=asyncpreemptoff=1"
 
-func isStub() bool { return len(os.Args) == 2 && os.Args[0] == stubName }
-
-// The thread that calls execve must be the one that the recorder seizes, the
-// process's first. Package variables are initialised on that thread, and
-// functions of main may no longer be.
-var _ = func() bool {
-	if isStub() {
-		runtime.LockOSThread()
-	}
-	return true
-}()
-
-// Stub does nothing in an ordinary process. In a stub it becomes the command and
-// does not return. main must call it before anything else.
-func Stub() {
-	if !isStub() {
-		return
-	}
-	fd, err := strconv.Atoi(os.Args[1])
-	if err != nil {
-		os.Exit(127)
-	}
-	unix.CloseOnExec(fd)
-	setName("iotape") // until execve; without it "exe"
-	sock := os.NewFile(uintptr(fd), "stub socket")
-	r := becomeCommand(sock)
-	_ = gob.NewEncoder(sock).Encode(r)
-	os.Exit(127)
-}
-
-func becomeCommand(sock *os.File) report {
-	fail := func(op string, err error) report {
-		e := syscall.EIO
-		errors.As(err, &e)
-		return report{Op: op, Errno: e}
-	}
-	var o order
-	if err := gob.NewDecoder(sock).Decode(&o); err != nil {
-		return fail("its order", err)
-	}
-	ready := []byte{1}
-	if _, err := sock.Write(ready); err != nil {
-		return fail("its socket", err)
-	}
-	if _, err := io.ReadFull(sock, ready); err != nil {
-		return fail("its tracer", err)
-	}
-	if len(o.Filter) > 0 {
-		if err := installFilter(o.Filter); err != nil {
-			return fail("a seccomp filter", err)
-		}
-	}
-	if o.Credential != nil { // last: a filter may be installed only by root
-		if err := become(o.Credential); err != nil {
-			return fail("the right to become another user (CAP_SETUID, CAP_SETGID)", err)
-		}
-	}
-	return fail("exec", syscall.Exec(o.Path, o.Argv, o.Env))
-}
-
-// become changes the user of the calling thread alone, which is the one that will be
-// left after execve.
-func become(c *syscall.Credential) error {
-	groups := unsafe.Pointer(unsafe.SliceData(c.Groups))
-	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(c.Groups)), uintptr(groups), 0); e != 0 {
-		return e
-	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(c.Gid), uintptr(c.Gid), uintptr(c.Gid)); e != 0 {
-		return e
-	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(c.Uid), uintptr(c.Uid), uintptr(c.Uid)); e != 0 {
-		return e
-	}
-	return nil
-}
+// Stub does nothing. Programs called it first in main, when the work of a stub was done there; now it
+// is done before (package early).
+func Stub() {}
 
 // stub is the recorder's end.
 type stub struct {
@@ -127,9 +38,10 @@ func (s *stub) close() { s.sock.Close() }
 
 // failure returns why the stub did not become the command.
 func (s *stub) failure() error {
-	var r report
-	if err := gob.NewDecoder(s.sock).Decode(&r); err != nil {
-		return fmt.Errorf("exec %s: the stub ended early: %w", s.path, err)
+	b, err := io.ReadAll(s.sock)
+	r, ok := early.DecodeReport(b)
+	if !ok {
+		return fmt.Errorf("exec %s: the stub ended early: %w", s.path, cmp.Or(err, io.EOF))
 	}
 	if r.Op == "exec" {
 		return &os.PathError{Op: "exec", Path: s.path, Err: r.Errno}
@@ -192,21 +104,24 @@ func startStub(c *Command) (s *stub, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("pass a socket: %w", err)
 	}
-	s.pid, err = syscall.ForkExec("/proc/self/exe", []string{stubName, strconv.Itoa(theirs)},
+	s.pid, err = syscall.ForkExec("/proc/self/exe", []string{early.Exec, strconv.Itoa(theirs)},
 		&syscall.ProcAttr{Dir: c.Dir, Env: append([]string{quiet}, os.Environ()...), Files: files[:]})
 	runtime.KeepAlive(c)
 	if err != nil {
 		return s, fmt.Errorf("start %s: %w", path, err)
 	}
 	unix.CloseOnExec(theirs)
-	if err := gob.NewEncoder(s.sock).Encode(order{Path: path, Argv: c.Argv, Env: env, Filter: c.Filter,
-		Credential: c.Credential}); err != nil {
+	order := early.Order{Path: path, Argv: c.Argv, Env: env, Credential: c.Credential}
+	for _, f := range c.Filter {
+		order.Filter = append(order.Filter, early.Filter(f))
+	}
+	if _, err := s.sock.Write(order.Encode()); err != nil {
 		return s, fmt.Errorf("start %s: send the order: %w", path, err)
 	}
 	unix.Close(theirs) // so that the stub's death is seen as an end
 	theirs = -1
 	if _, err := io.ReadFull(s.sock, make([]byte, 1)); err != nil {
-		return s, fmt.Errorf("start %s: the stub does not answer (does main call ptracer.Stub?): %w", path, err)
+		return s, fmt.Errorf("start %s: the stub does not answer: %w", path, err)
 	}
 	return s, nil
 }

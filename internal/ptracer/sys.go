@@ -4,7 +4,6 @@ package ptracer
 
 import (
 	"runtime"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -99,31 +98,4 @@ func (i *Siginfo) set(tid int) error {
 		return e
 	}
 	return nil
-}
-
-// installFilter puts the calling thread under a seccomp filter.
-func installFilter(f []unix.SockFilter) error {
-	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	const setModeFilter = 1 // SECCOMP_SET_MODE_FILTER
-	try := func() syscall.Errno {
-		_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, setModeFilter, 0, uintptr(unsafe.Pointer(&prog)))
-		return e
-	}
-	e := try()
-	if e == unix.EACCES {
-		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-			return err
-		}
-		e = try()
-	}
-	if e != 0 {
-		return e
-	}
-	return nil
-}
-
-// setName names the calling thread.
-func setName(name string) {
-	b := append([]byte(name), 0)
-	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0, 0, 0)
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/internal/early"
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/running"
@@ -268,7 +269,7 @@ func (f *follower) stopping() bool {
 	var h iotapeHeld
 	for entries := f.p.Holding.Iterate(); entries.Next(&tid, &h); {
 		dir := "/proc/" + strconv.Itoa(int(h.Pid)) + "/task/" + strconv.Itoa(int(tid))
-		if status, err := os.ReadFile(dir + "/status"); err == nil && isPending(status, syscall.Signal(h.Sig)) {
+		if status, err := os.ReadFile(dir + "/status"); err == nil && early.IsPending(status, syscall.Signal(h.Sig)) {
 			return true
 		}
 	}
