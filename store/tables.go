@@ -245,13 +245,14 @@ func (f *Field) literal() string {
 	return fmt.Sprint(f.ID)
 }
 
-// QueryTables runs one SELECT over views. The statement can read nothing else.
-func QueryTables(ctx context.Context, views []View, query string, o *QueryOptions) (*Rows, error) {
+// QueryTables runs one SELECT over views. The statement can read nothing else. What is not in it
+// stands in args, for its ?.
+func QueryTables(ctx context.Context, views []View, query string, o *QueryOptions, args ...any) (*Rows, error) {
 	t, err := OpenTables(ctx, views, "", o)
 	if err != nil {
 		return nil, err
 	}
-	return t.s.query(ctx, query)
+	return t.s.query(ctx, query, args...)
 }
 
 // TablesOf returns the names of tables that a SELECT mentions.

@@ -70,7 +70,16 @@ func after(s string) string {
 // hosts: by the partitions of manifests, then by those of files and the bounds of their
 // columns.
 func (l *Lake) plan(ctx context.Context, d *definition, m *metadata, r *Range) (parts []*part, err error) {
+	return l.planFor(ctx, d, m, r, nil)
+}
+
+// planFor is plan without the files that a statement does not need; its pruner may be nil.
+func (l *Lake) planFor(ctx context.Context, d *definition, m *metadata, r *Range, q *pruner) (parts []*part,
+	err error) {
 	list, err := l.manifests(ctx, m.current())
+	if err == nil && q != nil {
+		list, err = q.pruneManifests(ctx, d, list)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +96,11 @@ func (l *Lake) plan(ctx context.Context, d *definition, m *metadata, r *Range) (
 			if r.has(p) && d.bounded(m.schema(), p.data, r) {
 				parts = append(parts, p)
 			}
+		}
+	}
+	if q != nil {
+		if parts, err = q.prune(ctx, d, m.schema(), parts); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b *part) int {

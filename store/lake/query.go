@@ -25,16 +25,25 @@ type Rows struct {
 func (r *Rows) Close() error { return errors.Join(r.Rows.Close(), os.RemoveAll(r.work)) }
 
 // Select runs one SELECT over the rows of a range, in the tables of the lake that it names. The
-// engine gets the files that can have such rows, and can read nothing else.
-func (l *Lake) Select(ctx context.Context, query string, r *Range) (_ *Rows, err error) {
+// engine gets the files that can have such rows and that the statement's conditions leave, and
+// can read nothing else.
+func (l *Lake) Select(ctx context.Context, query string, r *Range) (rows *Rows, err error) {
+	return l.selectRows(ctx, query, nil, r, true)
+}
+
+// selectRows is Select with values for the statement's ?. Without prune, the statement's
+// conditions are not looked at.
+func (l *Lake) selectRows(ctx context.Context, query string, args []any, r *Range, prune bool) (_ *Rows, err error) {
 	s, err := l.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	used, err := store.TablesOf(ctx, query)
+	q, err := newPruner(ctx, query, l.Query)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, q.close()) }()
+	q.off = !prune
 	work, err := os.MkdirTemp("", "iotape-lake-")
 	if err != nil {
 		return nil, err
@@ -49,9 +58,9 @@ func (l *Lake) Select(ctx context.Context, query string, r *Range) (_ *Rows, err
 	for _, d := range definitions() {
 		m := s.tables[d.name]
 		v := store.View{Name: d.name, Columns: d.all(), Fields: fieldsOf(m.schema(), d.all()), Where: d.condition(r)}
-		if used[d.name] {
+		if q.reads.has(d.name) {
 			l.Progress("planning "+d.name, 0, 0)
-			parts, err := l.plan(ctx, d, m, r)
+			parts, err := l.planFor(ctx, d, m, r, q)
 			if err != nil {
 				return nil, err
 			}
@@ -66,7 +75,7 @@ func (l *Lake) Select(ctx context.Context, query string, r *Range) (_ *Rows, err
 		}
 		views = append(views, v)
 	}
-	if rows.Rows, err = store.QueryTables(ctx, views, query, l.Query); err != nil {
+	if rows.Rows, err = store.QueryTables(ctx, views, query, l.Query, args...); err != nil {
 		return nil, fmt.Errorf("%s: %w", l.where, err)
 	}
 	return rows, nil
