@@ -90,12 +90,17 @@ iotape archive adds the tapes that it makes.`,
 // finding is what to look for and how to show it.
 type finding struct {
 	where     cli.CatalogueFlag
+	lake      cli.LakeFlag
+	rows      cli.Range
 	o         catalogue.Options
 	csv, json bool
 }
 
 func (q *finding) add(cmd *cobra.Command) {
 	q.where.Add(cmd)
+	q.lake.Add(cmd)
+	q.rows.AddTimes(cmd)
+	cmd.MarkFlagsMutuallyExclusive("catalogue", "lake")
 	f := cmd.Flags()
 	f.StringSliceVar(&q.o.Columns, "columns", nil, "show the columns `NAME,…`, with the values of the files")
 	f.StringVar(&q.o.Sort, "sort", "start", "sort by this `COLUMN`")
@@ -108,22 +113,15 @@ func (q *finding) add(cmd *cobra.Command) {
 
 // show prints what fits a filter: of people's columns in their units, else as it is.
 func (q *finding) show(ctx context.Context, c *cli.Console, filter *predicate.Expr) error {
-	cat, err := q.where.Open()
-	if err != nil {
-		return err
-	}
 	people := !q.csv && !q.json && q.o.Columns == nil
 	if people {
 		q.o.Columns = catalogue.TableColumns()
 	}
-	rows, err := cat.Find(ctx, filter, &q.o)
-	if errors.Is(err, catalogue.ErrNone) {
-		return hint.With(err, "iotape catalogue add makes it")
-	}
+	rows, end, err := q.find(ctx, c, filter)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer end()
 	return c.Print(func(w *bufio.Writer) error {
 		if people {
 			return catalogue.WriteTable(w, rows)
@@ -131,6 +129,47 @@ func (q *finding) show(ctx context.Context, c *cli.Console, filter *predicate.Ex
 		_, err := store.Render(w, rows, tableFormat(q.csv, q.json))
 		return err
 	})
+}
+
+// find asks the catalogue, or the summaries of a lake if --lake is given. end is to be called when
+// the rows are read.
+func (q *finding) find(ctx context.Context, c *cli.Console, filter *predicate.Expr) (_ *store.Rows, end func() error,
+	err error) {
+	if q.lake.Where == "" {
+		if err := q.rows.Unused(); err != nil {
+			return nil, nil, err
+		}
+		cat, err := q.where.Open()
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, err := cat.Find(ctx, filter, &q.o)
+		if errors.Is(err, catalogue.ErrNone) {
+			err = hint.With(err, "iotape catalogue add makes it")
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return rows, rows.Close, nil
+	}
+	r, err := q.rows.Range()
+	if err != nil {
+		return nil, nil, err
+	}
+	question, err := catalogue.Statement(filter, &q.o)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, done, err := q.lake.Open(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	rows, err := l.Find(ctx, question, r)
+	if err != nil {
+		return nil, nil, noLake(err)
+	}
+	return rows.Rows, rows.Close, nil
 }
 
 func newCatalogueFind(c *cli.Console) *cobra.Command {
@@ -141,10 +180,12 @@ func newCatalogueFind(c *cli.Console) *cobra.Command {
 		Short: "Find the tapes that match a filter",
 		Long: `Find shows the tapes that match a filter. The filter language is that of iotape print
 --filter, with the fields of the catalogue: --fields lists them. Write values by name
-with a point, as in ops.fsync or p99.read. docs/catalogue.md has examples.`,
+with a point, as in ops.fsync or p99.read. docs/catalogue.md has examples. With --lake,
+find shows the tapes of a lake, which has the same fields.`,
 		Example: `  iotape catalogue find 'host == "db7" && ops.fsync > 1e6 && duration > 1h'
   iotape catalogue find 'start >= 2026-05-01 and (lost > 0 or p99.fsync > 100ms)' --json
-  iotape catalogue find 'comm = mysqld and patterns.read_only_random > 1000' --columns location`,
+  iotape catalogue find 'comm = mysqld and patterns.read_only_random > 1000' --columns location
+  iotape catalogue find --lake /srv/lake --host db7 --from 2026-05-01 'ops.fsync > 1e6'`,
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: cli.Exits("0  done", "2  could not be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {

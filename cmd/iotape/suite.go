@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -25,15 +26,70 @@ func sections(ctx context.Context, c *cli.Console, t *trace.Tape,
 	return suite.Collect(ctx, t, o)
 }
 
+// lakeReportHelp is of the commands that can sum up a lake.
+const lakeReportHelp = `
+
+With --lake instead of TAPE, the numbers are those of all tapes in a lake, or of a range of
+days and hosts. docs/lake.md has the differences.`
+
+// lakeReport is a section over the rows of a lake.
+type lakeReport struct {
+	lake cli.LakeFlag
+	rows cli.Range
+}
+
+func (r *lakeReport) add(cmd *cobra.Command) {
+	r.lake.Add(cmd)
+	r.rows.Add(cmd)
+}
+
+// unused returns what is wrong with a command line with a TAPE.
+func (r *lakeReport) unused() error {
+	if r.lake.Where != "" {
+		return cli.Usage(errors.New("give a TAPE or --lake, not both"))
+	}
+	return r.rows.Unused()
+}
+
+func (r *lakeReport) show(ctx context.Context, c *cli.Console, id string, o *suite.Options, asJSON bool) error {
+	if !r.lake.Given() {
+		return cli.Usage(errors.New("a TAPE is needed, or --lake WHERE"))
+	}
+	rows, err := r.rows.Range()
+	if err != nil {
+		return err
+	}
+	l, done, err := r.lake.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	p, err := l.Report(ctx, id, rows, o.Sessions)
+	if err != nil {
+		return noLake(err)
+	}
+	done()
+	return c.Result(cli.Either(asJSON, p.JSON, p.Text), true)
+}
+
 // newSuite returns the commands that show one section of the report each, under the
 // names that DFSTrace gave its summaries.
 func newSuite(c *cli.Console) []*cobra.Command {
 	view := func(id string, o *suite.Options, cmd *cobra.Command) *cobra.Command {
 		var asJSON bool
-		cmd.Use = id + " TAPE"
-		cmd.Args = cobra.ExactArgs(1)
+		var lake lakeReport
+		cmd.Use = id + " [TAPE]"
+		cmd.Long += lakeReportHelp
+		cmd.Example += "\n  iotape " + id + " --lake /srv/lake --from 2026-05-01 --to 2026-06-01 --host db7,db8"
+		cmd.Args = cobra.MaximumNArgs(1)
 		cmd.Annotations = cli.Exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done")
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return lake.show(cmd.Context(), c, id, o, asJSON)
+			}
+			if err := lake.unused(); err != nil {
+				return err
+			}
 			o.Sections = []string{id}
 			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if err != nil {
@@ -46,6 +102,7 @@ func newSuite(c *cli.Console) []*cobra.Command {
 			}
 			return c.Result(cli.Either(asJSON, p.JSON, p.Text), damaged == 0)
 		}
+		lake.add(cmd)
 		cmd.Flags().BoolVar(&asJSON, "json", false,
 			"print one JSON object with the numbers of the section, times in ns")
 		return cmd

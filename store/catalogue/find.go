@@ -27,14 +27,42 @@ type Options struct {
 // Find returns the rows that fit a filter (nil: all), whose fields are Fields. The rows
 // must be closed.
 func (c *Catalogue) Find(ctx context.Context, filter *predicate.Expr, o *Options) (*store.Rows, error) {
+	q, err := Statement(filter, o)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(c.tapes()); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.dir, ErrNone)
+	}
+	unlock, err := c.lock(ctx, syscall.LOCK_SH)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	files, err := filesBelow(c.tapes())
+	if err != nil {
+		return nil, err
+	}
+	return store.QueryParquet(ctx, tapesName, StoreColumns(), files, q.SQL, q.Args...)
+}
+
+// Question is a SELECT over a table tapes with the columns Columns, and the values for its ?.
+type Question struct {
+	SQL  string
+	Args []any
+}
+
+// Statement returns the SELECT of Find.
+func Statement(filter *predicate.Expr, o *Options) (q Question, err error) {
 	if o == nil {
 		o = &Options{}
 	}
-	where, args := "true", []any(nil)
+	where := "true"
+	var args []any
 	if filter != nil {
 		cond, err := filter.Condition(Fields())
 		if err != nil {
-			return nil, err
+			return q, err
 		}
 		var s statement
 		s.condition(cond)
@@ -50,10 +78,10 @@ func (c *Catalogue) Find(ctx context.Context, filter *predicate.Expr, o *Options
 	}
 	for _, name := range append(slices.Clone(list), sort) {
 		if !slices.Contains(Columns(), name) {
-			return nil, fmt.Errorf("there is no column %q: they are %s", name, strings.Join(Columns(), ", "))
+			return q, fmt.Errorf("there is no column %q: they are %s", name, strings.Join(Columns(), ", "))
 		}
 	}
-	query := "SELECT " + quoted(list) + " FROM tapes WHERE " + where + " ORDER BY " + quoted([]string{sort})
+	query := "SELECT " + quoted(list) + " FROM " + tapesName + " WHERE " + where + " ORDER BY " + quoted([]string{sort})
 	if o.Reverse {
 		query += " DESC"
 	}
@@ -61,19 +89,7 @@ func (c *Catalogue) Find(ctx context.Context, filter *predicate.Expr, o *Options
 	if o.Limit > 0 {
 		query += fmt.Sprintf(" LIMIT %d", o.Limit)
 	}
-	if _, err := os.Stat(c.tapes()); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.dir, ErrNone)
-	}
-	unlock, err := c.lock(ctx, syscall.LOCK_SH)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	files, err := filesBelow(c.tapes())
-	if err != nil {
-		return nil, err
-	}
-	return store.QueryParquet(ctx, tapesName, StoreColumns(), files, query, args...)
+	return Question{query, args}, nil
 }
 
 // Columns returns the names of the columns, as files have them.

@@ -28,8 +28,15 @@ func WriteTable(w io.Writer, rows *store.Rows) error {
 		return report.Printable(s)
 	}
 	number := func(v any, unit func(uint64) string) string {
-		if n, _ := v.(uint64); n > 0 {
-			return unit(n)
+		switch n := v.(type) {
+		case uint64:
+			if n > 0 {
+				return unit(n)
+			}
+		case int64: // of a lake
+			if n > 0 {
+				return unit(uint64(n))
+			}
 		}
 		return "–"
 	}

@@ -43,33 +43,36 @@ const (
 
 // newPruner returns the pruner of a statement, which must be closed. Whether the statement is
 // right is for the engine to say when it runs.
-func newPruner(ctx context.Context, query string, o *store.QueryOptions) (p *pruner, err error) {
-	p = new(pruner)
-	if p.tables, err = store.OpenTables(ctx, nil, "", o); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.close())
-		}
-	}()
-	syntax, err := p.tables.Syntax(ctx, query)
+func newPruner(ctx context.Context, query string, o *store.QueryOptions) (*pruner, error) {
+	tables, err := store.OpenTables(ctx, nil, "", o)
 	if err != nil {
 		return nil, err
 	}
-	if p.reads, err = readsOf(syntax); err != nil {
-		return nil, err
+	p := &pruner{tables: tables}
+	if err := p.learn(ctx, query); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
-	if p.reads.all { // it may be none at all
+	return p, nil
+}
+
+func (p *pruner) learn(ctx context.Context, query string) error {
+	syntax, err := p.tables.Syntax(ctx, query)
+	if err != nil {
+		return err
+	}
+	if p.reads, err = readsOf(syntax); err != nil {
+		return err
+	}
+	if p.reads.all { // it may be no statement at all
 		if _, err := store.TablesOf(ctx, query); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if p.pure, err = p.tables.PureFunctions(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	p.template, err = p.tables.Syntax(ctx, "SELECT "+numberColumn+" FROM "+filesTable+" WHERE true")
-	return p, err
+	return err
 }
 
 func (p *pruner) close() error { return p.tables.Close() }

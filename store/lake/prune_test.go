@@ -85,8 +85,8 @@ func (s statements) one(list ...string) string { return list[s.IntN(len(list))] 
 func (s statements) value(column string) string {
 	switch column {
 	case "day":
-		return s.one("'2026-05-01'", "DATE '2026-05-02'", "DATE '2026-05-03' - 1", "'2026-04-30'", "current_date", "NULL",
-			"CAST('2026-05-02' AS TIMESTAMP)")
+		return s.one("'2026-05-01'", "DATE '2026-05-02'", "DATE '2026-05-03' - 1", "'2026-04-30'", "current_date",
+			"NULL", "CAST('2026-05-02' AS TIMESTAMP)")
 	case "time", "first_time":
 		return s.one("'2026-05-01 12:00:00'", "TIMESTAMP '2026-05-02 12:00:00.3'", "DATE '2026-05-02'", "now()",
 			"DATE '2026-05-01' + INTERVAL 36 HOUR", "NULL")
@@ -149,8 +149,8 @@ func (s statements) statement() string {
 		"WITH x AS (SELECT * FROM events WHERE "+bare()+") SELECT count(*) FROM x WHERE "+bare(),
 		"WITH events AS (SELECT * EXCLUDE (host), 'db1' AS host FROM main.events) SELECT count(*) FROM events WHERE "+
 			bare(),
-		"SELECT count(*) FROM events e WHERE "+e()+" AND EXISTS (SELECT 1 FROM files f WHERE f.tape_id = e.tape_id AND "+
-			both()+")",
+		"SELECT count(*) FROM events e WHERE "+e()+" AND EXISTS (SELECT 1 FROM files f "+
+			"WHERE f.tape_id = e.tape_id AND "+both()+")",
 		"SELECT count(*) FROM files f WHERE "+f()+" OR f.host IN (SELECT host FROM events WHERE "+bare()+")",
 		"SELECT count(*) FROM files f, events e WHERE "+both()+" AND e.day = f.day",
 	)
@@ -200,6 +200,29 @@ func TestAnswersArePrunedRight(t *testing.T) {
 	}
 }
 
+// What is no SELECT is an error before any file is read.
+func TestWrongStatements(t *testing.T) {
+	l := lakeAt(t, filepath.Join(t.TempDir(), "lake"), nil)
+	if _, err := l.Add(t.Context(), made(t, "db1", noon, 3), ""); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"SELEC":                              "syntax error",
+		"":                                   "query",
+		"DROP VIEW events":                   "only a single SELECT",
+		"SELECT nothing FROM events":         "nothing",
+		"SELECT * FROM events WHERE day = x": "x",
+	} {
+		rows, err := l.Select(t.Context(), query, &Range{})
+		if err == nil {
+			rows.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want an error with %q", query, err, want)
+		}
+	}
+}
+
 // A condition on a day decides by manifests, too.
 func TestManifestsArePruned(t *testing.T) {
 	l := fleetLake(t)
@@ -213,8 +236,9 @@ func TestManifestsArePruned(t *testing.T) {
 		t.Fatalf("%d manifests, %v, want 9", len(list), err)
 	}
 	for condition, want := range map[string]int{
-		"day = '2026-05-02'": 3, "host > 'db1' AND day < '2026-05-02'": 2, "time < '" + noon.Format(time.DateOnly) + "'": 0,
-		"upper(host) = 'DB1'": 9, "uid = 7": 9,
+		"day = '2026-05-02'": 3, "host > 'db1' AND day < '2026-05-02'": 2,
+		"time < '" + noon.Format(time.DateOnly) + "'": 0,
+		"upper(host) = 'DB1'":                         9, "uid = 7": 9,
 	} {
 		q, err := newPruner(t.Context(), "SELECT * FROM events WHERE "+condition, nil)
 		if err != nil {

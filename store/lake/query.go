@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/iotape/iotape/store"
+	"github.com/iotape/iotape/store/catalogue"
 )
 
 // Rows are the result of a query. They must be closed.
@@ -21,7 +22,7 @@ type Rows struct {
 	Bytes, AllBytes int64
 }
 
-// Close ends the query.
+// Close ends the query, and removes its temporary files.
 func (r *Rows) Close() error { return errors.Join(r.Rows.Close(), os.RemoveAll(r.work)) }
 
 // Select runs one SELECT over the rows of a range, in the tables of the lake that it names. The
@@ -29,6 +30,13 @@ func (r *Rows) Close() error { return errors.Join(r.Rows.Close(), os.RemoveAll(r
 // can read nothing else.
 func (l *Lake) Select(ctx context.Context, query string, r *Range) (rows *Rows, err error) {
 	return l.selectRows(ctx, query, nil, r, true)
+}
+
+// Find returns the rows of the table of summaries that answer a question to a catalogue. They must
+// be closed. Numbers are signed.
+func (l *Lake) Find(ctx context.Context, q catalogue.Question, r *Range) (*Rows, error) {
+	return l.selectRows(ctx, "WITH tapes AS (SELECT "+tapeIDColumn+" AS id, * FROM "+summariesTable+") "+q.SQL, q.Args,
+		r, true)
 }
 
 // selectRows is Select with values for the statement's ?. Without prune, the statement's

@@ -61,6 +61,34 @@ type sessionRow struct {
 	calls    uint64 // in active intervals
 }
 
+// complete sets what is the same for all tapes.
+func (o *SessionOptions) complete() {
+	if o.Activity == 0 {
+		o.Activity = 16
+	}
+	switch {
+	case o.Gap == 0:
+		o.Gap = 4
+	case o.Gap < 0:
+		o.Gap = 0
+	}
+}
+
+// Session is a stretch of time in which files are used.
+type Session = sessionRow
+
+// FindSessions returns the sessions in a series of intervals of the length o.Interval, of each of
+// which the number of calls of files is given, and how many stretches were too short to be one. It
+// does not know which calls changed something.
+func FindSessions(o SessionOptions, calls []uint64) (list []Session, passing int) {
+	o.complete()
+	v := &sessions{o: o, step: int64(o.Interval)}
+	for _, n := range calls {
+		v.intervals = append(v.intervals, sessionInterval{calls: n})
+	}
+	return v.find()
+}
+
 func newSessions(c *collector) view {
 	v := &sessions{o: c.o.Sessions}
 	length := max(c.last-c.first, 1)
@@ -70,15 +98,7 @@ func newSessions(c *collector) view {
 			v.o.Interval = max(time.Duration(length/16), time.Millisecond)
 		}
 	}
-	if v.o.Activity == 0 {
-		v.o.Activity = 16
-	}
-	switch {
-	case v.o.Gap == 0:
-		v.o.Gap = 4
-	case v.o.Gap < 0:
-		v.o.Gap = 0
-	}
+	v.o.complete()
 	v.first = c.first
 	v.step = max(int64(v.o.Interval), length/maxIntervals+1)
 	return v

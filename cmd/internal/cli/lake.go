@@ -88,12 +88,25 @@ type Range struct {
 
 // Add adds the flags.
 func (r *Range) Add(cmd *cobra.Command) {
+	r.AddTimes(cmd)
+	cmd.Flags().StringVar(&r.path, "path", "", "with --lake: events, opens and files of the file `NAME`, or of those "+
+		"whose names begin so, if it ends with *")
+}
+
+// AddTimes adds the flags of times and hosts.
+func (r *Range) AddTimes(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Var(&r.from, "from", "with --lake: rows from this time on: 2026-11-22, 2026-11-22T10:00:00Z")
 	f.Var(&r.to, "to", "with --lake: rows before this time")
 	f.StringSliceVar(&r.hosts, "host", nil, "with --lake: rows of the hosts `NAME,…`; repeatable")
-	f.StringVar(&r.path, "path", "", "with --lake: events, opens and files of the file `NAME`, or of those whose "+
-		"names begin so, if it ends with *")
+}
+
+// Unused returns what is wrong if there is no lake.
+func (r *Range) Unused() error {
+	if !time.Time(r.from).IsZero() || !time.Time(r.to).IsZero() || len(r.hosts) > 0 || r.path != "" {
+		return Usage(errors.New("--from, --to, --host and --path are for --lake"))
+	}
+	return nil
 }
 
 // Range returns the range.
