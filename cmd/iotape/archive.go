@@ -59,6 +59,7 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 	f.StringVar(&a.To, "to", "", "the directory, or s3://BUCKET/PREFIX, `WHERE` tapes are stored")
 	a.where.Add(cmd)
 	a.lake.Add(cmd)
+	a.lake.AddFindings(cmd)
 	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after this time; 0 means run once")
 	f.DurationVar(&a.Archive.Settle, "settle", time.Minute,
 		"how long to wait for a stream that may continue an ended one")

@@ -30,6 +30,7 @@ type prepared struct {
 	row    *catalogue.Row
 	files  map[string][]iceberg.DataFile // by table
 	fields map[string][]store.Field      // the numbers of the columns in these files
+	flowed bool                          // findings were looked for
 	w      *writer
 }
 
@@ -191,7 +192,7 @@ func (l *Lake) prepare(ctx context.Context, s *state, tape *trace.Tape, row *cat
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	p := &prepared{row: row, files: map[string][]iceberg.DataFile{}, fields: map[string][]store.Field{},
-		w: &writer{l: l, dir: work}}
+		flowed: l.flows(tape), w: &writer{l: l, dir: work}}
 	for _, d := range definitions() {
 		if err := l.prepareTable(ctx, t, d, s.tables[d.name], p); err != nil {
 			p.w.drop()
@@ -225,6 +226,9 @@ func (l *Lake) prepareTable(ctx context.Context, t *store.Tables, d *definition,
 	m.extend(d)
 	p.fields[d.name] = fieldsOf(m.schema(), d.all())
 	query := d.selection(p.row.ID, store.Text(p.row.Tape))
+	if d.name == summariesTable && !p.flowed {
+		query = strings.Replace(query, findingsCount, unknownCount, 1)
+	}
 	for i := range list {
 		l.Progress("writing "+d.name, int64(i), int64(len(list)))
 		f, err := p.w.write(ctx, t, d, m, &list[i], p.row.ID, query, list[i].time(), list[i].host)
@@ -252,7 +256,7 @@ func (l *Lake) views(ctx context.Context, tape *trace.Tape, row *catalogue.Row,
 			}
 			v.Files = []string{file}
 		case findingsTable:
-			if v, err = findingsOf(ctx, tape, row, filepath.Join(work, "found.parquet")); err != nil {
+			if v, err = l.findingsOf(ctx, tape, row, filepath.Join(work, "found.parquet")); err != nil {
 				return nil, err
 			}
 		default:

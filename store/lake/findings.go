@@ -17,11 +17,21 @@ var findingColumns = []store.Column{
 	{Name: "count", Type: "BIGINT"}, {Name: "bytes", Type: "BIGINT"},
 }
 
-// findingsOf writes the findings of a tape to a file.
-func findingsOf(ctx context.Context, tape *trace.Tape, row *catalogue.Row, file string) (store.View, error) {
+// flows reports whether the findings of a tape are looked for.
+func (l *Lake) flows(tape *trace.Tape) bool {
+	return int64(tape.Manifest().Counts.Events) <= l.Findings
+}
+
+// findingsOf writes the findings of a tape to a file, if they are looked for.
+func (l *Lake) findingsOf(ctx context.Context, tape *trace.Tape, row *catalogue.Row, file string) (store.View, error) {
 	v := store.View{Name: findingsTable, Columns: append([]store.Column{{Name: dayColumn, Type: "DATE"},
 		{Name: hostColumn, Type: "VARCHAR"}}, findingColumns...)}
-	f, err := flow.Load(ctx, []*trace.Tape{tape}, &flow.Options{})
+	if !l.flows(tape) {
+		return v, nil
+	}
+	f, err := flow.Load(ctx, []*trace.Tape{tape}, &flow.Options{Progress: func(step string) {
+		l.Progress("looking for findings: "+step, 0, 0)
+	}})
 	if err != nil {
 		return v, err
 	}

@@ -30,11 +30,17 @@ type Options struct {
 	Query *store.QueryOptions
 	// Suite is for the summaries of tapes that are added.
 	Suite suite.Options
+	// Findings is the number of events up to which a tape's flow is computed, for the table of
+	// findings: that takes some 200 bytes of memory for each. 0 is DefaultFindings, less than 0 none.
+	Findings int64
 	// Progress is told what is being done, and how much of it; it may be nil.
 	Progress func(what string, done, total int64)
 	Clock    func() time.Time        // nil is time.Now
 	After    func(step string) error // called after each step, for tests; may be nil
 }
+
+// DefaultFindings is the number of events of the largest tape whose flow is computed.
+const DefaultFindings = 5_000_000
 
 // Lake is a set of tables in a directory or bucket.
 type Lake struct {
@@ -94,6 +100,9 @@ func openStore(where string, files objectstore.Store, o *Options) (*Lake, error)
 	}
 	if l.Progress == nil {
 		l.Progress = func(string, int64, int64) {}
+	}
+	if l.Findings == 0 {
+		l.Findings = DefaultFindings
 	}
 	if l.Clock == nil {
 		l.Clock = time.Now

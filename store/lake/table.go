@@ -47,6 +47,10 @@ var leadColumns = []store.Column{
 const (
 	summariesTable = "summaries"
 	findingsTable  = "findings"
+	// findingsCount is how many findings a tape has. unknownCount takes its place if they were
+	// not looked for.
+	findingsCount = "(SELECT count(*) FROM findings)"
+	unknownCount  = "NULL::BIGINT"
 )
 
 // definitions returns the tables of a lake, in the order in which they are written. They are
@@ -67,8 +71,9 @@ var definitions = sync.OnceValue(func() []*definition {
 			sort: []string{"hash", "seq"}},
 		{name: findingsTable, columns: findingColumns, from: findingsTable, day: dayColumn, host: hostColumn,
 			sort: []string{"problem"}},
-		{name: summariesTable, columns: without(catalogue.StoreColumns(), "id", tapeColumn, dayColumn, hostColumn),
-			from: summariesTable, day: dayColumn, host: "coalesce(host, '')", sort: []string{"start"}, time: "start"},
+		{name: summariesTable, columns: append(without(catalogue.StoreColumns(), "id", tapeColumn, dayColumn, hostColumn),
+			store.Column{Name: findingsTable, Type: "BIGINT"}),
+			from: "(SELECT *, " + findingsCount + " AS findings FROM summaries)", day: dayColumn, host: "coalesce(host, '')", sort: []string{"start"}, time: "start"},
 	}
 })
 

@@ -31,6 +31,13 @@ type LakeFlag struct {
 	Where     string
 	catalogue string
 	memory    Size
+	findings  int64
+}
+
+// AddFindings adds the flag of commands that add tapes.
+func (f *LakeFlag) AddFindings(cmd *cobra.Command) {
+	cmd.Flags().Int64Var(&f.findings, "lake-findings", lake.DefaultFindings,
+		"look for the findings of iotape flow in tapes of at most `N` events; 0 means in none")
 }
 
 // Add adds the flags.
@@ -56,11 +63,16 @@ func (f *LakeFlag) Open(ctx context.Context, c *Console) (l *lake.Lake, done fun
 	if f.memory <= 0 {
 		return nil, nil, Usage(errors.New("--memory must be more than 0"))
 	}
+	findings := f.findings
+	if findings <= 0 {
+		findings = -1
+	}
 	progress := c.Progress(report.Count)
 	l, err = lake.Open(ctx, where, &lake.Options{
 		Catalogue: cmp.Or(f.catalogue, os.Getenv(lakeCatalogueVariable)),
 		Query:     &store.QueryOptions{MemoryBytes: int64(f.memory)},
 		Suite:     suite.Options{CallName: stracetext.CallName},
+		Findings:  findings,
 		Progress:  progress.Update,
 	})
 	return l, progress.Done, err
