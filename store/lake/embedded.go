@@ -84,8 +84,11 @@ func (e *embedded) latest(ctx context.Context) (number int64, c *commitFile, err
 		return 0, nil, err
 	}
 	if number > 0 {
-		if c, err = e.commitOf(ctx, number); err != nil || c == nil {
-			return 0, nil, errors.Join(err, e.damaged(c, number))
+		if c, err = e.commitOf(ctx, number); err != nil {
+			return 0, nil, err
+		}
+		if c == nil {
+			return 0, nil, fmt.Errorf("%s: the lake is damaged: %s is missing", e.l.where, commitKey(number))
 		}
 	}
 	for step, up := int64(1), true; step > 0; {
@@ -105,13 +108,6 @@ func (e *embedded) latest(ctx context.Context) (number int64, c *commitFile, err
 		}
 	}
 	return number, c, nil
-}
-
-func (e *embedded) damaged(c *commitFile, number int64) error {
-	if c != nil {
-		return nil
-	}
-	return fmt.Errorf("%s: the lake is damaged: %s is missing", e.l.where, commitKey(number))
 }
 
 func (e *embedded) load(ctx context.Context) (*state, error) {
