@@ -21,6 +21,7 @@ func options(t *testing.T) *Options {
 // TestRun measures a loop for real: alone, with full content, beside a recorder,
 // and with the slow ways of which there is one everywhere.
 func TestRun(t *testing.T) {
+	testenv.Short(t, "it measures all ways to record")
 	testenv.NeedBPF(t)
 	testenv.NeedProgram(t, "gcc", "strace")
 	o := options(t)

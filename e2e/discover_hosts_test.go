@@ -18,6 +18,7 @@ import (
 // TestDiscoverHosts finds that two processes on two hosts write in turn, which they tell
 // each other in messages that neither sleeps for.
 func TestDiscoverHosts(t *testing.T) {
+	testenv.Short(t, "it runs experiments")
 	e := nodes(t)
 	e.compile(t, "apart")
 	t.Run("here", func(t *testing.T) { e.apart(t, "here", "127.0.0.1", "--hosts", "h1,h2") })

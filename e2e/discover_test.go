@@ -108,6 +108,7 @@ func (e *env) paths(t *testing.T, name string) map[string]int {
 // TestDiscoverTurns finds that two processes write in turn, which they know from memory
 // that they share, and that a replay keeps to it.
 func TestDiscoverTurns(t *testing.T) {
+	testenv.Short(t, "it runs experiments")
 	e := nodes(t)
 	out, _ := e.discovers(t, 0, "-o", "a.tape", "--runs", "runs", "--json", "--", "./nodes", "turns")
 	var v struct {

@@ -41,6 +41,7 @@ func newFlight(t *testing.T) *env {
 // TestFlightCrash records a program that opens its files early, works for long and
 // crashes. The tape has the last of it, and can be replayed to the same files.
 func TestFlightCrash(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {
@@ -136,6 +137,7 @@ func (e *env) fromTheMiddle(t *testing.T, tape string) {
 
 // TestFlightDumps asks for dumps in all ways while a program runs.
 func TestFlightDumps(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {

@@ -16,6 +16,7 @@ import (
 // TestReplayHosts replays on several hosts what two processes did in turn, each reading
 // what the other has written: a read that comes too early finds nothing, or something else.
 func TestReplayHosts(t *testing.T) {
+	testenv.Short(t, "it records and replays on several hosts")
 	t.Parallel()
 	e := nodes(t)
 	e.discovers(t, 0, "-o", "a.tape", "--", "./nodes", "read")

@@ -16,6 +16,7 @@ import (
 // TestLibrary builds a program of another module that records, reads and replays with the
 // packages of docs/library.md, and runs it: as root and as an ordinary user.
 func TestLibrary(t *testing.T) {
+	testenv.Short(t, "it builds a program of another module")
 	t.Parallel()
 	built := filepath.Join(t.TempDir(), "program")
 	buildModule(t, "testdata/library", built)

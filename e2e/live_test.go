@@ -106,6 +106,7 @@ func TestLiveAttached(t *testing.T) {
 
 // TestLiveSlowReader reads the lines of a program late: none is lost, and they keep their order.
 func TestLiveSlowReader(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	const writes = 20_000
 	forBackends(t, func(t *testing.T, backend string) {

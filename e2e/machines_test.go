@@ -18,6 +18,7 @@ import (
 // write in turn, and read what the other has written; all else has the same names, and the
 // processes have the same numbers, on both.
 func TestReplayMachines(t *testing.T) {
+	testenv.Short(t, "it records clusters")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	for _, p := range []string{"gcc", "ip", "unshare"} {

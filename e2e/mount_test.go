@@ -263,6 +263,7 @@ func TestMountSecondSignal(t *testing.T) {
 // written is in the lower directory, the program gets an error and no hang, and the
 // recording becomes a tape.
 func TestMountKilled(t *testing.T) {
+	testenv.Short(t, "it kills a program many times")
 	t.Parallel()
 	testenv.NeedProgram(t, "python3")
 	for i := range kills {

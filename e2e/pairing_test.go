@@ -24,6 +24,7 @@ var cluster = []string{"client", "primary", "replica1", "replica2"}
 // wrong. Whatever the order of the tapes, the clocks and the names of the hosts, connections are
 // paired as they were made: nothing is found to be wrong, and always the same.
 func TestPairing(t *testing.T) {
+	testenv.Short(t, "it records many pairs of programs")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	for _, p := range []string{"gcc", "ip"} {

@@ -71,6 +71,7 @@ func (r *receiver) stream(t *testing.T) string {
 // TestReceiveKilled kills the listener while a recording goes to it, twice, and starts it
 // again: the tape that comes of it is whole.
 func TestReceiveKilled(t *testing.T) {
+	testenv.Short(t, "it kills a program many times")
 	t.Parallel()
 	for _, scheme := range []string{"tcp://127.0.0.1:0", "unix:"} {
 		t.Run(strings.Trim(scheme, ":/0127."), func(t *testing.T) {
@@ -259,6 +260,7 @@ func TestTailLive(t *testing.T) {
 // TestFullDiskPiped records through layers onto a disk that fills up: the command goes
 // on, and a valid tape comes of what was written.
 func TestFullDiskPiped(t *testing.T) {
+	testenv.Short(t, "it fills file systems")
 	t.Parallel()
 	for _, args := range [][]string{{"-o", "a.tape", "--pipe", "async,s2,checksum"},
 		{"--to", "a.stream", "--pipe", "s2", "--backend", "ptrace"}} {

@@ -137,6 +137,7 @@ func TestRun(t *testing.T) {
 // TestRunScreened does the same without the one that records everything: what no filter
 // wants is not recorded. The slice is of a recording of another run of the workload.
 func TestRunScreened(t *testing.T) {
+	testenv.Short(t, "it records a program several times")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
@@ -307,6 +308,7 @@ func (r *runningTest) awaitBytes(t *testing.T, name string, more uint64) {
 
 // TestRunChanges changes tracers while they run: nothing is lost.
 func TestRunChanges(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
@@ -421,6 +423,7 @@ func (e *env) fits(t *testing.T, tapes ...string) {
 // TestRunTargets records a command, a process that runs already and a directory at the same
 // time, with one configuration.
 func TestRunTargets(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
@@ -523,6 +526,7 @@ func TestMountTracers(t *testing.T) {
 // TestRunFailingOutput has tracers whose outputs fail: a listener that goes away, and a
 // listener that was never there. The others lose nothing.
 func TestRunFailingOutput(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)

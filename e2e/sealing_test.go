@@ -14,6 +14,7 @@ import (
 
 // A sealing that is killed has changed nothing: the next one makes the tape.
 func TestKilledSealing(t *testing.T) {
+	testenv.Short(t, "it kills a program many times")
 	t.Parallel()
 	iotape := testenv.Iotape(t)
 	dir := t.TempDir()

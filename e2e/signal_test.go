@@ -81,6 +81,7 @@ func forBackends(t *testing.T, f func(t *testing.T, backend string)) {
 // TestInterruptRecord presses Ctrl-C while a command runs that dies of it, and one
 // that catches it: the command gets it, the tape is sealed.
 func TestInterruptRecord(t *testing.T) {
+	testenv.Short(t, "it interrupts many recordings")
 	t.Parallel()
 	forBackends(t, func(t *testing.T, backend string) {
 		dir := t.TempDir()

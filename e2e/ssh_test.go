@@ -17,6 +17,7 @@ import (
 // TestSSH has the members of a team launched by ssh, as on different machines: each host is
 // a network namespace with an sshd of its own.
 func TestSSH(t *testing.T) {
+	testenv.Short(t, "it starts an sshd")
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "ip")
 	testenv.NeedProgram(t, "ssh-keygen")

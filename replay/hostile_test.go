@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/internal/tapescript"
@@ -558,6 +559,7 @@ var hostileTapes = []hostileTape{
 // Whatever a tape says, only the target changes, and the replay comes to an end with a
 // report or an error of one line.
 func TestHostileTapes(t *testing.T) {
+	testenv.Short(t, "it replays many damaged tapes")
 	for _, tt := range hostileTapes {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCanary(t)

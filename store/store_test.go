@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -208,6 +209,7 @@ func TestIndexOfDamagedTapeFails(t *testing.T) {
 
 // Names of any length fit the engine's memory, and rows stay in order.
 func TestIndexOfLongNames(t *testing.T) {
+	testenv.Short(t, "it makes a large index")
 	dir := filepath.Join(t.TempDir(), "a.tape")
 	w, err := trace.CreateTape(dir)
 	if err != nil {

@@ -301,6 +301,7 @@ func TestEcho(t *testing.T) {
 // as they should; with the disk of one changed behind its back; and with one byte changed
 // by the network, whose checksum is put right.
 func TestReplicas(t *testing.T) {
+	testenv.Short(t, "it records clusters")
 	prog := program(t)
 	const size = 100_000
 	t.Run("right", func(t *testing.T) {

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 // TestOrdinaryUser: without root the eBPF ways are left out, with a reason, and the
 // others are measured.
 func TestOrdinaryUser(t *testing.T) {
+	testenv.Short(t, "it measures ways to record")
 	testenv.NeedProgram(t, "gcc")
 	cred := testenv.NeedUser(t)
 	dir := testenv.UserDir(t, cred)

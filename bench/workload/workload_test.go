@@ -31,6 +31,7 @@ func TestProgramsAreTheScripts(t *testing.T) {
 
 // TestNative runs every program twice, from anywhere, without recording it.
 func TestNative(t *testing.T) {
+	testenv.Short(t, "it runs every workload twice")
 	install := filepath.Join(t.TempDir(), "made", "here")
 	if err := workload.Install(install); err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ func (w *world) reasons() map[staging.Reason]int {
 // TestCollectorKilled: the collector, and the broker within it, is killed again and
 // again, at any moment.
 func TestCollectorKilled(t *testing.T) {
+	testenv.Short(t, "it kills a program many times")
 	t.Parallel()
 	w := newWorld(t, fleetAgents(t), 1, "")
 	agents := w.simulate()
@@ -60,6 +61,7 @@ func TestCollectorKilled(t *testing.T) {
 // TestAgentsKilled: the agents are killed again and again, at any moment, and every event
 // that an agent was handed is stored or declared lost, to the last.
 func TestAgentsKilled(t *testing.T) {
+	testenv.Short(t, "it kills programs many times")
 	t.Parallel()
 	w := newWorld(t, fleetAgents(t), 1, "")
 	c := w.collect()
@@ -80,6 +82,7 @@ func TestAgentsKilled(t *testing.T) {
 // clock that is hours behind; the network is cut for longer than the spool of a loud
 // agent lasts.
 func TestAgents(t *testing.T) {
+	testenv.Short(t, "it runs agents for a while")
 	t.Parallel()
 	w := newWorld(t, fleetAgents(t), 2, "")
 	c := w.collect()
@@ -119,6 +122,7 @@ func TestAgents(t *testing.T) {
 
 // TestDiskFull: the collector's disk is full for some time.
 func TestDiskFull(t *testing.T) {
+	testenv.Short(t, "it fills file systems")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	disk := testenv.MountImage(t, "tmpfs", 512)

@@ -32,6 +32,7 @@ import (
 // each was handed is stored or declared lost, and the archive makes tapes of it, as long as
 // the recordings were.
 func TestRealAgents(t *testing.T) {
+	testenv.Short(t, "it runs agents and programs for a while")
 	t.Parallel()
 	testenv.NeedBPF(t)
 	testenv.NeedProgram(t, "dd")
@@ -268,6 +269,7 @@ func countWrites(t *testing.T, s *staging.Stream, size int64) (writes int, recor
 
 // TestBrokerLost: one of three brokers of a cluster is killed, and comes back.
 func TestBrokerLost(t *testing.T) {
+	testenv.Short(t, "it runs a cluster of brokers")
 	t.Parallel()
 	w := newWorld(t, 0, 0, "")
 	names := []string{"a", "b", "c"}

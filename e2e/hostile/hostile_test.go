@@ -31,6 +31,7 @@ import (
 	"github.com/iotape/iotape/format/printtape"
 	"github.com/iotape/iotape/format/script"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/remake"
 	"github.com/iotape/iotape/replay"
@@ -49,6 +50,7 @@ import (
 // If a panic of another goroutine ends the test program, the file "input" that it leaves in
 // its temporary directory is the one that did it.
 func TestNoPanic(t *testing.T) {
+	testenv.Short(t, "it runs every command on mutated files")
 	mutations := setting(t, "IOTAPE_MUTATIONS", 1)
 	seed := setting(t, "IOTAPE_SEED", 1)
 	var opened, tried atomic.Int64

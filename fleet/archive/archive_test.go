@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/pipe/objectstore"
 	"github.com/iotape/iotape/trace"
 )
@@ -331,6 +332,7 @@ var errKilled = errors.New("killed")
 // TestKilled ends a run after each of its steps in turn, as a kill would, and lets others
 // go on: each stream is in exactly one tape, each tape is told of, and nothing is left.
 func TestKilled(t *testing.T) {
+	testenv.Short(t, "it kills a program many times")
 	for at := 1; ; at++ {
 		data, store := t.TempDir(), newStore(t)
 		stage(t, data, "a", 1, 7, 0, 3, staging.ReasonAge)

@@ -28,6 +28,7 @@ import (
 	"github.com/iotape/iotape/fleet/collector"
 	"github.com/iotape/iotape/fleet/key"
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // lines is what a program said.
@@ -193,6 +194,7 @@ func (s *site) connect(t *testing.T, secret string, errs *lines) *nats.Conn {
 // TestKeys: no key, a key of nobody, a key that was revoked: one line at the agent, a
 // counter at the collector, and nothing is stored.
 func TestKeys(t *testing.T) {
+	testenv.Short(t, "it starts many brokers")
 	t.Parallel()
 	s := newSite(t, nil, nil)
 	stranger := filepath.Join(t.TempDir(), "stranger.nk")
@@ -223,6 +225,7 @@ func TestKeys(t *testing.T) {
 // TestDamagedKey: a key file that cannot be read admits nobody, and neither keeps a revocation from
 // taking effect nor a broker from starting.
 func TestDamagedKey(t *testing.T) {
+	testenv.Short(t, "it starts many brokers")
 	t.Parallel()
 	s := newSite(t, nil, nil)
 	secret := s.enrol(t, "db7", Agent)
@@ -406,6 +409,7 @@ func (a *authority) server(t *testing.T, until time.Time) *tls.Config {
 // TestTLS: agents only send to who has a valid certificate of the authority that they
 // were told.
 func TestTLS(t *testing.T) {
+	testenv.Short(t, "it starts many brokers")
 	t.Parallel()
 	ca, other := newAuthority(t), newAuthority(t)
 	good := newSite(t, ca.server(t, time.Now().Add(time.Hour)), nil)

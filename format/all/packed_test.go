@@ -17,6 +17,7 @@ import (
 
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // packers compress a text in each way that is read.
@@ -90,6 +91,7 @@ func TestPacked(t *testing.T) {
 
 // TestPackedAndCut reads what is there of compressed files that are cut off.
 func TestPackedAndCut(t *testing.T) {
+	testenv.Short(t, "it reads every sample many times")
 	var text []byte
 	for i := range 200_000 { // of several blocks
 		text = fmt.Appendf(text, "1 1700000000.%06d getpid() = %d\n", i, i*7919%100003)

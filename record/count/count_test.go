@@ -16,6 +16,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
@@ -280,6 +281,7 @@ func TestCountOfCommandsThatAreNone(t *testing.T) {
 // TestCountOnOlderKernels counts without what kernels before 6.2 lack: loops are bounded or called, fields
 // are read one by one, and threads are followed by a program.
 func TestCountOnOlderKernels(t *testing.T) {
+	testenv.Short(t, "it loads the programs in many variants")
 	t.Setenv(bpf.WithoutName, "bpf_rdonly_cast bpf_task_from_pid bpf_iter_num_new bpf_iter_task_new PIDFD_THREAD")
 	for _, test := range []struct {
 		name string

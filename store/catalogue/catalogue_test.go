@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
@@ -283,6 +284,7 @@ const question = `host == "db7" && ops.fsync > 1e6 && duration > 1h`
 
 // TestMany compares what is found among some thousand rows with the rows themselves.
 func TestMany(t *testing.T) {
+	testenv.Short(t, "it makes thousands of rows")
 	c, want := Open(t.TempDir()), 0
 	fill(t, c, 2000, func(r *Row) {
 		if r.Host == "db7" && r.Ops["fsync"] > 1e6 && r.End.Sub(r.Start) > time.Hour {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )
@@ -274,6 +275,7 @@ func steps(t *testing.T, do func(after func(string) error) error) (list []string
 // A program that is killed after any step, and runs again, has added the tape once; in
 // between it is in all tables or in none, and other programs read the same.
 func TestKilledAdd(t *testing.T) {
+	testenv.Short(t, "it kills a program many times")
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	first, second := made(t, "a", noon, 5), tapeOf(t)
 	begin := func(t *testing.T) string {

@@ -188,6 +188,7 @@ func (r reading) alone() reading {
 // Other programs find the same rows and sums in the tables as iotape query finds in the tapes,
 // also after small files were joined.
 func TestOtherReaders(t *testing.T) {
+	testenv.Short(t, "it starts other programs")
 	where := filepath.Join(t.TempDir(), "lake")
 	l := lakeAt(t, where, nil)
 	midnight := time.Date(2026, 5, 2, 0, 0, 0, 0, time.UTC)

@@ -181,6 +181,7 @@ func (s *losing) Create(ctx context.Context, key string, content []byte) error {
 // A store that loses a file is found out before the commit; when it is well again, the tape
 // is added.
 func TestLostWrites(t *testing.T) {
+	testenv.Short(t, "it adds tapes many times")
 	for _, what := range []string{"opens/data", "-m0.avro", "snap-", "files/metadata/commit-"} {
 		for _, half := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s half=%v", strings.ReplaceAll(what, "/", "_"), half), func(t *testing.T) {

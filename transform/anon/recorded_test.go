@@ -115,6 +115,7 @@ func made(t *testing.T, run func(context.Context, *trace.TapeWriter, *trace.Tape
 // TestRecorded anonymises tapes of real programs in all fields and in every way, looks for
 // what must not be in them, replays them, compares statistics, and reveals them again.
 func TestRecorded(t *testing.T) {
+	testenv.Short(t, "it anonymises and replays many tapes")
 	recorded(t, programs, func(t *testing.T, iotape string, tp *trace.Tape) {
 		secrets := secretsOf(t, tp)
 		for _, o := range []Options{{Content: trace.ContentEncrypted},

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -112,6 +113,7 @@ func read(t *testing.T, name string) []byte {
 // TestEveryBit flips a bit of every byte of every file: either nothing is revealed, or it is
 // a byte that does not count.
 func TestEveryBit(t *testing.T) {
+	testenv.Short(t, "it changes every bit of a file")
 	keys := NewKeys()
 	out := made(t, Anonymise, small(t), &Options{Fields: AllFields, Keys: keys, Content: trace.ContentEncrypted})
 	dir := filepath.Join(t.TempDir(), "flipped.tape")

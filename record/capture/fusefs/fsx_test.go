@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestFsx does what fsx does: random operations on a file, each checked against a shadow
 // of it in memory; through mappings, too, of which a second one stays all the time.
 func TestFsx(t *testing.T) {
+	testenv.Short(t, "it makes thousands of calls")
 	tr, _ := recording(t)
 	m := mounted(t, Options{Recordings: []*Recording{tr}})
 	var ops int

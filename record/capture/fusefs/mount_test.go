@@ -569,6 +569,7 @@ func TestManyFiles(t *testing.T) {
 
 // A whole tree through the mount is the same tree below.
 func TestTree(t *testing.T) {
+	testenv.Short(t, "it copies a large tree")
 	testenv.NeedProgram(t, "git", "rsync")
 	m := mounted(t, Options{})
 	sh(t, m.Mountpoint, `

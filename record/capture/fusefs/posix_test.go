@@ -19,12 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestPOSIX runs the same calls on a lower directory and through a mount of another one:
 // results, errors and what is left must be the same, but for the exceptions, which have
 // a reason in docs/mount.md.
 func TestPOSIX(t *testing.T) {
+	testenv.Short(t, "it runs a suite of thousands of checks")
 	m := mounted(t, Options{})
 	lower := t.TempDir()
 	var want, got map[string][]string

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // listing is what objdump shows of a file's code. Addresses are offsets of the file.
@@ -240,6 +242,7 @@ func checkImage(t *testing.T, path string) (all, planned int) {
 
 // TestPlans compares the plans for real files with another disassembler.
 func TestPlans(t *testing.T) {
+	testenv.Short(t, "it disassembles large files")
 	if _, err := exec.LookPath("objdump"); err != nil {
 		t.Skip("objdump (binutils) is not installed")
 	}

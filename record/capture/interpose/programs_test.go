@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )
@@ -45,6 +46,7 @@ func TestShortProcesses(t *testing.T) {
 
 // TestHostile records programs that work against it: it ends, and what it lacks is said.
 func TestHostile(t *testing.T) {
+	testenv.Short(t, "it records programs that run out of memory")
 	for _, how := range []string{"none", "unmap", "overwrite", "slots", "limits"} {
 		t.Run(how, func(t *testing.T) {
 			rec := record(t, &capture.Options{Command: []string{program(t, "hostile"), how}})
@@ -93,6 +95,7 @@ func TestSpecial(t *testing.T) {
 
 // TestGoProgram records programs of the Go compiler, also with C in them: their calls are made at patched places.
 func TestGoProgram(t *testing.T) {
+	testenv.Short(t, "it builds and records programs")
 	source, err := os.ReadFile("testdata/hello.go.txt")
 	if err != nil {
 		t.Fatal(err)

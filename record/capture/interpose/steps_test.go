@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 )
 
@@ -38,6 +39,7 @@ func instructions(t *testing.T, c *code, from, to uint64, nth int) (list []strin
 // TestSteps gives a program a signal at each instruction of our code, by hardware breakpoints: its calls
 // return what they return without, and each is recorded once.
 func TestSteps(t *testing.T) {
+	testenv.Short(t, "it sends thousands of signals")
 	c, err := inproc()
 	if err != nil {
 		t.Fatal(err)

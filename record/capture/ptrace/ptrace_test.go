@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )
@@ -41,6 +42,7 @@ func TestUntracedIsNotReplayed(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
+	testenv.Short(t, "it records every workload")
 	dir := t.TempDir()
 	for _, c := range []struct {
 		name   string
