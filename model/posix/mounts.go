@@ -19,6 +19,7 @@ type Namespace struct {
 type Mount struct {
 	At     string // where, without links
 	Type   string // such as tmpfs; "" if the recording does not say
+	Data   string // its options, as mount(2) passes them; "" likewise
 	Number int    // from 1 on, among those of a model
 }
 
@@ -35,10 +36,18 @@ func (ns *Namespace) Own() []Mount {
 const maxMounts = 1 << 12
 
 // mount adds a file system that has no names elsewhere.
-func (m *Model) mount(t *Thread, at, fstype string) {
+func (m *Model) mount(t *Thread, at, fstype, data string) {
 	if ns := m.namespace(t); strings.HasPrefix(at, "/") && len(ns.own) < maxMounts {
 		m.mounts++
-		ns.own = append(ns.own, Mount{at, fstype, m.mounts})
+		ns.own = append(ns.own, Mount{At: at, Type: fstype, Data: data, Number: m.mounts})
+	}
+}
+
+// bindMount lets the names below at lead to those below to.
+func (m *Model) bindMount(t *Thread, at, to string) {
+	ns := m.namespace(t)
+	if strings.HasPrefix(at, "/") && strings.HasPrefix(to, "/") && at != to && len(ns.binds) < maxMounts {
+		ns.binds = append(ns.binds, bind{at, to})
 	}
 }
 
@@ -114,31 +123,43 @@ func (m *Model) mounted(t *Thread, ev *event.Event) {
 	}
 	at := ev.Paths[0].Reached()
 	if ev.Args[3]&(msBind|msMove) == 0 {
-		fstype := ""
-		if b := ev.BufArg(2); b != nil {
-			fstype = strings.TrimRight(string(b.Inline), "\x00")
-		}
-		m.mount(t, at, fstype)
+		m.mount(t, at, textArg(ev, 2), textArg(ev, 4))
 		return
 	}
-	for i := range ev.Bufs {
-		if b := &ev.Bufs[i]; b.Arg == 0 && len(b.Inline) > 0 {
-			source := strings.TrimRight(string(b.Inline), "\x00")
-			if n, _ := m.lookup(t, t.FS.cwd(), source, true); n.Real != "" && at != "" && n.Real != at {
-				ns := m.namespace(t)
-				ns.binds = append(ns.binds, bind{at, n.Real})
-			}
-		}
+	if source := textArg(ev, 0); source != "" {
+		n, _ := m.lookup(t, t.FS.cwd(), source, true)
+		m.bindMount(t, at, n.Real)
 	}
 }
 
-// attached learns a mount that was made without a name (fsmount(2)).
+// textArg returns the text of an argument, "" if the recording does not have it.
+func textArg(ev *event.Event, arg int) string {
+	b := ev.BufArg(arg)
+	if b == nil {
+		return ""
+	}
+	return strings.TrimRight(string(b.Inline), "\x00")
+}
+
+// attached learns a mount that was made without a name (fsmount(2)), or one of files that have
+// another name already (open_tree(2), as mount --bind has it today, or a mount that moves).
 func (m *Model) attached(t *Thread, ev *event.Event) {
-	if !ev.OK() || len(ev.Paths) != 2 || ev.Paths[0].Raw != "" {
+	if !ev.OK() || len(ev.Paths) != 2 {
 		return
 	}
-	if f := ev.FileArg(0); f == nil || !strings.HasPrefix(f.Path, "/") { // that of open_tree has a name
-		m.mount(t, ev.Paths[1].Reached(), "")
+	at := ev.Paths[1].Reached()
+	if ev.Paths[0].Raw != "" {
+		m.bindMount(t, at, ev.Paths[0].Reached())
+		return
+	}
+	d := t.Table.Lookup(int32(ev.Args[0]))
+	switch {
+	case d == nil || !strings.HasPrefix(d.Open.Path, "/"):
+		m.mount(t, at, "", "")
+	case d.Open.Now.Real != "":
+		m.bindMount(t, at, d.Open.Now.Real)
+	default:
+		m.bindMount(t, at, d.Open.Path)
 	}
 }
 

@@ -84,6 +84,10 @@ func TestNamesLeadWhereTheKernelGoes(t *testing.T) {
 			open("m/f"), "/home/d/f", ""},
 		"where a bind mount was": {list{text(named(event.OpMount, -1, []uint64{0, 0, 0, 0x1000}, "m"), "d"),
 			does(event.OpUmount2, "m")}, open("m/f"), "/home/m/f", ""},
+		"below a bind mount by open_tree": {list{open("d"),
+			named(event.OpMoveMount, -1, []uint64{5, 0, cwd, 0, 4}, "", "m")}, open("m/f"), "/home/d/f", ""},
+		"below a mount that was moved": {list{named(event.OpMoveMount, -1, []uint64{cwd, 0, cwd}, "d", "m")},
+			open("m/f"), "/home/d/f", ""},
 		"in a root of its own": {list{open("d")}, how, "/home/d/y", ""},
 	} {
 		s := start(t)
