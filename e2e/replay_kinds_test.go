@@ -271,7 +271,7 @@ func TestReplayKinds(t *testing.T) {
 	for _, fs := range on {
 		dirs[fs] = testenv.MountImage(t, fs, 512)
 	}
-	for _, r := range slices.Concat(refusals, ioctls, names, mounts, sparse, listings) {
+	for _, r := range slices.Concat(refusals, ioctls, names, mounts, sparse, listings, moreKinds) {
 		r.snapshot = true
 		for _, fs := range on {
 			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[fs]}) })

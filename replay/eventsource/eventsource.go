@@ -32,6 +32,8 @@ type State struct {
 	// Rest says that the event is what remained of the open of the same number, given
 	// before, that emptied its file after others had used it.
 	Rest bool
+	// Overlaid says that the event is about files of an overlay that the recording mounted.
+	Overlaid bool
 }
 
 // Reader reads a tape's events in linear order. It is used by one goroutine.
@@ -105,7 +107,8 @@ func (r *Reader) next(ev *event.Event) error {
 		s.findDescriptors(th, ev)
 	}
 	r.base(th, ev)
-	mounts := covered(th.FS.Mounts.Own())
+	own := th.FS.Mounts.Own()
+	mounts, over := covered(own), overlays(own)
 	s.Released = append(s.Released[:0], model.Apply(ev)...)
 	s.Closed = s.Closed[:0]
 	for _, o := range model.Closed() {
@@ -116,6 +119,7 @@ func (r *Reader) next(ev *event.Event) error {
 	if len(mounts) > 0 {
 		mounts.mount(ev, r.bases)
 	}
+	s.Overlaid = len(over) > 0 && within(over, ev)
 	if len(host.Renames) > 0 {
 		host.Renames.event(ev, r.bases)
 	}

@@ -5,6 +5,7 @@ package eventsource
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/posix"
@@ -20,6 +21,30 @@ var kernelTypes = map[string]string{
 	"cgroup": "/sys/fs/cgroup", "cgroup2": "/sys/fs/cgroup", "bpf": "/sys/fs/bpf", "debugfs": "/sys/kernel/debug",
 	"tracefs": "/sys/kernel/tracing", "securityfs": "/sys/kernel/security", "configfs": "/sys/kernel/config",
 	"binfmt_misc": "/proc/sys/fs/binfmt_misc", "fusectl": "/sys/fs/fuse", "pstore": "/sys/fs/pstore",
+}
+
+// overlays returns where in a replay the files of mounts are that store changes in another directory, which
+// may be in the tree: what an overlay has there depends on its lower directories and on the
+// kernel, and a replay does not make it.
+func overlays(mounts []posix.Mount) (dirs []string) {
+	for _, m := range mounts {
+		if m.Type == "overlay" && (m.Data == "" || strings.Contains(m.Data, "upperdir=")) {
+			dirs = append(dirs, mountsDir+strconv.Itoa(m.Number))
+		}
+	}
+	return dirs
+}
+
+// within reports whether an event is about something below one of the directories.
+func within(dirs []string, ev *event.Event) bool {
+	below := func(name string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool {
+			rest, ok := strings.CutPrefix(name, dir)
+			return ok && (rest == "" || rest[0] == '/')
+		})
+	}
+	return slices.ContainsFunc(ev.Paths, func(p event.Path) bool { return below(p.Abs) }) ||
+		slices.ContainsFunc(ev.Files, func(f event.File) bool { return below(f.Path) || below(f.Real) })
 }
 
 // covered returns what mounts make of names: the last one that covers a name counts.

@@ -25,6 +25,7 @@ func (p *Planner) planCall(t *Task) {
 	if f != nil && ev.OK() && spec.Result == event.KindFD && spec.Class == event.Descriptor && !duplicates(ev.Op) {
 		if t.Action == MakeCall {
 			t.Files.Result = NewHandle(f.Path)
+			t.Files.Result.listedFrom = ev.Enter
 			p.handles[f.Open] = t.Files.Result
 		} else {
 			p.handles[f.Open] = nil

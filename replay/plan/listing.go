@@ -4,6 +4,8 @@ package plan
 
 import (
 	"path"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/iotape/iotape/event"
@@ -36,24 +38,34 @@ func (r recentChanges) observe(ev *event.Event) {
 		if abs == "" {
 			continue
 		}
-		dir := path.Dir(abs)
-		list := r[dir]
-		if len(list) >= maxRecentChanges {
-			list = append(list[:0], list[maxRecentChanges/2:]...)
+		change := nameChange{path.Base(abs), ev.Exit}
+		r.add(path.Dir(abs), change)
+		if f := ev.FileArg(int(ev.Paths[i].Arg) - 1); f != nil && f.Open != 0 && !strings.Contains(ev.Paths[i].Raw, "/") {
+			r.add(openKey(f.Open), change) // it may have been renamed since it was opened
 		}
-		r[dir] = append(list, nameChange{path.Base(abs), ev.Exit})
 	}
 	if len(r) > 1<<16 {
 		clear(r)
 	}
 }
 
+func (r recentChanges) add(key string, c nameChange) {
+	list := r[key]
+	if len(list) >= maxRecentChanges {
+		list = append(list[:0], list[maxRecentChanges/2:]...)
+	}
+	r[key] = append(list, c)
+}
+
+// openKey is the key of an open directory: no name has a NUL.
+func openKey(id event.OpenID) string { return "\x00" + strconv.FormatUint(uint64(id), 16) }
+
 // findUnsure gives a task that lists a directory the names that came or went since the
-// listing began.
+// directory was opened or rewound: on btrfs, a listing has those that were there then.
 func (r recentChanges) findUnsure(t *Task) {
 	ev, h := &t.Event, t.Files.FDs[0]
 	if effect.SeeksDirectory(ev) && h != nil {
-		h.listedFrom = 0
+		h.listedFrom = ev.Enter
 	}
 	if ev.Op != event.OpGetdents64 && ev.Op != event.OpGetdents || len(ev.Files) == 0 || h == nil {
 		return
@@ -61,9 +73,16 @@ func (r recentChanges) findUnsure(t *Task) {
 	if h.listedFrom == 0 {
 		h.listedFrom = ev.Enter
 	}
-	for _, c := range r[path.Clean(ev.Files[0].Path)] {
-		if c.exit >= h.listedFrom {
-			t.Unsure = append(t.Unsure, c.name)
+	f := &ev.Files[0]
+	keys := append(make([]string, 0, 3), path.Clean(f.Path), openKey(f.Open))
+	if f.Real != "" && f.Real != f.Path {
+		keys = append(keys, f.Real)
+	}
+	for _, key := range keys {
+		for _, c := range r[key] {
+			if c.exit >= h.listedFrom {
+				t.Unsure = append(t.Unsure, c.name)
+			}
 		}
 	}
 	if ev.Ret == 0 {

@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"syscall"
+
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/tree"
@@ -12,6 +14,14 @@ import (
 // replay's tree then lacks what it did.
 func (p *Planner) findOmission(t *Task) {
 	ev := &t.Event
+	if ev.OK() && t.Overlaid && t.Action != Emulate && changes(ev) {
+		t.Omits, t.Why = true, whyOverlay
+		return
+	}
+	if t.Action == CopyIn && ev.Ret > 0 && ev.Flags&event.Incomplete != 0 {
+		t.Omits, t.Why = true, whyBytes
+		return
+	}
 	if !ev.OK() || ev.Flags&event.Interrupted != 0 || t.Why == whyOwn || t.Action != Emulate && t.Action != CopyOut {
 		return
 	}
@@ -30,6 +40,13 @@ func (p *Planner) findOmission(t *Task) {
 			t.Why = whyLost
 		}
 	}
+}
+
+// changes reports whether a call that succeeded changed a file, or can do so by what it opened.
+func changes(ev *event.Event) bool {
+	opened := ev.FileArg(event.ResultArg)
+	return effect.ChangesNames(ev) || effect.ChangedFile(ev) != nil ||
+		opened != nil && ev.Spec().Class == event.Descriptor && opened.Flags&syscall.O_ACCMODE != 0
 }
 
 // lost reports whether a descriptor is of a file in the tree, although the replay does not have

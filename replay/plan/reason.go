@@ -29,6 +29,8 @@ const (
 	whySpecial            // opens a FIFO, a device or a socket
 	whyCommand            // a command of ioctl or fcntl that files do not have, or that is modelled
 	whyRuns               // the page was read to be executed
+	whyOverlay            // made beside an overlay's upper directory
+	whyBytes              // it copied bytes that the recording did not see
 )
 
 var reasons = [...]string{
@@ -45,6 +47,8 @@ var reasons = [...]string{
 	whySpecial:     "opens a FIFO, a device or a socket",
 	whyCommand:     "a command that is modelled, or not about files",
 	whyRuns:        "a page that was read to be executed",
+	whyOverlay:     "below an overlay, of which the upper directory is not made",
+	whyBytes:       "copied bytes that the recording does not have: zeros are written",
 }
 
 // Explain returns why the task makes no call, in more detail if the operation table has it.

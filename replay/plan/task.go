@@ -40,7 +40,8 @@ type Handle struct {
 	Listing Listing
 	opener  order.Ref // the task that opens it
 	users   []order.Ref
-	// listedFrom is when its listing began, in the recording, ns; 0 if none goes on.
+	// listedFrom is when a directory was opened or rewound for its listing, in the recording, ns; 0 if
+	// that is not known.
 	listedFrom int64
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
+	"github.com/iotape/iotape/replay/internal/tapescript"
+	"github.com/iotape/iotape/replay/order"
+)
+
+// A copy into a file of which the recording did not see the bytes leaves other content than it did
+// in the recording: that is said. What was left off by choice (--content) is not.
+func TestCopyOfUnseenBytesIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags event.EventFlags
+		want  bool
+	}{"not seen": {event.Incomplete, true}, "not kept": {0, false}} {
+		s := tapescript.New(t)
+		s.Open(3, "f", effect.OCreat|2)
+		to := s.Handle(3)
+		to.Arg = 2
+		s.Add(event.Event{
+			Files: []event.File{to}, Op: event.OpSplice, Args: [6]uint64{4, 0, 3, 0, 100, 0}, Ret: 100, Count: 100, Flags: c.flags,
+			Bufs: []event.Buf{{Arg: 0, Dir: event.Out, Kind: event.KindBuf, Len: 100, Missing: 100}},
+		})
+		tasks := planAll(t, newPlanner(t, s.Close(), &Config{Order: order.Resource}))
+		last := tasks[len(tasks)-1]
+		if last.Action != CopyIn || last.Omits != c.want {
+			t.Errorf("%s: action %d, said %v; want action %d, said %v", name, last.Action, last.Omits, CopyIn, c.want)
+		}
+	}
+}
