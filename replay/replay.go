@@ -42,6 +42,11 @@ func Restore(ctx context.Context, t *trace.Tape, dir string, o *RestoreOptions) 
 	if err != nil {
 		return nil, err
 	}
+	private, err := openPrivate(into)
+	if err != nil {
+		return nil, err
+	}
+	defer private.restore()
 	return makeInitialTree(ctx, sk, into, o.PrivilegedFiles)
 }
 
@@ -117,6 +122,11 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	private, err := openPrivate(into)
+	if err != nil {
+		return nil, err
+	}
+	defer private.restore()
 	made, err := makeInitialTree(ctx, initial, into, o.PrivilegedFiles)
 	if err != nil {
 		return nil, err
@@ -128,6 +138,8 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	}
 	c := o.config(t, layout, initial, into)
 	c.Limits = o.limits(most, into)
+	private.beginCalls()
+	c.Group, c.Target = private.group, private.inode()
 	if c.Pace != PaceAFAP && made.Entries > 0 {
 		if err := syncTarget(into); err != nil {
 			return nil, err
@@ -143,6 +155,8 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	slices.SortFunc(rep.Kinds, func(a, b Kind) int { return cmp.Compare(a.Seq, b.Seq) })
 	rep.InitialEntries, rep.Problems = made.Entries, append(rep.Problems, made.Problems...)
 	rep.LeftOff.Add(made.LeftOff)
+	rep.Confinement.Add(private.confinement())
+	private.restore()
 	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
 		progress("compare", events, events)
 		trees := verify.Trees{

@@ -32,6 +32,10 @@ type Config struct {
 	Elsewhere []string
 	LeftOut   []string
 	Tainted   []effect.FileRanges
+	// Target is the directory Into, whose mode and owner are not compared; the zero value: they are.
+	Target effect.Inode
+	// Group is one that lets into the target; 0: none.
+	Group uint32
 	// Part of a team; nil: all.
 	Part *Part
 }

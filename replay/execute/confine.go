@@ -186,6 +186,11 @@ func child(progress func(uint64)) (m message, err error) {
 	if c.Part != nil {
 		c.Part.Link = os.NewFile(linkFD, "link")
 	}
+	if c.Group != 0 {
+		if err := joinGroup(c.Group); err != nil {
+			return m, fmt.Errorf("join the target's group: %w", err)
+		}
+	}
 	_ = sysmon.Calm(0) // while /proc can be reached; to the end of this process
 	// A mount of its own that nothing is above: a name that begins here, or a thread that
 	// is here, could else leave by way of "..", which stops only at the root directory.
@@ -207,6 +212,15 @@ func child(progress func(uint64)) (m message, err error) {
 	}
 	m.Answer, err = run(ctx, tape, &c, &in, progress)
 	return m, errors.Join(err, in.log.Close())
+}
+
+// joinGroup lets this process into what a group has.
+func joinGroup(group uint32) error {
+	groups, err := syscall.Getgroups()
+	if err != nil {
+		return err
+	}
+	return syscall.Setgroups(append(groups, int(group)))
 }
 
 // confine makes dir the root of this process, without devices or set-id programs,

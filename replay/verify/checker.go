@@ -23,6 +23,8 @@ type Config struct {
 	// Privileged says that set-id bits and capabilities are made; else they are not compared.
 	Privileged bool
 	Renamed    bool // names are others than recorded
+	// Target is the root directory, if its mode and owner are not to be compared.
+	Target effect.Inode
 	// LeftOut are the kinds of calls that the trace may have left out: see initialtree.Tree.
 	LeftOut []string
 	// Log gets the differences. It may be nil.
