@@ -152,7 +152,7 @@ func (w *worker) redirectPaths(t *plan.Task, args *[event.MaxArgs]uintptr) (left
 		switch {
 		case h == nil:
 		case i > 0 && spec.Args[i-1].Kind == event.KindDirFD:
-			args[i-1] = uintptr(w.env.procFD)
+			args[i-1] = uintptr(w.env.namesFD)
 		default:
 			if !left {
 				left = w.enterProcFD()
@@ -171,7 +171,7 @@ func (w *worker) enterProcFD() bool {
 	if err != nil {
 		return false
 	}
-	if unix.Fchdir(w.env.procFD) != nil {
+	if unix.Fchdir(w.env.namesFD) != nil {
 		unix.Close(back)
 		return false
 	}

@@ -27,6 +27,9 @@ import (
 // stubEnv marks the child process.
 const stubEnv = "IOTAPE_REPLAY_CHILD"
 
+// mountsEnv tells the child which mount namespace its parent has.
+const mountsEnv = "IOTAPE_REPLAY_PARENT_MOUNTS"
+
 // stopTime is how long a replay that is to end may take until its calls return; then it is killed.
 const stopTime = 700 * time.Millisecond
 
@@ -106,15 +109,15 @@ func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*
 	return &m.Answer, nil
 }
 
-// childCommand returns the command of the child process, in namespaces of its own: of mounts, and
-// those of spaces.
+// childCommand returns the command of the child process, in namespaces of its own.
 func childCommand(ctx context.Context, spaces uintptr) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Env = append(os.Environ(), stubEnv+"=1")
+	mounts, _ := os.Readlink("/proc/self/ns/mnt")
+	cmd.Env = append(os.Environ(), stubEnv+"=1", mountsEnv+"="+mounts)
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | spaces, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: spaces, Pdeathsig: syscall.SIGKILL}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		// The same user inside, so that permissions mean what they meant, with just
 		// the two rights that the confinement itself needs, and that of sysmon.Calm.
@@ -192,13 +195,7 @@ func child(progress func(uint64)) (m message, err error) {
 		}
 	}
 	_ = sysmon.Calm(0) // while /proc can be reached; to the end of this process
-	// A mount of its own that nothing is above: a name that begins here, or a thread that
-	// is here, could else leave by way of "..", which stops only at the root directory.
-	in.procFD, err = unix.OpenTree(unix.AT_FDCWD, "/proc/self/fd", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return m, fmt.Errorf("mount /proc/self/fd apart: %w", err)
-	}
-	if err := confine(c.Into, &in.confinement); err != nil {
+	if err := in.confine(c.Into, c.Privileged); err != nil {
 		return m, err
 	}
 	// The terminal's interrupt reaches the whole foreground group; the parent says
@@ -207,6 +204,9 @@ func child(progress func(uint64)) (m message, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	setLimits(&c.Limits)
+	if err := in.filter(c.Native.Requests); err != nil {
+		return m, err
+	}
 	if c.LogLevel != "" {
 		in.log = result.NewLog(os.NewFile(logFD, "log"), c.LogLevel)
 	}
@@ -221,6 +221,47 @@ func joinGroup(group uint32) error {
 		return err
 	}
 	return syscall.Setgroups(append(groups, int(group)))
+}
+
+// confine makes dir the root of this process, in the best way that it may.
+func (in *inside) confine(dir string, privileged bool) (err error) {
+	own, err := ownMounts()
+	if err != nil {
+		return fmt.Errorf("look at the mounts: %w", err)
+	}
+	if in.bare = !own; in.bare && privileged {
+		return errors.New("--privileged-files needs a mount namespace, which the machine refuses: run without it")
+	} else if in.bare {
+		if in.procFD, err = unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+			return fmt.Errorf("open /proc/self/fd: %w", err)
+		}
+		in.namesFD = -1
+		in.ruleset = newRuleset(dir, &in.confinement)
+		return enterWithoutMounts(dir, &in.confinement)
+	}
+	// A mount of its own that nothing is above: a name that begins here, or a thread that
+	// is here, could else leave by way of "..", which stops only at the root directory.
+	in.procFD, err = unix.OpenTree(unix.AT_FDCWD, "/proc/self/fd", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("mount /proc/self/fd apart: %w", err)
+	}
+	in.namesFD, in.ruleset = in.procFD, -1
+	return confine(dir, &in.confinement)
+}
+
+// filter leaves this process only the calls of a replay.
+func (in *inside) filter(requests bool) error {
+	const name = "seccomp"
+	err := filterCalls(requests)
+	switch {
+	case err == nil:
+		in.confinement.InForce = append(in.confinement.InForce, name)
+		return nil
+	case in.bare:
+		return fmt.Errorf("a replay needs a mount namespace or a filter of calls; the machine refuses both: %w", err)
+	}
+	in.confinement.Missing = append(in.confinement.Missing, fmt.Sprintf("%s (%v)", name, err))
+	return nil
 }
 
 // confine makes dir the root of this process, without devices or set-id programs,

@@ -28,7 +28,10 @@ import (
 
 // inside is what the child process has beside its configuration.
 type inside struct {
-	procFD      int // /proc/self/fd
+	procFD      int  // /proc/self/fd
+	namesFD     int  // the same for names of the tape; -1: these could lead out
+	ruleset     int  // of Landlock, -1 if there is none
+	bare        bool // there is no mount namespace
 	log         *result.Log
 	annotations *plan.Annotations // nil: they do not count
 	confinement result.Confinement
@@ -65,7 +68,7 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	checker := verify.NewChecker(checks, report)
 	x := &executor{report: report, env: environment{
 		root: checks.Root, single: c.Order == order.Recorded, privileged: c.Privileged, native: c.Native,
-		checks: c.Checks, procFD: in.procFD, check: checker, log: in.log,
+		checks: c.Checks, procFD: in.procFD, namesFD: in.namesFD, ruleset: in.ruleset, bare: in.bare, check: checker, log: in.log,
 		dirs: directories{fds: map[uint64]int{}},
 		stop: func(err error) { d.Stop(err) }, halted: func() bool { return d.Halted() },
 	}}
@@ -164,8 +167,16 @@ func (x *executor) Work(c *schedule.Consumer) {
 		x.env.stop(fmt.Errorf("separate a thread's working directory: %w", err))
 	}
 	if err := dropCapabilities(x.env.root, x.env.native.Requests); err != nil {
+		if x.env.bare { // which could leave its root directory
+			x.env.stop(fmt.Errorf("drop capabilities: %w", err))
+			return
+		}
 		x.env.check.Problem(fmt.Sprintf("drop capabilities: %v", err))
 		x.keeps.Store(true)
+	}
+	if err := restrict(x.env.ruleset); err != nil {
+		x.env.stop(fmt.Errorf("restrict a thread to the target (landlock): %w", err))
+		return
 	}
 	w := newWorker(&x.env, c)
 	c.Run(w.step)

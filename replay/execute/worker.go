@@ -27,12 +27,16 @@ type environment struct {
 	leftOff    leftOff
 	native     options.Native
 	checks     options.Checks
-	procFD     int // /proc/self/fd
-	space      space
-	check      *verify.Checker
-	log        *result.Log
-	dirs       directories
-	fifos      atomic.Bool // there may be FIFOs in the target
+	// procFD, namesFD, ruleset and bare are as in inside.
+	procFD  int
+	namesFD int
+	ruleset int
+	bare    bool
+	space   space
+	check   *verify.Checker
+	log     *result.Log
+	dirs    directories
+	fifos   atomic.Bool // there may be FIFOs in the target
 	// lockRaces are the files (effect.Inode) of which a lock could not be had that had been
 	// granted: what follows on them is not explained.
 	lockRaces sync.Map
