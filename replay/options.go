@@ -54,6 +54,8 @@ type Options struct {
 	Order OrderMode
 	// Renames puts what was done below some directories below others.
 	Renames Renames
+	// Users and Groups put other users and groups in the place of the recorded ones.
+	Users, Groups IDs
 	// Shared are directories whose files the machines of a tape have in common; of what is
 	// not below one, each machine has its own.
 	Shared []string
@@ -135,6 +137,12 @@ type OrderMode = order.Mode
 
 // ParseOrder returns the mode with a name: see order.ParseMode.
 func ParseOrder(s string) (OrderMode, error) { return order.ParseMode(s) }
+
+// IDs put other numbers in the place of those of users, or of groups.
+type IDs = eventsource.IDs
+
+// ParseIDs reads OLD:NEW[:COUNT], with commas between several.
+func ParseIDs(s string) (IDs, error) { return eventsource.ParseIDs(s) }
 
 // Renames puts what a recording did below some directories below others.
 type Renames = eventsource.Renames

@@ -104,6 +104,7 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	layout.SetOwners(eventsource.Owners{Users: o.Users, Groups: o.Groups})
 	into, err := prepareTarget(o.Into, o.Force)
 	if err != nil {
 		return nil, err

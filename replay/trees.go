@@ -95,6 +95,7 @@ func readTree(t *trace.Tape, name string, h *eventsource.Host) (*tree.Manifest, 
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	rename(m, h)
+	h.Owners.Tree(m)
 	return m, nil
 }
 

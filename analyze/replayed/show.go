@@ -95,10 +95,22 @@ func LeftOff(l replay.LeftOff) string {
 			parts = append(parts, report.Plural(int(p.n), p.one, p.many))
 		}
 	}
-	if len(parts) == 0 {
-		return ""
+	var lines []string
+	const text = "left off, and not compared: "
+	if len(parts) > 0 {
+		lines = append(lines, text+strings.Join(parts, ", ")+" (--privileged-files makes them)")
 	}
-	return "left off, and not compared: " + strings.Join(parts, ", ") + " (--privileged-files makes them)"
+	parts = parts[:0]
+	if l.Owners > 0 {
+		parts = append(parts, report.Plural(int(l.Owners), "change of owner", "changes of owners"))
+	}
+	if l.Attributes > 0 {
+		parts = append(parts, report.Plural(int(l.Attributes), "call on attributes", "calls on attributes"))
+	}
+	if len(parts) > 0 {
+		lines = append(lines, text+strings.Join(parts, ", ")+" (only root can make them)")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func follow(n uint64) string {

@@ -26,6 +26,7 @@ import (
 func newReplay(c *cli.Console) *cobra.Command {
 	var o replay.Options
 	var asJSON, dry bool
+	var users, groups string
 	var checks, mismatch, pace, mode, data, log, level, mmap, uring, compute, fromScript, html string
 	var part cli.Part
 	var renames []string
@@ -76,6 +77,8 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 				cli.OneOf(&o.Native.Mmap, "--mmap", mmap, "emulate", "native"),
 				cli.OneOf(&o.Native.Requests, "--uring", uring, "sync", "native"),
 				cli.ParseFlag(&o.Renames, "map", renames, replay.ParseRenames),
+				cli.ParseFlag(&o.Users, "uid-map", users, replay.ParseIDs),
+				cli.ParseFlag(&o.Groups, "gid-map", groups, replay.ParseIDs),
 				cli.OneOf(&o.Abort, "--on-mismatch", mismatch, "warn", "abort"))
 			if err != nil {
 				return err
@@ -174,6 +177,9 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 		"`HOW` to repeat requests of io_uring and AIO: sync (as calls) or native (as requests, one at a time for "+
 			"each thread)")
 	f.StringArrayVar(&renames, "map", nil, "replay calls below /OLD in `/NEW` of the target: /OLD=/NEW")
+	const ids = "in `OLD:NEW[:COUNT]`, with commas between several"
+	f.StringVar(&users, "uid-map", "", "put other users in the place of the recorded ones: "+ids)
+	f.StringVar(&groups, "gid-map", "", "put other groups in the place of the recorded ones: "+ids)
 	sharedFlag(f, &o.Shared)
 	f.StringSliceVar(&team.Names, "hosts", nil,
 		"replay with one replayer on each of these `HOSTS`; all must see TAPE and DIR under the same names. The "+

@@ -4,6 +4,7 @@ package effect
 
 import (
 	"maps"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,11 @@ func WithoutSetID(mode uint32) uint32 {
 
 // HandlesCapabilities reports whether a call reads, sets or removes a program's capabilities.
 func HandlesCapabilities(ev *event.Event) bool {
+	return attribute(ev) == CapabilityAttr
+}
+
+// attribute returns which extended attribute a call reads, sets or removes, "" if it does not.
+func attribute(ev *event.Event) string {
 	i := 1
 	switch ev.Op {
 	case event.OpGetxattrat, event.OpSetxattrat, event.OpRemovexattrat:
@@ -36,10 +42,36 @@ func HandlesCapabilities(ev *event.Event) bool {
 	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpGetxattr, event.OpLgetxattr,
 		event.OpFgetxattr, event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr:
 	default:
-		return false
+		return ""
 	}
 	b := ev.BufArg(i)
-	return b != nil && string(CString(b.Inline)) == CapabilityAttr
+	if b == nil {
+		return ""
+	}
+	return CString(b.Inline)
+}
+
+// RootsAttribute reports whether only root sees, or sets, an extended attribute (xattr(7)).
+func RootsAttribute(name string) bool {
+	return strings.HasPrefix(name, "trusted.") || strings.HasPrefix(name, "security.")
+}
+
+// HandlesRootsAttribute reports whether a call reads, sets or removes such an attribute.
+func HandlesRootsAttribute(ev *event.Event) bool { return RootsAttribute(attribute(ev)) }
+
+// ChangesOwner reports whether a call gives a file to another user or group than those of this process.
+func ChangesOwner(ev *event.Event, uid, gid uint32) bool {
+	i := 1
+	switch ev.Op {
+	case event.OpChown, event.OpFchown, event.OpLchown:
+	case event.OpFchownat:
+		i = 2
+	default:
+		return false
+	}
+	const same = ^uint32(0)
+	user, group := uint32(ev.Args[i]), uint32(ev.Args[i+1])
+	return user != same && user != uid || group != same && group != gid
 }
 
 // SetsCapabilities reports whether a call gives a program capabilities.

@@ -32,6 +32,8 @@ type State struct {
 	// Rest says that the event is what remained of the open of the same number, given
 	// before, that emptied its file after others had used it.
 	Rest bool
+	// Root says that root made the call, whoever makes it in the replay.
+	Root bool
 	// Overlaid says that the event is about files of an overlay that the recording mounted.
 	Overlaid bool
 }
@@ -44,6 +46,7 @@ type Reader struct {
 	states  []State // of the last events, by number
 	layout  Layout
 	numbers Numbers
+	arch    event.Arch
 	bases   []string // of the event's paths
 }
 
@@ -59,7 +62,7 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
 	}
 	r := &Reader{
 		layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), models: []*posix.Model{posix.New()},
-		states: make([]State, kept),
+		states: make([]State, kept), arch: arch,
 	}
 	for range layout[1:] {
 		r.models = append(r.models, r.models[0].Beside())
@@ -122,6 +125,10 @@ func (r *Reader) next(ev *event.Event) error {
 	s.Overlaid = len(over) > 0 && within(over, ev)
 	if len(host.Renames) > 0 {
 		host.Renames.event(ev, r.bases)
+	}
+	s.Root = ev.UID == 0
+	if o := &host.Owners; len(o.Users)+len(o.Groups) > 0 {
+		o.event(ev, r.arch)
 	}
 	r.numbers.Event(ev)
 	return nil

@@ -33,6 +33,7 @@ type Host struct {
 	Dir     string  // of the machine's own files, below the target's root
 	Renames Renames // of its names
 	Shared  []Device
+	Owners  Owners
 	Begun   int64 // ns; when its recording began, and its last event returned: of several hosts
 	Ended   int64
 }
@@ -76,6 +77,13 @@ func NewLayout(t *trace.Tape, renames Renames, shared []string) (Layout, error) 
 		return l, nil
 	}
 	return l, l.survey(t, shared)
+}
+
+// SetOwners says which users and groups the replay has.
+func (l Layout) SetOwners(o Owners) {
+	for i := range l {
+		l[i].Owners = o
+	}
 }
 
 // Host returns one of the hosts.

@@ -27,7 +27,7 @@ func (w *worker) call(t *plan.Task) {
 		w.env.check.Mismatch(t, "call", ev.Op.String(), "this architecture has no such call")
 		return
 	}
-	if w.skipsCapabilities(t) || !w.enterBase(t) {
+	if w.skipsCapabilities(t) || w.skipsRoots(t) || !w.enterBase(t) {
 		return
 	}
 	w.applyCredentials(t)
@@ -60,7 +60,7 @@ func (w *worker) call(t *plan.Task) {
 	}
 	var ret int64
 	var errno syscall.Errno
-	withAttributes(ev, func() { ret, errno = w.makeCall(t, nr, &args) })
+	withAttributes(t, func() { ret, errno = w.makeCall(t, nr, &args) })
 	w.pacer.EndCall()
 	countLeftOff(left, errno)
 	if errno == syscall.EMFILE && t.Event.Errno != errno {

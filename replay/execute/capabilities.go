@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/plan"
 )
 
 // kept are the capabilities that root's calls on files need.
@@ -57,12 +58,26 @@ func dropCapabilities(root, requests bool) error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
+// raise gives the calling thread those capabilities of root's calls on files that it lost by becoming
+// another user.
+func raise() {
+	var c capabilities
+	if c.get() != nil {
+		return
+	}
+	for _, n := range kept {
+		c[n/32].Effective |= c[n/32].Permitted & (1 << (n % 32))
+	}
+	_ = c.set()
+}
+
 // withAttributes gives the calling thread CAP_SYS_ADMIN while make runs, for extended attributes:
 // root sees those that begin with "trusted." by it. It has it for no other call.
-func withAttributes(ev *event.Event, make func()) {
+func withAttributes(t *plan.Task, make func()) {
 	var c capabilities
 	const admin = 1 << unix.CAP_SYS_ADMIN
-	if ev.UID != 0 || !handlesAttributes(ev.Op) || c.get() != nil || c[0].Permitted&admin == 0 {
+	ev := &t.Event
+	if !t.Root || !handlesAttributes(ev.Op) || c.get() != nil || c[0].Permitted&admin == 0 {
 		make()
 		return
 	}

@@ -4,6 +4,7 @@ package execute
 
 import (
 	"encoding/binary"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -20,10 +21,13 @@ import (
 // it, also after the replay. What a tape says is no reason to make one.
 
 // leftOff counts the calls that were made without what gives rights.
-type leftOff struct{ setID, capabilities, devices atomic.Uint64 }
+type leftOff struct{ setID, capabilities, devices, owners, attributes atomic.Uint64 }
 
 func (l *leftOff) result() result.LeftOff {
-	return result.LeftOff{SetID: l.setID.Load(), Capabilities: l.capabilities.Load(), Devices: l.devices.Load()}
+	return result.LeftOff{
+		SetID: l.setID.Load(), Capabilities: l.capabilities.Load(), Devices: l.devices.Load(),
+		Owners: l.owners.Load(), Attributes: l.attributes.Load(),
+	}
 }
 
 // withoutPrivileges changes the arguments of a call so that what it makes gives no rights. It
@@ -119,6 +123,26 @@ func (w *worker) chmod(
 	}
 	args[mode] = bits &^ effect.SetID
 	return nr, fd, &w.env.leftOff.setID
+}
+
+// skipsRoots reports whether a call is not made because it needs root's rights and is another user's
+// here, and counts it.
+func (w *worker) skipsRoots(t *plan.Task) bool {
+	if w.env.root || !t.Event.OK() {
+		return false
+	}
+	switch ev := &t.Event; {
+	case effect.ChangesOwner(ev, uint32(os.Geteuid()), uint32(os.Getegid())):
+		w.env.leftOff.owners.Add(1)
+	case effect.HandlesRootsAttribute(ev):
+		w.env.leftOff.attributes.Add(1)
+	default:
+		return false
+	}
+	if w.env.log.Skips() {
+		w.env.log.Skipped(t.Event.Seq, t.TID, t.Op, t.Event.Name(), "only root may do this")
+	}
+	return true
 }
 
 // skipsCapabilities reports whether a call is not made because it is about capabilities that are

@@ -68,7 +68,8 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	checker := verify.NewChecker(checks, report)
 	x := &executor{report: report, env: environment{
 		root: checks.Root, single: c.Order == order.Recorded, privileged: c.Privileged, native: c.Native,
-		checks: c.Checks, procFD: in.procFD, namesFD: in.namesFD, ruleset: in.ruleset, bare: in.bare, check: checker, log: in.log,
+		checks: c.Checks, procFD: in.procFD, namesFD: in.namesFD, ruleset: in.ruleset, bare: in.bare,
+		check: checker, log: in.log,
 		dirs: directories{fds: map[uint64]int{}},
 		stop: func(err error) { d.Stop(err) }, halted: func() bool { return d.Halted() },
 	}}

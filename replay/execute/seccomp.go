@@ -92,7 +92,8 @@ func filterProgram(numbers []int) ([]unix.SockFilter, error) {
 		ret(allow),
 		jump(unix.BPF_JEQ, unix.SYS_UNSHARE, 0, 4), load(firstArg), jump(unix.BPF_JEQ, unix.CLONE_FS, 1, 0),
 		fails(unix.EPERM), ret(allow),
-		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), fails(unix.ENOSYS), // its flags cannot be seen: libraries use clone then
+		// The flags of clone3 cannot be seen; libraries use clone if there is none.
+		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), fails(unix.ENOSYS),
 		fails(unix.EPERM)), nil
 }
 

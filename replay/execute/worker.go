@@ -58,7 +58,9 @@ type worker struct {
 	umask uint32
 	uid   uint32
 	gid   uint32
-	back  int // where redirectPaths left; see restoreDirectory
+	// asRoot says that it has root's capabilities, as another user perhaps.
+	asRoot bool
+	back   int // where redirectPaths left; see restoreDirectory
 
 	scratch []byte // page-aligned, for O_DIRECT
 	zeros   []byte // page-aligned, never written to
@@ -188,7 +190,7 @@ func (w *worker) applyCredentials(t *plan.Task) {
 		unix.Umask(int(t.Umask))
 		w.umask = t.Umask
 	}
-	if !w.env.root || t.Event.UID == w.uid && t.Event.GID == w.gid {
+	if !w.env.root || t.Event.UID == w.uid && t.Event.GID == w.gid && t.Root == w.asRoot {
 		return
 	}
 	// The group first: without root's identity it could not be changed.
@@ -196,8 +198,14 @@ func (w *worker) applyCredentials(t *plan.Task) {
 		setfsid(unix.SYS_SETFSUID, 0)
 	}
 	setfsid(unix.SYS_SETFSGID, t.Event.GID)
+	if w.asRoot && !t.Root {
+		setfsid(unix.SYS_SETFSUID, 0) // the way from root to another user takes capabilities away
+	}
 	setfsid(unix.SYS_SETFSUID, t.Event.UID)
-	w.uid, w.gid = t.Event.UID, t.Event.GID
+	if t.Root && t.Event.UID != 0 {
+		raise()
+	}
+	w.uid, w.gid, w.asRoot = t.Event.UID, t.Event.GID, t.Root
 }
 
 // setfsid changes one thread's identity for file access; the kernel reports no

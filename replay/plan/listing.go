@@ -40,7 +40,8 @@ func (r recentChanges) observe(ev *event.Event) {
 		}
 		change := nameChange{path.Base(abs), ev.Exit}
 		r.add(path.Dir(abs), change)
-		if f := ev.FileArg(int(ev.Paths[i].Arg) - 1); f != nil && f.Open != 0 && !strings.Contains(ev.Paths[i].Raw, "/") {
+		f := ev.FileArg(int(ev.Paths[i].Arg) - 1)
+		if f != nil && f.Open != 0 && !strings.Contains(ev.Paths[i].Raw, "/") {
 			r.add(openKey(f.Open), change) // it may have been renamed since it was opened
 		}
 	}

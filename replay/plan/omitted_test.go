@@ -23,8 +23,9 @@ func TestCopyOfUnseenBytesIsSaid(t *testing.T) {
 		to := s.Handle(3)
 		to.Arg = 2
 		s.Add(event.Event{
-			Files: []event.File{to}, Op: event.OpSplice, Args: [6]uint64{4, 0, 3, 0, 100, 0}, Ret: 100, Count: 100, Flags: c.flags,
-			Bufs: []event.Buf{{Arg: 0, Dir: event.Out, Kind: event.KindBuf, Len: 100, Missing: 100}},
+			Files: []event.File{to}, Op: event.OpSplice, Args: [6]uint64{4, 0, 3, 0, 100, 0}, Ret: 100, Count: 100,
+			Flags: c.flags,
+			Bufs:  []event.Buf{{Arg: 0, Dir: event.Out, Kind: event.KindBuf, Len: 100, Missing: 100}},
 		})
 		tasks := planAll(t, newPlanner(t, s.Close(), &Config{Order: order.Resource}))
 		last := tasks[len(tasks)-1]

@@ -2,11 +2,15 @@
 
 package result
 
-// LeftOff counts what a replay did not make because it gives rights to whoever can reach it.
+// LeftOff counts what a replay did not make because it gives rights to whoever can reach it, or because only root may.
 type LeftOff struct {
 	SetID        uint64 `json:"set_id"`       // set-user-id and set-group-id bits: entries and calls with one
 	Capabilities uint64 `json:"capabilities"` // likewise, of programs
 	Devices      uint64 `json:"devices"`      // numbers of device nodes
+	// Owners and Attributes are what only root can set: owners of files, and extended attributes that begin
+	// with "trusted." or "security.". They are counted if another user replays.
+	Owners     uint64 `json:"owners,omitempty"`
+	Attributes uint64 `json:"attributes,omitempty"`
 }
 
 // Add adds what another part left off.
@@ -14,4 +18,6 @@ func (l *LeftOff) Add(o LeftOff) {
 	l.SetID += o.SetID
 	l.Capabilities += o.Capabilities
 	l.Devices += o.Devices
+	l.Owners += o.Owners
+	l.Attributes += o.Attributes
 }

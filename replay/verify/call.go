@@ -104,7 +104,7 @@ func isList(spec *event.Spec) bool {
 func (c *Checker) names(b []byte) []byte {
 	names := slices.DeleteFunc(bytes.SplitAfter(b, []byte{0}), func(n []byte) bool {
 		return bytes.HasPrefix(n, []byte("trusted.SGI_ACL_")) ||
-			!c.Privileged && string(n) == effect.CapabilityAttr+"\x00"
+			!c.Privileged && string(n) == effect.CapabilityAttr+"\x00" || !c.Root && effect.RootsAttribute(string(n))
 	})
 	slices.SortFunc(names, bytes.Compare)
 	return bytes.Join(names, nil)

@@ -55,10 +55,28 @@ func (x *Trees) Compare(ctx context.Context, rep *result.Report) error {
 	opt := &tree.CompareOptions{Ignore: tree.KnownListing}
 	if os.Geteuid() != 0 {
 		opt.Ignore |= tree.KnownOwner
+		withoutRoots(want)
+		withoutRoots(got)
 	}
 	rep.TreePaths = len(paths)
 	rep.Tree = append(rep.Tree, tree.Compare(want, got, opt)...)
 	return x.findExtra(rep)
+}
+
+// withoutRoots takes the extended attributes away that only root sees or sets.
+func withoutRoots(m *tree.Manifest) {
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		kept := map[string][]byte{}
+		for name, value := range e.Xattrs {
+			if !effect.RootsAttribute(name) {
+				kept[name] = value
+			}
+		}
+		if e.Xattrs = kept; len(kept) == 0 {
+			e.Xattrs = nil
+		}
+	}
 }
 
 // wanted returns the entries of the final tree that the replay should have made, and of which
