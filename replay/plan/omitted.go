@@ -14,12 +14,8 @@ import (
 // replay's tree then lacks what it did.
 func (p *Planner) findOmission(t *Task) {
 	ev := &t.Event
-	if ev.OK() && t.Overlaid && t.Action != Emulate && changes(ev) {
-		t.Omits, t.Why = true, whyOverlay
-		return
-	}
-	if t.Action == CopyIn && ev.Ret > 0 && ev.Flags&event.Incomplete != 0 {
-		t.Omits, t.Why = true, whyBytes
+	if why := halfMade(t); why != whyNone {
+		t.Omits, t.Why = true, why
 		return
 	}
 	if !ev.OK() || ev.Flags&event.Interrupted != 0 || t.Why == whyOwn || t.Action != Emulate && t.Action != CopyOut {
@@ -40,6 +36,18 @@ func (p *Planner) findOmission(t *Task) {
 			t.Why = whyLost
 		}
 	}
+}
+
+// halfMade returns why a call that is made leaves something else in the tree than it did in the
+// recording, or whyNone.
+func halfMade(t *Task) Reason {
+	switch ev := &t.Event; {
+	case ev.OK() && t.Overlaid && t.Action != Emulate && changes(ev):
+		return whyOverlay
+	case t.Action == CopyIn && ev.Ret > 0 && ev.Flags&event.Incomplete != 0:
+		return whyBytes
+	}
+	return whyNone
 }
 
 // changes reports whether a call that succeeded changed a file, or can do so by what it opened.
