@@ -9,17 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/execute"
 	"github.com/iotape/iotape/replay/initialtree"
-	"github.com/iotape/iotape/replay/result"
-	"github.com/iotape/iotape/replay/verify"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
 )
@@ -95,78 +90,6 @@ func makeInitialTree(
 		r.Problems = append(r.Problems, p.String())
 	}
 	return r, nil
-}
-
-// Run replays a tape into a directory. The Report says whether everything agreed;
-// an error means that it could not be run.
-func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
-	layout, err := eventsource.NewLayout(t, o.Renames, o.Shared)
-	if err != nil {
-		return nil, err
-	}
-	layout.SetOwners(eventsource.Owners{Users: o.Users, Groups: o.Groups})
-	into, err := prepareTarget(o.Into, o.Force)
-	if err != nil {
-		return nil, err
-	}
-	progress := o.Progress
-	if progress == nil {
-		progress = func(string, uint64, uint64) {}
-	}
-	events := t.Manifest().Counts.Events
-	progress("plan", 0, events)
-	initial, final, err := infer(ctx, t, layout)
-	if err != nil {
-		return nil, err
-	}
-	most, err := o.maxBytes(initial, into)
-	if err != nil {
-		return nil, err
-	}
-	private, err := openPrivate(into)
-	if err != nil {
-		return nil, err
-	}
-	defer private.restore()
-	made, err := makeInitialTree(ctx, initial, into, o.PrivilegedFiles)
-	if err != nil {
-		return nil, err
-	}
-	if o.Abort && len(made.Problems) > 0 {
-		rep := result.New()
-		rep.InitialEntries, rep.Problems, rep.LeftOff, rep.Aborted = made.Entries, made.Problems, made.LeftOff, true
-		return rep, nil
-	}
-	c := o.config(t, layout, initial, into)
-	c.Limits = o.limits(most, into)
-	private.beginCalls()
-	c.Group, c.Target = private.group, private.inode()
-	if c.Pace != PaceAFAP && made.Entries > 0 {
-		if err := syncTarget(into); err != nil {
-			return nil, err
-		}
-	}
-	start := time.Now()
-	answer, err := o.execute(ctx, c, func(done uint64) { progress("replay", done, events) })
-	rep := answer.Report
-	if err != nil {
-		return rep, err
-	}
-	rep.ElapsedNS, rep.Machines = time.Since(start).Nanoseconds(), layout.Machines()
-	slices.SortFunc(rep.Kinds, func(a, b Kind) int { return cmp.Compare(a.Seq, b.Seq) })
-	rep.InitialEntries, rep.Problems = made.Entries, append(rep.Problems, made.Problems...)
-	rep.LeftOff.Add(made.LeftOff)
-	rep.Confinement.Add(private.confinement())
-	private.restore()
-	if o.Checks&CheckTree != 0 && final != nil && !rep.Aborted {
-		progress("compare", events, events)
-		trees := verify.Trees{
-			Into: into, Final: final, Initial: initial, Tainted: effect.NewRanges(answer.Tainted), Tape: t,
-			Privileged: o.PrivilegedFiles,
-		}
-		return rep, trees.Compare(ctx, rep)
-	}
-	return rep, nil
 }
 
 // config returns the configuration of the process that makes the calls.

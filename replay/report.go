@@ -28,6 +28,8 @@ type (
 	Confinement = result.Confinement
 	// LeftOff is what a replay did not make because it would give rights.
 	LeftOff = result.LeftOff
+	// Times are calls that took about as long.
+	Times = result.Times
 	// Member is what a member of a team did.
 	Member = result.Member
 )

@@ -14,10 +14,8 @@ import (
 
 	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
-	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/term"
-	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/replay/hosts"
 	"github.com/iotape/iotape/trace"
@@ -32,6 +30,7 @@ func newReplay(c *cli.Console) *cobra.Command {
 	var renames []string
 	var team hosts.Options
 	var bytes, memory cli.Size
+	var copies int
 	cmd := &cobra.Command{
 		Use:   "replay TAPE --into DIR",
 		Short: "Repeat the recorded calls in a directory",
@@ -57,6 +56,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
   iotape annotate db.tape && iotape replay db.tape --into again --order causal --pace think
   iotape replay db.tape --dry-run --into /mnt/ssd
   iotape replay db.tape --into /mnt/ssd/x --pace recorded --speed 2
+  iotape replay db.tape --into /mnt/ssd/x --copies 8 --pace recorded --speed 2
   iotape replay --script db.script --into again --verify
   iotape merge -o all.tape a.tape b.tape && iotape replay all.tape --into again --verify --shared /scratch
   iotape replay app.tape --into /shared/x --order causal --pace think --hosts a,b,c \
@@ -132,20 +132,17 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			o.Progress = func(phase string, done, total uint64) {
 				progress.Update(cmp.Or(phases[phase], phase), int64(done), int64(total))
 			}
+			if cmd.Flags().Changed("copies") {
+				return replayCopies(cmd.Context(), c, t, &copiesOf{&o, copies, html, asJSON}, progress.Done)
+			}
 			before := replayed.ChildUsage()
 			rep, err := replay.Run(cmd.Context(), t, &o)
 			progress.Done()
 			if err != nil {
 				return replayed.Interrupted(cmd.Context(), err)
 			}
-			if html != "" {
-				r := replayed.NewComparison(t)
-				var run compare.Run
-				run, r.Recorded = replayed.RunOf(rep, &o, before)
-				r.Targets = []compare.Target{{Name: "replayed", Runs: []compare.Run{run}}}
-				if err := wholefile.Write(html, func(w io.Writer) error { return r.Page().HTML(w, nil) }); err != nil {
-					return err
-				}
+			if err := writePage(html, t, rep, &o, before); err != nil {
+				return err
 			}
 			return c.Result(cli.Either(asJSON, func(w io.Writer) error { return replayed.WriteJSON(w, rep) },
 				func(w io.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.Out)) }), rep.OK())
@@ -167,6 +164,8 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			"(of each thread, and on each file, name and lock) or causal (resource, and the dependencies between "+
 			"threads that iotape annotate found)")
 	f.Float64Var(&o.Speed, "speed", 1, "with --pace think or recorded: replay `F` times as fast as recorded")
+	f.IntVar(&copies, "copies", 0,
+		"replay `N` times at once, in DIR/1 to DIR/N, and show the latencies of calls beside the recorded ones")
 	f.StringVar(&data, "data", "recorded",
 		"the bytes to write: recorded (zeros where the tape has no content), or `WHAT` of zero, random and "+
 			"pattern:HEX; then bytes that are read are not compared")

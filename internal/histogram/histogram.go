@@ -4,7 +4,10 @@
 // told with little memory.
 package histogram
 
-import "math/bits"
+import (
+	"iter"
+	"math/bits"
+)
 
 // A Histogram counts durations in buckets whose width is at most 1/64 of their
 // lower bound; a quantile is the middle of its bucket, so it is off by at most
@@ -66,6 +69,43 @@ func (h *Histogram) Quantile(q float64) int64 {
 		}
 	}
 	return h.Max
+}
+
+// Buckets gives how many durations are about as long as ns, which AddN puts into the same bucket.
+func (h *Histogram) Buckets() iter.Seq2[int64, uint64] {
+	return func(yield func(int64, uint64) bool) {
+		for ns, n := range h.small {
+			if n > 0 && !yield(int64(ns), n) {
+				return
+			}
+		}
+		for shift, octave := range h.octaves {
+			if octave == nil {
+				continue
+			}
+			for i, n := range octave {
+				if n > 0 && !yield(int64(i+subBuckets)<<shift, n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// AddN counts n durations.
+func (h *Histogram) AddN(ns int64, n uint64) {
+	if n == 0 {
+		return
+	}
+	h.Add(ns)
+	ns = max(ns, 0)
+	h.Count += n - 1
+	if ns < 2*subBuckets {
+		h.small[ns] += n - 1
+		return
+	}
+	shift := bits.Len64(uint64(ns)) - 1 - subBits
+	h.octaves[shift][uint64(ns)>>shift-subBuckets] += n - 1
 }
 
 // Merge adds what another histogram counted.

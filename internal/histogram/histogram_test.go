@@ -41,3 +41,23 @@ func TestQuantiles(t *testing.T) {
 		t.Errorf("extremes: %d, %d", h.Quantile(0.5), h.Quantile(1))
 	}
 }
+
+// What Buckets gives makes the same quantiles again, but for the longest duration.
+func TestBuckets(t *testing.T) {
+	var h, again Histogram
+	for i := range int64(100_000) {
+		h.Add(i * i)
+	}
+	for ns, n := range h.Buckets() {
+		again.AddN(ns, n)
+	}
+	again.Max = max(again.Max, h.Max)
+	if again.Count != h.Count {
+		t.Errorf("%d durations, want %d", again.Count, h.Count)
+	}
+	for _, q := range []float64{0, 0.01, 0.5, 0.95, 0.999, 1} {
+		if got, want := again.Quantile(q), h.Quantile(q); got != want {
+			t.Errorf("quantile %v: %d, want %d", q, got, want)
+		}
+	}
+}

@@ -36,6 +36,8 @@ type Config struct {
 	Target effect.Inode
 	// Group is one that lets into the target; 0: none.
 	Group uint32
+	// KeepTimes adds to the report how long how many calls took.
+	KeepTimes bool
 	// Part of a team; nil: all.
 	Part *Part
 }

@@ -92,6 +92,9 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	report.Confinement.Add(in.confinement)
 	report.LeftOff.Add(x.env.leftOff.result())
 	x.tally.Fill(report, d.Timebase().Timing(&x.total))
+	if c.KeepTimes {
+		x.tally.KeepTimes(report)
+	}
 	return Answer{Report: report, Tainted: planner.Tainted(), BeganNS: d.Timebase().Began(&x.total)}, err
 }
 

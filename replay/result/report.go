@@ -87,6 +87,14 @@ type Latency struct {
 	P95NS   int64  `json:"p95_ns"`
 	P99NS   int64  `json:"p99_ns"`
 	MaxNS   int64  `json:"max_ns"`
+	// Times are how many calls took about how long, ns, if several replays are to be joined.
+	Times []Times `json:"times,omitempty"`
+}
+
+// Times are calls that took about as long.
+type Times struct {
+	NS    int64  `json:"ns"`
+	Count uint64 `json:"count"`
 }
 
 // Rate is bytes in equal parts of the time.

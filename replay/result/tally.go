@@ -113,6 +113,20 @@ func (s *side) latency() Latency {
 	return l
 }
 
+// KeepTimes adds the times of calls to what Fill wrote, for Copies.
+func (a *Tally) KeepTimes(r *Report) {
+	byName := map[string]*opTally{}
+	for op, t := range a.ops {
+		byName[op.String()] = t
+	}
+	for i := range r.Ops {
+		l := &r.Ops[i].Replayed
+		for ns, n := range byName[r.Ops[i].Op].replayed.times.Buckets() {
+			l.Times = append(l.Times, Times{ns, n})
+		}
+	}
+}
+
 // rateBins is how many parts a run is divided into at least, once it is long enough.
 const rateBins = 200
 
