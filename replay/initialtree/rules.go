@@ -178,8 +178,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 	if c == nil {
 		return
 	}
-	created := flags&effect.OCreat != 0 && c.obj == nil && !existed &&
-		(c.seen || f.Flags&effect.OCreat != 0 || flags&effect.OExcl != 0 || !in.preexisted(c, f, flags))
+	created := !existed && in.madeByOpen(c, f, flags)
 	if created {
 		o := in.names.newFile()
 		o.id = effect.InodeOf(f)
@@ -200,6 +199,14 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		}
 	}
 	in.open[f.Open] = o
+}
+
+// madeByOpen reports whether an open made its file.
+func (in *inference) madeByOpen(c *node, f *event.File, flags uint64) bool {
+	if flags&effect.OCreat == 0 || c.obj != nil || f.Known && openedType(f, flags) != tree.File {
+		return false // an open makes regular files only: a FIFO or a device was there
+	}
+	return c.seen || f.Flags&effect.OCreat != 0 || flags&effect.OExcl != 0 || !in.preexisted(c, f, flags)
 }
 
 // openedType returns the type of an opened file, 0 if that is not known.
