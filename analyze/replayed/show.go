@@ -188,6 +188,10 @@ func writeUncompared(w io.Writer, r *replay.Report) error {
 			"not compared: %s results of calls that overlapped and that no order of them explains\n",
 			report.Count(r.Unexplained))
 	}
+	if len(r.OutsideNames) > 0 && err == nil {
+		_, err = fmt.Fprintf(w, "not compared: %s results about files that others changed meanwhile: %s\n",
+			report.Count(r.Outside), report.Printable(strings.Join(r.OutsideNames, ", ")))
+	}
 	if r.TreeMadeUp > 0 && err == nil {
 		_, err = fmt.Fprintf(w, "not compared: the content of %s files in the end, for the same reason\n",
 			report.Count(uint64(r.TreeMadeUp)))

@@ -88,6 +88,11 @@ func IsDevice(mode uint32) bool {
 	return mode&unix.S_IFMT == unix.S_IFCHR || mode&unix.S_IFMT == unix.S_IFBLK
 }
 
+// IsFileOrDirectory reports whether a mode, with its type, is that of a regular file or a directory.
+func IsFileOrDirectory(mode uint32) bool {
+	return mode&unix.S_IFMT == unix.S_IFREG || mode&unix.S_IFMT == unix.S_IFDIR
+}
+
 // LeaveOff takes from an entry what gives rights, and reports what it took.
 func LeaveOff(e *tree.Entry) (setID, capabilities, device bool) {
 	if e.Type != tree.Dir && e.Mode&SetID != 0 {

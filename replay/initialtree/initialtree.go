@@ -29,6 +29,9 @@ type Tree struct {
 	// LeftOut are kinds of calls that a trace by another tool has none of, and may have left out:
 	// what depends on them is not known.
 	LeftOut []string
+	// Others are names, absolute and sorted, of files that processes which were not recorded changed
+	// meanwhile.
+	Others []string
 	// Mounted is where the files are, in a replay, that the recording left below mounts.
 	Mounted eventsource.Renames
 
@@ -89,13 +92,14 @@ func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 		result: &Tree{tape: t},
 		names:  newNames(final), final: final,
 		arch: Arch(t), open: map[event.OpenID]*object{}, openedAtStart: map[string]effect.Inode{},
-		elsewhere: map[string]bool{},
+		elsewhere: map[string]bool{}, others: newOthers(),
 	}
 }
 
 // readAll learns from all events.
 func (in *inference) readAll(ctx context.Context) error {
 	er := eventsource.NewReader(in.result.tape, in.arch, in.layout)
+	other := foreign(in.result.tape) // which may have left out who changed a file
 	var ev event.Event
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -103,7 +107,7 @@ func (in *inference) readAll(ctx context.Context) error {
 		}
 		s, err := er.Next(&ev)
 		if err == io.EOF {
-			in.result.Mounted = er.Mounted()
+			in.result.Mounted, in.result.Others = er.Mounted(), in.others.result()
 			return nil
 		} else if err != nil {
 			return err
@@ -111,6 +115,9 @@ func (in *inference) readAll(ctx context.Context) error {
 		effect.AsCall(&ev)
 		in.state = s
 		in.succeeded.Add(&ev)
+		if !other {
+			in.others.observe(&ev, in.arch)
+		}
 		in.observe(&ev)
 		for _, id := range s.Released {
 			delete(in.open, id)
@@ -148,6 +155,7 @@ type inference struct {
 	// elsewhere are names that lead to what the kernel makes up.
 	elsewhere map[string]bool
 	succeeded effect.Succeeded
+	others    *others
 }
 
 // snapshot makes everything in a snapshot known.

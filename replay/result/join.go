@@ -26,6 +26,10 @@ func (r *Report) Join(part *Report, member string) {
 	r.Unexplained += part.Unexplained
 	r.Uncompared += part.Uncompared
 	r.AddDependent(part.Dependent, part.LeftOut)
+	r.Outside += part.Outside
+	for _, name := range part.OutsideNames {
+		r.AddOutside(0, name)
+	}
 	r.Aborted = r.Aborted || part.Aborted
 	r.Confinement.Join(part.Confinement)
 	r.LeftOff.Add(part.LeftOff)

@@ -29,9 +29,13 @@ type Report struct {
 	Uncompared  uint64 `json:"uncompared"` // reads of bytes that the tape does not have, or that depend on such
 	// Dependent are results that are not compared because they depend on calls which a trace by
 	// another tool may have left out, and LeftOut the kinds of these calls.
-	Dependent  uint64     `json:"dependent,omitempty"`
-	LeftOut    []string   `json:"left_out,omitempty"`
-	Mismatches []Mismatch `json:"mismatches"`
+	Dependent uint64   `json:"dependent,omitempty"`
+	LeftOut   []string `json:"left_out,omitempty"`
+	// Outside are results that are not compared because a process that was not recorded changed the
+	// file meanwhile, and OutsideNames the names of such files, at most maxOutside.
+	Outside      uint64     `json:"outside,omitempty"`
+	OutsideNames []string   `json:"outside_names,omitempty"`
+	Mismatches   []Mismatch `json:"mismatches"`
 	// Kinds says once what differed in one way, however often it did: a target that has no
 	// extended attributes is one line. They stand in the order of their first events.
 	Kinds []Kind `json:"kinds"`
@@ -157,6 +161,17 @@ func (r *Report) AddDependent(n uint64, kinds []string) {
 		if i, found := slices.BinarySearch(r.LeftOut, k); !found {
 			r.LeftOut = slices.Insert(r.LeftOut, i, k)
 		}
+	}
+}
+
+// maxOutside is how many files are named that others changed.
+const maxOutside = 20
+
+// AddOutside adds results that are about a file that others changed.
+func (r *Report) AddOutside(n uint64, name string) {
+	r.Outside += n
+	if i, found := slices.BinarySearch(r.OutsideNames, name); !found && len(r.OutsideNames) < maxOutside {
+		r.OutsideNames = slices.Insert(r.OutsideNames, i, name)
 	}
 }
 

@@ -27,6 +27,8 @@ type Config struct {
 	Target effect.Inode
 	// LeftOut are the kinds of calls that the trace may have left out: see initialtree.Tree.
 	LeftOut []string
+	// Others are names, sorted, of files that others changed while the recording went on.
+	Others []string
 	// Log gets the differences. It may be nil.
 	Log *result.Log
 	// Difference is called after each difference. It may be nil.
@@ -89,6 +91,9 @@ func (c *Checker) Mismatch(t *plan.Task, field, want, got string) {
 			handles, names = append(handles, h), append(names, h.Path)
 		}
 	}
+	if c.outside(names) {
+		return
+	}
 	c.addAndNotify(&m, alters(&t.Event, field), names, handles)
 }
 
@@ -100,8 +105,25 @@ func (c *Checker) StepMismatch(s *plan.Step, field, want, got string) {
 	m := result.Mismatch{
 		Seq: s.Seq, TID: s.TID, Op: s.Op.String(), Field: field, Expected: want, Got: got, Path: s.Handle.Path,
 	}
+	if c.outside([]string{s.Handle.Path}) {
+		return
+	}
 	alters := s.Kind == plan.StepWrite || !s.HasOffset && field != "content"
 	c.addAndNotify(&m, alters, []string{s.Handle.Path}, []*plan.Handle{s.Handle})
+}
+
+// outside counts a difference of a file that others changed while the recording went on: it is none. It
+// reports false if the names are of others.
+func (c *Checker) outside(names []string) bool {
+	for _, name := range names {
+		if _, found := slices.BinarySearch(c.Others, name); found {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.report.AddOutside(1, name)
+			return true
+		}
+	}
+	return false
 }
 
 // dependent counts a difference that calls would explain which the trace may have left out: it

@@ -86,6 +86,10 @@ func (x *Trees) wanted(rep *result.Report) (want *tree.Manifest, hash map[string
 	anonymised, several := content.AnonymisedContent(x.Tape), len(x.Tape.Manifest().Hosts) > 1
 	for i := range x.Final.Entries {
 		e := x.Final.Entries[i]
+		if _, found := slices.BinarySearch(x.Initial.Others, "/"+e.Path); found && e.Type != tree.Dir {
+			rep.AddOutside(0, "/"+e.Path)
+			continue
+		}
 		e.Path = strings.TrimPrefix(x.Initial.Mounted.Path("/"+e.Path), "/")
 		// Files that were only looked up, or executed, are not part of what the replay makes;
 		// nor are those that others removed after the recording that found them had ended.
