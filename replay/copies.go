@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/iotape/iotape/replay/execute"
 	"github.com/iotape/iotape/replay/result"
 	"github.com/iotape/iotape/trace"
 )
@@ -75,15 +76,17 @@ func callsOfAll(ctx context.Context, targets []*target) error {
 	defer cancel(nil)
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	done, sum := make([]uint64, len(targets)), uint64(0)
+	last, sum := make([]execute.Progress, len(targets)), execute.Progress{}
 	for i, x := range targets {
 		all.Go(func() {
-			err := x.calls(ctx, func(n uint64) {
+			err := x.calls(ctx, func(now execute.Progress) {
 				mu.Lock()
 				defer mu.Unlock()
-				sum += n - done[i]
-				done[i] = n
-				x.progress("replay", sum, x.events*uint64(len(targets)))
+				sum.Done += now.Done - last[i].Done
+				sum.Different += now.Different - last[i].Different
+				last[i] = now
+				x.different(sum.Different)
+				x.progress("replay", sum.Done, x.events*uint64(len(targets)))
 			})
 			if err != nil {
 				cancel(copyError(i, err)) // the first one counts

@@ -71,6 +71,9 @@ type Options struct {
 	// Progress is called now and then with how far a phase ("plan", "replay", "compare") is, in
 	// events. It may be nil.
 	Progress func(phase string, done, total uint64)
+	// Different is called before Progress, in the phase "replay", with how many results differ so far.
+	// It may be nil.
+	Different func(n uint64)
 }
 
 // Checks says what a replay compares with the recording.

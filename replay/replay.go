@@ -110,7 +110,9 @@ func (o *Options) config(
 }
 
 // execute has the calls made. The answer is never nil.
-func (o *Options) execute(ctx context.Context, c *execute.Config, progress func(uint64)) (*execute.Answer, error) {
+func (o *Options) execute(
+	ctx context.Context, c *execute.Config, progress func(execute.Progress),
+) (*execute.Answer, error) {
 	if o.Team == nil {
 		return execute.Run(ctx, c, o.Log, progress)
 	}

@@ -37,7 +37,10 @@ func Run(ctx context.Context, t *trace.Tape, o *Options) (*Report, error) {
 		rep.Aborted = true
 		return rep, nil
 	}
-	if err := x.calls(ctx, func(done uint64) { p.progress("replay", done, p.events) }); err != nil {
+	if err := x.calls(ctx, func(now execute.Progress) {
+		p.different(now.Different)
+		p.progress("replay", now.Done, p.events)
+	}); err != nil {
 		return x.answer.Report, err
 	}
 	return x.answer.Report, x.compare(ctx)
@@ -53,11 +56,16 @@ type prepared struct {
 	initial  *initialtree.Tree
 	final    *tree.Manifest // nil if the tape has none
 	progress func(phase string, done, total uint64)
+	// different gets how many results differ so far.
+	different func(n uint64)
 }
 
 // prepare makes the directory, and finds the trees.
 func prepare(ctx context.Context, t *trace.Tape, o *Options) (*prepared, error) {
-	p := &prepared{tape: t, o: o, events: t.Manifest().Counts.Events, progress: o.Progress}
+	p := &prepared{tape: t, o: o, events: t.Manifest().Counts.Events, progress: o.Progress, different: o.Different}
+	if p.different == nil {
+		p.different = func(uint64) {}
+	}
 	if p.progress == nil {
 		p.progress = func(string, uint64, uint64) {}
 	}
@@ -119,7 +127,7 @@ func (p *prepared) begin(ctx context.Context, into string, several int) (x *targ
 }
 
 // calls makes the calls. The target is open to others afterwards.
-func (x *target) calls(ctx context.Context, progress func(done uint64)) (err error) {
+func (x *target) calls(ctx context.Context, progress func(execute.Progress)) (err error) {
 	start := time.Now()
 	if x.answer, err = x.o.execute(ctx, x.config, progress); err != nil {
 		return err

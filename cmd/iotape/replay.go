@@ -132,6 +132,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 			o.Progress = func(phase string, done, total uint64) {
 				progress.Update(cmp.Or(phases[phase], phase), int64(done), int64(total))
 			}
+			o.Different = func(n uint64) { progress.Note(differing(n)) }
 			if cmd.Flags().Changed("copies") {
 				return replayCopies(cmd.Context(), c, t, &copiesOf{&o, copies, html, asJSON}, progress.Done)
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/iotape/iotape/analyze/replayed"
+	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/internal/term"
@@ -37,6 +38,14 @@ func replayCopies(ctx context.Context, c *cli.Console, t *trace.Tape, x *copiesO
 	}
 	return c.Result(cli.Either(x.asJSON, func(w io.Writer) error { return replayed.WriteCopiesJSON(w, all) },
 		func(w io.Writer) error { return replayed.WriteCopies(w, all, x.o, term.StyleOf(c.Out)) }), all.OK())
+}
+
+// differing is what the progress of a replay shows of differences so far.
+func differing(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return report.Count(n) + " differ"
 }
 
 // writePage writes the page of a replay to a file, if it has a name. before is what child processes

@@ -22,7 +22,7 @@ type Progress struct {
 	prefix string // before plain lines, "iotape: "
 	now    func() time.Time
 
-	what        string
+	what, note  string
 	start, last time.Time
 	shown       bool // a bar stands on the line
 }
@@ -69,7 +69,14 @@ func (p *Progress) Update(what string, done, total int64) {
 		p.draw(done, total, now.Sub(p.start))
 		return
 	}
-	fmt.Fprintf(p.w, "%s%s: %s\n", p.prefix, what, p.amount(done, total))
+	fmt.Fprintf(p.w, "%s%s: %s%s\n", p.prefix, what, p.amount(done, total), p.behind())
+}
+
+// Note sets what is shown behind the amounts from the next Update on, "" for nothing.
+func (p *Progress) Note(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note = text
 }
 
 // Done takes the bar away. The Progress may be used again.
@@ -94,6 +101,13 @@ func (p *Progress) amount(done, total int64) string {
 	return fmt.Sprintf("%s of %s (%d %%)", p.unit(done), p.unit(total), percent(done, total))
 }
 
+func (p *Progress) behind() string {
+	if p.note == "" {
+		return ""
+	}
+	return ", " + p.note
+}
+
 func percent(done, total int64) int64 {
 	return int64(float64(min(max(done, 0), total)) / float64(total) * 100)
 }
@@ -105,6 +119,7 @@ func (p *Progress) draw(done, total int64, elapsed time.Duration) {
 		left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
 		text += fmt.Sprintf(", %s left", left.Round(time.Second))
 	}
+	text += p.behind()
 	line := p.what + " "
 	if room := p.width - len(line) - len(text) - 3; total > 0 && room >= 10 {
 		room = min(room, 40)

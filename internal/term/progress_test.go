@@ -32,9 +32,10 @@ func TestPlain(t *testing.T) {
 	wait(time.Second)
 	p.Update("sealing", 150, 200)
 	wait(5 * time.Second)
+	p.Note("3 differ")
 	p.Update("sealing", 190, 0)
 	p.Done()
-	if want := "x: sealing: 100 of 200 (50 %)\nx: sealing: 190\n"; b.String() != want {
+	if want := "x: sealing: 100 of 200 (50 %)\nx: sealing: 190, 3 differ\n"; b.String() != want {
 		t.Errorf("%q, want %q", b, want)
 	}
 }

@@ -44,14 +44,20 @@ const (
 // message is what the child writes, one JSON object a line: how far it is, and at last an
 // answer or an error.
 type message struct {
-	Done  uint64 `json:"done,omitempty"`
+	Progress
 	Error string `json:"error,omitempty"`
 	Answer
 }
 
+// Progress is how far a replay is.
+type Progress struct {
+	Done      uint64 `json:"done,omitempty"`      // events planned
+	Different uint64 `json:"different,omitempty"` // results, so far
+}
+
 // Run runs a tape's events in a child process that can see nothing but the target. progress
-// gets the number of events planned. The answer is never nil.
-func Run(ctx context.Context, c *Config, log *os.File, progress func(uint64)) (*Answer, error) {
+// is called now and then. The answer is never nil.
+func Run(ctx context.Context, c *Config, log *os.File, progress func(Progress)) (*Answer, error) {
 	config, err := json.Marshal(c)
 	if err != nil {
 		return new(Answer), err
@@ -131,7 +137,7 @@ func childCommand(ctx context.Context, spaces uintptr) *exec.Cmd {
 
 // readAnswer reads messages up to the one with the report; an empty one stands for
 // an end without.
-func readAnswer(r io.Reader, progress func(uint64)) (*message, error) {
+func readAnswer(r io.Reader, progress func(Progress)) (*message, error) {
 	dec := json.NewDecoder(bufio.NewReader(r))
 	for {
 		m := new(message)
@@ -144,7 +150,7 @@ func readAnswer(r io.Reader, progress func(uint64)) (*message, error) {
 		case m.Report != nil:
 			return m, nil
 		}
-		progress(m.Done)
+		progress(m.Progress)
 	}
 }
 
@@ -157,7 +163,7 @@ func Stub() {
 	os.Unsetenv(stubEnv)
 	answer := os.NewFile(answerFD, "answer")
 	enc := json.NewEncoder(answer)
-	m, err := child(func(done uint64) { _ = enc.Encode(message{Done: done}) })
+	m, err := child(func(p Progress) { _ = enc.Encode(message{Progress: p}) })
 	if err != nil {
 		m.Error = err.Error()
 	}
@@ -168,7 +174,7 @@ func Stub() {
 }
 
 // child confines itself and replays.
-func child(progress func(uint64)) (m message, err error) {
+func child(progress func(Progress)) (m message, err error) {
 	config := os.NewFile(configFD, "config")
 	var c Config
 	if err := json.NewDecoder(config).Decode(&c); err != nil {

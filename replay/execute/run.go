@@ -41,12 +41,12 @@ type inside struct {
 var errAborted = errors.New("a result differs")
 
 // run does all events of a tape in the present root directory.
-func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress func(events uint64)) (Answer, error) {
+func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress func(Progress)) (Answer, error) {
 	planned := &plan.Config{
 		Layout: c.Layout, Tainted: c.Tainted, Generated: c.Data.Made, Elsewhere: c.Elsewhere, Order: c.Order,
 		Native: c.Native, Annotations: in.annotations,
 	}
-	config := &schedule.Config{Pace: c.Pace, Speed: c.Speed, Sleep: c.Sleep, Progress: progress}
+	config := &schedule.Config{Pace: c.Pace, Speed: c.Speed, Sleep: c.Sleep}
 	if c.Part != nil {
 		planned.Team = c.Part.Members
 		config.Team, config.Member = c.Part.Link, c.Part.Index
@@ -66,6 +66,7 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	}
 	report := result.New()
 	checker := verify.NewChecker(checks, report)
+	config.Progress = func(events uint64) { progress(Progress{events, checker.Different()}) }
 	x := &executor{report: report, env: environment{
 		root: checks.Root, single: c.Order == order.Recorded, privileged: c.Privileged, native: c.Native,
 		checks: c.Checks, procFD: in.procFD, namesFD: in.namesFD, ruleset: in.ruleset, bare: in.bare,

@@ -30,7 +30,7 @@ func RunPart(ctx context.Context, config []byte, part Part) ([]byte, error) {
 		return nil, fmt.Errorf("part %d of %d", part.Index, len(part.Members))
 	}
 	c.Part = &part
-	a, err := Run(ctx, &c, nil, func(uint64) {})
+	a, err := Run(ctx, &c, nil, func(Progress) {})
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,13 @@ func (c *Checker) Unexplained() {
 	c.mu.Unlock()
 }
 
+// Different returns how many results differ so far.
+func (c *Checker) Different() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.report.Different
+}
+
 // Uncompared counts a read that could not be compared, or not all of it.
 func (c *Checker) Uncompared() {
 	c.mu.Lock()
