@@ -102,6 +102,8 @@ static __always_inline s64 changed_at(struct inode *i)
 static long see_area(struct task_struct *t, struct vm_area_struct *vma, struct area **p)
 {
 	struct area *a = *p;
+	if (casts) /* as self() */
+		vma = bpf_rdonly_cast(vma, bpf_core_type_id_kernel(struct vm_area_struct));
 	struct file *f = vma->vm_file;
 
 	a->from = vma->vm_start;
