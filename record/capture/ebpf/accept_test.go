@@ -22,7 +22,7 @@ func TestAccepted(t *testing.T) {
 		t.Skipf("skipped: %v", err)
 	}
 	_ = rlimit.RemoveMemlock()
-	c := &config{options: &capture.Options{}, block: true, shards: 1, ringBytes: minRingBytes}
+	c := &config{options: &capture.Options{}, object: loadIotape, block: true, shards: 1, ringBytes: minRingBytes}
 	spec, err := (&programs{}).specification(c)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,6 +41,8 @@ func Shards(o *capture.Options) int {
 
 // Run records what o says.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	object := sync.OnceValues(loadIotape)
+	go object() // which takes as long as to parse the kernel's types, for the check
 	if err := bpf.CheckRecording(); err != nil {
 		return nil, err
 	}
@@ -47,6 +50,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	if err != nil {
 		return nil, err
 	}
+	c.object = object
 	p, err := load(&c)
 	if err != nil {
 		return nil, err

@@ -63,10 +63,13 @@ type config struct {
 	all       bool
 	cgroup    uint64 // its id, 0 if none is followed
 	options   *capture.Options
+
+	object func() (*ebpf.CollectionSpec, error) // loadIotape, or what calls it once
 }
 
 func newConfig(o *capture.Options, cpus int) config {
-	c := config{options: o, content: o.Content, mmap: o.Mmap, all: o.All, block: o.Overflow != capture.OverflowDrop}
+	c := config{options: o, object: loadIotape, content: o.Content, mmap: o.Mmap, all: o.All}
+	c.block = o.Overflow != capture.OverflowDrop
 	c.shards = min(maxShards, 1<<bits.Len(uint(max(cpus, 1)-1)))
 	total := o.RingBytes
 	if total <= 0 {
@@ -166,7 +169,7 @@ func load(c *config) (*programs, error) {
 // specification returns what is loaded: the programs, told what they have to know, without
 // those that this kernel cannot have.
 func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
-	spec, err := loadIotape()
+	spec, err := c.object()
 	if err != nil {
 		return nil, fmt.Errorf("read the programs: %w", err)
 	}
