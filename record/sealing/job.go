@@ -45,14 +45,16 @@ type Job struct {
 	// Final takes the state of the files that the recording touched, as it is now.
 	Final bool
 	// Here says that the recording was made on this machine just now.
-	Here     bool
-	Index    Indexer         // called when the tape has its name; nil: nobody
-	Keys     *chain.Keys     // the stream is read with them; nil: those of the context
-	Assembly *trace.Assembly // the part of a longer recording that this is; nil: none
-	Missing  string          // what is declared missing, beside what the stream itself says
-	StreamTo string          // where the stream goes when it is sealed; "" leaves it where it is
-	Program  string          // name and version of the program, for the manifest
-	Reporter Reporter        // nil: Silent
+	Here  bool
+	Index Indexer // called when the tape has its name; nil: nobody
+	// IndexFrom is of how many events on a tape is indexed; who needs the index of a smaller one makes it.
+	IndexFrom uint64
+	Keys      *chain.Keys     // the stream is read with them; nil: those of the context
+	Assembly  *trace.Assembly // the part of a longer recording that this is; nil: none
+	Missing   string          // what is declared missing, beside what the stream itself says
+	StreamTo  string          // where the stream goes when it is sealed; "" leaves it where it is
+	Program   string          // name and version of the program, for the manifest
+	Reporter  Reporter        // nil: Silent
 	// Messages is a file that the Reporter writes to: its own state is not taken. nil: none.
 	Messages *os.File
 }
@@ -252,7 +254,7 @@ func (u *Unfinished) Finish(ctx context.Context) (*Result, error) {
 	u.done = true
 	u.unlock()
 	res.Took = time.Since(u.start)
-	if u.Index != nil {
+	if u.Index != nil && u.stats.Events >= u.IndexFrom {
 		u.index(ctx)
 		res.Indexing = time.Since(u.start) - res.Took
 	}

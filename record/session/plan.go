@@ -34,12 +34,12 @@ type Plan struct {
 	Duration time.Duration   // of a recording of what runs already; 0: to its end
 	Until    context.Context // ends the recording, too; nil: nothing else does
 
-	Tape       string   // its name; "" is Name with the time
-	Snapshots  []string // directories whose state is stored before the first event
-	Seal       When     // "" is SealAfter
-	KeepStream bool     // beside the tape
-	Index      sealing.Indexer
-	Owner      *Owner // of the command and the tape; nil: the user of this process
+	Tape       string          // its name; "" is Name with the time
+	Snapshots  []string        // directories whose state is stored before the first event
+	Seal       When            // "" is SealAfter
+	KeepStream bool            // beside the tape
+	Index      sealing.Indexer // of tapes that are not small; nil: nobody
+	Owner      *Owner          // of the command and the tape; nil: the user of this process
 
 	Pipe *chain.Spec // layers that the stream passes through; nil: it is written as it is
 	To   string      // where the stream goes instead of a tape (package sink); "": nowhere else
@@ -291,13 +291,17 @@ func (p *Plan) reporter() sealing.Reporter {
 
 func (p *Plan) note(format string, args ...any) { p.reporter().Note(fmt.Sprintf(format, args...)) }
 
+// indexFrom is of how many events on a recording is indexed at once. To index a smaller one takes longer
+// than to seal it, but not longer than a person who queries it first notices.
+const indexFrom = 20_000
+
 // job plans the sealing of a stream that was recorded to a tape.
 func (p *Plan) job(tape string) *sealing.Job {
 	work := tape + sealing.PartialSuffix
 	j := &sealing.Job{
 		Stream: filepath.Join(work, sealing.StreamName), Before: filepath.Join(work, sealing.BeforeName),
 		Work: work, Out: tape,
-		Index: p.Index, Program: p.program(), Reporter: p.Reporter, Messages: p.Messages,
+		Index: p.Index, IndexFrom: indexFrom, Program: p.program(), Reporter: p.Reporter, Messages: p.Messages,
 	}
 	if p.Pipe != nil {
 		j.Keys = &p.Pipe.Keys
