@@ -20,8 +20,6 @@ import (
 	"github.com/iotape/iotape/fleet/agent"
 	"github.com/iotape/iotape/fleet/source"
 	"github.com/iotape/iotape/internal/buildinfo"
-	"github.com/iotape/iotape/internal/ptracer"
-	"github.com/iotape/iotape/record/capture/ebpf"
 )
 
 // Exit statuses.
@@ -36,8 +34,6 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 func main() {
-	ptracer.Stub() // does not return in a process that becomes a recorded command
-	ebpf.Stub()    // likewise in one that watches over a recording
 	root := newRoot()
 	if err := root.Execute(); err != nil {
 		say("%v", err)

@@ -23,10 +23,6 @@ import (
 // be the command's. Of a name that is twice in an environment the first counts.
 const quiet = "GODEBUG=asyncpreemptoff=1"
 
-// Stub does nothing. Programs called it first in main, when the work of a stub was done there; now it
-// is done before (package early).
-func Stub() {}
-
 // stub is the recorder's end.
 type stub struct {
 	pid  int

@@ -15,18 +15,12 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/internal/bpf"
 )
-
-func TestMain(m *testing.M) {
-	ptracer.Stub()
-	os.Exit(m.Run())
-}
 
 // need skips a test where nothing can be counted.
 func need(t testing.TB) {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,16 +15,9 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )
-
-func TestMain(m *testing.M) {
-	ptracer.Stub()
-	Stub()
-	os.Exit(m.Run())
-}
 
 // probe is whether the back end works here.
 var probe = sync.OnceValue(func() error { return Probe(&capture.Options{RingBytes: minRingBytes}) })

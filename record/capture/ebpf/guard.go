@@ -14,10 +14,6 @@ import (
 	"github.com/iotape/iotape/internal/early"
 )
 
-// Stub does nothing. Programs called it first in main, when the work of a guardian was done there; now it
-// is done before (package early).
-func Stub() {}
-
 // guardian is the recorder's end of a guardian (early.Guardian), which continues the processes that a recorder
 // leaves stopped if it is killed.
 type guardian struct {

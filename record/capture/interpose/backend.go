@@ -7,7 +7,7 @@ import "github.com/iotape/iotape/record/capture"
 const name = "interpose"
 
 // Backend is the back end that records within the recorded processes. The zero value is ready
-// to use. The program's main must call ptracer.Stub first.
+// to use.
 type Backend struct{}
 
 var _ capture.Backend = Backend{}

@@ -21,13 +21,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )
 
 func TestMain(m *testing.M) {
-	ptracer.Stub()
 	code := m.Run()
 	if cDir != "" {
 		os.RemoveAll(cDir)

@@ -17,8 +17,7 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// Backend is the ptrace back end. The zero value is ready to use. The program's main
-// must call ptracer.Stub first.
+// Backend is the ptrace back end. The zero value is ready to use.
 type Backend struct{}
 
 var _ capture.Backend = Backend{}

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )
@@ -27,7 +26,6 @@ import (
 const helperEnv = "IOTAPE_TEST_RECORD"
 
 func TestMain(m *testing.M) {
-	ptracer.Stub()
 	if os.Getenv(helperEnv) != "" {
 		os.Exit(helper())
 	}
