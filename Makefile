@@ -13,7 +13,7 @@ STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinf
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum check test demo bench accuracy fuzz dist test-dist test-kernels clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check test demo bench accuracy fuzz dist test-dist test-kernels clean
 
 test-kernels: ## boots Debian's kernels under qemu, and records there; skips if it cannot
 	@scripts/test-kernels.sh
@@ -50,6 +50,12 @@ vet:
 staticcheck:
 	@cd internal/tools && $(GO) build $(VCS) -o ../../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	bin/staticcheck ./...
+
+sbom: build ## bin/iotape.cdx.json: what the programs are made of, in CycloneDX
+	$(GO) run $(VCS) ./internal/sbom bin/iotape bin/iotape-agent >bin/iotape.cdx.json
+
+vulncheck: build ## known vulnerabilities in what is linked; needs vuln.go.dev, or VULNDB=file:///DIR
+	@scripts/vulncheck.sh
 
 gotestsum:
 	@cd internal/tools && $(GO) build $(VCS) -o ../../bin/gotestsum gotest.tools/gotestsum
