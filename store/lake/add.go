@@ -88,7 +88,8 @@ func (l *Lake) Add(ctx context.Context, t *trace.Tape, location string) (added b
 		added = true
 		return c.add(ctx, p)
 	})
-	if err == nil && !added {
+	// After another error the commit may have been made.
+	if err == nil && !added || errors.Is(err, errBusy) {
 		p.w.drop() // another program was faster
 	}
 	return added, err

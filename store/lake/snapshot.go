@@ -59,8 +59,11 @@ func (l *Lake) commit(ctx context.Context, f func(c *change) error) error {
 		case <-time.After(time.Duration(rand.IntN(10*min(try+1, 50))+1) * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s: others commit all the time: %d tries failed; run this again", l.where, l.tries)
+	return fmt.Errorf("%s: %w: %d tries failed; run this again", l.where, errBusy, l.tries)
 }
+
+// errBusy is of a commit that did not get its turn. Nothing has changed.
+var errBusy = errors.New("others commit all the time")
 
 // drop removes what the commit stored in vain.
 func (c *change) drop() (err error) {
