@@ -36,16 +36,23 @@ host=host$(printf %04d $((hosts / 2)))
 
 echo '| what | s | MiB |'
 echo '|---|--:|--:|'
+echo "bench-lake: load $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) processors" >&2
 timed "list the tables" "$iotape" lake list --lake "$lake"
 cp "$dir/out" "$dir/tables"
 timed "add a tape ($("$iotape" query "$dir/one.tape" --csv 'SELECT count(*) FROM events' | tail -n 1) events)" \
 	"$iotape" lake add --lake "$lake" "$dir/one.tape"
 ask "one host-day: events by operation" --host "$host" --from "$day" --to "$next" \
 	'SELECT op, count(*), sum(bytes) FROM events GROUP BY op'
+ask "the same, by WHERE" "SELECT op, count(*), sum(bytes) FROM events WHERE host = '$host' AND day = '$day' GROUP BY op"
 ask "one path, all hosts and days: opens" --path /etc/shadow 'SELECT day, host, comm, count(*) FROM opens GROUP BY ALL'
 ask "one path, all hosts and days: events" --path /etc/shadow 'SELECT day, host, comm, count(*) FROM events GROUP BY ALL'
+ask "the same, by WHERE" "SELECT day, host, comm, count(*) FROM events WHERE file = '/etc/shadow' GROUP BY ALL"
 ask "all summaries by host" 'SELECT host, count(*), sum(calls), sum(written) FROM summaries GROUP BY host'
 ask "all events by operation, 512 MiB" --memory 512M 'SELECT op, count(*), sum(bytes) FROM events GROUP BY op'
+timed "tstat of one host" "$iotape" tstat --lake "$lake" --host "$host"
+timed "tstat of all, 512 MiB" "$iotape" tstat --lake "$lake" --memory 512M
+timed "patterns of all" "$iotape" patterns --lake "$lake"
+timed "find tapes" "$iotape" catalogue find --lake "$lake" 'calls > 1e9'
 "$iotape" record --backend ptrace -o "$dir/two.tape" -- sh -c 'cat /etc/passwd' >"$dir/out" 2>&1
 "$iotape" lake add --lake "$lake" "$dir/two.tape" 2>/dev/null
 timed "compact a host-day of two tapes" "$iotape" lake compact --lake "$lake"

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,26 +73,35 @@ func simulateDay(t *testing.T, l *Lake, at time.Time, hosts, rows int) time.Dura
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &writer{l: l, dir: t.TempDir()}
-	tables, err := store.OpenTables(ctx, nil, w.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tables.Close()
 	files := map[string][]iceberg.DataFile{}
-	for host := range hosts {
-		p := &partition{dayOf(at), fmt.Sprintf("host%04d", host)}
-		for _, d := range definitions() {
-			if d.name == findingsTable {
-				continue
-			}
-			f, err := w.write(ctx, tables, d, s.tables[d.name], p, "made", simulated(d, p, rows))
+	var both sync.Mutex
+	var all sync.WaitGroup
+	workers := runtime.NumCPU()
+	for i := range workers {
+		dir := t.TempDir()
+		all.Go(func() {
+			tables, err := store.OpenTables(ctx, nil, dir, &store.QueryOptions{Threads: 1})
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
+				return
 			}
-			files[d.name] = append(files[d.name], f)
-		}
+			defer tables.Close()
+			w := &writer{l: l, dir: dir}
+			for host := i; host < hosts; host += workers {
+				made, err := simulateHost(ctx, tables, w, s, &partition{dayOf(at), fmt.Sprintf("host%04d", host)}, rows)
+				both.Lock()
+				for name, f := range made {
+					files[name] = append(files[name], f)
+				}
+				both.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
 	}
+	all.Wait()
 	began := time.Now()
 	err = l.commit(ctx, func(c *change) error {
 		for name, list := range files {
@@ -104,6 +115,21 @@ func simulateDay(t *testing.T, l *Lake, at time.Time, hosts, rows int) time.Dura
 		t.Fatal(err)
 	}
 	return time.Since(began)
+}
+
+// simulateHost stores the files of a host's day, one for each table.
+func simulateHost(ctx context.Context, tables *store.Tables, w *writer, s *state, p *partition,
+	rows int) (files map[string]iceberg.DataFile, err error) {
+	files = map[string]iceberg.DataFile{}
+	for _, d := range definitions() {
+		if d.name == findingsTable {
+			continue
+		}
+		if files[d.name], err = w.write(ctx, tables, d, s.tables[d.name], p, "made", simulated(d, p, rows)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 // shares are the rows of a table for each event, as builds and databases have them.
