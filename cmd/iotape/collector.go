@@ -72,7 +72,8 @@ SIGINT or SIGTERM.`,
 	f.DurationVar(&p.Silent, "silent", 5*time.Minute, "report a host that was silent for `TIME`")
 	f.DurationVar(&p.Abandon, "abandon", 24*time.Hour, "end the streams of a host that was silent for `TIME`")
 	f.StringVar(&p.Program, "alarm", "", "run `PROGRAM` HOST SECONDS when a host is silent")
-	f.DurationVar(&p.Sync, "sync", 2*time.Second, "sync the broker's file every `TIME`")
+	f.DurationVar(&p.Sync, "sync", 2*time.Second,
+		"sync the broker's file every `TIME`; 0 means before each answer to an agent")
 	f.Var(&brokerMax, "broker-bytes", "the most bytes that the broker keeps; 0 means 4G")
 	f.Var(&spare, "min-free", "the space to leave free on the disk; 0 means 64M")
 	f.BoolVar(&p.BrokerOnly, "broker-only", false, "run only a broker of a cluster")

@@ -27,9 +27,11 @@ import (
 
 // Options of a broker.
 type Options struct {
-	Data    string      // the collector's directory
-	Listen  string      // HOST:PORT; port 0 is a free one
-	TLS     *tls.Config // nil is no TLS
+	Data   string      // the collector's directory
+	Listen string      // HOST:PORT; port 0 is a free one
+	TLS    *tls.Config // nil is no TLS
+	// Sync is how often the broker's file is synced. 0 is before each answer: then nothing that
+	// an agent was told is kept is lost when the machine goes down.
 	Sync    time.Duration
 	Cluster *Cluster // nil: it is alone
 	Note    func(line string)
@@ -83,7 +85,7 @@ func Start(o *Options) (*Broker, error) {
 	}
 	so := &server.Options{
 		ServerName: "iotape", Host: host, Port: port, NoSigs: true, NoSystemAccount: false,
-		JetStream: true, StoreDir: StoreDir(o.Data), SyncInterval: o.Sync,
+		JetStream: true, StoreDir: StoreDir(o.Data), SyncInterval: o.Sync, SyncAlways: o.Sync <= 0,
 		// The stream has a limit of its own. By default the server takes three quarters of what is free
 		// when it starts, and does not take up a stream that is allowed more.
 		JetStreamMaxStore: 1 << 60,
