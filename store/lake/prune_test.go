@@ -26,9 +26,16 @@ func fleetLake(t testing.TB) *Lake {
 	return l
 }
 
-// A statement's own conditions keep the engine from opening the files that it does not need.
-func TestConditionsPrune(t *testing.T) {
+func TestPruning(t *testing.T) {
 	l := fleetLake(t)
+	t.Run("conditions", func(t *testing.T) { conditionsPrune(t, l) })
+	t.Run("answers", func(t *testing.T) { answersArePrunedRight(t, l) })
+	t.Run("manifests", func(t *testing.T) { manifestsArePruned(t, l) })
+	t.Run("wrong statements", func(t *testing.T) { wrongStatements(t, l) })
+}
+
+// A statement's own conditions keep the engine from opening the files that it does not need.
+func conditionsPrune(t *testing.T, l *Lake) {
 	const all = 9 * 5 // there is no content, and no finding
 	for _, c := range []struct {
 		query string
@@ -157,11 +164,10 @@ func (s statements) statement() string {
 }
 
 // The answers of statements are those that they have if all files are read.
-func TestAnswersArePrunedRight(t *testing.T) {
-	l := fleetLake(t)
-	n := 150
+func answersArePrunedRight(t *testing.T, l *Lake) {
+	n := 80
 	if testing.Short() {
-		n = 25
+		n = 20
 	}
 	s := statements{rand.New(rand.NewPCG(7, 33))}
 	pruned, read := 0, 0
@@ -201,11 +207,7 @@ func TestAnswersArePrunedRight(t *testing.T) {
 }
 
 // What is no SELECT is an error before any file is read.
-func TestWrongStatements(t *testing.T) {
-	l := lakeAt(t, filepath.Join(t.TempDir(), "lake"), nil)
-	if _, err := l.Add(t.Context(), made(t, "db1", noon, 3), ""); err != nil {
-		t.Fatal(err)
-	}
+func wrongStatements(t *testing.T, l *Lake) {
 	for query, want := range map[string]string{
 		"SELEC":                              "syntax error",
 		"":                                   "query",
@@ -224,8 +226,7 @@ func TestWrongStatements(t *testing.T) {
 }
 
 // A condition on a day decides by manifests, too.
-func TestManifestsArePruned(t *testing.T) {
-	l := fleetLake(t)
+func manifestsArePruned(t *testing.T, l *Lake) {
 	s, err := l.load(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -125,7 +125,8 @@ func simulateHost(ctx context.Context, tables *store.Tables, w *writer, s *state
 		if d.name == findingsTable {
 			continue
 		}
-		if files[d.name], err = w.write(ctx, tables, d, s.tables[d.name], p, "made", simulated(d, p, rows)); err != nil {
+		files[d.name], err = w.write(ctx, tables, d, s.tables[d.name], p, "made", simulated(d, p, rows))
+		if err != nil {
 			return nil, err
 		}
 	}
