@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench-lake.sh [ROWS [HOSTS [DAYS]]]: times a lake of a simulated fleet (200 million events of
 # 1,000 hosts on 30 days; 1G is 1,000 million): its growth, adding a tape, queries of one
-# host-day, of one path over all days, and of all summaries, and compaction. Needs some 30 bytes
-# of disk for an event, in $TMPDIR, and hours. Prints the table of docs/scale.md. Run it alone on
+# host-day, of one path over all days, and of all summaries, and compaction. Needs some 130 bytes
+# of disk for an event, in $TMPDIR, and half a second for a host-day. Prints the table of docs/scale.md. Run it alone on
 # the machine. LAKE=DIR keeps the lake in DIR, and uses what is there.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
