@@ -13,13 +13,15 @@ import (
 
 // Limits of the search for messages that a process passed on, and did not.
 const (
-	leastPassed  = 6       // messages that have to be passed on before a missing one is a finding
-	rareMissing  = 8       // one of so many may be missing, duplicated or truncated: of more it is the program's way
-	mostMessages = 1 << 16 // messages of an object that are looked at
-	chatter      = 32      // bytes: shorter writes are words of a protocol
-	mostGap      = 1 << 20 // bytes between two messages that are searched
-	gapWrites    = 64      // and writes
-	nextMoves    = 64      // moves behind a message that are searched for all of it
+	leastPassed    = 6       // messages that have to be passed on before a missing one is a finding
+	rareMissing    = 8       // one of so many may be missing, duplicated or truncated: of more it is the program's way
+	mostMessages   = 1 << 16 // messages of an object that are looked at
+	chatter        = 32      // bytes: shorter writes are words of a protocol
+	mostGap        = 1 << 20 // bytes between two messages that are searched
+	gapWrites      = 64      // and writes
+	leastSigned    = 0.93    // resemblance of a content and the same with a header, by signatures
+	leastBeginning = 0.3     // resemblance of a content and its beginning, by signatures
+	nextMoves      = 64      // moves behind a message that are searched for all of it
 )
 
 // passing is the messages that a process took in from one object, and what it gave out of them.
@@ -134,7 +136,7 @@ func (x *passing) follow(i int) {
 		l := &f.relation.list[k]
 		o := out{off: int64(l.from), end: int64(l.from) + int64(l.run), at: int64(l.off)}
 		if l.bytes == 0 || l.bytes != l.run {
-			o = out{end: n, at: int64(l.off), changed: true}
+			o = out{end: n, at: int64(l.off), changed: !f.sameButFrame(class, l)}
 			if at := f.within(class, l.a); at >= 0 {
 				o = out{end: n, at: at}
 			}
@@ -145,6 +147,14 @@ func (x *passing) follow(i int) {
 	for _, k := range f.changedBy[r] {
 		add(k, out{end: n, changed: true})
 	}
+}
+
+// sameButFrame reports whether signatures of two contents are as much alike as those of a content and the
+// same with a header or trailer of up to nearGap bytes.
+func (f *Flow) sameButFrame(class uint32, l *link) bool {
+	a, b := &f.contents.classes[class], &f.contents.classes[l.a]
+	return a.kind == kindSignature && b.kind == kindSignature && l.bytes == 0 &&
+		b.len >= a.len && b.len <= a.len+nearGap && l.near >= leastSigned
 }
 
 // within returns where in content b all of content a stands, -1 if it does not.
@@ -479,6 +489,9 @@ func (y *relay) beginning(i int, a, b uint32) (z Finding, ok bool) {
 	r := y.items[i].move
 	content := f.view(f.moves[r].class)
 	list := y.between(a, b)
+	if content == nil && f.isSignature(f.moves[r].class) {
+		return y.signedBeginning(r, list)
+	}
 	if len(content) < smallest || len(list) > gapWrites {
 		return z, false
 	}
@@ -502,15 +515,47 @@ func (y *relay) beginning(i int, a, b uint32) (z Finding, ok bool) {
 				return z, false // in parts
 			}
 		}
-		had, gave := y.verbs()
-		return Finding{Problem: Truncated, Moves: []int{int(r), int(k)}, Bytes: int64(len(rest)),
-			Text: fmt.Sprintf("%s %s %d bytes (%s), of which it did %s %s only the first %d, unlike %d others",
-				f.who(int(r)), had, len(content), f.name(&f.objects[y.from]), gave, f.name(&f.objects[y.to]),
-				len(content)-len(rest), y.count),
-			Confidence: High,
-			Decide:     "whether the rest was given out later, by another way"}, true
+		return y.truncated(r, k, int64(len(rest)), High), true
 	}
 	return z, false
+}
+
+// truncated makes a finding of a read of which move k has all but the last bytes.
+func (y *relay) truncated(r, k uint32, rest int64, c Confidence) Finding {
+	f := y.w.f
+	had, gave := y.verbs()
+	n := f.moves[r].bytes()
+	return Finding{Problem: Truncated, Moves: []int{int(r), int(k)}, Bytes: rest,
+		Text: fmt.Sprintf("%s %s %d bytes (%s), of which it did %s %s only the first %d, unlike %d others",
+			f.who(int(r)), had, n, f.name(&f.objects[y.from]), gave, f.name(&f.objects[y.to]), n-rest, y.count),
+		Confidence: c,
+		Decide:     "whether the rest was given out later, by another way"}
+}
+
+// signedBeginning is beginning for contents of which there are signatures: the one move between two
+// others that is no word of a protocol resembles the item as much as its beginning does.
+func (y *relay) signedBeginning(r uint32, list []uint32) (z Finding, ok bool) {
+	f := y.w.f
+	var only uint32
+	for _, k := range list[min(1, len(list)):max(len(list)-1, 0)] {
+		if f.moves[k].bytes() < smallest {
+			continue
+		}
+		if only != 0 || !f.isSignature(f.moves[k].class) {
+			return z, false
+		}
+		only = k
+	}
+	all, part := f.moves[r].bytes(), f.moves[only].bytes()
+	if only == 0 || part > all-smallest {
+		return z, false
+	}
+	near := estimate(f.contents.signed(f.moves[r].class), f.contents.signed(f.moves[only].class))
+	// Text repeats itself, so that its beginning has more of its runs than of its bytes.
+	if more := near - float64(part)/float64(all); near < leastBeginning || more < -2*tolerance || more > 6*tolerance {
+		return z, false
+	}
+	return y.truncated(r, only, all-part, Medium), true
 }
 
 // twice reports items that were given out at two places where the others were at one.
