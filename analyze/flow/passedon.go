@@ -16,7 +16,8 @@ const (
 	surePassed   = 64        // bytes that agree in a row, behind a gap, and prove where a write goes on
 	leastTail    = 8         // the same at the end of a write
 	farBytes     = 512       // of a write that are looked up in all that was taken in
-	farPlaces    = 16        // of each block that are looked at
+	farPlaces    = 16        // of each row of the table that are looked at
+	leastBlocks  = 1 << 8    // rows of the table at first, a power of 2; there are four times as many, and so on
 )
 
 // verdict says of a write what the process had taken in before.
@@ -60,8 +61,9 @@ type taken struct {
 	f        *Flow
 	bytes    []byte
 	reads    []takenRead
-	blocks   map[uint64]int32 // of each block at a multiple of runBlock: its last place, plus 1
-	before   []int32          // of each block: the place before with the same bytes, plus 1
+	last     map[uint32]int // of each class: where the last read of it begins
+	blocks   []int32        // a table by blockKey, of blocks at multiples of runBlock: the last place of each, plus 1
+	before   []int32        // of each block: the place before in its row of the table, plus 1
 	work     int64
 	skips    map[skip]int   // how often
 	trailers map[uint32]int // of each object: writes with a tail
@@ -98,8 +100,8 @@ func (f *Flow) compareWrites(process uint32) *comparison {
 	if f.byProcess.first == nil {
 		f.byProcess = group(len(f.procs), len(f.moves), func(i int) uint32 { return f.processOf(uint32(i)) })
 	}
-	t := &taken{f: f, blocks: map[uint64]int32{}, goesOn: map[uint32]int{}, tails: map[uint32]tail{},
-		skips: map[skip]int{}, trailers: map[uint32]int{},
+	t := &taken{f: f, blocks: make([]int32, leastBlocks), last: map[uint32]int{}, goesOn: map[uint32]int{},
+		tails: map[uint32]tail{}, skips: map[skip]int{}, trailers: map[uint32]int{},
 		comparison: comparison{map[uint32]*passedWrite{}, map[uint32][]passedPiece{}}}
 	for _, k := range f.byProcess.of(process) {
 		m := &f.moves[k]
@@ -108,6 +110,9 @@ func (f *Flow) compareWrites(process uint32) *comparison {
 		}
 		if t.work += m.bytes(); t.work > mostPassedOn {
 			break
+		}
+		if m.write() && t.whole(k) {
+			continue
 		}
 		b := f.view(m.class)
 		if b == nil {
@@ -130,13 +135,32 @@ func (t *taken) take(k uint32, b []byte) {
 		t.forget()
 	}
 	t.reads = append(t.reads, takenRead{k, len(t.bytes)})
+	_, again := t.last[t.f.moves[k].class]
+	t.last[t.f.moves[k].class] = len(t.bytes)
 	t.bytes = append(t.bytes, b...)
-	for at := len(t.before) * runBlock; at+runBlock <= len(t.bytes); at += runBlock {
-		key := blockKey(t.bytes[at:])
-		t.before = append(t.before, t.blocks[key])
-		t.blocks[key] = int32(at) + 1
+	if len(t.bytes)/runBlock > len(t.blocks) {
+		t.blocks = make([]int32, 4*len(t.blocks))
+		for i := range t.before {
+			t.index(i)
+		}
+	}
+	for i := len(t.before); (i+1)*runBlock <= len(t.bytes); i++ {
+		t.before = append(t.before, 0)
+		if !again || i*runBlock < len(t.bytes)-len(b) { // else the copy before is found as well
+			t.index(i)
+		}
 	}
 }
+
+// index puts a block into the table.
+func (t *taken) index(block int) {
+	at := block * runBlock
+	row := t.row(t.bytes[at:])
+	t.before[block], *row = *row, int32(at)+1
+}
+
+// row returns the row of the table for the block at the beginning of b.
+func (t *taken) row(b []byte) *int32 { return &t.blocks[blockKey(b)>>32&uint64(len(t.blocks)-1)] }
 
 // forget drops the first half of what was taken in.
 func (t *taken) forget() {
@@ -150,8 +174,9 @@ func (t *taken) forget() {
 		start = t.reads[first].at
 	}
 	reads, left := slices.Clone(t.reads[first:]), bytes.Clone(t.bytes[start:])
-	t.bytes, t.reads, t.before = nil, nil, nil
+	t.bytes, t.reads, t.before = t.bytes[:0], nil, t.before[:0]
 	clear(t.blocks)
+	clear(t.last)
 	for i, r := range reads {
 		end := len(left)
 		if i+1 < len(reads) {
@@ -234,6 +259,28 @@ func (t *taken) agree(a []byte, off, at int) (n int) {
 	return n
 }
 
+// whole takes a write that is a read, where it is expected or the last one.
+func (t *taken) whole(k uint32) bool {
+	m := &t.f.moves[k]
+	at, ok := t.last[m.class]
+	if !ok {
+		return false
+	}
+	if next := t.goesOn[m.object]; next < len(t.bytes) {
+		if r := t.reads[t.readAt(next)]; r.at == next && t.f.moves[r.move].class == m.class {
+			at = next
+		}
+	}
+	if old, ok := t.tails[m.object]; ok && old.at == at {
+		t.writes[old.write].verdict = passedOn // a trailer
+	}
+	delete(t.tails, m.object)
+	t.writes[k] = &passedWrite{verdict: passedOn}
+	t.keep(k, piece{0, at, int(m.bytes())})
+	t.goesOn[m.object] = at + int(m.bytes())
+	return true
+}
+
 // next finds the piece of a that follows off, where at is expected.
 func (t *taken) next(a []byte, off, at int) (p piece, ok bool) {
 	n := t.agree(a, off, at)
@@ -284,7 +331,7 @@ func (t *taken) far(a []byte, off int) (best piece) {
 		if i < best.off+best.len {
 			continue
 		}
-		place := t.blocks[blockKey(a[i:])]
+		place := *t.row(a[i:])
 		for range farPlaces {
 			if place == 0 {
 				break
