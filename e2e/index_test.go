@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/iotape/iotape/internal/testenv"
@@ -45,5 +46,32 @@ func TestSmallTapeIsIndexedWhenQueried(t *testing.T) {
 		if _, err := os.Stat(index); err != nil {
 			t.Errorf("%s: after a query: %v", tt.tape, err)
 		}
+	}
+}
+
+// A tape that its reader cannot write to is queried, too, and stays as it is.
+func TestTapeOfAnotherUserIsQueried(t *testing.T) {
+	t.Parallel()
+	cred := testenv.NeedUser(t)
+	iotape, dir, temp := testenv.Iotape(t), testenv.UserDir(t, cred), testenv.UserDir(t, cred)
+	tape := filepath.Join(dir, "a.tape")
+	if out, err := exec.Command(iotape, "record", "-o", tape, "--", "sh", "-c", "echo some > "+dir+"/some").
+		CombinedOutput(); err != nil {
+		t.Fatalf("record: %v\n%s", err, out)
+	}
+	if err := os.Chmod(tape, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(iotape, "query", "--csv", tape, "SELECT count(*) > 0 AS some FROM events WHERE op = 'write'")
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "true") {
+		t.Errorf("query of another user's tape: %v, printed %q, want true", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(tape, "index.json")); err == nil {
+		t.Error("the other user's tape has an index now")
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("query left %v in the directory for temporary files (%v)", left, err)
 	}
 }

@@ -36,7 +36,7 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 			err = fmt.Errorf("index %s: %w", t.Name(), err)
 		}
 	}()
-	path := filepath.Join(t.Dir(), trace.IndexName)
+	path := filepath.Join(t.DerivedDir(), trace.IndexName)
 	wholefile.RemoveLeft(path)
 	work, err := wholefile.CreateDir(path, 0o700)
 	if err != nil {
@@ -66,7 +66,7 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 	var files []string
 	for _, name := range tableNames {
 		if err := os.Rename(filepath.Join(dir, parquetName(name)),
-			filepath.Join(t.Dir(), parquetName(name))); err != nil {
+			filepath.Join(t.DerivedDir(), parquetName(name))); err != nil {
 			return err
 		}
 		files = append(files, parquetName(name))

@@ -232,7 +232,7 @@ func setup(tapes []*trace.Tape, spill, out string) []string {
 	for _, name := range tableNames {
 		var parts []string
 		for i, t := range tapes {
-			path := filepath.Join(t.Dir(), parquetName(name))
+			path := filepath.Join(t.DerivedDir(), parquetName(name))
 			allowed = append(allowed, quote(path), quote(glob(path)))
 			columns := "*"
 			if name == "content" {

@@ -33,7 +33,7 @@ func (t *Tape) SetAnnotations(payload ...[]byte) error {
 		b = append(b, p...)
 	}
 	sum := blake3.Sum256(b)
-	return t.replace(AnnotationsName, append(b, sum[:]...))
+	return replace(t.dir, AnnotationsName, append(b, sum[:]...))
 }
 
 // Annotations returns the payload of the tape's annotations. The error wraps

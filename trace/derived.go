@@ -24,11 +24,33 @@ type Derived struct {
 	Files   map[string]FileSum `json:"files"`
 }
 
+// DerivedDir returns the directory of the derived files: the tape's own, unless DeriveElsewhere was called.
+func (t *Tape) DerivedDir() string {
+	if t.derived != "" {
+		return t.derived
+	}
+	return t.dir
+}
+
+// DeriveElsewhere makes a temporary directory for derived files, for a tape to which nothing can be
+// written. Close removes it.
+func (t *Tape) DeriveElsewhere() error {
+	if t.derived != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "iotape-index-")
+	if err != nil {
+		return fmt.Errorf("directory for what is derived from %s: %w", t.name, err)
+	}
+	t.derived = dir
+	return nil
+}
+
 // Derived returns the description of the derived files. The error wraps
 // fs.ErrNotExist if there are none, and ErrCorrupt if they are not those of this
 // tape. The files themselves are not read: Check does that.
 func (t *Tape) Derived() (*Derived, error) {
-	b, err := readLimited(t.dir, IndexName, maxManifestBytes)
+	b, err := readLimited(t.DerivedDir(), IndexName, maxManifestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
@@ -50,15 +72,14 @@ func (t *Tape) Derived() (*Derived, error) {
 	return d, nil
 }
 
-// SetDerived hashes files that lie in the tape's directory and describes them in
-// index.json.
+// SetDerived hashes files that lie in DerivedDir and describes them in index.json there.
 func (t *Tape) SetDerived(ctx context.Context, version int, names []string) error {
 	d := &Derived{Format: derivedFormat, Version: version, Tape: t.Identity(), Files: make(map[string]FileSum)}
 	for _, name := range names {
 		if err := validName(name); err != nil {
 			return err
 		}
-		sum, err := sumFile(ctx, t.dir, name, nil)
+		sum, err := sumFile(ctx, t.DerivedDir(), name, nil)
 		if err != nil {
 			return fmt.Errorf("describe index: %w", err)
 		}
@@ -68,7 +89,7 @@ func (t *Tape) SetDerived(ctx context.Context, version int, names []string) erro
 	if err != nil {
 		return err
 	}
-	return t.replace(IndexName, b)
+	return replace(t.DerivedDir(), IndexName, b)
 }
 
 // Identity tells a tape from others: the check of its manifest or, for a salvaged
@@ -82,22 +103,22 @@ func (t *Tape) Identity() string {
 	return fmt.Sprintf("%x", sum)
 }
 
-// replace writes a file of the tape's directory, in place of the one that is there.
-func (t *Tape) replace(name string, b []byte) error {
-	if err := wholefile.WriteBytes(filepath.Join(t.dir, name), b); err != nil {
+// replace writes a file of a directory, in place of the one that is there.
+func replace(dir, name string, b []byte) error {
+	if err := wholefile.WriteBytes(filepath.Join(dir, name), b); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }
 
-// CreateDerived begins a file of what is derived from the tape, in the tape's directory. It
+// CreateDerived begins a file of what is derived from the tape, in DerivedDir. It
 // is described by SetDerived, or says by itself which tape it is of.
 func (t *Tape) CreateDerived(name string) (*wholefile.File, error) {
-	path := filepath.Join(t.dir, name)
+	path := filepath.Join(t.DerivedDir(), name)
 	wholefile.RemoveLeft(path)
 	return wholefile.Create(path)
 }
 
 // OpenDerived opens a file that was derived from the tape. Its bytes are not verified. The
 // error wraps fs.ErrNotExist if there is none.
-func (t *Tape) OpenDerived(name string) (*os.File, error) { return wholefile.Open(t.dir, name) }
+func (t *Tape) OpenDerived(name string) (*os.File, error) { return wholefile.Open(t.DerivedDir(), name) }

@@ -35,6 +35,7 @@ var (
 type Tape struct {
 	dir      string // absolute
 	name     string // as it was opened
+	derived  string // where derived files are, if not in dir
 	manifest *Manifest
 	seal     string // check of the manifest, "" if there is no sound one
 	salvage  bool   // a content file that cannot be opened is empty
@@ -280,6 +281,10 @@ func (t *Tape) Close() error {
 	if t.onClose != nil {
 		errs = append(errs, t.onClose())
 		t.onClose = nil
+	}
+	if t.derived != "" {
+		errs = append(errs, os.RemoveAll(t.derived))
+		t.derived = ""
 	}
 	return errors.Join(errs...)
 }

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/all"
@@ -85,11 +87,20 @@ func WithTape(do func(cmd *cobra.Command, t *trace.Tape) error) func(*cobra.Comm
 	}
 }
 
+// IndexIfNeeded derives the Parquet files of a tape that has none: in a temporary directory if the tape
+// cannot be written to.
 func IndexIfNeeded(ctx context.Context, c *Console, t *trace.Tape) error {
 	if store.Indexed(t) == nil {
 		return nil
 	}
-	return Index(ctx, c, t)
+	err := Index(ctx, c, t)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		if err := t.DeriveElsewhere(); err != nil {
+			return err
+		}
+		return Index(ctx, c, t)
+	}
+	return err
 }
 
 // Index derives the Parquet files of a tape.
