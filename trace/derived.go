@@ -121,4 +121,6 @@ func (t *Tape) CreateDerived(name string) (*wholefile.File, error) {
 
 // OpenDerived opens a file that was derived from the tape. Its bytes are not verified. The
 // error wraps fs.ErrNotExist if there is none.
-func (t *Tape) OpenDerived(name string) (*os.File, error) { return wholefile.Open(t.DerivedDir(), name) }
+func (t *Tape) OpenDerived(name string) (*os.File, error) {
+	return wholefile.Open(t.DerivedDir(), name)
+}

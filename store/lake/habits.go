@@ -32,25 +32,7 @@ func fillIDs(ctx context.Context, t *store.Tables, table string, ids iter.Seq[st
 }
 
 // patterns are the openings of regular files by use and order, as in the section of tapes.
-type patterns struct {
-	cells           [3][3]patternCell
-	unused, unknown uint64
-}
-
-type patternCell struct {
-	Accesses uint64 `json:"accesses"` // openings
-	Read     uint64 `json:"read_bytes"`
-	Written  uint64 `json:"written_bytes"`
-}
-
-func (c *patternCell) add(o patternCell) {
-	c.Accesses, c.Read, c.Written = c.Accesses+o.Accesses, c.Read+o.Read, c.Written+o.Written
-}
-
-var (
-	patternUses   = []string{"read_only", "write_only", "read_write"}
-	patternOrders = []string{"whole", "sequential", "random"}
-)
+type patterns struct{ suite.PatternTable }
 
 func (*patterns) table() string { return "opens" }
 
@@ -66,48 +48,22 @@ func (v *patterns) read(ctx context.Context, t *store.Tables, _ int32) error {
 		use, _ := row[0].(string)
 		order, _ := row[1].(string)
 		n := uint64(number(row[2]))
-		switch i, j := slices.Index(patternUses, use), slices.Index(patternOrders, order); {
+		switch i, j := slices.Index(suite.PatternUses[:], use), slices.Index(suite.PatternOrders[:], order); {
 		case use == "unused":
-			v.unused += n
+			v.Unused += n
 		case i < 0 || j < 0:
-			v.unknown += n
+			v.Unknown += n
 		default:
-			v.cells[i][j].add(patternCell{n, uint64(number(row[3])), uint64(number(row[4]))})
+			v.Cells[i][j].Add(suite.PatternCell{Accesses: n, Read: uint64(number(row[3])),
+				Written: uint64(number(row[4]))})
 		}
 		return nil
 	})
 }
 
 func (v *patterns) section() page.Section {
-	var all patternCell
-	var uses [3]patternCell
-	data := map[string]map[string]patternCell{}
-	for i, use := range patternUses {
-		data[use] = map[string]patternCell{}
-		for j, order := range patternOrders {
-			data[use][order] = v.cells[i][j]
-			uses[i].add(v.cells[i][j])
-		}
-		data[use]["all"] = uses[i]
-		all.add(uses[i])
-	}
-	t := &page.Table{Head: []string{"use", "order", "accesses", "of all", "of the use", "read", "written"}, Left: 2}
-	row := func(use, order string, c, within patternCell) {
-		t.Add(use, order, count(c.Accesses), percent(float64(c.Accesses), float64(all.Accesses)),
-			percent(float64(c.Accesses), float64(within.Accesses)), size(c.Read), size(c.Written))
-	}
-	for i, use := range []string{"read-only", "write-only", "read-write"} {
-		row(use, "", uses[i], all)
-		for j, order := range []string{"whole file", "other sequential", "random"} {
-			row("", order, v.cells[i][j], uses[i])
-		}
-	}
-	return page.Section{ID: "patterns", Title: "Accesses of files",
-		Note: "An access is one opening of a regular file; it counts on the day when it began. docs/reports.md has " +
-			"the definitions.",
-		Data: map[string]any{"all": all, "uses": data, "unused": v.unused, "unknown": v.unknown},
-		Blocks: []page.Block{t, page.Line(count(v.unused) + " openings without a read or write; " + count(v.unknown) +
-			" with some at places that the tapes do not know")}}
+	return v.Section("An access is one opening of a regular file; it counts on the day when it began. docs/reports.md "+
+		"has the definitions.", "the tapes do not know")
 }
 
 // sessions are the stretches of time in which files of a host were used. Intervals are counted from
@@ -212,13 +168,14 @@ func (v *sessions) section() page.Section {
 		Head: []string{"host", "start", "length", "level", "calls", "active", "low", "medium", "high"}}
 	for i := range list {
 		s := &list[i]
-		t.Add(s.Host, s.Start.Format(time.DateTime), report.Duration(s.LengthNS), s.Level, count(s.Calls),
-			count(uint64(s.Active)), count(uint64(s.Low)), count(uint64(s.Medium)), count(uint64(s.High)))
+		t.Add(s.Host, s.Start.Format(time.DateTime), report.Duration(s.LengthNS), s.Level, suite.Count(s.Calls),
+			suite.Count(uint64(s.Active)), suite.Count(uint64(s.Low)), suite.Count(uint64(s.Medium)),
+			suite.Count(uint64(s.High)))
 	}
 	return page.Section{ID: "sessions", Title: "Sessions",
 		Note: "Time is divided into intervals, from the first event of each host in the range; one with enough calls " +
 			"of files is active. A session is a stretch of active intervals with short gaps. Times are in UTC.",
 		Data: map[string]any{"interval_ns": int64(v.o.Interval), "passing": passing, "sessions": list},
 		Blocks: []page.Block{page.Line(fmt.Sprintf("intervals of %s; %s passing", report.Duration(int64(v.o.Interval)),
-			count(uint64(passing)))), t}}
+			suite.Count(uint64(passing)))), t}}
 }

@@ -207,8 +207,8 @@ func (v *tstat) section() page.Section {
 			Head: append(head, "calls", "of all", "failed", "of its calls")}
 		for i := range list {
 			r := &list[i]
-			t.Add(append(names(r), report.Count(r.Calls), percent(float64(r.Calls), float64(v.all.calls)),
-				count(r.Failed), percent(float64(r.Failed), float64(r.Calls)))...)
+			t.Add(append(names(r), report.Count(r.Calls), suite.Percent(float64(r.Calls), float64(v.all.calls)),
+				suite.Count(r.Failed), suite.Percent(float64(r.Failed), float64(r.Calls)))...)
 		}
 		return t
 	}
@@ -344,33 +344,12 @@ func (v *users) section() page.Section {
 		if u.UID < 0 {
 			name = "(others)"
 		}
-		t.Add(name, u.Host, report.Count(u.Calls), percent(float64(u.Calls), float64(all)), count(u.Failed),
-			size(u.Read), size(u.Written), report.Duration(int64(u.TookNS)), count(u.Processes),
+		t.Add(name, u.Host, report.Count(u.Calls), suite.Percent(float64(u.Calls), float64(all)), suite.Count(u.Failed),
+			suite.Size(u.Read), suite.Size(u.Written), report.Duration(int64(u.TookNS)), suite.Count(u.Processes),
 			u.First.Format(minutes), u.Last.Format(minutes), strings.Join(u.Commands, " "))
 	}
 	return page.Section{ID: "users", Title: "Users",
 		Note: "By the user as whom files were accessed (the file-system uid), on each host. A process is a number " +
 			"(pid) in a tape. Times are in UTC.",
 		Data: map[string]any{"users": list}, Blocks: []page.Block{t}}
-}
-
-func count(n uint64) string {
-	if n == 0 {
-		return "–"
-	}
-	return report.Count(n)
-}
-
-func size(n uint64) string {
-	if n == 0 {
-		return "–"
-	}
-	return report.Bytes(n)
-}
-
-func percent(part, whole float64) string {
-	if whole <= 0 || part == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f %%", 100*part/whole)
 }

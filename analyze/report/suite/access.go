@@ -195,8 +195,8 @@ func (v *access) section(c *collector) page.Section {
 			if r.AppendOnly {
 				only = "yes"
 			}
-			return []string{count(r.Reads), count(r.Writes), size(r.Bytes), percent(float64(r.Consecutive), of),
-				percent(float64(r.Sequential), of), percent(float64(r.Random), of), count(r.Switches), percent(float64(r.Unaligned), float64(r.Reads+r.Writes)), only, r.File, r.Process}
+			return []string{Count(r.Reads), Count(r.Writes), Size(r.Bytes), Percent(float64(r.Consecutive), of),
+				Percent(float64(r.Sequential), of), Percent(float64(r.Random), of), Count(r.Switches), Percent(float64(r.Unaligned), float64(r.Reads+r.Writes)), only, r.File, r.Process}
 		}))
 	s.Blocks = append(s.Blocks, tableOf("The most common strides", []string{"bytes from end to beginning", "accesses"},
 		0, strides, 0, func(x *stride) []string {
@@ -204,7 +204,7 @@ func (v *access) section(c *collector) page.Section {
 		}), tableOf("Read more than once", []string{"read", "distinct", "factor", "file"}, 0,
 		slices.DeleteFunc(slices.Clone(reread), func(r rereadRow) bool { return r.Factor < 1.005 }),
 		c.o.Top, func(r *rereadRow) []string {
-			return []string{size(r.Bytes), size(r.Distinct), fmt.Sprintf("%.2f", r.Factor), r.File}
+			return []string{Size(r.Bytes), Size(r.Distinct), fmt.Sprintf("%.2f", r.Factor), r.File}
 		}))
 	for _, m := range maps {
 		s.Blocks = append(s.Blocks, m)

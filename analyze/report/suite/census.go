@@ -223,7 +223,7 @@ func (v *census) section(c *collector) page.Section {
 		return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.Use, b.Use))
 	})
 	cells := func(u *usageRow) []string {
-		return []string{u.Use, count(u.Files), size(u.Read), size(u.Written), size(uint64(max(u.Highest, 0)))}
+		return []string{u.Use, Count(u.Files), Size(u.Read), Size(u.Written), Size(uint64(max(u.Highest, 0)))}
 	}
 	limit := func(list []censusRow) []censusRow { return list[:min(len(list), 1000)] }
 	s := page.Section{ID: "census", Title: "Files",
@@ -238,13 +238,13 @@ func (v *census) section(c *collector) page.Section {
 		page.Line(fmt.Sprintf("%s small, %s made, %s removed, %s written and not read afterwards",
 			report.Plural(small, "file", "files"), report.Count(made), report.Count(gone), report.Count(unread))),
 		tableOf("Opened most often", []string{"opens", "closes", "read", "written", "file"}, 0, churn, c.o.Top, func(r *censusRow) []string {
-			return []string{count(r.Opens), count(r.Closes), size(r.Read), size(r.Written), r.File}
+			return []string{Count(r.Opens), Count(r.Closes), Size(r.Read), Size(r.Written), r.File}
 		}),
 		tableOf("Made and removed: the shortest lives", []string{"lived", "written", "read", "file"}, 0, lives, c.o.Top, func(r *censusRow) []string {
-			return []string{span(r.GoneNS - r.MadeNS), size(r.Written), size(r.Read), r.File}
+			return []string{span(r.GoneNS - r.MadeNS), Size(r.Written), Size(r.Read), r.File}
 		}),
 		tableOf("Made, kept, and not read afterwards: the largest", []string{"written", "file"}, 0, wasted, c.o.Top, func(r *censusRow) []string {
-			return []string{size(r.Written), r.File}
+			return []string{Size(r.Written), r.File}
 		}),
 	}
 	return s

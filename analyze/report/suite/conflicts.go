@@ -236,7 +236,7 @@ func (v *conflicts) section(c *collector) page.Section {
 	s.Blocks = []page.Block{
 		page.Line(fmt.Sprintf("%d files were used by several processes", shared)),
 		tableOf("", []string{"kind", "file", "times", "bytes", "not committed", "not in session", "first", "second", "event"}, 2, list, 2*c.o.Top, func(r *conflictRow) []string {
-			return []string{r.Kind, r.File, count(r.Count), size(r.Bytes), count(r.NoCommit), count(r.NoSession),
+			return []string{r.Kind, r.File, Count(r.Count), Size(r.Bytes), Count(r.NoCommit), Count(r.NoSession),
 				r.From, r.To, fmt.Sprint(r.Seq)}
 		}),
 	}

@@ -65,7 +65,7 @@ func (cost) section(c *collector) page.Section {
 		}
 		d := spreadOf(values)
 		spread[k.name] = d
-		table.Add(k.name, percent(d.Mean, 1), percent(d.Least, 1), percent(d.Most, 1), percent(d.Deviation, 1))
+		table.Add(k.name, Percent(d.Mean, 1), Percent(d.Least, 1), Percent(d.Most, 1), Percent(d.Deviation, 1))
 	}
 	s := page.Section{ID: "cost", Title: "Cost of input and output",
 		Data: map[string]any{"processes": list, "spread": spread},
@@ -85,8 +85,8 @@ func (cost) section(c *collector) page.Section {
 	}
 	rows := tableOf("By process", []string{"process", "run time", "read", "write", "metadata", "sync",
 		"input and output", "network"}, 1, list, c.o.Top, func(r *costRow) []string {
-		return []string{r.Process, span(r.RunNS), percent(r.Read, 1), percent(r.Write, 1), percent(r.Metadata, 1),
-			percent(r.Sync, 1), percent(r.IO, 1), percent(r.Network, 1)}
+		return []string{r.Process, span(r.RunNS), Percent(r.Read, 1), Percent(r.Write, 1), Percent(r.Metadata, 1),
+			Percent(r.Sync, 1), Percent(r.IO, 1), Percent(r.Network, 1)}
 	})
 	s.Blocks = []page.Block{table, rows, bars}
 	return s
@@ -207,7 +207,7 @@ func (v *overlap) section(c *collector) page.Section {
 	s.Blocks = []page.Block{tableOf("", []string{"", "run time", "I/O", "computing", "both", "unoverlapped I/O",
 		"of the run time"}, 1, list, c.o.Top+1, func(r *overlapRow) []string {
 		return []string{r.Name, span(r.RunNS), span(r.IONS), span(r.ComputeNS), span(r.BothNS), span(r.Unoverlapped),
-			percent(float64(r.Unoverlapped), float64(r.RunNS))}
+			Percent(float64(r.Unoverlapped), float64(r.RunNS))}
 	})}
 	if n := list[0].InexactNS; n > 0 {
 		s.Blocks = append(s.Blocks,

@@ -235,16 +235,16 @@ func (v *durability) section(c *collector) page.Section {
 		Data: map[string]any{"files": list[:min(len(list), 1000)], "never_synced": never, "unsynced_bytes": unsynced,
 			"warnings": v.warnings, "directories": dirs[:min(len(dirs), 1000)]}}
 	s.Blocks = []page.Block{
-		page.Line(fmt.Sprintf("%s in the end not synced; %s of files that were written were never synced", size(unsynced), count(never))),
+		page.Line(fmt.Sprintf("%s in the end not synced; %s of files that were written were never synced", Size(unsynced), Count(never))),
 		tableOf("By file", []string{"written", "syncs", "unsynced", "gap, mean", "gap, most", "exposed", "write to close", "file"}, 0, list, c.o.Top, func(r *durableRow) []string {
-			return []string{size(r.Written), count(r.Syncs), size(r.Unsynced), span(r.GapMeanNS), span(r.GapMaxNS),
+			return []string{Size(r.Written), Count(r.Syncs), Size(r.Unsynced), span(r.GapMeanNS), span(r.GapMaxNS),
 				span(r.ExposedNS), span(r.CloseGapNS), r.File}
 		}),
 		tableOf("Warnings", []string{"at", "event", "what", "file"}, 2, v.warnings, 2*c.o.Top, func(w *warning) []string {
 			return []string{span(w.AtNS), fmt.Sprint(w.Seq), w.What, w.Name}
 		}),
 		tableOf("Names that a crash may take back: their directory was not synced afterwards", []string{"names", "directory"}, 0, dirs, c.o.Top, func(d *directoryRow) []string {
-			return []string{count(d.Names), d.Directory}
+			return []string{Count(d.Names), d.Directory}
 		}),
 	}
 	return s

@@ -66,7 +66,7 @@ func (imbalance) section(c *collector) page.Section {
 		Left: 1}
 	for i, r := range rows {
 		f := units[i].Format
-		t.Add(r.What, count(uint64(r.Processes)), f(r.Mean), f(r.Least), r.LeastOf, f(r.Most), r.MostOf, f(r.Deviation),
+		t.Add(r.What, Count(uint64(r.Processes)), f(r.Mean), f(r.Least), r.LeastOf, f(r.Most), r.MostOf, f(r.Deviation),
 			page.Plain.Format(math.Round(1000*r.Gini)/1000))
 	}
 	return page.Section{ID: "imbalance", Title: "Balance between processes", Data: rows, Blocks: []page.Block{t},

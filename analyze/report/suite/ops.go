@@ -83,8 +83,8 @@ func (v *ops) section(c *collector) page.Section {
 		for _, n := range r.Errors {
 			failed += n
 		}
-		return []string{r.Op, r.Class, count(r.Count), count(failed), size(r.Bytes), span(r.TotalNS),
-			percent(r.Wall, 1), span(r.MeanNS), span(r.P50NS), span(r.P90NS), span(r.P99NS), span(r.MaxNS), errorsText(r.Errors)}
+		return []string{r.Op, r.Class, Count(r.Count), Count(failed), Size(r.Bytes), span(r.TotalNS),
+			Percent(r.Wall, 1), span(r.MeanNS), span(r.P50NS), span(r.P90NS), span(r.P99NS), span(r.MaxNS), errorsText(r.Errors)}
 	})}
 	return s
 }

@@ -12,26 +12,32 @@ import (
 // whether it was read, written or both, and in what order.
 type patterns struct {
 	history *history.History
-	cells   [3][3]patternCell // use × order
-	unused  uint64            // openings without a read or write
-	unknown uint64            // with some, but at places that the tape does not know
+	PatternTable
 }
 
-// patternCell are the accesses of one kind.
-type patternCell struct {
+// PatternTable counts openings of regular files by what was done to them, and in what order.
+type PatternTable struct {
+	Cells   [3][3]PatternCell // PatternUses × PatternOrders
+	Unused  uint64            // openings without a read or write
+	Unknown uint64            // with some, but at places that the tape does not know
+}
+
+// PatternCell is the accesses of one kind.
+type PatternCell struct {
 	Accesses uint64 `json:"accesses"` // openings
 	Read     uint64 `json:"read_bytes"`
 	Written  uint64 `json:"written_bytes"`
 }
 
-func (c *patternCell) add(o patternCell) {
+// Add adds the accesses of another one.
+func (c *PatternCell) Add(o PatternCell) {
 	c.Accesses, c.Read, c.Written = c.Accesses+o.Accesses, c.Read+o.Read, c.Written+o.Written
 }
 
 // The uses and the orders, as they are named in JSON and in the catalogue.
 var (
-	patternUses   = [3]string{"read_only", "write_only", "read_write"}
-	patternOrders = [3]string{"whole", "sequential", "random"}
+	PatternUses   = [3]string{"read_only", "write_only", "read_write"}
+	PatternOrders = [3]string{"whole", "sequential", "random"}
 )
 
 func newPatterns(c *collector) view { return &patterns{history: history.New(c.tape)} }
@@ -49,10 +55,10 @@ func (v *patterns) ended(o *history.Open) {
 	bytes := uint64(max(o.ReadBytes, 0)) + uint64(max(o.WrittenBytes, 0))
 	switch {
 	case o.Reads == 0 && o.Writes == 0:
-		v.unused++
+		v.Unused++
 		return
 	case o.Located == 0 && bytes > 0:
-		v.unknown++
+		v.Unknown++
 		return
 	}
 	use, order := 2, 2
@@ -69,7 +75,7 @@ func (v *patterns) ended(o *history.Open) {
 			order = 0
 		}
 	}
-	v.cells[use][order].add(patternCell{1, uint64(max(o.ReadBytes, 0)), uint64(max(o.WrittenBytes, 0))})
+	v.Cells[use][order].Add(PatternCell{1, uint64(max(o.ReadBytes, 0)), uint64(max(o.WrittenBytes, 0))})
 }
 
 // finish counts what is still open when the tape ends. It may be called again.
@@ -85,38 +91,44 @@ func (v *patterns) finish() {
 
 func (v *patterns) section(*collector) page.Section {
 	v.finish()
-	var all patternCell
-	var uses [3]patternCell
-	data := map[string]map[string]patternCell{}
-	for i, use := range patternUses {
-		data[use] = map[string]patternCell{}
-		for j, order := range patternOrders {
-			data[use][order] = v.cells[i][j]
-			uses[i].add(v.cells[i][j])
+	return v.Section("An access is one opening of a regular file, until its last descriptor and mapping end; what "+
+		"shares it (dup, fork) is the same access. It is read-only, write-only or read-write by what was done, not "+
+		"by the flags of the open. It is sequential if each read or write began where the one before ended, of the "+
+		"whole file if it began at its start and ended at its end as well.", "the tape does not know")
+}
+
+// Section shows the table. The note explains it; notKnown says who does not know some places.
+func (v *PatternTable) Section(note, notKnown string) page.Section {
+	var all PatternCell
+	var uses [3]PatternCell
+	data := map[string]map[string]PatternCell{}
+	for i, use := range PatternUses {
+		data[use] = map[string]PatternCell{}
+		for j, order := range PatternOrders {
+			data[use][order] = v.Cells[i][j]
+			uses[i].Add(v.Cells[i][j])
 		}
 		data[use]["all"] = uses[i]
-		all.add(uses[i])
+		all.Add(uses[i])
 	}
 	t := &page.Table{Head: []string{"use", "order", "accesses", "of all", "of the use", "read",
 		"written", "of all bytes"}, Left: 2}
-	bytes := func(c patternCell) float64 { return float64(c.Read) + float64(c.Written) }
-	row := func(use, order string, c, within patternCell) {
-		t.Add(use, order, count(c.Accesses), percent(float64(c.Accesses), float64(all.Accesses)),
-			percent(float64(c.Accesses), float64(within.Accesses)), size(c.Read), size(c.Written),
-			percent(bytes(c), bytes(all)))
+	bytes := func(c PatternCell) float64 { return float64(c.Read) + float64(c.Written) }
+	row := func(use, order string, c, within PatternCell) {
+		t.Add(use, order, Count(c.Accesses), Percent(float64(c.Accesses), float64(all.Accesses)),
+			Percent(float64(c.Accesses), float64(within.Accesses)), Size(c.Read), Size(c.Written),
+			Percent(bytes(c), bytes(all)))
 	}
 	for i, use := range []string{"read-only", "write-only", "read-write"} {
 		row(use, "", uses[i], all)
 		for j, order := range []string{"whole file", "other sequential", "random"} {
-			row("", order, v.cells[i][j], uses[i])
+			row("", order, v.Cells[i][j], uses[i])
 		}
 	}
 	return page.Section{ID: "patterns", Title: "Accesses of files",
-		Note: "An access is one opening of a regular file, until its last descriptor and mapping end; what shares it " +
-			"(dup, fork) is the same access. It is read-only, write-only or read-write by what was done, not by the " +
-			"flags of the open. It is sequential if each read or write began where the one before ended, of the " +
-			"whole file if it began at its start and ended at its end as well.",
-		Data: map[string]any{"all": all, "uses": data, "unused": v.unused, "unknown": v.unknown},
+		Note: note,
+		Data: map[string]any{"all": all, "uses": data, "unused": v.Unused, "unknown": v.Unknown},
 		Blocks: []page.Block{t,
-			page.Line(count(v.unused) + " openings without a read or write; " + count(v.unknown) + " with some at places that the tape does not know")}}
+			page.Line(Count(v.Unused) + " openings without a read or write; " +
+				Count(v.Unknown) + " with some at places that " + notKnown)}}
 }

@@ -102,9 +102,9 @@ func (v *phases) section(c *collector) page.Section {
 	}
 	s.Blocks = []page.Block{chart,
 		tableOf("", []string{"from", "for", "calls", "read", "written", "reading", "writing", "metadata", "sync", "network", "mostly"}, 0, list, 0, func(p *phase) []string {
-			cell := func(k report.Work) string { return percent(p.mean[k], 1) }
-			return []string{span(p.FromNS), span(p.ToNS - p.FromNS), count(uint64(math.Round(p.Calls))),
-				size(uint64(p.Read)), size(uint64(p.Written)), cell(report.Reading), cell(report.Writing), cell(report.Metadata), cell(report.Syncing), cell(report.Network), p.Mostly}
+			cell := func(k report.Work) string { return Percent(p.mean[k], 1) }
+			return []string{span(p.FromNS), span(p.ToNS - p.FromNS), Count(uint64(math.Round(p.Calls))),
+				Size(uint64(p.Read)), Size(uint64(p.Written)), cell(report.Reading), cell(report.Writing), cell(report.Metadata), cell(report.Syncing), cell(report.Network), p.Mostly}
 		})}
 	return s
 }

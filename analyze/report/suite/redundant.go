@@ -226,19 +226,19 @@ func (v *redundant) section(c *collector) page.Section {
 		tableOf("", []string{"reread", "of read", "rewritten", "of written", "small writes", "partial pages", "syncs", "written per sync", "file"}, 0, append([]redundantRow{all}, list...), c.o.Top+1, func(r *redundantRow) []string {
 			per := "–"
 			if r.Syncs > 0 {
-				per = size(r.Written / r.Syncs)
+				per = Size(r.Written / r.Syncs)
 			}
-			return []string{size(r.Reread), percent(float64(r.Reread), float64(r.Read)), size(r.Rewritten),
-				percent(float64(r.Rewritten), float64(r.Written)), count(r.SmallWrites), count(r.Unaligned), count(r.Syncs), per, r.File}
+			return []string{Size(r.Reread), Percent(float64(r.Reread), float64(r.Read)), Size(r.Rewritten),
+				Percent(float64(r.Rewritten), float64(r.Written)), Count(r.SmallWrites), Count(r.Unaligned), Count(r.Syncs), per, r.File}
 		}),
 		tableOf("Names that were asked for more than twice", []string{"attributes", "opens", "time", "process", "name"}, -2, names, c.o.Top, func(r *nameRow) []string {
-			return []string{count(r.Stats), count(r.Opens), span(r.TimeNS), r.Process, r.Name}
+			return []string{Count(r.Stats), Count(r.Opens), span(r.TimeNS), r.Process, r.Name}
 		}),
 	}
 	if v.dropped > 0 {
 		s.Blocks = append(s.Blocks,
 			page.Line(fmt.Sprintf("%s pieces of content beyond the first %s were not followed",
-				count(v.dropped), count(maxPages))))
+				Count(v.dropped), Count(maxPages))))
 	}
 	return s
 }

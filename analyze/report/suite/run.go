@@ -116,7 +116,7 @@ func (v *run) section(c *collector) page.Section {
 	kinds := &page.Table{Title: "Time in calls, over all threads",
 		Head: []string{"sort of work", "time", "of the time in calls"}, Left: 1}
 	for k := range report.Works {
-		kinds.Add(k.String(), span(d.ByKind[k.String()]), percent(float64(d.ByKind[k.String()]), float64(d.InCallsNS)))
+		kinds.Add(k.String(), span(d.ByKind[k.String()]), Percent(float64(d.ByKind[k.String()]), float64(d.InCallsNS)))
 	}
 	s.Blocks = append(s.Blocks, kinds)
 	if len(d.PerProc) > 0 {
@@ -124,8 +124,8 @@ func (v *run) section(c *collector) page.Section {
 			tableOf("What is missing, by process",
 				[]string{"process", "events", "content not recorded", "content left out as asked",
 					"calls without a return", "unknown calls"}, 1, d.PerProc, c.o.Top, func(q *quality) []string {
-					return []string{q.Process, count(q.Events), size(q.Missing), size(q.Omitted),
-						count(q.Interrupted), count(q.Unknown)}
+					return []string{q.Process, Count(q.Events), Size(q.Missing), Size(q.Omitted),
+						Count(q.Interrupted), Count(q.Unknown)}
 				}))
 	}
 	if len(d.Losses) > 0 {

@@ -188,9 +188,9 @@ func (v *sessions) section(*collector) page.Section {
 		Data: map[string]any{"interval_ns": v.step, "activity": v.o.Activity, "gap": v.o.Gap,
 			"transient": v.o.Transient, "intervals": len(v.intervals), "passing": passing, "sessions": list},
 		Blocks: []page.Block{
-			page.Line(fmt.Sprintf("intervals of %s, active with %s, gaps of at most %s; %s passing", report.Duration(v.step), report.Plural(v.o.Activity, "call", "calls"), report.Plural(v.o.Gap, "interval", "intervals"), count(uint64(passing)))),
+			page.Line(fmt.Sprintf("intervals of %s, active with %s, gaps of at most %s; %s passing", report.Duration(v.step), report.Plural(v.o.Activity, "call", "calls"), report.Plural(v.o.Gap, "interval", "intervals"), Count(uint64(passing)))),
 			tableOf("", []string{"start", "length", "level", "calls", "changes", "active", "low", "medium", "high"}, 0, list, 0, func(r *sessionRow) []string {
-				return []string{report.Duration(r.StartNS), span(r.LengthNS), r.Level, count(r.Calls), count(r.Changes),
-					count(uint64(r.Active)), count(uint64(r.Low)), count(uint64(r.Medium)), count(uint64(r.High))}
+				return []string{report.Duration(r.StartNS), span(r.LengthNS), r.Level, Count(r.Calls), Count(r.Changes),
+					Count(uint64(r.Active)), Count(uint64(r.Low)), Count(uint64(r.Medium)), Count(uint64(r.High))}
 			})}}
 }

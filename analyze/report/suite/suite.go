@@ -276,14 +276,16 @@ func tableOf[T any](title string, head []string, left int, rows []T, most int, c
 	return t
 }
 
-func count(n uint64) string {
+// Count writes a number for a table, a dash for 0.
+func Count(n uint64) string {
 	if n == 0 {
 		return "–"
 	}
 	return report.Count(n)
 }
 
-func size(n uint64) string {
+// Size writes a number of bytes for a table, a dash for 0.
+func Size(n uint64) string {
 	if n == 0 {
 		return "–"
 	}
@@ -297,7 +299,8 @@ func span(ns int64) string {
 	return report.Duration(ns)
 }
 
-func percent(part, whole float64) string {
+// Percent writes which part of a whole something is, for a table, a dash for none of it.
+func Percent(part, whole float64) string {
 	if whole <= 0 || part == 0 {
 		return "–"
 	}

@@ -104,9 +104,9 @@ func (v *ops) summarise(_ *collector, s *Summary) {
 
 func (v *patterns) summarise(_ *collector, s *Summary) {
 	v.finish()
-	for i, use := range patternUses {
-		for j, order := range patternOrders {
-			if c := v.cells[i][j]; c.Accesses > 0 {
+	for i, use := range PatternUses {
+		for j, order := range PatternOrders {
+			if c := v.Cells[i][j]; c.Accesses > 0 {
 				s.Patterns[use+"_"+order], s.PatternBytes[use+"_"+order] = c.Accesses, c.Read+c.Written
 			}
 		}

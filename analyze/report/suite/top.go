@@ -140,8 +140,8 @@ func (v *top) section(c *collector) page.Section {
 			t := tableOf(fmt.Sprintf("%s by %s", title(kind), order.name),
 				[]string{"share", "bytes", "time", "calls", "errors", "opens", "name"}, 0,
 				first, 0, func(r *topRow) []string {
-					return []string{percent(order.value(r), total), size(r.Bytes), span(r.TimeNS), count(r.Calls),
-						count(r.Errors), count(r.Opens), r.Name}
+					return []string{Percent(order.value(r), total), Size(r.Bytes), span(r.TimeNS), Count(r.Calls),
+						Count(r.Errors), Count(r.Opens), r.Name}
 				})
 			t.Of = len(list)
 			s.Blocks = append(s.Blocks, t)
@@ -240,10 +240,10 @@ func (v *failures) section(c *collector) page.Section {
 			"searches": searched[:min(len(searched), 1000)], "not_told_apart": v.more}}
 	s.Blocks = []page.Block{page.Line("errors: " + errorsText(v.errs)),
 		tableOf("Calls", []string{"count", "time", "error", "operation", "process", "name"}, 0, list, 2*c.o.Top, func(r *failureRow) []string {
-			return []string{count(r.Count), span(r.TimeNS), r.Error, r.Op, r.Process, r.Name}
+			return []string{Count(r.Count), span(r.TimeNS), r.Error, r.Op, r.Process, r.Name}
 		}),
 		tableOf("Searches for what is not there", []string{"failures", "places", "process", "name"}, 0, searched, c.o.Top, func(r *stormRow) []string {
-			return []string{count(r.Count), count(uint64(r.Places)), r.Process, r.Name}
+			return []string{Count(r.Count), Count(uint64(r.Places)), r.Process, r.Name}
 		})}
 	return s
 }

@@ -112,10 +112,10 @@ func (v *lineage) section(c *collector) page.Section {
 	s.Blocks = []page.Block{
 		tableOf("Processes", []string{"process", "from", "for", "calls", "failed", "read", "written", "in input and output", "bytes with all below"}, 1, rows, maxTreeRows, func(r *processRow) []string {
 			return []string{strings.Repeat("  ", min(r.Depth, 20)) + r.Process, span(r.FromNS), span(r.ForNS),
-				count(r.Calls), count(r.Errors), size(r.Read), size(r.Written), span(r.IONS), size(r.Below)}
+				Count(r.Calls), Count(r.Errors), Size(r.Read), Size(r.Written), span(r.IONS), Size(r.Below)}
 		}),
 		tableOf("From process through file to process", []string{"written by", "file", "read by", "written", "read"}, 3, flows, 2*c.o.Top, func(r *flowRow) []string {
-			return []string{r.From, r.File, r.To, size(r.Written), size(r.Read)}
+			return []string{r.From, r.File, r.To, Size(r.Written), Size(r.Read)}
 		}),
 	}
 	return s

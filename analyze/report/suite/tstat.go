@@ -233,10 +233,10 @@ func (v *tstat) section(c *collector) page.Section {
 		Data: map[string]any{"calls": v.calls, "failed": v.failed, "file_systems": systems, "ops": list},
 		Blocks: []page.Block{
 			tableOf("", head, 1, list, 0, func(r *tstatRow) []string {
-				cells := []string{r.Op, count(r.Calls), percent(r.Share, 1), count(r.Failed),
-					percent(float64(r.Failed), float64(r.Calls))}
+				cells := []string{r.Op, Count(r.Calls), Percent(r.Share, 1), Count(r.Failed),
+					Percent(float64(r.Failed), float64(r.Calls))}
 				for _, n := range r.On[:columns] {
-					cells = append(cells, count(n))
+					cells = append(cells, Count(n))
 				}
 				return cells
 			}),
@@ -245,7 +245,7 @@ func (v *tstat) section(c *collector) page.Section {
 				if fs.Host != "" {
 					device += " of " + fs.Host
 				}
-				return []string{report.Count(fs.Calls), count(fs.Failed), device, fs.Under}
+				return []string{report.Count(fs.Calls), Count(fs.Failed), device, fs.Under}
 			}),
 		}}
 }

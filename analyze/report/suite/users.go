@@ -116,7 +116,7 @@ func (v *users) section(c *collector) page.Section {
 			if u.Host != "" {
 				name += " of " + u.Host
 			}
-			return []string{name, count(u.Calls), percent(u.Share, 1), count(u.Failed), size(u.Read), size(u.Written),
-				span(u.TookNS), count(uint64(u.Processes)), span(u.FirstNS), span(u.LastNS), strings.Join(u.Commands, " ")}
+			return []string{name, Count(u.Calls), Percent(u.Share, 1), Count(u.Failed), Size(u.Read), Size(u.Written),
+				span(u.TookNS), Count(uint64(u.Processes)), span(u.FirstNS), span(u.LastNS), strings.Join(u.Commands, " ")}
 		})}}
 }

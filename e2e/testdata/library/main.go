@@ -16,8 +16,7 @@ import (
 )
 
 func main() {
-	session.Helper() // does not return in a process that is a part of a recording
-	replay.Helper()  // nor in one that replays
+	replay.Helper() // does not return in a process that replays
 	log.SetFlags(0)
 	if err := run(context.Background(), os.Args[1], os.Args[2:]); err != nil {
 		log.Fatal(err)
