@@ -149,6 +149,13 @@ os.chdir('d')
 os.mkdir('/proc/self/cwd/sub2'); put('/proc/self/cwd/file2', 'b'); os.symlink('t', '/proc/%d/cwd/link' % os.getpid())
 os.rename('/proc/self/cwd/sub2', '/proc/self/root' + os.getcwd() + '/sub3')
 `)},
+	{name: "names that leave dev and proc", run: python(`
+here = os.getcwd()
+os.stat('/dev/..'); os.stat('/sys/../proc/..')
+put('/dev/..' + here + '/a', 'a'); os.mkdir('/proc/../' + here + '/d'); os.rename('/dev/shm/../..' + here + '/a', '/sys/..' + here + '/d/b')
+try: os.stat('/dev/../nothing')
+except FileNotFoundError: pass
+`)},
 	{name: "a mapping of O_DIRECT", backend: "ebpf", run: python(`
 import mmap
 f = os.open('f', os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o644)

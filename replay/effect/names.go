@@ -84,6 +84,16 @@ func Virtual(abs string) bool {
 	return false
 }
 
+// LeavesVirtual reports whether a name goes through a directory where the kernel makes up the files,
+// and out of it by "..", such as "/dev/../etc": replay does not have that directory.
+func LeavesVirtual(name string) bool {
+	if !strings.HasPrefix(name, "/") || Virtual(name) {
+		return false
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(name, "/"), "/")
+	return Virtual("/" + first)
+}
+
 // BoundName returns the name that a bind gave to a socket in the file system: a
 // relative one begins at the working directory (unix(7)).
 func BoundName(ev *event.Event) (string, bool) {

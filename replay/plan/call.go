@@ -235,6 +235,9 @@ func (p *Planner) findNames(t *Task) Reason {
 		if effect.Virtual(ev.Paths[i].Abs) || follow && p.elsewhere[ev.Paths[i].Abs] {
 			return whyPath
 		}
+		if effect.LeavesVirtual(ev.Paths[i].Raw) {
+			ev.Paths[i].Raw = ev.Paths[i].Abs
+		}
 		id := t.State.Through[max(ev.Paths[i].Arg, 0)]
 		if id == 0 {
 			if _, _, ok := posix.DescriptorPath(ev.Paths[i].Raw, ev.PID); ok {
