@@ -42,6 +42,9 @@ type passedWrite struct {
 	part    span  // of it, with the bytes that stand around what differs
 }
 
+// wholeRead is the writes that are reads.
+var wholeRead = &passedWrite{verdict: passedOn}
+
 // comparison is what a process gave out, compared with what it had taken in.
 type comparison struct {
 	writes map[uint32]*passedWrite
@@ -207,7 +210,7 @@ func (t *taken) judgeSkipped() {
 			x.verdict = notPassedOn
 		}
 		if x.verdict == passedOn {
-			x.unknown = nil
+			t.writes[k] = wholeRead
 		}
 	}
 }
@@ -275,7 +278,7 @@ func (t *taken) whole(k uint32) bool {
 		t.writes[old.write].verdict = passedOn // a trailer
 	}
 	delete(t.tails, m.object)
-	t.writes[k] = &passedWrite{verdict: passedOn}
+	t.writes[k] = wholeRead
 	t.keep(k, piece{0, at, int(m.bytes())})
 	t.goesOn[m.object] = at + int(m.bytes())
 	return true
