@@ -16,53 +16,78 @@ type Stat struct {
 	Dev, Ino, Rdev        uint64
 	Mode, Nlink, UID, GID uint32
 	Size                  int64 // bytes
+	MTime                 int64 // ns; not compared
 }
 
 // Partial reports whether only type, permissions, size and device number are known: strace and
 // others leave out the rest, and no file has the inode number 0.
 func (s *Stat) Partial() bool { return s.Ino == 0 }
 
-// DecodeStat returns the structure that a successful call of the stat family
-// filled in.
-func DecodeStat(ev *event.Event, arch event.Arch) (Stat, bool) {
+// statOf returns the structure that a call of the stat family filled in, nil if there is none.
+func statOf(ev *event.Event) (b *event.Buf, layout event.Layout) {
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
 		if b.Kind != event.KindStruct || int(b.Arg) >= len(ev.Spec().Args) {
 			continue
 		}
-		switch ev.Spec().Args[b.Arg].Layout {
-		case event.LayoutStat:
-			return ParseStat(b.Inline, arch)
-		case event.LayoutStatx:
-			return ParseStatx(b.Inline)
+		if layout := ev.Spec().Args[b.Arg].Layout; layout == event.LayoutStat || layout == event.LayoutStatx {
+			return b, layout
 		}
 	}
-	return Stat{}, false
+	return nil, 0
+}
+
+// DecodeStat returns the structure that a successful call of the stat family
+// filled in.
+func DecodeStat(ev *event.Event, arch event.Arch) (Stat, bool) {
+	switch b, layout := statOf(ev); {
+	case b == nil:
+		return Stat{}, false
+	case layout == event.LayoutStatx:
+		return ParseStatx(b.Inline)
+	default:
+		return ParseStat(b.Inline, arch)
+	}
 }
 
 // MapDevice replaces the device in the structure that a call of the stat family filled in.
 func MapDevice(ev *event.Event, device func(uint64) uint64) {
-	for i := range ev.Bufs {
-		b := &ev.Bufs[i]
-		if b.Kind != event.KindStruct || int(b.Arg) >= len(ev.Spec().Args) {
-			continue
+	le := binary.LittleEndian
+	switch b, layout := statOf(ev); {
+	case b == nil:
+	case layout == event.LayoutStatx:
+		if s, ok := ParseStatx(b.Inline); ok {
+			b.Inline = slices.Clone(b.Inline) // which the tape only lends
+			dev := device(s.Dev)
+			le.PutUint32(b.Inline[136:], uint32(dev>>8&0xfff))
+			le.PutUint32(b.Inline[140:], uint32(dev&0xff|dev>>12&^0xff))
 		}
-		le := binary.LittleEndian
-		switch ev.Spec().Args[b.Arg].Layout {
-		case event.LayoutStat:
-			if len(b.Inline) >= 8 {
-				b.Inline = slices.Clone(b.Inline) // which the tape only lends
-				le.PutUint64(b.Inline, device(le.Uint64(b.Inline)))
-			}
-		case event.LayoutStatx:
-			if s, ok := ParseStatx(b.Inline); ok {
-				b.Inline = slices.Clone(b.Inline)
-				dev := device(s.Dev)
-				le.PutUint32(b.Inline[136:], uint32(dev>>8&0xfff))
-				le.PutUint32(b.Inline[140:], uint32(dev&0xff|dev>>12&^0xff))
-			}
-		}
+	case len(b.Inline) >= 8:
+		b.Inline = slices.Clone(b.Inline)
+		le.PutUint64(b.Inline, device(le.Uint64(b.Inline)))
 	}
+}
+
+// MapOwner replaces the user and the group in the structure that a call of the stat family filled in.
+func MapOwner(ev *event.Event, arch event.Arch, user, group func(uint32) uint32) {
+	b, layout := statOf(ev)
+	if b == nil {
+		return
+	}
+	at := 24
+	switch {
+	case layout == event.LayoutStatx:
+		at = 20
+	case arch == event.AMD64:
+		at = 28
+	}
+	if len(b.Inline) < at+8 {
+		return
+	}
+	b.Inline = slices.Clone(b.Inline)
+	le := binary.LittleEndian
+	le.PutUint32(b.Inline[at:], user(le.Uint32(b.Inline[at:])))
+	le.PutUint32(b.Inline[at+4:], group(le.Uint32(b.Inline[at+4:])))
 }
 
 // ParseStat reads struct stat (asm/stat.h; x86-64 differs from the generic one of
@@ -84,6 +109,7 @@ func ParseStat(b []byte, arch event.Arch) (Stat, bool) {
 	} else {
 		s.Rdev, s.Size = le.Uint64(b[32:]), int64(le.Uint64(b[48:]))
 	}
+	s.MTime = int64(le.Uint64(b[88:]))*1e9 + int64(le.Uint64(b[96:]))
 	return s, true
 }
 
@@ -100,6 +126,7 @@ func ParseStatx(b []byte) (Stat, bool) {
 	return Stat{
 		Nlink: le.Uint32(b[16:]), UID: le.Uint32(b[20:]), GID: le.Uint32(b[24:]), Mode: uint32(le.Uint16(b[28:])),
 		Ino: le.Uint64(b[32:]), Size: int64(le.Uint64(b[40:])), Rdev: dev(128), Dev: dev(136),
+		MTime: int64(le.Uint64(b[112:]))*1e9 + int64(le.Uint32(b[120:])),
 	}, true
 }
 

@@ -3,7 +3,6 @@
 package eventsource
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/tree"
 )
 
@@ -83,29 +83,7 @@ func (o *Owners) event(ev *event.Event, arch event.Arch) {
 		o.Users.arg(&ev.Args[2])
 		o.Groups.arg(&ev.Args[3])
 	}
-	for i := range ev.Bufs {
-		b := &ev.Bufs[i]
-		if b.Kind != event.KindStruct || int(b.Arg) >= len(ev.Spec().Args) {
-			continue
-		}
-		at := -1 // of the user in the structure: see effect.ParseStat and effect.ParseStatx
-		switch layout := ev.Spec().Args[b.Arg].Layout; {
-		case layout == event.LayoutStatx:
-			at = 20
-		case layout == event.LayoutStat && arch == event.AMD64:
-			at = 28
-		case layout == event.LayoutStat:
-			at = 24
-		}
-		if at < 0 || len(b.Inline) < at+8 {
-			continue
-		}
-		b.Inline = slices.Clone(b.Inline) // which the tape only lends
-		user, group := b.Inline[at:at+4], b.Inline[at+4:at+8]
-		le := binary.LittleEndian
-		le.PutUint32(user, o.Users.Map(le.Uint32(user)))
-		le.PutUint32(group, o.Groups.Map(le.Uint32(group)))
-	}
+	effect.MapOwner(ev, arch, o.Users.Map, o.Groups.Map)
 }
 
 // Tree gives the entries of a tree the users and groups of the replay.

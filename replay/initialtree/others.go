@@ -3,7 +3,6 @@
 package initialtree
 
 import (
-	"encoding/binary"
 	"maps"
 	"path"
 	"slices"
@@ -77,8 +76,7 @@ func (o *others) observe(ev *event.Event, arch event.Arch) {
 // statted learns from a call of the stat family.
 func (o *others) statted(ev *event.Event, n seenName, arch event.Arch) {
 	st, ok := effect.DecodeStat(ev, arch)
-	mtime, timed := modified(ev)
-	if !ok || !timed || st.Ino == 0 || !effect.IsFileOrDirectory(st.Mode) {
+	if !ok || st.Ino == 0 || !effect.IsFileOrDirectory(st.Mode) {
 		return
 	}
 	id := effect.Inode{Dev: st.Dev, Ino: st.Ino}
@@ -87,7 +85,7 @@ func (o *others) statted(ev *event.Event, n seenName, arch event.Arch) {
 	} else if n.name = ""; ev.FileArg(0) != nil { // of a descriptor
 		n.name = ev.FileArg(0).Path
 	}
-	now := version{mtime, st.Size}
+	now := version{st.MTime, st.Size}
 	was, seen := o.files[id]
 	if seen && was != now && !o.written[id] {
 		o.find(ev, n.name)
@@ -142,30 +140,4 @@ func (o *others) find(ev *event.Event, name string) {
 	if len(ev.Paths) > 0 && ev.Paths[0].Abs != "" { // through a link
 		o.found[ev.Paths[0].Abs] = true
 	}
-}
-
-// modified returns when a file was changed last, by the structure that a call of the stat family
-// filled in (asm/stat.h, linux/stat.h), in ns.
-func modified(ev *event.Event) (ns int64, ok bool) {
-	for i := range ev.Bufs {
-		b := &ev.Bufs[i]
-		if b.Kind != event.KindStruct || int(b.Arg) >= len(ev.Spec().Args) {
-			continue
-		}
-		at, bytes := 0, 8 // of the seconds, and the size of what follows
-		switch ev.Spec().Args[b.Arg].Layout {
-		case event.LayoutStat:
-			at = 88
-		case event.LayoutStatx:
-			at, bytes = 112, 4
-		default:
-			continue
-		}
-		if len(b.Inline) < at+8+bytes {
-			return 0, false
-		}
-		le := binary.LittleEndian
-		return int64(le.Uint64(b.Inline[at:]))*1e9 + int64(le.Uint32(b.Inline[at+8:])), true
-	}
-	return 0, false
 }

@@ -321,6 +321,21 @@ func (c *Catalogue) rewrite(ctx context.Context, month, where string, args []any
 // replaced.
 func (c *Catalogue) mend() error { return os.RemoveAll(filepath.Join(c.dir, workName)) }
 
+// read returns the files with rows, which stay until unlock is called.
+func (c *Catalogue) read(ctx context.Context) (files []string, unlock func(), err error) {
+	if _, err := os.Stat(c.tapes()); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", c.dir, ErrNone)
+	}
+	if unlock, err = c.lock(ctx, syscall.LOCK_SH); err != nil {
+		return nil, nil, err
+	}
+	if files, err = filesBelow(c.tapes()); err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return files, unlock, nil
+}
+
 // filesBelow returns the files with rows, in the order of their names.
 func filesBelow(dir string) (files []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

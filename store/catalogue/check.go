@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/iotape/iotape/store"
 )
@@ -24,18 +22,11 @@ type Checked struct {
 // Check reads every file of the catalogue and looks whether the tapes on this machine are
 // those that were added.
 func (c *Catalogue) Check(ctx context.Context) (*Checked, error) {
-	if _, err := os.Stat(c.tapes()); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.dir, ErrNone)
-	}
-	unlock, err := c.lock(ctx, syscall.LOCK_SH)
+	files, unlock, err := c.read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	files, err := filesBelow(c.tapes())
-	if err != nil {
-		return nil, err
-	}
 	k := &Checked{Files: len(files)}
 	seen := map[string]string{}
 	for _, f := range files {

@@ -6,10 +6,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/iotape/iotape/predicate"
@@ -31,18 +29,11 @@ func (c *Catalogue) Find(ctx context.Context, filter *predicate.Expr, o *Options
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(c.tapes()); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.dir, ErrNone)
-	}
-	unlock, err := c.lock(ctx, syscall.LOCK_SH)
+	files, unlock, err := c.read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	files, err := filesBelow(c.tapes())
-	if err != nil {
-		return nil, err
-	}
 	return store.QueryParquet(ctx, tapesName, StoreColumns(), files, q.SQL, q.Args...)
 }
 

@@ -98,18 +98,7 @@ func TestCommitConflict(t *testing.T) {
 func TestBucketLosesWrites(t *testing.T) {
 	testenv.S3Server(t, "lake")
 	const where = "s3://lake/lossy"
-	files, err := objectstore.Open(t.Context(), where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &losing{Store: files}
-	l, err := openStore(where, s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Add(t.Context(), made(t, "a", noon, 3), ""); err != nil {
-		t.Fatal(err)
-	}
+	l, s := losingLake(t, where)
 	tape := made(t, "b", noon, 3)
 	for _, what := range []string{"opens/data", "-m0.avro", "events/metadata/commit-"} {
 		s.what = what

@@ -157,6 +157,24 @@ type losing struct {
 	half bool
 }
 
+// losingLake makes a lake with one tape, whose store loses nothing yet.
+func losingLake(t *testing.T, where string) (*Lake, *losing) {
+	t.Helper()
+	files, err := objectstore.Open(t.Context(), where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &losing{Store: files}
+	l, err := openStore(where, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Add(t.Context(), made(t, "a", noon, 3), ""); err != nil {
+		t.Fatal(err)
+	}
+	return l, s
+}
+
 func (s *losing) Put(ctx context.Context, key, file string) error {
 	if s.what == "" || !strings.Contains(key, s.what) {
 		return s.Store.Put(ctx, key, file)
@@ -186,18 +204,7 @@ func TestLostWrites(t *testing.T) {
 		for _, half := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s half=%v", strings.ReplaceAll(what, "/", "_"), half), func(t *testing.T) {
 				where := filepath.Join(t.TempDir(), "lake")
-				files, err := objectstore.Open(t.Context(), where)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s := &losing{Store: files}
-				l, err := openStore(where, s, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := l.Add(t.Context(), made(t, "a", noon, 3), ""); err != nil {
-					t.Fatal(err)
-				}
+				l, s := losingLake(t, where)
 				tape := tapeOf(t)
 				s.what, s.half = what, half
 				if _, err := l.Add(t.Context(), tape, ""); !errors.Is(err, ErrLost) {
