@@ -95,7 +95,7 @@ func TestCalls32(t *testing.T) {
 	testenv.NeedProgram(t, "cc", "unshare")
 	if out, err := exec.Command("cc", "-m32", "-xc", "-o", filepath.Join(t.TempDir(), "x"),
 		"testdata/calls/expect.h").CombinedOutput(); err != nil && !strings.Contains(string(out), "main") {
-		t.Skip("the compiler makes no 32-bit programs (gcc-multilib)")
+		testenv.Lacks(t, "the compiler makes no 32-bit programs (gcc-multilib)")
 	}
 	iotape := testenv.Iotape(t)
 	for _, backend := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {

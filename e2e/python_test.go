@@ -19,7 +19,7 @@ func TestReadATapeWithoutUs(t *testing.T) {
 	t.Parallel()
 	python := "/usr/bin/python3" // Debian's modules are not those of another Python
 	if err := exec.Command(python, "-c", "import zstandard").Run(); err != nil {
-		t.Skip("needs python3-zstandard: scripts/setup.sh --test")
+		testenv.Lacks(t, "needs python3-zstandard: scripts/setup.sh --test")
 	}
 	dir := filepath.Join(t.TempDir(), "job.tape")
 	if err := os.CopyFS(dir, os.DirFS("../store/testdata/job.tape")); err != nil {

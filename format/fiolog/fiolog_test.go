@@ -16,6 +16,7 @@ import (
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/fiolog"
 	"github.com/iotape/iotape/format/open"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -68,10 +69,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestFio lets fio replay an export.
 func TestFio(t *testing.T) {
-	fio, err := exec.LookPath("fio")
-	if err != nil {
-		t.Skip("skipped: there is no fio (Debian: apt install fio)")
-	}
+	testenv.NeedProgram(t, "fio")
 	dir := t.TempDir()
 	var out bytes.Buffer
 	// Trims are not for fio 3.33, which says of each that it does not know them.
@@ -83,7 +81,7 @@ func TestFio(t *testing.T) {
 	if err := os.WriteFile(iolog, out.Bytes(), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(fio, "--read_iolog="+iolog, "--replay_no_stall=1", "--name=x", "--output-format=json")
+	cmd := exec.Command("fio", "--read_iolog="+iolog, "--replay_no_stall=1", "--name=x", "--output-format=json")
 	cmd.Dir = dir
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints

@@ -21,7 +21,7 @@ const btf = "/sys/kernel/btf/vmlinux"
 func NeedRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		skip(t, "needs root")
+		Lacks(t, "needs root")
 	}
 }
 
@@ -30,7 +30,7 @@ func NeedRoot(t testing.TB) {
 func NeedBPF(t testing.TB) {
 	t.Helper()
 	if why := noBPF(os.Geteuid(), btf); why != "" {
-		skip(t, why)
+		Lacks(t, why)
 	}
 }
 
@@ -55,7 +55,7 @@ func NeedProgram(t testing.TB, names ...string) {
 		}
 	}
 	if len(missing) > 0 {
-		skip(t, "needs "+strings.Join(missing, ", ")+" (scripts/setup.sh --test installs what tests need)")
+		Lacks(t, "needs "+strings.Join(missing, ", ")+" (scripts/setup.sh --test installs what tests need)")
 	}
 }
 
@@ -65,7 +65,7 @@ func NeedLoop(t testing.TB) {
 	NeedRoot(t)
 	NeedProgram(t, "losetup", "mount", "umount")
 	if err := exec.Command("losetup", "--find").Run(); err != nil {
-		skip(t, "needs a loop device: losetup --find: "+err.Error())
+		Lacks(t, "needs a loop device: losetup --find: "+err.Error())
 	}
 }
 
@@ -75,7 +75,7 @@ func NeedFUSE(t testing.TB) {
 	t.Helper()
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
-		skip(t, "needs FUSE: "+err.Error())
+		Lacks(t, "needs FUSE: "+err.Error())
 	}
 	f.Close()
 	if os.Geteuid() != 0 {
@@ -93,7 +93,7 @@ func NeedUser(t testing.TB) *syscall.Credential {
 	}
 	u, err := user.Lookup("nobody")
 	if err != nil {
-		skip(t, "needs the user nobody: "+err.Error())
+		Lacks(t, "needs the user nobody: "+err.Error())
 	}
 	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
 	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
@@ -104,7 +104,7 @@ func NeedUser(t testing.TB) *syscall.Credential {
 	cmd := exec.Command("/bin/true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
 	if err := cmd.Run(); err != nil {
-		skip(t, "needs to run a command as nobody: "+err.Error())
+		Lacks(t, "needs to run a command as nobody: "+err.Error())
 	}
 	return cred
 }
@@ -120,8 +120,9 @@ func Short(t testing.TB, why string) {
 // CI reports whether the machine has to have all that the tests need.
 func CI() bool { return os.Getenv("IOTAPE_CI") == "1" }
 
-// skip ends the test; where everything has to be present, as a failure.
-func skip(t testing.TB, why string) {
+// Lacks ends the test of a machine that lacks something: it is skipped or, where everything has to be
+// present, fails. why says what is missing, and what to do.
+func Lacks(t testing.TB, why string) {
 	t.Helper()
 	if CI() {
 		t.Fatal("not skipped, because IOTAPE_CI=1: " + why)
@@ -133,6 +134,6 @@ func skip(t testing.TB, why string) {
 func NeedFile(t testing.TB, name string) {
 	t.Helper()
 	if _, err := os.Stat(name); err != nil {
-		skip(t, "needs "+name+" (scripts/setup.sh --test makes what tests need)")
+		Lacks(t, "needs "+name+" (scripts/setup.sh --test makes what tests need)")
 	}
 }

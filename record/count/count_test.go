@@ -26,7 +26,7 @@ import (
 func need(t testing.TB) {
 	t.Helper()
 	if err := bpf.Check(); err != nil {
-		t.Skipf("skipped: %v", err)
+		testenv.Lacks(t, err.Error())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
 
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/internal/bpf"
 )
@@ -19,7 +20,7 @@ import (
 // that it refuses. It is what to run first on a kernel that the programs are new to.
 func TestAccepted(t *testing.T) {
 	if err := bpf.CheckRecording(); err != nil {
-		t.Skipf("skipped: %v", err)
+		testenv.Lacks(t, err.Error())
 	}
 	_ = rlimit.RemoveMemlock()
 	c := &config{options: &capture.Options{}, object: loadIotape, block: true, shards: 1, ringBytes: minRingBytes}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )
@@ -26,7 +27,7 @@ var probe = sync.OnceValue(func() error { return Probe(&capture.Options{RingByte
 func need(t testing.TB) {
 	t.Helper()
 	if err := probe(); err != nil {
-		t.Skipf("skipped: %v", err)
+		testenv.Lacks(t, err.Error())
 	}
 }
 

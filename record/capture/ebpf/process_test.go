@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/trace"
 )
@@ -81,10 +82,7 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestPython(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skipf("skipped: %v", err)
-	}
+	testenv.NeedProgram(t, "python3")
 	dir := t.TempDir()
 	script := `
 import threading, os, subprocess
@@ -97,7 +95,7 @@ ts = [threading.Thread(target=work, args=(i,)) for i in range(8)]
 [t.start() for t in ts]; [t.join() for t in ts]
 print(subprocess.run(["/bin/echo", "hi"], capture_output=True).stdout)
 `
-	r, res := record(t, &capture.Options{Dir: dir}, python, "-c", script)
+	r, res := record(t, &capture.Options{Dir: dir}, "python3", "-c", script)
 	if res.ExitStatus != 0 || res.Lost != 0 {
 		t.Fatalf("result %+v", res)
 	}
@@ -133,14 +131,11 @@ print(subprocess.run(["/bin/echo", "hi"], capture_output=True).stdout)
 
 // TestCounts compares the calls of a deterministic program with strace's count.
 func TestCounts(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skipf("skipped: %v", err)
-	}
+	testenv.NeedProgram(t, "strace")
 	need(t)
 	content, dir := build(t, "content"), shm(t)
 	file := filepath.Join(t.TempDir(), "counts")
-	if b, err := exec.Command(strace, "-f", "-c", "-U", "name,calls", "-o", file, content, dir, "small",
+	if b, err := exec.Command("strace", "-f", "-c", "-U", "name,calls", "-o", file, content, dir, "small",
 		"20").CombinedOutput(); err != nil {
 		t.Fatalf("strace: %v\n%s", err, b)
 	}

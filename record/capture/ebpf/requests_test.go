@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/internal/bpf"
@@ -63,7 +64,7 @@ func TestProgramsHavePlace(t *testing.T) {
 // or requests unless it asks for that.
 func TestUnusedPrograms(t *testing.T) {
 	if err := bpf.CheckRecording(); err != nil {
-		t.Skipf("skipped: %v", err)
+		testenv.Lacks(t, err.Error())
 	}
 	always := []string{"follow_listed", "on_contention_end", "on_exec", "on_exit", "on_fork", "on_signal_deliver",
 		"on_signal_generate", "on_sys_enter", "on_sys_exit"}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 )
 
@@ -21,7 +22,7 @@ import (
 func staticProgram(t *testing.T, compiler, source string) string {
 	t.Helper()
 	if _, err := exec.LookPath(compiler); err != nil {
-		t.Skipf("%v: Debian's package musl-tools has it", err)
+		testenv.Lacks(t, err.Error()+": Debian's package musl-tools has it")
 	}
 	bin := filepath.Join(t.TempDir(), source)
 	cmd := exec.Command(compiler, "-w", "-O1", "-static", "-pthread", "-o", bin, "testdata/"+source+".c")
@@ -38,7 +39,7 @@ var compilers = []string{"gcc", "musl-gcc"}
 // made at patched places all the same.
 func TestStaticPrograms(t *testing.T) {
 	if err := probe(); err != nil {
-		t.Skip(err)
+		testenv.Lacks(t, err.Error())
 	}
 	for _, compiler := range compilers {
 		t.Run(compiler, func(t *testing.T) {

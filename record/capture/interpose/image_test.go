@@ -244,7 +244,7 @@ func checkImage(t *testing.T, path string) (all, planned int) {
 func TestPlans(t *testing.T) {
 	testenv.Short(t, "it disassembles large files")
 	if _, err := exec.LookPath("objdump"); err != nil {
-		t.Skip("objdump (binutils) is not installed")
+		testenv.Lacks(t, "objdump (binutils) is not installed")
 	}
 	const libraries = "/usr/lib/x86_64-linux-gnu"
 	for _, path := range []string{libraries + "/libc.so.6", "/lib64/ld-linux-x86-64.so.2"} {

@@ -451,7 +451,7 @@ func TestOrdinaryUser(t *testing.T) {
 func TestCountsAsStrace(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skip("strace is not installed")
+		testenv.Lacks(t, "strace is not installed")
 	}
 	for _, argv := range [][]string{
 		{program(t, "content"), t.TempDir()},
