@@ -98,6 +98,7 @@ func once(t *testing.T, way *Way, of func(tools *tools, dir string) *job) Sample
 
 // TestService measures a client while the server is recorded, and not the client.
 func TestService(t *testing.T) {
+	testenv.Short(t, "it records a service several times")
 	ways, err := pick([]string{"untraced", "ptrace"}, Ways(), func(w *Way) string { return w.Name }, "way")
 	if err != nil {
 		t.Fatal(err)

@@ -113,6 +113,7 @@ func cut(t *testing.T, stream []byte, parts int) (list [][]byte) {
 // TestArchiveJoins: streams whose frames go on become the tape that the whole would have
 // been.
 func TestArchiveJoins(t *testing.T) {
+	testenv.Short(t, "it records and joins tapes")
 	t.Parallel()
 	c := newCollected(t)
 	whole := c.record("whole", "for i in 1 2 3 4 5 6 7 8; do echo $i > f$i; sleep 0.05; cat f$i; done")

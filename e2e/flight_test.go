@@ -220,6 +220,7 @@ func TestFlightSlow(t *testing.T) {
 // TestFlightQuiet writes nothing when nothing happens, keeps no more than it was told
 // to, and says so.
 func TestFlightQuiet(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	program := early(t)
 	forBackends(t, func(t *testing.T, backend string) {

@@ -67,6 +67,7 @@ func TestStoppedRecorder(t *testing.T) {
 // TestStalledOutput records to a pipe that nobody reads until the program has ended: it does not wait for that, and
 // the stream says what is not in it.
 func TestStalledOutput(t *testing.T) {
+	testenv.Short(t, "it waits for outputs that accept nothing")
 	t.Parallel()
 	writer := compiled(t, "writer")
 	forWays(t, func(t *testing.T, way string, args []string) {

@@ -149,6 +149,7 @@ P
 // TestMountReplay records a bit of everything through a mount: the tape prints, counts,
 // answers, and a replay makes the same tree with the same results.
 func TestMountReplay(t *testing.T) {
+	testenv.Short(t, "it records and replays through a mount")
 	t.Parallel()
 	testenv.NeedProgram(t, "git", "python3", "setfacl", "setfattr")
 	m := startMount(t, "--keep-stream")

@@ -33,6 +33,7 @@ os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f")`, "jail/f"
 // Files are found by their own names, by the name of a directory that they are below, and by
 // a filter of the recording; their state afterwards is theirs, and a replay agrees with it.
 func TestNamesOfFiles(t *testing.T) {
+	testenv.Short(t, "it records a program of many names with every back end")
 	testenv.NeedProgram(t, "python3")
 	const head = `import os, ctypes
 def use(name, **where):

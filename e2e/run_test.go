@@ -178,6 +178,7 @@ func TestRunScreened(t *testing.T) {
 // TestRunOpens changes a filter to what the kernel has left out until then, and back, for
 // which the kernel leaves it out again.
 func TestRunOpens(t *testing.T) {
+	testenv.Short(t, "it records several times")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
@@ -574,6 +575,7 @@ to = "unix:`+e.dir+`/s?spool=1M&give-up=1s"
 
 // TestRunEnds ends runs without a command by a signal.
 func TestRunEnds(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)

@@ -17,6 +17,7 @@ import (
 // TestRunCgroup has several tracers over a control group: they have what runs in it, what
 // comes into it and nothing else, and end with it.
 func TestRunCgroup(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	t.Parallel()
 	testenv.NeedBPF(t)
 	group := testenv.Cgroup(t)

@@ -59,6 +59,7 @@ func compileSignals(t *testing.T, program string) {
 
 // TestSignalEvents records the signals that a program gets with each back end, and with losses rather than stops.
 func TestSignalEvents(t *testing.T) {
+	testenv.Short(t, "it records with every back end")
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "signals")
 	compileSignals(t, program)

@@ -79,6 +79,7 @@ func sums(t *testing.T, stdout string) (rows map[countedKey]countedRow, alarms [
 // TestKernelAgreesWithTape counts programs in the kernel while they are recorded: the
 // same table comes of the tape, to the last call and byte.
 func TestKernelAgreesWithTape(t *testing.T) {
+	testenv.Short(t, "it records several programs")
 	t.Parallel()
 	testenv.NeedBPF(t)
 	iotape := testenv.Iotape(t)

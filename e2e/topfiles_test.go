@@ -16,6 +16,7 @@ import (
 
 // TestTopFiles counts the writes of a program by file and by directory: live, and of a tape.
 func TestTopFiles(t *testing.T) {
+	testenv.Short(t, "it records with every back end")
 	t.Parallel()
 	testenv.NeedBPF(t)
 	dir := t.TempDir()

@@ -257,6 +257,7 @@ func (s *scene) write(name string, n int, seed byte) string {
 // TestEcho is Figure 1 of CAT's paper: a service that stores what it gets and returns it,
 // and one that returns something else.
 func TestEcho(t *testing.T) {
+	testenv.Short(t, "it records clusters")
 	prog := program(t)
 	const text = "the quick brown fox jumps over the lazy dog"
 	for _, c := range []struct {

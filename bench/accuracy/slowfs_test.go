@@ -97,6 +97,7 @@ func TestModel(t *testing.T) {
 
 // TestSlowfs: what programs do to files works there, and is done to what is behind.
 func TestSlowfs(t *testing.T) {
+	testenv.Short(t, "it waits for a slow file system")
 	testenv.NeedRoot(t)
 	testenv.NeedFUSE(t)
 	testenv.NeedProgram(t, "gcc")

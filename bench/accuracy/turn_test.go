@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestErrorsOfTurns: a row's error is the median of its turns' errors. The machine of this
@@ -109,6 +110,7 @@ func TestWork(t *testing.T) {
 // TestSweep: what a command has left behind is ended, also if it has a session of its own
 // and does not listen, and what is to be kept is not.
 func TestSweep(t *testing.T) {
+	testenv.Short(t, "it replays many times")
 	adopt()
 	keep := exec.Command("sleep", "1000")
 	if err := keep.Start(); err != nil {

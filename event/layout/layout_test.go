@@ -98,6 +98,7 @@ var declared = []struct {
 // TestDeclarations compares the tables with what the C compiler says of the kernel's
 // headers: offset and size of each field.
 func TestDeclarations(t *testing.T) {
+	testenv.Short(t, "it compiles against the kernel's headers")
 	testenv.NeedProgram(t, "cc")
 	for _, d := range declared {
 		name, _, _ := strings.Cut(strings.TrimPrefix(d.c, "struct "), " ")

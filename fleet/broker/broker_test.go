@@ -343,6 +343,7 @@ func TestOnlyItsOwn(t *testing.T) {
 // TestFullBroker: a collector that cannot store lets the broker fill; agents are told,
 // keep what they have, and send it when there is room.
 func TestFullBroker(t *testing.T) {
+	testenv.Short(t, "it fills a broker")
 	t.Parallel()
 	s := newSite(t, nil, func(o *collector.Options) { o.BrokerBytes, o.Commit = 2<<20, time.Hour })
 	secret := s.enrol(t, "db7", Agent)

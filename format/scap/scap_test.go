@@ -16,6 +16,7 @@ import (
 
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestRealCaptures reads captures that sysdig made.
@@ -261,6 +262,7 @@ func TestGzip(t *testing.T) {
 // TestTruncated: a capture that is cut off anywhere gives what is before, or says what
 // is wrong.
 func TestTruncated(t *testing.T) {
+	testenv.Short(t, "it cuts a file at each byte")
 	data := sample(true)
 	cut := 0
 	for n := 0; n < len(data); n += 7 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/internal/rundir"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // running is Running, without what runs elsewhere on the machine.
@@ -21,6 +22,7 @@ func running(t *testing.T, dir string) ([]*Remote, error) {
 }
 
 func TestControl(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	dir := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	fail := false

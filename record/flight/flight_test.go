@@ -32,6 +32,7 @@ var inShort = []string{"failures", "pipeline", "threads8"}
 // A dump sealed has the same events, resolved to the same names, as the end of the
 // whole recording: whatever was cut off. And it can be replayed.
 func TestDumpIsTheEndOfTheWhole(t *testing.T) {
+	testenv.Short(t, "it records for a while")
 	iotape := testenv.Iotape(t)
 	install := filepath.Join(t.TempDir(), "workload")
 	if err := workload.Install(install); err != nil {

@@ -145,6 +145,7 @@ func TestAddAndSelect(t *testing.T) {
 
 // A range gives the rows that a condition on the whole gives, and reads fewer files.
 func TestRanges(t *testing.T) {
+	testenv.Short(t, "it adds many tapes")
 	l := lakeAt(t, filepath.Join(t.TempDir(), "lake"), nil)
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for day := range 3 {
@@ -211,6 +212,7 @@ func TestSelectIsConfined(t *testing.T) {
 
 // Two programs add the same tapes at the same time: each is there once.
 func TestTwoAddAtOnce(t *testing.T) {
+	testenv.Short(t, "it adds tapes many times")
 	where := filepath.Join(t.TempDir(), "lake")
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	tapes := []*trace.Tape{tapeOf(t), made(t, "a", noon, 10), made(t, "b", noon, 10)}

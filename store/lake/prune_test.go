@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // fleetLake is a lake of three days of three hosts, one of whose names needs quotes.
@@ -27,6 +29,7 @@ func fleetLake(t testing.TB) *Lake {
 }
 
 func TestPruning(t *testing.T) {
+	testenv.Short(t, "it asks a lake eighty statements")
 	l := fleetLake(t)
 	t.Run("conditions", func(t *testing.T) { conditionsPrune(t, l) })
 	t.Run("answers", func(t *testing.T) { answersArePrunedRight(t, l) })

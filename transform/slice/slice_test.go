@@ -168,6 +168,7 @@ func events(t *testing.T, tp *trace.Tape) (all []*event.Event) {
 // A slice by time has the same events as that part of the whole, and they mean the same;
 // and it can be replayed: wherever it is cut.
 func TestTimes(t *testing.T) {
+	testenv.Short(t, "it slices a recording many times")
 	recorded(t, func(t *testing.T, iotape string, tp *trace.Tape) {
 		whole := events(t, tp)
 		n := uint64(len(whole))
@@ -228,6 +229,7 @@ func TestProcesses(t *testing.T) {
 
 // A slice by path has all calls on it, and what they stand on.
 func TestPaths(t *testing.T) {
+	testenv.Short(t, "it slices a recording many times")
 	recorded(t, func(t *testing.T, iotape string, tp *trace.Tape) {
 		whole := events(t, tp)
 		name := ""
