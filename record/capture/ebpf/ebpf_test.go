@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -215,6 +216,15 @@ func recordTo(t testing.TB, o *capture.Options, w io.Writer, b *bytes.Buffer, ar
 	}
 	_ = sw.Close(&trace.End{})
 	return decode(t, b.Bytes()), res
+}
+
+// losses says what was lost, and why.
+func losses(r *recording) string {
+	list := []string{fmt.Sprintf("%d: the ring was full", r.lost)}
+	for _, x := range r.of(trace.RecLoss) {
+		list = append(list, fmt.Sprintf("%d: %s", x.Count, trace.LossReason(x.Reason)))
+	}
+	return strings.Join(list, ", ")
 }
 
 // build compiles a C program of testdata.

@@ -197,7 +197,8 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res.Lost != 0 {
-		t.Errorf("result %+v", res)
+		_ = sw.Close(&trace.End{})
+		t.Errorf("result %+v: lost %s", res, losses(decode(t, w.Bytes())))
 	}
 	for range 100 {
 		if b, err := os.ReadFile(filepath.Join(dir, "done")); err == nil && len(b) > 0 {
