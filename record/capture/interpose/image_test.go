@@ -26,20 +26,19 @@ type listing struct {
 	targets map[uint64]bool
 }
 
-// list disassembles the executable segment p of a file.
+// list disassembles the executable segment p of a file. Without a system call the listing is empty.
 func list(t *testing.T, path string, p *elf.Prog) *listing {
 	t.Helper()
 	l := &listing{targets: map[uint64]bool{}}
-	cmd := exec.CommandContext(t.Context(), "objdump", "-d", "-w", "--no-show-raw-insn", path)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+	out, err := exec.CommandContext(t.Context(), "objdump", "-d", "-w", "--no-show-raw-insn", path).Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("objdump of %s: %v", path, err)
+	}
+	if !bytes.Contains(out, []byte(":\tsyscall")) {
+		return l
 	}
 	known := map[string]string{}
-	for sc := bufio.NewScanner(out); sc.Scan(); {
+	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
 		addr, text, ok := strings.Cut(strings.TrimLeft(sc.Text(), " "), ":\t")
 		if !ok {
 			continue
@@ -69,9 +68,6 @@ func list(t *testing.T, path string, p *elf.Prog) *listing {
 			known[short] = strings.Clone(short)
 		}
 		l.addrs, l.names = append(l.addrs, at-p.Vaddr+p.Off), append(l.names, known[short])
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
 	}
 	return l
 }
