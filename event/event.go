@@ -74,6 +74,8 @@ const (
 	// a signal was delivered to the thread: Args[0] is its number, Args[1] the SignalAction, Bufs[0] the siginfo_t
 	// (SiginfoBytes of it; 4 if only the number is known)
 	Signalled
+	// where the process runs and with what, as of now: package event/facts has the buffers
+	Described
 	numKinds
 )
 

@@ -202,6 +202,7 @@ func (c *checker) test(f *field, n *comparison) (*test, error) {
 var kindNames = [...]string{
 	event.Call: "call", event.Exited: "exited", event.LossMark: "loss", event.NoteMark: "note", event.Forked: "forked",
 	event.Started: "started", event.Inherited: "inherited", event.Woken: "woken", event.Signalled: signalName,
+	event.Described: "described",
 }
 
 // signalName is what a delivered signal is called as a kind of event, and as an operation.

@@ -107,7 +107,7 @@ const (
 var fields = [numFields]field{
 	fieldOp:          {name: "op", aliases: []string{"call", "syscall"}, typ: typeOp, every: true, cost: 1, about: "operation, by its name in the operation table (iotape ops); signal for delivered signals"},
 	fieldClass:       {name: "class", typ: typeClass, every: true, cost: 1, about: "data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait or raw"},
-	fieldKind:        {name: "kind", typ: typeKind, every: true, cost: 1, about: "call, exited, loss, note, forked, started, inherited, woken or signal"},
+	fieldKind:        {name: "kind", typ: typeKind, every: true, cost: 1, about: "call, exited, loss, note, forked, started, inherited, woken, signal or described"},
 	fieldNR:          {name: "nr", typ: typeNumber, hi: maxU32, cost: 1, about: "system-call number on the recorded architecture"},
 	fieldPID:         {name: "pid", typ: typeNumber, every: true, hi: maxU32, cost: 1, about: "process"},
 	fieldTID:         {name: "tid", typ: typeNumber, every: true, hi: maxU32, cost: 1, about: "thread"},

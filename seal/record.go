@@ -67,6 +67,8 @@ func (a *assembler) record(r *trace.Record) error {
 		a.signal(r)
 	case trace.RecNote:
 		a.note(r)
+	case trace.RecProcess:
+		a.process(r)
 	}
 	return nil // a type of a newer version
 }

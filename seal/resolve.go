@@ -12,10 +12,11 @@ import (
 // resolver is the second stage: it says of each event which files and names it was about,
 // and gives it to the sink.
 type resolver struct {
-	sink  sink
-	model *posix.Model
-	pages pages
-	step  int64 // ns that times are rounded down to; 0 and 1: they stay
+	sink      sink
+	model     *posix.Model
+	pages     pages
+	processes processes
+	step      int64 // ns that times are rounded down to; 0 and 1: they stay
 }
 
 // sink is the last stage.
@@ -37,6 +38,7 @@ func (r *resolver) resolve(it *item) error {
 	var closed []event.OpenID
 	if ev.Kind != event.LossMark && ev.Kind != event.NoteMark {
 		closed = r.model.Apply(ev)
+		r.processes.see(r.model, ev)
 	}
 	return r.sink.event(it, closed)
 }

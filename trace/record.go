@@ -38,6 +38,8 @@ const (
 	RecLink  RecordType = 12 // a symbolic link that was known at the start: two pieces, its name and its target
 	// a signal was delivered; one piece, its siginfo_t (event.SiginfoBytes); Flags are the event.SignalAction
 	RecSignal RecordType = 13
+	// where the process runs and with what; pieces as package event/facts numbers them
+	RecProcess RecordType = 15
 )
 
 // Record flags.
@@ -258,6 +260,8 @@ func (r *Record) Decode(b []byte) error {
 		}
 	case RecData, RecEnter:
 		r.Enter, npieces = le.Uint64(b[16:]), int(le.Uint16(b[24:]))
+	case RecProcess:
+		r.Exit, npieces = le.Uint64(b[16:]), int(le.Uint16(b[24:]))
 	case RecTask:
 		r.Exit = le.Uint64(b[16:])
 		r.PPID, r.PGID, r.SID, r.UID, r.GID = le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:]),
@@ -288,7 +292,7 @@ func (r *Record) Decode(b []byte) error {
 var fixedBytes = map[RecordType]int{
 	RecCall: recCallBytes, RecData: recDataBytes, RecEnter: recDataBytes, RecTask: recTaskBytes, RecFork: recForkBytes,
 	RecExit: recExitBytes, RecWake: recWakeBytes, RecLoss: recLossBytes, RecFile: recPlainBytes, RecNote: recPlainBytes, RecStart: recPlainBytes,
-	RecLink: recPlainBytes, RecSignal: recPlainBytes,
+	RecLink: recPlainBytes, RecSignal: recPlainBytes, RecProcess: recDataBytes,
 }
 
 func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
@@ -362,6 +366,10 @@ func (r *Record) Append(b []byte) []byte {
 		}
 	case RecData, RecEnter:
 		b = le.AppendUint64(b, r.Enter)
+		b = le.AppendUint16(b, uint16(len(r.Pieces)))
+		b = append(b, 0, 0, 0, 0, 0, 0)
+	case RecProcess:
+		b = le.AppendUint64(b, r.Exit)
 		b = le.AppendUint16(b, uint16(len(r.Pieces)))
 		b = append(b, 0, 0, 0, 0, 0, 0)
 	case RecTask:

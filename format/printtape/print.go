@@ -20,8 +20,10 @@ type Options struct {
 	CSV      bool               // a table; JSON is stronger
 	From, To uint64             // the first and the last event, by number
 	Filter   *predicate.Matcher // of the events that are printed; nil: all
-	Follows  bool               // Filter has to see the events before From, too
-	Damaged  func(error)        // is told of parts that cannot be read
+	// Processes prints what is said of processes, too (event.Described).
+	Processes bool
+	Follows   bool        // Filter has to see the events before From, too
+	Damaged   func(error) // is told of parts that cannot be read
 }
 
 // Tape prints events of a tape. It returns how many damaged parts were left out.
@@ -63,7 +65,7 @@ func Tape(w *bufio.Writer, t *trace.Tape, o *Options) (damaged int, err error) {
 		if e.Seq > o.To {
 			return damaged, nil
 		}
-		if o.Filter != nil && !o.Filter.Match(&e) || e.Seq < o.From {
+		if o.Filter != nil && !o.Filter.Match(&e) || e.Seq < o.From || e.Kind == event.Described && !o.Processes {
 			continue
 		}
 		line = write(line[:0], &e)

@@ -259,6 +259,12 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 			dst = stracetext.AppendQuoted(dst, ev.Bufs[0].Inline)
 		}
 		dst = append(append(dst, " # "...), event.SignalName(sig)...)
+	case event.Described:
+		for part, word := range [...]string{"process ", " env ", " args "} {
+			if b := ev.BufArg(part); b != nil {
+				dst = stracetext.AppendQuoted(append(dst, word...), b.Inline)
+			}
+		}
 	case event.Woken:
 		number("woken", uint64(ev.Child))
 		number(" process", uint64(ev.Ret))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/event/layout"
+	processfacts "github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/trace"
 )
@@ -18,6 +19,7 @@ var marks = map[string]func(c *compiler, p *scanner, t *times) error{
 	"host": (*compiler).host, "command": (*compiler).command, "thread": (*compiler).thread,
 	"fork": (*compiler).fork, "exit": (*compiler).exited, "start": (*compiler).start, "inherit": (*compiler).inherit,
 	"note": (*compiler).note, "lost": (*compiler).lost, "woken": (*compiler).woken, "signal": (*compiler).signal,
+	"process": (*compiler).process,
 }
 
 func markNames() []string {
@@ -330,4 +332,34 @@ func (c *compiler) signal(p *scanner, t *times) error {
 	}
 	return c.w.Record(&trace.Record{Type: trace.RecSignal, PID: t.pid, TID: t.tid, Exit: t.exit, Flags: uint32(action),
 		Pieces: []trace.Piece{{Len: uint32(len(info)), Data: []byte(info)}}})
+}
+
+// process reads process "FACTS" [env "…"] [args "…"], as package event/facts has them.
+func (c *compiler) process(p *scanner, t *times) error {
+	facts, err := p.text("facts")
+	if err != nil {
+		return err
+	}
+	r := trace.Record{Type: trace.RecProcess, PID: t.pid, TID: t.tid, Exit: t.exit}
+	put := func(part uint8, text string) {
+		r.Pieces = append(r.Pieces, trace.Piece{Arg: part, Len: uint32(len(text)), Data: bytes.Clone([]byte(text))})
+	}
+	put(processfacts.PartFacts, string(facts))
+	for p.space(); !p.end(); p.space() {
+		at := p.i
+		part := uint8(processfacts.PartEnv)
+		switch p.word() {
+		case "env":
+		case "args":
+			part = processfacts.PartArgs
+		default:
+			return p.fail(at, "env or args was expected", "")
+		}
+		text, err := p.text("strings")
+		if err != nil {
+			return err
+		}
+		put(part, string(text))
+	}
+	return c.w.Record(&r)
 }

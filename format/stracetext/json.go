@@ -4,14 +4,17 @@ package stracetext
 
 import (
 	"bytes"
+	"encoding/json"
 	"time"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/event/socket"
 	"github.com/iotape/iotape/trace"
 )
 
-var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited", "woken", "signal"}
+var kindNames = [...]string{"call", "exited", "loss", "note", "forked", "started", "inherited", "woken", "signal",
+	"described"}
 
 func kindName(k event.EventKind) string {
 	if int(k) < len(kindNames) {
@@ -158,6 +161,14 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 		dst = putWord(dst, "action", action.String())
 		if len(e.Bufs) > 0 && e.Bufs[0].Len == event.SiginfoBytes {
 			dst = p.jsonBuf(dst, e, &event.SignalInfo, 0, &e.Bufs[0])
+		}
+	case event.Described:
+		s := facts.Of(e).Summary()
+		if env, known := facts.Env(e); known {
+			s.WithEnv(env, false)
+		}
+		if text, err := json.Marshal(s); err == nil {
+			dst = append(key(dst, "process"), text...)
 		}
 	case event.Started:
 		dst = append(key(dst, "umask"), '"')

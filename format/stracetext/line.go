@@ -5,9 +5,11 @@ package stracetext
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -151,6 +153,8 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 		}
 	case event.Signalled:
 		dst = p.appendSignalled(dst, e)
+	case event.Described:
+		dst = appendDescribed(dst, e)
 	case event.Started:
 		dst = append(dst, "--- started in "...)
 		if len(e.Paths) > 0 {
@@ -173,6 +177,28 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 		dst = strconv.AppendUint(dst, uint64(e.Kind), 10)
 	}
 	return append(dst, " ---"...)
+}
+
+// appendDescribed writes where a process runs, without the dashes behind it.
+func appendDescribed(dst []byte, e *event.Event) []byte {
+	f := facts.Of(e)
+	dst = append(dst, "--- process "...)
+	dst = appendQuoted(dst, []byte(f.Exe))
+	if f.Cwd != "" {
+		dst = appendQuoted(append(dst, " in "...), []byte(f.Cwd))
+	}
+	if f.UID != nil {
+		dst = strconv.AppendUint(append(dst, ", uid "...), uint64(f.UID.Effective), 10)
+	}
+	if place := f.Place(); place != "" {
+		word, name, _ := strings.Cut(place, " ")
+		dst = appendQuoted(append(append(append(dst, ", "...), word...), ' '), []byte(name))
+	}
+	if env, known := facts.Env(e); known {
+		dst = strconv.AppendInt(append(dst, ", "...), int64(len(env)), 10)
+		dst = append(dst, " variables"...)
+	}
+	return dst
 }
 
 // appendSignalled writes a delivered signal, without the dashes behind it.

@@ -45,7 +45,7 @@ func (p *printer) see(ev *event.Event) (fits bool) {
 			Clock: cmp.Or(p.o.Clock, stracetext.Elapsed), Style: p.o.Style,
 			Hosts: []trace.Host{{Head: *p.h}}, StartNS: ev.Enter})
 	}
-	return p.m == nil || p.m.Match(ev)
+	return (p.m == nil || p.m.Match(ev)) && ev.Kind != event.Described
 }
 
 // print prints an event. What is written at once ends with a line: others may write between.

@@ -87,6 +87,7 @@ var (
 		{trace.RecNote, "note", own(fTime), nil},
 		{trace.RecStart, "start", own(fTime, fUmask), nil},
 		{trace.RecLink, "link", own(fTime), nil},
+		{trace.RecProcess, "process", own(fTime), nil},
 		{trace.RecSignal, "signal", own(fTime, fAction), nil},
 		{trace.RecWake, "wake", own(fTime, fChild, fCTID), wakeFlags},
 	}

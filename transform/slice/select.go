@@ -118,7 +118,7 @@ func (c *selection) needs(ev *event.Event) bool {
 	}
 	p := process{ev.Host, ev.PID}
 	switch ev.Kind {
-	case event.Exited, event.Started:
+	case event.Exited, event.Started, event.Described:
 		return c.processes[p]
 	case event.Forked:
 		return c.processes[process{ev.Host, uint32(ev.Ret)}]

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// unitTypes are the types of systemd's units that have processes, but for slices (systemd.unit(5)).
+var unitTypes = []string{".service", ".scope", ".socket", ".mount", ".swap"}
+
+// Units returns the systemd units of a control group, as their names in its path say: the one of the system,
+// and, of a service that a user's own systemd runs, that one behind it. It is empty for a control group that is
+// no unit's.
+func Units(cgroup string) (list []string) {
+	for part := range strings.SplitSeq(cgroup, "/") {
+		part = strings.TrimPrefix(part, "_") // systemd's escape for names that the kernel has a use for
+		i := strings.LastIndexByte(part, '.')
+		if i <= 0 || !slices.Contains(unitTypes, part[i:]) {
+			continue
+		}
+		list = append(list, part)
+		if !strings.HasPrefix(part, "user@") || len(list) == 2 {
+			break // what is below is the unit's own
+		}
+	}
+	return list
+}
+
+// Unit returns the last of Units, "" if there is none.
+func Unit(cgroup string) string {
+	if list := Units(cgroup); len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return ""
+}
+
+// idBytes is the length of a container's ID.
+const idBytes = 64
+
+// containerNames are the parts of a control group's path that are named after a container: its ID, alone or
+// behind the name of what runs it (docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope, crio-ID), or LXC's
+// and systemd-nspawn's names.
+var containerNames = regexp.MustCompile(
+	`(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)|` +
+		`/machine\.slice/(?:systemd-nspawn@|machine-)([^/\n]+?)\.(?:scope|service)(?:/|$)`)
+
+// Container returns the container of a control group: its ID of 64 digits, or its name if it has none. It is ""
+// for a control group that is no container's.
+func Container(cgroup string) string {
+	m := containerNames.FindStringSubmatch(cgroup)
+	if m == nil {
+		return ""
+	}
+	return m[1] + m[2] + m[3]
+}
+
+// ShortContainer is the first 12 digits of a container's ID, as docker ps shows it; of a name, all of it.
+func ShortContainer(id string) string {
+	if len(id) == idBytes {
+		return id[:12]
+	}
+	return id
+}
+
+var podNames = regexp.MustCompile(`(?:^|[/-])pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})` +
+	`(?:\.slice)?(?:/|$)`)
+
+// Pod returns the UID of the Kubernetes pod of a control group, "" if it is none's.
+func Pod(cgroup string) string {
+	m := podNames.FindStringSubmatch(cgroup)
+	if m == nil {
+		return ""
+	}
+	return strings.ReplaceAll(m[1], "_", "-")
+}

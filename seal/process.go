@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seal
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
+	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/trace"
+)
+
+// processes says of processes that executed a program what calls tell: the program and the directories.
+type processes struct {
+	programs map[uint32]string // by process, between its execve and what the recorder says of it
+}
+
+func (p *processes) see(m *posix.Model, ev *event.Event) {
+	switch {
+	case ev.Kind == event.Call && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) && ev.OK():
+		if p.programs == nil {
+			p.programs = map[uint32]string{}
+		}
+		if len(ev.Paths) > 0 {
+			p.programs[ev.PID] = cmp.Or(ev.Paths[0].Reached(), ev.Paths[0].Raw)
+		}
+	case ev.Kind == event.Exited && ev.TID == ev.PID:
+		delete(p.programs, ev.PID)
+	case ev.Kind == event.Described:
+		f := facts.Of(ev)
+		if f.Exe == "" {
+			fs := m.Thread(ev.PID, ev.TID).FS
+			f.Exe, f.Cwd = p.programs[ev.PID], cmp.Or(f.Cwd, fs.Cwd)
+			f.Root = cmp.Or(f.Root, fs.Root)
+		}
+		delete(p.programs, ev.PID)
+		facts.Describe(ev, f, inline(ev, facts.PartEnv), inline(ev, facts.PartArgs))
+	}
+}
+
+func inline(ev *event.Event, part int) []byte {
+	if b := ev.BufArg(part); b != nil {
+		return b.Inline
+	}
+	return nil
+}
+
+// process takes what is said of a process. A record without facts says nothing.
+func (a *assembler) process(r *trace.Record) {
+	var parts [facts.PartCgroup + 1][]byte
+	for i := range r.Pieces {
+		p := &r.Pieces[i]
+		const lacking = trace.PieceMissing | trace.PieceOmitted | trace.PieceHash | trace.PieceSketch
+		cut := p.Flags&trace.PieceTruncated != 0 && p.Arg == facts.PartCgroup
+		if int(p.Arg) < len(parts) && p.Flags&lacking == 0 && !cut {
+			parts[p.Arg] = p.Data
+		}
+	}
+	said := facts.FromKernel(parts[facts.PartKernel], parts[facts.PartCgroup])
+	if text := parts[facts.PartFacts]; text != nil {
+		said = facts.Parse(text)
+	}
+	if said == nil {
+		return
+	}
+	it := a.simple(r, event.Described)
+	facts.Describe(&it.ev, said, bytes.Clone(parts[facts.PartEnv]), bytes.Clone(parts[facts.PartArgs]))
+	a.queue.push(it)
+}
